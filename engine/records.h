@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * What objects.c needs from a store of records. Private to engine/.
+ *
+ * A record is a value of 0..page_bytes bytes under a key (partition index, identifier, piece). Putting never
+ * replaces: every put adds a version, told apart by its modification sequence number (48 bits, one per writing
+ * transaction). A lookup returns the newest committed record within a bound.
+ *
+ * Locking is the caller's: `begin`..`commit`/`abort` and `format` exclude everything else on the store; `get` may run
+ * on many threads at once between them, and by the writer inside its transaction, where it sees its own puts.
+ */
+#ifndef MUNINN_ENGINE_RECORDS_H
+#define MUNINN_ENGINE_RECORDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/engine.h"
+
+/* Sequence number bound that means "newest". Sequence numbers start at 1. */
+#define RECORD_NEWEST ((UINT64_C(1) << 48) - 1)
+
+struct record_key {
+	uint64_t identifier;
+	uint32_t piece;
+	uint16_t partition;
+};
+
+enum record_flag {
+	RECORD_TOMBSTONE = 1 << 0, /* the key ends here; length 0 */
+	/*
+	 * While it is still buffered the record may be dropped in favour of a newer committed one of the same key and
+	 * the same user version. For onodes and directory nodes, never for data that history needs.
+	 */
+	RECORD_ABSORB = 1 << 1,
+};
+
+/* A record as found. */
+struct record_info {
+	uint64_t sequence;
+	uint32_t length; /* of the value */
+	uint16_t version; /* user version of the partition when it was put */
+	uint8_t flags;
+};
+
+struct record_store;
+
+struct record_store_operations {
+	/* Most bytes of a value. */
+	uint32_t (*value_bytes_max)(struct record_store *store);
+
+	/* Begins the one writing transaction and returns its sequence number (never 0). */
+	uint64_t (*begin)(struct record_store *store);
+
+	/*
+	 * Adds a record. -ENOSPC: no room left; `reserve` lets it use the space kept for removing.
+	 * Two puts of one key in one transaction: the later one counts.
+	 */
+	int (*put)(struct record_store *store, const struct record_key *key, uint16_t version, unsigned flags,
+		   const void *value, uint32_t length, bool reserve);
+
+	/* Makes all puts since begin visible and crash-proof. Cannot fail. */
+	void (*commit)(struct record_store *store);
+
+	/* Undoes all puts since begin. */
+	void (*abort)(struct record_store *store);
+
+	/*
+	 * Finds the newest visible record of `key` with sequence <= `bound` and copies at most `capacity` bytes of its value
+	 * (value may be NULL with capacity 0). A tombstone is returned like any record, with its flag. -ENOENT: there is none.
+	 * -EBADMSG: a page that may hold it is corrupt.
+	 */
+	int (*get)(struct record_store *store, const struct record_key *key, uint64_t bound, void *value,
+		   uint32_t capacity, struct record_info *info);
+
+	/* Everything committed so far becomes stable on the host's storage. */
+	int (*flush)(struct record_store *store);
+
+	/* Empties the store, atomically across a crash. Sequence numbers go on. */
+	int (*format)(struct record_store *store);
+
+	/* Fills in everything but cache_bytes. */
+	void (*statistics)(struct record_store *store, struct engine_statistics *statistics);
+
+	/* Frees the store; `stable`: flushes before. */
+	int (*close)(struct record_store *store, bool stable);
+};
+
+/* First member of every implementation. */
+struct record_store {
+	const struct record_store_operations *operations;
+};
+
+/* engine/muninn: the published algorithm. Arguments as in engine.h. */
+int muninn_nvram_bytes(const struct nand_geometry *geometry, const struct engine_options *options,
+		       uint64_t *bytes, struct error_text *error);
+int muninn_format(struct nand *nand, const struct engine_options *options, struct error_text *error);
+int muninn_open(struct nand *nand, const struct engine_options *options, struct record_store **store,
+		struct error_text *error);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The emulated NAND: pages, blocks, spare areas, a battery-backed NVRAM region, exact counters.
+ *
+ * A device is one image file plus an NVRAM file beside it (IMAGE and IMAGE.nvram). The rules of real flash hold
+ * in every build: a page is programmed once between erases, pages of a block in ascending order, erase is by
+ * block, bad blocks refuse both. Breaking a rule is a bug of the caller: debug builds abort, release builds
+ * return -EPERM and count it.
+ *
+ * A page keeps a CRC-32C of its data and its spare area, stored in the last NAND_SPARE_RESERVED bytes of the spare
+ * area; a read that does not match it fails with -EBADMSG and returns no data.
+ *
+ * All functions are thread-safe. Two threads must not program or erase the same block at the same time.
+ */
+#ifndef MUNINN_NAND_NAND_H
+#define MUNINN_NAND_NAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+struct nand;
+
+/* Bytes at the end of every spare area that belong to the emulator (CRC-32C and flags). */
+#define NAND_SPARE_RESERVED 16
+
+/* Shape of a device; stored in the superblock, fixed at creation. */
+struct nand_geometry {
+	uint32_t page_bytes;      /* data area of a page: power of two, 512..65536, default 4096 */
+	uint32_t spare_bytes;     /* spare area of a page, reserved part included: 64..4096, default 256 */
+	uint32_t pages_per_block; /* 8..1024, default 64 */
+	uint32_t blocks;          /* 1..2^28; pages are numbered 0..blocks * pages_per_block - 1 */
+	uint32_t channels;        /* 1..64, default 4 */
+	uint32_t dies_per_channel; /* 1..64, default 2; block b is on die b % (channels * dies_per_channel) */
+};
+
+/* The default geometry with as many whole blocks as `bytes` of page data hold. */
+struct nand_geometry nand_geometry_default(uint64_t bytes);
+
+/* Spare bytes of a page that the caller may use. */
+static inline uint32_t nand_spare_usable(const struct nand_geometry *geometry)
+{
+	return geometry->spare_bytes - NAND_SPARE_RESERVED;
+}
+
+/* Why a page is touched; every counter is kept by cause. */
+enum nand_cause {
+	NAND_CAUSE_USER,     /* data the caller's user asked for or gave */
+	NAND_CAUSE_INDEX,    /* filters, read-only tables */
+	NAND_CAUSE_MERGE,    /* reclaiming space */
+	NAND_CAUSE_RECOVERY, /* opening after a stop or a crash */
+	NAND_CAUSE_METADATA, /* roots, directories of segments */
+	NAND_CAUSES
+};
+
+struct nand_counters {
+	struct {
+		uint64_t pages_read;
+		uint64_t pages_programmed;
+		uint64_t blocks_erased;
+		uint64_t bytes_read;       /* data and spare */
+		uint64_t bytes_programmed; /* data and spare */
+	} by_cause[NAND_CAUSES];
+	uint64_t rule_violations;     /* always 0 unless the caller has a bug */
+	uint64_t uncorrectable_reads; /* reads answered -EBADMSG */
+	uint64_t image_syncs;         /* msync/fdatasync calls on the image */
+	uint64_t nvram_syncs;
+};
+
+/* One page of a vectored request. */
+struct nand_page_io {
+	uint64_t page; /* page number */
+	void *data;    /* page_bytes, NULL: not wanted (read only) */
+	void *spare;   /* nand_spare_usable() bytes, NULL: not wanted (read), zeros (program) */
+};
+
+enum nand_block_state { NAND_BLOCK_GOOD, NAND_BLOCK_BAD };
+
+struct nand_block_info {
+	enum nand_block_state state;
+	uint32_t next_page;   /* pages programmed since the last erase = first page that may be programmed */
+	uint32_t erase_count;
+};
+
+/*
+ * Creates IMAGE (sparse) and IMAGE.nvram with `nvram_bytes` of zeroed NVRAM. Fails with -EEXIST if either exists,
+ * -EINVAL for a bad geometry, -ENOSPC/-errno of the file system; leaves nothing behind on failure. A crash in the
+ * middle of creation leaves something that nand_open refuses with a message that says so, never a half-valid device.
+ */
+int nand_create(const char *path, const struct nand_geometry *geometry, uint64_t nvram_bytes,
+		struct error_text *error);
+
+/*
+ * Opens an image for one process at a time (lock; -EBUSY names the holder when it is known).
+ * -ENOENT: no such image. -EINVAL: not an image, foreign byte order, other version, truncated, corrupt, or an NVRAM
+ * file that is missing, of another image or of the wrong size; `error` says which, and nothing is modified.
+ * One valid superblock copy of two is enough; the other is repaired after a successful open.
+ */
+int nand_open(const char *path, struct nand **nand, struct error_text *error);
+
+/* As nand_open, but no lock is taken and nothing can be changed: for inspection tools. */
+int nand_open_read_only(const char *path, struct nand **nand, struct error_text *error);
+
+/* An anonymous device in memory with the same rules, for tests and benchmarks; gone at nand_close. */
+int nand_open_memory(const struct nand_geometry *geometry, uint64_t nvram_bytes, struct nand **nand,
+		     struct error_text *error);
+
+/* Syncs and closes. Returns the first error of the sync; the handle is gone in any case. */
+int nand_close(struct nand *nand);
+
+/* Closes without syncing, as `kill -9` would. Files keep what was written through the mapping. */
+void nand_abandon(struct nand *nand);
+
+const struct nand_geometry *nand_geometry(const struct nand *nand);
+
+/* 16 random bytes chosen at creation. */
+const uint8_t *nand_uuid(const struct nand *nand);
+
+/*
+ * Reads `count` pages. 0, or the error of the first page that failed: -EBADMSG (checksum), -ENODATA (page not
+ * programmed since its block was erased), -ERANGE (no such page), -EIO. On error the contents of all buffers
+ * are undefined.
+ */
+int nand_read(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages, size_t count);
+
+/*
+ * Programs `count` pages in the order given. 0, or -EPERM (rule broken), -ERANGE, -EIO; pages before the failing
+ * one are programmed.
+ */
+int nand_program(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages, size_t count);
+
+/* Erases a block. 0, -EPERM (bad block), -ERANGE, -EIO. */
+int nand_erase(struct nand *nand, enum nand_cause cause, uint32_t block);
+
+/* State of a block; -ERANGE. */
+int nand_block_info(struct nand *nand, uint32_t block, struct nand_block_info *info);
+
+/* Makes `count` blocks from `first` stable on the host's storage (data, spare and block state). 0 or -EIO. */
+int nand_sync(struct nand *nand, uint32_t first, uint32_t count);
+
+/*
+ * The NVRAM region: ordinary memory, stable against the end of this process at any instruction; stable against power
+ * loss of the host up to the last nand_nvram_sync that covered the bytes. `bytes` may be NULL.
+ */
+void *nand_nvram(struct nand *nand, uint64_t *bytes);
+int nand_nvram_sync(struct nand *nand, uint64_t offset, uint64_t length);
+
+/* A consistent-enough copy: each counter is exact, taken without stopping I/O. */
+void nand_read_counters(struct nand *nand, struct nand_counters *counters);
+
+#endif
