@@ -42,22 +42,37 @@ ifeq ($(VARIANT),clang)
 CC := clang
 endif
 
+# Compilation jobs of the targets that build and then do more (run, check, ...); `make -jN` of one's own wins.
+JOBS := $(shell nproc)
+SUBMAKE = $(MAKE) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(JOBS)) --no-print-directory
+
 # ---- sources: by folder, so that a new file needs no line here ----
 
 CORE_SRC := $(wildcard common/*.c nand/*.c engine/*.c engine/muninn/*.c osd/*.c)
 CLIENT_SRC := $(wildcard client/*.c)
 CTL_SRC := $(wildcard client/ctl/*.c)
+MODULE_SRC := $(wildcard daemon/module/*.c)
+DAEMON_SRC := $(wildcard daemon/*.c)
 CORE_OBJ := $(CORE_SRC:%.c=$(OBJ)/%.o)
 CLIENT_OBJ := $(CLIENT_SRC:%.c=$(OBJ)/%.o)
 CTL_OBJ := $(CTL_SRC:%.c=$(OBJ)/%.o)
+MODULE_OBJ := $(MODULE_SRC:%.c=$(OBJ)/%.o)
+DAEMON_OBJ := $(DAEMON_SRC:%.c=$(OBJ)/%.o)
+# What of daemon/ runs without tgtd or a main program, for the unit tests.
+DAEMON_PARTS := $(patsubst %.c,$(OBJ)/%.o,$(filter-out daemon/muninnd.c,$(DAEMON_SRC)) $(wildcard daemon/module/options.c))
 
 # Each tests/FOLDER/test_*.c is a program; the folder's other .c files are linked into all of them.
 TEST_SRC := $(wildcard tests/*/test_*.c)
 TEST_BINS := $(TEST_SRC:tests/%.c=$(TESTBIN)/%)
+# Test programs that start threads also run under ThreadSanitizer.
+THREAD_TEST_SRC := $(if $(TEST_SRC),$(shell grep -l pthread_create $(TEST_SRC)))
+E2E_TESTS := $(wildcard tests/e2e/test_*.py)
 
-.PHONY: all unit-tests
-all: $(LIB)/libmuninn.a $(if $(CTL_SRC),$(BIN)/muninnctl)
+.PHONY: all unit-tests thread-tests
+all: $(LIB)/libmuninn.a $(if $(CTL_SRC),$(BIN)/muninnctl) $(if $(DAEMON_SRC),$(BIN)/muninnd) \
+	$(if $(MODULE_SRC),$(LIB)/bs_muninn.so)
 unit-tests: $(TEST_BINS)
+thread-tests: $(THREAD_TEST_SRC:tests/%.c=$(TESTBIN)/%)
 
 $(OBJ)/%.o: %.c
 	@mkdir -p $(@D)
@@ -73,18 +88,151 @@ $(LIB)/libosdclient.a: $(CLIENT_OBJ)
 	@rm -f $@
 	$(AR) rcs $@ $^
 
+$(LIB)/libdaemon.a: $(DAEMON_PARTS)
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
 $(BIN)/muninnctl: $(CTL_OBJ) $(LIB)/libosdclient.a $(LIB)/libmuninn.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -liscsi -ljansson -lcrypto
+
+$(BIN)/muninnd: $(DAEMON_OBJ) $(LIB)/libmuninn.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -linih -lsystemd
+
+# tgtd exports its own symbols to its modules; the version script keeps ours and its apart.
+$(LIB)/bs_muninn.so: $(MODULE_OBJ) $(LIB)/libmuninn.a daemon/module/exports.map
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -shared -Wl,--version-script=daemon/module/exports.map -Wl,-z,now -Wl,-z,nodelete -o $@ \
+		$(filter-out %.map,$^) $(LDLIBS)
+
+# ---- tgt: headers of the installed version, and which tgtd the module is built for ----
+
+# Replace by a folder of one's own that holds the unpacked source of the installed version.
+TGT_SRC ?=
+TGTD ?= /usr/sbin/tgtd
+TGT_VERSION := $(shell dpkg-query -W -f '$${Version}' tgt 2>/dev/null)
+TGT_NAME := $(BUILD)/tgt-$(lastword $(subst :, ,$(TGT_VERSION)))
+TGT_DIR := $(or $(TGT_SRC),$(TGT_NAME))
+TGT_IDENTITY := $(BUILD)/generated/tgt_identity.h
+TGT_USERS := $(MODULE_OBJ) $(OBJ)/daemon/tgt_control.o
+
+$(TGT_USERS): CPPFLAGS += -isystem $(TGT_DIR)/usr -isystem $(BUILD)/generated
+$(TGT_USERS): $(TGT_DIR)/usr/tgtd.h $(TGT_IDENTITY)
+
+$(TGT_NAME)/usr/tgtd.h:
+	scripts/tgt-headers $(TGT_NAME)
+
+$(TGT_SRC)/usr/tgtd.h:
+	@echo "TGT_SRC=$(TGT_SRC): there is no usr/tgtd.h in it; name the folder of tgt's unpacked source" >&2; exit 1
+
+$(TGTD):
+	@echo '$(TGTD): no such program; run scripts/bootstrap, which installs the package tgt' >&2; exit 1
+
+$(TGT_IDENTITY): $(TGTD) scripts/tgt-identity
+	@mkdir -p $(@D)
+	scripts/tgt-identity $(TGTD) >$@
+
+# ---- tests ----
 
 # The helpers of a test folder: its .c files that are not tests themselves.
 test_helpers = $(filter-out $(dir $(1))test_%.c,$(wildcard $(dir $(1))*.c))
 define TEST_RULE
 $(TESTBIN)/$(1:tests/%.c=%): $(OBJ)/$(1:.c=.o) $(patsubst %.c,$(OBJ)/%.o,$(call test_helpers,$(1))) \
-		$(if $(CLIENT_SRC),$(LIB)/libosdclient.a) $(LIB)/libmuninn.a
+		$(if $(CLIENT_SRC),$(LIB)/libosdclient.a) $(if $(filter tests/daemon/%,$(1)),$(LIB)/libdaemon.a) \
+		$(LIB)/libmuninn.a
 	@mkdir -p $$(@D)
-	$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS) -lcmocka -liscsi -ljansson -lcrypto
+	$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS) -lcmocka -liscsi -ljansson -lcrypto \
+		$(if $(filter tests/daemon/%,$(1)),-linih -lsystemd)
 endef
 $(foreach t,$(TEST_SRC),$(eval $(call TEST_RULE,$(t))))
+
+# ---- what people type ----
+
+.PHONY: help run check bootstrap lint bench figures fuzz sanitize coverage deb install uninstall clean
+
+help:
+	@echo 'make all        everything, into build/'
+	@echo 'make run        installs what is missing, builds, runs the target in the foreground'
+	@echo '                PORT=3260  SIZE=8G (of a new device); state is kept in build/run/'
+	@echo 'make check      installs what is missing, builds, runs all tests; ONLY=text: those whose path holds it'
+	@echo 'make lint       formatting, clang-tidy, cppcheck, and a build by clang'
+	@echo 'make sanitize   the unit tests under ASan + UBSan, the threaded ones under TSan'
+	@echo 'make coverage   line coverage of nand/, engine/ and osd/ by their unit tests'
+	@echo 'make install    into DESTDIR: PREFIX=/usr/local, the module where tgtd looks for it; make uninstall'
+	@echo 'make clean      removes build/, the device of `make run` included'
+	@echo 'make bench, make figures, make fuzz, make deb: not available yet'
+
+bootstrap:
+	@scripts/bootstrap
+
+PORT ?= 3260
+SIZE ?= 8G
+run: bootstrap
+	+@$(SUBMAKE) all
+	@exec $(BUILD)/bin/muninnd --defaults --state-dir $(BUILD)/run --port $(PORT) --size $(SIZE)
+
+ONLY ?=
+RUN_TESTS := scripts/run-tests $(if $(ONLY),--only $(ONLY))
+test_bins = $(patsubst tests/%.c,$(BUILD)/tests/$(1)/%,$(2))
+SANITIZED_TESTS = $(call test_bins,asan,$(TEST_SRC)) $(call test_bins,tsan,$(THREAD_TEST_SRC))
+
+.PHONY: sanitized-tests
+sanitized-tests:
+	+@$(SUBMAKE) VARIANT=asan unit-tests
+	+@$(SUBMAKE) VARIANT=tsan thread-tests
+
+check: bootstrap
+	+@$(SUBMAKE) all unit-tests
+	+@$(SUBMAKE) sanitized-tests
+	@$(RUN_TESTS) $(call test_bins,release,$(TEST_SRC)) $(SANITIZED_TESTS) $(E2E_TESTS)
+
+sanitize: bootstrap
+	+@$(SUBMAKE) sanitized-tests
+	@$(RUN_TESTS) $(SANITIZED_TESTS)
+
+# Line coverage in percent that the three layers must reach together.
+COVERAGE_MIN ?= 85
+COVERED := nand engine osd
+coverage:
+	@scripts/bootstrap lint
+	+@$(SUBMAKE) VARIANT=coverage unit-tests
+	@find $(BUILD)/obj/coverage -name '*.gcda' -delete
+	@scripts/run-tests $(call test_bins,coverage,$(filter $(COVERED:%=tests/%/%),$(TEST_SRC)))
+	@echo "lines of $(COVERED) covered; at least $(COVERAGE_MIN) % are required"
+	@gcovr --root . --object-directory $(BUILD)/obj/coverage $(COVERED:%=--filter '%/') --fail-under-line $(COVERAGE_MIN) \
+		$(BUILD)/obj/coverage
+
+# In makes of their own, which look up the tgt version after it was installed.
+lint:
+	@scripts/bootstrap lint
+	+@$(SUBMAKE) lint-sources
+	+@$(SUBMAKE) VARIANT=clang all unit-tests
+
+.PHONY: lint-sources
+lint-sources: $(TGT_DIR)/usr/tgtd.h $(TGT_IDENTITY)
+	@TGT_DIR=$(TGT_DIR) scripts/lint
+
+PREFIX ?= /usr/local
+MODULE_DIR := /usr/lib/tgt/backing-store
+install: all
+	install -D -m 755 $(BUILD)/bin/muninnd $(DESTDIR)$(PREFIX)/sbin/muninnd
+	install -D -m 755 $(BUILD)/bin/muninnctl $(DESTDIR)$(PREFIX)/bin/muninnctl
+	install -D -m 644 $(BUILD)/lib/bs_muninn.so $(DESTDIR)$(MODULE_DIR)/bs_muninn.so
+	[ -e $(DESTDIR)/etc/muninn/muninn.conf ] || install -D -m 640 conf/muninn.conf $(DESTDIR)/etc/muninn/muninn.conf
+	install -d -m 755 $(DESTDIR)/lib/systemd/system
+	sed 's|@PREFIX@|$(PREFIX)|' scripts/muninn.service >$(DESTDIR)/lib/systemd/system/muninn.service
+
+# Leaves the configuration and the devices.
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/sbin/muninnd $(DESTDIR)$(PREFIX)/bin/muninnctl $(DESTDIR)$(MODULE_DIR)/bs_muninn.so \
+		$(DESTDIR)/lib/systemd/system/muninn.service
+
+bench figures fuzz deb:
+	@echo 'make $@: not available yet' >&2; exit 1
+
+clean:
+	rm -rf $(BUILD)
 
 -include $(shell find $(OBJ) -name '*.d' 2>/dev/null)
