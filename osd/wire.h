@@ -122,6 +122,7 @@ enum osd_list_role {
 	OSD_LIST_TO_SET,    /* type 9; LIST LENGTH 0 */
 	OSD_LIST_RETRIEVED, /* type 9; LIST LENGTH = bytes behind the head */
 	OSD_LIST_OF_OBJECTS, /* type E (OSD-2) or F (OSD-1); LIST LENGTH as before */
+	OSD_LIST_BARE,      /* no head: what follows the head of LIST data */
 };
 
 /* Writes a list into a buffer. What does not fit is cut off: a value at the buffer's end, an entry's head as a whole. */

@@ -35,7 +35,7 @@ static size_t list_bytes_max(enum osd_version version)
 void osd_list_begin_bare(struct osd_list_writer *writer, enum osd_version version, uint8_t *data, size_t capacity)
 {
 	*writer = (struct osd_list_writer){
-		.version = version, .role = OSD_LIST_OF_OBJECTS, .data = data, .capacity = capacity,
+		.version = version, .role = OSD_LIST_BARE, .data = data, .capacity = capacity,
 	};
 }
 
@@ -154,7 +154,7 @@ size_t osd_list_end(struct osd_list_writer *writer)
 {
 	size_t head = osd_list_head_bytes(writer->version);
 
-	if (writer->length < head || writer->role == OSD_LIST_TO_GET || writer->role == OSD_LIST_TO_SET)
+	if (writer->length < head || (writer->role != OSD_LIST_RETRIEVED && writer->role != OSD_LIST_OF_OBJECTS))
 		return writer->length;
 	if (writer->version == OSD_1)
 		put_be16(writer->data + 2, (uint16_t)(writer->length - head));
