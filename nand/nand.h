@@ -100,7 +100,10 @@ int nand_create(const char *path, const struct nand_geometry *geometry, uint64_t
  */
 int nand_open(const char *path, struct nand **nand, struct error_text *error);
 
-/* As nand_open, but no lock is taken and nothing can be changed: for inspection tools. */
+/*
+ * As nand_open, but no lock is taken and nothing can be changed, for inspection tools: program and erase fail with
+ * -EROFS, sync does nothing, the NVRAM is a private copy.
+ */
 int nand_open_read_only(const char *path, struct nand **nand, struct error_text *error);
 
 /* An anonymous device in memory with the same rules, for tests and benchmarks; gone at nand_close. */
@@ -131,13 +134,19 @@ int nand_read(struct nand *nand, enum nand_cause cause, const struct nand_page_i
  */
 int nand_program(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages, size_t count);
 
-/* Erases a block. 0, -EPERM (bad block), -ERANGE, -EIO. */
+/*
+ * Erases a block. 0, -EPERM (bad block), -ERANGE, -EIO. Not ordered with anything on the host's storage: what replaces
+ * the contents has to be stable before.
+ */
 int nand_erase(struct nand *nand, enum nand_cause cause, uint32_t block);
 
-/* State of a block; -ERANGE. */
+/* State of a block; -ERANGE, -EBADMSG (the record of its state is damaged; only an erase makes it usable again). */
 int nand_block_info(struct nand *nand, uint32_t block, struct nand_block_info *info);
 
-/* Makes `count` blocks from `first` stable on the host's storage (data, spare and block state). 0 or -EIO. */
+/*
+ * Makes `count` blocks from `first` stable on the host's storage (data, spare and block state).
+ * 0, -ERANGE or -EIO; after an -EIO nothing can be called stable until the image is opened again.
+ */
 int nand_sync(struct nand *nand, uint32_t first, uint32_t count);
 
 /*

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * nand_create: both superblocks say "creating" until all else is stable, so that a crash at any point leaves something
+ * that nand_open knows for what it is.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+#include "common/log.h"
+#include "nand/private.h"
+
+char *nand_nvram_path(const char *path)
+{
+	char *nvram_path;
+
+	return asprintf(&nvram_path, "%s.nvram", path) < 0 ? NULL : nvram_path;
+}
+
+/* The two files while they are made. A file that has a descriptor is ours, to be removed on failure. */
+struct creation {
+	const char *path;
+	char *nvram_path;
+	int image_fd, nvram_fd;
+	struct nand_superblock superblock;
+	struct nand_layout layout;
+};
+
+static int failed(struct error_text *error, int result, const char *doing, const char *path)
+{
+	return error_set(error, result, "cannot %s %s: %s", doing, path, strerror(-result));
+}
+
+static int write_all(int fd, const void *from, size_t bytes, uint64_t offset)
+{
+	const uint8_t *next = from;
+
+	while (bytes > 0) {
+		ssize_t written = pwrite(fd, next, bytes, (off_t)offset);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+			return written < 0 ? -errno : -EIO;
+		next += written;
+		offset += (uint64_t)written;
+		bytes -= (size_t)written;
+	}
+	return 0;
+}
+
+static int create_file(const char *path, int *fd, struct error_text *error)
+{
+	*fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+	if (*fd >= 0)
+		return 0;
+	if (errno == EEXIST)
+		return error_set(error, -EEXIST,
+				 "%s exists already: nothing was created; choose another name, or remove "
+				 "it if nothing on it is wanted",
+				 path);
+	return failed(error, -errno, "create", path);
+}
+
+/* Images are sparse, so a small file system is no error, but better known now than when it is full. */
+static void warn_if_short_of_room(const struct creation *creation)
+{
+	uint64_t needed = creation->layout.image_bytes + creation->superblock.nvram_bytes;
+	struct statvfs status;
+	uint64_t available;
+
+	if (fstatvfs(creation->image_fd, &status) < 0)
+		return;
+	available = (uint64_t)status.f_bavail * status.f_frsize;
+	if (available < needed)
+		log_line(LOG_LEVEL_WARNING,
+			 "%s: when full it takes %llu MiB, its file system has %llu MiB left; when that is "
+			 "used up, writes will fail",
+			 creation->path, (unsigned long long)(needed >> 20),
+			 (unsigned long long)(available >> 20));
+}
+
+static int write_superblocks(struct creation *creation, enum nand_image_state state,
+			     struct error_text *error)
+{
+	uint8_t bytes[NAND_HEADER_BYTES];
+	int result = 0;
+
+	creation->superblock.state = state;
+	nand_superblock_encode(&creation->superblock, bytes);
+	for (int copy = 0; copy < NAND_SUPERBLOCK_COPIES && result == 0; copy++)
+		result = write_all(creation->image_fd, bytes, sizeof(bytes),
+				   (uint64_t)copy * NAND_SUPERBLOCK_SPACING);
+	return result < 0 ? failed(error, result, "write the superblock of", creation->path) : 0;
+}
+
+/* Written, not left as a hole: the mapped table must never want room of the host later. */
+static int write_table(struct creation *creation, struct error_text *error)
+{
+	enum { CHUNK_BYTES = NAND_REGION_ALIGNMENT, CHUNK_WORDS = CHUNK_BYTES / sizeof(uint64_t) };
+	uint8_t *chunk = malloc(CHUNK_BYTES);
+	int result = 0;
+
+	if (!chunk)
+		return failed(error, -ENOMEM, "write the block table of", creation->path);
+	nand_table_initialise(chunk, CHUNK_WORDS);
+	for (uint64_t offset = creation->layout.table_offset;
+	     offset < creation->layout.data_offset && result == 0; offset += CHUNK_BYTES)
+		result = write_all(creation->image_fd, chunk, CHUNK_BYTES, offset);
+	free(chunk);
+	return result < 0 ? failed(error, result, "write the block table of", creation->path) : 0;
+}
+
+static int fill_nvram(struct creation *creation, struct error_text *error)
+{
+	struct nand_nvram_header header = { .nvram_bytes = creation->superblock.nvram_bytes };
+	uint8_t bytes[NAND_HEADER_BYTES];
+	int result;
+
+	memcpy(header.uuid, creation->superblock.uuid, sizeof(header.uuid));
+	nand_nvram_header_encode(&header, bytes);
+	result = -posix_fallocate(creation->nvram_fd, 0,
+				  (off_t)(NAND_HEADER_BYTES + header.nvram_bytes));
+	if (result < 0)
+		return error_set(error, result, "cannot reserve %llu bytes for %s: %s",
+				 (unsigned long long)(NAND_HEADER_BYTES + header.nvram_bytes),
+				 creation->nvram_path, strerror(-result));
+	result = write_all(creation->nvram_fd, bytes, sizeof(bytes), 0);
+	if (result == 0 && fsync(creation->nvram_fd) < 0)
+		result = -errno;
+	return result < 0 ? failed(error, result, "write", creation->nvram_path) : 0;
+}
+
+/* Makes the names of both files stable. */
+static int sync_directory(const char *path, struct error_text *error)
+{
+	char *copy = strdup(path);
+	int result = 0;
+	int fd;
+
+	if (!copy)
+		return failed(error, -ENOMEM, "store the directory of", path);
+	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	free(copy);
+	/* Some file systems cannot sync directories; they have nothing to make stable then. */
+	if (fd < 0 || (fsync(fd) < 0 && errno != EINVAL))
+		result = -errno;
+	if (fd >= 0)
+		close(fd);
+	return result < 0 ? failed(error, result, "store the directory of", path) : 0;
+}
+
+static int fill_image(struct creation *creation, struct error_text *error)
+{
+	int result = write_superblocks(creation, NAND_IMAGE_CREATING, error);
+
+	if (result < 0)
+		return result;
+	if (ftruncate(creation->image_fd, (off_t)creation->layout.image_bytes) < 0)
+		return error_set(error, -errno, "cannot make %s %llu bytes long: %s", creation->path,
+				 (unsigned long long)creation->layout.image_bytes, strerror(errno));
+	result = write_table(creation, error);
+	if (result == 0 && fsync(creation->image_fd) < 0)
+		result = failed(error, -errno, "store", creation->path);
+	return result;
+}
+
+static int complete(struct creation *creation, struct error_text *error)
+{
+	int result = write_superblocks(creation, NAND_IMAGE_COMPLETE, error);
+
+	if (result == 0 && fsync(creation->image_fd) < 0)
+		result = failed(error, -errno, "store", creation->path);
+	return result < 0 ? result : sync_directory(creation->path, error);
+}
+
+static int create_files(struct creation *creation, struct error_text *error)
+{
+	int result = create_file(creation->path, &creation->image_fd, error);
+
+	if (result == 0)
+		result = nand_lock_image(creation->image_fd, creation->path, error);
+	if (result == 0)
+		result = create_file(creation->nvram_path, &creation->nvram_fd, error);
+	if (result < 0)
+		return result;
+	warn_if_short_of_room(creation);
+	result = fill_image(creation, error);
+	if (result == 0)
+		result = fill_nvram(creation, error);
+	return result == 0 ? complete(creation, error) : result;
+}
+
+/* Closes; removes what was made if it is of no use. */
+static void finish(struct creation *creation, bool failed_midway)
+{
+	if (creation->nvram_fd >= 0) {
+		if (failed_midway)
+			unlink(creation->nvram_path);
+		close(creation->nvram_fd);
+	}
+	if (creation->image_fd >= 0) {
+		if (failed_midway)
+			unlink(creation->path);
+		close(creation->image_fd);
+	}
+	free(creation->nvram_path);
+}
+
+int nand_create(const char *path, const struct nand_geometry *geometry, uint64_t nvram_bytes,
+		struct error_text *error)
+{
+	struct creation creation = {
+		.path = path,
+		.image_fd = -1,
+		.nvram_fd = -1,
+		.superblock = { .geometry = *geometry, .nvram_bytes = nvram_bytes },
+	};
+	int result = nand_geometry_check(geometry, error);
+
+	if (result < 0)
+		return result;
+	if (nvram_bytes > NAND_NVRAM_BYTES_MAX)
+		return error_set(error, -EINVAL, "%s: %llu bytes of NVRAM are too many, at most %llu",
+				 path, (unsigned long long)nvram_bytes,
+				 (unsigned long long)NAND_NVRAM_BYTES_MAX);
+	creation.layout = nand_layout_of(geometry);
+	if (getrandom(creation.superblock.uuid, NAND_UUID_BYTES, 0) != NAND_UUID_BYTES)
+		return failed(error, -EIO, "get random bytes for", path);
+	creation.nvram_path = nand_nvram_path(path);
+	if (!creation.nvram_path)
+		return failed(error, -ENOMEM, "create", path);
+	result = create_files(&creation, error);
+	finish(&creation, result < 0);
+	return result;
+}

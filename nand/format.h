@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * What an image and its NVRAM file look like on the host's disk: docs/format.md, part "Image file", in C.
+ * Nothing that is stored is defined elsewhere. All integers are little-endian.
+ *
+ * Pure functions on byte buffers: no files, no state.
+ */
+#ifndef MUNINN_NAND_FORMAT_H
+#define MUNINN_NAND_FORMAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nand/nand.h"
+
+#define NAND_FORMAT_VERSION 1
+#define NAND_UUID_BYTES 16
+
+/* A superblock or NVRAM header; its CRC-32C is in the last four bytes, in every version of the format. */
+#define NAND_HEADER_BYTES 4096
+
+/* Largest NVRAM: more than any host's memory, small enough that no sum with it overflows. */
+#define NAND_NVRAM_BYTES_MAX (UINT64_C(1) << 44)
+
+/* Two copies of the superblock, far enough apart that one bad track does not take both. */
+#define NAND_SUPERBLOCK_COPIES 2
+#define NAND_SUPERBLOCK_SPACING 32768
+
+/* Every region begins at a multiple of this: any page size and any host page size divides it. */
+#define NAND_REGION_ALIGNMENT 65536
+
+/* Where the regions of an image are, in bytes from its beginning; follows from the geometry. */
+struct nand_layout {
+	uint64_t pages;        /* in all blocks */
+	uint64_t block_bytes;  /* page data of one block */
+	uint64_t table_offset; /* block table: 8 bytes a block */
+	uint64_t data_offset;  /* page data: page p at data_offset + p * page_bytes */
+	uint64_t spare_offset; /* spare areas: page p at spare_offset + p * spare_bytes */
+	uint64_t image_bytes;
+};
+
+/* `geometry` must have passed nand_geometry_check. */
+struct nand_layout nand_layout_of(const struct nand_geometry *geometry);
+
+/* 0, or -EINVAL with the field, its value and its limits in `error`. */
+int nand_geometry_check(const struct nand_geometry *geometry, struct error_text *error);
+
+enum nand_image_state {
+	NAND_IMAGE_CREATING, /* what a crash in the middle of nand_create leaves */
+	NAND_IMAGE_COMPLETE,
+};
+
+struct nand_superblock {
+	enum nand_image_state state;
+	uint8_t uuid[NAND_UUID_BYTES];
+	struct nand_geometry geometry;
+	uint64_t nvram_bytes;
+};
+
+struct nand_nvram_header {
+	uint8_t uuid[NAND_UUID_BYTES]; /* of the image that it belongs to */
+	uint64_t nvram_bytes;
+};
+
+/* What a stored header turned out to be. */
+enum nand_header_verdict {
+	NAND_HEADER_VALID,
+	NAND_HEADER_FOREIGN,       /* does not begin with the magic */
+	NAND_HEADER_CORRUPT,       /* the magic is there, the CRC does not match or the content contradicts itself */
+	NAND_HEADER_OTHER_VERSION, /* intact, of a version that this program does not know; `version` is set */
+};
+
+/* `to` and `from` are NAND_HEADER_BYTES long. Decoding fills `version` unless the verdict is FOREIGN or CORRUPT. */
+void nand_superblock_encode(const struct nand_superblock *superblock, uint8_t *to);
+enum nand_header_verdict nand_superblock_decode(const uint8_t *from, struct nand_superblock *superblock,
+						uint32_t *version);
+void nand_nvram_header_encode(const struct nand_nvram_header *header, uint8_t *to);
+enum nand_header_verdict nand_nvram_header_decode(const uint8_t *from,
+						  struct nand_nvram_header *header,
+						  uint32_t *version);
+
+/*
+ * A word of the block table: the whole state of a block in 64 bits, so that one aligned store changes it and the end
+ * of the process at any instruction leaves either the old or the new state. The value is in host order; it is
+ * stored little-endian.
+ */
+struct nand_block_word {
+	uint32_t erase_count;
+	uint32_t next_page;
+	bool bad;
+};
+
+uint64_t nand_block_word_encode(const struct nand_block_word *word);
+
+/* False: the word is damaged. */
+bool nand_block_word_decode(uint64_t stored, uint32_t pages_per_block, struct nand_block_word *word);
+
+/*
+ * The last NAND_SPARE_RESERVED bytes of a spare area. `erase_count` is that of the block when the page was
+ * programmed: a page that a lost write-back left over from an earlier life of its block gives itself away.
+ */
+struct nand_page_check {
+	uint32_t data_crc; /* CRC-32C of the data area */
+	uint32_t erase_count;
+};
+
+/* Fills the reserved bytes of `spare` (spare_bytes long, its usable part already in place), last of all its own CRC. */
+void nand_spare_seal(uint8_t *spare, uint32_t spare_bytes, uint64_t page,
+		     const struct nand_page_check *check);
+
+/* False: the spare area is damaged or belongs to another page. */
+bool nand_spare_open(const uint8_t *spare, uint32_t spare_bytes, uint64_t page,
+		     struct nand_page_check *check);
+
+#endif

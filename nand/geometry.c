@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include <errno.h>
+
+#include "common/bytes.h"
+#include "nand/format.h"
+
+struct nand_geometry nand_geometry_default(uint64_t bytes)
+{
+	struct nand_geometry geometry = {
+		.page_bytes = 4096,
+		.spare_bytes = 256,
+		.pages_per_block = 64,
+		.channels = 4,
+		.dies_per_channel = 2,
+	};
+	uint64_t block_bytes = (uint64_t)geometry.page_bytes * geometry.pages_per_block;
+
+	/* More than any geometry may have stays too many, so that the check says so. */
+	geometry.blocks = (uint32_t)min_u64(bytes / block_bytes, UINT32_MAX);
+	return geometry;
+}
+
+int nand_geometry_check(const struct nand_geometry *geometry, struct error_text *error)
+{
+	const struct {
+		const char *name;
+		uint32_t value, least, most;
+	} limits[] = {
+		{ "page_bytes", geometry->page_bytes, 512, 65536 },
+		{ "spare_bytes", geometry->spare_bytes, 64, 4096 },
+		{ "pages_per_block", geometry->pages_per_block, 8, 1024 },
+		{ "blocks", geometry->blocks, 1, UINT32_C(1) << 28 },
+		{ "channels", geometry->channels, 1, 64 },
+		{ "dies_per_channel", geometry->dies_per_channel, 1, 64 },
+	};
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+		if (limits[i].value < limits[i].least || limits[i].value > limits[i].most)
+			return error_set(error, -EINVAL, "bad NAND geometry: %s is %u, must be %u to %u",
+					 limits[i].name, limits[i].value, limits[i].least,
+					 limits[i].most);
+	if (!is_power_of_two(geometry->page_bytes))
+		return error_set(error, -EINVAL,
+				 "bad NAND geometry: page_bytes is %u, must be a power of two",
+				 geometry->page_bytes);
+	return 0;
+}
+
+struct nand_layout nand_layout_of(const struct nand_geometry *geometry)
+{
+	struct nand_layout layout = {
+		.pages = (uint64_t)geometry->blocks * geometry->pages_per_block,
+		.block_bytes = (uint64_t)geometry->page_bytes * geometry->pages_per_block,
+		.table_offset = (uint64_t)NAND_SUPERBLOCK_COPIES * NAND_SUPERBLOCK_SPACING,
+	};
+
+	layout.data_offset = layout.table_offset + align_up((uint64_t)geometry->blocks * sizeof(uint64_t),
+							    NAND_REGION_ALIGNMENT);
+	layout.spare_offset = layout.data_offset + align_up(layout.pages * geometry->page_bytes,
+							    NAND_REGION_ALIGNMENT);
+	layout.image_bytes = layout.spare_offset + align_up(layout.pages * geometry->spare_bytes,
+							    NAND_REGION_ALIGNMENT);
+	return layout;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * One process at a time on an image. flock(2) and not fcntl(2): it also keeps out a second open in the same process,
+ * does not vanish when another descriptor of the file is closed, and still ends with its holder.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "nand/private.h"
+
+/* The process that holds a flock on the file, from /proc/locks; 0 if the host does not tell. */
+static long lock_holder(int fd)
+{
+	unsigned long long line_inode;
+	unsigned int line_major, line_minor;
+	struct stat status;
+	char line[256];
+	long pid, found = 0;
+	FILE *locks;
+
+	if (fstat(fd, &status) < 0)
+		return 0;
+	locks = fopen("/proc/locks", "re");
+	if (!locks)
+		return 0;
+	/* 1: FLOCK  ADVISORY  WRITE 6994 fe:00:9978594 0 EOF */
+	while (found == 0 && fgets(line, sizeof(line), locks))
+		if (sscanf(line, "%*u: FLOCK %*s WRITE %ld %x:%x:%llu", &pid, &line_major, &line_minor,
+			   &line_inode) == 4 &&
+		    pid > 0 && line_inode == status.st_ino && line_major == major(status.st_dev) &&
+		    line_minor == minor(status.st_dev))
+			found = pid;
+	fclose(locks);
+	return found;
+}
+
+int nand_lock_image(int fd, const char *path, struct error_text *error)
+{
+	long holder;
+
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	if (errno != EWOULDBLOCK)
+		return error_set(error, -errno, "cannot lock %s: %s", path, strerror(errno));
+	holder = lock_holder(fd);
+	if (holder > 0)
+		return error_set(error, -EBUSY, "%s is in use by process %ld: stop it first", path,
+				 holder);
+	return error_set(error, -EBUSY, "%s is in use by another process: stop it first", path);
+}

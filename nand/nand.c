@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The rules of flash, checksums and counters, in front of any back end.
+ *
+ * Order of a program: data and spare area first, then, with release, the block's word. So the end of the process at
+ * any instruction leaves a page whole or not programmed. Order of an erase: the word first, then the contents.
+ */
+#include "nand/nand.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+#include "common/crc32c.h"
+#include "common/log.h"
+#include "nand/private.h"
+
+const struct nand_geometry *nand_geometry(const struct nand *nand)
+{
+	return &nand->geometry;
+}
+
+const uint8_t *nand_uuid(const struct nand *nand)
+{
+	return nand->uuid;
+}
+
+void nand_set_violation_policy(struct nand *nand, enum nand_violation_policy policy)
+{
+	nand->violation_policy = policy;
+}
+
+/* Counts a broken rule; aborts or returns -EPERM. */
+__attribute__((format(printf, 2, 3))) static int violation(struct nand *nand, const char *format, ...)
+{
+	char text[256];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	atomic_fetch_add_explicit(&nand->rule_violations, 1, memory_order_relaxed);
+	log_line(LOG_LEVEL_ERROR, "%s: rule of flash broken by the caller: %s", nand->path, text);
+	if (nand->violation_policy == NAND_VIOLATION_ABORTS)
+		abort();
+	return -EPERM;
+}
+
+/* ---- the block table ---- */
+
+static _Atomic uint64_t *word_at(const struct nand *nand, uint32_t block)
+{
+	return (_Atomic uint64_t *)(void *)nand->table.at + block;
+}
+
+/* False: the word is damaged. What was programmed before it was stored is visible after. */
+static bool load_word(const struct nand *nand, uint32_t block, struct nand_block_word *word)
+{
+	uint64_t stored = atomic_load_explicit(word_at(nand, block), memory_order_acquire);
+
+	return nand_block_word_decode(le64toh(stored), nand->geometry.pages_per_block, word);
+}
+
+static void store_word(struct nand *nand, uint32_t block, const struct nand_block_word *word)
+{
+	atomic_store_explicit(word_at(nand, block), htole64(nand_block_word_encode(word)),
+			      memory_order_release);
+}
+
+/* There is something to sync. After the stores that it speaks of; unconditional, as a load could overtake them. */
+static void set_dirty(struct nand *nand)
+{
+	atomic_store_explicit(&nand->dirty, true, memory_order_release);
+}
+
+void nand_table_initialise(uint8_t *to, uint32_t count)
+{
+	const struct nand_block_word erased = { 0 };
+	uint64_t word = nand_block_word_encode(&erased);
+
+	for (uint32_t i = 0; i < count; i++)
+		put_le64(to + i * sizeof(word), word);
+}
+
+int nand_block_info(struct nand *nand, uint32_t block, struct nand_block_info *info)
+{
+	struct nand_block_word word;
+
+	if (block >= nand->geometry.blocks)
+		return -ERANGE;
+	if (!load_word(nand, block, &word))
+		return -EBADMSG;
+	*info = (struct nand_block_info){
+		.state = word.bad ? NAND_BLOCK_BAD : NAND_BLOCK_GOOD,
+		.next_page = word.next_page,
+		.erase_count = word.erase_count,
+	};
+	return 0;
+}
+
+int nand_mark_bad(struct nand *nand, uint32_t block)
+{
+	struct nand_block_word word = { 0 };
+
+	if (block >= nand->geometry.blocks)
+		return -ERANGE;
+	load_word(nand, block, &word);
+	word.bad = true;
+	store_word(nand, block, &word);
+	set_dirty(nand);
+	return 0;
+}
+
+/* ---- pages ---- */
+
+static void count_io(_Atomic uint64_t *pages, _Atomic uint64_t *bytes, uint64_t more_pages,
+		     uint64_t more_bytes)
+{
+	atomic_fetch_add_explicit(pages, more_pages, memory_order_relaxed);
+	atomic_fetch_add_explicit(bytes, more_bytes, memory_order_relaxed);
+}
+
+/* Is what was read what was programmed in this life of the block? */
+static bool page_matches(const struct nand *nand, uint64_t page, const void *data, const uint8_t *spare,
+			 uint32_t erase_count)
+{
+	struct nand_page_check check;
+
+	if (!nand_spare_open(spare, nand->geometry.spare_bytes, page, &check))
+		return false;
+	if (check.erase_count != erase_count)
+		return false;
+	return !data || crc32c(0, data, nand->geometry.page_bytes) == check.data_crc;
+}
+
+/* Reads one page; adds to `bytes` what was transferred. */
+static int read_page(struct nand *nand, const struct nand_page_io *io, uint64_t *bytes)
+{
+	const struct nand_geometry *geometry = &nand->geometry;
+	uint8_t spare[NAND_SPARE_BYTES_MAX];
+	struct nand_block_word word, after;
+	uint32_t block, index;
+	int result;
+
+	if (io->page >= nand->layout.pages)
+		return -ERANGE;
+	block = (uint32_t)(io->page / geometry->pages_per_block);
+	index = (uint32_t)(io->page % geometry->pages_per_block);
+	if (!load_word(nand, block, &word))
+		return -EBADMSG;
+	if (index >= word.next_page)
+		return -ENODATA;
+	result = nand->backend->read(nand, io->page, io->data, spare);
+	if (result < 0)
+		return result;
+	*bytes += geometry->spare_bytes + (io->data ? geometry->page_bytes : 0);
+	if (!page_matches(nand, io->page, io->data, spare, word.erase_count)) {
+		/* An erase on another thread may have come between. */
+		if (load_word(nand, block, &after) &&
+		    (after.erase_count != word.erase_count || index >= after.next_page))
+			return -ENODATA;
+		return -EBADMSG;
+	}
+	if (io->spare)
+		memcpy(io->spare, spare, nand_spare_usable(geometry));
+	return 0;
+}
+
+int nand_read(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages, size_t count)
+{
+	struct nand_cause_counters *counters = &nand->by_cause[cause];
+	uint64_t pages_read = 0, bytes_read = 0;
+	int result = 0;
+
+	for (size_t i = 0; i < count && result == 0; i++) {
+		uint64_t before = bytes_read;
+
+		result = read_page(nand, &pages[i], &bytes_read);
+		pages_read += bytes_read != before;
+	}
+	count_io(&counters->pages_read, &counters->bytes_read, pages_read, bytes_read);
+	if (result == -EBADMSG)
+		atomic_fetch_add_explicit(&nand->uncorrectable_reads, 1, memory_order_relaxed);
+	return result;
+}
+
+/* May this page be programmed now? Fills the block's word. */
+static int check_program(struct nand *nand, const struct nand_page_io *io, uint32_t block, uint32_t index,
+			 struct nand_block_word *word)
+{
+	if (!load_word(nand, block, word)) {
+		log_line(LOG_LEVEL_ERROR, "%s: state of block %u is damaged: not programmed", nand->path,
+			 block);
+		return -EIO;
+	}
+	if (!io->data)
+		return violation(nand, "page %" PRIu64 " programmed without data", io->page);
+	if (word->bad)
+		return violation(nand, "page %" PRIu64 " programmed in bad block %u", io->page, block);
+	if (index < word->next_page)
+		return violation(nand,
+				 "page %" PRIu64 " (page %u of block %u) programmed twice without an "
+				 "erase",
+				 io->page, index, block);
+	if (index > word->next_page)
+		return violation(nand,
+				 "page %" PRIu64 " (page %u of block %u) programmed out of order, page "
+				 "%u is next",
+				 io->page, index, block, word->next_page);
+	return 0;
+}
+
+static int program_page(struct nand *nand, const struct nand_page_io *io)
+{
+	const struct nand_geometry *geometry = &nand->geometry;
+	uint8_t spare[NAND_SPARE_BYTES_MAX];
+	struct nand_page_check check;
+	struct nand_block_word word;
+	uint32_t block, index;
+	int result;
+
+	if (io->page >= nand->layout.pages)
+		return -ERANGE;
+	block = (uint32_t)(io->page / geometry->pages_per_block);
+	index = (uint32_t)(io->page % geometry->pages_per_block);
+	result = check_program(nand, io, block, index, &word);
+	if (result == 0 && index == 0)
+		result = nand->backend->prepare(nand, block);
+	if (result < 0)
+		return result;
+	if (io->spare)
+		memcpy(spare, io->spare, nand_spare_usable(geometry));
+	else
+		memset(spare, 0, nand_spare_usable(geometry));
+	check.data_crc = crc32c(0, io->data, geometry->page_bytes);
+	check.erase_count = word.erase_count;
+	nand_spare_seal(spare, geometry->spare_bytes, io->page, &check);
+	result = nand->backend->write(nand, io->page, io->data, spare);
+	if (result < 0)
+		return result;
+	word.next_page = index + 1;
+	store_word(nand, block, &word);
+	return 0;
+}
+
+int nand_program(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages, size_t count)
+{
+	struct nand_cause_counters *counters = &nand->by_cause[cause];
+	uint64_t page_bytes = nand->geometry.page_bytes + nand->geometry.spare_bytes;
+	size_t done = 0;
+	int result = 0;
+
+	if (nand->read_only)
+		return -EROFS;
+	while (done < count) {
+		result = program_page(nand, &pages[done]);
+		if (result < 0)
+			break;
+		done++;
+	}
+	if (done > 0)
+		set_dirty(nand);
+	count_io(&counters->pages_programmed, &counters->bytes_programmed, done, done * page_bytes);
+	return result;
+}
+
+int nand_erase(struct nand *nand, enum nand_cause cause, uint32_t block)
+{
+	struct nand_block_word word = { 0 };
+
+	if (nand->read_only)
+		return -EROFS;
+	if (block >= nand->geometry.blocks)
+		return -ERANGE;
+	if (!load_word(nand, block, &word)) {
+		log_line(LOG_LEVEL_WARNING,
+			 "%s: state of block %u was damaged: erased, its erase count starts again at 0",
+			 nand->path, block);
+		word = (struct nand_block_word){ 0 };
+	}
+	if (word.bad)
+		return violation(nand, "bad block %u erased", block);
+	word.next_page = 0;
+	if (word.erase_count < UINT32_MAX)
+		word.erase_count++;
+	store_word(nand, block, &word);
+	nand->backend->discard(nand, block);
+	set_dirty(nand);
+	atomic_fetch_add_explicit(&nand->by_cause[cause].blocks_erased, 1, memory_order_relaxed);
+	return 0;
+}
+
+/* ---- stable storage ---- */
+
+/*
+ * One at a time, so that a caller that finds nothing to do has waited for the sync that did it. A failed sync stays
+ * failed: the host marks pages clean that it could not write, so a second one would succeed without cause.
+ */
+static int sync_image(struct nand *nand)
+{
+	int result = 0;
+
+	if (nand->read_only)
+		return 0;
+	pthread_mutex_lock(&nand->sync_lock);
+	if (!nand->sync_failed && atomic_exchange(&nand->dirty, false)) {
+		atomic_fetch_add_explicit(&nand->image_syncs, 1, memory_order_relaxed);
+		nand->sync_failed = nand->backend->sync(nand) < 0;
+	}
+	if (nand->sync_failed)
+		result = -EIO;
+	pthread_mutex_unlock(&nand->sync_lock);
+	return result;
+}
+
+int nand_sync(struct nand *nand, uint32_t first, uint32_t count)
+{
+	if ((uint64_t)first + count > nand->geometry.blocks)
+		return -ERANGE;
+	return count == 0 ? 0 : sync_image(nand);
+}
+
+void *nand_nvram(struct nand *nand, uint64_t *bytes)
+{
+	if (bytes)
+		*bytes = nand->nvram_bytes;
+	return nand->nvram.at + NAND_HEADER_BYTES;
+}
+
+int nand_nvram_sync(struct nand *nand, uint64_t offset, uint64_t length)
+{
+	uint64_t host_page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t from, to;
+
+	if (offset > nand->nvram_bytes || length > nand->nvram_bytes - offset)
+		return -ERANGE;
+	if (length == 0 || nand->nvram_fd < 0 || nand->read_only)
+		return 0;
+	from = (NAND_HEADER_BYTES + offset) & ~(host_page - 1);
+	to = NAND_HEADER_BYTES + offset + length;
+	atomic_fetch_add_explicit(&nand->nvram_syncs, 1, memory_order_relaxed);
+	if (!atomic_load(&nand->nvram_sync_failed) &&
+	    msync(nand->nvram.at + from, to - from, MS_SYNC) == 0)
+		return 0;
+	if (atomic_exchange(&nand->nvram_sync_failed, true))
+		return -EIO;
+	log_line(LOG_LEVEL_ERROR, "%s.nvram: the host could not store the NVRAM: %s", nand->path,
+		 strerror(errno));
+	return -EIO;
+}
+
+void nand_read_counters(struct nand *nand, struct nand_counters *counters)
+{
+	for (int cause = 0; cause < NAND_CAUSES; cause++) {
+		struct nand_cause_counters *from = &nand->by_cause[cause];
+
+		counters->by_cause[cause].pages_read = atomic_load(&from->pages_read);
+		counters->by_cause[cause].pages_programmed = atomic_load(&from->pages_programmed);
+		counters->by_cause[cause].blocks_erased = atomic_load(&from->blocks_erased);
+		counters->by_cause[cause].bytes_read = atomic_load(&from->bytes_read);
+		counters->by_cause[cause].bytes_programmed = atomic_load(&from->bytes_programmed);
+	}
+	counters->rule_violations = atomic_load(&nand->rule_violations);
+	counters->uncorrectable_reads = atomic_load(&nand->uncorrectable_reads);
+	counters->image_syncs = atomic_load(&nand->image_syncs);
+	counters->nvram_syncs = atomic_load(&nand->nvram_syncs);
+}
+
+/* ---- the end of a handle ---- */
+
+void nand_free(struct nand *nand)
+{
+	if (nand->backend)
+		nand->backend->close(nand);
+	nand_unmap(&nand->table);
+	nand_unmap(&nand->nvram);
+	if (nand->nvram_fd >= 0)
+		close(nand->nvram_fd);
+	if (nand->image_fd >= 0)
+		close(nand->image_fd); /* the lock goes with it, last */
+	pthread_mutex_destroy(&nand->sync_lock);
+	free(nand->path);
+	free(nand);
+}
+
+int nand_close(struct nand *nand)
+{
+	int result = sync_image(nand);
+	int nvram_result = nand_nvram_sync(nand, 0, nand->nvram_bytes);
+
+	nand_free(nand);
+	return result < 0 ? result : nvram_result;
+}
+
+void nand_abandon(struct nand *nand)
+{
+	nand_free(nand);
+}

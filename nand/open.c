@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Opening: an image with its NVRAM file, or a device in memory. Everything is checked before anything is mapped
+ * writable or repaired, so a file that is refused is as it was.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+#include "common/log.h"
+#include "nand/private.h"
+
+/* A handle that nand_free can take back. NULL: no memory. */
+static struct nand *new_handle(const char *path)
+{
+	size_t bytes = align_up(sizeof(struct nand), alignof(struct nand));
+	struct nand *nand = aligned_alloc(alignof(struct nand), bytes);
+
+	if (!nand)
+		return NULL;
+	memset(nand, 0, bytes);
+	nand->path = strdup(path);
+	if (!nand->path) {
+		free(nand);
+		return NULL;
+	}
+	nand->image_fd = nand->nvram_fd = -1;
+	pthread_mutex_init(&nand->sync_lock, NULL);
+#ifdef MUNINN_DEBUG
+	nand->violation_policy = NAND_VIOLATION_ABORTS;
+#else
+	nand->violation_policy = NAND_VIOLATION_FAILS;
+#endif
+	return nand;
+}
+
+/* Reads up to `bytes` from `offset`; what the file does not have is zeroes. */
+static int read_header(int fd, uint64_t offset, uint8_t *to, const char *path, struct error_text *error)
+{
+	size_t done = 0;
+
+	memset(to, 0, NAND_HEADER_BYTES);
+	while (done < NAND_HEADER_BYTES) {
+		ssize_t got = pread(fd, to + done, NAND_HEADER_BYTES - done, (off_t)(offset + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return error_set(error, -EIO, "cannot read %s at byte %llu: %s", path,
+					 (unsigned long long)(offset + done), strerror(errno));
+		if (got == 0)
+			break;
+		done += (size_t)got;
+	}
+	return 0;
+}
+
+/* Opens a regular file and tells its size. -ENOENT: no such file, without `error`. */
+static int open_regular(const char *path, bool read_only, int *fd, uint64_t *bytes,
+			struct error_text *error)
+{
+	struct stat status;
+
+	*fd = open(path, (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK);
+	if (*fd < 0 && errno == ENOENT)
+		return -ENOENT;
+	if (*fd < 0)
+		return error_set(error, -errno, "cannot open %s: %s", path, strerror(errno));
+	if (fstat(*fd, &status) < 0)
+		return error_set(error, -errno, "cannot open %s: %s", path, strerror(errno));
+	if (!S_ISREG(status.st_mode))
+		return error_set(error, -EINVAL, "%s is not a regular file, so not a Muninn image", path);
+	*bytes = (uint64_t)status.st_size;
+	return 0;
+}
+
+/* ---- superblocks ---- */
+
+/* Both copies as found on the disk. */
+struct superblock_pair {
+	struct {
+		enum nand_header_verdict verdict;
+		struct nand_superblock superblock;
+		uint32_t version;
+	} copies[NAND_SUPERBLOCK_COPIES];
+};
+
+static int read_superblocks(const struct nand *nand, struct superblock_pair *pair,
+			    struct error_text *error)
+{
+	uint8_t bytes[NAND_HEADER_BYTES];
+
+	memset(pair, 0, sizeof(*pair));
+	for (int i = 0; i < NAND_SUPERBLOCK_COPIES; i++) {
+		int result = read_header(nand->image_fd, (uint64_t)i * NAND_SUPERBLOCK_SPACING, bytes,
+					 nand->path, error);
+
+		if (result < 0)
+			return result;
+		pair->copies[i].verdict = nand_superblock_decode(bytes, &pair->copies[i].superblock,
+								 &pair->copies[i].version);
+	}
+	return 0;
+}
+
+/* Which copy has this verdict (and, if it is valid, this state)? -1: none. */
+static int find_copy(const struct superblock_pair *pair, enum nand_header_verdict verdict,
+		     enum nand_image_state state)
+{
+	for (int i = 0; i < NAND_SUPERBLOCK_COPIES; i++)
+		if (pair->copies[i].verdict == verdict &&
+		    (verdict != NAND_HEADER_VALID || pair->copies[i].superblock.state == state))
+			return i;
+	return -1;
+}
+
+/* Says why neither copy can be used; the most telling finding first. */
+static int refuse_image(const struct nand *nand, const struct superblock_pair *pair, uint64_t bytes,
+			struct error_text *error)
+{
+	int other = find_copy(pair, NAND_HEADER_OTHER_VERSION, 0);
+
+	if (find_copy(pair, NAND_HEADER_VALID, NAND_IMAGE_CREATING) >= 0)
+		return error_set(error, -EINVAL,
+				 "%s: its creation was interrupted, nothing is on it; delete it and "
+				 "%s.nvram (if it is there) and create it again",
+				 nand->path, nand->path);
+	if (other >= 0)
+		return error_set(error, -EINVAL,
+				 "%s has image format version %u, this program knows version %u only: use "
+				 "the Muninn release that wrote it",
+				 nand->path, pair->copies[other].version, NAND_FORMAT_VERSION);
+	if (find_copy(pair, NAND_HEADER_CORRUPT, 0) >= 0)
+		return error_set(error, -EINVAL,
+				 "%s is a Muninn image, but both copies of its superblock (at bytes 0 and "
+				 "%d) are damaged: restore it from a backup",
+				 nand->path, NAND_SUPERBLOCK_SPACING);
+	if (bytes == 0)
+		return error_set(error, -EINVAL,
+				 "%s is empty: not a Muninn image, or its creation was interrupted at once; "
+				 "delete it and create it again",
+				 nand->path);
+	return error_set(error, -EINVAL, "%s is not a Muninn image: it holds something else", nand->path);
+}
+
+/* Fills geometry, layout, uuid and NVRAM size; `good` is the copy that was used. */
+static int check_image(struct nand *nand, uint64_t bytes, struct superblock_pair *pair, int *good,
+		       struct error_text *error)
+{
+	const struct nand_superblock *superblock;
+	int result = read_superblocks(nand, pair, error);
+
+	if (result < 0)
+		return result;
+	*good = find_copy(pair, NAND_HEADER_VALID, NAND_IMAGE_COMPLETE);
+	if (*good < 0)
+		return refuse_image(nand, pair, bytes, error);
+	superblock = &pair->copies[*good].superblock;
+	for (int i = 0; i < NAND_SUPERBLOCK_COPIES; i++)
+		if (pair->copies[i].verdict == NAND_HEADER_VALID &&
+		    memcmp(pair->copies[i].superblock.uuid, superblock->uuid, NAND_UUID_BYTES) != 0)
+			return error_set(error, -EINVAL,
+					 "%s: the two copies of its superblock are of different images: it "
+					 "was partly overwritten; restore it from a backup",
+					 nand->path);
+	nand->geometry = superblock->geometry;
+	nand->layout = nand_layout_of(&superblock->geometry);
+	nand->nvram_bytes = superblock->nvram_bytes;
+	memcpy(nand->uuid, superblock->uuid, NAND_UUID_BYTES);
+	if (bytes < nand->layout.image_bytes)
+		return error_set(error, -EINVAL,
+				 "%s is truncated: it has %llu bytes and needs %llu; restore it from a "
+				 "backup",
+				 nand->path, (unsigned long long)bytes,
+				 (unsigned long long)nand->layout.image_bytes);
+	return 0;
+}
+
+/* Writes the good copy over one that is not. Not being able to is no reason not to go on. */
+static void repair_superblocks(const struct nand *nand, const struct superblock_pair *pair, int good)
+{
+	uint8_t bytes[NAND_HEADER_BYTES];
+
+	nand_superblock_encode(&pair->copies[good].superblock, bytes);
+	for (int i = 0; i < NAND_SUPERBLOCK_COPIES; i++) {
+		uint64_t offset = (uint64_t)i * NAND_SUPERBLOCK_SPACING;
+
+		if (pair->copies[i].verdict == NAND_HEADER_VALID &&
+		    pair->copies[i].superblock.state == NAND_IMAGE_COMPLETE)
+			continue;
+		if (pwrite(nand->image_fd, bytes, sizeof(bytes), (off_t)offset) == sizeof(bytes) &&
+		    fdatasync(nand->image_fd) == 0)
+			log_line(LOG_LEVEL_WARNING,
+				 "%s: the superblock at byte %llu was damaged and has been repaired from the "
+				 "other copy",
+				 nand->path, (unsigned long long)offset);
+		else
+			log_line(LOG_LEVEL_WARNING,
+				 "%s: the superblock at byte %llu is damaged and could not be repaired: %s",
+				 nand->path, (unsigned long long)offset, strerror(errno));
+	}
+}
+
+/* ---- NVRAM ---- */
+
+static int check_nvram(struct nand *nand, const char *path, struct error_text *error)
+{
+	struct nand_nvram_header header = { 0 };
+	uint64_t expected = NAND_HEADER_BYTES + nand->nvram_bytes;
+	uint8_t from[NAND_HEADER_BYTES];
+	uint32_t version = 0;
+	uint64_t bytes = 0;
+	int result = open_regular(path, nand->read_only, &nand->nvram_fd, &bytes, error);
+
+	if (result == -ENOENT)
+		return error_set(error, -EINVAL,
+				 "%s is missing: it belongs to %s, which cannot be opened without it; put it "
+				 "back in its place",
+				 path, nand->path);
+	if (result == 0)
+		result = read_header(nand->nvram_fd, 0, from, path, error);
+	if (result < 0)
+		return result;
+	switch (nand_nvram_header_decode(from, &header, &version)) {
+	case NAND_HEADER_VALID:
+		break;
+	case NAND_HEADER_FOREIGN:
+		return error_set(error, -EINVAL, "%s is not a Muninn NVRAM file: it holds something else",
+				 path);
+	case NAND_HEADER_CORRUPT:
+		return error_set(error, -EINVAL,
+				 "%s: its header (the first %d bytes) is damaged: restore it from a backup",
+				 path, NAND_HEADER_BYTES);
+	case NAND_HEADER_OTHER_VERSION:
+		return error_set(error, -EINVAL,
+				 "%s has NVRAM format version %u, this program knows version %u only: use "
+				 "the Muninn release that wrote it",
+				 path, version, NAND_FORMAT_VERSION);
+	}
+	if (memcmp(header.uuid, nand->uuid, NAND_UUID_BYTES) != 0)
+		return error_set(error, -EINVAL,
+				 "%s belongs to another image than %s: put the right one in its place",
+				 path, nand->path);
+	if (header.nvram_bytes != nand->nvram_bytes || bytes != expected)
+		return error_set(error, -EINVAL,
+				 "%s has the wrong size: it has %llu bytes and must have %llu; restore it "
+				 "from a backup",
+				 path, (unsigned long long)bytes, (unsigned long long)expected);
+	return 0;
+}
+
+/* ---- the handle ---- */
+
+/* Damaged block states are reported here once; each is refused when it is touched. */
+static void report_damaged_blocks(const struct nand *nand)
+{
+	uint32_t damaged = 0, first = 0;
+
+	for (uint32_t block = nand->geometry.blocks; block-- > 0;) {
+		struct nand_block_word word;
+
+		if (!nand_block_word_decode(get_le64(nand->table.at + block * sizeof(uint64_t)),
+					    nand->geometry.pages_per_block, &word)) {
+			damaged++;
+			first = block;
+		}
+	}
+	if (damaged > 0)
+		log_line(LOG_LEVEL_WARNING,
+			 "%s: the state of %u blocks is damaged, the first is block %u: what is on them "
+			 "cannot be read",
+			 nand->path, damaged, first);
+}
+
+static int map_device(struct nand *nand, struct error_text *error)
+{
+	enum nand_mapping_kind kind = nand->read_only ? NAND_MAP_READ_ONLY : NAND_MAP_SHARED;
+	int result = nand_map(&nand->table, kind, nand->image_fd, nand->layout.table_offset,
+			      nand->layout.data_offset - nand->layout.table_offset, nand->path, error);
+
+	if (result == 0)
+		result = nand_map(&nand->nvram, nand->read_only ? NAND_MAP_PRIVATE : NAND_MAP_SHARED,
+				  nand->nvram_fd, 0, NAND_HEADER_BYTES + nand->nvram_bytes, "the NVRAM",
+				  error);
+	return result == 0 ? nand_mmap_open(nand, error) : result;
+}
+
+static int open_files(struct nand *nand, struct error_text *error)
+{
+	char *nvram_path = nand_nvram_path(nand->path);
+	struct superblock_pair pair;
+	uint64_t bytes = 0;
+	int good = 0;
+	int result;
+
+	if (!nvram_path)
+		return error_set(error, -ENOMEM, "cannot open %s: %s", nand->path, strerror(ENOMEM));
+	result = open_regular(nand->path, nand->read_only, &nand->image_fd, &bytes, error);
+	if (result == -ENOENT)
+		error_set(error, result, "there is no image %s", nand->path);
+	if (result == 0 && !nand->read_only)
+		result = nand_lock_image(nand->image_fd, nand->path, error);
+	if (result == 0)
+		result = check_image(nand, bytes, &pair, &good, error);
+	if (result == 0)
+		result = check_nvram(nand, nvram_path, error);
+	if (result == 0)
+		result = map_device(nand, error);
+	free(nvram_path);
+	if (result < 0)
+		return result;
+	if (!nand->read_only)
+		repair_superblocks(nand, &pair, good);
+	report_damaged_blocks(nand);
+	nand->dirty = true; /* what the last process left in the host's cache */
+	return 0;
+}
+
+static int open_image(const char *path, bool read_only, struct nand **nand, struct error_text *error)
+{
+	struct nand *handle = new_handle(path);
+	int result;
+
+	*nand = NULL;
+	if (!handle)
+		return error_set(error, -ENOMEM, "cannot open %s: %s", path, strerror(ENOMEM));
+	handle->read_only = read_only;
+	result = open_files(handle, error);
+	if (result < 0) {
+		nand_free(handle);
+		return result;
+	}
+	*nand = handle;
+	return 0;
+}
+
+int nand_open(const char *path, struct nand **nand, struct error_text *error)
+{
+	return open_image(path, false, nand, error);
+}
+
+int nand_open_read_only(const char *path, struct nand **nand, struct error_text *error)
+{
+	return open_image(path, true, nand, error);
+}
+
+int nand_open_memory(const struct nand_geometry *geometry, uint64_t nvram_bytes, struct nand **nand,
+		     struct error_text *error)
+{
+	struct nand *handle;
+	int result = nand_geometry_check(geometry, error);
+
+	*nand = NULL;
+	if (result < 0)
+		return result;
+	if (nvram_bytes > NAND_NVRAM_BYTES_MAX)
+		return error_set(error, -EINVAL, "%llu bytes of NVRAM are too many, at most %llu",
+				 (unsigned long long)nvram_bytes,
+				 (unsigned long long)NAND_NVRAM_BYTES_MAX);
+	handle = new_handle("(memory)");
+	if (!handle)
+		return error_set(error, -ENOMEM, "cannot make a device: %s", strerror(ENOMEM));
+	handle->geometry = *geometry;
+	handle->layout = nand_layout_of(geometry);
+	handle->nvram_bytes = nvram_bytes;
+	result = map_device(handle, error);
+	if (result == 0 && getrandom(handle->uuid, NAND_UUID_BYTES, 0) != NAND_UUID_BYTES)
+		result = error_set(error, -EIO, "cannot get random bytes for a device");
+	if (result < 0) {
+		nand_free(handle);
+		return result;
+	}
+	nand_table_initialise(handle->table.at, geometry->blocks);
+	*nand = handle;
+	return 0;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The handle and what the files of nand/ share; of the rest of the project only tests may include it. */
+#ifndef MUNINN_NAND_PRIVATE_H
+#define MUNINN_NAND_PRIVATE_H
+
+#include <pthread.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nand/backend.h"
+#include "nand/format.h"
+#include "nand/nand.h"
+
+/* Whole images are mapped. */
+_Static_assert(sizeof(size_t) == 8, "nand/ needs a 64-bit host");
+/* A block changes state by one store that the end of the process cannot split. */
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "nand/ needs lock-free 64-bit atomics");
+
+#define NAND_SPARE_BYTES_MAX 4096
+
+/* What happens when the caller breaks a rule of flash. Counted in both cases. */
+enum nand_violation_policy {
+	NAND_VIOLATION_ABORTS, /* log and abort(): the default with MUNINN_DEBUG */
+	NAND_VIOLATION_FAILS,  /* log and -EPERM: the default without */
+};
+
+struct nand_mapping {
+	uint8_t *at; /* NULL: not mapped */
+	size_t bytes;
+};
+
+/* One cache line each, so that causes do not disturb one another. */
+struct nand_cause_counters {
+	alignas(64) _Atomic uint64_t pages_read;
+	_Atomic uint64_t pages_programmed;
+	_Atomic uint64_t blocks_erased;
+	_Atomic uint64_t bytes_read;
+	_Atomic uint64_t bytes_programmed;
+};
+
+struct nand {
+	struct nand_geometry geometry;
+	struct nand_layout layout;
+	const struct nand_backend *backend;
+	struct nand_mapping pages; /* the mmap back end's: data areas, then spare areas */
+	struct nand_mapping table; /* block words, stored little-endian */
+	struct nand_mapping nvram; /* NVRAM header, then the region */
+	uint64_t nvram_bytes;
+	uint8_t uuid[NAND_UUID_BYTES];
+	char *path; /* for messages */
+	int image_fd; /* -1: in memory */
+	int nvram_fd;
+	bool read_only;
+	enum nand_violation_policy violation_policy;
+
+	pthread_mutex_t sync_lock; /* one image sync at a time; guards sync_failed */
+	_Atomic bool dirty;        /* something was programmed or erased since the last sync */
+	bool sync_failed;          /* the host dropped dirty pages: nothing can be called stable any more */
+	_Atomic bool nvram_sync_failed;
+	_Atomic bool prepare_failed; /* the host's file system is full; logged once until it has room again */
+
+	struct nand_cause_counters by_cause[NAND_CAUSES];
+	_Atomic uint64_t rule_violations;
+	_Atomic uint64_t uncorrectable_reads;
+	_Atomic uint64_t image_syncs;
+	_Atomic uint64_t nvram_syncs;
+};
+
+void nand_set_violation_policy(struct nand *nand, enum nand_violation_policy policy);
+
+/* Marks a block bad for good: programs and erases of it break a rule from now on, reads do not. 0 or -ERANGE. */
+int nand_mark_bad(struct nand *nand, uint32_t block);
+
+/*
+ * Maps `bytes` of `fd` from `offset` (of anonymous memory if `fd` is -1) shared, or as a private writable copy.
+ * 0 or -errno with `what` in `error`.
+ */
+enum nand_mapping_kind { NAND_MAP_SHARED, NAND_MAP_READ_ONLY, NAND_MAP_PRIVATE };
+int nand_map(struct nand_mapping *mapping, enum nand_mapping_kind kind, int fd, uint64_t offset,
+	     uint64_t bytes, const char *what, struct error_text *error);
+void nand_unmap(struct nand_mapping *mapping);
+
+/* Stores the initial word of `count` blocks, erased and good, at `to`. */
+void nand_table_initialise(uint8_t *to, uint32_t count);
+
+/* PATH.nvram, to be freed. NULL: no memory. */
+char *nand_nvram_path(const char *path);
+
+/*
+ * Takes the image's lock: flock(2), which vanishes with the process however it ends. 0, or -EBUSY/-errno with
+ * the holder's process number, if the host tells it, in `error`.
+ */
+int nand_lock_image(int fd, const char *path, struct error_text *error);
+
+/* Frees a handle in any state of opening. Does not sync. */
+void nand_free(struct nand *nand);
+
+#endif

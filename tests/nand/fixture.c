@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "tests/nand/fixture.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/crc32c.h"
+#include "common/log.h"
+
+const struct nand_geometry small_geometry = {
+	.page_bytes = 4096,
+	.spare_bytes = 128,
+	.pages_per_block = 8,
+	.blocks = 16,
+	.channels = 2,
+	.dies_per_channel = 1,
+};
+
+struct nand *open_small(void)
+{
+	struct error_text error = { "" };
+	struct nand *nand;
+
+	assert_int_equal(nand_open_memory(&small_geometry, TEST_NVRAM_BYTES, &nand, &error), 0);
+	nand_set_violation_policy(nand, NAND_VIOLATION_FAILS);
+	log_capture();
+	return nand;
+}
+
+int directory_setup(void **state)
+{
+	const char *parent = getenv("TMPDIR");
+	struct test_directory *directory = calloc(1, sizeof(*directory));
+
+	if (!directory)
+		return -1;
+	snprintf(directory->directory, sizeof(directory->directory), "%s/muninn-nand-XXXXXX",
+		 parent && strlen(parent) < 32 ? parent : "/tmp");
+	if (!mkdtemp(directory->directory))
+		return -1;
+	snprintf(directory->image, sizeof(directory->image), "%s/image", directory->directory);
+	snprintf(directory->nvram, sizeof(directory->nvram), "%s.nvram", directory->image);
+	log_capture();
+	*state = directory;
+	return 0;
+}
+
+int directory_teardown(void **state)
+{
+	struct test_directory *directory = *state;
+	int result;
+
+	unlink(directory->image);
+	unlink(directory->nvram);
+	result = rmdir(directory->directory);
+	free(directory);
+	return result;
+}
+
+struct nand *open_image_ok(const struct test_directory *directory)
+{
+	struct error_text error = { "" };
+	struct nand *nand;
+	int result = nand_open(directory->image, &nand, &error);
+
+	if (result < 0)
+		fail_msg("nand_open: %s", error.text);
+	nand_set_violation_policy(nand, NAND_VIOLATION_FAILS);
+	return nand;
+}
+
+struct nand *create_image(const struct test_directory *directory)
+{
+	struct error_text error = { "" };
+	int result = nand_create(directory->image, &small_geometry, TEST_NVRAM_BYTES, &error);
+
+	if (result < 0)
+		fail_msg("nand_create: %s", error.text);
+	return open_image_ok(directory);
+}
+
+void assert_open_fails(const struct test_directory *directory, int result, const char *const *fragments)
+{
+	struct error_text error = { "" };
+	struct nand *nand = (struct nand *)1;
+
+	assert_int_equal(nand_open(directory->image, &nand, &error), result);
+	assert_null(nand);
+	for (; *fragments; fragments++)
+		if (!strstr(error.text, *fragments))
+			fail_msg("\"%s\" is not in \"%s\"", *fragments, error.text);
+}
+
+void fill_page(const struct nand *nand, uint64_t page, uint32_t generation, uint8_t *data, uint8_t *spare)
+{
+	const struct nand_geometry *geometry = nand_geometry(nand);
+	uint32_t seed = (uint32_t)page * 2654435761U + generation * 40503U;
+
+	for (uint32_t i = 0; i < geometry->page_bytes; i++)
+		data[i] = (uint8_t)((seed += 0x9E3779B9U) >> 24);
+	for (uint32_t i = 0; i < nand_spare_usable(geometry); i++)
+		spare[i] = (uint8_t)((seed += 0x9E3779B9U) >> 24);
+}
+
+int program_filled(struct nand *nand, uint64_t page, uint32_t generation)
+{
+	uint8_t data[65536], spare[NAND_SPARE_BYTES_MAX];
+	struct nand_page_io io = { page, data, spare };
+
+	fill_page(nand, page, generation, data, spare);
+	return nand_program(nand, NAND_CAUSE_USER, &io, 1);
+}
+
+int read_filled(struct nand *nand, uint64_t page, uint32_t generation)
+{
+	const struct nand_geometry *geometry = nand_geometry(nand);
+	uint8_t data[65536], spare[NAND_SPARE_BYTES_MAX];
+	uint8_t expected_data[65536], expected_spare[NAND_SPARE_BYTES_MAX];
+	struct nand_page_io io = { page, data, spare };
+	int result = nand_read(nand, NAND_CAUSE_USER, &io, 1);
+
+	if (result < 0)
+		return result;
+	fill_page(nand, page, generation, expected_data, expected_spare);
+	if (memcmp(data, expected_data, geometry->page_bytes) != 0 ||
+	    memcmp(spare, expected_spare, nand_spare_usable(geometry)) != 0)
+		fail_msg("page %llu was read, but is not generation %u of it", (unsigned long long)page,
+			 generation);
+	return 0;
+}
+
+static int open_or_fail(const char *path, int flags)
+{
+	int fd = open(path, flags | O_CLOEXEC);
+
+	if (fd < 0)
+		fail_msg("cannot open %s", path);
+	return fd;
+}
+
+void file_read(const char *path, uint64_t offset, void *to, size_t bytes)
+{
+	int fd = open_or_fail(path, O_RDONLY);
+
+	assert_int_equal(pread(fd, to, bytes, (off_t)offset), bytes);
+	close(fd);
+}
+
+void file_write(const char *path, uint64_t offset, const void *from, size_t bytes)
+{
+	int fd = open_or_fail(path, O_WRONLY);
+
+	assert_int_equal(pwrite(fd, from, bytes, (off_t)offset), bytes);
+	close(fd);
+}
+
+void file_flip(const char *path, uint64_t offset, uint8_t bits)
+{
+	uint8_t byte;
+
+	file_read(path, offset, &byte, 1);
+	byte ^= bits;
+	file_write(path, offset, &byte, 1);
+}
+
+uint64_t file_bytes(const char *path)
+{
+	struct stat status;
+
+	assert_int_equal(stat(path, &status), 0);
+	return (uint64_t)status.st_size;
+}
+
+uint32_t file_crc(const char *path)
+{
+	static uint8_t buffer[65536];
+	int fd = open_or_fail(path, O_RDONLY);
+	uint32_t crc = 0;
+	ssize_t got;
+
+	while ((got = read(fd, buffer, sizeof(buffer))) > 0)
+		crc = crc32c(crc, buffer, (size_t)got);
+	assert_int_equal(got, 0);
+	close(fd);
+	return crc;
+}
+
+bool file_exists(const char *path)
+{
+	return access(path, F_OK) == 0;
+}
+
+static char captured[8192];
+static pthread_mutex_t capture_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void capture_line(enum log_level level, const char *line)
+{
+	size_t used;
+
+	(void)level;
+	pthread_mutex_lock(&capture_lock);
+	used = strlen(captured);
+	snprintf(captured + used, sizeof(captured) - used, "%s\n", line);
+	pthread_mutex_unlock(&capture_lock);
+}
+
+void log_capture(void)
+{
+	captured[0] = 0;
+	log_configure(capture_line, LOG_LEVEL_DEBUG);
+}
+
+const char *log_captured(void)
+{
+	return captured;
+}
