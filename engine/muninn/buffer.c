@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "engine/muninn/buffer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "engine/muninn/nvram.h"
+
+/* ---- slots ---- */
+
+static uint8_t *slot_header(const struct buffer *buffer, uint32_t slot)
+{
+	return buffer->area + buffer->geometry->slot_headers_at + (uint64_t)slot * SLOT_HEADER_BYTES;
+}
+
+static uint8_t *slot_data(const struct buffer *buffer, uint32_t slot)
+{
+	return buffer->area + buffer->geometry->slots_at + (uint64_t)slot * buffer->geometry->page_bytes;
+}
+
+static uint8_t *map_entry(const struct buffer *buffer, uint32_t page)
+{
+	return buffer->area + ROW_MAP_AT + 2 * (uint64_t)page;
+}
+
+static uint32_t page_slot(const struct buffer *buffer, uint32_t page)
+{
+	return get_le16(map_entry(buffer, page));
+}
+
+/* The slot's state word; 0 when its contents are of an earlier segment. */
+static uint32_t slot_state(const struct buffer *buffer, uint32_t slot)
+{
+	const uint8_t *header = slot_header(buffer, slot);
+
+	return get_le64(header + SLOT_SERIAL_AT) == buffer->serial ? get_le32(header + SLOT_STATE_AT) : 0;
+}
+
+static void slot_claim(struct buffer *buffer, uint32_t slot)
+{
+	uint8_t *header = slot_header(buffer, slot);
+
+	nvram_store32(header + SLOT_STATE_AT, 0);
+	nvram_store64(header + SLOT_SERIAL_AT, buffer->serial);
+}
+
+static struct page_view slot_view(const struct buffer *buffer, uint32_t slot)
+{
+	uint32_t state = slot_state(buffer, slot);
+
+	return (struct page_view){
+		.data = slot_data(buffer, slot),
+		.used = state & ~SLOT_LARGE,
+		.large_header = state & SLOT_LARGE ? slot_header(buffer, slot) + SLOT_LARGE_HEADER_AT : NULL,
+	};
+}
+
+struct page_view buffer_page(const struct buffer *buffer, uint32_t page)
+{
+	return slot_view(buffer, page_slot(buffer, page));
+}
+
+/* ---- places of a key ---- */
+
+/*
+ * Page of hash function `place`, or UINT32_MAX when an earlier function gives the same page: each page stands for one
+ * place of a key, so that the order of places is the order of writing.
+ */
+static uint32_t place_page(const struct buffer *buffer, const struct key_hash *hash, uint32_t place)
+{
+	uint32_t pages = buffer->geometry->segment_pages;
+	uint32_t page = hash_page(hash, place, pages);
+
+	for (uint32_t earlier = 0; earlier < place; earlier++)
+		if (hash_page(hash, earlier, pages) == page)
+			return UINT32_MAX;
+	return page;
+}
+
+static struct overflow_entry *overflow_find(const struct buffer *buffer, const struct key_hash *hash)
+{
+	uint32_t wanted = hash_overflow(hash);
+
+	if (!filter_test(buffer->bits, &buffer->filters, MUNINN_PAGED_FILTERS, hash))
+		return NULL;
+	for (uint32_t i = 0; i < buffer->overflow_count; i++)
+		if (buffer->overflow[i].hash == wanted)
+			return &buffer->overflow[i];
+	return NULL;
+}
+
+/* The last place that the key was put to (or, by a false positive, seems to), or 0. */
+static uint32_t last_place(const struct buffer *buffer, const struct key_hash *hash)
+{
+	const struct overflow_entry *entry = overflow_find(buffer, hash);
+
+	if (entry)
+		return MUNINN_PAGED_FILTERS + 31 - (uint32_t)__builtin_clz(entry->places);
+	for (uint32_t filter = MUNINN_PAGED_FILTERS; filter-- > 0;)
+		if (filter_test(buffer->bits, &buffer->filters, filter, hash))
+			return filter;
+	return 0;
+}
+
+/* Whether the index has room to note the key at `place`. */
+static bool place_can_be_noted(const struct buffer *buffer, const struct key_hash *hash, uint32_t place)
+{
+	if (place >= MUNINN_PAGED_FILTERS)
+		return overflow_find(buffer, hash) ||
+		       buffer->overflow_count < buffer->geometry->overflow_entries;
+	return buffer->keys[place] < buffer->geometry->keys_limit[place] ||
+	       filter_test(buffer->bits, &buffer->filters, place, hash);
+}
+
+static void note_place(struct buffer *buffer, const struct key_hash *hash, uint32_t place)
+{
+	uint32_t filter = place < MUNINN_PAGED_FILTERS ? place : MUNINN_PAGED_FILTERS;
+	struct overflow_entry *entry;
+
+	if (filter == MUNINN_PAGED_FILTERS) {
+		entry = overflow_find(buffer, hash);
+		if (!entry) {
+			assert(buffer->overflow_count < buffer->geometry->overflow_entries);
+			entry = &buffer->overflow[buffer->overflow_count++];
+			*entry = (struct overflow_entry){ .hash = hash_overflow(hash) };
+		}
+		entry->places |= (uint16_t)(1U << (place - MUNINN_PAGED_FILTERS));
+	}
+	if (!filter_test(buffer->bits, &buffer->filters, filter, hash)) {
+		filter_add(buffer->bits, &buffer->filters, filter, hash);
+		buffer->keys[filter]++;
+	}
+}
+
+/* ---- compaction ---- */
+
+/* Whether a later committed record of the page makes this one superfluous. */
+static bool is_superseded(const struct page_view *page, uint32_t next, const struct page_record *record,
+			  uint64_t committed)
+{
+	struct record_header old, later;
+	struct page_record other;
+
+	record_header_decode(record->header, &old);
+	if (!(old.flags & RECORD_ABSORB))
+		return false;
+	while (page_next(page, &next, &other)) {
+		if (!record_has_key(other.header, &old.key))
+			continue;
+		record_header_decode(other.header, &later);
+		if (later.sequence <= committed && later.version == old.version)
+			return true;
+	}
+	return false;
+}
+
+/* Drops superseded records of a page. Returns the bytes that became free. */
+static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t committed)
+{
+	uint32_t slot = page_slot(buffer, page);
+	struct page_view view = slot_view(buffer, slot);
+	uint8_t *to = slot_data(buffer, buffer->spare_slot);
+	struct page_record record;
+	uint32_t offset = 0, used = 0;
+
+	if (view.large_header)
+		return 0;
+	slot_claim(buffer, buffer->spare_slot);
+	while (page_next(&view, &offset, &record)) {
+		uint32_t bytes = RECORD_HEADER_BYTES + record_length(record.header);
+
+		if (is_superseded(&view, offset, &record, committed))
+			continue;
+		memcpy(to + used, record.header, bytes);
+		used += bytes;
+	}
+	if (used == view.used) {
+		buffer->absorbable[page] = false; /* until the next such record comes */
+		return 0;
+	}
+	nvram_store32(slot_header(buffer, buffer->spare_slot) + SLOT_STATE_AT, used);
+	nvram_store16(map_entry(buffer, page), buffer->spare_slot);
+	buffer->spare_slot = (uint16_t)slot;
+	return view.used - used;
+}
+
+/* ---- putting ---- */
+
+static bool is_large(const struct buffer *buffer, uint32_t length)
+{
+	return RECORD_HEADER_BYTES + length > buffer->geometry->page_bytes;
+}
+
+static bool page_has_room(const struct buffer *buffer, uint32_t page, uint32_t length)
+{
+	uint32_t state = slot_state(buffer, page_slot(buffer, page));
+
+	if (is_large(buffer, length))
+		return state == 0;
+	return !(state & SLOT_LARGE) && state + RECORD_HEADER_BYTES + length <= buffer->geometry->page_bytes;
+}
+
+static void append_to_page(struct buffer *buffer, uint32_t page, const struct new_record *record)
+{
+	uint32_t slot = page_slot(buffer, page);
+	uint32_t state = slot_state(buffer, slot);
+	uint32_t length = record->header.length;
+	uint8_t *header, *value;
+
+	if (state == 0)
+		slot_claim(buffer, slot);
+	if (is_large(buffer, length)) {
+		header = slot_header(buffer, slot) + SLOT_LARGE_HEADER_AT;
+		value = slot_data(buffer, slot);
+		state = SLOT_LARGE | length;
+	} else {
+		header = slot_data(buffer, slot) + state;
+		value = header + RECORD_HEADER_BYTES;
+		state += RECORD_HEADER_BYTES + length;
+	}
+	record_header_encode(&record->header, record->value, header);
+	if (length)
+		memcpy(value, record->value, length);
+	nvram_store32(slot_header(buffer, slot) + SLOT_STATE_AT, state);
+	if (record->header.flags & RECORD_ABSORB)
+		buffer->absorbable[page] = true;
+}
+
+int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct new_record *record,
+	       uint64_t committed)
+{
+	uint32_t length = record->header.length;
+
+	/* Never before the last place of the key: a search takes the last place first and must find the newest there. */
+	for (uint32_t place = last_place(buffer, hash); place < MUNINN_PLACES; place++) {
+		uint32_t page = place_page(buffer, hash, place);
+
+		if (page == UINT32_MAX || !place_can_be_noted(buffer, hash, place))
+			continue;
+		if (!page_has_room(buffer, page, length) &&
+		    (!buffer->absorbable[page] || is_large(buffer, length) ||
+		     !compact_page(buffer, page, committed) || !page_has_room(buffer, page, length)))
+			continue;
+		append_to_page(buffer, page, record);
+		note_place(buffer, hash, place);
+		return 0;
+	}
+	return -ENOSPC;
+}
+
+/* ---- finding ---- */
+
+static bool find_in_place(const struct buffer *buffer, const struct record_key *key, const struct key_hash *hash,
+			  uint32_t place, const struct visibility *visibility, struct page_record *found)
+{
+	struct page_view page = buffer_page(buffer, hash_page(hash, place, buffer->geometry->segment_pages));
+
+	return page_find(&page, key, visibility, found);
+}
+
+bool buffer_find(const struct buffer *buffer, const struct record_key *key, const struct key_hash *hash,
+		 const struct visibility *visibility, struct page_record *found)
+{
+	const struct overflow_entry *entry = overflow_find(buffer, hash);
+
+	for (uint32_t bit = MUNINN_OVERFLOW_PLACES; entry && bit-- > 0;)
+		if (entry->places >> bit & 1 &&
+		    find_in_place(buffer, key, hash, MUNINN_PAGED_FILTERS + bit, visibility, found))
+			return true;
+	for (uint32_t filter = MUNINN_PAGED_FILTERS; filter-- > 0;)
+		if (filter_test(buffer->bits, &buffer->filters, filter, hash) &&
+		    find_in_place(buffer, key, hash, filter, visibility, found))
+			return true;
+	return false;
+}
+
+/* ---- beginning, cutting, recovering ---- */
+
+int buffer_create(struct buffer *buffer, const struct muninn_geometry *geometry, uint8_t *area)
+{
+	struct filter_geometry newest;
+
+	muninn_filter_geometry(geometry, geometry->tables_expected, &newest);
+	*buffer = (struct buffer){ .geometry = geometry, .area = area };
+	buffer->bits_bytes = align_up(newest.bits_total, 64) / 8;
+	buffer->bits = calloc(1, buffer->bits_bytes);
+	buffer->overflow = calloc(geometry->overflow_entries, sizeof(*buffer->overflow));
+	buffer->absorbable = calloc(geometry->segment_pages, sizeof(*buffer->absorbable));
+	if (buffer->bits && buffer->overflow && buffer->absorbable)
+		return 0;
+	buffer_destroy(buffer);
+	return -ENOMEM;
+}
+
+void buffer_destroy(struct buffer *buffer)
+{
+	free(buffer->bits);
+	free(buffer->overflow);
+	free(buffer->absorbable);
+	*buffer = (struct buffer){ 0 };
+}
+
+void buffer_format(struct buffer *buffer)
+{
+	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++)
+		put_le16(map_entry(buffer, page), (uint16_t)page);
+	for (uint32_t slot = 0; slot < row_slots(buffer->geometry); slot++)
+		memset(slot_header(buffer, slot), 0, SLOT_HEADER_BYTES);
+	buffer->spare_slot = (uint16_t)buffer->geometry->segment_pages;
+}
+
+static void forget_index(struct buffer *buffer, const struct filter_geometry *filters)
+{
+	buffer->filters = *filters;
+	assert(align_up(filters->bits_total, 64) / 8 <= buffer->bits_bytes);
+	memset(buffer->bits, 0, buffer->bits_bytes);
+	memset(buffer->keys, 0, sizeof(buffer->keys));
+	memset(buffer->absorbable, 0, buffer->geometry->segment_pages * sizeof(*buffer->absorbable));
+	buffer->overflow_count = 0;
+}
+
+void buffer_start(struct buffer *buffer, uint64_t serial, const struct filter_geometry *filters)
+{
+	assert(serial > buffer->serial);
+	buffer->serial = serial;
+	nvram_store64(buffer->area + ROW_SERIAL_AT, serial);
+	forget_index(buffer, filters);
+}
+
+/* Where the page's records with sequence numbers up to `last` end. `*damaged`: a record there fails its CRC. */
+static uint32_t page_end_at(const struct page_view *page, uint64_t last, bool check, bool *damaged)
+{
+	struct page_record record;
+	uint32_t offset = 0, end = 0;
+
+	while (page_next(page, &offset, &record)) {
+		if (record_sequence(record.header) > last)
+			return end;
+		if (check && !record_is_intact(record.header, record.value)) {
+			*damaged = true;
+			return end;
+		}
+		end = offset;
+	}
+	if (end != page->used)
+		*damaged = true;
+	return end;
+}
+
+static bool cut_page(struct buffer *buffer, uint32_t page, uint64_t last, bool check)
+{
+	uint32_t slot = page_slot(buffer, page);
+	struct page_view view = slot_view(buffer, slot);
+	bool damaged = false;
+	uint32_t end = page_end_at(&view, last, check, &damaged);
+
+	/* A large record ends at 0 or at `used`: cut, the page is an empty one of either kind. */
+	if (end != view.used)
+		nvram_store32(slot_header(buffer, slot) + SLOT_STATE_AT, end);
+	return damaged;
+}
+
+void buffer_cut(struct buffer *buffer, uint64_t last)
+{
+	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++)
+		cut_page(buffer, page, last, false);
+}
+
+/* Finds the spare slot: the one that the map does not name. -EINVAL when the map is no permutation. */
+static int recover_map(struct buffer *buffer)
+{
+	uint32_t slots = row_slots(buffer->geometry);
+	bool *named = calloc(slots, sizeof(*named));
+	int result = named ? 0 : -ENOMEM;
+
+	for (uint32_t page = 0; !result && page < buffer->geometry->segment_pages; page++) {
+		uint32_t slot = page_slot(buffer, page);
+
+		if (slot >= slots || named[slot])
+			result = -EINVAL;
+		else
+			named[slot] = true;
+	}
+	for (uint32_t slot = 0; !result && slot < slots; slot++)
+		if (!named[slot])
+			buffer->spare_slot = (uint16_t)slot;
+	free(named);
+	return result;
+}
+
+/* Notes every record of a page in the index again. False when the page is none of the key's places. */
+static bool index_page(struct buffer *buffer, uint32_t page)
+{
+	struct page_view view = buffer_page(buffer, page);
+	struct page_record record;
+	uint32_t offset = 0;
+
+	while (page_next(&view, &offset, &record)) {
+		struct record_header header;
+		uint32_t place = 0;
+
+		record_header_decode(record.header, &header);
+		struct key_hash hash = key_hash(&header.key, buffer->geometry->segment_pages);
+
+		while (place < MUNINN_PLACES && place_page(buffer, &hash, place) != page)
+			place++;
+		if (place == MUNINN_PLACES ||
+		    (place >= MUNINN_PAGED_FILTERS && !place_can_be_noted(buffer, &hash, place)))
+			return false;
+		note_place(buffer, &hash, place);
+		if (header.flags & RECORD_ABSORB)
+			buffer->absorbable[page] = true;
+	}
+	return true;
+}
+
+int buffer_recover(struct buffer *buffer, const struct filter_geometry *filters, uint64_t committed)
+{
+	int result = recover_map(buffer);
+	int damaged = 0;
+
+	if (result)
+		return result;
+	buffer->serial = get_le64(buffer->area + ROW_SERIAL_AT);
+	forget_index(buffer, filters);
+	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
+		uint32_t state = slot_state(buffer, page_slot(buffer, page));
+
+		if ((state & ~SLOT_LARGE) > buffer->geometry->page_bytes)
+			return -EINVAL;
+		damaged += cut_page(buffer, page, committed, true);
+		if (!index_page(buffer, page))
+			return -EINVAL;
+	}
+	return damaged;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The active segment of a row: its pages live in NVRAM until it is sealed, its filters and overflow map in memory.
+ *
+ * Crash rules (the process may die between any two instructions):
+ *   - A record counts once the slot's state word says so, and that store comes last.
+ *   - A slot counts only for the serial in its header, so one store of the row's serial empties the buffer.
+ *   - A page is compacted into the spare slot; one store of the page map makes it the page.
+ * Records of the running command are always at the ends of their pages, so undoing them is cutting pages shorter.
+ */
+#ifndef MUNINN_ENGINE_MUNINN_BUFFER_H
+#define MUNINN_ENGINE_MUNINN_BUFFER_H
+
+#include "engine/muninn/filters.h"
+#include "engine/muninn/page.h"
+
+struct overflow_entry {
+	uint32_t hash;
+	uint16_t places; /* bit n: hash function MUNINN_PAGED_FILTERS + n placed the key */
+};
+
+struct buffer {
+	const struct muninn_geometry *geometry;
+	uint8_t *area; /* row area in NVRAM */
+	struct filter_geometry filters;
+	uint64_t serial;
+	uint16_t spare_slot;
+	uint64_t *bits;     /* filters.bits_total bits */
+	uint64_t bits_bytes; /* allocated */
+	uint32_t keys[MUNINN_FILTERS];
+	struct overflow_entry *overflow;
+	uint32_t overflow_count;
+	bool *absorbable; /* a page: holds records that compaction may drop */
+};
+
+/* A record to put. `large`: it gets a page of its own, header in the spare area. */
+struct new_record {
+	struct record_header header;
+	const void *value;
+};
+
+/* Allocates memory for the largest filters of this geometry. -ENOMEM. */
+int buffer_create(struct buffer *buffer, const struct muninn_geometry *geometry, uint8_t *area);
+void buffer_destroy(struct buffer *buffer);
+
+/* First use of a row area: an identity page map. */
+void buffer_format(struct buffer *buffer);
+
+/* Empties the buffer and begins segment `serial` with these filters. */
+void buffer_start(struct buffer *buffer, uint64_t serial, const struct filter_geometry *filters);
+
+/*
+ * Takes up what is in NVRAM: cuts records with sequence numbers above `committed` and rebuilds filters and maps.
+ * Returns how many records were cut because they were damaged (0 unless the NVRAM lost bytes), or -EINVAL when the
+ * area makes no sense at all.
+ */
+int buffer_recover(struct buffer *buffer, const struct filter_geometry *filters, uint64_t committed);
+
+/*
+ * Places a record in write order. `committed`: records up to it may be dropped when a newer one supersedes them.
+ * -ENOSPC: none of the key's places has room; the segment is to be sealed.
+ */
+int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct new_record *record,
+	       uint64_t committed);
+
+/* The newest visible record of `key`; points into NVRAM. */
+bool buffer_find(const struct buffer *buffer, const struct record_key *key, const struct key_hash *hash,
+		 const struct visibility *visibility, struct page_record *found);
+
+/* Removes all records with a sequence number above `last`. */
+void buffer_cut(struct buffer *buffer, uint64_t last);
+
+/* The records of a page (used 0: empty). */
+struct page_view buffer_page(const struct buffer *buffer, uint32_t page);
+
+#endif

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Complete tables: their images on flash, the directory in NVRAM that says where, their copies in memory.
+ *
+ * Images are written one behind the other through segments of their own. Which segments those are, and where the last one
+ * ends, follows from the directory and the flash itself.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/crc32c.h"
+#include "common/log.h"
+#include "engine/muninn/nvram.h"
+#include "engine/muninn/store.h"
+
+enum { IMAGE_ATTEMPTS = 4 };
+
+static uint8_t *entry_at(const struct muninn_store *store, uint64_t entry)
+{
+	return store->nvram + NVRAM_DIRECTORY_AT + entry * store->geometry.directory_entry_bytes;
+}
+
+/* The flash page of an image's n-th page. */
+static uint64_t image_page(const struct muninn_store *store, const uint8_t *entry, uint32_t page)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+	uint32_t position = get_le32(entry + DIRECTORY_FIRST_PAGE_AT) + page;
+	uint32_t segment = get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * (position / geometry->segment_pages));
+
+	return segment_page(geometry, segment) + position % geometry->segment_pages;
+}
+
+static uint32_t entry_segments(const struct muninn_store *store, const uint8_t *entry)
+{
+	uint64_t pages = divide_up(get_le32(entry + DIRECTORY_BYTES_AT), store->geometry.page_bytes);
+
+	return (uint32_t)divide_up(get_le32(entry + DIRECTORY_FIRST_PAGE_AT) + pages, store->geometry.segment_pages);
+}
+
+/* ---- writing ---- */
+
+/* Chooses the pages for an image of `bytes` and describes them in `entry`. */
+static int allocate_image(struct muninn_store *store, uint32_t bytes, uint8_t *entry)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+	uint32_t segments, n = 0;
+
+	if (store->metadata_segment == NO_SEGMENT || store->metadata_page == geometry->segment_pages) {
+		store->metadata_segment = NO_SEGMENT;
+		store->metadata_page = 0;
+	}
+	put_le32(entry + DIRECTORY_BYTES_AT, bytes);
+	put_le32(entry + DIRECTORY_FIRST_PAGE_AT, store->metadata_page);
+	segments = entry_segments(store, entry);
+	assert(segments <= geometry->image_segments_max);
+	if (store->metadata_segment != NO_SEGMENT)
+		put_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n++, store->metadata_segment);
+	for (; n < segments; n++) {
+		int result = space_take(&store->space, &store->metadata_segment);
+
+		if (result)
+			return result;
+		put_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n, store->metadata_segment);
+	}
+	return 0;
+}
+
+static int program_image(struct muninn_store *store, const struct table *table, const uint8_t *entry)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+	uint32_t pages = (uint32_t)divide_up(table->image_bytes, geometry->page_bytes);
+	uint8_t data[MUNINN_PAGE_BYTES_MAX];
+
+	for (uint32_t page = 0; page < pages; page++) {
+		uint64_t offset = (uint64_t)page * geometry->page_bytes;
+		struct page_spare spare = {
+			.kind = PAGE_KIND_TABLE,
+			.used = (uint32_t)min_u64(geometry->page_bytes, table->image_bytes - offset),
+			.serial = (uint64_t)get_le32(table->image + TABLE_ROW_AT) << 32 | table_index(table),
+		};
+		struct nand_page_io io = {
+			.page = image_page(store, entry, page),
+			.data = data,
+			.spare = store->spares,
+		};
+
+		memset(data, 0, geometry->page_bytes);
+		memcpy(data, table->image + offset, spare.used);
+		page_spare_encode(&spare, store->spares);
+		int result = nand_program(store->nand, NAND_CAUSE_INDEX, &io, 1);
+
+		if (result)
+			return result;
+		store->metadata_page = (uint32_t)(io.page % geometry->segment_pages) + 1;
+	}
+	return 0;
+}
+
+/* Programs an image and makes it stable; on a failing block tries elsewhere. */
+static int write_image(struct muninn_store *store, const struct table *table, uint8_t *entry)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+	int result = -EIO;
+
+	for (int attempt = 0; attempt < IMAGE_ATTEMPTS; attempt++) {
+		result = allocate_image(store, (uint32_t)table->image_bytes, entry);
+		if (result)
+			return result;
+		result = program_image(store, table, entry);
+		if (!result)
+			break;
+		log_line(LOG_LEVEL_WARNING, "table image: segment %u is retired: programming failed (error %d)",
+			 store->metadata_segment, -result);
+		store->metadata_segment = NO_SEGMENT;
+	}
+	for (uint32_t n = 0; !result && n < entry_segments(store, entry); n++)
+		result = nand_sync(store->nand,
+				   get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n) * geometry->segment_blocks,
+				   geometry->segment_blocks);
+	return result;
+}
+
+/* Adds a complete table in memory to its row; takes over `image`. */
+static int add_complete(struct row *row, const struct table *table)
+{
+	struct table *grown = realloc(row->complete, (row->complete_count + 1) * sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	row->complete = grown;
+	row->complete[row->complete_count++] = *table;
+	return 0;
+}
+
+int store_complete_table(struct muninn_store *store, uint32_t number)
+{
+	struct row *row = &store->rows[number];
+	uint64_t count = state_read(store, STATE_DIRECTORY_COUNT_AT);
+	uint8_t *entry = entry_at(store, count);
+	struct table copy = row->growing;
+	int result;
+
+	assert(table_columns(&row->growing) == MUNINN_COLUMNS && count < store->geometry.directory_entries);
+	copy.image = malloc(copy.image_bytes);
+	if (!copy.image)
+		return -ENOMEM;
+	memcpy(copy.image, row->growing.image, copy.image_bytes);
+	put_le32(copy.image + TABLE_CRC_AT, 0);
+	put_le32(copy.image + TABLE_CRC_AT, crc32c(0, copy.image, copy.image_bytes));
+	result = write_image(store, &copy, entry);
+	if (!result)
+		result = add_complete(row, &copy);
+	if (result) {
+		free(copy.image);
+		return result;
+	}
+	put_le32(entry + DIRECTORY_ROW_AT, number);
+	put_le32(entry + DIRECTORY_INDEX_AT, table_index(&row->growing));
+	nvram_store64(store->nvram + STATE_DIRECTORY_COUNT_AT, count + 1);
+	result = nand_nvram_sync(store->nand, 0, store->geometry.rows_at);
+	if (result)
+		log_line(LOG_LEVEL_ERROR, "the table directory can't be made stable (error %d); flushed data may not"
+			 " survive a power failure of this host", -result);
+	table_begin(&row->growing, &store->geometry, row->growing.image, number, table_index(&row->growing) + 1);
+	return 0;
+}
+
+/* ---- loading ---- */
+
+static int read_image(struct muninn_store *store, const uint8_t *entry, uint8_t *image, struct error_text *error)
+{
+	uint32_t bytes = get_le32(entry + DIRECTORY_BYTES_AT);
+	uint32_t page_bytes = store->geometry.page_bytes;
+	uint8_t data[MUNINN_PAGE_BYTES_MAX];
+
+	for (uint32_t page = 0; (uint64_t)page * page_bytes < bytes; page++) {
+		uint64_t offset = (uint64_t)page * page_bytes;
+		struct nand_page_io io = { .page = image_page(store, entry, page), .data = data };
+		int result = nand_read(store->nand, NAND_CAUSE_RECOVERY, &io, 1);
+
+		if (result)
+			return error_set(error, result, "table %u of row %u: flash page %llu can't be read (error %d); the"
+					 " device is damaged", get_le32(entry + DIRECTORY_INDEX_AT),
+					 get_le32(entry + DIRECTORY_ROW_AT), (unsigned long long)io.page, -result);
+		memcpy(image + offset, data, min_u64(page_bytes, bytes - offset));
+	}
+	return 0;
+}
+
+static int check_image(const struct muninn_store *store, const uint8_t *entry, const struct table *table,
+		       struct error_text *error)
+{
+	uint32_t row = get_le32(entry + DIRECTORY_ROW_AT);
+	uint32_t index = get_le32(entry + DIRECTORY_INDEX_AT);
+	uint32_t crc = get_le32(table->image + TABLE_CRC_AT);
+	bool intact;
+
+	put_le32(table->image + TABLE_CRC_AT, 0);
+	intact = crc32c(0, table->image, table->image_bytes) == crc;
+	put_le32(table->image + TABLE_CRC_AT, crc);
+	if (!intact || table_index(table) != index || table_columns(table) != MUNINN_COLUMNS ||
+	    store->rows[row].complete_count != index)
+		return error_set(error, -EINVAL, "table %u of row %u is not what the directory says (%s); the device is"
+				 " damaged", index, row, intact ? "another table" : "checksum");
+	return 0;
+}
+
+/* Loads the table of one directory entry and marks its segments. */
+static int load_table(struct muninn_store *store, const uint8_t *entry, bool *in_use, struct error_text *error)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+	uint32_t row = get_le32(entry + DIRECTORY_ROW_AT);
+	uint32_t bytes = get_le32(entry + DIRECTORY_BYTES_AT);
+	struct table table;
+	uint8_t *image;
+	int result;
+
+	if (row >= geometry->rows || bytes < table_bits_offset() || bytes > geometry->image_bytes_max ||
+	    get_le32(entry + DIRECTORY_FIRST_PAGE_AT) >= geometry->segment_pages)
+		return error_set(error, -EINVAL, "the table directory in NVRAM is corrupt");
+	for (uint32_t n = 0; n < entry_segments(store, entry); n++) {
+		uint32_t segment = get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n);
+
+		if (segment >= geometry->segments)
+			return error_set(error, -EINVAL, "the table directory in NVRAM names segment %u of %u", segment,
+					 geometry->segments);
+		in_use[segment] = true;
+		store->metadata_segment = segment;
+	}
+	image = malloc(geometry->image_bytes_max);
+	if (!image)
+		return error_set(error, -ENOMEM, "out of memory while loading tables");
+	result = read_image(store, entry, image, error);
+	if (!result && (!table_attach(&table, geometry, image, row) || table.image_bytes != bytes))
+		result = error_set(error, -EINVAL, "table %u of row %u does not have this device's shape",
+				   get_le32(entry + DIRECTORY_INDEX_AT), row);
+	if (!result)
+		result = check_image(store, entry, &table, error);
+	if (!result)
+		result = add_complete(&store->rows[row], &table);
+	if (result)
+		free(image);
+	return result;
+}
+
+/* Where the last image's segment ends. Pages that a crash left behind without a directory entry are skipped. */
+static int find_metadata_end(struct muninn_store *store)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+
+	store->metadata_page = 0;
+	if (store->metadata_segment == NO_SEGMENT)
+		return 0;
+	for (uint32_t i = 0; i < geometry->segment_blocks; i++) {
+		struct nand_block_info info;
+		int result = nand_block_info(store->nand, store->metadata_segment * geometry->segment_blocks + i, &info);
+
+		if (result)
+			return result;
+		if (info.next_page)
+			store->metadata_page = i * geometry->block_pages + info.next_page;
+	}
+	return 0;
+}
+
+int store_load_tables(struct muninn_store *store, bool *in_use, struct error_text *error)
+{
+	uint64_t count = state_read(store, STATE_DIRECTORY_COUNT_AT);
+
+	store->metadata_segment = NO_SEGMENT;
+	if (count > store->geometry.directory_entries)
+		return error_set(error, -EINVAL, "the table directory in NVRAM has %llu entries, more than fit",
+				 (unsigned long long)count);
+	for (uint64_t entry = 0; entry < count; entry++) {
+		int result = load_table(store, entry_at(store, entry), in_use, error);
+
+		if (result)
+			return result;
+	}
+	return find_metadata_end(store);
+}
+
+void store_drop_tables(struct muninn_store *store)
+{
+	for (uint32_t number = 0; number < store->geometry.rows; number++) {
+		struct row *row = &store->rows[number];
+
+		for (uint32_t n = 0; n < row->complete_count; n++)
+			free(row->complete[n].image);
+		free(row->complete);
+		row->complete = NULL;
+		row->complete_count = 0;
+	}
+	store->metadata_segment = NO_SEGMENT;
+	store->metadata_page = 0;
+}

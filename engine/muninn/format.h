@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Every byte that the Muninn engine keeps on flash and in NVRAM. Nothing about the medium is defined elsewhere.
+ * Described for readers in docs/format.md; little-endian throughout.
+ *
+ *   record       28-byte header, value
+ *   page         records one behind the other, or one large record whose header is in the spare area
+ *   table image  a read-only version table: columns, filters, overflow maps; same bytes in NVRAM, on flash, in memory
+ *   NVRAM        static header, state words, aborted sequence numbers, table directory, one area a row
+ */
+#ifndef MUNINN_ENGINE_MUNINN_FORMAT_H
+#define MUNINN_ENGINE_MUNINN_FORMAT_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/bytes.h"
+#include "engine/records.h"
+
+#define MUNINN_FORMAT_VERSION 1
+
+#define MUNINN_COLUMNS 64       /* sealed segments of a read-only table: one bit each of a 64-bit word */
+#define MUNINN_PAGED_FILTERS 7  /* S8/7: filters that stand for a hash function of their own */
+#define MUNINN_FILTERS 8        /* the last one holds overflowed keys */
+#define MUNINN_OVERFLOW_PLACES 16 /* further hash functions, one bit each in an overflow entry */
+#define MUNINN_PLACES (MUNINN_PAGED_FILTERS + MUNINN_OVERFLOW_PLACES)
+#define MUNINN_PAGE_BYTES_MAX 4096
+#define MUNINN_ABORTED_MAX 4096 /* aborted commands with records in sealed segments */
+
+/* ---- record ---- */
+
+/* partition 2, identifier 8, version 2, piece 4, sequence 6, length and flags 2, CRC-32C 4 */
+#define RECORD_HEADER_BYTES 28
+#define RECORD_LENGTH_MASK 0x1FFFU /* 13 bits; the 3 above are enum record_flag */
+#define RECORD_FLAGS_SHIFT 13
+
+struct record_header {
+	struct record_key key;
+	uint64_t sequence;
+	uint16_t version;
+	uint16_t length;
+	uint8_t flags;
+	uint32_t crc; /* of the 24 bytes before it and the value */
+};
+
+void record_header_encode(const struct record_header *header, const void *value, uint8_t bytes[RECORD_HEADER_BYTES]);
+void record_header_decode(const uint8_t bytes[RECORD_HEADER_BYTES], struct record_header *header);
+
+/* Whether the header's CRC fits header and value. */
+bool record_is_intact(const uint8_t bytes[RECORD_HEADER_BYTES], const void *value);
+
+/* Whether an encoded header is of `key`, compared without decoding. */
+static inline bool record_has_key(const uint8_t bytes[RECORD_HEADER_BYTES], const struct record_key *key)
+{
+	return get_le64(bytes + 2) == key->identifier && get_le32(bytes + 12) == key->piece &&
+	       get_le16(bytes) == key->partition;
+}
+
+static inline uint64_t record_sequence(const uint8_t bytes[RECORD_HEADER_BYTES])
+{
+	return get_le48(bytes + 16);
+}
+
+static inline uint32_t record_length(const uint8_t bytes[RECORD_HEADER_BYTES])
+{
+	return get_le16(bytes + 22) & RECORD_LENGTH_MASK;
+}
+
+/* ---- page: what its spare area says ---- */
+
+#define PAGE_SPARE_BYTES 44
+
+enum page_kind { PAGE_KIND_RECORDS = 1, PAGE_KIND_TABLE = 2 };
+
+struct page_spare {
+	uint8_t kind;
+	bool large;     /* one record fills the data area, its header is here */
+	uint32_t used;  /* bytes of the data area that hold records, or a table image's part */
+	uint64_t serial; /* of the segment; for a table image its row << 32 | index */
+	uint8_t large_header[RECORD_HEADER_BYTES];
+};
+
+void page_spare_encode(const struct page_spare *spare, uint8_t bytes[PAGE_SPARE_BYTES]);
+
+/* False when the bytes are not those of a page of this engine, or `used` is not within page_bytes. */
+bool page_spare_decode(const uint8_t bytes[PAGE_SPARE_BYTES], uint32_t page_bytes, struct page_spare *spare);
+
+/* ---- table image ---- */
+
+#define TABLE_MAGIC UINT32_C(0x5442544d) /* "MTBT" */
+
+enum {
+	TABLE_MAGIC_AT = 0,     /* 4 */
+	TABLE_VERSION_AT = 4,   /* 4 */
+	TABLE_ROW_AT = 8,       /* 4 */
+	TABLE_INDEX_AT = 12,    /* 4: number of the table in its row, from 0 */
+	TABLE_COLUMNS_AT = 16,  /* 4: columns in use; the store of this word seals a segment */
+	TABLE_BITS_AT = 20,     /* 4: bit positions of all filters together */
+	TABLE_OVERFLOW_AT = 24, /* 4: entries that a column's overflow map has room for */
+	TABLE_CRC_AT = 28,      /* 4: of all bytes of a complete image with this field zero; 0 in NVRAM */
+	TABLE_HEADER_BYTES = 64,
+};
+
+enum {
+	COLUMN_SEGMENT_AT = 0,         /* 4: physical segment */
+	COLUMN_RECORDS_AT = 4,         /* 4 */
+	COLUMN_SERIAL_AT = 8,          /* 8: of the segment's buffer */
+	COLUMN_FIRST_SEQUENCE_AT = 16, /* 8: lowest sequence number in the segment */
+	COLUMN_LAST_SEQUENCE_AT = 24,  /* 8: highest */
+	COLUMN_RECORD_BYTES_AT = 32,   /* 8: of headers and values */
+	COLUMN_OVERFLOW_COUNT_AT = 40, /* 4: entries in use */
+	COLUMN_BYTES = 48,
+};
+
+/* One overflowed key: the low 32 bits of its hash, and a bit for each further hash function that placed it. */
+#define OVERFLOW_ENTRY_BYTES 6
+
+static inline uint64_t table_bits_offset(void)
+{
+	return TABLE_HEADER_BYTES + MUNINN_COLUMNS * COLUMN_BYTES;
+}
+
+static inline uint64_t table_overflow_offset(uint32_t bits)
+{
+	return table_bits_offset() + (uint64_t)bits * 8;
+}
+
+static inline uint64_t table_image_bytes(uint32_t bits, uint32_t overflow_entries)
+{
+	return table_overflow_offset(bits) + (uint64_t)MUNINN_COLUMNS * overflow_entries * OVERFLOW_ENTRY_BYTES;
+}
+
+/* ---- NVRAM ---- */
+
+#define NVRAM_MAGIC UINT64_C(0x314e4e494e554d) /* "MUNINN1" */
+#define NVRAM_PAGE 4096
+
+/* Static header, written at format, with CRC. */
+enum {
+	NVRAM_MAGIC_AT = 0,           /* 8 */
+	NVRAM_VERSION_AT = 8,         /* 4 */
+	NVRAM_ROWS_AT = 12,           /* 4 */
+	NVRAM_SEGMENT_PAGES_AT = 16,  /* 4 */
+	NVRAM_RECORD_BYTES_AT = 20,   /* 4 */
+	NVRAM_FPR_AT = 24,            /* 4: millionths */
+	NVRAM_FACTOR_AT = 28,         /* 4: permille */
+	NVRAM_OVER_PROVISION_AT = 32, /* 4: permille */
+	NVRAM_PAGE_BYTES_AT = 36,     /* 4: of the flash */
+	NVRAM_BLOCK_PAGES_AT = 40,    /* 4 */
+	NVRAM_BLOCKS_AT = 44,         /* 4 */
+	NVRAM_UUID_AT = 48,           /* 16: of the NAND image */
+	NVRAM_HEADER_CRC_AT = 64,     /* 4: of bytes 0..63 */
+};
+
+/* State words: each is changed by one aligned 8-byte store, and each such store is a commit point. */
+enum {
+	STATE_AT = 128,
+	STATE_COMMITTED_AT = STATE_AT,          /* highest sequence number that counts */
+	STATE_SEALED_AT = STATE_AT + 8,         /* highest sequence number in any sealed segment */
+	STATE_NEXT_SERIAL_AT = STATE_AT + 16,   /* serial of the next segment buffer */
+	STATE_WIPING_AT = STATE_AT + 24,        /* 1 while the store is being emptied */
+	STATE_ABORTED_COUNT_AT = STATE_AT + 32,
+	STATE_DIRECTORY_COUNT_AT = STATE_AT + 40,
+};
+
+#define NVRAM_ABORTED_AT NVRAM_PAGE /* MUNINN_ABORTED_MAX sequence numbers of 8 bytes, ascending */
+#define NVRAM_DIRECTORY_AT (NVRAM_ABORTED_AT + MUNINN_ABORTED_MAX * 8)
+
+/* Directory entry: where a complete table image is. Its size depends on how many segments an image may touch. */
+enum {
+	DIRECTORY_ROW_AT = 0,        /* 4 */
+	DIRECTORY_INDEX_AT = 4,      /* 4 */
+	DIRECTORY_BYTES_AT = 8,      /* 4: length of the image */
+	DIRECTORY_FIRST_PAGE_AT = 12, /* 4: page within the first segment; later segments start at 0 */
+	DIRECTORY_SEGMENTS_AT = 16,  /* 4 each */
+};
+
+/* Row area: header, map of logical page to slot, slot headers, slots, table image; each part NVRAM_PAGE aligned. */
+enum {
+	ROW_SERIAL_AT = 0, /* 8: serial of the buffered segment; the store of this word empties the buffer */
+	ROW_MAP_AT = 64,   /* 2 a page: slot that holds the page */
+};
+
+/* Slot header: a state word (bytes used, SLOT_LARGE) and the header of a large record. */
+#define SLOT_HEADER_BYTES 64
+#define SLOT_STATE_AT 0
+#define SLOT_SERIAL_AT 8 /* 8: the slot's contents count only for this serial of the row */
+#define SLOT_LARGE_HEADER_AT 16
+#define SLOT_LARGE UINT32_C(0x80000000)
+
+static_assert(SLOT_LARGE_HEADER_AT + RECORD_HEADER_BYTES <= SLOT_HEADER_BYTES, "slot header too small");
+static_assert(STATE_AT % 64 == 0, "state words share no cache line with the header");
+
+#endif

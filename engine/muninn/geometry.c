@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "engine/muninn/geometry.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "engine/muninn/hash.h"
+
+enum {
+	ROWS_MAX = 1024,
+	SEGMENT_PAGES_DEFAULT = 256,
+	SEGMENT_PAGES_MAX = 4096,
+	SEGMENTS_PER_ROW = 128, /* default: 128 rows from 16 GiB on */
+	ROWS_DEFAULT_MAX = 128,
+	RECORDS_PER_PAGE_MAX = 64,
+	FILTER_BITS_MIN = 64,
+	FILTER_HASHES_MAX = 20,
+	PLACEMENT_RUNS = 16,
+};
+
+/*
+ * Fills a segment with records of equal size as the engine would, until one finds no place, and counts how many each
+ * hash function placed. The averages are what the skewed filters are made for (the paper sizes them the same way).
+ */
+static void simulate_placement(uint32_t pages, uint32_t per_page, double keys[MUNINN_FILTERS])
+{
+	uint64_t random = UINT64_C(0x6d756e696e6e);
+	uint32_t *used = malloc(pages * sizeof(*used));
+
+	assert(used);
+	memset(keys, 0, MUNINN_FILTERS * sizeof(*keys));
+	for (uint32_t run = 0; run < PLACEMENT_RUNS; run++) {
+		uint32_t place;
+
+		memset(used, 0, pages * sizeof(*used));
+		do {
+			struct key_hash hash = { .group = hash_mix(++random) };
+
+			for (place = 0; place < MUNINN_PLACES; place++) {
+				uint32_t page = hash_page(&hash, place, pages);
+
+				if (used[page] < per_page) {
+					used[page]++;
+					keys[place < MUNINN_PAGED_FILTERS ? place : MUNINN_PAGED_FILTERS]++;
+					break;
+				}
+			}
+		} while (place < MUNINN_PLACES);
+	}
+	for (uint32_t filter = 0; filter < MUNINN_FILTERS; filter++)
+		keys[filter] /= PLACEMENT_RUNS;
+	free(used);
+}
+
+static void size_filters(struct muninn_geometry *geometry)
+{
+	uint32_t per_page = geometry->page_bytes / geometry->record_bytes;
+	double keys[MUNINN_FILTERS];
+
+	per_page = per_page < 1 ? 1 : per_page > RECORDS_PER_PAGE_MAX ? RECORDS_PER_PAGE_MAX : per_page;
+	simulate_placement(geometry->segment_pages, per_page, keys);
+	for (uint32_t filter = 0; filter < MUNINN_FILTERS; filter++) {
+		geometry->keys_nominal[filter] = (uint32_t)ceil(keys[filter]) + 1;
+		/* A quarter more costs a false-positive rate of 0.0025 instead of 0.0005, a quarter less space. */
+		geometry->keys_limit[filter] = geometry->keys_nominal[filter] * 5 / 4 + 2;
+	}
+	geometry->overflow_entries = geometry->keys_nominal[MUNINN_PAGED_FILTERS] * 2 + 8;
+	geometry->keys_limit[MUNINN_PAGED_FILTERS] = geometry->overflow_entries;
+}
+
+void muninn_filter_geometry(const struct muninn_geometry *geometry, uint32_t index, struct filter_geometry *filters)
+{
+	uint32_t newer = index + 1 < geometry->tables_expected ? geometry->tables_expected - 1 - index : 0;
+	double rate = geometry->fpr_millionths / 1e6 * pow(geometry->fpr_factor_permille / 1e3, newer);
+	double bits_per_key = -log(rate > 0.5 ? 0.5 : rate) / (M_LN2 * M_LN2);
+	long hashes = lround(bits_per_key * M_LN2);
+
+	filters->hashes = hashes < 1 ? 1 : hashes > FILTER_HASHES_MAX ? FILTER_HASHES_MAX : (uint32_t)hashes;
+	filters->bits_total = 0;
+	for (uint32_t filter = 0; filter < MUNINN_FILTERS; filter++) {
+		uint32_t bits = (uint32_t)ceil(geometry->keys_nominal[filter] * bits_per_key);
+
+		filters->bits[filter] = bits < FILTER_BITS_MIN ? FILTER_BITS_MIN : bits;
+		filters->offset[filter] = filters->bits_total;
+		filters->bits_total += filters->bits[filter];
+	}
+}
+
+static int check_options(const struct nand_geometry *nand, const struct muninn_geometry *geometry,
+			 struct error_text *error)
+{
+	if (nand->page_bytes > MUNINN_PAGE_BYTES_MAX || nand->page_bytes < 512)
+		return error_set(error, -EINVAL, "flash pages of %u bytes: the engine takes 512 to %d; create the image"
+				 " with another page size", nand->page_bytes, MUNINN_PAGE_BYTES_MAX);
+	if (nand_spare_usable(nand) < PAGE_SPARE_BYTES)
+		return error_set(error, -EINVAL, "spare areas of %u bytes are too small: the engine needs %d",
+				 nand->spare_bytes, PAGE_SPARE_BYTES + NAND_SPARE_RESERVED);
+	if (!is_power_of_two(geometry->segment_pages) || geometry->segment_pages < 8 ||
+	    geometry->segment_pages > SEGMENT_PAGES_MAX || geometry->segment_pages % nand->pages_per_block)
+		return error_set(error, -EINVAL, "segments of %u pages: must be a power of two from 8 to %d and a multiple"
+				 " of the erase block (%u pages)", geometry->segment_pages, SEGMENT_PAGES_MAX,
+				 nand->pages_per_block);
+	if (!is_power_of_two(geometry->rows) || geometry->rows > ROWS_MAX)
+		return error_set(error, -EINVAL, "%u rows: must be a power of two from 1 to %d", geometry->rows, ROWS_MAX);
+	if (geometry->record_bytes < 64 || geometry->record_bytes > geometry->page_bytes)
+		return error_set(error, -EINVAL, "expected record size of %u bytes: must be 64 to the page size (%u)",
+				 geometry->record_bytes, geometry->page_bytes);
+	if (geometry->fpr_millionths < 1 || geometry->fpr_millionths > 500000)
+		return error_set(error, -EINVAL, "false-positive rate of %u millionths: must be 1 to 500000",
+				 geometry->fpr_millionths);
+	if (geometry->fpr_factor_permille < 1000 || geometry->fpr_factor_permille > 4000)
+		return error_set(error, -EINVAL, "false-positive factor of %u permille: must be 1000 to 4000",
+				 geometry->fpr_factor_permille);
+	if (geometry->over_provision_permille > 900)
+		return error_set(error, -EINVAL, "over-provisioning of %u permille: must be at most 900",
+				 geometry->over_provision_permille);
+	return 0;
+}
+
+static uint32_t default_rows(uint32_t segments)
+{
+	uint32_t rows = 1;
+
+	while (rows < ROWS_DEFAULT_MAX && rows * 2 * SEGMENTS_PER_ROW <= segments)
+		rows *= 2;
+	return rows;
+}
+
+static void place_in_nvram(struct muninn_geometry *geometry)
+{
+	uint64_t directory_bytes;
+
+	geometry->directory_entry_bytes =
+		(uint32_t)align_up(DIRECTORY_SEGMENTS_AT + 4 * geometry->image_segments_max, 16);
+	geometry->directory_entries = geometry->segments / MUNINN_COLUMNS + 1;
+	directory_bytes = (uint64_t)geometry->directory_entry_bytes * geometry->directory_entries;
+	geometry->rows_at = align_up(NVRAM_DIRECTORY_AT + directory_bytes, NVRAM_PAGE);
+	geometry->slot_headers_at = align_up(ROW_MAP_AT + 2 * geometry->segment_pages, NVRAM_PAGE);
+	geometry->slots_at = align_up(geometry->slot_headers_at + row_slots(geometry) * SLOT_HEADER_BYTES, NVRAM_PAGE);
+	geometry->image_at =
+		align_up(geometry->slots_at + (uint64_t)row_slots(geometry) * geometry->page_bytes, NVRAM_PAGE);
+	geometry->row_bytes = align_up(geometry->image_at + geometry->image_bytes_max, NVRAM_PAGE);
+	geometry->nvram_bytes = geometry->rows_at + geometry->rows * geometry->row_bytes;
+}
+
+int muninn_geometry_choose(const struct nand_geometry *nand, const struct engine_options *options,
+			   struct muninn_geometry *geometry, struct error_text *error)
+{
+	struct filter_geometry newest;
+	uint32_t segment_pages = options->segment_pages ? options->segment_pages : SEGMENT_PAGES_DEFAULT;
+	int result;
+
+	if (nand->pages_per_block == 0 || segment_pages < nand->pages_per_block)
+		return error_set(error, -EINVAL, "segments of %u pages: must be a multiple of the erase block (%u pages)",
+				 segment_pages, nand->pages_per_block);
+	*geometry = (struct muninn_geometry){
+		.page_bytes = nand->page_bytes,
+		.segment_pages = segment_pages,
+		.record_bytes = options->record_bytes ? options->record_bytes : 1024,
+		.fpr_millionths = options->fpr_millionths ? options->fpr_millionths : 500,
+		.fpr_factor_permille = options->fpr_factor_permille ? options->fpr_factor_permille : 1010,
+		.over_provision_permille = options->over_provision_permille ? options->over_provision_permille : 100,
+		.block_pages = nand->pages_per_block,
+		.segment_blocks = segment_pages / nand->pages_per_block,
+		.blocks = nand->blocks,
+		.segments = nand->blocks / (segment_pages / nand->pages_per_block),
+	};
+	geometry->rows = options->rows ? options->rows : default_rows(geometry->segments);
+	result = check_options(nand, geometry, error);
+	if (result)
+		return result;
+
+	size_filters(geometry);
+	geometry->tables_expected = geometry->segments / (geometry->rows * MUNINN_COLUMNS) + 1;
+	muninn_filter_geometry(geometry, geometry->tables_expected, &newest);
+	geometry->image_bytes_max = table_image_bytes(newest.bits_total, geometry->overflow_entries);
+	uint32_t image_pages = (uint32_t)divide_up(geometry->image_bytes_max, geometry->page_bytes);
+	geometry->image_segments_max = (uint32_t)divide_up(image_pages, geometry->segment_pages) + 1;
+	/* Every row's table may become complete before anything else does. */
+	geometry->reserve_metadata =
+		(uint32_t)divide_up((uint64_t)geometry->rows * image_pages, geometry->segment_pages) + 1;
+	geometry->reserve_removal = (uint32_t)max_u64(
+		(uint64_t)geometry->segments * geometry->over_provision_permille / 1000, geometry->rows + 1);
+	if (geometry->segments < geometry->reserve_metadata + geometry->reserve_removal + geometry->rows)
+		return error_set(error, -EINVAL, "%u segments of %u pages are too few for %u rows: at least %u; make the"
+				 " device larger or the rows fewer", geometry->segments, geometry->segment_pages,
+				 geometry->rows,
+				 geometry->reserve_metadata + geometry->reserve_removal + geometry->rows);
+	place_in_nvram(geometry);
+	return 0;
+}

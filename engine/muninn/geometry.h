@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Sizes that follow from the NAND geometry and the options: segments, rows, filters, the places of things in NVRAM. */
+#ifndef MUNINN_ENGINE_MUNINN_GEOMETRY_H
+#define MUNINN_ENGINE_MUNINN_GEOMETRY_H
+
+#include "engine/muninn/format.h"
+
+/* Filters of the segments of one table. */
+struct filter_geometry {
+	uint32_t hashes;                    /* bits that a key sets in a filter */
+	uint32_t bits[MUNINN_FILTERS];      /* length of each filter */
+	uint32_t offset[MUNINN_FILTERS];    /* its first bit position in the table */
+	uint32_t bits_total;
+};
+
+struct muninn_geometry {
+	/* As configured. */
+	uint32_t page_bytes;
+	uint32_t segment_pages;
+	uint32_t rows;
+	uint32_t record_bytes;
+	uint32_t fpr_millionths;
+	uint32_t fpr_factor_permille;
+	uint32_t over_provision_permille;
+	/* Derived. */
+	uint32_t block_pages;
+	uint32_t segment_blocks;
+	uint32_t segments;
+	uint32_t blocks;
+	uint32_t reserve_metadata; /* free segments kept for table images */
+	uint32_t reserve_removal;  /* further free segments kept for removing things */
+	uint32_t keys_nominal[MUNINN_FILTERS]; /* keys that each filter is made for */
+	uint32_t keys_limit[MUNINN_FILTERS];   /* keys that it takes before it counts as full */
+	uint32_t overflow_entries; /* room of a segment's overflow map */
+	uint32_t tables_expected;  /* read-only tables of a row when the device is full */
+	uint64_t image_bytes_max;  /* of a table image */
+	uint32_t image_segments_max; /* segments that an image may touch */
+	uint32_t directory_entry_bytes;
+	uint32_t directory_entries;
+	/* NVRAM places. */
+	uint64_t rows_at;       /* first row area */
+	uint64_t row_bytes;     /* size of a row area */
+	uint64_t slot_headers_at, slots_at, image_at; /* within a row area */
+	uint64_t nvram_bytes;
+};
+
+/* Fills in the defaults and checks. -EINVAL with a sentence. */
+int muninn_geometry_choose(const struct nand_geometry *nand, const struct engine_options *options,
+			   struct muninn_geometry *geometry, struct error_text *error);
+
+/* Filters of table number `index` of a row: the first (in the end oldest) table has the highest false-positive rate. */
+void muninn_filter_geometry(const struct muninn_geometry *geometry, uint32_t index, struct filter_geometry *filters);
+
+/* Slots of a row: a page each, and one spare for compaction. */
+static inline uint32_t row_slots(const struct muninn_geometry *geometry)
+{
+	return geometry->segment_pages + 1;
+}
+
+#endif

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Formatting, opening and closing. Opening is a list of named steps; each leaves the store as recovered as it is so far. */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "common/crc32c.h"
+#include "common/log.h"
+#include "engine/muninn/nvram.h"
+#include "engine/muninn/store.h"
+
+int muninn_nvram_bytes(const struct nand_geometry *nand, const struct engine_options *options, uint64_t *bytes,
+		       struct error_text *error)
+{
+	struct muninn_geometry geometry;
+	int result = muninn_geometry_choose(nand, options, &geometry, error);
+
+	if (!result)
+		*bytes = geometry.nvram_bytes;
+	return result;
+}
+
+/* ---- static header ---- */
+
+static void write_header(uint8_t *nvram, const struct muninn_geometry *geometry, const uint8_t uuid[16])
+{
+	put_le64(nvram + NVRAM_MAGIC_AT, NVRAM_MAGIC);
+	put_le32(nvram + NVRAM_VERSION_AT, MUNINN_FORMAT_VERSION);
+	put_le32(nvram + NVRAM_ROWS_AT, geometry->rows);
+	put_le32(nvram + NVRAM_SEGMENT_PAGES_AT, geometry->segment_pages);
+	put_le32(nvram + NVRAM_RECORD_BYTES_AT, geometry->record_bytes);
+	put_le32(nvram + NVRAM_FPR_AT, geometry->fpr_millionths);
+	put_le32(nvram + NVRAM_FACTOR_AT, geometry->fpr_factor_permille);
+	put_le32(nvram + NVRAM_OVER_PROVISION_AT, geometry->over_provision_permille);
+	put_le32(nvram + NVRAM_PAGE_BYTES_AT, geometry->page_bytes);
+	put_le32(nvram + NVRAM_BLOCK_PAGES_AT, geometry->block_pages);
+	put_le32(nvram + NVRAM_BLOCKS_AT, geometry->blocks);
+	memcpy(nvram + NVRAM_UUID_AT, uuid, 16);
+	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
+}
+
+static int read_header(struct muninn_store *store, struct error_text *error)
+{
+	const struct nand_geometry *nand = nand_geometry(store->nand);
+	const uint8_t *nvram = store->nvram;
+	struct engine_options options = {
+		.rows = get_le32(nvram + NVRAM_ROWS_AT),
+		.segment_pages = get_le32(nvram + NVRAM_SEGMENT_PAGES_AT),
+		.record_bytes = get_le32(nvram + NVRAM_RECORD_BYTES_AT),
+		.fpr_millionths = get_le32(nvram + NVRAM_FPR_AT),
+		.fpr_factor_permille = get_le32(nvram + NVRAM_FACTOR_AT),
+		.over_provision_permille = get_le32(nvram + NVRAM_OVER_PROVISION_AT),
+	};
+	uint32_t version = get_le32(nvram + NVRAM_VERSION_AT);
+
+	if (get_le64(nvram + NVRAM_MAGIC_AT) != NVRAM_MAGIC)
+		return error_set(error, -ENODEV, "the device is not formatted for the muninn engine");
+	if (get_le32(nvram + NVRAM_HEADER_CRC_AT) != crc32c(0, nvram, NVRAM_HEADER_CRC_AT))
+		return error_set(error, -EINVAL, "the engine's header in NVRAM is corrupt (checksum)");
+	if (version != MUNINN_FORMAT_VERSION)
+		return error_set(error, -EINVAL, "the device has engine format %u, this program knows %d; use the program"
+				 " that formatted it", version, MUNINN_FORMAT_VERSION);
+	if (memcmp(nvram + NVRAM_UUID_AT, nand_uuid(store->nand), 16) != 0 ||
+	    get_le32(nvram + NVRAM_PAGE_BYTES_AT) != nand->page_bytes ||
+	    get_le32(nvram + NVRAM_BLOCK_PAGES_AT) != nand->pages_per_block ||
+	    get_le32(nvram + NVRAM_BLOCKS_AT) != nand->blocks)
+		return error_set(error, -EINVAL, "the NVRAM was formatted for another flash image");
+	return muninn_geometry_choose(nand, &options, &store->geometry, error);
+}
+
+/* ---- allocation ---- */
+
+void store_free(struct muninn_store *store)
+{
+	if (store->rows) {
+		store_drop_tables(store);
+		for (uint32_t number = 0; number < store->geometry.rows; number++)
+			buffer_destroy(&store->rows[number].buffer);
+	}
+	space_destroy(&store->space);
+	free(store->rows);
+	free(store->unsynced_segments);
+	free(store->spares);
+	free(store->ios);
+	free(store);
+}
+
+static int allocate(struct muninn_store *store, struct error_text *error)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+	uint64_t bytes;
+
+	store->nvram = nand_nvram(store->nand, &bytes);
+	if (bytes < geometry->nvram_bytes)
+		return error_set(error, -EINVAL, "the device has %llu bytes of NVRAM, the engine needs %llu; create the"
+				 " image again with the configured rows", (unsigned long long)bytes,
+				 (unsigned long long)geometry->nvram_bytes);
+	store->rows = calloc(geometry->rows, sizeof(*store->rows));
+	store->unsynced_segments = calloc(geometry->segments, sizeof(*store->unsynced_segments));
+	store->spares = calloc(geometry->segment_pages, nand_spare_usable(nand_geometry(store->nand)));
+	store->ios = calloc(geometry->segment_pages, sizeof(*store->ios));
+	if (!store->rows || !store->unsynced_segments || !store->spares || !store->ios)
+		return error_set(error, -ENOMEM, "out of memory for %u rows", geometry->rows);
+	for (uint32_t number = 0; number < geometry->rows; number++)
+		if (buffer_create(&store->rows[number].buffer, geometry, row_area(store, number)))
+			return error_set(error, -ENOMEM, "out of memory for the filters of row %u", number);
+	return 0;
+}
+
+/* ---- emptying ---- */
+
+static int no_segment_in_use(struct muninn_store *store)
+{
+	bool *in_use = calloc(store->geometry.segments, sizeof(*in_use));
+	int result = in_use ? 0 : -ENOMEM;
+
+	space_destroy(&store->space);
+	if (!result)
+		result = space_create(&store->space, store->nand, &store->geometry, in_use);
+	free(in_use);
+	return result;
+}
+
+int store_wipe(struct muninn_store *store)
+{
+	nvram_store64(store->nvram + STATE_WIPING_AT, 1);
+	nvram_store64(store->nvram + STATE_DIRECTORY_COUNT_AT, 0);
+	nvram_store64(store->nvram + STATE_ABORTED_COUNT_AT, 0);
+	nvram_store64(store->nvram + STATE_SEALED_AT, 0);
+	store_drop_tables(store);
+	for (uint32_t number = 0; number < store->geometry.rows; number++) {
+		struct row *row = &store->rows[number];
+		uint8_t *area = row_area(store, number);
+		struct filter_geometry filters;
+
+		table_begin(&row->growing, &store->geometry, area + store->geometry.image_at, number, 0);
+		row_next_filters(store, row, &filters);
+		buffer_format(&row->buffer);
+		row->buffer.serial = 0; /* whatever it was, the next one is higher */
+		buffer_start(&row->buffer, store_next_serial(store), &filters);
+		row->unsynced = true;
+		row->promised = false;
+	}
+	store->unsynced_count = 0;
+	int result = no_segment_in_use(store);
+
+	if (!result)
+		nvram_store64(store->nvram + STATE_WIPING_AT, 0);
+	return result;
+}
+
+int muninn_format(struct nand *nand, const struct engine_options *options, struct error_text *error)
+{
+	struct muninn_store *store = calloc(1, sizeof(*store));
+	int result;
+
+	if (!store)
+		return error_set(error, -ENOMEM, "out of memory");
+	store->nand = nand;
+	result = muninn_geometry_choose(nand_geometry(nand), options, &store->geometry, error);
+	if (!result)
+		result = allocate(store, error);
+	if (!result) {
+		/* Not a device of this engine until the very end. */
+		nvram_store64(store->nvram + NVRAM_MAGIC_AT, 0);
+		memset(store->nvram + 8, 0, NVRAM_DIRECTORY_AT - 8);
+		nvram_store64(store->nvram + STATE_NEXT_SERIAL_AT, 1);
+		result = store_wipe(store);
+		if (result)
+			error_set(error, result, "out of memory while formatting");
+	}
+	if (!result) {
+		write_header(store->nvram, &store->geometry, nand_uuid(nand));
+		result = store_flush(store);
+		if (result)
+			error_set(error, result, "the formatted device can't be made stable (error %d)", -result);
+	}
+	store_free(store);
+	return result;
+}
+
+/* ---- opening ---- */
+
+static int step_header(struct muninn_store *store, struct error_text *error)
+{
+	uint64_t bytes;
+
+	store->nvram = nand_nvram(store->nand, &bytes);
+	if (bytes < NVRAM_PAGE)
+		return error_set(error, -ENODEV, "the device has no NVRAM for the muninn engine");
+	return read_header(store, error);
+}
+
+/* A format that a crash cut short is done again. */
+static int step_wipe(struct muninn_store *store, struct error_text *error)
+{
+	if (!state_read(store, STATE_WIPING_AT))
+		return 0;
+	log_line(LOG_LEVEL_INFO, "completing a format that was interrupted");
+	return store_wipe(store) ? error_set(error, -ENOMEM, "out of memory while completing a format") : 0;
+}
+
+static int step_growing_tables(struct muninn_store *store, struct error_text *error)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+
+	for (uint32_t number = 0; number < geometry->rows; number++) {
+		struct row *row = &store->rows[number];
+		uint8_t *image = row_area(store, number) + geometry->image_at;
+
+		if (!table_attach(&row->growing, geometry, image, number))
+			return error_set(error, -EINVAL, "the growing table of row %u in NVRAM is corrupt", number);
+	}
+	return 0;
+}
+
+static int step_complete_tables(struct muninn_store *store, struct error_text *error)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+	bool *in_use = calloc(geometry->segments, sizeof(*in_use));
+	int result;
+
+	if (!in_use)
+		return error_set(error, -ENOMEM, "out of memory");
+	result = store_load_tables(store, in_use, error);
+	for (uint32_t number = 0; !result && number < geometry->rows; number++) {
+		struct row *row = &store->rows[number];
+		struct table_column facts;
+
+		/* Listed as complete, but the next one had not begun when the process ended. */
+		if (table_index(&row->growing) + 1 == row->complete_count)
+			table_begin(&row->growing, geometry, row->growing.image, number, row->complete_count);
+		if (table_index(&row->growing) != row->complete_count)
+			result = error_set(error, -EINVAL, "row %u grows table %u, but %u are complete; the NVRAM is"
+					   " corrupt", number, table_index(&row->growing), row->complete_count);
+		for (uint32_t n = 0; !result && n <= row->complete_count; n++) {
+			const struct table *table = n < row->complete_count ? &row->complete[n] : &row->growing;
+
+			for (uint32_t column = 0; !result && column < table_columns(table); column++) {
+				table_read_column(table, column, &facts);
+				if (facts.segment >= geometry->segments || in_use[facts.segment])
+					result = error_set(error, -EINVAL, "row %u, table %u, column %u: segment %u"
+							   " does not exist or is in use twice; the device is damaged",
+							   number, n, column, facts.segment);
+				else
+					in_use[facts.segment] = true;
+				store->counters.sealed_records += facts.records;
+				store->counters.sealed_record_bytes += facts.record_bytes;
+			}
+		}
+	}
+	space_destroy(&store->space);
+	if (!result && space_create(&store->space, store->nand, geometry, in_use))
+		result = error_set(error, -ENOMEM, "out of memory");
+	free(in_use);
+	return result;
+}
+
+/* A row's buffer: empty when its segment was sealed, otherwise cut to what is committed, its filters built again. */
+static int recover_buffer(struct muninn_store *store, uint32_t number, struct error_text *error)
+{
+	struct row *row = &store->rows[number];
+	struct filter_geometry filters;
+	struct table_column newest = { 0 };
+	int result;
+
+	if (table_columns(&row->growing))
+		table_read_column(&row->growing, table_columns(&row->growing) - 1, &newest);
+	row_next_filters(store, row, &filters);
+	result = buffer_recover(&row->buffer, &filters, store->committed);
+	if (result < 0)
+		return error_set(error, result, "the buffer of row %u in NVRAM is corrupt", number);
+	if (row->buffer.serial == newest.serial)
+		buffer_start(&row->buffer, store_next_serial(store), &filters);
+	else if (result > 0)
+		log_line(LOG_LEVEL_WARNING, "row %u: %d pages of NVRAM are damaged; what was not flushed there before the host"
+			 " lost power is gone", number, result);
+	row->unsynced = true;
+	return 0;
+}
+
+static int step_buffers(struct muninn_store *store, struct error_text *error)
+{
+	store->committed = state_read(store, STATE_COMMITTED_AT);
+	for (uint32_t number = 0; number < store->geometry.rows; number++) {
+		int result = recover_buffer(store, number, error);
+
+		if (result)
+			return result;
+	}
+	return 0;
+}
+
+/* A command that had sealed a segment but not committed: its sequence number never counts. */
+static int step_interrupted(struct muninn_store *store, struct error_text *error)
+{
+	uint64_t sealed = state_read(store, STATE_SEALED_AT);
+	uint64_t count = state_read(store, STATE_ABORTED_COUNT_AT);
+
+	if (sealed > store->committed + 1)
+		return error_set(error, -EINVAL, "sealed segments are ahead of the committed sequence (%llu, %llu); the NVRAM"
+				 " is corrupt or older than the flash", (unsigned long long)sealed,
+				 (unsigned long long)store->committed);
+	if (count > MUNINN_ABORTED_MAX)
+		return error_set(error, -EINVAL, "%llu interrupted commands on record, more than fit; the NVRAM is corrupt",
+				 (unsigned long long)count);
+	if (sealed > store->committed) {
+		if (count == MUNINN_ABORTED_MAX)
+			return error_set(error, -EINVAL, "%d interrupted commands are on record, the most that can be",
+					 MUNINN_ABORTED_MAX);
+		store_abandon_sequence(store, sealed);
+	}
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(struct muninn_store *store, struct error_text *error);
+} open_steps[] = {
+	{ "read the header", step_header },
+	{ "allocate memory", allocate },
+	{ "complete a format", step_wipe },
+	{ "attach growing tables", step_growing_tables },
+	{ "load complete tables", step_complete_tables },
+	{ "recover row buffers", step_buffers },
+	{ "discard an interrupted command", step_interrupted },
+};
+
+static uint64_t now_microseconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+int muninn_open(struct nand *nand, const struct engine_options *options, struct record_store **out,
+		struct error_text *error)
+{
+	struct muninn_store *store = calloc(1, sizeof(*store));
+	uint64_t begin = now_microseconds();
+
+	(void)options; /* placement is fixed at format; nothing else concerns the record store */
+	if (!store)
+		return error_set(error, -ENOMEM, "out of memory");
+	store->base.operations = &muninn_operations;
+	store->nand = nand;
+	for (size_t i = 0; i < sizeof(open_steps) / sizeof(open_steps[0]); i++) {
+		uint64_t step_begin = now_microseconds();
+		int result = open_steps[i].run(store, error);
+
+		if (result) {
+			log_line(LOG_LEVEL_ERROR, "open: %s: failed", open_steps[i].name);
+			store_free(store);
+			return result;
+		}
+		log_line(LOG_LEVEL_DEBUG, "open: %s: %llu us", open_steps[i].name,
+			 (unsigned long long)(now_microseconds() - step_begin));
+	}
+	store->open_microseconds = now_microseconds() - begin;
+	*out = &store->base;
+	return 0;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "engine/muninn/page.h"
+
+bool sequence_is_visible(const struct visibility *visibility, uint64_t sequence)
+{
+	uint64_t low = 0;
+	uint64_t high = visibility->aborted_count;
+
+	if (sequence > visibility->bound)
+		return false;
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+		uint64_t aborted = get_le64(visibility->aborted + middle * 8);
+
+		if (aborted == sequence)
+			return false;
+		if (aborted < sequence)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return true;
+}
+
+bool page_find(const struct page_view *page, const struct record_key *key, const struct visibility *visibility,
+	       struct page_record *found)
+{
+	struct page_record record;
+	uint32_t offset = 0;
+	bool any = false;
+
+	while (page_next(page, &offset, &record)) {
+		if (record_has_key(record.header, key) &&
+		    sequence_is_visible(visibility, record_sequence(record.header))) {
+			*found = record;
+			any = true;
+		}
+	}
+	return any;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* A page of records, wherever it is: in a row buffer or read from flash. */
+#ifndef MUNINN_ENGINE_MUNINN_PAGE_H
+#define MUNINN_ENGINE_MUNINN_PAGE_H
+
+#include "engine/muninn/format.h"
+
+struct page_view {
+	const uint8_t *data;
+	uint32_t used;                /* bytes of `data` that hold records */
+	const uint8_t *large_header;  /* of the only record, or NULL when headers are in the data area */
+};
+
+/* One record of a page. */
+struct page_record {
+	const uint8_t *header; /* RECORD_HEADER_BYTES */
+	const uint8_t *value;
+};
+
+/* Which records count. */
+struct visibility {
+	uint64_t bound;          /* highest sequence number */
+	const uint8_t *aborted;  /* ascending 8-byte sequence numbers that do not count */
+	uint64_t aborted_count;
+};
+
+bool sequence_is_visible(const struct visibility *visibility, uint64_t sequence);
+
+/*
+ * The record at *offset (0 to begin, then as left by the last call); false at the end. A record that runs over the end of
+ * the used part also ends the walk, with *offset left below `used`.
+ */
+static inline bool page_next(const struct page_view *page, uint32_t *offset, struct page_record *record)
+{
+	if (page->large_header) {
+		record->header = page->large_header;
+		record->value = page->data;
+		bool first = *offset == 0 && record_length(page->large_header) <= page->used;
+		*offset = page->used;
+		return first;
+	}
+	if (page->used - *offset < RECORD_HEADER_BYTES)
+		return false;
+	record->header = page->data + *offset;
+	record->value = record->header + RECORD_HEADER_BYTES;
+	uint32_t end = *offset + RECORD_HEADER_BYTES + record_length(record->header);
+
+	if (end > page->used)
+		return false;
+	*offset = end;
+	return true;
+}
+
+/* The newest visible record of `key` in the page. Records of a key are in the order in which they were written. */
+bool page_find(const struct page_view *page, const struct record_key *key, const struct visibility *visibility,
+	       struct page_record *found);
+
+#endif

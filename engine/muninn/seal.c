@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* From a row's buffer to flash, and from the host's caches to its storage. */
+#include <errno.h>
+
+#include "common/log.h"
+#include "engine/muninn/nvram.h"
+#include "engine/muninn/store.h"
+
+void row_next_filters(const struct muninn_store *store, const struct row *row, struct filter_geometry *filters)
+{
+	bool full = table_columns(&row->growing) == MUNINN_COLUMNS;
+
+	muninn_filter_geometry(&store->geometry, table_index(&row->growing) + full, filters);
+}
+
+uint64_t store_next_serial(struct muninn_store *store)
+{
+	uint64_t serial = state_read(store, STATE_NEXT_SERIAL_AT);
+
+	nvram_store64(store->nvram + STATE_NEXT_SERIAL_AT, serial + 1);
+	return serial;
+}
+
+void store_note_unsynced(struct muninn_store *store, uint32_t segment)
+{
+	if (store->unsynced_count && store->unsynced_segments[store->unsynced_count - 1] == segment)
+		return;
+	/* More than the device has: some are named twice, so sync everything. See store_flush. */
+	if (store->unsynced_count < store->geometry.segments)
+		store->unsynced_segments[store->unsynced_count++] = segment;
+}
+
+/* What the column will say of the buffered segment. */
+static struct table_column gather_facts(const struct buffer *buffer, uint32_t segment)
+{
+	struct table_column facts = {
+		.segment = segment,
+		.serial = buffer->serial,
+		.first_sequence = RECORD_NEWEST,
+	};
+
+	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
+		struct page_view view = buffer_page(buffer, page);
+		struct page_record record;
+		uint32_t offset = 0;
+
+		while (page_next(&view, &offset, &record)) {
+			uint64_t sequence = record_sequence(record.header);
+
+			facts.records++;
+			facts.record_bytes += RECORD_HEADER_BYTES + record_length(record.header);
+			facts.first_sequence = min_u64(facts.first_sequence, sequence);
+			facts.last_sequence = max_u64(facts.last_sequence, sequence);
+		}
+	}
+	return facts;
+}
+
+/* Programs every page of the buffer, empty ones too: pages of a block are programmed in order. */
+static int program_segment(struct muninn_store *store, const struct buffer *buffer, uint32_t segment)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+	uint32_t usable = nand_spare_usable(nand_geometry(store->nand));
+
+	for (uint32_t page = 0; page < geometry->segment_pages; page++) {
+		struct page_view view = buffer_page(buffer, page);
+		struct page_spare spare = {
+			.kind = PAGE_KIND_RECORDS,
+			.large = view.large_header != NULL,
+			.used = view.used,
+			.serial = buffer->serial,
+		};
+		uint8_t *bytes = store->spares + (uint64_t)page * usable;
+
+		if (view.large_header)
+			memcpy(spare.large_header, view.large_header, RECORD_HEADER_BYTES);
+		page_spare_encode(&spare, bytes);
+		store->ios[page] = (struct nand_page_io){
+			.page = segment_page(geometry, segment) + page,
+			.data = (void *)(uintptr_t)view.data,
+			.spare = bytes,
+		};
+	}
+	return nand_program(store->nand, NAND_CAUSE_USER, store->ios, geometry->segment_pages);
+}
+
+/* Takes a segment and programs the buffer to it; a segment that fails is given up for another one. */
+static int write_segment(struct muninn_store *store, const struct buffer *buffer, uint32_t *segment)
+{
+	int result;
+
+	while ((result = space_take(&store->space, segment)) == 0) {
+		result = program_segment(store, buffer, *segment);
+		if (result == 0)
+			return 0;
+		log_line(LOG_LEVEL_WARNING, "segment %u is retired: programming failed (error %d)", *segment, -result);
+		store->space.retired++;
+	}
+	return result;
+}
+
+/*
+ * What a flush promised must not be lost with the host's power when the buffer is used again: the segment, then the
+ * table that names it, are on stable storage first.
+ */
+static int keep_promise(struct muninn_store *store, const struct row *row, uint32_t segment, bool table)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+	int result;
+
+	if (!row->promised)
+		return 0;
+	if (!table)
+		return nand_sync(store->nand, segment * geometry->segment_blocks, geometry->segment_blocks);
+	result = nand_nvram_sync(store->nand, 0, geometry->rows_at);
+	if (!result)
+		result = nand_nvram_sync(store->nand, (uint64_t)(row->growing.image - store->nvram),
+					 row->growing.image_bytes);
+	return result;
+}
+
+int store_seal_row(struct muninn_store *store, uint32_t number)
+{
+	struct row *row = &store->rows[number];
+	struct filter_geometry filters;
+	struct table_column facts;
+	uint32_t segment;
+	int result = 0;
+
+	if (table_columns(&row->growing) == MUNINN_COLUMNS)
+		result = store_complete_table(store, number);
+	if (!result)
+		result = write_segment(store, &row->buffer, &segment);
+	if (!result)
+		result = keep_promise(store, row, segment, false);
+	if (result)
+		return result;
+
+	facts = gather_facts(&row->buffer, segment);
+	/* Before the segment counts, so that recovery knows of records that were never committed. */
+	if (facts.last_sequence > state_read(store, STATE_SEALED_AT))
+		nvram_store64(store->nvram + STATE_SEALED_AT, facts.last_sequence);
+	if (facts.last_sequence > store->committed)
+		store->sealed_running = true;
+	table_add_column(&row->growing, &row->buffer, &facts);
+	result = keep_promise(store, row, segment, true);
+	if (result)
+		log_line(LOG_LEVEL_ERROR, "row %u: NVRAM can't be made stable (error %d); flushed data may not survive a"
+			 " power failure of this host", number, -result);
+
+	store_note_unsynced(store, segment);
+	count_up(&store->counters.sealed_records, facts.records);
+	count_up(&store->counters.sealed_record_bytes, facts.record_bytes);
+	row_next_filters(store, row, &filters);
+	buffer_start(&row->buffer, store_next_serial(store), &filters);
+	row->unsynced = true;
+	row->promised = false;
+	return 0;
+}
+
+static int sync_segments(struct muninn_store *store)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+
+	if (store->unsynced_count == geometry->segments)
+		return nand_sync(store->nand, 0, geometry->segments * geometry->segment_blocks);
+	for (uint32_t i = 0; i < store->unsynced_count; i++) {
+		int result = nand_sync(store->nand, store->unsynced_segments[i] * geometry->segment_blocks,
+				       geometry->segment_blocks);
+
+		if (result)
+			return result;
+	}
+	return 0;
+}
+
+int store_flush(struct muninn_store *store)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+	int result = sync_segments(store); /* before the tables that name them */
+
+	for (uint32_t number = 0; !result && number < geometry->rows; number++) {
+		struct row *row = &store->rows[number];
+
+		if (!row->unsynced)
+			continue;
+		result = nand_nvram_sync(store->nand, geometry->rows_at + number * geometry->row_bytes,
+					 geometry->row_bytes);
+		if (result)
+			break;
+		row->unsynced = false;
+		row->promised = true;
+	}
+	if (!result)
+		result = nand_nvram_sync(store->nand, 0, geometry->rows_at);
+	if (!result)
+		store->unsynced_count = 0;
+	return result;
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The record store's operations: transactions, putting, newest-first search. */
+#include "engine/muninn/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/log.h"
+#include "engine/muninn/nvram.h"
+
+static struct muninn_store *store_of(struct record_store *base)
+{
+	return (struct muninn_store *)(void *)base;
+}
+
+struct visibility store_visibility(const struct muninn_store *store, uint64_t bound)
+{
+	return (struct visibility){
+		.bound = bound,
+		.aborted = store->nvram + NVRAM_ABORTED_AT,
+		.aborted_count = state_read(store, STATE_ABORTED_COUNT_AT),
+	};
+}
+
+static uint32_t muninn_value_bytes_max(struct record_store *base)
+{
+	return store_of(base)->geometry.page_bytes;
+}
+
+/* ---- transactions ---- */
+
+static uint64_t muninn_begin(struct record_store *base)
+{
+	struct muninn_store *store = store_of(base);
+
+	assert(store->sequence == 0);
+	store->sequence = store->committed + 1;
+	store->sealed_running = false;
+	return store->sequence;
+}
+
+static void end_transaction(struct muninn_store *store)
+{
+	for (uint32_t row = 0; row < store->geometry.rows; row++) {
+		if (store->rows[row].touched)
+			store->rows[row].unsynced = true;
+		store->rows[row].touched = false;
+	}
+	store->sequence = 0;
+}
+
+static void muninn_commit(struct record_store *base)
+{
+	struct muninn_store *store = store_of(base);
+
+	assert(store->sequence == store->committed + 1);
+	nvram_store64(store->nvram + STATE_COMMITTED_AT, store->sequence);
+	store->committed = store->sequence;
+	end_transaction(store);
+}
+
+void store_abandon_sequence(struct muninn_store *store, uint64_t sequence)
+{
+	uint64_t count = state_read(store, STATE_ABORTED_COUNT_AT);
+
+	assert(count < MUNINN_ABORTED_MAX);
+	nvram_store64(store->nvram + NVRAM_ABORTED_AT + count * 8, sequence);
+	nvram_store64(store->nvram + STATE_ABORTED_COUNT_AT, count + 1);
+	nvram_store64(store->nvram + STATE_COMMITTED_AT, sequence);
+	store->committed = sequence;
+}
+
+static void muninn_abort(struct record_store *base)
+{
+	struct muninn_store *store = store_of(base);
+	uint64_t sequence = store->sequence;
+
+	assert(sequence == store->committed + 1);
+	for (uint32_t row = 0; row < store->geometry.rows; row++)
+		if (store->rows[row].touched)
+			buffer_cut(&store->rows[row].buffer, store->committed);
+	if (store->sealed_running)
+		store_abandon_sequence(store, sequence);
+	end_transaction(store);
+}
+
+/* ---- putting ---- */
+
+/* Whether a row may be sealed now. */
+static int check_room(struct muninn_store *store, bool reserve)
+{
+	uint64_t keep = store->geometry.reserve_metadata + (reserve ? 0 : store->geometry.reserve_removal);
+
+	if (store->space.count <= keep)
+		return -ENOSPC;
+	/* Should this transaction end in an abort, its number must be noted. */
+	if (state_read(store, STATE_ABORTED_COUNT_AT) == MUNINN_ABORTED_MAX) {
+		log_line(LOG_LEVEL_ERROR, "%d interrupted commands are on record, the most that can be; no segment can be"
+			 " sealed until the device is formatted", MUNINN_ABORTED_MAX);
+		return -ENOSPC;
+	}
+	return 0;
+}
+
+static int muninn_put(struct record_store *base, const struct record_key *key, uint16_t version, unsigned flags,
+		      const void *value, uint32_t length, bool reserve)
+{
+	struct muninn_store *store = store_of(base);
+	struct key_hash hash = key_hash(key, store->geometry.segment_pages);
+	uint32_t number = hash_row(&hash, store->geometry.rows);
+	struct row *row = &store->rows[number];
+	struct new_record record = {
+		.header = {
+			.key = *key,
+			.sequence = store->sequence,
+			.version = version,
+			.length = (uint16_t)length,
+			.flags = (uint8_t)flags,
+		},
+		.value = value,
+	};
+	int result;
+
+	assert(store->sequence != 0 && length <= store->geometry.page_bytes);
+	result = buffer_put(&row->buffer, &hash, &record, store->committed);
+	if (result == -ENOSPC) {
+		result = check_room(store, reserve);
+		if (!result)
+			result = store_seal_row(store, number);
+		if (result)
+			return result;
+		result = buffer_put(&row->buffer, &hash, &record, store->committed);
+		assert(result == 0); /* an empty segment takes any record */
+	}
+	row->touched = true;
+	count_up(&store->counters.records_put, 1);
+	count_up(&store->counters.record_bytes_put, RECORD_HEADER_BYTES + length);
+	return result;
+}
+
+/* ---- getting ---- */
+
+/* A lookup in progress. */
+struct lookup {
+	struct muninn_store *store;
+	const struct record_key *key;
+	struct key_hash hash;
+	struct visibility visibility;
+	uint8_t *value;
+	uint32_t capacity;
+	struct record_info *info;
+};
+
+/* Hands a found record to the caller. -EBADMSG when it does not fit its own checksum. */
+static int return_record(const struct lookup *lookup, const struct page_record *found)
+{
+	struct record_header header;
+
+	if (!record_is_intact(found->header, found->value))
+		return -EBADMSG;
+	record_header_decode(found->header, &header);
+	*lookup->info = (struct record_info){
+		.sequence = header.sequence,
+		.length = header.length,
+		.version = header.version,
+		.flags = header.flags,
+	};
+	uint32_t copied = header.length < lookup->capacity ? header.length : lookup->capacity;
+
+	if (copied)
+		memcpy(lookup->value, found->value, copied);
+	count_up(&lookup->store->counters.records_got, 1);
+	return 0;
+}
+
+static bool page_has_key(const struct page_view *page, const struct record_key *key)
+{
+	struct page_record record;
+	uint32_t offset = 0;
+
+	while (page_next(page, &offset, &record))
+		if (record_has_key(record.header, key))
+			return true;
+	return false;
+}
+
+/* Looks in one flash page. 0: found and returned. -ENOENT: not there. */
+static int search_flash_page(const struct lookup *lookup, uint32_t segment, uint32_t place)
+{
+	struct muninn_store *store = lookup->store;
+	const struct muninn_geometry *geometry = &store->geometry;
+	uint8_t data[MUNINN_PAGE_BYTES_MAX];
+	uint8_t spare_bytes[4096];
+	struct page_spare spare;
+	struct page_record found;
+	struct nand_page_io io = {
+		.page = segment_page(geometry, segment) + hash_page(&lookup->hash, place, geometry->segment_pages),
+		.data = data,
+		.spare = spare_bytes,
+	};
+	int result = nand_read(store->nand, NAND_CAUSE_USER, &io, 1);
+
+	count_up(&store->counters.page_reads, 1);
+	if (result == -ENODATA) /* sealed segments are programmed whole: the flash lost a page */
+		result = -EBADMSG;
+	if (!result && (!page_spare_decode(spare_bytes, geometry->page_bytes, &spare) ||
+			spare.kind != PAGE_KIND_RECORDS))
+		result = -EBADMSG;
+	if (result) {
+		log_line(LOG_LEVEL_ERROR, "flash page %llu can't be read (error %d)", (unsigned long long)io.page, -result);
+		return result;
+	}
+	struct page_view view = {
+		.data = data,
+		.used = spare.used,
+		.large_header = spare.large ? spare.large_header : NULL,
+	};
+
+	if (page_find(&view, lookup->key, &lookup->visibility, &found))
+		return return_record(lookup, &found);
+	if (!page_has_key(&view, lookup->key))
+		count_up(&store->counters.false_positive_reads, 1);
+	return -ENOENT;
+}
+
+static int search_table(const struct lookup *lookup, const struct table *table)
+{
+	struct table_search search;
+	uint32_t segment, place;
+
+	table_search_begin(&search, table, &lookup->hash, lookup->visibility.bound);
+	while (table_search_next(&search, &segment, &place)) {
+		int result = search_flash_page(lookup, segment, place);
+
+		if (result != -ENOENT)
+			return result;
+	}
+	return -ENOENT;
+}
+
+static int muninn_get(struct record_store *base, const struct record_key *key, uint64_t bound, void *value,
+		      uint32_t capacity, struct record_info *info)
+{
+	struct muninn_store *store = store_of(base);
+	struct lookup lookup = {
+		.store = store,
+		.key = key,
+		.hash = key_hash(key, store->geometry.segment_pages),
+		.visibility = store_visibility(store, bound),
+		.value = value,
+		.capacity = capacity,
+		.info = info,
+	};
+	struct row *row = &store->rows[hash_row(&lookup.hash, store->geometry.rows)];
+	struct page_record found;
+	int result;
+
+	if (buffer_find(&row->buffer, key, &lookup.hash, &lookup.visibility, &found))
+		return return_record(&lookup, &found);
+	result = search_table(&lookup, &row->growing);
+	for (uint32_t n = row->complete_count; result == -ENOENT && n-- > 0;)
+		result = search_table(&lookup, &row->complete[n]);
+	if (result == -ENOENT)
+		count_up(&store->counters.records_absent, 1);
+	return result;
+}
+
+/* ---- the rest ---- */
+
+static int muninn_flush(struct record_store *base)
+{
+	return store_flush(store_of(base));
+}
+
+static int muninn_format_records(struct record_store *base)
+{
+	struct muninn_store *store = store_of(base);
+
+	assert(store->sequence == 0);
+	return store_wipe(store);
+}
+
+static uint64_t buffered_bytes(const struct muninn_store *store)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t row = 0; row < store->geometry.rows; row++)
+		for (uint32_t page = 0; page < store->geometry.segment_pages; page++)
+			bytes += buffer_page(&store->rows[row].buffer, page).used;
+	return bytes;
+}
+
+static void muninn_statistics(struct record_store *base, struct engine_statistics *statistics)
+{
+	struct muninn_store *store = store_of(base);
+	const struct muninn_geometry *geometry = &store->geometry;
+	uint64_t segment_bytes = (uint64_t)geometry->segment_pages * geometry->page_bytes;
+	uint64_t sealed = 0, tables = 0, index_bytes = 0;
+
+	for (uint32_t number = 0; number < geometry->rows; number++) {
+		const struct row *row = &store->rows[number];
+
+		sealed += (uint64_t)row->complete_count * MUNINN_COLUMNS + table_columns(&row->growing);
+		tables += row->complete_count;
+		for (uint32_t n = 0; n < row->complete_count; n++)
+			index_bytes += row->complete[n].image_bytes;
+		index_bytes += row->growing.image_bytes + row->buffer.bits_bytes +
+			       geometry->overflow_entries * sizeof(*row->buffer.overflow);
+	}
+	statistics->segments = geometry->segments;
+	statistics->segments_free = store->space.count;
+	statistics->segments_sealed = sealed;
+	statistics->segments_metadata = geometry->segments - store->space.count - store->space.retired - sealed;
+	statistics->rows = geometry->rows;
+	statistics->tables = tables;
+	statistics->capacity_bytes = (uint64_t)(geometry->segments - geometry->reserve_metadata -
+						geometry->reserve_removal) * segment_bytes;
+	statistics->used_bytes = min_u64(statistics->capacity_bytes,
+					 (geometry->segments - store->space.count) * segment_bytes + buffered_bytes(store));
+	statistics->records_put = __atomic_load_n(&store->counters.records_put, __ATOMIC_RELAXED);
+	statistics->records_got = __atomic_load_n(&store->counters.records_got, __ATOMIC_RELAXED);
+	statistics->records_absent = __atomic_load_n(&store->counters.records_absent, __ATOMIC_RELAXED);
+	statistics->record_bytes_put = __atomic_load_n(&store->counters.record_bytes_put, __ATOMIC_RELAXED);
+	statistics->user_page_reads = __atomic_load_n(&store->counters.page_reads, __ATOMIC_RELAXED);
+	statistics->false_positive_reads = __atomic_load_n(&store->counters.false_positive_reads, __ATOMIC_RELAXED);
+	statistics->index_bytes = index_bytes;
+	statistics->buffer_bytes = (uint64_t)geometry->rows * row_slots(geometry) * geometry->page_bytes;
+	statistics->sealed_records = __atomic_load_n(&store->counters.sealed_records, __ATOMIC_RELAXED);
+	statistics->sealed_record_bytes = __atomic_load_n(&store->counters.sealed_record_bytes, __ATOMIC_RELAXED);
+	statistics->committed_sequence = store->committed;
+	statistics->open_microseconds = store->open_microseconds;
+}
+
+static int muninn_close(struct record_store *base, bool stable)
+{
+	struct muninn_store *store = store_of(base);
+	int result = stable ? store_flush(store) : 0;
+
+	store_free(store);
+	return result;
+}
+
+const struct record_store_operations muninn_operations = {
+	.value_bytes_max = muninn_value_bytes_max,
+	.begin = muninn_begin,
+	.put = muninn_put,
+	.commit = muninn_commit,
+	.abort = muninn_abort,
+	.get = muninn_get,
+	.flush = muninn_flush,
+	.format = muninn_format_records,
+	.statistics = muninn_statistics,
+	.close = muninn_close,
+};

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The Muninn record store: rows of an active segment and read-only tables, on one NAND device. Private to this folder. */
+#ifndef MUNINN_ENGINE_MUNINN_STORE_H
+#define MUNINN_ENGINE_MUNINN_STORE_H
+
+#include "engine/muninn/space.h"
+#include "engine/muninn/table.h"
+
+#define NO_SEGMENT UINT32_MAX
+
+struct row {
+	struct buffer buffer;  /* the active segment */
+	struct table growing;  /* the read-only table that sealed segments are added to, in NVRAM */
+	struct table *complete; /* complete tables in memory, oldest first */
+	uint32_t complete_count;
+	bool touched;  /* by the running transaction */
+	bool unsynced; /* changed since the last flush */
+	bool promised; /* the buffer holds records that a flush made stable */
+};
+
+struct store_counters {
+	uint64_t records_put, records_got, records_absent, record_bytes_put;
+	uint64_t page_reads, false_positive_reads;
+	uint64_t sealed_records, sealed_record_bytes;
+};
+
+struct muninn_store {
+	struct record_store base;
+	struct nand *nand;
+	struct muninn_geometry geometry;
+	uint8_t *nvram;
+	struct row *rows;
+	struct space space;
+	uint64_t committed;  /* highest sequence number that counts */
+	uint64_t sequence;   /* of the running transaction, 0 = none */
+	bool sealed_running; /* the running transaction sealed a segment, so some of its records may be on flash */
+	uint32_t metadata_segment, metadata_page; /* where the next table image begins; NO_SEGMENT: in a new segment */
+	uint32_t *unsynced_segments; /* programmed since the last flush; geometry.segments entries */
+	uint32_t unsynced_count;
+	uint8_t *spares;             /* spare areas of a segment, for programming */
+	struct nand_page_io *ios;    /* one a page of a segment */
+	struct store_counters counters; /* updated atomically: readers run side by side */
+	uint64_t open_microseconds;
+};
+
+static inline void count_up(uint64_t *counter, uint64_t by)
+{
+	__atomic_fetch_add(counter, by, __ATOMIC_RELAXED);
+}
+
+static inline uint64_t state_read(const struct muninn_store *store, uint32_t at)
+{
+	return get_le64(store->nvram + at);
+}
+
+static inline uint8_t *row_area(const struct muninn_store *store, uint32_t row)
+{
+	return store->nvram + store->geometry.rows_at + row * store->geometry.row_bytes;
+}
+
+/* Which records count up to `bound`. */
+struct visibility store_visibility(const struct muninn_store *store, uint64_t bound);
+
+/* Notes that a sequence number never counts; its records on flash are skipped from now on. */
+void store_abandon_sequence(struct muninn_store *store, uint64_t sequence);
+
+/* The next buffer serial, made stable in NVRAM before it is used. */
+uint64_t store_next_serial(struct muninn_store *store);
+
+/* Filters for the segment that the row buffers next. */
+void row_next_filters(const struct muninn_store *store, const struct row *row, struct filter_geometry *filters);
+
+/* ---- seal.c ---- */
+
+/* Programs a row's active segment, adds it to the growing table and begins an empty one. -ENOSPC, -EIO. */
+int store_seal_row(struct muninn_store *store, uint32_t row);
+
+/* Remembers pages to be synced by the next flush. */
+void store_note_unsynced(struct muninn_store *store, uint32_t segment);
+
+/* Makes all that is committed stable on the host. */
+int store_flush(struct muninn_store *store);
+
+/* ---- directory.c: complete tables ---- */
+
+/* Writes a row's growing table, which must be full, to flash, and begins the next one. -ENOSPC, -EIO. */
+int store_complete_table(struct muninn_store *store, uint32_t row);
+
+/*
+ * Loads all complete tables into memory, marks the segments that they and their images occupy, and finds where the next
+ * image goes. -EINVAL, -EBADMSG with a sentence.
+ */
+int store_load_tables(struct muninn_store *store, bool *in_use, struct error_text *error);
+
+/* Forgets the complete tables of all rows. */
+void store_drop_tables(struct muninn_store *store);
+
+/* ---- open.c ---- */
+
+/* Empties rows, tables and directory in NVRAM; crash-safe by STATE_WIPING. The lists in memory are rebuilt. */
+int store_wipe(struct muninn_store *store);
+
+extern const struct record_store_operations muninn_operations;
+
+void store_free(struct muninn_store *store);
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "engine/muninn/table.h"
+
+#include "engine/muninn/nvram.h"
+
+static uint8_t *column_at(const struct table *table, uint32_t column)
+{
+	return table->image + TABLE_HEADER_BYTES + (uint64_t)column * COLUMN_BYTES;
+}
+
+static uint8_t *words_at(const struct table *table)
+{
+	return table->image + table_bits_offset();
+}
+
+static uint8_t *overflow_at(const struct table *table, uint32_t column)
+{
+	return table->image + table_overflow_offset(table->filters.bits_total) +
+	       (uint64_t)column * table->overflow_entries * OVERFLOW_ENTRY_BYTES;
+}
+
+static void set_shape(struct table *table, const struct muninn_geometry *geometry, uint8_t *image, uint32_t index)
+{
+	table->image = image;
+	muninn_filter_geometry(geometry, index, &table->filters);
+	table->overflow_entries = geometry->overflow_entries;
+	table->image_bytes = table_image_bytes(table->filters.bits_total, table->overflow_entries);
+	assert(table->image_bytes <= geometry->image_bytes_max);
+}
+
+void table_begin(struct table *table, const struct muninn_geometry *geometry, uint8_t *image, uint32_t row,
+		 uint32_t index)
+{
+	set_shape(table, geometry, image, index);
+	nvram_store32(image + TABLE_COLUMNS_AT, 0);
+	put_le32(image + TABLE_MAGIC_AT, TABLE_MAGIC);
+	put_le32(image + TABLE_VERSION_AT, MUNINN_FORMAT_VERSION);
+	put_le32(image + TABLE_ROW_AT, row);
+	put_le32(image + TABLE_BITS_AT, table->filters.bits_total);
+	put_le32(image + TABLE_OVERFLOW_AT, table->overflow_entries);
+	put_le32(image + TABLE_CRC_AT, 0);
+	memset(image + TABLE_CRC_AT + 4, 0, TABLE_HEADER_BYTES - TABLE_CRC_AT - 4);
+	nvram_store32(image + TABLE_INDEX_AT, index);
+}
+
+bool table_attach(struct table *table, const struct muninn_geometry *geometry, uint8_t *image, uint32_t row)
+{
+	set_shape(table, geometry, image, get_le32(image + TABLE_INDEX_AT));
+	return get_le32(image + TABLE_MAGIC_AT) == TABLE_MAGIC &&
+	       get_le32(image + TABLE_VERSION_AT) == MUNINN_FORMAT_VERSION && get_le32(image + TABLE_ROW_AT) == row &&
+	       get_le32(image + TABLE_BITS_AT) == table->filters.bits_total &&
+	       get_le32(image + TABLE_OVERFLOW_AT) == table->overflow_entries &&
+	       get_le32(image + TABLE_COLUMNS_AT) <= MUNINN_COLUMNS;
+}
+
+uint32_t table_index(const struct table *table)
+{
+	return get_le32(table->image + TABLE_INDEX_AT);
+}
+
+uint32_t table_columns(const struct table *table)
+{
+	return get_le32(table->image + TABLE_COLUMNS_AT);
+}
+
+void table_read_column(const struct table *table, uint32_t column, struct table_column *facts)
+{
+	const uint8_t *at = column_at(table, column);
+
+	*facts = (struct table_column){
+		.segment = get_le32(at + COLUMN_SEGMENT_AT),
+		.records = get_le32(at + COLUMN_RECORDS_AT),
+		.serial = get_le64(at + COLUMN_SERIAL_AT),
+		.first_sequence = get_le64(at + COLUMN_FIRST_SEQUENCE_AT),
+		.last_sequence = get_le64(at + COLUMN_LAST_SEQUENCE_AT),
+		.record_bytes = get_le64(at + COLUMN_RECORD_BYTES_AT),
+		.overflow_count = get_le32(at + COLUMN_OVERFLOW_COUNT_AT),
+	};
+}
+
+void table_add_column(struct table *table, const struct buffer *buffer, const struct table_column *facts)
+{
+	uint32_t column = table_columns(table);
+	uint64_t bit = UINT64_C(1) << column;
+	uint8_t *at = column_at(table, column);
+	uint8_t *words = words_at(table);
+	uint8_t *overflow = overflow_at(table, column);
+
+	assert(column < MUNINN_COLUMNS && buffer->filters.bits_total == table->filters.bits_total);
+	assert(buffer->overflow_count <= table->overflow_entries);
+	put_le32(at + COLUMN_SEGMENT_AT, facts->segment);
+	put_le32(at + COLUMN_RECORDS_AT, facts->records);
+	put_le64(at + COLUMN_SERIAL_AT, facts->serial);
+	put_le64(at + COLUMN_FIRST_SEQUENCE_AT, facts->first_sequence);
+	put_le64(at + COLUMN_LAST_SEQUENCE_AT, facts->last_sequence);
+	put_le64(at + COLUMN_RECORD_BYTES_AT, facts->record_bytes);
+	put_le32(at + COLUMN_OVERFLOW_COUNT_AT, buffer->overflow_count);
+	/* The column may hold bits of an earlier table, or of an attempt that a crash cut short: set and clear. */
+	for (uint32_t position = 0; position < table->filters.bits_total; position++) {
+		uint64_t word = get_le64(words + (uint64_t)position * 8) & ~bit;
+
+		if (buffer->bits[position / 64] >> (position % 64) & 1)
+			word |= bit;
+		put_le64(words + (uint64_t)position * 8, word);
+	}
+	for (uint32_t i = 0; i < buffer->overflow_count; i++, overflow += OVERFLOW_ENTRY_BYTES) {
+		put_le32(overflow, buffer->overflow[i].hash);
+		put_le16(overflow + 4, buffer->overflow[i].places);
+	}
+	nvram_store32(table->image + TABLE_COLUMNS_AT, column + 1);
+}
+
+void table_search_begin(struct table_search *search, const struct table *table, const struct key_hash *hash,
+			uint64_t bound)
+{
+	uint32_t count = table_columns(table);
+	uint64_t all = count == MUNINN_COLUMNS ? UINT64_MAX : (UINT64_C(1) << count) - 1;
+
+	*search = (struct table_search){ .table = table, .hash = hash, .bound = bound };
+	for (uint32_t filter = 0; filter < MUNINN_FILTERS; filter++) {
+		search->matches[filter] = filter_columns(words_at(table), &table->filters, filter, hash, all);
+		search->columns |= search->matches[filter];
+	}
+}
+
+/* The hash functions to try in a column: overflowed places from its map, the others from the filters. */
+static uint32_t column_places(const struct table_search *search, uint32_t column)
+{
+	const struct table *table = search->table;
+	const uint8_t *entry = overflow_at(table, column);
+	uint32_t wanted = hash_overflow(search->hash);
+	uint32_t places = 0;
+
+	for (uint32_t filter = 0; filter < MUNINN_PAGED_FILTERS; filter++)
+		if (search->matches[filter] >> column & 1)
+			places |= 1U << filter;
+	if (search->matches[MUNINN_PAGED_FILTERS] >> column & 1) {
+		uint32_t count = get_le32(column_at(table, column) + COLUMN_OVERFLOW_COUNT_AT);
+
+		assert(count <= table->overflow_entries);
+		for (uint32_t i = 0; i < count; i++, entry += OVERFLOW_ENTRY_BYTES)
+			if (get_le32(entry) == wanted)
+				places |= (uint32_t)get_le16(entry + 4) << MUNINN_PAGED_FILTERS;
+	}
+	return places;
+}
+
+bool table_search_next(struct table_search *search, uint32_t *segment, uint32_t *place)
+{
+	while (!search->places) {
+		if (!search->columns)
+			return false;
+		uint32_t column = 63 - (uint32_t)__builtin_clzll(search->columns);
+
+		search->columns &= ~(UINT64_C(1) << column);
+		/* Nothing in the segment is as old as the bound asks. */
+		if (get_le64(column_at(search->table, column) + COLUMN_FIRST_SEQUENCE_AT) > search->bound)
+			continue;
+		search->column = column;
+		search->places = column_places(search, column);
+	}
+	*place = 31 - (uint32_t)__builtin_clz(search->places);
+	search->places &= ~(1U << *place);
+	*segment = get_le32(column_at(search->table, search->column) + COLUMN_SEGMENT_AT);
+	return true;
+}

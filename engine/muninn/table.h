@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Read-only version tables: the filters of up to 64 sealed segments of one row, combined column-wise. For every bit
+ * position there is one 64-bit word, a bit for each segment, so one AND a position tests all 64 segments at once.
+ *
+ * A table grows in NVRAM, a column for each sealed segment. Complete, its image is written to flash, listed in the
+ * directory, and kept in memory. The bytes are the same in all three places (format.h).
+ */
+#ifndef MUNINN_ENGINE_MUNINN_TABLE_H
+#define MUNINN_ENGINE_MUNINN_TABLE_H
+
+#include "engine/muninn/buffer.h"
+
+struct table {
+	uint8_t *image;
+	struct filter_geometry filters;
+	uint32_t overflow_entries;
+	uint64_t image_bytes;
+};
+
+/* Begins table `index` of `row` in NVRAM: no columns. Crash-safe: the store of the index comes last. */
+void table_begin(struct table *table, const struct muninn_geometry *geometry, uint8_t *image, uint32_t row,
+		 uint32_t index);
+
+/* Takes up an image in NVRAM or memory. False when its header is not that of table of `row` with this geometry. */
+bool table_attach(struct table *table, const struct muninn_geometry *geometry, uint8_t *image, uint32_t row);
+
+uint32_t table_index(const struct table *table);
+uint32_t table_columns(const struct table *table);
+
+/* What is known of a sealed segment. */
+struct table_column {
+	uint32_t segment;
+	uint32_t records;
+	uint64_t serial;
+	uint64_t first_sequence, last_sequence;
+	uint64_t record_bytes;
+	uint32_t overflow_count;
+};
+
+void table_read_column(const struct table *table, uint32_t column, struct table_column *facts);
+
+/* Adds the index of `buffer`, whose pages have been programmed to `facts->segment`. The store of the count is the last. */
+void table_add_column(struct table *table, const struct buffer *buffer, const struct table_column *facts);
+
+/* Walks the flash pages that may hold a key, newest first. */
+struct table_search {
+	const struct table *table;
+	const struct key_hash *hash;
+	uint64_t bound;
+	uint64_t columns;                 /* still to visit */
+	uint64_t matches[MUNINN_FILTERS]; /* columns whose filter matches */
+	uint32_t column;                  /* being visited */
+	uint32_t places;                  /* of it, still to visit: bit n = hash function n */
+};
+
+void table_search_begin(struct table_search *search, const struct table *table, const struct key_hash *hash,
+			uint64_t bound);
+
+/* The next candidate: physical segment and hash function. False: there are no more. */
+bool table_search_next(struct table_search *search, uint32_t *segment, uint32_t *place);
+
+#endif
