@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* What the parts of the OSD client share. */
+#ifndef MUNINN_CLIENT_CLIENT_PRIVATE_H
+#define MUNINN_CLIENT_CLIENT_PRIVATE_H
+
+#include "client/osd_client.h"
+
+struct osd_client {
+	struct session *session;
+	enum osd_version version;
+	uint32_t queue_depth;
+};
+
+/* Lays out buffers and encodes the CDB into request->task; allocates request->scratch. -EINVAL, -ENOMEM. */
+int request_prepare(struct osd_request *request, enum osd_version version);
+/* Frees what request_prepare has made, when the command was not sent. */
+void request_release(struct osd_request *request);
+
+/*
+ * Turns what the session says of a finished command into request->error and request->received. `session` may be NULL
+ * when it lives; otherwise its sentence is taken for results that are the session's.
+ */
+void outcome_decode(struct osd_request *request, const struct session *session);
+
+/* Copies to the caller of a synchronous call; returns the result. */
+int outcome_give(const struct osd_client_error *outcome, struct osd_client_error *error);
+/* For errors that are no command's. */
+int outcome_set(struct osd_client_error *error, int result, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * An OSD initiator: T10 OSD commands to a logical unit behind an iSCSI URL, several in flight.
+ *
+ * One client is one iSCSI session and belongs to one thread. Nothing happens in the background: commands are sent and
+ * answered inside osd_client_step, and inside the calls that wait, which are made of it.
+ *
+ * Results are 0 or a negative errno. Those of commands:
+ *   -ENOENT     no such partition, object, version
+ *   -EEXIST     the requested ID is taken
+ *   -ENOTEMPTY  partition has objects
+ *   -ENOSPC     device full or quota used up
+ *   -EROFS      address of an old version
+ *   -EACCES     capability refused
+ *   -EINVAL     the target calls a field or value of the command wrong
+ *   -EOPNOTSUPP the target does not know the command
+ *   -EBUSY      not ready or overloaded; try again later
+ *   -EIO        medium or hardware error, status without explanation
+ *   -EREMOTEIO  the target gave the command up
+ *   -EPROTO     the answer makes no sense
+ * When the session ends (closed, silent, broke the protocol), all commands get its error: -ECONNRESET, -ETIMEDOUT,
+ * -EPROTO, -EPIPE…; from then on the client is only good for osd_client_disconnect.
+ */
+#ifndef MUNINN_CLIENT_OSD_CLIENT_H
+#define MUNINN_CLIENT_OSD_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/session.h"
+#include "common/error.h"
+#include "osd/wire.h"
+
+struct osd_client;
+
+/* All zero is right for most. */
+struct osd_client_options {
+	const char *initiator_name; /* NULL: made from the host's name */
+	uint32_t queue_depth;       /* commands in flight; 0 = 32, at most 1024 */
+	uint32_t timeout_ms;        /* login as a whole, and each command; 0 = 30000 */
+	enum osd_version version;   /* of the commands; 0 = OSD_2 */
+	bool no_immediate_data;     /* negotiate ImmediateData=No */
+	bool no_initial_r2t;        /* offer InitialR2T=No: first bursts need no R2T if the target agrees */
+	bool any_device_type;       /* do not insist on an OSD; for tests of the transport */
+};
+
+/* What became of a command: the errno, the SCSI side of it, and a sentence. */
+struct osd_client_error {
+	int result;
+	uint8_t status;     /* SCSI status; valid when the target answered */
+	bool has_sense;
+	struct osd_sense sense;
+	struct error_text sentence;
+};
+
+/*
+ * Logs in at an iscsi:// URL, takes unit attentions, and checks that the LUN is an OSD. -EINVAL: URL; -EACCES: CHAP or
+ * access control; -ENODEV: no such target or LUN; -EMEDIUMTYPE: no OSD; errors of the connection.
+ */
+int osd_client_connect(const char *url, const struct osd_client_options *options, struct osd_client **client,
+		       struct error_text *error);
+
+/* For tests: a client on a session that was made otherwise. Takes the session over. -ENOMEM. */
+int osd_client_on_session(struct session *session, enum osd_version version, struct osd_client **client);
+
+/* Waits for commands in flight, logs out, closes and frees. Commands that can't be ended get -ECANCELED. NULL is allowed. */
+void osd_client_disconnect(struct osd_client *client);
+
+/* 0 while the session lives, otherwise why it ended. */
+int osd_client_failed(const struct osd_client *client, struct error_text *error);
+
+/* Targets that the portal of an iscsi:// URL (target and LUN may be left out) announces. */
+typedef int osd_client_found(void *context, const char *target_name, const char *portal_address);
+int osd_client_discover(const char *url, const struct osd_client_options *options, osd_client_found *found,
+			void *context, struct error_text *error);
+
+/* ---- addresses ---- */
+
+/* (0, 0) root, (P, 0) partition, (P, O) user object or collection. */
+struct osd_client_address {
+	uint64_t partition; /* at most 48 bits */
+	uint64_t object;
+	uint16_t version;   /* 0 = current; v = as of user version v of the partition, read-only */
+};
+
+/*
+ * Reads "PID[/OID][@VERSION]", numbers decimal or 0x; "" and "0" are the root. -EINVAL with a sentence.
+ */
+int osd_client_parse_address(const char *text, struct osd_client_address *address, struct error_text *error);
+
+/* "0x10000/0x10005@3"; returns `text`. */
+#define OSD_CLIENT_ADDRESS_TEXT 64
+const char *osd_client_format_address(struct osd_client_address address, char text[OSD_CLIENT_ADDRESS_TEXT]);
+
+/* ---- attributes ---- */
+
+struct osd_client_value {
+	uint32_t page;
+	uint32_t number;
+	const void *value;
+	uint32_t length; /* to set: 0 removes; to get: the bytes of room for this one's value */
+};
+
+/* ---- commands, asynchronous ---- */
+
+struct osd_request;
+typedef void osd_request_done(struct osd_request *request);
+
+/*
+ * One command. The caller owns it and all that it points to, unmoved, from osd_client_submit until `done` is called.
+ * Zeroed, then `cdb.action`, the address and what the command needs is set.
+ */
+struct osd_request {
+	struct osd_cdb cdb;  /* version, lengths of data, segments and capability are filled in by osd_client_submit */
+	const void *data;    /* command data to send; its length becomes LENGTH */
+	size_t data_length;
+	void *room;          /* for command data to receive; its length becomes LENGTH or ALLOCATION LENGTH */
+	size_t room_length;
+	const struct osd_client_value *sets; /* attributes to set with the command */
+	size_t set_count;
+	const struct osd_client_value *gets; /* attributes to get with it; `value` is not used */
+	size_t get_count;
+	uint32_t timeout_ms; /* 0 = the client's */
+	osd_request_done *done;
+	void *context;       /* the caller's */
+
+	/* Results, valid in `done`. */
+	struct osd_client_error error; /* error.result: 0 or negative errno */
+	size_t received;               /* bytes of command data that were read: for READ short at the object's end */
+
+	/* The client's own. */
+	struct session_task task;
+	struct osd_client *client;
+	uint8_t *scratch; /* lists to send, then room for retrieved attributes; lives until `done` returns */
+	size_t lists_length, retrieved_offset, retrieved_length;
+	unsigned unit_attentions;
+	bool pending;
+};
+
+/* Sets the address, the version's bits included. */
+void osd_request_address(struct osd_request *request, struct osd_client_address address);
+
+/* Queues the command. -EINVAL, -ENOMEM, or the session's error; then `done` is not called. */
+int osd_client_submit(struct osd_client *client, struct osd_request *request);
+
+/* Attributes that came back: for osd_list_next, inside `done`. -ENODATA: none asked for or none came; -EPROTO. */
+int osd_request_attributes(const struct osd_request *request, struct osd_list_reader *reader);
+
+/* Sends and receives, waiting at most `timeout_ms` (-1: until something happens), and calls `done`. */
+int osd_client_step(struct osd_client *client, int timeout_ms);
+
+/* Commands submitted and not done. */
+size_t osd_client_outstanding(const struct osd_client *client);
+uint32_t osd_client_queue_depth(const struct osd_client *client);
+
+/* Steps until nothing is outstanding. 0 or the session's error; results of commands went to their `done`. */
+int osd_client_drain(struct osd_client *client);
+
+/* Submits and steps until this command is done (others go on meanwhile). Not to be called inside a `done`. */
+int osd_client_run(struct osd_client *client, struct osd_request *request);
+
+/* ---- commands, synchronous: `error` may be NULL. Not to be called inside a `done`. ---- */
+
+/* All partitions and objects are removed. `capacity` 0: everything there is. */
+int osd_client_format(struct osd_client *client, uint64_t capacity, struct osd_client_error *error);
+
+/* `requested` 0: the target chooses; `chosen` may be NULL. */
+int osd_client_create_partition(struct osd_client *client, uint64_t requested, uint64_t *chosen,
+				struct osd_client_error *error);
+int osd_client_remove_partition(struct osd_client *client, uint64_t partition, bool contents,
+				struct osd_client_error *error);
+
+/* `count` objects; `requested` only with count 1. `first` (may be NULL) = the lowest new ID; the others follow it. */
+int osd_client_create(struct osd_client *client, uint64_t partition, uint64_t requested, uint16_t count, uint64_t *first,
+		      struct osd_client_error *error);
+int osd_client_remove(struct osd_client *client, struct osd_client_address address, struct osd_client_error *error);
+
+/* A new object with content, in one command. `requested`, `chosen` as above. */
+int osd_client_create_and_write(struct osd_client *client, uint64_t partition, uint64_t requested, const void *data,
+				size_t length, uint64_t *chosen, struct osd_client_error *error);
+
+int osd_client_write(struct osd_client *client, struct osd_client_address address, uint64_t offset, const void *data,
+		     size_t length, struct osd_client_error *error);
+/* `offset` (may be NULL) = where the data went. */
+int osd_client_append(struct osd_client *client, struct osd_client_address address, const void *data, size_t length,
+		      uint64_t *offset, struct osd_client_error *error);
+/* `got` = bytes read: less than `length` only at the object's end, 0 behind it. */
+int osd_client_read(struct osd_client *client, struct osd_client_address address, uint64_t offset, void *data,
+		    size_t length, size_t *got, struct osd_client_error *error);
+/* Zeros over the range. */
+int osd_client_clear(struct osd_client *client, struct osd_client_address address, uint64_t offset, uint64_t length,
+		     struct osd_client_error *error);
+/* Takes the range out; what is behind it moves down. */
+int osd_client_punch(struct osd_client *client, struct osd_client_address address, uint64_t offset, uint64_t length,
+		     struct osd_client_error *error);
+/* Cuts or extends by setting the logical length. */
+int osd_client_truncate(struct osd_client *client, struct osd_client_address address, uint64_t length,
+			struct osd_client_error *error);
+/* Everything at or below the address becomes stable: FLUSH, FLUSH PARTITION or FLUSH OSD. */
+int osd_client_flush(struct osd_client *client, struct osd_client_address address, struct osd_client_error *error);
+
+/*
+ * IDs >= `first` in ascending order: of the user objects of a partition, or of all partitions for the root.
+ * As many LIST commands as needed. A result other than 0 of `each` ends it and is returned.
+ */
+typedef int osd_client_listed(void *context, uint64_t id);
+int osd_client_list(struct osd_client *client, struct osd_client_address address, uint64_t first,
+		    osd_client_listed *each, void *context, struct osd_client_error *error);
+
+int osd_client_set_attributes(struct osd_client *client, struct osd_client_address address,
+			      const struct osd_client_value *sets, size_t count, struct osd_client_error *error);
+
+/*
+ * Gets `count` attributes and calls `each` for each that came back, in the order asked for; undefined ones have length 0.
+ * A number (and page) of 0xFFFFFFFF asks for all: give the room for all of them as its length.
+ */
+typedef int osd_client_attribute(void *context, const struct osd_attribute *attribute);
+int osd_client_get_attributes(struct osd_client *client, struct osd_client_address address,
+			      const struct osd_client_value *gets, size_t count, osd_client_attribute *each,
+			      void *context, struct osd_client_error *error);
+
+/* One attribute into a buffer; `length` (may be NULL) = its full length. -ENODATA: not defined. -ENOBUFS: cut off. */
+int osd_client_get_attribute(struct osd_client *client, struct osd_client_address address, uint32_t page,
+			     uint32_t number, void *value, uint32_t capacity, uint32_t *length,
+			     struct osd_client_error *error);
+
+/* A big-endian number of 1..8 bytes. -ENODATA: not defined. */
+int osd_client_get_number(struct osd_client *client, struct osd_client_address address, uint32_t page, uint32_t number,
+			  uint64_t *value, struct osd_client_error *error);
+
+/* Standard INQUIRY data. */
+int osd_client_inquiry(struct osd_client *client, struct osd_inquiry_data *inquiry, struct osd_client_error *error);
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * From status and sense data to an errno and a sentence. The codes are those of section 4.5 of the protocol: which error
+ * stands for what.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/client_private.h"
+#include "common/bytes.h"
+
+enum {
+	STATUS_GOOD = 0x00,
+	STATUS_CHECK_CONDITION = 0x02,
+	STATUS_BUSY = 0x08,
+	STATUS_RESERVATION_CONFLICT = 0x18,
+	STATUS_TASK_SET_FULL = 0x28,
+};
+
+/* CDB bytes that field pointers name. */
+enum {
+	FIELD_PARTITION = 16,
+	FIELD_OBJECT = 24,
+	FIELD_PERMISSIONS = 129,
+};
+
+/* What an error means, for the errno and for people. */
+struct meaning {
+	int result;
+	const char *text;
+};
+
+static bool creates(uint16_t action)
+{
+	return action == OSD_CREATE || action == OSD_CREATE_AND_WRITE || action == OSD_CREATE_COLLECTION;
+}
+
+static struct meaning of_partition_field(const struct osd_cdb *cdb)
+{
+	if (cdb->action == OSD_CREATE_PARTITION) {
+		if (cdb->partition < OSD_FIRST_ID)
+			return (struct meaning){ -EINVAL, "partition IDs begin at 0x10000" };
+		return (struct meaning){ -EEXIST, "the partition exists already" };
+	}
+	if (cdb->partition >> 48)
+		return (struct meaning){ -ENOENT, "there is no such partition, or it has no such version" };
+	return (struct meaning){ -ENOENT, "there is no such partition" };
+}
+
+static struct meaning of_object_field(const struct osd_cdb *cdb)
+{
+	if (!creates(cdb->action))
+		return (struct meaning){ -ENOENT, "there is no such object" };
+	if (cdb->object < OSD_FIRST_ID)
+		return (struct meaning){ -EINVAL, "object IDs begin at 0x10000" };
+	return (struct meaning){ -EEXIST, "an object with this ID exists already" };
+}
+
+static struct meaning of_cdb_field(const struct osd_cdb *cdb, const struct osd_sense *sense)
+{
+	if (!sense->has_field || !sense->field_in_cdb)
+		return (struct meaning){ -EINVAL, "the target refuses a field of the command" };
+	switch (sense->field) {
+	case FIELD_PARTITION:
+		return of_partition_field(cdb);
+	case FIELD_OBJECT:
+		return of_object_field(cdb);
+	case FIELD_PERMISSIONS:
+		return (struct meaning){ -EACCES, "the capability does not permit it" };
+	default:
+		return (struct meaning){ -EINVAL, "the target refuses a field of the command" };
+	}
+}
+
+static struct meaning of_code(const struct osd_cdb *cdb, const struct osd_sense *sense)
+{
+	switch (sense->code) {
+	case SENSE_INVALID_FIELD_IN_CDB:
+		return of_cdb_field(cdb, sense);
+	case SENSE_INVALID_COMMAND_OPERATION_CODE:
+		return (struct meaning){ -EOPNOTSUPP, "the target does not know this command" };
+	case SENSE_PARAMETER_LIST_LENGTH_ERROR:
+	case SENSE_INVALID_FIELD_IN_PARAMETER_LIST:
+		return (struct meaning){ -EINVAL, "the target refuses an attribute or its value" };
+	case SENSE_PARTITION_OR_COLLECTION_CONTAINS_USER_OBJECTS:
+		return (struct meaning){ -ENOTEMPTY, "it still contains objects" };
+	case SENSE_QUOTA_ERROR:
+	case SENSE_SYSTEM_RESOURCE_FAILURE:
+		return (struct meaning){ -ENOSPC, "the device is full, or a quota is used up" };
+	case SENSE_WRITE_PROTECTED:
+		return (struct meaning){ -EROFS, "old versions and write-protected units can only be read" };
+	default:
+		return (struct meaning){ 0, NULL };
+	}
+}
+
+static struct meaning of_key(uint8_t key)
+{
+	switch (key) {
+	case SENSE_NO_SENSE:
+	case SENSE_RECOVERED_ERROR:
+		return (struct meaning){ 0, "recovered" };
+	case SENSE_NOT_READY:
+		return (struct meaning){ -EBUSY, "the unit is not ready; try again later" };
+	case SENSE_MEDIUM_ERROR:
+		return (struct meaning){ -EIO, "stored data cannot be read" };
+	case SENSE_HARDWARE_ERROR:
+		return (struct meaning){ -EIO, "the target failed; its log says why" };
+	case SENSE_ILLEGAL_REQUEST:
+		return (struct meaning){ -EINVAL, "the target refuses the command" };
+	case SENSE_UNIT_ATTENTION:
+		return (struct meaning){ -EBUSY, "the unit was reset or has changed; try again" };
+	case SENSE_DATA_PROTECT:
+		return (struct meaning){ -EACCES, "the data is protected" };
+	default:
+		return (struct meaning){ -EIO, "the command failed" };
+	}
+}
+
+static struct meaning of_sense(const struct osd_cdb *cdb, const struct osd_sense *sense)
+{
+	struct meaning meaning;
+
+	if (sense->key == SENSE_NO_SENSE || sense->key == SENSE_RECOVERED_ERROR)
+		return of_key(sense->key);
+	meaning = of_code(cdb, sense);
+	return meaning.text ? meaning : of_key(sense->key);
+}
+
+static struct meaning of_status(uint8_t status)
+{
+	switch (status) {
+	case STATUS_BUSY:
+	case STATUS_TASK_SET_FULL:
+		return (struct meaning){ -EBUSY, "the target is overloaded; try again later" };
+	case STATUS_RESERVATION_CONFLICT:
+		return (struct meaning){ -EACCES, "another initiator has reserved the unit" };
+	default:
+		return (struct meaning){ -EIO, "the target gives no explanation" };
+	}
+}
+
+/* "WRITE of 0x10000/0x10005" */
+static void describe(const struct osd_cdb *cdb, char *text, size_t capacity)
+{
+	char address[OSD_CLIENT_ADDRESS_TEXT];
+	struct osd_client_address where = {
+		.partition = cdb->partition & UINT64_C(0xFFFFFFFFFFFF),
+		.object = cdb->object,
+		.version = (uint16_t)(cdb->partition >> 48),
+	};
+
+	snprintf(text, capacity, "%s, address %s", osd_action_name(cdb->action),
+		 osd_client_format_address(where, address));
+}
+
+static void say(struct osd_client_error *error, const struct osd_cdb *cdb, struct meaning meaning)
+{
+	char command[128], field[32] = "";
+	const struct osd_sense *sense = &error->sense;
+
+	error->result = meaning.result;
+	describe(cdb, command, sizeof(command));
+	if (!error->has_sense) {
+		error_set(&error->sentence, 0, "%s: %s [SCSI status 0x%02x]", command, meaning.text, error->status);
+		return;
+	}
+	if (sense->has_field)
+		snprintf(field, sizeof(field), ", %s byte %u", sense->field_in_cdb ? "CDB" : "parameter", sense->field);
+	error_set(&error->sentence, 0, "%s: %s [%s, %s %02x/%02x%s]", command, meaning.text,
+		  osd_sense_key_name(sense->key), osd_sense_code_name(sense->code), sense->code >> 8, sense->code & 0xFF,
+		  field);
+}
+
+/*
+ * How much of a READ is data: of one that crosses the object's end, what the information descriptor says. One that
+ * begins behind the end may also be refused with the address as the field at fault; that is a read of nothing.
+ */
+static bool read_past_end(struct osd_request *request)
+{
+	const struct osd_client_error *error = &request->error;
+	const struct osd_sense *sense = &error->sense;
+	uint16_t address_field = request->cdb.version == OSD_1 ? 44 : 40;
+
+	if (request->cdb.action != OSD_READ || !error->has_sense)
+		return false;
+	if (sense->code == SENSE_READ_PAST_END_OF_USER_OBJECT) {
+		if (sense->has_information)
+			request->received = min_u64(request->received, sense->information);
+		return true;
+	}
+	if (sense->key == SENSE_ILLEGAL_REQUEST && sense->code == SENSE_INVALID_FIELD_IN_CDB && sense->has_field &&
+	    sense->field_in_cdb && sense->field == address_field) {
+		request->received = 0;
+		return true;
+	}
+	return false;
+}
+
+static void no_answer(struct osd_request *request, const struct session *session)
+{
+	struct osd_client_error *error = &request->error;
+	char command[128];
+
+	error->result = request->task.result;
+	describe(&request->cdb, command, sizeof(command));
+	if (session && session_error(session, &error->sentence) == error->result)
+		return;
+	if (error->result == -EREMOTEIO)
+		error_set(&error->sentence, 0, "%s: the target gave the command up (iSCSI: target failure)", command);
+	else if (error->result == -EPROTO)
+		error_set(&error->sentence, 0, "%s: the target called it done but sent less data than it says", command);
+	else
+		error_set(&error->sentence, 0, "%s: %s", command, strerror(-error->result));
+}
+
+void outcome_decode(struct osd_request *request, const struct session *session)
+{
+	struct osd_client_error *error = &request->error;
+	const struct session_task *task = &request->task;
+	struct meaning meaning;
+
+	*error = (struct osd_client_error){ .status = task->status };
+	request->received = min_u64(task->in_received, request->room_length);
+	if (task->result < 0) {
+		no_answer(request, session);
+		return;
+	}
+	if (task->status == STATUS_GOOD)
+		return;
+	if (task->status == STATUS_CHECK_CONDITION)
+		error->has_sense = osd_sense_decode(task->sense, task->sense_length, &error->sense) == 0;
+	if (read_past_end(request))
+		return;
+	meaning = error->has_sense ? of_sense(&request->cdb, &error->sense) : of_status(task->status);
+	if (meaning.result < 0)
+		say(error, &request->cdb, meaning);
+}
+
+int outcome_give(const struct osd_client_error *outcome, struct osd_client_error *error)
+{
+	if (error)
+		*error = *outcome;
+	return outcome->result;
+}
+
+int outcome_set(struct osd_client_error *error, int result, const char *format, ...)
+{
+	va_list arguments;
+
+	if (!error)
+		return result;
+	*error = (struct osd_client_error){ .result = result };
+	va_start(arguments, format);
+	vsnprintf(error->sentence.text, sizeof(error->sentence.text), format, arguments);
+	va_end(arguments);
+	return result;
+}
