@@ -64,10 +64,11 @@ static int create_file(const char *path, int *fd, struct error_text *error)
 	if (*fd >= 0)
 		return 0;
 	if (errno == EEXIST)
-		return error_set(error, -EEXIST,
-				 "%s exists already: nothing was created; choose another name, or remove "
-				 "it if nothing on it is wanted",
-				 path);
+		return error_set(
+			error, -EEXIST,
+			"%s exists already: nothing was created; choose another name, or remove "
+			"it if nothing on it is wanted",
+			path);
 	return failed(error, -errno, "create", path);
 }
 
@@ -83,7 +84,8 @@ static void warn_if_short_of_room(const struct creation *creation)
 	available = (uint64_t)status.f_bavail * status.f_frsize;
 	if (available < needed)
 		log_line(LOG_LEVEL_WARNING,
-			 "%s: when full it takes %llu MiB, its file system has %llu MiB left; when that is "
+			 "%s: when full it takes %llu MiB, its file system has %llu MiB left; when "
+			 "that is "
 			 "used up, writes will fail",
 			 creation->path, (unsigned long long)(needed >> 20),
 			 (unsigned long long)(available >> 20));
@@ -166,8 +168,9 @@ static int fill_image(struct creation *creation, struct error_text *error)
 	if (result < 0)
 		return result;
 	if (ftruncate(creation->image_fd, (off_t)creation->layout.image_bytes) < 0)
-		return error_set(error, -errno, "cannot make %s %llu bytes long: %s", creation->path,
-				 (unsigned long long)creation->layout.image_bytes, strerror(errno));
+		return error_set(error, -errno, "cannot make %s %llu bytes long: %s",
+				 creation->path, (unsigned long long)creation->layout.image_bytes,
+				 strerror(errno));
 	result = write_table(creation, error);
 	if (result == 0 && fsync(creation->image_fd) < 0)
 		result = failed(error, -errno, "store", creation->path);
@@ -230,9 +233,9 @@ int nand_create(const char *path, const struct nand_geometry *geometry, uint64_t
 	if (result < 0)
 		return result;
 	if (nvram_bytes > NAND_NVRAM_BYTES_MAX)
-		return error_set(error, -EINVAL, "%s: %llu bytes of NVRAM are too many, at most %llu",
-				 path, (unsigned long long)nvram_bytes,
-				 (unsigned long long)NAND_NVRAM_BYTES_MAX);
+		return error_set(
+			error, -EINVAL, "%s: %llu bytes of NVRAM are too many, at most %llu", path,
+			(unsigned long long)nvram_bytes, (unsigned long long)NAND_NVRAM_BYTES_MAX);
 	creation.layout = nand_layout_of(geometry);
 	if (getrandom(creation.superblock.uuid, NAND_UUID_BYTES, 0) != NAND_UUID_BYTES)
 		return failed(error, -EIO, "get random bytes for", path);

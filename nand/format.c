@@ -49,9 +49,9 @@ enum {
 
 /* Bits of a block word: erase count 0..31, next page 32..42, zero 43..46, bad 47, check 48..63. */
 #define WORD_NEXT_PAGE_SHIFT 32
-#define WORD_BAD_BIT (UINT64_C(1) << 47)
-#define WORD_CHECK_SHIFT 48
-#define WORD_STATE_BYTES 6
+#define WORD_BAD_BIT         (UINT64_C(1) << 47)
+#define WORD_CHECK_SHIFT     48
+#define WORD_STATE_BYTES     6
 
 static void header_begin(uint8_t *to, const char *magic, const uint8_t *uuid)
 {
@@ -66,7 +66,8 @@ static void header_seal(uint8_t *to)
 	put_le32(to + AT_CRC, crc32c(0, to, AT_CRC));
 }
 
-static enum nand_header_verdict header_check(const uint8_t *from, const char *magic, uint32_t *version)
+static enum nand_header_verdict header_check(const uint8_t *from, const char *magic,
+					     uint32_t *version)
 {
 	if (memcmp(from + AT_MAGIC, magic, MAGIC_BYTES) != 0)
 		return NAND_HEADER_FOREIGN;
@@ -97,7 +98,8 @@ void nand_superblock_encode(const struct nand_superblock *superblock, uint8_t *t
 	header_seal(to);
 }
 
-enum nand_header_verdict nand_superblock_decode(const uint8_t *from, struct nand_superblock *superblock,
+enum nand_header_verdict nand_superblock_decode(const uint8_t *from,
+						struct nand_superblock *superblock,
 						uint32_t *version)
 {
 	enum nand_header_verdict verdict = header_check(from, image_magic, version);
@@ -139,7 +141,8 @@ void nand_nvram_header_encode(const struct nand_nvram_header *header, uint8_t *t
 }
 
 enum nand_header_verdict nand_nvram_header_decode(const uint8_t *from,
-						  struct nand_nvram_header *header, uint32_t *version)
+						  struct nand_nvram_header *header,
+						  uint32_t *version)
 {
 	enum nand_header_verdict verdict = header_check(from, nvram_magic, version);
 

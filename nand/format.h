@@ -14,7 +14,7 @@
 #include "nand/nand.h"
 
 #define NAND_FORMAT_VERSION 1
-#define NAND_UUID_BYTES 16
+#define NAND_UUID_BYTES     16
 
 /* A superblock or NVRAM header; its CRC-32C is in the last four bytes, in every version of the format. */
 #define NAND_HEADER_BYTES 4096
@@ -23,7 +23,7 @@
 #define NAND_NVRAM_BYTES_MAX (UINT64_C(1) << 44)
 
 /* Two copies of the superblock, far enough apart that one bad track does not take both. */
-#define NAND_SUPERBLOCK_COPIES 2
+#define NAND_SUPERBLOCK_COPIES  2
 #define NAND_SUPERBLOCK_SPACING 32768
 
 /* Every region begins at a multiple of this: any page size and any host page size divides it. */
@@ -65,14 +65,15 @@ struct nand_nvram_header {
 /* What a stored header turned out to be. */
 enum nand_header_verdict {
 	NAND_HEADER_VALID,
-	NAND_HEADER_FOREIGN,       /* does not begin with the magic */
-	NAND_HEADER_CORRUPT,       /* the magic is there, the CRC does not match or the content contradicts itself */
+	NAND_HEADER_FOREIGN, /* does not begin with the magic */
+	NAND_HEADER_CORRUPT, /* the magic is there, the CRC does not match or the content contradicts itself */
 	NAND_HEADER_OTHER_VERSION, /* intact, of a version that this program does not know; `version` is set */
 };
 
 /* `to` and `from` are NAND_HEADER_BYTES long. Decoding fills `version` unless the verdict is FOREIGN or CORRUPT. */
 void nand_superblock_encode(const struct nand_superblock *superblock, uint8_t *to);
-enum nand_header_verdict nand_superblock_decode(const uint8_t *from, struct nand_superblock *superblock,
+enum nand_header_verdict nand_superblock_decode(const uint8_t *from,
+						struct nand_superblock *superblock,
 						uint32_t *version);
 void nand_nvram_header_encode(const struct nand_nvram_header *header, uint8_t *to);
 enum nand_header_verdict nand_nvram_header_decode(const uint8_t *from,
@@ -93,7 +94,8 @@ struct nand_block_word {
 uint64_t nand_block_word_encode(const struct nand_block_word *word);
 
 /* False: the word is damaged. */
-bool nand_block_word_decode(uint64_t stored, uint32_t pages_per_block, struct nand_block_word *word);
+bool nand_block_word_decode(uint64_t stored, uint32_t pages_per_block,
+			    struct nand_block_word *word);
 
 /*
  * The last NAND_SPARE_RESERVED bytes of a spare area. `erase_count` is that of the block when the page was

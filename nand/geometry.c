@@ -36,9 +36,9 @@ int nand_geometry_check(const struct nand_geometry *geometry, struct error_text 
 
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
 		if (limits[i].value < limits[i].least || limits[i].value > limits[i].most)
-			return error_set(error, -EINVAL, "bad NAND geometry: %s is %u, must be %u to %u",
-					 limits[i].name, limits[i].value, limits[i].least,
-					 limits[i].most);
+			return error_set(
+				error, -EINVAL, "bad NAND geometry: %s is %u, must be %u to %u",
+				limits[i].name, limits[i].value, limits[i].least, limits[i].most);
 	if (!is_power_of_two(geometry->page_bytes))
 		return error_set(error, -EINVAL,
 				 "bad NAND geometry: page_bytes is %u, must be a power of two",
@@ -54,11 +54,12 @@ struct nand_layout nand_layout_of(const struct nand_geometry *geometry)
 		.table_offset = (uint64_t)NAND_SUPERBLOCK_COPIES * NAND_SUPERBLOCK_SPACING,
 	};
 
-	layout.data_offset = layout.table_offset + align_up((uint64_t)geometry->blocks * sizeof(uint64_t),
-							    NAND_REGION_ALIGNMENT);
-	layout.spare_offset = layout.data_offset + align_up(layout.pages * geometry->page_bytes,
-							    NAND_REGION_ALIGNMENT);
-	layout.image_bytes = layout.spare_offset + align_up(layout.pages * geometry->spare_bytes,
-							    NAND_REGION_ALIGNMENT);
+	layout.data_offset =
+		layout.table_offset +
+		align_up((uint64_t)geometry->blocks * sizeof(uint64_t), NAND_REGION_ALIGNMENT);
+	layout.spare_offset = layout.data_offset +
+			      align_up(layout.pages * geometry->page_bytes, NAND_REGION_ALIGNMENT);
+	layout.image_bytes = layout.spare_offset +
+			     align_up(layout.pages * geometry->spare_bytes, NAND_REGION_ALIGNMENT);
 	return layout;
 }

@@ -29,8 +29,8 @@ static long lock_holder(int fd)
 		return 0;
 	/* 1: FLOCK  ADVISORY  WRITE 6994 fe:00:9978594 0 EOF */
 	while (found == 0 && fgets(line, sizeof(line), locks))
-		if (sscanf(line, "%*u: FLOCK %*s WRITE %ld %x:%x:%llu", &pid, &line_major, &line_minor,
-			   &line_inode) == 4 &&
+		if (sscanf(line, "%*u: FLOCK %*s WRITE %ld %x:%x:%llu", &pid, &line_major,
+			   &line_minor, &line_inode) == 4 &&
 		    pid > 0 && line_inode == status.st_ino && line_major == major(status.st_dev) &&
 		    line_minor == minor(status.st_dev))
 			found = pid;

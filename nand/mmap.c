@@ -117,7 +117,8 @@ static int mmap_prepare(struct nand *nand, uint32_t block)
 	}
 	if (!atomic_exchange(&nand->prepare_failed, true))
 		log_line(LOG_LEVEL_ERROR,
-			 "%s: no room for block %u on the host's file system (%s): programs fail until "
+			 "%s: no room for block %u on the host's file system (%s): programs fail "
+			 "until "
 			 "there is",
 			 nand->path, block, strerror(-result));
 	return -EIO;
@@ -146,7 +147,8 @@ static void mmap_discard(struct nand *nand, uint32_t block)
 
 	if (nand->image_fd < 0)
 		return;
-	if (fallocate(nand->image_fd, mode, (off_t)ranges.data.offset, (off_t)ranges.data.bytes) == 0)
+	if (fallocate(nand->image_fd, mode, (off_t)ranges.data.offset, (off_t)ranges.data.bytes) ==
+	    0)
 		(void)fallocate(nand->image_fd, mode, (off_t)ranges.spare.offset,
 				(off_t)ranges.spare.bytes);
 }
@@ -157,7 +159,8 @@ static int mmap_sync(struct nand *nand)
 		return 0;
 	if (fdatasync(nand->image_fd) == 0)
 		return 0;
-	log_line(LOG_LEVEL_ERROR, "%s: the host could not store the image: %s", nand->path, strerror(errno));
+	log_line(LOG_LEVEL_ERROR, "%s: the host could not store the image: %s", nand->path,
+		 strerror(errno));
 	return -EIO;
 }
 
@@ -180,7 +183,8 @@ int nand_mmap_open(struct nand *nand, struct error_text *error)
 {
 	int result = nand_map(&nand->pages, nand->read_only ? NAND_MAP_READ_ONLY : NAND_MAP_SHARED,
 			      nand->image_fd, nand->layout.data_offset,
-			      nand->layout.image_bytes - nand->layout.data_offset, nand->path, error);
+			      nand->layout.image_bytes - nand->layout.data_offset, nand->path,
+			      error);
 
 	if (result == 0)
 		nand->backend = &mmap_backend;

@@ -38,7 +38,8 @@ void nand_set_violation_policy(struct nand *nand, enum nand_violation_policy pol
 }
 
 /* Counts a broken rule; aborts or returns -EPERM. */
-__attribute__((format(printf, 2, 3))) static int violation(struct nand *nand, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static int violation(struct nand *nand, const char *format,
+							   ...)
 {
 	char text[256];
 	va_list arguments;
@@ -109,6 +110,8 @@ int nand_mark_bad(struct nand *nand, uint32_t block)
 {
 	struct nand_block_word word = { 0 };
 
+	if (nand->read_only)
+		return -EROFS;
 	if (block >= nand->geometry.blocks)
 		return -ERANGE;
 	load_word(nand, block, &word);
@@ -128,8 +131,8 @@ static void count_io(_Atomic uint64_t *pages, _Atomic uint64_t *bytes, uint64_t 
 }
 
 /* Is what was read what was programmed in this life of the block? */
-static bool page_matches(const struct nand *nand, uint64_t page, const void *data, const uint8_t *spare,
-			 uint32_t erase_count)
+static bool page_matches(const struct nand *nand, uint64_t page, const void *data,
+			 const uint8_t *spare, uint32_t erase_count)
 {
 	struct nand_page_check check;
 
@@ -173,7 +176,8 @@ static int read_page(struct nand *nand, const struct nand_page_io *io, uint64_t 
 	return 0;
 }
 
-int nand_read(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages, size_t count)
+int nand_read(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,
+	      size_t count)
 {
 	struct nand_cause_counters *counters = &nand->by_cause[cause];
 	uint64_t pages_read = 0, bytes_read = 0;
@@ -192,26 +196,29 @@ int nand_read(struct nand *nand, enum nand_cause cause, const struct nand_page_i
 }
 
 /* May this page be programmed now? Fills the block's word. */
-static int check_program(struct nand *nand, const struct nand_page_io *io, uint32_t block, uint32_t index,
-			 struct nand_block_word *word)
+static int check_program(struct nand *nand, const struct nand_page_io *io, uint32_t block,
+			 uint32_t index, struct nand_block_word *word)
 {
 	if (!load_word(nand, block, word)) {
-		log_line(LOG_LEVEL_ERROR, "%s: state of block %u is damaged: not programmed", nand->path,
-			 block);
+		log_line(LOG_LEVEL_ERROR, "%s: state of block %u is damaged: not programmed",
+			 nand->path, block);
 		return -EIO;
 	}
 	if (!io->data)
 		return violation(nand, "page %" PRIu64 " programmed without data", io->page);
 	if (word->bad)
-		return violation(nand, "page %" PRIu64 " programmed in bad block %u", io->page, block);
+		return violation(nand, "page %" PRIu64 " programmed in bad block %u", io->page,
+				 block);
 	if (index < word->next_page)
 		return violation(nand,
-				 "page %" PRIu64 " (page %u of block %u) programmed twice without an "
+				 "page %" PRIu64
+				 " (page %u of block %u) programmed twice without an "
 				 "erase",
 				 io->page, index, block);
 	if (index > word->next_page)
 		return violation(nand,
-				 "page %" PRIu64 " (page %u of block %u) programmed out of order, page "
+				 "page %" PRIu64
+				 " (page %u of block %u) programmed out of order, page "
 				 "%u is next",
 				 io->page, index, block, word->next_page);
 	return 0;
@@ -250,7 +257,8 @@ static int program_page(struct nand *nand, const struct nand_page_io *io)
 	return 0;
 }
 
-int nand_program(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages, size_t count)
+int nand_program(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,
+		 size_t count)
 {
 	struct nand_cause_counters *counters = &nand->by_cause[cause];
 	uint64_t page_bytes = nand->geometry.page_bytes + nand->geometry.spare_bytes;
@@ -281,7 +289,8 @@ int nand_erase(struct nand *nand, enum nand_cause cause, uint32_t block)
 		return -ERANGE;
 	if (!load_word(nand, block, &word)) {
 		log_line(LOG_LEVEL_WARNING,
-			 "%s: state of block %u was damaged: erased, its erase count starts again at 0",
+			 "%s: state of block %u was damaged: erased, its erase count starts again "
+			 "at 0",
 			 nand->path, block);
 		word = (struct nand_block_word){ 0 };
 	}

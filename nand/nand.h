@@ -28,12 +28,14 @@ struct nand;
 
 /* Shape of a device; stored in the superblock, fixed at creation. */
 struct nand_geometry {
-	uint32_t page_bytes;      /* data area of a page: power of two, 512..65536, default 4096 */
-	uint32_t spare_bytes;     /* spare area of a page, reserved part included: 64..4096, default 256 */
+	uint32_t page_bytes; /* data area of a page: power of two, 512..65536, default 4096 */
+	uint32_t
+		spare_bytes; /* spare area of a page, reserved part included: 64..4096, default 256 */
 	uint32_t pages_per_block; /* 8..1024, default 64 */
 	uint32_t blocks;          /* 1..2^28; pages are numbered 0..blocks * pages_per_block - 1 */
 	uint32_t channels;        /* 1..64, default 4 */
-	uint32_t dies_per_channel; /* 1..64, default 2; block b is on die b % (channels * dies_per_channel) */
+	uint32_t
+		dies_per_channel; /* 1..64, default 2; block b is on die b % (channels * dies_per_channel) */
 };
 
 /* The default geometry with as many whole blocks as `bytes` of page data hold. */
@@ -80,7 +82,8 @@ enum nand_block_state { NAND_BLOCK_GOOD, NAND_BLOCK_BAD };
 
 struct nand_block_info {
 	enum nand_block_state state;
-	uint32_t next_page;   /* pages programmed since the last erase = first page that may be programmed */
+	uint32_t
+		next_page; /* pages programmed since the last erase = first page that may be programmed */
 	uint32_t erase_count;
 };
 
@@ -126,13 +129,15 @@ const uint8_t *nand_uuid(const struct nand *nand);
  * programmed since its block was erased), -ERANGE (no such page), -EIO. On error the contents of all buffers
  * are undefined.
  */
-int nand_read(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages, size_t count);
+int nand_read(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,
+	      size_t count);
 
 /*
  * Programs `count` pages in the order given. 0, or -EPERM (rule broken), -ERANGE, -EIO; pages before the failing
  * one are programmed.
  */
-int nand_program(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages, size_t count);
+int nand_program(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,
+		 size_t count);
 
 /*
  * Erases a block. 0, -EPERM (bad block), -ERANGE, -EIO. Not ordered with anything on the host's storage: what replaces

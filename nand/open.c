@@ -39,23 +39,25 @@ static struct nand *new_handle(const char *path)
 	return nand;
 }
 
-/* Reads up to `bytes` from `offset`; what the file does not have is zeroes. */
-static int read_header(int fd, uint64_t offset, uint8_t *to, const char *path, struct error_text *error)
+/* Reads the NAND_HEADER_BYTES at `offset`; what the file does not have of them is zeroes. */
+static int read_header(int fd, uint64_t offset, uint8_t *to, const char *path,
+		       struct error_text *error)
 {
-	size_t done = 0;
+	uint64_t done = 0;
 
 	memset(to, 0, NAND_HEADER_BYTES);
 	while (done < NAND_HEADER_BYTES) {
-		ssize_t got = pread(fd, to + done, NAND_HEADER_BYTES - done, (off_t)(offset + done));
+		ssize_t got =
+			pread(fd, to + done, NAND_HEADER_BYTES - done, (off_t)(offset + done));
 
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
 			return error_set(error, -EIO, "cannot read %s at byte %llu: %s", path,
-					 (unsigned long long)(offset + done), strerror(errno));
+					 (unsigned long long)offset, strerror(errno));
 		if (got == 0)
 			break;
-		done += (size_t)got;
+		done += (uint64_t)got;
 	}
 	return 0;
 }
@@ -69,12 +71,13 @@ static int open_regular(const char *path, bool read_only, int *fd, uint64_t *byt
 	*fd = open(path, (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK);
 	if (*fd < 0 && errno == ENOENT)
 		return -ENOENT;
-	if (*fd < 0)
+	if (*fd < 0 && errno != EISDIR)
 		return error_set(error, -errno, "cannot open %s: %s", path, strerror(errno));
-	if (fstat(*fd, &status) < 0)
+	if (*fd >= 0 && fstat(*fd, &status) < 0)
 		return error_set(error, -errno, "cannot open %s: %s", path, strerror(errno));
-	if (!S_ISREG(status.st_mode))
-		return error_set(error, -EINVAL, "%s is not a regular file, so not a Muninn image", path);
+	if (*fd < 0 || !S_ISREG(status.st_mode))
+		return error_set(error, -EINVAL,
+				 "%s is not a regular file, so it cannot be a Muninn image", path);
 	*bytes = (uint64_t)status.st_size;
 	return 0;
 }
@@ -97,8 +100,8 @@ static int read_superblocks(const struct nand *nand, struct superblock_pair *pai
 
 	memset(pair, 0, sizeof(*pair));
 	for (int i = 0; i < NAND_SUPERBLOCK_COPIES; i++) {
-		int result = read_header(nand->image_fd, (uint64_t)i * NAND_SUPERBLOCK_SPACING, bytes,
-					 nand->path, error);
+		int result = read_header(nand->image_fd, (uint64_t)i * NAND_SUPERBLOCK_SPACING,
+					 bytes, nand->path, error);
 
 		if (result < 0)
 			return result;
@@ -126,26 +129,31 @@ static int refuse_image(const struct nand *nand, const struct superblock_pair *p
 	int other = find_copy(pair, NAND_HEADER_OTHER_VERSION, 0);
 
 	if (find_copy(pair, NAND_HEADER_VALID, NAND_IMAGE_CREATING) >= 0)
-		return error_set(error, -EINVAL,
-				 "%s: its creation was interrupted, nothing is on it; delete it and "
-				 "%s.nvram (if it is there) and create it again",
-				 nand->path, nand->path);
+		return error_set(
+			error, -EINVAL,
+			"%s: its creation was interrupted, nothing is on it; delete it and "
+			"%s.nvram (if it is there) and create it again",
+			nand->path, nand->path);
 	if (other >= 0)
-		return error_set(error, -EINVAL,
-				 "%s has image format version %u, this program knows version %u only: use "
-				 "the Muninn release that wrote it",
-				 nand->path, pair->copies[other].version, NAND_FORMAT_VERSION);
+		return error_set(
+			error, -EINVAL,
+			"%s has image format version %u, this program knows version %u only: use "
+			"the Muninn release that wrote it",
+			nand->path, pair->copies[other].version, NAND_FORMAT_VERSION);
 	if (find_copy(pair, NAND_HEADER_CORRUPT, 0) >= 0)
-		return error_set(error, -EINVAL,
-				 "%s is a Muninn image, but both copies of its superblock (at bytes 0 and "
-				 "%d) are damaged: restore it from a backup",
-				 nand->path, NAND_SUPERBLOCK_SPACING);
+		return error_set(
+			error, -EINVAL,
+			"%s is a Muninn image, but both copies of its superblock (at bytes 0 and "
+			"%d) are damaged: restore it from a backup",
+			nand->path, NAND_SUPERBLOCK_SPACING);
 	if (bytes == 0)
-		return error_set(error, -EINVAL,
-				 "%s is empty: not a Muninn image, or its creation was interrupted at once; "
-				 "delete it and create it again",
-				 nand->path);
-	return error_set(error, -EINVAL, "%s is not a Muninn image: it holds something else", nand->path);
+		return error_set(
+			error, -EINVAL,
+			"%s is empty: not a Muninn image, or its creation was interrupted at once; "
+			"delete it and create it again",
+			nand->path);
+	return error_set(error, -EINVAL, "%s is not a Muninn image: it holds something else",
+			 nand->path);
 }
 
 /* Fills geometry, layout, uuid and NVRAM size; `good` is the copy that was used. */
@@ -164,25 +172,28 @@ static int check_image(struct nand *nand, uint64_t bytes, struct superblock_pair
 	for (int i = 0; i < NAND_SUPERBLOCK_COPIES; i++)
 		if (pair->copies[i].verdict == NAND_HEADER_VALID &&
 		    memcmp(pair->copies[i].superblock.uuid, superblock->uuid, NAND_UUID_BYTES) != 0)
-			return error_set(error, -EINVAL,
-					 "%s: the two copies of its superblock are of different images: it "
-					 "was partly overwritten; restore it from a backup",
-					 nand->path);
+			return error_set(
+				error, -EINVAL,
+				"%s: the two copies of its superblock are of different images: it "
+				"was partly overwritten; restore it from a backup",
+				nand->path);
 	nand->geometry = superblock->geometry;
 	nand->layout = nand_layout_of(&superblock->geometry);
 	nand->nvram_bytes = superblock->nvram_bytes;
 	memcpy(nand->uuid, superblock->uuid, NAND_UUID_BYTES);
 	if (bytes < nand->layout.image_bytes)
-		return error_set(error, -EINVAL,
-				 "%s is truncated: it has %llu bytes and needs %llu; restore it from a "
-				 "backup",
-				 nand->path, (unsigned long long)bytes,
-				 (unsigned long long)nand->layout.image_bytes);
+		return error_set(
+			error, -EINVAL,
+			"%s is truncated: it has %llu bytes and needs %llu; restore it from a "
+			"backup",
+			nand->path, (unsigned long long)bytes,
+			(unsigned long long)nand->layout.image_bytes);
 	return 0;
 }
 
 /* Writes the good copy over one that is not. Not being able to is no reason not to go on. */
-static void repair_superblocks(const struct nand *nand, const struct superblock_pair *pair, int good)
+static void repair_superblocks(const struct nand *nand, const struct superblock_pair *pair,
+			       int good)
 {
 	uint8_t bytes[NAND_HEADER_BYTES];
 
@@ -196,12 +207,14 @@ static void repair_superblocks(const struct nand *nand, const struct superblock_
 		if (pwrite(nand->image_fd, bytes, sizeof(bytes), (off_t)offset) == sizeof(bytes) &&
 		    fdatasync(nand->image_fd) == 0)
 			log_line(LOG_LEVEL_WARNING,
-				 "%s: the superblock at byte %llu was damaged and has been repaired from the "
+				 "%s: the superblock at byte %llu was damaged and has been "
+				 "repaired from the "
 				 "other copy",
 				 nand->path, (unsigned long long)offset);
 		else
 			log_line(LOG_LEVEL_WARNING,
-				 "%s: the superblock at byte %llu is damaged and could not be repaired: %s",
+				 "%s: the superblock at byte %llu is damaged and could not be "
+				 "repaired: %s",
 				 nand->path, (unsigned long long)offset, strerror(errno));
 	}
 }
@@ -219,7 +232,8 @@ static int check_nvram(struct nand *nand, const char *path, struct error_text *e
 
 	if (result == -ENOENT)
 		return error_set(error, -EINVAL,
-				 "%s is missing: it belongs to %s, which cannot be opened without it; put it "
+				 "%s is missing: it belongs to %s, which cannot be opened without "
+				 "it; put it "
 				 "back in its place",
 				 path, nand->path);
 	if (result == 0)
@@ -230,27 +244,31 @@ static int check_nvram(struct nand *nand, const char *path, struct error_text *e
 	case NAND_HEADER_VALID:
 		break;
 	case NAND_HEADER_FOREIGN:
-		return error_set(error, -EINVAL, "%s is not a Muninn NVRAM file: it holds something else",
-				 path);
+		return error_set(error, -EINVAL,
+				 "%s is not a Muninn NVRAM file: it holds something else", path);
 	case NAND_HEADER_CORRUPT:
-		return error_set(error, -EINVAL,
-				 "%s: its header (the first %d bytes) is damaged: restore it from a backup",
-				 path, NAND_HEADER_BYTES);
+		return error_set(
+			error, -EINVAL,
+			"%s: its header (the first %d bytes) is damaged: restore it from a backup",
+			path, NAND_HEADER_BYTES);
 	case NAND_HEADER_OTHER_VERSION:
-		return error_set(error, -EINVAL,
-				 "%s has NVRAM format version %u, this program knows version %u only: use "
-				 "the Muninn release that wrote it",
-				 path, version, NAND_FORMAT_VERSION);
+		return error_set(
+			error, -EINVAL,
+			"%s has NVRAM format version %u, this program knows version %u only: use "
+			"the Muninn release that wrote it",
+			path, version, NAND_FORMAT_VERSION);
 	}
 	if (memcmp(header.uuid, nand->uuid, NAND_UUID_BYTES) != 0)
-		return error_set(error, -EINVAL,
-				 "%s belongs to another image than %s: put the right one in its place",
-				 path, nand->path);
+		return error_set(
+			error, -EINVAL,
+			"%s belongs to another image than %s: put the right one in its place", path,
+			nand->path);
 	if (header.nvram_bytes != nand->nvram_bytes || bytes != expected)
-		return error_set(error, -EINVAL,
-				 "%s has the wrong size: it has %llu bytes and must have %llu; restore it "
-				 "from a backup",
-				 path, (unsigned long long)bytes, (unsigned long long)expected);
+		return error_set(
+			error, -EINVAL,
+			"%s has the wrong size: it has %llu bytes and must have %llu; restore it "
+			"from a backup",
+			path, (unsigned long long)bytes, (unsigned long long)expected);
 	return 0;
 }
 
@@ -272,7 +290,8 @@ static void report_damaged_blocks(const struct nand *nand)
 	}
 	if (damaged > 0)
 		log_line(LOG_LEVEL_WARNING,
-			 "%s: the state of %u blocks is damaged, the first is block %u: what is on them "
+			 "%s: the state of %u blocks is damaged, the first is block %u: what is on "
+			 "them "
 			 "cannot be read",
 			 nand->path, damaged, first);
 }
@@ -281,12 +300,14 @@ static int map_device(struct nand *nand, struct error_text *error)
 {
 	enum nand_mapping_kind kind = nand->read_only ? NAND_MAP_READ_ONLY : NAND_MAP_SHARED;
 	int result = nand_map(&nand->table, kind, nand->image_fd, nand->layout.table_offset,
-			      nand->layout.data_offset - nand->layout.table_offset, nand->path, error);
+			      nand->layout.data_offset - nand->layout.table_offset, nand->path,
+			      error);
 
 	if (result == 0)
-		result = nand_map(&nand->nvram, nand->read_only ? NAND_MAP_PRIVATE : NAND_MAP_SHARED,
-				  nand->nvram_fd, 0, NAND_HEADER_BYTES + nand->nvram_bytes, "the NVRAM",
-				  error);
+		result = nand_map(&nand->nvram,
+				  nand->read_only ? NAND_MAP_PRIVATE : NAND_MAP_SHARED,
+				  nand->nvram_fd, 0, NAND_HEADER_BYTES + nand->nvram_bytes,
+				  "the NVRAM", error);
 	return result == 0 ? nand_mmap_open(nand, error) : result;
 }
 
@@ -299,7 +320,8 @@ static int open_files(struct nand *nand, struct error_text *error)
 	int result;
 
 	if (!nvram_path)
-		return error_set(error, -ENOMEM, "cannot open %s: %s", nand->path, strerror(ENOMEM));
+		return error_set(error, -ENOMEM, "cannot open %s: %s", nand->path,
+				 strerror(ENOMEM));
 	result = open_regular(nand->path, nand->read_only, &nand->image_fd, &bytes, error);
 	if (result == -ENOENT)
 		error_set(error, result, "there is no image %s", nand->path);
@@ -312,7 +334,7 @@ static int open_files(struct nand *nand, struct error_text *error)
 	if (result == 0)
 		result = map_device(nand, error);
 	free(nvram_path);
-	if (result < 0)
+	if (result != 0)
 		return result;
 	if (!nand->read_only)
 		repair_superblocks(nand, &pair, good);
@@ -321,7 +343,8 @@ static int open_files(struct nand *nand, struct error_text *error)
 	return 0;
 }
 
-static int open_image(const char *path, bool read_only, struct nand **nand, struct error_text *error)
+static int open_image(const char *path, bool read_only, struct nand **nand,
+		      struct error_text *error)
 {
 	struct nand *handle = new_handle(path);
 	int result;

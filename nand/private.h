@@ -50,7 +50,7 @@ struct nand {
 	struct nand_mapping nvram; /* NVRAM header, then the region */
 	uint64_t nvram_bytes;
 	uint8_t uuid[NAND_UUID_BYTES];
-	char *path; /* for messages */
+	char *path;   /* for messages */
 	int image_fd; /* -1: in memory */
 	int nvram_fd;
 	bool read_only;
@@ -58,9 +58,10 @@ struct nand {
 
 	pthread_mutex_t sync_lock; /* one image sync at a time; guards sync_failed */
 	_Atomic bool dirty;        /* something was programmed or erased since the last sync */
-	bool sync_failed;          /* the host dropped dirty pages: nothing can be called stable any more */
+	bool sync_failed; /* the host dropped dirty pages: nothing can be called stable any more */
 	_Atomic bool nvram_sync_failed;
-	_Atomic bool prepare_failed; /* the host's file system is full; logged once until it has room again */
+	_Atomic bool
+		prepare_failed; /* the host's file system is full; logged once until it has room again */
 
 	struct nand_cause_counters by_cause[NAND_CAUSES];
 	_Atomic uint64_t rule_violations;
@@ -71,7 +72,10 @@ struct nand {
 
 void nand_set_violation_policy(struct nand *nand, enum nand_violation_policy policy);
 
-/* Marks a block bad for good: programs and erases of it break a rule from now on, reads do not. 0 or -ERANGE. */
+/*
+ * Marks a block bad for good: programs and erases of it break a rule from now on, reads do not.
+ * 0, -ERANGE or -EROFS.
+ */
 int nand_mark_bad(struct nand *nand, uint32_t block);
 
 /*

@@ -40,8 +40,10 @@ int directory_setup(void **state)
 		return -1;
 	snprintf(directory->directory, sizeof(directory->directory), "%s/muninn-nand-XXXXXX",
 		 parent && strlen(parent) < 32 ? parent : "/tmp");
-	if (!mkdtemp(directory->directory))
+	if (!mkdtemp(directory->directory)) {
+		free(directory);
 		return -1;
+	}
 	snprintf(directory->image, sizeof(directory->image), "%s/image", directory->directory);
 	snprintf(directory->nvram, sizeof(directory->nvram), "%s.nvram", directory->image);
 	log_capture();
@@ -83,7 +85,8 @@ struct nand *create_image(const struct test_directory *directory)
 	return open_image_ok(directory);
 }
 
-void assert_open_fails(const struct test_directory *directory, int result, const char *const *fragments)
+void assert_open_fails(const struct test_directory *directory, int result,
+		       const char *const *fragments)
 {
 	struct error_text error = { "" };
 	struct nand *nand = (struct nand *)1;
@@ -95,7 +98,8 @@ void assert_open_fails(const struct test_directory *directory, int result, const
 			fail_msg("\"%s\" is not in \"%s\"", *fragments, error.text);
 }
 
-void fill_page(const struct nand *nand, uint64_t page, uint32_t generation, uint8_t *data, uint8_t *spare)
+void fill_page(const struct nand *nand, uint64_t page, uint32_t generation, uint8_t *data,
+	       uint8_t *spare)
 {
 	const struct nand_geometry *geometry = nand_geometry(nand);
 	uint32_t seed = (uint32_t)page * 2654435761U + generation * 40503U;
@@ -128,8 +132,8 @@ int read_filled(struct nand *nand, uint64_t page, uint32_t generation)
 	fill_page(nand, page, generation, expected_data, expected_spare);
 	if (memcmp(data, expected_data, geometry->page_bytes) != 0 ||
 	    memcmp(spare, expected_spare, nand_spare_usable(geometry)) != 0)
-		fail_msg("page %llu was read, but is not generation %u of it", (unsigned long long)page,
-			 generation);
+		fail_msg("page %llu was read, but is not generation %u of it",
+			 (unsigned long long)page, generation);
 	return 0;
 }
 

@@ -35,10 +35,12 @@ struct nand *create_image(const struct test_directory *directory);
 struct nand *open_image_ok(const struct test_directory *directory);
 
 /* Must fail with `result` and a message that has all of `fragments` (NULL ends the list). */
-void assert_open_fails(const struct test_directory *directory, int result, const char *const *fragments);
+void assert_open_fails(const struct test_directory *directory, int result,
+		       const char *const *fragments);
 
 /* Contents that depend on page number and `generation`, to be checked without being kept. */
-void fill_page(const struct nand *nand, uint64_t page, uint32_t generation, uint8_t *data, uint8_t *spare);
+void fill_page(const struct nand *nand, uint64_t page, uint32_t generation, uint8_t *data,
+	       uint8_t *spare);
 
 /* nand_program of one such page, and its result; nand_read of one, compared, with its result. */
 int program_filled(struct nand *nand, uint64_t page, uint32_t generation);

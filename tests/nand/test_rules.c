@@ -60,7 +60,8 @@ static void test_pages_of_a_block_are_programmed_in_order(void **state)
 	assert_int_equal(program_filled(nand, 8, 1), 0);
 	assert_int_equal(program_filled(nand, 10, 1), -EPERM);
 	assert_int_equal(violations(nand), 2);
-	assert_non_null(strstr(log_captured(), "page 10 (page 2 of block 1) programmed out of order"));
+	assert_non_null(
+		strstr(log_captured(), "page 10 (page 2 of block 1) programmed out of order"));
 	assert_int_equal(read_filled(nand, 10, 1), -ENODATA);
 }
 
@@ -148,8 +149,12 @@ static void test_a_vector_stops_at_the_first_failure(void **state)
 {
 	struct nand *nand = *state;
 	uint8_t data[3][4096], read_back[4096];
-	struct nand_page_io programs[] = { { 0, data[0], NULL }, { 1, data[1], NULL }, { 3, data[2], NULL } };
-	struct nand_page_io reads[] = { { 0, read_back, NULL }, { 2, read_back, NULL }, { 999, read_back, NULL } };
+	struct nand_page_io programs[] = { { 0, data[0], NULL },
+					   { 1, data[1], NULL },
+					   { 3, data[2], NULL } };
+	struct nand_page_io reads[] = { { 0, read_back, NULL },
+					{ 2, read_back, NULL },
+					{ 999, read_back, NULL } };
 
 	memset(data[0], 0xA0, sizeof(data[0]));
 	memset(data[1], 0xA1, sizeof(data[1]));
@@ -166,7 +171,8 @@ static void test_a_vector_stops_at_the_first_failure(void **state)
 static void test_a_spare_area_that_is_not_given_is_zeroes(void **state)
 {
 	struct nand *nand = *state;
-	uint8_t data[4096] = { 1, 2, 3 }, spare[128 - NAND_SPARE_RESERVED], zeroes[sizeof(spare)] = { 0 };
+	uint8_t data[4096] = { 1, 2, 3 }, spare[128 - NAND_SPARE_RESERVED],
+		zeroes[sizeof(spare)] = { 0 };
 	struct nand_page_io io = { 0, data, NULL };
 
 	assert_int_equal(nand_program(nand, NAND_CAUSE_USER, &io, 1), 0);

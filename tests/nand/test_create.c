@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Creation: what is made, and that a failed one leaves nothing. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/nand/fixture.h"
+
+static int files_in(const char *directory)
+{
+	DIR *handle = opendir(directory);
+	int files = 0;
+
+	assert_non_null(handle);
+	for (struct dirent *entry; (entry = readdir(handle)) != NULL;)
+		files += entry->d_name[0] != '.';
+	closedir(handle);
+	return files;
+}
+
+static void assert_create_fails(const char *path, const struct nand_geometry *geometry,
+				uint64_t nvram_bytes, int result, const char *fragment)
+{
+	struct error_text error = { "" };
+
+	assert_int_equal(nand_create(path, geometry, nvram_bytes, &error), result);
+	if (!strstr(error.text, fragment))
+		fail_msg("\"%s\" is not in \"%s\"", fragment, error.text);
+}
+
+static void test_a_new_image_is_erased_its_nvram_zero(void **state)
+{
+	struct test_directory *directory = *state;
+	struct nand *nand = create_image(directory);
+	uint8_t zeroes[TEST_NVRAM_BYTES] = { 0 };
+	uint64_t bytes;
+
+	for (uint32_t block = 0; block < small_geometry.blocks; block++) {
+		struct nand_block_info info;
+
+		assert_int_equal(nand_block_info(nand, block, &info), 0);
+		assert_int_equal(info.state, NAND_BLOCK_GOOD);
+		assert_int_equal(info.next_page, 0);
+		assert_int_equal(info.erase_count, 0);
+	}
+	for (uint64_t page = 0; page < nand->layout.pages; page++)
+		assert_int_equal(read_filled(nand, page, 0), -ENODATA);
+	assert_memory_equal(nand_nvram(nand, &bytes), zeroes, sizeof(zeroes));
+	assert_int_equal(bytes, TEST_NVRAM_BYTES);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+static void test_nvram_may_be_empty(void **state)
+{
+	struct test_directory *directory = *state;
+	uint64_t bytes = 1;
+	struct nand *nand;
+
+	assert_int_equal(nand_create(directory->image, &small_geometry, 0, NULL), 0);
+	nand = open_image_ok(directory);
+	assert_non_null(nand_nvram(nand, &bytes));
+	assert_int_equal(bytes, 0);
+	assert_int_equal(nand_nvram_sync(nand, 0, 0), 0);
+	assert_int_equal(nand_nvram_sync(nand, 0, 1), -ERANGE);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+static void test_an_image_is_sparse_and_its_nvram_is_not(void **state)
+{
+	struct test_directory *directory = *state;
+	struct nand_geometry geometry = nand_geometry_default(UINT64_C(1) << 30);
+	struct stat image, nvram;
+
+	assert_int_equal(nand_create(directory->image, &geometry, 1 << 20, NULL), 0);
+	assert_int_equal(stat(directory->image, &image), 0);
+	assert_int_equal(stat(directory->nvram, &nvram), 0);
+	assert_true(image.st_size > 1 << 30);
+	assert_true(image.st_blocks * 512 < 1 << 20);
+	assert_int_equal(nvram.st_size, (1 << 20) + 4096);
+	assert_true(nvram.st_blocks * 512 >= nvram.st_size);
+}
+
+static void test_two_images_differ(void **state)
+{
+	struct nand *one, *other;
+
+	(void)state;
+	assert_int_equal(nand_open_memory(&small_geometry, 0, &one, NULL), 0);
+	assert_int_equal(nand_open_memory(&small_geometry, 0, &other, NULL), 0);
+	assert_memory_not_equal(nand_uuid(one), nand_uuid(other), 16);
+	assert_int_equal(nand_close(one), 0);
+	assert_int_equal(nand_close(other), 0);
+}
+
+static void test_an_existing_file_is_never_touched(void **state)
+{
+	struct test_directory *directory = *state;
+	uint32_t image_crc, nvram_crc;
+
+	assert_int_equal(nand_close(create_image(directory)), 0);
+	image_crc = file_crc(directory->image);
+	nvram_crc = file_crc(directory->nvram);
+	assert_create_fails(directory->image, &small_geometry, 0, -EEXIST, "image exists already");
+	assert_int_equal(file_crc(directory->image), image_crc);
+	assert_int_equal(file_crc(directory->nvram), nvram_crc);
+	assert_int_equal(unlink(directory->image), 0);
+	assert_create_fails(directory->image, &small_geometry, 0, -EEXIST,
+			    "image.nvram exists already");
+	assert_false(file_exists(directory->image));
+	assert_int_equal(file_crc(directory->nvram), nvram_crc);
+}
+
+static void test_bad_arguments_leave_nothing(void **state)
+{
+	struct test_directory *directory = *state;
+	struct nand_geometry bad = small_geometry;
+	char path[128];
+
+	bad.page_bytes = 4000;
+	assert_create_fails(directory->image, &bad, 0, -EINVAL, "must be a power of two");
+	assert_create_fails(directory->image, &small_geometry, UINT64_MAX, -EINVAL,
+			    "bytes of NVRAM are too many");
+	snprintf(path, sizeof(path), "%s/none/image", directory->directory);
+	assert_create_fails(path, &small_geometry, 0, -ENOENT, "cannot create");
+	assert_int_equal(files_in(directory->directory), 0);
+}
+
+/* Runs a creation under a limit on the size of files, so that it fails where the limit is reached. */
+static void create_under_limit(const struct test_directory *directory, uint64_t limit,
+			       uint64_t nvram_bytes, const char *fragment)
+{
+	struct rlimit before, now;
+
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	now = before;
+	now.rlim_cur = limit;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &now), 0);
+	assert_create_fails(directory->image, &small_geometry, nvram_bytes, -EFBIG, fragment);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_int_equal(files_in(directory->directory), 0);
+}
+
+static void test_a_failure_at_any_step_leaves_nothing(void **state)
+{
+	struct test_directory *directory = *state;
+	struct nand_layout layout = nand_layout_of(&small_geometry);
+
+	create_under_limit(directory, 0, 0, "write the superblock");
+	create_under_limit(directory, NAND_SUPERBLOCK_SPACING, 0, "write the superblock");
+	create_under_limit(directory, layout.image_bytes - 1, 0, "bytes long");
+	create_under_limit(directory, layout.image_bytes, layout.image_bytes, "cannot reserve");
+}
+
+/* A crash is the end of the process at any point, so every prefix of what nand_create does must be refused. */
+static void test_what_is_left_of_a_half_made_image_is_refused(void **state)
+{
+	struct test_directory *directory = *state;
+	struct nand_superblock superblock = { .state = NAND_IMAGE_CREATING,
+					      .geometry = small_geometry };
+	uint8_t bytes[NAND_HEADER_BYTES];
+	int fd = open(directory->image, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	static const char *const interrupted[] = { "its creation was interrupted", NULL };
+
+	assert_true(fd >= 0);
+	close(fd);
+	assert_open_fails(directory, -EINVAL, interrupted);
+	nand_superblock_encode(&superblock, bytes);
+	file_write(directory->image, 0, bytes, sizeof(bytes));
+	assert_open_fails(directory, -EINVAL, interrupted);
+	file_write(directory->image, NAND_SUPERBLOCK_SPACING, bytes, sizeof(bytes));
+	assert_open_fails(directory, -EINVAL, interrupted);
+	assert_int_equal(
+		truncate(directory->image, (off_t)nand_layout_of(&small_geometry).image_bytes), 0);
+	assert_open_fails(directory, -EINVAL, interrupted);
+}
+
+static void test_a_small_file_system_is_warned_of(void **state)
+{
+	struct test_directory *directory = *state;
+	struct nand_geometry geometry = nand_geometry_default(UINT64_C(8) << 40);
+	struct error_text error = { "" };
+
+	log_capture();
+	if (nand_create(directory->image, &geometry, 0, &error) < 0) {
+		/* File systems that cannot hold such a sparse file say so. */
+		assert_non_null(strstr(error.text, "bytes long"));
+		skip();
+	}
+	assert_non_null(strstr(log_captured(), "when full it takes"));
+}
+
+#define IN_DIRECTORY(test) \
+	cmocka_unit_test_setup_teardown(test, directory_setup, directory_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		IN_DIRECTORY(test_a_new_image_is_erased_its_nvram_zero),
+		IN_DIRECTORY(test_nvram_may_be_empty),
+		IN_DIRECTORY(test_an_image_is_sparse_and_its_nvram_is_not),
+		cmocka_unit_test(test_two_images_differ),
+		IN_DIRECTORY(test_an_existing_file_is_never_touched),
+		IN_DIRECTORY(test_bad_arguments_leave_nothing),
+		IN_DIRECTORY(test_a_failure_at_any_step_leaves_nothing),
+		IN_DIRECTORY(test_what_is_left_of_a_half_made_image_is_refused),
+		IN_DIRECTORY(test_a_small_file_system_is_warned_of),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The host's file system: space comes back after an erase; a full one is an error, never the end of the process.
+ * The full one is a small tmpfs in a mount namespace of this process; where that is not allowed, those tests are skipped.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/nand/fixture.h"
+
+static void write_text(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "we");
+
+	if (file) {
+		fputs(text, file);
+		fclose(file);
+	}
+}
+
+/* A mount namespace of our own, through a user namespace if need be. */
+static bool enter_namespace(void)
+{
+	uid_t uid = getuid();
+	gid_t gid = getgid();
+	char map[64];
+
+	if (unshare(CLONE_NEWNS) < 0) {
+		if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+			return false;
+		write_text("/proc/self/setgroups", "deny");
+		snprintf(map, sizeof(map), "0 %u 1\n", uid);
+		write_text("/proc/self/uid_map", map);
+		snprintf(map, sizeof(map), "0 %u 1\n", gid);
+		write_text("/proc/self/gid_map", map);
+	}
+	return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+}
+
+static bool have_namespace;
+
+static int group_setup(void **state)
+{
+	(void)state;
+	have_namespace = enter_namespace();
+	return 0;
+}
+
+/* directory_setup with `bytes` of space of its own. */
+static struct test_directory *mount_small(void **state, unsigned long bytes)
+{
+	struct test_directory *directory = *state;
+	char options[64];
+
+	snprintf(options, sizeof(options), "size=%lu", bytes);
+	if (!have_namespace || mount("tmpfs", directory->directory, "tmpfs", 0, options) < 0)
+		skip();
+	return directory;
+}
+
+static int teardown(void **state)
+{
+	struct test_directory *directory = *state;
+
+	umount2(directory->directory, MNT_DETACH);
+	return directory_teardown(state);
+}
+
+static void fill_up(const char *directory, char *path, size_t path_bytes)
+{
+	static const char zeroes[4096];
+	FILE *file;
+
+	snprintf(path, path_bytes, "%s/filler", directory);
+	file = fopen(path, "we");
+	assert_non_null(file);
+	setvbuf(file, NULL, _IONBF, 0);
+	while (fwrite(zeroes, 1, sizeof(zeroes), file) == sizeof(zeroes))
+		;
+	fclose(file);
+}
+
+static void test_a_full_file_system_fails_programs_and_nothing_else(void **state)
+{
+	struct test_directory *directory = mount_small(state, 2 << 20);
+	struct nand *nand = create_image(directory);
+	struct nand_counters counters;
+	char filler[128];
+
+	for (uint64_t page = 0; page < 12; page++)
+		assert_int_equal(program_filled(nand, page, 1), 0);
+	fill_up(directory->directory, filler, sizeof(filler));
+	memset(nand_nvram(nand, NULL), 1, TEST_NVRAM_BYTES);
+	log_capture();
+	/* The second block was begun before, so it has its room; the third has not. */
+	for (uint64_t page = 12; page < 16; page++)
+		assert_int_equal(program_filled(nand, page, 1), 0);
+	assert_int_equal(program_filled(nand, 16, 1), -EIO);
+	assert_int_equal(program_filled(nand, 24, 1), -EIO);
+	assert_non_null(strstr(log_captured(),
+			       "no room for block 2 on the host's file system (No space left"));
+	assert_null(strstr(log_captured(), "block 3"));
+	for (uint64_t page = 0; page < 16; page++)
+		assert_int_equal(read_filled(nand, page, 1), 0);
+	assert_int_equal(nand_sync(nand, 0, 16), 0);
+	assert_int_equal(unlink(filler), 0);
+	assert_int_equal(program_filled(nand, 16, 1), 0);
+	nand_read_counters(nand, &counters);
+	assert_int_equal(counters.by_cause[NAND_CAUSE_USER].pages_programmed, 17);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+static void test_space_of_an_erased_block_serves_another(void **state)
+{
+	struct test_directory *directory = mount_small(state, 2 << 20);
+	struct nand *nand = create_image(directory);
+	char filler[128];
+
+	for (uint64_t page = 0; page < 8; page++)
+		assert_int_equal(program_filled(nand, page, 1), 0);
+	fill_up(directory->directory, filler, sizeof(filler));
+	assert_int_equal(program_filled(nand, 8, 1), -EIO);
+	assert_int_equal(nand_erase(nand, NAND_CAUSE_USER, 0), 0);
+	assert_int_equal(program_filled(nand, 8, 1), 0);
+	assert_int_equal(program_filled(nand, 0, 2), -EIO);
+	assert_int_equal(read_filled(nand, 0, 1), -ENODATA);
+	assert_int_equal(nand_close(nand), 0);
+	unlink(filler);
+}
+
+static void test_creation_without_room_leaves_nothing(void **state)
+{
+	struct test_directory *directory = mount_small(state, 1 << 20);
+	struct error_text error = { "" };
+
+	assert_int_equal(nand_create(directory->image, &small_geometry, 2 << 20, &error), -ENOSPC);
+	assert_non_null(strstr(error.text, "cannot reserve"));
+	assert_non_null(strstr(error.text, "No space left"));
+	assert_false(file_exists(directory->image));
+	assert_false(file_exists(directory->nvram));
+}
+
+static void test_an_erase_gives_its_space_back(void **state)
+{
+	struct test_directory *directory = *state;
+	struct nand *nand = create_image(directory);
+	struct stat before, after;
+
+	for (uint64_t page = 0; page < 128; page++)
+		assert_int_equal(program_filled(nand, page, 1), 0);
+	assert_int_equal(nand_sync(nand, 0, 16), 0);
+	assert_int_equal(stat(directory->image, &before), 0);
+	for (uint32_t block = 0; block < 16; block += 2)
+		assert_int_equal(nand_erase(nand, NAND_CAUSE_USER, block), 0);
+	assert_int_equal(nand_sync(nand, 0, 16), 0);
+	assert_int_equal(stat(directory->image, &after), 0);
+	for (uint64_t page = 8; page < 16; page++)
+		assert_int_equal(read_filled(nand, page, 1), 0);
+	assert_int_equal(nand_close(nand), 0);
+	if (after.st_blocks == before.st_blocks)
+		skip(); /* a file system without holes */
+	assert_true((before.st_blocks - after.st_blocks) * 512 >= 8 * 8 * 4096);
+}
+
+#define IN_DIRECTORY(test) cmocka_unit_test_setup_teardown(test, directory_setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		IN_DIRECTORY(test_a_full_file_system_fails_programs_and_nothing_else),
+		IN_DIRECTORY(test_space_of_an_erased_block_serves_another),
+		IN_DIRECTORY(test_creation_without_room_leaves_nothing),
+		IN_DIRECTORY(test_an_erase_gives_its_space_back),
+	};
+
+	return cmocka_run_group_tests(tests, group_setup, NULL);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* What is damaged, misplaced or left over is found and never returned as data. */
+#include <errno.h>
+#include <string.h>
+
+#include "tests/nand/fixture.h"
+
+static int setup(void **state)
+{
+	*state = open_small();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	return nand_close(*state);
+}
+
+/* Where the pages of a device in memory are. */
+static uint8_t *data_of(struct nand *nand, uint64_t page)
+{
+	return nand->pages.at + page * nand->geometry.page_bytes;
+}
+
+static uint8_t *spare_of(struct nand *nand, uint64_t page)
+{
+	return nand->pages.at + (nand->layout.spare_offset - nand->layout.data_offset) +
+	       page * nand->geometry.spare_bytes;
+}
+
+static int read_parts(struct nand *nand, uint64_t page, bool want_data, bool want_spare)
+{
+	uint8_t data[4096], spare[112];
+	struct nand_page_io io = { page, want_data ? data : NULL, want_spare ? spare : NULL };
+
+	return nand_read(nand, NAND_CAUSE_USER, &io, 1);
+}
+
+static void test_any_damaged_byte_of_the_data_is_found_when_data_is_read(void **state)
+{
+	struct nand *nand = *state;
+
+	assert_int_equal(program_filled(nand, 0, 1), 0);
+	assert_int_equal(program_filled(nand, 1, 1), 0);
+	for (uint32_t i = 0; i < 4096; i++) {
+		data_of(nand, 1)[i] ^= 1 << i % 8;
+		assert_int_equal(read_parts(nand, 1, true, true), -EBADMSG);
+		assert_int_equal(read_parts(nand, 1, true, false), -EBADMSG);
+		data_of(nand, 1)[i] ^= 1 << i % 8;
+	}
+	assert_int_equal(read_filled(nand, 0, 1), 0);
+	assert_int_equal(read_filled(nand, 1, 1), 0);
+}
+
+static void test_damaged_data_does_not_hide_the_spare_area(void **state)
+{
+	struct nand *nand = *state;
+
+	assert_int_equal(program_filled(nand, 0, 1), 0);
+	data_of(nand, 0)[5] ^= 1;
+	assert_int_equal(read_parts(nand, 0, false, true), 0);
+}
+
+static void test_any_damaged_byte_of_the_spare_area_is_found_by_every_read(void **state)
+{
+	struct nand *nand = *state;
+
+	assert_int_equal(program_filled(nand, 0, 1), 0);
+	for (uint32_t i = 0; i < 128; i++) {
+		for (int bit = 0; bit < 8; bit++) {
+			spare_of(nand, 0)[i] ^= 1 << bit;
+			assert_int_equal(read_parts(nand, 0, true, true), -EBADMSG);
+			assert_int_equal(read_parts(nand, 0, false, true), -EBADMSG);
+			assert_int_equal(read_parts(nand, 0, true, false), -EBADMSG);
+			assert_int_equal(read_parts(nand, 0, false, false), -EBADMSG);
+			spare_of(nand, 0)[i] ^= 1 << bit;
+		}
+	}
+	assert_int_equal(read_filled(nand, 0, 1), 0);
+}
+
+static void test_uncorrectable_reads_are_counted(void **state)
+{
+	struct nand *nand = *state;
+	struct nand_counters counters;
+
+	assert_int_equal(program_filled(nand, 0, 1), 0);
+	data_of(nand, 0)[0] ^= 1;
+	assert_int_equal(read_parts(nand, 0, true, true), -EBADMSG);
+	assert_int_equal(read_parts(nand, 0, true, true), -EBADMSG);
+	assert_int_equal(read_parts(nand, 1, true, true), -ENODATA);
+	nand_read_counters(nand, &counters);
+	assert_int_equal(counters.uncorrectable_reads, 2);
+}
+
+static void test_a_page_of_zeroes_is_not_a_programmed_page(void **state)
+{
+	struct nand *nand = *state;
+
+	assert_int_equal(program_filled(nand, 0, 1), 0);
+	memset(data_of(nand, 0), 0, 4096);
+	memset(spare_of(nand, 0), 0, 128);
+	assert_int_equal(read_parts(nand, 0, true, true), -EBADMSG);
+	assert_int_equal(read_parts(nand, 0, false, true), -EBADMSG);
+}
+
+static void test_a_page_in_the_place_of_another_is_found(void **state)
+{
+	struct nand *nand = *state;
+
+	assert_int_equal(program_filled(nand, 0, 1), 0);
+	assert_int_equal(program_filled(nand, 1, 1), 0);
+	memcpy(data_of(nand, 1), data_of(nand, 0), 4096);
+	memcpy(spare_of(nand, 1), spare_of(nand, 0), 128);
+	assert_int_equal(read_parts(nand, 1, true, true), -EBADMSG);
+	assert_int_equal(read_parts(nand, 1, false, true), -EBADMSG);
+}
+
+/* What a power loss of the host can leave: the block's word reached the drive, the page did not. */
+static void test_a_page_of_an_earlier_life_of_its_block_is_found(void **state)
+{
+	struct nand *nand = *state;
+	uint8_t old_data[4096], old_spare[128];
+
+	assert_int_equal(program_filled(nand, 0, 1), 0);
+	memcpy(old_data, data_of(nand, 0), sizeof(old_data));
+	memcpy(old_spare, spare_of(nand, 0), sizeof(old_spare));
+	assert_int_equal(nand_erase(nand, NAND_CAUSE_USER, 0), 0);
+	assert_int_equal(program_filled(nand, 0, 2), 0);
+	memcpy(data_of(nand, 0), old_data, sizeof(old_data));
+	memcpy(spare_of(nand, 0), old_spare, sizeof(old_spare));
+	assert_int_equal(read_parts(nand, 0, true, true), -EBADMSG);
+	assert_int_equal(read_parts(nand, 0, false, true), -EBADMSG);
+}
+
+static void test_a_damaged_block_state_refuses_all_but_erase(void **state)
+{
+	struct nand *nand = *state;
+	struct nand_block_info info;
+
+	assert_int_equal(program_filled(nand, 8, 1), 0);
+	nand->table.at[8 + 4] ^= 2; /* next page 1 → 3 */
+	assert_int_equal(nand_block_info(nand, 1, &info), -EBADMSG);
+	assert_int_equal(read_filled(nand, 8, 1), -EBADMSG);
+	assert_int_equal(read_filled(nand, 10, 1), -EBADMSG);
+	assert_int_equal(program_filled(nand, 9, 1), -EIO);
+	assert_non_null(strstr(log_captured(), "state of block 1 is damaged"));
+	assert_int_equal(nand_erase(nand, NAND_CAUSE_USER, 1), 0);
+	assert_int_equal(program_filled(nand, 8, 2), 0);
+	assert_int_equal(read_filled(nand, 8, 2), 0);
+	assert_int_equal(nand_block_info(nand, 1, &info), 0);
+	assert_int_equal(info.next_page, 1);
+}
+
+static void test_every_geometry_keeps_its_pages_apart(void **state)
+{
+	static const struct nand_geometry geometries[] = {
+		{ 512, 64, 8, 5, 1, 1 },
+		{ 512, 65, 9, 7, 3, 2 },
+		{ 65536, 4096, 8, 2, 1, 1 },
+		{ 16384, 1000, 11, 3, 64, 64 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(geometries) / sizeof(geometries[0]); i++) {
+		uint64_t pages = (uint64_t)geometries[i].blocks * geometries[i].pages_per_block;
+		struct nand *nand;
+
+		assert_int_equal(nand_open_memory(&geometries[i], 0, &nand, NULL), 0);
+		for (uint64_t page = 0; page < pages; page++)
+			assert_int_equal(program_filled(nand, page, 3), 0);
+		for (uint64_t page = 0; page < pages; page++)
+			assert_int_equal(read_filled(nand, page, 3), 0);
+		assert_int_equal(nand_close(nand), 0);
+	}
+}
+
+#define WITH_DEVICE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_DEVICE(test_any_damaged_byte_of_the_data_is_found_when_data_is_read),
+		WITH_DEVICE(test_damaged_data_does_not_hide_the_spare_area),
+		WITH_DEVICE(test_any_damaged_byte_of_the_spare_area_is_found_by_every_read),
+		WITH_DEVICE(test_uncorrectable_reads_are_counted),
+		WITH_DEVICE(test_a_page_of_zeroes_is_not_a_programmed_page),
+		WITH_DEVICE(test_a_page_in_the_place_of_another_is_found),
+		WITH_DEVICE(test_a_page_of_an_earlier_life_of_its_block_is_found),
+		WITH_DEVICE(test_a_damaged_block_state_refuses_all_but_erase),
+		cmocka_unit_test(test_every_geometry_keeps_its_pages_apart),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
