@@ -6,19 +6,20 @@
 #include "engine/muninn/geometry.h"
 #include "engine/muninn/hash.h"
 
-/* Walks the bit positions of one key in one filter (double hashing after Kirsch and Mitzenmacher). */
+/*
+ * Walks the bit positions of one key in one filter. The positions come from a linear congruential generator (Knuth's
+ * constants) seeded with the key: double hashing, which is usual, triples the false-positive rate of the small filters.
+ */
 struct filter_cursor {
-	uint32_t next, step, bits, offset;
+	uint64_t next;
+	uint32_t bits, offset;
 };
 
 static inline struct filter_cursor filter_begin(const struct filter_geometry *filters, uint32_t filter,
 						const struct key_hash *hash)
 {
-	uint64_t mixed = hash_mix(hash->key + (filter + 1) * UINT64_C(0xa0761d6478bd642f));
-
 	return (struct filter_cursor){
-		.next = (uint32_t)mixed,
-		.step = (uint32_t)(mixed >> 32) | 1,
+		.next = hash_mix(hash->key + (filter + 1) * UINT64_C(0xa0761d6478bd642f)),
 		.bits = filters->bits[filter],
 		.offset = filters->offset[filter],
 	};
@@ -27,9 +28,9 @@ static inline struct filter_cursor filter_begin(const struct filter_geometry *fi
 /* The next bit position, counted over all filters of the table. */
 static inline uint32_t filter_next(struct filter_cursor *cursor)
 {
-	uint32_t position = cursor->offset + (uint32_t)((uint64_t)cursor->next * cursor->bits >> 32);
+	uint32_t position = cursor->offset + (uint32_t)((cursor->next >> 32) * cursor->bits >> 32);
 
-	cursor->next += cursor->step;
+	cursor->next = cursor->next * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 	return position;
 }
 
@@ -40,7 +41,7 @@ static inline bool filter_test(const uint64_t *set, const struct filter_geometry
 {
 	struct filter_cursor cursor = filter_begin(filters, filter, hash);
 
-	for (uint32_t i = 0; i < filters->hashes; i++) {
+	for (uint32_t i = 0; i < filters->hashes[filter]; i++) {
 		uint32_t position = filter_next(&cursor);
 
 		if (!(set[position / 64] >> (position % 64) & 1))
@@ -54,7 +55,7 @@ static inline void filter_add(uint64_t *set, const struct filter_geometry *filte
 {
 	struct filter_cursor cursor = filter_begin(filters, filter, hash);
 
-	for (uint32_t i = 0; i < filters->hashes; i++) {
+	for (uint32_t i = 0; i < filters->hashes[filter]; i++) {
 		uint32_t position = filter_next(&cursor);
 
 		set[position / 64] |= UINT64_C(1) << (position % 64);
@@ -69,7 +70,7 @@ static inline uint64_t filter_columns(const uint8_t *words, const struct filter_
 {
 	struct filter_cursor cursor = filter_begin(filters, filter, hash);
 
-	for (uint32_t i = 0; i < filters->hashes && columns; i++)
+	for (uint32_t i = 0; i < filters->hashes[filter] && columns; i++)
 		columns &= get_le64(words + (uint64_t)filter_next(&cursor) * 8);
 	return columns;
 }

@@ -69,18 +69,40 @@ static void size_filters(struct muninn_geometry *geometry)
 	geometry->keys_limit[MUNINN_PAGED_FILTERS] = geometry->overflow_entries;
 }
 
+/*
+ * How much rarer false positives should be in a filter than the configured rate. A wasted page read costs the same
+ * whichever filter caused it, while lowering a rate costs bits for each key of the filter; the sum of the rates is
+ * lowest for a given memory when each rate is proportional to its filter's keys (Lagrange). The factor below keeps the
+ * memory that equal rates would take: rate_f = rate * share_f * exp(entropy of the shares).
+ */
+static void filter_weights(const struct muninn_geometry *geometry, double weights[MUNINN_FILTERS])
+{
+	double total = 0, entropy = 0;
+
+	for (uint32_t filter = 0; filter < MUNINN_FILTERS; filter++)
+		total += geometry->keys_nominal[filter];
+	for (uint32_t filter = 0; filter < MUNINN_FILTERS; filter++) {
+		weights[filter] = geometry->keys_nominal[filter] / total;
+		entropy -= weights[filter] * log(weights[filter]);
+	}
+	for (uint32_t filter = 0; filter < MUNINN_FILTERS; filter++)
+		weights[filter] *= exp(entropy);
+}
+
 void muninn_filter_geometry(const struct muninn_geometry *geometry, uint32_t index, struct filter_geometry *filters)
 {
 	uint32_t newer = index + 1 < geometry->tables_expected ? geometry->tables_expected - 1 - index : 0;
 	double rate = geometry->fpr_millionths / 1e6 * pow(geometry->fpr_factor_permille / 1e3, newer);
-	double bits_per_key = -log(rate > 0.5 ? 0.5 : rate) / (M_LN2 * M_LN2);
-	long hashes = lround(bits_per_key * M_LN2);
+	double weights[MUNINN_FILTERS];
 
-	filters->hashes = hashes < 1 ? 1 : hashes > FILTER_HASHES_MAX ? FILTER_HASHES_MAX : (uint32_t)hashes;
+	filter_weights(geometry, weights);
 	filters->bits_total = 0;
 	for (uint32_t filter = 0; filter < MUNINN_FILTERS; filter++) {
+		double bits_per_key = -log(fmin(rate * weights[filter], 0.5)) / (M_LN2 * M_LN2);
 		uint32_t bits = (uint32_t)ceil(geometry->keys_nominal[filter] * bits_per_key);
+		long hashes = lround(bits_per_key * M_LN2);
 
+		filters->hashes[filter] = hashes > FILTER_HASHES_MAX ? FILTER_HASHES_MAX : (uint32_t)hashes;
 		filters->bits[filter] = bits < FILTER_BITS_MIN ? FILTER_BITS_MIN : bits;
 		filters->offset[filter] = filters->bits_total;
 		filters->bits_total += filters->bits[filter];

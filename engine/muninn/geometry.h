@@ -7,7 +7,7 @@
 
 /* Filters of the segments of one table. */
 struct filter_geometry {
-	uint32_t hashes;                    /* bits that a key sets in a filter */
+	uint32_t hashes[MUNINN_FILTERS];    /* bits that a key sets in each filter */
 	uint32_t bits[MUNINN_FILTERS];      /* length of each filter */
 	uint32_t offset[MUNINN_FILTERS];    /* its first bit position in the table */
 	uint32_t bits_total;

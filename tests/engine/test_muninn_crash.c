@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * kill -9 at arbitrary instructions: a child process runs transactions on an image file and is killed; the parent opens
+ * the image and finds every committed transaction whole and the one in flight whole or absent.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+#include "engine/muninn/store.h"
+
+enum { KEYS = 64, PUTS = 6, VALUE_BYTES = 200, ROUNDS = 40, TRANSACTIONS_PER_ROUND_MAX = 1500 };
+
+static const struct nand_geometry geometry = {
+	.page_bytes = 512, .spare_bytes = 64, .pages_per_block = 8, .blocks = 16000, .channels = 1, .dies_per_channel = 1,
+};
+static const struct engine_options options = { .rows = 2, .segment_pages = 8, .record_bytes = 256 };
+
+/* Transaction n puts these keys; all values say n. */
+static uint32_t key_number(uint64_t transaction, uint32_t put)
+{
+	return (uint32_t)(hash_mix(transaction * PUTS + put) % KEYS);
+}
+
+static struct record_key key_of(uint32_t number)
+{
+	return (struct record_key){ .partition = 1, .identifier = 0x10000 + number / 8, .piece = number % 8 };
+}
+
+static int run_transaction(struct record_store *store, uint64_t transaction)
+{
+	uint8_t value[VALUE_BYTES];
+
+	store->operations->begin(store);
+	for (uint32_t put = 0; put < PUTS; put++) {
+		struct record_key key = key_of(key_number(transaction, put));
+
+		memset(value, (int)(transaction + put), sizeof(value));
+		put_le64(value, transaction);
+		int result = store->operations->put(store, &key, 1, put % 2 ? RECORD_ABSORB : 0, value, sizeof(value),
+						    false);
+
+		if (result)
+			return result;
+	}
+	store->operations->commit(store);
+	return 0;
+}
+
+static _Noreturn void child(const char *path, uint64_t next, volatile uint64_t *committed)
+{
+	struct error_text error;
+	struct record_store *store;
+	struct nand *nand;
+
+	if (nand_open(path, &nand, &error) || muninn_open(nand, &options, &store, &error))
+		_exit(1);
+	for (;; next++) {
+		if (run_transaction(store, next))
+			_exit(2);
+		__atomic_store_n(committed, next, __ATOMIC_SEQ_CST);
+	}
+}
+
+/* The transaction that the key was last put by, 0 when it is absent. */
+static uint64_t found_transaction(struct record_store *store, uint32_t number)
+{
+	struct record_key key = key_of(number);
+	struct record_info info;
+	uint8_t value[VALUE_BYTES];
+	int result = store->operations->get(store, &key, RECORD_NEWEST, value, sizeof(value), &info);
+
+	if (result == -ENOENT)
+		return 0;
+	assert_int_equal(result, 0);
+	assert_int_equal(info.length, VALUE_BYTES);
+	return get_le64(value);
+}
+
+static void check_state(struct record_store *store, const uint64_t expected[KEYS])
+{
+	for (uint32_t number = 0; number < KEYS; number++)
+		assert_int_equal(found_transaction(store, number), expected[number]);
+}
+
+static void apply(uint64_t expected[KEYS], uint64_t transaction)
+{
+	for (uint32_t put = 0; put < PUTS; put++)
+		expected[key_number(transaction, put)] = transaction;
+}
+
+/* Whether the transaction behind the last acknowledged one is there, judged by one key of it. */
+static bool is_applied(struct record_store *store, uint64_t transaction)
+{
+	return found_transaction(store, key_number(transaction, 0)) == transaction;
+}
+
+static void kill_child_after(pid_t pid, const volatile uint64_t *committed, uint64_t target)
+{
+	int status;
+
+	while (__atomic_load_n(committed, __ATOMIC_SEQ_CST) < target) {
+		if (waitpid(pid, &status, WNOHANG) == pid)
+			fail_msg("the child ended by itself: status %d", status);
+		sched_yield();
+	}
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+}
+
+static void test_killed_at_any_moment_a_transaction_is_whole_or_absent_and_committed_ones_stay(void **state)
+{
+	char directory[] = "/tmp/muninn-crash-XXXXXX";
+	char path[64], nvram_path[80];
+	struct error_text error = { "" };
+	uint64_t expected[KEYS] = { 0 };
+	uint64_t nvram_bytes, last = 0, seed = 1, in_flight = 0;
+	volatile uint64_t *committed = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct engine_statistics statistics = { 0 };
+	struct record_store *store;
+	struct nand *nand;
+
+	(void)state;
+	assert_ptr_not_equal(committed, MAP_FAILED);
+	assert_non_null(mkdtemp(directory));
+	snprintf(path, sizeof(path), "%s/image", directory);
+	snprintf(nvram_path, sizeof(nvram_path), "%s.nvram", path);
+	assert_int_equal(muninn_nvram_bytes(&geometry, &options, &nvram_bytes, &error), 0);
+	if (nand_create(path, &geometry, nvram_bytes, &error) || nand_open(path, &nand, &error) ||
+	    muninn_format(nand, &options, &error))
+		fail_msg("%s", error.text);
+	assert_int_equal(nand_close(nand), 0);
+
+	for (int round = 0; round < ROUNDS; round++) {
+		uint64_t target = last + 1 + hash_mix(seed++) % TRANSACTIONS_PER_ROUND_MAX;
+		*committed = last;
+		pid_t pid = fork();
+
+		assert_true(pid >= 0);
+		if (pid == 0)
+			child(path, last + 1, committed);
+		kill_child_after(pid, committed, target);
+		for (; last < *committed; last++)
+			apply(expected, last + 1);
+		if (nand_open(path, &nand, &error) || muninn_open(nand, &options, &store, &error))
+			fail_msg("round %d: %s", round, error.text);
+		if (is_applied(store, last + 1)) {
+			apply(expected, ++last);
+			in_flight++;
+		}
+		check_state(store, expected);
+		store->operations->statistics(store, &statistics);
+		store->operations->close(store, false);
+		nand_abandon(nand);
+	}
+	print_message("%llu transactions, %llu segments sealed, %llu tables; in flight and whole: %llu of %d\n",
+		      (unsigned long long)last, (unsigned long long)statistics.segments_sealed,
+		      (unsigned long long)statistics.tables, (unsigned long long)in_flight, ROUNDS);
+	assert_true(statistics.tables > 0);
+	unlink(path);
+	unlink(nvram_path);
+	rmdir(directory);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_killed_at_any_moment_a_transaction_is_whole_or_absent_and_committed_ones_stay),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

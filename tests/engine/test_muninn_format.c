@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The bytes of docs/format.md, the filter mathematics, and what opening says of damage. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <math.h>
+
+#include "common/crc32c.h"
+#include "engine/muninn/store.h"
+
+static void test_a_record_header_has_the_documented_bytes(void **state)
+{
+	const struct record_header header = {
+		.key = { .partition = 0x0102, .identifier = UINT64_C(0x1112131415161718), .piece = 0x21222324 },
+		.sequence = UINT64_C(0x313233343536),
+		.version = 0x4142,
+		.length = 5,
+		.flags = RECORD_ABSORB,
+	};
+	const uint8_t documented[RECORD_HEADER_BYTES] = {
+		0x02, 0x01, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, 0x42, 0x41, 0x24, 0x23,
+		0x22, 0x21, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31, 0x05, 0x40, 0xae, 0xca, 0x82, 0x41,
+	};
+	struct record_header decoded;
+	uint8_t bytes[RECORD_HEADER_BYTES];
+
+	(void)state;
+	record_header_encode(&header, "hello", bytes);
+	for (int i = 0; i < RECORD_HEADER_BYTES; i++)
+		if (bytes[i] != documented[i])
+			print_error("byte %d is %02x\n", i, bytes[i]);
+	assert_memory_equal(bytes, documented, sizeof(documented));
+	assert_true(record_is_intact(bytes, "hello"));
+	assert_false(record_is_intact(bytes, "hellp"));
+	record_header_decode(bytes, &decoded);
+	assert_int_equal(decoded.key.partition, header.key.partition);
+	assert_int_equal(decoded.key.identifier, header.key.identifier);
+	assert_int_equal(decoded.key.piece, header.key.piece);
+	assert_int_equal(decoded.sequence, header.sequence);
+	assert_int_equal(decoded.version, header.version);
+	assert_int_equal(decoded.length, header.length);
+	assert_int_equal(decoded.flags, header.flags);
+	assert_true(record_has_key(bytes, &header.key));
+	for (int i = 0; i < RECORD_HEADER_BYTES; i++) {
+		bytes[i] ^= 0x10;
+		assert_false(record_is_intact(bytes, "hello\0padding that a longer length may take in"));
+		bytes[i] ^= 0x10;
+	}
+}
+
+static void test_a_page_s_spare_area_has_the_documented_bytes(void **state)
+{
+	struct page_spare spare = {
+		.kind = PAGE_KIND_RECORDS, .large = true, .used = 4096, .serial = UINT64_C(0x0102030405060708),
+	};
+	uint8_t bytes[PAGE_SPARE_BYTES];
+	const uint8_t documented[16] = { 1, 1, 0, 0, 0, 0x10, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1 };
+	struct page_spare decoded;
+
+	(void)state;
+	memset(spare.large_header, 0xA5, sizeof(spare.large_header));
+	page_spare_encode(&spare, bytes);
+	assert_memory_equal(bytes, documented, sizeof(documented));
+	assert_memory_equal(bytes + 16, spare.large_header, RECORD_HEADER_BYTES);
+	assert_true(page_spare_decode(bytes, 4096, &decoded));
+	assert_int_equal(decoded.kind, PAGE_KIND_RECORDS);
+	assert_true(decoded.large);
+	assert_int_equal(decoded.used, 4096);
+	assert_int_equal(decoded.serial, spare.serial);
+	assert_false(page_spare_decode(bytes, 2048, &decoded));
+	bytes[0] = 7;
+	assert_false(page_spare_decode(bytes, 4096, &decoded));
+}
+
+/* Measured against equation 1 - (1 - (1 - 1/m)^(kn))^k of each filter. */
+static void test_filters_have_the_false_positive_rate_that_they_are_made_for(void **state)
+{
+	const struct nand_geometry nand = nand_geometry_default(UINT64_C(1) << 30);
+	const struct engine_options options = { .fpr_millionths = 10000 };
+	struct muninn_geometry geometry;
+	struct filter_geometry filters;
+	struct error_text error;
+	enum { PROBES = 400000 };
+	uint64_t *set;
+
+	(void)state;
+	assert_int_equal(muninn_geometry_choose(&nand, &options, &geometry, &error), 0);
+	muninn_filter_geometry(&geometry, geometry.tables_expected, &filters);
+	set = calloc(1, align_up(filters.bits_total, 64) / 8);
+	assert_non_null(set);
+	for (uint32_t filter = 0; filter < MUNINN_FILTERS; filter++) {
+		double keys = geometry.keys_nominal[filter], m = filters.bits[filter], k = filters.hashes[filter];
+		double expected = pow(1 - pow(1 - 1 / m, k * keys), k);
+		uint32_t hits = 0;
+
+		for (uint32_t key = 0; key < geometry.keys_nominal[filter]; key++) {
+			struct key_hash hash = { .key = hash_mix(key) };
+
+			filter_add(set, &filters, filter, &hash);
+			assert_true(filter_test(set, &filters, filter, &hash));
+		}
+		for (uint32_t probe = 0; probe < PROBES; probe++) {
+			struct key_hash hash = { .key = hash_mix(UINT64_C(1) << 40 | probe) };
+
+			hits += filter_test(set, &filters, filter, &hash);
+		}
+		/* The number of set bits varies with the keys chosen, the more so the smaller the filter. */
+		double sigma = sqrt(PROBES * expected) + PROBES * expected * k / sqrt(m);
+
+		print_message("filter %u: %.0f keys, rate %.5f, expected %.5f\n", filter, keys, hits / (double)PROBES,
+			      expected);
+		assert_true(fabs(hits - PROBES * expected) < 3 * sigma);
+	}
+	free(set);
+}
+
+static void test_filters_take_the_memory_of_equal_rates_and_waste_fewer_reads(void **state)
+{
+	const struct nand_geometry nand = nand_geometry_default(UINT64_C(64) << 30);
+	const struct engine_options options = { 0 };
+	struct muninn_geometry geometry;
+	struct filter_geometry filters;
+	struct error_text error;
+	double equal_bits = 0, rates = 0;
+
+	(void)state;
+	assert_int_equal(muninn_geometry_choose(&nand, &options, &geometry, &error), 0);
+	assert_int_equal(geometry.rows, 128);
+	muninn_filter_geometry(&geometry, geometry.tables_expected, &filters);
+	for (uint32_t filter = 0; filter < MUNINN_FILTERS; filter++) {
+		double keys = geometry.keys_nominal[filter], k = filters.hashes[filter];
+
+		equal_bits += keys * -log(0.0005) / (M_LN2 * M_LN2);
+		rates += pow(1 - exp(-k * keys / filters.bits[filter]), k);
+	}
+	assert_true(filters.bits_total < equal_bits * 1.02);
+	assert_true(rates < MUNINN_FILTERS * 0.0005 / 2);
+}
+
+static struct nand *small_device(struct record_store **store, uint32_t puts)
+{
+	const struct nand_geometry nand_shape = {
+		.page_bytes = 512, .spare_bytes = 64, .pages_per_block = 8, .blocks = 2000, .channels = 1,
+		.dies_per_channel = 1,
+	};
+	const struct engine_options options = { .rows = 1, .segment_pages = 8, .record_bytes = 128 };
+	struct error_text error = { "" };
+	struct nand *nand;
+	uint64_t nvram;
+	uint8_t value[100] = { 0 };
+
+	assert_int_equal(muninn_nvram_bytes(&nand_shape, &options, &nvram, &error), 0);
+	assert_int_equal(nand_open_memory(&nand_shape, nvram, &nand, &error), 0);
+	assert_int_equal(muninn_format(nand, &options, &error), 0);
+	assert_int_equal(muninn_open(nand, &options, store, &error), 0);
+	for (uint32_t i = 0; i < puts; i++) {
+		struct record_key key = { .partition = 1, .identifier = 0x10000 + i };
+
+		(*store)->operations->begin(*store);
+		assert_int_equal((*store)->operations->put(*store, &key, 1, 0, value, sizeof(value), false), 0);
+		(*store)->operations->commit(*store);
+	}
+	return nand;
+}
+
+/* Opens and expects this result and these words in the message. */
+static void expect_open(struct nand *nand, int expected, const char *words)
+{
+	struct error_text error = { "" };
+	struct record_store *store = NULL;
+	int result = muninn_open(nand, &(struct engine_options){ 0 }, &store, &error);
+
+	assert_int_equal(result, expected);
+	if (result == 0)
+		store->operations->close(store, false);
+	else if (!strstr(error.text, words))
+		fail_msg("message is: %s", error.text);
+}
+
+static void test_opening_damaged_nvram_says_what_is_wrong(void **state)
+{
+	struct record_store *store;
+	struct nand *nand = small_device(&store, 3000);
+	uint8_t *nvram = nand_nvram(nand, NULL);
+	uint64_t rows_at = ((struct muninn_store *)(void *)store)->geometry.rows_at;
+	uint64_t image_at = ((struct muninn_store *)(void *)store)->geometry.image_at;
+	struct engine_statistics statistics = { 0 };
+
+	(void)state;
+	store->operations->statistics(store, &statistics);
+	assert_true(statistics.tables > 0);
+	store->operations->close(store, false);
+
+	struct {
+		uint64_t at;
+		uint8_t flip;
+		int result;
+		const char *words;
+	} damages[] = {
+		{ NVRAM_MAGIC_AT, 1, -ENODEV, "not formatted" },
+		{ NVRAM_ROWS_AT, 1, -EINVAL, "checksum" },
+		{ NVRAM_UUID_AT, 1, -EINVAL, "checksum" },
+		{ NVRAM_DIRECTORY_AT + DIRECTORY_ROW_AT, 1, -EINVAL, "directory" },
+		{ NVRAM_DIRECTORY_AT + DIRECTORY_INDEX_AT, 1, -EINVAL, "table" },
+		{ NVRAM_DIRECTORY_AT + DIRECTORY_SEGMENTS_AT + 3, 0x80, -EINVAL, "segment" },
+		{ STATE_DIRECTORY_COUNT_AT + 7, 1, -EINVAL, "entries" },
+		{ STATE_SEALED_AT + 5, 1, -EINVAL, "ahead" },
+		{ rows_at + ROW_MAP_AT, 1, -EINVAL, "buffer of row 0" },
+		{ rows_at + image_at + TABLE_MAGIC_AT, 1, -EINVAL, "growing table of row 0" },
+		{ rows_at + image_at + TABLE_INDEX_AT, 4, -EINVAL, "row 0" },
+	};
+
+	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
+		nvram[damages[i].at] ^= damages[i].flip;
+		expect_open(nand, damages[i].result, damages[i].words);
+		nvram[damages[i].at] ^= damages[i].flip;
+		expect_open(nand, 0, "");
+	}
+	/* Another version of the format, with a right checksum. */
+	put_le32(nvram + NVRAM_VERSION_AT, MUNINN_FORMAT_VERSION + 1);
+	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
+	expect_open(nand, -EINVAL, "format 2");
+	assert_int_equal(nand_close(nand), 0);
+}
+
+static void test_an_interrupted_format_is_completed_by_open(void **state)
+{
+	struct record_store *store;
+	struct nand *nand = small_device(&store, 3000);
+	struct error_text error = { "" };
+	struct record_key key = { .partition = 1, .identifier = 0x10000 };
+	struct record_info info;
+
+	(void)state;
+	store->operations->close(store, false);
+	put_le64((uint8_t *)nand_nvram(nand, NULL) + STATE_WIPING_AT, 1);
+	assert_int_equal(muninn_open(nand, &(struct engine_options){ 0 }, &store, &error), 0);
+	for (; key.identifier < 0x10000 + 3000; key.identifier++)
+		assert_int_equal(store->operations->get(store, &key, RECORD_NEWEST, NULL, 0, &info), -ENOENT);
+	store->operations->close(store, false);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+static void test_impossible_shapes_are_refused_with_a_sentence(void **state)
+{
+	const struct nand_geometry good = nand_geometry_default(UINT64_C(64) << 20);
+	struct nand_geometry large_pages = good, small_spare = good, tiny = nand_geometry_default(1 << 20);
+	const struct {
+		const struct nand_geometry *nand;
+		struct engine_options options;
+		const char *words;
+	} cases[] = {
+		{ &good, { .rows = 3 }, "rows" },
+		{ &good, { .segment_pages = 96 }, "segments of 96 pages" },
+		{ &good, { .segment_pages = 32 }, "erase block" },
+		{ &good, { .record_bytes = 8000 }, "record size" },
+		{ &good, { .fpr_millionths = 900000 }, "false-positive rate" },
+		{ &good, { .fpr_factor_permille = 10 }, "factor" },
+		{ &good, { .over_provision_permille = 950 }, "over-provisioning" },
+		{ &good, { .rows = 64 }, "too few" },
+		{ &tiny, { 0 }, "too few" },
+		{ &large_pages, { 0 }, "page size" },
+		{ &small_spare, { 0 }, "spare" },
+	};
+
+	(void)state;
+	large_pages.page_bytes = 8192;
+	small_spare.spare_bytes = 32;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct error_text error = { "" };
+		uint64_t bytes;
+
+		assert_int_equal(muninn_nvram_bytes(cases[i].nand, &cases[i].options, &bytes, &error), -EINVAL);
+		if (!strstr(error.text, cases[i].words))
+			fail_msg("case %zu: message is: %s", i, error.text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_record_header_has_the_documented_bytes),
+		cmocka_unit_test(test_a_page_s_spare_area_has_the_documented_bytes),
+		cmocka_unit_test(test_filters_have_the_false_positive_rate_that_they_are_made_for),
+		cmocka_unit_test(test_filters_take_the_memory_of_equal_rates_and_waste_fewer_reads),
+		cmocka_unit_test(test_opening_damaged_nvram_says_what_is_wrong),
+		cmocka_unit_test(test_an_interrupted_format_is_completed_by_open),
+		cmocka_unit_test(test_impossible_shapes_are_refused_with_a_sentence),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
