@@ -13,17 +13,17 @@
 #include <stdint.h>
 #include <string.h>
 
-#define BYTES_ACCESSORS(bits, order)                                                                 \
-	static inline uint##bits##_t get_##order##bits(const void *from)                             \
-	{                                                                                            \
-		uint##bits##_t raw;                                                                  \
-		memcpy(&raw, from, sizeof(raw));                                                     \
-		return order##bits##toh(raw);                                                        \
-	}                                                                                            \
-	static inline void put_##order##bits(void *to, uint##bits##_t value)                         \
-	{                                                                                            \
-		uint##bits##_t raw = hto##order##bits(value);                                        \
-		memcpy(to, &raw, sizeof(raw));                                                       \
+#define BYTES_ACCESSORS(bits, order)                                         \
+	static inline uint##bits##_t get_##order##bits(const void *from)     \
+	{                                                                    \
+		uint##bits##_t raw;                                          \
+		memcpy(&raw, from, sizeof(raw));                             \
+		return order##bits##toh(raw);                                \
+	}                                                                    \
+	static inline void put_##order##bits(void *to, uint##bits##_t value) \
+	{                                                                    \
+		uint##bits##_t raw = hto##order##bits(value);                \
+		memcpy(to, &raw, sizeof(raw));                               \
 	}
 
 BYTES_ACCESSORS(16, be)

@@ -23,10 +23,12 @@ int nand_map(struct nand_mapping *mapping, enum nand_mapping_kind kind, int fd, 
 	     uint64_t bytes, const char *what, struct error_text *error)
 {
 	int protection = kind == NAND_MAP_READ_ONLY ? PROT_READ : PROT_READ | PROT_WRITE;
-	int flags = MAP_NORESERVE | (kind == NAND_MAP_PRIVATE ? MAP_PRIVATE : MAP_SHARED) |
-		    (fd < 0 ? MAP_ANONYMOUS : 0);
-	void *at = mmap(NULL, bytes, protection, flags, fd, (off_t)offset);
+	int flags = MAP_NORESERVE;
+	void *at;
 
+	flags |= kind == NAND_MAP_PRIVATE || fd < 0 ? MAP_PRIVATE : MAP_SHARED;
+	flags |= fd < 0 ? MAP_ANONYMOUS : 0;
+	at = mmap(NULL, bytes, protection, flags, fd, (off_t)offset);
 	if (at == MAP_FAILED)
 		return error_set(error, -errno, "cannot map %llu bytes of %s: %s",
 				 (unsigned long long)bytes, what, strerror(errno));

@@ -62,8 +62,8 @@ struct nand_counters {
 		uint64_t pages_read;
 		uint64_t pages_programmed;
 		uint64_t blocks_erased;
-		uint64_t bytes_read;       /* data and spare */
-		uint64_t bytes_programmed; /* data and spare */
+		uint64_t bytes_read;       /* data where wanted, and the whole spare area */
+		uint64_t bytes_programmed; /* data and the whole spare area */
 	} by_cause[NAND_CAUSES];
 	uint64_t rule_violations;     /* always 0 unless the caller has a bug */
 	uint64_t uncorrectable_reads; /* reads answered -EBADMSG */

@@ -79,7 +79,8 @@ void nand_set_violation_policy(struct nand *nand, enum nand_violation_policy pol
 int nand_mark_bad(struct nand *nand, uint32_t block);
 
 /*
- * Maps `bytes` of `fd` from `offset` (of anonymous memory if `fd` is -1) shared, or as a private writable copy.
+ * Maps `bytes` of `fd` from `offset` shared, read-only, or as a private writable copy; fresh zeroed memory if `fd` is
+ * -1.
  * 0 or -errno with `what` in `error`.
  */
 enum nand_mapping_kind { NAND_MAP_SHARED, NAND_MAP_READ_ONLY, NAND_MAP_PRIVATE };

@@ -152,6 +152,33 @@ static void test_a_damaged_block_state_refuses_all_but_erase(void **state)
 	assert_int_equal(info.next_page, 1);
 }
 
+static const struct nand_backend *intact;
+
+/* Another thread's erase and program, exactly between the look at the block's state and the read. */
+static int overtaken_read(struct nand *nand, uint64_t page, void *data, void *spare)
+{
+	assert_int_equal(nand_erase(nand, NAND_CAUSE_MERGE, 0), 0);
+	assert_int_equal(program_filled(nand, 0, 2), 0);
+	return intact->read(nand, page, data, spare);
+}
+
+static void test_a_read_that_an_erase_overtakes_has_no_data_and_is_no_damage(void **state)
+{
+	struct nand *nand = *state;
+	struct nand_backend overtaken = *nand->backend;
+	struct nand_counters counters;
+
+	intact = nand->backend;
+	overtaken.read = overtaken_read;
+	assert_int_equal(program_filled(nand, 0, 1), 0);
+	nand->backend = &overtaken;
+	assert_int_equal(read_parts(nand, 0, true, true), -ENODATA);
+	nand->backend = intact;
+	assert_int_equal(read_filled(nand, 0, 2), 0);
+	nand_read_counters(nand, &counters);
+	assert_int_equal(counters.uncorrectable_reads, 0);
+}
+
 static void test_every_geometry_keeps_its_pages_apart(void **state)
 {
 	static const struct nand_geometry geometries[] = {
@@ -188,6 +215,7 @@ int main(void)
 		WITH_DEVICE(test_a_page_in_the_place_of_another_is_found),
 		WITH_DEVICE(test_a_page_of_an_earlier_life_of_its_block_is_found),
 		WITH_DEVICE(test_a_damaged_block_state_refuses_all_but_erase),
+		WITH_DEVICE(test_a_read_that_an_erase_overtakes_has_no_data_and_is_no_damage),
 		cmocka_unit_test(test_every_geometry_keeps_its_pages_apart),
 	};
 
