@@ -50,6 +50,10 @@ struct engine_options {
 	uint32_t record_bytes;    /* expected mean record with header, sizes the filters; default 1024 */
 	uint32_t fpr_millionths;  /* false-positive rate of the newest table, 10^-6; default 500 (0.0005) */
 	uint32_t fpr_factor_permille; /* growth of the rate per older table; default 1010 (1.01) */
+	uint32_t filters;         /* of a segment, 8..16; default 8 */
+	uint32_t paged_filters;   /* of them, with a hash function of their own: filters, or filters - 1 and the last for
+				     overflowed keys; default 7 ("8/7") */
+	bool even_filters;        /* of equal size ("N"); default skewed ("S") */
 	uint32_t over_provision_permille; /* hidden from users; default 100 (10 %) */
 	/* Run time. */
 	uint32_t onode_cache_entries;     /* decoded objects kept in memory; default 4096 */

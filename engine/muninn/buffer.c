@@ -81,7 +81,8 @@ static struct overflow_entry *overflow_find(const struct buffer *buffer, const s
 {
 	uint32_t wanted = hash_overflow(hash);
 
-	if (!filter_test(buffer->bits, &buffer->filters, MUNINN_PAGED_FILTERS, hash))
+	if (buffer->geometry->paged_filters == buffer->geometry->filters ||
+	    !filter_test(buffer->bits, &buffer->filters, buffer->geometry->paged_filters, hash))
 		return NULL;
 	for (uint32_t i = 0; i < buffer->overflow_count; i++)
 		if (buffer->overflow[i].hash == wanted)
@@ -95,8 +96,8 @@ static uint32_t last_place(const struct buffer *buffer, const struct key_hash *h
 	const struct overflow_entry *entry = overflow_find(buffer, hash);
 
 	if (entry)
-		return MUNINN_PAGED_FILTERS + 31 - (uint32_t)__builtin_clz(entry->places);
-	for (uint32_t filter = MUNINN_PAGED_FILTERS; filter-- > 0;)
+		return buffer->geometry->paged_filters + 31 - (uint32_t)__builtin_clz(entry->places);
+	for (uint32_t filter = buffer->geometry->paged_filters; filter-- > 0;)
 		if (filter_test(buffer->bits, &buffer->filters, filter, hash))
 			return filter;
 	return 0;
@@ -105,7 +106,7 @@ static uint32_t last_place(const struct buffer *buffer, const struct key_hash *h
 /* Whether the index has room to note the key at `place`. */
 static bool place_can_be_noted(const struct buffer *buffer, const struct key_hash *hash, uint32_t place)
 {
-	if (place >= MUNINN_PAGED_FILTERS)
+	if (place >= buffer->geometry->paged_filters)
 		return overflow_find(buffer, hash) ||
 		       buffer->overflow_count < buffer->geometry->overflow_entries;
 	return buffer->keys[place] < buffer->geometry->keys_limit[place] ||
@@ -114,17 +115,18 @@ static bool place_can_be_noted(const struct buffer *buffer, const struct key_has
 
 static void note_place(struct buffer *buffer, const struct key_hash *hash, uint32_t place)
 {
-	uint32_t filter = place < MUNINN_PAGED_FILTERS ? place : MUNINN_PAGED_FILTERS;
+	uint32_t paged = buffer->geometry->paged_filters;
+	uint32_t filter = place < paged ? place : paged;
 	struct overflow_entry *entry;
 
-	if (filter == MUNINN_PAGED_FILTERS) {
+	if (filter == paged) {
 		entry = overflow_find(buffer, hash);
 		if (!entry) {
 			assert(buffer->overflow_count < buffer->geometry->overflow_entries);
 			entry = &buffer->overflow[buffer->overflow_count++];
 			*entry = (struct overflow_entry){ .hash = hash_overflow(hash) };
 		}
-		entry->places |= (uint16_t)(1U << (place - MUNINN_PAGED_FILTERS));
+		entry->places |= 1U << (place - paged);
 	}
 	if (!filter_test(buffer->bits, &buffer->filters, filter, hash)) {
 		filter_add(buffer->bits, &buffer->filters, filter, hash);
@@ -232,7 +234,7 @@ int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct 
 	uint32_t length = record->header.length;
 
 	/* Never before the last place of the key: a search takes the last place first and must find the newest there. */
-	for (uint32_t place = last_place(buffer, hash); place < MUNINN_PLACES; place++) {
+	for (uint32_t place = last_place(buffer, hash); place < buffer->geometry->places; place++) {
 		uint32_t page = place_page(buffer, hash, place);
 
 		if (page == UINT32_MAX || !place_can_be_noted(buffer, hash, place))
@@ -263,11 +265,11 @@ bool buffer_find(const struct buffer *buffer, const struct record_key *key, cons
 {
 	const struct overflow_entry *entry = overflow_find(buffer, hash);
 
-	for (uint32_t bit = MUNINN_OVERFLOW_PLACES; entry && bit-- > 0;)
+	for (uint32_t bit = OVERFLOW_PLACES_MAX; entry && bit-- > 0;)
 		if (entry->places >> bit & 1 &&
-		    find_in_place(buffer, key, hash, MUNINN_PAGED_FILTERS + bit, visibility, found))
+		    find_in_place(buffer, key, hash, buffer->geometry->paged_filters + bit, visibility, found))
 			return true;
-	for (uint32_t filter = MUNINN_PAGED_FILTERS; filter-- > 0;)
+	for (uint32_t filter = buffer->geometry->paged_filters; filter-- > 0;)
 		if (filter_test(buffer->bits, &buffer->filters, filter, hash) &&
 		    find_in_place(buffer, key, hash, filter, visibility, found))
 			return true;
@@ -402,10 +404,10 @@ static bool index_page(struct buffer *buffer, uint32_t page)
 		record_header_decode(record.header, &header);
 		struct key_hash hash = key_hash(&header.key, buffer->geometry->segment_pages);
 
-		while (place < MUNINN_PLACES && place_page(buffer, &hash, place) != page)
+		while (place < buffer->geometry->places && place_page(buffer, &hash, place) != page)
 			place++;
-		if (place == MUNINN_PLACES ||
-		    (place >= MUNINN_PAGED_FILTERS && !place_can_be_noted(buffer, &hash, place)))
+		if (place == buffer->geometry->places ||
+		    (place >= buffer->geometry->paged_filters && !place_can_be_noted(buffer, &hash, place)))
 			return false;
 		note_place(buffer, &hash, place);
 		if (header.flags & RECORD_ABSORB)

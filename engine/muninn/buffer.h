@@ -16,7 +16,7 @@
 
 struct overflow_entry {
 	uint32_t hash;
-	uint16_t places; /* bit n: hash function MUNINN_PAGED_FILTERS + n placed the key */
+	uint32_t places; /* bit n: hash function paged_filters + n placed the key */
 };
 
 struct buffer {
@@ -27,7 +27,7 @@ struct buffer {
 	uint16_t spare_slot;
 	uint64_t *bits;     /* filters.bits_total bits */
 	uint64_t bits_bytes; /* allocated */
-	uint32_t keys[MUNINN_FILTERS];
+	uint32_t keys[MUNINN_FILTERS_MAX];
 	struct overflow_entry *overflow;
 	uint32_t overflow_count;
 	bool *absorbable; /* a page: holds records that compaction may drop */

@@ -21,10 +21,8 @@
 #define MUNINN_FORMAT_VERSION 1
 
 #define MUNINN_COLUMNS 64       /* sealed segments of a read-only table: one bit each of a 64-bit word */
-#define MUNINN_PAGED_FILTERS 7  /* S8/7: filters that stand for a hash function of their own */
-#define MUNINN_FILTERS 8        /* the last one holds overflowed keys */
-#define MUNINN_OVERFLOW_PLACES 16 /* further hash functions, one bit each in an overflow entry */
-#define MUNINN_PLACES (MUNINN_PAGED_FILTERS + MUNINN_OVERFLOW_PLACES)
+#define MUNINN_FILTERS_MAX 16   /* of a segment */
+#define MUNINN_PLACES_MAX 24    /* hash functions, and so places of a key in a segment */
 #define MUNINN_PAGE_BYTES_MAX 4096
 #define MUNINN_ABORTED_MAX 4096 /* aborted commands with records in sealed segments */
 
@@ -113,8 +111,10 @@ enum {
 	COLUMN_BYTES = 48,
 };
 
-/* One overflowed key: the low 32 bits of its hash, and a bit for each further hash function that placed it. */
+/* One overflowed key, 48 bits: bits 16-0 a bit for each further hash function that placed it, bits 47-17 its hash. */
 #define OVERFLOW_ENTRY_BYTES 6
+#define OVERFLOW_PLACES_MAX 17
+#define OVERFLOW_HASH_BITS 31
 
 static inline uint64_t table_bits_offset(void)
 {
@@ -149,8 +149,11 @@ enum {
 	NVRAM_PAGE_BYTES_AT = 36,     /* 4: of the flash */
 	NVRAM_BLOCK_PAGES_AT = 40,    /* 4 */
 	NVRAM_BLOCKS_AT = 44,         /* 4 */
-	NVRAM_UUID_AT = 48,           /* 16: of the NAND image */
-	NVRAM_HEADER_CRC_AT = 64,     /* 4: of bytes 0..63 */
+	NVRAM_FILTERS_AT = 48,        /* 1: filters of a segment */
+	NVRAM_PAGED_FILTERS_AT = 49,  /* 1: of them, with a hash function of their own */
+	NVRAM_EVEN_AT = 50,           /* 1: filters of equal size */
+	NVRAM_UUID_AT = 64,           /* 16: of the NAND image */
+	NVRAM_HEADER_CRC_AT = 80,     /* 4: of bytes 0..79 */
 };
 
 /* State words: each is changed by one aligned 8-byte store, and each such store is a commit point. */

@@ -21,52 +21,67 @@ enum {
 
 /*
  * Fills a segment with records of equal size as the engine would, until one finds no place, and counts how many each
- * hash function placed. The averages are what the skewed filters are made for (the paper sizes them the same way).
+ * filter took. The averages are what the skewed filters are made for (the paper sizes them the same way). `limits`:
+ * keys that a filter takes at most.
  */
-static void simulate_placement(uint32_t pages, uint32_t per_page, double keys[MUNINN_FILTERS])
+static void simulate_placement(const struct muninn_geometry *geometry, uint32_t per_page,
+			       const double limits[MUNINN_FILTERS_MAX], double keys[MUNINN_FILTERS_MAX])
 {
+	uint32_t pages = geometry->segment_pages, paged = geometry->paged_filters;
 	uint64_t random = UINT64_C(0x6d756e696e6e);
 	uint32_t *used = malloc(pages * sizeof(*used));
+	double taken[MUNINN_FILTERS_MAX];
 
 	assert(used);
-	memset(keys, 0, MUNINN_FILTERS * sizeof(*keys));
+	memset(keys, 0, MUNINN_FILTERS_MAX * sizeof(*keys));
 	for (uint32_t run = 0; run < PLACEMENT_RUNS; run++) {
 		uint32_t place;
 
 		memset(used, 0, pages * sizeof(*used));
+		memset(taken, 0, sizeof(taken));
 		do {
 			struct key_hash hash = { .group = hash_mix(++random) };
 
-			for (place = 0; place < MUNINN_PLACES; place++) {
+			for (place = 0; place < geometry->places; place++) {
 				uint32_t page = hash_page(&hash, place, pages);
+				uint32_t filter = place < paged ? place : paged;
 
-				if (used[page] < per_page) {
+				if (used[page] < per_page && taken[filter] < limits[filter]) {
 					used[page]++;
-					keys[place < MUNINN_PAGED_FILTERS ? place : MUNINN_PAGED_FILTERS]++;
+					taken[filter]++;
 					break;
 				}
 			}
-		} while (place < MUNINN_PLACES);
+		} while (place < geometry->places);
+		for (uint32_t filter = 0; filter < geometry->filters; filter++)
+			keys[filter] += taken[filter] / PLACEMENT_RUNS;
 	}
-	for (uint32_t filter = 0; filter < MUNINN_FILTERS; filter++)
-		keys[filter] /= PLACEMENT_RUNS;
 	free(used);
 }
 
 static void size_filters(struct muninn_geometry *geometry)
 {
 	uint32_t per_page = geometry->page_bytes / geometry->record_bytes;
-	double keys[MUNINN_FILTERS];
+	double limits[MUNINN_FILTERS_MAX], keys[MUNINN_FILTERS_MAX];
 
 	per_page = per_page < 1 ? 1 : per_page > RECORDS_PER_PAGE_MAX ? RECORDS_PER_PAGE_MAX : per_page;
-	simulate_placement(geometry->segment_pages, per_page, keys);
-	for (uint32_t filter = 0; filter < MUNINN_FILTERS; filter++) {
+	for (uint32_t filter = 0; filter < geometry->filters; filter++)
+		limits[filter] = geometry->even_filters ?
+					 ceil((double)geometry->segment_pages * per_page / geometry->filters) : INFINITY;
+	simulate_placement(geometry, per_page, limits, keys);
+	for (uint32_t filter = 0; filter < geometry->filters; filter++) {
+		if (geometry->even_filters) {
+			geometry->keys_nominal[filter] = geometry->keys_limit[filter] = (uint32_t)limits[filter];
+			continue;
+		}
 		geometry->keys_nominal[filter] = (uint32_t)ceil(keys[filter]) + 1;
 		/* A quarter more costs a false-positive rate of 0.0025 instead of 0.0005, a quarter less space. */
 		geometry->keys_limit[filter] = geometry->keys_nominal[filter] * 5 / 4 + 2;
 	}
-	geometry->overflow_entries = geometry->keys_nominal[MUNINN_PAGED_FILTERS] * 2 + 8;
-	geometry->keys_limit[MUNINN_PAGED_FILTERS] = geometry->overflow_entries;
+	if (geometry->paged_filters < geometry->filters) {
+		geometry->overflow_entries = geometry->keys_nominal[geometry->paged_filters] * 2 + 8;
+		geometry->keys_limit[geometry->paged_filters] = geometry->overflow_entries;
+	}
 }
 
 /*
@@ -75,17 +90,17 @@ static void size_filters(struct muninn_geometry *geometry)
  * lowest for a given memory when each rate is proportional to its filter's keys (Lagrange). The factor below keeps the
  * memory that equal rates would take: rate_f = rate * share_f * exp(entropy of the shares).
  */
-static void filter_weights(const struct muninn_geometry *geometry, double weights[MUNINN_FILTERS])
+static void filter_weights(const struct muninn_geometry *geometry, double weights[MUNINN_FILTERS_MAX])
 {
 	double total = 0, entropy = 0;
 
-	for (uint32_t filter = 0; filter < MUNINN_FILTERS; filter++)
+	for (uint32_t filter = 0; filter < geometry->filters; filter++)
 		total += geometry->keys_nominal[filter];
-	for (uint32_t filter = 0; filter < MUNINN_FILTERS; filter++) {
+	for (uint32_t filter = 0; filter < geometry->filters; filter++) {
 		weights[filter] = geometry->keys_nominal[filter] / total;
 		entropy -= weights[filter] * log(weights[filter]);
 	}
-	for (uint32_t filter = 0; filter < MUNINN_FILTERS; filter++)
+	for (uint32_t filter = 0; filter < geometry->filters; filter++)
 		weights[filter] *= exp(entropy);
 }
 
@@ -93,11 +108,12 @@ void muninn_filter_geometry(const struct muninn_geometry *geometry, uint32_t ind
 {
 	uint32_t newer = index + 1 < geometry->tables_expected ? geometry->tables_expected - 1 - index : 0;
 	double rate = geometry->fpr_millionths / 1e6 * pow(geometry->fpr_factor_permille / 1e3, newer);
-	double weights[MUNINN_FILTERS];
+	double weights[MUNINN_FILTERS_MAX];
 
 	filter_weights(geometry, weights);
+	filters->filters = geometry->filters;
 	filters->bits_total = 0;
-	for (uint32_t filter = 0; filter < MUNINN_FILTERS; filter++) {
+	for (uint32_t filter = 0; filter < geometry->filters; filter++) {
 		double bits_per_key = -log(fmin(rate * weights[filter], 0.5)) / (M_LN2 * M_LN2);
 		uint32_t bits = (uint32_t)ceil(geometry->keys_nominal[filter] * bits_per_key);
 		long hashes = lround(bits_per_key * M_LN2);
@@ -134,6 +150,10 @@ static int check_options(const struct nand_geometry *nand, const struct muninn_g
 	if (geometry->fpr_factor_permille < 1000 || geometry->fpr_factor_permille > 4000)
 		return error_set(error, -EINVAL, "false-positive factor of %u permille: must be 1000 to 4000",
 				 geometry->fpr_factor_permille);
+	if (geometry->filters < 8 || geometry->filters > MUNINN_FILTERS_MAX ||
+	    (geometry->paged_filters != geometry->filters && geometry->paged_filters + 1 != geometry->filters))
+		return error_set(error, -EINVAL, "%u filters, %u of them with pages: must be 8 to %d, and all of them or all but"
+				 " one", geometry->filters, geometry->paged_filters, MUNINN_FILTERS_MAX);
 	if (geometry->over_provision_permille > 900)
 		return error_set(error, -EINVAL, "over-provisioning of %u permille: must be at most 900",
 				 geometry->over_provision_permille);
@@ -183,6 +203,9 @@ int muninn_geometry_choose(const struct nand_geometry *nand, const struct engine
 		.fpr_millionths = options->fpr_millionths ? options->fpr_millionths : 500,
 		.fpr_factor_permille = options->fpr_factor_permille ? options->fpr_factor_permille : 1010,
 		.over_provision_permille = options->over_provision_permille ? options->over_provision_permille : 100,
+		.filters = options->filters ? options->filters : 8,
+		.paged_filters = options->paged_filters ? options->paged_filters : 7,
+		.even_filters = options->even_filters,
 		.block_pages = nand->pages_per_block,
 		.segment_blocks = segment_pages / nand->pages_per_block,
 		.blocks = nand->blocks,
@@ -192,6 +215,7 @@ int muninn_geometry_choose(const struct nand_geometry *nand, const struct engine
 	result = check_options(nand, geometry, error);
 	if (result)
 		return result;
+	geometry->places = geometry->paged_filters == geometry->filters ? geometry->filters : MUNINN_PLACES_MAX;
 
 	size_filters(geometry);
 	geometry->tables_expected = geometry->segments / (geometry->rows * MUNINN_COLUMNS) + 1;

@@ -7,9 +7,10 @@
 
 /* Filters of the segments of one table. */
 struct filter_geometry {
-	uint32_t hashes[MUNINN_FILTERS];    /* bits that a key sets in each filter */
-	uint32_t bits[MUNINN_FILTERS];      /* length of each filter */
-	uint32_t offset[MUNINN_FILTERS];    /* its first bit position in the table */
+	uint32_t filters; /* in use */
+	uint32_t hashes[MUNINN_FILTERS_MAX];    /* bits that a key sets in each filter */
+	uint32_t bits[MUNINN_FILTERS_MAX];      /* length of each filter */
+	uint32_t offset[MUNINN_FILTERS_MAX];    /* its first bit position in the table */
 	uint32_t bits_total;
 };
 
@@ -22,15 +23,19 @@ struct muninn_geometry {
 	uint32_t fpr_millionths;
 	uint32_t fpr_factor_permille;
 	uint32_t over_provision_permille;
+	uint32_t filters;       /* of a segment: 8 or 16 */
+	uint32_t paged_filters; /* that stand for a hash function each; one less than filters: the last is for overflow */
+	bool even_filters;      /* of equal size; otherwise skewed, each made for the keys that reach it */
 	/* Derived. */
+	uint32_t places;        /* hash functions */
 	uint32_t block_pages;
 	uint32_t segment_blocks;
 	uint32_t segments;
 	uint32_t blocks;
 	uint32_t reserve_metadata; /* free segments kept for table images */
 	uint32_t reserve_removal;  /* further free segments kept for removing things */
-	uint32_t keys_nominal[MUNINN_FILTERS]; /* keys that each filter is made for */
-	uint32_t keys_limit[MUNINN_FILTERS];   /* keys that it takes before it counts as full */
+	uint32_t keys_nominal[MUNINN_FILTERS_MAX]; /* keys that each filter is made for */
+	uint32_t keys_limit[MUNINN_FILTERS_MAX];   /* keys that it takes before it counts as full */
 	uint32_t overflow_entries; /* room of a segment's overflow map */
 	uint32_t tables_expected;  /* read-only tables of a row when the device is full */
 	uint64_t image_bytes_max;  /* of a table image */

@@ -36,7 +36,7 @@ static inline uint32_t hash_row(const struct key_hash *hash, uint32_t rows)
 	return (uint32_t)(hash->group >> 40) & (rows - 1);
 }
 
-/* Page of the segment that hash function `place` (0..MUNINN_PLACES - 1) gives. */
+/* Page of the segment that hash function `place` (0..places - 1) gives. */
 static inline uint32_t hash_page(const struct key_hash *hash, uint32_t place, uint32_t segment_pages)
 {
 	uint64_t base = hash_mix(hash->group + (place + 1) * UINT64_C(0x9e3779b97f4a7c15));
@@ -44,10 +44,10 @@ static inline uint32_t hash_page(const struct key_hash *hash, uint32_t place, ui
 	return ((uint32_t)base + hash->offset) & (segment_pages - 1);
 }
 
-/* The 32 bits that stand for the key in an overflow map. */
+/* The 31 bits that stand for the key in an overflow map. */
 static inline uint32_t hash_overflow(const struct key_hash *hash)
 {
-	return (uint32_t)(hash->key >> 32);
+	return (uint32_t)(hash->key >> 33);
 }
 
 #endif

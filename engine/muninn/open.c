@@ -35,6 +35,10 @@ static void write_header(uint8_t *nvram, const struct muninn_geometry *geometry,
 	put_le32(nvram + NVRAM_PAGE_BYTES_AT, geometry->page_bytes);
 	put_le32(nvram + NVRAM_BLOCK_PAGES_AT, geometry->block_pages);
 	put_le32(nvram + NVRAM_BLOCKS_AT, geometry->blocks);
+	memset(nvram + NVRAM_FILTERS_AT, 0, NVRAM_UUID_AT - NVRAM_FILTERS_AT);
+	nvram[NVRAM_FILTERS_AT] = (uint8_t)geometry->filters;
+	nvram[NVRAM_PAGED_FILTERS_AT] = (uint8_t)geometry->paged_filters;
+	nvram[NVRAM_EVEN_AT] = geometry->even_filters;
 	memcpy(nvram + NVRAM_UUID_AT, uuid, 16);
 	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
 }
@@ -50,6 +54,9 @@ static int read_header(struct muninn_store *store, struct error_text *error)
 		.fpr_millionths = get_le32(nvram + NVRAM_FPR_AT),
 		.fpr_factor_permille = get_le32(nvram + NVRAM_FACTOR_AT),
 		.over_provision_permille = get_le32(nvram + NVRAM_OVER_PROVISION_AT),
+		.filters = nvram[NVRAM_FILTERS_AT],
+		.paged_filters = nvram[NVRAM_PAGED_FILTERS_AT],
+		.even_filters = nvram[NVRAM_EVEN_AT],
 	};
 	uint32_t version = get_le32(nvram + NVRAM_VERSION_AT);
 

@@ -23,6 +23,7 @@ static void set_shape(struct table *table, const struct muninn_geometry *geometr
 {
 	table->image = image;
 	muninn_filter_geometry(geometry, index, &table->filters);
+	table->paged_filters = geometry->paged_filters;
 	table->overflow_entries = geometry->overflow_entries;
 	table->image_bytes = table_image_bytes(table->filters.bits_total, table->overflow_entries);
 	assert(table->image_bytes <= geometry->image_bytes_max);
@@ -103,10 +104,8 @@ void table_add_column(struct table *table, const struct buffer *buffer, const st
 			word |= bit;
 		put_le64(words + (uint64_t)position * 8, word);
 	}
-	for (uint32_t i = 0; i < buffer->overflow_count; i++, overflow += OVERFLOW_ENTRY_BYTES) {
-		put_le32(overflow, buffer->overflow[i].hash);
-		put_le16(overflow + 4, buffer->overflow[i].places);
-	}
+	for (uint32_t i = 0; i < buffer->overflow_count; i++, overflow += OVERFLOW_ENTRY_BYTES)
+		put_le48(overflow, (uint64_t)buffer->overflow[i].hash << OVERFLOW_PLACES_MAX | buffer->overflow[i].places);
 	nvram_store32(table->image + TABLE_COLUMNS_AT, column + 1);
 }
 
@@ -117,7 +116,7 @@ void table_search_begin(struct table_search *search, const struct table *table, 
 	uint64_t all = count == MUNINN_COLUMNS ? UINT64_MAX : (UINT64_C(1) << count) - 1;
 
 	*search = (struct table_search){ .table = table, .hash = hash, .bound = bound };
-	for (uint32_t filter = 0; filter < MUNINN_FILTERS; filter++) {
+	for (uint32_t filter = 0; filter < table->filters.filters; filter++) {
 		search->matches[filter] = filter_columns(words_at(table), &table->filters, filter, hash, all);
 		search->columns |= search->matches[filter];
 	}
@@ -131,16 +130,19 @@ static uint32_t column_places(const struct table_search *search, uint32_t column
 	uint32_t wanted = hash_overflow(search->hash);
 	uint32_t places = 0;
 
-	for (uint32_t filter = 0; filter < MUNINN_PAGED_FILTERS; filter++)
+	for (uint32_t filter = 0; filter < table->paged_filters; filter++)
 		if (search->matches[filter] >> column & 1)
 			places |= 1U << filter;
-	if (search->matches[MUNINN_PAGED_FILTERS] >> column & 1) {
+	if (table->paged_filters < table->filters.filters && search->matches[table->paged_filters] >> column & 1) {
 		uint32_t count = get_le32(column_at(table, column) + COLUMN_OVERFLOW_COUNT_AT);
 
 		assert(count <= table->overflow_entries);
-		for (uint32_t i = 0; i < count; i++, entry += OVERFLOW_ENTRY_BYTES)
-			if (get_le32(entry) == wanted)
-				places |= (uint32_t)get_le16(entry + 4) << MUNINN_PAGED_FILTERS;
+		for (uint32_t i = 0; i < count; i++, entry += OVERFLOW_ENTRY_BYTES) {
+			uint64_t packed = get_le48(entry);
+
+			if (packed >> OVERFLOW_PLACES_MAX == wanted)
+				places |= (uint32_t)(packed & ((1U << OVERFLOW_PLACES_MAX) - 1)) << table->paged_filters;
+		}
 	}
 	return places;
 }

@@ -14,6 +14,7 @@
 struct table {
 	uint8_t *image;
 	struct filter_geometry filters;
+	uint32_t paged_filters;
 	uint32_t overflow_entries;
 	uint64_t image_bytes;
 };
@@ -49,7 +50,7 @@ struct table_search {
 	const struct key_hash *hash;
 	uint64_t bound;
 	uint64_t columns;                 /* still to visit */
-	uint64_t matches[MUNINN_FILTERS]; /* columns whose filter matches */
+	uint64_t matches[MUNINN_FILTERS_MAX]; /* columns whose filter matches */
 	uint32_t column;                  /* being visited */
 	uint32_t places;                  /* of it, still to visit: bit n = hash function n */
 };

@@ -94,7 +94,7 @@ static void test_filters_have_the_false_positive_rate_that_they_are_made_for(voi
 	muninn_filter_geometry(&geometry, geometry.tables_expected, &filters);
 	set = calloc(1, align_up(filters.bits_total, 64) / 8);
 	assert_non_null(set);
-	for (uint32_t filter = 0; filter < MUNINN_FILTERS; filter++) {
+	for (uint32_t filter = 0; filter < geometry.filters; filter++) {
 		double keys = geometry.keys_nominal[filter], m = filters.bits[filter], k = filters.hashes[filter];
 		double expected = pow(1 - pow(1 - 1 / m, k * keys), k);
 		uint32_t hits = 0;
@@ -133,14 +133,14 @@ static void test_filters_take_the_memory_of_equal_rates_and_waste_fewer_reads(vo
 	assert_int_equal(muninn_geometry_choose(&nand, &options, &geometry, &error), 0);
 	assert_int_equal(geometry.rows, 128);
 	muninn_filter_geometry(&geometry, geometry.tables_expected, &filters);
-	for (uint32_t filter = 0; filter < MUNINN_FILTERS; filter++) {
+	for (uint32_t filter = 0; filter < geometry.filters; filter++) {
 		double keys = geometry.keys_nominal[filter], k = filters.hashes[filter];
 
 		equal_bits += keys * -log(0.0005) / (M_LN2 * M_LN2);
 		rates += pow(1 - exp(-k * keys / filters.bits[filter]), k);
 	}
 	assert_true(filters.bits_total < equal_bits * 1.02);
-	assert_true(rates < MUNINN_FILTERS * 0.0005 / 2);
+	assert_true(rates < geometry.filters * 0.0005 / 2);
 }
 
 static struct nand *small_device(struct record_store **store, uint32_t puts)
@@ -262,6 +262,8 @@ static void test_impossible_shapes_are_refused_with_a_sentence(void **state)
 		{ &good, { .record_bytes = 8000 }, "record size" },
 		{ &good, { .fpr_millionths = 900000 }, "false-positive rate" },
 		{ &good, { .fpr_factor_permille = 10 }, "factor" },
+		{ &good, { .filters = 4, .paged_filters = 4 }, "4 filters" },
+		{ &good, { .filters = 8, .paged_filters = 5 }, "5 of them" },
 		{ &good, { .over_provision_permille = 950 }, "over-provisioning" },
 		{ &good, { .rows = 64 }, "too few" },
 		{ &tiny, { 0 }, "too few" },

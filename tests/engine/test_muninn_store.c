@@ -222,7 +222,7 @@ static bool random_transaction(struct bench *bench, bool commit, bool crash)
 	return true;
 }
 
-static void run_model(uint64_t seed, uint64_t transactions)
+static void run_model(uint64_t seed, uint64_t transactions, const struct engine_options *options)
 {
 	struct bench *bench = calloc(1, sizeof(*bench));
 	struct engine_statistics statistics = { 0 };
@@ -231,7 +231,7 @@ static void run_model(uint64_t seed, uint64_t transactions)
 
 	assert_non_null(bench);
 	bench->random = seed;
-	open_bench(bench, &small_nand, &small_options);
+	open_bench(bench, &small_nand, options);
 	for (; done < transactions && room; done++) {
 		uint32_t dice = below(bench, 200);
 
@@ -253,7 +253,7 @@ static void run_model(uint64_t seed, uint64_t transactions)
 		      (unsigned long long)done, (unsigned long long)statistics.segments_sealed,
 		      (unsigned long long)statistics.tables,
 		      100.0 * (double)statistics.sealed_record_bytes /
-			      ((double)statistics.segments_sealed * small_options.segment_pages * small_nand.page_bytes));
+			      ((double)statistics.segments_sealed * options->segment_pages * small_nand.page_bytes));
 	assert_true(statistics.tables >= 2);
 	close_bench(bench);
 }
@@ -266,7 +266,27 @@ static void test_store_equals_a_model_under_random_transactions_aborts_and_crash
 	(void)state;
 	print_message("MUNINN_SEED=%llu\n", (unsigned long long)seed);
 	for (uint64_t n = 0; n < 3; n++)
-		run_model(seed + n, transactions);
+		run_model(seed + n, transactions, &small_options);
+}
+
+static void test_store_equals_a_model_with_every_configuration_of_filters(void **state)
+{
+	static const struct {
+		uint32_t filters, paged;
+		bool even;
+	} shapes[] = { { 8, 8, false }, { 8, 8, true }, { 8, 7, true }, { 16, 16, false }, { 16, 15, true } };
+	uint64_t seed = from_environment("MUNINN_SEED", 10);
+
+	(void)state;
+	print_message("MUNINN_SEED=%llu\n", (unsigned long long)seed);
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		struct engine_options options = small_options;
+
+		options.filters = shapes[i].filters;
+		options.paged_filters = shapes[i].paged;
+		options.even_filters = shapes[i].even;
+		run_model(seed + i, 10000, &options);
+	}
 }
 
 static void test_a_full_device_refuses_puts_keeps_everything_and_still_takes_reserved_ones(void **state)
@@ -394,6 +414,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_store_equals_a_model_under_random_transactions_aborts_and_crashes),
+		cmocka_unit_test(test_store_equals_a_model_with_every_configuration_of_filters),
 		cmocka_unit_test(test_a_full_device_refuses_puts_keeps_everything_and_still_takes_reserved_ones),
 		cmocka_unit_test(test_format_empties_the_store_and_sequence_numbers_go_on),
 		cmocka_unit_test(test_many_versions_of_one_absorbed_key_do_not_fill_the_device),
