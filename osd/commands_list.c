@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * LIST: partitions of the root, user objects of a partition.
+ *
+ * A listing is continued without state: the list identifier is the number of IDs that remain, so that the next
+ * command need not count them again. A client may send any identifier; a wrong one is found out and only costs the count.
+ */
+#include <errno.h>
+
+#include "common/bytes.h"
+#include "osd/execute.h"
+
+/* IDs asked of the engine at once. */
+#define BATCH 256
+
+int osd_check_list(struct osd_request *request)
+{
+	const struct osd_cdb *cdb = &request->cdb;
+
+	/* Ascending numbers is the one order that there is; attributes come by a list. */
+	if (cdb->command_options != 0 || (cdb->list_attributes && cdb->format != OSD_ATTRIBUTES_LIST))
+		return osd_fail_field(request, OSD_FIELD_COMMAND_OPTIONS);
+	return 0;
+}
+
+struct listing {
+	struct osd_request *request;
+	enum engine_list what;
+	struct osd_list_writer writer; /* what follows the head */
+	uint64_t ids;                  /* written */
+	uint64_t next;                 /* first ID that was not, 0 = none */
+};
+
+/* Entry of one object with the attributes that the get list names. -ENOSPC: it does not fit, nothing was added. */
+static int add_with_attributes(struct listing *listing, uint64_t id)
+{
+	struct osd_request *request = listing->request;
+	struct osd_list_writer before = listing->writer;
+	struct osd_subject subject = { .address = request->subject.address };
+	int result;
+
+	if (listing->what == ENGINE_LIST_PARTITIONS)
+		subject.address.partition = id;
+	else
+		subject.address.object = id;
+	result = engine_stat(request->txn, subject.address, &subject.stat);
+	if (result != 0)
+		return osd_result(request, result, 0);
+	if (osd_list_object_begin(&listing->writer, id, osd_wire_type(subject.stat.type))) {
+		if (request->cdb.get_list.length != 0 &&
+		    osd_answer_list(request, &subject, &listing->writer) != 0)
+			return -EINVAL;
+		osd_list_object_end(&listing->writer);
+	}
+	if (listing->writer.truncated) {
+		listing->writer = before;
+		return -ENOSPC;
+	}
+	return 0;
+}
+
+static int add_id(struct listing *listing, uint64_t id)
+{
+	struct osd_list_writer *writer = &listing->writer;
+
+	if (listing->request->cdb.list_attributes)
+		return add_with_attributes(listing, id);
+	if (writer->capacity - writer->length < 8)
+		return -ENOSPC;
+	put_be64(writer->data + writer->length, id);
+	writer->length += 8;
+	return 0;
+}
+
+/* Fills the buffer; listing->next says where it ended. */
+static int fill(struct listing *listing)
+{
+	struct osd_request *request = listing->request;
+	uint64_t ids[BATCH];
+	size_t count;
+
+	do {
+		int result = engine_list(request->txn, request->subject.address, listing->what, listing->next, ids,
+					 BATCH, &count, &listing->next);
+
+		if (result != 0)
+			return osd_result(request, result, OSD_FIELD_PARTITION);
+		for (size_t i = 0; i < count; i++) {
+			result = add_id(listing, ids[i]);
+			if (result == -ENOSPC) {
+				listing->next = ids[i];
+				return 0;
+			}
+			if (result != 0)
+				return result;
+			listing->ids++;
+		}
+	} while (listing->next != 0);
+	return 0;
+}
+
+/* IDs from the initial one to the list's end. */
+static int count_ids(struct listing *listing, uint64_t *total, bool *changed)
+{
+	struct osd_request *request = listing->request;
+	uint32_t claimed = request->cdb.list_identifier;
+
+	*total = listing->ids;
+	*changed = false;
+	if (listing->next == 0) {
+		*changed = claimed != 0 && claimed != listing->ids;
+		return 0;
+	}
+	if (claimed > listing->ids && claimed != UINT32_MAX) {
+		*total = claimed;
+		return 0;
+	}
+	*changed = claimed != 0 && claimed != UINT32_MAX;
+	return osd_result(request, engine_list_count(request->txn, request->subject.address, listing->what,
+						     request->cdb.address, total), OSD_FIELD_PARTITION);
+}
+
+static uint8_t list_format(const struct listing *listing)
+{
+	uint8_t format = listing->what == ENGINE_LIST_PARTITIONS ? OSD_LISTED_PARTITIONS : OSD_LISTED_USER_OBJECTS;
+
+	return format + (listing->request->cdb.list_attributes ? 1 : 0);
+}
+
+/* Length of the full list. With attributes only the end shows it: all ones until then. */
+static uint64_t additional_length(const struct listing *listing, uint64_t total)
+{
+	if (!listing->request->cdb.list_attributes)
+		return OSD_LIST_HEAD_BYTES - 8 + 8 * total;
+	return listing->next == 0 ? OSD_LIST_HEAD_BYTES - 8 + listing->writer.length : UINT64_MAX;
+}
+
+int osd_list(struct osd_request *request)
+{
+	struct osd_command *command = request->command;
+	size_t room = request->in_data_length, head_room = min_u64(room, OSD_LIST_HEAD_BYTES);
+	bool root = request->subject.stat.type == ENGINE_ROOT;
+	struct listing listing = {
+		.request = request,
+		.what = root ? ENGINE_LIST_PARTITIONS : ENGINE_LIST_USER_OBJECTS,
+		.next = request->cdb.address,
+	};
+	uint8_t head_bytes[OSD_LIST_HEAD_BYTES];
+	struct osd_list_head head = { .containers = root };
+	uint64_t total;
+
+	if (room == 0)
+		return 0;
+	osd_list_begin_bare(&listing.writer, OSD_2, command->data_in + head_room, room - head_room);
+	if (fill(&listing) != 0 || count_ids(&listing, &total, &head.changed) != 0)
+		return -EINVAL;
+	head.format = list_format(&listing);
+	head.additional_length = additional_length(&listing, total);
+	head.continuation_id = listing.next;
+	if (listing.next != 0) {
+		uint64_t remain = total > listing.ids ? total - listing.ids : 1;
+
+		head.identifier = (uint32_t)min_u64(remain, UINT32_MAX);
+	}
+	osd_list_head_encode(request->cdb.version, &head, head_bytes);
+	memcpy(command->data_in, head_bytes, head_room);
+	command->data_in_length = head_room + listing.writer.length;
+	return 0;
+}

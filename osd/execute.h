@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The parts of command execution. Private to osd/.
+ *
+ * A command goes through validate.c (CDB, buffers, addressed object), commands*.c (its own work), attributes.c (sets
+ * and gets over the tables in pages.c), all inside one engine transaction, in the order that target.c gives. Functions
+ * return 0, or after one of the osd_fail_ functions its negative errno; the sense data is then in the request.
+ */
+#ifndef MUNINN_OSD_EXECUTE_H
+#define MUNINN_OSD_EXECUTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/engine.h"
+#include "osd/osd.h"
+#include "osd/wire.h"
+
+#define OSD_VENDOR "MUNINN  "
+#define OSD_PRODUCT "OBJECT STORE    "
+#define OSD_MODEL "Versioning object store on flash"
+#define OSD_REVISION "0001"
+
+/* Longest CDB continuation segment, 4093 scatter/gather pieces. Root information attribute 0xA. */
+#define OSD_CONTINUATION_BYTES_MAX 65536u
+/* Attributes that one command may touch, so that a small CDB can't keep the device busy for minutes. */
+#define OSD_ATTRIBUTE_VISITS_MAX (1u << 20)
+
+struct osd_device {
+	struct engine *engine;
+	uint8_t uuid[16];
+	uint8_t system_id[20];
+	char serial[37];
+};
+
+/* What a command, a set or a get is about. */
+struct osd_subject {
+	struct engine_address address;
+	struct engine_stat stat;
+};
+
+/* How far a command has come; decides the function bits of the sense data. */
+enum osd_phase { OSD_PHASE_VALIDATION, OSD_PHASE_COMMAND, OSD_PHASE_SETS, OSD_PHASE_GETS, OSD_PHASE_DONE };
+
+struct osd_request {
+	struct osd_device *device;
+	struct osd_command *command;
+	const struct osd_command_entry *entry;
+	struct osd_cdb cdb;
+	struct engine_txn *txn;
+	enum osd_phase phase;
+
+	/* The addressed object as it was before the command, or what a CREATE made (of several the first). */
+	struct osd_subject subject;
+	struct engine_stat before; /* the subject before the command's work; all zero for new objects */
+	uint64_t created; /* objects that the command created; their IDs are consecutive */
+	uint64_t append_address;
+
+	/* Parts of the buffers. */
+	size_t out_data;       /* Data-Out: where the command data starts */
+	uint64_t out_data_length;
+	uint64_t in_data_length; /* Data-In: room for command data, 0 without */
+	struct osd_descriptor pieces; /* scatter/gather list; content NULL: none */
+
+	uint32_t attribute_visits;
+	bool failed;
+	struct osd_sense sense; /* of the failure, or (failed false, key not 0) of a recovered error */
+};
+
+/* What a command addresses, and so where its IDs must point. */
+enum osd_target {
+	OSD_TARGET_ROOT,
+	OSD_TARGET_PARTITION,
+	OSD_TARGET_ROOT_OR_PARTITION, /* partition 0 = root; the object ID is not looked at */
+	OSD_TARGET_USER_OBJECT,
+	OSD_TARGET_COLLECTION,
+	OSD_TARGET_ANY,
+	OSD_TARGET_NEW_PARTITION,
+	OSD_TARGET_NEW_USER_OBJECT,
+};
+
+enum osd_command_flag {
+	OSD_DATA_OUT = 1 << 0,     /* LENGTH bytes of command data in Data-Out */
+	OSD_DATA_IN = 1 << 1,      /* LENGTH bytes of command data in Data-In */
+	OSD_ALLOCATION = 1 << 2,   /* LENGTH is the room in Data-In, bounded by what the initiator expects */
+	OSD_SCATTERS = 1 << 3,     /* may have a scatter/gather list */
+	OSD_HAS_RANGE = 1 << 4,    /* LENGTH bytes at STARTING BYTE ADDRESS */
+	OSD_GETS_FIRST = 1 << 5,   /* gets before sets */
+	OSD_ATTRIBUTES_FIRST = 1 << 6, /* sets and gets before the command's own work */
+	OSD_REFORMATS = 1 << 8,    /* empties the device before the transaction */
+	OSD_FLUSHES = 1 << 9,      /* everything is stable when it ends */
+	OSD_READS_DATA = 1 << 10,  /* updates the data accessed time */
+	OSD_LISTS = 1 << 11,       /* LIST_ATTR may give the get list to the command */
+};
+
+struct osd_command_entry {
+	uint16_t action;
+	enum engine_mode mode; /* of the command without sets */
+	enum osd_target target;
+	unsigned flags;
+	int (*check)(struct osd_request *request); /* of parameters, before anything is done; may be NULL */
+	int (*execute)(struct osd_request *request); /* may be NULL */
+};
+
+/* commands.c: NULL if the action is not implemented. */
+const struct osd_command_entry *osd_command_find(uint16_t action);
+
+/* ---- sense.c ---- */
+
+/* 24/00 INVALID FIELD IN CDB, field pointer to `field`. */
+int osd_fail_field(struct osd_request *request, uint16_t field);
+/* Any other code without field. */
+int osd_fail(struct osd_request *request, uint8_t key, uint16_t code);
+/* A set or get of this attribute can't be: 26/00 with the attribute, in CDB format 24/00. */
+int osd_fail_attribute(struct osd_request *request, uint32_t page, uint32_t number);
+/* An engine's result: 0 is 0; errors become sense by the one table. `field` is the CDB field at fault, 0 = none. */
+int osd_result(struct osd_request *request, int result, uint16_t field);
+/* Ends the command: status and sense. */
+void osd_finish(struct osd_request *request);
+
+/* CDB positions that differ between the versions. */
+static inline uint16_t osd_length_field(const struct osd_request *request)
+{
+	return request->cdb.version == OSD_1 ? 36 : 32;
+}
+static inline uint16_t osd_address_field(const struct osd_request *request)
+{
+	return request->cdb.version == OSD_1 ? 44 : 40;
+}
+enum { OSD_FIELD_OPTIONS = 10, OSD_FIELD_COMMAND_OPTIONS = 11, OSD_FIELD_PARTITION = 16, OSD_FIELD_OBJECT = 24,
+       OSD_FIELD_CONTINUATION = 48 };
+
+/* ---- validate.c ---- */
+
+/* Does the CDB fit the buffers? Finds the parts of Data-Out and Data-In. No object is looked at. */
+int osd_validate_buffers(struct osd_request *request);
+/* The addressed object: fills in `subject`. Inside the transaction. */
+int osd_validate_target(struct osd_request *request);
+/* Shared, exclusive, or exclusive with the reserve, from the command and its sets. */
+enum engine_mode osd_transaction_mode(const struct osd_request *request);
+/* The engine's address of a partition on the wire: bits 63..48 select a version. */
+struct engine_address osd_address(uint64_t partition, uint64_t object);
+uint64_t osd_wire_partition(struct engine_address address);
+
+/* ---- attributes.c ---- */
+
+/* Sets and gets of any command, in the three formats. The sets are checked before anything is done. */
+int osd_check_sets(struct osd_request *request, enum engine_type type);
+int osd_apply_sets(struct osd_request *request);
+int osd_answer_gets(struct osd_request *request);
+bool osd_has_sets(const struct osd_request *request);
+bool osd_has_gets(const struct osd_request *request);
+/* Adds what the get list asks for of `subject` to the answer. */
+int osd_answer_list(struct osd_request *request, const struct osd_subject *subject, struct osd_list_writer *writer);
+
+/* Calls `use` with each attribute to set; `value` is inside Data-Out or the CDB. Ends at the first non-zero result. */
+int osd_each_set(const struct osd_request *request, int (*use)(void *context, const struct osd_attribute *attribute),
+		 void *context);
+
+/* ---- pages.c: the tables of the standard's attributes, and plain storage ---- */
+
+/* Largest value. */
+#define OSD_VALUE_BYTES_MAX 65536
+
+/* Can this attribute of an object of `type` be set to this value? 0 or -EINVAL. */
+int osd_page_check_set(enum engine_type type, const struct osd_attribute *attribute);
+int osd_page_set(struct osd_request *request, const struct osd_subject *subject,
+		 const struct osd_attribute *attribute);
+/* Value of one attribute; *length 0: not defined. -EINVAL: the page is of another object type. */
+int osd_page_get(struct osd_request *request, const struct osd_subject *subject, uint32_t page, uint32_t number,
+		 uint8_t value[OSD_VALUE_BYTES_MAX], uint32_t *length);
+/*
+ * The first defined attribute at or behind (*page, *number), in ascending order. -ENOENT: no more. The directory page
+ * and the current command page are not among them.
+ */
+int osd_page_next(struct osd_request *request, const struct osd_subject *subject, uint32_t *page, uint32_t *number,
+		  uint8_t value[OSD_VALUE_BYTES_MAX], uint32_t *length);
+/* Object type whose pages these are; false for those of any object and reserved ones. */
+bool osd_page_type(uint32_t page, enum engine_type *type);
+uint32_t osd_first_page(enum engine_type type);
+/* The 40 bytes that identify a standard page; 0 if it is not one of ours. */
+uint32_t osd_page_identify(uint32_t page, uint8_t *value);
+enum osd_object_type osd_wire_type(enum engine_type type);
+
+/* page_format.c: a page's fixed structure. -EINVAL: the page has none. */
+#define OSD_PAGE_STRUCTURE_BYTES_MAX 256
+int osd_page_structure(struct osd_request *request, const struct osd_subject *subject, uint32_t page,
+		       uint8_t data[OSD_PAGE_STRUCTURE_BYTES_MAX], size_t *length);
+
+/* Attributes of the current command page; *length 0: not defined. `value` has room for 40 bytes. */
+int osd_current_command_get(struct osd_request *request, uint32_t number, uint8_t *value, uint32_t *length);
+
+/* ---- quotas.c ---- */
+
+/* What was created takes the defaults of what it is in. */
+int osd_quotas_inherit_object(struct osd_request *request);
+int osd_quotas_inherit_partition(struct osd_request *request);
+/* After the command's work: did it make something grow beyond its quota? */
+int osd_quotas_check(struct osd_request *request);
+
+/* ---- commands ---- */
+
+int osd_read(struct osd_request *request);
+int osd_write(struct osd_request *request);
+int osd_append(struct osd_request *request);
+int osd_clear(struct osd_request *request);
+int osd_punch(struct osd_request *request);
+int osd_list(struct osd_request *request);
+int osd_check_list(struct osd_request *request);
+
+#endif

@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Which attributes there are: the standard's in one table, the others plain storage of the engine.
+ *
+ * A table entry with a getter is computed; one without is stored like any other attribute, but with a length (and
+ * sometimes a value) that is checked. What is not in the table of a standard page is not defined and can't be set.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "osd/execute.h"
+
+/* Longest computed value. */
+#define COMPUTED_BYTES_MAX 64
+
+struct page_attribute {
+	uint32_t page;
+	uint32_t number;
+	uint16_t length; /* 0 = any */
+	bool settable;
+	/* Returns the length, 0 = not defined. */
+	uint32_t (*get)(const struct osd_request *request, const struct osd_subject *subject,
+			const struct page_attribute *attribute, uint8_t value[COMPUTED_BYTES_MAX]);
+	/* NULL: stored. */
+	int (*set)(struct osd_request *request, const struct osd_subject *subject, const struct page_attribute *attribute,
+		   const uint8_t *value);
+	bool (*allows)(const uint8_t *value); /* NULL: any value of the right length */
+};
+
+static uint32_t number64(uint8_t *value, uint64_t number)
+{
+	put_be64(value, number);
+	return 8;
+}
+
+/* ---- page identifications and the directory page ---- */
+
+static const struct {
+	uint32_t page;
+	const char *name;
+} page_names[] = {
+	{ OSD_PAGES_USER_OBJECT + OSD_PAGE_DIRECTORY, "T10 User Object Directory" },
+	{ OSD_PAGES_USER_OBJECT + OSD_PAGE_INFORMATION, "T10 User Object Information" },
+	{ OSD_PAGES_USER_OBJECT + OSD_PAGE_QUOTAS, "T10 User Object Quotas" },
+	{ OSD_PAGES_USER_OBJECT + OSD_PAGE_TIMESTAMPS, "T10 User Object Timestamps" },
+	{ OSD_PAGES_PARTITION + OSD_PAGE_DIRECTORY, "T10 Partition Directory" },
+	{ OSD_PAGES_PARTITION + OSD_PAGE_INFORMATION, "T10 Partition Information" },
+	{ OSD_PAGES_PARTITION + OSD_PAGE_QUOTAS, "T10 Partition Quotas" },
+	{ OSD_PAGES_PARTITION + OSD_PAGE_TIMESTAMPS, "T10 Partition Timestamps" },
+	{ OSD_PAGES_COLLECTION + OSD_PAGE_DIRECTORY, "T10 Collection Directory" },
+	{ OSD_PAGES_COLLECTION + OSD_PAGE_INFORMATION, "T10 Collection Information" },
+	{ OSD_PAGES_COLLECTION + OSD_PAGE_TIMESTAMPS, "T10 Collection Timestamps" },
+	{ OSD_PAGES_ROOT + OSD_PAGE_DIRECTORY, "T10 Root Directory" },
+	{ OSD_PAGES_ROOT + OSD_PAGE_INFORMATION, "T10 Root Information" },
+	{ OSD_PAGES_ROOT + OSD_PAGE_QUOTAS, "T10 Root Quotas" },
+	{ OSD_PAGES_ROOT + OSD_PAGE_TIMESTAMPS, "T10 Root Timestamps" },
+	{ OSD_PAGE_CURRENT_COMMAND, "T10 Current Command" },
+};
+
+uint32_t osd_page_identify(uint32_t page, uint8_t *value)
+{
+	for (size_t i = 0; i < sizeof(page_names) / sizeof(page_names[0]); i++) {
+		if (page_names[i].page != page)
+			continue;
+		memset(value, 0, OSD_IDENTIFICATION_BYTES);
+		memcpy(value, "INCITS  ", 8);
+		memcpy(value + 8, page_names[i].name, strlen(page_names[i].name));
+		return OSD_IDENTIFICATION_BYTES;
+	}
+	return 0;
+}
+
+static uint32_t get_identification(const struct osd_request *request, const struct osd_subject *subject,
+				   const struct page_attribute *attribute, uint8_t *value)
+{
+	(void)request;
+	(void)subject;
+	return osd_page_identify(attribute->page, value);
+}
+
+/* ---- information pages ---- */
+
+static uint32_t get_root_information(const struct osd_request *request, const struct osd_subject *subject,
+				     const struct page_attribute *attribute, uint8_t *value)
+{
+	const struct osd_device *device = request->device;
+	struct engine_statistics statistics;
+
+	switch (attribute->number) {
+	case OSD_ROOT_SYSTEM_ID:
+		memcpy(value, device->system_id, sizeof(device->system_id));
+		return sizeof(device->system_id);
+	case OSD_ROOT_VENDOR:
+		memcpy(value, OSD_VENDOR, 8);
+		return 8;
+	case OSD_ROOT_PRODUCT:
+		memcpy(value, OSD_PRODUCT, 16);
+		return 16;
+	case OSD_ROOT_MODEL:
+		memcpy(value, OSD_MODEL, 32);
+		return 32;
+	case OSD_ROOT_REVISION:
+		memcpy(value, OSD_REVISION, 4);
+		return 4;
+	case OSD_ROOT_SERIAL_NUMBER:
+		memcpy(value, device->serial, strlen(device->serial));
+		return (uint32_t)strlen(device->serial);
+	case OSD_ROOT_CONTINUATION_LENGTH_MAX:
+		put_be32(value, OSD_CONTINUATION_BYTES_MAX);
+		return 4;
+	case OSD_ROOT_TOTAL_CAPACITY:
+		engine_read_statistics(device->engine, &statistics);
+		return number64(value, statistics.capacity_bytes);
+	case OSD_ROOT_USED_CAPACITY:
+		engine_read_statistics(device->engine, &statistics);
+		return number64(value, statistics.used_bytes);
+	case OSD_ROOT_PARTITIONS:
+		return number64(value, subject->stat.members);
+	case OSD_ROOT_CLOCK:
+		put_be48(value, engine_txn_time(request->txn));
+		return 6;
+	case OSD_ROOT_DEFAULT_ISOLATION:
+		value[0] = OSD_ISOLATION_STRICT;
+		return 1;
+	case OSD_ROOT_SUPPORTED_ISOLATION:
+		memset(value, 0, 32);
+		memcpy(value, (const uint8_t[]){ OSD_ISOLATION_NONE, OSD_ISOLATION_STRICT, OSD_ISOLATION_RANGE,
+						 OSD_ISOLATION_FUNCTIONAL }, 4);
+		return 32;
+	default: /* supported continuation descriptors: their longest content */
+		put_be32(value, OSD_CONTINUATION_BYTES_MAX - OSD_CONTINUATION_BYTES_MIN);
+		return 4;
+	}
+}
+
+static uint32_t get_information(const struct osd_request *request, const struct osd_subject *subject,
+				const struct page_attribute *attribute, uint8_t *value)
+{
+	(void)request;
+	switch (attribute->number) {
+	case OSD_INFORMATION_PARTITION_ID:
+		return number64(value, osd_wire_partition(subject->address));
+	case OSD_INFORMATION_OBJECT_ID:
+		return number64(value, subject->address.object);
+	case OSD_INFORMATION_COLLECTION_TYPE:
+		value[0] = 0; /* linked, the one type that there is */
+		return 1;
+	case OSD_INFORMATION_USED_CAPACITY:
+		return number64(value, subject->stat.used_bytes);
+	case OSD_INFORMATION_LOGICAL_LENGTH:
+		return number64(value, subject->stat.length);
+	case OSD_INFORMATION_MEMBERS:
+		return number64(value, subject->stat.members);
+	default:
+		return 0;
+	}
+}
+
+static int set_logical_length(struct osd_request *request, const struct osd_subject *subject,
+			      const struct page_attribute *attribute, const uint8_t *value)
+{
+	(void)attribute;
+	return engine_truncate(request->txn, subject->address, get_be64(value));
+}
+
+/* ---- timestamps pages ---- */
+
+static enum engine_time time_of(uint32_t number)
+{
+	return (enum engine_time)(ENGINE_TIME_CREATED + (number - OSD_TIME_CREATED));
+}
+
+static uint32_t get_time(const struct osd_request *request, const struct osd_subject *subject,
+			 const struct page_attribute *attribute, uint8_t *value)
+{
+	(void)request;
+	put_be48(value, subject->stat.times_ms[time_of(attribute->number)]);
+	return 6;
+}
+
+static int set_time(struct osd_request *request, const struct osd_subject *subject,
+		    const struct page_attribute *attribute, const uint8_t *value)
+{
+	return engine_set_time(request->txn, subject->address, time_of(attribute->number), get_be48(value));
+}
+
+static bool allows_bypass(const uint8_t *value)
+{
+	return value[0] == OSD_TIMESTAMPS_UPDATE || value[0] == OSD_TIMESTAMPS_BYPASS;
+}
+
+/* ---- the table, in order of page and number ---- */
+
+#define IDENTIFICATION(page) { page, OSD_ATTRIBUTE_IDENTIFICATION, OSD_IDENTIFICATION_BYTES, false, \
+			       get_identification, NULL, NULL }
+#define COMPUTED(page, number, length, get) { page, number, length, false, get, NULL, NULL }
+#define STORED(page, number, length) { page, number, length, true, NULL, NULL, NULL }
+#define TIME(page, number) { page, number, 6, true, get_time, set_time, NULL }
+#define CREATED_TIME(page) { page, OSD_TIME_CREATED, 6, false, get_time, NULL, NULL }
+#define BYPASS(page) { page, OSD_TIME_BYPASS, 1, true, NULL, NULL, allows_bypass }
+
+static const struct page_attribute attribute_table[] = {
+	/* user objects */
+	IDENTIFICATION(OSD_USER_OBJECT_INFORMATION),
+	COMPUTED(OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_PARTITION_ID, 8, get_information),
+	COMPUTED(OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_OBJECT_ID, 8, get_information),
+	STORED(OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_USERNAME, 0),
+	COMPUTED(OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_USED_CAPACITY, 8, get_information),
+	{ OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH, 8, true, get_information, set_logical_length,
+	  NULL },
+	IDENTIFICATION(OSD_USER_OBJECT_QUOTAS),
+	STORED(OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, 8),
+	IDENTIFICATION(OSD_USER_OBJECT_TIMESTAMPS),
+	CREATED_TIME(OSD_USER_OBJECT_TIMESTAMPS),
+	TIME(OSD_USER_OBJECT_TIMESTAMPS, OSD_TIME_ATTRIBUTES_ACCESSED),
+	TIME(OSD_USER_OBJECT_TIMESTAMPS, OSD_TIME_ATTRIBUTES_MODIFIED),
+	TIME(OSD_USER_OBJECT_TIMESTAMPS, OSD_TIME_DATA_ACCESSED),
+	TIME(OSD_USER_OBJECT_TIMESTAMPS, OSD_TIME_DATA_MODIFIED),
+	/* partitions */
+	IDENTIFICATION(OSD_PARTITION_INFORMATION),
+	COMPUTED(OSD_PARTITION_INFORMATION, OSD_INFORMATION_PARTITION_ID, 8, get_information),
+	STORED(OSD_PARTITION_INFORMATION, OSD_INFORMATION_USERNAME, 0),
+	COMPUTED(OSD_PARTITION_INFORMATION, OSD_INFORMATION_USED_CAPACITY, 8, get_information),
+	COMPUTED(OSD_PARTITION_INFORMATION, OSD_INFORMATION_MEMBERS, 8, get_information),
+	IDENTIFICATION(OSD_PARTITION_QUOTAS),
+	STORED(OSD_PARTITION_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, 8),
+	STORED(OSD_PARTITION_QUOTAS, OSD_QUOTA_CAPACITY, 8),
+	STORED(OSD_PARTITION_QUOTAS, OSD_QUOTA_OBJECT_COUNT, 8),
+	STORED(OSD_PARTITION_QUOTAS, OSD_QUOTA_COLLECTIONS_PER_OBJECT, 4),
+	IDENTIFICATION(OSD_PARTITION_TIMESTAMPS),
+	CREATED_TIME(OSD_PARTITION_TIMESTAMPS),
+	TIME(OSD_PARTITION_TIMESTAMPS, OSD_TIME_ATTRIBUTES_ACCESSED),
+	TIME(OSD_PARTITION_TIMESTAMPS, OSD_TIME_ATTRIBUTES_MODIFIED),
+	TIME(OSD_PARTITION_TIMESTAMPS, OSD_TIME_DATA_ACCESSED),
+	TIME(OSD_PARTITION_TIMESTAMPS, OSD_TIME_DATA_MODIFIED),
+	BYPASS(OSD_PARTITION_TIMESTAMPS),
+	/* collections */
+	IDENTIFICATION(OSD_COLLECTION_INFORMATION),
+	COMPUTED(OSD_COLLECTION_INFORMATION, OSD_INFORMATION_PARTITION_ID, 8, get_information),
+	COMPUTED(OSD_COLLECTION_INFORMATION, OSD_INFORMATION_OBJECT_ID, 8, get_information),
+	STORED(OSD_COLLECTION_INFORMATION, OSD_INFORMATION_USERNAME, 0),
+	COMPUTED(OSD_COLLECTION_INFORMATION, OSD_INFORMATION_COLLECTION_TYPE, 1, get_information),
+	COMPUTED(OSD_COLLECTION_INFORMATION, OSD_INFORMATION_USED_CAPACITY, 8, get_information),
+	IDENTIFICATION(OSD_COLLECTION_TIMESTAMPS),
+	CREATED_TIME(OSD_COLLECTION_TIMESTAMPS),
+	TIME(OSD_COLLECTION_TIMESTAMPS, OSD_TIME_ATTRIBUTES_ACCESSED),
+	TIME(OSD_COLLECTION_TIMESTAMPS, OSD_TIME_ATTRIBUTES_MODIFIED),
+	TIME(OSD_COLLECTION_TIMESTAMPS, OSD_TIME_DATA_ACCESSED),
+	TIME(OSD_COLLECTION_TIMESTAMPS, OSD_TIME_DATA_MODIFIED),
+	/* the root */
+	IDENTIFICATION(OSD_ROOT_INFORMATION),
+	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_SYSTEM_ID, 20, get_root_information),
+	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_VENDOR, 8, get_root_information),
+	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_PRODUCT, 16, get_root_information),
+	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_MODEL, 32, get_root_information),
+	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_REVISION, 4, get_root_information),
+	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_SERIAL_NUMBER, 0, get_root_information),
+	STORED(OSD_ROOT_INFORMATION, OSD_ROOT_OSD_NAME, 0),
+	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_CONTINUATION_LENGTH_MAX, 4, get_root_information),
+	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_TOTAL_CAPACITY, 8, get_root_information),
+	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_USED_CAPACITY, 8, get_root_information),
+	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_PARTITIONS, 8, get_root_information),
+	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_CLOCK, 6, get_root_information),
+	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_DEFAULT_ISOLATION, 1, get_root_information),
+	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_SUPPORTED_ISOLATION, 32, get_root_information),
+	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_CONTINUATION_DESCRIPTORS + OSD_CONTINUATION_SCATTER_GATHER, 4,
+		 get_root_information),
+	IDENTIFICATION(OSD_ROOT_QUOTAS),
+	STORED(OSD_ROOT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, 8),
+	STORED(OSD_ROOT_QUOTAS, OSD_QUOTA_CAPACITY, 8),
+	STORED(OSD_ROOT_QUOTAS, OSD_QUOTA_OBJECT_COUNT, 8),
+	STORED(OSD_ROOT_QUOTAS, OSD_QUOTA_COLLECTIONS_PER_OBJECT, 4),
+	STORED(OSD_ROOT_QUOTAS, OSD_QUOTA_PARTITION_COUNT, 8),
+	IDENTIFICATION(OSD_ROOT_TIMESTAMPS),
+	TIME(OSD_ROOT_TIMESTAMPS, OSD_TIME_ATTRIBUTES_ACCESSED),
+	TIME(OSD_ROOT_TIMESTAMPS, OSD_TIME_ATTRIBUTES_MODIFIED),
+	BYPASS(OSD_ROOT_TIMESTAMPS),
+};
+
+#define ATTRIBUTES (sizeof(attribute_table) / sizeof(attribute_table[0]))
+
+/* Index of the first entry at or behind (page, number). */
+static size_t lower_bound(uint32_t page, uint32_t number)
+{
+	size_t low = 0, high = ATTRIBUTES;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		const struct page_attribute *entry = &attribute_table[middle];
+
+		if (entry->page < page || (entry->page == page && entry->number < number))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static const struct page_attribute *find_entry(uint32_t page, uint32_t number)
+{
+	size_t i = lower_bound(page, number);
+
+	if (i < ATTRIBUTES && attribute_table[i].page == page && attribute_table[i].number == number)
+		return &attribute_table[i];
+	return NULL;
+}
+
+/* ---- page numbers ---- */
+
+uint32_t osd_first_page(enum engine_type type)
+{
+	switch (type) {
+	case ENGINE_ROOT:
+		return OSD_PAGES_ROOT;
+	case ENGINE_PARTITION:
+		return OSD_PAGES_PARTITION;
+	case ENGINE_COLLECTION:
+		return OSD_PAGES_COLLECTION;
+	case ENGINE_USER_OBJECT:
+		break;
+	}
+	return OSD_PAGES_USER_OBJECT;
+}
+
+enum osd_object_type osd_wire_type(enum engine_type type)
+{
+	switch (type) {
+	case ENGINE_ROOT:
+		return OSD_TYPE_ROOT;
+	case ENGINE_PARTITION:
+		return OSD_TYPE_PARTITION;
+	case ENGINE_COLLECTION:
+		return OSD_TYPE_COLLECTION;
+	case ENGINE_USER_OBJECT:
+		break;
+	}
+	return OSD_TYPE_USER_OBJECT;
+}
+
+bool osd_page_type(uint32_t page, enum engine_type *type)
+{
+	if (page < OSD_PAGES_PARTITION)
+		*type = ENGINE_USER_OBJECT;
+	else if (page < OSD_PAGES_COLLECTION)
+		*type = ENGINE_PARTITION;
+	else if (page < OSD_PAGES_ROOT)
+		*type = ENGINE_COLLECTION;
+	else if (page < OSD_PAGES_RESERVED)
+		*type = ENGINE_ROOT;
+	else
+		return false;
+	return true;
+}
+
+static bool fits_type(uint32_t page, enum engine_type type)
+{
+	enum engine_type page_type;
+
+	return page >= OSD_PAGES_ANY_OBJECT || (osd_page_type(page, &page_type) && page_type == type);
+}
+
+/* ---- setting ---- */
+
+/* Pages that clients fill as they like. `page` fits the object's type. */
+static bool is_free_page(uint32_t page, enum engine_type type)
+{
+	uint32_t relative = page - osd_first_page(type);
+
+	if (page >= OSD_PAGES_ANY_OBJECT)
+		return page < OSD_PAGE_CURRENT_COMMAND;
+	return relative >= OSD_PAGES_APPLICATION && relative < OSD_PAGES_VENDOR;
+}
+
+int osd_page_check_set(enum engine_type type, const struct osd_attribute *attribute)
+{
+	const struct page_attribute *entry;
+	uint32_t length = attribute->length;
+
+	if (attribute->page == OSD_PAGE_ALL || attribute->number == OSD_ATTRIBUTE_ALL ||
+	    length > OSD_ATTRIBUTE_BYTES_MAX || !fits_type(attribute->page, type))
+		return -EINVAL;
+	if (is_free_page(attribute->page, type)) {
+		/* Number 0 names the page: a string. */
+		if (attribute->number == OSD_ATTRIBUTE_IDENTIFICATION && length != 0 &&
+		    (length > OSD_IDENTIFICATION_BYTES || !memchr(attribute->value, 0, length)))
+			return -EINVAL;
+		return 0;
+	}
+	entry = find_entry(attribute->page, attribute->number);
+	if (!entry || !entry->settable)
+		return -EINVAL;
+	if (length == 0 && !entry->get)
+		return 0; /* a stored attribute becomes undefined */
+	if (entry->length != 0 && length != entry->length)
+		return -EINVAL;
+	return !entry->allows || entry->allows(attribute->value) ? 0 : -EINVAL;
+}
+
+int osd_page_set(struct osd_request *request, const struct osd_subject *subject,
+		 const struct osd_attribute *attribute)
+{
+	const struct page_attribute *entry = find_entry(attribute->page, attribute->number);
+
+	if (entry && entry->set)
+		return entry->set(request, subject, entry, attribute->value);
+	return engine_attribute_set(request->txn, subject->address, attribute->page, attribute->number,
+				    attribute->value, attribute->length);
+}
+
+/* ---- getting ---- */
+
+static int get_stored(struct osd_request *request, const struct osd_subject *subject, uint32_t page,
+		      uint32_t number, uint8_t *value, uint32_t *length)
+{
+	int result = engine_attribute_get(request->txn, subject->address, page, number, value, OSD_VALUE_BYTES_MAX,
+					  length);
+
+	if (result != -ENOENT)
+		return result;
+	*length = 0;
+	return 0;
+}
+
+/* The directory page: `page` is a number in it. */
+static int get_directory(struct osd_request *request, const struct osd_subject *subject, uint32_t page,
+			 uint8_t *value, uint32_t *length)
+{
+	uint32_t found = page, number = 0;
+	int result;
+
+	*length = 0;
+	/* Its own identification; of user objects that is the directory's entry of the directory, too. */
+	if (page == OSD_ATTRIBUTE_IDENTIFICATION)
+		page = osd_first_page(subject->stat.type) + OSD_PAGE_DIRECTORY;
+	if (page >= OSD_PAGE_CURRENT_COMMAND || !fits_type(page, subject->stat.type))
+		return 0;
+	*length = osd_page_identify(page, value);
+	if (*length != 0)
+		return 0;
+	result = engine_attribute_next(request->txn, subject->address, &found, &number, value, OSD_VALUE_BYTES_MAX,
+				       length);
+	if (result == -ENOENT || (result == 0 && found != page)) {
+		*length = 0;
+		return 0;
+	}
+	/* A page without a name of its own is one of 40 zero bytes. */
+	if (result == 0) {
+		uint32_t named = number == OSD_ATTRIBUTE_IDENTIFICATION ? min_u64(*length, OSD_IDENTIFICATION_BYTES) : 0;
+
+		memset(value + named, 0, OSD_IDENTIFICATION_BYTES - named);
+		*length = OSD_IDENTIFICATION_BYTES;
+	}
+	return result;
+}
+
+int osd_page_get(struct osd_request *request, const struct osd_subject *subject, uint32_t page, uint32_t number,
+		 uint8_t value[OSD_VALUE_BYTES_MAX], uint32_t *length)
+{
+	const struct page_attribute *entry;
+
+	if (page == OSD_PAGE_CURRENT_COMMAND)
+		return osd_current_command_get(request, number, value, length);
+	if (!fits_type(page, subject->stat.type))
+		return -EINVAL;
+	if (page == osd_first_page(subject->stat.type) + OSD_PAGE_DIRECTORY)
+		return get_directory(request, subject, number, value, length);
+	entry = find_entry(page, number);
+	if (entry && entry->get) {
+		*length = entry->get(request, subject, entry, value);
+		return 0;
+	}
+	return get_stored(request, subject, page, number, value, length);
+}
+
+/* The first computed attribute at or behind (*page, *number) that is defined. */
+static bool next_computed(struct osd_request *request, const struct osd_subject *subject, uint32_t *page,
+			  uint32_t *number, uint8_t value[COMPUTED_BYTES_MAX], uint32_t *length)
+{
+	uint32_t first = osd_first_page(subject->stat.type);
+
+	for (size_t i = *page < first ? lower_bound(first, 0) : lower_bound(*page, *number); i < ATTRIBUTES; i++) {
+		const struct page_attribute *entry = &attribute_table[i];
+
+		if (!fits_type(entry->page, subject->stat.type))
+			return false;
+		if (!entry->get)
+			continue;
+		*length = entry->get(request, subject, entry, value);
+		if (*length != 0) {
+			*page = entry->page;
+			*number = entry->number;
+			return true;
+		}
+	}
+	return false;
+}
+
+int osd_page_next(struct osd_request *request, const struct osd_subject *subject, uint32_t *page, uint32_t *number,
+		  uint8_t value[OSD_VALUE_BYTES_MAX], uint32_t *length)
+{
+	uint8_t computed[COMPUTED_BYTES_MAX];
+	uint32_t computed_page = *page, computed_number = *number, computed_length;
+	bool has_computed = next_computed(request, subject, &computed_page, &computed_number, computed,
+					  &computed_length);
+	int result = engine_attribute_next(request->txn, subject->address, page, number, value, OSD_VALUE_BYTES_MAX,
+					   length);
+
+	if (result != 0 && result != -ENOENT)
+		return result;
+	if (!has_computed ||
+	    (result == 0 && (*page < computed_page || (*page == computed_page && *number < computed_number))))
+		return result;
+	*page = computed_page;
+	*number = computed_number;
+	*length = computed_length;
+	memcpy(value, computed, computed_length);
+	return 0;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Quotas: attributes of the quotas pages, 0 or undefined = no limit. A command that made something grow beyond its
+ * quota fails as a whole; one that did not make it grow never does.
+ */
+#include <errno.h>
+
+#include "common/bytes.h"
+#include "osd/execute.h"
+
+/* Value of a quota, 0 = none. */
+static int get_quota(struct osd_request *request, struct engine_address address, uint32_t page, uint32_t number,
+		     uint64_t *quota)
+{
+	uint8_t value[8];
+	uint32_t length;
+	int result = engine_attribute_get(request->txn, address, page, number, value, sizeof(value), &length);
+
+	*quota = result == 0 && length == sizeof(value) ? get_be64(value) : 0;
+	return result == -ENOENT ? 0 : osd_result(request, result, 0);
+}
+
+static struct engine_address partition_of(const struct osd_request *request)
+{
+	struct engine_address address = request->subject.address;
+
+	address.object = 0;
+	return address;
+}
+
+/* ---- defaults ---- */
+
+/* A new object or partition takes an attribute of what it is in. */
+static int inherit(struct osd_request *request, struct engine_address from, uint32_t from_page, uint32_t page,
+		   uint32_t number)
+{
+	struct engine_address address = request->subject.address;
+	uint8_t value[8];
+	uint32_t length;
+	int result = engine_attribute_get(request->txn, from, from_page, number, value, sizeof(value), &length);
+
+	if (result == -ENOENT)
+		return 0;
+	for (uint64_t i = 0; result == 0 && i < max_u64(request->created, 1); i++, address.object++)
+		result = engine_attribute_set(request->txn, address, page, number, value, length);
+	return osd_result(request, result, 0);
+}
+
+int osd_quotas_inherit_object(struct osd_request *request)
+{
+	return inherit(request, partition_of(request), OSD_PARTITION_QUOTAS, OSD_USER_OBJECT_QUOTAS,
+		       OSD_QUOTA_MAXIMUM_LENGTH);
+}
+
+int osd_quotas_inherit_partition(struct osd_request *request)
+{
+	static const uint32_t numbers[] = { OSD_QUOTA_MAXIMUM_LENGTH, OSD_QUOTA_CAPACITY, OSD_QUOTA_OBJECT_COUNT,
+					    OSD_QUOTA_COLLECTIONS_PER_OBJECT };
+	struct engine_address root = { 0 };
+	int result = 0;
+
+	for (size_t i = 0; result == 0 && i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		result = inherit(request, root, OSD_ROOT_QUOTAS, OSD_PARTITION_QUOTAS, numbers[i]);
+	return result;
+}
+
+/* ---- limits ---- */
+
+/* Fails when `used` is above the quota. */
+static int check(struct osd_request *request, struct engine_address address, uint32_t page, uint32_t number,
+		 uint64_t used)
+{
+	uint64_t quota;
+
+	if (get_quota(request, address, page, number, &quota) != 0)
+		return -EINVAL;
+	return quota == 0 || used <= quota ? 0 : osd_result(request, -EDQUOT, 0);
+}
+
+/* What a partition holds, after the command. */
+static int stat_partition(struct osd_request *request, struct engine_stat *stat)
+{
+	return osd_result(request, engine_stat(request->txn, partition_of(request), stat), OSD_FIELD_PARTITION);
+}
+
+int osd_quotas_check(struct osd_request *request)
+{
+	struct engine_address address = request->subject.address, root = { 0 };
+	struct engine_stat after, partition;
+	int result = engine_stat(request->txn, address, &after);
+
+	if (result != 0)
+		return osd_result(request, result, OSD_FIELD_OBJECT);
+	if (after.type == ENGINE_PARTITION && request->created > 0) {
+		struct engine_stat stat;
+
+		result = engine_stat(request->txn, root, &stat);
+		if (result != 0)
+			return osd_result(request, result, 0);
+		return check(request, root, OSD_ROOT_QUOTAS, OSD_QUOTA_PARTITION_COUNT, stat.members);
+	}
+	if (after.type != ENGINE_USER_OBJECT)
+		return 0;
+	if (after.length > request->before.length &&
+	    check(request, address, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, after.length) != 0)
+		return -EINVAL;
+	if (after.used_bytes > request->before.used_bytes) {
+		if (stat_partition(request, &partition) != 0)
+			return -EINVAL;
+		if (check(request, partition_of(request), OSD_PARTITION_QUOTAS, OSD_QUOTA_CAPACITY,
+			  partition.used_bytes) != 0)
+			return -EINVAL;
+	}
+	if (request->created > 0) {
+		if (stat_partition(request, &partition) != 0)
+			return -EINVAL;
+		return check(request, partition_of(request), OSD_PARTITION_QUOTAS, OSD_QUOTA_OBJECT_COUNT,
+			     partition.members - partition.collections);
+	}
+	return 0;
+}

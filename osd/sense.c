@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Errors as sense data: the one table from errno values, and how a command ends. */
+#include <assert.h>
+#include <errno.h>
+
+#include "common/bytes.h"
+#include "osd/execute.h"
+
+static const struct {
+	int error;
+	uint8_t key;
+	uint16_t code;
+} error_table[] = {
+	{ ENOENT, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_CDB },
+	{ EEXIST, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_CDB },
+	{ EINVAL, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_CDB },
+	{ EMSGSIZE, SENSE_ILLEGAL_REQUEST, SENSE_PARAMETER_LIST_LENGTH_ERROR },
+	{ ENOTEMPTY, SENSE_ILLEGAL_REQUEST, SENSE_PARTITION_OR_COLLECTION_CONTAINS_USER_OBJECTS },
+	{ EFBIG, SENSE_ILLEGAL_REQUEST, SENSE_SYSTEM_RESOURCE_FAILURE },
+	{ E2BIG, SENSE_ILLEGAL_REQUEST, SENSE_SYSTEM_RESOURCE_FAILURE },
+	/* The code, whatever its key, is the one that Linux reports as "no space". */
+	{ ENOSPC, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR },
+	{ EDQUOT, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR },
+	{ EROFS, SENSE_DATA_PROTECT, SENSE_WRITE_PROTECTED },
+	{ EBADMSG, SENSE_MEDIUM_ERROR, SENSE_UNRECOVERED_READ_ERROR },
+	{ EIO, SENSE_HARDWARE_ERROR, SENSE_INTERNAL_TARGET_FAILURE },
+};
+
+/* Starts the sense data of a failure, which must be the command's first. */
+static void begin_failure(struct osd_request *request, uint8_t key, uint16_t code)
+{
+	assert(!request->failed);
+	request->failed = true;
+	request->sense = (struct osd_sense){ .key = key, .code = code };
+}
+
+int osd_fail(struct osd_request *request, uint8_t key, uint16_t code)
+{
+	begin_failure(request, key, code);
+	return -EINVAL;
+}
+
+int osd_fail_field(struct osd_request *request, uint16_t field)
+{
+	begin_failure(request, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_CDB);
+	request->sense.has_field = true;
+	request->sense.field_in_cdb = true;
+	request->sense.field = field;
+	return -EINVAL;
+}
+
+int osd_fail_attribute(struct osd_request *request, uint32_t page, uint32_t number)
+{
+	if (request->cdb.format == OSD_ATTRIBUTES_CDB)
+		osd_fail_field(request, 52);
+	else
+		begin_failure(request, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+	request->sense.attributes = 1;
+	request->sense.attribute[0].page = page;
+	request->sense.attribute[0].number = number;
+	return -EINVAL;
+}
+
+int osd_result(struct osd_request *request, int result, uint16_t field)
+{
+	uint8_t key = SENSE_HARDWARE_ERROR;
+	uint16_t code = SENSE_INTERNAL_TARGET_FAILURE;
+
+	if (result == 0)
+		return 0;
+	for (size_t i = 0; i < sizeof(error_table) / sizeof(error_table[0]); i++) {
+		if (error_table[i].error == -result) {
+			key = error_table[i].key;
+			code = error_table[i].code;
+		}
+	}
+	begin_failure(request, key, code);
+	if (code == SENSE_INVALID_FIELD_IN_CDB && field != 0) {
+		request->sense.has_field = true;
+		request->sense.field_in_cdb = true;
+		request->sense.field = field;
+	}
+	return result;
+}
+
+/*
+ * Functions that never started. What was done before a failure has been undone with it, so only the phase that
+ * failed counts as started.
+ */
+static uint32_t functions_not_initiated(enum osd_phase failed)
+{
+	switch (failed) {
+	case OSD_PHASE_COMMAND:
+		return OSD_FUNCTIONS_ALL & ~(uint32_t)(OSD_FUNCTION_COMMAND | OSD_FUNCTION_VALIDATION);
+	case OSD_PHASE_SETS:
+		return OSD_FUNCTIONS_ALL & ~(uint32_t)(OSD_FUNCTION_SET_ATTRIBUTES | OSD_FUNCTION_VALIDATION);
+	case OSD_PHASE_GETS:
+		return OSD_FUNCTIONS_ALL & ~(uint32_t)(OSD_FUNCTION_GET_ATTRIBUTES | OSD_FUNCTION_VALIDATION);
+	case OSD_PHASE_VALIDATION:
+	case OSD_PHASE_DONE:
+		break;
+	}
+	return OSD_FUNCTIONS_ALL;
+}
+
+void osd_finish(struct osd_request *request)
+{
+	struct osd_command *command = request->command;
+	struct osd_sense *sense = &request->sense;
+
+	if (request->failed)
+		command->data_in_length = 0;
+	if (sense->key == SENSE_NO_SENSE) {
+		command->status = SCSI_STATUS_GOOD;
+		return;
+	}
+	sense->has_object = true;
+	sense->partition = request->cdb.partition;
+	sense->object = request->cdb.object;
+	if (request->failed)
+		sense->not_initiated = functions_not_initiated(request->phase);
+	else
+		sense->completed = OSD_FUNCTIONS_ALL;
+	command->status = SCSI_STATUS_CHECK_CONDITION;
+	command->sense_length = osd_sense_encode(sense, command->sense, sizeof(command->sense));
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* A logical unit, and the way of a command through it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/bytes.h"
+#include "osd/execute.h"
+
+/* ---- the logical unit ---- */
+
+static bool is_zero(const uint8_t *bytes, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (bytes[i] != 0)
+			return false;
+	return true;
+}
+
+static void uuid_to_text(const uint8_t uuid[16], char text[37])
+{
+	snprintf(text, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", uuid[0], uuid[1],
+		 uuid[2], uuid[3], uuid[4], uuid[5], uuid[6], uuid[7], uuid[8], uuid[9], uuid[10], uuid[11], uuid[12],
+		 uuid[13], uuid[14], uuid[15]);
+}
+
+int osd_device_create(struct engine *engine, const uint8_t uuid[16], const struct osd_options *options,
+		      struct osd_device **device)
+{
+	/* Head of a designation descriptor: binary, of the logical unit, vendor specific, 16 bytes. */
+	static const uint8_t system_id_head[4] = { 0x01, 0x00, 0x00, 0x10 };
+	struct osd_device *created = calloc(1, sizeof(*created));
+
+	if (!created)
+		return -ENOMEM;
+	created->engine = engine;
+	memcpy(created->uuid, uuid, sizeof(created->uuid));
+	memcpy(created->system_id, system_id_head, sizeof(system_id_head));
+	memcpy(created->system_id + sizeof(system_id_head), uuid, 16);
+	uuid_to_text(uuid, created->serial);
+	if (options && !is_zero(options->system_id, sizeof(options->system_id)))
+		memcpy(created->system_id, options->system_id, sizeof(created->system_id));
+	if (options && options->serial[0] != '\0')
+		snprintf(created->serial, sizeof(created->serial), "%s", options->serial);
+	*device = created;
+	return 0;
+}
+
+void osd_device_destroy(struct osd_device *device)
+{
+	free(device);
+}
+
+/* ---- steps of a command, inside its transaction ---- */
+
+/* Does TIMESTAMP BYPASS of the root or of the partition stop the timestamps? */
+static int is_bypassed(struct osd_request *request, struct engine_address address, uint32_t page, bool *bypassed)
+{
+	uint8_t value = OSD_TIMESTAMPS_UPDATE;
+	uint32_t length;
+	int result = engine_attribute_get(request->txn, address, page, OSD_TIME_BYPASS, &value, 1, &length);
+
+	if (result == 0 && length == 1 && value == OSD_TIMESTAMPS_BYPASS)
+		*bypassed = true;
+	return result == -ENOENT ? 0 : osd_result(request, result, 0);
+}
+
+static int set_up_timestamps(struct osd_request *request)
+{
+	struct engine_address root = { 0 }, partition = request->subject.address;
+	bool bypassed = request->cdb.timestamps_control == OSD_TIMESTAMPS_BYPASS;
+
+	partition.object = 0;
+	if (!bypassed && is_bypassed(request, root, OSD_ROOT_TIMESTAMPS, &bypassed) != 0)
+		return -EINVAL;
+	if (!bypassed && partition.partition != 0 &&
+	    is_bypassed(request, partition, OSD_PARTITION_TIMESTAMPS, &bypassed) != 0)
+		return -EINVAL;
+	engine_bypass_timestamps(request->txn, bypassed);
+	return 0;
+}
+
+/* Whose pages the sets are about. */
+static enum engine_type type_to_set(const struct osd_request *request)
+{
+	switch (request->entry->target) {
+	case OSD_TARGET_NEW_PARTITION:
+		return ENGINE_PARTITION;
+	case OSD_TARGET_NEW_USER_OBJECT:
+		return ENGINE_USER_OBJECT;
+	default:
+		return request->subject.stat.type;
+	}
+}
+
+static int do_command(struct osd_request *request)
+{
+	request->phase = OSD_PHASE_COMMAND;
+	return request->entry->execute ? request->entry->execute(request) : 0;
+}
+
+static int do_sets(struct osd_request *request)
+{
+	request->phase = OSD_PHASE_SETS;
+	return osd_apply_sets(request);
+}
+
+static int do_gets(struct osd_request *request)
+{
+	request->phase = OSD_PHASE_GETS;
+	return osd_answer_gets(request);
+}
+
+/* Notes what was accessed, of what is still there and not of the past. */
+static int note_access(struct osd_request *request)
+{
+	bool data = request->entry->flags & OSD_READS_DATA, attributes = osd_has_gets(request);
+
+	if ((!data && !attributes) || request->entry->flags & OSD_ATTRIBUTES_FIRST ||
+	    request->subject.address.version != 0)
+		return 0;
+	return osd_result(request, engine_accessed(request->txn, request->subject.address, data, attributes), 0);
+}
+
+typedef int step(struct osd_request *request);
+
+static int do_steps(struct osd_request *request)
+{
+	static step *const usual[] = { do_command, do_sets, osd_quotas_check, do_gets, note_access, NULL };
+	static step *const gets_first[] = { do_gets, do_sets, osd_quotas_check, note_access, NULL };
+	static step *const attributes_first[] = { do_sets, do_gets, do_command, NULL };
+	static step *const reading[] = { do_command, do_gets, note_access, NULL };
+	step *const *steps = usual;
+	int result = 0;
+
+	if (osd_transaction_mode(request) == ENGINE_READ)
+		steps = reading;
+	else if (request->entry->flags & OSD_GETS_FIRST)
+		steps = gets_first;
+	else if (request->entry->flags & OSD_ATTRIBUTES_FIRST)
+		steps = attributes_first;
+	for (; *steps && result == 0; steps++)
+		result = (*steps)(request);
+	return result;
+}
+
+static int run_in_transaction(struct osd_request *request)
+{
+	int result = osd_validate_target(request);
+
+	if (result == 0)
+		result = osd_check_sets(request, type_to_set(request));
+	if (result == 0)
+		result = set_up_timestamps(request);
+	if (result != 0)
+		return result;
+	request->before = request->subject.stat;
+	return do_steps(request);
+}
+
+/* ---- the whole command ---- */
+
+/* FORMAT OSD: the sets that follow are checked before everything is gone. */
+static int reformat(struct osd_request *request)
+{
+	if (osd_check_sets(request, ENGINE_ROOT) != 0)
+		return -EINVAL;
+	return osd_result(request, engine_reformat(request->device->engine), 0);
+}
+
+static void run(struct osd_request *request)
+{
+	struct osd_command *command = request->command;
+	enum engine_mode mode = osd_transaction_mode(request);
+	int result;
+
+	if (request->entry->flags & OSD_REFORMATS && reformat(request) != 0)
+		return;
+	result = engine_begin(request->device->engine, mode, &request->txn);
+	if (result == -ENOMEM) {
+		command->status = SCSI_STATUS_BUSY;
+		return;
+	}
+	if (osd_result(request, result, 0) != 0)
+		return;
+	if (run_in_transaction(request) != 0) {
+		engine_abort(request->txn);
+		return;
+	}
+	request->phase = OSD_PHASE_DONE;
+	result = engine_commit(request->txn, request->cdb.fua && mode != ENGINE_READ);
+	if (result == 0 && request->entry->flags & OSD_FLUSHES)
+		result = engine_flush(request->device->engine);
+	if (result != 0) {
+		/* What a READ may have had to say is nothing beside this. */
+		request->phase = OSD_PHASE_COMMAND;
+		osd_result(request, result, 0);
+	}
+}
+
+/* Decodes and checks what needs no engine. False: the request has its sense data. */
+static bool prepare(struct osd_request *request)
+{
+	struct osd_command *command = request->command;
+	uint16_t bad_field;
+	int result = osd_cdb_decode(command->cdb, command->cdb_length, &request->cdb, &bad_field);
+
+	if (result == -EINVAL) {
+		osd_fail_field(request, bad_field);
+		return false;
+	}
+	request->entry = result == 0 ? osd_command_find(request->cdb.action) : NULL;
+	if (!request->entry) {
+		osd_fail(request, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_COMMAND_OPERATION_CODE);
+		return false;
+	}
+	if (osd_validate_buffers(request) != 0)
+		return false;
+	return !request->entry->check || request->entry->check(request) == 0;
+}
+
+void osd_execute(struct osd_device *device, struct osd_command *command)
+{
+	/* So that the address of an empty buffer can be reckoned with. */
+	static const uint8_t no_data_out[1];
+	uint8_t no_data_in[1];
+	struct osd_request request = { .device = device, .command = command };
+	const uint8_t *data_out = command->data_out;
+	uint8_t *data_in = command->data_in;
+
+	if (command->data_out_length == 0)
+		command->data_out = no_data_out;
+	if (command->data_in_capacity == 0)
+		command->data_in = no_data_in;
+	command->status = SCSI_STATUS_GOOD;
+	command->sense_length = 0;
+	command->data_in_length = 0;
+	command->data_out_used = 0;
+	if (prepare(&request))
+		run(&request);
+	if (command->status == SCSI_STATUS_GOOD)
+		osd_finish(&request);
+	command->data_out = data_out;
+	command->data_in = data_in;
+}

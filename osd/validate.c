@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* What is checked before a command touches anything: buffers, continuation segment, addressed object. */
+#include <errno.h>
+
+#include "common/bytes.h"
+#include "osd/execute.h"
+
+/* ---- buffers ---- */
+
+/* Where the descriptors of sets and gets have their lengths and offsets in the CDB. */
+struct segment_fields {
+	uint16_t length, offset;
+};
+
+/* A part of Data-Out: behind the command data, inside what came. Notes it as used. */
+static int check_out_segment(struct osd_request *request, const struct osd_segment *segment,
+			     struct segment_fields fields)
+{
+	struct osd_command *command = request->command;
+	uint64_t end;
+
+	if (segment->length == 0)
+		return 0;
+	if (segment->offset < request->out_data + request->out_data_length)
+		return osd_fail_field(request, fields.offset);
+	if (segment->offset > command->data_out_length ||
+	    segment->length > command->data_out_length - segment->offset)
+		return osd_fail_field(request, fields.length);
+	end = segment->offset + segment->length;
+	command->data_out_used = max_u64(command->data_out_used, end);
+	return 0;
+}
+
+static bool overlap(const struct osd_segment *a, const struct osd_segment *b)
+{
+	return a->length != 0 && b->length != 0 && a->offset < b->offset + b->length &&
+	       b->offset < a->offset + a->length;
+}
+
+/* The attribute parameters against the buffers. */
+static int check_attribute_segments(struct osd_request *request)
+{
+	static const struct segment_fields get_list = { 52, 56 }, set_list = { 68, 72 }, set_value = { 72, 76 };
+	struct osd_cdb *cdb = &request->cdb;
+	bool page = cdb->format == OSD_ATTRIBUTES_PAGE;
+	struct segment_fields retrieved = page ? (struct segment_fields){ 56, 60 } : (struct segment_fields){ 60, 64 };
+	size_t room = request->command->data_in_capacity;
+
+	if (check_out_segment(request, &cdb->set_data, page ? set_value : set_list) != 0 ||
+	    check_out_segment(request, &cdb->get_list, get_list) != 0)
+		return -EINVAL;
+	if (overlap(&cdb->get_list, &cdb->set_data))
+		return osd_fail_field(request, get_list.offset);
+	if (cdb->retrieved.length == 0)
+		return 0;
+	if (cdb->list_attributes && request->entry->flags & OSD_LISTS)
+		return 0; /* the attributes are in the command data */
+	if (cdb->retrieved.offset < request->in_data_length)
+		return osd_fail_field(request, retrieved.offset);
+	if (cdb->retrieved.offset > room || cdb->retrieved.length > room - cdb->retrieved.offset)
+		return osd_fail_field(request, retrieved.length);
+	return 0;
+}
+
+/* Checks that the pieces make up LENGTH and stay inside 64 bits. */
+static int check_pieces(struct osd_request *request)
+{
+	const struct osd_cdb *cdb = &request->cdb;
+	uint64_t total = 0;
+
+	if (request->pieces.length % 16 != 0)
+		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
+	for (size_t i = 0; i < request->pieces.length / 16; i++) {
+		struct osd_piece piece;
+
+		osd_piece_decode(&request->pieces, i, &piece);
+		if (piece.offset > UINT64_MAX - cdb->address ||
+		    piece.length > UINT64_MAX - cdb->address - piece.offset || piece.length > UINT64_MAX - total)
+			return osd_fail_field(request, OSD_FIELD_CONTINUATION);
+		total += piece.length;
+	}
+	return total == cdb->length ? 0 : osd_fail_field(request, osd_length_field(request));
+}
+
+/* The continuation segment, which is only there for commands that scatter. */
+static int check_continuation(struct osd_request *request)
+{
+	struct osd_command *command = request->command;
+	size_t length = request->cdb.continuation_length;
+	struct osd_continuation continuation;
+	struct osd_descriptor descriptor;
+	int result;
+
+	if (length == 0)
+		return 0;
+	if (!(request->entry->flags & OSD_SCATTERS) || length > OSD_CONTINUATION_BYTES_MAX ||
+	    length > command->data_out_length)
+		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
+	if (osd_continuation_read(&continuation, request->cdb.action, command->data_out, length) != 0)
+		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
+	while ((result = osd_continuation_next(&continuation, &descriptor)) == 1) {
+		if (descriptor.type != OSD_CONTINUATION_SCATTER_GATHER || request->pieces.content)
+			return osd_fail_field(request, OSD_FIELD_CONTINUATION);
+		request->pieces = descriptor;
+	}
+	if (result != 0)
+		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
+	request->out_data = length;
+	command->data_out_used = length;
+	return request->pieces.content ? check_pieces(request) : 0;
+}
+
+/* The command data. */
+static int check_data(struct osd_request *request)
+{
+	struct osd_command *command = request->command;
+	const struct osd_cdb *cdb = &request->cdb;
+	unsigned flags = request->entry->flags;
+
+	if (flags & OSD_HAS_RANGE && !request->pieces.content && cdb->length > UINT64_MAX - cdb->address)
+		return osd_fail_field(request, osd_address_field(request));
+	if (flags & OSD_DATA_OUT) {
+		if (cdb->length > command->data_out_length - request->out_data)
+			return osd_fail_field(request, osd_length_field(request));
+		request->out_data_length = cdb->length;
+		command->data_out_used = request->out_data + cdb->length;
+	}
+	if (flags & OSD_DATA_IN) {
+		if (cdb->length > command->data_in_capacity)
+			return osd_fail_field(request, osd_length_field(request));
+		request->in_data_length = cdb->length;
+	}
+	if (flags & OSD_ALLOCATION)
+		request->in_data_length = min_u64(cdb->length, command->data_in_capacity);
+	return 0;
+}
+
+static bool isolation_is_known(uint8_t isolation)
+{
+	/* Commands are executed as if they ran one after the other, which is more than any method asks for. */
+	return isolation == OSD_ISOLATION_DEFAULT || isolation == OSD_ISOLATION_NONE ||
+	       isolation == OSD_ISOLATION_STRICT || isolation == OSD_ISOLATION_RANGE ||
+	       isolation == OSD_ISOLATION_FUNCTIONAL;
+}
+
+int osd_validate_buffers(struct osd_request *request)
+{
+	if (!isolation_is_known(request->cdb.isolation))
+		return osd_fail_field(request, OSD_FIELD_OPTIONS);
+	if (check_continuation(request) != 0 || check_data(request) != 0)
+		return -EINVAL;
+	return check_attribute_segments(request);
+}
+
+/* ---- the addressed object ---- */
+
+/* Wire partition: version 63..48, partition 47..0. */
+#define PARTITION_BITS 48
+
+struct engine_address osd_address(uint64_t partition, uint64_t object)
+{
+	return (struct engine_address){
+		.partition = partition & ENGINE_LAST_PARTITION_ID,
+		.object = object,
+		.version = (uint32_t)(partition >> PARTITION_BITS),
+	};
+}
+
+uint64_t osd_wire_partition(struct engine_address address)
+{
+	return (uint64_t)address.version << PARTITION_BITS | address.partition;
+}
+
+/* Finds an object; a missing partition is told apart from a missing object. */
+static int find_object(struct osd_request *request, struct engine_address address)
+{
+	struct osd_subject *subject = &request->subject;
+	int result;
+
+	subject->address = address;
+	if (address.partition == 0 && (address.version != 0 || address.object != 0))
+		return osd_fail_field(request, OSD_FIELD_PARTITION);
+	result = engine_stat(request->txn, address, &subject->stat);
+	if (result == -ENOENT && address.object != 0) {
+		struct engine_stat ignored;
+		struct engine_address partition = address;
+
+		partition.object = 0;
+		if (engine_stat(request->txn, partition, &ignored) == 0)
+			return osd_fail_field(request, OSD_FIELD_OBJECT);
+	}
+	return osd_result(request, result, OSD_FIELD_PARTITION);
+}
+
+/* As find_object, for a command on one type of object. */
+static int find_typed(struct osd_request *request, struct engine_address address, enum engine_type type)
+{
+	if (address.object == 0)
+		return osd_fail_field(request, OSD_FIELD_OBJECT);
+	if (find_object(request, address) != 0)
+		return -EINVAL;
+	return request->subject.stat.type == type ? 0 : osd_fail_field(request, OSD_FIELD_OBJECT);
+}
+
+static int find_partition(struct osd_request *request)
+{
+	if (request->cdb.partition == 0)
+		return osd_fail_field(request, OSD_FIELD_PARTITION);
+	return find_object(request, osd_address(request->cdb.partition, 0));
+}
+
+/* A requested ID: chosen by the target, or not reserved. */
+static int check_requested(struct osd_request *request, uint64_t id, uint64_t last, uint16_t field)
+{
+	return id == 0 || (id >= OSD_FIRST_ID && id <= last) ? 0 : osd_fail_field(request, field);
+}
+
+static int find_target(struct osd_request *request)
+{
+	const struct osd_cdb *cdb = &request->cdb;
+	struct engine_address root = { 0 };
+
+	switch (request->entry->target) {
+	case OSD_TARGET_ROOT:
+		return find_object(request, root);
+	case OSD_TARGET_PARTITION:
+		return find_partition(request);
+	case OSD_TARGET_ROOT_OR_PARTITION:
+		return cdb->partition == 0 ? find_object(request, root) : find_partition(request);
+	case OSD_TARGET_USER_OBJECT:
+		return find_typed(request, osd_address(cdb->partition, cdb->object), ENGINE_USER_OBJECT);
+	case OSD_TARGET_COLLECTION:
+		return find_typed(request, osd_address(cdb->partition, cdb->object), ENGINE_COLLECTION);
+	case OSD_TARGET_ANY:
+		return find_object(request, osd_address(cdb->partition, cdb->object));
+	case OSD_TARGET_NEW_PARTITION:
+		if (check_requested(request, cdb->partition, ENGINE_LAST_PARTITION_ID, OSD_FIELD_PARTITION) != 0)
+			return -EINVAL;
+		return find_object(request, root);
+	case OSD_TARGET_NEW_USER_OBJECT:
+		if (check_requested(request, cdb->object, UINT64_MAX, OSD_FIELD_OBJECT) != 0)
+			return -EINVAL;
+		return find_partition(request);
+	}
+	return osd_fail(request, SENSE_HARDWARE_ERROR, SENSE_INTERNAL_TARGET_FAILURE);
+}
+
+int osd_validate_target(struct osd_request *request)
+{
+	if (find_target(request) != 0)
+		return -EINVAL;
+	/* Old versions are read-only. */
+	if (request->subject.address.version != 0 && osd_transaction_mode(request) != ENGINE_READ)
+		return osd_result(request, -EROFS, 0);
+	return 0;
+}
+
+/* ---- the transaction ---- */
+
+/* Sets that can only give space back: removed attributes, and the logical length, whose growth is a hole. */
+static int is_growing_set(void *context, const struct osd_attribute *attribute)
+{
+	(void)context;
+	return attribute->length != 0 && !(attribute->page == OSD_USER_OBJECT_INFORMATION &&
+					   attribute->number == OSD_INFORMATION_LOGICAL_LENGTH);
+}
+
+enum engine_mode osd_transaction_mode(const struct osd_request *request)
+{
+	enum engine_mode mode = request->entry->mode;
+
+	if (mode != ENGINE_READ || !osd_has_sets(request))
+		return mode;
+	return osd_each_set(request, is_growing_set, NULL) == 0 ? ENGINE_FREE : ENGINE_WRITE;
+}
