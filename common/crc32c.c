@@ -7,7 +7,7 @@
 uint32_t crc32c(uint32_t crc, const void *data, size_t length)
 {
 	/* ISA-L takes an int length, a non-const pointer and the raw register. */
-	unsigned char *next = (unsigned char *)(uintptr_t)data;
+	unsigned char *next = (unsigned char *)data;
 	uint32_t reg = ~crc;
 
 	while (length > INT_MAX) {

@@ -18,7 +18,7 @@ struct nand;
 struct nand_backend {
 	const char *name;
 
-	/* Before the first program of an erased block: makes sure that the host has room for all of it. */
+	/* Before every program: makes sure that the host has room for all of the block. Quick once it has. */
 	int (*prepare)(struct nand *nand, uint32_t block);
 
 	/* `data` is page_bytes long, `spare` spare_bytes, reserved part included. */

@@ -3,7 +3,8 @@
  * The mmap back end: page data and spare areas of the image file, or of anonymous memory, as one mapping.
  *
  * A store into a hole of a full file system would kill the process (SIGBUS), so a block gets its room with
- * fallocate(2) before its first program; a host without room is an error there and nowhere later.
+ * fallocate(2) before its first program, and once again in every process: a copy of the image may have lost it. A host
+ * without room is an error there and nowhere later.
  *
  * Sync is one fdatasync(2) for the whole file, not msync(2) of ranges: data, spare areas and table are three ranges,
  * and each msync would wait for a flush of the host's drive. A page is programmed once, so what fdatasync
@@ -11,6 +12,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -106,14 +108,17 @@ static int reserve(int fd, uint64_t offset, uint64_t bytes)
 static int mmap_prepare(struct nand *nand, uint32_t block)
 {
 	struct block_ranges ranges = ranges_of(nand, block);
+	uint64_t bit = UINT64_C(1) << block % 64;
 	int result;
 
-	if (nand->image_fd < 0)
+	if (!nand->prepared ||
+	    atomic_load_explicit(&nand->prepared[block / 64], memory_order_relaxed) & bit)
 		return 0;
 	result = reserve(nand->image_fd, ranges.data.offset, ranges.data.bytes);
 	if (result == 0)
 		result = reserve(nand->image_fd, ranges.spare.offset, ranges.spare.bytes);
 	if (result == 0) {
+		atomic_fetch_or_explicit(&nand->prepared[block / 64], bit, memory_order_relaxed);
 		atomic_store_explicit(&nand->prepare_failed, false, memory_order_relaxed);
 		return 0;
 	}
@@ -147,8 +152,10 @@ static void mmap_discard(struct nand *nand, uint32_t block)
 	struct block_ranges ranges = ranges_of(nand, block);
 	int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 
-	if (nand->image_fd < 0)
+	if (!nand->prepared)
 		return;
+	atomic_fetch_and_explicit(&nand->prepared[block / 64], ~(UINT64_C(1) << block % 64),
+				  memory_order_relaxed);
 	if (fallocate(nand->image_fd, mode, (off_t)ranges.data.offset, (off_t)ranges.data.bytes) ==
 	    0)
 		(void)fallocate(nand->image_fd, mode, (off_t)ranges.spare.offset,
@@ -169,6 +176,8 @@ static int mmap_sync(struct nand *nand)
 static void mmap_close(struct nand *nand)
 {
 	nand_unmap(&nand->pages);
+	free(nand->prepared);
+	nand->prepared = NULL;
 }
 
 static const struct nand_backend mmap_backend = {
@@ -188,7 +197,14 @@ int nand_mmap_open(struct nand *nand, struct error_text *error)
 			      nand->layout.image_bytes - nand->layout.data_offset, nand->path,
 			      error);
 
-	if (result == 0)
-		nand->backend = &mmap_backend;
-	return result;
+	if (result < 0)
+		return result;
+	nand->backend = &mmap_backend;
+	if (nand->image_fd < 0)
+		return 0;
+	nand->prepared = calloc(divide_up(nand->geometry.blocks, 64), sizeof(*nand->prepared));
+	if (!nand->prepared)
+		return error_set(error, -ENOMEM, "cannot open %s: %s", nand->path,
+				 strerror(ENOMEM));
+	return 0;
 }

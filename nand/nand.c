@@ -238,7 +238,7 @@ static int program_page(struct nand *nand, const struct nand_page_io *io)
 	block = (uint32_t)(io->page / geometry->pages_per_block);
 	index = (uint32_t)(io->page % geometry->pages_per_block);
 	result = check_program(nand, io, block, index, &word);
-	if (result == 0 && index == 0)
+	if (result == 0)
 		result = nand->backend->prepare(nand, block);
 	if (result < 0)
 		return result;

@@ -46,6 +46,8 @@ struct nand {
 	struct nand_layout layout;
 	const struct nand_backend *backend;
 	struct nand_mapping pages; /* the mmap back end's: data areas, then spare areas */
+	_Atomic uint64_t
+		*prepared; /* of an image's blocks, a bit each: has its room on the host for sure */
 	struct nand_mapping table; /* block words, stored little-endian */
 	struct nand_mapping nvram; /* NVRAM header, then the region */
 	uint64_t nvram_bytes;
