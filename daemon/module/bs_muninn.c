@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The backing store `muninn` of tgtd: one logical unit of type OSD on one flash image.
+ *
+ * tgtd calls bs_init (options), bs_open (image), bs_cmd_submit (each command with operation code 0x7F), bs_close and
+ * bs_exit, all on its main thread. Commands run on the unit's own threads (io_threads.h).
+ */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/log.h"
+#include "daemon/module/identity.h"
+#include "daemon/module/io_threads.h"
+#include "daemon/module/options.h"
+#include "engine/engine.h"
+#include "nand/nand.h"
+#include "osd/osd.h"
+
+#include "list.h"
+#include "scsi.h"
+#include "tgtd.h"
+
+#define MODULE_FILE "bs_muninn.so"
+
+/* What one logical unit keeps; lies behind tgtd's own structure. */
+struct muninn_lun {
+	struct lun_options options;
+	struct nand *nand;
+	struct engine *engine;
+	struct osd_device *device;
+	struct io_threads *threads;
+	int (*stock_inquiry)(int host_no, struct scsi_cmd *cmd);
+};
+
+/* Called by tgtd by this name, once, at start. */
+void register_bs_module(void);
+
+static struct muninn_lun *muninn_lun(struct scsi_lu *lu)
+{
+	return (struct muninn_lun *)((char *)lu + sizeof(*lu));
+}
+
+/* ---- commands ---- */
+
+/* On an I/O thread: hands an OSD command to the OSD layer, and its results back to tgtd's command. */
+static void execute(void *context, struct scsi_cmd *cmd)
+{
+	const struct muninn_lun *lun = context;
+	enum data_direction direction = scsi_get_data_dir(cmd);
+	struct osd_command command = {
+		.cdb = cmd->scb,
+		.cdb_length = (size_t)cmd->scb_len,
+	};
+
+	if (direction & DATA_WRITE) {
+		command.data_out = scsi_get_out_buffer(cmd);
+		command.data_out_length = scsi_get_out_length(cmd);
+	}
+	if (direction & DATA_READ) {
+		command.data_in = scsi_get_in_buffer(cmd);
+		command.data_in_capacity = scsi_get_in_length(cmd);
+	}
+	osd_execute(lun->device, &command);
+
+	assert(command.data_in_length <= command.data_in_capacity);
+	assert(command.sense_length <= OSD_SENSE_BYTES_MAX);
+	memcpy(cmd->sense_buffer, command.sense, command.sense_length);
+	cmd->sense_len = (int)command.sense_length;
+	/* tgtd sends the transfer length of Data-In whatever the status is, so a short read's data goes with its sense. */
+	scsi_set_in_resid_by_actual(cmd, (uint32_t)command.data_in_length);
+	scsi_set_out_resid_by_actual(
+		cmd, (uint32_t)min_u64(command.data_out_used, command.data_out_length));
+	scsi_set_result(cmd, command.status);
+}
+
+static int submit(struct scsi_cmd *cmd)
+{
+	io_threads_submit(muninn_lun(cmd->dev)->threads, cmd);
+	return 0;
+}
+
+/* INQUIRY of an OSD logical unit, in place of tgtd's, which knows neither vendor nor identification of ours. */
+static int inquiry(int host_no, struct scsi_cmd *cmd)
+{
+	const struct muninn_lun *lun = muninn_lun(cmd->dev);
+	uint32_t allocated = get_be16(&cmd->scb[3]);
+	uint32_t capacity = scsi_get_in_length(cmd);
+	int length;
+
+	/* tgtd answers for a unit that does not exist through the target's first one. */
+	if (cmd->dev->lun != cmd->dev_id || !lun->device)
+		return lun->stock_inquiry(host_no, cmd);
+	if (allocated < capacity)
+		capacity = allocated;
+	length = osd_inquiry(lun->device, cmd->scb, scsi_get_in_buffer(cmd), capacity);
+	if (length < 0) {
+		scsi_set_in_resid_by_actual(cmd, 0);
+		sense_data_build(cmd, ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+		return SAM_STAT_CHECK_CONDITION;
+	}
+	scsi_set_in_resid_by_actual(cmd, (uint32_t)min_u64((uint64_t)length, capacity));
+	return SAM_STAT_GOOD;
+}
+
+/* ---- life of a logical unit ---- */
+
+static tgtadm_err init(struct scsi_lu *lu, char *bsopts)
+{
+	struct muninn_lun *lun = muninn_lun(lu);
+	struct error_text error;
+
+	memset(lun, 0, sizeof(*lun));
+	if (lu->dev_type_template.type != TYPE_OSD) {
+		log_line(LOG_LEVEL_ERROR,
+			 "LUN %" PRIu64 ": this backing store serves device type osd", lu->lun);
+		return TGTADM_INVALID_REQUEST;
+	}
+	if (lun_options_parse(bsopts, &lun->options, &error)) {
+		log_line(LOG_LEVEL_ERROR, "LUN %" PRIu64 ": bsopts: %s", lu->lun, error.text);
+		return TGTADM_INVALID_REQUEST;
+	}
+	lun->stock_inquiry = lu->dev_type_template.ops[INQUIRY].cmd_perform;
+	lu->dev_type_template.ops[INQUIRY].cmd_perform = inquiry;
+	return TGTADM_SUCCESS;
+}
+
+/* Closes whatever is open, in reverse order. */
+static int close_layers(struct muninn_lun *lun)
+{
+	int result = 0, closed;
+
+	if (lun->threads)
+		io_threads_stop(lun->threads);
+	if (lun->device)
+		osd_device_destroy(lun->device);
+	if (lun->engine)
+		result = engine_close(lun->engine);
+	if (lun->nand) {
+		closed = nand_close(lun->nand);
+		result = result ? result : closed;
+	}
+	lun->threads = NULL;
+	lun->device = NULL;
+	lun->engine = NULL;
+	lun->nand = NULL;
+	return result;
+}
+
+static int open_layers(struct muninn_lun *lun, const char *path, struct error_text *error)
+{
+	struct engine_options options = {
+		.onode_cache_entries = lun->options.onode_cache_entries,
+		.directory_cache_nodes = lun->options.directory_cache_nodes,
+	};
+	int result;
+
+	result = nand_open(path, &lun->nand, error);
+	if (result)
+		return result;
+	result = engine_open(lun->nand, &options, &lun->engine, error);
+	if (result)
+		return result;
+	result = osd_device_create(lun->engine, nand_uuid(lun->nand), &lun->options.osd,
+				   &lun->device);
+	if (result)
+		return error_set(error, result, "no OSD on %s: %s", path, strerror(-result));
+	return io_threads_start(lun->options.threads, execute, lun, &lun->threads, error);
+}
+
+static int open_image(struct scsi_lu *lu, char *path, int *fd, uint64_t *size)
+{
+	struct muninn_lun *lun = muninn_lun(lu);
+	struct engine_statistics statistics;
+	struct error_text error = { "" };
+	int result = open_layers(lun, path, &error);
+
+	if (result) {
+		close_layers(lun);
+		log_line(LOG_LEVEL_ERROR, "LUN %" PRIu64 ": %s", lu->lun, error.text);
+		return result;
+	}
+	engine_read_statistics(lun->engine, &statistics);
+	log_line(LOG_LEVEL_INFO,
+		 "LUN %" PRIu64 ": %s open after %" PRIu64 " us, %" PRIu64 " of %" PRIu64
+		 " bytes used, %" PRIu32 " I/O threads",
+		 lu->lun, path, statistics.open_microseconds, statistics.used_bytes,
+		 statistics.capacity_bytes, lun->options.threads);
+	*fd = -1; /* the image is the flash layer's own business */
+	*size = statistics.capacity_bytes;
+	return 0;
+}
+
+/* tgtd closes a unit only when it has no active command. */
+static void close_image(struct scsi_lu *lu)
+{
+	int result = close_layers(muninn_lun(lu));
+
+	if (result)
+		log_line(LOG_LEVEL_ERROR,
+			 "LUN %" PRIu64 ": the last data may not be on stable storage: %s", lu->lun,
+			 strerror(-result));
+	else
+		log_line(LOG_LEVEL_INFO, "LUN %" PRIu64 ": closed, everything is stable", lu->lun);
+}
+
+/* ---- registration ---- */
+
+static struct backingstore_template template = {
+	.bs_name = "muninn",
+	.bs_datasize = sizeof(struct muninn_lun),
+	.bs_init = init,
+	.bs_open = open_image,
+	.bs_close = close_image,
+	.bs_cmd_submit = submit,
+};
+
+/* Set while the module registers before tgtd's own log is there. */
+static bool before_main;
+
+static void log_to_tgtd(enum log_level level, const char *line)
+{
+	if (before_main)
+		fprintf(stderr, "tgtd: muninn: %s\n", line);
+	else if (level == LOG_LEVEL_ERROR)
+		log_error("muninn: %s\n", line);
+	else if (level == LOG_LEVEL_DEBUG)
+		log_debug("muninn: %s\n", line);
+	else
+		log_warning("muninn: %s\n", line);
+}
+
+static enum log_level wanted_log_level(void)
+{
+	static const char *const names[] = { "error", "warning", "info", "debug" };
+	const char *wanted = getenv("MUNINN_LOG_LEVEL");
+
+	for (size_t i = 0; wanted && i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(wanted, names[i]))
+			return (enum log_level)i;
+	return LOG_LEVEL_INFO;
+}
+
+void register_bs_module(void)
+{
+	unsigned char operations[] = { TEST_UNIT_READY, REQUEST_SENSE, INQUIRY, REPORT_LUNS,
+				       VARLEN_CDB };
+	struct error_text error;
+
+	log_configure(log_to_tgtd, wanted_log_level());
+	if (tgtd_identity_check(&error)) {
+		log_line(LOG_LEVEL_ERROR, "%s", error.text);
+		return;
+	}
+	if (get_backingstore_template(template.bs_name)) {
+		log_line(LOG_LEVEL_INFO,
+			 "a backing store muninn is loaded already; using that one");
+		return;
+	}
+	bs_create_opcode_map(&template, operations, sizeof(operations));
+	register_backingstore_template(&template);
+}
+
+/*
+ * muninnd can preload the module into its tgtd, so that a module that is not installed is used without a change to the
+ * system. Then nobody calls register_bs_module; and programs that tgtd starts shall not have it.
+ */
+__attribute__((constructor)) static void register_when_preloaded(void)
+{
+	const char *preloaded = getenv("LD_PRELOAD");
+
+	if (!preloaded || !strstr(preloaded, MODULE_FILE))
+		return;
+	unsetenv("LD_PRELOAD");
+	before_main = true;
+	register_bs_module();
+	before_main = false;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The I/O threads of one logical unit: commands go to them in order of arrival and come back to tgtd's main thread in
+ * batches, announced over one eventfd.
+ *
+ * The queue holds commands that tgtd owns, linked through their own `bs_list`; tgtd's command window (128 a session)
+ * bounds it and nothing is allocated on the way. Everything of tgtd's is called on its main thread.
+ */
+#ifndef MUNINN_DAEMON_MODULE_IO_THREADS_H
+#define MUNINN_DAEMON_MODULE_IO_THREADS_H
+
+#include "common/error.h"
+
+struct scsi_cmd;
+struct io_threads;
+
+/* Executes one command on an I/O thread and leaves the status in cmd->result, sense and residuals in their places. */
+typedef void io_execute(void *context, struct scsi_cmd *cmd);
+
+/* Starts `count` threads (>= 1). -ENOMEM, -EAGAIN, -EMFILE with a sentence. */
+int io_threads_start(unsigned int count, io_execute *execute, void *context,
+		     struct io_threads **threads, struct error_text *error);
+
+/* Queues a command. Main thread; the command completes later, also when it is aborted meanwhile. */
+void io_threads_submit(struct io_threads *threads, struct scsi_cmd *cmd);
+
+/* Executes and completes everything that is queued, then ends the threads. Main thread. */
+void io_threads_stop(struct io_threads *threads);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The options of one logical unit, as they come through tgtd's `bsopts` parameter. */
+#ifndef MUNINN_DAEMON_MODULE_OPTIONS_H
+#define MUNINN_DAEMON_MODULE_OPTIONS_H
+
+#include <stdint.h>
+
+#include "common/error.h"
+#include "osd/osd.h"
+
+#define LUN_THREADS_DEFAULT   2
+#define LUN_THREADS_MAX       64
+#define LUN_CACHE_ENTRIES_MAX (1U << 24)
+
+struct lun_options {
+	uint32_t threads;               /* I/O threads, 1..LUN_THREADS_MAX */
+	uint32_t onode_cache_entries;   /* as in engine_options; 0 = the engine's default */
+	uint32_t directory_cache_nodes; /* as in engine_options; 0 = the engine's default */
+	struct osd_options osd;
+};
+
+/*
+ * Parses `NAME=VALUE;NAME=VALUE...` (NULL or empty: all defaults), tgtd taking commas for itself:
+ *   threads=1..64  onode_cache=0..2^24  directory_cache=0..2^24
+ *   system_id=40 hexadecimal digits  serial=1..36 printable characters without space , ; and =
+ * -EINVAL with a sentence that names the option; `options` is then undefined.
+ */
+int lun_options_parse(const char *text, struct lun_options *options, struct error_text *error);
+
+/* The parsers of single values, which the configuration file uses too. -EINVAL with a sentence. */
+int lun_option_number(const char *text, uint32_t least, uint32_t most, uint32_t *value,
+		      struct error_text *error);
+int lun_option_serial(const char *text, struct osd_options *osd, struct error_text *error);
+int lun_option_system_id(const char *text, struct osd_options *osd, struct error_text *error);
+
+#endif

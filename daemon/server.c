@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "daemon/server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "daemon/image.h"
+#include "daemon/tgt_control.h"
+
+#define LOCK_FILE      "muninnd.lock"
+#define TGTD_LOCK_FILE "tgtd.lock"
+#define READY_MS       30000
+#define STOP_MS        30000
+#define RETRY_MS       20
+
+/* ---- steps of the start ---- */
+
+static int make_folder(const char *path, struct error_text *error)
+{
+	char part[PATH_MAX];
+
+	for (const char *end = path; *end; end++) {
+		if (end == path || (end[0] != '/' && end[1] != '\0'))
+			continue;
+		snprintf(part, sizeof(part), "%.*s", (int)(end - path) + (end[0] != '/'), path);
+		if (mkdir(part, 0700) && errno != EEXIST)
+			return error_set(error, -errno, "%s: %s", part, strerror(errno));
+	}
+	return 0;
+}
+
+static int make_folders(struct server *server, struct error_text *error)
+{
+	int result = make_folder(server->config->state_dir, error);
+
+	if (!result)
+		result = make_folder(server->config->run_dir, error);
+	if (!result && chdir(server->config->run_dir))
+		result = error_set(error, -errno, "%s: %s", server->config->run_dir,
+				   strerror(errno));
+	return result;
+}
+
+/* Opens and locks a file of the run directory; -EWOULDBLOCK when somebody has it locked. */
+static int lock_file(const char *name, int flags, int *fd)
+{
+	*fd = open(name, O_RDWR | O_CREAT | flags, 0600);
+	if (*fd < 0)
+		return -errno;
+	return flock(*fd, LOCK_EX | LOCK_NB) ? -errno : 0;
+}
+
+/*
+ * Two locks: one is muninnd's. The other one is also tgtd's, which inherits it and holds it to its last moment: after a
+ * kill of muninnd its tgtd follows at once, but not before a successor can look. That one waits for it.
+ */
+static int lock_run_dir(struct server *server, struct error_text *error)
+{
+	const char *run_dir = server->config->run_dir;
+	int result = lock_file(LOCK_FILE, O_CLOEXEC, &server->lock_fd);
+	char holder[32] = "";
+
+	if (result == -EWOULDBLOCK) {
+		if (pread(server->lock_fd, holder, sizeof(holder) - 1, 0) > 0)
+			holder[strcspn(holder, "\n")] = '\0';
+		return error_set(error, -EBUSY,
+				 "another muninnd (process %s) runs with the run directory %s: "
+				 "stop it, or give "
+				 "this one another (run_dir in [daemon], --state-dir)",
+				 holder, run_dir);
+	}
+	if (!result)
+		result = ftruncate(server->lock_fd, 0) ||
+					 dprintf(server->lock_fd, "%d\n", (int)getpid()) < 0
+				 ? -errno
+				 : 0;
+	if (!result)
+		result = lock_file(TGTD_LOCK_FILE, 0, &server->tgtd_lock_fd);
+	for (int waited_ms = 0; result == -EWOULDBLOCK && waited_ms < STOP_MS;
+	     waited_ms += RETRY_MS) {
+		poll(NULL, 0, RETRY_MS);
+		result = flock(server->tgtd_lock_fd, LOCK_EX | LOCK_NB) ? -errno : 0;
+	}
+	if (result == -EWOULDBLOCK)
+		return error_set(
+			error, -EBUSY,
+			"a tgtd of an earlier muninnd still runs with the run directory %s",
+			run_dir);
+	return result ? error_set(error, result, "locks in %s: %s", run_dir, strerror(-result)) : 0;
+}
+
+static int prepare_images(struct server *server, struct error_text *error)
+{
+	for (unsigned int i = 0; i < server->config->lun_count; i++) {
+		const struct lun_config *lun = &server->config->luns[i];
+		struct error_text reason = { "" };
+		bool created;
+		int result = image_prepare(server->config, lun, &created, &reason);
+
+		if (result)
+			return error_set(error, result, "LUN %u: %s", lun->number, reason.text);
+		if (created)
+			log_line(LOG_LEVEL_INFO, "LUN %u: new device %s of %lu MiB", lun->number,
+				 lun->image, (unsigned long)(lun->size_bytes >> 20));
+	}
+	return 0;
+}
+
+/* tgtd itself would quietly listen on all addresses, port 3260, when the portal is taken. */
+static int check_portal_is_free(struct server *server, struct error_text *error)
+{
+	const struct config *config = server->config;
+	bool six = strchr(config->address, ':') != NULL;
+	struct sockaddr_in address4 = { .sin_family = AF_INET, .sin_port = htons(config->port) };
+	struct sockaddr_in6 address6 = { .sin6_family = AF_INET6,
+					 .sin6_port = htons(config->port) };
+	const int yes = 1;
+	int fd, failed, reason;
+
+	inet_pton(six ? AF_INET6 : AF_INET, config->address,
+		  six ? (void *)&address6.sin6_addr : (void *)&address4.sin_addr);
+	fd = socket(six ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return error_set(error, -errno, "%s: %s", server->portal, strerror(errno));
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+	if (six)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof(yes));
+	failed = bind(fd, six ? (struct sockaddr *)&address6 : (struct sockaddr *)&address4,
+		      six ? sizeof(address6) : sizeof(address4)) ||
+		 listen(fd, 1);
+	reason = errno;
+	close(fd);
+	if (!failed)
+		return 0;
+	if (reason == EADDRINUSE)
+		return error_set(
+			error, -reason,
+			"%s is in use by another program (ss -ltnp shows which): stop that, or "
+			"choose "
+			"another port (make run PORT=..., muninnd --port, portal in [target])",
+			server->portal);
+	return error_set(error, -reason, "cannot listen on %s: %s", server->portal,
+			 strerror(reason));
+}
+
+static int start_tgtd(struct server *server, struct error_text *error)
+{
+	const struct config *config = server->config;
+	struct tgtd_options options = {
+		.program = config->tgtd,
+		.module = strcmp(config->module, CONFIG_MODULE_INSTALLED) ? config->module : NULL,
+		.portal = server->portal,
+		.log_level = config->log_level,
+	};
+
+	if (!options.module && access(config->module, R_OK))
+		return error_set(error, -errno, "module %s: %s; run make install", config->module,
+				 strerror(errno));
+	return tgtd_start(&options, &server->tgtd, error);
+}
+
+static int wait_for_tgtd(struct server *server, struct error_text *error)
+{
+	return tgt_wait_ready(&server->tgtd, READY_MS, error);
+}
+
+static int check_portal_is_ours(struct server *server, struct error_text *error)
+{
+	bool listens = false;
+	int result = tgt_portal_listens(&server->tgtd, server->portal, &listens, error);
+
+	if (!result && !listens)
+		result =
+			error_set(error, -EADDRINUSE,
+				  "tgtd could not listen on %s: somebody took the port this moment",
+				  server->portal);
+	return result;
+}
+
+static int create_target(struct server *server, struct error_text *error)
+{
+	int result = tgt_target_create(&server->tgtd, server->config->target_name, error);
+
+	server->target_exists = result == 0;
+	return result;
+}
+
+/* The options of a unit as the module parses them (module/options.h). */
+static void write_lun_options(const struct lun_options *options, char *text, size_t bytes)
+{
+	static const uint8_t no_system_id[sizeof(options->osd.system_id)];
+	size_t used;
+
+	snprintf(text, bytes, "threads=%u;onode_cache=%u;directory_cache=%u%s%s", options->threads,
+		 options->onode_cache_entries, options->directory_cache_nodes,
+		 options->osd.serial[0] ? ";serial=" : "", options->osd.serial);
+	if (!memcmp(options->osd.system_id, no_system_id, sizeof(no_system_id)))
+		return;
+	used = strlen(text);
+	used += (size_t)snprintf(text + used, bytes - used, ";system_id=");
+	for (size_t i = 0; i < sizeof(no_system_id); i++)
+		used += (size_t)snprintf(text + used, bytes - used, "%02x",
+					 options->osd.system_id[i]);
+}
+
+static int create_luns(struct server *server, struct error_text *error)
+{
+	for (unsigned int i = 0; i < server->config->lun_count; i++) {
+		const struct lun_config *lun = &server->config->luns[i];
+		char options[512];
+		int result;
+
+		write_lun_options(&lun->options, options, sizeof(options));
+		result = tgt_lun_create(&server->tgtd, lun->number, lun->image, options, error);
+		if (result)
+			return result;
+	}
+	return 0;
+}
+
+static int require_account(struct server *server, struct error_text *error)
+{
+	const struct config *config = server->config;
+
+	if (!config->chap_user[0])
+		return 0;
+	return tgt_require_account(&server->tgtd, config->chap_user, config->chap_secret, error);
+}
+
+/* tgtd lets nobody in before this, so it comes last. */
+static int allow_initiators(struct server *server, struct error_text *error)
+{
+	const struct config *config = server->config;
+	int result = 0;
+
+	for (unsigned int i = 0; !result && i < config->allow_names; i++)
+		result = tgt_allow_name(&server->tgtd, config->allow_name[i], error);
+	for (unsigned int i = 0; !result && i < config->allow_addresses; i++)
+		result = tgt_allow_address(&server->tgtd, config->allow_address[i], error);
+	return result;
+}
+
+static const struct step {
+	const char *name;
+	int (*run)(struct server *server, struct error_text *error);
+} steps[] = {
+	{ "make folders", make_folders },
+	{ "lock the run directory", lock_run_dir },
+	{ "check that the portal is free", check_portal_is_free },
+	{ "prepare images", prepare_images },
+	{ "start tgtd", start_tgtd },
+	{ "wait for tgtd", wait_for_tgtd },
+	{ "check that the portal is ours", check_portal_is_ours },
+	{ "create the target", create_target },
+	{ "create the logical units", create_luns },
+	{ "require the CHAP account", require_account },
+	{ "allow initiators", allow_initiators },
+};
+
+/* ---- life ---- */
+
+static bool stop_wanted(const struct server *server)
+{
+	struct pollfd signals = { .fd = server->signal_fd, .events = POLLIN };
+
+	return poll(&signals, 1, 0) > 0;
+}
+
+/* What tgtd said last goes into a sentence about it. */
+static void add_last_words(const struct server *server, struct error_text *error)
+{
+	size_t used = strlen(error->text);
+
+	if (server->tgtd.last_words[0])
+		snprintf(error->text + used, sizeof(error->text) - used, " (%.300s)",
+			 server->tgtd.last_words);
+}
+
+int server_start(struct server *server, const struct config *config, int signal_fd,
+		 struct error_text *error)
+{
+	bool six = strchr(config->address, ':') != NULL;
+	int result = 0;
+
+	memset(server, 0, sizeof(*server));
+	server->config = config;
+	server->signal_fd = signal_fd;
+	server->lock_fd = -1;
+	server->tgtd_lock_fd = -1;
+	server->tgtd.pid_fd = -1;
+	server->tgtd.log_fd = -1;
+	snprintf(server->portal, sizeof(server->portal), "%s%s%s:%u", six ? "[" : "",
+		 config->address, six ? "]" : "", config->port);
+	for (size_t i = 0; !result && i < sizeof(steps) / sizeof(steps[0]); i++) {
+		log_line(LOG_LEVEL_DEBUG, "%s", steps[i].name);
+		result = steps[i].run(server, error);
+		if (result == -ESRCH)
+			tgtd_reap(&server->tgtd, error);
+		else if (result > 0)
+			add_last_words(server, error);
+		if (!result && stop_wanted(server))
+			result = SERVER_STOP_WANTED;
+		else if (result > 0)
+			result = -EINVAL;
+	}
+	if (result) {
+		struct error_text ignored;
+
+		server_stop(server, result > 0 ? error : &ignored);
+	}
+	return result;
+}
+
+int server_run(struct server *server, struct error_text *error)
+{
+	if (tgtd_wait(&server->tgtd, server->signal_fd, -1) == TGTD_FD_READY)
+		return SERVER_STOP_WANTED;
+	tgtd_reap(&server->tgtd, error);
+	return -ECHILD;
+}
+
+/* Commands that are under way end first; their initiators are gone. */
+static int delete_target(struct server *server, struct error_text *error)
+{
+	int result = tgt_connections_close(&server->tgtd, error);
+
+	for (int waited_ms = 0; !result && waited_ms < STOP_MS; waited_ms += RETRY_MS) {
+		result = tgt_target_delete(&server->tgtd, error);
+		if (result != TGT_BUSY)
+			return result;
+		if (tgtd_wait(&server->tgtd, -1, RETRY_MS) == TGTD_ENDED)
+			return -ESRCH;
+		result = tgt_connections_close(&server->tgtd, error);
+	}
+	if (!result)
+		error_set(error, 0, "commands did not end within %d s", STOP_MS / 1000);
+	return result ? result : TGT_BUSY;
+}
+
+static int stop_tgtd(struct server *server, struct error_text *error)
+{
+	int result = 0;
+
+	if (server->target_exists) {
+		result = tgt_portal_close(&server->tgtd, server->portal, error);
+		if (!result)
+			result = delete_target(server, error);
+	}
+	if (!result)
+		result = tgt_shutdown(&server->tgtd, error);
+	if (!result) {
+		enum tgtd_event event = tgtd_wait(&server->tgtd, -1, STOP_MS);
+
+		if (event == TGTD_TIMEOUT)
+			return error_set(error, -ETIMEDOUT, "tgtd did not end within %d s",
+					 STOP_MS / 1000);
+		return tgtd_reap(&server->tgtd, error) ? 0 : -ECHILD;
+	}
+	if (result == -ESRCH)
+		tgtd_reap(&server->tgtd, error);
+	return result > 0 ? -EBUSY : result;
+}
+
+int server_stop(struct server *server, struct error_text *error)
+{
+	int result = server->tgtd.pid > 0 ? stop_tgtd(server, error) : 0;
+
+	tgtd_kill(&server->tgtd);
+	if (server->tgtd_lock_fd >= 0)
+		close(server->tgtd_lock_fd);
+	if (server->lock_fd >= 0)
+		close(server->lock_fd);
+	server->tgtd_lock_fd = -1;
+	server->lock_fd = -1;
+	return result;
+}
+
+void server_url(const struct server *server, unsigned int lun, char *url, size_t bytes)
+{
+	const struct config *config = server->config;
+	bool any4 = !strcmp(config->address, "0.0.0.0");
+	bool any6 = !strcmp(config->address, "::");
+	char portal[96];
+
+	if (any4 || any6)
+		snprintf(portal, sizeof(portal), "%s:%u", any4 ? "127.0.0.1" : "[::1]",
+			 config->port);
+	else
+		snprintf(portal, sizeof(portal), "%s", server->portal);
+	snprintf(url, bytes, "iscsi://%s%s%s/%s/%u", config->chap_user,
+		 config->chap_user[0] ? "%SECRET@" : "", portal, config->target_name, lun);
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "daemon/tgt_control.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "scsi.h"
+#include "tgtadm.h"
+
+#define PARAMETER_BYTES_MAX 8192 /* tgtd's own limit on a request */
+#define ANSWER_BYTES_MAX    (1U << 20)
+#define CONNECTIONS_MAX     4096
+#define RETRY_MS            20
+
+/* What tgtd may answer. */
+static const char *tgtd_reason(uint32_t code)
+{
+	static const char *const reasons[] = {
+		[TGTADM_UNKNOWN_ERR] = "unknown error",
+		[TGTADM_NOMEM] = "out of memory",
+		[TGTADM_NO_DRIVER] = "it has no iSCSI driver",
+		[TGTADM_NO_TARGET] = "there is no such target",
+		[TGTADM_NO_LUN] = "there is no such logical unit",
+		[TGTADM_NO_SESSION] = "there is no such session",
+		[TGTADM_NO_CONNECTION] = "there is no such connection",
+		[TGTADM_TARGET_EXIST] = "the target exists already",
+		[TGTADM_LUN_EXIST] = "the logical unit exists already",
+		[TGTADM_ACL_EXIST] = "the entry exists already",
+		[TGTADM_USER_EXIST] = "the account exists already",
+		[TGTADM_INVALID_REQUEST] = "invalid request",
+		[TGTADM_TARGET_ACTIVE] = "the target is in use",
+		[TGTADM_LUN_ACTIVE] = "the logical unit has active commands",
+		[TGTADM_UNSUPPORTED_OPERATION] = "unsupported operation",
+		[TGTADM_UNKNOWN_PARAM] = "unknown parameter",
+	};
+
+	if (code < sizeof(reasons) / sizeof(reasons[0]) && reasons[code])
+		return reasons[code];
+	return "unknown error code";
+}
+
+/* ---- one request ---- */
+
+static int connect_control(void)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = TGTD_SOCKET_FILE };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address))) {
+		int result = -errno;
+
+		close(fd);
+		return result;
+	}
+	return fd;
+}
+
+/* Receives exactly `bytes`, while tgtd's messages are relayed. */
+static int receive(struct tgtd *tgtd, int fd, void *to, size_t bytes)
+{
+	size_t done = 0;
+
+	while (done < bytes) {
+		ssize_t got;
+
+		if (tgtd_wait(tgtd, fd, -1) == TGTD_ENDED)
+			return -ESRCH;
+		got = recv(fd, (char *)to + done, bytes - done, 0);
+		if (got == 0)
+			return -ECONNRESET;
+		if (got < 0 && errno != EINTR)
+			return -errno;
+		if (got > 0)
+			done += (size_t)got;
+	}
+	return 0;
+}
+
+static int exchange(struct tgtd *tgtd, int fd, struct tgtadm_req *request, const char *parameters,
+		    uint32_t *code, char **answer)
+{
+	char message[PARAMETER_BYTES_MAX];
+	size_t bytes = *parameters ? strlen(parameters) + 1 : 0;
+	struct tgtadm_rsp response;
+	char *text;
+	int result;
+
+	request->len = (uint32_t)(sizeof(*request) + bytes);
+	memcpy(message, request, sizeof(*request));
+	memcpy(message + sizeof(*request), parameters, bytes);
+	if (send(fd, message, request->len, MSG_NOSIGNAL) != (ssize_t)request->len)
+		return -errno;
+	result = receive(tgtd, fd, &response, sizeof(response));
+	if (result)
+		return result;
+	*code = response.err;
+	bytes = response.len - sizeof(response);
+	if (response.len < sizeof(response) || bytes > ANSWER_BYTES_MAX)
+		return -EPROTO;
+	text = calloc(1, bytes + 1);
+	if (!text)
+		return -ENOMEM;
+	result = receive(tgtd, fd, text, bytes);
+	if (!result && answer)
+		*answer = text;
+	else
+		free(text);
+	return result;
+}
+
+/* `answer` may be NULL; otherwise the caller frees it after success. `what` names the deed in sentences. */
+static int request_answer(struct tgtd *tgtd, struct tgtadm_req *request, const char *parameters,
+			  const char *what, char **answer, struct error_text *error)
+{
+	uint32_t code = TGTADM_SUCCESS;
+	int fd, result;
+
+	strcpy(request->lld, "iscsi");
+	if (strlen(parameters) + 1 > PARAMETER_BYTES_MAX - sizeof(*request))
+		return error_set(error, -E2BIG, "%s: the parameters are too long for tgtd", what);
+	fd = connect_control();
+	if (fd < 0)
+		return error_set(error, fd, "%s: tgtd's control socket: %s", what, strerror(-fd));
+	result = exchange(tgtd, fd, request, parameters, &code, answer);
+	close(fd);
+	if (result == -ESRCH)
+		return error_set(error, result, "%s: tgtd has ended", what);
+	if (result)
+		return error_set(error, result, "%s: tgtd does not answer: %s", what,
+				 strerror(-result));
+	if (code == TGTADM_SUCCESS)
+		return 0;
+	if (answer) {
+		free(*answer);
+		*answer = NULL;
+	}
+	error_set(error, 0, "%s: tgtd refused: %s", what, tgtd_reason(code));
+	return code == TGTADM_LUN_ACTIVE ? TGT_BUSY : TGT_REFUSED;
+}
+
+static int request_done(struct tgtd *tgtd, struct tgtadm_req *request, const char *parameters,
+			const char *what, struct error_text *error)
+{
+	return request_answer(tgtd, request, parameters, what, NULL, error);
+}
+
+/* ---- readiness, portals ---- */
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+int tgt_wait_ready(struct tgtd *tgtd, int timeout_ms, struct error_text *error)
+{
+	int64_t deadline = now_ms() + timeout_ms;
+
+	while (now_ms() < deadline) {
+		int fd = connect_control();
+		struct tgtadm_req request = { .mode = MODE_LLD, .op = OP_SHOW, .tid = -1 };
+
+		if (fd >= 0) {
+			close(fd);
+			return request_done(tgtd, &request, "", "first request", error);
+		}
+		if (tgtd_wait(tgtd, -1, RETRY_MS) == TGTD_ENDED)
+			return error_set(error, -ESRCH, "tgtd ended while it started");
+	}
+	return error_set(error, -ETIMEDOUT, "tgtd did not open its control socket within %d s",
+			 timeout_ms / 1000);
+}
+
+int tgt_portal_listens(struct tgtd *tgtd, const char *portal, bool *listens,
+		       struct error_text *error)
+{
+	struct tgtadm_req request = { .mode = MODE_PORTAL, .op = OP_SHOW, .tid = -1 };
+	char wanted[128], *answer = NULL;
+	int result;
+
+	/* Lines are "Portal: ADDRESS:PORT,GROUP". */
+	snprintf(wanted, sizeof(wanted), "Portal: %s,", portal);
+	result = request_answer(tgtd, &request, "", "portals", &answer, error);
+	if (result)
+		return result;
+	*listens = strstr(answer, wanted) != NULL;
+	free(answer);
+	return 0;
+}
+
+int tgt_portal_close(struct tgtd *tgtd, const char *portal, struct error_text *error)
+{
+	struct tgtadm_req request = { .mode = MODE_PORTAL, .op = OP_DELETE, .tid = -1 };
+	char parameters[160];
+
+	snprintf(parameters, sizeof(parameters), "portalOps portal=%s,", portal);
+	return request_done(tgtd, &request, parameters, "closing the portal", error);
+}
+
+/* ---- target, units, access ---- */
+
+int tgt_target_create(struct tgtd *tgtd, const char *name, struct error_text *error)
+{
+	struct tgtadm_req request = { .mode = MODE_TARGET, .op = OP_NEW, .tid = TGT_TARGET_ID };
+	char parameters[512];
+
+	snprintf(parameters, sizeof(parameters), "targetname=%s", name);
+	return request_done(tgtd, &request, parameters, "creating the target", error);
+}
+
+int tgt_lun_create(struct tgtd *tgtd, unsigned int number, const char *image, const char *options,
+		   struct error_text *error)
+{
+	struct tgtadm_req request = {
+		.mode = MODE_DEVICE,
+		.op = OP_NEW,
+		.tid = TGT_TARGET_ID,
+		.lun = number,
+		.device_type = TYPE_OSD,
+	};
+	char parameters[PARAMETER_BYTES_MAX], what[64];
+
+	snprintf(parameters, sizeof(parameters), "path=%s,bstype=muninn,bsopts=%s", image, options);
+	snprintf(what, sizeof(what), "LUN %u", number);
+	return request_done(tgtd, &request, parameters, what, error);
+}
+
+static int allow(struct tgtd *tgtd, const char *kind, const char *who, struct error_text *error)
+{
+	struct tgtadm_req request = { .mode = MODE_TARGET, .op = OP_BIND, .tid = TGT_TARGET_ID };
+	char parameters[512];
+
+	snprintf(parameters, sizeof(parameters), "%s=%s", kind, who);
+	return request_done(tgtd, &request, parameters, "allowing initiators", error);
+}
+
+int tgt_allow_address(struct tgtd *tgtd, const char *address, struct error_text *error)
+{
+	return allow(tgtd, "initiator-address", address, error);
+}
+
+int tgt_allow_name(struct tgtd *tgtd, const char *name, struct error_text *error)
+{
+	return allow(tgtd, "initiator-name", name, error);
+}
+
+int tgt_require_account(struct tgtd *tgtd, const char *user, const char *secret,
+			struct error_text *error)
+{
+	struct tgtadm_req create = { .mode = MODE_ACCOUNT, .op = OP_NEW, .tid = -1 };
+	struct tgtadm_req bind = {
+		.mode = MODE_ACCOUNT,
+		.op = OP_BIND,
+		.tid = TGT_TARGET_ID,
+		.ac_dir = ACCOUNT_TYPE_INCOMING,
+	};
+	char parameters[512];
+	int result;
+
+	snprintf(parameters, sizeof(parameters), "user=%s,password=%s", user, secret);
+	result = request_done(tgtd, &create, parameters, "creating the CHAP account", error);
+	if (result)
+		return result;
+	snprintf(parameters, sizeof(parameters), "user=%s", user);
+	return request_done(tgtd, &bind, parameters, "requiring the CHAP account", error);
+}
+
+/* ---- the end ---- */
+
+int tgt_connections_close(struct tgtd *tgtd, struct error_text *error)
+{
+	struct tgtadm_req show = { .mode = MODE_CONNECTION, .op = OP_SHOW, .tid = TGT_TARGET_ID };
+	char *answer = NULL, *rest, *line;
+	uint64_t session = 0;
+	unsigned int closed = 0;
+	int result = request_answer(tgtd, &show, "", "connections", &answer, error);
+
+	if (result)
+		return result;
+	rest = answer;
+	while (!result && closed < CONNECTIONS_MAX && (line = strsep(&rest, "\n"))) {
+		struct tgtadm_req close_one = {
+			.mode = MODE_CONNECTION,
+			.op = OP_DELETE,
+			.tid = TGT_TARGET_ID,
+			.sid = session,
+		};
+
+		if (sscanf(line, "Session: %" SCNu64, &session) == 1)
+			continue;
+		if (sscanf(line, " Connection: %" SCNu32, &close_one.cid) != 1)
+			continue;
+		/* That it has gone meanwhile is as good. */
+		result = request_done(tgtd, &close_one, "", "closing a connection", error);
+		if (result == TGT_REFUSED)
+			result = 0;
+		closed++;
+	}
+	free(answer);
+	return result;
+}
+
+int tgt_target_delete(struct tgtd *tgtd, struct error_text *error)
+{
+	struct tgtadm_req request = {
+		.mode = MODE_TARGET,
+		.op = OP_DELETE,
+		.tid = TGT_TARGET_ID,
+		.force = 1,
+	};
+
+	return request_done(tgtd, &request, "", "closing the target", error);
+}
+
+int tgt_shutdown(struct tgtd *tgtd, struct error_text *error)
+{
+	struct tgtadm_req request = { .mode = MODE_SYSTEM, .op = OP_DELETE, .tid = -1 };
+
+	return request_done(tgtd, &request, "", "ending tgtd", error);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Requests to a running tgtd over its control socket: what `tgtadm` does, without secrets in the process list.
+ *
+ * All return 0; TGT_REFUSED (tgtd said no) or TGT_BUSY (commands are active: try again) with a sentence; or a negative
+ * errno with a sentence when tgtd did not answer (-ESRCH: it has ended).
+ */
+#ifndef MUNINN_DAEMON_TGT_CONTROL_H
+#define MUNINN_DAEMON_TGT_CONTROL_H
+
+#include <stdbool.h>
+
+#include "common/error.h"
+#include "daemon/tgtd.h"
+
+enum { TGT_REFUSED = 1, TGT_BUSY = 2 };
+
+/* There is one target, and this is its number. */
+#define TGT_TARGET_ID 1
+
+/* Waits until tgtd answers, at most `timeout_ms`. */
+int tgt_wait_ready(struct tgtd *tgtd, int timeout_ms, struct error_text *error);
+
+/* `listens`: tgtd listens on `portal` (ADDRESS:PORT, IPv6 in brackets). */
+int tgt_portal_listens(struct tgtd *tgtd, const char *portal, bool *listens,
+		       struct error_text *error);
+int tgt_portal_close(struct tgtd *tgtd, const char *portal, struct error_text *error);
+
+int tgt_target_create(struct tgtd *tgtd, const char *name, struct error_text *error);
+
+/* Adds a logical unit of type OSD. No comma in `image` and `options`. */
+int tgt_lun_create(struct tgtd *tgtd, unsigned int number, const char *image, const char *options,
+		   struct error_text *error);
+
+/* Initiators may log in to a target only after one of these. */
+int tgt_allow_address(struct tgtd *tgtd, const char *address, struct error_text *error);
+int tgt_allow_name(struct tgtd *tgtd, const char *name, struct error_text *error);
+
+/* Initiators have to know this CHAP account from now on. */
+int tgt_require_account(struct tgtd *tgtd, const char *user, const char *secret,
+			struct error_text *error);
+
+/* Ends all connections of initiators. */
+int tgt_connections_close(struct tgtd *tgtd, struct error_text *error);
+
+/* Removes the target with its units, which closes their images. TGT_BUSY while commands are active. */
+int tgt_target_delete(struct tgtd *tgtd, struct error_text *error);
+
+/* Makes tgtd end. The target is gone before. */
+int tgt_shutdown(struct tgtd *tgtd, struct error_text *error);
+
+#endif

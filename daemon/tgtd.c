@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "daemon/tgtd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MODULE_LINK "bs_muninn.so"
+
+/* ---- messages ---- */
+
+/*
+ * Lines that say nothing to whoever runs muninnd: tgtd's choice of timers, RDMA that is not there, our own requests, and
+ * (in containers) privileges that it would like.
+ */
+static bool is_noise(const char *line)
+{
+	static const char *const noise[] = {
+		"iser_ib_init(", "work_timer_start(", "bs_init(", "device_mgmt(", "can't adjust ",
+	};
+
+	for (size_t i = 0; i < sizeof(noise) / sizeof(noise[0]); i++)
+		if (strstr(line, noise[i]))
+			return true;
+	return false;
+}
+
+static void relay_line(struct tgtd *tgtd)
+{
+	tgtd->line[tgtd->line_bytes] = '\0';
+	tgtd->line_bytes = 0;
+	if (!tgtd->line[0] || is_noise(tgtd->line))
+		return;
+	fprintf(stderr, "%s\n", tgtd->line);
+	memcpy(tgtd->last_words, tgtd->line, sizeof(tgtd->last_words));
+}
+
+/* Relays what is there. False at the end of the stream. */
+static bool relay(struct tgtd *tgtd)
+{
+	char block[4096];
+	ssize_t got = read(tgtd->log_fd, block, sizeof(block));
+
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR;
+	for (ssize_t i = 0; i < got; i++) {
+		if (block[i] == '\n')
+			relay_line(tgtd);
+		else if (tgtd->line_bytes < sizeof(tgtd->line) - 1)
+			tgtd->line[tgtd->line_bytes++] = block[i];
+	}
+	return got > 0;
+}
+
+static void relay_rest(struct tgtd *tgtd)
+{
+	while (relay(tgtd)) {
+		struct pollfd more = { .fd = tgtd->log_fd, .events = POLLIN };
+
+		if (poll(&more, 1, 0) <= 0)
+			break;
+	}
+	if (tgtd->line_bytes)
+		relay_line(tgtd);
+}
+
+/* ---- start ---- */
+
+/* The name that goes into LD_PRELOAD must have no blank and no colon, whatever the module's folder is called. */
+static int link_module(const char *module, struct error_text *error)
+{
+	if (access(module, R_OK))
+		return error_set(error, -errno, "module %s: %s", module, strerror(errno));
+	if (unlink(MODULE_LINK) && errno != ENOENT)
+		return error_set(error, -errno, "%s in the run directory: %s", MODULE_LINK,
+				 strerror(errno));
+	if (symlink(module, MODULE_LINK))
+		return error_set(error, -errno, "%s in the run directory: %s", MODULE_LINK,
+				 strerror(errno));
+	return 0;
+}
+
+static void set_environment(const struct tgtd_options *options)
+{
+	static const char *const levels[] = { "error", "warning", "info", "debug" };
+	const char *before = getenv("LD_PRELOAD");
+	char preload[4096];
+
+	setenv("TGT_IPC_SOCKET", TGTD_SOCKET, 1);
+	setenv("MUNINN_LOG_LEVEL", levels[options->log_level], 1);
+	/* tgtd would announce itself to systemd before it has a target. */
+	unsetenv("NOTIFY_SOCKET");
+	if (options->module) {
+		snprintf(preload, sizeof(preload), "%s%s./" MODULE_LINK, before ? before : "",
+			 before ? ":" : "");
+		setenv("LD_PRELOAD", preload, 1);
+	}
+}
+
+/* In the child. Returns only by failing. */
+static void become_tgtd(const struct tgtd_options *options, pid_t parent, int log_fd)
+{
+	char portal[128];
+	sigset_t none;
+
+	/* Dies with us, even when we are killed. If that happened before the call, nobody would tell: look. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	/* Out of the terminal's foreground group: Ctrl-C is for muninnd, which stops tgtd in good order. */
+	setpgid(0, 0);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	dup2(log_fd, STDERR_FILENO);
+	set_environment(options);
+	snprintf(portal, sizeof(portal), "portal=%s", options->portal);
+	execl(options->program, "tgtd", "-f", "-C", "0", "--iscsi", portal, (char *)NULL);
+	fprintf(stderr, "%s: %s\n", options->program, strerror(errno));
+	_exit(127);
+}
+
+int tgtd_start(const struct tgtd_options *options, struct tgtd *tgtd, struct error_text *error)
+{
+	pid_t parent = getpid();
+	int log_pipe[2], result;
+
+	memset(tgtd, 0, sizeof(*tgtd));
+	tgtd->pid_fd = -1;
+	tgtd->log_fd = -1;
+	if (access(options->program, X_OK))
+		return error_set(error, -errno, "%s: %s; install the package tgt", options->program,
+				 strerror(errno));
+	result = options->module ? link_module(options->module, error) : 0;
+	if (result)
+		return result;
+	if (pipe2(log_pipe, O_CLOEXEC))
+		return error_set(error, -errno, "no pipe for tgtd: %s", strerror(errno));
+	fflush(NULL);
+	tgtd->pid = fork();
+	if (tgtd->pid == 0)
+		become_tgtd(options, parent, log_pipe[1]);
+	result = -errno;
+	close(log_pipe[1]);
+	if (tgtd->pid < 0) {
+		close(log_pipe[0]);
+		tgtd->pid = 0;
+		return error_set(error, result, "no process for tgtd: %s", strerror(-result));
+	}
+	tgtd->log_fd = log_pipe[0];
+	fcntl(tgtd->log_fd, F_SETFL, O_NONBLOCK);
+	tgtd->pid_fd = (int)syscall(SYS_pidfd_open, tgtd->pid, 0);
+	if (tgtd->pid_fd < 0) {
+		result = error_set(error, -errno, "cannot watch tgtd: %s", strerror(errno));
+		tgtd_kill(tgtd);
+		return result;
+	}
+	return 0;
+}
+
+/* ---- life ---- */
+
+enum tgtd_event tgtd_wait(struct tgtd *tgtd, int fd, int timeout_ms)
+{
+	struct pollfd watched[3] = {
+		{ .fd = fd, .events = POLLIN },
+		{ .fd = tgtd->pid_fd, .events = POLLIN },
+		{ .fd = tgtd->log_fd, .events = POLLIN },
+	};
+
+	while (true) {
+		int ready = poll(watched, 3, timeout_ms);
+
+		if (ready == 0)
+			return TGTD_TIMEOUT;
+		if (ready < 0)
+			continue;
+		if (watched[2].revents && !relay(tgtd))
+			watched[2].fd = -1;
+		if (watched[0].revents)
+			return TGTD_FD_READY;
+		if (watched[1].revents) {
+			relay_rest(tgtd);
+			return TGTD_ENDED;
+		}
+	}
+}
+
+static void forget(struct tgtd *tgtd)
+{
+	if (tgtd->pid_fd >= 0)
+		close(tgtd->pid_fd);
+	if (tgtd->log_fd >= 0)
+		close(tgtd->log_fd);
+	tgtd->pid_fd = -1;
+	tgtd->log_fd = -1;
+	tgtd->pid = 0;
+	unlink(MODULE_LINK);
+	unlink(TGTD_SOCKET_FILE);
+	unlink(TGTD_SOCKET_FILE ".lock");
+}
+
+bool tgtd_reap(struct tgtd *tgtd, struct error_text *how)
+{
+	int status = 0;
+	bool clean;
+
+	waitpid(tgtd->pid, &status, 0);
+	clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	if (WIFSIGNALED(status))
+		error_set(how, 0, "tgtd (process %d) died of signal %d (%s)%s%s", (int)tgtd->pid,
+			  WTERMSIG(status), strsignal(WTERMSIG(status)),
+			  tgtd->last_words[0] ? "; its last message: " : "", tgtd->last_words);
+	else
+		error_set(how, 0, "tgtd (process %d) ended with exit code %d%s%s", (int)tgtd->pid,
+			  WEXITSTATUS(status), tgtd->last_words[0] ? "; its last message: " : "",
+			  tgtd->last_words);
+	forget(tgtd);
+	return clean;
+}
+
+void tgtd_kill(struct tgtd *tgtd)
+{
+	if (tgtd->pid <= 0)
+		return;
+	kill(tgtd->pid, SIGKILL);
+	waitpid(tgtd->pid, NULL, 0);
+	forget(tgtd);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * One tgtd process: started in the foreground as a child, its messages relayed, never outliving us.
+ *
+ * The working directory of this process and of tgtd is the run directory, so that the control socket has a short name
+ * however deep that directory lies (socket addresses hold 107 bytes).
+ */
+#ifndef MUNINN_DAEMON_TGTD_H
+#define MUNINN_DAEMON_TGTD_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "common/error.h"
+#include "common/log.h"
+
+/* In the run directory; tgtd appends ".0", the number of the control port. */
+#define TGTD_SOCKET      "control"
+#define TGTD_SOCKET_FILE TGTD_SOCKET ".0"
+
+struct tgtd {
+	pid_t pid; /* 0 = not running */
+	int pid_fd;
+	int log_fd;      /* its stderr */
+	char line[1024]; /* unfinished line of it */
+	size_t line_bytes;
+	char last_words[1024]; /* its last line that tells of trouble; "" = none */
+};
+
+struct tgtd_options {
+	const char *program;
+	const char *
+		module; /* preloaded, so that it need not be installed; NULL: tgtd loads the installed one */
+	const char *portal; /* ADDRESS:PORT, IPv6 in brackets */
+	enum log_level log_level;
+};
+
+/*
+ * Starts tgtd; the current directory is the run directory. The caller has no other threads. -errno with a sentence
+ * when it cannot be started; that it ends at once shows in tgtd_wait only.
+ */
+int tgtd_start(const struct tgtd_options *options, struct tgtd *tgtd, struct error_text *error);
+
+enum tgtd_event {
+	TGTD_FD_READY, /* `fd` is readable, or its peer is gone */
+	TGTD_ENDED,    /* the process has ended; call tgtd_reap */
+	TGTD_TIMEOUT,
+};
+
+/*
+ * Waits for `fd` (-1: none), relaying tgtd's messages to stderr meanwhile. `timeout_ms` -1 = for ever. Both having
+ * happened, `fd` comes first.
+ */
+enum tgtd_event tgtd_wait(struct tgtd *tgtd, int fd, int timeout_ms);
+
+/* After TGTD_ENDED: says in `how` how it ended, with its last words; true when it ended with exit code 0. */
+bool tgtd_reap(struct tgtd *tgtd, struct error_text *how);
+
+/* Ends it with SIGKILL if it still runs, and forgets it. */
+void tgtd_kill(struct tgtd *tgtd);
+
+#endif

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The configuration file: every key, every refusal with its line, and the documented example. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon/config.h"
+
+static struct config config;
+static struct error_text error;
+static char path[64];
+
+static int setup(void **state)
+{
+	int fd;
+
+	(void)state;
+	strcpy(path, "/tmp/muninn-config-XXXXXX");
+	fd = mkstemp(path);
+	if (fd < 0)
+		return -1;
+	close(fd);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	return unlink(path);
+}
+
+static int read_text(const char *text)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+	error.text[0] = '\0';
+	return config_read(path, &config, &error);
+}
+
+/* Reading and completing `text` fails, and the sentence is FILE, then `rest`. */
+static void assert_refused(const char *text, const char *rest)
+{
+	char expected[256];
+	int result = read_text(text);
+
+	if (!result)
+		result = config_complete(&config, &error);
+	assert_int_equal(result, -EINVAL);
+	snprintf(expected, sizeof(expected), "%s%s", path, rest);
+	if (strncmp(error.text, expected, strlen(expected)))
+		fail_msg("refused with '%s' instead of '%s'", error.text, expected);
+}
+
+static void test_one_unit_is_enough_and_the_rest_is_default(void **state)
+{
+	struct config defaults;
+
+	(void)state;
+	assert_int_equal(read_text("[lun 3]\ntype = osd\n"), 0);
+	config_defaults(&defaults);
+	assert_int_equal(config.lun_count, 1);
+	assert_int_equal(config.luns[0].number, 3);
+	assert_string_equal(config.luns[0].image, "lun3.img");
+	assert_int_equal(config.luns[0].size_bytes, UINT64_C(8) << 30);
+	assert_string_equal(config.target_name, defaults.target_name);
+	assert_int_equal(config.port, 3260);
+}
+
+static void test_every_key_gets_to_its_place(void **state)
+{
+	(void)state;
+	assert_int_equal(read_text("[daemon]\nstate_dir = /s\nrun_dir=/r\ntgtd = /t\nmodule = /m\n"
+				   "log_level = debug\n"
+				   "[target]\nname = iqn.2014-06.x:y\nportal = 192.0.2.1:99\n"
+				   "allow_address = 192.0.2.0/24, ::1 10.0.0.1\n"
+				   "allow_name = iqn.2014-06.h:a,iqn.2014-06.h:b\n"
+				   "chap_user = u\nchap_secret = 123456789012\n"
+				   "[nand]\npage_bytes = 8192\nspare_bytes = 512\n"
+				   "pages_per_block = 128\nchannels = 2\ndies_per_channel = 3\n"
+				   "[engine]\nrows = 16\nsegment_pages = 512\nrecord_bytes = 2048\n"
+				   "fpr_millionths = 7\nfpr_factor_permille = 1020\n"
+				   "over_provision_permille = 50\n"
+				   "[lun 5]\ntype = osd\nimage = /i\nsize = 3M\nthreads = 4\n"
+				   "onode_cache = 11\ndirectory_cache = 12\nserial = s5\n"
+				   "system_id = 0000000000000000000000000000000000000001\n"),
+			 0);
+	assert_string_equal(config.state_dir, "/s");
+	assert_string_equal(config.run_dir, "/r");
+	assert_string_equal(config.tgtd, "/t");
+	assert_string_equal(config.module, "/m");
+	assert_int_equal(config.log_level, LOG_LEVEL_DEBUG);
+	assert_string_equal(config.target_name, "iqn.2014-06.x:y");
+	assert_string_equal(config.address, "192.0.2.1");
+	assert_int_equal(config.port, 99);
+	assert_int_equal(config.allow_addresses, 3);
+	assert_string_equal(config.allow_address[0], "192.0.2.0/24");
+	assert_string_equal(config.allow_address[1], "::1");
+	assert_string_equal(config.allow_address[2], "10.0.0.1");
+	assert_int_equal(config.allow_names, 2);
+	assert_string_equal(config.allow_name[1], "iqn.2014-06.h:b");
+	assert_string_equal(config.chap_user, "u");
+	assert_string_equal(config.chap_secret, "123456789012");
+	assert_int_equal(config.geometry.page_bytes, 8192);
+	assert_int_equal(config.geometry.spare_bytes, 512);
+	assert_int_equal(config.geometry.pages_per_block, 128);
+	assert_int_equal(config.geometry.channels, 2);
+	assert_int_equal(config.geometry.dies_per_channel, 3);
+	assert_int_equal(config.engine.rows, 16);
+	assert_int_equal(config.engine.segment_pages, 512);
+	assert_int_equal(config.engine.record_bytes, 2048);
+	assert_int_equal(config.engine.fpr_millionths, 7);
+	assert_int_equal(config.engine.fpr_factor_permille, 1020);
+	assert_int_equal(config.engine.over_provision_permille, 50);
+	assert_string_equal(config.luns[0].image, "/i");
+	assert_int_equal(config.luns[0].size_bytes, 3 << 20);
+	assert_int_equal(config.luns[0].options.threads, 4);
+	assert_int_equal(config.luns[0].options.onode_cache_entries, 11);
+	assert_int_equal(config.luns[0].options.directory_cache_nodes, 12);
+	assert_string_equal(config.luns[0].options.osd.serial, "s5");
+	assert_int_equal(config.luns[0].options.osd.system_id[19], 1);
+}
+
+static void test_an_ipv6_portal_is_written_in_brackets(void **state)
+{
+	(void)state;
+	assert_int_equal(read_text("[target]\nportal = [::1]:3261\n[lun 1]\ntype = osd\n"), 0);
+	assert_string_equal(config.address, "::1");
+	assert_int_equal(config.port, 3261);
+	assert_refused("[target]\nportal = ::1:3261\n", ":2: portal: '::1' is not an IPv4 address");
+}
+
+static void test_errors_tell_file_line_and_reason(void **state)
+{
+	(void)state;
+	assert_refused("\n# comment\n[target]\ncolour = blue\n", ":4: [target] has no key colour");
+	assert_refused("port = 1\n", ":1: port stands before the first [section]");
+	assert_refused("[tarjet]\nname = x\n", ":2: section [tarjet] is unknown");
+	assert_refused("[lun 0]\ntype = osd\n", ":2: section [lun 0] is unknown");
+	assert_refused("[lun 256]\ntype = osd\n", ":2: section [lun 256] is unknown");
+	assert_refused("[lun x]\ntype = osd\n", ":2: section [lun x] is unknown");
+	assert_refused("[lun 1]\nsize\n", ":2: neither [section] nor KEY = VALUE");
+	assert_refused("[lun 1\n", ":1: neither [section] nor KEY = VALUE");
+	assert_refused("[lun 1]\ntype = osd\ntype = osd\n", ":3: type is set twice in [lun 1]");
+	assert_refused("[lun 1]\ntype = tape\n", ":2: type: 'tape' is not a type of logical unit");
+}
+
+static void test_values_outside_of_their_limits_are_refused(void **state)
+{
+	(void)state;
+	assert_refused("[daemon]\nstate_dir = var/lib\n",
+		       ":2: state_dir: 'var/lib' is not an absolute path");
+	assert_refused("[daemon]\nlog_level = loud\n", ":2: log_level: 'loud' is not");
+	assert_refused("[target]\nname = muninn\n", ":2: name: 'muninn' is not an iSCSI name");
+	assert_refused("[target]\nportal = 127.0.0.1\n", ":2: portal: '127.0.0.1' is not");
+	assert_refused("[target]\nportal = host:3260\n", ":2: portal: 'host' is not an IPv4");
+	assert_refused("[target]\nportal = 127.0.0.1:0\n", ":2: portal: '0' is not a whole number");
+	assert_refused("[target]\nallow_address = 10.0.0.0/33\n", ":2: allow_address: '33' is not");
+	assert_refused("[target]\nallow_address = ,\n", ":2: allow_address: the value is empty");
+	assert_refused("[target]\nchap_secret = short\n",
+		       ":2: chap_secret: the secret must have 12 to 63 characters");
+	assert_refused("[nand]\npage_bytes = 100\n", ":2: page_bytes: '100' is not a whole number");
+	assert_refused("[lun 1]\nsize = 8X\n", ":2: size: '8X' is not a size");
+	assert_refused("[lun 1]\nsize = 1K\n", ":2: size: size 1K: 1M at least");
+	assert_refused("[lun 1]\nimage = a,b\n", ":2: image: 'a,b': no comma is possible here");
+}
+
+static void test_a_refused_secret_is_not_repeated(void **state)
+{
+	(void)state;
+	assert_int_equal(read_text("[target]\nchap_secret = hunter,hunter,\n"), -EINVAL);
+	assert_null(strstr(error.text, "hunter"));
+}
+
+static void test_what_only_the_whole_shows_is_checked(void **state)
+{
+	(void)state;
+	assert_refused(
+		"[target]\nchap_user = u\n[lun 1]\ntype = osd\n",
+		": [target] chap_user and chap_secret belong together; chap_secret is missing");
+	assert_refused("[lun 1]\nimage = x\n[lun 2]\n\nimage = x\n",
+		       ":5: logical units 1 and 2 have the same image");
+	assert_refused("[target]\nname = iqn.2014-06.x:y\n", ": there is no logical unit");
+}
+
+static void test_a_line_that_is_too_long_is_refused(void **state)
+{
+	static char text[8192];
+
+	(void)state;
+	strcpy(text, "[lun 1]\nimage = ");
+	memset(text + strlen(text), 'x', 6000);
+	assert_refused(text, ":2: the line is longer than");
+}
+
+static void test_a_line_of_the_longest_length_is_read(void **state)
+{
+	static char text[8192];
+
+	(void)state;
+	strcpy(text, "[lun 1]\nimage = ");
+	memset(text + strlen(text), 'x', 4000);
+	assert_int_equal(read_text(text), 0);
+	assert_int_equal(strlen(config.luns[0].image), 4000);
+}
+
+static void test_a_missing_file_is_named(void **state)
+{
+	(void)state;
+	assert_int_equal(config_read("/nonexistent.conf", &config, &error), -ENOENT);
+	assert_string_equal(error.text, "/nonexistent.conf: No such file or directory");
+}
+
+static void test_images_get_absolute_names_in_the_state_folder(void **state)
+{
+	char here[PATH_MAX], expected[PATH_MAX + 32];
+
+	(void)state;
+	assert_int_equal(read_text("[daemon]\nstate_dir = /s\n[lun 1]\nimage = a.img\n[lun "
+				   "2]\nimage = /b.img\n"),
+			 0);
+	assert_int_equal(config_complete(&config, &error), 0);
+	assert_string_equal(config.luns[0].image, "/s/a.img");
+	assert_string_equal(config.luns[1].image, "/b.img");
+
+	strcpy(config.run_dir, "run");
+	assert_int_equal(config_complete(&config, &error), 0);
+	assert_non_null(getcwd(here, sizeof(here)));
+	snprintf(expected, sizeof(expected), "%s/run", here);
+	assert_string_equal(config.run_dir, expected);
+}
+
+static void test_everybody_may_log_in_unless_somebody_is_named(void **state)
+{
+	(void)state;
+	assert_int_equal(read_text("[lun 1]\ntype = osd\n"), 0);
+	assert_int_equal(config_complete(&config, &error), 0);
+	assert_int_equal(config.allow_addresses, 1);
+	assert_string_equal(config.allow_address[0], "ALL");
+	assert_int_equal(read_text("[target]\nallow_name = iqn.2014-06.h:a\n[lun 1]\ntype = osd\n"),
+			 0);
+	assert_int_equal(config_complete(&config, &error), 0);
+	assert_int_equal(config.allow_addresses, 0);
+}
+
+static void test_sizes_have_binary_suffixes(void **state)
+{
+	uint64_t bytes;
+
+	(void)state;
+	assert_int_equal(config_parse_size("1048576", &bytes, &error), 0);
+	assert_int_equal(bytes, 1 << 20);
+	assert_int_equal(config_parse_size("2048k", &bytes, &error), 0);
+	assert_int_equal(bytes, 2 << 20);
+	assert_int_equal(config_parse_size("8G", &bytes, &error), 0);
+	assert_int_equal(bytes, UINT64_C(8) << 30);
+	assert_int_equal(config_parse_size("1024T", &bytes, &error), 0);
+	assert_int_equal(bytes, UINT64_C(1) << 50);
+	assert_int_equal(config_parse_size("1025T", &bytes, &error), -EINVAL);
+	assert_int_equal(config_parse_size("18446744073709551615T", &bytes, &error), -EINVAL);
+	assert_int_equal(config_parse_size("-8G", &bytes, &error), -EINVAL);
+	assert_int_equal(config_parse_size("8GG", &bytes, &error), -EINVAL);
+	assert_int_equal(config_parse_size("G", &bytes, &error), -EINVAL);
+	assert_int_equal(config_parse_size("", &bytes, &error), -EINVAL);
+}
+
+/* Copies conf/muninn.conf to `path`; with every key set when `all`. */
+static void copy_example(bool all)
+{
+	FILE *example = fopen("conf/muninn.conf", "r"), *copy = fopen(path, "w");
+	char line[4096], key[64];
+
+	assert_non_null(example);
+	assert_non_null(copy);
+	while (fgets(line, sizeof(line), example)) {
+		bool set = line[0] == '#' && sscanf(line, "#%63[a-z_] =", key) == 1 &&
+			   strchr(line, '=') == line + strlen(key) + 2;
+
+		assert_true(fputs(all && set ? line + 1 : line, copy) >= 0);
+	}
+	assert_int_equal(fclose(copy), 0);
+	fclose(example);
+}
+
+static void test_the_example_is_the_default_configuration(void **state)
+{
+	static struct config defaults;
+
+	(void)state;
+	copy_example(false);
+	assert_int_equal(config_read(path, &config, &error), 0);
+	config_defaults(&defaults);
+	config_add_default_lun(&defaults);
+	strcpy(defaults.source, config.source);
+	config.luns[0].line = 0;
+	assert_memory_equal(&config, &defaults, sizeof(config));
+}
+
+static void test_the_example_shows_the_built_in_values(void **state)
+{
+	static struct config defaults;
+
+	(void)state;
+	copy_example(true);
+	assert_int_equal(config_read(path, &config, &error), 0);
+	config_defaults(&defaults);
+	config_add_default_lun(&defaults);
+	assert_string_equal(config.state_dir, defaults.state_dir);
+	assert_string_equal(config.run_dir, defaults.run_dir);
+	assert_string_equal(config.tgtd, defaults.tgtd);
+	assert_string_equal(config.module, defaults.module);
+	assert_int_equal(config.log_level, defaults.log_level);
+	assert_string_equal(config.target_name, defaults.target_name);
+	assert_string_equal(config.address, defaults.address);
+	assert_int_equal(config.port, defaults.port);
+	assert_memory_equal(&config.geometry, &defaults.geometry, sizeof(config.geometry));
+	assert_memory_equal(&config.engine, &defaults.engine, sizeof(config.engine));
+	assert_string_equal(config.luns[0].image, defaults.luns[0].image);
+	assert_int_equal(config.luns[0].size_bytes, defaults.luns[0].size_bytes);
+	assert_int_equal(config.luns[0].options.threads, defaults.luns[0].options.threads);
+}
+
+static void test_the_example_has_every_key(void **state)
+{
+	const char *key;
+
+	(void)state;
+	copy_example(true);
+	for (size_t i = 0; (key = config_key_name(i)); i++) {
+		FILE *file = fopen(path, "r");
+		char line[4096], name[64];
+		bool found = false;
+
+		assert_non_null(file);
+		while (!found && fgets(line, sizeof(line), file))
+			found = sscanf(line, "%63[a-z_] =", name) == 1 && !strcmp(name, key);
+		fclose(file);
+		if (!found)
+			fail_msg("conf/muninn.conf does not show %s", key);
+	}
+}
+
+#define with_file(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		with_file(test_one_unit_is_enough_and_the_rest_is_default),
+		with_file(test_every_key_gets_to_its_place),
+		with_file(test_an_ipv6_portal_is_written_in_brackets),
+		with_file(test_errors_tell_file_line_and_reason),
+		with_file(test_values_outside_of_their_limits_are_refused),
+		with_file(test_a_refused_secret_is_not_repeated),
+		with_file(test_what_only_the_whole_shows_is_checked),
+		with_file(test_a_line_that_is_too_long_is_refused),
+		with_file(test_a_line_of_the_longest_length_is_read),
+		with_file(test_a_missing_file_is_named),
+		with_file(test_images_get_absolute_names_in_the_state_folder),
+		with_file(test_everybody_may_log_in_unless_somebody_is_named),
+		with_file(test_sizes_have_binary_suffixes),
+		with_file(test_the_example_is_the_default_configuration),
+		with_file(test_the_example_shows_the_built_in_values),
+		with_file(test_the_example_has_every_key),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

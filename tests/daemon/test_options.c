@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The options of a logical unit as tgtd hands them to the module. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/module/options.h"
+
+static struct lun_options options;
+static struct error_text error;
+
+static void assert_refused(const char *text, const char *reason)
+{
+	error.text[0] = '\0';
+	assert_int_equal(lun_options_parse(text, &options, &error), -EINVAL);
+	if (!strstr(error.text, reason))
+		fail_msg("'%s' refused with '%s', which does not say '%s'", text, error.text,
+			 reason);
+}
+
+static void test_nothing_means_defaults(void **state)
+{
+	(void)state;
+	assert_int_equal(lun_options_parse(";;", &options, &error), 0);
+	assert_int_equal(options.threads, LUN_THREADS_DEFAULT);
+	assert_int_equal(lun_options_parse(NULL, &options, &error), 0);
+	assert_int_equal(options.threads, LUN_THREADS_DEFAULT);
+	assert_int_equal(options.onode_cache_entries, 0);
+	assert_int_equal(options.directory_cache_nodes, 0);
+	assert_string_equal(options.osd.serial, "");
+}
+
+static void test_every_option_gets_to_its_place(void **state)
+{
+	(void)state;
+	assert_int_equal(
+		lun_options_parse("threads=7;onode_cache=100;directory_cache=50;serial=A-1;"
+				  "system_id=000102030405060708090a0b0c0d0e0f1011FDfe",
+				  &options, &error),
+		0);
+	assert_int_equal(options.threads, 7);
+	assert_int_equal(options.onode_cache_entries, 100);
+	assert_int_equal(options.directory_cache_nodes, 50);
+	assert_string_equal(options.osd.serial, "A-1");
+	for (uint8_t i = 0; i < 18; i++)
+		assert_int_equal(options.osd.system_id[i], i);
+	assert_int_equal(options.osd.system_id[18], 0xfd);
+	assert_int_equal(options.osd.system_id[19], 0xfe);
+}
+
+static void test_numbers_outside_of_their_limits_are_refused(void **state)
+{
+	(void)state;
+	assert_refused("threads=0", "option threads: '0' is not a whole number from 1 to 64");
+	assert_refused("threads=65", "from 1 to 64");
+	assert_refused("threads=-1", "from 1 to 64");
+	assert_refused("threads= 2", "from 1 to 64");
+	assert_refused("threads=2x", "from 1 to 64");
+	assert_refused("threads=", "from 1 to 64");
+	assert_refused("threads=18446744073709551617", "from 1 to 64");
+	assert_refused("onode_cache=16777217", "option onode_cache");
+	assert_refused("directory_cache=16777217", "option directory_cache");
+}
+
+static void test_unknown_options_and_missing_values_are_named(void **state)
+{
+	(void)state;
+	assert_refused("colour=blue", "unknown option 'colour'");
+	assert_refused("threads", "option 'threads' has no value");
+	assert_refused("threads=2;serial", "option 'serial' has no value");
+}
+
+static void test_serial_numbers_fit_their_field(void **state)
+{
+	const char *longest = "serial=123456789012345678901234567890123456";
+	const char *too_long = "serial=1234567890123456789012345678901234567";
+
+	(void)state;
+	assert_int_equal(lun_options_parse(longest, &options, &error), 0);
+	assert_int_equal(strlen(options.osd.serial), 36);
+	assert_refused(too_long, "1 to 36 characters");
+	assert_refused("serial=", "1 to 36 characters");
+	assert_refused("serial=a b", "no space");
+	assert_refused("serial=a,b", "no space");
+}
+
+static void test_system_ids_have_forty_hexadecimal_digits(void **state)
+{
+	(void)state;
+	assert_refused("system_id=0011", "40 hexadecimal digits");
+	assert_refused("system_id=000102030405060708090a0b0c0d0e0f1011121g",
+		       "40 hexadecimal digits");
+	assert_refused("system_id=000102030405060708090a0b0c0d0e0f101112131",
+		       "40 hexadecimal digits");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nothing_means_defaults),
+		cmocka_unit_test(test_every_option_gets_to_its_place),
+		cmocka_unit_test(test_numbers_outside_of_their_limits_are_refused),
+		cmocka_unit_test(test_unknown_options_and_missing_values_are_named),
+		cmocka_unit_test(test_serial_numbers_fit_their_field),
+		cmocka_unit_test(test_system_ids_have_forty_hexadecimal_digits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
+"""What end-to-end tests stand on: a muninnd of one's own, and muninnctl. See README.md."""
+
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.abspath(os.environ.get("MUNINN_BUILD", os.path.join(ROOT, "build")))
+MUNINND = os.path.join(BUILD, "bin", "muninnd")
+MUNINNCTL = os.path.join(BUILD, "bin", "muninnctl")
+
+# Only a hang gets there.
+LIMIT_SECONDS = 120
+IQN = "iqn.2014-06.local.muninn:osd"
+
+
+def free_port():
+    """A loopback TCP port that nobody has at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for_exit(pid):
+    """Waits until the process, which need not be a child, is gone."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        if not select.select([descriptor], [], [], LIMIT_SECONDS)[0]:
+            raise AssertionError(f"process {pid} still runs after {LIMIT_SECONDS} s")
+    finally:
+        os.close(descriptor)
+
+
+def children_of(pid):
+    """Process IDs of the direct children."""
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as listing:
+        return [int(child) for child in listing.read().split()]
+
+
+class Daemon:
+    """One muninnd. Not started by the constructor."""
+
+    def __init__(self, state_dir, size="256M", config=None, port=None, arguments=(), environment=None):
+        """`config`: text of a configuration file; None: the built-in configuration with one unit of `size`."""
+        self.state_dir = state_dir
+        self.port = port or free_port()
+        self.environment = {**os.environ, **(environment or {})}
+        self.process = None
+        self.tgtd_pid = None
+        self.output = []
+        self.errors = []
+        self._ready = None
+        self._readers = []
+        self.command = [MUNINND, "--state-dir", state_dir, "--port", str(self.port)]
+        if config is None:
+            self.command += ["--defaults", "--size", size]
+        else:
+            self.config_path = os.path.join(state_dir, "muninn.conf")
+            with open(self.config_path, "w", encoding="utf-8") as file:
+                file.write(config)
+            self.command += ["--config", self.config_path]
+        self.command += list(arguments)
+
+    def url(self, lun=1, account=""):
+        return f"iscsi://{account}127.0.0.1:{self.port}/{IQN}/{lun}"
+
+    def image(self, lun=1):
+        return os.path.join(self.state_dir, f"lun{lun}.img")
+
+    @staticmethod
+    def _read(stream, lines, ready):
+        """Collects lines; sets `ready` (may be None) at the line Ready, or at the end."""
+        for line in stream:
+            lines.append(line.rstrip("\n"))
+            if ready and line.startswith("Ready."):
+                ready.set()
+        stream.close()
+        if ready:
+            ready.set()
+
+    def launch(self):
+        """Starts the process without waiting for anything."""
+        self.output = []
+        self.errors = []
+        self._ready = threading.Event()
+        self.process = subprocess.Popen(
+            self.command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.environment,
+        )
+        self._readers = [
+            threading.Thread(target=self._read, args=(self.process.stdout, self.output, self._ready)),
+            threading.Thread(target=self._read, args=(self.process.stderr, self.errors, None)),
+        ]
+        for reader in self._readers:
+            reader.start()
+        return self
+
+    def start(self):
+        """Starts it and waits until it is ready for logins."""
+        self.launch()
+        if not self._ready.wait(LIMIT_SECONDS):
+            self.kill()
+            raise AssertionError("muninnd was not ready in time:\n" + "\n".join(self.errors))
+        if not any(line.startswith("Ready.") for line in self.output):
+            code = self.wait()
+            raise AssertionError(f"muninnd ended with {code}:\n" + "\n".join(self.errors))
+        self.tgtd_pid = children_of(self.process.pid)[0]
+        return self
+
+    def wait(self):
+        """Waits for the end of the process and of its output; returns the exit code."""
+        code = self.process.wait(LIMIT_SECONDS)
+        for reader in self._readers:
+            reader.join()
+        return code
+
+    def run(self):
+        """For starts that fail: returns exit code and stderr."""
+        self.launch()
+        self._ready.wait(LIMIT_SECONDS)
+        if self.output:
+            self.kill()
+            raise AssertionError("muninnd started, which it should not:\n" + "\n".join(self.output))
+        return self.wait(), "\n".join(self.errors)
+
+    def running(self):
+        return self.process is not None and self.process.poll() is None
+
+    def stop(self, number=signal.SIGTERM):
+        """Stops it as an administrator would; returns the exit code."""
+        self.process.send_signal(number)
+        return self.wait()
+
+    def kill(self):
+        """kill -9 of muninnd; returns when its tgtd is gone too."""
+        tgtd = children_of(self.process.pid) if self.running() else []
+        self.process.kill()
+        self.wait()
+        for pid in tgtd:
+            wait_for_exit(pid)
+
+    def restart(self):
+        """Stops it cleanly and starts it again."""
+        code = self.stop()
+        if code != 0:
+            raise AssertionError(f"muninnd stopped with {code}:\n" + "\n".join(self.errors))
+        return self.start()
+
+
+class E2ETest(unittest.TestCase):
+    """Base class: daemons and folders that go with the test."""
+
+    maxDiff = None
+
+    def folder(self, prefix="state"):
+        """A folder of the test's own, removed after it."""
+        parent = os.path.join(BUILD, "e2e")
+        os.makedirs(parent, exist_ok=True)
+        path = tempfile.mkdtemp(prefix=prefix + "-", dir=parent)
+        self.addCleanup(shutil.rmtree, path, ignore_errors=True)
+        return path
+
+    def daemon(self, state_dir=None, **options):
+        """A Daemon, not started yet, that does not outlive the test."""
+        daemon = Daemon(state_dir or self.folder(), **options)
+        self.addCleanup(lambda: daemon.kill() if daemon.running() else None)
+        return daemon
+
+    def try_ctl(self, *arguments, stdin=None):
+        """Runs muninnctl; returns the CompletedProcess (bytes). `stdin`: bytes or None."""
+        source = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
+        return subprocess.run(
+            [MUNINNCTL, *map(str, arguments)], capture_output=True, timeout=10 * LIMIT_SECONDS, check=False, **source
+        )
+
+    def ctl(self, *arguments, stdin=None, binary=False):
+        """Runs muninnctl; returns stdout. Fails the test with its stderr when the exit code is not 0."""
+        done = self.try_ctl(*arguments, stdin=stdin)
+        self.assertEqual(done.returncode, 0, f"muninnctl {arguments}:\n{done.stderr.decode(errors='replace')}")
+        return done.stdout if binary else done.stdout.decode()
+
+    def tool(self, *command):
+        """Runs another program; returns its stdout, fails the test when its exit code is not 0."""
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
+        )
+        self.assertEqual(done.returncode, 0, f"{command}:\n{done.stdout}{done.stderr}")
+        return done.stdout

@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
+"""muninnd: what it says, how it starts, stops, dies, and what it refuses."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import unittest
+
+from harness import IQN, MUNINND, E2ETest, wait_for_exit
+
+CONFIG = """\
+[lun 1]
+type = osd
+size = 64M
+"""
+
+
+class Starting(E2ETest):
+    def test_one_line_per_unit_tells_number_type_and_url(self):
+        daemon = self.daemon(size="64M").start()
+        self.assertEqual(daemon.output[0], f"LUN 1 osd {daemon.url()}")
+
+    def test_an_initiator_logs_in_and_sees_an_osd(self):
+        daemon = self.daemon(size="64M").start()
+        inquiry = self.tool("iscsi-inq", daemon.url())
+        self.assertIn("Peripheral Device Type:OSD", inquiry)
+        self.assertRegex(inquiry, r"(?i)Vendor:MUNINN\b")
+
+    def test_an_initiator_finds_the_serial_number(self):
+        daemon = self.daemon(config=CONFIG + "serial = shelf-7\n").start()
+        page = self.tool("iscsi-inq", "-e", "1", "-c", "128", daemon.url())
+        self.assertIn("shelf-7", page)
+
+    def test_discovery_lists_the_target_and_its_units(self):
+        daemon = self.daemon(config=CONFIG + "[lun 7]\nsize = 64M\n").start()
+        listing = self.tool("iscsi-ls", "-s", f"iscsi://127.0.0.1:{daemon.port}/")
+        self.assertIn(f"Target:{IQN}", listing)
+        self.assertRegex(listing, r"Lun:1 +Type:OSD")
+        self.assertRegex(listing, r"Lun:7 +Type:OSD")
+
+    def test_help_and_check_config_start_nothing(self):
+        self.assertIn("--state-dir", self.tool(MUNINND, "--help"))
+        path = os.path.join(self.folder(), "muninn.conf")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(CONFIG)
+        self.assertIn("correct", self.tool(MUNINND, "--check-config", "--config", path))
+
+    def test_a_missing_image_is_created_and_then_kept(self):
+        daemon = self.daemon(size="64M").start()
+        self.assertTrue(any("new device" in line for line in daemon.errors))
+        with open(daemon.image(), "rb") as image:
+            before = image.read(4096)
+        daemon.restart()
+        self.assertFalse(any("new device" in line for line in daemon.errors))
+        with open(daemon.image(), "rb") as image:
+            self.assertEqual(image.read(4096), before)
+
+    def test_an_interrupted_creation_starts_over(self):
+        daemon = self.daemon(size="64M")
+        for leftover in (".new", ".new.nvram"):
+            with open(daemon.image() + leftover, "wb") as file:
+                file.write(b"half a device")
+        daemon.start()
+        self.assertEqual(daemon.stop(), 0)
+        self.assertFalse(os.path.exists(daemon.image() + ".new"))
+
+    def test_a_creation_interrupted_between_its_two_renames_is_completed(self):
+        daemon = self.daemon(size="64M").start()
+        self.assertEqual(daemon.stop(), 0)
+        os.rename(daemon.image(), daemon.image() + ".new")
+        daemon.start()
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_the_module_of_this_build_is_used_and_nothing_is_installed(self):
+        installed = os.path.exists("/usr/lib/tgt/backing-store/bs_muninn.so")
+        daemon = self.daemon(size="64M").start()
+        with open(f"/proc/{daemon.tgtd_pid}/maps", encoding="utf-8") as maps:
+            self.assertIn(os.path.join(os.path.dirname(os.path.dirname(MUNINND)), "lib", "bs_muninn.so"), maps.read())
+        self.assertEqual(os.path.exists("/usr/lib/tgt/backing-store/bs_muninn.so"), installed)
+
+    def test_a_folder_with_a_very_long_name_full_of_blanks(self):
+        deep = self.folder()
+        for _ in range(5):
+            deep = os.path.join(deep, "a folder with blanks: and with a colon")
+            os.mkdir(deep)
+        daemon = self.daemon(state_dir=deep, size="64M").start()
+        self.assertIn("OSD", self.tool("iscsi-inq", daemon.url()))
+        self.assertEqual(daemon.stop(), 0)
+
+
+class Stopping(E2ETest):
+    def assert_stops_cleanly(self, number):
+        daemon = self.daemon(size="64M").start()
+        self.assertEqual(daemon.stop(number), 0, daemon.errors)
+        self.assertTrue(any("everything is stable" in line for line in daemon.errors), daemon.errors)
+        wait_for_exit(daemon.tgtd_pid)
+        self.assertEqual(
+            sorted(os.listdir(daemon.state_dir)),
+            ["lun1.img", "lun1.img.nvram", "muninnd.lock", "tgtd.lock"],
+        )
+
+    def test_sigterm_stops_cleanly(self):
+        self.assert_stops_cleanly(signal.SIGTERM)
+
+    def test_sigint_stops_cleanly(self):
+        self.assert_stops_cleanly(signal.SIGINT)
+
+    def test_a_stop_with_a_connection_open_is_clean(self):
+        daemon = self.daemon(size="64M").start()
+        with socket.create_connection(("127.0.0.1", daemon.port)):
+            self.assertEqual(daemon.stop(), 0, daemon.errors)
+
+    def test_a_stop_right_after_the_launch_leaves_nothing_running(self):
+        daemon = self.daemon(size="64M").launch()
+        self.assertIn(daemon.stop(), (0, -signal.SIGTERM))
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", daemon.port))
+
+    def test_the_same_port_and_image_can_be_used_again_at_once(self):
+        daemon = self.daemon(size="64M").start()
+        for _ in range(3):
+            daemon.restart()
+        self.assertIn("OSD", self.tool("iscsi-inq", daemon.url()))
+
+
+class Dying(E2ETest):
+    def test_tgtd_does_not_outlive_a_killed_muninnd(self):
+        daemon = self.daemon(size="64M").start()
+        daemon.process.kill()
+        daemon.wait()
+        wait_for_exit(daemon.tgtd_pid)
+
+    def test_a_successor_starts_at_once_after_a_kill(self):
+        daemon = self.daemon(size="64M").start()
+        for _ in range(5):
+            daemon.process.kill()
+            daemon.wait()
+            daemon.start()
+        self.assertIn("OSD", self.tool("iscsi-inq", daemon.url()))
+
+    def test_muninnd_says_so_and_fails_when_tgtd_dies(self):
+        daemon = self.daemon(size="64M").start()
+        os.kill(daemon.tgtd_pid, signal.SIGKILL)
+        self.assertEqual(daemon.wait(), 1)
+        self.assertRegex("\n".join(daemon.errors), r"tgtd \(process \d+\) died of signal 9")
+
+
+class Refusing(E2ETest):
+    def assert_refused(self, daemon, code, pattern):
+        result, errors = daemon.run()
+        self.assertRegex(errors, pattern)
+        self.assertEqual(result, code, errors)
+
+    def test_a_port_in_use(self):
+        with socket.socket() as busy:
+            busy.bind(("127.0.0.1", 0))
+            busy.listen()
+            port = busy.getsockname()[1]
+            self.assert_refused(self.daemon(port=port), 1, rf"127\.0\.0\.1:{port} is in use .*PORT=")
+
+    def test_a_second_muninnd_in_the_same_folder(self):
+        first = self.daemon(size="64M").start()
+        second = self.daemon(state_dir=first.state_dir, size="64M")
+        self.assert_refused(second, 1, rf"another muninnd \(process {first.process.pid}\)")
+        self.assertIn("OSD", self.tool("iscsi-inq", first.url()))
+
+    def test_an_image_in_use_by_another_daemon(self):
+        first = self.daemon(size="64M").start()
+        second = self.daemon(config=CONFIG + f"image = {first.image()}\n")
+        self.assert_refused(second, 1, r"LUN 1: .*lun1\.img is in use by process")
+
+    def test_a_configuration_error_with_file_line_and_reason(self):
+        daemon = self.daemon(config="[target]\nportal = 127.0.0.1:3260\n\ncolour = blue\n")
+        self.assert_refused(daemon, 2, re.escape(daemon.config_path) + r":4: \[target\] has no key colour")
+
+    def test_a_configuration_that_is_not_there(self):
+        done = subprocess.run([MUNINND, "--config", "/nonexistent.conf"], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("/nonexistent.conf: No such file", done.stderr)
+
+    def test_wrong_options(self):
+        for options in (["--port", "70000"], ["--size", "8X"], ["--colour"], ["blue"]):
+            done = subprocess.run([MUNINND, "--defaults", *options], capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 2, done.stderr)
+
+    def test_a_size_that_is_too_small_for_the_engine(self):
+        self.assert_refused(self.daemon(size="1M"), 1, r"LUN 1: ")
+
+    def test_a_tgtd_that_is_not_there(self):
+        daemon = self.daemon(config=CONFIG + "[daemon]\ntgtd = /nonexistent/tgtd\n")
+        self.assert_refused(daemon, 1, r"/nonexistent/tgtd: No such file .*install the package tgt")
+
+    def test_a_module_that_is_not_there(self):
+        daemon = self.daemon(config=CONFIG + "[daemon]\nmodule = /nonexistent/bs_muninn.so\n")
+        self.assert_refused(daemon, 1, r"module /nonexistent/bs_muninn.so: No such file")
+
+    def test_a_tgtd_that_the_module_was_not_built_for(self):
+        daemon = self.daemon(size="64M", environment={"MUNINN_TGTD_BUILD_ID": "0123"})
+        self.assert_refused(daemon, 1, r"built for the tgtd of tgt .* with build ID 0123, but runs")
+
+
+class RefusingImages(E2ETest):
+    def prepared(self):
+        daemon = self.daemon(size="64M").start()
+        self.assertEqual(daemon.stop(), 0)
+        return daemon
+
+    def contents(self, path):
+        if not os.path.exists(path):
+            return None
+        with open(path, "rb") as file:
+            return file.read()
+
+    def assert_refused_unchanged(self, daemon, pattern):
+        files = (daemon.image(), daemon.image() + ".nvram")
+        before = [self.contents(path) for path in files]
+        code, errors = daemon.run()
+        self.assertEqual(code, 1, errors)
+        self.assertRegex(errors, r"LUN 1: ")
+        self.assertRegex(errors, pattern)
+        after = [self.contents(path) for path in files]
+        self.assertTrue(before == after, "a refused device was changed")
+
+    def test_a_missing_image_beside_its_nvram(self):
+        daemon = self.prepared()
+        os.unlink(daemon.image())
+        self.assert_refused_unchanged(daemon, r"lun1\.img is missing, but its NVRAM file")
+
+    def test_an_image_without_its_nvram(self):
+        daemon = self.prepared()
+        os.unlink(daemon.image() + ".nvram")
+        self.assert_refused_unchanged(daemon, r"(?i)nvram")
+
+    def test_a_truncated_image(self):
+        daemon = self.prepared()
+        os.truncate(daemon.image(), os.path.getsize(daemon.image()) // 2)
+        self.assert_refused_unchanged(daemon, r"(?i)truncated|bytes")
+
+    def test_a_foreign_file(self):
+        daemon = self.prepared()
+        with open(daemon.image(), "wb") as image:
+            image.write(b"not an image\n" * 4096)
+        self.assert_refused_unchanged(daemon, r"(?i)not .*image")
+
+    def test_an_empty_file(self):
+        daemon = self.prepared()
+        os.truncate(daemon.image(), 0)
+        self.assert_refused_unchanged(daemon, r"lun1\.img")
+
+
+class Access(E2ETest):
+    ACCOUNT = "[target]\nchap_user = erik\nchap_secret = twelve-or-more\n"
+
+    def login(self, daemon, account="", name="iqn.2014-06.local.host:test"):
+        done = subprocess.run(
+            ["iscsi-inq", "-i", name, daemon.url(account=account)], capture_output=True, timeout=60, check=False
+        )
+        return done.returncode == 0
+
+    def test_chap_lets_in_who_knows_the_secret_and_nobody_else(self):
+        daemon = self.daemon(config=CONFIG + self.ACCOUNT).start()
+        self.assertIn("erik%SECRET@", daemon.output[0])
+        self.assertTrue(self.login(daemon, account="erik%twelve-or-more@"))
+        self.assertFalse(self.login(daemon, account="erik%something-else@"))
+        self.assertFalse(self.login(daemon))
+
+    def test_only_allowed_initiator_names_get_in(self):
+        daemon = self.daemon(config=CONFIG + "[target]\nallow_name = iqn.2014-06.local.host:a\n").start()
+        self.assertTrue(self.login(daemon, name="iqn.2014-06.local.host:a"))
+        self.assertFalse(self.login(daemon, name="iqn.2014-06.local.host:b"))
+
+    def test_only_allowed_addresses_get_in(self):
+        daemon = self.daemon(config=CONFIG + "[target]\nallow_address = 192.0.2.0/24\n").start()
+        self.assertFalse(self.login(daemon))
+
+    def test_the_secret_is_in_no_output_and_no_process_list(self):
+        daemon = self.daemon(config=CONFIG + self.ACCOUNT).start()
+        self.assertNotIn("twelve-or-more", "\n".join(daemon.output + daemon.errors))
+        for pid in (daemon.process.pid, daemon.tgtd_pid):
+            for what in ("cmdline", "environ"):
+                with open(f"/proc/{pid}/{what}", "rb") as file:
+                    self.assertNotIn(b"twelve-or-more", file.read())
+
+
+if __name__ == "__main__":
+    unittest.main()
