@@ -29,7 +29,8 @@ static int parse_number(const char **text, uint64_t limit, uint64_t *value)
 	return 0;
 }
 
-int osd_client_parse_address(const char *text, struct osd_client_address *address, struct error_text *error)
+int osd_client_parse_address(const char *text, struct osd_client_address *address,
+			     struct error_text *error)
 {
 	const char *at = text;
 	uint64_t version = 0;
@@ -49,23 +50,32 @@ int osd_client_parse_address(const char *text, struct osd_client_address *addres
 	}
 	if (result == -ERANGE)
 		return error_set(error, -EINVAL,
-				 "address '%.80s': a number is too large (partition 48 bits, object 64, version 16)", text);
+				 "address '%.80s': a number is too large (partition 48 bits, "
+				 "object 64, version 16)",
+				 text);
 	if (result < 0 || *at)
 		return error_set(error, -EINVAL,
-				 "address '%.80s' is not PID[/OID][@VERSION]; for instance 0x10000/0x10004 or 65536@3", text);
-	if (address->partition == 0 && (address->object || address->version))
-		return error_set(error, -EINVAL, "address '%.80s': partition 0 is the root; it has no objects or versions",
+				 "address '%.80s' is not PID[/OID][@VERSION]; for instance "
+				 "0x10000/0x10004 or 65536@3",
 				 text);
+	if (address->partition == 0 && (address->object || address->version))
+		return error_set(
+			error, -EINVAL,
+			"address '%.80s': partition 0 is the root; it has no objects or versions",
+			text);
 	return 0;
 }
 
-const char *osd_client_format_address(struct osd_client_address address, char text[OSD_CLIENT_ADDRESS_TEXT])
+const char *osd_client_format_address(struct osd_client_address address,
+				      char text[OSD_CLIENT_ADDRESS_TEXT])
 {
 	int used = snprintf(text, OSD_CLIENT_ADDRESS_TEXT, "0x%" PRIx64, address.partition);
 
 	if (address.object)
-		used += snprintf(text + used, (size_t)(OSD_CLIENT_ADDRESS_TEXT - used), "/0x%" PRIx64, address.object);
+		used += snprintf(text + used, (size_t)(OSD_CLIENT_ADDRESS_TEXT - used),
+				 "/0x%" PRIx64, address.object);
 	if (address.version)
-		snprintf(text + used, (size_t)(OSD_CLIENT_ADDRESS_TEXT - used), "@%u", address.version);
+		snprintf(text + used, (size_t)(OSD_CLIENT_ADDRESS_TEXT - used), "@%u",
+			 address.version);
 	return text;
 }

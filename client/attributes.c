@@ -10,7 +10,8 @@
 /* IDs asked for with one LIST. */
 #define LIST_IDS 4096U
 
-static int run(struct osd_client *client, struct osd_request *request, struct osd_client_error *error)
+static int run(struct osd_client *client, struct osd_request *request,
+	       struct osd_client_error *error)
 {
 	osd_client_run(client, request);
 	return outcome_give(&request->error, error);
@@ -19,9 +20,12 @@ static int run(struct osd_client *client, struct osd_request *request, struct os
 /* ---- attributes ---- */
 
 int osd_client_set_attributes(struct osd_client *client, struct osd_client_address address,
-			      const struct osd_client_value *sets, size_t count, struct osd_client_error *error)
+			      const struct osd_client_value *sets, size_t count,
+			      struct osd_client_error *error)
 {
-	struct osd_request request = { .cdb = { .action = OSD_SET_ATTRIBUTES }, .sets = sets, .set_count = count };
+	struct osd_request request = { .cdb = { .action = OSD_SET_ATTRIBUTES },
+				       .sets = sets,
+				       .set_count = count };
 
 	osd_request_address(&request, address);
 	return run(client, &request, error);
@@ -47,8 +51,9 @@ static void take_attributes(struct osd_request *request)
 }
 
 int osd_client_get_attributes(struct osd_client *client, struct osd_client_address address,
-			      const struct osd_client_value *gets, size_t count, osd_client_attribute *each,
-			      void *context, struct osd_client_error *error)
+			      const struct osd_client_value *gets, size_t count,
+			      osd_client_attribute *each, void *context,
+			      struct osd_client_error *error)
 {
 	struct getting getting = { .each = each, .context = context };
 	struct osd_request request = {
@@ -65,7 +70,8 @@ int osd_client_get_attributes(struct osd_client *client, struct osd_client_addre
 	if (result < 0)
 		return result;
 	if (getting.result == -EPROTO || getting.result == -ENODATA)
-		outcome_set(error, getting.result, "GET ATTRIBUTES: the target's answer holds no attributes");
+		outcome_set(error, getting.result,
+			    "GET ATTRIBUTES: the target's answer holds no attributes");
 	return getting.result;
 }
 
@@ -89,12 +95,14 @@ static int take_one(void *context, const struct osd_attribute *attribute)
 	return 0;
 }
 
-int osd_client_get_attribute(struct osd_client *client, struct osd_client_address address, uint32_t page,
-			     uint32_t number, void *value, uint32_t capacity, uint32_t *length,
-			     struct osd_client_error *error)
+int osd_client_get_attribute(struct osd_client *client, struct osd_client_address address,
+			     uint32_t page, uint32_t number, void *value, uint32_t capacity,
+			     uint32_t *length, struct osd_client_error *error)
 {
 	struct osd_client_value get = { .page = page, .number = number, .length = capacity };
-	struct one_attribute one = { .page = page, .number = number, .value = value, .capacity = capacity };
+	struct one_attribute one = {
+		.page = page, .number = number, .value = value, .capacity = capacity
+	};
 	int result = osd_client_get_attributes(client, address, &get, 1, take_one, &one, error);
 
 	if (result < 0)
@@ -102,19 +110,23 @@ int osd_client_get_attribute(struct osd_client *client, struct osd_client_addres
 	if (length)
 		*length = one.length;
 	if (!one.found || one.length == 0)
-		return outcome_set(error, -ENODATA, "attribute 0x%x/0x%x is not defined", page, number);
+		return outcome_set(error, -ENODATA, "attribute 0x%x/0x%x is not defined", page,
+				   number);
 	if (one.cut)
-		return outcome_set(error, -ENOBUFS, "attribute 0x%x/0x%x has %u bytes, more than expected", page,
+		return outcome_set(error, -ENOBUFS,
+				   "attribute 0x%x/0x%x has %u bytes, more than expected", page,
 				   number, one.length);
 	return 0;
 }
 
-int osd_client_get_number(struct osd_client *client, struct osd_client_address address, uint32_t page, uint32_t number,
-			  uint64_t *value, struct osd_client_error *error)
+int osd_client_get_number(struct osd_client *client, struct osd_client_address address,
+			  uint32_t page, uint32_t number, uint64_t *value,
+			  struct osd_client_error *error)
 {
 	uint8_t bytes[8];
 	uint32_t length;
-	int result = osd_client_get_attribute(client, address, page, number, bytes, sizeof(bytes), &length, error);
+	int result = osd_client_get_attribute(client, address, page, number, bytes, sizeof(bytes),
+					      &length, error);
 
 	if (result < 0)
 		return result;
@@ -133,7 +145,8 @@ struct listing {
 	bool ended;     /* the last possible ID has come */
 };
 
-static int take_ids(struct listing *listing, const struct osd_list_head *head, const uint8_t *data, size_t length)
+static int take_ids(struct listing *listing, const struct osd_list_head *head, const uint8_t *data,
+		    size_t length)
 {
 	struct osd_listed_object object;
 	size_t position = OSD_LIST_HEAD_BYTES;
@@ -152,8 +165,8 @@ static int take_ids(struct listing *listing, const struct osd_list_head *head, c
 	return 0;
 }
 
-static int list_part(struct osd_client *client, struct osd_request *request, struct listing *listing, bool *more,
-		     struct osd_client_error *error)
+static int list_part(struct osd_client *client, struct osd_request *request,
+		     struct listing *listing, bool *more, struct osd_client_error *error)
 {
 	struct osd_list_head head;
 	uint64_t least = listing->least;
@@ -165,10 +178,13 @@ static int list_part(struct osd_client *client, struct osd_request *request, str
 		return outcome_set(error, -EPROTO, "LIST: the target's answer has no head");
 	result = take_ids(listing, &head, request->room, request->received);
 	if (result == -EPROTO)
-		return outcome_set(error, result, "LIST: the target's IDs are not in ascending order");
+		return outcome_set(error, result,
+				   "LIST: the target's IDs are not in ascending order");
 	*more = head.continuation_id != 0;
-	if (result == 0 && *more && (listing->ended || listing->least == least || head.continuation_id < listing->least))
-		return outcome_set(error, -EPROTO, "LIST: the target's continuation does not go on");
+	if (result == 0 && *more &&
+	    (listing->ended || listing->least == least || head.continuation_id < listing->least))
+		return outcome_set(error, -EPROTO,
+				   "LIST: the target's continuation does not go on");
 	listing->least = *more ? head.continuation_id : listing->least;
 	request->cdb.list_identifier = head.identifier;
 	request->cdb.address = head.continuation_id;

@@ -10,7 +10,7 @@
 #include "client/login.h"
 
 #define QUEUE_DEPTH_DEFAULT 32U
-#define TIMEOUT_DEFAULT_MS 30000U
+#define TIMEOUT_DEFAULT_MS  30000U
 /* Time for a target to answer the logout of a session that is wanted no more. */
 #define LOGOUT_TIMEOUT_MS 5000U
 /* A command that a unit attention has kept from starting is sent again. */
@@ -26,7 +26,8 @@ static struct login_options login_options_of(const struct osd_client_options *op
 	};
 }
 
-int osd_client_on_session(struct session *session, enum osd_version version, struct osd_client **client)
+int osd_client_on_session(struct session *session, enum osd_version version,
+			  struct osd_client **client)
 {
 	struct osd_client *created = calloc(1, sizeof(*created));
 
@@ -51,16 +52,19 @@ static int check_unit(struct osd_client *client, bool any_device_type, struct er
 		return failure.result;
 	}
 	if (inquiry.qualifier != 0)
-		return error_set(error, -ENODEV, "the target has no such LUN; check the number at the end of the URL");
+		return error_set(
+			error, -ENODEV,
+			"the target has no such LUN; check the number at the end of the URL");
 	if (inquiry.device_type != OSD_PERIPHERAL_DEVICE_TYPE && !any_device_type)
 		return error_set(error, -EMEDIUMTYPE,
-				 "the LUN is not an OSD but SCSI device type 0x%02x (%s %s); check the number at the end of the URL",
+				 "the LUN is not an OSD but SCSI device type 0x%02x (%s %s); check "
+				 "the number at the end of the URL",
 				 inquiry.device_type, inquiry.vendor, inquiry.product);
 	return 0;
 }
 
-int osd_client_connect(const char *url, const struct osd_client_options *options, struct osd_client **client,
-		       struct error_text *error)
+int osd_client_connect(const char *url, const struct osd_client_options *options,
+		       struct osd_client **client, struct error_text *error)
 {
 	struct login_options login = login_options_of(options);
 	struct session_options session_options = {
@@ -80,7 +84,8 @@ int osd_client_connect(const char *url, const struct osd_client_options *options
 	result = session_create(arrived.fd, &arrived.parameters, &session_options, &session, error);
 	if (result < 0)
 		return result;
-	result = osd_client_on_session(session, options->version ? options->version : OSD_2, client);
+	result =
+		osd_client_on_session(session, options->version ? options->version : OSD_2, client);
 	if (result < 0)
 		return error_set(error, result, "connect: out of memory");
 	(*client)->queue_depth = session_options.queue_depth;
@@ -106,8 +111,8 @@ int osd_client_failed(const struct osd_client *client, struct error_text *error)
 	return session_error(client->session, error);
 }
 
-int osd_client_discover(const char *url, const struct osd_client_options *options, osd_client_found *found,
-			void *context, struct error_text *error)
+int osd_client_discover(const char *url, const struct osd_client_options *options,
+			osd_client_found *found, void *context, struct error_text *error)
 {
 	struct login_options login = login_options_of(options);
 
@@ -124,7 +129,8 @@ static struct osd_request *request_of(struct session_task *task)
 static bool wants_repeat(const struct osd_request *request)
 {
 	return request->error.result == -EBUSY && request->error.has_sense &&
-	       request->error.sense.key == SENSE_UNIT_ATTENTION && request->unit_attentions < UNIT_ATTENTIONS_MAX;
+	       request->error.sense.key == SENSE_UNIT_ATTENTION &&
+	       request->unit_attentions < UNIT_ATTENTIONS_MAX;
 }
 
 static void task_done(struct session_task *task)
@@ -190,9 +196,11 @@ int osd_client_run(struct osd_client *client, struct osd_request *request)
 	if (result < 0) {
 		request->error = (struct osd_client_error){ .result = result };
 		if (session_error(client->session, &request->error.sentence) == 0)
-			error_set(&request->error.sentence, 0, "%s: %s", osd_action_name(request->cdb.action),
-				  result == -ENOTCONN ? "the target has asked for the end of the session"
-						      : strerror(-result));
+			error_set(&request->error.sentence, 0, "%s: %s",
+				  osd_action_name(request->cdb.action),
+				  result == -ENOTCONN
+					  ? "the target has asked for the end of the session"
+					  : strerror(-result));
 		return result;
 	}
 	while (request->pending)

@@ -24,8 +24,10 @@ void outcome_decode(struct osd_request *request, const struct session *session);
 
 /* Copies to the caller of a synchronous call; returns the result. */
 int outcome_give(const struct osd_client_error *outcome, struct osd_client_error *error);
-/* For errors that are no command's. */
+/* For errors that are no command's; the second for those of local files and memory. Both return `result`. */
 int outcome_set(struct osd_client_error *error, int result, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+int outcome_set_local(struct osd_client_error *error, int result, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 #endif

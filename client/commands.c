@@ -6,10 +6,11 @@
 #include "client/client_private.h"
 #include "common/bytes.h"
 
-#define INQUIRY 0x12
+#define INQUIRY       0x12
 #define INQUIRY_BYTES 96
 
-static int run(struct osd_client *client, struct osd_request *request, struct osd_client_error *error)
+static int run(struct osd_client *client, struct osd_request *request,
+	       struct osd_client_error *error)
 {
 	osd_client_run(client, request);
 	return outcome_give(&request->error, error);
@@ -32,18 +33,21 @@ static void take_told(struct osd_request *request)
 	if (request->error.result < 0 || osd_request_attributes(request, &reader) < 0)
 		return;
 	while (osd_list_next(&reader, &attribute) == 1)
-		if (attribute.page == OSD_PAGE_CURRENT_COMMAND && attribute.number == told->number &&
-		    attribute.length == 8 && attribute.present == 8) {
+		if (attribute.page == OSD_PAGE_CURRENT_COMMAND &&
+		    attribute.number == told->number && attribute.length == 8 &&
+		    attribute.present == 8) {
 			told->value = get_be64(attribute.value);
 			told->known = true;
 		}
 }
 
 /* Runs the command and asks for a number of the current command page with it, if `value` is wanted. */
-static int run_told(struct osd_client *client, struct osd_request *request, uint32_t number, uint64_t *value,
-		    struct osd_client_error *error)
+static int run_told(struct osd_client *client, struct osd_request *request, uint32_t number,
+		    uint64_t *value, struct osd_client_error *error)
 {
-	struct osd_client_value get = { .page = OSD_PAGE_CURRENT_COMMAND, .number = number, .length = 8 };
+	struct osd_client_value get = { .page = OSD_PAGE_CURRENT_COMMAND,
+					.number = number,
+					.length = 8 };
 	struct told told = { .number = number };
 	int result;
 
@@ -57,7 +61,8 @@ static int run_told(struct osd_client *client, struct osd_request *request, uint
 	if (result < 0 || !value)
 		return result;
 	if (!told.known)
-		return outcome_set(error, -EPROTO, "%s: done, but the target does not tell the new ID or address",
+		return outcome_set(error, -EPROTO,
+				   "%s: done, but the target does not tell the new ID or address",
 				   osd_action_name(request->cdb.action));
 	*value = told.value;
 	return 0;
@@ -75,7 +80,8 @@ int osd_client_format(struct osd_client *client, uint64_t capacity, struct osd_c
 int osd_client_create_partition(struct osd_client *client, uint64_t requested, uint64_t *chosen,
 				struct osd_client_error *error)
 {
-	struct osd_request request = { .cdb = { .action = OSD_CREATE_PARTITION, .partition = requested } };
+	struct osd_request request = { .cdb = { .action = OSD_CREATE_PARTITION,
+						.partition = requested } };
 
 	return run_told(client, &request, OSD_CURRENT_PARTITION_ID, chosen, error);
 }
@@ -92,16 +98,20 @@ int osd_client_remove_partition(struct osd_client *client, uint64_t partition, b
 	return run(client, &request, error);
 }
 
-int osd_client_create(struct osd_client *client, uint64_t partition, uint64_t requested, uint16_t count, uint64_t *first,
-		      struct osd_client_error *error)
+int osd_client_create(struct osd_client *client, uint64_t partition, uint64_t requested,
+		      uint16_t count, uint64_t *first, struct osd_client_error *error)
 {
 	struct osd_request request = {
-		.cdb = { .action = OSD_CREATE, .partition = partition, .object = requested, .objects = count },
+		.cdb = { .action = OSD_CREATE,
+			 .partition = partition,
+			 .object = requested,
+			 .objects = count },
 	};
 	int result;
 
 	if (requested && count > 1)
-		return outcome_set(error, -EINVAL, "CREATE: only one object can be created with a requested ID");
+		return outcome_set(error, -EINVAL,
+				   "CREATE: only one object can be created with a requested ID");
 	result = run_told(client, &request, OSD_CURRENT_OBJECT_ID, first, error);
 	/* The page tells the highest of consecutive IDs. */
 	if (result == 0 && first && count > 1)
@@ -109,7 +119,8 @@ int osd_client_create(struct osd_client *client, uint64_t partition, uint64_t re
 	return result;
 }
 
-int osd_client_remove(struct osd_client *client, struct osd_client_address address, struct osd_client_error *error)
+int osd_client_remove(struct osd_client *client, struct osd_client_address address,
+		      struct osd_client_error *error)
 {
 	struct osd_request request = { .cdb = { .action = OSD_REMOVE } };
 
@@ -117,11 +128,14 @@ int osd_client_remove(struct osd_client *client, struct osd_client_address addre
 	return run(client, &request, error);
 }
 
-int osd_client_create_and_write(struct osd_client *client, uint64_t partition, uint64_t requested, const void *data,
-				size_t length, uint64_t *chosen, struct osd_client_error *error)
+int osd_client_create_and_write(struct osd_client *client, uint64_t partition, uint64_t requested,
+				const void *data, size_t length, uint64_t *chosen,
+				struct osd_client_error *error)
 {
 	struct osd_request request = {
-		.cdb = { .action = OSD_CREATE_AND_WRITE, .partition = partition, .object = requested },
+		.cdb = { .action = OSD_CREATE_AND_WRITE,
+			 .partition = partition,
+			 .object = requested },
 		.data = data,
 		.data_length = length,
 	};
@@ -129,8 +143,8 @@ int osd_client_create_and_write(struct osd_client *client, uint64_t partition, u
 	return run_told(client, &request, OSD_CURRENT_OBJECT_ID, chosen, error);
 }
 
-int osd_client_write(struct osd_client *client, struct osd_client_address address, uint64_t offset, const void *data,
-		     size_t length, struct osd_client_error *error)
+int osd_client_write(struct osd_client *client, struct osd_client_address address, uint64_t offset,
+		     const void *data, size_t length, struct osd_client_error *error)
 {
 	struct osd_request request = {
 		.cdb = { .action = OSD_WRITE, .address = offset },
@@ -142,17 +156,20 @@ int osd_client_write(struct osd_client *client, struct osd_client_address addres
 	return run(client, &request, error);
 }
 
-int osd_client_append(struct osd_client *client, struct osd_client_address address, const void *data, size_t length,
-		      uint64_t *offset, struct osd_client_error *error)
+int osd_client_append(struct osd_client *client, struct osd_client_address address,
+		      const void *data, size_t length, uint64_t *offset,
+		      struct osd_client_error *error)
 {
-	struct osd_request request = { .cdb = { .action = OSD_APPEND }, .data = data, .data_length = length };
+	struct osd_request request = { .cdb = { .action = OSD_APPEND },
+				       .data = data,
+				       .data_length = length };
 
 	osd_request_address(&request, address);
 	return run_told(client, &request, OSD_CURRENT_APPEND_ADDRESS, offset, error);
 }
 
-int osd_client_read(struct osd_client *client, struct osd_client_address address, uint64_t offset, void *data,
-		    size_t length, size_t *got, struct osd_client_error *error)
+int osd_client_read(struct osd_client *client, struct osd_client_address address, uint64_t offset,
+		    void *data, size_t length, size_t *got, struct osd_client_error *error)
 {
 	struct osd_request request = {
 		.cdb = { .action = OSD_READ, .address = offset },
@@ -167,29 +184,32 @@ int osd_client_read(struct osd_client *client, struct osd_client_address address
 	return result;
 }
 
-static int change_range(struct osd_client *client, uint16_t action, struct osd_client_address address, uint64_t offset,
-			uint64_t length, struct osd_client_error *error)
+static int change_range(struct osd_client *client, uint16_t action,
+			struct osd_client_address address, uint64_t offset, uint64_t length,
+			struct osd_client_error *error)
 {
-	struct osd_request request = { .cdb = { .action = action, .address = offset, .length = length } };
+	struct osd_request request = {
+		.cdb = { .action = action, .address = offset, .length = length }
+	};
 
 	osd_request_address(&request, address);
 	return run(client, &request, error);
 }
 
-int osd_client_clear(struct osd_client *client, struct osd_client_address address, uint64_t offset, uint64_t length,
-		     struct osd_client_error *error)
+int osd_client_clear(struct osd_client *client, struct osd_client_address address, uint64_t offset,
+		     uint64_t length, struct osd_client_error *error)
 {
 	return change_range(client, OSD_CLEAR, address, offset, length, error);
 }
 
-int osd_client_punch(struct osd_client *client, struct osd_client_address address, uint64_t offset, uint64_t length,
-		     struct osd_client_error *error)
+int osd_client_punch(struct osd_client *client, struct osd_client_address address, uint64_t offset,
+		     uint64_t length, struct osd_client_error *error)
 {
 	return change_range(client, OSD_PUNCH, address, offset, length, error);
 }
 
-int osd_client_truncate(struct osd_client *client, struct osd_client_address address, uint64_t length,
-			struct osd_client_error *error)
+int osd_client_truncate(struct osd_client *client, struct osd_client_address address,
+			uint64_t length, struct osd_client_error *error)
 {
 	uint8_t value[8];
 	struct osd_client_value set = {
@@ -203,9 +223,11 @@ int osd_client_truncate(struct osd_client *client, struct osd_client_address add
 	return osd_client_set_attributes(client, address, &set, 1, error);
 }
 
-int osd_client_flush(struct osd_client *client, struct osd_client_address address, struct osd_client_error *error)
+int osd_client_flush(struct osd_client *client, struct osd_client_address address,
+		     struct osd_client_error *error)
 {
-	struct osd_request request = { .cdb = { .action = OSD_FLUSH, .flush_scope = OSD_FLUSH_ALL } };
+	struct osd_request request = { .cdb = { .action = OSD_FLUSH,
+						.flush_scope = OSD_FLUSH_ALL } };
 
 	osd_request_address(&request, address);
 	if (!address.object) {
@@ -227,7 +249,8 @@ static void plain_done(struct session_task *task)
 	((struct plain_command *)task)->finished = true;
 }
 
-int osd_client_inquiry(struct osd_client *client, struct osd_inquiry_data *inquiry, struct osd_client_error *error)
+int osd_client_inquiry(struct osd_client *client, struct osd_inquiry_data *inquiry,
+		       struct osd_client_error *error)
 {
 	uint8_t data[INQUIRY_BYTES];
 	struct plain_command command = {
@@ -246,12 +269,15 @@ int osd_client_inquiry(struct osd_client *client, struct osd_inquiry_data *inqui
 		result = command.task.result;
 	if (result < 0)
 		return outcome_set(error, result, "%s",
-				   session_error(client->session, &sentence) ? sentence.text : strerror(-result));
+				   session_error(client->session, &sentence) ? sentence.text
+									     : strerror(-result));
 	if (command.task.status != 0)
-		return outcome_set(error, -EIO, "INQUIRY: the target answers with SCSI status 0x%02x",
+		return outcome_set(error, -EIO,
+				   "INQUIRY: the target answers with SCSI status 0x%02x",
 				   command.task.status);
 	if (osd_inquiry_decode(data, command.task.in_received, inquiry) < 0)
-		return outcome_set(error, -EPROTO, "INQUIRY: the target's answer has only %zu bytes",
+		return outcome_set(error, -EPROTO,
+				   "INQUIRY: the target's answer has only %zu bytes",
 				   command.task.in_received);
 	return 0;
 }

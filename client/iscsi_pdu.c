@@ -10,8 +10,8 @@
 /* Types of additional header segments. */
 enum { AHS_EXTENDED_CDB = 0x01, AHS_BIDIRECTIONAL_READ_LENGTH = 0x02 };
 /* AHSLENGTH counts what is behind AHSTYPE: the type-specific byte and the data. */
-#define AHS_HEAD_BYTES 4U
-#define IMMEDIATE_DELIVERY 0x40
+#define AHS_HEAD_BYTES       4U
+#define IMMEDIATE_DELIVERY   0x40
 #define LOGOUT_CLOSE_SESSION 0x00
 
 static void put_data_length(uint8_t *bhs, uint32_t length)
@@ -51,7 +51,8 @@ static size_t append_read_length(uint8_t *to, uint32_t length)
 	return AHS_HEAD_BYTES + 4;
 }
 
-size_t iscsi_encode_command(uint8_t to[ISCSI_COMMAND_HEADER_BYTES_MAX], const struct iscsi_command *command)
+size_t iscsi_encode_command(uint8_t to[ISCSI_COMMAND_HEADER_BYTES_MAX],
+			    const struct iscsi_command *command)
 {
 	size_t used = ISCSI_BHS_BYTES;
 	size_t in_header = min_u64(command->cdb_length, ISCSI_BHS_CDB_BYTES);
@@ -61,7 +62,8 @@ size_t iscsi_encode_command(uint8_t to[ISCSI_COMMAND_HEADER_BYTES_MAX], const st
 	memset(to, 0, ISCSI_BHS_BYTES);
 	to[0] = ISCSI_SCSI_COMMAND;
 	to[1] = ISCSI_TASK_SIMPLE | (command->final ? ISCSI_FINAL : 0) |
-		(command->reads ? ISCSI_COMMAND_READ : 0) | (command->writes ? ISCSI_COMMAND_WRITE : 0);
+		(command->reads ? ISCSI_COMMAND_READ : 0) |
+		(command->writes ? ISCSI_COMMAND_WRITE : 0);
 	put_data_length(to, command->immediate_length);
 	memcpy(to + 8, command->lun, 8);
 	put_be32(to + 16, command->task_tag);
@@ -91,8 +93,8 @@ void iscsi_encode_data_out(uint8_t to[ISCSI_BHS_BYTES], const struct iscsi_data_
 	put_be32(to + 40, data->offset);
 }
 
-void iscsi_encode_nop_answer(uint8_t to[ISCSI_BHS_BYTES], const uint8_t lun[8], uint32_t transfer_tag, uint32_t cmd_sn,
-			     uint32_t exp_stat_sn)
+void iscsi_encode_nop_answer(uint8_t to[ISCSI_BHS_BYTES], const uint8_t lun[8],
+			     uint32_t transfer_tag, uint32_t cmd_sn, uint32_t exp_stat_sn)
 {
 	memset(to, 0, ISCSI_BHS_BYTES);
 	to[0] = IMMEDIATE_DELIVERY | ISCSI_NOP_OUT;
@@ -104,7 +106,8 @@ void iscsi_encode_nop_answer(uint8_t to[ISCSI_BHS_BYTES], const uint8_t lun[8], 
 	put_be32(to + 28, exp_stat_sn);
 }
 
-void iscsi_encode_logout(uint8_t to[ISCSI_BHS_BYTES], uint32_t task_tag, uint32_t cmd_sn, uint32_t exp_stat_sn)
+void iscsi_encode_logout(uint8_t to[ISCSI_BHS_BYTES], uint32_t task_tag, uint32_t cmd_sn,
+			 uint32_t exp_stat_sn)
 {
 	memset(to, 0, ISCSI_BHS_BYTES);
 	to[0] = IMMEDIATE_DELIVERY | ISCSI_LOGOUT_REQUEST;

@@ -17,7 +17,7 @@
 #define ISCSI_CDB_BYTES_MAX 260U
 /* Basic header, extended-CDB segment of the longest CDB and bidirectional read-length segment. */
 #define ISCSI_COMMAND_HEADER_BYTES_MAX (ISCSI_BHS_BYTES + 4 + 244 + 8)
-#define ISCSI_TAG_NONE UINT32_C(0xFFFFFFFF)
+#define ISCSI_TAG_NONE                 UINT32_C(0xFFFFFFFF)
 
 enum iscsi_opcode {
 	ISCSI_NOP_OUT = 0x00,
@@ -40,7 +40,7 @@ enum {
 	ISCSI_COMMAND_READ = 0x40,
 	ISCSI_COMMAND_WRITE = 0x20,
 	ISCSI_TASK_SIMPLE = 0x01,
-	ISCSI_READ_OVERFLOW = 0x10,  /* bidirectional read residual */
+	ISCSI_READ_OVERFLOW = 0x10, /* bidirectional read residual */
 	ISCSI_READ_UNDERFLOW = 0x08,
 	ISCSI_OVERFLOW = 0x04,
 	ISCSI_UNDERFLOW = 0x02,
@@ -56,7 +56,7 @@ struct iscsi_command {
 	uint32_t cmd_sn;
 	uint32_t exp_stat_sn;
 	const uint8_t *cdb;
-	size_t cdb_length;         /* 1..ISCSI_CDB_BYTES_MAX */
+	size_t cdb_length; /* 1..ISCSI_CDB_BYTES_MAX */
 	bool reads, writes;
 	uint32_t read_length;      /* bytes of room for Data-In */
 	uint32_t write_length;     /* bytes of Data-Out, immediate data included */
@@ -65,7 +65,8 @@ struct iscsi_command {
 };
 
 /* Encodes a SCSI Command with the additional header segments that it needs; returns the bytes written. */
-size_t iscsi_encode_command(uint8_t to[ISCSI_COMMAND_HEADER_BYTES_MAX], const struct iscsi_command *command);
+size_t iscsi_encode_command(uint8_t to[ISCSI_COMMAND_HEADER_BYTES_MAX],
+			    const struct iscsi_command *command);
 
 struct iscsi_data_out {
 	const uint8_t *lun;
@@ -81,18 +82,19 @@ struct iscsi_data_out {
 void iscsi_encode_data_out(uint8_t to[ISCSI_BHS_BYTES], const struct iscsi_data_out *data);
 
 /* The answer to a NOP-In that asks for one. */
-void iscsi_encode_nop_answer(uint8_t to[ISCSI_BHS_BYTES], const uint8_t lun[8], uint32_t transfer_tag, uint32_t cmd_sn,
-			     uint32_t exp_stat_sn);
+void iscsi_encode_nop_answer(uint8_t to[ISCSI_BHS_BYTES], const uint8_t lun[8],
+			     uint32_t transfer_tag, uint32_t cmd_sn, uint32_t exp_stat_sn);
 
 /* Immediate logout that closes the session. */
-void iscsi_encode_logout(uint8_t to[ISCSI_BHS_BYTES], uint32_t task_tag, uint32_t cmd_sn, uint32_t exp_stat_sn);
+void iscsi_encode_logout(uint8_t to[ISCSI_BHS_BYTES], uint32_t task_tag, uint32_t cmd_sn,
+			 uint32_t exp_stat_sn);
 
 /* What a target's PDU says in its basic header. Fields that its opcode does not have are 0 or false. */
 struct iscsi_header {
 	enum iscsi_opcode opcode;
-	uint8_t flags;        /* byte 1 */
-	uint8_t response;     /* SCSI Response, Reject reason (byte 2), Logout Response */
-	uint8_t status;       /* SCSI Response, Data-In with status */
+	uint8_t flags;    /* byte 1 */
+	uint8_t response; /* SCSI Response, Reject reason (byte 2), Logout Response */
+	uint8_t status;   /* SCSI Response, Data-In with status */
 	uint8_t additional_header_words;
 	uint32_t data_length;
 	uint8_t lun[8];

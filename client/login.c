@@ -22,13 +22,19 @@
 #include "client/login_keys.h"
 #include "common/bytes.h"
 
-#define REDIRECTIONS_MAX 4
+#define REDIRECTIONS_MAX  4
 #define POLL_MILLISECONDS 100
 /* libiscsi copies URLs into fields of 255 characters and cuts what is longer. */
 #define URL_CHARACTERS_MAX 240U
-#define URL_SCHEME "iscsi://"
+#define URL_SCHEME         "iscsi://"
 
-enum attempt_state { ATTEMPT_CONNECTING, ATTEMPT_LOGGING_IN, ATTEMPT_DISCOVERING, ATTEMPT_DONE, ATTEMPT_FAILED };
+enum attempt_state {
+	ATTEMPT_CONNECTING,
+	ATTEMPT_LOGGING_IN,
+	ATTEMPT_DISCOVERING,
+	ATTEMPT_DONE,
+	ATTEMPT_FAILED
+};
 
 struct attempt {
 	struct iscsi_context *iscsi;
@@ -41,7 +47,8 @@ struct attempt {
 	login_found *found;
 	void *found_context;
 	int found_result;
-	char reason[256]; /* what libiscsi said at the moment of failure; later it says something else */
+	char reason
+		[256]; /* what libiscsi said at the moment of failure; later it says something else */
 };
 
 static uint64_t now_ms(void)
@@ -65,12 +72,14 @@ static int check_url(const char *url, struct error_text *error)
 				 "iscsi://[USER%%SECRET@]HOST[:PORT]/TARGET/LUN",
 				 url);
 	if (strlen(url) > URL_CHARACTERS_MAX)
-		return error_set(error, -EINVAL, "URL is longer than %u characters", URL_CHARACTERS_MAX);
+		return error_set(error, -EINVAL, "URL is longer than %u characters",
+				 URL_CHARACTERS_MAX);
 	for (argument = strchr(url, '?'); argument; argument = strchr(argument + 1, '&')) {
 		size_t length = strcspn(argument + 1, "&");
 
 		if (!memchr(argument + 1, '=', length))
-			return error_set(error, -EINVAL, "URL '%.80s': an argument behind '?' has no '='", url);
+			return error_set(error, -EINVAL,
+					 "URL '%.80s': an argument behind '?' has no '='", url);
 	}
 	return 0;
 }
@@ -83,7 +92,8 @@ static void default_initiator_name(char *name, size_t capacity)
 	for (char *c = host; *c; c++)
 		if (*c >= 'A' && *c <= 'Z')
 			*c += 'a' - 'A';
-		else if (!(*c >= 'a' && *c <= 'z') && !(*c >= '0' && *c <= '9') && *c != '.' && *c != '-')
+		else if (!(*c >= 'a' && *c <= 'z') && !(*c >= '0' && *c <= '9') && *c != '.' &&
+			 *c != '-')
 			*c = '-';
 	snprintf(name, capacity, "iqn.2026-01.io.muninn:client.%s", host);
 }
@@ -106,7 +116,8 @@ static int begin(struct attempt *attempt, const char *url, const struct login_op
 	if (result < 0)
 		return result;
 	default_initiator_name(name, sizeof(name));
-	attempt->iscsi = iscsi_create_context(options->initiator_name ? options->initiator_name : name);
+	attempt->iscsi =
+		iscsi_create_context(options->initiator_name ? options->initiator_name : name);
 	if (!attempt->iscsi)
 		return error_set(error, -ENOMEM, "login: libiscsi gives no context");
 	iscsi_set_noautoreconnect(attempt->iscsi, 1);
@@ -116,14 +127,16 @@ static int begin(struct attempt *attempt, const char *url, const struct login_op
 	if (!attempt->url)
 		return error_set(error, -EINVAL, "%s", iscsi_get_error(attempt->iscsi));
 	if (attempt->url->lun < 0 || attempt->url->lun >= 0x4000)
-		return error_set(error, -EINVAL, "URL: LUN %d is not in 0..16383", attempt->url->lun);
+		return error_set(error, -EINVAL, "URL: LUN %d is not in 0..16383",
+				 attempt->url->lun);
 	iscsi_set_session_type(attempt->iscsi,
 			       attempt->discovery ? ISCSI_SESSION_DISCOVERY : ISCSI_SESSION_NORMAL);
 	/* After the URL, which may ask for a digest; the native phase has none. */
 	iscsi_set_header_digest(attempt->iscsi, ISCSI_HEADER_DIGEST_NONE);
-	iscsi_set_immediate_data(attempt->iscsi,
-				 options->immediate_data ? ISCSI_IMMEDIATE_DATA_YES : ISCSI_IMMEDIATE_DATA_NO);
-	iscsi_set_initial_r2t(attempt->iscsi, options->initial_r2t ? ISCSI_INITIAL_R2T_YES : ISCSI_INITIAL_R2T_NO);
+	iscsi_set_immediate_data(attempt->iscsi, options->immediate_data ? ISCSI_IMMEDIATE_DATA_YES
+									 : ISCSI_IMMEDIATE_DATA_NO);
+	iscsi_set_initial_r2t(attempt->iscsi,
+			      options->initial_r2t ? ISCSI_INITIAL_R2T_YES : ISCSI_INITIAL_R2T_NO);
 	login_outcome_begin(&attempt->outcome, options->immediate_data, options->initial_r2t);
 	return 0;
 }
@@ -157,10 +170,12 @@ static void discovered(struct iscsi_context *iscsi, int status, void *data, void
 		return;
 	}
 	for (const struct iscsi_discovery_address *target = data; target; target = target->next)
-		for (const struct iscsi_target_portal *portal = target->portals; portal; portal = portal->next)
+		for (const struct iscsi_target_portal *portal = target->portals; portal;
+		     portal = portal->next)
 			if (attempt->found_result == 0)
-				attempt->found_result =
-					attempt->found(attempt->found_context, target->target_name, portal->portal);
+				attempt->found_result = attempt->found(attempt->found_context,
+								       target->target_name,
+								       portal->portal);
 }
 
 static void logged_in(struct iscsi_context *iscsi, int status, void *data, void *context)
@@ -202,7 +217,8 @@ static void connected(struct iscsi_context *iscsi, int status, void *data, void 
 static int peek_response(struct attempt *attempt, struct error_text *error)
 {
 	uint8_t bytes[ISCSI_BHS_BYTES + LOGIN_DATA_BYTES_MAX];
-	ssize_t got = recv(iscsi_get_fd(attempt->iscsi), bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
+	ssize_t got =
+		recv(iscsi_get_fd(attempt->iscsi), bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
 	uint32_t length;
 	int result;
 
@@ -211,7 +227,8 @@ static int peek_response(struct attempt *attempt, struct error_text *error)
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR
 			       ? 0
-			       : error_set(error, -errno, "login: the connection broke: %s", strerror(errno));
+			       : error_set(error, -errno, "login: the connection broke: %s",
+					   strerror(errno));
 	if (got < (ssize_t)ISCSI_BHS_BYTES)
 		return 0;
 	length = (uint32_t)bytes[5] << 16 | get_be16(bytes + 6);
@@ -219,7 +236,8 @@ static int peek_response(struct attempt *attempt, struct error_text *error)
 		return error_set(error, -EPROTO, "login: the target's answer is no login response");
 	if ((size_t)got < ISCSI_BHS_BYTES + length)
 		return 0;
-	result = login_outcome_note(&attempt->outcome, bytes, bytes + ISCSI_BHS_BYTES, length, error);
+	result = login_outcome_note(&attempt->outcome, bytes, bytes + ISCSI_BHS_BYTES, length,
+				    error);
 	return result < 0 ? result : 1;
 }
 
@@ -228,7 +246,8 @@ static int failure_of_status(const struct attempt *attempt)
 	enum { INITIATOR_ERROR = 2, AUTHENTICATION = 1, AUTHORISATION = 2, NOT_FOUND = 3 };
 
 	if (attempt->outcome.status_class == INITIATOR_ERROR) {
-		if (attempt->outcome.status_detail == AUTHENTICATION || attempt->outcome.status_detail == AUTHORISATION)
+		if (attempt->outcome.status_detail == AUTHENTICATION ||
+		    attempt->outcome.status_detail == AUTHORISATION)
 			return -EACCES;
 		if (attempt->outcome.status_detail == NOT_FOUND)
 			return -ENODEV;
@@ -243,14 +262,18 @@ static int failed(struct attempt *attempt, struct error_text *error)
 	switch (failure_of_status(attempt)) {
 	case -EACCES:
 		return error_set(error, -EACCES,
-				 "login at %s: the target does not let this initiator in; check user and secret in the URL, and the target's access list",
+				 "login at %s: the target does not let this initiator in; check "
+				 "user and secret in the URL, and the target's access list",
 				 host);
 	case -ENODEV:
-		return error_set(error, -ENODEV, "login at %s: there is no target '%s'; `muninnctl discover` lists the targets",
+		return error_set(error, -ENODEV,
+				 "login at %s: there is no target '%s'; `muninnctl discover` lists "
+				 "the targets",
 				 host, attempt->url->target);
 	default:
-		return error_set(error, -ECONNREFUSED, "login at %s: %s; is the target running, and the port right?", host,
-				 attempt->reason);
+		return error_set(error, -ECONNREFUSED,
+				 "login at %s: %s; is the target running, and the port right?",
+				 host, attempt->reason);
 	}
 }
 
@@ -263,7 +286,8 @@ static int advance(struct attempt *attempt, struct error_text *error)
 	poll_fd.events = (short)iscsi_which_events(attempt->iscsi);
 	if (poll(&poll_fd, 1, POLL_MILLISECONDS) < 0 && errno != EINTR)
 		return error_set(error, -errno, "login: poll: %s", strerror(errno));
-	if (attempt->state == ATTEMPT_LOGGING_IN && poll_fd.revents & POLLIN && !(poll_fd.revents & POLLERR)) {
+	if (attempt->state == ATTEMPT_LOGGING_IN && poll_fd.revents & POLLIN &&
+	    !(poll_fd.revents & POLLERR)) {
 		noted = peek_response(attempt, error);
 		if (noted < 0)
 			return noted;
@@ -293,8 +317,10 @@ static int run(struct attempt *attempt, const char *portal, struct error_text *e
 		int result;
 
 		if (now_ms() >= attempt->deadline_ms)
-			return error_set(error, -ETIMEDOUT, "login at %s: no answer in time; is it the right host and port?",
-					 portal);
+			return error_set(
+				error, -ETIMEDOUT,
+				"login at %s: no answer in time; is it the right host and port?",
+				portal);
 		result = advance(attempt, error);
 		if (result < 0)
 			return result;
@@ -305,8 +331,8 @@ static int run(struct attempt *attempt, const char *portal, struct error_text *e
 }
 
 /* Runs `attempt` to its end, with a new context for each portal that the target sends us to. */
-static int run_redirected(struct attempt *attempt, const char *url, const struct login_options *options,
-			  struct error_text *error)
+static int run_redirected(struct attempt *attempt, const char *url,
+			  const struct login_options *options, struct error_text *error)
 {
 	char portal[MAX_STRING_SIZE + 1] = "";
 
@@ -322,7 +348,8 @@ static int run_redirected(struct attempt *attempt, const char *url, const struct
 		snprintf(portal, sizeof(portal), "%s", iscsi_get_target_address(attempt->iscsi));
 		end(attempt);
 	}
-	return error_set(error, -ELOOP, "login: the target sends this initiator from portal to portal");
+	return error_set(error, -ELOOP,
+			 "login: the target sends this initiator from portal to portal");
 }
 
 int login_connect(const char *url, const struct login_options *options, struct login_result *result,
@@ -343,8 +370,8 @@ int login_connect(const char *url, const struct login_options *options, struct l
 	return status;
 }
 
-int login_discover(const char *url, const struct login_options *options, login_found *found, void *context,
-		   struct error_text *error)
+int login_discover(const char *url, const struct login_options *options, login_found *found,
+		   void *context, struct error_text *error)
 {
 	struct attempt attempt = { .discovery = true, .found = found, .found_context = context };
 	int status = run_redirected(&attempt, url, options, error);

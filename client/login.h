@@ -33,7 +33,7 @@ int login_connect(const char *url, const struct login_options *options, struct l
 typedef int login_found(void *context, const char *target_name, const char *portal_address);
 
 /* Asks the portal of `url` (a target and LUN in it are ignored) for its targets. Errors as login_connect. */
-int login_discover(const char *url, const struct login_options *options, login_found *found, void *context,
-		   struct error_text *error);
+int login_discover(const char *url, const struct login_options *options, login_found *found,
+		   void *context, struct error_text *error);
 
 #endif

@@ -9,9 +9,9 @@
 
 /* Defaults and limits of RFC 7143, section 13. */
 #define DEFAULT_FIRST_BURST_BYTES 65536U
-#define DEFAULT_SEGMENT_BYTES 8192U
-#define LENGTH_MIN 512U
-#define LENGTH_MAX 0xFFFFFFU
+#define DEFAULT_SEGMENT_BYTES     8192U
+#define LENGTH_MIN                512U
+#define LENGTH_MAX                0xFFFFFFU
 
 void login_outcome_begin(struct login_outcome *outcome, bool immediate_data, bool initial_r2t)
 {
@@ -59,10 +59,10 @@ static int check_fixed(const char *key, const char *value)
 	static const struct {
 		const char *key, *value;
 	} fixed[] = {
-		{ "HeaderDigest", "None" },	   { "DataDigest", "None" },
-		{ "DataPDUInOrder", "Yes" },	   { "DataSequenceInOrder", "Yes" },
-		{ "ErrorRecoveryLevel", "0" },	   { "MaxOutstandingR2T", "1" },
-		{ "IFMarker", "No" },		   { "OFMarker", "No" },
+		{ "HeaderDigest", "None" },    { "DataDigest", "None" },
+		{ "DataPDUInOrder", "Yes" },   { "DataSequenceInOrder", "Yes" },
+		{ "ErrorRecoveryLevel", "0" }, { "MaxOutstandingR2T", "1" },
+		{ "IFMarker", "No" },          { "OFMarker", "No" },
 	};
 
 	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
@@ -101,7 +101,8 @@ static int note_key(struct login_outcome *outcome, const char *key, const char *
 	return result;
 }
 
-static int note_keys(struct login_outcome *outcome, const uint8_t *data, size_t length, struct error_text *error)
+static int note_keys(struct login_outcome *outcome, const uint8_t *data, size_t length,
+		     struct error_text *error)
 {
 	char text[LOGIN_DATA_BYTES_MAX + 1];
 	size_t at = 0;
@@ -115,11 +116,13 @@ static int note_keys(struct login_outcome *outcome, const uint8_t *data, size_t 
 
 		if (pair_length > 0) {
 			if (!equals)
-				return error_set(error, -EPROTO, "login: the target sent text without '='");
+				return error_set(error, -EPROTO,
+						 "login: the target sent text without '='");
 			*equals = '\0';
 			if (note_key(outcome, pair, equals + 1) < 0)
 				return error_set(error, -EPROTO,
-						 "login: the target answered %.64s=%.64s, which was not offered or is out of range",
+						 "login: the target answered %.64s=%.64s, which "
+						 "was not offered or is out of range",
 						 pair, equals + 1);
 		}
 		at += pair_length + 1;
@@ -127,17 +130,20 @@ static int note_keys(struct login_outcome *outcome, const uint8_t *data, size_t 
 	return 0;
 }
 
-int login_outcome_note(struct login_outcome *outcome, const uint8_t bhs[ISCSI_BHS_BYTES], const uint8_t *data,
-		       size_t length, struct error_text *error)
+int login_outcome_note(struct login_outcome *outcome, const uint8_t bhs[ISCSI_BHS_BYTES],
+		       const uint8_t *data, size_t length, struct error_text *error)
 {
 	struct session_parameters *agreed = &outcome->parameters;
 	int result;
 
 	if ((bhs[0] & 0x3f) != ISCSI_LOGIN_RESPONSE)
-		return error_set(error, -EPROTO, "login: the target answered with opcode 0x%02x; is this an iSCSI port?",
-				 bhs[0]);
+		return error_set(
+			error, -EPROTO,
+			"login: the target answered with opcode 0x%02x; is this an iSCSI port?",
+			bhs[0]);
 	if (length > LOGIN_DATA_BYTES_MAX)
-		return error_set(error, -EPROTO, "login: the target's answer is longer than a login allows");
+		return error_set(error, -EPROTO,
+				 "login: the target's answer is longer than a login allows");
 	outcome->status_class = bhs[36];
 	outcome->status_detail = bhs[37];
 	if (outcome->status_class != 0)

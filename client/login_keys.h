@@ -16,7 +16,7 @@
 #define LOGIN_DATA_BYTES_MAX 8192U
 
 /* What libiscsi 1.19 offers in every login. */
-#define LOGIN_OFFERED_BURST_BYTES 262144U
+#define LOGIN_OFFERED_BURST_BYTES   262144U
 #define LOGIN_OFFERED_SEGMENT_BYTES 262144U
 
 struct login_outcome {
@@ -33,7 +33,7 @@ void login_outcome_begin(struct login_outcome *outcome, bool immediate_data, boo
  * Reads one login response: basic header and data segment without padding. -EPROTO with a sentence when it is none, or
  * agrees on something that this side has not offered.
  */
-int login_outcome_note(struct login_outcome *outcome, const uint8_t bhs[ISCSI_BHS_BYTES], const uint8_t *data,
-		       size_t length, struct error_text *error);
+int login_outcome_note(struct login_outcome *outcome, const uint8_t bhs[ISCSI_BHS_BYTES],
+		       const uint8_t *data, size_t length, struct error_text *error);
 
 #endif

@@ -41,15 +41,16 @@ struct osd_client_options {
 	uint32_t timeout_ms;        /* login as a whole, and each command; 0 = 30000 */
 	enum osd_version version;   /* of the commands; 0 = OSD_2 */
 	bool no_immediate_data;     /* negotiate ImmediateData=No */
-	bool no_initial_r2t;        /* offer InitialR2T=No: first bursts need no R2T if the target agrees */
-	bool any_device_type;       /* do not insist on an OSD; for tests of the transport */
+	bool no_initial_r2t; /* offer InitialR2T=No: first bursts need no R2T if the target agrees */
+	bool any_device_type; /* do not insist on an OSD; for tests of the transport */
 };
 
 /* What became of a command: the errno, the SCSI side of it, and a sentence. */
 struct osd_client_error {
 	int result;
-	uint8_t status;     /* SCSI status; valid when the target answered */
+	uint8_t status; /* SCSI status; valid when the target answered */
 	bool has_sense;
+	bool local; /* of this machine's files or memory: the target has nothing to do with it */
 	struct osd_sense sense;
 	struct error_text sentence;
 };
@@ -58,11 +59,12 @@ struct osd_client_error {
  * Logs in at an iscsi:// URL, takes unit attentions, and checks that the LUN is an OSD. -EINVAL: URL; -EACCES: CHAP or
  * access control; -ENODEV: no such target or LUN; -EMEDIUMTYPE: no OSD; errors of the connection.
  */
-int osd_client_connect(const char *url, const struct osd_client_options *options, struct osd_client **client,
-		       struct error_text *error);
+int osd_client_connect(const char *url, const struct osd_client_options *options,
+		       struct osd_client **client, struct error_text *error);
 
 /* For tests: a client on a session that was made otherwise. Takes the session over. -ENOMEM. */
-int osd_client_on_session(struct session *session, enum osd_version version, struct osd_client **client);
+int osd_client_on_session(struct session *session, enum osd_version version,
+			  struct osd_client **client);
 
 /* Waits for commands in flight, logs out, closes and frees. Commands that can't be ended get -ECANCELED. NULL is allowed. */
 void osd_client_disconnect(struct osd_client *client);
@@ -72,8 +74,8 @@ int osd_client_failed(const struct osd_client *client, struct error_text *error)
 
 /* Targets that the portal of an iscsi:// URL (target and LUN may be left out) announces. */
 typedef int osd_client_found(void *context, const char *target_name, const char *portal_address);
-int osd_client_discover(const char *url, const struct osd_client_options *options, osd_client_found *found,
-			void *context, struct error_text *error);
+int osd_client_discover(const char *url, const struct osd_client_options *options,
+			osd_client_found *found, void *context, struct error_text *error);
 
 /* ---- addresses ---- */
 
@@ -81,17 +83,19 @@ int osd_client_discover(const char *url, const struct osd_client_options *option
 struct osd_client_address {
 	uint64_t partition; /* at most 48 bits */
 	uint64_t object;
-	uint16_t version;   /* 0 = current; v = as of user version v of the partition, read-only */
+	uint16_t version; /* 0 = current; v = as of user version v of the partition, read-only */
 };
 
 /*
  * Reads "PID[/OID][@VERSION]", numbers decimal or 0x; "" and "0" are the root. -EINVAL with a sentence.
  */
-int osd_client_parse_address(const char *text, struct osd_client_address *address, struct error_text *error);
+int osd_client_parse_address(const char *text, struct osd_client_address *address,
+			     struct error_text *error);
 
 /* "0x10000/0x10005@3"; returns `text`. */
 #define OSD_CLIENT_ADDRESS_TEXT 64
-const char *osd_client_format_address(struct osd_client_address address, char text[OSD_CLIENT_ADDRESS_TEXT]);
+const char *osd_client_format_address(struct osd_client_address address,
+				      char text[OSD_CLIENT_ADDRESS_TEXT]);
 
 /* ---- attributes ---- */
 
@@ -112,10 +116,11 @@ typedef void osd_request_done(struct osd_request *request);
  * Zeroed, then `cdb.action`, the address and what the command needs is set.
  */
 struct osd_request {
-	struct osd_cdb cdb;  /* version, lengths of data, segments and capability are filled in by osd_client_submit */
-	const void *data;    /* command data to send; its length becomes LENGTH */
+	struct osd_cdb
+		cdb; /* version, lengths of data, segments and capability are filled in by osd_client_submit */
+	const void *data; /* command data to send; its length becomes LENGTH */
 	size_t data_length;
-	void *room;          /* for command data to receive; its length becomes LENGTH or ALLOCATION LENGTH */
+	void *room; /* for command data to receive; its length becomes LENGTH or ALLOCATION LENGTH */
 	size_t room_length;
 	const struct osd_client_value *sets; /* attributes to set with the command */
 	size_t set_count;
@@ -123,16 +128,17 @@ struct osd_request {
 	size_t get_count;
 	uint32_t timeout_ms; /* 0 = the client's */
 	osd_request_done *done;
-	void *context;       /* the caller's */
+	void *context; /* the caller's */
 
 	/* Results, valid in `done`. */
 	struct osd_client_error error; /* error.result: 0 or negative errno */
-	size_t received;               /* bytes of command data that were read: for READ short at the object's end */
+	size_t received; /* bytes of command data that were read: for READ short at the object's end */
 
 	/* The client's own. */
 	struct session_task task;
 	struct osd_client *client;
-	uint8_t *scratch; /* lists to send, then room for retrieved attributes; lives until `done` returns */
+	uint8_t *
+		scratch; /* lists to send, then room for retrieved attributes; lives until `done` returns */
 	size_t lists_length, retrieved_offset, retrieved_length;
 	unsigned unit_attentions;
 	bool pending;
@@ -172,33 +178,37 @@ int osd_client_remove_partition(struct osd_client *client, uint64_t partition, b
 				struct osd_client_error *error);
 
 /* `count` objects; `requested` only with count 1. `first` (may be NULL) = the lowest new ID; the others follow it. */
-int osd_client_create(struct osd_client *client, uint64_t partition, uint64_t requested, uint16_t count, uint64_t *first,
+int osd_client_create(struct osd_client *client, uint64_t partition, uint64_t requested,
+		      uint16_t count, uint64_t *first, struct osd_client_error *error);
+int osd_client_remove(struct osd_client *client, struct osd_client_address address,
 		      struct osd_client_error *error);
-int osd_client_remove(struct osd_client *client, struct osd_client_address address, struct osd_client_error *error);
 
 /* A new object with content, in one command. `requested`, `chosen` as above. */
-int osd_client_create_and_write(struct osd_client *client, uint64_t partition, uint64_t requested, const void *data,
-				size_t length, uint64_t *chosen, struct osd_client_error *error);
+int osd_client_create_and_write(struct osd_client *client, uint64_t partition, uint64_t requested,
+				const void *data, size_t length, uint64_t *chosen,
+				struct osd_client_error *error);
 
-int osd_client_write(struct osd_client *client, struct osd_client_address address, uint64_t offset, const void *data,
-		     size_t length, struct osd_client_error *error);
+int osd_client_write(struct osd_client *client, struct osd_client_address address, uint64_t offset,
+		     const void *data, size_t length, struct osd_client_error *error);
 /* `offset` (may be NULL) = where the data went. */
-int osd_client_append(struct osd_client *client, struct osd_client_address address, const void *data, size_t length,
-		      uint64_t *offset, struct osd_client_error *error);
+int osd_client_append(struct osd_client *client, struct osd_client_address address,
+		      const void *data, size_t length, uint64_t *offset,
+		      struct osd_client_error *error);
 /* `got` = bytes read: less than `length` only at the object's end, 0 behind it. */
-int osd_client_read(struct osd_client *client, struct osd_client_address address, uint64_t offset, void *data,
-		    size_t length, size_t *got, struct osd_client_error *error);
+int osd_client_read(struct osd_client *client, struct osd_client_address address, uint64_t offset,
+		    void *data, size_t length, size_t *got, struct osd_client_error *error);
 /* Zeros over the range. */
-int osd_client_clear(struct osd_client *client, struct osd_client_address address, uint64_t offset, uint64_t length,
-		     struct osd_client_error *error);
+int osd_client_clear(struct osd_client *client, struct osd_client_address address, uint64_t offset,
+		     uint64_t length, struct osd_client_error *error);
 /* Takes the range out; what is behind it moves down. */
-int osd_client_punch(struct osd_client *client, struct osd_client_address address, uint64_t offset, uint64_t length,
-		     struct osd_client_error *error);
+int osd_client_punch(struct osd_client *client, struct osd_client_address address, uint64_t offset,
+		     uint64_t length, struct osd_client_error *error);
 /* Cuts or extends by setting the logical length. */
-int osd_client_truncate(struct osd_client *client, struct osd_client_address address, uint64_t length,
-			struct osd_client_error *error);
+int osd_client_truncate(struct osd_client *client, struct osd_client_address address,
+			uint64_t length, struct osd_client_error *error);
 /* Everything at or below the address becomes stable: FLUSH, FLUSH PARTITION or FLUSH OSD. */
-int osd_client_flush(struct osd_client *client, struct osd_client_address address, struct osd_client_error *error);
+int osd_client_flush(struct osd_client *client, struct osd_client_address address,
+		     struct osd_client_error *error);
 
 /*
  * IDs >= `first` in ascending order: of the user objects of a partition, or of all partitions for the root.
@@ -209,7 +219,8 @@ int osd_client_list(struct osd_client *client, struct osd_client_address address
 		    osd_client_listed *each, void *context, struct osd_client_error *error);
 
 int osd_client_set_attributes(struct osd_client *client, struct osd_client_address address,
-			      const struct osd_client_value *sets, size_t count, struct osd_client_error *error);
+			      const struct osd_client_value *sets, size_t count,
+			      struct osd_client_error *error);
 
 /*
  * Gets `count` attributes and calls `each` for each that came back, in the order asked for; undefined ones have length 0.
@@ -217,19 +228,22 @@ int osd_client_set_attributes(struct osd_client *client, struct osd_client_addre
  */
 typedef int osd_client_attribute(void *context, const struct osd_attribute *attribute);
 int osd_client_get_attributes(struct osd_client *client, struct osd_client_address address,
-			      const struct osd_client_value *gets, size_t count, osd_client_attribute *each,
-			      void *context, struct osd_client_error *error);
+			      const struct osd_client_value *gets, size_t count,
+			      osd_client_attribute *each, void *context,
+			      struct osd_client_error *error);
 
 /* One attribute into a buffer; `length` (may be NULL) = its full length. -ENODATA: not defined. -ENOBUFS: cut off. */
-int osd_client_get_attribute(struct osd_client *client, struct osd_client_address address, uint32_t page,
-			     uint32_t number, void *value, uint32_t capacity, uint32_t *length,
-			     struct osd_client_error *error);
+int osd_client_get_attribute(struct osd_client *client, struct osd_client_address address,
+			     uint32_t page, uint32_t number, void *value, uint32_t capacity,
+			     uint32_t *length, struct osd_client_error *error);
 
 /* A big-endian number of 1..8 bytes. -ENODATA: not defined. */
-int osd_client_get_number(struct osd_client *client, struct osd_client_address address, uint32_t page, uint32_t number,
-			  uint64_t *value, struct osd_client_error *error);
+int osd_client_get_number(struct osd_client *client, struct osd_client_address address,
+			  uint32_t page, uint32_t number, uint64_t *value,
+			  struct osd_client_error *error);
 
 /* Standard INQUIRY data. */
-int osd_client_inquiry(struct osd_client *client, struct osd_inquiry_data *inquiry, struct osd_client_error *error);
+int osd_client_inquiry(struct osd_client *client, struct osd_inquiry_data *inquiry,
+		       struct osd_client_error *error);
 
 #endif

@@ -35,7 +35,8 @@ struct meaning {
 
 static bool creates(uint16_t action)
 {
-	return action == OSD_CREATE || action == OSD_CREATE_AND_WRITE || action == OSD_CREATE_COLLECTION;
+	return action == OSD_CREATE || action == OSD_CREATE_AND_WRITE ||
+	       action == OSD_CREATE_COLLECTION;
 }
 
 static struct meaning of_partition_field(const struct osd_cdb *cdb)
@@ -46,7 +47,8 @@ static struct meaning of_partition_field(const struct osd_cdb *cdb)
 		return (struct meaning){ -EEXIST, "the partition exists already" };
 	}
 	if (cdb->partition >> 48)
-		return (struct meaning){ -ENOENT, "there is no such partition, or it has no such version" };
+		return (struct meaning){ -ENOENT,
+					 "there is no such partition, or it has no such version" };
 	return (struct meaning){ -ENOENT, "there is no such partition" };
 }
 
@@ -91,7 +93,9 @@ static struct meaning of_code(const struct osd_cdb *cdb, const struct osd_sense 
 	case SENSE_SYSTEM_RESOURCE_FAILURE:
 		return (struct meaning){ -ENOSPC, "the device is full, or a quota is used up" };
 	case SENSE_WRITE_PROTECTED:
-		return (struct meaning){ -EROFS, "old versions and write-protected units can only be read" };
+		return (struct meaning){
+			-EROFS, "old versions and write-protected units can only be read"
+		};
 	default:
 		return (struct meaning){ 0, NULL };
 	}
@@ -165,14 +169,16 @@ static void say(struct osd_client_error *error, const struct osd_cdb *cdb, struc
 	error->result = meaning.result;
 	describe(cdb, command, sizeof(command));
 	if (!error->has_sense) {
-		error_set(&error->sentence, 0, "%s: %s [SCSI status 0x%02x]", command, meaning.text, error->status);
+		error_set(&error->sentence, 0, "%s: %s [SCSI status 0x%02x]", command, meaning.text,
+			  error->status);
 		return;
 	}
 	if (sense->has_field)
-		snprintf(field, sizeof(field), ", %s byte %u", sense->field_in_cdb ? "CDB" : "parameter", sense->field);
+		snprintf(field, sizeof(field), ", %s byte %u",
+			 sense->field_in_cdb ? "CDB" : "parameter", sense->field);
 	error_set(&error->sentence, 0, "%s: %s [%s, %s %02x/%02x%s]", command, meaning.text,
-		  osd_sense_key_name(sense->key), osd_sense_code_name(sense->code), sense->code >> 8, sense->code & 0xFF,
-		  field);
+		  osd_sense_key_name(sense->key), osd_sense_code_name(sense->code),
+		  sense->code >> 8, sense->code & 0xFF, field);
 }
 
 /*
@@ -192,8 +198,8 @@ static bool read_past_end(struct osd_request *request)
 			request->received = min_u64(request->received, sense->information);
 		return true;
 	}
-	if (sense->key == SENSE_ILLEGAL_REQUEST && sense->code == SENSE_INVALID_FIELD_IN_CDB && sense->has_field &&
-	    sense->field_in_cdb && sense->field == address_field) {
+	if (sense->key == SENSE_ILLEGAL_REQUEST && sense->code == SENSE_INVALID_FIELD_IN_CDB &&
+	    sense->has_field && sense->field_in_cdb && sense->field == address_field) {
 		request->received = 0;
 		return true;
 	}
@@ -210,9 +216,11 @@ static void no_answer(struct osd_request *request, const struct session *session
 	if (session && session_error(session, &error->sentence) == error->result)
 		return;
 	if (error->result == -EREMOTEIO)
-		error_set(&error->sentence, 0, "%s: the target gave the command up (iSCSI: target failure)", command);
+		error_set(&error->sentence, 0,
+			  "%s: the target gave the command up (iSCSI: target failure)", command);
 	else if (error->result == -EPROTO)
-		error_set(&error->sentence, 0, "%s: the target called it done but sent less data than it says", command);
+		error_set(&error->sentence, 0,
+			  "%s: the target called it done but sent less data than it says", command);
 	else
 		error_set(&error->sentence, 0, "%s: %s", command, strerror(-error->result));
 }
@@ -232,10 +240,12 @@ void outcome_decode(struct osd_request *request, const struct session *session)
 	if (task->status == STATUS_GOOD)
 		return;
 	if (task->status == STATUS_CHECK_CONDITION)
-		error->has_sense = osd_sense_decode(task->sense, task->sense_length, &error->sense) == 0;
+		error->has_sense =
+			osd_sense_decode(task->sense, task->sense_length, &error->sense) == 0;
 	if (read_past_end(request))
 		return;
-	meaning = error->has_sense ? of_sense(&request->cdb, &error->sense) : of_status(task->status);
+	meaning = error->has_sense ? of_sense(&request->cdb, &error->sense)
+				   : of_status(task->status);
 	if (meaning.result < 0)
 		say(error, &request->cdb, meaning);
 }
@@ -247,15 +257,32 @@ int outcome_give(const struct osd_client_error *outcome, struct osd_client_error
 	return outcome->result;
 }
 
+static int set(struct osd_client_error *error, bool local, int result, const char *format,
+	       va_list arguments)
+{
+	if (!error)
+		return result;
+	*error = (struct osd_client_error){ .result = result, .local = local };
+	vsnprintf(error->sentence.text, sizeof(error->sentence.text), format, arguments);
+	return result;
+}
+
 int outcome_set(struct osd_client_error *error, int result, const char *format, ...)
 {
 	va_list arguments;
 
-	if (!error)
-		return result;
-	*error = (struct osd_client_error){ .result = result };
 	va_start(arguments, format);
-	vsnprintf(error->sentence.text, sizeof(error->sentence.text), format, arguments);
+	set(error, false, result, format, arguments);
+	va_end(arguments);
+	return result;
+}
+
+int outcome_set_local(struct osd_client_error *error, int result, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	set(error, true, result, format, arguments);
 	va_end(arguments);
 	return result;
 }

@@ -62,11 +62,12 @@ static bool values_valid(const struct osd_request *request)
  */
 struct layout {
 	struct osd_segment set_data, get_list, retrieved;
-	size_t lists; /* bytes of scratch for Data-Out */
+	size_t lists;  /* bytes of scratch for Data-Out */
 	size_t answer; /* bytes of scratch for Data-In */
 };
 
-static int lay_out(const struct osd_request *request, enum osd_version version, struct layout *layout)
+static int lay_out(const struct osd_request *request, enum osd_version version,
+		   struct layout *layout)
 {
 	size_t out = request->data_length, in = request->room_length;
 
@@ -92,14 +93,16 @@ static int lay_out(const struct osd_request *request, enum osd_version version, 
 	return 0;
 }
 
-static void write_lists(struct osd_request *request, enum osd_version version, const struct layout *layout)
+static void write_lists(struct osd_request *request, enum osd_version version,
+			const struct layout *layout)
 {
 	struct osd_list_writer writer;
 	/* Offsets count from the start of Data-Out; scratch begins behind the command data. */
 	uint8_t *base = request->scratch;
 
 	if (request->set_count) {
-		osd_list_begin(&writer, version, OSD_LIST_TO_SET, base + (layout->set_data.offset - request->data_length),
+		osd_list_begin(&writer, version, OSD_LIST_TO_SET,
+			       base + (layout->set_data.offset - request->data_length),
 			       layout->set_data.length);
 		for (size_t i = 0; i < request->set_count; i++)
 			osd_list_add_value(&writer, request->sets[i].page, request->sets[i].number,
@@ -108,10 +111,12 @@ static void write_lists(struct osd_request *request, enum osd_version version, c
 		assert(!writer.truncated);
 	}
 	if (request->get_count) {
-		osd_list_begin(&writer, version, OSD_LIST_TO_GET, base + (layout->get_list.offset - request->data_length),
+		osd_list_begin(&writer, version, OSD_LIST_TO_GET,
+			       base + (layout->get_list.offset - request->data_length),
 			       layout->get_list.length);
 		for (size_t i = 0; i < request->get_count; i++)
-			osd_list_add_request(&writer, request->gets[i].page, request->gets[i].number);
+			osd_list_add_request(&writer, request->gets[i].page,
+					     request->gets[i].number);
 		osd_list_end(&writer);
 		assert(!writer.truncated);
 	}

@@ -22,7 +22,7 @@
 /* Of RFC 7143, 13.12: the smallest MaxRecvDataSegmentLength. */
 #define SEGMENT_BYTES_MIN 512U
 #define SEGMENT_BYTES_MAX 0xFFFFFFU
-#define NO_DEADLINE UINT64_MAX
+#define NO_DEADLINE       UINT64_MAX
 
 void task_list_append(struct task_list *list, struct session_task *task)
 {
@@ -47,8 +47,8 @@ struct session_task *task_list_take(struct task_list *list)
 	return task;
 }
 
-unsigned segments_slice(const struct iovec *segments, unsigned count, size_t offset, size_t length, struct iovec *to,
-			unsigned capacity)
+unsigned segments_slice(const struct iovec *segments, unsigned count, size_t offset, size_t length,
+			struct iovec *to, unsigned capacity)
 {
 	unsigned used = 0;
 
@@ -87,21 +87,24 @@ static bool parameters_valid(const struct session_parameters *parameters)
 	       parameters->target_segment_bytes <= SEGMENT_BYTES_MAX &&
 	       parameters->initiator_segment_bytes >= SEGMENT_BYTES_MIN &&
 	       parameters->initiator_segment_bytes <= SEGMENT_BYTES_MAX &&
-	       parameters->first_burst_bytes <= SEGMENT_BYTES_MAX && parameters->max_burst_bytes >= SEGMENT_BYTES_MIN &&
+	       parameters->first_burst_bytes <= SEGMENT_BYTES_MAX &&
+	       parameters->max_burst_bytes >= SEGMENT_BYTES_MIN &&
 	       parameters->max_burst_bytes <= SEGMENT_BYTES_MAX;
 }
 
-int session_create(int fd, const struct session_parameters *parameters, const struct session_options *options,
-		   struct session **session, struct error_text *error)
+int session_create(int fd, const struct session_parameters *parameters,
+		   const struct session_options *options, struct session **session,
+		   struct error_text *error)
 {
 	struct session *created;
 	int result = -ENOMEM;
 
-	if (options->queue_depth < 1 || options->queue_depth > SESSION_QUEUE_DEPTH_MAX || options->lun >= 0x4000 ||
-	    !parameters_valid(parameters)) {
+	if (options->queue_depth < 1 || options->queue_depth > SESSION_QUEUE_DEPTH_MAX ||
+	    options->lun >= 0x4000 || !parameters_valid(parameters)) {
 		close(fd);
-		return error_set(error, -EINVAL,
-				 "iSCSI session: queue depth, LUN or negotiated lengths are out of range");
+		return error_set(
+			error, -EINVAL,
+			"iSCSI session: queue depth, LUN or negotiated lengths are out of range");
 	}
 	created = calloc(1, sizeof(*created));
 	if (!created)
@@ -201,8 +204,8 @@ struct session_task *session_find(struct session *session, uint32_t tag)
 {
 	uint32_t slot = tag & 0xFFFF;
 
-	if (slot >= session->options.queue_depth || !session->slots[slot] || session->slots[slot]->tag != tag ||
-	    session->slots[slot]->state != TASK_ACTIVE)
+	if (slot >= session->options.queue_depth || !session->slots[slot] ||
+	    session->slots[slot]->tag != tag || session->slots[slot]->state != TASK_ACTIVE)
 		return NULL;
 	return session->slots[slot];
 }
@@ -217,7 +220,8 @@ struct session_task *session_activate(struct session *session, uint32_t *cmd_sn)
 	struct session_task *task;
 	uint32_t timeout_ms;
 
-	if (!session->waiting.first || session->slots_used == session->options.queue_depth || !window_open(session))
+	if (!session->waiting.first || session->slots_used == session->options.queue_depth ||
+	    !window_open(session))
 		return NULL;
 	task = task_list_take(&session->waiting);
 	timeout_ms = task->timeout_ms ? task->timeout_ms : session->options.timeout_ms;
@@ -273,7 +277,8 @@ int session_fail(struct session *session, int result, const char *format, ...)
 		return session->failure;
 	session->failure = result;
 	va_start(arguments, format);
-	vsnprintf(session->failure_text.text, sizeof(session->failure_text.text), format, arguments);
+	vsnprintf(session->failure_text.text, sizeof(session->failure_text.text), format,
+		  arguments);
 	va_end(arguments);
 	return result;
 }
@@ -315,7 +320,8 @@ void session_destroy(struct session *session)
 {
 	if (!session)
 		return;
-	session_fail(session, -ECANCELED, "iSCSI session: closed by this side with commands in flight");
+	session_fail(session, -ECANCELED,
+		     "iSCSI session: closed by this side with commands in flight");
 	fail_all(session);
 	call_done(session);
 	assert(session->outstanding == 0);
@@ -356,11 +362,13 @@ static int check_deadlines(struct session *session)
 		return 0;
 	if (session->slots_used == 0)
 		return session_fail(session, -ETIMEDOUT,
-				    "iSCSI session: the target has accepted no command for %u ms; is it overloaded?",
+				    "iSCSI session: the target has accepted no command for %u ms; "
+				    "is it overloaded?",
 				    session->options.timeout_ms);
-	return session_fail(session, -ETIMEDOUT,
-			    "iSCSI session: no answer within the time allowed; is the target still running? "
-			    "(--timeout allows more)");
+	return session_fail(
+		session, -ETIMEDOUT,
+		"iSCSI session: no answer within the time allowed; is the target still running? "
+		"(--timeout allows more)");
 }
 
 static int wait_milliseconds(const struct session *session, int timeout_ms)
@@ -427,7 +435,8 @@ int session_logout(struct session *session, uint32_t timeout_ms)
 		if (session->outstanding == 0 && session->logout == LOGOUT_NONE)
 			session->logout = LOGOUT_WANTED;
 		if (now >= deadline)
-			return session_fail(session, -ETIMEDOUT, "iSCSI session: the target does not answer the logout");
+			return session_fail(session, -ETIMEDOUT,
+					    "iSCSI session: the target does not answer the logout");
 		session_step(session, (int)min_u64(deadline - now, INT_MAX));
 	}
 	return session->logout == LOGOUT_ANSWERED ? 0 : session->failure;

@@ -20,7 +20,7 @@
 #include "client/iscsi_pdu.h"
 #include "common/error.h"
 
-#define SESSION_SEGMENTS_MAX 4U
+#define SESSION_SEGMENTS_MAX    4U
 #define SESSION_SENSE_BYTES_MAX 252U
 #define SESSION_QUEUE_DEPTH_MAX 1024U
 
@@ -30,7 +30,8 @@ struct session_parameters {
 	bool initial_r2t;
 	uint32_t first_burst_bytes;
 	uint32_t max_burst_bytes;
-	uint32_t target_segment_bytes;    /* MaxRecvDataSegmentLength of the target: longest segment to send */
+	uint32_t
+		target_segment_bytes; /* MaxRecvDataSegmentLength of the target: longest segment to send */
 	uint32_t initiator_segment_bytes; /* ours: longest segment to accept */
 	uint32_t cmd_sn;                  /* of the first command */
 	uint32_t exp_stat_sn;             /* of the first answer */
@@ -53,19 +54,20 @@ struct session_task {
 	size_t cdb_length;
 	struct iovec out[SESSION_SEGMENTS_MAX]; /* Data-Out: the segments one behind the other */
 	unsigned out_count;
-	struct iovec in[SESSION_SEGMENTS_MAX];  /* room for Data-In */
+	struct iovec in[SESSION_SEGMENTS_MAX]; /* room for Data-In */
 	unsigned in_count;
-	uint32_t timeout_ms;                    /* 0 = the session's */
-	void (*done)(struct session_task *task); /* called from session_step; may submit; must not step */
+	uint32_t timeout_ms; /* 0 = the session's */
+	void (*done)(struct session_task
+			     *task); /* called from session_step; may submit; must not step */
 
 	/* Results, valid in `done`. */
-	int result;          /* 0: the target has answered with `status`; otherwise negative errno, see session_error */
-	uint8_t status;      /* SCSI status */
+	int result; /* 0: the target has answered with `status`; otherwise negative errno, see session_error */
+	uint8_t status; /* SCSI status */
 	uint8_t sense[SESSION_SENSE_BYTES_MAX];
 	size_t sense_length;
-	size_t in_received;  /* bytes at the beginning of the Data-In room that the target has set */
+	size_t in_received; /* bytes at the beginning of the Data-In room that the target has set */
 	int64_t out_residual; /* bytes not used (> 0) or missing (< 0) of Data-Out, as the target says */
-	int64_t in_residual;  /* the same for the room for Data-In */
+	int64_t in_residual; /* the same for the room for Data-In */
 
 	/* The session's own. */
 	struct session_task *next;
@@ -74,7 +76,7 @@ struct session_task {
 	uint32_t out_promised; /* bytes sent or queued in order; the next R2T begins here */
 	uint32_t sequence;     /* next DataSN or R2TSN of the target */
 	uint32_t burst_tag, burst_offset, burst_left, burst_sn;
-	uint32_t batched;      /* PDUs of it in the batch that is being sent */
+	uint32_t batched; /* PDUs of it in the batch that is being sent */
 	uint64_t deadline_ms;
 	uint8_t state;
 };
@@ -83,8 +85,9 @@ struct session_task {
  * Takes over `fd`, a connected socket behind a successful login; it is closed by session_destroy, and at once
  * when this fails. -EINVAL (options or parameters out of range), -ENOMEM.
  */
-int session_create(int fd, const struct session_parameters *parameters, const struct session_options *options,
-		   struct session **session, struct error_text *error);
+int session_create(int fd, const struct session_parameters *parameters,
+		   const struct session_options *options, struct session **session,
+		   struct error_text *error);
 
 /* Closes the connection without a word. Commands under way complete with -ECANCELED before it returns. */
 void session_destroy(struct session *session);

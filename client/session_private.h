@@ -6,8 +6,8 @@
 #include "client/session.h"
 
 /* PDUs gathered into one sendmsg. */
-#define BATCH_PDUS 32U
-#define BATCH_VECTORS (BATCH_PDUS * (SESSION_SEGMENTS_MAX + 2))
+#define BATCH_PDUS           32U
+#define BATCH_VECTORS        (BATCH_PDUS * (SESSION_SEGMENTS_MAX + 2))
 #define RECEIVE_BUFFER_BYTES (64U << 10)
 /* Data segments that belong to no command: sense, rejected headers, ping data. */
 #define CONTROL_BYTES_MAX 8192U
@@ -42,7 +42,7 @@ struct receive_state {
 	size_t begin, end; /* bytes received and not looked at */
 	bool in_pdu;       /* `header` is valid and its data is awaited */
 	struct iscsi_header header;
-	struct session_task *task; /* Data-In: whose */
+	struct session_task *task;                   /* Data-In: whose */
 	struct iovec room[SESSION_SEGMENTS_MAX + 1]; /* where the rest of the data segment goes */
 	unsigned room_count;
 	uint32_t data_left, padding_left;
@@ -68,7 +68,8 @@ struct session {
 	uint32_t slots_used;
 	struct task_list waiting, bursts, done;
 	size_t outstanding;
-	uint64_t blocked_since_ms; /* commands wait, none is in flight and the window is closed; 0 = not so */
+	uint64_t
+		blocked_since_ms; /* commands wait, none is in flight and the window is closed; 0 = not so */
 
 	struct nop_answer nop_answers[NOP_ANSWERS_MAX];
 	unsigned nop_count;
@@ -109,8 +110,8 @@ static inline bool serial_after(uint32_t a, uint32_t b)
  * Fills `to` with at most `capacity` vectors that cover [offset, offset + length) of `count` segments; returns how
  * many. The range lies inside the segments.
  */
-unsigned segments_slice(const struct iovec *segments, unsigned count, size_t offset, size_t length, struct iovec *to,
-			unsigned capacity);
+unsigned segments_slice(const struct iovec *segments, unsigned count, size_t offset, size_t length,
+			struct iovec *to, unsigned capacity);
 
 /* ---- session_send.c ---- */
 
@@ -118,7 +119,8 @@ unsigned segments_slice(const struct iovec *segments, unsigned count, size_t off
 int session_send(struct session *session);
 bool session_has_output(const struct session *session);
 /* The next `length` bytes of the command's Data-Out are to be sent, under this transfer tag. */
-void session_begin_burst(struct session *session, struct session_task *task, uint32_t tag, uint32_t length);
+void session_begin_burst(struct session *session, struct session_task *task, uint32_t tag,
+			 uint32_t length);
 /* The command is answered: what was not sent of it need not be. */
 void session_drop_burst(struct session *session, struct session_task *task);
 

@@ -14,16 +14,17 @@
 #include "common/bytes.h"
 
 /* Reads a step: a target that sends without end must not keep the caller from its deadlines. */
-#define READS_PER_STEP 16
+#define READS_PER_STEP     16
 #define RESPONSE_COMPLETED 0x00
-#define SENSE_HEAD_BYTES 2U
+#define SENSE_HEAD_BYTES   2U
 
 /* Events of an Asynchronous Message. */
 enum { ASYNC_SCSI = 0, ASYNC_LOGOUT = 1, ASYNC_DROP_CONNECTION = 2, ASYNC_DROP_SESSION = 3 };
 
 static int protocol_error(struct session *session, const char *what)
 {
-	return session_fail(session, -EPROTO, "iSCSI session: the target broke the protocol: %s in a %s", what,
+	return session_fail(session, -EPROTO,
+			    "iSCSI session: the target broke the protocol: %s in a %s", what,
 			    iscsi_opcode_name(session->receive.header.opcode));
 }
 
@@ -47,7 +48,8 @@ static int check_stat_sn(struct session *session, const struct iscsi_header *hea
 }
 
 /* Data-In and R2T of one command share a numbering, in the order in which the target sends them. */
-static int check_sequence(struct session *session, struct session_task *task, const struct iscsi_header *header)
+static int check_sequence(struct session *session, struct session_task *task,
+			  const struct iscsi_header *header)
 {
 	if (header->sequence != task->sequence)
 		return protocol_error(session, "DataSN or R2TSN out of sequence");
@@ -58,7 +60,8 @@ static int check_sequence(struct session *session, struct session_task *task, co
 /* ---- results of commands ---- */
 
 /* -EPROTO when the flags or the count can't be. */
-static int decode_residual(bool over, bool under, uint32_t count, uint32_t length, int64_t *residual)
+static int decode_residual(bool over, bool under, uint32_t count, uint32_t length,
+			   int64_t *residual)
 {
 	*residual = 0;
 	if (over && under)
@@ -75,7 +78,8 @@ static int decode_residual(bool over, bool under, uint32_t count, uint32_t lengt
 /* A command that the target calls complete must have got the bytes that it claims to have sent. */
 static int judge_read(const struct session_task *task)
 {
-	uint64_t expected = task->in_residual > 0 ? task->in_length - (uint64_t)task->in_residual : task->in_length;
+	uint64_t expected = task->in_residual > 0 ? task->in_length - (uint64_t)task->in_residual
+						  : task->in_length;
 
 	return task->status == 0 && task->in_received != expected ? -EPROTO : 0;
 }
@@ -83,20 +87,23 @@ static int judge_read(const struct session_task *task)
 static int decode_residuals(struct session_task *task, const struct iscsi_header *header)
 {
 	bool over = header->flags & ISCSI_OVERFLOW, under = header->flags & ISCSI_UNDERFLOW;
-	bool read_over = header->flags & ISCSI_READ_OVERFLOW, read_under = header->flags & ISCSI_READ_UNDERFLOW;
+	bool read_over = header->flags & ISCSI_READ_OVERFLOW,
+	     read_under = header->flags & ISCSI_READ_UNDERFLOW;
 
 	if (task->out_length > 0) {
-		if (decode_residual(over, under, header->residual, task->out_length, &task->out_residual) < 0)
+		if (decode_residual(over, under, header->residual, task->out_length,
+				    &task->out_residual) < 0)
 			return -EPROTO;
 		if (task->in_length == 0)
 			return 0;
-		return decode_residual(read_over, read_under, header->read_residual, task->in_length,
-				       &task->in_residual);
+		return decode_residual(read_over, read_under, header->read_residual,
+				       task->in_length, &task->in_residual);
 	}
 	return decode_residual(over, under, header->residual, task->in_length, &task->in_residual);
 }
 
-static int take_sense(struct session *session, struct session_task *task, const struct iscsi_header *header)
+static int take_sense(struct session *session, struct session_task *task,
+		      const struct iscsi_header *header)
 {
 	size_t length;
 
@@ -154,8 +161,9 @@ static int begin_data_in(struct session *session, const struct iscsi_header *hea
 	if (header->data_length > task->in_length - task->in_received)
 		return protocol_error(session, "more data than there is room for");
 	receive->task = task;
-	receive->room_count = segments_slice(task->in, task->in_count, header->offset, header->data_length,
-					     receive->room, SESSION_SEGMENTS_MAX);
+	receive->room_count = segments_slice(task->in, task->in_count, header->offset,
+					     header->data_length, receive->room,
+					     SESSION_SEGMENTS_MAX);
 	return 0;
 }
 
@@ -196,8 +204,10 @@ static int end_r2t(struct session *session, const struct iscsi_header *header)
 	if (header->burst_length == 0 || header->burst_length > session->parameters.max_burst_bytes)
 		return protocol_error(session, "burst length of 0 or above MaxBurstLength");
 	if (task->burst_left > 0)
-		return protocol_error(session, "second request before the first was served (MaxOutstandingR2T)");
-	if (header->offset != task->out_promised || header->burst_length > task->out_length - task->out_promised)
+		return protocol_error(
+			session, "second request before the first was served (MaxOutstandingR2T)");
+	if (header->offset != task->out_promised ||
+	    header->burst_length > task->out_length - task->out_promised)
 		return protocol_error(session, "request for data out of order or beyond the end");
 	session_begin_burst(session, task, header->transfer_tag, header->burst_length);
 	return 0;
@@ -232,7 +242,9 @@ static int end_async_message(struct session *session, const struct iscsi_header 
 		return 0;
 	case ASYNC_DROP_CONNECTION:
 	case ASYNC_DROP_SESSION:
-		return session_fail(session, -ECONNRESET, "iSCSI session: the target announces that it drops the session");
+		return session_fail(
+			session, -ECONNRESET,
+			"iSCSI session: the target announces that it drops the session");
 	default:
 		/* SCSI events come again as unit attentions; vendor events mean nothing here. */
 		return 0;
@@ -248,9 +260,10 @@ static int end_reject(struct session *session, const struct iscsi_header *header
 	if (header->data_length >= ISCSI_BHS_BYTES)
 		rejected.opcode = session->receive.control[0] & 0x3f;
 	/* Without error recovery nothing tells whether the target still has the command: start anew. */
-	return session_fail(session, -EPROTO, "iSCSI session: the target rejected a %s PDU: %s (0x%02x)",
-			    iscsi_opcode_name(rejected.opcode), iscsi_reject_reason(header->response),
-			    header->response);
+	return session_fail(session, -EPROTO,
+			    "iSCSI session: the target rejected a %s PDU: %s (0x%02x)",
+			    iscsi_opcode_name(rejected.opcode),
+			    iscsi_reject_reason(header->response), header->response);
 }
 
 static int end_logout_response(struct session *session, const struct iscsi_header *header)
@@ -271,8 +284,10 @@ static int begin_pdu(struct session *session, const uint8_t *bhs)
 	struct iscsi_header *header = &receive->header;
 
 	if (iscsi_decode_header(bhs, header) < 0)
-		return session_fail(session, -EPROTO, "iSCSI session: the target sent opcode 0x%02x, which has no place here",
-				    bhs[0]);
+		return session_fail(
+			session, -EPROTO,
+			"iSCSI session: the target sent opcode 0x%02x, which has no place here",
+			bhs[0]);
 	if (header->additional_header_words > 0)
 		return protocol_error(session, "additional header segment");
 	if (header->data_length > session->parameters.initiator_segment_bytes)
@@ -327,7 +342,8 @@ static void room_advance(struct receive_state *receive, size_t length)
 	receive->data_left -= (uint32_t)length;
 	while (gone < receive->room_count && length >= receive->room[gone].iov_len)
 		length -= receive->room[gone++].iov_len;
-	memmove(receive->room, receive->room + gone, (receive->room_count - gone) * sizeof(receive->room[0]));
+	memmove(receive->room, receive->room + gone,
+		(receive->room_count - gone) * sizeof(receive->room[0]));
 	receive->room_count -= gone;
 	if (length > 0) {
 		receive->room[0].iov_base = (uint8_t *)receive->room[0].iov_base + length;
@@ -391,7 +407,8 @@ static ssize_t read_socket(struct session *session)
 		count = receive->room_count;
 		memcpy(vectors, receive->room, count * sizeof(vectors[0]));
 	}
-	vectors[count++] = (struct iovec){ receive->buffer + receive->end, RECEIVE_BUFFER_BYTES - receive->end };
+	vectors[count++] = (struct iovec){ receive->buffer + receive->end,
+					   RECEIVE_BUFFER_BYTES - receive->end };
 	got = readv(session->fd, vectors, (int)count);
 	if (got > 0) {
 		size_t placed = min_u64((uint64_t)got, direct);
@@ -411,13 +428,16 @@ int session_receive(struct session *session)
 		if (got == 0 && session->logout == LOGOUT_ANSWERED)
 			return 0;
 		if (got == 0)
-			return session_fail(session, -ECONNRESET, "iSCSI session: the target closed the connection");
+			return session_fail(session, -ECONNRESET,
+					    "iSCSI session: the target closed the connection");
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return 0;
 		if (got < 0)
-			return session_fail(session, -errno, "iSCSI session: the connection broke: %s", strerror(errno));
+			return session_fail(session, -errno,
+					    "iSCSI session: the connection broke: %s",
+					    strerror(errno));
 		if (consume(session) < 0)
 			return session->failure;
 	}

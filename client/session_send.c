@@ -19,8 +19,8 @@ static bool batch_full(const struct send_batch *batch)
 }
 
 /* Adds the PDU whose header stands in headers[pdus]; `length` bytes of the command's Data-Out from `offset` follow. */
-static void batch_add(struct send_batch *batch, size_t header_length, struct session_task *task, uint32_t offset,
-		      uint32_t length)
+static void batch_add(struct send_batch *batch, size_t header_length, struct session_task *task,
+		      uint32_t offset, uint32_t length)
 {
 	struct iovec *to = &batch->vectors[batch->vectors_used];
 	unsigned used = 1;
@@ -28,7 +28,8 @@ static void batch_add(struct send_batch *batch, size_t header_length, struct ses
 	assert(!batch_full(batch));
 	to[0] = (struct iovec){ batch->headers[batch->pdus], header_length };
 	if (length > 0)
-		used += segments_slice(task->out, task->out_count, offset, length, to + 1, SESSION_SEGMENTS_MAX);
+		used += segments_slice(task->out, task->out_count, offset, length, to + 1,
+				       SESSION_SEGMENTS_MAX);
 	if (length % 4)
 		to[used++] = (struct iovec){ (void *)zeros, 4 - length % 4 };
 	batch->vectors_used += used;
@@ -39,7 +40,8 @@ static void batch_add(struct send_batch *batch, size_t header_length, struct ses
 
 /* ---- commands and their data ---- */
 
-void session_begin_burst(struct session *session, struct session_task *task, uint32_t tag, uint32_t length)
+void session_begin_burst(struct session *session, struct session_task *task, uint32_t tag,
+			 uint32_t length)
 {
 	assert(task->burst_left == 0 && length > 0);
 	task->burst_tag = tag;
@@ -69,7 +71,8 @@ static void add_command(struct session *session, struct session_task *task, uint
 	const struct session_parameters *agreed = &session->parameters;
 	struct send_batch *batch = &session->batch;
 	uint32_t unsolicited = min_u64(task->out_length, agreed->first_burst_bytes);
-	uint32_t immediate = agreed->immediate_data ? min_u64(unsolicited, agreed->target_segment_bytes) : 0;
+	uint32_t immediate =
+		agreed->immediate_data ? min_u64(unsolicited, agreed->target_segment_bytes) : 0;
 	uint32_t following = agreed->initial_r2t ? 0 : unsolicited - immediate;
 	struct iscsi_command command = {
 		.lun = session->lun,
@@ -86,7 +89,8 @@ static void add_command(struct session *session, struct session_task *task, uint
 		.final = following == 0,
 	};
 
-	batch_add(batch, iscsi_encode_command(batch->headers[batch->pdus], &command), task, 0, immediate);
+	batch_add(batch, iscsi_encode_command(batch->headers[batch->pdus], &command), task, 0,
+		  immediate);
 	task->out_promised = immediate;
 	if (following > 0)
 		session_begin_burst(session, task, ISCSI_TAG_NONE, following);
@@ -121,7 +125,8 @@ static void add_nop_answers(struct session *session)
 
 	for (unsigned i = 0; i < session->nop_count; i++) {
 		iscsi_encode_nop_answer(batch->headers[batch->pdus], session->nop_answers[i].lun,
-					session->nop_answers[i].transfer_tag, session->cmd_sn, session->exp_stat_sn);
+					session->nop_answers[i].transfer_tag, session->cmd_sn,
+					session->exp_stat_sn);
 		batch_add(batch, ISCSI_BHS_BYTES, NULL, 0, 0);
 	}
 	session->nop_count = 0;
@@ -143,8 +148,8 @@ static void fill_batch(struct session *session)
 	while (!batch_full(batch) && (task = session_activate(session, &cmd_sn)) != NULL)
 		add_command(session, task, cmd_sn);
 	if (!batch_full(batch) && session->logout == LOGOUT_WANTED) {
-		iscsi_encode_logout(batch->headers[batch->pdus], ISCSI_TAG_NONE - 1, session->cmd_sn,
-				    session->exp_stat_sn);
+		iscsi_encode_logout(batch->headers[batch->pdus], ISCSI_TAG_NONE - 1,
+				    session->cmd_sn, session->exp_stat_sn);
 		batch_add(batch, ISCSI_BHS_BYTES, NULL, 0, 0);
 		session->logout = LOGOUT_SENT;
 	}
@@ -204,7 +209,8 @@ int session_send(struct session *session)
 		if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return 0;
 		if (sent < 0 && errno != EINTR)
-			return session_fail(session, -errno, "iSCSI session: the connection broke while sending: %s",
+			return session_fail(session, -errno,
+					    "iSCSI session: the connection broke while sending: %s",
 					    strerror(errno));
 		if (sent > 0)
 			advance(batch, (size_t)sent);

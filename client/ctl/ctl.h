@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* muninnctl: what its verbs share. docs/muninnctl.md describes the command. */
+#ifndef MUNINN_CLIENT_CTL_CTL_H
+#define MUNINN_CLIENT_CTL_CTL_H
+
+#include <jansson.h>
+
+#include "client/osd_client.h"
+#include "client/transfer.h"
+
+/* What the process exits with; documented, for scripts. */
+enum ctl_exit {
+	CTL_OK = 0,
+	CTL_FAILED = 1,     /* something else */
+	CTL_USAGE = 2,      /* wrong arguments; nothing was done */
+	CTL_NOT_FOUND = 3,  /* no such partition, object, version, attribute, tree, target */
+	CTL_EXISTS = 4,     /* the ID or the tree is there already */
+	CTL_NO_SPACE = 5,   /* the device is full or a quota used up */
+	CTL_CONNECTION = 6, /* no connection, or it was lost */
+	CTL_DENIED = 7,     /* CHAP, access list, capability, old version */
+	CTL_TARGET = 8,     /* the target failed or refused the command */
+	CTL_LOCAL = 9,      /* local files or memory */
+	CTL_NOT_EMPTY = 10, /* partition with objects, directory with files */
+	CTL_BAD_DATA = 11,  /* data that came is not what was stored */
+};
+
+/* Options of all verbs; what a verb does not use it ignores. */
+struct ctl_options {
+	struct osd_client_options client;
+	bool json;
+	bool quiet; /* no progress */
+	bool verbose;
+	bool help;
+	size_t chunk_bytes;
+	bool has_offset, has_length;
+	uint64_t offset, length;
+	uint32_t count;
+	bool contents;
+	bool replace;
+	bool clean;
+	bool long_list;
+	bool raw;
+	bool hexadecimal;
+	bool number;
+	bool remove;
+	const char *log;
+	const char *from_file;
+};
+
+struct ctl {
+	const struct ctl_options *options;
+	const char *verb;
+	const char *url;
+	struct osd_client *client; /* NULL until ctl_connect */
+	/* Behind the URL. */
+	int argument_count;
+	char **arguments;
+};
+
+/* ---- output.c ---- */
+
+/* Prints "muninnctl: SENTENCE", or with --json {"error": …}, to stderr; returns `code`. */
+int ctl_fail(const struct ctl *ctl, enum ctl_exit code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+int ctl_fail_command(const struct ctl *ctl, const struct osd_client_error *error);
+int ctl_fail_connect(const struct ctl *ctl, int result, const struct error_text *sentence);
+void ctl_warn(const char *sentence);
+
+/* The exit code for an error of a command, of the connection. */
+enum ctl_exit ctl_exit_of(const struct osd_client_error *error);
+enum ctl_exit ctl_exit_of_connect(int result);
+
+/* Prints a JSON value and a newline, and drops it. Returns CTL_OK, or CTL_LOCAL when stdout can't be written. */
+int ctl_print_json(FILE *to, json_t *value);
+/* Flushes stdout: CTL_OK or CTL_LOCAL. */
+int ctl_end_output(const struct ctl *ctl);
+
+/* IDs as strings "0x10000": they are ADDRESSes, and JSON numbers end at 2^53. */
+json_t *ctl_json_id(uint64_t id);
+/* Text as it is if it is printable UTF-8 that JSON can carry, otherwise escaped as in manifests. */
+json_t *ctl_json_text(const char *text);
+/* "2026-01-31T12:00:00.123Z" from milliseconds since 1970. */
+#define CTL_TIME_TEXT 32
+const char *ctl_format_time(uint64_t ms, char text[CTL_TIME_TEXT]);
+/* "1.5 GiB" */
+#define CTL_SIZE_TEXT 16
+const char *ctl_format_size(uint64_t bytes, char text[CTL_SIZE_TEXT]);
+
+/* ---- arguments.c ---- */
+
+/* Argument `index` as an address; CTL_OK or, with a message, CTL_USAGE. */
+int ctl_address(const struct ctl *ctl, int index, struct osd_client_address *address);
+/* The same, and it must name an object, or a partition. */
+int ctl_object_address(const struct ctl *ctl, int index, struct osd_client_address *address);
+int ctl_partition_address(const struct ctl *ctl, int index, struct osd_client_address *address);
+/* Decimal or 0x, with K, M, G or T behind it (powers of 1024). -EINVAL. */
+int ctl_parse_size(const char *text, uint64_t *value);
+/* Decimal or 0x. -EINVAL. */
+int ctl_parse_number(const char *text, uint64_t limit, uint64_t *value);
+/* Argument `index` as a size; CTL_OK or CTL_USAGE. `what` names it. */
+int ctl_size(const struct ctl *ctl, int index, const char *what, uint64_t *value);
+
+/* ---- progress.c ---- */
+
+struct progress {
+	bool shown;
+	const char *label;
+	uint64_t bytes, bytes_total; /* total 0: not known */
+	uint64_t files, files_total; /* total 0: not counted */
+	uint64_t started_ms, drawn_ms;
+};
+
+/* Shown on stderr if that is a terminal, unless --quiet or --json. */
+void progress_begin(struct progress *progress, const struct ctl *ctl, const char *label,
+		    uint64_t bytes_total, uint64_t files_total);
+void progress_add(struct progress *progress, uint64_t bytes, uint64_t files);
+void progress_end(struct progress *progress);
+
+/* ---- main.c ---- */
+
+/* Connects; verbs call it when their arguments are found right. CTL_OK or, with a message, why not. */
+int ctl_connect(struct ctl *ctl);
+
+/* ---- verbs ---- */
+
+typedef int ctl_run(struct ctl *ctl);
+
+ctl_run verb_info, verb_discover, verb_format, verb_mkpart, verb_rmpart, verb_ls, verb_stat,
+	verb_flush;
+ctl_run verb_create, verb_rm, verb_truncate, verb_clear, verb_punch;
+ctl_run verb_put, verb_append, verb_get, verb_cat;
+ctl_run verb_attr_get, verb_attr_set, verb_attr_ls;
+ctl_run verb_import, verb_export;
+
+#endif

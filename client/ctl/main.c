@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* muninnctl VERB URL [ADDRESS] [ARGUMENTS]: options, connection, and which verb it is. */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/ctl/ctl.h"
+#include "client/ctl/verbs.h"
+
+enum option_code {
+	OPTION_CHUNK = 256,
+	OPTION_CLEAN,
+	OPTION_CONTENTS,
+	OPTION_COUNT,
+	OPTION_FILE,
+	OPTION_HEX,
+	OPTION_INITIAL_R2T_NO,
+	OPTION_INITIATOR,
+	OPTION_JSON,
+	OPTION_LENGTH,
+	OPTION_LOG,
+	OPTION_NO_IMMEDIATE_DATA,
+	OPTION_NUMBER,
+	OPTION_OFFSET,
+	OPTION_OSD1,
+	OPTION_QUEUE_DEPTH,
+	OPTION_RAW,
+	OPTION_REMOVE,
+	OPTION_REPLACE,
+	OPTION_TIMEOUT,
+};
+
+static const struct option long_options[] = {
+	{ "chunk", required_argument, NULL, OPTION_CHUNK },
+	{ "clean", no_argument, NULL, OPTION_CLEAN },
+	{ "contents", no_argument, NULL, OPTION_CONTENTS },
+	{ "count", required_argument, NULL, OPTION_COUNT },
+	{ "file", required_argument, NULL, OPTION_FILE },
+	{ "help", no_argument, NULL, 'h' },
+	{ "hex", no_argument, NULL, OPTION_HEX },
+	{ "initiator", required_argument, NULL, OPTION_INITIATOR },
+	{ "json", no_argument, NULL, OPTION_JSON },
+	{ "length", required_argument, NULL, OPTION_LENGTH },
+	{ "log", required_argument, NULL, OPTION_LOG },
+	{ "long", no_argument, NULL, 'l' },
+	{ "no-immediate-data", no_argument, NULL, OPTION_NO_IMMEDIATE_DATA },
+	{ "no-initial-r2t", no_argument, NULL, OPTION_INITIAL_R2T_NO },
+	{ "number", no_argument, NULL, OPTION_NUMBER },
+	{ "offset", required_argument, NULL, OPTION_OFFSET },
+	{ "osd1", no_argument, NULL, OPTION_OSD1 },
+	{ "queue-depth", required_argument, NULL, OPTION_QUEUE_DEPTH },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "raw", no_argument, NULL, OPTION_RAW },
+	{ "remove", no_argument, NULL, OPTION_REMOVE },
+	{ "replace", no_argument, NULL, OPTION_REPLACE },
+	{ "timeout", required_argument, NULL, OPTION_TIMEOUT },
+	{ NULL, 0, NULL, 0 },
+};
+
+static int bad_value(const struct ctl *ctl, const char *option, const char *value,
+		     const char *expected)
+{
+	return ctl_fail(ctl, CTL_USAGE, "--%s '%s': %s", option, value, expected);
+}
+
+static int take_limited(const struct ctl *ctl, const char *option, uint64_t low, uint64_t high,
+			uint64_t *value)
+{
+	char expected[96];
+
+	if (ctl_parse_size(optarg, value) == 0 && *value >= low && *value <= high)
+		return CTL_OK;
+	snprintf(expected, sizeof(expected), "a number from %llu to %llu is wanted",
+		 (unsigned long long)low, (unsigned long long)high);
+	return bad_value(ctl, option, optarg, expected);
+}
+
+/* Options with a value. */
+static int take_value(const struct ctl *ctl, int code, struct ctl_options *options)
+{
+	uint64_t value = 0;
+	int result = CTL_OK;
+
+	switch (code) {
+	case OPTION_CHUNK:
+		result = take_limited(ctl, "chunk", TRANSFER_CHUNK_BYTES_MIN,
+				      TRANSFER_CHUNK_BYTES_MAX, &value);
+		options->chunk_bytes = value;
+		return result;
+	case OPTION_COUNT:
+		result = take_limited(ctl, "count", 1, UINT16_MAX, &value);
+		options->count = (uint32_t)value;
+		return result;
+	case OPTION_LENGTH:
+		options->has_length = true;
+		return take_limited(ctl, "length", 0, INT64_MAX, &options->length);
+	case OPTION_OFFSET:
+		options->has_offset = true;
+		return take_limited(ctl, "offset", 0, INT64_MAX, &options->offset);
+	case OPTION_QUEUE_DEPTH:
+		result = take_limited(ctl, "queue-depth", 1, SESSION_QUEUE_DEPTH_MAX, &value);
+		options->client.queue_depth = (uint32_t)value;
+		return result;
+	case OPTION_TIMEOUT:
+		result = take_limited(ctl, "timeout", 1, 1000000, &value);
+		options->client.timeout_ms = (uint32_t)value * 1000;
+		return result;
+	case OPTION_FILE:
+		options->from_file = optarg;
+		return CTL_OK;
+	case OPTION_INITIATOR:
+		options->client.initiator_name = optarg;
+		return CTL_OK;
+	default:
+		options->log = optarg;
+		return CTL_OK;
+	}
+}
+
+static int take_option(const struct ctl *ctl, int code, struct ctl_options *options)
+{
+	switch (code) {
+	case 'h':
+		options->help = true;
+		return CTL_OK;
+	case 'l':
+		options->long_list = true;
+		return CTL_OK;
+	case 'q':
+		options->quiet = true;
+		return CTL_OK;
+	case OPTION_CLEAN:
+		options->clean = true;
+		return CTL_OK;
+	case OPTION_CONTENTS:
+		options->contents = true;
+		return CTL_OK;
+	case OPTION_HEX:
+		options->hexadecimal = true;
+		return CTL_OK;
+	case OPTION_INITIAL_R2T_NO:
+		options->client.no_initial_r2t = true;
+		return CTL_OK;
+	case OPTION_JSON:
+		options->json = true;
+		return CTL_OK;
+	case OPTION_NO_IMMEDIATE_DATA:
+		options->client.no_immediate_data = true;
+		return CTL_OK;
+	case OPTION_NUMBER:
+		options->number = true;
+		return CTL_OK;
+	case OPTION_OSD1:
+		options->client.version = OSD_1;
+		return CTL_OK;
+	case OPTION_RAW:
+		options->raw = true;
+		return CTL_OK;
+	case OPTION_REMOVE:
+		options->remove = true;
+		return CTL_OK;
+	case OPTION_REPLACE:
+		options->replace = true;
+		return CTL_OK;
+	default:
+		return take_value(ctl, code, options);
+	}
+}
+
+static int parse_options(const struct ctl *ctl, int count, char **arguments,
+			 struct ctl_options *options)
+{
+	int code, result = CTL_OK;
+
+	/* So that messages about options are JSON, too, wherever --json stands. */
+	for (int i = 1; i < count && strcmp(arguments[i], "--") != 0; i++)
+		options->json = options->json || strcmp(arguments[i], "--json") == 0;
+	opterr = 0;
+	while (result == CTL_OK &&
+	       (code = getopt_long(count, arguments, ":hlq", long_options, NULL)) != -1) {
+		if (code == '?' || code == ':')
+			return ctl_fail(ctl, CTL_USAGE, "%s: %s; see muninnctl --help",
+					arguments[optind - 1],
+					code == ':' ? "this option needs a value"
+						    : "there is no such option");
+		result = take_option(ctl, code, options);
+	}
+	return result;
+}
+
+int ctl_connect(struct ctl *ctl)
+{
+	struct error_text error;
+	int result = osd_client_connect(ctl->url, &ctl->options->client, &ctl->client, &error);
+
+	return result < 0 ? ctl_fail_connect(ctl, result, &error) : CTL_OK;
+}
+
+static int run_verb(struct ctl *ctl, int count, char **words)
+{
+	int used;
+	const struct ctl_verb *verb = ctl_find_verb(count, words, &used);
+	int code;
+
+	if (!verb)
+		return ctl_fail(ctl, CTL_USAGE, "'%s' is no verb; muninnctl --help lists them",
+				words[0]);
+	ctl->verb = verb->name;
+	if (ctl->options->help) {
+		ctl_print_verb_help(verb);
+		return CTL_OK;
+	}
+	if (count == used)
+		return ctl_fail(ctl, CTL_USAGE,
+				"%s: the URL is missing; the form is: muninnctl %s %s", verb->name,
+				verb->name, verb->synopsis);
+	ctl->url = words[used];
+	ctl->arguments = words + used + 1;
+	ctl->argument_count = count - used - 1;
+	if (ctl->argument_count < verb->arguments_min || ctl->argument_count > verb->arguments_max)
+		return ctl_fail(ctl, CTL_USAGE,
+				"%s: too %s arguments; the form is: muninnctl %s %s", verb->name,
+				ctl->argument_count < verb->arguments_min ? "few" : "many",
+				verb->name, verb->synopsis);
+	code = verb->run(ctl);
+	osd_client_disconnect(ctl->client);
+	return code;
+}
+
+int main(int count, char **arguments)
+{
+	struct ctl_options options = { .chunk_bytes = TRANSFER_CHUNK_BYTES_DEFAULT, .count = 1 };
+	struct ctl ctl = { .options = &options, .verb = "muninnctl" };
+	int result;
+
+	/* A reader that goes away is an error of writing, with a message. */
+	signal(SIGPIPE, SIG_IGN);
+	result = parse_options(&ctl, count, arguments, &options);
+	if (result != CTL_OK)
+		return result;
+	if (optind < count)
+		return run_verb(&ctl, count - optind, arguments + optind);
+	if (options.help) {
+		ctl_print_help();
+		return CTL_OK;
+	}
+	return ctl_fail(&ctl, CTL_USAGE,
+			"a verb is missing; the form is muninnctl VERB URL [ADDRESS] [ARGUMENTS], "
+			"and --help explains");
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Messages, exit codes, JSON. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/ctl/ctl.h"
+#include "client/manifest.h"
+
+enum ctl_exit ctl_exit_of_connect(int result)
+{
+	switch (result) {
+	case -EINVAL:
+		return CTL_USAGE;
+	case -EACCES:
+		return CTL_DENIED;
+	case -ENODEV:
+		return CTL_NOT_FOUND;
+	case -EMEDIUMTYPE:
+		return CTL_TARGET;
+	case -ENOMEM:
+		return CTL_LOCAL;
+	default:
+		return CTL_CONNECTION;
+	}
+}
+
+static enum ctl_exit exit_of_local(int result)
+{
+	return result == -ENOTEMPTY ? CTL_NOT_EMPTY : CTL_LOCAL;
+}
+
+enum ctl_exit ctl_exit_of(const struct osd_client_error *error)
+{
+	if (error->local)
+		return exit_of_local(error->result);
+	switch (error->result) {
+	case -ENOENT:
+	case -ENODATA:
+		return CTL_NOT_FOUND;
+	case -EEXIST:
+		return CTL_EXISTS;
+	case -ENOSPC:
+		return CTL_NO_SPACE;
+	case -ENOTEMPTY:
+		return CTL_NOT_EMPTY;
+	case -EACCES:
+	case -EROFS:
+		return CTL_DENIED;
+	case -EBADMSG:
+		return CTL_BAD_DATA;
+	case -ECONNRESET:
+	case -ECONNREFUSED:
+	case -ECONNABORTED:
+	case -ENOTCONN:
+	case -EPIPE:
+	case -ETIMEDOUT:
+	case -EHOSTUNREACH:
+	case -ENETUNREACH:
+	case -ECANCELED:
+		return CTL_CONNECTION;
+	case -ENOMEM:
+		return CTL_LOCAL;
+	default:
+		return CTL_TARGET;
+	}
+}
+
+static const char *exit_name(enum ctl_exit code)
+{
+	static const char *const names[] = {
+		[CTL_OK] = "ok",
+		[CTL_FAILED] = "failed",
+		[CTL_USAGE] = "usage",
+		[CTL_NOT_FOUND] = "not found",
+		[CTL_EXISTS] = "exists",
+		[CTL_NO_SPACE] = "no space",
+		[CTL_CONNECTION] = "connection",
+		[CTL_DENIED] = "denied",
+		[CTL_TARGET] = "target",
+		[CTL_LOCAL] = "local",
+		[CTL_NOT_EMPTY] = "not empty",
+		[CTL_BAD_DATA] = "bad data",
+	};
+
+	return names[code];
+}
+
+int ctl_fail(const struct ctl *ctl, enum ctl_exit code, const char *format, ...)
+{
+	char *sentence;
+	va_list arguments;
+	int length;
+
+	va_start(arguments, format);
+	length = vasprintf(&sentence, format, arguments);
+	va_end(arguments);
+	if (length < 0)
+		return code;
+	if (ctl->options->json)
+		ctl_print_json(stderr,
+			       json_pack("{s:{s:i,s:s,s:o}}", "error", "code", (int)code, "name",
+					 exit_name(code), "message", ctl_json_text(sentence)));
+	else
+		fprintf(stderr, "muninnctl: %s\n", sentence);
+	free(sentence);
+	return code;
+}
+
+int ctl_fail_command(const struct ctl *ctl, const struct osd_client_error *error)
+{
+	return ctl_fail(ctl, ctl_exit_of(error), "%s", error->sentence.text);
+}
+
+int ctl_fail_connect(const struct ctl *ctl, int result, const struct error_text *sentence)
+{
+	return ctl_fail(ctl, ctl_exit_of_connect(result), "%s", sentence->text);
+}
+
+void ctl_warn(const char *sentence)
+{
+	fprintf(stderr, "muninnctl: %s\n", sentence);
+}
+
+int ctl_print_json(FILE *to, json_t *value)
+{
+	int result = CTL_LOCAL;
+
+	if (value && json_dumpf(value, to, JSON_COMPACT) == 0 && fputc('\n', to) != EOF &&
+	    fflush(to) == 0)
+		result = CTL_OK;
+	json_decref(value);
+	return result;
+}
+
+int ctl_end_output(const struct ctl *ctl)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return CTL_OK;
+	return ctl_fail(ctl, CTL_LOCAL, "the output can't be written: %s", strerror(errno));
+}
+
+json_t *ctl_json_id(uint64_t id)
+{
+	return json_sprintf("0x%" PRIx64, id);
+}
+
+json_t *ctl_json_text(const char *text)
+{
+	json_t *value = json_string(text);
+	char *escaped;
+
+	if (value)
+		return value;
+	if (manifest_escape(text, &escaped) < 0)
+		return NULL;
+	value = json_string(escaped);
+	free(escaped);
+	return value;
+}
+
+const char *ctl_format_time(uint64_t ms, char text[CTL_TIME_TEXT])
+{
+	time_t seconds = (time_t)(ms / 1000);
+	struct tm broken_down;
+	size_t used;
+
+	gmtime_r(&seconds, &broken_down);
+	used = strftime(text, CTL_TIME_TEXT, "%Y-%m-%dT%H:%M:%S", &broken_down);
+	snprintf(text + used, CTL_TIME_TEXT - used, ".%03uZ", (unsigned)(ms % 1000));
+	return text;
+}
+
+const char *ctl_format_size(uint64_t bytes, char text[CTL_SIZE_TEXT])
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	double value = (double)bytes;
+	unsigned unit = 0;
+
+	while (value >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0])) {
+		value /= 1024;
+		unit++;
+	}
+	snprintf(text, CTL_SIZE_TEXT, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+	return text;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "client/ctl/verbs.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#define URL_EXAMPLE "iscsi://127.0.0.1:3260/iqn.2026-01.example:store/1"
+
+static const struct ctl_verb verbs[] = {
+	{ "info", "URL", "what the device is and how full",
+	  "Shows identity, capacity and number of partitions.\n\n"
+	  "Example:\n  muninnctl info $URL\n",
+	  0, 0, verb_info },
+	{ "discover", "URL", "targets of a portal",
+	  "Lists the targets that the portal announces, one a line: NAME PORTAL. Target and LUN in "
+	  "the URL may be\n"
+	  "left out.\n\n"
+	  "Example:\n  muninnctl discover iscsi://127.0.0.1:3260\n",
+	  0, 0, verb_discover },
+	{ "format", "URL [CAPACITY]", "remove all partitions and objects",
+	  "FORMAT OSD: everything on the unit is gone. CAPACITY in bytes (K, M, G, T allowed); "
+	  "without it, all there is.\n\n"
+	  "Example:\n  muninnctl format $URL\n",
+	  0, 1, verb_format },
+	{ "mkpart", "URL [PID]", "create a partition",
+	  "Prints the ID. Without PID the target chooses. IDs begin at 0x10000.\n\n"
+	  "Examples:\n  muninnctl mkpart $URL\n  muninnctl mkpart $URL 0x10000\n",
+	  0, 1, verb_mkpart },
+	{ "rmpart", "URL PID [--contents]", "remove a partition",
+	  "--contents  also if it has objects, which go with it\n\n"
+	  "Example:\n  muninnctl rmpart $URL 0x10000 --contents\n",
+	  1, 1, verb_rmpart },
+	{ "ls", "URL [PID[@VERSION]] [-l]", "list partitions, or the objects of one",
+	  "One ADDRESS a line, in ascending order.\n"
+	  "-l, --long  with length, time of the last change and user name\n\n"
+	  "Examples:\n  muninnctl ls $URL\n  muninnctl ls -l $URL 0x10000\n",
+	  0, 1, verb_ls },
+	{ "stat", "URL [ADDRESS]", "facts about the device, a partition or an object",
+	  "Example:\n  muninnctl stat $URL 0x10000/0x10004\n", 0, 1, verb_stat },
+	{ "create", "URL PID[/OID] [--count N]", "create empty objects",
+	  "Prints their ADDRESSes. Without OID the target chooses.\n"
+	  "--count N  so many, with consecutive IDs; without OID only\n\n"
+	  "Examples:\n  muninnctl create $URL 0x10000\n  muninnctl create $URL 0x10000/0x10004\n",
+	  1, 1, verb_create },
+	{ "put", "URL PID[/OID] [FILE] [--replace | --offset N]", "store a file or standard input",
+	  "Prints the object's ADDRESS. Without OID a new object is made and the target chooses "
+	  "its ID; with OID it must\n"
+	  "not exist, unless:\n"
+	  "--replace   the object's content is replaced (up to one chunk in one step; a longer one "
+	  "is cut to nothing first)\n"
+	  "--offset N  the data is written into the object from byte N on; the rest stays\n"
+	  "FILE '-' or none is standard input. What does not fit one chunk is sent several chunks "
+	  "at once (--chunk SIZE).\n\n"
+	  "Examples:\n  muninnctl put $URL 0x10000 photo.jpg\n  tar c . | muninnctl put $URL "
+	  "0x10000/0x10004\n",
+	  1, 2, verb_put },
+	{ "append", "URL ADDRESS [FILE]", "add a file or standard input at an object's end",
+	  "Each chunk is one APPEND and lands as a whole, also beside other writers.\n\n"
+	  "Example:\n  date | muninnctl append $URL 0x10000/0x10004\n",
+	  1, 2, verb_append },
+	{ "get", "URL ADDRESS [FILE] [--offset N] [--length N]",
+	  "read an object into a file or to standard output",
+	  "FILE is written beside its place and renamed when complete. Old versions: ADDRESS with "
+	  "@VERSION.\n\n"
+	  "Examples:\n  muninnctl get $URL 0x10000/0x10004 copy.jpg\n  muninnctl get $URL "
+	  "0x10000/0x10004 > copy.jpg\n"
+	  "  muninnctl get $URL 0x10000/0x10004@3 --offset 1M --length 64K | xxd\n",
+	  1, 2, verb_get },
+	{ "cat", "URL ADDRESS...", "read objects to standard output, one behind the other",
+	  "Example:\n  muninnctl cat $URL 0x10000/0x10004 0x10000/0x10005\n", 1, INT_MAX,
+	  verb_cat },
+	{ "rm", "URL ADDRESS...", "remove objects",
+	  "Stops at the first that can't be removed.\n\nExample:\n  muninnctl rm $URL "
+	  "0x10000/0x10004 0x10000/0x10005\n",
+	  1, INT_MAX, verb_rm },
+	{ "truncate", "URL ADDRESS LENGTH", "cut or extend an object",
+	  "What is added reads as zeros.\n\nExample:\n  muninnctl truncate $URL 0x10000/0x10004 "
+	  "10M\n",
+	  2, 2, verb_truncate },
+	{ "clear", "URL ADDRESS OFFSET LENGTH", "make a range of an object zeros",
+	  "Example:\n  muninnctl clear $URL 0x10000/0x10004 4K 64K\n", 3, 3, verb_clear },
+	{ "punch", "URL ADDRESS OFFSET LENGTH", "take a range out of an object",
+	  "What is behind the range moves down.\n\nExample:\n  muninnctl punch $URL "
+	  "0x10000/0x10004 4K 64K\n",
+	  3, 3, verb_punch },
+	{ "attr get", "URL ADDRESS PAGE NUMBER [--raw]", "print an attribute",
+	  "Text as text, other values in hexadecimal.\n"
+	  "--raw  the bytes as they are\n\n"
+	  "Example, an object's logical length:\n  muninnctl attr get $URL 0x10000/0x10004 0x1 "
+	  "0x82\n",
+	  3, 3, verb_attr_get },
+	{ "attr set", "URL ADDRESS PAGE NUMBER [VALUE] [--hex | --number | --file FILE | --remove]",
+	  "set an attribute",
+	  "VALUE is text, unless:\n"
+	  "--hex        it is bytes in hexadecimal\n"
+	  "--number     it is a number, stored as 8 bytes, big-endian\n"
+	  "--file FILE  the file's content is the value\n"
+	  "--remove     the attribute becomes undefined\n\n"
+	  "Examples:\n  muninnctl attr set $URL 0x10000/0x10004 0x1 0x9 'holiday photo'\n"
+	  "  muninnctl attr set $URL 0x10000/0x10004 0x1 0x82 --number 4096\n",
+	  3, 4, verb_attr_set },
+	{ "attr ls", "URL ADDRESS [PAGE]", "list attributes",
+	  "One a line: PAGE NUMBER LENGTH VALUE. Without PAGE, of all pages.\n\n"
+	  "Example:\n  muninnctl attr ls $URL 0x10000/0x10004\n",
+	  1, 2, verb_attr_ls },
+	{ "import", "URL PID DIR [--replace] [--clean] [--log FILE]",
+	  "store a directory tree in a partition",
+	  "Files, directories, symbolic and hard links with names, modes and times. The tree is "
+	  "there when the command\n"
+	  "ends, or not at all. The partition is created if it does not exist.\n"
+	  "--replace   takes the place of a tree that is there already, whose objects are removed "
+	  "afterwards\n"
+	  "--clean     first removes objects that interrupted imports have left\n"
+	  "--log FILE  appends a line 'OID LENGTH SHA256 PATH' when an object is acknowledged\n\n"
+	  "Example:\n  muninnctl import $URL 0x10000 /usr/share/doc\n",
+	  2, 2, verb_import },
+	{ "export", "URL PID[@VERSION] DIR", "bring a directory tree back",
+	  "DIR is made, or is an empty directory. Lengths and SHA-256 of all files are checked.\n\n"
+	  "Example:\n  muninnctl export $URL 0x10000 /tmp/doc\n",
+	  2, 2, verb_export },
+	{ "flush", "URL [ADDRESS]", "make everything at or below the address stable",
+	  "Returns when it survives power loss of the target's host.\n\n"
+	  "Examples:\n  muninnctl flush $URL\n  muninnctl flush $URL 0x10000/0x10004\n",
+	  0, 1, verb_flush },
+};
+
+static const char general_help[] =
+	"Options of all verbs\n"
+	"  --json             results, and errors on standard error, as JSON\n"
+	"  -q, --quiet        no progress bar\n"
+	"  --timeout SECONDS  for the login and for each command (30)\n"
+	"  --queue-depth N    commands in flight (32)\n"
+	"  --chunk SIZE       bytes of each command of a long transfer (1M)\n"
+	"  --initiator NAME   iSCSI initiator name, where the target's access list asks for one\n"
+	"  --no-immediate-data, --no-initial-r2t, --osd1\n"
+	"                     how the protocol is spoken; for tests\n"
+	"  -h, --help         this; with a verb, its help\n"
+	"\n"
+	"URL      iscsi://[USER%SECRET@]HOST[:PORT]/TARGET/LUN. A secret is better given in the "
+	"environment:\n"
+	"         LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD.\n"
+	"ADDRESS  PID[/OID][@VERSION], numbers decimal or 0x. PID alone is the partition; VERSION "
+	"a user version of it, which\n"
+	"         can only be read.\n"
+	"\n"
+	"Exit codes\n"
+	"  0 done   1 other failure   2 wrong usage   3 not found   4 exists already   5 no space  "
+	" 6 no connection, or lost\n"
+	"  7 access denied   8 target failed or refused   9 local files or memory   10 not empty   "
+	"11 data is not as stored\n"
+	"\n"
+	"Example\n"
+	"  URL=" URL_EXAMPLE "\n"
+	"  muninnctl import $URL 0x10000 /usr/share/doc && muninnctl export $URL 0x10000 "
+	"/tmp/doc\n";
+
+const struct ctl_verb *ctl_find_verb(int count, char **words, int *used)
+{
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+		const char *blank = strchr(verbs[i].name, ' ');
+		size_t first = blank ? (size_t)(blank - verbs[i].name) : strlen(verbs[i].name);
+
+		if (strlen(words[0]) != first || memcmp(words[0], verbs[i].name, first) != 0)
+			continue;
+		*used = blank ? 2 : 1;
+		if (!blank || (count >= 2 && strcmp(words[1], blank + 1) == 0))
+			return &verbs[i];
+	}
+	return NULL;
+}
+
+void ctl_print_help(void)
+{
+	printf("muninnctl VERB URL [ADDRESS] [ARGUMENTS]: objects of a T10 OSD over iSCSI\n\n");
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		printf("  %-9s %s\n", verbs[i].name, verbs[i].summary);
+	printf("\n`muninnctl VERB --help` tells more.\n\n%s", general_help);
+}
+
+void ctl_print_verb_help(const struct ctl_verb *verb)
+{
+	printf("muninnctl %s %s\n\n%s: %s.\n%s\n%s", verb->name, verb->synopsis, verb->name,
+	       verb->summary, verb->help,
+	       "Options of all verbs, forms of URL and ADDRESS, and exit codes: muninnctl "
+	       "--help\n");
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The table of verbs and their help. */
+#ifndef MUNINN_CLIENT_CTL_VERBS_H
+#define MUNINN_CLIENT_CTL_VERBS_H
+
+#include "client/ctl/ctl.h"
+
+struct ctl_verb {
+	const char *name;                 /* "attr get": two words */
+	const char *synopsis;             /* what follows it */
+	const char *summary;              /* one line */
+	const char *help;                 /* paragraphs: what it does, its options, examples */
+	int arguments_min, arguments_max; /* behind the URL */
+	ctl_run *run;
+};
+
+/* The verb that the words begin with, and how many words it has; NULL: none. */
+const struct ctl_verb *ctl_find_verb(int count, char **words, int *used);
+
+void ctl_print_help(void);
+void ctl_print_verb_help(const struct ctl_verb *verb);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The device and its partitions: info, discover, format, mkpart, rmpart, flush. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/ctl/ctl.h"
+#include "client/ctl/facts.h"
+#include "client/manifest.h"
+
+/* ---- info ---- */
+
+int verb_info(struct ctl *ctl)
+{
+	static const struct fact facts[] = {
+		{ OSD_ROOT_VENDOR, "vendor", FACT_TEXT },
+		{ OSD_ROOT_PRODUCT, "product", FACT_TEXT },
+		{ OSD_ROOT_MODEL, "model", FACT_TEXT },
+		{ OSD_ROOT_REVISION, "revision", FACT_TEXT },
+		{ OSD_ROOT_SERIAL_NUMBER, "serial", FACT_TEXT },
+		{ OSD_ROOT_SYSTEM_ID, "system_id", FACT_HEX },
+		{ OSD_ROOT_OSD_NAME, "name", FACT_TEXT },
+		{ OSD_ROOT_TOTAL_CAPACITY, "capacity", FACT_SIZE },
+		{ OSD_ROOT_USED_CAPACITY, "used", FACT_SIZE },
+		{ OSD_ROOT_PARTITIONS, "partitions", FACT_NUMBER },
+		{ OSD_ROOT_CLOCK, "clock", FACT_TIME },
+	};
+	int code = ctl->client ? CTL_OK : ctl_connect(ctl);
+
+	if (code != CTL_OK)
+		return code;
+	return facts_print(ctl, (struct osd_client_address){ 0 }, OSD_ROOT_INFORMATION, facts,
+			   sizeof(facts) / sizeof(facts[0]), NULL);
+}
+
+/* ---- discover ---- */
+
+static int found_text(void *context, const char *target_name, const char *portal_address)
+{
+	(void)context;
+	return printf("%s %s\n", target_name, portal_address) < 0 ? -EIO : 0;
+}
+
+static int found_json(void *context, const char *target_name, const char *portal_address)
+{
+	json_t *target = json_pack("{s:o,s:o}", "target", ctl_json_text(target_name), "portal",
+				   ctl_json_text(portal_address));
+
+	return json_array_append_new(context, target) < 0 ? -ENOMEM : 0;
+}
+
+int verb_discover(struct ctl *ctl)
+{
+	json_t *targets = json_array();
+	struct error_text error;
+	int result = osd_client_discover(ctl->url, &ctl->options->client,
+					 ctl->options->json ? found_json : found_text, targets,
+					 &error);
+
+	if (result == 0 && ctl->options->json)
+		return ctl_print_json(stdout, targets);
+	json_decref(targets);
+	return result < 0 ? ctl_fail_connect(ctl, result, &error) : ctl_end_output(ctl);
+}
+
+/* ---- format and partitions ---- */
+
+int verb_format(struct ctl *ctl)
+{
+	struct osd_client_error error;
+	uint64_t capacity = 0;
+	int code = ctl->argument_count > 0 ? ctl_size(ctl, 0, "capacity", &capacity) : CTL_OK;
+
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	if (osd_client_format(ctl->client, capacity, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	return ctl->options->json ? ctl_print_json(stdout, json_pack("{s:b}", "formatted", 1))
+				  : CTL_OK;
+}
+
+static int print_id(const struct ctl *ctl, const char *name, uint64_t id)
+{
+	if (ctl->options->json)
+		return ctl_print_json(stdout, json_pack("{s:o}", name, ctl_json_id(id)));
+	printf("0x%" PRIx64 "\n", id);
+	return ctl_end_output(ctl);
+}
+
+int verb_mkpart(struct ctl *ctl)
+{
+	struct osd_client_address address = { 0 };
+	struct osd_client_error error;
+	uint64_t chosen;
+	int code = ctl->argument_count > 0 ? ctl_partition_address(ctl, 0, &address) : CTL_OK;
+
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	if (osd_client_create_partition(ctl->client, address.partition, &chosen, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	return print_id(ctl, "partition", chosen);
+}
+
+int verb_rmpart(struct ctl *ctl)
+{
+	struct osd_client_address address;
+	struct osd_client_error error;
+	int code = ctl_partition_address(ctl, 0, &address);
+
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	if (osd_client_remove_partition(ctl->client, address.partition, ctl->options->contents,
+					&error) < 0)
+		return ctl_fail_command(ctl, &error);
+	return ctl->options->json ? print_id(ctl, "removed", address.partition) : CTL_OK;
+}
+
+int verb_flush(struct ctl *ctl)
+{
+	struct osd_client_address address;
+	struct osd_client_error error;
+	char text[OSD_CLIENT_ADDRESS_TEXT];
+	int code = ctl_address(ctl, 0, &address);
+
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	if (osd_client_flush(ctl->client, address, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	if (!ctl->options->json)
+		return CTL_OK;
+	return ctl_print_json(
+		stdout, json_pack("{s:s}", "flushed", osd_client_format_address(address, text)));
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* get and cat. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/ctl/ctl.h"
+#include "client/sparse_file.h"
+#include "common/bytes.h"
+
+#define PARTIAL_SUFFIX ".partial"
+
+static int write_stdout(void *context, const void *data, size_t length)
+{
+	const uint8_t *bytes = data;
+
+	(void)context;
+	while (length > 0) {
+		ssize_t written = write(STDOUT_FILENO, bytes, length);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			return -errno;
+		bytes += written;
+		length -= (size_t)written;
+	}
+	return 0;
+}
+
+static int write_file(void *context, const void *data, size_t length)
+{
+	return sparse_file_write(context, data, length);
+}
+
+static void add_bytes(void *context, uint64_t bytes)
+{
+	progress_add(context, bytes, 0);
+}
+
+/* The range that the options name, of the object as it is now. */
+static int find_range(struct ctl *ctl, struct osd_client_address address, uint64_t *offset,
+		      uint64_t *length)
+{
+	struct osd_client_error error;
+	uint64_t size;
+
+	if (osd_client_get_number(ctl->client, address, OSD_USER_OBJECT_INFORMATION,
+				  OSD_INFORMATION_LOGICAL_LENGTH, &size, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	*offset = min_u64(ctl->options->offset, size);
+	*length = size - *offset;
+	if (ctl->options->has_length)
+		*length = min_u64(*length, ctl->options->length);
+	return CTL_OK;
+}
+
+static int fetch(struct ctl *ctl, struct osd_client_address address, transfer_write *write,
+		 void *context, const char *name, uint64_t *received)
+{
+	struct osd_client_error error = { 0 };
+	struct progress progress;
+	struct transfer_options options = {
+		.chunk_bytes = ctl->options->chunk_bytes,
+		.progress = add_bytes,
+		.progress_context = &progress,
+	};
+	uint64_t offset = 0, length = 0;
+	int result, code = find_range(ctl, address, &offset, &length);
+
+	if (code != CTL_OK)
+		return code;
+	progress_begin(&progress, ctl, ctl->verb, length, 0);
+	result = transfer_download(ctl->client, address, offset, length, write, context, &options,
+				   received, &error);
+	progress_end(&progress);
+	if (result == 0)
+		return CTL_OK;
+	if (error.local && !error.sentence.text[0])
+		return ctl_fail(ctl, CTL_LOCAL, "%s: %s", name, strerror(-error.result));
+	return ctl_fail_command(ctl, &error);
+}
+
+/* Into a file beside the right one, which takes its name when it is complete. */
+static int fetch_file(struct ctl *ctl, struct osd_client_address address, const char *name,
+		      uint64_t *received)
+{
+	struct sparse_file file = { .fd = -1 };
+	char *partial;
+	int result, code;
+
+	if (asprintf(&partial, "%s" PARTIAL_SUFFIX, name) < 0)
+		return ctl_fail(ctl, CTL_LOCAL, "out of memory");
+	file.fd = open(partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (file.fd < 0) {
+		code = ctl_fail(ctl, CTL_LOCAL, "%s: %s", partial, strerror(errno));
+		free(partial);
+		return code;
+	}
+	code = fetch(ctl, address, write_file, &file, partial, received);
+	result = code == CTL_OK ? sparse_file_end(&file) : 0;
+	if (close(file.fd) < 0 && result == 0)
+		result = -errno;
+	if (code == CTL_OK && result == 0 && rename(partial, name) < 0)
+		result = -errno;
+	if (code == CTL_OK && result < 0)
+		code = ctl_fail(ctl, CTL_LOCAL, "%s: %s", name, strerror(-result));
+	if (code != CTL_OK)
+		unlink(partial);
+	free(partial);
+	return code;
+}
+
+static int report(const struct ctl *ctl, struct osd_client_address address, uint64_t bytes,
+		  FILE *to)
+{
+	char text[OSD_CLIENT_ADDRESS_TEXT];
+
+	if (!ctl->options->json)
+		return CTL_OK;
+	return ctl_print_json(to, json_pack("{s:s,s:I}", "address",
+					    osd_client_format_address(address, text), "bytes",
+					    (json_int_t)bytes));
+}
+
+int verb_get(struct ctl *ctl)
+{
+	bool to_stdout = ctl->argument_count < 2 || strcmp(ctl->arguments[1], "-") == 0;
+	struct osd_client_address address;
+	uint64_t received = 0;
+	int code = ctl_object_address(ctl, 0, &address);
+
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	if (to_stdout)
+		code = fetch(ctl, address, write_stdout, NULL, "standard output", &received);
+	else
+		code = fetch_file(ctl, address, ctl->arguments[1], &received);
+	/* Standard output has the data. */
+	return code == CTL_OK ? report(ctl, address, received, to_stdout ? stderr : stdout) : code;
+}
+
+int verb_cat(struct ctl *ctl)
+{
+	struct osd_client_address address = { 0 };
+	int code = CTL_OK;
+
+	for (int i = 0; i < ctl->argument_count && code == CTL_OK; i++)
+		code = ctl_object_address(ctl, i, &address);
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	for (int i = 0; i < ctl->argument_count && code == CTL_OK; i++) {
+		uint64_t received = 0;
+
+		ctl_address(ctl, i, &address);
+		code = fetch(ctl, address, write_stdout, NULL, "standard output", &received);
+		if (code == CTL_OK)
+			code = report(ctl, address, received, stderr);
+	}
+	return code;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* ls and stat. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client/ctl/ctl.h"
+#include "client/ctl/facts.h"
+#include "common/bytes.h"
+
+/* Objects whose attributes are asked for at the same time. */
+#define BATCH          64U
+#define USERNAME_BYTES 256U
+
+/* ---- ls ---- */
+
+struct row {
+	struct osd_request request;
+	uint64_t id;
+	bool gone; /* removed since it was listed */
+	uint64_t length, modified_ms;
+	char username[USERNAME_BYTES + 1];
+};
+
+struct listing {
+	struct ctl *ctl;
+	struct osd_client_address parent;
+	json_t *array; /* with --json */
+	struct osd_client_value gets[3];
+	struct row *rows; /* with --long */
+	size_t rows_used;
+	struct osd_client_error error; /* the first of a row */
+};
+
+static struct osd_client_address address_of(const struct listing *listing, uint64_t id)
+{
+	struct osd_client_address address = listing->parent;
+
+	if (address.partition)
+		address.object = id;
+	else
+		address.partition = id;
+	return address;
+}
+
+static void print_row(const struct listing *listing, const struct row *row)
+{
+	char address[OSD_CLIENT_ADDRESS_TEXT], time[CTL_TIME_TEXT];
+
+	osd_client_format_address(address_of(listing, row->id), address);
+	ctl_format_time(row->modified_ms, time);
+	if (listing->array)
+		json_array_append_new(listing->array,
+				      json_pack("{s:s,s:o,s:I,s:s,s:o}", "address", address, "id",
+						ctl_json_id(row->id), "length",
+						(json_int_t)row->length, "modified", time,
+						"username", ctl_json_text(row->username)));
+	else
+		printf("%-28s %15" PRIu64 "  %s  %s\n", address, row->length, time, row->username);
+}
+
+static void row_done(struct osd_request *request)
+{
+	struct listing *listing = request->context;
+	struct row *row = (struct row *)request;
+	struct osd_list_reader reader;
+	struct osd_attribute attribute;
+
+	row->gone = request->error.result == -ENOENT;
+	if (request->error.result < 0 && !row->gone && listing->error.result == 0)
+		listing->error = request->error;
+	if (request->error.result < 0 || osd_request_attributes(request, &reader) < 0)
+		return;
+	while (osd_list_next(&reader, &attribute) == 1) {
+		if (attribute.number == OSD_INFORMATION_USERNAME)
+			snprintf(row->username, sizeof(row->username), "%.*s",
+				 (int)attribute.present, (const char *)attribute.value);
+		else if (attribute.present == 8)
+			row->length = get_be64(attribute.value);
+		else if (attribute.present == 6)
+			row->modified_ms = get_be48(attribute.value);
+	}
+}
+
+/* Username; length of an object or used bytes of a partition; last change of data. */
+static void choose_attributes(struct listing *listing)
+{
+	bool objects = listing->parent.partition != 0;
+	uint32_t pages = objects ? OSD_PAGES_USER_OBJECT : OSD_PAGES_PARTITION;
+
+	listing->gets[0] = (struct osd_client_value){ pages + OSD_PAGE_INFORMATION,
+						      OSD_INFORMATION_USERNAME, NULL,
+						      USERNAME_BYTES };
+	listing->gets[1] = (struct osd_client_value){ pages + OSD_PAGE_INFORMATION,
+						      objects ? OSD_INFORMATION_LOGICAL_LENGTH
+							      : OSD_INFORMATION_USED_CAPACITY,
+						      NULL, 8 };
+	listing->gets[2] = (struct osd_client_value){ pages + OSD_PAGE_TIMESTAMPS,
+						      OSD_TIME_DATA_MODIFIED, NULL, 6 };
+}
+
+static int finish_rows(struct listing *listing)
+{
+	for (size_t i = 0; i < listing->rows_used && listing->error.result == 0; i++) {
+		struct row *row = &listing->rows[i];
+		int result;
+
+		*row = (struct row){ .id = row->id };
+		row->request = (struct osd_request){
+			.cdb = { .action = OSD_GET_ATTRIBUTES },
+			.gets = listing->gets,
+			.get_count = 3,
+			.done = row_done,
+			.context = listing,
+		};
+		osd_request_address(&row->request, address_of(listing, row->id));
+		result = osd_client_submit(listing->ctl->client, &row->request);
+		if (result < 0) {
+			listing->error.result = result;
+			osd_client_failed(listing->ctl->client, &listing->error.sentence);
+		}
+	}
+	osd_client_drain(listing->ctl->client);
+	for (size_t i = 0; i < listing->rows_used && listing->error.result == 0; i++)
+		if (!listing->rows[i].gone)
+			print_row(listing, &listing->rows[i]);
+	listing->rows_used = 0;
+	return listing->error.result;
+}
+
+static int take_id(void *context, uint64_t id)
+{
+	struct listing *listing = context;
+	char address[OSD_CLIENT_ADDRESS_TEXT];
+
+	if (listing->rows) {
+		listing->rows[listing->rows_used++].id = id;
+		return listing->rows_used == BATCH ? finish_rows(listing) : 0;
+	}
+	osd_client_format_address(address_of(listing, id), address);
+	if (listing->array)
+		return json_array_append_new(listing->array,
+					     json_pack("{s:s,s:o}", "address", address, "id",
+						       ctl_json_id(id))) < 0
+			       ? -ENOMEM
+			       : 0;
+	puts(address);
+	return 0;
+}
+
+static int list(struct listing *listing)
+{
+	struct ctl *ctl = listing->ctl;
+	struct osd_client_error error = { 0 };
+	int result = osd_client_list(ctl->client, listing->parent, 0, take_id, listing, &error);
+
+	if (result == 0 && listing->rows)
+		result = finish_rows(listing);
+	if (listing->error.result < 0)
+		return ctl_fail_command(ctl, &listing->error);
+	if (result < 0)
+		return ctl_fail_command(ctl, &error);
+	if (listing->array)
+		return ctl_print_json(stdout, json_incref(listing->array));
+	return ctl_end_output(ctl);
+}
+
+int verb_ls(struct ctl *ctl)
+{
+	struct listing listing = { .ctl = ctl };
+	int code = ctl->argument_count > 0 ? ctl_address(ctl, 0, &listing.parent) : CTL_OK;
+
+	if (code != CTL_OK)
+		return code;
+	if (listing.parent.object)
+		return ctl_fail(ctl, CTL_USAGE,
+				"ls: objects contain nothing; give a partition, or nothing for the "
+				"partitions");
+	code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	choose_attributes(&listing);
+	listing.array = ctl->options->json ? json_array() : NULL;
+	listing.rows = ctl->options->long_list ? calloc(BATCH, sizeof(*listing.rows)) : NULL;
+	if ((ctl->options->json && !listing.array) || (ctl->options->long_list && !listing.rows))
+		code = ctl_fail(ctl, CTL_LOCAL, "ls: out of memory");
+	else
+		code = list(&listing);
+	json_decref(listing.array);
+	free(listing.rows);
+	return code;
+}
+
+/* ---- stat ---- */
+
+static int stat_pages(struct ctl *ctl, struct osd_client_address address, uint32_t pages,
+		      const struct fact *information, size_t count)
+{
+	static const struct fact times[] = {
+		{ OSD_TIME_CREATED, "created", FACT_TIME },
+		{ OSD_TIME_DATA_MODIFIED, "data_modified", FACT_TIME },
+		{ OSD_TIME_DATA_ACCESSED, "data_accessed", FACT_TIME },
+		{ OSD_TIME_ATTRIBUTES_MODIFIED, "attributes_modified", FACT_TIME },
+		{ OSD_TIME_ATTRIBUTES_ACCESSED, "attributes_accessed", FACT_TIME },
+	};
+	char text[OSD_CLIENT_ADDRESS_TEXT];
+	json_t *object = NULL;
+	int code;
+
+	osd_client_format_address(address, text);
+	if (ctl->options->json)
+		object = json_pack("{s:s}", "address", text);
+	else
+		printf("%-20s %s\n", "address", text);
+	code = facts_print(ctl, address, pages + OSD_PAGE_INFORMATION, information, count, object);
+	if (code == CTL_OK)
+		code = facts_print(ctl, address, pages + OSD_PAGE_TIMESTAMPS, times,
+				   sizeof(times) / sizeof(times[0]), object);
+	if (code == CTL_OK && object)
+		return ctl_print_json(stdout, object);
+	json_decref(object);
+	return code;
+}
+
+int verb_stat(struct ctl *ctl)
+{
+	static const struct fact object_facts[] = {
+		{ OSD_INFORMATION_LOGICAL_LENGTH, "length", FACT_SIZE },
+		{ OSD_INFORMATION_USED_CAPACITY, "used", FACT_SIZE },
+		{ OSD_INFORMATION_USERNAME, "username", FACT_TEXT },
+	};
+	static const struct fact partition_facts[] = {
+		{ OSD_INFORMATION_MEMBERS, "members", FACT_NUMBER },
+		{ OSD_INFORMATION_USED_CAPACITY, "used", FACT_SIZE },
+		{ OSD_INFORMATION_USERNAME, "username", FACT_TEXT },
+	};
+	struct osd_client_address address;
+	int code = ctl_address(ctl, 0, &address);
+
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	if (!address.partition)
+		return verb_info(ctl);
+	if (!address.object)
+		return stat_pages(ctl, address, OSD_PAGES_PARTITION, partition_facts,
+				  sizeof(partition_facts) / sizeof(partition_facts[0]));
+	return stat_pages(ctl, address, OSD_PAGES_USER_OBJECT, object_facts,
+			  sizeof(object_facts) / sizeof(object_facts[0]));
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Objects without moving their data: create, rm, truncate, clear, punch. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "client/ctl/ctl.h"
+
+int verb_create(struct ctl *ctl)
+{
+	struct osd_client_address address;
+	struct osd_client_error error;
+	char text[OSD_CLIENT_ADDRESS_TEXT];
+	json_t *created;
+	uint64_t first;
+	int code = ctl_address(ctl, 0, &address);
+
+	if (code != CTL_OK)
+		return code;
+	if (!address.partition)
+		return ctl_fail(ctl, CTL_USAGE,
+				"create needs the address of a partition, PID, or of the new "
+				"object, PID/OID");
+	if (address.object && ctl->options->count > 1)
+		return ctl_fail(ctl, CTL_USAGE,
+				"create: --count needs IDs that the target chooses; give the "
+				"partition only");
+	code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	if (osd_client_create(ctl->client, address.partition, address.object,
+			      (uint16_t)ctl->options->count, &first, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	created = ctl->options->json ? json_array() : NULL;
+	for (uint32_t i = 0; i < ctl->options->count; i++) {
+		address.object = first + i;
+		osd_client_format_address(address, text);
+		if (created)
+			json_array_append_new(created, json_pack("{s:s,s:o}", "address", text, "id",
+								 ctl_json_id(address.object)));
+		else
+			puts(text);
+	}
+	return created ? ctl_print_json(stdout, created) : ctl_end_output(ctl);
+}
+
+int verb_rm(struct ctl *ctl)
+{
+	struct osd_client_address address = { 0 };
+	struct osd_client_error error;
+	int code = CTL_OK;
+
+	/* A wrong address must not be found after half of the work. */
+	for (int i = 0; i < ctl->argument_count && code == CTL_OK; i++)
+		code = ctl_object_address(ctl, i, &address);
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	for (int i = 0; i < ctl->argument_count && code == CTL_OK; i++) {
+		ctl_address(ctl, i, &address);
+		if (osd_client_remove(ctl->client, address, &error) < 0)
+			code = ctl_fail_command(ctl, &error);
+	}
+	if (code == CTL_OK && ctl->options->json)
+		return ctl_print_json(stdout, json_pack("{s:i}", "removed", ctl->argument_count));
+	return code;
+}
+
+static int print_changed(const struct ctl *ctl, struct osd_client_address address)
+{
+	char text[OSD_CLIENT_ADDRESS_TEXT];
+
+	if (!ctl->options->json)
+		return CTL_OK;
+	return ctl_print_json(
+		stdout, json_pack("{s:s}", "changed", osd_client_format_address(address, text)));
+}
+
+int verb_truncate(struct ctl *ctl)
+{
+	struct osd_client_address address;
+	struct osd_client_error error;
+	uint64_t length = 0;
+	int code = ctl_object_address(ctl, 0, &address);
+
+	if (code == CTL_OK)
+		code = ctl_size(ctl, 1, "length", &length);
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	if (osd_client_truncate(ctl->client, address, length, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	return print_changed(ctl, address);
+}
+
+typedef int change_range(struct osd_client *client, struct osd_client_address address,
+			 uint64_t offset, uint64_t length, struct osd_client_error *error);
+
+static int change(struct ctl *ctl, change_range *call)
+{
+	struct osd_client_address address;
+	struct osd_client_error error;
+	uint64_t offset = 0, length = 0;
+	int code = ctl_object_address(ctl, 0, &address);
+
+	if (code == CTL_OK)
+		code = ctl_size(ctl, 1, "offset", &offset);
+	if (code == CTL_OK)
+		code = ctl_size(ctl, 2, "length", &length);
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	if (call(ctl->client, address, offset, length, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	return print_changed(ctl, address);
+}
+
+int verb_clear(struct ctl *ctl)
+{
+	return change(ctl, osd_client_clear);
+}
+
+int verb_punch(struct ctl *ctl)
+{
+	return change(ctl, osd_client_punch);
+}

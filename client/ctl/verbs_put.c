@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* put and append. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/ctl/ctl.h"
+#include "common/bytes.h"
+
+/* What is being stored: the beginning is in memory, so that short content can go in one command. */
+struct source {
+	const char *name;
+	int fd;
+	uint8_t *head;
+	size_t head_length, head_used;
+	uint64_t position; /* in the object, of the next piece */
+	uint64_t size;     /* 0: not known */
+};
+
+static ssize_t read_fully(int fd, uint8_t *data, size_t capacity)
+{
+	size_t length = 0;
+
+	while (length < capacity) {
+		ssize_t got = read(fd, data + length, capacity - length);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			break;
+		length += (size_t)got;
+	}
+	return (ssize_t)length;
+}
+
+static void close_source(struct source *source)
+{
+	if (source->fd > STDIN_FILENO)
+		close(source->fd);
+	free(source->head);
+}
+
+/* Argument 1, or standard input. Reads one chunk and a byte, to see whether there is more than a chunk. */
+static int open_source(const struct ctl *ctl, struct source *source)
+{
+	bool from_stdin = ctl->argument_count < 2 || strcmp(ctl->arguments[1], "-") == 0;
+	size_t capacity = ctl->options->chunk_bytes + 1;
+	struct stat status;
+	ssize_t got;
+
+	*source = (struct source){ .name = from_stdin ? "standard input" : ctl->arguments[1],
+				   .fd = STDIN_FILENO };
+	if (!from_stdin) {
+		source->fd = open(source->name, O_RDONLY | O_CLOEXEC);
+		if (source->fd < 0)
+			return ctl_fail(ctl, CTL_LOCAL, "%s: %s", source->name, strerror(errno));
+	}
+	if (fstat(source->fd, &status) == 0 && S_ISREG(status.st_mode))
+		source->size = (uint64_t)status.st_size;
+	source->head = malloc(capacity);
+	got = source->head ? read_fully(source->fd, source->head, capacity) : -ENOMEM;
+	if (got < 0) {
+		close_source(source);
+		return ctl_fail(ctl, CTL_LOCAL, "%s: %s", source->name, strerror((int)-got));
+	}
+	source->head_length = (size_t)got;
+	return CTL_OK;
+}
+
+static bool is_short(const struct ctl *ctl, const struct source *source)
+{
+	return source->head_length <= ctl->options->chunk_bytes;
+}
+
+static ssize_t read_source(void *context, void *data, size_t capacity, uint64_t *offset)
+{
+	struct source *source = context;
+	size_t buffered = min_u64(source->head_length - source->head_used, capacity);
+	ssize_t got;
+
+	memcpy(data, source->head + source->head_used, buffered);
+	source->head_used += buffered;
+	got = read_fully(source->fd, (uint8_t *)data + buffered, capacity - buffered);
+	if (got < 0)
+		return got;
+	*offset = source->position;
+	source->position += buffered + (uint64_t)got;
+	return (ssize_t)buffered + got;
+}
+
+static void add_bytes(void *context, uint64_t bytes)
+{
+	progress_add(context, bytes, 0);
+}
+
+/* ---- one command ---- */
+
+static int create_short(struct ctl *ctl, const struct source *source,
+			struct osd_client_address *address, struct osd_client_error *error)
+{
+	if (source->head_length == 0)
+		return osd_client_create(ctl->client, address->partition, address->object, 1,
+					 &address->object, error);
+	return osd_client_create_and_write(ctl->client, address->partition, address->object,
+					   source->head, source->head_length, &address->object,
+					   error);
+}
+
+/* New data and new length together: a reader sees the old content or the new one. */
+static int replace_short(struct ctl *ctl, const struct source *source,
+			 struct osd_client_address address, struct osd_client_error *error)
+{
+	uint8_t length[8];
+	struct osd_client_value set = {
+		.page = OSD_USER_OBJECT_INFORMATION,
+		.number = OSD_INFORMATION_LOGICAL_LENGTH,
+		.value = length,
+		.length = sizeof(length),
+	};
+	struct osd_request request = {
+		.cdb = { .action = OSD_WRITE },
+		.data = source->head,
+		.data_length = source->head_length,
+		.sets = &set,
+		.set_count = 1,
+	};
+
+	if (source->head_length == 0)
+		return osd_client_truncate(ctl->client, address, 0, error);
+	put_be64(length, source->head_length);
+	osd_request_address(&request, address);
+	osd_client_run(ctl->client, &request);
+	*error = request.error;
+	return error->result;
+}
+
+static int put_short(struct ctl *ctl, const struct source *source,
+		     struct osd_client_address *address, struct osd_client_error *error)
+{
+	const struct ctl_options *options = ctl->options;
+	int result = -ENOENT;
+
+	if (address->object && options->has_offset) {
+		result = osd_client_write(ctl->client, *address, options->offset, source->head,
+					  source->head_length, error);
+		if (result == -ENOENT && osd_client_create(ctl->client, address->partition,
+							   address->object, 1, NULL, error) == 0)
+			result = osd_client_write(ctl->client, *address, options->offset,
+						  source->head, source->head_length, error);
+		return result < 0 ? error->result : 0;
+	}
+	if (address->object && options->replace)
+		result = replace_short(ctl, source, *address, error);
+	return result == -ENOENT ? create_short(ctl, source, address, error) : result;
+}
+
+/* ---- many ---- */
+
+/* Makes sure that the object is there and ready to be filled. `created`: it is new, and of no use if filling fails. */
+static int prepare_long(struct ctl *ctl, struct osd_client_address *address, bool *created,
+			struct osd_client_error *error)
+{
+	uint64_t length;
+	int result = -ENOENT;
+
+	*created = false;
+	if (address->object && ctl->options->has_offset)
+		result = osd_client_get_number(ctl->client, *address, OSD_USER_OBJECT_INFORMATION,
+					       OSD_INFORMATION_LOGICAL_LENGTH, &length, error);
+	else if (address->object && ctl->options->replace)
+		result = osd_client_truncate(ctl->client, *address, 0, error);
+	if (result != -ENOENT)
+		return result;
+	result = osd_client_create(ctl->client, address->partition, address->object, 1,
+				   &address->object, error);
+	*created = result == 0;
+	return result;
+}
+
+static int put_long(struct ctl *ctl, struct source *source, struct osd_client_address *address,
+		    uint64_t *sent, struct osd_client_error *error)
+{
+	struct progress progress;
+	struct transfer_options options = {
+		.chunk_bytes = ctl->options->chunk_bytes,
+		.progress = add_bytes,
+		.progress_context = &progress,
+	};
+	bool created;
+	int result = prepare_long(ctl, address, &created, error);
+
+	if (result < 0)
+		return result;
+	source->position = ctl->options->offset;
+	progress_begin(&progress, ctl, "put", source->size, 0);
+	result = transfer_upload(ctl->client, *address, read_source, source, &options, sent, error);
+	progress_end(&progress);
+	if (result < 0 && created && osd_client_failed(ctl->client, NULL) == 0)
+		osd_client_remove(ctl->client, *address, NULL);
+	return result;
+}
+
+static int report_failure(const struct ctl *ctl, const struct source *source,
+			  struct osd_client_error *error)
+{
+	/* Errors of read_source come without a sentence. */
+	if (error->local && !error->sentence.text[0])
+		error_set(&error->sentence, 0, "%s: %s", source->name, strerror(-error->result));
+	if (error->result == -EEXIST)
+		return ctl_fail(ctl, CTL_EXISTS,
+				"%s; --replace stores it in place of the old content",
+				error->sentence.text);
+	return ctl_fail_command(ctl, error);
+}
+
+int verb_put(struct ctl *ctl)
+{
+	struct osd_client_address address;
+	struct osd_client_error error = { 0 };
+	char text[OSD_CLIENT_ADDRESS_TEXT];
+	struct source source;
+	uint64_t bytes;
+	int result, code = ctl_address(ctl, 0, &address);
+
+	if (code != CTL_OK)
+		return code;
+	if (!address.partition)
+		return ctl_fail(
+			ctl, CTL_USAGE,
+			"put needs the address of a partition, PID, or of an object, PID/OID");
+	if (!address.object && (ctl->options->has_offset || ctl->options->replace))
+		return ctl_fail(
+			ctl, CTL_USAGE,
+			"put: --offset and --replace need the address of an object, PID/OID");
+	if (ctl->options->has_offset && ctl->options->replace)
+		return ctl_fail(ctl, CTL_USAGE, "put: either --offset or --replace");
+	code = ctl_connect(ctl);
+	if (code == CTL_OK)
+		code = open_source(ctl, &source);
+	if (code != CTL_OK)
+		return code;
+	bytes = source.head_length;
+	result = is_short(ctl, &source) ? put_short(ctl, &source, &address, &error)
+					: put_long(ctl, &source, &address, &bytes, &error);
+	close_source(&source);
+	if (result < 0)
+		return report_failure(ctl, &source, &error);
+	osd_client_format_address(address, text);
+	if (ctl->options->json)
+		return ctl_print_json(stdout, json_pack("{s:s,s:o,s:I}", "address", text, "id",
+							ctl_json_id(address.object), "bytes",
+							(json_int_t)bytes));
+	puts(text);
+	return ctl_end_output(ctl);
+}
+
+/* ---- append ---- */
+
+/* One after the other: several at once would land in any order. */
+static int append_all(struct ctl *ctl, struct source *source, struct osd_client_address address,
+		      uint64_t *first, struct osd_client_error *error)
+{
+	uint8_t *chunk = malloc(ctl->options->chunk_bytes);
+	struct progress progress;
+	uint64_t ignored, at;
+	bool begun = false;
+	ssize_t got;
+	int result = 0;
+
+	if (!chunk) {
+		*error = (struct osd_client_error){ .result = -ENOMEM, .local = true };
+		return -ENOMEM;
+	}
+	progress_begin(&progress, ctl, "append", source->size, 0);
+	while (result == 0 &&
+	       (got = read_source(source, chunk, ctl->options->chunk_bytes, &ignored)) != 0) {
+		if (got < 0) {
+			*error = (struct osd_client_error){ .result = (int)got, .local = true };
+			result = (int)got;
+			break;
+		}
+		result = osd_client_append(ctl->client, address, chunk, (size_t)got, &at, error);
+		if (result == 0 && !begun)
+			*first = at;
+		begun = true;
+		progress_add(&progress, (uint64_t)got, 0);
+	}
+	progress_end(&progress);
+	free(chunk);
+	return result;
+}
+
+int verb_append(struct ctl *ctl)
+{
+	struct osd_client_address address;
+	struct osd_client_error error = { 0 };
+	char text[OSD_CLIENT_ADDRESS_TEXT];
+	struct source source;
+	uint64_t first = 0;
+	int result, code = ctl_object_address(ctl, 0, &address);
+
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code == CTL_OK)
+		code = open_source(ctl, &source);
+	if (code != CTL_OK)
+		return code;
+	result = append_all(ctl, &source, address, &first, &error);
+	close_source(&source);
+	if (result < 0)
+		return report_failure(ctl, &source, &error);
+	osd_client_format_address(address, text);
+	if (!ctl->options->json)
+		return CTL_OK;
+	return ctl_print_json(stdout,
+			      json_pack("{s:s,s:I,s:I}", "address", text, "offset",
+					(json_int_t)first, "bytes", (json_int_t)source.position));
+}

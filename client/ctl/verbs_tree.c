@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* import and export. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/ctl/ctl.h"
+#include "client/tree.h"
+
+struct tree_run {
+	struct ctl *ctl;
+	struct progress progress;
+};
+
+static void begin(void *context, uint64_t files, uint64_t bytes)
+{
+	struct tree_run *run = context;
+
+	progress_begin(&run->progress, run->ctl, run->ctl->verb, bytes, files);
+}
+
+static void add(void *context, uint64_t files, uint64_t bytes)
+{
+	struct tree_run *run = context;
+
+	progress_add(&run->progress, bytes, files);
+}
+
+static void warn(void *context, const char *sentence)
+{
+	(void)context;
+	ctl_warn(sentence);
+}
+
+static struct tree_options options_of(struct tree_run *run, int log_fd)
+{
+	return (struct tree_options){
+		.chunk_bytes = run->ctl->options->chunk_bytes,
+		.replace = run->ctl->options->replace,
+		.clean = run->ctl->options->clean,
+		.log_fd = log_fd,
+		.total = begin,
+		.progress = add,
+		.warn = warn,
+		.context = run,
+	};
+}
+
+static int report(const struct ctl *ctl, const struct tree_report *report)
+{
+	char size[CTL_SIZE_TEXT];
+
+	if (ctl->options->json)
+		return ctl_print_json(stdout,
+				      json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o}", "files",
+						(json_int_t)report->files, "directories",
+						(json_int_t)report->directories, "symlinks",
+						(json_int_t)report->symlinks, "hard_links",
+						(json_int_t)report->hard_links, "bytes",
+						(json_int_t)report->bytes, "skipped",
+						(json_int_t)report->skipped, "removed",
+						(json_int_t)report->removed, "manifest",
+						ctl_json_id(report->manifest_object)));
+	printf("%" PRIu64 " files, %s, %" PRIu64 " directories, %" PRIu64
+	       " symbolic links, %" PRIu64 " hard links",
+	       report->files, ctl_format_size(report->bytes, size), report->directories,
+	       report->symlinks, report->hard_links);
+	if (report->skipped)
+		printf(", %" PRIu64 " skipped", report->skipped);
+	if (report->removed)
+		printf(", %" PRIu64 " old objects removed", report->removed);
+	printf("; manifest 0x%" PRIx64 "\n", report->manifest_object);
+	return ctl_end_output(ctl);
+}
+
+static int open_log(const struct ctl *ctl, int *fd)
+{
+	*fd = -1;
+	if (!ctl->options->log)
+		return CTL_OK;
+	*fd = open(ctl->options->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	if (*fd < 0)
+		return ctl_fail(ctl, CTL_LOCAL, "%s: %s", ctl->options->log, strerror(errno));
+	return CTL_OK;
+}
+
+int verb_import(struct ctl *ctl)
+{
+	struct tree_run run = { .ctl = ctl };
+	struct osd_client_address address;
+	struct osd_client_error error;
+	struct tree_options options;
+	struct tree_report stored;
+	int log_fd, result, code = ctl_partition_address(ctl, 0, &address);
+
+	if (code == CTL_OK && address.version)
+		return ctl_fail(ctl, CTL_USAGE,
+				"import: old versions can only be read; leave @VERSION out");
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code == CTL_OK)
+		code = open_log(ctl, &log_fd);
+	if (code != CTL_OK)
+		return code;
+	options = options_of(&run, log_fd);
+	result = tree_import(ctl->client, address.partition, ctl->arguments[1], &options, &stored,
+			     &error);
+	progress_end(&run.progress);
+	if (log_fd >= 0)
+		close(log_fd);
+	return result < 0 ? ctl_fail_command(ctl, &error) : report(ctl, &stored);
+}
+
+int verb_export(struct ctl *ctl)
+{
+	struct tree_run run = { .ctl = ctl };
+	struct osd_client_address address;
+	struct osd_client_error error;
+	struct tree_options options = options_of(&run, -1);
+	struct tree_report unpacked;
+	int result, code = ctl_partition_address(ctl, 0, &address);
+
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	result = tree_export(ctl->client, address, ctl->arguments[1], &options, &unpacked, &error);
+	progress_end(&run.progress);
+	return result < 0 ? ctl_fail_command(ctl, &error) : report(ctl, &unpacked);
+}

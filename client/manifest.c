@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The manifest in memory, and its text being written. manifest_parse.c reads. */
+#include "client/manifest.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/sha.h>
+
+#include "client/manifest_text.h"
+
+#define ENTRIES_FIRST 1024U
+
+void manifest_free(struct manifest *manifest)
+{
+	for (size_t i = 0; i < manifest->count; i++) {
+		free(manifest->entries[i].path);
+		free(manifest->entries[i].target);
+	}
+	free(manifest->entries);
+	*manifest = (struct manifest){ 0 };
+}
+
+struct manifest_entry *manifest_add(struct manifest *manifest)
+{
+	if (manifest->count == manifest->capacity) {
+		size_t capacity = manifest->capacity ? manifest->capacity * 2 : ENTRIES_FIRST;
+		struct manifest_entry *grown =
+			reallocarray(manifest->entries, capacity, sizeof(*grown));
+
+		if (!grown)
+			return NULL;
+		manifest->entries = grown;
+		manifest->capacity = capacity;
+	}
+	manifest->entries[manifest->count] = (struct manifest_entry){ 0 };
+	return &manifest->entries[manifest->count++];
+}
+
+/* ---- text ---- */
+
+bool manifest_plain(unsigned char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       (c != '\0' && strchr("._-+=,:@/~", c));
+}
+
+static void write_escaped(FILE *to, const char *from)
+{
+	for (const char *c = from; *c; c++)
+		if (manifest_plain((unsigned char)*c))
+			fputc(*c, to);
+		else
+			fprintf(to, "%%%02X", (unsigned char)*c);
+}
+
+int manifest_escape(const char *from, char **to)
+{
+	size_t length;
+	FILE *stream = open_memstream(to, &length);
+
+	if (!stream)
+		return -ENOMEM;
+	write_escaped(stream, from);
+	return fclose(stream) == 0 ? 0 : -ENOMEM;
+}
+
+void manifest_hex(const uint8_t *bytes, size_t length, char *text)
+{
+	for (size_t i = 0; i < length; i++)
+		snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+	text[2 * length] = '\0';
+}
+
+static void write_entry(FILE *to, const struct manifest_entry *entry)
+{
+	char sha256[2 * MANIFEST_SHA256_BYTES + 1];
+
+	fputc((char)entry->type, to);
+	if (entry->type == MANIFEST_DIRECTORY || entry->type == MANIFEST_FILE)
+		fprintf(to, " %04" PRIo32, entry->mode);
+	if (entry->type != MANIFEST_HARD_LINK)
+		fprintf(to, " %" PRId64 ".%09" PRIu32, entry->seconds, entry->nanoseconds);
+	if (entry->type == MANIFEST_FILE) {
+		manifest_hex(entry->sha256, MANIFEST_SHA256_BYTES, sha256);
+		fprintf(to, " 0x%" PRIx64 " %" PRIu64 " %s", entry->object, entry->length, sha256);
+	}
+	if (entry->type == MANIFEST_HARD_LINK)
+		fprintf(to, " %zu", entry->linked);
+	fputc(' ', to);
+	write_escaped(to, entry->path);
+	if (entry->type == MANIFEST_SYMLINK) {
+		fputc(' ', to);
+		write_escaped(to, entry->target);
+	}
+	fputc('\n', to);
+}
+
+int manifest_format(const struct manifest *manifest, char **text, size_t *length)
+{
+	uint8_t digest[MANIFEST_SHA256_BYTES];
+	char hex[2 * MANIFEST_SHA256_BYTES + 1];
+	FILE *to = open_memstream(text, length);
+
+	if (!to)
+		return -ENOMEM;
+	fputs(MANIFEST_FIRST_LINE, to);
+	for (size_t i = 0; i < manifest->count; i++)
+		write_entry(to, &manifest->entries[i]);
+	if (fflush(to) == 0) {
+		SHA256((const unsigned char *)*text, *length, digest);
+		manifest_hex(digest, sizeof(digest), hex);
+		fprintf(to, MANIFEST_LAST_WORD " %zu %s\n", manifest->count, hex);
+	}
+	if (ferror(to) | (fclose(to) != 0)) {
+		free(*text);
+		return -ENOMEM;
+	}
+	return 0;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The manifest of a directory tree that is stored in a partition: names, modes, times, links, and which object holds
+ * which file. A text, described byte by byte in docs/muninnctl.md.
+ *
+ * A manifest may come from anybody: manifest_parse lets only such trees through as can be unpacked into an empty
+ * directory without ever leaving it.
+ */
+#ifndef MUNINN_CLIENT_MANIFEST_H
+#define MUNINN_CLIENT_MANIFEST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+#define MANIFEST_SHA256_BYTES 32U
+/* Of a manifest that is taken in. Some ten million files. */
+#define MANIFEST_BYTES_MAX (UINT64_C(2) << 30)
+
+enum manifest_type {
+	MANIFEST_DIRECTORY = 'd',
+	MANIFEST_FILE = 'f',
+	MANIFEST_SYMLINK = 'l',
+	MANIFEST_HARD_LINK = 'h'
+};
+
+struct manifest_entry {
+	enum manifest_type type;
+	uint32_t mode;   /* permission bits, 07777; not of hard links and symbolic links */
+	int64_t seconds; /* modification time; not of hard links */
+	uint32_t nanoseconds;
+	uint64_t object;                       /* files */
+	uint64_t length;                       /* files */
+	uint8_t sha256[MANIFEST_SHA256_BYTES]; /* files */
+	size_t linked; /* hard links: index of the file's entry, lower than its own */
+	char *path;    /* relative, "." for the tree's root; owned */
+	char *target;  /* symbolic links; owned */
+};
+
+struct manifest {
+	struct manifest_entry *entries;
+	size_t count, capacity;
+};
+
+void manifest_free(struct manifest *manifest);
+
+/* Appends a zeroed entry; NULL: out of memory. The pointer is good until the next one is added. */
+struct manifest_entry *manifest_add(struct manifest *manifest);
+
+/* The text; `*text` is the caller's to free. -ENOMEM. */
+int manifest_format(const struct manifest *manifest, char **text, size_t *length);
+
+/*
+ * Takes a text apart and checks all of it: form, checksum, paths (relative, no "." or "..", no empty part, parent an
+ * earlier directory, names of at most 255 bytes), links. `manifest` is empty on error. -EBADMSG with a sentence that
+ * names the line; -ENOMEM.
+ */
+int manifest_parse(const char *text, size_t length, struct manifest *manifest,
+		   struct error_text *error);
+
+/* Bytes as printable text without blanks: all but letters, digits and ._-+=,:@/~ become %XX. `*to` is the caller's. */
+int manifest_escape(const char *from, char **to);
+
+/* "d2c7…": 2 * length characters and NUL. */
+void manifest_hex(const uint8_t *bytes, size_t length, char *text);
+
+#endif

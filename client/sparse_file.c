@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "client/sparse_file.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+
+static bool is_zero(const uint8_t *data, size_t length)
+{
+	return data[0] == 0 && memcmp(data, data + 1, length - 1) == 0;
+}
+
+static int write_at(int fd, const uint8_t *data, size_t length, uint64_t offset)
+{
+	while (length > 0) {
+		ssize_t written = pwrite(fd, data, length, (off_t)offset);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			return -errno;
+		data += written;
+		length -= (size_t)written;
+		offset += (uint64_t)written;
+	}
+	return 0;
+}
+
+int sparse_file_write(struct sparse_file *file, const void *data, size_t length)
+{
+	const uint8_t *bytes = data;
+	size_t begin = 0, at = 0;
+
+	/* Blocks are those of the file, so that a hole is one also when the pieces are not aligned. */
+	while (at < length) {
+		size_t block = min_u64(
+			SPARSE_BLOCK_BYTES - (file->length + at) % SPARSE_BLOCK_BYTES, length - at);
+
+		if (block == SPARSE_BLOCK_BYTES && is_zero(bytes + at, block)) {
+			int result =
+				write_at(file->fd, bytes + begin, at - begin, file->length + begin);
+
+			if (result < 0)
+				return result;
+			begin = at + block;
+		}
+		at += block;
+	}
+	if (begin < length) {
+		int result =
+			write_at(file->fd, bytes + begin, length - begin, file->length + begin);
+
+		if (result < 0)
+			return result;
+	}
+	file->length += length;
+	return 0;
+}
+
+int sparse_file_end(struct sparse_file *file)
+{
+	return ftruncate(file->fd, (off_t)file->length) < 0 ? -errno : 0;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Writes a local file from its beginning and leaves holes where blocks of it are zero. */
+#ifndef MUNINN_CLIENT_SPARSE_FILE_H
+#define MUNINN_CLIENT_SPARSE_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SPARSE_BLOCK_BYTES 4096U
+
+struct sparse_file {
+	int fd;          /* of an empty file, opened for writing; the caller's */
+	uint64_t length; /* bytes given so far */
+};
+
+/* The next bytes. 0 or negative errno. */
+int sparse_file_write(struct sparse_file *file, const void *data, size_t length);
+
+/* Gives the file its length, which a hole at the end does not. */
+int sparse_file_end(struct sparse_file *file);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Directory trees in a partition: one object for each file, and a manifest object (manifest.h) with the rest. An
+ * attribute of the partition points to the manifest and is set last, so a tree is there as a whole or not at all.
+ * docs/muninnctl.md describes attributes and manifest.
+ */
+#ifndef MUNINN_CLIENT_TREE_H
+#define MUNINN_CLIENT_TREE_H
+
+#include "client/manifest.h"
+#include "client/osd_client.h"
+
+/* Application-defined pages, as in "MU". */
+#define TREE_OBJECT_PAGE    0x00014D55U
+#define TREE_PARTITION_PAGE 0x30014D55U
+
+/* Of TREE_OBJECT_PAGE: length (8) and SHA-256 (32) of the content. An object without it is not complete. */
+#define TREE_OBJECT_COMPLETE 1U
+#define TREE_COMPLETE_BYTES  40U
+/* Of TREE_OBJECT_PAGE, set with the object's creation: 8 random bytes, one value for all objects of an import. */
+#define TREE_OBJECT_IMPORT 2U
+#define TREE_IMPORT_BYTES  8U
+/* Of TREE_PARTITION_PAGE: object (8), length (8), SHA-256 (32) of the manifest. */
+#define TREE_PARTITION_MANIFEST 1U
+#define TREE_POINTER_BYTES      48U
+
+struct tree_report {
+	uint64_t files, directories, symlinks, hard_links;
+	uint64_t bytes;   /* content of files */
+	uint64_t skipped; /* devices, pipes and sockets */
+	uint64_t removed; /* objects of former or unfinished imports */
+	uint64_t manifest_object;
+};
+
+struct tree_options {
+	size_t chunk_bytes; /* as of struct transfer_options */
+	bool replace; /* import: take the place of the tree that is there, and remove its objects afterwards */
+	bool clean; /* import: first remove what unfinished imports have left */
+	int log_fd; /* import: gets "OID LENGTH SHA256 PATH" for each object that is acknowledged; -1 = no log */
+	/* All may be NULL. */
+	void (*total)(void *context, uint64_t files,
+		      uint64_t bytes); /* once, before the first progress */
+	void (*progress)(void *context, uint64_t files, uint64_t bytes); /* additional ones */
+	void (*warn)(void *context, const char *sentence);
+	void *context;
+};
+
+/*
+ * Stores a directory. The partition is created if it does not exist. -EEXIST: it holds a tree already. Small files are
+ * one command each; larger ones are complete when TREE_OBJECT_COMPLETE is set. On error everything acknowledged stays.
+ */
+int tree_import(struct osd_client *client, uint64_t partition, const char *directory,
+		const struct tree_options *options, struct tree_report *report,
+		struct osd_client_error *error);
+
+/*
+ * Unpacks the tree of a partition into a directory that does not exist or is empty. Content is checked against the
+ * manifest. -ENODATA: no tree there. -EBADMSG: something is not as the manifest says; what was written so far stays.
+ */
+int tree_export(struct osd_client *client, struct osd_client_address partition,
+		const char *directory, const struct tree_options *options,
+		struct tree_report *report, struct osd_client_error *error);
+
+#endif

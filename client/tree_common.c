@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The pointer to the manifest, the manifest object, and the IDs of a partition. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/sha.h>
+
+#include "client/tree_private.h"
+#include "common/bytes.h"
+
+int tree_not_submitted(struct osd_client *client, int result, struct osd_client_error *error)
+{
+	struct error_text sentence;
+
+	if (osd_client_failed(client, &sentence) < 0)
+		return outcome_set(error, result, "%s", sentence.text);
+	return outcome_set(error, result, "%s",
+			   result == -ENOTCONN ? "the target has asked for the end of the session"
+					       : strerror(-result));
+}
+
+/* ---- pointer ---- */
+
+int tree_read_pointer(struct osd_client *client, struct osd_client_address partition,
+		      struct tree_pointer *pointer, struct osd_client_error *error)
+{
+	uint8_t value[TREE_POINTER_BYTES];
+	uint32_t length = 0;
+	int result = osd_client_get_attribute(client, partition, TREE_PARTITION_PAGE,
+					      TREE_PARTITION_MANIFEST, value, sizeof(value),
+					      &length, error);
+
+	if (result == -ENODATA)
+		return outcome_set(
+			error, -ENODATA,
+			"the partition holds no directory tree; `muninnctl import` stores one");
+	if (result == -ENOBUFS || (result == 0 && length != sizeof(value)))
+		return outcome_set(
+			error, -EBADMSG,
+			"the partition's pointer to a manifest has %u bytes instead of %u", length,
+			TREE_POINTER_BYTES);
+	if (result < 0)
+		return result;
+	pointer->object = get_be64(value);
+	pointer->length = get_be64(value + 8);
+	memcpy(pointer->sha256, value + 16, sizeof(pointer->sha256));
+	return 0;
+}
+
+int tree_write_pointer(struct osd_client *client, uint64_t partition,
+		       const struct tree_pointer *pointer, struct osd_client_error *error)
+{
+	uint8_t value[TREE_POINTER_BYTES];
+	struct osd_client_value set = {
+		.page = TREE_PARTITION_PAGE,
+		.number = TREE_PARTITION_MANIFEST,
+		.value = value,
+		.length = sizeof(value),
+	};
+
+	put_be64(value, pointer->object);
+	put_be64(value + 8, pointer->length);
+	memcpy(value + 16, pointer->sha256, sizeof(pointer->sha256));
+	return osd_client_set_attributes(
+		client, (struct osd_client_address){ .partition = partition }, &set, 1, error);
+}
+
+/* ---- manifest ---- */
+
+struct text {
+	char *bytes;
+	size_t length;
+};
+
+static int take_text(void *context, const void *data, size_t length)
+{
+	struct text *text = context;
+
+	memcpy(text->bytes + text->length, data, length);
+	text->length += length;
+	return 0;
+}
+
+static int check_text(const struct text *text, const struct tree_pointer *pointer,
+		      struct manifest *manifest, struct osd_client_error *error)
+{
+	uint8_t digest[MANIFEST_SHA256_BYTES];
+	struct error_text sentence;
+	int result;
+
+	if (text->length != pointer->length)
+		return outcome_set(error, -EBADMSG,
+				   "the manifest, object 0x%llx, has only %zu of %llu bytes",
+				   (unsigned long long)pointer->object, text->length,
+				   (unsigned long long)pointer->length);
+	SHA256((const unsigned char *)text->bytes, text->length, digest);
+	if (memcmp(digest, pointer->sha256, sizeof(digest)) != 0)
+		return outcome_set(error, -EBADMSG,
+				   "the manifest, object 0x%llx, is not the one that was stored: "
+				   "its SHA-256 differs",
+				   (unsigned long long)pointer->object);
+	result = manifest_parse(text->bytes, text->length, manifest, &sentence);
+	return result < 0 ? outcome_set(error, result, "%s", sentence.text) : 0;
+}
+
+int tree_read_manifest(struct osd_client *client, struct osd_client_address partition,
+		       const struct tree_pointer *pointer, struct manifest *manifest,
+		       struct osd_client_error *error)
+{
+	const struct transfer_options options = { .chunk_bytes = TRANSFER_CHUNK_BYTES_DEFAULT };
+	struct text text = { 0 };
+	int result;
+
+	*manifest = (struct manifest){ 0 };
+	if (pointer->length > MANIFEST_BYTES_MAX)
+		return outcome_set(error, -EBADMSG,
+				   "the manifest claims to have %llu bytes; that is too many",
+				   (unsigned long long)pointer->length);
+	text.bytes = malloc(pointer->length + 1);
+	if (!text.bytes)
+		return outcome_set_local(error, -ENOMEM, "manifest: out of memory");
+	partition.object = pointer->object;
+	result = transfer_download(client, partition, 0, pointer->length, take_text, &text,
+				   &options, NULL, error);
+	if (result == 0)
+		result = check_text(&text, pointer, manifest, error);
+	free(text.bytes);
+	return result;
+}
+
+/* ---- IDs ---- */
+
+/* Is there an object with an ID of at least `first`? */
+static int any_from(struct osd_client *client, uint64_t partition, uint64_t first, bool *any,
+		    struct osd_client_error *error)
+{
+	uint8_t room[OSD_LIST_HEAD_BYTES + 8];
+	struct osd_list_head head;
+	struct osd_request request = {
+		.cdb = { .action = OSD_LIST, .partition = partition, .address = first },
+		.room = room,
+		.room_length = sizeof(room),
+	};
+	int result = osd_client_run(client, &request);
+
+	if (result < 0)
+		return outcome_give(&request.error, error);
+	if (osd_list_head_decode(request.cdb.version, room, request.received, &head) < 0)
+		return outcome_set(error, -EPROTO, "LIST: the target's answer has no head");
+	*any = head.additional_length > OSD_LIST_HEAD_BYTES - 8;
+	return 0;
+}
+
+/* Doubles a step until nothing is behind it, then halves the interval: 128 short commands at most. */
+int tree_first_free(struct osd_client *client, uint64_t partition, uint64_t *id,
+		    struct osd_client_error *error)
+{
+	uint64_t low = OSD_FIRST_ID, high, step = 1;
+	bool any;
+	int result = any_from(client, partition, low, &any, error);
+
+	*id = low;
+	if (result < 0 || !any)
+		return result;
+	/* Invariant: something is at or behind `low`, nothing at or behind `high`. */
+	for (high = low + step; any; high = low + step) {
+		if (high < low || high == UINT64_MAX)
+			return outcome_set(error, -EFBIG,
+					   "the partition has no free IDs behind its highest one");
+		result = any_from(client, partition, high, &any, error);
+		if (result < 0)
+			return result;
+		if (!any)
+			break;
+		low = high;
+		step *= 2;
+	}
+	while (high - low > 1) {
+		uint64_t middle = low + (high - low) / 2;
+
+		result = any_from(client, partition, middle, &any, error);
+		if (result < 0)
+			return result;
+		if (any)
+			low = middle;
+		else
+			high = middle;
+	}
+	*id = high;
+	return 0;
+}

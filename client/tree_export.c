@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Unpacks a tree. Directories are made first as they come and get their modes and times last; files arrive many at
+ * once. manifest_parse has made sure that no path leaves the directory; everything is created anew, so that nothing
+ * that is there already is ever followed or overwritten.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <openssl/evp.h>
+#include <openssl/sha.h>
+
+#include "client/sparse_file.h"
+#include "client/tree_private.h"
+#include "common/bytes.h"
+
+/* Set-user-ID and set-group-ID would now mean another user. */
+#define FILE_MODE_MASK 01777U
+
+struct exporter {
+	struct osd_client *client;
+	struct osd_client_address partition;
+	int root; /* directory descriptor */
+	const char *directory;
+	const struct tree_options *options;
+	struct manifest manifest;
+	struct tree_report *report;
+	size_t in_flight;
+	int result; /* the first error */
+	struct osd_client_error *error;
+};
+
+struct small_file {
+	struct osd_request request;
+	struct exporter *exporter;
+	size_t index;
+	struct osd_client_value get;
+	uint64_t length; /* of the object, as the target says */
+	uint8_t data[];
+};
+
+static int fail(struct exporter *exporter, const struct osd_client_error *error)
+{
+	if (exporter->result == 0) {
+		exporter->result = error->result;
+		outcome_give(error, exporter->error);
+	}
+	return exporter->result;
+}
+
+static int fail_local(struct exporter *exporter, int result, const char *path)
+{
+	if (exporter->result == 0)
+		exporter->result = outcome_set_local(exporter->error, result, "%s/%s: %s",
+						     exporter->directory, path, strerror(-result));
+	return exporter->result;
+}
+
+static int fail_content(struct exporter *exporter, const struct manifest_entry *entry,
+			const char *what)
+{
+	if (exporter->result == 0)
+		exporter->result = outcome_set(exporter->error, -EBADMSG, "%s, object 0x%llx: %s",
+					       entry->path, (unsigned long long)entry->object,
+					       what);
+	return exporter->result;
+}
+
+/* ---- files ---- */
+
+static int create_file(const struct exporter *exporter, const struct manifest_entry *entry)
+{
+	int fd = openat(exporter->root, entry->path,
+			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int set_times(int fd, const struct manifest_entry *entry)
+{
+	const struct timespec times[2] = {
+		{ .tv_nsec = UTIME_OMIT },
+		{ .tv_sec = entry->seconds, .tv_nsec = entry->nanoseconds },
+	};
+
+	return futimens(fd, times) < 0 ? -errno : 0;
+}
+
+/* Mode and time, close. The descriptor is gone in any case. */
+static int finish_file(int fd, const struct manifest_entry *entry)
+{
+	int result = fchmod(fd, entry->mode & FILE_MODE_MASK) < 0 ? -errno : set_times(fd, entry);
+
+	if (close(fd) < 0 && result == 0)
+		result = -errno;
+	return result;
+}
+
+static void arrived(struct exporter *exporter, const struct manifest_entry *entry)
+{
+	exporter->report->files++;
+	exporter->report->bytes += entry->length;
+	if (exporter->options->progress)
+		exporter->options->progress(exporter->options->context, 1, entry->length);
+}
+
+static int write_small(struct exporter *exporter, const struct manifest_entry *entry,
+		       const uint8_t *data)
+{
+	struct sparse_file file = { .fd = create_file(exporter, entry) };
+	int result = file.fd < 0 ? file.fd : 0, finished;
+
+	if (result < 0)
+		return fail_local(exporter, result, entry->path);
+	result = sparse_file_write(&file, data, entry->length);
+	if (result == 0)
+		result = sparse_file_end(&file);
+	finished = finish_file(file.fd, entry);
+	result = result < 0 ? result : finished;
+	return result < 0 ? fail_local(exporter, result, entry->path) : 0;
+}
+
+static void take_small(struct exporter *exporter, const struct manifest_entry *entry,
+		       const struct small_file *small)
+{
+	uint8_t digest[MANIFEST_SHA256_BYTES];
+
+	if (small->length != entry->length || small->request.received != entry->length) {
+		fail_content(exporter, entry, "its length is not that of the file that was stored");
+		return;
+	}
+	SHA256(small->data, entry->length, digest);
+	if (memcmp(digest, entry->sha256, sizeof(digest)) != 0) {
+		fail_content(exporter, entry,
+			     "its content is not that of the file that was stored (SHA-256)");
+		return;
+	}
+	if (write_small(exporter, entry, small->data) == 0)
+		arrived(exporter, entry);
+}
+
+static void small_done(struct osd_request *request)
+{
+	struct small_file *small = request->context;
+	struct exporter *exporter = small->exporter;
+	struct osd_list_reader reader;
+	struct osd_attribute attribute;
+
+	exporter->in_flight--;
+	if (request->error.result < 0) {
+		fail(exporter, &request->error);
+	} else {
+		if (osd_request_attributes(request, &reader) == 0 &&
+		    osd_list_next(&reader, &attribute) == 1 && attribute.length == 8 &&
+		    attribute.present == 8)
+			small->length = get_be64(attribute.value);
+		if (exporter->result == 0)
+			take_small(exporter, &exporter->manifest.entries[small->index], small);
+	}
+	free(small);
+}
+
+/* One command: the data, and the length to compare. */
+static int fetch_small(struct exporter *exporter, size_t index)
+{
+	const struct manifest_entry *entry = &exporter->manifest.entries[index];
+	struct small_file *small = malloc(sizeof(*small) + entry->length);
+	int result;
+
+	if (!small)
+		return fail_local(exporter, -ENOMEM, entry->path);
+	small->exporter = exporter;
+	small->index = index;
+	small->length = UINT64_MAX;
+	small->get = (struct osd_client_value){
+		.page = OSD_USER_OBJECT_INFORMATION,
+		.number = OSD_INFORMATION_LOGICAL_LENGTH,
+		.length = 8,
+	};
+	small->request = (struct osd_request){
+		.cdb = { .action = entry->length ? OSD_READ : OSD_GET_ATTRIBUTES },
+		.room = small->data,
+		.room_length = entry->length,
+		.gets = &small->get,
+		.get_count = 1,
+		.done = small_done,
+		.context = small,
+	};
+	osd_request_address(&small->request,
+			    (struct osd_client_address){ .partition = exporter->partition.partition,
+							 .object = entry->object,
+							 .version = exporter->partition.version });
+	result = osd_client_submit(exporter->client, &small->request);
+	if (result < 0) {
+		free(small);
+		if (exporter->result == 0)
+			exporter->result =
+				tree_not_submitted(exporter->client, result, exporter->error);
+		return result;
+	}
+	exporter->in_flight++;
+	return 0;
+}
+
+struct large_file {
+	struct sparse_file file;
+	EVP_MD_CTX *hash;
+};
+
+static int write_large(void *context, const void *data, size_t length)
+{
+	struct large_file *large = context;
+
+	if (EVP_DigestUpdate(large->hash, data, length) != 1)
+		return -ENOMEM;
+	return sparse_file_write(&large->file, data, length);
+}
+
+static int download_large(struct exporter *exporter, const struct manifest_entry *entry,
+			  struct large_file *large)
+{
+	const struct transfer_options options = { .chunk_bytes = exporter->options->chunk_bytes };
+	struct osd_client_address address = exporter->partition;
+	uint8_t digest[MANIFEST_SHA256_BYTES];
+	struct osd_client_error error;
+	uint64_t length = 0;
+
+	address.object = entry->object;
+	if (osd_client_get_number(exporter->client, address, OSD_USER_OBJECT_INFORMATION,
+				  OSD_INFORMATION_LOGICAL_LENGTH, &length, &error) < 0)
+		return fail(exporter, &error);
+	if (length != entry->length)
+		return fail_content(exporter, entry,
+				    "its length is not that of the file that was stored");
+	if (transfer_download(exporter->client, address, 0, length, write_large, large, &options,
+			      &length, &error) < 0)
+		return error.local && !error.sentence.text[0]
+			       ? fail_local(exporter, error.result, entry->path)
+			       : fail(exporter, &error);
+	if (EVP_DigestFinal_ex(large->hash, digest, NULL) != 1)
+		return fail_local(exporter, -ENOMEM, entry->path);
+	if (length != entry->length || memcmp(digest, entry->sha256, sizeof(digest)) != 0)
+		return fail_content(
+			exporter, entry,
+			"its content is not that of the file that was stored (SHA-256)");
+	return 0;
+}
+
+static int fetch_large(struct exporter *exporter, const struct manifest_entry *entry)
+{
+	struct large_file large = { .file = { .fd = create_file(exporter, entry) },
+				    .hash = EVP_MD_CTX_new() };
+	int result = large.file.fd < 0 ? large.file.fd : 0, finished;
+
+	if (result == 0 && (!large.hash || EVP_DigestInit_ex(large.hash, EVP_sha256(), NULL) != 1))
+		result = -ENOMEM;
+	if (result < 0)
+		fail_local(exporter, result, entry->path);
+	else
+		download_large(exporter, entry, &large);
+	EVP_MD_CTX_free(large.hash);
+	if (large.file.fd < 0)
+		return exporter->result;
+	result = sparse_file_end(&large.file);
+	finished = finish_file(large.file.fd, entry);
+	result = result < 0 ? result : finished;
+	if (result < 0)
+		fail_local(exporter, result, entry->path);
+	if (exporter->result == 0)
+		arrived(exporter, entry);
+	return exporter->result;
+}
+
+/* ---- the rest ---- */
+
+static int make_symlink(struct exporter *exporter, const struct manifest_entry *entry)
+{
+	const struct timespec times[2] = {
+		{ .tv_nsec = UTIME_OMIT },
+		{ .tv_sec = entry->seconds, .tv_nsec = entry->nanoseconds },
+	};
+
+	if (symlinkat(entry->target, exporter->root, entry->path) < 0 ||
+	    utimensat(exporter->root, entry->path, times, AT_SYMLINK_NOFOLLOW) < 0)
+		return fail_local(exporter, -errno, entry->path);
+	exporter->report->symlinks++;
+	return 0;
+}
+
+static int make_directory(struct exporter *exporter, size_t index)
+{
+	const struct manifest_entry *entry = &exporter->manifest.entries[index];
+
+	/* The first is the destination itself. */
+	if (index > 0 && mkdirat(exporter->root, entry->path, 0700) < 0)
+		return fail_local(exporter, -errno, entry->path);
+	exporter->report->directories++;
+	return 0;
+}
+
+static int make_entry(struct exporter *exporter, size_t index)
+{
+	const struct manifest_entry *entry = &exporter->manifest.entries[index];
+
+	switch (entry->type) {
+	case MANIFEST_DIRECTORY:
+		return make_directory(exporter, index);
+	case MANIFEST_SYMLINK:
+		return make_symlink(exporter, entry);
+	case MANIFEST_FILE:
+		return entry->length <= TREE_SMALL_BYTES ? fetch_small(exporter, index)
+							 : fetch_large(exporter, entry);
+	case MANIFEST_HARD_LINK:
+		return 0; /* when the files are there */
+	}
+	return 0;
+}
+
+static int make_entries(struct exporter *exporter)
+{
+	size_t most = osd_client_queue_depth(exporter->client);
+
+	for (size_t i = 0; i < exporter->manifest.count && exporter->result == 0; i++) {
+		make_entry(exporter, i);
+		while (exporter->in_flight >= most)
+			osd_client_step(exporter->client, -1);
+		if (exporter->in_flight > 0)
+			osd_client_step(exporter->client, 0);
+	}
+	while (exporter->in_flight > 0)
+		osd_client_step(exporter->client, -1);
+	return exporter->result;
+}
+
+static int make_hard_links(struct exporter *exporter)
+{
+	const struct manifest *manifest = &exporter->manifest;
+
+	for (size_t i = 0; i < manifest->count; i++) {
+		const struct manifest_entry *entry = &manifest->entries[i];
+
+		if (entry->type != MANIFEST_HARD_LINK)
+			continue;
+		if (linkat(exporter->root, manifest->entries[entry->linked].path, exporter->root,
+			   entry->path, 0) < 0)
+			return fail_local(exporter, -errno, entry->path);
+		exporter->report->hard_links++;
+	}
+	return 0;
+}
+
+/* Children before parents: a parent's time changes with every child, and a mode may lock us out. */
+static int finish_directories(struct exporter *exporter)
+{
+	const struct manifest *manifest = &exporter->manifest;
+
+	for (size_t i = manifest->count; i-- > 0;) {
+		const struct manifest_entry *entry = &manifest->entries[i];
+		int fd, result;
+
+		if (entry->type != MANIFEST_DIRECTORY)
+			continue;
+		fd = openat(exporter->root, entry->path,
+			    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		result = fd < 0 ? -errno : set_times(fd, entry);
+		if (fd >= 0 && result == 0 && fchmod(fd, entry->mode) < 0)
+			result = -errno;
+		if (fd >= 0)
+			close(fd);
+		if (result < 0)
+			return fail_local(exporter, result, entry->path);
+	}
+	return 0;
+}
+
+/* Opens the destination: made here, or empty. */
+static int open_destination(struct exporter *exporter)
+{
+	const struct dirent *found;
+	unsigned names = 0;
+	DIR *stream;
+	int fd;
+
+	if (mkdir(exporter->directory, 0700) < 0 && errno != EEXIST)
+		return outcome_set_local(exporter->error, -errno, "%s: %s", exporter->directory,
+					 strerror(errno));
+	exporter->root = open(exporter->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (exporter->root < 0)
+		return outcome_set_local(exporter->error, -errno, "%s: %s", exporter->directory,
+					 strerror(errno));
+	fd = dup(exporter->root);
+	stream = fd < 0 ? NULL : fdopendir(fd);
+	if (!stream) {
+		int result = -errno;
+
+		if (fd >= 0)
+			close(fd);
+		return outcome_set_local(exporter->error, result, "%s: %s", exporter->directory,
+					 strerror(-result));
+	}
+	while (names <= 2 && (found = readdir(stream)) != NULL)
+		names++;
+	closedir(stream);
+	if (names > 2)
+		return outcome_set_local(
+			exporter->error, -ENOTEMPTY,
+			"%s is not empty; a tree is only unpacked into an empty directory",
+			exporter->directory);
+	return 0;
+}
+
+static void announce(const struct exporter *exporter)
+{
+	uint64_t files = 0, bytes = 0;
+
+	for (size_t i = 0; i < exporter->manifest.count; i++)
+		if (exporter->manifest.entries[i].type == MANIFEST_FILE) {
+			files++;
+			bytes += exporter->manifest.entries[i].length;
+		}
+	if (exporter->options->total)
+		exporter->options->total(exporter->options->context, files, bytes);
+}
+
+int tree_export(struct osd_client *client, struct osd_client_address partition,
+		const char *directory, const struct tree_options *options,
+		struct tree_report *report, struct osd_client_error *error)
+{
+	struct exporter exporter = {
+		.client = client,
+		.partition = partition,
+		.root = -1,
+		.directory = directory,
+		.options = options,
+		.report = report,
+		.error = error,
+	};
+	struct tree_pointer pointer;
+	int result;
+
+	*report = (struct tree_report){ 0 };
+	result = tree_read_pointer(client, partition, &pointer, error);
+	if (result == 0)
+		result = tree_read_manifest(client, partition, &pointer, &exporter.manifest, error);
+	if (result < 0)
+		return result;
+	report->manifest_object = pointer.object;
+	result = open_destination(&exporter);
+	if (result == 0) {
+		announce(&exporter);
+		result = make_entries(&exporter);
+	}
+	if (result == 0)
+		result = make_hard_links(&exporter);
+	if (result == 0)
+		result = finish_directories(&exporter);
+	if (exporter.root >= 0)
+		close(exporter.root);
+	manifest_free(&exporter.manifest);
+	return result;
+}

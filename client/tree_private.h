@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* What import and export share. */
+#ifndef MUNINN_CLIENT_TREE_PRIVATE_H
+#define MUNINN_CLIENT_TREE_PRIVATE_H
+
+#include "client/client_private.h"
+#include "client/transfer.h"
+#include "client/tree.h"
+
+/* Files up to this size are stored by one command and read by one. */
+#define TREE_SMALL_BYTES (1U << 20)
+
+/* Where a partition's manifest is. */
+struct tree_pointer {
+	uint64_t object;
+	uint64_t length;
+	uint8_t sha256[MANIFEST_SHA256_BYTES];
+};
+
+/* -ENODATA: no tree; -ENOENT: no partition; -EBADMSG: an attribute of other form. */
+int tree_read_pointer(struct osd_client *client, struct osd_client_address partition,
+		      struct tree_pointer *pointer, struct osd_client_error *error);
+int tree_write_pointer(struct osd_client *client, uint64_t partition,
+		       const struct tree_pointer *pointer, struct osd_client_error *error);
+
+/* Reads and checks the manifest. */
+int tree_read_manifest(struct osd_client *client, struct osd_client_address partition,
+		       const struct tree_pointer *pointer, struct manifest *manifest,
+		       struct osd_client_error *error);
+
+/*
+ * Entries of everything below `directory`, parents first, names in byte order; objects and checksums are still 0.
+ * Counts into `report`.
+ */
+int tree_walk(const char *directory, const struct tree_options *options, struct manifest *manifest,
+	      struct tree_report *report, struct osd_client_error *error);
+
+/* Removes all objects that imports have made but the partition's tree does not use. */
+int tree_remove_unused(struct osd_client *client, uint64_t partition, struct tree_report *report,
+		       struct osd_client_error *error);
+
+/* The lowest ID with only free ones from it on. */
+int tree_first_free(struct osd_client *client, uint64_t partition, uint64_t *id,
+		    struct osd_client_error *error);
+
+/* The error of a session that takes no more commands. */
+int tree_not_submitted(struct osd_client *client, int result, struct osd_client_error *error);
+
+#endif
