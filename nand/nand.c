@@ -1,25 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/*
- * The rules of flash, checksums and counters, in front of any back end.
- *
- * Order of a program: data and spare area first, then, with release, the block's word. So the end of the process at
- * any instruction leaves a page whole or not programmed. Order of an erase: the word first, then the contents.
- */
+/* The functions of nand.h on an open device: what happens to one page is in page.c. */
 #include "nand/nand.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "common/bytes.h"
-#include "common/crc32c.h"
 #include "common/log.h"
+#include "nand/page.h"
 #include "nand/private.h"
 
 const struct nand_geometry *nand_geometry(const struct nand *nand)
@@ -37,43 +28,7 @@ void nand_set_violation_policy(struct nand *nand, enum nand_violation_policy pol
 	nand->violation_policy = policy;
 }
 
-/* Counts a broken rule; aborts or returns -EPERM. */
-__attribute__((format(printf, 2, 3))) static int violation(struct nand *nand, const char *format,
-							   ...)
-{
-	char text[256];
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	atomic_fetch_add_explicit(&nand->rule_violations, 1, memory_order_relaxed);
-	log_line(LOG_LEVEL_ERROR, "%s: rule of flash broken by the caller: %s", nand->path, text);
-	if (nand->violation_policy == NAND_VIOLATION_ABORTS)
-		abort();
-	return -EPERM;
-}
-
 /* ---- the block table ---- */
-
-static _Atomic uint64_t *word_at(const struct nand *nand, uint32_t block)
-{
-	return (_Atomic uint64_t *)(void *)nand->table.at + block;
-}
-
-/* False: the word is damaged. What was programmed before it was stored is visible after. */
-static bool load_word(const struct nand *nand, uint32_t block, struct nand_block_word *word)
-{
-	uint64_t stored = atomic_load_explicit(word_at(nand, block), memory_order_acquire);
-
-	return nand_block_word_decode(le64toh(stored), nand->geometry.pages_per_block, word);
-}
-
-static void store_word(struct nand *nand, uint32_t block, const struct nand_block_word *word)
-{
-	atomic_store_explicit(word_at(nand, block), htole64(nand_block_word_encode(word)),
-			      memory_order_release);
-}
 
 /* There is something to sync. After the stores that it speaks of; unconditional, as a load could overtake them. */
 static void set_dirty(struct nand *nand)
@@ -96,7 +51,7 @@ int nand_block_info(struct nand *nand, uint32_t block, struct nand_block_info *i
 
 	if (block >= nand->geometry.blocks)
 		return -ERANGE;
-	if (!load_word(nand, block, &word))
+	if (!nand_word_load(nand, block, &word))
 		return -EBADMSG;
 	*info = (struct nand_block_info){
 		.state = word.bad ? NAND_BLOCK_BAD : NAND_BLOCK_GOOD,
@@ -114,9 +69,9 @@ int nand_mark_bad(struct nand *nand, uint32_t block)
 		return -EROFS;
 	if (block >= nand->geometry.blocks)
 		return -ERANGE;
-	load_word(nand, block, &word);
+	nand_word_load(nand, block, &word);
 	word.bad = true;
-	store_word(nand, block, &word);
+	nand_word_store(nand, block, &word);
 	set_dirty(nand);
 	return 0;
 }
@@ -130,50 +85,20 @@ static void count_io(_Atomic uint64_t *pages, _Atomic uint64_t *bytes, uint64_t 
 	atomic_fetch_add_explicit(bytes, more_bytes, memory_order_relaxed);
 }
 
-/* Is what was read what was programmed in this life of the block? */
-static bool page_matches(const struct nand *nand, uint64_t page, const void *data,
-			 const uint8_t *spare, uint32_t erase_count)
-{
-	struct nand_page_check check;
-
-	if (!nand_spare_open(spare, nand->geometry.spare_bytes, page, &check))
-		return false;
-	if (check.erase_count != erase_count)
-		return false;
-	return !data || crc32c(0, data, nand->geometry.page_bytes) == check.data_crc;
-}
-
 /* Reads one page; adds to `bytes` what was transferred. */
 static int read_page(struct nand *nand, const struct nand_page_io *io, uint64_t *bytes)
 {
 	const struct nand_geometry *geometry = &nand->geometry;
 	uint8_t spare[NAND_SPARE_BYTES_MAX];
-	struct nand_block_word word, after;
-	uint32_t block, index;
-	int result;
+	struct nand_page_way way;
+	int result = nand_page_read_begin(nand, io, &way);
 
-	if (io->page >= nand->layout.pages)
-		return -ERANGE;
-	block = (uint32_t)(io->page / geometry->pages_per_block);
-	index = (uint32_t)(io->page % geometry->pages_per_block);
-	if (!load_word(nand, block, &word))
-		return -EBADMSG;
-	if (index >= word.next_page)
-		return -ENODATA;
-	result = nand->backend->read(nand, io->page, io->data, spare);
+	if (result == 0)
+		result = nand->backend->read(nand, io->page, io->data, spare);
 	if (result < 0)
 		return result;
 	*bytes += geometry->spare_bytes + (io->data ? geometry->page_bytes : 0);
-	if (!page_matches(nand, io->page, io->data, spare, word.erase_count)) {
-		/* An erase on another thread may have come between. */
-		if (load_word(nand, block, &after) &&
-		    (after.erase_count != word.erase_count || index >= after.next_page))
-			return -ENODATA;
-		return -EBADMSG;
-	}
-	if (io->spare)
-		memcpy(io->spare, spare, nand_spare_usable(geometry));
-	return 0;
+	return nand_page_read_finish(nand, io, &way, spare);
 }
 
 int nand_read(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,
@@ -195,66 +120,19 @@ int nand_read(struct nand *nand, enum nand_cause cause, const struct nand_page_i
 	return result;
 }
 
-/* May this page be programmed now? Fills the block's word. */
-static int check_program(struct nand *nand, const struct nand_page_io *io, uint32_t block,
-			 uint32_t index, struct nand_block_word *word)
-{
-	if (!load_word(nand, block, word)) {
-		log_line(LOG_LEVEL_ERROR, "%s: state of block %u is damaged: not programmed",
-			 nand->path, block);
-		return -EIO;
-	}
-	if (!io->data)
-		return violation(nand, "page %" PRIu64 " programmed without data", io->page);
-	if (word->bad)
-		return violation(nand, "page %" PRIu64 " programmed in bad block %u", io->page,
-				 block);
-	if (index < word->next_page)
-		return violation(nand,
-				 "page %" PRIu64
-				 " (page %u of block %u) programmed twice without an "
-				 "erase",
-				 io->page, index, block);
-	if (index > word->next_page)
-		return violation(nand,
-				 "page %" PRIu64
-				 " (page %u of block %u) programmed out of order, page "
-				 "%u is next",
-				 io->page, index, block, word->next_page);
-	return 0;
-}
-
 static int program_page(struct nand *nand, const struct nand_page_io *io)
 {
-	const struct nand_geometry *geometry = &nand->geometry;
 	uint8_t spare[NAND_SPARE_BYTES_MAX];
-	struct nand_page_check check;
-	struct nand_block_word word;
-	uint32_t block, index;
-	int result;
+	struct nand_page_way way;
+	int result = nand_page_program_begin(nand, io, &way);
 
-	if (io->page >= nand->layout.pages)
-		return -ERANGE;
-	block = (uint32_t)(io->page / geometry->pages_per_block);
-	index = (uint32_t)(io->page % geometry->pages_per_block);
-	result = check_program(nand, io, block, index, &word);
-	if (result == 0)
-		result = nand->backend->prepare(nand, block);
 	if (result < 0)
 		return result;
-	if (io->spare)
-		memcpy(spare, io->spare, nand_spare_usable(geometry));
-	else
-		memset(spare, 0, nand_spare_usable(geometry));
-	check.data_crc = crc32c(0, io->data, geometry->page_bytes);
-	check.erase_count = word.erase_count;
-	nand_spare_seal(spare, geometry->spare_bytes, io->page, &check);
+	nand_page_seal(nand, io, &way, spare);
 	result = nand->backend->write(nand, io->page, io->data, spare);
-	if (result < 0)
-		return result;
-	word.next_page = index + 1;
-	store_word(nand, block, &word);
-	return 0;
+	if (result == 0)
+		nand_page_program_finish(nand, &way);
+	return result;
 }
 
 int nand_program(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,
@@ -287,7 +165,7 @@ int nand_erase(struct nand *nand, enum nand_cause cause, uint32_t block)
 		return -EROFS;
 	if (block >= nand->geometry.blocks)
 		return -ERANGE;
-	if (!load_word(nand, block, &word)) {
+	if (!nand_word_load(nand, block, &word)) {
 		log_line(LOG_LEVEL_WARNING,
 			 "%s: state of block %u was damaged: erased, its erase count starts again "
 			 "at 0",
@@ -295,11 +173,14 @@ int nand_erase(struct nand *nand, enum nand_cause cause, uint32_t block)
 		word = (struct nand_block_word){ 0 };
 	}
 	if (word.bad)
-		return violation(nand, "bad block %u erased", block);
+		return nand_violation(nand, "bad block %u erased", block);
+	if (nand_pages_on_the_way(nand, block) > 0)
+		return nand_violation(nand, "block %u erased while pages of it are programmed",
+				      block);
 	word.next_page = 0;
 	if (word.erase_count < UINT32_MAX)
 		word.erase_count++;
-	store_word(nand, block, &word);
+	nand_word_store(nand, block, &word);
 	nand->backend->discard(nand, block);
 	set_dirty(nand);
 	atomic_fetch_add_explicit(&nand->by_cause[cause].blocks_erased, 1, memory_order_relaxed);

@@ -48,6 +48,8 @@ struct nand {
 	struct nand_mapping pages; /* the mmap back end's: data areas, then spare areas */
 	_Atomic uint64_t
 		*prepared; /* of an image's blocks, a bit each: has its room on the host for sure */
+	_Atomic uint16_t *
+		on_the_way; /* pages of each block being programmed by queues; NULL: no queue has any */
 	struct nand_mapping table; /* block words, stored little-endian */
 	struct nand_mapping nvram; /* NVRAM header, then the region */
 	uint64_t nvram_bytes;
