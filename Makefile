@@ -61,8 +61,9 @@ CORE_OBJ := $(CORE_SRC:%.c=$(OBJ)/%.o)
 CLIENT_OBJ := $(CLIENT_SRC:%.c=$(OBJ)/%.o)
 CTL_OBJ := $(CTL_SRC:%.c=$(OBJ)/%.o)
 MODULE_OBJ := $(MODULE_SRC:%.c=$(OBJ)/%.o)
-# muninnd without its main program, which the unit tests link too.
-DAEMON_PARTS := $(patsubst %.c,$(OBJ)/%.o,$(filter-out daemon/muninnd.c,$(DAEMON_SRC)) $(wildcard daemon/module/options.c))
+# What muninnd's main program and the unit tests link.
+DAEMON_PARTS := $(patsubst %.c,$(OBJ)/%.o,$(filter-out daemon/muninnd.c,$(DAEMON_SRC)) \
+	daemon/module/options.c daemon/module/io_threads.c)
 
 # Each tests/FOLDER/test_*.c is a program; the folder's other .c files are linked into all of them.
 TEST_SRC := $(wildcard tests/*/test_*.c)
@@ -128,7 +129,7 @@ TGT_VERSION := $(shell dpkg-query -W -f '$${Version}' tgt 2>/dev/null)
 TGT_NAME := $(BUILD)/tgt-$(lastword $(subst :, ,$(TGT_VERSION)))
 TGT_DIR := $(or $(TGT_SRC),$(TGT_NAME))
 TGT_IDENTITY := $(BUILD)/generated/tgt_identity.h
-TGT_USERS := $(MODULE_OBJ) $(OBJ)/daemon/tgt_control.o
+TGT_USERS := $(MODULE_OBJ) $(OBJ)/daemon/tgt_control.o $(OBJ)/tests/daemon/test_io_threads.o
 
 $(TGT_USERS): CPPFLAGS += -isystem $(TGT_DIR)/usr -isystem $(BUILD)/generated
 $(TGT_USERS): $(TGT_DIR)/usr/tgtd.h $(TGT_IDENTITY)

@@ -50,7 +50,6 @@ static int visit(struct dl_phdr_info *object, size_t size, void *id)
 		const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
 
 		if (segment->p_type == PT_NOTE)
-			/* NOLINTNEXTLINE(performance-no-int-to-ptr): an address as ELF gives it */
 			find_build_id((const uint8_t *)(object->dlpi_addr + segment->p_vaddr),
 				      segment->p_memsz, id);
 	}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The I/O threads of a logical unit, with the three functions of tgtd that they call played by the test. */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/module/io_threads.h"
+
+#include "list.h"
+#include "scsi.h"
+#include "tgtd.h"
+
+#define COMMANDS 1000
+
+/* ---- tgtd's part: one watched descriptor, completions counted on the main thread ---- */
+
+static int watched_fd = -1;
+static event_handler_t watched_handler;
+static void *watched_data;
+static bool refuse_to_watch;
+static pthread_t main_thread;
+static unsigned int completed;
+static unsigned int batches;
+static int last_result;
+
+int tgt_event_add(int fd, int events, event_handler_t handler, void *data)
+{
+	(void)events;
+	if (refuse_to_watch)
+		return -ENOMEM;
+	watched_fd = fd;
+	watched_handler = handler;
+	watched_data = data;
+	return 0;
+}
+
+void tgt_event_del(int fd)
+{
+	assert_int_equal(fd, watched_fd);
+	watched_fd = -1;
+}
+
+void target_cmd_io_done(struct scsi_cmd *cmd, int result)
+{
+	assert_true(pthread_equal(pthread_self(), main_thread));
+	assert_int_equal(cmd->result, result);
+	cmd->tag++; /* completions of this command */
+	completed++;
+	last_result = result;
+}
+
+/* One turn of tgtd's event loop. */
+static void turn(void)
+{
+	struct pollfd event = { .fd = watched_fd, .events = POLLIN };
+
+	assert_true(poll(&event, 1, -1) == 1);
+	watched_handler(watched_fd, event.revents, watched_data);
+	batches++;
+}
+
+/* ---- our part ---- */
+
+static atomic_uint executed;
+static atomic_bool may_execute;
+
+static void execute(void *context, struct scsi_cmd *cmd)
+{
+	sigset_t blocked;
+
+	assert_ptr_equal(context, &executed);
+	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+	assert_true(sigismember(&blocked, SIGUSR2));
+	while (!atomic_load(&may_execute))
+		sched_yield();
+	atomic_fetch_add(&executed, 1);
+	scsi_set_result(cmd, SAM_STAT_CHECK_CONDITION);
+}
+
+static struct scsi_cmd *commands;
+static struct io_threads *threads;
+
+static int setup(void **state)
+{
+	(void)state;
+	main_thread = pthread_self();
+	completed = 0;
+	batches = 0;
+	refuse_to_watch = false;
+	atomic_store(&executed, 0);
+	atomic_store(&may_execute, true);
+	commands = calloc(COMMANDS, sizeof(*commands));
+	return commands ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	free(commands);
+	return 0;
+}
+
+static void start(unsigned int count)
+{
+	struct error_text error;
+
+	assert_int_equal(io_threads_start(count, execute, &executed, &threads, &error), 0);
+}
+
+static void assert_each_completed_once(unsigned int count)
+{
+	assert_int_equal(completed, count);
+	assert_int_equal(atomic_load(&executed), count);
+	for (unsigned int i = 0; i < count; i++)
+		assert_int_equal(commands[i].tag, 1);
+}
+
+static void test_a_command_comes_back_with_its_status(void **state)
+{
+	(void)state;
+	start(1);
+	io_threads_submit(threads, &commands[0]);
+	assert_true(cmd_async(&commands[0]));
+	turn();
+	assert_each_completed_once(1);
+	assert_int_equal(last_result, SAM_STAT_CHECK_CONDITION);
+	io_threads_stop(threads);
+	assert_int_equal(watched_fd, -1);
+}
+
+static void test_many_commands_on_many_threads_complete_once_each(void **state)
+{
+	(void)state;
+	start(4);
+	for (unsigned int i = 0; i < COMMANDS; i++)
+		io_threads_submit(threads, &commands[i]);
+	while (completed < COMMANDS)
+		turn();
+	assert_each_completed_once(COMMANDS);
+	io_threads_stop(threads);
+}
+
+static void test_commands_that_are_done_together_complete_in_one_batch(void **state)
+{
+	(void)state;
+	start(1);
+	for (unsigned int i = 0; i < COMMANDS; i++)
+		io_threads_submit(threads, &commands[i]);
+	while (atomic_load(&executed) < COMMANDS)
+		sched_yield();
+	turn();
+	assert_true(completed >= COMMANDS - 1);
+	if (completed < COMMANDS)
+		turn(); /* the last one was executed, but not yet done */
+	assert_each_completed_once(COMMANDS);
+	io_threads_stop(threads);
+}
+
+static void test_a_stop_finishes_what_is_queued(void **state)
+{
+	(void)state;
+	atomic_store(&may_execute, false);
+	start(2);
+	for (unsigned int i = 0; i < 100; i++)
+		io_threads_submit(threads, &commands[i]);
+	assert_int_equal(completed, 0);
+	atomic_store(&may_execute, true);
+	io_threads_stop(threads);
+	assert_each_completed_once(100);
+}
+
+static void test_threads_that_tgtd_cannot_watch_do_not_start(void **state)
+{
+	struct error_text error;
+
+	(void)state;
+	refuse_to_watch = true;
+	assert_int_equal(io_threads_start(2, execute, &executed, &threads, &error), -ENOMEM);
+	assert_string_equal(error.text, "tgtd could not watch one more descriptor");
+}
+
+#define prepared(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		prepared(test_a_command_comes_back_with_its_status),
+		prepared(test_many_commands_on_many_threads_complete_once_each),
+		prepared(test_commands_that_are_done_together_complete_in_one_batch),
+		prepared(test_a_stop_finishes_what_is_queued),
+		prepared(test_threads_that_tgtd_cannot_watch_do_not_start),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
