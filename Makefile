@@ -70,7 +70,9 @@ TEST_SRC := $(wildcard tests/*/test_*.c)
 TEST_BINS := $(TEST_SRC:tests/%.c=$(TESTBIN)/%)
 # Test programs that start threads also run under ThreadSanitizer.
 THREAD_TEST_SRC := $(if $(TEST_SRC),$(shell grep -l pthread_create $(TEST_SRC)))
-E2E_TESTS = $(if $(LAYERS_COMPLETE),$(wildcard tests/e2e/test_*.py))
+E2E_TESTS := $(if $(shell grep -ls '^int engine_open.' engine/*.c),$(wildcard tests/e2e/test_*.py))
+# End-to-end tests that also run with everything built with ASan + UBSan.
+SANITIZED_E2E_TESTS := $(if $(E2E_TESTS),$(shell grep -l '^SANITIZED = True' $(E2E_TESTS)))
 
 # The daemon needs all layers; until the object layer is there it is compiled for its unit tests only.
 LAYERS_COMPLETE := $(shell grep -ls '^int engine_open.' engine/*.c)
@@ -172,7 +174,7 @@ help:
 	@echo '                PORT=3260  SIZE=8G (of a new device); state is kept in build/run/'
 	@echo 'make check      installs what is missing, builds, runs all tests; ONLY=text: those whose path holds it'
 	@echo 'make lint       formatting, clang-tidy, cppcheck, and a build by clang'
-	@echo 'make sanitize   the unit tests under ASan + UBSan, the threaded ones under TSan'
+	@echo 'make sanitize   the tests under ASan + UBSan, the threaded ones under TSan'
 	@echo 'make coverage   line coverage of nand/, engine/ and osd/ by their unit tests'
 	@echo 'make install    into DESTDIR: PREFIX=/usr/local, the module where tgtd looks for it; make uninstall'
 	@echo 'make clean      removes build/, the device of `make run` included'
@@ -191,11 +193,12 @@ run: bootstrap
 ONLY ?=
 RUN_TESTS := scripts/run-tests $(if $(ONLY),--only $(ONLY))
 test_bins = $(patsubst tests/%.c,$(BUILD)/tests/$(1)/%,$(2))
-SANITIZED_TESTS = $(call test_bins,asan,$(TEST_SRC)) $(call test_bins,tsan,$(THREAD_TEST_SRC))
+SANITIZED_TESTS = $(call test_bins,asan,$(TEST_SRC)) $(call test_bins,tsan,$(THREAD_TEST_SRC)) \
+	$(SANITIZED_E2E_TESTS:%=asan:%)
 
 .PHONY: sanitized-tests
 sanitized-tests:
-	+@$(SUBMAKE) VARIANT=asan unit-tests
+	+@$(SUBMAKE) VARIANT=asan all unit-tests
 	+@$(SUBMAKE) VARIANT=tsan thread-tests
 
 check: bootstrap

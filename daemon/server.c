@@ -197,6 +197,25 @@ static int create_target(struct server *server, struct error_text *error)
 	return result;
 }
 
+/*
+ * tgtd's own values make a PDU of every 8 KiB, and a round trip of every write that is larger than its immediate data.
+ * Initiators can negotiate smaller values.
+ */
+static int offer_large_transfers(struct server *server, struct error_text *error)
+{
+	static const char *const offers[] = {
+		"MaxRecvDataSegmentLength=262144",
+		"FirstBurstLength=262144",
+		"MaxBurstLength=1048576",
+		"InitialR2T=No",
+	};
+	int result = 0;
+
+	for (size_t i = 0; !result && i < sizeof(offers) / sizeof(offers[0]); i++)
+		result = tgt_target_offer(&server->tgtd, offers[i], error);
+	return result;
+}
+
 /* The options of a unit as the module parses them (module/options.h). */
 static void write_lun_options(const struct lun_options *options, char *text, size_t bytes)
 {
@@ -264,6 +283,7 @@ static const struct step {
 	{ "wait for tgtd", wait_for_tgtd },
 	{ "check that the portal is ours", check_portal_is_ours },
 	{ "create the target", create_target },
+	{ "offer large transfers", offer_large_transfers },
 	{ "create the logical units", create_luns },
 	{ "require the CHAP account", require_account },
 	{ "allow initiators", allow_initiators },

@@ -221,6 +221,13 @@ int tgt_target_create(struct tgtd *tgtd, const char *name, struct error_text *er
 	return request_done(tgtd, &request, parameters, "creating the target", error);
 }
 
+int tgt_target_offer(struct tgtd *tgtd, const char *parameter, struct error_text *error)
+{
+	struct tgtadm_req request = { .mode = MODE_TARGET, .op = OP_UPDATE, .tid = TGT_TARGET_ID };
+
+	return request_done(tgtd, &request, parameter, parameter, error);
+}
+
 int tgt_lun_create(struct tgtd *tgtd, unsigned int number, const char *image, const char *options,
 		   struct error_text *error)
 {

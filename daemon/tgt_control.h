@@ -28,6 +28,9 @@ int tgt_portal_close(struct tgtd *tgtd, const char *portal, struct error_text *e
 
 int tgt_target_create(struct tgtd *tgtd, const char *name, struct error_text *error);
 
+/* Sets what the target offers in negotiations of new sessions: "KEY=VALUE" as in RFC 3720 chapter 12. */
+int tgt_target_offer(struct tgtd *tgtd, const char *parameter, struct error_text *error);
+
 /* Adds a logical unit of type OSD. No comma in `image` and `options`. */
 int tgt_lun_create(struct tgtd *tgtd, unsigned int number, const char *image, const char *options,
 		   struct error_text *error);

@@ -10,6 +10,8 @@ import unittest
 
 from harness import IQN, MUNINND, E2ETest, wait_for_exit
 
+SANITIZED = True
+
 CONFIG = """\
 [lun 1]
 type = osd
