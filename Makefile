@@ -44,7 +44,7 @@ endif
 
 # Compilation jobs of the targets that build and then do more (run, check, ...); `make -jN` of one's own wins.
 JOBS := $(shell nproc)
-SUBMAKE = $(MAKE) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(JOBS)) --no-print-directory
+SUBMAKE = $(MAKE) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(JOBS)) --no-print-directory $(if $(V),,-s)
 
 # Short lines; `make V=1` shows the commands.
 Q := $(if $(V),,@)

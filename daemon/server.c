@@ -198,8 +198,8 @@ static int create_target(struct server *server, struct error_text *error)
 }
 
 /*
- * tgtd's own values make a PDU of every 8 KiB, and a round trip of every write that is larger than its immediate data.
- * Initiators can negotiate smaller values.
+ * tgtd's own values make a PDU of every 8 KiB. These let 256 KiB come with the command itself, without asking for them.
+ * Initiators can negotiate smaller ones.
  */
 static int offer_large_transfers(struct server *server, struct error_text *error)
 {
@@ -207,7 +207,6 @@ static int offer_large_transfers(struct server *server, struct error_text *error
 		"MaxRecvDataSegmentLength=262144",
 		"FirstBurstLength=262144",
 		"MaxBurstLength=1048576",
-		"InitialR2T=No",
 	};
 	int result = 0;
 
