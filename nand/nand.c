@@ -10,6 +10,7 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
+#include "nand/lab.h"
 #include "nand/page.h"
 #include "nand/private.h"
 
@@ -85,6 +86,11 @@ static void count_io(_Atomic uint64_t *pages, _Atomic uint64_t *bytes, uint64_t 
 	atomic_fetch_add_explicit(bytes, more_bytes, memory_order_relaxed);
 }
 
+static uint32_t block_of(const struct nand *nand, uint64_t page)
+{
+	return (uint32_t)(page / nand->geometry.pages_per_block);
+}
+
 /* Reads one page; adds to `bytes` what was transferred. */
 static int read_page(struct nand *nand, const struct nand_page_io *io, uint64_t *bytes)
 {
@@ -106,14 +112,21 @@ int nand_read(struct nand *nand, enum nand_cause cause, const struct nand_page_i
 {
 	struct nand_cause_counters *counters = &nand->by_cause[cause];
 	uint64_t pages_read = 0, bytes_read = 0;
+	struct nand_timed timed;
 	int result = 0;
 
+	nand_timed_begin(nand, &timed);
 	for (size_t i = 0; i < count && result == 0; i++) {
 		uint64_t before = bytes_read;
 
 		result = read_page(nand, &pages[i], &bytes_read);
-		pages_read += bytes_read != before;
+		if (bytes_read == before)
+			continue;
+		pages_read++;
+		nand_timed_page(nand, &timed, NAND_READ, block_of(nand, pages[i].page),
+				bytes_read - before);
 	}
+	nand_timed_end(nand, &timed);
 	count_io(&counters->pages_read, &counters->bytes_read, pages_read, bytes_read);
 	if (result == -EBADMSG)
 		atomic_fetch_add_explicit(&nand->uncorrectable_reads, 1, memory_order_relaxed);
@@ -140,17 +153,22 @@ int nand_program(struct nand *nand, enum nand_cause cause, const struct nand_pag
 {
 	struct nand_cause_counters *counters = &nand->by_cause[cause];
 	uint64_t page_bytes = nand->geometry.page_bytes + nand->geometry.spare_bytes;
+	struct nand_timed timed;
 	size_t done = 0;
 	int result = 0;
 
 	if (nand->read_only)
 		return -EROFS;
-	while (done < count) {
+	nand_timed_begin(nand, &timed);
+	while (done < count && result == 0) {
 		result = program_page(nand, &pages[done]);
-		if (result < 0)
-			break;
-		done++;
+		/* What the flash finds it could not program has taken its time, too. */
+		if (result == 0 || result == -EIO)
+			nand_timed_page(nand, &timed, NAND_PROGRAM,
+					block_of(nand, pages[done].page), page_bytes);
+		done += result == 0;
 	}
+	nand_timed_end(nand, &timed);
 	if (done > 0)
 		set_dirty(nand);
 	count_io(&counters->pages_programmed, &counters->bytes_programmed, done, done * page_bytes);
@@ -160,6 +178,7 @@ int nand_program(struct nand *nand, enum nand_cause cause, const struct nand_pag
 int nand_erase(struct nand *nand, enum nand_cause cause, uint32_t block)
 {
 	struct nand_block_word word = { 0 };
+	struct nand_timed timed;
 
 	if (nand->read_only)
 		return -EROFS;
@@ -177,12 +196,15 @@ int nand_erase(struct nand *nand, enum nand_cause cause, uint32_t block)
 	if (nand_pages_on_the_way(nand, block) > 0)
 		return nand_violation(nand, "block %u erased while pages of it are programmed",
 				      block);
+	nand_timed_begin(nand, &timed);
+	nand_timed_page(nand, &timed, NAND_ERASE, block, 0);
 	word.next_page = 0;
 	if (word.erase_count < UINT32_MAX)
 		word.erase_count++;
 	nand_word_store(nand, block, &word);
 	nand->backend->discard(nand, block);
 	set_dirty(nand);
+	nand_timed_end(nand, &timed);
 	atomic_fetch_add_explicit(&nand->by_cause[cause].blocks_erased, 1, memory_order_relaxed);
 	return 0;
 }
@@ -275,6 +297,7 @@ void nand_free(struct nand *nand)
 		close(nand->nvram_fd);
 	if (nand->image_fd >= 0)
 		close(nand->image_fd); /* the lock goes with it, last */
+	nand_lab_free(nand);
 	pthread_mutex_destroy(&nand->sync_lock);
 	free(nand->path);
 	free(nand);

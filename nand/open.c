@@ -31,6 +31,7 @@ static struct nand *new_handle(const char *path)
 	}
 	nand->image_fd = nand->nvram_fd = -1;
 	pthread_mutex_init(&nand->sync_lock, NULL);
+	pthread_mutex_init(&nand->lab_lock, NULL);
 #ifdef MUNINN_DEBUG
 	nand->violation_policy = NAND_VIOLATION_ABORTS;
 #else

@@ -41,6 +41,8 @@ struct nand_cause_counters {
 	_Atomic uint64_t bytes_programmed;
 };
 
+struct timing_state;
+
 struct nand {
 	struct nand_geometry geometry;
 	struct nand_layout layout;
@@ -72,6 +74,11 @@ struct nand {
 	_Atomic uint64_t uncorrectable_reads;
 	_Atomic uint64_t image_syncs;
 	_Atomic uint64_t nvram_syncs;
+
+	/* The laboratory (lab.h): which of its features are on, and their states, NULL until first wanted. */
+	_Atomic unsigned features;
+	pthread_mutex_t lab_lock; /* guards the making of the states */
+	struct timing_state *timing;
 };
 
 void nand_set_violation_policy(struct nand *nand, enum nand_violation_policy policy);
