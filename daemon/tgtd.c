@@ -18,13 +18,15 @@
 /* ---- messages ---- */
 
 /*
- * Lines that say nothing to whoever runs muninnd: tgtd's choice of timers, RDMA that is not there, our own requests, and
- * (in containers) privileges that it would like.
+ * Lines that say nothing to whoever runs muninnd: tgtd's choice of timers, RDMA that is not there, privileges that it
+ * would like (in containers), our own requests, what it drops when we end a session.
  */
 static bool is_noise(const char *line)
 {
 	static const char *const noise[] = {
-		"iser_ib_init(", "work_timer_start(", "bs_init(", "device_mgmt(", "can't adjust ",
+		"iser_ib_init(",       "work_timer_start(", "bs_init(",
+		"can't adjust ",       "device_mgmt(",      "conn_close_admin(",
+		"Forcing release of ",
 	};
 
 	for (size_t i = 0; i < sizeof(noise) / sizeof(noise[0]); i++)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
 """muninnd: what it says, how it starts, stops, dies, and what it refuses."""
 
+import json
 import os
 import re
 import signal
@@ -8,7 +9,7 @@ import socket
 import subprocess
 import unittest
 
-from harness import IQN, MUNINND, E2ETest, wait_for_exit
+from harness import IQN, MUNINNCTL, MUNINND, E2ETest, wait_for_exit
 
 SANITIZED = True
 
@@ -113,6 +114,21 @@ class Stopping(E2ETest):
         daemon = self.daemon(size="64M").start()
         with socket.create_connection(("127.0.0.1", daemon.port)):
             self.assertEqual(daemon.stop(), 0, daemon.errors)
+
+    def test_a_stop_under_load_is_clean(self):
+        daemon = self.daemon(size="512M").start()
+        self.ctl("mkpart", daemon.url(), "0x10000")
+        big = os.path.join(self.folder(), "big")
+        with open(big, "wb") as file:
+            file.truncate(300 << 20)
+        put = [MUNINNCTL, "put", daemon.url(), "0x10000/0x10000", big]
+        with subprocess.Popen(put, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+            while json.loads(self.ctl("--json", "info", daemon.url()))["used"] == 0:
+                pass
+            self.assertEqual(daemon.stop(), 0, daemon.errors)
+        self.assertTrue(any("everything is stable" in line for line in daemon.errors), daemon.errors)
+        daemon.start()
+        self.assertGreater(json.loads(self.ctl("--json", "info", daemon.url()))["used"], 0)
 
     def test_a_stop_right_after_the_launch_leaves_nothing_running(self):
         daemon = self.daemon(size="64M").launch()
