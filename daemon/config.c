@@ -340,7 +340,7 @@ static const struct key keys[] = {
 	{ "engine", "record_bytes", parse_number, IN_CONFIG(engine.record_bytes), 0, 65536 },
 	{ "engine", "fpr_millionths", parse_number, IN_CONFIG(engine.fpr_millionths), 0, 500000 },
 	{ "engine", "fpr_factor_permille", parse_number, IN_CONFIG(engine.fpr_factor_permille), 0,
-	  2000 },
+	  4000 },
 	{ "engine", "over_provision_permille", parse_number,
 	  IN_CONFIG(engine.over_provision_permille), 0, 900 },
 
