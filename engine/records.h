@@ -43,6 +43,26 @@ struct record_info {
 	uint8_t flags;
 };
 
+/* What merge must keep: the newest record of every key at the present and at each boundary of its partition. */
+struct record_keep {
+	void *context;
+	/* The lowest boundary >= `sequence` that `partition` keeps; RECORD_NEWEST when there is none but the present. */
+	uint64_t (*boundary)(void *context, uint16_t partition, uint64_t sequence);
+	/*
+	 * Whether the record, the newest of its key at `bound`, can still be reached as of `bound` or later: not a piece of
+	 * something removed or cut off. NULL: every one can. May call `get`.
+	 */
+	bool (*is_reachable)(void *context, const struct record_key *key, const struct record_info *info, uint64_t bound);
+};
+
+struct record_merge {
+	uint32_t live_permille_max; /* segments with more live bytes are left alone; the paper takes 800 */
+	/* Results, added up over calls. */
+	uint64_t segments_freed;
+	uint64_t records_moved, records_dropped;
+	uint64_t bytes_moved; /* headers and values */
+};
+
 struct record_store;
 
 struct record_store_operations {
@@ -75,6 +95,12 @@ struct record_store_operations {
 
 	/* Everything committed so far becomes stable on the host's storage. */
 	int (*flush)(struct record_store *store);
+
+	/*
+	 * Frees one segment: moves what `keep` needs of it to the active segments. Outside transactions; crash-safe at any
+	 * point. -EAGAIN: no segment worth it was found. -ENOSPC: no room for what is to be moved. NULL: not supported.
+	 */
+	int (*merge)(struct record_store *store, const struct record_keep *keep, struct record_merge *merge);
 
 	/* Empties the store, atomically across a crash. Sequence numbers go on. */
 	int (*format)(struct record_store *store);

@@ -150,7 +150,7 @@ static bool is_superseded(const struct page_view *page, uint32_t next, const str
 		if (!record_has_key(other.header, &old.key))
 			continue;
 		record_header_decode(other.header, &later);
-		if (later.sequence <= committed && later.version == old.version)
+		if (later.sequence > old.sequence && later.sequence <= committed && later.version == old.version)
 			return true;
 	}
 	return false;
@@ -252,27 +252,35 @@ int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct 
 
 /* ---- finding ---- */
 
-static bool find_in_place(const struct buffer *buffer, const struct record_key *key, const struct key_hash *hash,
-			  uint32_t place, const struct visibility *visibility, struct page_record *found)
+/* Whether the index says that the key was put to `place`. */
+static bool place_is_noted(const struct buffer *buffer, const struct key_hash *hash,
+			   const struct overflow_entry *entry, uint32_t place)
 {
-	struct page_view page = buffer_page(buffer, hash_page(hash, place, buffer->geometry->segment_pages));
+	uint32_t paged = buffer->geometry->paged_filters;
 
-	return page_find(&page, key, visibility, found);
+	if (place >= paged)
+		return entry && entry->places >> (place - paged) & 1;
+	return filter_test(buffer->bits, &buffer->filters, place, hash);
 }
 
 bool buffer_find(const struct buffer *buffer, const struct record_key *key, const struct key_hash *hash,
-		 const struct visibility *visibility, struct page_record *found)
+		 const struct visibility *visibility, uint32_t *place, struct page_record *found)
 {
-	const struct overflow_entry *entry = overflow_find(buffer, hash);
+	uint32_t below = *place < buffer->geometry->places ? *place : buffer->geometry->places;
+	const struct overflow_entry *entry =
+		below > buffer->geometry->paged_filters ? overflow_find(buffer, hash) : NULL;
 
-	for (uint32_t bit = OVERFLOW_PLACES_MAX; entry && bit-- > 0;)
-		if (entry->places >> bit & 1 &&
-		    find_in_place(buffer, key, hash, buffer->geometry->paged_filters + bit, visibility, found))
+	while (below-- > 0) {
+		struct page_view page;
+
+		if (!place_is_noted(buffer, hash, entry, below))
+			continue;
+		page = buffer_page(buffer, hash_page(hash, below, buffer->geometry->segment_pages));
+		if (page_find(&page, key, visibility, found)) {
+			*place = below;
 			return true;
-	for (uint32_t filter = buffer->geometry->paged_filters; filter-- > 0;)
-		if (filter_test(buffer->bits, &buffer->filters, filter, hash) &&
-		    find_in_place(buffer, key, hash, filter, visibility, found))
-			return true;
+		}
+	}
 	return false;
 }
 

@@ -63,9 +63,12 @@ int buffer_recover(struct buffer *buffer, const struct filter_geometry *filters,
 int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct new_record *record,
 	       uint64_t committed);
 
-/* The newest visible record of `key`; points into NVRAM. */
+/*
+ * The visible record of `key` in the last of its places below *place (begin with MUNINN_PLACES_MAX), which is left in
+ * *place. Points into NVRAM.
+ */
 bool buffer_find(const struct buffer *buffer, const struct record_key *key, const struct key_hash *hash,
-		 const struct visibility *visibility, struct page_record *found);
+		 const struct visibility *visibility, uint32_t *place, struct page_record *found);
 
 /* Removes all records with a sequence number above `last`. */
 void buffer_cut(struct buffer *buffer, uint64_t last);

@@ -37,6 +37,43 @@ static uint32_t entry_segments(const struct muninn_store *store, const uint8_t *
 	return (uint32_t)divide_up(get_le32(entry + DIRECTORY_FIRST_PAGE_AT) + pages, store->geometry.segment_pages);
 }
 
+uint32_t store_directory_used(const struct muninn_store *store)
+{
+	uint32_t used = 0;
+
+	for (uint32_t number = 0; number < store->geometry.rows; number++)
+		used += store->rows[number].complete_count;
+	return used;
+}
+
+static bool entry_in_use(const uint8_t *entry)
+{
+	return get_le64(entry + DIRECTORY_LIVE_AT) != 0;
+}
+
+static uint8_t *free_entry(const struct muninn_store *store)
+{
+	for (uint32_t entry = 0; entry < store->geometry.directory_entries; entry++)
+		if (!entry_in_use(entry_at(store, entry)))
+			return entry_at(store, entry);
+	return NULL;
+}
+
+/* Counts (by = 1) or no longer counts (-1) an image in the segments that it touches; gives back those without any. */
+static void refer_to_segments(struct muninn_store *store, const uint8_t *entry, int by)
+{
+	for (uint32_t n = 0; n < entry_segments(store, entry); n++) {
+		uint32_t segment = get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n);
+
+		store->images[segment] = (uint16_t)(store->images[segment] + by);
+		if (store->images[segment] == 0) {
+			if (segment == store->metadata_segment)
+				store->metadata_segment = NO_SEGMENT;
+			space_release(&store->space, segment);
+		}
+	}
+}
+
 /* ---- writing ---- */
 
 /* Chooses the pages for an image of `bytes` and describes them in `entry`. */
@@ -58,8 +95,10 @@ static int allocate_image(struct muninn_store *store, uint32_t bytes, uint8_t *e
 	for (; n < segments; n++) {
 		int result = space_take(&store->space, &store->metadata_segment);
 
-		if (result)
+		if (result) {
+			store->metadata_segment = NO_SEGMENT;
 			return result;
+		}
 		put_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n, store->metadata_segment);
 	}
 	return 0;
@@ -135,16 +174,25 @@ static int add_complete(struct row *row, const struct table *table)
 int store_complete_table(struct muninn_store *store, uint32_t number)
 {
 	struct row *row = &store->rows[number];
-	uint64_t count = state_read(store, STATE_DIRECTORY_COUNT_AT);
-	uint8_t *entry = entry_at(store, count);
+	uint32_t index = table_index(&row->growing);
+	uint64_t live = table_live(&row->growing);
+	uint8_t *entry = free_entry(store);
 	struct table copy = row->growing;
 	int result;
 
-	assert(table_columns(&row->growing) == MUNINN_COLUMNS && count < store->geometry.directory_entries);
+	assert(table_columns(&row->growing) == MUNINN_COLUMNS);
+	if (!live) {
+		table_begin(&row->growing, &store->geometry, row->growing.image, number, index + 1);
+		return 0;
+	}
+	if (!entry)
+		return -ENOSPC;
+	copy.live_word = entry + DIRECTORY_LIVE_AT;
 	copy.image = malloc(copy.image_bytes);
 	if (!copy.image)
 		return -ENOMEM;
 	memcpy(copy.image, row->growing.image, copy.image_bytes);
+	put_le64(copy.image + TABLE_LIVE_AT, 0);
 	put_le32(copy.image + TABLE_CRC_AT, 0);
 	put_le32(copy.image + TABLE_CRC_AT, crc32c(0, copy.image, copy.image_bytes));
 	result = write_image(store, &copy, entry);
@@ -155,14 +203,27 @@ int store_complete_table(struct muninn_store *store, uint32_t number)
 		return result;
 	}
 	put_le32(entry + DIRECTORY_ROW_AT, number);
-	put_le32(entry + DIRECTORY_INDEX_AT, table_index(&row->growing));
-	nvram_store64(store->nvram + STATE_DIRECTORY_COUNT_AT, count + 1);
+	put_le32(entry + DIRECTORY_INDEX_AT, index);
+	nvram_store64(entry + DIRECTORY_LIVE_AT, live);
+	refer_to_segments(store, entry, 1);
 	result = nand_nvram_sync(store->nand, 0, store->geometry.rows_at);
 	if (result)
 		log_line(LOG_LEVEL_ERROR, "the table directory can't be made stable (error %d); flushed data may not"
 			 " survive a power failure of this host", -result);
-	table_begin(&row->growing, &store->geometry, row->growing.image, number, table_index(&row->growing) + 1);
+	table_begin(&row->growing, &store->geometry, row->growing.image, number, index + 1);
 	return 0;
+}
+
+void store_drop_table(struct muninn_store *store, uint32_t number, uint32_t n)
+{
+	struct row *row = &store->rows[number];
+	struct table *table = &row->complete[n];
+
+	assert(n < row->complete_count && table_live(table) == 0);
+	refer_to_segments(store, table->live_word - DIRECTORY_LIVE_AT, -1);
+	free(table->image);
+	memmove(table, table + 1, (row->complete_count - n - 1) * sizeof(*table));
+	row->complete_count--;
 }
 
 /* ---- loading ---- */
@@ -187,8 +248,7 @@ static int read_image(struct muninn_store *store, const uint8_t *entry, uint8_t 
 	return 0;
 }
 
-static int check_image(const struct muninn_store *store, const uint8_t *entry, const struct table *table,
-		       struct error_text *error)
+static int check_image(const uint8_t *entry, const struct table *table, struct error_text *error)
 {
 	uint32_t row = get_le32(entry + DIRECTORY_ROW_AT);
 	uint32_t index = get_le32(entry + DIRECTORY_INDEX_AT);
@@ -198,15 +258,14 @@ static int check_image(const struct muninn_store *store, const uint8_t *entry, c
 	put_le32(table->image + TABLE_CRC_AT, 0);
 	intact = crc32c(0, table->image, table->image_bytes) == crc;
 	put_le32(table->image + TABLE_CRC_AT, crc);
-	if (!intact || table_index(table) != index || table_columns(table) != MUNINN_COLUMNS ||
-	    store->rows[row].complete_count != index)
+	if (!intact || table_index(table) != index || table_columns(table) != MUNINN_COLUMNS)
 		return error_set(error, -EINVAL, "table %u of row %u is not what the directory says (%s); the device is"
 				 " damaged", index, row, intact ? "another table" : "checksum");
 	return 0;
 }
 
 /* Loads the table of one directory entry and marks its segments. */
-static int load_table(struct muninn_store *store, const uint8_t *entry, bool *in_use, struct error_text *error)
+static int load_table(struct muninn_store *store, uint8_t *entry, bool *in_use, struct error_text *error)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
 	uint32_t row = get_le32(entry + DIRECTORY_ROW_AT);
@@ -225,7 +284,7 @@ static int load_table(struct muninn_store *store, const uint8_t *entry, bool *in
 			return error_set(error, -EINVAL, "the table directory in NVRAM names segment %u of %u", segment,
 					 geometry->segments);
 		in_use[segment] = true;
-		store->metadata_segment = segment;
+		store->images[segment]++;
 	}
 	image = malloc(geometry->image_bytes_max);
 	if (!image)
@@ -235,7 +294,8 @@ static int load_table(struct muninn_store *store, const uint8_t *entry, bool *in
 		result = error_set(error, -EINVAL, "table %u of row %u does not have this device's shape",
 				   get_le32(entry + DIRECTORY_INDEX_AT), row);
 	if (!result)
-		result = check_image(store, entry, &table, error);
+		result = check_image(entry, &table, error);
+	table.live_word = entry + DIRECTORY_LIVE_AT;
 	if (!result)
 		result = add_complete(&store->rows[row], &table);
 	if (result)
@@ -243,41 +303,72 @@ static int load_table(struct muninn_store *store, const uint8_t *entry, bool *in
 	return result;
 }
 
-/* Where the last image's segment ends. Pages that a crash left behind without a directory entry are skipped. */
-static int find_metadata_end(struct muninn_store *store)
+/* Pages of a segment that have been programmed. */
+static int segment_end(struct muninn_store *store, uint32_t segment, uint32_t *end)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
 
-	store->metadata_page = 0;
-	if (store->metadata_segment == NO_SEGMENT)
-		return 0;
+	*end = 0;
 	for (uint32_t i = 0; i < geometry->segment_blocks; i++) {
 		struct nand_block_info info;
-		int result = nand_block_info(store->nand, store->metadata_segment * geometry->segment_blocks + i, &info);
+		int result = nand_block_info(store->nand, segment * geometry->segment_blocks + i, &info);
 
 		if (result)
 			return result;
 		if (info.next_page)
-			store->metadata_page = i * geometry->block_pages + info.next_page;
+			*end = i * geometry->block_pages + info.next_page;
 	}
 	return 0;
 }
 
+/* Images go on where an image segment has most room. Pages that a crash left there without an entry are skipped. */
+static int find_metadata_end(struct muninn_store *store)
+{
+	store->metadata_segment = NO_SEGMENT;
+	store->metadata_page = store->geometry.segment_pages;
+	for (uint32_t segment = 0; segment < store->geometry.segments; segment++) {
+		uint32_t end;
+		int result = store->images[segment] ? segment_end(store, segment, &end) : 0;
+
+		if (result)
+			return result;
+		if (store->images[segment] && end < store->metadata_page) {
+			store->metadata_segment = segment;
+			store->metadata_page = end;
+		}
+	}
+	return 0;
+}
+
+static int by_index(const void *a, const void *b)
+{
+	uint32_t first = table_index(a), second = table_index(b);
+
+	return first < second ? -1 : first > second;
+}
+
 int store_load_tables(struct muninn_store *store, bool *in_use, struct error_text *error)
 {
-	uint64_t count = state_read(store, STATE_DIRECTORY_COUNT_AT);
-
-	store->metadata_segment = NO_SEGMENT;
-	if (count > store->geometry.directory_entries)
-		return error_set(error, -EINVAL, "the table directory in NVRAM has %llu entries, more than fit",
-				 (unsigned long long)count);
-	for (uint64_t entry = 0; entry < count; entry++) {
-		int result = load_table(store, entry_at(store, entry), in_use, error);
+	for (uint32_t entry = 0; entry < store->geometry.directory_entries; entry++) {
+		int result = entry_in_use(entry_at(store, entry)) ?
+				     load_table(store, entry_at(store, entry), in_use, error) : 0;
 
 		if (result)
 			return result;
 	}
-	return find_metadata_end(store);
+	for (uint32_t number = 0; number < store->geometry.rows; number++) {
+		struct row *row = &store->rows[number];
+
+		if (row->complete_count)
+			qsort(row->complete, row->complete_count, sizeof(*row->complete), by_index);
+	}
+	return find_metadata_end(store) ? error_set(error, -EIO, "the flash's block table can't be read") : 0;
+}
+
+void store_empty_directory(struct muninn_store *store)
+{
+	for (uint32_t entry = 0; entry < store->geometry.directory_entries; entry++)
+		nvram_store64(entry_at(store, entry) + DIRECTORY_LIVE_AT, 0);
 }
 
 void store_drop_tables(struct muninn_store *store)
@@ -291,6 +382,8 @@ void store_drop_tables(struct muninn_store *store)
 		row->complete = NULL;
 		row->complete_count = 0;
 	}
+	if (store->images)
+		memset(store->images, 0, store->geometry.segments * sizeof(*store->images));
 	store->metadata_segment = NO_SEGMENT;
 	store->metadata_page = 0;
 }

@@ -33,6 +33,12 @@
 #define RECORD_LENGTH_MASK 0x1FFFU /* 13 bits; the 3 above are enum record_flag */
 #define RECORD_FLAGS_SHIFT 13
 
+/*
+ * Beside enum record_flag: merge moved the record when newer ones of its key existed, so its place says nothing of its age.
+ * A record that was the newest when it was moved needs no mark: whatever is newer has been put since, and is found before it.
+ */
+#define RECORD_MOVED (1 << 2)
+
 struct record_header {
 	struct record_key key;
 	uint64_t sequence;
@@ -63,6 +69,11 @@ static inline uint64_t record_sequence(const uint8_t bytes[RECORD_HEADER_BYTES])
 static inline uint32_t record_length(const uint8_t bytes[RECORD_HEADER_BYTES])
 {
 	return get_le16(bytes + 22) & RECORD_LENGTH_MASK;
+}
+
+static inline bool record_is_tombstone(const uint8_t bytes[RECORD_HEADER_BYTES])
+{
+	return get_le16(bytes + 22) >> RECORD_FLAGS_SHIFT & RECORD_TOMBSTONE;
 }
 
 /* ---- page: what its spare area says ---- */
@@ -97,6 +108,7 @@ enum {
 	TABLE_BITS_AT = 20,     /* 4: bit positions of all filters together */
 	TABLE_OVERFLOW_AT = 24, /* 4: entries that a column's overflow map has room for */
 	TABLE_CRC_AT = 28,      /* 4: of all bytes of a complete image with this field zero; 0 in NVRAM */
+	TABLE_LIVE_AT = 32,     /* 8: in NVRAM, a bit for each column that has not been merged; 0 on flash */
 	TABLE_HEADER_BYTES = 64,
 };
 
@@ -164,19 +176,22 @@ enum {
 	STATE_NEXT_SERIAL_AT = STATE_AT + 16,   /* serial of the next segment buffer */
 	STATE_WIPING_AT = STATE_AT + 24,        /* 1 while the store is being emptied */
 	STATE_ABORTED_COUNT_AT = STATE_AT + 32,
-	STATE_DIRECTORY_COUNT_AT = STATE_AT + 40,
 };
 
 #define NVRAM_ABORTED_AT NVRAM_PAGE /* MUNINN_ABORTED_MAX sequence numbers of 8 bytes, ascending */
 #define NVRAM_DIRECTORY_AT (NVRAM_ABORTED_AT + MUNINN_ABORTED_MAX * 8)
 
-/* Directory entry: where a complete table image is. Its size depends on how many segments an image may touch. */
+/*
+ * Directory entry: where a complete table image is. In use when a column is live; the store of that word makes and ends it.
+ * Its size depends on how many segments an image may touch.
+ */
 enum {
 	DIRECTORY_ROW_AT = 0,        /* 4 */
 	DIRECTORY_INDEX_AT = 4,      /* 4 */
 	DIRECTORY_BYTES_AT = 8,      /* 4: length of the image */
 	DIRECTORY_FIRST_PAGE_AT = 12, /* 4: page within the first segment; later segments start at 0 */
-	DIRECTORY_SEGMENTS_AT = 16,  /* 4 each */
+	DIRECTORY_LIVE_AT = 16,      /* 8: a bit for each column that has not been merged */
+	DIRECTORY_SEGMENTS_AT = 24,  /* 4 each */
 };
 
 /* Row area: header, map of logical page to slot, slot headers, slots, table image; each part NVRAM_PAGE aligned. */

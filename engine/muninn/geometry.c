@@ -175,7 +175,7 @@ static void place_in_nvram(struct muninn_geometry *geometry)
 
 	geometry->directory_entry_bytes =
 		(uint32_t)align_up(DIRECTORY_SEGMENTS_AT + 4 * geometry->image_segments_max, 16);
-	geometry->directory_entries = geometry->segments / MUNINN_COLUMNS + 1;
+	geometry->directory_entries = geometry->segments / TABLE_SPARSE_COLUMNS + geometry->rows + 1;
 	directory_bytes = (uint64_t)geometry->directory_entry_bytes * geometry->directory_entries;
 	geometry->rows_at = align_up(NVRAM_DIRECTORY_AT + directory_bytes, NVRAM_PAGE);
 	geometry->slot_headers_at = align_up(ROW_MAP_AT + 2 * geometry->segment_pages, NVRAM_PAGE);

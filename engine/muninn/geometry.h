@@ -5,6 +5,9 @@
 
 #include "engine/muninn/format.h"
 
+/* A complete table with so few live columns, or fewer, is merged away: bounds tables and the directory. */
+#define TABLE_SPARSE_COLUMNS 16
+
 /* Filters of the segments of one table. */
 struct filter_geometry {
 	uint32_t filters; /* in use */

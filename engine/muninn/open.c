@@ -87,6 +87,7 @@ void store_free(struct muninn_store *store)
 	space_destroy(&store->space);
 	free(store->rows);
 	free(store->unsynced_segments);
+	free(store->images);
 	free(store->spares);
 	free(store->ios);
 	free(store);
@@ -104,9 +105,10 @@ static int allocate(struct muninn_store *store, struct error_text *error)
 				 (unsigned long long)geometry->nvram_bytes);
 	store->rows = calloc(geometry->rows, sizeof(*store->rows));
 	store->unsynced_segments = calloc(geometry->segments, sizeof(*store->unsynced_segments));
+	store->images = calloc(geometry->segments, sizeof(*store->images));
 	store->spares = calloc(geometry->segment_pages, nand_spare_usable(nand_geometry(store->nand)));
 	store->ios = calloc(geometry->segment_pages, sizeof(*store->ios));
-	if (!store->rows || !store->unsynced_segments || !store->spares || !store->ios)
+	if (!store->rows || !store->unsynced_segments || !store->images || !store->spares || !store->ios)
 		return error_set(error, -ENOMEM, "out of memory for %u rows", geometry->rows);
 	for (uint32_t number = 0; number < geometry->rows; number++)
 		if (buffer_create(&store->rows[number].buffer, geometry, row_area(store, number)))
@@ -131,7 +133,7 @@ static int no_segment_in_use(struct muninn_store *store)
 int store_wipe(struct muninn_store *store)
 {
 	nvram_store64(store->nvram + STATE_WIPING_AT, 1);
-	nvram_store64(store->nvram + STATE_DIRECTORY_COUNT_AT, 0);
+	store_empty_directory(store);
 	nvram_store64(store->nvram + STATE_ABORTED_COUNT_AT, 0);
 	nvram_store64(store->nvram + STATE_SEALED_AT, 0);
 	store_drop_tables(store);
@@ -234,16 +236,21 @@ static int step_complete_tables(struct muninn_store *store, struct error_text *e
 		struct row *row = &store->rows[number];
 		struct table_column facts;
 
+		uint32_t newest = row->complete_count ? table_index(&row->complete[row->complete_count - 1]) : 0;
+		uint32_t growing = table_index(&row->growing);
+
 		/* Listed as complete, but the next one had not begun when the process ended. */
-		if (table_index(&row->growing) + 1 == row->complete_count)
-			table_begin(&row->growing, geometry, row->growing.image, number, row->complete_count);
-		if (table_index(&row->growing) != row->complete_count)
-			result = error_set(error, -EINVAL, "row %u grows table %u, but %u are complete; the NVRAM is"
-					   " corrupt", number, table_index(&row->growing), row->complete_count);
+		if (row->complete_count && growing == newest)
+			table_begin(&row->growing, geometry, row->growing.image, number, growing + 1);
+		else if (row->complete_count && growing < newest)
+			result = error_set(error, -EINVAL, "row %u grows table %u, but table %u is complete; the NVRAM is"
+					   " corrupt", number, growing, newest);
 		for (uint32_t n = 0; !result && n <= row->complete_count; n++) {
 			const struct table *table = n < row->complete_count ? &row->complete[n] : &row->growing;
 
 			for (uint32_t column = 0; !result && column < table_columns(table); column++) {
+				if (!(table_live(table) >> column & 1))
+					continue;
 				table_read_column(table, column, &facts);
 				if (facts.segment >= geometry->segments || in_use[facts.segment])
 					result = error_set(error, -EINVAL, "row %u, table %u, column %u: segment %u"

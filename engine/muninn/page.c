@@ -26,15 +26,18 @@ bool page_find(const struct page_view *page, const struct record_key *key, const
 	       struct page_record *found)
 {
 	struct page_record record;
+	uint64_t newest = 0;
 	uint32_t offset = 0;
-	bool any = false;
 
 	while (page_next(page, &offset, &record)) {
-		if (record_has_key(record.header, key) &&
-		    sequence_is_visible(visibility, record_sequence(record.header))) {
+		uint64_t sequence = record_sequence(record.header);
+
+		if (record_has_key(record.header, key) && sequence >= newest &&
+		    sequence_is_visible(visibility, sequence) &&
+		    !(sequence == visibility->ignored_tombstone && record_is_tombstone(record.header))) {
 			*found = record;
-			any = true;
+			newest = sequence;
 		}
 	}
-	return any;
+	return newest != 0;
 }

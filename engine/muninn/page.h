@@ -22,6 +22,7 @@ struct visibility {
 	uint64_t bound;          /* highest sequence number */
 	const uint8_t *aborted;  /* ascending 8-byte sequence numbers that do not count */
 	uint64_t aborted_count;
+	uint64_t ignored_tombstone; /* a tombstone with this number does not count; 0 = all do */
 };
 
 bool sequence_is_visible(const struct visibility *visibility, uint64_t sequence);
@@ -51,7 +52,7 @@ static inline bool page_next(const struct page_view *page, uint32_t *offset, str
 	return true;
 }
 
-/* The newest visible record of `key` in the page. Records of a key are in the order in which they were written. */
+/* The visible record of `key` with the highest sequence number in the page; of equal ones the last. */
 bool page_find(const struct page_view *page, const struct record_key *key, const struct visibility *visibility,
 	       struct page_record *found);
 

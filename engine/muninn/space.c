@@ -58,3 +58,10 @@ int space_take(struct space *space, uint32_t *segment)
 	}
 	return -ENOSPC;
 }
+
+void space_release(struct space *space, uint32_t segment)
+{
+	assert(space->count < space->geometry->segments);
+	space->ring[(space->first + space->count) % space->geometry->segments] = segment;
+	space->count++;
+}

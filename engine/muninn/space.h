@@ -23,6 +23,9 @@ void space_destroy(struct space *space);
  */
 int space_take(struct space *space, uint32_t *segment);
 
+/* Gives back a segment whose contents nobody needs. */
+void space_release(struct space *space, uint32_t segment);
+
 /* First page of a segment. */
 static inline uint64_t segment_page(const struct muninn_geometry *geometry, uint32_t segment)
 {

@@ -102,13 +102,30 @@ static int check_room(struct muninn_store *store, bool reserve)
 	return 0;
 }
 
+int store_place(struct muninn_store *store, const struct new_record *record, bool reserve)
+{
+	struct key_hash hash = key_hash(&record->header.key, store->geometry.segment_pages);
+	uint32_t number = hash_row(&hash, store->geometry.rows);
+	struct row *row = &store->rows[number];
+	int result = buffer_put(&row->buffer, &hash, record, store->committed);
+
+	if (result == -ENOSPC) {
+		result = check_room(store, reserve);
+		if (!result)
+			result = store_seal_row(store, number);
+		if (result)
+			return result;
+		result = buffer_put(&row->buffer, &hash, record, store->committed);
+		assert(result == 0); /* an empty segment takes any record */
+	}
+	row->touched = true;
+	return result;
+}
+
 static int muninn_put(struct record_store *base, const struct record_key *key, uint16_t version, unsigned flags,
 		      const void *value, uint32_t length, bool reserve)
 {
 	struct muninn_store *store = store_of(base);
-	struct key_hash hash = key_hash(key, store->geometry.segment_pages);
-	uint32_t number = hash_row(&hash, store->geometry.rows);
-	struct row *row = &store->rows[number];
 	struct new_record record = {
 		.header = {
 			.key = *key,
@@ -119,22 +136,14 @@ static int muninn_put(struct record_store *base, const struct record_key *key, u
 		},
 		.value = value,
 	};
-	int result;
 
-	assert(store->sequence != 0 && length <= store->geometry.page_bytes);
-	result = buffer_put(&row->buffer, &hash, &record, store->committed);
-	if (result == -ENOSPC) {
-		result = check_room(store, reserve);
-		if (!result)
-			result = store_seal_row(store, number);
-		if (result)
-			return result;
-		result = buffer_put(&row->buffer, &hash, &record, store->committed);
-		assert(result == 0); /* an empty segment takes any record */
+	assert(store->sequence != 0 && length <= store->geometry.page_bytes && flags < RECORD_MOVED);
+	int result = store_place(store, &record, reserve);
+
+	if (result == 0) {
+		count_up(&store->counters.records_put, 1);
+		count_up(&store->counters.record_bytes_put, RECORD_HEADER_BYTES + length);
 	}
-	row->touched = true;
-	count_up(&store->counters.records_put, 1);
-	count_up(&store->counters.record_bytes_put, RECORD_HEADER_BYTES + length);
 	return result;
 }
 
@@ -146,31 +155,40 @@ struct lookup {
 	const struct record_key *key;
 	struct key_hash hash;
 	struct visibility visibility;
+	enum nand_cause cause;
 	uint8_t *value;
 	uint32_t capacity;
 	struct record_info *info;
+	bool any; /* `info` and `value` hold the newest found so far */
 };
 
-/* Hands a found record to the caller. -EBADMSG when it does not fit its own checksum. */
-static int return_record(const struct lookup *lookup, const struct page_record *found)
+/*
+ * Takes over a found record when it is newer than what was found before. 0: it is the one looked for. -EAGAIN: its place
+ * says nothing of its age (RECORD_MOVED), the search goes on. -EBADMSG: it does not fit its own checksum.
+ */
+static int offer_record(struct lookup *lookup, const struct page_record *found)
 {
 	struct record_header header;
 
+	record_header_decode(found->header, &header);
+	int result = header.flags & RECORD_MOVED ? -EAGAIN : 0;
+
+	if (lookup->any && lookup->info->sequence >= header.sequence)
+		return result;
 	if (!record_is_intact(found->header, found->value))
 		return -EBADMSG;
-	record_header_decode(found->header, &header);
+	lookup->any = true;
 	*lookup->info = (struct record_info){
 		.sequence = header.sequence,
 		.length = header.length,
 		.version = header.version,
-		.flags = header.flags,
+		.flags = header.flags & (RECORD_TOMBSTONE | RECORD_ABSORB),
 	};
 	uint32_t copied = header.length < lookup->capacity ? header.length : lookup->capacity;
 
 	if (copied)
 		memcpy(lookup->value, found->value, copied);
-	count_up(&lookup->store->counters.records_got, 1);
-	return 0;
+	return result;
 }
 
 static bool page_has_key(const struct page_view *page, const struct record_key *key)
@@ -184,8 +202,8 @@ static bool page_has_key(const struct page_view *page, const struct record_key *
 	return false;
 }
 
-/* Looks in one flash page. 0: found and returned. -ENOENT: not there. */
-static int search_flash_page(const struct lookup *lookup, uint32_t segment, uint32_t place)
+/* Looks in one flash page. 0: found. -EAGAIN: go on. */
+static int search_flash_page(struct lookup *lookup, uint32_t segment, uint32_t place)
 {
 	struct muninn_store *store = lookup->store;
 	const struct muninn_geometry *geometry = &store->geometry;
@@ -198,9 +216,9 @@ static int search_flash_page(const struct lookup *lookup, uint32_t segment, uint
 		.data = data,
 		.spare = spare_bytes,
 	};
-	int result = nand_read(store->nand, NAND_CAUSE_USER, &io, 1);
+	int result = nand_read(store->nand, lookup->cause, &io, 1);
 
-	count_up(&store->counters.page_reads, 1);
+	count_up(&store->counters.page_reads, lookup->cause == NAND_CAUSE_USER);
 	if (result == -ENODATA) /* sealed segments are programmed whole: the flash lost a page */
 		result = -EBADMSG;
 	if (!result && (!page_spare_decode(spare_bytes, geometry->page_bytes, &spare) ||
@@ -217,13 +235,13 @@ static int search_flash_page(const struct lookup *lookup, uint32_t segment, uint
 	};
 
 	if (page_find(&view, lookup->key, &lookup->visibility, &found))
-		return return_record(lookup, &found);
-	if (!page_has_key(&view, lookup->key))
+		return offer_record(lookup, &found);
+	if (lookup->cause == NAND_CAUSE_USER && !page_has_key(&view, lookup->key))
 		count_up(&store->counters.false_positive_reads, 1);
-	return -ENOENT;
+	return -EAGAIN;
 }
 
-static int search_table(const struct lookup *lookup, const struct table *table)
+static int search_table(struct lookup *lookup, const struct table *table)
 {
 	struct table_search search;
 	uint32_t segment, place;
@@ -232,36 +250,86 @@ static int search_table(const struct lookup *lookup, const struct table *table)
 	while (table_search_next(&search, &segment, &place)) {
 		int result = search_flash_page(lookup, segment, place);
 
-		if (result != -ENOENT)
+		if (result != -EAGAIN)
 			return result;
 	}
-	return -ENOENT;
+	return -EAGAIN;
+}
+
+static int search_buffer(struct lookup *lookup, const struct buffer *buffer)
+{
+	uint32_t place = MUNINN_PLACES_MAX;
+	struct page_record found;
+
+	while (buffer_find(buffer, lookup->key, &lookup->hash, &lookup->visibility, &place, &found)) {
+		int result = offer_record(lookup, &found);
+
+		if (result != -EAGAIN)
+			return result;
+	}
+	return -EAGAIN;
+}
+
+/* Goes through the places of the key, newest first. 0: `info` and `value` are set. -ENOENT. */
+static int search(struct lookup *lookup)
+{
+	struct muninn_store *store = lookup->store;
+	struct row *row;
+	int result;
+
+	lookup->hash = key_hash(lookup->key, store->geometry.segment_pages);
+	row = &store->rows[hash_row(&lookup->hash, store->geometry.rows)];
+	result = search_buffer(lookup, &row->buffer);
+	if (result == -EAGAIN)
+		result = search_table(lookup, &row->growing);
+	for (uint32_t n = row->complete_count; result == -EAGAIN && n-- > 0;)
+		result = search_table(lookup, &row->complete[n]);
+	if (result == -EAGAIN)
+		result = lookup->any ? 0 : -ENOENT;
+	return result;
+}
+
+int store_get(struct muninn_store *store, const struct record_key *key, uint64_t bound, enum nand_cause cause, void *value,
+	      uint32_t capacity, struct record_info *info)
+{
+	struct lookup lookup = {
+		.store = store,
+		.key = key,
+		.visibility = store_visibility(store, bound),
+		.cause = cause,
+		.value = value,
+		.capacity = capacity,
+		.info = info,
+	};
+
+	return search(&lookup);
+}
+
+int store_has_older(struct muninn_store *store, const struct record_key *key, uint64_t sequence)
+{
+	struct record_info info;
+	struct lookup lookup = {
+		.store = store,
+		.key = key,
+		.visibility = store_visibility(store, sequence),
+		.cause = NAND_CAUSE_MERGE,
+		.info = &info,
+	};
+
+	lookup.visibility.ignored_tombstone = sequence;
+	int result = search(&lookup);
+
+	return result == -ENOENT ? 0 : result ? result : 1;
 }
 
 static int muninn_get(struct record_store *base, const struct record_key *key, uint64_t bound, void *value,
 		      uint32_t capacity, struct record_info *info)
 {
 	struct muninn_store *store = store_of(base);
-	struct lookup lookup = {
-		.store = store,
-		.key = key,
-		.hash = key_hash(key, store->geometry.segment_pages),
-		.visibility = store_visibility(store, bound),
-		.value = value,
-		.capacity = capacity,
-		.info = info,
-	};
-	struct row *row = &store->rows[hash_row(&lookup.hash, store->geometry.rows)];
-	struct page_record found;
-	int result;
+	int result = store_get(store, key, bound, NAND_CAUSE_USER, value, capacity, info);
 
-	if (buffer_find(&row->buffer, key, &lookup.hash, &lookup.visibility, &found))
-		return return_record(&lookup, &found);
-	result = search_table(&lookup, &row->growing);
-	for (uint32_t n = row->complete_count; result == -ENOENT && n-- > 0;)
-		result = search_table(&lookup, &row->complete[n]);
-	if (result == -ENOENT)
-		count_up(&store->counters.records_absent, 1);
+	count_up(&store->counters.records_got, result == 0);
+	count_up(&store->counters.records_absent, result == -ENOENT);
 	return result;
 }
 
@@ -270,6 +338,14 @@ static int muninn_get(struct record_store *base, const struct record_key *key, u
 static int muninn_flush(struct record_store *base)
 {
 	return store_flush(store_of(base));
+}
+
+static int muninn_merge(struct record_store *base, const struct record_keep *keep, struct record_merge *merge)
+{
+	struct muninn_store *store = store_of(base);
+
+	assert(store->sequence == 0);
+	return store_merge(store, keep, merge);
 }
 
 static int muninn_format_records(struct record_store *base)
@@ -300,10 +376,12 @@ static void muninn_statistics(struct record_store *base, struct engine_statistic
 	for (uint32_t number = 0; number < geometry->rows; number++) {
 		const struct row *row = &store->rows[number];
 
-		sealed += (uint64_t)row->complete_count * MUNINN_COLUMNS + table_columns(&row->growing);
+		sealed += (uint64_t)__builtin_popcountll(table_live(&row->growing));
 		tables += row->complete_count;
-		for (uint32_t n = 0; n < row->complete_count; n++)
+		for (uint32_t n = 0; n < row->complete_count; n++) {
+			sealed += (uint64_t)__builtin_popcountll(table_live(&row->complete[n]));
 			index_bytes += row->complete[n].image_bytes;
+		}
 		index_bytes += row->growing.image_bytes + row->buffer.bits_bytes +
 			       geometry->overflow_entries * sizeof(*row->buffer.overflow);
 	}
@@ -348,6 +426,7 @@ const struct record_store_operations muninn_operations = {
 	.abort = muninn_abort,
 	.get = muninn_get,
 	.flush = muninn_flush,
+	.merge = muninn_merge,
 	.format = muninn_format_records,
 	.statistics = muninn_statistics,
 	.close = muninn_close,

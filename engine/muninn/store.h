@@ -34,6 +34,7 @@ struct muninn_store {
 	uint64_t committed;  /* highest sequence number that counts */
 	uint64_t sequence;   /* of the running transaction, 0 = none */
 	bool sealed_running; /* the running transaction sealed a segment, so some of its records may be on flash */
+	uint16_t *images; /* for each segment the table images that touch it */
 	uint32_t metadata_segment, metadata_page; /* where the next table image begins; NO_SEGMENT: in a new segment */
 	uint32_t *unsynced_segments; /* programmed since the last flush; geometry.segments entries */
 	uint32_t unsynced_count;
@@ -41,6 +42,7 @@ struct muninn_store {
 	struct nand_page_io *ios;    /* one a page of a segment */
 	struct store_counters counters; /* updated atomically: readers run side by side */
 	uint64_t open_microseconds;
+	uint64_t merge_random; /* which segments merge looks at */
 };
 
 static inline void count_up(uint64_t *counter, uint64_t by)
@@ -70,6 +72,22 @@ uint64_t store_next_serial(struct muninn_store *store);
 /* Filters for the segment that the row buffers next. */
 void row_next_filters(const struct muninn_store *store, const struct row *row, struct filter_geometry *filters);
 
+/*
+ * Puts a record into its row's buffer, sealing it first when it is full. Visible at once when its sequence number is a
+ * committed one. -ENOSPC, -EIO.
+ */
+int store_place(struct muninn_store *store, const struct new_record *record, bool reserve);
+
+/* record_store_operations.get, with the cause that page reads are counted under. */
+int store_get(struct muninn_store *store, const struct record_key *key, uint64_t bound, enum nand_cause cause, void *value,
+	      uint32_t capacity, struct record_info *info);
+
+/*
+ * Whether a tombstone ends anything: another record of its key as old as it or older, of its own command too. 1, 0, or the
+ * error of the search.
+ */
+int store_has_older(struct muninn_store *store, const struct record_key *key, uint64_t sequence);
+
 /* ---- seal.c ---- */
 
 /* Programs a row's active segment, adds it to the growing table and begins an empty one. -ENOSPC, -EIO. */
@@ -91,6 +109,20 @@ int store_complete_table(struct muninn_store *store, uint32_t row);
  * image goes. -EINVAL, -EBADMSG with a sentence.
  */
 int store_load_tables(struct muninn_store *store, bool *in_use, struct error_text *error);
+
+/* Ends a row's n-th complete table, none of whose columns is live. */
+void store_drop_table(struct muninn_store *store, uint32_t row, uint32_t n);
+
+/* Entries of the directory that are in use. */
+uint32_t store_directory_used(const struct muninn_store *store);
+
+/* ---- merge.c ---- */
+
+/* record_store_operations.merge. */
+int store_merge(struct muninn_store *store, const struct record_keep *keep, struct record_merge *merge);
+
+/* Ends all entries of the directory in NVRAM. */
+void store_empty_directory(struct muninn_store *store);
 
 /* Forgets the complete tables of all rows. */
 void store_drop_tables(struct muninn_store *store);

@@ -22,6 +22,7 @@ static uint8_t *overflow_at(const struct table *table, uint32_t column)
 static void set_shape(struct table *table, const struct muninn_geometry *geometry, uint8_t *image, uint32_t index)
 {
 	table->image = image;
+	table->live_word = image + TABLE_LIVE_AT;
 	muninn_filter_geometry(geometry, index, &table->filters);
 	table->paged_filters = geometry->paged_filters;
 	table->overflow_entries = geometry->overflow_entries;
@@ -62,6 +63,21 @@ uint32_t table_index(const struct table *table)
 uint32_t table_columns(const struct table *table)
 {
 	return get_le32(table->image + TABLE_COLUMNS_AT);
+}
+
+uint64_t table_live(const struct table *table)
+{
+	uint32_t count = table_columns(table);
+
+	return get_le64(table->live_word) & (count == MUNINN_COLUMNS ? UINT64_MAX : (UINT64_C(1) << count) - 1);
+}
+
+void table_kill_column(struct table *table, uint32_t column)
+{
+	uint64_t bit = UINT64_C(1) << column;
+
+	assert(table_live(table) & bit);
+	nvram_store64(table->live_word, get_le64(table->live_word) & ~bit);
 }
 
 void table_read_column(const struct table *table, uint32_t column, struct table_column *facts)
@@ -106,14 +122,15 @@ void table_add_column(struct table *table, const struct buffer *buffer, const st
 	}
 	for (uint32_t i = 0; i < buffer->overflow_count; i++, overflow += OVERFLOW_ENTRY_BYTES)
 		put_le48(overflow, (uint64_t)buffer->overflow[i].hash << OVERFLOW_PLACES_MAX | buffer->overflow[i].places);
+	/* The bit counts only when the column does. */
+	nvram_store64(table->live_word, get_le64(table->live_word) | bit);
 	nvram_store32(table->image + TABLE_COLUMNS_AT, column + 1);
 }
 
 void table_search_begin(struct table_search *search, const struct table *table, const struct key_hash *hash,
 			uint64_t bound)
 {
-	uint32_t count = table_columns(table);
-	uint64_t all = count == MUNINN_COLUMNS ? UINT64_MAX : (UINT64_C(1) << count) - 1;
+	uint64_t all = table_live(table);
 
 	*search = (struct table_search){ .table = table, .hash = hash, .bound = bound };
 	for (uint32_t filter = 0; filter < table->filters.filters; filter++) {

@@ -13,6 +13,7 @@
 
 struct table {
 	uint8_t *image;
+	uint8_t *live_word; /* in NVRAM: a bit for each column that has not been merged */
 	struct filter_geometry filters;
 	uint32_t paged_filters;
 	uint32_t overflow_entries;
@@ -25,6 +26,12 @@ void table_begin(struct table *table, const struct muninn_geometry *geometry, ui
 
 /* Takes up an image in NVRAM or memory. False when its header is not that of table of `row` with this geometry. */
 bool table_attach(struct table *table, const struct muninn_geometry *geometry, uint8_t *image, uint32_t row);
+
+/* The columns that are in use: added and not merged. */
+uint64_t table_live(const struct table *table);
+
+/* Takes a column out of the table, by one store. */
+void table_kill_column(struct table *table, uint32_t column);
 
 uint32_t table_index(const struct table *table);
 uint32_t table_columns(const struct table *table);

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Reclaiming segments. One step takes one sealed segment, puts again what is still needed of it, takes its column out of
+ * its table and frees it.
+ *
+ * A moved record keeps its sequence number, so it counts at once and both copies are the same record; a crash leaves at
+ * worst both. A record that is not the newest of its key is marked as moved: its new place is newer than it is, and a
+ * search that meets it goes on (store.c).
+ */
+#include <errno.h>
+
+#include "common/log.h"
+#include "engine/muninn/store.h"
+
+enum {
+	SAMPLED_PAGES = 8,       /* of a segment, to estimate how much of it is live */
+	CANDIDATES = 24,         /* segments that are sampled for one victim, at most */
+	GOOD_ENOUGH_PERMILLE = 100, /* a victim with so little live is taken at once */
+};
+
+/* A sealed segment. */
+struct victim {
+	uint32_t row;
+	uint32_t segment;
+	uint32_t live_permille; /* estimated live bytes of the segment's capacity */
+};
+
+/* ---- what is needed ---- */
+
+enum need { NEED_NONE, NEED_NEWEST, NEED_OLD };
+
+/*
+ * Whether a record is the one found for its key within `bound`: not superseded, not even by a later put of the same
+ * command. `found` = what is. Negative errno when that can't be read.
+ */
+static int is_found_at(struct muninn_store *store, const struct record_header *header, const uint8_t *value,
+		       uint64_t bound, struct record_info *found)
+{
+	uint8_t found_value[MUNINN_PAGE_BYTES_MAX];
+	int result = store_get(store, &header->key, bound, NAND_CAUSE_MERGE, found_value, sizeof(found_value), found);
+
+	if (result)
+		return result == -ENOENT ? 0 : result;
+	return found->sequence == header->sequence && found->length == header->length &&
+	       memcmp(found_value, value, header->length) == 0;
+}
+
+/* Whether a record must be kept, and whether it is the newest of its key. Negative errno when that can't be read. */
+static int judge_record(struct muninn_store *store, const struct record_keep *keep, const struct record_header *header,
+			const uint8_t *value)
+{
+	struct visibility visibility = store_visibility(store, RECORD_NEWEST);
+	uint64_t bound = keep->boundary(keep->context, header->key.partition, header->sequence);
+	struct record_info found;
+	int newest, result;
+
+	if (!sequence_is_visible(&visibility, header->sequence))
+		return NEED_NONE;
+	newest = is_found_at(store, header, value, RECORD_NEWEST, &found);
+	result = newest == 0 && bound != RECORD_NEWEST ? is_found_at(store, header, value, bound, &found) : newest;
+	/* Superseded at the first boundary behind it, it is so at every later one. */
+	if (result <= 0)
+		return result ? result : NEED_NONE;
+	if (header->flags & RECORD_TOMBSTONE) {
+		/* Without older records it says nothing. */
+		result = store_has_older(store, &header->key, header->sequence);
+		if (result <= 0)
+			return result ? result : NEED_NONE;
+	} else if (keep->is_reachable && !keep->is_reachable(keep->context, &header->key, &found, bound)) {
+		return NEED_NONE;
+	}
+	return newest ? NEED_NEWEST : NEED_OLD;
+}
+
+/* ---- reading a segment ---- */
+
+/* Called for each record of a page, in order. */
+typedef int record_visitor(struct muninn_store *store, const struct record_keep *keep,
+			   const struct page_record *record, void *context);
+
+static int visit_page(struct muninn_store *store, const struct record_keep *keep, uint32_t segment, uint32_t page,
+		      record_visitor *visit, void *context)
+{
+	uint8_t data[MUNINN_PAGE_BYTES_MAX];
+	uint8_t spare_bytes[4096];
+	struct page_spare spare;
+	struct page_record record;
+	struct nand_page_io io = {
+		.page = segment_page(&store->geometry, segment) + page,
+		.data = data,
+		.spare = spare_bytes,
+	};
+	uint32_t offset = 0;
+	int result = nand_read(store->nand, NAND_CAUSE_MERGE, &io, 1);
+
+	if (!result && (!page_spare_decode(spare_bytes, store->geometry.page_bytes, &spare) ||
+			spare.kind != PAGE_KIND_RECORDS))
+		result = -EBADMSG;
+	if (result) {
+		log_line(LOG_LEVEL_ERROR, "merge: flash page %llu can't be read (error %d); segment %u stays",
+			 (unsigned long long)io.page, -result, segment);
+		return result == -ENODATA ? -EBADMSG : result;
+	}
+	struct page_view view = {
+		.data = data,
+		.used = spare.used,
+		.large_header = spare.large ? spare.large_header : NULL,
+	};
+
+	while (!result && page_next(&view, &offset, &record))
+		result = visit(store, keep, &record, context);
+	return result;
+}
+
+/* ---- choosing ---- */
+
+static int add_live_bytes(struct muninn_store *store, const struct record_keep *keep, const struct page_record *record,
+			  void *context)
+{
+	uint64_t *bytes = context;
+	struct record_header header;
+
+	record_header_decode(record->header, &header);
+	int need = judge_record(store, keep, &header, record->value);
+
+	if (need > NEED_NONE)
+		*bytes += RECORD_HEADER_BYTES + header.length;
+	return need < 0 ? need : 0;
+}
+
+/* Estimates the live part of a segment from pages spread over it. A segment that can't be read counts as all live. */
+static uint32_t sample_segment(struct muninn_store *store, const struct record_keep *keep, uint32_t segment)
+{
+	uint32_t pages = store->geometry.segment_pages;
+	uint32_t samples = pages < SAMPLED_PAGES ? pages : SAMPLED_PAGES;
+	uint32_t first = (uint32_t)(hash_mix(++store->merge_random) % (pages / samples));
+	uint64_t live = 0;
+
+	for (uint32_t i = 0; i < samples; i++)
+		if (visit_page(store, keep, segment, first + i * (pages / samples), add_live_bytes, &live))
+			return 1000;
+	/* A header in a spare area does not count against the page. */
+	return (uint32_t)min_u64(1000, live * 1000 / ((uint64_t)samples * store->geometry.page_bytes));
+}
+
+static struct table *row_table(struct row *row, uint32_t n)
+{
+	return n < row->complete_count ? &row->complete[n] : &row->growing;
+}
+
+static uint32_t column_segment(const struct table *table, uint32_t column)
+{
+	struct table_column facts;
+
+	table_read_column(table, column, &facts);
+	return facts.segment;
+}
+
+/* The n-th set bit of `bits`. */
+static uint32_t nth_bit(uint64_t bits, uint32_t n)
+{
+	while (n-- > 0)
+		bits &= bits - 1;
+	return (uint32_t)__builtin_ctzll(bits);
+}
+
+/* A sealed segment chosen at random; false when the row that was hit has none. */
+static bool random_segment(struct muninn_store *store, struct victim *victim)
+{
+	uint64_t random = hash_mix(++store->merge_random);
+	struct row *row;
+	uint64_t live;
+
+	victim->row = (uint32_t)(random % store->geometry.rows);
+	row = &store->rows[victim->row];
+	const struct table *table = row_table(row, (uint32_t)((random >> 16) % (row->complete_count + 1)));
+
+	live = table_live(table);
+	if (!live)
+		return false;
+	uint32_t column = nth_bit(live, (uint32_t)((random >> 48) % (uint32_t)__builtin_popcountll(live)));
+
+	victim->segment = column_segment(table, column);
+	return true;
+}
+
+/* Where few columns of a table are left, the rest goes too, when the directory needs the room. */
+static bool sparse_segment(struct muninn_store *store, struct victim *victim)
+{
+	if (store_directory_used(store) < store->geometry.directory_entries / 4 * 3)
+		return false;
+	for (victim->row = 0; victim->row < store->geometry.rows; victim->row++) {
+		const struct row *row = &store->rows[victim->row];
+
+		for (uint32_t n = 0; n < row->complete_count; n++) {
+			uint64_t live = table_live(&row->complete[n]);
+
+			if (__builtin_popcountll(live) <= TABLE_SPARSE_COLUMNS) {
+				victim->segment = column_segment(&row->complete[n], nth_bit(live, 0));
+				victim->live_permille = 0;
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+static int choose_victim(struct muninn_store *store, const struct record_keep *keep, uint32_t live_permille_max,
+			 struct victim *best)
+{
+	if (sparse_segment(store, best))
+		return 0;
+	best->live_permille = 1001;
+	for (uint32_t i = 0; i < CANDIDATES && best->live_permille > GOOD_ENOUGH_PERMILLE; i++) {
+		struct victim candidate;
+
+		if (!random_segment(store, &candidate))
+			continue;
+		candidate.live_permille = sample_segment(store, keep, candidate.segment);
+		if (candidate.live_permille < best->live_permille)
+			*best = candidate;
+	}
+	return best->live_permille <= live_permille_max ? 0 : -EAGAIN;
+}
+
+/* ---- moving ---- */
+
+static int move_record(struct muninn_store *store, const struct record_keep *keep, const struct page_record *record,
+		       void *context)
+{
+	struct record_merge *merge = context;
+	struct new_record moved = { .value = record->value };
+	int need, result;
+
+	if (!record_is_intact(record->header, record->value))
+		return -EBADMSG;
+	record_header_decode(record->header, &moved.header);
+	need = judge_record(store, keep, &moved.header, record->value);
+	if (need <= NEED_NONE) {
+		merge->records_dropped += need == NEED_NONE;
+		return need;
+	}
+	if (need == NEED_OLD)
+		moved.header.flags |= RECORD_MOVED;
+	else
+		moved.header.flags &= (uint8_t)~RECORD_MOVED;
+	result = store_place(store, &moved, true);
+	if (!result) {
+		merge->records_moved++;
+		merge->bytes_moved += RECORD_HEADER_BYTES + moved.header.length;
+	}
+	return result;
+}
+
+/* Takes the column of a segment out of its table, and the table out of its row when that was the last one. */
+static void kill_segment(struct muninn_store *store, const struct victim *victim)
+{
+	struct row *row = &store->rows[victim->row];
+
+	for (uint32_t n = 0; n <= row->complete_count; n++) {
+		struct table *table = row_table(row, n);
+		uint64_t live = table_live(table);
+
+		for (; live; live &= live - 1) {
+			uint32_t column = (uint32_t)__builtin_ctzll(live);
+			struct table_column facts;
+
+			table_read_column(table, column, &facts);
+			if (facts.segment != victim->segment)
+				continue;
+			table_kill_column(table, column);
+			store->counters.sealed_records -= facts.records;
+			store->counters.sealed_record_bytes -= facts.record_bytes;
+			if (n < row->complete_count && !table_live(table))
+				store_drop_table(store, victim->row, n);
+			row->unsynced = true;
+			return;
+		}
+	}
+	assert(!"a sealed segment is in a table of its row");
+}
+
+int store_merge(struct muninn_store *store, const struct record_keep *keep, struct record_merge *merge)
+{
+	struct victim victim = { 0 };
+	int result = choose_victim(store, keep, merge->live_permille_max, &victim);
+
+	for (uint32_t page = 0; !result && page < store->geometry.segment_pages; page++)
+		result = visit_page(store, keep, victim.segment, page, move_record, merge);
+	if (result)
+		return result;
+	/* What was moved and where it was are on stable storage before the segment can be written again. */
+	for (uint32_t number = 0; number < store->geometry.rows; number++) {
+		store->rows[number].unsynced |= store->rows[number].touched;
+		store->rows[number].touched = false;
+	}
+	kill_segment(store, &victim);
+	result = store_flush(store);
+	if (result)
+		return result;
+	space_release(&store->space, victim.segment);
+	merge->segments_freed++;
+	return 0;
+}
