@@ -120,7 +120,8 @@ uint64_t engine_txn_time(const struct engine_txn *txn);
 
 /*
  * Ends a transaction and frees it. `stable`: on return all that is committed survives power loss of the host.
- * On error (-EIO of the sync) the transaction is committed, its durability unknown.
+ * -ENOSPC: there was no room for its metadata; nothing of it happened, as after engine_abort. -EIO of the sync: it is
+ * committed, its durability unknown. Other errors (-EIO of a put, -ENOMEM): nothing of it happened.
  */
 int engine_commit(struct engine_txn *txn, bool stable);
 
@@ -133,7 +134,10 @@ void engine_abort(struct engine_txn *txn);
  */
 int engine_reformat(struct engine *engine);
 
-/* Everything committed becomes stable on the host's storage, access times included. */
+/*
+ * Everything committed becomes stable on the host's storage, access times included (unless the device is full: then
+ * they stay in memory).
+ */
 int engine_flush(struct engine *engine);
 
 /* ---- partitions and objects ---- */
@@ -178,7 +182,10 @@ int engine_read(struct engine_txn *txn, struct engine_address address, uint64_t 
 
 /* ---- attributes: plain storage of any object, root and partitions included ---- */
 
-/* Sets, or with length 0 removes, one attribute. Page and number are not interpreted. -EFBIG past the limits. */
+/*
+ * Sets, or with length 0 removes, one attribute; removing what is not set is no error. Page and number are not
+ * interpreted. -EFBIG past the limits.
+ */
 int engine_attribute_set(struct engine_txn *txn, struct engine_address address, uint32_t page, uint32_t number,
 			 const void *value, uint32_t length);
 
@@ -204,7 +211,7 @@ enum engine_time {
 struct engine_stat {
 	enum engine_type type;
 	uint64_t length;      /* user objects: logical length in bytes */
-	uint64_t used_bytes;  /* pieces that hold data * page size; partition: sum over its objects */
+	uint64_t used_bytes;  /* pieces that hold data * page size; partition: sum over its objects; root: 0 */
 	uint64_t members;     /* root: partitions; partition: user objects and collections */
 	uint64_t collections; /* partition: collections among the members */
 	uint64_t modified_sequence; /* sequence number of the last command that changed it */
@@ -215,7 +222,7 @@ struct engine_stat {
 int engine_stat(struct engine_txn *txn, struct engine_address address, struct engine_stat *stat);
 
 /*
- * Sets one timestamp explicitly (all but created). The engine itself maintains them: data and attribute calls update
+ * Sets one timestamp explicitly (all but created; less than 2^48). Creating sets all of them. The engine itself maintains them: data and attribute calls update
  * the modified times at commit, engine_accessed the accessed times. Accessed times are kept in memory and become
  * stable at flush, close, cache eviction or the next change of the object.
  */
@@ -239,7 +246,10 @@ int engine_list_count(struct engine_txn *txn, struct engine_address partition, e
 
 /* ---- versions ---- */
 
-/* Ends the current user version of a partition; `version` is its number: reading at it gives this moment's state. */
+/*
+ * Ends the current user version of a partition; `version` is its number: reading at it gives this moment's state, but
+ * access times may be older. Must come before all changes in its transaction: -EINVAL. -EFBIG after 65534 versions.
+ */
 int engine_snapshot(struct engine_txn *txn, uint64_t partition, uint32_t *version);
 
 /* ---- statistics ---- */

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Opening and closing the object layer, transactions, statistics. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "common/bytes.h"
+#include "common/log.h"
+#include "engine/idset_node.h"
+#include "engine/objects.h"
+
+#define DEFAULT_ONODE_CACHE_ENTRIES   4096
+#define DEFAULT_DIRECTORY_CACHE_NODES 1024
+#define PARTITION_CACHE_ENTRIES       256
+/* Below these a transaction would not find room for what it works on. */
+#define ONODE_CACHE_ENTRIES_MIN   (2 * ENGINE_DIRTY_ONODES_MAX)
+#define DIRECTORY_CACHE_NODES_MIN 128
+/* The onode cache is bounded in bytes too: so many an entry. Most onodes are a few hundred bytes. */
+#define ONODE_CACHE_BYTES_EACH 2048
+
+static uint64_t system_clock_ms(void *context)
+{
+	struct timespec now;
+
+	(void)context;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static struct engine_options with_defaults(const struct engine_options *given)
+{
+	struct engine_options options = given ? *given : (struct engine_options){ 0 };
+
+	if (!options.onode_cache_entries)
+		options.onode_cache_entries = DEFAULT_ONODE_CACHE_ENTRIES;
+	if (!options.directory_cache_nodes)
+		options.directory_cache_nodes = DEFAULT_DIRECTORY_CACHE_NODES;
+	if (options.onode_cache_entries < ONODE_CACHE_ENTRIES_MIN)
+		options.onode_cache_entries = ONODE_CACHE_ENTRIES_MIN;
+	if (options.directory_cache_nodes < DIRECTORY_CACHE_NODES_MIN)
+		options.directory_cache_nodes = DIRECTORY_CACHE_NODES_MIN;
+	if (!options.clock_ms)
+		options.clock_ms = system_clock_ms;
+	return options;
+}
+
+/* ---- open and close ---- */
+
+static void turn_init(pthread_rwlock_t *turn)
+{
+	pthread_rwlockattr_t attributes;
+
+	pthread_rwlockattr_init(&attributes);
+	pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(turn, &attributes);
+	pthread_rwlockattr_destroy(&attributes);
+}
+
+static void free_memory(struct engine *engine)
+{
+	cache_destroy(&engine->onodes);
+	cache_destroy(&engine->nodes);
+	cache_destroy(&engine->partitions);
+	if (engine->accesses.notes)
+		access_times_destroy(&engine->accesses);
+	free(engine->page);
+	pthread_rwlock_destroy(&engine->turn);
+	free(engine);
+}
+
+static int allocate(struct engine *engine)
+{
+	uint32_t onodes = engine->options.onode_cache_entries;
+	uint32_t nodes = engine->options.directory_cache_nodes;
+	size_t node_bytes = sizeof(struct idset_node) + engine->page_bytes;
+	int result;
+
+	engine->page = malloc(engine->page_bytes);
+	if (!engine->page)
+		return -ENOMEM;
+	result = cache_init(&engine->onodes, onodes, (size_t)onodes * ONODE_CACHE_BYTES_EACH,
+			    onode_destroy);
+	if (!result)
+		result = cache_init(&engine->nodes, nodes, nodes * node_bytes, idset_node_destroy);
+	if (!result)
+		result = cache_init(&engine->partitions, PARTITION_CACHE_ENTRIES, SIZE_MAX,
+				    partition_destroy);
+	if (!result)
+		result = access_times_init(&engine->accesses, onodes);
+	return result;
+}
+
+int engine_open_on(struct record_store *store, const struct engine_options *options,
+		   struct engine **opened)
+{
+	struct engine *engine = calloc(1, sizeof(*engine));
+	int result = -ENOMEM;
+
+	if (engine) {
+		engine->store = store;
+		engine->options = with_defaults(options);
+		engine->page_bytes = record_bytes_max(store);
+		turn_init(&engine->turn);
+		result = allocate(engine);
+	}
+	if (result) {
+		if (engine)
+			free_memory(engine);
+		store->operations->close(store, false);
+		engine = NULL;
+	}
+	*opened = engine;
+	return result;
+}
+
+static void txn_free(struct engine_txn *txn)
+{
+	onode_free(txn->old.onode);
+	free(txn->pages[0]);
+	free(txn->pages[1]);
+	free(txn);
+}
+
+int engine_close(struct engine *engine)
+{
+	int result;
+
+	engine_settle_accesses(engine, 0);
+	result = engine->store->operations->close(engine->store, true);
+	free_memory(engine);
+	return result;
+}
+
+void engine_abandon(struct engine *engine)
+{
+	if (engine->writer) {
+		txn_free(engine->writer);
+		cache_abort(&engine->onodes);
+		cache_abort(&engine->nodes);
+		cache_abort(&engine->partitions);
+		pthread_rwlock_unlock(&engine->turn);
+	}
+	engine->store->operations->close(engine->store, false);
+	free_memory(engine);
+}
+
+uint32_t engine_capabilities(const struct engine *engine)
+{
+	(void)engine;
+	return ENGINE_CAN_SNAPSHOT | ENGINE_KEEPS_HISTORY;
+}
+
+void engine_forget(struct engine *engine)
+{
+	cache_clear(&engine->onodes);
+	cache_clear(&engine->nodes);
+	cache_clear(&engine->partitions);
+	access_times_clear(&engine->accesses);
+	engine->indices_known = false;
+}
+
+/* ---- transactions ---- */
+
+static void begin_writing(struct engine_txn *txn)
+{
+	struct engine *engine = txn->engine;
+
+	txn->sequence = engine->store->operations->begin(engine->store);
+	txn->writer = (struct record_writer){ .store = engine->store,
+					      .sequence = txn->sequence,
+					      .page = engine->page,
+					      .reserve = txn->mode == ENGINE_FREE };
+	cache_begin(&engine->onodes);
+	cache_begin(&engine->nodes);
+	cache_begin(&engine->partitions);
+	engine->writer = txn;
+}
+
+int engine_begin(struct engine *engine, enum engine_mode mode, struct engine_txn **begun)
+{
+	struct engine_txn *txn = calloc(1, sizeof(*txn));
+
+	*begun = txn;
+	if (!txn)
+		return -ENOMEM;
+	txn->engine = engine;
+	txn->mode = mode;
+	if (mode == ENGINE_READ)
+		pthread_rwlock_rdlock(&engine->turn);
+	else
+		pthread_rwlock_wrlock(&engine->turn);
+	txn->time_ms =
+		min_u64(engine->options.clock_ms(engine->options.clock_context), ONODE_TIME_MAX);
+	if (mode != ENGINE_READ)
+		begin_writing(txn);
+	return 0;
+}
+
+void engine_bypass_timestamps(struct engine_txn *txn, bool bypass)
+{
+	txn->bypass = bypass;
+}
+
+uint64_t engine_txn_time(const struct engine_txn *txn)
+{
+	return txn->time_ms;
+}
+
+uint8_t *txn_page(struct engine_txn *txn, int which)
+{
+	if (!txn->pages[which])
+		txn->pages[which] = malloc(txn->engine->page_bytes);
+	return txn->pages[which];
+}
+
+/* Forgets what a writing transaction did and ends it; it still holds its turn. */
+static void undo(struct engine_txn *txn)
+{
+	struct engine *engine = txn->engine;
+
+	engine->store->operations->abort(engine->store);
+	cache_abort(&engine->onodes);
+	cache_abort(&engine->nodes);
+	cache_abort(&engine->partitions);
+	access_times_abort(&engine->accesses);
+	if (txn->partitions_changed)
+		engine->indices_known = false;
+	engine->writer = NULL;
+}
+
+/* Puts all that was changed in memory and makes it visible. On an error the transaction goes on. */
+static int put_and_commit(struct engine_txn *txn)
+{
+	struct engine *engine = txn->engine;
+	int result = onodes_put_dirty(txn);
+
+	if (!result)
+		result = idset_put_dirty(&engine->nodes, &txn->writer);
+	if (!result)
+		result = partition_put_dirty(txn);
+	if (result)
+		return result;
+	engine->store->operations->commit(engine->store);
+	cache_commit(&engine->onodes);
+	cache_commit(&engine->nodes);
+	cache_commit(&engine->partitions);
+	access_times_commit(&engine->accesses);
+	engine->writer = NULL;
+	return 0;
+}
+
+/* Gives the turn back and frees. */
+static void end(struct engine_txn *txn)
+{
+	struct engine *engine = txn->engine;
+
+	pthread_rwlock_unlock(&engine->turn);
+	txn_free(txn);
+}
+
+/* Most access times that wait in memory between transactions. */
+static uint32_t accesses_max(const struct engine *engine)
+{
+	return engine->options.onode_cache_entries / 4 * 3;
+}
+
+static void settle_accesses_if_many(struct engine *engine)
+{
+	struct access_key key;
+
+	if (access_times_count(&engine->accesses) <= accesses_max(engine))
+		return;
+	engine_settle_accesses(engine, engine->options.onode_cache_entries / 2);
+	/* If they cannot be stored because the device is full, the oldest are given up. */
+	while (access_times_count(&engine->accesses) > accesses_max(engine) &&
+	       access_times_oldest(&engine->accesses, &key))
+		access_times_forget(&engine->accesses, key);
+}
+
+int engine_commit(struct engine_txn *txn, bool stable)
+{
+	struct engine *engine = txn->engine;
+	int result = 0;
+
+	if (txn->mode != ENGINE_READ) {
+		result = put_and_commit(txn);
+		if (result)
+			undo(txn);
+		else if (stable)
+			result = engine->store->operations->flush(engine->store);
+	}
+	end(txn);
+	settle_accesses_if_many(engine);
+	return result;
+}
+
+void engine_abort(struct engine_txn *txn)
+{
+	struct engine *engine = txn->engine;
+
+	if (txn->mode != ENGINE_READ)
+		undo(txn);
+	end(txn);
+	settle_accesses_if_many(engine);
+}
+
+/* ---- access times ---- */
+
+/* Takes the note that waits longest into its object's onode. */
+static int settle_access(struct engine_txn *txn, struct access_key key)
+{
+	struct engine_address address = { .partition = key.partition, .object = key.object };
+	struct target target;
+	int result = target_open(txn, address, TARGET_CHANGE, &target);
+
+	if (result == -ENOENT || result == -EBADMSG) {
+		access_times_forget(&txn->engine->accesses, key);
+		return 0;
+	}
+	if (result)
+		return result;
+	if (target.onode->head.created_sequence == key.created_sequence)
+		result = target_touch(&target);
+	else
+		access_times_forget(&txn->engine->accesses, key);
+	target_close(&target);
+	return result;
+}
+
+void engine_settle_accesses(struct engine *engine, uint32_t most)
+{
+	struct engine_txn *txn;
+	struct access_key key;
+	bool done = false;
+
+	while (!done) {
+		int result = engine_begin(engine, ENGINE_WRITE, &txn);
+
+		if (result)
+			return;
+		for (int count = 0; !result && count < ENGINE_DIRTY_ONODES_MAX; count++) {
+			done = access_times_count(&engine->accesses) <= most ||
+			       !access_times_oldest(&engine->accesses, &key);
+			if (done)
+				break;
+			result = settle_access(txn, key);
+		}
+		if (!result)
+			result = put_and_commit(txn);
+		if (engine->writer)
+			undo(txn);
+		end(txn);
+		if (result) {
+			log_line(LOG_LEVEL_DEBUG, "access times stay in memory: error %d", -result);
+			return;
+		}
+	}
+}
+
+/* ---- the whole store ---- */
+
+int engine_flush(struct engine *engine)
+{
+	int result;
+
+	engine_settle_accesses(engine, 0);
+	pthread_rwlock_wrlock(&engine->turn);
+	result = engine->store->operations->flush(engine->store);
+	pthread_rwlock_unlock(&engine->turn);
+	return result;
+}
+
+int engine_reformat(struct engine *engine)
+{
+	int result;
+
+	pthread_rwlock_wrlock(&engine->turn);
+	result = engine->store->operations->format(engine->store);
+	engine_forget(engine);
+	pthread_rwlock_unlock(&engine->turn);
+	return result;
+}
+
+void engine_read_statistics(struct engine *engine, struct engine_statistics *statistics)
+{
+	*statistics = (struct engine_statistics){ 0 };
+	pthread_rwlock_rdlock(&engine->turn);
+	engine->store->operations->statistics(engine->store, statistics);
+	pthread_rwlock_unlock(&engine->turn);
+	statistics->cache_bytes = engine->onodes.bytes_max + engine->nodes.bytes_max +
+				  PARTITION_CACHE_ENTRIES * sizeof(struct partition) +
+				  access_times_bytes(&engine->accesses);
+}

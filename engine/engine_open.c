@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The calls of engine.h that choose the store of records: so far there is one, engine/muninn. */
+#include "engine/objects.h"
+
+int engine_nvram_bytes(const struct nand_geometry *geometry, const struct engine_options *options,
+		       uint64_t *bytes, struct error_text *error)
+{
+	return muninn_nvram_bytes(geometry, options, bytes, error);
+}
+
+int engine_format(struct nand *nand, const struct engine_options *options, struct error_text *error)
+{
+	return muninn_format(nand, options, error);
+}
+
+int engine_open(struct nand *nand, const struct engine_options *options, struct engine **engine,
+		struct error_text *error)
+{
+	struct record_store *store;
+	int result = muninn_open(nand, options, &store, error);
+
+	*engine = NULL;
+	if (result)
+		return result;
+	result = engine_open_on(store, options, engine);
+	if (result)
+		return error_set(
+			error, result,
+			"no memory for the caches of the object layer; lower onode_cache_entries "
+			"or directory_cache_nodes");
+	return 0;
+}

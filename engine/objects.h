@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The inside of the object layer: the engine, its transactions, and how a call gets at the object it is about.
+ */
+#ifndef MUNINN_ENGINE_OBJECTS_H
+#define MUNINN_ENGINE_OBJECTS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/access_times.h"
+#include "engine/cache.h"
+#include "engine/engine.h"
+#include "engine/onode.h"
+#include "engine/partition.h"
+#include "engine/record_access.h"
+
+/* Onodes that a transaction has changed and not put; the oldest is put when there would be more. */
+#define ENGINE_DIRTY_ONODES_MAX     64
+#define ENGINE_DIRTY_PARTITIONS_MAX 16
+
+struct engine {
+	struct record_store *store;
+	struct engine_options options; /* with the defaults filled in */
+	uint32_t page_bytes;           /* most data of a piece = of a record */
+	pthread_rwlock_t turn;     /* shared by reading transactions, held alone by writing ones */
+	struct engine_txn *writer; /* the open writing transaction; owned by the holder of `turn` */
+	struct cache onodes;       /* struct onode, current ones */
+	struct cache nodes;        /* struct idset_node, current ones */
+	struct cache partitions;   /* struct partition, current ones */
+	struct access_times accesses;
+	/* Which partition indices are taken, read when the first partition is created. */
+	bool indices_known;
+	uint8_t indices[(UINT16_MAX + 1) / 8];
+	uint16_t last_index;
+	uint8_t *page; /* scratch space of the writer: see struct record_writer */
+};
+
+/* The state of a partition as of a version, kept from one call of a transaction to the next. */
+struct old_view {
+	uint32_t version; /* 0: nothing kept */
+	uint64_t bound;
+	struct partition partition;
+	struct onode *onode; /* the object looked at last, or NULL */
+};
+
+struct engine_txn {
+	struct engine *engine;
+	enum engine_mode mode;
+	bool bypass;
+	bool changed;            /* anything but version numbers and access times */
+	bool partitions_changed; /* the table of partitions */
+	uint64_t time_ms;
+	uint64_t sequence; /* of writing transactions, otherwise 0 */
+	struct record_writer writer;
+	struct old_view old;
+	uint8_t *pages[2]; /* buffers of a page each, made when needed */
+};
+
+/*
+ * Makes an engine on a store of records, which belongs to the engine from now on, also on failure: it is closed
+ * with it. NULL options = defaults. -ENOMEM.
+ */
+int engine_open_on(struct record_store *store, const struct engine_options *options,
+		   struct engine **engine);
+
+/* Scratch buffer 0 or 1 of a transaction, a page long; contents undefined. NULL: no memory. */
+uint8_t *txn_page(struct engine_txn *txn, int which);
+
+/* Writes noted access times into onodes until at most `most` wait. */
+void engine_settle_accesses(struct engine *engine, uint32_t most);
+
+/* Forgets everything about the store's contents that is kept in memory. No transaction may be open. */
+void engine_forget(struct engine *engine);
+
+/* ---- the object that a call is about ---- */
+
+struct target {
+	struct engine_txn *txn;
+	struct partition *partition; /* of the object; the root's for the root */
+	struct onode *onode;
+	uint64_t bound; /* RECORD_NEWEST, or as of when it is read */
+	bool old;       /* addressed with a version */
+};
+
+enum target_use { TARGET_READ, TARGET_CHANGE };
+
+/* Finds what `address` names. -ENOENT; -EROFS if it cannot be changed but is to be; -EBADMSG... */
+int target_open(struct engine_txn *txn, struct engine_address address, enum target_use use,
+		struct target *target);
+void target_close(struct target *target);
+
+/* As target_open, and -EINVAL for what is not a user object. */
+int target_open_user_object(struct engine_txn *txn, struct engine_address address,
+			    enum target_use use, struct target *target);
+
+/*
+ * Call before the first change of the target, after all checks. target_touch does not count as a modification of
+ * the object (for access times), target_change does. -ENOSPC, -EIO: of another onode that had to be put.
+ */
+int target_touch(struct target *target);
+int target_change(struct target *target);
+
+/* The modification itself, behind target_touch. */
+void target_modified(struct target *target);
+
+/* What target_touch does when there is room: takes noted access times in and marks the onode. */
+void target_mark(struct target *target);
+
+/* Makes room for one more changed onode. -ENOSPC, -EIO: of another one that had to be put for it. */
+int onodes_room(struct engine_txn *txn);
+
+/* Puts the onodes that the transaction changed. */
+int onodes_put_dirty(struct engine_txn *txn);
+
+/* Sequence numbers and times of an onode that is created now. They are set even if timestamps are bypassed. */
+void onode_born(struct onode *onode, const struct engine_txn *txn);
+
+#endif

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The calls of engine.h that are about partitions: create, remove, list, snapshot. */
+#include <stdlib.h>
+
+#include "common/bytes.h"
+#include "engine/objects.h"
+
+/* ---- partition indices ---- */
+
+static bool index_taken(const struct engine *engine, uint16_t index)
+{
+	return engine->indices[index / 8] >> index % 8 & 1;
+}
+
+static void index_set(struct engine *engine, uint16_t index, bool taken)
+{
+	uint8_t bit = (uint8_t)(1 << index % 8);
+
+	if (taken)
+		engine->indices[index / 8] |= bit;
+	else
+		engine->indices[index / 8] &= (uint8_t)~bit;
+}
+
+/* Learns from the table of partitions which indices are taken. */
+static int learn_indices(struct engine *engine, const struct idset *table)
+{
+	uint64_t elements[64], next = 0;
+	bool more = true;
+
+	if (engine->indices_known)
+		return 0;
+	memset(engine->indices, 0, sizeof(engine->indices));
+	index_set(engine, RECORD_ROOT_INDEX, true);
+	index_set(engine, UINT16_MAX, true);
+	while (more) {
+		size_t count;
+		int result = idset_list(table, next, elements, 64, &count, &more, &next);
+
+		if (result)
+			return result;
+		while (count)
+			index_set(engine, (uint16_t)elements[--count], true);
+	}
+	engine->indices_known = true;
+	return 0;
+}
+
+/*
+ * Chooses an index that is free and was so before this transaction: an index removed and reused under one sequence
+ * number could not tell its old records from its new ones.
+ */
+static int choose_index(struct engine_txn *txn, uint16_t *chosen)
+{
+	struct engine *engine = txn->engine;
+	struct record_store *store = engine->store;
+	uint16_t index = engine->last_index;
+
+	for (uint32_t tried = 0; tried <= UINT16_MAX; tried++) {
+		struct record_key key = { .identifier = RECORD_ID_STATE };
+		struct record_info info;
+		int result;
+
+		index++;
+		if (index_taken(engine, index))
+			continue;
+		key.partition = index;
+		result = store->operations->get(store, &key, RECORD_NEWEST, NULL, 0, &info);
+		if (result && result != -ENOENT)
+			return result;
+		if (result == -ENOENT || info.sequence != txn->sequence) {
+			*chosen = index;
+			return 0;
+		}
+	}
+	return -EFBIG;
+}
+
+/* ---- create and remove ---- */
+
+/* Checks `requested` or chooses the ID of a new partition. */
+static int choose_id(const struct idset *table, uint64_t requested, uint64_t *id)
+{
+	uint64_t last = 0, element, next;
+	size_t count;
+	bool more;
+	int result;
+
+	if (requested) {
+		if (requested < ENGINE_FIRST_ID || requested > ENGINE_LAST_PARTITION_ID)
+			return -EINVAL;
+		*id = requested;
+		result = idset_list(table, requested << 16, &element, 1, &count, &more, &next);
+		if (!result && count && element >> 16 == requested)
+			result = -EEXIST;
+		return result;
+	}
+	result = idset_last(table, &last);
+	if (result && result != -ENOENT)
+		return result;
+	*id = result ? ENGINE_FIRST_ID : (last >> 16) + 1;
+	return *id > ENGINE_LAST_PARTITION_ID ? -EFBIG : 0;
+}
+
+static struct onode *new_onode(const struct engine_txn *txn, uint16_t index)
+{
+	struct onode *onode = onode_new(index, 0);
+
+	if (!onode)
+		return NULL;
+	onode->head.type = ENGINE_PARTITION;
+	onode->version = 1;
+	onode_born(onode, txn);
+	return onode;
+}
+
+/* Adds state and onode of a new partition to the caches. */
+static int add_partition(struct engine_txn *txn, uint64_t id, uint16_t index)
+{
+	struct engine *engine = txn->engine;
+	struct partition *partition = calloc(1, sizeof(*partition));
+	struct onode *onode = new_onode(txn, index);
+
+	if (!partition || !onode) {
+		free(partition);
+		onode_free(onode);
+		return -ENOMEM;
+	}
+	partition->entry.key = (struct cache_key){ .identifier = id };
+	partition->id = id;
+	partition->index = index;
+	partition->version = 1;
+	partition->created_sequence = txn->sequence;
+	partition = (struct partition *)cache_add(&engine->partitions, &partition->entry,
+						  sizeof(*partition));
+	partition_mark(txn, partition);
+	partition_release(engine, partition);
+	onode = (struct onode *)cache_add(&engine->onodes, &onode->entry, onode_bytes(onode));
+	cache_mark_dirty(&engine->onodes, &onode->entry);
+	cache_unpin(&engine->onodes, &onode->entry);
+	return 0;
+}
+
+static int create_partition(struct engine_txn *txn, struct partition *root, uint64_t requested,
+			    uint64_t *chosen)
+{
+	struct engine *engine = txn->engine;
+	struct idset table = partition_set(engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
+	uint16_t index = 0;
+	uint64_t id;
+	int result = choose_id(&table, requested, &id);
+
+	if (!result)
+		result = learn_indices(engine, &table);
+	if (!result)
+		result = choose_index(txn, &index);
+	if (!result)
+		result = partition_room(txn);
+	if (!result)
+		result = onodes_room(txn);
+	if (!result)
+		result = idset_insert(&table, &txn->writer, id << 16 | index);
+	if (result)
+		return result;
+	txn->partitions_changed = txn->changed = true;
+	index_set(engine, index, true);
+	engine->last_index = index;
+	partition_mark(txn, root);
+	result = add_partition(txn, id, index);
+	if (!result && chosen)
+		*chosen = id;
+	return result;
+}
+
+int engine_partition_create(struct engine_txn *txn, uint64_t requested, uint64_t *chosen)
+{
+	struct partition *root;
+	int result;
+
+	if (txn->mode == ENGINE_READ)
+		return -EROFS;
+	result = partition_get(txn->engine, 0, &root);
+	if (result)
+		return result;
+	result = create_partition(txn, root, requested, chosen);
+	partition_release(txn->engine, root);
+	return result;
+}
+
+static int put_tombstone(struct engine_txn *txn, const struct partition *partition,
+			 uint64_t identifier, uint32_t piece)
+{
+	struct record_key key = { .identifier = identifier,
+				  .piece = piece,
+				  .partition = partition->index };
+
+	return record_put(&txn->writer, key, partition->version, RECORD_TOMBSTONE, NULL, 0);
+}
+
+/*
+ * Takes a partition out of the table. That is all: what it held is older than any later partition of its index, and
+ * nobody looks at it again.
+ */
+static int remove_partition(struct engine_txn *txn, struct partition *root,
+			    struct partition *partition)
+{
+	struct engine *engine = txn->engine;
+	struct idset table = partition_set(engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
+	int result = partition_room(txn);
+
+	if (!result)
+		result = idset_remove(&table, &txn->writer, partition->id << 16 | partition->index);
+	if (result)
+		return result == -ENOENT ? -EBADMSG : result;
+	txn->partitions_changed = txn->changed = true;
+	if (engine->indices_known)
+		index_set(engine, partition->index, false);
+	partition_mark(txn, root);
+	cache_drop_partition(&engine->onodes, partition->index);
+	cache_drop_partition(&engine->nodes, partition->index);
+	cache_drop(&engine->partitions, &partition->entry);
+	result = put_tombstone(txn, partition, RECORD_ID_STATE, 0);
+	if (!result)
+		result = put_tombstone(txn, partition, 0, RECORD_ONODE_PIECE);
+	return result;
+}
+
+int engine_partition_remove(struct engine_txn *txn, uint64_t id, bool contents)
+{
+	struct partition *root, *partition;
+	int result;
+
+	if (txn->mode == ENGINE_READ)
+		return -EROFS;
+	if (id == 0)
+		return -ENOENT;
+	result = partition_get(txn->engine, 0, &root);
+	if (result)
+		return result;
+	result = partition_get(txn->engine, id, &partition);
+	if (!result) {
+		uint64_t members = partition->sets[PARTITION_USER_OBJECTS].count +
+				   partition->sets[PARTITION_COLLECTIONS].count;
+
+		result = members && !contents ? -ENOTEMPTY : remove_partition(txn, root, partition);
+		partition_release(txn->engine, partition);
+	}
+	partition_release(txn->engine, root);
+	return result;
+}
+
+/* ---- lists ---- */
+
+struct listing {
+	struct idset set;
+	struct partition *pinned;
+	struct partition old; /* the state that `set` belongs to if it is of an old version */
+};
+
+static int listing_open(struct engine_txn *txn, struct engine_address address,
+			enum engine_list what, struct listing *listing)
+{
+	struct engine *engine = txn->engine;
+	bool of_root = what == ENGINE_LIST_PARTITIONS;
+	int which = what == ENGINE_LIST_COLLECTIONS ? PARTITION_COLLECTIONS
+						    : PARTITION_USER_OBJECTS;
+	uint64_t bound;
+	int result;
+
+	if (what != ENGINE_LIST_PARTITIONS && what != ENGINE_LIST_USER_OBJECTS &&
+	    what != ENGINE_LIST_COLLECTIONS)
+		return -EINVAL;
+	if (!of_root && address.partition == 0)
+		return -ENOENT;
+	result = partition_get(engine, of_root ? 0 : address.partition, &listing->pinned);
+	if (result)
+		return result;
+	listing->set = partition_set(engine, listing->pinned, which, RECORD_NEWEST);
+	if (address.version == 0)
+		return 0;
+	result = partition_boundary(engine, listing->pinned, address.version, &bound);
+	if (!result)
+		result = partition_as_of(engine, listing->pinned, bound, &listing->old);
+	if (result) {
+		partition_release(engine, listing->pinned);
+		return result;
+	}
+	listing->set = partition_set(engine, &listing->old, which, bound);
+	return 0;
+}
+
+int engine_list(struct engine_txn *txn, struct engine_address address, enum engine_list what,
+		uint64_t first, uint64_t *ids, size_t capacity, size_t *count, uint64_t *next)
+{
+	bool partitions = what == ENGINE_LIST_PARTITIONS, more;
+	struct listing listing;
+	int result;
+
+	*count = 0;
+	*next = 0;
+	result = listing_open(txn, address, what, &listing);
+	if (result)
+		return result;
+	if (!partitions || first <= ENGINE_LAST_PARTITION_ID) {
+		result = idset_list(&listing.set, partitions ? first << 16 : first, ids, capacity,
+				    count, &more, next);
+		if (result || !more)
+			*next = 0;
+		if (partitions) {
+			*next >>= 16;
+			for (size_t index = 0; index < *count; index++)
+				ids[index] >>= 16;
+		}
+	}
+	partition_release(txn->engine, listing.pinned);
+	return result;
+}
+
+int engine_list_count(struct engine_txn *txn, struct engine_address address, enum engine_list what,
+		      uint64_t first, uint64_t *count)
+{
+	bool partitions = what == ENGINE_LIST_PARTITIONS;
+	struct listing listing;
+	int result;
+
+	*count = 0;
+	result = listing_open(txn, address, what, &listing);
+	if (result)
+		return result;
+	if (!partitions || first <= ENGINE_LAST_PARTITION_ID)
+		result = idset_count(&listing.set, partitions ? first << 16 : first, count);
+	partition_release(txn->engine, listing.pinned);
+	return result;
+}
+
+/* ---- versions ---- */
+
+/* Ends the current version of a partition; nothing has been changed in this transaction. */
+static int end_version(struct target *target, uint32_t *version)
+{
+	struct engine_txn *txn = target->txn;
+	struct partition *partition = target->partition;
+	struct record_key key = { .identifier = RECORD_ID_VERSIONS,
+				  .piece = partition->version,
+				  .partition = partition->index };
+	uint8_t record[VERSION_RECORD_BYTES];
+	int result;
+
+	if (partition->version == PARTITION_VERSIONS_MAX)
+		return -EFBIG;
+	put_le48(record, txn->sequence - 1);
+	put_le48(record + 6, txn->time_ms);
+	result = partition_room(txn);
+	if (!result)
+		result = onodes_room(txn);
+	if (!result)
+		result = record_put(&txn->writer, key, partition->version, 0, record,
+				    sizeof(record));
+	if (result)
+		return result;
+	if (version)
+		*version = partition->version;
+	partition->version++;
+	partition_mark(txn, partition);
+	target_mark(target);
+	target->onode->head.modified_sequence = txn->sequence;
+	return 0;
+}
+
+int engine_snapshot(struct engine_txn *txn, uint64_t partition, uint32_t *version)
+{
+	struct engine_address address = { .partition = partition };
+	struct target target;
+	int result;
+
+	if (partition == 0)
+		return -ENOENT;
+	result = target_open(txn, address, TARGET_CHANGE, &target);
+	if (result)
+		return result;
+	result = txn->changed ? -EINVAL : end_version(&target, version);
+	target_close(&target);
+	return result;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Which keys the object layer uses (docs/objects.md), and short forms of the calls of records.h.
+ */
+#ifndef MUNINN_ENGINE_RECORD_ACCESS_H
+#define MUNINN_ENGINE_RECORD_ACCESS_H
+
+#include <errno.h>
+
+#include "engine/records.h"
+
+/* Partition index 0 is the root; identifier 0 is the partition (or the root) itself. */
+#define RECORD_ROOT_INDEX 0
+
+/* Pieces. Data pieces are 0..ENGINE_PIECES_MAX - 1. */
+#define RECORD_EXTENTS_PIECE    UINT32_C(0x80000000) /* first chunk of a long extent list */
+#define RECORD_ATTRIBUTES_PIECE UINT32_C(0x80010000) /* first chunk of a long attribute set */
+#define RECORD_ONODE_PIECE      UINT32_C(0xffffffff)
+
+/* Reserved identifiers of a partition. */
+enum {
+	RECORD_ID_USER_OBJECTS =
+		1,                 /* directory of user objects; of the root: table of partitions */
+	RECORD_ID_COLLECTIONS = 2, /* directory of collections */
+	RECORD_ID_VERSIONS = 3,    /* one piece for each ended user version */
+	RECORD_ID_STATE = 4,       /* piece 0: the partition's state */
+};
+
+/* What the open writing transaction puts with. */
+struct record_writer {
+	struct record_store *store;
+	uint64_t sequence;
+	uint8_t *page; /* value_bytes_max bytes of scratch space for encoding */
+	bool reserve;
+};
+
+static inline uint32_t record_bytes_max(struct record_store *store)
+{
+	return store->operations->value_bytes_max(store);
+}
+
+/* The newest record within `bound`; -ENOENT also for a tombstone. Otherwise as record_store_operations.get. */
+static inline int record_get(struct record_store *store, struct record_key key, uint64_t bound,
+			     void *value, uint32_t capacity, struct record_info *info)
+{
+	int result = store->operations->get(store, &key, bound, value, capacity, info);
+
+	return result == 0 && info->flags & RECORD_TOMBSTONE ? -ENOENT : result;
+}
+
+static inline int record_put(const struct record_writer *writer, struct record_key key,
+			     uint16_t version, unsigned flags, const void *value, uint32_t length)
+{
+	return writer->store->operations->put(writer->store, &key, version, flags, value, length,
+					      writer->reserve);
+}
+
+#endif

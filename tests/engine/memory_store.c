@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "memory_store.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One version of a record; the chain of a key goes from new to old. */
+struct version {
+	struct version *older;
+	uint64_t sequence;
+	uint32_t length;
+	uint16_t user_version;
+	uint8_t flags;
+	uint8_t value[];
+};
+
+struct chain {
+	struct chain *next;         /* in the bucket */
+	struct chain *next_changed; /* by the open transaction */
+	struct record_key key;
+	struct version *newest;
+	bool changed;
+};
+
+struct memory_store {
+	struct record_store store;
+	struct chain **buckets;
+	uint32_t bucket_count;
+	uint64_t chains;
+	struct chain *changed;
+	uint64_t sequence; /* of the last committed transaction, or of the open one */
+	bool writing, open, absorb;
+	uint32_t value_bytes_max;
+	uint64_t bytes_max, reserve_bytes_max;
+	int64_t fail_put;
+	bool corrupt;
+	struct record_key corrupt_key;
+	struct memory_store_counters counters;
+};
+
+static struct memory_store *memory_of(struct record_store *store)
+{
+	return (struct memory_store *)store;
+}
+
+static bool keys_equal(const struct record_key *a, const struct record_key *b)
+{
+	return a->identifier == b->identifier && a->piece == b->piece &&
+	       a->partition == b->partition;
+}
+
+static uint64_t hash_of(const struct record_key *key)
+{
+	uint64_t hash = key->identifier * UINT64_C(0x9e3779b97f4a7c15);
+
+	hash ^= ((uint64_t)key->piece << 16 | key->partition) * UINT64_C(0xc2b2ae3d27d4eb4f);
+	hash ^= hash >> 29;
+	hash *= UINT64_C(0xbf58476d1ce4e5b9);
+	return hash ^ hash >> 32;
+}
+
+static struct chain *find(const struct memory_store *memory, const struct record_key *key)
+{
+	struct chain *chain = memory->buckets[hash_of(key) % memory->bucket_count];
+
+	while (chain && !keys_equal(&chain->key, key))
+		chain = chain->next;
+	return chain;
+}
+
+static void grow(struct memory_store *memory)
+{
+	uint32_t count = memory->bucket_count * 4;
+	struct chain **buckets = calloc(count, sizeof(*buckets)), *chain;
+
+	assert(buckets);
+	for (uint32_t bucket = 0; bucket < memory->bucket_count; bucket++) {
+		while ((chain = memory->buckets[bucket])) {
+			memory->buckets[bucket] = chain->next;
+			chain->next = buckets[hash_of(&chain->key) % count];
+			buckets[hash_of(&chain->key) % count] = chain;
+		}
+	}
+	free(memory->buckets);
+	memory->buckets = buckets;
+	memory->bucket_count = count;
+}
+
+static struct chain *find_or_add(struct memory_store *memory, const struct record_key *key)
+{
+	struct chain *chain = find(memory, key), **bucket;
+
+	if (chain)
+		return chain;
+	if (memory->chains++ > memory->bucket_count * UINT64_C(2))
+		grow(memory);
+	chain = calloc(1, sizeof(*chain));
+	assert(chain);
+	chain->key = *key;
+	bucket = &memory->buckets[hash_of(key) % memory->bucket_count];
+	chain->next = *bucket;
+	*bucket = chain;
+	return chain;
+}
+
+static void drop_newest(struct memory_store *memory, struct version **link)
+{
+	struct version *version = *link;
+
+	*link = version->older;
+	memory->counters.records--;
+	memory->counters.bytes -= version->length;
+	free(version);
+}
+
+/* ---- the operations ---- */
+
+static uint32_t value_bytes_max(struct record_store *store)
+{
+	return memory_of(store)->value_bytes_max;
+}
+
+static uint64_t begin(struct record_store *store)
+{
+	struct memory_store *memory = memory_of(store);
+
+	assert(memory->open && !memory->writing);
+	memory->writing = true;
+	return ++memory->sequence;
+}
+
+static int put(struct record_store *store, const struct record_key *key, uint16_t user_version,
+	       unsigned flags, const void *value, uint32_t length, bool reserve)
+{
+	struct memory_store *memory = memory_of(store);
+	struct version *version;
+	struct chain *chain;
+
+	assert(memory->writing && length <= memory->value_bytes_max);
+	assert(!(flags & RECORD_TOMBSTONE) || length == 0);
+	if (memory->fail_put >= 0 && memory->fail_put-- == 0)
+		return -ENOSPC;
+	if (memory->counters.bytes + length >
+	    (reserve ? memory->reserve_bytes_max : memory->bytes_max))
+		return -ENOSPC;
+	chain = find_or_add(memory, key);
+	if (chain->newest && chain->newest->sequence == memory->sequence)
+		drop_newest(memory, &chain->newest);
+	version = malloc(sizeof(*version) + length);
+	assert(version);
+	*version = (struct version){ .older = chain->newest,
+				     .sequence = memory->sequence,
+				     .length = length,
+				     .user_version = user_version,
+				     .flags = (uint8_t)flags };
+	if (length)
+		memcpy(version->value, value, length);
+	chain->newest = version;
+	if (!chain->changed) {
+		chain->changed = true;
+		chain->next_changed = memory->changed;
+		memory->changed = chain;
+	}
+	memory->counters.puts++;
+	memory->counters.put_bytes += length;
+	memory->counters.records++;
+	memory->counters.bytes += length;
+	return 0;
+}
+
+static void commit(struct record_store *store)
+{
+	struct memory_store *memory = memory_of(store);
+	struct chain *chain;
+
+	assert(memory->writing);
+	while ((chain = memory->changed)) {
+		struct version *version = chain->newest;
+
+		memory->changed = chain->next_changed;
+		chain->changed = false;
+		while (memory->absorb && version->older && version->older->flags & RECORD_ABSORB &&
+		       version->older->user_version == version->user_version)
+			drop_newest(memory, &version->older);
+	}
+	memory->writing = false;
+}
+
+static void abort_transaction(struct record_store *store)
+{
+	struct memory_store *memory = memory_of(store);
+	struct chain *chain;
+
+	assert(memory->writing);
+	while ((chain = memory->changed)) {
+		memory->changed = chain->next_changed;
+		chain->changed = false;
+		assert(chain->newest->sequence == memory->sequence);
+		drop_newest(memory, &chain->newest);
+	}
+	/* Numbers of aborted transactions are used again, which is the harder case for the caller. */
+	memory->sequence--;
+	memory->writing = false;
+}
+
+static int get(struct record_store *store, const struct record_key *key, uint64_t bound,
+	       void *value, uint32_t capacity, struct record_info *info)
+{
+	struct memory_store *memory = memory_of(store);
+	const struct version *version;
+	const struct chain *chain;
+
+	__atomic_fetch_add(&memory->counters.gets, 1, __ATOMIC_RELAXED);
+	if (memory->corrupt && keys_equal(key, &memory->corrupt_key))
+		return -EBADMSG;
+	chain = find(memory, key);
+	for (version = chain ? chain->newest : NULL; version; version = version->older) {
+		if (version->sequence > bound)
+			continue;
+		*info = (struct record_info){ .sequence = version->sequence,
+					      .length = version->length,
+					      .version = version->user_version,
+					      .flags = version->flags };
+		if (version->length && capacity)
+			memcpy(value, version->value,
+			       version->length < capacity ? version->length : capacity);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+static int flush(struct record_store *store)
+{
+	assert(!memory_of(store)->writing);
+	return 0;
+}
+
+static int format(struct record_store *store)
+{
+	struct memory_store *memory = memory_of(store);
+	struct chain *chain;
+
+	assert(!memory->writing);
+	for (uint32_t bucket = 0; bucket < memory->bucket_count; bucket++) {
+		while ((chain = memory->buckets[bucket])) {
+			memory->buckets[bucket] = chain->next;
+			while (chain->newest)
+				drop_newest(memory, &chain->newest);
+			free(chain);
+		}
+	}
+	memory->chains = 0;
+	return 0;
+}
+
+static void statistics(struct record_store *store, struct engine_statistics *statistics)
+{
+	const struct memory_store *memory = memory_of(store);
+
+	statistics->records_put = memory->counters.puts;
+	statistics->record_bytes_put = memory->counters.put_bytes;
+	statistics->records_got = memory->counters.gets;
+	statistics->used_bytes = memory->counters.bytes;
+	statistics->capacity_bytes = memory->bytes_max;
+	statistics->committed_sequence = memory->sequence;
+}
+
+static int close_store(struct record_store *store, bool stable)
+{
+	struct memory_store *memory = memory_of(store);
+
+	assert(memory->open && !(stable && memory->writing));
+	if (memory->writing)
+		abort_transaction(store);
+	memory->open = false;
+	return 0;
+}
+
+static const struct record_store_operations operations = {
+	.value_bytes_max = value_bytes_max,
+	.begin = begin,
+	.put = put,
+	.commit = commit,
+	.abort = abort_transaction,
+	.get = get,
+	.flush = flush,
+	.format = format,
+	.statistics = statistics,
+	.close = close_store,
+};
+
+/* ---- life and faults ---- */
+
+struct memory_store *memory_store_create(uint32_t bytes_max)
+{
+	struct memory_store *memory = calloc(1, sizeof(*memory));
+
+	assert(memory);
+	memory->store.operations = &operations;
+	memory->value_bytes_max = bytes_max;
+	memory->bytes_max = memory->reserve_bytes_max = UINT64_MAX;
+	memory->fail_put = -1;
+	memory->bucket_count = 1024;
+	memory->buckets = calloc(memory->bucket_count, sizeof(*memory->buckets));
+	assert(memory->buckets);
+	return memory;
+}
+
+void memory_store_destroy(struct memory_store *memory)
+{
+	assert(!memory->open);
+	format(&memory->store);
+	free(memory->buckets);
+	free(memory);
+}
+
+struct record_store *memory_store_open(struct memory_store *memory)
+{
+	assert(!memory->open);
+	memory->open = true;
+	return &memory->store;
+}
+
+void memory_store_absorb(struct memory_store *memory, bool absorb)
+{
+	memory->absorb = absorb;
+}
+
+void memory_store_limit(struct memory_store *memory, uint64_t bytes, uint64_t with_reserve)
+{
+	memory->bytes_max = bytes;
+	memory->reserve_bytes_max = with_reserve;
+}
+
+void memory_store_fail_put(struct memory_store *memory, int64_t puts)
+{
+	memory->fail_put = puts;
+}
+
+void memory_store_corrupt(struct memory_store *memory, const struct record_key *key)
+{
+	memory->corrupt = key;
+	if (key)
+		memory->corrupt_key = *key;
+}
+
+void memory_store_overwrite(struct memory_store *memory, const struct record_key *key,
+			    const void *value, uint32_t length)
+{
+	struct chain *chain = find(memory, key);
+	struct version *changed;
+
+	assert(chain && chain->newest);
+	changed = malloc(sizeof(*changed) + length);
+	assert(changed);
+	*changed = *chain->newest;
+	changed->length = length;
+	memcpy(changed->value, value, length);
+	memory->counters.bytes += length - chain->newest->length;
+	free(chain->newest);
+	chain->newest = changed;
+}
+
+void memory_store_lose(struct memory_store *memory, const struct record_key *key)
+{
+	struct chain *chain = find(memory, key);
+
+	assert(chain);
+	while (chain->newest)
+		drop_newest(memory, &chain->newest);
+}
+
+struct memory_store_counters memory_store_counters(const struct memory_store *memory)
+{
+	return memory->counters;
+}
