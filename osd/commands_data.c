@@ -41,11 +41,14 @@ static int report_past_end(struct osd_request *request, bool all_beyond, uint64_
 {
 	if (all_beyond)
 		return osd_fail_field(request, osd_address_field(request));
+	/* The sources disagree about the descriptor that has the count: both have it. */
 	request->sense = (struct osd_sense){
 		.key = SENSE_RECOVERED_ERROR,
 		.code = SENSE_READ_PAST_END_OF_USER_OBJECT,
 		.has_information = true,
 		.information = got,
+		.has_command_information = true,
+		.command_information = got,
 	};
 	return 0;
 }

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* LIST: whole, cut and continued, with attributes; and INQUIRY. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "tests/osd/unit.h"
+
+#define OBJECTS 100
+
+static int set_up_objects(void **state)
+{
+	struct unit *unit;
+	struct call call = call_of(OSD_CREATE, P, 0);
+
+	unit_set_up(state);
+	unit = *state;
+	unit_create_partition(unit, P);
+	call.cdb.objects = OBJECTS;
+	call_run(unit, &call);
+	expect_good(unit);
+	return 0;
+}
+
+/* LIST with room for the head and `bytes`. */
+static struct call list_of(uint64_t partition, uint64_t initial, size_t bytes)
+{
+	struct call call = call_of(OSD_LIST, partition, 0);
+
+	call.cdb.address = initial;
+	call.cdb.length = call.data_in_capacity = OSD_LIST_HEAD_BYTES + bytes;
+	return call;
+}
+
+static struct osd_list_head run_list(struct unit *unit, struct call *call)
+{
+	struct osd_list_head head;
+
+	call_run(unit, call);
+	expect_good(unit);
+	assert_int_equal(osd_list_head_decode(call->cdb.version, unit->data_in, unit->command.data_in_length, &head), 0);
+	return head;
+}
+
+static void test_all_objects_are_listed_in_order(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = list_of(P, 0, 8 * (OBJECTS + 10));
+	struct osd_list_head head = run_list(unit, &call);
+	struct osd_listed_object object;
+	size_t position = OSD_LIST_HEAD_BYTES;
+
+	assert_int_equal(head.additional_length, 16 + 8 * OBJECTS);
+	assert_int_equal(head.continuation_id, 0);
+	assert_int_equal(head.identifier, 0);
+	assert_int_equal(head.format, OSD_LISTED_USER_OBJECTS);
+	assert_int_equal(unit->command.data_in_length, OSD_LIST_HEAD_BYTES + 8 * OBJECTS);
+	for (uint64_t i = 0; i < OBJECTS; i++) {
+		assert_int_equal(osd_listed_next(&head, unit->data_in, unit->command.data_in_length, &position, &object),
+				 1);
+		assert_int_equal(object.id, P + i);
+	}
+}
+
+static void test_a_list_is_cut_and_continued_until_its_end(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = list_of(P, 0, 8 * 30 + 7);
+	uint64_t next = P, rest = OBJECTS;
+	struct osd_list_head head;
+
+	do {
+		struct osd_listed_object object;
+		size_t position = OSD_LIST_HEAD_BYTES;
+
+		head = run_list(unit, &call);
+		assert_false(head.changed);
+		assert_int_equal(head.additional_length, 16 + 8 * rest);
+		while (osd_listed_next(&head, unit->data_in, unit->command.data_in_length, &position, &object)) {
+			assert_int_equal(object.id, next++);
+			rest--;
+		}
+		assert_int_equal(head.continuation_id, rest > 0 ? next : 0);
+		assert_int_equal(head.identifier, rest);
+		call.cdb.address = head.continuation_id;
+		call.cdb.list_identifier = head.identifier;
+	} while (head.continuation_id != 0);
+	assert_int_equal(rest, 0);
+}
+
+static void test_a_changed_list_says_so(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = list_of(P, 0, 8 * 50), removal = call_of(OSD_REMOVE, P, P + 80);
+	struct osd_list_head head = run_list(unit, &call);
+
+	call_run(unit, &removal);
+	call.cdb.address = head.continuation_id;
+	call.cdb.list_identifier = head.identifier;
+	head = run_list(unit, &call);
+	assert_true(head.changed);
+	assert_int_equal(head.additional_length, 16 + 8 * 49);
+}
+
+static void test_nonsense_identifiers_and_ids_are_harmless(void **state)
+{
+	static const uint32_t identifiers[] = { 1, 5, 99, 101, 0x7FFFFFFF, 0xFFFFFFFF };
+	struct unit *unit = *state;
+
+	for (size_t i = 0; i < sizeof(identifiers) / sizeof(identifiers[0]); i++) {
+		struct call call = list_of(P, P + 50, 8 * 10);
+		struct osd_list_head head;
+
+		call.cdb.list_identifier = identifiers[i];
+		head = run_list(unit, &call);
+		assert_int_equal(head.continuation_id, P + 60);
+		assert_true(head.identifier != 0);
+		call = list_of(P, UINT64_MAX, 80);
+		call.cdb.list_identifier = identifiers[i];
+		head = run_list(unit, &call);
+		assert_int_equal(head.continuation_id, 0);
+		assert_int_equal(head.additional_length, 16);
+	}
+}
+
+static void test_short_allocations_truncate(void **state)
+{
+	struct unit *unit = *state;
+
+	for (size_t room = 0; room <= 40; room++) {
+		struct call call = call_of(OSD_LIST, P, 0);
+
+		call.cdb.length = room;
+		call.data_in_capacity = 100;
+		call_run(unit, &call);
+		expect_good(unit);
+		assert_int_equal(unit->command.data_in_length, room <= 24 ? room : 24 + (room - 24) / 8 * 8);
+		if (room >= 8)
+			assert_int_equal(get_be64(unit->data_in), 16 + 8 * OBJECTS);
+	}
+}
+
+static void test_more_allocation_than_the_initiator_expects_is_bounded(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_LIST, P, 0);
+
+	call.cdb.length = UINT64_MAX;
+	call.data_in_capacity = 100;
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(unit->command.data_in_length, 96);
+}
+
+static void test_partitions_are_listed_without_the_root(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = list_of(0, 0, 80);
+	struct osd_list_head head;
+
+	unit_create_partition(unit, P + 5);
+	head = run_list(unit, &call);
+	assert_int_equal(head.format, OSD_LISTED_PARTITIONS);
+	assert_int_equal(unit->command.data_in_length, 24 + 16);
+	assert_int_equal(get_be64(unit->data_in + 24), P);
+	assert_int_equal(get_be64(unit->data_in + 32), P + 5);
+	call.cdb.version = OSD_1;
+	head = run_list(unit, &call);
+	assert_true(head.containers);
+	call.cdb.partition = P + 1;
+	call_run(unit, &call);
+	expect_field(unit, 16);
+	call = list_of(P, 0, 80);
+	call.cdb.command_options = 1;
+	call_run(unit, &call);
+	expect_field(unit, 11);
+}
+
+static void test_a_get_list_addresses_the_partition(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = list_of(P, 0, 8 * OBJECTS);
+
+	call_get(&call, OSD_PARTITION_INFORMATION, OSD_INFORMATION_MEMBERS);
+	run_list(unit, &call);
+	assert_int_equal(get_be64(unit_retrieved(unit, &call, 0).value), OBJECTS);
+}
+
+static void test_a_list_with_attributes_has_them_behind_each_id(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = list_of(P, P + 90, 4096);
+	struct osd_list_head head;
+	struct osd_listed_object object;
+	struct osd_attribute attribute;
+	size_t position = OSD_LIST_HEAD_BYTES;
+
+	unit_write(unit, P + 91, 0, "12345", 5);
+	call.cdb.list_attributes = true;
+	call.retrieved_capacity = 0;
+	call_get(&call, 1, OSD_INFORMATION_LOGICAL_LENGTH);
+	call_get(&call, 0x10000, 1);
+	head = run_list(unit, &call);
+	assert_int_equal(head.format, OSD_LISTED_USER_OBJECTS + 1);
+	assert_int_equal(head.additional_length, 16 + 10 * (16 + 24 + 16));
+	for (uint64_t i = 90; i < OBJECTS; i++) {
+		assert_int_equal(osd_listed_next(&head, unit->data_in, unit->command.data_in_length, &position, &object),
+				 1);
+		assert_int_equal(object.id, P + i);
+		assert_int_equal(object.type, OSD_TYPE_USER_OBJECT);
+		assert_int_equal(osd_list_next(&object.attributes, &attribute), 1);
+		assert_int_equal(get_be64(attribute.value), i == 91 ? 5 : 0);
+		assert_int_equal(osd_list_next(&object.attributes, &attribute), 1);
+		assert_int_equal(attribute.length, 0);
+	}
+}
+
+static void test_a_list_with_attributes_is_cut_between_objects(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = list_of(P, 0, 3 * 40 + 39);
+	struct osd_list_head head;
+
+	call.cdb.list_attributes = true;
+	call.retrieved_capacity = 0;
+	call_get(&call, 1, OSD_INFORMATION_LOGICAL_LENGTH);
+	head = run_list(unit, &call);
+	assert_int_equal(unit->command.data_in_length, 24 + 3 * 40);
+	assert_int_equal(head.continuation_id, P + 3);
+	assert_int_equal(head.identifier, OBJECTS - 3);
+	assert_int_equal(head.additional_length, UINT64_MAX);
+	call = list_of(P, 0, 80);
+	call.cdb.list_attributes = true;
+	call_get(&call, OSD_PARTITION_INFORMATION, 1);
+	call_run(unit, &call);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+}
+
+/* ---- INQUIRY ---- */
+
+static int inquire(struct unit *unit, bool vital, uint8_t page, uint8_t *data, size_t capacity)
+{
+	uint8_t cdb[6] = { 0x12, vital, page, 0, 255, 0 };
+
+	return osd_inquiry(unit->device, cdb, data, capacity);
+}
+
+static void test_standard_inquiry_data_is_of_an_osd(void **state)
+{
+	uint8_t data[96];
+	struct osd_inquiry_data inquiry;
+
+	memset(data, 0x5A, sizeof(data));
+	assert_int_equal(inquire(*state, false, 0, data, 36), 66);
+	assert_int_equal(data[36], 0x5A);
+	assert_int_equal(data[4], 61);
+	assert_int_equal(data[3] & 0x0F, 2);
+	assert_int_equal(osd_inquiry_decode(data, 36, &inquiry), 0);
+	assert_int_equal(inquiry.device_type, OSD_PERIPHERAL_DEVICE_TYPE);
+	assert_int_equal(inquiry.version, 5);
+	assert_string_equal(inquiry.vendor, "MUNINN");
+	assert_int_equal(inquire(*state, false, 1, data, sizeof(data)), -EINVAL);
+}
+
+static void test_each_listed_vpd_page_is_there_and_no_other(void **state)
+{
+	uint8_t list[32] = { 0 }, data[255];
+	int length = inquire(*state, true, 0, list, sizeof(list));
+	bool listed[256] = { false };
+
+	assert_int_equal(length, 4 + list[3]);
+	for (int i = 4; i < length; i++)
+		listed[list[i]] = true;
+	for (unsigned page = 0; page < 256; page++) {
+		int bytes = inquire(*state, true, (uint8_t)page, data, sizeof(data));
+
+		assert_int_equal(bytes > 0, listed[page]);
+		if (bytes > 0) {
+			assert_int_equal(data[0], OSD_PERIPHERAL_DEVICE_TYPE);
+			assert_int_equal(data[1], page);
+			assert_int_equal(get_be16(data + 2), bytes - 4);
+		}
+	}
+	assert_true(listed[0x80] && listed[0x83] && listed[0xB0] && listed[0xB1]);
+	assert_int_equal(inquire(*state, true, 0x80, data, sizeof(data)), 40);
+	assert_memory_equal(data + 4, "10010203-0405-0607-0809-0a0b0c0d0e0f", 36);
+	assert_int_equal(inquire(*state, true, 0x83, data, sizeof(data)), 4 + 12 + 36 + 12);
+	assert_memory_equal(data + 8, "MUNINN  10010203", 16);
+	assert_int_equal(data[4 + 12 + 36 + 4] >> 4, 3);
+}
+
+static void test_identity_can_be_configured(void **state)
+{
+	struct unit *unit = *state;
+	struct osd_options options = { .system_id = "configured id 123456", .serial = "SN1" };
+	uint8_t value[64];
+
+	osd_device_destroy(unit->device);
+	assert_int_equal(osd_device_create(unit->engine, nand_uuid(unit->nand), &options, &unit->device), 0);
+	assert_int_equal(unit_get(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_SYSTEM_ID, value, 64), 20);
+	assert_memory_equal(value, "configured id 123456", 20);
+	assert_int_equal(unit_get(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_SERIAL_NUMBER, value, 64), 3);
+	assert_int_equal(inquire(unit, true, 0x80, value, sizeof(value)), 7);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_all_objects_are_listed_in_order),
+		cmocka_unit_test(test_a_list_is_cut_and_continued_until_its_end),
+		cmocka_unit_test(test_nonsense_identifiers_and_ids_are_harmless),
+		cmocka_unit_test(test_short_allocations_truncate),
+		cmocka_unit_test(test_more_allocation_than_the_initiator_expects_is_bounded),
+		cmocka_unit_test(test_a_get_list_addresses_the_partition),
+		cmocka_unit_test(test_a_list_with_attributes_has_them_behind_each_id),
+		cmocka_unit_test(test_a_list_with_attributes_is_cut_between_objects),
+		cmocka_unit_test(test_standard_inquiry_data_is_of_an_osd),
+		cmocka_unit_test(test_each_listed_vpd_page_is_there_and_no_other),
+		cmocka_unit_test(test_partitions_are_listed_without_the_root),
+		cmocka_unit_test(test_a_changed_list_says_so),
+		cmocka_unit_test(test_identity_can_be_configured),
+	};
+
+	return cmocka_run_group_tests(tests, set_up_objects, unit_tear_down);
+}
