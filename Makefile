@@ -68,17 +68,14 @@ DAEMON_PARTS := $(patsubst %.c,$(OBJ)/%.o,$(filter-out daemon/muninnd.c,$(DAEMON
 # Each tests/FOLDER/test_*.c is a program; the folder's other .c files are linked into all of them.
 TEST_SRC := $(wildcard tests/*/test_*.c)
 TEST_BINS := $(TEST_SRC:tests/%.c=$(TESTBIN)/%)
-# Test programs that start threads also run under ThreadSanitizer.
-THREAD_TEST_SRC := $(if $(TEST_SRC),$(shell grep -l pthread_create $(TEST_SRC)))
-E2E_TESTS := $(if $(shell grep -ls '^int engine_open.' engine/*.c),$(wildcard tests/e2e/test_*.py))
+# Test programs with threads (they include pthread.h) also run under ThreadSanitizer.
+THREAD_TEST_SRC := $(if $(TEST_SRC),$(shell grep -l pthread.h $(TEST_SRC)))
+E2E_TESTS := $(wildcard tests/e2e/test_*.py)
 # End-to-end tests that also run with everything built with ASan + UBSan.
 SANITIZED_E2E_TESTS := $(if $(E2E_TESTS),$(shell grep -l '^SANITIZED = True' $(E2E_TESTS)))
 
-# The daemon needs all layers; until the object layer is there it is compiled for its unit tests only.
-LAYERS_COMPLETE := $(shell grep -ls '^int engine_open.' engine/*.c)
-
 .PHONY: all unit-tests thread-tests
-all: $(LIB)/libmuninn.a $(if $(CTL_SRC),$(BIN)/muninnctl) $(if $(LAYERS_COMPLETE),$(BIN)/muninnd $(LIB)/bs_muninn.so)
+all: $(LIB)/libmuninn.a $(BIN)/muninnctl $(BIN)/muninnd $(LIB)/bs_muninn.so
 unit-tests: $(TEST_BINS)
 thread-tests: $(THREAD_TEST_SRC:tests/%.c=$(TESTBIN)/%)
 
