@@ -63,6 +63,7 @@ struct osd_request {
 	uint64_t in_data_length; /* Data-In: room for command data, 0 without */
 	struct osd_descriptor pieces; /* scatter/gather list; content NULL: none */
 
+	struct engine_statistics statistics; /* of commands that get attributes of the root */
 	uint32_t attribute_visits;
 	bool failed;
 	struct osd_sense sense; /* of the failure, or (failed false, key not 0) of a recovered error */

@@ -85,7 +85,6 @@ static uint32_t get_root_information(const struct osd_request *request, const st
 				     const struct page_attribute *attribute, uint8_t *value)
 {
 	const struct osd_device *device = request->device;
-	struct engine_statistics statistics;
 
 	switch (attribute->number) {
 	case OSD_ROOT_SYSTEM_ID:
@@ -110,11 +109,9 @@ static uint32_t get_root_information(const struct osd_request *request, const st
 		put_be32(value, OSD_CONTINUATION_BYTES_MAX);
 		return 4;
 	case OSD_ROOT_TOTAL_CAPACITY:
-		engine_read_statistics(device->engine, &statistics);
-		return number64(value, statistics.capacity_bytes);
+		return number64(value, request->statistics.capacity_bytes);
 	case OSD_ROOT_USED_CAPACITY:
-		engine_read_statistics(device->engine, &statistics);
-		return number64(value, statistics.used_bytes);
+		return number64(value, request->statistics.used_bytes);
 	case OSD_ROOT_PARTITIONS:
 		return number64(value, subject->stat.members);
 	case OSD_ROOT_CLOCK:

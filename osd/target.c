@@ -168,6 +168,15 @@ static int reformat(struct osd_request *request)
 	return osd_result(request, engine_reformat(request->device->engine), 0);
 }
 
+/* The engine can't be asked inside a transaction; capacities are as they were just before. */
+static void read_statistics(struct osd_request *request)
+{
+	bool root = request->cdb.partition == 0 || request->entry->target == OSD_TARGET_ROOT;
+
+	if (root && osd_has_gets(request))
+		engine_read_statistics(request->device->engine, &request->statistics);
+}
+
 static void run(struct osd_request *request)
 {
 	struct osd_command *command = request->command;
@@ -176,6 +185,7 @@ static void run(struct osd_request *request)
 
 	if (request->entry->flags & OSD_REFORMATS && reformat(request) != 0)
 		return;
+	read_statistics(request);
 	result = engine_begin(request->device->engine, mode, &request->txn);
 	if (result == -ENOMEM) {
 		command->status = SCSI_STATUS_BUSY;

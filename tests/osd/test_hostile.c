@@ -261,6 +261,8 @@ static void check_every_byte_is_set(struct unit *unit, const struct raw *raw)
 	/* With sets the second answer may differ: those of the first time have happened. */
 	if (get_be32(raw->cdb + 68) != 0 || (raw->cdb[11] & 0x30) != OSD_ATTRIBUTES_LIST)
 		return;
+	/* Twice: the command itself may have moved the access times that it answers. */
+	unit_execute(unit, raw->cdb, raw->cdb_length, raw->out, raw->out_length, raw->in_capacity);
 	memcpy(first, unit->data_in, length);
 	unit->garbage = 0xC3;
 	unit_execute(unit, raw->cdb, raw->cdb_length, raw->out, raw->out_length, raw->in_capacity);
