@@ -57,9 +57,11 @@ CLIENT_SRC := $(wildcard client/*.c)
 CTL_SRC := $(wildcard client/ctl/*.c)
 MODULE_SRC := $(wildcard daemon/module/*.c)
 DAEMON_SRC := $(wildcard daemon/*.c)
+BENCH_SRC := $(wildcard bench/*.c)
 CORE_OBJ := $(CORE_SRC:%.c=$(OBJ)/%.o)
 CLIENT_OBJ := $(CLIENT_SRC:%.c=$(OBJ)/%.o)
 CTL_OBJ := $(CTL_SRC:%.c=$(OBJ)/%.o)
+BENCH_OBJ := $(BENCH_SRC:%.c=$(OBJ)/%.o)
 MODULE_OBJ := $(MODULE_SRC:%.c=$(OBJ)/%.o)
 # What muninnd's main program and the unit tests link.
 DAEMON_PARTS := $(patsubst %.c,$(OBJ)/%.o,$(filter-out daemon/muninnd.c,$(DAEMON_SRC)) \
@@ -75,7 +77,7 @@ E2E_TESTS := $(wildcard tests/e2e/test_*.py)
 SANITIZED_E2E_TESTS := $(if $(E2E_TESTS),$(shell grep -l '^SANITIZED = True' $(E2E_TESTS)))
 
 .PHONY: all unit-tests thread-tests
-all: $(LIB)/libmuninn.a $(BIN)/muninnctl $(BIN)/muninnd $(LIB)/bs_muninn.so
+all: $(LIB)/libmuninn.a $(BIN)/muninn-bench $(BIN)/muninnctl $(BIN)/muninnd $(LIB)/bs_muninn.so
 unit-tests: $(TEST_BINS)
 thread-tests: $(THREAD_TEST_SRC:tests/%.c=$(TESTBIN)/%)
 
@@ -101,6 +103,18 @@ $(LIB)/libdaemon.a: $(DAEMON_PARTS)
 	@rm -f $@
 	$(call say,AR)
 	$(Q)$(AR) rcs $@ $^
+
+# All of muninn-bench but its main program, for the unit tests.
+$(LIB)/libbench.a: $(filter-out $(OBJ)/bench/main.o,$(BENCH_OBJ))
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(call say,AR)
+	$(Q)$(AR) rcs $@ $^
+
+$(BIN)/muninn-bench: $(OBJ)/bench/main.o $(LIB)/libbench.a $(LIB)/libmuninn.a
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -ljansson
 
 $(BIN)/muninnctl: $(CTL_OBJ) $(LIB)/libosdclient.a $(LIB)/libmuninn.a
 	@mkdir -p $(@D)
@@ -153,7 +167,7 @@ test_helpers = $(filter-out $(dir $(1))test_%.c,$(wildcard $(dir $(1))*.c))
 define TEST_RULE
 $(TESTBIN)/$(1:tests/%.c=%): $(OBJ)/$(1:.c=.o) $(patsubst %.c,$(OBJ)/%.o,$(call test_helpers,$(1))) \
 		$(if $(CLIENT_SRC),$(LIB)/libosdclient.a) $(if $(filter tests/daemon/%,$(1)),$(LIB)/libdaemon.a) \
-		$(LIB)/libmuninn.a
+		$(if $(filter tests/bench/%,$(1)),$(LIB)/libbench.a) $(LIB)/libmuninn.a
 	@mkdir -p $$(@D)
 	$$(call say,LINK)
 	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS) -lcmocka -liscsi -ljansson -lcrypto \

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* muninn-bench: measures the engine by itself, no iSCSI in between. */
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/report.h"
+
+/* Exit codes. */
+enum { DONE = 0, FAILED = 1, WRONG_USE = 2 };
+
+static const char usage[] =
+	"muninn-bench run [OPTION...]     phases of operations on a fresh store\n"
+	"muninn-bench COMMAND --help      more\n";
+
+static int fail(const char *command, const struct error_text *error, int code)
+{
+	fprintf(stderr, "muninn-bench %s: %s\n", command, error->text);
+	if (code == WRONG_USE)
+		fprintf(stderr, "`muninn-bench %s --help` lists the options\n", command);
+	return code;
+}
+
+static int command_run(int argc, char **argv)
+{
+	struct bench_options options;
+	struct error_text error;
+	int result = bench_options_parse(&options, argc, argv, &error);
+
+	if (result > 0) {
+		fputs(bench_run_help, stdout);
+		return DONE;
+	}
+	if (result)
+		return fail("run", &error, WRONG_USE);
+	if (bench_run(&options, stdout, stderr, &error))
+		return fail("run", &error, FAILED);
+	return DONE;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc >= 2 && strcmp(argv[1], "run") == 0)
+		return command_run(argc - 1, argv + 1);
+	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)) {
+		fputs(usage, stdout);
+		return DONE;
+	}
+	if (argc >= 2)
+		fprintf(stderr, "muninn-bench: %s: no such command\n", argv[1]);
+	fputs(usage, stderr);
+	return WRONG_USE;
+}

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "bench/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char bench_run_help[] =
+	"muninn-bench run [OPTION...]\n"
+	"Runs phases of operations on a fresh store, engine only. One JSON object per phase on "
+	"stdout,\n"
+	"a table on stderr.\n"
+	"\n"
+	"  --engine muninn        the engine\n"
+	"  --index bloom          its index\n"
+	"  --nand mmap            device in memory (default); mmap:PATH: in a mapped file, which "
+	"is\n"
+	"                         created and removed again\n"
+	"  --size 8G              page data of the device; K, M, G, T are powers of 1024\n"
+	"  --pairs 1000000        how many pairs\n"
+	"  --pair-size 1024       bytes of a pair: key, record header and value\n"
+	"  --op insert,lookup     phases, one after another over the same store: insert, lookup,\n"
+	"                         absent, update, delete, mixed:R (R = share of lookups: 0.95 or "
+	"95,\n"
+	"                         the rest are updates). Without insert the pairs are put in "
+	"first,\n"
+	"                         unmeasured.\n"
+	"  --dist random          one for all phases or one for each: sequential, random, pareto,\n"
+	"                         zipfian, latest, oldest, newest\n"
+	"  --ops N                operations of every phase but insert; default: the pairs, at "
+	"most\n"
+	"                         1000000\n"
+	"  --window N             pairs that oldest and newest mean; default: those of the oldest\n"
+	"                         table of every row, and those in no complete table\n"
+	"  --pareto-shape 1.161   --zipfian-theta 0.99\n"
+	"  --threads 1            threads\n"
+	"  --timing muninn        15 us a page access; none\n"
+	"  --time virtual         by the timing, for one thread; real: by the machine's clock, "
+	"which\n"
+	"                         needs --timing none\n"
+	"  --history on           keep every version; off: absorb overwrites in the buffers\n"
+	"  --rows N               active segments; default: by size, 128 from 16G on\n"
+	"  --segment-size 1M      bytes of a segment\n"
+	"  --filters S8/7         of a segment: S(kewed) or N (even), filters / filters with a "
+	"page;\n"
+	"                         8/8, 8/7, 16/16, 16/15\n"
+	"  --fpr 0.0005           false-positive rate of the newest table\n"
+	"  --fpr-factor 1.01      its growth for every older table\n"
+	"  --seed 1               of everything random\n";
+
+static const char *const operation_names[] = {
+	[OPERATION_INSERT] = "insert", [OPERATION_LOOKUP] = "lookup", [OPERATION_ABSENT] = "absent",
+	[OPERATION_UPDATE] = "update", [OPERATION_DELETE] = "delete", [OPERATION_MIXED] = "mixed",
+};
+
+const char *operation_name(enum bench_operation operation)
+{
+	return operation_names[operation];
+}
+
+const char *nand_name(enum bench_nand nand)
+{
+	return nand == BENCH_NAND_MEMORY ? "mmap" : "mmap-file";
+}
+
+bool is_virtual(const struct bench_options *options)
+{
+	return options->timing.mode == NAND_TIMING_VIRTUAL;
+}
+
+void filters_name(const struct bench_options *options, char text[FILTERS_NAME_BYTES])
+{
+	uint32_t filters = options->filters ? options->filters : 8;
+	uint32_t paged = options->paged_filters ? options->paged_filters : 7;
+
+	snprintf(text, FILTERS_NAME_BYTES, "%c%u/%u", options->even_filters ? 'N' : 'S', filters,
+		 paged);
+}
+
+struct bench_options bench_options_default(void)
+{
+	struct bench_options options = {
+		.size = UINT64_C(8) << 30,
+		.pairs = 1000000,
+		.pair_bytes = 1024,
+		.phases = { { .operation = OPERATION_INSERT, .distribution = DISTRIBUTION_RANDOM },
+			    { .operation = OPERATION_LOOKUP,
+			      .distribution = DISTRIBUTION_RANDOM } },
+		.phase_count = 2,
+		.threads = 1,
+		.timing_name = "muninn",
+		.history = true,
+		.pareto_shape = PARETO_SHAPE_DEFAULT,
+		.zipfian_theta = ZIPFIAN_THETA_DEFAULT,
+		.seed = 1,
+		.segment_bytes = 1 << 20,
+		.filters = 8,
+		.paged_filters = 7,
+	};
+
+	if (nand_timing_preset(options.timing_name, &options.timing) != 0)
+		abort(); /* nand/ has this preset */
+	options.timing.mode = NAND_TIMING_VIRTUAL;
+	return options;
+}
+
+/* ---- values ---- */
+
+/* A whole number with an optional K, M, G or T. */
+static int parse_whole(const char *name, const char *text, uint64_t least, uint64_t most,
+		       uint64_t *value, struct error_text *error)
+{
+	static const char units[] = "KMGT";
+	const char *unit;
+	char *end;
+
+	errno = 0;
+	*value = strtoull(text, &end, 10);
+	if (end == text || text[0] == '-' || errno)
+		return error_set(error, -EINVAL, "--%s %s: not a number", name, text);
+	unit = *end ? strchr(units, *end) : NULL;
+	if (unit) {
+		uint64_t factor = UINT64_C(1) << (10 * (unit - units + 1));
+
+		if (*value > UINT64_MAX / factor)
+			return error_set(error, -EINVAL, "--%s %s: too large", name, text);
+		*value *= factor;
+		end++;
+	}
+	if (*end)
+		return error_set(error, -EINVAL, "--%s %s: not a number, or K, M, G, T behind it",
+				 name, text);
+	if (*value < least || *value > most)
+		return error_set(error, -EINVAL, "--%s %s: must be %llu to %llu", name, text,
+				 (unsigned long long)least, (unsigned long long)most);
+	return 0;
+}
+
+static int parse_whole32(const char *name, const char *text, uint64_t least, uint64_t most,
+			 uint32_t *value, struct error_text *error)
+{
+	uint64_t wide;
+	int result = parse_whole(name, text, least, most, &wide, error);
+
+	if (!result)
+		*value = (uint32_t)wide;
+	return result;
+}
+
+static int parse_real(const char *name, const char *text, double least, double most, double *value,
+		      struct error_text *error)
+{
+	char *end;
+
+	*value = strtod(text, &end);
+	if (end == text || *end || !(*value >= least && *value <= most))
+		return error_set(error, -EINVAL, "--%s %s: must be a number from %g to %g", name,
+				 text, least, most);
+	return 0;
+}
+
+/* A rate that the engine stores as a whole number of `parts`. */
+static int parse_parts(const char *name, const char *text, double least, double most, double parts,
+		       uint32_t *value, struct error_text *error)
+{
+	double real;
+	int result = parse_real(name, text, least, most, &real, error);
+
+	if (!result)
+		*value = (uint32_t)lround(real * parts);
+	return result;
+}
+
+/* One of two words: `first` gives true. */
+static int parse_choice(const char *name, const char *text, const char *first, const char *second,
+			bool *is_first, struct error_text *error)
+{
+	*is_first = strcmp(text, first) == 0;
+	if (!*is_first && strcmp(text, second) != 0)
+		return error_set(error, -EINVAL, "--%s %s: must be %s or %s", name, text, first,
+				 second);
+	return 0;
+}
+
+int bench_filters_parse(struct bench_options *options, const char *text, struct error_text *error)
+{
+	static const struct {
+		const char *text;
+		uint32_t filters, paged;
+	} known[] = { { "8/8", 8, 8 }, { "8/7", 8, 7 }, { "16/16", 16, 16 }, { "16/15", 16, 15 } };
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if ((text[0] != 'S' && text[0] != 'N') || strcmp(text + 1, known[i].text) != 0)
+			continue;
+		options->even_filters = text[0] == 'N';
+		options->filters = known[i].filters;
+		options->paged_filters = known[i].paged;
+		return 0;
+	}
+	return error_set(error, -EINVAL,
+			 "--filters %s: must be S or N followed by 8/8, 8/7, 16/16 or 16/15", text);
+}
+
+static int parse_nand(struct bench_options *options, const char *text, struct error_text *error)
+{
+	if (strcmp(text, "mmap") == 0) {
+		options->nand = BENCH_NAND_MEMORY;
+		return 0;
+	}
+	if (strncmp(text, "mmap:", 5) == 0 && text[5]) {
+		options->nand = BENCH_NAND_MAPPED_FILE;
+		options->path = text + 5;
+		return 0;
+	}
+	if (strcmp(text, "headers") == 0 || strncmp(text, "file:", 5) == 0)
+		return error_set(
+			error, -EINVAL,
+			"--nand %s: this build has no such back end; use mmap or mmap:PATH", text);
+	return error_set(error, -EINVAL, "--nand %s: must be mmap or mmap:PATH", text);
+}
+
+/* The timing's own word on its mode counts only where it is off; the rest is --time's. */
+static int choose_timing(struct bench_options *options, const char *text, bool virtual_time,
+			 struct error_text *error)
+{
+	struct error_text why = { "" };
+
+	options->timing_name = text;
+	if (nand_timing_parse(text, &options->timing, &why))
+		return error_set(error, -EINVAL, "--timing %s: %s", text, why.text);
+	if (options->timing.mode == NAND_TIMING_OFF && virtual_time)
+		return error_set(error, -EINVAL,
+				 "--timing %s takes no virtual time; use --time real, or another "
+				 "timing",
+				 text);
+	if (options->timing.mode != NAND_TIMING_OFF)
+		options->timing.mode = virtual_time ? NAND_TIMING_VIRTUAL : NAND_TIMING_REAL;
+	return 0;
+}
+
+/* ---- phases ---- */
+
+static int parse_operation(struct bench_phase *phase, const char *text, struct error_text *error)
+{
+	for (size_t i = 0; i < sizeof(operation_names) / sizeof(operation_names[0]); i++) {
+		if (i != OPERATION_MIXED && strcmp(text, operation_names[i]) == 0) {
+			phase->operation = (enum bench_operation)i;
+			return 0;
+		}
+	}
+	if (strncmp(text, "mixed:", 6) != 0)
+		return error_set(error, -EINVAL,
+				 "--op %s: must be insert, lookup, absent, update, delete or "
+				 "mixed:R (R = share of lookups)",
+				 text);
+	phase->operation = OPERATION_MIXED;
+	int result = parse_real("op mixed", text + 6, 0, 100, &phase->lookup_share, error);
+
+	if (phase->lookup_share > 1)
+		phase->lookup_share /= 100;
+	return result;
+}
+
+static int parse_distribution(struct bench_phase *phase, const char *text, struct error_text *error)
+{
+	if (distribution_parse(text, &phase->distribution))
+		return 0;
+	return error_set(
+		error, -EINVAL,
+		"--dist %s: must be sequential, random, pareto, zipfian, latest, oldest or "
+		"newest",
+		text);
+}
+
+/* Calls `parse` for every word of a list with commas, at most PHASES_MAX of them. */
+static int parse_list(const char *name, const char *text, struct bench_phase *phases,
+		      uint32_t *count,
+		      int (*parse)(struct bench_phase *, const char *, struct error_text *),
+		      struct error_text *error)
+{
+	*count = 0;
+	for (;;) {
+		size_t length = strcspn(text, ",");
+		char word[64];
+		int result;
+
+		if (*count == PHASES_MAX || length >= sizeof(word))
+			return error_set(error, -EINVAL,
+					 "--%s: more than %d phases, or a word too long", name,
+					 PHASES_MAX);
+		memcpy(word, text, length);
+		word[length] = '\0';
+		result = parse(&phases[(*count)++], word, error);
+		if (result)
+			return result;
+		if (!text[length])
+			return 0;
+		text += length + 1;
+	}
+}
+
+/* What is put together when all options have been read. */
+struct said {
+	struct bench_phase operations[PHASES_MAX], distributions[PHASES_MAX];
+	uint32_t operation_count, distribution_count;
+	uint64_t ops, window;
+	const char *timing;
+	bool virtual_time;
+};
+
+static int join_phases(struct bench_options *options, const struct said *said,
+		       struct error_text *error)
+{
+	if (said->operation_count) {
+		memcpy(options->phases, said->operations, sizeof(options->phases));
+		options->phase_count = said->operation_count;
+		for (uint32_t i = 0; i < options->phase_count; i++)
+			options->phases[i].distribution = DISTRIBUTION_RANDOM;
+	}
+	if (said->distribution_count > 1 && said->distribution_count != options->phase_count)
+		return error_set(
+			error, -EINVAL,
+			"--dist: %u distributions for %u phases; give one, or one for each",
+			said->distribution_count, options->phase_count);
+	for (uint32_t i = 0; said->distribution_count && i < options->phase_count; i++) {
+		uint32_t from = said->distribution_count > 1 ? i : 0;
+
+		options->phases[i].distribution = said->distributions[from].distribution;
+	}
+	for (uint32_t i = 0; i < options->phase_count; i++) {
+		if (options->phases[i].operation != OPERATION_INSERT)
+			options->phases[i].operations = said->ops;
+		options->phases[i].window = said->window;
+	}
+	return 0;
+}
+
+/* ---- all of them ---- */
+
+enum option_id {
+	OPTION_ENGINE = 1,
+	OPTION_INDEX,
+	OPTION_NAND,
+	OPTION_SIZE,
+	OPTION_PAIRS,
+	OPTION_PAIR_SIZE,
+	OPTION_OP,
+	OPTION_DIST,
+	OPTION_OPS,
+	OPTION_WINDOW,
+	OPTION_PARETO_SHAPE,
+	OPTION_ZIPFIAN_THETA,
+	OPTION_THREADS,
+	OPTION_TIMING,
+	OPTION_TIME,
+	OPTION_HISTORY,
+	OPTION_ROWS,
+	OPTION_SEGMENT_SIZE,
+	OPTION_FILTERS,
+	OPTION_FPR,
+	OPTION_FPR_FACTOR,
+	OPTION_SEED,
+	OPTION_HELP,
+};
+
+static const struct option long_options[] = {
+	{ "engine", required_argument, NULL, OPTION_ENGINE },
+	{ "index", required_argument, NULL, OPTION_INDEX },
+	{ "nand", required_argument, NULL, OPTION_NAND },
+	{ "size", required_argument, NULL, OPTION_SIZE },
+	{ "pairs", required_argument, NULL, OPTION_PAIRS },
+	{ "pair-size", required_argument, NULL, OPTION_PAIR_SIZE },
+	{ "op", required_argument, NULL, OPTION_OP },
+	{ "dist", required_argument, NULL, OPTION_DIST },
+	{ "ops", required_argument, NULL, OPTION_OPS },
+	{ "window", required_argument, NULL, OPTION_WINDOW },
+	{ "pareto-shape", required_argument, NULL, OPTION_PARETO_SHAPE },
+	{ "zipfian-theta", required_argument, NULL, OPTION_ZIPFIAN_THETA },
+	{ "threads", required_argument, NULL, OPTION_THREADS },
+	{ "timing", required_argument, NULL, OPTION_TIMING },
+	{ "time", required_argument, NULL, OPTION_TIME },
+	{ "history", required_argument, NULL, OPTION_HISTORY },
+	{ "rows", required_argument, NULL, OPTION_ROWS },
+	{ "segment-size", required_argument, NULL, OPTION_SEGMENT_SIZE },
+	{ "filters", required_argument, NULL, OPTION_FILTERS },
+	{ "fpr", required_argument, NULL, OPTION_FPR },
+	{ "fpr-factor", required_argument, NULL, OPTION_FPR_FACTOR },
+	{ "seed", required_argument, NULL, OPTION_SEED },
+	{ "help", no_argument, NULL, OPTION_HELP },
+	{ 0 },
+};
+
+/* The options that say which parts are used: so far there is one engine with one index. */
+static int parse_part(enum option_id id, const char *text, struct error_text *error)
+{
+	const char *name = id == OPTION_ENGINE ? "engine" : "index";
+	const char *only = id == OPTION_ENGINE ? "muninn" : "bloom";
+
+	if (strcmp(text, only) == 0)
+		return 0;
+	return error_set(error, -EINVAL, "--%s %s: this build has only %s", name, text, only);
+}
+
+static int parse_option(struct bench_options *options, struct said *said, enum option_id id,
+			const char *text, struct error_text *error)
+{
+	switch (id) {
+	case OPTION_ENGINE:
+	case OPTION_INDEX:
+		return parse_part(id, text, error);
+	case OPTION_NAND:
+		return parse_nand(options, text, error);
+	case OPTION_SIZE:
+		return parse_whole("size", text, 1 << 20, UINT64_C(1) << 46, &options->size, error);
+	case OPTION_PAIRS:
+		return parse_whole("pairs", text, 1, UINT32_MAX, &options->pairs, error);
+	case OPTION_PAIR_SIZE:
+		return parse_whole32("pair-size", text, 64, PAIR_HEADER_BYTES + 4096,
+				     &options->pair_bytes, error);
+	case OPTION_OP:
+		return parse_list("op", text, said->operations, &said->operation_count,
+				  parse_operation, error);
+	case OPTION_DIST:
+		return parse_list("dist", text, said->distributions, &said->distribution_count,
+				  parse_distribution, error);
+	case OPTION_OPS:
+		return parse_whole("ops", text, 1, UINT32_MAX, &said->ops, error);
+	case OPTION_WINDOW:
+		return parse_whole("window", text, 1, UINT32_MAX, &said->window, error);
+	case OPTION_PARETO_SHAPE:
+		return parse_real("pareto-shape", text, 1.001, 100, &options->pareto_shape, error);
+	case OPTION_ZIPFIAN_THETA:
+		return parse_real("zipfian-theta", text, 0.001, 10, &options->zipfian_theta, error);
+	case OPTION_THREADS:
+		return parse_whole32("threads", text, 1, THREADS_MAX, &options->threads, error);
+	case OPTION_TIMING:
+		said->timing = text;
+		return 0;
+	case OPTION_TIME:
+		return parse_choice("time", text, "virtual", "real", &said->virtual_time, error);
+	case OPTION_HISTORY:
+		return parse_choice("history", text, "on", "off", &options->history, error);
+	case OPTION_ROWS:
+		return parse_whole32("rows", text, 1, 1024, &options->rows, error);
+	case OPTION_SEGMENT_SIZE:
+		return parse_whole32("segment-size", text, 32 << 10, 16 << 20,
+				     &options->segment_bytes, error);
+	case OPTION_FILTERS:
+		return bench_filters_parse(options, text, error);
+	case OPTION_FPR:
+		return parse_parts("fpr", text, 1e-6, 0.5, 1e6, &options->fpr_millionths, error);
+	case OPTION_FPR_FACTOR:
+		return parse_parts("fpr-factor", text, 1, 4, 1e3, &options->fpr_factor_permille,
+				   error);
+	case OPTION_SEED:
+		return parse_whole("seed", text, 0, UINT64_MAX, &options->seed, error);
+	case OPTION_HELP:
+		return 1;
+	}
+	return error_set(error, -EINVAL, "unknown option");
+}
+
+int bench_options_parse(struct bench_options *options, int argc, char **argv,
+			struct error_text *error)
+{
+	struct said said = { .timing = "muninn", .virtual_time = true };
+	int id, result;
+
+	*options = bench_options_default();
+	optind = 0;
+	while ((id = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
+		if (id == ':')
+			return error_set(error, -EINVAL, "%s: needs a value", argv[optind - 1]);
+		if (id == '?')
+			return error_set(error, -EINVAL, "%s: no such option", argv[optind - 1]);
+		result = parse_option(options, &said, (enum option_id)id, optarg, error);
+		if (result)
+			return result;
+	}
+	if (optind < argc)
+		return error_set(error, -EINVAL, "%s: not an option", argv[optind]);
+	result = join_phases(options, &said, error);
+	if (!result)
+		result = choose_timing(options, said.timing, said.virtual_time, error);
+	return result ? result : bench_options_check(options, error);
+}
+
+/* ---- what fits together ---- */
+
+static int check_phase(const struct bench_options *options, uint32_t number,
+		       struct error_text *error)
+{
+	const struct bench_phase *phase = &options->phases[number];
+	enum distribution distribution = phase->distribution;
+
+	if (phase->operation == OPERATION_INSERT) {
+		if (number != 0)
+			return error_set(error, -EINVAL,
+					 "--op: insert must be the first phase; the pairs"
+					 " exist afterwards, so use update");
+		if (distribution == DISTRIBUTION_LATEST || distribution == DISTRIBUTION_OLDEST ||
+		    distribution == DISTRIBUTION_NEWEST)
+			return error_set(error, -EINVAL,
+					 "--dist %s: inserts have no age yet; use sequential, "
+					 "random, pareto or zipfian",
+					 distribution_name(distribution));
+	}
+	if (phase->window > options->pairs)
+		return error_set(error, -EINVAL, "--window %llu: there are only %llu pairs",
+				 (unsigned long long)phase->window,
+				 (unsigned long long)options->pairs);
+	if (phase->operation == OPERATION_DELETE && distribution == DISTRIBUTION_RANDOM &&
+	    phase->operations > options->pairs)
+		return error_set(error, -EINVAL,
+				 "--ops %llu: a random delete takes each of the %llu"
+				 " pairs once",
+				 (unsigned long long)phase->operations,
+				 (unsigned long long)options->pairs);
+	return 0;
+}
+
+int bench_options_check(const struct bench_options *options, struct error_text *error)
+{
+	if (is_virtual(options) && options->threads > 1)
+		return error_set(
+			error, -EINVAL,
+			"--threads %u: virtual time is that of one thread; use --time real",
+			options->threads);
+	for (uint32_t number = 0; number < options->phase_count; number++) {
+		int result = check_phase(options, number, error);
+
+		if (result)
+			return result;
+	}
+	return 0;
+}

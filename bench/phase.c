@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "bench/phase.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "common/bytes.h"
+
+/* Columns of a read-only table: segments of one row. */
+enum { TABLE_SEGMENTS = 64 };
+
+struct phase_run {
+	struct bench_store *store;
+	const struct bench_phase *phase;
+	struct sampler sampler;
+	uint64_t first_insert; /* of an insert in order of age: pair of operation 0 */
+	uint64_t operations;
+	uint64_t seed;
+	_Atomic uint64_t next;
+	_Atomic bool stop;
+};
+
+struct worker {
+	struct phase_run *run;
+	struct latencies *latencies;
+	uint64_t done, absent;
+	/* Of the operation that failed. */
+	int result;
+	const char *operation;
+	uint64_t pair;
+};
+
+/* ---- time and counters ---- */
+
+struct flash_counts {
+	uint64_t reads, programs, erases;
+};
+
+/* All causes together. */
+static struct flash_counts count_flash(struct nand *nand)
+{
+	struct flash_counts counts = { 0 };
+	struct nand_counters counters;
+
+	nand_read_counters(nand, &counters);
+	for (int cause = 0; cause < NAND_CAUSES; cause++) {
+		counts.reads += counters.by_cause[cause].pages_read;
+		counts.programs += counters.by_cause[cause].pages_programmed;
+		counts.erases += counters.by_cause[cause].blocks_erased;
+	}
+	return counts;
+}
+
+static uint64_t now_ns(struct bench_store *store)
+{
+	struct timespec now;
+
+	if (is_virtual(&store->options))
+		return nand_now_ns(store->nand);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* ---- one operation ---- */
+
+static int lookup(struct worker *worker, uint64_t pair)
+{
+	bool found = false;
+	int result;
+
+	worker->operation = "lookup";
+	result = bench_store_get(worker->run->store, pair, &found);
+	worker->absent += !result && !found;
+	return result;
+}
+
+static int run_operation(struct worker *worker, uint64_t number)
+{
+	struct phase_run *run = worker->run;
+	struct bench_store *store = run->store;
+	enum bench_operation operation = run->phase->operation;
+	struct random_state random = random_stream(run->seed, number);
+
+	if (operation == OPERATION_MIXED)
+		operation = random_unit(&random) <= run->phase->lookup_share ? OPERATION_LOOKUP
+									     : OPERATION_UPDATE;
+	worker->operation = operation_name(operation);
+	worker->pair = run->first_insert + sampler_pair(&run->sampler, &random, number);
+	switch (operation) {
+	case OPERATION_LOOKUP:
+		return lookup(worker, worker->pair);
+	case OPERATION_ABSENT:
+		worker->absent++;
+		return bench_store_get_absent(store, worker->pair);
+	case OPERATION_DELETE:
+		return bench_store_put(store, worker->pair, true);
+	default:
+		return bench_store_put(store, worker->pair, false);
+	}
+}
+
+static void *run_worker(void *context)
+{
+	struct worker *worker = context;
+	struct phase_run *run = worker->run;
+	uint64_t begun = now_ns(run->store), ended, number;
+
+	while (!atomic_load_explicit(&run->stop, memory_order_relaxed)) {
+		number = atomic_fetch_add_explicit(&run->next, 1, memory_order_relaxed);
+		if (number >= run->operations)
+			break;
+		worker->result = run_operation(worker, number);
+		if (worker->result) {
+			atomic_store(&run->stop, true);
+			break;
+		}
+		ended = now_ns(run->store);
+		latencies_add(worker->latencies, ended - begun);
+		begun = ended;
+		worker->done++;
+	}
+	return NULL;
+}
+
+/* ---- all of them ---- */
+
+static int run_workers(struct phase_run *run, struct worker *workers, struct error_text *error)
+{
+	uint32_t started = 0, threads = run->store->options.threads;
+	pthread_t ids[THREADS_MAX];
+	int result = 0;
+
+	for (uint32_t i = 0; i < threads; i++) {
+		workers[i] = (struct worker){ .run = run, .latencies = latencies_create() };
+		if (!workers[i].latencies)
+			return error_set(error, -ENOMEM, "out of memory for latencies");
+	}
+	if (threads == 1)
+		run_worker(&workers[0]);
+	for (; threads > 1 && started < threads; started++) {
+		result = -pthread_create(&ids[started], NULL, run_worker, &workers[started]);
+		if (result) {
+			atomic_store(&run->stop, true);
+			error_set(error, result, "thread %u can't be started (error %d)", started,
+				  -result);
+			break;
+		}
+	}
+	for (uint32_t i = 0; i < started; i++)
+		pthread_join(ids[i], NULL);
+	for (uint32_t i = 0; !result && i < threads; i++)
+		if (workers[i].result)
+			result = bench_store_explain(run->store, workers[i].result,
+						     workers[i].operation, workers[i].pair, error);
+	return result;
+}
+
+/* The first worker's histogram is handed to the report, the others are added to it. */
+static void gather(struct worker *workers, uint32_t threads, struct phase_report *report)
+{
+	report->latencies = workers[0].latencies;
+	for (uint32_t i = 0; i < threads; i++) {
+		report->operations += workers[i].done;
+		report->absent += workers[i].absent;
+		if (i > 0) {
+			latencies_merge(report->latencies, workers[i].latencies);
+			free(workers[i].latencies);
+		}
+		workers[i].latencies = NULL;
+	}
+}
+
+static int run_measured(struct phase_run *run, struct phase_report *report,
+			struct error_text *error)
+{
+	struct bench_store *store = run->store;
+	struct engine_statistics before = { 0 };
+	struct worker workers[THREADS_MAX] = { 0 };
+	struct flash_counts counts_before, counts;
+	uint64_t begun;
+	int result;
+
+	store->records->operations->statistics(store->records, &before);
+	counts_before = count_flash(store->nand);
+	begun = now_ns(store);
+	result = run_workers(run, workers, error);
+	if (result) {
+		for (uint32_t i = 0; i < THREADS_MAX; i++)
+			free(workers[i].latencies);
+		return result;
+	}
+	report->seconds = (double)(now_ns(store) - begun) / 1e9;
+	gather(workers, store->options.threads, report);
+	counts = count_flash(store->nand);
+	report->page_reads = counts.reads - counts_before.reads;
+	report->page_writes = counts.programs - counts_before.programs;
+	report->erases = counts.erases - counts_before.erases;
+	store->records->operations->statistics(store->records, &report->statistics);
+	report->false_positive_reads =
+		report->statistics.false_positive_reads - before.false_positive_reads;
+	report->segments_sealed = report->statistics.segments_sealed - before.segments_sealed;
+	report->sealed_record_bytes =
+		report->statistics.sealed_record_bytes - before.sealed_record_bytes;
+	report->live = store->live;
+	return 0;
+}
+
+/* ---- which pairs ---- */
+
+/* What oldest and newest mean from now on; see phase.h. */
+static void note_ages(struct bench_store *store)
+{
+	struct engine_statistics statistics = { 0 };
+	uint64_t complete, per_segment, oldest;
+
+	store->records->operations->statistics(store->records, &statistics);
+	per_segment = statistics.sealed_records / max_u64(1, statistics.segments_sealed);
+	complete = min_u64(store->inserted - 1, statistics.tables * TABLE_SEGMENTS * per_segment);
+	/* Rows do not fill evenly: the last pairs of the slowest row's table are younger than those of the fastest one's. */
+	oldest = statistics.rows * TABLE_SEGMENTS * per_segment / 100 * 98;
+	store->newest_window = store->inserted - complete;
+	store->oldest_window = complete < oldest || oldest == 0 ? divide_up(store->inserted, 2)
+								: oldest;
+}
+
+static uint64_t default_operations(const struct bench_store *store, const struct bench_phase *phase)
+{
+	uint64_t pairs = store->inserted;
+
+	if (phase->operation == OPERATION_INSERT)
+		return store->options.pairs - pairs;
+	return phase->operation == OPERATION_DELETE ? pairs : min_u64(pairs, OPERATIONS_DEFAULT);
+}
+
+static bool draws_repeatedly(enum distribution distribution)
+{
+	return distribution == DISTRIBUTION_PARETO || distribution == DISTRIBUTION_ZIPFIAN;
+}
+
+/* Inserts in order of age are numbered on; the keys in the store decide what their order is. */
+static int prepare_insert(struct phase_run *run, struct error_text *error)
+{
+	struct bench_store *store = run->store;
+	bool random = run->phase->distribution == DISTRIBUTION_RANDOM;
+
+	if (draws_repeatedly(run->phase->distribution))
+		return 0;
+	if (run->operations > store->options.pairs - store->inserted)
+		return error_set(error, -EINVAL,
+				 "insert of %llu pairs: only %llu of %llu are left to insert",
+				 (unsigned long long)run->operations,
+				 (unsigned long long)(store->options.pairs - store->inserted),
+				 (unsigned long long)store->options.pairs);
+	if (store->inserted && store->random_keys != random)
+		return error_set(error, -EINVAL,
+				 "inserts of sequential and random keys into one store");
+	store->random_keys = random;
+	run->first_insert = store->inserted;
+	return 0;
+}
+
+static int prepare(struct phase_run *run, struct phase_report *report, struct error_text *error)
+{
+	struct bench_store *store = run->store;
+	const struct bench_phase *phase = run->phase;
+	bool insert = phase->operation == OPERATION_INSERT;
+	struct sampler_options options = {
+		.pairs = insert ? store->options.pairs : store->inserted,
+		.seed = store->options.seed,
+		.pareto_shape = store->options.pareto_shape,
+		.zipfian_theta = store->options.zipfian_theta,
+		.each_once = phase->operation == OPERATION_DELETE,
+	};
+	enum distribution distribution = phase->distribution;
+
+	if (options.pairs == 0)
+		return error_set(error, -EINVAL, "%s: there are no pairs yet",
+				 operation_name(phase->operation));
+	if (distribution == DISTRIBUTION_OLDEST || distribution == DISTRIBUTION_NEWEST)
+		options.window = phase->window ? min_u64(phase->window, store->inserted)
+				 : distribution == DISTRIBUTION_OLDEST ? store->oldest_window
+								       : store->newest_window;
+	report->window = options.window;
+	if (insert && !draws_repeatedly(distribution))
+		distribution = DISTRIBUTION_SEQUENTIAL;
+	sampler_begin(&run->sampler, distribution, &options);
+	return insert ? prepare_insert(run, error) : 0;
+}
+
+int bench_phase_run(struct bench_store *store, const struct bench_phase *phase, uint32_t number,
+		    struct phase_report *report, struct error_text *error)
+{
+	struct phase_run run = {
+		.store = store,
+		.phase = phase,
+		.operations = phase->operations ? phase->operations
+						: default_operations(store, phase),
+		.seed = random_mix(store->options.seed + (number + 1) * RANDOM_STEP),
+	};
+	int result;
+
+	*report = (struct phase_report){ .phase = *phase };
+	result = prepare(&run, report, error);
+	if (!result)
+		result = run_measured(&run, report, error);
+	if (result)
+		return result;
+	if (phase->operation == OPERATION_INSERT) {
+		store->inserted = draws_repeatedly(phase->distribution)
+					  ? store->options.pairs
+					  : store->inserted + report->operations;
+		note_ages(store);
+	}
+	report->pairs = store->inserted;
+	return 0;
+}
+
+void phase_report_free(struct phase_report *report)
+{
+	free(report->latencies);
+	report->latencies = NULL;
+}
+
+static double utilization(uint64_t bytes, uint64_t segments, const struct bench_store *store)
+{
+	return segments ? (double)bytes / ((double)segments * store->options.segment_bytes) : NAN;
+}
+
+double phase_utilization(const struct phase_report *report, const struct bench_store *store)
+{
+	return utilization(report->statistics.sealed_record_bytes,
+			   report->statistics.segments_sealed, store);
+}
+
+double phase_utilization_of_phase(const struct phase_report *report,
+				  const struct bench_store *store)
+{
+	return utilization(report->sealed_record_bytes, report->segments_sealed, store);
+}

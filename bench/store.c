@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "bench/store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+
+enum { PARTITION = 1, VERSION = 1, BLOCK_PAGES_DEFAULT = 64 };
+
+/* ---- values ---- */
+
+/* The value of a version: a counter in steps of an odd number, from a start that names the version. */
+static void make_value(const struct record_key *key, uint64_t sequence, uint8_t *value,
+		       uint32_t length)
+{
+	uint64_t word = random_mix(key->identifier ^ random_mix(sequence));
+	uint32_t offset = 0;
+
+	for (; offset + 8 <= length; offset += 8) {
+		put_le64(value + offset, word);
+		word += RANDOM_STEP;
+	}
+	for (; offset < length; offset++, word >>= 8)
+		value[offset] = (uint8_t)word;
+}
+
+static uint32_t value_bytes(const struct bench_store *store)
+{
+	return store->options.pair_bytes - PAIR_HEADER_BYTES;
+}
+
+static struct record_key key_of(const struct bench_store *store, uint64_t pair)
+{
+	uint64_t number = store->random_keys ? permutation_at(&store->keys, pair) : pair;
+
+	return (struct record_key){ .partition = PARTITION,
+				    .identifier = ENGINE_FIRST_ID + number };
+}
+
+/* ---- opening ---- */
+
+/* A device in memory must not end in the kernel's choosing a process to kill. */
+static int check_memory(const struct bench_options *options, struct error_text *error)
+{
+	struct sysinfo info;
+	uint64_t wanted = options->pairs * (options->pair_bytes + options->pair_bytes / 8), present;
+
+	if (sysinfo(&info) != 0)
+		return 0;
+	present = (uint64_t)info.totalram * info.mem_unit;
+	if (wanted < options->size ? wanted < present : options->size < present)
+		return 0;
+	return error_set(error, -EINVAL,
+			 "%llu pairs of %u bytes need about %llu MiB of memory, this machine has "
+			 "%llu MiB; use fewer pairs, or --nand mmap:PATH",
+			 (unsigned long long)options->pairs, options->pair_bytes,
+			 (unsigned long long)wanted >> 20, (unsigned long long)present >> 20);
+}
+
+static struct engine_options engine_options_of(const struct bench_store *store)
+{
+	const struct bench_options *options = &store->options;
+
+	return (struct engine_options){
+		.rows = options->rows,
+		.segment_pages = options->segment_bytes / store->geometry.page_bytes,
+		.record_bytes = (uint32_t)min_u64(options->pair_bytes, store->geometry.page_bytes),
+		.fpr_millionths = options->fpr_millionths,
+		.fpr_factor_permille = options->fpr_factor_permille,
+		.filters = options->filters,
+		.paged_filters = options->paged_filters,
+		.even_filters = options->even_filters,
+	};
+}
+
+static int open_device(struct bench_store *store, uint64_t nvram_bytes, struct error_text *error)
+{
+	const char *path = store->options.path;
+	int result;
+
+	if (store->options.nand == BENCH_NAND_MEMORY) {
+		result = check_memory(&store->options, error);
+		return result ? result
+			      : nand_open_memory(&store->geometry, nvram_bytes, &store->nand,
+						 error);
+	}
+	result = nand_create(path, &store->geometry, nvram_bytes, error);
+	if (result)
+		return result;
+	result = nand_open(path, &store->nand, error);
+	if (result)
+		return result;
+	/* The mapping keeps the files; nothing is left behind however this process ends. */
+	char nvram[4096];
+
+	snprintf(nvram, sizeof(nvram), "%s.nvram", path);
+	unlink(nvram);
+	unlink(path);
+	return 0;
+}
+
+static int open_engine(struct bench_store *store, struct error_text *error)
+{
+	struct engine_options options = engine_options_of(store);
+	uint64_t nvram_bytes;
+	int result = muninn_nvram_bytes(&store->geometry, &options, &nvram_bytes, error);
+
+	if (!result)
+		result = open_device(store, nvram_bytes, error);
+	if (!result)
+		result = muninn_format(store->nand, &options, error);
+	if (!result)
+		result = muninn_open(store->nand, &options, &store->records, error);
+	if (!result)
+		result = nand_set_timing(store->nand, &store->options.timing, error);
+	if (!result &&
+	    value_bytes(store) > store->records->operations->value_bytes_max(store->records))
+		result = error_set(error, -EINVAL,
+				   "--pair-size %u: the engine takes values of at most"
+				   " %u bytes and a header of %d",
+				   store->options.pair_bytes,
+				   store->records->operations->value_bytes_max(store->records),
+				   PAIR_HEADER_BYTES);
+	return result;
+}
+
+int bench_store_open(struct bench_store **out, const struct bench_options *options,
+		     struct error_text *error)
+{
+	struct bench_store *store = calloc(1, sizeof(*store));
+	int result;
+
+	if (!store)
+		return error_set(error, -ENOMEM, "out of memory");
+	store->options = *options;
+	store->geometry = nand_geometry_default(options->size);
+	if (options->segment_bytes / store->geometry.page_bytes < BLOCK_PAGES_DEFAULT) {
+		uint32_t pages = options->segment_bytes / store->geometry.page_bytes;
+
+		store->geometry.blocks *= BLOCK_PAGES_DEFAULT / pages;
+		store->geometry.pages_per_block = pages;
+	}
+	store->keys = permutation_make(options->pairs, random_mix(options->seed));
+	store->expected = calloc(options->pairs, sizeof(*store->expected));
+	pthread_rwlock_init(&store->lock, NULL);
+	result = store->expected ? open_engine(store, error)
+				 : error_set(error, -ENOMEM, "out of memory for %llu pairs",
+					     (unsigned long long)options->pairs);
+	if (result) {
+		bench_store_close(store);
+		return result;
+	}
+	*out = store;
+	return 0;
+}
+
+void bench_store_close(struct bench_store *store)
+{
+	if (!store)
+		return;
+	if (store->records)
+		store->records->operations->close(store->records, false);
+	if (store->nand)
+		nand_abandon(store->nand);
+	pthread_rwlock_destroy(&store->lock);
+	free(store->expected);
+	free(store);
+}
+
+/* ---- operations ---- */
+
+static bool exists(uint32_t expected)
+{
+	return expected != 0 && !(expected & EXPECTED_DELETED);
+}
+
+static int put_locked(struct bench_store *store, uint64_t pair, bool deleted)
+{
+	const struct record_store_operations *operations = store->records->operations;
+	struct record_key key = key_of(store, pair);
+	unsigned flags = store->options.history ? 0 : RECORD_ABSORB;
+	uint32_t length = deleted ? 0 : value_bytes(store);
+	uint64_t sequence = operations->begin(store->records);
+	uint8_t value[VALUE_BYTES_MAX];
+	int result = -EFBIG;
+
+	if (sequence <= SEQUENCE_MAX) {
+		make_value(&key, sequence, value, length);
+		result = operations->put(store->records, &key, VERSION,
+					 flags | (deleted ? RECORD_TOMBSTONE : 0), value, length,
+					 false);
+	}
+	if (result) {
+		operations->abort(store->records);
+		return result;
+	}
+	operations->commit(store->records);
+	store->live += !deleted;
+	store->live -= exists(store->expected[pair]);
+	store->expected[pair] = (uint32_t)sequence | (deleted ? EXPECTED_DELETED : 0);
+	return 0;
+}
+
+int bench_store_put(struct bench_store *store, uint64_t pair, bool deleted)
+{
+	int result;
+
+	pthread_rwlock_wrlock(&store->lock);
+	result = put_locked(store, pair, deleted);
+	pthread_rwlock_unlock(&store->lock);
+	return result;
+}
+
+static int get_locked(struct bench_store *store, uint64_t pair, bool *found)
+{
+	struct record_key key = key_of(store, pair);
+	uint32_t expected = store->expected[pair], length = value_bytes(store);
+	uint8_t value[VALUE_BYTES_MAX], wanted[VALUE_BYTES_MAX];
+	struct record_info info;
+	int result = store->records->operations->get(store->records, &key, RECORD_NEWEST, value,
+						     sizeof(value), &info);
+
+	*found = exists(expected);
+	if (result == -ENOENT)
+		return expected == 0 ? 0 : -EILSEQ;
+	if (result)
+		return result;
+	if (info.sequence != (expected & SEQUENCE_MAX) ||
+	    !(info.flags & RECORD_TOMBSTONE) != exists(expected))
+		return -EILSEQ;
+	if (!exists(expected))
+		return info.length == 0 ? 0 : -EILSEQ;
+	make_value(&key, info.sequence, wanted, length);
+	return info.length == length && memcmp(value, wanted, length) == 0 ? 0 : -EILSEQ;
+}
+
+int bench_store_get(struct bench_store *store, uint64_t pair, bool *found)
+{
+	int result;
+
+	pthread_rwlock_rdlock(&store->lock);
+	result = get_locked(store, pair, found);
+	pthread_rwlock_unlock(&store->lock);
+	return result;
+}
+
+int bench_store_get_absent(struct bench_store *store, uint64_t number)
+{
+	/* Behind the keys of all pairs. */
+	struct record_key key = { .partition = PARTITION,
+				  .identifier = ENGINE_FIRST_ID + store->options.pairs + number };
+	struct record_info info;
+	int result;
+
+	pthread_rwlock_rdlock(&store->lock);
+	result = store->records->operations->get(store->records, &key, RECORD_NEWEST, NULL, 0,
+						 &info);
+	pthread_rwlock_unlock(&store->lock);
+	if (result == -ENOENT)
+		return 0;
+	return result ? result : -EILSEQ;
+}
+
+int bench_store_explain(const struct bench_store *store, int result, const char *operation,
+			uint64_t pair, struct error_text *error)
+{
+	unsigned long long number = pair, size = store->options.size >> 20;
+
+	switch (result) {
+	case -ENOSPC:
+		return error_set(error, result,
+				 "%s of pair %llu: the device of %llu MiB is full; use a"
+				 " larger --size, or fewer --pairs or --ops",
+				 operation, number, size);
+	case -EILSEQ:
+		return error_set(error, result,
+				 "%s of pair %llu: what was found is not what was put; the engine "
+				 "is broken",
+				 operation, number);
+	case -EFBIG:
+		return error_set(error, result, "%s of pair %llu: more than %u puts in one run",
+				 operation, number, SEQUENCE_MAX);
+	default:
+		return error_set(error, result, "%s of pair %llu: error %d (%s)", operation, number,
+				 -result, strerror(-result));
+	}
+}

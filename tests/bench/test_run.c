@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* `muninn-bench run`: its arguments, its fields, its arithmetic, and that virtual time repeats. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/muninn/format.h"
+#include "tests/bench/support.h"
+
+static void test_a_pair_is_its_header_and_its_value(void **state)
+{
+	(void)state;
+	assert_int_equal(PAIR_HEADER_BYTES, RECORD_HEADER_BYTES);
+}
+
+static void test_arguments_are_understood(void **state)
+{
+	struct bench_options options;
+
+	(void)state;
+	parse_well(&options,
+		   "--engine muninn --index bloom --nand mmap --size 64G --pairs 50000000"
+		   " --pair-size 512 --op insert,mixed:0.25,absent --dist sequential,latest,"
+		   "zipfian --ops 7 --threads 2 --timing none --time real --history off --rows"
+		   " 16 --segment-size 2M --filters N16/15 --fpr 0.001 --fpr-factor 1.1 --seed 9");
+	assert_true(options.size == UINT64_C(64) << 30);
+	assert_true(options.pairs == 50000000 && options.pair_bytes == 512);
+	assert_int_equal(options.phase_count, 3);
+	assert_int_equal(options.phases[0].operation, OPERATION_INSERT);
+	assert_int_equal(options.phases[0].distribution, DISTRIBUTION_SEQUENTIAL);
+	assert_true(options.phases[0].operations == 0);
+	assert_int_equal(options.phases[1].operation, OPERATION_MIXED);
+	assert_int_equal(options.phases[1].distribution, DISTRIBUTION_LATEST);
+	assert_true(options.phases[1].lookup_share == 0.25);
+	assert_int_equal(options.phases[2].operation, OPERATION_ABSENT);
+	assert_int_equal(options.phases[2].distribution, DISTRIBUTION_ZIPFIAN);
+	assert_true(options.phases[2].operations == 7);
+	assert_true(options.threads == 2 && !options.history);
+	assert_int_equal(options.timing.mode, NAND_TIMING_OFF);
+	assert_true(options.rows == 16 && options.segment_bytes == 2 << 20);
+	assert_true(options.filters == 16 && options.paged_filters == 15 && options.even_filters);
+	assert_true(options.fpr_millionths == 1000 && options.fpr_factor_permille == 1100);
+	assert_true(options.seed == 9);
+}
+
+static void test_the_share_of_lookups_may_be_a_percentage(void **state)
+{
+	struct bench_options options;
+
+	(void)state;
+	parse_well(&options, "--op mixed:95");
+	assert_true(options.phases[0].lookup_share == 0.95);
+}
+
+static void test_wrong_arguments_are_named(void **state)
+{
+	static const struct {
+		const char *line, *said;
+	} cases[] = {
+		{ "--pairs", "--pairs" },
+		{ "--pairs x", "--pairs x" },
+		{ "--pairs 0", "--pairs 0" },
+		{ "--pairs -5", "--pairs -5" },
+		{ "--pairs 99999999999999999999", "--pairs 99999999999999999999" },
+		{ "--size 64X", "--size 64X" },
+		{ "--size 64GB", "--size 64GB" },
+		{ "--size 99999999999T", "--size 99999999999T" },
+		{ "--pair-size 20", "--pair-size 20" },
+		{ "--pair-size 4125", "--pair-size 4125" },
+		{ "--engine other", "--engine other" },
+		{ "--index ribbon", "--index ribbon" },
+		{ "--nand tape", "--nand tape" },
+		{ "--nand mmap:", "--nand mmap:" },
+		{ "--op fly", "--op fly" },
+		{ "--op insert,,lookup", "--op" },
+		{ "--op mixed", "--op mixed" },
+		{ "--op mixed:101", "--op mixed 101" },
+		{ "--op lookup,insert", "first phase" },
+		{ "--dist normal", "--dist normal" },
+		{ "--op insert,lookup --dist random,random,random",
+		  "3 distributions for 2 phases" },
+		{ "--op insert --dist newest", "--dist newest" },
+		{ "--op insert,delete --pairs 10 --ops 11", "--ops 11" },
+		{ "--op insert,lookup --pairs 10 --window 11", "--window 11" },
+		{ "--threads 0", "--threads 0" },
+		{ "--threads 2", "one thread" },
+		{ "--timing fast", "--timing fast" },
+		{ "--timing none", "--timing none" },
+		{ "--timing tlc,read=x", "--timing tlc,read=x" },
+		{ "--time sometimes", "--time sometimes" },
+		{ "--history maybe", "--history maybe" },
+		{ "--filters S8/6", "--filters S8/6" },
+		{ "--filters 8/7", "--filters 8/7" },
+		{ "--fpr 0", "--fpr 0" },
+		{ "--fpr nan", "--fpr nan" },
+		{ "--fpr-factor 0.9", "--fpr-factor 0.9" },
+		{ "--pareto-shape 1", "--pareto-shape 1" },
+		{ "--frobnicate", "--frobnicate" },
+		{ "insert", "insert" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct bench_options options;
+		struct error_text error = { "" };
+
+		if (parse(&options, cases[i].line, &error) != -EINVAL)
+			fail_msg("%s is accepted", cases[i].line);
+		if (!strstr(error.text, cases[i].said))
+			fail_msg("%s: '%s' does not name %s", cases[i].line, error.text,
+				 cases[i].said);
+	}
+}
+
+static void test_help_is_asked_for(void **state)
+{
+	struct bench_options options;
+	struct error_text error;
+
+	(void)state;
+	assert_int_equal(parse(&options, "--help", &error), 1);
+}
+
+static void test_a_store_that_cannot_be_is_refused_with_the_reason(void **state)
+{
+	static const char *const lines[] = {
+		"--rows 3 --size 1G --pairs 1000",   /* no power of two */
+		"--rows 1024 --size 64M --pairs 10", /* too few segments */
+		"--segment-size 96K --pairs 1000",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		struct bench_options options;
+		struct error_text error = { "" };
+
+		parse_well(&options, lines[i]);
+		assert_int_equal(bench_run(&options, stdout, stderr, &error), -EINVAL);
+		assert_true(strlen(error.text) > 10);
+	}
+}
+
+static void test_a_full_device_says_what_to_do(void **state)
+{
+	struct bench_options options;
+	struct error_text error = { "" };
+	FILE *nowhere = fopen("/dev/null", "w");
+
+	(void)state;
+	parse_well(&options, "--size 16M --rows 1 --pairs 30000 --op insert");
+	assert_int_equal(bench_run(&options, nowhere, nowhere, &error), -ENOSPC);
+	assert_non_null(strstr(error.text, "--size"));
+	fclose(nowhere);
+}
+
+static void test_a_phase_has_every_field(void **state)
+{
+	static const char *const texts[] = { "engine", "index", "nand",    "timing", "time",
+					     "op",     "dist",  "history", "filters" };
+	static const char *const numbers[] = {
+		"pairs",
+		"ops",
+		"seconds",
+		"ops_per_s",
+		"p50_us",
+		"p99_us",
+		"p999_us",
+		"max_us",
+		"page_reads_per_op",
+		"page_writes_per_op",
+		"segment_utilization",
+		"false_positive_reads_per_op",
+		"index_bytes_per_key",
+		"buffer_bytes",
+		"erases",
+		"size",
+		"pair_size",
+		"threads",
+		"rows",
+		"segment_size",
+		"fpr",
+		"fpr_factor",
+		"seed",
+	};
+	json_t *phases[PHASES];
+	size_t count = run_phases(
+		SMALL "--ops 20000 --op insert,lookup,absent,update,delete,mixed:0.5", phases);
+
+	(void)state;
+	assert_int_equal(count, 6);
+	for (size_t i = 0; i < count; i++) {
+		for (size_t n = 0; n < sizeof(texts) / sizeof(texts[0]); n++)
+			text(phases[i], texts[n]);
+		for (size_t n = 0; n < sizeof(numbers) / sizeof(numbers[0]); n++)
+			number(phases[i], numbers[n]);
+	}
+	assert_string_equal(text(phases[5], "op"), "mixed");
+	assert_string_equal(text(phases[0], "dist"), "random");
+	assert_string_equal(text(phases[0], "filters"), "S8/7");
+	release(phases, count);
+}
+
+static void test_the_numbers_of_a_phase_fit_together(void **state)
+{
+	json_t *phases[PHASES];
+	size_t count = run_phases(SMALL "--op insert,lookup,absent,update --history on", phases);
+
+	(void)state;
+	for (size_t i = 0; i < count; i++) {
+		double ops = number(phases[i], "ops"), seconds = number(phases[i], "seconds");
+		double accesses =
+			number(phases[i], "page_reads") + number(phases[i], "page_writes");
+
+		assert_close(seconds, accesses * 15e-6);
+		assert_close(number(phases[i], "ops_per_s"), ops / seconds);
+		assert_close(number(phases[i], "page_reads_per_op"),
+			     number(phases[i], "page_reads") / ops);
+		assert_close(number(phases[i], "page_writes_per_op"),
+			     number(phases[i], "page_writes") / ops);
+		assert_close(number(phases[i], "segment_utilization"),
+			     number(phases[i], "sealed_record_bytes") /
+				     (number(phases[i], "segments_sealed") *
+				      number(phases[i], "segment_size")));
+		assert_close(number(phases[i], "index_bytes_per_key"),
+			     number(phases[i], "index_bytes") / number(phases[i], "keys"));
+		assert_true(number(phases[i], "p50_us") <= number(phases[i], "p99_us"));
+		assert_true(number(phases[i], "p99_us") <= number(phases[i], "p999_us"));
+		assert_true(number(phases[i], "p999_us") <= number(phases[i], "max_us"));
+		assert_close(number(phases[i], "keys"), 40000);
+	}
+	release(phases, count);
+}
+
+/* A sealed segment is 16 page programs, and holds whole pairs; a complete table adds its image. */
+static void test_inserts_program_the_segments_that_they_fill(void **state)
+{
+	json_t *phases[PHASES];
+	size_t count = run_phases(SMALL "--op insert --dist sequential", phases);
+	double segments = number(phases[0], "segments_sealed");
+	double programs = number(phases[0], "page_writes");
+	double records = number(phases[0], "sealed_records");
+
+	(void)state;
+	assert_int_equal(count, 1);
+	assert_true(number(phases[0], "tables") > 0);
+	assert_true(programs > segments * 16);
+	assert_true(programs < segments * 16 * 1.02);
+	assert_close(number(phases[0], "sealed_record_bytes"), records * 1024);
+	/* What is not sealed is in the four buffers of 64 KiB. */
+	assert_true(records <= 40000 && records >= 40000 - 4 * 64);
+	assert_true(number(phases[0], "page_reads") == 0);
+	/* Programs a pair: a quarter page, divided by how full segments are. */
+	assert_true(fabs(segments * 16 / records -
+			 0.25 / number(phases[0], "segment_utilization")) < 1e-9);
+	release(phases, count);
+}
+
+static void test_lookups_read_a_page_and_the_wasted_ones(void **state)
+{
+	json_t *phases[PHASES];
+	size_t count = run_phases(SMALL "--op insert,lookup,lookup,lookup,absent"
+					" --dist random,random,oldest,newest,random",
+				  phases);
+	double reads = number(phases[1], "page_reads_per_op");
+	double wasted = number(phases[1], "false_positive_reads_per_op");
+
+	(void)state;
+	assert_int_equal(count, 5);
+	/* All but the buffered pairs, at most 256 of 40000, need one useful read. */
+	assert_true(reads - wasted > 1 - 256.0 / 40000 - 0.001 && reads - wasted <= 1);
+	assert_true(wasted > 0);
+	/* The further back, the more tables are searched in vain. */
+	assert_true(number(phases[2], "page_reads_per_op") > reads);
+	assert_true(number(phases[3], "page_reads_per_op") < reads);
+	assert_true(number(phases[2], "ops_per_s") < number(phases[3], "ops_per_s"));
+	assert_true(number(phases[4], "absent") == number(phases[4], "ops"));
+	assert_close(number(phases[4], "page_reads_per_op"),
+		     number(phases[4], "false_positive_reads_per_op"));
+	release(phases, count);
+}
+
+static void test_deleted_pairs_are_rightly_absent(void **state)
+{
+	json_t *phases[PHASES];
+	size_t count = run_phases(SMALL
+				  "--op insert,delete,lookup,update,lookup --ops 20000"
+				  " --dist random,sequential,sequential,sequential,sequential",
+				  phases);
+
+	(void)state;
+	assert_true(number(phases[1], "keys") == 20000);
+	assert_true(number(phases[2], "absent") == 20000);
+	assert_true(number(phases[3], "keys") == 40000);
+	assert_true(number(phases[4], "absent") == 0);
+	release(phases, count);
+}
+
+static void test_repeated_inserts_leave_the_pairs_that_were_not_drawn_absent(void **state)
+{
+	json_t *phases[PHASES];
+	size_t count = run_phases(SMALL "--op insert,lookup --dist pareto,sequential", phases);
+
+	(void)state;
+	assert_true(number(phases[0], "keys") < 30000);
+	assert_true(number(phases[1], "ops") - number(phases[1], "absent") ==
+		    number(phases[0], "keys"));
+	release(phases, count);
+}
+
+static void test_absorbing_overwrites_saves_programs(void **state)
+{
+	json_t *kept[PHASES], *absorbed[PHASES];
+	size_t count =
+		run_phases(SMALL "--op insert,update,lookup --dist pareto --history on", kept);
+
+	(void)state;
+	run_phases(SMALL "--op insert,update,lookup --dist pareto --history off", absorbed);
+	assert_true(number(absorbed[1], "page_writes") < number(kept[1], "page_writes"));
+	assert_true(number(absorbed[1], "segment_utilization") >
+		    number(kept[1], "segment_utilization"));
+	release(kept, count);
+	release(absorbed, count);
+}
+
+static void test_two_runs_with_one_seed_are_the_same(void **state)
+{
+	static const char line[] = SMALL
+		"--op insert,lookup,mixed:0.5,update,absent --dist random,latest,"
+		"zipfian,pareto,random --seed ";
+	char with_seed[256];
+
+	(void)state;
+	snprintf(with_seed, sizeof(with_seed), "%s%d", line, 5);
+	char *one = run(with_seed), *two = run(with_seed);
+
+	snprintf(with_seed, sizeof(with_seed), "%s%d", line, 7);
+	char *other = run(with_seed);
+
+	assert_string_equal(one, two);
+	assert_string_not_equal(one, other);
+	free(one);
+	free(two);
+	free(other);
+}
+
+static void test_lookups_alone_have_pairs_to_find(void **state)
+{
+	json_t *phases[PHASES];
+	size_t count = run_phases(SMALL "--op lookup", phases);
+
+	(void)state;
+	assert_int_equal(count, 1);
+	assert_true(number(phases[0], "absent") == 0);
+	release(phases, count);
+}
+
+static void test_a_mapped_file_is_used_and_removed(void **state)
+{
+	char line[512], path[] = "/tmp/muninn-bench-XXXXXX", image[64];
+	json_t *phases[PHASES];
+
+	(void)state;
+	assert_non_null(mkdtemp(path));
+	snprintf(image, sizeof(image), "%s/image", path);
+	snprintf(line, sizeof(line), "%s --nand mmap:%s", SMALL "--op insert,lookup", image);
+	release(phases, run_phases(line, phases));
+	assert_int_equal(rmdir(path), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_pair_is_its_header_and_its_value),
+		cmocka_unit_test(test_arguments_are_understood),
+		cmocka_unit_test(test_the_share_of_lookups_may_be_a_percentage),
+		cmocka_unit_test(test_wrong_arguments_are_named),
+		cmocka_unit_test(test_help_is_asked_for),
+		cmocka_unit_test(test_a_store_that_cannot_be_is_refused_with_the_reason),
+		cmocka_unit_test(test_a_full_device_says_what_to_do),
+		cmocka_unit_test(test_a_phase_has_every_field),
+		cmocka_unit_test(test_the_numbers_of_a_phase_fit_together),
+		cmocka_unit_test(test_inserts_program_the_segments_that_they_fill),
+		cmocka_unit_test(test_lookups_read_a_page_and_the_wasted_ones),
+		cmocka_unit_test(test_deleted_pairs_are_rightly_absent),
+		cmocka_unit_test(test_repeated_inserts_leave_the_pairs_that_were_not_drawn_absent),
+		cmocka_unit_test(test_absorbing_overwrites_saves_programs),
+		cmocka_unit_test(test_two_runs_with_one_seed_are_the_same),
+		cmocka_unit_test(test_lookups_alone_have_pairs_to_find),
+		cmocka_unit_test(test_a_mapped_file_is_used_and_removed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
