@@ -24,7 +24,7 @@ CPPFLAGS += -I. -D_GNU_SOURCE
 CFLAGS ?= -O2 -g
 CFLAGS += -std=gnu11 -fPIC -pthread -fno-strict-aliasing -MMD -MP $(WARNINGS)
 LDFLAGS += -pthread
-LDLIBS += -lisal -lxxhash -lm
+LDLIBS += -lisal -lxxhash -luring -lm
 
 ifeq ($(VARIANT),asan)
 CFLAGS += -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -DMUNINN_DEBUG

@@ -12,8 +12,24 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "nand/mover.h"
+#include "nand/nand.h"
 
-struct nand;
+/* Of a back end that moves page data while the caller goes on; spare areas it has in memory. */
+struct nand_backend_async {
+	/* A mover of `depth` transfers of the image file; `memory` as in struct nand_mover_options. 0 or -errno. */
+	int (*open_mover)(struct nand *nand, uint32_t depth, void *memory, uint64_t memory_bytes,
+			  struct nand_mover **mover);
+
+	/* Where a page's spare area is. */
+	uint8_t *(*spare)(const struct nand *nand, uint64_t page);
+
+	/* The spare area will soon be wanted. */
+	void (*expect)(struct nand *nand, uint64_t page);
+
+	/* Page data must begin at multiples of this in memory. */
+	uint32_t (*alignment)(const struct nand *nand);
+};
 
 struct nand_backend {
 	const char *name;
@@ -35,9 +51,15 @@ struct nand_backend {
 
 	/* Frees what the back end holds. Does not sync. */
 	void (*close)(struct nand *nand);
+
+	/* NULL: page by page with `read` and `write`, as fast as any. */
+	const struct nand_backend_async *async;
 };
 
 /* The pages of the image file, or anonymous memory, mapped. Sets nand->backend; 0 or -errno with `error`. */
 int nand_mmap_open(struct nand *nand, struct error_text *error);
+
+/* The pages of the image file by direct I/O. As above; also -EPERM and -ENOSYS for want of io_uring. */
+int nand_file_open(struct nand *nand, enum nand_io_kind io, struct error_text *error);
 
 #endif

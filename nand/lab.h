@@ -68,6 +68,9 @@ static inline void nand_timed_end(struct nand *nand, const struct nand_timed *ti
 		nand_timed_end_slow(nand, timed);
 }
 
+/* Whether times are the host's, so that `page` is to be called when the page has been moved. */
+bool nand_timed_measures(struct nand *nand);
+
 void nand_timing_free(struct nand *nand);
 
 /* ---- all of it ---- */

@@ -10,6 +10,7 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
+#include "nand/calls.h"
 #include "nand/lab.h"
 #include "nand/page.h"
 #include "nand/private.h"
@@ -107,29 +108,50 @@ static int read_page(struct nand *nand, const struct nand_page_io *io, uint64_t 
 	return nand_page_read_finish(nand, io, &way, spare);
 }
 
+void nand_count_read(struct nand *nand, enum nand_cause cause, uint64_t pages, uint64_t bytes,
+		     int result)
+{
+	struct nand_cause_counters *counters = &nand->by_cause[cause];
+
+	count_io(&counters->pages_read, &counters->bytes_read, pages, bytes);
+	if (result == -EBADMSG)
+		atomic_fetch_add_explicit(&nand->uncorrectable_reads, 1, memory_order_relaxed);
+}
+
+int nand_read_each(struct nand *nand, struct nand_timed *timed, enum nand_cause cause,
+		   const struct nand_page_io *pages, size_t count, size_t *done)
+{
+	uint64_t pages_read = 0, bytes_read = 0;
+	int result = 0;
+
+	for (*done = 0; *done < count; ++*done) {
+		uint64_t before = bytes_read;
+
+		result = read_page(nand, &pages[*done], &bytes_read);
+		if (bytes_read != before) {
+			pages_read++;
+			nand_timed_page(nand, timed, NAND_READ, block_of(nand, pages[*done].page),
+					bytes_read - before);
+		}
+		if (result < 0)
+			break;
+	}
+	nand_count_read(nand, cause, pages_read, bytes_read, result);
+	return result;
+}
+
 int nand_read(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,
 	      size_t count)
 {
-	struct nand_cause_counters *counters = &nand->by_cause[cause];
-	uint64_t pages_read = 0, bytes_read = 0;
 	struct nand_timed timed;
-	int result = 0;
+	size_t done;
+	int result;
 
+	if (nand->backend->async)
+		return nand_call(nand, NAND_REQUEST_READ, cause, pages, count);
 	nand_timed_begin(nand, &timed);
-	for (size_t i = 0; i < count && result == 0; i++) {
-		uint64_t before = bytes_read;
-
-		result = read_page(nand, &pages[i], &bytes_read);
-		if (bytes_read == before)
-			continue;
-		pages_read++;
-		nand_timed_page(nand, &timed, NAND_READ, block_of(nand, pages[i].page),
-				bytes_read - before);
-	}
+	result = nand_read_each(nand, &timed, cause, pages, count, &done);
 	nand_timed_end(nand, &timed);
-	count_io(&counters->pages_read, &counters->bytes_read, pages_read, bytes_read);
-	if (result == -EBADMSG)
-		atomic_fetch_add_explicit(&nand->uncorrectable_reads, 1, memory_order_relaxed);
 	return result;
 }
 
@@ -148,30 +170,51 @@ static int program_page(struct nand *nand, const struct nand_page_io *io)
 	return result;
 }
 
-int nand_program(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,
-		 size_t count)
+void nand_count_programmed(struct nand *nand, enum nand_cause cause, uint64_t pages)
 {
 	struct nand_cause_counters *counters = &nand->by_cause[cause];
 	uint64_t page_bytes = nand->geometry.page_bytes + nand->geometry.spare_bytes;
-	struct nand_timed timed;
-	size_t done = 0;
+
+	if (pages > 0)
+		set_dirty(nand);
+	count_io(&counters->pages_programmed, &counters->bytes_programmed, pages,
+		 pages * page_bytes);
+}
+
+int nand_program_each(struct nand *nand, struct nand_timed *timed, enum nand_cause cause,
+		      const struct nand_page_io *pages, size_t count, size_t *done)
+{
+	uint64_t page_bytes = nand->geometry.page_bytes + nand->geometry.spare_bytes;
 	int result = 0;
 
+	*done = 0;
 	if (nand->read_only)
 		return -EROFS;
-	nand_timed_begin(nand, &timed);
-	while (done < count && result == 0) {
-		result = program_page(nand, &pages[done]);
+	for (; *done < count; ++*done) {
+		result = program_page(nand, &pages[*done]);
 		/* What the flash finds it could not program has taken its time, too. */
 		if (result == 0 || result == -EIO)
-			nand_timed_page(nand, &timed, NAND_PROGRAM,
-					block_of(nand, pages[done].page), page_bytes);
-		done += result == 0;
+			nand_timed_page(nand, timed, NAND_PROGRAM,
+					block_of(nand, pages[*done].page), page_bytes);
+		if (result < 0)
+			break;
 	}
+	nand_count_programmed(nand, cause, *done);
+	return result;
+}
+
+int nand_program(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,
+		 size_t count)
+{
+	struct nand_timed timed;
+	size_t done;
+	int result;
+
+	if (nand->backend->async)
+		return nand_call(nand, NAND_REQUEST_PROGRAM, cause, pages, count);
+	nand_timed_begin(nand, &timed);
+	result = nand_program_each(nand, &timed, cause, pages, count, &done);
 	nand_timed_end(nand, &timed);
-	if (done > 0)
-		set_dirty(nand);
-	count_io(&counters->pages_programmed, &counters->bytes_programmed, done, done * page_bytes);
 	return result;
 }
 
@@ -289,6 +332,7 @@ void nand_read_counters(struct nand *nand, struct nand_counters *counters)
 
 void nand_free(struct nand *nand)
 {
+	nand_calls_close(nand);
 	if (nand->backend)
 		nand->backend->close(nand);
 	nand_unmap(&nand->table);
@@ -299,6 +343,7 @@ void nand_free(struct nand *nand)
 		close(nand->image_fd); /* the lock goes with it, last */
 	nand_lab_free(nand);
 	pthread_mutex_destroy(&nand->sync_lock);
+	free((void *)nand->on_the_way);
 	free(nand->path);
 	free(nand);
 }

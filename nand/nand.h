@@ -109,6 +109,41 @@ int nand_open(const char *path, struct nand **nand, struct error_text *error);
  */
 int nand_open_read_only(const char *path, struct nand **nand, struct error_text *error);
 
+/* How the pages of an image are reached. The image is the same for all. */
+enum nand_backend_kind {
+	NAND_BACKEND_MMAP, /* mapped: the host's page cache is the device's memory; the default */
+	NAND_BACKEND_FILE, /* page data by direct I/O with many transfers under way, spare areas mapped */
+};
+
+/* What the file back end moves page data with. */
+enum nand_io_kind {
+	NAND_IO_BEST,    /* io_uring; threads, with a warning, where the host forbids it */
+	NAND_IO_URING,   /* or refuse to open */
+	NAND_IO_THREADS, /* pread(2) and pwrite(2) */
+};
+
+/* What an erase does with the block's room on the host's file system. */
+enum nand_room_kind {
+	NAND_ROOM_DEFAULT, /* mmap gives it back, file keeps it */
+	NAND_ROOM_GIVEN_BACK, /* the image takes what is on it; costs a few hundred microseconds an erase */
+	NAND_ROOM_KEPT, /* programs are faster, the image never shrinks */
+};
+
+/* All zero: the defaults. */
+struct nand_options {
+	enum nand_backend_kind backend;
+	enum nand_io_kind io;
+	enum nand_room_kind room;
+	bool read_only; /* as nand_open_read_only */
+};
+
+/*
+ * As nand_open, with a choice. `options` may be NULL. -EPERM or -ENOSYS, with the reason, if io_uring was demanded and
+ * this host has none.
+ */
+int nand_open_with(const char *path, const struct nand_options *options, struct nand **nand,
+		   struct error_text *error);
+
 /* An anonymous device in memory with the same rules, for tests and benchmarks; gone at nand_close. */
 int nand_open_memory(const struct nand_geometry *geometry, uint64_t nvram_bytes, struct nand **nand,
 		     struct error_text *error);
@@ -144,6 +179,71 @@ int nand_program(struct nand *nand, enum nand_cause cause, const struct nand_pag
  * the contents has to be stable before.
  */
 int nand_erase(struct nand *nand, enum nand_cause cause, uint32_t block);
+
+/*
+ * Many pages under way at once. A queue holds up to `depth` requests; it is used by one thread at a time, each thread
+ * makes its own. Rules, checksums and counters are those of nand_read and nand_program.
+ */
+struct nand_queue;
+
+/* The default of nand_queue_options.request_pages. */
+#define NAND_REQUEST_PAGES 256
+
+struct nand_queue_options {
+	uint32_t depth;         /* requests held at most, 1..4096 */
+	uint32_t request_pages; /* pages of a request at most, 1..1024; 0: NAND_REQUEST_PAGES */
+	/*
+	 * Size of a memory region that the queue makes; 0: none. Page data there move fastest (registered with the
+	 * kernel). Elsewhere they should begin at multiples of 4096, or they are copied.
+	 */
+	size_t memory_bytes;
+};
+
+enum nand_request_kind { NAND_REQUEST_READ, NAND_REQUEST_PROGRAM };
+
+/* The caller's, with all that it points to, and left alone by him from nand_submit until nand_reap returns it. */
+struct nand_request {
+	enum nand_request_kind kind;
+	enum nand_cause cause;
+	const struct nand_page_io *pages;
+	size_t count; /* 1..request_pages */
+	void *owner;  /* for the caller */
+	/*
+	 * Set on completion: 0 or what nand_read or nand_program would have returned, and how many pages before the
+	 * first failing one were read or programmed.
+	 */
+	int result;
+	size_t done;
+	struct nand_request *following; /* the queue's */
+};
+
+/* 0, -EINVAL with the limits in `error`, -ENOMEM or -errno. The device must outlive the queue. */
+int nand_queue_open(struct nand *nand, const struct nand_queue_options *options,
+		    struct nand_queue **queue, struct error_text *error);
+
+/* Waits for what is under way, forgets what was not reaped. NULL: nothing to do. */
+void nand_queue_close(struct nand_queue *queue);
+
+/* The region of memory_bytes, page-aligned; NULL: none was asked for. */
+void *nand_queue_memory(struct nand_queue *queue);
+
+/*
+ * Takes requests in order, as many as the queue still holds, and returns their number; 0: full, reap first. What is
+ * wrong with a request becomes its result.
+ *
+ * Reads complete in any order. Programs of a queue complete in the order of submission: pages of a block that were
+ * submitted one behind the other are in order for the rule of flash, and a page counts as programmed when its request
+ * has completed, not before. If a program fails, later pages of its block that were under way fail with -EIO. A block
+ * must not be erased, or programmed by others, while programs of it are under way.
+ */
+size_t nand_submit(struct nand_queue *queue, struct nand_request *const *requests, size_t count);
+
+/*
+ * Returns up to `most` completed requests in `completed`, after waiting until there are `least` of them or nothing is
+ * under way any more.
+ */
+size_t nand_reap(struct nand_queue *queue, struct nand_request **completed, size_t most,
+		 size_t least);
 
 /* State of a block; -ERANGE, -EBADMSG (the record of its state is damaged; only an erase makes it usable again). */
 int nand_block_info(struct nand *nand, uint32_t block, struct nand_block_info *info);

@@ -32,6 +32,8 @@ static struct nand *new_handle(const char *path)
 	nand->image_fd = nand->nvram_fd = -1;
 	pthread_mutex_init(&nand->sync_lock, NULL);
 	pthread_mutex_init(&nand->lab_lock, NULL);
+	pthread_mutex_init(&nand->calls.lock, NULL);
+	pthread_cond_init(&nand->calls.returned, NULL);
 #ifdef MUNINN_DEBUG
 	nand->violation_policy = NAND_VIOLATION_ABORTS;
 #else
@@ -297,7 +299,8 @@ static void report_damaged_blocks(const struct nand *nand)
 			 nand->path, damaged, first);
 }
 
-static int map_device(struct nand *nand, struct error_text *error)
+static int map_device(struct nand *nand, const struct nand_options *options,
+		      struct error_text *error)
 {
 	enum nand_mapping_kind kind = nand->read_only ? NAND_MAP_READ_ONLY : NAND_MAP_SHARED;
 	int result = nand_map(&nand->table, kind, nand->image_fd, nand->layout.table_offset,
@@ -309,10 +312,14 @@ static int map_device(struct nand *nand, struct error_text *error)
 				  nand->read_only ? NAND_MAP_PRIVATE : NAND_MAP_SHARED,
 				  nand->nvram_fd, 0, NAND_HEADER_BYTES + nand->nvram_bytes,
 				  "the NVRAM", error);
-	return result == 0 ? nand_mmap_open(nand, error) : result;
+	if (result < 0)
+		return result;
+	return options->backend == NAND_BACKEND_FILE ? nand_file_open(nand, options->io, error)
+						     : nand_mmap_open(nand, error);
 }
 
-static int open_files(struct nand *nand, struct error_text *error)
+static int open_files(struct nand *nand, const struct nand_options *options,
+		      struct error_text *error)
 {
 	char *nvram_path = nand_nvram_path(nand->path);
 	struct superblock_pair pair;
@@ -333,7 +340,7 @@ static int open_files(struct nand *nand, struct error_text *error)
 	if (result == 0)
 		result = check_nvram(nand, nvram_path, error);
 	if (result == 0)
-		result = map_device(nand, error);
+		result = map_device(nand, options, error);
 	free(nvram_path);
 	if (result != 0)
 		return result;
@@ -344,17 +351,23 @@ static int open_files(struct nand *nand, struct error_text *error)
 	return 0;
 }
 
-static int open_image(const char *path, bool read_only, struct nand **nand,
-		      struct error_text *error)
+int nand_open_with(const char *path, const struct nand_options *options, struct nand **nand,
+		   struct error_text *error)
 {
+	const struct nand_options defaults = { 0 };
 	struct nand *handle = new_handle(path);
 	int result;
 
 	*nand = NULL;
 	if (!handle)
 		return error_set(error, -ENOMEM, "cannot open %s: %s", path, strerror(ENOMEM));
-	handle->read_only = read_only;
-	result = open_files(handle, error);
+	if (!options)
+		options = &defaults;
+	handle->read_only = options->read_only;
+	handle->keep_room =
+		options->room == NAND_ROOM_KEPT ||
+		(options->room == NAND_ROOM_DEFAULT && options->backend == NAND_BACKEND_FILE);
+	result = open_files(handle, options, error);
 	if (result < 0) {
 		nand_free(handle);
 		return result;
@@ -365,17 +378,20 @@ static int open_image(const char *path, bool read_only, struct nand **nand,
 
 int nand_open(const char *path, struct nand **nand, struct error_text *error)
 {
-	return open_image(path, false, nand, error);
+	return nand_open_with(path, NULL, nand, error);
 }
 
 int nand_open_read_only(const char *path, struct nand **nand, struct error_text *error)
 {
-	return open_image(path, true, nand, error);
+	const struct nand_options options = { .read_only = true };
+
+	return nand_open_with(path, &options, nand, error);
 }
 
 int nand_open_memory(const struct nand_geometry *geometry, uint64_t nvram_bytes, struct nand **nand,
 		     struct error_text *error)
 {
+	const struct nand_options options = { 0 };
 	struct nand *handle;
 	int result = nand_geometry_check(geometry, error);
 
@@ -392,7 +408,7 @@ int nand_open_memory(const struct nand_geometry *geometry, uint64_t nvram_bytes,
 	handle->geometry = *geometry;
 	handle->layout = nand_layout_of(geometry);
 	handle->nvram_bytes = nvram_bytes;
-	result = map_device(handle, error);
+	result = map_device(handle, &options, error);
 	if (result == 0 && getrandom(handle->uuid, NAND_UUID_BYTES, 0) != NAND_UUID_BYTES)
 		result = error_set(error, -EIO, "cannot get random bytes for a device");
 	if (result < 0) {

@@ -42,11 +42,23 @@ struct nand_cause_counters {
 };
 
 struct timing_state;
+struct nand_file;
+
+/* Queues for calls that wait, made when needed. */
+#define NAND_CALL_QUEUES_MAX 16
+struct nand_call_queues {
+	pthread_mutex_t lock;
+	pthread_cond_t returned;
+	uint32_t idle_count, opened;
+	struct nand_queue *idle[NAND_CALL_QUEUES_MAX];
+};
 
 struct nand {
 	struct nand_geometry geometry;
 	struct nand_layout layout;
 	const struct nand_backend *backend;
+	struct nand_call_queues calls;
+	struct nand_file *file;    /* the file back end's */
 	struct nand_mapping pages; /* the mmap back end's: data areas, then spare areas */
 	_Atomic uint64_t
 		*prepared; /* of an image's blocks, a bit each: has its room on the host for sure */
@@ -60,6 +72,7 @@ struct nand {
 	int image_fd; /* -1: in memory */
 	int nvram_fd;
 	bool read_only;
+	bool keep_room; /* an erased block's room on the host stays its own */
 	enum nand_violation_policy violation_policy;
 
 	pthread_mutex_t sync_lock; /* one image sync at a time; guards sync_failed */
@@ -110,6 +123,18 @@ char *nand_nvram_path(const char *path);
  * the holder's process number, if the host tells it, in `error`.
  */
 int nand_lock_image(int fd, const char *path, struct error_text *error);
+
+/* nand_read and nand_program page by page; `done`: pages before the first failing one. */
+struct nand_timed;
+int nand_read_each(struct nand *nand, struct nand_timed *timed, enum nand_cause cause,
+		   const struct nand_page_io *pages, size_t count, size_t *done);
+int nand_program_each(struct nand *nand, struct nand_timed *timed, enum nand_cause cause,
+		      const struct nand_page_io *pages, size_t count, size_t *done);
+
+/* Counts what a read moved, whatever came of it, or what a program made valid; the latter is to be synced. */
+void nand_count_read(struct nand *nand, enum nand_cause cause, uint64_t pages, uint64_t bytes,
+		     int result);
+void nand_count_programmed(struct nand *nand, enum nand_cause cause, uint64_t pages);
 
 /* Frees a handle in any state of opening. Does not sync. */
 void nand_free(struct nand *nand);

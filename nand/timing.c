@@ -199,6 +199,12 @@ uint64_t nand_timed_now(struct nand *nand)
 	return host_ns();
 }
 
+bool nand_timed_measures(struct nand *nand)
+{
+	return nand_feature_is_on(nand, NAND_FEATURE_TIMING) &&
+	       atomic_load(&nand->timing->mode) == NAND_TIMING_MEASURED;
+}
+
 void nand_timed_begin_slow(struct nand *nand, struct nand_timed *timed)
 {
 	struct timing_state *state = nand->timing;

@@ -20,15 +20,117 @@ const struct nand_geometry small_geometry = {
 	.dies_per_channel = 1,
 };
 
-struct nand *open_small(void)
+enum test_device test_device;
+enum nand_room_kind test_room;
+
+static const char *const device_names[] = { "mmap", "file", "file, threads" };
+
+static bool host_has_io_uring(void)
+{
+	const struct nand_mover_options options = { .fd = 0, .depth = 1 };
+	struct nand_mover *mover;
+
+	if (nand_uring_open(&options, &mover) < 0)
+		return false;
+	mover->operations->close(mover);
+	return true;
+}
+
+int run_on_all_devices(const char *name, const struct CMUnitTest *tests, size_t count,
+		       CMFixtureFunction setup, CMFixtureFunction teardown)
+{
+	int failures = 0;
+
+	for (int device = 0; device < TEST_DEVICES; device++) {
+		char group[128];
+
+		if (device == TEST_DEVICE_FILE && !host_has_io_uring())
+			continue;
+		test_device = (enum test_device)device;
+		snprintf(group, sizeof(group), "%s on %s", name, device_names[device]);
+		failures += _cmocka_run_group_tests(group, tests, count, setup, teardown);
+	}
+	return failures;
+}
+
+static struct nand *open_path(const char *path)
+{
+	const struct nand_options options = {
+		.backend = test_device == TEST_DEVICE_MMAP ? NAND_BACKEND_MMAP : NAND_BACKEND_FILE,
+		.io = test_device == TEST_DEVICE_FILE_THREADS ? NAND_IO_THREADS : NAND_IO_URING,
+		.room = test_room,
+	};
+	struct error_text error = { "" };
+	struct nand *nand;
+
+	if (nand_open_with(path, &options, &nand, &error) < 0)
+		fail_msg("nand_open_with: %s", error.text);
+	nand_set_violation_policy(nand, NAND_VIOLATION_FAILS);
+	return nand;
+}
+
+/* The image loses its name as soon as it is open. */
+static struct nand *open_nameless(const struct nand_geometry *geometry)
+{
+	struct error_text error = { "" };
+	struct test_directory *directory;
+	struct nand *nand;
+	void *state;
+
+	assert_int_equal(directory_setup(&state), 0);
+	directory = state;
+	if (nand_create(directory->image, geometry, TEST_NVRAM_BYTES, &error) < 0)
+		fail_msg("nand_create: %s", error.text);
+	nand = open_path(directory->image);
+	assert_int_equal(directory_teardown(&state), 0);
+	return nand;
+}
+
+struct nand *open_device(const struct nand_geometry *geometry)
 {
 	struct error_text error = { "" };
 	struct nand *nand;
 
-	assert_int_equal(nand_open_memory(&small_geometry, TEST_NVRAM_BYTES, &nand, &error), 0);
+	if (test_device == TEST_DEVICE_MMAP)
+		assert_int_equal(nand_open_memory(geometry, TEST_NVRAM_BYTES, &nand, &error), 0);
+	else
+		nand = open_nameless(geometry);
 	nand_set_violation_policy(nand, NAND_VIOLATION_FAILS);
 	log_capture();
 	return nand;
+}
+
+struct nand *open_small(void)
+{
+	return open_device(&small_geometry);
+}
+
+void raw_read(struct nand *nand, uint64_t page, uint8_t *data, uint8_t *spare)
+{
+	assert_int_equal(nand->backend->read(nand, page, data, spare), 0);
+}
+
+void raw_write(struct nand *nand, uint64_t page, const uint8_t *data, const uint8_t *spare)
+{
+	assert_int_equal(nand->backend->write(nand, page, data, spare), 0);
+}
+
+void raw_flip_data(struct nand *nand, uint64_t page, uint32_t byte, uint8_t bits)
+{
+	uint8_t data[65536], spare[NAND_SPARE_BYTES_MAX];
+
+	raw_read(nand, page, data, spare);
+	data[byte] ^= bits;
+	raw_write(nand, page, data, spare);
+}
+
+void raw_flip_spare(struct nand *nand, uint64_t page, uint32_t byte, uint8_t bits)
+{
+	uint8_t data[65536], spare[NAND_SPARE_BYTES_MAX];
+
+	raw_read(nand, page, data, spare);
+	spare[byte] ^= bits;
+	raw_write(nand, page, data, spare);
 }
 
 int directory_setup(void **state)
@@ -65,14 +167,7 @@ int directory_teardown(void **state)
 
 struct nand *open_image_ok(const struct test_directory *directory)
 {
-	struct error_text error = { "" };
-	struct nand *nand;
-	int result = nand_open(directory->image, &nand, &error);
-
-	if (result < 0)
-		fail_msg("nand_open: %s", error.text);
-	nand_set_violation_policy(nand, NAND_VIOLATION_FAILS);
-	return nand;
+	return open_path(directory->image);
 }
 
 struct nand *create_image(const struct test_directory *directory)

@@ -18,8 +18,33 @@
 /* 16 blocks of 8 pages of 4096 + 128 bytes on 2 channels with 1 die each. */
 extern const struct nand_geometry small_geometry;
 
-/* A device in memory of small_geometry that answers -EPERM to broken rules. */
+/* What the devices of this run of the tests are made of. */
+enum test_device {
+	TEST_DEVICE_MMAP,
+	TEST_DEVICE_FILE,         /* io_uring; skipped where the host has none */
+	TEST_DEVICE_FILE_THREADS, /* the same without io_uring */
+	TEST_DEVICES,
+};
+extern enum test_device test_device;
+
+/* Of images that are opened; NAND_ROOM_DEFAULT unless a test program says otherwise. */
+extern enum nand_room_kind test_room;
+
+/* Runs a group of tests once on each kind of device. Returns the number of failures. */
+int run_on_all_devices(const char *name, const struct CMUnitTest *tests, size_t count,
+		       CMFixtureFunction setup, CMFixtureFunction teardown);
+#define RUN_ON_ALL_DEVICES(tests, setup, teardown) \
+	run_on_all_devices(__FILE__, tests, sizeof(tests) / sizeof((tests)[0]), setup, teardown)
+
+/* A device of small_geometry, or another, that answers -EPERM to broken rules and leaves nothing behind. */
 struct nand *open_small(void);
+struct nand *open_device(const struct nand_geometry *geometry);
+
+/* The bytes of a page where they are kept, past all rules and checks. `spare` is spare_bytes long. */
+void raw_read(struct nand *nand, uint64_t page, uint8_t *data, uint8_t *spare);
+void raw_write(struct nand *nand, uint64_t page, const uint8_t *data, const uint8_t *spare);
+void raw_flip_data(struct nand *nand, uint64_t page, uint32_t byte, uint8_t bits);
+void raw_flip_spare(struct nand *nand, uint64_t page, uint32_t byte, uint8_t bits);
 
 /* cmocka setup and teardown: an empty directory, whose paths `image` and `nvram` below are; removed with its files. */
 struct test_directory {

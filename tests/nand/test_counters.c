@@ -168,5 +168,5 @@ int main(void)
 		IN_DIRECTORY(test_a_failed_sync_stays_failed_until_the_image_is_opened_again),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return RUN_ON_ALL_DEVICES(tests, NULL, NULL);
 }

@@ -49,7 +49,9 @@ static bool have_namespace;
 static int group_setup(void **state)
 {
 	(void)state;
-	have_namespace = enter_namespace();
+	/* Once for all runs of the group. */
+	have_namespace = have_namespace || enter_namespace();
+	test_room = NAND_ROOM_GIVEN_BACK;
 	return 0;
 }
 
@@ -213,5 +215,5 @@ int main(void)
 		IN_DIRECTORY(test_an_erase_gives_its_space_back),
 	};
 
-	return cmocka_run_group_tests(tests, group_setup, NULL);
+	return RUN_ON_ALL_DEVICES(tests, group_setup, NULL);
 }

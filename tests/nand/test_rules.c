@@ -250,5 +250,5 @@ int main(void)
 		cmocka_unit_test(test_debug_builds_abort_and_others_do_not_by_default),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return RUN_ON_ALL_DEVICES(tests, NULL, NULL);
 }

@@ -131,5 +131,5 @@ int main(void)
 		cmocka_unit_test(test_a_page_that_counts_as_programmed_reads_on_any_thread),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return RUN_ON_ALL_DEVICES(tests, NULL, NULL);
 }

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The queues behind nand_read and nand_program where a back end has many pages under way. Private to nand/. */
+#ifndef MUNINN_NAND_CALLS_H
+#define MUNINN_NAND_CALLS_H
+
+#include "nand/private.h"
+
+/* The call's pages through a queue of the device's own. As nand_read or nand_program. */
+int nand_call(struct nand *nand, enum nand_request_kind kind, enum nand_cause cause,
+	      const struct nand_page_io *pages, size_t count);
+
+/* Closes those queues; nothing may be under way. */
+void nand_calls_close(struct nand *nand);
+
+#endif
