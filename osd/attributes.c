@@ -43,8 +43,8 @@ static int fail_list(struct osd_request *request, int result)
 
 /* ---- sets ---- */
 
-int osd_each_set(const struct osd_request *request, int (*use)(void *context, const struct osd_attribute *attribute),
-		 void *context)
+int osd_each_set(const struct osd_request *request,
+		 int (*use)(void *context, const struct osd_attribute *attribute), void *context)
 {
 	const struct osd_cdb *cdb = &request->cdb;
 	const uint8_t *data = request->command->data_out;
@@ -55,8 +55,8 @@ int osd_each_set(const struct osd_request *request, int (*use)(void *context, co
 	if (!osd_has_sets(request))
 		return 0;
 	if (cdb->format == OSD_ATTRIBUTES_LIST) {
-		result = osd_list_read(&reader, cdb->version, OSD_LIST_TO_SET, data + cdb->set_data.offset,
-				       cdb->set_data.length);
+		result = osd_list_read(&reader, cdb->version, OSD_LIST_TO_SET,
+				       data + cdb->set_data.offset, cdb->set_data.length);
 		while (result == 0 && (result = osd_list_next(&reader, &attribute)) == 1)
 			result = use(context, &attribute);
 		return result;
@@ -131,8 +131,8 @@ int osd_apply_sets(struct osd_request *request)
 
 /* ---- gets in list format ---- */
 
-static int add_value(struct osd_request *request, struct osd_list_writer *writer, uint32_t page, uint32_t number,
-		     const uint8_t *value, uint32_t length)
+static int add_value(struct osd_request *request, struct osd_list_writer *writer, uint32_t page,
+		     uint32_t number, const uint8_t *value, uint32_t length)
 {
 	/* A value that does not fit ends the list; that is no error. */
 	osd_list_add_value(writer, page, number, value, length);
@@ -144,17 +144,19 @@ static int add_current_command(struct osd_request *request, struct osd_list_writ
 	uint8_t value[OSD_IDENTIFICATION_BYTES];
 	uint32_t length;
 
-	for (uint32_t number = 0; number <= OSD_CURRENT_CHANGE_IN_USED_CAPACITY && !writer->truncated; number++) {
+	for (uint32_t number = 0;
+	     number <= OSD_CURRENT_CHANGE_IN_USED_CAPACITY && !writer->truncated; number++) {
 		osd_current_command_get(request, number, value, &length);
-		if (length > 0 && add_value(request, writer, OSD_PAGE_CURRENT_COMMAND, number, value, length) != 0)
+		if (length > 0 && add_value(request, writer, OSD_PAGE_CURRENT_COMMAND, number,
+					    value, length) != 0)
 			return -E2BIG;
 	}
 	return 0;
 }
 
 /* The directory page: one attribute for each page that there is, with the page's identification. */
-static int add_directory(struct osd_request *request, const struct osd_subject *subject, uint32_t wanted,
-			 struct osd_list_writer *writer)
+static int add_directory(struct osd_request *request, const struct osd_subject *subject,
+			 uint32_t wanted, struct osd_list_writer *writer)
 {
 	uint8_t value[OSD_VALUE_BYTES_MAX];
 	uint32_t directory = osd_first_page(subject->stat.type) + OSD_PAGE_DIRECTORY;
@@ -215,7 +217,8 @@ static int add_wildcard(struct osd_request *request, const struct osd_subject *s
 		return result;
 	while (result == 0 && !writer->truncated) {
 		result = osd_page_next(request, subject, &page, &number, value, &length);
-		if (result == -ENOENT || (result == 0 && asked->page != OSD_PAGE_ALL && page != asked->page))
+		if (result == -ENOENT ||
+		    (result == 0 && asked->page != OSD_PAGE_ALL && page != asked->page))
 			return 0;
 		if (result != 0)
 			break;
@@ -252,7 +255,8 @@ static int read_get_list(struct osd_request *request, struct osd_list_reader *re
 {
 	const struct osd_cdb *cdb = &request->cdb;
 	int result = osd_list_read(reader, cdb->version, OSD_LIST_TO_GET,
-				   request->command->data_out + cdb->get_list.offset, cdb->get_list.length);
+				   request->command->data_out + cdb->get_list.offset,
+				   cdb->get_list.length);
 
 	return result == 0 ? 0 : fail_list(request, result);
 }
@@ -267,7 +271,8 @@ static bool page_fits(enum engine_type type, uint32_t page)
 	return osd_page_type(page, &page_type) && page_type == type;
 }
 
-int osd_answer_list(struct osd_request *request, const struct osd_subject *subject, struct osd_list_writer *writer)
+int osd_answer_list(struct osd_request *request, const struct osd_subject *subject,
+		    struct osd_list_writer *writer)
 {
 	struct osd_list_reader reader;
 	struct osd_attribute asked;
@@ -294,7 +299,8 @@ static int stat_created(struct osd_request *request, uint64_t index, struct osd_
 {
 	*subject = request->subject;
 	subject->address.object += index;
-	return osd_result(request, engine_stat(request->txn, subject->address, &subject->stat), OSD_FIELD_OBJECT);
+	return osd_result(request, engine_stat(request->txn, subject->address, &subject->stat),
+			  OSD_FIELD_OBJECT);
 }
 
 /* OSD-2: object by object, all attributes of each. */
@@ -306,7 +312,8 @@ static int answer_objects(struct osd_request *request, struct osd_list_writer *w
 
 		if (result != 0)
 			return result;
-		if (!osd_list_object_begin(writer, subject.address.object, osd_wire_type(subject.stat.type)))
+		if (!osd_list_object_begin(writer, subject.address.object,
+					   osd_wire_type(subject.stat.type)))
 			break;
 		result = osd_answer_list(request, &subject, writer);
 		if (result != 0)
@@ -335,13 +342,14 @@ static int answer_objects_osd1(struct osd_request *request, struct osd_list_writ
 
 			if (count_visit(request) != 0 || stat_created(request, i, &subject) != 0)
 				return -EINVAL;
-			result = osd_page_get(request, &subject, asked.page, asked.number, value, &length);
+			result = osd_page_get(request, &subject, asked.page, asked.number, value,
+					      &length);
 			if (result == -EINVAL)
 				return osd_fail_attribute(request, asked.page, asked.number);
 			if (result != 0)
 				return osd_result(request, result, 0);
-			osd_list_add_object_value(writer, subject.address.object, asked.page, asked.number, value,
-						  length);
+			osd_list_add_object_value(writer, subject.address.object, asked.page,
+						  asked.number, value, length);
 		}
 	}
 	return result < 0 ? fail_list(request, result) : 0;
@@ -358,7 +366,8 @@ static void add_to_data_in(struct osd_request *request, size_t length)
 	if (length == 0)
 		return;
 	if (offset > command->data_in_length)
-		memset(command->data_in + command->data_in_length, 0, offset - command->data_in_length);
+		memset(command->data_in + command->data_in_length, 0,
+		       offset - command->data_in_length);
 	command->data_in_length = offset + length;
 }
 
@@ -373,7 +382,8 @@ static int answer_page(struct osd_request *request, uint8_t *place, size_t room)
 	if (request->created > 1 && page != OSD_PAGE_CURRENT_COMMAND)
 		return osd_fail_field(request, 52);
 	if (page == OSD_PAGE_ALL) {
-		struct osd_attribute everything = { .page = OSD_PAGE_ALL, .number = OSD_ATTRIBUTE_ALL };
+		struct osd_attribute everything = { .page = OSD_PAGE_ALL,
+						    .number = OSD_ATTRIBUTE_ALL };
 		struct osd_list_writer writer;
 
 		osd_list_begin(&writer, request->cdb.version, OSD_LIST_RETRIEVED, place, room);
@@ -412,8 +422,8 @@ int osd_answer_gets(struct osd_request *request)
 		place += cdb->retrieved.offset;
 	if (cdb->format == OSD_ATTRIBUTES_PAGE)
 		return answer_page(request, place, cdb->retrieved.length);
-	osd_list_begin(&writer, cdb->version, several ? OSD_LIST_OF_OBJECTS : OSD_LIST_RETRIEVED, place,
-		       cdb->retrieved.length);
+	osd_list_begin(&writer, cdb->version, several ? OSD_LIST_OF_OBJECTS : OSD_LIST_RETRIEVED,
+		       place, cdb->retrieved.length);
 	if (!several)
 		result = osd_answer_list(request, subject, &writer);
 	else if (cdb->version == OSD_1)

@@ -36,17 +36,22 @@ static int create_partition(struct osd_request *request)
 
 static int check_remove_scope(struct osd_request *request)
 {
-	unsigned scope = request->cdb.version == OSD_1 ? OSD_REMOVE_IF_EMPTY : request->cdb.command_options & 7;
+	unsigned scope = request->cdb.version == OSD_1 ? OSD_REMOVE_IF_EMPTY
+						       : request->cdb.command_options & 7;
 
-	return scope <= OSD_REMOVE_CONTENTS ? 0 : osd_fail_field(request, OSD_FIELD_COMMAND_OPTIONS);
+	return scope <= OSD_REMOVE_CONTENTS ? 0
+					    : osd_fail_field(request, OSD_FIELD_COMMAND_OPTIONS);
 }
 
 static int remove_partition(struct osd_request *request)
 {
-	bool contents = request->cdb.version == OSD_2 && (request->cdb.command_options & 7) == OSD_REMOVE_CONTENTS;
+	bool contents = request->cdb.version == OSD_2 &&
+			(request->cdb.command_options & 7) == OSD_REMOVE_CONTENTS;
 
-	return osd_result(request, engine_partition_remove(request->txn, request->subject.address.partition, contents),
-			  OSD_FIELD_PARTITION);
+	return osd_result(
+		request,
+		engine_partition_remove(request->txn, request->subject.address.partition, contents),
+		OSD_FIELD_PARTITION);
 }
 
 /* ---- user objects ---- */
@@ -64,8 +69,8 @@ static int create(struct osd_request *request)
 	struct osd_subject *subject = &request->subject;
 	uint32_t count = request->cdb.objects > 0 ? request->cdb.objects : 1;
 	uint64_t first;
-	int result = engine_create(request->txn, subject->address.partition, ENGINE_USER_OBJECT, request->cdb.object,
-				   count, &first);
+	int result = engine_create(request->txn, subject->address.partition, ENGINE_USER_OBJECT,
+				   request->cdb.object, count, &first);
 
 	if (result != 0)
 		return osd_result(request, result, OSD_FIELD_OBJECT);
@@ -85,7 +90,8 @@ static int create_and_write(struct osd_request *request)
 
 static int remove_object(struct osd_request *request)
 {
-	return osd_result(request, engine_remove(request->txn, request->subject.address), OSD_FIELD_OBJECT);
+	return osd_result(request, engine_remove(request->txn, request->subject.address),
+			  OSD_FIELD_OBJECT);
 }
 
 /* ---- FLUSH family ---- */
@@ -93,7 +99,8 @@ static int remove_object(struct osd_request *request)
 static int check_flush(struct osd_request *request)
 {
 	/* Whatever the scope, everything becomes stable: that includes what was asked for. */
-	return request->cdb.flush_scope <= 2 ? 0 : osd_fail_field(request, OSD_FIELD_COMMAND_OPTIONS);
+	return request->cdb.flush_scope <= 2 ? 0
+					     : osd_fail_field(request, OSD_FIELD_COMMAND_OPTIONS);
 }
 
 /* ---- the table ---- */
@@ -101,24 +108,27 @@ static int check_flush(struct osd_request *request)
 static const struct osd_command_entry command_table[] = {
 	{ OSD_FORMAT_OSD, ENGINE_WRITE, OSD_TARGET_ROOT, OSD_REFORMATS, check_format, NULL },
 	{ OSD_CREATE, ENGINE_WRITE, OSD_TARGET_NEW_USER_OBJECT, 0, check_create, create },
-	{ OSD_LIST, ENGINE_READ, OSD_TARGET_ROOT_OR_PARTITION, OSD_ALLOCATION | OSD_LISTS, osd_check_list, osd_list },
+	{ OSD_LIST, ENGINE_READ, OSD_TARGET_ROOT_OR_PARTITION, OSD_ALLOCATION | OSD_LISTS,
+	  osd_check_list, osd_list },
 	{ OSD_PUNCH, ENGINE_WRITE, OSD_TARGET_USER_OBJECT, 0, NULL, osd_punch },
 	{ OSD_READ, ENGINE_READ, OSD_TARGET_USER_OBJECT,
 	  OSD_DATA_IN | OSD_SCATTERS | OSD_HAS_RANGE | OSD_READS_DATA, NULL, osd_read },
-	{ OSD_WRITE, ENGINE_WRITE, OSD_TARGET_USER_OBJECT, OSD_DATA_OUT | OSD_SCATTERS | OSD_HAS_RANGE, NULL,
-	  osd_write },
+	{ OSD_WRITE, ENGINE_WRITE, OSD_TARGET_USER_OBJECT,
+	  OSD_DATA_OUT | OSD_SCATTERS | OSD_HAS_RANGE, NULL, osd_write },
 	{ OSD_APPEND, ENGINE_WRITE, OSD_TARGET_USER_OBJECT, OSD_DATA_OUT, NULL, osd_append },
 	{ OSD_FLUSH, ENGINE_READ, OSD_TARGET_USER_OBJECT, OSD_FLUSHES, check_flush, NULL },
 	{ OSD_CLEAR, ENGINE_WRITE, OSD_TARGET_USER_OBJECT, OSD_HAS_RANGE, NULL, osd_clear },
-	{ OSD_REMOVE, ENGINE_FREE, OSD_TARGET_USER_OBJECT, OSD_ATTRIBUTES_FIRST, NULL, remove_object },
+	{ OSD_REMOVE, ENGINE_FREE, OSD_TARGET_USER_OBJECT, OSD_ATTRIBUTES_FIRST, NULL,
+	  remove_object },
 	{ OSD_CREATE_PARTITION, ENGINE_WRITE, OSD_TARGET_NEW_PARTITION, 0, NULL, create_partition },
-	{ OSD_REMOVE_PARTITION, ENGINE_FREE, OSD_TARGET_PARTITION, OSD_ATTRIBUTES_FIRST, check_remove_scope,
-	  remove_partition },
+	{ OSD_REMOVE_PARTITION, ENGINE_FREE, OSD_TARGET_PARTITION, OSD_ATTRIBUTES_FIRST,
+	  check_remove_scope, remove_partition },
 	{ OSD_GET_ATTRIBUTES, ENGINE_READ, OSD_TARGET_ANY, OSD_GETS_FIRST, NULL, NULL },
 	{ OSD_SET_ATTRIBUTES, ENGINE_READ, OSD_TARGET_ANY, 0, NULL, NULL },
-	{ OSD_CREATE_AND_WRITE, ENGINE_WRITE, OSD_TARGET_NEW_USER_OBJECT, OSD_DATA_OUT | OSD_SCATTERS | OSD_HAS_RANGE,
-	  NULL, create_and_write },
-	{ OSD_FLUSH_COLLECTION, ENGINE_READ, OSD_TARGET_COLLECTION, OSD_FLUSHES, check_flush, NULL },
+	{ OSD_CREATE_AND_WRITE, ENGINE_WRITE, OSD_TARGET_NEW_USER_OBJECT,
+	  OSD_DATA_OUT | OSD_SCATTERS | OSD_HAS_RANGE, NULL, create_and_write },
+	{ OSD_FLUSH_COLLECTION, ENGINE_READ, OSD_TARGET_COLLECTION, OSD_FLUSHES, check_flush,
+	  NULL },
 	{ OSD_FLUSH_PARTITION, ENGINE_READ, OSD_TARGET_PARTITION, OSD_FLUSHES, check_flush, NULL },
 	{ OSD_FLUSH_OSD, ENGINE_READ, OSD_TARGET_ROOT, OSD_FLUSHES, check_flush, NULL },
 };

@@ -18,7 +18,8 @@ int osd_check_list(struct osd_request *request)
 	const struct osd_cdb *cdb = &request->cdb;
 
 	/* Ascending numbers is the one order that there is; attributes come by a list. */
-	if (cdb->command_options != 0 || (cdb->list_attributes && cdb->format != OSD_ATTRIBUTES_LIST))
+	if (cdb->command_options != 0 ||
+	    (cdb->list_attributes && cdb->format != OSD_ATTRIBUTES_LIST))
 		return osd_fail_field(request, OSD_FIELD_COMMAND_OPTIONS);
 	return 0;
 }
@@ -80,8 +81,8 @@ static int fill(struct listing *listing)
 	size_t count;
 
 	do {
-		int result = engine_list(request->txn, request->subject.address, listing->what, listing->next, ids,
-					 BATCH, &count, &listing->next);
+		int result = engine_list(request->txn, request->subject.address, listing->what,
+					 listing->next, ids, BATCH, &count, &listing->next);
 
 		if (result != 0)
 			return osd_result(request, result, OSD_FIELD_PARTITION);
@@ -116,13 +117,16 @@ static int count_ids(struct listing *listing, uint64_t *total, bool *changed)
 		return 0;
 	}
 	*changed = claimed != 0 && claimed != UINT32_MAX;
-	return osd_result(request, engine_list_count(request->txn, request->subject.address, listing->what,
-						     request->cdb.address, total), OSD_FIELD_PARTITION);
+	return osd_result(request,
+			  engine_list_count(request->txn, request->subject.address, listing->what,
+					    request->cdb.address, total),
+			  OSD_FIELD_PARTITION);
 }
 
 static uint8_t list_format(const struct listing *listing)
 {
-	uint8_t format = listing->what == ENGINE_LIST_PARTITIONS ? OSD_LISTED_PARTITIONS : OSD_LISTED_USER_OBJECTS;
+	uint8_t format = listing->what == ENGINE_LIST_PARTITIONS ? OSD_LISTED_PARTITIONS
+								 : OSD_LISTED_USER_OBJECTS;
 
 	return format + (listing->request->cdb.list_attributes ? 1 : 0);
 }

@@ -17,9 +17,9 @@
 #include "osd/osd.h"
 #include "osd/wire.h"
 
-#define OSD_VENDOR "MUNINN  "
-#define OSD_PRODUCT "OBJECT STORE    "
-#define OSD_MODEL "Versioning object store on flash"
+#define OSD_VENDOR   "MUNINN  "
+#define OSD_PRODUCT  "OBJECT STORE    "
+#define OSD_MODEL    "Versioning object store on flash"
 #define OSD_REVISION "0001"
 
 /* Longest CDB continuation segment, 4093 scatter/gather pieces. Root information attribute 0xA. */
@@ -41,7 +41,13 @@ struct osd_subject {
 };
 
 /* How far a command has come; decides the function bits of the sense data. */
-enum osd_phase { OSD_PHASE_VALIDATION, OSD_PHASE_COMMAND, OSD_PHASE_SETS, OSD_PHASE_GETS, OSD_PHASE_DONE };
+enum osd_phase {
+	OSD_PHASE_VALIDATION,
+	OSD_PHASE_COMMAND,
+	OSD_PHASE_SETS,
+	OSD_PHASE_GETS,
+	OSD_PHASE_DONE
+};
 
 struct osd_request {
 	struct osd_device *device;
@@ -53,20 +59,22 @@ struct osd_request {
 
 	/* The addressed object as it was before the command, or what a CREATE made (of several the first). */
 	struct osd_subject subject;
-	struct engine_stat before; /* the subject before the command's work; all zero for new objects */
+	struct engine_stat
+		before;   /* the subject before the command's work; all zero for new objects */
 	uint64_t created; /* objects that the command created; their IDs are consecutive */
 	uint64_t append_address;
 
 	/* Parts of the buffers. */
-	size_t out_data;       /* Data-Out: where the command data starts */
+	size_t out_data; /* Data-Out: where the command data starts */
 	uint64_t out_data_length;
-	uint64_t in_data_length; /* Data-In: room for command data, 0 without */
+	uint64_t in_data_length;      /* Data-In: room for command data, 0 without */
 	struct osd_descriptor pieces; /* scatter/gather list; content NULL: none */
 
 	struct engine_statistics statistics; /* of commands that get attributes of the root */
 	uint32_t attribute_visits;
 	bool failed;
-	struct osd_sense sense; /* of the failure, or (failed false, key not 0) of a recovered error */
+	struct osd_sense
+		sense; /* of the failure, or (failed false, key not 0) of a recovered error */
 };
 
 /* What a command addresses, and so where its IDs must point. */
@@ -82,17 +90,18 @@ enum osd_target {
 };
 
 enum osd_command_flag {
-	OSD_DATA_OUT = 1 << 0,     /* LENGTH bytes of command data in Data-Out */
-	OSD_DATA_IN = 1 << 1,      /* LENGTH bytes of command data in Data-In */
-	OSD_ALLOCATION = 1 << 2,   /* LENGTH is the room in Data-In, bounded by what the initiator expects */
-	OSD_SCATTERS = 1 << 3,     /* may have a scatter/gather list */
-	OSD_HAS_RANGE = 1 << 4,    /* LENGTH bytes at STARTING BYTE ADDRESS */
-	OSD_GETS_FIRST = 1 << 5,   /* gets before sets */
+	OSD_DATA_OUT = 1 << 0, /* LENGTH bytes of command data in Data-Out */
+	OSD_DATA_IN = 1 << 1,  /* LENGTH bytes of command data in Data-In */
+	OSD_ALLOCATION =
+		1 << 2, /* LENGTH is the room in Data-In, bounded by what the initiator expects */
+	OSD_SCATTERS = 1 << 3,         /* may have a scatter/gather list */
+	OSD_HAS_RANGE = 1 << 4,        /* LENGTH bytes at STARTING BYTE ADDRESS */
+	OSD_GETS_FIRST = 1 << 5,       /* gets before sets */
 	OSD_ATTRIBUTES_FIRST = 1 << 6, /* sets and gets before the command's own work */
-	OSD_REFORMATS = 1 << 8,    /* empties the device before the transaction */
-	OSD_FLUSHES = 1 << 9,      /* everything is stable when it ends */
-	OSD_READS_DATA = 1 << 10,  /* updates the data accessed time */
-	OSD_LISTS = 1 << 11,       /* LIST_ATTR may give the get list to the command */
+	OSD_REFORMATS = 1 << 8,        /* empties the device before the transaction */
+	OSD_FLUSHES = 1 << 9,          /* everything is stable when it ends */
+	OSD_READS_DATA = 1 << 10,      /* updates the data accessed time */
+	OSD_LISTS = 1 << 11,           /* LIST_ATTR may give the get list to the command */
 };
 
 struct osd_command_entry {
@@ -100,7 +109,8 @@ struct osd_command_entry {
 	enum engine_mode mode; /* of the command without sets */
 	enum osd_target target;
 	unsigned flags;
-	int (*check)(struct osd_request *request); /* of parameters, before anything is done; may be NULL */
+	int (*check)(struct osd_request
+			     *request); /* of parameters, before anything is done; may be NULL */
 	int (*execute)(struct osd_request *request); /* may be NULL */
 };
 
@@ -129,8 +139,13 @@ static inline uint16_t osd_address_field(const struct osd_request *request)
 {
 	return request->cdb.version == OSD_1 ? 44 : 40;
 }
-enum { OSD_FIELD_OPTIONS = 10, OSD_FIELD_COMMAND_OPTIONS = 11, OSD_FIELD_PARTITION = 16, OSD_FIELD_OBJECT = 24,
-       OSD_FIELD_CONTINUATION = 48 };
+enum {
+	OSD_FIELD_OPTIONS = 10,
+	OSD_FIELD_COMMAND_OPTIONS = 11,
+	OSD_FIELD_PARTITION = 16,
+	OSD_FIELD_OBJECT = 24,
+	OSD_FIELD_CONTINUATION = 48
+};
 
 /* ---- validate.c ---- */
 
@@ -153,11 +168,12 @@ int osd_answer_gets(struct osd_request *request);
 bool osd_has_sets(const struct osd_request *request);
 bool osd_has_gets(const struct osd_request *request);
 /* Adds what the get list asks for of `subject` to the answer. */
-int osd_answer_list(struct osd_request *request, const struct osd_subject *subject, struct osd_list_writer *writer);
+int osd_answer_list(struct osd_request *request, const struct osd_subject *subject,
+		    struct osd_list_writer *writer);
 
 /* Calls `use` with each attribute to set; `value` is inside Data-Out or the CDB. Ends at the first non-zero result. */
-int osd_each_set(const struct osd_request *request, int (*use)(void *context, const struct osd_attribute *attribute),
-		 void *context);
+int osd_each_set(const struct osd_request *request,
+		 int (*use)(void *context, const struct osd_attribute *attribute), void *context);
 
 /* ---- pages.c: the tables of the standard's attributes, and plain storage ---- */
 
@@ -169,14 +185,14 @@ int osd_page_check_set(enum engine_type type, const struct osd_attribute *attrib
 int osd_page_set(struct osd_request *request, const struct osd_subject *subject,
 		 const struct osd_attribute *attribute);
 /* Value of one attribute; *length 0: not defined. -EINVAL: the page is of another object type. */
-int osd_page_get(struct osd_request *request, const struct osd_subject *subject, uint32_t page, uint32_t number,
-		 uint8_t value[OSD_VALUE_BYTES_MAX], uint32_t *length);
+int osd_page_get(struct osd_request *request, const struct osd_subject *subject, uint32_t page,
+		 uint32_t number, uint8_t value[OSD_VALUE_BYTES_MAX], uint32_t *length);
 /*
  * The first defined attribute at or behind (*page, *number), in ascending order. -ENOENT: no more. The directory page
  * and the current command page are not among them.
  */
-int osd_page_next(struct osd_request *request, const struct osd_subject *subject, uint32_t *page, uint32_t *number,
-		  uint8_t value[OSD_VALUE_BYTES_MAX], uint32_t *length);
+int osd_page_next(struct osd_request *request, const struct osd_subject *subject, uint32_t *page,
+		  uint32_t *number, uint8_t value[OSD_VALUE_BYTES_MAX], uint32_t *length);
 /* Object type whose pages these are; false for those of any object and reserved ones. */
 bool osd_page_type(uint32_t page, enum engine_type *type);
 uint32_t osd_first_page(enum engine_type type);
@@ -186,11 +202,12 @@ enum osd_object_type osd_wire_type(enum engine_type type);
 
 /* page_format.c: a page's fixed structure. -EINVAL: the page has none. */
 #define OSD_PAGE_STRUCTURE_BYTES_MAX 256
-int osd_page_structure(struct osd_request *request, const struct osd_subject *subject, uint32_t page,
-		       uint8_t data[OSD_PAGE_STRUCTURE_BYTES_MAX], size_t *length);
+int osd_page_structure(struct osd_request *request, const struct osd_subject *subject,
+		       uint32_t page, uint8_t data[OSD_PAGE_STRUCTURE_BYTES_MAX], size_t *length);
 
 /* Attributes of the current command page; *length 0: not defined. `value` has room for 40 bytes. */
-int osd_current_command_get(struct osd_request *request, uint32_t number, uint8_t *value, uint32_t *length);
+int osd_current_command_get(struct osd_request *request, uint32_t number, uint8_t *value,
+			    uint32_t *length);
 
 /* ---- quotas.c ---- */
 

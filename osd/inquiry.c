@@ -55,8 +55,9 @@ static size_t identification(const struct osd_device *device, uint8_t *page)
 
 static int vital_product_data(const struct osd_device *device, uint8_t code, uint8_t *page)
 {
-	static const uint8_t supported[] = { VPD_SUPPORTED_PAGES, VPD_UNIT_SERIAL_NUMBER, VPD_DEVICE_IDENTIFICATION,
-					     VPD_OSD_INFORMATION, VPD_SECURITY_TOKEN };
+	static const uint8_t supported[] = { VPD_SUPPORTED_PAGES, VPD_UNIT_SERIAL_NUMBER,
+					     VPD_DEVICE_IDENTIFICATION, VPD_OSD_INFORMATION,
+					     VPD_SECURITY_TOKEN };
 	size_t length = 4;
 
 	switch (code) {
@@ -84,7 +85,8 @@ static int vital_product_data(const struct osd_device *device, uint8_t code, uin
 	return (int)length;
 }
 
-int osd_inquiry(const struct osd_device *device, const uint8_t cdb[6], uint8_t *data, size_t capacity)
+int osd_inquiry(const struct osd_device *device, const uint8_t cdb[6], uint8_t *data,
+		size_t capacity)
 {
 	uint8_t answer[INQUIRY_BYTES_MAX] = { 0 };
 	bool vital = cdb[1] & 1;

@@ -20,20 +20,21 @@ enum { SCSI_STATUS_GOOD = 0x00, SCSI_STATUS_CHECK_CONDITION = 0x02, SCSI_STATUS_
 /* Identity of the logical unit, shown in the root information page. */
 struct osd_options {
 	uint8_t system_id[20]; /* OSD SYSTEM ID; all zero: derived from the device's UUID */
-	char serial[37];       /* PRODUCT SERIAL NUMBER, NUL-terminated; empty: derived from the device's UUID */
+	char serial
+		[37]; /* PRODUCT SERIAL NUMBER, NUL-terminated; empty: derived from the device's UUID */
 };
 
 struct osd_device;
 
 /* A logical unit on `engine`, which the device uses but does not own. -ENOMEM. */
-int osd_device_create(struct engine *engine, const uint8_t uuid[16], const struct osd_options *options,
-		      struct osd_device **device);
+int osd_device_create(struct engine *engine, const uint8_t uuid[16],
+		      const struct osd_options *options, struct osd_device **device);
 void osd_device_destroy(struct osd_device *device);
 
 /* One command. The caller owns all buffers and keeps them until osd_execute returns. */
 struct osd_command {
 	const uint8_t *cdb;
-	size_t cdb_length;      /* bytes received, any number */
+	size_t cdb_length; /* bytes received, any number */
 	const uint8_t *data_out;
 	size_t data_out_length; /* bytes received from the initiator */
 	uint8_t *data_in;
@@ -43,8 +44,8 @@ struct osd_command {
 	uint8_t status;
 	uint8_t sense[OSD_SENSE_BYTES_MAX];
 	size_t sense_length;
-	size_t data_in_length;  /* bytes of data_in that are to be sent; every one of them is set */
-	size_t data_out_used;   /* bytes of data_out that the command describes, for the residual */
+	size_t data_in_length; /* bytes of data_in that are to be sent; every one of them is set */
+	size_t data_out_used;  /* bytes of data_out that the command describes, for the residual */
 };
 
 /* Executes one command. Thread-safe; commands on one device may run side by side. Never fails: see `status`. */
@@ -54,6 +55,7 @@ void osd_execute(struct osd_device *device, struct osd_command *command);
  * Standard INQUIRY data (cdb[1] bit 0 clear) or a VPD page for this device: at most `capacity` bytes into `data`;
  * returns the full length, or -EINVAL for a page that does not exist.
  */
-int osd_inquiry(const struct osd_device *device, const uint8_t cdb[6], uint8_t *data, size_t capacity);
+int osd_inquiry(const struct osd_device *device, const uint8_t cdb[6], uint8_t *data,
+		size_t capacity);
 
 #endif

@@ -23,7 +23,8 @@ static uint64_t change_in_used_capacity(const struct osd_request *request)
 	return request->subject.stat.used_bytes - request->before.used_bytes;
 }
 
-int osd_current_command_get(struct osd_request *request, uint32_t number, uint8_t *value, uint32_t *length)
+int osd_current_command_get(struct osd_request *request, uint32_t number, uint8_t *value,
+			    uint32_t *length)
 {
 	const struct osd_subject *subject = &request->subject;
 
@@ -88,9 +89,12 @@ struct page_layout {
 	struct page_field fields[6];
 };
 
-#define TIMES                                                                                                  \
-	{ OSD_TIME_CREATED, 6 }, { OSD_TIME_ATTRIBUTES_ACCESSED, 6 }, { OSD_TIME_ATTRIBUTES_MODIFIED, 6 },     \
-		{ OSD_TIME_DATA_ACCESSED, 6 }, { OSD_TIME_DATA_MODIFIED, 6 }
+#define TIMES                                                                       \
+	{ OSD_TIME_CREATED, 6 }, { OSD_TIME_ATTRIBUTES_ACCESSED, 6 },               \
+		{ OSD_TIME_ATTRIBUTES_MODIFIED, 6 }, { OSD_TIME_DATA_ACCESSED, 6 }, \
+	{                                                                           \
+		OSD_TIME_DATA_MODIFIED, 6                                           \
+	}
 
 static const struct page_layout layouts[] = {
 	{ OSD_USER_OBJECT_QUOTAS, { { OSD_QUOTA_MAXIMUM_LENGTH, 8 } } },
@@ -109,11 +113,13 @@ static const struct page_layout layouts[] = {
 	    { OSD_QUOTA_COLLECTIONS_PER_OBJECT, 4 },
 	    { OSD_QUOTA_PARTITION_COUNT, 8 } } },
 	{ OSD_ROOT_TIMESTAMPS,
-	  { { OSD_TIME_ATTRIBUTES_ACCESSED, 6 }, { OSD_TIME_ATTRIBUTES_MODIFIED, 6 }, { OSD_TIME_BYPASS, 1 } } },
+	  { { OSD_TIME_ATTRIBUTES_ACCESSED, 6 },
+	    { OSD_TIME_ATTRIBUTES_MODIFIED, 6 },
+	    { OSD_TIME_BYPASS, 1 } } },
 };
 
-int osd_page_structure(struct osd_request *request, const struct osd_subject *subject, uint32_t page,
-		       uint8_t data[OSD_PAGE_STRUCTURE_BYTES_MAX], size_t *length)
+int osd_page_structure(struct osd_request *request, const struct osd_subject *subject,
+		       uint32_t page, uint8_t data[OSD_PAGE_STRUCTURE_BYTES_MAX], size_t *length)
 {
 	const struct page_layout *layout = NULL;
 	size_t at = 8;
@@ -129,7 +135,8 @@ int osd_page_structure(struct osd_request *request, const struct osd_subject *su
 	for (size_t i = 0; layout && i < 6 && layout->fields[i].bytes != 0; i++) {
 		uint8_t value[OSD_VALUE_BYTES_MAX];
 		uint32_t bytes;
-		int result = osd_page_get(request, subject, page, layout->fields[i].number, value, &bytes);
+		int result = osd_page_get(request, subject, page, layout->fields[i].number, value,
+					  &bytes);
 
 		if (result != 0)
 			return result;

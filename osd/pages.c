@@ -23,8 +23,8 @@ struct page_attribute {
 	uint32_t (*get)(const struct osd_request *request, const struct osd_subject *subject,
 			const struct page_attribute *attribute, uint8_t value[COMPUTED_BYTES_MAX]);
 	/* NULL: stored. */
-	int (*set)(struct osd_request *request, const struct osd_subject *subject, const struct page_attribute *attribute,
-		   const uint8_t *value);
+	int (*set)(struct osd_request *request, const struct osd_subject *subject,
+		   const struct page_attribute *attribute, const uint8_t *value);
 	bool (*allows)(const uint8_t *value); /* NULL: any value of the right length */
 };
 
@@ -71,7 +71,8 @@ uint32_t osd_page_identify(uint32_t page, uint8_t *value)
 	return 0;
 }
 
-static uint32_t get_identification(const struct osd_request *request, const struct osd_subject *subject,
+static uint32_t get_identification(const struct osd_request *request,
+				   const struct osd_subject *subject,
 				   const struct page_attribute *attribute, uint8_t *value)
 {
 	(void)request;
@@ -81,7 +82,8 @@ static uint32_t get_identification(const struct osd_request *request, const stru
 
 /* ---- information pages ---- */
 
-static uint32_t get_root_information(const struct osd_request *request, const struct osd_subject *subject,
+static uint32_t get_root_information(const struct osd_request *request,
+				     const struct osd_subject *subject,
 				     const struct page_attribute *attribute, uint8_t *value)
 {
 	const struct osd_device *device = request->device;
@@ -122,8 +124,10 @@ static uint32_t get_root_information(const struct osd_request *request, const st
 		return 1;
 	case OSD_ROOT_SUPPORTED_ISOLATION:
 		memset(value, 0, 32);
-		memcpy(value, (const uint8_t[]){ OSD_ISOLATION_NONE, OSD_ISOLATION_STRICT, OSD_ISOLATION_RANGE,
-						 OSD_ISOLATION_FUNCTIONAL }, 4);
+		memcpy(value,
+		       (const uint8_t[]){ OSD_ISOLATION_NONE, OSD_ISOLATION_STRICT,
+					  OSD_ISOLATION_RANGE, OSD_ISOLATION_FUNCTIONAL },
+		       4);
 		return 32;
 	default: /* supported continuation descriptors: their longest content */
 		put_be32(value, OSD_CONTINUATION_BYTES_MAX - OSD_CONTINUATION_BYTES_MIN);
@@ -131,7 +135,8 @@ static uint32_t get_root_information(const struct osd_request *request, const st
 	}
 }
 
-static uint32_t get_information(const struct osd_request *request, const struct osd_subject *subject,
+static uint32_t get_information(const struct osd_request *request,
+				const struct osd_subject *subject,
 				const struct page_attribute *attribute, uint8_t *value)
 {
 	(void)request;
@@ -179,7 +184,8 @@ static uint32_t get_time(const struct osd_request *request, const struct osd_sub
 static int set_time(struct osd_request *request, const struct osd_subject *subject,
 		    const struct page_attribute *attribute, const uint8_t *value)
 {
-	return engine_set_time(request->txn, subject->address, time_of(attribute->number), get_be48(value));
+	return engine_set_time(request->txn, subject->address, time_of(attribute->number),
+			       get_be48(value));
 }
 
 static bool allows_bypass(const uint8_t *value)
@@ -189,13 +195,31 @@ static bool allows_bypass(const uint8_t *value)
 
 /* ---- the table, in order of page and number ---- */
 
-#define IDENTIFICATION(page) { page, OSD_ATTRIBUTE_IDENTIFICATION, OSD_IDENTIFICATION_BYTES, false, \
-			       get_identification, NULL, NULL }
-#define COMPUTED(page, number, length, get) { page, number, length, false, get, NULL, NULL }
-#define STORED(page, number, length) { page, number, length, true, NULL, NULL, NULL }
-#define TIME(page, number) { page, number, 6, true, get_time, set_time, NULL }
-#define CREATED_TIME(page) { page, OSD_TIME_CREATED, 6, false, get_time, NULL, NULL }
-#define BYPASS(page) { page, OSD_TIME_BYPASS, 1, true, NULL, NULL, allows_bypass }
+#define IDENTIFICATION(page)                                                         \
+	{                                                                            \
+		page, OSD_ATTRIBUTE_IDENTIFICATION, OSD_IDENTIFICATION_BYTES, false, \
+			get_identification, NULL, NULL                               \
+	}
+#define COMPUTED(page, number, length, get)                  \
+	{                                                    \
+		page, number, length, false, get, NULL, NULL \
+	}
+#define STORED(page, number, length)                         \
+	{                                                    \
+		page, number, length, true, NULL, NULL, NULL \
+	}
+#define TIME(page, number)                                      \
+	{                                                       \
+		page, number, 6, true, get_time, set_time, NULL \
+	}
+#define CREATED_TIME(page)                                             \
+	{                                                              \
+		page, OSD_TIME_CREATED, 6, false, get_time, NULL, NULL \
+	}
+#define BYPASS(page)                                                      \
+	{                                                                 \
+		page, OSD_TIME_BYPASS, 1, true, NULL, NULL, allows_bypass \
+	}
 
 static const struct page_attribute attribute_table[] = {
 	/* user objects */
@@ -204,8 +228,8 @@ static const struct page_attribute attribute_table[] = {
 	COMPUTED(OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_OBJECT_ID, 8, get_information),
 	STORED(OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_USERNAME, 0),
 	COMPUTED(OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_USED_CAPACITY, 8, get_information),
-	{ OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH, 8, true, get_information, set_logical_length,
-	  NULL },
+	{ OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH, 8, true, get_information,
+	  set_logical_length, NULL },
 	IDENTIFICATION(OSD_USER_OBJECT_QUOTAS),
 	STORED(OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, 8),
 	IDENTIFICATION(OSD_USER_OBJECT_TIMESTAMPS),
@@ -261,7 +285,8 @@ static const struct page_attribute attribute_table[] = {
 	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_CLOCK, 6, get_root_information),
 	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_DEFAULT_ISOLATION, 1, get_root_information),
 	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_SUPPORTED_ISOLATION, 32, get_root_information),
-	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_CONTINUATION_DESCRIPTORS + OSD_CONTINUATION_SCATTER_GATHER, 4,
+	COMPUTED(OSD_ROOT_INFORMATION,
+		 OSD_ROOT_CONTINUATION_DESCRIPTORS + OSD_CONTINUATION_SCATTER_GATHER, 4,
 		 get_root_information),
 	IDENTIFICATION(OSD_ROOT_QUOTAS),
 	STORED(OSD_ROOT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, 8),
@@ -298,7 +323,8 @@ static const struct page_attribute *find_entry(uint32_t page, uint32_t number)
 {
 	size_t i = lower_bound(page, number);
 
-	if (i < ATTRIBUTES && attribute_table[i].page == page && attribute_table[i].number == number)
+	if (i < ATTRIBUTES && attribute_table[i].page == page &&
+	    attribute_table[i].number == number)
 		return &attribute_table[i];
 	return NULL;
 }
@@ -354,7 +380,8 @@ static bool fits_type(uint32_t page, enum engine_type type)
 {
 	enum engine_type page_type;
 
-	return page >= OSD_PAGES_ANY_OBJECT || (osd_page_type(page, &page_type) && page_type == type);
+	return page >= OSD_PAGES_ANY_OBJECT ||
+	       (osd_page_type(page, &page_type) && page_type == type);
 }
 
 /* ---- setting ---- */
@@ -401,8 +428,8 @@ int osd_page_set(struct osd_request *request, const struct osd_subject *subject,
 
 	if (entry && entry->set)
 		return entry->set(request, subject, entry, attribute->value);
-	return engine_attribute_set(request->txn, subject->address, attribute->page, attribute->number,
-				    attribute->value, attribute->length);
+	return engine_attribute_set(request->txn, subject->address, attribute->page,
+				    attribute->number, attribute->value, attribute->length);
 }
 
 /* ---- getting ---- */
@@ -410,8 +437,8 @@ int osd_page_set(struct osd_request *request, const struct osd_subject *subject,
 static int get_stored(struct osd_request *request, const struct osd_subject *subject, uint32_t page,
 		      uint32_t number, uint8_t *value, uint32_t *length)
 {
-	int result = engine_attribute_get(request->txn, subject->address, page, number, value, OSD_VALUE_BYTES_MAX,
-					  length);
+	int result = engine_attribute_get(request->txn, subject->address, page, number, value,
+					  OSD_VALUE_BYTES_MAX, length);
 
 	if (result != -ENOENT)
 		return result;
@@ -420,8 +447,8 @@ static int get_stored(struct osd_request *request, const struct osd_subject *sub
 }
 
 /* The directory page: `page` is a number in it. */
-static int get_directory(struct osd_request *request, const struct osd_subject *subject, uint32_t page,
-			 uint8_t *value, uint32_t *length)
+static int get_directory(struct osd_request *request, const struct osd_subject *subject,
+			 uint32_t page, uint8_t *value, uint32_t *length)
 {
 	uint32_t found = page, number = 0;
 	int result;
@@ -435,15 +462,17 @@ static int get_directory(struct osd_request *request, const struct osd_subject *
 	*length = osd_page_identify(page, value);
 	if (*length != 0)
 		return 0;
-	result = engine_attribute_next(request->txn, subject->address, &found, &number, value, OSD_VALUE_BYTES_MAX,
-				       length);
+	result = engine_attribute_next(request->txn, subject->address, &found, &number, value,
+				       OSD_VALUE_BYTES_MAX, length);
 	if (result == -ENOENT || (result == 0 && found != page)) {
 		*length = 0;
 		return 0;
 	}
 	/* A page without a name of its own is one of 40 zero bytes. */
 	if (result == 0) {
-		uint32_t named = number == OSD_ATTRIBUTE_IDENTIFICATION ? min_u64(*length, OSD_IDENTIFICATION_BYTES) : 0;
+		uint32_t named = number == OSD_ATTRIBUTE_IDENTIFICATION
+					 ? min_u64(*length, OSD_IDENTIFICATION_BYTES)
+					 : 0;
 
 		memset(value + named, 0, OSD_IDENTIFICATION_BYTES - named);
 		*length = OSD_IDENTIFICATION_BYTES;
@@ -451,8 +480,8 @@ static int get_directory(struct osd_request *request, const struct osd_subject *
 	return result;
 }
 
-int osd_page_get(struct osd_request *request, const struct osd_subject *subject, uint32_t page, uint32_t number,
-		 uint8_t value[OSD_VALUE_BYTES_MAX], uint32_t *length)
+int osd_page_get(struct osd_request *request, const struct osd_subject *subject, uint32_t page,
+		 uint32_t number, uint8_t value[OSD_VALUE_BYTES_MAX], uint32_t *length)
 {
 	const struct page_attribute *entry;
 
@@ -471,12 +500,14 @@ int osd_page_get(struct osd_request *request, const struct osd_subject *subject,
 }
 
 /* The first computed attribute at or behind (*page, *number) that is defined. */
-static bool next_computed(struct osd_request *request, const struct osd_subject *subject, uint32_t *page,
-			  uint32_t *number, uint8_t value[COMPUTED_BYTES_MAX], uint32_t *length)
+static bool next_computed(struct osd_request *request, const struct osd_subject *subject,
+			  uint32_t *page, uint32_t *number, uint8_t value[COMPUTED_BYTES_MAX],
+			  uint32_t *length)
 {
 	uint32_t first = osd_first_page(subject->stat.type);
 
-	for (size_t i = *page < first ? lower_bound(first, 0) : lower_bound(*page, *number); i < ATTRIBUTES; i++) {
+	for (size_t i = *page < first ? lower_bound(first, 0) : lower_bound(*page, *number);
+	     i < ATTRIBUTES; i++) {
 		const struct page_attribute *entry = &attribute_table[i];
 
 		if (!fits_type(entry->page, subject->stat.type))
@@ -493,20 +524,21 @@ static bool next_computed(struct osd_request *request, const struct osd_subject 
 	return false;
 }
 
-int osd_page_next(struct osd_request *request, const struct osd_subject *subject, uint32_t *page, uint32_t *number,
-		  uint8_t value[OSD_VALUE_BYTES_MAX], uint32_t *length)
+int osd_page_next(struct osd_request *request, const struct osd_subject *subject, uint32_t *page,
+		  uint32_t *number, uint8_t value[OSD_VALUE_BYTES_MAX], uint32_t *length)
 {
 	uint8_t computed[COMPUTED_BYTES_MAX];
 	uint32_t computed_page = *page, computed_number = *number, computed_length;
-	bool has_computed = next_computed(request, subject, &computed_page, &computed_number, computed,
-					  &computed_length);
-	int result = engine_attribute_next(request->txn, subject->address, page, number, value, OSD_VALUE_BYTES_MAX,
-					   length);
+	bool has_computed = next_computed(request, subject, &computed_page, &computed_number,
+					  computed, &computed_length);
+	int result = engine_attribute_next(request->txn, subject->address, page, number, value,
+					   OSD_VALUE_BYTES_MAX, length);
 
 	if (result != 0 && result != -ENOENT)
 		return result;
 	if (!has_computed ||
-	    (result == 0 && (*page < computed_page || (*page == computed_page && *number < computed_number))))
+	    (result == 0 &&
+	     (*page < computed_page || (*page == computed_page && *number < computed_number))))
 		return result;
 	*page = computed_page;
 	*number = computed_number;

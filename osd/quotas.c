@@ -9,12 +9,13 @@
 #include "osd/execute.h"
 
 /* Value of a quota, 0 = none. */
-static int get_quota(struct osd_request *request, struct engine_address address, uint32_t page, uint32_t number,
-		     uint64_t *quota)
+static int get_quota(struct osd_request *request, struct engine_address address, uint32_t page,
+		     uint32_t number, uint64_t *quota)
 {
 	uint8_t value[8];
 	uint32_t length;
-	int result = engine_attribute_get(request->txn, address, page, number, value, sizeof(value), &length);
+	int result = engine_attribute_get(request->txn, address, page, number, value, sizeof(value),
+					  &length);
 
 	*quota = result == 0 && length == sizeof(value) ? get_be64(value) : 0;
 	return result == -ENOENT ? 0 : osd_result(request, result, 0);
@@ -31,13 +32,14 @@ static struct engine_address partition_of(const struct osd_request *request)
 /* ---- defaults ---- */
 
 /* A new object or partition takes an attribute of what it is in. */
-static int inherit(struct osd_request *request, struct engine_address from, uint32_t from_page, uint32_t page,
-		   uint32_t number)
+static int inherit(struct osd_request *request, struct engine_address from, uint32_t from_page,
+		   uint32_t page, uint32_t number)
 {
 	struct engine_address address = request->subject.address;
 	uint8_t value[8];
 	uint32_t length;
-	int result = engine_attribute_get(request->txn, from, from_page, number, value, sizeof(value), &length);
+	int result = engine_attribute_get(request->txn, from, from_page, number, value,
+					  sizeof(value), &length);
 
 	if (result == -ENOENT)
 		return 0;
@@ -54,7 +56,8 @@ int osd_quotas_inherit_object(struct osd_request *request)
 
 int osd_quotas_inherit_partition(struct osd_request *request)
 {
-	static const uint32_t numbers[] = { OSD_QUOTA_MAXIMUM_LENGTH, OSD_QUOTA_CAPACITY, OSD_QUOTA_OBJECT_COUNT,
+	static const uint32_t numbers[] = { OSD_QUOTA_MAXIMUM_LENGTH, OSD_QUOTA_CAPACITY,
+					    OSD_QUOTA_OBJECT_COUNT,
 					    OSD_QUOTA_COLLECTIONS_PER_OBJECT };
 	struct engine_address root = { 0 };
 	int result = 0;
@@ -67,8 +70,8 @@ int osd_quotas_inherit_partition(struct osd_request *request)
 /* ---- limits ---- */
 
 /* Fails when `used` is above the quota. */
-static int check(struct osd_request *request, struct engine_address address, uint32_t page, uint32_t number,
-		 uint64_t used)
+static int check(struct osd_request *request, struct engine_address address, uint32_t page,
+		 uint32_t number, uint64_t used)
 {
 	uint64_t quota;
 
@@ -80,7 +83,8 @@ static int check(struct osd_request *request, struct engine_address address, uin
 /* What a partition holds, after the command. */
 static int stat_partition(struct osd_request *request, struct engine_stat *stat)
 {
-	return osd_result(request, engine_stat(request->txn, partition_of(request), stat), OSD_FIELD_PARTITION);
+	return osd_result(request, engine_stat(request->txn, partition_of(request), stat),
+			  OSD_FIELD_PARTITION);
 }
 
 int osd_quotas_check(struct osd_request *request)
@@ -97,12 +101,14 @@ int osd_quotas_check(struct osd_request *request)
 		result = engine_stat(request->txn, root, &stat);
 		if (result != 0)
 			return osd_result(request, result, 0);
-		return check(request, root, OSD_ROOT_QUOTAS, OSD_QUOTA_PARTITION_COUNT, stat.members);
+		return check(request, root, OSD_ROOT_QUOTAS, OSD_QUOTA_PARTITION_COUNT,
+			     stat.members);
 	}
 	if (after.type != ENGINE_USER_OBJECT)
 		return 0;
 	if (after.length > request->before.length &&
-	    check(request, address, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, after.length) != 0)
+	    check(request, address, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH,
+		  after.length) != 0)
 		return -EINVAL;
 	if (after.used_bytes > request->before.used_bytes) {
 		if (stat_partition(request, &partition) != 0)
@@ -114,8 +120,8 @@ int osd_quotas_check(struct osd_request *request)
 	if (request->created > 0) {
 		if (stat_partition(request, &partition) != 0)
 			return -EINVAL;
-		return check(request, partition_of(request), OSD_PARTITION_QUOTAS, OSD_QUOTA_OBJECT_COUNT,
-			     partition.members - partition.collections);
+		return check(request, partition_of(request), OSD_PARTITION_QUOTAS,
+			     OSD_QUOTA_OBJECT_COUNT, partition.members - partition.collections);
 	}
 	return 0;
 }

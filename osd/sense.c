@@ -54,7 +54,8 @@ int osd_fail_attribute(struct osd_request *request, uint32_t page, uint32_t numb
 	if (request->cdb.format == OSD_ATTRIBUTES_CDB)
 		osd_fail_field(request, 52);
 	else
-		begin_failure(request, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+		begin_failure(request, SENSE_ILLEGAL_REQUEST,
+			      SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
 	request->sense.attributes = 1;
 	request->sense.attribute[0].page = page;
 	request->sense.attribute[0].number = number;
@@ -91,11 +92,14 @@ static uint32_t functions_not_initiated(enum osd_phase failed)
 {
 	switch (failed) {
 	case OSD_PHASE_COMMAND:
-		return OSD_FUNCTIONS_ALL & ~(uint32_t)(OSD_FUNCTION_COMMAND | OSD_FUNCTION_VALIDATION);
+		return OSD_FUNCTIONS_ALL &
+		       ~(uint32_t)(OSD_FUNCTION_COMMAND | OSD_FUNCTION_VALIDATION);
 	case OSD_PHASE_SETS:
-		return OSD_FUNCTIONS_ALL & ~(uint32_t)(OSD_FUNCTION_SET_ATTRIBUTES | OSD_FUNCTION_VALIDATION);
+		return OSD_FUNCTIONS_ALL &
+		       ~(uint32_t)(OSD_FUNCTION_SET_ATTRIBUTES | OSD_FUNCTION_VALIDATION);
 	case OSD_PHASE_GETS:
-		return OSD_FUNCTIONS_ALL & ~(uint32_t)(OSD_FUNCTION_GET_ATTRIBUTES | OSD_FUNCTION_VALIDATION);
+		return OSD_FUNCTIONS_ALL &
+		       ~(uint32_t)(OSD_FUNCTION_GET_ATTRIBUTES | OSD_FUNCTION_VALIDATION);
 	case OSD_PHASE_VALIDATION:
 	case OSD_PHASE_DONE:
 		break;

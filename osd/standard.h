@@ -10,7 +10,7 @@
 
 /* ---- the command descriptor block ---- */
 
-#define OSD_OPERATION_CODE 0x7F
+#define OSD_OPERATION_CODE         0x7F
 #define OSD_PERIPHERAL_DEVICE_TYPE 0x11
 
 enum { OSD1_CDB_BYTES = 200, OSD2_CDB_BYTES = 236, OSD_CDB_BYTES_MAX = OSD2_CDB_BYTES };
@@ -73,7 +73,7 @@ enum osd_action {
 
 /* GET/SET CDBFMT: byte 11, bits 5-4. */
 enum osd_attributes_format {
-	OSD_ATTRIBUTES_CDB = 0x10, /* OSD-2: sets one attribute whose value is in the CDB */
+	OSD_ATTRIBUTES_CDB = 0x10,  /* OSD-2: sets one attribute whose value is in the CDB */
 	OSD_ATTRIBUTES_PAGE = 0x20, /* gets one page, sets one attribute */
 	OSD_ATTRIBUTES_LIST = 0x30, /* lists of both */
 };
@@ -125,7 +125,12 @@ enum osd_object_type {
 /* Capability: format, security method (byte 2) and the object descriptor's type (byte 55, high nibble). */
 enum { OSD_CAPABILITY_NONE = 0, OSD_CAPABILITY_OSD1 = 1, OSD_CAPABILITY_OSD2 = 2 };
 enum { OSD_NOSEC = 0, OSD_CAPKEY = 1, OSD_CMDRSP = 2, OSD_ALLDATA = 3 };
-enum { OSD_DESCRIPTOR_NONE = 0, OSD_DESCRIPTOR_OBJECT = 1, OSD_DESCRIPTOR_PARTITION = 2, OSD_DESCRIPTOR_COLLECTION = 3 };
+enum {
+	OSD_DESCRIPTOR_NONE = 0,
+	OSD_DESCRIPTOR_OBJECT = 1,
+	OSD_DESCRIPTOR_PARTITION = 2,
+	OSD_DESCRIPTOR_COLLECTION = 3
+};
 
 /* PERMISSIONS BIT MASK: capability bytes 49 and 50 as one big-endian number. */
 enum osd_permission {
@@ -165,7 +170,8 @@ enum {
 	OSD_PAGE_INFORMATION = 0x1,
 	OSD_PAGE_QUOTAS = 0x2,
 	OSD_PAGE_TIMESTAMPS = 0x3,
-	OSD_PAGE_COLLECTIONS = 0x4,      /* user objects; partitions: attributes access; collections: command tracking */
+	OSD_PAGE_COLLECTIONS =
+		0x4, /* user objects; partitions: attributes access; collections: command tracking */
 	OSD_PAGE_POLICY_SECURITY = 0x5,
 	OSD_PAGE_ERROR_RECOVERY = 0x6,
 	OSD_PAGES_STANDARD_LAST = 0x7F,
@@ -271,7 +277,11 @@ enum osd_list_type {
 /* ---- answers ---- */
 
 /* OBJECT DESCRIPTOR FORMAT of LIST data (OSD-2). With attributes: + 1. */
-enum { OSD_LISTED_PARTITIONS = 0x01, OSD_LISTED_COLLECTIONS = 0x11, OSD_LISTED_USER_OBJECTS = 0x21 };
+enum {
+	OSD_LISTED_PARTITIONS = 0x01,
+	OSD_LISTED_COLLECTIONS = 0x11,
+	OSD_LISTED_USER_OBJECTS = 0x21
+};
 #define OSD_LIST_HEAD_BYTES 24
 
 enum scsi_sense_key {

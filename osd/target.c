@@ -19,13 +19,13 @@ static bool is_zero(const uint8_t *bytes, size_t count)
 
 static void uuid_to_text(const uint8_t uuid[16], char text[37])
 {
-	snprintf(text, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", uuid[0], uuid[1],
-		 uuid[2], uuid[3], uuid[4], uuid[5], uuid[6], uuid[7], uuid[8], uuid[9], uuid[10], uuid[11], uuid[12],
-		 uuid[13], uuid[14], uuid[15]);
+	snprintf(text, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+		 uuid[0], uuid[1], uuid[2], uuid[3], uuid[4], uuid[5], uuid[6], uuid[7], uuid[8],
+		 uuid[9], uuid[10], uuid[11], uuid[12], uuid[13], uuid[14], uuid[15]);
 }
 
-int osd_device_create(struct engine *engine, const uint8_t uuid[16], const struct osd_options *options,
-		      struct osd_device **device)
+int osd_device_create(struct engine *engine, const uint8_t uuid[16],
+		      const struct osd_options *options, struct osd_device **device)
 {
 	/* Head of a designation descriptor: binary, of the logical unit, vendor specific, 16 bytes. */
 	static const uint8_t system_id_head[4] = { 0x01, 0x00, 0x00, 0x10 };
@@ -54,11 +54,13 @@ void osd_device_destroy(struct osd_device *device)
 /* ---- steps of a command, inside its transaction ---- */
 
 /* Does TIMESTAMP BYPASS of the root or of the partition stop the timestamps? */
-static int is_bypassed(struct osd_request *request, struct engine_address address, uint32_t page, bool *bypassed)
+static int is_bypassed(struct osd_request *request, struct engine_address address, uint32_t page,
+		       bool *bypassed)
 {
 	uint8_t value = OSD_TIMESTAMPS_UPDATE;
 	uint32_t length;
-	int result = engine_attribute_get(request->txn, address, page, OSD_TIME_BYPASS, &value, 1, &length);
+	int result = engine_attribute_get(request->txn, address, page, OSD_TIME_BYPASS, &value, 1,
+					  &length);
 
 	if (result == 0 && length == 1 && value == OSD_TIMESTAMPS_BYPASS)
 		*bypassed = true;
@@ -119,14 +121,17 @@ static int note_access(struct osd_request *request)
 	if ((!data && !attributes) || request->entry->flags & OSD_ATTRIBUTES_FIRST ||
 	    request->subject.address.version != 0)
 		return 0;
-	return osd_result(request, engine_accessed(request->txn, request->subject.address, data, attributes), 0);
+	return osd_result(request,
+			  engine_accessed(request->txn, request->subject.address, data, attributes),
+			  0);
 }
 
 typedef int step(struct osd_request *request);
 
 static int do_steps(struct osd_request *request)
 {
-	static step *const usual[] = { do_command, do_sets, osd_quotas_check, do_gets, note_access, NULL };
+	static step *const usual[] = { do_command, do_sets,     osd_quotas_check,
+				       do_gets,    note_access, NULL };
 	static step *const gets_first[] = { do_gets, do_sets, osd_quotas_check, note_access, NULL };
 	static step *const attributes_first[] = { do_sets, do_gets, do_command, NULL };
 	static step *const reading[] = { do_command, do_gets, note_access, NULL };

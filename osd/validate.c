@@ -40,10 +40,12 @@ static bool overlap(const struct osd_segment *a, const struct osd_segment *b)
 /* The attribute parameters against the buffers. */
 static int check_attribute_segments(struct osd_request *request)
 {
-	static const struct segment_fields get_list = { 52, 56 }, set_list = { 68, 72 }, set_value = { 72, 76 };
+	static const struct segment_fields get_list = { 52, 56 }, set_list = { 68, 72 },
+					   set_value = { 72, 76 };
 	struct osd_cdb *cdb = &request->cdb;
 	bool page = cdb->format == OSD_ATTRIBUTES_PAGE;
-	struct segment_fields retrieved = page ? (struct segment_fields){ 56, 60 } : (struct segment_fields){ 60, 64 };
+	struct segment_fields retrieved = page ? (struct segment_fields){ 56, 60 }
+					       : (struct segment_fields){ 60, 64 };
 	size_t room = request->command->data_in_capacity;
 
 	if (check_out_segment(request, &cdb->set_data, page ? set_value : set_list) != 0 ||
@@ -75,7 +77,8 @@ static int check_pieces(struct osd_request *request)
 
 		osd_piece_decode(&request->pieces, i, &piece);
 		if (piece.offset > UINT64_MAX - cdb->address ||
-		    piece.length > UINT64_MAX - cdb->address - piece.offset || piece.length > UINT64_MAX - total)
+		    piece.length > UINT64_MAX - cdb->address - piece.offset ||
+		    piece.length > UINT64_MAX - total)
 			return osd_fail_field(request, OSD_FIELD_CONTINUATION);
 		total += piece.length;
 	}
@@ -96,7 +99,8 @@ static int check_continuation(struct osd_request *request)
 	if (!(request->entry->flags & OSD_SCATTERS) || length > OSD_CONTINUATION_BYTES_MAX ||
 	    length > command->data_out_length)
 		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
-	if (osd_continuation_read(&continuation, request->cdb.action, command->data_out, length) != 0)
+	if (osd_continuation_read(&continuation, request->cdb.action, command->data_out, length) !=
+	    0)
 		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
 	while ((result = osd_continuation_next(&continuation, &descriptor)) == 1) {
 		if (descriptor.type != OSD_CONTINUATION_SCATTER_GATHER || request->pieces.content)
@@ -117,7 +121,8 @@ static int check_data(struct osd_request *request)
 	const struct osd_cdb *cdb = &request->cdb;
 	unsigned flags = request->entry->flags;
 
-	if (flags & OSD_HAS_RANGE && !request->pieces.content && cdb->length > UINT64_MAX - cdb->address)
+	if (flags & OSD_HAS_RANGE && !request->pieces.content &&
+	    cdb->length > UINT64_MAX - cdb->address)
 		return osd_fail_field(request, osd_address_field(request));
 	if (flags & OSD_DATA_OUT) {
 		if (cdb->length > command->data_out_length - request->out_data)
@@ -193,7 +198,8 @@ static int find_object(struct osd_request *request, struct engine_address addres
 }
 
 /* As find_object, for a command on one type of object. */
-static int find_typed(struct osd_request *request, struct engine_address address, enum engine_type type)
+static int find_typed(struct osd_request *request, struct engine_address address,
+		      enum engine_type type)
 {
 	if (address.object == 0)
 		return osd_fail_field(request, OSD_FIELD_OBJECT);
@@ -228,13 +234,16 @@ static int find_target(struct osd_request *request)
 	case OSD_TARGET_ROOT_OR_PARTITION:
 		return cdb->partition == 0 ? find_object(request, root) : find_partition(request);
 	case OSD_TARGET_USER_OBJECT:
-		return find_typed(request, osd_address(cdb->partition, cdb->object), ENGINE_USER_OBJECT);
+		return find_typed(request, osd_address(cdb->partition, cdb->object),
+				  ENGINE_USER_OBJECT);
 	case OSD_TARGET_COLLECTION:
-		return find_typed(request, osd_address(cdb->partition, cdb->object), ENGINE_COLLECTION);
+		return find_typed(request, osd_address(cdb->partition, cdb->object),
+				  ENGINE_COLLECTION);
 	case OSD_TARGET_ANY:
 		return find_object(request, osd_address(cdb->partition, cdb->object));
 	case OSD_TARGET_NEW_PARTITION:
-		if (check_requested(request, cdb->partition, ENGINE_LAST_PARTITION_ID, OSD_FIELD_PARTITION) != 0)
+		if (check_requested(request, cdb->partition, ENGINE_LAST_PARTITION_ID,
+				    OSD_FIELD_PARTITION) != 0)
 			return -EINVAL;
 		return find_object(request, root);
 	case OSD_TARGET_NEW_USER_OBJECT:

@@ -38,19 +38,20 @@ struct osd_cdb {
 	uint8_t isolation; /* OSD-2 */
 	/* Byte 11. */
 	enum osd_attributes_format format;
-	bool immediate_tracking;    /* IMMED_TR */
-	bool list_attributes;       /* LIST_ATTR */
-	uint8_t command_options;    /* bits 3-0: sort order, REMOVE SCOPE, FCR, KEY TO SET, DH_STEP */
-	uint8_t flush_scope;        /* FLUSH family: decoded from byte 10 or 11, encoded in byte 11 */
+	bool immediate_tracking; /* IMMED_TR */
+	bool list_attributes;    /* LIST_ATTR */
+	uint8_t command_options; /* bits 3-0: sort order, REMOVE SCOPE, FCR, KEY TO SET, DH_STEP */
+	uint8_t flush_scope;     /* FLUSH family: decoded from byte 10 or 11, encoded in byte 11 */
 	uint8_t timestamps_control; /* byte 12: OSD_TIMESTAMPS_UPDATE or _BYPASS */
 	uint8_t duplication_method; /* byte 14, COPY USER OBJECTS */
 
 	uint64_t partition;
 	uint64_t object; /* or collection, or the requested ID; not of SET KEY and SET MASTER KEY */
 
-	uint64_t length;  /* LENGTH, ALLOCATION LENGTH, FORMATTED CAPACITY */
-	uint64_t address; /* STARTING BYTE ADDRESS, INITIAL OBJECT_ID, source or matches collection */
-	uint16_t objects; /* NUMBER OF USER OBJECTS of CREATE; 0 counts as 1 */
+	uint64_t length; /* LENGTH, ALLOCATION LENGTH, FORMATTED CAPACITY */
+	uint64_t
+		address; /* STARTING BYTE ADDRESS, INITIAL OBJECT_ID, source or matches collection */
+	uint16_t objects;             /* NUMBER OF USER OBJECTS of CREATE; 0 counts as 1 */
 	uint32_t list_identifier;     /* LIST, LIST COLLECTION */
 	uint32_t continuation_length; /* OSD-2 */
 	uint16_t map_type;            /* READ MAP */
@@ -59,11 +60,12 @@ struct osd_cdb {
 	/* Get and set attributes. */
 	struct osd_segment get_list;  /* list format, in Data-Out */
 	struct osd_segment retrieved; /* list and page format, in Data-In: room for the answer */
-	struct osd_segment set_data;  /* list format: the list; page format: the value; in Data-Out */
-	uint32_t get_page;            /* page format; 0 = get nothing */
-	uint32_t set_page;            /* page and CDB format; page format: 0 = set nothing */
+	struct osd_segment
+		set_data;  /* list format: the list; page format: the value; in Data-Out */
+	uint32_t get_page; /* page format; 0 = get nothing */
+	uint32_t set_page; /* page and CDB format; page format: 0 = set nothing */
 	uint32_t set_number;
-	uint16_t set_length;          /* CDB format */
+	uint16_t set_length; /* CDB format */
 	uint8_t set_value[OSD_CDB_VALUE_BYTES_MAX];
 
 	/* As on the wire; OSD-1 uses the first 80 and 40 bytes. All zero is right without security. */
@@ -118,11 +120,11 @@ size_t osd_list_entry_bytes(enum osd_version version, uint32_t length);
 #define OSD_GET_DESCRIPTOR_BYTES 8
 
 enum osd_list_role {
-	OSD_LIST_TO_GET,    /* type 1; LIST LENGTH 0, as all initiators send it */
-	OSD_LIST_TO_SET,    /* type 9; LIST LENGTH 0 */
-	OSD_LIST_RETRIEVED, /* type 9; LIST LENGTH = bytes behind the head */
+	OSD_LIST_TO_GET,     /* type 1; LIST LENGTH 0, as all initiators send it */
+	OSD_LIST_TO_SET,     /* type 9; LIST LENGTH 0 */
+	OSD_LIST_RETRIEVED,  /* type 9; LIST LENGTH = bytes behind the head */
 	OSD_LIST_OF_OBJECTS, /* type E (OSD-2) or F (OSD-1); LIST LENGTH as before */
-	OSD_LIST_BARE,      /* no head: what follows the head of LIST data */
+	OSD_LIST_BARE,       /* no head: what follows the head of LIST data */
 };
 
 /* Writes a list into a buffer. What does not fit is cut off: a value at the buffer's end, an entry's head as a whole. */
@@ -131,22 +133,22 @@ struct osd_list_writer {
 	enum osd_list_role role;
 	uint8_t *data;
 	size_t capacity;
-	size_t length;   /* bytes written; all of them are set */
-	bool truncated;  /* something did not fit; nothing more is added */
+	size_t length;      /* bytes written; all of them are set */
+	bool truncated;     /* something did not fit; nothing more is added */
 	size_t object_head; /* where the head of the object in work starts */
 	size_t capacity_behind_object;
 };
 
 /* Begins a list in `data`; a capacity below the head leaves length 0 and truncated set. */
-void osd_list_begin(struct osd_list_writer *writer, enum osd_version version, enum osd_list_role role,
-		    uint8_t *data, size_t capacity);
+void osd_list_begin(struct osd_list_writer *writer, enum osd_version version,
+		    enum osd_list_role role, uint8_t *data, size_t capacity);
 
 /* Adds a descriptor to a list of attributes to get. False: it did not fit. */
 bool osd_list_add_request(struct osd_list_writer *writer, uint32_t page, uint32_t number);
 
 /* Adds an entry to any other list. False: it was cut off or left out. */
-bool osd_list_add_value(struct osd_list_writer *writer, uint32_t page, uint32_t number, const void *value,
-			uint32_t length);
+bool osd_list_add_value(struct osd_list_writer *writer, uint32_t page, uint32_t number,
+			const void *value, uint32_t length);
 
 /* Ends the list: fills in its LIST LENGTH if the role wants it. Returns the bytes of the whole list. */
 size_t osd_list_end(struct osd_list_writer *writer);
@@ -157,19 +159,22 @@ size_t osd_list_end(struct osd_list_writer *writer);
  * the length.
  */
 #define OSD_LIST_OBJECT_HEAD_BYTES 16
-void osd_list_begin_bare(struct osd_list_writer *writer, enum osd_version version, uint8_t *data, size_t capacity);
-bool osd_list_object_begin(struct osd_list_writer *writer, uint64_t object, enum osd_object_type type);
+void osd_list_begin_bare(struct osd_list_writer *writer, enum osd_version version, uint8_t *data,
+			 size_t capacity);
+bool osd_list_object_begin(struct osd_list_writer *writer, uint64_t object,
+			   enum osd_object_type type);
 void osd_list_object_end(struct osd_list_writer *writer);
 
 /* OSD-1 list of created objects: ID and one entry. */
-bool osd_list_add_object_value(struct osd_list_writer *writer, uint64_t object, uint32_t page, uint32_t number,
-			       const void *value, uint32_t length);
+bool osd_list_add_object_value(struct osd_list_writer *writer, uint64_t object, uint32_t page,
+			       uint32_t number, const void *value, uint32_t length);
 
 struct osd_attribute {
 	uint32_t page;
 	uint32_t number;
-	uint32_t length;      /* as the entry says; 0 = undefined */
-	uint32_t present;     /* bytes of the value that are there; less than length only at the end of a cut list */
+	uint32_t length; /* as the entry says; 0 = undefined */
+	uint32_t
+		present; /* bytes of the value that are there; less than length only at the end of a cut list */
 	const uint8_t *value; /* in the list */
 };
 
@@ -206,8 +211,8 @@ struct osd_piece {
 #define OSD_SCATTER_GATHER_BYTES(count) (OSD_CONTINUATION_BYTES_MIN + 16 * (size_t)(count))
 
 /* Writes a continuation segment with a scatter/gather list; returns its length, 0 if `capacity` is too small. */
-size_t osd_continuation_encode(uint16_t action, const struct osd_piece *pieces, size_t count, uint8_t *segment,
-			       size_t capacity);
+size_t osd_continuation_encode(uint16_t action, const struct osd_piece *pieces, size_t count,
+			       uint8_t *segment, size_t capacity);
 
 struct osd_continuation {
 	const uint8_t *data;
@@ -221,12 +226,13 @@ struct osd_descriptor {
 };
 
 /* Starts to read a segment. -EINVAL: too short, other format or other action than `action` (as in the CDB's bytes 8, 9). */
-int osd_continuation_read(struct osd_continuation *continuation, uint16_t action, const uint8_t *segment,
-			  size_t length);
+int osd_continuation_read(struct osd_continuation *continuation, uint16_t action,
+			  const uint8_t *segment, size_t length);
 /* Next descriptor: 1, 0 at the end, -EINVAL malformed. */
 int osd_continuation_next(struct osd_continuation *continuation, struct osd_descriptor *descriptor);
 /* Piece `index` of a scatter/gather list. */
-void osd_piece_decode(const struct osd_descriptor *descriptor, size_t index, struct osd_piece *piece);
+void osd_piece_decode(const struct osd_descriptor *descriptor, size_t index,
+		      struct osd_piece *piece);
 
 /* ---- LIST data ---- */
 
@@ -242,7 +248,8 @@ struct osd_list_head {
 void osd_list_head_encode(enum osd_version version, const struct osd_list_head *head,
 			  uint8_t data[OSD_LIST_HEAD_BYTES]);
 /* -EMSGSIZE: shorter than a head. */
-int osd_list_head_decode(enum osd_version version, const uint8_t *data, size_t length, struct osd_list_head *head);
+int osd_list_head_decode(enum osd_version version, const uint8_t *data, size_t length,
+			 struct osd_list_head *head);
 
 /* ID and attributes of the object at *position (starting at OSD_LIST_HEAD_BYTES) of LIST data; moves on. */
 struct osd_listed_object {
@@ -251,8 +258,8 @@ struct osd_listed_object {
 	struct osd_list_reader attributes; /* with attributes only: for osd_list_next */
 };
 /* 1, or 0 when no further object is whole in the data. */
-int osd_listed_next(const struct osd_list_head *head, const uint8_t *data, size_t length, size_t *position,
-		    struct osd_listed_object *object);
+int osd_listed_next(const struct osd_list_head *head, const uint8_t *data, size_t length,
+		    size_t *position, struct osd_listed_object *object);
 
 /* ---- sense data ---- */
 

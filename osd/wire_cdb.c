@@ -40,7 +40,8 @@ static const struct action_entry action_table[] = {
 	{ OSD_SET_ATTRIBUTES, true, LAYOUT_RANGE, "SET ATTRIBUTES" },
 	{ OSD_CREATE_AND_WRITE, true, LAYOUT_RANGE, "CREATE AND WRITE" },
 	{ OSD_COPY_USER_OBJECTS, false, LAYOUT_RANGE, "COPY USER OBJECTS" },
-	{ OSD_CREATE_USER_TRACKING_COLLECTION, false, LAYOUT_RANGE, "CREATE USER TRACKING COLLECTION" },
+	{ OSD_CREATE_USER_TRACKING_COLLECTION, false, LAYOUT_RANGE,
+	  "CREATE USER TRACKING COLLECTION" },
 	{ OSD_CREATE_COLLECTION, true, LAYOUT_RANGE, "CREATE COLLECTION" },
 	{ OSD_REMOVE_COLLECTION, true, LAYOUT_RANGE, "REMOVE COLLECTION" },
 	{ OSD_LIST_COLLECTION, true, LAYOUT_LIST, "LIST COLLECTION" },
@@ -57,14 +58,17 @@ static const struct action_entry action_table[] = {
 	{ OSD_CREATE_SNAPSHOT, false, LAYOUT_RANGE, "CREATE SNAPSHOT" },
 	{ OSD_DETACH_CLONE, false, LAYOUT_RANGE, "DETACH CLONE" },
 	{ OSD_REFRESH_SNAPSHOT_OR_CLONE, false, LAYOUT_RANGE, "REFRESH SNAPSHOT OR CLONE" },
-	{ OSD_RESTORE_PARTITION_FROM_SNAPSHOT, false, LAYOUT_RANGE, "RESTORE PARTITION FROM SNAPSHOT" },
+	{ OSD_RESTORE_PARTITION_FROM_SNAPSHOT, false, LAYOUT_RANGE,
+	  "RESTORE PARTITION FROM SNAPSHOT" },
 	{ OSD_READ_MAP, false, LAYOUT_MAP, "READ MAP" },
 	{ OSD_READ_MAPS_AND_COMPARE, false, LAYOUT_RANGE, "READ MAPS AND COMPARE" },
 	{ OSD_PERFORM_SCSI_COMMAND, true, LAYOUT_RANGE, "PERFORM SCSI COMMAND" },
-	{ OSD_PERFORM_TASK_MANAGEMENT_FUNCTION, true, LAYOUT_RANGE, "PERFORM TASK MANAGEMENT FUNCTION" },
+	{ OSD_PERFORM_TASK_MANAGEMENT_FUNCTION, true, LAYOUT_RANGE,
+	  "PERFORM TASK MANAGEMENT FUNCTION" },
 };
 
-static const struct action_entry vendor_entry = { OSD_VENDOR_FIRST, true, LAYOUT_RANGE, "vendor action" };
+static const struct action_entry vendor_entry = { OSD_VENDOR_FIRST, true, LAYOUT_RANGE,
+						  "vendor action" };
 
 static const struct action_entry *find_action(uint16_t action)
 {
@@ -106,10 +110,12 @@ static void action_from_wire(uint16_t wire, size_t cdb_length, struct osd_cdb *d
 	if (wire >= 0x8800 && wire < 0x8880) {
 		decoded->version = OSD_1;
 		decoded->action = wire + OSD2_ACTION_OFFSET;
-	} else if (wire == OSD_PERFORM_SCSI_COMMAND + 2 || wire == OSD_PERFORM_TASK_MANAGEMENT_FUNCTION + 2) {
+	} else if (wire == OSD_PERFORM_SCSI_COMMAND + 2 ||
+		   wire == OSD_PERFORM_TASK_MANAGEMENT_FUNCTION + 2) {
 		decoded->version = OSD_1;
 		decoded->action = wire - 2;
-	} else if (wire >= OSD_VENDOR_FIRST && wire <= OSD_VENDOR_LAST && cdb_length < OSD2_CDB_BYTES) {
+	} else if (wire >= OSD_VENDOR_FIRST && wire <= OSD_VENDOR_LAST &&
+		   cdb_length < OSD2_CDB_BYTES) {
 		decoded->version = OSD_1;
 	}
 }
@@ -162,11 +168,13 @@ int osd_offset_decode(enum osd_version version, uint32_t encoded, uint64_t *offs
 
 /* ---- encoding ---- */
 
-static int put_offset(enum osd_version version, const struct osd_segment *segment, uint32_t absent, uint8_t *to)
+static int put_offset(enum osd_version version, const struct osd_segment *segment, uint32_t absent,
+		      uint8_t *to)
 {
 	uint32_t encoded = absent;
 
-	if (segment->length != 0 && osd_offset_encode(version, segment->offset, &encoded) != segment->offset)
+	if (segment->length != 0 &&
+	    osd_offset_encode(version, segment->offset, &encoded) != segment->offset)
 		return -EINVAL;
 	put_be32(to, encoded);
 	return 0;
@@ -244,8 +252,9 @@ int osd_cdb_encode(const struct osd_cdb *decoded, uint8_t cdb[OSD_CDB_BYTES_MAX]
 	cdb[7] = first ? OSD1_ADDITIONAL_CDB_LENGTH : OSD2_ADDITIONAL_CDB_LENGTH;
 	put_be16(cdb + 8, action_to_wire(decoded->version, decoded->action));
 	cdb[10] = (uint8_t)(decoded->dpo << 4 | decoded->fua << 3 | (decoded->isolation & 7));
-	cdb[11] = (uint8_t)((unsigned)decoded->immediate_tracking << 7 | decoded->list_attributes << 6 |
-			    (decoded->command_options & 0x0F) | decoded->format);
+	cdb[11] = (uint8_t)((unsigned)decoded->immediate_tracking << 7 |
+			    decoded->list_attributes << 6 | (decoded->command_options & 0x0F) |
+			    decoded->format);
 	if (entry->layout == LAYOUT_FLUSH)
 		cdb[11] |= decoded->flush_scope & 3;
 	cdb[12] = decoded->timestamps_control;
@@ -254,7 +263,8 @@ int osd_cdb_encode(const struct osd_cdb *decoded, uint8_t cdb[OSD_CDB_BYTES_MAX]
 	encode_fields(decoded, entry->layout, cdb);
 	if (encode_attributes(decoded, cdb) != 0)
 		return -EINVAL;
-	memcpy(cdb + 80, decoded->capability, first ? OSD1_CAPABILITY_BYTES : OSD2_CAPABILITY_BYTES);
+	memcpy(cdb + 80, decoded->capability,
+	       first ? OSD1_CAPABILITY_BYTES : OSD2_CAPABILITY_BYTES);
 	if (first)
 		memcpy(cdb + 80 + OSD1_CAPABILITY_BYTES, decoded->security, OSD1_SECURITY_BYTES);
 	else
@@ -267,11 +277,12 @@ int osd_cdb_encode(const struct osd_cdb *decoded, uint8_t cdb[OSD_CDB_BYTES_MAX]
 /* ---- decoding ---- */
 
 /* Length at `length_at`, offset at `offset_at`. The offset of an absent segment is not looked at. */
-static int get_segment(enum osd_version version, const uint8_t *cdb, uint16_t length_at, uint16_t offset_at,
-		       struct osd_segment *segment, uint16_t *bad_field)
+static int get_segment(enum osd_version version, const uint8_t *cdb, uint16_t length_at,
+		       uint16_t offset_at, struct osd_segment *segment, uint16_t *bad_field)
 {
 	segment->length = get_be32(cdb + length_at);
-	if (segment->length != 0 && osd_offset_decode(version, get_be32(cdb + offset_at), &segment->offset) != 0) {
+	if (segment->length != 0 &&
+	    osd_offset_decode(version, get_be32(cdb + offset_at), &segment->offset) != 0) {
 		*bad_field = offset_at;
 		return -EINVAL;
 	}
@@ -295,7 +306,8 @@ static int decode_page_format(const uint8_t *cdb, struct osd_cdb *decoded, uint1
 	enum osd_version version = decoded->version;
 
 	decoded->get_page = get_be32(cdb + 52);
-	if (decoded->get_page != 0 && get_segment(version, cdb, 56, 60, &decoded->retrieved, bad_field) != 0)
+	if (decoded->get_page != 0 &&
+	    get_segment(version, cdb, 56, 60, &decoded->retrieved, bad_field) != 0)
 		return -EINVAL;
 	decoded->set_page = get_be32(cdb + 64);
 	if (decoded->set_page == 0)
@@ -342,7 +354,8 @@ static int decode_attributes(const uint8_t *cdb, struct osd_cdb *decoded, uint16
 }
 
 /* Bytes 24..51. */
-static int decode_fields(const uint8_t *cdb, enum cdb_layout layout, struct osd_cdb *decoded, uint16_t *bad_field)
+static int decode_fields(const uint8_t *cdb, enum cdb_layout layout, struct osd_cdb *decoded,
+			 uint16_t *bad_field)
 {
 	size_t length_at = decoded->version == OSD_1 ? 36 : 32;
 	size_t address_at = decoded->version == OSD_1 ? 44 : 40;
@@ -366,7 +379,8 @@ static int decode_fields(const uint8_t *cdb, enum cdb_layout layout, struct osd_
 	else if (decoded->version == OSD_2)
 		decoded->continuation_length = get_be32(cdb + 48);
 	if (decoded->continuation_length % 8 != 0 ||
-	    (decoded->continuation_length != 0 && decoded->continuation_length < OSD_CONTINUATION_BYTES_MIN)) {
+	    (decoded->continuation_length != 0 &&
+	     decoded->continuation_length < OSD_CONTINUATION_BYTES_MIN)) {
 		*bad_field = 48;
 		return -EINVAL;
 	}

@@ -32,15 +32,19 @@ static size_t list_bytes_max(enum osd_version version)
 	return version == OSD_1 ? 4 + 0xFFFF : (size_t)8 + 0xFFFFFFFF;
 }
 
-void osd_list_begin_bare(struct osd_list_writer *writer, enum osd_version version, uint8_t *data, size_t capacity)
+void osd_list_begin_bare(struct osd_list_writer *writer, enum osd_version version, uint8_t *data,
+			 size_t capacity)
 {
 	*writer = (struct osd_list_writer){
-		.version = version, .role = OSD_LIST_BARE, .data = data, .capacity = capacity,
+		.version = version,
+		.role = OSD_LIST_BARE,
+		.data = data,
+		.capacity = capacity,
 	};
 }
 
-void osd_list_begin(struct osd_list_writer *writer, enum osd_version version, enum osd_list_role role,
-		    uint8_t *data, size_t capacity)
+void osd_list_begin(struct osd_list_writer *writer, enum osd_version version,
+		    enum osd_list_role role, uint8_t *data, size_t capacity)
 {
 	size_t head = osd_list_head_bytes(version);
 
@@ -85,8 +89,8 @@ bool osd_list_add_request(struct osd_list_writer *writer, uint32_t page, uint32_
 	return true;
 }
 
-bool osd_list_add_value(struct osd_list_writer *writer, uint32_t page, uint32_t number, const void *value,
-			uint32_t length)
+bool osd_list_add_value(struct osd_list_writer *writer, uint32_t page, uint32_t number,
+			const void *value, uint32_t length)
 {
 	size_t head = entry_head_bytes(writer->version);
 	size_t rest = osd_list_entry_bytes(writer->version, length) - head;
@@ -109,7 +113,8 @@ bool osd_list_add_value(struct osd_list_writer *writer, uint32_t page, uint32_t 
 	return !writer->truncated;
 }
 
-bool osd_list_object_begin(struct osd_list_writer *writer, uint64_t object, enum osd_object_type type)
+bool osd_list_object_begin(struct osd_list_writer *writer, uint64_t object,
+			   enum osd_object_type type)
 {
 	size_t start = writer->length;
 	uint8_t *place = take_whole(writer, OSD_LIST_OBJECT_HEAD_BYTES);
@@ -135,8 +140,8 @@ void osd_list_object_end(struct osd_list_writer *writer)
 	writer->capacity = writer->capacity_behind_object;
 }
 
-bool osd_list_add_object_value(struct osd_list_writer *writer, uint64_t object, uint32_t page, uint32_t number,
-			       const void *value, uint32_t length)
+bool osd_list_add_object_value(struct osd_list_writer *writer, uint64_t object, uint32_t page,
+			       uint32_t number, const void *value, uint32_t length)
 {
 	uint8_t *place;
 
@@ -154,7 +159,8 @@ size_t osd_list_end(struct osd_list_writer *writer)
 {
 	size_t head = osd_list_head_bytes(writer->version);
 
-	if (writer->length < head || (writer->role != OSD_LIST_RETRIEVED && writer->role != OSD_LIST_OF_OBJECTS))
+	if (writer->length < head ||
+	    (writer->role != OSD_LIST_RETRIEVED && writer->role != OSD_LIST_OF_OBJECTS))
 		return writer->length;
 	if (writer->version == OSD_1)
 		put_be16(writer->data + 2, (uint16_t)(writer->length - head));
@@ -212,14 +218,16 @@ int osd_list_next(struct osd_list_reader *reader, struct osd_attribute *attribut
 	if (attribute->present < attribute->length && sent_by_initiator(reader->role))
 		return -EMSGSIZE;
 	/* The padding of the last entry may be missing. */
-	reader->position += request ? head : min_u64(osd_list_entry_bytes(reader->version, attribute->length), left);
+	reader->position +=
+		request ? head
+			: min_u64(osd_list_entry_bytes(reader->version, attribute->length), left);
 	return 1;
 }
 
 /* ---- CDB continuation segments ---- */
 
-size_t osd_continuation_encode(uint16_t action, const struct osd_piece *pieces, size_t count, uint8_t *segment,
-			       size_t capacity)
+size_t osd_continuation_encode(uint16_t action, const struct osd_piece *pieces, size_t count,
+			       uint8_t *segment, size_t capacity)
 {
 	size_t bytes = OSD_SCATTER_GATHER_BYTES(count);
 	uint8_t *piece = segment + OSD_CONTINUATION_BYTES_MIN;
@@ -238,8 +246,8 @@ size_t osd_continuation_encode(uint16_t action, const struct osd_piece *pieces, 
 	return bytes;
 }
 
-int osd_continuation_read(struct osd_continuation *continuation, uint16_t action, const uint8_t *segment,
-			  size_t length)
+int osd_continuation_read(struct osd_continuation *continuation, uint16_t action,
+			  const uint8_t *segment, size_t length)
 {
 	if (length < OSD_CONTINUATION_BYTES_MIN || segment[0] != OSD_CONTINUATION_FORMAT ||
 	    get_be16(segment + 2) != action)
@@ -270,7 +278,8 @@ int osd_continuation_next(struct osd_continuation *continuation, struct osd_desc
 	return 1;
 }
 
-void osd_piece_decode(const struct osd_descriptor *descriptor, size_t index, struct osd_piece *piece)
+void osd_piece_decode(const struct osd_descriptor *descriptor, size_t index,
+		      struct osd_piece *piece)
 {
 	assert((index + 1) * 16 <= descriptor->length);
 	piece->offset = get_be64(descriptor->content + index * 16);
@@ -293,7 +302,8 @@ void osd_list_head_encode(enum osd_version version, const struct osd_list_head *
 		data[23] |= (uint8_t)(head->format << 2);
 }
 
-int osd_list_head_decode(enum osd_version version, const uint8_t *data, size_t length, struct osd_list_head *head)
+int osd_list_head_decode(enum osd_version version, const uint8_t *data, size_t length,
+			 struct osd_list_head *head)
 {
 	*head = (struct osd_list_head){ 0 };
 	if (length < OSD_LIST_HEAD_BYTES)
@@ -309,8 +319,8 @@ int osd_list_head_decode(enum osd_version version, const uint8_t *data, size_t l
 	return 0;
 }
 
-int osd_listed_next(const struct osd_list_head *head, const uint8_t *data, size_t length, size_t *position,
-		    struct osd_listed_object *object)
+int osd_listed_next(const struct osd_list_head *head, const uint8_t *data, size_t length,
+		    size_t *position, struct osd_listed_object *object)
 {
 	/* Formats with attributes are 0x02, 0x12 and 0x22. */
 	bool with_attributes = (head->format & 0x0F) == 0x02;
@@ -318,7 +328,9 @@ int osd_listed_next(const struct osd_list_head *head, const uint8_t *data, size_
 	size_t entries;
 
 	*object = (struct osd_listed_object){ 0 };
-	length = min_u64(length, head->additional_length > UINT64_MAX - 8 ? UINT64_MAX : head->additional_length + 8);
+	length = min_u64(length, head->additional_length > UINT64_MAX - 8
+					 ? UINT64_MAX
+					 : head->additional_length + 8);
 	if (*position > length || length - *position < head_bytes)
 		return 0;
 	object->id = get_be64(data + *position);

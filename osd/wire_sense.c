@@ -65,7 +65,8 @@ static void add_field(struct sense_writer *writer, const struct osd_sense *sense
 
 static void add_attributes(struct sense_writer *writer, const struct osd_sense *sense)
 {
-	uint8_t *descriptor = add_descriptor(writer, SENSE_DESCRIPTOR_OSD_ATTRIBUTE, 4 + 8 * (size_t)sense->attributes);
+	uint8_t *descriptor = add_descriptor(writer, SENSE_DESCRIPTOR_OSD_ATTRIBUTE,
+					     4 + 8 * (size_t)sense->attributes);
 
 	if (!descriptor)
 		return;
@@ -92,7 +93,8 @@ size_t osd_sense_encode(const struct osd_sense *sense, uint8_t *data, size_t cap
 	if (sense->has_information)
 		add_number(&writer, SENSE_DESCRIPTOR_INFORMATION, sense->information);
 	if (sense->has_command_information)
-		add_number(&writer, SENSE_DESCRIPTOR_COMMAND_INFORMATION, sense->command_information);
+		add_number(&writer, SENSE_DESCRIPTOR_COMMAND_INFORMATION,
+			   sense->command_information);
 	if (sense->attributes > 0)
 		add_attributes(&writer, sense);
 	data[7] = (uint8_t)(writer.length - SENSE_HEAD_BYTES);
@@ -133,7 +135,8 @@ static void decode_descriptor(const uint8_t *descriptor, size_t bytes, struct os
 		}
 		break;
 	case SENSE_DESCRIPTOR_OSD_ATTRIBUTE:
-		for (size_t at = 4; at + 8 <= bytes && sense->attributes < OSD_SENSE_ATTRIBUTES_MAX; at += 8) {
+		for (size_t at = 4; at + 8 <= bytes && sense->attributes < OSD_SENSE_ATTRIBUTES_MAX;
+		     at += 8) {
 			sense->attribute[sense->attributes].page = get_be32(descriptor + at);
 			sense->attribute[sense->attributes].number = get_be32(descriptor + at + 4);
 			sense->attributes++;
@@ -189,10 +192,10 @@ int osd_sense_decode(const uint8_t *data, size_t length, struct osd_sense *sense
 const char *osd_sense_key_name(uint8_t key)
 {
 	static const char *const names[16] = {
-		"NO SENSE",        "RECOVERED ERROR", "NOT READY",      "MEDIUM ERROR",
-		"HARDWARE ERROR",  "ILLEGAL REQUEST", "UNIT ATTENTION", "DATA PROTECT",
-		"BLANK CHECK",     "VENDOR SPECIFIC", "COPY ABORTED",   "ABORTED COMMAND",
-		"reserved key",    "VOLUME OVERFLOW", "MISCOMPARE",     "COMPLETED",
+		"NO SENSE",       "RECOVERED ERROR", "NOT READY",      "MEDIUM ERROR",
+		"HARDWARE ERROR", "ILLEGAL REQUEST", "UNIT ATTENTION", "DATA PROTECT",
+		"BLANK CHECK",    "VENDOR SPECIFIC", "COPY ABORTED",   "ABORTED COMMAND",
+		"reserved key",   "VOLUME OVERFLOW", "MISCOMPARE",     "COMPLETED",
 	};
 
 	return names[key & 0x0F];

@@ -5,12 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int digit(char c)
+static uint8_t digit(char c)
 {
 	const char *digits = "0123456789abcdef";
 	const char *at = c ? strchr(digits, c) : NULL;
 
-	return at ? (int)(at - digits) : -1;
+	assert(at);
+	return (uint8_t)(at - digits);
 }
 
 static size_t pairs_of_line(const char *line, const char *end, uint8_t *bytes, size_t capacity)
@@ -22,7 +23,7 @@ static size_t pairs_of_line(const char *line, const char *end, uint8_t *bytes, s
 			line++;
 			continue;
 		}
-		assert(digit(line[0]) >= 0 && digit(line[1]) >= 0 && count < capacity);
+		assert(count < capacity);
 		bytes[count++] = (uint8_t)(digit(line[0]) << 4 | digit(line[1]));
 		line += 2;
 	}

@@ -28,7 +28,8 @@ extern const char LINUX_WRITE_SCATTERED[], LINUX_WRITE_SCATTERED_OUT[];
 extern const char LINUX_ATTACH[], LINUX_ATTACH_OUT[];
 extern const char OSC_CREATE_THREE[], OSC_CREATE_THREE_IN[];
 extern const char OSC_SET_IN_CDB[], OSC_APPEND[], OSC_APPEND_OUT[], OSC_APPEND_IN[];
-extern const char LINUX_OSD1_WRITE[], LINUX_OSD1_WRITE_OUT[]; /* whole CDB for hex_rows, 200 bytes */
+extern const char LINUX_OSD1_WRITE[],
+	LINUX_OSD1_WRITE_OUT[]; /* whole CDB for hex_rows, 200 bytes */
 extern const char UNDEFINED_ATTRIBUTES_IN[], SENSE_NO_SUCH_OBJECT[], SENSE_OF_OSC[];
 
 #endif

@@ -8,7 +8,8 @@
 struct shadow_object *shadow_find(struct shadow *shadow, uint64_t partition, uint64_t object)
 {
 	for (size_t i = 0; i < SHADOW_OBJECTS; i++)
-		if (shadow->objects[i].partition == partition && shadow->objects[i].object == object)
+		if (shadow->objects[i].partition == partition &&
+		    shadow->objects[i].object == object)
 			return &shadow->objects[i];
 	return NULL;
 }
@@ -53,7 +54,8 @@ void shadow_resize(struct shadow_object *object, size_t length)
 	object->length = length;
 }
 
-void shadow_write(struct shadow_object *object, size_t offset, const uint8_t *data, size_t length, size_t recorded)
+void shadow_write(struct shadow_object *object, size_t offset, const uint8_t *data, size_t length,
+		  size_t recorded)
 {
 	if (offset + length > object->length)
 		shadow_resize(object, offset + length);

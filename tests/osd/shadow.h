@@ -20,7 +20,8 @@ struct shadow_object {
 };
 
 struct shadow {
-	struct shadow_object objects[SHADOW_OBJECTS]; /* data NULL and length 0: empty; object 0: free */
+	struct shadow_object
+		objects[SHADOW_OBJECTS]; /* data NULL and length 0: empty; object 0: free */
 };
 
 struct shadow_object *shadow_find(struct shadow *shadow, uint64_t partition, uint64_t object);
@@ -29,6 +30,7 @@ void shadow_remove(struct shadow *shadow, uint64_t partition, uint64_t object);
 void shadow_clear(struct shadow *shadow);
 void shadow_resize(struct shadow_object *object, size_t length);
 /* The first `recorded` bytes are the recording's. */
-void shadow_write(struct shadow_object *object, size_t offset, const uint8_t *data, size_t length, size_t recorded);
+void shadow_write(struct shadow_object *object, size_t offset, const uint8_t *data, size_t length,
+		  size_t recorded);
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Sets and gets: the three formats, every kind of page, and all or nothing. */
+/* Sets and gets in list format: what can be set, wildcards, malformed lists, and all or nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
 #include <cmocka.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +26,7 @@ static void test_undefined_attributes_are_empty_entries_in_the_order_asked(void 
 	for (uint32_t number = 3; number >= 1; number--)
 		call_get(&call, APPLICATION_PAGE, number);
 	call_get(&call, OSD_USER_OBJECT_INFORMATION, 0x77); /* not in the standard */
-	call_get(&call, 0x20000001, 1);                      /* a vendor's page */
+	call_get(&call, 0x20000001, 1);                     /* a vendor's page */
 	call_run(unit, &call);
 	expect_good(unit);
 	assert_int_equal(unit_retrieved_count(unit, &call), 5);
@@ -54,7 +56,9 @@ static void test_every_type_has_its_pages_and_those_of_any_object(void **state)
 		uint64_t partition, object;
 		uint32_t page;
 	} cases[] = {
-		{ 0, 0, 0x90010000 }, { P, 0, 0x30010000 }, { P, O, 0x00010000 },
+		{ 0, 0, 0x90010000 },
+		{ P, 0, 0x30010000 },
+		{ P, O, 0x00010000 },
 	};
 	struct unit *unit = *state;
 	char value[8];
@@ -62,22 +66,26 @@ static void test_every_type_has_its_pages_and_those_of_any_object(void **state)
 	for (size_t i = 0; i < 3; i++) {
 		unit_set(unit, cases[i].partition, cases[i].object, 0xF0000003, 1, "any", 3);
 		for (size_t j = 0; j < 3; j++) {
-			struct call call = call_of(OSD_SET_ATTRIBUTES, cases[i].partition, cases[i].object);
+			struct call call =
+				call_of(OSD_SET_ATTRIBUTES, cases[i].partition, cases[i].object);
 
 			call_set(&call, cases[j].page, 1, "own", 3);
 			call_run(unit, &call);
 			if (i == j) {
 				expect_good(unit);
-				assert_int_equal(unit_get(unit, cases[i].partition, cases[i].object, cases[j].page,
-							  1, value, sizeof(value)), 3);
+				assert_int_equal(unit_get(unit, cases[i].partition, cases[i].object,
+							  cases[j].page, 1, value, sizeof(value)),
+						 3);
 				continue;
 			}
-			expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+			expect_sense(unit, SENSE_ILLEGAL_REQUEST,
+				     SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
 			assert_int_equal(unit_sense(unit).attribute[0].page, cases[j].page);
 			call = call_of(OSD_GET_ATTRIBUTES, cases[i].partition, cases[i].object);
 			call_get(&call, cases[j].page, 1);
 			call_run(unit, &call);
-			expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+			expect_sense(unit, SENSE_ILLEGAL_REQUEST,
+				     SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
 		}
 	}
 }
@@ -88,7 +96,8 @@ static void test_what_can_t_be_set_is_refused_by_name_and_nothing_happens(void *
 		uint32_t page, number, length;
 	} cases[] = {
 		{ OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_OBJECT_ID, 8 }, /* computed */
-		{ OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH, 4 }, /* wrong length */
+		{ OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH,
+		  4 }, /* wrong length */
 		{ OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH, 0 },
 		{ OSD_USER_OBJECT_INFORMATION, 0x77, 8 }, /* not in the standard */
 		{ OSD_USER_OBJECT_INFORMATION, 0, 8 },    /* identification of a standard page */
@@ -152,7 +161,8 @@ static void test_gets_come_first_in_get_attributes_and_last_elsewhere(void **sta
 		call_get(&call, APPLICATION_PAGE, 1);
 		call_run(unit, &call);
 		expect_good(unit);
-		assert_memory_equal(unit_retrieved(unit, &call, 0).value, i == 0 ? "old" : "new", 3);
+		assert_memory_equal(unit_retrieved(unit, &call, 0).value, i == 0 ? "old" : "new",
+				    3);
 	}
 }
 
@@ -186,15 +196,19 @@ static void test_the_longest_attribute_is_kept_and_a_longer_one_refused(void **s
 	size_t capacity = 70000;
 	uint8_t *out = calloc(1, capacity), *value = malloc(65536), cdb[OSD_CDB_BYTES_MAX];
 	struct osd_list_writer writer;
-	struct osd_cdb decoded = { .version = OSD_2, .action = OSD_SET_ATTRIBUTES, .format = OSD_ATTRIBUTES_LIST,
-				   .partition = P, .object = O };
+	struct osd_cdb decoded = { .version = OSD_2,
+				   .action = OSD_SET_ATTRIBUTES,
+				   .format = OSD_ATTRIBUTES_LIST,
+				   .partition = P,
+				   .object = O };
 	struct call call = call_of(OSD_GET_ATTRIBUTES, P, O);
 	struct osd_attribute attribute;
 
 	for (size_t i = 0; i < 65536; i++)
 		value[i] = (uint8_t)(i * 13);
 	osd_list_begin(&writer, OSD_2, OSD_LIST_TO_SET, out, capacity);
-	assert_true(osd_list_add_value(&writer, APPLICATION_PAGE, 1, value, OSD_ATTRIBUTE_BYTES_MAX));
+	assert_true(
+		osd_list_add_value(&writer, APPLICATION_PAGE, 1, value, OSD_ATTRIBUTE_BYTES_MAX));
 	decoded.set_data = (struct osd_segment){ 0, (uint32_t)osd_list_end(&writer) };
 	assert_int_equal(osd_cdb_encode(&decoded, cdb, NULL), 0);
 	unit_execute(unit, cdb, OSD2_CDB_BYTES, out, decoded.set_data.length, 0);
@@ -280,7 +294,8 @@ static void test_the_directory_names_the_pages_that_there_are(void **state)
 {
 	struct unit *unit = *state;
 	struct call call = call_of(OSD_GET_ATTRIBUTES, P, 0);
-	static const uint32_t expected[] = { 0x30000000, 0x30000001, 0x30000002, 0x30000003, 0x30010000, 0xF0000003 };
+	static const uint32_t expected[] = { 0x30000000, 0x30000001, 0x30000002,
+					     0x30000003, 0x30010000, 0xF0000003 };
 
 	unit_set(unit, P, 0, 0x30010000, 0, "My page", 8);
 	unit_set(unit, P, 0, 0xF0000003, 1, "x", 1);
@@ -298,11 +313,13 @@ static void test_the_directory_names_the_pages_that_there_are(void **state)
 		assert_int_equal(attribute.number, expected[i]);
 		assert_int_equal(attribute.length, OSD_IDENTIFICATION_BYTES);
 	}
-	assert_memory_equal(unit_retrieved(unit, &call, 1).value, "INCITS  T10 Partition Information\0", 35);
+	assert_memory_equal(unit_retrieved(unit, &call, 1).value,
+			    "INCITS  T10 Partition Information\0", 35);
 	assert_memory_equal(unit_retrieved(unit, &call, 4).value, "My page\0\0", 9);
 	assert_memory_equal(unit_retrieved(unit, &call, 6).value, "My page\0\0", 9);
 	assert_int_equal(unit_retrieved(unit, &call, 7).length, 0);
-	assert_memory_equal(unit_retrieved(unit, &call, 8).value, "INCITS  T10 Partition Information\0", 35);
+	assert_memory_equal(unit_retrieved(unit, &call, 8).value,
+			    "INCITS  T10 Partition Information\0", 35);
 }
 
 static void test_a_small_list_may_not_keep_the_device_busy_for_ever(void **state)
@@ -311,8 +328,11 @@ static void test_a_small_list_may_not_keep_the_device_busy_for_ever(void **state
 	size_t descriptors = 60000;
 	uint8_t *out = calloc(1, 8 + 8 * descriptors), cdb[OSD_CDB_BYTES_MAX];
 	struct osd_list_writer writer;
-	struct osd_cdb decoded = { .version = OSD_2, .action = OSD_GET_ATTRIBUTES, .format = OSD_ATTRIBUTES_LIST,
-				   .partition = P, .object = O };
+	struct osd_cdb decoded = { .version = OSD_2,
+				   .action = OSD_GET_ATTRIBUTES,
+				   .format = OSD_ATTRIBUTES_LIST,
+				   .partition = P,
+				   .object = O };
 	struct call call = call_of(OSD_SET_ATTRIBUTES, P, O);
 
 	for (uint32_t number = 2; number < 42; number++)
@@ -366,8 +386,14 @@ static void test_malformed_lists_are_refused_and_nothing_happens(void **state)
 /* Runs a WRITE with 8 bytes of data and both lists, one field of whose CDB is replaced. */
 static void run_patched(struct unit *unit, size_t at, uint32_t value)
 {
-	struct osd_cdb decoded = { .version = OSD_2, .action = OSD_WRITE, .format = OSD_ATTRIBUTES_LIST, .partition = P,
-				   .object = O, .length = 8, .set_data = { 8, 32 }, .get_list = { 40, 16 },
+	struct osd_cdb decoded = { .version = OSD_2,
+				   .action = OSD_WRITE,
+				   .format = OSD_ATTRIBUTES_LIST,
+				   .partition = P,
+				   .object = O,
+				   .length = 8,
+				   .set_data = { 8, 32 },
+				   .get_list = { 40, 16 },
 				   .retrieved = { 0, 64 } };
 	uint8_t out[56] = { 0 }, cdb[OSD_CDB_BYTES_MAX];
 	struct osd_list_writer writer;
@@ -389,19 +415,13 @@ static void test_segments_that_do_not_fit_the_buffers_are_refused(void **state)
 		uint32_t value;
 		int field;
 	} cases[] = {
-		{ 52, 17, 52 },         /* get list longer than Data-Out */
-		{ 52, 0xFFFFFFFF, 52 },
-		{ 56, 0xB0000008, 52 }, /* starts behind it */
-		{ 56, 0x70000001, 52 },
-		{ 56, 0xB0000000, 56 }, /* in the command data */
-		{ 56, 0xB0000001, 56 }, /* in the set list */
-		{ 60, 65, 60 },         /* more room than there is */
-		{ 60, 0xFFFFFFFF, 60 },
-		{ 64, 0xB0000001, 60 },
-		{ 64, 0x7FFFFFFF, 60 },
-		{ 68, 49, 68 },
-		{ 68, 0xFFFFFFFF, 68 },
-		{ 72, 0xB0000000, 72 },
+		{ 52, 17, 52 },                                 /* get list longer than Data-Out */
+		{ 52, 0xFFFFFFFF, 52 }, { 56, 0xB0000008, 52 }, /* starts behind it */
+		{ 56, 0x70000001, 52 }, { 56, 0xB0000000, 56 }, /* in the command data */
+		{ 56, 0xB0000001, 56 },                         /* in the set list */
+		{ 60, 65, 60 },                                 /* more room than there is */
+		{ 60, 0xFFFFFFFF, 60 }, { 64, 0xB0000001, 60 }, { 64, 0x7FFFFFFF, 60 },
+		{ 68, 49, 68 },         { 68, 0xFFFFFFFF, 68 }, { 72, 0xB0000000, 72 },
 		{ 72, 0x6FFFFFFF, 68 },
 	};
 	struct unit *unit = *state;
@@ -460,362 +480,6 @@ static void test_the_answer_follows_the_command_data_behind_zeros(void **state)
 	expect_field(unit, 64);
 }
 
-/* ---- page and CDB format ---- */
-
-/* Gets a page and sets an attribute in page format. */
-static void run_page(struct unit *unit, uint64_t object, uint32_t get_page, uint32_t room, uint32_t set_page,
-		     uint32_t set_number, const void *value, size_t length)
-{
-	struct osd_cdb decoded = { .version = OSD_2, .action = OSD_SET_ATTRIBUTES, .format = OSD_ATTRIBUTES_PAGE,
-				   .partition = P, .object = object, .get_page = get_page, .retrieved = { 0, room },
-				   .set_page = set_page, .set_number = set_number,
-				   .set_data = { 0, (uint32_t)length } };
-	uint8_t cdb[OSD_CDB_BYTES_MAX];
-
-	assert_int_equal(osd_cdb_encode(&decoded, cdb, NULL), 0);
-	unit_execute(unit, cdb, OSD2_CDB_BYTES, value, length, room);
-}
-
-static void test_page_format_sets_one_attribute_and_gets_one_page(void **state)
-{
-	struct unit *unit = *state;
-	char value[8];
-
-	run_page(unit, O, OSD_USER_OBJECT_TIMESTAMPS, 38, APPLICATION_PAGE, 7, "seven", 5);
-	expect_good(unit);
-	assert_int_equal(unit->command.data_in_length, 38);
-	assert_int_equal(get_be32(unit->data_in), OSD_USER_OBJECT_TIMESTAMPS);
-	assert_int_equal(get_be32(unit->data_in + 4), 0x1E);
-	assert_int_equal(get_be48(unit->data_in + 8), UNIT_CLOCK);
-	assert_int_equal(unit_get(unit, P, O, APPLICATION_PAGE, 7, value, sizeof(value)), 5);
-	run_page(unit, O, 0, 0, APPLICATION_PAGE, 7, NULL, 0);
-	expect_good(unit);
-	assert_int_equal(unit_get(unit, P, O, APPLICATION_PAGE, 7, value, sizeof(value)), 0);
-}
-
-static void test_pages_with_a_structure_have_the_standard_s_lengths(void **state)
-{
-	static const struct {
-		uint64_t partition, object;
-		uint32_t page, length;
-	} cases[] = {
-		{ P, O, OSD_USER_OBJECT_QUOTAS, 0x08 }, { P, O, OSD_USER_OBJECT_TIMESTAMPS, 0x1E },
-		{ P, 0, OSD_PARTITION_QUOTAS, 0x1C },   { P, 0, OSD_PARTITION_TIMESTAMPS, 0x1F },
-		{ 0, 0, OSD_ROOT_QUOTAS, 0x24 },        { 0, 0, OSD_ROOT_TIMESTAMPS, 0x0D },
-		{ P, O, OSD_PAGE_CURRENT_COMMAND, 0x44 },
-	};
-	struct unit *unit = *state;
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct call call = call_of(OSD_GET_ATTRIBUTES, cases[i].partition, cases[i].object);
-
-		call.cdb.format = OSD_ATTRIBUTES_PAGE;
-		call.cdb.get_page = cases[i].page;
-		call.cdb.retrieved.length = 100;
-		call.data_in_capacity = 100;
-		call_run(unit, &call);
-		expect_good(unit);
-		assert_int_equal(get_be32(unit->data_in), cases[i].page);
-		assert_int_equal(get_be32(unit->data_in + 4), cases[i].length);
-		assert_int_equal(unit->command.data_in_length, 8 + cases[i].length);
-		call.cdb.retrieved.length = 9;
-		call_run(unit, &call);
-		expect_good(unit);
-		assert_int_equal(unit->command.data_in_length, 9);
-	}
-}
-
-static void test_page_format_refuses_what_has_no_structure(void **state)
-{
-	struct unit *unit = *state;
-
-	run_page(unit, O, OSD_USER_OBJECT_INFORMATION, 64, 0, 0, NULL, 0);
-	expect_field(unit, 52);
-	run_page(unit, O, APPLICATION_PAGE, 64, 0, 0, NULL, 0);
-	expect_field(unit, 52);
-	run_page(unit, O, OSD_PARTITION_QUOTAS, 64, 0, 0, NULL, 0);
-	expect_field(unit, 52);
-	run_page(unit, O, 0, 0, OSD_USER_OBJECT_INFORMATION, 1, "12345678", 8);
-	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
-	run_page(unit, O, OSD_PAGE_ALL, 4096, 0, 0, NULL, 0);
-	expect_good(unit);
-	assert_int_equal(unit->data_in[0], OSD_LIST_TYPE_VALUES);
-}
-
-static void test_the_current_command_page_of_several_new_objects_names_the_highest(void **state)
-{
-	struct unit *unit = *state;
-	struct call call = call_of(OSD_CREATE, P, 0);
-
-	call.cdb.objects = 3;
-	call.cdb.format = OSD_ATTRIBUTES_PAGE;
-	call.cdb.get_page = OSD_PAGE_CURRENT_COMMAND;
-	call.cdb.retrieved.length = 76;
-	call.data_in_capacity = 76;
-	call_run(unit, &call);
-	expect_good(unit);
-	assert_int_equal(unit->data_in[40], OSD_TYPE_USER_OBJECT);
-	assert_int_equal(get_be64(unit->data_in + 44), P);
-	assert_int_equal(get_be64(unit->data_in + 52), O + 3);
-	call.cdb.get_page = OSD_USER_OBJECT_TIMESTAMPS;
-	call_run(unit, &call);
-	expect_field(unit, 52);
-}
-
-static void test_cdb_format_sets_one_attribute(void **state)
-{
-	struct unit *unit = *state;
-	struct call call = call_of(OSD_WRITE, P, O);
-	char value[8];
-
-	call_data(&call, "data", 4);
-	call.cdb.format = OSD_ATTRIBUTES_CDB;
-	call.cdb.set_page = APPLICATION_PAGE;
-	call.cdb.set_number = 4;
-	call.cdb.set_length = 4;
-	memcpy(call.cdb.set_value, "four", 4);
-	call_run(unit, &call);
-	expect_good(unit);
-	assert_int_equal(unit_get(unit, P, O, APPLICATION_PAGE, 4, value, sizeof(value)), 4);
-	assert_memory_equal(value, "four", 4);
-	call.cdb.set_page = OSD_USER_OBJECT_INFORMATION;
-	call.cdb.set_number = OSD_INFORMATION_OBJECT_ID;
-	call_run(unit, &call);
-	expect_field(unit, 52);
-	assert_int_equal(unit_sense(unit).attribute[0].number, OSD_INFORMATION_OBJECT_ID);
-}
-
-/* ---- several objects ---- */
-
-static void test_several_new_objects_answer_object_by_object_in_osd2(void **state)
-{
-	struct unit *unit = *state;
-	struct call call = call_of(OSD_CREATE, P, 0);
-	const uint8_t *list;
-
-	call.cdb.objects = 2;
-	call_set(&call, APPLICATION_PAGE, 1, "set", 3);
-	call_get(&call, 1, OSD_INFORMATION_OBJECT_ID);
-	call_get(&call, APPLICATION_PAGE, 1);
-	call_run(unit, &call);
-	expect_good(unit);
-	list = unit->data_in;
-	assert_int_equal(list[0], OSD_LIST_TYPE_OBJECTS);
-	assert_int_equal(unit->command.data_in_length, 8 + 2 * (16 + 24 + 24));
-	for (uint64_t i = 0; i < 2; i++) {
-		const uint8_t *element = list + 8 + i * 64;
-
-		assert_int_equal(get_be64(element), O + 1 + i);
-		assert_int_equal(element[8], OSD_TYPE_USER_OBJECT);
-		assert_int_equal(get_be16(element + 14), 48);
-		assert_int_equal(get_be64(element + 32), O + 1 + i);
-		assert_memory_equal(element + 56, "set", 3);
-	}
-}
-
-static void test_several_new_objects_answer_attribute_by_attribute_in_osd1(void **state)
-{
-	struct unit *unit = *state;
-	struct call call = call_of_version(OSD_1, OSD_CREATE, P, 0);
-	const uint8_t *list;
-
-	call.cdb.objects = 2;
-	call_get(&call, 1, OSD_INFORMATION_OBJECT_ID);
-	call_get(&call, 1, OSD_INFORMATION_LOGICAL_LENGTH);
-	call_run(unit, &call);
-	expect_good(unit);
-	list = unit->data_in;
-	assert_int_equal(list[0], OSD_LIST_TYPE_OBJECTS_OSD1);
-	assert_int_equal(get_be16(list + 2), 4 * 26);
-	for (uint64_t i = 0; i < 4; i++) {
-		const uint8_t *element = list + 4 + i * 26;
-
-		assert_int_equal(get_be64(element), O + 1 + i % 2);
-		assert_int_equal(get_be32(element + 12), i < 2 ? OSD_INFORMATION_OBJECT_ID : OSD_INFORMATION_LOGICAL_LENGTH);
-		assert_int_equal(get_be64(element + 18), i < 2 ? O + 1 + i : 0);
-	}
-}
-
-/* ---- standard pages ---- */
-
-static void test_the_root_tells_who_it_is(void **state)
-{
-	struct unit *unit = *state;
-	uint8_t value[64];
-
-	assert_int_equal(unit_get(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_SYSTEM_ID, value, 64), 20);
-	assert_int_equal(unit_get(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_VENDOR, value, 64), 8);
-	assert_memory_equal(value, "MUNINN  ", 8);
-	assert_int_equal(unit_get(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_PRODUCT, value, 64), 16);
-	assert_int_equal(unit_get(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_MODEL, value, 64), 32);
-	assert_int_equal(unit_get(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_REVISION, value, 64), 4);
-	assert_int_equal(unit_get(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_SERIAL_NUMBER, value, 64), 36);
-	assert_memory_equal(value, "10010203-0405-0607-0809-0a0b0c0d0e0f", 36);
-	assert_int_equal(unit_get(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_CLOCK, value, 64), 6);
-	assert_int_equal(get_be48(value), UNIT_CLOCK);
-	assert_int_equal(unit_get(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_CONTINUATION_LENGTH_MAX, value, 64), 4);
-	assert_int_equal(unit_get(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_CONTINUATION_DESCRIPTORS + 1, value, 64), 4);
-	assert_int_equal(unit_get(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_OSD_NAME, value, 64), 0);
-	assert_true(unit_get_number(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_TOTAL_CAPACITY) > 0);
-}
-
-static void test_used_capacity_follows_the_data(void **state)
-{
-	struct unit *unit = *state;
-	uint8_t data[8192];
-	struct call call = call_of(OSD_WRITE, P, O);
-
-	memset(data, 7, sizeof(data));
-	call_data(&call, data, sizeof(data));
-	call_get(&call, OSD_PAGE_CURRENT_COMMAND, OSD_CURRENT_CHANGE_IN_USED_CAPACITY);
-	call_run(unit, &call);
-	expect_good(unit);
-	assert_int_equal(get_be64(unit_retrieved(unit, &call, 0).value), 8192);
-	assert_int_equal(unit_get_number(unit, P, O, 1, OSD_INFORMATION_USED_CAPACITY), 8192);
-	assert_int_equal(unit_get_number(unit, P, 0, OSD_PARTITION_INFORMATION, OSD_INFORMATION_USED_CAPACITY), 8192);
-}
-
-static uint64_t get_time(struct unit *unit, uint32_t number)
-{
-	struct call call = call_of(OSD_GET_ATTRIBUTES, P, O);
-
-	call.cdb.timestamps_control = OSD_TIMESTAMPS_BYPASS;
-	call_get(&call, OSD_USER_OBJECT_TIMESTAMPS, number);
-	call_run(unit, &call);
-	expect_good(unit);
-	assert_int_equal(unit_retrieved(unit, &call, 0).length, 6);
-	return get_be48(unit_retrieved(unit, &call, 0).value);
-}
-
-static void test_timestamps_follow_commands(void **state)
-{
-	struct unit *unit = *state;
-	struct call call = call_of(OSD_READ, P, O);
-	uint8_t ignored[4];
-
-	assert_int_equal(get_time(unit, OSD_TIME_CREATED), UNIT_CLOCK);
-	unit->now_ms += 1000;
-	unit_write(unit, O, 0, "data", 4);
-	assert_int_equal(get_time(unit, OSD_TIME_DATA_MODIFIED), UNIT_CLOCK + 1000);
-	assert_int_equal(get_time(unit, OSD_TIME_ATTRIBUTES_MODIFIED), UNIT_CLOCK);
-	unit->now_ms += 1000;
-	unit_set(unit, P, O, APPLICATION_PAGE, 1, "x", 1);
-	assert_int_equal(get_time(unit, OSD_TIME_ATTRIBUTES_MODIFIED), UNIT_CLOCK + 2000);
-	assert_int_equal(get_time(unit, OSD_TIME_DATA_MODIFIED), UNIT_CLOCK + 1000);
-	unit->now_ms += 1000;
-	call.cdb.length = call.data_in_capacity = 4;
-	call_run(unit, &call);
-	assert_int_equal(get_time(unit, OSD_TIME_DATA_ACCESSED), UNIT_CLOCK + 3000);
-	unit->now_ms += 1000;
-	unit_get(unit, P, O, APPLICATION_PAGE, 1, ignored, sizeof(ignored));
-	assert_int_equal(get_time(unit, OSD_TIME_ATTRIBUTES_ACCESSED), UNIT_CLOCK + 4000);
-	assert_int_equal(get_time(unit, OSD_TIME_CREATED), UNIT_CLOCK);
-}
-
-static void test_timestamps_are_left_alone_when_the_cdb_partition_or_root_says_so(void **state)
-{
-	static const uint8_t bypass = OSD_TIMESTAMPS_BYPASS, update = OSD_TIMESTAMPS_UPDATE, nonsense = 1;
-	struct unit *unit = *state;
-	struct call call = call_of(OSD_WRITE, P, O);
-
-	unit->now_ms += 1000;
-	call.cdb.timestamps_control = OSD_TIMESTAMPS_BYPASS;
-	call_data(&call, "data", 4);
-	call_run(unit, &call);
-	assert_int_equal(get_time(unit, OSD_TIME_DATA_MODIFIED), UNIT_CLOCK);
-	unit_set(unit, P, 0, OSD_PARTITION_TIMESTAMPS, OSD_TIME_BYPASS, &bypass, 1);
-	unit_write(unit, O, 0, "data", 4);
-	assert_int_equal(get_time(unit, OSD_TIME_DATA_MODIFIED), UNIT_CLOCK);
-	unit_set(unit, P, 0, OSD_PARTITION_TIMESTAMPS, OSD_TIME_BYPASS, &update, 1);
-	unit_set(unit, 0, 0, OSD_ROOT_TIMESTAMPS, OSD_TIME_BYPASS, &bypass, 1);
-	unit_write(unit, O, 0, "data", 4);
-	assert_int_equal(get_time(unit, OSD_TIME_DATA_MODIFIED), UNIT_CLOCK);
-	unit_set(unit, 0, 0, OSD_ROOT_TIMESTAMPS, OSD_TIME_BYPASS, NULL, 0);
-	unit_write(unit, O, 0, "data", 4);
-	assert_int_equal(get_time(unit, OSD_TIME_DATA_MODIFIED), UNIT_CLOCK + 1000);
-	call = call_of(OSD_SET_ATTRIBUTES, P, 0);
-	call_set(&call, OSD_PARTITION_TIMESTAMPS, OSD_TIME_BYPASS, &nonsense, 1);
-	call_run(unit, &call);
-	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
-}
-
-static void test_timestamps_can_be_set(void **state)
-{
-	struct unit *unit = *state;
-	uint8_t time[6];
-
-	put_be48(time, 12345);
-	unit_set(unit, P, O, OSD_USER_OBJECT_TIMESTAMPS, OSD_TIME_DATA_MODIFIED, time, 6);
-	assert_int_equal(get_time(unit, OSD_TIME_DATA_MODIFIED), 12345);
-	assert_int_equal(get_time(unit, OSD_TIME_CREATED), UNIT_CLOCK);
-}
-
-/* ---- quotas ---- */
-
-static void set_quota(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page, uint32_t number,
-		      uint64_t quota)
-{
-	uint8_t value[8];
-
-	put_be64(value, quota);
-	unit_set(unit, partition, object, page, number, value, 8);
-}
-
-static void test_an_object_may_not_outgrow_its_maximum_length(void **state)
-{
-	struct unit *unit = *state;
-	struct call call = call_of(OSD_WRITE, P, O), longer = call_of(OSD_SET_ATTRIBUTES, P, O);
-
-	unit_write(unit, O, 0, "0123456789", 10);
-	set_quota(unit, P, O, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, 5);
-	unit_write(unit, O, 0, "smaller ok", 10); /* does not make it longer */
-	call_data(&call, "x", 1);
-	call.cdb.address = 10;
-	call_run(unit, &call);
-	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR);
-	call_set_number(&longer, 1, OSD_INFORMATION_LOGICAL_LENGTH, 11);
-	call_run(unit, &longer);
-	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR);
-	assert_int_equal(unit_get_number(unit, P, O, 1, OSD_INFORMATION_LOGICAL_LENGTH), 10);
-	set_quota(unit, P, O, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, 0);
-	call_run(unit, &call);
-	expect_good(unit);
-}
-
-static void test_a_partition_keeps_its_quotas(void **state)
-{
-	struct unit *unit = *state;
-	struct call call = call_of(OSD_CREATE, P, 0), write = call_of(OSD_WRITE, P, O);
-
-	set_quota(unit, P, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_OBJECT_COUNT, 2);
-	set_quota(unit, P, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, 77);
-	unit_create(unit, P, O + 1);
-	call_run(unit, &call);
-	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR);
-	assert_int_equal(unit_get_number(unit, P, O + 1, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH), 77);
-	set_quota(unit, P, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_CAPACITY, 4096);
-	unit_write(unit, O, 0, "page", 4);
-	call_data(&write, "page", 4);
-	write.cdb.address = 4096;
-	call_run(unit, &write);
-	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR);
-	unit_write(unit, O, 100, "same page", 9);
-}
-
-static void test_the_root_s_quotas_limit_and_become_those_of_new_partitions(void **state)
-{
-	struct unit *unit = *state;
-	struct call call = call_of(OSD_CREATE_PARTITION, P + 2, 0);
-
-	set_quota(unit, 0, 0, OSD_ROOT_QUOTAS, OSD_QUOTA_PARTITION_COUNT, 2);
-	set_quota(unit, 0, 0, OSD_ROOT_QUOTAS, OSD_QUOTA_CAPACITY, 1 << 20);
-	unit_create_partition(unit, P + 1);
-	assert_int_equal(unit_get_number(unit, P + 1, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_CAPACITY), 1 << 20);
-	call_run(unit, &call);
-	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR);
-	assert_int_equal(unit_get_number(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_PARTITIONS), 2);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -835,21 +499,6 @@ int main(void)
 		with_object(test_segments_that_do_not_fit_the_buffers_are_refused),
 		with_object(test_answers_are_cut_at_their_allocation_without_error),
 		with_object(test_the_answer_follows_the_command_data_behind_zeros),
-		with_object(test_page_format_sets_one_attribute_and_gets_one_page),
-		with_object(test_pages_with_a_structure_have_the_standard_s_lengths),
-		with_object(test_page_format_refuses_what_has_no_structure),
-		with_object(test_the_current_command_page_of_several_new_objects_names_the_highest),
-		with_object(test_cdb_format_sets_one_attribute),
-		with_object(test_several_new_objects_answer_object_by_object_in_osd2),
-		with_object(test_several_new_objects_answer_attribute_by_attribute_in_osd1),
-		with_object(test_the_root_tells_who_it_is),
-		with_object(test_used_capacity_follows_the_data),
-		with_object(test_timestamps_follow_commands),
-		with_object(test_timestamps_are_left_alone_when_the_cdb_partition_or_root_says_so),
-		with_object(test_timestamps_can_be_set),
-		with_object(test_an_object_may_not_outgrow_its_maximum_length),
-		with_object(test_a_partition_keeps_its_quotas),
-		with_object(test_the_root_s_quotas_limit_and_become_those_of_new_partitions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
 #include <cmocka.h>
+
 #include <string.h>
 
 #include "common/bytes.h"
@@ -20,7 +22,8 @@ static void run(struct unit *unit, uint16_t action, uint64_t partition, uint64_t
 
 static uint64_t used_capacity(struct unit *unit)
 {
-	return unit_get_number(unit, P, O, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_USED_CAPACITY);
+	return unit_get_number(unit, P, O, OSD_USER_OBJECT_INFORMATION,
+			       OSD_INFORMATION_USED_CAPACITY);
 }
 
 static uint64_t partitions(struct unit *unit)
@@ -47,7 +50,9 @@ static void test_format_removes_everything_and_sets_the_root_s_attributes(void *
 	call_run(unit, &call);
 	expect_good(unit);
 	assert_int_equal(get_be64(unit_retrieved(unit, &call, 0).value), 0);
-	assert_int_equal(unit_get(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_OSD_NAME, name, sizeof(name)), 4);
+	assert_int_equal(
+		unit_get(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_OSD_NAME, name, sizeof(name)),
+		4);
 	assert_memory_equal(name, "name", 4);
 	assert_int_equal(unit_get(unit, 0, 0, 0x90010000, 7, name, sizeof(name)), 0);
 	run(unit, OSD_GET_ATTRIBUTES, P, 0);
@@ -58,7 +63,8 @@ static void test_format_above_the_capacity_is_refused(void **state)
 {
 	struct unit *unit = *state;
 	struct call call = call_of(OSD_FORMAT_OSD, 0, 0);
-	uint64_t capacity = unit_get_number(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_TOTAL_CAPACITY);
+	uint64_t capacity =
+		unit_get_number(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_TOTAL_CAPACITY);
 
 	call.cdb.length = capacity + 1;
 	call_run(unit, &call);
@@ -119,7 +125,8 @@ static void test_a_partition_is_removed_when_empty_or_with_its_contents_when_ask
 	struct call call = call_of(OSD_REMOVE_PARTITION, P, 0);
 
 	call_run(unit, &call);
-	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_PARTITION_OR_COLLECTION_CONTAINS_USER_OBJECTS);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST,
+		     SENSE_PARTITION_OR_COLLECTION_CONTAINS_USER_OBJECTS);
 	call.cdb.command_options = 2;
 	call_run(unit, &call);
 	expect_field(unit, 11);
@@ -210,7 +217,9 @@ static void test_a_collection_s_id_is_taken_and_is_no_user_object(void **state)
 	expect_good(unit);
 	run(unit, OSD_FLUSH_COLLECTION, P, O);
 	expect_field(unit, 24);
-	assert_int_equal(unit_get_number(unit, P, O + 1, OSD_COLLECTION_INFORMATION, OSD_INFORMATION_OBJECT_ID), O + 1);
+	assert_int_equal(unit_get_number(unit, P, O + 1, OSD_COLLECTION_INFORMATION,
+					 OSD_INFORMATION_OBJECT_ID),
+			 O + 1);
 }
 
 static void test_removed_objects_are_gone_after_their_attributes_were_answered(void **state)
@@ -304,9 +313,11 @@ static void test_the_flush_family_checks_its_target_and_scope(void **state)
 
 static void test_commands_that_are_not_there_are_invalid_operation_codes(void **state)
 {
-	static const uint16_t actions[] = { OSD_QUERY, OSD_SET_KEY, OSD_SET_MASTER_KEY, OSD_CREATE_COLLECTION,
-					    OSD_LIST_COLLECTION, OSD_READ_MAP, OSD_PERFORM_SCSI_COMMAND,
-					    OSD_CREATE_SNAPSHOT, OSD_VENDOR_FIRST };
+	static const uint16_t actions[] = {
+		OSD_QUERY,           OSD_SET_KEY,  OSD_SET_MASTER_KEY,       OSD_CREATE_COLLECTION,
+		OSD_LIST_COLLECTION, OSD_READ_MAP, OSD_PERFORM_SCSI_COMMAND, OSD_CREATE_SNAPSHOT,
+		OSD_VENDOR_FIRST
+	};
 	struct unit *unit = *state;
 	uint8_t cdb[OSD2_CDB_BYTES];
 
@@ -402,7 +413,9 @@ static void test_the_version_bits_of_a_partition_read_the_past_and_write_nothing
 	call_run(unit, &call);
 	expect_good(unit);
 	assert_memory_equal(unit->data_in, "then", 4);
-	assert_int_equal(unit_get_number(unit, past, 0, OSD_PARTITION_INFORMATION, OSD_INFORMATION_PARTITION_ID), past);
+	assert_int_equal(unit_get_number(unit, past, 0, OSD_PARTITION_INFORMATION,
+					 OSD_INFORMATION_PARTITION_ID),
+			 past);
 
 	call = call_of(OSD_WRITE, past, O);
 	call_data(&call, "no", 2);

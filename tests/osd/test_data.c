@@ -4,7 +4,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
 #include <cmocka.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +24,8 @@ static void read_range(struct unit *unit, uint64_t address, uint64_t length)
 
 static void expect_object(struct unit *unit, const void *expected, size_t length)
 {
-	assert_int_equal(unit_get_number(unit, P, O, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH),
+	assert_int_equal(unit_get_number(unit, P, O, OSD_USER_OBJECT_INFORMATION,
+					 OSD_INFORMATION_LOGICAL_LENGTH),
 			 length);
 	read_range(unit, 0, length);
 	expect_good(unit);
@@ -67,7 +70,8 @@ static void test_a_write_of_nothing_changes_nothing(void **state)
 	expect_object(unit, "hello", 5);
 }
 
-static void test_a_read_across_the_end_is_filled_with_zeros_and_says_how_much_there_was(void **state)
+static void test_a_read_across_the_end_is_filled_with_zeros_and_says_how_much_there_was(
+	void **state)
 {
 	struct unit *unit = *state;
 	struct call call = call_of(OSD_READ, P, O);
@@ -307,8 +311,10 @@ static void test_bad_scatter_lists_are_refused(void **state)
 
 static void test_continuation_segments_where_none_belongs_are_refused(void **state)
 {
-	static const uint16_t actions[] = { OSD_APPEND, OSD_CLEAR, OSD_PUNCH, OSD_CREATE, OSD_REMOVE, OSD_FORMAT_OSD,
-					    OSD_GET_ATTRIBUTES, OSD_SET_ATTRIBUTES, OSD_FLUSH, OSD_CREATE_PARTITION };
+	static const uint16_t actions[] = { OSD_APPEND,          OSD_CLEAR,          OSD_PUNCH,
+					    OSD_CREATE,          OSD_REMOVE,         OSD_FORMAT_OSD,
+					    OSD_GET_ATTRIBUTES,  OSD_SET_ATTRIBUTES, OSD_FLUSH,
+					    OSD_CREATE_PARTITION };
 	struct unit *unit = *state;
 
 	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
@@ -334,12 +340,17 @@ static void test_malformed_continuation_segments_are_refused(void **state)
 		{ 47, 8 },    /* half a piece, and another descriptor behind it */
 	};
 	struct unit *unit = *state;
-	struct osd_cdb decoded = { .version = OSD_2, .action = OSD_WRITE, .format = OSD_ATTRIBUTES_LIST,
-				   .partition = P, .object = O, .length = 2 };
+	struct osd_cdb decoded = { .version = OSD_2,
+				   .action = OSD_WRITE,
+				   .format = OSD_ATTRIBUTES_LIST,
+				   .partition = P,
+				   .object = O,
+				   .length = 2 };
 	static const struct osd_piece pieces[] = { { 0, 1 }, { 4, 1 } };
 	uint8_t cdb[OSD_CDB_BYTES_MAX], out[82] = { 0 };
 
-	decoded.continuation_length = (uint32_t)osd_continuation_encode(OSD_WRITE, pieces, 2, out, sizeof(out));
+	decoded.continuation_length =
+		(uint32_t)osd_continuation_encode(OSD_WRITE, pieces, 2, out, sizeof(out));
 	assert_int_equal(osd_cdb_encode(&decoded, cdb, NULL), 0);
 	unit_execute(unit, cdb, OSD2_CDB_BYTES, out, sizeof(out), 0);
 	expect_good(unit);
@@ -399,7 +410,8 @@ int main(void)
 		with_object(test_what_was_written_is_read),
 		with_object(test_a_write_behind_the_end_leaves_a_hole_of_zeros),
 		with_object(test_a_write_of_nothing_changes_nothing),
-		with_object(test_a_read_across_the_end_is_filled_with_zeros_and_says_how_much_there_was),
+		with_object(
+			test_a_read_across_the_end_is_filled_with_zeros_and_says_how_much_there_was),
 		with_object(test_a_read_that_starts_at_the_end_points_at_the_address),
 		with_object(test_append_writes_at_the_end_and_says_where),
 		with_object(test_clear_writes_zeros_and_extends),
@@ -412,7 +424,8 @@ int main(void)
 		with_object(test_bad_scatter_lists_are_refused),
 		with_object(test_continuation_segments_where_none_belongs_are_refused),
 		with_object(test_malformed_continuation_segments_are_refused),
-		with_object(test_a_full_device_refuses_writes_as_no_space_and_still_reads_and_removes),
+		with_object(
+			test_a_full_device_refuses_writes_as_no_space_and_still_reads_and_removes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
 #include <cmocka.h>
+
 #include <string.h>
 
 #include "common/bytes.h"
@@ -12,7 +14,8 @@
 #include "tests/osd/unit.h"
 
 /* Executes an example's CDB with `out_length` bytes of the dump `out`. */
-static void run_example(struct unit *unit, const char *cdb_dump, const char *out, size_t out_length, size_t in)
+static void run_example(struct unit *unit, const char *cdb_dump, const char *out, size_t out_length,
+			size_t in)
 {
 	uint8_t cdb[OSD2_CDB_BYTES], data_out[1024] = { 0 };
 
@@ -55,7 +58,9 @@ static void test_linux_writes_and_reads_with_attributes(void **state)
 	expect_data_in(unit, LINUX_GET_LENGTH_IN, 32);
 	run_example(unit, LINUX_WRITE_ATTRIBUTES, LINUX_WRITE_ATTRIBUTES_OUT, 80, 32);
 	expect_data_in(unit, LINUX_GET_LENGTH_IN, 32);
-	assert_int_equal(unit_get_number(unit, P, O, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH), 0x80000000);
+	assert_int_equal(
+		unit_get_number(unit, P, O, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH),
+		0x80000000);
 }
 
 static void test_linux_finds_undefined_attributes_as_empty_entries(void **state)
@@ -126,9 +131,11 @@ static void test_linux_attaches(void **state)
 	struct osd_list_reader reader;
 	struct osd_attribute attribute;
 
-	unit_set(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_OSD_NAME, "5a15ba7b-1cbb-4b3d-9a6c-ad0d1b5f7f9e", 36);
+	unit_set(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_OSD_NAME,
+		 "5a15ba7b-1cbb-4b3d-9a6c-ad0d1b5f7f9e", 36);
 	run_example(unit, LINUX_ATTACH, LINUX_ATTACH_OUT, 96, 432);
-	assert_int_equal(osd_list_read(&reader, OSD_2, OSD_LIST_RETRIEVED, unit->data_in, unit->command.data_in_length),
+	assert_int_equal(osd_list_read(&reader, OSD_2, OSD_LIST_RETRIEVED, unit->data_in,
+				       unit->command.data_in_length),
 			 0);
 	for (size_t i = 0; i < 11; i++) {
 		assert_int_equal(osd_list_next(&reader, &attribute), 1);

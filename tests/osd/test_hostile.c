@@ -7,7 +7,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
 #include <cmocka.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,8 +17,8 @@
 #include "tests/osd/unit.h"
 
 #define COMMANDS 200000
-#define OUT_MAX 4096
-#define IN_MAX 4096
+#define OUT_MAX  4096
+#define IN_MAX   4096
 /* The device is emptied this often, so that it never fills up. */
 #define COMMANDS_PER_DEVICE 2000
 
@@ -47,23 +49,58 @@ static uint64_t below(uint64_t bound)
 /* ---- valid commands ---- */
 
 static const uint16_t actions[] = {
-	OSD_FORMAT_OSD, OSD_CREATE, OSD_LIST, OSD_PUNCH, OSD_READ, OSD_WRITE, OSD_APPEND, OSD_FLUSH, OSD_CLEAR,
-	OSD_REMOVE, OSD_CREATE_PARTITION, OSD_REMOVE_PARTITION, OSD_GET_ATTRIBUTES, OSD_SET_ATTRIBUTES,
-	OSD_CREATE_AND_WRITE, OSD_WRITE, OSD_READ, OSD_FLUSH_COLLECTION, OSD_FLUSH_PARTITION, OSD_FLUSH_OSD, OSD_QUERY, OSD_SET_KEY,
+	OSD_FORMAT_OSD,
+	OSD_CREATE,
+	OSD_LIST,
+	OSD_PUNCH,
+	OSD_READ,
+	OSD_WRITE,
+	OSD_APPEND,
+	OSD_FLUSH,
+	OSD_CLEAR,
+	OSD_REMOVE,
+	OSD_CREATE_PARTITION,
+	OSD_REMOVE_PARTITION,
+	OSD_GET_ATTRIBUTES,
+	OSD_SET_ATTRIBUTES,
+	OSD_CREATE_AND_WRITE,
+	OSD_WRITE,
+	OSD_READ,
+	OSD_FLUSH_COLLECTION,
+	OSD_FLUSH_PARTITION,
+	OSD_FLUSH_OSD,
+	OSD_QUERY,
+	OSD_SET_KEY,
 };
 
 static const uint32_t pages[] = {
-	0, 1, 2, 3, 4, 0x10000, 0x10003, 0x30000000, 0x30000001, 0x30000002, 0x30000003, 0x30010000, 0x60000001,
-	0x90000000, 0x90000001, 0x90000002, 0x90000003, 0xC0000000, 0xF0000003, 0xFFFFFFFE, 0xFFFFFFFF,
+	0,          1,          2,          3,          4,          0x10000,    0x10003,
+	0x30000000, 0x30000001, 0x30000002, 0x30000003, 0x30010000, 0x60000001, 0x90000000,
+	0x90000001, 0x90000002, 0x90000003, 0xC0000000, 0xF0000003, 0xFFFFFFFE, 0xFFFFFFFF,
 };
 
-static const uint32_t numbers[] = { 0, 1, 2, 3, 4, 5, 9, 0x81, 0x82, 0x10001, 0x10002, 0xFFFFFFFE, 0xFFFFFFFF };
+static const uint32_t numbers[] = { 0,    1,    2,       3,       4,          5,         9,
+				    0x81, 0x82, 0x10001, 0x10002, 0xFFFFFFFE, 0xFFFFFFFF };
 
 /* Mostly small numbers, sometimes the edges of everything. */
 static uint64_t edge(void)
 {
-	static const uint64_t edges[] = { 0, 1, 7, 8, 4095, 4096, 4097, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000,
-					  0xFFFFFFFF, UINT64_C(1) << 43, INT64_MAX, UINT64_MAX - 1, UINT64_MAX };
+	static const uint64_t edges[] = { 0,
+					  1,
+					  7,
+					  8,
+					  4095,
+					  4096,
+					  4097,
+					  0xFFFF,
+					  0x10000,
+					  0x7FFFFFFF,
+					  0x80000000,
+					  0xFFFFFFFF,
+					  UINT64_C(1) << 43,
+					  INT64_MAX,
+					  UINT64_MAX - 1,
+					  UINT64_MAX };
 
 	return below(4) ? below(9000) : edges[below(sizeof(edges) / sizeof(edges[0]))];
 }
@@ -81,7 +118,8 @@ static uint32_t any_page(const struct osd_cdb *cdb)
 		first = OSD_PAGES_ROOT;
 	else if (cdb->action == OSD_CREATE_PARTITION || cdb->action == OSD_REMOVE_PARTITION ||
 		 cdb->action == OSD_FLUSH_PARTITION ||
-		 (cdb->object == 0 && (cdb->action == OSD_GET_ATTRIBUTES || cdb->action == OSD_SET_ATTRIBUTES)) ||
+		 (cdb->object == 0 &&
+		  (cdb->action == OSD_GET_ATTRIBUTES || cdb->action == OSD_SET_ATTRIBUTES)) ||
 		 (cdb->action == OSD_LIST && !cdb->list_attributes))
 		first = OSD_PAGES_PARTITION;
 	return first + (below(3) ? OSD_PAGES_APPLICATION : (uint32_t)below(4));
@@ -139,8 +177,9 @@ static void add_other_formats(struct raw *raw, struct osd_cdb *cdb)
 	cdb->format = OSD_ATTRIBUTES_PAGE;
 	cdb->get_page = any_page(cdb);
 	cdb->retrieved = any_room(cdb);
-	cdb->set_data = (struct osd_segment){ osd_offset_encode(cdb->version, raw->out_length, NULL),
-					      (uint32_t)below(64) };
+	cdb->set_data =
+		(struct osd_segment){ osd_offset_encode(cdb->version, raw->out_length, NULL),
+				      (uint32_t)below(64) };
 	raw->out_length = cdb->set_data.offset + cdb->set_data.length;
 }
 
@@ -154,7 +193,8 @@ static void add_pieces(struct raw *raw, struct osd_cdb *cdb)
 		pieces[i] = (struct osd_piece){ edge(), below(300) };
 		cdb->length += pieces[i].length;
 	}
-	raw->out_length = osd_continuation_encode(cdb->action, pieces, count, raw->out, sizeof(raw->out));
+	raw->out_length =
+		osd_continuation_encode(cdb->action, pieces, count, raw->out, sizeof(raw->out));
 	cdb->continuation_length = (uint32_t)raw->out_length;
 }
 
@@ -190,9 +230,11 @@ static void make_command(struct raw *raw)
 	memset(raw, 0, sizeof(*raw));
 	for (size_t i = 0; i < sizeof(raw->out); i += 8)
 		put_be64(raw->out + i, random_number());
-	if (cdb.version == OSD_2 && (cdb.action == OSD_READ || cdb.action == OSD_WRITE) && below(3) == 0)
+	if (cdb.version == OSD_2 && (cdb.action == OSD_READ || cdb.action == OSD_WRITE) &&
+	    below(3) == 0)
 		add_pieces(raw, &cdb);
-	if (cdb.action == OSD_WRITE || cdb.action == OSD_APPEND || cdb.action == OSD_CREATE_AND_WRITE)
+	if (cdb.action == OSD_WRITE || cdb.action == OSD_APPEND ||
+	    cdb.action == OSD_CREATE_AND_WRITE)
 		raw->out_length += cdb.length;
 	if (below(4))
 		add_lists(raw, &cdb);
@@ -267,7 +309,8 @@ static void check_answer(const struct unit *unit)
 	const struct osd_command *command = &unit->command;
 	struct osd_sense sense;
 
-	assert_true(command->status == SCSI_STATUS_GOOD || command->status == SCSI_STATUS_CHECK_CONDITION);
+	assert_true(command->status == SCSI_STATUS_GOOD ||
+		    command->status == SCSI_STATUS_CHECK_CONDITION);
 	if (command->status == SCSI_STATUS_GOOD)
 		return;
 	assert_int_equal(osd_sense_decode(command->sense, command->sense_length, &sense), 0);
@@ -326,7 +369,8 @@ static void test_no_damage_to_a_command_hurts_the_target(void **state)
 	struct unit unit;
 
 	(void)state;
-	print_message("HOSTILE_SEED=%llu HOSTILE_COMMANDS=%llu\n", (unsigned long long)seed, (unsigned long long)commands);
+	print_message("HOSTILE_SEED=%llu HOSTILE_COMMANDS=%llu\n", (unsigned long long)seed,
+		      (unsigned long long)commands);
 	random_state = seed ? seed : 1;
 	unit_open(&unit, 64 << 20);
 	for (uint64_t i = 0; i < commands; i++) {
@@ -336,7 +380,8 @@ static void test_no_damage_to_a_command_hurts_the_target(void **state)
 			start_over(&unit);
 		make_command(&raw);
 		damage(&raw);
-		unit_execute(&unit, raw.cdb, raw.cdb_length, raw.out, raw.out_length, raw.in_capacity);
+		unit_execute(&unit, raw.cdb, raw.cdb_length, raw.out, raw.out_length,
+			     raw.in_capacity);
 		check_answer(&unit);
 		good += unit.command.status == SCSI_STATUS_GOOD;
 		check_every_byte_is_set(&unit, &raw);

@@ -4,7 +4,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
 #include <cmocka.h>
+
 #include <errno.h>
 #include <string.h>
 
@@ -43,7 +45,9 @@ static struct osd_list_head run_list(struct unit *unit, struct call *call)
 
 	call_run(unit, call);
 	expect_good(unit);
-	assert_int_equal(osd_list_head_decode(call->cdb.version, unit->data_in, unit->command.data_in_length, &head), 0);
+	assert_int_equal(osd_list_head_decode(call->cdb.version, unit->data_in,
+					      unit->command.data_in_length, &head),
+			 0);
 	return head;
 }
 
@@ -61,7 +65,8 @@ static void test_all_objects_are_listed_in_order(void **state)
 	assert_int_equal(head.format, OSD_LISTED_USER_OBJECTS);
 	assert_int_equal(unit->command.data_in_length, OSD_LIST_HEAD_BYTES + 8 * OBJECTS);
 	for (uint64_t i = 0; i < OBJECTS; i++) {
-		assert_int_equal(osd_listed_next(&head, unit->data_in, unit->command.data_in_length, &position, &object),
+		assert_int_equal(osd_listed_next(&head, unit->data_in, unit->command.data_in_length,
+						 &position, &object),
 				 1);
 		assert_int_equal(object.id, P + i);
 	}
@@ -81,7 +86,8 @@ static void test_a_list_is_cut_and_continued_until_its_end(void **state)
 		head = run_list(unit, &call);
 		assert_false(head.changed);
 		assert_int_equal(head.additional_length, 16 + 8 * rest);
-		while (osd_listed_next(&head, unit->data_in, unit->command.data_in_length, &position, &object)) {
+		while (osd_listed_next(&head, unit->data_in, unit->command.data_in_length,
+				       &position, &object)) {
 			assert_int_equal(object.id, next++);
 			rest--;
 		}
@@ -139,7 +145,8 @@ static void test_short_allocations_truncate(void **state)
 		call.data_in_capacity = 100;
 		call_run(unit, &call);
 		expect_good(unit);
-		assert_int_equal(unit->command.data_in_length, room <= 24 ? room : 24 + (room - 24) / 8 * 8);
+		assert_int_equal(unit->command.data_in_length,
+				 room <= 24 ? room : 24 + (room - 24) / 8 * 8);
 		if (room >= 8)
 			assert_int_equal(get_be64(unit->data_in), 16 + 8 * OBJECTS);
 	}
@@ -209,7 +216,8 @@ static void test_a_list_with_attributes_has_them_behind_each_id(void **state)
 	assert_int_equal(head.format, OSD_LISTED_USER_OBJECTS + 1);
 	assert_int_equal(head.additional_length, 16 + 10 * (16 + 24 + 16));
 	for (uint64_t i = 90; i < OBJECTS; i++) {
-		assert_int_equal(osd_listed_next(&head, unit->data_in, unit->command.data_in_length, &position, &object),
+		assert_int_equal(osd_listed_next(&head, unit->data_in, unit->command.data_in_length,
+						 &position, &object),
 				 1);
 		assert_int_equal(object.id, P + i);
 		assert_int_equal(object.type, OSD_TYPE_USER_OBJECT);
@@ -301,10 +309,13 @@ static void test_identity_can_be_configured(void **state)
 	uint8_t value[64];
 
 	osd_device_destroy(unit->device);
-	assert_int_equal(osd_device_create(unit->engine, nand_uuid(unit->nand), &options, &unit->device), 0);
-	assert_int_equal(unit_get(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_SYSTEM_ID, value, 64), 20);
+	assert_int_equal(
+		osd_device_create(unit->engine, nand_uuid(unit->nand), &options, &unit->device), 0);
+	assert_int_equal(unit_get(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_SYSTEM_ID, value, 64),
+			 20);
 	assert_memory_equal(value, "configured id 123456", 20);
-	assert_int_equal(unit_get(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_SERIAL_NUMBER, value, 64), 3);
+	assert_int_equal(
+		unit_get(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_SERIAL_NUMBER, value, 64), 3);
 	assert_int_equal(inquire(unit, true, 0x80, value, sizeof(value)), 7);
 }
 

@@ -8,7 +8,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
 #include <cmocka.h>
+
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +21,7 @@
 #include "tests/osd/shadow.h"
 #include "tests/osd/unit.h"
 
-#define TRACE "tests/osd/data/exofs-trace.jsonl"
+#define TRACE    "tests/osd/data/exofs-trace.jsonl"
 #define COMMANDS 288
 /* FORMAT OSD asks for 512 MiB. */
 #define DEVICE_BYTES (UINT64_C(640) << 20)
@@ -72,9 +74,11 @@ static void rebuild_data_out(const json_t *line, struct command *command)
 		command->out[i] = (uint8_t)(command->number * 7 + i * 3 + i / 251);
 	command->recorded = hex_member(line, "data_out", command->out, command->out_length);
 	if (cdb->set_data.length > 0)
-		hex_member(line, "set_list", command->out + cdb->set_data.offset, cdb->set_data.length);
+		hex_member(line, "set_list", command->out + cdb->set_data.offset,
+			   cdb->set_data.length);
 	if (cdb->get_list.length > 0)
-		hex_member(line, "get_list", command->out + cdb->get_list.offset, cdb->get_list.length);
+		hex_member(line, "get_list", command->out + cdb->get_list.offset,
+			   cdb->get_list.length);
 	if (cdb->continuation_length == 112) {
 		/* Four pieces of 1 KiB in descending order; the last was not kept. */
 		put_be64(command->out + 96, 0);
@@ -91,8 +95,10 @@ static void parse(const json_t *line, struct command *command)
 
 	memset(command, 0, sizeof(*command));
 	command->number = (long)number_member(line, "n");
-	assert_int_equal(hex_member(line, "cdb", command->cdb_bytes, sizeof(command->cdb_bytes)), OSD2_CDB_BYTES);
-	assert_int_equal(osd_cdb_decode(command->cdb_bytes, OSD2_CDB_BYTES, &command->cdb, &bad_field), 0);
+	assert_int_equal(hex_member(line, "cdb", command->cdb_bytes, sizeof(command->cdb_bytes)),
+			 OSD2_CDB_BYTES);
+	assert_int_equal(
+		osd_cdb_decode(command->cdb_bytes, OSD2_CDB_BYTES, &command->cdb, &bad_field), 0);
 	rebuild_data_out(line, command);
 	command->in_capacity = number_member(line, "data_in_len");
 	command->good = strcmp(json_string_value(json_object_get(line, "status")), "GOOD") == 0;
@@ -102,7 +108,8 @@ static void parse(const json_t *line, struct command *command)
 	command->returned_length = number_member(line, "returned_len");
 	command->attributes_length = hex_member(line, "returned_attributes", command->attributes,
 						sizeof(command->attributes));
-	command->data_in_length = hex_member(line, "data_in", command->data_in, sizeof(command->data_in));
+	command->data_in_length =
+		hex_member(line, "data_in", command->data_in, sizeof(command->data_in));
 }
 
 /* ---- what the objects should hold ---- */
@@ -117,7 +124,8 @@ static size_t pieces_of(const struct command *command, struct osd_piece pieces[4
 	if (command->cdb.continuation_length == 0)
 		return 1;
 	assert_int_equal(osd_continuation_read(&continuation, command->cdb.action, command->out,
-					       command->cdb.continuation_length), 0);
+					       command->cdb.continuation_length),
+			 0);
 	assert_int_equal(osd_continuation_next(&continuation, &descriptor), 1);
 	for (size_t i = 0; i < 4; i++)
 		osd_piece_decode(&descriptor, i, &pieces[i]);
@@ -132,7 +140,8 @@ static void write_shadow(const struct command *command, struct shadow_object *ob
 	for (size_t i = 0; i < count; i++) {
 		size_t recorded = command->recorded > at ? command->recorded - at : 0;
 
-		shadow_write(object, pieces[i].offset, command->out + at, pieces[i].length, recorded);
+		shadow_write(object, pieces[i].offset, command->out + at, pieces[i].length,
+			     recorded);
 		at += pieces[i].length;
 	}
 }
@@ -145,8 +154,10 @@ static void set_shadow(const struct command *command, struct shadow_object *obje
 
 	if (command->cdb.set_data.length == 0 || !object)
 		return;
-	assert_int_equal(osd_list_read(&reader, OSD_2, OSD_LIST_TO_SET, command->out + command->cdb.set_data.offset,
-				       command->cdb.set_data.length), 0);
+	assert_int_equal(osd_list_read(&reader, OSD_2, OSD_LIST_TO_SET,
+				       command->out + command->cdb.set_data.offset,
+				       command->cdb.set_data.length),
+			 0);
 	while (osd_list_next(&reader, &attribute) == 1)
 		if (attribute.page == 1 && attribute.number == OSD_INFORMATION_LOGICAL_LENGTH)
 			shadow_resize(object, get_be64(attribute.value));
@@ -173,7 +184,8 @@ static void update_shadow(struct shadow *shadow, const struct command *command)
 /* Data read: the shadow's, zeros behind its end; and where the recording knows the bytes, the recording's. */
 static void check_data(struct unit *unit, struct shadow *shadow, const struct command *command)
 {
-	struct shadow_object *object = shadow_find(shadow, command->cdb.partition, command->cdb.object);
+	struct shadow_object *object =
+		shadow_find(shadow, command->cdb.partition, command->cdb.object);
 	struct osd_piece pieces[4];
 	size_t count = pieces_of(command, pieces), at = 0;
 
@@ -183,9 +195,10 @@ static void check_data(struct unit *unit, struct shadow *shadow, const struct co
 			uint8_t expected = offset < object->length ? object->data[offset] : 0;
 
 			if (unit->data_in[at] != expected)
-				fail_msg("command %ld: byte %zu is %02x, not %02x", command->number, offset,
-					 unit->data_in[at], expected);
-			if (at < command->data_in_length && offset < object->length && object->recorded[offset])
+				fail_msg("command %ld: byte %zu is %02x, not %02x", command->number,
+					 offset, unit->data_in[at], expected);
+			if (at < command->data_in_length && offset < object->length &&
+			    object->recorded[offset])
 				assert_int_equal(unit->data_in[at], command->data_in[at]);
 		}
 	}
@@ -195,8 +208,10 @@ static void check_data(struct unit *unit, struct shadow *shadow, const struct co
 static bool is_of_the_device(const struct osd_attribute *attribute)
 {
 	if (attribute->page == OSD_ROOT_INFORMATION)
-		return attribute->number != OSD_ROOT_OSD_NAME; /* the recorded target counts no partitions */
-	return attribute->page == OSD_PARTITION_QUOTAS || attribute->page == OSD_USER_OBJECT_TIMESTAMPS ||
+		return attribute->number !=
+		       OSD_ROOT_OSD_NAME; /* the recorded target counts no partitions */
+	return attribute->page == OSD_PARTITION_QUOTAS ||
+	       attribute->page == OSD_USER_OBJECT_TIMESTAMPS ||
 	       attribute->number == OSD_INFORMATION_USED_CAPACITY;
 }
 
@@ -207,9 +222,13 @@ static void check_attributes(struct unit *unit, const struct command *command)
 	struct osd_attribute want, have;
 
 	assert_int_equal(osd_list_read(&expected, OSD_2, OSD_LIST_RETRIEVED, command->attributes,
-				       command->attributes_length), 0);
-	assert_int_equal(osd_list_read(&got, OSD_2, OSD_LIST_RETRIEVED, unit->data_in + command->cdb.retrieved.offset,
-				       unit->command.data_in_length - command->cdb.retrieved.offset), 0);
+				       command->attributes_length),
+			 0);
+	assert_int_equal(
+		osd_list_read(&got, OSD_2, OSD_LIST_RETRIEVED,
+			      unit->data_in + command->cdb.retrieved.offset,
+			      unit->command.data_in_length - command->cdb.retrieved.offset),
+		0);
 	while (osd_list_next(&expected, &want) == 1) {
 		assert_int_equal(osd_list_next(&got, &have), 1);
 		assert_int_equal(have.page, want.page);

@@ -4,7 +4,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
 #include <cmocka.h>
+
 #include <errno.h>
 #include <string.h>
 
@@ -18,12 +20,17 @@
 static struct osd_cdb command(enum osd_version version, uint16_t action)
 {
 	return (struct osd_cdb){
-		.version = version, .action = action, .format = OSD_ATTRIBUTES_LIST, .partition = P, .object = O,
+		.version = version,
+		.action = action,
+		.format = OSD_ATTRIBUTES_LIST,
+		.partition = P,
+		.object = O,
 	};
 }
 
 /* Encoding `decoded` gives the bytes, and decoding the bytes gives `decoded`. */
-static void expect_cdb(const struct osd_cdb *decoded, const uint8_t *expected, size_t expected_length)
+static void expect_cdb(const struct osd_cdb *decoded, const uint8_t *expected,
+		       size_t expected_length)
 {
 	uint8_t cdb[OSD_CDB_BYTES_MAX];
 	struct osd_cdb back;
@@ -200,8 +207,9 @@ static void test_every_action_round_trips_in_every_version_that_has_it(void **st
 {
 	static const struct {
 		uint16_t first, last;
-	} osd1_ranges[] = { { 0x8801, 0x8803 }, { 0x8805, 0x8808 }, { 0x880A, 0x880C }, { 0x880E, 0x880F },
-			    { 0x8812, 0x8812 }, { 0x8815, 0x881C }, { 0x8F7E, 0x8F7F }, { 0x8F80, 0x8FFF } };
+	} osd1_ranges[] = { { 0x8801, 0x8803 }, { 0x8805, 0x8808 }, { 0x880A, 0x880C },
+			    { 0x880E, 0x880F }, { 0x8812, 0x8812 }, { 0x8815, 0x881C },
+			    { 0x8F7E, 0x8F7F }, { 0x8F80, 0x8FFF } };
 	unsigned osd1_count = 0, expected = 0, osd2_count = 0;
 
 	(void)state;
@@ -359,7 +367,9 @@ static void test_offsets_encode_as_initiators_do(void **state)
 		uint64_t offset;
 		uint32_t osd1, osd2;
 	} cases[] = {
-		{ 0, 0, 0 },        { 256, 0x00000001, 0xB0000020 },  { 512, 0x00000002, 0xB0000040 },
+		{ 0, 0, 0 },
+		{ 256, 0x00000001, 0xB0000020 },
+		{ 512, 0x00000002, 0xB0000040 },
 		{ 4096, 0x00000010, 0xB0000200 },
 	};
 	uint32_t encoded;
@@ -367,9 +377,11 @@ static void test_offsets_encode_as_initiators_do(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(osd_offset_encode(OSD_1, cases[i].offset, &encoded), cases[i].offset);
+		assert_int_equal(osd_offset_encode(OSD_1, cases[i].offset, &encoded),
+				 cases[i].offset);
 		assert_int_equal(encoded, cases[i].osd1);
-		assert_int_equal(osd_offset_encode(OSD_2, cases[i].offset, &encoded), cases[i].offset);
+		assert_int_equal(osd_offset_encode(OSD_2, cases[i].offset, &encoded),
+				 cases[i].offset);
 		assert_int_equal(encoded, cases[i].osd2);
 	}
 	assert_int_equal(osd_offset_encode(OSD_2, 5, &encoded), 8);
@@ -385,7 +397,8 @@ static void test_offsets_round_trip_and_never_fall_below_what_was_asked(void **s
 	for (enum osd_version version = OSD_1; version <= OSD_2; version++) {
 		for (unsigned bit = 0; bit < 44; bit++) {
 			for (int delta = -1; delta <= 1; delta++) {
-				uint64_t asked = (UINT64_C(1) << bit) + (uint64_t)(int64_t)delta, decoded;
+				uint64_t asked = (UINT64_C(1) << bit) + (uint64_t)(int64_t)delta,
+					 decoded;
 				uint32_t encoded;
 				uint64_t given = osd_offset_encode(version, asked, &encoded);
 

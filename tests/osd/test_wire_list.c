@@ -4,7 +4,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
 #include <cmocka.h>
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +32,8 @@ static void test_the_attach_question_is_written_as_linux_does(void **state)
 	assert_memory_equal(list, expected, 96);
 	assert_false(osd_list_add_request(&writer, OSD_ROOT_INFORMATION, 1));
 
-	assert_int_equal(osd_list_read(&reader, OSD_2, OSD_LIST_TO_GET, expected, sizeof(expected)), 0);
+	assert_int_equal(osd_list_read(&reader, OSD_2, OSD_LIST_TO_GET, expected, sizeof(expected)),
+			 0);
 	for (size_t i = 0; i < 11; i++) {
 		assert_int_equal(osd_list_next(&reader, &attribute), 1);
 		assert_int_equal(attribute.page, OSD_ROOT_INFORMATION);
@@ -47,8 +50,10 @@ static void write_set_list(enum osd_version version, const uint8_t *expected, si
 
 	put_be64(length, 0x80000000);
 	osd_list_begin(&writer, version, OSD_LIST_TO_SET, list, sizeof(list));
-	assert_true(osd_list_add_value(&writer, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, length, 8));
-	assert_true(osd_list_add_value(&writer, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_USERNAME, "ktest", 5));
+	assert_true(osd_list_add_value(&writer, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH,
+				       length, 8));
+	assert_true(osd_list_add_value(&writer, OSD_USER_OBJECT_INFORMATION,
+				       OSD_INFORMATION_USERNAME, "ktest", 5));
 	assert_int_equal(osd_list_end(&writer), bytes);
 	assert_memory_equal(list, expected, bytes);
 }
@@ -116,7 +121,8 @@ static void test_a_retrieved_list_is_cut_at_its_allocation_and_reads_back(void *
 	(void)state;
 	memset(value, 0xAA, sizeof(value));
 	for (enum osd_version version = OSD_1; version <= OSD_2; version++) {
-		size_t whole = osd_list_head_bytes(version) + 2 * osd_list_entry_bytes(version, sizeof(value));
+		size_t whole = osd_list_head_bytes(version) +
+			       2 * osd_list_entry_bytes(version, sizeof(value));
 
 		for (size_t capacity = 0; capacity <= whole + 8; capacity++) {
 			uint8_t *list = malloc(capacity + 1);
@@ -134,11 +140,14 @@ static void test_a_retrieved_list_is_cut_at_its_allocation_and_reads_back(void *
 			assert_int_equal(list[length], 0x55);
 			assert_int_equal(writer.truncated, capacity < whole);
 			if (length > 0) {
-				assert_int_equal(osd_list_read(&reader, version, OSD_LIST_RETRIEVED, list, length), 0);
+				assert_int_equal(osd_list_read(&reader, version, OSD_LIST_RETRIEVED,
+							       list, length),
+						 0);
 				while (osd_list_next(&reader, &attribute) == 1) {
 					assert_int_equal(attribute.length, sizeof(value));
 					assert_true(attribute.present <= sizeof(value));
-					assert_memory_equal(attribute.value, value, attribute.present);
+					assert_memory_equal(attribute.value, value,
+							    attribute.present);
 					read++;
 				}
 			}
@@ -194,7 +203,8 @@ static void test_a_scatter_gather_segment_matches_the_example(void **state)
 
 	(void)state;
 	hex_rows(LINUX_WRITE_SCATTERED_OUT, expected, sizeof(expected));
-	assert_int_equal(osd_continuation_encode(OSD_WRITE, pieces, 2, segment, sizeof(segment)), 80);
+	assert_int_equal(osd_continuation_encode(OSD_WRITE, pieces, 2, segment, sizeof(segment)),
+			 80);
 	assert_memory_equal(segment, expected, 80);
 	assert_int_equal(osd_continuation_encode(OSD_WRITE, pieces, 2, segment, 79), 0);
 
@@ -232,7 +242,8 @@ static void test_malformed_continuation_segments_are_refused(void **state)
 static void test_list_data_matches_the_example(void **state)
 {
 	uint8_t expected[32] = { 0 }, head_bytes[OSD_LIST_HEAD_BYTES];
-	struct osd_list_head head = { .additional_length = 24, .format = OSD_LISTED_USER_OBJECTS }, back;
+	struct osd_list_head head = { .additional_length = 24, .format = OSD_LISTED_USER_OBJECTS },
+			     back;
 	struct osd_listed_object object;
 	size_t position = OSD_LIST_HEAD_BYTES;
 
@@ -265,7 +276,8 @@ static void test_list_data_with_attributes_round_trips(void **state)
 	size_t position = OSD_LIST_HEAD_BYTES, length;
 
 	(void)state;
-	osd_list_begin_bare(&writer, OSD_2, data + OSD_LIST_HEAD_BYTES, sizeof(data) - OSD_LIST_HEAD_BYTES);
+	osd_list_begin_bare(&writer, OSD_2, data + OSD_LIST_HEAD_BYTES,
+			    sizeof(data) - OSD_LIST_HEAD_BYTES);
 	for (uint64_t id = 0x10000; id < 0x10002; id++) {
 		assert_true(osd_list_object_begin(&writer, id, OSD_TYPE_USER_OBJECT));
 		assert_true(osd_list_add_value(&writer, 1, 9, "name", 4));
@@ -288,7 +300,8 @@ static void test_list_data_with_attributes_round_trips(void **state)
 	}
 	assert_int_equal(osd_listed_next(&head, data, length, &position, &object), 0);
 	position = OSD_LIST_HEAD_BYTES;
-	assert_int_equal(osd_listed_next(&head, data, OSD_LIST_HEAD_BYTES + 55, &position, &object), 0);
+	assert_int_equal(osd_listed_next(&head, data, OSD_LIST_HEAD_BYTES + 55, &position, &object),
+			 0);
 }
 
 static void test_entries_of_one_listed_object_never_exceed_their_16_bit_length(void **state)
@@ -296,7 +309,8 @@ static void test_entries_of_one_listed_object_never_exceed_their_16_bit_length(v
 	size_t capacity = 200000;
 	uint8_t *data = malloc(capacity), *value = calloc(1, 40000);
 	struct osd_list_writer writer;
-	struct osd_list_head head = { .additional_length = UINT64_MAX, .format = OSD_LISTED_USER_OBJECTS + 1 };
+	struct osd_list_head head = { .additional_length = UINT64_MAX,
+				      .format = OSD_LISTED_USER_OBJECTS + 1 };
 	struct osd_listed_object object;
 	size_t position = 0, count = 0;
 
@@ -319,9 +333,15 @@ static void test_sense_matches_the_example_and_round_trips(void **state)
 {
 	uint8_t expected[48] = { 0 }, data[OSD_SENSE_ENCODED_MAX];
 	struct osd_sense back, sense = {
-		.key = SENSE_ILLEGAL_REQUEST, .code = SENSE_INVALID_FIELD_IN_CDB,
-		.has_object = true, .not_initiated = OSD_FUNCTIONS_ALL, .partition = 0x10000, .object = 0x19999,
-		.has_field = true, .field_in_cdb = true, .field = 24,
+		.key = SENSE_ILLEGAL_REQUEST,
+		.code = SENSE_INVALID_FIELD_IN_CDB,
+		.has_object = true,
+		.not_initiated = OSD_FUNCTIONS_ALL,
+		.partition = 0x10000,
+		.object = 0x19999,
+		.has_field = true,
+		.field_in_cdb = true,
+		.field = 24,
 	};
 
 	(void)state;
@@ -353,7 +373,8 @@ static void test_sense_matches_the_example_and_round_trips(void **state)
 static void test_sense_of_any_length_decodes_or_is_refused(void **state)
 {
 	uint8_t data[48] = { 0 };
-	static const uint8_t fixed[18] = { 0xF0, 0, 5, 0, 0, 1, 0, 10, 0, 0, 0, 0, 0x24, 0, 0, 0xC0, 0, 24 };
+	static const uint8_t fixed[18] = { 0xF0, 0, 5, 0,    0, 1, 0,    10, 0,
+					   0,    0, 0, 0x24, 0, 0, 0xC0, 0,  24 };
 	struct osd_sense sense;
 
 	(void)state;
@@ -393,12 +414,14 @@ int main(void)
 		cmocka_unit_test(test_retrieved_lists_match_the_examples),
 		cmocka_unit_test(test_a_retrieved_list_is_cut_at_its_allocation_and_reads_back),
 		cmocka_unit_test(test_malformed_lists_are_refused),
-		cmocka_unit_test(test_a_retrieved_list_that_claims_too_much_is_bounded_by_the_buffer),
+		cmocka_unit_test(
+			test_a_retrieved_list_that_claims_too_much_is_bounded_by_the_buffer),
 		cmocka_unit_test(test_a_scatter_gather_segment_matches_the_example),
 		cmocka_unit_test(test_malformed_continuation_segments_are_refused),
 		cmocka_unit_test(test_list_data_matches_the_example),
 		cmocka_unit_test(test_list_data_with_attributes_round_trips),
-		cmocka_unit_test(test_entries_of_one_listed_object_never_exceed_their_16_bit_length),
+		cmocka_unit_test(
+			test_entries_of_one_listed_object_never_exceed_their_16_bit_length),
 		cmocka_unit_test(test_sense_matches_the_example_and_round_trips),
 		cmocka_unit_test(test_sense_of_any_length_decodes_or_is_refused),
 		cmocka_unit_test(test_inquiry_data_decodes),

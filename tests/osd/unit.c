@@ -3,7 +3,11 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include <cmocka.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,11 +39,14 @@ void unit_open(struct unit *unit, uint64_t bytes)
 
 	memset(unit, 0, sizeof(*unit));
 	unit->now_ms = UNIT_CLOCK;
-	must(engine_nvram_bytes(&geometry, &options, &nvram_bytes, &error), &error, "engine_nvram_bytes");
-	must(nand_open_memory(&geometry, nvram_bytes, &unit->nand, &error), &error, "nand_open_memory");
+	must(engine_nvram_bytes(&geometry, &options, &nvram_bytes, &error), &error,
+	     "engine_nvram_bytes");
+	must(nand_open_memory(&geometry, nvram_bytes, &unit->nand, &error), &error,
+	     "nand_open_memory");
 	must(engine_format(unit->nand, &options, &error), &error, "engine_format");
 	must(engine_open(unit->nand, &options, &unit->engine, &error), &error, "engine_open");
-	must(osd_device_create(unit->engine, uuid, NULL, &unit->device), &error, "osd_device_create");
+	must(osd_device_create(unit->engine, uuid, NULL, &unit->device), &error,
+	     "osd_device_create");
 }
 
 void unit_close(struct unit *unit)
@@ -87,16 +94,20 @@ static uint8_t *exact_copy(const void *data, size_t length)
 void unit_execute(struct unit *unit, const uint8_t *cdb, size_t cdb_length, const void *data_out,
 		  size_t data_out_length, size_t data_in_capacity)
 {
-	uint8_t *cdb_copy = exact_copy(cdb, cdb_length), *out_copy = exact_copy(data_out, data_out_length);
+	uint8_t *cdb_copy = exact_copy(cdb, cdb_length),
+		*out_copy = exact_copy(data_out, data_out_length);
 
 	free(unit->data_in);
 	unit->data_in = malloc(data_in_capacity);
 	if (data_in_capacity > 0)
 		memset(unit->data_in, unit->garbage ? unit->garbage : 0x5A, data_in_capacity);
 	unit->command = (struct osd_command){
-		.cdb = cdb_copy, .cdb_length = cdb_length,
-		.data_out = data_out_length > 0 ? out_copy : NULL, .data_out_length = data_out_length,
-		.data_in = data_in_capacity > 0 ? unit->data_in : NULL, .data_in_capacity = data_in_capacity,
+		.cdb = cdb_copy,
+		.cdb_length = cdb_length,
+		.data_out = data_out_length > 0 ? out_copy : NULL,
+		.data_out_length = data_out_length,
+		.data_in = data_in_capacity > 0 ? unit->data_in : NULL,
+		.data_in_capacity = data_in_capacity,
 	};
 	memset(unit->command.sense, 0xEE, sizeof(unit->command.sense));
 	osd_execute(unit->device, &unit->command);
@@ -111,11 +122,15 @@ void unit_execute(struct unit *unit, const uint8_t *cdb, size_t cdb_length, cons
 
 /* ---- calls ---- */
 
-struct call call_of_version(enum osd_version version, uint16_t action, uint64_t partition, uint64_t object)
+struct call call_of_version(enum osd_version version, uint16_t action, uint64_t partition,
+			    uint64_t object)
 {
 	return (struct call){
-		.cdb = { .version = version, .action = action, .format = OSD_ATTRIBUTES_LIST,
-			 .partition = partition, .object = object },
+		.cdb = { .version = version,
+			 .action = action,
+			 .format = OSD_ATTRIBUTES_LIST,
+			 .partition = partition,
+			 .object = object },
 		.retrieved_capacity = 4096,
 	};
 }
@@ -128,7 +143,8 @@ struct call call_of(uint16_t action, uint64_t partition, uint64_t object)
 void call_set(struct call *call, uint32_t page, uint32_t number, const void *value, uint32_t length)
 {
 	if (!call->has_sets)
-		osd_list_begin(&call->set_writer, call->cdb.version, OSD_LIST_TO_SET, call->sets, sizeof(call->sets));
+		osd_list_begin(&call->set_writer, call->cdb.version, OSD_LIST_TO_SET, call->sets,
+			       sizeof(call->sets));
 	call->has_sets = true;
 	call->set_writer.data = call->sets;
 	assert_true(osd_list_add_value(&call->set_writer, page, number, value, length));
@@ -145,7 +161,8 @@ void call_set_number(struct call *call, uint32_t page, uint32_t number, uint64_t
 void call_get(struct call *call, uint32_t page, uint32_t number)
 {
 	if (!call->has_gets)
-		osd_list_begin(&call->get_writer, call->cdb.version, OSD_LIST_TO_GET, call->gets, sizeof(call->gets));
+		osd_list_begin(&call->get_writer, call->cdb.version, OSD_LIST_TO_GET, call->gets,
+			       sizeof(call->gets));
 	call->has_gets = true;
 	call->get_writer.data = call->gets;
 	assert_true(osd_list_add_request(&call->get_writer, page, number));
@@ -166,9 +183,11 @@ void call_data(struct call *call, const void *data, size_t length)
 }
 
 /* Puts `length` bytes at the next place of Data-Out that an offset can name. */
-static struct osd_segment place(const struct call *call, uint8_t *out, size_t *end, const void *data, size_t length)
+static struct osd_segment place(const struct call *call, uint8_t *out, size_t *end,
+				const void *data, size_t length)
 {
-	struct osd_segment segment = { osd_offset_encode(call->cdb.version, *end, NULL), (uint32_t)length };
+	struct osd_segment segment = { osd_offset_encode(call->cdb.version, *end, NULL),
+				       (uint32_t)length };
 
 	memcpy(out + segment.offset, data, length);
 	*end = segment.offset + length;
@@ -181,7 +200,8 @@ void call_run(struct unit *unit, struct call *call)
 	uint8_t *out = calloc(1, size), cdb[OSD_CDB_BYTES_MAX];
 
 	if (call->piece_count > 0) {
-		end = osd_continuation_encode(call->cdb.action, call->pieces, call->piece_count, out, size);
+		end = osd_continuation_encode(call->cdb.action, call->pieces, call->piece_count,
+					      out, size);
 		call->cdb.continuation_length = (uint32_t)end;
 	}
 	if (call->data_length > 0)
@@ -216,7 +236,8 @@ void unit_create(struct unit *unit, uint64_t partition, uint64_t object)
 	expect_good(unit);
 }
 
-void unit_write(struct unit *unit, uint64_t object, uint64_t address, const void *data, size_t length)
+void unit_write(struct unit *unit, uint64_t object, uint64_t address, const void *data,
+		size_t length)
 {
 	struct call call = call_of(OSD_WRITE, P, object);
 
@@ -226,8 +247,8 @@ void unit_write(struct unit *unit, uint64_t object, uint64_t address, const void
 	expect_good(unit);
 }
 
-void unit_set(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page, uint32_t number,
-	      const void *value, uint32_t length)
+void unit_set(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page,
+	      uint32_t number, const void *value, uint32_t length)
 {
 	struct call call = call_of(OSD_SET_ATTRIBUTES, partition, object);
 
@@ -236,8 +257,8 @@ void unit_set(struct unit *unit, uint64_t partition, uint64_t object, uint32_t p
 	expect_good(unit);
 }
 
-uint32_t unit_get(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page, uint32_t number,
-		  void *value, size_t capacity)
+uint32_t unit_get(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page,
+		  uint32_t number, void *value, size_t capacity)
 {
 	struct call call = call_of(OSD_GET_ATTRIBUTES, partition, object);
 	struct osd_attribute attribute;
@@ -253,7 +274,8 @@ uint32_t unit_get(struct unit *unit, uint64_t partition, uint64_t object, uint32
 	return attribute.length;
 }
 
-uint64_t unit_get_number(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page, uint32_t number)
+uint64_t unit_get_number(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page,
+			 uint32_t number)
 {
 	uint8_t value[8];
 
@@ -268,7 +290,8 @@ struct osd_sense unit_sense(const struct unit *unit)
 	struct osd_sense sense;
 
 	assert_int_equal(unit->command.status, SCSI_STATUS_CHECK_CONDITION);
-	assert_int_equal(osd_sense_decode(unit->command.sense, unit->command.sense_length, &sense), 0);
+	assert_int_equal(osd_sense_decode(unit->command.sense, unit->command.sense_length, &sense),
+			 0);
 	return sense;
 }
 
@@ -279,23 +302,26 @@ void unit_expect_good(struct unit *unit, const char *file, int line)
 	if (unit->command.status == SCSI_STATUS_GOOD)
 		return;
 	osd_sense_decode(unit->command.sense, unit->command.sense_length, &sense);
-	print_error("status %02x, %s, %s, field %u\n", unit->command.status, osd_sense_key_name(sense.key),
-		    osd_sense_code_name(sense.code), sense.field);
+	print_error("status %02x, %s, %s, field %u\n", unit->command.status,
+		    osd_sense_key_name(sense.key), osd_sense_code_name(sense.code), sense.field);
 	_fail(file, line);
 }
 
-void unit_expect_sense(struct unit *unit, uint8_t key, uint16_t code, int field, const char *file, int line)
+void unit_expect_sense(struct unit *unit, uint8_t key, uint16_t code, int field, const char *file,
+		       int line)
 {
 	struct osd_sense sense = { 0 };
 
 	if (unit->command.status == SCSI_STATUS_CHECK_CONDITION)
 		osd_sense_decode(unit->command.sense, unit->command.sense_length, &sense);
-	if (unit->command.status == SCSI_STATUS_CHECK_CONDITION && sense.key == key && sense.code == code &&
-	    sense.has_object && sense.has_field == (field >= 0) && (field < 0 || sense.field == field) &&
+	if (unit->command.status == SCSI_STATUS_CHECK_CONDITION && sense.key == key &&
+	    sense.code == code && sense.has_object && sense.has_field == (field >= 0) &&
+	    (field < 0 || sense.field == field) &&
 	    (key == SENSE_RECOVERED_ERROR || unit->command.data_in_length == 0))
 		return;
-	print_error("status %02x, %s, %s (%04x), field %u, %zu bytes of data\n", unit->command.status,
-		    osd_sense_key_name(sense.key), osd_sense_code_name(sense.code), sense.code, sense.field,
+	print_error("status %02x, %s, %s (%04x), field %u, %zu bytes of data\n",
+		    unit->command.status, osd_sense_key_name(sense.key),
+		    osd_sense_code_name(sense.code), sense.code, sense.field,
 		    unit->command.data_in_length);
 	_fail(file, line);
 }
@@ -306,8 +332,10 @@ static struct osd_list_reader retrieved_list(struct unit *unit, const struct cal
 	size_t offset = call->cdb.retrieved.offset;
 
 	assert_true(unit->command.data_in_length > offset);
-	assert_int_equal(osd_list_read(&reader, call->cdb.version, OSD_LIST_RETRIEVED, unit->data_in + offset,
-				       unit->command.data_in_length - offset), 0);
+	assert_int_equal(osd_list_read(&reader, call->cdb.version, OSD_LIST_RETRIEVED,
+				       unit->data_in + offset,
+				       unit->command.data_in_length - offset),
+			 0);
 	return reader;
 }
 

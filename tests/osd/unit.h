@@ -25,7 +25,7 @@ struct unit {
 	struct nand *nand;
 	struct engine *engine;
 	struct osd_device *device;
-	uint64_t now_ms; /* the device's clock */
+	uint64_t now_ms;            /* the device's clock */
 	struct osd_command command; /* the last one, with its results */
 	uint8_t *data_in;
 	uint8_t garbage;
@@ -40,7 +40,8 @@ int unit_set_up(void **state);
 int unit_set_up_with_object(void **state);
 int unit_tear_down(void **state);
 #define with_unit(test) cmocka_unit_test_setup_teardown(test, unit_set_up, unit_tear_down)
-#define with_object(test) cmocka_unit_test_setup_teardown(test, unit_set_up_with_object, unit_tear_down)
+#define with_object(test) \
+	cmocka_unit_test_setup_teardown(test, unit_set_up_with_object, unit_tear_down)
 
 /* Executes raw bytes; afterwards unit->command has the results. */
 void unit_execute(struct unit *unit, const uint8_t *cdb, size_t cdb_length, const void *data_out,
@@ -64,8 +65,10 @@ struct call {
 
 /* A call in list format. */
 struct call call_of(uint16_t action, uint64_t partition, uint64_t object);
-struct call call_of_version(enum osd_version version, uint16_t action, uint64_t partition, uint64_t object);
-void call_set(struct call *call, uint32_t page, uint32_t number, const void *value, uint32_t length);
+struct call call_of_version(enum osd_version version, uint16_t action, uint64_t partition,
+			    uint64_t object);
+void call_set(struct call *call, uint32_t page, uint32_t number, const void *value,
+	      uint32_t length);
 void call_set_number(struct call *call, uint32_t page, uint32_t number, uint64_t value);
 void call_get(struct call *call, uint32_t page, uint32_t number);
 void call_piece(struct call *call, uint64_t offset, uint64_t length);
@@ -76,24 +79,28 @@ void call_run(struct unit *unit, struct call *call);
 /* Calls that most tests need; they must succeed. */
 void unit_create_partition(struct unit *unit, uint64_t partition);
 void unit_create(struct unit *unit, uint64_t partition, uint64_t object);
-void unit_write(struct unit *unit, uint64_t object, uint64_t address, const void *data, size_t length);
-uint64_t unit_get_number(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page, uint32_t number);
-void unit_set(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page, uint32_t number,
-	      const void *value, uint32_t length);
+void unit_write(struct unit *unit, uint64_t object, uint64_t address, const void *data,
+		size_t length);
+uint64_t unit_get_number(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page,
+			 uint32_t number);
+void unit_set(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page,
+	      uint32_t number, const void *value, uint32_t length);
 /* Length of a stored or computed attribute, 0 = not defined; copies at most `capacity` bytes. */
-uint32_t unit_get(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page, uint32_t number,
-		  void *value, size_t capacity);
+uint32_t unit_get(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page,
+		  uint32_t number, void *value, size_t capacity);
 
 /* ---- what the last command answered ---- */
 
-#define expect_good(unit) unit_expect_good(unit, __FILE__, __LINE__)
+#define expect_good(unit)             unit_expect_good(unit, __FILE__, __LINE__)
 #define expect_sense(unit, key, code) unit_expect_sense(unit, key, code, -1, __FILE__, __LINE__)
-#define expect_field(unit, field) \
-	unit_expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_CDB, field, __FILE__, __LINE__)
+#define expect_field(unit, field)                                                         \
+	unit_expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_CDB, field, \
+			  __FILE__, __LINE__)
 
 void unit_expect_good(struct unit *unit, const char *file, int line);
 /* `field` < 0: no field pointer is expected. An error transfers nothing. */
-void unit_expect_sense(struct unit *unit, uint8_t key, uint16_t code, int field, const char *file, int line);
+void unit_expect_sense(struct unit *unit, uint8_t key, uint16_t code, int field, const char *file,
+		       int line);
 struct osd_sense unit_sense(const struct unit *unit);
 
 /* Entry `index` of the list retrieved by `call`; fails the test if there is none. */
