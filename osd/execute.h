@@ -55,6 +55,7 @@ struct osd_request {
 	const struct osd_command_entry *entry;
 	struct osd_cdb cdb;
 	struct engine_txn *txn;
+	enum engine_mode mode; /* of the transaction */
 	enum osd_phase phase;
 
 	/* The addressed object as it was before the command, or what a CREATE made (of several the first). */

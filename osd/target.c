@@ -138,7 +138,7 @@ static int do_steps(struct osd_request *request)
 	step *const *steps = usual;
 	int result = 0;
 
-	if (osd_transaction_mode(request) == ENGINE_READ)
+	if (request->mode == ENGINE_READ)
 		steps = reading;
 	else if (request->entry->flags & OSD_GETS_FIRST)
 		steps = gets_first;
@@ -185,13 +185,13 @@ static void read_statistics(struct osd_request *request)
 static void run(struct osd_request *request)
 {
 	struct osd_command *command = request->command;
-	enum engine_mode mode = osd_transaction_mode(request);
 	int result;
 
 	if (request->entry->flags & OSD_REFORMATS && reformat(request) != 0)
 		return;
 	read_statistics(request);
-	result = engine_begin(request->device->engine, mode, &request->txn);
+	request->mode = osd_transaction_mode(request);
+	result = engine_begin(request->device->engine, request->mode, &request->txn);
 	if (result == -ENOMEM) {
 		command->status = SCSI_STATUS_BUSY;
 		return;
@@ -203,7 +203,7 @@ static void run(struct osd_request *request)
 		return;
 	}
 	request->phase = OSD_PHASE_DONE;
-	result = engine_commit(request->txn, request->cdb.fua && mode != ENGINE_READ);
+	result = engine_commit(request->txn, request->cdb.fua && request->mode != ENGINE_READ);
 	if (result == 0 && request->entry->flags & OSD_FLUSHES)
 		result = engine_flush(request->device->engine);
 	if (result != 0) {

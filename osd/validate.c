@@ -259,7 +259,7 @@ int osd_validate_target(struct osd_request *request)
 	if (find_target(request) != 0)
 		return -EINVAL;
 	/* Old versions are read-only. */
-	if (request->subject.address.version != 0 && osd_transaction_mode(request) != ENGINE_READ)
+	if (request->subject.address.version != 0 && request->mode != ENGINE_READ)
 		return osd_result(request, -EROFS, 0);
 	return 0;
 }
