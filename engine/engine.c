@@ -147,8 +147,8 @@ void engine_abandon(struct engine *engine)
 
 uint32_t engine_capabilities(const struct engine *engine)
 {
-	(void)engine;
-	return ENGINE_CAN_SNAPSHOT | ENGINE_KEEPS_HISTORY;
+	return ENGINE_CAN_SNAPSHOT | ENGINE_KEEPS_HISTORY |
+	       (engine->store->operations->merge ? ENGINE_CAN_MERGE : 0);
 }
 
 void engine_forget(struct engine *engine)
@@ -186,10 +186,12 @@ int engine_begin(struct engine *engine, enum engine_mode mode, struct engine_txn
 		return -ENOMEM;
 	txn->engine = engine;
 	txn->mode = mode;
-	if (mode == ENGINE_READ)
+	if (mode == ENGINE_READ) {
 		pthread_rwlock_rdlock(&engine->turn);
-	else
+	} else {
 		pthread_rwlock_wrlock(&engine->turn);
+		engine_make_room(engine);
+	}
 	txn->time_ms =
 		min_u64(engine->options.clock_ms(engine->options.clock_context), ONODE_TIME_MAX);
 	if (mode != ENGINE_READ)
@@ -242,6 +244,10 @@ static int put_and_commit(struct engine_txn *txn)
 	if (result)
 		return result;
 	engine->store->operations->commit(engine->store);
+	engine->transactions++;
+	/* What is removed makes room: look for it again. */
+	if (txn->mode == ENGINE_FREE)
+		engine->merge_futile = 0;
 	cache_commit(&engine->onodes);
 	cache_commit(&engine->nodes);
 	cache_commit(&engine->partitions);

@@ -56,6 +56,7 @@ struct engine_options {
 	bool even_filters;        /* of equal size ("N"); default skewed ("S") */
 	uint32_t over_provision_permille; /* hidden from users; default 100 (10 %) */
 	/* Run time. */
+	bool merge_manual; /* space is reclaimed by engine_merge only; otherwise also when it gets low */
 	uint32_t onode_cache_entries;     /* decoded objects kept in memory; default 4096 */
 	uint32_t directory_cache_nodes;   /* decoded directory nodes kept in memory; default 1024 */
 	uint64_t (*clock_ms)(void *);     /* milliseconds since 1970 UTC; NULL = the system's clock */
@@ -251,6 +252,21 @@ int engine_list_count(struct engine_txn *txn, struct engine_address partition, e
  * access times may be older. Must come before all changes in its transaction: -EINVAL. -EFBIG after 65534 versions.
  */
 int engine_snapshot(struct engine_txn *txn, uint64_t partition, uint32_t *version);
+
+/* ---- reclaiming space ---- */
+
+/* Added up over calls. */
+struct engine_merge_result {
+	uint64_t segments_freed;
+	uint64_t records_moved, records_dropped;
+};
+
+/*
+ * One step of a merge: frees one segment that holds little of what the present and the ended user versions need; moves
+ * that. Not inside a transaction; waits for its turn; other threads get theirs between steps. -EAGAIN: none of the next
+ * few segments was worth it. -ENOSPC, -EBADMSG (a damaged page: its segment stays), -EOPNOTSUPP.
+ */
+int engine_merge(struct engine *engine, struct engine_merge_result *result);
 
 /* ---- statistics ---- */
 

@@ -35,6 +35,10 @@ struct engine {
 	uint8_t indices[(UINT16_MAX + 1) / 8];
 	uint16_t last_index;
 	uint8_t *page; /* scratch space of the writer: see struct record_writer */
+	uint64_t transactions; /* committed since open */
+	/* Merge steps in a row that found nothing worth it, and the count of transactions from which on to try again. */
+	uint32_t merge_futile;
+	uint64_t merge_again;
 };
 
 /* The state of a partition as of a version, kept from one call of a transaction to the next. */
@@ -70,6 +74,12 @@ uint8_t *txn_page(struct engine_txn *txn, int which);
 
 /* Writes noted access times into onodes until at most `most` wait. */
 void engine_settle_accesses(struct engine *engine, uint32_t most);
+
+/*
+ * Frees some segments if the store gets low and merging is automatic. The caller has the turn alone, and no transaction is
+ * open.
+ */
+void engine_make_room(struct engine *engine);
 
 /* Forgets everything about the store's contents that is kept in memory. No transaction may be open. */
 void engine_forget(struct engine *engine);

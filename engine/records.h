@@ -46,8 +46,11 @@ struct record_info {
 /* What merge must keep: the newest record of every key at the present and at each boundary of its partition. */
 struct record_keep {
 	void *context;
-	/* The lowest boundary >= `sequence` that `partition` keeps; RECORD_NEWEST when there is none but the present. */
-	uint64_t (*boundary)(void *context, uint16_t partition, uint64_t sequence);
+	/*
+	 * The lowest boundary >= `sequence` that the key's partition keeps; RECORD_NEWEST when there is none but the present.
+	 * `version` = user version that the record was put with. May call `get`.
+	 */
+	uint64_t (*boundary)(void *context, const struct record_key *key, uint16_t version, uint64_t sequence);
 	/*
 	 * Whether the record, the newest of its key at `bound`, can still be reached as of `bound` or later: not a piece of
 	 * something removed or cut off. NULL: every one can. May call `get`.
@@ -96,10 +99,17 @@ struct record_store_operations {
 	/* Everything committed so far becomes stable on the host's storage. */
 	int (*flush)(struct record_store *store);
 
+	/* The next three are NULL in a store that cannot merge. */
+
+	/* Whether ordinary puts will soon be refused, so that it is time to merge. */
+	bool (*is_low)(struct record_store *store);
+
 	/*
 	 * Frees one segment: moves what `keep` needs of it to the active segments. Outside transactions; crash-safe at any
-	 * point. -EAGAIN: no segment worth it was found. -ENOSPC: no room for what is to be moved. NULL: not supported.
+	 * point. -EAGAIN: none of the next few segments was worth it; as many calls as merge_calls_max go round all of them.
+	 * -ENOSPC: no room for what is to be moved.
 	 */
+	uint32_t (*merge_calls_max)(struct record_store *store);
 	int (*merge)(struct record_store *store, const struct record_keep *keep, struct record_merge *merge);
 
 	/* Empties the store, atomically across a crash. Sequence numbers go on. */

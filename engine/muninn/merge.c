@@ -50,7 +50,7 @@ static int judge_record(struct muninn_store *store, const struct record_keep *ke
 			const uint8_t *value)
 {
 	struct visibility visibility = store_visibility(store, RECORD_NEWEST);
-	uint64_t bound = keep->boundary(keep->context, header->key.partition, header->sequence);
+	uint64_t bound = keep->boundary(keep->context, &header->key, header->version, header->sequence);
 	struct record_info found;
 	int newest, result;
 
@@ -156,32 +156,22 @@ static uint32_t column_segment(const struct table *table, uint32_t column)
 	return facts.segment;
 }
 
-/* The n-th set bit of `bits`. */
-static uint32_t nth_bit(uint64_t bits, uint32_t n)
+/*
+ * The next sealed segment of a walk that visits all segments, far apart ones one after the other. False: there are none.
+ */
+static bool next_segment(struct muninn_store *store, struct victim *victim)
 {
-	while (n-- > 0)
-		bits &= bits - 1;
-	return (uint32_t)__builtin_ctzll(bits);
-}
+	uint32_t segments = store->geometry.segments;
 
-/* A sealed segment chosen at random; false when the row that was hit has none. */
-static bool random_segment(struct muninn_store *store, struct victim *victim)
-{
-	uint64_t random = hash_mix(++store->merge_random);
-	struct row *row;
-	uint64_t live;
-
-	victim->row = (uint32_t)(random % store->geometry.rows);
-	row = &store->rows[victim->row];
-	const struct table *table = row_table(row, (uint32_t)((random >> 16) % (row->complete_count + 1)));
-
-	live = table_live(table);
-	if (!live)
-		return false;
-	uint32_t column = nth_bit(live, (uint32_t)((random >> 48) % (uint32_t)__builtin_popcountll(live)));
-
-	victim->segment = column_segment(table, column);
-	return true;
+	for (uint32_t tried = 0; tried < segments; tried++) {
+		store->merge_cursor = (uint32_t)(((uint64_t)store->merge_cursor + store->merge_step) % segments);
+		if (store->segment_rows[store->merge_cursor] == NO_ROW)
+			continue;
+		victim->segment = store->merge_cursor;
+		victim->row = store->segment_rows[store->merge_cursor];
+		return true;
+	}
+	return false;
 }
 
 /* Where few columns of a table are left, the rest goes too, when the directory needs the room. */
@@ -196,7 +186,7 @@ static bool sparse_segment(struct muninn_store *store, struct victim *victim)
 			uint64_t live = table_live(&row->complete[n]);
 
 			if (__builtin_popcountll(live) <= TABLE_SPARSE_COLUMNS) {
-				victim->segment = column_segment(&row->complete[n], nth_bit(live, 0));
+				victim->segment = column_segment(&row->complete[n], (uint32_t)__builtin_ctzll(live));
 				victim->live_permille = 0;
 				return true;
 			}
@@ -214,8 +204,8 @@ static int choose_victim(struct muninn_store *store, const struct record_keep *k
 	for (uint32_t i = 0; i < CANDIDATES && best->live_permille > GOOD_ENOUGH_PERMILLE; i++) {
 		struct victim candidate;
 
-		if (!random_segment(store, &candidate))
-			continue;
+		if (!next_segment(store, &candidate))
+			return -EAGAIN;
 		candidate.live_permille = sample_segment(store, keep, candidate.segment);
 		if (candidate.live_permille < best->live_permille)
 			*best = candidate;
@@ -269,6 +259,7 @@ static void kill_segment(struct muninn_store *store, const struct victim *victim
 			if (facts.segment != victim->segment)
 				continue;
 			table_kill_column(table, column);
+			store->segment_rows[facts.segment] = NO_ROW;
 			store->counters.sealed_records -= facts.records;
 			store->counters.sealed_record_bytes -= facts.record_bytes;
 			if (n < row->complete_count && !table_live(table))
@@ -278,6 +269,32 @@ static void kill_segment(struct muninn_store *store, const struct victim *victim
 		}
 	}
 	assert(!"a sealed segment is in a table of its row");
+}
+
+uint32_t store_merge_calls_max(const struct muninn_store *store)
+{
+	return store->geometry.segments / CANDIDATES + 1;
+}
+
+void store_merge_begin(struct muninn_store *store)
+{
+	uint32_t segments = store->geometry.segments;
+	uint32_t step = (uint32_t)(segments * 0.618);
+
+	/* A step without a common divisor visits every segment. */
+	for (;; step++) {
+		uint32_t a = segments, b = step;
+
+		while (b) {
+			uint32_t rest = a % b;
+
+			a = b;
+			b = rest;
+		}
+		if (a == 1)
+			break;
+	}
+	store->merge_step = step;
 }
 
 int store_merge(struct muninn_store *store, const struct record_keep *keep, struct record_merge *merge)

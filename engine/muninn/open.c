@@ -88,6 +88,7 @@ void store_free(struct muninn_store *store)
 	free(store->rows);
 	free(store->unsynced_segments);
 	free(store->images);
+	free(store->segment_rows);
 	free(store->spares);
 	free(store->ios);
 	free(store);
@@ -106,10 +107,13 @@ static int allocate(struct muninn_store *store, struct error_text *error)
 	store->rows = calloc(geometry->rows, sizeof(*store->rows));
 	store->unsynced_segments = calloc(geometry->segments, sizeof(*store->unsynced_segments));
 	store->images = calloc(geometry->segments, sizeof(*store->images));
+	store->segment_rows = malloc(geometry->segments * sizeof(*store->segment_rows));
 	store->spares = calloc(geometry->segment_pages, nand_spare_usable(nand_geometry(store->nand)));
 	store->ios = calloc(geometry->segment_pages, sizeof(*store->ios));
-	if (!store->rows || !store->unsynced_segments || !store->images || !store->spares || !store->ios)
+	if (!store->rows || !store->unsynced_segments || !store->images || !store->segment_rows || !store->spares || !store->ios)
 		return error_set(error, -ENOMEM, "out of memory for %u rows", geometry->rows);
+	memset(store->segment_rows, 0xff, geometry->segments * sizeof(*store->segment_rows));
+	store_merge_begin(store);
 	for (uint32_t number = 0; number < geometry->rows; number++)
 		if (buffer_create(&store->rows[number].buffer, geometry, row_area(store, number)))
 			return error_set(error, -ENOMEM, "out of memory for the filters of row %u", number);
@@ -151,6 +155,7 @@ int store_wipe(struct muninn_store *store)
 		row->promised = false;
 	}
 	store->unsynced_count = 0;
+	memset(store->segment_rows, 0xff, store->geometry.segments * sizeof(*store->segment_rows));
 	int result = no_segment_in_use(store);
 
 	if (!result)
@@ -256,8 +261,10 @@ static int step_complete_tables(struct muninn_store *store, struct error_text *e
 					result = error_set(error, -EINVAL, "row %u, table %u, column %u: segment %u"
 							   " does not exist or is in use twice; the device is damaged",
 							   number, n, column, facts.segment);
-				else
-					in_use[facts.segment] = true;
+				if (result)
+					break;
+				in_use[facts.segment] = true;
+				store->segment_rows[facts.segment] = (uint16_t)number;
 				store->counters.sealed_records += facts.records;
 				store->counters.sealed_record_bytes += facts.record_bytes;
 			}

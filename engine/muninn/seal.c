@@ -149,6 +149,7 @@ int store_seal_row(struct muninn_store *store, uint32_t number)
 			 " power failure of this host", number, -result);
 
 	store_note_unsynced(store, segment);
+	store->segment_rows[segment] = (uint16_t)number;
 	count_up(&store->counters.sealed_records, facts.records);
 	count_up(&store->counters.sealed_record_bytes, facts.record_bytes);
 	row_next_filters(store, row, &filters);

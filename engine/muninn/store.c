@@ -340,6 +340,19 @@ static int muninn_flush(struct record_store *base)
 	return store_flush(store_of(base));
 }
 
+static bool muninn_is_low(struct record_store *base)
+{
+	const struct muninn_store *store = store_of(base);
+	const struct muninn_geometry *geometry = &store->geometry;
+
+	return store->space.count <= (uint64_t)geometry->reserve_metadata + geometry->reserve_removal + geometry->rows + 4;
+}
+
+static uint32_t muninn_merge_calls_max(struct record_store *base)
+{
+	return store_merge_calls_max(store_of(base));
+}
+
 static int muninn_merge(struct record_store *base, const struct record_keep *keep, struct record_merge *merge)
 {
 	struct muninn_store *store = store_of(base);
@@ -426,6 +439,8 @@ const struct record_store_operations muninn_operations = {
 	.abort = muninn_abort,
 	.get = muninn_get,
 	.flush = muninn_flush,
+	.is_low = muninn_is_low,
+	.merge_calls_max = muninn_merge_calls_max,
 	.merge = muninn_merge,
 	.format = muninn_format_records,
 	.statistics = muninn_statistics,

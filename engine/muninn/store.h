@@ -7,6 +7,7 @@
 #include "engine/muninn/table.h"
 
 #define NO_SEGMENT UINT32_MAX
+#define NO_ROW     UINT16_MAX
 
 struct row {
 	struct buffer buffer;  /* the active segment */
@@ -42,7 +43,9 @@ struct muninn_store {
 	struct nand_page_io *ios;    /* one a page of a segment */
 	struct store_counters counters; /* updated atomically: readers run side by side */
 	uint64_t open_microseconds;
-	uint64_t merge_random; /* which segments merge looks at */
+	uint16_t *segment_rows; /* for each segment the row that it is sealed in, or NO_ROW */
+	uint32_t merge_cursor, merge_step; /* walk of merge over the segments */
+	uint64_t merge_random; /* which of their pages it looks at */
 };
 
 static inline void count_up(uint64_t *counter, uint64_t by)
@@ -118,7 +121,11 @@ uint32_t store_directory_used(const struct muninn_store *store);
 
 /* ---- merge.c ---- */
 
-/* record_store_operations.merge. */
+/* Chooses the walk over the segments. */
+void store_merge_begin(struct muninn_store *store);
+
+/* record_store_operations.merge_calls_max and .merge. */
+uint32_t store_merge_calls_max(const struct muninn_store *store);
 int store_merge(struct muninn_store *store, const struct record_keep *keep, struct record_merge *merge);
 
 /* Ends all entries of the directory in NVRAM. */

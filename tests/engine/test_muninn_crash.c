@@ -59,10 +59,11 @@ static int run_transaction(struct record_store *store, uint64_t transaction)
 	return 0;
 }
 
-static uint64_t present_only(void *context, uint16_t partition, uint64_t sequence)
+static uint64_t present_only(void *context, const struct record_key *key, uint16_t version, uint64_t sequence)
 {
 	(void)context;
-	(void)partition;
+	(void)key;
+	(void)version;
 	(void)sequence;
 	return RECORD_NEWEST;
 }

@@ -22,11 +22,12 @@ struct boundaries {
 	uint32_t count;
 };
 
-static uint64_t lowest_boundary(void *context, uint16_t partition, uint64_t sequence)
+static uint64_t lowest_boundary(void *context, const struct record_key *key, uint16_t version, uint64_t sequence)
 {
 	const struct boundaries *boundaries = context;
 
-	(void)partition;
+	(void)key;
+	(void)version;
 	for (uint32_t i = 0; i < boundaries->count; i++)
 		if (boundaries->at[i] >= sequence)
 			return boundaries->at[i];
