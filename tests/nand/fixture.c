@@ -36,12 +36,12 @@ static bool host_has_io_uring(void)
 	return true;
 }
 
-int run_on_all_devices(const char *name, const struct CMUnitTest *tests, size_t count,
-		       CMFixtureFunction setup, CMFixtureFunction teardown)
+int run_on_devices(enum test_device end, const char *name, const struct CMUnitTest *tests,
+		   size_t count, CMFixtureFunction setup, CMFixtureFunction teardown)
 {
 	int failures = 0;
 
-	for (int device = 0; device < TEST_DEVICES; device++) {
+	for (int device = 0; device < (int)end; device++) {
 		char group[128];
 
 		if (device == TEST_DEVICE_FILE && !host_has_io_uring())

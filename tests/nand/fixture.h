@@ -23,18 +23,23 @@ enum test_device {
 	TEST_DEVICE_MMAP,
 	TEST_DEVICE_FILE,         /* io_uring; skipped where the host has none */
 	TEST_DEVICE_FILE_THREADS, /* the same without io_uring */
-	TEST_DEVICES,
+	TEST_IMAGE_DEVICES,       /* those before have an image in a file */
+	TEST_DEVICES = TEST_IMAGE_DEVICES,
 };
 extern enum test_device test_device;
 
 /* Of images that are opened; NAND_ROOM_DEFAULT unless a test program says otherwise. */
 extern enum nand_room_kind test_room;
 
-/* Runs a group of tests once on each kind of device. Returns the number of failures. */
-int run_on_all_devices(const char *name, const struct CMUnitTest *tests, size_t count,
-		       CMFixtureFunction setup, CMFixtureFunction teardown);
-#define RUN_ON_ALL_DEVICES(tests, setup, teardown) \
-	run_on_all_devices(__FILE__, tests, sizeof(tests) / sizeof((tests)[0]), setup, teardown)
+/* Runs a group of tests once on each kind of device below `end`. Returns the number of failures. */
+int run_on_devices(enum test_device end, const char *name, const struct CMUnitTest *tests,
+		   size_t count, CMFixtureFunction setup, CMFixtureFunction teardown);
+#define RUN_ON_ALL_DEVICES(tests, setup, teardown)                                               \
+	run_on_devices(TEST_DEVICES, __FILE__, tests, sizeof(tests) / sizeof((tests)[0]), setup, \
+		       teardown)
+#define RUN_ON_IMAGES(tests, setup, teardown)                                                   \
+	run_on_devices(TEST_IMAGE_DEVICES, __FILE__, tests, sizeof(tests) / sizeof((tests)[0]), \
+		       setup, teardown)
 
 /* A device of small_geometry, or another, that answers -EPERM to broken rules and leaves nothing behind. */
 struct nand *open_small(void);

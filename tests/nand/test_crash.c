@@ -234,5 +234,5 @@ int main(void)
 		IN_DIRECTORY(test_abandon_keeps_what_was_stored),
 	};
 
-	return RUN_ON_ALL_DEVICES(tests, NULL, NULL);
+	return RUN_ON_IMAGES(tests, NULL, NULL);
 }

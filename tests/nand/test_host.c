@@ -215,5 +215,5 @@ int main(void)
 		IN_DIRECTORY(test_an_erase_gives_its_space_back),
 	};
 
-	return RUN_ON_ALL_DEVICES(tests, group_setup, NULL);
+	return RUN_ON_IMAGES(tests, group_setup, NULL);
 }

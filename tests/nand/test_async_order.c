@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Transfers that arrive in an order, or fail, as the test says: a mover that holds them until it is told which one is
+ * next. What counts as programmed must never have a hole, whatever the host does first.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/nand/fixture.h"
+
+enum { HELD_MAX = 64 };
+
+/* The transfers under way, in the order in which they were started, and which `next` returns. */
+static struct {
+	struct nand_transfer *held[HELD_MAX];
+	uint32_t count, started;
+	uint32_t next; /* index in `held` */
+	bool released; /* it may arrive */
+	int result;    /* its fate; 0: it is moved */
+	int fd;
+} host;
+
+static void held_start(struct nand_mover *mover, struct nand_transfer *transfer)
+{
+	(void)mover;
+	assert_true(host.count < HELD_MAX);
+	host.held[host.count++] = transfer;
+	host.started++;
+}
+
+static void held_flush(struct nand_mover *mover)
+{
+	(void)mover;
+}
+
+static struct nand_transfer *held_next(struct nand_mover *mover, bool wait)
+{
+	struct nand_transfer *transfer;
+
+	(void)mover;
+	if (!host.released && wait)
+		host.next = 0;
+	else if (!host.released)
+		return NULL;
+	assert_true(host.next < host.count);
+	transfer = host.held[host.next];
+	transfer->result = host.result ? host.result : nand_transfer_by_hand(host.fd, transfer, 0);
+	host.count--;
+	memmove(&host.held[host.next], &host.held[host.next + 1],
+		(host.count - host.next) * sizeof(host.held[0]));
+	host.released = false;
+	host.result = 0;
+	return transfer;
+}
+
+static void held_close(struct nand_mover *mover)
+{
+	(void)mover;
+	assert_int_equal(host.count, 0);
+}
+
+static const struct nand_mover_operations held_operations = {
+	.start = held_start,
+	.flush = held_flush,
+	.next = held_next,
+	.close = held_close,
+};
+static struct nand_mover held_mover = { &held_operations };
+
+static int open_held(struct nand *nand, uint32_t depth, void *memory, uint64_t memory_bytes,
+		     struct nand_mover **mover)
+{
+	(void)nand;
+	(void)depth;
+	(void)memory;
+	(void)memory_bytes;
+	*mover = &held_mover;
+	return 0;
+}
+
+static struct nand_backend_async held_async;
+static struct nand_backend held_backend;
+static const struct nand_backend *real_backend;
+
+struct device {
+	struct nand *nand;
+	struct nand_queue *queue;
+	struct nand_request requests[8];
+	struct nand_page_io pages[8][8];
+	size_t completed;
+	uint8_t *data; /* a page for each page of each request */
+};
+
+static int setup(void **state)
+{
+	const struct nand_queue_options options = { .depth = 8, .request_pages = 8 };
+	struct device *device = calloc(1, sizeof(*device));
+
+	test_device = TEST_DEVICE_FILE_THREADS;
+	memset(&host, 0, sizeof(host));
+	device->nand = open_small();
+	host.fd = device->nand->image_fd;
+	real_backend = device->nand->backend;
+	held_backend = *real_backend;
+	held_async = *held_backend.async;
+	held_async.open_mover = open_held;
+	held_backend.async = &held_async;
+	device->nand->backend = &held_backend;
+	assert_int_equal(nand_queue_open(device->nand, &options, &device->queue, NULL), 0);
+	device->nand->backend = real_backend;
+	device->data =
+		aligned_alloc(4096, sizeof(device->pages) / sizeof(device->pages[0][0]) * 4096);
+	*state = device;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct device *device = *state;
+
+	nand_queue_close(device->queue);
+	assert_int_equal(nand_close(device->nand), 0);
+	free(device->data);
+	free(device);
+	return 0;
+}
+
+static void submit(struct device *device, size_t number, enum nand_request_kind kind,
+		   uint64_t first, size_t count)
+{
+	struct nand_request *request = &device->requests[number];
+
+	for (size_t i = 0; i < count; i++) {
+		uint8_t *data = device->data + (number * 8 + i) * 4096;
+		uint8_t spare[112];
+
+		device->pages[number][i] = (struct nand_page_io){ first + i, data, NULL };
+		fill_page(device->nand, first + i, 1, data, spare);
+	}
+	*request = (struct nand_request){
+		.kind = kind, .pages = device->pages[number], .count = count, .result = 12345
+	};
+	assert_int_equal(nand_submit(device->queue, &request, 1), 1);
+}
+
+/* The held transfer number `index` arrives, with this result. */
+static void arrive(struct device *device, uint32_t index, int result)
+{
+	struct nand_request *completed[8];
+
+	host.next = index;
+	host.result = result;
+	host.released = true;
+	device->completed += nand_reap(device->queue, completed, 8, 0);
+	assert_false(host.released);
+}
+
+static uint32_t next_page(struct device *device, uint32_t block)
+{
+	struct nand_block_info info;
+
+	assert_int_equal(nand_block_info(device->nand, block, &info), 0);
+	return info.next_page;
+}
+
+static void test_a_page_does_not_count_before_those_in_front_of_it(void **state)
+{
+	struct device *device = *state;
+
+	submit(device, 0, NAND_REQUEST_PROGRAM, 0, 1);
+	submit(device, 1, NAND_REQUEST_PROGRAM, 1, 1);
+	submit(device, 2, NAND_REQUEST_PROGRAM, 2, 1);
+	arrive(device, 2, 0);
+	arrive(device, 1, 0);
+	assert_int_equal(next_page(device, 0), 0);
+	assert_int_equal(device->completed, 0);
+	arrive(device, 0, 0);
+	assert_int_equal(next_page(device, 0), 3);
+	assert_int_equal(device->completed, 3);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(device->requests[i].result, 0);
+}
+
+static void test_a_page_under_way_cannot_be_read(void **state)
+{
+	struct device *device = *state;
+
+	submit(device, 0, NAND_REQUEST_PROGRAM, 0, 1);
+	assert_int_equal(read_filled(device->nand, 0, 1), -ENODATA);
+	arrive(device, 0, 0);
+	assert_int_equal(next_page(device, 0), 1);
+	assert_int_equal(device->completed, 1);
+}
+
+static void test_after_a_failed_program_no_page_of_the_block_under_way_counts(void **state)
+{
+	struct device *device = *state;
+
+	submit(device, 0, NAND_REQUEST_PROGRAM, 0, 2);
+	submit(device, 1, NAND_REQUEST_PROGRAM, 2, 1);
+	submit(device, 2, NAND_REQUEST_PROGRAM, 3, 1);
+	submit(device, 3, NAND_REQUEST_PROGRAM, 8, 1); /* of another block */
+	log_capture();
+	arrive(device, 3, 0);
+	arrive(device, 2, 0);
+	arrive(device, 1, -ENOSPC);
+	arrive(device, 0, 0);
+	assert_int_equal(device->completed, 4);
+	assert_int_equal(device->requests[0].result, 0);
+	assert_int_equal(device->requests[1].result, -EIO);
+	assert_int_equal(device->requests[2].result, -EIO);
+	assert_int_equal(device->requests[3].result, 0);
+	assert_non_null(strstr(log_captured(), "could not write pages 2 to 2: No space left"));
+	assert_int_equal(next_page(device, 0), 2);
+	assert_int_equal(next_page(device, 1), 1);
+	/* The block goes on where it stands. */
+	submit(device, 0, NAND_REQUEST_PROGRAM, 2, 3);
+	arrive(device, 0, 0);
+	assert_int_equal(device->completed, 5);
+	assert_int_equal(device->requests[0].result, 0);
+	assert_int_equal(next_page(device, 0), 5);
+}
+
+static void test_a_failed_transfer_is_an_error_of_its_pages(void **state)
+{
+	struct device *device = *state;
+
+	submit(device, 0, NAND_REQUEST_PROGRAM, 0, 8);
+	arrive(device, 0, 0);
+	submit(device, 1, NAND_REQUEST_READ, 0, 4);
+	submit(device, 2, NAND_REQUEST_READ, 4, 4);
+	arrive(device, 0, -EIO);
+	arrive(device, 0, 0);
+	assert_int_equal(device->completed, 3);
+	assert_int_equal(device->requests[1].result, -EIO);
+	assert_int_equal(device->requests[1].done, 0);
+	assert_int_equal(device->requests[2].result, 0);
+}
+
+static void test_a_block_is_not_erased_while_pages_of_it_are_under_way(void **state)
+{
+	struct device *device = *state;
+
+	submit(device, 0, NAND_REQUEST_PROGRAM, 0, 1);
+	assert_int_equal(nand_erase(device->nand, NAND_CAUSE_USER, 0), -EPERM);
+	assert_int_equal(nand_erase(device->nand, NAND_CAUSE_USER, 1), 0);
+	arrive(device, 0, 0);
+	assert_int_equal(nand_erase(device->nand, NAND_CAUSE_USER, 0), 0);
+	assert_int_equal(device->completed, 1);
+}
+
+static void test_a_block_is_not_programmed_past_the_queue(void **state)
+{
+	struct device *device = *state;
+
+	submit(device, 0, NAND_REQUEST_PROGRAM, 0, 1);
+	assert_int_equal(program_filled(device->nand, 0, 1), -EPERM);
+	arrive(device, 0, 0);
+	assert_int_equal(device->completed, 1);
+}
+
+static void test_neighbours_share_a_transfer(void **state)
+{
+	struct device *device = *state;
+
+	submit(device, 0, NAND_REQUEST_PROGRAM, 0, 8);
+	assert_int_equal(host.started, 1);
+	assert_int_equal(host.held[0]->bytes, 8 * 4096);
+	assert_int_equal(host.held[0]->count, 1);
+	arrive(device, 0, 0);
+	for (int i = 0; i < 4; i++)
+		device->pages[1][i] = (struct nand_page_io){ (uint64_t)(i == 3 ? 6 : i),
+							     device->data + (7 - 2 * i) * 4096,
+							     NULL };
+	device->requests[1] = (struct nand_request){ .kind = NAND_REQUEST_READ,
+						     .pages = device->pages[1],
+						     .count = 4 };
+	host.started = 0;
+	assert_int_equal(
+		nand_submit(device->queue, &(struct nand_request *){ &device->requests[1] }, 1), 1);
+	assert_int_equal(host.started, 2);
+	assert_int_equal(host.held[0]->count, 3);
+	arrive(device, 1, 0);
+	arrive(device, 0, 0);
+	assert_int_equal(device->completed, 2);
+	assert_int_equal(device->requests[1].result, 0);
+}
+
+static void test_an_overtaken_read_has_no_data(void **state)
+{
+	struct device *device = *state;
+
+	submit(device, 0, NAND_REQUEST_PROGRAM, 0, 1);
+	arrive(device, 0, 0);
+	submit(device, 1, NAND_REQUEST_READ, 0, 1);
+	assert_int_equal(nand_erase(device->nand, NAND_CAUSE_MERGE, 0), 0);
+	assert_int_equal(program_filled(device->nand, 0, 2), 0);
+	arrive(device, 0, 0);
+	assert_int_equal(device->completed, 2);
+	assert_int_equal(device->requests[1].result, -ENODATA);
+}
+
+#define HELD(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		HELD(test_a_page_does_not_count_before_those_in_front_of_it),
+		HELD(test_a_page_under_way_cannot_be_read),
+		HELD(test_after_a_failed_program_no_page_of_the_block_under_way_counts),
+		HELD(test_a_failed_transfer_is_an_error_of_its_pages),
+		HELD(test_a_block_is_not_erased_while_pages_of_it_are_under_way),
+		HELD(test_a_block_is_not_programmed_past_the_queue),
+		HELD(test_neighbours_share_a_transfer),
+		HELD(test_an_overtaken_read_has_no_data),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
