@@ -13,6 +13,8 @@ struct osd_client {
 
 /* Lays out buffers and encodes the CDB into request->task; allocates request->scratch. -EINVAL, -ENOMEM. */
 int request_prepare(struct osd_request *request, enum osd_version version);
+/* The retrieved attributes as they came, inside `done`. -ENODATA: none. */
+int request_retrieved(const struct osd_request *request, const uint8_t **list, size_t *length);
 /* Frees what request_prepare has made, when the command was not sent. */
 void request_release(struct osd_request *request);
 

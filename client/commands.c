@@ -20,9 +20,28 @@ static int run(struct osd_client *client, struct osd_request *request,
 
 struct told {
 	uint32_t number; /* in the current command page */
+	bool several;    /* the answer is a list of objects: the first one's ID is wanted */
 	uint64_t value;
 	bool known;
 };
+
+/* Room for the head of an object in such a list. */
+#define OBJECT_HEAD_BYTES 16U
+
+static void take_first_object(const struct osd_request *request, struct told *told)
+{
+	size_t head = osd_list_head_bytes(request->cdb.version);
+	struct osd_list_reader reader;
+	const uint8_t *list;
+	size_t length;
+
+	if (request_retrieved(request, &list, &length) < 0 ||
+	    osd_list_read(&reader, request->cdb.version, OSD_LIST_OF_OBJECTS, list, length) < 0 ||
+	    reader.length < head + 8)
+		return;
+	told->value = get_be64(list + head);
+	told->known = true;
+}
 
 static void take_told(struct osd_request *request)
 {
@@ -30,12 +49,15 @@ static void take_told(struct osd_request *request)
 	struct osd_list_reader reader;
 	struct osd_attribute attribute;
 
-	if (request->error.result < 0 || osd_request_attributes(request, &reader) < 0)
+	if (request->error.result < 0)
+		return;
+	if (told->several)
+		take_first_object(request, told);
+	if (told->several || osd_request_attributes(request, &reader) < 0)
 		return;
 	while (osd_list_next(&reader, &attribute) == 1)
-		if (attribute.page == OSD_PAGE_CURRENT_COMMAND &&
-		    attribute.number == told->number && attribute.length == 8 &&
-		    attribute.present == 8) {
+		if (attribute.page == OSD_PAGE_CURRENT_COMMAND && attribute.number == told->number &&
+		    attribute.length == 8 && attribute.present == 8) {
 			told->value = get_be64(attribute.value);
 			told->known = true;
 		}
@@ -48,10 +70,11 @@ static int run_told(struct osd_client *client, struct osd_request *request, uint
 	struct osd_client_value get = { .page = OSD_PAGE_CURRENT_COMMAND,
 					.number = number,
 					.length = 8 };
-	struct told told = { .number = number };
+	struct told told = { .number = number, .several = request->cdb.objects > 1 };
 	int result;
 
 	if (value) {
+		get.length += told.several ? OBJECT_HEAD_BYTES : 0;
 		request->gets = &get;
 		request->get_count = 1;
 		request->done = take_told;
@@ -107,16 +130,11 @@ int osd_client_create(struct osd_client *client, uint64_t partition, uint64_t re
 			 .object = requested,
 			 .objects = count },
 	};
-	int result;
 
 	if (requested && count > 1)
 		return outcome_set(error, -EINVAL,
 				   "CREATE: only one object can be created with a requested ID");
-	result = run_told(client, &request, OSD_CURRENT_OBJECT_ID, first, error);
-	/* The page tells the highest of consecutive IDs. */
-	if (result == 0 && first && count > 1)
-		*first -= count - 1U;
-	return result;
+	return run_told(client, &request, OSD_CURRENT_OBJECT_ID, first, error);
 }
 
 int osd_client_remove(struct osd_client *client, struct osd_client_address address,

@@ -126,6 +126,8 @@ static int begin(struct attempt *attempt, const char *url, const struct login_op
 					  : iscsi_parse_full_url(attempt->iscsi, url);
 	if (!attempt->url)
 		return error_set(error, -EINVAL, "%s", iscsi_get_error(attempt->iscsi));
+	if (!attempt->discovery && !attempt->url->target[0])
+		return error_set(error, -EINVAL, "URL '%s': the target's name is missing", url);
 	if (attempt->url->lun < 0 || attempt->url->lun >= 0x4000)
 		return error_set(error, -EINVAL, "URL: LUN %d is not in 0..16383",
 				 attempt->url->lun);
@@ -155,8 +157,16 @@ static void end(struct attempt *attempt)
 
 static void note_reason(struct attempt *attempt)
 {
-	snprintf(attempt->reason, sizeof(attempt->reason), "%s", iscsi_get_error(attempt->iscsi));
-	attempt->reason[strcspn(attempt->reason, "\n")] = '\0';
+	static const char own_name[] = "iscsi_service: ";
+	const char *said = iscsi_get_error(attempt->iscsi);
+	size_t length;
+
+	if (strncmp(said, own_name, strlen(own_name)) == 0)
+		said += strlen(own_name);
+	length = strcspn(said, "\n");
+	while (length > 0 && said[length - 1] == '.')
+		length--;
+	snprintf(attempt->reason, sizeof(attempt->reason), "%.*s", (int)length, said);
 }
 
 static void discovered(struct iscsi_context *iscsi, int status, void *data, void *context)

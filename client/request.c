@@ -172,17 +172,25 @@ void request_release(struct osd_request *request)
 	request->scratch = NULL;
 }
 
-int osd_request_attributes(const struct osd_request *request, struct osd_list_reader *reader)
+int request_retrieved(const struct osd_request *request, const uint8_t **list, size_t *length)
 {
 	size_t gap = request->retrieved_offset - request->room_length;
 	size_t arrived = request->task.in_received;
-	const uint8_t *list;
 
 	if (request->retrieved_length == 0 || arrived <= request->retrieved_offset)
 		return -ENODATA;
-	list = request->scratch + request->lists_length + gap;
-	return osd_list_read(reader, request->cdb.version, OSD_LIST_RETRIEVED, list,
-			     arrived - request->retrieved_offset) < 0
-		       ? -EPROTO
-		       : 0;
+	*list = request->scratch + request->lists_length + gap;
+	*length = arrived - request->retrieved_offset;
+	return 0;
+}
+
+int osd_request_attributes(const struct osd_request *request, struct osd_list_reader *reader)
+{
+	const uint8_t *list;
+	size_t length;
+	int result = request_retrieved(request, &list, &length);
+
+	if (result < 0)
+		return result;
+	return osd_list_read(reader, request->cdb.version, OSD_LIST_RETRIEVED, list, length) < 0 ? -EPROTO : 0;
 }

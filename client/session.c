@@ -407,7 +407,8 @@ static int exchange(struct session *session, int timeout_ms)
 	ready = poll(&poll_fd, 1, session->done.first ? 0 : wait_milliseconds(session, timeout_ms));
 	if (ready < 0 && errno != EINTR)
 		return session_fail(session, -errno, "iSCSI session: poll: %s", strerror(errno));
-	if (ready > 0 && poll_fd.revents & ~POLLOUT && session_receive(session) < 0)
+	if ((session->deaf || (ready > 0 && poll_fd.revents & ~POLLOUT)) &&
+	    session_receive(session) < 0)
 		return session->failure;
 	if (session_send(session) < 0)
 		return session->failure;

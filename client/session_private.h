@@ -75,6 +75,7 @@ struct session {
 	unsigned nop_count;
 	enum logout_state logout;
 	bool closing; /* the target wants no more commands */
+	bool deaf; /* the connection takes no more bytes; what it still has to give is taken first */
 
 	int failure;
 	struct error_text failure_text;

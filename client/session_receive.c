@@ -432,8 +432,11 @@ int session_receive(struct session *session)
 					    "iSCSI session: the target closed the connection");
 		if (got < 0 && errno == EINTR)
 			continue;
-		if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) && !session->deaf)
 			return 0;
+		if (got < 0 && (errno == ECONNRESET || session->deaf))
+			return session_fail(session, -ECONNRESET,
+					    "iSCSI session: the target closed the connection");
 		if (got < 0)
 			return session_fail(session, -errno,
 					    "iSCSI session: the connection broke: %s",

@@ -186,14 +186,14 @@ static void advance(struct send_batch *batch, size_t sent)
 
 bool session_has_output(const struct session *session)
 {
-	return session->batch.vectors_sent < session->batch.vectors_used;
+	return !session->deaf && session->batch.vectors_sent < session->batch.vectors_used;
 }
 
 int session_send(struct session *session)
 {
 	struct send_batch *batch = &session->batch;
 
-	for (;;) {
+	while (!session->deaf) {
 		struct msghdr message = { 0 };
 		ssize_t sent;
 
@@ -208,6 +208,10 @@ int session_send(struct session *session)
 		sent = sendmsg(session->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return 0;
+		/* Answers may have come before the end: session_receive reports it when it has taken them. */
+		session->deaf = sent < 0 && (errno == EPIPE || errno == ECONNRESET);
+		if (session->deaf)
+			return 0;
 		if (sent < 0 && errno != EINTR)
 			return session_fail(session, -errno,
 					    "iSCSI session: the connection broke while sending: %s",
@@ -215,4 +219,5 @@ int session_send(struct session *session)
 		if (sent > 0)
 			advance(batch, (size_t)sent);
 	}
+	return 0;
 }

@@ -121,7 +121,8 @@ static int consider(void *context, uint64_t id)
 {
 	struct cleaner *cleaner = context;
 
-	if (bsearch(&id, cleaner->used, cleaner->used_count, sizeof(id), compare_ids))
+	if (cleaner->used_count &&
+	    bsearch(&id, cleaner->used, cleaner->used_count, sizeof(id), compare_ids))
 		return 0;
 	cleaner->probes[cleaner->probe_count++].request.cdb.object = id;
 	return cleaner->probe_count == BATCH ? finish_batch(cleaner) : 0;

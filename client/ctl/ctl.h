@@ -40,6 +40,7 @@ struct ctl_options {
 	bool clean;
 	bool long_list;
 	bool raw;
+	bool text;
 	bool hexadecimal;
 	bool number;
 	bool remove;

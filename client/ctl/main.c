@@ -30,6 +30,7 @@ enum option_code {
 	OPTION_RAW,
 	OPTION_REMOVE,
 	OPTION_REPLACE,
+	OPTION_TEXT,
 	OPTION_TIMEOUT,
 };
 
@@ -56,6 +57,7 @@ static const struct option long_options[] = {
 	{ "raw", no_argument, NULL, OPTION_RAW },
 	{ "remove", no_argument, NULL, OPTION_REMOVE },
 	{ "replace", no_argument, NULL, OPTION_REPLACE },
+	{ "text", no_argument, NULL, OPTION_TEXT },
 	{ "timeout", required_argument, NULL, OPTION_TIMEOUT },
 	{ NULL, 0, NULL, 0 },
 };
@@ -164,6 +166,9 @@ static int take_option(const struct ctl *ctl, int code, struct ctl_options *opti
 		return CTL_OK;
 	case OPTION_REPLACE:
 		options->replace = true;
+		return CTL_OK;
+	case OPTION_TEXT:
+		options->text = true;
 		return CTL_OK;
 	default:
 		return take_value(ctl, code, options);

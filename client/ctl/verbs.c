@@ -90,9 +90,10 @@ static const struct ctl_verb verbs[] = {
 	  "Example, an object's logical length:\n  muninnctl attr get $URL 0x10000/0x10004 0x1 "
 	  "0x82\n",
 	  3, 3, verb_attr_get },
-	{ "attr set", "URL ADDRESS PAGE NUMBER [VALUE] [--hex | --number | --file FILE | --remove]",
+	{ "attr set",
+	  "URL ADDRESS PAGE NUMBER [VALUE] [--text | --hex | --number | --file FILE | --remove]",
 	  "set an attribute",
-	  "VALUE is text, unless:\n"
+	  "VALUE is text (--text says so), unless:\n"
 	  "--hex        it is bytes in hexadecimal\n"
 	  "--number     it is a number, stored as 8 bytes, big-endian\n"
 	  "--file FILE  the file's content is the value\n"

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The command itself: help, and exit codes and messages of what goes wrong before there is a target. */
+#include <errno.h>
+#include <libgen.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include <cmocka.h>
+
+#include "client/ctl/ctl.h"
+
+static char program[4096];
+static char output[65536];
+static char closed_url[128];
+
+/* build/tests/VARIANT/client/test_muninnctl → build/bin/muninnctl, or build/VARIANT/bin/muninnctl. */
+static int find_program(void **state)
+{
+	char path[2048], variant[64], build[2048];
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t size = sizeof(address);
+	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	int fd;
+
+	(void)state;
+	assert_true(length > 0);
+	path[length] = '\0';
+	dirname(dirname(path));
+	snprintf(variant, sizeof(variant), "%.60s", strrchr(path, '/') + 1);
+	snprintf(build, sizeof(build), "%.2000s", dirname(dirname(path)));
+	if (strcmp(variant, "release") == 0)
+		snprintf(program, sizeof(program), "%s/bin/muninnctl", build);
+	else
+		snprintf(program, sizeof(program), "%s/%s/bin/muninnctl", build, variant);
+	assert_int_equal(access(program, X_OK), 0);
+	/* A port that nobody listens at: bound, and kept. */
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, size), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+	snprintf(closed_url, sizeof(closed_url), "iscsi://127.0.0.1:%u/iqn.2026-01.test:x/1",
+		 ntohs(address.sin_port));
+	return 0;
+}
+
+/* Runs with arguments as a shell reads them; `output` gets both of its outputs. Returns the exit code. */
+static int run(const char *arguments)
+{
+	char command[8192];
+	size_t length;
+	FILE *pipe;
+	int status;
+
+	snprintf(command, sizeof(command), "U=%s; %s %s 2>&1 </dev/null", closed_url, program,
+		 arguments);
+	pipe = popen(command, "r");
+	assert_non_null(pipe);
+	length = fread(output, 1, sizeof(output) - 1, pipe);
+	output[length] = '\0';
+	status = pclose(pipe);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void expect(const char *arguments, int code, const char *word)
+{
+	int result = run(arguments);
+
+	if (result != code || !strstr(output, word))
+		fail_msg("muninnctl %s: exit code %d instead of %d, or '%s' is not in: %s",
+			 arguments, result, code, word, output);
+}
+
+static void test_help_names_every_verb_and_every_exit_code(void **state)
+{
+	static const char *const verbs[] = { "info",   "discover", "format",   "mkpart",   "rmpart",
+					     "ls",     "stat",     "create",   "put",      "append",
+					     "get",    "cat",      "rm",       "truncate", "clear",
+					     "punch",  "attr get", "attr set", "attr ls",  "import",
+					     "export", "flush" };
+	char arguments[64];
+
+	(void)state;
+	expect("--help", CTL_OK, "Exit codes");
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+		expect("--help", CTL_OK, verbs[i]);
+		snprintf(arguments, sizeof(arguments), "%s --help", verbs[i]);
+		expect(arguments, CTL_OK, "Example");
+		assert_non_null(strstr(output, verbs[i]));
+		expect("-h", CTL_OK, "11 data is not as stored");
+	}
+}
+
+static void test_wrong_usage_is_2_and_says_what_is_wrong(void **state)
+{
+	(void)state;
+	expect("", CTL_USAGE, "verb is missing");
+	expect("fly $U", CTL_USAGE, "'fly' is no verb");
+	expect("attr", CTL_USAGE, "'attr' is no verb");
+	expect("attr fly $U", CTL_USAGE, "is no verb");
+	expect("ls", CTL_USAGE, "URL is missing");
+	expect("ls $U 1 2", CTL_USAGE, "too many arguments");
+	expect("get $U", CTL_USAGE, "too few arguments");
+	expect("ls --fly $U", CTL_USAGE, "--fly: there is no such option");
+	expect("ls $U --timeout", CTL_USAGE, "needs a value");
+	expect("ls $U --timeout 0", CTL_USAGE, "from 1 to");
+	expect("ls $U --queue-depth 5000", CTL_USAGE, "from 1 to 1024");
+	expect("ls $U --chunk 1", CTL_USAGE, "--chunk");
+	expect("ls $U --chunk 1Q", CTL_USAGE, "--chunk");
+	expect("ls http://127.0.0.1/", CTL_USAGE, "iscsi://");
+	expect("ls iscsi://127.0.0.1/x", CTL_USAGE, "parse");
+}
+
+static void test_wrong_addresses_are_found_before_connecting(void **state)
+{
+	(void)state;
+	expect("ls $U 1x", CTL_USAGE, "PID[/OID][@VERSION]");
+	expect("ls $U 0x10000/1", CTL_USAGE, "objects contain nothing");
+	expect("get $U 0x10000", CTL_USAGE, "address of an object");
+	expect("cat $U 0x10000/1 0x10000", CTL_USAGE, "address of an object");
+	expect("rm $U 0x10000/1 x", CTL_USAGE, "PID[/OID]");
+	expect("mkpart $U 0x10000/1", CTL_USAGE, "address of a partition");
+	expect("rmpart $U 0", CTL_USAGE, "address of a partition");
+	expect("put $U 0", CTL_USAGE, "address of a partition");
+	expect("put $U 0x10000 --replace", CTL_USAGE, "--replace");
+	expect("put $U 0x10000/1 --replace --offset 1", CTL_USAGE, "either");
+	expect("create $U 0x10000/1 --count 2", CTL_USAGE, "--count");
+	expect("import $U 0x10000@3 /tmp", CTL_USAGE, "only be read");
+	expect("truncate $U 0x10000/1 many", CTL_USAGE, "number of bytes");
+	expect("clear $U 0x10000/1 1 -5", CTL_USAGE, "no such option");
+	expect("clear $U 0x10000/1 1 5X", CTL_USAGE, "number of bytes");
+	expect("attr get $U 0x10000/1 x 1", CTL_USAGE, "page 'x'");
+	expect("attr get $U 0x10000/1 1 0x100000000", CTL_USAGE, "number '0x100000000'");
+	expect("attr set $U 0x10000/1 1 9", CTL_USAGE, "VALUE");
+	expect("attr set $U 0x10000/1 1 9 abc --hex", CTL_USAGE, "even number");
+	expect("attr set $U 0x10000/1 1 9 0g --hex", CTL_USAGE, "hexadecimal");
+	expect("attr set $U 0x10000/1 1 9 x --number", CTL_USAGE, "no number");
+	expect("attr set $U 0x10000/1 1 9 x --remove", CTL_USAGE, "VALUE");
+	expect("attr set $U 0x10000/1 1 9 --remove --file x", CTL_USAGE, "only one");
+	expect("attr set $U 0x10000/1 1 9 --file /nowhere", CTL_LOCAL, "/nowhere");
+}
+
+static void test_no_target_is_6(void **state)
+{
+	(void)state;
+	expect("ls $U", CTL_CONNECTION, "Connection refused");
+	expect("discover $U", CTL_CONNECTION, "Connection refused");
+	expect("put $U 0x10000", CTL_CONNECTION, "is the target running");
+	expect("export $U 0x10000 /tmp/x", CTL_CONNECTION, "Connection refused");
+}
+
+static void test_errors_are_json_when_asked_for(void **state)
+{
+	json_error_t error;
+	json_t *object;
+
+	(void)state;
+	assert_int_equal(run("ls --json $U"), CTL_CONNECTION);
+	object = json_loads(output, 0, &error);
+	assert_non_null(object);
+	assert_int_equal(
+		json_integer_value(json_object_get(json_object_get(object, "error"), "code")),
+		CTL_CONNECTION);
+	assert_string_equal(
+		json_string_value(json_object_get(json_object_get(object, "error"), "name")),
+		"connection");
+	json_decref(object);
+	/* Also when the option stands behind the one that is wrong. */
+	assert_int_equal(run("ls --fly $U --json"), CTL_USAGE);
+	object = json_loads(output, 0, &error);
+	assert_non_null(object);
+	json_decref(object);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_help_names_every_verb_and_every_exit_code),
+		cmocka_unit_test(test_wrong_usage_is_2_and_says_what_is_wrong),
+		cmocka_unit_test(test_wrong_addresses_are_found_before_connecting),
+		cmocka_unit_test(test_no_target_is_6),
+		cmocka_unit_test(test_errors_are_json_when_asked_for),
+	};
+
+	return cmocka_run_group_tests(tests, find_program, NULL);
+}
