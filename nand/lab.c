@@ -13,5 +13,7 @@ void nand_feature_switch(struct nand *nand, enum nand_feature feature, bool on)
 void nand_lab_free(struct nand *nand)
 {
 	nand_timing_free(nand);
+	nand_faults_free(nand);
+	nand_power_free(nand);
 	pthread_mutex_destroy(&nand->lab_lock);
 }

@@ -73,6 +73,93 @@ bool nand_timed_measures(struct nand *nand);
 
 void nand_timing_free(struct nand *nand);
 
+/* ---- faults (faults.h) ---- */
+
+struct nand_page_way;
+
+/* To what the back end returned; `data` may be NULL. */
+void nand_faults_read_slow(struct nand *nand, uint64_t page, const struct nand_page_way *way,
+			   void *data, uint8_t *spare);
+/* True: the operation fails, and its block is bad from now on. */
+bool nand_faults_program_slow(struct nand *nand, uint64_t page, const struct nand_page_way *way);
+bool nand_faults_erase_slow(struct nand *nand, uint32_t block,
+			    const struct nand_block_word *before);
+
+static inline void nand_faults_read(struct nand *nand, uint64_t page,
+				    const struct nand_page_way *way, void *data, uint8_t *spare)
+{
+	if (nand_feature_is_on(nand, NAND_FEATURE_FAULTS))
+		nand_faults_read_slow(nand, page, way, data, spare);
+}
+
+static inline bool nand_program_fails(struct nand *nand, uint64_t page,
+				      const struct nand_page_way *way)
+{
+	return nand_feature_is_on(nand, NAND_FEATURE_FAULTS) &&
+	       nand_faults_program_slow(nand, page, way);
+}
+
+static inline bool nand_erase_fails(struct nand *nand, uint32_t block,
+				    const struct nand_block_word *before)
+{
+	return nand_feature_is_on(nand, NAND_FEATURE_FAULTS) &&
+	       nand_faults_erase_slow(nand, block, before);
+}
+
+void nand_faults_free(struct nand *nand);
+
+/* ---- power (power.h) ---- */
+
+/*
+ * Each is called when its operation is about to happen and nothing else can refuse it. 0: go on. -EIO: the power is off,
+ * or it failed just now and has left of the operation what it leaves.
+ */
+int nand_power_read_slow(struct nand *nand, uint64_t page);
+int nand_power_program_slow(struct nand *nand, const struct nand_page_io *io,
+			    const struct nand_page_way *way);
+int nand_power_erase_slow(struct nand *nand, uint32_t block, const struct nand_block_word *before);
+int nand_power_sync_slow(struct nand *nand, const char *what);
+
+static inline int nand_power_read(struct nand *nand, uint64_t page)
+{
+	return nand_feature_is_on(nand, NAND_FEATURE_POWER) ? nand_power_read_slow(nand, page) : 0;
+}
+
+static inline int nand_power_program(struct nand *nand, const struct nand_page_io *io,
+				     const struct nand_page_way *way)
+{
+	return nand_feature_is_on(nand, NAND_FEATURE_POWER) ? nand_power_program_slow(nand, io, way)
+							    : 0;
+}
+
+static inline int nand_power_erase(struct nand *nand, uint32_t block,
+				   const struct nand_block_word *before)
+{
+	return nand_feature_is_on(nand, NAND_FEATURE_POWER)
+		       ? nand_power_erase_slow(nand, block, before)
+		       : 0;
+}
+
+static inline int nand_power_sync(struct nand *nand, const char *what)
+{
+	return nand_feature_is_on(nand, NAND_FEATURE_POWER) ? nand_power_sync_slow(nand, what) : 0;
+}
+
+bool nand_power_is_off_slow(struct nand *nand);
+
+static inline bool nand_power_is_off(struct nand *nand)
+{
+	return nand_feature_is_on(nand, NAND_FEATURE_POWER) && nand_power_is_off_slow(nand);
+}
+
+/* A sync of the NVRAM has been done. Only while NAND_FEATURE_POWER is on. */
+void nand_power_nvram_synced(struct nand *nand, uint64_t offset, uint64_t length);
+
+/* Arms what nand_leave_power_cut left, at the end of opening for writing. 0, or -errno: do not open. */
+int nand_take_left_power_cut(struct nand *nand, struct error_text *error);
+
+void nand_power_free(struct nand *nand);
+
 /* ---- all of it ---- */
 
 void nand_lab_free(struct nand *nand);

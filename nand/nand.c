@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "common/bytes.h"
@@ -53,6 +52,8 @@ int nand_block_info(struct nand *nand, uint32_t block, struct nand_block_info *i
 
 	if (block >= nand->geometry.blocks)
 		return -ERANGE;
+	if (nand_power_is_off(nand))
+		return -EIO;
 	if (!nand_word_load(nand, block, &word))
 		return -EBADMSG;
 	*info = (struct nand_block_info){
@@ -71,6 +72,8 @@ int nand_mark_bad(struct nand *nand, uint32_t block)
 		return -EROFS;
 	if (block >= nand->geometry.blocks)
 		return -ERANGE;
+	if (nand_power_is_off(nand))
+		return -EIO;
 	nand_word_load(nand, block, &word);
 	word.bad = true;
 	nand_word_store(nand, block, &word);
@@ -218,10 +221,27 @@ int nand_program(struct nand *nand, enum nand_cause cause, const struct nand_pag
 	return result;
 }
 
+/* The state first, then the contents. */
+static int erase_block(struct nand *nand, uint32_t block, struct nand_block_word *word)
+{
+	bool fails = nand_erase_fails(nand, block, word);
+
+	if (!fails) {
+		word->next_page = 0;
+		if (word->erase_count < UINT32_MAX)
+			word->erase_count++;
+		nand_word_store(nand, block, word);
+		nand->backend->discard(nand, block);
+	}
+	set_dirty(nand);
+	return fails ? -EIO : 0;
+}
+
 int nand_erase(struct nand *nand, enum nand_cause cause, uint32_t block)
 {
 	struct nand_block_word word = { 0 };
 	struct nand_timed timed;
+	int result;
 
 	if (nand->read_only)
 		return -EROFS;
@@ -239,15 +259,15 @@ int nand_erase(struct nand *nand, enum nand_cause cause, uint32_t block)
 	if (nand_pages_on_the_way(nand, block) > 0)
 		return nand_violation(nand, "block %u erased while pages of it are programmed",
 				      block);
+	result = nand_power_erase(nand, block, &word);
+	if (result < 0)
+		return result;
 	nand_timed_begin(nand, &timed);
 	nand_timed_page(nand, &timed, NAND_ERASE, block, 0);
-	word.next_page = 0;
-	if (word.erase_count < UINT32_MAX)
-		word.erase_count++;
-	nand_word_store(nand, block, &word);
-	nand->backend->discard(nand, block);
-	set_dirty(nand);
+	result = erase_block(nand, block, &word);
 	nand_timed_end(nand, &timed);
+	if (result < 0)
+		return result;
 	atomic_fetch_add_explicit(&nand->by_cause[cause].blocks_erased, 1, memory_order_relaxed);
 	return 0;
 }
@@ -264,6 +284,9 @@ static int sync_image(struct nand *nand)
 
 	if (nand->read_only)
 		return 0;
+	result = nand_power_sync(nand, "sync of the image");
+	if (result < 0)
+		return result;
 	pthread_mutex_lock(&nand->sync_lock);
 	if (!nand->sync_failed && atomic_exchange(&nand->dirty, false)) {
 		atomic_fetch_add_explicit(&nand->image_syncs, 1, memory_order_relaxed);
@@ -282,35 +305,6 @@ int nand_sync(struct nand *nand, uint32_t first, uint32_t count)
 	return count == 0 ? 0 : sync_image(nand);
 }
 
-void *nand_nvram(struct nand *nand, uint64_t *bytes)
-{
-	if (bytes)
-		*bytes = nand->nvram_bytes;
-	return nand->nvram.at + NAND_HEADER_BYTES;
-}
-
-int nand_nvram_sync(struct nand *nand, uint64_t offset, uint64_t length)
-{
-	uint64_t host_page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t from, to;
-
-	if (offset > nand->nvram_bytes || length > nand->nvram_bytes - offset)
-		return -ERANGE;
-	if (length == 0 || nand->nvram_fd < 0 || nand->read_only)
-		return 0;
-	from = (NAND_HEADER_BYTES + offset) & ~(host_page - 1);
-	to = NAND_HEADER_BYTES + offset + length;
-	atomic_fetch_add_explicit(&nand->nvram_syncs, 1, memory_order_relaxed);
-	if (!atomic_load(&nand->nvram_sync_failed) &&
-	    msync(nand->nvram.at + from, to - from, MS_SYNC) == 0)
-		return 0;
-	if (atomic_exchange(&nand->nvram_sync_failed, true))
-		return -EIO;
-	log_line(LOG_LEVEL_ERROR, "%s.nvram: the host could not store the NVRAM: %s", nand->path,
-		 strerror(errno));
-	return -EIO;
-}
-
 void nand_read_counters(struct nand *nand, struct nand_counters *counters)
 {
 	for (int cause = 0; cause < NAND_CAUSES; cause++) {
@@ -325,7 +319,9 @@ void nand_read_counters(struct nand *nand, struct nand_counters *counters)
 	counters->rule_violations = atomic_load(&nand->rule_violations);
 	counters->uncorrectable_reads = atomic_load(&nand->uncorrectable_reads);
 	counters->image_syncs = atomic_load(&nand->image_syncs);
+	counters->nvram_sync_requests = atomic_load(&nand->nvram_sync_requests);
 	counters->nvram_syncs = atomic_load(&nand->nvram_syncs);
+	counters->nvram_bytes_synced = atomic_load(&nand->nvram_bytes_synced);
 }
 
 /* ---- the end of a handle ---- */
@@ -342,6 +338,7 @@ void nand_free(struct nand *nand)
 	if (nand->image_fd >= 0)
 		close(nand->image_fd); /* the lock goes with it, last */
 	nand_lab_free(nand);
+	nand_nvram_group_destroy(&nand->nvram_group);
 	pthread_mutex_destroy(&nand->sync_lock);
 	free((void *)nand->on_the_way);
 	free(nand->path);

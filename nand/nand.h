@@ -68,7 +68,9 @@ struct nand_counters {
 	uint64_t rule_violations;     /* always 0 unless the caller has a bug */
 	uint64_t uncorrectable_reads; /* reads answered -EBADMSG */
 	uint64_t image_syncs;         /* msync/fdatasync calls on the image */
-	uint64_t nvram_syncs;
+	uint64_t nvram_sync_requests; /* nand_nvram_sync calls for at least a byte */
+	uint64_t nvram_syncs;         /* of the host: one may serve many requests */
+	uint64_t nvram_bytes_synced;  /* of the region, asked of the host */
 };
 
 /* One page of a vectored request. */
@@ -255,8 +257,13 @@ int nand_block_info(struct nand *nand, uint32_t block, struct nand_block_info *i
 int nand_sync(struct nand *nand, uint32_t first, uint32_t count);
 
 /*
- * The NVRAM region: ordinary memory, stable against the end of this process at any instruction; stable against power
- * loss of the host up to the last nand_nvram_sync that covered the bytes. `bytes` may be NULL.
+ * The NVRAM region: as many bytes as the device was created with, ordinary memory, mapped from IMAGE.nvram. Stores are
+ * stable against the end of this process at any instruction, in the order in which they were made; stable against power
+ * loss of the host once a nand_nvram_sync that covers them has returned. Until then the host may have stored any of the
+ * region's pages of memory, or none. `bytes` may be NULL.
+ *
+ * nand_nvram_sync: 0, -ERANGE, or -EIO, after which nothing can be called stable until the image is opened again.
+ * Callers at the same time share syncs of the host. A device in memory has nothing to sync, and answers 0.
  */
 void *nand_nvram(struct nand *nand, uint64_t *bytes);
 int nand_nvram_sync(struct nand *nand, uint64_t offset, uint64_t length);

@@ -13,6 +13,7 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
+#include "nand/lab.h"
 #include "nand/private.h"
 
 /* A handle that nand_free can take back. NULL: no memory. */
@@ -34,6 +35,7 @@ static struct nand *new_handle(const char *path)
 	pthread_mutex_init(&nand->lab_lock, NULL);
 	pthread_mutex_init(&nand->calls.lock, NULL);
 	pthread_cond_init(&nand->calls.returned, NULL);
+	nand_nvram_group_init(&nand->nvram_group);
 #ifdef MUNINN_DEBUG
 	nand->violation_policy = NAND_VIOLATION_ABORTS;
 #else
@@ -348,7 +350,7 @@ static int open_files(struct nand *nand, const struct nand_options *options,
 		repair_superblocks(nand, &pair, good);
 	report_damaged_blocks(nand);
 	nand->dirty = true; /* what the last process left in the host's cache */
-	return 0;
+	return nand->read_only ? 0 : nand_take_left_power_cut(nand, error);
 }
 
 int nand_open_with(const char *path, const struct nand_options *options, struct nand **nand,

@@ -11,6 +11,7 @@
 #include "common/bytes.h"
 #include "common/crc32c.h"
 #include "common/log.h"
+#include "nand/lab.h"
 
 int nand_violation(struct nand *nand, const char *format, ...)
 {
@@ -66,7 +67,9 @@ int nand_page_read_begin(struct nand *nand, const struct nand_page_io *io,
 		return -ERANGE;
 	if (!nand_word_load(nand, way->block, &way->word))
 		return -EBADMSG;
-	return way->index >= way->word.next_page ? -ENODATA : 0;
+	if (way->index >= way->word.next_page)
+		return -ENODATA;
+	return nand_power_read(nand, io->page);
 }
 
 /* Is what was read what was programmed in this life of the block? */
@@ -83,10 +86,11 @@ static bool page_matches(const struct nand *nand, uint64_t page, const void *dat
 }
 
 int nand_page_read_finish(struct nand *nand, const struct nand_page_io *io,
-			  const struct nand_page_way *way, const uint8_t *spare)
+			  const struct nand_page_way *way, uint8_t *spare)
 {
 	struct nand_block_word after;
 
+	nand_faults_read(nand, io->page, way, io->data, spare);
 	if (!page_matches(nand, io->page, io->data, spare, way->word.erase_count)) {
 		/* An erase on another thread may have come between. */
 		if (nand_word_load(nand, way->block, &after) &&
@@ -141,7 +145,13 @@ int nand_page_program_begin(struct nand *nand, const struct nand_page_io *io,
 	if (!locate(nand, io->page, way))
 		return -ERANGE;
 	result = check_program(nand, io, way);
-	return result < 0 ? result : nand->backend->prepare(nand, way->block);
+	if (result == 0)
+		result = nand->backend->prepare(nand, way->block);
+	if (result == 0)
+		result = nand_power_program(nand, io, way);
+	if (result == 0 && nand_program_fails(nand, io->page, way))
+		result = -EIO;
+	return result;
 }
 
 void nand_page_seal(const struct nand *nand, const struct nand_page_io *io,
@@ -162,8 +172,10 @@ void nand_page_seal(const struct nand *nand, const struct nand_page_io *io,
 
 void nand_page_program_finish(struct nand *nand, const struct nand_page_way *way)
 {
-	struct nand_block_word word = way->word;
+	struct nand_block_word word = way->word, now;
 
 	word.next_page = way->index + 1;
+	/* A page behind this one on a queue may have turned the block bad. */
+	word.bad = nand_word_load(nand, way->block, &now) && now.bad;
 	nand_word_store(nand, way->block, &word);
 }

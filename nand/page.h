@@ -35,18 +35,21 @@ struct nand_page_way {
 	struct nand_block_word word;
 };
 
-/* May the page be read? 0, -ERANGE, -EBADMSG (state of the block damaged) or -ENODATA. */
+/* May the page be read? 0, -ERANGE, -EBADMSG (state of the block damaged), -ENODATA or -EIO (the power is off). */
 int nand_page_read_begin(struct nand *nand, const struct nand_page_io *io,
 			 struct nand_page_way *way);
 
 /*
- * Is what the back end returned in io->data (if wanted) and `spare` (spare_bytes) what was programmed? Then fills
- * io->spare. 0, -EBADMSG, or -ENODATA if the block was erased meanwhile.
+ * Puts bit errors, if there are any, into what the back end returned in io->data (if wanted) and `spare` (spare_bytes).
+ * Is it what was programmed? Then fills io->spare. 0, -EBADMSG, or -ENODATA if the block was erased meanwhile.
  */
 int nand_page_read_finish(struct nand *nand, const struct nand_page_io *io,
-			  const struct nand_page_way *way, const uint8_t *spare);
+			  const struct nand_page_way *way, uint8_t *spare);
 
-/* May the page be programmed? Makes sure of the room for it. 0, -ERANGE, -EPERM or -EIO. */
+/*
+ * May the page be programmed? Makes sure of the room for it. 0, -ERANGE, -EPERM or -EIO: also when the program fails
+ * by an injected fault, or the power does; what they leave of the page has been left then.
+ */
 int nand_page_program_begin(struct nand *nand, const struct nand_page_io *io,
 			    struct nand_page_way *way);
 

@@ -13,6 +13,7 @@
 #include "nand/backend.h"
 #include "nand/format.h"
 #include "nand/nand.h"
+#include "nand/nvram.h"
 
 /* Whole images are mapped. */
 _Static_assert(sizeof(size_t) == 8, "nand/ needs a 64-bit host");
@@ -42,6 +43,8 @@ struct nand_cause_counters {
 };
 
 struct timing_state;
+struct faults_state;
+struct power_state;
 struct nand_file;
 
 /* Queues for calls that wait, made when needed. */
@@ -78,7 +81,7 @@ struct nand {
 	pthread_mutex_t sync_lock; /* one image sync at a time; guards sync_failed */
 	_Atomic bool dirty;        /* something was programmed or erased since the last sync */
 	bool sync_failed; /* the host dropped dirty pages: nothing can be called stable any more */
-	_Atomic bool nvram_sync_failed;
+	struct nand_nvram_group nvram_group;
 	_Atomic bool
 		prepare_failed; /* the host's file system is full; logged once until it has room again */
 
@@ -86,12 +89,16 @@ struct nand {
 	_Atomic uint64_t rule_violations;
 	_Atomic uint64_t uncorrectable_reads;
 	_Atomic uint64_t image_syncs;
+	_Atomic uint64_t nvram_sync_requests;
 	_Atomic uint64_t nvram_syncs;
+	_Atomic uint64_t nvram_bytes_synced;
 
 	/* The laboratory (lab.h): which of its features are on, and their states, NULL until first wanted. */
 	_Atomic unsigned features;
 	pthread_mutex_t lab_lock; /* guards the making of the states */
 	struct timing_state *timing;
+	struct faults_state *faults;
+	struct power_state *power;
 };
 
 void nand_set_violation_policy(struct nand *nand, enum nand_violation_policy policy);
