@@ -8,7 +8,8 @@
  * fails with -EIO, nand_close's sync too; what is stored to the NVRAM's memory goes nowhere. The device has its power
  * back after nand_power_on, or when the image is opened again.
  *
- * Asynchronous requests that were submitted before the cut and are on their way complete.
+ * Pages of asynchronous programs that were on their way to the host before the one in flight may still be programmed,
+ * or be left torn.
  */
 #ifndef MUNINN_NAND_POWER_H
 #define MUNINN_NAND_POWER_H
