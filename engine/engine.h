@@ -223,9 +223,10 @@ struct engine_stat {
 int engine_stat(struct engine_txn *txn, struct engine_address address, struct engine_stat *stat);
 
 /*
- * Sets one timestamp explicitly (all but created; less than 2^48). Creating sets all of them. The engine itself maintains them: data and attribute calls update
- * the modified times at commit, engine_accessed the accessed times. Accessed times are kept in memory and become
- * stable at flush, close, cache eviction or the next change of the object.
+ * Sets one timestamp explicitly (all but created; below 2^48). Creating an object sets all of them. The engine itself
+ * maintains them: data and attribute calls update the modified times at commit, engine_accessed the accessed times.
+ * Accessed times are kept in memory and become stable at flush, close, when many have gathered, or at the next change
+ * of the object.
  */
 int engine_set_time(struct engine_txn *txn, struct engine_address address, enum engine_time which, uint64_t ms);
 

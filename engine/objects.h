@@ -53,7 +53,7 @@ struct engine_txn {
 	struct engine *engine;
 	enum engine_mode mode;
 	bool bypass;
-	bool changed;            /* anything but version numbers and access times */
+	bool changed;            /* anything but version numbers */
 	bool partitions_changed; /* the table of partitions */
 	uint64_t time_ms;
 	uint64_t sequence; /* of writing transactions, otherwise 0 */

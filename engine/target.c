@@ -217,14 +217,15 @@ int target_touch(struct target *target)
 		result = onodes_room(target->txn);
 	if (!result)
 		result = partition_room(target->txn);
-	if (!result)
-		target_mark(target);
-	return result;
+	if (result)
+		return result;
+	target->txn->changed = true;
+	target_mark(target);
+	return 0;
 }
 
 void target_modified(struct target *target)
 {
-	target->txn->changed = true;
 	target->onode->head.modified_sequence = target->txn->sequence;
 }
 

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "tests/engine/object_model.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+
+/* ---- sharing ---- */
+
+static void release(struct model_object *object)
+{
+	if (!object || --object->users)
+		return;
+	free(object->data);
+	free(object);
+}
+
+static struct model_object *share(struct model_object *object)
+{
+	if (object)
+		object->users++;
+	return object;
+}
+
+static struct model_object *copy_of(const struct object_model *model, const struct model_object *object)
+{
+	struct model_object *copy = malloc(sizeof(*copy));
+
+	assert(copy);
+	*copy = *object;
+	copy->users = 1;
+	if (object->data) {
+		copy->data = malloc((size_t)MODEL_PIECES * model->page_bytes);
+		assert(copy->data);
+		memcpy(copy->data, object->data, (size_t)MODEL_PIECES * model->page_bytes);
+	}
+	return copy;
+}
+
+static void state_clear(struct model_state *state)
+{
+	release(state->self);
+	for (uint32_t index = 0; index < state->count; index++)
+		release(state->objects[index]);
+	*state = (struct model_state){ 0 };
+}
+
+static void state_share(struct model_state *to, const struct model_state *from)
+{
+	state_clear(to);
+	*to = *from;
+	share(to->self);
+	for (uint32_t index = 0; index < to->count; index++)
+		share(to->objects[index]);
+}
+
+void object_model_init(struct object_model *model, uint32_t page_bytes)
+{
+	*model = (struct object_model){ .page_bytes = page_bytes };
+	for (uint64_t index = 0; index < MODEL_PARTITIONS; index++)
+		model->partitions[index].id = ENGINE_FIRST_ID + index;
+}
+
+void object_model_clear(struct object_model *model)
+{
+	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++) {
+		struct model_partition *partition = &model->partitions[index];
+
+		state_clear(&partition->now);
+		state_clear(&partition->before);
+		for (uint32_t version = 0; version < MODEL_VERSIONS; version++)
+			state_clear(&partition->versions[version]);
+	}
+	object_model_init(model, model->page_bytes);
+}
+
+/* ---- transactions ---- */
+
+void object_model_begin(struct object_model *model, uint64_t sequence, uint64_t time_ms)
+{
+	model->sequence = sequence;
+	model->time_ms = time_ms;
+	model->bypass = false;
+	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++)
+		state_share(&model->partitions[index].before, &model->partitions[index].now);
+}
+
+/* Drops the versions of a partition of old if the committed one is another. */
+void object_model_commit(struct object_model *model)
+{
+	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++) {
+		struct model_partition *partition = &model->partitions[index];
+
+		if (partition->version_count)
+			continue;
+		for (uint32_t version = 0; version < MODEL_VERSIONS; version++)
+			state_clear(&partition->versions[version]);
+	}
+	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++)
+		model->partitions[index].version_count_before = model->partitions[index].version_count;
+}
+
+void object_model_abort(struct object_model *model)
+{
+	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++) {
+		struct model_partition *partition = &model->partitions[index];
+
+		state_share(&partition->now, &partition->before);
+		partition->version_count = partition->version_count_before;
+	}
+}
+
+/* ---- partitions and objects ---- */
+
+static uint32_t position_of(const struct model_state *state, uint64_t id)
+{
+	uint32_t index = 0;
+
+	while (index < state->count && state->objects[index]->id < id)
+		index++;
+	return index;
+}
+
+struct model_object *object_model_find(const struct model_state *state, uint64_t id)
+{
+	uint32_t index = position_of(state, id);
+
+	if (id == 0)
+		return state->self;
+	return index < state->count && state->objects[index]->id == id ? state->objects[index] : NULL;
+}
+
+uint64_t object_model_used_bytes(const struct object_model *model, const struct model_object *object)
+{
+	uint64_t pieces = 0;
+
+	for (uint32_t piece = 0; piece < MODEL_PIECES; piece++)
+		pieces += object->live[piece];
+	return pieces * model->page_bytes;
+}
+
+uint64_t object_model_highest(const struct model_state *state)
+{
+	return state->count ? state->objects[state->count - 1]->id : ENGINE_FIRST_ID - 1;
+}
+
+static struct model_object *new_object(const struct object_model *model, enum engine_type type, uint64_t id)
+{
+	struct model_object *object = calloc(1, sizeof(*object));
+
+	assert(object);
+	object->users = 1;
+	object->type = type;
+	object->id = id;
+	object->modified_sequence = model->sequence;
+	for (int which = 0; which < ENGINE_TIMES; which++)
+		object->times_ms[which] = object->stable_ms[which] = model->time_ms;
+	return object;
+}
+
+void object_model_partition_create(struct object_model *model, struct model_partition *partition)
+{
+	state_clear(&partition->now);
+	partition->now.version = 1;
+	partition->now.self = new_object(model, ENGINE_PARTITION, 0);
+	partition->version_count = 0;
+}
+
+void object_model_partition_remove(struct object_model *model, struct model_partition *partition)
+{
+	(void)model;
+	state_clear(&partition->now);
+	partition->version_count = 0;
+}
+
+void object_model_snapshot(struct object_model *model, struct model_partition *partition)
+{
+	struct model_state *versions = partition->versions;
+
+	/* The slots behind version_count are free: snapshots come first in a transaction that is committed. */
+	if (partition->version_count == MODEL_VERSIONS) {
+		state_clear(&versions[0]);
+		memmove(&versions[0], &versions[1], (MODEL_VERSIONS - 1) * sizeof(versions[0]));
+		memmove(&partition->numbers[0], &partition->numbers[1],
+			(MODEL_VERSIONS - 1) * sizeof(partition->numbers[0]));
+		versions[MODEL_VERSIONS - 1] = (struct model_state){ 0 };
+		partition->version_count--;
+		partition->version_count_before--;
+	}
+	partition->numbers[partition->version_count] = partition->now.version;
+	state_share(&versions[partition->version_count++], &partition->before);
+	partition->now.version++;
+	object_model_change(model, &partition->now, 0)->modified_sequence = model->sequence;
+}
+
+void object_model_create(struct object_model *model, struct model_state *state, enum engine_type type, uint64_t id)
+{
+	uint32_t index = position_of(state, id);
+
+	assert(state->count < MODEL_OBJECTS);
+	memmove(&state->objects[index + 1], &state->objects[index],
+		(state->count - index) * sizeof(state->objects[0]));
+	state->objects[index] = new_object(model, type, id);
+	state->count++;
+}
+
+void object_model_remove(struct object_model *model, struct model_state *state, uint64_t id)
+{
+	uint32_t index = position_of(state, id);
+
+	(void)model;
+	release(state->objects[index]);
+	state->count--;
+	memmove(&state->objects[index], &state->objects[index + 1],
+		(state->count - index) * sizeof(state->objects[0]));
+}
+
+struct model_object *object_model_change(struct object_model *model, struct model_state *state, uint64_t id)
+{
+	struct model_object **object = id ? &state->objects[position_of(state, id)] : &state->self;
+
+	if ((*object)->users > 1) {
+		struct model_object *copy = copy_of(model, *object);
+
+		release(*object);
+		*object = copy;
+	}
+	return *object;
+}
+
+/* ---- data ---- */
+
+static void modified(struct object_model *model, struct model_object *object, enum engine_time which)
+{
+	object->modified_sequence = model->sequence;
+	if (!model->bypass)
+		object->times_ms[which] = model->time_ms;
+	memcpy(object->stable_ms, object->times_ms, sizeof(object->stable_ms));
+}
+
+static uint8_t *data_of(struct object_model *model, struct model_object *object)
+{
+	if (!object->data) {
+		object->data = calloc(MODEL_PIECES, model->page_bytes);
+		assert(object->data);
+	}
+	return object->data;
+}
+
+void object_model_write(struct object_model *model, struct model_object *object, uint64_t offset, const void *data,
+			uint64_t length)
+{
+	if (length == 0)
+		return;
+	memcpy(data_of(model, object) + offset, data, length);
+	for (uint64_t piece = offset / model->page_bytes; piece * model->page_bytes < offset + length; piece++)
+		object->live[piece] = true;
+	object->length = max_u64(object->length, offset + length);
+	modified(model, object, ENGINE_TIME_DATA_MODIFIED);
+}
+
+/* Zeros behind the end and nothing live there. */
+static void set_length(struct object_model *model, struct model_object *object, uint64_t length)
+{
+	uint64_t all = (uint64_t)MODEL_PIECES * model->page_bytes;
+
+	object->length = length;
+	if (object->data)
+		memset(object->data + length, 0, all - length);
+	for (uint64_t piece = divide_up(length, model->page_bytes); piece < MODEL_PIECES; piece++)
+		object->live[piece] = false;
+}
+
+void object_model_truncate(struct object_model *model, struct model_object *object, uint64_t length)
+{
+	if (length < object->length)
+		set_length(model, object, length);
+	object->length = length;
+	modified(model, object, ENGINE_TIME_DATA_MODIFIED);
+}
+
+void object_model_clear_range(struct object_model *model, struct model_object *object, uint64_t offset,
+			      uint64_t length)
+{
+	uint64_t page_bytes = model->page_bytes, end = min_u64(offset + length, object->length);
+
+	if (length == 0)
+		return;
+	if (offset < end && object->data)
+		memset(object->data + offset, 0, end - offset);
+	for (uint64_t piece = offset / page_bytes; piece * page_bytes < end; piece++)
+		if (offset <= piece * page_bytes && end >= min_u64((piece + 1) * page_bytes, object->length))
+			object->live[piece] = false;
+	object->length = max_u64(object->length, offset + length);
+	modified(model, object, ENGINE_TIME_DATA_MODIFIED);
+}
+
+void object_model_punch(struct object_model *model, struct model_object *object, uint64_t offset, uint64_t length)
+{
+	uint64_t page_bytes = model->page_bytes, size = object->length;
+	bool before[MODEL_PIECES];
+
+	length = min_u64(length, size - offset);
+	if (length == 0)
+		return;
+	memcpy(before, object->live, sizeof(before));
+	for (uint64_t piece = offset / page_bytes; piece * page_bytes < size - length; piece++) {
+		uint64_t begin = max_u64(piece * page_bytes, offset);
+		uint64_t end = min_u64((piece + 1) * page_bytes, size - length);
+
+		object->live[piece] = before[piece] && piece * page_bytes < offset;
+		for (uint64_t at = begin + length; at < end + length; at = (at / page_bytes + 1) * page_bytes)
+			object->live[piece] |= before[at / page_bytes];
+	}
+	if (object->data)
+		memmove(object->data + offset, object->data + offset + length, size - offset - length);
+	set_length(model, object, size - length);
+	modified(model, object, ENGINE_TIME_DATA_MODIFIED);
+}
+
+/* ---- attributes ---- */
+
+uint32_t object_model_attribute(const struct model_object *object, uint32_t page, uint32_t number)
+{
+	uint32_t index = 0;
+
+	while (index < object->attribute_count &&
+	       (object->attributes[index].page < page ||
+		(object->attributes[index].page == page && object->attributes[index].number < number)))
+		index++;
+	return index;
+}
+
+bool object_model_set_attribute(struct object_model *model, struct model_object *object,
+				struct model_attribute attribute)
+{
+	uint32_t index = object_model_attribute(object, attribute.page, attribute.number);
+	struct model_attribute *at = &object->attributes[index];
+	bool found = index < object->attribute_count && at->page == attribute.page &&
+		     at->number == attribute.number;
+
+	if (!found && attribute.length) {
+		if (object->attribute_count == MODEL_ATTRIBUTES)
+			return false;
+		memmove(at + 1, at, (object->attribute_count++ - index) * sizeof(*at));
+	}
+	if (found && !attribute.length)
+		memmove(at, at + 1, (--object->attribute_count - index) * sizeof(*at));
+	if (attribute.length)
+		*at = attribute;
+	modified(model, object, ENGINE_TIME_ATTRIBUTES_MODIFIED);
+	return true;
+}

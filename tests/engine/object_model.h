@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * What engine/engine.h promises, in plain arrays: partitions, objects, data, attributes, times, versions. A few small
+ * objects only. Objects are shared between states (versions, the state to go back to) and copied when they change.
+ */
+#ifndef MUNINN_TESTS_ENGINE_OBJECT_MODEL_H
+#define MUNINN_TESTS_ENGINE_OBJECT_MODEL_H
+
+#include "engine/engine.h"
+
+enum {
+	MODEL_PARTITIONS = 3,
+	MODEL_OBJECTS = 40,   /* of a partition */
+	MODEL_PIECES = 24,    /* of an object */
+	MODEL_ATTRIBUTES = 12,
+	MODEL_VERSIONS = 10,  /* of a partition, that are looked at */
+};
+
+struct model_attribute {
+	uint32_t page, number, length;
+	uint8_t fill; /* byte i is fill + i */
+};
+
+struct model_object {
+	uint32_t users; /* states that share it */
+	enum engine_type type;
+	uint64_t id;
+	uint64_t length, modified_sequence;
+	uint64_t times_ms[ENGINE_TIMES];
+	uint64_t stable_ms[ENGINE_TIMES]; /* what a crash may fall back to */
+	uint32_t attribute_count;
+	struct model_attribute attributes[MODEL_ATTRIBUTES]; /* in order */
+	bool live[MODEL_PIECES];
+	uint8_t *data; /* MODEL_PIECES pages; NULL: all zeros */
+};
+
+/* A partition at one moment. */
+struct model_state {
+	uint32_t version;
+	uint32_t count;
+	struct model_object *self; /* attributes and times of the partition; NULL: it does not exist */
+	struct model_object *objects[MODEL_OBJECTS]; /* by ascending ID */
+};
+
+struct model_partition {
+	uint64_t id;
+	struct model_state now, before; /* before: as of the beginning of the transaction */
+	/* The versions that ended last. */
+	struct model_state versions[MODEL_VERSIONS];
+	uint32_t numbers[MODEL_VERSIONS];
+	uint32_t version_count, version_count_before;
+};
+
+/* page_bytes of the engine that the model describes. */
+struct object_model {
+	uint32_t page_bytes;
+	uint64_t sequence, time_ms; /* of the open transaction */
+	bool bypass;
+	struct model_partition partitions[MODEL_PARTITIONS];
+};
+
+void object_model_init(struct object_model *model, uint32_t page_bytes);
+void object_model_clear(struct object_model *model);
+
+void object_model_begin(struct object_model *model, uint64_t sequence, uint64_t time_ms);
+void object_model_commit(struct object_model *model);
+void object_model_abort(struct object_model *model);
+
+struct model_object *object_model_find(const struct model_state *state, uint64_t id);
+uint64_t object_model_used_bytes(const struct object_model *model, const struct model_object *object);
+uint64_t object_model_highest(const struct model_state *state);
+
+/* Changes. All of them are allowed; the caller has checked. */
+void object_model_partition_create(struct object_model *model, struct model_partition *partition);
+void object_model_partition_remove(struct object_model *model, struct model_partition *partition);
+void object_model_snapshot(struct object_model *model, struct model_partition *partition);
+void object_model_create(struct object_model *model, struct model_state *state, enum engine_type type, uint64_t id);
+void object_model_remove(struct object_model *model, struct model_state *state, uint64_t id);
+
+/* The object for changing: not shared any more. `id` 0 = the partition itself. */
+struct model_object *object_model_change(struct object_model *model, struct model_state *state, uint64_t id);
+
+void object_model_write(struct object_model *model, struct model_object *object, uint64_t offset, const void *data,
+			uint64_t length);
+void object_model_truncate(struct object_model *model, struct model_object *object, uint64_t length);
+void object_model_clear_range(struct object_model *model, struct model_object *object, uint64_t offset,
+			      uint64_t length);
+void object_model_punch(struct object_model *model, struct model_object *object, uint64_t offset, uint64_t length);
+
+/* Index of the first attribute at or behind (page, number). */
+uint32_t object_model_attribute(const struct model_object *object, uint32_t page, uint32_t number);
+
+/* Sets or with length 0 removes. false: the model has no room. */
+bool object_model_set_attribute(struct object_model *model, struct model_object *object,
+				struct model_attribute attribute);
+
+#endif
