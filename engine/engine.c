@@ -226,7 +226,7 @@ static void undo(struct engine_txn *txn)
 	cache_abort(&engine->nodes);
 	cache_abort(&engine->partitions);
 	access_times_abort(&engine->accesses);
-	if (txn->partitions_changed)
+	if (txn->partitions_created)
 		engine->indices_known = false;
 	engine->writer = NULL;
 }
@@ -252,6 +252,8 @@ static int put_and_commit(struct engine_txn *txn)
 	cache_commit(&engine->nodes);
 	cache_commit(&engine->partitions);
 	access_times_commit(&engine->accesses);
+	if (txn->partitions_removed)
+		engine->indices_known = false;
 	engine->writer = NULL;
 	return 0;
 }

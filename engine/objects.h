@@ -30,7 +30,7 @@ struct engine {
 	struct cache nodes;        /* struct idset_node, current ones */
 	struct cache partitions;   /* struct partition, current ones */
 	struct access_times accesses;
-	/* Which partition indices are taken, read when the first partition is created. */
+	/* Which partition indices are taken, read from the table of partitions when that is to be changed. */
 	bool indices_known;
 	uint8_t indices[(UINT16_MAX + 1) / 8];
 	uint16_t last_index;
@@ -53,8 +53,8 @@ struct engine_txn {
 	struct engine *engine;
 	enum engine_mode mode;
 	bool bypass;
-	bool changed;            /* anything but version numbers */
-	bool partitions_changed; /* the table of partitions */
+	bool changed; /* anything but version numbers */
+	bool partitions_created, partitions_removed;
 	uint64_t time_ms;
 	uint64_t sequence; /* of writing transactions, otherwise 0 */
 	struct record_writer writer;

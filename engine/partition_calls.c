@@ -47,28 +47,16 @@ static int learn_indices(struct engine *engine, const struct idset *table)
 }
 
 /*
- * Chooses an index that is free and was so before this transaction: an index removed and reused under one sequence
- * number could not tell its old records from its new ones.
+ * Chooses the next free index. One that this transaction removed counts as taken until it is committed: reused under one
+ * sequence number it could not tell its old records from its new ones.
  */
-static int choose_index(struct engine_txn *txn, uint16_t *chosen)
+static int choose_index(const struct engine *engine, uint16_t *chosen)
 {
-	struct engine *engine = txn->engine;
-	struct record_store *store = engine->store;
 	uint16_t index = engine->last_index;
 
 	for (uint32_t tried = 0; tried <= UINT16_MAX; tried++) {
-		struct record_key key = { .identifier = RECORD_ID_STATE };
-		struct record_info info;
-		int result;
-
 		index++;
-		if (index_taken(engine, index))
-			continue;
-		key.partition = index;
-		result = store->operations->get(store, &key, RECORD_NEWEST, NULL, 0, &info);
-		if (result && result != -ENOENT)
-			return result;
-		if (result == -ENOENT || info.sequence != txn->sequence) {
+		if (!index_taken(engine, index)) {
 			*chosen = index;
 			return 0;
 		}
@@ -153,7 +141,7 @@ static int create_partition(struct engine_txn *txn, struct partition *root, uint
 	if (!result)
 		result = learn_indices(engine, &table);
 	if (!result)
-		result = choose_index(txn, &index);
+		result = choose_index(engine, &index);
 	if (!result)
 		result = partition_room(txn);
 	if (!result)
@@ -162,7 +150,8 @@ static int create_partition(struct engine_txn *txn, struct partition *root, uint
 		result = idset_insert(&table, &txn->writer, id << 16 | index);
 	if (result)
 		return result;
-	txn->partitions_changed = txn->changed = true;
+	txn->changed = true;
+	txn->partitions_created = true;
 	index_set(engine, index, true);
 	engine->last_index = index;
 	partition_mark(txn, root);
@@ -206,15 +195,15 @@ static int remove_partition(struct engine_txn *txn, struct partition *root,
 {
 	struct engine *engine = txn->engine;
 	struct idset table = partition_set(engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
-	int result = partition_room(txn);
+	int result = learn_indices(engine, &table);
 
+	if (!result)
+		result = partition_room(txn);
 	if (!result)
 		result = idset_remove(&table, &txn->writer, partition->id << 16 | partition->index);
 	if (result)
 		return result == -ENOENT ? -EBADMSG : result;
-	txn->partitions_changed = txn->changed = true;
-	if (engine->indices_known)
-		index_set(engine, partition->index, false);
+	txn->changed = txn->partitions_removed = true;
 	partition_mark(txn, root);
 	cache_drop_partition(&engine->onodes, partition->index);
 	cache_drop_partition(&engine->nodes, partition->index);

@@ -31,9 +31,12 @@ static uint64_t clock_of(void *context)
 	return ((struct model_run *)context)->now_ms;
 }
 
-static struct engine_address address_of(const struct model_partition *partition, uint64_t object, uint32_t version)
+static struct engine_address address_of(const struct model_partition *partition, uint64_t object,
+					uint32_t version)
 {
-	return (struct engine_address){ .partition = partition->id, .object = object, .version = version };
+	return (struct engine_address){ .partition = partition->id,
+					.object = object,
+					.version = version };
 }
 
 /* ---- comparing ---- */
@@ -42,22 +45,25 @@ static struct engine_address address_of(const struct model_partition *partition,
  * Access times are those of the model. After a crash they may be the ones that were stable for sure, or any noted in
  * between, because the engine may store them at any time; the model takes over what is found.
  */
-static void check_times(struct model_run *run, const uint64_t *got, struct model_object *object, bool old)
+static void check_times(struct model_run *run, const uint64_t *got, struct model_object *object,
+			bool old)
 {
 	for (int which = 0; which < ENGINE_TIMES; which++) {
-		bool accessed = which == ENGINE_TIME_DATA_ACCESSED || which == ENGINE_TIME_ATTRIBUTES_ACCESSED;
+		bool accessed = which == ENGINE_TIME_DATA_ACCESSED ||
+				which == ENGINE_TIME_ATTRIBUTES_ACCESSED;
 
 		if (old && accessed)
 			continue;
 		if (run->crashed && accessed &&
-		    (got[which] == object->stable_ms[which] || got[which] < object->times_ms[which]))
+		    (got[which] == object->stable_ms[which] ||
+		     got[which] < object->times_ms[which]))
 			object->times_ms[which] = got[which];
 		assert_int_equal(got[which], object->times_ms[which]);
 	}
 }
 
-static void check_stat(struct model_run *run, struct engine_address address, const struct model_state *state,
-		       struct model_object *object)
+static void check_stat(struct model_run *run, struct engine_address address,
+		       const struct model_state *state, struct model_object *object)
 {
 	struct engine_stat stat;
 
@@ -82,8 +88,8 @@ static void check_stat(struct model_run *run, struct engine_address address, con
 	}
 }
 
-static void check_attribute(struct model_run *run, const struct model_attribute *wanted, uint32_t length,
-			    uint32_t copied)
+static void check_attribute(struct model_run *run, const struct model_attribute *wanted,
+			    uint32_t length, uint32_t copied)
 {
 	assert_int_equal(length, wanted->length);
 	for (uint32_t index = 0; index < min_u64(length, copied); index++)
@@ -98,20 +104,22 @@ static void check_attributes(struct model_run *run, struct engine_address addres
 	for (uint32_t index = 0; index < object->attribute_count; index++, number++) {
 		const struct model_attribute *wanted = &object->attributes[index];
 
-		assert_int_equal(engine_attribute_next(run->txn, address, &page, &number, run->buffer,
-						       capacity, &length),
+		assert_int_equal(engine_attribute_next(run->txn, address, &page, &number,
+						       run->buffer, capacity, &length),
 				 0);
 		assert_int_equal(page, wanted->page);
 		assert_int_equal(number, wanted->number);
 		check_attribute(run, wanted, length, capacity);
 	}
-	assert_int_equal(engine_attribute_next(run->txn, address, &page, &number, NULL, 0, &length), -ENOENT);
+	assert_int_equal(engine_attribute_next(run->txn, address, &page, &number, NULL, 0, &length),
+			 -ENOENT);
 }
 
-static void check_read(struct model_run *run, struct engine_address address, const struct model_object *object,
-		       uint64_t offset, uint64_t length)
+static void check_read(struct model_run *run, struct engine_address address,
+		       const struct model_object *object, uint64_t offset, uint64_t length)
 {
-	uint64_t got, wanted = offset < object->length ? min_u64(length, object->length - offset) : 0;
+	uint64_t got,
+		wanted = offset < object->length ? min_u64(length, object->length - offset) : 0;
 
 	assert_int_equal(engine_read(run->txn, address, offset, run->buffer, length, &got), 0);
 	assert_int_equal(got, wanted);
@@ -129,8 +137,8 @@ static uint64_t all_bytes(const struct model_run *run)
 	return (uint64_t)MODEL_PIECES * run->model.page_bytes;
 }
 
-static void check_object(struct model_run *run, struct engine_address address, const struct model_state *state,
-			 struct model_object *object)
+static void check_object(struct model_run *run, struct engine_address address,
+			 const struct model_state *state, struct model_object *object)
 {
 	check_stat(run, address, state, object);
 	check_attributes(run, address, object);
@@ -138,9 +146,11 @@ static void check_object(struct model_run *run, struct engine_address address, c
 		check_read(run, address, object, 0, all_bytes(run));
 }
 
-static void check_lists(struct model_run *run, struct engine_address address, const struct model_state *state)
+static void check_lists(struct model_run *run, struct engine_address address,
+			const struct model_state *state)
 {
-	uint64_t first = one_in(run, 2) ? 0 : ENGINE_FIRST_ID + model_run_below(run, 2 * MODEL_OBJECTS);
+	uint64_t first = one_in(run, 2) ? 0
+					: ENGINE_FIRST_ID + model_run_below(run, 2 * MODEL_OBJECTS);
 
 	for (int type = 0; type < 2; type++) {
 		enum engine_list what = type ? ENGINE_LIST_COLLECTIONS : ENGINE_LIST_USER_OBJECTS;
@@ -157,7 +167,8 @@ static void check_lists(struct model_run *run, struct engine_address address, co
 			if (at == count) {
 				assert_true(more);
 				assert_int_equal(engine_list(run->txn, address, what, next, ids,
-							     1 + model_run_below(run, 8), &count, &next),
+							     1 + model_run_below(run, 8), &count,
+							     &next),
 						 0);
 				more = next != 0;
 				at = 0;
@@ -168,14 +179,16 @@ static void check_lists(struct model_run *run, struct engine_address address, co
 		}
 		assert_int_equal(at, count);
 		if (more)
-			assert_int_equal(engine_list(run->txn, address, what, next, ids, 8, &count, &next), 0);
+			assert_int_equal(
+				engine_list(run->txn, address, what, next, ids, 8, &count, &next),
+				0);
 		assert_true(!more || count == 0);
 		assert_int_equal(counted, number);
 	}
 }
 
-static void check_state(struct model_run *run, const struct model_partition *partition, uint32_t version,
-			const struct model_state *state)
+static void check_state(struct model_run *run, const struct model_partition *partition,
+			uint32_t version, const struct model_state *state)
 {
 	struct engine_address address = address_of(partition, 0, version);
 	struct engine_stat stat;
@@ -314,7 +327,8 @@ static void snapshot(struct model_run *run, struct model_partition *partition)
 static void create(struct model_run *run, struct model_partition *partition)
 {
 	enum engine_type type = one_in(run, 5) ? ENGINE_COLLECTION : ENGINE_USER_OBJECT;
-	uint64_t first, id = one_in(run, 2) ? 0 : ENGINE_FIRST_ID + model_run_below(run, 2 * MODEL_OBJECTS);
+	uint64_t first,
+		id = one_in(run, 2) ? 0 : ENGINE_FIRST_ID + model_run_below(run, 2 * MODEL_OBJECTS);
 	uint32_t count = id ? 1 : 1 + (uint32_t)model_run_below(run, 3);
 	struct model_state *state = &partition->now;
 	uint64_t wanted = id ? id : object_model_highest(state) + 1;
@@ -324,7 +338,8 @@ static void create(struct model_run *run, struct model_partition *partition)
 		return;
 	if (!result && id && object_model_find(state, id))
 		result = -EEXIST;
-	if (!succeeded(run, engine_create(run->txn, partition->id, type, id, count, &first), result))
+	if (!succeeded(run, engine_create(run->txn, partition->id, type, id, count, &first),
+		       result))
 		return;
 	assert_int_equal(first, wanted);
 	for (uint32_t index = 0; index < count; index++)
@@ -362,7 +377,8 @@ static int data_result(const struct model_object *object)
 	return object->type == ENGINE_USER_OBJECT ? 0 : -EINVAL;
 }
 
-static struct model_object *change(struct model_run *run, struct model_partition *partition, uint64_t id)
+static struct model_object *change(struct model_run *run, struct model_partition *partition,
+				   uint64_t id)
 {
 	return object_model_change(&run->model, &partition->now, id);
 }
@@ -404,7 +420,8 @@ static void change_ranges(struct model_run *run, struct model_partition *partiti
 		break;
 	case 1:
 		if (succeeded(run, engine_clear(run->txn, address, offset, length), wanted))
-			object_model_clear_range(&run->model, change(run, partition, id), offset, length);
+			object_model_clear_range(&run->model, change(run, partition, id), offset,
+						 length);
 		break;
 	default:
 		if (offset > size && !one_in(run, 10))
@@ -432,8 +449,8 @@ static void set_attribute(struct model_run *run, struct model_partition *partiti
 	for (uint32_t index = 0; index < attribute.length; index++)
 		run->buffer[index] = (uint8_t)(attribute.fill + index);
 	if (succeeded(run,
-		      engine_attribute_set(run->txn, address_of(partition, id, 0), attribute.page, attribute.number,
-					   run->buffer, attribute.length),
+		      engine_attribute_set(run->txn, address_of(partition, id, 0), attribute.page,
+					   attribute.number, run->buffer, attribute.length),
 		      object ? 0 : -ENOENT))
 		object_model_set_attribute(&run->model, change(run, partition, id), attribute);
 }
@@ -441,11 +458,12 @@ static void set_attribute(struct model_run *run, struct model_partition *partiti
 static void get_attribute(struct model_run *run, struct model_partition *partition, uint64_t id,
 			  const struct model_object *object)
 {
-	uint32_t page = (uint32_t)model_run_below(run, 3) * 0x10000000, number = (uint32_t)model_run_below(run, 5);
+	uint32_t page = (uint32_t)model_run_below(run, 3) * 0x10000000,
+		 number = (uint32_t)model_run_below(run, 5);
 	uint32_t index = object ? object_model_attribute(object, page, number) : 0, length;
 	const struct model_attribute *found = NULL;
-	int result = engine_attribute_get(run->txn, address_of(partition, id, 0), page, number, run->buffer, 100,
-					  &length);
+	int result = engine_attribute_get(run->txn, address_of(partition, id, 0), page, number,
+					  run->buffer, 100, &length);
 
 	if (object && index < object->attribute_count)
 		found = &object->attributes[index];
@@ -479,7 +497,8 @@ static void note_access(struct model_run *run, struct model_partition *partition
 {
 	bool data = one_in(run, 2), attributes = one_in(run, 2);
 
-	if (!succeeded(run, engine_accessed(run->txn, address_of(partition, id, 0), data, attributes),
+	if (!succeeded(run,
+		       engine_accessed(run->txn, address_of(partition, id, 0), data, attributes),
 		       object ? 0 : -ENOENT))
 		return;
 	if (run->model.bypass || (!data && !attributes))
@@ -501,7 +520,8 @@ static void read_object(struct model_run *run, struct model_partition *partition
 	uint64_t offset, got;
 
 	if (!object || object->type == ENGINE_COLLECTION) {
-		assert_int_equal(engine_read(run->txn, address, 0, run->buffer, 1, &got), data_result(object));
+		assert_int_equal(engine_read(run->txn, address, 0, run->buffer, 1, &got),
+				 data_result(object));
 		return;
 	}
 	offset = some_offset(run, object->length);
@@ -577,7 +597,9 @@ static void reading_transaction(struct model_run *run)
 				if (object)
 					check_object(run, address, state, object);
 				else
-					assert_int_equal(engine_read(run->txn, address, 0, NULL, 0, &got), -ENOENT);
+					assert_int_equal(
+						engine_read(run->txn, address, 0, NULL, 0, &got),
+						-ENOENT);
 				break;
 			}
 			/* fall through */
@@ -643,7 +665,8 @@ static void all_stable(struct model_run *run)
 		struct model_state *state = &run->model.partitions[index].now;
 
 		if (state->self)
-			memcpy(state->self->stable_ms, state->self->times_ms, sizeof(state->self->times_ms));
+			memcpy(state->self->stable_ms, state->self->times_ms,
+			       sizeof(state->self->times_ms));
 		for (uint32_t object = 0; object < state->count; object++)
 			memcpy(state->objects[object]->stable_ms, state->objects[object]->times_ms,
 			       sizeof(state->objects[object]->times_ms));
@@ -736,7 +759,8 @@ void model_run(struct model_run *run, uint64_t seed, uint64_t operations)
 	assert_int_equal(engine_close(run->engine), 0);
 	object_model_clear(&run->model);
 	free(run->buffer);
-	printf("%llu operations: %llu commits, %llu aborts, %llu crashes, %llu without room, %llu formats\n",
+	printf("%llu operations: %llu commits, %llu aborts, %llu crashes, %llu without room, %llu "
+	       "formats\n",
 	       (unsigned long long)run->operations, (unsigned long long)run->commits,
 	       (unsigned long long)run->aborts, (unsigned long long)run->crashes,
 	       (unsigned long long)run->failures, (unsigned long long)run->formats);

@@ -30,8 +30,8 @@ struct model_run {
 	uint64_t random, now_ms;
 	uint64_t operations;
 	uint64_t commits, aborts, crashes, failures, formats; /* what happened */
-	bool crashed;                                         /* accessed times may be older than in the model */
-	uint8_t *buffer, *other;                              /* as long as the longest object */
+	bool crashed;            /* accessed times may be older than in the model */
+	uint8_t *buffer, *other; /* as long as the longest object */
 };
 
 /* Runs `operations` operations from `seed` on an empty engine; fails the test on the first difference. */

@@ -24,7 +24,8 @@ static struct model_object *share(struct model_object *object)
 	return object;
 }
 
-static struct model_object *copy_of(const struct object_model *model, const struct model_object *object)
+static struct model_object *copy_of(const struct object_model *model,
+				    const struct model_object *object)
 {
 	struct model_object *copy = malloc(sizeof(*copy));
 
@@ -99,7 +100,8 @@ void object_model_commit(struct object_model *model)
 			state_clear(&partition->versions[version]);
 	}
 	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++)
-		model->partitions[index].version_count_before = model->partitions[index].version_count;
+		model->partitions[index].version_count_before =
+			model->partitions[index].version_count;
 }
 
 void object_model_abort(struct object_model *model)
@@ -129,10 +131,12 @@ struct model_object *object_model_find(const struct model_state *state, uint64_t
 
 	if (id == 0)
 		return state->self;
-	return index < state->count && state->objects[index]->id == id ? state->objects[index] : NULL;
+	return index < state->count && state->objects[index]->id == id ? state->objects[index]
+								       : NULL;
 }
 
-uint64_t object_model_used_bytes(const struct object_model *model, const struct model_object *object)
+uint64_t object_model_used_bytes(const struct object_model *model,
+				 const struct model_object *object)
 {
 	uint64_t pieces = 0;
 
@@ -146,7 +150,8 @@ uint64_t object_model_highest(const struct model_state *state)
 	return state->count ? state->objects[state->count - 1]->id : ENGINE_FIRST_ID - 1;
 }
 
-static struct model_object *new_object(const struct object_model *model, enum engine_type type, uint64_t id)
+static struct model_object *new_object(const struct object_model *model, enum engine_type type,
+				       uint64_t id)
 {
 	struct model_object *object = calloc(1, sizeof(*object));
 
@@ -195,7 +200,8 @@ void object_model_snapshot(struct object_model *model, struct model_partition *p
 	object_model_change(model, &partition->now, 0)->modified_sequence = model->sequence;
 }
 
-void object_model_create(struct object_model *model, struct model_state *state, enum engine_type type, uint64_t id)
+void object_model_create(struct object_model *model, struct model_state *state,
+			 enum engine_type type, uint64_t id)
 {
 	uint32_t index = position_of(state, id);
 
@@ -217,7 +223,8 @@ void object_model_remove(struct object_model *model, struct model_state *state, 
 		(state->count - index) * sizeof(state->objects[0]));
 }
 
-struct model_object *object_model_change(struct object_model *model, struct model_state *state, uint64_t id)
+struct model_object *object_model_change(struct object_model *model, struct model_state *state,
+					 uint64_t id)
 {
 	struct model_object **object = id ? &state->objects[position_of(state, id)] : &state->self;
 
@@ -232,7 +239,8 @@ struct model_object *object_model_change(struct object_model *model, struct mode
 
 /* ---- data ---- */
 
-static void modified(struct object_model *model, struct model_object *object, enum engine_time which)
+static void modified(struct object_model *model, struct model_object *object,
+		     enum engine_time which)
 {
 	object->modified_sequence = model->sequence;
 	if (!model->bypass)
@@ -249,13 +257,14 @@ static uint8_t *data_of(struct object_model *model, struct model_object *object)
 	return object->data;
 }
 
-void object_model_write(struct object_model *model, struct model_object *object, uint64_t offset, const void *data,
-			uint64_t length)
+void object_model_write(struct object_model *model, struct model_object *object, uint64_t offset,
+			const void *data, uint64_t length)
 {
 	if (length == 0)
 		return;
 	memcpy(data_of(model, object) + offset, data, length);
-	for (uint64_t piece = offset / model->page_bytes; piece * model->page_bytes < offset + length; piece++)
+	for (uint64_t piece = offset / model->page_bytes;
+	     piece * model->page_bytes < offset + length; piece++)
 		object->live[piece] = true;
 	object->length = max_u64(object->length, offset + length);
 	modified(model, object, ENGINE_TIME_DATA_MODIFIED);
@@ -281,8 +290,8 @@ void object_model_truncate(struct object_model *model, struct model_object *obje
 	modified(model, object, ENGINE_TIME_DATA_MODIFIED);
 }
 
-void object_model_clear_range(struct object_model *model, struct model_object *object, uint64_t offset,
-			      uint64_t length)
+void object_model_clear_range(struct object_model *model, struct model_object *object,
+			      uint64_t offset, uint64_t length)
 {
 	uint64_t page_bytes = model->page_bytes, end = min_u64(offset + length, object->length);
 
@@ -291,13 +300,15 @@ void object_model_clear_range(struct object_model *model, struct model_object *o
 	if (offset < end && object->data)
 		memset(object->data + offset, 0, end - offset);
 	for (uint64_t piece = offset / page_bytes; piece * page_bytes < end; piece++)
-		if (offset <= piece * page_bytes && end >= min_u64((piece + 1) * page_bytes, object->length))
+		if (offset <= piece * page_bytes &&
+		    end >= min_u64((piece + 1) * page_bytes, object->length))
 			object->live[piece] = false;
 	object->length = max_u64(object->length, offset + length);
 	modified(model, object, ENGINE_TIME_DATA_MODIFIED);
 }
 
-void object_model_punch(struct object_model *model, struct model_object *object, uint64_t offset, uint64_t length)
+void object_model_punch(struct object_model *model, struct model_object *object, uint64_t offset,
+			uint64_t length)
 {
 	uint64_t page_bytes = model->page_bytes, size = object->length;
 	bool before[MODEL_PIECES];
@@ -311,11 +322,13 @@ void object_model_punch(struct object_model *model, struct model_object *object,
 		uint64_t end = min_u64((piece + 1) * page_bytes, size - length);
 
 		object->live[piece] = before[piece] && piece * page_bytes < offset;
-		for (uint64_t at = begin + length; at < end + length; at = (at / page_bytes + 1) * page_bytes)
+		for (uint64_t at = begin + length; at < end + length;
+		     at = (at / page_bytes + 1) * page_bytes)
 			object->live[piece] |= before[at / page_bytes];
 	}
 	if (object->data)
-		memmove(object->data + offset, object->data + offset + length, size - offset - length);
+		memmove(object->data + offset, object->data + offset + length,
+			size - offset - length);
 	set_length(model, object, size - length);
 	modified(model, object, ENGINE_TIME_DATA_MODIFIED);
 }
@@ -326,9 +339,9 @@ uint32_t object_model_attribute(const struct model_object *object, uint32_t page
 {
 	uint32_t index = 0;
 
-	while (index < object->attribute_count &&
-	       (object->attributes[index].page < page ||
-		(object->attributes[index].page == page && object->attributes[index].number < number)))
+	while (index < object->attribute_count && (object->attributes[index].page < page ||
+						   (object->attributes[index].page == page &&
+						    object->attributes[index].number < number)))
 		index++;
 	return index;
 }

@@ -10,10 +10,10 @@
 
 enum {
 	MODEL_PARTITIONS = 3,
-	MODEL_OBJECTS = 40,   /* of a partition */
-	MODEL_PIECES = 24,    /* of an object */
+	MODEL_OBJECTS = 40, /* of a partition */
+	MODEL_PIECES = 24,  /* of an object */
 	MODEL_ATTRIBUTES = 12,
-	MODEL_VERSIONS = 10,  /* of a partition, that are looked at */
+	MODEL_VERSIONS = 10, /* of a partition, that are looked at */
 };
 
 struct model_attribute {
@@ -38,7 +38,8 @@ struct model_object {
 struct model_state {
 	uint32_t version;
 	uint32_t count;
-	struct model_object *self; /* attributes and times of the partition; NULL: it does not exist */
+	struct model_object
+		*self; /* attributes and times of the partition; NULL: it does not exist */
 	struct model_object *objects[MODEL_OBJECTS]; /* by ascending ID */
 };
 
@@ -67,25 +68,30 @@ void object_model_commit(struct object_model *model);
 void object_model_abort(struct object_model *model);
 
 struct model_object *object_model_find(const struct model_state *state, uint64_t id);
-uint64_t object_model_used_bytes(const struct object_model *model, const struct model_object *object);
+uint64_t object_model_used_bytes(const struct object_model *model,
+				 const struct model_object *object);
 uint64_t object_model_highest(const struct model_state *state);
 
 /* Changes. All of them are allowed; the caller has checked. */
 void object_model_partition_create(struct object_model *model, struct model_partition *partition);
 void object_model_partition_remove(struct object_model *model, struct model_partition *partition);
 void object_model_snapshot(struct object_model *model, struct model_partition *partition);
-void object_model_create(struct object_model *model, struct model_state *state, enum engine_type type, uint64_t id);
+void object_model_create(struct object_model *model, struct model_state *state,
+			 enum engine_type type, uint64_t id);
 void object_model_remove(struct object_model *model, struct model_state *state, uint64_t id);
 
 /* The object for changing: not shared any more. `id` 0 = the partition itself. */
-struct model_object *object_model_change(struct object_model *model, struct model_state *state, uint64_t id);
+struct model_object *object_model_change(struct object_model *model, struct model_state *state,
+					 uint64_t id);
 
-void object_model_write(struct object_model *model, struct model_object *object, uint64_t offset, const void *data,
+void object_model_write(struct object_model *model, struct model_object *object, uint64_t offset,
+			const void *data, uint64_t length);
+void object_model_truncate(struct object_model *model, struct model_object *object,
+			   uint64_t length);
+void object_model_clear_range(struct object_model *model, struct model_object *object,
+			      uint64_t offset, uint64_t length);
+void object_model_punch(struct object_model *model, struct model_object *object, uint64_t offset,
 			uint64_t length);
-void object_model_truncate(struct object_model *model, struct model_object *object, uint64_t length);
-void object_model_clear_range(struct object_model *model, struct model_object *object, uint64_t offset,
-			      uint64_t length);
-void object_model_punch(struct object_model *model, struct model_object *object, uint64_t offset, uint64_t length);
 
 /* Index of the first attribute at or behind (page, number). */
 uint32_t object_model_attribute(const struct model_object *object, uint32_t page, uint32_t number);

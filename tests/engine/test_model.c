@@ -24,7 +24,8 @@ static uint64_t setting(const char *name, uint64_t otherwise)
 }
 
 /* Says how to repeat a run before it begins. */
-static void start(struct model_run *run, const char *name, uint64_t otherwise_seed, uint64_t operations)
+static void start(struct model_run *run, const char *name, uint64_t otherwise_seed,
+		  uint64_t operations)
 {
 	uint64_t seed = setting("MUNINN_SEED", otherwise_seed);
 
@@ -40,7 +41,8 @@ static struct engine *open_memory(struct model_run *run)
 {
 	struct engine *engine;
 
-	assert_int_equal(engine_open_on(memory_store_open(run->store.context), &run->options, &engine), 0);
+	assert_int_equal(
+		engine_open_on(memory_store_open(run->store.context), &run->options, &engine), 0);
 	return engine;
 }
 
@@ -54,7 +56,8 @@ static void calm_memory(struct model_run *run)
 	memory_store_fail_put(run->store.context, -1);
 }
 
-static void run_on_memory(const char *name, uint32_t page_bytes, bool absorb, uint64_t seed, uint64_t operations)
+static void run_on_memory(const char *name, uint32_t page_bytes, bool absorb, uint64_t seed,
+			  uint64_t operations)
 {
 	struct model_run run = {
 		.store = { .open = open_memory, .disturb = disturb_memory, .calm = calm_memory },
@@ -70,13 +73,13 @@ static void run_on_memory(const char *name, uint32_t page_bytes, bool absorb, ui
 static void test_the_engine_does_what_the_model_does_in_memory(void **state)
 {
 	(void)state;
-	run_on_memory("all versions kept", 512, false, 1, 200000);
+	run_on_memory("all versions kept", 512, false, 1, 350000);
 }
 
 static void test_absorbed_records_are_not_missed(void **state)
 {
 	(void)state;
-	run_on_memory("metadata absorbed", 512, true, 2, 200000);
+	run_on_memory("metadata absorbed", 512, true, 2, 350000);
 }
 
 static void test_pages_of_4096_bytes(void **state)
@@ -85,12 +88,72 @@ static void test_pages_of_4096_bytes(void **state)
 	run_on_memory("pages of 4096 bytes", 4096, true, 3, 50000);
 }
 
+/* ---- on flash ---- */
+
+static struct engine *open_flash(struct model_run *run)
+{
+	struct error_text error = { "" };
+	struct engine *engine;
+
+	if (engine_open(run->store.context, &run->options, &engine, &error))
+		fail_msg("%s", error.text);
+	return engine;
+}
+
+static void run_on_flash(const char *name, uint32_t blocks, const struct engine_options *options,
+			 uint64_t seed, uint64_t operations)
+{
+	const struct nand_geometry geometry = {
+		.page_bytes = 512,
+		.spare_bytes = 64,
+		.pages_per_block = 8,
+		.blocks = blocks,
+		.channels = 1,
+		.dies_per_channel = 1,
+	};
+	struct model_run run = { .store = { .open = open_flash }, .options = *options };
+	struct error_text error = { "" };
+	struct nand *nand;
+	uint64_t nvram;
+
+	if (engine_nvram_bytes(&geometry, options, &nvram, &error) ||
+	    nand_open_memory(&geometry, nvram, &nand, &error) ||
+	    engine_format(nand, options, &error))
+		fail_msg("%s", error.text);
+	run.store.context = nand;
+	start(&run, name, seed, operations);
+	nand_close(nand);
+}
+
+/* The smallest caches, so that records are read again and again. */
+static const struct engine_options small = {
+	.rows = 2,
+	.segment_pages = 8,
+	.record_bytes = 128,
+	.onode_cache_entries = 1,
+	.directory_cache_nodes = 1,
+};
+
+static void test_the_engine_does_what_the_model_does_on_flash(void **state)
+{
+	(void)state;
+	run_on_flash("flash", 6000, &small, 4, 150000);
+}
+
+static void test_a_device_that_runs_full_keeps_what_it_has(void **state)
+{
+	(void)state;
+	run_on_flash("flash that runs full", 900, &small, 5, 100000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_engine_does_what_the_model_does_in_memory),
 		cmocka_unit_test(test_absorbed_records_are_not_missed),
 		cmocka_unit_test(test_pages_of_4096_bytes),
+		cmocka_unit_test(test_the_engine_does_what_the_model_does_on_flash),
+		cmocka_unit_test(test_a_device_that_runs_full_keeps_what_it_has),
 	};
 
 	return cmocka_run_group_tests_name("model", tests, NULL, NULL);
