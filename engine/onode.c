@@ -162,13 +162,16 @@ static int attributes_load(struct record_store *store, struct onode *onode, uint
 }
 
 static int decode(struct record_store *store, struct onode *onode, uint64_t bound,
-		  const uint8_t *record, uint32_t length)
+		  const uint8_t *record, uint32_t length, uint64_t created_min)
 {
 	const uint8_t *attributes = record + ONODE_HEAD_BYTES;
 	int result = onode_head_decode(&onode->head, record, length);
 
 	if (result)
 		return result;
+	/* Its chunks need not be there any more. */
+	if (onode->head.created_sequence < created_min)
+		return -ENOENT;
 	if (!(onode->head.flags & ONODE_EXTENTS_SPILLED))
 		attributes += onode->head.extents * EXTENT_BYTES;
 	result = extents_load(store, onode, bound, record + ONODE_HEAD_BYTES);
@@ -178,7 +181,7 @@ static int decode(struct record_store *store, struct onode *onode, uint64_t boun
 }
 
 int onode_load(struct record_store *store, uint16_t partition, uint64_t identifier, uint64_t bound,
-	       uint64_t writing, struct onode **loaded)
+	       uint64_t created_min, uint64_t writing, struct onode **loaded)
 {
 	uint32_t capacity = record_bytes_max(store);
 	struct onode *onode = onode_new(partition, identifier);
@@ -190,7 +193,7 @@ int onode_load(struct record_store *store, uint16_t partition, uint64_t identifi
 		result = record_get(store, key_of(onode, RECORD_ONODE_PIECE), bound, record,
 				    capacity, &info);
 	if (!result)
-		result = decode(store, onode, bound, record, info.length);
+		result = decode(store, onode, bound, record, info.length, created_min);
 	if (!result && writing && info.sequence == writing) {
 		/* Which pieces the transaction has put so far is forgotten, so assume all. */
 		onode->written_sequence = writing;

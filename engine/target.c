@@ -61,17 +61,11 @@ static int load(struct target *target, uint64_t identifier, struct onode **onode
 	const struct partition *partition = target->partition;
 	struct engine_txn *txn = target->txn;
 	int result = onode_load(txn->engine->store, partition->index, identifier, target->bound,
-				txn->sequence, onode);
+				partition->created_sequence, txn->sequence, onode);
 
 	if (result == -ENOENT && partition->index == RECORD_ROOT_INDEX) {
 		*onode = onode_new(RECORD_ROOT_INDEX, 0);
 		return *onode ? 0 : -ENOMEM;
-	}
-	if (!result && (*onode)->head.created_sequence < partition->created_sequence) {
-		/* Of an earlier partition with this index. */
-		onode_free(*onode);
-		*onode = NULL;
-		return -ENOENT;
 	}
 	return result;
 }
