@@ -249,6 +249,29 @@ static void test_a_list_with_attributes_is_cut_between_objects(void **state)
 	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
 }
 
+static void test_partitions_are_listed_with_their_attributes(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = list_of(0, 0, 4096);
+	struct osd_list_head head;
+	struct osd_listed_object object;
+	struct osd_attribute attribute;
+	size_t position = OSD_LIST_HEAD_BYTES;
+
+	call.cdb.list_attributes = true;
+	call.retrieved_capacity = 0;
+	call_get(&call, OSD_PARTITION_INFORMATION, OSD_INFORMATION_MEMBERS);
+	head = run_list(unit, &call);
+	assert_int_equal(head.format, OSD_LISTED_PARTITIONS + 1);
+	assert_int_equal(osd_listed_next(&head, unit->data_in, unit->command.data_in_length,
+					 &position, &object),
+			 1);
+	assert_int_equal(object.id, P);
+	assert_int_equal(object.type, OSD_TYPE_PARTITION);
+	assert_int_equal(osd_list_next(&object.attributes, &attribute), 1);
+	assert_int_equal(get_be64(attribute.value), OBJECTS);
+}
+
 /* ---- INQUIRY ---- */
 
 static int inquire(struct unit *unit, bool vital, uint8_t page, uint8_t *data, size_t capacity)
@@ -330,6 +353,7 @@ int main(void)
 		cmocka_unit_test(test_a_get_list_addresses_the_partition),
 		cmocka_unit_test(test_a_list_with_attributes_has_them_behind_each_id),
 		cmocka_unit_test(test_a_list_with_attributes_is_cut_between_objects),
+		cmocka_unit_test(test_partitions_are_listed_with_their_attributes),
 		cmocka_unit_test(test_standard_inquiry_data_is_of_an_osd),
 		cmocka_unit_test(test_each_listed_vpd_page_is_there_and_no_other),
 		cmocka_unit_test(test_partitions_are_listed_without_the_root),

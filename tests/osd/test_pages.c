@@ -201,6 +201,49 @@ static void test_several_new_objects_answer_attribute_by_attribute_in_osd1(void 
 	}
 }
 
+static void test_several_new_objects_in_osd1_refuse_what_they_can_t_answer(void **state)
+{
+	static const uint32_t asked[][2] = { { 1, OSD_ATTRIBUTE_ALL },
+					     { OSD_PARTITION_INFORMATION, 1 } };
+	struct unit *unit = *state;
+
+	for (size_t i = 0; i < 2; i++) {
+		struct call call = call_of_version(OSD_1, OSD_CREATE, P, 0);
+
+		call.cdb.objects = 2;
+		call_get(&call, asked[i][0], asked[i][1]);
+		call_run(unit, &call);
+		expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+		assert_int_equal(unit_get_number(unit, P, 0, OSD_PARTITION_INFORMATION,
+						 OSD_INFORMATION_MEMBERS),
+				 1);
+	}
+}
+
+static void test_answers_about_several_objects_are_cut_at_their_allocation(void **state)
+{
+	struct unit *unit = *state;
+
+	for (enum osd_version version = OSD_1; version <= OSD_2; version++) {
+		for (size_t room = 0; room < 140; room++) {
+			struct call call = call_of_version(version, OSD_CREATE, P, 0);
+
+			call.cdb.objects = 2;
+			call_get(&call, 1, OSD_INFORMATION_OBJECT_ID);
+			call_get(&call, 1, OSD_INFORMATION_LOGICAL_LENGTH);
+			call.retrieved_capacity = room;
+			call_run(unit, &call);
+			expect_good(unit);
+			assert_true(unit->command.data_in_length <= room);
+			if (room >= osd_list_head_bytes(version))
+				assert_int_equal(version == OSD_1 ? get_be16(unit->data_in + 2)
+								  : get_be32(unit->data_in + 4),
+						 unit->command.data_in_length -
+							 osd_list_head_bytes(version));
+		}
+	}
+}
+
 /* ---- standard pages ---- */
 
 static void test_the_root_tells_who_it_is(void **state)
@@ -327,6 +370,72 @@ static void test_timestamps_can_be_set(void **state)
 	assert_int_equal(get_time(unit, OSD_TIME_CREATED), UNIT_CLOCK);
 }
 
+static void test_the_current_command_page_comes_by_wildcard_in_both_versions(void **state)
+{
+	struct unit *unit = *state;
+
+	for (enum osd_version version = OSD_1; version <= OSD_2; version++) {
+		struct call call = call_of_version(version, OSD_GET_ATTRIBUTES, P, O);
+
+		call_get(&call, OSD_PAGE_CURRENT_COMMAND, OSD_ATTRIBUTE_ALL);
+		call_get(&call, OSD_PAGE_CURRENT_COMMAND, 77);
+		call_run(unit, &call);
+		expect_good(unit);
+		/* identification, check value, type, two IDs, append address, in OSD-2 the change; the undefined */
+		assert_int_equal(unit_retrieved_count(unit, &call), version == OSD_1 ? 7 : 8);
+		assert_memory_equal(unit_retrieved(unit, &call, 0).value,
+				    "INCITS  T10 Current Command", 28);
+		assert_int_equal(unit_retrieved(unit, &call, 1).length, version == OSD_1 ? 20 : 32);
+		assert_int_equal(unit_retrieved(unit, &call, 2).value[0], OSD_TYPE_USER_OBJECT);
+		assert_int_equal(get_be64(unit_retrieved(unit, &call, 4).value), O);
+		assert_int_equal(unit_retrieved(unit, &call, version == OSD_1 ? 6 : 7).length, 0);
+	}
+}
+
+static void test_the_current_command_page_of_osd1_has_its_own_structure(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of_version(OSD_1, OSD_GET_ATTRIBUTES, P, O);
+
+	call.cdb.format = OSD_ATTRIBUTES_PAGE;
+	call.cdb.get_page = OSD_PAGE_CURRENT_COMMAND;
+	call.cdb.retrieved.length = 100;
+	call.data_in_capacity = 100;
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(unit->command.data_in_length, 56);
+	assert_int_equal(get_be32(unit->data_in + 4), 0x30);
+	assert_int_equal(unit->data_in[28], OSD_TYPE_USER_OBJECT);
+	assert_int_equal(get_be64(unit->data_in + 32), P);
+	assert_int_equal(get_be64(unit->data_in + 40), O);
+}
+
+static void test_a_collection_has_its_own_pages(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_GET_ATTRIBUTES, P, O + 1);
+	struct engine_txn *txn;
+	uint8_t type;
+
+	assert_int_equal(engine_begin(unit->engine, ENGINE_WRITE, &txn), 0);
+	assert_int_equal(engine_create(txn, P, ENGINE_COLLECTION, O + 1, 1, NULL), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+	assert_int_equal(unit_get_number(unit, P, O + 1, OSD_COLLECTION_INFORMATION,
+					 OSD_INFORMATION_OBJECT_ID),
+			 O + 1);
+	assert_int_equal(unit_get(unit, P, O + 1, OSD_COLLECTION_INFORMATION,
+				  OSD_INFORMATION_COLLECTION_TYPE, &type, 1),
+			 1);
+	assert_int_equal(unit_get(unit, P, O + 1, OSD_PAGE_CURRENT_COMMAND, OSD_CURRENT_OBJECT_TYPE,
+				  &type, 1),
+			 1);
+	assert_int_equal(type, OSD_TYPE_COLLECTION);
+	unit_set(unit, P, O + 1, OSD_COLLECTION_INFORMATION, OSD_INFORMATION_USERNAME, "mine", 4);
+	call_get(&call, 1, OSD_INFORMATION_OBJECT_ID);
+	call_run(unit, &call);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+}
+
 /* ---- quotas ---- */
 
 static void set_quota(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page,
@@ -404,8 +513,13 @@ int main(void)
 		with_object(test_page_format_refuses_what_has_no_structure),
 		with_object(test_the_current_command_page_of_several_new_objects_names_the_highest),
 		with_object(test_cdb_format_sets_one_attribute),
+		with_object(test_the_current_command_page_comes_by_wildcard_in_both_versions),
+		with_object(test_the_current_command_page_of_osd1_has_its_own_structure),
+		with_object(test_a_collection_has_its_own_pages),
 		with_object(test_several_new_objects_answer_object_by_object_in_osd2),
 		with_object(test_several_new_objects_answer_attribute_by_attribute_in_osd1),
+		with_object(test_several_new_objects_in_osd1_refuse_what_they_can_t_answer),
+		with_object(test_answers_about_several_objects_are_cut_at_their_allocation),
 		with_object(test_the_root_tells_who_it_is),
 		with_object(test_used_capacity_follows_the_data),
 		with_object(test_timestamps_follow_commands),

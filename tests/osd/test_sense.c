@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The table from errors to sense codes, also for errors that a healthy engine does not have. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "osd/execute.h"
+
+static struct osd_sense sense_of(int error, uint16_t field, enum osd_phase phase)
+{
+	struct osd_command command = { .data_in_length = 5 };
+	struct osd_request request = { .command = &command, .phase = phase };
+	struct osd_sense sense;
+
+	request.cdb.partition = 0x10000;
+	assert_int_equal(osd_result(&request, -error, field), -error);
+	osd_finish(&request);
+	assert_int_equal(command.status, SCSI_STATUS_CHECK_CONDITION);
+	assert_int_equal(command.data_in_length, 0);
+	assert_int_equal(osd_sense_decode(command.sense, command.sense_length, &sense), 0);
+	assert_true(sense.has_object);
+	assert_int_equal(sense.partition, 0x10000);
+	return sense;
+}
+
+static void test_each_error_has_its_sense(void **state)
+{
+	static const struct {
+		int error;
+		uint8_t key;
+		uint16_t code;
+	} cases[] = {
+		{ ENOENT, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_CDB },
+		{ EEXIST, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_CDB },
+		{ EINVAL, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_CDB },
+		{ ENOTEMPTY, SENSE_ILLEGAL_REQUEST,
+		  SENSE_PARTITION_OR_COLLECTION_CONTAINS_USER_OBJECTS },
+		{ EMSGSIZE, SENSE_ILLEGAL_REQUEST, SENSE_PARAMETER_LIST_LENGTH_ERROR },
+		{ EFBIG, SENSE_ILLEGAL_REQUEST, SENSE_SYSTEM_RESOURCE_FAILURE },
+		{ ENOSPC, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR },
+		{ EDQUOT, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR },
+		{ EROFS, SENSE_DATA_PROTECT, SENSE_WRITE_PROTECTED },
+		{ EBADMSG, SENSE_MEDIUM_ERROR, SENSE_UNRECOVERED_READ_ERROR },
+		{ EIO, SENSE_HARDWARE_ERROR, SENSE_INTERNAL_TARGET_FAILURE },
+		{ ENXIO, SENSE_HARDWARE_ERROR,
+		  SENSE_INTERNAL_TARGET_FAILURE }, /* not expected of an engine */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct osd_sense sense = sense_of(cases[i].error, 24, OSD_PHASE_VALIDATION);
+
+		assert_int_equal(sense.key, cases[i].key);
+		assert_int_equal(sense.code, cases[i].code);
+		assert_int_equal(sense.has_field, cases[i].code == SENSE_INVALID_FIELD_IN_CDB);
+	}
+}
+
+static void test_functions_that_were_not_begun_are_named(void **state)
+{
+	(void)state;
+	assert_int_equal(sense_of(EIO, 0, OSD_PHASE_VALIDATION).not_initiated, OSD_FUNCTIONS_ALL);
+	assert_int_equal(sense_of(EIO, 0, OSD_PHASE_COMMAND).not_initiated & OSD_FUNCTION_COMMAND,
+			 0);
+	assert_int_equal(
+		sense_of(EIO, 0, OSD_PHASE_SETS).not_initiated & OSD_FUNCTION_SET_ATTRIBUTES, 0);
+	assert_int_equal(
+		sense_of(EIO, 0, OSD_PHASE_GETS).not_initiated & OSD_FUNCTION_GET_ATTRIBUTES, 0);
+	assert_int_equal(sense_of(EIO, 0, OSD_PHASE_GETS).not_initiated & OSD_FUNCTION_COMMAND,
+			 OSD_FUNCTION_COMMAND);
+	assert_int_equal(sense_of(EIO, 0, OSD_PHASE_GETS).completed, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_each_error_has_its_sense),
+		cmocka_unit_test(test_functions_that_were_not_begun_are_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
