@@ -111,8 +111,8 @@ static int find_object(struct keep_context *context, const struct record_key *ke
 	onode_free(context->object.onode);
 	context->object.onode = NULL;
 	context->object.known = false;
-	result = onode_load(context->engine->store, key->partition, key->identifier, bound, 0,
-			    &context->object.onode);
+	result = onode_load(context->engine->store, key->partition, key->identifier, bound,
+			    context->partition.created_sequence, 0, &context->object.onode);
 	if (result && result != -ENOENT)
 		return result;
 	context->object.known = true;
