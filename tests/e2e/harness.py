@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
 """What end-to-end tests stand on: a muninnd of one's own, and muninnctl. See README.md."""
 
+import functools
+import itertools
 import os
+import random
 import select
 import shutil
 import signal
@@ -10,6 +13,9 @@ import subprocess
 import tempfile
 import threading
 import unittest
+
+import osd
+from iscsi import Session
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("MUNINN_BUILD", os.path.join(ROOT, "build")))
@@ -48,6 +54,11 @@ def wait_for_exit(pid):
             raise AssertionError(f"process {pid} still runs after {LIMIT_SECONDS} s")
     finally:
         os.close(descriptor)
+
+
+def noise(length, seed):
+    """The same bytes for the same seed, and no page of them like another."""
+    return random.Random(seed).randbytes(length)
 
 
 def children_of(pid):
@@ -146,6 +157,20 @@ class Daemon:
             raise AssertionError("muninnd started, which it should not:\n" + "\n".join(self.output))
         return self.wait(), "\n".join(self.errors)
 
+    def session(self, lun=1, **keys):
+        """An initiator of iscsi.py that is logged in; `keys` are what it offers."""
+        return Session(self.port, IQN, lun, **keys)
+
+    def tgtadm(self, *arguments):
+        """Runs tgtadm on this daemon's tgtd, for settings that muninnd leaves alone."""
+        subprocess.run(
+            ["tgtadm", "--lld", "iscsi", *arguments],
+            env={**os.environ, "TGT_IPC_SOCKET": os.path.join(self.state_dir, "control")},
+            stdin=subprocess.DEVNULL,
+            timeout=LIMIT_SECONDS,
+            check=True,
+        )
+
     def running(self):
         return self.process is not None and self.process.poll() is None
 
@@ -209,3 +234,30 @@ class E2ETest(unittest.TestCase):
         )
         self.assertEqual(done.returncode, 0, f"{command}:\n{done.stdout}{done.stderr}")
         return done.stdout
+
+
+def in_each_version(test):
+    """Runs test(self, device, partition) of a OneDaemonTest in OSD-1 and OSD-2, in a session and partition of its own."""
+
+    @functools.wraps(test)
+    def in_both(self):
+        for version in (1, 2):
+            with self.subTest(osd=version), self.shared.session() as session:
+                device, partition = osd.Osd(session, version), next(self.partitions)
+                device.create_partition(partition)
+                test(self, device, partition)
+
+    return in_both
+
+
+class OneDaemonTest(E2ETest):
+    """Base class: `self.shared`, one daemon for all tests of the class, and partitions that no other test uses."""
+
+    DEVICE_SIZE = "256M"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.holder = cls()
+        cls.addClassCleanup(cls.holder.doCleanups)
+        cls.shared = cls.holder.daemon(size=cls.DEVICE_SIZE).start()
+        cls.partitions = itertools.count(0x10000)
