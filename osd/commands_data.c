@@ -75,7 +75,7 @@ int osd_read(struct osd_request *request)
 		command->data_in_length += piece.length;
 		total += got;
 		past_end |= got < piece.length;
-		all_beyond &= piece.offset >= request->subject.stat.length;
+		all_beyond &= got == 0;
 	}
 	return past_end ? report_past_end(request, all_beyond, total) : 0;
 }

@@ -302,7 +302,7 @@ static void test_bad_scatter_lists_are_refused(void **state)
 	call.pieces[1].offset = UINT64_MAX - 1;
 	call_run(unit, &call);
 	expect_field(unit, 48);
-	call.pieces[1] = (struct osd_piece){ 8, UINT64_MAX - 2 };
+	call.pieces[1] = (struct osd_piece){ 0, UINT64_MAX - 2 };
 	call.cdb.length = 0; /* the sum, modulo 2^64 */
 	call_run(unit, &call);
 	expect_field(unit, 48);
@@ -371,7 +371,7 @@ static void test_malformed_continuation_segments_are_refused(void **state)
 static void test_a_full_device_refuses_writes_as_no_space_and_still_reads_and_removes(void **state)
 {
 	struct unit *unit = *state;
-	size_t size = 1 << 20, written = 0;
+	size_t size = 1 << 20, written = 0, appended = 0;
 	uint8_t *data = malloc(size);
 	struct call call;
 
@@ -396,6 +396,18 @@ static void test_a_full_device_refuses_writes_as_no_space_and_still_reads_and_re
 	call = call_of(OSD_READ, P, O + 1 + written); /* nothing of the one that failed is left */
 	call_run(unit, &call);
 	expect_field(unit, 24);
+	/* To the last byte. */
+	do {
+		call = call_of(OSD_APPEND, P, O);
+		call_data(&call, data, 1);
+		call_run(unit, &call);
+		assert_true(++appended < size);
+	} while (unit->command.status == SCSI_STATUS_GOOD);
+	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR);
+	call = call_of(OSD_SET_ATTRIBUTES, P, O + 1);
+	call_set_number(&call, 1, OSD_INFORMATION_LOGICAL_LENGTH, 0);
+	call_run(unit, &call);
+	expect_good(unit);
 	for (size_t i = 0; i < written; i++) {
 		call = call_of(OSD_REMOVE, P, O + 1 + i);
 		call_run(unit, &call);

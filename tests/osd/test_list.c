@@ -126,6 +126,8 @@ static void test_nonsense_identifiers_and_ids_are_harmless(void **state)
 		head = run_list(unit, &call);
 		assert_int_equal(head.continuation_id, P + 60);
 		assert_true(head.identifier != 0);
+		/* Fewer than are here: found out. More: believed. No number at all: counted. */
+		assert_int_equal(head.changed, identifiers[i] <= 10);
 		call = list_of(P, UINT64_MAX, 80);
 		call.cdb.list_identifier = identifiers[i];
 		head = run_list(unit, &call);

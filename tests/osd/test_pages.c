@@ -488,6 +488,8 @@ static void test_a_partition_keeps_its_quotas(void **state)
 	call_run(unit, &write);
 	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR);
 	unit_write(unit, O, 100, "same page", 9);
+	set_quota(unit, P, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_CAPACITY, 1);
+	unit_write(unit, O, 100, "less than it has, but no more than before", 41);
 }
 
 static void test_the_root_s_quotas_limit_and_become_those_of_new_partitions(void **state)

@@ -134,6 +134,20 @@ static void test_osd1_example_encodes_with_osd1_length_and_decodes_with_both(voi
 	expect_cdb(&cdb, linux_bytes, sizeof(linux_bytes));
 }
 
+static void test_room_for_an_answer_means_nothing_without_a_get_list(void **state)
+{
+	uint8_t bytes[OSD2_CDB_BYTES];
+	struct osd_cdb cdb;
+	uint16_t bad_field;
+
+	(void)state;
+	hex_cdb(LINUX_WRITE, bytes);
+	put_be32(bytes + 60, 100);
+	assert_int_equal(get_be32(bytes + 64), OSD_OFFSET_UNUSED);
+	assert_int_equal(osd_cdb_decode(bytes, sizeof(bytes), &cdb, &bad_field), 0);
+	assert_int_equal(cdb.retrieved.length, 0);
+}
+
 static void test_page_format_decodes(void **state)
 {
 	uint8_t bytes[OSD2_CDB_BYTES] = { 0 };
@@ -431,6 +445,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_linux_examples_encode_and_decode_to_the_same_bytes),
 		cmocka_unit_test(test_osd1_example_encodes_with_osd1_length_and_decodes_with_both),
+		cmocka_unit_test(test_room_for_an_answer_means_nothing_without_a_get_list),
 		cmocka_unit_test(test_page_format_decodes),
 		cmocka_unit_test(test_cdb_format_decodes_and_encodes),
 		cmocka_unit_test(test_page_format_round_trips),
