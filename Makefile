@@ -179,7 +179,7 @@ $(TESTBIN)/client/test_muninnctl: | $(BIN)/muninnctl
 
 # ---- what people type ----
 
-.PHONY: help run check bootstrap lint bench figures fuzz sanitize coverage deb install uninstall clean
+.PHONY: help run check bootstrap lint bench bench-paper figures fuzz sanitize coverage deb install uninstall clean
 
 help:
 	@echo 'make all        everything, into build/'
@@ -192,7 +192,11 @@ help:
 	@echo 'make install    into DESTDIR: PREFIX=/usr/local, the module where tgtd looks for it; make uninstall'
 	@echo 'make clean      removes build/, the device of `make run` included'
 	@echo 'V=1 behind any of them shows the commands'
-	@echo 'make bench, make figures, make fuzz, make deb: not available yet'
+	@echo 'make bench      what the engine costs: a table, and build/bench/muninn-run.json'
+	@echo "make bench-paper the paper's experiments, its numbers beside ours: build/bench/muninn-paper.json"
+	@echo '                QUICK=1: a minute, with 2 million pairs in place of 50 million'
+	@echo 'make figures    draws docs/figures/ from build/bench/muninn-paper.json'
+	@echo 'make fuzz, make deb: not available yet'
 
 bootstrap:
 	@scripts/bootstrap
@@ -260,7 +264,26 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/sbin/muninnd $(DESTDIR)$(PREFIX)/bin/muninnctl $(DESTDIR)$(MODULE_DIR)/bs_muninn.so \
 		$(DESTDIR)/lib/systemd/system/muninn.service
 
-bench figures fuzz deb:
+BENCH_RUN ?= --size 4G --pairs 2000000 --op insert,lookup,lookup,lookup,absent,update,mixed:0.5 \
+	--dist random,random,newest,oldest,random,zipfian,zipfian
+bench: bootstrap
+	+@$(SUBMAKE) $(BIN)/muninn-bench
+	@mkdir -p $(BUILD)/bench
+	@$(BIN)/muninn-bench run $(BENCH_RUN) >$(BUILD)/bench/muninn-run.json
+
+QUICK ?=
+PAPER_RESULTS := $(BUILD)/bench/muninn-paper.json
+bench-paper: bootstrap
+	+@$(SUBMAKE) $(BIN)/muninn-bench
+	@mkdir -p $(BUILD)/bench
+	@$(BIN)/muninn-bench paper $(if $(QUICK),--quick) --output $(PAPER_RESULTS) \
+		--commit "$$(git describe --always --dirty 2>/dev/null || echo unknown)"
+
+figures:
+	@scripts/bootstrap figures
+	@scripts/figures-muninn $(PAPER_RESULTS) docs/figures
+
+fuzz deb:
 	@echo 'make $@: not available yet' >&2; exit 1
 
 clean:

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bench/paper.h"
 #include "bench/report.h"
 
 /* Exit codes. */
@@ -37,10 +38,29 @@ static int command_run(int argc, char **argv)
 	return DONE;
 }
 
+static int command_paper(int argc, char **argv)
+{
+	struct paper_options options;
+	struct error_text error;
+	int result = paper_options_parse(&options, argc, argv, &error);
+
+	if (result > 0) {
+		fputs(bench_paper_help, stdout);
+		return DONE;
+	}
+	if (result)
+		return fail("paper", &error, WRONG_USE);
+	if (paper_run(&options, stdout, stderr, &error))
+		return fail("paper", &error, FAILED);
+	return DONE;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc >= 2 && strcmp(argv[1], "run") == 0)
 		return command_run(argc - 1, argv + 1);
+	if (argc >= 2 && strcmp(argv[1], "paper") == 0)
+		return command_paper(argc - 1, argv + 1);
 	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)) {
 		fputs(usage, stdout);
 		return DONE;

@@ -63,7 +63,11 @@ const char *operation_name(enum bench_operation operation)
 
 const char *nand_name(enum bench_nand nand)
 {
-	return nand == BENCH_NAND_MEMORY ? "mmap" : "mmap-file";
+	static const char *const names[] = { [BENCH_NAND_MEMORY] = "mmap",
+					     [BENCH_NAND_MAPPED_FILE] = "mmap-file",
+					     [BENCH_NAND_FILE] = "file" };
+
+	return names[nand];
 }
 
 bool is_virtual(const struct bench_options *options)
@@ -210,16 +214,17 @@ static int parse_nand(struct bench_options *options, const char *text, struct er
 		options->nand = BENCH_NAND_MEMORY;
 		return 0;
 	}
-	if (strncmp(text, "mmap:", 5) == 0 && text[5]) {
-		options->nand = BENCH_NAND_MAPPED_FILE;
+	if ((strncmp(text, "mmap:", 5) == 0 || strncmp(text, "file:", 5) == 0) && text[5]) {
+		options->nand = text[0] == 'm' ? BENCH_NAND_MAPPED_FILE : BENCH_NAND_FILE;
 		options->path = text + 5;
 		return 0;
 	}
-	if (strcmp(text, "headers") == 0 || strncmp(text, "file:", 5) == 0)
+	if (strcmp(text, "headers") == 0)
 		return error_set(
 			error, -EINVAL,
-			"--nand %s: this build has no such back end; use mmap or mmap:PATH", text);
-	return error_set(error, -EINVAL, "--nand %s: must be mmap or mmap:PATH", text);
+			"--nand headers: this build has no such back end; use mmap, mmap:PATH or "
+			"file:PATH");
+	return error_set(error, -EINVAL, "--nand %s: must be mmap, mmap:PATH or file:PATH", text);
 }
 
 /* The timing's own word on its mode counts only where it is off; the rest is --time's. */

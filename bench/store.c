@@ -80,6 +80,10 @@ static struct engine_options engine_options_of(const struct bench_store *store)
 
 static int open_device(struct bench_store *store, uint64_t nvram_bytes, struct error_text *error)
 {
+	const struct nand_options options = {
+		.backend = store->options.nand == BENCH_NAND_FILE ? NAND_BACKEND_FILE
+								  : NAND_BACKEND_MMAP,
+	};
 	const char *path = store->options.path;
 	int result;
 
@@ -92,10 +96,10 @@ static int open_device(struct bench_store *store, uint64_t nvram_bytes, struct e
 	result = nand_create(path, &store->geometry, nvram_bytes, error);
 	if (result)
 		return result;
-	result = nand_open(path, &store->nand, error);
+	result = nand_open_with(path, &options, &store->nand, error);
 	if (result)
 		return result;
-	/* The mapping keeps the files; nothing is left behind however this process ends. */
+	/* The open files live on; nothing is left behind however this process ends. */
 	char nvram[4096];
 
 	snprintf(nvram, sizeof(nvram), "%s.nvram", path);

@@ -79,6 +79,7 @@ static void test_wrong_arguments_are_named(void **state)
 		{ "--index ribbon", "--index ribbon" },
 		{ "--nand tape", "--nand tape" },
 		{ "--nand mmap:", "--nand mmap:" },
+		{ "--nand file", "--nand file" },
 		{ "--op fly", "--op fly" },
 		{ "--op insert,,lookup", "--op" },
 		{ "--op mixed", "--op mixed" },
@@ -362,16 +363,19 @@ static void test_lookups_alone_have_pairs_to_find(void **state)
 	release(phases, count);
 }
 
-static void test_a_mapped_file_is_used_and_removed(void **state)
+static void test_files_are_used_and_removed(void **state)
 {
-	char line[512], path[] = "/tmp/muninn-bench-XXXXXX", image[64];
+	static const char *const kinds[] = { "mmap", "file" };
+	char line[512], path[] = "/tmp/muninn-bench-XXXXXX";
 	json_t *phases[PHASES];
 
 	(void)state;
 	assert_non_null(mkdtemp(path));
-	snprintf(image, sizeof(image), "%s/image", path);
-	snprintf(line, sizeof(line), "%s --nand mmap:%s", SMALL "--op insert,lookup", image);
-	release(phases, run_phases(line, phases));
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(line, sizeof(line), "%s --nand %s:%s/image", SMALL "--op insert,lookup",
+			 kinds[i], path);
+		release(phases, run_phases(line, phases));
+	}
 	assert_int_equal(rmdir(path), 0);
 }
 
@@ -394,7 +398,7 @@ int main(void)
 		cmocka_unit_test(test_absorbing_overwrites_saves_programs),
 		cmocka_unit_test(test_two_runs_with_one_seed_are_the_same),
 		cmocka_unit_test(test_lookups_alone_have_pairs_to_find),
-		cmocka_unit_test(test_a_mapped_file_is_used_and_removed),
+		cmocka_unit_test(test_files_are_used_and_removed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

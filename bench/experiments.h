@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The experiments of the paper (Kang, Pitchumani, Marlette, Miller: Muninn, SYSTOR'14), sections 6.1 to 6.4. Each one is a store
+ * of its own; they are independent of each other.
+ */
+#ifndef MUNINN_BENCH_EXPERIMENTS_H
+#define MUNINN_BENCH_EXPERIMENTS_H
+
+#include "bench/phase.h"
+
+enum { EXPERIMENTS_MAX = 64, FINDINGS_MAX = 40, NAME_BYTES = 48 };
+
+/* One number beside the paper's. */
+struct finding {
+	const char *section;
+	char name[NAME_BYTES];
+	const char *metric, *unit;
+	double paper; /* NAN: the paper gives no number, or it is not known here */
+	double ours;
+	const char *note; /* or NULL */
+};
+
+struct experiment {
+	char name[NAME_BYTES];
+	const char *section;
+	int (*run)(struct experiment *experiment, struct bench_store *store,
+		   struct error_text *error);
+	struct bench_options options; /* of the store */
+	/* What `run` makes of it. */
+	enum distribution distribution;
+	uint64_t operations; /* updates or lookups */
+	uint32_t steps;
+	uint64_t segments; /* to be sealed */
+	const char *note;
+	/* Results. */
+	struct finding findings[FINDINGS_MAX];
+	uint32_t finding_count;
+	double seconds; /* of the host */
+	int result;
+	struct error_text error;
+};
+
+/*
+ * How large the experiments are. Whatever the scale, a row has its share of the paper's device, 512 MiB, and where it matters as
+ * many tables as with 50 million pairs on 64 GiB and 128 rows: what a lookup reads and what the index takes depends on the tables
+ * of a row, not on the number of rows.
+ */
+struct experiment_scale {
+	const char *name, *description;
+	uint64_t pairs, bytes; /* section 6.3 */
+	uint32_t rows;
+	uint32_t steps;                    /* of its inserts: Figure 9 */
+	uint64_t lookups;                  /* of each kind */
+	uint32_t filter_rows;              /* Figure 7 */
+	uint64_t filter_segments;          /* of a row */
+	uint32_t rate_rows;                /* Figure 8 */
+	uint64_t rate_pairs;               /* of a row */
+	uint32_t rate_count, factor_count; /* at most 5 and 4 */
+	uint64_t update_pairs, updates;    /* section 6.4 */
+	uint32_t update_rows;
+	const char *note; /* for section 6.3, or NULL */
+};
+
+extern const struct experiment_scale experiment_scale_full, experiment_scale_quick;
+
+struct experiment_list {
+	struct experiment experiments[EXPERIMENTS_MAX];
+	uint32_t count;
+};
+
+/* Lists all experiments, in the order of the paper. */
+void experiments_list(struct experiment_list *list, const struct experiment_scale *scale,
+		      uint64_t seed);
+
+/* Runs one and keeps result and error in it. */
+void experiment_run(struct experiment *experiment);
+
+#endif
