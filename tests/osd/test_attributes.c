@@ -290,6 +290,31 @@ static void test_all_pages_come_in_order_without_the_current_command(void **stat
 	assert_int_equal(unit_retrieved(unit, &call, 2).page, OSD_USER_OBJECT_TIMESTAMPS);
 }
 
+static void test_all_pages_of_every_type_include_the_computed(void **state)
+{
+	static const struct {
+		uint64_t partition, object;
+		uint32_t page;
+	} cases[] = {
+		{ 0, 0, OSD_ROOT_TIMESTAMPS },
+		{ P, 0, OSD_PARTITION_TIMESTAMPS },
+		{ P, O, OSD_USER_OBJECT_TIMESTAMPS },
+	};
+	struct unit *unit = *state;
+
+	for (size_t i = 0; i < 3; i++) {
+		struct call call = call_of(OSD_GET_ATTRIBUTES, cases[i].partition, cases[i].object);
+		size_t last;
+
+		call_get(&call, OSD_PAGE_ALL, OSD_TIME_ATTRIBUTES_MODIFIED);
+		call_run(unit, &call);
+		expect_good(unit);
+		last = unit_retrieved_count(unit, &call) - 1;
+		assert_int_equal(unit_retrieved(unit, &call, last).page, cases[i].page);
+		assert_int_equal(unit_retrieved(unit, &call, last).length, 6);
+	}
+}
+
 static void test_the_directory_names_the_pages_that_there_are(void **state)
 {
 	struct unit *unit = *state;
@@ -493,6 +518,7 @@ int main(void)
 		with_object(test_the_longest_attribute_is_kept_and_a_longer_one_refused),
 		with_object(test_all_numbers_of_a_page_come_in_order_and_only_the_defined),
 		with_object(test_all_pages_come_in_order_without_the_current_command),
+		with_object(test_all_pages_of_every_type_include_the_computed),
 		with_object(test_the_directory_names_the_pages_that_there_are),
 		with_object(test_a_small_list_may_not_keep_the_device_busy_for_ever),
 		with_object(test_malformed_lists_are_refused_and_nothing_happens),

@@ -20,12 +20,6 @@ static void run(struct unit *unit, uint16_t action, uint64_t partition, uint64_t
 	call_run(unit, &call);
 }
 
-static uint64_t used_capacity(struct unit *unit)
-{
-	return unit_get_number(unit, P, O, OSD_USER_OBJECT_INFORMATION,
-			       OSD_INFORMATION_USED_CAPACITY);
-}
-
 static uint64_t partitions(struct unit *unit)
 {
 	return unit_get_number(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_PARTITIONS);
@@ -379,16 +373,38 @@ static void test_unknown_isolation_is_refused(void **state)
 	}
 }
 
-static void test_fua_and_dpo_are_accepted(void **state)
+/* How often the device was made stable on the host's storage. */
+static uint64_t syncs(struct unit *unit)
 {
+	struct nand_counters counters;
+
+	nand_read_counters(unit->nand, &counters);
+	return counters.nvram_sync_requests;
+}
+
+static void test_fua_and_flush_wait_for_stable_storage_and_nothing_else_does(void **state)
+{
+	static const uint16_t flushes[] = { OSD_FLUSH, OSD_FLUSH_PARTITION, OSD_FLUSH_OSD };
 	struct unit *unit = *state;
 	struct call call = call_of(OSD_WRITE, P, O);
+	uint64_t before = syncs(unit);
 
-	call.cdb.fua = call.cdb.dpo = true;
+	call.cdb.dpo = true;
 	call_data(&call, "stable", 6);
 	call_run(unit, &call);
 	expect_good(unit);
-	assert_true(used_capacity(unit) >= 6);
+	assert_int_equal(syncs(unit), before);
+	call.cdb.fua = true;
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_true(syncs(unit) > before);
+	for (size_t i = 0; i < 3; i++) {
+		unit_write(unit, O, 0, "more", 4);
+		before = syncs(unit);
+		run(unit, flushes[i], P, O);
+		expect_good(unit);
+		assert_true(syncs(unit) > before);
+	}
 }
 
 /* ---- versions ---- */
@@ -458,7 +474,7 @@ int main(void)
 		with_object(test_commands_that_are_not_there_are_invalid_operation_codes),
 		with_object(test_every_command_works_in_osd1_too),
 		with_object(test_unknown_isolation_is_refused),
-		with_object(test_fua_and_dpo_are_accepted),
+		with_object(test_fua_and_flush_wait_for_stable_storage_and_nothing_else_does),
 		with_object(test_the_version_bits_of_a_partition_read_the_past_and_write_nothing),
 	};
 

@@ -279,6 +279,13 @@ static void test_a_scattered_read_past_the_end_counts_what_was_there(void **stat
 	assert_memory_equal(unit->data_in, "lo\0\0\0\0h", 7);
 
 	call = call_of(OSD_READ, P, O);
+	call_piece(&call, 0, 1);
+	call_piece(&call, 9, 2);
+	call.data_in_capacity = 3;
+	call_run(unit, &call);
+	expect_sense(unit, SENSE_RECOVERED_ERROR, SENSE_READ_PAST_END_OF_USER_OBJECT);
+
+	call = call_of(OSD_READ, P, O);
 	call_piece(&call, 5, 4);
 	call_piece(&call, 9, 2);
 	call.data_in_capacity = 6;
