@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,14 +135,17 @@ bool nand_power_is_off_slow(struct nand *nand)
 	return atomic_load(&nand->power->off);
 }
 
-/* Under the lock. */
-static void switch_off(struct nand *nand, struct power_state *power, const char *operation,
-		       const char *unit, uint64_t number)
+/* Under the lock. `in_flight` says what. */
+__attribute__((format(printf, 3, 4))) static void switch_off(struct nand *nand,
+							     struct power_state *power,
+							     const char *in_flight, ...)
 {
+	va_list arguments;
 	int result;
 
-	snprintf(power->in_flight, sizeof(power->in_flight), "%s%s%.0" PRIu64, operation, unit,
-		 number);
+	va_start(arguments, in_flight);
+	vsnprintf(power->in_flight, sizeof(power->in_flight), in_flight, arguments);
+	va_end(arguments);
 	settle_nvram(nand, power);
 	result = nand->nvram_fd >= 0 ? detach_nvram(nand, power->kept) : 0;
 	if (result < 0)
@@ -182,7 +186,7 @@ int nand_power_read_slow(struct nand *nand, uint64_t page)
 
 	if (result <= 0)
 		return result;
-	switch_off(nand, power, "read of page", " ", page);
+	switch_off(nand, power, "read of page %" PRIu64, page);
 	pthread_mutex_unlock(&power->lock);
 	return -EIO;
 }
@@ -194,7 +198,7 @@ int nand_power_sync_slow(struct nand *nand, const char *what)
 
 	if (result <= 0)
 		return result;
-	switch_off(nand, power, what, "", 0);
+	switch_off(nand, power, "%s", what);
 	pthread_mutex_unlock(&power->lock);
 	return -EIO;
 }
@@ -238,7 +242,7 @@ int nand_power_program_slow(struct nand *nand, const struct nand_page_io *io,
 	if (result <= 0)
 		return result;
 	break_program(nand, power, io, way);
-	switch_off(nand, power, "program of page", " ", io->page);
+	switch_off(nand, power, "program of page %" PRIu64, io->page);
 	pthread_mutex_unlock(&power->lock);
 	return -EIO;
 }
@@ -278,7 +282,7 @@ int nand_power_erase_slow(struct nand *nand, uint32_t block, const struct nand_b
 		erased.erase_count += erased.erase_count < UINT32_MAX;
 		nand_word_store(nand, block, &erased);
 	}
-	switch_off(nand, power, "erase of block", " ", block);
+	switch_off(nand, power, "erase of block %u", block);
 	pthread_mutex_unlock(&power->lock);
 	return -EIO;
 }
@@ -288,18 +292,11 @@ int nand_power_erase_slow(struct nand *nand, uint32_t block, const struct nand_b
 static int check_cut(const struct nand *nand, const struct nand_power_cut *cut,
 		     struct error_text *error)
 {
-	uint32_t bytes = nand->geometry.page_bytes + nand->geometry.spare_bytes;
-
 	if (cut->page >= NAND_CUT_PAGES || cut->erase >= NAND_CUT_ERASES ||
 	    cut->nvram >= NAND_CUT_NVRAMS)
 		return error_set(error, -EINVAL,
 				 "bad power cut: no such state of a page, an erase "
 				 "or the NVRAM");
-	if (cut->torn_bytes > bytes)
-		return error_set(error, -EINVAL,
-				 "bad power cut: a page torn after %u bytes, it has %u with its "
-				 "spare area",
-				 cut->torn_bytes, bytes);
 	if (nand->read_only)
 		return error_set(error, -EROFS, "%s is open for reading only: no power cut there",
 				 nand->path);

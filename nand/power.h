@@ -89,10 +89,13 @@ int nand_power_on(struct nand *nand);
 
 /*
  * Comma-separated: after=N, reads (count them, too), page=absent|torn|garbage, torn=BYTES, erase=absent|half|done,
- * nvram=kept|lost|flushed|mixed, seed=N. `after` must be there. The rest is absent, half of a page, half, kept, 1.
- * `torn` beyond the page means all of it.
+ * nvram=kept|lost|flushed|mixed, seed=N. `after` must be there. The rest is absent, 2048, half, kept, 1.
  */
 int nand_power_cut_parse(const char *text, struct nand_power_cut *cut, struct error_text *error);
+
+/* A cut as nand_power_cut_parse takes it, for messages: at most NAND_POWER_CUT_TEXT bytes. Returns `text`. */
+#define NAND_POWER_CUT_TEXT 160
+const char *nand_power_cut_format(const struct nand_power_cut *cut, char text[NAND_POWER_CUT_TEXT]);
 
 /*
  * Leaves a cut for the next process that opens the image for writing, in the text file IMAGE.cut, which that process

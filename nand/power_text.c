@@ -16,12 +16,13 @@
 
 #define TEXT_BYTES 256
 
+static const char *const pages[] = { "absent", "torn", "garbage", NULL };
+static const char *const erases[] = { "absent", "half", "done", NULL };
+static const char *const nvrams[] = { "kept", "lost", "flushed", "mixed", NULL };
+
 static int parse_setting(const struct setting *setting, struct nand_power_cut *cut, bool *has_after,
 			 struct error_text *error)
 {
-	static const char *const pages[] = { "absent", "torn", "garbage", NULL };
-	static const char *const erases[] = { "absent", "half", "done", NULL };
-	static const char *const nvrams[] = { "kept", "lost", "flushed", "mixed", NULL };
 	uint64_t value = 0;
 	unsigned index = 0;
 	int result = 0;
@@ -73,6 +74,16 @@ int nand_power_cut_parse(const char *text, struct nand_power_cut *cut, struct er
 				 "before it");
 	*cut = parsed;
 	return 0;
+}
+
+const char *nand_power_cut_format(const struct nand_power_cut *cut, char text[NAND_POWER_CUT_TEXT])
+{
+	snprintf(text, NAND_POWER_CUT_TEXT,
+		 "after=%llu%s,page=%s,torn=%u,erase=%s,nvram=%s,seed=%llu",
+		 (unsigned long long)cut->after, cut->count_reads ? ",reads" : "", pages[cut->page],
+		 cut->torn_bytes, erases[cut->erase], nvrams[cut->nvram],
+		 (unsigned long long)cut->seed);
+	return text;
 }
 
 /* ---- IMAGE.cut ---- */
@@ -189,7 +200,6 @@ int nand_take_left_power_cut(struct nand *nand, struct error_text *error)
 	struct nand_power_cut cut;
 	char text[TEXT_BYTES];
 	char *file = cut_path(nand->path);
-	uint32_t bytes = nand->geometry.page_bytes + nand->geometry.spare_bytes;
 	int result = file ? take_file(file, text) : -ENOMEM;
 
 	if (result < 0 && result != -ENOENT)
@@ -201,8 +211,6 @@ int nand_take_left_power_cut(struct nand *nand, struct error_text *error)
 	result = nand_power_cut_parse(text, &cut, error);
 	if (result < 0)
 		return result;
-	if (cut.torn_bytes > bytes)
-		cut.torn_bytes = bytes;
 	result = nand_arm_power_cut(nand, &cut, error);
 	if (result == 0)
 		log_line(LOG_LEVEL_WARNING, "%s: a power cut is armed: %s", nand->path, text);

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The NVRAM: bounded, kept by the file, and made stable for several callers at once. */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "tests/nand/fixture.h"
+
+/* ---- a host whose sync waits to be let go, and notes what it was asked for ---- */
+
+enum { CALLERS = 8, SYNCS_MAX = 64 };
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t gate_moved = PTHREAD_COND_INITIALIZER;
+static bool open_gate, fails;
+static uint32_t asked;
+static struct {
+	uint64_t from, to;
+} asked_for[SYNCS_MAX];
+
+static int gated_store(struct nand *nand, uint64_t from, uint64_t to)
+{
+	int result;
+
+	(void)nand;
+	pthread_mutex_lock(&gate);
+	asked_for[asked].from = from;
+	asked_for[asked].to = to;
+	asked++;
+	pthread_cond_broadcast(&gate_moved);
+	while (!open_gate)
+		pthread_cond_wait(&gate_moved, &gate);
+	result = fails ? -EIO : 0;
+	pthread_mutex_unlock(&gate);
+	return result;
+}
+
+static struct nand *gated_image(void **state)
+{
+	struct nand *nand = create_image(*state);
+
+	open_gate = fails = false;
+	asked = 0;
+	nand->nvram_group.store = gated_store;
+	return nand;
+}
+
+static void wait_until_asked(uint32_t syncs)
+{
+	pthread_mutex_lock(&gate);
+	while (asked < syncs)
+		pthread_cond_wait(&gate_moved, &gate);
+	pthread_mutex_unlock(&gate);
+}
+
+static void let_go(bool failing)
+{
+	pthread_mutex_lock(&gate);
+	open_gate = true;
+	fails = failing;
+	pthread_cond_broadcast(&gate_moved);
+	pthread_mutex_unlock(&gate);
+}
+
+/* Until so many callers are inside nand_nvram_sync. */
+static void wait_until_inside(struct nand *nand, uint32_t callers)
+{
+	bool inside = false;
+
+	while (!inside) {
+		pthread_mutex_lock(&nand->nvram_group.lock);
+		inside = nand->nvram_group.waiting == callers;
+		pthread_mutex_unlock(&nand->nvram_group.lock);
+		sched_yield();
+	}
+}
+
+struct caller {
+	struct nand *nand;
+	uint64_t offset, length;
+	pthread_t thread;
+	int result;
+};
+
+static void *call(void *context)
+{
+	struct caller *caller = context;
+
+	caller->result = nand_nvram_sync(caller->nand, caller->offset, caller->length);
+	return NULL;
+}
+
+static void start(struct caller *caller, struct nand *nand, uint64_t offset, uint64_t length)
+{
+	*caller = (struct caller){ .nand = nand, .offset = offset, .length = length };
+	assert_int_equal(pthread_create(&caller->thread, NULL, call, caller), 0);
+}
+
+static void test_callers_at_the_same_time_share_a_sync(void **state)
+{
+	struct nand *nand = gated_image(state);
+	struct caller callers[CALLERS];
+	struct nand_counters counters;
+
+	start(&callers[0], nand, 5000, 100);
+	wait_until_asked(1);
+	for (uint32_t i = 1; i < CALLERS; i++)
+		start(&callers[i], nand, i * 1000, 10);
+	wait_until_inside(nand, CALLERS);
+	let_go(false);
+	for (uint32_t i = 0; i < CALLERS; i++) {
+		pthread_join(callers[i].thread, NULL);
+		assert_int_equal(callers[i].result, 0);
+	}
+	assert_int_equal(asked, 2);
+	assert_int_equal(asked_for[0].from, 5000);
+	assert_int_equal(asked_for[0].to, 5100);
+	assert_int_equal(asked_for[1].from, 1000);
+	assert_int_equal(asked_for[1].to, 7010);
+	nand_read_counters(nand, &counters);
+	assert_int_equal(counters.nvram_sync_requests, CALLERS);
+	assert_int_equal(counters.nvram_syncs, 2);
+	assert_int_equal(counters.nvram_bytes_synced, 100 + 6010);
+	nand_abandon(nand);
+}
+
+/* What was stored after a sync began may not be in it: the caller has to wait for the next one. */
+static void test_a_caller_never_joins_a_sync_that_has_begun(void **state)
+{
+	struct nand *nand = gated_image(state);
+	struct caller first, second;
+
+	start(&first, nand, 0, 1);
+	wait_until_asked(1);
+	start(&second, nand, 0, 1);
+	wait_until_inside(nand, 2);
+	let_go(false);
+	pthread_join(first.thread, NULL);
+	pthread_join(second.thread, NULL);
+	assert_int_equal(asked, 2);
+	nand_abandon(nand);
+}
+
+static void test_a_failed_sync_fails_everyone_until_the_image_is_opened_again(void **state)
+{
+	struct nand *nand = gated_image(state);
+	struct caller first, second;
+
+	start(&first, nand, 0, 1);
+	wait_until_asked(1);
+	start(&second, nand, 0, 1);
+	wait_until_inside(nand, 2);
+	let_go(true);
+	pthread_join(first.thread, NULL);
+	pthread_join(second.thread, NULL);
+	assert_int_equal(first.result, -EIO);
+	assert_int_equal(second.result, -EIO);
+	let_go(false);
+	assert_int_equal(nand_nvram_sync(nand, 0, 1), -EIO);
+	assert_int_equal(asked, 1);
+	assert_non_null(strstr(log_captured(), "image.nvram: the host could not store the NVRAM"));
+	nand_abandon(nand);
+	nand = open_image_ok(*state);
+	assert_int_equal(nand_nvram_sync(nand, 0, 1), 0);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+static void *call_often(void *context)
+{
+	struct caller *caller = context;
+	uint8_t *nvram = nand_nvram(caller->nand, NULL);
+
+	for (int i = 1; i <= 200 && caller->result == 0; i++) {
+		nvram[caller->offset] = (uint8_t)i;
+		caller->result = nand_nvram_sync(caller->nand, caller->offset, 1);
+	}
+	return NULL;
+}
+
+static void test_many_callers_are_all_served(void **state)
+{
+	struct nand *nand = create_image(*state);
+	struct caller callers[CALLERS];
+	struct nand_counters counters;
+
+	for (uint32_t i = 0; i < CALLERS; i++) {
+		callers[i] = (struct caller){ .nand = nand, .offset = i * 1024 };
+		assert_int_equal(pthread_create(&callers[i].thread, NULL, call_often, &callers[i]),
+				 0);
+	}
+	for (uint32_t i = 0; i < CALLERS; i++) {
+		pthread_join(callers[i].thread, NULL);
+		assert_int_equal(callers[i].result, 0);
+	}
+	nand_read_counters(nand, &counters);
+	assert_int_equal(counters.nvram_sync_requests, CALLERS * 200);
+	assert_in_range(counters.nvram_syncs, 200, CALLERS * 200);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+static void test_requests_are_bounded_by_the_region(void **state)
+{
+	struct nand *nand = gated_image(state);
+	uint64_t bytes = 0;
+
+	let_go(false);
+	assert_non_null(nand_nvram(nand, &bytes));
+	assert_int_equal(bytes, TEST_NVRAM_BYTES);
+	assert_int_equal(nand_nvram_sync(nand, 0, bytes + 1), -ERANGE);
+	assert_int_equal(nand_nvram_sync(nand, UINT64_MAX, 1), -ERANGE);
+	assert_int_equal(nand_nvram_sync(nand, bytes, 0), 0);
+	assert_int_equal(asked, 0);
+	assert_int_equal(nand_nvram_sync(nand, bytes - 1, 1), 0);
+	assert_int_equal(asked, 1);
+	nand_abandon(nand);
+}
+
+static void test_what_was_stored_is_there_again(void **state)
+{
+	struct nand *nand = create_image(*state);
+	uint8_t *nvram = nand_nvram(nand, NULL);
+
+	for (uint32_t i = 0; i < TEST_NVRAM_BYTES; i++)
+		assert_int_equal(nvram[i], 0);
+	memset(nvram, 0xA5, TEST_NVRAM_BYTES);
+	nand_abandon(nand);
+	nand = open_image_ok(*state);
+	nvram = nand_nvram(nand, NULL);
+	for (uint32_t i = 0; i < TEST_NVRAM_BYTES; i++)
+		assert_int_equal(nvram[i], 0xA5);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+#define IN_DIRECTORY(test) \
+	cmocka_unit_test_setup_teardown(test, directory_setup, directory_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		IN_DIRECTORY(test_callers_at_the_same_time_share_a_sync),
+		IN_DIRECTORY(test_a_caller_never_joins_a_sync_that_has_begun),
+		IN_DIRECTORY(test_a_failed_sync_fails_everyone_until_the_image_is_opened_again),
+		IN_DIRECTORY(test_many_callers_are_all_served),
+		IN_DIRECTORY(test_requests_are_bounded_by_the_region),
+		IN_DIRECTORY(test_what_was_stored_is_there_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
