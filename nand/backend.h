@@ -62,4 +62,8 @@ int nand_mmap_open(struct nand *nand, struct error_text *error);
 /* The pages of the image file by direct I/O. As above; also -EPERM and -ENOSYS for want of io_uring. */
 int nand_file_open(struct nand *nand, enum nand_io_kind io, struct error_text *error);
 
+/* What cannot be regenerated of the pages, in memory. `codec` may be NULL. 0 or -ENOMEM with `error`. */
+int nand_headers_open(struct nand *nand, const struct nand_payload_codec *codec,
+		      struct error_text *error);
+
 #endif

@@ -150,6 +150,39 @@ int nand_open_with(const char *path, const struct nand_options *options, struct 
 int nand_open_memory(const struct nand_geometry *geometry, uint64_t nvram_bytes, struct nand **nand,
 		     struct error_text *error);
 
+/*
+ * What the headers back end is told about the contents of pages, to keep only what cannot be computed again. Both
+ * functions run on any thread, several at a time, and depend on their arguments alone. `data` is page_bytes long,
+ * `spare` nand_spare_usable(). Pages that do not come back bit by bit are noticed when they are programmed, and kept
+ * whole; so a codec cannot do harm, only waste memory.
+ */
+struct nand_payload_codec {
+	void *context;
+
+	/* Writes 1 to `capacity` bytes to `to` from which `unpack` makes `data`. False: keep it whole. */
+	bool (*pack)(void *context, uint64_t page, const uint8_t *data, const uint8_t *spare,
+		     uint8_t *to, size_t capacity, size_t *bytes);
+
+	/* The opposite. False: `from` cannot be what `pack` wrote. */
+	bool (*unpack)(void *context, uint64_t page, const uint8_t *from, size_t bytes,
+		       const uint8_t *spare, uint8_t *data);
+};
+
+/*
+ * A device in memory that keeps of each page what `codec` needs to make it again; NULL: keeps all pages whole, and of
+ * the spare areas what is not zero. Unprogrammed pages take no memory, a block of the geometry 16 bytes.
+ */
+int nand_open_headers(const struct nand_geometry *geometry, uint64_t nvram_bytes,
+		      const struct nand_payload_codec *codec, struct nand **nand,
+		      struct error_text *error);
+
+/* What a device of nand_open_headers keeps now; zeroes for others. */
+struct nand_headers_usage {
+	uint64_t packed_pages, whole_pages;
+	uint64_t bytes; /* allocated for them, as the host's allocator counts */
+};
+void nand_headers_usage(const struct nand *nand, struct nand_headers_usage *usage);
+
 /* Syncs and closes. Returns the first error of the sync; the handle is gone in any case. */
 int nand_close(struct nand *nand);
 

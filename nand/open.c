@@ -301,8 +301,8 @@ static void report_damaged_blocks(const struct nand *nand)
 			 nand->path, damaged, first);
 }
 
-static int map_device(struct nand *nand, const struct nand_options *options,
-		      struct error_text *error)
+/* Table and NVRAM, which every device has mapped. */
+static int map_device(struct nand *nand, struct error_text *error)
 {
 	enum nand_mapping_kind kind = nand->read_only ? NAND_MAP_READ_ONLY : NAND_MAP_SHARED;
 	int result = nand_map(&nand->table, kind, nand->image_fd, nand->layout.table_offset,
@@ -314,10 +314,7 @@ static int map_device(struct nand *nand, const struct nand_options *options,
 				  nand->read_only ? NAND_MAP_PRIVATE : NAND_MAP_SHARED,
 				  nand->nvram_fd, 0, NAND_HEADER_BYTES + nand->nvram_bytes,
 				  "the NVRAM", error);
-	if (result < 0)
-		return result;
-	return options->backend == NAND_BACKEND_FILE ? nand_file_open(nand, options->io, error)
-						     : nand_mmap_open(nand, error);
+	return result;
 }
 
 static int open_files(struct nand *nand, const struct nand_options *options,
@@ -342,7 +339,11 @@ static int open_files(struct nand *nand, const struct nand_options *options,
 	if (result == 0)
 		result = check_nvram(nand, nvram_path, error);
 	if (result == 0)
-		result = map_device(nand, options, error);
+		result = map_device(nand, error);
+	if (result == 0)
+		result = options->backend == NAND_BACKEND_FILE
+				 ? nand_file_open(nand, options->io, error)
+				 : nand_mmap_open(nand, error);
 	free(nvram_path);
 	if (result != 0)
 		return result;
@@ -390,10 +391,10 @@ int nand_open_read_only(const char *path, struct nand **nand, struct error_text 
 	return nand_open_with(path, &options, nand, error);
 }
 
-int nand_open_memory(const struct nand_geometry *geometry, uint64_t nvram_bytes, struct nand **nand,
-		     struct error_text *error)
+/* A handle of a device that no file belongs to, with everything but its back end. */
+static int new_in_memory(const struct nand_geometry *geometry, uint64_t nvram_bytes,
+			 struct nand **nand, struct error_text *error)
 {
-	const struct nand_options options = { 0 };
 	struct nand *handle;
 	int result = nand_geometry_check(geometry, error);
 
@@ -410,7 +411,7 @@ int nand_open_memory(const struct nand_geometry *geometry, uint64_t nvram_bytes,
 	handle->geometry = *geometry;
 	handle->layout = nand_layout_of(geometry);
 	handle->nvram_bytes = nvram_bytes;
-	result = map_device(handle, &options, error);
+	result = map_device(handle, error);
 	if (result == 0 && getrandom(handle->uuid, NAND_UUID_BYTES, 0) != NAND_UUID_BYTES)
 		result = error_set(error, -EIO, "cannot get random bytes for a device");
 	if (result < 0) {
@@ -420,4 +421,31 @@ int nand_open_memory(const struct nand_geometry *geometry, uint64_t nvram_bytes,
 	nand_table_initialise(handle->table.at, geometry->blocks);
 	*nand = handle;
 	return 0;
+}
+
+/* The last step: `result` is that of opening the back end. */
+static int finish_in_memory(struct nand **nand, int result)
+{
+	if (result < 0) {
+		nand_free(*nand);
+		*nand = NULL;
+	}
+	return result;
+}
+
+int nand_open_memory(const struct nand_geometry *geometry, uint64_t nvram_bytes, struct nand **nand,
+		     struct error_text *error)
+{
+	int result = new_in_memory(geometry, nvram_bytes, nand, error);
+
+	return result < 0 ? result : finish_in_memory(nand, nand_mmap_open(*nand, error));
+}
+
+int nand_open_headers(const struct nand_geometry *geometry, uint64_t nvram_bytes,
+		      const struct nand_payload_codec *codec, struct nand **nand,
+		      struct error_text *error)
+{
+	int result = new_in_memory(geometry, nvram_bytes, nand, error);
+
+	return result < 0 ? result : finish_in_memory(nand, nand_headers_open(*nand, codec, error));
 }

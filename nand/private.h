@@ -46,6 +46,7 @@ struct timing_state;
 struct faults_state;
 struct power_state;
 struct nand_file;
+struct nand_headers;
 
 /* Queues for calls that wait, made when needed. */
 #define NAND_CALL_QUEUES_MAX 16
@@ -61,8 +62,9 @@ struct nand {
 	struct nand_layout layout;
 	const struct nand_backend *backend;
 	struct nand_call_queues calls;
-	struct nand_file *file;    /* the file back end's */
-	struct nand_mapping pages; /* the mmap back end's: data areas, then spare areas */
+	struct nand_file *file;       /* the file back end's */
+	struct nand_headers *headers; /* the headers back end\'s */
+	struct nand_mapping pages;    /* the mmap back end's: data areas, then spare areas */
 	_Atomic uint64_t
 		*prepared; /* of an image's blocks, a bit each: has its room on the host for sure */
 	_Atomic uint16_t *

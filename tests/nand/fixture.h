@@ -24,9 +24,13 @@ enum test_device {
 	TEST_DEVICE_FILE,         /* io_uring; skipped where the host has none */
 	TEST_DEVICE_FILE_THREADS, /* the same without io_uring */
 	TEST_IMAGE_DEVICES,       /* those before have an image in a file */
-	TEST_DEVICES = TEST_IMAGE_DEVICES,
+	TEST_DEVICE_HEADERS = TEST_IMAGE_DEVICES,
+	TEST_DEVICES,
 };
 extern enum test_device test_device;
+
+/* Of devices of TEST_DEVICE_HEADERS: knows pages of fill_page by their contents, keeps a byte of each. */
+extern const struct nand_payload_codec test_codec;
 
 /* Of images that are opened; NAND_ROOM_DEFAULT unless a test program says otherwise. */
 extern enum nand_room_kind test_room;
@@ -60,7 +64,7 @@ struct test_directory {
 int directory_setup(void **state);
 int directory_teardown(void **state);
 
-/* Creates and opens; both must succeed. The handle answers -EPERM to broken rules. */
+/* Creates and opens; both must succeed. Skips the test where devices have no image. The handle answers -EPERM to broken rules. */
 struct nand *create_image(const struct test_directory *directory);
 struct nand *open_image_ok(const struct test_directory *directory);
 
