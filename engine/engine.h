@@ -36,39 +36,44 @@ struct engine_txn;
 #define ENGINE_FIRST_ID UINT64_C(0x10000)
 /* Partition IDs fit in 48 bits. */
 #define ENGINE_LAST_PARTITION_ID UINT64_C(0xFFFFFFFFFFFF)
-#define ENGINE_PARTITIONS_MAX 65534
+#define ENGINE_PARTITIONS_MAX    65534
 /* Largest object: 2^31 pieces of a page. With 4096-byte pages 8 TiB. */
-#define ENGINE_PIECES_MAX UINT32_C(0x80000000)
+#define ENGINE_PIECES_MAX          UINT32_C(0x80000000)
 #define ENGINE_ATTRIBUTE_BYTES_MAX 65534
 /* All attributes of one object together, 16 bytes of overhead an attribute included. */
 #define ENGINE_ATTRIBUTE_SET_BYTES_MAX (1U << 20)
 
 struct engine_options {
 	/* Placement (fixed at format; stored in the device). 0 = default everywhere. */
-	uint32_t rows;            /* active segments, power of two 1..1024; default by device size: 128 from 16 GiB */
-	uint32_t segment_pages;   /* power of two 8..4096, multiple of the erase block; default 256 */
-	uint32_t record_bytes;    /* expected mean record with header, sizes the filters; default 1024 */
-	uint32_t fpr_millionths;  /* false-positive rate of the newest table, 10^-6; default 500 (0.0005) */
+	uint32_t
+		rows; /* active segments, power of two 1..1024; default by device size: 128 from 16 GiB */
+	uint32_t segment_pages; /* power of two 8..4096, multiple of the erase block; default 256 */
+	uint32_t
+		record_bytes; /* expected mean record with header, sizes the filters; default 1024 */
+	uint32_t
+		fpr_millionths; /* false-positive rate of the newest table, 10^-6; default 500 (0.0005) */
 	uint32_t fpr_factor_permille; /* growth of the rate per older table; default 1010 (1.01) */
-	uint32_t filters;         /* of a segment, 8..16; default 8 */
-	uint32_t paged_filters;   /* of them, with a hash function of their own: filters, or filters - 1 and the last for
+	uint32_t filters;             /* of a segment, 8..16; default 8 */
+	uint32_t
+		paged_filters; /* of them, with a hash function of their own: filters, or filters - 1 and the last for
 				     overflowed keys; default 7 ("8/7") */
-	bool even_filters;        /* of equal size ("N"); default skewed ("S") */
+	bool even_filters;                /* of equal size ("N"); default skewed ("S") */
 	uint32_t over_provision_permille; /* hidden from users; default 100 (10 %) */
 	/* Run time. */
 	bool merge_manual; /* space is reclaimed by engine_merge only; otherwise also when it gets low */
-	uint32_t onode_cache_entries;     /* decoded objects kept in memory; default 4096 */
-	uint32_t directory_cache_nodes;   /* decoded directory nodes kept in memory; default 1024 */
-	uint64_t (*clock_ms)(void *);     /* milliseconds since 1970 UTC; NULL = the system's clock */
+	uint32_t onode_cache_entries;   /* decoded objects kept in memory; default 4096 */
+	uint32_t directory_cache_nodes; /* decoded directory nodes kept in memory; default 1024 */
+	uint64_t (*clock_ms)(void *);   /* milliseconds since 1970 UTC; NULL = the system's clock */
 	void *clock_context;
 };
 
 /* Zeroed NVRAM bytes that nand_create must provide for an engine formatted with these options. -EINVAL in `error`. */
-int engine_nvram_bytes(const struct nand_geometry *geometry, const struct engine_options *options, uint64_t *bytes,
-		       struct error_text *error);
+int engine_nvram_bytes(const struct nand_geometry *geometry, const struct engine_options *options,
+		       uint64_t *bytes, struct error_text *error);
 
 /* Makes an empty store on a new or used device. Everything that it held is gone. */
-int engine_format(struct nand *nand, const struct engine_options *options, struct error_text *error);
+int engine_format(struct nand *nand, const struct engine_options *options,
+		  struct error_text *error);
 
 /*
  * Opens a formatted device, completing or discarding whatever a crash left. The placement fields of `options` are
@@ -107,7 +112,7 @@ struct engine_address {
 enum engine_mode {
 	ENGINE_READ,  /* shared */
 	ENGINE_WRITE, /* exclusive; refuses to use the space reserved for removing */
-	ENGINE_FREE,  /* exclusive; for removing and other commands that must work on a full device */
+	ENGINE_FREE, /* exclusive; for removing and other commands that must work on a full device */
 };
 
 /* Waits for its turn. Only the thread that began a transaction uses and ends it. -ENOMEM. */
@@ -153,29 +158,31 @@ int engine_partition_remove(struct engine_txn *txn, uint64_t partition, bool con
  * Creates `count` (>= 1) empty objects of `type` (ENGINE_USER_OBJECT or ENGINE_COLLECTION) with consecutive IDs.
  * `requested` 0: highest ID of either type + 1; otherwise count must be 1. `first` (may be NULL) = lowest new ID.
  */
-int engine_create(struct engine_txn *txn, uint64_t partition, enum engine_type type, uint64_t requested,
-		  uint32_t count, uint64_t *first);
+int engine_create(struct engine_txn *txn, uint64_t partition, enum engine_type type,
+		  uint64_t requested, uint32_t count, uint64_t *first);
 
 int engine_remove(struct engine_txn *txn, struct engine_address address);
 
 /* ---- data of user objects ---- */
 
 /* Extends the object when the range ends behind its end; the gap is a hole. Length 0 changes nothing. */
-int engine_write(struct engine_txn *txn, struct engine_address address, uint64_t offset, const void *data,
-		 uint64_t length);
+int engine_write(struct engine_txn *txn, struct engine_address address, uint64_t offset,
+		 const void *data, uint64_t length);
 
 /* Writes at the end; `offset` (may be NULL) = where. */
-int engine_append(struct engine_txn *txn, struct engine_address address, const void *data, uint64_t length,
-		  uint64_t *offset);
+int engine_append(struct engine_txn *txn, struct engine_address address, const void *data,
+		  uint64_t length, uint64_t *offset);
 
 /* Cuts or extends (with a hole) to `length` bytes. */
 int engine_truncate(struct engine_txn *txn, struct engine_address address, uint64_t length);
 
 /* Zeros over the range (a hole where whole pieces are covered); extends like a write. */
-int engine_clear(struct engine_txn *txn, struct engine_address address, uint64_t offset, uint64_t length);
+int engine_clear(struct engine_txn *txn, struct engine_address address, uint64_t offset,
+		 uint64_t length);
 
 /* Removes the range and moves the rest down. -EINVAL when it starts behind the end. */
-int engine_punch(struct engine_txn *txn, struct engine_address address, uint64_t offset, uint64_t length);
+int engine_punch(struct engine_txn *txn, struct engine_address address, uint64_t offset,
+		 uint64_t length);
 
 /* Reads up to the end; `got` = bytes read (0 at or behind the end). Holes are zeros. */
 int engine_read(struct engine_txn *txn, struct engine_address address, uint64_t offset, void *data,
@@ -187,16 +194,16 @@ int engine_read(struct engine_txn *txn, struct engine_address address, uint64_t 
  * Sets, or with length 0 removes, one attribute; removing what is not set is no error. Page and number are not
  * interpreted. -EFBIG past the limits.
  */
-int engine_attribute_set(struct engine_txn *txn, struct engine_address address, uint32_t page, uint32_t number,
-			 const void *value, uint32_t length);
+int engine_attribute_set(struct engine_txn *txn, struct engine_address address, uint32_t page,
+			 uint32_t number, const void *value, uint32_t length);
 
 /* Copies at most `capacity` bytes; `length` = full length. -ENOENT when not set. */
-int engine_attribute_get(struct engine_txn *txn, struct engine_address address, uint32_t page, uint32_t number,
-			 void *value, uint32_t capacity, uint32_t *length);
+int engine_attribute_get(struct engine_txn *txn, struct engine_address address, uint32_t page,
+			 uint32_t number, void *value, uint32_t capacity, uint32_t *length);
 
 /* The first attribute at or behind (*page, *number), in order of page and number; fills both. -ENOENT: no more. */
-int engine_attribute_next(struct engine_txn *txn, struct engine_address address, uint32_t *page, uint32_t *number,
-			  void *value, uint32_t capacity, uint32_t *length);
+int engine_attribute_next(struct engine_txn *txn, struct engine_address address, uint32_t *page,
+			  uint32_t *number, void *value, uint32_t capacity, uint32_t *length);
 
 /* ---- facts ---- */
 
@@ -211,12 +218,13 @@ enum engine_time {
 
 struct engine_stat {
 	enum engine_type type;
-	uint64_t length;      /* user objects: logical length in bytes */
-	uint64_t used_bytes;  /* pieces that hold data * page size; partition: sum over its objects; root: 0 */
-	uint64_t members;     /* root: partitions; partition: user objects and collections */
-	uint64_t collections; /* partition: collections among the members */
+	uint64_t length; /* user objects: logical length in bytes */
+	uint64_t
+		used_bytes; /* pieces that hold data * page size; partition: sum over its objects; root: 0 */
+	uint64_t members;           /* root: partitions; partition: user objects and collections */
+	uint64_t collections;       /* partition: collections among the members */
 	uint64_t modified_sequence; /* sequence number of the last command that changed it */
-	uint32_t version;     /* partition: its current user version, counting from 1 */
+	uint32_t version;           /* partition: its current user version, counting from 1 */
 	uint64_t times_ms[ENGINE_TIMES];
 };
 
@@ -228,10 +236,12 @@ int engine_stat(struct engine_txn *txn, struct engine_address address, struct en
  * Accessed times are kept in memory and become stable at flush, close, when many have gathered, or at the next change
  * of the object.
  */
-int engine_set_time(struct engine_txn *txn, struct engine_address address, enum engine_time which, uint64_t ms);
+int engine_set_time(struct engine_txn *txn, struct engine_address address, enum engine_time which,
+		    uint64_t ms);
 
 /* Notes an access now. Works in reading transactions. */
-int engine_accessed(struct engine_txn *txn, struct engine_address address, bool data, bool attributes);
+int engine_accessed(struct engine_txn *txn, struct engine_address address, bool data,
+		    bool attributes);
 
 enum engine_list { ENGINE_LIST_PARTITIONS, ENGINE_LIST_USER_OBJECTS, ENGINE_LIST_COLLECTIONS };
 
@@ -239,12 +249,12 @@ enum engine_list { ENGINE_LIST_PARTITIONS, ENGINE_LIST_USER_OBJECTS, ENGINE_LIST
  * IDs >= `first` in ascending order, at most `capacity` of them. `partition.object` is ignored; for partitions the whole
  * address but its version. `next` = first ID not returned, 0 when all were.
  */
-int engine_list(struct engine_txn *txn, struct engine_address partition, enum engine_list what, uint64_t first,
-		uint64_t *ids, size_t capacity, size_t *count, uint64_t *next);
+int engine_list(struct engine_txn *txn, struct engine_address partition, enum engine_list what,
+		uint64_t first, uint64_t *ids, size_t capacity, size_t *count, uint64_t *next);
 
 /* How many IDs >= `first` there are. Constant time for first = 0, otherwise proportional to the directory's nodes. */
-int engine_list_count(struct engine_txn *txn, struct engine_address partition, enum engine_list what, uint64_t first,
-		      uint64_t *count);
+int engine_list_count(struct engine_txn *txn, struct engine_address partition,
+		      enum engine_list what, uint64_t first, uint64_t *count);
 
 /* ---- versions ---- */
 
@@ -272,21 +282,22 @@ int engine_merge(struct engine *engine, struct engine_merge_result *result);
 /* ---- statistics ---- */
 
 struct engine_statistics {
-	uint64_t capacity_bytes;   /* offered to users: page data less over-provisioning and metadata */
-	uint64_t used_bytes;       /* occupied by records of any age, of what is offered */
+	uint64_t
+		capacity_bytes; /* offered to users: page data less over-provisioning and metadata */
+	uint64_t used_bytes;    /* occupied by records of any age, of what is offered */
 	uint64_t segments, segments_free, segments_sealed, segments_metadata;
 	uint64_t rows, tables;
 	uint64_t records_put, records_got, records_absent; /* since open */
 	uint64_t record_bytes_put;
-	uint64_t user_page_reads;     /* pages read from flash for lookups, wasted ones included */
+	uint64_t user_page_reads;      /* pages read from flash for lookups, wasted ones included */
 	uint64_t false_positive_reads; /* of them: key was not there */
-	uint64_t index_bytes;         /* filters, overflow maps and segment tables in memory */
-	uint64_t buffer_bytes;        /* row buffers */
-	uint64_t cache_bytes;         /* onode and directory caches at their limits */
-	uint64_t sealed_records;      /* records in sealed segments */
+	uint64_t index_bytes;          /* filters, overflow maps and segment tables in memory */
+	uint64_t buffer_bytes;         /* row buffers */
+	uint64_t cache_bytes;          /* onode and directory caches at their limits */
+	uint64_t sealed_records;       /* records in sealed segments */
 	uint64_t sealed_record_bytes;
 	uint64_t committed_sequence;
-	uint64_t open_microseconds;   /* how long engine_open took */
+	uint64_t open_microseconds; /* how long engine_open took */
 };
 
 void engine_read_statistics(struct engine *engine, struct engine_statistics *statistics);

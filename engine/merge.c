@@ -44,11 +44,14 @@ struct keep_context {
 /* ---- boundaries ---- */
 
 /* The end of the user version that the record belongs to, if that has ended. */
-static uint64_t lowest_boundary(void *context_, const struct record_key *key, uint16_t version, uint64_t sequence)
+static uint64_t lowest_boundary(void *context_, const struct record_key *key, uint16_t version,
+				uint64_t sequence)
 {
 	struct keep_context *context = context_;
 	struct record_key end = {
-		.identifier = RECORD_ID_VERSIONS, .piece = version, .partition = key->partition,
+		.identifier = RECORD_ID_VERSIONS,
+		.piece = version,
+		.partition = key->partition,
 	};
 	uint8_t record[VERSION_RECORD_BYTES];
 	struct record_info info;
@@ -62,7 +65,8 @@ static uint64_t lowest_boundary(void *context_, const struct record_key *key, ui
 		context->boundary.index = key->partition;
 		context->boundary.version = version;
 		context->boundary.at = RECORD_NEWEST;
-		result = record_get(context->engine->store, end, RECORD_NEWEST, record, sizeof(record), &info);
+		result = record_get(context->engine->store, end, RECORD_NEWEST, record,
+				    sizeof(record), &info);
 		if (result == 0 && info.length == sizeof(record))
 			context->boundary.at = get_le48(record);
 		else if (result != -ENOENT)
@@ -89,7 +93,8 @@ static bool partition_reaches(struct keep_context *context, uint16_t index, uint
 	int result;
 
 	if (!context->partition.known || context->partition.index != index) {
-		result = record_get(context->engine->store, key, RECORD_NEWEST, record, sizeof(record), &info);
+		result = record_get(context->engine->store, key, RECORD_NEWEST, record,
+				    sizeof(record), &info);
 		if (!result)
 			result = partition_decode(&state, record, info.length);
 		context->partition.known = true;
@@ -134,7 +139,8 @@ static bool object_reaches(const struct onode *onode, uint32_t piece, uint64_t s
 	return extent && sequence >= extent->min_sequence;
 }
 
-static bool is_reachable(void *context_, const struct record_key *key, const struct record_info *info, uint64_t bound)
+static bool is_reachable(void *context_, const struct record_key *key,
+			 const struct record_info *info, uint64_t bound)
 {
 	struct keep_context *context = context_;
 
@@ -144,7 +150,8 @@ static bool is_reachable(void *context_, const struct record_key *key, const str
 		return false;
 	if (key->identifier < ENGINE_FIRST_ID || key->piece == RECORD_ONODE_PIECE)
 		return true;
-	return find_object(context, key, bound) || object_reaches(context->object.onode, key->piece, info->sequence);
+	return find_object(context, key, bound) ||
+	       object_reaches(context->object.onode, key->piece, info->sequence);
 }
 
 /* ---- merging ---- */
@@ -153,7 +160,9 @@ static int merge_step(struct engine *engine, struct engine_merge_result *total)
 {
 	struct keep_context context = { .engine = engine };
 	const struct record_keep keep = {
-		.context = &context, .boundary = lowest_boundary, .is_reachable = is_reachable,
+		.context = &context,
+		.boundary = lowest_boundary,
+		.is_reachable = is_reachable,
 	};
 	struct record_merge merge = { .live_permille_max = LIVE_PERMILLE_MAX };
 	int result = engine->store->operations->merge(engine->store, &keep, &merge);
@@ -181,9 +190,11 @@ void engine_make_room(struct engine *engine)
 	const struct record_store_operations *operations = engine->store->operations;
 	struct engine_merge_result total = { 0 };
 
-	if (!operations->merge || engine->options.merge_manual || !operations->is_low(engine->store))
+	if (!operations->merge || engine->options.merge_manual ||
+	    !operations->is_low(engine->store))
 		return;
-	for (int step = 0; step < STEPS_PER_TRANSACTION && operations->is_low(engine->store); step++) {
+	for (int step = 0; step < STEPS_PER_TRANSACTION && operations->is_low(engine->store);
+	     step++) {
 		int result;
 
 		if (engine->merge_futile > operations->merge_calls_max(engine->store) &&
@@ -195,6 +206,7 @@ void engine_make_room(struct engine *engine)
 		engine->merge_again = engine->transactions + FUTILE_TRANSACTIONS;
 		if (result && result != -EAGAIN)
 			log_line(LOG_LEVEL_WARNING, "merge: error %d; %s", -result,
-				 result == -ENOSPC ? "no room to move what is needed" : "a segment stays as it is");
+				 result == -ENOSPC ? "no room to move what is needed"
+						   : "a segment stays as it is");
 	}
 }

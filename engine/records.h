@@ -38,7 +38,7 @@ enum record_flag {
 /* A record as found. */
 struct record_info {
 	uint64_t sequence;
-	uint32_t length; /* of the value */
+	uint32_t length;  /* of the value */
 	uint16_t version; /* user version of the partition when it was put */
 	uint8_t flags;
 };
@@ -50,16 +50,19 @@ struct record_keep {
 	 * The lowest boundary >= `sequence` that the key's partition keeps; RECORD_NEWEST when there is none but the present.
 	 * `version` = user version that the record was put with. May call `get`.
 	 */
-	uint64_t (*boundary)(void *context, const struct record_key *key, uint16_t version, uint64_t sequence);
+	uint64_t (*boundary)(void *context, const struct record_key *key, uint16_t version,
+			     uint64_t sequence);
 	/*
 	 * Whether the record, the newest of its key at `bound`, can still be reached as of `bound` or later: not a piece of
 	 * something removed or cut off. NULL: every one can. May call `get`.
 	 */
-	bool (*is_reachable)(void *context, const struct record_key *key, const struct record_info *info, uint64_t bound);
+	bool (*is_reachable)(void *context, const struct record_key *key,
+			     const struct record_info *info, uint64_t bound);
 };
 
 struct record_merge {
-	uint32_t live_permille_max; /* segments with more live bytes are left alone; the paper takes 800 */
+	uint32_t
+		live_permille_max; /* segments with more live bytes are left alone; the paper takes 800 */
 	/* Results, added up over calls. */
 	uint64_t segments_freed;
 	uint64_t records_moved, records_dropped;
@@ -79,8 +82,8 @@ struct record_store_operations {
 	 * Adds a record. -ENOSPC: no room left; `reserve` lets it use the space kept for removing.
 	 * Two puts of one key in one transaction: the later one counts.
 	 */
-	int (*put)(struct record_store *store, const struct record_key *key, uint16_t version, unsigned flags,
-		   const void *value, uint32_t length, bool reserve);
+	int (*put)(struct record_store *store, const struct record_key *key, uint16_t version,
+		   unsigned flags, const void *value, uint32_t length, bool reserve);
 
 	/* Makes all puts since begin visible and crash-proof. Cannot fail. */
 	void (*commit)(struct record_store *store);
@@ -93,8 +96,8 @@ struct record_store_operations {
 	 * (value may be NULL with capacity 0). A tombstone is returned like any record, with its flag. -ENOENT: there is none.
 	 * -EBADMSG: a page that may hold it is corrupt.
 	 */
-	int (*get)(struct record_store *store, const struct record_key *key, uint64_t bound, void *value,
-		   uint32_t capacity, struct record_info *info);
+	int (*get)(struct record_store *store, const struct record_key *key, uint64_t bound,
+		   void *value, uint32_t capacity, struct record_info *info);
 
 	/* Everything committed so far becomes stable on the host's storage. */
 	int (*flush)(struct record_store *store);
@@ -110,7 +113,8 @@ struct record_store_operations {
 	 * -ENOSPC: no room for what is to be moved.
 	 */
 	uint32_t (*merge_calls_max)(struct record_store *store);
-	int (*merge)(struct record_store *store, const struct record_keep *keep, struct record_merge *merge);
+	int (*merge)(struct record_store *store, const struct record_keep *keep,
+		     struct record_merge *merge);
 
 	/* Empties the store, atomically across a crash. Sequence numbers go on. */
 	int (*format)(struct record_store *store);
@@ -130,8 +134,9 @@ struct record_store {
 /* engine/muninn: the published algorithm. Arguments as in engine.h. */
 int muninn_nvram_bytes(const struct nand_geometry *geometry, const struct engine_options *options,
 		       uint64_t *bytes, struct error_text *error);
-int muninn_format(struct nand *nand, const struct engine_options *options, struct error_text *error);
-int muninn_open(struct nand *nand, const struct engine_options *options, struct record_store **store,
-		struct error_text *error);
+int muninn_format(struct nand *nand, const struct engine_options *options,
+		  struct error_text *error);
+int muninn_open(struct nand *nand, const struct engine_options *options,
+		struct record_store **store, struct error_text *error);
 
 #endif

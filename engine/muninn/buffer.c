@@ -10,12 +10,14 @@
 
 static uint8_t *slot_header(const struct buffer *buffer, uint32_t slot)
 {
-	return buffer->area + buffer->geometry->slot_headers_at + (uint64_t)slot * SLOT_HEADER_BYTES;
+	return buffer->area + buffer->geometry->slot_headers_at +
+	       (uint64_t)slot * SLOT_HEADER_BYTES;
 }
 
 static uint8_t *slot_data(const struct buffer *buffer, uint32_t slot)
 {
-	return buffer->area + buffer->geometry->slots_at + (uint64_t)slot * buffer->geometry->page_bytes;
+	return buffer->area + buffer->geometry->slots_at +
+	       (uint64_t)slot * buffer->geometry->page_bytes;
 }
 
 static uint8_t *map_entry(const struct buffer *buffer, uint32_t page)
@@ -33,7 +35,9 @@ static uint32_t slot_state(const struct buffer *buffer, uint32_t slot)
 {
 	const uint8_t *header = slot_header(buffer, slot);
 
-	return get_le64(header + SLOT_SERIAL_AT) == buffer->serial ? get_le32(header + SLOT_STATE_AT) : 0;
+	return get_le64(header + SLOT_SERIAL_AT) == buffer->serial
+		       ? get_le32(header + SLOT_STATE_AT)
+		       : 0;
 }
 
 static void slot_claim(struct buffer *buffer, uint32_t slot)
@@ -51,7 +55,9 @@ static struct page_view slot_view(const struct buffer *buffer, uint32_t slot)
 	return (struct page_view){
 		.data = slot_data(buffer, slot),
 		.used = state & ~SLOT_LARGE,
-		.large_header = state & SLOT_LARGE ? slot_header(buffer, slot) + SLOT_LARGE_HEADER_AT : NULL,
+		.large_header = state & SLOT_LARGE
+					? slot_header(buffer, slot) + SLOT_LARGE_HEADER_AT
+					: NULL,
 	};
 }
 
@@ -77,7 +83,8 @@ static uint32_t place_page(const struct buffer *buffer, const struct key_hash *h
 	return page;
 }
 
-static struct overflow_entry *overflow_find(const struct buffer *buffer, const struct key_hash *hash)
+static struct overflow_entry *overflow_find(const struct buffer *buffer,
+					    const struct key_hash *hash)
 {
 	uint32_t wanted = hash_overflow(hash);
 
@@ -96,7 +103,8 @@ static uint32_t last_place(const struct buffer *buffer, const struct key_hash *h
 	const struct overflow_entry *entry = overflow_find(buffer, hash);
 
 	if (entry)
-		return buffer->geometry->paged_filters + 31 - (uint32_t)__builtin_clz(entry->places);
+		return buffer->geometry->paged_filters + 31 -
+		       (uint32_t)__builtin_clz(entry->places);
 	for (uint32_t filter = buffer->geometry->paged_filters; filter-- > 0;)
 		if (filter_test(buffer->bits, &buffer->filters, filter, hash))
 			return filter;
@@ -104,7 +112,8 @@ static uint32_t last_place(const struct buffer *buffer, const struct key_hash *h
 }
 
 /* Whether the index has room to note the key at `place`. */
-static bool place_can_be_noted(const struct buffer *buffer, const struct key_hash *hash, uint32_t place)
+static bool place_can_be_noted(const struct buffer *buffer, const struct key_hash *hash,
+			       uint32_t place)
 {
 	if (place >= buffer->geometry->paged_filters)
 		return overflow_find(buffer, hash) ||
@@ -137,8 +146,8 @@ static void note_place(struct buffer *buffer, const struct key_hash *hash, uint3
 /* ---- compaction ---- */
 
 /* Whether a later committed record of the page makes this one superfluous. */
-static bool is_superseded(const struct page_view *page, uint32_t next, const struct page_record *record,
-			  uint64_t committed)
+static bool is_superseded(const struct page_view *page, uint32_t next,
+			  const struct page_record *record, uint64_t committed)
 {
 	struct record_header old, later;
 	struct page_record other;
@@ -150,7 +159,8 @@ static bool is_superseded(const struct page_view *page, uint32_t next, const str
 		if (!record_has_key(other.header, &old.key))
 			continue;
 		record_header_decode(other.header, &later);
-		if (later.sequence > old.sequence && later.sequence <= committed && later.version == old.version)
+		if (later.sequence > old.sequence && later.sequence <= committed &&
+		    later.version == old.version)
 			return true;
 	}
 	return false;
@@ -199,7 +209,8 @@ static bool page_has_room(const struct buffer *buffer, uint32_t page, uint32_t l
 
 	if (is_large(buffer, length))
 		return state == 0;
-	return !(state & SLOT_LARGE) && state + RECORD_HEADER_BYTES + length <= buffer->geometry->page_bytes;
+	return !(state & SLOT_LARGE) &&
+	       state + RECORD_HEADER_BYTES + length <= buffer->geometry->page_bytes;
 }
 
 static void append_to_page(struct buffer *buffer, uint32_t page, const struct new_record *record)
@@ -241,7 +252,8 @@ int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct 
 			continue;
 		if (!page_has_room(buffer, page, length) &&
 		    (!buffer->absorbable[page] || is_large(buffer, length) ||
-		     !compact_page(buffer, page, committed) || !page_has_room(buffer, page, length)))
+		     !compact_page(buffer, page, committed) ||
+		     !page_has_room(buffer, page, length)))
 			continue;
 		append_to_page(buffer, page, record);
 		note_place(buffer, hash, place);
@@ -263,8 +275,9 @@ static bool place_is_noted(const struct buffer *buffer, const struct key_hash *h
 	return filter_test(buffer->bits, &buffer->filters, place, hash);
 }
 
-bool buffer_find(const struct buffer *buffer, const struct record_key *key, const struct key_hash *hash,
-		 const struct visibility *visibility, uint32_t *place, struct page_record *found)
+bool buffer_find(const struct buffer *buffer, const struct record_key *key,
+		 const struct key_hash *hash, const struct visibility *visibility, uint32_t *place,
+		 struct page_record *found)
 {
 	uint32_t below = *place < buffer->geometry->places ? *place : buffer->geometry->places;
 	const struct overflow_entry *entry =
@@ -325,7 +338,8 @@ static void forget_index(struct buffer *buffer, const struct filter_geometry *fi
 	assert(align_up(filters->bits_total, 64) / 8 <= buffer->bits_bytes);
 	memset(buffer->bits, 0, buffer->bits_bytes);
 	memset(buffer->keys, 0, sizeof(buffer->keys));
-	memset(buffer->absorbable, 0, buffer->geometry->segment_pages * sizeof(*buffer->absorbable));
+	memset(buffer->absorbable, 0,
+	       buffer->geometry->segment_pages * sizeof(*buffer->absorbable));
 	buffer->overflow_count = 0;
 }
 
@@ -415,7 +429,8 @@ static bool index_page(struct buffer *buffer, uint32_t page)
 		while (place < buffer->geometry->places && place_page(buffer, &hash, place) != page)
 			place++;
 		if (place == buffer->geometry->places ||
-		    (place >= buffer->geometry->paged_filters && !place_can_be_noted(buffer, &hash, place)))
+		    (place >= buffer->geometry->paged_filters &&
+		     !place_can_be_noted(buffer, &hash, place)))
 			return false;
 		note_place(buffer, &hash, place);
 		if (header.flags & RECORD_ABSORB)

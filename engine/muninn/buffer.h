@@ -25,7 +25,7 @@ struct buffer {
 	struct filter_geometry filters;
 	uint64_t serial;
 	uint16_t spare_slot;
-	uint64_t *bits;     /* filters.bits_total bits */
+	uint64_t *bits;      /* filters.bits_total bits */
 	uint64_t bits_bytes; /* allocated */
 	uint32_t keys[MUNINN_FILTERS_MAX];
 	struct overflow_entry *overflow;
@@ -54,7 +54,8 @@ void buffer_start(struct buffer *buffer, uint64_t serial, const struct filter_ge
  * Returns how many records were cut because they were damaged (0 unless the NVRAM lost bytes), or -EINVAL when the
  * area makes no sense at all.
  */
-int buffer_recover(struct buffer *buffer, const struct filter_geometry *filters, uint64_t committed);
+int buffer_recover(struct buffer *buffer, const struct filter_geometry *filters,
+		   uint64_t committed);
 
 /*
  * Places a record in write order. `committed`: records up to it may be dropped when a newer one supersedes them.
@@ -67,8 +68,9 @@ int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct 
  * The visible record of `key` in the last of its places below *place (begin with MUNINN_PLACES_MAX), which is left in
  * *place. Points into NVRAM.
  */
-bool buffer_find(const struct buffer *buffer, const struct record_key *key, const struct key_hash *hash,
-		 const struct visibility *visibility, uint32_t *place, struct page_record *found);
+bool buffer_find(const struct buffer *buffer, const struct record_key *key,
+		 const struct key_hash *hash, const struct visibility *visibility, uint32_t *place,
+		 struct page_record *found);
 
 /* Removes all records with a sequence number above `last`. */
 void buffer_cut(struct buffer *buffer, uint64_t last);

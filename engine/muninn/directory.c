@@ -25,16 +25,19 @@ static uint64_t image_page(const struct muninn_store *store, const uint8_t *entr
 {
 	const struct muninn_geometry *geometry = &store->geometry;
 	uint32_t position = get_le32(entry + DIRECTORY_FIRST_PAGE_AT) + page;
-	uint32_t segment = get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * (position / geometry->segment_pages));
+	uint32_t segment =
+		get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * (position / geometry->segment_pages));
 
 	return segment_page(geometry, segment) + position % geometry->segment_pages;
 }
 
 static uint32_t entry_segments(const struct muninn_store *store, const uint8_t *entry)
 {
-	uint64_t pages = divide_up(get_le32(entry + DIRECTORY_BYTES_AT), store->geometry.page_bytes);
+	uint64_t pages =
+		divide_up(get_le32(entry + DIRECTORY_BYTES_AT), store->geometry.page_bytes);
 
-	return (uint32_t)divide_up(get_le32(entry + DIRECTORY_FIRST_PAGE_AT) + pages, store->geometry.segment_pages);
+	return (uint32_t)divide_up(get_le32(entry + DIRECTORY_FIRST_PAGE_AT) + pages,
+				   store->geometry.segment_pages);
 }
 
 uint32_t store_directory_used(const struct muninn_store *store)
@@ -82,7 +85,8 @@ static int allocate_image(struct muninn_store *store, uint32_t bytes, uint8_t *e
 	const struct muninn_geometry *geometry = &store->geometry;
 	uint32_t segments, n = 0;
 
-	if (store->metadata_segment == NO_SEGMENT || store->metadata_page == geometry->segment_pages) {
+	if (store->metadata_segment == NO_SEGMENT ||
+	    store->metadata_page == geometry->segment_pages) {
 		store->metadata_segment = NO_SEGMENT;
 		store->metadata_page = 0;
 	}
@@ -104,7 +108,8 @@ static int allocate_image(struct muninn_store *store, uint32_t bytes, uint8_t *e
 	return 0;
 }
 
-static int program_image(struct muninn_store *store, const struct table *table, const uint8_t *entry)
+static int program_image(struct muninn_store *store, const struct table *table,
+			 const uint8_t *entry)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
 	uint32_t pages = (uint32_t)divide_up(table->image_bytes, geometry->page_bytes);
@@ -114,8 +119,10 @@ static int program_image(struct muninn_store *store, const struct table *table, 
 		uint64_t offset = (uint64_t)page * geometry->page_bytes;
 		struct page_spare spare = {
 			.kind = PAGE_KIND_TABLE,
-			.used = (uint32_t)min_u64(geometry->page_bytes, table->image_bytes - offset),
-			.serial = (uint64_t)get_le32(table->image + TABLE_ROW_AT) << 32 | table_index(table),
+			.used = (uint32_t)min_u64(geometry->page_bytes,
+						  table->image_bytes - offset),
+			.serial = (uint64_t)get_le32(table->image + TABLE_ROW_AT) << 32 |
+				  table_index(table),
 		};
 		struct nand_page_io io = {
 			.page = image_page(store, entry, page),
@@ -148,13 +155,15 @@ static int write_image(struct muninn_store *store, const struct table *table, ui
 		result = program_image(store, table, entry);
 		if (!result)
 			break;
-		log_line(LOG_LEVEL_WARNING, "table image: segment %u is retired: programming failed (error %d)",
+		log_line(LOG_LEVEL_WARNING,
+			 "table image: segment %u is retired: programming failed (error %d)",
 			 store->metadata_segment, -result);
 		store->metadata_segment = NO_SEGMENT;
 	}
 	for (uint32_t n = 0; !result && n < entry_segments(store, entry); n++)
 		result = nand_sync(store->nand,
-				   get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n) * geometry->segment_blocks,
+				   get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n) *
+					   geometry->segment_blocks,
 				   geometry->segment_blocks);
 	return result;
 }
@@ -208,8 +217,10 @@ int store_complete_table(struct muninn_store *store, uint32_t number)
 	refer_to_segments(store, entry, 1);
 	result = nand_nvram_sync(store->nand, 0, store->geometry.rows_at);
 	if (result)
-		log_line(LOG_LEVEL_ERROR, "the table directory can't be made stable (error %d); flushed data may not"
-			 " survive a power failure of this host", -result);
+		log_line(LOG_LEVEL_ERROR,
+			 "the table directory can't be made stable (error %d); flushed data may not"
+			 " survive a power failure of this host",
+			 -result);
 	table_begin(&row->growing, &store->geometry, row->growing.image, number, index + 1);
 	return 0;
 }
@@ -228,7 +239,8 @@ void store_drop_table(struct muninn_store *store, uint32_t number, uint32_t n)
 
 /* ---- loading ---- */
 
-static int read_image(struct muninn_store *store, const uint8_t *entry, uint8_t *image, struct error_text *error)
+static int read_image(struct muninn_store *store, const uint8_t *entry, uint8_t *image,
+		      struct error_text *error)
 {
 	uint32_t bytes = get_le32(entry + DIRECTORY_BYTES_AT);
 	uint32_t page_bytes = store->geometry.page_bytes;
@@ -240,9 +252,13 @@ static int read_image(struct muninn_store *store, const uint8_t *entry, uint8_t 
 		int result = nand_read(store->nand, NAND_CAUSE_RECOVERY, &io, 1);
 
 		if (result)
-			return error_set(error, result, "table %u of row %u: flash page %llu can't be read (error %d); the"
-					 " device is damaged", get_le32(entry + DIRECTORY_INDEX_AT),
-					 get_le32(entry + DIRECTORY_ROW_AT), (unsigned long long)io.page, -result);
+			return error_set(
+				error, result,
+				"table %u of row %u: flash page %llu can't be read (error %d); the"
+				" device is damaged",
+				get_le32(entry + DIRECTORY_INDEX_AT),
+				get_le32(entry + DIRECTORY_ROW_AT), (unsigned long long)io.page,
+				-result);
 		memcpy(image + offset, data, min_u64(page_bytes, bytes - offset));
 	}
 	return 0;
@@ -259,13 +275,17 @@ static int check_image(const uint8_t *entry, const struct table *table, struct e
 	intact = crc32c(0, table->image, table->image_bytes) == crc;
 	put_le32(table->image + TABLE_CRC_AT, crc);
 	if (!intact || table_index(table) != index || table_columns(table) != MUNINN_COLUMNS)
-		return error_set(error, -EINVAL, "table %u of row %u is not what the directory says (%s); the device is"
-				 " damaged", index, row, intact ? "another table" : "checksum");
+		return error_set(
+			error, -EINVAL,
+			"table %u of row %u is not what the directory says (%s); the device is"
+			" damaged",
+			index, row, intact ? "another table" : "checksum");
 	return 0;
 }
 
 /* Loads the table of one directory entry and marks its segments. */
-static int load_table(struct muninn_store *store, uint8_t *entry, bool *in_use, struct error_text *error)
+static int load_table(struct muninn_store *store, uint8_t *entry, bool *in_use,
+		      struct error_text *error)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
 	uint32_t row = get_le32(entry + DIRECTORY_ROW_AT);
@@ -274,15 +294,17 @@ static int load_table(struct muninn_store *store, uint8_t *entry, bool *in_use, 
 	uint8_t *image;
 	int result;
 
-	if (row >= geometry->rows || bytes < table_bits_offset() || bytes > geometry->image_bytes_max ||
+	if (row >= geometry->rows || bytes < table_bits_offset() ||
+	    bytes > geometry->image_bytes_max ||
 	    get_le32(entry + DIRECTORY_FIRST_PAGE_AT) >= geometry->segment_pages)
 		return error_set(error, -EINVAL, "the table directory in NVRAM is corrupt");
 	for (uint32_t n = 0; n < entry_segments(store, entry); n++) {
 		uint32_t segment = get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n);
 
 		if (segment >= geometry->segments)
-			return error_set(error, -EINVAL, "the table directory in NVRAM names segment %u of %u", segment,
-					 geometry->segments);
+			return error_set(error, -EINVAL,
+					 "the table directory in NVRAM names segment %u of %u",
+					 segment, geometry->segments);
 		in_use[segment] = true;
 		store->images[segment]++;
 	}
@@ -291,7 +313,8 @@ static int load_table(struct muninn_store *store, uint8_t *entry, bool *in_use, 
 		return error_set(error, -ENOMEM, "out of memory while loading tables");
 	result = read_image(store, entry, image, error);
 	if (!result && (!table_attach(&table, geometry, image, row) || table.image_bytes != bytes))
-		result = error_set(error, -EINVAL, "table %u of row %u does not have this device's shape",
+		result = error_set(error, -EINVAL,
+				   "table %u of row %u does not have this device's shape",
 				   get_le32(entry + DIRECTORY_INDEX_AT), row);
 	if (!result)
 		result = check_image(entry, &table, error);
@@ -311,7 +334,8 @@ static int segment_end(struct muninn_store *store, uint32_t segment, uint32_t *e
 	*end = 0;
 	for (uint32_t i = 0; i < geometry->segment_blocks; i++) {
 		struct nand_block_info info;
-		int result = nand_block_info(store->nand, segment * geometry->segment_blocks + i, &info);
+		int result =
+			nand_block_info(store->nand, segment * geometry->segment_blocks + i, &info);
 
 		if (result)
 			return result;
@@ -350,8 +374,9 @@ static int by_index(const void *a, const void *b)
 int store_load_tables(struct muninn_store *store, bool *in_use, struct error_text *error)
 {
 	for (uint32_t entry = 0; entry < store->geometry.directory_entries; entry++) {
-		int result = entry_in_use(entry_at(store, entry)) ?
-				     load_table(store, entry_at(store, entry), in_use, error) : 0;
+		int result = entry_in_use(entry_at(store, entry))
+				     ? load_table(store, entry_at(store, entry), in_use, error)
+				     : 0;
 
 		if (result)
 			return result;
@@ -362,7 +387,9 @@ int store_load_tables(struct muninn_store *store, bool *in_use, struct error_tex
 		if (row->complete_count)
 			qsort(row->complete, row->complete_count, sizeof(*row->complete), by_index);
 	}
-	return find_metadata_end(store) ? error_set(error, -EIO, "the flash's block table can't be read") : 0;
+	return find_metadata_end(store)
+		       ? error_set(error, -EIO, "the flash's block table can't be read")
+		       : 0;
 }
 
 void store_empty_directory(struct muninn_store *store)

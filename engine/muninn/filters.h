@@ -15,8 +15,8 @@ struct filter_cursor {
 	uint32_t bits, offset;
 };
 
-static inline struct filter_cursor filter_begin(const struct filter_geometry *filters, uint32_t filter,
-						const struct key_hash *hash)
+static inline struct filter_cursor filter_begin(const struct filter_geometry *filters,
+						uint32_t filter, const struct key_hash *hash)
 {
 	return (struct filter_cursor){
 		.next = hash_mix(hash->key + (filter + 1) * UINT64_C(0xa0761d6478bd642f)),
@@ -36,8 +36,8 @@ static inline uint32_t filter_next(struct filter_cursor *cursor)
 
 /* ---- one segment: a plain bit set of bits_total bits ---- */
 
-static inline bool filter_test(const uint64_t *set, const struct filter_geometry *filters, uint32_t filter,
-			       const struct key_hash *hash)
+static inline bool filter_test(const uint64_t *set, const struct filter_geometry *filters,
+			       uint32_t filter, const struct key_hash *hash)
 {
 	struct filter_cursor cursor = filter_begin(filters, filter, hash);
 
@@ -65,8 +65,9 @@ static inline void filter_add(uint64_t *set, const struct filter_geometry *filte
 /* ---- a table: a 64-bit word for each bit position, a bit for each column ---- */
 
 /* The columns among `columns` whose filter may hold the key. `words` is the image's filter part (little-endian). */
-static inline uint64_t filter_columns(const uint8_t *words, const struct filter_geometry *filters, uint32_t filter,
-				      const struct key_hash *hash, uint64_t columns)
+static inline uint64_t filter_columns(const uint8_t *words, const struct filter_geometry *filters,
+				      uint32_t filter, const struct key_hash *hash,
+				      uint64_t columns)
 {
 	struct filter_cursor cursor = filter_begin(filters, filter, hash);
 

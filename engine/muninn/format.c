@@ -3,7 +3,8 @@
 
 #include "common/crc32c.h"
 
-void record_header_encode(const struct record_header *header, const void *value, uint8_t bytes[RECORD_HEADER_BYTES])
+void record_header_encode(const struct record_header *header, const void *value,
+			  uint8_t bytes[RECORD_HEADER_BYTES])
 {
 	assert(header->length <= MUNINN_PAGE_BYTES_MAX && header->flags < 8);
 	put_le16(bytes, header->key.partition);
@@ -42,13 +43,14 @@ void page_spare_encode(const struct page_spare *spare, uint8_t bytes[PAGE_SPARE_
 	memcpy(bytes + 16, spare->large_header, RECORD_HEADER_BYTES);
 }
 
-bool page_spare_decode(const uint8_t bytes[PAGE_SPARE_BYTES], uint32_t page_bytes, struct page_spare *spare)
+bool page_spare_decode(const uint8_t bytes[PAGE_SPARE_BYTES], uint32_t page_bytes,
+		       struct page_spare *spare)
 {
 	spare->kind = bytes[0];
 	spare->large = bytes[1] != 0;
 	spare->used = get_le32(bytes + 4);
 	spare->serial = get_le64(bytes + 8);
 	memcpy(spare->large_header, bytes + 16, RECORD_HEADER_BYTES);
-	return (spare->kind == PAGE_KIND_RECORDS || spare->kind == PAGE_KIND_TABLE) && bytes[1] <= 1 &&
-	       spare->used <= page_bytes;
+	return (spare->kind == PAGE_KIND_RECORDS || spare->kind == PAGE_KIND_TABLE) &&
+	       bytes[1] <= 1 && spare->used <= page_bytes;
 }

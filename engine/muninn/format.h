@@ -20,18 +20,18 @@
 
 #define MUNINN_FORMAT_VERSION 1
 
-#define MUNINN_COLUMNS 64       /* sealed segments of a read-only table: one bit each of a 64-bit word */
-#define MUNINN_FILTERS_MAX 16   /* of a segment */
-#define MUNINN_PLACES_MAX 24    /* hash functions, and so places of a key in a segment */
+#define MUNINN_COLUMNS        64 /* sealed segments of a read-only table: one bit each of a 64-bit word */
+#define MUNINN_FILTERS_MAX    16 /* of a segment */
+#define MUNINN_PLACES_MAX     24 /* hash functions, and so places of a key in a segment */
 #define MUNINN_PAGE_BYTES_MAX 4096
-#define MUNINN_ABORTED_MAX 4096 /* aborted commands with records in sealed segments */
+#define MUNINN_ABORTED_MAX    4096 /* aborted commands with records in sealed segments */
 
 /* ---- record ---- */
 
 /* partition 2, identifier 8, version 2, piece 4, sequence 6, length and flags 2, CRC-32C 4 */
 #define RECORD_HEADER_BYTES 28
-#define RECORD_LENGTH_MASK 0x1FFFU /* 13 bits; the 3 above are enum record_flag */
-#define RECORD_FLAGS_SHIFT 13
+#define RECORD_LENGTH_MASK  0x1FFFU /* 13 bits; the 3 above are enum record_flag */
+#define RECORD_FLAGS_SHIFT  13
 
 /*
  * Beside enum record_flag: merge moved the record when newer ones of its key existed, so its place says nothing of its age.
@@ -48,14 +48,16 @@ struct record_header {
 	uint32_t crc; /* of the 24 bytes before it and the value */
 };
 
-void record_header_encode(const struct record_header *header, const void *value, uint8_t bytes[RECORD_HEADER_BYTES]);
+void record_header_encode(const struct record_header *header, const void *value,
+			  uint8_t bytes[RECORD_HEADER_BYTES]);
 void record_header_decode(const uint8_t bytes[RECORD_HEADER_BYTES], struct record_header *header);
 
 /* Whether the header's CRC fits header and value. */
 bool record_is_intact(const uint8_t bytes[RECORD_HEADER_BYTES], const void *value);
 
 /* Whether an encoded header is of `key`, compared without decoding. */
-static inline bool record_has_key(const uint8_t bytes[RECORD_HEADER_BYTES], const struct record_key *key)
+static inline bool record_has_key(const uint8_t bytes[RECORD_HEADER_BYTES],
+				  const struct record_key *key)
 {
 	return get_le64(bytes + 2) == key->identifier && get_le32(bytes + 12) == key->piece &&
 	       get_le16(bytes) == key->partition;
@@ -84,8 +86,8 @@ enum page_kind { PAGE_KIND_RECORDS = 1, PAGE_KIND_TABLE = 2 };
 
 struct page_spare {
 	uint8_t kind;
-	bool large;     /* one record fills the data area, its header is here */
-	uint32_t used;  /* bytes of the data area that hold records, or a table image's part */
+	bool large;      /* one record fills the data area, its header is here */
+	uint32_t used;   /* bytes of the data area that hold records, or a table image's part */
 	uint64_t serial; /* of the segment; for a table image its row << 32 | index */
 	uint8_t large_header[RECORD_HEADER_BYTES];
 };
@@ -93,7 +95,8 @@ struct page_spare {
 void page_spare_encode(const struct page_spare *spare, uint8_t bytes[PAGE_SPARE_BYTES]);
 
 /* False when the bytes are not those of a page of this engine, or `used` is not within page_bytes. */
-bool page_spare_decode(const uint8_t bytes[PAGE_SPARE_BYTES], uint32_t page_bytes, struct page_spare *spare);
+bool page_spare_decode(const uint8_t bytes[PAGE_SPARE_BYTES], uint32_t page_bytes,
+		       struct page_spare *spare);
 
 /* ---- table image ---- */
 
@@ -107,8 +110,10 @@ enum {
 	TABLE_COLUMNS_AT = 16,  /* 4: columns in use; the store of this word seals a segment */
 	TABLE_BITS_AT = 20,     /* 4: bit positions of all filters together */
 	TABLE_OVERFLOW_AT = 24, /* 4: entries that a column's overflow map has room for */
-	TABLE_CRC_AT = 28,      /* 4: of all bytes of a complete image with this field zero; 0 in NVRAM */
-	TABLE_LIVE_AT = 32,     /* 8: in NVRAM, a bit for each column that has not been merged; 0 on flash */
+	TABLE_CRC_AT =
+		28, /* 4: of all bytes of a complete image with this field zero; 0 in NVRAM */
+	TABLE_LIVE_AT =
+		32, /* 8: in NVRAM, a bit for each column that has not been merged; 0 on flash */
 	TABLE_HEADER_BYTES = 64,
 };
 
@@ -125,8 +130,8 @@ enum {
 
 /* One overflowed key, 48 bits: bits 16-0 a bit for each further hash function that placed it, bits 47-17 its hash. */
 #define OVERFLOW_ENTRY_BYTES 6
-#define OVERFLOW_PLACES_MAX 17
-#define OVERFLOW_HASH_BITS 31
+#define OVERFLOW_PLACES_MAX  17
+#define OVERFLOW_HASH_BITS   31
 
 static inline uint64_t table_bits_offset(void)
 {
@@ -140,13 +145,14 @@ static inline uint64_t table_overflow_offset(uint32_t bits)
 
 static inline uint64_t table_image_bytes(uint32_t bits, uint32_t overflow_entries)
 {
-	return table_overflow_offset(bits) + (uint64_t)MUNINN_COLUMNS * overflow_entries * OVERFLOW_ENTRY_BYTES;
+	return table_overflow_offset(bits) +
+	       (uint64_t)MUNINN_COLUMNS * overflow_entries * OVERFLOW_ENTRY_BYTES;
 }
 
 /* ---- NVRAM ---- */
 
 #define NVRAM_MAGIC UINT64_C(0x314e4e494e554d) /* "MUNINN1" */
-#define NVRAM_PAGE 4096
+#define NVRAM_PAGE  4096
 
 /* Static header, written at format, with CRC. */
 enum {
@@ -171,14 +177,14 @@ enum {
 /* State words: each is changed by one aligned 8-byte store, and each such store is a commit point. */
 enum {
 	STATE_AT = 128,
-	STATE_COMMITTED_AT = STATE_AT,          /* highest sequence number that counts */
-	STATE_SEALED_AT = STATE_AT + 8,         /* highest sequence number in any sealed segment */
-	STATE_NEXT_SERIAL_AT = STATE_AT + 16,   /* serial of the next segment buffer */
-	STATE_WIPING_AT = STATE_AT + 24,        /* 1 while the store is being emptied */
+	STATE_COMMITTED_AT = STATE_AT,        /* highest sequence number that counts */
+	STATE_SEALED_AT = STATE_AT + 8,       /* highest sequence number in any sealed segment */
+	STATE_NEXT_SERIAL_AT = STATE_AT + 16, /* serial of the next segment buffer */
+	STATE_WIPING_AT = STATE_AT + 24,      /* 1 while the store is being emptied */
 	STATE_ABORTED_COUNT_AT = STATE_AT + 32,
 };
 
-#define NVRAM_ABORTED_AT NVRAM_PAGE /* MUNINN_ABORTED_MAX sequence numbers of 8 bytes, ascending */
+#define NVRAM_ABORTED_AT   NVRAM_PAGE /* MUNINN_ABORTED_MAX sequence numbers of 8 bytes, ascending */
 #define NVRAM_DIRECTORY_AT (NVRAM_ABORTED_AT + MUNINN_ABORTED_MAX * 8)
 
 /*
@@ -186,28 +192,31 @@ enum {
  * Its size depends on how many segments an image may touch.
  */
 enum {
-	DIRECTORY_ROW_AT = 0,        /* 4 */
-	DIRECTORY_INDEX_AT = 4,      /* 4 */
-	DIRECTORY_BYTES_AT = 8,      /* 4: length of the image */
-	DIRECTORY_FIRST_PAGE_AT = 12, /* 4: page within the first segment; later segments start at 0 */
-	DIRECTORY_LIVE_AT = 16,      /* 8: a bit for each column that has not been merged */
-	DIRECTORY_SEGMENTS_AT = 24,  /* 4 each */
+	DIRECTORY_ROW_AT = 0,   /* 4 */
+	DIRECTORY_INDEX_AT = 4, /* 4 */
+	DIRECTORY_BYTES_AT = 8, /* 4: length of the image */
+	DIRECTORY_FIRST_PAGE_AT =
+		12,             /* 4: page within the first segment; later segments start at 0 */
+	DIRECTORY_LIVE_AT = 16, /* 8: a bit for each column that has not been merged */
+	DIRECTORY_SEGMENTS_AT = 24, /* 4 each */
 };
 
 /* Row area: header, map of logical page to slot, slot headers, slots, table image; each part NVRAM_PAGE aligned. */
 enum {
-	ROW_SERIAL_AT = 0, /* 8: serial of the buffered segment; the store of this word empties the buffer */
-	ROW_MAP_AT = 64,   /* 2 a page: slot that holds the page */
+	ROW_SERIAL_AT =
+		0, /* 8: serial of the buffered segment; the store of this word empties the buffer */
+	ROW_MAP_AT = 64, /* 2 a page: slot that holds the page */
 };
 
 /* Slot header: a state word (bytes used, SLOT_LARGE) and the header of a large record. */
-#define SLOT_HEADER_BYTES 64
-#define SLOT_STATE_AT 0
-#define SLOT_SERIAL_AT 8 /* 8: the slot's contents count only for this serial of the row */
+#define SLOT_HEADER_BYTES    64
+#define SLOT_STATE_AT        0
+#define SLOT_SERIAL_AT       8 /* 8: the slot's contents count only for this serial of the row */
 #define SLOT_LARGE_HEADER_AT 16
-#define SLOT_LARGE UINT32_C(0x80000000)
+#define SLOT_LARGE           UINT32_C(0x80000000)
 
-static_assert(SLOT_LARGE_HEADER_AT + RECORD_HEADER_BYTES <= SLOT_HEADER_BYTES, "slot header too small");
+static_assert(SLOT_LARGE_HEADER_AT + RECORD_HEADER_BYTES <= SLOT_HEADER_BYTES,
+	      "slot header too small");
 static_assert(STATE_AT % 64 == 0, "state words share no cache line with the header");
 
 #endif

@@ -25,14 +25,15 @@ enum {
  * keys that a filter takes at most.
  */
 static void simulate_placement(const struct muninn_geometry *geometry, uint32_t per_page,
-			       const double limits[MUNINN_FILTERS_MAX], double keys[MUNINN_FILTERS_MAX])
+			       const double limits[MUNINN_FILTERS_MAX],
+			       double keys[MUNINN_FILTERS_MAX])
 {
 	uint32_t pages = geometry->segment_pages, paged = geometry->paged_filters;
 	uint64_t random = UINT64_C(0x6d756e696e6e);
 	uint32_t *used = malloc(pages * sizeof(*used));
 	double taken[MUNINN_FILTERS_MAX];
 
-	assert(used);
+	assert(pages > 0 && used);
 	memset(keys, 0, MUNINN_FILTERS_MAX * sizeof(*keys));
 	for (uint32_t run = 0; run < PLACEMENT_RUNS; run++) {
 		uint32_t place;
@@ -64,14 +65,18 @@ static void size_filters(struct muninn_geometry *geometry)
 	uint32_t per_page = geometry->page_bytes / geometry->record_bytes;
 	double limits[MUNINN_FILTERS_MAX], keys[MUNINN_FILTERS_MAX];
 
-	per_page = per_page < 1 ? 1 : per_page > RECORDS_PER_PAGE_MAX ? RECORDS_PER_PAGE_MAX : per_page;
+	per_page = per_page < 1                      ? 1
+		   : per_page > RECORDS_PER_PAGE_MAX ? RECORDS_PER_PAGE_MAX
+						     : per_page;
 	for (uint32_t filter = 0; filter < geometry->filters; filter++)
-		limits[filter] = geometry->even_filters ?
-					 ceil((double)geometry->segment_pages * per_page / geometry->filters) : INFINITY;
+		limits[filter] = geometry->even_filters ? ceil((double)geometry->segment_pages *
+							       per_page / geometry->filters)
+							: INFINITY;
 	simulate_placement(geometry, per_page, limits, keys);
 	for (uint32_t filter = 0; filter < geometry->filters; filter++) {
 		if (geometry->even_filters) {
-			geometry->keys_nominal[filter] = geometry->keys_limit[filter] = (uint32_t)limits[filter];
+			geometry->keys_nominal[filter] = geometry->keys_limit[filter] =
+				(uint32_t)limits[filter];
 			continue;
 		}
 		geometry->keys_nominal[filter] = (uint32_t)ceil(keys[filter]) + 1;
@@ -79,7 +84,8 @@ static void size_filters(struct muninn_geometry *geometry)
 		geometry->keys_limit[filter] = geometry->keys_nominal[filter] * 5 / 4 + 2;
 	}
 	if (geometry->paged_filters < geometry->filters) {
-		geometry->overflow_entries = geometry->keys_nominal[geometry->paged_filters] * 2 + 8;
+		geometry->overflow_entries =
+			geometry->keys_nominal[geometry->paged_filters] * 2 + 8;
 		geometry->keys_limit[geometry->paged_filters] = geometry->overflow_entries;
 	}
 }
@@ -90,7 +96,8 @@ static void size_filters(struct muninn_geometry *geometry)
  * lowest for a given memory when each rate is proportional to its filter's keys (Lagrange). The factor below keeps the
  * memory that equal rates would take: rate_f = rate * share_f * exp(entropy of the shares).
  */
-static void filter_weights(const struct muninn_geometry *geometry, double weights[MUNINN_FILTERS_MAX])
+static void filter_weights(const struct muninn_geometry *geometry,
+			   double weights[MUNINN_FILTERS_MAX])
 {
 	double total = 0, entropy = 0;
 
@@ -104,10 +111,13 @@ static void filter_weights(const struct muninn_geometry *geometry, double weight
 		weights[filter] *= exp(entropy);
 }
 
-void muninn_filter_geometry(const struct muninn_geometry *geometry, uint32_t index, struct filter_geometry *filters)
+void muninn_filter_geometry(const struct muninn_geometry *geometry, uint32_t index,
+			    struct filter_geometry *filters)
 {
-	uint32_t newer = index + 1 < geometry->tables_expected ? geometry->tables_expected - 1 - index : 0;
-	double rate = geometry->fpr_millionths / 1e6 * pow(geometry->fpr_factor_permille / 1e3, newer);
+	uint32_t newer =
+		index + 1 < geometry->tables_expected ? geometry->tables_expected - 1 - index : 0;
+	double rate =
+		geometry->fpr_millionths / 1e6 * pow(geometry->fpr_factor_permille / 1e3, newer);
 	double weights[MUNINN_FILTERS_MAX];
 
 	filter_weights(geometry, weights);
@@ -118,7 +128,8 @@ void muninn_filter_geometry(const struct muninn_geometry *geometry, uint32_t ind
 		uint32_t bits = (uint32_t)ceil(geometry->keys_nominal[filter] * bits_per_key);
 		long hashes = lround(bits_per_key * M_LN2);
 
-		filters->hashes[filter] = hashes > FILTER_HASHES_MAX ? FILTER_HASHES_MAX : (uint32_t)hashes;
+		filters->hashes[filter] = hashes > FILTER_HASHES_MAX ? FILTER_HASHES_MAX
+								     : (uint32_t)hashes;
 		filters->bits[filter] = bits < FILTER_BITS_MIN ? FILTER_BITS_MIN : bits;
 		filters->offset[filter] = filters->bits_total;
 		filters->bits_total += filters->bits[filter];
@@ -129,33 +140,50 @@ static int check_options(const struct nand_geometry *nand, const struct muninn_g
 			 struct error_text *error)
 {
 	if (nand->page_bytes > MUNINN_PAGE_BYTES_MAX || nand->page_bytes < 512)
-		return error_set(error, -EINVAL, "flash pages of %u bytes: the engine takes 512 to %d; create the image"
-				 " with another page size", nand->page_bytes, MUNINN_PAGE_BYTES_MAX);
+		return error_set(
+			error, -EINVAL,
+			"flash pages of %u bytes: the engine takes 512 to %d; create the image"
+			" with another page size",
+			nand->page_bytes, MUNINN_PAGE_BYTES_MAX);
 	if (nand_spare_usable(nand) < PAGE_SPARE_BYTES)
-		return error_set(error, -EINVAL, "spare areas of %u bytes are too small: the engine needs %d",
+		return error_set(error, -EINVAL,
+				 "spare areas of %u bytes are too small: the engine needs %d",
 				 nand->spare_bytes, PAGE_SPARE_BYTES + NAND_SPARE_RESERVED);
 	if (!is_power_of_two(geometry->segment_pages) || geometry->segment_pages < 8 ||
-	    geometry->segment_pages > SEGMENT_PAGES_MAX || geometry->segment_pages % nand->pages_per_block)
-		return error_set(error, -EINVAL, "segments of %u pages: must be a power of two from 8 to %d and a multiple"
-				 " of the erase block (%u pages)", geometry->segment_pages, SEGMENT_PAGES_MAX,
-				 nand->pages_per_block);
+	    geometry->segment_pages > SEGMENT_PAGES_MAX ||
+	    geometry->segment_pages % nand->pages_per_block)
+		return error_set(
+			error, -EINVAL,
+			"segments of %u pages: must be a power of two from 8 to %d and a multiple"
+			" of the erase block (%u pages)",
+			geometry->segment_pages, SEGMENT_PAGES_MAX, nand->pages_per_block);
 	if (!is_power_of_two(geometry->rows) || geometry->rows > ROWS_MAX)
-		return error_set(error, -EINVAL, "%u rows: must be a power of two from 1 to %d", geometry->rows, ROWS_MAX);
+		return error_set(error, -EINVAL, "%u rows: must be a power of two from 1 to %d",
+				 geometry->rows, ROWS_MAX);
 	if (geometry->record_bytes < 64 || geometry->record_bytes > geometry->page_bytes)
-		return error_set(error, -EINVAL, "expected record size of %u bytes: must be 64 to the page size (%u)",
-				 geometry->record_bytes, geometry->page_bytes);
+		return error_set(
+			error, -EINVAL,
+			"expected record size of %u bytes: must be 64 to the page size (%u)",
+			geometry->record_bytes, geometry->page_bytes);
 	if (geometry->fpr_millionths < 1 || geometry->fpr_millionths > 500000)
-		return error_set(error, -EINVAL, "false-positive rate of %u millionths: must be 1 to 500000",
+		return error_set(error, -EINVAL,
+				 "false-positive rate of %u millionths: must be 1 to 500000",
 				 geometry->fpr_millionths);
 	if (geometry->fpr_factor_permille < 1000 || geometry->fpr_factor_permille > 4000)
-		return error_set(error, -EINVAL, "false-positive factor of %u permille: must be 1000 to 4000",
+		return error_set(error, -EINVAL,
+				 "false-positive factor of %u permille: must be 1000 to 4000",
 				 geometry->fpr_factor_permille);
 	if (geometry->filters < 8 || geometry->filters > MUNINN_FILTERS_MAX ||
-	    (geometry->paged_filters != geometry->filters && geometry->paged_filters + 1 != geometry->filters))
-		return error_set(error, -EINVAL, "%u filters, %u of them with pages: must be 8 to %d, and all of them or all but"
-				 " one", geometry->filters, geometry->paged_filters, MUNINN_FILTERS_MAX);
+	    (geometry->paged_filters != geometry->filters &&
+	     geometry->paged_filters + 1 != geometry->filters))
+		return error_set(error, -EINVAL,
+				 "%u filters, %u of them with pages: must be 8 to %d, and all of "
+				 "them or all but"
+				 " one",
+				 geometry->filters, geometry->paged_filters, MUNINN_FILTERS_MAX);
 	if (geometry->over_provision_permille > 900)
-		return error_set(error, -EINVAL, "over-provisioning of %u permille: must be at most 900",
+		return error_set(error, -EINVAL,
+				 "over-provisioning of %u permille: must be at most 900",
 				 geometry->over_provision_permille);
 	return 0;
 }
@@ -175,13 +203,16 @@ static void place_in_nvram(struct muninn_geometry *geometry)
 
 	geometry->directory_entry_bytes =
 		(uint32_t)align_up(DIRECTORY_SEGMENTS_AT + 4 * geometry->image_segments_max, 16);
-	geometry->directory_entries = geometry->segments / TABLE_SPARSE_COLUMNS + geometry->rows + 1;
+	geometry->directory_entries =
+		geometry->segments / TABLE_SPARSE_COLUMNS + geometry->rows + 1;
 	directory_bytes = (uint64_t)geometry->directory_entry_bytes * geometry->directory_entries;
 	geometry->rows_at = align_up(NVRAM_DIRECTORY_AT + directory_bytes, NVRAM_PAGE);
 	geometry->slot_headers_at = align_up(ROW_MAP_AT + 2 * geometry->segment_pages, NVRAM_PAGE);
-	geometry->slots_at = align_up(geometry->slot_headers_at + row_slots(geometry) * SLOT_HEADER_BYTES, NVRAM_PAGE);
+	geometry->slots_at = align_up(
+		geometry->slot_headers_at + row_slots(geometry) * SLOT_HEADER_BYTES, NVRAM_PAGE);
 	geometry->image_at =
-		align_up(geometry->slots_at + (uint64_t)row_slots(geometry) * geometry->page_bytes, NVRAM_PAGE);
+		align_up(geometry->slots_at + (uint64_t)row_slots(geometry) * geometry->page_bytes,
+			 NVRAM_PAGE);
 	geometry->row_bytes = align_up(geometry->image_at + geometry->image_bytes_max, NVRAM_PAGE);
 	geometry->nvram_bytes = geometry->rows_at + geometry->rows * geometry->row_bytes;
 }
@@ -190,19 +221,24 @@ int muninn_geometry_choose(const struct nand_geometry *nand, const struct engine
 			   struct muninn_geometry *geometry, struct error_text *error)
 {
 	struct filter_geometry newest;
-	uint32_t segment_pages = options->segment_pages ? options->segment_pages : SEGMENT_PAGES_DEFAULT;
+	uint32_t segment_pages = options->segment_pages ? options->segment_pages
+							: SEGMENT_PAGES_DEFAULT;
 	int result;
 
 	if (nand->pages_per_block == 0 || segment_pages < nand->pages_per_block)
-		return error_set(error, -EINVAL, "segments of %u pages: must be a multiple of the erase block (%u pages)",
-				 segment_pages, nand->pages_per_block);
+		return error_set(
+			error, -EINVAL,
+			"segments of %u pages: must be a multiple of the erase block (%u pages)",
+			segment_pages, nand->pages_per_block);
 	*geometry = (struct muninn_geometry){
 		.page_bytes = nand->page_bytes,
 		.segment_pages = segment_pages,
 		.record_bytes = options->record_bytes ? options->record_bytes : 1024,
 		.fpr_millionths = options->fpr_millionths ? options->fpr_millionths : 500,
-		.fpr_factor_permille = options->fpr_factor_permille ? options->fpr_factor_permille : 1010,
-		.over_provision_permille = options->over_provision_permille ? options->over_provision_permille : 100,
+		.fpr_factor_permille = options->fpr_factor_permille ? options->fpr_factor_permille
+								    : 1010,
+		.over_provision_permille =
+			options->over_provision_permille ? options->over_provision_permille : 100,
 		.filters = options->filters ? options->filters : 8,
 		.paged_filters = options->paged_filters ? options->paged_filters : 7,
 		.even_filters = options->even_filters,
@@ -215,24 +251,32 @@ int muninn_geometry_choose(const struct nand_geometry *nand, const struct engine
 	result = check_options(nand, geometry, error);
 	if (result)
 		return result;
-	geometry->places = geometry->paged_filters == geometry->filters ? geometry->filters : MUNINN_PLACES_MAX;
+	geometry->places = geometry->paged_filters == geometry->filters ? geometry->filters
+									: MUNINN_PLACES_MAX;
 
 	size_filters(geometry);
 	geometry->tables_expected = geometry->segments / (geometry->rows * MUNINN_COLUMNS) + 1;
 	muninn_filter_geometry(geometry, geometry->tables_expected, &newest);
-	geometry->image_bytes_max = table_image_bytes(newest.bits_total, geometry->overflow_entries);
+	geometry->image_bytes_max =
+		table_image_bytes(newest.bits_total, geometry->overflow_entries);
 	uint32_t image_pages = (uint32_t)divide_up(geometry->image_bytes_max, geometry->page_bytes);
-	geometry->image_segments_max = (uint32_t)divide_up(image_pages, geometry->segment_pages) + 1;
+	geometry->image_segments_max =
+		(uint32_t)divide_up(image_pages, geometry->segment_pages) + 1;
 	/* Every row's table may become complete before anything else does. */
-	geometry->reserve_metadata =
-		(uint32_t)divide_up((uint64_t)geometry->rows * image_pages, geometry->segment_pages) + 1;
+	geometry->reserve_metadata = (uint32_t)divide_up((uint64_t)geometry->rows * image_pages,
+							 geometry->segment_pages) +
+				     1;
 	geometry->reserve_removal = (uint32_t)max_u64(
-		(uint64_t)geometry->segments * geometry->over_provision_permille / 1000, geometry->rows + 1);
-	if (geometry->segments < geometry->reserve_metadata + geometry->reserve_removal + geometry->rows)
-		return error_set(error, -EINVAL, "%u segments of %u pages are too few for %u rows: at least %u; make the"
-				 " device larger or the rows fewer", geometry->segments, geometry->segment_pages,
-				 geometry->rows,
-				 geometry->reserve_metadata + geometry->reserve_removal + geometry->rows);
+		(uint64_t)geometry->segments * geometry->over_provision_permille / 1000,
+		geometry->rows + 1);
+	if (geometry->segments <
+	    geometry->reserve_metadata + geometry->reserve_removal + geometry->rows)
+		return error_set(
+			error, -EINVAL,
+			"%u segments of %u pages are too few for %u rows: at least %u; make the"
+			" device larger or the rows fewer",
+			geometry->segments, geometry->segment_pages, geometry->rows,
+			geometry->reserve_metadata + geometry->reserve_removal + geometry->rows);
 	place_in_nvram(geometry);
 	return 0;
 }

@@ -10,10 +10,10 @@
 
 /* Filters of the segments of one table. */
 struct filter_geometry {
-	uint32_t filters; /* in use */
-	uint32_t hashes[MUNINN_FILTERS_MAX];    /* bits that a key sets in each filter */
-	uint32_t bits[MUNINN_FILTERS_MAX];      /* length of each filter */
-	uint32_t offset[MUNINN_FILTERS_MAX];    /* its first bit position in the table */
+	uint32_t filters;                    /* in use */
+	uint32_t hashes[MUNINN_FILTERS_MAX]; /* bits that a key sets in each filter */
+	uint32_t bits[MUNINN_FILTERS_MAX];   /* length of each filter */
+	uint32_t offset[MUNINN_FILTERS_MAX]; /* its first bit position in the table */
 	uint32_t bits_total;
 };
 
@@ -26,11 +26,12 @@ struct muninn_geometry {
 	uint32_t fpr_millionths;
 	uint32_t fpr_factor_permille;
 	uint32_t over_provision_permille;
-	uint32_t filters;       /* of a segment: 8 or 16 */
-	uint32_t paged_filters; /* that stand for a hash function each; one less than filters: the last is for overflow */
-	bool even_filters;      /* of equal size; otherwise skewed, each made for the keys that reach it */
+	uint32_t filters; /* of a segment: 8 or 16 */
+	uint32_t
+		paged_filters; /* that stand for a hash function each; one less than filters: the last is for overflow */
+	bool even_filters; /* of equal size; otherwise skewed, each made for the keys that reach it */
 	/* Derived. */
-	uint32_t places;        /* hash functions */
+	uint32_t places; /* hash functions */
 	uint32_t block_pages;
 	uint32_t segment_blocks;
 	uint32_t segments;
@@ -39,15 +40,15 @@ struct muninn_geometry {
 	uint32_t reserve_removal;  /* further free segments kept for removing things */
 	uint32_t keys_nominal[MUNINN_FILTERS_MAX]; /* keys that each filter is made for */
 	uint32_t keys_limit[MUNINN_FILTERS_MAX];   /* keys that it takes before it counts as full */
-	uint32_t overflow_entries; /* room of a segment's overflow map */
-	uint32_t tables_expected;  /* read-only tables of a row when the device is full */
-	uint64_t image_bytes_max;  /* of a table image */
+	uint32_t overflow_entries;                 /* room of a segment's overflow map */
+	uint32_t tables_expected;    /* read-only tables of a row when the device is full */
+	uint64_t image_bytes_max;    /* of a table image */
 	uint32_t image_segments_max; /* segments that an image may touch */
 	uint32_t directory_entry_bytes;
 	uint32_t directory_entries;
 	/* NVRAM places. */
-	uint64_t rows_at;       /* first row area */
-	uint64_t row_bytes;     /* size of a row area */
+	uint64_t rows_at;                             /* first row area */
+	uint64_t row_bytes;                           /* size of a row area */
 	uint64_t slot_headers_at, slots_at, image_at; /* within a row area */
 	uint64_t nvram_bytes;
 };
@@ -57,7 +58,8 @@ int muninn_geometry_choose(const struct nand_geometry *nand, const struct engine
 			   struct muninn_geometry *geometry, struct error_text *error);
 
 /* Filters of table number `index` of a row: the first (in the end oldest) table has the highest false-positive rate. */
-void muninn_filter_geometry(const struct muninn_geometry *geometry, uint32_t index, struct filter_geometry *filters);
+void muninn_filter_geometry(const struct muninn_geometry *geometry, uint32_t index,
+			    struct filter_geometry *filters);
 
 /* Slots of a row: a page each, and one spare for compaction. */
 static inline uint32_t row_slots(const struct muninn_geometry *geometry)

@@ -37,7 +37,8 @@ static inline uint32_t hash_row(const struct key_hash *hash, uint32_t rows)
 }
 
 /* Page of the segment that hash function `place` (0..places - 1) gives. */
-static inline uint32_t hash_page(const struct key_hash *hash, uint32_t place, uint32_t segment_pages)
+static inline uint32_t hash_page(const struct key_hash *hash, uint32_t place,
+				 uint32_t segment_pages)
 {
 	uint64_t base = hash_mix(hash->group + (place + 1) * UINT64_C(0x9e3779b97f4a7c15));
 

@@ -13,8 +13,8 @@
 #include "engine/muninn/store.h"
 
 enum {
-	SAMPLED_PAGES = 8,       /* of a segment, to estimate how much of it is live */
-	CANDIDATES = 24,         /* segments that are sampled for one victim, at most */
+	SAMPLED_PAGES = 8,          /* of a segment, to estimate how much of it is live */
+	CANDIDATES = 24,            /* segments that are sampled for one victim, at most */
 	GOOD_ENOUGH_PERMILLE = 100, /* a victim with so little live is taken at once */
 };
 
@@ -33,11 +33,12 @@ enum need { NEED_NONE, NEED_NEWEST, NEED_OLD };
  * Whether a record is the one found for its key within `bound`: not superseded, not even by a later put of the same
  * command. `found` = what is. Negative errno when that can't be read.
  */
-static int is_found_at(struct muninn_store *store, const struct record_header *header, const uint8_t *value,
-		       uint64_t bound, struct record_info *found)
+static int is_found_at(struct muninn_store *store, const struct record_header *header,
+		       const uint8_t *value, uint64_t bound, struct record_info *found)
 {
 	uint8_t found_value[MUNINN_PAGE_BYTES_MAX];
-	int result = store_get(store, &header->key, bound, NAND_CAUSE_MERGE, found_value, sizeof(found_value), found);
+	int result = store_get(store, &header->key, bound, NAND_CAUSE_MERGE, found_value,
+			       sizeof(found_value), found);
 
 	if (result)
 		return result == -ENOENT ? 0 : result;
@@ -46,18 +47,21 @@ static int is_found_at(struct muninn_store *store, const struct record_header *h
 }
 
 /* Whether a record must be kept, and whether it is the newest of its key. Negative errno when that can't be read. */
-static int judge_record(struct muninn_store *store, const struct record_keep *keep, const struct record_header *header,
-			const uint8_t *value)
+static int judge_record(struct muninn_store *store, const struct record_keep *keep,
+			const struct record_header *header, const uint8_t *value)
 {
 	struct visibility visibility = store_visibility(store, RECORD_NEWEST);
-	uint64_t bound = keep->boundary(keep->context, &header->key, header->version, header->sequence);
+	uint64_t bound =
+		keep->boundary(keep->context, &header->key, header->version, header->sequence);
 	struct record_info found;
 	int newest, result;
 
 	if (!sequence_is_visible(&visibility, header->sequence))
 		return NEED_NONE;
 	newest = is_found_at(store, header, value, RECORD_NEWEST, &found);
-	result = newest == 0 && bound != RECORD_NEWEST ? is_found_at(store, header, value, bound, &found) : newest;
+	result = newest == 0 && bound != RECORD_NEWEST
+			 ? is_found_at(store, header, value, bound, &found)
+			 : newest;
 	/* Superseded at the first boundary behind it, it is so at every later one. */
 	if (result <= 0)
 		return result ? result : NEED_NONE;
@@ -66,7 +70,8 @@ static int judge_record(struct muninn_store *store, const struct record_keep *ke
 		result = store_has_older(store, &header->key, header->sequence);
 		if (result <= 0)
 			return result ? result : NEED_NONE;
-	} else if (keep->is_reachable && !keep->is_reachable(keep->context, &header->key, &found, bound)) {
+	} else if (keep->is_reachable &&
+		   !keep->is_reachable(keep->context, &header->key, &found, bound)) {
 		return NEED_NONE;
 	}
 	return newest ? NEED_NEWEST : NEED_OLD;
@@ -78,8 +83,8 @@ static int judge_record(struct muninn_store *store, const struct record_keep *ke
 typedef int record_visitor(struct muninn_store *store, const struct record_keep *keep,
 			   const struct page_record *record, void *context);
 
-static int visit_page(struct muninn_store *store, const struct record_keep *keep, uint32_t segment, uint32_t page,
-		      record_visitor *visit, void *context)
+static int visit_page(struct muninn_store *store, const struct record_keep *keep, uint32_t segment,
+		      uint32_t page, record_visitor *visit, void *context)
 {
 	uint8_t data[MUNINN_PAGE_BYTES_MAX];
 	uint8_t spare_bytes[4096];
@@ -97,7 +102,8 @@ static int visit_page(struct muninn_store *store, const struct record_keep *keep
 			spare.kind != PAGE_KIND_RECORDS))
 		result = -EBADMSG;
 	if (result) {
-		log_line(LOG_LEVEL_ERROR, "merge: flash page %llu can't be read (error %d); segment %u stays",
+		log_line(LOG_LEVEL_ERROR,
+			 "merge: flash page %llu can't be read (error %d); segment %u stays",
 			 (unsigned long long)io.page, -result, segment);
 		return result == -ENODATA ? -EBADMSG : result;
 	}
@@ -114,8 +120,8 @@ static int visit_page(struct muninn_store *store, const struct record_keep *keep
 
 /* ---- choosing ---- */
 
-static int add_live_bytes(struct muninn_store *store, const struct record_keep *keep, const struct page_record *record,
-			  void *context)
+static int add_live_bytes(struct muninn_store *store, const struct record_keep *keep,
+			  const struct page_record *record, void *context)
 {
 	uint64_t *bytes = context;
 	struct record_header header;
@@ -129,7 +135,8 @@ static int add_live_bytes(struct muninn_store *store, const struct record_keep *
 }
 
 /* Estimates the live part of a segment from pages spread over it. A segment that can't be read counts as all live. */
-static uint32_t sample_segment(struct muninn_store *store, const struct record_keep *keep, uint32_t segment)
+static uint32_t sample_segment(struct muninn_store *store, const struct record_keep *keep,
+			       uint32_t segment)
 {
 	uint32_t pages = store->geometry.segment_pages;
 	uint32_t samples = pages < SAMPLED_PAGES ? pages : SAMPLED_PAGES;
@@ -137,10 +144,12 @@ static uint32_t sample_segment(struct muninn_store *store, const struct record_k
 	uint64_t live = 0;
 
 	for (uint32_t i = 0; i < samples; i++)
-		if (visit_page(store, keep, segment, first + i * (pages / samples), add_live_bytes, &live))
+		if (visit_page(store, keep, segment, first + i * (pages / samples), add_live_bytes,
+			       &live))
 			return 1000;
 	/* A header in a spare area does not count against the page. */
-	return (uint32_t)min_u64(1000, live * 1000 / ((uint64_t)samples * store->geometry.page_bytes));
+	return (uint32_t)min_u64(1000,
+				 live * 1000 / ((uint64_t)samples * store->geometry.page_bytes));
 }
 
 static struct table *row_table(struct row *row, uint32_t n)
@@ -164,7 +173,8 @@ static bool next_segment(struct muninn_store *store, struct victim *victim)
 	uint32_t segments = store->geometry.segments;
 
 	for (uint32_t tried = 0; tried < segments; tried++) {
-		store->merge_cursor = (uint32_t)(((uint64_t)store->merge_cursor + store->merge_step) % segments);
+		store->merge_cursor =
+			(uint32_t)(((uint64_t)store->merge_cursor + store->merge_step) % segments);
 		if (store->segment_rows[store->merge_cursor] == NO_ROW)
 			continue;
 		victim->segment = store->merge_cursor;
@@ -186,7 +196,8 @@ static bool sparse_segment(struct muninn_store *store, struct victim *victim)
 			uint64_t live = table_live(&row->complete[n]);
 
 			if (__builtin_popcountll(live) <= TABLE_SPARSE_COLUMNS) {
-				victim->segment = column_segment(&row->complete[n], (uint32_t)__builtin_ctzll(live));
+				victim->segment = column_segment(&row->complete[n],
+								 (uint32_t)__builtin_ctzll(live));
 				victim->live_permille = 0;
 				return true;
 			}
@@ -195,8 +206,8 @@ static bool sparse_segment(struct muninn_store *store, struct victim *victim)
 	return false;
 }
 
-static int choose_victim(struct muninn_store *store, const struct record_keep *keep, uint32_t live_permille_max,
-			 struct victim *best)
+static int choose_victim(struct muninn_store *store, const struct record_keep *keep,
+			 uint32_t live_permille_max, struct victim *best)
 {
 	if (sparse_segment(store, best))
 		return 0;
@@ -215,8 +226,8 @@ static int choose_victim(struct muninn_store *store, const struct record_keep *k
 
 /* ---- moving ---- */
 
-static int move_record(struct muninn_store *store, const struct record_keep *keep, const struct page_record *record,
-		       void *context)
+static int move_record(struct muninn_store *store, const struct record_keep *keep,
+		       const struct page_record *record, void *context)
 {
 	struct record_merge *merge = context;
 	struct new_record moved = { .value = record->value };
@@ -297,7 +308,8 @@ void store_merge_begin(struct muninn_store *store)
 	store->merge_step = step;
 }
 
-int store_merge(struct muninn_store *store, const struct record_keep *keep, struct record_merge *merge)
+int store_merge(struct muninn_store *store, const struct record_keep *keep,
+		struct record_merge *merge)
 {
 	struct victim victim = { 0 };
 	int result = choose_victim(store, keep, merge->live_permille_max, &victim);

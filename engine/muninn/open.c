@@ -9,8 +9,8 @@
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/store.h"
 
-int muninn_nvram_bytes(const struct nand_geometry *nand, const struct engine_options *options, uint64_t *bytes,
-		       struct error_text *error)
+int muninn_nvram_bytes(const struct nand_geometry *nand, const struct engine_options *options,
+		       uint64_t *bytes, struct error_text *error)
 {
 	struct muninn_geometry geometry;
 	int result = muninn_geometry_choose(nand, options, &geometry, error);
@@ -22,7 +22,8 @@ int muninn_nvram_bytes(const struct nand_geometry *nand, const struct engine_opt
 
 /* ---- static header ---- */
 
-static void write_header(uint8_t *nvram, const struct muninn_geometry *geometry, const uint8_t uuid[16])
+static void write_header(uint8_t *nvram, const struct muninn_geometry *geometry,
+			 const uint8_t uuid[16])
 {
 	put_le64(nvram + NVRAM_MAGIC_AT, NVRAM_MAGIC);
 	put_le32(nvram + NVRAM_VERSION_AT, MUNINN_FORMAT_VERSION);
@@ -61,12 +62,17 @@ static int read_header(struct muninn_store *store, struct error_text *error)
 	uint32_t version = get_le32(nvram + NVRAM_VERSION_AT);
 
 	if (get_le64(nvram + NVRAM_MAGIC_AT) != NVRAM_MAGIC)
-		return error_set(error, -ENODEV, "the device is not formatted for the muninn engine");
+		return error_set(error, -ENODEV,
+				 "the device is not formatted for the muninn engine");
 	if (get_le32(nvram + NVRAM_HEADER_CRC_AT) != crc32c(0, nvram, NVRAM_HEADER_CRC_AT))
-		return error_set(error, -EINVAL, "the engine's header in NVRAM is corrupt (checksum)");
+		return error_set(error, -EINVAL,
+				 "the engine's header in NVRAM is corrupt (checksum)");
 	if (version != MUNINN_FORMAT_VERSION)
-		return error_set(error, -EINVAL, "the device has engine format %u, this program knows %d; use the program"
-				 " that formatted it", version, MUNINN_FORMAT_VERSION);
+		return error_set(
+			error, -EINVAL,
+			"the device has engine format %u, this program knows %d; use the program"
+			" that formatted it",
+			version, MUNINN_FORMAT_VERSION);
 	if (memcmp(nvram + NVRAM_UUID_AT, nand_uuid(store->nand), 16) != 0 ||
 	    get_le32(nvram + NVRAM_PAGE_BYTES_AT) != nand->page_bytes ||
 	    get_le32(nvram + NVRAM_BLOCK_PAGES_AT) != nand->pages_per_block ||
@@ -101,22 +107,27 @@ static int allocate(struct muninn_store *store, struct error_text *error)
 
 	store->nvram = nand_nvram(store->nand, &bytes);
 	if (bytes < geometry->nvram_bytes)
-		return error_set(error, -EINVAL, "the device has %llu bytes of NVRAM, the engine needs %llu; create the"
-				 " image again with the configured rows", (unsigned long long)bytes,
-				 (unsigned long long)geometry->nvram_bytes);
+		return error_set(
+			error, -EINVAL,
+			"the device has %llu bytes of NVRAM, the engine needs %llu; create the"
+			" image again with the configured rows",
+			(unsigned long long)bytes, (unsigned long long)geometry->nvram_bytes);
 	store->rows = calloc(geometry->rows, sizeof(*store->rows));
 	store->unsynced_segments = calloc(geometry->segments, sizeof(*store->unsynced_segments));
 	store->images = calloc(geometry->segments, sizeof(*store->images));
 	store->segment_rows = malloc(geometry->segments * sizeof(*store->segment_rows));
-	store->spares = calloc(geometry->segment_pages, nand_spare_usable(nand_geometry(store->nand)));
+	store->spares =
+		calloc(geometry->segment_pages, nand_spare_usable(nand_geometry(store->nand)));
 	store->ios = calloc(geometry->segment_pages, sizeof(*store->ios));
-	if (!store->rows || !store->unsynced_segments || !store->images || !store->segment_rows || !store->spares || !store->ios)
+	if (!store->rows || !store->unsynced_segments || !store->images || !store->segment_rows ||
+	    !store->spares || !store->ios)
 		return error_set(error, -ENOMEM, "out of memory for %u rows", geometry->rows);
 	memset(store->segment_rows, 0xff, geometry->segments * sizeof(*store->segment_rows));
 	store_merge_begin(store);
 	for (uint32_t number = 0; number < geometry->rows; number++)
 		if (buffer_create(&store->rows[number].buffer, geometry, row_area(store, number)))
-			return error_set(error, -ENOMEM, "out of memory for the filters of row %u", number);
+			return error_set(error, -ENOMEM, "out of memory for the filters of row %u",
+					 number);
 	return 0;
 }
 
@@ -146,7 +157,8 @@ int store_wipe(struct muninn_store *store)
 		uint8_t *area = row_area(store, number);
 		struct filter_geometry filters;
 
-		table_begin(&row->growing, &store->geometry, area + store->geometry.image_at, number, 0);
+		table_begin(&row->growing, &store->geometry, area + store->geometry.image_at,
+			    number, 0);
 		row_next_filters(store, row, &filters);
 		buffer_format(&row->buffer);
 		row->buffer.serial = 0; /* whatever it was, the next one is higher */
@@ -187,7 +199,8 @@ int muninn_format(struct nand *nand, const struct engine_options *options, struc
 		write_header(store->nvram, &store->geometry, nand_uuid(nand));
 		result = store_flush(store);
 		if (result)
-			error_set(error, result, "the formatted device can't be made stable (error %d)", -result);
+			error_set(error, result,
+				  "the formatted device can't be made stable (error %d)", -result);
 	}
 	store_free(store);
 	return result;
@@ -211,7 +224,9 @@ static int step_wipe(struct muninn_store *store, struct error_text *error)
 	if (!state_read(store, STATE_WIPING_AT))
 		return 0;
 	log_line(LOG_LEVEL_INFO, "completing a format that was interrupted");
-	return store_wipe(store) ? error_set(error, -ENOMEM, "out of memory while completing a format") : 0;
+	return store_wipe(store)
+		       ? error_set(error, -ENOMEM, "out of memory while completing a format")
+		       : 0;
 }
 
 static int step_growing_tables(struct muninn_store *store, struct error_text *error)
@@ -223,7 +238,8 @@ static int step_growing_tables(struct muninn_store *store, struct error_text *er
 		uint8_t *image = row_area(store, number) + geometry->image_at;
 
 		if (!table_attach(&row->growing, geometry, image, number))
-			return error_set(error, -EINVAL, "the growing table of row %u in NVRAM is corrupt", number);
+			return error_set(error, -EINVAL,
+					 "the growing table of row %u in NVRAM is corrupt", number);
 	}
 	return 0;
 }
@@ -241,25 +257,35 @@ static int step_complete_tables(struct muninn_store *store, struct error_text *e
 		struct row *row = &store->rows[number];
 		struct table_column facts;
 
-		uint32_t newest = row->complete_count ? table_index(&row->complete[row->complete_count - 1]) : 0;
+		uint32_t newest = row->complete_count
+					  ? table_index(&row->complete[row->complete_count - 1])
+					  : 0;
 		uint32_t growing = table_index(&row->growing);
 
 		/* Listed as complete, but the next one had not begun when the process ended. */
 		if (row->complete_count && growing == newest)
-			table_begin(&row->growing, geometry, row->growing.image, number, growing + 1);
+			table_begin(&row->growing, geometry, row->growing.image, number,
+				    growing + 1);
 		else if (row->complete_count && growing < newest)
-			result = error_set(error, -EINVAL, "row %u grows table %u, but table %u is complete; the NVRAM is"
-					   " corrupt", number, growing, newest);
+			result = error_set(
+				error, -EINVAL,
+				"row %u grows table %u, but table %u is complete; the NVRAM is"
+				" corrupt",
+				number, growing, newest);
 		for (uint32_t n = 0; !result && n <= row->complete_count; n++) {
-			const struct table *table = n < row->complete_count ? &row->complete[n] : &row->growing;
+			const struct table *table = n < row->complete_count ? &row->complete[n]
+									    : &row->growing;
 
-			for (uint32_t column = 0; !result && column < table_columns(table); column++) {
+			for (uint32_t column = 0; !result && column < table_columns(table);
+			     column++) {
 				if (!(table_live(table) >> column & 1))
 					continue;
 				table_read_column(table, column, &facts);
 				if (facts.segment >= geometry->segments || in_use[facts.segment])
-					result = error_set(error, -EINVAL, "row %u, table %u, column %u: segment %u"
-							   " does not exist or is in use twice; the device is damaged",
+					result = error_set(error, -EINVAL,
+							   "row %u, table %u, column %u: segment %u"
+							   " does not exist or is in use twice; "
+							   "the device is damaged",
 							   number, n, column, facts.segment);
 				if (result)
 					break;
@@ -294,8 +320,11 @@ static int recover_buffer(struct muninn_store *store, uint32_t number, struct er
 	if (row->buffer.serial == newest.serial)
 		buffer_start(&row->buffer, store_next_serial(store), &filters);
 	else if (result > 0)
-		log_line(LOG_LEVEL_WARNING, "row %u: %d pages of NVRAM are damaged; what was not flushed there before the host"
-			 " lost power is gone", number, result);
+		log_line(LOG_LEVEL_WARNING,
+			 "row %u: %d pages of NVRAM are damaged; what was not flushed there before "
+			 "the host"
+			 " lost power is gone",
+			 number, result);
 	row->unsynced = true;
 	return 0;
 }
@@ -319,16 +348,22 @@ static int step_interrupted(struct muninn_store *store, struct error_text *error
 	uint64_t count = state_read(store, STATE_ABORTED_COUNT_AT);
 
 	if (sealed > store->committed + 1)
-		return error_set(error, -EINVAL, "sealed segments are ahead of the committed sequence (%llu, %llu); the NVRAM"
-				 " is corrupt or older than the flash", (unsigned long long)sealed,
-				 (unsigned long long)store->committed);
+		return error_set(error, -EINVAL,
+				 "sealed segments are ahead of the committed sequence (%llu, "
+				 "%llu); the NVRAM"
+				 " is corrupt or older than the flash",
+				 (unsigned long long)sealed, (unsigned long long)store->committed);
 	if (count > MUNINN_ABORTED_MAX)
-		return error_set(error, -EINVAL, "%llu interrupted commands on record, more than fit; the NVRAM is corrupt",
-				 (unsigned long long)count);
+		return error_set(
+			error, -EINVAL,
+			"%llu interrupted commands on record, more than fit; the NVRAM is corrupt",
+			(unsigned long long)count);
 	if (sealed > store->committed) {
 		if (count == MUNINN_ABORTED_MAX)
-			return error_set(error, -EINVAL, "%d interrupted commands are on record, the most that can be",
-					 MUNINN_ABORTED_MAX);
+			return error_set(
+				error, -EINVAL,
+				"%d interrupted commands are on record, the most that can be",
+				MUNINN_ABORTED_MAX);
 		store_abandon_sequence(store, sealed);
 	}
 	return 0;

@@ -22,8 +22,8 @@ bool sequence_is_visible(const struct visibility *visibility, uint64_t sequence)
 	return true;
 }
 
-bool page_find(const struct page_view *page, const struct record_key *key, const struct visibility *visibility,
-	       struct page_record *found)
+bool page_find(const struct page_view *page, const struct record_key *key,
+	       const struct visibility *visibility, struct page_record *found)
 {
 	struct page_record record;
 	uint64_t newest = 0;
@@ -34,7 +34,8 @@ bool page_find(const struct page_view *page, const struct record_key *key, const
 
 		if (record_has_key(record.header, key) && sequence >= newest &&
 		    sequence_is_visible(visibility, sequence) &&
-		    !(sequence == visibility->ignored_tombstone && record_is_tombstone(record.header))) {
+		    !(sequence == visibility->ignored_tombstone &&
+		      record_is_tombstone(record.header))) {
 			*found = record;
 			newest = sequence;
 		}

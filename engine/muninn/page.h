@@ -7,8 +7,9 @@
 
 struct page_view {
 	const uint8_t *data;
-	uint32_t used;                /* bytes of `data` that hold records */
-	const uint8_t *large_header;  /* of the only record, or NULL when headers are in the data area */
+	uint32_t used; /* bytes of `data` that hold records */
+	const uint8_t
+		*large_header; /* of the only record, or NULL when headers are in the data area */
 };
 
 /* One record of a page. */
@@ -19,8 +20,8 @@ struct page_record {
 
 /* Which records count. */
 struct visibility {
-	uint64_t bound;          /* highest sequence number */
-	const uint8_t *aborted;  /* ascending 8-byte sequence numbers that do not count */
+	uint64_t bound;         /* highest sequence number */
+	const uint8_t *aborted; /* ascending 8-byte sequence numbers that do not count */
 	uint64_t aborted_count;
 	uint64_t ignored_tombstone; /* a tombstone with this number does not count; 0 = all do */
 };
@@ -31,7 +32,8 @@ bool sequence_is_visible(const struct visibility *visibility, uint64_t sequence)
  * The record at *offset (0 to begin, then as left by the last call); false at the end. A record that runs over the end of
  * the used part also ends the walk, with *offset left below `used`.
  */
-static inline bool page_next(const struct page_view *page, uint32_t *offset, struct page_record *record)
+static inline bool page_next(const struct page_view *page, uint32_t *offset,
+			     struct page_record *record)
 {
 	if (page->large_header) {
 		record->header = page->large_header;
@@ -53,7 +55,7 @@ static inline bool page_next(const struct page_view *page, uint32_t *offset, str
 }
 
 /* The visible record of `key` with the highest sequence number in the page; of equal ones the last. */
-bool page_find(const struct page_view *page, const struct record_key *key, const struct visibility *visibility,
-	       struct page_record *found);
+bool page_find(const struct page_view *page, const struct record_key *key,
+	       const struct visibility *visibility, struct page_record *found);
 
 #endif

@@ -6,7 +6,8 @@
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/store.h"
 
-void row_next_filters(const struct muninn_store *store, const struct row *row, struct filter_geometry *filters)
+void row_next_filters(const struct muninn_store *store, const struct row *row,
+		      struct filter_geometry *filters)
 {
 	bool full = table_columns(&row->growing) == MUNINN_COLUMNS;
 
@@ -57,7 +58,8 @@ static struct table_column gather_facts(const struct buffer *buffer, uint32_t se
 }
 
 /* Programs every page of the buffer, empty ones too: pages of a block are programmed in order. */
-static int program_segment(struct muninn_store *store, const struct buffer *buffer, uint32_t segment)
+static int program_segment(struct muninn_store *store, const struct buffer *buffer,
+			   uint32_t segment)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
 	uint32_t usable = nand_spare_usable(nand_geometry(store->nand));
@@ -93,7 +95,8 @@ static int write_segment(struct muninn_store *store, const struct buffer *buffer
 		result = program_segment(store, buffer, *segment);
 		if (result == 0)
 			return 0;
-		log_line(LOG_LEVEL_WARNING, "segment %u is retired: programming failed (error %d)", *segment, -result);
+		log_line(LOG_LEVEL_WARNING, "segment %u is retired: programming failed (error %d)",
+			 *segment, -result);
 		store->space.retired++;
 	}
 	return result;
@@ -103,7 +106,8 @@ static int write_segment(struct muninn_store *store, const struct buffer *buffer
  * What a flush promised must not be lost with the host's power when the buffer is used again: the segment, then the
  * table that names it, are on stable storage first.
  */
-static int keep_promise(struct muninn_store *store, const struct row *row, uint32_t segment, bool table)
+static int keep_promise(struct muninn_store *store, const struct row *row, uint32_t segment,
+			bool table)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
 	int result;
@@ -111,7 +115,8 @@ static int keep_promise(struct muninn_store *store, const struct row *row, uint3
 	if (!row->promised)
 		return 0;
 	if (!table)
-		return nand_sync(store->nand, segment * geometry->segment_blocks, geometry->segment_blocks);
+		return nand_sync(store->nand, segment * geometry->segment_blocks,
+				 geometry->segment_blocks);
 	result = nand_nvram_sync(store->nand, 0, geometry->rows_at);
 	if (!result)
 		result = nand_nvram_sync(store->nand, (uint64_t)(row->growing.image - store->nvram),
@@ -145,8 +150,11 @@ int store_seal_row(struct muninn_store *store, uint32_t number)
 	table_add_column(&row->growing, &row->buffer, &facts);
 	result = keep_promise(store, row, segment, true);
 	if (result)
-		log_line(LOG_LEVEL_ERROR, "row %u: NVRAM can't be made stable (error %d); flushed data may not survive a"
-			 " power failure of this host", number, -result);
+		log_line(LOG_LEVEL_ERROR,
+			 "row %u: NVRAM can't be made stable (error %d); flushed data may not "
+			 "survive a"
+			 " power failure of this host",
+			 number, -result);
 
 	store_note_unsynced(store, segment);
 	store->segment_rows[segment] = (uint16_t)number;
@@ -166,7 +174,8 @@ static int sync_segments(struct muninn_store *store)
 	if (store->unsynced_count == geometry->segments)
 		return nand_sync(store->nand, 0, geometry->segments * geometry->segment_blocks);
 	for (uint32_t i = 0; i < store->unsynced_count; i++) {
-		int result = nand_sync(store->nand, store->unsynced_segments[i] * geometry->segment_blocks,
+		int result = nand_sync(store->nand,
+				       store->unsynced_segments[i] * geometry->segment_blocks,
 				       geometry->segment_blocks);
 
 		if (result)
@@ -185,7 +194,8 @@ int store_flush(struct muninn_store *store)
 
 		if (!row->unsynced)
 			continue;
-		result = nand_nvram_sync(store->nand, geometry->rows_at + number * geometry->row_bytes,
+		result = nand_nvram_sync(store->nand,
+					 geometry->rows_at + number * geometry->row_bytes,
 					 geometry->row_bytes);
 		if (result)
 			break;

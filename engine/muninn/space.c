@@ -6,7 +6,8 @@
 
 #include "common/log.h"
 
-int space_create(struct space *space, struct nand *nand, const struct muninn_geometry *geometry, const bool *in_use)
+int space_create(struct space *space, struct nand *nand, const struct muninn_geometry *geometry,
+		 const bool *in_use)
 {
 	*space = (struct space){ .nand = nand, .geometry = geometry };
 	space->ring = calloc(geometry->segments, sizeof(*space->ring));
@@ -38,8 +39,9 @@ static int erase_segment(struct space *space, uint32_t segment)
 		if (!result && info.next_page != 0)
 			result = nand_erase(space->nand, NAND_CAUSE_USER, block);
 		if (result) {
-			log_line(LOG_LEVEL_WARNING, "segment %u is retired: block %u can't be erased (error %d)", segment,
-				 block, -result);
+			log_line(LOG_LEVEL_WARNING,
+				 "segment %u is retired: block %u can't be erased (error %d)",
+				 segment, block, -result);
 			return result;
 		}
 	}

@@ -8,13 +8,14 @@
 struct space {
 	struct nand *nand;
 	const struct muninn_geometry *geometry;
-	uint32_t *ring;   /* free segments, oldest first */
+	uint32_t *ring; /* free segments, oldest first */
 	uint32_t first, count;
 	uint32_t retired; /* segments with a block that failed */
 };
 
 /* All segments for which in_use[segment] is false are free. -ENOMEM. */
-int space_create(struct space *space, struct nand *nand, const struct muninn_geometry *geometry, const bool *in_use);
+int space_create(struct space *space, struct nand *nand, const struct muninn_geometry *geometry,
+		 const bool *in_use);
 void space_destroy(struct space *space);
 
 /*

@@ -89,14 +89,18 @@ static void muninn_abort(struct record_store *base)
 /* Whether a row may be sealed now. */
 static int check_room(struct muninn_store *store, bool reserve)
 {
-	uint64_t keep = store->geometry.reserve_metadata + (reserve ? 0 : store->geometry.reserve_removal);
+	uint64_t keep =
+		store->geometry.reserve_metadata + (reserve ? 0 : store->geometry.reserve_removal);
 
 	if (store->space.count <= keep)
 		return -ENOSPC;
 	/* Should this transaction end in an abort, its number must be noted. */
 	if (state_read(store, STATE_ABORTED_COUNT_AT) == MUNINN_ABORTED_MAX) {
-		log_line(LOG_LEVEL_ERROR, "%d interrupted commands are on record, the most that can be; no segment can be"
-			 " sealed until the device is formatted", MUNINN_ABORTED_MAX);
+		log_line(LOG_LEVEL_ERROR,
+			 "%d interrupted commands are on record, the most that can be; no segment "
+			 "can be"
+			 " sealed until the device is formatted",
+			 MUNINN_ABORTED_MAX);
 		return -ENOSPC;
 	}
 	return 0;
@@ -122,8 +126,8 @@ int store_place(struct muninn_store *store, const struct new_record *record, boo
 	return result;
 }
 
-static int muninn_put(struct record_store *base, const struct record_key *key, uint16_t version, unsigned flags,
-		      const void *value, uint32_t length, bool reserve)
+static int muninn_put(struct record_store *base, const struct record_key *key, uint16_t version,
+		      unsigned flags, const void *value, uint32_t length, bool reserve)
 {
 	struct muninn_store *store = store_of(base);
 	struct new_record record = {
@@ -137,7 +141,8 @@ static int muninn_put(struct record_store *base, const struct record_key *key, u
 		.value = value,
 	};
 
-	assert(store->sequence != 0 && length <= store->geometry.page_bytes && flags < RECORD_MOVED);
+	assert(store->sequence != 0 && length <= store->geometry.page_bytes &&
+	       flags < RECORD_MOVED);
 	int result = store_place(store, &record, reserve);
 
 	if (result == 0) {
@@ -212,7 +217,8 @@ static int search_flash_page(struct lookup *lookup, uint32_t segment, uint32_t p
 	struct page_spare spare;
 	struct page_record found;
 	struct nand_page_io io = {
-		.page = segment_page(geometry, segment) + hash_page(&lookup->hash, place, geometry->segment_pages),
+		.page = segment_page(geometry, segment) +
+			hash_page(&lookup->hash, place, geometry->segment_pages),
 		.data = data,
 		.spare = spare_bytes,
 	};
@@ -225,7 +231,8 @@ static int search_flash_page(struct lookup *lookup, uint32_t segment, uint32_t p
 			spare.kind != PAGE_KIND_RECORDS))
 		result = -EBADMSG;
 	if (result) {
-		log_line(LOG_LEVEL_ERROR, "flash page %llu can't be read (error %d)", (unsigned long long)io.page, -result);
+		log_line(LOG_LEVEL_ERROR, "flash page %llu can't be read (error %d)",
+			 (unsigned long long)io.page, -result);
 		return result;
 	}
 	struct page_view view = {
@@ -261,7 +268,8 @@ static int search_buffer(struct lookup *lookup, const struct buffer *buffer)
 	uint32_t place = MUNINN_PLACES_MAX;
 	struct page_record found;
 
-	while (buffer_find(buffer, lookup->key, &lookup->hash, &lookup->visibility, &place, &found)) {
+	while (buffer_find(buffer, lookup->key, &lookup->hash, &lookup->visibility, &place,
+			   &found)) {
 		int result = offer_record(lookup, &found);
 
 		if (result != -EAGAIN)
@@ -289,8 +297,8 @@ static int search(struct lookup *lookup)
 	return result;
 }
 
-int store_get(struct muninn_store *store, const struct record_key *key, uint64_t bound, enum nand_cause cause, void *value,
-	      uint32_t capacity, struct record_info *info)
+int store_get(struct muninn_store *store, const struct record_key *key, uint64_t bound,
+	      enum nand_cause cause, void *value, uint32_t capacity, struct record_info *info)
 {
 	struct lookup lookup = {
 		.store = store,
@@ -322,8 +330,8 @@ int store_has_older(struct muninn_store *store, const struct record_key *key, ui
 	return result == -ENOENT ? 0 : result ? result : 1;
 }
 
-static int muninn_get(struct record_store *base, const struct record_key *key, uint64_t bound, void *value,
-		      uint32_t capacity, struct record_info *info)
+static int muninn_get(struct record_store *base, const struct record_key *key, uint64_t bound,
+		      void *value, uint32_t capacity, struct record_info *info)
 {
 	struct muninn_store *store = store_of(base);
 	int result = store_get(store, key, bound, NAND_CAUSE_USER, value, capacity, info);
@@ -345,7 +353,8 @@ static bool muninn_is_low(struct record_store *base)
 	const struct muninn_store *store = store_of(base);
 	const struct muninn_geometry *geometry = &store->geometry;
 
-	return store->space.count <= (uint64_t)geometry->reserve_metadata + geometry->reserve_removal + geometry->rows + 4;
+	return store->space.count <= (uint64_t)geometry->reserve_metadata +
+					     geometry->reserve_removal + geometry->rows + 4;
 }
 
 static uint32_t muninn_merge_calls_max(struct record_store *base)
@@ -353,7 +362,8 @@ static uint32_t muninn_merge_calls_max(struct record_store *base)
 	return store_merge_calls_max(store_of(base));
 }
 
-static int muninn_merge(struct record_store *base, const struct record_keep *keep, struct record_merge *merge)
+static int muninn_merge(struct record_store *base, const struct record_keep *keep,
+			struct record_merge *merge)
 {
 	struct muninn_store *store = store_of(base);
 
@@ -401,23 +411,33 @@ static void muninn_statistics(struct record_store *base, struct engine_statistic
 	statistics->segments = geometry->segments;
 	statistics->segments_free = store->space.count;
 	statistics->segments_sealed = sealed;
-	statistics->segments_metadata = geometry->segments - store->space.count - store->space.retired - sealed;
+	statistics->segments_metadata =
+		geometry->segments - store->space.count - store->space.retired - sealed;
 	statistics->rows = geometry->rows;
 	statistics->tables = tables;
 	statistics->capacity_bytes = (uint64_t)(geometry->segments - geometry->reserve_metadata -
-						geometry->reserve_removal) * segment_bytes;
+						geometry->reserve_removal) *
+				     segment_bytes;
 	statistics->used_bytes = min_u64(statistics->capacity_bytes,
-					 (geometry->segments - store->space.count) * segment_bytes + buffered_bytes(store));
+					 (geometry->segments - store->space.count) * segment_bytes +
+						 buffered_bytes(store));
 	statistics->records_put = __atomic_load_n(&store->counters.records_put, __ATOMIC_RELAXED);
 	statistics->records_got = __atomic_load_n(&store->counters.records_got, __ATOMIC_RELAXED);
-	statistics->records_absent = __atomic_load_n(&store->counters.records_absent, __ATOMIC_RELAXED);
-	statistics->record_bytes_put = __atomic_load_n(&store->counters.record_bytes_put, __ATOMIC_RELAXED);
-	statistics->user_page_reads = __atomic_load_n(&store->counters.page_reads, __ATOMIC_RELAXED);
-	statistics->false_positive_reads = __atomic_load_n(&store->counters.false_positive_reads, __ATOMIC_RELAXED);
+	statistics->records_absent =
+		__atomic_load_n(&store->counters.records_absent, __ATOMIC_RELAXED);
+	statistics->record_bytes_put =
+		__atomic_load_n(&store->counters.record_bytes_put, __ATOMIC_RELAXED);
+	statistics->user_page_reads =
+		__atomic_load_n(&store->counters.page_reads, __ATOMIC_RELAXED);
+	statistics->false_positive_reads =
+		__atomic_load_n(&store->counters.false_positive_reads, __ATOMIC_RELAXED);
 	statistics->index_bytes = index_bytes;
-	statistics->buffer_bytes = (uint64_t)geometry->rows * row_slots(geometry) * geometry->page_bytes;
-	statistics->sealed_records = __atomic_load_n(&store->counters.sealed_records, __ATOMIC_RELAXED);
-	statistics->sealed_record_bytes = __atomic_load_n(&store->counters.sealed_record_bytes, __ATOMIC_RELAXED);
+	statistics->buffer_bytes =
+		(uint64_t)geometry->rows * row_slots(geometry) * geometry->page_bytes;
+	statistics->sealed_records =
+		__atomic_load_n(&store->counters.sealed_records, __ATOMIC_RELAXED);
+	statistics->sealed_record_bytes =
+		__atomic_load_n(&store->counters.sealed_record_bytes, __ATOMIC_RELAXED);
 	statistics->committed_sequence = store->committed;
 	statistics->open_microseconds = store->open_microseconds;
 }

@@ -10,8 +10,8 @@
 #define NO_ROW     UINT16_MAX
 
 struct row {
-	struct buffer buffer;  /* the active segment */
-	struct table growing;  /* the read-only table that sealed segments are added to, in NVRAM */
+	struct buffer buffer; /* the active segment */
+	struct table growing; /* the read-only table that sealed segments are added to, in NVRAM */
 	struct table *complete; /* complete tables in memory, oldest first */
 	uint32_t complete_count;
 	bool touched;  /* by the running transaction */
@@ -32,20 +32,22 @@ struct muninn_store {
 	uint8_t *nvram;
 	struct row *rows;
 	struct space space;
-	uint64_t committed;  /* highest sequence number that counts */
-	uint64_t sequence;   /* of the running transaction, 0 = none */
+	uint64_t committed; /* highest sequence number that counts */
+	uint64_t sequence;  /* of the running transaction, 0 = none */
 	bool sealed_running; /* the running transaction sealed a segment, so some of its records may be on flash */
 	uint16_t *images; /* for each segment the table images that touch it */
-	uint32_t metadata_segment, metadata_page; /* where the next table image begins; NO_SEGMENT: in a new segment */
-	uint32_t *unsynced_segments; /* programmed since the last flush; geometry.segments entries */
+	uint32_t metadata_segment,
+		metadata_page; /* where the next table image begins; NO_SEGMENT: in a new segment */
+	uint32_t
+		*unsynced_segments; /* programmed since the last flush; geometry.segments entries */
 	uint32_t unsynced_count;
-	uint8_t *spares;             /* spare areas of a segment, for programming */
-	struct nand_page_io *ios;    /* one a page of a segment */
+	uint8_t *spares;                /* spare areas of a segment, for programming */
+	struct nand_page_io *ios;       /* one a page of a segment */
 	struct store_counters counters; /* updated atomically: readers run side by side */
 	uint64_t open_microseconds;
 	uint16_t *segment_rows; /* for each segment the row that it is sealed in, or NO_ROW */
 	uint32_t merge_cursor, merge_step; /* walk of merge over the segments */
-	uint64_t merge_random; /* which of their pages it looks at */
+	uint64_t merge_random;             /* which of their pages it looks at */
 };
 
 static inline void count_up(uint64_t *counter, uint64_t by)
@@ -73,7 +75,8 @@ void store_abandon_sequence(struct muninn_store *store, uint64_t sequence);
 uint64_t store_next_serial(struct muninn_store *store);
 
 /* Filters for the segment that the row buffers next. */
-void row_next_filters(const struct muninn_store *store, const struct row *row, struct filter_geometry *filters);
+void row_next_filters(const struct muninn_store *store, const struct row *row,
+		      struct filter_geometry *filters);
 
 /*
  * Puts a record into its row's buffer, sealing it first when it is full. Visible at once when its sequence number is a
@@ -82,8 +85,8 @@ void row_next_filters(const struct muninn_store *store, const struct row *row, s
 int store_place(struct muninn_store *store, const struct new_record *record, bool reserve);
 
 /* record_store_operations.get, with the cause that page reads are counted under. */
-int store_get(struct muninn_store *store, const struct record_key *key, uint64_t bound, enum nand_cause cause, void *value,
-	      uint32_t capacity, struct record_info *info);
+int store_get(struct muninn_store *store, const struct record_key *key, uint64_t bound,
+	      enum nand_cause cause, void *value, uint32_t capacity, struct record_info *info);
 
 /*
  * Whether a tombstone ends anything: another record of its key as old as it or older, of its own command too. 1, 0, or the
@@ -126,7 +129,8 @@ void store_merge_begin(struct muninn_store *store);
 
 /* record_store_operations.merge_calls_max and .merge. */
 uint32_t store_merge_calls_max(const struct muninn_store *store);
-int store_merge(struct muninn_store *store, const struct record_keep *keep, struct record_merge *merge);
+int store_merge(struct muninn_store *store, const struct record_keep *keep,
+		struct record_merge *merge);
 
 /* Ends all entries of the directory in NVRAM. */
 void store_empty_directory(struct muninn_store *store);

@@ -19,7 +19,8 @@ static uint8_t *overflow_at(const struct table *table, uint32_t column)
 	       (uint64_t)column * table->overflow_entries * OVERFLOW_ENTRY_BYTES;
 }
 
-static void set_shape(struct table *table, const struct muninn_geometry *geometry, uint8_t *image, uint32_t index)
+static void set_shape(struct table *table, const struct muninn_geometry *geometry, uint8_t *image,
+		      uint32_t index)
 {
 	table->image = image;
 	table->live_word = image + TABLE_LIVE_AT;
@@ -30,8 +31,8 @@ static void set_shape(struct table *table, const struct muninn_geometry *geometr
 	assert(table->image_bytes <= geometry->image_bytes_max);
 }
 
-void table_begin(struct table *table, const struct muninn_geometry *geometry, uint8_t *image, uint32_t row,
-		 uint32_t index)
+void table_begin(struct table *table, const struct muninn_geometry *geometry, uint8_t *image,
+		 uint32_t row, uint32_t index)
 {
 	set_shape(table, geometry, image, index);
 	nvram_store32(image + TABLE_COLUMNS_AT, 0);
@@ -45,11 +46,13 @@ void table_begin(struct table *table, const struct muninn_geometry *geometry, ui
 	nvram_store32(image + TABLE_INDEX_AT, index);
 }
 
-bool table_attach(struct table *table, const struct muninn_geometry *geometry, uint8_t *image, uint32_t row)
+bool table_attach(struct table *table, const struct muninn_geometry *geometry, uint8_t *image,
+		  uint32_t row)
 {
 	set_shape(table, geometry, image, get_le32(image + TABLE_INDEX_AT));
 	return get_le32(image + TABLE_MAGIC_AT) == TABLE_MAGIC &&
-	       get_le32(image + TABLE_VERSION_AT) == MUNINN_FORMAT_VERSION && get_le32(image + TABLE_ROW_AT) == row &&
+	       get_le32(image + TABLE_VERSION_AT) == MUNINN_FORMAT_VERSION &&
+	       get_le32(image + TABLE_ROW_AT) == row &&
 	       get_le32(image + TABLE_BITS_AT) == table->filters.bits_total &&
 	       get_le32(image + TABLE_OVERFLOW_AT) == table->overflow_entries &&
 	       get_le32(image + TABLE_COLUMNS_AT) <= MUNINN_COLUMNS;
@@ -69,7 +72,8 @@ uint64_t table_live(const struct table *table)
 {
 	uint32_t count = table_columns(table);
 
-	return get_le64(table->live_word) & (count == MUNINN_COLUMNS ? UINT64_MAX : (UINT64_C(1) << count) - 1);
+	return get_le64(table->live_word) &
+	       (count == MUNINN_COLUMNS ? UINT64_MAX : (UINT64_C(1) << count) - 1);
 }
 
 void table_kill_column(struct table *table, uint32_t column)
@@ -95,7 +99,8 @@ void table_read_column(const struct table *table, uint32_t column, struct table_
 	};
 }
 
-void table_add_column(struct table *table, const struct buffer *buffer, const struct table_column *facts)
+void table_add_column(struct table *table, const struct buffer *buffer,
+		      const struct table_column *facts)
 {
 	uint32_t column = table_columns(table);
 	uint64_t bit = UINT64_C(1) << column;
@@ -121,20 +126,22 @@ void table_add_column(struct table *table, const struct buffer *buffer, const st
 		put_le64(words + (uint64_t)position * 8, word);
 	}
 	for (uint32_t i = 0; i < buffer->overflow_count; i++, overflow += OVERFLOW_ENTRY_BYTES)
-		put_le48(overflow, (uint64_t)buffer->overflow[i].hash << OVERFLOW_PLACES_MAX | buffer->overflow[i].places);
+		put_le48(overflow, (uint64_t)buffer->overflow[i].hash << OVERFLOW_PLACES_MAX |
+					   buffer->overflow[i].places);
 	/* The bit counts only when the column does. */
 	nvram_store64(table->live_word, get_le64(table->live_word) | bit);
 	nvram_store32(table->image + TABLE_COLUMNS_AT, column + 1);
 }
 
-void table_search_begin(struct table_search *search, const struct table *table, const struct key_hash *hash,
-			uint64_t bound)
+void table_search_begin(struct table_search *search, const struct table *table,
+			const struct key_hash *hash, uint64_t bound)
 {
 	uint64_t all = table_live(table);
 
 	*search = (struct table_search){ .table = table, .hash = hash, .bound = bound };
 	for (uint32_t filter = 0; filter < table->filters.filters; filter++) {
-		search->matches[filter] = filter_columns(words_at(table), &table->filters, filter, hash, all);
+		search->matches[filter] =
+			filter_columns(words_at(table), &table->filters, filter, hash, all);
 		search->columns |= search->matches[filter];
 	}
 }
@@ -150,7 +157,8 @@ static uint32_t column_places(const struct table_search *search, uint32_t column
 	for (uint32_t filter = 0; filter < table->paged_filters; filter++)
 		if (search->matches[filter] >> column & 1)
 			places |= 1U << filter;
-	if (table->paged_filters < table->filters.filters && search->matches[table->paged_filters] >> column & 1) {
+	if (table->paged_filters < table->filters.filters &&
+	    search->matches[table->paged_filters] >> column & 1) {
 		uint32_t count = get_le32(column_at(table, column) + COLUMN_OVERFLOW_COUNT_AT);
 
 		assert(count <= table->overflow_entries);
@@ -158,7 +166,8 @@ static uint32_t column_places(const struct table_search *search, uint32_t column
 			uint64_t packed = get_le48(entry);
 
 			if (packed >> OVERFLOW_PLACES_MAX == wanted)
-				places |= (uint32_t)(packed & ((1U << OVERFLOW_PLACES_MAX) - 1)) << table->paged_filters;
+				places |= (uint32_t)(packed & ((1U << OVERFLOW_PLACES_MAX) - 1))
+					  << table->paged_filters;
 		}
 	}
 	return places;
@@ -173,7 +182,8 @@ bool table_search_next(struct table_search *search, uint32_t *segment, uint32_t 
 
 		search->columns &= ~(UINT64_C(1) << column);
 		/* Nothing in the segment is as old as the bound asks. */
-		if (get_le64(column_at(search->table, column) + COLUMN_FIRST_SEQUENCE_AT) > search->bound)
+		if (get_le64(column_at(search->table, column) + COLUMN_FIRST_SEQUENCE_AT) >
+		    search->bound)
 			continue;
 		search->column = column;
 		search->places = column_places(search, column);

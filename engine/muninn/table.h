@@ -21,11 +21,12 @@ struct table {
 };
 
 /* Begins table `index` of `row` in NVRAM: no columns. Crash-safe: the store of the index comes last. */
-void table_begin(struct table *table, const struct muninn_geometry *geometry, uint8_t *image, uint32_t row,
-		 uint32_t index);
+void table_begin(struct table *table, const struct muninn_geometry *geometry, uint8_t *image,
+		 uint32_t row, uint32_t index);
 
 /* Takes up an image in NVRAM or memory. False when its header is not that of table of `row` with this geometry. */
-bool table_attach(struct table *table, const struct muninn_geometry *geometry, uint8_t *image, uint32_t row);
+bool table_attach(struct table *table, const struct muninn_geometry *geometry, uint8_t *image,
+		  uint32_t row);
 
 /* The columns that are in use: added and not merged. */
 uint64_t table_live(const struct table *table);
@@ -49,21 +50,22 @@ struct table_column {
 void table_read_column(const struct table *table, uint32_t column, struct table_column *facts);
 
 /* Adds the index of `buffer`, whose pages have been programmed to `facts->segment`. The store of the count is the last. */
-void table_add_column(struct table *table, const struct buffer *buffer, const struct table_column *facts);
+void table_add_column(struct table *table, const struct buffer *buffer,
+		      const struct table_column *facts);
 
 /* Walks the flash pages that may hold a key, newest first. */
 struct table_search {
 	const struct table *table;
 	const struct key_hash *hash;
 	uint64_t bound;
-	uint64_t columns;                 /* still to visit */
+	uint64_t columns;                     /* still to visit */
 	uint64_t matches[MUNINN_FILTERS_MAX]; /* columns whose filter matches */
-	uint32_t column;                  /* being visited */
-	uint32_t places;                  /* of it, still to visit: bit n = hash function n */
+	uint32_t column;                      /* being visited */
+	uint32_t places;                      /* of it, still to visit: bit n = hash function n */
 };
 
-void table_search_begin(struct table_search *search, const struct table *table, const struct key_hash *hash,
-			uint64_t bound);
+void table_search_begin(struct table_search *search, const struct table *table,
+			const struct key_hash *hash, uint64_t bound);
 
 /* The next candidate: physical segment and hash function. False: there are no more. */
 bool table_search_next(struct table_search *search, uint32_t *segment, uint32_t *place);

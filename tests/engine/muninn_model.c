@@ -24,10 +24,16 @@ uint32_t model_below(struct model *model, uint32_t limit)
 struct record_key model_key(uint32_t number)
 {
 	if (number < 20)
-		return (struct record_key){ .partition = 1, .identifier = 0x10000 + number, .piece = UINT32_MAX };
+		return (struct record_key){ .partition = 1,
+					    .identifier = 0x10000 + number,
+					    .piece = UINT32_MAX };
 	if (number < 150)
-		return (struct record_key){ .partition = 1, .identifier = 0x20000, .piece = number };
-	return (struct record_key){ .partition = 2, .identifier = UINT64_C(0x100000000) * number, .piece = 0 };
+		return (struct record_key){ .partition = 1,
+					    .identifier = 0x20000,
+					    .piece = number };
+	return (struct record_key){ .partition = 2,
+				    .identifier = UINT64_C(0x100000000) * number,
+				    .piece = 0 };
 }
 
 bool model_is_absorbed(uint32_t number)
@@ -45,7 +51,8 @@ void model_add(struct model_history *history, const struct model_version *versio
 {
 	if (history->count == history->capacity) {
 		history->capacity = history->capacity ? history->capacity * 2 : 8;
-		history->versions = realloc(history->versions, history->capacity * sizeof(*version));
+		history->versions =
+			realloc(history->versions, history->capacity * sizeof(*version));
 		assert_non_null(history->versions);
 	}
 	history->versions[history->count++] = *version;
@@ -65,16 +72,19 @@ void model_check_key(struct model *model, uint32_t number, uint64_t bound)
 	struct record_key key = model_key(number);
 	struct record_info info;
 	uint8_t found[MODEL_VALUE_MAX], wanted[MODEL_VALUE_MAX];
-	int result = model->store->operations->get(model->store, &key, bound, found, sizeof(found), &info);
+	int result = model->store->operations->get(model->store, &key, bound, found, sizeof(found),
+						   &info);
 
 	if (!expected || (result == -ENOENT && expected->flags & RECORD_TOMBSTONE)) {
 		assert_int_equal(result, -ENOENT);
 		return;
 	}
 	if (result || info.sequence != expected->sequence)
-		print_error("key %u bound %llu: result %d, sequence %llu instead of %llu, flags %x\n", number,
-			    (unsigned long long)bound, result, (unsigned long long)info.sequence,
-			    (unsigned long long)expected->sequence, expected->flags);
+		print_error(
+			"key %u bound %llu: result %d, sequence %llu instead of %llu, flags %x\n",
+			number, (unsigned long long)bound, result,
+			(unsigned long long)info.sequence, (unsigned long long)expected->sequence,
+			expected->flags);
 	assert_int_equal(result, 0);
 	assert_int_equal(info.sequence, expected->sequence);
 	assert_int_equal(info.length, expected->length);
@@ -91,19 +101,26 @@ void model_check_all(struct model *model)
 }
 
 const struct nand_geometry model_nand = {
-	.page_bytes = 512, .spare_bytes = 64, .pages_per_block = 8, .blocks = 6000, .channels = 1, .dies_per_channel = 1,
+	.page_bytes = 512,
+	.spare_bytes = 64,
+	.pages_per_block = 8,
+	.blocks = 6000,
+	.channels = 1,
+	.dies_per_channel = 1,
 };
 
 const struct engine_options model_options = { .rows = 2, .segment_pages = 8, .record_bytes = 128 };
 
-void model_open(struct model *model, const struct nand_geometry *nand, const struct engine_options *options)
+void model_open(struct model *model, const struct nand_geometry *nand,
+		const struct engine_options *options)
 {
 	struct error_text error = { "" };
 	uint64_t nvram;
 
 	assert_int_equal(muninn_nvram_bytes(nand, options, &nvram, &error), 0);
 	assert_int_equal(nand_open_memory(nand, nvram, &model->nand, &error), 0);
-	if (muninn_format(model->nand, options, &error) || muninn_open(model->nand, options, &model->store, &error))
+	if (muninn_format(model->nand, options, &error) ||
+	    muninn_open(model->nand, options, &model->store, &error))
 		fail_msg("%s", error.text);
 }
 
@@ -137,7 +154,9 @@ struct model_version model_new_version(struct model *model, uint32_t number, uin
 	struct model_version version = {
 		.sequence = sequence,
 		.fill = model_random(model),
-		.length = (uint16_t)(model_below(model, 10) ? model_below(model, 150) : model_below(model, MODEL_VALUE_MAX + 1)),
+		.length = (uint16_t)(model_below(model, 10)
+					     ? model_below(model, 150)
+					     : model_below(model, MODEL_VALUE_MAX + 1)),
 		.version = (uint16_t)(1 + sequence / 1000),
 		.flags = model_is_absorbed(number) ? RECORD_ABSORB : 0,
 	};
@@ -149,27 +168,30 @@ struct model_version model_new_version(struct model *model, uint32_t number, uin
 	return version;
 }
 
-int model_put(struct model *model, uint32_t number, const struct model_version *version, bool reserve)
+int model_put(struct model *model, uint32_t number, const struct model_version *version,
+	      bool reserve)
 {
 	struct record_key key = model_key(number);
 	uint8_t value[MODEL_VALUE_MAX];
 
 	model_fill(value, version->length, version->fill);
-	return model->store->operations->put(model->store, &key, version->version, version->flags, value,
-					     version->length, reserve);
+	return model->store->operations->put(model->store, &key, version->version, version->flags,
+					     value, version->length, reserve);
 }
 
 bool model_transaction(struct model *model, bool commit, bool crash)
 {
 	const struct record_store_operations *operations = model->store->operations;
-	uint32_t count = model_below(model, 20) ? 1 + model_below(model, 3) : 1 + model_below(model, MODEL_PUTS_MAX);
+	uint32_t count = model_below(model, 20) ? 1 + model_below(model, 3)
+						: 1 + model_below(model, MODEL_PUTS_MAX);
 	uint64_t sequence = operations->begin(model->store);
 	uint32_t numbers[MODEL_PUTS_MAX];
 	struct model_version puts[MODEL_PUTS_MAX];
 
 	assert_true(sequence > model->sequence);
 	for (uint32_t i = 0; i < count; i++) {
-		numbers[i] = model_below(model, 4) ? model_below(model, MODEL_KEYS) : model_below(model, 12);
+		numbers[i] = model_below(model, 4) ? model_below(model, MODEL_KEYS)
+						   : model_below(model, 12);
 		puts[i] = model_new_version(model, numbers[i], sequence);
 		int result = model_put(model, numbers[i], &puts[i], false);
 
@@ -191,4 +213,3 @@ bool model_transaction(struct model *model, bool commit, bool crash)
 	}
 	return true;
 }
-

@@ -37,7 +37,8 @@ extern const struct nand_geometry model_nand;
 extern const struct engine_options model_options;
 
 /* An empty store on a device in memory; a crash and recovery of the store; the end. */
-void model_open(struct model *model, const struct nand_geometry *nand, const struct engine_options *options);
+void model_open(struct model *model, const struct nand_geometry *nand,
+		const struct engine_options *options);
 void model_crash(struct model *model);
 void model_close(struct model *model);
 
@@ -55,7 +56,8 @@ struct model_version model_new_version(struct model *model, uint32_t number, uin
 void model_fill(uint8_t *value, uint16_t length, uint64_t fill);
 
 /* Puts a version into the store; notes one in the model; the newest noted within a bound. */
-int model_put(struct model *model, uint32_t number, const struct model_version *version, bool reserve);
+int model_put(struct model *model, uint32_t number, const struct model_version *version,
+	      bool reserve);
 void model_add(struct model_history *history, const struct model_version *version);
 const struct model_version *model_find(const struct model_history *history, uint64_t bound);
 

@@ -19,9 +19,16 @@
 enum { OBJECTS = 20, OBJECT_BYTES = 20000, PARTITION = 0x10000, FIRST = 0x10000 };
 
 static const struct nand_geometry shape = {
-	.page_bytes = 512, .spare_bytes = 64, .pages_per_block = 8, .blocks = 900, .channels = 1, .dies_per_channel = 1,
+	.page_bytes = 512,
+	.spare_bytes = 64,
+	.pages_per_block = 8,
+	.blocks = 900,
+	.channels = 1,
+	.dies_per_channel = 1,
 };
-static const struct engine_options options = { .rows = 2, .segment_pages = 16, .record_bytes = 256 };
+static const struct engine_options options = { .rows = 2,
+					       .segment_pages = 16,
+					       .record_bytes = 256 };
 
 struct device {
 	struct nand *nand;
@@ -94,7 +101,9 @@ static int write_object(struct device *device, uint32_t object, uint32_t round)
 
 static void check_object(struct device *device, uint32_t object, uint32_t version, uint32_t round)
 {
-	struct engine_address address = { .partition = PARTITION, .object = FIRST + object, .version = version };
+	struct engine_address address = { .partition = PARTITION,
+					  .object = FIRST + object,
+					  .version = version };
 	uint8_t *found = malloc(OBJECT_BYTES);
 	struct engine_txn *txn;
 	uint64_t got;
@@ -211,10 +220,13 @@ static void test_removing_and_cutting_objects_makes_room_on_a_full_device(void *
 		assert_int_equal(write_object(device, object, 9), 0);
 	count = fill_partition(device, PARTITION + 1);
 	for (uint32_t object = 0; object < count; object++) {
-		struct engine_address address = { .partition = PARTITION + 1, .object = FIRST + object };
+		struct engine_address address = { .partition = PARTITION + 1,
+						  .object = FIRST + object };
 
 		assert_int_equal(engine_begin(device->engine, ENGINE_FREE, &txn), 0);
-		assert_int_equal(object % 2 ? engine_remove(txn, address) : engine_truncate(txn, address, 0), 0);
+		assert_int_equal(object % 2 ? engine_remove(txn, address)
+					    : engine_truncate(txn, address, 0),
+				 0);
 		assert_int_equal(engine_commit(txn, false), 0);
 	}
 	/* The first ones may still be refused until a walk over the segments has found what went. */
@@ -255,12 +267,16 @@ static void test_without_automatic_merging_space_comes_back_on_request_only(void
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_overwriting_goes_on_for_ever_and_versions_stay, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_removing_a_partition_makes_room_on_a_full_device, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_removing_and_cutting_objects_makes_room_on_a_full_device, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(test_without_automatic_merging_space_comes_back_on_request_only, setup,
-						teardown),
+		cmocka_unit_test_setup_teardown(test_overwriting_goes_on_for_ever_and_versions_stay,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_removing_a_partition_makes_room_on_a_full_device, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_removing_and_cutting_objects_makes_room_on_a_full_device, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			test_without_automatic_merging_space_comes_back_on_request_only, setup,
+			teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,9 @@
 static void test_a_record_header_has_the_documented_bytes(void **state)
 {
 	const struct record_header header = {
-		.key = { .partition = 0x0102, .identifier = UINT64_C(0x1112131415161718), .piece = 0x21222324 },
+		.key = { .partition = 0x0102,
+			 .identifier = UINT64_C(0x1112131415161718),
+			 .piece = 0x21222324 },
 		.sequence = UINT64_C(0x313233343536),
 		.version = 0x4142,
 		.length = 5,
@@ -49,7 +51,8 @@ static void test_a_record_header_has_the_documented_bytes(void **state)
 	assert_true(record_has_key(bytes, &header.key));
 	for (int i = 0; i < RECORD_HEADER_BYTES; i++) {
 		bytes[i] ^= 0x10;
-		assert_false(record_is_intact(bytes, "hello\0padding that a longer length may take in"));
+		assert_false(
+			record_is_intact(bytes, "hello\0padding that a longer length may take in"));
 		bytes[i] ^= 0x10;
 	}
 }
@@ -57,7 +60,10 @@ static void test_a_record_header_has_the_documented_bytes(void **state)
 static void test_a_page_s_spare_area_has_the_documented_bytes(void **state)
 {
 	struct page_spare spare = {
-		.kind = PAGE_KIND_RECORDS, .large = true, .used = 4096, .serial = UINT64_C(0x0102030405060708),
+		.kind = PAGE_KIND_RECORDS,
+		.large = true,
+		.used = 4096,
+		.serial = UINT64_C(0x0102030405060708),
 	};
 	uint8_t bytes[PAGE_SPARE_BYTES];
 	const uint8_t documented[16] = { 1, 1, 0, 0, 0, 0x10, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1 };
@@ -95,7 +101,8 @@ static void test_filters_have_the_false_positive_rate_that_they_are_made_for(voi
 	set = calloc(1, align_up(filters.bits_total, 64) / 8);
 	assert_non_null(set);
 	for (uint32_t filter = 0; filter < geometry.filters; filter++) {
-		double keys = geometry.keys_nominal[filter], m = filters.bits[filter], k = filters.hashes[filter];
+		double keys = geometry.keys_nominal[filter], m = filters.bits[filter],
+		       k = filters.hashes[filter];
 		double expected = pow(1 - pow(1 - 1 / m, k * keys), k);
 		uint32_t hits = 0;
 
@@ -113,8 +120,8 @@ static void test_filters_have_the_false_positive_rate_that_they_are_made_for(voi
 		/* The number of set bits varies with the keys chosen, the more so the smaller the filter. */
 		double sigma = sqrt(PROBES * expected) + PROBES * expected * k / sqrt(m);
 
-		print_message("filter %u: %.0f keys, rate %.5f, expected %.5f\n", filter, keys, hits / (double)PROBES,
-			      expected);
+		print_message("filter %u: %.0f keys, rate %.5f, expected %.5f\n", filter, keys,
+			      hits / (double)PROBES, expected);
 		assert_true(fabs(hits - PROBES * expected) < 3 * sigma);
 	}
 	free(set);
@@ -146,10 +153,16 @@ static void test_filters_take_the_memory_of_equal_rates_and_waste_fewer_reads(vo
 static struct nand *small_device(struct record_store **store, uint32_t puts)
 {
 	const struct nand_geometry nand_shape = {
-		.page_bytes = 512, .spare_bytes = 64, .pages_per_block = 8, .blocks = 2000, .channels = 1,
+		.page_bytes = 512,
+		.spare_bytes = 64,
+		.pages_per_block = 8,
+		.blocks = 2000,
+		.channels = 1,
 		.dies_per_channel = 1,
 	};
-	const struct engine_options options = { .rows = 1, .segment_pages = 8, .record_bytes = 128 };
+	const struct engine_options options = { .rows = 1,
+						.segment_pages = 8,
+						.record_bytes = 128 };
 	struct error_text error = { "" };
 	struct nand *nand;
 	uint64_t nvram;
@@ -163,7 +176,9 @@ static struct nand *small_device(struct record_store **store, uint32_t puts)
 		struct record_key key = { .partition = 1, .identifier = 0x10000 + i };
 
 		(*store)->operations->begin(*store);
-		assert_int_equal((*store)->operations->put(*store, &key, 1, 0, value, sizeof(value), false), 0);
+		assert_int_equal(
+			(*store)->operations->put(*store, &key, 1, 0, value, sizeof(value), false),
+			0);
 		(*store)->operations->commit(*store);
 	}
 	return nand;
@@ -241,7 +256,8 @@ static void test_an_interrupted_format_is_completed_by_open(void **state)
 	put_le64((uint8_t *)nand_nvram(nand, NULL) + STATE_WIPING_AT, 1);
 	assert_int_equal(muninn_open(nand, &(struct engine_options){ 0 }, &store, &error), 0);
 	for (; key.identifier < 0x10000 + 3000; key.identifier++)
-		assert_int_equal(store->operations->get(store, &key, RECORD_NEWEST, NULL, 0, &info), -ENOENT);
+		assert_int_equal(store->operations->get(store, &key, RECORD_NEWEST, NULL, 0, &info),
+				 -ENOENT);
 	store->operations->close(store, false);
 	assert_int_equal(nand_close(nand), 0);
 }
@@ -249,7 +265,8 @@ static void test_an_interrupted_format_is_completed_by_open(void **state)
 static void test_impossible_shapes_are_refused_with_a_sentence(void **state)
 {
 	const struct nand_geometry good = nand_geometry_default(UINT64_C(64) << 20);
-	struct nand_geometry large_pages = good, small_spare = good, tiny = nand_geometry_default(1 << 20);
+	struct nand_geometry large_pages = good, small_spare = good,
+			     tiny = nand_geometry_default(1 << 20);
 	const struct {
 		const struct nand_geometry *nand;
 		struct engine_options options;
@@ -277,7 +294,9 @@ static void test_impossible_shapes_are_refused_with_a_sentence(void **state)
 		struct error_text error = { "" };
 		uint64_t bytes;
 
-		assert_int_equal(muninn_nvram_bytes(cases[i].nand, &cases[i].options, &bytes, &error), -EINVAL);
+		assert_int_equal(
+			muninn_nvram_bytes(cases[i].nand, &cases[i].options, &bytes, &error),
+			-EINVAL);
 		if (!strstr(error.text, cases[i].words))
 			fail_msg("case %zu: message is: %s", i, error.text);
 	}

@@ -22,7 +22,8 @@ struct boundaries {
 	uint32_t count;
 };
 
-static uint64_t lowest_boundary(void *context, const struct record_key *key, uint16_t version, uint64_t sequence)
+static uint64_t lowest_boundary(void *context, const struct record_key *key, uint16_t version,
+				uint64_t sequence)
 {
 	const struct boundaries *boundaries = context;
 
@@ -34,7 +35,8 @@ static uint64_t lowest_boundary(void *context, const struct record_key *key, uin
 	return RECORD_NEWEST;
 }
 
-static int merge_once(struct model *model, struct boundaries *boundaries, struct record_merge *merge)
+static int merge_once(struct model *model, struct boundaries *boundaries,
+		      struct record_merge *merge)
 {
 	const struct record_keep keep = { .context = boundaries, .boundary = lowest_boundary };
 
@@ -61,7 +63,8 @@ static void check_boundaries(struct model *model, const struct boundaries *bound
 
 static void change_boundaries(struct model *model, struct boundaries *boundaries)
 {
-	if (boundaries->count == BOUNDARIES_MAX || (boundaries->count && model_below(model, 3) == 0)) {
+	if (boundaries->count == BOUNDARIES_MAX ||
+	    (boundaries->count && model_below(model, 3) == 0)) {
 		uint32_t gone = model_below(model, boundaries->count);
 
 		memmove(&boundaries->at[gone], &boundaries->at[gone + 1],
@@ -73,7 +76,12 @@ static void change_boundaries(struct model *model, struct boundaries *boundaries
 }
 
 static const struct nand_geometry nand = {
-	.page_bytes = 512, .spare_bytes = 64, .pages_per_block = 8, .blocks = 400, .channels = 1, .dies_per_channel = 1,
+	.page_bytes = 512,
+	.spare_bytes = 64,
+	.pages_per_block = 8,
+	.blocks = 400,
+	.channels = 1,
+	.dies_per_channel = 1,
 };
 
 /* Free segments below which the test merges: so many that live records have to be moved. */
@@ -113,8 +121,10 @@ static void test_a_device_written_many_times_over_keeps_the_present_and_every_bo
 	model_crash(model);
 	check_boundaries(model, &boundaries);
 	print_message("%llu segments freed, %llu records moved, %llu dropped; %llu tables\n",
-		      (unsigned long long)merge.segments_freed, (unsigned long long)merge.records_moved,
-		      (unsigned long long)merge.records_dropped, (unsigned long long)statistics_of(model).tables);
+		      (unsigned long long)merge.segments_freed,
+		      (unsigned long long)merge.records_moved,
+		      (unsigned long long)merge.records_dropped,
+		      (unsigned long long)statistics_of(model).tables);
 	assert_true(merge.segments_freed > 300);
 	assert_true(merge.records_moved > 100);
 	model_close(model);
@@ -133,12 +143,14 @@ static void test_space_is_accounted_for_exactly_before_and_after_merging(void **
 	for (int i = 0; i < 4500; i++)
 		assert_true(model_transaction(model, true, false));
 	before = statistics_of(model);
-	assert_int_equal(before.segments, before.segments_free + before.segments_sealed + before.segments_metadata);
+	assert_int_equal(before.segments,
+			 before.segments_free + before.segments_sealed + before.segments_metadata);
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(merge_once(model, &none, &merge), 0);
 	after = statistics_of(model);
 	assert_int_equal(merge.segments_freed, 100);
-	assert_int_equal(after.segments, after.segments_free + after.segments_sealed + after.segments_metadata);
+	assert_int_equal(after.segments,
+			 after.segments_free + after.segments_sealed + after.segments_metadata);
 	assert_true(after.segments_free > before.segments_free + 50);
 	model_check_all(model);
 	model_crash(model);
@@ -152,8 +164,8 @@ static void test_space_is_accounted_for_exactly_before_and_after_merging(void **
 	model_close(model);
 }
 
-static bool nothing_is_reachable(void *context, const struct record_key *key, const struct record_info *info,
-				 uint64_t bound)
+static bool nothing_is_reachable(void *context, const struct record_key *key,
+				 const struct record_info *info, uint64_t bound)
 {
 	(void)context;
 	(void)info;
@@ -165,7 +177,9 @@ static void test_unreachable_records_are_dropped_and_others_kept(void **state)
 {
 	struct boundaries none = { .count = 0 };
 	const struct record_keep keep = {
-		.context = &none, .boundary = lowest_boundary, .is_reachable = nothing_is_reachable,
+		.context = &none,
+		.boundary = lowest_boundary,
+		.is_reachable = nothing_is_reachable,
 	};
 	struct record_merge merge = { .live_permille_max = 1000 };
 	struct model *model = calloc(1, sizeof(*model));
@@ -176,7 +190,8 @@ static void test_unreachable_records_are_dropped_and_others_kept(void **state)
 	model_open(model, &nand, &model_options);
 	for (int i = 0; i < 4000; i++)
 		assert_true(model_transaction(model, true, false));
-	for (int i = 0; i < 3000 && model->store->operations->merge(model->store, &keep, &merge) == 0; i++)
+	for (int i = 0;
+	     i < 3000 && model->store->operations->merge(model->store, &keep, &merge) == 0; i++)
 		;
 	for (uint32_t number = 0; number < MODEL_KEYS; number++) {
 		struct record_key key = model_key(number);
@@ -185,8 +200,8 @@ static void test_unreachable_records_are_dropped_and_others_kept(void **state)
 		if (key.partition != 2)
 			model_check_key(model, number, RECORD_NEWEST);
 		else
-			gone += model->store->operations->get(model->store, &key, RECORD_NEWEST, NULL, 0, &info) ==
-				-ENOENT;
+			gone += model->store->operations->get(model->store, &key, RECORD_NEWEST,
+							      NULL, 0, &info) == -ENOENT;
 	}
 	/* The last ones put are still in the buffers. */
 	assert_true(gone > 100);
@@ -211,9 +226,11 @@ static void test_a_corrupt_page_stops_the_merge_and_nothing_is_lost(void **state
 	store = (struct muninn_store *)(void *)model->store;
 	sealed = statistics_of(model).segments_sealed;
 	for (uint32_t row = 0; row < store->geometry.rows; row++)
-		for (uint32_t column = 0; column < table_columns(&store->rows[row].growing); column++) {
+		for (uint32_t column = 0; column < table_columns(&store->rows[row].growing);
+		     column++) {
 			table_read_column(&store->rows[row].growing, column, &facts);
-			assert_int_equal(nand_erase(model->nand, NAND_CAUSE_USER, facts.segment), 0);
+			assert_int_equal(nand_erase(model->nand, NAND_CAUSE_USER, facts.segment),
+					 0);
 		}
 	for (int i = 0; i < 20; i++)
 		assert_int_not_equal(merge_once(model, &none, &merge), 0);
@@ -225,7 +242,8 @@ static void test_a_corrupt_page_stops_the_merge_and_nothing_is_lost(void **state
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_device_written_many_times_over_keeps_the_present_and_every_boundary),
+		cmocka_unit_test(
+			test_a_device_written_many_times_over_keeps_the_present_and_every_boundary),
 		cmocka_unit_test(test_space_is_accounted_for_exactly_before_and_after_merging),
 		cmocka_unit_test(test_unreachable_records_are_dropped_and_others_kept),
 		cmocka_unit_test(test_a_corrupt_page_stops_the_merge_and_nothing_is_lost),

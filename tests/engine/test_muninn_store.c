@@ -30,7 +30,8 @@ static void run_model(uint64_t seed, uint64_t transactions, const struct engine_
 
 		room = model_transaction(model, dice >= 10, dice < 2);
 		model_check_key(model, model_below(model, MODEL_KEYS), RECORD_NEWEST);
-		model_check_key(model, 10 + model_below(model, MODEL_KEYS - 10), model_random(model) % (model->sequence + 1));
+		model_check_key(model, 10 + model_below(model, MODEL_KEYS - 10),
+				model_random(model) % (model->sequence + 1));
 		if (dice == 50)
 			model_crash(model);
 		if (dice == 51)
@@ -42,11 +43,13 @@ static void run_model(uint64_t seed, uint64_t transactions, const struct engine_
 	model_crash(model);
 	model_check_all(model);
 	model->store->operations->statistics(model->store, &statistics);
-	print_message("%llu transactions, %llu segments sealed, %llu tables, %.1f %% of their space used\n",
+	print_message("%llu transactions, %llu segments sealed, %llu tables, %.1f %% of their "
+		      "space used\n",
 		      (unsigned long long)done, (unsigned long long)statistics.segments_sealed,
 		      (unsigned long long)statistics.tables,
 		      100.0 * (double)statistics.sealed_record_bytes /
-			      ((double)statistics.segments_sealed * options->segment_pages * model_nand.page_bytes));
+			      ((double)statistics.segments_sealed * options->segment_pages *
+			       model_nand.page_bytes));
 	assert_true(statistics.tables >= 2);
 	model_close(model);
 }
@@ -67,7 +70,9 @@ static void test_store_equals_a_model_with_every_configuration_of_filters(void *
 	static const struct {
 		uint32_t filters, paged;
 		bool even;
-	} shapes[] = { { 8, 8, false }, { 8, 8, true }, { 8, 7, true }, { 16, 16, false }, { 16, 15, true } };
+	} shapes[] = {
+		{ 8, 8, false }, { 8, 8, true }, { 8, 7, true }, { 16, 16, false }, { 16, 15, true }
+	};
 	uint64_t seed = model_setting("MUNINN_SEED", 10);
 
 	(void)state;
@@ -82,11 +87,16 @@ static void test_store_equals_a_model_with_every_configuration_of_filters(void *
 	}
 }
 
-static void test_a_full_device_refuses_puts_keeps_everything_and_still_takes_reserved_ones(void **state)
+static void test_a_full_device_refuses_puts_keeps_everything_and_still_takes_reserved_ones(
+	void **state)
 {
 	struct model *model = calloc(1, sizeof(*model));
 	const struct nand_geometry nand = {
-		.page_bytes = 512, .spare_bytes = 64, .pages_per_block = 8, .blocks = 120, .channels = 1,
+		.page_bytes = 512,
+		.spare_bytes = 64,
+		.pages_per_block = 8,
+		.blocks = 120,
+		.channels = 1,
 		.dies_per_channel = 1,
 	};
 	uint64_t transactions = 0;
@@ -144,8 +154,10 @@ static void test_format_empties_the_store_and_sequence_numbers_go_on(void **stat
 		assert_true(model_transaction(model, true, false));
 	assert_true(model->sequence > before);
 	model_check_all(model);
-	assert_int_equal(model->store->operations->get(model->store, &(struct record_key){ .partition = 9 },
-						       RECORD_NEWEST, NULL, 0, &info), -ENOENT);
+	assert_int_equal(model->store->operations->get(model->store,
+						       &(struct record_key){ .partition = 9 },
+						       RECORD_NEWEST, NULL, 0, &info),
+			 -ENOENT);
 	model_close(model);
 }
 
@@ -163,13 +175,16 @@ static void test_many_versions_of_one_absorbed_key_do_not_fill_the_device(void *
 	for (uint32_t i = 0; i < 100000; i++) {
 		model->store->operations->begin(model->store);
 		put_le32(value, i);
-		assert_int_equal(model->store->operations->put(model->store, &key, 1, RECORD_ABSORB, value, sizeof(value),
-							       false), 0);
+		assert_int_equal(model->store->operations->put(model->store, &key, 1, RECORD_ABSORB,
+							       value, sizeof(value), false),
+				 0);
 		model->store->operations->commit(model->store);
 	}
 	model->store->operations->statistics(model->store, &statistics);
 	assert_int_equal(statistics.segments_sealed, 0);
-	assert_int_equal(model->store->operations->get(model->store, &key, RECORD_NEWEST, value, sizeof(value), &info), 0);
+	assert_int_equal(model->store->operations->get(model->store, &key, RECORD_NEWEST, value,
+						       sizeof(value), &info),
+			 0);
 	assert_int_equal(get_le32(value), 99999);
 	model_close(model);
 }
@@ -192,7 +207,9 @@ static void test_a_record_of_a_whole_page_costs_one_program(void **state)
 
 		model->store->operations->begin(model->store);
 		put_le32(value, piece);
-		assert_int_equal(model->store->operations->put(model->store, &key, 1, 0, value, sizeof(value), false), 0);
+		assert_int_equal(model->store->operations->put(model->store, &key, 1, 0, value,
+							       sizeof(value), false),
+				 0);
 		model->store->operations->commit(model->store);
 	}
 	model->store->operations->statistics(model->store, &statistics);
@@ -206,9 +223,11 @@ static void test_a_record_of_a_whole_page_costs_one_program(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_store_equals_a_model_under_random_transactions_aborts_and_crashes),
+		cmocka_unit_test(
+			test_store_equals_a_model_under_random_transactions_aborts_and_crashes),
 		cmocka_unit_test(test_store_equals_a_model_with_every_configuration_of_filters),
-		cmocka_unit_test(test_a_full_device_refuses_puts_keeps_everything_and_still_takes_reserved_ones),
+		cmocka_unit_test(
+			test_a_full_device_refuses_puts_keeps_everything_and_still_takes_reserved_ones),
 		cmocka_unit_test(test_format_empties_the_store_and_sequence_numbers_go_on),
 		cmocka_unit_test(test_many_versions_of_one_absorbed_key_do_not_fill_the_device),
 		cmocka_unit_test(test_a_record_of_a_whole_page_costs_one_program),
