@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The sets and gets of a command: lists, page format and CDB format, over whatever pages.c knows. */
+/*
+ * The sets and gets of a command: lists, page format and CDB format, over whatever pages.c knows.
+ */
 #include <errno.h>
 
 #include "common/bytes.h"

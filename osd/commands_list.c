@@ -2,8 +2,9 @@
 /*
  * LIST: partitions of the root, user objects of a partition.
  *
- * A listing is continued without state: the list identifier is the number of IDs that remain, so that the next
- * command need not count them again. A client may send any identifier; a wrong one is found out and only costs the count.
+ * A listing is continued without state: the list identifier is the number of IDs that remain, so
+ * that the next command need not count them again. A client may send any identifier; a wrong one is
+ * found out and only costs the count.
  */
 #include <errno.h>
 
@@ -32,7 +33,10 @@ struct listing {
 	uint64_t next;                 /* first ID that was not, 0 = none */
 };
 
-/* Entry of one object with the attributes that the get list names. -ENOSPC: it does not fit, nothing was added. */
+/*
+ * Entry of one object with the attributes that the get list names. -ENOSPC: it does not fit,
+ * nothing was added.
+ */
 static int add_with_attributes(struct listing *listing, uint64_t id)
 {
 	struct osd_request *request = listing->request;

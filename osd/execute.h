@@ -2,9 +2,10 @@
 /*
  * The parts of command execution. Private to osd/.
  *
- * A command goes through validate.c (CDB, buffers, addressed object), commands*.c (its own work), attributes.c (sets
- * and gets over the tables in pages.c), all inside one engine transaction, in the order that target.c gives. Functions
- * return 0, or after one of the osd_fail_ functions its negative errno; the sense data is then in the request.
+ * A command goes through validate.c (CDB, buffers, addressed object), commands*.c (its own work),
+ * attributes.c (sets and gets over the tables in pages.c), all inside one engine transaction, in
+ * the order that target.c gives. Functions return 0, or after one of the osd_fail_ functions its
+ * negative errno; the sense data is then in the request.
  */
 #ifndef MUNINN_OSD_EXECUTE_H
 #define MUNINN_OSD_EXECUTE_H
@@ -24,7 +25,10 @@
 
 /* Longest CDB continuation segment, 4093 scatter/gather pieces. Root information attribute 0xA. */
 #define OSD_CONTINUATION_BYTES_MAX 65536u
-/* Attributes that one command may touch, so that a small CDB can't keep the device busy for minutes. */
+/*
+ * Attributes that one command may touch, so that a small CDB can't keep the device busy for
+ * minutes.
+ */
 #define OSD_ATTRIBUTE_VISITS_MAX (1u << 20)
 
 struct osd_device {
@@ -58,7 +62,10 @@ struct osd_request {
 	enum engine_mode mode; /* of the transaction */
 	enum osd_phase phase;
 
-	/* The addressed object as it was before the command, or what a CREATE made (of several the first). */
+	/*
+	 * The addressed object as it was before the command, or what a CREATE made (of several the
+	 * first).
+	 */
 	struct osd_subject subject;
 	struct engine_stat
 		before;   /* the subject before the command's work; all zero for new objects */
@@ -126,7 +133,10 @@ int osd_fail_field(struct osd_request *request, uint16_t field);
 int osd_fail(struct osd_request *request, uint8_t key, uint16_t code);
 /* A set or get of this attribute can't be: 26/00 with the attribute, in CDB format 24/00. */
 int osd_fail_attribute(struct osd_request *request, uint32_t page, uint32_t number);
-/* An engine's result: 0 is 0; errors become sense by the one table. `field` is the CDB field at fault, 0 = none. */
+/*
+ * An engine's result: 0 is 0; errors become sense by the one table. `field` is the CDB field at
+ * fault, 0 = none.
+ */
 int osd_result(struct osd_request *request, int result, uint16_t field);
 /* Ends the command: status and sense. */
 void osd_finish(struct osd_request *request);
@@ -162,7 +172,9 @@ uint64_t osd_wire_partition(struct engine_address address);
 
 /* ---- attributes.c ---- */
 
-/* Sets and gets of any command, in the three formats. The sets are checked before anything is done. */
+/*
+ * Sets and gets of any command, in the three formats. The sets are checked before anything is done.
+ */
 int osd_check_sets(struct osd_request *request, enum engine_type type);
 int osd_apply_sets(struct osd_request *request);
 int osd_answer_gets(struct osd_request *request);
@@ -172,7 +184,10 @@ bool osd_has_gets(const struct osd_request *request);
 int osd_answer_list(struct osd_request *request, const struct osd_subject *subject,
 		    struct osd_list_writer *writer);
 
-/* Calls `use` with each attribute to set; `value` is inside Data-Out or the CDB. Ends at the first non-zero result. */
+/*
+ * Calls `use` with each attribute to set; `value` is inside Data-Out or the CDB. Ends at the first
+ * non-zero result.
+ */
 int osd_each_set(const struct osd_request *request,
 		 int (*use)(void *context, const struct osd_attribute *attribute), void *context);
 
@@ -189,8 +204,8 @@ int osd_page_set(struct osd_request *request, const struct osd_subject *subject,
 int osd_page_get(struct osd_request *request, const struct osd_subject *subject, uint32_t page,
 		 uint32_t number, uint8_t value[OSD_VALUE_BYTES_MAX], uint32_t *length);
 /*
- * The first defined attribute at or behind (*page, *number), in ascending order. -ENOENT: no more. The directory page
- * and the current command page are not among them.
+ * The first defined attribute at or behind (*page, *number), in ascending order. -ENOENT: no more.
+ * The directory page and the current command page are not among them.
  */
 int osd_page_next(struct osd_request *request, const struct osd_subject *subject, uint32_t *page,
 		  uint32_t *number, uint8_t value[OSD_VALUE_BYTES_MAX], uint32_t *length);

@@ -34,7 +34,9 @@ static int standard_data(uint8_t *data)
 	return STANDARD_BYTES;
 }
 
-/* T10 vendor designator of vendor and serial number, and a locally assigned NAA name from the UUID. */
+/*
+ * T10 vendor designator of vendor and serial number, and a locally assigned NAA name from the UUID.
+ */
 static size_t identification(const struct osd_device *device, uint8_t *page)
 {
 	size_t serial = strlen(device->serial), at = 4;

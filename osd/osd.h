@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A T10 OSD logical unit: executes OSD-1 and OSD-2 commands on an engine. Knows nothing of tgt, iSCSI or sockets.
- * The byte layouts are in osd/wire.h, which the initiator library uses too.
+ * A T10 OSD logical unit: executes OSD-1 and OSD-2 commands on an engine. Knows nothing of tgt,
+ * iSCSI or sockets. The byte layouts are in osd/wire.h, which the initiator library uses too.
  */
 #ifndef MUNINN_OSD_OSD_H
 #define MUNINN_OSD_OSD_H
@@ -20,8 +20,7 @@ enum { SCSI_STATUS_GOOD = 0x00, SCSI_STATUS_CHECK_CONDITION = 0x02, SCSI_STATUS_
 /* Identity of the logical unit, shown in the root information page. */
 struct osd_options {
 	uint8_t system_id[20]; /* OSD SYSTEM ID; all zero: derived from the device's UUID */
-	char serial
-		[37]; /* PRODUCT SERIAL NUMBER, NUL-terminated; empty: derived from the device's UUID */
+	char serial[37];       /* PRODUCT SERIAL NUMBER, NUL-terminated; empty: the device's UUID */
 };
 
 struct osd_device;
@@ -48,12 +47,15 @@ struct osd_command {
 	size_t data_out_used;  /* bytes of data_out that the command describes, for the residual */
 };
 
-/* Executes one command. Thread-safe; commands on one device may run side by side. Never fails: see `status`. */
+/*
+ * Executes one command. Thread-safe; commands on one device may run side by side. Never fails: see
+ * `status`.
+ */
 void osd_execute(struct osd_device *device, struct osd_command *command);
 
 /*
- * Standard INQUIRY data (cdb[1] bit 0 clear) or a VPD page for this device: at most `capacity` bytes into `data`;
- * returns the full length, or -EINVAL for a page that does not exist.
+ * Standard INQUIRY data (cdb[1] bit 0 clear) or a VPD page for this device: at most `capacity`
+ * bytes into `data`; returns the full length, or -EINVAL for a page that does not exist.
  */
 int osd_inquiry(const struct osd_device *device, const uint8_t cdb[6], uint8_t *data,
 		size_t capacity);

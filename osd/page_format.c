@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The current command page, and the pages that have a fixed structure: head (page, bytes behind it), then the fields. */
+/*
+ * The current command page, and the pages that have a fixed structure: head (page, bytes behind
+ * it), then the fields.
+ */
 #include <errno.h>
 
 #include "common/bytes.h"

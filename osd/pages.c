@@ -2,8 +2,9 @@
 /*
  * Which attributes there are: the standard's in one table, the others plain storage of the engine.
  *
- * A table entry with a getter is computed; one without is stored like any other attribute, but with a length (and
- * sometimes a value) that is checked. What is not in the table of a standard page is not defined and can't be set.
+ * A table entry with a getter is computed; one without is stored like any other attribute, but with
+ * a length (and sometimes a value) that is checked. What is not in the table of a standard page is
+ * not defined and can't be set.
  */
 #include <errno.h>
 #include <string.h>
@@ -454,7 +455,10 @@ static int get_directory(struct osd_request *request, const struct osd_subject *
 	int result;
 
 	*length = 0;
-	/* Its own identification; of user objects that is the directory's entry of the directory, too. */
+	/*
+	 * Its own identification; of user objects that is the directory's entry of the directory,
+	 * too.
+	 */
 	if (page == OSD_ATTRIBUTE_IDENTIFICATION)
 		page = osd_first_page(subject->stat.type) + OSD_PAGE_DIRECTORY;
 	if (page >= OSD_PAGE_CURRENT_COMMAND || !fits_type(page, subject->stat.type))

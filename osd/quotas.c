@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Quotas: attributes of the quotas pages, 0 or undefined = no limit. A command that made something grow beyond its
- * quota fails as a whole; one that did not make it grow never does.
+ * Quotas: attributes of the quotas pages, 0 or undefined = no limit. A command that made something
+ * grow beyond its quota fails as a whole; one that did not make it grow never does.
  */
 #include <errno.h>
 

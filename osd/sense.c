@@ -85,8 +85,8 @@ int osd_result(struct osd_request *request, int result, uint16_t field)
 }
 
 /*
- * Functions that never started. What was done before a failure has been undone with it, so only the phase that
- * failed counts as started.
+ * Functions that never started. What was done before a failure has been undone with it, so only the
+ * phase that failed counts as started.
  */
 static uint32_t functions_not_initiated(enum osd_phase failed)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Numbers of the T10 OSD standards: OSD-1 (INCITS 400-2004) and OSD-2 (T10/1729-D revision 5). Their one home.
- * Names are the standard's; the layouts that they belong to are in osd/wire.h.
+ * Numbers of the T10 OSD standards: OSD-1 (INCITS 400-2004) and OSD-2 (T10/1729-D revision 5).
+ * Their one home. Names are the standard's; the layouts that they belong to are in osd/wire.h.
  */
 #ifndef MUNINN_OSD_STANDARD_H
 #define MUNINN_OSD_STANDARD_H
@@ -24,8 +24,8 @@ enum { OSD1_SECURITY_BYTES = 40, OSD2_SECURITY_BYTES = 52 };
 #define OSD2_ACTION_OFFSET 0x80
 
 /*
- * Service actions, by their OSD-2 codes. On the wire OSD-1 uses the code less 0x80 (struct osd_cdb keeps the OSD-2 code
- * and the version apart), the two PERFORM commands excepted.
+ * Service actions, by their OSD-2 codes. On the wire OSD-1 uses the code less 0x80 (struct osd_cdb
+ * keeps the OSD-2 code and the version apart), the two PERFORM commands excepted.
  */
 enum osd_action {
 	OSD_OBJECT_STRUCTURE_CHECK = 0x8880,
@@ -91,7 +91,10 @@ enum osd_isolation {
 	OSD_ISOLATION_VENDOR = 7,
 };
 
-/* FLUSH: data and attributes, attributes, range. FLUSH of containers: member list, attributes, everything. */
+/*
+ * FLUSH: data and attributes, attributes, range. FLUSH of containers: member list, attributes,
+ * everything.
+ */
 enum { OSD_FLUSH_ALL = 0, OSD_FLUSH_ATTRIBUTES = 1, OSD_FLUSH_RANGE = 2, OSD_FLUSH_RECURSIVE = 2 };
 
 /* REMOVE SCOPE of REMOVE PARTITION. */
@@ -122,7 +125,10 @@ enum osd_object_type {
 	OSD_TYPE_USER_OBJECT = 0x80,
 };
 
-/* Capability: format, security method (byte 2) and the object descriptor's type (byte 55, high nibble). */
+/*
+ * Capability: format, security method (byte 2) and the object descriptor's type (byte 55, high
+ * nibble).
+ */
 enum { OSD_CAPABILITY_NONE = 0, OSD_CAPABILITY_OSD1 = 1, OSD_CAPABILITY_OSD2 = 2 };
 enum { OSD_NOSEC = 0, OSD_CAPKEY = 1, OSD_CMDRSP = 2, OSD_ALLDATA = 3 };
 enum {
@@ -170,8 +176,7 @@ enum {
 	OSD_PAGE_INFORMATION = 0x1,
 	OSD_PAGE_QUOTAS = 0x2,
 	OSD_PAGE_TIMESTAMPS = 0x3,
-	OSD_PAGE_COLLECTIONS =
-		0x4, /* user objects; partitions: attributes access; collections: command tracking */
+	OSD_PAGE_COLLECTIONS = 0x4, /* collections: command tracking */
 	OSD_PAGE_POLICY_SECURITY = 0x5,
 	OSD_PAGE_ERROR_RECOVERY = 0x6,
 	OSD_PAGES_STANDARD_LAST = 0x7F,

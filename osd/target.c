@@ -27,7 +27,9 @@ static void uuid_to_text(const uint8_t uuid[16], char text[37])
 int osd_device_create(struct engine *engine, const uint8_t uuid[16],
 		      const struct osd_options *options, struct osd_device **device)
 {
-	/* Head of a designation descriptor: binary, of the logical unit, vendor specific, 16 bytes. */
+	/*
+	 * Head of a designation descriptor: binary, of the logical unit, vendor specific, 16 bytes.
+	 */
 	static const uint8_t system_id_head[4] = { 0x01, 0x00, 0x00, 0x10 };
 	struct osd_device *created = calloc(1, sizeof(*created));
 

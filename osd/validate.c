@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* What is checked before a command touches anything: buffers, continuation segment, addressed object. */
+/*
+ * What is checked before a command touches anything: buffers, continuation segment, addressed
+ * object.
+ */
 #include <errno.h>
 
 #include "common/bytes.h"
@@ -142,7 +145,10 @@ static int check_data(struct osd_request *request)
 
 static bool isolation_is_known(uint8_t isolation)
 {
-	/* Commands are executed as if they ran one after the other, which is more than any method asks for. */
+	/*
+	 * Commands are executed as if they ran one after the other, which is more than any method
+	 * asks for.
+	 */
 	return isolation == OSD_ISOLATION_DEFAULT || isolation == OSD_ISOLATION_NONE ||
 	       isolation == OSD_ISOLATION_STRICT || isolation == OSD_ISOLATION_RANGE ||
 	       isolation == OSD_ISOLATION_FUNCTIONAL;
@@ -266,7 +272,10 @@ int osd_validate_target(struct osd_request *request)
 
 /* ---- the transaction ---- */
 
-/* Sets that can only give space back: removed attributes, and the logical length, whose growth is a hole. */
+/*
+ * Sets that can only give space back: removed attributes, and the logical length, whose growth is a
+ * hole.
+ */
 static int is_growing_set(void *context, const struct osd_attribute *attribute)
 {
 	(void)context;

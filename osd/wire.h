@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The byte layouts of OSD-1 and OSD-2, encoded and decoded: CDBs, buffer offsets, attribute lists, continuation
- * segments, LIST data, sense data, INQUIRY data. Used by the target (osd/) and the initiator (client/).
+ * The byte layouts of OSD-1 and OSD-2, encoded and decoded: CDBs, buffer offsets, attribute lists,
+ * continuation segments, LIST data, sense data, INQUIRY data. Used by the target (osd/) and the
+ * initiator (client/).
  *
- * All functions are pure: no allocation, no state but what the caller passes. Decoders take any bytes.
+ * All functions are pure: no allocation, no state but what the caller passes. Decoders take any
+ * bytes.
  */
 #ifndef MUNINN_OSD_WIRE_H
 #define MUNINN_OSD_WIRE_H
@@ -19,15 +21,18 @@
 /* The enumerators' values only tell them apart; see osd_cdb.version. */
 enum osd_version { OSD_1 = 1, OSD_2 = 2 };
 
-/* A part of Data-Out or Data-In, in bytes from the buffer's start. Length 0: absent, the offset means nothing. */
+/*
+ * A part of Data-Out or Data-In, in bytes from the buffer's start. Length 0: absent, the offset
+ * means nothing.
+ */
 struct osd_segment {
 	uint64_t offset;
 	uint32_t length;
 };
 
 /*
- * A CDB, decoded. Fields that a command does not have are 0. Several fields share bytes on the wire (bytes 32..51):
- * which are encoded depends on the action.
+ * A CDB, decoded. Fields that a command does not have are 0. Several fields share bytes on the wire
+ * (bytes 32..51): which are encoded depends on the action.
  */
 struct osd_cdb {
 	enum osd_version version;
@@ -48,11 +53,10 @@ struct osd_cdb {
 	uint64_t partition;
 	uint64_t object; /* or collection, or the requested ID; not of SET KEY and SET MASTER KEY */
 
-	uint64_t length; /* LENGTH, ALLOCATION LENGTH, FORMATTED CAPACITY */
-	uint64_t
-		address; /* STARTING BYTE ADDRESS, INITIAL OBJECT_ID, source or matches collection */
-	uint16_t objects;             /* NUMBER OF USER OBJECTS of CREATE; 0 counts as 1 */
-	uint32_t list_identifier;     /* LIST, LIST COLLECTION */
+	uint64_t length;          /* LENGTH, ALLOCATION LENGTH, FORMATTED CAPACITY */
+	uint64_t address;         /* STARTING BYTE ADDRESS, INITIAL OBJECT_ID, a collection's ID */
+	uint16_t objects;         /* NUMBER OF USER OBJECTS of CREATE; 0 counts as 1 */
+	uint32_t list_identifier; /* LIST, LIST COLLECTION */
 	uint32_t continuation_length; /* OSD-2 */
 	uint16_t map_type;            /* READ MAP */
 	uint8_t key_bytes[28];        /* SET KEY, SET MASTER KEY: CDB bytes 24..51 as they are */
@@ -68,7 +72,9 @@ struct osd_cdb {
 	uint16_t set_length; /* CDB format */
 	uint8_t set_value[OSD_CDB_VALUE_BYTES_MAX];
 
-	/* As on the wire; OSD-1 uses the first 80 and 40 bytes. All zero is right without security. */
+	/*
+	 * As on the wire; OSD-1 uses the first 80 and 40 bytes. All zero is right without security.
+	 */
 	uint8_t capability[OSD2_CAPABILITY_BYTES];
 	uint8_t security[OSD2_SECURITY_BYTES];
 };
@@ -80,8 +86,8 @@ bool osd_action_is_known(uint16_t action);
 const char *osd_action_name(uint16_t action);
 
 /*
- * Encodes; `length` (may be NULL) = 200 or 236. The offsets of segments must be what osd_offset_encode returned.
- * -EINVAL: an action, format or offset that the version can't express.
+ * Encodes; `length` (may be NULL) = 200 or 236. The offsets of segments must be what
+ * osd_offset_encode returned. -EINVAL: an action, format or offset that the version can't express.
  */
 int osd_cdb_encode(const struct osd_cdb *decoded, uint8_t cdb[OSD_CDB_BYTES_MAX], size_t *length);
 
@@ -93,7 +99,10 @@ int osd_cdb_encode(const struct osd_cdb *decoded, uint8_t cdb[OSD_CDB_BYTES_MAX]
  */
 int osd_cdb_decode(const uint8_t *cdb, size_t length, struct osd_cdb *decoded, uint16_t *bad_field);
 
-/* An OSD-1 or OSD-2 capability for NOSEC, as Linux's initiator sends it: all permissions, object type and partition. */
+/*
+ * An OSD-1 or OSD-2 capability for NOSEC, as Linux's initiator sends it: all permissions, object
+ * type and partition.
+ */
 void osd_capability_nosec(struct osd_cdb *decoded, enum osd_object_type type);
 
 /* ---- buffer offsets ---- */
@@ -101,8 +110,9 @@ void osd_capability_nosec(struct osd_cdb *decoded, enum osd_object_type type);
 #define OSD_OFFSET_UNUSED 0xFFFFFFFFu
 
 /*
- * The first offset >= `at_least` that can be expressed; `encoded` (may be NULL) = its floating form. UINT64_MAX: none.
- * Segments are laid out with it: offset = osd_offset_encode(version, end of the segment before, NULL).
+ * The first offset >= `at_least` that can be expressed; `encoded` (may be NULL) = its floating
+ * form. UINT64_MAX: none. Segments are laid out with it: offset = osd_offset_encode(version, end of
+ * the segment before, NULL).
  */
 uint64_t osd_offset_encode(enum osd_version version, uint64_t at_least, uint32_t *encoded);
 
@@ -114,7 +124,10 @@ int osd_offset_decode(enum osd_version version, uint32_t encoded, uint64_t *offs
 /* Most bytes of an attribute's value. */
 #define OSD_ATTRIBUTE_BYTES_MAX 65534
 
-/* Bytes of a list's head; of an entry for `length` bytes of value, padding included; of a get descriptor (8). */
+/*
+ * Bytes of a list's head; of an entry for `length` bytes of value, padding included; of a get
+ * descriptor (8).
+ */
 size_t osd_list_head_bytes(enum osd_version version);
 size_t osd_list_entry_bytes(enum osd_version version, uint32_t length);
 #define OSD_GET_DESCRIPTOR_BYTES 8
@@ -127,7 +140,10 @@ enum osd_list_role {
 	OSD_LIST_BARE,       /* no head: what follows the head of LIST data */
 };
 
-/* Writes a list into a buffer. What does not fit is cut off: a value at the buffer's end, an entry's head as a whole. */
+/*
+ * Writes a list into a buffer. What does not fit is cut off: a value at the buffer's end, an
+ * entry's head as a whole.
+ */
 struct osd_list_writer {
 	enum osd_version version;
 	enum osd_list_role role;
@@ -150,13 +166,16 @@ bool osd_list_add_request(struct osd_list_writer *writer, uint32_t page, uint32_
 bool osd_list_add_value(struct osd_list_writer *writer, uint32_t page, uint32_t number,
 			const void *value, uint32_t length);
 
-/* Ends the list: fills in its LIST LENGTH if the role wants it. Returns the bytes of the whole list. */
+/*
+ * Ends the list: fills in its LIST LENGTH if the role wants it. Returns the bytes of the whole
+ * list.
+ */
 size_t osd_list_end(struct osd_list_writer *writer);
 
 /*
- * Head of an object's entries in a list of objects and in LIST data with attributes (OSD-2: ID, type, bytes of entries;
- * 16 bytes). _begin after osd_list_begin or, for LIST data, on a writer made by osd_list_begin_bare; _end fills in
- * the length.
+ * Head of an object's entries in a list of objects and in LIST data with attributes (OSD-2: ID,
+ * type, bytes of entries; 16 bytes). _begin after osd_list_begin or, for LIST data, on a writer
+ * made by osd_list_begin_bare; _end fills in the length.
  */
 #define OSD_LIST_OBJECT_HEAD_BYTES 16
 void osd_list_begin_bare(struct osd_list_writer *writer, enum osd_version version, uint8_t *data,
@@ -172,9 +191,8 @@ bool osd_list_add_object_value(struct osd_list_writer *writer, uint64_t object, 
 struct osd_attribute {
 	uint32_t page;
 	uint32_t number;
-	uint32_t length; /* as the entry says; 0 = undefined */
-	uint32_t
-		present; /* bytes of the value that are there; less than length only at the end of a cut list */
+	uint32_t length;      /* as the entry says; 0 = undefined */
+	uint32_t present;     /* bytes of the value that are there: less at the end of a cut list */
 	const uint8_t *value; /* in the list */
 };
 
@@ -187,8 +205,8 @@ struct osd_list_reader {
 };
 
 /*
- * Starts to read a list of `length` bytes. For lists to get and to set, the length is the CDB's and the head's is
- * ignored; for retrieved ones the head's LIST LENGTH counts, bounded by `length`.
+ * Starts to read a list of `length` bytes. For lists to get and to set, the length is the CDB's and
+ * the head's is ignored; for retrieved ones the head's LIST LENGTH counts, bounded by `length`.
  * -EMSGSIZE: shorter than the head. -EINVAL: other list type.
  */
 int osd_list_read(struct osd_list_reader *reader, enum osd_version version, enum osd_list_role role,
@@ -196,7 +214,8 @@ int osd_list_read(struct osd_list_reader *reader, enum osd_version version, enum
 
 /*
  * The next entry; of a list to get, page and number only. Returns 1, or 0 at the end.
- * Lists to get and to set: -EMSGSIZE: the entry goes beyond the list. Retrieved lists end there instead.
+ * Lists to get and to set: -EMSGSIZE: the entry goes beyond the list. Retrieved lists end there
+ * instead.
  */
 int osd_list_next(struct osd_list_reader *reader, struct osd_attribute *attribute);
 
@@ -210,7 +229,10 @@ struct osd_piece {
 /* Bytes of a segment with a scatter/gather list of `count` pieces. */
 #define OSD_SCATTER_GATHER_BYTES(count) (OSD_CONTINUATION_BYTES_MIN + 16 * (size_t)(count))
 
-/* Writes a continuation segment with a scatter/gather list; returns its length, 0 if `capacity` is too small. */
+/*
+ * Writes a continuation segment with a scatter/gather list; returns its length, 0 if `capacity` is
+ * too small.
+ */
 size_t osd_continuation_encode(uint16_t action, const struct osd_piece *pieces, size_t count,
 			       uint8_t *segment, size_t capacity);
 
@@ -225,7 +247,10 @@ struct osd_descriptor {
 	const uint8_t *content;
 };
 
-/* Starts to read a segment. -EINVAL: too short, other format or other action than `action` (as in the CDB's bytes 8, 9). */
+/*
+ * Starts to read a segment. -EINVAL: too short, other format or other action than `action` (as in
+ * the CDB's bytes 8, 9).
+ */
 int osd_continuation_read(struct osd_continuation *continuation, uint16_t action,
 			  const uint8_t *segment, size_t length);
 /* Next descriptor: 1, 0 at the end, -EINVAL malformed. */
@@ -251,7 +276,10 @@ void osd_list_head_encode(enum osd_version version, const struct osd_list_head *
 int osd_list_head_decode(enum osd_version version, const uint8_t *data, size_t length,
 			 struct osd_list_head *head);
 
-/* ID and attributes of the object at *position (starting at OSD_LIST_HEAD_BYTES) of LIST data; moves on. */
+/*
+ * ID and attributes of the object at *position (starting at OSD_LIST_HEAD_BYTES) of LIST data;
+ * moves on.
+ */
 struct osd_listed_object {
 	uint64_t id;
 	uint8_t type;                      /* with attributes only */
@@ -290,7 +318,10 @@ struct osd_sense {
 /* Most bytes that osd_sense_encode writes. */
 #define OSD_SENSE_ENCODED_MAX (8 + 32 + 8 + 12 + 12 + 4 + 8 * OSD_SENSE_ATTRIBUTES_MAX)
 
-/* Returns the bytes written; descriptors that do not fit in `capacity` (>= 8) are left out, the important are first. */
+/*
+ * Returns the bytes written; descriptors that do not fit in `capacity` (>= 8) are left out, the
+ * important are first.
+ */
 size_t osd_sense_encode(const struct osd_sense *sense, uint8_t *data, size_t capacity);
 
 /* Also takes fixed-format sense (key, code, information). -EINVAL: neither format, or too short. */

@@ -5,7 +5,10 @@
 #include "common/bytes.h"
 #include "osd/wire.h"
 
-/* What bytes 32..51 (of keys: 24..51) hold. Every layout but the first three also has LENGTH and the address. */
+/*
+ * What bytes 32..51 (of keys: 24..51) hold. Every layout but the first three also has LENGTH and
+ * the address.
+ */
 enum cdb_layout {
 	LAYOUT_CREATE, /* number of user objects */
 	LAYOUT_KEY,    /* own layout, from byte 24 */
@@ -102,7 +105,10 @@ static uint16_t action_to_wire(enum osd_version version, uint16_t action)
 	return action - OSD2_ACTION_OFFSET;
 }
 
-/* Tells version and OSD-2 code of an action on the wire; vendor actions are told apart by the CDB's length. */
+/*
+ * Tells version and OSD-2 code of an action on the wire; vendor actions are told apart by the CDB's
+ * length.
+ */
 static void action_from_wire(uint16_t wire, size_t cdb_length, struct osd_cdb *decoded)
 {
 	decoded->version = OSD_2;
@@ -276,7 +282,9 @@ int osd_cdb_encode(const struct osd_cdb *decoded, uint8_t cdb[OSD_CDB_BYTES_MAX]
 
 /* ---- decoding ---- */
 
-/* Length at `length_at`, offset at `offset_at`. The offset of an absent segment is not looked at. */
+/*
+ * Length at `length_at`, offset at `offset_at`. The offset of an absent segment is not looked at.
+ */
 static int get_segment(enum osd_version version, const uint8_t *cdb, uint16_t length_at,
 		       uint16_t offset_at, struct osd_segment *segment, uint16_t *bad_field)
 {
@@ -394,7 +402,10 @@ static void decode_options(const uint8_t *cdb, enum cdb_layout layout, struct os
 	decoded->immediate_tracking = cdb[11] & 0x80;
 	decoded->list_attributes = decoded->version == OSD_2 && cdb[11] & 0x40;
 	if (layout == LAYOUT_FLUSH) {
-		/* The initiators disagree about the byte; neither uses the other one for anything else here. */
+		/*
+		 * The initiators disagree about the byte; neither uses the other one for anything
+		 * else here.
+		 */
 		decoded->flush_scope = (cdb[10] | cdb[11]) & 3;
 	} else {
 		decoded->command_options = cdb[11] & 0x0F;
@@ -468,6 +479,9 @@ void osd_capability_nosec(struct osd_cdb *decoded, enum osd_object_type type)
 	else if (type == OSD_TYPE_COLLECTION && decoded->version == OSD_2)
 		descriptor = OSD_DESCRIPTOR_COLLECTION;
 	capability[55] = (uint8_t)(descriptor << 4);
-	/* OSD-2's place; Linux's initiator leaves the rest of the object descriptor zero in both versions. */
+	/*
+	 * OSD-2's place; Linux's initiator leaves the rest of the object descriptor zero in both
+	 * versions.
+	 */
 	put_be64(capability + 72, decoded->partition);
 }

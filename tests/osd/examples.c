@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The worked examples of the protocol, as the encoders of Linux 4.14 and of osc-osd produce them: partition 0x10000,
- * object 0x10005. Rows of zeros are left out, in the CDBs up to LINUX_ATTACH also the rows of LINUX_FORMAT_OSD.
+ * The worked examples of the protocol, as the encoders of Linux 4.14 and of osc-osd produce them:
+ * partition 0x10000, object 0x10005. Rows of zeros are left out, in the CDBs up to LINUX_ATTACH
+ * also the rows of LINUX_FORMAT_OSD.
  */
 #include "tests/osd/hex.h"
 

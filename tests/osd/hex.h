@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /*
- * Reads a dump, "0010  00 01 02 …" a line, into `bytes`: each row at its offset. Rows that are not there leave the bytes
- * as they are. Returns the end of the furthest row.
+ * Reads a dump, "0010  00 01 02 …" a line, into `bytes`: each row at its offset. Rows that are not
+ * there leave the bytes as they are. Returns the end of the furthest row.
  */
 size_t hex_rows(const char *dump, uint8_t *bytes, size_t capacity);
 
@@ -18,7 +18,10 @@ size_t hex_pairs(const char *pairs, uint8_t *bytes, size_t capacity);
 /* The CDB of an example: the FORMAT OSD example's rows, replaced by those of `dump`. 236 bytes. */
 void hex_cdb(const char *dump, uint8_t cdb[236]);
 
-/* The worked examples: Linux's initiator (LINUX_), osc-osd's (OSC_). CDBs for hex_cdb, buffers for hex_rows. */
+/*
+ * The worked examples: Linux's initiator (LINUX_), osc-osd's (OSC_). CDBs for hex_cdb, buffers for
+ * hex_rows.
+ */
 extern const char LINUX_FORMAT_OSD[], LINUX_CREATE_PARTITION[], LINUX_CREATE[], LINUX_REMOVE[];
 extern const char LINUX_WRITE[], LINUX_READ[], LINUX_READ_OUT[], LINUX_READ_IN[];
 extern const char LINUX_GET_LENGTH[], LINUX_GET_LENGTH_OUT[], LINUX_GET_LENGTH_IN[];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What user objects should hold: a copy of every byte that was written, and whether it is one that the client's
- * recording shows (the others are filled in by the replay).
+ * What user objects should hold: a copy of every byte that was written, and whether it is one that
+ * the client's recording shows (the others are filled in by the replay).
  */
 #ifndef MUNINN_TESTS_OSD_SHADOW_H
 #define MUNINN_TESTS_OSD_SHADOW_H

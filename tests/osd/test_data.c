@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* READ, WRITE, APPEND, CLEAR, PUNCH: data in and out, ends of objects, scatter/gather, lengths that lie. */
+/*
+ * READ, WRITE, APPEND, CLEAR, PUNCH: data in and out, ends of objects, scatter/gather, lengths that
+ * lie.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

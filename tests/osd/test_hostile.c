@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Commands with random damage, from a fixed seed: whatever comes, the answer is well-formed, no buffer is left and
- * the device goes on working. HOSTILE_SEED and HOSTILE_COMMANDS in the environment choose another run.
+ * Commands with random damage, from a fixed seed: whatever comes, the answer is well-formed, no
+ * buffer is left and the device goes on working. HOSTILE_SEED and HOSTILE_COMMANDS in the
+ * environment choose another run.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -290,7 +291,10 @@ static void damage(struct raw *raw)
 			damage_bytes(raw->out, raw->out_length);
 			break;
 		default:
-			/* Behind byte 8: another action would only be refused; and capabilities are not looked at. */
+			/*
+			 * Behind byte 8: another action would only be refused; and capabilities are
+			 * not looked at.
+			 */
 			damage_bytes(raw->cdb + (below(8) ? 10 : 0), 70);
 			break;
 		}
@@ -321,7 +325,10 @@ static void check_answer(const struct unit *unit)
 	assert_true(sense.key == SENSE_RECOVERED_ERROR || command->data_in_length == 0);
 }
 
-/* Reading commands, executed again over other garbage, must give the same bytes: so every byte was set. */
+/*
+ * Reading commands, executed again over other garbage, must give the same bytes: so every byte was
+ * set.
+ */
 static void check_every_byte_is_set(struct unit *unit, const struct raw *raw)
 {
 	uint16_t action = get_be16(raw->cdb + 8) | OSD2_ACTION_OFFSET;

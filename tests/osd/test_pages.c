@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Page and CDB format, answers about several objects, and the standard pages: identity, times, quotas. */
+/*
+ * Page and CDB format, answers about several objects, and the standard pages: identity, times,
+ * quotas.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -381,7 +384,10 @@ static void test_the_current_command_page_comes_by_wildcard_in_both_versions(voi
 		call_get(&call, OSD_PAGE_CURRENT_COMMAND, 77);
 		call_run(unit, &call);
 		expect_good(unit);
-		/* identification, check value, type, two IDs, append address, in OSD-2 the change; the undefined */
+		/*
+		 * identification, check value, type, two IDs, append address, in OSD-2 the change;
+		 * the undefined
+		 */
 		assert_int_equal(unit_retrieved_count(unit, &call), version == OSD_1 ? 7 : 8);
 		assert_memory_equal(unit_retrieved(unit, &call, 0).value,
 				    "INCITS  T10 Current Command", 28);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Replays what a real exofs client sent (Linux 4.14: login, mkfs, mount, file operations, umount, mount again,
- * osd_test): data/exofs-trace.jsonl, one command a line. The recording keeps only the first 96 bytes of long
- * Data-Out; the replay fills the rest with its own pattern and expects it back.
+ * Replays what a real exofs client sent (Linux 4.14: login, mkfs, mount, file operations, umount,
+ * mount again, osd_test): data/exofs-trace.jsonl, one command a line. The recording keeps only the
+ * first 96 bytes of long Data-Out; the replay fills the rest with its own pattern and expects it
+ * back.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -181,7 +182,10 @@ static void update_shadow(struct shadow *shadow, const struct command *command)
 
 /* ---- checking answers ---- */
 
-/* Data read: the shadow's, zeros behind its end; and where the recording knows the bytes, the recording's. */
+/*
+ * Data read: the shadow's, zeros behind its end; and where the recording knows the bytes, the
+ * recording's.
+ */
 static void check_data(struct unit *unit, struct shadow *shadow, const struct command *command)
 {
 	struct shadow_object *object =

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A logical unit in memory, and calls of its commands. Buffers are handed over in allocations of exactly their size,
- * so that the address sanitizer sees every byte too far, and Data-In is filled with garbage before.
+ * A logical unit in memory, and calls of its commands. Buffers are handed over in allocations of
+ * exactly their size, so that the address sanitizer sees every byte too far, and Data-In is filled
+ * with garbage before.
  */
 #ifndef MUNINN_TESTS_OSD_UNIT_H
 #define MUNINN_TESTS_OSD_UNIT_H
@@ -35,7 +36,10 @@ struct unit {
 void unit_open(struct unit *unit, uint64_t bytes);
 void unit_close(struct unit *unit);
 
-/* cmocka set-up and tear-down: a unit of 64 MiB in *state; the second with partition P and object O. */
+/*
+ * cmocka set-up and tear-down: a unit of 64 MiB in *state; the second with partition P and object
+ * O.
+ */
 int unit_set_up(void **state);
 int unit_set_up_with_object(void **state);
 int unit_tear_down(void **state);
