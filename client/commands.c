@@ -56,8 +56,9 @@ static void take_told(struct osd_request *request)
 	if (told->several || osd_request_attributes(request, &reader) < 0)
 		return;
 	while (osd_list_next(&reader, &attribute) == 1)
-		if (attribute.page == OSD_PAGE_CURRENT_COMMAND && attribute.number == told->number &&
-		    attribute.length == 8 && attribute.present == 8) {
+		if (attribute.page == OSD_PAGE_CURRENT_COMMAND &&
+		    attribute.number == told->number && attribute.length == 8 &&
+		    attribute.present == 8) {
 			told->value = get_be64(attribute.value);
 			told->known = true;
 		}

@@ -243,7 +243,9 @@ static int peek_response(struct attempt *attempt, struct error_text *error)
 		return 0;
 	length = (uint32_t)bytes[5] << 16 | get_be16(bytes + 6);
 	if (bytes[4] != 0 || length > LOGIN_DATA_BYTES_MAX)
-		return error_set(error, -EPROTO, "login: the target's answer is no login response");
+		return error_set(
+			error, -EPROTO,
+			"login: what answers there speaks no iSCSI; is it the right port?");
 	if ((size_t)got < ISCSI_BHS_BYTES + length)
 		return 0;
 	result = login_outcome_note(&attempt->outcome, bytes, bytes + ISCSI_BHS_BYTES, length,
@@ -281,10 +283,17 @@ static int failed(struct attempt *attempt, struct error_text *error)
 				 "the targets",
 				 host, attempt->url->target);
 	default:
-		return error_set(error, -ECONNREFUSED,
-				 "login at %s: %s; is the target running, and the port right?",
-				 host, attempt->reason);
+		break;
 	}
+	/* The target's own proof of who it is. */
+	if (strstr(attempt->reason, "CHAP"))
+		return error_set(
+			error, -EACCES,
+			"login at %s: %s; is it the right target, and its secret in the URL right?",
+			host, attempt->reason);
+	return error_set(error, -ECONNREFUSED,
+			 "login at %s: %s; is the target running, and the port right?", host,
+			 attempt->reason);
 }
 
 /* Lets libiscsi work once. 0 or an error. */

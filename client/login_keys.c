@@ -76,7 +76,7 @@ static int note_key(struct login_outcome *outcome, const char *key, const char *
 {
 	struct session_parameters *agreed = &outcome->parameters;
 	bool yes = false;
-	uint32_t length;
+	uint32_t length = 0;
 	int result = 0;
 
 	if (strcmp(key, "ImmediateData") == 0) {

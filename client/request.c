@@ -192,5 +192,7 @@ int osd_request_attributes(const struct osd_request *request, struct osd_list_re
 
 	if (result < 0)
 		return result;
-	return osd_list_read(reader, request->cdb.version, OSD_LIST_RETRIEVED, list, length) < 0 ? -EPROTO : 0;
+	return osd_list_read(reader, request->cdb.version, OSD_LIST_RETRIEVED, list, length) < 0
+		       ? -EPROTO
+		       : 0;
 }

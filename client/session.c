@@ -109,7 +109,7 @@ int session_create(int fd, const struct session_parameters *parameters,
 	created = calloc(1, sizeof(*created));
 	if (!created)
 		goto fail;
-	created->slots = calloc(options->queue_depth, sizeof(*created->slots));
+	created->slots = calloc(options->queue_depth, sizeof(struct session_task *));
 	created->generations = calloc(options->queue_depth, sizeof(*created->generations));
 	if (!created->slots || !created->generations)
 		goto fail;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 #include "client/transfer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -38,7 +39,8 @@ static int begin(struct transfer *transfer, struct osd_client *client,
 	transfer->slots = calloc(transfer->slot_count, sizeof(*transfer->slots));
 	if (!transfer->slots) {
 		transfer->slot_count = 0;
-		return outcome_set_local(error, -ENOMEM, "transfer: out of memory");
+		outcome_set_local(error, -ENOMEM, "transfer: out of memory");
+		return -ENOMEM;
 	}
 	for (unsigned i = 0; i < transfer->slot_count; i++) {
 		transfer->slots[i].buffer = malloc(options->chunk_bytes);
@@ -213,6 +215,7 @@ int transfer_download(struct osd_client *client, struct osd_client_address addre
 	bool ended = false;
 
 	transfer.result = begin(&transfer, client, options, error);
+	assert(transfer.result < 0 || transfer.slot_count > 0);
 	while (transfer.result == 0 && !ended && (asked < length || written < begun)) {
 		struct slot *oldest;
 

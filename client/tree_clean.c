@@ -133,7 +133,7 @@ static int note_used(struct cleaner *cleaner)
 {
 	struct osd_client_address partition = { .partition = cleaner->partition };
 	struct tree_pointer pointer;
-	struct manifest manifest;
+	struct manifest manifest = { 0 };
 	int result = tree_read_pointer(cleaner->client, partition, &pointer, cleaner->error);
 
 	if (result == -ENODATA)

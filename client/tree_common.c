@@ -157,7 +157,7 @@ int tree_first_free(struct osd_client *client, uint64_t partition, uint64_t *id,
 		    struct osd_client_error *error)
 {
 	uint64_t low = OSD_FIRST_ID, high, step = 1;
-	bool any;
+	bool any = false;
 	int result = any_from(client, partition, low, &any, error);
 
 	*id = low;

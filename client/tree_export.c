@@ -382,7 +382,6 @@ static int finish_directories(struct exporter *exporter)
 /* Opens the destination: made here, or empty. */
 static int open_destination(struct exporter *exporter)
 {
-	const struct dirent *found;
 	unsigned names = 0;
 	DIR *stream;
 	int fd;
@@ -404,7 +403,7 @@ static int open_destination(struct exporter *exporter)
 		return outcome_set_local(exporter->error, result, "%s: %s", exporter->directory,
 					 strerror(-result));
 	}
-	while (names <= 2 && (found = readdir(stream)) != NULL)
+	while (names <= 2 && readdir(stream) != NULL)
 		names++;
 	closedir(stream);
 	if (names > 2)

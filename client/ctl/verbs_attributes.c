@@ -217,7 +217,9 @@ int verb_attr_set(struct ctl *ctl)
 	if (code != CTL_OK)
 		return code;
 	value = calloc(1, sizeof(*value));
-	code = value ? take_value(ctl, value) : ctl_fail(ctl, CTL_LOCAL, "out of memory");
+	if (!value)
+		return ctl_fail(ctl, CTL_LOCAL, "out of memory");
+	code = take_value(ctl, value);
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
 	if (code == CTL_OK) {

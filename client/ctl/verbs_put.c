@@ -59,8 +59,10 @@ static int open_source(const struct ctl *ctl, struct source *source)
 				   .fd = STDIN_FILENO };
 	if (!from_stdin) {
 		source->fd = open(source->name, O_RDONLY | O_CLOEXEC);
-		if (source->fd < 0)
-			return ctl_fail(ctl, CTL_LOCAL, "%s: %s", source->name, strerror(errno));
+		if (source->fd < 0) {
+			ctl_fail(ctl, CTL_LOCAL, "%s: %s", source->name, strerror(errno));
+			return CTL_LOCAL;
+		}
 	}
 	if (fstat(source->fd, &status) == 0 && S_ISREG(status.st_mode))
 		source->size = (uint64_t)status.st_size;
@@ -68,7 +70,8 @@ static int open_source(const struct ctl *ctl, struct source *source)
 	got = source->head ? read_fully(source->fd, source->head, capacity) : -ENOMEM;
 	if (got < 0) {
 		close_source(source);
-		return ctl_fail(ctl, CTL_LOCAL, "%s: %s", source->name, strerror((int)-got));
+		ctl_fail(ctl, CTL_LOCAL, "%s: %s", source->name, strerror((int)-got));
+		return CTL_LOCAL;
 	}
 	source->head_length = (size_t)got;
 	return CTL_OK;

@@ -48,10 +48,11 @@ static struct memory_object *insert(struct memory_osd *osd, uint64_t partition, 
 
 	if (osd->count == osd->capacity) {
 		osd->capacity = osd->capacity ? 2 * osd->capacity : 64;
-		osd->objects = reallocarray(osd->objects, osd->capacity, sizeof(*osd->objects));
+		osd->objects =
+			reallocarray(osd->objects, osd->capacity, sizeof(struct memory_object *));
 	}
 	memmove(osd->objects + at + 1, osd->objects + at,
-		(osd->count - at) * sizeof(*osd->objects));
+		(osd->count - at) * sizeof(struct memory_object *));
 	osd->objects[at] = object;
 	osd->count++;
 	object->partition = partition;
@@ -69,7 +70,7 @@ static void discard(struct memory_osd *osd, size_t at)
 	free(object);
 	osd->count--;
 	memmove(osd->objects + at, osd->objects + at + 1,
-		(osd->count - at) * sizeof(*osd->objects));
+		(osd->count - at) * sizeof(struct memory_object *));
 }
 
 void memory_osd_free(struct memory_osd *osd)
@@ -111,6 +112,7 @@ static void set_attribute(struct memory_object *object, const struct osd_attribu
 {
 	struct memory_attribute *attribute =
 		(struct memory_attribute *)memory_osd_attribute(object, from->page, from->number);
+	uint8_t *copy;
 
 	if (from->page == OSD_USER_OBJECT_INFORMATION &&
 	    from->number == OSD_INFORMATION_LOGICAL_LENGTH) {
@@ -119,10 +121,13 @@ static void set_attribute(struct memory_object *object, const struct osd_attribu
 	}
 	if (!attribute)
 		attribute = &object->attributes[object->attribute_count++];
+	copy = malloc(from->length + 1);
+	memcpy(copy, from->value, from->length);
 	free(attribute->value);
-	*attribute = (struct memory_attribute){ from->page, from->number, malloc(from->length + 1),
-						from->length };
-	memcpy(attribute->value, from->value, from->length);
+	attribute->page = from->page;
+	attribute->number = from->number;
+	attribute->value = copy;
+	attribute->length = from->length;
 }
 
 static void set_attributes(struct memory_object *object, const struct osd_cdb *cdb,

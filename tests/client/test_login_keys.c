@@ -156,7 +156,7 @@ static void test_a_refusal_is_noted_with_its_reason(void **state)
 	bhs[36] = 2;
 	bhs[37] = 3;
 	login_outcome_begin(&outcome, true, true);
-	assert_int_equal(login_outcome_note(&outcome, bhs, NULL, 0, NULL), 0);
+	assert_int_equal(login_outcome_note(&outcome, bhs, (const uint8_t *)"", 0, NULL), 0);
 	assert_int_equal(outcome.status_class, 2);
 	assert_int_equal(outcome.status_detail, 3);
 }
@@ -169,7 +169,8 @@ static void test_something_else_than_a_login_response_is_refused(void **state)
 
 	(void)state;
 	login_outcome_begin(&outcome, true, true);
-	assert_int_equal(login_outcome_note(&outcome, bhs, NULL, 0, &error), -EPROTO);
+	assert_int_equal(login_outcome_note(&outcome, bhs, (const uint8_t *)"", 0, &error),
+			 -EPROTO);
 	assert_non_null(strstr(error.text, "iSCSI port"));
 }
 

@@ -116,6 +116,38 @@ static void expect_round_trip(const struct manifest *manifest)
 	manifest_free(&again);
 }
 
+/* The example of docs/muninnctl.md. */
+static const char DOCUMENTED[] =
+	"muninn-tree 1\n"
+	"d 0755 1700000000.123456789 .\n"
+	"f 0644 1700000000.000000000 0x10000 5 "
+	"2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824 hello%20world\n"
+	"h 1 same%20file\n"
+	"l 1700000000.000000000 link ../somewhere/else\n"
+	"d 0700 -1.500000000 sub\n"
+	"end 5 ff5e17001227000faaee679a21de7a4e8b6db07403ded98db67b771b8aa894cf\n";
+
+static void test_the_documented_example_is_what_is_written_and_read(void **state)
+{
+	struct manifest manifest;
+	char *text;
+	size_t length;
+
+	(void)state;
+	assert_int_equal(manifest_parse(DOCUMENTED, strlen(DOCUMENTED), &manifest, NULL), 0);
+	assert_int_equal(manifest.count, 5);
+	assert_string_equal(manifest.entries[1].path, "hello world");
+	assert_int_equal(manifest.entries[1].length, 5);
+	assert_int_equal(manifest.entries[2].linked, 1);
+	assert_string_equal(manifest.entries[3].target, "../somewhere/else");
+	assert_int_equal(manifest.entries[4].seconds, -1);
+	assert_int_equal(manifest.entries[4].nanoseconds, 500000000);
+	assert_int_equal(manifest_format(&manifest, &text, &length), 0);
+	assert_string_equal(text, DOCUMENTED);
+	free(text);
+	manifest_free(&manifest);
+}
+
 static void test_every_byte_a_name_can_have_survives(void **state)
 {
 	struct manifest manifest = { 0 };
@@ -325,6 +357,7 @@ static void test_every_truncation_and_every_changed_byte_is_refused(void **state
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_documented_example_is_what_is_written_and_read),
 		cmocka_unit_test(test_every_byte_a_name_can_have_survives),
 		cmocka_unit_test(test_trees_survive),
 		cmocka_unit_test(test_random_names_survive),
