@@ -300,6 +300,7 @@ struct engine_statistics {
 	uint64_t open_microseconds; /* how long engine_open took */
 };
 
+/* Waits for its turn like a reading transaction: never call it inside a transaction of the same thread. */
 void engine_read_statistics(struct engine *engine, struct engine_statistics *statistics);
 
 #endif

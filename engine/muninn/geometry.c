@@ -85,7 +85,7 @@ static void size_filters(struct muninn_geometry *geometry)
 	}
 	if (geometry->paged_filters < geometry->filters) {
 		geometry->overflow_entries =
-			geometry->keys_nominal[geometry->paged_filters] * 2 + 8;
+			geometry->keys_nominal[geometry->paged_filters] * 5 / 4 + 4;
 		geometry->keys_limit[geometry->paged_filters] = geometry->overflow_entries;
 	}
 }
