@@ -30,7 +30,8 @@ struct nand_rehearsal {
 	/* Is what the power cut left right? `cut` is NULL after the run that was not hit. */
 	void (*check)(struct nand *nand, void *context, const struct nand_power_cut *cut);
 
-	const struct nand_power_cut *ends; /* how a cut ends; `after` does not matter */
+	const struct nand_power_cut
+		*ends; /* how a cut ends; `after` does not matter, `seed` is where seeds begin */
 	size_t ends_count;
 	uint64_t stride;     /* every how many operations; 0: 1 */
 	uint64_t points_max; /* cuts of one series at most; 0: no limit but the scenario's end */

@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The power of the flash fails at every operation of a load that seals segments, completes a table, flushes and merges,
+ * and between the stores to NVRAM of every command; the page in flight is absent, torn or garbage.
+ *
+ * With the NVRAM kept, which is what the store is made for, every committed transaction is there and the one in flight is
+ * whole or absent. With the NVRAM lost, the store refuses to open. With the NVRAM back at its last flush, what was
+ * flushed is there. No value is ever wrong.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <errno.h>
+
+#include "common/bytes.h"
+#include "common/log.h"
+#include "engine/muninn/store.h"
+#include "nand/private.h"
+#include "nand/rehearsal.h"
+
+enum { KEYS = 64, PUTS = 6, VALUE_BYTES = 200, TRANSACTIONS = 40, TRANSACTIONS_MORE = 6 };
+
+/* The load finds every block written before, and 6 columns left in the growing table. */
+enum { STAGE_TRANSACTIONS = 800, STAGE_FREE_SEGMENTS = 60, STAGE_COLUMNS = MUNINN_COLUMNS - 6 };
+
+static const struct nand_geometry geometry = {
+	.page_bytes = 512,
+	.spare_bytes = 64,
+	.pages_per_block = 8,
+	.blocks = 160,
+	.channels = 1,
+	.dies_per_channel = 1,
+};
+static const struct engine_options options = { .rows = 1, .segment_pages = 8, .record_bytes = 256 };
+
+struct load {
+	struct nand *
+		stage; /* the device that every run begins with, closed after `first` - 1 transactions */
+	uint64_t nvram_bytes;
+	uint64_t first;
+	uint64_t tables;
+	bool points; /* let the power fail between stores to NVRAM, too */
+
+	uint64_t committed, flushed; /* last transactions of this run */
+	uint64_t expected[TRANSACTIONS + 2]
+			 [KEYS]; /* after transaction first - 1 + n: the last that put the key */
+
+	struct {
+		uint64_t programs, erases, syncs, points;
+	} in_flight; /* what the power failed in, over all runs */
+	struct {
+		uint64_t present; /* opened: all that was committed */
+		uint64_t
+			older; /* opened: all that some earlier transaction left, not older than the last flush */
+		uint64_t refused;  /* did not open */
+		uint64_t detected; /* opened; what is missing is answered by an error */
+		uint64_t lost;     /* opened; silently without something that was flushed */
+		uint64_t torn;     /* opened; no transaction ever left this */
+		uint64_t wrong;    /* opened; data that were never put under the key */
+	} outcomes;
+	char refusal[512];
+};
+
+/* ---- transactions ---- */
+
+/* Transaction n puts these keys; all values say n. */
+static uint32_t key_number(uint64_t transaction, uint32_t put)
+{
+	return (uint32_t)(hash_mix(transaction * PUTS + put) % KEYS);
+}
+
+static struct record_key key_of(uint32_t number)
+{
+	return (struct record_key){ .partition = 1,
+				    .identifier = 0x10000 + number / 8,
+				    .piece = number % 8 };
+}
+
+static void fill_value(uint8_t value[VALUE_BYTES], uint64_t transaction, uint32_t number)
+{
+	memset(value, (int)(transaction * 7 + number), VALUE_BYTES);
+	put_le64(value, transaction);
+}
+
+/* 0, or the error that it was given up for. */
+static int run_transaction(struct nand *nand, const struct load *load, struct record_store *store,
+			   uint64_t transaction)
+{
+	uint8_t value[VALUE_BYTES];
+	int result = 0;
+
+	store->operations->begin(store);
+	for (uint32_t put = 0; put < PUTS && result == 0; put++) {
+		struct record_key key = key_of(key_number(transaction, put));
+
+		fill_value(value, transaction, key_number(transaction, put));
+		result = store->operations->put(store, &key, 1, put % 2 ? RECORD_ABSORB : 0, value,
+						sizeof(value), false);
+		if (result == 0 && load->points)
+			result = nand_power_point(nand);
+	}
+	if (result == 0)
+		store->operations->commit(store);
+	else
+		store->operations->abort(store);
+	return result;
+}
+
+static void apply(uint64_t expected[KEYS], uint64_t transaction)
+{
+	for (uint32_t put = 0; put < PUTS; put++)
+		expected[key_number(transaction, put)] = transaction;
+}
+
+static uint64_t no_boundary(void *context, const struct record_key *key, uint16_t version,
+			    uint64_t sequence)
+{
+	(void)context;
+	(void)key;
+	(void)version;
+	(void)sequence;
+	return RECORD_NEWEST;
+}
+
+static int merge(struct record_store *store)
+{
+	const struct record_keep keep = { .boundary = no_boundary };
+	struct record_merge merge = { .live_permille_max = 950 };
+	int result = store->operations->merge(store, &keep, &merge);
+
+	return result == -EAGAIN ? 0 : result;
+}
+
+/* ---- the stage ---- */
+
+static struct record_store *open_store(struct nand *nand)
+{
+	struct error_text error = { "" };
+	struct record_store *store;
+
+	if (muninn_open(nand, &options, &store, &error))
+		fail_msg("%s", error.text);
+	return store;
+}
+
+static uint32_t growing_columns(struct record_store *store)
+{
+	return table_columns(&((struct muninn_store *)(void *)store)->rows[0].growing);
+}
+
+static void set_stage(struct load *load)
+{
+	const struct load quiet = { 0 };
+	struct engine_statistics statistics = { 0 };
+	struct error_text error = { "" };
+	struct record_store *store;
+
+	if (muninn_nvram_bytes(&geometry, &options, &load->nvram_bytes, &error) ||
+	    nand_open_memory(&geometry, load->nvram_bytes, &load->stage, &error) ||
+	    muninn_format(load->stage, &options, &error))
+		fail_msg("%s", error.text);
+	store = open_store(load->stage);
+	for (load->first = 1;
+	     load->first <= STAGE_TRANSACTIONS || growing_columns(store) != STAGE_COLUMNS;
+	     load->first++) {
+		assert_int_equal(run_transaction(load->stage, &quiet, store, load->first), 0);
+		apply(load->expected[0], load->first);
+		store->operations->statistics(store, &statistics);
+		if (statistics.segments_free < STAGE_FREE_SEGMENTS)
+			assert_int_equal(merge(store), 0);
+	}
+	for (uint64_t n = 1; n <= TRANSACTIONS + 1; n++) {
+		memcpy(load->expected[n], load->expected[n - 1], sizeof(load->expected[n]));
+		apply(load->expected[n], load->first - 1 + n);
+	}
+	load->tables = statistics.tables;
+	assert_int_equal(store->operations->close(store, true), 0);
+}
+
+static void copy_mapping(struct nand_mapping *to, const struct nand_mapping *from)
+{
+	assert_int_equal(to->bytes, from->bytes);
+	memcpy(to->at, from->at, from->bytes);
+}
+
+static void prepare(struct nand *nand, void *context)
+{
+	struct load *load = context;
+
+	copy_mapping(&nand->pages, &load->stage->pages);
+	copy_mapping(&nand->table, &load->stage->table);
+	copy_mapping(&nand->nvram, &load->stage->nvram);
+	memcpy(nand->uuid, load->stage->uuid, sizeof(nand->uuid));
+	load->committed = load->flushed = load->first - 1;
+}
+
+/* ---- the load ---- */
+
+/* A commit is a store to NVRAM, which does not notice that the power is off. */
+static bool is_off(struct nand *nand)
+{
+	struct nand_power_status status;
+
+	nand_power_status(nand, &status);
+	return status.off;
+}
+
+static void note_in_flight(struct nand *nand, struct load *load)
+{
+	struct nand_power_status status;
+
+	nand_power_status(nand, &status);
+	load->in_flight.programs += strncmp(status.in_flight, "program", 7) == 0;
+	load->in_flight.erases += strncmp(status.in_flight, "erase", 5) == 0;
+	load->in_flight.syncs += strncmp(status.in_flight, "sync", 4) == 0;
+	load->in_flight.points += strncmp(status.in_flight, "scenario", 8) == 0;
+}
+
+static void run(struct nand *nand, void *context)
+{
+	struct load *load = context;
+	struct error_text error;
+	struct record_store *store;
+	int result = 0;
+
+	if (muninn_open(nand, &options, &store, &error))
+		return;
+	for (uint64_t n = 0; n < TRANSACTIONS && result == 0; n++) {
+		uint64_t transaction = load->first + n;
+
+		result = run_transaction(nand, load, store, transaction);
+		if (result || is_off(nand))
+			break;
+		load->committed = transaction;
+		if (n % 5 == 4) {
+			result = store->operations->flush(store);
+			load->flushed = result ? load->flushed : transaction;
+		}
+		if (result == 0 && n % 7 == 6)
+			result = merge(store);
+	}
+	store->operations->close(store, false);
+	note_in_flight(nand, load);
+}
+
+/* ---- what is left ---- */
+
+enum found { FOUND_RIGHT, FOUND_ERROR, FOUND_WRONG };
+
+/* The transaction that the key was last put by, 0 when it is absent. */
+static enum found find(struct record_store *store, uint32_t number, uint64_t *transaction)
+{
+	uint8_t value[VALUE_BYTES], expected[VALUE_BYTES];
+	struct record_key key = key_of(number);
+	struct record_info info;
+	int result =
+		store->operations->get(store, &key, RECORD_NEWEST, value, sizeof(value), &info);
+
+	*transaction = 0;
+	if (result == -ENOENT)
+		return FOUND_RIGHT;
+	if (result)
+		return FOUND_ERROR;
+	*transaction = get_le64(value);
+	fill_value(expected, *transaction, number);
+	return info.length == VALUE_BYTES && memcmp(value, expected, sizeof(value)) == 0
+		       ? FOUND_RIGHT
+		       : FOUND_WRONG;
+}
+
+/* What is there of every key. False: not everything could be read. */
+static bool find_all(struct record_store *store, uint64_t found[KEYS], bool *wrong)
+{
+	bool readable = true;
+
+	for (uint32_t number = 0; number < KEYS; number++) {
+		enum found what = find(store, number, &found[number]);
+
+		readable = readable && what != FOUND_ERROR;
+		*wrong = *wrong || what == FOUND_WRONG;
+	}
+	return readable;
+}
+
+/* The transaction that left exactly this; UINT64_MAX: none did. */
+static uint64_t transaction_of(const struct load *load, const uint64_t found[KEYS])
+{
+	for (uint64_t n = TRANSACTIONS + 2; n-- > 0;)
+		if (memcmp(found, load->expected[n], sizeof(load->expected[n])) == 0)
+			return load->first - 1 + n;
+	return UINT64_MAX;
+}
+
+static bool is_older_than(const uint64_t found[KEYS], const uint64_t expected[KEYS])
+{
+	for (uint32_t number = 0; number < KEYS; number++)
+		if (found[number] < expected[number])
+			return true;
+	return false;
+}
+
+static void judge(struct load *load, struct record_store *store)
+{
+	bool wrong = false;
+	uint64_t found[KEYS];
+	bool readable = find_all(store, found, &wrong);
+	uint64_t transaction = transaction_of(load, found);
+
+	if (wrong)
+		load->outcomes.wrong++;
+	else if (!readable)
+		load->outcomes.detected++;
+	else if (is_older_than(found, load->expected[load->flushed - (load->first - 1)]))
+		load->outcomes.lost++;
+	else if (transaction == UINT64_MAX)
+		load->outcomes.torn++;
+	else if (transaction >= load->committed)
+		load->outcomes.present++;
+	else
+		load->outcomes.older++;
+}
+
+/* Goes on with transactions, a merge and a crash: nothing that the cut left is in the way. */
+static void go_on(struct nand *nand, struct load *load, struct record_store *store, const char *cut)
+{
+	const struct load quiet = { 0 };
+	uint64_t expected[KEYS], found, transaction;
+	bool wrong = false;
+
+	find_all(store, expected, &wrong);
+	transaction = transaction_of(load, expected);
+	for (int more = 0; more < TRANSACTIONS_MORE; more++) {
+		int result = run_transaction(nand, &quiet, store, ++transaction);
+
+		if (result || (more == TRANSACTIONS_MORE / 2 && merge(store)))
+			fail_msg("%s: the store cannot go on (%d)", cut, result);
+		apply(expected, transaction);
+	}
+	store->operations->close(store, false);
+	store = open_store(nand);
+	for (uint32_t number = 0; number < KEYS; number++)
+		if (find(store, number, &found) != FOUND_RIGHT || found != expected[number])
+			fail_msg("%s: key %u is of transaction %llu, not %llu, some transactions "
+				 "later",
+				 cut, number, (unsigned long long)found,
+				 (unsigned long long)expected[number]);
+	store->operations->close(store, false);
+}
+
+static void check(struct nand *nand, void *context, const struct nand_power_cut *cut)
+{
+	char text[NAND_POWER_CUT_TEXT] = "no cut";
+	struct load *load = context;
+	struct error_text error = { "" };
+	struct record_store *store;
+	uint64_t present = load->outcomes.present;
+
+	if (cut)
+		nand_power_cut_format(cut, text);
+	if (muninn_open(nand, &options, &store, &error)) {
+		load->outcomes.refused++;
+		snprintf(load->refusal, sizeof(load->refusal), "%s", error.text);
+		if (!cut || cut->nvram == NAND_CUT_NVRAM_KEPT)
+			fail_msg("%s: %s", text, error.text);
+		return;
+	}
+	judge(load, store);
+	if (cut && cut->nvram != NAND_CUT_NVRAM_KEPT) {
+		store->operations->close(store, false);
+		return;
+	}
+	if (!cut) {
+		struct engine_statistics statistics = { 0 };
+
+		store->operations->statistics(store, &statistics);
+		assert_true(statistics.tables > load->tables);
+	}
+	if (load->outcomes.present != present + 1)
+		fail_msg("%s: not everything that was committed is there, or not as it was", text);
+	go_on(nand, load, store, text);
+}
+
+/* ---- the rehearsals ---- */
+
+static void discard_line(enum log_level level, const char *line)
+{
+	(void)level;
+	(void)line;
+}
+
+static struct load *rehearse(enum nand_cut_nvram nvram, size_t ends_first, size_t ends_count,
+			     bool points, uint64_t stride)
+{
+	struct nand_power_cut ends[NAND_REHEARSAL_ENDS];
+	struct load *load = calloc(1, sizeof(*load));
+	struct error_text error = { "" };
+	uint64_t runs = 0;
+
+	assert_non_null(load);
+	log_configure(discard_line, LOG_LEVEL_ERROR);
+	set_stage(load);
+	load->points = points;
+	nand_rehearsal_ends(&geometry, nvram, ends);
+	struct nand_rehearsal rehearsal = {
+		.geometry = &geometry,
+		.nvram_bytes = load->nvram_bytes,
+		.context = load,
+		.prepare = prepare,
+		.run = run,
+		.check = check,
+		.ends = ends + ends_first,
+		.ends_count = ends_count,
+		.stride = stride,
+	};
+
+	if (nand_rehearse(&rehearsal, &runs, &error))
+		fail_msg("%s", error.text);
+	print_message("%llu runs: %llu all present, %llu older, %llu refused, %llu damage "
+		      "reported, %llu flushed data"
+		      " lost, %llu torn, %llu wrong\n",
+		      (unsigned long long)runs, (unsigned long long)load->outcomes.present,
+		      (unsigned long long)load->outcomes.older,
+		      (unsigned long long)load->outcomes.refused,
+		      (unsigned long long)load->outcomes.detected,
+		      (unsigned long long)load->outcomes.lost,
+		      (unsigned long long)load->outcomes.torn,
+		      (unsigned long long)load->outcomes.wrong);
+	print_message("in flight: %llu programs, %llu erases, %llu syncs; between stores to NVRAM: "
+		      "%llu\n",
+		      (unsigned long long)load->in_flight.programs,
+		      (unsigned long long)load->in_flight.erases,
+		      (unsigned long long)load->in_flight.syncs,
+		      (unsigned long long)load->in_flight.points);
+	assert_true(load->in_flight.programs > 0 && load->in_flight.erases > 0 &&
+		    load->in_flight.syncs > 0);
+	if (load->refusal[0])
+		print_message("a refusal: %s\n", load->refusal);
+	nand_abandon(load->stage);
+	log_configure(NULL, LOG_LEVEL_WARNING);
+	return load;
+}
+
+static void test_nvram_kept_cut_between_any_two_stores_of_a_command(void **state)
+{
+	(void)state;
+	free(rehearse(NAND_CUT_NVRAM_KEPT, 0, 1, true, 1));
+}
+
+static void test_nvram_kept_with_the_page_in_flight_torn_or_garbage(void **state)
+{
+	(void)state;
+	free(rehearse(NAND_CUT_NVRAM_KEPT, 1, NAND_REHEARSAL_ENDS - 1, false, 1));
+}
+
+static void test_nvram_lost_is_refused_with_a_clear_message(void **state)
+{
+	struct load *load = rehearse(NAND_CUT_NVRAM_LOST, 0, 2, false, 5);
+
+	(void)state;
+	assert_int_equal(load->outcomes.present, 2); /* the runs without a cut */
+	assert_true(load->outcomes.refused > 0);
+	assert_int_equal(load->outcomes.older + load->outcomes.lost + load->outcomes.detected, 0);
+	assert_int_equal(load->outcomes.torn + load->outcomes.wrong, 0);
+	assert_non_null(strstr(load->refusal, "not formatted for the muninn engine"));
+	free(load);
+}
+
+/*
+ * What was flushed is there, and no value is wrong. Transactions committed after the last flush may be there in part, not
+ * only whole or absent: the number of the last committed one reaches the host's storage apart from the buffers that it
+ * speaks of. That is counted as torn and printed.
+ */
+static void test_nvram_as_last_flushed_keeps_what_was_flushed_and_gives_no_wrong_data(void **state)
+{
+	struct load *load = rehearse(NAND_CUT_NVRAM_FLUSHED, 0, 3, true, 3);
+
+	(void)state;
+	assert_true(load->outcomes.older > 0);
+	assert_int_equal(load->outcomes.wrong, 0);
+	assert_int_equal(load->outcomes.lost, 0);
+	assert_int_equal(load->outcomes.detected, 0);
+	assert_int_equal(load->outcomes.refused, 0);
+	free(load);
+}
+
+/*
+ * Pages of the NVRAM that are partly older than others are beyond what the store promises: besides torn transactions, what
+ * was flushed before may be missing, and is counted as such. No value is ever one that was not put under its key.
+ */
+static void test_nvram_partly_flushed_gives_no_data_that_were_never_put(void **state)
+{
+	struct load *load = rehearse(NAND_CUT_NVRAM_MIXED, 0, 3, true, 3);
+
+	(void)state;
+	assert_int_equal(load->outcomes.wrong, 0);
+	assert_true(load->outcomes.refused == 0 || load->refusal[0]);
+	free(load);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nvram_kept_cut_between_any_two_stores_of_a_command),
+		cmocka_unit_test(test_nvram_kept_with_the_page_in_flight_torn_or_garbage),
+		cmocka_unit_test(test_nvram_lost_is_refused_with_a_clear_message),
+		cmocka_unit_test(
+			test_nvram_as_last_flushed_keeps_what_was_flushed_and_gives_no_wrong_data),
+		cmocka_unit_test(test_nvram_partly_flushed_gives_no_data_that_were_never_put),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
