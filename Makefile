@@ -193,6 +193,7 @@ help:
 	@echo 'make clean      removes build/, the device of `make run` included'
 	@echo 'V=1 behind any of them shows the commands'
 	@echo 'make bench      what the engine costs: a table, and build/bench/muninn-run.json'
+	@echo 'make bench-nand the emulated NAND beside memcpy and fio: build/bench/muninn-nand.json; BENCH_NAND=--full'
 	@echo "make bench-paper the paper's experiments, its numbers beside ours: build/bench/muninn-paper.json"
 	@echo '                QUICK=1: a minute, with 2 million pairs in place of 50 million'
 	@echo 'make figures    draws docs/figures/ from build/bench/muninn-paper.json'
@@ -272,6 +273,14 @@ bench: bootstrap
 	@$(BIN)/muninn-bench run $(BENCH_RUN) >$(BUILD)/bench/muninn-run.json
 
 QUICK ?=
+# The emulated NAND beside memcpy and fio; its image is made, and removed, in build/bench/. BENCH_NAND: its options.
+.PHONY: bench-nand
+bench-nand:
+	@scripts/bootstrap bench
+	+@$(SUBMAKE) $(BIN)/muninn-bench
+	@mkdir -p $(BUILD)/bench
+	@$(BIN)/muninn-bench nand --file $(BUILD)/bench/nand.image $(BENCH_NAND) >$(BUILD)/bench/muninn-nand.json
+
 PAPER_RESULTS := $(BUILD)/bench/muninn-paper.json
 bench-paper: bootstrap
 	+@$(SUBMAKE) $(BIN)/muninn-bench

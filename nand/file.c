@@ -58,6 +58,9 @@ static void file_expect(struct nand *nand, uint64_t page)
 	uint64_t from = page * nand->geometry.spare_bytes;
 	uint64_t last = (from + nand->geometry.spare_bytes - 1) >> file->cache_shift;
 
+	/* By the time the data are here, the spare area is in the processor's cache. */
+	for (uint32_t i = 0; i < nand->geometry.spare_bytes; i += 64)
+		__builtin_prefetch(file->spares.at + from + i);
 	fetch(file, from >> file->cache_shift);
 	if (last != from >> file->cache_shift)
 		fetch(file, last);

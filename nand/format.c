@@ -199,8 +199,8 @@ void nand_spare_seal(uint8_t *spare, uint32_t spare_bytes, uint64_t page,
 {
 	uint8_t *reserved = spare + spare_bytes - NAND_SPARE_RESERVED;
 
-	put_le32(reserved + AT_DATA_CRC, check->data_crc);
-	put_le32(reserved + AT_ERASE_COUNT, check->erase_count);
+	/* Both at once, as the CRC loads them at once. */
+	put_le64(reserved + AT_DATA_CRC, check->data_crc | (uint64_t)check->erase_count << 32);
 	put_le32(reserved + AT_ZERO, 0);
 	put_le32(reserved + AT_SPARE_CRC, spare_crc(spare, spare_bytes, page));
 }
