@@ -39,9 +39,10 @@ void peer_open(struct peer *peer, const struct session_parameters *parameters, u
 		.clock_ms = standing_clock,
 		.clock_context = peer,
 	};
-	int fds[2], bytes = 4 << 20;
+	int fds[2], bytes = 1 << 16;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	/* Small, so that a target that reads nothing is soon noticed. */
 	setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	*peer = (struct peer){

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* The full-feature phase with a target that keeps to the protocol. */
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -392,7 +393,8 @@ static void test_a_window_never_goes_back(void **state)
 
 	(void)state;
 	peer_open(&peer, &PEER_PARAMETERS, 8);
-	peer.max_cmd_sn -= 127;
+	/* This would close it. */
+	peer.max_cmd_sn -= 128;
 	peer_header(&peer, header, ISCSI_NOP_IN, ISCSI_FINAL, ISCSI_TAG_NONE);
 	assert_int_equal(peer_give(&peer, header, NULL, 0), 0);
 	counted_task_make(&task, NULL, 0, NULL, 0);
@@ -506,6 +508,36 @@ static void test_bytes_may_arrive_one_by_one(void **state)
 	peer_close(&peer);
 }
 
+static void test_an_answered_command_keeps_its_buffers_until_they_are_sent(void **state)
+{
+	struct session_parameters parameters = PEER_PARAMETERS;
+	struct counted_task tasks[16], *early = NULL;
+	struct peer peer;
+
+	(void)state;
+	parameters.initial_r2t = false;
+	parameters.first_burst_bytes = 262144;
+	peer_open(&peer, &parameters, 16);
+	for (int i = 0; i < 16; i++) {
+		counted_task_make(&tasks[i], data, 262144, NULL, 0);
+		session_submit(peer.session, &tasks[i].task);
+	}
+	/* The target reads nothing: the socket fills, and the session still has PDUs of some command to send. */
+	session_step(peer.session, 0);
+	assert_true(session_events(peer.session) & POLLOUT);
+	for (int i = 0; i < 16; i++)
+		if (tasks[i].task.batched > 0)
+			early = &tasks[i];
+	assert_non_null(early);
+	assert_int_equal(peer_respond(&peer, early->task.tag, 2), 0);
+	assert_int_equal(early->done, 0);
+	while (early->done == 0)
+		peer_take(&peer, &pdu);
+	assert_int_equal(early->task.result, 0);
+	assert_int_equal(early->task.status, 2);
+	peer_close(&peer);
+}
+
 static void test_impossible_options_and_lengths_are_refused(void **state)
 {
 	struct counted_task task;
@@ -550,6 +582,7 @@ int main(void)
 		cmocka_unit_test(test_after_an_announced_logout_no_command_is_taken),
 		cmocka_unit_test(test_a_command_may_be_submitted_from_a_completion),
 		cmocka_unit_test(test_bytes_may_arrive_one_by_one),
+		cmocka_unit_test(test_an_answered_command_keeps_its_buffers_until_they_are_sent),
 		cmocka_unit_test(test_impossible_options_and_lengths_are_refused),
 	};
 

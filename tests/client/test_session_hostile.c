@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Targets that break the protocol, fall silent or die: the session ends with a reason, and no byte lands where it must not. */
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -203,6 +204,34 @@ static void test_a_request_for_what_was_sent_already_is_refused(void **state)
 	assert_int_equal(peer_r2t(&scene.peer, scene.tag, 1, 0, 0, 32), 0);
 	peer_r2t(&scene.peer, scene.tag, 2, 1, 0, 32);
 	expect_end(&scene, -EPROTO, "out of order");
+}
+
+static void test_a_second_request_before_the_first_is_served_is_refused(void **state)
+{
+	struct session_parameters parameters = PEER_PARAMETERS;
+	struct counted_task tasks[16];
+	struct error_text error;
+	struct peer peer;
+
+	(void)state;
+	parameters.immediate_data = false;
+	peer_open(&peer, &parameters, 16);
+	for (int i = 0; i < 16; i++) {
+		counted_task_make(&tasks[i], data, 262144, NULL, 0);
+		tasks[i].task.out[tasks[i].task.out_count++] = (struct iovec){ data, 262144 };
+		session_submit(peer.session, &tasks[i].task);
+	}
+	for (int i = 0; i < 16; i++)
+		peer_take(&peer, &pdu);
+	/* Nothing of the data is read, so that at last nothing more can be sent. */
+	for (int i = 0; i < 16; i++)
+		assert_int_equal(peer_r2t(&peer, tasks[i].task.tag, 1, 0, 0, 262144), 0);
+	assert_true(session_events(peer.session) & POLLOUT);
+	assert_true(tasks[15].task.burst_left > 0);
+	assert_int_equal(peer_r2t(&peer, tasks[15].task.tag, 2, 1, 262144, 262144), -EPROTO);
+	session_error(peer.session, &error);
+	assert_non_null(strstr(error.text, "MaxOutstandingR2T"));
+	peer_close(&peer);
 }
 
 static void test_a_request_to_a_command_that_writes_nothing_is_refused(void **state)
@@ -606,6 +635,7 @@ int main(void)
 		cmocka_unit_test(test_an_answer_given_twice_is_refused),
 		cmocka_unit_test(test_requests_for_data_that_is_not_there_are_refused),
 		cmocka_unit_test(test_a_request_for_what_was_sent_already_is_refused),
+		cmocka_unit_test(test_a_second_request_before_the_first_is_served_is_refused),
 		cmocka_unit_test(test_a_request_to_a_command_that_writes_nothing_is_refused),
 		cmocka_unit_test(test_status_out_of_sequence_is_refused),
 		cmocka_unit_test(test_impossible_residuals_are_refused),
