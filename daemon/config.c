@@ -40,6 +40,18 @@ static int parse_number(const struct key *key, const char *value, char *base,
 	return result;
 }
 
+static int parse_durability(const struct key *key, const char *value, char *base,
+			    struct error_text *error)
+{
+	return lun_option_choice(value, "process", "host", (bool *)(base + key->offset), error);
+}
+
+static int parse_merge(const struct key *key, const char *value, char *base,
+		       struct error_text *error)
+{
+	return lun_option_choice(value, "auto", "manual", (bool *)(base + key->offset), error);
+}
+
 /* Texts end up in tgtd's parameter strings, which are split at commas. */
 static int copy_text(const char *value, char *to, size_t bytes, struct error_text *error)
 {
@@ -352,6 +364,8 @@ static const struct key keys[] = {
 	  LUN_CACHE_ENTRIES_MAX },
 	{ "lun", "directory_cache", parse_number, IN_LUN(options.directory_cache_nodes), 0,
 	  LUN_CACHE_ENTRIES_MAX },
+	{ "lun", "durability", parse_durability, IN_LUN(options.durable), 0, 0 },
+	{ "lun", "merge", parse_merge, IN_LUN(options.merge_manual), 0, 0 },
 	{ "lun", "serial", parse_serial, IN_LUN(options.osd), 0, 0 },
 	{ "lun", "system_id", parse_system_id, IN_LUN(options.osd), 0, 0 },
 };

@@ -221,8 +221,10 @@ static void write_lun_options(const struct lun_options *options, char *text, siz
 	static const uint8_t no_system_id[sizeof(options->osd.system_id)];
 	size_t used;
 
-	snprintf(text, bytes, "threads=%u;onode_cache=%u;directory_cache=%u%s%s", options->threads,
-		 options->onode_cache_entries, options->directory_cache_nodes,
+	snprintf(text, bytes,
+		 "threads=%u;onode_cache=%u;directory_cache=%u;durability=%s;merge=%s%s%s",
+		 options->threads, options->onode_cache_entries, options->directory_cache_nodes,
+		 options->durable ? "host" : "process", options->merge_manual ? "manual" : "auto",
 		 options->osd.serial[0] ? ";serial=" : "", options->osd.serial);
 	if (!memcmp(options->osd.system_id, no_system_id, sizeof(no_system_id)))
 		return;

@@ -66,6 +66,7 @@ static void free_memory(struct engine *engine)
 		access_times_destroy(&engine->accesses);
 	free(engine->page);
 	pthread_rwlock_destroy(&engine->turn);
+	pthread_mutex_destroy(&engine->flushing);
 	free(engine);
 }
 
@@ -102,6 +103,7 @@ int engine_open_on(struct record_store *store, const struct engine_options *opti
 		engine->options = with_defaults(options);
 		engine->page_bytes = record_bytes_max(store);
 		turn_init(&engine->turn);
+		pthread_mutex_init(&engine->flushing, NULL);
 		result = allocate(engine);
 	}
 	if (result) {
@@ -286,19 +288,39 @@ static void settle_accesses_if_many(struct engine *engine)
 		access_times_forget(&engine->accesses, key);
 }
 
+/* Flushes unless another thread has done so since `committed` transactions were committed. */
+static int make_stable(struct engine *engine, uint64_t committed)
+{
+	int result = 0;
+
+	pthread_mutex_lock(&engine->flushing);
+	if (engine->flushed < committed) {
+		pthread_rwlock_wrlock(&engine->turn);
+		committed = engine->transactions;
+		result = engine->store->operations->flush(engine->store);
+		pthread_rwlock_unlock(&engine->turn);
+		if (!result)
+			engine->flushed = committed;
+	}
+	pthread_mutex_unlock(&engine->flushing);
+	return result;
+}
+
 int engine_commit(struct engine_txn *txn, bool stable)
 {
 	struct engine *engine = txn->engine;
+	bool writing = txn->mode != ENGINE_READ;
+	uint64_t committed;
 	int result = 0;
 
-	if (txn->mode != ENGINE_READ) {
+	if (writing)
 		result = put_and_commit(txn);
-		if (result)
-			undo(txn);
-		else if (stable)
-			result = engine->store->operations->flush(engine->store);
-	}
+	if (result)
+		undo(txn);
+	committed = engine->transactions;
 	end(txn);
+	if (!result && writing && (stable || engine->options.stable_commits))
+		result = make_stable(engine, committed);
 	settle_accesses_if_many(engine);
 	return result;
 }

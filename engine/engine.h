@@ -60,6 +60,7 @@ struct engine_options {
 	bool even_filters;                /* of equal size ("N"); default skewed ("S") */
 	uint32_t over_provision_permille; /* hidden from users; default 100 (10 %) */
 	/* Run time. */
+	bool stable_commits; /* every commit is as with `stable`; otherwise they survive a crash of the process only */
 	bool merge_manual; /* space is reclaimed by engine_merge only; otherwise also when it gets low */
 	uint32_t onode_cache_entries;   /* decoded objects kept in memory; default 4096 */
 	uint32_t directory_cache_nodes; /* decoded directory nodes kept in memory; default 1024 */
@@ -125,7 +126,8 @@ void engine_bypass_timestamps(struct engine_txn *txn, bool bypass);
 uint64_t engine_txn_time(const struct engine_txn *txn);
 
 /*
- * Ends a transaction and frees it. `stable`: on return all that is committed survives power loss of the host.
+ * Ends a transaction and frees it. `stable`: on return all that is committed survives power loss of the host; commits
+ * of several threads that come together share one flush.
  * -ENOSPC: there was no room for its metadata; nothing of it happened, as after engine_abort. -EIO of the sync: it is
  * committed, its durability unknown. Other errors (-EIO of a put, -ENOMEM): nothing of it happened.
  */

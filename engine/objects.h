@@ -34,8 +34,11 @@ struct engine {
 	bool indices_known;
 	uint8_t indices[(UINT16_MAX + 1) / 8];
 	uint16_t last_index;
-	uint8_t *page; /* scratch space of the writer: see struct record_writer */
+	uint8_t *page;         /* scratch space of the writer: see struct record_writer */
 	uint64_t transactions; /* committed since open */
+	/* Flushes of commits: one at a time; those who waited for it find their transaction flushed too. */
+	pthread_mutex_t flushing;
+	uint64_t flushed; /* transactions that had been committed when the last flush began */
 	/* Merge steps in a row that found nothing worth it, and the count of transactions from which on to try again. */
 	uint32_t merge_futile;
 	uint64_t merge_again;

@@ -157,6 +157,8 @@ static int open_layers(struct muninn_lun *lun, const char *path, struct error_te
 	struct engine_options options = {
 		.onode_cache_entries = lun->options.onode_cache_entries,
 		.directory_cache_nodes = lun->options.directory_cache_nodes,
+		.stable_commits = lun->options.durable,
+		.merge_manual = lun->options.merge_manual,
 	};
 	int result;
 

@@ -21,6 +21,15 @@ int lun_option_number(const char *text, uint32_t least, uint32_t most, uint32_t 
 	return 0;
 }
 
+int lun_option_choice(const char *text, const char *first, const char *second, bool *value,
+		      struct error_text *error)
+{
+	*value = strcmp(text, second) == 0;
+	if (!*value && strcmp(text, first) != 0)
+		return error_set(error, -EINVAL, "'%s' is neither %s nor %s", text, first, second);
+	return 0;
+}
+
 int lun_option_serial(const char *text, struct osd_options *osd, struct error_text *error)
 {
 	size_t length = strlen(text);
@@ -78,13 +87,17 @@ static int set_option(struct lun_options *options, const char *name, const char 
 	if (!strcmp(name, "directory_cache"))
 		return lun_option_number(value, 0, LUN_CACHE_ENTRIES_MAX,
 					 &options->directory_cache_nodes, error);
+	if (!strcmp(name, "durability"))
+		return lun_option_choice(value, "process", "host", &options->durable, error);
+	if (!strcmp(name, "merge"))
+		return lun_option_choice(value, "auto", "manual", &options->merge_manual, error);
 	if (!strcmp(name, "serial"))
 		return lun_option_serial(value, &options->osd, error);
 	if (!strcmp(name, "system_id"))
 		return lun_option_system_id(value, &options->osd, error);
 	return error_set(error, -EINVAL,
 			 "unknown option '%s'; known are threads, onode_cache, directory_cache, "
-			 "serial and system_id",
+			 "durability, merge, serial and system_id",
 			 name);
 }
 

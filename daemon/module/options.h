@@ -3,6 +3,7 @@
 #ifndef MUNINN_DAEMON_MODULE_OPTIONS_H
 #define MUNINN_DAEMON_MODULE_OPTIONS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/error.h"
@@ -16,12 +17,15 @@ struct lun_options {
 	uint32_t threads;               /* I/O threads, 1..LUN_THREADS_MAX */
 	uint32_t onode_cache_entries;   /* as in engine_options; 0 = the engine's default */
 	uint32_t directory_cache_nodes; /* as in engine_options; 0 = the engine's default */
+	bool durable;                   /* acknowledged = on the host's stable storage */
+	bool merge_manual;              /* as in engine_options */
 	struct osd_options osd;
 };
 
 /*
  * Parses `NAME=VALUE;NAME=VALUE...` (NULL or empty: all defaults), tgtd taking commas for itself:
  *   threads=1..64  onode_cache=0..2^24  directory_cache=0..2^24
+ *   durability=process|host  merge=auto|manual
  *   system_id=40 hexadecimal digits  serial=1..36 printable characters without space , ; and =
  * -EINVAL with a sentence that names the option; `options` is then undefined.
  */
@@ -29,6 +33,9 @@ int lun_options_parse(const char *text, struct lun_options *options, struct erro
 
 /* The parsers of single values, which the configuration file uses too. -EINVAL with a sentence. */
 int lun_option_number(const char *text, uint32_t least, uint32_t most, uint32_t *value,
+		      struct error_text *error);
+/* One of two words; true = the second one. */
+int lun_option_choice(const char *text, const char *first, const char *second, bool *value,
 		      struct error_text *error);
 int lun_option_serial(const char *text, struct osd_options *osd, struct error_text *error);
 int lun_option_system_id(const char *text, struct osd_options *osd, struct error_text *error);

@@ -93,6 +93,7 @@ static void test_every_key_gets_to_its_place(void **state)
 				   "over_provision_permille = 50\n"
 				   "[lun 5]\ntype = osd\nimage = /i\nsize = 3M\nthreads = 4\n"
 				   "onode_cache = 11\ndirectory_cache = 12\nserial = s5\n"
+				   "durability = host\nmerge = manual\n"
 				   "system_id = 0000000000000000000000000000000000000001\n"),
 			 0);
 	assert_string_equal(config.state_dir, "/s");
@@ -127,6 +128,8 @@ static void test_every_key_gets_to_its_place(void **state)
 	assert_int_equal(config.luns[0].options.threads, 4);
 	assert_int_equal(config.luns[0].options.onode_cache_entries, 11);
 	assert_int_equal(config.luns[0].options.directory_cache_nodes, 12);
+	assert_true(config.luns[0].options.durable);
+	assert_true(config.luns[0].options.merge_manual);
 	assert_string_equal(config.luns[0].options.osd.serial, "s5");
 	assert_int_equal(config.luns[0].options.osd.system_id[19], 1);
 }

@@ -33,6 +33,18 @@ static void test_nothing_means_defaults(void **state)
 	assert_int_equal(options.onode_cache_entries, 0);
 	assert_int_equal(options.directory_cache_nodes, 0);
 	assert_string_equal(options.osd.serial, "");
+	assert_false(options.durable);
+	assert_false(options.merge_manual);
+}
+
+static void test_choices_take_their_two_words_only(void **state)
+{
+	(void)state;
+	assert_int_equal(lun_options_parse("durability=process;merge=auto", &options, &error), 0);
+	assert_false(options.durable);
+	assert_false(options.merge_manual);
+	assert_refused("durability=disk", "option durability: 'disk' is neither process nor host");
+	assert_refused("merge=", "option merge: '' is neither auto nor manual");
 }
 
 static void test_every_option_gets_to_its_place(void **state)
@@ -40,12 +52,15 @@ static void test_every_option_gets_to_its_place(void **state)
 	(void)state;
 	assert_int_equal(
 		lun_options_parse("threads=7;onode_cache=100;directory_cache=50;serial=A-1;"
+				  "durability=host;merge=manual;"
 				  "system_id=000102030405060708090a0b0c0d0e0f1011FDfe",
 				  &options, &error),
 		0);
 	assert_int_equal(options.threads, 7);
 	assert_int_equal(options.onode_cache_entries, 100);
 	assert_int_equal(options.directory_cache_nodes, 50);
+	assert_true(options.durable);
+	assert_true(options.merge_manual);
 	assert_string_equal(options.osd.serial, "A-1");
 	for (uint8_t i = 0; i < 18; i++)
 		assert_int_equal(options.osd.system_id[i], i);
@@ -104,6 +119,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_means_defaults),
 		cmocka_unit_test(test_every_option_gets_to_its_place),
+		cmocka_unit_test(test_choices_take_their_two_words_only),
 		cmocka_unit_test(test_numbers_outside_of_their_limits_are_refused),
 		cmocka_unit_test(test_unknown_options_and_missing_values_are_named),
 		cmocka_unit_test(test_serial_numbers_fit_their_field),

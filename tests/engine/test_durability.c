@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Which commits wait for the host's storage, and that those of several threads share the wait. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/engine.h"
+
+enum { PARTITION = 0x10000, FIRST = 0x10000, THREADS = 4, COMMITS = 100 };
+
+static const struct nand_geometry shape = {
+	.page_bytes = 512,
+	.spare_bytes = 64,
+	.pages_per_block = 8,
+	.blocks = 2000,
+	.channels = 1,
+	.dies_per_channel = 1,
+};
+
+struct device {
+	struct nand *nand;
+	struct engine *engine;
+	struct engine_options options;
+	char directory[32], path[64];
+};
+
+static void begin_commit(struct engine *engine, uint64_t object, bool stable)
+{
+	struct engine_address address = { .partition = PARTITION, .object = object };
+	struct engine_txn *txn = NULL;
+
+	assert_int_equal(engine_begin(engine, ENGINE_WRITE, &txn), 0);
+	assert_int_equal(engine_write(txn, address, 0, "data", 4), 0);
+	assert_int_equal(engine_commit(txn, stable), 0);
+}
+
+static int open_device(void **state, bool stable_commits)
+{
+	struct device *device = calloc(1, sizeof(*device));
+	struct error_text error = { "" };
+	struct engine_txn *txn = NULL;
+	uint64_t nvram;
+
+	assert_non_null(device);
+	device->options = (struct engine_options){ .rows = 2, .segment_pages = 16 };
+	device->options.record_bytes = 256;
+	device->options.stable_commits = stable_commits;
+	assert_int_equal(engine_nvram_bytes(&shape, &device->options, &nvram, &error), 0);
+	strcpy(device->directory, "/tmp/muninn-durability-XXXXXX");
+	assert_non_null(mkdtemp(device->directory));
+	snprintf(device->path, sizeof(device->path), "%s/image", device->directory);
+	assert_int_equal(nand_create(device->path, &shape, nvram, &error), 0);
+	assert_int_equal(nand_open(device->path, &device->nand, &error), 0);
+	assert_int_equal(engine_format(device->nand, &device->options, &error), 0);
+	assert_int_equal(engine_open(device->nand, &device->options, &device->engine, &error), 0);
+	assert_int_equal(engine_begin(device->engine, ENGINE_WRITE, &txn), 0);
+	assert_int_equal(engine_partition_create(txn, PARTITION, NULL), 0);
+	assert_int_equal(engine_create(txn, PARTITION, ENGINE_USER_OBJECT, 0, THREADS, NULL), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+	*state = device;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	return open_device(state, false);
+}
+
+static int setup_stable(void **state)
+{
+	return open_device(state, true);
+}
+
+static int teardown(void **state)
+{
+	struct device *device = *state;
+
+	assert_int_equal(engine_close(device->engine), 0);
+	assert_int_equal(nand_close(device->nand), 0);
+	unlink(device->path);
+	strcat(device->path, ".nvram");
+	unlink(device->path);
+	rmdir(device->directory);
+	free(device);
+	return 0;
+}
+
+static uint64_t nvram_syncs(struct device *device)
+{
+	struct nand_counters counters;
+
+	nand_read_counters(device->nand, &counters);
+	return counters.nvram_syncs;
+}
+
+static void test_a_commit_waits_for_the_host_only_when_asked_to(void **state)
+{
+	struct device *device = *state;
+	uint64_t before = nvram_syncs(device);
+
+	begin_commit(device->engine, FIRST, false);
+	assert_int_equal(nvram_syncs(device), before);
+	begin_commit(device->engine, FIRST, true);
+	assert_true(nvram_syncs(device) > before);
+}
+
+static void test_with_stable_commits_every_commit_waits(void **state)
+{
+	struct device *device = *state;
+
+	for (int i = 0; i < 5; i++) {
+		uint64_t before = nvram_syncs(device);
+
+		begin_commit(device->engine, FIRST, false);
+		assert_true(nvram_syncs(device) > before);
+	}
+}
+
+static void test_a_reading_transaction_never_waits(void **state)
+{
+	struct device *device = *state;
+	uint64_t before = nvram_syncs(device);
+	struct engine_txn *txn = NULL;
+
+	assert_int_equal(engine_begin(device->engine, ENGINE_READ, &txn), 0);
+	assert_int_equal(engine_commit(txn, true), 0);
+	assert_int_equal(nvram_syncs(device), before);
+}
+
+struct worker {
+	pthread_t thread;
+	struct engine *engine;
+	uint64_t object;
+};
+
+static void *work(void *argument)
+{
+	struct worker *worker = argument;
+
+	for (int i = 0; i < COMMITS; i++)
+		begin_commit(worker->engine, worker->object, true);
+	return NULL;
+}
+
+static void test_threads_that_commit_together_share_flushes(void **state)
+{
+	struct device *device = *state;
+	struct worker workers[THREADS];
+	uint64_t before = nvram_syncs(device), one;
+
+	begin_commit(device->engine, FIRST, true);
+	one = nvram_syncs(device) - before;
+	before = nvram_syncs(device);
+	for (int i = 0; i < THREADS; i++) {
+		workers[i].engine = device->engine;
+		workers[i].object = FIRST + (uint64_t)i;
+		assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+	}
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
+	/* A flush takes long against what is between two of them, so the others wait and share the next one. */
+	print_message("%llu syncs for %d stable commits, %llu for one\n",
+		      (unsigned long long)(nvram_syncs(device) - before), THREADS * COMMITS,
+		      (unsigned long long)one);
+	assert_true(nvram_syncs(device) - before < (uint64_t)THREADS * COMMITS * one);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_a_commit_waits_for_the_host_only_when_asked_to,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(test_with_stable_commits_every_commit_waits,
+						setup_stable, teardown),
+		cmocka_unit_test_setup_teardown(test_a_reading_transaction_never_waits,
+						setup_stable, teardown),
+		cmocka_unit_test_setup_teardown(test_threads_that_commit_together_share_flushes,
+						setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
