@@ -192,10 +192,8 @@ static void finish_read(struct nand_queue *queue, struct slot *slot)
 /* The data have arrived; those of all pages before, too. */
 static int finish_program_page(struct nand_queue *queue, struct slot *slot, uint32_t page)
 {
-	const struct nand_page_io *io = &slot->request->pages[page];
 	struct nand_page_way *way = &slot->pages[page].way;
 	struct nand *nand = queue->nand;
-	uint8_t spare[NAND_SPARE_BYTES_MAX];
 	uint32_t index = way->index;
 
 	if (slot->pages[page].error < 0)
@@ -203,8 +201,6 @@ static int finish_program_page(struct nand_queue *queue, struct slot *slot, uint
 	/* Not the next one: a page before it failed after this one had set out. */
 	if (!nand_word_load(nand, way->block, &way->word) || way->word.next_page != index)
 		return -EIO;
-	nand_page_seal(nand, io, way, spare);
-	memcpy(nand->backend->async->spare(nand, io->page), spare, nand->geometry.spare_bytes);
 	nand_page_program_finish(nand, way);
 	return 0;
 }
@@ -300,6 +296,22 @@ static int set_out(struct nand_queue *queue, struct slot *slot, uint32_t page)
 		atomic_fetch_add_explicit(&nand->on_the_way[state->way.block], 1,
 					  memory_order_relaxed);
 	return result;
+}
+
+/* Stores the spare areas of a program's pages while their data are under way. They mean nothing before the pages count. */
+static void seal_all(struct nand_queue *queue, struct slot *slot)
+{
+	struct nand *nand = queue->nand;
+	uint8_t spare[NAND_SPARE_BYTES_MAX];
+
+	queue->mover->operations->flush(queue->mover);
+	for (uint32_t i = 0; i < slot->set_out; i++) {
+		const struct nand_page_io *io = &slot->request->pages[i];
+
+		nand_page_seal(nand, io, &slot->pages[i].way, spare);
+		memcpy(nand->backend->async->spare(nand, io->page), spare,
+		       nand->geometry.spare_bytes);
+	}
 }
 
 static void start(struct nand_queue *queue, struct slot_transfer *transfer)
@@ -411,6 +423,8 @@ static void move_while_the_caller_goes_on(struct nand_queue *queue, struct slot 
 		queue->last_program = &slot->following;
 	}
 	set_out_all(queue, slot);
+	if (slot->request->kind == NAND_REQUEST_PROGRAM)
+		seal_all(queue, slot);
 	if (is_modelled(slot)) {
 		time_pages(queue, slot);
 		insert_timed(queue, slot);
