@@ -217,6 +217,8 @@ enum {
 
 static_assert(SLOT_LARGE_HEADER_AT + RECORD_HEADER_BYTES <= SLOT_HEADER_BYTES,
 	      "slot header too small");
+static_assert(TABLE_HEADER_BYTES + MUNINN_COLUMNS * COLUMN_BYTES <= NVRAM_PAGE,
+	      "a column and the count that makes it one reach storage together");
 static_assert(STATE_AT % 64 == 0, "state words share no cache line with the header");
 
 #endif

@@ -308,6 +308,14 @@ void store_merge_begin(struct muninn_store *store)
 	store->merge_step = step;
 }
 
+static void note_touched(struct muninn_store *store)
+{
+	for (uint32_t number = 0; number < store->geometry.rows; number++) {
+		store->rows[number].unsynced |= store->rows[number].touched;
+		store->rows[number].touched = false;
+	}
+}
+
 int store_merge(struct muninn_store *store, const struct record_keep *keep,
 		struct record_merge *merge)
 {
@@ -318,11 +326,14 @@ int store_merge(struct muninn_store *store, const struct record_keep *keep,
 		result = visit_page(store, keep, victim.segment, page, move_record, merge);
 	if (result)
 		return result;
-	/* What was moved and where it was are on stable storage before the segment can be written again. */
-	for (uint32_t number = 0; number < store->geometry.rows; number++) {
-		store->rows[number].unsynced |= store->rows[number].touched;
-		store->rows[number].touched = false;
-	}
+	/*
+	 * On stable storage, what was moved comes before the end of its old place, and that before the segment can be
+	 * written again.
+	 */
+	note_touched(store);
+	result = store_flush(store);
+	if (result)
+		return result;
 	kill_segment(store, &victim);
 	result = store_flush(store);
 	if (result)

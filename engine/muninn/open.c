@@ -92,7 +92,6 @@ void store_free(struct muninn_store *store)
 	}
 	space_destroy(&store->space);
 	free(store->rows);
-	free(store->unsynced_segments);
 	free(store->images);
 	free(store->segment_rows);
 	free(store->spares);
@@ -113,14 +112,12 @@ static int allocate(struct muninn_store *store, struct error_text *error)
 			" image again with the configured rows",
 			(unsigned long long)bytes, (unsigned long long)geometry->nvram_bytes);
 	store->rows = calloc(geometry->rows, sizeof(*store->rows));
-	store->unsynced_segments = calloc(geometry->segments, sizeof(*store->unsynced_segments));
 	store->images = calloc(geometry->segments, sizeof(*store->images));
 	store->segment_rows = malloc(geometry->segments * sizeof(*store->segment_rows));
 	store->spares =
 		calloc(geometry->segment_pages, nand_spare_usable(nand_geometry(store->nand)));
 	store->ios = calloc(geometry->segment_pages, sizeof(*store->ios));
-	if (!store->rows || !store->unsynced_segments || !store->images || !store->segment_rows ||
-	    !store->spares || !store->ios)
+	if (!store->rows || !store->images || !store->segment_rows || !store->spares || !store->ios)
 		return error_set(error, -ENOMEM, "out of memory for %u rows", geometry->rows);
 	memset(store->segment_rows, 0xff, geometry->segments * sizeof(*store->segment_rows));
 	store_merge_begin(store);
@@ -166,7 +163,6 @@ int store_wipe(struct muninn_store *store)
 		row->unsynced = true;
 		row->promised = false;
 	}
-	store->unsynced_count = 0;
 	memset(store->segment_rows, 0xff, store->geometry.segments * sizeof(*store->segment_rows));
 	int result = no_segment_in_use(store);
 

@@ -22,15 +22,6 @@ uint64_t store_next_serial(struct muninn_store *store)
 	return serial;
 }
 
-void store_note_unsynced(struct muninn_store *store, uint32_t segment)
-{
-	if (store->unsynced_count && store->unsynced_segments[store->unsynced_count - 1] == segment)
-		return;
-	/* More than the device has: some are named twice, so sync everything. See store_flush. */
-	if (store->unsynced_count < store->geometry.segments)
-		store->unsynced_segments[store->unsynced_count++] = segment;
-}
-
 /* What the column will say of the buffered segment. */
 static struct table_column gather_facts(const struct buffer *buffer, uint32_t segment)
 {
@@ -103,32 +94,59 @@ static int write_segment(struct muninn_store *store, const struct buffer *buffer
 }
 
 /*
- * What a flush promised must not be lost with the host's power when the buffer is used again: the segment, then the
- * table that names it, are on stable storage first.
+ * The order in which things reach the host's storage, so that its power may fail at any moment and what a flush
+ * promised is still found: the segment, then the column that describes it, then the count that makes it one. Only
+ * then may the buffer be used again. Where nothing was promised only the segment is synced: a column that is on
+ * storage never names pages that are not.
  */
-static int keep_promise(struct muninn_store *store, const struct row *row, uint32_t segment,
-			bool table)
+static int sync_segment(struct muninn_store *store, uint32_t segment)
 {
-	const struct muninn_geometry *geometry = &store->geometry;
-	int result;
+	uint32_t blocks = store->geometry.segment_blocks;
 
+	return nand_sync(store->nand, segment * blocks, blocks);
+}
+
+static int sync_table(struct muninn_store *store, const struct row *row, uint64_t bytes)
+{
 	if (!row->promised)
 		return 0;
-	if (!table)
-		return nand_sync(store->nand, segment * geometry->segment_blocks,
-				 geometry->segment_blocks);
-	result = nand_nvram_sync(store->nand, 0, geometry->rows_at);
-	if (!result)
-		result = nand_nvram_sync(store->nand, (uint64_t)(row->growing.image - store->nvram),
-					 row->growing.image_bytes);
-	return result;
+	return nand_nvram_sync(store->nand, (uint64_t)(row->growing.image - store->nvram), bytes);
+}
+
+/* Makes a programmed segment a column of the row's growing table. Nothing has changed on an error. */
+static int add_column(struct muninn_store *store, struct row *row, uint32_t segment)
+{
+	struct table_column facts = gather_facts(&row->buffer, segment);
+	int result;
+
+	/* Before the segment counts, so that recovery knows of records that were never committed. */
+	if (facts.last_sequence > state_read(store, STATE_SEALED_AT))
+		nvram_store64(store->nvram + STATE_SEALED_AT, facts.last_sequence);
+	table_write_column(&row->growing, &row->buffer, &facts);
+	result = sync_table(store, row, row->growing.image_bytes);
+	if (!result && row->promised)
+		result = nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
+	if (result)
+		return result;
+	if (facts.last_sequence > store->committed)
+		store->sealed_running = true;
+	table_commit_column(&row->growing);
+	result = sync_table(store, row, NVRAM_PAGE);
+	if (result)
+		log_line(LOG_LEVEL_ERROR,
+			 "NVRAM can't be made stable (error %d); flushed data may not survive a "
+			 "power "
+			 "failure of this host",
+			 -result);
+	count_up(&store->counters.sealed_records, facts.records);
+	count_up(&store->counters.sealed_record_bytes, facts.record_bytes);
+	return 0;
 }
 
 int store_seal_row(struct muninn_store *store, uint32_t number)
 {
 	struct row *row = &store->rows[number];
 	struct filter_geometry filters;
-	struct table_column facts;
 	uint32_t segment;
 	int result = 0;
 
@@ -137,29 +155,12 @@ int store_seal_row(struct muninn_store *store, uint32_t number)
 	if (!result)
 		result = write_segment(store, &row->buffer, &segment);
 	if (!result)
-		result = keep_promise(store, row, segment, false);
+		result = sync_segment(store, segment);
+	if (!result)
+		result = add_column(store, row, segment);
 	if (result)
 		return result;
-
-	facts = gather_facts(&row->buffer, segment);
-	/* Before the segment counts, so that recovery knows of records that were never committed. */
-	if (facts.last_sequence > state_read(store, STATE_SEALED_AT))
-		nvram_store64(store->nvram + STATE_SEALED_AT, facts.last_sequence);
-	if (facts.last_sequence > store->committed)
-		store->sealed_running = true;
-	table_add_column(&row->growing, &row->buffer, &facts);
-	result = keep_promise(store, row, segment, true);
-	if (result)
-		log_line(LOG_LEVEL_ERROR,
-			 "row %u: NVRAM can't be made stable (error %d); flushed data may not "
-			 "survive a"
-			 " power failure of this host",
-			 number, -result);
-
-	store_note_unsynced(store, segment);
 	store->segment_rows[segment] = (uint16_t)number;
-	count_up(&store->counters.sealed_records, facts.records);
-	count_up(&store->counters.sealed_record_bytes, facts.record_bytes);
 	row_next_filters(store, row, &filters);
 	buffer_start(&row->buffer, store_next_serial(store), &filters);
 	row->unsynced = true;
@@ -167,27 +168,10 @@ int store_seal_row(struct muninn_store *store, uint32_t number)
 	return 0;
 }
 
-static int sync_segments(struct muninn_store *store)
-{
-	const struct muninn_geometry *geometry = &store->geometry;
-
-	if (store->unsynced_count == geometry->segments)
-		return nand_sync(store->nand, 0, geometry->segments * geometry->segment_blocks);
-	for (uint32_t i = 0; i < store->unsynced_count; i++) {
-		int result = nand_sync(store->nand,
-				       store->unsynced_segments[i] * geometry->segment_blocks,
-				       geometry->segment_blocks);
-
-		if (result)
-			return result;
-	}
-	return 0;
-}
-
 int store_flush(struct muninn_store *store)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
-	int result = sync_segments(store); /* before the tables that name them */
+	int result = 0;
 
 	for (uint32_t number = 0; !result && number < geometry->rows; number++) {
 		struct row *row = &store->rows[number];
@@ -204,7 +188,5 @@ int store_flush(struct muninn_store *store)
 	}
 	if (!result)
 		result = nand_nvram_sync(store->nand, 0, geometry->rows_at);
-	if (!result)
-		store->unsynced_count = 0;
 	return result;
 }

@@ -38,10 +38,7 @@ struct muninn_store {
 	uint16_t *images; /* for each segment the table images that touch it */
 	uint32_t metadata_segment,
 		metadata_page; /* where the next table image begins; NO_SEGMENT: in a new segment */
-	uint32_t
-		*unsynced_segments; /* programmed since the last flush; geometry.segments entries */
-	uint32_t unsynced_count;
-	uint8_t *spares;                /* spare areas of a segment, for programming */
+	uint8_t *spares;       /* spare areas of a segment, for programming */
 	struct nand_page_io *ios;       /* one a page of a segment */
 	struct store_counters counters; /* updated atomically: readers run side by side */
 	uint64_t open_microseconds;
@@ -98,9 +95,6 @@ int store_has_older(struct muninn_store *store, const struct record_key *key, ui
 
 /* Programs a row's active segment, adds it to the growing table and begins an empty one. -ENOSPC, -EIO. */
 int store_seal_row(struct muninn_store *store, uint32_t row);
-
-/* Remembers pages to be synced by the next flush. */
-void store_note_unsynced(struct muninn_store *store, uint32_t segment);
 
 /* Makes all that is committed stable on the host. */
 int store_flush(struct muninn_store *store);

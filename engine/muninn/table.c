@@ -99,8 +99,8 @@ void table_read_column(const struct table *table, uint32_t column, struct table_
 	};
 }
 
-void table_add_column(struct table *table, const struct buffer *buffer,
-		      const struct table_column *facts)
+void table_write_column(struct table *table, const struct buffer *buffer,
+			const struct table_column *facts)
 {
 	uint32_t column = table_columns(table);
 	uint64_t bit = UINT64_C(1) << column;
@@ -128,8 +128,14 @@ void table_add_column(struct table *table, const struct buffer *buffer,
 	for (uint32_t i = 0; i < buffer->overflow_count; i++, overflow += OVERFLOW_ENTRY_BYTES)
 		put_le48(overflow, (uint64_t)buffer->overflow[i].hash << OVERFLOW_PLACES_MAX |
 					   buffer->overflow[i].places);
+}
+
+void table_commit_column(struct table *table)
+{
+	uint32_t column = table_columns(table);
+
 	/* The bit counts only when the column does. */
-	nvram_store64(table->live_word, get_le64(table->live_word) | bit);
+	nvram_store64(table->live_word, get_le64(table->live_word) | UINT64_C(1) << column);
 	nvram_store32(table->image + TABLE_COLUMNS_AT, column + 1);
 }
 

@@ -49,9 +49,12 @@ struct table_column {
 
 void table_read_column(const struct table *table, uint32_t column, struct table_column *facts);
 
-/* Adds the index of `buffer`, whose pages have been programmed to `facts->segment`. The store of the count is the last. */
-void table_add_column(struct table *table, const struct buffer *buffer,
-		      const struct table_column *facts);
+/* Writes the index of `buffer`, whose pages have been programmed to `facts->segment`, into the next column. */
+void table_write_column(struct table *table, const struct buffer *buffer,
+			const struct table_column *facts);
+
+/* Makes that column count: one store. Header and columns lie within one page of NVRAM. */
+void table_commit_column(struct table *table);
 
 /* Walks the flash pages that may hold a key, newest first. */
 struct table_search {
