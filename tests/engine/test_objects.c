@@ -233,6 +233,25 @@ static void test_a_partition_does_not_show_objects_of_an_earlier_one_with_its_in
 	commit(f);
 }
 
+static void test_partitions_that_come_and_go_do_not_use_anything_up(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint32_t round = 0; round < ENGINE_PARTITIONS_MAX + 10; round++) {
+		begin(f, ENGINE_WRITE);
+		assert_int_equal(engine_partition_create(f->txn, PID, NULL), 0);
+		abort_all(f);
+	}
+	for (uint32_t round = 0; round < ENGINE_PARTITIONS_MAX + 10; round++) {
+		begin(f, ENGINE_WRITE);
+		assert_int_equal(engine_partition_create(f->txn, PID, NULL), 0);
+		commit(f);
+		begin(f, ENGINE_WRITE);
+		assert_int_equal(engine_partition_remove(f->txn, PID, false), 0);
+		commit(f);
+	}
+}
+
 /* ---- objects ---- */
 
 static void test_object_ids_are_chosen_behind_the_highest_of_either_type(void **state)
@@ -702,6 +721,43 @@ static void test_a_snapshot_comes_first_in_its_transaction(void **state)
 	begin_with_object(f);
 	assert_int_equal(engine_snapshot(f->txn, PID, NULL), -EINVAL);
 	commit(f);
+	begin(f, ENGINE_WRITE);
+	write_text(f, 0, "x");
+	assert_int_equal(engine_snapshot(f->txn, PID, NULL), -EINVAL);
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_accessed(f->txn, object(OID), true, true), 0);
+	assert_int_equal(engine_snapshot(f->txn, PID, NULL), -EINVAL);
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_snapshot(f->txn, PID, NULL), 0);
+	write_text(f, 0, "y");
+	commit(f);
+	begin(f, ENGINE_READ);
+	assert_data(f, at_version(object(OID), 1), "x", 1);
+	assert_data(f, object(OID), "y", 1);
+	commit(f);
+}
+
+static void test_user_versions_run_out_with_an_error(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t version;
+
+	begin_with_object(f);
+	write_text(f, 0, "x");
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	for (uint32_t wanted = 1; wanted < PARTITION_VERSIONS_MAX; wanted++) {
+		assert_int_equal(engine_snapshot(f->txn, PID, &version), 0);
+		assert_int_equal(version, wanted);
+	}
+	assert_int_equal(engine_snapshot(f->txn, PID, &version), -EFBIG);
+	commit(f);
+	begin(f, ENGINE_READ);
+	assert_data(f, at_version(object(OID), PARTITION_VERSIONS_MAX - 1), "x", 1);
+	assert_int_equal(stat_of(f, partition).version, PARTITION_VERSIONS_MAX);
+	commit(f);
 }
 
 /* ---- times ---- */
@@ -833,6 +889,7 @@ int main(void)
 		TEST(test_a_partition_with_members_is_removed_only_with_its_contents),
 		TEST(test_removing_a_partition_costs_the_same_whatever_it_holds),
 		TEST(test_a_partition_does_not_show_objects_of_an_earlier_one_with_its_index),
+		TEST(test_partitions_that_come_and_go_do_not_use_anything_up),
 		TEST(test_object_ids_are_chosen_behind_the_highest_of_either_type),
 		TEST(test_bad_arguments_of_create_are_refused),
 		TEST(test_an_object_that_comes_again_is_empty),
@@ -855,6 +912,7 @@ int main(void)
 		TEST(test_a_full_store_can_be_emptied),
 		TEST(test_a_version_shows_everything_as_it_was),
 		TEST(test_a_snapshot_comes_first_in_its_transaction),
+		TEST(test_user_versions_run_out_with_an_error),
 		TEST(test_times_follow_what_is_done),
 		TEST(test_bypassed_timestamps_stay),
 		TEST(test_accessed_times_survive_a_flush_and_a_close),

@@ -199,6 +199,40 @@ static void test_an_object_removed_and_made_again_in_one_transaction_shows_nothi
 	assert_scattered(f, EXTENTS_MAX + 20);
 }
 
+static void test_an_object_made_again_later_shows_nothing_old(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint32_t piece = 0; piece < 3 * EXTENTS_MAX; piece++)
+		write_page(f, piece, 0xee);
+	next(f);
+	assert_int_equal(engine_remove(f->txn, object), 0);
+	next(f);
+	assert_int_equal(
+		engine_create(f->txn, object.partition, ENGINE_USER_OBJECT, object.object, 1, NULL),
+		0);
+	write_scattered(f, EXTENTS_MAX + 20);
+	assert_scattered(f, EXTENTS_MAX + 20);
+	next(f);
+	assert_scattered(f, EXTENTS_MAX + 20);
+}
+
+static void test_what_a_long_transaction_wrote_and_cut_does_not_come_back(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint32_t piece = 0; piece < 3 * EXTENTS_MAX; piece++)
+		write_page(f, piece, 0xee);
+	/* So many others that the object's onode is put and forgotten in the middle of the transaction. */
+	assert_int_equal(
+		engine_create(f->txn, object.partition, ENGINE_USER_OBJECT, 0, 10000, NULL), 0);
+	assert_int_equal(engine_truncate(f->txn, object, 0), 0);
+	write_scattered(f, EXTENTS_MAX + 20);
+	assert_scattered(f, EXTENTS_MAX + 20);
+	next(f);
+	assert_scattered(f, EXTENTS_MAX + 20);
+}
+
 /* ---- costs ---- */
 
 static void test_sequential_and_random_writes_of_a_run_leave_one_extent(void **state)
@@ -315,6 +349,8 @@ int main(void)
 		TEST(test_bridged_gaps_do_not_show_what_was_voided),
 		TEST(test_clearing_every_second_page_keeps_the_others),
 		TEST(test_an_object_removed_and_made_again_in_one_transaction_shows_nothing_old),
+		TEST(test_an_object_made_again_later_shows_nothing_old),
+		TEST(test_what_a_long_transaction_wrote_and_cut_does_not_come_back),
 		TEST(test_sequential_and_random_writes_of_a_run_leave_one_extent),
 		TEST(test_huge_holes_cost_nothing),
 		TEST(test_a_damaged_page_fails_the_read_and_nothing_is_returned),
