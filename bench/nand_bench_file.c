@@ -180,7 +180,7 @@ static int read_pages(struct reader *reader, const struct file_bench *bench,
 								.count = 1 };
 		start_read(reader, slot, random);
 	}
-	while (result == 0 && now - begin < bench->options->seconds) {
+	do {
 		size_t count = nand_reap(reader->queue, completed, REAP_MAX, 1);
 		size_t submitted = 0;
 
@@ -194,7 +194,7 @@ static int read_pages(struct reader *reader, const struct file_bench *bench,
 		while (submitted < count)
 			submitted += nand_submit(reader->queue, completed + submitted,
 						 count - submitted);
-	}
+	} while (result == 0 && now - begin < bench->options->seconds);
 	*rate = (double)operations / (now - begin);
 	return result;
 }
@@ -209,10 +209,11 @@ static int read_by_calls(struct nand *nand, const struct file_bench *bench,
 	struct nand_page_io io = { .data = data };
 	int result = data ? 0 : -ENOMEM;
 
-	for (; result == 0 && now - begin < bench->options->seconds; operations++) {
+	while (result == 0 && (operations == 0 || now - begin < bench->options->seconds)) {
 		io.page = random_below(random, pages);
 		result = nand_read(nand, NAND_CAUSE_USER, &io, 1);
 		now = nand_bench_seconds();
+		operations++;
 	}
 	*rate = (double)operations / (now - begin);
 	free(data);

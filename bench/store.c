@@ -8,31 +8,12 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include "bench/record_codec.h"
 #include "common/bytes.h"
 
 enum { PARTITION = 1, VERSION = 1, BLOCK_PAGES_DEFAULT = 64 };
 
-/* ---- values ---- */
-
-/* The value of a version: a counter in steps of an odd number, from a start that names the version. */
-static void make_value(const struct record_key *key, uint64_t sequence, uint8_t *value,
-		       uint32_t length)
-{
-	uint64_t word = random_mix(key->identifier ^ random_mix(sequence));
-	uint32_t offset = 0;
-
-	/* Four at once: this is paid in every operation that is measured. */
-	for (; offset + 32 <= length; offset += 32, word += 4 * RANDOM_STEP) {
-		put_le64(value + offset, word);
-		put_le64(value + offset + 8, word + RANDOM_STEP);
-		put_le64(value + offset + 16, word + 2 * RANDOM_STEP);
-		put_le64(value + offset + 24, word + 3 * RANDOM_STEP);
-	}
-	for (; offset + 8 <= length; offset += 8, word += RANDOM_STEP)
-		put_le64(value + offset, word);
-	for (; offset < length; offset++, word >>= 8)
-		value[offset] = (uint8_t)word;
-}
+/* ---- keys and values ---- */
 
 static uint32_t value_bytes(const struct bench_store *store)
 {
@@ -199,7 +180,7 @@ static int put_locked(struct bench_store *store, uint64_t pair, bool deleted)
 	int result = -EFBIG;
 
 	if (sequence <= SEQUENCE_MAX) {
-		make_value(&key, sequence, value, length);
+		record_value_make(&key, sequence, value, length);
 		result = operations->put(store->records, &key, VERSION,
 					 flags | (deleted ? RECORD_TOMBSTONE : 0), value, length,
 					 false);
@@ -244,7 +225,7 @@ static int get_locked(struct bench_store *store, uint64_t pair, bool *found)
 		return -EILSEQ;
 	if (!exists(expected))
 		return info.length == 0 ? 0 : -EILSEQ;
-	make_value(&key, info.sequence, wanted, length);
+	record_value_make(&key, info.sequence, wanted, length);
 	return info.length == length && memcmp(value, wanted, length) == 0 ? 0 : -EILSEQ;
 }
 

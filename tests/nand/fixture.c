@@ -227,13 +227,14 @@ void fill_page(const struct nand *nand, uint64_t page, uint32_t generation, uint
 static bool pack_filled(void *context, uint64_t page, const uint8_t *data, const uint8_t *spare,
 			uint8_t *to, size_t capacity, size_t *bytes)
 {
-	uint8_t expected[64];
+	uint8_t expected[65536];
 
 	(void)context;
 	(void)spare;
 	for (uint32_t generation = 0; generation < 64; generation++) {
-		fill_bytes(page_seed(page, generation), expected, sizeof(expected));
-		if (memcmp(expected, data, sizeof(expected)) != 0 || capacity < 1)
+		/* Generations differ little: few bytes of a page tell them apart. */
+		fill_bytes(page_seed(page, generation), expected, codec_page_bytes);
+		if (memcmp(expected, data, codec_page_bytes) != 0 || capacity < 1)
 			continue;
 		to[0] = (uint8_t)generation;
 		*bytes = 1;
