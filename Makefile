@@ -174,8 +174,8 @@ $(TESTBIN)/$(1:tests/%.c=%): $(OBJ)/$(1:.c=.o) $(patsubst %.c,$(OBJ)/%.o,$(call 
 		$(if $(filter tests/daemon/%,$(1)),-linih -lsystemd)
 endef
 $(foreach t,$(TEST_SRC),$(eval $(call TEST_RULE,$(t))))
-# It runs the command.
-$(TESTBIN)/client/test_muninnctl: | $(BIN)/muninnctl
+# They run the command.
+$(TESTBIN)/client/test_muninnctl $(TESTBIN)/nand/test_command: | $(BIN)/muninnctl
 
 # ---- what people type ----
 

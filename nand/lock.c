@@ -12,8 +12,7 @@
 
 #include "nand/private.h"
 
-/* The process that holds a flock on the file, from /proc/locks; 0 if the host does not tell. */
-static long lock_holder(int fd)
+long nand_lock_holder(int fd)
 {
 	unsigned long long line_inode;
 	unsigned int line_major, line_minor;
@@ -46,7 +45,7 @@ int nand_lock_image(int fd, const char *path, struct error_text *error)
 		return 0;
 	if (errno != EWOULDBLOCK)
 		return error_set(error, -errno, "cannot lock %s: %s", path, strerror(errno));
-	holder = lock_holder(fd);
+	holder = nand_lock_holder(fd);
 	if (holder > 0)
 		return error_set(error, -EBUSY, "%s is in use by process %ld: stop it first", path,
 				 holder);

@@ -133,6 +133,9 @@ char *nand_nvram_path(const char *path);
  */
 int nand_lock_image(int fd, const char *path, struct error_text *error);
 
+/* The process that holds a flock on the file, from /proc/locks; 0 if there is none, or the host does not tell. */
+long nand_lock_holder(int fd);
+
 /* nand_read and nand_program page by page; `done`: pages before the first failing one. */
 struct nand_timed;
 int nand_read_each(struct nand *nand, struct nand_timed *timed, enum nand_cause cause,

@@ -45,6 +45,7 @@ struct ctl_options {
 	bool number;
 	bool remove;
 	const char *log;
+	const char *svg;
 	const char *from_file;
 };
 
@@ -132,5 +133,7 @@ ctl_run verb_create, verb_rm, verb_truncate, verb_clear, verb_punch;
 ctl_run verb_put, verb_append, verb_get, verb_cat;
 ctl_run verb_attr_get, verb_attr_set, verb_attr_ls;
 ctl_run verb_import, verb_export;
+ctl_run verb_nand_create, verb_nand_info, verb_nand_map, verb_nand_wear, verb_nand_dump,
+	verb_nand_cut;
 
 #endif

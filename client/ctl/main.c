@@ -30,6 +30,7 @@ enum option_code {
 	OPTION_RAW,
 	OPTION_REMOVE,
 	OPTION_REPLACE,
+	OPTION_SVG,
 	OPTION_TEXT,
 	OPTION_TIMEOUT,
 };
@@ -58,6 +59,7 @@ static const struct option long_options[] = {
 	{ "remove", no_argument, NULL, OPTION_REMOVE },
 	{ "replace", no_argument, NULL, OPTION_REPLACE },
 	{ "text", no_argument, NULL, OPTION_TEXT },
+	{ "svg", required_argument, NULL, OPTION_SVG },
 	{ "timeout", required_argument, NULL, OPTION_TIMEOUT },
 	{ NULL, 0, NULL, 0 },
 };
@@ -112,6 +114,9 @@ static int take_value(const struct ctl *ctl, int code, struct ctl_options *optio
 		return result;
 	case OPTION_FILE:
 		options->from_file = optarg;
+		return CTL_OK;
+	case OPTION_SVG:
+		options->svg = optarg;
 		return CTL_OK;
 	case OPTION_INITIATOR:
 		options->client.initiator_name = optarg;

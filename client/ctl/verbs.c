@@ -124,6 +124,40 @@ static const struct ctl_verb verbs[] = {
 	  "Returns when it survives power loss of the target's host.\n\n"
 	  "Examples:\n  muninnctl flush $URL\n  muninnctl flush $URL 0x10000/0x10004\n",
 	  0, 1, verb_flush },
+	{ "nand create", "IMAGE SIZE [NVRAM]", "create a NAND image on this host",
+	  "IMAGE and IMAGE.nvram, of the default geometry, with SIZE bytes of page data and NVRAM "
+	  "bytes of NVRAM (K, M, G, T\n"
+	  "allowed). For experiments; the service makes its own.\n\n"
+	  "Example:\n  muninnctl nand create /tmp/flash.img 64M 1M\n",
+	  1, 2, verb_nand_create },
+	{ "nand info", "IMAGE", "what a NAND image is and what is on it",
+	  "Reads only, also while the service has the image open; it says so then.\n\n"
+	  "Example:\n  muninnctl nand info /var/lib/muninn/lun1.img\n",
+	  0, 0, verb_nand_info },
+	{ "nand map", "IMAGE [--svg FILE]", "the blocks of a NAND image as a picture",
+	  "A cell for each block, or for some neighbouring ones. In colours on a terminal, unless "
+	  "NO_COLOR is set.\n"
+	  "--svg FILE  as an SVG picture\n\n"
+	  "Example:\n  muninnctl nand map /var/lib/muninn/lun1.img --svg map.svg\n",
+	  0, 0, verb_nand_map },
+	{ "nand wear", "IMAGE [--svg FILE]", "how often the blocks of a NAND image were erased",
+	  "--svg FILE  as an SVG picture\n\n"
+	  "Example:\n  muninnctl nand wear /var/lib/muninn/lun1.img\n",
+	  0, 0, verb_nand_wear },
+	{ "nand dump", "PAGE IMAGE", "a page of a NAND image as it is stored",
+	  "Also of pages that are damaged, or not programmed.\n\n"
+	  "Example:\n  muninnctl nand dump 0x1234 /var/lib/muninn/lun1.img\n",
+	  1, 1, verb_nand_dump },
+	{ "nand cut", "IMAGE CUT|off", "let the emulated flash lose its power at its next use",
+	  "The process that opens IMAGE next for writing loses the power of its flash after some "
+	  "operations; everything\n"
+	  "fails then until the image is opened again. `off` takes it back.\n"
+	  "CUT: after=N (programs, erases and syncs that still succeed), and as wanted, with "
+	  "commas: reads (count them, too),\n"
+	  "page=absent|torn|garbage, torn=BYTES, erase=absent|half|done, "
+	  "nvram=kept|lost|flushed|mixed, seed=N\n\n"
+	  "Example:\n  muninnctl nand cut /tmp/flash.img after=1000,page=torn,torn=100\n",
+	  1, 1, verb_nand_cut },
 };
 
 static const char general_help[] =
@@ -175,7 +209,7 @@ void ctl_print_help(void)
 {
 	printf("muninnctl VERB URL [ADDRESS] [ARGUMENTS]: objects of a T10 OSD over iSCSI\n\n");
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
-		printf("  %-9s %s\n", verbs[i].name, verbs[i].summary);
+		printf("  %-11s %s\n", verbs[i].name, verbs[i].summary);
 	printf("\n`muninnctl VERB --help` tells more.\n\n%s", general_help);
 }
 
