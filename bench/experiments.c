@@ -19,9 +19,9 @@ const struct experiment_scale experiment_scale_full = {
 	.rows = 128,
 	.steps = 10,
 	.lookups = 1000000,
-	.filter_rows = 4,
+	.filter_rows = 2,
 	.filter_segments = 404,
-	.rate_rows = 4,
+	.rate_rows = 2,
 	.rate_pairs = 413000,
 	.rate_count = 5,
 	.factor_count = 4,
@@ -274,6 +274,7 @@ static struct experiment *add(struct experiment_list *list, const char *section,
 	assert(list->count <= EXPERIMENTS_MAX);
 	*experiment = (struct experiment){ .section = section, .options = bench_options_default() };
 	experiment->options.seed = seed;
+	experiment->options.nand = BENCH_NAND_HEADERS;
 	return experiment;
 }
 

@@ -21,7 +21,12 @@ enum bench_operation {
 	OPERATION_MIXED, /* lookups and updates */
 };
 
-enum bench_nand { BENCH_NAND_MEMORY, BENCH_NAND_MAPPED_FILE, BENCH_NAND_FILE };
+enum bench_nand {
+	BENCH_NAND_MEMORY,
+	BENCH_NAND_HEADERS, /* values are made again, not kept */
+	BENCH_NAND_MAPPED_FILE,
+	BENCH_NAND_FILE,
+};
 
 struct bench_phase {
 	enum bench_operation operation;
@@ -34,9 +39,8 @@ struct bench_phase {
 
 struct bench_options {
 	enum bench_nand nand;
-	const char *
-		path; /* of the image, for all but BENCH_NAND_MEMORY; created, and removed at the end */
-	uint64_t size; /* bytes of page data of the device */
+	const char *path; /* of the image, of the two on files; created, and removed at the end */
+	uint64_t size;    /* bytes of page data of the device */
 	uint64_t pairs;
 	uint32_t pair_bytes; /* key, record header and value together */
 	struct bench_phase phases[PHASES_MAX];

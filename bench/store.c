@@ -43,7 +43,7 @@ static int check_memory(const struct bench_options *options, struct error_text *
 		return 0;
 	return error_set(error, -EINVAL,
 			 "%llu pairs of %u bytes need about %llu MiB of memory, this machine has "
-			 "%llu MiB; use fewer pairs, or --nand mmap:PATH",
+			 "%llu MiB; use fewer pairs, or --nand headers",
 			 (unsigned long long)options->pairs, options->pair_bytes,
 			 (unsigned long long)wanted >> 20, (unsigned long long)present >> 20);
 }
@@ -73,6 +73,12 @@ static int open_device(struct bench_store *store, uint64_t nvram_bytes, struct e
 	const char *path = store->options.path;
 	int result;
 
+	if (store->options.nand == BENCH_NAND_HEADERS) {
+		const struct nand_payload_codec codec = record_codec(&store->geometry.page_bytes);
+
+		return nand_open_headers(&store->geometry, nvram_bytes, &codec, &store->nand,
+					 error);
+	}
 	if (store->options.nand == BENCH_NAND_MEMORY) {
 		result = check_memory(&store->options, error);
 		return result ? result

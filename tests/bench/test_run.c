@@ -363,6 +363,31 @@ static void test_lookups_alone_have_pairs_to_find(void **state)
 	release(phases, count);
 }
 
+/* The flash is the same, whatever keeps it. */
+static void test_numbers_do_not_depend_on_the_back_end(void **state)
+{
+	static const char line[] = SMALL
+		"--op insert,update,delete,lookup,absent --ops 20000 --nand";
+	static const char *const fields[] = { "page_reads", "page_writes", "segments_sealed",
+					      "keys",       "p50_us",      "max_us",
+					      "index_bytes" };
+	char with_nand[256];
+	json_t *whole[PHASES], *headers[PHASES];
+
+	(void)state;
+	snprintf(with_nand, sizeof(with_nand), "%s mmap", line);
+	size_t count = run_phases(with_nand, whole);
+
+	snprintf(with_nand, sizeof(with_nand), "%s headers", line);
+	run_phases(with_nand, headers);
+	assert_string_equal(text(headers[0], "nand"), "headers");
+	for (size_t i = 0; i < count; i++)
+		for (size_t n = 0; n < sizeof(fields) / sizeof(fields[0]); n++)
+			assert_true(number(whole[i], fields[n]) == number(headers[i], fields[n]));
+	release(whole, count);
+	release(headers, count);
+}
+
 static void test_files_are_used_and_removed(void **state)
 {
 	static const char *const kinds[] = { "mmap", "file" };
@@ -398,6 +423,7 @@ int main(void)
 		cmocka_unit_test(test_absorbing_overwrites_saves_programs),
 		cmocka_unit_test(test_two_runs_with_one_seed_are_the_same),
 		cmocka_unit_test(test_lookups_alone_have_pairs_to_find),
+		cmocka_unit_test(test_numbers_do_not_depend_on_the_back_end),
 		cmocka_unit_test(test_files_are_used_and_removed),
 	};
 
