@@ -122,10 +122,15 @@ static void time_pages(struct nand_queue *queue, struct slot *slot)
 	const struct nand_request *request = slot->request;
 	const struct nand_geometry *geometry = &queue->nand->geometry;
 	bool is_read = request->kind == NAND_REQUEST_READ;
+	uint32_t count = slot->set_out;
 
 	if (slot->timed.generation == 0)
 		return;
-	for (uint32_t i = 0; i < slot->set_out; i++) {
+	/* What the flash finds it could not program has taken its time, too. */
+	if (!is_read && slot->stop == -EIO)
+		count++;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t block = (uint32_t)(request->pages[i].page / geometry->pages_per_block);
 		uint64_t bytes = geometry->spare_bytes;
 
 		if (request->pages[i].data)
@@ -134,7 +139,7 @@ static void time_pages(struct nand_queue *queue, struct slot *slot)
 		if (slot->measured)
 			slot->timed.completion_ns = slot->timed.arrival_ns;
 		nand_timed_page(queue->nand, &slot->timed, is_read ? NAND_READ : NAND_PROGRAM,
-				slot->pages[i].way.block, bytes);
+				block, bytes);
 	}
 }
 

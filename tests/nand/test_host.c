@@ -124,6 +124,36 @@ static void test_a_full_file_system_fails_programs_and_nothing_else(void **state
 	assert_int_equal(nand_close(nand), 0);
 }
 
+/* Where room is kept, it is taken for many blocks at once; what is left must be used up all the same. */
+static void test_a_full_file_system_fails_programs_where_room_is_kept(void **state)
+{
+	struct test_directory *directory = mount_small(state, 2 << 20);
+	struct nand_geometry geometry = small_geometry;
+	char filler[128];
+	struct nand *nand;
+	uint32_t blocks = 0;
+
+	geometry.blocks = 64; /* 2 MiB of data, which do not fit with their spare areas */
+	assert_int_equal(nand_create(directory->image, &geometry, TEST_NVRAM_BYTES, NULL), 0);
+	test_room = NAND_ROOM_KEPT;
+	nand = open_image_ok(directory);
+	test_room = NAND_ROOM_GIVEN_BACK;
+	fill_up(directory->directory, filler, sizeof(filler));
+	assert_int_equal(program_filled(nand, 0, 1), -EIO);
+	assert_int_equal(unlink(filler), 0);
+	while (blocks < 64 && program_filled(nand, blocks * UINT64_C(8), 1) == 0)
+		blocks++;
+	assert_in_range(blocks, 32, 63);
+	/* No erase gives room back, but each block has its own for ever. */
+	assert_int_equal(nand_erase(nand, NAND_CAUSE_USER, 0), 0);
+	assert_int_equal(program_filled(nand, blocks * UINT64_C(8), 1), -EIO);
+	for (uint64_t page = 0; page < 8; page++)
+		assert_int_equal(program_filled(nand, page, 2), 0);
+	for (uint64_t block = 1; block < blocks; block++)
+		assert_int_equal(read_filled(nand, block * 8, 1), 0);
+	assert_int_equal(nand_close(nand), 0);
+}
+
 /* cp(1) makes holes of what is allocated but not written yet. */
 static void test_a_copy_that_lost_its_room_fails_programs_and_nothing_else(void **state)
 {
@@ -209,6 +239,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		IN_DIRECTORY(test_a_full_file_system_fails_programs_and_nothing_else),
+		IN_DIRECTORY(test_a_full_file_system_fails_programs_where_room_is_kept),
 		IN_DIRECTORY(test_a_copy_that_lost_its_room_fails_programs_and_nothing_else),
 		IN_DIRECTORY(test_space_of_an_erased_block_serves_another),
 		IN_DIRECTORY(test_creation_without_room_leaves_nothing),
