@@ -38,9 +38,9 @@ struct osd_client;
 struct osd_client_options {
 	const char *initiator_name; /* NULL: made from the host's name */
 	uint32_t queue_depth;       /* commands in flight; 0 = 32, at most 1024 */
-	uint32_t timeout_ms;        /* login as a whole, and each command; 0 = 30000 */
-	enum osd_version version;   /* of the commands; 0 = OSD_2 */
-	bool no_immediate_data;     /* negotiate ImmediateData=No */
+	uint32_t timeout_ms;      /* login as a whole, and a target that does nothing; 0 = 30000 */
+	enum osd_version version; /* of the commands; 0 = OSD_2 */
+	bool no_immediate_data;   /* negotiate ImmediateData=No */
 	bool no_initial_r2t; /* offer InitialR2T=No: first bursts need no R2T if the target agrees */
 	bool any_device_type; /* do not insist on an OSD; for tests of the transport */
 };

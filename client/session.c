@@ -218,14 +218,13 @@ static bool window_open(const struct session *session)
 struct session_task *session_activate(struct session *session, uint32_t *cmd_sn)
 {
 	struct session_task *task;
-	uint32_t timeout_ms;
 
 	if (!session->waiting.first || session->slots_used == session->options.queue_depth ||
 	    !window_open(session))
 		return NULL;
 	task = task_list_take(&session->waiting);
-	timeout_ms = task->timeout_ms ? task->timeout_ms : session->options.timeout_ms;
-	task->deadline_ms = timeout_ms ? now_ms(session) + timeout_ms : NO_DEADLINE;
+	task->allowed_ms = task->timeout_ms ? task->timeout_ms : session->options.timeout_ms;
+	task->sent_ms = now_ms(session);
 	task->tag = take_slot(session, task);
 	task->state = TASK_ACTIVE;
 	*cmd_sn = session->cmd_sn++;
@@ -242,6 +241,11 @@ static void finish(struct session *session, struct session_task *task)
 	session->slots_used--;
 	task->state = TASK_DONE;
 	task_list_append(&session->done, task);
+}
+
+void session_progress(struct session *session)
+{
+	session->progress_ms = now_ms(session);
 }
 
 void session_answered(struct session *session, struct session_task *task)
@@ -337,9 +341,14 @@ static uint64_t next_deadline(const struct session *session)
 {
 	uint64_t first = NO_DEADLINE;
 
-	for (uint32_t slot = 0; slot < session->options.queue_depth && session->slots_used; slot++)
-		if (session->slots[slot])
-			first = min_u64(first, session->slots[slot]->deadline_ms);
+	for (uint32_t slot = 0; slot < session->options.queue_depth && session->slots_used;
+	     slot++) {
+		const struct session_task *task = session->slots[slot];
+
+		if (task && task->allowed_ms)
+			first = min_u64(first, max_u64(task->sent_ms, session->progress_ms) +
+						       task->allowed_ms);
+	}
 	if (session->blocked_since_ms && session->options.timeout_ms)
 		first = min_u64(first, session->blocked_since_ms + session->options.timeout_ms);
 	return first;

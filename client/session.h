@@ -40,7 +40,11 @@ struct session_parameters {
 
 struct session_options {
 	uint32_t queue_depth; /* commands sent and not answered, 1..SESSION_QUEUE_DEPTH_MAX */
-	uint32_t timeout_ms;  /* for commands that have none of their own; 0 = wait for ever */
+	/*
+	 * How long a command waits while the target does nothing for any command, if it has no time of its own; 0 = for
+	 * ever. Answers, requests for data and data count: a slow target is not a dead one.
+	 */
+	uint32_t timeout_ms;
 	unsigned lun;
 	uint64_t (*clock_ms)(void *context); /* monotonic; NULL: the system's */
 	void *clock_context;
@@ -77,7 +81,8 @@ struct session_task {
 	uint32_t sequence;     /* next DataSN or R2TSN of the target */
 	uint32_t burst_tag, burst_offset, burst_left, burst_sn;
 	uint32_t batched; /* PDUs of it in the batch that is being sent */
-	uint64_t deadline_ms;
+	uint64_t sent_ms;
+	uint32_t allowed_ms; /* 0 = for ever */
 	uint8_t state;
 };
 

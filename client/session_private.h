@@ -68,6 +68,7 @@ struct session {
 	uint32_t slots_used;
 	struct task_list waiting, bursts, done;
 	size_t outstanding;
+	uint64_t progress_ms; /* when the target last did something for a command */
 	uint64_t
 		blocked_since_ms; /* commands wait, none is in flight and the window is closed; 0 = not so */
 
@@ -94,6 +95,9 @@ struct session_task *session_find(struct session *session, uint32_t tag);
 
 /* Gives the first waiting command a tag, a deadline and a command number. NULL: none may go. */
 struct session_task *session_activate(struct session *session, uint32_t *cmd_sn);
+
+/* The target has done something for a command; there is an end to how often it can. */
+void session_progress(struct session *session);
 
 /* The target has answered (task->result and the other results are set). */
 void session_answered(struct session *session, struct session_task *task);

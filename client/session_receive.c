@@ -125,6 +125,7 @@ static int end_response(struct session *session, const struct iscsi_header *head
 
 	if (!task)
 		return protocol_error(session, "tag of no command in flight");
+	session_progress(session);
 	if (check_stat_sn(session, header) < 0)
 		return session->failure;
 	if (header->response != RESPONSE_COMPLETED) {
@@ -173,6 +174,9 @@ static int end_data_in(struct session *session, const struct iscsi_header *heade
 
 	session->receive.task = NULL;
 	task->in_received += header->data_length;
+	/* Empty ones could come for ever. */
+	if (header->data_length > 0)
+		session_progress(session);
 	if (!(header->flags & ISCSI_DATA_IN_STATUS))
 		return 0;
 	if (!(header->flags & ISCSI_FINAL))
@@ -209,6 +213,7 @@ static int end_r2t(struct session *session, const struct iscsi_header *header)
 	if (header->offset != task->out_promised ||
 	    header->burst_length > task->out_length - task->out_promised)
 		return protocol_error(session, "request for data out of order or beyond the end");
+	session_progress(session);
 	session_begin_burst(session, task, header->transfer_tag, header->burst_length);
 	return 0;
 }

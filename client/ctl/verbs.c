@@ -164,7 +164,7 @@ static const char general_help[] =
 	"Options of all verbs\n"
 	"  --json             results, and errors on standard error, as JSON\n"
 	"  -q, --quiet        no progress bar\n"
-	"  --timeout SECONDS  for the login and for each command (30)\n"
+	"  --timeout SECONDS  for the login, and for a target that does nothing (30)\n"
 	"  --queue-depth N    commands in flight (32)\n"
 	"  --chunk SIZE       bytes of each command of a long transfer (1M)\n"
 	"  --initiator NAME   iSCSI initiator name, where the target's access list asks for one\n"

@@ -524,6 +524,45 @@ static void test_a_silent_target_ends_in_a_timeout(void **state)
 	expect_end(&scene, -ETIMEDOUT, "no answer");
 }
 
+static void test_a_slow_target_is_not_given_up(void **state)
+{
+	struct counted_task other;
+	struct scene scene;
+
+	(void)state;
+	set_scene(&scene, true, true);
+	counted_task_make(&other, NULL, 0, NULL, 0);
+	session_submit(scene.peer.session, &other.task);
+	peer_take(&scene.peer, &pdu);
+	/* Something happens, for this command or for another one, whenever the time is nearly over. */
+	scene.peer.clock_ms += 999;
+	assert_int_equal(peer_r2t(&scene.peer, scene.tag, 1, 0, 0, 16), 0);
+	scene.peer.clock_ms += 999;
+	assert_int_equal(peer_data_in(&scene.peer, scene.tag, 1, 0, data, 8), 0);
+	scene.peer.clock_ms += 999;
+	assert_int_equal(peer_respond(&scene.peer, sent_tag(&pdu), 0), 0);
+	scene.peer.clock_ms += 999;
+	assert_int_equal(session_step(scene.peer.session, 0), 0);
+	scene.peer.clock_ms += 1;
+	assert_int_equal(session_step(scene.peer.session, 0), -ETIMEDOUT);
+	expect_end(&scene, -ETIMEDOUT, "no answer");
+}
+
+static void test_pings_and_empty_data_keep_no_command_alive(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	set_scene(&scene, true, true);
+	scene.peer.clock_ms += 999;
+	assert_int_equal(peer_data_in(&scene.peer, scene.tag, 0, 0, data, 0), 0);
+	peer_header(&scene.peer, scene.header, ISCSI_NOP_IN, ISCSI_FINAL, ISCSI_TAG_NONE);
+	assert_int_equal(peer_give(&scene.peer, scene.header, NULL, 0), 0);
+	scene.peer.clock_ms += 1;
+	assert_int_equal(session_step(scene.peer.session, 0), -ETIMEDOUT);
+	expect_end(&scene, -ETIMEDOUT, "no answer");
+}
+
 static void test_a_command_may_have_more_time_than_others(void **state)
 {
 	struct counted_task task;
@@ -655,6 +694,8 @@ int main(void)
 		cmocka_unit_test(test_an_answer_right_before_the_end_still_counts),
 		cmocka_unit_test(test_an_answer_counts_also_when_nothing_can_be_sent_any_more),
 		cmocka_unit_test(test_a_silent_target_ends_in_a_timeout),
+		cmocka_unit_test(test_a_slow_target_is_not_given_up),
+		cmocka_unit_test(test_pings_and_empty_data_keep_no_command_alive),
 		cmocka_unit_test(test_a_command_may_have_more_time_than_others),
 		cmocka_unit_test(test_a_target_that_never_opens_its_window_ends_in_a_timeout),
 		cmocka_unit_test(test_a_target_that_reads_nothing_ends_in_a_timeout),
