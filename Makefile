@@ -184,7 +184,7 @@ $(TESTBIN)/client/test_muninnctl $(TESTBIN)/nand/test_command: | $(BIN)/muninnct
 help:
 	@echo 'make all        everything, into build/'
 	@echo 'make run        installs what is missing, builds, runs the target in the foreground'
-	@echo '                PORT=3260  SIZE=8G (of a new device); state is kept in build/run/'
+	@echo '                PORT=3260  SIZE=8G (of a new device)  RUN_DIR=build/run (where its state is kept)'
 	@echo 'make check      installs what is missing, builds, runs all tests; ONLY=text: those whose path holds it'
 	@echo 'make lint       formatting, clang-tidy, cppcheck, and a build by clang'
 	@echo 'make sanitize   the tests under ASan + UBSan, the threaded ones under TSan'
@@ -204,9 +204,10 @@ bootstrap:
 
 PORT ?= 3260
 SIZE ?= 8G
+RUN_DIR ?= $(BUILD)/run
 run: bootstrap
 	+@$(SUBMAKE) all
-	@exec $(BUILD)/bin/muninnd --defaults --state-dir $(BUILD)/run --port $(PORT) --size $(SIZE)
+	@exec $(BUILD)/bin/muninnd --defaults --state-dir $(RUN_DIR) --port $(PORT) --size $(SIZE)
 
 ONLY ?=
 RUN_TESTS := scripts/run-tests $(if $(ONLY),--only $(ONLY))
