@@ -75,7 +75,7 @@ double nand_bench_median(const double *values, uint32_t count)
 
 double nand_bench_report(const struct nand_bench_output *output, const struct nand_bench_pair *pair)
 {
-	double ratios[NAND_BENCH_RUNS_MAX], ratio, measured, reference;
+	double ratios[NAND_BENCH_RUNS_MAX] = { 0 }, ratio, measured, reference;
 	double least = 1e300, most = 0;
 	json_t *object;
 

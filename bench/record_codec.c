@@ -37,7 +37,7 @@ static const uint8_t *get_varint(const uint8_t *from, const uint8_t *end, uint64
 
 static uint64_t zigzag(uint64_t difference)
 {
-	return difference << 1 ^ (uint64_t)((int64_t)difference >> 63);
+	return difference << 1 ^ (difference >> 63 ? UINT64_MAX : 0);
 }
 
 static uint64_t unzigzag(uint64_t value)

@@ -272,7 +272,7 @@ static void test_a_device_of_terabytes_takes_memory_for_what_is_on_it(void **sta
 static void *read_on(void *argument)
 {
 	struct nand *nand = argument;
-	uint8_t data[4096], spare[112];
+	uint8_t data[4096] = { 0 }, spare[112] = { 0 };
 
 	for (int i = 0; i < 3000; i++) {
 		const struct nand_page_io io = { (uint64_t)i % 8, data, spare };
