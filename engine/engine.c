@@ -358,27 +358,36 @@ static int settle_access(struct engine_txn *txn, struct access_key key)
 	return result;
 }
 
+/* Takes the notes that wait longest until at most `most` wait or the transaction has enough. */
+static int settle_some(struct engine_txn *txn, uint32_t most)
+{
+	struct access_times *accesses = &txn->engine->accesses;
+	struct access_key key;
+	int result = 0;
+
+	for (int count = 0; !result && count < ENGINE_DIRTY_ONODES_MAX; count++) {
+		if (access_times_count(accesses) <= most || !access_times_oldest(accesses, &key))
+			return 0;
+		result = settle_access(txn, key);
+	}
+	return result;
+}
+
 void engine_settle_accesses(struct engine *engine, uint32_t most)
 {
+	/* Other threads may note more meanwhile, so the rounds are counted. */
+	uint32_t rounds = access_times_count(&engine->accesses) / ENGINE_DIRTY_ONODES_MAX + 1;
 	struct engine_txn *txn;
-	struct access_key key;
-	bool done = false;
 
-	while (!done) {
+	for (; rounds && access_times_count(&engine->accesses) > most; rounds--) {
 		int result = engine_begin(engine, ENGINE_WRITE, &txn);
 
 		if (result)
 			return;
-		for (int count = 0; !result && count < ENGINE_DIRTY_ONODES_MAX; count++) {
-			done = access_times_count(&engine->accesses) <= most ||
-			       !access_times_oldest(&engine->accesses, &key);
-			if (done)
-				break;
-			result = settle_access(txn, key);
-		}
+		result = settle_some(txn, most);
 		if (!result)
 			result = put_and_commit(txn);
-		if (engine->writer)
+		if (result)
 			undo(txn);
 		end(txn);
 		if (result) {

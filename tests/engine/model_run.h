@@ -40,4 +40,38 @@ void model_run(struct model_run *run, uint64_t seed, uint64_t operations);
 /* 0..limit - 1 */
 uint64_t model_run_below(struct model_run *run, uint64_t limit);
 
+static inline bool one_in(struct model_run *run, uint64_t limit)
+{
+	return model_run_below(run, limit) == 0;
+}
+
+static inline struct engine_address address_of(const struct model_partition *partition,
+					       uint64_t object, uint32_t version)
+{
+	return (struct engine_address){ .partition = partition->id,
+					.object = object,
+					.version = version };
+}
+
+/* The length of the longest object. */
+static inline uint64_t all_bytes(const struct model_run *run)
+{
+	return (uint64_t)MODEL_PIECES * run->model.page_bytes;
+}
+
+/* ---- model_check.c: the open transaction shows what the model shows ---- */
+
+/* The value in run->buffer, of which at most `copied` bytes are there. */
+void object_check_attribute(struct model_run *run, const struct model_attribute *wanted,
+			    uint32_t length, uint32_t copied);
+void object_check_read(struct model_run *run, struct engine_address address,
+		       const struct model_object *object, uint64_t offset, uint64_t length);
+void object_check_stat(struct model_run *run, struct engine_address address,
+		       const struct model_state *state, struct model_object *object);
+
+/* All of an object; all of everything, versions of old included. */
+void object_check(struct model_run *run, struct engine_address address,
+		  const struct model_state *state, struct model_object *object);
+void object_check_all(struct model_run *run);
+
 #endif

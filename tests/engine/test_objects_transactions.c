@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Transactions, crashes, a full store, versions, times and formatting by example. */
+#include "tests/engine/object_fixture.h"
+
+/* ---- transactions ---- */
+
+static void test_an_aborted_transaction_leaves_nothing_behind(void **state)
+{
+	struct fixture *f = *state;
+	struct engine_stat stat, before;
+	uint32_t length;
+
+	begin_with_object(f);
+	write_text(f, 0, "kept");
+	assert_int_equal(engine_attribute_set(f->txn, object(OID), 1, 1, "kept", 4), 0);
+	commit(f);
+	begin(f, ENGINE_READ);
+	before = stat_of(f, object(OID));
+	commit(f);
+	f->now += 1000;
+	begin(f, ENGINE_WRITE);
+	write_text(f, 0, "lost and longer");
+	assert_int_equal(engine_attribute_set(f->txn, object(OID), 1, 2, "lost", 4), 0);
+	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, 0, 100, NULL), 0);
+	assert_int_equal(engine_partition_create(f->txn, 0, NULL), 0);
+	abort_all(f);
+	begin(f, ENGINE_READ);
+	assert_data(f, object(OID), "kept", 4);
+	assert_int_equal(engine_attribute_get(f->txn, object(OID), 1, 2, NULL, 0, &length),
+			 -ENOENT);
+	assert_int_equal(stat_of(f, partition).members, 1);
+	assert_int_equal(stat_of(f, root).members, 1);
+	stat = stat_of(f, object(OID));
+	assert_int_equal(stat.modified_sequence, before.modified_sequence);
+	assert_int_equal(stat.used_bytes, before.used_bytes);
+	assert_memory_equal(stat.times_ms, before.times_ms, sizeof(stat.times_ms));
+	commit(f);
+}
+
+static void test_a_crash_keeps_what_is_committed_and_nothing_else(void **state)
+{
+	struct fixture *f = *state;
+
+	begin_with_object(f);
+	write_text(f, 0, "kept");
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	write_text(f, 0, "lost");
+	crash(f);
+	begin(f, ENGINE_READ);
+	assert_data(f, object(OID), "kept", 4);
+	assert_int_equal(stat_of(f, partition).used_bytes, PAGE);
+	assert_int_equal(stat_of(f, partition).members, 1);
+	commit(f);
+}
+
+static void test_reading_transactions_change_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	begin_with_object(f);
+	commit(f);
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_write(f->txn, object(OID), 0, "x", 1), -EROFS);
+	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, 0, 1, NULL), -EROFS);
+	assert_int_equal(engine_partition_create(f->txn, 0, NULL), -EROFS);
+	assert_int_equal(engine_partition_remove(f->txn, PID, true), -EROFS);
+	assert_int_equal(engine_remove(f->txn, object(OID)), -EROFS);
+	assert_int_equal(engine_attribute_set(f->txn, object(OID), 1, 1, "x", 1), -EROFS);
+	assert_int_equal(engine_snapshot(f->txn, PID, NULL), -EROFS);
+	commit(f);
+}
+
+static void test_a_commit_without_room_is_an_abort(void **state)
+{
+	struct fixture *f = *state;
+
+	begin_with_object(f);
+	write_text(f, 0, "kept");
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	write_text(f, 0, "lost");
+	memory_store_fail_put(f->memory, 0);
+	assert_int_equal(end(f), -ENOSPC);
+	begin(f, ENGINE_READ);
+	assert_data(f, object(OID), "kept", 4);
+	commit(f);
+}
+
+static void test_a_full_store_can_be_emptied(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t full;
+
+	begin_with_object(f);
+	write_text(f, 0, "old");
+	commit(f);
+	full = memory_store_counters(f->memory).bytes;
+	memory_store_limit(f->memory, full, full + 1000);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_write(f->txn, object(OID), 0, "x", 1), -ENOSPC);
+	abort_all(f);
+	begin(f, ENGINE_FREE);
+	assert_int_equal(engine_remove(f->txn, object(OID)), 0);
+	commit(f);
+	begin(f, ENGINE_FREE);
+	assert_int_equal(engine_partition_remove(f->txn, PID, false), 0);
+	commit(f);
+}
+
+/* ---- versions ---- */
+
+static void test_a_version_shows_everything_as_it_was(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t version, length;
+	uint64_t ids[3], next;
+	struct engine_stat stat;
+	size_t count;
+	char value;
+
+	begin_with_object(f);
+	write_text(f, 0, "version one");
+	assert_int_equal(engine_attribute_set(f->txn, object(OID), 1, 1, "1", 1), 0);
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_snapshot(f->txn, PID, &version), 0);
+	assert_int_equal(version, 1);
+	assert_int_equal(engine_remove(f->txn, object(OID)), 0);
+	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID + 1, 1, NULL), 0);
+	commit(f);
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_stat(f->txn, object(OID), &stat), -ENOENT);
+	assert_data(f, at_version(object(OID), 1), "version one", 11);
+	assert_int_equal(
+		engine_attribute_get(f->txn, at_version(object(OID), 1), 1, 1, &value, 1, &length),
+		0);
+	assert_int_equal(value, '1');
+	assert_int_equal(engine_list(f->txn, at_version(partition, 1), ENGINE_LIST_USER_OBJECTS, 0,
+				     ids, 3, &count, &next),
+			 0);
+	assert_int_equal(count, 1);
+	assert_int_equal(ids[0], OID);
+	assert_int_equal(stat_of(f, at_version(partition, 1)).used_bytes, PAGE);
+	assert_int_equal(stat_of(f, at_version(partition, 1)).version, 1);
+	assert_int_equal(stat_of(f, partition).version, 2);
+	assert_int_equal(engine_stat(f->txn, at_version(object(OID + 1), 1), &stat), -ENOENT);
+	assert_int_equal(engine_stat(f->txn, at_version(object(OID), 2), &stat), -ENOENT);
+	assert_int_equal(engine_stat(f->txn, at_version(root, 1), &stat), -ENOENT);
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_write(f->txn, at_version(object(OID), 1), 0, "x", 1), -EROFS);
+	commit(f);
+}
+
+static void test_a_snapshot_comes_first_in_its_transaction(void **state)
+{
+	struct fixture *f = *state;
+
+	begin_with_object(f);
+	assert_int_equal(engine_snapshot(f->txn, PID, NULL), -EINVAL);
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	write_text(f, 0, "x");
+	assert_int_equal(engine_snapshot(f->txn, PID, NULL), -EINVAL);
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_accessed(f->txn, object(OID), true, true), 0);
+	assert_int_equal(engine_snapshot(f->txn, PID, NULL), -EINVAL);
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_snapshot(f->txn, PID, NULL), 0);
+	write_text(f, 0, "y");
+	commit(f);
+	begin(f, ENGINE_READ);
+	assert_data(f, at_version(object(OID), 1), "x", 1);
+	assert_data(f, object(OID), "y", 1);
+	commit(f);
+}
+
+static void test_user_versions_run_out_with_an_error(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t version;
+
+	begin_with_object(f);
+	write_text(f, 0, "x");
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	for (uint32_t wanted = 1; wanted < PARTITION_VERSIONS_MAX; wanted++) {
+		assert_int_equal(engine_snapshot(f->txn, PID, &version), 0);
+		assert_int_equal(version, wanted);
+	}
+	assert_int_equal(engine_snapshot(f->txn, PID, &version), -EFBIG);
+	commit(f);
+	begin(f, ENGINE_READ);
+	assert_data(f, at_version(object(OID), PARTITION_VERSIONS_MAX - 1), "x", 1);
+	assert_int_equal(stat_of(f, partition).version, PARTITION_VERSIONS_MAX);
+	commit(f);
+}
+
+/* ---- times ---- */
+
+static void test_times_follow_what_is_done(void **state)
+{
+	struct fixture *f = *state;
+	struct engine_stat stat;
+
+	begin_with_object(f);
+	commit(f);
+	f->now = 2000;
+	begin(f, ENGINE_WRITE);
+	write_text(f, 0, "x");
+	commit(f);
+	f->now = 3000;
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_attribute_set(f->txn, object(OID), 1, 1, "x", 1), 0);
+	commit(f);
+	f->now = 4000;
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_accessed(f->txn, object(OID), true, false), 0);
+	stat = stat_of(f, object(OID));
+	commit(f);
+	assert_int_equal(stat.times_ms[ENGINE_TIME_CREATED], 1000);
+	assert_int_equal(stat.times_ms[ENGINE_TIME_DATA_MODIFIED], 2000);
+	assert_int_equal(stat.times_ms[ENGINE_TIME_ATTRIBUTES_MODIFIED], 3000);
+	assert_int_equal(stat.times_ms[ENGINE_TIME_DATA_ACCESSED], 4000);
+	assert_int_equal(stat.times_ms[ENGINE_TIME_ATTRIBUTES_ACCESSED], 1000);
+}
+
+static void test_bypassed_timestamps_stay(void **state)
+{
+	struct fixture *f = *state;
+
+	begin_with_object(f);
+	commit(f);
+	f->now = 2000;
+	begin(f, ENGINE_WRITE);
+	engine_bypass_timestamps(f->txn, true);
+	write_text(f, 0, "x");
+	assert_int_equal(engine_attribute_set(f->txn, object(OID), 1, 1, "x", 1), 0);
+	assert_int_equal(engine_accessed(f->txn, object(OID), true, true), 0);
+	for (int which = 0; which < ENGINE_TIMES; which++)
+		assert_int_equal(stat_of(f, object(OID)).times_ms[which], 1000);
+	assert_int_equal(engine_set_time(f->txn, object(OID), ENGINE_TIME_DATA_MODIFIED, 77), 0);
+	assert_int_equal(engine_set_time(f->txn, object(OID), ENGINE_TIME_CREATED, 77), -EINVAL);
+	assert_int_equal(stat_of(f, object(OID)).times_ms[ENGINE_TIME_DATA_MODIFIED], 77);
+	commit(f);
+}
+
+static void test_accessed_times_survive_a_flush_and_a_close(void **state)
+{
+	struct fixture *f = *state;
+
+	begin_with_object(f);
+	commit(f);
+	f->now = 2000;
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_accessed(f->txn, object(OID), true, false), 0);
+	commit(f);
+	assert_int_equal(engine_flush(f->engine), 0);
+	f->now = 3000;
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_accessed(f->txn, object(OID), false, true), 0);
+	commit(f);
+	crash(f);
+	begin(f, ENGINE_READ);
+	assert_int_equal(stat_of(f, object(OID)).times_ms[ENGINE_TIME_DATA_ACCESSED], 2000);
+	assert_int_equal(stat_of(f, object(OID)).times_ms[ENGINE_TIME_ATTRIBUTES_ACCESSED], 1000);
+	assert_int_equal(engine_accessed(f->txn, object(OID), false, true), 0);
+	commit(f);
+	assert_int_equal(engine_close(f->engine), 0);
+	reopen(f);
+	begin(f, ENGINE_READ);
+	assert_int_equal(stat_of(f, object(OID)).times_ms[ENGINE_TIME_ATTRIBUTES_ACCESSED], 3000);
+	commit(f);
+}
+
+static void test_many_accesses_are_stored_before_memory_runs_out(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t objects = f->engine->options.onode_cache_entries * 2;
+
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_partition_create(f->txn, 0, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, 0, objects, NULL), 0);
+	commit(f);
+	f->now = 2000;
+	for (uint64_t id = OID; id < OID + objects; id++) {
+		begin(f, ENGINE_READ);
+		assert_int_equal(engine_accessed(f->txn, object(id), true, false), 0);
+		commit(f);
+	}
+	begin(f, ENGINE_READ);
+	for (uint64_t id = OID; id < OID + objects; id++)
+		assert_int_equal(stat_of(f, object(id)).times_ms[ENGINE_TIME_DATA_ACCESSED], 2000);
+	commit(f);
+}
+
+/* ---- the whole store ---- */
+
+static void test_reformat_empties_everything(void **state)
+{
+	struct fixture *f = *state;
+	struct engine_stat stat;
+	uint32_t length;
+
+	begin_with_object(f);
+	assert_int_equal(engine_attribute_set(f->txn, root, 1, 1, "x", 1), 0);
+	commit(f);
+	assert_int_equal(engine_reformat(f->engine), 0);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(stat_of(f, root).members, 0);
+	assert_int_equal(engine_stat(f->txn, partition, &stat), -ENOENT);
+	assert_int_equal(engine_attribute_get(f->txn, root, 1, 1, NULL, 0, &length), -ENOENT);
+	assert_int_equal(engine_partition_create(f->txn, 0, NULL), 0);
+	assert_int_equal(stat_of(f, partition).members, 0);
+	commit(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_an_aborted_transaction_leaves_nothing_behind),
+		TEST(test_a_crash_keeps_what_is_committed_and_nothing_else),
+		TEST(test_reading_transactions_change_nothing),
+		TEST(test_a_commit_without_room_is_an_abort),
+		TEST(test_a_full_store_can_be_emptied),
+		TEST(test_a_version_shows_everything_as_it_was),
+		TEST(test_a_snapshot_comes_first_in_its_transaction),
+		TEST(test_user_versions_run_out_with_an_error),
+		TEST(test_times_follow_what_is_done),
+		TEST(test_bypassed_timestamps_stay),
+		TEST(test_accessed_times_survive_a_flush_and_a_close),
+		TEST(test_many_accesses_are_stored_before_memory_runs_out),
+		TEST(test_reformat_empties_everything),
+	};
+
+	return cmocka_run_group_tests_name("transactions on objects", tests, NULL, NULL);
+}
