@@ -281,6 +281,7 @@ int nand_power_erase_slow(struct nand *nand, uint32_t block, const struct nand_b
 		erased.next_page = 0;
 		erased.erase_count += erased.erase_count < UINT32_MAX;
 		nand_word_store(nand, block, &erased);
+		nand->backend->discard(nand, block);
 	}
 	switch_off(nand, power, "erase of block %u", block);
 	pthread_mutex_unlock(&power->lock);

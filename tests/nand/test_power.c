@@ -473,6 +473,45 @@ static void test_the_file_back_end_loses_its_power_too(void **state)
 	assert_int_equal(nand_close(nand), 0);
 }
 
+static void test_the_headers_back_end_loses_its_power_too(void **state)
+{
+	static const char *const cuts[] = { "after=6,page=torn,torn=1000", "after=6,page=garbage",
+					    "after=6,page=absent" };
+	static const char *const erases[] = { "after=0,erase=half", "after=0,erase=done" };
+	struct nand *nand;
+
+	(void)state;
+	log_capture();
+	for (size_t i = 0; i < 6; i++) {
+		int lost = 0;
+
+		assert_int_equal(nand_open_headers(&small_geometry, 0, NULL, &nand, NULL), 0);
+		nand_set_violation_policy(nand, NAND_VIOLATION_FAILS);
+		arm(nand, cuts[i / 2]);
+		for (uint64_t page = 0; page < 6; page++)
+			assert_int_equal(program_filled(nand, page, 1), 0);
+		assert_int_equal(program_filled(nand, 6, 1), -EIO);
+		assert_int_equal(nand_power_on(nand), 0);
+		for (uint64_t page = 0; page < 6; page++)
+			assert_int_equal(read_filled(nand, page, 1), 0);
+		assert_int_equal(read_filled(nand, 6, 1), i / 2 == 2 ? -ENODATA : -EBADMSG);
+
+		arm(nand, erases[i % 2]);
+		assert_int_equal(nand_erase(nand, NAND_CAUSE_USER, 0), -EIO);
+		assert_int_equal(nand_power_on(nand), 0);
+		for (uint64_t page = 0; page < 6; page++)
+			lost += read_filled(nand, page, 1) < 0;
+		assert_in_range(lost, i % 2 ? 6 : 1, i % 2 ? 6 : 5);
+		if (i % 2 == 0)
+			assert_int_equal(nand_erase(nand, NAND_CAUSE_USER, 0), 0);
+		for (uint64_t page = 0; page < 8; page++)
+			assert_int_equal(program_filled(nand, page, 2), 0);
+		for (uint64_t page = 0; page < 8; page++)
+			assert_int_equal(read_filled(nand, page, 2), 0);
+		nand_abandon(nand);
+	}
+}
+
 /* ---- left for the next process ---- */
 
 static char *cut_path(const struct test_directory *directory)
@@ -603,6 +642,7 @@ int main(void)
 		IN_DIRECTORY(test_nvram_is_stored_to_the_image_again_when_the_power_is_back),
 		cmocka_unit_test(test_a_sync_in_flight_has_stored_nothing),
 		IN_DIRECTORY(test_the_file_back_end_loses_its_power_too),
+		cmocka_unit_test(test_the_headers_back_end_loses_its_power_too),
 		IN_DIRECTORY(test_a_cut_left_beside_an_image_is_for_one_opening),
 		IN_DIRECTORY(test_a_cut_left_can_be_taken_back),
 		IN_DIRECTORY(test_a_cut_that_makes_no_sense_is_neither_left_nor_opened),
