@@ -113,7 +113,7 @@ static void run_on_flash(const char *name, uint32_t blocks, const struct engine_
 	};
 	struct model_run run = { .store = { .open = open_flash }, .options = *options };
 	struct error_text error = { "" };
-	struct nand *nand;
+	struct nand *nand = NULL;
 	uint64_t nvram;
 
 	if (engine_nvram_bytes(&geometry, options, &nvram, &error) ||

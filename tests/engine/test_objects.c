@@ -383,7 +383,7 @@ static void test_attributes_are_kept_in_order_of_page_and_number(void **state)
 		for (uint32_t index = 0; index < 5; index++)
 			assert_int_equal(engine_attribute_set(f->txn, addresses[which],
 							      pages[index], numbers[index],
-							      "01234" + index, 1),
+							      &"01234"[index], 1),
 					 0);
 		for (uint32_t index = 0; index < 5; index++, number++) {
 			assert_int_equal(engine_attribute_next(f->txn, addresses[which], &page,
