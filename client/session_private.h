@@ -69,8 +69,8 @@ struct session {
 	struct task_list waiting, bursts, done;
 	size_t outstanding;
 	uint64_t progress_ms; /* when the target last did something for a command */
-	uint64_t
-		blocked_since_ms; /* commands wait, none is in flight and the window is closed; 0 = not so */
+	/* Since when commands wait with none in flight and the window closed; 0 = not so. */
+	uint64_t blocked_since_ms;
 
 	struct nop_answer nop_answers[NOP_ANSWERS_MAX];
 	unsigned nop_count;
