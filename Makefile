@@ -230,7 +230,7 @@ sanitize: bootstrap
 	@$(RUN_TESTS) $(SANITIZED_TESTS)
 
 # Line coverage in percent that the three layers must reach together.
-COVERAGE_MIN ?= 85
+COVERAGE_MIN ?= 90
 COVERED := nand engine osd
 coverage:
 	@scripts/bootstrap lint
