@@ -29,6 +29,9 @@ static void start(struct model_run *run, const char *name, uint64_t otherwise_se
 {
 	uint64_t seed = setting("MUNINN_SEED", otherwise_seed);
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	operations /= 4;
+#endif
 	operations = setting("MUNINN_OPERATIONS", operations);
 	printf("%s: MUNINN_SEED=%llu MUNINN_OPERATIONS=%llu\n", name, (unsigned long long)seed,
 	       (unsigned long long)operations);
@@ -140,10 +143,19 @@ static void test_the_engine_does_what_the_model_does_on_flash(void **state)
 	run_on_flash("flash", 6000, &small, 4, 150000);
 }
 
-static void test_a_device_that_runs_full_keeps_what_it_has(void **state)
+static void test_a_device_that_is_merged_all_the_time_keeps_what_it_has(void **state)
 {
 	(void)state;
-	run_on_flash("flash that runs full", 900, &small, 5, 100000);
+	run_on_flash("flash that is merged", 500, &small, 5, 100000);
+}
+
+static void test_a_device_that_runs_full_keeps_what_it_has(void **state)
+{
+	struct engine_options options = small;
+
+	(void)state;
+	options.merge_manual = true;
+	run_on_flash("flash that runs full", 900, &options, 6, 50000);
 }
 
 int main(void)
@@ -153,6 +165,7 @@ int main(void)
 		cmocka_unit_test(test_absorbed_records_are_not_missed),
 		cmocka_unit_test(test_pages_of_4096_bytes),
 		cmocka_unit_test(test_the_engine_does_what_the_model_does_on_flash),
+		cmocka_unit_test(test_a_device_that_is_merged_all_the_time_keeps_what_it_has),
 		cmocka_unit_test(test_a_device_that_runs_full_keeps_what_it_has),
 	};
 
