@@ -130,6 +130,15 @@ static bool read_spare(const uint8_t *spare, uint32_t page_bytes, struct page_sp
 	return page_spare_decode(spare, page_bytes, decoded) && decoded->kind == PAGE_KIND_RECORDS;
 }
 
+/*
+ * Behind the last record a page holds what its buffer held before: zeroes, or records of an earlier segment, which stand at
+ * the same offsets when all have one size. Whether it is one is seen when the page is regenerated.
+ */
+static bool may_be_left_over(const struct record_header *header, uint32_t at, uint32_t page_bytes)
+{
+	return header->sequence != 0 && at + RECORD_HEADER_BYTES + header->length <= page_bytes;
+}
+
 static bool pack(void *context, uint64_t page, const uint8_t *data, const uint8_t *spare,
 		 uint8_t *to, size_t capacity, size_t *bytes)
 {
@@ -148,8 +157,10 @@ static bool pack(void *context, uint64_t page, const uint8_t *data, const uint8_
 		to[0] = LARGE_RECORD;
 		return true;
 	}
-	while (at + RECORD_HEADER_BYTES <= decoded.used) {
+	while (at + RECORD_HEADER_BYTES <= page_bytes) {
 		record_header_decode(data + at, &header);
+		if (at >= decoded.used && !may_be_left_over(&header, at, page_bytes))
+			break;
 		if (to[0] == LARGE_RECORD - 1 || (size_t)(next - to) + PACKED_RECORD_MAX > capacity)
 			return false;
 		next = pack_record(next, &header, &before);

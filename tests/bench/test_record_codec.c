@@ -138,6 +138,23 @@ static void test_an_empty_page_takes_one_byte(void **state)
 	assert_int_equal(assert_comes_back(&page), 1);
 }
 
+/* The page's buffer is not cleared between segments. */
+static void test_what_an_earlier_segment_left_behind_the_records_comes_back(void **state)
+{
+	struct page page;
+
+	(void)state;
+	for (uint32_t used = 0; used <= 4; used++) {
+		begin(&page);
+		for (uint64_t i = 0; i < 4; i++)
+			add(&page, &(struct record_header){ .key = { .identifier = random_mix(i) },
+							    .sequence = 900 + i,
+							    .length = 996 });
+		page.about.used = used * 1024;
+		assert_in_range(assert_comes_back(&page), 1, 60);
+	}
+}
+
 static void test_other_pages_are_declined_or_come_back_otherwise(void **state)
 {
 	struct page page;
@@ -168,6 +185,7 @@ int main(void)
 		cmocka_unit_test(test_every_field_may_be_anything),
 		cmocka_unit_test(test_a_large_record_takes_one_byte),
 		cmocka_unit_test(test_an_empty_page_takes_one_byte),
+		cmocka_unit_test(test_what_an_earlier_segment_left_behind_the_records_comes_back),
 		cmocka_unit_test(test_other_pages_are_declined_or_come_back_otherwise),
 	};
 
