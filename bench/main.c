@@ -12,6 +12,7 @@ enum { DONE = 0, FAILED = 1, WRONG_USE = 2 };
 
 static const char usage[] =
 	"muninn-bench run [OPTION...]     phases of operations on a fresh store\n"
+	"muninn-bench paper [OPTION...]   the experiments of the paper\n"
 	"muninn-bench nand [OPTION...]    the emulated NAND beside memcpy and fio\n"
 	"muninn-bench COMMAND --help      more\n";
 
