@@ -245,9 +245,9 @@ static void test_a_codec_that_is_wrong_only_wastes_memory(void **state)
 
 /* ---- size ---- */
 
-static void test_a_device_of_terabytes_takes_memory_for_what_is_on_it(void **state)
+static void test_a_device_of_a_terabyte_takes_memory_for_what_is_on_it(void **state)
 {
-	const struct nand_geometry geometry = nand_geometry_default(UINT64_C(4) << 40);
+	const struct nand_geometry geometry = nand_geometry_default(UINT64_C(1) << 40);
 	const uint64_t last = (uint64_t)geometry.blocks * geometry.pages_per_block - 64;
 	struct nand *nand;
 
@@ -312,7 +312,7 @@ int main(void)
 		WITH_DEVICE(test_a_page_written_again_does_not_disturb_its_neighbours),
 		cmocka_unit_test(test_without_a_codec_pages_are_kept_whole),
 		cmocka_unit_test(test_a_codec_that_is_wrong_only_wastes_memory),
-		cmocka_unit_test(test_a_device_of_terabytes_takes_memory_for_what_is_on_it),
+		cmocka_unit_test(test_a_device_of_a_terabyte_takes_memory_for_what_is_on_it),
 		WITH_DEVICE(test_reads_beside_erases_find_a_page_or_none),
 	};
 
