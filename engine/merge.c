@@ -12,8 +12,13 @@
 enum {
 	/* Segments with more live bytes are left alone; the paper takes 80 %. */
 	LIVE_PERMILLE_MAX = 800,
-	/* Most steps before one transaction; usually one or two are enough. */
-	STEPS_PER_TRANSACTION = 64,
+	/*
+	 * By itself merging stops earlier: a segment is refilled to some 90 %, so that of one with 70 % live a quarter is
+	 * gained, and writers wait for it.
+	 */
+	LIVE_PERMILLE_AUTOMATIC = 700,
+	/* Before one transaction, so that none waits long. */
+	STEPS_PER_TRANSACTION = 2,
 	/* Transactions between two tries after a walk over all segments found nothing. */
 	FUTILE_TRANSACTIONS = 256,
 };
@@ -156,7 +161,8 @@ static bool is_reachable(void *context_, const struct record_key *key,
 
 /* ---- merging ---- */
 
-static int merge_step(struct engine *engine, struct engine_merge_result *total)
+static int merge_step(struct engine *engine, uint32_t wanted, uint32_t live_permille_max,
+		      struct engine_merge_result *total)
 {
 	struct keep_context context = { .engine = engine };
 	const struct record_keep keep = {
@@ -164,7 +170,8 @@ static int merge_step(struct engine *engine, struct engine_merge_result *total)
 		.boundary = lowest_boundary,
 		.is_reachable = is_reachable,
 	};
-	struct record_merge merge = { .live_permille_max = LIVE_PERMILLE_MAX };
+	struct record_merge merge = { .segments_wanted = wanted,
+				      .live_permille_max = live_permille_max };
 	int result = engine->store->operations->merge(engine->store, &keep, &merge);
 
 	onode_free(context.object.onode);
@@ -180,7 +187,7 @@ int engine_merge(struct engine *engine, struct engine_merge_result *total)
 
 	pthread_rwlock_wrlock(&engine->turn);
 	if (engine->store->operations->merge)
-		result = merge_step(engine, total);
+		result = merge_step(engine, 1, LIVE_PERMILLE_MAX, total);
 	pthread_rwlock_unlock(&engine->turn);
 	return result;
 }
@@ -190,18 +197,18 @@ void engine_make_room(struct engine *engine)
 	const struct record_store_operations *operations = engine->store->operations;
 	struct engine_merge_result total = { 0 };
 
-	if (!operations->merge || engine->options.merge_manual ||
-	    !operations->is_low(engine->store))
+	if (!operations->merge || engine->options.merge_manual)
 		return;
-	for (int step = 0; step < STEPS_PER_TRANSACTION && operations->is_low(engine->store);
-	     step++) {
+	for (int step = 0; step < STEPS_PER_TRANSACTION; step++) {
+		uint32_t shortage = operations->shortage(engine->store);
 		int result;
 
-		if (engine->merge_futile > operations->merge_calls_max(engine->store) &&
-		    engine->transactions < engine->merge_again)
+		if (!shortage ||
+		    (engine->merge_futile > operations->merge_calls_max(engine->store) &&
+		     engine->transactions < engine->merge_again))
 			return;
-		result = merge_step(engine, &total);
-
+		/* The lower the room, the more at once, so that merging keeps up with writing. */
+		result = merge_step(engine, shortage, LIVE_PERMILLE_AUTOMATIC, &total);
 		engine->merge_futile = result == 0 ? 0 : engine->merge_futile + 1;
 		engine->merge_again = engine->transactions + FUTILE_TRANSACTIONS;
 		if (result && result != -EAGAIN)

@@ -60,7 +60,10 @@ struct record_keep {
 			     const struct record_info *info, uint64_t bound);
 };
 
+#define MERGE_SEGMENTS_MAX 16
+
 struct record_merge {
+	uint32_t segments_wanted; /* in one call, 1..MERGE_SEGMENTS_MAX; 0 = 1 */
 	uint32_t
 		live_permille_max; /* segments with more live bytes are left alone; the paper takes 800 */
 	/* Results, added up over calls. */
@@ -104,11 +107,11 @@ struct record_store_operations {
 
 	/* The next three are NULL in a store that cannot merge. */
 
-	/* Whether ordinary puts will soon be refused, so that it is time to merge. */
-	bool (*is_low)(struct record_store *store);
+	/* How many segments short of its mark the store is; 0 = there is enough room and no need to merge. */
+	uint32_t (*shortage)(struct record_store *store);
 
 	/*
-	 * Frees one segment: moves what `keep` needs of it to the active segments. Outside transactions; crash-safe at any
+	 * Frees segments: moves what `keep` needs of them to the active ones. Outside transactions; crash-safe at any
 	 * point. -EAGAIN: none of the next few segments was worth it; as many calls as merge_calls_max go round all of them.
 	 * -ENOSPC: no room for what is to be moved.
 	 */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Reclaiming segments. One step takes one sealed segment, puts again what is still needed of it, takes its column out of
- * its table and frees it.
+ * Reclaiming segments. One step takes a few sealed segments, puts again what is still needed of them, takes their columns
+ * out of their tables and frees them.
  *
  * A moved record keeps its sequence number, so it counts at once and both copies are the same record; a crash leaves at
  * worst both. A record that is not the newest of its key is marked as moved: its new place is newer than it is, and a
@@ -316,29 +316,63 @@ static void note_touched(struct muninn_store *store)
 	}
 }
 
+static bool is_chosen(const struct victim *batch, uint32_t count, uint32_t segment)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (batch[i].segment == segment)
+			return true;
+	return false;
+}
+
+/* Chooses up to `wanted` segments and moves what is needed of each. Returns how many are done; *result: why no more. */
+static uint32_t move_batch(struct muninn_store *store, const struct record_keep *keep,
+			   struct record_merge *merge, uint32_t wanted, struct victim *batch,
+			   int *result)
+{
+	uint32_t count = 0;
+
+	while (count < wanted) {
+		struct victim victim = { 0 };
+
+		*result = choose_victim(store, keep, merge->live_permille_max, &victim);
+		if (!*result && is_chosen(batch, count, victim.segment))
+			*result = -EAGAIN;
+		for (uint32_t page = 0; !*result && page < store->geometry.segment_pages; page++)
+			*result = visit_page(store, keep, victim.segment, page, move_record, merge);
+		if (*result)
+			break;
+		batch[count++] = victim;
+	}
+	note_touched(store);
+	return count;
+}
+
 int store_merge(struct muninn_store *store, const struct record_keep *keep,
 		struct record_merge *merge)
 {
-	struct victim victim = { 0 };
-	int result = choose_victim(store, keep, merge->live_permille_max, &victim);
+	struct victim batch[MERGE_SEGMENTS_MAX];
+	uint32_t wanted = merge->segments_wanted ? merge->segments_wanted : 1;
+	int result = 0;
+	uint32_t count = move_batch(store, keep, merge,
+				    wanted < MERGE_SEGMENTS_MAX ? wanted : MERGE_SEGMENTS_MAX,
+				    batch, &result);
 
-	for (uint32_t page = 0; !result && page < store->geometry.segment_pages; page++)
-		result = visit_page(store, keep, victim.segment, page, move_record, merge);
-	if (result)
+	if (count == 0)
 		return result;
 	/*
-	 * On stable storage, what was moved comes before the end of its old place, and that before the segment can be
-	 * written again.
+	 * On stable storage, what was moved comes before the end of its old place, and that before the segments can
+	 * be written again.
 	 */
-	note_touched(store);
 	result = store_flush(store);
 	if (result)
 		return result;
-	kill_segment(store, &victim);
+	for (uint32_t i = 0; i < count; i++)
+		kill_segment(store, &batch[i]);
 	result = store_flush(store);
 	if (result)
 		return result;
-	space_release(&store->space, victim.segment);
-	merge->segments_freed++;
+	for (uint32_t i = 0; i < count; i++)
+		space_release(&store->space, batch[i].segment);
+	merge->segments_freed += count;
 	return 0;
 }

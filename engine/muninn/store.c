@@ -348,13 +348,14 @@ static int muninn_flush(struct record_store *base)
 	return store_flush(store_of(base));
 }
 
-static bool muninn_is_low(struct record_store *base)
+/* The mark leaves room for every row to be sealed before ordinary puts are refused. */
+static uint32_t muninn_shortage(struct record_store *base)
 {
 	const struct muninn_store *store = store_of(base);
 	const struct muninn_geometry *geometry = &store->geometry;
+	uint32_t mark = geometry->reserve_metadata + geometry->reserve_removal + geometry->rows + 4;
 
-	return store->space.count <= (uint64_t)geometry->reserve_metadata +
-					     geometry->reserve_removal + geometry->rows + 4;
+	return store->space.count < mark ? mark - store->space.count : 0;
 }
 
 static uint32_t muninn_merge_calls_max(struct record_store *base)
@@ -459,7 +460,7 @@ const struct record_store_operations muninn_operations = {
 	.abort = muninn_abort,
 	.get = muninn_get,
 	.flush = muninn_flush,
-	.is_low = muninn_is_low,
+	.shortage = muninn_shortage,
 	.merge_calls_max = muninn_merge_calls_max,
 	.merge = muninn_merge,
 	.format = muninn_format_records,
