@@ -117,7 +117,8 @@ static const struct ctl_verb verbs[] = {
 	  "Example:\n  muninnctl import $URL 0x10000 /usr/share/doc\n",
 	  2, 2, verb_import },
 	{ "export", "URL PID[@VERSION] DIR", "bring a directory tree back",
-	  "DIR is made, or is an empty directory. Lengths and SHA-256 of all files are checked.\n\n"
+	  "DIR is made, or is an empty directory. Lengths and SHA-256 of all files are checked. "
+	  "Owners are not kept, so files\nlose their set-user-ID and set-group-ID bits.\n\n"
 	  "Example:\n  muninnctl export $URL 0x10000 /tmp/doc\n",
 	  2, 2, verb_export },
 	{ "flush", "URL [ADDRESS]", "make everything at or below the address stable",
