@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
+"""Task management and lost connections, with commands in the module's hands: each command completes exactly once, and the
+unit works on."""
+
+import struct
+import unittest
+
+import iscsi
+import osd
+from harness import IQN, E2ETest
+from osd import GOOD, Command, Osd
+
+SANITIZED = True
+
+P = O = 0x10000
+COMMANDS = 48
+DATA = bytes(range(256)) * 128  # goes with the command, so that all of them are in the module at once
+TASK_MANAGEMENT, TASK_MANAGEMENT_RESPONSE = 0x02, 0x22
+ABORT_TASK, ABORT_TASK_SET, LOGICAL_UNIT_RESET = 1, 2, 5
+FUNCTION_COMPLETE, NO_SUCH_TASK = 0, 1
+
+
+class Managed(Exception):
+    """The answer to a task management request came."""
+
+
+class Session(iscsi.Session):
+    def _receive(self):
+        header, data = super()._receive()
+        if header[0] & 0x3F == TASK_MANAGEMENT_RESPONSE:
+            self.exp_stat_sn = (int.from_bytes(header[24:28], "big") + 1) & 0xFFFFFFFF
+            raise Managed(header[2])
+        return header, data
+
+    def manage(self, function, tag=iscsi.TAG_NONE):
+        """Sends a task management request and serves commands until it is answered; returns the response code."""
+        header = bytearray(iscsi.BHS_BYTES)
+        header[0:2] = bytes([0x40 | TASK_MANAGEMENT, iscsi.FINAL | function])
+        header[8:16] = self.lun
+        struct.pack_into(">IIIII", header, 16, 0x70000000, tag, self.cmd_sn, self.exp_stat_sn, self.cmd_sn)
+        self._send(header)
+        try:
+            while True:
+                self.step()
+        except Managed as answer:
+            return answer.args[0]
+
+    def until_ready(self):
+        """Takes the unit attentions that a reset leaves."""
+        while self.run(bytes(6)).status != GOOD:
+            pass
+
+
+class Tasks(E2ETest):
+    def setUp(self):
+        self.shared = self.daemon(size="256M").start()
+
+    def login(self):
+        session = Session(self.shared.port, IQN)
+        self.addCleanup(session.close)
+        return session
+
+    def prepared(self):
+        """A session, the unit on it, and many writes under way."""
+        session = self.login()
+        device = Osd(session)
+        device.create_partition(P)
+        device.create(P, O)
+        writes = [Command(osd.WRITE, P, O, address=len(DATA) * i, data=DATA) for i in range(COMMANDS)]
+        return session, device, [write.submit(session) for write in writes]
+
+    def assert_works(self, session, device):
+        session.until_ready()
+        device.write(P, O, 0, b"still here")
+        self.assertEqual(device.read(P, O, 0, 10), b"still here")
+
+    def test_a_reset_of_the_unit_waits_for_its_commands(self):
+        session, device, tasks = self.prepared()
+        self.assertEqual(session.manage(LOGICAL_UNIT_RESET), FUNCTION_COMPLETE)
+        session.wait(*tasks)
+        self.assert_works(session, device)
+
+    def test_an_aborted_task_set_is_answered_when_its_commands_have_ended(self):
+        session, device, tasks = self.prepared()
+        self.assertEqual(session.manage(ABORT_TASK_SET), FUNCTION_COMPLETE)
+        session.wait(*tasks)
+        self.assert_works(session, device)
+
+    def test_an_aborted_command_still_ends_once(self):
+        session, device, tasks = self.prepared()
+        tag = next(tag for tag, task in session.tasks.items() if task is tasks[-1])
+        # It is too late for a command that runs: the answer is that it does not exist (any more).
+        self.assertIn(session.manage(ABORT_TASK, tag), (FUNCTION_COMPLETE, NO_SUCH_TASK))
+        session.wait(*tasks)
+        self.assert_works(session, device)
+
+    def test_connections_lost_with_commands_under_way_leave_the_unit_whole(self):
+        session, _, _ = self.prepared()
+        session.close()
+        for _ in range(10):
+            session = self.login()
+            for i in range(COMMANDS):
+                Command(osd.WRITE, P, O, address=len(DATA) * i, data=DATA).submit(session)
+            session.close()
+        session = self.login()
+        self.assert_works(session, Osd(session))
+        # Nothing of what was lost is still counted as active: the unit closes.
+        self.assertEqual(self.shared.stop(), 0, self.shared.errors)
+
+    def test_a_stop_with_commands_under_way_finishes_them(self):
+        _, _, tasks = self.prepared()
+        self.assertEqual(len(tasks), COMMANDS)
+        self.assertEqual(self.shared.stop(), 0, self.shared.errors)
+        self.assertTrue(any("everything is stable" in line for line in self.shared.errors), self.shared.errors)
+
+
+if __name__ == "__main__":
+    unittest.main()
