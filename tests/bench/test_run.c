@@ -288,6 +288,36 @@ static void test_lookups_read_a_page_and_the_wasted_ones(void **state)
 	release(phases, count);
 }
 
+/* The first table of each row: 64 segments of as many records as segments hold on average, less 2 %. */
+static void test_oldest_means_the_first_tables(void **state)
+{
+	json_t *phases[PHASES];
+	size_t count = run_phases(SMALL "--op insert,lookup --dist sequential,oldest", phases);
+	double per_segment =
+		floor(number(phases[0], "sealed_records") / number(phases[0], "segments_sealed"));
+
+	(void)state;
+	assert_true(number(phases[0], "tables") >= 4);
+	assert_true(fabs(number(phases[1], "window") - 4 * 64 * per_segment * 0.98) < 100);
+	release(phases, count);
+}
+
+static void test_phases_and_seeds_draw_other_pairs(void **state)
+{
+	json_t *phases[PHASES], *other[PHASES];
+	size_t count = run_phases(SMALL "--op insert,lookup,lookup --dist sequential,random,random",
+				  phases);
+
+	(void)state;
+	run_phases(SMALL "--op insert,lookup,lookup --dist sequential,random,random --seed 2",
+		   other);
+	assert_true(number(phases[0], "page_writes") == number(other[0], "page_writes"));
+	assert_true(number(phases[1], "page_reads") != number(other[1], "page_reads"));
+	assert_true(number(phases[1], "page_reads") != number(phases[2], "page_reads"));
+	release(phases, count);
+	release(other, count);
+}
+
 static void test_deleted_pairs_are_rightly_absent(void **state)
 {
 	json_t *phases[PHASES];
@@ -418,6 +448,8 @@ int main(void)
 		cmocka_unit_test(test_the_numbers_of_a_phase_fit_together),
 		cmocka_unit_test(test_inserts_program_the_segments_that_they_fill),
 		cmocka_unit_test(test_lookups_read_a_page_and_the_wasted_ones),
+		cmocka_unit_test(test_oldest_means_the_first_tables),
+		cmocka_unit_test(test_phases_and_seeds_draw_other_pairs),
 		cmocka_unit_test(test_deleted_pairs_are_rightly_absent),
 		cmocka_unit_test(test_repeated_inserts_leave_the_pairs_that_were_not_drawn_absent),
 		cmocka_unit_test(test_absorbing_overwrites_saves_programs),
