@@ -57,7 +57,7 @@ static uint32_t make_page(const struct headers_bench *bench, uint64_t number, ui
 		uint8_t *value = data + about.used + RECORD_HEADER_BYTES;
 
 		record_value_make(&header.key, header.sequence, value, header.length);
-		record_header_encode(&header, value, data + about.used);
+		record_header_encode(&header, about.serial, value, data + about.used);
 		about.used += bench->options->record_bytes;
 	}
 	memset(data + about.used, 0, PAGE_BYTES - about.used);

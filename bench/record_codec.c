@@ -193,10 +193,11 @@ static bool unpack(void *context, uint64_t page, const uint8_t *from, size_t byt
 	const uint32_t page_bytes = *(const uint32_t *)context;
 	const uint8_t *end = from + bytes;
 	struct record_header header = { 0 };
+	struct page_spare decoded;
 	uint32_t at = 0, count;
 
 	(void)page;
-	if (bytes < 1)
+	if (bytes < 1 || !read_spare(spare, page_bytes, &decoded))
 		return false;
 	count = *from++;
 	if (count == LARGE_RECORD)
@@ -209,7 +210,7 @@ static bool unpack(void *context, uint64_t page, const uint8_t *from, size_t byt
 		    at + RECORD_HEADER_BYTES + header.length > page_bytes)
 			return false;
 		record_value_make(&header.key, header.sequence, value, header.length);
-		record_header_encode(&header, value, data + at);
+		record_header_encode(&header, decoded.serial, value, data + at);
 		at += RECORD_HEADER_BYTES + header.length;
 	}
 	memset(data + at, 0, page_bytes - at);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/log.h"
 #include "engine/muninn/nvram.h"
 
 /* ---- slots ---- */
@@ -53,6 +54,7 @@ static struct page_view slot_view(const struct buffer *buffer, uint32_t slot)
 	uint32_t state = slot_state(buffer, slot);
 
 	return (struct page_view){
+		.serial = buffer->serial,
 		.data = slot_data(buffer, slot),
 		.used = state & ~SLOT_LARGE,
 		.large_header = state & SLOT_LARGE
@@ -166,7 +168,23 @@ static bool is_superseded(const struct page_view *page, uint32_t next,
 	return false;
 }
 
-/* Drops superseded records of a page. Returns the bytes that became free. */
+static int sync_at(const struct buffer *buffer, const uint8_t *from, uint64_t bytes)
+{
+	return nand_nvram_sync(buffer->nand, buffer->area_at + (uint64_t)(from - buffer->area),
+			       bytes);
+}
+
+static int sync_slot(const struct buffer *buffer, uint32_t slot)
+{
+	int result = sync_at(buffer, slot_data(buffer, slot), buffer->geometry->page_bytes);
+
+	return result ? result : sync_at(buffer, slot_header(buffer, slot), SLOT_HEADER_BYTES);
+}
+
+/*
+ * Drops superseded records of a page. Returns the bytes that became free. Of what a flush made stable, only what another
+ * stable record supersedes.
+ */
 static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t committed)
 {
 	uint32_t slot = page_slot(buffer, page);
@@ -177,6 +195,8 @@ static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t comm
 
 	if (view.large_header)
 		return 0;
+	if (buffer->promised)
+		committed = buffer->stable_sequence;
 	slot_claim(buffer, buffer->spare_slot);
 	while (page_next(&view, &offset, &record)) {
 		uint32_t bytes = RECORD_HEADER_BYTES + record_length(record.header);
@@ -191,7 +211,14 @@ static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t comm
 		return 0;
 	}
 	nvram_store32(slot_header(buffer, buffer->spare_slot) + SLOT_STATE_AT, used);
+	if (buffer->promised && sync_slot(buffer, buffer->spare_slot))
+		return 0;
 	nvram_store16(map_entry(buffer, page), buffer->spare_slot);
+	/* Only now may the old slot be written again: no map on stable storage names it any more. */
+	if (buffer->promised && sync_at(buffer, map_entry(buffer, page), 2))
+		log_line(LOG_LEVEL_ERROR,
+			 "NVRAM can't be made stable; flushed data may not survive a power "
+			 "failure of this host");
 	buffer->spare_slot = (uint16_t)slot;
 	return view.used - used;
 }
@@ -231,7 +258,7 @@ static void append_to_page(struct buffer *buffer, uint32_t page, const struct ne
 		value = header + RECORD_HEADER_BYTES;
 		state += RECORD_HEADER_BYTES + length;
 	}
-	record_header_encode(&record->header, record->value, header);
+	record_header_encode(&record->header, buffer->serial, record->value, header);
 	if (length)
 		memcpy(value, record->value, length);
 	nvram_store32(slot_header(buffer, slot) + SLOT_STATE_AT, state);
@@ -299,12 +326,18 @@ bool buffer_find(const struct buffer *buffer, const struct record_key *key,
 
 /* ---- beginning, cutting, recovering ---- */
 
-int buffer_create(struct buffer *buffer, const struct muninn_geometry *geometry, uint8_t *area)
+int buffer_create(struct buffer *buffer, const struct muninn_geometry *geometry, struct nand *nand,
+		  uint64_t area_at)
 {
 	struct filter_geometry newest;
 
 	muninn_filter_geometry(geometry, geometry->tables_expected, &newest);
-	*buffer = (struct buffer){ .geometry = geometry, .area = area };
+	*buffer = (struct buffer){
+		.geometry = geometry,
+		.nand = nand,
+		.area = (uint8_t *)nand_nvram(nand, NULL) + area_at,
+		.area_at = area_at,
+	};
 	buffer->bits_bytes = align_up(newest.bits_total, 64) / 8;
 	buffer->bits = calloc(1, buffer->bits_bytes);
 	buffer->overflow = calloc(geometry->overflow_entries, sizeof(*buffer->overflow));
@@ -349,6 +382,13 @@ void buffer_start(struct buffer *buffer, uint64_t serial, const struct filter_ge
 	buffer->serial = serial;
 	nvram_store64(buffer->area + ROW_SERIAL_AT, serial);
 	forget_index(buffer, filters);
+	buffer->promised = false;
+}
+
+void buffer_promise(struct buffer *buffer, uint64_t sequence)
+{
+	buffer->promised = true;
+	buffer->stable_sequence = sequence;
 }
 
 /* Where the page's records with sequence numbers up to `last` end. `*damaged`: a record there fails its CRC. */
@@ -360,7 +400,7 @@ static uint32_t page_end_at(const struct page_view *page, uint64_t last, bool ch
 	while (page_next(page, &offset, &record)) {
 		if (record_sequence(record.header) > last)
 			return end;
-		if (check && !record_is_intact(record.header, record.value)) {
+		if (check && !record_is_intact(record.header, page->serial, record.value)) {
 			*damaged = true;
 			return end;
 		}
@@ -456,6 +496,9 @@ int buffer_recover(struct buffer *buffer, const struct filter_geometry *filters,
 		damaged += cut_page(buffer, page, committed, true);
 		if (!index_page(buffer, page))
 			return -EINVAL;
+		/* A flush may have promised it; up to which number is not known. */
+		if (buffer_page(buffer, page).used)
+			buffer->promised = true;
 	}
 	return damaged;
 }

@@ -21,9 +21,13 @@ struct overflow_entry {
 
 struct buffer {
 	const struct muninn_geometry *geometry;
-	uint8_t *area; /* row area in NVRAM */
+	struct nand *nand;
+	uint8_t *area;    /* row area in NVRAM */
+	uint64_t area_at; /* its offset there */
 	struct filter_geometry filters;
 	uint64_t serial;
+	bool promised;            /* it holds records that a flush made stable ... */
+	uint64_t stable_sequence; /* ... up to this number */
 	uint16_t spare_slot;
 	uint64_t *bits;      /* filters.bits_total bits */
 	uint64_t bits_bytes; /* allocated */
@@ -40,7 +44,8 @@ struct new_record {
 };
 
 /* Allocates memory for the largest filters of this geometry. -ENOMEM. */
-int buffer_create(struct buffer *buffer, const struct muninn_geometry *geometry, uint8_t *area);
+int buffer_create(struct buffer *buffer, const struct muninn_geometry *geometry, struct nand *nand,
+		  uint64_t area_at);
 void buffer_destroy(struct buffer *buffer);
 
 /* First use of a row area: an identity page map. */
@@ -48,6 +53,9 @@ void buffer_format(struct buffer *buffer);
 
 /* Empties the buffer and begins segment `serial` with these filters. */
 void buffer_start(struct buffer *buffer, uint64_t serial, const struct filter_geometry *filters);
+
+/* Everything in it with numbers up to `sequence` is stable now, and stays so until the buffer begins again. */
+void buffer_promise(struct buffer *buffer, uint64_t sequence);
 
 /*
  * Takes up what is in NVRAM: cuts records with sequence numbers above `committed` and rebuilds filters and maps.

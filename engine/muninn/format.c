@@ -3,7 +3,16 @@
 
 #include "common/crc32c.h"
 
-void record_header_encode(const struct record_header *header, const void *value,
+static uint32_t record_crc(const uint8_t bytes[RECORD_HEADER_BYTES], uint64_t serial,
+			   const void *value, uint32_t length)
+{
+	uint8_t segment[8];
+
+	put_le64(segment, serial);
+	return crc32c(crc32c(crc32c(0, segment, sizeof(segment)), bytes, 24), value, length);
+}
+
+void record_header_encode(const struct record_header *header, uint64_t serial, const void *value,
 			  uint8_t bytes[RECORD_HEADER_BYTES])
 {
 	assert(header->length <= MUNINN_PAGE_BYTES_MAX && header->flags < 8);
@@ -13,7 +22,7 @@ void record_header_encode(const struct record_header *header, const void *value,
 	put_le32(bytes + 12, header->key.piece);
 	put_le48(bytes + 16, header->sequence);
 	put_le16(bytes + 22, (uint16_t)(header->length | header->flags << RECORD_FLAGS_SHIFT));
-	put_le32(bytes + 24, crc32c(crc32c(0, bytes, 24), value, header->length));
+	put_le32(bytes + 24, record_crc(bytes, serial, value, header->length));
 }
 
 void record_header_decode(const uint8_t bytes[RECORD_HEADER_BYTES], struct record_header *header)
@@ -28,9 +37,9 @@ void record_header_decode(const uint8_t bytes[RECORD_HEADER_BYTES], struct recor
 	header->crc = get_le32(bytes + 24);
 }
 
-bool record_is_intact(const uint8_t bytes[RECORD_HEADER_BYTES], const void *value)
+bool record_is_intact(const uint8_t bytes[RECORD_HEADER_BYTES], uint64_t serial, const void *value)
 {
-	return crc32c(crc32c(0, bytes, 24), value, record_length(bytes)) == get_le32(bytes + 24);
+	return record_crc(bytes, serial, value, record_length(bytes)) == get_le32(bytes + 24);
 }
 
 void page_spare_encode(const struct page_spare *spare, uint8_t bytes[PAGE_SPARE_BYTES])

@@ -45,15 +45,19 @@ struct record_header {
 	uint16_t version;
 	uint16_t length;
 	uint8_t flags;
-	uint32_t crc; /* of the 24 bytes before it and the value */
+	uint32_t crc; /* of the segment's serial (8 bytes), the 24 bytes before it and the value */
 };
 
-void record_header_encode(const struct record_header *header, const void *value,
+/* `serial` = of the segment that the record is put into. */
+void record_header_encode(const struct record_header *header, uint64_t serial, const void *value,
 			  uint8_t bytes[RECORD_HEADER_BYTES]);
 void record_header_decode(const uint8_t bytes[RECORD_HEADER_BYTES], struct record_header *header);
 
-/* Whether the header's CRC fits header and value. */
-bool record_is_intact(const uint8_t bytes[RECORD_HEADER_BYTES], const void *value);
+/*
+ * Whether the header's CRC fits segment, header and value. With the serial, what an earlier segment left in the same
+ * memory does not fit, whatever of it comes back when the host loses power.
+ */
+bool record_is_intact(const uint8_t bytes[RECORD_HEADER_BYTES], uint64_t serial, const void *value);
 
 /* Whether an encoded header is of `key`, compared without decoding. */
 static inline bool record_has_key(const uint8_t bytes[RECORD_HEADER_BYTES],

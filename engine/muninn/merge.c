@@ -81,7 +81,7 @@ static int judge_record(struct muninn_store *store, const struct record_keep *ke
 
 /* Called for each record of a page, in order. */
 typedef int record_visitor(struct muninn_store *store, const struct record_keep *keep,
-			   const struct page_record *record, void *context);
+			   const struct page_record *record, uint64_t serial, void *context);
 
 static int visit_page(struct muninn_store *store, const struct record_keep *keep, uint32_t segment,
 		      uint32_t page, record_visitor *visit, void *context)
@@ -108,24 +108,26 @@ static int visit_page(struct muninn_store *store, const struct record_keep *keep
 		return result == -ENODATA ? -EBADMSG : result;
 	}
 	struct page_view view = {
+		.serial = spare.serial,
 		.data = data,
 		.used = spare.used,
 		.large_header = spare.large ? spare.large_header : NULL,
 	};
 
 	while (!result && page_next(&view, &offset, &record))
-		result = visit(store, keep, &record, context);
+		result = visit(store, keep, &record, spare.serial, context);
 	return result;
 }
 
 /* ---- choosing ---- */
 
 static int add_live_bytes(struct muninn_store *store, const struct record_keep *keep,
-			  const struct page_record *record, void *context)
+			  const struct page_record *record, uint64_t serial, void *context)
 {
 	uint64_t *bytes = context;
 	struct record_header header;
 
+	(void)serial;
 	record_header_decode(record->header, &header);
 	int need = judge_record(store, keep, &header, record->value);
 
@@ -227,13 +229,13 @@ static int choose_victim(struct muninn_store *store, const struct record_keep *k
 /* ---- moving ---- */
 
 static int move_record(struct muninn_store *store, const struct record_keep *keep,
-		       const struct page_record *record, void *context)
+		       const struct page_record *record, uint64_t serial, void *context)
 {
 	struct record_merge *merge = context;
 	struct new_record moved = { .value = record->value };
 	int need, result;
 
-	if (!record_is_intact(record->header, record->value))
+	if (!record_is_intact(record->header, serial, record->value))
 		return -EBADMSG;
 	record_header_decode(record->header, &moved.header);
 	need = judge_record(store, keep, &moved.header, record->value);

@@ -122,7 +122,8 @@ static int allocate(struct muninn_store *store, struct error_text *error)
 	memset(store->segment_rows, 0xff, geometry->segments * sizeof(*store->segment_rows));
 	store_merge_begin(store);
 	for (uint32_t number = 0; number < geometry->rows; number++)
-		if (buffer_create(&store->rows[number].buffer, geometry, row_area(store, number)))
+		if (buffer_create(&store->rows[number].buffer, geometry, store->nand,
+				  geometry->rows_at + number * geometry->row_bytes))
 			return error_set(error, -ENOMEM, "out of memory for the filters of row %u",
 					 number);
 	return 0;
@@ -161,7 +162,6 @@ int store_wipe(struct muninn_store *store)
 		row->buffer.serial = 0; /* whatever it was, the next one is higher */
 		buffer_start(&row->buffer, store_next_serial(store), &filters);
 		row->unsynced = true;
-		row->promised = false;
 	}
 	memset(store->segment_rows, 0xff, store->geometry.segments * sizeof(*store->segment_rows));
 	int result = no_segment_in_use(store);

@@ -6,6 +6,7 @@
 #include "engine/muninn/format.h"
 
 struct page_view {
+	uint64_t serial; /* of the segment */
 	const uint8_t *data;
 	uint32_t used; /* bytes of `data` that hold records */
 	const uint8_t

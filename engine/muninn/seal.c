@@ -64,13 +64,16 @@ static int program_segment(struct muninn_store *store, const struct buffer *buff
 			.serial = buffer->serial,
 		};
 		uint8_t *bytes = store->spares + (uint64_t)page * usable;
+		uint8_t *data = (uint8_t *)(uintptr_t)view.data;
 
+		/* What earlier segments left behind the records does not go to flash. */
+		memset(data + view.used, 0, geometry->page_bytes - view.used);
 		if (view.large_header)
 			memcpy(spare.large_header, view.large_header, RECORD_HEADER_BYTES);
 		page_spare_encode(&spare, bytes);
 		store->ios[page] = (struct nand_page_io){
 			.page = segment_page(geometry, segment) + page,
-			.data = (void *)(uintptr_t)view.data,
+			.data = data,
 			.spare = bytes,
 		};
 	}
@@ -108,7 +111,7 @@ static int sync_segment(struct muninn_store *store, uint32_t segment)
 
 static int sync_table(struct muninn_store *store, const struct row *row, uint64_t bytes)
 {
-	if (!row->promised)
+	if (!row->buffer.promised)
 		return 0;
 	return nand_nvram_sync(store->nand, (uint64_t)(row->growing.image - store->nvram), bytes);
 }
@@ -124,7 +127,7 @@ static int add_column(struct muninn_store *store, struct row *row, uint32_t segm
 		nvram_store64(store->nvram + STATE_SEALED_AT, facts.last_sequence);
 	table_write_column(&row->growing, &row->buffer, &facts);
 	result = sync_table(store, row, row->growing.image_bytes);
-	if (!result && row->promised)
+	if (!result && row->buffer.promised)
 		result = nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
 	if (result)
 		return result;
@@ -164,7 +167,6 @@ int store_seal_row(struct muninn_store *store, uint32_t number)
 	row_next_filters(store, row, &filters);
 	buffer_start(&row->buffer, store_next_serial(store), &filters);
 	row->unsynced = true;
-	row->promised = false;
 	return 0;
 }
 
@@ -184,9 +186,12 @@ int store_flush(struct muninn_store *store)
 		if (result)
 			break;
 		row->unsynced = false;
-		row->promised = true;
+		row->buffer.promised = true;
 	}
 	if (!result)
 		result = nand_nvram_sync(store->nand, 0, geometry->rows_at);
+	for (uint32_t number = 0; !result && number < geometry->rows; number++)
+		if (store->rows[number].buffer.promised)
+			buffer_promise(&store->rows[number].buffer, store->committed);
 	return result;
 }

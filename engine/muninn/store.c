@@ -171,7 +171,7 @@ struct lookup {
  * Takes over a found record when it is newer than what was found before. 0: it is the one looked for. -EAGAIN: its place
  * says nothing of its age (RECORD_MOVED), the search goes on. -EBADMSG: it does not fit its own checksum.
  */
-static int offer_record(struct lookup *lookup, const struct page_record *found)
+static int offer_record(struct lookup *lookup, const struct page_record *found, uint64_t serial)
 {
 	struct record_header header;
 
@@ -180,7 +180,7 @@ static int offer_record(struct lookup *lookup, const struct page_record *found)
 
 	if (lookup->any && lookup->info->sequence >= header.sequence)
 		return result;
-	if (!record_is_intact(found->header, found->value))
+	if (!record_is_intact(found->header, serial, found->value))
 		return -EBADMSG;
 	lookup->any = true;
 	*lookup->info = (struct record_info){
@@ -236,13 +236,14 @@ static int search_flash_page(struct lookup *lookup, uint32_t segment, uint32_t p
 		return result;
 	}
 	struct page_view view = {
+		.serial = spare.serial,
 		.data = data,
 		.used = spare.used,
 		.large_header = spare.large ? spare.large_header : NULL,
 	};
 
 	if (page_find(&view, lookup->key, &lookup->visibility, &found))
-		return offer_record(lookup, &found);
+		return offer_record(lookup, &found, spare.serial);
 	if (lookup->cause == NAND_CAUSE_USER && !page_has_key(&view, lookup->key))
 		count_up(&store->counters.false_positive_reads, 1);
 	return -EAGAIN;
@@ -270,7 +271,7 @@ static int search_buffer(struct lookup *lookup, const struct buffer *buffer)
 
 	while (buffer_find(buffer, lookup->key, &lookup->hash, &lookup->visibility, &place,
 			   &found)) {
-		int result = offer_record(lookup, &found);
+		int result = offer_record(lookup, &found, buffer->serial);
 
 		if (result != -EAGAIN)
 			return result;

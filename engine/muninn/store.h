@@ -16,7 +16,6 @@ struct row {
 	uint32_t complete_count;
 	bool touched;  /* by the running transaction */
 	bool unsynced; /* changed since the last flush */
-	bool promised; /* the buffer holds records that a flush made stable */
 };
 
 struct store_counters {

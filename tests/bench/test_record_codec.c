@@ -30,7 +30,7 @@ static void add(struct page *page, const struct record_header *header)
 	uint8_t *at = page->data + page->about.used;
 
 	record_value_make(&header->key, header->sequence, at + RECORD_HEADER_BYTES, header->length);
-	record_header_encode(header, at + RECORD_HEADER_BYTES, at);
+	record_header_encode(header, page->about.serial, at + RECORD_HEADER_BYTES, at);
 	page->about.used += RECORD_HEADER_BYTES + header->length;
 }
 
@@ -124,7 +124,7 @@ static void test_a_large_record_takes_one_byte(void **state)
 		record_value_make(&header.key, header.sequence, page.data, header.length);
 		page.about.large = true;
 		page.about.used = header.length;
-		record_header_encode(&header, page.data, page.about.large_header);
+		record_header_encode(&header, page.about.serial, page.data, page.about.large_header);
 		assert_int_equal(assert_comes_back(&page), 1);
 	}
 }

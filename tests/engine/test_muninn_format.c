@@ -27,19 +27,20 @@ static void test_a_record_header_has_the_documented_bytes(void **state)
 	};
 	const uint8_t documented[RECORD_HEADER_BYTES] = {
 		0x02, 0x01, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, 0x42, 0x41, 0x24, 0x23,
-		0x22, 0x21, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31, 0x05, 0x40, 0xae, 0xca, 0x82, 0x41,
+		0x22, 0x21, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31, 0x05, 0x40, 0x31, 0x45, 0xf1, 0x9d,
 	};
 	struct record_header decoded;
 	uint8_t bytes[RECORD_HEADER_BYTES];
 
 	(void)state;
-	record_header_encode(&header, "hello", bytes);
+	record_header_encode(&header, 7, "hello", bytes);
 	for (int i = 0; i < RECORD_HEADER_BYTES; i++)
 		if (bytes[i] != documented[i])
 			print_error("byte %d is %02x\n", i, bytes[i]);
 	assert_memory_equal(bytes, documented, sizeof(documented));
-	assert_true(record_is_intact(bytes, "hello"));
-	assert_false(record_is_intact(bytes, "hellp"));
+	assert_true(record_is_intact(bytes, 7, "hello"));
+	assert_false(record_is_intact(bytes, 7, "hellp"));
+	assert_false(record_is_intact(bytes, 8, "hello"));
 	record_header_decode(bytes, &decoded);
 	assert_int_equal(decoded.key.partition, header.key.partition);
 	assert_int_equal(decoded.key.identifier, header.key.identifier);
@@ -51,8 +52,8 @@ static void test_a_record_header_has_the_documented_bytes(void **state)
 	assert_true(record_has_key(bytes, &header.key));
 	for (int i = 0; i < RECORD_HEADER_BYTES; i++) {
 		bytes[i] ^= 0x10;
-		assert_false(
-			record_is_intact(bytes, "hello\0padding that a longer length may take in"));
+		assert_false(record_is_intact(bytes, 7,
+					      "hello\0padding that a longer length may take in"));
 		bytes[i] ^= 0x10;
 	}
 }
