@@ -17,6 +17,7 @@ enum {
 	 * gained, and writers wait for it.
 	 */
 	LIVE_PERMILLE_AUTOMATIC = 700,
+	SEGMENTS_AT_ONCE = 8,
 	/* Before one transaction, so that none waits long. */
 	STEPS_PER_TRANSACTION = 2,
 	/* Transactions between two tries after a walk over all segments found nothing. */
@@ -207,8 +208,13 @@ void engine_make_room(struct engine *engine)
 		    (engine->merge_futile > operations->merge_calls_max(engine->store) &&
 		     engine->transactions < engine->merge_again))
 			return;
-		/* The lower the room, the more at once, so that merging keeps up with writing. */
-		result = merge_step(engine, shortage, LIVE_PERMILLE_AUTOMATIC, &total);
+		/*
+		 * Several at once share the waits for the host's storage; the lower the room, the more, so that
+		 * merging keeps up with writing.
+		 */
+		result = merge_step(engine,
+				    shortage < SEGMENTS_AT_ONCE ? SEGMENTS_AT_ONCE : shortage,
+				    LIVE_PERMILLE_AUTOMATIC, &total);
 		engine->merge_futile = result == 0 ? 0 : engine->merge_futile + 1;
 		engine->merge_again = engine->transactions + FUTILE_TRANSACTIONS;
 		if (result && result != -EAGAIN)

@@ -26,6 +26,12 @@ struct record_key {
 	uint16_t partition;
 };
 
+/* Keys below the first object's identifier, and pieces from 2^31 on, are not data: most of their records are small. */
+static inline bool record_is_metadata(const struct record_key *key)
+{
+	return key->identifier < ENGINE_FIRST_ID || key->piece >= ENGINE_PIECES_MAX;
+}
+
 enum record_flag {
 	RECORD_TOMBSTONE = 1 << 0, /* the key ends here; length 0 */
 	/*

@@ -15,6 +15,7 @@ struct key_hash {
 	uint64_t group;  /* of (partition, identifier, piece / segment pages): row and pages */
 	uint64_t key;    /* of the whole key: filters and overflow map */
 	uint32_t offset; /* piece % segment pages */
+	bool metadata;   /* of an object or a partition, not data */
 };
 
 /* `segment_pages` is a power of two. */
@@ -36,13 +37,23 @@ static inline uint32_t hash_row(const struct key_hash *hash, uint32_t rows)
 	return (uint32_t)(hash->group >> 40) & (rows - 1);
 }
 
-/* Page of the segment that hash function `place` (0..places - 1) gives. */
+/* Places of metadata that lie in the first part of a segment, and how small that part is. */
+#define HASH_METADATA_PLACES 2
+#define HASH_METADATA_SHIFT  3
+
+/*
+ * Page of the segment that hash function `place` (0..places - 1) gives. Metadata records are small, and a page that holds one
+ * is lost for a piece of a page's size; so their first places are in an eighth of the pages.
+ */
 static inline uint32_t hash_page(const struct key_hash *hash, uint32_t place,
 				 uint32_t segment_pages)
 {
 	uint64_t base = hash_mix(hash->group + (place + 1) * UINT64_C(0x9e3779b97f4a7c15));
+	uint32_t pages = hash->metadata && place < HASH_METADATA_PLACES
+				 ? segment_pages >> HASH_METADATA_SHIFT
+				 : segment_pages;
 
-	return ((uint32_t)base + hash->offset) & (segment_pages - 1);
+	return ((uint32_t)base + hash->offset) & (pages - 1);
 }
 
 /* The 31 bits that stand for the key in an overflow map. */
