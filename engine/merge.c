@@ -12,14 +12,11 @@
 enum {
 	/* Segments with more live bytes are left alone; the paper takes 80 %. */
 	LIVE_PERMILLE_MAX = 800,
-	/*
-	 * By itself merging stops earlier: a segment is refilled to some 90 %, so that of one with 70 % live a quarter is
-	 * gained, and writers wait for it.
-	 */
+	/* By itself merging stops earlier: writers wait for it, and what is gained gets less and less. */
 	LIVE_PERMILLE_AUTOMATIC = 700,
 	SEGMENTS_AT_ONCE = 8,
 	/* Before one transaction, so that none waits long. */
-	STEPS_PER_TRANSACTION = 2,
+	STEPS_PER_TRANSACTION = 1,
 	/* Transactions between two tries after a walk over all segments found nothing. */
 	FUTILE_TRANSACTIONS = 256,
 };

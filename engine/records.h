@@ -71,7 +71,7 @@ struct record_keep {
 struct record_merge {
 	uint32_t segments_wanted; /* in one call, 1..MERGE_SEGMENTS_MAX; 0 = 1 */
 	uint32_t
-		live_permille_max; /* segments with more live bytes are left alone; the paper takes 800 */
+		live_permille_max; /* of a segment's bytes; with more live it is left alone; the paper takes 800 */
 	/* Results, added up over calls. */
 	uint64_t segments_freed;
 	uint64_t records_moved, records_dropped;

@@ -13,8 +13,8 @@
 #include "engine/muninn/store.h"
 
 enum {
-	SAMPLED_PAGES = 8,          /* of a segment, to estimate how much of it is live */
-	CANDIDATES = 24,            /* segments that are sampled for one victim, at most */
+	SAMPLED_PAGES = 4,          /* of a segment, to estimate how much of it is live */
+	CANDIDATES = 16,            /* segments that are sampled for one victim, at most */
 	GOOD_ENOUGH_PERMILLE = 100, /* a victim with so little live is taken at once */
 };
 
@@ -22,7 +22,7 @@ enum {
 struct victim {
 	uint32_t row;
 	uint32_t segment;
-	uint32_t live_permille; /* estimated live bytes of the segment's capacity */
+	uint32_t live_permille; /* of the bytes of its records, those that are needed */
 };
 
 /* ---- what is needed ---- */
@@ -121,37 +121,44 @@ static int visit_page(struct muninn_store *store, const struct record_keep *keep
 
 /* ---- choosing ---- */
 
+/* Bytes of records that were looked at, and of those that are needed. */
+struct live_bytes {
+	uint64_t live, all;
+};
+
 static int add_live_bytes(struct muninn_store *store, const struct record_keep *keep,
 			  const struct page_record *record, uint64_t serial, void *context)
 {
-	uint64_t *bytes = context;
+	struct live_bytes *bytes = context;
 	struct record_header header;
 
 	(void)serial;
 	record_header_decode(record->header, &header);
 	int need = judge_record(store, keep, &header, record->value);
 
+	bytes->all += RECORD_HEADER_BYTES + header.length;
 	if (need > NEED_NONE)
-		*bytes += RECORD_HEADER_BYTES + header.length;
+		bytes->live += RECORD_HEADER_BYTES + header.length;
 	return need < 0 ? need : 0;
 }
 
-/* Estimates the live part of a segment from pages spread over it. A segment that can't be read counts as all live. */
-static uint32_t sample_segment(struct muninn_store *store, const struct record_keep *keep,
-			       uint32_t segment)
+/*
+ * The live part of the records in `samples` pages spread over a segment, or of a segment that is all but empty: moving its
+ * few records gains room too. A segment that can't be read counts as all live.
+ */
+static uint32_t measure_segment(struct muninn_store *store, const struct record_keep *keep,
+				uint32_t segment, uint32_t samples)
 {
-	uint32_t pages = store->geometry.segment_pages;
-	uint32_t samples = pages < SAMPLED_PAGES ? pages : SAMPLED_PAGES;
-	uint32_t first = (uint32_t)(hash_mix(++store->merge_random) % (pages / samples));
-	uint64_t live = 0;
+	uint32_t stride = store->geometry.segment_pages / samples;
+	uint32_t first = (uint32_t)(hash_mix(++store->merge_random) % stride);
+	uint64_t capacity = (uint64_t)samples * store->geometry.page_bytes;
+	struct live_bytes bytes = { 0 };
 
 	for (uint32_t i = 0; i < samples; i++)
-		if (visit_page(store, keep, segment, first + i * (pages / samples), add_live_bytes,
-			       &live))
+		if (visit_page(store, keep, segment, first + i * stride, add_live_bytes, &bytes))
 			return 1000;
-	/* A header in a spare area does not count against the page. */
-	return (uint32_t)min_u64(1000,
-				 live * 1000 / ((uint64_t)samples * store->geometry.page_bytes));
+	/* Half of the capacity is what a segment is refilled to at worst. */
+	return (uint32_t)(bytes.live * 1000 / max_u64(max_u64(bytes.all, capacity / 2), 1));
 }
 
 static struct table *row_table(struct row *row, uint32_t n)
@@ -213,16 +220,22 @@ static int choose_victim(struct muninn_store *store, const struct record_keep *k
 {
 	if (sparse_segment(store, best))
 		return 0;
+	uint32_t pages = store->geometry.segment_pages;
+	uint32_t samples = pages < SAMPLED_PAGES ? pages : SAMPLED_PAGES;
+
 	best->live_permille = 1001;
 	for (uint32_t i = 0; i < CANDIDATES && best->live_permille > GOOD_ENOUGH_PERMILLE; i++) {
 		struct victim candidate;
 
 		if (!next_segment(store, &candidate))
 			return -EAGAIN;
-		candidate.live_permille = sample_segment(store, keep, candidate.segment);
+		candidate.live_permille = measure_segment(store, keep, candidate.segment, samples);
 		if (candidate.live_permille < best->live_permille)
 			*best = candidate;
 	}
+	/* A few pages tell which segment is best, not whether it is worth moving: that is counted. */
+	if (best->live_permille <= live_permille_max)
+		best->live_permille = measure_segment(store, keep, best->segment, pages);
 	return best->live_permille <= live_permille_max ? 0 : -EAGAIN;
 }
 

@@ -264,6 +264,39 @@ static void test_without_automatic_merging_space_comes_back_on_request_only(void
 	assert_true(engine_capabilities(device->engine) & ENGINE_CAN_MERGE);
 }
 
+/* Segments that hold little but live data are not worth moving, however low the room is. */
+static void test_filling_a_device_with_live_objects_moves_little(void **state)
+{
+	struct device *device = *state;
+	struct nand_counters before, after;
+	struct engine_txn *txn = NULL;
+	uint64_t programmed, pages = (uint64_t)shape.blocks * shape.pages_per_block;
+	uint32_t objects = 0;
+	int result = 0;
+
+	nand_read_counters(device->nand, &before);
+	while (result == 0) {
+		struct engine_address address = { .partition = PARTITION };
+
+		assert_int_equal(engine_begin(device->engine, ENGINE_WRITE, &txn), 0);
+		result = engine_create(txn, PARTITION, ENGINE_USER_OBJECT, 0, 1, &address.object);
+		if (!result)
+			result = engine_write(txn, address, 0, device->bytes, 900);
+		if (result)
+			engine_abort(txn);
+		else
+			result = engine_commit(txn, false);
+		objects += result == 0;
+	}
+	assert_int_equal(result, -ENOSPC);
+	nand_read_counters(device->nand, &after);
+	programmed = after.by_cause[NAND_CAUSE_USER].pages_programmed -
+		     before.by_cause[NAND_CAUSE_USER].pages_programmed;
+	print_message("%u objects, %llu of %llu pages programmed\n", objects,
+		      (unsigned long long)programmed, (unsigned long long)pages);
+	assert_true(programmed < 2 * pages);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -271,6 +304,8 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			test_removing_a_partition_makes_room_on_a_full_device, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_filling_a_device_with_live_objects_moves_little, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			test_removing_and_cutting_objects_makes_room_on_a_full_device, setup,
 			teardown),
