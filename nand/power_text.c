@@ -11,6 +11,7 @@
 
 #include "common/log.h"
 #include "nand/lab.h"
+#include "nand/left.h"
 #include "nand/power.h"
 #include "nand/settings.h"
 
@@ -90,63 +91,7 @@ const char *nand_power_cut_format(const struct nand_power_cut *cut, char text[NA
 
 static char *cut_path(const char *path)
 {
-	char *text;
-
-	return asprintf(&text, "%s.cut", path) < 0 ? NULL : text;
-}
-
-/* Makes a rename or removal in the file's directory last. */
-static int sync_directory_of(const char *path)
-{
-	char *copy = strdup(path);
-	int fd, result = 0;
-
-	if (!copy)
-		return -ENOMEM;
-	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	free(copy);
-	/* Some file systems cannot sync directories; they have nothing to make stable then. */
-	if (fd < 0 || (fsync(fd) < 0 && errno != EINVAL))
-		result = -errno;
-	if (fd >= 0)
-		close(fd);
-	return result;
-}
-
-static int write_stable(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
-	size_t length = strlen(text);
-	int result = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, length) != (ssize_t)length || fsync(fd) < 0)
-		result = errno ? -errno : -EIO;
-	close(fd);
-	return result;
-}
-
-/* Under another name first, so that the file is there whole or not at all. */
-static int put_file(const char *path, const char *text)
-{
-	char *temporary;
-	int result;
-
-	if (asprintf(&temporary, "%s.new", path) < 0)
-		return -ENOMEM;
-	result = write_stable(temporary, text);
-	if (result == 0 && rename(temporary, path) < 0)
-		result = -errno;
-	if (result < 0)
-		unlink(temporary);
-	free(temporary);
-	return result == 0 ? sync_directory_of(path) : result;
-}
-
-static int remove_file(const char *path)
-{
-	return unlink(path) < 0 ? -errno : sync_directory_of(path);
+	return nand_left_path(path, "cut");
 }
 
 int nand_leave_power_cut(const char *path, const char *text, struct error_text *error)
@@ -166,7 +111,7 @@ int nand_leave_power_cut(const char *path, const char *text, struct error_text *
 	file = cut_path(path);
 	if (!file)
 		return error_set(error, -ENOMEM, "no memory to leave a power cut at %s", path);
-	result = text ? put_file(file, text) : remove_file(file);
+	result = text ? nand_left_put(file, text) : nand_left_remove(file);
 	if (result == -ENOENT && !text)
 		error_set(error, result, "no power cut was left at %s", path);
 	else if (result < 0)
@@ -192,7 +137,7 @@ static int take_file(const char *path, char text[TEXT_BYTES])
 		return result;
 	text[got] = 0;
 	text[strcspn(text, "\r\n")] = 0;
-	return remove_file(path);
+	return nand_left_remove(path);
 }
 
 int nand_take_left_power_cut(struct nand *nand, struct error_text *error)

@@ -134,6 +134,6 @@ ctl_run verb_put, verb_append, verb_get, verb_cat;
 ctl_run verb_attr_get, verb_attr_set, verb_attr_ls;
 ctl_run verb_import, verb_export;
 ctl_run verb_nand_create, verb_nand_info, verb_nand_map, verb_nand_wear, verb_nand_dump,
-	verb_nand_cut;
+	verb_nand_cut, verb_nand_timing, verb_nand_faults;
 
 #endif

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "nand/live.h"
 #include "nand/power.h"
 #include "nand/wear.h"
 
@@ -193,6 +194,36 @@ int verb_nand_info(struct ctl *ctl)
 		print_info(&info);
 	nand_abandon(nand);
 	return code == CTL_OK ? ctl_end_output(ctl) : code;
+}
+
+/* ---- timing, faults ---- */
+
+static int leave_setting(struct ctl *ctl, enum nand_setting which)
+{
+	const char *text = ctl->arguments[0];
+	struct error_text error;
+	int result =
+		nand_leave_setting(ctl->url, which, strcmp(text, "off") == 0 ? NULL : text, &error);
+
+	if (result < 0)
+		return ctl_fail(ctl, result == -EINVAL ? CTL_USAGE : nand_tool_exit(result), "%s",
+				error.text);
+	if (!ctl->options->json)
+		return CTL_OK;
+	return ctl_print_json(stdout, json_pack("{s:o,s:o,s:I}", "image", ctl_json_text(ctl->url),
+						nand_setting_name(which), ctl_json_text(text),
+						"in_use_by_process",
+						(json_int_t)nand_image_holder(ctl->url)));
+}
+
+int verb_nand_timing(struct ctl *ctl)
+{
+	return leave_setting(ctl, NAND_SETTING_TIMING);
+}
+
+int verb_nand_faults(struct ctl *ctl)
+{
+	return leave_setting(ctl, NAND_SETTING_FAULTS);
 }
 
 /* ---- cut ---- */

@@ -149,6 +149,24 @@ static const struct ctl_verb verbs[] = {
 	  "Also of pages that are damaged, or not programmed.\n\n"
 	  "Example:\n  muninnctl nand dump 0x1234 /var/lib/muninn/lun1.img\n",
 	  1, 1, verb_nand_dump },
+	{ "nand timing", "IMAGE TIMING|off", "let the emulated flash take its time",
+	  "From now on, also while a daemon has IMAGE open (it looks once a second), until `off`.\n"
+	  "TIMING: none, muninn, slc, mlc or tlc, and as wanted, with commas: "
+	  "mode=real|measured|virtual, "
+	  "read=, program=, erase=TIME,\n"
+	  "transfer=PICOSECONDS_A_BYTE, channels=N, dies=N\n\n"
+	  "Example:\n  muninnctl nand timing /var/lib/muninn/lun1.img tlc,read=60us\n",
+	  1, 1, verb_nand_timing },
+	{ "nand faults", "IMAGE FAULTS|off", "let the emulated flash fail now and then",
+	  "From now on, also while a daemon has IMAGE open (it looks once a second), until `off`.\n"
+	  "FAULTS, with commas: seed=N, ecc=BITS/BYTES, factory-bad=SHARE, program=P, "
+	  "program-at=N, "
+	  "erase=P, erase-at=N,\n"
+	  "endurance=ERASES, spread=SHARE, rber=BASE, wear=PER_KILOCYCLE, exponent=E, "
+	  "retention=PER_KILOHOUR, unreadable=SHARE\n\n"
+	  "Example:\n  muninnctl nand faults /var/lib/muninn/lun1.img "
+	  "seed=7,rber=1e-5,program=0.0001\n",
+	  1, 1, verb_nand_faults },
 	{ "nand cut", "IMAGE CUT|off", "let the emulated flash lose its power at its next use",
 	  "The process that opens IMAGE next for writing loses the power of its flash after some "
 	  "operations; everything\n"

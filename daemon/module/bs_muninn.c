@@ -8,10 +8,12 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/bytes.h"
 #include "common/log.h"
@@ -19,6 +21,7 @@
 #include "daemon/module/io_threads.h"
 #include "daemon/module/options.h"
 #include "engine/engine.h"
+#include "nand/live.h"
 #include "nand/nand.h"
 #include "osd/osd.h"
 
@@ -36,6 +39,9 @@ struct muninn_lun {
 	struct osd_device *device;
 	struct io_threads *threads;
 	int (*stock_inquiry)(int host_no, struct scsi_cmd *cmd);
+	/* Timing and faults of the emulated flash are looked for once a second, by the thread that sets the time. */
+	_Atomic uint64_t next_look;
+	struct nand_settings settings;
 };
 
 /* Called by tgtd by this name, once, at start. */
@@ -48,10 +54,30 @@ static struct muninn_lun *muninn_lun(struct scsi_lu *lu)
 
 /* ---- commands ---- */
 
+static uint64_t seconds_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return (uint64_t)now.tv_sec + 1;
+}
+
+/* The thread that moves next_look out of reach looks; the others go on. */
+static void look_for_settings(struct muninn_lun *lun)
+{
+	uint64_t now = seconds_now();
+	uint64_t next = atomic_load(&lun->next_look);
+
+	if (now < next || !atomic_compare_exchange_strong(&lun->next_look, &next, UINT64_MAX))
+		return;
+	nand_take_settings(lun->nand, &lun->settings);
+	atomic_store(&lun->next_look, now + 1);
+}
+
 /* On an I/O thread: hands an OSD command to the OSD layer, and its results back to tgtd's command. */
 static void execute(void *context, struct scsi_cmd *cmd)
 {
-	const struct muninn_lun *lun = context;
+	struct muninn_lun *lun = context;
 	enum data_direction direction = scsi_get_data_dir(cmd);
 	struct osd_command command = {
 		.cdb = cmd->scb,
@@ -66,6 +92,7 @@ static void execute(void *context, struct scsi_cmd *cmd)
 		command.data_in = scsi_get_in_buffer(cmd);
 		command.data_in_capacity = scsi_get_in_length(cmd);
 	}
+	look_for_settings(lun);
 	osd_execute(lun->device, &command);
 
 	assert(command.data_in_length <= command.data_in_capacity);
@@ -165,6 +192,8 @@ static int open_layers(struct muninn_lun *lun, const char *path, struct error_te
 	result = nand_open(path, &lun->nand, error);
 	if (result)
 		return result;
+	memset(&lun->settings, 0, sizeof(lun->settings));
+	nand_take_settings(lun->nand, &lun->settings);
 	result = engine_open(lun->nand, &options, &lun->engine, error);
 	if (result)
 		return result;

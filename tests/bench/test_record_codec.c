@@ -124,7 +124,8 @@ static void test_a_large_record_takes_one_byte(void **state)
 		record_value_make(&header.key, header.sequence, page.data, header.length);
 		page.about.large = true;
 		page.about.used = header.length;
-		record_header_encode(&header, page.about.serial, page.data, page.about.large_header);
+		record_header_encode(&header, page.about.serial, page.data,
+				     page.about.large_header);
 		assert_int_equal(assert_comes_back(&page), 1);
 	}
 }

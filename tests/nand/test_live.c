@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Timing and faults that one process leaves and another, which has the image open, takes up. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/nand/fixture.h"
+
+#include "nand/faults.h"
+#include "nand/live.h"
+#include "nand/nand.h"
+#include "nand/timing.h"
+
+struct image {
+	char directory[40];
+	char path[64];
+	struct nand *nand;
+	struct nand_settings settings;
+};
+
+static int setup(void **state)
+{
+	struct image *image = calloc(1, sizeof(*image));
+	struct nand_geometry geometry = nand_geometry_default(1 << 20);
+	struct error_text error = { "" };
+
+	assert_non_null(image);
+	strcpy(image->directory, "/tmp/muninn-live-XXXXXX");
+	assert_non_null(mkdtemp(image->directory));
+	snprintf(image->path, sizeof(image->path), "%s/image", image->directory);
+	assert_int_equal(nand_create(image->path, &geometry, 4096, &error), 0);
+	assert_int_equal(nand_open(image->path, &image->nand, &error), 0);
+	*state = image;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	static const char *const names[] = { "", ".nvram", ".timing", ".faults" };
+	struct image *image = *state;
+	char path[128];
+
+	nand_close(image->nand);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "%s%s", image->path, names[i]);
+		unlink(path);
+	}
+	assert_int_equal(rmdir(image->directory), 0);
+	free(image);
+	return 0;
+}
+
+static uint32_t read_ns(struct image *image)
+{
+	struct nand_timing timing;
+
+	nand_get_timing(image->nand, &timing);
+	return timing.mode == NAND_TIMING_OFF ? 0 : timing.page_read_ns;
+}
+
+static uint64_t faults_seed(struct image *image)
+{
+	struct nand_faults faults;
+
+	nand_get_faults(image->nand, &faults);
+	return faults.on ? faults.seed : 0;
+}
+
+static void leave(struct image *image, enum nand_setting which, const char *text)
+{
+	struct error_text error = { "" };
+
+	assert_int_equal(nand_leave_setting(image->path, which, text, &error), 0);
+}
+
+static void test_a_setting_is_taken_up_changed_and_taken_back_while_the_image_is_open(void **state)
+{
+	struct image *image = *state;
+
+	nand_take_settings(image->nand, &image->settings);
+	assert_int_equal(read_ns(image), 0);
+	leave(image, NAND_SETTING_TIMING, "tlc,mode=virtual,read=60us");
+	assert_int_equal(read_ns(image), 0);
+	nand_take_settings(image->nand, &image->settings);
+	assert_int_equal(read_ns(image), 60000);
+	leave(image, NAND_SETTING_TIMING, "tlc,mode=virtual,read=61us");
+	leave(image, NAND_SETTING_FAULTS, "seed=77,program=0.5");
+	nand_take_settings(image->nand, &image->settings);
+	assert_int_equal(read_ns(image), 61000);
+	assert_int_equal(faults_seed(image), 77);
+	leave(image, NAND_SETTING_TIMING, NULL);
+	nand_take_settings(image->nand, &image->settings);
+	assert_int_equal(read_ns(image), 0);
+	assert_int_equal(faults_seed(image), 77);
+	leave(image, NAND_SETTING_FAULTS, NULL);
+	nand_take_settings(image->nand, &image->settings);
+	assert_int_equal(faults_seed(image), 0);
+}
+
+static void test_what_has_not_changed_is_not_applied_again(void **state)
+{
+	struct image *image = *state;
+	struct error_text error = { "" };
+	struct nand_timing other = { 0 };
+
+	leave(image, NAND_SETTING_TIMING, "tlc,mode=virtual,read=60us");
+	nand_take_settings(image->nand, &image->settings);
+	assert_int_equal(nand_timing_parse("slc,mode=virtual,read=9us", &other, &error), 0);
+	assert_int_equal(nand_set_timing(image->nand, &other, &error), 0);
+	nand_take_settings(image->nand, &image->settings);
+	assert_int_equal(read_ns(image), 9000);
+}
+
+static void test_a_setting_stays_for_the_next_opening(void **state)
+{
+	struct image *image = *state;
+	struct error_text error = { "" };
+
+	leave(image, NAND_SETTING_FAULTS, "seed=5,erase=0.1");
+	assert_int_equal(nand_close(image->nand), 0);
+	assert_int_equal(nand_open(image->path, &image->nand, &error), 0);
+	nand_take_settings(image->nand, &image->settings);
+	assert_int_equal(faults_seed(image), 5);
+}
+
+static void test_bad_texts_and_images_are_refused_with_a_sentence(void **state)
+{
+	struct image *image = *state;
+	struct error_text error = { "" };
+
+	assert_int_equal(nand_leave_setting(image->path, NAND_SETTING_TIMING, "fast", &error),
+			 -EINVAL);
+	assert_non_null(strstr(error.text, "fast"));
+	assert_int_equal(nand_leave_setting(image->path, NAND_SETTING_FAULTS, "luck=3", &error),
+			 -EINVAL);
+	assert_non_null(strstr(error.text, "luck"));
+	assert_int_equal(nand_leave_setting("/nowhere/image", NAND_SETTING_TIMING, "slc", &error),
+			 -ENOENT);
+	assert_non_null(strstr(error.text, "/nowhere/image"));
+	assert_int_equal(nand_leave_setting(image->path, NAND_SETTING_TIMING, NULL, &error),
+			 -ENOENT);
+	nand_take_settings(image->nand, &image->settings);
+	assert_int_equal(read_ns(image), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			test_a_setting_is_taken_up_changed_and_taken_back_while_the_image_is_open,
+			setup, teardown),
+		cmocka_unit_test_setup_teardown(test_what_has_not_changed_is_not_applied_again,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_setting_stays_for_the_next_opening, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(
+			test_bad_texts_and_images_are_refused_with_a_sentence, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
