@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
+"""The emulated flash of a running unit fails when told to, and no wrong byte gets out."""
+
+import time
+import unittest
+
+from harness import E2ETest, noise
+
+ADDRESS = "0x10000/0x10004"
+BYTES = 8 << 20
+TRIES = 600  # the daemon looks once a second; this many tenths of one only end a hang
+
+
+class Laboratory(E2ETest):
+    def setUp(self):
+        self.device = self.daemon(size="64M").start()
+
+    def get_until(self, code):
+        """Reads until muninnctl ends with `code`; returns what it read."""
+        for _ in range(TRIES):
+            done = self.try_ctl("get", self.device.url(), ADDRESS)
+            if done.returncode == code:
+                return done.stdout
+            time.sleep(0.1)
+        self.fail(f"muninnctl get never ended with {code}")
+
+    def test_faults_of_a_unit_are_switched_on_and_off_while_it_runs(self):
+        data = noise(BYTES, 1)
+        self.ctl("mkpart", self.device.url(), "0x10000")
+        self.ctl("put", self.device.url(), ADDRESS, stdin=data)
+        self.ctl("nand", "faults", self.device.image(), "seed=3,unreadable=0.5")
+        self.get_until(8)
+        self.ctl("nand", "faults", self.device.image(), "off")
+        self.assertTrue(self.get_until(0) == data)
+
+    def test_a_wrong_setting_is_refused_and_changes_nothing(self):
+        done = self.try_ctl("nand", "timing", self.device.image(), "fast")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"must begin with none, muninn, slc, mlc or tlc", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
