@@ -16,6 +16,7 @@
 #include <openssl/evp.h>
 #include <openssl/sha.h>
 
+#include "client/read_fully.h"
 #include "client/tree_private.h"
 #include "common/bytes.h"
 
@@ -189,25 +190,6 @@ static void small_done(struct osd_request *request)
 	else
 		acknowledged(importer, small->index);
 	free(small);
-}
-
-/* Reads at most `capacity` bytes, fewer at the end. */
-static ssize_t read_fully(int fd, uint8_t *data, size_t capacity)
-{
-	size_t length = 0;
-
-	while (length < capacity) {
-		ssize_t got = read(fd, data + length, capacity - length);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		if (got == 0)
-			break;
-		length += (size_t)got;
-	}
-	return (ssize_t)length;
 }
 
 static int store_small(struct importer *importer, size_t index, int fd)

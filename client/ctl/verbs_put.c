@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "client/ctl/ctl.h"
+#include "client/read_fully.h"
 #include "common/bytes.h"
 
 /* What is being stored: the beginning is in memory, so that short content can go in one command. */
@@ -21,24 +22,6 @@ struct source {
 	uint64_t position; /* in the object, of the next piece */
 	uint64_t size;     /* 0: not known */
 };
-
-static ssize_t read_fully(int fd, uint8_t *data, size_t capacity)
-{
-	size_t length = 0;
-
-	while (length < capacity) {
-		ssize_t got = read(fd, data + length, capacity - length);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		if (got == 0)
-			break;
-		length += (size_t)got;
-	}
-	return (ssize_t)length;
-}
 
 static void close_source(struct source *source)
 {
