@@ -349,7 +349,10 @@ static void list_updates(struct experiment_list *list, const struct experiment_s
 			experiment->options.size = scale->update_rows * ROW_BYTES;
 			experiment->options.pairs = scale->update_pairs;
 			experiment->options.history = history;
-			experiment->note = "fewer pairs; the paper's pareto shape is unknown";
+			experiment->note =
+				distributions[d] == DISTRIBUTION_PARETO
+					? "fewer pairs; the paper's pareto shape is unknown"
+					: "fewer pairs";
 			snprintf(experiment->name, sizeof(experiment->name), "%s updates, %s",
 				 distribution_name(distributions[d]),
 				 history ? "all kept" : "overwrites absorbed");
