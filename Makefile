@@ -266,8 +266,8 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/sbin/muninnd $(DESTDIR)$(PREFIX)/bin/muninnctl $(DESTDIR)$(MODULE_DIR)/bs_muninn.so \
 		$(DESTDIR)/lib/systemd/system/muninn.service
 
-BENCH_RUN ?= --size 4G --pairs 2000000 --op insert,lookup,lookup,lookup,absent,update,mixed:0.5 \
-	--dist random,random,newest,oldest,random,zipfian,zipfian
+BENCH_RUN ?= --nand headers --size 8G --rows 16 --pairs 5000000 --op insert,lookup,lookup,lookup,absent,update,mixed:0.5 \
+	--dist random,random,newest,oldest,random,random,random
 bench: bootstrap
 	+@$(SUBMAKE) $(BIN)/muninn-bench
 	@mkdir -p $(BUILD)/bench
