@@ -70,19 +70,9 @@ struct page_view buffer_page(const struct buffer *buffer, uint32_t page)
 
 /* ---- places of a key ---- */
 
-/*
- * Page of hash function `place`, or UINT32_MAX when an earlier function gives the same page: each page stands for one
- * place of a key, so that the order of places is the order of writing.
- */
 static uint32_t place_page(const struct buffer *buffer, const struct key_hash *hash, uint32_t place)
 {
-	uint32_t pages = buffer->geometry->segment_pages;
-	uint32_t page = hash_page(hash, place, pages);
-
-	for (uint32_t earlier = 0; earlier < place; earlier++)
-		if (hash_page(hash, earlier, pages) == page)
-			return UINT32_MAX;
-	return page;
+	return hash_own_page(hash, place, buffer->geometry->segment_pages);
 }
 
 static struct overflow_entry *overflow_find(const struct buffer *buffer,
@@ -312,10 +302,14 @@ bool buffer_find(const struct buffer *buffer, const struct record_key *key,
 
 	while (below-- > 0) {
 		struct page_view page;
+		uint32_t number;
 
 		if (!place_is_noted(buffer, hash, entry, below))
 			continue;
-		page = buffer_page(buffer, hash_page(hash, below, buffer->geometry->segment_pages));
+		number = place_page(buffer, hash, below);
+		if (number == UINT32_MAX)
+			continue;
+		page = buffer_page(buffer, number);
 		if (page_find(&page, key, visibility, found)) {
 			*place = below;
 			return true;

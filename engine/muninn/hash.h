@@ -56,6 +56,21 @@ static inline uint32_t hash_page(const struct key_hash *hash, uint32_t place,
 	return ((uint32_t)base + hash->offset) & (pages - 1);
 }
 
+/*
+ * The same, or UINT32_MAX when an earlier function gives the same page: each page stands for one place of a key, so that the
+ * order of places is the order of writing. Puts and searches leave such places out alike.
+ */
+static inline uint32_t hash_own_page(const struct key_hash *hash, uint32_t place,
+				     uint32_t segment_pages)
+{
+	uint32_t page = hash_page(hash, place, segment_pages);
+
+	for (uint32_t earlier = 0; earlier < place; earlier++)
+		if (hash_page(hash, earlier, segment_pages) == page)
+			return UINT32_MAX;
+	return page;
+}
+
 /* The 31 bits that stand for the key in an overflow map. */
 static inline uint32_t hash_overflow(const struct key_hash *hash)
 {

@@ -216,12 +216,15 @@ static int search_flash_page(struct lookup *lookup, uint32_t segment, uint32_t p
 	uint8_t spare_bytes[4096];
 	struct page_spare spare;
 	struct page_record found;
+	uint32_t page = hash_own_page(&lookup->hash, place, geometry->segment_pages);
 	struct nand_page_io io = {
-		.page = segment_page(geometry, segment) +
-			hash_page(&lookup->hash, place, geometry->segment_pages),
+		.page = segment_page(geometry, segment) + page,
 		.data = data,
 		.spare = spare_bytes,
 	};
+	/* A false positive: an earlier place stands for that page, and newer records may be at places between the two. */
+	if (page == UINT32_MAX)
+		return -EAGAIN;
 	int result = nand_read(store->nand, lookup->cause, &io, 1);
 
 	count_up(&store->counters.page_reads, lookup->cause == NAND_CAUSE_USER);
