@@ -122,7 +122,7 @@ struct osd_command_entry {
 	int (*execute)(struct osd_request *request); /* may be NULL */
 };
 
-/* commands.c: NULL if the action is not implemented. */
+/* commands.c. NULL: an action that this target does not carry out. */
 const struct osd_command_entry *osd_command_find(uint16_t action);
 
 /* ---- sense.c ---- */
