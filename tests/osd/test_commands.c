@@ -42,7 +42,7 @@ static void test_format_removes_everything_and_sets_the_root_s_attributes(void *
 	call_set(&call, OSD_ROOT_INFORMATION, OSD_ROOT_OSD_NAME, "name", 4);
 	call_get(&call, OSD_ROOT_INFORMATION, OSD_ROOT_PARTITIONS);
 	call_run(unit, &call);
-	expect_good(unit);
+	shows_good(unit, FORMAT_OSD, "everything is removed, then attributes are set");
 	assert_int_equal(get_be64(unit_retrieved(unit, &call, 0).value), 0);
 	assert_int_equal(
 		unit_get(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_OSD_NAME, name, sizeof(name)),
@@ -62,7 +62,7 @@ static void test_format_above_the_capacity_is_refused(void **state)
 
 	call.cdb.length = capacity + 1;
 	call_run(unit, &call);
-	expect_field(unit, 32);
+	shows_fields(unit, FORMAT_OSD, "a capacity above the device's", 36, 32);
 	assert_int_equal(partitions(unit), 1);
 	call.cdb.length = capacity;
 	call_run(unit, &call);
@@ -77,7 +77,8 @@ static void test_format_with_a_set_that_can_t_be_keeps_everything(void **state)
 
 	call_set_number(&call, OSD_ROOT_INFORMATION, OSD_ROOT_TOTAL_CAPACITY, 5);
 	call_run(unit, &call);
-	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+	shows_sense(unit, FORMAT_OSD, "a set that can't be: nothing is formatted", ILLEGAL_REQUEST,
+		    INVALID_FIELD_IN_PARAMETER_LIST);
 	assert_int_equal(partitions(unit), 1);
 }
 
@@ -93,7 +94,7 @@ static void test_a_partition_gets_the_requested_id_or_the_next(void **state)
 	call_get(&call, OSD_PAGE_CURRENT_COMMAND, OSD_CURRENT_OBJECT_ID);
 	call_get(&call, OSD_PAGE_CURRENT_COMMAND, OSD_CURRENT_OBJECT_TYPE);
 	call_run(unit, &call);
-	expect_good(unit);
+	shows_good(unit, CREATE_PARTITION, "the requested ID or the next");
 	assert_int_equal(get_be64(unit_retrieved(unit, &call, 0).value), 0x20001);
 	assert_int_equal(get_be64(unit_retrieved(unit, &call, 1).value), 0);
 	assert_int_equal(unit_retrieved(unit, &call, 2).value[0], OSD_TYPE_PARTITION);
@@ -105,11 +106,11 @@ static void test_create_partition_refuses_taken_and_reserved_ids(void **state)
 	struct unit *unit = *state;
 
 	run(unit, OSD_CREATE_PARTITION, P, 0);
-	expect_field(unit, 16);
+	shows_field(unit, CREATE_PARTITION, "the ID is taken", 16);
 	run(unit, OSD_CREATE_PARTITION, 0xFFFF, 0);
-	expect_field(unit, 16);
+	shows_field(unit, CREATE_PARTITION, "an ID from 1 to FFFF", 16);
 	run(unit, OSD_CREATE_PARTITION, UINT64_C(1) << 48, 0);
-	expect_field(unit, 16);
+	shows_field(unit, CREATE_PARTITION, "an ID above 2^48 - 1", 16);
 	assert_int_equal(partitions(unit), 1);
 }
 
@@ -119,25 +120,35 @@ static void test_a_partition_is_removed_when_empty_or_with_its_contents_when_ask
 	struct call call = call_of(OSD_REMOVE_PARTITION, P, 0);
 
 	call_run(unit, &call);
-	expect_sense(unit, SENSE_ILLEGAL_REQUEST,
-		     SENSE_PARTITION_OR_COLLECTION_CONTAINS_USER_OBJECTS);
+	shows_sense(unit, REMOVE_PARTITION, "it is not empty", ILLEGAL_REQUEST,
+		    PARTITION_OR_COLLECTION_CONTAINS_USER_OBJECTS);
 	call.cdb.command_options = 2;
 	call_run(unit, &call);
-	expect_field(unit, 11);
+	shows_field(unit, REMOVE_PARTITION, "a remove scope above 1", 11);
 	call.cdb.command_options = OSD_REMOVE_CONTENTS;
 	call_run(unit, &call);
-	expect_good(unit);
+	shows_good(unit, REMOVE_PARTITION, "with its contents, by scope 1");
 	assert_int_equal(partitions(unit), 0);
 	call_run(unit, &call);
 	expect_field(unit, 16);
 	call.cdb.partition = 0;
 	call_run(unit, &call);
-	expect_field(unit, 16);
+	shows_field(unit, REMOVE_PARTITION, "partition 0", 16);
 	unit_create_partition(unit, P);
 	run(unit, OSD_GET_ATTRIBUTES, P, O);
 	expect_field(unit, 24);
+}
+
+static void test_an_empty_partition_is_removed(void **state)
+{
+	struct unit *unit = *state;
+
+	unit_create_partition(unit, P);
 	run(unit, OSD_REMOVE_PARTITION, P, 0);
-	expect_good(unit);
+	shows_good(unit, REMOVE_PARTITION, "an empty one");
+	assert_int_equal(partitions(unit), 0);
+	run(unit, OSD_REMOVE_PARTITION, P, 0);
+	shows_field(unit, REMOVE_PARTITION, "there is no such partition", 16);
 }
 
 /* ---- CREATE and REMOVE ---- */
@@ -151,7 +162,7 @@ static void test_create_gives_the_requested_id_or_the_next(void **state)
 	call_get(&call, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_OBJECT_ID);
 	call_get(&call, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH);
 	call_run(unit, &call);
-	expect_good(unit);
+	shows_good(unit, CREATE, "the requested ID or the next");
 	assert_int_equal(get_be64(unit_retrieved(unit, &call, 0).value), O + 1);
 	assert_int_equal(get_be64(unit_retrieved(unit, &call, 1).value), O + 1);
 	assert_int_equal(get_be64(unit_retrieved(unit, &call, 2).value), 0);
@@ -167,7 +178,7 @@ static void test_create_of_several_gives_consecutive_ids_and_sets_each(void **st
 	call.cdb.objects = 3;
 	call_set(&call, 0x10000, 1, "x", 1);
 	call_run(unit, &call);
-	expect_good(unit);
+	shows_good(unit, CREATE, "several objects with consecutive IDs");
 	for (uint64_t object = O + 1; object <= O + 3; object++)
 		assert_int_equal(unit_get(unit, P, object, 0x10000, 1, value, sizeof(value)), 1);
 	run(unit, OSD_GET_ATTRIBUTES, P, O + 4);
@@ -180,16 +191,16 @@ static void test_create_refuses_taken_and_reserved_ids_and_missing_partitions(vo
 	struct call call = call_of(OSD_CREATE, P, O + 1);
 
 	run(unit, OSD_CREATE, P, O);
-	expect_field(unit, 24);
+	shows_field(unit, CREATE, "the ID is taken", 24);
 	run(unit, OSD_CREATE, P, 0xFFFF);
-	expect_field(unit, 24);
+	shows_field(unit, CREATE, "an ID from 1 to FFFF", 24);
 	run(unit, OSD_CREATE, P + 1, O);
-	expect_field(unit, 16);
+	shows_field(unit, CREATE, "there is no such partition", 16);
 	run(unit, OSD_CREATE, 0, O);
 	expect_field(unit, 16);
 	call.cdb.objects = 2;
 	call_run(unit, &call);
-	expect_field(unit, 32);
+	shows_fields(unit, CREATE, "several objects with a requested ID", 36, 32);
 	assert_int_equal(members(unit), 1);
 }
 
@@ -224,10 +235,10 @@ static void test_removed_objects_are_gone_after_their_attributes_were_answered(v
 	unit_set(unit, P, O, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_USERNAME, "me", 2);
 	call_get(&call, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_USERNAME);
 	call_run(unit, &call);
-	expect_good(unit);
+	shows_good(unit, REMOVE, "gone after its attributes were answered");
 	assert_memory_equal(unit_retrieved(unit, &call, 0).value, "me", 2);
 	run(unit, OSD_REMOVE, P, O);
-	expect_field(unit, 24);
+	shows_field(unit, REMOVE, "there is no such object", 24);
 	run(unit, OSD_REMOVE, P + 1, O);
 	expect_field(unit, 16);
 	run(unit, OSD_REMOVE, P, 0);
@@ -257,17 +268,17 @@ static void test_create_and_write_does_both_or_nothing(void **state)
 	call_get(&call, OSD_PAGE_CURRENT_COMMAND, OSD_CURRENT_OBJECT_ID);
 	call_get(&call, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH);
 	call_run(unit, &call);
-	expect_good(unit);
+	shows_good(unit, CREATE_AND_WRITE, "a new object with data");
 	assert_int_equal(get_be64(unit_retrieved(unit, &call, 0).value), O + 1);
 	assert_int_equal(get_be64(unit_retrieved(unit, &call, 1).value), 8);
 
 	call.cdb.address = UINT64_MAX - 10; /* more than an object can hold */
 	call_run(unit, &call);
-	expect_field(unit, 40);
+	shows_fields(unit, CREATE_AND_WRITE, "more than an object can hold: none is made", 44, 40);
 	call.cdb.address = 0;
 	call.cdb.object = O;
 	call_run(unit, &call);
-	expect_field(unit, 24);
+	shows_field(unit, CREATE_AND_WRITE, "the ID is taken", 24);
 	assert_int_equal(members(unit), 2);
 }
 
@@ -457,19 +468,22 @@ static void test_the_version_bits_of_a_partition_read_the_past_and_write_nothing
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		with_object(test_format_removes_everything_and_sets_the_root_s_attributes),
-		with_object(test_format_above_the_capacity_is_refused),
-		with_object(test_format_with_a_set_that_can_t_be_keeps_everything),
-		with_unit(test_a_partition_gets_the_requested_id_or_the_next),
-		with_object(test_create_partition_refuses_taken_and_reserved_ids),
+		with_object_in_both(test_format_removes_everything_and_sets_the_root_s_attributes),
+		with_object_in_both(test_format_above_the_capacity_is_refused),
+		with_object_in_both(test_format_with_a_set_that_can_t_be_keeps_everything),
+		with_unit_in_both(test_a_partition_gets_the_requested_id_or_the_next),
+		with_object_in_both(test_create_partition_refuses_taken_and_reserved_ids),
 		with_object(test_a_partition_is_removed_when_empty_or_with_its_contents_when_asked),
-		with_object(test_create_gives_the_requested_id_or_the_next),
-		with_object(test_create_of_several_gives_consecutive_ids_and_sets_each),
-		with_object(test_create_refuses_taken_and_reserved_ids_and_missing_partitions),
+		with_unit_in_both(test_an_empty_partition_is_removed),
+		with_object_in_both(test_create_gives_the_requested_id_or_the_next),
+		with_object_in_both(test_create_of_several_gives_consecutive_ids_and_sets_each),
+		with_object_in_both(
+			test_create_refuses_taken_and_reserved_ids_and_missing_partitions),
 		with_object(test_a_collection_s_id_is_taken_and_is_no_user_object),
-		with_object(test_removed_objects_are_gone_after_their_attributes_were_answered),
+		with_object_in_both(
+			test_removed_objects_are_gone_after_their_attributes_were_answered),
 		with_object(test_missing_objects_are_reported_as_the_standard_shows),
-		with_object(test_create_and_write_does_both_or_nothing),
+		with_object_in_both(test_create_and_write_does_both_or_nothing),
 		with_object(test_the_flush_family_checks_its_target_and_scope),
 		with_object(test_commands_that_are_not_there_are_invalid_operation_codes),
 		with_object(test_every_command_works_in_osd1_too),

@@ -14,6 +14,8 @@
 
 #include "common/bytes.h"
 
+enum osd_version unit_version = OSD_2;
+
 /* ---- the unit ---- */
 
 static uint64_t read_clock(void *context)
@@ -57,25 +59,47 @@ void unit_close(struct unit *unit)
 	free(unit->data_in);
 }
 
-int unit_set_up(void **state)
+static int set_up(void **state, enum osd_version version)
 {
 	struct unit *unit = malloc(sizeof(*unit));
 
 	unit_open(unit, 64 << 20);
+	unit_version = version;
 	*state = unit;
 	return 0;
 }
 
-int unit_set_up_with_object(void **state)
+static int set_up_with_object(void **state, enum osd_version version)
 {
-	unit_set_up(state);
+	set_up(state, version);
 	unit_create_partition(*state, P);
 	unit_create(*state, P, O);
 	return 0;
 }
 
+int unit_set_up(void **state)
+{
+	return set_up(state, OSD_2);
+}
+
+int unit_set_up_osd1(void **state)
+{
+	return set_up(state, OSD_1);
+}
+
+int unit_set_up_with_object(void **state)
+{
+	return set_up_with_object(state, OSD_2);
+}
+
+int unit_set_up_with_object_osd1(void **state)
+{
+	return set_up_with_object(state, OSD_1);
+}
+
 int unit_tear_down(void **state)
 {
+	unit_version = OSD_2;
 	unit_close(*state);
 	free(*state);
 	return 0;
@@ -96,7 +120,12 @@ void unit_execute(struct unit *unit, const uint8_t *cdb, size_t cdb_length, cons
 {
 	uint8_t *cdb_copy = exact_copy(cdb, cdb_length),
 		*out_copy = exact_copy(data_out, data_out_length);
+	struct osd_cdb decoded;
+	uint16_t bad_field;
 
+	osd_cdb_decode(cdb, cdb_length, &decoded, &bad_field);
+	unit->action = decoded.action;
+	unit->version = decoded.version;
 	free(unit->data_in);
 	unit->data_in = malloc(data_in_capacity);
 	if (data_in_capacity > 0)
@@ -137,7 +166,7 @@ struct call call_of_version(enum osd_version version, uint16_t action, uint64_t 
 
 struct call call_of(uint16_t action, uint64_t partition, uint64_t object)
 {
-	return call_of_version(OSD_2, action, partition, object);
+	return call_of_version(unit_version, action, partition, object);
 }
 
 void call_set(struct call *call, uint32_t page, uint32_t number, const void *value, uint32_t length)
@@ -194,14 +223,19 @@ static struct osd_segment place(const struct call *call, uint8_t *out, size_t *e
 	return segment;
 }
 
-void call_run(struct unit *unit, struct call *call)
+void call_encode(struct call *call, struct encoded_call *encoded)
 {
-	size_t size = call->data_length + 16384, end = 0, in = call->data_in_capacity, cdb_length;
-	uint8_t *out = calloc(1, size), cdb[OSD_CDB_BYTES_MAX];
+	size_t size = call->data_length + 16384, end = 0, in = call->data_in_capacity;
+	uint8_t *out = calloc(1, size);
 
 	if (call->piece_count > 0) {
 		end = osd_continuation_encode(call->cdb.action, call->pieces, call->piece_count,
 					      out, size);
+		call->cdb.continuation_length = (uint32_t)end;
+	}
+	if (call->continuation_length > 0) {
+		end = call->continuation_length;
+		memcpy(out, call->continuation, end);
 		call->cdb.continuation_length = (uint32_t)end;
 	}
 	if (call->data_length > 0)
@@ -215,9 +249,20 @@ void call_run(struct unit *unit, struct call *call)
 		call->cdb.retrieved.length = (uint32_t)call->retrieved_capacity;
 		in = call->cdb.retrieved.offset + call->retrieved_capacity;
 	}
-	assert_int_equal(osd_cdb_encode(&call->cdb, cdb, &cdb_length), 0);
-	unit_execute(unit, cdb, cdb_length, out, end - call->cut_data_out, in);
-	free(out);
+	assert_int_equal(osd_cdb_encode(&call->cdb, encoded->cdb, &encoded->cdb_length), 0);
+	encoded->out = out;
+	encoded->out_length = end - call->cut_data_out;
+	encoded->in_capacity = in;
+}
+
+void call_run(struct unit *unit, struct call *call)
+{
+	struct encoded_call encoded;
+
+	call_encode(call, &encoded);
+	unit_execute(unit, encoded.cdb, encoded.cdb_length, encoded.out, encoded.out_length,
+		     encoded.in_capacity);
+	free(encoded.out);
 }
 
 void unit_create_partition(struct unit *unit, uint64_t partition)
@@ -324,6 +369,14 @@ void unit_expect_sense(struct unit *unit, uint8_t key, uint16_t code, int field,
 		    osd_sense_code_name(sense.code), sense.code, sense.field,
 		    unit->command.data_in_length);
 	_fail(file, line);
+}
+
+void unit_expect_action(const struct unit *unit, uint16_t action, const char *condition)
+{
+	if (unit->action != action || unit->version != unit_version)
+		fail_msg("'%s' is said of %s in OSD-%d, but the last command was %s in OSD-%d",
+			 condition, osd_action_name(action), unit_version,
+			 osd_action_name(unit->action), unit->version);
 }
 
 static struct osd_list_reader retrieved_list(struct unit *unit, const struct call *call)

@@ -30,6 +30,8 @@ struct unit {
 	struct osd_command command; /* the last one, with its results */
 	uint8_t *data_in;
 	uint8_t garbage;
+	uint16_t action; /* of the last command, and its version */
+	enum osd_version version;
 };
 
 /* An empty device with room for `bytes`. */
@@ -47,6 +49,19 @@ int unit_tear_down(void **state);
 #define with_object(test) \
 	cmocka_unit_test_setup_teardown(test, unit_set_up_with_object, unit_tear_down)
 
+/*
+ * The same, twice: with the CDBs of OSD-1 and of OSD-2. call_of makes calls of the version that
+ * unit_version says; in tests of with_unit and with_object that is OSD-2.
+ */
+int unit_set_up_osd1(void **state);
+int unit_set_up_with_object_osd1(void **state);
+#define with_unit_in_both(test) \
+	{ #test " (OSD-1)", test, unit_set_up_osd1, unit_tear_down, NULL }, with_unit(test)
+#define with_object_in_both(test)                                                       \
+	{ #test " (OSD-1)", test, unit_set_up_with_object_osd1, unit_tear_down, NULL }, \
+		with_object(test)
+extern enum osd_version unit_version;
+
 /* Executes raw bytes; afterwards unit->command has the results. */
 void unit_execute(struct unit *unit, const uint8_t *cdb, size_t cdb_length, const void *data_out,
 		  size_t data_out_length, size_t data_in_capacity);
@@ -59,6 +74,8 @@ struct call {
 	size_t data_length;
 	struct osd_piece pieces[8];
 	size_t piece_count;
+	uint8_t continuation[512]; /* a segment of another kind than pieces make */
+	size_t continuation_length;
 	uint8_t sets[4096], gets[4096]; /* lists */
 	struct osd_list_writer set_writer, get_writer;
 	bool has_sets, has_gets;
@@ -67,7 +84,7 @@ struct call {
 	size_t cut_data_out; /* bytes left out at the end of Data-Out */
 };
 
-/* A call in list format. */
+/* A call in list format; call_of in the test's version. */
 struct call call_of(uint16_t action, uint64_t partition, uint64_t object);
 struct call call_of_version(enum osd_version version, uint16_t action, uint64_t partition,
 			    uint64_t object);
@@ -79,6 +96,16 @@ void call_piece(struct call *call, uint64_t offset, uint64_t length);
 /* Data-Out of `length` bytes; also sets LENGTH. */
 void call_data(struct call *call, const void *data, size_t length);
 void call_run(struct unit *unit, struct call *call);
+
+/* What call_run executes. The caller frees `out`, which has room for 16 KiB behind the data. */
+struct encoded_call {
+	uint8_t cdb[OSD_CDB_BYTES_MAX];
+	size_t cdb_length;
+	uint8_t *out;
+	size_t out_length;
+	size_t in_capacity;
+};
+void call_encode(struct call *call, struct encoded_call *encoded);
 
 /* Calls that most tests need; they must succeed. */
 void unit_create_partition(struct unit *unit, uint64_t partition);
@@ -106,6 +133,35 @@ void unit_expect_good(struct unit *unit, const char *file, int line);
 void unit_expect_sense(struct unit *unit, uint8_t key, uint16_t code, int field, const char *file,
 		       int line);
 struct osd_sense unit_sense(const struct unit *unit);
+
+/* ---- rows of the table of commands ---- */
+
+/*
+ * What the last command did is a row of the table of commands in docs/protocol.md: ACTION is the
+ * name of an enum osd_action without OSD_, CONDITION a string literal that says when the command
+ * ends so, CODE and KEY are names without SENSE_. scripts/command-table reads these lines, in test
+ * functions; here they check that it was this command and that it ended so.
+ */
+#define shows_good(unit, ACTION, condition)                        \
+	do {                                                       \
+		unit_expect_action(unit, OSD_##ACTION, condition); \
+		expect_good(unit);                                 \
+	} while (0)
+#define shows_field(unit, ACTION, condition, field)                \
+	do {                                                       \
+		unit_expect_action(unit, OSD_##ACTION, condition); \
+		expect_field(unit, field);                         \
+	} while (0)
+/* A field whose place differs between the versions. */
+#define shows_fields(unit, ACTION, condition, field_osd1, field_osd2) \
+	shows_field(unit, ACTION, condition, unit_version == OSD_1 ? field_osd1 : field_osd2)
+#define shows_sense(unit, ACTION, condition, KEY, CODE)            \
+	do {                                                       \
+		unit_expect_action(unit, OSD_##ACTION, condition); \
+		expect_sense(unit, SENSE_##KEY, SENSE_##CODE);     \
+	} while (0)
+
+void unit_expect_action(const struct unit *unit, uint16_t action, const char *condition);
 
 /* Entry `index` of the list retrieved by `call`; fails the test if there is none. */
 struct osd_attribute unit_retrieved(struct unit *unit, const struct call *call, size_t index);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "tests/osd/command_rows.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+/* What O holds. */
+static const char row_data[] = "what the object of all commands holds";
+
+/* ---- calls that need more than their target ---- */
+
+static void fill_data_out(struct call *call)
+{
+	call_data(call, "data", 4);
+}
+
+static void fill_data_in(struct call *call)
+{
+	call->cdb.length = call->data_in_capacity = 8;
+}
+
+static void fill_list(struct call *call)
+{
+	call->cdb.length = call->data_in_capacity = 512;
+}
+
+static void fill_range(struct call *call)
+{
+	call->cdb.length = 4;
+	call->cdb.address = 2;
+}
+
+static void fill_remove_contents(struct call *call)
+{
+	if (call->cdb.version == OSD_2)
+		call->cdb.command_options = OSD_REMOVE_CONTENTS;
+	else
+		call->cdb.partition = P + 2; /* an empty one */
+}
+
+/* ---- the rows ---- */
+
+const struct command_row command_rows[] = {
+	{ OSD_FORMAT_OSD, "the root, after formatting", ROW_ROOT, ROW_CHANGES, NULL },
+	{ OSD_CREATE, "each new object", ROW_NEW_OBJECT, ROW_CHANGES, NULL },
+	{ OSD_LIST, "the partition or root; with LIST_ATTR each entry", ROW_PARTITION,
+	  ROW_NO_CONTINUATION, fill_list },
+	{ OSD_PUNCH, "the object", ROW_OBJECT, ROW_CHANGES, fill_range },
+	{ OSD_READ, "the object", ROW_OBJECT, 0, fill_data_in },
+	{ OSD_WRITE, "the object", ROW_OBJECT, ROW_CHANGES, fill_data_out },
+	{ OSD_APPEND, "the object", ROW_OBJECT, ROW_CHANGES, fill_data_out },
+	{ OSD_FLUSH, "the object", ROW_OBJECT, 0, NULL },
+	{ OSD_CLEAR, "the object", ROW_OBJECT, ROW_CHANGES, fill_range },
+	{ OSD_REMOVE, "the object, before it is removed", ROW_OBJECT, ROW_CHANGES | ROW_REMOVES,
+	  NULL },
+	{ OSD_CREATE_PARTITION, "the new partition", ROW_NEW_PARTITION, ROW_CHANGES, NULL },
+	{ OSD_REMOVE_PARTITION, "the partition, before it is removed", ROW_PARTITION,
+	  ROW_CHANGES | ROW_REMOVES, fill_remove_contents },
+	{ OSD_GET_ATTRIBUTES, "any object; gets before sets", ROW_OBJECT, 0, NULL },
+	{ OSD_SET_ATTRIBUTES, "any object", ROW_OBJECT, 0, NULL },
+	{ OSD_CREATE_AND_WRITE, "the new object", ROW_NEW_OBJECT, ROW_CHANGES, fill_data_out },
+	{ OSD_FLUSH_COLLECTION, "the collection", ROW_COLLECTION, 0, NULL },
+	{ OSD_FLUSH_PARTITION, "the partition", ROW_PARTITION, 0, NULL },
+	{ OSD_FLUSH_OSD, "the root", ROW_ROOT, 0, NULL },
+};
+
+const size_t command_row_count = sizeof(command_rows) / sizeof(command_rows[0]);
+
+void command_rows_prepare(struct unit *unit)
+{
+	struct engine_txn *txn;
+
+	unit_create_partition(unit, P + 2);
+	unit_write(unit, O, 0, row_data, sizeof(row_data));
+	assert_int_equal(engine_begin(unit->engine, ENGINE_WRITE, &txn), 0);
+	assert_int_equal(engine_create(txn, P, ENGINE_COLLECTION, ROW_COLLECTION_ID, 1, NULL), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+}
+
+struct call command_row_call(const struct command_row *row, enum osd_version version)
+{
+	static const struct {
+		uint64_t partition, object;
+	} ids[] = {
+		[ROW_ROOT] = { 0, 0 },
+		[ROW_PARTITION] = { P, 0 },
+		[ROW_OBJECT] = { P, O },
+		[ROW_COLLECTION] = { P, ROW_COLLECTION_ID },
+		[ROW_NEW_PARTITION] = { P + 1, 0 },
+		[ROW_NEW_OBJECT] = { P, O + 100 },
+	};
+	struct call call = call_of_version(version, row->action, ids[row->target].partition,
+					   ids[row->target].object);
+
+	if (row->fill)
+		row->fill(&call);
+	return call;
+}
