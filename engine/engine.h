@@ -14,6 +14,8 @@
  *   -ENOSPC     device full; the transaction can go on or be aborted
  *   -EFBIG      object, attribute set or ID space at its limit
  *   -EROFS      written through an address with a version, or the transaction is a reading one
+ *   -EPERM      retention is locked
+ *   -EBUSY      something stands on it
  *   -EBADMSG    stored data fails its checksum; nothing was returned
  *   -EIO        device error
  * After an error other than -ENOSPC/-EFBIG/-EIO a call has changed nothing. After any error of a writing call
@@ -43,6 +45,9 @@ struct engine_txn;
 /* All attributes of one object together, 16 bytes of overhead an attribute included. */
 #define ENGINE_ATTRIBUTE_SET_BYTES_MAX (1U << 20)
 
+/* See engine_options.history_interval_ms. */
+#define ENGINE_EVERY_COMMAND UINT32_MAX
+
 struct engine_options {
 	/* Placement (fixed at format; stored in the device). 0 = default everywhere. */
 	uint32_t
@@ -64,7 +69,12 @@ struct engine_options {
 	bool merge_manual; /* space is reclaimed by engine_merge only; otherwise also when it gets low */
 	uint32_t onode_cache_entries;   /* decoded objects kept in memory; default 4096 */
 	uint32_t directory_cache_nodes; /* decoded directory nodes kept in memory; default 1024 */
-	uint64_t (*clock_ms)(void *);   /* milliseconds since 1970 UTC; NULL = the system's clock */
+	/*
+	 * Moments of the past that can be told apart are so far apart; default 1000. ENGINE_EVERY_COMMAND: each command is
+	 * one, which keeps every state of every directory.
+	 */
+	uint32_t history_interval_ms;
+	uint64_t (*clock_ms)(void *); /* milliseconds since 1970 UTC; NULL = the system's clock */
 	void *clock_context;
 };
 
@@ -107,7 +117,9 @@ enum engine_type { ENGINE_ROOT, ENGINE_PARTITION, ENGINE_COLLECTION, ENGINE_USER
 struct engine_address {
 	uint64_t partition;
 	uint64_t object;
-	uint32_t version; /* 0 = current; v = as of user version v of the partition, read-only */
+	uint32_t version; /* 0 = current; v = as of that version, read-only: see "history" */
+	uint32_t
+		ago; /* user objects: as before their newest `ago` modifications, read-only; version must be 0 */
 };
 
 enum engine_mode {
@@ -258,13 +270,197 @@ int engine_list(struct engine_txn *txn, struct engine_address partition, enum en
 int engine_list_count(struct engine_txn *txn, struct engine_address partition,
 		      enum engine_list what, uint64_t first, uint64_t *count);
 
-/* ---- versions ---- */
+/* ---- history: moments and versions ---- */
+
+/* Numbers of versions, as they are in addresses: 16 bits. */
+#define ENGINE_PARTITION_VERSION_LAST 0x7fffu /* 1..: versions of one partition */
+#define ENGINE_DEVICE_VERSION_FIRST \
+	0x8000u /* ..: versions of the whole device, the same in all partitions */
+#define ENGINE_DEVICE_VERSION_LAST 0xfeffu
+#define ENGINE_VIEW_FIRST          0xff00u /* ..0xffff: views, see engine_view_open */
+#define ENGINE_VIEW_LAST           0xffffu
+#define ENGINE_VERSION_NAME_MAX    63
+
+enum engine_moment_kind { ENGINE_NOW, ENGINE_AT_VERSION, ENGINE_AT_TIME, ENGINE_AT_SEQUENCE };
+
+/* A moment of the past. */
+struct engine_moment {
+	enum engine_moment_kind kind;
+	uint64_t value; /* version number; milliseconds since 1970 UTC; sequence number */
+};
 
 /*
- * Ends the current user version of a partition; `version` is its number: reading at it gives this moment's state, but
- * access times may be older. Must come before all changes in its transaction: -EINVAL. -EFBIG after 65534 versions.
+ * The sequence number up to which a moment reaches; partition 0: of the whole device. A time means the last boundary that
+ * is not behind it (engine_options.history_interval_ms).
+ * -ENOENT: no such version; before the partition was made; or history does not reach back that far (engine_history).
  */
-int engine_snapshot(struct engine_txn *txn, uint64_t partition, uint32_t *version);
+int engine_moment_resolve(struct engine_txn *txn, uint64_t partition, struct engine_moment moment,
+			  uint64_t *sequence);
+
+/*
+ * Keeps this moment of a partition, or with partition 0 of the whole device, as a version: reading at it gives the state of
+ * now, but access times may be older. Puts a few records, whatever there is. `name` (1..ENGINE_VERSION_NAME_MAX bytes)
+ * may be NULL. Must come before all changes of its transaction: -EINVAL. -EEXIST: the name is taken. -EFBIG: the
+ * numbers are used up; they never come back.
+ */
+int engine_snapshot(struct engine_txn *txn, uint64_t partition, const char *name,
+		    uint32_t *version);
+
+struct engine_version {
+	uint32_t version;
+	uint64_t sequence, time_ms;
+	uint64_t used_bytes, objects; /* of the partition then; versions of the device: 0 */
+	uint64_t
+		written_bytes; /* put between the version before it and this one: the most that it can hold alone */
+	char name[ENGINE_VERSION_NAME_MAX + 1]; /* "": none */
+};
+
+/*
+ * The first kept version with a number >= `from` of a partition (its own, then those of the device that are not older than
+ * it), or of the device (partition 0). -ENOENT: no more.
+ */
+int engine_version_next(struct engine_txn *txn, uint64_t partition, uint32_t from,
+			struct engine_version *version);
+
+/* The version of that name: of the partition, else of the device. -ENOENT. */
+int engine_version_find(struct engine_txn *txn, uint64_t partition, const char *name,
+			uint32_t *version);
+
+/*
+ * Ends a version: what only it needs can be reclaimed. Partition 0 for versions of the device. -EBUSY: a clone stands on
+ * it. -EPERM: the partition's retention is locked (of the device: that of any partition).
+ */
+int engine_version_drop(struct engine_txn *txn, uint64_t partition, uint32_t version);
+
+/*
+ * A version number for a moment of a partition, in memory only: it keeps nothing from being reclaimed, and the oldest of 256
+ * is given up for a new one (-ENOENT for its number then, until it is given again). Works in reading transactions.
+ */
+int engine_view_open(struct engine_txn *txn, uint64_t partition, struct engine_moment moment,
+		     uint32_t *version);
+
+/* ---- history: going back ---- */
+
+#define ENGINE_ROLLBACKS_MAX 4096
+
+/*
+ * The partition (0: the whole device) is again as at `to`. What came after it is hidden, and can be reached by its
+ * versions and moments as before, so that a rollback can itself be rolled back, until it is reclaimed. A few records,
+ * whatever the size. Versions, retention and clones are not touched. Must come before all changes of its transaction and is
+ * its only change: -EINVAL. -EFBIG: ENGINE_ROLLBACKS_MAX are on record. -ENOENT as engine_moment_resolve.
+ */
+int engine_rollback(struct engine_txn *txn, uint64_t partition, struct engine_moment to);
+
+/*
+ * One user object: where it differs from then, the state of then is put again; a modification like any other. It may have
+ * been removed since; one that did not exist then is removed. -ENOENT: neither then nor now.
+ */
+int engine_rollback_object(struct engine_txn *txn, uint64_t partition, uint64_t object,
+			   struct engine_moment to);
+
+/* The same to before its newest `modifications` ones. -ENOENT: there are fewer within the kept history. */
+int engine_undo(struct engine_txn *txn, uint64_t partition, uint64_t object,
+		uint32_t modifications);
+
+struct engine_modification {
+	uint64_t sequence, time_ms;
+	uint64_t length; /* of the object after it */
+	bool removed, created;
+};
+
+/* Modifications of one object, newest first: the newest with a sequence number <= `below`. -ENOENT: no more. */
+int engine_log_next(struct engine_txn *txn, uint64_t partition, uint64_t object, uint64_t below,
+		    struct engine_modification *modification);
+
+/* ---- history: differences ---- */
+
+enum engine_difference_kind {
+	ENGINE_OBJECT_ADDED,
+	ENGINE_OBJECT_REMOVED,
+	ENGINE_DATA_DIFFERS,   /* offset and length: within the longer of the two */
+	ENGINE_LENGTH_DIFFERS, /* length: the new one */
+	ENGINE_ATTRIBUTES_DIFFER,
+};
+
+struct engine_difference {
+	enum engine_difference_kind kind;
+	uint64_t object, offset, length;
+};
+
+/* All zero at the beginning. */
+struct engine_diff_cursor {
+	uint64_t object, offset;
+	uint32_t state;
+};
+
+/*
+ * The next difference between two moments of a partition, in order of object and offset. Bounded work a call: -EAGAIN
+ * when none was found so far. -ENOENT: no more (cursor->state is then ENGINE_DIFF_DONE), or no such moment.
+ */
+#define ENGINE_DIFF_DONE UINT32_MAX
+int engine_diff_next(struct engine_txn *txn, uint64_t partition, struct engine_moment from,
+		     struct engine_moment to, struct engine_diff_cursor *cursor,
+		     struct engine_difference *difference);
+
+/* ---- history: what is kept ---- */
+
+enum engine_retention_kind {
+	ENGINE_RETAIN_SNAPSHOTS, /* all of history while there is room, the oldest goes first; versions stay */
+	ENGINE_RETAIN_ALL,
+	ENGINE_RETAIN_NONE, /* the present and versions */
+};
+
+/* What is kept beside the present and the versions. */
+struct engine_retention {
+	enum engine_retention_kind kind;
+	uint64_t
+		keep_all_ms; /* every moment this far back is kept for certain; 0: as the kind says */
+	uint64_t keep_interval_ms;     /* behind that, one moment for each such interval ... */
+	uint64_t keep_interval_for_ms; /* ... this far back */
+	uint64_t
+		locked_until_ms; /* until then nothing shortens any of it nor drops a version; 0: not locked */
+};
+
+int engine_retention_get(struct engine_txn *txn, uint64_t partition,
+			 struct engine_retention *retention);
+
+/* -EPERM: would shorten what is locked, unless `administrator`. -EINVAL: not a policy. */
+int engine_retention_set(struct engine_txn *txn, uint64_t partition,
+			 const struct engine_retention *retention, bool administrator);
+
+struct engine_history {
+	uint64_t horizon_sequence, horizon_time_ms; /* every moment from here on can be reached */
+	uint32_t versions;                          /* kept, the device's included */
+	uint32_t rollbacks;                         /* of the partition and of the device */
+};
+
+int engine_history(struct engine_txn *txn, uint64_t partition, struct engine_history *history);
+
+/* ---- history: clones ---- */
+
+#define ENGINE_CLONE_DEPTH_MAX 16
+
+/*
+ * A new partition whose contents are those of `source` at a moment; nothing is copied. Not writable: a snapshot partition
+ * of the standard (-EROFS for changes of it). -EFBIG: source is itself a clone, and so on, ENGINE_CLONE_DEPTH_MAX deep.
+ */
+int engine_clone(struct engine_txn *txn, uint64_t source, struct engine_moment moment,
+		 uint64_t requested, bool writable, uint64_t *chosen);
+
+/* Again as its source is now; what was changed in it is hidden. -ENOENT: the source was removed. */
+int engine_clone_refresh(struct engine_txn *txn, uint64_t clone);
+
+/* No longer associated with its source; an ordinary, writable partition. */
+int engine_clone_detach(struct engine_txn *txn, uint64_t clone);
+
+struct engine_clone {
+	uint64_t source; /* 0: it was removed */
+	uint64_t sequence, time_ms;
+	bool writable;
+};
+
+/* -ENOENT: not a clone. */
+int engine_clone_get(struct engine_txn *txn, uint64_t partition, struct engine_clone *clone);
 
 /* ---- reclaiming space ---- */
 

@@ -356,14 +356,14 @@ static int end_version(struct target *target, uint32_t *version)
 	return 0;
 }
 
-int engine_snapshot(struct engine_txn *txn, uint64_t partition, uint32_t *version)
+int engine_snapshot(struct engine_txn *txn, uint64_t partition, const char *name, uint32_t *version)
 {
 	struct engine_address address = { .partition = partition };
 	struct target target;
 	int result;
 
-	if (partition == 0)
-		return -ENOENT;
+	if (partition == 0 || name)
+		return -EOPNOTSUPP;
 	result = target_open(txn, address, TARGET_CHANGE, &target);
 	if (result)
 		return result;

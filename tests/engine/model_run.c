@@ -121,7 +121,7 @@ static void snapshot(struct model_run *run, struct model_partition *partition)
 	uint32_t version, wanted = partition->now.version;
 	int exists = partition->now.self ? 0 : -ENOENT;
 
-	if (succeeded(run, engine_snapshot(run->txn, partition->id, &version), exists)) {
+	if (succeeded(run, engine_snapshot(run->txn, partition->id, NULL, &version), exists)) {
 		assert_int_equal(version, wanted);
 		object_model_snapshot(&run->model, partition);
 	}

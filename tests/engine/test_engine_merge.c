@@ -124,7 +124,7 @@ static void snapshot(struct device *device, uint32_t expected)
 	uint32_t version;
 
 	assert_int_equal(engine_begin(device->engine, ENGINE_WRITE, &txn), 0);
-	assert_int_equal(engine_snapshot(txn, PARTITION, &version), 0);
+	assert_int_equal(engine_snapshot(txn, PARTITION, NULL, &version), 0);
 	assert_int_equal(version, expected);
 	assert_int_equal(engine_commit(txn, false), 0);
 }

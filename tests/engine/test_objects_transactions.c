@@ -67,7 +67,7 @@ static void test_reading_transactions_change_nothing(void **state)
 	assert_int_equal(engine_partition_remove(f->txn, PID, true), -EROFS);
 	assert_int_equal(engine_remove(f->txn, object(OID)), -EROFS);
 	assert_int_equal(engine_attribute_set(f->txn, object(OID), 1, 1, "x", 1), -EROFS);
-	assert_int_equal(engine_snapshot(f->txn, PID, NULL), -EROFS);
+	assert_int_equal(engine_snapshot(f->txn, PID, NULL, NULL), -EROFS);
 	commit(f);
 }
 
@@ -124,7 +124,7 @@ static void test_a_version_shows_everything_as_it_was(void **state)
 	assert_int_equal(engine_attribute_set(f->txn, object(OID), 1, 1, "1", 1), 0);
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_snapshot(f->txn, PID, &version), 0);
+	assert_int_equal(engine_snapshot(f->txn, PID, NULL, &version), 0);
 	assert_int_equal(version, 1);
 	assert_int_equal(engine_remove(f->txn, object(OID)), 0);
 	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID + 1, 1, NULL), 0);
@@ -158,18 +158,18 @@ static void test_a_snapshot_comes_first_in_its_transaction(void **state)
 	struct fixture *f = *state;
 
 	begin_with_object(f);
-	assert_int_equal(engine_snapshot(f->txn, PID, NULL), -EINVAL);
+	assert_int_equal(engine_snapshot(f->txn, PID, NULL, NULL), -EINVAL);
 	commit(f);
 	begin(f, ENGINE_WRITE);
 	write_text(f, 0, "x");
-	assert_int_equal(engine_snapshot(f->txn, PID, NULL), -EINVAL);
+	assert_int_equal(engine_snapshot(f->txn, PID, NULL, NULL), -EINVAL);
 	commit(f);
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_accessed(f->txn, object(OID), true, true), 0);
-	assert_int_equal(engine_snapshot(f->txn, PID, NULL), -EINVAL);
+	assert_int_equal(engine_snapshot(f->txn, PID, NULL, NULL), -EINVAL);
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_snapshot(f->txn, PID, NULL), 0);
+	assert_int_equal(engine_snapshot(f->txn, PID, NULL, NULL), 0);
 	write_text(f, 0, "y");
 	commit(f);
 	begin(f, ENGINE_READ);
@@ -188,10 +188,10 @@ static void test_user_versions_run_out_with_an_error(void **state)
 	commit(f);
 	begin(f, ENGINE_WRITE);
 	for (uint32_t wanted = 1; wanted < PARTITION_VERSIONS_MAX; wanted++) {
-		assert_int_equal(engine_snapshot(f->txn, PID, &version), 0);
+		assert_int_equal(engine_snapshot(f->txn, PID, NULL, &version), 0);
 		assert_int_equal(version, wanted);
 	}
-	assert_int_equal(engine_snapshot(f->txn, PID, &version), -EFBIG);
+	assert_int_equal(engine_snapshot(f->txn, PID, NULL, &version), -EFBIG);
 	commit(f);
 	begin(f, ENGINE_READ);
 	assert_data(f, at_version(object(OID), PARTITION_VERSIONS_MAX - 1), "x", 1);

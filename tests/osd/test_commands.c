@@ -430,7 +430,7 @@ static void test_the_version_bits_of_a_partition_read_the_past_and_write_nothing
 
 	unit_write(unit, O, 0, "then", 4);
 	assert_int_equal(engine_begin(unit->engine, ENGINE_WRITE, &txn), 0);
-	assert_int_equal(engine_snapshot(txn, P, &version), 0);
+	assert_int_equal(engine_snapshot(txn, P, NULL, &version), 0);
 	assert_int_equal(engine_commit(txn, false), 0);
 	unit_write(unit, O, 0, "now!", 4);
 	past = (uint64_t)version << 48 | P;
