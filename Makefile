@@ -24,7 +24,7 @@ CPPFLAGS += -I. -D_GNU_SOURCE
 CFLAGS ?= -O2 -g
 CFLAGS += -std=gnu11 -fPIC -pthread -fno-strict-aliasing -MMD -MP $(WARNINGS)
 LDFLAGS += -pthread
-LDLIBS += -lisal -lxxhash -luring -lm
+LDLIBS += -lisal -lxxhash -luring -lcrypto -lm
 
 ifeq ($(VARIANT),asan)
 CFLAGS += -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -DMUNINN_DEBUG
@@ -119,7 +119,7 @@ $(BIN)/muninn-bench: $(OBJ)/bench/main.o $(LIB)/libbench.a $(LIB)/libmuninn.a
 $(BIN)/muninnctl: $(CTL_OBJ) $(LIB)/libosdclient.a $(LIB)/libmuninn.a
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -liscsi -ljansson -lcrypto
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -liscsi -ljansson
 
 $(BIN)/muninnd: $(OBJ)/daemon/muninnd.o $(LIB)/libdaemon.a $(LIB)/libmuninn.a
 	@mkdir -p $(@D)
@@ -170,7 +170,7 @@ $(TESTBIN)/$(1:tests/%.c=%): $(OBJ)/$(1:.c=.o) $(patsubst %.c,$(OBJ)/%.o,$(call 
 		$(if $(filter tests/bench/%,$(1)),$(LIB)/libbench.a) $(LIB)/libmuninn.a
 	@mkdir -p $$(@D)
 	$$(call say,LINK)
-	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS) -lcmocka -liscsi -ljansson -lcrypto \
+	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS) -lcmocka -liscsi -ljansson \
 		$(if $(filter tests/daemon/%,$(1)),-linih -lsystemd)
 endef
 $(foreach t,$(TEST_SRC),$(eval $(call TEST_RULE,$(t))))

@@ -16,6 +16,7 @@
 
 #include "engine/engine.h"
 #include "osd/osd.h"
+#include "osd/security.h"
 #include "osd/wire.h"
 
 #define OSD_VENDOR   "MUNINN  "
@@ -36,6 +37,7 @@ struct osd_device {
 	uint8_t uuid[16];
 	uint8_t system_id[20];
 	char serial[37];
+	struct osd_security *security;
 };
 
 /* What a command, a set or a get is about. */
@@ -78,6 +80,7 @@ struct osd_request {
 	uint64_t in_data_length;      /* Data-In: room for command data, 0 without */
 	struct osd_descriptor pieces; /* scatter/gather list; content NULL: none */
 
+	struct osd_security_state security;
 	struct engine_statistics statistics; /* of commands that get attributes of the root */
 	uint32_t attribute_visits;
 	bool failed;
@@ -120,6 +123,11 @@ struct osd_command_entry {
 	int (*check)(struct osd_request
 			     *request); /* of parameters, before anything is done; may be NULL */
 	int (*execute)(struct osd_request *request); /* may be NULL */
+	/*
+	 * enum osd_permission: bits that a capability needs for the command, beside those for its
+	 * attributes. 0: no capability allows it where one is asked for.
+	 */
+	uint16_t permissions;
 };
 
 /* commands.c. NULL: an action that this target does not carry out. */

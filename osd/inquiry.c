@@ -55,13 +55,15 @@ static size_t identification(const struct osd_device *device, uint8_t *page)
 	return at + 12;
 }
 
-static int vital_product_data(const struct osd_device *device, uint8_t code, uint8_t *page)
+static int vital_product_data(const struct osd_device *device, uint64_t nexus, uint8_t code,
+			      uint8_t *page)
 {
 	static const uint8_t supported[] = { VPD_SUPPORTED_PAGES, VPD_UNIT_SERIAL_NUMBER,
 					     VPD_DEVICE_IDENTIFICATION, VPD_OSD_INFORMATION,
 					     VPD_SECURITY_TOKEN };
 	size_t length = 4;
 
+	(void)nexus;
 	switch (code) {
 	case VPD_SUPPORTED_PAGES:
 		memcpy(page + 4, supported, sizeof(supported));
@@ -87,8 +89,8 @@ static int vital_product_data(const struct osd_device *device, uint8_t code, uin
 	return (int)length;
 }
 
-int osd_inquiry(const struct osd_device *device, const uint8_t cdb[6], uint8_t *data,
-		size_t capacity)
+int osd_inquiry(const struct osd_device *device, uint64_t nexus, const uint8_t cdb[6],
+		uint8_t *data, size_t capacity)
 {
 	uint8_t answer[INQUIRY_BYTES_MAX] = { 0 };
 	bool vital = cdb[1] & 1;
@@ -96,7 +98,7 @@ int osd_inquiry(const struct osd_device *device, const uint8_t cdb[6], uint8_t *
 
 	if (cdb[1] & ~1 || (!vital && cdb[2] != 0))
 		return -EINVAL;
-	length = vital ? vital_product_data(device, cdb[2], answer) : standard_data(answer);
+	length = vital ? vital_product_data(device, nexus, cdb[2], answer) : standard_data(answer);
 	if (length > 0 && capacity > 0)
 		memcpy(data, answer, min_u64((uint64_t)length, capacity));
 	return length;

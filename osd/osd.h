@@ -21,6 +21,12 @@ enum { SCSI_STATUS_GOOD = 0x00, SCSI_STATUS_CHECK_CONDITION = 0x02, SCSI_STATUS_
 struct osd_options {
 	uint8_t system_id[20]; /* OSD SYSTEM ID; all zero: derived from the device's UUID */
 	char serial[37];       /* PRODUCT SERIAL NUMBER, NUL-terminated; empty: the device's UUID */
+	/*
+	 * Encrypts the keys that are stored on the device. Without it there is no security method
+	 * but NOSEC.
+	 */
+	bool has_device_key;
+	uint8_t device_key[32];
 };
 
 struct osd_device;
@@ -38,6 +44,7 @@ struct osd_command {
 	size_t data_out_length; /* bytes received from the initiator */
 	uint8_t *data_in;
 	size_t data_in_capacity; /* bytes that the initiator has room for */
+	uint64_t nexus; /* tells connections of initiators (I_T nexuses) apart; never used again */
 
 	/* Results. */
 	uint8_t status;
@@ -55,9 +62,10 @@ void osd_execute(struct osd_device *device, struct osd_command *command);
 
 /*
  * Standard INQUIRY data (cdb[1] bit 0 clear) or a VPD page for this device: at most `capacity`
- * bytes into `data`; returns the full length, or -EINVAL for a page that does not exist.
+ * bytes into `data`; returns the full length, or -EINVAL for a page that does not exist. `nexus` as
+ * in osd_command.
  */
-int osd_inquiry(const struct osd_device *device, const uint8_t cdb[6], uint8_t *data,
-		size_t capacity);
+int osd_inquiry(const struct osd_device *device, uint64_t nexus, const uint8_t cdb[6],
+		uint8_t *data, size_t capacity);
 
 #endif

@@ -32,6 +32,7 @@ int osd_device_create(struct engine *engine, const uint8_t uuid[16],
 	 */
 	static const uint8_t system_id_head[4] = { 0x01, 0x00, 0x00, 0x10 };
 	struct osd_device *created = calloc(1, sizeof(*created));
+	int result;
 
 	if (!created)
 		return -ENOMEM;
@@ -44,12 +45,18 @@ int osd_device_create(struct engine *engine, const uint8_t uuid[16],
 		memcpy(created->system_id, options->system_id, sizeof(created->system_id));
 	if (options && options->serial[0] != '\0')
 		snprintf(created->serial, sizeof(created->serial), "%s", options->serial);
+	result = osd_security_create(created, options);
+	if (result != 0) {
+		free(created);
+		return result;
+	}
 	*device = created;
 	return 0;
 }
 
 void osd_device_destroy(struct osd_device *device)
 {
+	osd_security_destroy(device);
 	free(device);
 }
 
@@ -153,8 +160,12 @@ static int do_steps(struct osd_request *request)
 
 static int run_in_transaction(struct osd_request *request)
 {
-	int result = osd_validate_target(request);
+	int result = osd_security_check_command(request);
 
+	if (result == 0)
+		result = osd_validate_target(request);
+	if (result == 0)
+		result = osd_security_check_subject(request);
 	if (result == 0)
 		result = osd_check_sets(request, type_to_set(request));
 	if (result == 0)
@@ -167,10 +178,27 @@ static int run_in_transaction(struct osd_request *request)
 
 /* ---- the whole command ---- */
 
-/* FORMAT OSD: the sets that follow are checked before everything is gone. */
+/* Begins the transaction. -ENOMEM: the command is BUSY, which needs no sense data. */
+static int begin(struct osd_request *request, enum engine_mode mode)
+{
+	int result = engine_begin(request->device->engine, mode, &request->txn);
+
+	if (result != -ENOMEM)
+		return osd_result(request, result, 0);
+	request->command->status = SCSI_STATUS_BUSY;
+	return result;
+}
+
+/* FORMAT OSD: the right to it, and the sets that follow, are checked before everything is gone. */
 static int reformat(struct osd_request *request)
 {
-	if (osd_check_sets(request, ENGINE_ROOT) != 0)
+	int result = begin(request, ENGINE_READ);
+
+	if (result != 0)
+		return result;
+	result = osd_security_check_command(request);
+	engine_abort(request->txn);
+	if (result != 0 || osd_check_sets(request, ENGINE_ROOT) != 0)
 		return -EINVAL;
 	return osd_result(request, engine_reformat(request->device->engine), 0);
 }
@@ -186,19 +214,13 @@ static void read_statistics(struct osd_request *request)
 
 static void run(struct osd_request *request)
 {
-	struct osd_command *command = request->command;
 	int result;
 
 	if (request->entry->flags & OSD_REFORMATS && reformat(request) != 0)
 		return;
 	read_statistics(request);
 	request->mode = osd_transaction_mode(request);
-	result = engine_begin(request->device->engine, request->mode, &request->txn);
-	if (result == -ENOMEM) {
-		command->status = SCSI_STATUS_BUSY;
-		return;
-	}
-	if (osd_result(request, result, 0) != 0)
+	if (begin(request, request->mode) != 0)
 		return;
 	if (run_in_transaction(request) != 0) {
 		engine_abort(request->txn);
@@ -255,8 +277,12 @@ void osd_execute(struct osd_device *device, struct osd_command *command)
 	command->data_out_used = 0;
 	if (prepare(&request))
 		run(&request);
-	if (command->status == SCSI_STATUS_GOOD)
+	if (command->status == SCSI_STATUS_GOOD) {
+		if (!request.failed)
+			osd_security_seal_data(&request);
 		osd_finish(&request);
+		osd_security_sign_sense(&request);
+	}
 	command->data_out = data_out;
 	command->data_in = data_in;
 }

@@ -82,6 +82,7 @@ static void execute(void *context, struct scsi_cmd *cmd)
 	struct osd_command command = {
 		.cdb = cmd->scb,
 		.cdb_length = (size_t)cmd->scb_len,
+		.nexus = cmd->cmd_itn_id,
 	};
 
 	if (direction & DATA_WRITE) {
@@ -125,7 +126,8 @@ static int inquiry(int host_no, struct scsi_cmd *cmd)
 		return lun->stock_inquiry(host_no, cmd);
 	if (allocated < capacity)
 		capacity = allocated;
-	length = osd_inquiry(lun->device, cmd->scb, scsi_get_in_buffer(cmd), capacity);
+	length = osd_inquiry(lun->device, cmd->cmd_itn_id, cmd->scb, scsi_get_in_buffer(cmd),
+			     capacity);
 	if (length < 0) {
 		scsi_set_in_resid_by_actual(cmd, 0);
 		sense_data_build(cmd, ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);

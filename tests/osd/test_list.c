@@ -280,7 +280,7 @@ static int inquire(struct unit *unit, bool vital, uint8_t page, uint8_t *data, s
 {
 	uint8_t cdb[6] = { 0x12, vital, page, 0, 255, 0 };
 
-	return osd_inquiry(unit->device, cdb, data, capacity);
+	return osd_inquiry(unit->device, 0, cdb, data, capacity);
 }
 
 static void test_standard_inquiry_data_is_of_an_osd(void **state)
