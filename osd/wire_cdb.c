@@ -136,23 +136,29 @@ static int shift_min(enum osd_version version)
 	return version == OSD_1 ? 8 : 3;
 }
 
+/* OSD-1's exponent has no sign. */
+static int shift_max(enum osd_version version)
+{
+	return version == OSD_1 ? 23 : 15;
+}
+
 uint64_t osd_offset_encode(enum osd_version version, uint64_t at_least, uint32_t *encoded)
 {
-	for (int shift = shift_min(version); shift <= 15; shift++) {
+	for (int shift = shift_min(version); shift <= shift_max(version); shift++) {
 		uint64_t unit = UINT64_C(1) << shift;
+		uint32_t exponent = (uint32_t)(shift - 8) & 0xF;
 		uint64_t mantissa;
 
 		if (at_least > UINT64_MAX - unit)
 			break;
 		mantissa = (at_least + unit - 1) >> shift;
-		if (mantissa > MANTISSA_MAX)
+		/* The largest mantissa with the largest exponent field means that there is no offset. */
+		if (mantissa > MANTISSA_MAX ||
+		    (exponent << 28 | (uint32_t)mantissa) == OSD_OFFSET_UNUSED)
 			continue;
-		if (encoded) {
-			uint32_t exponent = (uint32_t)(shift - 8) & 0xF;
-
-			/* Linux writes offset 0 without exponent. */
+		/* Linux writes offset 0 without exponent. */
+		if (encoded)
 			*encoded = mantissa == 0 ? 0 : exponent << 28 | (uint32_t)mantissa;
-		}
 		return mantissa << shift;
 	}
 	return UINT64_MAX;

@@ -420,7 +420,7 @@ static void test_offsets_round_trip_and_never_fall_below_what_was_asked(void **s
 					assert_true(bit >= 43);
 					continue;
 				}
-				assert_true(given >= asked && given - asked < UINT64_C(1) << 15);
+				assert_true(given >= asked && given - asked < UINT64_C(1) << 16);
 				assert_int_equal(osd_offset_decode(version, encoded, &decoded), 0);
 				assert_int_equal(decoded, given);
 			}
@@ -428,6 +428,36 @@ static void test_offsets_round_trip_and_never_fall_below_what_was_asked(void **s
 	}
 	assert_int_equal(osd_offset_encode(OSD_2, UINT64_C(1) << 43, NULL), UINT64_MAX);
 	assert_int_equal(osd_offset_encode(OSD_2, UINT64_MAX, NULL), UINT64_MAX);
+}
+
+static void test_every_offset_that_decodes_also_encodes(void **state)
+{
+	static const uint32_t forms[] = { 0x8D000000, 0x8FFFFFFF, 0xF0000001,
+					  0xFFFFFFFE, 0x7FFFFFFF, 0xB0000001 };
+
+	(void)state;
+	for (enum osd_version version = OSD_1; version <= OSD_2; version++) {
+		for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+			uint64_t offset;
+
+			if (osd_offset_decode(version, forms[i], &offset) == 0)
+				assert_int_equal(osd_offset_encode(version, offset, NULL), offset);
+		}
+	}
+}
+
+static void test_no_offset_encodes_as_the_mark_of_an_unused_one(void **state)
+{
+	/* Mantissa and exponent field all ones. */
+	uint64_t last = UINT64_C(0x0FFFFFFF) << 7, decoded;
+	uint32_t encoded;
+	uint64_t given = osd_offset_encode(OSD_2, last, &encoded);
+
+	(void)state;
+	assert_int_not_equal(encoded, OSD_OFFSET_UNUSED);
+	assert_int_equal(given, last + 128);
+	assert_int_equal(osd_offset_decode(OSD_2, encoded, &decoded), 0);
+	assert_int_equal(decoded, given);
 }
 
 static void test_a_segment_at_an_offset_that_has_no_form_does_not_encode(void **state)
@@ -458,6 +488,8 @@ int main(void)
 		cmocka_unit_test(test_unknown_actions_are_told_apart_from_bad_fields),
 		cmocka_unit_test(test_offsets_encode_as_initiators_do),
 		cmocka_unit_test(test_offsets_round_trip_and_never_fall_below_what_was_asked),
+		cmocka_unit_test(test_every_offset_that_decodes_also_encodes),
+		cmocka_unit_test(test_no_offset_encodes_as_the_mark_of_an_unused_one),
 		cmocka_unit_test(test_a_segment_at_an_offset_that_has_no_form_does_not_encode),
 	};
 
