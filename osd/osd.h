@@ -44,7 +44,11 @@ struct osd_command {
 	size_t data_out_length; /* bytes received from the initiator */
 	uint8_t *data_in;
 	size_t data_in_capacity; /* bytes that the initiator has room for */
-	uint64_t nexus; /* tells connections of initiators (I_T nexuses) apart; never used again */
+	/*
+	 * Tells connections of initiators (I_T nexuses) apart; never used again. 0: nobody; unit
+	 * attentions do not concern the command.
+	 */
+	uint64_t nexus;
 
 	/* Results. */
 	uint8_t status;

@@ -53,7 +53,7 @@ const struct command_row command_rows[] = {
 	{ OSD_READ, "the object", ROW_OBJECT, 0, fill_data_in },
 	{ OSD_WRITE, "the object", ROW_OBJECT, ROW_CHANGES, fill_data_out },
 	{ OSD_APPEND, "the object", ROW_OBJECT, ROW_CHANGES, fill_data_out },
-	{ OSD_FLUSH, "the object", ROW_OBJECT, 0, NULL },
+	{ OSD_FLUSH, "the object", ROW_OBJECT, ROW_NO_OPTIONS, NULL },
 	{ OSD_CLEAR, "the object", ROW_OBJECT, ROW_CHANGES, fill_range },
 	{ OSD_REMOVE, "the object, before it is removed", ROW_OBJECT, ROW_CHANGES | ROW_REMOVES,
 	  NULL },
@@ -63,9 +63,9 @@ const struct command_row command_rows[] = {
 	{ OSD_GET_ATTRIBUTES, "any object; gets before sets", ROW_OBJECT, 0, NULL },
 	{ OSD_SET_ATTRIBUTES, "any object", ROW_OBJECT, 0, NULL },
 	{ OSD_CREATE_AND_WRITE, "the new object", ROW_NEW_OBJECT, ROW_CHANGES, fill_data_out },
-	{ OSD_FLUSH_COLLECTION, "the collection", ROW_COLLECTION, 0, NULL },
-	{ OSD_FLUSH_PARTITION, "the partition", ROW_PARTITION, 0, NULL },
-	{ OSD_FLUSH_OSD, "the root", ROW_ROOT, 0, NULL },
+	{ OSD_FLUSH_COLLECTION, "the collection", ROW_COLLECTION, ROW_NO_OPTIONS, NULL },
+	{ OSD_FLUSH_PARTITION, "the partition", ROW_PARTITION, ROW_NO_OPTIONS, NULL },
+	{ OSD_FLUSH_OSD, "the root", ROW_ROOT, ROW_NO_OPTIONS, NULL },
 };
 
 const size_t command_row_count = sizeof(command_rows) / sizeof(command_rows[0]);
