@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
 
-# Variants: release (what is installed), asan (ASan + UBSan), tsan, coverage, clang. One object tree for each.
+# Variants: release (what is installed), asan (ASan + UBSan), tsan, coverage, clang, fuzz. One object tree for each.
 VARIANT ?= release
 BUILD := build
 OBJ := $(BUILD)/obj/$(VARIANT)
@@ -40,6 +40,12 @@ LDFLAGS += --coverage
 endif
 ifeq ($(VARIANT),clang)
 CC := clang
+endif
+# What the fuzzers link: ASan + UBSan, and the counters of libFuzzer.
+ifeq ($(VARIANT),fuzz)
+CC := clang
+CFLAGS += -fno-omit-frame-pointer -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all -DMUNINN_DEBUG
+LDFLAGS += -fsanitize=address,undefined
 endif
 
 # Compilation jobs of the targets that build and then do more (run, check, ...); `make -jN` of one's own wins.
@@ -162,20 +168,49 @@ $(TGT_IDENTITY): $(TGTD) scripts/tgt-identity
 
 # ---- tests ----
 
+# Tests that link parts of the daemon.
+DAEMON_TESTS := tests/daemon/% tests/fuzz/%
 # The helpers of a test folder: its .c files that are not tests themselves.
 test_helpers = $(filter-out $(dir $(1))test_%.c,$(wildcard $(dir $(1))*.c))
 define TEST_RULE
 $(TESTBIN)/$(1:tests/%.c=%): $(OBJ)/$(1:.c=.o) $(patsubst %.c,$(OBJ)/%.o,$(call test_helpers,$(1))) \
-		$(if $(CLIENT_SRC),$(LIB)/libosdclient.a) $(if $(filter tests/daemon/%,$(1)),$(LIB)/libdaemon.a) \
+		$(if $(CLIENT_SRC),$(LIB)/libosdclient.a) $(if $(filter $(DAEMON_TESTS),$(1)),$(LIB)/libdaemon.a) \
 		$(if $(filter tests/bench/%,$(1)),$(LIB)/libbench.a) $(LIB)/libmuninn.a
 	@mkdir -p $$(@D)
 	$$(call say,LINK)
 	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS) -lcmocka -liscsi -ljansson \
-		$(if $(filter tests/daemon/%,$(1)),-linih -lsystemd)
+		$(if $(filter $(DAEMON_TESTS),$(1)),-linih -lsystemd)
 endef
 $(foreach t,$(TEST_SRC),$(eval $(call TEST_RULE,$(t))))
 # They run the command.
 $(TESTBIN)/client/test_muninnctl $(TESTBIN)/nand/test_command: | $(BIN)/muninnctl
+
+# ---- fuzzing: one program for each target, built with VARIANT=fuzz ----
+
+FUZZ_TARGETS := wire
+FUZZ_SRC := $(filter-out tests/fuzz/test_%.c,$(wildcard tests/fuzz/*.c))
+define FUZZ_RULE
+$(OBJ)/tests/fuzz/libfuzzer/$(1).o: tests/fuzz/libfuzzer/entry.c
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$< for $(1))
+	$$(Q)$$(CC) $$(CPPFLAGS) $$(CFLAGS) -DFUZZ_TARGET=fuzz_$(1) -c -o $$@ $$<
+
+$(BIN)/fuzz-$(1): $(OBJ)/tests/fuzz/libfuzzer/$(1).o $(LIB)/libfuzz.a $(LIB)/libosdclient.a $(LIB)/libdaemon.a \
+		$(LIB)/libmuninn.a
+	@mkdir -p $$(@D)
+	$$(call say,LINK)
+	$$(Q)$$(CC) $$(LDFLAGS) -fsanitize=fuzzer -o $$@ $$^ $$(LDLIBS) -liscsi -linih -lsystemd
+endef
+$(foreach t,$(FUZZ_TARGETS),$(eval $(call FUZZ_RULE,$(t))))
+
+$(LIB)/libfuzz.a: $(FUZZ_SRC:%.c=$(OBJ)/%.o)
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(call say,AR)
+	$(Q)$(AR) rcs $@ $^
+
+.PHONY: fuzzers
+fuzzers: $(FUZZ_TARGETS:%=$(BIN)/fuzz-%)
 
 # ---- what people type ----
 
@@ -197,7 +232,8 @@ help:
 	@echo "make bench-paper the paper's experiments, its numbers beside ours: build/bench/muninn-paper.json"
 	@echo '                QUICK=1: a minute, with 2 million pairs in place of 50 million'
 	@echo 'make figures    draws docs/figures/ from build/bench/muninn-paper.json'
-	@echo 'make fuzz, make deb: not available yet'
+	@echo 'make fuzz       fuzzes the target, the client and the formats: SECONDS=60 (of each), FUZZ=osd|wire|client|flash'
+	@echo 'make deb: not available yet'
 
 bootstrap:
 	@scripts/bootstrap
@@ -293,7 +329,14 @@ figures:
 	@scripts/bootstrap figures
 	@scripts/figures-muninn $(PAPER_RESULTS) docs/figures
 
-fuzz deb:
+SECONDS ?= 60
+FUZZ ?= $(FUZZ_TARGETS)
+fuzz:
+	@scripts/bootstrap fuzz
+	+@$(SUBMAKE) VARIANT=fuzz $(FUZZ:%=$(BUILD)/fuzz/bin/fuzz-%)
+	@tests/fuzz/run --seconds $(SECONDS) $(FUZZ)
+
+deb:
 	@echo 'make $@: not available yet' >&2; exit 1
 
 clean:

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Every kept input of every fuzz target, run without a fuzzer: tests/fuzz/corpus/TARGET holds what
+ * reaches much of the code, tests/fuzz/found/TARGET what once showed a mistake.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/fuzz/fuzz.h"
+
+#define INPUT_BYTES_MAX (1 << 20)
+
+static void run_file(const struct fuzz_target *target, const char *path)
+{
+	static uint8_t read[INPUT_BYTES_MAX];
+	FILE *file = fopen(path, "rb");
+	uint8_t *input;
+	size_t size;
+
+	if (!file)
+		fail_msg("%s: %s", path, strerror(errno));
+	size = fread(read, 1, sizeof(read), file);
+	assert_true(size < sizeof(read));
+	fclose(file);
+	/* Of exactly its size, so that the address sanitizer sees every byte too far. */
+	input = fuzz_exact(size, 0);
+	memcpy(input, read, size);
+	fuzz_input_name = path;
+	target->run(input, size);
+	fuzz_input_name = NULL;
+	free(input);
+}
+
+/* Returns how many files there were; a folder that does not exist has none. */
+static unsigned run_folder(const struct fuzz_target *target, const char *kind)
+{
+	char folder[256], path[768];
+	struct dirent *entry;
+	unsigned count = 0;
+	DIR *opened;
+
+	snprintf(folder, sizeof(folder), "tests/fuzz/%s/%s", kind, target->name);
+	opened = opendir(folder);
+	if (!opened) {
+		assert_int_equal(errno, ENOENT);
+		return 0;
+	}
+	while ((entry = readdir(opened)) != NULL) {
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+		run_file(target, path);
+		count++;
+	}
+	closedir(opened);
+	return count;
+}
+
+static void run_target(const struct fuzz_target *target)
+{
+	unsigned kept = run_folder(target, "corpus"), found = run_folder(target, "found");
+
+	print_message("%s: %u inputs of the corpus, %u that once found something\n", target->name,
+		      kept, found);
+	assert_true(kept > 0);
+}
+
+static void test_no_kept_input_of_the_wire_decoders_breaks_them(void **state)
+{
+	(void)state;
+	run_target(&fuzz_wire);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_kept_input_of_the_wire_decoders_breaks_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
