@@ -387,7 +387,7 @@ static void make_old_version(struct unit *unit)
 	struct engine_txn *txn;
 
 	assert_int_equal(engine_begin(unit->engine, ENGINE_WRITE, &txn), 0);
-	assert_int_equal(engine_snapshot(txn, P, NULL), 0);
+	assert_int_equal(engine_snapshot(txn, P, NULL, NULL), 0);
 	assert_int_equal(engine_commit(txn, false), 0);
 }
 
