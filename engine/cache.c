@@ -280,7 +280,8 @@ void cache_drop(struct cache *cache, struct cache_entry *entry)
 	pthread_mutex_unlock(&cache->mutex);
 }
 
-void cache_drop_partition(struct cache *cache, uint16_t partition)
+/* Forgets what is in a partition and, if `identifier` is given, under that. */
+static void drop_matching(struct cache *cache, uint16_t partition, const uint64_t *identifier)
 {
 	pthread_mutex_lock(&cache->mutex);
 	for (uint32_t bucket = 0; bucket <= cache->bucket_mask; bucket++) {
@@ -288,11 +289,22 @@ void cache_drop_partition(struct cache *cache, uint16_t partition)
 
 		for (; entry; entry = next) {
 			next = entry->hash_next;
-			if (entry->key.partition == partition)
+			if (entry->key.partition == partition &&
+			    (!identifier || entry->key.identifier == *identifier))
 				forget(cache, entry);
 		}
 	}
 	pthread_mutex_unlock(&cache->mutex);
+}
+
+void cache_drop_partition(struct cache *cache, uint16_t partition)
+{
+	drop_matching(cache, partition, NULL);
+}
+
+void cache_drop_identifier(struct cache *cache, uint16_t partition, uint64_t identifier)
+{
+	drop_matching(cache, partition, &identifier);
 }
 
 void cache_commit(struct cache *cache)

@@ -94,8 +94,9 @@ struct cache_entry *cache_oldest_dirty(struct cache *cache);
 /* W: forgets an entry, dirty or not; it is destroyed when its last pin goes. */
 void cache_drop(struct cache *cache, struct cache_entry *entry);
 
-/* W: forgets all entries of a partition. */
+/* W: forgets all entries of a partition; of one identifier in it. */
 void cache_drop_partition(struct cache *cache, uint16_t partition);
+void cache_drop_identifier(struct cache *cache, uint16_t partition, uint64_t identifier);
 
 /* W: the transaction ends. At commit nothing may be dirty. Nothing may be pinned that the transaction changed. */
 void cache_commit(struct cache *cache);

@@ -175,6 +175,7 @@ int engine_partition_remove(struct engine_txn *txn, uint64_t partition, bool con
 int engine_create(struct engine_txn *txn, uint64_t partition, enum engine_type type,
 		  uint64_t requested, uint32_t count, uint64_t *first);
 
+/* A user object leaves its collections with it. -ENOTEMPTY: a collection with members. */
 int engine_remove(struct engine_txn *txn, struct engine_address address);
 
 /* ---- data of user objects ---- */
@@ -219,6 +220,41 @@ int engine_attribute_get(struct engine_txn *txn, struct engine_address address, 
 int engine_attribute_next(struct engine_txn *txn, struct engine_address address, uint32_t *page,
 			  uint32_t *number, void *value, uint32_t capacity, uint32_t *length);
 
+/*
+ * ---- collections: ordered sets of IDs of their partition's user objects ----
+ *
+ * An object can know that it is a member: its memberships are attributes of page ENGINE_MEMBERSHIPS_PAGE, each value a
+ * collection's ID in 8 bytes, big-endian. The attribute calls above show them, only engine_membership_set changes them
+ * (engine_attribute_set: -EINVAL). They end with the object and with the collection. Members that were only
+ * inserted are bare IDs, which stay when their object goes.
+ */
+#define ENGINE_MEMBERSHIPS_PAGE        4u
+#define ENGINE_MEMBERSHIPS_LAST_NUMBER UINT32_C(0xFFFFFF00) /* the first is 1 */
+/* Of one object, so that removing it is bounded. */
+#define ENGINE_MEMBERSHIPS_MAX 1024
+/* A page of attributes that is the engine's own: never shown, -EINVAL when set. */
+#define ENGINE_PRIVATE_PAGE UINT32_C(0xFFFFFFFF)
+
+/*
+ * Makes membership `number` of a user object that of `collection`, 0 = of none; the one that it was before ends.
+ * -EINVAL: not a user object, number out of range, no such collection. -EEXIST: the object is in that collection already.
+ * -EFBIG: more than ENGINE_MEMBERSHIPS_MAX.
+ */
+int engine_membership_set(struct engine_txn *txn, struct engine_address object, uint32_t number,
+			  uint64_t collection);
+
+/* How many collections an object knows that it is in. */
+int engine_membership_count(struct engine_txn *txn, struct engine_address object, uint32_t *count);
+
+/* Adds a bare ID, whether there is such an object or not. -EEXIST; -EINVAL: not a collection. */
+int engine_member_insert(struct engine_txn *txn, struct engine_address collection, uint64_t object);
+
+/* Takes an ID out. -ENOENT: it was not in (or there is no such collection). */
+int engine_member_remove(struct engine_txn *txn, struct engine_address collection, uint64_t object);
+
+/* Empties a collection at once, whatever it holds. */
+int engine_members_clear(struct engine_txn *txn, struct engine_address collection);
+
 /* ---- facts ---- */
 
 enum engine_time {
@@ -235,10 +271,14 @@ struct engine_stat {
 	uint64_t length; /* user objects: logical length in bytes */
 	uint64_t
 		used_bytes; /* pieces that hold data * page size; partition: sum over its objects; root: 0 */
-	uint64_t members;           /* root: partitions; partition: user objects and collections */
+	/* root: partitions; partition: user objects and collections; collection: IDs in it */
+	uint64_t members;
 	uint64_t collections;       /* partition: collections among the members */
+	uint64_t created_sequence;  /* sequence number of the command that created it */
 	uint64_t modified_sequence; /* sequence number of the last command that changed it */
-	uint32_t version;           /* partition: its current user version, counting from 1 */
+	uint64_t
+		filled_sequence; /* collection: of the last command that added a member, 0 = none */
+	uint32_t version;        /* partition: its current user version, counting from 1 */
 	uint64_t times_ms[ENGINE_TIMES];
 };
 
@@ -257,11 +297,16 @@ int engine_set_time(struct engine_txn *txn, struct engine_address address, enum 
 int engine_accessed(struct engine_txn *txn, struct engine_address address, bool data,
 		    bool attributes);
 
-enum engine_list { ENGINE_LIST_PARTITIONS, ENGINE_LIST_USER_OBJECTS, ENGINE_LIST_COLLECTIONS };
+enum engine_list {
+	ENGINE_LIST_PARTITIONS,
+	ENGINE_LIST_USER_OBJECTS,
+	ENGINE_LIST_COLLECTIONS,
+	ENGINE_LIST_MEMBERS, /* of the collection `partition.object`; -EINVAL if that is none */
+};
 
 /*
- * IDs >= `first` in ascending order, at most `capacity` of them. `partition.object` is ignored; for partitions the whole
- * address but its version. `next` = first ID not returned, 0 when all were.
+ * IDs >= `first` in ascending order, at most `capacity` of them. `partition.object` is ignored but for members; for
+ * partitions the whole address but its version. `next` = first ID not returned, 0 when all were.
  */
 int engine_list(struct engine_txn *txn, struct engine_address partition, enum engine_list what,
 		uint64_t first, uint64_t *ids, size_t capacity, size_t *count, uint64_t *next);

@@ -9,6 +9,9 @@
 
 static_assert(IDSET_OPERATIONS_MAX / IDSET_OPERATIONS_PER_SLOT < 1 << IDSET_SLOT_BITS,
 	      "all operations fit in the slots");
+static_assert(RECORD_MEMBERS_PIECE + ((uint64_t)IDSET_NODES_MAX << IDSET_SLOT_BITS) <=
+		      RECORD_ONODE_PIECE,
+	      "the nodes of a collection end before its onode");
 
 uint32_t idset_node_capacity(enum idset_kind kind, uint32_t record_bytes)
 {
@@ -124,8 +127,10 @@ bool idset_node_log(struct idset_node *node, enum idset_operation_kind kind, uin
 static struct record_key key_of(uint16_t partition, uint64_t identifier, uint32_t number,
 				uint32_t slot)
 {
+	uint32_t first = identifier < ENGINE_FIRST_ID ? 0 : RECORD_MEMBERS_PIECE;
+
 	return (struct record_key){ .identifier = identifier,
-				    .piece = number << IDSET_SLOT_BITS | slot,
+				    .piece = first + (number << IDSET_SLOT_BITS | slot),
 				    .partition = partition };
 }
 

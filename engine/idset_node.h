@@ -12,9 +12,12 @@
 #include "engine/cache.h"
 #include "engine/record_access.h"
 
-/* A node's records are the pieces node << 7 | slot: slot 0 the base, 1.. the operations since. */
+/*
+ * A node's records are the pieces node << 7 | slot: slot 0 the base, 1.. the operations since. Under the identifier
+ * of a collection they begin at RECORD_MEMBERS_PIECE, so that there are a few nodes less than pieces for them.
+ */
 #define IDSET_SLOT_BITS           7
-#define IDSET_NODES_MAX           (UINT32_C(1) << 24)
+#define IDSET_NODES_MAX           ((UINT32_C(1) << 24) - 1025)
 #define IDSET_OPERATIONS_MAX      64
 #define IDSET_OPERATIONS_PER_SLOT 8
 

@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "common/bytes.h"
+#include "engine/collections.h"
 #include "engine/data.h"
 
 /* ---- create ---- */
@@ -123,8 +124,11 @@ static int remove_object(struct target *target)
 	struct record_key key = { .identifier = id,
 				  .piece = RECORD_ONODE_PIECE,
 				  .partition = partition->index };
-	int result = target_change(target);
+	int result = onode->head.type == ENGINE_COLLECTION ? collection_drop(target)
+							   : memberships_end(target);
 
+	if (!result)
+		result = target_change(target);
 	if (!result)
 		result = idset_remove(&set, &txn->writer, id);
 	if (result)
@@ -147,7 +151,14 @@ int engine_remove(struct engine_txn *txn, struct engine_address address)
 
 	if (result)
 		return result;
-	result = address.object ? remove_object(&target) : -EINVAL;
+	if (!address.object)
+		result = -EINVAL;
+	else if (target.onode->head.type == ENGINE_COLLECTION)
+		result = collection_has_members(target.onode);
+	if (!result)
+		result = remove_object(&target);
+	else if (result > 0)
+		result = -ENOTEMPTY;
 	target_close(&target);
 	return result;
 }
@@ -175,6 +186,7 @@ int engine_stat(struct engine_txn *txn, struct engine_address address, struct en
 	*stat = (struct engine_stat){
 		.type = head->type,
 		.length = head->length,
+		.created_sequence = head->created_sequence,
 		.modified_sequence = head->modified_sequence,
 	};
 	if (address.object) {
@@ -185,11 +197,13 @@ int engine_stat(struct engine_txn *txn, struct engine_address address, struct en
 		stat->used_bytes = partition->used_bytes;
 		stat->version = partition->version;
 	}
+	if (head->type == ENGINE_COLLECTION)
+		result = collection_stat(target.onode, stat);
 	memcpy(stat->times_ms, head->times_ms, sizeof(stat->times_ms));
 	if (!target.old)
 		access_times_apply(&txn->engine->accesses, access_key_of(&target), stat->times_ms);
 	target_close(&target);
-	return 0;
+	return result;
 }
 
 int engine_set_time(struct engine_txn *txn, struct engine_address address, enum engine_time which,

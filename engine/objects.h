@@ -58,6 +58,11 @@ struct engine_txn {
 	bool bypass;
 	bool changed; /* anything but version numbers */
 	bool partitions_created, partitions_removed;
+	/*
+	 * Highest generation of a node of the collections that it removed: one that it makes under the same ID goes on from
+	 * there, since sequence numbers do not tell its records from theirs.
+	 */
+	uint32_t members_generation;
 	uint64_t time_ms;
 	uint64_t sequence; /* of writing transactions, otherwise 0 */
 	struct record_writer writer;

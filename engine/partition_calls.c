@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "common/bytes.h"
+#include "engine/collections.h"
 #include "engine/objects.h"
 
 /* ---- partition indices ---- */
@@ -287,6 +288,8 @@ int engine_list(struct engine_txn *txn, struct engine_address address, enum engi
 
 	*count = 0;
 	*next = 0;
+	if (what == ENGINE_LIST_MEMBERS)
+		return collection_list(txn, address, first, ids, capacity, count, next);
 	result = listing_open(txn, address, what, &listing);
 	if (result)
 		return result;
@@ -313,6 +316,8 @@ int engine_list_count(struct engine_txn *txn, struct engine_address address, enu
 	int result;
 
 	*count = 0;
+	if (what == ENGINE_LIST_MEMBERS)
+		return collection_count(txn, address, first, count);
 	result = listing_open(txn, address, what, &listing);
 	if (result)
 		return result;

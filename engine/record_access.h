@@ -15,6 +15,7 @@
 /* Pieces. Data pieces are 0..ENGINE_PIECES_MAX - 1. */
 #define RECORD_EXTENTS_PIECE    UINT32_C(0x80000000) /* first chunk of a long extent list */
 #define RECORD_ATTRIBUTES_PIECE UINT32_C(0x80010000) /* first chunk of a long attribute set */
+#define RECORD_MEMBERS_PIECE    UINT32_C(0x80020000) /* nodes of a collection's set of members */
 #define RECORD_ONODE_PIECE      UINT32_C(0xffffffff)
 
 /* Reserved identifiers of a partition. */

@@ -16,7 +16,7 @@
 #include "engine/idset_node.h"
 #include "tests/engine/memory_store.h"
 
-enum { PAGE = 512, IDS_MAX = 6000, PARTITION = 3, IDENTIFIER = 0x12345 };
+enum { PAGE = 512, IDS_MAX = 6000, PARTITION = 3, IDENTIFIER = 0x1234 };
 
 /* A set and what should be in it. */
 struct fixture {
