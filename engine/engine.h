@@ -203,6 +203,41 @@ int engine_punch(struct engine_txn *txn, struct engine_address address, uint64_t
 int engine_read(struct engine_txn *txn, struct engine_address address, uint64_t offset, void *data,
 		uint64_t length, uint64_t *got);
 
+/* ---- layout of data ---- */
+
+enum engine_extent_kind {
+	ENGINE_EXTENT_DATA,
+	ENGINE_EXTENT_HOLE,
+	ENGINE_EXTENT_DAMAGED, /* stored data that fails its checksum or is lost */
+	ENGINE_EXTENT_SAME,    /* engine_compare: both objects have the same bytes */
+};
+
+struct engine_extent {
+	enum engine_extent_kind kind;
+	uint64_t offset, length;
+};
+
+/*
+ * The run of one kind that begins at `offset`, in whole pages but for its ends. With `verify` all data is read, and damaged
+ * data is found; otherwise it is read only where memory does not tell whether there is any. `*budget` pages at most
+ * are read, by which it is lowered: the run ends where it is used up. -ENOENT: `offset` is not inside the object.
+ * -EAGAIN: the budget does not even allow the first page. -EINVAL: not a user object.
+ */
+int engine_map(struct engine_txn *txn, struct engine_address address, uint64_t offset, bool verify,
+	       uint32_t *budget, struct engine_extent *extent);
+
+/*
+ * The run that begins at `offset` in which two user objects are the same, or differ: then the kind is what the first has
+ * there, or damaged if either is. Where only one of them has bytes they differ. Budget and errors as engine_map; -ENOENT
+ * when `offset` is inside neither object, or there is no such object.
+ */
+int engine_compare(struct engine_txn *txn, struct engine_address first,
+		   struct engine_address second, uint64_t offset, uint32_t *budget,
+		   struct engine_extent *extent);
+
+/* Gives a user object the data of another one: length, bytes and holes. -EBADMSG: some of it is damaged. */
+int engine_copy_data(struct engine_txn *txn, struct engine_address from, struct engine_address to);
+
 /* ---- attributes: plain storage of any object, root and partitions included ---- */
 
 /*
