@@ -47,6 +47,9 @@ const char bench_run_help[] =
 	"  --filters S8/7         of a segment: S(kewed) or N (even), filters / filters with a "
 	"page;\n"
 	"                         8/8, 8/7, 16/16, 16/15\n"
+	"  --hot-rows finalise    a segment in which a key has no place left is sealed; keep: "
+	"filled\n"
+	"                         further beside a second one\n"
 	"  --fpr 0.0005           false-positive rate of the newest table\n"
 	"  --fpr-factor 1.01      its growth for every older table\n"
 	"  --seed 1               of everything random\n";
@@ -366,6 +369,7 @@ enum option_id {
 	OPTION_ROWS,
 	OPTION_SEGMENT_SIZE,
 	OPTION_FILTERS,
+	OPTION_HOT_ROWS,
 	OPTION_FPR,
 	OPTION_FPR_FACTOR,
 	OPTION_SEED,
@@ -392,6 +396,7 @@ static const struct option long_options[] = {
 	{ "rows", required_argument, NULL, OPTION_ROWS },
 	{ "segment-size", required_argument, NULL, OPTION_SEGMENT_SIZE },
 	{ "filters", required_argument, NULL, OPTION_FILTERS },
+	{ "hot-rows", required_argument, NULL, OPTION_HOT_ROWS },
 	{ "fpr", required_argument, NULL, OPTION_FPR },
 	{ "fpr-factor", required_argument, NULL, OPTION_FPR_FACTOR },
 	{ "seed", required_argument, NULL, OPTION_SEED },
@@ -413,6 +418,9 @@ static int parse_part(enum option_id id, const char *text, struct error_text *er
 static int parse_option(struct bench_options *options, struct said *said, enum option_id id,
 			const char *text, struct error_text *error)
 {
+	bool keep;
+	int result;
+
 	switch (id) {
 	case OPTION_ENGINE:
 	case OPTION_INDEX:
@@ -456,6 +464,10 @@ static int parse_option(struct bench_options *options, struct said *said, enum o
 				     &options->segment_bytes, error);
 	case OPTION_FILTERS:
 		return bench_filters_parse(options, text, error);
+	case OPTION_HOT_ROWS:
+		result = parse_choice("hot-rows", text, "keep", "finalise", &keep, error);
+		options->hot_rows = keep ? ENGINE_HOT_ROWS_KEEP : ENGINE_HOT_ROWS_FINALISE;
+		return result;
 	case OPTION_FPR:
 		return parse_parts("fpr", text, 1e-6, 0.5, 1e6, &options->fpr_millionths, error);
 	case OPTION_FPR_FACTOR:

@@ -5,6 +5,7 @@
 
 #include "bench/distribution.h"
 #include "common/error.h"
+#include "engine/engine.h"
 #include "nand/timing.h"
 
 enum { PHASES_MAX = 32, THREADS_MAX = 64 };
@@ -56,6 +57,7 @@ struct bench_options {
 	uint32_t segment_bytes;
 	uint32_t filters, paged_filters;
 	bool even_filters;
+	enum engine_hot_rows hot_rows;
 	uint32_t fpr_millionths, fpr_factor_permille;
 };
 

@@ -28,7 +28,7 @@ static json_t *parameters_json(const struct phase_report *report, const struct b
 	filters_name(options, filters);
 	return json_pack(
 		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:i, s:i, s:s, s:I, s:I,"
-		" s:i, s:s, s:f, s:f, s:f, s:f, s:I}",
+		" s:i, s:s, s:s, s:f, s:f, s:f, s:f, s:I}",
 		"engine", "muninn", "index", "bloom", "nand", nand_name(options->nand), "timing",
 		options->timing_name, "time", is_virtual(options) ? "virtual" : "real", "op",
 		operation_name(report->phase.operation), "dist",
@@ -36,7 +36,8 @@ static json_t *parameters_json(const struct phase_report *report, const struct b
 		"pairs", (json_int_t)report->pairs, "pair_size", (int)options->pair_bytes,
 		"threads", (int)options->threads, "history", options->history ? "on" : "off",
 		"window", (json_int_t)report->window, "rows", (json_int_t)report->statistics.rows,
-		"segment_size", (int)options->segment_bytes, "filters", filters, "fpr",
+		"segment_size", (int)options->segment_bytes, "filters", filters, "hot_rows",
+		options->hot_rows == ENGINE_HOT_ROWS_KEEP ? "keep" : "finalise", "fpr",
 		options->fpr_millionths ? options->fpr_millionths / 1e6 : 0.0005, "fpr_factor",
 		options->fpr_factor_permille ? options->fpr_factor_permille / 1e3 : 1.01,
 		"pareto_shape", options->pareto_shape, "zipfian_theta", options->zipfian_theta,

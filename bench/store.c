@@ -61,6 +61,7 @@ static struct engine_options engine_options_of(const struct bench_store *store)
 		.filters = options->filters,
 		.paged_filters = options->paged_filters,
 		.even_filters = options->even_filters,
+		.hot_rows = options->hot_rows,
 	};
 }
 

@@ -52,6 +52,18 @@ static int parse_merge(const struct key *key, const char *value, char *base,
 	return lun_option_choice(value, "auto", "manual", (bool *)(base + key->offset), error);
 }
 
+static int parse_hot_rows(const struct key *key, const char *value, char *base,
+			  struct error_text *error)
+{
+	bool keep;
+	int result = lun_option_choice(value, "finalise", "keep", &keep, error);
+
+	if (!result)
+		*(enum engine_hot_rows *)(void *)(base + key->offset) =
+			keep ? ENGINE_HOT_ROWS_KEEP : ENGINE_HOT_ROWS_FINALISE;
+	return result;
+}
+
 /* Texts end up in tgtd's parameter strings, which are split at commas. */
 static int copy_text(const char *value, char *to, size_t bytes, struct error_text *error)
 {
@@ -355,6 +367,7 @@ static const struct key keys[] = {
 	  4000 },
 	{ "engine", "over_provision_permille", parse_number,
 	  IN_CONFIG(engine.over_provision_permille), 0, 900 },
+	{ "engine", "hot_rows", parse_hot_rows, IN_CONFIG(engine.hot_rows), 0, 0 },
 
 	{ "lun", "type", parse_type, 0, 0, 0 },
 	{ "lun", "image", parse_path, IN_LUN(image), 0, 0 },

@@ -48,6 +48,12 @@ struct engine_txn;
 /* See engine_options.history_interval_ms. */
 #define ENGINE_EVERY_COMMAND UINT32_MAX
 
+/* What becomes of a row's active segment in which a key has no place left, while others still have. */
+enum engine_hot_rows {
+	ENGINE_HOT_ROWS_FINALISE, /* it is sealed as it is */
+	ENGINE_HOT_ROWS_KEEP, /* it is filled further beside a second one that takes such keys; costs an eighth more NVRAM */
+};
+
 struct engine_options {
 	/* Placement (fixed at format; stored in the device). 0 = default everywhere. */
 	uint32_t
@@ -64,6 +70,7 @@ struct engine_options {
 				     overflowed keys; default 7 ("8/7") */
 	bool even_filters;                /* of equal size ("N"); default skewed ("S") */
 	uint32_t over_provision_permille; /* hidden from users; default 100 (10 %) */
+	enum engine_hot_rows hot_rows;    /* default: finalise */
 	/* Run time. */
 	bool stable_commits; /* every commit is as with `stable`; otherwise they survive a crash of the process only */
 	bool merge_manual; /* space is reclaimed by engine_merge only; otherwise also when it gets low */

@@ -23,7 +23,7 @@ static uint8_t *slot_data(const struct buffer *buffer, uint32_t slot)
 
 static uint8_t *map_entry(const struct buffer *buffer, uint32_t page)
 {
-	return buffer->area + ROW_MAP_AT + 2 * (uint64_t)page;
+	return buffer->area + BUFFER_MAP_AT + 2 * (uint64_t)page;
 }
 
 static uint32_t page_slot(const struct buffer *buffer, uint32_t page)
@@ -279,6 +279,23 @@ int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct 
 	return -ENOSPC;
 }
 
+bool buffer_may_hold(const struct buffer *buffer, const struct key_hash *hash)
+{
+	for (uint32_t filter = 0; filter < buffer->geometry->filters; filter++)
+		if (filter_test(buffer->bits, &buffer->filters, filter, hash))
+			return true;
+	return false;
+}
+
+uint64_t buffer_used_bytes(const struct buffer *buffer)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++)
+		bytes += slot_state(buffer, page_slot(buffer, page)) & ~SLOT_LARGE;
+	return bytes;
+}
+
 /* ---- finding ---- */
 
 /* Whether the index says that the key was put to `place`. */
@@ -354,7 +371,7 @@ void buffer_format(struct buffer *buffer)
 {
 	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++)
 		put_le16(map_entry(buffer, page), (uint16_t)page);
-	for (uint32_t slot = 0; slot < row_slots(buffer->geometry); slot++)
+	for (uint32_t slot = 0; slot < buffer_slots(buffer->geometry); slot++)
 		memset(slot_header(buffer, slot), 0, SLOT_HEADER_BYTES);
 	buffer->spare_slot = (uint16_t)buffer->geometry->segment_pages;
 }
@@ -374,9 +391,31 @@ void buffer_start(struct buffer *buffer, uint64_t serial, const struct filter_ge
 {
 	assert(serial > buffer->serial);
 	buffer->serial = serial;
-	nvram_store64(buffer->area + ROW_SERIAL_AT, serial);
+	nvram_store64(buffer->area + BUFFER_SERIAL_AT, serial);
 	forget_index(buffer, filters);
 	buffer->promised = false;
+}
+
+uint32_t buffer_row(const struct buffer *buffer)
+{
+	return get_le32(buffer->area + BUFFER_ROW_AT) - 1;
+}
+
+void buffer_give(struct buffer *buffer, uint32_t row)
+{
+	nvram_store32(buffer->area + BUFFER_ROW_AT, row + 1);
+}
+
+void buffer_take_back(struct buffer *buffer)
+{
+	nvram_store32(buffer->area + BUFFER_ROW_AT, 0);
+	buffer->promised = false;
+	buffer->unsynced = true;
+}
+
+uint64_t buffer_stored_serial(const struct buffer *buffer)
+{
+	return get_le64(buffer->area + BUFFER_SERIAL_AT);
 }
 
 void buffer_promise(struct buffer *buffer, uint64_t sequence)
@@ -427,7 +466,7 @@ void buffer_cut(struct buffer *buffer, uint64_t last)
 /* Finds the spare slot: the one that the map does not name. -EINVAL when the map is no permutation. */
 static int recover_map(struct buffer *buffer)
 {
-	uint32_t slots = row_slots(buffer->geometry);
+	uint32_t slots = buffer_slots(buffer->geometry);
 	bool *named = calloc(slots, sizeof(*named));
 	int result = named ? 0 : -ENOMEM;
 
@@ -473,6 +512,18 @@ static bool index_page(struct buffer *buffer, uint32_t page)
 	return true;
 }
 
+int buffer_rest(struct buffer *buffer)
+{
+	int result = recover_map(buffer);
+
+	if (result == -EINVAL) {
+		buffer_format(buffer);
+		result = 0;
+	}
+	buffer->serial = buffer_stored_serial(buffer);
+	return result;
+}
+
 int buffer_recover(struct buffer *buffer, const struct filter_geometry *filters, uint64_t committed)
 {
 	int result = recover_map(buffer);
@@ -480,7 +531,7 @@ int buffer_recover(struct buffer *buffer, const struct filter_geometry *filters,
 
 	if (result)
 		return result;
-	buffer->serial = get_le64(buffer->area + ROW_SERIAL_AT);
+	buffer->serial = buffer_stored_serial(buffer);
 	forget_index(buffer, filters);
 	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
 		uint32_t state = slot_state(buffer, page_slot(buffer, page));

@@ -22,12 +22,13 @@ struct overflow_entry {
 struct buffer {
 	const struct muninn_geometry *geometry;
 	struct nand *nand;
-	uint8_t *area;    /* row area in NVRAM */
+	uint8_t *area;    /* buffer area in NVRAM; NULL: there is no such buffer */
 	uint64_t area_at; /* its offset there */
 	struct filter_geometry filters;
 	uint64_t serial;
 	bool promised;            /* it holds records that a flush made stable ... */
 	uint64_t stable_sequence; /* ... up to this number */
+	bool unsynced;            /* a row's no more, which is not on stable storage yet */
 	uint16_t spare_slot;
 	uint64_t *bits;      /* filters.bits_total bits */
 	uint64_t bits_bytes; /* allocated */
@@ -48,8 +49,21 @@ int buffer_create(struct buffer *buffer, const struct muninn_geometry *geometry,
 		  uint64_t area_at);
 void buffer_destroy(struct buffer *buffer);
 
-/* First use of a row area: an identity page map. */
+/* First use of a buffer area: an identity page map. */
 void buffer_format(struct buffer *buffer);
+
+/* The row that has the buffer; not less than the number of rows: none. */
+uint32_t buffer_row(const struct buffer *buffer);
+
+/* Makes a started buffer the row's; no row's. One store each. */
+void buffer_give(struct buffer *buffer, uint32_t row);
+void buffer_take_back(struct buffer *buffer);
+
+/* The serial that NVRAM says. */
+uint64_t buffer_stored_serial(const struct buffer *buffer);
+
+/* Takes up a buffer that is no row's; its contents do not count. -ENOMEM. */
+int buffer_rest(struct buffer *buffer);
 
 /* Empties the buffer and begins segment `serial` with these filters. */
 void buffer_start(struct buffer *buffer, uint64_t serial, const struct filter_geometry *filters);
@@ -71,6 +85,12 @@ int buffer_recover(struct buffer *buffer, const struct filter_geometry *filters,
  */
 int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct new_record *record,
 	       uint64_t committed);
+
+/* Whether the key was put to the buffer since it began; now and then true for others. */
+bool buffer_may_hold(const struct buffer *buffer, const struct key_hash *hash);
+
+/* Bytes of headers and values in it. */
+uint64_t buffer_used_bytes(const struct buffer *buffer);
 
 /*
  * The visible record of `key` in the last of its places below *place (begin with MUNINN_PLACES_MAX), which is left in

@@ -215,7 +215,7 @@ int store_complete_table(struct muninn_store *store, uint32_t number)
 	put_le32(entry + DIRECTORY_INDEX_AT, index);
 	nvram_store64(entry + DIRECTORY_LIVE_AT, live);
 	refer_to_segments(store, entry, 1);
-	result = nand_nvram_sync(store->nand, 0, store->geometry.rows_at);
+	result = nand_nvram_sync(store->nand, 0, store->geometry.buffers_at);
 	if (result)
 		log_line(LOG_LEVEL_ERROR,
 			 "the table directory can't be made stable (error %d); flushed data may not"

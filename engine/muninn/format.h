@@ -6,7 +6,7 @@
  *   record       28-byte header, value
  *   page         records one behind the other, or one large record whose header is in the spare area
  *   table image  a read-only version table: columns, filters, overflow maps; same bytes in NVRAM, on flash, in memory
- *   NVRAM        static header, state words, aborted sequence numbers, table directory, one area a row
+ *   NVRAM        static header, state words, aborted sequence numbers, table directory, buffer areas, growing tables
  */
 #ifndef MUNINN_ENGINE_MUNINN_FORMAT_H
 #define MUNINN_ENGINE_MUNINN_FORMAT_H
@@ -18,7 +18,7 @@
 #include "common/bytes.h"
 #include "engine/records.h"
 
-#define MUNINN_FORMAT_VERSION 1
+#define MUNINN_FORMAT_VERSION 2
 
 #define MUNINN_COLUMNS        64 /* sealed segments of a read-only table: one bit each of a 64-bit word */
 #define MUNINN_FILTERS_MAX    16 /* of a segment */
@@ -174,6 +174,7 @@ enum {
 	NVRAM_FILTERS_AT = 48,        /* 1: filters of a segment */
 	NVRAM_PAGED_FILTERS_AT = 49,  /* 1: of them, with a hash function of their own */
 	NVRAM_EVEN_AT = 50,           /* 1: filters of equal size */
+	NVRAM_HOT_ROWS_AT = 51,       /* 1: enum engine_hot_rows */
 	NVRAM_UUID_AT = 64,           /* 16: of the NAND image */
 	NVRAM_HEADER_CRC_AT = 80,     /* 4: of bytes 0..79 */
 };
@@ -205,11 +206,15 @@ enum {
 	DIRECTORY_SEGMENTS_AT = 24, /* 4 each */
 };
 
-/* Row area: header, map of logical page to slot, slot headers, slots, table image; each part NVRAM_PAGE aligned. */
+/*
+ * Buffer area: header, map of logical page to slot, slot headers, slots; each part NVRAM_PAGE aligned. A row has one, or
+ * with ENGINE_HOT_ROWS_KEEP up to two; which ones is in the areas themselves. The growing table images of the rows follow.
+ */
 enum {
-	ROW_SERIAL_AT =
+	BUFFER_SERIAL_AT =
 		0, /* 8: serial of the buffered segment; the store of this word empties the buffer */
-	ROW_MAP_AT = 64, /* 2 a page: slot that holds the page */
+	BUFFER_ROW_AT = 8,  /* 4: row + 1; 0 = no row's; the store of this word gives or takes it */
+	BUFFER_MAP_AT = 64, /* 2 a page: slot that holds the page */
 };
 
 /* Slot header: a state word (bytes used, SLOT_LARGE) and the header of a large record. */

@@ -17,6 +17,8 @@ enum {
 	FILTER_BITS_MIN = 64,
 	FILTER_HASHES_MAX = 20,
 	PLACEMENT_RUNS = 16,
+	ROWS_PER_SPARE_BUFFER =
+		8, /* rows that are kept beside a second buffer are few: those with the hottest keys */
 };
 
 /*
@@ -181,6 +183,11 @@ static int check_options(const struct nand_geometry *nand, const struct muninn_g
 				 "them or all but"
 				 " one",
 				 geometry->filters, geometry->paged_filters, MUNINN_FILTERS_MAX);
+	if (geometry->hot_rows > ENGINE_HOT_ROWS_KEEP)
+		return error_set(
+			error, -EINVAL,
+			"policy %u for rows with hot keys: must be 0 (finalise) or 1 (keep)",
+			(unsigned int)geometry->hot_rows);
 	if (geometry->over_provision_permille > 900)
 		return error_set(error, -EINVAL,
 				 "over-provisioning of %u permille: must be at most 900",
@@ -206,15 +213,17 @@ static void place_in_nvram(struct muninn_geometry *geometry)
 	geometry->directory_entries =
 		geometry->segments / TABLE_SPARSE_COLUMNS + geometry->rows + 1;
 	directory_bytes = (uint64_t)geometry->directory_entry_bytes * geometry->directory_entries;
-	geometry->rows_at = align_up(NVRAM_DIRECTORY_AT + directory_bytes, NVRAM_PAGE);
-	geometry->slot_headers_at = align_up(ROW_MAP_AT + 2 * geometry->segment_pages, NVRAM_PAGE);
+	geometry->buffers_at = align_up(NVRAM_DIRECTORY_AT + directory_bytes, NVRAM_PAGE);
+	geometry->slot_headers_at =
+		align_up(BUFFER_MAP_AT + 2 * geometry->segment_pages, NVRAM_PAGE);
 	geometry->slots_at = align_up(
-		geometry->slot_headers_at + row_slots(geometry) * SLOT_HEADER_BYTES, NVRAM_PAGE);
-	geometry->image_at =
-		align_up(geometry->slots_at + (uint64_t)row_slots(geometry) * geometry->page_bytes,
-			 NVRAM_PAGE);
-	geometry->row_bytes = align_up(geometry->image_at + geometry->image_bytes_max, NVRAM_PAGE);
-	geometry->nvram_bytes = geometry->rows_at + geometry->rows * geometry->row_bytes;
+		geometry->slot_headers_at + buffer_slots(geometry) * SLOT_HEADER_BYTES, NVRAM_PAGE);
+	geometry->buffer_bytes = align_up(geometry->slots_at + (uint64_t)buffer_slots(geometry) *
+								       geometry->page_bytes,
+					  NVRAM_PAGE);
+	geometry->tables_at = geometry->buffers_at + geometry->buffers * geometry->buffer_bytes;
+	geometry->table_bytes = align_up(geometry->image_bytes_max, NVRAM_PAGE);
+	geometry->nvram_bytes = geometry->tables_at + geometry->rows * geometry->table_bytes;
 }
 
 int muninn_geometry_choose(const struct nand_geometry *nand, const struct engine_options *options,
@@ -242,6 +251,7 @@ int muninn_geometry_choose(const struct nand_geometry *nand, const struct engine
 		.filters = options->filters ? options->filters : 8,
 		.paged_filters = options->paged_filters ? options->paged_filters : 7,
 		.even_filters = options->even_filters,
+		.hot_rows = options->hot_rows,
 		.block_pages = nand->pages_per_block,
 		.segment_blocks = segment_pages / nand->pages_per_block,
 		.blocks = nand->blocks,
@@ -277,6 +287,9 @@ int muninn_geometry_choose(const struct nand_geometry *nand, const struct engine
 			" device larger or the rows fewer",
 			geometry->segments, geometry->segment_pages, geometry->rows,
 			geometry->reserve_metadata + geometry->reserve_removal + geometry->rows);
+	geometry->buffers = geometry->rows;
+	if (geometry->hot_rows == ENGINE_HOT_ROWS_KEEP)
+		geometry->buffers += (uint32_t)divide_up(geometry->rows, ROWS_PER_SPARE_BUFFER);
 	place_in_nvram(geometry);
 	return 0;
 }

@@ -30,6 +30,7 @@ struct muninn_geometry {
 	uint32_t
 		paged_filters; /* that stand for a hash function each; one less than filters: the last is for overflow */
 	bool even_filters; /* of equal size; otherwise skewed, each made for the keys that reach it */
+	enum engine_hot_rows hot_rows;
 	/* Derived. */
 	uint32_t places; /* hash functions */
 	uint32_t block_pages;
@@ -46,10 +47,13 @@ struct muninn_geometry {
 	uint32_t image_segments_max; /* segments that an image may touch */
 	uint32_t directory_entry_bytes;
 	uint32_t directory_entries;
+	uint32_t buffers; /* active segments that there is NVRAM for: one a row, and spare ones */
 	/* NVRAM places. */
-	uint64_t rows_at;                             /* first row area */
-	uint64_t row_bytes;                           /* size of a row area */
-	uint64_t slot_headers_at, slots_at, image_at; /* within a row area */
+	uint64_t buffers_at;                /* first buffer area */
+	uint64_t buffer_bytes;              /* size of a buffer area */
+	uint64_t slot_headers_at, slots_at; /* within a buffer area */
+	uint64_t tables_at;                 /* first row's growing table */
+	uint64_t table_bytes;               /* room for one */
 	uint64_t nvram_bytes;
 };
 
@@ -61,8 +65,8 @@ int muninn_geometry_choose(const struct nand_geometry *nand, const struct engine
 void muninn_filter_geometry(const struct muninn_geometry *geometry, uint32_t index,
 			    struct filter_geometry *filters);
 
-/* Slots of a row: a page each, and one spare for compaction. */
-static inline uint32_t row_slots(const struct muninn_geometry *geometry)
+/* Slots of a buffer: a page each, and one spare for compaction. */
+static inline uint32_t buffer_slots(const struct muninn_geometry *geometry)
 {
 	return geometry->segment_pages + 1;
 }

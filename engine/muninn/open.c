@@ -40,6 +40,7 @@ static void write_header(uint8_t *nvram, const struct muninn_geometry *geometry,
 	nvram[NVRAM_FILTERS_AT] = (uint8_t)geometry->filters;
 	nvram[NVRAM_PAGED_FILTERS_AT] = (uint8_t)geometry->paged_filters;
 	nvram[NVRAM_EVEN_AT] = geometry->even_filters;
+	nvram[NVRAM_HOT_ROWS_AT] = (uint8_t)geometry->hot_rows;
 	memcpy(nvram + NVRAM_UUID_AT, uuid, 16);
 	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
 }
@@ -58,6 +59,7 @@ static int read_header(struct muninn_store *store, struct error_text *error)
 		.filters = nvram[NVRAM_FILTERS_AT],
 		.paged_filters = nvram[NVRAM_PAGED_FILTERS_AT],
 		.even_filters = nvram[NVRAM_EVEN_AT],
+		.hot_rows = (enum engine_hot_rows)nvram[NVRAM_HOT_ROWS_AT],
 	};
 	uint32_t version = get_le32(nvram + NVRAM_VERSION_AT);
 
@@ -87,9 +89,14 @@ void store_free(struct muninn_store *store)
 {
 	if (store->rows) {
 		store_drop_tables(store);
-		for (uint32_t number = 0; number < store->geometry.rows; number++)
+		for (uint32_t number = 0; number < store->geometry.rows; number++) {
 			buffer_destroy(&store->rows[number].buffer);
+			buffer_destroy(&store->rows[number].newer);
+		}
 	}
+	for (uint32_t n = 0; n < store->free_buffer_count; n++)
+		buffer_destroy(&store->free_buffers[n]);
+	free(store->free_buffers);
 	space_destroy(&store->space);
 	free(store->rows);
 	free(store->images);
@@ -112,20 +119,25 @@ static int allocate(struct muninn_store *store, struct error_text *error)
 			" image again with the configured rows",
 			(unsigned long long)bytes, (unsigned long long)geometry->nvram_bytes);
 	store->rows = calloc(geometry->rows, sizeof(*store->rows));
+	store->free_buffers = calloc(geometry->buffers, sizeof(*store->free_buffers));
 	store->images = calloc(geometry->segments, sizeof(*store->images));
 	store->segment_rows = malloc(geometry->segments * sizeof(*store->segment_rows));
 	store->spares =
 		calloc(geometry->segment_pages, nand_spare_usable(nand_geometry(store->nand)));
 	store->ios = calloc(geometry->segment_pages, sizeof(*store->ios));
-	if (!store->rows || !store->images || !store->segment_rows || !store->spares || !store->ios)
+	if (!store->rows || !store->free_buffers || !store->images || !store->segment_rows ||
+	    !store->spares || !store->ios)
 		return error_set(error, -ENOMEM, "out of memory for %u rows", geometry->rows);
 	memset(store->segment_rows, 0xff, geometry->segments * sizeof(*store->segment_rows));
 	store_merge_begin(store);
-	for (uint32_t number = 0; number < geometry->rows; number++)
-		if (buffer_create(&store->rows[number].buffer, geometry, store->nand,
-				  geometry->rows_at + number * geometry->row_bytes))
-			return error_set(error, -ENOMEM, "out of memory for the filters of row %u",
-					 number);
+	/* The last is taken first: a new store gives row n buffer n. */
+	for (uint32_t number = geometry->buffers; number-- > 0; store->free_buffer_count++)
+		if (buffer_create(&store->free_buffers[store->free_buffer_count], geometry,
+				  store->nand,
+				  geometry->buffers_at + number * geometry->buffer_bytes))
+			return error_set(error, -ENOMEM,
+					 "out of memory for the filters of %u buffers",
+					 geometry->buffers);
 	return 0;
 }
 
@@ -150,18 +162,11 @@ int store_wipe(struct muninn_store *store)
 	nvram_store64(store->nvram + STATE_ABORTED_COUNT_AT, 0);
 	nvram_store64(store->nvram + STATE_SEALED_AT, 0);
 	store_drop_tables(store);
+	rows_release_buffers(store);
 	for (uint32_t number = 0; number < store->geometry.rows; number++) {
-		struct row *row = &store->rows[number];
-		uint8_t *area = row_area(store, number);
-		struct filter_geometry filters;
-
-		table_begin(&row->growing, &store->geometry, area + store->geometry.image_at,
-			    number, 0);
-		row_next_filters(store, row, &filters);
-		buffer_format(&row->buffer);
-		row->buffer.serial = 0; /* whatever it was, the next one is higher */
-		buffer_start(&row->buffer, store_next_serial(store), &filters);
-		row->unsynced = true;
+		table_begin(&store->rows[number].growing, &store->geometry,
+			    growing_image(store, number), number, 0);
+		row_start_buffer(store, number);
 	}
 	memset(store->segment_rows, 0xff, store->geometry.segments * sizeof(*store->segment_rows));
 	int result = no_segment_in_use(store);
@@ -231,9 +236,7 @@ static int step_growing_tables(struct muninn_store *store, struct error_text *er
 
 	for (uint32_t number = 0; number < geometry->rows; number++) {
 		struct row *row = &store->rows[number];
-		uint8_t *image = row_area(store, number) + geometry->image_at;
-
-		if (!table_attach(&row->growing, geometry, image, number))
+		if (!table_attach(&row->growing, geometry, growing_image(store, number), number))
 			return error_set(error, -EINVAL,
 					 "the growing table of row %u in NVRAM is corrupt", number);
 	}
@@ -299,42 +302,10 @@ static int step_complete_tables(struct muninn_store *store, struct error_text *e
 	return result;
 }
 
-/* A row's buffer: empty when its segment was sealed, otherwise cut to what is committed, its filters built again. */
-static int recover_buffer(struct muninn_store *store, uint32_t number, struct error_text *error)
-{
-	struct row *row = &store->rows[number];
-	struct filter_geometry filters;
-	struct table_column newest = { 0 };
-	int result;
-
-	if (table_columns(&row->growing))
-		table_read_column(&row->growing, table_columns(&row->growing) - 1, &newest);
-	row_next_filters(store, row, &filters);
-	result = buffer_recover(&row->buffer, &filters, store->committed);
-	if (result < 0)
-		return error_set(error, result, "the buffer of row %u in NVRAM is corrupt", number);
-	if (row->buffer.serial == newest.serial)
-		buffer_start(&row->buffer, store_next_serial(store), &filters);
-	else if (result > 0)
-		log_line(LOG_LEVEL_WARNING,
-			 "row %u: %d pages of NVRAM are damaged; what was not flushed there before "
-			 "the host"
-			 " lost power is gone",
-			 number, result);
-	row->unsynced = true;
-	return 0;
-}
-
 static int step_buffers(struct muninn_store *store, struct error_text *error)
 {
 	store->committed = state_read(store, STATE_COMMITTED_AT);
-	for (uint32_t number = 0; number < store->geometry.rows; number++) {
-		int result = recover_buffer(store, number, error);
-
-		if (result)
-			return result;
-	}
-	return 0;
+	return rows_recover_buffers(store, error);
 }
 
 /* A command that had sealed a segment but not committed: its sequence number never counts. */

@@ -6,22 +6,6 @@
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/store.h"
 
-void row_next_filters(const struct muninn_store *store, const struct row *row,
-		      struct filter_geometry *filters)
-{
-	bool full = table_columns(&row->growing) == MUNINN_COLUMNS;
-
-	muninn_filter_geometry(&store->geometry, table_index(&row->growing) + full, filters);
-}
-
-uint64_t store_next_serial(struct muninn_store *store)
-{
-	uint64_t serial = state_read(store, STATE_NEXT_SERIAL_AT);
-
-	nvram_store64(store->nvram + STATE_NEXT_SERIAL_AT, serial + 1);
-	return serial;
-}
-
 /* What the column will say of the buffered segment. */
 static struct table_column gather_facts(const struct buffer *buffer, uint32_t segment)
 {
@@ -149,7 +133,6 @@ static int add_column(struct muninn_store *store, struct row *row, uint32_t segm
 int store_seal_row(struct muninn_store *store, uint32_t number)
 {
 	struct row *row = &store->rows[number];
-	struct filter_geometry filters;
 	uint32_t segment;
 	int result = 0;
 
@@ -164,34 +147,71 @@ int store_seal_row(struct muninn_store *store, uint32_t number)
 	if (result)
 		return result;
 	store->segment_rows[segment] = (uint16_t)number;
-	row_next_filters(store, row, &filters);
-	buffer_start(&row->buffer, store_next_serial(store), &filters);
-	row->unsynced = true;
+	row_end_buffer(store, number);
 	return 0;
+}
+
+static int flush_buffer(struct muninn_store *store, struct buffer *buffer)
+{
+	return nand_nvram_sync(store->nand, buffer->area_at, store->geometry.buffer_bytes);
+}
+
+/* A row's buffers, and its growing table where that has changed. */
+static int flush_row(struct muninn_store *store, struct row *row)
+{
+	int result = 0;
+
+	if (row->growing.unsynced)
+		result = nand_nvram_sync(store->nand, (uint64_t)(row->growing.image - store->nvram),
+					 row->growing.image_bytes);
+	if (result)
+		return result;
+	row->growing.unsynced = false;
+	result = flush_buffer(store, &row->buffer);
+	if (!result && row_has_newer(row))
+		result = flush_buffer(store, &row->newer);
+	if (result)
+		return result;
+	row->unsynced = false;
+	row->buffer.promised = true;
+	row->newer.promised = row_has_newer(row);
+	return 0;
+}
+
+/* That a buffer is no row's any more: otherwise it would come back when the columns that it became have been merged. */
+static int flush_free_buffers(struct muninn_store *store)
+{
+	int result = 0;
+
+	for (uint32_t n = 0; !result && n < store->free_buffer_count; n++) {
+		struct buffer *buffer = &store->free_buffers[n];
+
+		if (!buffer->unsynced)
+			continue;
+		result = nand_nvram_sync(store->nand, buffer->area_at, NVRAM_PAGE);
+		buffer->unsynced = result != 0;
+	}
+	return result;
 }
 
 int store_flush(struct muninn_store *store)
 {
-	const struct muninn_geometry *geometry = &store->geometry;
 	int result = 0;
 
-	for (uint32_t number = 0; !result && number < geometry->rows; number++) {
+	for (uint32_t number = 0; !result && number < store->geometry.rows; number++)
+		if (store->rows[number].unsynced)
+			result = flush_row(store, &store->rows[number]);
+	if (!result)
+		result = flush_free_buffers(store);
+	if (!result)
+		result = nand_nvram_sync(store->nand, 0, store->geometry.buffers_at);
+	for (uint32_t number = 0; !result && number < store->geometry.rows; number++) {
 		struct row *row = &store->rows[number];
 
-		if (!row->unsynced)
-			continue;
-		result = nand_nvram_sync(store->nand,
-					 geometry->rows_at + number * geometry->row_bytes,
-					 geometry->row_bytes);
-		if (result)
-			break;
-		row->unsynced = false;
-		row->buffer.promised = true;
+		if (row->buffer.promised)
+			buffer_promise(&row->buffer, store->committed);
+		if (row->newer.promised)
+			buffer_promise(&row->newer, store->committed);
 	}
-	if (!result)
-		result = nand_nvram_sync(store->nand, 0, geometry->rows_at);
-	for (uint32_t number = 0; !result && number < geometry->rows; number++)
-		if (store->rows[number].buffer.promised)
-			buffer_promise(&store->rows[number].buffer, store->committed);
 	return result;
 }

@@ -78,53 +78,13 @@ static void muninn_abort(struct record_store *base)
 	assert(sequence == store->committed + 1);
 	for (uint32_t row = 0; row < store->geometry.rows; row++)
 		if (store->rows[row].touched)
-			buffer_cut(&store->rows[row].buffer, store->committed);
+			row_cut(&store->rows[row], store->committed);
 	if (store->sealed_running)
 		store_abandon_sequence(store, sequence);
 	end_transaction(store);
 }
 
 /* ---- putting ---- */
-
-/* Whether a row may be sealed now. */
-static int check_room(struct muninn_store *store, bool reserve)
-{
-	uint64_t keep =
-		store->geometry.reserve_metadata + (reserve ? 0 : store->geometry.reserve_removal);
-
-	if (store->space.count <= keep)
-		return -ENOSPC;
-	/* Should this transaction end in an abort, its number must be noted. */
-	if (state_read(store, STATE_ABORTED_COUNT_AT) == MUNINN_ABORTED_MAX) {
-		log_line(LOG_LEVEL_ERROR,
-			 "%d interrupted commands are on record, the most that can be; no segment "
-			 "can be"
-			 " sealed until the device is formatted",
-			 MUNINN_ABORTED_MAX);
-		return -ENOSPC;
-	}
-	return 0;
-}
-
-int store_place(struct muninn_store *store, const struct new_record *record, bool reserve)
-{
-	struct key_hash hash = key_hash(&record->header.key, store->geometry.segment_pages);
-	uint32_t number = hash_row(&hash, store->geometry.rows);
-	struct row *row = &store->rows[number];
-	int result = buffer_put(&row->buffer, &hash, record, store->committed);
-
-	if (result == -ENOSPC) {
-		result = check_room(store, reserve);
-		if (!result)
-			result = store_seal_row(store, number);
-		if (result)
-			return result;
-		result = buffer_put(&row->buffer, &hash, record, store->committed);
-		assert(result == 0); /* an empty segment takes any record */
-	}
-	row->touched = true;
-	return result;
-}
 
 static int muninn_put(struct record_store *base, const struct record_key *key, uint16_t version,
 		      unsigned flags, const void *value, uint32_t length, bool reserve)
@@ -291,7 +251,9 @@ static int search(struct lookup *lookup)
 
 	lookup->hash = key_hash(lookup->key, store->geometry.segment_pages);
 	row = &store->rows[hash_row(&lookup->hash, store->geometry.rows)];
-	result = search_buffer(lookup, &row->buffer);
+	result = row_has_newer(row) ? search_buffer(lookup, &row->newer) : -EAGAIN;
+	if (result == -EAGAIN)
+		result = search_buffer(lookup, &row->buffer);
 	if (result == -EAGAIN)
 		result = search_table(lookup, &row->growing);
 	for (uint32_t n = row->complete_count; result == -EAGAIN && n-- > 0;)
@@ -384,16 +346,6 @@ static int muninn_format_records(struct record_store *base)
 	return store_wipe(store);
 }
 
-static uint64_t buffered_bytes(const struct muninn_store *store)
-{
-	uint64_t bytes = 0;
-
-	for (uint32_t row = 0; row < store->geometry.rows; row++)
-		for (uint32_t page = 0; page < store->geometry.segment_pages; page++)
-			bytes += buffer_page(&store->rows[row].buffer, page).used;
-	return bytes;
-}
-
 static void muninn_statistics(struct record_store *base, struct engine_statistics *statistics)
 {
 	struct muninn_store *store = store_of(base);
@@ -410,9 +362,9 @@ static void muninn_statistics(struct record_store *base, struct engine_statistic
 			sealed += (uint64_t)__builtin_popcountll(table_live(&row->complete[n]));
 			index_bytes += row->complete[n].image_bytes;
 		}
-		index_bytes += row->growing.image_bytes + row->buffer.bits_bytes +
-			       geometry->overflow_entries * sizeof(*row->buffer.overflow);
+		index_bytes += row->growing.image_bytes;
 	}
+	index_bytes += rows_filter_bytes(store);
 	statistics->segments = geometry->segments;
 	statistics->segments_free = store->space.count;
 	statistics->segments_sealed = sealed;
@@ -425,7 +377,7 @@ static void muninn_statistics(struct record_store *base, struct engine_statistic
 				     segment_bytes;
 	statistics->used_bytes = min_u64(statistics->capacity_bytes,
 					 (geometry->segments - store->space.count) * segment_bytes +
-						 buffered_bytes(store));
+						 rows_buffered_bytes(store));
 	statistics->records_put = __atomic_load_n(&store->counters.records_put, __ATOMIC_RELAXED);
 	statistics->records_got = __atomic_load_n(&store->counters.records_got, __ATOMIC_RELAXED);
 	statistics->records_absent =
@@ -438,7 +390,7 @@ static void muninn_statistics(struct record_store *base, struct engine_statistic
 		__atomic_load_n(&store->counters.false_positive_reads, __ATOMIC_RELAXED);
 	statistics->index_bytes = index_bytes;
 	statistics->buffer_bytes =
-		(uint64_t)geometry->rows * row_slots(geometry) * geometry->page_bytes;
+		(uint64_t)geometry->buffers * buffer_slots(geometry) * geometry->page_bytes;
 	statistics->sealed_records =
 		__atomic_load_n(&store->counters.sealed_records, __ATOMIC_RELAXED);
 	statistics->sealed_record_bytes =

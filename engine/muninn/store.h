@@ -11,6 +11,8 @@
 
 struct row {
 	struct buffer buffer; /* the active segment */
+	struct buffer
+		newer; /* a second one, for keys that have no place left in the first; `area` NULL: none */
 	struct table growing; /* the read-only table that sealed segments are added to, in NVRAM */
 	struct table *complete; /* complete tables in memory, oldest first */
 	uint32_t complete_count;
@@ -30,6 +32,8 @@ struct muninn_store {
 	struct muninn_geometry geometry;
 	uint8_t *nvram;
 	struct row *rows;
+	struct buffer *free_buffers; /* of no row */
+	uint32_t free_buffer_count;
 	struct space space;
 	uint64_t committed; /* highest sequence number that counts */
 	uint64_t sequence;  /* of the running transaction, 0 = none */
@@ -56,9 +60,15 @@ static inline uint64_t state_read(const struct muninn_store *store, uint32_t at)
 	return get_le64(store->nvram + at);
 }
 
-static inline uint8_t *row_area(const struct muninn_store *store, uint32_t row)
+/* Where a row's growing table is. */
+static inline uint8_t *growing_image(const struct muninn_store *store, uint32_t row)
 {
-	return store->nvram + store->geometry.rows_at + row * store->geometry.row_bytes;
+	return store->nvram + store->geometry.tables_at + row * store->geometry.table_bytes;
+}
+
+static inline bool row_has_newer(const struct row *row)
+{
+	return row->newer.area != NULL;
 }
 
 /* Which records count up to `bound`. */
@@ -70,9 +80,33 @@ void store_abandon_sequence(struct muninn_store *store, uint64_t sequence);
 /* The next buffer serial, made stable in NVRAM before it is used. */
 uint64_t store_next_serial(struct muninn_store *store);
 
-/* Filters for the segment that the row buffers next. */
-void row_next_filters(const struct muninn_store *store, const struct row *row,
+/* ---- row.c: which buffers a row has, and which of them a record goes to ---- */
+
+/* Filters of the segment that the row seals next (0), or the one after (1). */
+void row_next_filters(const struct muninn_store *store, const struct row *row, uint32_t ahead,
 		      struct filter_geometry *filters);
+
+/* Begins an empty active segment for a row without one. There must be a free buffer. */
+void row_start_buffer(struct muninn_store *store, uint32_t row);
+
+/* What follows when the row's (older) active segment has been sealed. */
+void row_end_buffer(struct muninn_store *store, uint32_t row);
+
+/* All buffers become no row's, and empty. */
+void rows_release_buffers(struct muninn_store *store);
+
+/*
+ * Gives each row the buffers in NVRAM that are its own and not sealed, cuts them to what is committed and builds their filters
+ * again. -EINVAL with a sentence.
+ */
+int rows_recover_buffers(struct muninn_store *store, struct error_text *error);
+
+/* Removes from a row's buffers what is newer than `last`. */
+void row_cut(struct row *row, uint64_t last);
+
+/* Bytes of headers and values in all buffers; memory of the buffers' filters and maps. */
+uint64_t rows_buffered_bytes(const struct muninn_store *store);
+uint64_t rows_filter_bytes(const struct muninn_store *store);
 
 /*
  * Puts a record into its row's buffer, sealing it first when it is full. Visible at once when its sequence number is a

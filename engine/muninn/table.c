@@ -24,6 +24,7 @@ static void set_shape(struct table *table, const struct muninn_geometry *geometr
 {
 	table->image = image;
 	table->live_word = image + TABLE_LIVE_AT;
+	table->unsynced = true; /* nobody knows whether it is */
 	muninn_filter_geometry(geometry, index, &table->filters);
 	table->paged_filters = geometry->paged_filters;
 	table->overflow_entries = geometry->overflow_entries;
@@ -44,6 +45,7 @@ void table_begin(struct table *table, const struct muninn_geometry *geometry, ui
 	put_le32(image + TABLE_CRC_AT, 0);
 	memset(image + TABLE_CRC_AT + 4, 0, TABLE_HEADER_BYTES - TABLE_CRC_AT - 4);
 	nvram_store32(image + TABLE_INDEX_AT, index);
+	table->unsynced = true;
 }
 
 bool table_attach(struct table *table, const struct muninn_geometry *geometry, uint8_t *image,
@@ -82,6 +84,7 @@ void table_kill_column(struct table *table, uint32_t column)
 
 	assert(table_live(table) & bit);
 	nvram_store64(table->live_word, get_le64(table->live_word) & ~bit);
+	table->unsynced = true;
 }
 
 void table_read_column(const struct table *table, uint32_t column, struct table_column *facts)
@@ -137,6 +140,7 @@ void table_commit_column(struct table *table)
 	/* The bit counts only when the column does. */
 	nvram_store64(table->live_word, get_le64(table->live_word) | UINT64_C(1) << column);
 	nvram_store32(table->image + TABLE_COLUMNS_AT, column + 1);
+	table->unsynced = true;
 }
 
 void table_search_begin(struct table_search *search, const struct table *table,

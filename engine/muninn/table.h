@@ -18,6 +18,7 @@ struct table {
 	uint32_t paged_filters;
 	uint32_t overflow_entries;
 	uint64_t image_bytes;
+	bool unsynced; /* changed since the last flush; of a growing table */
 };
 
 /* Begins table `index` of `row` in NVRAM: no columns. Crash-safe: the store of the index comes last. */

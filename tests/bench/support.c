@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ARGUMENTS_MAX = 40 };
+enum { ARGUMENTS_MAX = 64 };
 
 /* Splits at spaces and parses as the command line does. */
 int parse(struct bench_options *options, const char *line, struct error_text *error)

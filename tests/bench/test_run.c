@@ -30,7 +30,8 @@ static void test_arguments_are_understood(void **state)
 		   "--engine muninn --index bloom --nand mmap --size 64G --pairs 50000000"
 		   " --pair-size 512 --op insert,mixed:0.25,absent --dist sequential,latest,"
 		   "zipfian --ops 7 --threads 2 --timing none --time real --history off --rows"
-		   " 16 --segment-size 2M --filters N16/15 --fpr 0.001 --fpr-factor 1.1 --seed 9");
+		   " 16 --segment-size 2M --filters N16/15 --fpr 0.001 --fpr-factor 1.1 --seed 9"
+		   " --hot-rows keep");
 	assert_true(options.size == UINT64_C(64) << 30);
 	assert_true(options.pairs == 50000000 && options.pair_bytes == 512);
 	assert_int_equal(options.phase_count, 3);
@@ -48,7 +49,7 @@ static void test_arguments_are_understood(void **state)
 	assert_true(options.rows == 16 && options.segment_bytes == 2 << 20);
 	assert_true(options.filters == 16 && options.paged_filters == 15 && options.even_filters);
 	assert_true(options.fpr_millionths == 1000 && options.fpr_factor_permille == 1100);
-	assert_true(options.seed == 9);
+	assert_true(options.seed == 9 && options.hot_rows == ENGINE_HOT_ROWS_KEEP);
 }
 
 static void test_the_share_of_lookups_may_be_a_percentage(void **state)
@@ -98,6 +99,7 @@ static void test_wrong_arguments_are_named(void **state)
 		{ "--timing tlc,read=x", "--timing tlc,read=x" },
 		{ "--time sometimes", "--time sometimes" },
 		{ "--history maybe", "--history maybe" },
+		{ "--hot-rows cool", "--hot-rows cool" },
 		{ "--filters S8/6", "--filters S8/6" },
 		{ "--filters 8/7", "--filters 8/7" },
 		{ "--fpr 0", "--fpr 0" },
@@ -164,8 +166,8 @@ static void test_a_full_device_says_what_to_do(void **state)
 
 static void test_a_phase_has_every_field(void **state)
 {
-	static const char *const texts[] = { "engine", "index", "nand",    "timing", "time",
-					     "op",     "dist",  "history", "filters" };
+	static const char *const texts[] = { "engine", "index", "nand",    "timing",  "time",
+					     "op",     "dist",  "history", "filters", "hot_rows" };
 	static const char *const numbers[] = {
 		"pairs",
 		"ops",

@@ -90,7 +90,7 @@ static void test_every_key_gets_to_its_place(void **state)
 				   "pages_per_block = 128\nchannels = 2\ndies_per_channel = 3\n"
 				   "[engine]\nrows = 16\nsegment_pages = 512\nrecord_bytes = 2048\n"
 				   "fpr_millionths = 7\nfpr_factor_permille = 1020\n"
-				   "over_provision_permille = 50\n"
+				   "over_provision_permille = 50\nhot_rows = keep\n"
 				   "[lun 5]\ntype = osd\nimage = /i\nsize = 3M\nthreads = 4\n"
 				   "onode_cache = 11\ndirectory_cache = 12\nserial = s5\n"
 				   "durability = host\nmerge = manual\n"
@@ -123,6 +123,7 @@ static void test_every_key_gets_to_its_place(void **state)
 	assert_int_equal(config.engine.fpr_millionths, 7);
 	assert_int_equal(config.engine.fpr_factor_permille, 1020);
 	assert_int_equal(config.engine.over_provision_permille, 50);
+	assert_int_equal(config.engine.hot_rows, ENGINE_HOT_ROWS_KEEP);
 	assert_string_equal(config.luns[0].image, "/i");
 	assert_int_equal(config.luns[0].size_bytes, 3 << 20);
 	assert_int_equal(config.luns[0].options.threads, 4);

@@ -38,7 +38,7 @@ static const struct nand_geometry geometry = {
 	.channels = 1,
 	.dies_per_channel = 1,
 };
-static const struct engine_options options = { .rows = 2, .segment_pages = 8, .record_bytes = 256 };
+static struct engine_options options = { .rows = 2, .segment_pages = 8, .record_bytes = 256 };
 
 /* Transaction n puts these keys; all values say n. */
 static uint32_t key_number(uint64_t transaction, uint32_t put)
@@ -161,8 +161,7 @@ static void kill_child_after(pid_t pid, const volatile uint64_t *committed, uint
 	assert_true(WIFSIGNALED(status));
 }
 
-static void test_killed_at_any_moment_a_transaction_is_whole_or_absent_and_committed_ones_stay(
-	void **state)
+static void kill_and_recover(int rounds)
 {
 	char directory[] = "/tmp/muninn-crash-XXXXXX";
 	char path[64], nvram_path[80];
@@ -175,7 +174,6 @@ static void test_killed_at_any_moment_a_transaction_is_whole_or_absent_and_commi
 	struct record_store *store = NULL;
 	struct nand *nand = NULL;
 
-	(void)state;
 	assert_ptr_not_equal(committed, MAP_FAILED);
 	assert_non_null(mkdtemp(directory));
 	snprintf(path, sizeof(path), "%s/image", directory);
@@ -186,7 +184,7 @@ static void test_killed_at_any_moment_a_transaction_is_whole_or_absent_and_commi
 		fail_msg("%s", error.text);
 	assert_int_equal(nand_close(nand), 0);
 
-	for (int round = 0; round < ROUNDS; round++) {
+	for (int round = 0; round < rounds; round++) {
 		uint64_t target = last + 1 + hash_mix(seed++) % TRANSACTIONS_PER_ROUND_MAX;
 		*committed = last;
 		pid_t pid = fork();
@@ -211,11 +209,26 @@ static void test_killed_at_any_moment_a_transaction_is_whole_or_absent_and_commi
 	print_message("%llu transactions, %llu segments sealed, %llu tables; in flight and whole: "
 		      "%llu of %d\n",
 		      (unsigned long long)last, (unsigned long long)statistics.segments_sealed,
-		      (unsigned long long)statistics.tables, (unsigned long long)in_flight, ROUNDS);
+		      (unsigned long long)statistics.tables, (unsigned long long)in_flight, rounds);
 	assert_true(last * PUTS * VALUE_BYTES > UINT64_C(1) * geometry.blocks * 8 * 512);
 	unlink(path);
 	unlink(nvram_path);
 	rmdir(directory);
+}
+
+static void test_killed_at_any_moment_a_transaction_is_whole_or_absent_and_committed_ones_stay(
+	void **state)
+{
+	(void)state;
+	kill_and_recover(ROUNDS);
+}
+
+static void test_the_same_holds_where_rows_with_hot_keys_are_kept(void **state)
+{
+	(void)state;
+	options.hot_rows = ENGINE_HOT_ROWS_KEEP;
+	kill_and_recover(ROUNDS / 2);
+	options.hot_rows = ENGINE_HOT_ROWS_FINALISE;
 }
 
 int main(void)
@@ -223,6 +236,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			test_killed_at_any_moment_a_transaction_is_whole_or_absent_and_committed_ones_stay),
+		cmocka_unit_test(test_the_same_holds_where_rows_with_hot_keys_are_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -204,8 +204,8 @@ static void test_opening_damaged_nvram_says_what_is_wrong(void **state)
 	struct record_store *store;
 	struct nand *nand = small_device(&store, 3000);
 	uint8_t *nvram = nand_nvram(nand, NULL);
-	uint64_t rows_at = ((struct muninn_store *)(void *)store)->geometry.rows_at;
-	uint64_t image_at = ((struct muninn_store *)(void *)store)->geometry.image_at;
+	uint64_t buffers_at = ((struct muninn_store *)(void *)store)->geometry.buffers_at;
+	uint64_t tables_at = ((struct muninn_store *)(void *)store)->geometry.tables_at;
 	struct engine_statistics statistics = { 0 };
 
 	(void)state;
@@ -226,9 +226,9 @@ static void test_opening_damaged_nvram_says_what_is_wrong(void **state)
 		{ NVRAM_DIRECTORY_AT + DIRECTORY_INDEX_AT, 1, -EINVAL, "table" },
 		{ NVRAM_DIRECTORY_AT + DIRECTORY_SEGMENTS_AT + 3, 0x80, -EINVAL, "segment" },
 		{ STATE_SEALED_AT + 5, 1, -EINVAL, "ahead" },
-		{ rows_at + ROW_MAP_AT, 1, -EINVAL, "buffer of row 0" },
-		{ rows_at + image_at + TABLE_MAGIC_AT, 1, -EINVAL, "growing table of row 0" },
-		{ rows_at + image_at + TABLE_INDEX_AT, 4, -EINVAL, "row 0" },
+		{ buffers_at + BUFFER_MAP_AT, 1, -EINVAL, "buffer of row 0" },
+		{ tables_at + TABLE_MAGIC_AT, 1, -EINVAL, "growing table of row 0" },
+		{ tables_at + TABLE_INDEX_AT, 4, -EINVAL, "row 0" },
 	};
 
 	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
@@ -237,10 +237,13 @@ static void test_opening_damaged_nvram_says_what_is_wrong(void **state)
 		nvram[damages[i].at] ^= damages[i].flip;
 		expect_open(nand, 0, "");
 	}
-	/* Another version of the format, with a right checksum. */
+	/* Later and earlier versions of the format, with a right checksum. */
 	put_le32(nvram + NVRAM_VERSION_AT, MUNINN_FORMAT_VERSION + 1);
 	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
-	expect_open(nand, -EINVAL, "format 2");
+	expect_open(nand, -EINVAL, "format 3, this program knows 2");
+	put_le32(nvram + NVRAM_VERSION_AT, 1);
+	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
+	expect_open(nand, -EINVAL, "format 1, this program knows 2");
 	assert_int_equal(nand_close(nand), 0);
 }
 

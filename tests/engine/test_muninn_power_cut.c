@@ -36,7 +36,7 @@ static const struct nand_geometry geometry = {
 	.channels = 1,
 	.dies_per_channel = 1,
 };
-static const struct engine_options options = { .rows = 1, .segment_pages = 8, .record_bytes = 256 };
+static struct engine_options options = { .rows = 1, .segment_pages = 8, .record_bytes = 256 };
 
 struct load {
 	struct nand *
@@ -457,6 +457,29 @@ static void test_nvram_kept_with_the_page_in_flight_torn_or_garbage(void **state
 	free(rehearse(NAND_CUT_NVRAM_KEPT, 1, NAND_REHEARSAL_ENDS - 1, false, 1));
 }
 
+/* Keys run out of places in segments of so few pages all the time, so the row has two buffers most of the time. */
+static void test_nvram_kept_with_rows_of_hot_keys_kept(void **state)
+{
+	(void)state;
+	options.hot_rows = ENGINE_HOT_ROWS_KEEP;
+	free(rehearse(NAND_CUT_NVRAM_KEPT, 0, 1, true, 1));
+	options.hot_rows = ENGINE_HOT_ROWS_FINALISE;
+}
+
+static void test_nvram_as_last_flushed_with_rows_of_hot_keys_kept(void **state)
+{
+	struct load *load;
+
+	(void)state;
+	options.hot_rows = ENGINE_HOT_ROWS_KEEP;
+	load = rehearse(NAND_CUT_NVRAM_FLUSHED, 0, 3, true, 3);
+	assert_true(load->outcomes.older > 0);
+	assert_int_equal(load->outcomes.wrong + load->outcomes.lost + load->outcomes.detected, 0);
+	assert_int_equal(load->outcomes.refused, 0);
+	free(load);
+	options.hot_rows = ENGINE_HOT_ROWS_FINALISE;
+}
+
 static void test_nvram_lost_is_refused_with_a_clear_message(void **state)
 {
 	struct load *load = rehearse(NAND_CUT_NVRAM_LOST, 0, 2, false, 5);
@@ -507,6 +530,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nvram_kept_cut_between_any_two_stores_of_a_command),
 		cmocka_unit_test(test_nvram_kept_with_the_page_in_flight_torn_or_garbage),
+		cmocka_unit_test(test_nvram_kept_with_rows_of_hot_keys_kept),
+		cmocka_unit_test(test_nvram_as_last_flushed_with_rows_of_hot_keys_kept),
 		cmocka_unit_test(test_nvram_lost_is_refused_with_a_clear_message),
 		cmocka_unit_test(
 			test_nvram_as_last_flushed_keeps_what_was_flushed_and_gives_no_wrong_data),

@@ -87,6 +87,76 @@ static void test_store_equals_a_model_with_every_configuration_of_filters(void *
 	}
 }
 
+static const struct engine_options keeping_options = {
+	.rows = 2, .segment_pages = 16, .record_bytes = 128, .hot_rows = ENGINE_HOT_ROWS_KEEP
+};
+
+static void test_store_equals_a_model_with_rows_of_hot_keys_kept(void **state)
+{
+	uint64_t seed = model_setting("MUNINN_SEED", 20);
+
+	(void)state;
+	print_message("MUNINN_SEED=%llu\n", (unsigned long long)seed);
+	for (uint64_t n = 0; n < 3; n++)
+		run_model(seed + n, 20000, &keeping_options);
+}
+
+/* One key takes a quarter of the puts, the others are new ones. Returns the part of the sealed segments that is used. */
+static double utilization_with_a_hot_key(enum engine_hot_rows policy)
+{
+	const struct nand_geometry nand = nand_geometry_default(UINT64_C(512) << 20);
+	const struct engine_options options = { .rows = 8,
+						.record_bytes = 1024,
+						.hot_rows = policy };
+	struct model *model = calloc(1, sizeof(*model));
+	struct engine_statistics statistics = { 0 };
+	struct record_info info;
+	uint8_t value[990] = { 0 };
+
+	assert_non_null(model);
+	model_open(model, &nand, &options);
+	for (uint64_t n = 0; n < 150000; n++) {
+		struct record_key key = { .partition = 1, .identifier = 0x10000 + n };
+
+		if (n % 100 < 2)
+			key.identifier = 1 << 30;
+		model->store->operations->begin(model->store);
+		put_le64(value, n);
+		assert_int_equal(model->store->operations->put(model->store, &key, 1, 0, value,
+							       sizeof(value), false),
+				 0);
+		model->store->operations->commit(model->store);
+		if (n % 1000 != 1)
+			continue;
+		/* The newest, and one of a hundred puts ago. */
+		assert_int_equal(model->store->operations->get(model->store, &key, RECORD_NEWEST,
+							       value, sizeof(value), &info),
+				 0);
+		assert_int_equal(get_le64(value), n);
+		if (n > 1000) {
+			assert_int_equal(model->store->operations->get(model->store, &key,
+								       info.sequence - 100, value,
+								       sizeof(value), &info),
+					 0);
+			assert_int_equal(get_le64(value), n - 100);
+		}
+	}
+	model->store->operations->statistics(model->store, &statistics);
+	model_close(model);
+	return (double)statistics.sealed_record_bytes /
+	       ((double)statistics.segments_sealed * (1 << 20));
+}
+
+static void test_rows_with_a_hot_key_that_are_kept_are_filled_better(void **state)
+{
+	double finalised = utilization_with_a_hot_key(ENGINE_HOT_ROWS_FINALISE);
+	double kept = utilization_with_a_hot_key(ENGINE_HOT_ROWS_KEEP);
+
+	(void)state;
+	print_message("finalised: %.3f, kept: %.3f\n", finalised, kept);
+	assert_true(kept > finalised + 0.03);
+}
+
 static void test_a_full_device_refuses_puts_keeps_everything_and_still_takes_reserved_ones(
 	void **state)
 {
@@ -226,6 +296,8 @@ int main(void)
 		cmocka_unit_test(
 			test_store_equals_a_model_under_random_transactions_aborts_and_crashes),
 		cmocka_unit_test(test_store_equals_a_model_with_every_configuration_of_filters),
+		cmocka_unit_test(test_store_equals_a_model_with_rows_of_hot_keys_kept),
+		cmocka_unit_test(test_rows_with_a_hot_key_that_are_kept_are_filled_better),
 		cmocka_unit_test(
 			test_a_full_device_refuses_puts_keeps_everything_and_still_takes_reserved_ones),
 		cmocka_unit_test(test_format_empties_the_store_and_sequence_numbers_go_on),

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Which buffers a row has, and which of them a record goes to.
+ *
+ * A key that is put often runs out of places in a segment that has room for others. With ENGINE_HOT_ROWS_KEEP the row then takes
+ * a second, newer buffer. Keys without a place in the older one go to the newer one and stay there, so that the newer
+ * buffer is the first to be searched and the last to be sealed; all others go on filling the older one. That one is sealed
+ * when it is full, or when a key has run out of places in the newer one too.
+ *
+ * Which buffer is whose is in the buffers' areas in NVRAM. The older one of a row has the lower serial. A buffer whose
+ * serial is not above that of the row's last column has been sealed.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/log.h"
+#include "engine/muninn/nvram.h"
+#include "engine/muninn/store.h"
+
+enum {
+	FULL_PERMILLE =
+		900, /* of a segment's bytes: a key without a place there is not a hot one */
+	PLACE_ATTEMPTS =
+		4, /* the older buffer is sealed, then the newer one, or one taken beside it */
+};
+
+void row_next_filters(const struct muninn_store *store, const struct row *row, uint32_t ahead,
+		      struct filter_geometry *filters)
+{
+	bool next_table = table_columns(&row->growing) + ahead >= MUNINN_COLUMNS;
+
+	muninn_filter_geometry(&store->geometry, table_index(&row->growing) + next_table, filters);
+}
+
+uint64_t store_next_serial(struct muninn_store *store)
+{
+	uint64_t serial = state_read(store, STATE_NEXT_SERIAL_AT);
+
+	nvram_store64(store->nvram + STATE_NEXT_SERIAL_AT, serial + 1);
+	return serial;
+}
+
+/* ---- taking and giving back ---- */
+
+static struct buffer take_buffer(struct muninn_store *store, uint32_t number, uint32_t ahead)
+{
+	struct filter_geometry filters;
+	struct buffer buffer;
+
+	assert(store->free_buffer_count > 0);
+	buffer = store->free_buffers[--store->free_buffer_count];
+	row_next_filters(store, &store->rows[number], ahead, &filters);
+	buffer_start(&buffer, store_next_serial(store), &filters);
+	buffer_give(&buffer, number);
+	store->rows[number].unsynced = true;
+	return buffer;
+}
+
+static void return_buffer(struct muninn_store *store, struct buffer *buffer)
+{
+	assert(store->free_buffer_count < store->geometry.buffers);
+	store->free_buffers[store->free_buffer_count++] = *buffer;
+	*buffer = (struct buffer){ 0 };
+}
+
+void row_start_buffer(struct muninn_store *store, uint32_t number)
+{
+	assert(!store->rows[number].buffer.area);
+	store->rows[number].buffer = take_buffer(store, number, 0);
+}
+
+void row_end_buffer(struct muninn_store *store, uint32_t number)
+{
+	struct row *row = &store->rows[number];
+	struct filter_geometry filters;
+
+	if (row_has_newer(row)) {
+		buffer_take_back(&row->buffer);
+		return_buffer(store, &row->buffer);
+		row->buffer = row->newer;
+		row->newer = (struct buffer){ 0 };
+	} else {
+		row_next_filters(store, row, 0, &filters);
+		buffer_start(&row->buffer, store_next_serial(store), &filters);
+	}
+	row->unsynced = true;
+}
+
+void rows_release_buffers(struct muninn_store *store)
+{
+	for (uint32_t number = 0; number < store->geometry.rows; number++) {
+		struct row *row = &store->rows[number];
+
+		if (row->buffer.area)
+			return_buffer(store, &row->buffer);
+		if (row_has_newer(row))
+			return_buffer(store, &row->newer);
+	}
+	for (uint32_t n = 0; n < store->free_buffer_count; n++) {
+		struct buffer *buffer = &store->free_buffers[n];
+
+		buffer_take_back(buffer);
+		buffer_format(buffer);
+		buffer->serial = 0; /* whatever it was, the next one is higher */
+	}
+}
+
+/* ---- putting ---- */
+
+/* Whether a row may be sealed now. */
+static int check_room(struct muninn_store *store, bool reserve)
+{
+	uint64_t keep =
+		store->geometry.reserve_metadata + (reserve ? 0 : store->geometry.reserve_removal);
+
+	if (store->space.count <= keep)
+		return -ENOSPC;
+	/* Should this transaction end in an abort, its number must be noted. */
+	if (state_read(store, STATE_ABORTED_COUNT_AT) == MUNINN_ABORTED_MAX) {
+		log_line(LOG_LEVEL_ERROR,
+			 "%d interrupted commands are on record, the most that can be; no segment "
+			 "can be"
+			 " sealed until the device is formatted",
+			 MUNINN_ABORTED_MAX);
+		return -ENOSPC;
+	}
+	return 0;
+}
+
+static bool is_full(const struct buffer *buffer)
+{
+	uint64_t bytes = (uint64_t)buffer->geometry->segment_pages * buffer->geometry->page_bytes;
+
+	return buffer_used_bytes(buffer) * 1000 >= bytes * FULL_PERMILLE;
+}
+
+/* -ENOSPC: the (older) buffer must go first, or a newer one come. */
+static int put_in_row(struct muninn_store *store, struct row *row, const struct key_hash *hash,
+		      const struct new_record *record)
+{
+	/* Once in the newer buffer a key never goes back: the newer one is searched first. */
+	if (!row_has_newer(row) || !buffer_may_hold(&row->newer, hash)) {
+		int result = buffer_put(&row->buffer, hash, record, store->committed);
+
+		if (result != -ENOSPC || !row_has_newer(row) || is_full(&row->buffer))
+			return result;
+	}
+	return buffer_put(&row->newer, hash, record, store->committed);
+}
+
+static bool may_take_newer(const struct muninn_store *store, const struct row *row)
+{
+	return store->geometry.hot_rows == ENGINE_HOT_ROWS_KEEP && !row_has_newer(row) &&
+	       store->free_buffer_count > 0 && !is_full(&row->buffer);
+}
+
+int store_place(struct muninn_store *store, const struct new_record *record, bool reserve)
+{
+	struct key_hash hash = key_hash(&record->header.key, store->geometry.segment_pages);
+	uint32_t number = hash_row(&hash, store->geometry.rows);
+	struct row *row = &store->rows[number];
+	int result = -ENOSPC;
+
+	for (int attempt = 0; attempt < PLACE_ATTEMPTS; attempt++) {
+		result = put_in_row(store, row, &hash, record);
+		if (result != -ENOSPC)
+			break;
+		if (may_take_newer(store, row)) {
+			row->newer = take_buffer(store, number, 1);
+			continue;
+		}
+		result = check_room(store, reserve);
+		if (!result)
+			result = store_seal_row(store, number);
+		if (result)
+			return result;
+	}
+	assert(result == 0); /* an empty segment takes any record */
+	row->touched = true;
+	return 0;
+}
+
+void row_cut(struct row *row, uint64_t last)
+{
+	buffer_cut(&row->buffer, last);
+	if (row_has_newer(row))
+		buffer_cut(&row->newer, last);
+}
+
+/* ---- recovery ---- */
+
+static uint64_t last_serial(const struct table *table)
+{
+	struct table_column facts;
+
+	if (table_columns(table) == 0)
+		return 0;
+	table_read_column(table, table_columns(table) - 1, &facts);
+	return facts.serial;
+}
+
+/* The serial of the row's last sealed segment; 0 when the row has none. */
+static uint64_t sealed_serial(const struct row *row)
+{
+	uint64_t serial = last_serial(&row->growing);
+
+	if (row->complete_count)
+		serial = max_u64(serial, last_serial(&row->complete[row->complete_count - 1]));
+	return serial;
+}
+
+/* Makes a buffer the row's older or newer one, by its serial. False: it has two already. */
+static bool adopt_buffer(struct row *row, const struct buffer *buffer)
+{
+	if (row_has_newer(row))
+		return false;
+	if (!row->buffer.area) {
+		row->buffer = *buffer;
+	} else if (buffer_stored_serial(buffer) > buffer_stored_serial(&row->buffer)) {
+		row->newer = *buffer;
+	} else {
+		row->newer = row->buffer;
+		row->buffer = *buffer;
+	}
+	return true;
+}
+
+/* Gives the buffers that are in use to their rows; the others stay in the list. */
+static int distribute_buffers(struct muninn_store *store, struct error_text *error)
+{
+	uint32_t count = store->free_buffer_count;
+
+	store->free_buffer_count = 0;
+	for (uint32_t n = 0; n < count; n++) {
+		struct buffer buffer = store->free_buffers[n];
+		uint32_t number = buffer_row(&buffer);
+		bool used = number < store->geometry.rows &&
+			    buffer_stored_serial(&buffer) > sealed_serial(&store->rows[number]);
+
+		if (used && adopt_buffer(&store->rows[number], &buffer))
+			continue;
+		if (used) {
+			/* So that all are freed. */
+			memmove(&store->free_buffers[store->free_buffer_count],
+				&store->free_buffers[n], (count - n) * sizeof(buffer));
+			store->free_buffer_count += count - n;
+			return error_set(error, -EINVAL,
+					 "row %u has three buffers in NVRAM; the NVRAM is corrupt",
+					 number);
+		}
+		if (buffer_rest(&buffer))
+			return error_set(error, -ENOMEM, "out of memory");
+		if (number < store->geometry.rows)
+			buffer_take_back(&buffer);
+		store->free_buffers[store->free_buffer_count++] = buffer;
+	}
+	return 0;
+}
+
+/* Cuts a buffer to what is committed and builds its filters again. */
+static int recover_buffer(struct muninn_store *store, uint32_t number, struct buffer *buffer,
+			  uint32_t ahead, struct error_text *error)
+{
+	struct filter_geometry filters;
+
+	row_next_filters(store, &store->rows[number], ahead, &filters);
+	int result = buffer_recover(buffer, &filters, store->committed);
+
+	if (result < 0)
+		return error_set(error, result, "the buffer of row %u in NVRAM is corrupt", number);
+	if (result > 0)
+		log_line(LOG_LEVEL_WARNING,
+			 "row %u: %d pages of NVRAM are damaged; what was not flushed there before "
+			 "the host lost power is gone",
+			 number, result);
+	return 0;
+}
+
+int rows_recover_buffers(struct muninn_store *store, struct error_text *error)
+{
+	int result = distribute_buffers(store, error);
+
+	for (uint32_t number = 0; !result && number < store->geometry.rows; number++) {
+		struct row *row = &store->rows[number];
+
+		row->unsynced = true;
+		if (row->buffer.area)
+			result = recover_buffer(store, number, &row->buffer, 0, error);
+		else if (store->free_buffer_count)
+			row_start_buffer(store, number);
+		else
+			result = error_set(
+				error, -EINVAL,
+				"no buffer in NVRAM is left for row %u; the NVRAM is corrupt",
+				number);
+		if (!result && row_has_newer(row))
+			result = recover_buffer(store, number, &row->newer, 1, error);
+	}
+	return result;
+}
+
+/* ---- figures ---- */
+
+uint64_t rows_buffered_bytes(const struct muninn_store *store)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t number = 0; number < store->geometry.rows; number++) {
+		const struct row *row = &store->rows[number];
+
+		bytes += buffer_used_bytes(&row->buffer);
+		if (row_has_newer(row))
+			bytes += buffer_used_bytes(&row->newer);
+	}
+	return bytes;
+}
+
+uint64_t rows_filter_bytes(const struct muninn_store *store)
+{
+	const struct buffer *any = &store->rows[0].buffer;
+
+	return store->geometry.buffers *
+	       (any->bits_bytes + store->geometry.overflow_entries * sizeof(*any->overflow) +
+		store->geometry.segment_pages * sizeof(*any->absorbable));
+}
