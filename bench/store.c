@@ -182,7 +182,7 @@ static int put_locked(struct bench_store *store, uint64_t pair, bool deleted)
 	struct record_key key = key_of(store, pair);
 	unsigned flags = store->options.history ? 0 : RECORD_ABSORB;
 	uint32_t length = deleted ? 0 : value_bytes(store);
-	uint64_t sequence = operations->begin(store->records);
+	uint64_t sequence = operations->begin(store->records, 0);
 	uint8_t value[VALUE_BYTES_MAX];
 	int result = -EFBIG;
 

@@ -168,7 +168,7 @@ static void begin_writing(struct engine_txn *txn)
 {
 	struct engine *engine = txn->engine;
 
-	txn->sequence = engine->store->operations->begin(engine->store);
+	txn->sequence = engine->store->operations->begin(engine->store, 0);
 	txn->writer = (struct record_writer){ .store = engine->store,
 					      .sequence = txn->sequence,
 					      .page = engine->page,

@@ -47,10 +47,9 @@ struct keep_context {
 /* ---- boundaries ---- */
 
 /* The end of the user version that the record belongs to, if that has ended. */
-static uint64_t lowest_boundary(void *context_, const struct record_key *key, uint16_t version,
-				uint64_t sequence)
+static uint64_t lowest_boundary(struct keep_context *context, const struct record_key *key,
+				uint16_t version, uint64_t sequence)
 {
-	struct keep_context *context = context_;
 	struct record_key end = {
 		.identifier = RECORD_ID_VERSIONS,
 		.piece = version,
@@ -82,6 +81,18 @@ static uint64_t lowest_boundary(void *context_, const struct record_key *key, ui
 	if (context->boundary.at < sequence)
 		return context->boundary.at ? RECORD_NEWEST : sequence;
 	return context->boundary.at;
+}
+
+static uint32_t boundaries(void *context, const struct record_key *key,
+			   const struct record_info *info, uint64_t *bounds, uint32_t max)
+{
+	uint64_t lowest = lowest_boundary(context, key, info->version, info->sequence);
+
+	if (lowest == RECORD_NEWEST)
+		return 0;
+	if (max)
+		bounds[0] = lowest;
+	return 1;
 }
 
 /* ---- reachability ---- */
@@ -165,7 +176,7 @@ static int merge_step(struct engine *engine, uint32_t wanted, uint32_t live_perm
 	struct keep_context context = { .engine = engine };
 	const struct record_keep keep = {
 		.context = &context,
-		.boundary = lowest_boundary,
+		.boundaries = boundaries,
 		.is_reachable = is_reachable,
 	};
 	struct record_merge merge = { .segments_wanted = wanted,

@@ -6,8 +6,8 @@
  * replaces: every put adds a version, told apart by its modification sequence number (48 bits, one per writing
  * transaction). A lookup returns the newest committed record within a bound.
  *
- * Locking is the caller's: `begin`..`commit`/`abort` and `format` exclude everything else on the store; `get` may run
- * on many threads at once between them, and by the writer inside its transaction, where it sees its own puts.
+ * Locking is the caller's: `begin`..`commit`/`abort`, `format` and `set_timeline` exclude everything else on the store;
+ * `get` may run on many threads at once between them, and by the writer inside its transaction, where it sees its own puts.
  */
 #ifndef MUNINN_ENGINE_RECORDS_H
 #define MUNINN_ENGINE_RECORDS_H
@@ -19,6 +19,13 @@
 
 /* Sequence number bound that means "newest". Sequence numbers start at 1. */
 #define RECORD_NEWEST ((UINT64_C(1) << 48) - 1)
+
+/*
+ * The upper bits of a sequence number are its slot. Records are absorbed within a slot only, so at the end of every slot the
+ * whole state is exact.
+ */
+#define RECORD_SLOT_BITS 16
+#define RECORD_SLOT      (UINT64_C(1) << RECORD_SLOT_BITS)
 
 struct record_key {
 	uint64_t identifier;
@@ -35,11 +42,14 @@ static inline bool record_is_metadata(const struct record_key *key)
 enum record_flag {
 	RECORD_TOMBSTONE = 1 << 0, /* the key ends here; length 0 */
 	/*
-	 * While it is still buffered the record may be dropped in favour of a newer committed one of the same key and
-	 * the same user version. For onodes and directory nodes, never for data that history needs.
+	 * While it is still buffered the record may be dropped in favour of a newer committed one of the same key, the
+	 * same user version and the same slot. For onodes and directory nodes, never for data that history needs.
 	 */
 	RECORD_ABSORB = 1 << 1,
 };
+
+/* Most sequence numbers that may be left out between two transactions. */
+#define RECORD_GAP_MAX (UINT64_C(1) << 32)
 
 /* A record as found. */
 struct record_info {
@@ -49,21 +59,44 @@ struct record_info {
 	uint8_t flags;
 };
 
-/* What merge must keep: the newest record of every key at the present and at each boundary of its partition. */
+/* What was rolled back. Its functions run on any thread, at any time between two calls of set_timeline. */
+struct record_timeline {
+	void *context;
+	/*
+	 * Whether a rollback hides a record of `key` with `sequence` (<= bound) from a reader at `bound`. Quick when there are
+	 * no rollbacks; must not call the store.
+	 */
+	bool (*is_hidden)(void *context, const struct record_key *key, uint64_t sequence,
+			  uint64_t bound);
+};
+
+/*
+ * What merge must keep: the record that is found for every key at the present, and at each boundary of its partition. May
+ * call `get`.
+ */
 struct record_keep {
 	void *context;
 	/*
-	 * The lowest boundary >= `sequence` that the key's partition keeps; RECORD_NEWEST when there is none but the present.
-	 * `version` = user version that the record was put with. May call `get`.
+	 * The bounds besides the present (RECORD_NEWEST) at which a record is looked for, ascending, none below its
+	 * sequence number; at most `max`. Found and reachable at one of them, it is kept. A bound equal to its sequence number
+	 * means: keep it unless a later put of its own command supersedes it. Returns how many; more than `max`: keep it
+	 * anyway. Without rollbacks the lowest boundary is enough, since what is superseded there stays so; each rollback may
+	 * bring a record back, so the lowest boundary behind it belongs to the list too.
 	 */
-	uint64_t (*boundary)(void *context, const struct record_key *key, uint16_t version,
-			     uint64_t sequence);
+	uint32_t (*boundaries)(void *context, const struct record_key *key,
+			       const struct record_info *info, uint64_t *bounds, uint32_t max);
 	/*
-	 * Whether the record, the newest of its key at `bound`, can still be reached as of `bound` or later: not a piece of
-	 * something removed or cut off. NULL: every one can. May call `get`.
+	 * Whether the record, found for its key at `bound`, can be reached there: it is not a piece of something removed or
+	 * cut off. NULL: every one can.
 	 */
 	bool (*is_reachable)(void *context, const struct record_key *key,
 			     const struct record_info *info, uint64_t bound);
+	/*
+	 * Whether a tombstone that ends no older record of its key says something all the same, as in a clone, where it hides
+	 * a record of the origin. NULL: none does.
+	 */
+	bool (*keeps_lone_tombstone)(void *context, const struct record_key *key,
+				     const struct record_info *info);
 };
 
 #define MERGE_SEGMENTS_MAX 16
@@ -84,8 +117,17 @@ struct record_store_operations {
 	/* Most bytes of a value. */
 	uint32_t (*value_bytes_max)(struct record_store *store);
 
-	/* Begins the one writing transaction and returns its sequence number (never 0). */
-	uint64_t (*begin)(struct record_store *store);
+	/*
+	 * What rollbacks hide from now on; the store keeps the pointer. NULL, and after opening: nothing. Bounds of readers stay
+	 * plain numbers.
+	 */
+	void (*set_timeline)(struct record_store *store, const struct record_timeline *timeline);
+
+	/*
+	 * Begins the one writing transaction and returns its sequence number: `at_least`, or higher when it has been used up
+	 * (never 0). Numbers left out mean nothing; at most RECORD_GAP_MAX in a row.
+	 */
+	uint64_t (*begin)(struct record_store *store, uint64_t at_least);
 
 	/*
 	 * Adds a record. -ENOSPC: no room left; `reserve` lets it use the space kept for removing.

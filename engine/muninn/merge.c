@@ -4,8 +4,8 @@
  * out of their tables and frees them.
  *
  * A moved record keeps its sequence number, so it counts at once and both copies are the same record; a crash leaves at
- * worst both. A record that is not the newest of its key is marked as moved: its new place is newer than it is, and a
- * search that meets it goes on (store.c).
+ * worst both. A record that is not the newest of its key, hidden ones counted, is marked as moved: its new place is newer
+ * than it is, and a search that meets it goes on (store.c).
  */
 #include <errno.h>
 
@@ -16,6 +16,7 @@ enum {
 	SAMPLED_PAGES = 4,          /* of a segment, to estimate how much of it is live */
 	CANDIDATES = 16,            /* segments that are sampled for one victim, at most */
 	GOOD_ENOUGH_PERMILLE = 100, /* a victim with so little live is taken at once */
+	BOUNDS_MAX = 64,            /* at which a record is looked for */
 };
 
 /* A sealed segment. */
@@ -29,51 +30,103 @@ struct victim {
 
 enum need { NEED_NONE, NEED_NEWEST, NEED_OLD };
 
-/*
- * Whether a record is the one found for its key within `bound`: not superseded, not even by a later put of the same
- * command. `found` = what is. Negative errno when that can't be read.
- */
-static int is_found_at(struct muninn_store *store, const struct record_header *header,
-		       const uint8_t *value, uint64_t bound, struct record_info *found)
-{
+/* What is found for the key of a record that is judged. */
+struct judged {
+	struct muninn_store *store;
+	const struct record_header *header;
+	const uint8_t *value;
+	struct record_info found;
 	uint8_t found_value[MUNINN_PAGE_BYTES_MAX];
-	int result = store_get(store, &header->key, bound, NAND_CAUSE_MERGE, found_value,
-			       sizeof(found_value), found);
+};
 
-	if (result)
+/*
+ * Whether the record is the one found for its key: not superseded, not even by a later put of the same command. 1, 0, or
+ * the error of the search. `found` = what is (sequence 0: nothing).
+ */
+static int is_found(struct judged *judged, const struct visibility *visibility)
+{
+	const struct record_header *header = judged->header;
+	int result = store_get(judged->store, &header->key, visibility, NAND_CAUSE_MERGE,
+			       judged->found_value, sizeof(judged->found_value), &judged->found);
+
+	if (result) {
+		judged->found.sequence = 0;
 		return result == -ENOENT ? 0 : result;
-	return found->sequence == header->sequence && found->length == header->length &&
-	       memcmp(found_value, value, header->length) == 0;
+	}
+	return judged->found.sequence == header->sequence &&
+	       judged->found.length == header->length &&
+	       memcmp(judged->found_value, judged->value, header->length) == 0;
 }
 
-/* Whether a record must be kept, and whether it is the newest of its key. Negative errno when that can't be read. */
+/* Whether the record is found and reached at one of the bounds. 1, 0, or the error of a search. */
+static int is_needed_at(struct judged *judged, const struct record_keep *keep,
+			const struct record_info *info, bool newest, const uint64_t *bounds,
+			uint32_t count)
+{
+	const struct record_header *header = judged->header;
+	uint64_t newest_sequence = judged->found.sequence;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct visibility visibility = store_visibility(judged->store, bounds[i]);
+		int found;
+
+		/* What is known already saves most searches. */
+		if (bounds[i] < header->sequence ||
+		    record_is_hidden(&visibility, &header->key, header->sequence))
+			continue;
+		if (newest)
+			found = 1;
+		else if (bounds[i] == RECORD_NEWEST &&
+			 !record_is_hidden(&visibility, &header->key, newest_sequence))
+			found = 0;
+		else
+			found = is_found(judged, &visibility);
+		if (found < 0)
+			return found;
+		if (found && (header->flags & RECORD_TOMBSTONE || !keep->is_reachable ||
+			      keep->is_reachable(keep->context, &header->key, info, bounds[i])))
+			return 1;
+	}
+	return 0;
+}
+
+/*
+ * Whether a record must be kept, and whether nothing newer of its key has been put, hidden or not. Negative errno when that
+ * can't be read.
+ */
 static int judge_record(struct muninn_store *store, const struct record_keep *keep,
 			const struct record_header *header, const uint8_t *value)
 {
-	struct visibility visibility = store_visibility(store, RECORD_NEWEST);
-	uint64_t bound =
-		keep->boundary(keep->context, &header->key, header->version, header->sequence);
-	struct record_info found;
-	int newest, result;
+	struct visibility everything = store_visibility(store, RECORD_NEWEST);
+	struct judged judged = { .store = store, .header = header, .value = value };
+	const struct record_info info = {
+		.sequence = header->sequence,
+		.length = header->length,
+		.version = header->version,
+		.flags = header->flags & (RECORD_TOMBSTONE | RECORD_ABSORB),
+	};
+	uint64_t bounds[BOUNDS_MAX + 1];
+	int newest, needed = 1;
 
-	if (!sequence_is_visible(&visibility, header->sequence))
+	if (!sequence_is_visible(&everything, header->sequence))
 		return NEED_NONE;
-	newest = is_found_at(store, header, value, RECORD_NEWEST, &found);
-	result = newest == 0 && bound != RECORD_NEWEST
-			 ? is_found_at(store, header, value, bound, &found)
-			 : newest;
-	/* Superseded at the first boundary behind it, it is so at every later one. */
-	if (result <= 0)
-		return result ? result : NEED_NONE;
-	if (header->flags & RECORD_TOMBSTONE) {
-		/* Without older records it says nothing. */
-		result = store_has_older(store, &header->key, header->sequence);
-		if (result <= 0)
-			return result ? result : NEED_NONE;
-	} else if (keep->is_reachable &&
-		   !keep->is_reachable(keep->context, &header->key, &found, bound)) {
-		return NEED_NONE;
+	everything.timeline = NULL;
+	newest = is_found(&judged, &everything);
+	if (newest < 0)
+		return newest;
+	uint32_t count = keep->boundaries(keep->context, &header->key, &info, bounds, BOUNDS_MAX);
+
+	if (count <= BOUNDS_MAX) {
+		bounds[count++] = RECORD_NEWEST;
+		needed = is_needed_at(&judged, keep, &info, newest, bounds, count);
 	}
+	/* Without older records a tombstone says nothing. */
+	if (needed > 0 && header->flags & RECORD_TOMBSTONE &&
+	    !(keep->keeps_lone_tombstone &&
+	      keep->keeps_lone_tombstone(keep->context, &header->key, &info)))
+		needed = store_has_older(store, &header->key, header->sequence);
+	if (needed <= 0)
+		return needed ? needed : NEED_NONE;
 	return newest ? NEED_NEWEST : NEED_OLD;
 }
 

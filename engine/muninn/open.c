@@ -314,11 +314,10 @@ static int step_interrupted(struct muninn_store *store, struct error_text *error
 	uint64_t sealed = state_read(store, STATE_SEALED_AT);
 	uint64_t count = state_read(store, STATE_ABORTED_COUNT_AT);
 
-	if (sealed > store->committed + 1)
+	if (sealed > store->committed + RECORD_GAP_MAX)
 		return error_set(error, -EINVAL,
-				 "sealed segments are ahead of the committed sequence (%llu, "
-				 "%llu); the NVRAM"
-				 " is corrupt or older than the flash",
+				 "sealed segments are far ahead of the committed sequence (%llu, "
+				 "%llu); the NVRAM is corrupt",
 				 (unsigned long long)sealed, (unsigned long long)store->committed);
 	if (count > MUNINN_ABORTED_MAX)
 		return error_set(

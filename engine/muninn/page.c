@@ -34,6 +34,7 @@ bool page_find(const struct page_view *page, const struct record_key *key,
 
 		if (record_has_key(record.header, key) && sequence >= newest &&
 		    sequence_is_visible(visibility, sequence) &&
+		    !record_is_hidden(visibility, key, sequence) &&
 		    !(sequence == visibility->ignored_tombstone &&
 		      record_is_tombstone(record.header))) {
 			*found = record;

@@ -19,15 +19,26 @@ struct page_record {
 	const uint8_t *value;
 };
 
-/* Which records count. */
+/* Which records of a key count. */
 struct visibility {
-	uint64_t bound;         /* highest sequence number */
+	uint64_t bound;                         /* highest sequence number */
+	const struct record_timeline *timeline; /* what rollbacks hide; NULL: nothing */
 	const uint8_t *aborted; /* ascending 8-byte sequence numbers that do not count */
 	uint64_t aborted_count;
 	uint64_t ignored_tombstone; /* a tombstone with this number does not count; 0 = all do */
 };
 
+/* Within the bound and not aborted; rollbacks apart. */
 bool sequence_is_visible(const struct visibility *visibility, uint64_t sequence);
+
+/* Whether a rollback hides a record of `key`, which is within the bound. */
+static inline bool record_is_hidden(const struct visibility *visibility,
+				    const struct record_key *key, uint64_t sequence)
+{
+	const struct record_timeline *timeline = visibility->timeline;
+
+	return timeline && timeline->is_hidden(timeline->context, key, sequence, visibility->bound);
+}
 
 /*
  * The record at *offset (0 to begin, then as left by the last call); false at the end. A record that runs over the end of

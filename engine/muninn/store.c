@@ -17,6 +17,7 @@ struct visibility store_visibility(const struct muninn_store *store, uint64_t bo
 {
 	return (struct visibility){
 		.bound = bound,
+		.timeline = store->timeline,
 		.aborted = store->nvram + NVRAM_ABORTED_AT,
 		.aborted_count = state_read(store, STATE_ABORTED_COUNT_AT),
 	};
@@ -29,12 +30,18 @@ static uint32_t muninn_value_bytes_max(struct record_store *base)
 
 /* ---- transactions ---- */
 
-static uint64_t muninn_begin(struct record_store *base)
+static void muninn_set_timeline(struct record_store *base, const struct record_timeline *timeline)
+{
+	store_of(base)->timeline = timeline;
+}
+
+static uint64_t muninn_begin(struct record_store *base, uint64_t at_least)
 {
 	struct muninn_store *store = store_of(base);
 
-	assert(store->sequence == 0);
-	store->sequence = store->committed + 1;
+	assert(store->sequence == 0 && at_least <= store->committed + RECORD_GAP_MAX);
+	store->sequence = max_u64(store->committed + 1, at_least);
+	assert(store->sequence < RECORD_NEWEST);
 	store->sealed_running = false;
 	return store->sequence;
 }
@@ -53,7 +60,7 @@ static void muninn_commit(struct record_store *base)
 {
 	struct muninn_store *store = store_of(base);
 
-	assert(store->sequence == store->committed + 1);
+	assert(store->sequence > store->committed);
 	nvram_store64(store->nvram + STATE_COMMITTED_AT, store->sequence);
 	store->committed = store->sequence;
 	end_transaction(store);
@@ -75,7 +82,7 @@ static void muninn_abort(struct record_store *base)
 	struct muninn_store *store = store_of(base);
 	uint64_t sequence = store->sequence;
 
-	assert(sequence == store->committed + 1);
+	assert(sequence > store->committed);
 	for (uint32_t row = 0; row < store->geometry.rows; row++)
 		if (store->rows[row].touched)
 			row_cut(&store->rows[row], store->committed);
@@ -263,13 +270,14 @@ static int search(struct lookup *lookup)
 	return result;
 }
 
-int store_get(struct muninn_store *store, const struct record_key *key, uint64_t bound,
-	      enum nand_cause cause, void *value, uint32_t capacity, struct record_info *info)
+int store_get(struct muninn_store *store, const struct record_key *key,
+	      const struct visibility *visibility, enum nand_cause cause, void *value,
+	      uint32_t capacity, struct record_info *info)
 {
 	struct lookup lookup = {
 		.store = store,
 		.key = key,
-		.visibility = store_visibility(store, bound),
+		.visibility = *visibility,
 		.cause = cause,
 		.value = value,
 		.capacity = capacity,
@@ -290,6 +298,7 @@ int store_has_older(struct muninn_store *store, const struct record_key *key, ui
 		.info = &info,
 	};
 
+	lookup.visibility.timeline = NULL;
 	lookup.visibility.ignored_tombstone = sequence;
 	int result = search(&lookup);
 
@@ -300,7 +309,8 @@ static int muninn_get(struct record_store *base, const struct record_key *key, u
 		      void *value, uint32_t capacity, struct record_info *info)
 {
 	struct muninn_store *store = store_of(base);
-	int result = store_get(store, key, bound, NAND_CAUSE_USER, value, capacity, info);
+	struct visibility visibility = store_visibility(store, bound);
+	int result = store_get(store, key, &visibility, NAND_CAUSE_USER, value, capacity, info);
 
 	count_up(&store->counters.records_got, result == 0);
 	count_up(&store->counters.records_absent, result == -ENOENT);
@@ -410,6 +420,7 @@ static int muninn_close(struct record_store *base, bool stable)
 
 const struct record_store_operations muninn_operations = {
 	.value_bytes_max = muninn_value_bytes_max,
+	.set_timeline = muninn_set_timeline,
 	.begin = muninn_begin,
 	.put = muninn_put,
 	.commit = muninn_commit,

@@ -35,8 +35,9 @@ struct muninn_store {
 	struct buffer *free_buffers; /* of no row */
 	uint32_t free_buffer_count;
 	struct space space;
-	uint64_t committed; /* highest sequence number that counts */
-	uint64_t sequence;  /* of the running transaction, 0 = none */
+	uint64_t committed;                     /* highest sequence number that counts */
+	uint64_t sequence;                      /* of the running transaction, 0 = none */
+	const struct record_timeline *timeline; /* what rollbacks hide; NULL: nothing */
 	bool sealed_running; /* the running transaction sealed a segment, so some of its records may be on flash */
 	uint16_t *images; /* for each segment the table images that touch it */
 	uint32_t metadata_segment,
@@ -71,7 +72,7 @@ static inline bool row_has_newer(const struct row *row)
 	return row->newer.area != NULL;
 }
 
-/* Which records count up to `bound`. */
+/* Which records count up to `bound`, for readers. */
 struct visibility store_visibility(const struct muninn_store *store, uint64_t bound);
 
 /* Notes that a sequence number never counts; its records on flash are skipped from now on. */
@@ -114,13 +115,14 @@ uint64_t rows_filter_bytes(const struct muninn_store *store);
  */
 int store_place(struct muninn_store *store, const struct new_record *record, bool reserve);
 
-/* record_store_operations.get, with the cause that page reads are counted under. */
-int store_get(struct muninn_store *store, const struct record_key *key, uint64_t bound,
-	      enum nand_cause cause, void *value, uint32_t capacity, struct record_info *info);
+/* record_store_operations.get, with what counts, and the cause that page reads are counted under. */
+int store_get(struct muninn_store *store, const struct record_key *key,
+	      const struct visibility *visibility, enum nand_cause cause, void *value,
+	      uint32_t capacity, struct record_info *info);
 
 /*
- * Whether a tombstone ends anything: another record of its key as old as it or older, of its own command too. 1, 0, or the
- * error of the search.
+ * Whether a tombstone ends anything: another record of its key as old as it or older, of its own command too, hidden or
+ * not. 1, 0, or the error of the search.
  */
 int store_has_older(struct muninn_store *store, const struct record_key *key, uint64_t sequence);
 

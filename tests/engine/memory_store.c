@@ -31,6 +31,8 @@ struct memory_store {
 	uint64_t chains;
 	struct chain *changed;
 	uint64_t sequence; /* of the last committed transaction, or of the open one */
+	uint64_t committed;
+	const struct record_timeline *timeline;
 	bool writing, open, absorb;
 	uint32_t value_bytes_max;
 	uint64_t bytes_max, reserve_bytes_max;
@@ -122,13 +124,21 @@ static uint32_t value_bytes_max(struct record_store *store)
 	return memory_of(store)->value_bytes_max;
 }
 
-static uint64_t begin(struct record_store *store)
+static void set_timeline(struct record_store *store, const struct record_timeline *timeline)
+{
+	memory_of(store)->timeline = timeline;
+}
+
+static uint64_t begin(struct record_store *store, uint64_t at_least)
 {
 	struct memory_store *memory = memory_of(store);
 
 	assert(memory->open && !memory->writing);
 	memory->writing = true;
-	return ++memory->sequence;
+	memory->committed = memory->sequence++;
+	if (memory->sequence < at_least)
+		memory->sequence = at_least;
+	return memory->sequence;
 }
 
 static int put(struct record_store *store, const struct record_key *key, uint16_t user_version,
@@ -182,7 +192,9 @@ static void commit(struct record_store *store)
 		memory->changed = chain->next_changed;
 		chain->changed = false;
 		while (memory->absorb && version->older && version->older->flags & RECORD_ABSORB &&
-		       version->older->user_version == version->user_version)
+		       version->older->user_version == version->user_version &&
+		       version->older->sequence >> RECORD_SLOT_BITS ==
+			       version->sequence >> RECORD_SLOT_BITS)
 			drop_newest(memory, &version->older);
 	}
 	memory->writing = false;
@@ -201,8 +213,17 @@ static void abort_transaction(struct record_store *store)
 		drop_newest(memory, &chain->newest);
 	}
 	/* Numbers of aborted transactions are used again, which is the harder case for the caller. */
-	memory->sequence--;
+	memory->sequence = memory->committed;
 	memory->writing = false;
+}
+
+static bool is_visible(const struct memory_store *memory, const struct record_key *key,
+		       const struct version *version, uint64_t bound)
+{
+	const struct record_timeline *timeline = memory->timeline;
+
+	return version->sequence <= bound &&
+	       !(timeline && timeline->is_hidden(timeline->context, key, version->sequence, bound));
 }
 
 static int get(struct record_store *store, const struct record_key *key, uint64_t bound,
@@ -217,7 +238,7 @@ static int get(struct record_store *store, const struct record_key *key, uint64_
 		return -EBADMSG;
 	chain = find(memory, key);
 	for (version = chain ? chain->newest : NULL; version; version = version->older) {
-		if (version->sequence > bound)
+		if (!is_visible(memory, key, version, bound))
 			continue;
 		*info = (struct record_info){ .sequence = version->sequence,
 					      .length = version->length,
@@ -275,11 +296,13 @@ static int close_store(struct record_store *store, bool stable)
 	if (memory->writing)
 		abort_transaction(store);
 	memory->open = false;
+	memory->timeline = NULL;
 	return 0;
 }
 
 static const struct record_store_operations operations = {
 	.value_bytes_max = value_bytes_max,
+	.set_timeline = set_timeline,
 	.begin = begin,
 	.put = put,
 	.commit = commit,

@@ -58,17 +58,45 @@ void model_add(struct model_history *history, const struct model_version *versio
 	history->versions[history->count++] = *version;
 }
 
-const struct model_version *model_find(const struct model_history *history, uint64_t bound)
+/* Walks back through the rollbacks that led to the state at `bound`. */
+static bool is_hidden(void *context, const struct record_key *key, uint64_t sequence,
+		      uint64_t bound)
 {
-	for (size_t i = history->count; i-- > 0;)
-		if (history->versions[i].sequence <= bound)
+	const struct model *model = context;
+
+	for (size_t i = model->rollback_count; i-- > 0;) {
+		const struct model_rollback *rollback = &model->rollbacks[i];
+
+		if (rollback->at > bound ||
+		    (rollback->partition && rollback->partition != key->partition))
+			continue;
+		if (sequence >= rollback->at)
+			return false;
+		if (sequence > rollback->to)
+			return true;
+		bound = rollback->to;
+	}
+	return false;
+}
+
+const struct model_version *model_find(const struct model *model, uint32_t number, uint64_t bound)
+{
+	const struct model_history *history = &model->keys[number];
+	struct record_key key = model_key(number);
+
+	for (size_t i = history->count; i-- > 0;) {
+		uint64_t sequence = history->versions[i].sequence;
+
+		if (sequence <= bound &&
+		    !is_hidden((void *)(uintptr_t)model, &key, sequence, bound))
 			return &history->versions[i];
+	}
 	return NULL;
 }
 
 void model_check_key(struct model *model, uint32_t number, uint64_t bound)
 {
-	const struct model_version *expected = model_find(&model->keys[number], bound);
+	const struct model_version *expected = model_find(model, number, bound);
 	struct record_key key = model_key(number);
 	struct record_info info;
 	uint8_t found[MODEL_VALUE_MAX], wanted[MODEL_VALUE_MAX];
@@ -122,6 +150,8 @@ void model_open(struct model *model, const struct nand_geometry *nand,
 	if (muninn_format(model->nand, options, &error) ||
 	    muninn_open(model->nand, options, &model->store, &error))
 		fail_msg("%s", error.text);
+	model->timeline = (struct record_timeline){ .context = model, .is_hidden = is_hidden };
+	model->store->operations->set_timeline(model->store, &model->timeline);
 }
 
 void model_crash(struct model *model)
@@ -131,6 +161,7 @@ void model_crash(struct model *model)
 	model->store->operations->close(model->store, false);
 	if (muninn_open(model->nand, &(struct engine_options){ 0 }, &model->store, &error))
 		fail_msg("%s", error.text);
+	model->store->operations->set_timeline(model->store, &model->timeline);
 }
 
 void model_close(struct model *model)
@@ -184,11 +215,11 @@ bool model_transaction(struct model *model, bool commit, bool crash)
 	const struct record_store_operations *operations = model->store->operations;
 	uint32_t count = model_below(model, 20) ? 1 + model_below(model, 3)
 						: 1 + model_below(model, MODEL_PUTS_MAX);
-	uint64_t sequence = operations->begin(model->store);
+	uint64_t sequence = operations->begin(model->store, model->next);
 	uint32_t numbers[MODEL_PUTS_MAX];
 	struct model_version puts[MODEL_PUTS_MAX];
 
-	assert_true(sequence > model->sequence);
+	assert_true(sequence > model->sequence && sequence >= model->next);
 	for (uint32_t i = 0; i < count; i++) {
 		numbers[i] = model_below(model, 4) ? model_below(model, MODEL_KEYS)
 						   : model_below(model, 12);
@@ -212,4 +243,25 @@ bool model_transaction(struct model *model, bool commit, bool crash)
 			model_add(&model->keys[numbers[i]], &puts[i]);
 	}
 	return true;
+}
+
+uint64_t model_end_slot(struct model *model)
+{
+	model->next = (model->sequence / RECORD_SLOT + 1) * RECORD_SLOT;
+	return model->sequence;
+}
+
+void model_roll_back(struct model *model, uint16_t partition, uint64_t to)
+{
+	const struct record_store_operations *operations = model->store->operations;
+	struct model_rollback *rollback = &model->rollbacks[model->rollback_count];
+
+	assert_true(model->rollback_count < MODEL_ROLLBACKS_MAX && to <= model->sequence);
+	model_end_slot(model);
+	rollback->at = operations->begin(model->store, model->next);
+	rollback->to = to;
+	rollback->partition = partition;
+	operations->commit(model->store);
+	model->sequence = rollback->at;
+	model->rollback_count++;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * A model of the record store that keeps every version, for the tests of engine/muninn: keys of all kinds, random
- * transactions, crashes. The device is so small that segments are sealed, tables completed and places overflowed all the
+ * transactions, rollbacks, crashes. The device is so small that segments are sealed, tables completed and places overflowed all the
  * time.
  */
 #ifndef MUNINN_TESTS_ENGINE_MUNINN_MODEL_H
@@ -9,7 +9,7 @@
 
 #include "engine/muninn/store.h"
 
-enum { MODEL_KEYS = 300, MODEL_VALUE_MAX = 512, MODEL_PUTS_MAX = 12 };
+enum { MODEL_KEYS = 300, MODEL_VALUE_MAX = 512, MODEL_PUTS_MAX = 12, MODEL_ROLLBACKS_MAX = 512 };
 
 /* One version of a key as it should be found. */
 struct model_version {
@@ -25,12 +25,22 @@ struct model_history {
 	size_t count, capacity;
 };
 
+/* From sequence number `at` on, what is of (to, at) is hidden. */
+struct model_rollback {
+	uint64_t at, to;
+	uint16_t partition; /* 0: of all */
+};
+
 struct model {
 	struct nand *nand;
 	struct record_store *store;
 	uint64_t random;
 	struct model_history keys[MODEL_KEYS];
 	uint64_t sequence;
+	uint64_t next; /* number that the next transaction has at least */
+	struct model_rollback rollbacks[MODEL_ROLLBACKS_MAX]; /* ascending by `at` */
+	size_t rollback_count;
+	struct record_timeline timeline;
 };
 
 extern const struct nand_geometry model_nand;
@@ -55,11 +65,11 @@ bool model_is_absorbed(uint32_t number);
 struct model_version model_new_version(struct model *model, uint32_t number, uint64_t sequence);
 void model_fill(uint8_t *value, uint16_t length, uint64_t fill);
 
-/* Puts a version into the store; notes one in the model; the newest noted within a bound. */
+/* Puts a version into the store; notes one in the model; the newest noted that a reader at a bound sees. */
 int model_put(struct model *model, uint32_t number, const struct model_version *version,
 	      bool reserve);
 void model_add(struct model_history *history, const struct model_version *version);
-const struct model_version *model_find(const struct model_history *history, uint64_t bound);
+const struct model_version *model_find(const struct model *model, uint32_t number, uint64_t bound);
 
 /* The store has of this key, or of every key at the present, what the model says. A lone tombstone may be gone. */
 void model_check_key(struct model *model, uint32_t number, uint64_t bound);
@@ -67,5 +77,11 @@ void model_check_all(struct model *model);
 
 /* One transaction of some puts; committed, aborted or cut off by a crash. Returns false when the device is full. */
 bool model_transaction(struct model *model, bool commit, bool crash);
+
+/* The present is the end of a slot: the next transaction begins another one. Returns its sequence number. */
+uint64_t model_end_slot(struct model *model);
+
+/* Rolls a partition, or all of them (0), back to the end of a slot. */
+void model_roll_back(struct model *model, uint16_t partition, uint64_t to);
 
 #endif

@@ -79,7 +79,7 @@ static int teardown(void **state)
 
 static void begin(struct fixture *f)
 {
-	f->writer.sequence = f->store->operations->begin(f->store);
+	f->writer.sequence = f->store->operations->begin(f->store, 0);
 	cache_begin(&f->nodes);
 	f->committed = f->header;
 }

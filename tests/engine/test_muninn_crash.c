@@ -57,7 +57,7 @@ static int run_transaction(struct record_store *store, uint64_t transaction)
 {
 	uint8_t value[VALUE_BYTES];
 
-	store->operations->begin(store);
+	store->operations->begin(store, 0);
 	for (uint32_t put = 0; put < PUTS; put++) {
 		struct record_key key = key_of(key_number(transaction, put));
 
@@ -73,20 +73,21 @@ static int run_transaction(struct record_store *store, uint64_t transaction)
 	return 0;
 }
 
-static uint64_t present_only(void *context, const struct record_key *key, uint16_t version,
-			     uint64_t sequence)
+static uint32_t present_only(void *context, const struct record_key *key,
+			     const struct record_info *info, uint64_t *bounds, uint32_t max)
 {
 	(void)context;
 	(void)key;
-	(void)version;
-	(void)sequence;
-	return RECORD_NEWEST;
+	(void)info;
+	(void)bounds;
+	(void)max;
+	return 0;
 }
 
 /* The device is written many times over: half of the time goes into merging. */
 static void merge_when_low(struct record_store *store)
 {
-	const struct record_keep keep = { .boundary = present_only };
+	const struct record_keep keep = { .boundaries = present_only };
 	struct record_merge merge = { .live_permille_max = 1000 };
 	struct engine_statistics statistics;
 	int result = 0;

@@ -176,7 +176,7 @@ static struct nand *small_device(struct record_store **store, uint32_t puts)
 	for (uint32_t i = 0; i < puts; i++) {
 		struct record_key key = { .partition = 1, .identifier = 0x10000 + i };
 
-		(*store)->operations->begin(*store);
+		(*store)->operations->begin(*store, 0);
 		assert_int_equal(
 			(*store)->operations->put(*store, &key, 1, 0, value, sizeof(value), false),
 			0);

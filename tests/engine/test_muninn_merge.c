@@ -15,30 +15,58 @@
 
 #include "tests/engine/muninn_model.h"
 
-enum { BOUNDARIES_MAX = 12 };
+enum { BOUNDARIES_MAX = 12, ENDS_MAX = 400 };
 
+/* What is kept: the state at each boundary, and at every moment from the horizon on. */
 struct boundaries {
+	const struct model *model;
 	uint64_t at[BOUNDARIES_MAX]; /* ascending */
 	uint32_t count;
+	uint64_t horizon;
+	uint64_t ends[ENDS_MAX]; /* of slots, ascending */
+	uint32_t end_count;
 };
 
-static uint64_t lowest_boundary(void *context, const struct record_key *key, uint16_t version,
-				uint64_t sequence)
+/* The first moment from `sequence` on that is kept. */
+static uint64_t first_kept(const struct boundaries *boundaries, uint64_t sequence)
+{
+	uint64_t first = max_u64(sequence, boundaries->horizon);
+
+	for (uint32_t i = boundaries->count; i-- > 0;)
+		if (boundaries->at[i] >= sequence)
+			first = min_u64(first, boundaries->at[i]);
+	return first;
+}
+
+static void add_bound(uint64_t bound, uint64_t *bounds, uint32_t *count, uint32_t max)
+{
+	if (*count && bounds[*count - 1] == bound)
+		return;
+	if (*count < max)
+		bounds[*count] = bound;
+	++*count;
+}
+
+static uint32_t kept_bounds(void *context, const struct record_key *key,
+			    const struct record_info *info, uint64_t *bounds, uint32_t max)
 {
 	const struct boundaries *boundaries = context;
+	const struct model *model = boundaries->model;
+	uint32_t count = 0;
 
 	(void)key;
-	(void)version;
-	for (uint32_t i = 0; i < boundaries->count; i++)
-		if (boundaries->at[i] >= sequence)
-			return boundaries->at[i];
-	return RECORD_NEWEST;
+	add_bound(first_kept(boundaries, info->sequence), bounds, &count, max);
+	for (size_t i = 0; model && i < model->rollback_count; i++)
+		if (model->rollbacks[i].at > info->sequence)
+			add_bound(first_kept(boundaries, model->rollbacks[i].at), bounds, &count,
+				  max);
+	return count;
 }
 
 static int merge_once(struct model *model, struct boundaries *boundaries,
 		      struct record_merge *merge)
 {
-	const struct record_keep keep = { .context = boundaries, .boundary = lowest_boundary };
+	const struct record_keep keep = { .context = boundaries, .boundaries = kept_bounds };
 
 	return model->store->operations->merge(model->store, &keep, merge);
 }
@@ -51,27 +79,113 @@ static struct engine_statistics statistics_of(struct model *model)
 	return statistics;
 }
 
+static void check_bound(struct model *model, uint64_t bound)
+{
+	for (uint32_t number = 0; number < MODEL_KEYS; number++)
+		model_check_key(model, number, bound);
+}
+
 static void check_boundaries(struct model *model, const struct boundaries *boundaries)
 {
 	model_check_all(model);
-	/* Keys that may be absorbed in the buffer have no history. */
 	for (uint32_t i = 0; i < boundaries->count; i++)
-		for (uint32_t number = 0; number < MODEL_KEYS; number++)
-			if (!model_is_absorbed(number))
-				model_check_key(model, number, boundaries->at[i]);
+		check_bound(model, boundaries->at[i]);
+	for (uint32_t i = 0; i < boundaries->end_count; i++)
+		if (boundaries->ends[i] >= boundaries->horizon)
+			check_bound(model, boundaries->ends[i]);
+	/* In the midst of a slot what is never absorbed is there all the same. */
+	for (uint32_t number = 0; number < MODEL_KEYS; number++) {
+		const struct model_history *history = &model->keys[number];
+
+		if (!model_is_absorbed(number) && history->count &&
+		    history->versions[history->count / 2].sequence >= boundaries->horizon)
+			model_check_key(model, number,
+					history->versions[history->count / 2].sequence);
+	}
 }
 
+static void add_boundary(struct boundaries *boundaries, uint64_t at)
+{
+	if (boundaries->count && boundaries->at[boundaries->count - 1] == at)
+		return;
+	if (boundaries->count == BOUNDARIES_MAX)
+		memmove(boundaries->at, boundaries->at + 1,
+			--boundaries->count * sizeof(boundaries->at[0]));
+	boundaries->at[boundaries->count++] = at;
+}
+
+static void drop_boundary(struct boundaries *boundaries, uint32_t gone)
+{
+	boundaries->count--;
+	memmove(&boundaries->at[gone], &boundaries->at[gone + 1],
+		(boundaries->count - gone) * sizeof(boundaries->at[0]));
+}
+
+/* Gives up the oldest `count` ends of slots. */
+static void raise_horizon(struct boundaries *boundaries, uint32_t count)
+{
+	if (count >= boundaries->end_count) {
+		boundaries->end_count = 0;
+		boundaries->horizon = RECORD_NEWEST;
+		return;
+	}
+	boundaries->end_count -= count;
+	memmove(boundaries->ends, boundaries->ends + count,
+		boundaries->end_count * sizeof(boundaries->ends[0]));
+	boundaries->horizon = boundaries->ends[0];
+}
+
+static void add_end(struct boundaries *boundaries, uint64_t end)
+{
+	if (boundaries->end_count == ENDS_MAX)
+		raise_horizon(boundaries, ENDS_MAX / 2);
+	if (boundaries->end_count == 0)
+		boundaries->horizon = end;
+	boundaries->ends[boundaries->end_count++] = end;
+}
+
+/* A moment that is kept: a boundary, or the end of a slot behind the horizon. */
+static uint64_t some_kept(struct model *model, const struct boundaries *boundaries)
+{
+	uint32_t pick = model_below(model, boundaries->count + boundaries->end_count);
+
+	return pick < boundaries->count ? boundaries->at[pick]
+					: boundaries->ends[pick - boundaries->count];
+}
+
+/* Ends a slot; then now and then keeps it, drops a boundary or rolls back. */
 static void change_boundaries(struct model *model, struct boundaries *boundaries)
 {
-	if (boundaries->count == BOUNDARIES_MAX ||
-	    (boundaries->count && model_below(model, 3) == 0)) {
-		uint32_t gone = model_below(model, boundaries->count);
+	uint32_t dice = model_below(model, 8);
 
-		memmove(&boundaries->at[gone], &boundaries->at[gone + 1],
-			(boundaries->count - gone - 1) * sizeof(boundaries->at[0]));
-		boundaries->count--;
-	} else {
-		boundaries->at[boundaries->count++] = model->sequence;
+	add_end(boundaries, model_end_slot(model));
+	if (dice < 2)
+		add_boundary(boundaries, model->sequence);
+	else if (dice == 2 && boundaries->count)
+		drop_boundary(boundaries, model_below(model, boundaries->count));
+	else if (dice > 5 && model->rollback_count < MODEL_ROLLBACKS_MAX)
+		model_roll_back(model, (uint16_t)model_below(model, 3),
+				some_kept(model, boundaries));
+}
+
+/* Merges until there is room; when nothing is left to reclaim the oldest history goes. */
+static void make_room(struct model *model, struct boundaries *boundaries,
+		      struct record_merge *merge, uint32_t low_water)
+{
+	uint32_t futile = 0;
+
+	while (statistics_of(model).segments_free < low_water) {
+		int result = merge_once(model, boundaries, merge);
+
+		assert_true(result == 0 || result == -EAGAIN);
+		futile = result ? futile + 1 : 0;
+		if (futile > model->store->operations->merge_calls_max(model->store)) {
+			assert_true(boundaries->end_count > 0 || boundaries->count > 0);
+			if (boundaries->end_count)
+				raise_horizon(boundaries, boundaries->end_count / 8 + 1);
+			else
+				drop_boundary(boundaries, 0);
+		}
 	}
 }
 
@@ -91,7 +205,7 @@ static void test_a_device_written_many_times_over_keeps_the_present_and_every_bo
 {
 	uint64_t seed = model_setting("MUNINN_SEED", 100);
 	uint64_t transactions = model_setting("MUNINN_OPERATIONS", 8000);
-	struct boundaries boundaries = { .count = 0 };
+	struct boundaries boundaries = { .horizon = RECORD_NEWEST };
 	struct record_merge merge = { .live_permille_max = 950 };
 	struct model *model = calloc(1, sizeof(*model));
 
@@ -99,29 +213,27 @@ static void test_a_device_written_many_times_over_keeps_the_present_and_every_bo
 	print_message("MUNINN_SEED=%llu\n", (unsigned long long)seed);
 	assert_non_null(model);
 	model->random = seed;
+	boundaries.model = model;
 	model_open(model, &nand, &model_options);
 	for (uint64_t done = 0; done < transactions; done++) {
 		uint32_t dice = model_below(model, 1000);
 
 		if (!model_transaction(model, dice >= 20, dice < 3))
 			fail_msg("full after %llu transactions", (unsigned long long)done);
-		while (statistics_of(model).segments_free < LOW_WATER) {
-			int result = merge_once(model, &boundaries, &merge);
-
-			assert_true(result == 0 || result == -EAGAIN);
-		}
+		make_room(model, &boundaries, &merge, LOW_WATER);
 		if (dice == 500)
 			model_crash(model);
-		if (done % 500 == 0) {
+		if (done % 50 == 0)
 			change_boundaries(model, &boundaries);
+		if (done % 500 == 0)
 			check_boundaries(model, &boundaries);
-		}
 	}
 	check_boundaries(model, &boundaries);
 	model_crash(model);
 	check_boundaries(model, &boundaries);
-	print_message("%llu segments freed, %llu records moved, %llu dropped; %llu tables\n",
-		      (unsigned long long)merge.segments_freed,
+	print_message("%zu rollbacks, %llu segments freed, %llu records moved, %llu dropped; %llu "
+		      "tables\n",
+		      model->rollback_count, (unsigned long long)merge.segments_freed,
 		      (unsigned long long)merge.records_moved,
 		      (unsigned long long)merge.records_dropped,
 		      (unsigned long long)statistics_of(model).tables);
@@ -132,7 +244,7 @@ static void test_a_device_written_many_times_over_keeps_the_present_and_every_bo
 
 static void test_space_is_accounted_for_exactly_before_and_after_merging(void **state)
 {
-	struct boundaries none = { .count = 0 };
+	struct boundaries none = { .horizon = RECORD_NEWEST };
 	struct record_merge merge = { .live_permille_max = 1000 };
 	struct model *model = calloc(1, sizeof(*model));
 	struct engine_statistics before, after;
@@ -175,10 +287,10 @@ static bool nothing_is_reachable(void *context, const struct record_key *key,
 
 static void test_unreachable_records_are_dropped_and_others_kept(void **state)
 {
-	struct boundaries none = { .count = 0 };
+	struct boundaries none = { .horizon = RECORD_NEWEST };
 	const struct record_keep keep = {
 		.context = &none,
-		.boundary = lowest_boundary,
+		.boundaries = kept_bounds,
 		.is_reachable = nothing_is_reachable,
 	};
 	struct record_merge merge = { .live_permille_max = 1000 };
@@ -210,7 +322,7 @@ static void test_unreachable_records_are_dropped_and_others_kept(void **state)
 
 static void test_a_corrupt_page_stops_the_merge_and_nothing_is_lost(void **state)
 {
-	struct boundaries none = { .count = 0 };
+	struct boundaries none = { .horizon = RECORD_NEWEST };
 	struct record_merge merge = { .live_permille_max = 1000 };
 	struct model *model = calloc(1, sizeof(*model));
 	struct muninn_store *store;

@@ -94,7 +94,7 @@ static int run_transaction(struct nand *nand, const struct load *load, struct re
 	uint8_t value[VALUE_BYTES];
 	int result = 0;
 
-	store->operations->begin(store);
+	store->operations->begin(store, 0);
 	for (uint32_t put = 0; put < PUTS && result == 0; put++) {
 		struct record_key key = key_of(key_number(transaction, put));
 
@@ -117,19 +117,20 @@ static void apply(uint64_t expected[KEYS], uint64_t transaction)
 		expected[key_number(transaction, put)] = transaction;
 }
 
-static uint64_t no_boundary(void *context, const struct record_key *key, uint16_t version,
-			    uint64_t sequence)
+static uint32_t no_boundary(void *context, const struct record_key *key,
+			    const struct record_info *info, uint64_t *bounds, uint32_t max)
 {
 	(void)context;
 	(void)key;
-	(void)version;
-	(void)sequence;
-	return RECORD_NEWEST;
+	(void)info;
+	(void)bounds;
+	(void)max;
+	return 0;
 }
 
 static int merge(struct record_store *store)
 {
-	const struct record_keep keep = { .boundary = no_boundary };
+	const struct record_keep keep = { .boundaries = no_boundary };
 	struct record_merge merge = { .live_permille_max = 950 };
 	int result = store->operations->merge(store, &keep, &merge);
 

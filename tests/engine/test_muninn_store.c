@@ -15,6 +15,23 @@
 
 #include "tests/engine/muninn_model.h"
 
+/* Sequence numbers leave gaps, so a moment is that of some version; half of the time a recent one. */
+static uint64_t some_bound(struct model *model)
+{
+	const struct model_history *history = &model->keys[model_below(model, MODEL_KEYS)];
+	size_t newest = history->count < 8 || model_below(model, 2) ? history->count : 8;
+
+	if (!newest)
+		return 0;
+	return history->versions[history->count - 1 - model_random(model) % newest].sequence;
+}
+
+/* The last moment before the slot of `bound`: 0 is before everything. */
+static uint64_t end_of_slot_before(uint64_t bound)
+{
+	return bound < RECORD_SLOT ? 0 : bound / RECORD_SLOT * RECORD_SLOT - 1;
+}
+
 static void run_model(uint64_t seed, uint64_t transactions, const struct engine_options *options)
 {
 	struct model *model = calloc(1, sizeof(*model));
@@ -30,8 +47,12 @@ static void run_model(uint64_t seed, uint64_t transactions, const struct engine_
 
 		room = model_transaction(model, dice >= 10, dice < 2);
 		model_check_key(model, model_below(model, MODEL_KEYS), RECORD_NEWEST);
-		model_check_key(model, 10 + model_below(model, MODEL_KEYS - 10),
-				model_random(model) % (model->sequence + 1));
+		model_check_key(model, 10 + model_below(model, MODEL_KEYS - 10), some_bound(model));
+		if (dice == 52)
+			model_end_slot(model);
+		if (dice == 53 && model->rollback_count < MODEL_ROLLBACKS_MAX)
+			model_roll_back(model, (uint16_t)model_below(model, 3),
+					end_of_slot_before(some_bound(model)));
 		if (dice == 50)
 			model_crash(model);
 		if (dice == 51)
@@ -43,13 +64,15 @@ static void run_model(uint64_t seed, uint64_t transactions, const struct engine_
 	model_crash(model);
 	model_check_all(model);
 	model->store->operations->statistics(model->store, &statistics);
-	print_message("%llu transactions, %llu segments sealed, %llu tables, %.1f %% of their "
-		      "space used\n",
-		      (unsigned long long)done, (unsigned long long)statistics.segments_sealed,
-		      (unsigned long long)statistics.tables,
-		      100.0 * (double)statistics.sealed_record_bytes /
-			      ((double)statistics.segments_sealed * options->segment_pages *
-			       model_nand.page_bytes));
+	print_message(
+		"%llu transactions, %zu rollbacks, %llu segments sealed, %llu tables, %.1f %% "
+		"of their space used\n",
+		(unsigned long long)done, model->rollback_count,
+		(unsigned long long)statistics.segments_sealed,
+		(unsigned long long)statistics.tables,
+		100.0 * (double)statistics.sealed_record_bytes /
+			((double)statistics.segments_sealed * options->segment_pages *
+			 model_nand.page_bytes));
 	assert_true(statistics.tables >= 2);
 	model_close(model);
 }
@@ -185,7 +208,7 @@ static void test_a_full_device_refuses_puts_keeps_everything_and_still_takes_res
 		struct model_version version = { .length = 100, .version = 9, .fill = puts };
 
 		assert_true(puts < 100000);
-		version.sequence = model->store->operations->begin(model->store);
+		version.sequence = model->store->operations->begin(model->store, 0);
 		result = model_put(model, 200, &version, true);
 		if (result == 0) {
 			model->store->operations->commit(model->store);
@@ -243,7 +266,7 @@ static void test_many_versions_of_one_absorbed_key_do_not_fill_the_device(void *
 	assert_non_null(model);
 	model_open(model, &model_nand, &model_options);
 	for (uint32_t i = 0; i < 100000; i++) {
-		model->store->operations->begin(model->store);
+		model->store->operations->begin(model->store, 0);
 		put_le32(value, i);
 		assert_int_equal(model->store->operations->put(model->store, &key, 1, RECORD_ABSORB,
 							       value, sizeof(value), false),
@@ -275,7 +298,7 @@ static void test_a_record_of_a_whole_page_costs_one_program(void **state)
 	for (uint32_t piece = 0; piece < 20 * 256; piece++) {
 		struct record_key key = { .partition = 1, .identifier = 0x10000, .piece = piece };
 
-		model->store->operations->begin(model->store);
+		model->store->operations->begin(model->store, 0);
 		put_le32(value, piece);
 		assert_int_equal(model->store->operations->put(model->store, &key, 1, 0, value,
 							       sizeof(value), false),

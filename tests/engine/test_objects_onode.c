@@ -62,7 +62,7 @@ static uint64_t put(struct fixture *f)
 {
 	uint64_t before = memory_store_counters(f->memory).puts;
 
-	f->writer.sequence = f->store->operations->begin(f->store);
+	f->writer.sequence = f->store->operations->begin(f->store, 0);
 	assert_int_equal(onode_put(&f->writer, f->onode), 0);
 	f->store->operations->commit(f->store);
 	return memory_store_counters(f->memory).puts - before;
@@ -318,7 +318,7 @@ static void test_without_room_nothing_is_taken_for_stored(void **state)
 	put(f);
 	for (int puts = 0; puts < 4; puts++) {
 		set_attribute(f, 1, (uint8_t)('b' + puts), 2000);
-		f->store->operations->begin(f->store);
+		f->store->operations->begin(f->store, 0);
 		memory_store_fail_put(f->memory, puts);
 		assert_int_equal(onode_put(&f->writer, f->onode), -ENOSPC);
 		f->store->operations->abort(f->store);
