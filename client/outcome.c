@@ -96,6 +96,14 @@ static struct meaning of_code(const struct osd_cdb *cdb, const struct osd_sense 
 		return (struct meaning){
 			-EROFS, "old versions and write-protected units can only be read"
 		};
+	case SENSE_CONDITIONAL_WRITE_PROTECT:
+		return (struct meaning){
+			-EPERM, "the history of the partition is locked; only the target's "
+				"administrator can shorten it before the lock ends"
+		};
+	case SENSE_COMMAND_SEQUENCE_ERROR:
+		return (struct meaning){ -EBUSY, "something stands on it, or the feature was not "
+						 "subscribed to" };
 	default:
 		return (struct meaning){ 0, NULL };
 	}

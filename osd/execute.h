@@ -38,6 +38,8 @@ struct osd_device {
 	uint8_t system_id[20];
 	char serial[37];
 	struct osd_security *security;
+	struct osd_subscriptions *subscriptions; /* of hosts to features of EXECUTE */
+	struct osd_merge_job *merge_job;
 };
 
 /* What a command, a set or a get is about. */
@@ -113,6 +115,7 @@ enum osd_command_flag {
 	OSD_FLUSHES = 1 << 9,          /* everything is stable when it ends */
 	OSD_READS_DATA = 1 << 10,      /* updates the data accessed time */
 	OSD_LISTS = 1 << 11,           /* LIST_ATTR may give the get list to the command */
+	OSD_PARAMETERS = 1 << 12, /* EXECUTE: its parameters at the start of Data-Out */
 };
 
 struct osd_command_entry {

@@ -6,6 +6,7 @@
 
 #include "common/bytes.h"
 #include "osd/execute.h"
+#include "osd/functions.h"
 
 /* ---- the logical unit ---- */
 
@@ -45,8 +46,14 @@ int osd_device_create(struct engine *engine, const uint8_t uuid[16],
 		memcpy(created->system_id, options->system_id, sizeof(created->system_id));
 	if (options && options->serial[0] != '\0')
 		snprintf(created->serial, sizeof(created->serial), "%s", options->serial);
-	result = osd_security_create(created, options);
+	created->subscriptions = osd_subscriptions_create();
+	created->merge_job = osd_merge_job_create(engine);
+	result = created->subscriptions && created->merge_job
+			 ? osd_security_create(created, options)
+			 : -ENOMEM;
 	if (result != 0) {
+		osd_merge_job_destroy(created->merge_job);
+		osd_subscriptions_destroy(created->subscriptions);
 		free(created);
 		return result;
 	}
@@ -56,6 +63,8 @@ int osd_device_create(struct engine *engine, const uint8_t uuid[16],
 
 void osd_device_destroy(struct osd_device *device)
 {
+	osd_merge_job_destroy(device->merge_job);
+	osd_subscriptions_destroy(device->subscriptions);
 	osd_security_destroy(device);
 	free(device);
 }
@@ -208,7 +217,7 @@ static void read_statistics(struct osd_request *request)
 {
 	bool root = request->cdb.partition == 0 || request->entry->target == OSD_TARGET_ROOT;
 
-	if (root && osd_has_gets(request))
+	if (root && (osd_has_gets(request) || request->entry->action == OSD_EXECUTE))
 		engine_read_statistics(request->device->engine, &request->statistics);
 }
 
@@ -249,6 +258,13 @@ static bool prepare(struct osd_request *request)
 		return false;
 	}
 	request->entry = result == 0 ? osd_command_find(request->cdb.action) : NULL;
+	if (!request->entry && result == 0 && request->cdb.action == OSD_EXECUTE) {
+		request->entry = osd_function_find(&request->cdb);
+		if (!request->entry) {
+			osd_fail_field(request, osd_address_field(request));
+			return false;
+		}
+	}
 	if (!request->entry) {
 		osd_fail(request, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_COMMAND_OPERATION_CODE);
 		return false;

@@ -7,6 +7,7 @@
 
 #include "common/bytes.h"
 #include "osd/execute.h"
+#include "osd/functions.h"
 
 /* ---- buffers ---- */
 
@@ -132,6 +133,15 @@ static int check_data(struct osd_request *request)
 			return osd_fail_field(request, osd_length_field(request));
 		request->out_data_length = cdb->length;
 		command->data_out_used = request->out_data + cdb->length;
+	}
+	if (flags & OSD_PARAMETERS) {
+		uint32_t length = osd_parameter_bytes(cdb);
+
+		if (length > OSD_PARAMETER_BYTES_MAX ||
+		    length > command->data_out_length - request->out_data)
+			return osd_fail_field(request, osd_address_field(request) + 4);
+		request->out_data_length = length;
+		command->data_out_used = request->out_data + length;
 	}
 	if (flags & OSD_DATA_IN) {
 		if (cdb->length > command->data_in_capacity)

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The functions of EXECUTE on versions and history. */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "common/bytes.h"
+#include "osd/functions.h"
+
+/* engine_diff_next calls in one command that find nothing. */
+#define DIFF_STEPS_MAX 64
+
+static uint64_t partition_of(const struct osd_request *request)
+{
+	return request->subject.address.partition;
+}
+
+/* A moment or version that is not there is the parameter's fault. */
+static int moment_result(struct osd_request *request, int result, uint16_t tag)
+{
+	return result == -ENOENT ? osd_fail_parameter(request, tag)
+				 : osd_result(request, result, 0);
+}
+
+/* History is that of the present: the addressed partition must have no version. */
+static int check_present(struct osd_request *request)
+{
+	return request->subject.address.version == 0 ? 0
+						     : osd_fail_field(request, OSD_FIELD_PARTITION);
+}
+
+/* ---- versions ---- */
+
+/* The NAME parameter, "" without. */
+static int name_parameter(struct osd_request *request, char name[OSD_VERSION_NAME_MAX + 1])
+{
+	struct osd_item item;
+
+	name[0] = '\0';
+	if (osd_parameter(request, OSD_ITEM_NAME, &item) != 0)
+		return 0;
+	if (item.length == 0 || item.length > OSD_VERSION_NAME_MAX ||
+	    memchr(item.value, '\0', item.length))
+		return osd_fail_parameter(request, OSD_ITEM_NAME);
+	memcpy(name, item.value, item.length);
+	name[item.length] = '\0';
+	return 0;
+}
+
+int osd_function_snapshot(struct osd_request *request)
+{
+	char name[OSD_VERSION_NAME_MAX + 1];
+	struct osd_item_writer writer;
+	uint32_t version;
+	int result;
+
+	if (name_parameter(request, name) != 0)
+		return -EINVAL;
+	result = engine_snapshot(request->txn, partition_of(request), name[0] ? name : NULL,
+				 &version);
+	if (result == -EEXIST)
+		return osd_fail_parameter(request, OSD_ITEM_NAME);
+	if (result != 0)
+		return osd_result(request, result, 0);
+	osd_result_begin(request, &writer);
+	osd_item_add_number(&writer, OSD_ITEM_VERSION, version);
+	osd_item_add_number(&writer, OSD_ITEM_TIME, engine_txn_time(request->txn));
+	osd_result_end(request, &writer, NULL, 0, -1);
+	return 0;
+}
+
+static bool add_version(struct osd_item_writer *writer, const struct engine_version *version)
+{
+	osd_item_open(writer, OSD_ITEM_ENTRY);
+	osd_item_add_number(writer, OSD_ITEM_VERSION, version->version);
+	osd_item_add_number(writer, OSD_ITEM_SEQUENCE, version->sequence);
+	osd_item_add_number(writer, OSD_ITEM_TIME, version->time_ms);
+	osd_item_add_number(writer, OSD_ITEM_USED, version->used_bytes);
+	osd_item_add_number(writer, OSD_ITEM_OBJECTS, version->objects);
+	osd_item_add_number(writer, OSD_ITEM_WRITTEN, version->written_bytes);
+	if (version->name[0])
+		osd_item_add_text(writer, OSD_ITEM_NAME, version->name);
+	return osd_item_end(writer);
+}
+
+/* A continuation of 8 bytes; `otherwise` at the beginning. */
+static int number_continuation(struct osd_request *request, uint64_t otherwise, uint64_t *value)
+{
+	return osd_parameter_number(request, OSD_ITEM_CONTINUATION, otherwise, value);
+}
+
+int osd_function_versions(struct osd_request *request)
+{
+	struct osd_item_writer writer;
+	struct engine_version version;
+	uint8_t continuation[8];
+	uint64_t from;
+	int result = check_present(request);
+
+	if (result != 0 || number_continuation(request, 1, &from) != 0)
+		return -EINVAL;
+	if (from > UINT32_MAX)
+		return osd_fail_parameter(request, OSD_ITEM_CONTINUATION);
+	osd_result_begin(request, &writer);
+	while ((result = engine_version_next(request->txn, partition_of(request), (uint32_t)from,
+					     &version)) == 0) {
+		from = version.version;
+		if (!add_version(&writer, &version))
+			break;
+		from++;
+	}
+	if (result != 0 && result != -ENOENT)
+		return osd_result(request, result, 0);
+	put_be64(continuation, from);
+	osd_result_end(request, &writer, result == 0 ? continuation : NULL, sizeof(continuation),
+		       -1);
+	return 0;
+}
+
+/* VERSION, or NAME. */
+static int version_parameter(struct osd_request *request, uint32_t *version)
+{
+	struct engine_moment moment;
+	bool given;
+
+	if (osd_parameter_moment(request, 0, &moment, &given) != 0)
+		return -EINVAL;
+	if (!given || moment.kind != ENGINE_AT_VERSION || moment.value == 0 ||
+	    moment.value > ENGINE_VIEW_LAST)
+		return osd_fail_parameter(request, OSD_ITEM_VERSION);
+	*version = (uint32_t)moment.value;
+	return 0;
+}
+
+int osd_function_drop(struct osd_request *request)
+{
+	uint32_t version;
+
+	if (version_parameter(request, &version) != 0)
+		return -EINVAL;
+	return moment_result(request,
+			     engine_version_drop(request->txn, partition_of(request), version),
+			     OSD_ITEM_VERSION);
+}
+
+int osd_function_view(struct osd_request *request)
+{
+	struct osd_item_writer writer;
+	struct engine_moment moment;
+	uint32_t version;
+	bool given;
+	int result = check_present(request);
+
+	if (result != 0 || osd_parameter_moment(request, 0, &moment, &given) != 0)
+		return -EINVAL;
+	result = engine_view_open(request->txn, partition_of(request), moment, &version);
+	if (result != 0)
+		return moment_result(request, result, 0);
+	osd_result_begin(request, &writer);
+	osd_item_add_number(&writer, OSD_ITEM_VERSION, version);
+	osd_result_end(request, &writer, NULL, 0, -1);
+	return 0;
+}
+
+/* ---- going back ---- */
+
+int osd_function_rollback(struct osd_request *request)
+{
+	struct engine_moment moment;
+	struct osd_item_writer writer;
+	uint64_t sequence;
+	bool given;
+	int result;
+
+	if (osd_parameter_moment(request, 0, &moment, &given) != 0)
+		return -EINVAL;
+	if (!given)
+		return osd_fail_parameter(request, 0);
+	if (request->cdb.object != 0 && partition_of(request) == 0)
+		return osd_fail_field(request, OSD_FIELD_OBJECT);
+	result = engine_moment_resolve(request->txn, partition_of(request), moment, &sequence);
+	if (result != 0)
+		return moment_result(request, result, 0);
+	if (request->cdb.object != 0)
+		result = engine_rollback_object(request->txn, partition_of(request),
+						request->cdb.object, moment);
+	else
+		result = engine_rollback(request->txn, partition_of(request), moment);
+	if (result != 0)
+		return osd_result(request, result,
+				  request->cdb.object ? OSD_FIELD_OBJECT : OSD_FIELD_PARTITION);
+	osd_result_begin(request, &writer);
+	osd_item_add_number(&writer, OSD_ITEM_SEQUENCE, sequence);
+	osd_result_end(request, &writer, NULL, 0, -1);
+	return 0;
+}
+
+int osd_function_undo(struct osd_request *request)
+{
+	uint64_t modifications;
+	int result;
+
+	if (request->cdb.object == 0)
+		return osd_fail_field(request, OSD_FIELD_OBJECT);
+	if (osd_parameter_number(request, OSD_ITEM_MODIFICATIONS, 1, &modifications) != 0)
+		return -EINVAL;
+	if (modifications == 0 || modifications > UINT32_MAX)
+		return osd_fail_parameter(request, OSD_ITEM_MODIFICATIONS);
+	result = engine_undo(request->txn, partition_of(request), request->cdb.object,
+			     (uint32_t)modifications);
+	return moment_result(request, result, OSD_ITEM_MODIFICATIONS);
+}
+
+/* ---- looking back ---- */
+
+int osd_function_log(struct osd_request *request)
+{
+	struct engine_modification modification;
+	struct osd_item_writer writer;
+	uint8_t continuation[8];
+	uint64_t below;
+	int result = check_present(request);
+
+	if (result != 0 || number_continuation(request, UINT64_MAX >> 16, &below) != 0)
+		return -EINVAL;
+	if (request->cdb.object == 0)
+		return osd_fail_field(request, OSD_FIELD_OBJECT);
+	if (below >= UINT64_C(1) << 48)
+		return osd_fail_parameter(request, OSD_ITEM_CONTINUATION);
+	osd_result_begin(request, &writer);
+	while ((result = engine_log_next(request->txn, partition_of(request), request->cdb.object,
+					 below, &modification)) == 0) {
+		uint64_t kind = (modification.created ? OSD_LOGGED_CREATED : 0) |
+				(modification.removed ? OSD_LOGGED_REMOVED : 0);
+
+		osd_item_open(&writer, OSD_ITEM_ENTRY);
+		osd_item_add_number(&writer, OSD_ITEM_SEQUENCE, modification.sequence);
+		osd_item_add_number(&writer, OSD_ITEM_TIME, modification.time_ms);
+		osd_item_add_number(&writer, OSD_ITEM_LENGTH, modification.length);
+		osd_item_add_number(&writer, OSD_ITEM_KIND, kind);
+		if (!osd_item_end(&writer))
+			break;
+		below = modification.sequence - 1;
+	}
+	if (result != 0 && result != -ENOENT)
+		return osd_result(request, result, OSD_FIELD_OBJECT);
+	/* An object of which nothing is known at all. */
+	if (result == -ENOENT && writer.length == 0 &&
+	    osd_parameter(request, OSD_ITEM_CONTINUATION, &(struct osd_item){ 0 }) != 0)
+		return osd_fail_field(request, OSD_FIELD_OBJECT);
+	put_be64(continuation, below);
+	osd_result_end(request, &writer, result == 0 ? continuation : NULL, sizeof(continuation),
+		       -1);
+	return 0;
+}
+
+#define DIFF_CURSOR_BYTES 20
+
+static int diff_cursor(struct osd_request *request, struct engine_diff_cursor *cursor)
+{
+	struct osd_item item;
+
+	*cursor = (struct engine_diff_cursor){ 0 };
+	if (osd_parameter(request, OSD_ITEM_CONTINUATION, &item) != 0)
+		return 0;
+	if (item.length != DIFF_CURSOR_BYTES)
+		return osd_fail_parameter(request, OSD_ITEM_CONTINUATION);
+	cursor->object = get_be64(item.value);
+	cursor->offset = get_be64(item.value + 8);
+	cursor->state = get_be32(item.value + 16);
+	return 0;
+}
+
+static uint64_t wire_difference(enum engine_difference_kind kind)
+{
+	static const uint8_t kinds[] = {
+		[ENGINE_OBJECT_ADDED] = OSD_DIFFERENCE_ADDED,
+		[ENGINE_OBJECT_REMOVED] = OSD_DIFFERENCE_REMOVED,
+		[ENGINE_DATA_DIFFERS] = OSD_DIFFERENCE_DATA,
+		[ENGINE_LENGTH_DIFFERS] = OSD_DIFFERENCE_LENGTH,
+		[ENGINE_ATTRIBUTES_DIFFER] = OSD_DIFFERENCE_ATTRIBUTES,
+	};
+
+	return kinds[kind];
+}
+
+static bool add_difference(struct osd_item_writer *writer,
+			   const struct engine_difference *difference)
+{
+	osd_item_open(writer, OSD_ITEM_ENTRY);
+	osd_item_add_number(writer, OSD_ITEM_KIND, wire_difference(difference->kind));
+	osd_item_add_number(writer, OSD_ITEM_OBJECT, difference->object);
+	osd_item_add_number(writer, OSD_ITEM_OFFSET, difference->offset);
+	osd_item_add_number(writer, OSD_ITEM_LENGTH, difference->length);
+	return osd_item_end(writer);
+}
+
+/* Both moments must be there before the first difference is looked for: -ENOENT means two things later. */
+static int check_moments(struct osd_request *request, struct engine_moment from,
+			 struct engine_moment to)
+{
+	uint64_t sequence;
+	int result = engine_moment_resolve(request->txn, partition_of(request), from, &sequence);
+
+	if (result != 0)
+		return moment_result(request, result, OSD_ITEM_FROM);
+	result = engine_moment_resolve(request->txn, partition_of(request), to, &sequence);
+	return moment_result(request, result, OSD_ITEM_TO);
+}
+
+int osd_function_diff(struct osd_request *request)
+{
+	struct engine_diff_cursor cursor, before;
+	struct engine_difference difference;
+	struct engine_moment from, to;
+	struct osd_item_writer writer;
+	uint8_t continuation[DIFF_CURSOR_BYTES];
+	unsigned steps = 0;
+	bool given;
+	int result = check_present(request);
+
+	if (result != 0 || diff_cursor(request, &cursor) != 0 ||
+	    osd_parameter_moment(request, OSD_ITEM_FROM, &from, &given) != 0 ||
+	    osd_parameter_moment(request, OSD_ITEM_TO, &to, &given) != 0 ||
+	    check_moments(request, from, to) != 0)
+		return -EINVAL;
+	osd_result_begin(request, &writer);
+	do {
+		before = cursor;
+		result = engine_diff_next(request->txn, partition_of(request), from, to, &cursor,
+					  &difference);
+		if (result == 0 && !add_difference(&writer, &difference)) {
+			cursor = before;
+			break;
+		}
+	} while (result == 0 || (result == -EAGAIN && ++steps < DIFF_STEPS_MAX));
+	if (result != 0 && result != -EAGAIN && result != -ENOENT)
+		return osd_result(request, result, 0);
+	put_be64(continuation, cursor.object);
+	put_be64(continuation + 8, cursor.offset);
+	put_be32(continuation + 16, cursor.state);
+	osd_result_end(request, &writer, result != -ENOENT ? continuation : NULL,
+		       sizeof(continuation), -1);
+	return 0;
+}
+
+/* ---- retention ---- */
+
+static int answer_retention(struct osd_request *request)
+{
+	struct engine_retention retention;
+	struct engine_history history;
+	struct osd_item_writer writer;
+	int result = engine_retention_get(request->txn, partition_of(request), &retention);
+
+	if (result == 0)
+		result = engine_history(request->txn, partition_of(request), &history);
+	if (result != 0)
+		return osd_result(request, result, 0);
+	osd_result_begin(request, &writer);
+	osd_item_add_number(&writer, OSD_ITEM_KIND, (uint64_t)retention.kind);
+	osd_item_add_number(&writer, OSD_ITEM_KEEP_ALL, retention.keep_all_ms);
+	osd_item_add_number(&writer, OSD_ITEM_KEEP_INTERVAL, retention.keep_interval_ms);
+	osd_item_add_number(&writer, OSD_ITEM_KEEP_INTERVAL_FOR, retention.keep_interval_for_ms);
+	osd_item_add_number(&writer, OSD_ITEM_LOCK_UNTIL, retention.locked_until_ms);
+	osd_item_add_number(&writer, OSD_ITEM_HORIZON, history.horizon_time_ms);
+	osd_item_add_number(&writer, OSD_ITEM_COUNT, history.versions);
+	osd_item_add_number(&writer, OSD_ITEM_ROLLBACKS, history.rollbacks);
+	osd_result_end(request, &writer, NULL, 0, -1);
+	return 0;
+}
+
+int osd_function_retention(struct osd_request *request)
+{
+	return check_present(request) == 0 ? answer_retention(request) : -EINVAL;
+}
+
+/* What is not given stays. */
+int osd_function_set_retention(struct osd_request *request)
+{
+	struct engine_retention retention;
+	uint64_t kind;
+	int result = engine_retention_get(request->txn, partition_of(request), &retention);
+
+	if (result != 0)
+		return osd_result(request, result, 0);
+	if (osd_parameter_number(request, OSD_ITEM_KIND, (uint64_t)retention.kind, &kind) != 0 ||
+	    osd_parameter_number(request, OSD_ITEM_KEEP_ALL, retention.keep_all_ms,
+				 &retention.keep_all_ms) != 0 ||
+	    osd_parameter_number(request, OSD_ITEM_KEEP_INTERVAL, retention.keep_interval_ms,
+				 &retention.keep_interval_ms) != 0 ||
+	    osd_parameter_number(request, OSD_ITEM_KEEP_INTERVAL_FOR,
+				 retention.keep_interval_for_ms,
+				 &retention.keep_interval_for_ms) != 0 ||
+	    osd_parameter_number(request, OSD_ITEM_LOCK_UNTIL, retention.locked_until_ms,
+				 &retention.locked_until_ms) != 0)
+		return -EINVAL;
+	if (kind > OSD_RETAIN_NONE)
+		return osd_fail_parameter(request, OSD_ITEM_KIND);
+	retention.kind = (enum engine_retention_kind)kind;
+	result = engine_retention_set(request->txn, partition_of(request), &retention, false);
+	if (result == -EINVAL)
+		return osd_fail_parameter(request, 0);
+	if (result != 0)
+		return osd_result(request, result, 0);
+	return answer_retention(request);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* MERGE: a merge of the whole device in a thread of its own, one at a time. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "common/log.h"
+#include "osd/functions.h"
+
+/* Steps in a row that free nothing, after which there is nothing left to do: a walk over all segments. */
+#define FUTILE_STEPS_MAX 4096
+
+struct osd_merge_job {
+	pthread_mutex_t lock; /* guards all the rest */
+	struct engine *engine;
+	pthread_t thread;
+	bool joinable; /* there is a thread to wait for */
+	bool running, cancelled;
+	int result; /* of the last one: 0, or why it ended early */
+	uint64_t steps;
+	struct engine_merge_result freed;
+};
+
+struct osd_merge_job *osd_merge_job_create(struct engine *engine)
+{
+	struct osd_merge_job *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return NULL;
+	pthread_mutex_init(&job->lock, NULL);
+	job->engine = engine;
+	return job;
+}
+
+static bool go_on(struct osd_merge_job *job)
+{
+	bool cancelled;
+
+	pthread_mutex_lock(&job->lock);
+	cancelled = job->cancelled;
+	pthread_mutex_unlock(&job->lock);
+	return !cancelled;
+}
+
+static void *merge(void *context)
+{
+	struct osd_merge_job *job = context;
+	uint32_t futile = 0;
+	int result = 0;
+
+	while (futile < FUTILE_STEPS_MAX && go_on(job)) {
+		struct engine_merge_result step = { 0 };
+
+		result = engine_merge(job->engine, &step);
+		futile = result == -EAGAIN ? futile + 1 : 0;
+		pthread_mutex_lock(&job->lock);
+		job->steps++;
+		job->freed.segments_freed += step.segments_freed;
+		job->freed.records_moved += step.records_moved;
+		job->freed.records_dropped += step.records_dropped;
+		pthread_mutex_unlock(&job->lock);
+		if (result != 0 && result != -EAGAIN)
+			break;
+	}
+	pthread_mutex_lock(&job->lock);
+	job->result = result == -EAGAIN ? 0 : result;
+	job->running = false;
+	pthread_mutex_unlock(&job->lock);
+	if (result != 0 && result != -EAGAIN)
+		log_line(LOG_LEVEL_WARNING, "merge: ended early by error %d", -result);
+	return NULL;
+}
+
+static void wait_for_end(struct osd_merge_job *job)
+{
+	if (job->joinable)
+		pthread_join(job->thread, NULL);
+	job->joinable = false;
+}
+
+static int start(struct osd_merge_job *job)
+{
+	int result = 0;
+
+	pthread_mutex_lock(&job->lock);
+	if (!job->running) {
+		wait_for_end(job); /* it has nothing more to do with the lock */
+		job->cancelled = false;
+		job->result = 0;
+		job->steps = 0;
+		job->freed = (struct engine_merge_result){ 0 };
+		job->running = true;
+		result = -pthread_create(&job->thread, NULL, merge, job);
+		job->joinable = result == 0;
+		job->running = result == 0;
+	}
+	pthread_mutex_unlock(&job->lock);
+	return result;
+}
+
+static void cancel(struct osd_merge_job *job)
+{
+	pthread_mutex_lock(&job->lock);
+	job->cancelled = true;
+	pthread_mutex_unlock(&job->lock);
+}
+
+void osd_merge_job_destroy(struct osd_merge_job *job)
+{
+	if (!job)
+		return;
+	cancel(job);
+	wait_for_end(job);
+	pthread_mutex_destroy(&job->lock);
+	free(job);
+}
+
+static void answer(struct osd_request *request, struct osd_merge_job *job)
+{
+	struct osd_item_writer writer;
+
+	osd_result_begin(request, &writer);
+	pthread_mutex_lock(&job->lock);
+	osd_item_add_number(&writer, OSD_ITEM_STATE, job->running);
+	osd_item_add_number(&writer, OSD_ITEM_COUNT, job->steps);
+	osd_item_add_number(&writer, OSD_ITEM_FREED, job->freed.segments_freed);
+	osd_item_add_number(&writer, OSD_ITEM_MOVED, job->freed.records_moved);
+	osd_item_add_number(&writer, OSD_ITEM_DROPPED, job->freed.records_dropped);
+	pthread_mutex_unlock(&job->lock);
+	osd_result_end(request, &writer, NULL, 0, -1);
+}
+
+int osd_function_merge(struct osd_request *request)
+{
+	struct osd_merge_job *job = request->device->merge_job;
+	uint64_t action;
+	int result = 0;
+
+	if (osd_parameter_number(request, OSD_ITEM_ACTION, OSD_MERGE_PROGRESS, &action) != 0)
+		return -EINVAL;
+	switch (action) {
+	case OSD_MERGE_PROGRESS:
+		break;
+	case OSD_MERGE_START:
+		result = start(job);
+		break;
+	case OSD_MERGE_CANCEL:
+		cancel(job);
+		break;
+	default:
+		return osd_fail_parameter(request, OSD_ITEM_ACTION);
+	}
+	if (result != 0)
+		return osd_fail(request, SENSE_HARDWARE_ERROR, SENSE_INTERNAL_TARGET_FAILURE);
+	answer(request, job);
+	return 0;
+}
