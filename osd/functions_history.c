@@ -133,7 +133,7 @@ static int version_parameter(struct osd_request *request, uint32_t *version)
 
 int osd_function_drop(struct osd_request *request)
 {
-	uint32_t version;
+	uint32_t version = 0;
 
 	if (version_parameter(request, &version) != 0)
 		return -EINVAL;

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Calls of EXECUTE's functions in tests. */
+#ifndef MUNINN_TESTS_OSD_FUNCTION_CALL_H
+#define MUNINN_TESTS_OSD_FUNCTION_CALL_H
+
+#include "osd/vendor.h"
+#include "tests/osd/unit.h"
+
+struct function_call {
+	struct call call;
+	uint8_t parameters[2048];
+	struct osd_item_writer writer; /* of the parameters */
+};
+
+/* Room for 16 KiB of result. Parameters are added to `writer` before it runs. Not to be moved. */
+void function_of(struct function_call *call, enum osd_function function, uint64_t partition,
+		 uint64_t object);
+void function_run(struct unit *unit, struct function_call *call);
+
+/* 26/00, field pointer to the parameter that begins at byte `at` of Data-Out. */
+#define expect_parameter(unit, at)                                                                \
+	unit_expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST, at, \
+			  __FILE__, __LINE__)
+
+/* Subscribes to everything. */
+void function_subscribe(struct unit *unit);
+
+/* Of the last result, which must be whole: a number, that must be there. */
+uint64_t function_number(const struct unit *unit, uint16_t tag);
+bool function_has(const struct unit *unit, uint16_t tag, struct osd_item *item);
+/* The n-th ENTRY. */
+bool function_entry(const struct unit *unit, size_t n, struct osd_item *entry);
+uint64_t entry_number(const struct osd_item *entry, uint16_t tag);
+/* What CONTINUATION the result has goes into the next call. False: it is complete. */
+bool function_continue(const struct unit *unit, struct function_call *call);
+
+#endif

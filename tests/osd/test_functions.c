@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* EXECUTE: what all functions share, features, statistics, merge, search, checksum. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <openssl/evp.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "tests/osd/function_call.h"
+
+/* ---- what all functions share ---- */
+
+static void test_features_lists_every_function_and_a_host_subscribes_to_what_it_uses(void **state)
+{
+	struct unit *unit = *state;
+	struct function_call call;
+	struct osd_item entry;
+	size_t functions = 0;
+	bool has_search = false;
+
+	function_of(&call, OSD_FUNCTION_FEATURES, 0, 0);
+	function_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(function_number(unit, OSD_ITEM_FEATURES), OSD_FEATURES_ALL);
+	for (; function_entry(unit, functions, &entry); functions++)
+		has_search |= entry_number(&entry, OSD_ITEM_FUNCTION) == OSD_FUNCTION_SEARCH;
+	assert_int_equal(functions, 16);
+	assert_true(has_search);
+
+	/* Without subscription, and with one to something else. */
+	for (int i = 0; i < 2; i++) {
+		function_of(&call, OSD_FUNCTION_STATISTICS, 0, 0);
+		function_run(unit, &call);
+		expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_COMMAND_SEQUENCE_ERROR);
+		function_of(&call, OSD_FUNCTION_SUBSCRIBE, 0, 0);
+		osd_item_add_number(&call.writer, OSD_ITEM_FEATURES, OSD_FEATURE_SEARCH);
+		function_run(unit, &call);
+		expect_good(unit);
+		assert_int_equal(function_number(unit, OSD_ITEM_FEATURES), OSD_FEATURE_SEARCH);
+	}
+	function_subscribe(unit);
+	function_of(&call, OSD_FUNCTION_STATISTICS, 0, 0);
+	function_run(unit, &call);
+	expect_good(unit);
+}
+
+static void test_a_subscription_is_of_one_host(void **state)
+{
+	struct unit *unit = *state;
+	struct function_call call;
+
+	function_subscribe(unit);
+	unit->nexus = 77;
+	function_of(&call, OSD_FUNCTION_STATISTICS, 0, 0);
+	function_run(unit, &call);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_COMMAND_SEQUENCE_ERROR);
+	unit->nexus = 0;
+	function_run(unit, &call);
+	expect_good(unit);
+}
+
+static void test_unknown_features_and_functions_and_damaged_parameters_are_refused(void **state)
+{
+	struct unit *unit = *state;
+	struct function_call call;
+
+	function_of(&call, OSD_FUNCTION_SUBSCRIBE, 0, 0);
+	osd_item_add_number(&call.writer, OSD_ITEM_FEATURES, UINT64_C(1) << 40);
+	function_run(unit, &call);
+	expect_parameter(unit, 0);
+
+	function_of(&call, 0x0FFF, 0, 0);
+	function_run(unit, &call);
+	expect_field(unit, 40);
+
+	function_of(&call, OSD_FUNCTION_FEATURES, 0, 0);
+	osd_item_add(&call.writer, OSD_ITEM_NAME, "x", 1);
+	call.parameters[2] = 1; /* reserved */
+	function_run(unit, &call);
+	expect_parameter(unit, 0);
+
+	/* More parameters than Data-Out has, reserved bytes of the address. */
+	function_of(&call, OSD_FUNCTION_FEATURES, 0, 0);
+	call_data(&call.call, call.parameters, 0);
+	call.call.cdb.length = 1024;
+	call.call.cdb.address = osd_execute_address(OSD_FUNCTION_FEATURES, 8);
+	call_run(unit, &call.call);
+	expect_field(unit, 44);
+	call.call.cdb.address = osd_execute_address(OSD_FUNCTION_FEATURES, 0) | UINT64_C(1) << 32;
+	call_run(unit, &call.call);
+	expect_field(unit, 42);
+}
+
+static uint64_t statistic(const struct unit *unit, const char *name)
+{
+	struct osd_item entry, item;
+
+	for (size_t n = 0; function_entry(unit, n, &entry); n++)
+		if (osd_item_find(entry.value, entry.length, OSD_ITEM_NAME, &item) == 0 &&
+		    item.length == strlen(name) && memcmp(item.value, name, item.length) == 0)
+			return entry_number(&entry, OSD_ITEM_VALUE);
+	fail_msg("no statistic %s", name);
+	return 0;
+}
+
+static void test_statistics_are_those_of_the_engine(void **state)
+{
+	struct unit *unit = *state;
+	struct engine_statistics wanted;
+	struct function_call call;
+
+	function_subscribe(unit);
+	engine_read_statistics(unit->engine, &wanted);
+	function_of(&call, OSD_FUNCTION_STATISTICS, 0, 0);
+	function_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(statistic(unit, "segments"), wanted.segments);
+	assert_int_equal(statistic(unit, "capacity_bytes"), wanted.capacity_bytes);
+	assert_int_equal(statistic(unit, "records_put"), wanted.records_put);
+	assert_true(wanted.records_put > 0);
+}
+
+/* ---- MERGE ---- */
+
+static void merge(struct unit *unit, enum osd_merge_action action)
+{
+	struct function_call call;
+
+	function_of(&call, OSD_FUNCTION_MERGE, 0, 0);
+	osd_item_add_number(&call.writer, OSD_ITEM_ACTION, action);
+	function_run(unit, &call);
+}
+
+static void test_a_merge_runs_by_itself_tells_how_far_it_is_and_is_cancelled(void **state)
+{
+	struct unit *unit = *state;
+
+	function_subscribe(unit);
+	merge(unit, OSD_MERGE_PROGRESS);
+	expect_good(unit);
+	assert_int_equal(function_number(unit, OSD_ITEM_STATE), 0);
+	assert_int_equal(function_number(unit, OSD_ITEM_COUNT), 0);
+	merge(unit, OSD_MERGE_START);
+	expect_good(unit);
+	do {
+		merge(unit, OSD_MERGE_PROGRESS);
+		expect_good(unit);
+		sched_yield();
+	} while (function_number(unit, OSD_ITEM_STATE) == 1);
+	assert_true(function_number(unit, OSD_ITEM_COUNT) > 0);
+	merge(unit, OSD_MERGE_START);
+	expect_good(unit);
+	merge(unit, OSD_MERGE_CANCEL);
+	expect_good(unit);
+	do
+		merge(unit, OSD_MERGE_PROGRESS);
+	while (function_number(unit, OSD_ITEM_STATE) == 1);
+	merge(unit, 9);
+	expect_parameter(unit, 0);
+}
+
+/* ---- SEARCH ---- */
+
+struct match {
+	uint64_t object, offset, length;
+};
+
+/* Runs a search to its end; returns the matches. */
+static size_t search(struct unit *unit, struct function_call *call, struct match *matches,
+		     size_t most, unsigned *commands)
+{
+	size_t count = 0;
+
+	*commands = 0;
+	do {
+		struct osd_item entry;
+
+		function_run(unit, call);
+		expect_good(unit);
+		++*commands;
+		for (size_t n = 0; function_entry(unit, n, &entry); n++) {
+			assert_true(count < most);
+			matches[count++] = (struct match){
+				entry_number(&entry, OSD_ITEM_OBJECT),
+				entry_number(&entry, OSD_ITEM_OFFSET),
+				entry_number(&entry, OSD_ITEM_LENGTH),
+			};
+		}
+	} while (function_continue(unit, call));
+	return count;
+}
+
+static void assert_match(const struct match *match, uint64_t object, uint64_t offset,
+			 uint64_t length)
+{
+	assert_int_equal(match->object, object);
+	assert_int_equal(match->offset, offset);
+	assert_int_equal(match->length, length);
+}
+
+static void test_search_finds_bytes_wherever_they_lie(void **state)
+{
+	struct unit *unit = *state;
+	static const uint64_t places[] = { 0, 65535, 65537, 131070, 200000, 262144 - 6 };
+	struct function_call call;
+	struct match matches[16];
+	unsigned commands;
+	size_t count;
+
+	function_subscribe(unit);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		unit_write(unit, O, places[i] == 65537 ? 65541 : places[i], "needle", 6);
+	unit_create(unit, P, O + 1);
+	unit_write(unit, O + 1, 3, "xneedlex", 8);
+
+	function_of(&call, OSD_FUNCTION_SEARCH, P, 0);
+	osd_item_add(&call.writer, OSD_ITEM_PATTERN, "needle", 6);
+	count = search(unit, &call, matches, 16, &commands);
+	assert_int_equal(count, 7);
+	for (size_t i = 0; i < 6; i++)
+		assert_match(&matches[i], O, places[i] == 65537 ? 65541 : places[i], 6);
+	assert_match(&matches[6], O + 1, 4, 6);
+
+	/* One object only. */
+	function_of(&call, OSD_FUNCTION_SEARCH, P, O + 1);
+	osd_item_add(&call.writer, OSD_ITEM_PATTERN, "needle", 6);
+	assert_int_equal(search(unit, &call, matches, 16, &commands), 1);
+	assert_int_equal(commands, 1);
+}
+
+static void test_search_takes_regular_expressions_and_their_lines(void **state)
+{
+	struct unit *unit = *state;
+	struct function_call call;
+	struct match matches[16];
+	unsigned commands;
+	uint8_t *text = malloc(200000);
+
+	function_subscribe(unit);
+	memset(text, 'a', 200000);
+	memcpy(text, "error 12\nno error 3\nerror x\n", 28);
+	memcpy(text + 65530, "\nerror 4567\0", 12);
+	unit_write(unit, O, 0, text, 200000);
+	function_of(&call, OSD_FUNCTION_SEARCH, P, O);
+	osd_item_add_text(&call.writer, OSD_ITEM_REGEX, "^error [0-9]+");
+	assert_int_equal(search(unit, &call, matches, 16, &commands), 2);
+	assert_match(&matches[0], O, 0, 8);
+	assert_match(&matches[1], O, 65531, 10);
+	free(text);
+}
+
+static void test_search_streams_more_results_than_fit_and_never_twice(void **state)
+{
+	struct unit *unit = *state;
+	struct function_call call;
+	struct match *matches = calloc(3000, sizeof(*matches));
+	uint8_t *text = malloc(3000 * 100);
+	unsigned commands;
+
+	function_subscribe(unit);
+	memset(text, ' ', 3000 * 100);
+	for (size_t i = 0; i < 3000; i++)
+		memcpy(text + i * 100, "hit", 3);
+	unit_write(unit, O, 0, text, 3000 * 100);
+	function_of(&call, OSD_FUNCTION_SEARCH, P, 0);
+	osd_item_add_text(&call.writer, OSD_ITEM_PATTERN, "hit");
+	assert_int_equal(search(unit, &call, matches, 3000, &commands), 3000);
+	assert_true(commands > 3);
+	for (size_t i = 0; i < 3000; i++)
+		assert_match(&matches[i], O, i * 100, 3);
+	free(text);
+	free(matches);
+}
+
+static void test_search_refuses_what_it_cannot_do_in_bounded_time(void **state)
+{
+	static const char *const expressions[] = { "(a)\\1", "(a{9}){9}{9}", "a{1,65}", "(", "" };
+	struct unit *unit = *state;
+	struct function_call call;
+
+	function_subscribe(unit);
+	for (size_t i = 0; i < sizeof(expressions) / sizeof(expressions[0]); i++) {
+		function_of(&call, OSD_FUNCTION_SEARCH, P, O);
+		osd_item_add_text(&call.writer, OSD_ITEM_REGEX, expressions[i]);
+		function_run(unit, &call);
+		expect_parameter(unit, 0);
+	}
+	/* Neither pattern nor expression, and both. */
+	function_of(&call, OSD_FUNCTION_SEARCH, P, O);
+	function_run(unit, &call);
+	expect_parameter(unit, 0);
+	osd_item_add_text(&call.writer, OSD_ITEM_REGEX, "a");
+	osd_item_add_text(&call.writer, OSD_ITEM_PATTERN, "a");
+	function_run(unit, &call);
+	expect_parameter(unit, 16);
+	function_of(&call, OSD_FUNCTION_SEARCH, P, O);
+	osd_item_add_text(&call.writer, OSD_ITEM_PATTERN, "a");
+	call.call.data_in_capacity = 1000;
+	function_run(unit, &call);
+	expect_field(unit, 32);
+}
+
+/* ---- CHECKSUM ---- */
+
+static void expect_digest(struct unit *unit, const uint8_t *data, size_t length)
+{
+	uint8_t wanted[32];
+	struct osd_item item;
+
+	assert_int_equal(EVP_Digest(data, length, wanted, NULL, EVP_sha256(), NULL), 1);
+	assert_true(function_has(unit, OSD_ITEM_DIGEST, &item));
+	assert_int_equal(item.length, 32);
+	assert_memory_equal(item.value, wanted, 32);
+	assert_int_equal(function_number(unit, OSD_ITEM_LENGTH), length);
+}
+
+static void test_checksum_is_the_sha_256_of_a_range(void **state)
+{
+	struct unit *unit = *state;
+	struct function_call call;
+	uint8_t *data = malloc(300000);
+
+	function_subscribe(unit);
+	for (size_t i = 0; i < 300000; i++)
+		data[i] = (uint8_t)(i * 7 + i / 251);
+	unit_write(unit, O, 0, data, 300000);
+	function_of(&call, OSD_FUNCTION_CHECKSUM, P, O);
+	function_run(unit, &call);
+	expect_good(unit);
+	expect_digest(unit, data, 300000);
+	assert_int_equal(function_number(unit, OSD_ITEM_PROGRESS), 996);
+
+	osd_item_add_number(&call.writer, OSD_ITEM_OFFSET, 12345);
+	osd_item_add_number(&call.writer, OSD_ITEM_LENGTH, 100001);
+	function_run(unit, &call);
+	expect_good(unit);
+	expect_digest(unit, data + 12345, 100001);
+
+	function_of(&call, OSD_FUNCTION_CHECKSUM, P, O);
+	osd_item_add_number(&call.writer, OSD_ITEM_OFFSET, 300000);
+	function_run(unit, &call);
+	expect_good(unit);
+	expect_digest(unit, data, 0);
+
+	function_of(&call, OSD_FUNCTION_CHECKSUM, P, O);
+	osd_item_add_number(&call.writer, OSD_ITEM_OFFSET, 1);
+	osd_item_add_number(&call.writer, OSD_ITEM_LENGTH, 300000);
+	function_run(unit, &call);
+	expect_parameter(unit, 16);
+	free(data);
+}
+
+/* A hole of 150 MiB costs no room. */
+static void test_checksum_of_a_long_object_takes_several_commands(void **state)
+{
+	struct unit *unit = *state;
+	const size_t length = (150 << 20) + 4;
+	struct function_call call;
+	uint8_t *data = calloc(1, length);
+	unsigned commands = 1;
+
+	function_subscribe(unit);
+	unit_write(unit, O, length - 4, "last", 4);
+	memcpy(data + length - 4, "last", 4);
+	function_of(&call, OSD_FUNCTION_CHECKSUM, P, O);
+	function_run(unit, &call);
+	for (; function_continue(unit, &call); commands++) {
+		expect_good(unit);
+		function_run(unit, &call);
+	}
+	expect_good(unit);
+	assert_int_equal(commands, 3);
+	expect_digest(unit, data, length);
+	free(data);
+
+	/* A continuation that no command gave. */
+	function_of(&call, OSD_FUNCTION_CHECKSUM, P, O);
+	osd_item_add(&call.writer, OSD_ITEM_CONTINUATION, "0123456", 7);
+	function_run(unit, &call);
+	expect_parameter(unit, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		with_unit(test_features_lists_every_function_and_a_host_subscribes_to_what_it_uses),
+		with_unit(test_a_subscription_is_of_one_host),
+		with_unit(test_unknown_features_and_functions_and_damaged_parameters_are_refused),
+		with_object(test_statistics_are_those_of_the_engine),
+		with_object(test_a_merge_runs_by_itself_tells_how_far_it_is_and_is_cancelled),
+		with_object(test_search_finds_bytes_wherever_they_lie),
+		with_object(test_search_takes_regular_expressions_and_their_lines),
+		with_object(test_search_streams_more_results_than_fit_and_never_twice),
+		with_object(test_search_refuses_what_it_cannot_do_in_bounded_time),
+		with_object(test_checksum_is_the_sha_256_of_a_range),
+		with_object(test_checksum_of_a_long_object_takes_several_commands),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
