@@ -134,7 +134,7 @@ struct search {
 	struct osd_request *request;
 	struct pattern pattern;
 	struct osd_item_writer writer;
-	uint8_t *window;         /* one byte before, WINDOW_BYTES, MATCH_BYTES_MAX behind */
+	uint8_t *window;         /* one byte before, WINDOW_BYTES, MATCH_BYTES_MAX behind, NUL */
 	uint64_t object, offset; /* where to go on */
 	uint64_t looked_at;      /* bytes, by this command */
 	uint32_t objects;
@@ -163,6 +163,7 @@ static int search_window(struct search *search, struct engine_address address)
 
 	if (result != 0)
 		return osd_result(search->request, result, 0);
+	search->window[got] = '\0';
 	search->looked_at += min_u64(got, WINDOW_BYTES);
 	search->offset = start + WINDOW_BYTES;
 	while (from < got && pattern_find(&search->pattern, search->window, from, got, !before,
@@ -277,7 +278,7 @@ int osd_function_search(struct osd_request *request)
 
 	if (result != 0 || pattern_begin(request, &search.pattern) != 0)
 		return -EINVAL;
-	search.window = malloc(1 + WINDOW_BYTES + MATCH_BYTES_MAX);
+	search.window = malloc(1 + WINDOW_BYTES + MATCH_BYTES_MAX + 1);
 	osd_result_begin(request, &search.writer);
 	result = search.window ? search_all(&search, &done) : osd_result(request, -ENOMEM, 0);
 	pattern_end(&search.pattern);
