@@ -332,7 +332,7 @@ static void test_old_versions_show_the_members_of_their_time(void **state)
 	join(f, OID + 1, 1, C);
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_snapshot(f->txn, PID, &version), 0);
+	assert_int_equal(engine_snapshot(f->txn, PID, NULL, &version), 0);
 	commit(f);
 	begin(f, ENGINE_WRITE);
 	join(f, OID, 1, D);

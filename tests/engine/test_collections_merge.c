@@ -140,7 +140,7 @@ static void test_members_survive_merges(void **state)
 	uint32_t version;
 
 	begin(device, ENGINE_WRITE);
-	assert_int_equal(engine_snapshot(device->txn, PARTITION, &version), 0);
+	assert_int_equal(engine_snapshot(device->txn, PARTITION, NULL, &version), 0);
 	commit(device);
 	churn(device);
 	begin(device, ENGINE_WRITE);
