@@ -143,7 +143,7 @@ static double utilization_with_a_hot_key(enum engine_hot_rows policy)
 
 		if (n % 100 < 2)
 			key.identifier = 1 << 30;
-		model->store->operations->begin(model->store);
+		model->store->operations->begin(model->store, 0);
 		put_le64(value, n);
 		assert_int_equal(model->store->operations->put(model->store, &key, 1, 0, value,
 							       sizeof(value), false),

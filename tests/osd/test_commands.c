@@ -321,7 +321,7 @@ static void test_commands_that_are_not_there_are_invalid_operation_codes(void **
 	static const uint16_t actions[] = {
 		OSD_QUERY,           OSD_SET_KEY,  OSD_SET_MASTER_KEY,       OSD_CREATE_COLLECTION,
 		OSD_LIST_COLLECTION, OSD_READ_MAP, OSD_PERFORM_SCSI_COMMAND, OSD_CREATE_SNAPSHOT,
-		OSD_VENDOR_FIRST
+		OSD_VENDOR_FIRST + 1
 	};
 	struct unit *unit = *state;
 	uint8_t cdb[OSD2_CDB_BYTES];
