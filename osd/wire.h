@@ -309,6 +309,8 @@ struct osd_sense {
 	uint64_t information;
 	bool has_command_information;
 	uint64_t command_information;
+	uint8_t check_value_bytes; /* 20 (OSD-1) or 32: response integrity check value; 0 = none */
+	uint8_t check_value[32];
 	unsigned attributes; /* how many of the following */
 	struct {
 		uint32_t page, number;
@@ -316,7 +318,7 @@ struct osd_sense {
 };
 
 /* Most bytes that osd_sense_encode writes. */
-#define OSD_SENSE_ENCODED_MAX (8 + 32 + 8 + 12 + 12 + 4 + 8 * OSD_SENSE_ATTRIBUTES_MAX)
+#define OSD_SENSE_ENCODED_MAX (8 + 32 + 8 + 12 + 12 + 34 + 4 + 8 * OSD_SENSE_ATTRIBUTES_MAX)
 
 /*
  * Returns the bytes written; descriptors that do not fit in `capacity` (>= 8) are left out, the

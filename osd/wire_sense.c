@@ -63,6 +63,15 @@ static void add_field(struct sense_writer *writer, const struct osd_sense *sense
 	put_be16(descriptor + 5, sense->field);
 }
 
+static void add_check_value(struct sense_writer *writer, const struct osd_sense *sense)
+{
+	uint8_t *descriptor = add_descriptor(writer, SENSE_DESCRIPTOR_OSD_RESPONSE_CHECK_VALUE,
+					     2 + (size_t)sense->check_value_bytes);
+
+	if (descriptor)
+		memcpy(descriptor + 2, sense->check_value, sense->check_value_bytes);
+}
+
 static void add_attributes(struct sense_writer *writer, const struct osd_sense *sense)
 {
 	uint8_t *descriptor = add_descriptor(writer, SENSE_DESCRIPTOR_OSD_ATTRIBUTE,
@@ -80,7 +89,8 @@ size_t osd_sense_encode(const struct osd_sense *sense, uint8_t *data, size_t cap
 {
 	struct sense_writer writer = { data, min_u64(capacity, 252), SENSE_HEAD_BYTES };
 
-	assert(capacity >= SENSE_HEAD_BYTES && sense->attributes <= OSD_SENSE_ATTRIBUTES_MAX);
+	assert(capacity >= SENSE_HEAD_BYTES && sense->check_value_bytes <= 32 &&
+	       sense->attributes <= OSD_SENSE_ATTRIBUTES_MAX);
 	memset(data, 0, SENSE_HEAD_BYTES);
 	data[0] = 0x72;
 	data[1] = sense->key;
@@ -95,6 +105,8 @@ size_t osd_sense_encode(const struct osd_sense *sense, uint8_t *data, size_t cap
 	if (sense->has_command_information)
 		add_number(&writer, SENSE_DESCRIPTOR_COMMAND_INFORMATION,
 			   sense->command_information);
+	if (sense->check_value_bytes > 0)
+		add_check_value(&writer, sense);
 	if (sense->attributes > 0)
 		add_attributes(&writer, sense);
 	data[7] = (uint8_t)(writer.length - SENSE_HEAD_BYTES);
@@ -133,6 +145,10 @@ static void decode_descriptor(const uint8_t *descriptor, size_t bytes, struct os
 			sense->partition = get_be64(descriptor + 16);
 			sense->object = get_be64(descriptor + 24);
 		}
+		break;
+	case SENSE_DESCRIPTOR_OSD_RESPONSE_CHECK_VALUE:
+		sense->check_value_bytes = (uint8_t)min_u64(bytes - 2, sizeof(sense->check_value));
+		memcpy(sense->check_value, descriptor + 2, sense->check_value_bytes);
 		break;
 	case SENSE_DESCRIPTOR_OSD_ATTRIBUTE:
 		for (size_t at = 4; at + 8 <= bytes && sense->attributes < OSD_SENSE_ATTRIBUTES_MAX;

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "osd/keys.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+
+#include "common/bytes.h"
+#include "osd/execute.h"
+
+/* ---- the private page ---- */
+
+/* Numbers in it. */
+enum {
+	NUMBER_MASTER_KEY = 0x1,
+	NUMBER_ROOT_KEY = 0x2,
+	NUMBER_PARTITION_KEY = 0x3,
+	NUMBER_WORKING_KEYS = 0x10, /* + version */
+	NUMBER_BOOT_EPOCH = 0x20,
+};
+
+static uint32_t private_page(enum engine_type type)
+{
+	return osd_first_page(type) + OSD_PAGES_TYPE_LAST;
+}
+
+bool osd_page_is_private(uint32_t page)
+{
+	return page == private_page(ENGINE_ROOT) || page == private_page(ENGINE_PARTITION);
+}
+
+/* ---- wrapping ---- */
+
+/* What is wrapped, see docs/format.md. */
+enum {
+	PLAIN_KIND = 0,
+	PLAIN_VERSION = 1,
+	PLAIN_PARTITION = 2,
+	PLAIN_IDENTIFIER = 8,
+	PLAIN_AUTHENTICATION = 16,
+	PLAIN_GENERATION = 36,
+	PLAIN_SERIAL = 56,
+	PLAIN_MADE_WITH = 64,
+	PLAIN_BYTES = 72,
+	WRAPPED_BYTES = PLAIN_BYTES + 8,
+};
+
+int osd_keys_open(struct osd_security *security, const uint8_t device_key[32],
+		  const uint8_t uuid[16], const uint8_t system_id[OSD_SYSTEM_ID_BYTES])
+{
+	static const char label[] = "muninn key wrapping";
+	uint8_t message[sizeof(label) - 1 + 16];
+	unsigned length = sizeof(security->wrapping_key);
+
+	memcpy(message, label, sizeof(label) - 1);
+	memcpy(message + sizeof(label) - 1, uuid, 16);
+	if (!HMAC(EVP_sha256(), device_key, 32, message, sizeof(message), security->wrapping_key,
+		  &length))
+		return -ENOMEM;
+	security->has_device_key = true;
+	return osd_initial_master_keys(device_key, system_id,
+				       security->initial_master.authentication,
+				       security->initial_master.generation);
+}
+
+static void name_to_bytes(struct osd_key_name name, uint8_t plain[PLAIN_BYTES])
+{
+	plain[PLAIN_KIND] = (uint8_t)name.kind;
+	plain[PLAIN_VERSION] = name.version;
+	put_be48(plain + PLAIN_PARTITION, name.partition);
+}
+
+static int wrap(const struct osd_security *security, const uint8_t plain[PLAIN_BYTES],
+		uint8_t wrapped[WRAPPED_BYTES])
+{
+	EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
+	int length;
+	bool good;
+
+	if (!context)
+		return -ENOMEM;
+	EVP_CIPHER_CTX_set_flags(context, EVP_CIPHER_CTX_FLAG_WRAP_ALLOW);
+	good = EVP_EncryptInit_ex(context, EVP_aes_256_wrap(), NULL, security->wrapping_key,
+				  NULL) == 1 &&
+	       EVP_EncryptUpdate(context, wrapped, &length, plain, PLAIN_BYTES) == 1 &&
+	       length == WRAPPED_BYTES;
+	EVP_CIPHER_CTX_free(context);
+	return good ? 0 : -ENOMEM;
+}
+
+/* -EBADMSG: wrapped by another key, or damaged. */
+static int unwrap(const struct osd_security *security, const uint8_t wrapped[WRAPPED_BYTES],
+		  uint8_t plain[PLAIN_BYTES])
+{
+	EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
+	uint8_t room[WRAPPED_BYTES];
+	int length;
+	bool good;
+
+	if (!context)
+		return -ENOMEM;
+	EVP_CIPHER_CTX_set_flags(context, EVP_CIPHER_CTX_FLAG_WRAP_ALLOW);
+	good = EVP_DecryptInit_ex(context, EVP_aes_256_wrap(), NULL, security->wrapping_key,
+				  NULL) == 1 &&
+	       EVP_DecryptUpdate(context, room, &length, wrapped, WRAPPED_BYTES) == 1 &&
+	       length == PLAIN_BYTES;
+	EVP_CIPHER_CTX_free(context);
+	if (good)
+		memcpy(plain, room, PLAIN_BYTES);
+	OPENSSL_cleanse(room, sizeof(room));
+	return good ? 0 : -EBADMSG;
+}
+
+/* ---- stored keys ---- */
+
+struct place {
+	struct engine_address address;
+	uint32_t page, number;
+};
+
+static struct place place_of(struct osd_key_name name)
+{
+	struct place place = { .page = private_page(ENGINE_ROOT) };
+
+	switch (name.kind) {
+	case OSD_KEY_MASTER:
+		place.number = NUMBER_MASTER_KEY;
+		return place;
+	case OSD_KEY_ROOT:
+		place.number = NUMBER_ROOT_KEY;
+		return place;
+	case OSD_KEY_PARTITION:
+		place.number = NUMBER_PARTITION_KEY;
+		break;
+	case OSD_KEY_WORKING:
+		place.number = NUMBER_WORKING_KEYS + name.version;
+		break;
+	}
+	place.page = private_page(ENGINE_PARTITION);
+	place.address.partition = name.partition;
+	return place;
+}
+
+/* As it is stored; whether it is valid is another question. */
+static int load(struct osd_request *request, struct osd_key_name name, struct osd_key *key)
+{
+	const struct osd_security *security = request->device->security;
+	struct place place = place_of(name);
+	uint8_t wrapped[WRAPPED_BYTES], plain[PLAIN_BYTES], expected[PLAIN_IDENTIFIER];
+	uint32_t length;
+	int result;
+
+	if (!security->has_device_key)
+		return -ENOENT;
+	result = engine_attribute_get(request->txn, place.address, place.page, place.number,
+				      wrapped, sizeof(wrapped), &length);
+	if (result != 0)
+		return result;
+	if (length != WRAPPED_BYTES)
+		return -EBADMSG;
+	result = unwrap(security, wrapped, plain);
+	if (result != 0)
+		return result;
+	name_to_bytes(name, expected);
+	if (memcmp(plain, expected, sizeof(expected)) != 0)
+		return -EBADMSG;
+	memcpy(key->identifier, plain + PLAIN_IDENTIFIER, OSD_KEY_IDENTIFIER_BYTES);
+	memcpy(key->authentication, plain + PLAIN_AUTHENTICATION, OSD_KEY_BYTES);
+	memcpy(key->generation, plain + PLAIN_GENERATION, OSD_KEY_BYTES);
+	memcpy(key->serial, plain + PLAIN_SERIAL, OSD_KEY_SERIAL_BYTES);
+	memcpy(key->made_with, plain + PLAIN_MADE_WITH, OSD_KEY_SERIAL_BYTES);
+	OPENSSL_cleanse(plain, sizeof(plain));
+	return 0;
+}
+
+static int load_master(struct osd_request *request, struct osd_key *key)
+{
+	const struct osd_security *security = request->device->security;
+	int result = load(request, (struct osd_key_name){ .kind = OSD_KEY_MASTER }, key);
+
+	if (result == -ENOENT && security->has_device_key) {
+		*key = security->initial_master;
+		return 0;
+	}
+	return result;
+}
+
+int osd_key_find(struct osd_request *request, struct osd_key_name name, struct osd_key *key)
+{
+	struct osd_key above;
+	int result = load_master(request, key);
+
+	/* From the master key down to the one that is wanted. */
+	for (enum osd_key_kind kind = OSD_KEY_ROOT; result == 0 && kind <= name.kind; kind++) {
+		struct osd_key_name next = { .kind = kind };
+
+		if (kind >= OSD_KEY_PARTITION)
+			next.partition = name.partition;
+		if (kind == OSD_KEY_WORKING)
+			next.version = name.version;
+		above = *key;
+		result = load(request, next, key);
+		if (result == 0 && memcmp(key->made_with, above.serial, OSD_KEY_SERIAL_BYTES) != 0)
+			result = -ENOENT;
+	}
+	OPENSSL_cleanse(&above, sizeof(above));
+	return result;
+}
+
+int osd_key_store(struct osd_request *request, struct osd_key_name name, struct osd_key *key,
+		  const struct osd_key *above)
+{
+	struct place place = place_of(name);
+	uint8_t wrapped[WRAPPED_BYTES], plain[PLAIN_BYTES] = { 0 };
+	int result;
+
+	if (RAND_bytes(key->serial, sizeof(key->serial)) != 1)
+		return -ENOMEM;
+	memcpy(key->made_with, above->serial, OSD_KEY_SERIAL_BYTES);
+	name_to_bytes(name, plain);
+	memcpy(plain + PLAIN_IDENTIFIER, key->identifier, OSD_KEY_IDENTIFIER_BYTES);
+	memcpy(plain + PLAIN_AUTHENTICATION, key->authentication, OSD_KEY_BYTES);
+	memcpy(plain + PLAIN_GENERATION, key->generation, OSD_KEY_BYTES);
+	memcpy(plain + PLAIN_SERIAL, key->serial, OSD_KEY_SERIAL_BYTES);
+	memcpy(plain + PLAIN_MADE_WITH, key->made_with, OSD_KEY_SERIAL_BYTES);
+	result = wrap(request->device->security, plain, wrapped);
+	OPENSSL_cleanse(plain, sizeof(plain));
+	if (result != 0)
+		return result;
+	return engine_attribute_set(request->txn, place.address, place.page, place.number, wrapped,
+				    sizeof(wrapped));
+}
+
+/* ---- what FORMAT OSD keeps, and the boot epoch ---- */
+
+static struct place root_value(size_t index)
+{
+	const struct place places[OSD_ROOT_SECURITY_VALUES] = {
+		{ .page = private_page(ENGINE_ROOT), .number = NUMBER_MASTER_KEY },
+		{ .page = private_page(ENGINE_ROOT), .number = NUMBER_ROOT_KEY },
+		{ .page = private_page(ENGINE_ROOT), .number = NUMBER_BOOT_EPOCH },
+		{ .page = OSD_ROOT_SECURITY, .number = OSD_SECURITY_DEFAULT_METHOD },
+		{ .page = OSD_ROOT_SECURITY, .number = OSD_SECURITY_PARTITION_DEFAULT_METHOD },
+	};
+
+	return places[index];
+}
+
+int osd_root_security_read(struct osd_request *request, struct osd_root_security *kept)
+{
+	for (size_t i = 0; i < OSD_ROOT_SECURITY_VALUES; i++) {
+		struct place place = root_value(i);
+		int result = engine_attribute_get(request->txn, place.address, place.page,
+						  place.number, kept->values[i],
+						  OSD_ROOT_SECURITY_BYTES_MAX, &kept->lengths[i]);
+
+		if (result == -ENOENT)
+			kept->lengths[i] = 0;
+		else if (result != 0)
+			return result;
+	}
+	return 0;
+}
+
+int osd_root_security_write(struct osd_request *request, const struct osd_root_security *kept)
+{
+	for (size_t i = 0; i < OSD_ROOT_SECURITY_VALUES; i++) {
+		struct place place = root_value(i);
+		int result = 0;
+
+		if (kept->lengths[i] > 0)
+			result = engine_attribute_set(request->txn, place.address, place.page,
+						      place.number, kept->values[i],
+						      kept->lengths[i]);
+		if (result != 0)
+			return result;
+	}
+	return 0;
+}
+
+int osd_next_boot_epoch(struct engine_txn *txn, uint16_t *epoch)
+{
+	struct engine_address root = { 0 };
+	uint8_t value[2] = { 0 };
+	uint32_t length;
+	int result = engine_attribute_get(txn, root, private_page(ENGINE_ROOT), NUMBER_BOOT_EPOCH,
+					  value, sizeof(value), &length);
+
+	if (result != 0 && result != -ENOENT)
+		return result;
+	*epoch = (uint16_t)(get_be16(value) + 1);
+	if (*epoch == 0) /* means any in a capability */
+		*epoch = 1;
+	put_be16(value, *epoch);
+	return engine_attribute_set(txn, root, private_page(ENGINE_ROOT), NUMBER_BOOT_EPOCH, value,
+				    sizeof(value));
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The keys of a logical unit: master, root, and for each partition a partition key and 16 working
+ * keys. Private to osd/.
+ *
+ * Each is an attribute of the root or its partition, in a page that no command shows, encrypted
+ * (AES-256 key wrap, RFC 3394) under a key made from the unit's device key and UUID. What is
+ * wrapped says which key it is, so that one can't be put in another's place. docs/format.md has the
+ * layout.
+ *
+ * A key is valid as long as the key above it that it was made with is: setting a key invalidates
+ * those below.
+ */
+#ifndef MUNINN_OSD_KEYS_H
+#define MUNINN_OSD_KEYS_H
+
+#include <pthread.h>
+
+#include "osd/keys_exchange.h"
+#include "osd/security_nonces.h"
+#include "osd/security_wire.h"
+
+struct osd_device;
+struct osd_request;
+struct engine_txn;
+
+#define OSD_KEY_SERIAL_BYTES 8
+
+enum osd_key_kind {
+	OSD_KEY_MASTER = 1,
+	OSD_KEY_ROOT = 2,
+	OSD_KEY_PARTITION = 3,
+	OSD_KEY_WORKING = 4,
+};
+
+struct osd_key_name {
+	enum osd_key_kind kind;
+	uint64_t partition; /* of partition and working keys, at most 48 bits */
+	uint8_t version;    /* of working keys, 0..15 */
+};
+
+struct osd_key {
+	uint8_t identifier[OSD_KEY_IDENTIFIER_BYTES];
+	uint8_t authentication[OSD_KEY_BYTES];
+	uint8_t generation[OSD_KEY_BYTES];       /* not of working keys */
+	uint8_t serial[OSD_KEY_SERIAL_BYTES];    /* random; zero: the initial master key */
+	uint8_t made_with[OSD_KEY_SERIAL_BYTES]; /* serial of the key above */
+};
+
+/* The unit's side of SET MASTER KEY between its two steps. */
+struct osd_master_exchange {
+	bool under_way;
+	uint64_t started_ms;
+	struct osd_dh_pair pair;
+	uint8_t application[OSD_DH_BYTES_MAX]; /* what the initiator sent */
+};
+
+/* A logical unit's security; osd_device.security. */
+struct osd_security {
+	bool has_device_key;
+	uint8_t wrapping_key[32];
+	struct osd_key initial_master;
+	uint16_t boot_epoch;       /* 0 = none, without device key */
+	uint64_t started_ms;       /* by the engine's clock */
+	uint8_t token_secret[32];  /* security tokens are made with it */
+	pthread_mutex_t lock;      /* of what follows */
+	struct osd_nonces *nonces; /* NULL until the first is taken */
+	struct osd_master_exchange exchange;
+};
+
+/* -ENOMEM. */
+int osd_keys_open(struct osd_security *security, const uint8_t device_key[32],
+		  const uint8_t uuid[16], const uint8_t system_id[OSD_SYSTEM_ID_BYTES]);
+
+/*
+ * The key of a name. -ENOENT: never set, or invalid by now; -EBADMSG: not wrapped by this unit's
+ * device key, or damaged; -ENOMEM and the engine's errors.
+ */
+int osd_key_find(struct osd_request *request, struct osd_key_name name, struct osd_key *key);
+
+/* Stores a new key, made with `above`; gives it a serial. Inside a writing transaction. */
+int osd_key_store(struct osd_request *request, struct osd_key_name name, struct osd_key *key,
+		  const struct osd_key *above);
+
+/* The page where keys are. No command shows or sets it. */
+bool osd_page_is_private(uint32_t page);
+
+/* The keys of the root, and its method, are kept through FORMAT OSD: what is kept, and put back. */
+#define OSD_ROOT_SECURITY_VALUES    5
+#define OSD_ROOT_SECURITY_BYTES_MAX 128
+struct osd_root_security {
+	uint32_t lengths[OSD_ROOT_SECURITY_VALUES];
+	uint8_t values[OSD_ROOT_SECURITY_VALUES][OSD_ROOT_SECURITY_BYTES_MAX];
+};
+int osd_root_security_read(struct osd_request *request, struct osd_root_security *kept);
+int osd_root_security_write(struct osd_request *request, const struct osd_root_security *kept);
+
+/* The start of a unit with a device key: its next boot epoch. Inside a writing transaction. */
+int osd_next_boot_epoch(struct engine_txn *txn, uint16_t *epoch);
+
+/* ---- keys_commands.c ---- */
+
+int osd_check_set_key(struct osd_request *request);
+int osd_set_key(struct osd_request *request);
+int osd_check_set_master_key(struct osd_request *request);
+int osd_set_master_key(struct osd_request *request);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The nonces of requests that were accepted, so that no request is accepted twice. Private to osd/.
+ *
+ * Memory is bounded: when the list is full, the nonce with the oldest timestamp goes, and from then
+ * on no nonce as old as it is taken. So a forgotten nonce can never come back. The same floor keeps
+ * out nonces from before the unit's start, of which nothing is known.
+ */
+#ifndef MUNINN_OSD_SECURITY_NONCES_H
+#define MUNINN_OSD_SECURITY_NONCES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "osd/security_wire.h"
+
+struct osd_nonces;
+
+/* Remembers `capacity` (1..2^24) nonces, 28 bytes each; none older than `floor_ms`. -ENOMEM. */
+int osd_nonces_create(size_t capacity, uint64_t floor_ms, struct osd_nonces **nonces);
+void osd_nonces_destroy(struct osd_nonces *nonces);
+
+/*
+ * Takes a nonce whose timestamp (its first 6 bytes, milliseconds since 1970) is in
+ * oldest_ms..newest_ms. -ERANGE: it is not, or older than what is remembered; -EEXIST: it was taken
+ * before. Thread-safe.
+ */
+int osd_nonces_take(struct osd_nonces *nonces, const uint8_t nonce[OSD_NONCE_BYTES],
+		    uint64_t oldest_ms, uint64_t newest_ms);
+
+#endif
