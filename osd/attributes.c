@@ -367,6 +367,8 @@ static void add_to_data_in(struct osd_request *request, size_t length)
 
 	if (length == 0)
 		return;
+	request->security.answer_data = command->data_in_length;
+	request->security.has_answer_attributes = true;
 	if (offset > command->data_in_length)
 		memset(command->data_in + command->data_in_length, 0,
 		       offset - command->data_in_length);

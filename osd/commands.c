@@ -31,7 +31,8 @@ static int create_partition(struct osd_request *request)
 	subject->stat = (struct engine_stat){ .type = ENGINE_PARTITION };
 	request->before = subject->stat;
 	request->created = 1;
-	return osd_quotas_inherit_partition(request);
+	result = osd_security_inherit(request);
+	return result == 0 ? osd_quotas_inherit_partition(request) : result;
 }
 
 static int check_remove_scope(struct osd_request *request)
@@ -78,7 +79,8 @@ static int create(struct osd_request *request)
 	subject->stat = (struct engine_stat){ .type = ENGINE_USER_OBJECT };
 	request->before = subject->stat;
 	request->created = count;
-	return osd_quotas_inherit_object(request);
+	result = osd_security_inherit(request);
+	return result == 0 ? osd_quotas_inherit_object(request) : result;
 }
 
 static int create_and_write(struct osd_request *request)
@@ -134,6 +136,10 @@ static const struct osd_command_entry command_table[] = {
 	{ OSD_GET_ATTRIBUTES, ENGINE_READ, OSD_TARGET_ANY, OSD_GETS_FIRST, NULL, NULL,
 	  OSD_PERMISSION_GET_ATTR },
 	{ OSD_SET_ATTRIBUTES, ENGINE_READ, OSD_TARGET_ANY, 0, NULL, NULL, OSD_PERMISSION_SET_ATTR },
+	{ OSD_SET_KEY, ENGINE_WRITE, OSD_TARGET_ROOT_OR_PARTITION, 0, osd_check_set_key,
+	  osd_set_key, OSD_PERMISSION_DEV_MGMT },
+	{ OSD_SET_MASTER_KEY, ENGINE_WRITE, OSD_TARGET_ROOT, OSD_KEY_PARAMETERS,
+	  osd_check_set_master_key, osd_set_master_key, OSD_PERMISSION_DEV_MGMT },
 	{ OSD_CREATE_AND_WRITE, ENGINE_WRITE, OSD_TARGET_NEW_USER_OBJECT,
 	  OSD_DATA_OUT | OSD_SCATTERS | OSD_HAS_RANGE, NULL, create_and_write,
 	  OSD_PERMISSION_CREATE | OSD_PERMISSION_WRITE },

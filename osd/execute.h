@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "engine/engine.h"
+#include "osd/keys.h"
 #include "osd/osd.h"
 #include "osd/security.h"
 #include "osd/wire.h"
@@ -83,7 +84,8 @@ struct osd_request {
 	struct osd_descriptor pieces; /* scatter/gather list; content NULL: none */
 
 	struct osd_security_state security;
-	struct engine_statistics statistics; /* of commands that get attributes of the root */
+	struct osd_root_security root_security; /* what FORMAT OSD keeps */
+	struct engine_statistics statistics;    /* of commands that get attributes of the root */
 	uint32_t attribute_visits;
 	bool failed;
 	struct osd_sense
@@ -114,8 +116,9 @@ enum osd_command_flag {
 	OSD_REFORMATS = 1 << 8,        /* empties the device before the transaction */
 	OSD_FLUSHES = 1 << 9,          /* everything is stable when it ends */
 	OSD_READS_DATA = 1 << 10,      /* updates the data accessed time */
+	OSD_KEY_PARAMETERS = 1 << 7,   /* SET MASTER KEY: lengths of parameter data in the CDB */
 	OSD_LISTS = 1 << 11,           /* LIST_ATTR may give the get list to the command */
-	OSD_PARAMETERS = 1 << 12, /* EXECUTE: its parameters at the start of Data-Out */
+	OSD_PARAMETERS = 1 << 12,      /* EXECUTE: its parameters at the start of Data-Out */
 };
 
 struct osd_command_entry {
@@ -166,6 +169,7 @@ enum {
 	OSD_FIELD_COMMAND_OPTIONS = 11,
 	OSD_FIELD_PARTITION = 16,
 	OSD_FIELD_OBJECT = 24,
+	OSD_FIELD_PARAMETER_LIST_LENGTH = 32, /* SET MASTER KEY */
 	OSD_FIELD_CONTINUATION = 48
 };
 

@@ -63,7 +63,6 @@ static int vital_product_data(const struct osd_device *device, uint64_t nexus, u
 					     VPD_SECURITY_TOKEN };
 	size_t length = 4;
 
-	(void)nexus;
 	switch (code) {
 	case VPD_SUPPORTED_PAGES:
 		memcpy(page + 4, supported, sizeof(supported));
@@ -77,8 +76,10 @@ static int vital_product_data(const struct osd_device *device, uint64_t nexus, u
 		length = identification(device, page);
 		break;
 	case VPD_OSD_INFORMATION:
+		break;
 	case VPD_SECURITY_TOKEN:
-		/* Without security there is nothing to tell and no token to sign. */
+		if (osd_security_token(device, nexus, page + 4) == 0)
+			length += OSD_SECURITY_TOKEN_BYTES;
 		break;
 	default:
 		return -EINVAL;

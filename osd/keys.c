@@ -67,7 +67,7 @@ int osd_keys_open(struct osd_security *security, const uint8_t device_key[32],
 				       security->initial_master.generation);
 }
 
-static void name_to_bytes(struct osd_key_name name, uint8_t plain[PLAIN_BYTES])
+static void name_to_bytes(struct osd_key_name name, uint8_t plain[PLAIN_IDENTIFIER])
 {
 	plain[PLAIN_KIND] = (uint8_t)name.kind;
 	plain[PLAIN_VERSION] = name.version;
@@ -146,7 +146,7 @@ static struct place place_of(struct osd_key_name name)
 }
 
 /* As it is stored; whether it is valid is another question. */
-static int load(struct osd_request *request, struct osd_key_name name, struct osd_key *key)
+static int load(const struct osd_request *request, struct osd_key_name name, struct osd_key *key)
 {
 	const struct osd_security *security = request->device->security;
 	struct place place = place_of(name);
@@ -177,7 +177,7 @@ static int load(struct osd_request *request, struct osd_key_name name, struct os
 	return 0;
 }
 
-static int load_master(struct osd_request *request, struct osd_key *key)
+static int load_master(const struct osd_request *request, struct osd_key *key)
 {
 	const struct osd_security *security = request->device->security;
 	int result = load(request, (struct osd_key_name){ .kind = OSD_KEY_MASTER }, key);
@@ -189,7 +189,7 @@ static int load_master(struct osd_request *request, struct osd_key *key)
 	return result;
 }
 
-int osd_key_find(struct osd_request *request, struct osd_key_name name, struct osd_key *key)
+int osd_key_find(const struct osd_request *request, struct osd_key_name name, struct osd_key *key)
 {
 	struct osd_key above;
 	int result = load_master(request, key);

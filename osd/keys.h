@@ -76,7 +76,7 @@ int osd_keys_open(struct osd_security *security, const uint8_t device_key[32],
  * The key of a name. -ENOENT: never set, or invalid by now; -EBADMSG: not wrapped by this unit's
  * device key, or damaged; -ENOMEM and the engine's errors.
  */
-int osd_key_find(struct osd_request *request, struct osd_key_name name, struct osd_key *key);
+int osd_key_find(const struct osd_request *request, struct osd_key_name name, struct osd_key *key);
 
 /* Stores a new key, made with `above`; gives it a serial. Inside a writing transaction. */
 int osd_key_store(struct osd_request *request, struct osd_key_name name, struct osd_key *key,

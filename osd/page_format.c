@@ -30,6 +30,7 @@ int osd_current_command_get(struct osd_request *request, uint32_t number, uint8_
 			    uint32_t *length)
 {
 	const struct osd_subject *subject = &request->subject;
+	uint8_t check_value[OSD_CHECK_VALUE_BYTES_MAX];
 
 	*length = 8;
 	switch (number) {
@@ -38,7 +39,8 @@ int osd_current_command_get(struct osd_request *request, uint32_t number, uint8_
 		break;
 	case OSD_CURRENT_RESPONSE_CHECK_VALUE:
 		*length = (uint32_t)check_value_bytes(request);
-		memset(value, 0, *length);
+		osd_security_good_response(request, check_value);
+		memcpy(value, check_value, *length);
 		break;
 	case OSD_CURRENT_OBJECT_TYPE:
 		*length = 1;
@@ -69,7 +71,10 @@ int osd_current_command_get(struct osd_request *request, uint32_t number, uint8_
 static size_t current_command_structure(struct osd_request *request, uint8_t *data)
 {
 	size_t at = 8 + check_value_bytes(request);
+	uint8_t check_value[OSD_CHECK_VALUE_BYTES_MAX];
 
+	osd_security_good_response(request, check_value);
+	memcpy(data + 8, check_value, check_value_bytes(request));
 	data[at] = (uint8_t)osd_wire_type(request->subject.stat.type);
 	put_be64(data + at + 4, osd_wire_partition(request->subject.address));
 	put_be64(data + at + 12, current_object(request));
@@ -102,6 +107,7 @@ struct page_layout {
 static const struct page_layout layouts[] = {
 	{ OSD_USER_OBJECT_QUOTAS, { { OSD_QUOTA_MAXIMUM_LENGTH, 8 } } },
 	{ OSD_USER_OBJECT_TIMESTAMPS, { TIMES } },
+	{ OSD_USER_OBJECT_SECURITY, { { OSD_SECURITY_POLICY_ACCESS_TAG, 4 } } },
 	{ OSD_PARTITION_QUOTAS,
 	  { { OSD_QUOTA_MAXIMUM_LENGTH, 8 },
 	    { OSD_QUOTA_CAPACITY, 8 },
@@ -109,6 +115,7 @@ static const struct page_layout layouts[] = {
 	    { OSD_QUOTA_COLLECTIONS_PER_OBJECT, 4 } } },
 	{ OSD_PARTITION_TIMESTAMPS, { TIMES, { OSD_TIME_BYPASS, 1 } } },
 	{ OSD_COLLECTION_TIMESTAMPS, { TIMES } },
+	{ OSD_COLLECTION_SECURITY, { { OSD_SECURITY_POLICY_ACCESS_TAG, 4 } } },
 	{ OSD_ROOT_QUOTAS,
 	  { { OSD_QUOTA_MAXIMUM_LENGTH, 8 },
 	    { OSD_QUOTA_CAPACITY, 8 },

@@ -45,17 +45,21 @@ static const struct {
 	{ OSD_PAGES_USER_OBJECT + OSD_PAGE_INFORMATION, "T10 User Object Information" },
 	{ OSD_PAGES_USER_OBJECT + OSD_PAGE_QUOTAS, "T10 User Object Quotas" },
 	{ OSD_PAGES_USER_OBJECT + OSD_PAGE_TIMESTAMPS, "T10 User Object Timestamps" },
+	{ OSD_USER_OBJECT_SECURITY, "T10 User Object Policy/Security" },
 	{ OSD_PAGES_PARTITION + OSD_PAGE_DIRECTORY, "T10 Partition Directory" },
 	{ OSD_PAGES_PARTITION + OSD_PAGE_INFORMATION, "T10 Partition Information" },
 	{ OSD_PAGES_PARTITION + OSD_PAGE_QUOTAS, "T10 Partition Quotas" },
 	{ OSD_PAGES_PARTITION + OSD_PAGE_TIMESTAMPS, "T10 Partition Timestamps" },
+	{ OSD_PARTITION_SECURITY, "T10 Partition Policy/Security" },
 	{ OSD_PAGES_COLLECTION + OSD_PAGE_DIRECTORY, "T10 Collection Directory" },
 	{ OSD_PAGES_COLLECTION + OSD_PAGE_INFORMATION, "T10 Collection Information" },
 	{ OSD_PAGES_COLLECTION + OSD_PAGE_TIMESTAMPS, "T10 Collection Timestamps" },
+	{ OSD_COLLECTION_SECURITY, "T10 Collection Policy/Security" },
 	{ OSD_PAGES_ROOT + OSD_PAGE_DIRECTORY, "T10 Root Directory" },
 	{ OSD_PAGES_ROOT + OSD_PAGE_INFORMATION, "T10 Root Information" },
 	{ OSD_PAGES_ROOT + OSD_PAGE_QUOTAS, "T10 Root Quotas" },
 	{ OSD_PAGES_ROOT + OSD_PAGE_TIMESTAMPS, "T10 Root Timestamps" },
+	{ OSD_ROOT_SECURITY, "T10 Root Policy/Security" },
 	{ OSD_PAGE_CURRENT_COMMAND, "T10 Current Command" },
 };
 
@@ -194,6 +198,14 @@ static bool allows_bypass(const uint8_t *value)
 	return value[0] == OSD_TIMESTAMPS_UPDATE || value[0] == OSD_TIMESTAMPS_BYPASS;
 }
 
+/* ---- policy/security pages ---- */
+
+static uint32_t get_security(const struct osd_request *request, const struct osd_subject *subject,
+			     const struct page_attribute *attribute, uint8_t *value)
+{
+	return osd_security_attribute(request, subject, attribute->page, attribute->number, value);
+}
+
 /* ---- the table, in order of page and number ---- */
 
 #define IDENTIFICATION(page)                                                         \
@@ -222,6 +234,20 @@ static bool allows_bypass(const uint8_t *value)
 		page, OSD_TIME_BYPASS, 1, true, NULL, NULL, allows_bypass \
 	}
 
+#define METHOD(page, number)                                                          \
+	{                                                                             \
+		page, number, 1, true, get_security, NULL, osd_security_allows_method \
+	}
+#define NONCE_WINDOW(number)                                                 \
+	{                                                                    \
+		OSD_PARTITION_SECURITY, number, 6, true, get_security, NULL, \
+			osd_security_allows_window                           \
+	}
+#define WORKING_KEY_IDENTIFIER(version)                                                       \
+	COMPUTED(OSD_PARTITION_SECURITY, OSD_SECURITY_WORKING_KEY_IDENTIFIERS + (version), 7, \
+		 get_security)
+#define FROZEN_AUDIT(number) STORED(OSD_PARTITION_FROZEN_AUDITS, number, 20)
+
 static const struct page_attribute attribute_table[] = {
 	/* user objects */
 	IDENTIFICATION(OSD_USER_OBJECT_INFORMATION),
@@ -239,6 +265,8 @@ static const struct page_attribute attribute_table[] = {
 	TIME(OSD_USER_OBJECT_TIMESTAMPS, OSD_TIME_ATTRIBUTES_MODIFIED),
 	TIME(OSD_USER_OBJECT_TIMESTAMPS, OSD_TIME_DATA_ACCESSED),
 	TIME(OSD_USER_OBJECT_TIMESTAMPS, OSD_TIME_DATA_MODIFIED),
+	IDENTIFICATION(OSD_USER_OBJECT_SECURITY),
+	STORED(OSD_USER_OBJECT_SECURITY, OSD_SECURITY_POLICY_ACCESS_TAG, 4),
 	/* partitions */
 	IDENTIFICATION(OSD_PARTITION_INFORMATION),
 	COMPUTED(OSD_PARTITION_INFORMATION, OSD_INFORMATION_PARTITION_ID, 8, get_information),
@@ -257,6 +285,47 @@ static const struct page_attribute attribute_table[] = {
 	TIME(OSD_PARTITION_TIMESTAMPS, OSD_TIME_DATA_ACCESSED),
 	TIME(OSD_PARTITION_TIMESTAMPS, OSD_TIME_DATA_MODIFIED),
 	BYPASS(OSD_PARTITION_TIMESTAMPS),
+	IDENTIFICATION(OSD_PARTITION_SECURITY),
+	METHOD(OSD_PARTITION_SECURITY, OSD_SECURITY_DEFAULT_METHOD),
+	NONCE_WINDOW(OSD_SECURITY_OLDEST_NONCE),
+	NONCE_WINDOW(OSD_SECURITY_NEWEST_NONCE),
+	COMPUTED(OSD_PARTITION_SECURITY, OSD_SECURITY_NONCE_LIST_DEPTH, 2, get_security),
+	STORED(OSD_PARTITION_SECURITY, OSD_SECURITY_FROZEN_KEYS, 2),
+	COMPUTED(OSD_PARTITION_SECURITY, OSD_SECURITY_PARTITION_KEY_IDENTIFIER, 7, get_security),
+	WORKING_KEY_IDENTIFIER(0),
+	WORKING_KEY_IDENTIFIER(1),
+	WORKING_KEY_IDENTIFIER(2),
+	WORKING_KEY_IDENTIFIER(3),
+	WORKING_KEY_IDENTIFIER(4),
+	WORKING_KEY_IDENTIFIER(5),
+	WORKING_KEY_IDENTIFIER(6),
+	WORKING_KEY_IDENTIFIER(7),
+	WORKING_KEY_IDENTIFIER(8),
+	WORKING_KEY_IDENTIFIER(9),
+	WORKING_KEY_IDENTIFIER(10),
+	WORKING_KEY_IDENTIFIER(11),
+	WORKING_KEY_IDENTIFIER(12),
+	WORKING_KEY_IDENTIFIER(13),
+	WORKING_KEY_IDENTIFIER(14),
+	WORKING_KEY_IDENTIFIER(15),
+	STORED(OSD_PARTITION_SECURITY, OSD_SECURITY_POLICY_ACCESS_TAG, 4),
+	STORED(OSD_PARTITION_SECURITY, OSD_SECURITY_USER_OBJECT_POLICY_ACCESS_TAG, 4),
+	FROZEN_AUDIT(1),
+	FROZEN_AUDIT(2),
+	FROZEN_AUDIT(3),
+	FROZEN_AUDIT(4),
+	FROZEN_AUDIT(5),
+	FROZEN_AUDIT(6),
+	FROZEN_AUDIT(7),
+	FROZEN_AUDIT(8),
+	FROZEN_AUDIT(9),
+	FROZEN_AUDIT(10),
+	FROZEN_AUDIT(11),
+	FROZEN_AUDIT(12),
+	FROZEN_AUDIT(13),
+	FROZEN_AUDIT(14),
+	FROZEN_AUDIT(15),
+	FROZEN_AUDIT(16),
 	/* collections */
 	IDENTIFICATION(OSD_COLLECTION_INFORMATION),
 	COMPUTED(OSD_COLLECTION_INFORMATION, OSD_INFORMATION_PARTITION_ID, 8, get_information),
@@ -270,6 +339,8 @@ static const struct page_attribute attribute_table[] = {
 	TIME(OSD_COLLECTION_TIMESTAMPS, OSD_TIME_ATTRIBUTES_MODIFIED),
 	TIME(OSD_COLLECTION_TIMESTAMPS, OSD_TIME_DATA_ACCESSED),
 	TIME(OSD_COLLECTION_TIMESTAMPS, OSD_TIME_DATA_MODIFIED),
+	IDENTIFICATION(OSD_COLLECTION_SECURITY),
+	STORED(OSD_COLLECTION_SECURITY, OSD_SECURITY_POLICY_ACCESS_TAG, 4),
 	/* the root */
 	IDENTIFICATION(OSD_ROOT_INFORMATION),
 	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_SYSTEM_ID, 20, get_root_information),
@@ -299,6 +370,19 @@ static const struct page_attribute attribute_table[] = {
 	TIME(OSD_ROOT_TIMESTAMPS, OSD_TIME_ATTRIBUTES_ACCESSED),
 	TIME(OSD_ROOT_TIMESTAMPS, OSD_TIME_ATTRIBUTES_MODIFIED),
 	BYPASS(OSD_ROOT_TIMESTAMPS),
+	IDENTIFICATION(OSD_ROOT_SECURITY),
+	METHOD(OSD_ROOT_SECURITY, OSD_SECURITY_DEFAULT_METHOD),
+	COMPUTED(OSD_ROOT_SECURITY, OSD_SECURITY_OLDEST_NONCE, 6, get_security),
+	COMPUTED(OSD_ROOT_SECURITY, OSD_SECURITY_NEWEST_NONCE, 6, get_security),
+	METHOD(OSD_ROOT_SECURITY, OSD_SECURITY_PARTITION_DEFAULT_METHOD),
+	COMPUTED(OSD_ROOT_SECURITY, OSD_SECURITY_SUPPORTED_METHODS, 2, get_security),
+	COMPUTED(OSD_ROOT_SECURITY, OSD_SECURITY_BOOT_EPOCH, 2, get_security),
+	COMPUTED(OSD_ROOT_SECURITY, OSD_SECURITY_ADJUSTABLE_CLOCK, 6, get_security),
+	COMPUTED(OSD_ROOT_SECURITY, OSD_SECURITY_MASTER_KEY_IDENTIFIER, 7, get_security),
+	COMPUTED(OSD_ROOT_SECURITY, OSD_SECURITY_ROOT_KEY_IDENTIFIER, 7, get_security),
+	COMPUTED(OSD_ROOT_SECURITY, OSD_SECURITY_ALGORITHMS, 1, get_security),
+	COMPUTED(OSD_ROOT_SECURITY, OSD_SECURITY_DH_GROUPS, 1, get_security),
+	COMPUTED(OSD_ROOT_SECURITY, OSD_SECURITY_DH_GROUPS + 1, 1, get_security),
 };
 
 #define ATTRIBUTES (sizeof(attribute_table) / sizeof(attribute_table[0]))
@@ -461,7 +545,8 @@ static int get_directory(struct osd_request *request, const struct osd_subject *
 	 */
 	if (page == OSD_ATTRIBUTE_IDENTIFICATION)
 		page = osd_first_page(subject->stat.type) + OSD_PAGE_DIRECTORY;
-	if (page >= OSD_PAGE_CURRENT_COMMAND || !fits_type(page, subject->stat.type))
+	if (page >= OSD_PAGE_CURRENT_COMMAND || !fits_type(page, subject->stat.type) ||
+	    osd_page_is_private(page))
 		return 0;
 	*length = osd_page_identify(page, value);
 	if (*length != 0)
@@ -495,6 +580,10 @@ int osd_page_get(struct osd_request *request, const struct osd_subject *subject,
 		return -EINVAL;
 	if (page == osd_first_page(subject->stat.type) + OSD_PAGE_DIRECTORY)
 		return get_directory(request, subject, number, value, length);
+	if (osd_page_is_private(page)) {
+		*length = 0;
+		return 0;
+	}
 	entry = find_entry(page, number);
 	if (entry && entry->get) {
 		*length = entry->get(request, subject, entry, value);
@@ -528,6 +617,22 @@ static bool next_computed(struct osd_request *request, const struct osd_subject 
 	return false;
 }
 
+/* The first stored attribute at or behind (*page, *number) that initiators may see. */
+static int next_stored(struct osd_request *request, const struct osd_subject *subject,
+		       uint32_t *page, uint32_t *number, uint8_t *value, uint32_t *length)
+{
+	int result = engine_attribute_next(request->txn, subject->address, page, number, value,
+					   OSD_VALUE_BYTES_MAX, length);
+
+	if (result != 0 || !osd_page_is_private(*page))
+		return result;
+	/* It is the last page of its type. */
+	(*page)++;
+	*number = 0;
+	return engine_attribute_next(request->txn, subject->address, page, number, value,
+				     OSD_VALUE_BYTES_MAX, length);
+}
+
 int osd_page_next(struct osd_request *request, const struct osd_subject *subject, uint32_t *page,
 		  uint32_t *number, uint8_t value[OSD_VALUE_BYTES_MAX], uint32_t *length)
 {
@@ -535,8 +640,7 @@ int osd_page_next(struct osd_request *request, const struct osd_subject *subject
 	uint32_t computed_page = *page, computed_number = *number, computed_length;
 	bool has_computed = next_computed(request, subject, &computed_page, &computed_number,
 					  computed, &computed_length);
-	int result = engine_attribute_next(request->txn, subject->address, page, number, value,
-					   OSD_VALUE_BYTES_MAX, length);
+	int result = next_stored(request, subject, page, number, value, length);
 
 	if (result != 0 && result != -ENOENT)
 		return result;

@@ -1,38 +1,492 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Which method protects a command, and whether its check values, nonce and key are right. */
 #include "osd/security.h"
 
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
+
+#include "common/bytes.h"
 #include "osd/execute.h"
+#include "osd/keys.h"
+
+/* Nonces that are remembered: 1.8 MB, taken when the first one comes. */
+#define NONCES_MAX 65536
+
+/* ---- the logical unit ---- */
+
+/* Reads the clock, and with a device key counts the start. */
+static int note_start(struct osd_device *device)
+{
+	struct osd_security *security = device->security;
+	struct engine_txn *txn;
+	int result = engine_begin(device->engine,
+				  security->has_device_key ? ENGINE_FREE : ENGINE_READ, &txn);
+
+	if (result != 0)
+		return result;
+	security->started_ms = engine_txn_time(txn);
+	if (!security->has_device_key) {
+		engine_abort(txn);
+		return 0;
+	}
+	result = osd_next_boot_epoch(txn, &security->boot_epoch);
+	if (result == 0)
+		return engine_commit(txn, false);
+	engine_abort(txn);
+	return result;
+}
 
 int osd_security_create(struct osd_device *device, const struct osd_options *options)
 {
-	(void)options;
-	device->security = NULL;
-	return 0;
+	struct osd_security *security = calloc(1, sizeof(*security));
+	int result = 0;
+
+	if (!security)
+		return -ENOMEM;
+	device->security = security;
+	pthread_mutex_init(&security->lock, NULL);
+	if (RAND_bytes(security->token_secret, sizeof(security->token_secret)) != 1)
+		result = -ENOMEM;
+	if (result == 0 && options && options->has_device_key)
+		result = osd_keys_open(security, options->device_key, device->uuid,
+				       device->system_id);
+	if (result == 0)
+		result = note_start(device);
+	if (result != 0)
+		osd_security_destroy(device);
+	return result;
 }
 
 void osd_security_destroy(struct osd_device *device)
 {
-	(void)device;
+	struct osd_security *security = device->security;
+
+	osd_nonces_destroy(security->nonces);
+	pthread_mutex_destroy(&security->lock);
+	OPENSSL_cleanse(security, sizeof(*security));
+	free(security);
+	device->security = NULL;
 }
+
+int osd_security_token(const struct osd_device *device, uint64_t nexus,
+		       uint8_t token[OSD_SECURITY_TOKEN_BYTES])
+{
+	uint8_t number[8], value[OSD_CHECK_VALUE_BYTES];
+	const struct iovec pieces[] = { { number, sizeof(number) } };
+	int result;
+
+	put_be64(number, nexus);
+	result = osd_check_value(device->security->token_secret, pieces, 1, value);
+	memcpy(token, value, OSD_SECURITY_TOKEN_BYTES);
+	return result;
+}
+
+/* ---- method and key of a command ---- */
+
+static uint64_t partition_of(const struct osd_request *request)
+{
+	return request->cdb.partition & ENGINE_LAST_PARTITION_ID;
+}
+
+/* Commands that the root's method and keys protect: on the root, and which partitions there are. */
+static bool is_of_root(const struct osd_request *request)
+{
+	return request->entry->target == OSD_TARGET_ROOT ||
+	       request->entry->target == OSD_TARGET_NEW_PARTITION ||
+	       request->cdb.action == OSD_REMOVE_PARTITION || partition_of(request) == 0;
+}
+
+/* The weakest method that the command may use. */
+static int required_method(struct osd_request *request, uint8_t *method)
+{
+	uint8_t own = OSD_NOSEC, least = OSD_NOSEC;
+	int result = osd_security_method_of(
+		request, is_of_root(request) ? 0 : partition_of(request), method);
+
+	if (result == 0 && request->cdb.action == OSD_REMOVE_PARTITION)
+		result = osd_security_method_of(request, partition_of(request), &own);
+	/*
+	 * Keys that anybody could set would protect nothing. The numbers of the key exchange are in
+	 * the data.
+	 */
+	if (request->cdb.action == OSD_SET_KEY)
+		least = OSD_CMDRSP;
+	else if (request->cdb.action == OSD_SET_MASTER_KEY)
+		least = OSD_ALLDATA;
+	*method = (uint8_t)max_u64(max_u64(*method, own), least);
+	return result;
+}
+
+static struct osd_key_name key_of_command(const struct osd_request *request)
+{
+	uint64_t partition = partition_of(request);
+
+	if (request->cdb.action == OSD_SET_MASTER_KEY)
+		return (struct osd_key_name){ .kind = OSD_KEY_MASTER };
+	if (request->cdb.action == OSD_SET_KEY) {
+		unsigned to_set = request->cdb.command_options & 3;
+
+		if (to_set == OSD_SET_WORKING_KEY)
+			return (struct osd_key_name){ OSD_KEY_PARTITION, partition, 0 };
+		return (struct osd_key_name){ .kind = to_set == OSD_SET_ROOT_KEY ? OSD_KEY_MASTER
+										 : OSD_KEY_ROOT };
+	}
+	if (is_of_root(request))
+		return (struct osd_key_name){ .kind = OSD_KEY_ROOT };
+	return (struct osd_key_name){ OSD_KEY_WORKING, partition,
+				      request->security.capability.key_version };
+}
+
+/* The capability key that belongs to the capability in the CDB. */
+static int find_capability_key(struct osd_request *request)
+{
+	struct osd_key secret;
+	int result = osd_key_find(request, key_of_command(request), &secret);
+
+	if (result == 0)
+		result = osd_capability_key(request->cdb.version, secret.authentication,
+					    request->cdb.capability, request->device->system_id,
+					    request->security.key);
+	OPENSSL_cleanse(&secret, sizeof(secret));
+	if (result == -ENOENT || result == -EBADMSG)
+		return osd_fail_field(request, OSD_FIELD_KEY_VERSION);
+	return osd_result(request, result, 0);
+}
+
+/* ---- the request ---- */
+
+static const uint8_t *nonce_of(const struct osd_request *request)
+{
+	return request->command->cdb + osd_security_layout(request->cdb.version)->nonce;
+}
+
+static int check_request_value(struct osd_request *request)
+{
+	const struct osd_security_layout *layout = osd_security_layout(request->cdb.version);
+	const struct osd_security_state *state = &request->security;
+	uint8_t expected[OSD_CHECK_VALUE_BYTES_MAX] = { 0 }, token[OSD_SECURITY_TOKEN_BYTES];
+	const uint8_t *cdb = request->command->cdb;
+	int result;
+
+	if (state->method == OSD_CAPKEY) {
+		result = osd_security_token(request->device, request->command->nexus, token);
+		if (result == 0)
+			result = osd_token_check_value(state->key, token, expected);
+	} else {
+		result = osd_request_check_value(request->cdb.version, state->key, cdb, expected);
+	}
+	if (result != 0)
+		return osd_result(request, result, 0);
+	if (!osd_check_values_equal(expected, cdb + layout->check_value, layout->check_value_bytes))
+		return osd_fail_field(request, layout->check_value);
+	request->security.authenticated = state->method >= OSD_CMDRSP;
+	return 0;
+}
+
+/* The list of nonces, made for the first one. */
+static int open_nonces(struct osd_security *security)
+{
+	int result = 0;
+
+	pthread_mutex_lock(&security->lock);
+	if (!security->nonces)
+		result = osd_nonces_create(NONCES_MAX, security->started_ms, &security->nonces);
+	pthread_mutex_unlock(&security->lock);
+	return result;
+}
+
+static int check_nonce(struct osd_request *request)
+{
+	struct osd_security *security = request->device->security;
+	uint64_t now = engine_txn_time(request->txn), past, future;
+	uint64_t partition = is_of_root(request) ? 0 : partition_of(request);
+	int result = osd_security_nonce_window(request, partition, &past, &future);
+
+	if (result == 0)
+		result = open_nonces(security);
+	if (result != 0)
+		return osd_result(request, result, 0);
+	result = osd_nonces_take(security->nonces, nonce_of(request), now - min_u64(now, past),
+				 now + future);
+	if (result == -EEXIST)
+		return osd_fail(request, SENSE_ILLEGAL_REQUEST, SENSE_NONCE_NOT_UNIQUE);
+	if (result == -ERANGE)
+		return osd_fail(request, SENSE_ILLEGAL_REQUEST, SENSE_NONCE_TIMESTAMP_OUT_OF_RANGE);
+	return osd_result(request, result, 0);
+}
+
+/* Capabilities that were withdrawn by their audit value or working key. */
+static int check_frozen(struct osd_request *request)
+{
+	const struct osd_capability *capability = &request->security.capability;
+	struct engine_address partition = { .partition = partition_of(request) };
+	uint64_t frozen_keys;
+	bool frozen;
+	int result;
+
+	if (key_of_command(request).kind != OSD_KEY_WORKING)
+		return 0;
+	result = osd_security_number(request, partition, OSD_PARTITION_SECURITY,
+				     OSD_SECURITY_FROZEN_KEYS, &frozen_keys);
+	if (result == 0)
+		result = osd_security_audit_is_frozen(request, partition.partition,
+						      capability->audit, &frozen);
+	if (result != 0)
+		return osd_result(request, result, 0);
+	if (frozen)
+		return osd_fail(request, SENSE_ILLEGAL_REQUEST, SENSE_SECURITY_AUDIT_VALUE_FROZEN);
+	if (frozen_keys >> capability->key_version & 1)
+		return osd_fail(request, SENSE_ILLEGAL_REQUEST, SENSE_SECURITY_WORKING_KEY_FROZEN);
+	return 0;
+}
+
+static int check_capability_head(struct osd_request *request, uint8_t least)
+{
+	const struct osd_capability *capability = &request->security.capability;
+	uint8_t format = request->cdb.version == OSD_1 ? OSD_CAPABILITY_OSD1 : OSD_CAPABILITY_OSD2;
+
+	if (capability->format != format)
+		return osd_fail_field(request, OSD_FIELD_CAPABILITY_FORMAT);
+	if (capability->algorithm != OSD_INTEGRITY_HMAC_SHA1)
+		return osd_fail_field(request, OSD_FIELD_KEY_VERSION);
+	if (capability->method < least || capability->method > OSD_ALLDATA)
+		return osd_fail_field(request, OSD_FIELD_SECURITY_METHOD);
+	return 0;
+}
+
+/* ---- Data-Out and Data-In ---- */
+
+static int check_continuation_value(struct osd_request *request)
+{
+	const uint8_t *segment = request->command->data_out;
+	uint8_t expected[OSD_CHECK_VALUE_BYTES_MAX] = { 0 };
+	int result;
+
+	if (request->out_data == 0)
+		return 0;
+	result = osd_continuation_check_value(request->security.key, nonce_of(request), segment,
+					      request->out_data, expected);
+	if (result != 0)
+		return osd_result(request, result, 0);
+	if (!osd_check_values_equal(expected, segment + OSD_CONTINUATION_CHECK_VALUE,
+				    sizeof(expected)))
+		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
+	return 0;
+}
+
+/* Integrity information of `bytes` at the place that the CDB's `field` gives, behind `used`. */
+static int find_integrity(struct osd_request *request, uint16_t field, uint64_t used, size_t bytes,
+			  uint64_t room, uint64_t *offset)
+{
+	uint32_t encoded = get_be32(request->command->cdb + field);
+
+	if (osd_offset_decode(request->cdb.version, encoded, offset) != 0 || *offset < used ||
+	    *offset > room || room - *offset < bytes)
+		return osd_fail_field(request, field);
+	return 0;
+}
+
+static int check_data_out(struct osd_request *request)
+{
+	const struct osd_security_layout *layout = osd_security_layout(request->cdb.version);
+	const struct osd_cdb *cdb = &request->cdb;
+	struct osd_command *command = request->command;
+	const uint8_t *data = command->data_out;
+	size_t bytes = osd_data_out_integrity_bytes(cdb->version);
+	struct osd_integrity_lengths lengths = { request->out_data_length, cdb->set_data.length,
+						 cdb->get_list.length };
+	const struct iovec pieces[] = {
+		{ (void *)(data + request->out_data), lengths.data },
+		{ (void *)(data + (lengths.sets ? cdb->set_data.offset : 0)), lengths.sets },
+		{ (void *)(data + (lengths.gets ? cdb->get_list.offset : 0)), lengths.gets },
+	};
+	uint8_t expected[64];
+	uint64_t offset;
+	int result;
+
+	assert(bytes <= sizeof(expected));
+	if (lengths.data + lengths.sets + lengths.gets == 0)
+		return 0;
+	if (find_integrity(request, layout->data_out_offset, command->data_out_used, bytes,
+			   command->data_out_length, &offset) != 0)
+		return -EINVAL;
+	command->data_out_used = offset + bytes;
+	result = osd_data_out_integrity(cdb->version, request->security.key, nonce_of(request),
+					&lengths, pieces, 3, expected);
+	if (result != 0)
+		return osd_result(request, result, 0);
+	if (!osd_check_values_equal(expected, data + offset, bytes))
+		return osd_fail(request, SENSE_ILLEGAL_REQUEST,
+				SENSE_INVALID_DATA_OUT_BUFFER_INTEGRITY_CHECK_VALUE);
+	return 0;
+}
+
+/* Is there a place for the integrity information of Data-In, if something may be answered? */
+static int find_seal(struct osd_request *request)
+{
+	const struct osd_security_layout *layout = osd_security_layout(request->cdb.version);
+	const struct osd_cdb *cdb = &request->cdb;
+	uint64_t used = request->in_data_length;
+
+	if (osd_has_gets(request) && cdb->retrieved.length > 0)
+		used = cdb->retrieved.offset + cdb->retrieved.length;
+	if (used == 0)
+		return 0;
+	return find_integrity(request, layout->data_in_offset, used,
+			      osd_data_in_integrity_bytes(cdb->version),
+			      request->command->data_in_capacity, &request->security.seal_offset);
+}
+
+static int check_buffers(struct osd_request *request)
+{
+	if (request->security.method >= OSD_CMDRSP && check_continuation_value(request) != 0)
+		return -EINVAL;
+	if (request->security.method != OSD_ALLDATA)
+		return 0;
+	return check_data_out(request) != 0 ? -EINVAL : find_seal(request);
+}
+
+/* ---- the whole check ---- */
 
 int osd_security_check_command(struct osd_request *request)
 {
-	request->security = (struct osd_security_state){ .checked = true, .method = OSD_NOSEC };
+	struct osd_security_state *state = &request->security;
+	uint8_t least;
+	int result;
+
+	if (state->checked)
+		return 0;
+	result = required_method(request, &least);
+	if (result != 0)
+		return osd_result(request, result, 0);
+	if (least == OSD_NOSEC) {
+		state->checked = true;
+		return 0;
+	}
+	osd_capability_decode(request->cdb.version, request->cdb.capability, &state->capability);
+	if (check_capability_head(request, least) != 0)
+		return -EINVAL;
+	state->method = state->capability.method;
+	if (find_capability_key(request) != 0 || check_request_value(request) != 0 ||
+	    (state->method >= OSD_CMDRSP && check_nonce(request) != 0) ||
+	    check_frozen(request) != 0 || osd_capability_check(request) != 0 ||
+	    check_buffers(request) != 0)
+		return -EINVAL;
+	state->checked = true;
 	return 0;
+}
+
+/* The policy access tag that a capability for the command has to have. */
+static int tag_of_subject(struct osd_request *request, uint64_t *tag)
+{
+	struct engine_address address = request->subject.address;
+	struct engine_stat now;
+	uint32_t number = OSD_SECURITY_POLICY_ACCESS_TAG;
+	enum engine_type type = request->subject.stat.type;
+
+	/* Withdrawing what is there now withdraws its past, too. */
+	if (address.version != 0) {
+		address.version = 0;
+		if (engine_stat(request->txn, address, &now) != 0)
+			address = request->subject.address;
+	}
+	if (request->entry->target == OSD_TARGET_NEW_USER_OBJECT)
+		number = OSD_SECURITY_USER_OBJECT_POLICY_ACCESS_TAG;
+	if (type == ENGINE_ROOT) {
+		*tag = 0;
+		return 0;
+	}
+	return osd_result(request,
+			  osd_security_number(request, address,
+					      osd_first_page(type) + OSD_PAGE_POLICY_SECURITY,
+					      number, tag),
+			  0);
 }
 
 int osd_security_check_subject(struct osd_request *request)
 {
-	(void)request;
-	return 0;
+	const struct osd_security_layout *layout = osd_security_layout(request->cdb.version);
+	const struct osd_capability *capability = &request->security.capability;
+	const struct osd_subject *subject = &request->subject;
+	bool is_new = request->entry->target == OSD_TARGET_NEW_USER_OBJECT ||
+		      request->entry->target == OSD_TARGET_NEW_PARTITION;
+	uint64_t tag;
+
+	assert(request->security.checked);
+	if (request->security.method == OSD_NOSEC)
+		return 0;
+	if (!is_new && capability->object_type != osd_wire_type(subject->stat.type))
+		return osd_fail_field(request, OSD_FIELD_OBJECT_TYPE);
+	if (!is_new && capability->created_ms != 0 &&
+	    capability->created_ms != subject->stat.times_ms[ENGINE_TIME_CREATED])
+		return osd_fail_field(request, OSD_FIELD_CREATED_TIME);
+	if (capability->policy_tag == 0)
+		return 0;
+	if (tag_of_subject(request, &tag) != 0)
+		return -EINVAL;
+	return tag == capability->policy_tag ? 0 : osd_fail_field(request, layout->policy_tag);
+}
+
+/* ---- the answer ---- */
+
+void osd_security_good_response(const struct osd_request *request,
+				uint8_t value[OSD_CHECK_VALUE_BYTES_MAX])
+{
+	memset(value, 0, OSD_CHECK_VALUE_BYTES_MAX);
+	/* Without memory it stays zero, which the initiator does not take for right. */
+	if (request->security.authenticated &&
+	    osd_response_check_value(request->security.key, nonce_of(request), SCSI_STATUS_GOOD,
+				     NULL, 0, value) != 0)
+		memset(value, 0, OSD_CHECK_VALUE_BYTES_MAX);
 }
 
 void osd_security_seal_data(struct osd_request *request)
 {
-	(void)request;
+	struct osd_security_state *state = &request->security;
+	struct osd_command *command = request->command;
+	size_t bytes = osd_data_in_integrity_bytes(request->cdb.version);
+	struct osd_integrity_lengths lengths = { .data = command->data_in_length };
+	struct iovec pieces[2];
+
+	if (state->method != OSD_ALLDATA || !state->checked || command->data_in_length == 0)
+		return;
+	assert(state->seal_offset >= command->data_in_length &&
+	       state->seal_offset + bytes <= command->data_in_capacity);
+	if (state->has_answer_attributes) {
+		lengths.data = state->answer_data;
+		lengths.gets = command->data_in_length - request->cdb.retrieved.offset;
+	}
+	pieces[0] = (struct iovec){ command->data_in, lengths.data };
+	pieces[1] = (struct iovec){ command->data_in + command->data_in_length - lengths.gets,
+				    lengths.gets };
+	memset(command->data_in + command->data_in_length, 0,
+	       state->seal_offset - command->data_in_length);
+	/* Without memory the value stays zero. */
+	osd_data_in_integrity(request->cdb.version, state->key, nonce_of(request), &lengths, pieces,
+			      2, command->data_in + state->seal_offset);
+	command->data_in_length = state->seal_offset + bytes;
 }
 
 void osd_security_sign_sense(struct osd_request *request)
 {
-	(void)request;
+	struct osd_command *command = request->command;
+	size_t bytes;
+	uint8_t *place, value[OSD_CHECK_VALUE_BYTES];
+
+	if (!request->security.authenticated || command->sense_length == 0)
+		return;
+	place = osd_sense_check_value_place(command->sense, command->sense_length, &bytes);
+	assert(place && bytes >= sizeof(value));
+	if (osd_response_check_value(request->security.key, nonce_of(request), command->status,
+				     command->sense, command->sense_length, value) == 0)
+		memcpy(place, value, sizeof(value));
+}
+
+void osd_security_forget(struct osd_request *request)
+{
+	OPENSSL_cleanse(&request->security, sizeof(request->security));
 }

@@ -127,6 +127,8 @@ void osd_finish(struct osd_request *request)
 		sense->not_initiated = functions_not_initiated(request->phase);
 	else
 		sense->completed = OSD_FUNCTIONS_ALL;
+	if (request->security.authenticated)
+		sense->check_value_bytes = request->cdb.version == OSD_1 ? 20 : 32;
 	command->status = SCSI_STATUS_CHECK_CONDITION;
 	command->sense_length = osd_sense_encode(sense, command->sense, sizeof(command->sense));
 }

@@ -175,6 +175,9 @@ static int run_in_transaction(struct osd_request *request)
 		result = osd_validate_target(request);
 	if (result == 0)
 		result = osd_security_check_subject(request);
+	if (result == 0 && request->entry->flags & OSD_REFORMATS)
+		result = osd_result(request,
+				    osd_root_security_write(request, &request->root_security), 0);
 	if (result == 0)
 		result = osd_check_sets(request, type_to_set(request));
 	if (result == 0)
@@ -206,6 +209,9 @@ static int reformat(struct osd_request *request)
 	if (result != 0)
 		return result;
 	result = osd_security_check_command(request);
+	if (result == 0)
+		result = osd_result(request,
+				    osd_root_security_read(request, &request->root_security), 0);
 	engine_abort(request->txn);
 	if (result != 0 || osd_check_sets(request, ENGINE_ROOT) != 0)
 		return -EINVAL;
@@ -299,6 +305,7 @@ void osd_execute(struct osd_device *device, struct osd_command *command)
 		osd_finish(&request);
 		osd_security_sign_sense(&request);
 	}
+	osd_security_forget(&request);
 	command->data_out = data_out;
 	command->data_in = data_in;
 }

@@ -118,6 +118,21 @@ static int check_continuation(struct osd_request *request)
 	return request->pieces.content ? check_pieces(request) : 0;
 }
 
+/* Parameter data of SET MASTER KEY, whose lengths stand elsewhere. */
+static int check_key_parameters(struct osd_request *request)
+{
+	struct osd_command *command = request->command;
+	struct osd_key_fields fields;
+
+	osd_key_fields_decode(OSD_SET_MASTER_KEY, request->cdb.key_bytes, &fields);
+	if (fields.parameter_length > command->data_out_length)
+		return osd_fail_field(request, OSD_FIELD_PARAMETER_LIST_LENGTH);
+	request->out_data_length = fields.parameter_length;
+	command->data_out_used = fields.parameter_length;
+	request->in_data_length = min_u64(fields.allocation_length, command->data_in_capacity);
+	return 0;
+}
+
 /* The command data. */
 static int check_data(struct osd_request *request)
 {
@@ -125,6 +140,8 @@ static int check_data(struct osd_request *request)
 	const struct osd_cdb *cdb = &request->cdb;
 	unsigned flags = request->entry->flags;
 
+	if (flags & OSD_KEY_PARAMETERS)
+		return check_key_parameters(request);
 	if (flags & OSD_HAS_RANGE && !request->pieces.content &&
 	    cdb->length > UINT64_MAX - cdb->address)
 		return osd_fail_field(request, osd_address_field(request));

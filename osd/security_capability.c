@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * What a capability allows: the command, its attributes and its range. The capability is known to be
+ * genuine.
+ */
+#include <errno.h>
+
+#include "common/bytes.h"
+#include "osd/execute.h"
+#include "osd/keys.h"
+
+/* ---- permission bits ---- */
+
+static int look_at_set(void *context, const struct osd_attribute *attribute)
+{
+	uint16_t *needed = context;
+
+	if (osd_page_is_security(attribute->page))
+		*needed |= OSD_PERMISSION_POL_SEC;
+	/* Cutting data off, or adding zeros, is writing. */
+	if (attribute->page == OSD_USER_OBJECT_INFORMATION &&
+	    attribute->number == OSD_INFORMATION_LOGICAL_LENGTH)
+		*needed |= OSD_PERMISSION_WRITE;
+	return 0;
+}
+
+/*
+ * Does the command get anything but the current command page, which tells the initiator only of its
+ * own command?
+ */
+static bool gets_attributes(const struct osd_request *request)
+{
+	const struct osd_cdb *cdb = &request->cdb;
+	struct osd_list_reader reader;
+	struct osd_attribute asked;
+
+	if (cdb->format == OSD_ATTRIBUTES_PAGE)
+		return cdb->get_page != 0 && cdb->get_page != OSD_PAGE_CURRENT_COMMAND;
+	if (cdb->format != OSD_ATTRIBUTES_LIST || cdb->get_list.length == 0)
+		return false;
+	if (osd_list_read(&reader, cdb->version, OSD_LIST_TO_GET,
+			  request->command->data_out + cdb->get_list.offset,
+			  cdb->get_list.length) != 0)
+		return true;
+	while (osd_list_next(&reader, &asked) == 1)
+		if (asked.page != OSD_PAGE_CURRENT_COMMAND)
+			return true;
+	return false;
+}
+
+static uint16_t permissions_needed(const struct osd_request *request)
+{
+	const struct osd_cdb *cdb = &request->cdb;
+	uint16_t needed = request->entry->permissions;
+
+	if (osd_has_sets(request)) {
+		needed |= OSD_PERMISSION_SET_ATTR;
+		/* A list that can't be read is refused before anything of it is set. */
+		osd_each_set(request, look_at_set, &needed);
+	}
+	if (gets_attributes(request))
+		needed |= OSD_PERMISSION_GET_ATTR;
+	if (cdb->action == OSD_LIST && cdb->partition == 0)
+		needed |= OSD_PERMISSION_GLOBAL;
+	if (cdb->action == OSD_REMOVE_PARTITION && cdb->version == OSD_2 &&
+	    (cdb->command_options & 7) == OSD_REMOVE_CONTENTS)
+		needed |= OSD_PERMISSION_GBL_REM;
+	return needed;
+}
+
+static int check_permissions(struct osd_request *request)
+{
+	uint16_t granted = request->security.capability.permissions;
+	uint16_t needed = permissions_needed(request);
+	bool key_command = request->cdb.action == OSD_SET_KEY ||
+			   request->cdb.action == OSD_SET_MASTER_KEY;
+
+	/* Either of two bits is enough for keys. */
+	if (key_command && granted & (OSD_PERMISSION_DEV_MGMT | OSD_PERMISSION_POL_SEC))
+		granted |= OSD_PERMISSION_DEV_MGMT | OSD_PERMISSION_POL_SEC;
+	if (request->entry->permissions == 0 || (granted & needed) != needed)
+		return osd_fail_field(request, OSD_FIELD_PERMISSIONS);
+	return 0;
+}
+
+/* ---- the object ---- */
+
+/* The object type that the command is about; 0: user object or collection, as will be found. */
+static uint8_t type_needed(const struct osd_request *request)
+{
+	switch (request->entry->target) {
+	case OSD_TARGET_ROOT:
+		return OSD_TYPE_ROOT;
+	case OSD_TARGET_PARTITION:
+	case OSD_TARGET_NEW_PARTITION:
+		return OSD_TYPE_PARTITION;
+	case OSD_TARGET_USER_OBJECT:
+	case OSD_TARGET_NEW_USER_OBJECT:
+		return OSD_TYPE_USER_OBJECT;
+	case OSD_TARGET_COLLECTION:
+		return OSD_TYPE_COLLECTION;
+	case OSD_TARGET_ROOT_OR_PARTITION:
+		return request->cdb.partition == 0 ? OSD_TYPE_ROOT : OSD_TYPE_PARTITION;
+	default:
+		break;
+	}
+	if (request->cdb.object != 0)
+		return 0;
+	return request->cdb.partition == 0 ? OSD_TYPE_ROOT : OSD_TYPE_PARTITION;
+}
+
+static bool is_container(uint8_t type)
+{
+	return type == OSD_TYPE_ROOT || type == OSD_TYPE_PARTITION;
+}
+
+static int check_object(struct osd_request *request)
+{
+	const struct osd_security_layout *layout = osd_security_layout(request->cdb.version);
+	const struct osd_capability *capability = &request->security.capability;
+	uint8_t type = type_needed(request), given = capability->object_type;
+	bool fits = type ? given == type
+			 : given == OSD_TYPE_USER_OBJECT || given == OSD_TYPE_COLLECTION;
+
+	if (!fits)
+		return osd_fail_field(request, OSD_FIELD_OBJECT_TYPE);
+	if (capability->descriptor_type != osd_descriptor_type(request->cdb.version, given))
+		return osd_fail_field(request, OSD_FIELD_DESCRIPTOR_TYPE);
+	if (capability->partition != request->cdb.partition)
+		return osd_fail_field(request, layout->partition);
+	if (capability->object != (is_container(given) ? 0 : request->cdb.object))
+		return osd_fail_field(request, layout->object);
+	return 0;
+}
+
+/* ---- the range ---- */
+
+static bool is_inside(const struct osd_capability *capability, uint64_t start, uint64_t length)
+{
+	return start >= capability->range_start &&
+	       start - capability->range_start <= capability->range_length &&
+	       length <= capability->range_length - (start - capability->range_start);
+}
+
+static int look_for_length(void *context, const struct osd_attribute *attribute)
+{
+	(void)context;
+	return attribute->page == OSD_USER_OBJECT_INFORMATION &&
+	       attribute->number == OSD_INFORMATION_LOGICAL_LENGTH;
+}
+
+/* Whether the command stays in the range, or touches no data. What can't be told is refused. */
+static bool respects_range(const struct osd_request *request)
+{
+	const struct osd_capability *capability = &request->security.capability;
+	const struct osd_cdb *cdb = &request->cdb;
+
+	if (osd_each_set(request, look_for_length, NULL) != 0)
+		return false;
+	switch (cdb->action) {
+	case OSD_GET_ATTRIBUTES:
+	case OSD_SET_ATTRIBUTES:
+	case OSD_FLUSH:
+		return true;
+	case OSD_READ:
+	case OSD_WRITE:
+	case OSD_CLEAR:
+		break;
+	default:
+		return false;
+	}
+	if (!request->pieces.content)
+		return is_inside(capability, cdb->address, cdb->length);
+	for (size_t i = 0; i < request->pieces.length / 16; i++) {
+		struct osd_piece piece;
+
+		osd_piece_decode(&request->pieces, i, &piece);
+		/* The sum was checked to fit in 64 bits. */
+		if (!is_inside(capability, cdb->address + piece.offset, piece.length))
+			return false;
+	}
+	return true;
+}
+
+int osd_capability_check(struct osd_request *request)
+{
+	const struct osd_security_layout *layout = osd_security_layout(request->cdb.version);
+	const struct osd_capability *capability = &request->security.capability;
+	const struct osd_security *security = request->device->security;
+
+	if (capability->expires_ms != 0 && capability->expires_ms < engine_txn_time(request->txn))
+		return osd_fail_field(request, OSD_FIELD_EXPIRATION);
+	if (capability->boot_epoch != 0 && capability->boot_epoch != security->boot_epoch)
+		return osd_fail_field(request, layout->boot_epoch);
+	if (check_object(request) != 0 || check_permissions(request) != 0)
+		return -EINVAL;
+	/* Attributes access pages are not implemented: a restriction by one can't be kept. */
+	if (capability->attributes_access != 0)
+		return osd_fail_field(request, layout->attributes_access);
+	if (capability->range_length != 0 && !respects_range(request))
+		return osd_fail_field(request, layout->range);
+	return 0;
+}
