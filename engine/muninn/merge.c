@@ -24,6 +24,7 @@ struct victim {
 	uint32_t row;
 	uint32_t segment;
 	uint32_t live_permille; /* of the bytes of its records, those that are needed */
+	bool is_unworn;         /* chosen to level wear */
 };
 
 /* ---- what is needed ---- */
@@ -268,10 +269,29 @@ static bool sparse_segment(struct muninn_store *store, struct victim *victim)
 	return false;
 }
 
+static bool is_sealed(const void *context, uint32_t segment)
+{
+	const struct muninn_store *store = context;
+
+	return store->segment_rows[segment] != NO_ROW;
+}
+
+/* What lies still while others wear out is moved, however much of it is live. */
+static bool unworn_segment(struct muninn_store *store, struct victim *victim)
+{
+	victim->segment = space_level(&store->space, is_sealed, store);
+	if (victim->segment == NO_SEGMENT)
+		return false;
+	victim->row = store->segment_rows[victim->segment];
+	victim->live_permille = 0;
+	victim->is_unworn = true;
+	return true;
+}
+
 static int choose_victim(struct muninn_store *store, const struct record_keep *keep,
 			 uint32_t live_permille_max, struct victim *best)
 {
-	if (sparse_segment(store, best))
+	if (sparse_segment(store, best) || unworn_segment(store, best))
 		return 0;
 	uint32_t pages = store->geometry.segment_pages;
 	uint32_t samples = pages < SAMPLED_PAGES ? pages : SAMPLED_PAGES;
@@ -407,6 +427,11 @@ static uint32_t move_batch(struct muninn_store *store, const struct record_keep 
 			*result = -EAGAIN;
 		for (uint32_t page = 0; !*result && page < store->geometry.segment_pages; page++)
 			*result = visit_page(store, keep, victim.segment, page, move_record, merge);
+		/* A damaged segment is no reason to stop: levelling can do without it. */
+		if (*result && *result != -ENOSPC && victim.is_unworn) {
+			space_leave(&store->space, victim.segment);
+			continue;
+		}
 		if (*result)
 			break;
 		batch[count++] = victim;

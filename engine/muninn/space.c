@@ -6,13 +6,41 @@
 
 #include "common/log.h"
 
+/* So many of the segments that were free longest are compared: enough to level, few enough to keep the order of writing. */
+enum { CANDIDATES = 8 };
+
+static void note_wear(struct space *space, uint32_t segment, uint32_t erasures)
+{
+	if (erasures > space->wear[segment])
+		space->wear[segment] = erasures;
+	if (erasures > space->wear_most)
+		space->wear_most = erasures;
+}
+
+/* A block whose record is damaged has begun its count again, or will. */
+static void read_wear(struct space *space)
+{
+	uint32_t blocks = space->geometry->segment_blocks;
+
+	for (uint32_t block = 0; block < space->geometry->segments * blocks; block++) {
+		struct nand_block_info info;
+
+		if (nand_block_info(space->nand, block, &info) == 0)
+			note_wear(space, block / blocks, info.erase_count);
+	}
+}
+
 int space_create(struct space *space, struct nand *nand, const struct muninn_geometry *geometry,
 		 const bool *in_use)
 {
 	*space = (struct space){ .nand = nand, .geometry = geometry };
 	space->ring = calloc(geometry->segments, sizeof(*space->ring));
-	if (!space->ring)
+	space->wear = calloc(geometry->segments, sizeof(*space->wear));
+	if (!space->ring || !space->wear) {
+		space_destroy(space);
 		return -ENOMEM;
+	}
+	read_wear(space);
 	for (uint32_t segment = 0; segment < geometry->segments; segment++)
 		if (!in_use[segment])
 			space->ring[space->count++] = segment;
@@ -22,7 +50,8 @@ int space_create(struct space *space, struct nand *nand, const struct muninn_geo
 void space_destroy(struct space *space)
 {
 	free(space->ring);
-	space->ring = NULL;
+	free(space->wear);
+	space->ring = space->wear = NULL;
 }
 
 /* Erases the blocks of a segment that are not erased already. */
@@ -44,18 +73,42 @@ static int erase_segment(struct space *space, uint32_t segment)
 				 segment, block, -result);
 			return result;
 		}
+		if (info.next_page != 0)
+			note_wear(space, segment, info.erase_count + 1);
 	}
 	return 0;
+}
+
+static uint32_t *ring_at(const struct space *space, uint32_t n)
+{
+	return &space->ring[(space->first + n) % space->geometry->segments];
+}
+
+/* Removes the least worn of the first few from the list, of equal ones the first. */
+static uint32_t take_least_worn(struct space *space)
+{
+	uint32_t candidates = space->count < CANDIDATES ? space->count : CANDIDATES;
+	uint32_t best = 0, segment;
+
+	for (uint32_t n = 1; n < candidates; n++)
+		if (space->wear[*ring_at(space, n)] < space->wear[*ring_at(space, best)])
+			best = n;
+	segment = *ring_at(space, best);
+	for (uint32_t n = best; n > 0; n--)
+		*ring_at(space, n) = *ring_at(space, n - 1);
+	space->first = (space->first + 1) % space->geometry->segments;
+	space->count--;
+	return segment;
 }
 
 int space_take(struct space *space, uint32_t *segment)
 {
 	while (space->count) {
-		*segment = space->ring[space->first];
-		space->first = (space->first + 1) % space->geometry->segments;
-		space->count--;
-		if (erase_segment(space, *segment) == 0)
+		*segment = take_least_worn(space);
+		if (erase_segment(space, *segment) == 0) {
+			space->taken++;
 			return 0;
+		}
 		space->retired++;
 	}
 	return -ENOSPC;
@@ -66,4 +119,27 @@ void space_release(struct space *space, uint32_t segment)
 	assert(space->count < space->geometry->segments);
 	space->ring[(space->first + space->count) % space->geometry->segments] = segment;
 	space->count++;
+}
+
+uint32_t space_level(struct space *space, bool (*is_used)(const void *context, uint32_t segment),
+		     const void *context)
+{
+	uint32_t least = NO_SEGMENT;
+
+	if (space->wear_most < SPACE_WEAR_SPREAD ||
+	    space->taken < space->levelled + SPACE_LEVEL_EVERY)
+		return NO_SEGMENT;
+	space->levelled = space->taken;
+	for (uint32_t segment = 0; segment < space->geometry->segments; segment++)
+		if ((least == NO_SEGMENT || space->wear[segment] < space->wear[least]) &&
+		    is_used(context, segment))
+			least = segment;
+	if (least == NO_SEGMENT || space->wear_most - space->wear[least] < SPACE_WEAR_SPREAD)
+		return NO_SEGMENT;
+	return least;
+}
+
+void space_leave(struct space *space, uint32_t segment)
+{
+	space->wear[segment] = space->wear_most;
 }

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Free segments. Which ones are in use follows from the tables and the directory; nothing else is stored. */
+/*
+ * Free segments. Which ones are in use follows from the tables and the directory; nothing else is stored.
+ *
+ * Wear: of the segments that were free longest the least worn is taken. That levels what is written again and again. What lies
+ * still on a segment that is far behind the most worn one is named by space_level, for the merge to move it.
+ */
 #ifndef MUNINN_ENGINE_MUNINN_SPACE_H
 #define MUNINN_ENGINE_MUNINN_SPACE_H
 
@@ -11,7 +16,17 @@ struct space {
 	uint32_t *ring; /* free segments, oldest first */
 	uint32_t first, count;
 	uint32_t retired; /* segments with a block that failed */
+	uint32_t *wear;   /* of each segment: erasures of its most worn block */
+	uint32_t wear_most;
+	uint64_t taken,
+		levelled; /* segments taken since open; how many were when one was last levelled */
 };
+
+#define NO_SEGMENT UINT32_MAX
+/* A sealed segment with so many erasures less than the most worn one is moved ... */
+#define SPACE_WEAR_SPREAD 32
+/* ... but only one for so many segments written, which limits what levelling costs. */
+#define SPACE_LEVEL_EVERY 8
 
 /* All segments for which in_use[segment] is false are free. -ENOMEM. */
 int space_create(struct space *space, struct nand *nand, const struct muninn_geometry *geometry,
@@ -19,13 +34,23 @@ int space_create(struct space *space, struct nand *nand, const struct muninn_geo
 void space_destroy(struct space *space);
 
 /*
- * Takes the segment that was free longest and erases it if need be; a segment that can't be erased is retired and the
- * next one taken. -ENOSPC: no free segment.
+ * Takes the least worn of the segments that were free longest and erases it if need be; a segment that can't be erased is
+ * retired and the next one taken. -ENOSPC: no free segment.
  */
 int space_take(struct space *space, uint32_t *segment);
 
 /* Gives back a segment whose contents nobody needs. */
 void space_release(struct space *space, uint32_t segment);
+
+/*
+ * The least worn of the segments for which `is_used`, when it is so far behind and enough was written since the last one;
+ * otherwise NO_SEGMENT.
+ */
+uint32_t space_level(struct space *space, bool (*is_used)(const void *context, uint32_t segment),
+		     const void *context);
+
+/* A segment that was named but can't be moved is not named again before the most worn one is far ahead of it once more. */
+void space_leave(struct space *space, uint32_t segment);
 
 /* First page of a segment. */
 static inline uint64_t segment_page(const struct muninn_geometry *geometry, uint32_t segment)

@@ -6,8 +6,7 @@
 #include "engine/muninn/space.h"
 #include "engine/muninn/table.h"
 
-#define NO_SEGMENT UINT32_MAX
-#define NO_ROW     UINT16_MAX
+#define NO_ROW UINT16_MAX
 
 struct row {
 	struct buffer buffer; /* the active segment */

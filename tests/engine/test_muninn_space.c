@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Which free segment is taken, and that erasures spread over all segments, those of data that never change too. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <errno.h>
+
+#include "common/bytes.h"
+#include "engine/muninn/store.h"
+
+enum { SEGMENTS = 200, COLD_KEYS = 1600, HOT_KEYS = 200, VALUE_BYTES = 200, FREE_MIN = 45 };
+
+static const struct nand_geometry nand_shape = {
+	.page_bytes = 512,
+	.spare_bytes = 64,
+	.pages_per_block = 8,
+	.blocks = SEGMENTS,
+	.channels = 1,
+	.dies_per_channel = 1,
+};
+static const struct engine_options options = { .rows = 2, .segment_pages = 8, .record_bytes = 256 };
+
+static const struct muninn_geometry shape = {
+	.segments = SEGMENTS,
+	.segment_pages = 8,
+	.segment_blocks = 1,
+	.page_bytes = 512,
+};
+
+static struct nand *open_nand(uint64_t nvram_bytes)
+{
+	struct error_text error = { "" };
+	struct nand *nand = NULL;
+
+	if (nand_open_memory(&nand_shape, nvram_bytes, &nand, &error))
+		fail_msg("%s", error.text);
+	return nand;
+}
+
+static void wear_out(struct nand *nand, uint32_t block, int erasures)
+{
+	for (int i = 0; i < erasures; i++)
+		assert_int_equal(nand_erase(nand, NAND_CAUSE_USER, block), 0);
+}
+
+static void test_of_segments_as_worn_the_one_that_was_free_longest_is_taken(void **state)
+{
+	struct nand *nand = open_nand(4096);
+	bool in_use[SEGMENTS] = { [0] = true, [3] = true };
+	struct space space;
+	uint32_t segment;
+
+	(void)state;
+	assert_int_equal(space_create(&space, nand, &shape, in_use), 0);
+	assert_int_equal(space.count, SEGMENTS - 2);
+	space_release(&space, 3);
+	for (uint32_t expected = 1; expected < SEGMENTS; expected++) {
+		if (expected == 3)
+			continue;
+		assert_int_equal(space_take(&space, &segment), 0);
+		assert_int_equal(segment, expected);
+	}
+	assert_int_equal(space_take(&space, &segment), 0);
+	assert_int_equal(segment, 3);
+	assert_int_equal(space_take(&space, &segment), -ENOSPC);
+	space_destroy(&space);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+static void test_a_worn_segment_waits_while_less_worn_ones_are_near(void **state)
+{
+	struct nand *nand = open_nand(4096);
+	bool in_use[SEGMENTS] = { false };
+	struct space space;
+	uint32_t segment;
+
+	(void)state;
+	wear_out(nand, 0, 5);
+	wear_out(nand, 1, 3);
+	wear_out(nand, 2, 3);
+	assert_int_equal(space_create(&space, nand, &shape, in_use), 0);
+	for (uint32_t expected = 3; expected < SEGMENTS; expected++) {
+		assert_int_equal(space_take(&space, &segment), 0);
+		assert_int_equal(segment, expected);
+	}
+	for (uint32_t n = 0; n < 3; n++) {
+		assert_int_equal(space_take(&space, &segment), 0);
+		assert_int_equal(segment, n == 2 ? 0 : n + 1);
+	}
+	space_destroy(&space);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+static void test_taking_a_written_segment_erases_it_and_counts_that(void **state)
+{
+	struct nand *nand = open_nand(4096);
+	bool in_use[SEGMENTS] = { false };
+	struct nand_page_io io = { .page = 0, .data = calloc(1, 512) };
+	struct space space;
+	uint32_t segment;
+
+	(void)state;
+	assert_int_equal(nand_program(nand, NAND_CAUSE_USER, &io, 1), 0);
+	assert_int_equal(space_create(&space, nand, &shape, in_use), 0);
+	/* Taken, it is erased, and that counts. */
+	assert_int_equal(space_take(&space, &segment), 0);
+	assert_int_equal(segment, 0);
+	assert_int_equal(space.wear[0], 1);
+	assert_int_equal(space.wear_most, 1);
+	assert_int_equal(space.retired, 0);
+	free(io.data);
+	space_destroy(&space);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+/* ---- a store with data that never change ---- */
+
+static uint64_t present_only(void *context, const struct record_key *key, uint16_t version,
+			     uint64_t sequence)
+{
+	(void)context;
+	(void)key;
+	(void)version;
+	(void)sequence;
+	return RECORD_NEWEST;
+}
+
+static void put(struct record_store *store, uint32_t number, uint64_t stamp)
+{
+	struct record_key key = { .partition = 1, .identifier = 0x10000 + number };
+	uint8_t value[VALUE_BYTES] = { 0 };
+
+	put_le64(value, stamp);
+	store->operations->begin(store);
+	assert_int_equal(store->operations->put(store, &key, 1, 0, value, sizeof(value), false), 0);
+	store->operations->commit(store);
+}
+
+static void check(struct record_store *store, uint32_t number, uint64_t stamp)
+{
+	struct record_key key = { .partition = 1, .identifier = 0x10000 + number };
+	struct record_info info;
+	uint8_t value[VALUE_BYTES];
+
+	assert_int_equal(
+		store->operations->get(store, &key, RECORD_NEWEST, value, sizeof(value), &info), 0);
+	assert_int_equal(get_le64(value), stamp);
+}
+
+static void merge_when_low(struct record_store *store)
+{
+	const struct record_keep keep = { .boundary = present_only };
+	struct record_merge merge = { .live_permille_max = 800 };
+	struct engine_statistics statistics = { 0 };
+
+	for (int i = 0; i < 100; i++) {
+		store->operations->statistics(store, &statistics);
+		if (statistics.segments_free >= FREE_MIN)
+			return;
+		int result = store->operations->merge(store, &keep, &merge);
+
+		assert_true(result == 0 || result == -EAGAIN);
+	}
+	fail_msg("a hundred merges free nothing");
+}
+
+static void erasures(struct nand *nand, uint32_t *least, uint32_t *most)
+{
+	*least = UINT32_MAX;
+	*most = 0;
+	for (uint32_t block = 0; block < nand_shape.blocks; block++) {
+		struct nand_block_info info;
+
+		assert_int_equal(nand_block_info(nand, block, &info), 0);
+		*least = info.erase_count < *least ? info.erase_count : *least;
+		*most = info.erase_count > *most ? info.erase_count : *most;
+	}
+}
+
+static void test_erasures_spread_over_segments_of_data_that_never_change(void **state)
+{
+	struct error_text error = { "" };
+	struct record_store *store = NULL;
+	uint64_t nvram_bytes, stamps[HOT_KEYS] = { 0 }, random = 1;
+	uint32_t least, most;
+	struct nand *nand;
+
+	(void)state;
+	assert_int_equal(muninn_nvram_bytes(&nand_shape, &options, &nvram_bytes, &error), 0);
+	nand = open_nand(nvram_bytes);
+	assert_int_equal(muninn_format(nand, &options, &error), 0);
+	assert_int_equal(muninn_open(nand, &options, &store, &error), 0);
+	for (uint32_t number = 0; number < COLD_KEYS; number++) {
+		put(store, HOT_KEYS + number, number);
+		merge_when_low(store);
+	}
+	for (uint64_t stamp = 1; stamp < 400000; stamp++) {
+		uint32_t number = (uint32_t)(hash_mix(random++) % HOT_KEYS);
+
+		put(store, number, stamps[number] = stamp);
+		merge_when_low(store);
+	}
+	erasures(nand, &least, &most);
+	print_message("erasures of a block: %u to %u\n", least, most);
+	assert_true(most > 150);
+	assert_true(most - least < 64);
+	for (uint32_t number = 0; number < HOT_KEYS; number++)
+		check(store, number, stamps[number]);
+	for (uint32_t number = 0; number < COLD_KEYS; number++)
+		check(store, HOT_KEYS + number, number);
+	store->operations->close(store, true);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_of_segments_as_worn_the_one_that_was_free_longest_is_taken),
+		cmocka_unit_test(test_a_worn_segment_waits_while_less_worn_ones_are_near),
+		cmocka_unit_test(test_taking_a_written_segment_erases_it_and_counts_that),
+		cmocka_unit_test(test_erasures_spread_over_segments_of_data_that_never_change),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
