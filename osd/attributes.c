@@ -273,6 +273,23 @@ static bool page_fits(enum engine_type type, uint32_t page)
 	return osd_page_type(page, &page_type) && page_type == type;
 }
 
+int osd_check_gets(struct osd_request *request, enum engine_type type)
+{
+	struct osd_list_reader reader;
+	struct osd_attribute asked;
+	int result;
+
+	if (request->cdb.format != OSD_ATTRIBUTES_LIST || request->cdb.get_list.length == 0)
+		return 0;
+	result = read_get_list(request, &reader);
+	if (result != 0)
+		return result;
+	while ((result = osd_list_next(&reader, &asked)) == 1)
+		if (!page_fits(type, asked.page))
+			return osd_fail_attribute(request, asked.page, asked.number);
+	return result < 0 ? fail_list(request, result) : 0;
+}
+
 int osd_answer_list(struct osd_request *request, const struct osd_subject *subject,
 		    struct osd_list_writer *writer)
 {
@@ -359,8 +376,7 @@ static int answer_objects_osd1(struct osd_request *request, struct osd_list_writ
 
 /* ---- the answer in Data-In ---- */
 
-/* Zeros up to the answer, whose `length` bytes are in place. */
-static void add_to_data_in(struct osd_request *request, size_t length)
+void osd_add_to_data_in(struct osd_request *request, size_t length)
 {
 	struct osd_command *command = request->command;
 	size_t offset = request->cdb.retrieved.offset;
@@ -394,7 +410,7 @@ static int answer_page(struct osd_request *request, uint8_t *place, size_t room)
 		result = add_wildcard(request, &request->subject, &everything, &writer);
 		if (result != 0)
 			return request->failed ? result : osd_result(request, result, 0);
-		add_to_data_in(request, osd_list_end(&writer));
+		osd_add_to_data_in(request, osd_list_end(&writer));
 		return 0;
 	}
 	result = osd_page_structure(request, &request->subject, page, structure, &length);
@@ -403,7 +419,7 @@ static int answer_page(struct osd_request *request, uint8_t *place, size_t room)
 	length = min_u64(length, room);
 	if (length > 0)
 		memcpy(place, structure, length);
-	add_to_data_in(request, length);
+	osd_add_to_data_in(request, length);
 	return 0;
 }
 
@@ -436,6 +452,6 @@ int osd_answer_gets(struct osd_request *request)
 		result = answer_objects(request, &writer);
 	if (result != 0)
 		return result;
-	add_to_data_in(request, osd_list_end(&writer));
+	osd_add_to_data_in(request, osd_list_end(&writer));
 	return 0;
 }

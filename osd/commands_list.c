@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * LIST: partitions of the root, user objects of a partition.
+ * LIST: partitions of the root, user objects of a partition. LIST COLLECTION: collections of a partition, members of a
+ * collection.
  *
  * A listing is continued without state: the list identifier is the number of IDs that remain, so
  * that the next command need not count them again. A client may send any identifier; a wrong one is
@@ -49,6 +50,8 @@ static int add_with_attributes(struct listing *listing, uint64_t id)
 	else
 		subject.address.object = id;
 	result = engine_stat(request->txn, subject.address, &subject.stat);
+	if (result == -ENOENT && listing->what == ENGINE_LIST_MEMBERS)
+		return 0; /* tracking collections keep the IDs of objects that are gone */
 	if (result != 0)
 		return osd_result(request, result, 0);
 	if (osd_list_object_begin(&listing->writer, id, osd_wire_type(subject.stat.type))) {
@@ -129,8 +132,9 @@ static int count_ids(struct listing *listing, uint64_t *total, bool *changed)
 
 static uint8_t list_format(const struct listing *listing)
 {
-	uint8_t format = listing->what == ENGINE_LIST_PARTITIONS ? OSD_LISTED_PARTITIONS
-								 : OSD_LISTED_USER_OBJECTS;
+	uint8_t format = listing->what == ENGINE_LIST_PARTITIONS    ? OSD_LISTED_PARTITIONS
+			 : listing->what == ENGINE_LIST_COLLECTIONS ? OSD_LISTED_COLLECTIONS
+								    : OSD_LISTED_USER_OBJECTS;
 
 	return format + (listing->request->cdb.list_attributes ? 1 : 0);
 }
@@ -143,18 +147,31 @@ static uint64_t additional_length(const struct listing *listing, uint64_t total)
 	return listing->next == 0 ? OSD_LIST_HEAD_BYTES - 8 + listing->writer.length : UINT64_MAX;
 }
 
+static enum engine_list what_to_list(const struct osd_request *request)
+{
+	switch (request->subject.stat.type) {
+	case ENGINE_ROOT:
+		return ENGINE_LIST_PARTITIONS;
+	case ENGINE_COLLECTION:
+		return ENGINE_LIST_MEMBERS;
+	default:
+		return request->cdb.action == OSD_LIST ? ENGINE_LIST_USER_OBJECTS
+						       : ENGINE_LIST_COLLECTIONS;
+	}
+}
+
 int osd_list(struct osd_request *request)
 {
 	struct osd_command *command = request->command;
 	size_t room = request->in_data_length, head_room = min_u64(room, OSD_LIST_HEAD_BYTES);
-	bool root = request->subject.stat.type == ENGINE_ROOT;
 	struct listing listing = {
 		.request = request,
-		.what = root ? ENGINE_LIST_PARTITIONS : ENGINE_LIST_USER_OBJECTS,
+		.what = what_to_list(request),
 		.next = request->cdb.address,
 	};
 	uint8_t head_bytes[OSD_LIST_HEAD_BYTES];
-	struct osd_list_head head = { .containers = root };
+	struct osd_list_head head = { .containers = listing.what == ENGINE_LIST_PARTITIONS ||
+						    listing.what == ENGINE_LIST_COLLECTIONS };
 	uint64_t total;
 
 	if (room == 0)

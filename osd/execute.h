@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "engine/engine.h"
+#include "osd/collections.h"
 #include "osd/keys.h"
 #include "osd/osd.h"
 #include "osd/security.h"
@@ -41,6 +42,7 @@ struct osd_device {
 	struct osd_security *security;
 	struct osd_subscriptions *subscriptions; /* of hosts to features of EXECUTE */
 	struct osd_merge_job *merge_job;
+	struct osd_trackers trackers;
 };
 
 /* What a command, a set or a get is about. */
@@ -82,6 +84,13 @@ struct osd_request {
 	uint64_t out_data_length;
 	uint64_t in_data_length;      /* Data-In: room for command data, 0 without */
 	struct osd_descriptor pieces; /* scatter/gather list; content NULL: none */
+	struct osd_descriptor query;  /* query list, likewise */
+	/* Of commands on the members of a collection. */
+	struct osd_tracking tracking;
+	struct osd_member_answer answer;
+
+	uint32_t batches; /* transactions begun */
+	bool more;        /* the command wants another transaction behind this one */
 
 	struct osd_security_state security;
 	struct osd_root_security root_security; /* what FORMAT OSD keeps */
@@ -102,6 +111,8 @@ enum osd_target {
 	OSD_TARGET_ANY,
 	OSD_TARGET_NEW_PARTITION,
 	OSD_TARGET_NEW_USER_OBJECT,
+	OSD_TARGET_NEW_COLLECTION,
+	OSD_TARGET_PARTITION_OR_COLLECTION, /* object 0 = partition */
 };
 
 enum osd_command_flag {
@@ -119,6 +130,9 @@ enum osd_command_flag {
 	OSD_KEY_PARAMETERS = 1 << 7,   /* SET MASTER KEY: lengths of parameter data in the CDB */
 	OSD_LISTS = 1 << 11,           /* LIST_ATTR may give the get list to the command */
 	OSD_PARAMETERS = 1 << 12,      /* EXECUTE: its parameters at the start of Data-Out */
+	OSD_QUERIES = 1 << 13,         /* has a query list */
+	OSD_EXTENDS = 1 << 14,         /* may have extension capabilities */
+	OSD_MEMBERS = 1 << 15,         /* sets and gets are about the members of the collection */
 };
 
 struct osd_command_entry {
@@ -193,8 +207,12 @@ uint64_t osd_wire_partition(struct engine_address address);
 int osd_check_sets(struct osd_request *request, enum engine_type type);
 int osd_apply_sets(struct osd_request *request);
 int osd_answer_gets(struct osd_request *request);
+/* Zeros up to the room for retrieved attributes, where `length` bytes (or none) are in place. */
+void osd_add_to_data_in(struct osd_request *request, size_t length);
 bool osd_has_sets(const struct osd_request *request);
 bool osd_has_gets(const struct osd_request *request);
+/* Can the get list, if there is one, be about objects of `type`? For when there may be none to ask. */
+int osd_check_gets(struct osd_request *request, enum engine_type type);
 /* Adds what the get list asks for of `subject` to the answer. */
 int osd_answer_list(struct osd_request *request, const struct osd_subject *subject,
 		    struct osd_list_writer *writer);

@@ -45,6 +45,7 @@ static const struct {
 	{ OSD_PAGES_USER_OBJECT + OSD_PAGE_INFORMATION, "T10 User Object Information" },
 	{ OSD_PAGES_USER_OBJECT + OSD_PAGE_QUOTAS, "T10 User Object Quotas" },
 	{ OSD_PAGES_USER_OBJECT + OSD_PAGE_TIMESTAMPS, "T10 User Object Timestamps" },
+	{ OSD_PAGES_USER_OBJECT + OSD_PAGE_COLLECTIONS, "T10 User Object Collections" },
 	{ OSD_USER_OBJECT_SECURITY, "T10 User Object Policy/Security" },
 	{ OSD_PAGES_PARTITION + OSD_PAGE_DIRECTORY, "T10 Partition Directory" },
 	{ OSD_PAGES_PARTITION + OSD_PAGE_INFORMATION, "T10 Partition Information" },
@@ -54,6 +55,7 @@ static const struct {
 	{ OSD_PAGES_COLLECTION + OSD_PAGE_DIRECTORY, "T10 Collection Directory" },
 	{ OSD_PAGES_COLLECTION + OSD_PAGE_INFORMATION, "T10 Collection Information" },
 	{ OSD_PAGES_COLLECTION + OSD_PAGE_TIMESTAMPS, "T10 Collection Timestamps" },
+	{ OSD_PAGES_COLLECTION + OSD_PAGE_COLLECTIONS, "T10 Command Tracking" },
 	{ OSD_COLLECTION_SECURITY, "T10 Collection Policy/Security" },
 	{ OSD_PAGES_ROOT + OSD_PAGE_DIRECTORY, "T10 Root Directory" },
 	{ OSD_PAGES_ROOT + OSD_PAGE_INFORMATION, "T10 Root Information" },
@@ -144,15 +146,13 @@ static uint32_t get_information(const struct osd_request *request,
 				const struct osd_subject *subject,
 				const struct page_attribute *attribute, uint8_t *value)
 {
-	(void)request;
 	switch (attribute->number) {
 	case OSD_INFORMATION_PARTITION_ID:
 		return number64(value, osd_wire_partition(subject->address));
 	case OSD_INFORMATION_OBJECT_ID:
 		return number64(value, subject->address.object);
 	case OSD_INFORMATION_COLLECTION_TYPE:
-		value[0] = 0; /* linked, the one type that there is */
-		return 1;
+		return osd_collection_type(request, subject, value) == 0 ? 1 : 0;
 	case OSD_INFORMATION_USED_CAPACITY:
 		return number64(value, subject->stat.used_bytes);
 	case OSD_INFORMATION_LOGICAL_LENGTH:
@@ -169,6 +169,23 @@ static int set_logical_length(struct osd_request *request, const struct osd_subj
 {
 	(void)attribute;
 	return engine_truncate(request->txn, subject->address, get_be64(value));
+}
+
+/* ---- the command tracking page ---- */
+
+/* Service action of the command at work; only tracking collections have one, or none. */
+static uint32_t get_active_command(const struct osd_request *request,
+				   const struct osd_subject *subject,
+				   const struct page_attribute *attribute, uint8_t *value)
+{
+	uint8_t type;
+
+	(void)attribute;
+	if (osd_collection_type(request, subject, &type) != 0 || type != OSD_COLLECTION_IS_TRACKING)
+		return 0;
+	put_be16(value, osd_tracker_active(&request->device->trackers, subject->address.partition,
+					   subject->address.object));
+	return 2;
 }
 
 /* ---- timestamps pages ---- */
@@ -221,6 +238,11 @@ static uint32_t get_security(const struct osd_request *request, const struct osd
 	{                                                    \
 		page, number, length, true, NULL, NULL, NULL \
 	}
+/* Stored by the target alone. */
+#define READ_ONLY(page, number)                          \
+	{                                                \
+		page, number, 0, false, NULL, NULL, NULL \
+	}
 #define TIME(page, number)                                      \
 	{                                                       \
 		page, number, 6, true, get_time, set_time, NULL \
@@ -265,6 +287,7 @@ static const struct page_attribute attribute_table[] = {
 	TIME(OSD_USER_OBJECT_TIMESTAMPS, OSD_TIME_ATTRIBUTES_MODIFIED),
 	TIME(OSD_USER_OBJECT_TIMESTAMPS, OSD_TIME_DATA_ACCESSED),
 	TIME(OSD_USER_OBJECT_TIMESTAMPS, OSD_TIME_DATA_MODIFIED),
+	IDENTIFICATION(OSD_USER_OBJECT_COLLECTIONS),
 	IDENTIFICATION(OSD_USER_OBJECT_SECURITY),
 	STORED(OSD_USER_OBJECT_SECURITY, OSD_SECURITY_POLICY_ACCESS_TAG, 4),
 	/* partitions */
@@ -339,6 +362,15 @@ static const struct page_attribute attribute_table[] = {
 	TIME(OSD_COLLECTION_TIMESTAMPS, OSD_TIME_ATTRIBUTES_MODIFIED),
 	TIME(OSD_COLLECTION_TIMESTAMPS, OSD_TIME_DATA_ACCESSED),
 	TIME(OSD_COLLECTION_TIMESTAMPS, OSD_TIME_DATA_MODIFIED),
+	IDENTIFICATION(OSD_COLLECTION_TRACKING),
+	READ_ONLY(OSD_COLLECTION_TRACKING, OSD_TRACKING_PERCENT_COMPLETE),
+	COMPUTED(OSD_COLLECTION_TRACKING, OSD_TRACKING_ACTIVE_COMMAND, 2, get_active_command),
+	READ_ONLY(OSD_COLLECTION_TRACKING, OSD_TRACKING_ENDED_STATUS),
+	READ_ONLY(OSD_COLLECTION_TRACKING, OSD_TRACKING_SENSE_DATA),
+	READ_ONLY(OSD_COLLECTION_TRACKING, OSD_TRACKING_MEMBERS),
+	READ_ONLY(OSD_COLLECTION_TRACKING, OSD_TRACKING_PROCESSED),
+	READ_ONLY(OSD_COLLECTION_TRACKING, OSD_TRACKING_NEWER_SKIPPED),
+	READ_ONLY(OSD_COLLECTION_TRACKING, OSD_TRACKING_MISSING_SKIPPED),
 	IDENTIFICATION(OSD_COLLECTION_SECURITY),
 	STORED(OSD_COLLECTION_SECURITY, OSD_SECURITY_POLICY_ACCESS_TAG, 4),
 	/* the root */
@@ -359,6 +391,12 @@ static const struct page_attribute attribute_table[] = {
 	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_SUPPORTED_ISOLATION, 32, get_root_information),
 	COMPUTED(OSD_ROOT_INFORMATION,
 		 OSD_ROOT_CONTINUATION_DESCRIPTORS + OSD_CONTINUATION_SCATTER_GATHER, 4,
+		 get_root_information),
+	COMPUTED(OSD_ROOT_INFORMATION,
+		 OSD_ROOT_CONTINUATION_DESCRIPTORS + OSD_CONTINUATION_QUERY_LIST, 4,
+		 get_root_information),
+	COMPUTED(OSD_ROOT_INFORMATION,
+		 OSD_ROOT_CONTINUATION_DESCRIPTORS + OSD_CONTINUATION_EXTENSION_CAPABILITIES, 4,
 		 get_root_information),
 	IDENTIFICATION(OSD_ROOT_QUOTAS),
 	STORED(OSD_ROOT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, 8),
@@ -481,6 +519,13 @@ static bool is_free_page(uint32_t page, enum engine_type type)
 	return relative >= OSD_PAGES_APPLICATION && relative < OSD_PAGES_VENDOR;
 }
 
+/* Memberships are numbers that the table does not list. */
+static bool is_membership(uint32_t page, uint32_t number)
+{
+	return page == OSD_USER_OBJECT_COLLECTIONS && number != OSD_ATTRIBUTE_IDENTIFICATION &&
+	       number <= OSD_COLLECTIONS_LAST_NUMBER;
+}
+
 int osd_page_check_set(enum engine_type type, const struct osd_attribute *attribute)
 {
 	const struct page_attribute *entry;
@@ -496,6 +541,8 @@ int osd_page_check_set(enum engine_type type, const struct osd_attribute *attrib
 			return -EINVAL;
 		return 0;
 	}
+	if (is_membership(attribute->page, attribute->number))
+		return length == 0 || length == 8 ? 0 : -EINVAL;
 	entry = find_entry(attribute->page, attribute->number);
 	if (!entry || !entry->settable)
 		return -EINVAL;
@@ -511,6 +558,8 @@ int osd_page_set(struct osd_request *request, const struct osd_subject *subject,
 {
 	const struct page_attribute *entry = find_entry(attribute->page, attribute->number);
 
+	if (is_membership(attribute->page, attribute->number))
+		return osd_set_membership(request, subject, attribute);
 	if (entry && entry->set)
 		return entry->set(request, subject, entry, attribute->value);
 	return engine_attribute_set(request->txn, subject->address, attribute->page,

@@ -38,6 +38,7 @@ int osd_device_create(struct engine *engine, const uint8_t uuid[16],
 	if (!created)
 		return -ENOMEM;
 	created->engine = engine;
+	osd_trackers_init(&created->trackers);
 	memcpy(created->uuid, uuid, sizeof(created->uuid));
 	memcpy(created->system_id, system_id_head, sizeof(system_id_head));
 	memcpy(created->system_id + sizeof(system_id_head), uuid, 16);
@@ -108,7 +109,11 @@ static enum engine_type type_to_set(const struct osd_request *request)
 		return ENGINE_PARTITION;
 	case OSD_TARGET_NEW_USER_OBJECT:
 		return ENGINE_USER_OBJECT;
+	case OSD_TARGET_NEW_COLLECTION:
+		return ENGINE_COLLECTION;
 	default:
+		if (request->entry->flags & OSD_MEMBERS)
+			return ENGINE_USER_OBJECT;
 		return request->subject.stat.type;
 	}
 }
@@ -153,23 +158,27 @@ static int do_steps(struct osd_request *request)
 	static step *const gets_first[] = { do_gets, do_sets, osd_quotas_check, note_access, NULL };
 	static step *const attributes_first[] = { do_sets, do_gets, do_command, NULL };
 	static step *const reading[] = { do_command, do_gets, note_access, NULL };
+	static step *const of_members[] = { do_command, NULL };
 	step *const *steps = usual;
 	int result = 0;
 
-	if (request->mode == ENGINE_READ)
+	if (request->entry->flags & OSD_MEMBERS)
+		steps = of_members;
+	else if (request->mode == ENGINE_READ)
 		steps = reading;
 	else if (request->entry->flags & OSD_GETS_FIRST)
 		steps = gets_first;
 	else if (request->entry->flags & OSD_ATTRIBUTES_FIRST)
 		steps = attributes_first;
-	for (; *steps && result == 0; steps++)
+	for (; *steps && result == 0 && !request->more; steps++)
 		result = (*steps)(request);
 	return result;
 }
 
 static int run_in_transaction(struct osd_request *request)
 {
-	int result = osd_security_check_command(request);
+	/* A nonce is good for one time, also of a command that takes several transactions. */
+	int result = request->batches++ == 0 ? osd_security_check_command(request) : 0;
 
 	if (result == 0)
 		result = osd_validate_target(request);
@@ -227,19 +236,18 @@ static void read_statistics(struct osd_request *request)
 		engine_read_statistics(request->device->engine, &request->statistics);
 }
 
-static void run(struct osd_request *request)
+/* One transaction of the command. False: it has failed. */
+static bool run_once(struct osd_request *request)
 {
 	int result;
 
-	if (request->entry->flags & OSD_REFORMATS && reformat(request) != 0)
-		return;
-	read_statistics(request);
-	request->mode = osd_transaction_mode(request);
+	request->more = false;
+	request->attribute_visits = 0;
 	if (begin(request, request->mode) != 0)
-		return;
+		return false;
 	if (run_in_transaction(request) != 0) {
 		engine_abort(request->txn);
-		return;
+		return false;
 	}
 	request->phase = OSD_PHASE_DONE;
 	result = engine_commit(request->txn, request->cdb.fua && request->mode != ENGINE_READ);
@@ -250,6 +258,17 @@ static void run(struct osd_request *request)
 		request->phase = OSD_PHASE_COMMAND;
 		osd_result(request, result, 0);
 	}
+	return result == 0;
+}
+
+static void run(struct osd_request *request)
+{
+	if (request->entry->flags & OSD_REFORMATS && reformat(request) != 0)
+		return;
+	read_statistics(request);
+	request->mode = osd_transaction_mode(request);
+	while (run_once(request) && request->more)
+		;
 }
 
 /* Decodes and checks what needs no engine. False: the request has its sense data. */
@@ -305,6 +324,7 @@ void osd_execute(struct osd_device *device, struct osd_command *command)
 		osd_finish(&request);
 		osd_security_sign_sense(&request);
 	}
+	osd_tracking_end(&request);
 	osd_security_forget(&request);
 	command->data_out = data_out;
 	command->data_in = data_in;

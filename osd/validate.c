@@ -89,7 +89,30 @@ static int check_pieces(struct osd_request *request)
 	return total == cdb->length ? 0 : osd_fail_field(request, osd_length_field(request));
 }
 
-/* The continuation segment, which is only there for commands that scatter. */
+/* Takes a descriptor that the command may have, once. False: it may not. */
+static bool take_descriptor(struct osd_request *request, const struct osd_descriptor *descriptor)
+{
+	unsigned flags = request->entry->flags;
+
+	switch (descriptor->type) {
+	case OSD_CONTINUATION_SCATTER_GATHER:
+		if (!(flags & OSD_SCATTERS) || request->pieces.content)
+			return false;
+		request->pieces = *descriptor;
+		return true;
+	case OSD_CONTINUATION_QUERY_LIST:
+		if (!(flags & OSD_QUERIES) || request->query.content)
+			return false;
+		request->query = *descriptor;
+		return true;
+	case OSD_CONTINUATION_EXTENSION_CAPABILITIES:
+		return flags & OSD_EXTENDS;
+	default:
+		return false;
+	}
+}
+
+/* The continuation segment, which is only there for commands with a descriptor to put in. */
 static int check_continuation(struct osd_request *request)
 {
 	struct osd_command *command = request->command;
@@ -100,16 +123,15 @@ static int check_continuation(struct osd_request *request)
 
 	if (length == 0)
 		return 0;
-	if (!(request->entry->flags & OSD_SCATTERS) || length > OSD_CONTINUATION_BYTES_MAX ||
-	    length > command->data_out_length)
+	if (!(request->entry->flags & (OSD_SCATTERS | OSD_QUERIES | OSD_EXTENDS)) ||
+	    length > OSD_CONTINUATION_BYTES_MAX || length > command->data_out_length)
 		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
 	if (osd_continuation_read(&continuation, request->cdb.action, command->data_out, length) !=
 	    0)
 		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
 	while ((result = osd_continuation_next(&continuation, &descriptor)) == 1) {
-		if (descriptor.type != OSD_CONTINUATION_SCATTER_GATHER || request->pieces.content)
+		if (!take_descriptor(request, &descriptor))
 			return osd_fail_field(request, OSD_FIELD_CONTINUATION);
-		request->pieces = descriptor;
 	}
 	if (result != 0)
 		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
@@ -279,7 +301,13 @@ static int find_target(struct osd_request *request)
 				    OSD_FIELD_PARTITION) != 0)
 			return -EINVAL;
 		return find_object(request, root);
+	case OSD_TARGET_PARTITION_OR_COLLECTION:
+		if (cdb->object == 0)
+			return find_partition(request);
+		return find_typed(request, osd_address(cdb->partition, cdb->object),
+				  ENGINE_COLLECTION);
 	case OSD_TARGET_NEW_USER_OBJECT:
+	case OSD_TARGET_NEW_COLLECTION:
 		if (check_requested(request, cdb->object, UINT64_MAX, OSD_FIELD_OBJECT) != 0)
 			return -EINVAL;
 		return find_partition(request);
@@ -314,6 +342,9 @@ enum engine_mode osd_transaction_mode(const struct osd_request *request)
 {
 	enum engine_mode mode = request->entry->mode;
 
+	/* A QUERY with a collection for its matches fills that. */
+	if (request->entry->flags & OSD_QUERIES && request->cdb.address != 0)
+		return ENGINE_WRITE;
 	if (mode != ENGINE_READ || !osd_has_sets(request))
 		return mode;
 	return osd_each_set(request, is_growing_set, NULL) == 0 ? ENGINE_FREE : ENGINE_WRITE;

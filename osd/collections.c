@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Making and removing collections, memberships, and how commands on tracking collections are kept track of. */
+#include <errno.h>
+
+#include "common/bytes.h"
+#include "osd/execute.h"
+
+/* IDs that are copied at once. */
+#define BATCH 256
+
+static struct engine_address neighbour(const struct osd_request *request, uint64_t object)
+{
+	struct engine_address address = request->subject.address;
+
+	address.object = object;
+	return address;
+}
+
+/* ---- types ---- */
+
+int osd_collection_type(const struct osd_request *request, const struct osd_subject *subject,
+			uint8_t *type)
+{
+	uint32_t length;
+	int result = engine_attribute_get(request->txn, subject->address,
+					  OSD_COLLECTION_INFORMATION,
+					  OSD_INFORMATION_COLLECTION_TYPE, type, 1, &length);
+
+	if (result != -ENOENT)
+		return result;
+	*type = OSD_COLLECTION_LINEAR;
+	return 0;
+}
+
+int osd_find_collection(struct osd_request *request, uint64_t object, uint16_t field,
+			struct osd_subject *subject)
+{
+	int result;
+
+	subject->address = neighbour(request, object);
+	if (object < OSD_FIRST_ID)
+		return osd_fail_field(request, field);
+	result = engine_stat(request->txn, subject->address, &subject->stat);
+	if (result == 0 && subject->stat.type != ENGINE_COLLECTION)
+		result = -EINVAL;
+	return osd_result(request, result, field);
+}
+
+/* ---- CREATE COLLECTION, CREATE USER TRACKING COLLECTION, REMOVE COLLECTION ---- */
+
+int osd_create_collection(struct osd_request *request)
+{
+	struct osd_subject *subject = &request->subject;
+	int result = engine_create(request->txn, subject->address.partition, ENGINE_COLLECTION,
+				   request->cdb.object, 1, &subject->address.object);
+
+	if (result != 0)
+		return osd_result(request, result, OSD_FIELD_OBJECT);
+	subject->stat = (struct engine_stat){ .type = ENGINE_COLLECTION };
+	request->before = subject->stat;
+	request->created = 1;
+	return 0;
+}
+
+/* Puts the members of a collection into the new one. */
+static int copy_members(struct osd_request *request, struct engine_address from)
+{
+	struct engine_address to = request->subject.address;
+	uint64_t ids[BATCH], next = 0;
+	size_t count;
+
+	do {
+		int result = engine_list(request->txn, from, ENGINE_LIST_MEMBERS, next, ids, BATCH,
+					 &count, &next);
+
+		for (size_t i = 0; result == 0 && i < count; i++)
+			result = engine_member_insert(request->txn, to, ids[i]);
+		if (result != 0)
+			return osd_result(request, result, 0);
+	} while (next != 0);
+	return 0;
+}
+
+int osd_create_user_tracking_collection(struct osd_request *request)
+{
+	static const uint8_t type = OSD_COLLECTION_IS_TRACKING;
+	uint64_t partition = request->subject.address.partition, source = request->cdb.address;
+	struct osd_subject from;
+	int result;
+
+	if (source != 0 &&
+	    osd_find_collection(request, source, osd_address_field(request), &from) != 0)
+		return -EINVAL;
+	/* It is about to lose members. */
+	if (source != 0 && osd_tracker_active(&request->device->trackers, partition, source) != 0)
+		return osd_fail_field(request, osd_address_field(request));
+	result = osd_create_collection(request);
+	if (result != 0)
+		return result;
+	result = engine_attribute_set(request->txn, request->subject.address,
+				      OSD_COLLECTION_INFORMATION, OSD_INFORMATION_COLLECTION_TYPE,
+				      &type, 1);
+	if (result != 0)
+		return osd_result(request, result, 0);
+	return source != 0 ? copy_members(request, from.address) : 0;
+}
+
+int osd_remove_collection(struct osd_request *request)
+{
+	struct engine_address address = request->subject.address;
+	bool force = request->cdb.command_options & OSD_FORCE_COLLECTION_REMOVAL;
+	int result = 0;
+
+	if (osd_tracker_active(&request->device->trackers, address.partition, address.object) != 0)
+		return osd_fail_field(request, OSD_FIELD_OBJECT);
+	if (force)
+		result = engine_members_clear(request->txn, address);
+	if (result == 0)
+		result = engine_remove(request->txn, address);
+	return osd_result(request, result, OSD_FIELD_OBJECT);
+}
+
+/* ---- the collections page of a user object ---- */
+
+/* COLLECTIONS PER USER OBJECT of the partition, 0 = no limit. */
+static int get_quota(struct osd_request *request, uint64_t *quota)
+{
+	uint8_t value[4];
+	uint32_t length;
+	int result = engine_attribute_get(request->txn, neighbour(request, 0), OSD_PARTITION_QUOTAS,
+					  OSD_QUOTA_COLLECTIONS_PER_OBJECT, value, sizeof(value),
+					  &length);
+
+	*quota = result == 0 && length == sizeof(value) ? get_be32(value) : 0;
+	return result == -ENOENT ? 0 : result;
+}
+
+int osd_set_membership(struct osd_request *request, const struct osd_subject *subject,
+		       const struct osd_attribute *attribute)
+{
+	uint64_t collection = attribute->length != 0 ? get_be64(attribute->value) : 0, quota;
+	uint32_t before, after;
+	int result = engine_membership_count(request->txn, subject->address, &before);
+
+	/* The ID 0 is no way to leave. */
+	if (attribute->length != 0 && collection == 0)
+		return -EINVAL;
+	if (result == 0)
+		result = engine_membership_set(request->txn, subject->address, attribute->number,
+					       collection);
+	if (result == 0)
+		result = get_quota(request, &quota);
+	if (result == 0)
+		result = engine_membership_count(request->txn, subject->address, &after);
+	if (result == 0 && after > before && quota != 0 && after > quota)
+		result = -EDQUOT;
+	/* A second membership in one collection is the value's fault, not that of an ID in the CDB. */
+	return result == -EEXIST ? -EINVAL : result;
+}
+
+/* ---- which collections are in work ---- */
+
+void osd_trackers_init(struct osd_trackers *trackers)
+{
+	*trackers = (struct osd_trackers){ .mutex = PTHREAD_MUTEX_INITIALIZER };
+}
+
+/* The entry of a collection, or with partition 0 a free one; NULL: there is none. The mutex is held. */
+static struct osd_tracker *find_tracker(struct osd_trackers *trackers, uint64_t partition,
+					uint64_t object)
+{
+	for (size_t i = 0; i < OSD_TRACKERS_MAX; i++)
+		if (trackers->entries[i].partition == partition &&
+		    trackers->entries[i].object == object)
+			return &trackers->entries[i];
+	return NULL;
+}
+
+uint16_t osd_tracker_active(struct osd_trackers *trackers, uint64_t partition, uint64_t object)
+{
+	const struct osd_tracker *found;
+	uint16_t action = 0;
+
+	pthread_mutex_lock(&trackers->mutex);
+	found = find_tracker(trackers, partition, object);
+	if (found)
+		action = found->action;
+	pthread_mutex_unlock(&trackers->mutex);
+	return action;
+}
+
+int osd_tracking_begin(struct osd_request *request, uint64_t object, uint64_t members,
+		       uint16_t field)
+{
+	struct osd_trackers *trackers = &request->device->trackers;
+	uint64_t partition = request->subject.address.partition;
+	struct osd_tracker *entry;
+	bool busy;
+
+	pthread_mutex_lock(&trackers->mutex);
+	busy = find_tracker(trackers, partition, object) != NULL;
+	entry = busy ? NULL : find_tracker(trackers, 0, 0);
+	if (entry)
+		*entry = (struct osd_tracker){ partition, object, request->cdb.action };
+	pthread_mutex_unlock(&trackers->mutex);
+	if (busy)
+		return osd_fail_field(request, field);
+	if (!entry)
+		return osd_fail(request, SENSE_ILLEGAL_REQUEST, SENSE_SYSTEM_RESOURCE_FAILURE);
+	request->tracking = (struct osd_tracking){ .partition = partition,
+						   .object = object,
+						   .members = members };
+	return 0;
+}
+
+/* ---- the command tracking page ---- */
+
+/* A command that ends before its members do has not done all: its answer was full. */
+static uint8_t percent_complete(const struct osd_request *request, bool ended)
+{
+	const struct osd_tracking *tracking = &request->tracking;
+	uint64_t done = tracking->processed + tracking->newer_skipped + tracking->missing_skipped;
+
+	if ((ended && !request->answer.full) || done >= tracking->members)
+		return 100;
+	return (uint8_t)(done * 100 / tracking->members);
+}
+
+static int store_number(struct engine_txn *txn, struct engine_address address, uint32_t number,
+			uint64_t value, uint32_t bytes)
+{
+	uint8_t encoded[8];
+
+	put_be64(encoded, value);
+	return engine_attribute_set(txn, address, OSD_COLLECTION_TRACKING, number,
+				    encoded + 8 - bytes, bytes);
+}
+
+static struct engine_address tracked_address(const struct osd_tracking *tracking)
+{
+	return (struct engine_address){ .partition = tracking->partition,
+					.object = tracking->object };
+}
+
+int osd_tracking_store(struct osd_request *request, bool ended)
+{
+	const struct osd_tracking *tracking = &request->tracking;
+	struct engine_address address = tracked_address(tracking);
+	const struct {
+		uint32_t number, bytes;
+		uint64_t value;
+	} attributes[] = {
+		{ OSD_TRACKING_PERCENT_COMPLETE, 1, percent_complete(request, ended) },
+		{ OSD_TRACKING_ENDED_STATUS, 2, ended ? SCSI_STATUS_GOOD : OSD_TRACKING_NOT_ENDED },
+		{ OSD_TRACKING_SENSE_DATA, 0, 0 },
+		{ OSD_TRACKING_MEMBERS, 8, tracking->members },
+		{ OSD_TRACKING_PROCESSED, 8, tracking->processed },
+		{ OSD_TRACKING_NEWER_SKIPPED, 8, tracking->newer_skipped },
+		{ OSD_TRACKING_MISSING_SKIPPED, 8, tracking->missing_skipped },
+	};
+	int result = 0;
+
+	for (size_t i = 0; result == 0 && i < sizeof(attributes) / sizeof(attributes[0]); i++)
+		result = store_number(request->txn, address, attributes[i].number,
+				      attributes[i].value, attributes[i].bytes);
+	return osd_result(request, result, 0);
+}
+
+/*
+ * A failure that can't be stored, because the device is full or the collection is gone, leaves the page as the last batch
+ * did: not ended.
+ */
+static void store_failure(const struct osd_request *request)
+{
+	struct engine_address address = tracked_address(&request->tracking);
+	const struct osd_command *command = request->command;
+	struct engine_txn *txn;
+	int result = engine_begin(request->device->engine, ENGINE_FREE, &txn);
+
+	if (result != 0)
+		return;
+	result = store_number(txn, address, OSD_TRACKING_ENDED_STATUS, command->status, 2);
+	if (result == 0)
+		result = engine_attribute_set(txn, address, OSD_COLLECTION_TRACKING,
+					      OSD_TRACKING_SENSE_DATA, command->sense,
+					      (uint32_t)command->sense_length);
+	if (result == 0)
+		engine_commit(txn, false);
+	else
+		engine_abort(txn);
+}
+
+void osd_tracking_end(struct osd_request *request)
+{
+	struct osd_trackers *trackers = &request->device->trackers;
+	const struct osd_tracking *tracking = &request->tracking;
+
+	if (tracking->partition == 0)
+		return;
+	if (request->failed)
+		store_failure(request);
+	pthread_mutex_lock(&trackers->mutex);
+	*find_tracker(trackers, tracking->partition, tracking->object) = (struct osd_tracker){ 0 };
+	pthread_mutex_unlock(&trackers->mutex);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Collections, and the commands on their members. Private to osd/.
+ *
+ * A command on the members of a linear collection is one transaction like every other. On those of a tracking
+ * collection it is one for each batch of members, each of which leaves the collection when it has been dealt with: what
+ * is left when the command fails, or the target dies, is what remains to be done. How far it has come is in the command
+ * tracking page of the collection, stored with each batch.
+ */
+#ifndef MUNINN_OSD_COLLECTIONS_H
+#define MUNINN_OSD_COLLECTIONS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "osd/wire.h"
+
+struct osd_request;
+struct osd_subject;
+
+/* Commands that work on tracking collections at the same time; more are refused. */
+#define OSD_TRACKERS_MAX 32
+
+/* Which collections are in work. */
+struct osd_trackers {
+	pthread_mutex_t mutex;
+	struct osd_tracker {
+		uint64_t partition, object; /* partition 0: free */
+		uint16_t action;
+	} entries[OSD_TRACKERS_MAX];
+};
+
+/* What a command knows of the tracking collection that it works on. */
+struct osd_tracking {
+	uint64_t partition, object; /* partition 0: none */
+	uint64_t members;           /* when it began */
+	uint64_t processed, newer_skipped, missing_skipped;
+};
+
+/* Attributes of members, as they gather. */
+struct osd_member_answer {
+	struct osd_list_writer writer;
+	bool begun;
+	bool full; /* there was no room for a member */
+};
+
+void osd_trackers_init(struct osd_trackers *trackers);
+
+/* Service action of the command that works on a tracking collection, 0 = none. */
+uint16_t osd_tracker_active(struct osd_trackers *trackers, uint64_t partition, uint64_t object);
+
+/*
+ * The command begins to work on a tracking collection of `members` members. Fails with `field` if another one does, or too
+ * many do.
+ */
+int osd_tracking_begin(struct osd_request *request, uint64_t object, uint64_t members,
+		       uint16_t field);
+/* Stores how far it has come; with `ended` that it has ended well. Inside a writing transaction. */
+int osd_tracking_store(struct osd_request *request, bool ended);
+/* The command has ended: if it has failed, that and its sense data are stored. Outside transactions. */
+void osd_tracking_end(struct osd_request *request);
+
+/* Type of a collection: *type = OSD_COLLECTION_... */
+int osd_collection_type(const struct osd_request *request, const struct osd_subject *subject,
+			uint8_t *type);
+/* Finds a second collection that a command names, in the partition of its first one; errors are about `field`. */
+int osd_find_collection(struct osd_request *request, uint64_t object, uint16_t field,
+			struct osd_subject *subject);
+
+/* Sets a number of the collections page of a user object. As osd_page_set. */
+int osd_set_membership(struct osd_request *request, const struct osd_subject *subject,
+		       const struct osd_attribute *attribute);
+
+/* ---- commands ---- */
+
+int osd_create_collection(struct osd_request *request);
+int osd_create_user_tracking_collection(struct osd_request *request);
+int osd_remove_collection(struct osd_request *request);
+int osd_check_members(struct osd_request *request);
+int osd_remove_member_objects(struct osd_request *request);
+int osd_get_member_attributes(struct osd_request *request);
+int osd_set_member_attributes(struct osd_request *request);
+int osd_check_query(struct osd_request *request);
+int osd_query(struct osd_request *request);
+
+#endif

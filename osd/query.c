@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * QUERY: which members of a collection have attributes inside given bounds. The matches are returned, or become
+ * the members of a tracking collection.
+ */
+#include <errno.h>
+
+#include "common/bytes.h"
+#include "osd/execute.h"
+
+/* Members that are looked up at once. */
+#define BATCH 256
+/* With them every member is looked at; more are refused. */
+#define CRITERIA_MAX 64
+/* Head of the query list; a criterion without bounds; answer before the IDs. */
+#define LIST_HEAD_BYTES      4
+#define CRITERION_BYTES_MIN  16
+#define ANSWER_HEAD_BYTES    12
+#define ANSWER_FORMAT_OFFSET 11
+
+/* A value of an attribute between two others, inclusive, as byte strings. Length 0: no such bound. */
+struct criterion {
+	uint32_t page, number;
+	uint16_t minimum_length, maximum_length;
+	const uint8_t *minimum, *maximum;
+};
+
+struct query {
+	bool all; /* criteria must match, otherwise any */
+	size_t count;
+	struct criterion criteria[CRITERIA_MAX];
+};
+
+/* ---- the query list ---- */
+
+/* The criterion at the start of `left` bytes. Returns its bytes, 0 = malformed. */
+static size_t decode_criterion(const uint8_t *from, size_t left, struct criterion *criterion)
+{
+	size_t bytes = 4 + (size_t)get_be16(from + 2), bounds;
+
+	if (bytes < CRITERION_BYTES_MIN || bytes > left)
+		return 0;
+	bounds = bytes - CRITERION_BYTES_MIN;
+	criterion->page = get_be32(from + 4);
+	criterion->number = get_be32(from + 8);
+	criterion->minimum_length = get_be16(from + 12);
+	criterion->minimum = from + 14;
+	if (criterion->minimum_length > bounds)
+		return 0;
+	from += 14 + criterion->minimum_length;
+	criterion->maximum_length = get_be16(from);
+	criterion->maximum = from + 2;
+	return criterion->minimum_length + (size_t)criterion->maximum_length == bounds ? bytes : 0;
+}
+
+static bool is_zero(const uint8_t *bytes, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (bytes[i] != 0)
+			return false;
+	return true;
+}
+
+/* Decodes the query list. What is too short for a criterion at its end is padding. */
+static int decode_query(struct osd_request *request, struct query *query)
+{
+	const uint8_t *from = request->query.content;
+	size_t left = request->query.length, bytes;
+
+	query->count = 0;
+	if (!from || left < LIST_HEAD_BYTES || (from[0] & 0x0F) > OSD_QUERY_ALL)
+		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
+	query->all = (from[0] & 0x0F) == OSD_QUERY_ALL;
+	from += LIST_HEAD_BYTES;
+	left -= LIST_HEAD_BYTES;
+	for (; left >= CRITERION_BYTES_MIN; from += bytes, left -= bytes) {
+		bytes = query->count < CRITERIA_MAX
+				? decode_criterion(from, left, &query->criteria[query->count])
+				: 0;
+		if (bytes == 0)
+			return osd_fail_field(request, OSD_FIELD_CONTINUATION);
+		query->count++;
+	}
+	if (query->count == 0 || !is_zero(from, left))
+		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
+	return 0;
+}
+
+/* Attributes that user objects have, one by one, and not of the command itself. */
+static bool may_be_queried(const struct criterion *criterion)
+{
+	enum engine_type type;
+
+	if (criterion->number == OSD_ATTRIBUTE_ALL || criterion->page >= OSD_PAGE_CURRENT_COMMAND)
+		return false;
+	return criterion->page >= OSD_PAGES_ANY_OBJECT ||
+	       (osd_page_type(criterion->page, &type) && type == ENGINE_USER_OBJECT);
+}
+
+int osd_check_query(struct osd_request *request)
+{
+	const struct osd_cdb *cdb = &request->cdb;
+	struct query query;
+
+	/* Matches are returned or collected. */
+	if (cdb->immediate_tracking && cdb->address == 0)
+		return osd_fail_field(request, OSD_FIELD_COMMAND_OPTIONS);
+	if (cdb->address == 0 && cdb->length == 0)
+		return osd_fail_field(request, osd_length_field(request));
+	if (cdb->address != 0 && (cdb->length != 0 || cdb->address == cdb->object))
+		return osd_fail_field(request, osd_address_field(request));
+	if (decode_query(request, &query) != 0)
+		return -EINVAL;
+	for (size_t i = 0; i < query.count; i++)
+		if (!may_be_queried(&query.criteria[i]))
+			return osd_fail_attribute(request, query.criteria[i].page,
+						  query.criteria[i].number);
+	return 0;
+}
+
+/* ---- matching ---- */
+
+/* Order of byte strings; a prefix comes first. */
+static int compare(const uint8_t *a, size_t a_length, const uint8_t *b, size_t b_length)
+{
+	int order = memcmp(a, b, min_u64(a_length, b_length));
+
+	if (order != 0)
+		return order;
+	return a_length < b_length ? -1 : a_length > b_length;
+}
+
+/* 1, 0, or the error of looking at the attribute. One that is not defined matches nothing. */
+static int matches_criterion(struct osd_request *request, const struct osd_subject *member,
+			     const struct criterion *criterion)
+{
+	uint8_t value[OSD_VALUE_BYTES_MAX];
+	uint32_t length;
+	int result =
+		osd_page_get(request, member, criterion->page, criterion->number, value, &length);
+
+	if (result != 0 || length == 0)
+		return result;
+	if (criterion->minimum_length != 0 &&
+	    compare(value, length, criterion->minimum, criterion->minimum_length) < 0)
+		return 0;
+	return criterion->maximum_length == 0 ||
+	       compare(value, length, criterion->maximum, criterion->maximum_length) <= 0;
+}
+
+static int matches(struct osd_request *request, const struct query *query,
+		   const struct osd_subject *member)
+{
+	for (size_t i = 0; i < query->count; i++) {
+		int result = matches_criterion(request, member, &query->criteria[i]);
+
+		if (result < 0 || (result == 1) != query->all)
+			return result;
+	}
+	return query->all;
+}
+
+/* ---- the result ---- */
+
+struct search {
+	struct osd_request *request;
+	struct query query;
+	struct engine_address into; /* collection for the matches; object 0: they are returned */
+	uint64_t looked_at, missing, found;
+};
+
+/* A match: into the collection, or into Data-In if there is room. */
+static int take_match(struct search *search, uint64_t id)
+{
+	struct osd_command *command = search->request->command;
+	size_t at = ANSWER_HEAD_BYTES + 8 * (size_t)search->found;
+
+	search->found++;
+	if (search->into.object != 0)
+		return engine_member_insert(search->request->txn, search->into, id);
+	if (search->request->in_data_length < at + 8)
+		return 0;
+	put_be64(command->data_in + at, id);
+	command->data_in_length = at + 8;
+	return 0;
+}
+
+static int look_at(struct search *search, uint64_t id)
+{
+	struct osd_request *request = search->request;
+	struct osd_subject member = { .address = request->subject.address };
+	int result;
+
+	member.address.object = id;
+	result = engine_stat(request->txn, member.address, &member.stat);
+	if (result == -ENOENT || (result == 0 && member.stat.type != ENGINE_USER_OBJECT)) {
+		search->missing++;
+		return 0;
+	}
+	search->looked_at++;
+	if (result == 0)
+		result = matches(request, &search->query, &member);
+	return result == 1 ? take_match(search, id) : result;
+}
+
+static int look_at_all(struct search *search)
+{
+	struct osd_request *request = search->request;
+	uint64_t ids[BATCH], next = 0;
+	size_t count;
+
+	do {
+		int result = engine_list(request->txn, request->subject.address,
+					 ENGINE_LIST_MEMBERS, next, ids, BATCH, &count, &next);
+
+		for (size_t i = 0; result == 0 && i < count; i++)
+			result = look_at(search, ids[i]);
+		if (result != 0)
+			return osd_result(request, result, 0);
+	} while (next != 0);
+	return 0;
+}
+
+/* The collection that takes the matches: a tracking one that nobody works on, emptied. */
+static int prepare_matches(struct search *search)
+{
+	struct osd_request *request = search->request;
+	uint16_t field = osd_address_field(request);
+	struct osd_subject into;
+	uint8_t type;
+	int result;
+
+	if (osd_find_collection(request, request->cdb.address, field, &into) != 0)
+		return -EINVAL;
+	result = osd_collection_type(request, &into, &type);
+	if (result != 0)
+		return osd_result(request, result, field);
+	if (type != OSD_COLLECTION_IS_TRACKING)
+		return osd_fail_field(request, field);
+	if (osd_tracking_begin(request, into.address.object, request->subject.stat.members,
+			       field) != 0)
+		return -EINVAL;
+	search->into = into.address;
+	return osd_result(request, engine_members_clear(request->txn, into.address), field);
+}
+
+/* The answer's head; ADDITIONAL LENGTH is that of all matches. */
+static void finish_answer(const struct search *search)
+{
+	struct osd_command *command = search->request->command;
+	uint8_t head[ANSWER_HEAD_BYTES] = { 0 };
+	size_t room = min_u64(search->request->in_data_length, ANSWER_HEAD_BYTES);
+
+	put_be64(head, ANSWER_HEAD_BYTES - 8 + 8 * search->found);
+	head[ANSWER_FORMAT_OFFSET] = OSD_LISTED_USER_OBJECTS << 2;
+	memcpy(command->data_in, head, room);
+	if (command->data_in_length < room)
+		command->data_in_length = room;
+}
+
+int osd_query(struct osd_request *request)
+{
+	struct search search = { .request = request };
+
+	if (decode_query(request, &search.query) != 0)
+		return -EINVAL;
+	if (request->cdb.address != 0 && prepare_matches(&search) != 0)
+		return -EINVAL;
+	if (look_at_all(&search) != 0)
+		return -EINVAL;
+	if (request->cdb.address == 0) {
+		finish_answer(&search);
+		return 0;
+	}
+	request->tracking.processed = search.looked_at;
+	request->tracking.missing_skipped = search.missing;
+	return osd_tracking_store(request, true);
+}
