@@ -42,6 +42,17 @@ static void fill_remove_contents(struct call *call)
 		call->cdb.partition = P + 2; /* an empty one */
 }
 
+/* Objects whose name is not empty. */
+static void fill_query(struct call *call)
+{
+	static const uint8_t list[20] = {
+		OSD_QUERY_ALL, 0, 0, 0, 0, 0, 0, 12, 0, 0, 0, 1, 0, 0, 0, OSD_INFORMATION_USERNAME
+	};
+
+	call->cdb.length = call->data_in_capacity = 512;
+	call_descriptor(call, OSD_CONTINUATION_QUERY_LIST, list, sizeof(list));
+}
+
 /* ---- the rows ---- */
 
 const struct command_row command_rows[] = {
@@ -63,6 +74,20 @@ const struct command_row command_rows[] = {
 	{ OSD_GET_ATTRIBUTES, "any object; gets before sets", ROW_OBJECT, 0, NULL },
 	{ OSD_SET_ATTRIBUTES, "any object", ROW_OBJECT, 0, NULL },
 	{ OSD_CREATE_AND_WRITE, "the new object", ROW_NEW_OBJECT, ROW_CHANGES, fill_data_out },
+	{ OSD_CREATE_COLLECTION, "the new collection", ROW_NEW_OBJECT, ROW_CHANGES, NULL },
+	{ OSD_CREATE_USER_TRACKING_COLLECTION, "the new collection", ROW_NEW_OBJECT, ROW_CHANGES,
+	  NULL },
+	{ OSD_REMOVE_COLLECTION, "the collection, before it is removed", ROW_COLLECTION,
+	  ROW_CHANGES | ROW_REMOVES, NULL },
+	{ OSD_LIST_COLLECTION, "the collection or partition; with LIST_ATTR each entry",
+	  ROW_COLLECTION, ROW_NO_CONTINUATION, fill_list },
+	{ OSD_QUERY, "the collection that is searched", ROW_COLLECTION, ROW_NEEDS_CONTINUATION,
+	  fill_query },
+	{ OSD_REMOVE_MEMBER_OBJECTS, "the collection", ROW_COLLECTION, ROW_CHANGES, NULL },
+	{ OSD_GET_MEMBER_ATTRIBUTES, "each member; gets before sets", ROW_COLLECTION, ROW_OWN_LISTS,
+	  NULL },
+	{ OSD_SET_MEMBER_ATTRIBUTES, "each member; sets before gets", ROW_COLLECTION, ROW_OWN_LISTS,
+	  NULL },
 	{ OSD_FLUSH_COLLECTION, "the collection", ROW_COLLECTION, ROW_NO_OPTIONS, NULL },
 	{ OSD_FLUSH_PARTITION, "the partition", ROW_PARTITION, ROW_NO_OPTIONS, NULL },
 	{ OSD_FLUSH_OSD, "the root", ROW_ROOT, ROW_NO_OPTIONS, NULL },

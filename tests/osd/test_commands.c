@@ -318,11 +318,9 @@ static void test_the_flush_family_checks_its_target_and_scope(void **state)
 
 static void test_commands_that_are_not_there_are_invalid_operation_codes(void **state)
 {
-	static const uint16_t actions[] = {
-		OSD_QUERY,           OSD_SET_KEY,  OSD_SET_MASTER_KEY,       OSD_CREATE_COLLECTION,
-		OSD_LIST_COLLECTION, OSD_READ_MAP, OSD_PERFORM_SCSI_COMMAND, OSD_CREATE_SNAPSHOT,
-		OSD_VENDOR_FIRST + 1
-	};
+	static const uint16_t actions[] = { OSD_SET_KEY,         OSD_SET_MASTER_KEY,
+					    OSD_READ_MAP,        OSD_PERFORM_SCSI_COMMAND,
+					    OSD_CREATE_SNAPSHOT, OSD_VENDOR_FIRST + 1 };
 	struct unit *unit = *state;
 	uint8_t cdb[OSD2_CDB_BYTES];
 

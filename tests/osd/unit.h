@@ -30,7 +30,7 @@ struct unit {
 	struct osd_command command; /* the last one, with its results */
 	uint8_t *data_in;
 	uint8_t garbage;
-	uint64_t nexus; /* of the commands to come */
+	uint64_t nexus;  /* of the commands to come */
 	uint16_t action; /* of the last command, and its version */
 	enum osd_version version;
 };
@@ -93,6 +93,8 @@ void call_set(struct call *call, uint32_t page, uint32_t number, const void *val
 	      uint32_t length);
 void call_set_number(struct call *call, uint32_t page, uint32_t number, uint64_t value);
 void call_get(struct call *call, uint32_t page, uint32_t number);
+/* Adds a descriptor to a CDB continuation segment. */
+void call_descriptor(struct call *call, uint16_t type, const void *content, uint32_t length);
 void call_piece(struct call *call, uint64_t offset, uint64_t length);
 /* Data-Out of `length` bytes; also sets LENGTH. */
 void call_data(struct call *call, const void *data, size_t length);
