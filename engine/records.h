@@ -150,6 +150,20 @@ struct record_store_operations {
 	int (*get)(struct record_store *store, const struct record_key *key, uint64_t bound,
 		   void *value, uint32_t capacity, struct record_info *info);
 
+	/*
+	 * Lists the newest versions of a key that a reader at `bound` sees, tombstones too, newest first, at most `max`; only
+	 * those with a sequence number below `below` (RECORD_NEWEST + 1: all). Returns how many. -EBADMSG.
+	 */
+	int (*list)(struct record_store *store, const struct record_key *key, uint64_t bound,
+		    uint64_t below, struct record_info *infos, uint32_t max);
+
+	/*
+	 * Like get, for the version `steps` older than the newest: 0 = the newest itself. -ENOENT: there are not so many. What
+	 * was absorbed, or dropped by merge, does not count. Time grows with `steps`, by the pages that they are in.
+	 */
+	int (*get_older)(struct record_store *store, const struct record_key *key, uint64_t bound,
+			 uint32_t steps, void *value, uint32_t capacity, struct record_info *info);
+
 	/* Everything committed so far becomes stable on the host's storage. */
 	int (*flush)(struct record_store *store);
 

@@ -316,16 +316,14 @@ static bool place_is_noted(const struct buffer *buffer, const struct key_hash *h
 	return filter_test(buffer->bits, &buffer->filters, place, hash);
 }
 
-bool buffer_find(const struct buffer *buffer, const struct record_key *key,
-		 const struct key_hash *hash, const struct visibility *visibility, uint32_t *place,
-		 struct page_record *found)
+bool buffer_next_page(const struct buffer *buffer, const struct key_hash *hash, uint32_t *place,
+		      struct page_view *page)
 {
 	uint32_t below = *place < buffer->geometry->places ? *place : buffer->geometry->places;
 	const struct overflow_entry *entry =
 		below > buffer->geometry->paged_filters ? overflow_find(buffer, hash) : NULL;
 
 	while (below-- > 0) {
-		struct page_view page;
 		uint32_t number;
 
 		if (!place_is_noted(buffer, hash, entry, below))
@@ -333,11 +331,9 @@ bool buffer_find(const struct buffer *buffer, const struct record_key *key,
 		number = place_page(buffer, hash, below);
 		if (number == UINT32_MAX)
 			continue;
-		page = buffer_page(buffer, number);
-		if (page_find(&page, key, visibility, found)) {
-			*place = below;
-			return true;
-		}
+		*page = buffer_page(buffer, number);
+		*place = below;
+		return true;
 	}
 	return false;
 }

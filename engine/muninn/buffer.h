@@ -93,12 +93,11 @@ bool buffer_may_hold(const struct buffer *buffer, const struct key_hash *hash);
 uint64_t buffer_used_bytes(const struct buffer *buffer);
 
 /*
- * The visible record of `key` in the last of its places below *place (begin with MUNINN_PLACES_MAX), which is left in
- * *place. Points into NVRAM.
+ * The page at the last of the key's places below *place (begin with MUNINN_PLACES_MAX), which is left in *place. It may hold
+ * records of the key. Points into NVRAM. False: there is no such place.
  */
-bool buffer_find(const struct buffer *buffer, const struct record_key *key,
-		 const struct key_hash *hash, const struct visibility *visibility, uint32_t *place,
-		 struct page_record *found);
+bool buffer_next_page(const struct buffer *buffer, const struct key_hash *hash, uint32_t *place,
+		      struct page_view *page);
 
 /* Removes all records with a sequence number above `last`. */
 void buffer_cut(struct buffer *buffer, uint64_t last);

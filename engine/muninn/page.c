@@ -6,7 +6,7 @@ bool sequence_is_visible(const struct visibility *visibility, uint64_t sequence)
 	uint64_t low = 0;
 	uint64_t high = visibility->aborted_count;
 
-	if (sequence > visibility->bound)
+	if (sequence > visibility->bound || sequence >= visibility->below)
 		return false;
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;
@@ -33,8 +33,7 @@ bool page_find(const struct page_view *page, const struct record_key *key,
 		uint64_t sequence = record_sequence(record.header);
 
 		if (record_has_key(record.header, key) && sequence >= newest &&
-		    sequence_is_visible(visibility, sequence) &&
-		    !record_is_hidden(visibility, key, sequence) &&
+		    record_is_visible(visibility, key, sequence) &&
 		    !(sequence == visibility->ignored_tombstone &&
 		      record_is_tombstone(record.header))) {
 			*found = record;

@@ -21,14 +21,15 @@ struct page_record {
 
 /* Which records of a key count. */
 struct visibility {
-	uint64_t bound;                         /* highest sequence number */
+	uint64_t bound;                         /* of the reader: highest sequence number */
+	uint64_t below;                         /* only lower numbers than this */
 	const struct record_timeline *timeline; /* what rollbacks hide; NULL: nothing */
 	const uint8_t *aborted; /* ascending 8-byte sequence numbers that do not count */
 	uint64_t aborted_count;
 	uint64_t ignored_tombstone; /* a tombstone with this number does not count; 0 = all do */
 };
 
-/* Within the bound and not aborted; rollbacks apart. */
+/* Within the bounds and not aborted; rollbacks apart. */
 bool sequence_is_visible(const struct visibility *visibility, uint64_t sequence);
 
 /* Whether a rollback hides a record of `key`, which is within the bound. */
@@ -38,6 +39,14 @@ static inline bool record_is_hidden(const struct visibility *visibility,
 	const struct record_timeline *timeline = visibility->timeline;
 
 	return timeline && timeline->is_hidden(timeline->context, key, sequence, visibility->bound);
+}
+
+/* Within the bounds, not aborted, and not hidden. */
+static inline bool record_is_visible(const struct visibility *visibility,
+				     const struct record_key *key, uint64_t sequence)
+{
+	return sequence_is_visible(visibility, sequence) &&
+	       !record_is_hidden(visibility, key, sequence);
 }
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The record store's operations: transactions, putting, newest-first search. */
+/* The record store's operations: transactions, putting, statistics. */
 #include "engine/muninn/store.h"
 
 #include <errno.h>
@@ -17,6 +17,7 @@ struct visibility store_visibility(const struct muninn_store *store, uint64_t bo
 {
 	return (struct visibility){
 		.bound = bound,
+		.below = RECORD_NEWEST + 1,
 		.timeline = store->timeline,
 		.aborted = store->nvram + NVRAM_ABORTED_AT,
 		.aborted_count = state_read(store, STATE_ABORTED_COUNT_AT),
@@ -121,190 +122,6 @@ static int muninn_put(struct record_store *base, const struct record_key *key, u
 
 /* ---- getting ---- */
 
-/* A lookup in progress. */
-struct lookup {
-	struct muninn_store *store;
-	const struct record_key *key;
-	struct key_hash hash;
-	struct visibility visibility;
-	enum nand_cause cause;
-	uint8_t *value;
-	uint32_t capacity;
-	struct record_info *info;
-	bool any; /* `info` and `value` hold the newest found so far */
-};
-
-/*
- * Takes over a found record when it is newer than what was found before. 0: it is the one looked for. -EAGAIN: its place
- * says nothing of its age (RECORD_MOVED), the search goes on. -EBADMSG: it does not fit its own checksum.
- */
-static int offer_record(struct lookup *lookup, const struct page_record *found, uint64_t serial)
-{
-	struct record_header header;
-
-	record_header_decode(found->header, &header);
-	int result = header.flags & RECORD_MOVED ? -EAGAIN : 0;
-
-	if (lookup->any && lookup->info->sequence >= header.sequence)
-		return result;
-	if (!record_is_intact(found->header, serial, found->value))
-		return -EBADMSG;
-	lookup->any = true;
-	*lookup->info = (struct record_info){
-		.sequence = header.sequence,
-		.length = header.length,
-		.version = header.version,
-		.flags = header.flags & (RECORD_TOMBSTONE | RECORD_ABSORB),
-	};
-	uint32_t copied = header.length < lookup->capacity ? header.length : lookup->capacity;
-
-	if (copied)
-		memcpy(lookup->value, found->value, copied);
-	return result;
-}
-
-static bool page_has_key(const struct page_view *page, const struct record_key *key)
-{
-	struct page_record record;
-	uint32_t offset = 0;
-
-	while (page_next(page, &offset, &record))
-		if (record_has_key(record.header, key))
-			return true;
-	return false;
-}
-
-/* Looks in one flash page. 0: found. -EAGAIN: go on. */
-static int search_flash_page(struct lookup *lookup, uint32_t segment, uint32_t place)
-{
-	struct muninn_store *store = lookup->store;
-	const struct muninn_geometry *geometry = &store->geometry;
-	uint8_t data[MUNINN_PAGE_BYTES_MAX];
-	uint8_t spare_bytes[4096];
-	struct page_spare spare;
-	struct page_record found;
-	uint32_t page = hash_own_page(&lookup->hash, place, geometry->segment_pages);
-	struct nand_page_io io = {
-		.page = segment_page(geometry, segment) + page,
-		.data = data,
-		.spare = spare_bytes,
-	};
-	/* A false positive: an earlier place stands for that page, and newer records may be at places between the two. */
-	if (page == UINT32_MAX)
-		return -EAGAIN;
-	int result = nand_read(store->nand, lookup->cause, &io, 1);
-
-	count_up(&store->counters.page_reads, lookup->cause == NAND_CAUSE_USER);
-	if (result == -ENODATA) /* sealed segments are programmed whole: the flash lost a page */
-		result = -EBADMSG;
-	if (!result && (!page_spare_decode(spare_bytes, geometry->page_bytes, &spare) ||
-			spare.kind != PAGE_KIND_RECORDS))
-		result = -EBADMSG;
-	if (result) {
-		log_line(LOG_LEVEL_ERROR, "flash page %llu can't be read (error %d)",
-			 (unsigned long long)io.page, -result);
-		return result;
-	}
-	struct page_view view = {
-		.serial = spare.serial,
-		.data = data,
-		.used = spare.used,
-		.large_header = spare.large ? spare.large_header : NULL,
-	};
-
-	if (page_find(&view, lookup->key, &lookup->visibility, &found))
-		return offer_record(lookup, &found, spare.serial);
-	if (lookup->cause == NAND_CAUSE_USER && !page_has_key(&view, lookup->key))
-		count_up(&store->counters.false_positive_reads, 1);
-	return -EAGAIN;
-}
-
-static int search_table(struct lookup *lookup, const struct table *table)
-{
-	struct table_search search;
-	uint32_t segment, place;
-
-	table_search_begin(&search, table, &lookup->hash, lookup->visibility.bound);
-	while (table_search_next(&search, &segment, &place)) {
-		int result = search_flash_page(lookup, segment, place);
-
-		if (result != -EAGAIN)
-			return result;
-	}
-	return -EAGAIN;
-}
-
-static int search_buffer(struct lookup *lookup, const struct buffer *buffer)
-{
-	uint32_t place = MUNINN_PLACES_MAX;
-	struct page_record found;
-
-	while (buffer_find(buffer, lookup->key, &lookup->hash, &lookup->visibility, &place,
-			   &found)) {
-		int result = offer_record(lookup, &found, buffer->serial);
-
-		if (result != -EAGAIN)
-			return result;
-	}
-	return -EAGAIN;
-}
-
-/* Goes through the places of the key, newest first. 0: `info` and `value` are set. -ENOENT. */
-static int search(struct lookup *lookup)
-{
-	struct muninn_store *store = lookup->store;
-	struct row *row;
-	int result;
-
-	lookup->hash = key_hash(lookup->key, store->geometry.segment_pages);
-	row = &store->rows[hash_row(&lookup->hash, store->geometry.rows)];
-	result = row_has_newer(row) ? search_buffer(lookup, &row->newer) : -EAGAIN;
-	if (result == -EAGAIN)
-		result = search_buffer(lookup, &row->buffer);
-	if (result == -EAGAIN)
-		result = search_table(lookup, &row->growing);
-	for (uint32_t n = row->complete_count; result == -EAGAIN && n-- > 0;)
-		result = search_table(lookup, &row->complete[n]);
-	if (result == -EAGAIN)
-		result = lookup->any ? 0 : -ENOENT;
-	return result;
-}
-
-int store_get(struct muninn_store *store, const struct record_key *key,
-	      const struct visibility *visibility, enum nand_cause cause, void *value,
-	      uint32_t capacity, struct record_info *info)
-{
-	struct lookup lookup = {
-		.store = store,
-		.key = key,
-		.visibility = *visibility,
-		.cause = cause,
-		.value = value,
-		.capacity = capacity,
-		.info = info,
-	};
-
-	return search(&lookup);
-}
-
-int store_has_older(struct muninn_store *store, const struct record_key *key, uint64_t sequence)
-{
-	struct record_info info;
-	struct lookup lookup = {
-		.store = store,
-		.key = key,
-		.visibility = store_visibility(store, sequence),
-		.cause = NAND_CAUSE_MERGE,
-		.info = &info,
-	};
-
-	lookup.visibility.timeline = NULL;
-	lookup.visibility.ignored_tombstone = sequence;
-	int result = search(&lookup);
-
-	return result == -ENOENT ? 0 : result ? result : 1;
-}
-
 static int muninn_get(struct record_store *base, const struct record_key *key, uint64_t bound,
 		      void *value, uint32_t capacity, struct record_info *info)
 {
@@ -315,6 +132,23 @@ static int muninn_get(struct record_store *base, const struct record_key *key, u
 	count_up(&store->counters.records_got, result == 0);
 	count_up(&store->counters.records_absent, result == -ENOENT);
 	return result;
+}
+
+static int muninn_list(struct record_store *base, const struct record_key *key, uint64_t bound,
+		       uint64_t below, struct record_info *infos, uint32_t max)
+{
+	struct muninn_store *store = store_of(base);
+	struct visibility visibility = store_visibility(store, bound);
+
+	visibility.below = below;
+	return store_list(store, key, &visibility, NAND_CAUSE_USER, infos, max);
+}
+
+static int muninn_get_older(struct record_store *base, const struct record_key *key, uint64_t bound,
+			    uint32_t steps, void *value, uint32_t capacity,
+			    struct record_info *info)
+{
+	return store_get_older(store_of(base), key, bound, steps, value, capacity, info);
 }
 
 /* ---- the rest ---- */
@@ -426,6 +260,8 @@ const struct record_store_operations muninn_operations = {
 	.commit = muninn_commit,
 	.abort = muninn_abort,
 	.get = muninn_get,
+	.list = muninn_list,
+	.get_older = muninn_get_older,
 	.flush = muninn_flush,
 	.shortage = muninn_shortage,
 	.merge_calls_max = muninn_merge_calls_max,

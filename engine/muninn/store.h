@@ -114,6 +114,8 @@ uint64_t rows_filter_bytes(const struct muninn_store *store);
  */
 int store_place(struct muninn_store *store, const struct new_record *record, bool reserve);
 
+/* ---- lookup.c ---- */
+
 /* record_store_operations.get, with what counts, and the cause that page reads are counted under. */
 int store_get(struct muninn_store *store, const struct record_key *key,
 	      const struct visibility *visibility, enum nand_cause cause, void *value,
@@ -124,6 +126,15 @@ int store_get(struct muninn_store *store, const struct record_key *key,
  * not. 1, 0, or the error of the search.
  */
 int store_has_older(struct muninn_store *store, const struct record_key *key, uint64_t sequence);
+
+/* The `max` newest versions that count, newest first. Returns how many there are, or the error of the search. */
+int store_list(struct muninn_store *store, const struct record_key *key,
+	       const struct visibility *visibility, enum nand_cause cause,
+	       struct record_info *infos, uint32_t max);
+
+/* record_store_operations.get_older. */
+int store_get_older(struct muninn_store *store, const struct record_key *key, uint64_t bound,
+		    uint32_t steps, void *value, uint32_t capacity, struct record_info *info);
 
 /* ---- seal.c ---- */
 

@@ -226,6 +226,24 @@ static bool is_visible(const struct memory_store *memory, const struct record_ke
 	       !(timeline && timeline->is_hidden(timeline->context, key, version->sequence, bound));
 }
 
+static struct record_info describe(const struct version *version)
+{
+	return (struct record_info){ .sequence = version->sequence,
+				     .length = version->length,
+				     .version = version->user_version,
+				     .flags = version->flags };
+}
+
+static int take(const struct version *version, void *value, uint32_t capacity,
+		struct record_info *info)
+{
+	*info = describe(version);
+	if (version->length && capacity)
+		memcpy(value, version->value,
+		       version->length < capacity ? version->length : capacity);
+	return 0;
+}
+
 static int get(struct record_store *store, const struct record_key *key, uint64_t bound,
 	       void *value, uint32_t capacity, struct record_info *info)
 {
@@ -238,17 +256,38 @@ static int get(struct record_store *store, const struct record_key *key, uint64_
 		return -EBADMSG;
 	chain = find(memory, key);
 	for (version = chain ? chain->newest : NULL; version; version = version->older) {
-		if (!is_visible(memory, key, version, bound))
-			continue;
-		*info = (struct record_info){ .sequence = version->sequence,
-					      .length = version->length,
-					      .version = version->user_version,
-					      .flags = version->flags };
-		if (version->length && capacity)
-			memcpy(value, version->value,
-			       version->length < capacity ? version->length : capacity);
-		return 0;
+		if (is_visible(memory, key, version, bound))
+			return take(version, value, capacity, info);
 	}
+	return -ENOENT;
+}
+
+static int list(struct record_store *store, const struct record_key *key, uint64_t bound,
+		uint64_t below, struct record_info *infos, uint32_t max)
+{
+	struct memory_store *memory = memory_of(store);
+	const struct chain *chain = find(memory, key);
+	uint32_t count = 0;
+
+	if (memory->corrupt && keys_equal(key, &memory->corrupt_key))
+		return -EBADMSG;
+	for (const struct version *version = chain ? chain->newest : NULL; version && count < max;
+	     version = version->older)
+		if (version->sequence < below && is_visible(memory, key, version, bound))
+			infos[count++] = describe(version);
+	return (int)count;
+}
+
+static int get_older(struct record_store *store, const struct record_key *key, uint64_t bound,
+		     uint32_t steps, void *value, uint32_t capacity, struct record_info *info)
+{
+	struct memory_store *memory = memory_of(store);
+	const struct chain *chain = find(memory, key);
+
+	for (const struct version *version = chain ? chain->newest : NULL; version;
+	     version = version->older)
+		if (is_visible(memory, key, version, bound) && steps-- == 0)
+			return take(version, value, capacity, info);
 	return -ENOENT;
 }
 
@@ -308,6 +347,8 @@ static const struct record_store_operations operations = {
 	.commit = commit,
 	.abort = abort_transaction,
 	.get = get,
+	.list = list,
+	.get_older = get_older,
 	.flush = flush,
 	.format = format,
 	.statistics = statistics,

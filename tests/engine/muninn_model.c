@@ -128,6 +128,75 @@ void model_check_all(struct model *model)
 		model_check_key(model, number, RECORD_NEWEST);
 }
 
+/* The versions that a reader at `bound` sees, newest first; of one command the last. */
+static uint32_t visible_versions(const struct model *model, uint32_t number, uint64_t bound,
+				 const struct model_version **versions, uint32_t max)
+{
+	const struct model_history *history = &model->keys[number];
+	struct record_key key = model_key(number);
+	uint32_t count = 0;
+
+	for (size_t i = history->count; i-- > 0 && count < max;) {
+		const struct model_version *version = &history->versions[i];
+
+		if (version->sequence <= bound &&
+		    !is_hidden((void *)(uintptr_t)model, &key, version->sequence, bound) &&
+		    !(count && versions[count - 1]->sequence == version->sequence))
+			versions[count++] = version;
+	}
+	return count;
+}
+
+/* In parts, each of which begins where the last one ended. */
+static uint32_t list_in_parts(struct model *model, const struct record_key *key, uint64_t bound,
+			      struct record_info *infos, uint32_t max)
+{
+	uint32_t part = 1 + model_below(model, max), listed = 0;
+	uint64_t below = RECORD_NEWEST + 1;
+
+	while (listed < max) {
+		uint32_t wanted = part < max - listed ? part : max - listed;
+		int result = model->store->operations->list(model->store, key, bound, below,
+							    infos + listed, wanted);
+
+		assert_true(result >= 0);
+		listed += (uint32_t)result;
+		if ((uint32_t)result < wanted)
+			break;
+		below = infos[listed - 1].sequence;
+	}
+	return listed;
+}
+
+void model_check_versions(struct model *model, uint32_t number, uint64_t bound)
+{
+	const struct record_store_operations *operations = model->store->operations;
+	const struct model_version *expected[MODEL_VERSIONS_MAX];
+	struct record_info infos[MODEL_VERSIONS_MAX], info;
+	struct record_key key = model_key(number);
+	uint32_t count = visible_versions(model, number, bound, expected, MODEL_VERSIONS_MAX);
+	uint8_t found[MODEL_VALUE_MAX], wanted[MODEL_VALUE_MAX];
+
+	assert_int_equal(list_in_parts(model, &key, bound, infos, MODEL_VERSIONS_MAX), count);
+	for (uint32_t n = 0; n < count; n++) {
+		assert_int_equal(infos[n].sequence, expected[n]->sequence);
+		assert_int_equal(infos[n].length, expected[n]->length);
+		assert_int_equal(infos[n].version, expected[n]->version);
+		assert_int_equal(infos[n].flags, expected[n]->flags);
+		assert_int_equal(operations->get_older(model->store, &key, bound, n, found,
+						       sizeof(found), &info),
+				 0);
+		assert_int_equal(info.sequence, expected[n]->sequence);
+		assert_int_equal(info.length, expected[n]->length);
+		model_fill(wanted, expected[n]->length, expected[n]->fill);
+		assert_memory_equal(found, wanted, expected[n]->length);
+	}
+	if (count < MODEL_VERSIONS_MAX)
+		assert_int_equal(operations->get_older(model->store, &key, bound, count, found,
+						       sizeof(found), &info),
+				 -ENOENT);
+}
+
 const struct nand_geometry model_nand = {
 	.page_bytes = 512,
 	.spare_bytes = 64,

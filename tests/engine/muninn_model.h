@@ -9,7 +9,13 @@
 
 #include "engine/muninn/store.h"
 
-enum { MODEL_KEYS = 300, MODEL_VALUE_MAX = 512, MODEL_PUTS_MAX = 12, MODEL_ROLLBACKS_MAX = 512 };
+enum {
+	MODEL_KEYS = 300,
+	MODEL_VALUE_MAX = 512,
+	MODEL_PUTS_MAX = 12,
+	MODEL_ROLLBACKS_MAX = 512,
+	MODEL_VERSIONS_MAX = 200
+};
 
 /* One version of a key as it should be found. */
 struct model_version {
@@ -74,6 +80,9 @@ const struct model_version *model_find(const struct model *model, uint32_t numbe
 /* The store has of this key, or of every key at the present, what the model says. A lone tombstone may be gone. */
 void model_check_key(struct model *model, uint32_t number, uint64_t bound);
 void model_check_all(struct model *model);
+
+/* The store lists all versions of the key that a reader at `bound` sees, and finds each by its number. None may be absorbed. */
+void model_check_versions(struct model *model, uint32_t number, uint64_t bound);
 
 /* One transaction of some puts; committed, aborted or cut off by a crash. Returns false when the device is full. */
 bool model_transaction(struct model *model, bool commit, bool crash);

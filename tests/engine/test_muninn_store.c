@@ -50,6 +50,9 @@ static void run_model(uint64_t seed, uint64_t transactions, const struct engine_
 		model_check_key(model, 10 + model_below(model, MODEL_KEYS - 10), some_bound(model));
 		if (dice == 52)
 			model_end_slot(model);
+		if (done % 200 == 0)
+			model_check_versions(model, 10 + model_below(model, MODEL_KEYS - 10),
+					     done % 400 ? RECORD_NEWEST : some_bound(model));
 		if (dice == 53 && model->rollback_count < MODEL_ROLLBACKS_MAX)
 			model_roll_back(model, (uint16_t)model_below(model, 3),
 					end_of_slot_before(some_bound(model)));

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Search: the newest record of a key, or its newest few, from the newest place to the oldest. All look-ups visit the same
+ * pages; they differ in what they do with one, and in when they have enough.
+ */
+#include <errno.h>
+
+#include "common/log.h"
+#include "engine/muninn/store.h"
+
+/* Versions that one search lists on the way to an old one. */
+enum { LIST_STEP = 64 };
+
+/* A lookup in progress. */
+struct lookup {
+	struct muninn_store *store;
+	const struct record_key *key;
+	struct key_hash hash;
+	struct visibility visibility;
+	enum nand_cause cause;
+	/* Looks for the key in a page. 0: the search ends. -EAGAIN: it goes on to older places. -EBADMSG. */
+	int (*visit)(struct lookup *lookup, const struct page_view *page);
+	struct record_info
+		*info;          /* of the newest found so far; an array when versions are listed */
+	uint32_t found, wanted; /* of them */
+	uint8_t *value;
+	uint32_t capacity;
+};
+
+/* ---- what is done with a page: the newest record ---- */
+
+static struct record_info describe(const struct record_header *header)
+{
+	return (struct record_info){
+		.sequence = header->sequence,
+		.length = header->length,
+		.version = header->version,
+		.flags = header->flags & (RECORD_TOMBSTONE | RECORD_ABSORB),
+	};
+}
+
+/*
+ * Takes over the newest record of the page when it is newer than what was found before. A record's place says how old it is,
+ * so the first one found is the newest; except that of a RECORD_MOVED one, with which the search goes on.
+ */
+static int take_newest(struct lookup *lookup, const struct page_view *page)
+{
+	struct record_header header;
+	struct page_record found;
+
+	if (!page_find(page, lookup->key, &lookup->visibility, &found))
+		return -EAGAIN;
+	record_header_decode(found.header, &header);
+	int result = header.flags & RECORD_MOVED ? -EAGAIN : 0;
+
+	if (lookup->found && lookup->info->sequence >= header.sequence)
+		return result;
+	if (!record_is_intact(found.header, page->serial, found.value))
+		return -EBADMSG;
+	lookup->found = 1;
+	*lookup->info = describe(&header);
+	uint32_t copied = header.length < lookup->capacity ? header.length : lookup->capacity;
+
+	if (copied)
+		memcpy(lookup->value, found.value, copied);
+	return result;
+}
+
+/* ---- what is done with a page: all versions ---- */
+
+/* Inserts a version into the list, newest first, unless one of the same command is there already. */
+static void insert_version(struct lookup *lookup, const struct record_header *header)
+{
+	uint32_t at = lookup->found;
+
+	while (at > 0 && lookup->info[at - 1].sequence < header->sequence)
+		at--;
+	if ((at > 0 && lookup->info[at - 1].sequence == header->sequence) || at == lookup->wanted)
+		return;
+	if (lookup->found < lookup->wanted)
+		lookup->found++;
+	memmove(&lookup->info[at + 1], &lookup->info[at],
+		(lookup->found - at - 1) * sizeof(lookup->info[0]));
+	lookup->info[at] = describe(header);
+}
+
+/*
+ * Adds the versions in the page to the list. When the list is full, a record that is not newer than its last one, and has not
+ * been moved, ends the search: what is in older places is older than it.
+ */
+static int take_versions(struct lookup *lookup, const struct page_view *page)
+{
+	const uint8_t *headers[MUNINN_PAGE_BYTES_MAX / RECORD_HEADER_BYTES + 1];
+	struct record_header header;
+	struct page_record record;
+	uint32_t offset = 0, count = 0;
+	uint64_t oldest = RECORD_NEWEST + 1;
+
+	while (page_next(page, &offset, &record))
+		if (record_has_key(record.header, lookup->key)) {
+			if (!record_is_intact(record.header, page->serial, record.value))
+				return -EBADMSG;
+			headers[count++] = record.header;
+		}
+	/* Backwards: of one command's puts the last one counts. */
+	while (count-- > 0) {
+		record_header_decode(headers[count], &header);
+		if (!(header.flags & RECORD_MOVED))
+			oldest = min_u64(oldest, header.sequence);
+		if (record_is_visible(&lookup->visibility, lookup->key, header.sequence))
+			insert_version(lookup, &header);
+	}
+	return lookup->found == lookup->wanted && lookup->info[lookup->found - 1].sequence >= oldest
+		       ? 0
+		       : -EAGAIN;
+}
+
+/* ---- where the key may be ---- */
+
+static bool page_has_key(const struct page_view *page, const struct record_key *key)
+{
+	struct page_record record;
+	uint32_t offset = 0;
+
+	while (page_next(page, &offset, &record))
+		if (record_has_key(record.header, key))
+			return true;
+	return false;
+}
+
+/* Looks in one flash page. 0: found. -EAGAIN: go on. */
+static int search_flash_page(struct lookup *lookup, uint32_t segment, uint32_t place)
+{
+	struct muninn_store *store = lookup->store;
+	const struct muninn_geometry *geometry = &store->geometry;
+	uint8_t data[MUNINN_PAGE_BYTES_MAX];
+	uint8_t spare_bytes[4096];
+	struct page_spare spare;
+	uint32_t page = hash_own_page(&lookup->hash, place, geometry->segment_pages);
+	struct nand_page_io io = {
+		.page = segment_page(geometry, segment) + page,
+		.data = data,
+		.spare = spare_bytes,
+	};
+	/* A false positive: an earlier place stands for that page, and newer records may be at places between the two. */
+	if (page == UINT32_MAX)
+		return -EAGAIN;
+	int result = nand_read(store->nand, lookup->cause, &io, 1);
+
+	count_up(&store->counters.page_reads, lookup->cause == NAND_CAUSE_USER);
+	if (result == -ENODATA) /* sealed segments are programmed whole: the flash lost a page */
+		result = -EBADMSG;
+	if (!result && (!page_spare_decode(spare_bytes, geometry->page_bytes, &spare) ||
+			spare.kind != PAGE_KIND_RECORDS))
+		result = -EBADMSG;
+	if (result) {
+		log_line(LOG_LEVEL_ERROR, "flash page %llu can't be read (error %d)",
+			 (unsigned long long)io.page, -result);
+		return result;
+	}
+	struct page_view view = {
+		.serial = spare.serial,
+		.data = data,
+		.used = spare.used,
+		.large_header = spare.large ? spare.large_header : NULL,
+	};
+
+	if (lookup->cause == NAND_CAUSE_USER && !page_has_key(&view, lookup->key)) {
+		count_up(&store->counters.false_positive_reads, 1);
+		return -EAGAIN;
+	}
+	return lookup->visit(lookup, &view);
+}
+
+static int search_table(struct lookup *lookup, const struct table *table)
+{
+	struct table_search search;
+	uint32_t segment, place;
+
+	table_search_begin(&search, table, &lookup->hash,
+			   min_u64(lookup->visibility.bound, lookup->visibility.below - 1));
+	while (table_search_next(&search, &segment, &place)) {
+		int result = search_flash_page(lookup, segment, place);
+
+		if (result != -EAGAIN)
+			return result;
+	}
+	return -EAGAIN;
+}
+
+static int search_buffer(struct lookup *lookup, const struct buffer *buffer)
+{
+	uint32_t place = MUNINN_PLACES_MAX;
+	struct page_view page;
+
+	while (buffer_next_page(buffer, &lookup->hash, &place, &page)) {
+		int result = lookup->visit(lookup, &page);
+
+		if (result != -EAGAIN)
+			return result;
+	}
+	return -EAGAIN;
+}
+
+/* Goes through the places of the key, newest first. 0, -ENOENT: nothing was found; or an error. */
+static int search(struct lookup *lookup)
+{
+	struct muninn_store *store = lookup->store;
+	struct row *row;
+	int result;
+
+	lookup->hash = key_hash(lookup->key, store->geometry.segment_pages);
+	row = &store->rows[hash_row(&lookup->hash, store->geometry.rows)];
+	result = row_has_newer(row) ? search_buffer(lookup, &row->newer) : -EAGAIN;
+	if (result == -EAGAIN)
+		result = search_buffer(lookup, &row->buffer);
+	if (result == -EAGAIN)
+		result = search_table(lookup, &row->growing);
+	for (uint32_t n = row->complete_count; result == -EAGAIN && n-- > 0;)
+		result = search_table(lookup, &row->complete[n]);
+	if (result == -EAGAIN)
+		result = lookup->found ? 0 : -ENOENT;
+	return result;
+}
+
+int store_get(struct muninn_store *store, const struct record_key *key,
+	      const struct visibility *visibility, enum nand_cause cause, void *value,
+	      uint32_t capacity, struct record_info *info)
+{
+	struct lookup lookup = {
+		.store = store,
+		.key = key,
+		.visibility = *visibility,
+		.cause = cause,
+		.visit = take_newest,
+		.info = info,
+		.wanted = 1,
+		.value = value,
+		.capacity = capacity,
+	};
+
+	return search(&lookup);
+}
+
+int store_has_older(struct muninn_store *store, const struct record_key *key, uint64_t sequence)
+{
+	struct record_info info;
+	struct lookup lookup = {
+		.store = store,
+		.key = key,
+		.visibility = store_visibility(store, sequence),
+		.cause = NAND_CAUSE_MERGE,
+		.visit = take_newest,
+		.info = &info,
+		.wanted = 1,
+	};
+
+	lookup.visibility.timeline = NULL;
+	lookup.visibility.ignored_tombstone = sequence;
+	int result = search(&lookup);
+
+	return result == -ENOENT ? 0 : result ? result : 1;
+}
+
+int store_list(struct muninn_store *store, const struct record_key *key,
+	       const struct visibility *visibility, enum nand_cause cause,
+	       struct record_info *infos, uint32_t max)
+{
+	struct lookup lookup = {
+		.store = store,
+		.key = key,
+		.visibility = *visibility,
+		.cause = cause,
+		.visit = take_versions,
+		.info = infos,
+		.wanted = max,
+	};
+
+	if (max == 0)
+		return 0;
+	int result = search(&lookup);
+
+	return result && result != -ENOENT ? result : (int)lookup.found;
+}
+
+int store_get_older(struct muninn_store *store, const struct record_key *key, uint64_t bound,
+		    uint32_t steps, void *value, uint32_t capacity, struct record_info *info)
+{
+	struct visibility visibility = store_visibility(store, bound);
+	struct record_info infos[LIST_STEP];
+
+	/* Each search begins at the tables in which the last one ended. */
+	for (; steps > 0; visibility.below = infos[0].sequence) {
+		uint32_t wanted = steps < LIST_STEP ? steps : LIST_STEP;
+		int found = store_list(store, key, &visibility, NAND_CAUSE_USER, infos, wanted);
+
+		if (found < 0)
+			return found;
+		if ((uint32_t)found < wanted)
+			return -ENOENT;
+		steps -= wanted;
+		infos[0] = infos[found - 1];
+	}
+	return store_get(store, key, &visibility, NAND_CAUSE_USER, value, capacity, info);
+}
