@@ -147,6 +147,11 @@ void engine_abandon(struct engine *engine)
 	free_memory(engine);
 }
 
+uint32_t engine_page_bytes(const struct engine *engine)
+{
+	return engine->page_bytes;
+}
+
 uint32_t engine_capabilities(const struct engine *engine)
 {
 	return ENGINE_CAN_SNAPSHOT | ENGINE_KEEPS_HISTORY |

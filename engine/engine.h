@@ -324,6 +324,9 @@ struct engine_stat {
 	uint64_t times_ms[ENGINE_TIMES];
 };
 
+/* Bytes of a piece: objects are stored in whole ones. */
+uint32_t engine_page_bytes(const struct engine *engine);
+
 int engine_stat(struct engine_txn *txn, struct engine_address address, struct engine_stat *stat);
 
 /*

@@ -331,7 +331,7 @@ static int answer_objects(struct osd_request *request, struct osd_list_writer *w
 
 		if (result != 0)
 			return result;
-		if (!osd_list_object_begin(writer, subject.address.object,
+		if (!osd_list_object_begin(writer, osd_wire_object(request, subject.address.object),
 					   osd_wire_type(subject.stat.type)))
 			break;
 		result = osd_answer_list(request, &subject, writer);
@@ -367,8 +367,9 @@ static int answer_objects_osd1(struct osd_request *request, struct osd_list_writ
 				return osd_fail_attribute(request, asked.page, asked.number);
 			if (result != 0)
 				return osd_result(request, result, 0);
-			osd_list_add_object_value(writer, subject.address.object, asked.page,
-						  asked.number, value, length);
+			osd_list_add_object_value(writer,
+						  osd_wire_object(request, subject.address.object),
+						  asked.page, asked.number, value, length);
 		}
 	}
 	return result < 0 ? fail_list(request, result) : 0;

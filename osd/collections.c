@@ -35,11 +35,13 @@ int osd_collection_type(const struct osd_request *request, const struct osd_subj
 int osd_find_collection(struct osd_request *request, uint64_t object, uint16_t field,
 			struct osd_subject *subject)
 {
+	struct osd_object_id id;
 	int result;
 
-	subject->address = neighbour(request, object);
-	if (object < OSD_FIRST_ID)
+	if (osd_object_id_decode(request->layout, object, &id) != 0 || id.object < OSD_FIRST_ID ||
+	    id.version || id.ago || id.page)
 		return osd_fail_field(request, field);
+	subject->address = neighbour(request, id.object);
 	result = engine_stat(request->txn, subject->address, &subject->stat);
 	if (result == 0 && subject->stat.type != ENGINE_COLLECTION)
 		result = -EINVAL;
@@ -52,7 +54,7 @@ int osd_create_collection(struct osd_request *request)
 {
 	struct osd_subject *subject = &request->subject;
 	int result = engine_create(request->txn, subject->address.partition, ENGINE_COLLECTION,
-				   request->cdb.object, 1, &subject->address.object);
+				   request->object, 1, &subject->address.object);
 
 	if (result != 0)
 		return osd_result(request, result, OSD_FIELD_OBJECT);
@@ -139,15 +141,19 @@ int osd_set_membership(struct osd_request *request, const struct osd_subject *su
 		       const struct osd_attribute *attribute)
 {
 	uint64_t collection = attribute->length != 0 ? get_be64(attribute->value) : 0, quota;
+	struct osd_object_id id;
 	uint32_t before, after;
 	int result = engine_membership_count(request->txn, subject->address, &before);
 
 	/* The ID 0 is no way to leave. */
 	if (attribute->length != 0 && collection == 0)
 		return -EINVAL;
+	if (osd_object_id_decode(request->layout, collection, &id) != 0 || id.version || id.ago ||
+	    id.page)
+		return -EINVAL;
 	if (result == 0)
 		result = engine_membership_set(request->txn, subject->address, attribute->number,
-					       collection);
+					       id.object);
 	if (result == 0)
 		result = get_quota(request, &quota);
 	if (result == 0)

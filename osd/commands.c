@@ -32,6 +32,8 @@ static int create_partition(struct osd_request *request)
 	request->before = subject->stat;
 	request->created = 1;
 	result = osd_security_inherit(request);
+	if (result == 0)
+		result = osd_layout_inherit(request);
 	return result == 0 ? osd_quotas_inherit_partition(request) : result;
 }
 
@@ -71,7 +73,7 @@ static int create(struct osd_request *request)
 	uint32_t count = request->cdb.objects > 0 ? request->cdb.objects : 1;
 	uint64_t first;
 	int result = engine_create(request->txn, subject->address.partition, ENGINE_USER_OBJECT,
-				   request->cdb.object, count, &first);
+				   request->object, count, &first);
 
 	if (result != 0)
 		return osd_result(request, result, OSD_FIELD_OBJECT);

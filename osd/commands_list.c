@@ -26,6 +26,19 @@ int osd_check_list(struct osd_request *request)
 	return 0;
 }
 
+/* The first of the engine's IDs that are not below INITIAL OBJECT_ID. */
+static uint64_t first_id(const struct osd_request *request)
+{
+	uint64_t wire = request->cdb.address;
+	struct osd_object_id id;
+
+	if (request->subject.stat.type == ENGINE_ROOT || request->layout == OSD_LAYOUT_FLAT)
+		return wire;
+	if (osd_object_id_decode(request->layout, wire & ~(uint64_t)UINT32_MAX, &id) != 0)
+		return ENGINE_FIRST_ID;
+	return id.object + ((uint32_t)wire != 0);
+}
+
 struct listing {
 	struct osd_request *request;
 	enum engine_list what;
@@ -33,6 +46,12 @@ struct listing {
 	uint64_t ids;                  /* written */
 	uint64_t next;                 /* first ID that was not, 0 = none */
 };
+
+/* Partitions have the same ID on the wire and in the engine. */
+static uint64_t wire_id(const struct listing *listing, uint64_t id)
+{
+	return listing->what == ENGINE_LIST_PARTITIONS ? id : osd_wire_object(listing->request, id);
+}
 
 /*
  * Entry of one object with the attributes that the get list names. -ENOSPC: it does not fit,
@@ -54,7 +73,8 @@ static int add_with_attributes(struct listing *listing, uint64_t id)
 		return 0; /* tracking collections keep the IDs of objects that are gone */
 	if (result != 0)
 		return osd_result(request, result, 0);
-	if (osd_list_object_begin(&listing->writer, id, osd_wire_type(subject.stat.type))) {
+	if (osd_list_object_begin(&listing->writer, wire_id(listing, id),
+				  osd_wire_type(subject.stat.type))) {
 		if (request->cdb.get_list.length != 0 &&
 		    osd_answer_list(request, &subject, &listing->writer) != 0)
 			return -EINVAL;
@@ -75,7 +95,7 @@ static int add_id(struct listing *listing, uint64_t id)
 		return add_with_attributes(listing, id);
 	if (writer->capacity - writer->length < 8)
 		return -ENOSPC;
-	put_be64(writer->data + writer->length, id);
+	put_be64(writer->data + writer->length, wire_id(listing, id));
 	writer->length += 8;
 	return 0;
 }
@@ -126,7 +146,7 @@ static int count_ids(struct listing *listing, uint64_t *total, bool *changed)
 	*changed = claimed != 0 && claimed != UINT32_MAX;
 	return osd_result(request,
 			  engine_list_count(request->txn, request->subject.address, listing->what,
-					    request->cdb.address, total),
+					    first_id(request), total),
 			  OSD_FIELD_PARTITION);
 }
 
@@ -167,7 +187,7 @@ int osd_list(struct osd_request *request)
 	struct listing listing = {
 		.request = request,
 		.what = what_to_list(request),
-		.next = request->cdb.address,
+		.next = first_id(request),
 	};
 	uint8_t head_bytes[OSD_LIST_HEAD_BYTES];
 	struct osd_list_head head = { .containers = listing.what == ENGINE_LIST_PARTITIONS ||
@@ -181,7 +201,7 @@ int osd_list(struct osd_request *request)
 		return -EINVAL;
 	head.format = list_format(&listing);
 	head.additional_length = additional_length(&listing, total);
-	head.continuation_id = listing.next;
+	head.continuation_id = wire_id(&listing, listing.next);
 	if (listing.next != 0) {
 		uint64_t remain = total > listing.ids ? total - listing.ids : 1;
 

@@ -74,7 +74,7 @@ static int get_attributes(struct osd_request *request, struct osd_subject *membe
 	result = engine_stat(request->txn, member->address, &member->stat);
 	if (result != 0)
 		return osd_result(request, result, 0);
-	if (osd_list_object_begin(writer, member->address.object,
+	if (osd_list_object_begin(writer, osd_wire_object(request, member->address.object),
 				  osd_wire_type(member->stat.type))) {
 		if (osd_answer_list(request, member, writer) != 0)
 			return -EINVAL;

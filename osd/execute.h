@@ -14,9 +14,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/bytes.h"
 #include "engine/engine.h"
 #include "osd/collections.h"
 #include "osd/keys.h"
+#include "osd/layout.h"
 #include "osd/osd.h"
 #include "osd/security.h"
 #include "osd/wire.h"
@@ -39,6 +41,7 @@ struct osd_device {
 	uint8_t uuid[16];
 	uint8_t system_id[20];
 	char serial[37];
+	uint8_t layout; /* enum osd_layout, of new partitions */
 	struct osd_security *security;
 	struct osd_subscriptions *subscriptions; /* of hosts to features of EXECUTE */
 	struct osd_merge_job *merge_job;
@@ -74,6 +77,8 @@ struct osd_request {
 	 * first).
 	 */
 	struct osd_subject subject;
+	enum osd_layout layout; /* of the addressed partition */
+	uint64_t object;        /* the CDB's object or requested ID, as the engine's; 0: none */
 	struct engine_stat
 		before;   /* the subject before the command's work; all zero for new objects */
 	uint64_t created; /* objects that the command created; their IDs are consecutive */
@@ -195,8 +200,13 @@ int osd_validate_buffers(struct osd_request *request);
 int osd_validate_target(struct osd_request *request);
 /* Shared, exclusive, or exclusive with the reserve, from the command and its sets. */
 enum engine_mode osd_transaction_mode(const struct osd_request *request);
-/* The engine's address of a partition on the wire: bits 63..48 select a version. */
+/*
+ * The engine's address of a partition on the wire: bits 63..48 select a version; `object` is the
+ * engine's ID.
+ */
 struct engine_address osd_address(uint64_t partition, uint64_t object);
+/* An object's ID as it is on the wire: flat or packed, as the addressed partition has it. */
+uint64_t osd_wire_object(const struct osd_request *request, uint64_t object);
 uint64_t osd_wire_partition(struct engine_address address);
 
 /* ---- attributes.c ---- */

@@ -175,19 +175,19 @@ int osd_function_rollback(struct osd_request *request)
 		return -EINVAL;
 	if (!given)
 		return osd_fail_parameter(request, 0);
-	if (request->cdb.object != 0 && partition_of(request) == 0)
+	if (request->object != 0 && partition_of(request) == 0)
 		return osd_fail_field(request, OSD_FIELD_OBJECT);
 	result = engine_moment_resolve(request->txn, partition_of(request), moment, &sequence);
 	if (result != 0)
 		return moment_result(request, result, 0);
-	if (request->cdb.object != 0)
+	if (request->object != 0)
 		result = engine_rollback_object(request->txn, partition_of(request),
-						request->cdb.object, moment);
+						request->object, moment);
 	else
 		result = engine_rollback(request->txn, partition_of(request), moment);
 	if (result != 0)
 		return osd_result(request, result,
-				  request->cdb.object ? OSD_FIELD_OBJECT : OSD_FIELD_PARTITION);
+				  request->object ? OSD_FIELD_OBJECT : OSD_FIELD_PARTITION);
 	osd_result_begin(request, &writer);
 	osd_item_add_number(&writer, OSD_ITEM_SEQUENCE, sequence);
 	osd_result_end(request, &writer, NULL, 0, -1);
@@ -199,13 +199,13 @@ int osd_function_undo(struct osd_request *request)
 	uint64_t modifications;
 	int result;
 
-	if (request->cdb.object == 0)
+	if (request->object == 0)
 		return osd_fail_field(request, OSD_FIELD_OBJECT);
 	if (osd_parameter_number(request, OSD_ITEM_MODIFICATIONS, 1, &modifications) != 0)
 		return -EINVAL;
 	if (modifications == 0 || modifications > UINT32_MAX)
 		return osd_fail_parameter(request, OSD_ITEM_MODIFICATIONS);
-	result = engine_undo(request->txn, partition_of(request), request->cdb.object,
+	result = engine_undo(request->txn, partition_of(request), request->object,
 			     (uint32_t)modifications);
 	return moment_result(request, result, OSD_ITEM_MODIFICATIONS);
 }
@@ -222,12 +222,12 @@ int osd_function_log(struct osd_request *request)
 
 	if (result != 0 || number_continuation(request, UINT64_MAX >> 16, &below) != 0)
 		return -EINVAL;
-	if (request->cdb.object == 0)
+	if (request->object == 0)
 		return osd_fail_field(request, OSD_FIELD_OBJECT);
 	if (below >= UINT64_C(1) << 48)
 		return osd_fail_parameter(request, OSD_ITEM_CONTINUATION);
 	osd_result_begin(request, &writer);
-	while ((result = engine_log_next(request->txn, partition_of(request), request->cdb.object,
+	while ((result = engine_log_next(request->txn, partition_of(request), request->object,
 					 below, &modification)) == 0) {
 		uint64_t kind = (modification.created ? OSD_LOGGED_CREATED : 0) |
 				(modification.removed ? OSD_LOGGED_REMOVED : 0);

@@ -18,7 +18,8 @@ static size_t check_value_bytes(const struct osd_request *request)
 /* Of several new objects the highest. */
 static uint64_t current_object(const struct osd_request *request)
 {
-	return request->subject.address.object + (request->created > 1 ? request->created - 1 : 0);
+	return osd_wire_object(request, request->subject.address.object +
+						(request->created > 1 ? request->created - 1 : 0));
 }
 
 static uint64_t change_in_used_capacity(const struct osd_request *request)

@@ -150,7 +150,7 @@ static uint32_t get_information(const struct osd_request *request,
 	case OSD_INFORMATION_PARTITION_ID:
 		return number64(value, osd_wire_partition(subject->address));
 	case OSD_INFORMATION_OBJECT_ID:
-		return number64(value, subject->address.object);
+		return number64(value, osd_wire_object(request, subject->address.object));
 	case OSD_INFORMATION_COLLECTION_TYPE:
 		return osd_collection_type(request, subject, value) == 0 ? 1 : 0;
 	case OSD_INFORMATION_USED_CAPACITY:
@@ -162,6 +162,21 @@ static uint32_t get_information(const struct osd_request *request,
 	default:
 		return 0;
 	}
+}
+
+/* The layout is chosen when a partition is created and never changes. */
+static int set_layout(struct osd_request *request, const struct osd_subject *subject,
+		      const struct page_attribute *attribute, const uint8_t *value)
+{
+	if (request->entry->target != OSD_TARGET_NEW_PARTITION)
+		return -EINVAL;
+	return engine_attribute_set(request->txn, subject->address, attribute->page,
+				    attribute->number, value, 1);
+}
+
+static bool allows_layout(const uint8_t *value)
+{
+	return value[0] == OSD_LAYOUT_FLAT || value[0] == OSD_LAYOUT_PACKED;
 }
 
 static int set_logical_length(struct osd_request *request, const struct osd_subject *subject,
@@ -349,6 +364,7 @@ static const struct page_attribute attribute_table[] = {
 	FROZEN_AUDIT(14),
 	FROZEN_AUDIT(15),
 	FROZEN_AUDIT(16),
+	{ OSD_MUNINN_PARTITION, OSD_MUNINN_LAYOUT, 1, true, NULL, set_layout, allows_layout },
 	/* collections */
 	IDENTIFICATION(OSD_COLLECTION_INFORMATION),
 	COMPUTED(OSD_COLLECTION_INFORMATION, OSD_INFORMATION_PARTITION_ID, 8, get_information),
@@ -546,7 +562,7 @@ int osd_page_check_set(enum engine_type type, const struct osd_attribute *attrib
 	entry = find_entry(attribute->page, attribute->number);
 	if (!entry || !entry->settable)
 		return -EINVAL;
-	if (length == 0 && !entry->get)
+	if (length == 0 && !entry->get && !entry->set)
 		return 0; /* a stored attribute becomes undefined */
 	if (entry->length != 0 && length != entry->length)
 		return -EINVAL;
@@ -568,12 +584,22 @@ int osd_page_set(struct osd_request *request, const struct osd_subject *subject,
 
 /* ---- getting ---- */
 
+/* Memberships are stored with the engine's ID of the collection. */
+static void id_to_wire(const struct osd_request *request, uint32_t page, uint8_t *value,
+		       uint32_t length)
+{
+	if (page == OSD_USER_OBJECT_COLLECTIONS && length == 8)
+		put_be64(value, osd_wire_object(request, get_be64(value)));
+}
+
 static int get_stored(struct osd_request *request, const struct osd_subject *subject, uint32_t page,
 		      uint32_t number, uint8_t *value, uint32_t *length)
 {
 	int result = engine_attribute_get(request->txn, subject->address, page, number, value,
 					  OSD_VALUE_BYTES_MAX, length);
 
+	if (result == 0)
+		id_to_wire(request, page, value, *length);
 	if (result != -ENOENT)
 		return result;
 	*length = 0;
@@ -693,6 +719,8 @@ int osd_page_next(struct osd_request *request, const struct osd_subject *subject
 
 	if (result != 0 && result != -ENOENT)
 		return result;
+	if (result == 0)
+		id_to_wire(request, *page, value, *length);
 	if (!has_computed ||
 	    (result == 0 &&
 	     (*page < computed_page || (*page == computed_page && *number < computed_number))))

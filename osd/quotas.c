@@ -91,8 +91,11 @@ int osd_quotas_check(struct osd_request *request)
 {
 	struct engine_address address = request->subject.address, root = { 0 };
 	struct engine_stat after, partition;
-	int result = engine_stat(request->txn, address, &after);
+	int result = osd_layout_check(request);
 
+	if (result != 0)
+		return result;
+	result = engine_stat(request->txn, address, &after);
 	if (result != 0)
 		return osd_result(request, result, OSD_FIELD_OBJECT);
 	if (after.type == ENGINE_PARTITION && request->created > 0) {

@@ -171,6 +171,9 @@ enum {
 	OSD_PAGE_ALL = 0xFFFFFFFFu,
 };
 
+/* Attributes of OSD_MUNINN_PARTITION. */
+enum { OSD_MUNINN_LAYOUT = 0x1 };
+
 /* Inside the range of a type. */
 enum {
 	OSD_PAGE_DIRECTORY = 0x0,
@@ -199,6 +202,7 @@ enum {
 	OSD_COLLECTION_TIMESTAMPS = 0x60000003u,
 	OSD_COLLECTION_TRACKING = 0x60000004u,
 	OSD_ROOT_INFORMATION = 0x90000001u,
+	OSD_MUNINN_PARTITION = 0x50000000u, /* our own: the partition's vendor pages begin here */
 	OSD_ROOT_QUOTAS = 0x90000002u,
 	OSD_ROOT_TIMESTAMPS = 0x90000003u,
 	OSD_USER_OBJECT_SECURITY = 0x00000005u,

@@ -45,6 +45,8 @@ int osd_device_create(struct engine *engine, const uint8_t uuid[16],
 	uuid_to_text(uuid, created->serial);
 	if (options && !is_zero(options->system_id, sizeof(options->system_id)))
 		memcpy(created->system_id, options->system_id, sizeof(created->system_id));
+	if (options)
+		created->layout = options->layout;
 	if (options && options->serial[0] != '\0')
 		snprintf(created->serial, sizeof(created->serial), "%s", options->serial);
 	created->subscriptions = osd_subscriptions_create();
@@ -142,7 +144,7 @@ static int note_access(struct osd_request *request)
 	bool data = request->entry->flags & OSD_READS_DATA, attributes = osd_has_gets(request);
 
 	if ((!data && !attributes) || request->entry->flags & OSD_ATTRIBUTES_FIRST ||
-	    request->subject.address.version != 0)
+	    request->subject.address.version != 0 || request->subject.address.ago != 0)
 		return 0;
 	return osd_result(request,
 			  engine_accessed(request->txn, request->subject.address, data, attributes),

@@ -231,6 +231,11 @@ uint64_t osd_wire_partition(struct engine_address address)
 	return (uint64_t)address.version << PARTITION_BITS | address.partition;
 }
 
+uint64_t osd_wire_object(const struct osd_request *request, uint64_t object)
+{
+	return osd_object_id_encode(request->layout, object);
+}
+
 /* Finds an object; a missing partition is told apart from a missing object. */
 static int find_object(struct osd_request *request, struct engine_address address)
 {
@@ -276,10 +281,49 @@ static int check_requested(struct osd_request *request, uint64_t id, uint64_t la
 	return id == 0 || (id >= OSD_FIRST_ID && id <= last) ? 0 : osd_fail_field(request, field);
 }
 
+/* The object ID in the CDB, in its partition's layout. */
+static int read_object_id(struct osd_request *request, struct engine_address *address)
+{
+	struct osd_cdb *cdb = &request->cdb;
+	bool creates = request->entry->target == OSD_TARGET_NEW_USER_OBJECT ||
+		       request->entry->target == OSD_TARGET_NEW_COLLECTION;
+	struct osd_object_id id;
+	uint64_t first;
+
+	if (osd_find_layout(request, cdb->partition) != 0)
+		return -EINVAL;
+	if (osd_object_id_decode(request->layout, cdb->object, &id) != 0)
+		return osd_fail_field(request, OSD_FIELD_OBJECT);
+	request->object = id.object;
+	*address = osd_address(cdb->partition, id.object);
+	/* Nothing is created in the past, and an object has one version at a time. */
+	if (id.version || id.ago) {
+		if (creates)
+			return osd_result(request, -EROFS, 0);
+		if (address->version)
+			return osd_fail_field(request, OSD_FIELD_OBJECT);
+		address->version = id.version;
+		address->ago = id.ago;
+	}
+	if (id.page == 0)
+		return 0;
+	/* A first page is an address: only for commands that have one. */
+	first = (uint64_t)id.page * engine_page_bytes(request->device->engine);
+	if (!(request->entry->flags & OSD_HAS_RANGE) || creates)
+		return osd_fail_field(request, OSD_FIELD_OBJECT);
+	if (cdb->address > UINT64_MAX - first || cdb->length > UINT64_MAX - first - cdb->address)
+		return osd_fail_field(request, osd_address_field(request));
+	cdb->address += first;
+	return 0;
+}
+
 static int find_target(struct osd_request *request)
 {
 	const struct osd_cdb *cdb = &request->cdb;
-	struct engine_address root = { 0 };
+	struct engine_address root = { 0 }, address;
+
+	if (read_object_id(request, &address) != 0)
+		return -EINVAL;
 
 	switch (request->entry->target) {
 	case OSD_TARGET_ROOT:
@@ -289,13 +333,11 @@ static int find_target(struct osd_request *request)
 	case OSD_TARGET_ROOT_OR_PARTITION:
 		return cdb->partition == 0 ? find_object(request, root) : find_partition(request);
 	case OSD_TARGET_USER_OBJECT:
-		return find_typed(request, osd_address(cdb->partition, cdb->object),
-				  ENGINE_USER_OBJECT);
+		return find_typed(request, address, ENGINE_USER_OBJECT);
 	case OSD_TARGET_COLLECTION:
-		return find_typed(request, osd_address(cdb->partition, cdb->object),
-				  ENGINE_COLLECTION);
+		return find_typed(request, address, ENGINE_COLLECTION);
 	case OSD_TARGET_ANY:
-		return find_object(request, osd_address(cdb->partition, cdb->object));
+		return find_object(request, address);
 	case OSD_TARGET_NEW_PARTITION:
 		if (check_requested(request, cdb->partition, ENGINE_LAST_PARTITION_ID,
 				    OSD_FIELD_PARTITION) != 0)
@@ -304,11 +346,10 @@ static int find_target(struct osd_request *request)
 	case OSD_TARGET_PARTITION_OR_COLLECTION:
 		if (cdb->object == 0)
 			return find_partition(request);
-		return find_typed(request, osd_address(cdb->partition, cdb->object),
-				  ENGINE_COLLECTION);
+		return find_typed(request, address, ENGINE_COLLECTION);
 	case OSD_TARGET_NEW_USER_OBJECT:
 	case OSD_TARGET_NEW_COLLECTION:
-		if (check_requested(request, cdb->object, UINT64_MAX, OSD_FIELD_OBJECT) != 0)
+		if (check_requested(request, request->object, UINT64_MAX, OSD_FIELD_OBJECT) != 0)
 			return -EINVAL;
 		return find_partition(request);
 	}
@@ -320,7 +361,8 @@ int osd_validate_target(struct osd_request *request)
 	if (find_target(request) != 0)
 		return -EINVAL;
 	/* Old versions are read-only. */
-	if (request->subject.address.version != 0 && request->mode != ENGINE_READ)
+	if ((request->subject.address.version != 0 || request->subject.address.ago != 0) &&
+	    request->mode != ENGINE_READ)
 		return osd_result(request, -EROFS, 0);
 	return 0;
 }

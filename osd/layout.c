@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Object IDs on the wire and in the engine. */
+#include "osd/layout.h"
+
+#include <errno.h>
+
+#include "osd/execute.h"
+
+/* Engine's IDs below ENGINE_FIRST_ID are reserved; identifiers begin with 1. */
+#define IDENTIFIER_OFFSET (ENGINE_FIRST_ID - 1)
+
+int osd_object_id_decode(enum osd_layout layout, uint64_t wire, struct osd_object_id *id)
+{
+	uint32_t identifier = (uint32_t)(wire >> 32);
+	int16_t version = (int16_t)(wire >> 16);
+
+	*id = (struct osd_object_id){ .object = wire };
+	if (layout == OSD_LAYOUT_FLAT || wire == 0)
+		return 0;
+	*id = (struct osd_object_id){ .object = identifier + IDENTIFIER_OFFSET,
+				      .version = version > 0 ? (uint32_t)version : 0,
+				      .ago = version < 0 ? (uint32_t)-version : 0,
+				      .page = (uint16_t)wire };
+	return identifier ? 0 : -EINVAL;
+}
+
+uint64_t osd_object_id_encode(enum osd_layout layout, uint64_t object)
+{
+	if (layout == OSD_LAYOUT_FLAT || object == 0)
+		return object;
+	return (object - IDENTIFIER_OFFSET) << 32;
+}
+
+static struct engine_address partition_address(uint64_t partition)
+{
+	return (struct engine_address){ .partition = partition & ENGINE_LAST_PARTITION_ID };
+}
+
+static int get_layout(struct osd_request *request, struct engine_address partition, uint8_t *layout)
+{
+	uint32_t length;
+	int result = engine_attribute_get(request->txn, partition, OSD_MUNINN_PARTITION,
+					  OSD_MUNINN_LAYOUT, layout, 1, &length);
+
+	if (result == -ENOENT || length != 1)
+		*layout = OSD_LAYOUT_FLAT;
+	return result == -ENOENT ? 0 : result;
+}
+
+int osd_find_layout(struct osd_request *request, uint64_t partition)
+{
+	uint8_t layout = OSD_LAYOUT_FLAT;
+	int result = 0;
+
+	if (partition & ENGINE_LAST_PARTITION_ID)
+		result = get_layout(request, partition_address(partition), &layout);
+	request->layout = layout;
+	return osd_result(request, result, 0);
+}
+
+int osd_layout_inherit(struct osd_request *request)
+{
+	uint8_t layout = request->device->layout;
+
+	if (layout == OSD_LAYOUT_FLAT)
+		return 0;
+	return osd_result(request,
+			  engine_attribute_set(request->txn, request->subject.address,
+					       OSD_MUNINN_PARTITION, OSD_MUNINN_LAYOUT, &layout, 1),
+			  0);
+}
+
+int osd_layout_check(struct osd_request *request)
+{
+	uint64_t bytes_max =
+		(uint64_t)OSD_PACKED_PAGES_MAX * engine_page_bytes(request->device->engine);
+	const struct osd_subject *subject = &request->subject;
+	struct engine_stat after;
+	int result;
+
+	if (request->layout != OSD_LAYOUT_PACKED || subject->stat.type != ENGINE_USER_OBJECT)
+		return 0;
+	if (subject->address.object + max_u64(request->created, 1) - 1 >
+	    OSD_PACKED_IDENTIFIER_MAX + IDENTIFIER_OFFSET)
+		return osd_result(request, -EFBIG, 0);
+	result = engine_stat(request->txn, subject->address, &after);
+	if (result != 0)
+		return osd_result(request, result, OSD_FIELD_OBJECT);
+	return after.length <= bytes_max || after.length <= request->before.length
+		       ? 0
+		       : osd_fail_field(request, osd_address_field(request));
+}

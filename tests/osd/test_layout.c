@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Object IDs in flat and packed partitions. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "osd/layout.h"
+#include "tests/osd/unit.h"
+
+#define PACKED UINT64_C(0x10007)
+#define ID(identifier, version, page) \
+	((uint64_t)(identifier) << 32 | (uint64_t)(uint16_t)(version) << 16 | (page))
+
+static void test_packed_ids_are_identifier_version_and_first_page(void **state)
+{
+	struct osd_object_id id;
+
+	(void)state;
+	assert_int_equal(osd_object_id_decode(OSD_LAYOUT_PACKED, UINT64_C(0x0000000500030002), &id),
+			 0);
+	assert_true(id.object == 0x10004 && id.version == 3 && id.ago == 0 && id.page == 2);
+	assert_int_equal(osd_object_id_decode(OSD_LAYOUT_PACKED, UINT64_C(0xFFFFFFFFFFFE0000), &id),
+			 0);
+	assert_true(id.object == UINT64_C(0x10000FFFE) && id.version == 0 && id.ago == 2 &&
+		    id.page == 0);
+	assert_int_equal(osd_object_id_decode(OSD_LAYOUT_PACKED, ID(1, INT16_MIN, 0xFFFF), &id), 0);
+	assert_true(id.object == ENGINE_FIRST_ID && id.ago == 32768 && id.page == 0xFFFF);
+	assert_int_equal(osd_object_id_decode(OSD_LAYOUT_PACKED, ID(0, 1, 0), &id), -EINVAL);
+	assert_int_equal(osd_object_id_decode(OSD_LAYOUT_PACKED, 0, &id), 0);
+	assert_true(id.object == 0);
+	assert_true(osd_object_id_encode(OSD_LAYOUT_PACKED, 0x10004) == ID(5, 0, 0));
+	assert_true(osd_object_id_encode(OSD_LAYOUT_FLAT, 0x10004) == 0x10004);
+}
+
+static void set_up_packed(struct unit *unit)
+{
+	struct call call = call_of(OSD_CREATE_PARTITION, PACKED, 0);
+	uint8_t layout = OSD_LAYOUT_PACKED;
+
+	call_set(&call, OSD_MUNINN_PARTITION, OSD_MUNINN_LAYOUT, &layout, 1);
+	call_run(unit, &call);
+	expect_good(unit);
+}
+
+static void write_at(struct unit *unit, uint64_t object, uint64_t address, const char *text)
+{
+	struct call call = call_of(OSD_WRITE, PACKED, object);
+
+	call_data(&call, text, strlen(text));
+	call.cdb.address = address;
+	call_run(unit, &call);
+}
+
+static void expect_text(struct unit *unit, uint64_t object, uint64_t address, const char *text)
+{
+	struct call call = call_of(OSD_READ, PACKED, object);
+
+	call.cdb.address = address;
+	call.cdb.length = call.data_in_capacity = strlen(text);
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_memory_equal(unit->data_in, text, strlen(text));
+}
+
+static void test_a_packed_object_is_created_listed_written_and_read_by_its_id(void **state)
+{
+	struct unit *unit = *state;
+	struct call call;
+
+	set_up_packed(unit);
+	unit_create(unit, PACKED, ID(5, 0, 0));
+	unit_create(unit, PACKED, 0); /* the target chooses the next identifier */
+	call = call_of(OSD_LIST, PACKED, 0);
+	call.cdb.length = call.data_in_capacity = 256;
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(unit->command.data_in_length, 24 + 16);
+	assert_true(get_be64(unit->data_in + 24) == ID(5, 0, 0));
+	assert_true(get_be64(unit->data_in + 32) == ID(6, 0, 0));
+	/* From an ID behind the first one's beginning on. */
+	call.cdb.address = ID(5, 0, 1);
+	call_run(unit, &call);
+	assert_int_equal(unit->command.data_in_length, 24 + 8);
+	assert_true(get_be64(unit->data_in + 24) == ID(6, 0, 0));
+
+	write_at(unit, ID(5, 0, 3), 10, "three pages and ten bytes in");
+	expect_good(unit);
+	expect_text(unit, ID(5, 0, 0), 3 * 4096 + 10, "three pages and ten bytes in");
+	expect_text(unit, ID(5, 0, 2), 4096 + 10, "three pages and ten bytes in");
+	assert_true(unit_get_number(unit, PACKED, ID(5, 0, 0), OSD_USER_OBJECT_INFORMATION,
+				    OSD_INFORMATION_OBJECT_ID) == ID(5, 0, 0));
+}
+
+static void test_what_a_packed_id_cannot_name_is_refused(void **state)
+{
+	struct unit *unit = *state;
+	struct call call;
+
+	set_up_packed(unit);
+	unit_create(unit, PACKED, ID(5, 0, 0));
+	/* The object's end is at page 65536. */
+	write_at(unit, ID(5, 0, 0xFFFF), 4090, "123456");
+	expect_good(unit);
+	write_at(unit, ID(5, 0, 0xFFFF), 4090, "1234567");
+	expect_field(unit, 40);
+	/* Versions are read-only and not created; a page is no object. */
+	write_at(unit, ID(5, -1, 0), 0, "x");
+	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_WRITE_PROTECTED);
+	call = call_of(OSD_CREATE, PACKED, ID(6, 1, 0));
+	call_run(unit, &call);
+	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_WRITE_PROTECTED);
+	call = call_of(OSD_CREATE, PACKED, ID(6, 0, 1));
+	call_run(unit, &call);
+	expect_field(unit, 24);
+	call = call_of(OSD_REMOVE, PACKED, ID(5, 0, 1));
+	call_run(unit, &call);
+	expect_field(unit, 24);
+	call = call_of(OSD_REMOVE, PACKED, ID(0, 0, 1));
+	call_run(unit, &call);
+	expect_field(unit, 24);
+	/* The highest identifier is the last one. */
+	unit_create(unit, PACKED, ID(UINT32_MAX, 0, 0));
+	call = call_of(OSD_CREATE, PACKED, 0);
+	call_run(unit, &call);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_SYSTEM_RESOURCE_FAILURE);
+}
+
+static void test_the_layout_is_chosen_once(void **state)
+{
+	struct unit *unit = *state;
+	uint8_t layout = OSD_LAYOUT_FLAT;
+	struct call call;
+
+	set_up_packed(unit);
+	call = call_of(OSD_SET_ATTRIBUTES, PACKED, 0);
+	call_set(&call, OSD_MUNINN_PARTITION, OSD_MUNINN_LAYOUT, &layout, 1);
+	call_run(unit, &call);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+	call = call_of(OSD_CREATE_PARTITION, PACKED + 1, 0);
+	layout = 2;
+	call_set(&call, OSD_MUNINN_PARTITION, OSD_MUNINN_LAYOUT, &layout, 1);
+	call_run(unit, &call);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+	assert_int_equal(
+		unit_get(unit, PACKED, 0, OSD_MUNINN_PARTITION, OSD_MUNINN_LAYOUT, &layout, 1), 1);
+	assert_int_equal(layout, OSD_LAYOUT_PACKED);
+	assert_int_equal(unit_get(unit, P, 0, OSD_MUNINN_PARTITION, OSD_MUNINN_LAYOUT, &layout, 1),
+			 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_packed_ids_are_identifier_version_and_first_page),
+		with_unit(test_a_packed_object_is_created_listed_written_and_read_by_its_id),
+		with_unit(test_what_a_packed_id_cannot_name_is_refused),
+		with_object(test_the_layout_is_chosen_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
