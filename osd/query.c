@@ -180,7 +180,7 @@ static int take_match(struct search *search, uint64_t id)
 		return engine_member_insert(search->request->txn, search->into, id);
 	if (search->request->in_data_length < at + 8)
 		return 0;
-	put_be64(command->data_in + at, osd_wire_object(request, id));
+	put_be64(command->data_in + at, osd_wire_object(search->request, id));
 	command->data_in_length = at + 8;
 	return 0;
 }
