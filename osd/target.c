@@ -212,7 +212,23 @@ static int begin(struct osd_request *request, enum engine_mode mode)
 	return result;
 }
 
-/* FORMAT OSD: the right to it, and the sets that follow, are checked before everything is gone. */
+/* Can what the command asks for be answered of the root? Leaves nothing behind but a failure. */
+static int rehearse_gets(struct osd_request *request)
+{
+	int result;
+
+	request->subject.stat.type = ENGINE_ROOT;
+	result = do_gets(request);
+	request->command->data_in_length = 0;
+	request->attribute_visits = 0;
+	request->phase = OSD_PHASE_VALIDATION;
+	return result;
+}
+
+/*
+ * FORMAT OSD: the right to it, and the sets and gets that follow, are checked before everything is
+ * gone.
+ */
 static int reformat(struct osd_request *request)
 {
 	int result = begin(request, ENGINE_READ);
@@ -223,8 +239,12 @@ static int reformat(struct osd_request *request)
 	if (result == 0)
 		result = osd_result(request,
 				    osd_root_security_read(request, &request->root_security), 0);
+	if (result == 0)
+		result = osd_check_sets(request, ENGINE_ROOT);
+	if (result == 0)
+		result = rehearse_gets(request);
 	engine_abort(request->txn);
-	if (result != 0 || osd_check_sets(request, ENGINE_ROOT) != 0)
+	if (result != 0)
 		return -EINVAL;
 	return osd_result(request, engine_reformat(request->device->engine), 0);
 }

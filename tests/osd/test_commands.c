@@ -82,6 +82,18 @@ static void test_format_with_a_set_that_can_t_be_keeps_everything(void **state)
 	assert_int_equal(partitions(unit), 1);
 }
 
+static void test_format_with_a_get_that_can_t_be_keeps_everything(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_FORMAT_OSD, 0, 0);
+
+	call_get(&call, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH);
+	call_run(unit, &call);
+	shows_sense(unit, FORMAT_OSD, "a get that can't be: nothing is formatted", ILLEGAL_REQUEST,
+		    INVALID_FIELD_IN_PARAMETER_LIST);
+	assert_int_equal(partitions(unit), 1);
+}
+
 /* ---- partitions ---- */
 
 static void test_a_partition_gets_the_requested_id_or_the_next(void **state)
@@ -469,6 +481,7 @@ int main(void)
 		with_object_in_both(test_format_removes_everything_and_sets_the_root_s_attributes),
 		with_object_in_both(test_format_above_the_capacity_is_refused),
 		with_object_in_both(test_format_with_a_set_that_can_t_be_keeps_everything),
+		with_object_in_both(test_format_with_a_get_that_can_t_be_keeps_everything),
 		with_unit_in_both(test_a_partition_gets_the_requested_id_or_the_next),
 		with_object_in_both(test_create_partition_refuses_taken_and_reserved_ids),
 		with_object(test_a_partition_is_removed_when_empty_or_with_its_contents_when_asked),
