@@ -81,9 +81,16 @@ static void test_no_kept_input_of_the_wire_decoders_breaks_them(void **state)
 	run_target(&fuzz_wire);
 }
 
+static void test_no_kept_sequence_of_commands_breaks_the_target(void **state)
+{
+	(void)state;
+	run_target(&fuzz_osd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_kept_sequence_of_commands_breaks_the_target),
 		cmocka_unit_test(test_no_kept_input_of_the_wire_decoders_breaks_them),
 	};
 

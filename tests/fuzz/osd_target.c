@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The whole of osd/: sequences of commands to one small logical unit (osd_input.h). After each
+ * command the answer must be well-formed, and what a failing command promises not to do must not
+ * have happened.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "osd/wire.h"
+#include "tests/fuzz/osd_unit.h"
+
+/* One command with buffers of exactly their size, so that the address sanitizer sees every byte too far. */
+struct run {
+	struct osd_fuzz_unit unit;
+	struct osd_input_command input;
+	struct osd_command command;
+	uint8_t *cdb, *out, *in;
+	unsigned comparisons; /* of the whole state, so far */
+};
+
+/* Comparisons of the whole state in one input: they take longer than commands. */
+#define COMPARISONS_MAX 2
+
+/* The action of the CDB as OSD-2 numbers it; 0: there is none. */
+static uint16_t action_of(const struct run *run)
+{
+	uint16_t action = run->input.cdb_length < 10 ? 0 : get_be16(run->input.cdb + 8);
+
+	return action >= 0x8800 && action < 0x8880 ? action + OSD2_ACTION_OFFSET : action;
+}
+
+/* Thousands of objects at once are possible, but not the point. */
+static void keep_small(struct run *run)
+{
+	if (action_of(run) != OSD_CREATE)
+		return;
+	run->input.cdb[32] = 0;
+	run->input.cdb[36] = 0;
+}
+
+static void make_buffers(struct run *run)
+{
+	const struct osd_input_command *input = &run->input;
+
+	run->cdb = fuzz_exact(input->cdb_length, 0);
+	memcpy(run->cdb, input->cdb, input->cdb_length);
+	run->out = fuzz_exact(input->out_length, input->fill);
+	memcpy(run->out, input->out, input->out_kept);
+	run->in = fuzz_exact(input->in_capacity, 0);
+}
+
+static void free_buffers(struct run *run)
+{
+	free(run->cdb);
+	free(run->out);
+	free(run->in);
+}
+
+/* ---- answers ---- */
+
+static void check_sense(const struct osd_command *command)
+{
+	struct osd_sense sense;
+
+	fuzz_check(command->sense_length >= 8 && command->sense_length <= OSD_SENSE_BYTES_MAX);
+	fuzz_check(command->sense_length == 8 + (size_t)command->sense[7]);
+	fuzz_check(osd_sense_decode(command->sense, command->sense_length, &sense) == 0);
+	fuzz_check(sense.key != SENSE_NO_SENSE);
+	/* Nothing that an initiator sends is the target's own failure. */
+	fuzz_check(sense.key != SENSE_HARDWARE_ERROR && sense.key != SENSE_MEDIUM_ERROR);
+	/* What failed has nothing to say but why. */
+	fuzz_check(sense.key == SENSE_RECOVERED_ERROR || command->data_in_length == 0);
+}
+
+static void check_answer(const struct run *run)
+{
+	const struct osd_command *command = &run->command;
+
+	fuzz_check(command->status == SCSI_STATUS_GOOD ||
+		   command->status == SCSI_STATUS_CHECK_CONDITION);
+	fuzz_check(command->data_in_length <= run->input.in_capacity);
+	fuzz_check(command->data_out_used <= run->input.out_length);
+	fuzz_check(command->data_in == (run->input.in_capacity ? run->in : NULL));
+	fuzz_check(command->data_out == (run->input.out_length ? run->out : NULL));
+	fuzz_check((command->sense_length != 0) ==
+		   (command->status == SCSI_STATUS_CHECK_CONDITION));
+	if (command->status == SCSI_STATUS_CHECK_CONDITION)
+		check_sense(command);
+}
+
+/* Did the command fail as a whole? Then nothing of it may have happened. */
+static bool has_failed(const struct run *run)
+{
+	return run->command.status == SCSI_STATUS_CHECK_CONDITION &&
+	       (run->command.sense[1] & 0x0F) != SENSE_RECOVERED_ERROR;
+}
+
+/* FUZZ_SHOW in the environment: says what the input does, a line a command. */
+static void show(const struct run *run)
+{
+	const struct osd_command *command = &run->command;
+	struct osd_cdb cdb;
+	uint16_t bad_field;
+
+	if (!getenv("FUZZ_SHOW"))
+		return;
+	osd_cdb_decode(run->cdb, run->input.cdb_length, &cdb, &bad_field);
+	fprintf(stderr,
+		"%s (OSD-%d) %#llx/%#llx length %llu at %#llx, flags %#x, out %u, in %u: "
+		"status %#x, sense %x/%04x, %zu bytes\n",
+		osd_action_name(cdb.action), cdb.version == OSD_1 ? 1 : 2,
+		(unsigned long long)cdb.partition, (unsigned long long)cdb.object,
+		(unsigned long long)cdb.length, (unsigned long long)cdb.address, run->input.flags,
+		run->input.out_length, run->input.in_capacity, command->status,
+		command->sense_length ? command->sense[1] : 0,
+		command->sense_length ? get_be16(command->sense + 2) : 0, command->data_in_length);
+}
+
+static void execute(struct run *run, uint8_t garbage)
+{
+	const struct osd_input_command *input = &run->input;
+
+	memset(run->in, garbage, input->in_capacity);
+	run->command = (struct osd_command){
+		.cdb = run->cdb,
+		.cdb_length = input->cdb_length,
+		.data_out = input->out_length > 0 ? run->out : NULL,
+		.data_out_length = input->out_length,
+		.data_in = input->in_capacity > 0 ? run->in : NULL,
+		.data_in_capacity = input->in_capacity,
+		.nexus = input->flags & OSD_INPUT_OTHER_NEXUS ? 2 : 1,
+	};
+	memset(run->command.sense, garbage, sizeof(run->command.sense));
+	osd_execute(run->unit.device, &run->command);
+	show(run);
+	check_answer(run);
+}
+
+/* ---- what else must hold ---- */
+
+/*
+ * Reading once more over other garbage must give the same bytes: so every byte was set. Twice,
+ * because the command itself may have moved the access times that it answers.
+ */
+static void check_every_byte_is_set(struct run *run)
+{
+	size_t length = run->command.data_in_length;
+	uint16_t action = action_of(run);
+	uint8_t *first;
+
+	if (length == 0 ||
+	    (action != OSD_READ && action != OSD_LIST && action != OSD_LIST_COLLECTION &&
+	     action != OSD_GET_ATTRIBUTES && action != OSD_READ_MAP))
+		return;
+	/* Sets could change what is answered. */
+	if (get_be32(run->cdb + 68) != 0 || (run->cdb[11] & 0x30) != OSD_ATTRIBUTES_LIST)
+		return;
+	execute(run, 0x5A);
+	if (run->command.data_in_length != length)
+		return;
+	first = fuzz_exact(length, 0);
+	memcpy(first, run->in, length);
+	execute(run, 0xC3);
+	fuzz_check(run->command.data_in_length == length);
+	fuzz_check(memcmp(first, run->in, length) == 0);
+	free(first);
+}
+
+static bool may_compare(struct run *run, enum osd_input_flag flag)
+{
+	return run->input.flags & flag && run->comparisons++ < COMPARISONS_MAX;
+}
+
+static void check_restart(struct run *run)
+{
+	uint64_t before = osd_fuzz_unit_digest(&run->unit);
+
+	osd_fuzz_unit_restart(&run->unit);
+	fuzz_check(osd_fuzz_unit_digest(&run->unit) == before);
+}
+
+static void check_merge(struct run *run)
+{
+	uint64_t before = osd_fuzz_unit_digest(&run->unit);
+
+	osd_fuzz_unit_merge(&run->unit);
+	fuzz_check(osd_fuzz_unit_digest(&run->unit) == before);
+}
+
+static void run_inquiry(struct run *run)
+{
+	const struct osd_input_command *input = &run->input;
+	uint8_t *cdb = fuzz_exact(6, 0), *data = fuzz_exact(input->in_capacity, 0);
+	int length;
+
+	memcpy(cdb, input->cdb, 6);
+	length = osd_inquiry(run->unit.device, input->flags & OSD_INPUT_OTHER_NEXUS ? 2 : 1, cdb,
+			     data, input->in_capacity);
+	fuzz_check(length >= -22 && length <= 4096);
+	free(cdb);
+	free(data);
+}
+
+static void run_command(struct run *run)
+{
+	bool compare = may_compare(run, OSD_INPUT_COMPARE);
+	uint64_t digest = compare ? osd_fuzz_unit_digest(&run->unit) : 0;
+
+	keep_small(run);
+	make_buffers(run);
+	run->unit.now_ms += run->input.milliseconds;
+	execute(run, 0x5A);
+	if (has_failed(run)) {
+		fuzz_check(!compare || osd_fuzz_unit_digest(&run->unit) == digest);
+	} else if (run->input.flags & OSD_INPUT_AGAIN) {
+		check_every_byte_is_set(run);
+	}
+	if (run->comparisons == 0 && may_compare(run, OSD_INPUT_MERGE))
+		check_merge(run);
+	if (may_compare(run, OSD_INPUT_RESTART))
+		check_restart(run);
+	free_buffers(run);
+}
+
+static void run_osd(const uint8_t *data, size_t size)
+{
+	struct fuzz_reader reader = { data, size };
+	struct run *run = calloc(1, sizeof(*run));
+
+	fuzz_check(run != NULL);
+	osd_fuzz_unit_open(&run->unit, osd_input_scene(&reader));
+	for (int i = 0; i < OSD_INPUT_COMMANDS_MAX && osd_input_next(&reader, &run->input); i++) {
+		if (run->input.flags & OSD_INPUT_INQUIRY)
+			run_inquiry(run);
+		else
+			run_command(run);
+	}
+	osd_fuzz_unit_close(&run->unit);
+	free(run);
+}
+
+const struct fuzz_target fuzz_osd = {
+	.name = "osd",
+	.run = run_osd,
+	.mutate = osd_input_mutate,
+	.cross = osd_input_cross,
+};

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "tests/fuzz/osd_unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "common/bytes.h"
+
+/* Small pages and segments: little data goes a long way. */
+static const struct nand_geometry geometry = {
+	.page_bytes = 512,
+	.spare_bytes = 64,
+	.pages_per_block = 8,
+	.blocks = 512,
+	.channels = 1,
+	.dies_per_channel = 1,
+};
+#define SMALL_BLOCKS 48
+
+/* Most that the digest looks at. */
+#define DIGEST_IDS         64
+#define DIGEST_DATA_BYTES  2048
+#define DIGEST_VALUE_BYTES 4096
+#define DIGEST_ATTRIBUTES  64
+
+static uint64_t read_clock(void *context)
+{
+	return ((const struct osd_fuzz_unit *)context)->now_ms;
+}
+
+static struct engine_options options_of(struct osd_fuzz_unit *unit)
+{
+	return (struct engine_options){
+		.rows = 1,
+		.segment_pages = 8,
+		.record_bytes = 128,
+		.onode_cache_entries = 1,
+		.directory_cache_nodes = 1,
+		.clock_ms = read_clock,
+		.clock_context = unit,
+	};
+}
+
+static void must(int result, const struct error_text *error, const char *what)
+{
+	if (result == 0)
+		return;
+	fprintf(stderr, "%s: %s (%d)\n", what, error->text, result);
+	abort();
+}
+
+static void open_target(struct osd_fuzz_unit *unit)
+{
+	static const uint8_t uuid[16] = { 0x10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
+	struct engine_options options = options_of(unit);
+	struct error_text error = { "" };
+
+	must(engine_open(unit->nand, &options, &unit->engine, &error), &error, "engine_open");
+	must(osd_device_create(unit->engine, uuid, NULL, &unit->device), &error,
+	     "osd_device_create");
+}
+
+/* ---- scenes ---- */
+
+static struct engine_txn *begin(struct osd_fuzz_unit *unit)
+{
+	struct engine_txn *txn;
+	struct error_text error = { "" };
+
+	must(engine_begin(unit->engine, ENGINE_WRITE, &txn), &error, "engine_begin");
+	return txn;
+}
+
+static void add_partition(struct engine_txn *txn, uint64_t partition)
+{
+	struct engine_address address = { .partition = partition };
+	struct error_text error = { "" };
+	uint8_t data[1500];
+
+	memset(data, 'd', sizeof(data));
+	must(engine_partition_create(txn, partition, NULL), &error, "partition");
+	must(engine_create(txn, partition, ENGINE_USER_OBJECT, 0, 4, NULL), &error, "objects");
+	must(engine_create(txn, partition, ENGINE_COLLECTION, 0, 1, NULL), &error, "collection");
+	address.object = OSD_SCENE_OBJECT;
+	must(engine_write(txn, address, 0, data, sizeof(data)), &error, "write");
+	must(engine_attribute_set(txn, address, 0x10000, 1, data, 8), &error, "attribute");
+	must(engine_attribute_set(txn, address, 0x10000, 2, data, 700), &error, "attribute");
+	address.object++;
+	must(engine_write(txn, address, 4000, data, 700), &error, "write behind a hole");
+	address.object = 0;
+	must(engine_attribute_set(txn, address, 0x30010000, 1, data, 16), &error, "attribute");
+}
+
+static void set_scene(struct osd_fuzz_unit *unit, enum osd_scene scene)
+{
+	struct engine_address address = { .partition = OSD_SCENE_PARTITION,
+					  .object = OSD_SCENE_OBJECT };
+	struct error_text error = { "" };
+	struct engine_txn *txn;
+	uint32_t version;
+	int result;
+
+	if (scene == OSD_SCENE_EMPTY)
+		return;
+	txn = begin(unit);
+	add_partition(txn, OSD_SCENE_PARTITION);
+	must(engine_partition_create(txn, OSD_SCENE_PARTITION + 1, NULL), &error, "partition");
+	must(engine_commit(txn, false), &error, "commit");
+	if (scene != OSD_SCENE_VERSIONS)
+		return;
+	txn = begin(unit);
+	result = engine_snapshot(txn, OSD_SCENE_PARTITION, "scene", &version);
+	if (result != -EOPNOTSUPP)
+		must(result, &error, "snapshot");
+	must(engine_write(txn, address, 100, "changed", 7), &error, "write");
+	must(engine_truncate(txn, address, 1000), &error, "truncate");
+	address.object = OSD_SCENE_OBJECT + 2;
+	must(engine_remove(txn, address), &error, "remove");
+	must(engine_commit(txn, false), &error, "commit");
+}
+
+/* ---- the unit ---- */
+
+void osd_fuzz_unit_open(struct osd_fuzz_unit *unit, enum osd_scene scene)
+{
+	struct nand_geometry shape = geometry;
+	struct engine_options options = options_of(unit);
+	struct error_text error = { "" };
+	static uint64_t nvram_bytes; /* depends on the shape, but the smaller one fits */
+
+	unit->now_ms = UINT64_C(1700000000000);
+	if (scene == OSD_SCENE_SMALL)
+		shape.blocks = SMALL_BLOCKS;
+	if (nvram_bytes == 0)
+		must(engine_nvram_bytes(&geometry, &options, &nvram_bytes, &error), &error,
+		     "NVRAM");
+	must(nand_open_memory(&shape, nvram_bytes, &unit->nand, &error), &error, "flash");
+	must(engine_format(unit->nand, &options, &error), &error, "engine_format");
+	open_target(unit);
+	set_scene(unit, scene);
+}
+
+void osd_fuzz_unit_close(struct osd_fuzz_unit *unit)
+{
+	osd_device_destroy(unit->device);
+	fuzz_check(engine_close(unit->engine) == 0);
+	fuzz_check(nand_close(unit->nand) == 0);
+}
+
+void osd_fuzz_unit_restart(struct osd_fuzz_unit *unit)
+{
+	osd_device_destroy(unit->device);
+	engine_abandon(unit->engine);
+	open_target(unit);
+}
+
+void osd_fuzz_unit_merge(struct osd_fuzz_unit *unit)
+{
+	struct engine_merge_result result = { 0 };
+	int merged = engine_merge(unit->engine, &result);
+
+	fuzz_check(merged == 0 || merged == -EAGAIN || merged == -ENOSPC);
+}
+
+/* ---- the digest ---- */
+
+struct digest {
+	struct engine_txn *txn;
+	uint64_t sum;
+};
+
+static void add_bytes(struct digest *digest, const void *bytes, size_t size)
+{
+	digest->sum = XXH3_64bits_withSeed(bytes, size, digest->sum);
+}
+
+static void add_number(struct digest *digest, uint64_t number)
+{
+	uint8_t bytes[8];
+
+	put_le64(bytes, number);
+	add_bytes(digest, bytes, sizeof(bytes));
+}
+
+static void add_attributes(struct digest *digest, struct engine_address address)
+{
+	uint8_t value[DIGEST_VALUE_BYTES];
+	uint32_t page = 0, number = 0, length;
+	int result = 0;
+
+	for (unsigned count = 0; count < DIGEST_ATTRIBUTES; count++) {
+		result = engine_attribute_next(digest->txn, address, &page, &number, value,
+					       sizeof(value), &length);
+		if (result != 0)
+			break;
+		add_number(digest, page);
+		add_number(digest, number);
+		add_number(digest, length);
+		add_bytes(digest, value, min_u64(length, sizeof(value)));
+		if (++number == 0)
+			page++;
+	}
+	fuzz_check(result == 0 || result == -ENOENT);
+}
+
+static void add_data(struct digest *digest, struct engine_address address, uint64_t length)
+{
+	uint8_t data[DIGEST_DATA_BYTES];
+	uint64_t got, end = length > sizeof(data) ? length - sizeof(data) : 0;
+
+	fuzz_check(engine_read(digest->txn, address, 0, data, sizeof(data), &got) == 0);
+	fuzz_check(got == min_u64(length, sizeof(data)));
+	add_bytes(digest, data, got);
+	if (end == 0)
+		return;
+	fuzz_check(engine_read(digest->txn, address, end, data, sizeof(data), &got) == 0);
+	fuzz_check(got == sizeof(data));
+	add_bytes(digest, data, got);
+}
+
+/* An object, or with object 0 a partition or the root. */
+static void add_object(struct digest *digest, struct engine_address address)
+{
+	struct engine_stat stat;
+
+	fuzz_check(engine_stat(digest->txn, address, &stat) == 0);
+	add_number(digest, address.object);
+	add_number(digest, stat.type);
+	add_number(digest, stat.length);
+	add_number(digest, stat.used_bytes);
+	add_number(digest, stat.members);
+	add_number(digest, stat.collections);
+	add_number(digest, stat.version);
+	add_number(digest, stat.times_ms[ENGINE_TIME_CREATED]);
+	add_number(digest, stat.times_ms[ENGINE_TIME_ATTRIBUTES_MODIFIED]);
+	add_number(digest, stat.times_ms[ENGINE_TIME_DATA_MODIFIED]);
+	add_attributes(digest, address);
+	if (stat.type == ENGINE_USER_OBJECT)
+		add_data(digest, address, stat.length);
+}
+
+static void add_objects(struct digest *digest, struct engine_address partition,
+			enum engine_list what)
+{
+	uint64_t ids[DIGEST_IDS], next;
+	size_t count;
+
+	fuzz_check(engine_list(digest->txn, partition, what, 0, ids, DIGEST_IDS, &count, &next) ==
+		   0);
+	add_number(digest, next);
+	for (size_t i = 0; i < count; i++) {
+		struct engine_address address = partition;
+
+		address.object = ids[i];
+		add_object(digest, address);
+	}
+}
+
+uint64_t osd_fuzz_unit_digest(struct osd_fuzz_unit *unit)
+{
+	struct engine_address root = { 0 };
+	struct error_text error = { "" };
+	struct digest digest = { .sum = 0 };
+	uint64_t ids[DIGEST_IDS], next;
+	size_t count;
+
+	must(engine_begin(unit->engine, ENGINE_READ, &digest.txn), &error, "engine_begin");
+	add_object(&digest, root);
+	fuzz_check(engine_list(digest.txn, root, ENGINE_LIST_PARTITIONS, 0, ids, DIGEST_IDS, &count,
+			       &next) == 0);
+	add_number(&digest, next);
+	for (size_t i = 0; i < count; i++) {
+		struct engine_address partition = { .partition = ids[i] };
+
+		add_number(&digest, ids[i]);
+		add_object(&digest, partition);
+		add_objects(&digest, partition, ENGINE_LIST_USER_OBJECTS);
+		add_objects(&digest, partition, ENGINE_LIST_COLLECTIONS);
+	}
+	engine_abort(digest.txn);
+	return digest.sum;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The logical unit that the osd target's commands go to: a small flash in memory, new for each input. */
+#ifndef MUNINN_TESTS_FUZZ_OSD_UNIT_H
+#define MUNINN_TESTS_FUZZ_OSD_UNIT_H
+
+#include "nand/nand.h"
+#include "osd/osd.h"
+#include "tests/fuzz/osd_input.h"
+
+struct osd_fuzz_unit {
+	struct nand *nand;
+	struct engine *engine;
+	struct osd_device *device;
+	uint64_t now_ms; /* the unit's clock */
+};
+
+/* Aborts when it cannot be made: that is a mistake of the harness. */
+void osd_fuzz_unit_open(struct osd_fuzz_unit *unit, enum osd_scene scene);
+void osd_fuzz_unit_close(struct osd_fuzz_unit *unit);
+
+/* The target's process dies and comes back. */
+void osd_fuzz_unit_restart(struct osd_fuzz_unit *unit);
+
+/* Frees a segment, if there is one that is worth it. */
+void osd_fuzz_unit_merge(struct osd_fuzz_unit *unit);
+
+/*
+ * A number for everything that the unit holds: partitions, objects, data, attributes and times, but
+ * not those of accesses, which a crash may lose. Of large objects only beginning and end count, of
+ * many only the first ones.
+ */
+uint64_t osd_fuzz_unit_digest(struct osd_fuzz_unit *unit);
+
+#endif
