@@ -144,7 +144,8 @@ struct search {
 static bool add_match(struct search *search, uint64_t offset, size_t length)
 {
 	osd_item_open(&search->writer, OSD_ITEM_ENTRY);
-	osd_item_add_number(&search->writer, OSD_ITEM_OBJECT, search->object);
+	osd_item_add_number(&search->writer, OSD_ITEM_OBJECT,
+			    osd_wire_object(search->request, search->object));
 	osd_item_add_number(&search->writer, OSD_ITEM_OFFSET, offset);
 	osd_item_add_number(&search->writer, OSD_ITEM_LENGTH, length);
 	return osd_item_end(&search->writer);

@@ -283,12 +283,12 @@ static uint64_t wire_difference(enum engine_difference_kind kind)
 	return kinds[kind];
 }
 
-static bool add_difference(struct osd_item_writer *writer,
+static bool add_difference(const struct osd_request *request, struct osd_item_writer *writer,
 			   const struct engine_difference *difference)
 {
 	osd_item_open(writer, OSD_ITEM_ENTRY);
 	osd_item_add_number(writer, OSD_ITEM_KIND, wire_difference(difference->kind));
-	osd_item_add_number(writer, OSD_ITEM_OBJECT, difference->object);
+	osd_item_add_number(writer, OSD_ITEM_OBJECT, osd_wire_object(request, difference->object));
 	osd_item_add_number(writer, OSD_ITEM_OFFSET, difference->offset);
 	osd_item_add_number(writer, OSD_ITEM_LENGTH, difference->length);
 	return osd_item_end(writer);
@@ -328,7 +328,7 @@ int osd_function_diff(struct osd_request *request)
 		before = cursor;
 		result = engine_diff_next(request->txn, partition_of(request), from, to, &cursor,
 					  &difference);
-		if (result == 0 && !add_difference(&writer, &difference)) {
+		if (result == 0 && !add_difference(request, &writer, &difference)) {
 			cursor = before;
 			break;
 		}

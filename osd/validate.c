@@ -298,6 +298,11 @@ static int read_object_id(struct osd_request *request, struct engine_address *ad
 	*address = osd_address(cdb->partition, id.object);
 	/* Nothing is created in the past, and an object has one version at a time. */
 	if (id.version || id.ago) {
+		/* Functions find their moments in their parameters. */
+		if (request->entry->action == OSD_EXECUTE &&
+		    request->entry->target != OSD_TARGET_USER_OBJECT &&
+		    request->entry->target != OSD_TARGET_ANY)
+			return osd_fail_field(request, OSD_FIELD_OBJECT);
 		if (creates)
 			return osd_result(request, -EROFS, 0);
 		if (address->version)
