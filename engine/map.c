@@ -70,7 +70,13 @@ static int map_target(const struct mapping *mapping, uint64_t offset, struct eng
 	if (result)
 		return result;
 	while (end < ENGINE_PIECES_MAX && end * page_bytes < size) {
+		const struct extent *next =
+			extents_find(&mapping->target->onode->extents, (uint32_t)end);
+
 		piece = end;
+		/* What is behind a hole and certainly no hole need not be looked at yet. */
+		if (extent->kind == ENGINE_EXTENT_HOLE && next && !next->loose)
+			break;
 		result = kind_of(mapping, (uint32_t)piece, &kind, &end);
 		if (result && result != -EAGAIN)
 			return result;

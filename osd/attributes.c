@@ -101,17 +101,23 @@ int osd_check_sets(struct osd_request *request, enum engine_type type)
 	return result;
 }
 
+int osd_apply_set(struct osd_request *request, const struct osd_subject *subject,
+		  const struct osd_attribute *attribute)
+{
+	int result = osd_page_set(request, subject, attribute);
+
+	if (result == -EFBIG || result == -EINVAL)
+		return osd_fail_attribute(request, attribute->page, attribute->number);
+	return osd_result(request, result, 0);
+}
+
 static int apply_set(void *context, const struct osd_attribute *attribute)
 {
 	struct set_context *set = context;
-	int result;
 
 	if (count_visit(set->request) != 0)
 		return -E2BIG;
-	result = osd_page_set(set->request, set->subject, attribute);
-	if (result == -EFBIG || result == -EINVAL)
-		return osd_fail_attribute(set->request, attribute->page, attribute->number);
-	return osd_result(set->request, result, 0);
+	return osd_apply_set(set->request, set->subject, attribute);
 }
 
 int osd_apply_sets(struct osd_request *request)
@@ -120,7 +126,7 @@ int osd_apply_sets(struct osd_request *request)
 	struct set_context set = { .request = request, .subject = &subject };
 	uint64_t objects = max_u64(request->created, 1);
 
-	if (!osd_has_sets(request))
+	if (!osd_has_sets(request) || request->entry->flags & OSD_OWN_LISTS)
 		return 0;
 	for (uint64_t i = 0; i < objects; i++) {
 		/* The lists were checked: a result here is a failure that has its sense data. */
@@ -424,27 +430,43 @@ static int answer_page(struct osd_request *request, uint8_t *place, size_t room)
 	return 0;
 }
 
+/* Where the answer goes. */
+static uint8_t *place_of_answer(const struct osd_request *request)
+{
+	const struct osd_segment *retrieved = &request->cdb.retrieved;
+
+	return request->command->data_in + (retrieved->length > 0 ? retrieved->offset : 0);
+}
+
+void osd_begin_answer(struct osd_request *request, struct osd_list_writer *writer)
+{
+	osd_list_begin(writer, request->cdb.version,
+		       request->created > 1 ? OSD_LIST_OF_OBJECTS : OSD_LIST_RETRIEVED,
+		       place_of_answer(request), request->cdb.retrieved.length);
+}
+
+void osd_end_answer(struct osd_request *request, struct osd_list_writer *writer)
+{
+	osd_add_to_data_in(request, osd_list_end(writer));
+}
+
 int osd_answer_gets(struct osd_request *request)
 {
 	const struct osd_cdb *cdb = &request->cdb;
 	struct osd_subject *subject = &request->subject;
 	bool several = request->created > 1;
-	uint8_t *place = request->command->data_in;
 	struct osd_list_writer writer;
 	int result;
 
-	if (!osd_has_gets(request))
+	if (!osd_has_gets(request) || request->entry->flags & OSD_OWN_LISTS)
 		return 0;
 	/* The command may have changed it. */
 	result = engine_stat(request->txn, subject->address, &subject->stat);
 	if (result != 0)
 		return osd_result(request, result, OSD_FIELD_OBJECT);
-	if (cdb->retrieved.length > 0)
-		place += cdb->retrieved.offset;
 	if (cdb->format == OSD_ATTRIBUTES_PAGE)
-		return answer_page(request, place, cdb->retrieved.length);
-	osd_list_begin(&writer, cdb->version, several ? OSD_LIST_OF_OBJECTS : OSD_LIST_RETRIEVED,
-		       place, cdb->retrieved.length);
+		return answer_page(request, place_of_answer(request), cdb->retrieved.length);
+	osd_begin_answer(request, &writer);
 	if (!several)
 		result = osd_answer_list(request, subject, &writer);
 	else if (cdb->version == OSD_1)
@@ -453,6 +475,6 @@ int osd_answer_gets(struct osd_request *request)
 		result = answer_objects(request, &writer);
 	if (result != 0)
 		return result;
-	osd_add_to_data_in(request, osd_list_end(&writer));
+	osd_end_answer(request, &writer);
 	return 0;
 }

@@ -67,10 +67,9 @@ static int check_create(struct osd_request *request)
 	return 0;
 }
 
-static int create(struct osd_request *request)
+int osd_create_objects(struct osd_request *request, uint32_t count)
 {
 	struct osd_subject *subject = &request->subject;
-	uint32_t count = request->cdb.objects > 0 ? request->cdb.objects : 1;
 	uint64_t first;
 	int result = engine_create(request->txn, subject->address.partition, ENGINE_USER_OBJECT,
 				   request->object, count, &first);
@@ -83,6 +82,11 @@ static int create(struct osd_request *request)
 	request->created = count;
 	result = osd_security_inherit(request);
 	return result == 0 ? osd_quotas_inherit_object(request) : result;
+}
+
+static int create(struct osd_request *request)
+{
+	return osd_create_objects(request, request->cdb.objects > 0 ? request->cdb.objects : 1);
 }
 
 static int create_and_write(struct osd_request *request)
@@ -110,6 +114,8 @@ static int check_flush(struct osd_request *request)
 /* ---- the table ---- */
 
 static const struct osd_command_entry command_table[] = {
+	{ OSD_OBJECT_STRUCTURE_CHECK, ENGINE_READ, OSD_TARGET_ANY, OSD_ALLOCATION,
+	  osd_check_structure_check, osd_object_structure_check, OSD_PERMISSION_OBJ_MGMT },
 	{ OSD_FORMAT_OSD, ENGINE_WRITE, OSD_TARGET_ROOT, OSD_REFORMATS, check_format, NULL,
 	  OSD_PERMISSION_OBJ_MGMT | OSD_PERMISSION_GLOBAL },
 	{ OSD_CREATE, ENGINE_WRITE, OSD_TARGET_NEW_USER_OBJECT, 0, check_create, create,
@@ -135,16 +141,25 @@ static const struct osd_command_entry command_table[] = {
 	  OSD_PERMISSION_CREATE | OSD_PERMISSION_GLOBAL },
 	{ OSD_REMOVE_PARTITION, ENGINE_FREE, OSD_TARGET_PARTITION, OSD_ATTRIBUTES_FIRST,
 	  check_remove_scope, remove_partition, OSD_PERMISSION_REMOVE | OSD_PERMISSION_GLOBAL },
+	{ OSD_COMPARE_AND_SWAP, ENGINE_WRITE, OSD_TARGET_USER_OBJECT, OSD_SWAPS, osd_check_swap,
+	  osd_compare_and_swap, OSD_PERMISSION_GET_ATTR | OSD_PERMISSION_SET_ATTR },
 	{ OSD_GET_ATTRIBUTES, ENGINE_READ, OSD_TARGET_ANY, OSD_GETS_FIRST, NULL, NULL,
 	  OSD_PERMISSION_GET_ATTR },
 	{ OSD_SET_ATTRIBUTES, ENGINE_READ, OSD_TARGET_ANY, 0, NULL, NULL, OSD_PERMISSION_SET_ATTR },
+	{ OSD_FETCH_AND_ADD, ENGINE_WRITE, OSD_TARGET_USER_OBJECT, OSD_SWAPS, osd_check_swap,
+	  osd_fetch_and_add, OSD_PERMISSION_GET_ATTR | OSD_PERMISSION_SET_ATTR },
+	{ OSD_CONDITIONAL_SET_ATTRIBUTES, ENGINE_WRITE, OSD_TARGET_USER_OBJECT, OSD_OWN_LISTS,
+	  osd_check_own_lists, osd_conditional_set,
+	  OSD_PERMISSION_GET_ATTR | OSD_PERMISSION_SET_ATTR },
+	{ OSD_CREATE_AND_WRITE, ENGINE_WRITE, OSD_TARGET_NEW_USER_OBJECT,
+	  OSD_DATA_OUT | OSD_SCATTERS | OSD_HAS_RANGE, NULL, create_and_write,
+	  OSD_PERMISSION_CREATE | OSD_PERMISSION_WRITE },
+	{ OSD_COPY_USER_OBJECTS, ENGINE_WRITE, OSD_TARGET_NEW_USER_OBJECT, OSD_COPIES,
+	  osd_check_copy, osd_copy_user_objects, OSD_PERMISSION_CREATE | OSD_PERMISSION_WRITE },
 	{ OSD_SET_KEY, ENGINE_WRITE, OSD_TARGET_ROOT_OR_PARTITION, 0, osd_check_set_key,
 	  osd_set_key, OSD_PERMISSION_DEV_MGMT },
 	{ OSD_SET_MASTER_KEY, ENGINE_WRITE, OSD_TARGET_ROOT, OSD_KEY_PARAMETERS,
 	  osd_check_set_master_key, osd_set_master_key, OSD_PERMISSION_DEV_MGMT },
-	{ OSD_CREATE_AND_WRITE, ENGINE_WRITE, OSD_TARGET_NEW_USER_OBJECT,
-	  OSD_DATA_OUT | OSD_SCATTERS | OSD_HAS_RANGE, NULL, create_and_write,
-	  OSD_PERMISSION_CREATE | OSD_PERMISSION_WRITE },
 	{ OSD_CREATE_COLLECTION, ENGINE_WRITE, OSD_TARGET_NEW_COLLECTION, 0, NULL,
 	  osd_create_collection, OSD_PERMISSION_CREATE },
 	{ OSD_CREATE_USER_TRACKING_COLLECTION, ENGINE_WRITE, OSD_TARGET_NEW_COLLECTION, OSD_EXTENDS,
@@ -170,6 +185,17 @@ static const struct osd_command_entry command_table[] = {
 	  OSD_PERMISSION_OBJ_MGMT },
 	{ OSD_FLUSH_OSD, ENGINE_READ, OSD_TARGET_ROOT, OSD_FLUSHES, check_flush, NULL,
 	  OSD_PERMISSION_OBJ_MGMT },
+	{ OSD_GENERAL_COMPARE_AND_SWAP, ENGINE_WRITE, OSD_TARGET_USER_OBJECT, OSD_OWN_LISTS,
+	  osd_check_own_lists, osd_conditional_set,
+	  OSD_PERMISSION_GET_ATTR | OSD_PERMISSION_SET_ATTR },
+	{ OSD_READ_MAP, ENGINE_READ, OSD_TARGET_USER_OBJECT, OSD_ALLOCATION, osd_check_map,
+	  osd_read_map, OSD_PERMISSION_READ },
+	{ OSD_READ_MAPS_AND_COMPARE, ENGINE_READ, OSD_TARGET_USER_OBJECT,
+	  OSD_ALLOCATION | OSD_NAMES_OBJECT, NULL, osd_read_maps_and_compare, OSD_PERMISSION_READ },
+	{ OSD_PERFORM_SCSI_COMMAND, ENGINE_READ, OSD_TARGET_ROOT, OSD_ALLOCATION,
+	  osd_check_embedded, osd_perform_scsi_command, OSD_PERMISSION_DEV_MGMT },
+	{ OSD_PERFORM_TASK_MANAGEMENT_FUNCTION, ENGINE_READ, OSD_TARGET_ROOT, 0,
+	  osd_check_task_management, NULL, OSD_PERMISSION_DEV_MGMT },
 };
 
 const struct osd_command_entry *osd_command_find(uint16_t action)

@@ -27,7 +27,7 @@ int osd_check_list(struct osd_request *request)
 }
 
 /* The first of the engine's IDs that are not below INITIAL OBJECT_ID. */
-static uint64_t first_id(const struct osd_request *request)
+uint64_t osd_first_id(const struct osd_request *request)
 {
 	uint64_t wire = request->cdb.address;
 	struct osd_object_id id;
@@ -146,7 +146,7 @@ static int count_ids(struct listing *listing, uint64_t *total, bool *changed)
 	*changed = claimed != 0 && claimed != UINT32_MAX;
 	return osd_result(request,
 			  engine_list_count(request->txn, request->subject.address, listing->what,
-					    first_id(request), total),
+					    osd_first_id(request), total),
 			  OSD_FIELD_PARTITION);
 }
 
@@ -187,7 +187,7 @@ int osd_list(struct osd_request *request)
 	struct listing listing = {
 		.request = request,
 		.what = what_to_list(request),
-		.next = first_id(request),
+		.next = osd_first_id(request),
 	};
 	uint8_t head_bytes[OSD_LIST_HEAD_BYTES];
 	struct osd_list_head head = { .containers = listing.what == ENGINE_LIST_PARTITIONS ||

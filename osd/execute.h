@@ -96,6 +96,8 @@ struct osd_request {
 
 	uint32_t batches; /* transactions begun */
 	bool more;        /* the command wants another transaction behind this one */
+	/* All descriptors, for osd_continuation_next on a copy; each is of a type that the command may have. */
+	struct osd_continuation descriptors;
 
 	struct osd_security_state security;
 	struct osd_root_security root_security; /* what FORMAT OSD keeps */
@@ -138,6 +140,10 @@ enum osd_command_flag {
 	OSD_QUERIES = 1 << 13,         /* has a query list */
 	OSD_EXTENDS = 1 << 14,         /* may have extension capabilities */
 	OSD_MEMBERS = 1 << 15,         /* sets and gets are about the members of the collection */
+	OSD_COPIES = 1 << 16,          /* has copy user object source descriptors */
+	OSD_NAMES_OBJECT = 1 << 17,    /* has a user object descriptor */
+	OSD_SWAPS = 1 << 18, /* numbers of 8 bytes in Data-Out, and one in Data-In at the address */
+	OSD_OWN_LISTS = 1 << 19, /* the command does its sets and gets itself; list format */
 };
 
 struct osd_command_entry {
@@ -198,6 +204,12 @@ enum {
 int osd_validate_buffers(struct osd_request *request);
 /* The addressed object: fills in `subject`. Inside the transaction. */
 int osd_validate_target(struct osd_request *request);
+/*
+ * A user object that a descriptor names, by wire IDs. What is wrong with it is an error of the
+ * continuation segment.
+ */
+int osd_find_named_object(struct osd_request *request, uint64_t partition, uint64_t object,
+			  struct engine_address *address, struct engine_stat *stat);
 /* Shared, exclusive, or exclusive with the reserve, from the command and its sets. */
 enum engine_mode osd_transaction_mode(const struct osd_request *request);
 /*
@@ -276,6 +288,16 @@ int osd_quotas_inherit_partition(struct osd_request *request);
 /* After the command's work: did it make something grow beyond its quota? */
 int osd_quotas_check(struct osd_request *request);
 
+/* attributes.c, for OSD_OWN_LISTS: sets one attribute whose list has been checked. */
+int osd_apply_set(struct osd_request *request, const struct osd_subject *subject,
+		  const struct osd_attribute *attribute);
+/* Begins the answer of retrieved attributes, and adds it to Data-In. */
+void osd_begin_answer(struct osd_request *request, struct osd_list_writer *writer);
+void osd_end_answer(struct osd_request *request, struct osd_list_writer *writer);
+/* pages.c: gives `to` the attributes of `from` that are plain storage. */
+int osd_page_copy_stored(struct osd_request *request, struct engine_address from,
+			 struct engine_address to, enum engine_type type);
+
 /* ---- commands ---- */
 
 int osd_read(struct osd_request *request);
@@ -285,5 +307,24 @@ int osd_clear(struct osd_request *request);
 int osd_punch(struct osd_request *request);
 int osd_list(struct osd_request *request);
 int osd_check_list(struct osd_request *request);
+/* INITIAL OBJECT_ID, in bytes 40(8) of OSD-2, as the first of the engine's IDs that are not below. */
+uint64_t osd_first_id(const struct osd_request *request);
+int osd_check_map(struct osd_request *request);
+int osd_read_map(struct osd_request *request);
+int osd_read_maps_and_compare(struct osd_request *request);
+int osd_check_copy(struct osd_request *request);
+int osd_copy_user_objects(struct osd_request *request);
+int osd_check_structure_check(struct osd_request *request);
+int osd_object_structure_check(struct osd_request *request);
+int osd_check_swap(struct osd_request *request);
+int osd_compare_and_swap(struct osd_request *request);
+int osd_fetch_and_add(struct osd_request *request);
+int osd_check_own_lists(struct osd_request *request);
+int osd_conditional_set(struct osd_request *request);
+int osd_check_embedded(struct osd_request *request);
+int osd_perform_scsi_command(struct osd_request *request);
+int osd_check_task_management(struct osd_request *request);
+/* CREATE of `count` objects; they become the request's subject. */
+int osd_create_objects(struct osd_request *request, uint32_t count);
 
 #endif

@@ -47,6 +47,7 @@ static const struct {
 	{ OSD_PAGES_USER_OBJECT + OSD_PAGE_TIMESTAMPS, "T10 User Object Timestamps" },
 	{ OSD_PAGES_USER_OBJECT + OSD_PAGE_COLLECTIONS, "T10 User Object Collections" },
 	{ OSD_USER_OBJECT_SECURITY, "T10 User Object Policy/Security" },
+	{ OSD_USER_OBJECT_ATOMICS, "User Object Atomics" },
 	{ OSD_PAGES_PARTITION + OSD_PAGE_DIRECTORY, "T10 Partition Directory" },
 	{ OSD_PAGES_PARTITION + OSD_PAGE_INFORMATION, "T10 Partition Information" },
 	{ OSD_PAGES_PARTITION + OSD_PAGE_QUOTAS, "T10 Partition Quotas" },
@@ -71,7 +72,7 @@ uint32_t osd_page_identify(uint32_t page, uint8_t *value)
 		if (page_names[i].page != page)
 			continue;
 		memset(value, 0, OSD_IDENTIFICATION_BYTES);
-		memcpy(value, "INCITS  ", 8);
+		memcpy(value, page == OSD_USER_OBJECT_ATOMICS ? "OSC     " : "INCITS  ", 8);
 		memcpy(value + 8, page_names[i].name, strlen(page_names[i].name));
 		return OSD_IDENTIFICATION_BYTES;
 	}
@@ -305,6 +306,9 @@ static const struct page_attribute attribute_table[] = {
 	IDENTIFICATION(OSD_USER_OBJECT_COLLECTIONS),
 	IDENTIFICATION(OSD_USER_OBJECT_SECURITY),
 	STORED(OSD_USER_OBJECT_SECURITY, OSD_SECURITY_POLICY_ACCESS_TAG, 4),
+	IDENTIFICATION(OSD_USER_OBJECT_ATOMICS),
+	STORED(OSD_USER_OBJECT_ATOMICS, OSD_ATOMICS_COMPARE_AND_SWAP, 8),
+	STORED(OSD_USER_OBJECT_ATOMICS, OSD_ATOMICS_FETCH_AND_ADD, 8),
 	/* partitions */
 	IDENTIFICATION(OSD_PARTITION_INFORMATION),
 	COMPUTED(OSD_PARTITION_INFORMATION, OSD_INFORMATION_PARTITION_ID, 8, get_information),
@@ -580,6 +584,31 @@ int osd_page_set(struct osd_request *request, const struct osd_subject *subject,
 		return entry->set(request, subject, entry, attribute->value);
 	return engine_attribute_set(request->txn, subject->address, attribute->page,
 				    attribute->number, attribute->value, attribute->length);
+}
+
+int osd_page_copy_stored(struct osd_request *request, struct engine_address from,
+			 struct engine_address to, enum engine_type type)
+{
+	uint8_t value[OSD_VALUE_BYTES_MAX];
+	struct osd_attribute attribute = { .value = value };
+	int result;
+
+	while ((result = engine_attribute_next(request->txn, from, &attribute.page,
+					       &attribute.number, value, sizeof(value),
+					       &attribute.length)) == 0) {
+		const struct page_attribute *entry = find_entry(attribute.page, attribute.number);
+
+		/* What is not settable, or does something when it is set, is the object's own. */
+		if (!(entry && (entry->get || entry->set)) &&
+		    osd_page_check_set(type, &attribute) == 0)
+			result = engine_attribute_set(request->txn, to, attribute.page,
+						      attribute.number, value, attribute.length);
+		if (result != 0)
+			return osd_result(request, result, 0);
+		if (attribute.number++ == UINT32_MAX && attribute.page++ == UINT32_MAX)
+			break;
+	}
+	return result == -ENOENT ? 0 : osd_result(request, result, 0);
 }
 
 /* ---- getting ---- */

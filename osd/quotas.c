@@ -87,44 +87,64 @@ static int stat_partition(struct osd_request *request, struct engine_stat *stat)
 			  OSD_FIELD_PARTITION);
 }
 
-int osd_quotas_check(struct osd_request *request)
+/* The maximum length of an object that the command made longer. Adds its used capacity to *used. */
+static int check_length(struct osd_request *request, struct engine_address address, uint64_t *used)
 {
-	struct engine_address address = request->subject.address, root = { 0 };
-	struct engine_stat after, partition;
-	int result = osd_layout_check(request);
+	struct engine_stat after;
+	int result = engine_stat(request->txn, address, &after);
 
-	if (result != 0)
-		return result;
-	result = engine_stat(request->txn, address, &after);
 	if (result != 0)
 		return osd_result(request, result, OSD_FIELD_OBJECT);
-	if (after.type == ENGINE_PARTITION && request->created > 0) {
-		struct engine_stat stat;
-
-		result = engine_stat(request->txn, root, &stat);
-		if (result != 0)
-			return osd_result(request, result, 0);
-		return check(request, root, OSD_ROOT_QUOTAS, OSD_QUOTA_PARTITION_COUNT,
-			     stat.members);
-	}
-	if (after.type != ENGINE_USER_OBJECT)
+	*used += after.used_bytes;
+	if (after.length <= request->before.length)
 		return 0;
-	if (after.length > request->before.length &&
-	    check(request, address, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH,
-		  after.length) != 0)
+	return check(request, address, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH,
+		     after.length);
+}
+
+/* What a partition may hold, if the command added to it. */
+static int check_partition(struct osd_request *request, bool grew)
+{
+	struct engine_address address = partition_of(request);
+	struct engine_stat partition;
+
+	if (!grew && request->created == 0)
+		return 0;
+	if (stat_partition(request, &partition) != 0)
 		return -EINVAL;
-	if (after.used_bytes > request->before.used_bytes) {
-		if (stat_partition(request, &partition) != 0)
-			return -EINVAL;
-		if (check(request, partition_of(request), OSD_PARTITION_QUOTAS, OSD_QUOTA_CAPACITY,
+	if (grew && check(request, address, OSD_PARTITION_QUOTAS, OSD_QUOTA_CAPACITY,
 			  partition.used_bytes) != 0)
+		return -EINVAL;
+	if (request->created == 0)
+		return 0;
+	return check(request, address, OSD_PARTITION_QUOTAS, OSD_QUOTA_OBJECT_COUNT,
+		     partition.members - partition.collections);
+}
+
+static int check_partitions(struct osd_request *request)
+{
+	struct engine_address root = { 0 };
+	struct engine_stat stat;
+	int result = engine_stat(request->txn, root, &stat);
+
+	if (result != 0)
+		return osd_result(request, result, 0);
+	return check(request, root, OSD_ROOT_QUOTAS, OSD_QUOTA_PARTITION_COUNT, stat.members);
+}
+
+int osd_quotas_check(struct osd_request *request)
+{
+	struct engine_address address = request->subject.address;
+	uint64_t used = 0;
+
+	if (osd_layout_check(request) != 0)
+		return -EINVAL;
+	if (request->subject.stat.type == ENGINE_PARTITION && request->created > 0)
+		return check_partitions(request);
+	if (request->subject.stat.type != ENGINE_USER_OBJECT)
+		return 0;
+	for (uint64_t i = 0; i < max_u64(request->created, 1); i++, address.object++)
+		if (check_length(request, address, &used) != 0)
 			return -EINVAL;
-	}
-	if (request->created > 0) {
-		if (stat_partition(request, &partition) != 0)
-			return -EINVAL;
-		return check(request, partition_of(request), OSD_PARTITION_QUOTAS,
-			     OSD_QUOTA_OBJECT_COUNT, partition.members - partition.collections);
-	}
-	return 0;
+	return check_partition(request, used > request->before.used_bytes);
 }

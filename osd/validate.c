@@ -89,49 +89,66 @@ static int check_pieces(struct osd_request *request)
 	return total == cdb->length ? 0 : osd_fail_field(request, osd_length_field(request));
 }
 
-/* Takes a descriptor that the command may have, once. False: it may not. */
-static bool take_descriptor(struct osd_request *request, const struct osd_descriptor *descriptor)
-{
-	unsigned flags = request->entry->flags;
+/* The descriptors of a continuation segment, and which commands may have how many of them. */
+static const struct {
+	uint16_t type;
+	unsigned flag; /* enum osd_command_flag */
+	uint32_t most;
+} descriptor_types[] = {
+	{ OSD_CONTINUATION_SCATTER_GATHER, OSD_SCATTERS, 1 },
+	{ OSD_CONTINUATION_QUERY_LIST, OSD_QUERIES, 1 },
+	{ OSD_CONTINUATION_USER_OBJECT, OSD_NAMES_OBJECT, 1 },
+	{ OSD_CONTINUATION_COPY_SOURCE, OSD_COPIES, UINT16_MAX },
+	{ OSD_CONTINUATION_EXTENSION_CAPABILITIES, OSD_EXTENDS, 1 },
+};
 
-	switch (descriptor->type) {
-	case OSD_CONTINUATION_SCATTER_GATHER:
-		if (!(flags & OSD_SCATTERS) || request->pieces.content)
-			return false;
-		request->pieces = *descriptor;
-		return true;
-	case OSD_CONTINUATION_QUERY_LIST:
-		if (!(flags & OSD_QUERIES) || request->query.content)
-			return false;
-		request->query = *descriptor;
-		return true;
-	case OSD_CONTINUATION_EXTENSION_CAPABILITIES:
-		return flags & OSD_EXTENDS;
-	default:
-		return false;
-	}
+#define DESCRIPTOR_TYPES (sizeof(descriptor_types) / sizeof(descriptor_types[0]))
+
+static bool takes_descriptors(const struct osd_request *request)
+{
+	for (size_t i = 0; i < DESCRIPTOR_TYPES; i++)
+		if (request->entry->flags & descriptor_types[i].flag)
+			return true;
+	return false;
 }
 
-/* The continuation segment, which is only there for commands with a descriptor to put in. */
+/* May the command have this descriptor? Counts it in `seen`. */
+static bool takes_descriptor(const struct osd_request *request, uint16_t type,
+			     uint32_t seen[DESCRIPTOR_TYPES])
+{
+	for (size_t i = 0; i < DESCRIPTOR_TYPES; i++)
+		if (descriptor_types[i].type == type)
+			return request->entry->flags & descriptor_types[i].flag &&
+			       seen[i]++ < descriptor_types[i].most;
+	return false;
+}
+
+/* The continuation segment, which is only there for commands that have descriptors. */
 static int check_continuation(struct osd_request *request)
 {
 	struct osd_command *command = request->command;
 	size_t length = request->cdb.continuation_length;
+	uint32_t seen[DESCRIPTOR_TYPES] = { 0 };
 	struct osd_continuation continuation;
 	struct osd_descriptor descriptor;
 	int result;
 
 	if (length == 0)
 		return 0;
-	if (!(request->entry->flags & (OSD_SCATTERS | OSD_QUERIES | OSD_EXTENDS)) ||
-	    length > OSD_CONTINUATION_BYTES_MAX || length > command->data_out_length)
+	if (!takes_descriptors(request) || length > OSD_CONTINUATION_BYTES_MAX ||
+	    length > command->data_out_length)
 		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
 	if (osd_continuation_read(&continuation, request->cdb.action, command->data_out, length) !=
 	    0)
 		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
+	request->descriptors = continuation;
 	while ((result = osd_continuation_next(&continuation, &descriptor)) == 1) {
-		if (!take_descriptor(request, &descriptor))
+		if (!takes_descriptor(request, descriptor.type, seen))
 			return osd_fail_field(request, OSD_FIELD_CONTINUATION);
+		if (descriptor.type == OSD_CONTINUATION_SCATTER_GATHER)
+			request->pieces = descriptor;
+		if (descriptor.type == OSD_CONTINUATION_QUERY_LIST)
+			request->query = descriptor;
 	}
 	if (result != 0)
 		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
@@ -152,6 +169,22 @@ static int check_key_parameters(struct osd_request *request)
 	request->out_data_length = fields.parameter_length;
 	command->data_out_used = fields.parameter_length;
 	request->in_data_length = min_u64(fields.allocation_length, command->data_in_capacity);
+	return 0;
+}
+
+/* COMPARE AND SWAP and FETCH AND ADD: the operands, and the place of the value that was there. */
+static int check_swap_data(struct osd_request *request)
+{
+	struct osd_command *command = request->command;
+	const struct osd_cdb *cdb = &request->cdb;
+
+	request->out_data_length = cdb->action == OSD_COMPARE_AND_SWAP ? 16 : 8;
+	if (request->out_data_length > command->data_out_length - request->out_data)
+		return osd_fail_field(request, osd_length_field(request));
+	command->data_out_used = request->out_data + request->out_data_length;
+	if (command->data_in_capacity < 8 || cdb->address > command->data_in_capacity - 8)
+		return osd_fail_field(request, osd_address_field(request));
+	request->in_data_length = cdb->address + 8;
 	return 0;
 }
 
@@ -187,6 +220,8 @@ static int check_data(struct osd_request *request)
 			return osd_fail_field(request, osd_length_field(request));
 		request->in_data_length = cdb->length;
 	}
+	if (flags & OSD_SWAPS && check_swap_data(request) != 0)
+		return -EINVAL;
 	if (flags & OSD_ALLOCATION)
 		request->in_data_length = min_u64(cdb->length, command->data_in_capacity);
 	return 0;
@@ -359,6 +394,32 @@ static int find_target(struct osd_request *request)
 		return find_partition(request);
 	}
 	return osd_fail(request, SENSE_HARDWARE_ERROR, SENSE_INTERNAL_TARGET_FAILURE);
+}
+
+int osd_find_named_object(struct osd_request *request, uint64_t partition, uint64_t object,
+			  struct engine_address *address, struct engine_stat *stat)
+{
+	enum osd_layout addressed = request->layout;
+	struct osd_object_id id;
+	int result = osd_find_layout(request, partition);
+
+	if (result == 0)
+		result = osd_object_id_decode(request->layout, object, &id);
+	request->layout = addressed;
+	if (request->failed)
+		return -EINVAL;
+	*address = osd_address(partition, id.object);
+	if (result != 0 || id.object == 0 || id.page != 0 ||
+	    ((id.version || id.ago) && address->version))
+		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
+	if (id.version || id.ago) {
+		address->version = id.version;
+		address->ago = id.ago;
+	}
+	result = engine_stat(request->txn, *address, stat);
+	if (result == -ENOENT || (result == 0 && stat->type != ENGINE_USER_OBJECT))
+		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
+	return osd_result(request, result, OSD_FIELD_CONTINUATION);
 }
 
 int osd_validate_target(struct osd_request *request)

@@ -59,7 +59,14 @@ struct osd_cdb {
 	uint32_t list_identifier; /* LIST, LIST COLLECTION */
 	uint32_t continuation_length; /* OSD-2 */
 	uint16_t map_type;            /* READ MAP */
-	uint8_t key_bytes[28];        /* SET KEY, SET MASTER KEY: CDB bytes 24..51 as they are */
+	/*
+	 * PERFORM SCSI COMMAND: bytes 32..47; `length` is then the allocation length in it, and not
+	 * encoded.
+	 */
+	uint8_t embedded_cdb[16];
+	uint8_t task_function; /* PERFORM TASK MANAGEMENT FUNCTION: byte 32 */
+	uint64_t task_tag;     /* and 40(8) */
+	uint8_t key_bytes[28]; /* SET KEY, SET MASTER KEY: CDB bytes 24..51 as they are */
 
 	/* Get and set attributes. */
 	struct osd_segment get_list;  /* list format, in Data-Out */
@@ -236,6 +243,13 @@ struct osd_piece {
 size_t osd_continuation_encode(uint16_t action, const struct osd_piece *pieces, size_t count,
 			       uint8_t *segment, size_t capacity);
 
+/*
+ * Adds a descriptor behind the first `length` bytes of a segment; 0 begins it. Returns its new
+ * length, 0 if `capacity` is too small.
+ */
+size_t osd_continuation_add(uint8_t *segment, size_t length, size_t capacity, uint16_t action,
+			    uint16_t type, const void *content, uint32_t content_length);
+
 struct osd_continuation {
 	const uint8_t *data;
 	size_t length;
@@ -258,6 +272,61 @@ int osd_continuation_next(struct osd_continuation *continuation, struct osd_desc
 /* Piece `index` of a scatter/gather list. */
 void osd_piece_decode(const struct osd_descriptor *descriptor, size_t index,
 		      struct osd_piece *piece);
+
+/* Content of a copy user object source descriptor. */
+#define OSD_COPY_SOURCE_BYTES 18
+struct osd_copy_source {
+	uint64_t partition, object;
+	bool attributes; /* CPY_ATTR: copy them, too */
+	bool freeze;     /* keep others from changing the source meanwhile */
+	uint8_t time;    /* TIME OF DUPLICATION */
+};
+void osd_copy_source_encode(const struct osd_copy_source *source,
+			    uint8_t content[OSD_COPY_SOURCE_BYTES]);
+/* -EINVAL: other length. */
+int osd_copy_source_decode(const struct osd_descriptor *descriptor, struct osd_copy_source *source);
+
+/* Content of a user object descriptor: partition 8, user object 8. -EINVAL: other length. */
+#define OSD_USER_OBJECT_BYTES 16
+int osd_user_object_decode(const struct osd_descriptor *descriptor, uint64_t *partition,
+			   uint64_t *object);
+
+/* ---- maps: data of READ MAP and READ MAPS AND COMPARE ---- */
+
+/* Head: ADDITIONAL LENGTH 8, of the full map. */
+#define OSD_MAP_HEAD_BYTES  8
+#define OSD_MAP_ENTRY_BYTES 16
+struct osd_map_entry {
+	uint16_t type; /* OSD_MAP_... */
+	uint32_t length;
+	uint64_t address;
+};
+void osd_map_entry_encode(const struct osd_map_entry *entry, uint8_t data[OSD_MAP_ENTRY_BYTES]);
+/* Entry at *position (starting at OSD_MAP_HEAD_BYTES); moves on. 1, or 0 when no further one is whole in the data. */
+int osd_map_next(const uint8_t *data, size_t length, size_t *position, struct osd_map_entry *entry);
+
+/* ---- data of OBJECT STRUCTURE CHECK ---- */
+
+#define OSD_CHECK_HEAD_BYTES  32
+#define OSD_CHECK_ENTRY_BYTES 24
+struct osd_check_head {
+	uint64_t additional_length; /* bytes behind it */
+	uint64_t continuation; /* what to check next: ID or byte address; 0 = all was checked */
+	uint64_t objects;      /* checked, containers included */
+	uint64_t pages;        /* of data read */
+};
+struct osd_check_entry {
+	uint64_t partition, object;
+	uint16_t type; /* OSD_MAP_...: what of it is damaged; OSD_MAP_ALL: not checked to its end */
+};
+void osd_check_head_encode(const struct osd_check_head *head, uint8_t data[OSD_CHECK_HEAD_BYTES]);
+/* -EMSGSIZE: shorter than a head. */
+int osd_check_head_decode(const uint8_t *data, size_t length, struct osd_check_head *head);
+void osd_check_entry_encode(const struct osd_check_entry *entry,
+			    uint8_t data[OSD_CHECK_ENTRY_BYTES]);
+/* As osd_map_next, from OSD_CHECK_HEAD_BYTES on. */
+int osd_check_next(const uint8_t *data, size_t length, size_t *position,
+		   struct osd_check_entry *entry);
 
 /* ---- LIST data ---- */
 

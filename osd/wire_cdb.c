@@ -16,6 +16,9 @@ enum cdb_layout {
 	LAYOUT_MAP,    /* map type instead of the continuation length */
 	LAYOUT_RANGE,
 	LAYOUT_FLUSH, /* as RANGE; flush scope in byte 10 or 11 */
+	LAYOUT_SWAP,  /* as RANGE; an answer also without a list of attributes to get */
+	LAYOUT_SCSI,  /* an embedded CDB */
+	LAYOUT_TASK,  /* a task management function, and a tag */
 };
 
 struct action_entry {
@@ -39,8 +42,11 @@ static const struct action_entry action_table[] = {
 	{ OSD_REMOVE, true, LAYOUT_RANGE, "REMOVE" },
 	{ OSD_CREATE_PARTITION, true, LAYOUT_RANGE, "CREATE PARTITION" },
 	{ OSD_REMOVE_PARTITION, true, LAYOUT_RANGE, "REMOVE PARTITION" },
+	{ OSD_COMPARE_AND_SWAP, false, LAYOUT_RANGE, "COMPARE AND SWAP" },
 	{ OSD_GET_ATTRIBUTES, true, LAYOUT_RANGE, "GET ATTRIBUTES" },
 	{ OSD_SET_ATTRIBUTES, true, LAYOUT_RANGE, "SET ATTRIBUTES" },
+	{ OSD_FETCH_AND_ADD, false, LAYOUT_RANGE, "FETCH AND ADD" },
+	{ OSD_CONDITIONAL_SET_ATTRIBUTES, false, LAYOUT_SWAP, "CONDITIONAL SET ATTRIBUTES" },
 	{ OSD_CREATE_AND_WRITE, true, LAYOUT_RANGE, "CREATE AND WRITE" },
 	{ OSD_COPY_USER_OBJECTS, false, LAYOUT_RANGE, "COPY USER OBJECTS" },
 	{ OSD_CREATE_USER_TRACKING_COLLECTION, false, LAYOUT_RANGE,
@@ -57,6 +63,7 @@ static const struct action_entry action_table[] = {
 	{ OSD_REMOVE_MEMBER_OBJECTS, false, LAYOUT_RANGE, "REMOVE MEMBER OBJECTS" },
 	{ OSD_GET_MEMBER_ATTRIBUTES, false, LAYOUT_RANGE, "GET MEMBER ATTRIBUTES" },
 	{ OSD_SET_MEMBER_ATTRIBUTES, false, LAYOUT_RANGE, "SET MEMBER ATTRIBUTES" },
+	{ OSD_GENERAL_COMPARE_AND_SWAP, false, LAYOUT_SWAP, "GENERAL COMPARE AND SWAP" },
 	{ OSD_CREATE_CLONE, false, LAYOUT_RANGE, "CREATE CLONE" },
 	{ OSD_CREATE_SNAPSHOT, false, LAYOUT_RANGE, "CREATE SNAPSHOT" },
 	{ OSD_DETACH_CLONE, false, LAYOUT_RANGE, "DETACH CLONE" },
@@ -65,8 +72,8 @@ static const struct action_entry action_table[] = {
 	  "RESTORE PARTITION FROM SNAPSHOT" },
 	{ OSD_READ_MAP, false, LAYOUT_MAP, "READ MAP" },
 	{ OSD_READ_MAPS_AND_COMPARE, false, LAYOUT_RANGE, "READ MAPS AND COMPARE" },
-	{ OSD_PERFORM_SCSI_COMMAND, true, LAYOUT_RANGE, "PERFORM SCSI COMMAND" },
-	{ OSD_PERFORM_TASK_MANAGEMENT_FUNCTION, true, LAYOUT_RANGE,
+	{ OSD_PERFORM_SCSI_COMMAND, true, LAYOUT_SCSI, "PERFORM SCSI COMMAND" },
+	{ OSD_PERFORM_TASK_MANAGEMENT_FUNCTION, true, LAYOUT_TASK,
 	  "PERFORM TASK MANAGEMENT FUNCTION" },
 };
 
@@ -240,6 +247,11 @@ static void encode_fields(const struct osd_cdb *decoded, enum cdb_layout layout,
 	put_be64(cdb + 24, decoded->object);
 	if (layout == LAYOUT_CREATE) {
 		put_be16(cdb + length_at, decoded->objects);
+	} else if (layout == LAYOUT_SCSI) {
+		memcpy(cdb + 32, decoded->embedded_cdb, sizeof(decoded->embedded_cdb));
+	} else if (layout == LAYOUT_TASK) {
+		cdb[32] = decoded->task_function;
+		put_be64(cdb + 40, decoded->task_tag);
 	} else {
 		put_be64(cdb + length_at, decoded->length);
 		put_be64(cdb + address_at, decoded->address);
@@ -303,14 +315,15 @@ static int get_segment(enum osd_version version, const uint8_t *cdb, uint16_t le
 	return 0;
 }
 
-static int decode_list_format(const uint8_t *cdb, struct osd_cdb *decoded, uint16_t *bad_field)
+static int decode_list_format(const uint8_t *cdb, bool always_answers, struct osd_cdb *decoded,
+			      uint16_t *bad_field)
 {
 	enum osd_version version = decoded->version;
 
 	if (get_segment(version, cdb, 52, 56, &decoded->get_list, bad_field) != 0 ||
 	    get_segment(version, cdb, 68, 72, &decoded->set_data, bad_field) != 0)
 		return -EINVAL;
-	if (decoded->get_list.length == 0)
+	if (decoded->get_list.length == 0 && !always_answers)
 		return 0; /* nothing to retrieve, whatever room there is */
 	return get_segment(version, cdb, 60, 64, &decoded->retrieved, bad_field);
 }
@@ -350,12 +363,13 @@ static int decode_cdb_format(const uint8_t *cdb, struct osd_cdb *decoded, uint16
 	return -EINVAL;
 }
 
-static int decode_attributes(const uint8_t *cdb, struct osd_cdb *decoded, uint16_t *bad_field)
+static int decode_attributes(const uint8_t *cdb, enum cdb_layout layout, struct osd_cdb *decoded,
+			     uint16_t *bad_field)
 {
 	decoded->format = cdb[11] & 0x30;
 	switch (decoded->format) {
 	case OSD_ATTRIBUTES_LIST:
-		return decode_list_format(cdb, decoded, bad_field);
+		return decode_list_format(cdb, layout == LAYOUT_SWAP, decoded, bad_field);
 	case OSD_ATTRIBUTES_PAGE:
 		return decode_page_format(cdb, decoded, bad_field);
 	case OSD_ATTRIBUTES_CDB:
@@ -365,6 +379,14 @@ static int decode_attributes(const uint8_t *cdb, struct osd_cdb *decoded, uint16
 	}
 	*bad_field = 11;
 	return -EINVAL;
+}
+
+/* ALLOCATION LENGTH of the embedded commands that this target knows. */
+static uint16_t embedded_allocation_length(const uint8_t cdb[16])
+{
+	if (cdb[0] == OSD_SCSI_INQUIRY)
+		return get_be16(cdb + 3);
+	return cdb[0] == OSD_SCSI_REQUEST_SENSE ? cdb[4] : 0;
 }
 
 /* Bytes 24..51. */
@@ -382,6 +404,12 @@ static int decode_fields(const uint8_t *cdb, enum cdb_layout layout, struct osd_
 	}
 	if (layout == LAYOUT_CREATE) {
 		decoded->objects = get_be16(cdb + length_at);
+	} else if (layout == LAYOUT_SCSI) {
+		memcpy(decoded->embedded_cdb, cdb + 32, sizeof(decoded->embedded_cdb));
+		decoded->length = embedded_allocation_length(decoded->embedded_cdb);
+	} else if (layout == LAYOUT_TASK) {
+		decoded->task_function = cdb[32];
+		decoded->task_tag = get_be64(cdb + 40);
 	} else {
 		decoded->length = get_be64(cdb + length_at);
 		decoded->address = get_be64(cdb + address_at);
@@ -466,7 +494,7 @@ int osd_cdb_decode(const uint8_t *cdb, size_t length, struct osd_cdb *decoded, u
 	}
 	if (decode_fields(cdb, entry->layout, decoded, bad_field) != 0)
 		return -EINVAL;
-	return decode_attributes(cdb, decoded, bad_field);
+	return decode_attributes(cdb, entry->layout, decoded, bad_field);
 }
 
 void osd_capability_nosec(struct osd_cdb *decoded, enum osd_object_type type)

@@ -249,6 +249,28 @@ size_t osd_continuation_encode(uint16_t action, const struct osd_piece *pieces, 
 	return bytes;
 }
 
+size_t osd_continuation_add(uint8_t *segment, size_t length, size_t capacity, uint16_t action,
+			    uint16_t type, const void *content, uint32_t content_length)
+{
+	size_t at = length == 0 ? OSD_CONTINUATION_HEAD_BYTES : length;
+	uint64_t padded = align_up(content_length, 8);
+
+	if (capacity < at || capacity - at < 8 || padded > capacity - at - 8)
+		return 0;
+	if (length == 0) {
+		memset(segment, 0, OSD_CONTINUATION_HEAD_BYTES);
+		segment[0] = OSD_CONTINUATION_FORMAT;
+		put_be16(segment + 2, action);
+	}
+	memset(segment + at, 0, 8 + padded);
+	put_be16(segment + at, type);
+	segment[at + 3] = (uint8_t)(padded - content_length);
+	put_be32(segment + at + 4, content_length);
+	if (content_length > 0)
+		memcpy(segment + at + 8, content, content_length);
+	return at + 8 + padded;
+}
+
 int osd_continuation_read(struct osd_continuation *continuation, uint16_t action,
 			  const uint8_t *segment, size_t length)
 {

@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "common/bytes.h"
+
 /* What O holds. */
 static const char row_data[] = "what the object of all commands holds";
 
@@ -53,9 +55,56 @@ static void fill_query(struct call *call)
 	call_descriptor(call, OSD_CONTINUATION_QUERY_LIST, list, sizeof(list));
 }
 
+static void fill_copy(struct call *call)
+{
+	struct osd_copy_source source = { .partition = P, .object = O };
+	uint8_t content[OSD_COPY_SOURCE_BYTES];
+
+	osd_copy_source_encode(&source, content);
+	call_descriptor(call, OSD_CONTINUATION_COPY_SOURCE, content, sizeof(content));
+}
+
+static void fill_map(struct call *call)
+{
+	call->cdb.length = call->data_in_capacity = 256;
+}
+
+static void fill_compare(struct call *call)
+{
+	uint8_t content[OSD_USER_OBJECT_BYTES];
+
+	put_be64(content, P);
+	put_be64(content + 8, O);
+	call_descriptor(call, OSD_CONTINUATION_USER_OBJECT, content, sizeof(content));
+	fill_map(call);
+}
+
+static void fill_swap(struct call *call)
+{
+	static const uint8_t operands[16];
+
+	call_data(call, operands, call->cdb.action == OSD_COMPARE_AND_SWAP ? 16 : 8);
+	call->cdb.length = 8;
+	call->data_in_capacity = 8;
+}
+
+static void fill_conditional_set(struct call *call)
+{
+	call_set(call, 0xF0000010, 1, NULL, 0);
+	call_set(call, 0xF0000010, 1, "new", 3);
+}
+
+static void fill_inquiry(struct call *call)
+{
+	call->cdb.embedded_cdb[0] = OSD_SCSI_INQUIRY;
+	put_be16(call->cdb.embedded_cdb + 3, 96);
+	call->data_in_capacity = 96;
+}
+
 /* ---- the rows ---- */
 
 const struct command_row command_rows[] = {
+	{ OSD_OBJECT_STRUCTURE_CHECK, "any object", ROW_OBJECT, 0, fill_map },
 	{ OSD_FORMAT_OSD, "the root, after formatting", ROW_ROOT, ROW_CHANGES, NULL },
 	{ OSD_CREATE, "each new object", ROW_NEW_OBJECT, ROW_CHANGES, NULL },
 	{ OSD_LIST, "the partition or root; with LIST_ATTR each entry", ROW_PARTITION,
@@ -71,8 +120,12 @@ const struct command_row command_rows[] = {
 	{ OSD_CREATE_PARTITION, "the new partition", ROW_NEW_PARTITION, ROW_CHANGES, NULL },
 	{ OSD_REMOVE_PARTITION, "the partition, before it is removed", ROW_PARTITION,
 	  ROW_CHANGES | ROW_REMOVES, fill_remove_contents },
+	{ OSD_COMPARE_AND_SWAP, "the object", ROW_OBJECT, ROW_CHANGES, fill_swap },
 	{ OSD_GET_ATTRIBUTES, "any object; gets before sets", ROW_OBJECT, 0, NULL },
 	{ OSD_SET_ATTRIBUTES, "any object", ROW_OBJECT, 0, NULL },
+	{ OSD_FETCH_AND_ADD, "the object", ROW_OBJECT, ROW_CHANGES, fill_swap },
+	{ OSD_CONDITIONAL_SET_ATTRIBUTES, "the object; lists only, the set list is its own",
+	  ROW_OBJECT, ROW_CHANGES | ROW_OWN_LISTS, fill_conditional_set },
 	{ OSD_CREATE_AND_WRITE, "the new object", ROW_NEW_OBJECT, ROW_CHANGES, fill_data_out },
 	{ OSD_CREATE_COLLECTION, "the new collection", ROW_NEW_OBJECT, ROW_CHANGES, NULL },
 	{ OSD_CREATE_USER_TRACKING_COLLECTION, "the new collection", ROW_NEW_OBJECT, ROW_CHANGES,
@@ -88,9 +141,17 @@ const struct command_row command_rows[] = {
 	  NULL },
 	{ OSD_SET_MEMBER_ATTRIBUTES, "each member; sets before gets", ROW_COLLECTION, ROW_OWN_LISTS,
 	  NULL },
+	{ OSD_COPY_USER_OBJECTS, "each new object", ROW_NEW_OBJECT,
+	  ROW_CHANGES | ROW_NEEDS_CONTINUATION, fill_copy },
 	{ OSD_FLUSH_COLLECTION, "the collection", ROW_COLLECTION, ROW_NO_OPTIONS, NULL },
 	{ OSD_FLUSH_PARTITION, "the partition", ROW_PARTITION, ROW_NO_OPTIONS, NULL },
 	{ OSD_FLUSH_OSD, "the root", ROW_ROOT, ROW_NO_OPTIONS, NULL },
+	{ OSD_GENERAL_COMPARE_AND_SWAP, "the object; lists only, the set list is its own",
+	  ROW_OBJECT, ROW_CHANGES | ROW_OWN_LISTS, fill_conditional_set },
+	{ OSD_READ_MAP, "the object", ROW_OBJECT, ROW_NO_CONTINUATION, fill_map },
+	{ OSD_READ_MAPS_AND_COMPARE, "the object", ROW_OBJECT, ROW_NEEDS_CONTINUATION,
+	  fill_compare },
+	{ OSD_PERFORM_SCSI_COMMAND, "the root", ROW_ROOT, 0, fill_inquiry },
 };
 
 const size_t command_row_count = sizeof(command_rows) / sizeof(command_rows[0]);

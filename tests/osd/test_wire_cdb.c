@@ -248,7 +248,7 @@ static void test_every_action_round_trips_in_every_version_that_has_it(void **st
 			    (strcmp(osd_action_name((uint16_t)action), "unknown action") != 0));
 	}
 	assert_int_equal(osd1_count, expected);
-	assert_int_equal(osd2_count, 39 + 128);
+	assert_int_equal(osd2_count, 43 + 128);
 }
 
 static void test_flush_scope_is_taken_from_either_byte(void **state)

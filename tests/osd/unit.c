@@ -207,21 +207,10 @@ void call_piece(struct call *call, uint64_t offset, uint64_t length)
 
 void call_descriptor(struct call *call, uint16_t type, const void *content, uint32_t length)
 {
-	size_t padded = align_up(length, 8);
-	uint8_t *at;
-
-	if (call->continuation_length == 0) {
-		call->continuation[0] = OSD_CONTINUATION_FORMAT;
-		put_be16(call->continuation + 2, call->cdb.action);
-		call->continuation_length = OSD_CONTINUATION_HEAD_BYTES;
-	}
-	assert_true(call->continuation_length + 8 + padded <= sizeof(call->continuation));
-	at = call->continuation + call->continuation_length;
-	put_be16(at, type);
-	at[3] = (uint8_t)(padded - length);
-	put_be32(at + 4, length);
-	memcpy(at + 8, content, length);
-	call->continuation_length += 8 + padded;
+	call->continuation_length = osd_continuation_add(
+		call->continuation, call->continuation_length, sizeof(call->continuation),
+		call->cdb.action, type, content, length);
+	assert_true(call->continuation_length > 0);
 }
 
 void call_data(struct call *call, const void *data, size_t length)

@@ -96,6 +96,8 @@ void call_get(struct call *call, uint32_t page, uint32_t number);
 /* Adds a descriptor to a CDB continuation segment. */
 void call_descriptor(struct call *call, uint16_t type, const void *content, uint32_t length);
 void call_piece(struct call *call, uint64_t offset, uint64_t length);
+/* Adds a descriptor to the CDB continuation segment. */
+void call_descriptor(struct call *call, uint16_t type, const void *content, uint32_t length);
 /* Data-Out of `length` bytes; also sets LENGTH. */
 void call_data(struct call *call, const void *data, size_t length);
 void call_run(struct unit *unit, struct call *call);

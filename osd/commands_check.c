@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * OBJECT STRUCTURE CHECK: reads everything that an object consists of, and reports what is damaged.
+ *
+ * Of a user object that is its onode, attributes and data; of a partition its own, its directories
+ * and every object in them; of the root its own, the table of partitions and what each partition
+ * says of itself. One command reads a bounded amount and says where to go on.
+ */
+#include <errno.h>
+
+#include "common/bytes.h"
+#include "osd/execute.h"
+
+/* What one command looks at at most. */
+#define PAGES_MAX   65536u
+#define OBJECTS_MAX 65536u
+/* IDs asked of the engine at once. */
+#define BATCH 64
+
+struct check {
+	struct osd_request *request;
+	struct osd_check_head head;
+	size_t written; /* bytes in Data-In, of entries: behind the head */
+	uint32_t budget;
+	bool full;           /* no room for a further entry */
+	uint64_t used_bytes; /* of the objects checked */
+};
+
+int osd_check_structure_check(struct osd_request *request)
+{
+	/* Without room for the head nobody would learn what was found. */
+	return request->in_data_length >= OSD_CHECK_HEAD_BYTES
+		       ? 0
+		       : osd_fail_field(request, osd_length_field(request));
+}
+
+static void report(struct check *check, struct engine_address address, uint16_t type)
+{
+	struct osd_check_entry entry = { osd_wire_partition(address),
+					 osd_wire_object(check->request, address.object), type };
+
+	if (check->request->in_data_length - check->written < OSD_CHECK_ENTRY_BYTES) {
+		check->full = true;
+		return;
+	}
+	osd_check_entry_encode(&entry, check->request->command->data_in + check->written);
+	check->written += OSD_CHECK_ENTRY_BYTES;
+}
+
+/* A result that means damage is reported and no error. */
+static int damage(struct check *check, struct engine_address address, uint16_t type, int result)
+{
+	if (result == -EBADMSG) {
+		report(check, address, type);
+		return 0;
+	}
+	return result;
+}
+
+/* ---- user objects ---- */
+
+/*
+ * Data of a user object from `offset` on. Returns 1 if the budget was used up before its end, then
+ * *offset is where.
+ */
+static int check_data(struct check *check, struct engine_address address, uint64_t *offset)
+{
+	struct engine_extent extent;
+	bool damaged = false;
+	int result;
+
+	do {
+		uint32_t before = check->budget;
+
+		result = engine_map(check->request->txn, address, *offset, true, &check->budget,
+				    &extent);
+		check->head.pages += before - check->budget;
+		if (result == 0)
+			*offset = extent.offset + extent.length;
+		if (result == 0 && extent.kind == ENGINE_EXTENT_DAMAGED && !damaged) {
+			damaged = true;
+			report(check, address, OSD_MAP_DAMAGED_DATA);
+		}
+	} while (result == 0);
+	if (result == -EAGAIN)
+		return 1;
+	return result == -ENOENT ? 0 : result;
+}
+
+/*
+ * A user object or collection: reading its facts reads its attributes, too. 1 as check_data, and
+ * nothing is kept of it.
+ */
+static int check_member(struct check *check, struct engine_address address)
+{
+	struct check before = *check;
+	struct engine_stat stat;
+	uint64_t offset = 0;
+	int result = engine_stat(check->request->txn, address, &stat);
+
+	if (result == -ENOENT)
+		result = -EBADMSG; /* it came out of the directory */
+	check->head.objects++;
+	if (result != 0)
+		return damage(check, address, OSD_MAP_DAMAGED_ATTRIBUTES, result);
+	check->used_bytes += stat.used_bytes;
+	if (stat.type != ENGINE_USER_OBJECT)
+		return 0;
+	result = check_data(check, address, &offset);
+	if (result == 1) {
+		*check = before;
+		check->budget = 0;
+	}
+	return result;
+}
+
+/* ---- partitions ---- */
+
+/* A directory of a partition on the way from ID to ID. */
+struct directory {
+	enum engine_list what;
+	uint64_t ids[BATCH];
+	size_t count, position;
+	uint64_t next; /* first ID behind those, 0 = none */
+};
+
+static int fill(struct check *check, struct directory *directory)
+{
+	int result = 0;
+
+	while (directory->position == directory->count && directory->next != 0 && result == 0) {
+		directory->position = 0;
+		result = engine_list(check->request->txn, check->request->subject.address,
+				     directory->what, directory->next, directory->ids, BATCH,
+				     &directory->count, &directory->next);
+	}
+	return result;
+}
+
+/* The lowest ID in either directory; 0 = none. */
+static int next_member(struct check *check, struct directory directories[2], uint64_t *id)
+{
+	struct directory *lowest = NULL;
+
+	*id = 0;
+	for (int i = 0; i < 2; i++) {
+		struct directory *directory = &directories[i];
+		int result = fill(check, directory);
+
+		if (result != 0)
+			return result;
+		if (directory->position < directory->count &&
+		    (!lowest ||
+		     directory->ids[directory->position] < lowest->ids[lowest->position]))
+			lowest = directory;
+	}
+	if (lowest)
+		*id = lowest->ids[lowest->position++];
+	return 0;
+}
+
+/* An object that alone is more than a command reads is to be checked by itself. */
+static void leave_out(struct check *check, struct engine_address address)
+{
+	check->budget = PAGES_MAX;
+	check->head.objects++;
+	report(check, address, OSD_MAP_ALL);
+}
+
+/* What the partition says of its members is what was found, when all were. */
+static void check_totals(struct check *check)
+{
+	const struct osd_subject *subject = &check->request->subject;
+
+	if (check->request->cdb.address == 0 && check->written == OSD_CHECK_HEAD_BYTES &&
+	    (subject->stat.members != check->head.objects - 1 ||
+	     subject->stat.used_bytes != check->used_bytes))
+		report(check, subject->address, OSD_MAP_DAMAGED_DIRECTORY);
+}
+
+static int check_members(struct check *check)
+{
+	uint64_t first = max_u64(osd_first_id(check->request), 1), id;
+	struct directory directories[2] = {
+		{ .what = ENGINE_LIST_USER_OBJECTS, .next = first },
+		{ .what = ENGINE_LIST_COLLECTIONS, .next = first },
+	};
+	struct engine_address address = check->request->subject.address;
+	int result;
+
+	while ((result = next_member(check, directories, &id)) == 0 && id != 0) {
+		bool is_first = check->head.objects == 1;
+
+		address.object = id;
+		result = check_member(check, address);
+		if (result == 1 && is_first)
+			leave_out(check, address);
+		else if (result != 0)
+			break;
+		if (check->full || check->head.objects >= OBJECTS_MAX)
+			break;
+	}
+	if (result < 0)
+		return damage(check, check->request->subject.address, OSD_MAP_DAMAGED_DIRECTORY,
+			      result);
+	/* The object that had no room, or was not read to its end, comes again; otherwise the one behind. */
+	if (id != 0)
+		check->head.continuation =
+			osd_wire_object(check->request, result == 1 || check->full ? id : id + 1);
+	else
+		check_totals(check);
+	return 0;
+}
+
+/* ---- the root ---- */
+
+static int check_partitions(struct check *check)
+{
+	struct directory table = { .what = ENGINE_LIST_PARTITIONS,
+				   .next = max_u64(check->request->cdb.address, 1) };
+	struct engine_address address = { 0 };
+	struct engine_stat stat;
+	int result = fill(check, &table);
+
+	while (result == 0 && table.position < table.count && !check->full &&
+	       check->head.objects < OBJECTS_MAX) {
+		address.partition = table.ids[table.position];
+		result = damage(check, address, OSD_MAP_DAMAGED_ATTRIBUTES,
+				engine_stat(check->request->txn, address, &stat));
+		if (check->full)
+			break;
+		table.position++;
+		check->head.objects++;
+		if (result == 0)
+			result = fill(check, &table);
+	}
+	if (result != 0)
+		return damage(check, (struct engine_address){ 0 }, OSD_MAP_DAMAGED_DIRECTORY,
+			      result);
+	if (table.position < table.count)
+		check->head.continuation = table.ids[table.position];
+	return 0;
+}
+
+/* ---- the command ---- */
+
+static int check_subject(struct check *check)
+{
+	const struct osd_subject *subject = &check->request->subject;
+	uint64_t offset = check->request->cdb.address;
+	int result;
+
+	switch (subject->stat.type) {
+	case ENGINE_ROOT:
+		return check_partitions(check);
+	case ENGINE_PARTITION:
+		return check_members(check);
+	case ENGINE_USER_OBJECT:
+		result = check_data(check, subject->address, &offset);
+		if (result == 1)
+			check->head.continuation = offset;
+		return result == 1 ? 0 : result;
+	case ENGINE_COLLECTION:
+		break;
+	}
+	return 0;
+}
+
+int osd_object_structure_check(struct osd_request *request)
+{
+	struct osd_command *command = request->command;
+	struct check check = {
+		.request = request,
+		.head = { .objects = 1 }, /* the subject was read to get here */
+		.written = OSD_CHECK_HEAD_BYTES,
+		.budget = PAGES_MAX,
+	};
+	int result = check_subject(&check);
+
+	if (result != 0)
+		return osd_result(request, result, OSD_FIELD_OBJECT);
+	check.head.additional_length = check.written - 8;
+	osd_check_head_encode(&check.head, command->data_in);
+	command->data_in_length = check.written;
+	return 0;
+}

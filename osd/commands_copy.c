@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * COPY USER OBJECTS: new objects with the data, and if asked the attributes, of others, which may be
+ * in another partition or of an old version.
+ */
+#include <errno.h>
+
+#include "common/bytes.h"
+#include "osd/execute.h"
+
+/* CDB byte of the duplication method. */
+#define FIELD_DUPLICATION_METHOD 14
+
+/* Sources in the continuation segment. */
+static uint32_t count_sources(const struct osd_request *request)
+{
+	struct osd_continuation descriptors = request->descriptors;
+	struct osd_descriptor descriptor;
+	uint32_t count = 0;
+
+	while (request->cdb.continuation_length > 0 &&
+	       osd_continuation_next(&descriptors, &descriptor) == 1)
+		count++;
+	return count;
+}
+
+/*
+ * Every copy is made byte by byte, within the command, in which nobody else changes anything: so a
+ * source need not be frozen, and there is one time of duplication.
+ */
+static bool is_method_known(uint8_t method)
+{
+	return method == OSD_DUPLICATION_DEFAULT || method == OSD_DUPLICATION_BYTE_BY_BYTE ||
+	       method == OSD_DUPLICATION_FASTEST ||
+	       method == OSD_DUPLICATION_HIGHEST_AVAILABILITY || method == OSD_DUPLICATION_ANY;
+}
+
+int osd_check_copy(struct osd_request *request)
+{
+	struct osd_continuation descriptors = request->descriptors;
+	struct osd_descriptor descriptor;
+	struct osd_copy_source source;
+	uint32_t count = count_sources(request);
+
+	if (!is_method_known(request->cdb.duplication_method))
+		return osd_fail_field(request, FIELD_DUPLICATION_METHOD);
+	/* The IDs of several copies are the target's choice. */
+	if (count == 0 || (count > 1 && request->cdb.object != 0))
+		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
+	while (osd_continuation_next(&descriptors, &descriptor) == 1)
+		if (osd_copy_source_decode(&descriptor, &source) != 0 || source.object == 0 ||
+		    source.time != 0)
+			return osd_fail_field(request, OSD_FIELD_CONTINUATION);
+	return 0;
+}
+
+static int copy_one(struct osd_request *request, const struct osd_copy_source *source,
+		    struct engine_address to)
+{
+	struct engine_address from;
+	struct engine_stat stat;
+	int result;
+
+	if (osd_find_named_object(request, source->partition, source->object, &from, &stat) != 0)
+		return -EINVAL;
+	result = engine_copy_data(request->txn, from, to);
+	if (result != 0)
+		return osd_result(request, result, OSD_FIELD_CONTINUATION);
+	return source->attributes ? osd_page_copy_stored(request, from, to, stat.type) : 0;
+}
+
+int osd_copy_user_objects(struct osd_request *request)
+{
+	struct osd_continuation descriptors = request->descriptors;
+	struct osd_descriptor descriptor;
+	struct osd_copy_source source;
+	struct engine_address to;
+	int result = osd_create_objects(request, count_sources(request));
+
+	to = request->subject.address;
+	while (result == 0 && osd_continuation_next(&descriptors, &descriptor) == 1 &&
+	       osd_copy_source_decode(&descriptor, &source) == 0) {
+		result = copy_one(request, &source, to);
+		to.object++;
+	}
+	return result;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * PERFORM SCSI COMMAND: a command of other devices with an OSD command's attributes and security
+ * around it. PERFORM TASK MANAGEMENT FUNCTION.
+ */
+#include <errno.h>
+
+#include "common/bytes.h"
+#include "osd/execute.h"
+
+enum { FIELD_EMBEDDED_CDB = 32, FIELD_TASK_FUNCTION = 32 };
+
+int osd_check_embedded(struct osd_request *request)
+{
+	const uint8_t *cdb = request->cdb.embedded_cdb;
+
+	switch (cdb[0]) {
+	case OSD_SCSI_TEST_UNIT_READY:
+		return 0;
+	case OSD_SCSI_REQUEST_SENSE:
+		/* Descriptor format, the one that an OSD has. */
+		return cdb[1] & 1 ? 0 : osd_fail_field(request, FIELD_EMBEDDED_CDB + 1);
+	case OSD_SCSI_INQUIRY:
+		if (osd_inquiry(request->device, request->command->nexus, cdb, NULL, 0) < 0)
+			return osd_fail_field(request, FIELD_EMBEDDED_CDB + 2);
+		return 0;
+	default:
+		return osd_fail_field(request, FIELD_EMBEDDED_CDB);
+	}
+}
+
+/* Sense data of a device that has nothing to say: the sense of a command comes with its status. */
+static size_t answer_sense(uint8_t *data, size_t room)
+{
+	static const struct osd_sense nothing = { .key = SENSE_NO_SENSE, .code = SENSE_NONE };
+	uint8_t sense[OSD_SENSE_ENCODED_MAX];
+	size_t length = min_u64(osd_sense_encode(&nothing, sense, sizeof(sense)), room);
+
+	memcpy(data, sense, length);
+	return length;
+}
+
+int osd_perform_scsi_command(struct osd_request *request)
+{
+	struct osd_command *command = request->command;
+	const uint8_t *cdb = request->cdb.embedded_cdb;
+	size_t room = request->in_data_length;
+	int length;
+
+	if (cdb[0] == OSD_SCSI_REQUEST_SENSE)
+		command->data_in_length = answer_sense(command->data_in, room);
+	if (cdb[0] != OSD_SCSI_INQUIRY)
+		return 0;
+	length = osd_inquiry(request->device, command->nexus, cdb, command->data_in, room);
+	if (length < 0)
+		return osd_fail_field(request, FIELD_EMBEDDED_CDB + 2);
+	command->data_in_length = min_u64((uint64_t)length, room);
+	return 0;
+}
+
+int osd_check_task_management(struct osd_request *request)
+{
+	/*
+	 * Tasks belong to the transport, which has functions of its own to manage them; here a
+	 * command is executed as a whole, and there is no task that a tag could name.
+	 */
+	return osd_fail_field(request, FIELD_TASK_FUNCTION);
+}
