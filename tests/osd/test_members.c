@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* REMOVE MEMBER OBJECTS, GET and SET MEMBER ATTRIBUTES: on linear and tracking collections, whole and in part. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "common/bytes.h"
+#include "osd/execute.h"
+#include "tests/osd/collection_calls.h"
+
+#define ALL ((1U << MEMBERS) - 1)
+
+/* A tracking collection of so many members that they take several transactions: W .. W + MANY - 1. */
+enum { MANY = 150, BATCH = 64 };
+#define W (O + 0x2000)
+#define U (O + 0x3000)
+
+static void make_many(struct unit *unit)
+{
+	struct call create = call_of(OSD_CREATE_USER_TRACKING_COLLECTION, P, U);
+	struct engine_address collection = { .partition = P, .object = U };
+	struct engine_txn *txn;
+
+	call_run(unit, &create);
+	expect_good(unit);
+	for (uint64_t i = 0; i < MANY; i++)
+		unit_create(unit, P, W + i);
+	assert_int_equal(engine_begin(unit->engine, ENGINE_WRITE, &txn), 0);
+	for (uint64_t i = 0; i < MANY; i++)
+		assert_int_equal(engine_member_insert(txn, collection, W + i), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+}
+
+static bool exists(struct unit *unit, uint64_t object)
+{
+	struct call call = call_of(OSD_GET_ATTRIBUTES, P, object);
+
+	call_run(unit, &call);
+	return unit->command.status == SCSI_STATUS_GOOD;
+}
+
+/* ---- REMOVE MEMBER OBJECTS ---- */
+
+static void test_remove_member_objects_of_a_linear_collection(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_REMOVE_MEMBER_OBJECTS, P, C);
+
+	call_get(&call, OSD_COLLECTION_INFORMATION, OSD_INFORMATION_OBJECT_ID);
+	call_run(unit, &call);
+	shows_good(unit, REMOVE_MEMBER_OBJECTS, "linear: all in one");
+	assert_int_equal(get_be64(unit_retrieved(unit, &call, 0).value), C);
+	assert_members(unit, C, 0);
+	for (uint64_t i = 0; i < MEMBERS; i++)
+		assert_false(exists(unit, M + i));
+	assert_true(exists(unit, O));
+}
+
+static void test_remove_member_objects_of_a_tracking_collection(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_REMOVE_MEMBER_OBJECTS, P, U);
+	uint64_t ids[MANY];
+	struct tracked tracked;
+
+	make_many(unit);
+	call.cdb.immediate_tracking = true;
+	call_set(&call, OSD_COLLECTION_INFORMATION, OSD_INFORMATION_USERNAME, "done", 4);
+	call_run(unit, &call);
+	shows_good(unit, REMOVE_MEMBER_OBJECTS, "tracking: in batches");
+	tracked = unit_tracked(unit, U);
+	assert_int_equal(tracked.percent, 100);
+	assert_int_equal(tracked.active, 0);
+	assert_int_equal(tracked.ended, SCSI_STATUS_GOOD);
+	assert_int_equal(tracked.members, MANY);
+	assert_int_equal(tracked.processed, MANY);
+	assert_int_equal(tracked.newer + tracked.missing, 0);
+	assert_int_equal(unit_members(unit, P, U, ids, MANY), 0);
+	assert_false(exists(unit, W));
+	assert_false(exists(unit, W + MANY - 1));
+	/* The collection's sets and gets happen once, at the end. */
+	assert_int_equal(
+		unit_get(unit, P, U, OSD_COLLECTION_INFORMATION, OSD_INFORMATION_USERNAME, ids, 8),
+		4);
+}
+
+static void test_remove_member_objects_skips_what_is_missing_or_newer(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_REMOVE_MEMBER_OBJECTS, P, T);
+	struct call removal = call_of(OSD_REMOVE, P, M + 2);
+	struct tracked tracked;
+
+	call_run(unit, &removal);
+	expect_good(unit);
+	removal.cdb.object = M + 5;
+	call_run(unit, &removal);
+	expect_good(unit);
+	unit_create(unit, P, M + 5);
+	call_run(unit, &call);
+	shows_good(unit, REMOVE_MEMBER_OBJECTS,
+		   "tracking: missing and newer objects are skipped, counted, and leave");
+	tracked = unit_tracked(unit, T);
+	assert_int_equal(tracked.members, MEMBERS);
+	assert_int_equal(tracked.processed, MEMBERS - 2);
+	assert_int_equal(tracked.missing, 1);
+	assert_int_equal(tracked.newer, 1);
+	assert_int_equal(tracked.percent, 100);
+	assert_members(unit, T, 0);
+	assert_true(exists(unit, M + 5));
+	assert_false(exists(unit, M + 4));
+}
+
+static void test_remove_member_objects_tracks_tracking_collections_only(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_REMOVE_MEMBER_OBJECTS, P, C);
+
+	call.cdb.immediate_tracking = true;
+	call_run(unit, &call);
+	shows_field(unit, REMOVE_MEMBER_OBJECTS, "IMMED_TR with a linear collection", 11);
+	assert_members(unit, C, ALL);
+}
+
+/* A command of another session at work on the collection. */
+static void pretend_at_work(struct unit *unit, uint64_t collection)
+{
+	unit->device->trackers.entries[3] =
+		(struct osd_tracker){ P, collection, OSD_SET_MEMBER_ATTRIBUTES };
+}
+
+static void test_remove_member_objects_waits_for_nobody(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_REMOVE_MEMBER_OBJECTS, P, T);
+	uint8_t active[2];
+
+	pretend_at_work(unit, T);
+	call_run(unit, &call);
+	shows_field(unit, REMOVE_MEMBER_OBJECTS, "another command works on the tracking collection",
+		    24);
+	assert_members(unit, T, ALL);
+	assert_int_equal(unit_get(unit, P, T, OSD_COLLECTION_TRACKING, OSD_TRACKING_ACTIVE_COMMAND,
+				  active, 2),
+			 2);
+	assert_int_equal(get_be16(active), OSD_SET_MEMBER_ATTRIBUTES);
+}
+
+static void test_too_many_tracked_commands_are_refused(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_REMOVE_MEMBER_OBJECTS, P, T);
+
+	for (uint64_t i = 0; i < OSD_TRACKERS_MAX; i++)
+		unit->device->trackers.entries[i] = (struct osd_tracker){ P, W + i, OSD_QUERY };
+	call_run(unit, &call);
+	shows_sense(unit, REMOVE_MEMBER_OBJECTS,
+		    "32 other commands on tracking collections are at work", ILLEGAL_REQUEST,
+		    SYSTEM_RESOURCE_FAILURE);
+}
+
+static void test_a_collection_in_work_is_neither_removed_nor_copied(void **state)
+{
+	struct unit *unit = *state;
+	struct call removal = call_of(OSD_REMOVE_COLLECTION, P, T);
+	struct call copy = call_of(OSD_CREATE_USER_TRACKING_COLLECTION, P, T + 1);
+
+	pretend_at_work(unit, T);
+	removal.cdb.command_options = OSD_FORCE_COLLECTION_REMOVAL;
+	call_run(unit, &removal);
+	shows_field(unit, REMOVE_COLLECTION, "a command works on the tracking collection", 24);
+	copy.cdb.address = T;
+	call_run(unit, &copy);
+	shows_field(unit, CREATE_USER_TRACKING_COLLECTION,
+		    "a command works on the source, a tracking collection", 40);
+}
+
+/* ---- GET MEMBER ATTRIBUTES ---- */
+
+/* Reads the answer about members: the first one's ID, how many there are; checks number TEST_NUMBER of each. */
+static size_t check_answer(struct unit *unit, const struct call *call, uint64_t first)
+{
+	const uint8_t *list = unit->data_in + call->cdb.retrieved.offset, *at = list + 8;
+	size_t count = 0;
+
+	assert_int_equal(list[0], OSD_LIST_TYPE_OBJECTS);
+	assert_int_equal(get_be32(list + 4),
+			 unit->command.data_in_length - call->cdb.retrieved.offset - 8);
+	for (; at < unit->data_in + unit->command.data_in_length; count++) {
+		assert_int_equal(get_be64(at), first + count);
+		assert_int_equal(at[8], OSD_TYPE_USER_OBJECT);
+		assert_int_equal(get_be16(at + 14), 24);
+		assert_int_equal(get_be32(at + 16), TEST_PAGE);
+		assert_int_equal(get_be16(at + 16 + 14), 8);
+		assert_int_equal(get_be64(at + 16 + 16), first + count - M);
+		at += 16 + 24;
+	}
+	return count;
+}
+
+static struct call get_call(uint64_t collection, size_t room)
+{
+	struct call call = call_of(OSD_GET_MEMBER_ATTRIBUTES, P, collection);
+
+	call_get(&call, TEST_PAGE, TEST_NUMBER);
+	call.retrieved_capacity = room;
+	return call;
+}
+
+static void test_get_member_attributes_of_a_linear_collection(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = get_call(C, 4096);
+
+	call_run(unit, &call);
+	shows_good(unit, GET_MEMBER_ATTRIBUTES, "linear: member by member");
+	assert_int_equal(check_answer(unit, &call, M), MEMBERS);
+	assert_members(unit, C, ALL);
+	call = get_call(C, 8 + 3 * 40 + 39);
+	call_run(unit, &call);
+	shows_good(unit, GET_MEMBER_ATTRIBUTES, "cut between members");
+	assert_int_equal(check_answer(unit, &call, M), 3);
+}
+
+static void test_get_member_attributes_goes_on_where_there_was_no_room(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = get_call(T, 8 + 4 * 40);
+	uint64_t next = M;
+
+	while (next < M + MEMBERS) {
+		call_run(unit, &call);
+		shows_good(unit, GET_MEMBER_ATTRIBUTES,
+			   "tracking: members without room stay in the collection for the next "
+			   "command");
+		next += check_answer(unit, &call, next);
+		assert_members(unit, T, ALL & ~((1U << (next - M)) - 1));
+	}
+	assert_int_equal(unit_tracked(unit, T).percent, 100);
+	assert_int_equal(unit_tracked(unit, T).members, 2);
+}
+
+static void test_get_member_attributes_without_any_room_does_nothing(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = get_call(T, 7);
+
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(unit->command.data_in_length, 0);
+	assert_members(unit, T, ALL);
+	assert_int_equal(unit_tracked(unit, T).percent, 0);
+}
+
+static void test_get_member_attributes_of_an_old_version(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = get_call(T, 4096);
+	struct engine_txn *txn;
+
+	assert_int_equal(engine_begin(unit->engine, ENGINE_WRITE, &txn), 0);
+	assert_int_equal(engine_snapshot(txn, P, NULL, NULL), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+	unit_set(unit, P, M, TEST_PAGE, TEST_NUMBER, "other", 5);
+	call.cdb.partition |= UINT64_C(1) << 48;
+	call_run(unit, &call);
+	shows_good(unit, GET_MEMBER_ATTRIBUTES, "of an old version, of which nothing leaves");
+	assert_int_equal(check_answer(unit, &call, M), MEMBERS);
+	call_run(unit, &call);
+	assert_int_equal(check_answer(unit, &call, M), MEMBERS);
+}
+
+static void test_get_member_attributes_gets_before_it_sets(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = get_call(C, 4096);
+
+	call_set(&call, TEST_PAGE, TEST_NUMBER, "new", 3);
+	call_run(unit, &call);
+	shows_good(unit, GET_MEMBER_ATTRIBUTES, "with sets, which come behind the gets");
+	assert_int_equal(check_answer(unit, &call, M), MEMBERS);
+	call = get_call(C, 4096);
+	call_run(unit, &call);
+	assert_memory_equal(unit->data_in + 8 + 32, "new", 3);
+}
+
+static void test_get_member_attributes_asks_user_objects(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_GET_MEMBER_ATTRIBUTES, P, C);
+
+	call_get(&call, OSD_COLLECTION_INFORMATION, OSD_INFORMATION_OBJECT_ID);
+	call_run(unit, &call);
+	shows_sense(unit, GET_MEMBER_ATTRIBUTES, "a page of another type than user objects",
+		    ILLEGAL_REQUEST, INVALID_FIELD_IN_PARAMETER_LIST);
+}
+
+static void test_get_member_attributes_has_no_page_format(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_GET_MEMBER_ATTRIBUTES, P, C);
+
+	call.cdb.format = OSD_ATTRIBUTES_PAGE;
+	call.cdb.get_page = OSD_USER_OBJECT_TIMESTAMPS;
+	call_run(unit, &call);
+	shows_field(unit, GET_MEMBER_ATTRIBUTES, "page format, but for the current command page",
+		    52);
+	call.cdb.get_page = OSD_PAGE_CURRENT_COMMAND;
+	call.cdb.retrieved = (struct osd_segment){ 0, 76 };
+	call.data_in_capacity = 76;
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(get_be64(unit->data_in + 52), C);
+}
+
+static void test_get_member_attributes_tracks_tracking_collections_only(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = get_call(C, 100);
+
+	call.cdb.immediate_tracking = true;
+	call_run(unit, &call);
+	shows_field(unit, GET_MEMBER_ATTRIBUTES, "IMMED_TR with a linear collection", 11);
+	pretend_at_work(unit, T);
+	call = get_call(T, 100);
+	call_run(unit, &call);
+	shows_field(unit, GET_MEMBER_ATTRIBUTES, "another command works on the tracking collection",
+		    24);
+}
+
+/* ---- SET MEMBER ATTRIBUTES ---- */
+
+static void test_set_member_attributes_of_a_linear_collection(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_SET_MEMBER_ATTRIBUTES, P, C);
+	uint8_t value[8];
+
+	call_set(&call, TEST_PAGE, 1, "all", 3);
+	call_get(&call, TEST_PAGE, 1);
+	call_run(unit, &call);
+	shows_good(unit, SET_MEMBER_ATTRIBUTES, "linear: all in one");
+	for (uint64_t i = 0; i < MEMBERS; i++) {
+		assert_int_equal(unit_get(unit, P, M + i, TEST_PAGE, 1, value, 8), 3);
+		assert_memory_equal(value, "all", 3);
+	}
+	assert_int_equal(unit_get(unit, P, O, TEST_PAGE, 1, value, 8), 0);
+}
+
+static void test_set_member_attributes_answers_what_fits_and_sets_all(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_SET_MEMBER_ATTRIBUTES, P, T);
+	uint8_t value[8];
+
+	call_set(&call, TEST_PAGE, 1, "all", 3);
+	call_get(&call, TEST_PAGE, TEST_NUMBER);
+	call.retrieved_capacity = 8 + 2 * 40;
+	call_run(unit, &call);
+	shows_good(unit, SET_MEMBER_ATTRIBUTES, "with gets: answers as far as there is room");
+	assert_int_equal(check_answer(unit, &call, M), 2);
+	assert_int_equal(unit_get(unit, P, M + MEMBERS - 1, TEST_PAGE, 1, value, 8), 3);
+	assert_members(unit, T, 0);
+}
+
+/* W + 80 can't get the attribute: it is in collection C under another number. */
+static struct call failing_call(struct unit *unit, uint64_t collection, uint64_t obstacle)
+{
+	struct call call = call_of(OSD_SET_MEMBER_ATTRIBUTES, P, collection);
+	struct call create = call_of(OSD_CREATE_COLLECTION, P, C + 100);
+
+	call_run(unit, &create);
+	expect_good(unit);
+	unit_join(unit, obstacle, 9, C + 100);
+	call_set_number(&call, OSD_USER_OBJECT_COLLECTIONS, 2, C + 100);
+	return call;
+}
+
+static void test_set_member_attributes_of_a_linear_collection_is_all_or_nothing(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = failing_call(unit, C, M + 5);
+
+	call_run(unit, &call);
+	shows_sense(unit, SET_MEMBER_ATTRIBUTES, "linear: a set fails; nothing has happened",
+		    ILLEGAL_REQUEST, INVALID_FIELD_IN_PARAMETER_LIST);
+	assert_members(unit, C + 100, 1U << 5);
+}
+
+static void test_set_member_attributes_of_a_tracking_collection_keeps_what_remains(void **state)
+{
+	struct unit *unit = *state;
+	struct call call, removal = call_of(OSD_REMOVE, P, W + 80);
+	uint64_t ids[MANY];
+	uint8_t sense[256];
+	struct tracked tracked;
+
+	make_many(unit);
+	call = failing_call(unit, U, W + 80);
+	call_run(unit, &call);
+	shows_sense(unit, SET_MEMBER_ATTRIBUTES,
+		    "tracking: a set fails; what remains to be done stays in the collection",
+		    ILLEGAL_REQUEST, INVALID_FIELD_IN_PARAMETER_LIST);
+	memcpy(sense, unit->command.sense, unit->command.sense_length);
+	tracked = unit_tracked(unit, U);
+	assert_int_equal(tracked.ended, SCSI_STATUS_CHECK_CONDITION);
+	assert_int_equal(tracked.active, 0);
+	assert_int_equal(tracked.members, MANY);
+	assert_int_equal(tracked.processed, BATCH);
+	assert_int_equal(tracked.percent, BATCH * 100 / MANY);
+	assert_true(tracked.sense_length > 8);
+	assert_int_equal(unit_get(unit, P, U, OSD_COLLECTION_TRACKING, OSD_TRACKING_SENSE_DATA, ids,
+				  sizeof(ids)),
+			 tracked.sense_length);
+	assert_memory_equal(ids, sense, tracked.sense_length);
+	assert_int_equal(unit_members(unit, P, U, ids, MANY), MANY - BATCH);
+	assert_int_equal(unit_members(unit, P, C + 100, ids, MANY), BATCH + 1);
+	/* Without what was in the way, the same command does the rest. */
+	call_run(unit, &removal);
+	expect_good(unit);
+	call_run(unit, &call);
+	expect_good(unit);
+	tracked = unit_tracked(unit, U);
+	assert_int_equal(tracked.ended, SCSI_STATUS_GOOD);
+	assert_int_equal(tracked.sense_length, 0);
+	assert_int_equal(tracked.missing, 1);
+	assert_int_equal(unit_members(unit, P, C + 100, ids, MANY), MANY - 1);
+}
+
+static void test_set_member_attributes_obeys_quotas(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_SET_MEMBER_ATTRIBUTES, P, C);
+	uint8_t maximum[8];
+
+	put_be64(maximum, 100);
+	unit_set(unit, P, M + 7, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, maximum, 8);
+	call_set_number(&call, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH, 101);
+	call_run(unit, &call);
+	shows_sense(unit, SET_MEMBER_ATTRIBUTES, "a member gets longer than its maximum",
+		    DATA_PROTECT, QUOTA_ERROR);
+	assert_int_equal(unit_get_number(unit, P, M, OSD_USER_OBJECT_INFORMATION,
+					 OSD_INFORMATION_LOGICAL_LENGTH),
+			 0);
+}
+
+static void test_set_member_attributes_sets_pages_of_user_objects(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_SET_MEMBER_ATTRIBUTES, P, C);
+
+	call_set(&call, OSD_COLLECTION_INFORMATION, OSD_INFORMATION_USERNAME, "x", 1);
+	call_run(unit, &call);
+	shows_sense(unit, SET_MEMBER_ATTRIBUTES, "a page of another type than user objects",
+		    ILLEGAL_REQUEST, INVALID_FIELD_IN_PARAMETER_LIST);
+}
+
+static void test_set_member_attributes_tracks_tracking_collections_only(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_SET_MEMBER_ATTRIBUTES, P, C);
+
+	call_set(&call, TEST_PAGE, 1, "x", 1);
+	call.cdb.immediate_tracking = true;
+	call_run(unit, &call);
+	shows_field(unit, SET_MEMBER_ATTRIBUTES, "IMMED_TR with a linear collection", 11);
+	pretend_at_work(unit, T);
+	call.cdb.object = T;
+	call_run(unit, &call);
+	shows_field(unit, SET_MEMBER_ATTRIBUTES, "another command works on the tracking collection",
+		    24);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		with_members(test_remove_member_objects_of_a_linear_collection),
+		with_members(test_remove_member_objects_of_a_tracking_collection),
+		with_members(test_remove_member_objects_skips_what_is_missing_or_newer),
+		with_members(test_remove_member_objects_tracks_tracking_collections_only),
+		with_members(test_remove_member_objects_waits_for_nobody),
+		with_members(test_too_many_tracked_commands_are_refused),
+		with_members(test_a_collection_in_work_is_neither_removed_nor_copied),
+		with_members(test_get_member_attributes_of_a_linear_collection),
+		with_members(test_get_member_attributes_goes_on_where_there_was_no_room),
+		with_members(test_get_member_attributes_without_any_room_does_nothing),
+		with_members(test_get_member_attributes_of_an_old_version),
+		with_members(test_get_member_attributes_gets_before_it_sets),
+		with_members(test_get_member_attributes_asks_user_objects),
+		with_members(test_get_member_attributes_has_no_page_format),
+		with_members(test_get_member_attributes_tracks_tracking_collections_only),
+		with_members(test_set_member_attributes_of_a_linear_collection),
+		with_members(test_set_member_attributes_answers_what_fits_and_sets_all),
+		with_members(test_set_member_attributes_of_a_linear_collection_is_all_or_nothing),
+		with_members(
+			test_set_member_attributes_of_a_tracking_collection_keeps_what_remains),
+		with_members(test_set_member_attributes_obeys_quotas),
+		with_members(test_set_member_attributes_sets_pages_of_user_objects),
+		with_members(test_set_member_attributes_tracks_tracking_collections_only),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
