@@ -55,6 +55,18 @@ static struct call copy_call(uint64_t to, uint64_t from)
 	return call;
 }
 
+/* O becomes a member of a collection. */
+static void join_a_collection(struct unit *unit)
+{
+	struct call call = call_of(OSD_CREATE_COLLECTION, P, O + 900);
+	uint8_t id[8];
+
+	call_run(unit, &call);
+	expect_good(unit);
+	put_be64(id, O + 900);
+	unit_set(unit, P, O, OSD_USER_OBJECT_COLLECTIONS, 1, id, 8);
+}
+
 static void test_a_copy_has_the_data_and_if_asked_the_attributes(void **state)
 {
 	struct unit *unit = *state;
@@ -69,18 +81,21 @@ static void test_a_copy_has_the_data_and_if_asked_the_attributes(void **state)
 	expect_data(unit, P, O + 7, "original");
 	assert_int_equal(unit_get(unit, P, O + 7, PAGE, 1, value, sizeof(value)), 0);
 
+	/* A membership is the source's own. */
+	join_a_collection(unit);
 	call = call_of(OSD_COPY_USER_OBJECTS, P, 0);
 	add_source(&call, P, O, true);
 	call_get(&call, OSD_PAGE_CURRENT_COMMAND, OSD_CURRENT_OBJECT_ID);
 	call_run(unit, &call);
 	shows_good(unit, COPY_USER_OBJECTS, "with its attributes, by CPY_ATTR");
-	assert_int_equal(get_be64(unit_retrieved(unit, &call, 0).value), O + 8);
-	expect_data(unit, P, O + 8, "original");
-	expect_text(unit, O + 8, PAGE, 1, "mine");
-	expect_text(unit, O + 8, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_USERNAME, "me");
+	assert_int_equal(get_be64(unit_retrieved(unit, &call, 0).value), O + 901);
+	expect_data(unit, P, O + 901, "original");
+	expect_text(unit, O + 901, PAGE, 1, "mine");
+	assert_int_equal(unit_get(unit, P, O + 901, OSD_USER_OBJECT_COLLECTIONS, 1, value, 8), 0);
+	expect_text(unit, O + 901, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_USERNAME, "me");
 	/* They are objects of their own. */
 	unit_write(unit, O, 0, "changed!", 8);
-	expect_data(unit, P, O + 8, "original");
+	expect_data(unit, P, O + 901, "original");
 }
 
 static void test_several_objects_are_copied_at_once(void **state)
