@@ -95,6 +95,8 @@ static uint64_t partition_of(const struct osd_request *request)
 /* Commands that the root's method and keys protect: on the root, and which partitions there are. */
 static bool is_of_root(const struct osd_request *request)
 {
+	if (request->cdb.action == OSD_SET_KEY)
+		return (request->cdb.command_options & 3) != OSD_SET_WORKING_KEY;
 	return request->entry->target == OSD_TARGET_ROOT ||
 	       request->entry->target == OSD_TARGET_NEW_PARTITION ||
 	       request->cdb.action == OSD_REMOVE_PARTITION || partition_of(request) == 0;

@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* SET KEY, SET MASTER KEY, and how keys are kept. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "osd/keys_exchange.h"
+#include "tests/osd/secured.h"
+
+#define M (&secured_manager)
+
+static int set_up_with_device_key(void **state)
+{
+	unit_set_up_with_object(state);
+	secured_open(*state, M);
+	return 0;
+}
+
+#define with_device_key(test) \
+	cmocka_unit_test_setup_teardown(test, set_up_with_device_key, unit_tear_down)
+
+static uint32_t identifier(struct unit *unit, uint64_t partition, uint32_t number, uint8_t value[7])
+{
+	return unit_get(unit, partition, 0, partition ? OSD_PARTITION_SECURITY : OSD_ROOT_SECURITY,
+			number, value, 7);
+}
+
+static bool has_identifier(struct unit *unit, uint64_t partition, uint32_t number, uint8_t fill)
+{
+	uint8_t value[7], expected[7];
+
+	memset(expected, fill, sizeof(expected));
+	return identifier(unit, partition, number, value) == 7 &&
+	       memcmp(value, expected, sizeof(value)) == 0;
+}
+
+/* ---- SET KEY ---- */
+
+static void test_keys_are_set_from_the_top_down(void **state)
+{
+	struct unit *unit = *state;
+	uint8_t value[7];
+
+	assert_int_equal(identifier(unit, 0, OSD_SECURITY_ROOT_KEY_IDENTIFIER, value), 0);
+	assert_int_equal(identifier(unit, P, OSD_SECURITY_PARTITION_KEY_IDENTIFIER, value), 0);
+	secured_set_keys(unit, M);
+	assert_true(has_identifier(unit, 0, OSD_SECURITY_MASTER_KEY_IDENTIFIER, 0));
+	assert_true(has_identifier(unit, 0, OSD_SECURITY_ROOT_KEY_IDENTIFIER, 0x11));
+	assert_true(has_identifier(unit, P, OSD_SECURITY_PARTITION_KEY_IDENTIFIER, 0x22));
+	assert_true(
+		has_identifier(unit, P, OSD_SECURITY_WORKING_KEY_IDENTIFIERS + KEY_VERSION, 0x33));
+	for (uint32_t version = 0; version < OSD_WORKING_KEYS; version++)
+		if (version != KEY_VERSION)
+			assert_int_equal(identifier(unit, P,
+						    OSD_SECURITY_WORKING_KEY_IDENTIFIERS + version,
+						    value),
+					 0);
+}
+
+static void test_a_key_can_only_be_set_with_the_one_above_it(void **state)
+{
+	static const struct {
+		unsigned key_to_set;
+		uint64_t partition;
+	} cases[] = { { OSD_SET_ROOT_KEY, 0 },
+		      { OSD_SET_PARTITION_KEY, P },
+		      { OSD_SET_WORKING_KEY, P } };
+	const uint8_t *const secrets[] = {
+		M->master.authentication,    M->root.authentication,
+		M->partition.authentication, M->working[KEY_VERSION].authentication,
+		M->master.generation,
+	};
+	struct unit *unit = *state;
+	uint64_t before = contents_of(unit);
+
+	for (size_t i = 0; i < 3; i++) {
+		for (size_t j = 0; j < sizeof(secrets) / sizeof(secrets[0]); j++) {
+			struct key_pair ignored;
+			struct signed_call call = signed_set_key(
+				unit, cases[i].key_to_set, cases[i].partition, 1, 0x77, &ignored);
+
+			call.secret = secrets[j];
+			if (j == i)
+				continue;
+			signed_run(unit, &call);
+			expect_field(unit, osd_security_layout(unit_version)->check_value);
+			assert_int_equal(contents_of(unit), before);
+		}
+	}
+}
+
+static void test_set_key_refuses_what_makes_no_sense(void **state)
+{
+	struct unit *unit = *state;
+	struct key_pair ignored;
+	struct signed_call call = signed_set_key(unit, OSD_SET_ROOT_KEY, P, 0, 1, &ignored);
+
+	signed_run(unit, &call);
+	expect_field(unit, 16);
+	call = signed_set_key(unit, OSD_SET_PARTITION_KEY, 0, 0, 1, &ignored);
+	signed_run(unit, &call);
+	expect_field(unit, 16);
+	call = signed_set_key(unit, OSD_SET_WORKING_KEY, P, 0, 1, &ignored);
+	call.call.cdb.command_options = 0;
+	signed_run(unit, &call);
+	expect_field(unit, 11);
+	/* No such partition: there is no key above. */
+	call = signed_set_key(unit, OSD_SET_WORKING_KEY, P + 1, 0, 1, &ignored);
+	signed_run(unit, &call);
+	expect_field(unit, 81);
+	call = signed_set_key(unit, OSD_SET_PARTITION_KEY, P + 1, 0, 1, &ignored);
+	signed_run(unit, &call);
+	expect_field(unit, 16);
+}
+
+static void test_keys_are_never_set_without_signature(void **state)
+{
+	struct unit *unit = *state;
+	struct key_pair ignored;
+	struct signed_call call = signed_set_key(unit, OSD_SET_ROOT_KEY, 0, 0, 1, &ignored);
+	uint64_t before = contents_of(unit);
+
+	/* Even where everything else is NOSEC. */
+	call_run(unit, &call.call);
+	expect_field(unit, 80);
+	call.capability.method = OSD_NOSEC;
+	signed_run(unit, &call);
+	expect_field(unit, 82);
+	call.capability.method = OSD_CAPKEY;
+	signed_run(unit, &call);
+	expect_field(unit, 82);
+	assert_int_equal(contents_of(unit), before);
+}
+
+static void test_a_working_key_opens_its_partition(void **state)
+{
+	struct unit *unit = *state;
+	struct signed_call call;
+
+	secured_set_method(unit, P, OSD_CMDRSP);
+	call = signed_call_of(unit, OSD_WRITE, P, O, OSD_CMDRSP);
+	call_data(&call.call, "hello", 5);
+	signed_run(unit, &call);
+	expect_good(unit);
+	/* Another version of it, which was never set. */
+	call = signed_call_of(unit, OSD_WRITE, P, O, OSD_CMDRSP);
+	call.capability.key_version = KEY_VERSION + 1;
+	call_data(&call.call, "hello", 5);
+	signed_run(unit, &call);
+	expect_field(unit, 81);
+	/* One that was set with the same secret is another key. */
+	call = signed_set_key(unit, OSD_SET_WORKING_KEY, P, KEY_VERSION + 1, 0x44,
+			      &M->working[KEY_VERSION + 1]);
+	signed_run(unit, &call);
+	expect_good(unit);
+	call = signed_call_of(unit, OSD_WRITE, P, O, OSD_CMDRSP);
+	call.capability.key_version = KEY_VERSION + 1;
+	call_data(&call.call, "hello", 5);
+	signed_run(unit, &call);
+	expect_field(unit, osd_security_layout(unit_version)->check_value);
+	call.secret = M->working[KEY_VERSION + 1].authentication;
+	signed_run(unit, &call);
+	expect_good(unit);
+}
+
+static void test_a_new_key_invalidates_those_below(void **state)
+{
+	struct unit *unit = *state;
+	struct signed_call call;
+	struct key_pair ignored;
+
+	secured_set_method(unit, P, OSD_CMDRSP);
+	call = signed_set_key(unit, OSD_SET_ROOT_KEY, 0, 0, 0x55, &M->root);
+	signed_run(unit, &call);
+	expect_good(unit);
+	call = signed_call_of(unit, OSD_READ, P, O, OSD_CMDRSP);
+	signed_run(unit, &call);
+	expect_field(unit, 81);
+	call = signed_set_key(unit, OSD_SET_WORKING_KEY, P, 2, 1, &ignored);
+	signed_run(unit, &call);
+	expect_field(unit, 81);
+	/* Once they are set again, all is well, but for the other working keys. */
+	call = signed_set_key(unit, OSD_SET_PARTITION_KEY, P, 0, 0x66, &M->partition);
+	signed_run(unit, &call);
+	expect_good(unit);
+	call = signed_call_of(unit, OSD_READ, P, O, OSD_CMDRSP);
+	signed_run(unit, &call);
+	expect_field(unit, 81);
+	call = signed_set_key(unit, OSD_SET_WORKING_KEY, P, 2, 0x67, &M->working[2]);
+	signed_run(unit, &call);
+	expect_good(unit);
+	call = signed_call_of(unit, OSD_GET_ATTRIBUTES, P, 0, OSD_CMDRSP);
+	call.capability.key_version = 2;
+	call.secret = M->working[2].authentication;
+	call_get(&call.call, OSD_PARTITION_SECURITY,
+		 OSD_SECURITY_WORKING_KEY_IDENTIFIERS + KEY_VERSION);
+	call_get(&call.call, OSD_PARTITION_SECURITY, OSD_SECURITY_WORKING_KEY_IDENTIFIERS + 2);
+	signed_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(unit_retrieved(unit, &call.call, 0).length, 0);
+	assert_int_equal(unit_retrieved(unit, &call.call, 1).length, 7);
+}
+
+/* ---- how keys are kept ---- */
+
+static void test_keys_outlive_restart_and_format(void **state)
+{
+	struct unit *unit = *state;
+	struct signed_call call;
+	uint8_t method = OSD_ALLDATA;
+
+	unit_set(unit, 0, 0, OSD_ROOT_SECURITY, OSD_SECURITY_PARTITION_DEFAULT_METHOD, &method, 1);
+	secured_set_method(unit, 0, OSD_CMDRSP);
+	secured_restart(unit, M->device_key);
+	call = signed_call_of(unit, OSD_FORMAT_OSD, 0, 0, OSD_CMDRSP);
+	signed_run(unit, &call);
+	expect_good(unit);
+	/* The root is as secure as before, and so are new partitions. */
+	call = signed_call_of(unit, OSD_GET_ATTRIBUTES, 0, 0, OSD_NOSEC);
+	call_get(&call.call, OSD_ROOT_INFORMATION, OSD_ROOT_PARTITIONS);
+	signed_run(unit, &call);
+	expect_field(unit, 82);
+	call = signed_call_of(unit, OSD_CREATE_PARTITION, P, 0, OSD_CMDRSP);
+	signed_run(unit, &call);
+	expect_good(unit);
+	call = signed_call_of(unit, OSD_CREATE, P, O, OSD_CMDRSP);
+	signed_run(unit, &call);
+	expect_field(unit, 82);
+	call = signed_call_of(unit, OSD_CREATE, P, O, OSD_ALLDATA);
+	signed_run(unit, &call);
+	expect_field(unit, 81);
+	call = signed_set_key(unit, OSD_SET_PARTITION_KEY, P, 0, 1, &M->partition);
+	signed_run(unit, &call);
+	expect_good(unit);
+	call = signed_set_key(unit, OSD_SET_WORKING_KEY, P, KEY_VERSION, 2,
+			      &M->working[KEY_VERSION]);
+	call.capability.method = OSD_ALLDATA;
+	signed_run(unit, &call);
+	expect_good(unit);
+	call = signed_call_of(unit, OSD_CREATE, P, O, OSD_ALLDATA);
+	signed_run(unit, &call);
+	expect_good(unit);
+}
+
+static void test_without_the_right_device_key_everything_secured_is_closed(void **state)
+{
+	struct unit *unit = *state;
+	uint8_t other[32] = { 1 };
+	const uint8_t *const device_keys[] = { NULL, other };
+	struct signed_call call;
+	struct key_pair ignored;
+
+	secured_set_method(unit, P, OSD_CAPKEY);
+	for (size_t i = 0; i < 2; i++) {
+		struct call unsigned_call = call_of(OSD_READ, P, O);
+
+		secured_restart(unit, device_keys[i]);
+		call = signed_call_of(unit, OSD_READ, P, O, OSD_CAPKEY);
+		signed_run(unit, &call);
+		expect_field(unit, 81);
+		call_run(unit, &unsigned_call);
+		expect_field(unit, 80);
+	}
+	secured_restart(unit, NULL);
+	call = signed_set_key(unit, OSD_SET_ROOT_KEY, 0, 0, 1, &ignored);
+	signed_run(unit, &call);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_COMMAND_OPERATION_CODE);
+	secured_restart(unit, M->device_key);
+	call = signed_call_of(unit, OSD_READ, P, O, OSD_CAPKEY);
+	signed_run(unit, &call);
+	expect_good(unit);
+}
+
+static void test_supported_methods_are_those_with_a_device_key(void **state)
+{
+	struct unit *unit = *state;
+	uint8_t value[2];
+
+	assert_int_equal(
+		unit_get(unit, 0, 0, OSD_ROOT_SECURITY, OSD_SECURITY_SUPPORTED_METHODS, value, 2),
+		2);
+	assert_int_equal(get_be16(value), 0x000F);
+	secured_restart(unit, NULL);
+	unit_get(unit, 0, 0, OSD_ROOT_SECURITY, OSD_SECURITY_SUPPORTED_METHODS, value, 2);
+	assert_int_equal(get_be16(value), 0x0001);
+}
+
+static void test_every_start_has_its_own_boot_epoch(void **state)
+{
+	struct unit *unit = *state;
+	uint8_t first[2], second[2];
+
+	assert_int_equal(unit_get(unit, 0, 0, OSD_ROOT_SECURITY, OSD_SECURITY_BOOT_EPOCH, first, 2),
+			 2);
+	secured_restart(unit, M->device_key);
+	unit_get(unit, 0, 0, OSD_ROOT_SECURITY, OSD_SECURITY_BOOT_EPOCH, second, 2);
+	assert_int_equal(get_be16(second), get_be16(first) + 1);
+}
+
+/* The pages where keys are. */
+static const uint32_t private_pages[] = { 0xBFFFFFFF, 0x5FFFFFFF };
+
+static void test_no_command_shows_or_sets_the_stored_keys(void **state)
+{
+	struct unit *unit = *state;
+	uint8_t value[128];
+
+	for (size_t i = 0; i < 2; i++) {
+		uint64_t partition = i == 0 ? 0 : P;
+		struct call call = call_of(OSD_GET_ATTRIBUTES, partition, 0);
+		size_t count;
+
+		for (uint32_t number = 0; number < 0x30; number++)
+			assert_int_equal(unit_get(unit, partition, 0, private_pages[i], number,
+						  value, sizeof(value)),
+					 0);
+		call_get(&call, OSD_PAGE_ALL, OSD_ATTRIBUTE_ALL);
+		call_get(&call, private_pages[i], OSD_ATTRIBUTE_ALL);
+		call_get(&call, OSD_PAGE_ALL, 2);
+		call_run(unit, &call);
+		expect_good(unit);
+		count = unit_retrieved_count(unit, &call);
+		for (size_t j = 0; j < count; j++) {
+			struct osd_attribute attribute = unit_retrieved(unit, &call, j);
+
+			assert_int_not_equal(attribute.page, private_pages[i]);
+			assert_int_not_equal(attribute.number, private_pages[i]);
+		}
+		call = call_of(OSD_SET_ATTRIBUTES, partition, 0);
+		call_set(&call, private_pages[i], 2, "key", 3);
+		call_run(unit, &call);
+		expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+		assert_int_equal(unit_get(unit, partition, 0, i == 0 ? 0x90000000 : 0x30000000,
+					  private_pages[i], value, sizeof(value)),
+				 0);
+	}
+}
+
+/* Calls `use` with the stored attribute of a key, past the target. */
+static void change_stored(struct unit *unit, uint64_t partition, uint32_t number,
+			  uint32_t from_number, size_t damaged_byte)
+{
+	struct engine_address address = { .partition = partition };
+	uint32_t page = private_pages[partition ? 1 : 0], length;
+	uint8_t value[128];
+	struct engine_txn *txn;
+
+	assert_int_equal(engine_begin(unit->engine, ENGINE_WRITE, &txn), 0);
+	assert_int_equal(engine_attribute_get(txn, address, page, from_number, value, sizeof(value),
+					      &length),
+			 0);
+	assert_int_equal(length, 80);
+	if (damaged_byte < length)
+		value[damaged_byte] ^= 1;
+	assert_int_equal(engine_attribute_set(txn, address, page, number, value, length), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+}
+
+static void test_stored_keys_are_encrypted_and_bound_to_their_place(void **state)
+{
+	struct unit *unit = *state;
+	struct engine_address address = { .partition = P };
+	struct signed_call call;
+	struct engine_txn *txn;
+	uint8_t value[128];
+	uint32_t length;
+
+	assert_int_equal(engine_begin(unit->engine, ENGINE_READ, &txn), 0);
+	assert_int_equal(engine_attribute_get(txn, address, private_pages[1], 0x10 + KEY_VERSION,
+					      value, sizeof(value), &length),
+			 0);
+	engine_abort(txn);
+	assert_null(memmem(value, length, M->working[KEY_VERSION].authentication, 8));
+	assert_null(memmem(value, length, "\x33\x33\x33\x33", 4));
+
+	secured_set_method(unit, P, OSD_CMDRSP);
+	/* In the place of another version. */
+	change_stored(unit, P, 0x11, 0x10 + KEY_VERSION, SIZE_MAX);
+	call = signed_call_of(unit, OSD_READ, P, O, OSD_CMDRSP);
+	call.capability.key_version = 1;
+	signed_run(unit, &call);
+	expect_field(unit, 81);
+	/* Damaged anywhere. */
+	for (size_t byte = 0; byte < 80; byte += 13) {
+		change_stored(unit, P, 0x10 + KEY_VERSION, 0x10 + KEY_VERSION, byte);
+		call = signed_call_of(unit, OSD_READ, P, O, OSD_CMDRSP);
+		signed_run(unit, &call);
+		expect_field(unit, 81);
+		change_stored(unit, P, 0x10 + KEY_VERSION, 0x10 + KEY_VERSION, byte);
+	}
+	call = signed_call_of(unit, OSD_READ, P, O, OSD_CMDRSP);
+	signed_run(unit, &call);
+	expect_good(unit);
+}
+
+/* ---- SET MASTER KEY ---- */
+
+struct exchange {
+	struct osd_dh_pair pair;
+	uint8_t device[OSD_DH_BYTES_MAX];
+	uint8_t list[OSD_CHANGE_MASTER_BYTES_MAX];
+};
+
+static struct signed_call master_call(struct unit *unit, unsigned step, const uint8_t *list,
+				      size_t length, uint32_t room)
+{
+	struct signed_call call = signed_call_of(unit, OSD_SET_MASTER_KEY, 0, 0, OSD_ALLDATA);
+	struct osd_key_fields fields = { .parameter_length = (uint32_t)length,
+					 .allocation_length = room };
+
+	memset(fields.identifier, 0x99, sizeof(fields.identifier));
+	osd_key_fields_encode(OSD_SET_MASTER_KEY, &fields, call.call.cdb.key_bytes);
+	call.call.cdb.command_options = (uint8_t)step;
+	call.call.data = list;
+	call.call.data_length = length;
+	call.call.data_in_capacity = room;
+	call.secret = M->master.authentication;
+	return call;
+}
+
+/* The first step; leaves the list of the second in `exchange`. Returns its length. */
+static size_t exchange_seeds(struct unit *unit, struct exchange *exchange)
+{
+	struct signed_call call;
+	const uint8_t *number;
+	size_t length;
+
+	assert_int_equal(osd_dh_begin(OSD_DH_GROUP_2048, &exchange->pair), 0);
+	length = osd_seed_request_encode(OSD_DH_GROUP_2048, exchange->pair.own, exchange->list);
+	call = master_call(unit, OSD_SEED_EXCHANGE, exchange->list, length, 512);
+	signed_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(osd_seed_answer_decode(unit->data_in, 260, OSD_DH_GROUP_2048, &number), 0);
+	memcpy(exchange->device, number, 256);
+	return osd_change_master_encode(OSD_DH_GROUP_2048, exchange->pair.own, exchange->device,
+					exchange->list);
+}
+
+static void test_the_master_key_is_changed_in_two_steps(void **state)
+{
+	struct unit *unit = *state;
+	struct exchange exchange;
+	struct key_pair next;
+	uint8_t shared[OSD_DH_BYTES_MAX];
+	struct signed_call call;
+	size_t length = exchange_seeds(unit, &exchange);
+
+	assert_true(has_identifier(unit, 0, OSD_SECURITY_MASTER_KEY_IDENTIFIER, 0));
+	assert_int_equal(osd_dh_share(&exchange.pair, exchange.device, shared), 0);
+	assert_int_equal(osd_derive_keys(M->master.generation, shared, 256, next.authentication,
+					 next.generation),
+			 0);
+	call = master_call(unit, OSD_CHANGE_MASTER_KEY, exchange.list, length, 0);
+	signed_run(unit, &call);
+	expect_good(unit);
+	assert_true(has_identifier(unit, 0, OSD_SECURITY_MASTER_KEY_IDENTIFIER, 0x99));
+	/* The old one opens nothing any more, the root key is gone. */
+	call = signed_set_key(unit, OSD_SET_ROOT_KEY, 0, 0, 1, &M->root);
+	signed_run(unit, &call);
+	expect_field(unit, osd_security_layout(unit_version)->check_value);
+	call = signed_set_key(unit, OSD_SET_PARTITION_KEY, P, 0, 1, &M->partition);
+	signed_run(unit, &call);
+	expect_field(unit, 81);
+	M->master = next;
+	secured_restart(unit, M->device_key);
+	secured_set_keys(unit, M);
+}
+
+static void test_an_exchange_is_used_once_and_soon(void **state)
+{
+	struct unit *unit = *state;
+	struct exchange exchange;
+	struct signed_call call;
+	uint64_t before = contents_of(unit);
+	size_t length;
+
+	/* None under way. */
+	memset(&exchange, 1, sizeof(exchange));
+	call = master_call(unit, OSD_CHANGE_MASTER_KEY, exchange.list, 520, 0);
+	signed_run(unit, &call);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+	/* Too late. */
+	length = exchange_seeds(unit, &exchange);
+	unit->now_ms += 10001;
+	call = master_call(unit, OSD_CHANGE_MASTER_KEY, exchange.list, length, 0);
+	signed_run(unit, &call);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+	/* Other numbers than were exchanged: the exchange is over. */
+	length = exchange_seeds(unit, &exchange);
+	exchange.list[300] ^= 1;
+	call = master_call(unit, OSD_CHANGE_MASTER_KEY, exchange.list, length, 0);
+	signed_run(unit, &call);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+	exchange.list[300] ^= 1;
+	call = master_call(unit, OSD_CHANGE_MASTER_KEY, exchange.list, length, 0);
+	signed_run(unit, &call);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+	assert_int_equal(contents_of(unit), before);
+}
+
+static void test_the_exchange_refuses_bad_numbers_groups_and_methods(void **state)
+{
+	struct unit *unit = *state;
+	struct exchange exchange;
+	struct signed_call call;
+	static const uint8_t zero[256];
+	uint8_t list[8 + 256];
+	uint64_t before = contents_of(unit);
+	size_t length = osd_seed_request_encode(OSD_DH_GROUP_2048, zero, list);
+
+	assert_int_equal(length, sizeof(list));
+	/* Zero is found out when the secret would be made. */
+	call = master_call(unit, OSD_SEED_EXCHANGE, list, length, 512);
+	signed_run(unit, &call);
+	expect_good(unit);
+	memcpy(exchange.device, unit->data_in + 4, 256);
+	length = osd_change_master_encode(OSD_DH_GROUP_2048, list + 8, exchange.device,
+					  exchange.list);
+	call = master_call(unit, OSD_CHANGE_MASTER_KEY, exchange.list, length, 0);
+	signed_run(unit, &call);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+	list[0] = 2;
+	call = master_call(unit, OSD_SEED_EXCHANGE, list, sizeof(list), 512);
+	signed_run(unit, &call);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+	call = master_call(unit, 2, list, sizeof(list), 512);
+	signed_run(unit, &call);
+	expect_field(unit, 11);
+	call = master_call(unit, OSD_SEED_EXCHANGE, list, sizeof(list), 512);
+	call.capability.method = OSD_CMDRSP;
+	signed_run(unit, &call);
+	expect_field(unit, 82);
+	call = master_call(unit, OSD_SEED_EXCHANGE, list, sizeof(list), 512);
+	call.secret = M->root.authentication;
+	signed_run(unit, &call);
+	expect_field(unit, osd_security_layout(unit_version)->check_value);
+	/* More parameters than came. */
+	call = master_call(unit, OSD_SEED_EXCHANGE, list, sizeof(list), 512);
+	put_be32(call.call.cdb.key_bytes + 8, 5000);
+	signed_run(unit, &call);
+	expect_field(unit, 32);
+	assert_int_equal(contents_of(unit), before);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		with_device_key(test_keys_are_set_from_the_top_down),
+		with_keys_in_both(test_a_key_can_only_be_set_with_the_one_above_it),
+		with_keys_in_both(test_set_key_refuses_what_makes_no_sense),
+		with_keys_in_both(test_keys_are_never_set_without_signature),
+		with_keys_in_both(test_a_working_key_opens_its_partition),
+		with_keys_in_both(test_a_new_key_invalidates_those_below),
+		with_keys_in_both(test_keys_outlive_restart_and_format),
+		with_keys(test_without_the_right_device_key_everything_secured_is_closed),
+		with_keys(test_supported_methods_are_those_with_a_device_key),
+		with_keys(test_every_start_has_its_own_boot_epoch),
+		with_keys(test_no_command_shows_or_sets_the_stored_keys),
+		with_keys_in_both(test_stored_keys_are_encrypted_and_bound_to_their_place),
+		with_keys_in_both(test_the_master_key_is_changed_in_two_steps),
+		with_keys(test_an_exchange_is_used_once_and_soon),
+		with_keys_in_both(test_the_exchange_refuses_bad_numbers_groups_and_methods),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
