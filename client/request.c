@@ -159,7 +159,9 @@ int request_prepare(struct osd_request *request, enum osd_version version)
 	add_segment(task->out, &task->out_count, request->data, request->data_length);
 	add_segment(task->out, &task->out_count, request->scratch, layout.lists);
 	add_segment(task->in, &task->in_count, request->room, request->room_length);
-	add_segment(task->in, &task->in_count, request->scratch + layout.lists, layout.answer);
+	if (request->scratch)
+		add_segment(task->in, &task->in_count, request->scratch + layout.lists,
+			    layout.answer);
 	request->lists_length = layout.lists;
 	request->retrieved_offset = layout.retrieved.offset;
 	request->retrieved_length = layout.retrieved.length;
