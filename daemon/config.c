@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 #include "daemon/config.h"
 
+#include "osd/keys_file.h"
+
 #include <arpa/inet.h>
 #include <assert.h>
 #include <ctype.h>
@@ -293,6 +295,12 @@ static int parse_serial(const struct key *key, const char *value, char *base,
 	return lun_option_serial(value, (struct osd_options *)(base + key->offset), error);
 }
 
+static int parse_key_file(const struct key *key, const char *value, char *base,
+			  struct error_text *error)
+{
+	return lun_option_key_file(value, base + key->offset, error);
+}
+
 static int parse_system_id(const struct key *key, const char *value, char *base,
 			   struct error_text *error)
 {
@@ -380,6 +388,7 @@ static const struct key keys[] = {
 	{ "lun", "durability", parse_durability, IN_LUN(options.durable), 0, 0 },
 	{ "lun", "merge", parse_merge, IN_LUN(options.merge_manual), 0, 0 },
 	{ "lun", "serial", parse_serial, IN_LUN(options.osd), 0, 0 },
+	{ "lun", "key_file", parse_key_file, IN_LUN(options.key_file), 0, 0 },
 	{ "lun", "system_id", parse_system_id, IN_LUN(options.osd), 0, 0 },
 };
 
@@ -590,14 +599,15 @@ int config_read(const char *path, struct config *config, struct error_text *erro
 
 /* ---- the whole ---- */
 
-static int make_absolute(char *path, const char *folder, struct error_text *error)
+/* `path` has room for `bytes`. */
+static int make_absolute(char *path, size_t bytes, const char *folder, struct error_text *error)
 {
 	char joined[2 * PATH_MAX];
 
 	if (path[0] == '/')
 		return 0;
 	snprintf(joined, sizeof(joined), "%s/%s", folder, path);
-	if (strlen(joined) >= PATH_MAX)
+	if (strlen(joined) >= bytes)
 		return error_set(error, -ENAMETOOLONG, "the path %s is too long", joined);
 	if (strchr(joined, ','))
 		return error_set(error, -EINVAL, "the path %s has a comma, which tgtd cannot take",
@@ -606,13 +616,31 @@ static int make_absolute(char *path, const char *folder, struct error_text *erro
 	return 0;
 }
 
+/* A key that can't be read is found out before anything is started. */
+static int complete_key_file(struct lun_config *lun, const char *folder, struct error_text *reason)
+{
+	char *path = lun->options.key_file;
+	uint8_t device_key[OSD_DEVICE_KEY_BYTES];
+	int result;
+
+	if (!path[0])
+		return 0;
+	result = make_absolute(path, LUN_PATH_BYTES, folder, reason);
+	if (!result)
+		result = osd_key_file_read(path, device_key, reason);
+	explicit_bzero(device_key, sizeof(device_key));
+	return result;
+}
+
 static int complete_luns(struct config *config, struct error_text *reason, int *line)
 {
 	for (unsigned int i = 0; i < config->lun_count; i++) {
 		struct lun_config *lun = &config->luns[i];
-		int result = make_absolute(lun->image, config->state_dir, reason);
+		int result = make_absolute(lun->image, PATH_MAX, config->state_dir, reason);
 
 		*line = lun->line;
+		if (!result)
+			result = complete_key_file(lun, config->state_dir, reason);
 		if (result)
 			return result;
 		for (unsigned int j = 0; j < i; j++)
@@ -634,9 +662,9 @@ int config_complete(struct config *config, struct error_text *error)
 	if (!getcwd(here, sizeof(here)))
 		return error_set(error, -errno, "the working directory has no name: %s",
 				 strerror(errno));
-	result = make_absolute(config->state_dir, here, &reason);
+	result = make_absolute(config->state_dir, PATH_MAX, here, &reason);
 	if (!result)
-		result = make_absolute(config->run_dir, here, &reason);
+		result = make_absolute(config->run_dir, PATH_MAX, here, &reason);
 	if (!result)
 		result = complete_luns(config, &reason, &line);
 	/* Who wants to let in some only says so. */

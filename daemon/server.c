@@ -226,9 +226,12 @@ static void write_lun_options(const struct lun_options *options, char *text, siz
 		 options->threads, options->onode_cache_entries, options->directory_cache_nodes,
 		 options->durable ? "host" : "process", options->merge_manual ? "manual" : "auto",
 		 options->osd.serial[0] ? ";serial=" : "", options->osd.serial);
+	used = strlen(text);
+	if (options->key_file[0])
+		used += (size_t)snprintf(text + used, bytes - used, ";key_file=%s",
+					 options->key_file);
 	if (!memcmp(options->osd.system_id, no_system_id, sizeof(no_system_id)))
 		return;
-	used = strlen(text);
 	used += (size_t)snprintf(text + used, bytes - used, ";system_id=");
 	for (size_t i = 0; i < sizeof(no_system_id); i++)
 		used += (size_t)snprintf(text + used, bytes - used, "%02x",
@@ -239,7 +242,7 @@ static int create_luns(struct server *server, struct error_text *error)
 {
 	for (unsigned int i = 0; i < server->config->lun_count; i++) {
 		const struct lun_config *lun = &server->config->luns[i];
-		char options[512];
+		char options[512 + LUN_PATH_BYTES];
 		int result;
 
 		write_lun_options(&lun->options, options, sizeof(options));

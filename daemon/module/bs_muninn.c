@@ -23,6 +23,7 @@
 #include "engine/engine.h"
 #include "nand/live.h"
 #include "nand/nand.h"
+#include "osd/keys_file.h"
 #include "osd/osd.h"
 
 #include "list.h"
@@ -199,8 +200,16 @@ static int open_layers(struct muninn_lun *lun, const char *path, struct error_te
 	result = engine_open(lun->nand, &options, &lun->engine, error);
 	if (result)
 		return result;
+	if (lun->options.key_file[0]) {
+		result = osd_key_file_read(lun->options.key_file, lun->options.osd.device_key,
+					   error);
+		if (result)
+			return result;
+		lun->options.osd.has_device_key = true;
+	}
 	result = osd_device_create(lun->engine, nand_uuid(lun->nand), &lun->options.osd,
 				   &lun->device);
+	explicit_bzero(lun->options.osd.device_key, sizeof(lun->options.osd.device_key));
 	if (result)
 		return error_set(error, result, "no OSD on %s: %s", path, strerror(-result));
 	return io_threads_start(lun->options.threads, execute, lun, &lun->threads, error);

@@ -47,6 +47,18 @@ int lun_option_serial(const char *text, struct osd_options *osd, struct error_te
 	return 0;
 }
 
+int lun_option_key_file(const char *text, char *path, struct error_text *error)
+{
+	size_t length = strlen(text);
+
+	if (length == 0 || length >= LUN_PATH_BYTES || strpbrk(text, ",;"))
+		return error_set(error, -EINVAL,
+				 "device key '%s': a path of 1 to %d bytes without , and ;", text,
+				 LUN_PATH_BYTES - 1);
+	memcpy(path, text, length + 1);
+	return 0;
+}
+
 static int hexadecimal_digit(char digit)
 {
 	if (digit >= '0' && digit <= '9')
@@ -93,11 +105,13 @@ static int set_option(struct lun_options *options, const char *name, const char 
 		return lun_option_choice(value, "auto", "manual", &options->merge_manual, error);
 	if (!strcmp(name, "serial"))
 		return lun_option_serial(value, &options->osd, error);
+	if (!strcmp(name, "key_file"))
+		return lun_option_key_file(value, options->key_file, error);
 	if (!strcmp(name, "system_id"))
 		return lun_option_system_id(value, &options->osd, error);
 	return error_set(error, -EINVAL,
 			 "unknown option '%s'; known are threads, onode_cache, directory_cache, "
-			 "durability, merge, serial and system_id",
+			 "durability, merge, serial, key_file and system_id",
 			 name);
 }
 

@@ -12,6 +12,7 @@
 #define LUN_THREADS_DEFAULT   2
 #define LUN_THREADS_MAX       64
 #define LUN_CACHE_ENTRIES_MAX (1U << 24)
+#define LUN_PATH_BYTES        1024
 
 struct lun_options {
 	uint32_t threads;               /* I/O threads, 1..LUN_THREADS_MAX */
@@ -19,13 +20,15 @@ struct lun_options {
 	uint32_t directory_cache_nodes; /* as in engine_options; 0 = the engine's default */
 	bool durable;                   /* acknowledged = on the host's stable storage */
 	bool merge_manual;              /* as in engine_options */
-	struct osd_options osd;
+	char key_file[LUN_PATH_BYTES];  /* of the device key; empty: none */
+	struct osd_options osd;         /* its device key is not parsed: see osd/keys_file.h */
 };
 
 /*
  * Parses `NAME=VALUE;NAME=VALUE...` (NULL or empty: all defaults), tgtd taking commas for itself:
  *   threads=1..64  onode_cache=0..2^24  directory_cache=0..2^24
  *   durability=process|host  merge=auto|manual
+ *   key_file=absolute path without , and ;
  *   system_id=40 hexadecimal digits  serial=1..36 printable characters without space , ; and =
  * -EINVAL with a sentence that names the option; `options` is then undefined.
  */
@@ -38,6 +41,8 @@ int lun_option_number(const char *text, uint32_t least, uint32_t most, uint32_t 
 int lun_option_choice(const char *text, const char *first, const char *second, bool *value,
 		      struct error_text *error);
 int lun_option_serial(const char *text, struct osd_options *osd, struct error_text *error);
+/* `path` has LUN_PATH_BYTES. */
+int lun_option_key_file(const char *text, char *path, struct error_text *error);
 int lun_option_system_id(const char *text, struct osd_options *osd, struct error_text *error);
 
 #endif

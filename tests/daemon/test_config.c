@@ -93,6 +93,7 @@ static void test_every_key_gets_to_its_place(void **state)
 				   "over_provision_permille = 50\nhot_rows = keep\n"
 				   "[lun 5]\ntype = osd\nimage = /i\nsize = 3M\nthreads = 4\n"
 				   "onode_cache = 11\ndirectory_cache = 12\nserial = s5\n"
+				   "key_file = device.key\n"
 				   "durability = host\nmerge = manual\n"
 				   "system_id = 0000000000000000000000000000000000000001\n"),
 			 0);
@@ -132,6 +133,7 @@ static void test_every_key_gets_to_its_place(void **state)
 	assert_true(config.luns[0].options.durable);
 	assert_true(config.luns[0].options.merge_manual);
 	assert_string_equal(config.luns[0].options.osd.serial, "s5");
+	assert_string_equal(config.luns[0].options.key_file, "device.key");
 	assert_int_equal(config.luns[0].options.osd.system_id[19], 1);
 }
 

@@ -104,6 +104,16 @@ static void test_serial_numbers_fit_their_field(void **state)
 	assert_refused("serial=a,b", "no space");
 }
 
+static void test_the_device_key_is_a_path(void **state)
+{
+	(void)state;
+	assert_int_equal(lun_options_parse("key_file=/etc/muninn/device.key", &options, &error), 0);
+	assert_string_equal(options.key_file, "/etc/muninn/device.key");
+	assert_false(options.osd.has_device_key);
+	assert_refused("key_file=", "a path of 1 to 1023 bytes");
+	assert_refused("key_file=/a,b", "without , and ;");
+}
+
 static void test_system_ids_have_forty_hexadecimal_digits(void **state)
 {
 	(void)state;
@@ -123,6 +133,7 @@ int main(void)
 		cmocka_unit_test(test_numbers_outside_of_their_limits_are_refused),
 		cmocka_unit_test(test_unknown_options_and_missing_values_are_named),
 		cmocka_unit_test(test_serial_numbers_fit_their_field),
+		cmocka_unit_test(test_the_device_key_is_a_path),
 		cmocka_unit_test(test_system_ids_have_forty_hexadecimal_digits),
 	};
 
