@@ -83,6 +83,8 @@ struct engine_options {
 	uint32_t history_interval_ms;
 	uint64_t (*clock_ms)(void *); /* milliseconds since 1970 UTC; NULL = the system's clock */
 	void *clock_context;
+	const uint8_t *
+		boot_id; /* 16 bytes that change when the host starts, read while opening; NULL: the kernel's */
 };
 
 /* Zeroed NVRAM bytes that nand_create must provide for an engine formatted with these options. -EINVAL in `error`. */

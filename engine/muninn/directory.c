@@ -180,6 +180,12 @@ static int add_complete(struct row *row, const struct table *table)
 	return 0;
 }
 
+static int sync_entry(struct muninn_store *store, const uint8_t *entry)
+{
+	return nand_nvram_sync(store->nand, (uint64_t)(entry - store->nvram),
+			       store->geometry.directory_entry_bytes);
+}
+
 int store_complete_table(struct muninn_store *store, uint32_t number)
 {
 	struct row *row = &store->rows[number];
@@ -213,9 +219,12 @@ int store_complete_table(struct muninn_store *store, uint32_t number)
 	}
 	put_le32(entry + DIRECTORY_ROW_AT, number);
 	put_le32(entry + DIRECTORY_INDEX_AT, index);
+	/* What the live word speaks of is stable before it. */
+	result = sync_entry(store, entry);
 	nvram_store64(entry + DIRECTORY_LIVE_AT, live);
 	refer_to_segments(store, entry, 1);
-	result = nand_nvram_sync(store->nand, 0, store->geometry.buffers_at);
+	if (!result)
+		result = sync_entry(store, entry);
 	if (result)
 		log_line(LOG_LEVEL_ERROR,
 			 "the table directory can't be made stable (error %d); flushed data may not"

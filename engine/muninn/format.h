@@ -24,7 +24,7 @@
 #define MUNINN_FILTERS_MAX    16 /* of a segment */
 #define MUNINN_PLACES_MAX     24 /* hash functions, and so places of a key in a segment */
 #define MUNINN_PAGE_BYTES_MAX 4096
-#define MUNINN_ABORTED_MAX    4096 /* aborted commands with records in sealed segments */
+#define MUNINN_ABORTED_MAX    2048 /* ranges of aborted commands with records in sealed segments */
 
 /* ---- record ---- */
 
@@ -177,7 +177,11 @@ enum {
 	NVRAM_HOT_ROWS_AT = 51,       /* 1: enum engine_hot_rows */
 	NVRAM_UUID_AT = 64,           /* 16: of the NAND image */
 	NVRAM_HEADER_CRC_AT = 80,     /* 4: of bytes 0..79 */
+	NVRAM_BOOT_AT =
+		96, /* 16: boot ID of the host when the store was last opened; outside the CRC */
 };
+
+#define NVRAM_BOOT_BYTES 16
 
 /* State words: each is changed by one aligned 8-byte store, and each such store is a commit point. */
 enum {
@@ -187,10 +191,13 @@ enum {
 	STATE_NEXT_SERIAL_AT = STATE_AT + 16, /* serial of the next segment buffer */
 	STATE_WIPING_AT = STATE_AT + 24,      /* 1 while the store is being emptied */
 	STATE_ABORTED_COUNT_AT = STATE_AT + 32,
+	STATE_FLUSHED_AT = STATE_AT + 40, /* what the last flush made stable on the host */
 };
 
-#define NVRAM_ABORTED_AT   NVRAM_PAGE /* MUNINN_ABORTED_MAX sequence numbers of 8 bytes, ascending */
-#define NVRAM_DIRECTORY_AT (NVRAM_ABORTED_AT + MUNINN_ABORTED_MAX * 8)
+/* MUNINN_ABORTED_MAX ranges of sequence numbers, ascending: first (8), last (8). */
+#define NVRAM_ABORTED_AT    NVRAM_PAGE
+#define ABORTED_RANGE_BYTES 16
+#define NVRAM_DIRECTORY_AT  (NVRAM_ABORTED_AT + MUNINN_ABORTED_MAX * ABORTED_RANGE_BYTES)
 
 /*
  * Directory entry: where a complete table image is. In use when a column is live; the store of that word makes and ends it.

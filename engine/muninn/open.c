@@ -157,7 +157,12 @@ static int no_segment_in_use(struct muninn_store *store)
 
 int store_wipe(struct muninn_store *store)
 {
+	int result;
+
 	nvram_store64(store->nvram + STATE_WIPING_AT, 1);
+	result = nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
+	if (result)
+		return result;
 	store_empty_directory(store);
 	nvram_store64(store->nvram + STATE_ABORTED_COUNT_AT, 0);
 	nvram_store64(store->nvram + STATE_SEALED_AT, 0);
@@ -169,8 +174,9 @@ int store_wipe(struct muninn_store *store)
 		row_start_buffer(store, number);
 	}
 	memset(store->segment_rows, 0xff, store->geometry.segments * sizeof(*store->segment_rows));
-	int result = no_segment_in_use(store);
-
+	result = no_segment_in_use(store);
+	if (!result)
+		result = store_flush(store);
 	if (!result)
 		nvram_store64(store->nvram + STATE_WIPING_AT, 0);
 	return result;
@@ -198,6 +204,8 @@ int muninn_format(struct nand *nand, const struct engine_options *options, struc
 	}
 	if (!result) {
 		write_header(store->nvram, &store->geometry, nand_uuid(nand));
+		outage_look(store, options);
+		outage_note_boot(store);
 		result = store_flush(store);
 		if (result)
 			error_set(error, result,
@@ -217,6 +225,14 @@ static int step_header(struct muninn_store *store, struct error_text *error)
 	if (bytes < NVRAM_PAGE)
 		return error_set(error, -ENODEV, "the device has no NVRAM for the muninn engine");
 	return read_header(store, error);
+}
+
+static int step_outage(struct muninn_store *store, struct error_text *error)
+{
+	(void)error;
+	outage_look(store, store->options);
+	store->committed = state_read(store, STATE_COMMITTED_AT);
+	return 0;
 }
 
 /* A format that a crash cut short is done again. */
@@ -304,13 +320,16 @@ static int step_complete_tables(struct muninn_store *store, struct error_text *e
 
 static int step_buffers(struct muninn_store *store, struct error_text *error)
 {
-	store->committed = state_read(store, STATE_COMMITTED_AT);
+	if (store->host_failed)
+		outage_fall_back(store);
 	return rows_recover_buffers(store, error);
 }
 
 /* A command that had sealed a segment but not committed: its sequence number never counts. */
 static int step_interrupted(struct muninn_store *store, struct error_text *error)
 {
+	if (store->host_failed)
+		return outage_finish(store, error);
 	uint64_t sealed = state_read(store, STATE_SEALED_AT);
 	uint64_t count = state_read(store, STATE_ABORTED_COUNT_AT);
 
@@ -324,13 +343,15 @@ static int step_interrupted(struct muninn_store *store, struct error_text *error
 			error, -EINVAL,
 			"%llu interrupted commands on record, more than fit; the NVRAM is corrupt",
 			(unsigned long long)count);
+	if (count > MUNINN_ABORTED_MAX / 2 && aborted_prune(store))
+		return error_set(error, -EIO, "NVRAM can't be made stable");
 	if (sealed > store->committed) {
-		if (count == MUNINN_ABORTED_MAX)
+		if (!aborted_has_room(store))
 			return error_set(
 				error, -EINVAL,
 				"%d interrupted commands are on record, the most that can be",
 				MUNINN_ABORTED_MAX);
-		store_abandon_sequence(store, sealed);
+		store_abandon(store, sealed);
 	}
 	return 0;
 }
@@ -341,11 +362,12 @@ static const struct {
 } open_steps[] = {
 	{ "read the header", step_header },
 	{ "allocate memory", allocate },
+	{ "look for a failure of the host", step_outage },
 	{ "complete a format", step_wipe },
 	{ "attach growing tables", step_growing_tables },
 	{ "load complete tables", step_complete_tables },
 	{ "recover row buffers", step_buffers },
-	{ "discard an interrupted command", step_interrupted },
+	{ "discard what was interrupted", step_interrupted },
 };
 
 static uint64_t now_microseconds(void)
@@ -362,11 +384,11 @@ int muninn_open(struct nand *nand, const struct engine_options *options, struct 
 	struct muninn_store *store = calloc(1, sizeof(*store));
 	uint64_t begin = now_microseconds();
 
-	(void)options; /* placement is fixed at format; nothing else concerns the record store */
 	if (!store)
 		return error_set(error, -ENOMEM, "out of memory");
 	store->base.operations = &muninn_operations;
 	store->nand = nand;
+	store->options = options; /* placement is fixed at format */
 	for (size_t i = 0; i < sizeof(open_steps) / sizeof(open_steps[0]); i++) {
 		uint64_t step_begin = now_microseconds();
 		int result = open_steps[i].run(store, error);
@@ -379,6 +401,7 @@ int muninn_open(struct nand *nand, const struct engine_options *options, struct 
 		log_line(LOG_LEVEL_DEBUG, "open: %s: %llu us", open_steps[i].name,
 			 (unsigned long long)(now_microseconds() - step_begin));
 	}
+	store->options = NULL;
 	store->open_microseconds = now_microseconds() - begin;
 	*out = &store->base;
 	return 0;

@@ -10,14 +10,14 @@ bool sequence_is_visible(const struct visibility *visibility, uint64_t sequence)
 		return false;
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;
-		uint64_t aborted = get_le64(visibility->aborted + middle * 8);
+		const uint8_t *range = visibility->aborted + middle * ABORTED_RANGE_BYTES;
 
-		if (aborted == sequence)
-			return false;
-		if (aborted < sequence)
+		if (sequence < get_le64(range))
+			high = middle;
+		else if (sequence > get_le64(range + 8))
 			low = middle + 1;
 		else
-			high = middle;
+			return false;
 	}
 	return true;
 }

@@ -24,7 +24,7 @@ struct visibility {
 	uint64_t bound;                         /* of the reader: highest sequence number */
 	uint64_t below;                         /* only lower numbers than this */
 	const struct record_timeline *timeline; /* what rollbacks hide; NULL: nothing */
-	const uint8_t *aborted; /* ascending 8-byte sequence numbers that do not count */
+	const uint8_t *aborted; /* ascending ranges of numbers that do not count, as in NVRAM */
 	uint64_t aborted_count;
 	uint64_t ignored_tombstone; /* a tombstone with this number does not count; 0 = all do */
 };

@@ -116,11 +116,10 @@ static int check_room(struct muninn_store *store, bool reserve)
 	if (store->space.count <= keep)
 		return -ENOSPC;
 	/* Should this transaction end in an abort, its number must be noted. */
-	if (state_read(store, STATE_ABORTED_COUNT_AT) == MUNINN_ABORTED_MAX) {
+	if (!aborted_has_room(store)) {
 		log_line(LOG_LEVEL_ERROR,
 			 "%d interrupted commands are on record, the most that can be; no segment "
-			 "can be"
-			 " sealed until the device is formatted",
+			 "can be sealed until the unit is started again after a merge",
 			 MUNINN_ABORTED_MAX);
 		return -ENOSPC;
 	}

@@ -204,7 +204,13 @@ int store_flush(struct muninn_store *store)
 	if (!result)
 		result = flush_free_buffers(store);
 	if (!result)
-		result = nand_nvram_sync(store->nand, 0, store->geometry.buffers_at);
+		result = nand_nvram_sync(store->nand, NVRAM_PAGE,
+					 store->geometry.buffers_at - NVRAM_PAGE);
+	/* Everything that this number speaks of is stable now. */
+	if (!result) {
+		nvram_store64(store->nvram + STATE_FLUSHED_AT, store->committed);
+		result = nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
+	}
 	for (uint32_t number = 0; !result && number < store->geometry.rows; number++) {
 		struct row *row = &store->rows[number];
 

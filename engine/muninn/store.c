@@ -67,17 +67,6 @@ static void muninn_commit(struct record_store *base)
 	end_transaction(store);
 }
 
-void store_abandon_sequence(struct muninn_store *store, uint64_t sequence)
-{
-	uint64_t count = state_read(store, STATE_ABORTED_COUNT_AT);
-
-	assert(count < MUNINN_ABORTED_MAX);
-	nvram_store64(store->nvram + NVRAM_ABORTED_AT + count * 8, sequence);
-	nvram_store64(store->nvram + STATE_ABORTED_COUNT_AT, count + 1);
-	nvram_store64(store->nvram + STATE_COMMITTED_AT, sequence);
-	store->committed = sequence;
-}
-
 static void muninn_abort(struct record_store *base)
 {
 	struct muninn_store *store = store_of(base);
@@ -88,7 +77,7 @@ static void muninn_abort(struct record_store *base)
 		if (store->rows[row].touched)
 			row_cut(&store->rows[row], store->committed);
 	if (store->sealed_running)
-		store_abandon_sequence(store, sequence);
+		store_abandon(store, sequence);
 	end_transaction(store);
 }
 

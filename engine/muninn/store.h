@@ -45,6 +45,10 @@ struct muninn_store {
 	struct nand_page_io *ios;       /* one a page of a segment */
 	struct store_counters counters; /* updated atomically: readers run side by side */
 	uint64_t open_microseconds;
+	const struct engine_options *options; /* while it is opened */
+	uint8_t boot_id[NVRAM_BOOT_BYTES];
+	bool host_failed;       /* since the store was last open */
+	uint64_t fallen_from;   /* then: the highest sequence number that there was */
 	uint16_t *segment_rows; /* for each segment the row that it is sealed in, or NO_ROW */
 	uint32_t merge_cursor, merge_step; /* walk of merge over the segments */
 	uint64_t merge_random;             /* which of their pages it looks at */
@@ -74,8 +78,36 @@ static inline bool row_has_newer(const struct row *row)
 /* Which records count up to `bound`, for readers. */
 struct visibility store_visibility(const struct muninn_store *store, uint64_t bound);
 
-/* Notes that a sequence number never counts; its records on flash are skipped from now on. */
-void store_abandon_sequence(struct muninn_store *store, uint64_t sequence);
+/* ---- aborted.c: sequence numbers that never count ---- */
+
+/* Whether one more range can be noted. */
+bool aborted_has_room(const struct muninn_store *store);
+
+/*
+ * Notes that the numbers above the committed one, up to `last`, never count; their records on flash are skipped from now on.
+ * `last` becomes the committed number. There must be room.
+ */
+void store_abandon(struct muninn_store *store, uint64_t last);
+
+/* Ends the list before the first range that is not as of the commit of `last`. */
+void aborted_take_back(struct muninn_store *store, uint64_t last);
+
+/* Takes ranges off the list that no sealed segment needs any more. */
+int aborted_prune(struct muninn_store *store);
+
+/* ---- outage.c: when the host itself has failed ---- */
+
+/* Whether this boot of the host is another one than when the store was last opened: `host_failed`. */
+void outage_look(struct muninn_store *store, const struct engine_options *options);
+
+/* Notes this boot in NVRAM. */
+void outage_note_boot(struct muninn_store *store);
+
+/* Sets `committed` back to the last flush, before the buffers are recovered. Tables are loaded. */
+void outage_fall_back(struct muninn_store *store);
+
+/* Aborts what came after the last flush, and makes the store that is left stable. */
+int outage_finish(struct muninn_store *store, struct error_text *error);
 
 /* The next buffer serial, made stable in NVRAM before it is used. */
 uint64_t store_next_serial(struct muninn_store *store);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Sequence numbers that never count although sealed segments may hold records with them: commands that were aborted or cut
+ * off by a crash, and all that a failure of the host took back. A list of ranges in NVRAM, ascending.
+ */
+#include <errno.h>
+
+#include "engine/muninn/nvram.h"
+#include "engine/muninn/store.h"
+
+static uint8_t *range_at(const struct muninn_store *store, uint64_t n)
+{
+	return store->nvram + NVRAM_ABORTED_AT + n * ABORTED_RANGE_BYTES;
+}
+
+static uint64_t range_first(const struct muninn_store *store, uint64_t n)
+{
+	return get_le64(range_at(store, n));
+}
+
+static uint64_t range_last(const struct muninn_store *store, uint64_t n)
+{
+	return get_le64(range_at(store, n) + 8);
+}
+
+static void set_range(struct muninn_store *store, uint64_t n, uint64_t first, uint64_t last)
+{
+	/* Between the two stores the range holds nothing. */
+	nvram_store64(range_at(store, n), first);
+	nvram_store64(range_at(store, n) + 8, last);
+}
+
+bool aborted_has_room(const struct muninn_store *store)
+{
+	return state_read(store, STATE_ABORTED_COUNT_AT) < MUNINN_ABORTED_MAX;
+}
+
+void store_abandon(struct muninn_store *store, uint64_t last)
+{
+	uint64_t count = state_read(store, STATE_ABORTED_COUNT_AT);
+	uint64_t first = store->committed + 1;
+
+	assert(last >= first);
+	if (count && range_last(store, count - 1) >= store->committed) {
+		/* Nothing has been committed since the last one: it grows. */
+		if (range_last(store, count - 1) < last)
+			nvram_store64(range_at(store, count - 1) + 8, last);
+	} else {
+		assert(count < MUNINN_ABORTED_MAX);
+		set_range(store, count, first, last);
+		nvram_store64(store->nvram + STATE_ABORTED_COUNT_AT, count + 1);
+	}
+	nvram_store64(store->nvram + STATE_COMMITTED_AT, last);
+	store->committed = last;
+}
+
+void aborted_take_back(struct muninn_store *store, uint64_t last)
+{
+	uint64_t count = min_u64(state_read(store, STATE_ABORTED_COUNT_AT), MUNINN_ABORTED_MAX);
+	uint64_t kept = 0;
+
+	while (kept < count && range_first(store, kept) <= last &&
+	       range_last(store, kept) <= last &&
+	       (kept == 0 || range_first(store, kept) > range_last(store, kept - 1)))
+		kept++;
+	nvram_store64(store->nvram + STATE_ABORTED_COUNT_AT, kept);
+}
+
+/* Whether a sealed segment may hold records with numbers of a range. */
+static bool is_in_use(const struct muninn_store *store, uint64_t first, uint64_t last)
+{
+	for (uint32_t number = 0; number < store->geometry.rows; number++) {
+		const struct row *row = &store->rows[number];
+
+		for (uint32_t n = 0; n <= row->complete_count; n++) {
+			const struct table *table = n < row->complete_count ? &row->complete[n]
+									    : &row->growing;
+
+			for (uint64_t live = table_live(table); live; live &= live - 1) {
+				struct table_column facts;
+
+				table_read_column(table, (uint32_t)__builtin_ctzll(live), &facts);
+				if (facts.first_sequence <= last && facts.last_sequence >= first)
+					return true;
+			}
+		}
+	}
+	return false;
+}
+
+/*
+ * A range is moved down before its old entry is written over, and is on stable storage by then, so that at every moment
+ * the list holds all that are needed, some twice.
+ */
+int aborted_prune(struct muninn_store *store)
+{
+	uint64_t count = state_read(store, STATE_ABORTED_COUNT_AT);
+	uint64_t kept = 0;
+	int result = 0;
+
+	for (uint64_t n = 0; !result && n < count; n++) {
+		if (!is_in_use(store, range_first(store, n), range_last(store, n)))
+			continue;
+		if (n != kept) {
+			set_range(store, kept, range_first(store, n), range_last(store, n));
+			result = nand_nvram_sync(store->nand,
+						 (uint64_t)(range_at(store, kept) - store->nvram),
+						 ABORTED_RANGE_BYTES);
+		}
+		kept++;
+	}
+	if (!result)
+		nvram_store64(store->nvram + STATE_ABORTED_COUNT_AT, kept);
+	return result;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * After the host itself has failed. Its page cache is gone, so each page of the NVRAM is as of its last sync or somewhat
+ * newer, and no two of them need fit together. What the last flush promised is there all the same, since what it rests on was
+ * synced before it was changed. So the store falls back to the committed number of that flush: everything newer is cut off the
+ * buffers, and in sealed segments it is aborted as one range.
+ *
+ * That the host has failed shows by its boot ID, which is another one than when the store was last opened.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "common/log.h"
+#include "engine/muninn/nvram.h"
+#include "engine/muninn/store.h"
+
+#define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
+
+enum {
+	/* More than can have been used since the last sync: slots of that time must not count for a new buffer. */
+	SERIALS_LEFT_OUT = 1 << 24,
+};
+
+/* The kernel's boot ID, a UUID in text; zeroes when there is none. */
+static void read_boot_id(uint8_t id[NVRAM_BOOT_BYTES])
+{
+	char text[64] = "";
+	FILE *file = fopen(BOOT_ID_PATH, "re");
+	uint32_t digits = 0;
+
+	memset(id, 0, NVRAM_BOOT_BYTES);
+	if (file && !fgets(text, sizeof(text), file))
+		text[0] = 0;
+	if (file)
+		fclose(file);
+	for (const char *at = text; *at && digits < 2 * NVRAM_BOOT_BYTES; at++) {
+		if (!isxdigit((unsigned char)*at))
+			continue;
+		int value = isdigit((unsigned char)*at) ? *at - '0' : (*at | 0x20) - 'a' + 10;
+
+		id[digits / 2] = (uint8_t)(id[digits / 2] << 4 | value);
+		digits++;
+	}
+	if (digits < 2 * NVRAM_BOOT_BYTES)
+		log_line(LOG_LEVEL_WARNING,
+			 BOOT_ID_PATH " can't be read; a power failure of this host would not be "
+				      "noticed");
+}
+
+void outage_look(struct muninn_store *store, const struct engine_options *options)
+{
+	if (options && options->boot_id)
+		memcpy(store->boot_id, options->boot_id, NVRAM_BOOT_BYTES);
+	else
+		read_boot_id(store->boot_id);
+	store->host_failed =
+		memcmp(store->nvram + NVRAM_BOOT_AT, store->boot_id, NVRAM_BOOT_BYTES) != 0;
+}
+
+void outage_note_boot(struct muninn_store *store)
+{
+	memcpy(store->nvram + NVRAM_BOOT_AT, store->boot_id, NVRAM_BOOT_BYTES);
+}
+
+/* The highest sequence number and serial in sealed segments. */
+static void find_highest(const struct muninn_store *store, uint64_t *sequence, uint64_t *serial)
+{
+	for (uint32_t number = 0; number < store->geometry.rows; number++) {
+		const struct row *row = &store->rows[number];
+
+		for (uint32_t n = 0; n <= row->complete_count; n++) {
+			const struct table *table = n < row->complete_count ? &row->complete[n]
+									    : &row->growing;
+
+			for (uint32_t column = 0; column < table_columns(table); column++) {
+				struct table_column facts;
+
+				table_read_column(table, column, &facts);
+				*serial = max_u64(*serial, facts.serial);
+				*sequence = max_u64(*sequence, facts.last_sequence);
+			}
+		}
+	}
+}
+
+void outage_fall_back(struct muninn_store *store)
+{
+	uint64_t flushed = state_read(store, STATE_FLUSHED_AT);
+	uint64_t serial = state_read(store, STATE_NEXT_SERIAL_AT);
+	uint64_t sequence = state_read(store, STATE_COMMITTED_AT);
+
+	sequence = max_u64(sequence, state_read(store, STATE_SEALED_AT));
+	find_highest(store, &sequence, &serial);
+	for (uint32_t n = 0; n < store->free_buffer_count; n++)
+		serial = max_u64(serial, buffer_stored_serial(&store->free_buffers[n]));
+	nvram_store64(store->nvram + STATE_NEXT_SERIAL_AT, serial + SERIALS_LEFT_OUT);
+	store->committed = flushed;
+	store->fallen_from = sequence;
+	aborted_take_back(store, flushed);
+}
+
+int outage_finish(struct muninn_store *store, struct error_text *error)
+{
+	int result = 0;
+
+	if (store->fallen_from > store->committed) {
+		uint64_t flushed = store->committed;
+
+		if (!aborted_has_room(store))
+			return error_set(error, -EINVAL,
+					 "%d interrupted commands are on record, the most that can "
+					 "be",
+					 MUNINN_ABORTED_MAX);
+		store_abandon(store, store->fallen_from | (RECORD_SLOT - 1));
+		log_line(LOG_LEVEL_WARNING,
+			 "this host has been started again without a clean stop: back to the last "
+			 "flush; %llu commands or fewer after it are gone",
+			 (unsigned long long)(store->fallen_from - flushed));
+	}
+	for (uint32_t number = 0; number < store->geometry.rows; number++) {
+		store->rows[number].unsynced = true;
+		store->rows[number].growing.unsynced = true;
+	}
+	result = store_flush(store);
+	if (!result) {
+		outage_note_boot(store);
+		result = nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
+	}
+	return result ? error_set(error, result, "NVRAM can't be made stable (error %d)", -result)
+		      : 0;
+}
