@@ -235,6 +235,7 @@ help:
 	@echo 'V=1 behind any of them shows the commands'
 	@echo 'make bench      what the engine costs: a table, and build/bench/muninn-run.json'
 	@echo 'make bench-nand the emulated NAND beside memcpy and fio: build/bench/muninn-nand.json; BENCH_NAND=--full'
+	@echo 'make bench-list LIST of a million objects and members: build/bench/muninn-list.json'
 	@echo "make bench-paper the paper's experiments, its numbers beside ours: build/bench/muninn-paper.json"
 	@echo '                QUICK=1: a minute, with 2 million pairs in place of 50 million'
 	@echo 'make figures    draws docs/figures/ from build/bench/muninn-paper.json'
@@ -323,6 +324,13 @@ bench-nand:
 	+@$(SUBMAKE) $(BIN)/muninn-bench
 	@mkdir -p $(BUILD)/bench
 	@$(BIN)/muninn-bench nand --file $(BUILD)/bench/nand.image $(BENCH_NAND) >$(BUILD)/bench/muninn-nand.json
+
+# LIST and LIST COLLECTION of a million, over the place in the list. BENCH_LIST: its options.
+.PHONY: bench-list
+bench-list: bootstrap
+	+@$(SUBMAKE) $(BIN)/muninn-bench
+	@mkdir -p $(BUILD)/bench
+	@$(BIN)/muninn-bench list $(BENCH_LIST) >$(BUILD)/bench/muninn-list.json
 
 PAPER_RESULTS := $(BUILD)/bench/muninn-paper.json
 bench-paper: bootstrap

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * `muninn-bench list`: what an entry of LIST and LIST COLLECTION costs, over its place in the list. OSD commands on an engine on
+ * flash in memory, no iSCSI in between.
+ */
+#ifndef MUNINN_BENCH_LIST_BENCH_H
+#define MUNINN_BENCH_LIST_BENCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "common/error.h"
+
+struct list_bench_options {
+	uint64_t objects;    /* in the partition, all of them members of one collection */
+	uint32_t room_bytes; /* allocation length of each command */
+	uint32_t steps;      /* parts of the list, each of which is a point of the curve */
+	uint64_t size_bytes; /* page data of the device */
+	uint32_t nodes;      /* nodes of directories kept in memory, 0 = the engine's default */
+	bool ids_only;       /* not the lists with an attribute of each entry */
+};
+
+struct list_bench_options list_bench_defaults(void);
+
+/*
+ * Fills a device and lists it four times: objects and members, IDs and with an attribute each, continued from
+ * command to command. A JSON object for each step to `json`, a table to `text`. Every ID is checked. 0; negative with a
+ * sentence.
+ */
+int list_bench_run(const struct list_bench_options *options, FILE *json, FILE *text,
+		   struct error_text *error);
+
+/* Runs the command line; argv[0] is not looked at. Returns the exit code of the program. */
+int list_bench_main(int argc, char **argv, FILE *json, FILE *text);
+
+#endif

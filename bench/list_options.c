@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The command line of `muninn-bench list`. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+
+#include "bench/list_bench.h"
+
+/* Exit codes, as of all commands. */
+enum { DONE = 0, FAILED = 1, WRONG_USE = 2 };
+
+static const char help[] =
+	"muninn-bench list [OPTION...]: what an entry of LIST and LIST COLLECTION costs, over its "
+	"place in the list\n"
+	"\n"
+	"  --objects N   in the partition and in the collection (default 1000000)\n"
+	"  --room N      bytes of an answer (default 65536)\n"
+	"  --steps N     points of each curve (default 20)\n"
+	"  --nodes N     nodes of directories kept in memory (default 1024)\n"
+	"  --ids         without the lists that have an attribute of each entry\n"
+	"  --size N      GiB of the device, which is memory that is taken as it fills (default 4)\n"
+	"\n"
+	"JSON objects go to stdout, a table to stderr.\n";
+
+enum option_code {
+	OPTION_HELP = 256,
+	OPTION_IDS,
+	OPTION_OBJECTS,
+	OPTION_ROOM,
+	OPTION_STEPS,
+	OPTION_NODES,
+	OPTION_SIZE
+};
+
+static const struct option long_options[] = {
+	{ "help", no_argument, NULL, OPTION_HELP },
+	{ "ids", no_argument, NULL, OPTION_IDS },
+	{ "objects", required_argument, NULL, OPTION_OBJECTS },
+	{ "room", required_argument, NULL, OPTION_ROOM },
+	{ "steps", required_argument, NULL, OPTION_STEPS },
+	{ "nodes", required_argument, NULL, OPTION_NODES },
+	{ "size", required_argument, NULL, OPTION_SIZE },
+	{ 0 },
+};
+
+static int take_number(struct list_bench_options *options, int option, const char *text,
+		       struct error_text *error)
+{
+	static const struct {
+		const char *name;
+		uint64_t least, most;
+	} limits[] = {
+		{ "objects", 1, 100000000 }, { "room", 32, 1 << 28 }, { "steps", 1, 10000 },
+		{ "nodes", 128, 1 << 20 },   { "size", 1, 4096 },
+	};
+	int which = option - OPTION_OBJECTS;
+	unsigned long long value;
+	char *end;
+
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (errno || end == text || *end || *text == '-' || value < limits[which].least ||
+	    value > limits[which].most)
+		return error_set(error, -EINVAL, "--%s %s: must be a number, %llu to %llu",
+				 limits[which].name, text, (unsigned long long)limits[which].least,
+				 (unsigned long long)limits[which].most);
+	switch (option) {
+	case OPTION_OBJECTS:
+		options->objects = value;
+		break;
+	case OPTION_ROOM:
+		options->room_bytes = (uint32_t)value;
+		break;
+	case OPTION_STEPS:
+		options->steps = (uint32_t)value;
+		break;
+	case OPTION_NODES:
+		options->nodes = (uint32_t)value;
+		break;
+	default:
+		options->size_bytes = value << 30;
+		break;
+	}
+	return 0;
+}
+
+/* 1: --help was asked for. */
+static int parse(struct list_bench_options *options, int argc, char **argv,
+		 struct error_text *error)
+{
+	int option, result = 0;
+
+	optind = 0;
+	opterr = 0;
+	while (result == 0 && (option = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
+		switch (option) {
+		case OPTION_HELP:
+			return 1;
+		case OPTION_IDS:
+			options->ids_only = true;
+			break;
+		case ':':
+			return error_set(error, -EINVAL, "%s needs a value", argv[optind - 1]);
+		case '?':
+			return error_set(error, -EINVAL, "%s: no such option", argv[optind - 1]);
+		default:
+			result = take_number(options, option, optarg, error);
+			break;
+		}
+	}
+	if (result == 0 && optind < argc)
+		return error_set(error, -EINVAL, "%s: not an option", argv[optind]);
+	return result;
+}
+
+int list_bench_main(int argc, char **argv, FILE *json, FILE *text)
+{
+	struct list_bench_options options = list_bench_defaults();
+	struct error_text error = { "" };
+	int result = parse(&options, argc, argv, &error);
+
+	if (result > 0) {
+		fputs(help, json);
+		return DONE;
+	}
+	if (result < 0) {
+		fprintf(text,
+			"muninn-bench list: %s\n`muninn-bench list --help` lists the options\n",
+			error.text);
+		return WRONG_USE;
+	}
+	if (list_bench_run(&options, json, text, &error) == 0)
+		return DONE;
+	fprintf(text, "muninn-bench list: %s\n", error.text);
+	return FAILED;
+}
