@@ -120,14 +120,15 @@ static void test_taking_a_written_segment_erases_it_and_counts_that(void **state
 
 /* ---- a store with data that never change ---- */
 
-static uint64_t present_only(void *context, const struct record_key *key, uint16_t version,
-			     uint64_t sequence)
+static uint32_t present_only(void *context, const struct record_key *key,
+			     const struct record_info *info, uint64_t *bounds, uint32_t max)
 {
 	(void)context;
 	(void)key;
-	(void)version;
-	(void)sequence;
-	return RECORD_NEWEST;
+	(void)info;
+	(void)bounds;
+	(void)max;
+	return 0;
 }
 
 static void put(struct record_store *store, uint32_t number, uint64_t stamp)
@@ -136,7 +137,7 @@ static void put(struct record_store *store, uint32_t number, uint64_t stamp)
 	uint8_t value[VALUE_BYTES] = { 0 };
 
 	put_le64(value, stamp);
-	store->operations->begin(store);
+	store->operations->begin(store, 0);
 	assert_int_equal(store->operations->put(store, &key, 1, 0, value, sizeof(value), false), 0);
 	store->operations->commit(store);
 }
@@ -154,7 +155,7 @@ static void check(struct record_store *store, uint32_t number, uint64_t stamp)
 
 static void merge_when_low(struct record_store *store)
 {
-	const struct record_keep keep = { .boundary = present_only };
+	const struct record_keep keep = { .boundaries = present_only };
 	struct record_merge merge = { .live_permille_max = 800 };
 	struct engine_statistics statistics = { 0 };
 
