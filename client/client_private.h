@@ -9,6 +9,7 @@ struct osd_client {
 	struct session *session;
 	enum osd_version version;
 	uint32_t queue_depth;
+	bool subscribed; /* to the features of EXECUTE */
 };
 
 /* Lays out buffers and encodes the CDB into request->task; allocates request->scratch. -EINVAL, -ENOMEM. */

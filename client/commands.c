@@ -101,11 +101,19 @@ int osd_client_format(struct osd_client *client, uint64_t capacity, struct osd_c
 	return run(client, &request, error);
 }
 
-int osd_client_create_partition(struct osd_client *client, uint64_t requested, uint64_t *chosen,
-				struct osd_client_error *error)
+int osd_client_create_partition(struct osd_client *client, uint64_t requested, int layout,
+				uint64_t *chosen, struct osd_client_error *error)
 {
-	struct osd_request request = { .cdb = { .action = OSD_CREATE_PARTITION,
-						.partition = requested } };
+	uint8_t value = (uint8_t)layout;
+	struct osd_client_value set = { .page = OSD_MUNINN_PARTITION,
+					.number = OSD_MUNINN_LAYOUT,
+					.value = &value,
+					.length = 1 };
+	struct osd_request request = {
+		.cdb = { .action = OSD_CREATE_PARTITION, .partition = requested },
+		.sets = layout >= 0 ? &set : NULL,
+		.set_count = layout >= 0,
+	};
 
 	return run_told(client, &request, OSD_CURRENT_PARTITION_ID, chosen, error);
 }

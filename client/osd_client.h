@@ -30,6 +30,7 @@
 
 #include "client/session.h"
 #include "common/error.h"
+#include "osd/vendor.h"
 #include "osd/wire.h"
 
 struct osd_client;
@@ -171,9 +172,12 @@ int osd_client_run(struct osd_client *client, struct osd_request *request);
 /* All partitions and objects are removed. `capacity` 0: everything there is. */
 int osd_client_format(struct osd_client *client, uint64_t capacity, struct osd_client_error *error);
 
-/* `requested` 0: the target chooses; `chosen` may be NULL. */
-int osd_client_create_partition(struct osd_client *client, uint64_t requested, uint64_t *chosen,
-				struct osd_client_error *error);
+/*
+ * `requested` 0: the target chooses; `chosen` may be NULL. `layout` of its object IDs: 0 flat, 1 packed, -1 as the unit is
+ * configured (other targets know only that).
+ */
+int osd_client_create_partition(struct osd_client *client, uint64_t requested, int layout,
+				uint64_t *chosen, struct osd_client_error *error);
 int osd_client_remove_partition(struct osd_client *client, uint64_t partition, bool contents,
 				struct osd_client_error *error);
 
@@ -241,6 +245,54 @@ int osd_client_get_attribute(struct osd_client *client, struct osd_client_addres
 int osd_client_get_number(struct osd_client *client, struct osd_client_address address,
 			  uint32_t page, uint32_t number, uint64_t *value,
 			  struct osd_client_error *error);
+
+/* ---- moments ---- */
+
+enum osd_client_moment_kind {
+	OSD_CLIENT_NOW,
+	OSD_CLIENT_AT_VERSION,
+	OSD_CLIENT_AT_TIME, /* ms since 1970 */
+	OSD_CLIENT_AT_SEQUENCE,
+	OSD_CLIENT_AT_NAME, /* of a version */
+	OSD_CLIENT_AGO,     /* of an object: before its newest `value` modifications */
+};
+
+struct osd_client_moment {
+	enum osd_client_moment_kind kind;
+	uint64_t value;
+	char name[OSD_VERSION_NAME_MAX + 1];
+};
+
+/*
+ * What stands behind the @ of an address: "3" a version; "2026-11-21T14:32:05" (local time; with Z or +hh:mm that of
+ * there), "2026-11-21"; "-10min" (s, min, h, d, w) before `now_ms`; "~2" before the last two modifications; "#4711" a
+ * sequence number; "now"; anything else that begins with a letter is a version's name. -EINVAL with a sentence.
+ */
+int osd_client_parse_moment(const char *text, uint64_t now_ms, struct osd_client_moment *moment,
+			    struct error_text *error);
+
+/* ---- EXECUTE: the target's functions beyond the standard. The client subscribes to their features by itself. ---- */
+
+/* A result's items, of each command that a stream takes. A result other than 0 ends it and is returned. */
+typedef int osd_client_items(void *context, const uint8_t *items, size_t length);
+
+/*
+ * Runs a function to its end. `parameters`: items of osd_items_begin…; may be NULL with length 0. `each` may be NULL.
+ */
+int osd_client_execute(struct osd_client *client, enum osd_function function,
+		       struct osd_client_address address, const uint8_t *parameters, size_t length,
+		       osd_client_items *each, void *context, struct osd_client_error *error);
+
+/* Adds a moment to parameters. -EINVAL: AGO is none of the target's. */
+int osd_client_add_moment(struct osd_item_writer *writer, const struct osd_client_moment *moment);
+
+/*
+ * The version number to read at for a moment of a partition (or, with AGO, of an object): that of a version, or of a view that
+ * the target makes. 0 for NOW. -ENOENT.
+ */
+int osd_client_resolve(struct osd_client *client, struct osd_client_address address,
+		       const struct osd_client_moment *moment, uint16_t *version,
+		       struct osd_client_error *error);
 
 /* Standard INQUIRY data. */
 int osd_client_inquiry(struct osd_client *client, struct osd_inquiry_data *inquiry,

@@ -7,6 +7,7 @@
 
 #include "client/client_private.h"
 #include "common/bytes.h"
+#include "osd/vendor.h"
 
 #define VERSION_SHIFT 48
 
@@ -53,7 +54,8 @@ static bool values_valid(const struct osd_request *request)
 		if (request->sets[i].length > OSD_ATTRIBUTE_BYTES_MAX)
 			return false;
 	return request->data_length <= INT32_MAX && request->room_length <= INT32_MAX &&
-	       !(request->data_length && request->room_length);
+	       (request->cdb.action == OSD_EXECUTE ||
+		!(request->data_length && request->room_length));
 }
 
 /*
@@ -148,7 +150,9 @@ int request_prepare(struct osd_request *request, enum osd_version version)
 	cdb->set_data = layout.set_data;
 	cdb->get_list = layout.get_list;
 	cdb->retrieved = layout.retrieved;
-	if (request->data_length || request->room_length)
+	if (cdb->action == OSD_EXECUTE)
+		cdb->length = request->room_length; /* the parameters' length is in cdb.address */
+	else if (request->data_length || request->room_length)
 		cdb->length = request->data_length + request->room_length;
 	osd_capability_nosec(cdb, object_type(cdb));
 	*task = (struct session_task){ .timeout_ms = request->timeout_ms };

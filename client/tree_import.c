@@ -419,7 +419,7 @@ static int prepare_partition(struct importer *importer, struct tree_report *repo
 	int result = tree_read_pointer(importer->client, address, &pointer, importer->error);
 
 	if (result == -ENOENT)
-		return osd_client_create_partition(importer->client, importer->partition, NULL,
+		return osd_client_create_partition(importer->client, importer->partition, -1, NULL,
 						   importer->error);
 	if (result == 0 && !importer->options->replace)
 		return outcome_set(

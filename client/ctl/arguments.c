@@ -4,22 +4,77 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <time.h>
+
 #include "client/ctl/ctl.h"
 
-int ctl_address(const struct ctl *ctl, int index, struct osd_client_address *address)
+uint64_t ctl_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+int ctl_resolve(struct ctl *ctl, const char *text, struct osd_client_address *address)
+{
+	struct osd_client_moment moment;
+	struct osd_client_error outcome;
+	struct error_text error;
+	int code;
+
+	if (osd_client_parse_moment(text, ctl_now_ms(), &moment, &error) < 0)
+		return ctl_fail(ctl, CTL_USAGE, "%s", error.text);
+	if (!address->partition)
+		return ctl_fail(ctl, CTL_USAGE,
+				"partition 0 is the root; it has no objects or versions");
+	code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	if (osd_client_resolve(ctl->client, *address, &moment, &address->version, &outcome) < 0)
+		return ctl_fail_command(ctl, &outcome);
+	return CTL_OK;
+}
+
+int ctl_address(struct ctl *ctl, int index, struct osd_client_address *address)
 {
 	struct error_text error;
+	const char *text, *at;
+	char plain[OSD_CLIENT_ADDRESS_TEXT];
 
 	if (index >= ctl->argument_count) {
 		*address = (struct osd_client_address){ 0 };
 		return CTL_OK;
 	}
-	if (osd_client_parse_address(ctl->arguments[index], address, &error) < 0)
+	text = ctl->arguments[index];
+	at = strchr(text, '@');
+	if (!at || (at[1] >= '0' && at[1] <= '9' &&
+		    strspn(at + 1, "0123456789abcdefABCDEFxX") == strlen(at + 1))) {
+		if (osd_client_parse_address(text, address, &error) < 0)
+			return ctl_fail(ctl, CTL_USAGE, "%s", error.text);
+		return CTL_OK;
+	}
+	if ((size_t)(at - text) >= sizeof(plain))
+		return ctl_fail(ctl, CTL_USAGE, "address '%.80s' is too long", text);
+	memcpy(plain, text, (size_t)(at - text));
+	plain[at - text] = '\0';
+	if (osd_client_parse_address(plain, address, &error) < 0)
+		return ctl_fail(ctl, CTL_USAGE, "%s", error.text);
+	return ctl_resolve(ctl, at + 1, address);
+}
+
+int ctl_moment(const struct ctl *ctl, int index, struct osd_client_moment *moment)
+{
+	struct error_text error;
+
+	*moment = (struct osd_client_moment){ 0 };
+	if (index < ctl->argument_count &&
+	    osd_client_parse_moment(ctl->arguments[index], ctl_now_ms(), moment, &error) < 0)
 		return ctl_fail(ctl, CTL_USAGE, "%s", error.text);
 	return CTL_OK;
 }
 
-int ctl_object_address(const struct ctl *ctl, int index, struct osd_client_address *address)
+int ctl_object_address(struct ctl *ctl, int index, struct osd_client_address *address)
 {
 	int code = ctl_address(ctl, index, address);
 
@@ -31,7 +86,7 @@ int ctl_object_address(const struct ctl *ctl, int index, struct osd_client_addre
 	return code;
 }
 
-int ctl_partition_address(const struct ctl *ctl, int index, struct osd_client_address *address)
+int ctl_partition_address(struct ctl *ctl, int index, struct osd_client_address *address)
 {
 	int code = ctl_address(ctl, index, address);
 
@@ -39,6 +94,18 @@ int ctl_partition_address(const struct ctl *ctl, int index, struct osd_client_ad
 		return ctl_fail(
 			ctl, CTL_USAGE, "%s needs the address of a partition, PID; '%s' names none",
 			ctl->verb, index < ctl->argument_count ? ctl->arguments[index] : "");
+	return code;
+}
+
+int ctl_scope_address(struct ctl *ctl, int index, struct osd_client_address *address)
+{
+	int code = ctl_address(ctl, index, address);
+
+	if (code == CTL_OK && (address->object || address->version))
+		return ctl_fail(
+			ctl, CTL_USAGE,
+			"%s needs a partition, PID, or 0 for the whole device; '%s' is neither",
+			ctl->verb, ctl->arguments[index]);
 	return code;
 }
 

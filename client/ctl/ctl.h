@@ -47,6 +47,12 @@ struct ctl_options {
 	const char *log;
 	const char *svg;
 	const char *from_file;
+	const char *name;
+	const char *at;
+	const char *layout;
+	bool regex;
+	bool progress;
+	bool read_only;
 };
 
 struct ctl {
@@ -90,17 +96,29 @@ const char *ctl_format_size(uint64_t bytes, char text[CTL_SIZE_TEXT]);
 
 /* ---- arguments.c ---- */
 
-/* Argument `index` as an address; CTL_OK or, with a message, CTL_USAGE. */
-int ctl_address(const struct ctl *ctl, int index, struct osd_client_address *address);
+/*
+ * Argument `index` as an address; CTL_OK or, with a message, CTL_USAGE. A moment that is no version number, like
+ * 0x10000@-10min, becomes the number of a view; that connects, and fails as connecting and asking do.
+ */
+int ctl_address(struct ctl *ctl, int index, struct osd_client_address *address);
 /* The same, and it must name an object, or a partition. */
-int ctl_object_address(const struct ctl *ctl, int index, struct osd_client_address *address);
-int ctl_partition_address(const struct ctl *ctl, int index, struct osd_client_address *address);
+int ctl_object_address(struct ctl *ctl, int index, struct osd_client_address *address);
+int ctl_partition_address(struct ctl *ctl, int index, struct osd_client_address *address);
+/* Puts a moment, by the number that the target gives it, into an address. Connects. CTL_OK or a code. */
+int ctl_resolve(struct ctl *ctl, const char *text, struct osd_client_address *address);
+/* As ctl_partition_address, or the device: "0". */
+int ctl_scope_address(struct ctl *ctl, int index, struct osd_client_address *address);
+/* Argument `index` as a moment, "now" when it is not there. CTL_OK or CTL_USAGE. */
+int ctl_moment(const struct ctl *ctl, int index, struct osd_client_moment *moment);
 /* Decimal or 0x, with K, M, G or T behind it (powers of 1024). -EINVAL. */
 int ctl_parse_size(const char *text, uint64_t *value);
 /* Decimal or 0x. -EINVAL. */
 int ctl_parse_number(const char *text, uint64_t limit, uint64_t *value);
 /* Argument `index` as a size; CTL_OK or CTL_USAGE. `what` names it. */
 int ctl_size(const struct ctl *ctl, int index, const char *what, uint64_t *value);
+
+/* Milliseconds since 1970. */
+uint64_t ctl_now_ms(void);
 
 /* ---- progress.c ---- */
 
@@ -120,7 +138,10 @@ void progress_end(struct progress *progress);
 
 /* ---- main.c ---- */
 
-/* Connects; verbs call it when their arguments are found right. CTL_OK or, with a message, why not. */
+/*
+ * Connects, unless that is done; verbs call it when their arguments are found right. CTL_OK or, with a message, why
+ * not.
+ */
 int ctl_connect(struct ctl *ctl);
 
 /* ---- verbs ---- */
@@ -133,6 +154,9 @@ ctl_run verb_create, verb_rm, verb_truncate, verb_clear, verb_punch;
 ctl_run verb_put, verb_append, verb_get, verb_cat;
 ctl_run verb_attr_get, verb_attr_set, verb_attr_ls;
 ctl_run verb_import, verb_export;
+ctl_run verb_snapshot, verb_versions, verb_drop, verb_rollback, verb_undo, verb_log, verb_diff;
+ctl_run verb_retention, verb_merge, verb_watch;
+ctl_run verb_search, verb_checksum, verb_statistics;
 ctl_run verb_nand_create, verb_nand_info, verb_nand_map, verb_nand_wear, verb_nand_dump,
 	verb_nand_cut, verb_nand_timing, verb_nand_faults;
 

@@ -11,7 +11,8 @@
 #include "client/ctl/verbs.h"
 
 enum option_code {
-	OPTION_CHUNK = 256,
+	OPTION_AT = 256,
+	OPTION_CHUNK,
 	OPTION_CLEAN,
 	OPTION_CONTENTS,
 	OPTION_COUNT,
@@ -20,14 +21,19 @@ enum option_code {
 	OPTION_INITIAL_R2T_NO,
 	OPTION_INITIATOR,
 	OPTION_JSON,
+	OPTION_LAYOUT,
 	OPTION_LENGTH,
 	OPTION_LOG,
+	OPTION_NAME,
 	OPTION_NO_IMMEDIATE_DATA,
 	OPTION_NUMBER,
 	OPTION_OFFSET,
 	OPTION_OSD1,
+	OPTION_PROGRESS,
 	OPTION_QUEUE_DEPTH,
 	OPTION_RAW,
+	OPTION_READ_ONLY,
+	OPTION_REGEX,
 	OPTION_REMOVE,
 	OPTION_REPLACE,
 	OPTION_SVG,
@@ -36,6 +42,7 @@ enum option_code {
 };
 
 static const struct option long_options[] = {
+	{ "at", required_argument, NULL, OPTION_AT },
 	{ "chunk", required_argument, NULL, OPTION_CHUNK },
 	{ "clean", no_argument, NULL, OPTION_CLEAN },
 	{ "contents", no_argument, NULL, OPTION_CONTENTS },
@@ -45,17 +52,22 @@ static const struct option long_options[] = {
 	{ "hex", no_argument, NULL, OPTION_HEX },
 	{ "initiator", required_argument, NULL, OPTION_INITIATOR },
 	{ "json", no_argument, NULL, OPTION_JSON },
+	{ "layout", required_argument, NULL, OPTION_LAYOUT },
 	{ "length", required_argument, NULL, OPTION_LENGTH },
 	{ "log", required_argument, NULL, OPTION_LOG },
 	{ "long", no_argument, NULL, 'l' },
+	{ "name", required_argument, NULL, OPTION_NAME },
 	{ "no-immediate-data", no_argument, NULL, OPTION_NO_IMMEDIATE_DATA },
 	{ "no-initial-r2t", no_argument, NULL, OPTION_INITIAL_R2T_NO },
 	{ "number", no_argument, NULL, OPTION_NUMBER },
 	{ "offset", required_argument, NULL, OPTION_OFFSET },
 	{ "osd1", no_argument, NULL, OPTION_OSD1 },
+	{ "progress", no_argument, NULL, OPTION_PROGRESS },
 	{ "queue-depth", required_argument, NULL, OPTION_QUEUE_DEPTH },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "raw", no_argument, NULL, OPTION_RAW },
+	{ "read-only", no_argument, NULL, OPTION_READ_ONLY },
+	{ "regex", no_argument, NULL, OPTION_REGEX },
 	{ "remove", no_argument, NULL, OPTION_REMOVE },
 	{ "replace", no_argument, NULL, OPTION_REPLACE },
 	{ "text", no_argument, NULL, OPTION_TEXT },
@@ -112,8 +124,17 @@ static int take_value(const struct ctl *ctl, int code, struct ctl_options *optio
 		result = take_limited(ctl, "timeout", 1, 1000000, &value);
 		options->client.timeout_ms = (uint32_t)value * 1000;
 		return result;
+	case OPTION_AT:
+		options->at = optarg;
+		return CTL_OK;
 	case OPTION_FILE:
 		options->from_file = optarg;
+		return CTL_OK;
+	case OPTION_LAYOUT:
+		options->layout = optarg;
+		return CTL_OK;
+	case OPTION_NAME:
+		options->name = optarg;
 		return CTL_OK;
 	case OPTION_SVG:
 		options->svg = optarg;
@@ -163,8 +184,17 @@ static int take_option(const struct ctl *ctl, int code, struct ctl_options *opti
 	case OPTION_OSD1:
 		options->client.version = OSD_1;
 		return CTL_OK;
+	case OPTION_PROGRESS:
+		options->progress = true;
+		return CTL_OK;
 	case OPTION_RAW:
 		options->raw = true;
+		return CTL_OK;
+	case OPTION_READ_ONLY:
+		options->read_only = true;
+		return CTL_OK;
+	case OPTION_REGEX:
+		options->regex = true;
 		return CTL_OK;
 	case OPTION_REMOVE:
 		options->remove = true;
@@ -204,7 +234,9 @@ static int parse_options(const struct ctl *ctl, int count, char **arguments,
 int ctl_connect(struct ctl *ctl)
 {
 	struct error_text error;
-	int result = osd_client_connect(ctl->url, &ctl->options->client, &ctl->client, &error);
+	int result = ctl->client ? 0
+				 : osd_client_connect(ctl->url, &ctl->options->client, &ctl->client,
+						      &error);
 
 	return result < 0 ? ctl_fail_connect(ctl, result, &error) : CTL_OK;
 }

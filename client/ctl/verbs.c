@@ -23,8 +23,12 @@ static const struct ctl_verb verbs[] = {
 	  "without it, all there is.\n\n"
 	  "Example:\n  muninnctl format $URL\n",
 	  0, 1, verb_format },
-	{ "mkpart", "URL [PID]", "create a partition",
-	  "Prints the ID. Without PID the target chooses. IDs begin at 0x10000.\n\n"
+	{ "mkpart", "URL [PID] [--layout flat|packed]", "create a partition",
+	  "Prints the ID. Without PID the target chooses. IDs begin at 0x10000.\n"
+	  "--layout  of its object IDs: flat, numbers as every initiator uses them; packed, "
+	  "identifier, version and "
+	  "first page\n"
+	  "          in one ID; else as the unit is configured\n\n"
 	  "Examples:\n  muninnctl mkpart $URL\n  muninnctl mkpart $URL 0x10000\n",
 	  0, 1, verb_mkpart },
 	{ "rmpart", "URL PID [--contents]", "remove a partition",
@@ -116,7 +120,7 @@ static const struct ctl_verb verbs[] = {
 	  "--log FILE  appends a line 'OID LENGTH SHA256 PATH' when an object is acknowledged\n\n"
 	  "Example:\n  muninnctl import $URL 0x10000 /usr/share/doc\n",
 	  2, 2, verb_import },
-	{ "export", "URL PID[@VERSION] DIR", "bring a directory tree back",
+	{ "export", "URL PID[@MOMENT] DIR [--at MOMENT]", "bring a directory tree back",
 	  "DIR is made, or is an empty directory. Lengths and SHA-256 of all files are checked. "
 	  "Owners are not kept, so files\nlose their set-user-ID and set-group-ID bits.\n\n"
 	  "Example:\n  muninnctl export $URL 0x10000 /tmp/doc\n",
@@ -125,6 +129,83 @@ static const struct ctl_verb verbs[] = {
 	  "Returns when it survives power loss of the target's host.\n\n"
 	  "Examples:\n  muninnctl flush $URL\n  muninnctl flush $URL 0x10000/0x10004\n",
 	  0, 1, verb_flush },
+	{ "snapshot", "URL PID|0 [--name NAME]", "keep this moment as a version",
+	  "Costs nothing, however much there is. Prints the version's number. 0 is the whole "
+	  "device.\n"
+	  "--name NAME  to find it by; unique among the versions\n\n"
+	  "Examples:\n  muninnctl snapshot $URL 0x10000 --name before-upgrade\n  muninnctl "
+	  "snapshot $URL 0\n",
+	  1, 1, verb_snapshot },
+	{ "versions", "URL PID|0", "list versions with time, size and name",
+	  "`written` is what was written between the version before and this one: the most that it "
+	  "can hold "
+	  "alone.\n\n"
+	  "Example:\n  muninnctl versions $URL 0x10000\n",
+	  1, 1, verb_versions },
+	{ "drop", "URL PID|0 VERSION|NAME", "end a version",
+	  "What only it needs can be reclaimed from then on.\n\n"
+	  "Example:\n  muninnctl drop $URL 0x10000 before-upgrade\n",
+	  2, 2, verb_drop },
+	{ "rollback", "URL PID|0|PID/OID MOMENT", "go back to a version or a point in time",
+	  "A partition or the device is as at MOMENT at once, whatever its size; what came after "
+	  "it is hidden, "
+	  "and stays\n"
+	  "reachable by its versions and times, so that a rollback can be rolled back. Of one "
+	  "object, what differs "
+	  "is\n"
+	  "written again.\n\n"
+	  "Examples:\n  muninnctl rollback $URL 0x10000 -10min\n  muninnctl rollback $URL 0x10000 "
+	  "3\n"
+	  "  muninnctl rollback $URL 0x10000/0x10004 2026-11-21T14:32:05\n",
+	  2, 2, verb_rollback },
+	{ "undo", "URL PID/OID [N]", "take the last N modifications of an object back",
+	  "N is 1 if it is not given. That is a modification, too, and can be undone.\n\n"
+	  "Example:\n  muninnctl undo $URL 0x10000/0x10004 2\n",
+	  1, 2, verb_undo },
+	{ "log", "URL PID/OID", "all modifications of an object, newest first",
+	  "One a line: #SEQUENCE, time, what, length after it.\n\n"
+	  "Example:\n  muninnctl log $URL 0x10000/0x10004\n",
+	  1, 1, verb_log },
+	{ "diff", "URL PID MOMENT [MOMENT]", "what differs between two moments of a partition",
+	  "One a line: object and what differs: added, removed, data OFFSET+LENGTH, length N, "
+	  "attributes. "
+	  "Without the\n"
+	  "second MOMENT: the present.\n\n"
+	  "Example:\n  muninnctl diff $URL 0x10000 3 -1h\n",
+	  2, 3, verb_diff },
+	{ "retention", "URL PID [POLICY...]", "how much history a partition keeps",
+	  "Without POLICY: shows it. POLICY is one or more of:\n"
+	  "snapshots             versions always, other history while there is room (default)\n"
+	  "all                   everything; a full device refuses writes\n"
+	  "none                  versions only\n"
+	  "keep-all=DURATION     every moment so far back for certain (24h, 7d, 0)\n"
+	  "interval=DURATION     behind that, one moment each DURATION...\n"
+	  "interval-for=DURATION ... so far back\n"
+	  "lock-until=TIME       nobody can shorten any of it until then\n\n"
+	  "Example:\n  muninnctl retention $URL 0x10000 keep-all=24h interval=1h interval-for=1w\n",
+	  1, 8, verb_retention },
+	{ "merge", "URL [start|progress|cancel] [--progress]", "reclaim space that nothing needs",
+	  "Runs on the target; --progress waits for its end and tells how far it is.\n\n"
+	  "Example:\n  muninnctl merge $URL --progress\n",
+	  0, 1, verb_merge },
+	{ "watch", "URL PID|0", "space by version, as a picture",
+	  "= used, + written since the version before. On a terminal again every two seconds until "
+	  "interrupted.\n\n"
+	  "Example:\n  muninnctl watch $URL 0x10000\n",
+	  1, 1, verb_watch },
+	{ "search", "URL PID[/OID] PATTERN [--regex]", "find bytes in objects, on the target",
+	  "Prints ADDRESS OFFSET+LENGTH of each match; nothing else crosses the wire. Exit code 3: "
+	  "no match.\n"
+	  "--regex  PATTERN is a POSIX extended regular expression; ^ and $ match at lines\n\n"
+	  "Example:\n  muninnctl search $URL 0x10000 'error [0-9]+' --regex\n",
+	  2, 2, verb_search },
+	{ "checksum", "URL PID/OID [--offset N] [--length N]",
+	  "SHA-256 of an object, on the target",
+	  "Printed as sha256sum prints it.\n\n"
+	  "Example:\n  muninnctl checksum $URL 0x10000/0x10004@-1d\n",
+	  1, 1, verb_checksum },
+	{ "statistics", "URL", "the engine's counters", "Example:\n  muninnctl statistics $URL\n",
+	  0, 0, verb_statistics },
 	{ "nand create", "IMAGE SIZE [NVRAM]", "create a NAND image on this host",
 	  "IMAGE and IMAGE.nvram, of the default geometry, with SIZE bytes of page data and NVRAM "
 	  "bytes of NVRAM (K, M, G, T\n"
@@ -194,9 +275,16 @@ static const char general_help[] =
 	"URL      iscsi://[USER%SECRET@]HOST[:PORT]/TARGET/LUN. A secret is better given in the "
 	"environment:\n"
 	"         LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD.\n"
-	"ADDRESS  PID[/OID][@VERSION], numbers decimal or 0x. PID alone is the partition; VERSION "
-	"a user version of it, which\n"
-	"         can only be read.\n"
+	"ADDRESS  PID[/OID][@MOMENT], numbers decimal or 0x. PID alone is the partition. At a "
+	"moment of the past it can "
+	"only be\n"
+	"         read.\n"
+	"MOMENT   3 or daily (a version, its name), 2026-11-21T14:32:05 (Z or +hh:mm behind it, "
+	"else local time), "
+	"2026-11-21,\n"
+	"         -10min (ms, s, min, h, d, w), ~2 (before the object's last two modifications), "
+	"#4711 (sequence "
+	"number), now\n"
 	"\n"
 	"Exit codes\n"
 	"  0 done   1 other failure   2 wrong usage   3 not found   4 exists already   5 no space  "

@@ -17,7 +17,7 @@
 /* Bytes of a value that `attr ls` shows. */
 #define SHOWN_BYTES 48U
 
-static int number_argument(const struct ctl *ctl, int index, const char *what, uint32_t *number)
+static int number_argument(struct ctl *ctl, int index, const char *what, uint32_t *number)
 {
 	uint64_t value;
 
@@ -30,7 +30,7 @@ static int number_argument(const struct ctl *ctl, int index, const char *what, u
 }
 
 /* ADDRESS PAGE NUMBER */
-static int attribute_arguments(const struct ctl *ctl, struct osd_client_address *address,
+static int attribute_arguments(struct ctl *ctl, struct osd_client_address *address,
 			       uint32_t *page, uint32_t *number)
 {
 	int code = ctl_address(ctl, 0, address);

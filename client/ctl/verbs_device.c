@@ -94,14 +94,23 @@ int verb_mkpart(struct ctl *ctl)
 {
 	struct osd_client_address address = { 0 };
 	struct osd_client_error error;
+	int layout = -1;
 	uint64_t chosen;
 	int code = ctl->argument_count > 0 ? ctl_partition_address(ctl, 0, &address) : CTL_OK;
 
+	if (ctl->options->layout && strcmp(ctl->options->layout, "flat") == 0)
+		layout = 0;
+	else if (ctl->options->layout && strcmp(ctl->options->layout, "packed") == 0)
+		layout = 1;
+	else if (ctl->options->layout)
+		return ctl_fail(ctl, CTL_USAGE, "--layout '%s': flat or packed is wanted",
+				ctl->options->layout);
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
 	if (code != CTL_OK)
 		return code;
-	if (osd_client_create_partition(ctl->client, address.partition, &chosen, &error) < 0)
+	if (osd_client_create_partition(ctl->client, address.partition, layout, &chosen, &error) <
+	    0)
 		return ctl_fail_command(ctl, &error);
 	return print_id(ctl, "partition", chosen);
 }

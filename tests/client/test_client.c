@@ -353,7 +353,7 @@ static void test_a_list_goes_on_until_it_is_complete(void **state)
 	uint64_t commands;
 
 	(void)state;
-	assert_int_equal(osd_client_create_partition(client, PARTITION, NULL, NULL), 0);
+	assert_int_equal(osd_client_create_partition(client, PARTITION, -1, NULL, NULL), 0);
 	assert_int_equal(osd_client_list(client, partition, 0, note_id, &ids, NULL), 0);
 	assert_int_equal(ids.count, 0);
 	for (uint64_t i = 0; i < 50; i++)
@@ -444,7 +444,7 @@ static void test_attributes_are_set_got_and_undefined(void **state)
 	uint64_t number;
 
 	(void)state;
-	assert_int_equal(osd_client_create_partition(client, PARTITION, &number, NULL), 0);
+	assert_int_equal(osd_client_create_partition(client, PARTITION, -1, &number, NULL), 0);
 	assert_true(number == PARTITION);
 	assert_int_equal(osd_client_create(client, PARTITION, 0, 1, &number, NULL), 0);
 	assert_true(number == OSD_FIRST_ID);
@@ -571,7 +571,7 @@ static void test_long_transfers_arrive_as_they_left(void **state)
 	down.data = calloc(1, down.length);
 	for (size_t i = 0; i < up.length; i++)
 		up.data[i] = (uint8_t)rand();
-	assert_int_equal(osd_client_create_partition(client, PARTITION, NULL, NULL), 0);
+	assert_int_equal(osd_client_create_partition(client, PARTITION, -1, NULL, NULL), 0);
 	assert_int_equal(osd_client_create(client, PARTITION, OBJECT, 1, NULL, NULL), 0);
 	assert_int_equal(
 		transfer_upload(client, ADDRESS, next_piece, &up, &options, &moved, &error), 0);
@@ -619,7 +619,7 @@ static void test_errors_end_a_transfer_with_nothing_left_in_flight(void **state)
 	assert_int_equal(moved, 0);
 	assert_false(error.local);
 	assert_int_equal(osd_client_outstanding(client), 0);
-	assert_int_equal(osd_client_create_partition(client, PARTITION, NULL, NULL), 0);
+	assert_int_equal(osd_client_create_partition(client, PARTITION, -1, NULL, NULL), 0);
 	assert_int_equal(osd_client_create(client, PARTITION, OBJECT, 1, NULL, NULL), 0);
 	stream.at = 0;
 	stream.fails_at = 40;

@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* What the target does with contents and space by itself: search, checksum, merge, retention, statistics, watch. */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/ctl/ctl.h"
+#include "client/ctl/items.h"
+
+#define PARAMETERS_BYTES 2048
+
+/* ---- search ---- */
+
+struct search {
+	struct ctl *ctl;
+	uint64_t partition;
+	uint16_t version;
+	json_t *matches;
+	uint64_t count;
+	struct progress progress;
+};
+
+static int take_matches(void *context, const uint8_t *data, size_t length)
+{
+	struct search *search = context;
+	struct osd_item_reader reader;
+	struct osd_item item;
+	uint64_t looked_at;
+
+	osd_items_read(&reader, data, length);
+	while (osd_item_next(&reader, &item) == 1) {
+		struct osd_client_address address = {
+			.partition = search->partition,
+			.object = entry_number(&item, OSD_ITEM_OBJECT),
+			.version = search->version,
+		};
+		char text[OSD_CLIENT_ADDRESS_TEXT];
+		uint64_t offset = entry_number(&item, OSD_ITEM_OFFSET),
+			 bytes = entry_number(&item, OSD_ITEM_LENGTH);
+
+		if (item.tag != OSD_ITEM_ENTRY)
+			continue;
+		search->count++;
+		osd_client_format_address(address, text);
+		if (!search->matches)
+			printf("%s %" PRIu64 "+%" PRIu64 "\n", text, offset, bytes);
+		else if (json_array_append_new(search->matches,
+					       json_pack("{s:s,s:I,s:I}", "address", text, "offset",
+							 (json_int_t)offset, "length",
+							 (json_int_t)bytes)) < 0)
+			return -ENOMEM;
+	}
+	if (osd_item_find_number(data, length, OSD_ITEM_COUNT, &looked_at) == 0)
+		progress_add(&search->progress, looked_at, 0);
+	return 0;
+}
+
+int verb_search(struct ctl *ctl)
+{
+	struct search search = { .ctl = ctl };
+	struct osd_client_address address;
+	struct osd_client_error error;
+	uint8_t parameters[PARAMETERS_BYTES];
+	struct osd_item_writer writer;
+	int result, code = ctl_address(ctl, 0, &address);
+
+	if (code == CTL_OK && !address.partition)
+		return ctl_fail(ctl, CTL_USAGE,
+				"search needs a partition, PID, or an object, PID/OID");
+	osd_items_begin(&writer, parameters, sizeof(parameters));
+	osd_item_add_text(&writer, ctl->options->regex ? OSD_ITEM_REGEX : OSD_ITEM_PATTERN,
+			  ctl->arguments[1]);
+	if (writer.full || ctl->arguments[1][0] == '\0')
+		return ctl_fail(ctl, CTL_USAGE, "search: a pattern has 1 to %d bytes",
+				OSD_PATTERN_BYTES_MAX);
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	search.partition = address.partition;
+	search.version = address.version;
+	search.matches = ctl->options->json ? json_array() : NULL;
+	progress_begin(&search.progress, ctl, "search", 0, 0);
+	result = osd_client_execute(ctl->client, OSD_FUNCTION_SEARCH, address, parameters,
+				    writer.length, take_matches, &search, &error);
+	progress_end(&search.progress);
+	if (result < 0) {
+		json_decref(search.matches);
+		return ctl_fail_command(ctl, &error);
+	}
+	if (search.matches)
+		return ctl_print_json(stdout, search.matches);
+	code = ctl_end_output(ctl);
+	/* As grep does: what is not found is a result that scripts can tell. */
+	return code == CTL_OK && search.count == 0 ? CTL_NOT_FOUND : code;
+}
+
+/* ---- checksum ---- */
+
+int verb_checksum(struct ctl *ctl)
+{
+	const struct ctl_options *options = ctl->options;
+	struct osd_client_address address;
+	struct osd_client_error error;
+	uint8_t parameters[PARAMETERS_BYTES];
+	char hexadecimal[65], text[OSD_CLIENT_ADDRESS_TEXT];
+	struct osd_item_writer writer;
+	struct items found = { 0 };
+	struct osd_item digest;
+	int code = ctl_object_address(ctl, 0, &address);
+
+	osd_items_begin(&writer, parameters, sizeof(parameters));
+	if (options->has_offset)
+		osd_item_add_number(&writer, OSD_ITEM_OFFSET, options->offset);
+	if (options->has_length)
+		osd_item_add_number(&writer, OSD_ITEM_LENGTH, options->length);
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	if (osd_client_execute(ctl->client, OSD_FUNCTION_CHECKSUM, address, parameters,
+			       writer.length, items_take, &found, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	if (!items_find(&found, OSD_ITEM_DIGEST, &digest) || digest.length != 32)
+		return ctl_fail(ctl, CTL_TARGET, "checksum: the target's answer has no digest");
+	for (int i = 0; i < 32; i++)
+		snprintf(hexadecimal + 2 * i, 3, "%02x", digest.value[i]);
+	osd_client_format_address(address, text);
+	if (options->json)
+		return ctl_print_json(stdout,
+				      json_pack("{s:s,s:s,s:I}", "address", text, "sha256",
+						hexadecimal, "length",
+						(json_int_t)items_number(&found, OSD_ITEM_LENGTH)));
+	printf("%s  %s\n", hexadecimal, text);
+	return ctl_end_output(ctl);
+}
+
+/* ---- merge ---- */
+
+#define MERGE_POLL_MS 200
+
+static int merge_step(struct ctl *ctl, enum osd_merge_action action, struct items *found)
+{
+	struct osd_client_error error;
+	uint8_t parameters[64];
+	struct osd_item_writer writer;
+
+	osd_items_begin(&writer, parameters, sizeof(parameters));
+	osd_item_add_number(&writer, OSD_ITEM_ACTION, action);
+	if (osd_client_execute(ctl->client, OSD_FUNCTION_MERGE, (struct osd_client_address){ 0 },
+			       parameters, writer.length, items_take, found, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	return CTL_OK;
+}
+
+static int merge_report(const struct ctl *ctl, const struct items *found)
+{
+	bool runs = items_number(found, OSD_ITEM_STATE) == 1;
+
+	if (ctl->options->json)
+		return ctl_print_json(
+			stdout,
+			json_pack("{s:b,s:I,s:I,s:I,s:I}", "running", runs, "steps",
+				  (json_int_t)items_number(found, OSD_ITEM_COUNT), "freed",
+				  (json_int_t)items_number(found, OSD_ITEM_FREED), "moved",
+				  (json_int_t)items_number(found, OSD_ITEM_MOVED), "dropped",
+				  (json_int_t)items_number(found, OSD_ITEM_DROPPED)));
+	printf("%s: %" PRIu64 " segments freed, %" PRIu64 " records moved, %" PRIu64
+	       " dropped, %" PRIu64 " steps\n",
+	       runs ? "running" : "idle", items_number(found, OSD_ITEM_FREED),
+	       items_number(found, OSD_ITEM_MOVED), items_number(found, OSD_ITEM_DROPPED),
+	       items_number(found, OSD_ITEM_COUNT));
+	return ctl_end_output(ctl);
+}
+
+int verb_merge(struct ctl *ctl)
+{
+	const char *word = ctl->argument_count > 0 ? ctl->arguments[0] : "start";
+	enum osd_merge_action action = OSD_MERGE_START;
+	struct items found = { 0 };
+	int code;
+
+	if (strcmp(word, "progress") == 0)
+		action = OSD_MERGE_PROGRESS;
+	else if (strcmp(word, "cancel") == 0)
+		action = OSD_MERGE_CANCEL;
+	else if (strcmp(word, "start") != 0)
+		return ctl_fail(ctl, CTL_USAGE, "merge: '%s' is none of start, progress, cancel",
+				word);
+	code = ctl_connect(ctl);
+	if (code == CTL_OK)
+		code = merge_step(ctl, action, &found);
+	while (code == CTL_OK && ctl->options->progress && action == OSD_MERGE_START &&
+	       items_number(&found, OSD_ITEM_STATE) == 1) {
+		if (!ctl->options->json)
+			code = merge_report(ctl, &found);
+		poll(NULL, 0, MERGE_POLL_MS);
+		if (code == CTL_OK)
+			code = merge_step(ctl, OSD_MERGE_PROGRESS, &found);
+	}
+	return code == CTL_OK ? merge_report(ctl, &found) : code;
+}
+
+/* ---- retention ---- */
+
+static const char *const retention_names[] = {
+	[OSD_RETAIN_SNAPSHOTS] = "snapshots",
+	[OSD_RETAIN_ALL] = "all",
+	[OSD_RETAIN_NONE] = "none",
+};
+
+/* "24h", "7d", "0" as milliseconds. */
+static int parse_duration(const char *text, uint64_t *ms)
+{
+	struct osd_client_moment moment;
+	struct error_text error;
+	char before[32];
+	const uint64_t now = UINT64_MAX / 2;
+
+	*ms = 0;
+	if (strcmp(text, "0") == 0)
+		return 0;
+	if (snprintf(before, sizeof(before), "-%s", text) >= (int)sizeof(before) ||
+	    osd_client_parse_moment(before, now, &moment, &error) < 0)
+		return -EINVAL;
+	*ms = now - moment.value;
+	return 0;
+}
+
+/* "keep-all=24h" and the like into parameters. */
+static int take_policy(struct ctl *ctl, const char *word, struct osd_item_writer *writer)
+{
+	static const struct {
+		const char *name;
+		uint16_t tag;
+	} durations[] = {
+		{ "keep-all=", OSD_ITEM_KEEP_ALL },
+		{ "interval=", OSD_ITEM_KEEP_INTERVAL },
+		{ "interval-for=", OSD_ITEM_KEEP_INTERVAL_FOR },
+	};
+	struct osd_client_moment moment;
+	struct error_text error;
+	uint64_t value;
+
+	for (uint64_t kind = 0; kind <= OSD_RETAIN_NONE; kind++)
+		if (strcmp(word, retention_names[kind]) == 0) {
+			osd_item_add_number(writer, OSD_ITEM_KIND, kind);
+			return CTL_OK;
+		}
+	for (size_t i = 0; i < sizeof(durations) / sizeof(durations[0]); i++) {
+		size_t length = strlen(durations[i].name);
+
+		if (strncmp(word, durations[i].name, length) != 0)
+			continue;
+		if (parse_duration(word + length, &value) < 0)
+			return ctl_fail(ctl, CTL_USAGE,
+					"retention: '%s' is no duration; for instance 24h, 7d, 0",
+					word + length);
+		osd_item_add_number(writer, durations[i].tag, value);
+		return CTL_OK;
+	}
+	if (strncmp(word, "lock-until=", 11) == 0) {
+		if (osd_client_parse_moment(word + 11, ctl_now_ms(), &moment, &error) < 0 ||
+		    moment.kind != OSD_CLIENT_AT_TIME)
+			return ctl_fail(ctl, CTL_USAGE,
+					"retention: '%s' is no time; for instance 2027-01-31",
+					word + 11);
+		osd_item_add_number(writer, OSD_ITEM_LOCK_UNTIL, moment.value);
+		return CTL_OK;
+	}
+	return ctl_fail(ctl, CTL_USAGE,
+			"retention: '%s' is none of snapshots, all, none, keep-all=, interval=, "
+			"interval-for=, lock-until=",
+			word);
+}
+
+static void print_duration(const char *name, uint64_t ms)
+{
+	if (ms)
+		printf("%-13s %" PRIu64 " s\n", name, ms / 1000);
+}
+
+static int retention_report(const struct ctl *ctl, const struct items *found)
+{
+	uint64_t kind = items_number(found, OSD_ITEM_KIND),
+		 lock = items_number(found, OSD_ITEM_LOCK_UNTIL);
+	const char *name = kind <= OSD_RETAIN_NONE ? retention_names[kind] : "unknown";
+	char horizon[CTL_TIME_TEXT], until[CTL_TIME_TEXT];
+
+	ctl_format_time(items_number(found, OSD_ITEM_HORIZON), horizon);
+	ctl_format_time(lock, until);
+	if (ctl->options->json)
+		return ctl_print_json(
+			stdout,
+			json_pack("{s:s,s:I,s:I,s:I,s:s?,s:s,s:I,s:I}", "retention", name,
+				  "keep_all_ms", (json_int_t)items_number(found, OSD_ITEM_KEEP_ALL),
+				  "interval_ms",
+				  (json_int_t)items_number(found, OSD_ITEM_KEEP_INTERVAL),
+				  "interval_for_ms",
+				  (json_int_t)items_number(found, OSD_ITEM_KEEP_INTERVAL_FOR),
+				  "locked_until", lock ? until : NULL, "reaches_back_to", horizon,
+				  "versions", (json_int_t)items_number(found, OSD_ITEM_COUNT),
+				  "rollbacks",
+				  (json_int_t)items_number(found, OSD_ITEM_ROLLBACKS)));
+	printf("%-13s %s\n", "retention", name);
+	print_duration("keep all", items_number(found, OSD_ITEM_KEEP_ALL));
+	print_duration("interval", items_number(found, OSD_ITEM_KEEP_INTERVAL));
+	print_duration("interval for", items_number(found, OSD_ITEM_KEEP_INTERVAL_FOR));
+	printf("%-13s %s\n", "locked until", lock ? until : "not locked");
+	printf("%-13s %s\n", "reaches back", horizon);
+	printf("%-13s %" PRIu64 "\n%-13s %" PRIu64 "\n", "versions",
+	       items_number(found, OSD_ITEM_COUNT), "rollbacks",
+	       items_number(found, OSD_ITEM_ROLLBACKS));
+	return ctl_end_output(ctl);
+}
+
+int verb_retention(struct ctl *ctl)
+{
+	struct osd_client_address address;
+	struct osd_client_error error;
+	uint8_t parameters[PARAMETERS_BYTES];
+	struct osd_item_writer writer;
+	struct items found = { 0 };
+	bool sets = ctl->argument_count > 1;
+	int code = ctl_partition_address(ctl, 0, &address);
+
+	osd_items_begin(&writer, parameters, sizeof(parameters));
+	for (int i = 1; code == CTL_OK && i < ctl->argument_count; i++)
+		code = take_policy(ctl, ctl->arguments[i], &writer);
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	if (osd_client_execute(ctl->client,
+			       sets ? OSD_FUNCTION_SET_RETENTION : OSD_FUNCTION_RETENTION, address,
+			       parameters, writer.length, items_take, &found, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	return retention_report(ctl, &found);
+}
+
+/* ---- statistics ---- */
+
+static int print_statistics(void *context, const uint8_t *data, size_t length)
+{
+	json_t *object = context;
+	struct osd_item_reader reader;
+	struct osd_item entry;
+	char name[64];
+
+	osd_items_read(&reader, data, length);
+	while (osd_item_next(&reader, &entry) == 1) {
+		uint64_t value = entry_number(&entry, OSD_ITEM_VALUE);
+
+		if (entry.tag != OSD_ITEM_ENTRY)
+			continue;
+		entry_text(&entry, OSD_ITEM_NAME, name, sizeof(name));
+		if (!object)
+			printf("%-22s %" PRIu64 "\n", name, value);
+		else if (json_object_set_new(object, name, json_integer((json_int_t)value)) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int verb_statistics(struct ctl *ctl)
+{
+	json_t *object = ctl->options->json ? json_object() : NULL;
+	struct osd_client_error error;
+	int code = ctl_connect(ctl);
+
+	if (code == CTL_OK && osd_client_execute(ctl->client, OSD_FUNCTION_STATISTICS,
+						 (struct osd_client_address){ 0 }, NULL, 0,
+						 print_statistics, object, &error) < 0)
+		code = ctl_fail_command(ctl, &error);
+	if (code != CTL_OK) {
+		json_decref(object);
+		return code;
+	}
+	return object ? ctl_print_json(stdout, object) : ctl_end_output(ctl);
+}
+
+/* ---- watch ---- */
+
+enum { WATCHED_VERSIONS_MAX = 256, BAR_COLUMNS = 50, WATCH_INTERVAL_MS = 2000 };
+
+struct watch {
+	struct {
+		uint64_t version, time_ms, used, written;
+		char name[OSD_VERSION_NAME_MAX + 1];
+	} versions[WATCHED_VERSIONS_MAX];
+	size_t count;
+	uint64_t left_out; /* older ones */
+	uint64_t used_max;
+};
+
+static int take_versions(void *context, const uint8_t *data, size_t length)
+{
+	struct watch *watch = context;
+	struct osd_item_reader reader;
+	struct osd_item entry;
+
+	osd_items_read(&reader, data, length);
+	while (osd_item_next(&reader, &entry) == 1) {
+		size_t at = watch->count;
+
+		if (entry.tag != OSD_ITEM_ENTRY)
+			continue;
+		if (at == WATCHED_VERSIONS_MAX) {
+			at--;
+			memmove(watch->versions, watch->versions + 1,
+				at * sizeof(watch->versions[0]));
+			watch->left_out++;
+		}
+		watch->versions[at].version = entry_number(&entry, OSD_ITEM_VERSION);
+		watch->versions[at].time_ms = entry_number(&entry, OSD_ITEM_TIME);
+		watch->versions[at].used = entry_number(&entry, OSD_ITEM_USED);
+		watch->versions[at].written = entry_number(&entry, OSD_ITEM_WRITTEN);
+		entry_text(&entry, OSD_ITEM_NAME, watch->versions[at].name,
+			   sizeof(watch->versions[at].name));
+		watch->count = at + 1;
+	}
+	return 0;
+}
+
+/* Used bytes as a bar; the part written since the version before in another colour. */
+static void draw_bar(uint64_t used, uint64_t written, uint64_t most, bool coloured)
+{
+	unsigned all = most ? (unsigned)(used * BAR_COLUMNS / most) : 0,
+		 fresh = most ? (unsigned)(written * BAR_COLUMNS / most) : 0;
+
+	fresh = fresh < all ? fresh : all;
+	fputs(coloured ? "\033[34m" : "", stdout);
+	for (unsigned i = 0; i < BAR_COLUMNS; i++) {
+		if (i == all - fresh && fresh)
+			fputs(coloured ? "\033[33m" : "", stdout);
+		putchar(i >= all ? ' ' : i >= all - fresh ? '+' : '=');
+	}
+	fputs(coloured ? "\033[0m" : "", stdout);
+}
+
+static void draw(const struct watch *watch, uint64_t used, uint64_t capacity, bool coloured)
+{
+	char size[CTL_SIZE_TEXT], whole[CTL_SIZE_TEXT], time[CTL_TIME_TEXT];
+
+	printf("device: %s of %s occupied\n", ctl_format_size(used, size),
+	       ctl_format_size(capacity, whole));
+	if (watch->left_out)
+		printf("(%" PRIu64 " older versions)\n", watch->left_out);
+	for (size_t i = 0; i < watch->count; i++) {
+		printf("%5" PRIu64 " %.19s ", watch->versions[i].version,
+		       ctl_format_time(watch->versions[i].time_ms, time));
+		draw_bar(watch->versions[i].used, watch->versions[i].written, watch->used_max,
+			 coloured);
+		printf(" %10s", ctl_format_size(watch->versions[i].used, size));
+		printf(" +%-10s %s\n", ctl_format_size(watch->versions[i].written, size),
+		       watch->versions[i].name);
+	}
+}
+
+static int look(struct ctl *ctl, struct osd_client_address address, struct watch *watch,
+		uint64_t *used, uint64_t *capacity)
+{
+	struct osd_client_address root = { 0 };
+	struct osd_client_error error;
+
+	*watch = (struct watch){ .used_max = 1 };
+	if (osd_client_execute(ctl->client, OSD_FUNCTION_VERSIONS, address, NULL, 0, take_versions,
+			       watch, &error) < 0 ||
+	    osd_client_get_number(ctl->client, root, OSD_ROOT_INFORMATION, OSD_ROOT_USED_CAPACITY,
+				  used, &error) < 0 ||
+	    osd_client_get_number(ctl->client, root, OSD_ROOT_INFORMATION, OSD_ROOT_TOTAL_CAPACITY,
+				  capacity, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	for (size_t i = 0; i < watch->count; i++) {
+		watch->used_max = watch->used_max > watch->versions[i].used
+					  ? watch->used_max
+					  : watch->versions[i].used;
+		watch->used_max = watch->used_max > watch->versions[i].written
+					  ? watch->used_max
+					  : watch->versions[i].written;
+	}
+	return CTL_OK;
+}
+
+int verb_watch(struct ctl *ctl)
+{
+	bool terminal = isatty(STDOUT_FILENO);
+	struct watch *watch = malloc(sizeof(*watch));
+	struct osd_client_address address;
+	uint64_t used, capacity;
+	int code = ctl_scope_address(ctl, 0, &address);
+
+	if (!watch)
+		return ctl_fail(ctl, CTL_LOCAL, "no memory");
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	/* A pipe gets one picture; a terminal one after the other until it is interrupted. */
+	do {
+		if (code == CTL_OK)
+			code = look(ctl, address, watch, &used, &capacity);
+		if (code != CTL_OK)
+			break;
+		if (terminal)
+			fputs("\033[H\033[2J", stdout);
+		draw(watch, used, capacity, terminal);
+		code = ctl_end_output(ctl);
+	} while (code == CTL_OK && terminal && poll(NULL, 0, WATCH_INTERVAL_MS) == 0);
+	free(watch);
+	return code;
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Versions and going back: snapshot, versions, drop, rollback, undo, log, diff. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/ctl/ctl.h"
+#include "client/ctl/items.h"
+
+#define PARAMETERS_BYTES 512
+
+/* ---- snapshot ---- */
+
+int verb_snapshot(struct ctl *ctl)
+{
+	struct osd_client_address address;
+	struct osd_client_error error;
+	uint8_t parameters[PARAMETERS_BYTES];
+	struct osd_item_writer writer;
+	struct items found = { 0 };
+	int code = ctl_scope_address(ctl, 0, &address);
+
+	if (code == CTL_OK && ctl->options->name &&
+	    (!ctl->options->name[0] || strlen(ctl->options->name) > OSD_VERSION_NAME_MAX))
+		return ctl_fail(ctl, CTL_USAGE, "--name: 1 to %d bytes are wanted",
+				OSD_VERSION_NAME_MAX);
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	osd_items_begin(&writer, parameters, sizeof(parameters));
+	if (ctl->options->name)
+		osd_item_add_text(&writer, OSD_ITEM_NAME, ctl->options->name);
+	if (osd_client_execute(ctl->client, OSD_FUNCTION_SNAPSHOT, address, parameters,
+			       writer.length, items_take, &found, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	if (ctl->options->json)
+		return ctl_print_json(
+			stdout, json_pack("{s:I}", "version",
+					  (json_int_t)items_number(&found, OSD_ITEM_VERSION)));
+	printf("%" PRIu64 "\n", items_number(&found, OSD_ITEM_VERSION));
+	return ctl_end_output(ctl);
+}
+
+/* ---- lists ---- */
+
+/* A stream whose entries are printed, one a line, or gathered as JSON. */
+struct listing {
+	struct ctl *ctl;
+	json_t *array;
+	json_t *(*to_json)(const struct osd_item *entry);
+	void (*print)(const struct osd_item *entry);
+	uint64_t count;
+};
+
+static int list_entries(void *context, const uint8_t *data, size_t length)
+{
+	struct listing *listing = context;
+	struct osd_item_reader reader;
+	struct osd_item entry;
+
+	osd_items_read(&reader, data, length);
+	while (osd_item_next(&reader, &entry) == 1) {
+		if (entry.tag != OSD_ITEM_ENTRY)
+			continue;
+		listing->count++;
+		if (!listing->array)
+			listing->print(&entry);
+		else if (json_array_append_new(listing->array, listing->to_json(&entry)) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int run_listing(struct listing *listing, enum osd_function function,
+		       struct osd_client_address address, const struct osd_item_writer *writer)
+{
+	struct ctl *ctl = listing->ctl;
+	struct osd_client_error error;
+	int result;
+
+	listing->array = ctl->options->json ? json_array() : NULL;
+	result = osd_client_execute(ctl->client, function, address, writer ? writer->data : NULL,
+				    writer ? writer->length : 0, list_entries, listing, &error);
+	if (result < 0) {
+		json_decref(listing->array);
+		return ctl_fail_command(ctl, &error);
+	}
+	return listing->array ? ctl_print_json(stdout, listing->array) : ctl_end_output(ctl);
+}
+
+static json_t *version_json(const struct osd_item *entry)
+{
+	char time[CTL_TIME_TEXT], name[OSD_VERSION_NAME_MAX + 1];
+
+	return json_pack("{s:I,s:s,s:I,s:I,s:I,s:I,s:o}", "version",
+			 (json_int_t)entry_number(entry, OSD_ITEM_VERSION), "time",
+			 ctl_format_time(entry_number(entry, OSD_ITEM_TIME), time), "sequence",
+			 (json_int_t)entry_number(entry, OSD_ITEM_SEQUENCE), "objects",
+			 (json_int_t)entry_number(entry, OSD_ITEM_OBJECTS), "used",
+			 (json_int_t)entry_number(entry, OSD_ITEM_USED), "written",
+			 (json_int_t)entry_number(entry, OSD_ITEM_WRITTEN), "name",
+			 ctl_json_text(entry_text(entry, OSD_ITEM_NAME, name, sizeof(name))));
+}
+
+static void version_print(const struct osd_item *entry)
+{
+	char time[CTL_TIME_TEXT], used[CTL_SIZE_TEXT], written[CTL_SIZE_TEXT],
+		name[OSD_VERSION_NAME_MAX + 1];
+
+	printf("%5" PRIu64 "  %s  %9" PRIu64 " objects  %10s used  %10s written  %s\n",
+	       entry_number(entry, OSD_ITEM_VERSION),
+	       ctl_format_time(entry_number(entry, OSD_ITEM_TIME), time),
+	       entry_number(entry, OSD_ITEM_OBJECTS),
+	       ctl_format_size(entry_number(entry, OSD_ITEM_USED), used),
+	       ctl_format_size(entry_number(entry, OSD_ITEM_WRITTEN), written),
+	       entry_text(entry, OSD_ITEM_NAME, name, sizeof(name)));
+}
+
+int verb_versions(struct ctl *ctl)
+{
+	struct listing listing = { .ctl = ctl, .to_json = version_json, .print = version_print };
+	struct osd_client_address address;
+	int code = ctl_scope_address(ctl, 0, &address);
+
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	return code == CTL_OK ? run_listing(&listing, OSD_FUNCTION_VERSIONS, address, NULL) : code;
+}
+
+static uint64_t logged_kind(const struct osd_item *entry)
+{
+	return entry_number(entry, OSD_ITEM_KIND);
+}
+
+static const char *logged_name(const struct osd_item *entry)
+{
+	if (logged_kind(entry) & OSD_LOGGED_REMOVED)
+		return "removed";
+	return logged_kind(entry) & OSD_LOGGED_CREATED ? "created" : "changed";
+}
+
+static json_t *modification_json(const struct osd_item *entry)
+{
+	char time[CTL_TIME_TEXT];
+
+	return json_pack(
+		"{s:I,s:s,s:I,s:s}", "sequence", (json_int_t)entry_number(entry, OSD_ITEM_SEQUENCE),
+		"time", ctl_format_time(entry_number(entry, OSD_ITEM_TIME), time), "length",
+		(json_int_t)entry_number(entry, OSD_ITEM_LENGTH), "change", logged_name(entry));
+}
+
+static void modification_print(const struct osd_item *entry)
+{
+	char time[CTL_TIME_TEXT];
+
+	printf("#%-14" PRIu64 "  %s  %-7s  %" PRIu64 "\n", entry_number(entry, OSD_ITEM_SEQUENCE),
+	       ctl_format_time(entry_number(entry, OSD_ITEM_TIME), time), logged_name(entry),
+	       entry_number(entry, OSD_ITEM_LENGTH));
+}
+
+int verb_log(struct ctl *ctl)
+{
+	struct listing listing = { .ctl = ctl,
+				   .to_json = modification_json,
+				   .print = modification_print };
+	struct osd_client_address address;
+	int code = ctl_object_address(ctl, 0, &address);
+
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	return code == CTL_OK ? run_listing(&listing, OSD_FUNCTION_LOG, address, NULL) : code;
+}
+
+/* ---- diff ---- */
+
+static const char *difference_name(const struct osd_item *entry)
+{
+	static const char *const names[] = {
+		[OSD_DIFFERENCE_ADDED] = "added",
+		[OSD_DIFFERENCE_REMOVED] = "removed",
+		[OSD_DIFFERENCE_DATA] = "data",
+		[OSD_DIFFERENCE_LENGTH] = "length",
+		[OSD_DIFFERENCE_ATTRIBUTES] = "attributes",
+	};
+	uint64_t kind = entry_number(entry, OSD_ITEM_KIND);
+
+	return kind >= OSD_DIFFERENCE_ADDED && kind <= OSD_DIFFERENCE_ATTRIBUTES ? names[kind]
+										 : "unknown";
+}
+
+static json_t *difference_json(const struct osd_item *entry)
+{
+	return json_pack("{s:o,s:s,s:I,s:I}", "object",
+			 ctl_json_id(entry_number(entry, OSD_ITEM_OBJECT)), "differs",
+			 difference_name(entry), "offset",
+			 (json_int_t)entry_number(entry, OSD_ITEM_OFFSET), "length",
+			 (json_int_t)entry_number(entry, OSD_ITEM_LENGTH));
+}
+
+static void difference_print(const struct osd_item *entry)
+{
+	uint64_t kind = entry_number(entry, OSD_ITEM_KIND);
+
+	printf("0x%" PRIx64 " %s", entry_number(entry, OSD_ITEM_OBJECT), difference_name(entry));
+	if (kind == OSD_DIFFERENCE_DATA)
+		printf(" %" PRIu64 "+%" PRIu64, entry_number(entry, OSD_ITEM_OFFSET),
+		       entry_number(entry, OSD_ITEM_LENGTH));
+	else if (kind == OSD_DIFFERENCE_LENGTH)
+		printf(" %" PRIu64, entry_number(entry, OSD_ITEM_LENGTH));
+	putchar('\n');
+}
+
+/* A moment inside an item. */
+static int add_moment(struct ctl *ctl, struct osd_item_writer *writer, uint16_t tag,
+		      const struct osd_client_moment *moment)
+{
+	if (moment->kind == OSD_CLIENT_NOW)
+		return CTL_OK;
+	if (tag)
+		osd_item_open(writer, tag);
+	if (osd_client_add_moment(writer, moment) < 0)
+		return ctl_fail(ctl, CTL_USAGE,
+				"%s: ~N counts the modifications of one object; take a version or "
+				"a time",
+				ctl->verb);
+	if (tag)
+		osd_item_end(writer);
+	return CTL_OK;
+}
+
+int verb_diff(struct ctl *ctl)
+{
+	struct listing listing = { .ctl = ctl,
+				   .to_json = difference_json,
+				   .print = difference_print };
+	struct osd_client_moment from, to;
+	struct osd_client_address address;
+	uint8_t parameters[PARAMETERS_BYTES];
+	struct osd_item_writer writer;
+	int code = ctl_partition_address(ctl, 0, &address);
+
+	osd_items_begin(&writer, parameters, sizeof(parameters));
+	if (code == CTL_OK)
+		code = ctl_moment(ctl, 1, &from);
+	if (code == CTL_OK)
+		code = ctl_moment(ctl, 2, &to);
+	if (code == CTL_OK)
+		code = add_moment(ctl, &writer, OSD_ITEM_FROM, &from);
+	if (code == CTL_OK)
+		code = add_moment(ctl, &writer, OSD_ITEM_TO, &to);
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	return code == CTL_OK ? run_listing(&listing, OSD_FUNCTION_DIFF, address, &writer) : code;
+}
+
+/* ---- going back ---- */
+
+/* Runs a function that answers nothing of interest. */
+static int run_change(struct ctl *ctl, enum osd_function function,
+		      struct osd_client_address address, const struct osd_item_writer *writer)
+{
+	struct osd_client_error error;
+	char text[OSD_CLIENT_ADDRESS_TEXT];
+
+	if (osd_client_execute(ctl->client, function, address, writer->data, writer->length, NULL,
+			       NULL, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	if (!ctl->options->json)
+		return CTL_OK;
+	return ctl_print_json(
+		stdout, json_pack("{s:s}", "changed", osd_client_format_address(address, text)));
+}
+
+int verb_drop(struct ctl *ctl)
+{
+	struct osd_client_address address;
+	struct osd_client_moment moment;
+	uint8_t parameters[PARAMETERS_BYTES];
+	struct osd_item_writer writer;
+	int code = ctl_scope_address(ctl, 0, &address);
+
+	osd_items_begin(&writer, parameters, sizeof(parameters));
+	if (code == CTL_OK)
+		code = ctl_moment(ctl, 1, &moment);
+	if (code == CTL_OK && moment.kind != OSD_CLIENT_AT_VERSION &&
+	    moment.kind != OSD_CLIENT_AT_NAME)
+		return ctl_fail(ctl, CTL_USAGE, "drop needs a version: its number or its name");
+	if (code == CTL_OK)
+		code = add_moment(ctl, &writer, 0, &moment);
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	return code == CTL_OK ? run_change(ctl, OSD_FUNCTION_DROP, address, &writer) : code;
+}
+
+int verb_rollback(struct ctl *ctl)
+{
+	struct osd_client_address address;
+	struct osd_client_moment moment;
+	uint8_t parameters[PARAMETERS_BYTES];
+	struct osd_item_writer writer;
+	int code = ctl_address(ctl, 0, &address);
+
+	osd_items_begin(&writer, parameters, sizeof(parameters));
+	if (code == CTL_OK && address.version)
+		return ctl_fail(ctl, CTL_USAGE,
+				"rollback: the moment is an argument of its own: rollback URL %s",
+				"PID[/OID] MOMENT");
+	if (code == CTL_OK)
+		code = ctl_moment(ctl, 1, &moment);
+	if (code == CTL_OK && moment.kind == OSD_CLIENT_NOW)
+		return ctl_fail(ctl, CTL_USAGE, "rollback: to now is where everything is already");
+	if (code == CTL_OK)
+		code = add_moment(ctl, &writer, 0, &moment);
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	return code == CTL_OK ? run_change(ctl, OSD_FUNCTION_ROLLBACK, address, &writer) : code;
+}
+
+int verb_undo(struct ctl *ctl)
+{
+	struct osd_client_address address;
+	uint64_t modifications = 1;
+	uint8_t parameters[PARAMETERS_BYTES];
+	struct osd_item_writer writer;
+	int code = ctl_object_address(ctl, 0, &address);
+
+	if (code == CTL_OK && ctl->argument_count > 1 &&
+	    (ctl_parse_number(ctl->arguments[1], UINT32_MAX, &modifications) < 0 ||
+	     modifications == 0))
+		return ctl_fail(ctl, CTL_USAGE, "undo: '%s' is no number of modifications",
+				ctl->arguments[1]);
+	osd_items_begin(&writer, parameters, sizeof(parameters));
+	osd_item_add_number(&writer, OSD_ITEM_MODIFICATIONS, modifications);
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	return code == CTL_OK ? run_change(ctl, OSD_FUNCTION_UNDO, address, &writer) : code;
+}

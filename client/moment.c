@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Moments as people write them. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/osd_client.h"
+
+static int bad_moment(struct error_text *error, const char *text)
+{
+	return error_set(error, -EINVAL,
+			 "'%.80s' is no moment; for instance 3 (a version), daily (its name), "
+			 "2026-11-21T14:32:05, 2026-11-21, -10min, ~2 (modifications), now",
+			 text);
+}
+
+/* Decimal digits only. */
+static int parse_digits(const char *text, uint64_t *value, const char **end)
+{
+	char *behind;
+
+	if (!isdigit((unsigned char)text[0]))
+		return -EINVAL;
+	errno = 0;
+	*value = strtoull(text, &behind, 10);
+	*end = behind;
+	return errno ? -EINVAL : 0;
+}
+
+/* "10min" before now. */
+static int parse_before(const char *text, uint64_t now_ms, uint64_t *ms)
+{
+	static const struct {
+		const char *unit;
+		uint64_t ms;
+	} units[] = {
+		{ "ms", 1 },      { "s", 1000 },     { "min", 60000 },
+		{ "h", 3600000 }, { "d", 86400000 }, { "w", 604800000 },
+	};
+	uint64_t count;
+	const char *unit;
+
+	if (parse_digits(text, &count, &unit) < 0)
+		return -EINVAL;
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (strcmp(unit, units[i].unit) != 0)
+			continue;
+		if (count > now_ms / units[i].ms)
+			return -EINVAL;
+		*ms = now_ms - count * units[i].ms;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+/* Behind the seconds: nothing, Z, or +hh:mm. `minutes`: east of UTC. */
+static int parse_zone(const char *text, bool *given, int *minutes)
+{
+	int hours, rest, used = 0;
+
+	*given = *text != '\0';
+	*minutes = 0;
+	if (!*given || strcmp(text, "Z") == 0)
+		return 0;
+	if ((text[0] != '+' && text[0] != '-') ||
+	    sscanf(text + 1, "%2d:%2d%n", &hours, &rest, &used) != 2 || text[1 + used] ||
+	    hours < 0 || hours > 14 || rest < 0 || rest > 59)
+		return -EINVAL;
+	*minutes = (text[0] == '-' ? -1 : 1) * (hours * 60 + rest);
+	return 0;
+}
+
+/* Fraction of a second, ".123". */
+static const char *parse_fraction(const char *text, uint64_t *ms)
+{
+	uint64_t unit = 100;
+
+	*ms = 0;
+	if (*text != '.')
+		return text;
+	for (text++; isdigit((unsigned char)*text); text++, unit /= 10)
+		*ms += unit * (uint64_t)(*text - '0');
+	return text;
+}
+
+static int parse_time(const char *text, uint64_t *ms)
+{
+	struct tm parts = { .tm_isdst = -1 };
+	const char *rest = strptime(text, "%Y-%m-%d", &parts);
+	uint64_t fraction = 0;
+	bool zone;
+	int minutes;
+	time_t seconds;
+
+	if (!rest)
+		return -EINVAL;
+	if (*rest == 'T' || *rest == ' ') {
+		const char *behind = strptime(rest + 1, "%H:%M:%S", &parts);
+
+		rest = behind ? behind : strptime(rest + 1, "%H:%M", &parts);
+		if (!rest)
+			return -EINVAL;
+		rest = parse_fraction(rest, &fraction);
+	}
+	if (parse_zone(rest, &zone, &minutes) < 0)
+		return -EINVAL;
+	seconds = zone ? timegm(&parts) - minutes * 60 : mktime(&parts);
+	if (seconds < 0)
+		return -EINVAL;
+	*ms = (uint64_t)seconds * 1000 + fraction;
+	return 0;
+}
+
+static bool is_number(const char *text)
+{
+	return *text && strspn(text, "0123456789") == strlen(text);
+}
+
+int osd_client_parse_moment(const char *text, uint64_t now_ms, struct osd_client_moment *moment,
+			    struct error_text *error)
+{
+	const char *digits = text[0] == '~' || text[0] == '#' ? text + 1 : text;
+	const char *end;
+	int result = 0;
+
+	*moment = (struct osd_client_moment){ 0 };
+	if (strcmp(text, "now") == 0)
+		return 0;
+	if (is_number(digits)) {
+		moment->kind = text[0] == '~'   ? OSD_CLIENT_AGO
+			       : text[0] == '#' ? OSD_CLIENT_AT_SEQUENCE
+						: OSD_CLIENT_AT_VERSION;
+		result = parse_digits(digits, &moment->value, &end);
+		if (moment->value == 0)
+			result = -EINVAL;
+	} else if (text[0] == '-') {
+		moment->kind = OSD_CLIENT_AT_TIME;
+		result = parse_before(text + 1, now_ms, &moment->value);
+	} else if (isdigit((unsigned char)text[0])) {
+		moment->kind = OSD_CLIENT_AT_TIME;
+		result = parse_time(text, &moment->value);
+	} else if (isalpha((unsigned char)text[0]) && strlen(text) <= OSD_VERSION_NAME_MAX) {
+		moment->kind = OSD_CLIENT_AT_NAME;
+		strcpy(moment->name, text);
+	} else {
+		result = -EINVAL;
+	}
+	return result < 0 ? bad_moment(error, text) : 0;
+}

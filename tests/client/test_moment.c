@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Moments as people write them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/osd_client.h"
+
+/* 2026-11-21T14:32:05Z */
+#define NOW UINT64_C(1795271525000)
+
+static struct osd_client_moment parse(const char *text)
+{
+	struct osd_client_moment moment;
+	struct error_text error;
+
+	if (osd_client_parse_moment(text, NOW, &moment, &error) < 0)
+		fail_msg("%s", error.text);
+	return moment;
+}
+
+static void expect(const char *text, enum osd_client_moment_kind kind, uint64_t value)
+{
+	struct osd_client_moment moment = parse(text);
+
+	assert_int_equal(moment.kind, kind);
+	assert_true(moment.value == value);
+}
+
+static void test_versions_sequences_and_counts_are_numbers(void **state)
+{
+	(void)state;
+	expect("3", OSD_CLIENT_AT_VERSION, 3);
+	expect("#4711", OSD_CLIENT_AT_SEQUENCE, 4711);
+	expect("~2", OSD_CLIENT_AGO, 2);
+	expect("now", OSD_CLIENT_NOW, 0);
+}
+
+static void test_letters_are_the_name_of_a_version(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("before-upgrade 2").kind, OSD_CLIENT_AT_NAME);
+	assert_string_equal(parse("before-upgrade 2").name, "before-upgrade 2");
+}
+
+static void test_times_are_local_or_of_the_zone_behind_them(void **state)
+{
+	(void)state;
+	expect("2026-11-21T14:32:05Z", OSD_CLIENT_AT_TIME, NOW);
+	expect("2026-11-21 14:32:05.250Z", OSD_CLIENT_AT_TIME, NOW + 250);
+	expect("2026-11-21T16:02:05+01:30", OSD_CLIENT_AT_TIME, NOW);
+	expect("2026-11-21T14:32Z", OSD_CLIENT_AT_TIME, NOW - 5000);
+	setenv("TZ", "UTC-2", 1); /* two hours east of UTC */
+	tzset();
+	expect("2026-11-21T16:32:05", OSD_CLIENT_AT_TIME, NOW);
+	expect("2026-11-21", OSD_CLIENT_AT_TIME, NOW - 5000 - 32 * 60000 - 16 * 3600000);
+	unsetenv("TZ");
+	tzset();
+}
+
+static void test_durations_count_back_from_now(void **state)
+{
+	(void)state;
+	expect("-250ms", OSD_CLIENT_AT_TIME, NOW - 250);
+	expect("-10s", OSD_CLIENT_AT_TIME, NOW - 10000);
+	expect("-10min", OSD_CLIENT_AT_TIME, NOW - 600000);
+	expect("-2h", OSD_CLIENT_AT_TIME, NOW - 7200000);
+	expect("-1d", OSD_CLIENT_AT_TIME, NOW - 86400000);
+	expect("-3w", OSD_CLIENT_AT_TIME, NOW - UINT64_C(3) * 7 * 86400000);
+}
+
+static void test_everything_else_is_refused_with_examples(void **state)
+{
+	static const char *const wrong[] = {
+		"",
+		"0",
+		"~",
+		"~0",
+		"#",
+		"-",
+		"-10",
+		"-10y",
+		"--1h",
+		"2026-13-01",
+		"2026-1",
+		"12:00",
+		"2026-11-21T",
+		"2026-11-21x",
+		"2026-11-21T14:32:05+1",
+		"~2x",
+		"-9999999w",
+		"?",
+		"99999999999999999999",
+		"2026-11-21T14:32:05+15:00",
+		"a-name-that-is-longer-than-the-sixty-three-bytes-that-a-name-may-have-at-most",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct osd_client_moment moment;
+		struct error_text error = { "" };
+
+		if (osd_client_parse_moment(wrong[i], NOW, &moment, &error) != -EINVAL)
+			fail_msg("'%s' was taken", wrong[i]);
+		assert_non_null(strstr(error.text, "2026-11-21T14:32:05"));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_versions_sequences_and_counts_are_numbers),
+		cmocka_unit_test(test_letters_are_the_name_of_a_version),
+		cmocka_unit_test(test_times_are_local_or_of_the_zone_behind_them),
+		cmocka_unit_test(test_durations_count_back_from_now),
+		cmocka_unit_test(test_everything_else_is_refused_with_examples),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
