@@ -274,7 +274,7 @@ static int neighbour_open(const struct target *object, uint64_t id, struct neigh
 		return -ENOENT;
 	if (object->old)
 		result = onode_load(txn->engine->store, object->partition->index, id, object->bound,
-				    object->partition->created_sequence, txn->sequence,
+				    partition_objects_since(object->partition), txn->sequence,
 				    &neighbour->target.onode);
 	else
 		result = target_open(txn, address, TARGET_READ, &neighbour->target);

@@ -21,6 +21,9 @@ int data_put(struct target *target, uint32_t piece, const void *data, uint32_t l
  */
 int data_void(struct target *target, uint64_t first, uint64_t end);
 
+/* Cuts a changed target to fewer bytes than it has. Uses scratch buffer 0. Then as for data_put. */
+int data_cut(struct target *target, uint64_t length);
+
 /* Bridges gaps until there are at most EXTENTS_MAX extents. Uses scratch buffer 1. Errors as data_get and data_put. */
 int data_limit_extents(struct target *target);
 

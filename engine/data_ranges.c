@@ -23,8 +23,7 @@ static int zero_part(struct target *target, uint32_t piece, uint32_t from, uint3
 	return data_put(target, piece, page, length);
 }
 
-/* Cuts an object to fewer bytes than it has. */
-static int cut(struct target *target, uint64_t length)
+int data_cut(struct target *target, uint64_t length)
 {
 	uint32_t page_bytes = target->txn->engine->page_bytes;
 	uint32_t rest = (uint32_t)(length % page_bytes);
@@ -52,7 +51,7 @@ static int truncate_target(struct target *target, uint64_t length)
 		return result;
 	data_modified_now(target);
 	if (length < target->onode->head.length)
-		result = cut(target, length);
+		result = data_cut(target, length);
 	else
 		target->onode->head.length = length;
 	data_account(target, pieces);
@@ -256,7 +255,7 @@ static int punch_target(struct target *target, uint64_t offset, uint64_t length)
 	if (offset + punch.distance < size)
 		result = move_down(&punch);
 	if (!result)
-		result = cut(target, size - punch.distance);
+		result = data_cut(target, size - punch.distance);
 	data_account(target, pieces);
 	return result;
 }

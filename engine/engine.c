@@ -9,9 +9,11 @@
 #include "common/log.h"
 #include "engine/idset_node.h"
 #include "engine/objects.h"
+#include "engine/times.h"
 
 #define DEFAULT_ONODE_CACHE_ENTRIES   4096
 #define DEFAULT_DIRECTORY_CACHE_NODES 1024
+#define DEFAULT_HISTORY_INTERVAL_MS   1000
 #define PARTITION_CACHE_ENTRIES       256
 /* Below these a transaction would not find room for what it works on. */
 #define ONODE_CACHE_ENTRIES_MIN   (2 * ENGINE_DIRTY_ONODES_MAX)
@@ -40,6 +42,8 @@ static struct engine_options with_defaults(const struct engine_options *given)
 		options.onode_cache_entries = ONODE_CACHE_ENTRIES_MIN;
 	if (options.directory_cache_nodes < DIRECTORY_CACHE_NODES_MIN)
 		options.directory_cache_nodes = DIRECTORY_CACHE_NODES_MIN;
+	if (!options.history_interval_ms)
+		options.history_interval_ms = DEFAULT_HISTORY_INTERVAL_MS;
 	if (!options.clock_ms)
 		options.clock_ms = system_clock_ms;
 	return options;
@@ -64,6 +68,8 @@ static void free_memory(struct engine *engine)
 	cache_destroy(&engine->partitions);
 	if (engine->accesses.notes)
 		access_times_destroy(&engine->accesses);
+	timeline_free(&engine->timeline);
+	pthread_mutex_destroy(&engine->views_mutex);
 	free(engine->page);
 	pthread_rwlock_destroy(&engine->turn);
 	pthread_mutex_destroy(&engine->flushing);
@@ -92,6 +98,35 @@ static int allocate(struct engine *engine)
 	return result;
 }
 
+static uint64_t time_now(const struct engine *engine)
+{
+	return min_u64(engine->options.clock_ms(engine->options.clock_context), ONODE_TIME_MAX);
+}
+
+/* Learns where history stands. Nothing here grows with the number of versions. */
+static int learn_history(struct engine *engine)
+{
+	struct engine_statistics statistics = { 0 };
+	struct history device;
+	int result = history_load(engine->store, RECORD_ROOT_INDEX, UINT64_MAX, &device);
+
+	if (!result)
+		result = timeline_load(engine, device.device.rollbacks);
+	if (result)
+		return result;
+	engine->store->operations->set_timeline(engine->store, &engine->timeline.asked);
+	engine->store->operations->statistics(engine->store, &statistics);
+	engine->segment_bytes =
+		statistics.segments ? statistics.capacity_bytes / statistics.segments : 0;
+	engine->committed = statistics.committed_sequence;
+	engine->committed_ms = time_now(engine);
+	engine->put_bytes = device.device.slot_bytes;
+	engine->policy = device.retention;
+	engine->slot_over = true;
+	memset(engine->views, 0, sizeof(engine->views));
+	return 0;
+}
+
 int engine_open_on(struct record_store *store, const struct engine_options *options,
 		   struct engine **opened)
 {
@@ -104,7 +139,10 @@ int engine_open_on(struct record_store *store, const struct engine_options *opti
 		engine->page_bytes = record_bytes_max(store);
 		turn_init(&engine->turn);
 		pthread_mutex_init(&engine->flushing, NULL);
+		pthread_mutex_init(&engine->views_mutex, NULL);
 		result = allocate(engine);
+		if (!result)
+			result = learn_history(engine);
 	}
 	if (result) {
 		if (engine)
@@ -169,19 +207,59 @@ void engine_forget(struct engine *engine)
 
 /* ---- transactions ---- */
 
+/* The number that the next slot begins with. */
+static uint64_t next_slot(const struct engine *engine)
+{
+	uint64_t next = slot_end(engine->committed) + 1;
+
+	/* The numbers would last for 4 billion slots; the last one is not left again. */
+	return next < slot_begin(RECORD_NEWEST) ? next : 0;
+}
+
+static bool slot_is_over(const struct engine *engine, uint64_t now_ms)
+{
+	uint32_t interval = engine->options.history_interval_ms;
+
+	return __atomic_load_n(&engine->slot_over, __ATOMIC_RELAXED) ||
+	       interval == ENGINE_EVERY_COMMAND || now_ms < engine->slot_ms ||
+	       now_ms - engine->slot_ms >= interval;
+}
+
 static void begin_writing(struct engine_txn *txn)
 {
 	struct engine *engine = txn->engine;
+	uint64_t at_least = slot_is_over(engine, txn->time_ms) ? next_slot(engine) : 0;
 
-	txn->sequence = engine->store->operations->begin(engine->store, 0);
+	txn->sequence = engine->store->operations->begin(engine->store, at_least);
 	txn->writer = (struct record_writer){ .store = engine->store,
 					      .sequence = txn->sequence,
 					      .page = engine->page,
+					      .put_bytes = &txn->put_bytes,
 					      .reserve = txn->mode == ENGINE_FREE };
 	cache_begin(&engine->onodes);
 	cache_begin(&engine->nodes);
 	cache_begin(&engine->partitions);
 	engine->writer = txn;
+}
+
+int txn_begin_slot(struct engine_txn *txn)
+{
+	struct engine *engine = txn->engine;
+
+	if (txn->mode == ENGINE_READ)
+		return -EROFS;
+	if (txn->changed)
+		return -EINVAL;
+	if (slot_begin(txn->sequence) > engine->committed)
+		return 0;
+	if (txn->put_bytes)
+		return -EINVAL;
+	if (next_slot(engine) == 0)
+		return -EFBIG;
+	engine->store->operations->abort(engine->store);
+	txn->sequence = engine->store->operations->begin(engine->store, next_slot(engine));
+	txn->writer.sequence = txn->sequence;
+	return 0;
 }
 
 int engine_begin(struct engine *engine, enum engine_mode mode, struct engine_txn **begun)
@@ -199,8 +277,7 @@ int engine_begin(struct engine *engine, enum engine_mode mode, struct engine_txn
 		pthread_rwlock_wrlock(&engine->turn);
 		engine_make_room(engine);
 	}
-	txn->time_ms =
-		min_u64(engine->options.clock_ms(engine->options.clock_context), ONODE_TIME_MAX);
+	txn->time_ms = time_now(engine);
 	if (mode != ENGINE_READ)
 		begin_writing(txn);
 	return 0;
@@ -233,9 +310,32 @@ static void undo(struct engine_txn *txn)
 	cache_abort(&engine->nodes);
 	cache_abort(&engine->partitions);
 	access_times_abort(&engine->accesses);
-	if (txn->partitions_created)
+	if (txn->rolled_back)
+		timeline_undo(&engine->timeline, txn->sequence);
+	if (txn->partitions_created || txn->rolled_back)
 		engine->indices_known = false;
 	engine->writer = NULL;
+}
+
+/* Notes where history stands after a commit. */
+static void note_committed(struct engine_txn *txn)
+{
+	struct engine *engine = txn->engine;
+	struct partition *root;
+
+	if (txn->policy_changed && partition_get(engine, 0, &root) == 0) {
+		engine->policy = root->history.retention;
+		partition_release(engine, root);
+	}
+	if (!txn->put_bytes)
+		return;
+	if (slot_begin(txn->sequence) != slot_begin(engine->committed)) {
+		engine->slot_ms = txn->time_ms;
+		__atomic_store_n(&engine->slot_over, false, __ATOMIC_RELAXED);
+	}
+	engine->committed = txn->sequence;
+	engine->committed_ms = max_u64(engine->committed_ms, txn->time_ms);
+	engine->put_bytes += txn->put_bytes;
 }
 
 /* Puts all that was changed in memory and makes it visible. On an error the transaction goes on. */
@@ -246,6 +346,8 @@ static int put_and_commit(struct engine_txn *txn)
 
 	if (!result)
 		result = idset_put_dirty(&engine->nodes, &txn->writer);
+	if (!result)
+		result = times_note(txn);
 	if (!result)
 		result = partition_put_dirty(txn);
 	if (result)
@@ -262,7 +364,27 @@ static int put_and_commit(struct engine_txn *txn)
 	if (txn->partitions_removed)
 		engine->indices_known = false;
 	engine->writer = NULL;
+	note_committed(txn);
 	return 0;
+}
+
+int engine_aside(struct engine *engine, int (*work)(struct engine_txn *txn, void *context),
+		 void *context)
+{
+	struct engine_txn txn = { .engine = engine, .mode = ENGINE_FREE };
+	int result;
+
+	txn.time_ms = time_now(engine);
+	begin_writing(&txn);
+	result = work(&txn, context);
+	if (!result)
+		result = put_and_commit(&txn);
+	if (result)
+		undo(&txn);
+	onode_free(txn.old.onode);
+	free(txn.pages[0]);
+	free(txn.pages[1]);
+	return result;
 }
 
 /* Gives the turn back and frees. */
@@ -415,13 +537,30 @@ int engine_flush(struct engine *engine)
 	return result;
 }
 
+static int reformat(struct engine *engine)
+{
+	struct partition *root;
+	uint64_t locked_until;
+	int result = partition_get(engine, 0, &root);
+
+	if (!result) {
+		locked_until = root->history.device.locked_until_ms;
+		partition_release(engine, root);
+		if (locked_until > time_now(engine))
+			return -EPERM;
+	}
+	/* What can't be read is no reason not to begin anew. */
+	result = engine->store->operations->format(engine->store);
+	engine_forget(engine);
+	return result ? result : learn_history(engine);
+}
+
 int engine_reformat(struct engine *engine)
 {
 	int result;
 
 	pthread_rwlock_wrlock(&engine->turn);
-	result = engine->store->operations->format(engine->store);
-	engine_forget(engine);
+	result = reformat(engine);
 	pthread_rwlock_unlock(&engine->turn);
 	return result;
 }

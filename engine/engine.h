@@ -159,7 +159,7 @@ void engine_abort(struct engine_txn *txn);
 
 /*
  * FORMAT OSD: removes all partitions, objects and versions and the root's attributes, atomically; not inside a
- * transaction (excludes them).
+ * transaction (excludes them). -EPERM: the retention of a partition is locked.
  */
 int engine_reformat(struct engine *engine);
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What merging must keep, told to the record store: the newest record at the present and at the end of every user version,
- * of objects that exist there. And when to merge.
+ * What merging must keep, told to the record store: what is found at the present, at the end of every kept version, and at
+ * every moment that can be reached, of objects that exist there. And when to merge.
  */
 #include <errno.h>
 
 #include "common/bytes.h"
 #include "common/log.h"
 #include "engine/objects.h"
+#include "engine/retention.h"
+#include "engine/times.h"
 
 enum {
 	/* Segments with more live bytes are left alone; the paper takes 80 %. */
@@ -15,26 +17,45 @@ enum {
 	/* By itself merging stops earlier: writers wait for it, and what is gained gets less and less. */
 	LIVE_PERMILLE_AUTOMATIC = 700,
 	SEGMENTS_AT_ONCE = 8,
-	/* Before one transaction, so that none waits long. */
-	STEPS_PER_TRANSACTION = 1,
+	/* At most, before one transaction, so that none waits long. */
+	STEPS_PER_TRANSACTION = 6,
+	/* Steps in a row that found nothing, after which history is given up ... */
+	FUTILE_STEPS_RECLAIM = 2,
+	/* ... that took so many times the room that is short. */
+	RECLAIM_FACTOR = 2,
 	/* Transactions between two tries after a walk over all segments found nothing. */
 	FUTILE_TRANSACTIONS = 256,
 };
 
+/* Bounds that a record is looked for at, before those that are the same are taken together. */
+#define BOUNDS_MAX 64
+
 /* What was looked up last. Records of one object, and of one partition, tend to lie together. */
 struct keep_context {
 	struct engine *engine;
+	struct partition *root; /* pinned */
+	uint64_t device_horizon;
+	bool failed; /* to learn about the device: everything is kept */
+	/* Who has the index now. */
+	struct {
+		bool known, failed;
+		uint16_t index;
+		struct partition *partition; /* pinned; NULL: nobody */
+		uint64_t horizon;
+		struct history left; /* of a removed one that clones stand on; then left.removed */
+	} owner;
+	/* What was kept between two numbers. */
+	struct {
+		bool known, of_owner;
+		uint16_t index;
+		uint64_t from, bound;
+	} kept;
 	struct {
 		bool known, exists;
 		uint16_t index;
-		uint64_t created_sequence;
-	} partition;
-	struct {
-		bool known;
-		uint16_t index;
-		uint16_t version;
-		uint64_t at;
-	} boundary;
+		uint64_t bound;
+		struct partition state;
+	} state;
 	struct {
 		bool known;
 		uint16_t index;
@@ -44,79 +65,258 @@ struct keep_context {
 	} object;
 };
 
-/* ---- boundaries ---- */
-
-/* The end of the user version that the record belongs to, if that has ended. */
-static uint64_t lowest_boundary(struct keep_context *context, const struct record_key *key,
-				uint16_t version, uint64_t sequence)
+static void context_begin(struct keep_context *context, struct engine *engine)
 {
-	struct record_key end = {
-		.identifier = RECORD_ID_VERSIONS,
-		.piece = version,
-		.partition = key->partition,
-	};
-	uint8_t record[VERSION_RECORD_BYTES];
-	struct record_info info;
-	int result;
-
-	if (key->partition == RECORD_ROOT_INDEX)
-		return RECORD_NEWEST;
-	if (!context->boundary.known || context->boundary.index != key->partition ||
-	    context->boundary.version != version) {
-		context->boundary.known = true;
-		context->boundary.index = key->partition;
-		context->boundary.version = version;
-		context->boundary.at = RECORD_NEWEST;
-		result = record_get(context->engine->store, end, RECORD_NEWEST, record,
-				    sizeof(record), &info);
-		if (result == 0 && info.length == sizeof(record))
-			context->boundary.at = get_le48(record);
-		else if (result != -ENOENT)
-			context->boundary.at = 0; /* can't be read: see below */
-	}
-	/*
-	 * The snapshot itself is put with the version that it ends, behind its end. Should the end be unreadable, the
-	 * record is its own boundary: found there, it is kept.
-	 */
-	if (context->boundary.at < sequence)
-		return context->boundary.at ? RECORD_NEWEST : sequence;
-	return context->boundary.at;
+	*context = (struct keep_context){ .engine = engine };
+	context->failed = partition_get(engine, 0, &context->root) != 0;
+	if (!context->failed)
+		context->failed = history_horizon(engine, &context->root->history,
+						  &context->root->history, 0,
+						  &context->device_horizon) != 0;
 }
 
-static uint32_t boundaries(void *context, const struct record_key *key,
+static void forget_owner(struct keep_context *context)
+{
+	if (context->owner.partition)
+		partition_release(context->engine, context->owner.partition);
+	context->owner.partition = NULL;
+	context->owner.known = false;
+	context->kept.known = false;
+}
+
+static void context_end(struct keep_context *context)
+{
+	forget_owner(context);
+	if (context->root)
+		partition_release(context->engine, context->root);
+	onode_free(context->object.onode);
+}
+
+/* ---- owners ---- */
+
+/* The partition that has an index now, or what is left of it. */
+static int find_owner(struct keep_context *context, uint16_t index)
+{
+	struct engine *engine = context->engine;
+	struct partition state = { 0 };
+	int result = partition_state_of(engine->store, index, RECORD_NEWEST, &state);
+
+	if (!result)
+		result = partition_get(engine, state.id, &context->owner.partition);
+	if (!result)
+		return history_horizon(engine, &context->owner.partition->history,
+				       &context->root->history, state.created_sequence,
+				       &context->owner.horizon);
+	if (result != -ENOENT)
+		return result;
+	return history_load(engine->store, index, UINT64_MAX, &context->owner.left);
+}
+
+/* False: that can't be read. */
+static bool learn_owner(struct keep_context *context, uint16_t index)
+{
+	if (context->owner.known && context->owner.index == index)
+		return !context->owner.failed;
+	forget_owner(context);
+	context->owner.left = (struct history){ 0 };
+	context->owner.known = true;
+	context->owner.index = index;
+	context->owner.failed = find_owner(context, index) != 0;
+	return !context->owner.failed;
+}
+
+/* Whether a record is of the partition that has its index now. */
+static bool is_of_owner(const struct keep_context *context, uint64_t sequence)
+{
+	return context->owner.partition && sequence >= context->owner.partition->created_sequence;
+}
+
+static bool is_of_left(const struct keep_context *context, uint64_t sequence)
+{
+	return !context->owner.partition && context->owner.left.removed &&
+	       sequence >= context->owner.left.created_sequence;
+}
+
+/* ---- bounds ---- */
+
+static int lower(const struct idset *set, uint64_t sequence, uint64_t *lowest)
+{
+	uint64_t bound;
+	int result = history_next_kept(set, sequence, &bound, NULL);
+
+	if (!result && bound < *lowest)
+		*lowest = bound;
+	return result;
+}
+
+/* The first of the moments that a policy keeps at intervals. */
+static int lower_by_interval(const struct keep_context *context, uint64_t sequence,
+			     uint64_t *lowest)
+{
+	const struct history *device = &context->root->history;
+	const struct engine_retention *policy =
+		history_policy(&context->owner.partition->history, device);
+	uint64_t interval = policy->keep_interval_ms, ms, bound = 0;
+	uint64_t judged = device->device.judged_ms;
+	int result;
+
+	if (!interval)
+		return 0;
+	result = times_of(context->engine, device, sequence, &ms);
+	if (judged > policy->keep_interval_for_ms)
+		ms = max_u64(ms, judged - policy->keep_interval_for_ms);
+	ms = (ms + interval - 1) / interval * interval;
+	/* A slot may reach over the first one of them. */
+	for (int tried = 0; !result && bound < sequence && tried < 3; tried++, ms += interval)
+		result = times_boundary(context->engine, device, ms, &bound);
+	if (!result && bound >= sequence && bound < *lowest)
+		*lowest = bound;
+	return result;
+}
+
+/* The lowest bound >= `sequence`, up to the horizon, that is kept of an index. */
+static int lowest_kept(struct keep_context *context, uint64_t sequence, uint64_t horizon,
+		       uint64_t *lowest)
+{
+	struct engine *engine = context->engine;
+	struct idset set = history_versions(engine, context->root);
+	int result;
+
+	*lowest = max_u64(sequence, horizon);
+	result = lower(&set, sequence, lowest);
+	if (!result && is_of_owner(context, sequence)) {
+		set = history_versions(engine, context->owner.partition);
+		result = lower(&set, sequence, lowest);
+		set = history_clones(engine, context->owner.partition);
+		if (!result)
+			result = lower(&set, sequence, lowest);
+		if (!result)
+			result = lower_by_interval(context, sequence, lowest);
+	} else if (!result && is_of_left(context, sequence)) {
+		struct partition left = { .index = context->owner.index,
+					  .history = context->owner.left };
+
+		set = history_clones(engine, &left);
+		result = lower(&set, sequence, lowest);
+	}
+	return result;
+}
+
+/* The same, remembered. */
+static int lowest_bound(struct keep_context *context, uint16_t index, uint64_t sequence,
+			uint64_t horizon, uint64_t *lowest)
+{
+	bool of_owner = is_of_owner(context, sequence);
+	int result;
+
+	if (context->kept.known && context->kept.index == index &&
+	    context->kept.of_owner == of_owner && sequence >= context->kept.from &&
+	    sequence <= context->kept.bound) {
+		*lowest = context->kept.bound;
+		return 0;
+	}
+	result = lowest_kept(context, sequence, horizon, lowest);
+	context->kept.known = !result;
+	context->kept.index = index;
+	context->kept.of_owner = of_owner;
+	context->kept.from = sequence;
+	context->kept.bound = *lowest;
+	return result;
+}
+
+/* Inserts into an ascending list without doubles. False: there is no room. */
+static bool add_bound(uint64_t *bounds, uint32_t *count, uint64_t bound)
+{
+	uint32_t at = 0;
+
+	while (at < *count && bounds[at] < bound)
+		at++;
+	if (at < *count && bounds[at] == bound)
+		return true;
+	if (*count == BOUNDS_MAX)
+		return false;
+	memmove(&bounds[at + 1], &bounds[at], (*count - at) * sizeof(*bounds));
+	bounds[at] = bound;
+	(*count)++;
+	return true;
+}
+
+/* Each rollback to a number not before the record's may bring it back: it is looked for at the first moment from then on. */
+static int add_rollbacks(struct keep_context *context, uint16_t index, uint64_t sequence,
+			 uint64_t horizon, uint64_t *bounds, uint32_t *count)
+{
+	const struct timeline *timeline = &context->engine->timeline;
+
+	for (uint32_t at = 0; at < timeline->count; at++) {
+		const struct rollback *rollback = &timeline->list[at];
+		uint64_t lowest;
+		int result;
+
+		if ((rollback->scope != index && rollback->scope != RECORD_ROOT_INDEX) ||
+		    rollback->to < sequence)
+			continue;
+		result = lowest_kept(context, rollback->at, horizon, &lowest);
+		if (result)
+			return result;
+		if (!add_bound(bounds, count, lowest))
+			return -ENOSPC;
+	}
+	return 0;
+}
+
+static int collect_bounds(struct keep_context *context, const struct record_key *key,
+			  const struct record_info *info, uint64_t *bounds, uint32_t *count)
+{
+	uint64_t sequence = info->sequence, horizon = context->device_horizon;
+	int result;
+
+	if (is_of_owner(context, sequence))
+		horizon = context->owner.horizon;
+	if (sequence > horizon) {
+		/* A moment of its own, or, as far as records are absorbed, the end of its slot. */
+		bounds[(*count)++] = info->flags & RECORD_ABSORB ? slot_end(sequence) : sequence;
+		return 0;
+	}
+	result = lowest_bound(context, key->partition, sequence, horizon, &bounds[0]);
+	if (result)
+		return result;
+	*count = 1;
+	return add_rollbacks(context, key->partition, sequence, horizon, bounds, count);
+}
+
+static uint32_t boundaries(void *context_, const struct record_key *key,
 			   const struct record_info *info, uint64_t *bounds, uint32_t max)
 {
-	uint64_t lowest = lowest_boundary(context, key, info->version, info->sequence);
+	struct keep_context *context = context_;
+	uint64_t found[BOUNDS_MAX];
+	uint32_t count = 0;
 
-	if (lowest == RECORD_NEWEST)
+	if (record_is_timeless(key))
 		return 0;
-	if (max)
-		bounds[0] = lowest;
-	return 1;
+	if (context->failed || !learn_owner(context, key->partition) ||
+	    collect_bounds(context, key, info, found, &count))
+		return max + 1;
+	for (uint32_t at = 0; at < count && at < max; at++)
+		bounds[at] = found[at];
+	return count;
 }
 
 /* ---- reachability ---- */
 
-/* False: the partition of this index is gone, or the record is of an earlier one. Errors count as reachable. */
-static bool partition_reaches(struct keep_context *context, uint16_t index, uint64_t sequence)
+/* The partition of an index as of `bound`. NULL: none. Errors are negative. */
+static int find_state(struct keep_context *context, uint16_t index, uint64_t bound)
 {
-	struct record_key key = { .identifier = RECORD_ID_STATE, .partition = index };
-	struct partition state = { 0 };
-	uint8_t record[PARTITION_STATE_BYTES];
-	struct record_info info;
 	int result;
 
-	if (!context->partition.known || context->partition.index != index) {
-		result = record_get(context->engine->store, key, RECORD_NEWEST, record,
-				    sizeof(record), &info);
-		if (!result)
-			result = partition_decode(&state, record, info.length);
-		context->partition.known = true;
-		context->partition.index = index;
-		context->partition.exists = result != -ENOENT;
-		context->partition.created_sequence = result ? 0 : state.created_sequence;
-	}
-	return context->partition.exists && sequence >= context->partition.created_sequence;
+	if (context->state.known && context->state.index == index && context->state.bound == bound)
+		return 0;
+	context->state.state = (struct partition){ 0 };
+	result = partition_state_of(context->engine->store, index, bound, &context->state.state);
+	context->state.known = !result || result == -ENOENT;
+	context->state.exists = !result;
+	context->state.index = index;
+	context->state.bound = bound;
+	return context->state.known ? 0 : result;
 }
 
 /* The object as of `bound`; NULL when it does not exist there. Negative errno when that can't be read. */
@@ -131,7 +331,8 @@ static int find_object(struct keep_context *context, const struct record_key *ke
 	context->object.onode = NULL;
 	context->object.known = false;
 	result = onode_load(context->engine->store, key->partition, key->identifier, bound,
-			    context->partition.created_sequence, 0, &context->object.onode);
+			    partition_objects_since(&context->state.state), 0,
+			    &context->object.onode);
 	if (result && result != -ENOENT)
 		return result;
 	context->object.known = true;
@@ -153,14 +354,24 @@ static bool object_reaches(const struct onode *onode, uint32_t piece, uint64_t s
 	return extent && sequence >= extent->min_sequence;
 }
 
+/* Errors count as reachable. */
 static bool is_reachable(void *context_, const struct record_key *key,
 			 const struct record_info *info, uint64_t bound)
 {
 	struct keep_context *context = context_;
 
-	if (key->partition == RECORD_ROOT_INDEX)
+	if (key->partition == RECORD_ROOT_INDEX || context->failed ||
+	    !learn_owner(context, key->partition))
 		return true;
-	if (!partition_reaches(context, key->partition, info->sequence))
+	if (record_is_timeless(key))
+		return is_of_owner(context, info->sequence) || is_of_left(context, info->sequence);
+	/* Just put, it is reached. */
+	if (bound == info->sequence || bound == slot_end(info->sequence))
+		return true;
+	if (find_state(context, key->partition, bound))
+		return true;
+	if (!context->state.exists || info->sequence < context->state.state.created_sequence ||
+	    info->sequence < context->state.state.origin.since)
 		return false;
 	if (key->identifier < ENGINE_FIRST_ID || key->piece == RECORD_ONODE_PIECE)
 		return true;
@@ -168,66 +379,117 @@ static bool is_reachable(void *context_, const struct record_key *key,
 	       object_reaches(context->object.onode, key->piece, info->sequence);
 }
 
+/* In a clone a tombstone hides what its source has. */
+static bool keeps_lone_tombstone(void *context_, const struct record_key *key,
+				 const struct record_info *info)
+{
+	struct keep_context *context = context_;
+
+	if (record_is_timeless(key) || key->partition == RECORD_ROOT_INDEX)
+		return false;
+	if (context->failed || !learn_owner(context, key->partition))
+		return true;
+	if (is_of_owner(context, info->sequence))
+		return context->owner.partition->origin.index;
+	return context->root->history.device.clones != 0;
+}
+
 /* ---- merging ---- */
 
 static int merge_step(struct engine *engine, uint32_t wanted, uint32_t live_permille_max,
 		      struct engine_merge_result *total)
 {
-	struct keep_context context = { .engine = engine };
+	struct keep_context context;
 	const struct record_keep keep = {
 		.context = &context,
 		.boundaries = boundaries,
 		.is_reachable = is_reachable,
+		.keeps_lone_tombstone = keeps_lone_tombstone,
 	};
 	struct record_merge merge = { .segments_wanted = wanted,
 				      .live_permille_max = live_permille_max };
-	int result = engine->store->operations->merge(engine->store, &keep, &merge);
+	int result;
 
-	onode_free(context.object.onode);
+	context_begin(&context, engine);
+	result = engine->store->operations->merge(engine->store, &keep, &merge);
+	context_end(&context);
 	total->segments_freed += merge.segments_freed;
 	total->records_moved += merge.records_moved;
 	total->records_dropped += merge.records_dropped;
 	return result;
 }
 
+/* Gives the oldest history up for so many segments. -EAGAIN: there is none that may go. */
+static int reclaim(struct engine *engine, uint32_t segments)
+{
+	int result = -EAGAIN;
+
+	/* It takes a little room itself, so a device that is full of what is needed does it once. */
+	if (engine->transactions > engine->reclaimed_at)
+		result = retention_reclaim(engine,
+					   segments * RECLAIM_FACTOR * engine->segment_bytes);
+	engine->reclaimed_at = engine->transactions;
+	if (!result)
+		engine->merge_futile = 0;
+	return result;
+}
+
 int engine_merge(struct engine *engine, struct engine_merge_result *total)
 {
+	const struct record_store_operations *operations = engine->store->operations;
 	int result = -EOPNOTSUPP;
 
 	pthread_rwlock_wrlock(&engine->turn);
-	if (engine->store->operations->merge)
+	if (operations->merge) {
+		retention_judge(engine);
 		result = merge_step(engine, 1, LIVE_PERMILLE_MAX, total);
+		if (result == -EAGAIN && operations->shortage(engine->store) &&
+		    reclaim(engine, operations->shortage(engine->store)) == 0)
+			result = merge_step(engine, 1, LIVE_PERMILLE_MAX, total);
+	}
 	pthread_rwlock_unlock(&engine->turn);
+	return result;
+}
+
+/* One step for a store that is `shortage` segments short of room. */
+static int make_some_room(struct engine *engine, uint32_t shortage)
+{
+	struct engine_merge_result total = { 0 };
+	/*
+	 * Several at once share the waits for the host's storage; the lower the room, the more, so that merging keeps up
+	 * with writing.
+	 */
+	int result = merge_step(engine, shortage < SEGMENTS_AT_ONCE ? SEGMENTS_AT_ONCE : shortage,
+				LIVE_PERMILLE_AUTOMATIC, &total);
+
+	engine->merge_futile = result == 0 ? 0 : engine->merge_futile + 1;
+	engine->merge_again = engine->transactions + FUTILE_TRANSACTIONS;
+	if (result && result != -EAGAIN)
+		log_line(LOG_LEVEL_WARNING, "merge: error %d; %s", -result,
+			 result == -ENOSPC ? "no room to move what is needed"
+					   : "a segment stays as it is");
 	return result;
 }
 
 void engine_make_room(struct engine *engine)
 {
 	const struct record_store_operations *operations = engine->store->operations;
-	struct engine_merge_result total = { 0 };
 
 	if (!operations->merge || engine->options.merge_manual)
 		return;
 	for (int step = 0; step < STEPS_PER_TRANSACTION; step++) {
 		uint32_t shortage = operations->shortage(engine->store);
-		int result;
 
 		if (!shortage ||
 		    (engine->merge_futile > operations->merge_calls_max(engine->store) &&
 		     engine->transactions < engine->merge_again))
 			return;
-		/*
-		 * Several at once share the waits for the host's storage; the lower the room, the more, so that
-		 * merging keeps up with writing.
-		 */
-		result = merge_step(engine,
-				    shortage < SEGMENTS_AT_ONCE ? SEGMENTS_AT_ONCE : shortage,
-				    LIVE_PERMILLE_AUTOMATIC, &total);
-		engine->merge_futile = result == 0 ? 0 : engine->merge_futile + 1;
-		engine->merge_again = engine->transactions + FUTILE_TRANSACTIONS;
-		if (result && result != -EAGAIN)
-			log_line(LOG_LEVEL_WARNING, "merge: error %d; %s", -result,
-				 result == -ENOSPC ? "no room to move what is needed"
-						   : "a segment stays as it is");
+		if (step == 0)
+			retention_judge(engine);
+		if (make_some_room(engine, shortage) == 0)
+			continue;
+		/* What is left is needed; the oldest history is the first to be needed no more. */
+		if (engine->merge_futile >= FUTILE_STEPS_RECLAIM && reclaim(engine, shortage))
+			return;
 	}
 }

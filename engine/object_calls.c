@@ -71,6 +71,7 @@ static int create_one(struct engine_txn *txn, struct partition *partition, enum 
 	partition_mark(txn, partition);
 	onode->head.type = type;
 	onode->version = partition->version;
+	onode->absorb = partition_keeps_nothing(engine, partition);
 	onode_born(onode, txn);
 	onode = (struct onode *)cache_add(&engine->onodes, &onode->entry, onode_bytes(onode));
 	assert(onode->head.created_sequence == txn->sequence);
@@ -98,7 +99,9 @@ int engine_create(struct engine_txn *txn, uint64_t partition_id, enum engine_typ
 	result = partition_get(engine, partition_id, &partition);
 	if (result)
 		return result;
-	if (requested)
+	if (partition_is_read_only(partition))
+		result = -EROFS;
+	else if (requested)
 		result = check_free(engine, partition, requested);
 	else
 		result = choose_ids(engine, partition, count, &id);
@@ -231,7 +234,7 @@ int engine_accessed(struct engine_txn *txn, struct engine_address address, bool 
 	uint64_t *times_ms;
 	int result;
 
-	if (address.version)
+	if (address.version || address.ago)
 		return 0;
 	result = target_open(txn, address, TARGET_READ, &target);
 	if (result)

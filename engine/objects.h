@@ -15,10 +15,19 @@
 #include "engine/onode.h"
 #include "engine/partition.h"
 #include "engine/record_access.h"
+#include "engine/timeline.h"
 
 /* Onodes that a transaction has changed and not put; the oldest is put when there would be more. */
 #define ENGINE_DIRTY_ONODES_MAX     64
 #define ENGINE_DIRTY_PARTITIONS_MAX 16
+
+/* A number given to a moment. */
+struct view {
+	uint64_t partition; /* 0: the whole device */
+	uint64_t bound;     /* 0: not in use */
+};
+
+#define ENGINE_VIEWS (ENGINE_VIEW_LAST - ENGINE_VIEW_FIRST + 1)
 
 struct engine {
 	struct record_store *store;
@@ -42,12 +51,26 @@ struct engine {
 	/* Merge steps in a row that found nothing worth it, and the count of transactions from which on to try again. */
 	uint32_t merge_futile;
 	uint64_t merge_again;
+	uint64_t reclaimed_at;  /* transactions when history was given up last */
+	uint64_t segment_bytes; /* about; 0: the store has no segments */
+	/* History: see times.h, timeline.h and moments.c. */
+	struct timeline timeline;
+	uint64_t committed, committed_ms; /* the last transaction that put anything */
+	uint64_t slot_ms;                 /* when the present slot began */
+	bool slot_over;     /* the next writing transaction begins a slot; atomic: readers set it */
+	uint64_t put_bytes; /* of all records ever; a crash may take some of it back */
+	struct engine_retention
+		policy; /* of the device: what partitions without one of their own have */
+	pthread_mutex_t views_mutex;
+	struct view views[ENGINE_VIEWS];
+	uint32_t views_made;
 };
 
-/* The state of a partition as of a version, kept from one call of a transaction to the next. */
+/* A partition as of a moment, kept from one call of a transaction to the next. */
 struct old_view {
-	uint32_t version; /* 0: nothing kept */
-	uint64_t bound;
+	/* What it was opened for. Without a version and `ago`: just for the bound. */
+	struct engine_address address;
+	uint64_t bound; /* 0: nothing kept */
 	struct partition partition;
 	struct onode *onode; /* the object looked at last, or NULL */
 };
@@ -66,6 +89,8 @@ struct engine_txn {
 	uint64_t time_ms;
 	uint64_t sequence; /* of writing transactions, otherwise 0 */
 	struct record_writer writer;
+	uint64_t put_bytes; /* records and their headers */
+	bool rolled_back, policy_changed;
 	struct old_view old;
 	uint8_t *pages[2]; /* buffers of a page each, made when needed */
 };
@@ -92,6 +117,39 @@ void engine_make_room(struct engine *engine);
 /* Forgets everything about the store's contents that is kept in memory. No transaction may be open. */
 void engine_forget(struct engine *engine);
 
+/*
+ * Makes a writing transaction that has changed nothing so far the first one of its slot, so that everything before it is a
+ * moment. Its sequence number may change. -EROFS, -EINVAL: it has changed something. -EFBIG: no slots left.
+ */
+int txn_begin_slot(struct engine_txn *txn);
+
+/*
+ * Runs `work` in a transaction of its own, while the caller has the turn and no transaction is open. It may use the space
+ * kept for removing.
+ */
+int engine_aside(struct engine *engine, int (*work)(struct engine_txn *txn, void *context),
+		 void *context);
+
+/* ---- moments (moments.c) ---- */
+
+/*
+ * The bound of a moment of a current partition, of the root: of the whole device. In a writing transaction the present is one
+ * only if nothing has been changed: -EINVAL. -ENOENT: not to be reached.
+ */
+int moment_resolve(struct engine_txn *txn, struct partition *partition, struct engine_moment moment,
+		   uint64_t *bound);
+
+/* The same for one object: sequence numbers are taken as they are. */
+int moment_resolve_object(struct engine_txn *txn, struct partition *partition,
+			  struct engine_moment moment, uint64_t *bound);
+
+/* The bound of a version number of partition `id`, which need not exist any more. -ENOENT. */
+int moment_of_version(struct engine_txn *txn, uint64_t id, uint32_t version, uint64_t *bound);
+
+/* The bound before the newest `modifications` ones of an object (log.c). -ENOENT: there are fewer to be reached. */
+int moment_ago(struct engine_txn *txn, uint64_t partition, uint64_t object, uint32_t modifications,
+	       uint64_t *bound);
+
 /* ---- the object that a call is about ---- */
 
 struct target {
@@ -108,6 +166,13 @@ enum target_use { TARGET_READ, TARGET_CHANGE };
 int target_open(struct engine_txn *txn, struct engine_address address, enum target_use use,
 		struct target *target);
 void target_close(struct target *target);
+
+/* The object (0: the partition itself) as of `bound`. */
+int target_open_at(struct engine_txn *txn, uint64_t partition, uint64_t object, uint64_t bound,
+		   struct target *target);
+
+/* The partition that an address with a version or `ago` means. The view is the transaction's. */
+int target_view(struct engine_txn *txn, struct engine_address address, struct old_view **view);
 
 /* As target_open, and -EINVAL for what is not a user object. */
 int target_open_user_object(struct engine_txn *txn, struct engine_address address,

@@ -223,6 +223,18 @@ static uint8_t choose_spilling(const struct onode *onode, uint32_t room)
 	return ONODE_ATTRIBUTES_SPILLED | (extents > room ? ONODE_EXTENTS_SPILLED : 0);
 }
 
+/*
+ * Every modification is a moment of the object, so its records stay. Those of which only accessed times are new need not, nor
+ * those of collections, of which single modifications are not asked for.
+ */
+static unsigned flags_of(const struct record_writer *writer, const struct onode *onode)
+{
+	bool modified = onode->head.modified_sequence == writer->sequence;
+
+	return onode->absorb || !modified || onode->head.type != ENGINE_USER_OBJECT ? RECORD_ABSORB
+										    : 0;
+}
+
 static int spill_extents(const struct record_writer *writer, struct onode *onode, bool all)
 {
 	const struct extents *extents = &onode->extents;
@@ -239,7 +251,8 @@ static int spill_extents(const struct record_writer *writer, struct onode *onode
 		crc = crc32c(crc, writer->page, count * EXTENT_BYTES);
 		if (first + count > changed_from)
 			result = record_put(writer, key_of(onode, piece), onode->version,
-					    RECORD_ABSORB, writer->page, count * EXTENT_BYTES);
+					    flags_of(writer, onode), writer->page,
+					    count * EXTENT_BYTES);
 	}
 	onode->head.extents_crc = crc;
 	return result;
@@ -257,7 +270,7 @@ static int spill_attributes(const struct record_writer *writer, struct onode *on
 
 		if (all || (at < set->changed_end && at + bytes > set->changed_from))
 			result = record_put(writer, key_of(onode, piece), onode->version,
-					    RECORD_ABSORB, set->bytes + at, bytes);
+					    flags_of(writer, onode), set->bytes + at, bytes);
 	}
 	onode->head.attributes_crc = crc32c(0, set->bytes, set->length);
 	return result;
@@ -293,7 +306,7 @@ int onode_put(const struct record_writer *writer, struct onode *onode)
 		length += onode->attributes.length;
 	}
 	result = record_put(writer, key_of(onode, RECORD_ONODE_PIECE), onode->version,
-			    RECORD_ABSORB, record, length);
+			    flags_of(writer, onode), record, length);
 	if (result) {
 		onode->head.flags = before;
 		return result;

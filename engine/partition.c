@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The states of partitions: their record, the cache of them, the boundaries of user versions. */
+/* The states of partitions: their record, the cache of them. */
 #include "engine/partition.h"
 
 #include <assert.h>
@@ -8,7 +8,9 @@
 #include "common/bytes.h"
 #include "engine/objects.h"
 
-static_assert(PARTITION_STATE_BYTES == 32 + PARTITION_SETS * IDSET_HEADER_BYTES,
+enum { ASSOCIATED = 1 << 0, WRITABLE = 1 << 1 };
+
+static_assert(PARTITION_STATE_BYTES == 48 + PARTITION_SETS * IDSET_HEADER_BYTES,
 	      "the state's parts add up");
 
 void partition_encode(const struct partition *partition, uint8_t *to)
@@ -23,6 +25,13 @@ void partition_encode(const struct partition *partition, uint8_t *to)
 	put_le16(to + 30, 0);
 	for (int which = 0; which < PARTITION_SETS; which++)
 		idset_header_encode(&partition->sets[which], to + 32 + which * IDSET_HEADER_BYTES);
+	to += PARTITION_STATE_BYTES - 16;
+	put_le16(to, partition->origin.index);
+	to[2] = (partition->origin.associated ? ASSOCIATED : 0) |
+		(partition->origin.writable ? WRITABLE : 0);
+	to[3] = 0;
+	put_le48(to + 4, partition->origin.bound);
+	put_le48(to + 10, partition->origin.since);
 }
 
 int partition_decode(struct partition *partition, const uint8_t *from, uint32_t length)
@@ -39,6 +48,16 @@ int partition_decode(struct partition *partition, const uint8_t *from, uint32_t 
 	for (int which = 0; !result && which < PARTITION_SETS; which++)
 		result = idset_header_decode(&partition->sets[which],
 					     from + 32 + which * IDSET_HEADER_BYTES);
+	from += PARTITION_STATE_BYTES - 16;
+	partition->origin = (struct partition_origin){
+		.index = get_le16(from),
+		.associated = from[2] & ASSOCIATED,
+		.writable = from[2] & WRITABLE,
+		.bound = get_le48(from + 4),
+		.since = get_le48(from + 10),
+	};
+	if (from[2] & ~(ASSOCIATED | WRITABLE) || from[3] != 0)
+		return -EBADMSG;
 	return result;
 }
 
@@ -52,43 +71,31 @@ static struct record_key state_key(uint16_t index)
 	return (struct record_key){ .identifier = RECORD_ID_STATE, .piece = 0, .partition = index };
 }
 
-/* Fills in all but the cache entry. A root that has never had a partition has no record. */
-static int state_load(struct engine *engine, uint64_t id, uint16_t index, uint64_t bound,
-		      struct partition *partition)
+int partition_state_of(struct record_store *store, uint16_t index, uint64_t bound,
+		       struct partition *partition)
 {
 	uint8_t record[PARTITION_STATE_BYTES];
 	struct record_info info;
-	int result =
-		record_get(engine->store, state_key(index), bound, record, sizeof(record), &info);
+	int result = record_get(store, state_key(index), bound, record, sizeof(record), &info);
 
 	partition->index = index;
-	if (result == -ENOENT && index == RECORD_ROOT_INDEX)
-		return 0;
-	if (result == -ENOENT)
-		return -EBADMSG;
-	if (!result)
-		result = partition_decode(partition, record, info.length);
-	if (!result &&
-	    (partition->id != id || (index == RECORD_ROOT_INDEX) != (partition->version == 0)))
+	/* A root that has never had a partition has no record. */
+	if (result)
+		return result == -ENOENT && index == RECORD_ROOT_INDEX ? 0 : result;
+	result = partition_decode(partition, record, info.length);
+	if (!result && (index == RECORD_ROOT_INDEX) != (partition->version == 0))
 		result = -EBADMSG;
 	return result;
 }
 
-/* The index of partition `id` from the root's table. */
-static int find_index(struct engine *engine, uint64_t id, uint16_t *index)
+/* The element of partition `id` in a table of partitions. -ENOENT. */
+static int find_index(const struct idset *table, uint64_t id, uint16_t *index)
 {
-	struct partition *root;
-	struct idset table;
 	uint64_t element = 0, next;
 	size_t count = 0;
 	bool more;
-	int result = partition_get(engine, 0, &root);
+	int result = idset_list(table, id << 16, &element, 1, &count, &more, &next);
 
-	if (result)
-		return result;
-	table = partition_set(engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
-	result = idset_list(&table, id << 16, &element, 1, &count, &more, &next);
-	partition_release(engine, root);
 	if (result)
 		return result;
 	if (count == 0 || element >> 16 != id)
@@ -97,27 +104,56 @@ static int find_index(struct engine *engine, uint64_t id, uint16_t *index)
 	return *index == RECORD_ROOT_INDEX ? -EBADMSG : 0;
 }
 
+static int find_current(struct engine *engine, uint64_t id, uint16_t *index)
+{
+	struct partition *root;
+	struct idset table;
+	int result = partition_get(engine, 0, &root);
+
+	if (result)
+		return result;
+	table = partition_set(engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
+	result = find_index(&table, id, index);
+	partition_release(engine, root);
+	return result;
+}
+
+/* Fills in all of a current partition but the cache entry. */
+static int load_current(struct engine *engine, uint64_t id, struct partition *partition)
+{
+	uint16_t index = RECORD_ROOT_INDEX;
+	int result = id ? find_current(engine, id, &index) : 0;
+
+	if (result)
+		return result;
+	result = partition_state_of(engine->store, index, RECORD_NEWEST, partition);
+	if (result == -ENOENT || (!result && partition->id != id))
+		return -EBADMSG;
+	if (!result)
+		result = history_load(engine->store, index, partition->created_sequence,
+				      &partition->history);
+	/* A rollback takes the state back, but not the numbers. */
+	if (!result && id)
+		partition->version = (uint16_t)partition->history.next_version;
+	return result;
+}
+
 int partition_get(struct engine *engine, uint64_t id, struct partition **found)
 {
 	struct cache_key key = { .identifier = id };
 	struct partition *partition = (struct partition *)cache_get(&engine->partitions, key);
-	uint16_t index = RECORD_ROOT_INDEX;
-	int result = 0;
+	int result;
 
 	*found = partition;
 	if (partition)
 		return 0;
 	if (id != 0 && (id < ENGINE_FIRST_ID || id > ENGINE_LAST_PARTITION_ID))
 		return -ENOENT;
-	if (id != 0)
-		result = find_index(engine, id, &index);
-	if (result)
-		return result;
 	partition = calloc(1, sizeof(*partition));
 	if (!partition)
 		return -ENOMEM;
 	partition->entry.key = key;
-	result = state_load(engine, id, index, RECORD_NEWEST, partition);
+	result = load_current(engine, id, partition);
 	if (result) {
 		free(partition);
 		return result;
@@ -132,31 +168,39 @@ void partition_release(struct engine *engine, struct partition *partition)
 	cache_unpin(&engine->partitions, &partition->entry);
 }
 
-int partition_as_of(struct engine *engine, const struct partition *current, uint64_t bound,
-		    struct partition *partition)
+int partition_as_of(struct engine *engine, uint64_t id, uint64_t bound, struct partition *partition)
 {
+	struct partition *current, root = { 0 };
+	uint16_t index = RECORD_ROOT_INDEX;
+	struct idset table;
+	int result = 0;
+
 	*partition = (struct partition){ 0 };
-	return state_load(engine, current->id, current->index, bound, partition);
+	/* Most of them have the index that they had, and the table need not be read. */
+	if (id && partition_get(engine, id, &current) == 0) {
+		index = current->index;
+		partition_release(engine, current);
+		result = partition_state_of(engine->store, index, bound, partition);
+		if (!result && partition->id == id)
+			return 0;
+		if (result && result != -ENOENT)
+			return result;
+	}
+	if (id) {
+		result = partition_state_of(engine->store, RECORD_ROOT_INDEX, bound, &root);
+		table = partition_set(engine, &root, PARTITION_USER_OBJECTS, bound);
+		if (!result)
+			result = find_index(&table, id, &index);
+	}
+	if (!result)
+		result = partition_state_of(engine->store, index, bound, partition);
+	return !result && partition->id != id ? -EBADMSG : result;
 }
 
-int partition_boundary(struct engine *engine, const struct partition *partition, uint32_t version,
-		       uint64_t *boundary)
+bool partition_keeps_nothing(const struct engine *engine, const struct partition *partition)
 {
-	struct record_key key = { .identifier = RECORD_ID_VERSIONS,
-				  .piece = version,
-				  .partition = partition->index };
-	uint8_t record[VERSION_RECORD_BYTES];
-	struct record_info info;
-	int result;
-
-	if (version == 0 || version >= partition->version)
-		return -ENOENT;
-	result = record_get(engine->store, key, RECORD_NEWEST, record, sizeof(record), &info);
-	if (result == -ENOENT || (!result && info.length != sizeof(record)))
-		return -EBADMSG;
-	if (!result)
-		*boundary = get_le48(record);
-	return result;
+	return history_keeps_nothing(partition->history.particular ? &partition->history.retention
+								   : &engine->policy);
 }
 
 struct idset partition_set(struct engine *engine, struct partition *partition, int which,
@@ -179,13 +223,20 @@ struct idset partition_set(struct engine *engine, struct partition *partition, i
 static int put_state(struct engine_txn *txn, struct partition *partition)
 {
 	uint8_t record[PARTITION_STATE_BYTES];
-	int result;
+	int result = 0;
 
-	partition_encode(partition, record);
-	result = record_put(&txn->writer, state_key(partition->index), partition->version,
-			    RECORD_ABSORB, record, sizeof(record));
-	if (!result)
+	if (partition->state_changed) {
+		partition_encode(partition, record);
+		result = record_put(&txn->writer, state_key(partition->index), partition->version,
+				    RECORD_ABSORB, record, sizeof(record));
+	}
+	if (!result && partition->history_changed)
+		result = history_put(&txn->writer, partition->index, partition->version,
+				     &partition->history);
+	if (!result) {
+		partition->state_changed = partition->history_changed = false;
 		cache_mark_clean(&txn->engine->partitions, &partition->entry, sizeof(*partition));
+	}
 	partition_release(txn->engine, partition);
 	return result;
 }
@@ -217,5 +268,12 @@ int partition_put_dirty(struct engine_txn *txn)
 
 void partition_mark(struct engine_txn *txn, struct partition *partition)
 {
+	partition->state_changed = true;
+	cache_mark_dirty(&txn->engine->partitions, &partition->entry);
+}
+
+void partition_mark_history(struct engine_txn *txn, struct partition *partition)
+{
+	partition->history_changed = true;
 	cache_mark_dirty(&txn->engine->partitions, &partition->entry);
 }

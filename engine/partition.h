@@ -9,31 +9,46 @@
 #include <stdint.h>
 
 #include "engine/cache.h"
+#include "engine/history.h"
 #include "engine/idset.h"
 
 struct engine;
 struct engine_txn;
 
 #define PARTITION_FORMAT      1
-#define PARTITION_STATE_BYTES 128
-/* An ended version: sequence number of its last transaction 6, time of its end in ms 6 bytes. */
-#define VERSION_RECORD_BYTES 12
-/* User versions are numbered 1..65535; the root has only version 0. */
-#define PARTITION_VERSIONS_MAX 65535
+#define PARTITION_STATE_BYTES 144
 
 /* The directories of a partition. The root's PARTITION_USER_OBJECTS holds partition ID << 16 | partition index. */
 enum { PARTITION_USER_OBJECTS, PARTITION_COLLECTIONS, PARTITION_SETS };
+
+/*
+ * Where a clone finds what it has not got itself: in partition `index` as of `bound`, but nothing older than `source_since`
+ * there; of its own index nothing older than `since`.
+ */
+struct partition_origin {
+	uint16_t index; /* 0: not a clone */
+	bool associated, writable;
+	uint64_t bound, since;
+};
 
 struct partition {
 	struct cache_entry entry; /* key: 0, partition ID, 0 */
 	uint64_t id;
 	uint16_t index;
-	uint16_t version; /* current user version */
-	uint64_t
-		created_sequence; /* objects of this index that are older belong to an earlier partition */
+	uint16_t version; /* current user version; of the root 0 */
+	uint64_t created_sequence;
 	uint64_t used_bytes; /* sum over its objects */
 	struct idset_header sets[PARTITION_SETS];
+	struct partition_origin origin; /* of a clone */
+	struct history history;         /* of current ones; not of old states */
+	bool state_changed, history_changed;
 };
+
+/* Objects of its index that were created before this belong to an earlier partition. A clone's store sees to that itself. */
+static inline uint64_t partition_objects_since(const struct partition *partition)
+{
+	return partition->origin.index ? 0 : partition->created_sequence;
+}
 
 /* Encodes into PARTITION_STATE_BYTES bytes. */
 void partition_encode(const struct partition *partition, uint8_t *to);
@@ -44,20 +59,26 @@ int partition_decode(struct partition *partition, const uint8_t *from, uint32_t 
 /* As a cache's destroy function. */
 void partition_destroy(struct cache_entry *entry);
 
+/* Whether it is a clone that only shows its source. */
+static inline bool partition_is_read_only(const struct partition *partition)
+{
+	return partition->origin.index && !partition->origin.writable;
+}
+
+/* Whether a current partition keeps no history of its own. */
+bool partition_keeps_nothing(const struct engine *engine, const struct partition *partition);
+
 /* The current state of partition `id`, 0 = the root, pinned. -ENOENT: no such partition. */
 int partition_get(struct engine *engine, uint64_t id, struct partition **partition);
 void partition_release(struct engine *engine, struct partition *partition);
 
-/* Reads the state of old: `partition` is `current` as of sequence number `bound`. -EBADMSG if it is not there. */
-int partition_as_of(struct engine *engine, const struct partition *current, uint64_t bound,
+/* Reads the state of partition `id`, 0 = the root, as of sequence number `bound`. -ENOENT: it did not exist. */
+int partition_as_of(struct engine *engine, uint64_t id, uint64_t bound,
 		    struct partition *partition);
 
-/*
- * Where user version `version` of a partition ended: everything up to *boundary belongs to it. -ENOENT: it has
- * not ended, or there is none.
- */
-int partition_boundary(struct engine *engine, const struct partition *partition, uint32_t version,
-		       uint64_t *boundary);
+/* Reads the state under an index as of `bound`, whoever it belonged to. -ENOENT: to nobody. */
+int partition_state_of(struct record_store *store, uint16_t index, uint64_t bound,
+		       struct partition *partition);
 
 /* The directory `which` of a partition, current with `bound` RECORD_NEWEST. */
 struct idset partition_set(struct engine *engine, struct partition *partition, int which,
@@ -68,6 +89,9 @@ int partition_room(struct engine_txn *txn);
 
 /* The pinned state is about to be changed; there is room. */
 void partition_mark(struct engine_txn *txn, struct partition *partition);
+
+/* The same for what is known of its history. */
+void partition_mark_history(struct engine_txn *txn, struct partition *partition);
 
 /* Puts the states that the transaction changed. */
 int partition_put_dirty(struct engine_txn *txn);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The calls of engine.h that are about partitions: create, remove, list, snapshot. */
+/* The calls of engine.h that are about partitions: create, remove, list. */
 #include <stdlib.h>
 
 #include "common/bytes.h"
 #include "engine/collections.h"
 #include "engine/objects.h"
+#include "engine/retention.h"
 
 /* ---- partition indices ---- */
 
@@ -99,6 +100,7 @@ static struct onode *new_onode(const struct engine_txn *txn, uint16_t index)
 		return NULL;
 	onode->head.type = ENGINE_PARTITION;
 	onode->version = 1;
+	onode->absorb = true;
 	onode_born(onode, txn);
 	return onode;
 }
@@ -120,6 +122,7 @@ static int add_partition(struct engine_txn *txn, uint64_t id, uint16_t index)
 	partition->index = index;
 	partition->version = 1;
 	partition->created_sequence = txn->sequence;
+	partition->history = history_new(index, txn->sequence);
 	partition = (struct partition *)cache_add(&engine->partitions, &partition->entry,
 						  sizeof(*partition));
 	partition_mark(txn, partition);
@@ -201,6 +204,8 @@ static int remove_partition(struct engine_txn *txn, struct partition *root,
 	if (!result)
 		result = partition_room(txn);
 	if (!result)
+		result = retention_forget(txn, root, partition);
+	if (!result)
 		result = idset_remove(&table, &txn->writer, partition->id << 16 | partition->index);
 	if (result)
 		return result == -ENOENT ? -EBADMSG : result;
@@ -212,6 +217,8 @@ static int remove_partition(struct engine_txn *txn, struct partition *root,
 	result = put_tombstone(txn, partition, RECORD_ID_STATE, 0);
 	if (!result)
 		result = put_tombstone(txn, partition, 0, RECORD_ONODE_PIECE);
+	if (!result)
+		result = put_tombstone(txn, partition, RECORD_ID_HISTORY, 0);
 	return result;
 }
 
@@ -243,8 +250,7 @@ int engine_partition_remove(struct engine_txn *txn, uint64_t id, bool contents)
 
 struct listing {
 	struct idset set;
-	struct partition *pinned;
-	struct partition old; /* the state that `set` belongs to if it is of an old version */
+	struct partition *pinned; /* NULL: it is the transaction's view of old */
 };
 
 static int listing_open(struct engine_txn *txn, struct engine_address address,
@@ -254,29 +260,35 @@ static int listing_open(struct engine_txn *txn, struct engine_address address,
 	bool of_root = what == ENGINE_LIST_PARTITIONS;
 	int which = what == ENGINE_LIST_COLLECTIONS ? PARTITION_COLLECTIONS
 						    : PARTITION_USER_OBJECTS;
-	uint64_t bound;
 	int result;
 
+	*listing = (struct listing){ 0 };
 	if (what != ENGINE_LIST_PARTITIONS && what != ENGINE_LIST_USER_OBJECTS &&
 	    what != ENGINE_LIST_COLLECTIONS)
 		return -EINVAL;
 	if (!of_root && address.partition == 0)
 		return -ENOENT;
-	result = partition_get(engine, of_root ? 0 : address.partition, &listing->pinned);
-	if (result)
-		return result;
-	listing->set = partition_set(engine, listing->pinned, which, RECORD_NEWEST);
-	if (address.version == 0)
-		return 0;
-	result = partition_boundary(engine, listing->pinned, address.version, &bound);
-	if (!result)
-		result = partition_as_of(engine, listing->pinned, bound, &listing->old);
-	if (result) {
-		partition_release(engine, listing->pinned);
+	if (of_root)
+		address.partition = 0;
+	address.object = 0;
+	if (address.version) {
+		struct old_view *view;
+
+		result = target_view(txn, address, &view);
+		if (!result)
+			listing->set = partition_set(engine, &view->partition, which, view->bound);
 		return result;
 	}
-	listing->set = partition_set(engine, &listing->old, which, bound);
-	return 0;
+	result = partition_get(engine, address.partition, &listing->pinned);
+	if (!result)
+		listing->set = partition_set(engine, listing->pinned, which, RECORD_NEWEST);
+	return result;
+}
+
+static void listing_close(struct engine_txn *txn, struct listing *listing)
+{
+	if (listing->pinned)
+		partition_release(txn->engine, listing->pinned);
 }
 
 int engine_list(struct engine_txn *txn, struct engine_address address, enum engine_list what,
@@ -304,7 +316,7 @@ int engine_list(struct engine_txn *txn, struct engine_address address, enum engi
 				ids[index] >>= 16;
 		}
 	}
-	partition_release(txn->engine, listing.pinned);
+	listing_close(txn, &listing);
 	return result;
 }
 
@@ -323,56 +335,6 @@ int engine_list_count(struct engine_txn *txn, struct engine_address address, enu
 		return result;
 	if (!partitions || first <= ENGINE_LAST_PARTITION_ID)
 		result = idset_count(&listing.set, partitions ? first << 16 : first, count);
-	partition_release(txn->engine, listing.pinned);
-	return result;
-}
-
-/* ---- versions ---- */
-
-/* Ends the current version of a partition; nothing has been changed in this transaction. */
-static int end_version(struct target *target, uint32_t *version)
-{
-	struct engine_txn *txn = target->txn;
-	struct partition *partition = target->partition;
-	struct record_key key = { .identifier = RECORD_ID_VERSIONS,
-				  .piece = partition->version,
-				  .partition = partition->index };
-	uint8_t record[VERSION_RECORD_BYTES];
-	int result;
-
-	if (partition->version == PARTITION_VERSIONS_MAX)
-		return -EFBIG;
-	put_le48(record, txn->sequence - 1);
-	put_le48(record + 6, txn->time_ms);
-	result = partition_room(txn);
-	if (!result)
-		result = onodes_room(txn);
-	if (!result)
-		result = record_put(&txn->writer, key, partition->version, 0, record,
-				    sizeof(record));
-	if (result)
-		return result;
-	if (version)
-		*version = partition->version;
-	partition->version++;
-	partition_mark(txn, partition);
-	target_mark(target);
-	target->onode->head.modified_sequence = txn->sequence;
-	return 0;
-}
-
-int engine_snapshot(struct engine_txn *txn, uint64_t partition, const char *name, uint32_t *version)
-{
-	struct engine_address address = { .partition = partition };
-	struct target target;
-	int result;
-
-	if (partition == 0 || name)
-		return -EOPNOTSUPP;
-	result = target_open(txn, address, TARGET_CHANGE, &target);
-	if (result)
-		return result;
-	result = txn->changed ? -EINVAL : end_version(&target, version);
-	target_close(&target);
+	listing_close(txn, &listing);
 	return result;
 }

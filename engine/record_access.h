@@ -25,13 +25,32 @@ enum {
 	RECORD_ID_COLLECTIONS = 2, /* directory of collections */
 	RECORD_ID_VERSIONS = 3,    /* one piece for each ended user version */
 	RECORD_ID_STATE = 4,       /* piece 0: the partition's state */
+	/* What is said about history is not itself history: see record_is_timeless. */
+	RECORD_ID_HISTORY = 32, /* piece 0: what is kept */
+	RECORD_ID_VERSION_SET =
+		33,               /* set of boundary << 16 | number of the versions that are kept */
+	RECORD_ID_CLONE_SET = 34, /* set of bound << 16 | index of the clones that stand on it */
+	RECORD_ID_VERSION_NAMES = 35, /* pieces by hash of the name */
+	RECORD_ID_TIMES = 36,         /* of the root: times of the slots */
+	RECORD_ID_ROLLBACKS = 37,     /* of the root */
 };
+
+/* Records that no rollback hides, that are only ever read as of now, and that a clone does not share with its source. */
+static inline bool record_is_timeless(const struct record_key *key)
+{
+	return key->identifier == RECORD_ID_VERSIONS ||
+	       (key->identifier >= RECORD_ID_HISTORY && key->identifier <= RECORD_ID_ROLLBACKS);
+}
+
+/* Bytes that a record is counted with beside its value. */
+#define RECORD_OVERHEAD 28
 
 /* What the open writing transaction puts with. */
 struct record_writer {
 	struct record_store *store;
 	uint64_t sequence;
-	uint8_t *page; /* value_bytes_max bytes of scratch space for encoding */
+	uint8_t *page;       /* value_bytes_max bytes of scratch space for encoding */
+	uint64_t *put_bytes; /* of the records that were put, is counted up; NULL: nobody asks */
 	bool reserve;
 };
 
@@ -52,8 +71,12 @@ static inline int record_get(struct record_store *store, struct record_key key, 
 static inline int record_put(const struct record_writer *writer, struct record_key key,
 			     uint16_t version, unsigned flags, const void *value, uint32_t length)
 {
-	return writer->store->operations->put(writer->store, &key, version, flags, value, length,
-					      writer->reserve);
+	int result = writer->store->operations->put(writer->store, &key, version, flags, value,
+						    length, writer->reserve);
+
+	if (!result && writer->put_bytes)
+		*writer->put_bytes += RECORD_OVERHEAD + length;
+	return result;
 }
 
 #endif

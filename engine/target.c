@@ -61,7 +61,7 @@ static int load(struct target *target, uint64_t identifier, struct onode **onode
 	const struct partition *partition = target->partition;
 	struct engine_txn *txn = target->txn;
 	int result = onode_load(txn->engine->store, partition->index, identifier, target->bound,
-				partition->created_sequence, txn->sequence, onode);
+				partition_objects_since(partition), txn->sequence, onode);
 
 	if (result == -ENOENT && partition->index == RECORD_ROOT_INDEX) {
 		*onode = onode_new(RECORD_ROOT_INDEX, 0);
@@ -86,41 +86,56 @@ static int get_current(struct target *target, uint64_t identifier)
 	return result;
 }
 
-/* ---- versions of old ---- */
+/* ---- moments of the past ---- */
 
-/* Makes the transaction's view of old show `version` of the target's partition. */
-static int view_version(struct target *target, uint32_t version)
+static bool is_same_moment(const struct engine_address *a, const struct engine_address *b)
 {
-	struct engine_txn *txn = target->txn;
+	return a->partition == b->partition && a->version == b->version && a->ago == b->ago &&
+	       (a->ago == 0 || a->object == b->object);
+}
+
+/* Makes the transaction's view show partition `address.partition` as of `bound`. */
+static int view_bound(struct engine_txn *txn, struct engine_address address, uint64_t bound)
+{
 	struct old_view *view = &txn->old;
-	uint64_t bound = 0;
 	int result;
 
-	if (view->version == version && view->partition.id == target->partition->id)
-		return 0;
-	onode_free(view->onode);
-	*view = (struct old_view){ 0 };
-	result = partition_boundary(txn->engine, target->partition, version, &bound);
-	if (!result)
-		result = partition_as_of(txn->engine, target->partition, bound, &view->partition);
-	if (result)
-		return result;
-	view->version = version;
+	if (view->bound != bound || view->address.partition != address.partition) {
+		onode_free(view->onode);
+		*view = (struct old_view){ 0 };
+		result = partition_as_of(txn->engine, address.partition, bound, &view->partition);
+		if (result)
+			return result;
+	}
+	view->address = address;
 	view->bound = bound;
 	return 0;
 }
 
-static int get_old(struct target *target, uint64_t identifier, uint32_t version)
+int target_view(struct engine_txn *txn, struct engine_address address, struct old_view **view)
 {
-	struct old_view *view = &target->txn->old;
+	uint64_t bound = 0;
 	int result;
 
-	if (target->partition->index == RECORD_ROOT_INDEX)
-		return -ENOENT;
-	result = view_version(target, version);
-	if (result)
-		return result;
-	partition_release(target->txn->engine, target->partition);
+	*view = &txn->old;
+	if (address.version && address.ago)
+		return -EINVAL;
+	if (txn->old.bound && (address.version || address.ago) &&
+	    is_same_moment(&txn->old.address, &address))
+		return 0;
+	if (address.ago)
+		result = moment_ago(txn, address.partition, address.object, address.ago, &bound);
+	else
+		result = moment_of_version(txn, address.partition, address.version, &bound);
+	return result ? result : view_bound(txn, address, bound);
+}
+
+/* Opens an object in the transaction's view. */
+static int open_in_view(struct target *target, uint64_t identifier)
+{
+	struct old_view *view = &target->txn->old;
+	int result = 0;
+
 	target->partition = &view->partition;
 	target->bound = view->bound;
 	target->old = true;
@@ -136,34 +151,71 @@ static int get_old(struct target *target, uint64_t identifier, uint32_t version)
 
 /* ---- targets ---- */
 
-int target_open(struct engine_txn *txn, struct engine_address address, enum target_use use,
-		struct target *target)
+/* What is stored under an identifier is what belongs there. */
+static int check_type(const struct target *target, uint64_t identifier)
 {
-	int result;
+	enum engine_type type = target->onode->head.type;
+	bool member = type == ENGINE_USER_OBJECT || type == ENGINE_COLLECTION;
 
-	*target = (struct target){ .txn = txn, .bound = RECORD_NEWEST };
-	if (use == TARGET_CHANGE && (txn->mode == ENGINE_READ || address.version))
-		return -EROFS;
-	if (address.object && (address.object < ENGINE_FIRST_ID || address.partition == 0))
-		return -ENOENT;
-	result = partition_get(txn->engine, address.partition, &target->partition);
-	if (result)
-		return result;
-	if (address.version)
-		result = get_old(target, address.object, address.version);
-	else
+	return member == (identifier != 0) ? 0 : -EBADMSG;
+}
+
+static bool names_nothing(struct engine_address address)
+{
+	return address.object && (address.object < ENGINE_FIRST_ID || address.partition == 0);
+}
+
+static int open_old(struct target *target, struct engine_address address)
+{
+	struct old_view *view;
+	int result = target_view(target->txn, address, &view);
+
+	if (!result)
+		result = open_in_view(target, address.object);
+	return result ? result : check_type(target, address.object);
+}
+
+static int open_current(struct target *target, struct engine_address address, enum target_use use)
+{
+	int result = partition_get(target->txn->engine, address.partition, &target->partition);
+
+	if (!result && use == TARGET_CHANGE && partition_is_read_only(target->partition))
+		result = -EROFS;
+	if (!result)
 		result = get_current(target, address.object);
-	if (!result) {
-		enum engine_type type = target->onode->head.type;
-		bool member = type == ENGINE_USER_OBJECT || type == ENGINE_COLLECTION;
-
-		/* What is stored under an identifier is what belongs there. */
-		if (member != (address.object != 0))
-			result = -EBADMSG;
-	}
+	if (!result)
+		result = check_type(target, address.object);
 	if (result)
 		target_close(target);
 	return result;
+}
+
+int target_open(struct engine_txn *txn, struct engine_address address, enum target_use use,
+		struct target *target)
+{
+	bool old = address.version || address.ago;
+
+	*target = (struct target){ .txn = txn, .bound = RECORD_NEWEST };
+	if (use == TARGET_CHANGE && (txn->mode == ENGINE_READ || old))
+		return -EROFS;
+	if (names_nothing(address))
+		return -ENOENT;
+	return old ? open_old(target, address) : open_current(target, address, use);
+}
+
+int target_open_at(struct engine_txn *txn, uint64_t partition, uint64_t object, uint64_t bound,
+		   struct target *target)
+{
+	struct engine_address address = { .partition = partition, .object = object };
+	int result;
+
+	*target = (struct target){ .txn = txn, .bound = bound };
+	if (names_nothing(address))
+		return -ENOENT;
+	result = view_bound(txn, address, bound);
+	if (!result)
+		result = open_in_view(target, object);
+	return result ? result : check_type(target, object);
 }
 
 void target_close(struct target *target)
@@ -200,6 +252,7 @@ void target_mark(struct target *target)
 	access_times_take(&engine->accesses, key, onode->head.times_ms);
 	cache_mark_dirty(&engine->onodes, &onode->entry);
 	onode->version = target->partition->version;
+	onode->absorb = partition_keeps_nothing(engine, target->partition);
 }
 
 int target_touch(struct target *target)

@@ -120,8 +120,11 @@ static void snapshot(struct model_run *run, struct model_partition *partition)
 {
 	uint32_t version, wanted = partition->now.version;
 	int exists = partition->now.self ? 0 : -ENOENT;
+	int result = engine_snapshot(run->txn, partition->id, NULL, &version);
 
-	if (succeeded(run, engine_snapshot(run->txn, partition->id, NULL, &version), exists)) {
+	/* It may have begun a slot. */
+	run->model.sequence = run->txn->sequence;
+	if (succeeded(run, result, exists)) {
 		assert_int_equal(version, wanted);
 		object_model_snapshot(&run->model, partition);
 	}

@@ -187,15 +187,15 @@ static void test_user_versions_run_out_with_an_error(void **state)
 	write_text(f, 0, "x");
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	for (uint32_t wanted = 1; wanted < PARTITION_VERSIONS_MAX; wanted++) {
+	for (uint32_t wanted = 1; wanted <= ENGINE_PARTITION_VERSION_LAST; wanted++) {
 		assert_int_equal(engine_snapshot(f->txn, PID, NULL, &version), 0);
 		assert_int_equal(version, wanted);
 	}
 	assert_int_equal(engine_snapshot(f->txn, PID, NULL, &version), -EFBIG);
 	commit(f);
 	begin(f, ENGINE_READ);
-	assert_data(f, at_version(object(OID), PARTITION_VERSIONS_MAX - 1), "x", 1);
-	assert_int_equal(stat_of(f, partition).version, PARTITION_VERSIONS_MAX);
+	assert_data(f, at_version(object(OID), ENGINE_PARTITION_VERSION_LAST), "x", 1);
+	assert_int_equal(stat_of(f, partition).version, ENGINE_PARTITION_VERSION_LAST + 1);
 	commit(f);
 }
 

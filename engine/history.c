@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The record about history, and what it says about which moments can be reached. */
+#include "engine/history.h"
+
+#include <assert.h>
+
+#include "common/bytes.h"
+#include "engine/objects.h"
+#include "engine/times.h"
+
+enum { PARTICULAR = 1 << 0, REMOVED = 1 << 1 };
+
+static_assert(HISTORY_BYTES == 60 + 2 * IDSET_HEADER_BYTES, "the parts add up");
+
+struct history history_new(uint16_t index, uint64_t created_sequence)
+{
+	return (struct history){
+		.created_sequence = created_sequence,
+		.next_version = index == RECORD_ROOT_INDEX ? ENGINE_DEVICE_VERSION_FIRST : 1,
+	};
+}
+
+/* ---- the record ---- */
+
+uint32_t history_encode(const struct history *history, uint16_t index, uint8_t *to)
+{
+	const struct device_history *device = &history->device;
+	const struct engine_retention *retention = &history->retention;
+
+	to[0] = HISTORY_FORMAT;
+	to[1] = (history->particular ? PARTICULAR : 0) | (history->removed ? REMOVED : 0);
+	put_le16(to + 2, (uint16_t)history->next_version);
+	to[4] = (uint8_t)retention->kind;
+	to[5] = 0;
+	put_le48(to + 6, history->created_sequence);
+	put_le64(to + 12, retention->keep_all_ms);
+	put_le64(to + 20, retention->keep_interval_ms);
+	put_le64(to + 28, retention->keep_interval_for_ms);
+	put_le64(to + 36, retention->locked_until_ms);
+	put_le48(to + 44, history->floor);
+	put_le16(to + 50, 0);
+	idset_header_encode(&history->versions, to + 52);
+	idset_header_encode(&history->clones, to + 52 + IDSET_HEADER_BYTES);
+	put_le64(to + 148, history->last_version_bytes);
+	if (index != RECORD_ROOT_INDEX)
+		return HISTORY_BYTES;
+	put_le48(to + 156, device->reclaimed);
+	put_le48(to + 162, device->all_floor);
+	put_le48(to + 168, device->judged_ms);
+	put_le48(to + 174, device->lossy_removed);
+	put_le64(to + 180, device->locked_until_ms);
+	put_le32(to + 188, device->rollbacks);
+	put_le32(to + 192, device->lossy);
+	put_le32(to + 196, device->particular);
+	put_le32(to + 200, device->clones);
+	put_le32(to + 204, device->times);
+	put_le32(to + 208, device->times_first);
+	put_le48(to + 212, device->slot_sequence);
+	put_le48(to + 218, device->slot_ms);
+	put_le64(to + 224, device->slot_bytes);
+	put_le64(to + 232, device->inherited_floor);
+	return HISTORY_DEVICE_BYTES;
+}
+
+static void decode_device(struct device_history *device, const uint8_t *from)
+{
+	*device = (struct device_history){
+		.reclaimed = get_le48(from + 156),
+		.all_floor = get_le48(from + 162),
+		.judged_ms = get_le48(from + 168),
+		.lossy_removed = get_le48(from + 174),
+		.locked_until_ms = get_le64(from + 180),
+		.rollbacks = get_le32(from + 188),
+		.lossy = get_le32(from + 192),
+		.particular = get_le32(from + 196),
+		.clones = get_le32(from + 200),
+		.times = get_le32(from + 204),
+		.times_first = get_le32(from + 208),
+		.slot_sequence = get_le48(from + 212),
+		.slot_ms = get_le48(from + 218),
+		.slot_bytes = get_le64(from + 224),
+		.inherited_floor = get_le64(from + 232),
+	};
+}
+
+int history_decode(struct history *history, uint16_t index, const uint8_t *from, uint32_t length)
+{
+	bool of_root = index == RECORD_ROOT_INDEX;
+	uint32_t first = of_root ? ENGINE_DEVICE_VERSION_FIRST : 1;
+	uint32_t last = of_root ? ENGINE_DEVICE_VERSION_LAST : ENGINE_PARTITION_VERSION_LAST;
+	int result;
+
+	if (length != (of_root ? HISTORY_DEVICE_BYTES : HISTORY_BYTES) ||
+	    from[0] != HISTORY_FORMAT || from[1] & ~(PARTICULAR | REMOVED) ||
+	    from[4] > ENGINE_RETAIN_NONE || from[5] != 0 || get_le16(from + 50) != 0)
+		return -EBADMSG;
+	*history = (struct history){
+		.created_sequence = get_le48(from + 6),
+		.next_version = get_le16(from + 2),
+		.particular = from[1] & PARTICULAR,
+		.removed = from[1] & REMOVED,
+		.retention = {
+			.kind = (enum engine_retention_kind)from[4],
+			.keep_all_ms = get_le64(from + 12),
+			.keep_interval_ms = get_le64(from + 20),
+			.keep_interval_for_ms = get_le64(from + 28),
+			.locked_until_ms = get_le64(from + 36),
+		},
+		.floor = get_le48(from + 44),
+		.last_version_bytes = get_le64(from + 148),
+	};
+	if (history->next_version < first || history->next_version > last + 1)
+		return -EBADMSG;
+	if (of_root)
+		decode_device(&history->device, from);
+	if (history->device.rollbacks > ENGINE_ROLLBACKS_MAX ||
+	    history->device.times_first > history->device.times)
+		return -EBADMSG;
+	result = idset_header_decode(&history->versions, from + 52);
+	return result ? result
+		      : idset_header_decode(&history->clones, from + 52 + IDSET_HEADER_BYTES);
+}
+
+static struct record_key history_key(uint16_t index)
+{
+	return (struct record_key){ .identifier = RECORD_ID_HISTORY, .partition = index };
+}
+
+int history_load(struct record_store *store, uint16_t index, uint64_t created_sequence,
+		 struct history *history)
+{
+	uint8_t record[HISTORY_DEVICE_BYTES];
+	struct record_info info;
+	int result =
+		record_get(store, history_key(index), RECORD_NEWEST, record, sizeof(record), &info);
+
+	if (!result)
+		result = history_decode(history, index, record, info.length);
+	if (result == -ENOENT || (!result && created_sequence != UINT64_MAX &&
+				  history->created_sequence != created_sequence)) {
+		*history = history_new(index, created_sequence);
+		return 0;
+	}
+	return result;
+}
+
+int history_put(const struct record_writer *writer, uint16_t index, uint16_t version,
+		const struct history *history)
+{
+	uint8_t record[HISTORY_DEVICE_BYTES];
+	uint32_t length = history_encode(history, index, record);
+
+	return record_put(writer, history_key(index), version, RECORD_ABSORB, record, length);
+}
+
+/* ---- sets ---- */
+
+static struct idset set_of(struct engine *engine, struct partition *partition,
+			   struct idset_header *header, uint64_t identifier)
+{
+	return (struct idset){
+		.store = engine->store,
+		.nodes = &engine->nodes,
+		.header = header,
+		.identifier = identifier,
+		.bound = RECORD_NEWEST,
+		.partition = partition->index,
+		.version = partition->version,
+	};
+}
+
+struct idset history_versions(struct engine *engine, struct partition *partition)
+{
+	return set_of(engine, partition, &partition->history.versions, RECORD_ID_VERSION_SET);
+}
+
+struct idset history_clones(struct engine *engine, struct partition *partition)
+{
+	return set_of(engine, partition, &partition->history.clones, RECORD_ID_CLONE_SET);
+}
+
+int history_next_kept(const struct idset *set, uint64_t sequence, uint64_t *bound, uint32_t *number)
+{
+	uint64_t element = 0, next;
+	size_t count = 0;
+	bool more;
+	int result =
+		idset_list(set, history_element(sequence, 0), &element, 1, &count, &more, &next);
+
+	if (result)
+		return result;
+	*bound = count ? element >> 16 : RECORD_NEWEST;
+	if (number)
+		*number = count ? (uint16_t)element : 0;
+	return 0;
+}
+
+/* ---- what can be reached ---- */
+
+const struct engine_retention *history_policy(const struct history *history,
+					      const struct history *device)
+{
+	return history->particular ? &history->retention : &device->retention;
+}
+
+bool history_keeps_nothing(const struct engine_retention *policy)
+{
+	return policy->kind == ENGINE_RETAIN_NONE && !policy->keep_all_ms;
+}
+
+int history_horizon(struct engine *engine, const struct history *history,
+		    const struct history *device, uint64_t created_sequence, uint64_t *horizon)
+{
+	const struct engine_retention *policy = history_policy(history, device);
+	uint64_t floor = max_u64(history->floor, device->device.all_floor);
+	uint64_t limit = policy->kind == ENGINE_RETAIN_NONE        ? engine->committed
+			 : policy->kind == ENGINE_RETAIN_SNAPSHOTS ? device->device.reclaimed
+								   : 0;
+	uint64_t judged = device->device.judged_ms, certain = 0;
+	int result = 0;
+
+	if (limit && policy->keep_all_ms) {
+		if (judged > policy->keep_all_ms)
+			result = times_boundary(engine, device, judged - policy->keep_all_ms,
+						&certain);
+		limit = min_u64(limit, certain);
+	}
+	if (!history->particular)
+		floor = max_u64(floor, device->device.inherited_floor);
+	/* What is said of the whole device holds as far as it does for every partition. */
+	if (history == device && device->device.lossy)
+		limit = engine->committed;
+	*horizon = max_u64(max_u64(limit, created_sequence), floor);
+	return result;
+}
+
+uint64_t history_interval_before(const struct engine_retention *policy, uint64_t now_ms,
+				 uint64_t ms)
+{
+	uint64_t interval = policy->keep_interval_ms;
+	uint64_t kept = interval ? ms / interval * interval : 0;
+
+	if (policy->keep_interval_for_ms < now_ms && kept < now_ms - policy->keep_interval_for_ms)
+		return 0;
+	return kept;
+}
+
+/* Whether a policy with intervals keeps just this bound. */
+static int kept_by_interval(struct engine *engine, const struct history *history,
+			    const struct history *device, uint64_t bound)
+{
+	const struct engine_retention *policy = history_policy(history, device);
+	uint64_t ms, next_ms, kept, found;
+	int result;
+
+	if (!policy->keep_interval_ms)
+		return -ENOENT;
+	/* The bound ends a slot: the interval's moment lies between that and the next slot. */
+	result = times_of_boundary(engine, device, bound, &ms, &next_ms);
+	if (result)
+		return result;
+	kept = history_interval_before(policy, device->device.judged_ms, next_ms);
+	if (!kept || kept < ms)
+		return -ENOENT;
+	result = times_boundary(engine, device, kept, &found);
+	return result ? result : found == bound ? 0 : -ENOENT;
+}
+
+int history_clone_stands_on(struct engine *engine, struct partition *partition, uint64_t bound)
+{
+	struct idset clones = history_clones(engine, partition);
+	uint64_t found;
+	int result = partition->index == RECORD_ROOT_INDEX
+			     ? 0
+			     : history_next_kept(&clones, bound, &found, NULL);
+
+	if (result || partition->index == RECORD_ROOT_INDEX)
+		return result;
+	return found == bound ? -EBUSY : 0;
+}
+
+/* Whether a version of the set ends at `bound`. */
+static int kept_by_version(struct engine *engine, struct partition *partition, uint64_t bound)
+{
+	struct idset versions = history_versions(engine, partition);
+	uint64_t found;
+	int result = history_next_kept(&versions, bound, &found, NULL);
+
+	return result ? result : found == bound ? 0 : -ENOENT;
+}
+
+int history_reaches(struct engine *engine, struct partition *partition, uint64_t bound)
+{
+	struct partition *root;
+	uint64_t horizon;
+	int result = partition_get(engine, 0, &root);
+
+	if (result)
+		return result;
+	result = history_horizon(engine, &partition->history, &root->history,
+				 partition->created_sequence, &horizon);
+	if (!result && bound < horizon) {
+		result = bound < partition->created_sequence
+				 ? -ENOENT
+				 : kept_by_version(engine, partition, bound);
+		if (result == -ENOENT && partition != root && bound >= partition->created_sequence)
+			result = kept_by_version(engine, root, bound);
+		if (result == -ENOENT && bound >= partition->history.floor &&
+		    bound >= root->history.device.all_floor)
+			result = kept_by_interval(engine, &partition->history, &root->history,
+						  bound);
+	}
+	partition_release(engine, root);
+	return result;
+}

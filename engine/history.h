@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * What is known about the history of a partition, or of the whole device: the versions that are kept, what else is, and
+ * how far back it reaches. Kept in a record of its own that no rollback hides. Byte layout in docs/objects.md.
+ */
+#ifndef MUNINN_ENGINE_HISTORY_H
+#define MUNINN_ENGINE_HISTORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/engine.h"
+#include "engine/idset.h"
+#include "engine/record_access.h"
+
+#define HISTORY_FORMAT       1
+#define HISTORY_BYTES        156
+#define HISTORY_DEVICE_BYTES 240
+
+struct engine;
+struct partition;
+
+/* What only the whole device has. */
+struct device_history {
+	/* Under ENGINE_RETAIN_SNAPSHOTS what is older than this may have been reclaimed. */
+	uint64_t reclaimed;
+	uint64_t judged_ms;       /* when ages were last compared with what policies say */
+	uint64_t all_floor;       /* the floor of every partition */
+	uint64_t inherited_floor; /* of those without a policy of their own */
+	uint32_t rollbacks;       /* on record */
+	uint32_t lossy;           /* partitions with a policy of their own that gives history up */
+	uint32_t particular;      /* partitions with a policy of their own */
+	uint32_t clones;          /* that were ever made */
+	uint64_t lossy_removed;   /* sequence number at which a lossy partition was removed last */
+	uint64_t locked_until_ms; /* the latest of any partition */
+	/* The table of times: see times.h. */
+	uint32_t times, times_first;
+	uint64_t slot_sequence, slot_ms, slot_bytes; /* its last entry */
+};
+
+struct history {
+	uint64_t created_sequence; /* of the partition that it is about */
+	uint32_t next_version;     /* the number that the next version gets */
+	bool particular;           /* has a policy of its own; otherwise the device's counts */
+	bool removed; /* the partition is gone, its index is not free: clones stand on it */
+	struct engine_retention retention;
+	uint64_t last_version_bytes; /* what had ever been put when the last version was made */
+	uint64_t floor; /* no moment before this one can be reached, but kept versions */
+	struct idset_header versions;
+	struct idset_header
+		clones; /* of the root: indices that are not free although not in the table */
+	struct device_history device; /* of the root */
+};
+
+/* What holds for a partition, or with index 0 for the device, about which nothing is recorded. */
+struct history history_new(uint16_t index, uint64_t created_sequence);
+
+/* Encodes into `to`, and returns the length: HISTORY_BYTES, or HISTORY_DEVICE_BYTES with index 0. */
+uint32_t history_encode(const struct history *history, uint16_t index, uint8_t *to);
+
+/* -EBADMSG. */
+int history_decode(struct history *history, uint16_t index, const uint8_t *from, uint32_t length);
+
+/*
+ * Reads the history of an index whose owner was created at `created_sequence`; that of an earlier owner counts as none.
+ * UINT64_MAX: of whoever it is.
+ */
+int history_load(struct record_store *store, uint16_t index, uint64_t created_sequence,
+		 struct history *history);
+
+/* Puts it. */
+int history_put(const struct record_writer *writer, uint16_t index, uint16_t version,
+		const struct history *history);
+
+/* The policy that holds for a partition (or the root). */
+const struct engine_retention *history_policy(const struct history *history,
+					      const struct history *device);
+
+/* The sets of versions and of clones (of the root: of indices that are not free). */
+struct idset history_versions(struct engine *engine, struct partition *partition);
+struct idset history_clones(struct engine *engine, struct partition *partition);
+
+/* Elements of the set of versions, and of clones: bound and version number, or index. */
+static inline uint64_t history_element(uint64_t bound, uint32_t number)
+{
+	return bound << 16 | number;
+}
+
+/*
+ * The lowest bound of a set of versions or clones that is >= `sequence`; RECORD_NEWEST when there is none. `number` (may
+ * be NULL) = its version number or index.
+ */
+int history_next_kept(const struct idset *set, uint64_t sequence, uint64_t *bound,
+		      uint32_t *number);
+
+/*
+ * From when on every moment of a partition (or of the device) can be reached: a bound. `device` = the root's.
+ */
+int history_horizon(struct engine *engine, const struct history *history,
+		    const struct history *device, uint64_t created_sequence, uint64_t *horizon);
+
+/*
+ * Whether `bound` can be reached in a partition (or in the root: in the whole device): it is not before the horizon, or it
+ * is kept. 0 or -ENOENT.
+ */
+int history_reaches(struct engine *engine, struct partition *partition, uint64_t bound);
+
+/* Whether a policy keeps nothing but the present and versions. */
+bool history_keeps_nothing(const struct engine_retention *policy);
+
+/* -EBUSY: a clone stands on just this bound of a partition. */
+int history_clone_stands_on(struct engine *engine, struct partition *partition, uint64_t bound);
+
+/* The moment that a policy with intervals keeps at or before `ms`, as a time; 0: none, at the judged time `now_ms`. */
+uint64_t history_interval_before(const struct engine_retention *policy, uint64_t now_ms,
+				 uint64_t ms);
+
+#endif

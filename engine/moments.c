@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Moments of the past as bounds of sequence numbers: versions, times, numbers, and views, which are numbers for any of them. */
+#include "common/bytes.h"
+#include "engine/times.h"
+#include "engine/versions.h"
+
+/* The present as a moment that lasts. */
+static int present(struct engine_txn *txn, uint64_t *bound)
+{
+	struct engine *engine = txn->engine;
+	int result;
+
+	if (txn->mode == ENGINE_READ) {
+		__atomic_store_n(&engine->slot_over, true, __ATOMIC_RELAXED);
+		*bound = slot_end(engine->committed);
+		return 0;
+	}
+	result = txn_begin_slot(txn);
+	*bound = slot_begin(txn->sequence) - 1;
+	return result;
+}
+
+/*
+ * All of a writing transaction lies behind the moments that it asks for, if it can be so. Readers of a transaction that has
+ * changed something already must do with the moments before its slot.
+ */
+static void settle_slot(struct engine_txn *txn)
+{
+	if (txn->mode != ENGINE_READ)
+		txn_begin_slot(txn);
+}
+
+static int resolve_time(struct engine_txn *txn, struct partition *partition,
+			const struct history *device, uint64_t ms, uint64_t *bound)
+{
+	const struct engine_retention *policy = history_policy(&partition->history, device);
+	struct engine *engine = txn->engine;
+	uint64_t kept;
+	int result = times_boundary(engine, device, ms, bound);
+
+	if (!result)
+		result = history_reaches(engine, partition, *bound);
+	if (result != -ENOENT)
+		return result;
+	kept = history_interval_before(policy, device->device.judged_ms, ms);
+	if (!kept)
+		return -ENOENT;
+	result = times_boundary(engine, device, kept, bound);
+	return result ? result : history_reaches(engine, partition, *bound);
+}
+
+static int resolve_with(struct engine_txn *txn, struct partition *partition,
+			const struct history *device, struct engine_moment moment, uint64_t *bound)
+{
+	int result;
+
+	switch (moment.kind) {
+	case ENGINE_NOW:
+		return present(txn, bound);
+	case ENGINE_AT_VERSION:
+		return moment.value > ENGINE_VIEW_LAST
+			       ? -ENOENT
+			       : moment_of_version(txn, partition->id, (uint32_t)moment.value,
+						   bound);
+	case ENGINE_AT_TIME:
+		settle_slot(txn);
+		return resolve_time(txn, partition, device, moment.value, bound);
+	case ENGINE_AT_SEQUENCE:
+		settle_slot(txn);
+		result = times_boundary_of(txn->engine, device, moment.value, bound);
+		return result ? result : history_reaches(txn->engine, partition, *bound);
+	}
+	return -EINVAL;
+}
+
+int moment_resolve(struct engine_txn *txn, struct partition *partition, struct engine_moment moment,
+		   uint64_t *bound)
+{
+	struct partition *root;
+	int result = partition_get(txn->engine, 0, &root);
+
+	if (result)
+		return result;
+	result = resolve_with(txn, partition, &root->history, moment, bound);
+	if (!result && *bound < partition->created_sequence)
+		result = -ENOENT;
+	partition_release(txn->engine, root);
+	return result;
+}
+
+int moment_resolve_object(struct engine_txn *txn, struct partition *partition,
+			  struct engine_moment moment, uint64_t *bound)
+{
+	if (moment.kind != ENGINE_AT_SEQUENCE)
+		return moment_resolve(txn, partition, moment, bound);
+	*bound = moment.value < txn->engine->committed ? moment.value : txn->engine->committed;
+	return history_reaches(txn->engine, partition, *bound);
+}
+
+int engine_moment_resolve(struct engine_txn *txn, uint64_t id, struct engine_moment moment,
+			  uint64_t *sequence)
+{
+	struct partition *partition;
+	int result = partition_get(txn->engine, id, &partition);
+
+	if (result)
+		return result;
+	result = moment_resolve(txn, partition, moment, sequence);
+	partition_release(txn->engine, partition);
+	return result;
+}
+
+/* ---- version numbers ---- */
+
+/* The bound that a view was made for, if it is still to be reached. */
+static int bound_of_view(struct engine_txn *txn, uint64_t id, uint32_t version, uint64_t *bound)
+{
+	struct engine *engine = txn->engine;
+	struct partition *partition;
+	struct view view;
+	int result;
+
+	pthread_mutex_lock(&engine->views_mutex);
+	view = engine->views[version - ENGINE_VIEW_FIRST];
+	pthread_mutex_unlock(&engine->views_mutex);
+	if (!view.bound || (view.partition && view.partition != id))
+		return -ENOENT;
+	*bound = view.bound;
+	result = partition_get(engine, view.partition, &partition);
+	if (result)
+		return result;
+	result = history_reaches(engine, partition, view.bound);
+	partition_release(engine, partition);
+	return result;
+}
+
+int moment_of_version(struct engine_txn *txn, uint64_t id, uint32_t version, uint64_t *bound)
+{
+	struct version_record record;
+	struct partition *partition;
+	int result;
+
+	if (version >= ENGINE_VIEW_FIRST)
+		return version > ENGINE_VIEW_LAST ? -ENOENT
+						  : bound_of_view(txn, id, version, bound);
+	if (id == 0 && version <= ENGINE_PARTITION_VERSION_LAST)
+		return -ENOENT;
+	result = partition_get(txn->engine, version_is_of_device(version) ? 0 : id, &partition);
+	if (result)
+		return result;
+	result = version_read(txn->engine, partition, version, &record);
+	partition_release(txn->engine, partition);
+	*bound = record.sequence;
+	return result;
+}
+
+int engine_view_open(struct engine_txn *txn, uint64_t id, struct engine_moment moment,
+		     uint32_t *version)
+{
+	struct engine *engine = txn->engine;
+	uint64_t bound;
+	uint32_t index = 0;
+	int result = engine_moment_resolve(txn, id, moment, &bound);
+
+	if (result)
+		return result;
+	pthread_mutex_lock(&engine->views_mutex);
+	while (index < ENGINE_VIEWS &&
+	       (engine->views[index].bound != bound || engine->views[index].partition != id))
+		index++;
+	if (index == ENGINE_VIEWS)
+		index = engine->views_made++ % ENGINE_VIEWS;
+	engine->views[index] = (struct view){ .partition = id, .bound = bound };
+	pthread_mutex_unlock(&engine->views_mutex);
+	*version = ENGINE_VIEW_FIRST + index;
+	return 0;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "engine/retention.h"
+
+#include "common/bytes.h"
+#include "engine/times.h"
+#include "engine/versions.h"
+
+/* Of all history at least this part goes at once: looking for segments to free has its price. */
+#define RECLAIM_PART 16
+
+/* ---- policies ---- */
+
+static bool is_policy(const struct engine_retention *retention)
+{
+	return retention->kind <= ENGINE_RETAIN_NONE && retention->keep_all_ms <= ONODE_TIME_MAX &&
+	       retention->keep_interval_ms <= ONODE_TIME_MAX &&
+	       retention->keep_interval_for_ms <= ONODE_TIME_MAX &&
+	       (retention->keep_interval_ms != 0) == (retention->keep_interval_for_ms != 0);
+}
+
+/* How much a kind keeps. */
+static int rank_of(enum engine_retention_kind kind)
+{
+	return kind == ENGINE_RETAIN_ALL ? 2 : kind == ENGINE_RETAIN_SNAPSHOTS ? 1 : 0;
+}
+
+static bool keeps_less(const struct engine_retention *now, const struct engine_retention *wanted)
+{
+	if (wanted->locked_until_ms < now->locked_until_ms ||
+	    rank_of(wanted->kind) < rank_of(now->kind))
+		return true;
+	if (wanted->kind == ENGINE_RETAIN_ALL)
+		return false;
+	return wanted->keep_all_ms < now->keep_all_ms ||
+	       wanted->keep_interval_for_ms < now->keep_interval_for_ms ||
+	       (now->keep_interval_ms && (!wanted->keep_interval_ms ||
+					  now->keep_interval_ms % wanted->keep_interval_ms != 0));
+}
+
+static bool is_lossy(const struct history *history)
+{
+	return history->particular && history->retention.kind != ENGINE_RETAIN_ALL;
+}
+
+/* Takes a partition into the sums of the root, or out of them. */
+static void count_policy(struct partition *root, const struct history *history, int by)
+{
+	struct device_history *device = &root->history.device;
+
+	if (history->particular)
+		device->particular += (uint32_t)by;
+	if (is_lossy(history))
+		device->lossy += (uint32_t)by;
+	device->locked_until_ms =
+		max_u64(device->locked_until_ms, history->retention.locked_until_ms);
+}
+
+int retention_recount(struct engine_txn *txn, struct partition *root)
+{
+	struct engine *engine = txn->engine;
+	struct idset table = partition_set(engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
+	uint64_t elements[64], next = 0;
+	bool more = root->history.device.particular || root->history.device.locked_until_ms;
+
+	if (!more)
+		return 0;
+	root->history.device.particular = root->history.device.lossy = 0;
+	root->history.device.locked_until_ms = root->history.retention.locked_until_ms;
+	partition_mark_history(txn, root);
+	while (more) {
+		size_t count;
+		int result = idset_list(&table, next, elements, 64, &count, &more, &next);
+
+		for (size_t at = 0; !result && at < count; at++) {
+			struct partition *partition;
+
+			result = partition_get(engine, elements[at] >> 16, &partition);
+			if (result)
+				break;
+			count_policy(root, &partition->history, 1);
+			partition_release(engine, partition);
+		}
+		if (result)
+			return result;
+	}
+	return 0;
+}
+
+int engine_retention_get(struct engine_txn *txn, uint64_t id, struct engine_retention *retention)
+{
+	struct partition *partition;
+	int result = partition_get(txn->engine, id, &partition);
+
+	if (result)
+		return result;
+	*retention = partition->history.particular ? partition->history.retention
+						   : txn->engine->policy;
+	partition_release(txn->engine, partition);
+	return 0;
+}
+
+/* Sets the policy of a partition, or of the root: of all that have none of their own. */
+static int set_policy(struct engine_txn *txn, struct partition *root, struct partition *partition,
+		      const struct engine_retention *retention, bool administrator)
+{
+	struct history *history = &partition->history;
+	const struct engine_retention *now = history_policy(history, &root->history);
+	bool locked = now->locked_until_ms > txn->time_ms, unlocks;
+	/* The device's policy is about partitions that inherit it, of which the root is not one. */
+	const struct history inherits = history_new(RECORD_ROOT_INDEX, 0);
+	uint64_t horizon;
+	int result;
+
+	if (locked && !administrator && keeps_less(now, retention))
+		return -EPERM;
+	unlocks = retention->locked_until_ms < now->locked_until_ms;
+	result = history_horizon(txn->engine, partition == root ? &inherits : history,
+				 &root->history, partition->created_sequence, &horizon);
+	if (!result)
+		result = partition_room(txn);
+	if (result)
+		return result;
+	/* What the old policy may have given up, no new one brings back. */
+	if (partition == root)
+		history->device.inherited_floor = horizon;
+	else
+		history->floor = horizon;
+	if (partition != root) {
+		count_policy(root, history, -1);
+		history->particular = true;
+	}
+	history->retention = *retention;
+	if (partition != root)
+		count_policy(root, history, 1);
+	else
+		history->device.locked_until_ms =
+			max_u64(history->device.locked_until_ms, retention->locked_until_ms);
+	partition_mark_history(txn, partition);
+	partition_mark_history(txn, root);
+	txn->changed = true;
+	txn->policy_changed |= partition == root;
+	return unlocks ? retention_recount(txn, root) : 0;
+}
+
+int engine_retention_set(struct engine_txn *txn, uint64_t id,
+			 const struct engine_retention *retention, bool administrator)
+{
+	struct engine *engine = txn->engine;
+	struct partition *root, *partition;
+	int result;
+
+	if (txn->mode == ENGINE_READ)
+		return -EROFS;
+	if (!is_policy(retention))
+		return -EINVAL;
+	result = partition_get(engine, 0, &root);
+	if (result)
+		return result;
+	result = partition_get(engine, id, &partition);
+	if (!result) {
+		result = set_policy(txn, root, partition, retention, administrator);
+		partition_release(engine, partition);
+	}
+	partition_release(engine, root);
+	return result;
+}
+
+int retention_forget(struct engine_txn *txn, struct partition *root, struct partition *partition)
+{
+	const struct history *history = &partition->history;
+
+	if (history_policy(history, &root->history)->locked_until_ms > txn->time_ms)
+		return -EPERM;
+	if (!history->particular)
+		return 0;
+	if (is_lossy(history))
+		root->history.device.lossy_removed = txn->sequence;
+	count_policy(root, history, -1);
+	partition_mark_history(txn, root);
+	return 0;
+}
+
+/* ---- what there is ---- */
+
+static int read_history(struct engine_txn *txn, struct partition *root, struct partition *partition,
+			struct engine_history *history)
+{
+	struct engine *engine = txn->engine;
+	uint64_t last_ms, older = 0;
+	int result = history_horizon(engine, &partition->history, &root->history,
+				     partition->created_sequence, &history->horizon_sequence);
+
+	if (!result)
+		result = times_of_boundary(engine, &root->history, history->horizon_sequence,
+					   &history->horizon_time_ms, &last_ms);
+	if (result && result != -ENOENT)
+		return result;
+	history->rollbacks = timeline_count(&engine->timeline, partition->index);
+	history->versions = (uint32_t)root->history.versions.count;
+	if (partition == root)
+		return 0;
+	/* Versions of the device that are older than the partition are none of it. */
+	result = versions_before(engine, root, partition->created_sequence, &older);
+	history->versions += (uint32_t)(partition->history.versions.count - older);
+	return result;
+}
+
+int engine_history(struct engine_txn *txn, uint64_t id, struct engine_history *history)
+{
+	struct engine *engine = txn->engine;
+	struct partition *root, *partition;
+	int result = partition_get(engine, 0, &root);
+
+	*history = (struct engine_history){ 0 };
+	if (result)
+		return result;
+	result = partition_get(engine, id, &partition);
+	if (!result) {
+		result = read_history(txn, root, partition, history);
+		partition_release(engine, partition);
+	}
+	partition_release(engine, root);
+	return result;
+}
+
+/* ---- giving up ---- */
+
+static bool speaks_of_ages(const struct engine *engine, const struct device_history *device)
+{
+	return device->particular || engine->policy.keep_all_ms || engine->policy.keep_interval_ms;
+}
+
+static int note_judged(struct engine_txn *txn, void *context)
+{
+	struct partition *root;
+	int result = partition_get(txn->engine, 0, &root);
+
+	(void)context;
+	if (result)
+		return result;
+	root->history.device.judged_ms = max_u64(root->history.device.judged_ms, txn->time_ms);
+	partition_mark_history(txn, root);
+	partition_release(txn->engine, root);
+	return 0;
+}
+
+int retention_judge(struct engine *engine)
+{
+	struct partition *root;
+	bool needed;
+	int result = partition_get(engine, 0, &root);
+
+	if (result)
+		return result;
+	needed = speaks_of_ages(engine, &root->history.device);
+	partition_release(engine, root);
+	return needed ? engine_aside(engine, note_judged, NULL) : 0;
+}
+
+struct reclaim {
+	uint64_t bytes;
+};
+
+static int give_up_oldest(struct engine_txn *txn, void *context)
+{
+	const struct reclaim *reclaim = context;
+	struct engine *engine = txn->engine;
+	struct device_history *device;
+	struct partition *root;
+	uint64_t bound = 0, bytes;
+	int result = partition_get(engine, 0, &root);
+
+	if (result)
+		return result;
+	device = &root->history.device;
+	result = times_put_since(engine, &root->history, device->reclaimed, &bytes);
+	if (!result)
+		result = times_boundary_after(engine, &root->history, device->reclaimed,
+					      max_u64(reclaim->bytes, bytes / RECLAIM_PART),
+					      &bound);
+	if (!result && bound <= device->reclaimed)
+		result = -EAGAIN;
+	if (!result) {
+		device->reclaimed = bound;
+		partition_mark_history(txn, root);
+		/* Others may still ask for older times. */
+		if (!speaks_of_ages(engine, device) &&
+		    engine->policy.kind == ENGINE_RETAIN_SNAPSHOTS)
+			result = times_forget(txn, root, bound);
+	}
+	partition_release(engine, root);
+	return result;
+}
+
+int retention_reclaim(struct engine *engine, uint64_t bytes)
+{
+	struct reclaim reclaim = { .bytes = bytes };
+
+	return engine_aside(engine, give_up_oldest, &reclaim);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* What is kept of history: policies of partitions and of the device, and giving the oldest history up for room. */
+#ifndef MUNINN_ENGINE_RETENTION_H
+#define MUNINN_ENGINE_RETENTION_H
+
+#include "engine/objects.h"
+
+/* Counts anew which partitions have policies of their own. Nothing to do when there were none. */
+int retention_recount(struct engine_txn *txn, struct partition *root);
+
+/* The partition is about to be removed: -EPERM when its retention is locked. */
+int retention_forget(struct engine_txn *txn, struct partition *root, struct partition *partition);
+
+/* Compares ages with what policies say, before a merge; nothing to do when no policy speaks of ages. */
+int retention_judge(struct engine *engine);
+
+/*
+ * Gives up some of the oldest history, so much that `bytes` were put in that time. -EAGAIN: there is none that may go.
+ */
+int retention_reclaim(struct engine *engine, uint64_t bytes);
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Going back: partitions and the device by a note that hides what came after, single objects by putting the state of then again. */
+#include "common/bytes.h"
+#include "engine/data.h"
+#include "engine/retention.h"
+#include "engine/times.h"
+
+/* ---- partitions, the device ---- */
+
+/* Forgets all that is known of a partition (or of everything) as it was before the rollback. */
+static void forget(struct engine *engine, struct partition *partition)
+{
+	if (partition->index == RECORD_ROOT_INDEX) {
+		partition_release(engine, partition);
+		cache_clear(&engine->onodes);
+		cache_clear(&engine->nodes);
+		cache_clear(&engine->partitions);
+		return;
+	}
+	cache_drop_partition(&engine->onodes, partition->index);
+	cache_drop_partition(&engine->nodes, partition->index);
+	cache_drop(&engine->partitions, &partition->entry);
+	partition_release(engine, partition);
+}
+
+/* Notes the rollback of what `partition` stands for, which is released. */
+static int roll_back(struct engine_txn *txn, struct partition *partition, uint64_t bound)
+{
+	struct engine *engine = txn->engine;
+	const struct rollback rollback = { .at = txn->sequence,
+					   .to = bound,
+					   .scope = partition->index };
+	struct partition *root;
+	int result;
+
+	txn->changed = txn->rolled_back = true;
+	forget(engine, partition);
+	result = partition_get(engine, 0, &root);
+	if (result)
+		return result;
+	if (root->history.device.rollbacks == ENGINE_ROLLBACKS_MAX)
+		result = -EFBIG;
+	else
+		result = timeline_add(txn, root->history.device.rollbacks, rollback);
+	if (!result) {
+		root->history.device.rollbacks++;
+		partition_mark_history(txn, root);
+		/* A partition that is there again has nothing left of what its policy gave up. */
+		if (rollback.scope == RECORD_ROOT_INDEX &&
+		    root->history.device.lossy_removed > bound)
+			root->history.device.all_floor = txn->sequence;
+	}
+	/* What hangs on the number of partitions may have changed with the table of them. */
+	if (!result && rollback.scope == RECORD_ROOT_INDEX) {
+		engine->indices_known = false;
+		result = retention_recount(txn, root);
+	}
+	partition_release(engine, root);
+	return result;
+}
+
+int engine_rollback(struct engine_txn *txn, uint64_t id, struct engine_moment to)
+{
+	struct partition *partition;
+	uint64_t bound;
+	int result = txn_begin_slot(txn);
+
+	if (!result && txn->put_bytes)
+		result = -EINVAL;
+	if (result)
+		return result;
+	result = partition_get(txn->engine, id, &partition);
+	if (result)
+		return result;
+	result = partition_is_read_only(partition) ? -EROFS
+						   : moment_resolve(txn, partition, to, &bound);
+	onode_free(txn->old.onode);
+	txn->old = (struct old_view){ 0 };
+	if (!result)
+		return roll_back(txn, partition, bound);
+	partition_release(txn->engine, partition);
+	return result;
+}
+
+/* ---- objects ---- */
+
+/* A user object as it is, and as it was. */
+struct pair {
+	struct target now, then;
+	uint64_t pieces; /* that it had when it began */
+};
+
+/* Whether a piece has the same record now as then. Errors count as no. */
+static bool is_same_record(const struct pair *pair, uint32_t piece)
+{
+	struct record_store *store = pair->now.txn->engine->store;
+	struct record_key key = { .identifier = pair->now.onode->entry.key.identifier,
+				  .piece = piece,
+				  .partition = pair->now.partition->index };
+	const struct extent *now = extents_find(&pair->now.onode->extents, piece);
+	const struct extent *then = extents_find(&pair->then.onode->extents, piece);
+	struct record_info now_info, then_info;
+
+	return now && then && record_get(store, key, RECORD_NEWEST, NULL, 0, &now_info) == 0 &&
+	       record_get(store, key, pair->then.bound, NULL, 0, &then_info) == 0 &&
+	       now_info.sequence == then_info.sequence && now_info.sequence >= now->min_sequence &&
+	       then_info.sequence >= then->min_sequence;
+}
+
+/* Makes one piece that had data then what it was. */
+static int restore_piece(struct pair *pair, uint32_t piece)
+{
+	uint8_t *page = txn_page(pair->now.txn, 0);
+	uint32_t length;
+	int result;
+
+	if (!page)
+		return -ENOMEM;
+	if (is_same_record(pair, piece))
+		return 0;
+	result = data_get(&pair->then, piece, page, pair->now.txn->engine->page_bytes, &length);
+	if (!result)
+		result = data_put(&pair->now, piece, page, length);
+	return result ? result : data_limit_extents(&pair->now);
+}
+
+/* Makes holes where there were holes, piece by extent, and puts the pieces that differ. */
+static int restore_pieces(struct pair *pair)
+{
+	const struct extents *then = &pair->then.onode->extents;
+	uint64_t piece = 0;
+	int result = 0;
+
+	while (!result && piece < ENGINE_PIECES_MAX) {
+		const struct extent *extent = extents_find(then, (uint32_t)piece);
+		uint64_t end = extent ? (uint64_t)extent->first + extent->count
+				      : extents_next_piece(then, piece);
+
+		end = min_u64(end, ENGINE_PIECES_MAX);
+		if (!extent)
+			result = data_void(&pair->now, piece, end);
+		for (; extent && !result && piece < end; piece++)
+			result = restore_piece(pair, (uint32_t)piece);
+		piece = end;
+	}
+	return result;
+}
+
+/* Takes over the attributes of then, but not what collections know the object by. */
+static int restore_attributes(struct pair *pair)
+{
+	const struct attribute_set *from = &pair->then.onode->attributes;
+	struct attribute_set *to = &pair->now.onode->attributes;
+	const uint8_t *value;
+	uint32_t page, number, length;
+	int result = 0;
+
+	for (uint32_t index = to->count; !result && index-- > 0;) {
+		attribute_set_at(to, index, &page, &number, &value, &length);
+		if (page != ENGINE_MEMBERSHIPS_PAGE && page != ENGINE_PRIVATE_PAGE)
+			result = attribute_set_change(to, page, number, NULL, 0);
+	}
+	for (uint32_t index = 0; !result && index < from->count; index++) {
+		attribute_set_at(from, index, &page, &number, &value, &length);
+		if (page != ENGINE_MEMBERSHIPS_PAGE && page != ENGINE_PRIVATE_PAGE)
+			result = attribute_set_change(to, page, number, value, length);
+	}
+	return result;
+}
+
+static int restore_pair(struct pair *pair)
+{
+	struct engine_txn *txn = pair->now.txn;
+	uint64_t length = pair->then.onode->head.length;
+	int result = target_change(&pair->now);
+
+	if (!result && length < pair->now.onode->head.length)
+		result = data_cut(&pair->now, length);
+	if (!result)
+		result = restore_pieces(pair);
+	data_account(&pair->now, pair->pieces);
+	if (!result)
+		result = restore_attributes(pair);
+	if (result)
+		return result;
+	pair->now.onode->head.length = length;
+	data_modified_now(&pair->now);
+	if (!txn->bypass)
+		pair->now.onode->head.times_ms[ENGINE_TIME_ATTRIBUTES_MODIFIED] = txn->time_ms;
+	return 0;
+}
+
+static bool is_unchanged(const struct pair *pair)
+{
+	return pair->now.onode->head.modified_sequence == pair->then.onode->head.modified_sequence;
+}
+
+/* Restores an object that exists now to what it was then. */
+static int restore_existing(struct pair *pair, struct engine_address address)
+{
+	int result = target_open(pair->then.txn, address, TARGET_CHANGE, &pair->now);
+
+	if (result)
+		return result;
+	pair->pieces = pair->now.onode->extents.pieces;
+	if (pair->now.onode->head.type != ENGINE_USER_OBJECT)
+		result = -EINVAL;
+	else if (!is_unchanged(pair))
+		result = restore_pair(pair);
+	target_close(&pair->now);
+	return result;
+}
+
+/* Restores an object to `bound`. */
+static int restore(struct engine_txn *txn, struct engine_address address, uint64_t bound)
+{
+	struct pair pair = { 0 };
+	struct engine_stat stat;
+	int exists = engine_stat(txn, address, &stat), result;
+
+	if (exists && exists != -ENOENT)
+		return exists;
+	result = target_open_at(txn, address.partition, address.object, bound, &pair.then);
+	if (result == -ENOENT && !exists)
+		return stat.type == ENGINE_USER_OBJECT ? engine_remove(txn, address) : -EINVAL;
+	if (!result && pair.then.onode->head.type != ENGINE_USER_OBJECT)
+		result = -EINVAL;
+	if (!result && exists)
+		result = engine_create(txn, address.partition, ENGINE_USER_OBJECT, address.object,
+				       1, NULL);
+	return result ? result : restore_existing(&pair, address);
+}
+
+int engine_rollback_object(struct engine_txn *txn, uint64_t id, uint64_t object,
+			   struct engine_moment to)
+{
+	struct engine_address address = { .partition = id, .object = object };
+	struct partition *partition;
+	uint64_t bound = 0;
+	int result;
+
+	if (txn->mode == ENGINE_READ)
+		return -EROFS;
+	if (object < ENGINE_FIRST_ID)
+		return -ENOENT;
+	result = partition_get(txn->engine, id, &partition);
+	if (result)
+		return result;
+	result = moment_resolve_object(txn, partition, to, &bound);
+	partition_release(txn->engine, partition);
+	return result ? result : restore(txn, address, bound);
+}
+
+int engine_undo(struct engine_txn *txn, uint64_t partition, uint64_t object, uint32_t modifications)
+{
+	struct engine_address address = { .partition = partition, .object = object };
+	uint64_t bound = 0;
+	int result;
+
+	if (txn->mode == ENGINE_READ)
+		return -EROFS;
+	if (modifications == 0)
+		return -EINVAL;
+	result = moment_ago(txn, partition, object, modifications, &bound);
+	return result ? result : restore(txn, address, bound);
+}

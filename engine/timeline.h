@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Rollbacks. One at sequence number r to b hides the numbers between b and r from every reader whose bound is r or more;
+ * to others all is as it was. So what a reader sees is always one line of history, without branches, and everything above
+ * works as if what is hidden had never been. Rollbacks are kept in memory, and in records of the root.
+ */
+#ifndef MUNINN_ENGINE_TIMELINE_H
+#define MUNINN_ENGINE_TIMELINE_H
+
+#include "engine/record_access.h"
+
+#define ROLLBACK_BYTES         14
+#define ROLLBACK_CHUNK_ENTRIES 32
+
+struct engine;
+struct engine_txn;
+
+struct rollback {
+	uint64_t at, to;
+	uint16_t scope; /* partition index; 0: the whole device */
+};
+
+struct timeline {
+	struct record_timeline asked; /* what the record store calls */
+	struct rollback *list;        /* by scope and `at` */
+	uint32_t count, capacity;
+};
+
+/* Reads the `count` rollbacks on record. -EBADMSG, -ENOMEM. */
+int timeline_load(struct engine *engine, uint32_t count);
+void timeline_free(struct timeline *timeline);
+
+/* Whether a reader at `bound` does not see `sequence` (<= bound) in a partition. */
+bool timeline_hides(const struct timeline *timeline, uint16_t partition, uint64_t sequence,
+		    uint64_t bound);
+
+/* Notes a rollback, now and as the `number`-th record; timeline_undo takes it back. -ENOSPC, -EIO, -ENOMEM. */
+int timeline_add(struct engine_txn *txn, uint32_t number, struct rollback rollback);
+void timeline_undo(struct timeline *timeline, uint64_t at);
+
+/* Rollbacks of a partition and of the device. */
+uint32_t timeline_count(const struct timeline *timeline, uint16_t partition);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Slots of sequence numbers, and when they were. Records of one slot may absorb one another, so the state of a partition
+ * is exact at the end of each slot only; a slot ends with a snapshot, a rollback, or when history_interval_ms have
+ * passed. The table of times has an entry for every slot in which something was committed, in chunks that are records.
+ */
+#ifndef MUNINN_ENGINE_TIMES_H
+#define MUNINN_ENGINE_TIMES_H
+
+#include "engine/history.h"
+
+#define TIMES_ENTRY_BYTES   32
+#define TIMES_CHUNK_ENTRIES 16
+
+/* The slot that a sequence number is in: its first and its last possible number. */
+static inline uint64_t slot_begin(uint64_t sequence)
+{
+	return sequence & ~(RECORD_SLOT - 1);
+}
+
+static inline uint64_t slot_end(uint64_t sequence)
+{
+	return sequence | (RECORD_SLOT - 1);
+}
+
+/* A slot. */
+struct times_entry {
+	uint64_t sequence, ms;               /* of its first commit */
+	uint64_t before_sequence, before_ms; /* of the last commit before it */
+	uint64_t put_bytes;                  /* of all records that were ever put before it */
+};
+
+void times_entry_encode(const struct times_entry *entry, uint8_t *to);
+void times_entry_decode(struct times_entry *entry, const uint8_t *from);
+
+/*
+ * The last end of a slot that was over at `ms`; 0: history begins later. If all that is committed was, the present is
+ * made one: the next writing transaction begins a slot.
+ */
+int times_boundary(struct engine *engine, const struct history *device, uint64_t ms,
+		   uint64_t *bound);
+
+/* The last end of a slot not behind `sequence` where nothing follows in the slot; 0: history begins later. */
+int times_boundary_of(struct engine *engine, const struct history *device, uint64_t sequence,
+		      uint64_t *bound);
+
+/*
+ * When the slot that ends at `bound` was over, and the last time before something followed. -ENOENT: before the table.
+ */
+int times_of_boundary(struct engine *engine, const struct history *device, uint64_t bound,
+		      uint64_t *ms, uint64_t *last_ms);
+
+/* About when `sequence` was committed: when its slot began. 0: before the table. */
+int times_of(struct engine *engine, const struct history *device, uint64_t sequence, uint64_t *ms);
+
+/*
+ * The first end of a slot behind `sequence` at which `bytes` more than at `sequence` had been put; the end of the present
+ * slot when that is not so yet.
+ */
+int times_boundary_after(struct engine *engine, const struct history *device, uint64_t sequence,
+			 uint64_t bytes, uint64_t *bound);
+
+/* Bytes of the records that were put since the slot that ends at `bound`. */
+int times_put_since(struct engine *engine, const struct history *device, uint64_t bound,
+		    uint64_t *bytes);
+
+/* Notes the slot of a transaction that is about to be committed. -ENOSPC, -EIO. */
+int times_note(struct engine_txn *txn);
+
+/* Drops some chunks of which everything is older than `sequence`. -ENOSPC, -EIO. */
+int times_forget(struct engine_txn *txn, struct partition *root, uint64_t sequence);
+
+#endif

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "engine/versions.h"
+
+#include "common/bytes.h"
+#include "common/crc32c.h"
+#include "engine/times.h"
+
+/* Pieces that a name may have: by its hash, and the next ones. */
+#define NAME_PIECES 8
+
+/* ---- records ---- */
+
+uint32_t version_encode(const struct version_record *record, uint8_t *to)
+{
+	size_t name = strlen(record->name);
+
+	put_le48(to, record->sequence);
+	put_le48(to + 6, record->time_ms);
+	put_le64(to + 12, record->used_bytes);
+	put_le64(to + 20, record->objects);
+	put_le64(to + 28, record->written_bytes);
+	memcpy(to + VERSION_HEAD_BYTES, record->name, name);
+	return VERSION_HEAD_BYTES + (uint32_t)name;
+}
+
+int version_decode(struct version_record *record, const uint8_t *from, uint32_t length)
+{
+	uint32_t name = length - VERSION_HEAD_BYTES;
+
+	if (length < VERSION_HEAD_BYTES || name > ENGINE_VERSION_NAME_MAX)
+		return -EBADMSG;
+	*record = (struct version_record){
+		.sequence = get_le48(from),
+		.time_ms = get_le48(from + 6),
+		.used_bytes = get_le64(from + 12),
+		.objects = get_le64(from + 20),
+		.written_bytes = get_le64(from + 28),
+	};
+	memcpy(record->name, from + VERSION_HEAD_BYTES, name);
+	return 0;
+}
+
+static struct record_key version_key(const struct partition *partition, uint32_t number)
+{
+	return (struct record_key){ .identifier = RECORD_ID_VERSIONS,
+				    .piece = number,
+				    .partition = partition->index };
+}
+
+int version_read(struct engine *engine, const struct partition *partition, uint32_t number,
+		 struct version_record *record)
+{
+	uint8_t bytes[VERSION_HEAD_BYTES + ENGINE_VERSION_NAME_MAX];
+	struct record_info info;
+	int result;
+
+	if (number == 0 || number >= partition->history.next_version ||
+	    (partition->index == RECORD_ROOT_INDEX && number < ENGINE_DEVICE_VERSION_FIRST))
+		return -ENOENT;
+	result = record_get(engine->store, version_key(partition, number), RECORD_NEWEST, bytes,
+			    sizeof(bytes), &info);
+	if (!result)
+		result = version_decode(record, bytes, info.length);
+	if (!result && record->sequence < partition->created_sequence)
+		result = -ENOENT;
+	return result;
+}
+
+static int put_version(struct engine_txn *txn, const struct partition *partition, uint32_t number,
+		       const struct version_record *record)
+{
+	uint8_t bytes[VERSION_HEAD_BYTES + ENGINE_VERSION_NAME_MAX];
+
+	return record_put(&txn->writer, version_key(partition, number), partition->version, 0,
+			  bytes, version_encode(record, bytes));
+}
+
+/* ---- names ---- */
+
+static struct record_key name_key(const struct partition *partition, const char *name, uint32_t n)
+{
+	uint32_t hash = crc32c(0, name, strlen(name)) * NAME_PIECES;
+
+	return (struct record_key){ .identifier = RECORD_ID_VERSION_NAMES,
+				    .piece = (hash & (ENGINE_PIECES_MAX - 1)) + n,
+				    .partition = partition->index };
+}
+
+/* The version that a piece of the names leads to, if that has this name. */
+static int read_name(struct engine *engine, const struct partition *partition, const char *name,
+		     uint32_t n, uint32_t *number)
+{
+	struct version_record version;
+	struct record_info info;
+	uint8_t record[2];
+	int result = record_get(engine->store, name_key(partition, name, n), RECORD_NEWEST, record,
+				sizeof(record), &info);
+
+	*number = 0;
+	if (!result && info.length != sizeof(record))
+		result = -EBADMSG;
+	if (result)
+		return result;
+	*number = get_le16(record);
+	result = version_read(engine, partition, *number, &version);
+	if (!result && strcmp(version.name, name) != 0)
+		return -EAGAIN;
+	return result;
+}
+
+/* The version of a name. -ENOENT, then *place = a piece that the name can have; NAME_PIECES: there is none. */
+static int find_name(struct engine *engine, const struct partition *partition, const char *name,
+		     uint32_t *number, uint32_t *place)
+{
+	*place = NAME_PIECES;
+	for (uint32_t n = 0; n < NAME_PIECES; n++) {
+		int result = read_name(engine, partition, name, n, number);
+
+		if (result == 0) {
+			*place = n;
+			return 0;
+		}
+		if (result == -ENOENT && *place == NAME_PIECES)
+			*place = n;
+		if (result != -ENOENT && result != -EAGAIN)
+			return result;
+	}
+	return -ENOENT;
+}
+
+/* Notes the name of the version that is about to be made. */
+static int add_name(struct engine_txn *txn, struct partition *partition, const char *name)
+{
+	uint8_t record[2];
+	uint32_t number, place;
+	int result = find_name(txn->engine, partition, name, &number, &place);
+
+	if (result != -ENOENT)
+		return result ? result : -EEXIST;
+	if (place == NAME_PIECES)
+		return -EEXIST; /* eight others have its hash: as good as taken */
+	put_le16(record, (uint16_t)partition->history.next_version);
+	return record_put(&txn->writer, name_key(partition, name, place), partition->version, 0,
+			  record, sizeof(record));
+}
+
+static int drop_name(struct engine_txn *txn, struct partition *partition, const char *name)
+{
+	uint32_t number, place;
+	int result = find_name(txn->engine, partition, name, &number, &place);
+
+	if (result)
+		return result == -ENOENT ? 0 : result;
+	return record_put(&txn->writer, name_key(partition, name, place), partition->version,
+			  RECORD_TOMBSTONE, NULL, 0);
+}
+
+/* ---- snapshots ---- */
+
+/* Makes the version whose number is next. The transaction is the first of its slot and has changed nothing. */
+static int make_version(struct engine_txn *txn, struct partition *partition, const char *name,
+			uint32_t *made)
+{
+	struct history *history = &partition->history;
+	struct idset versions = history_versions(txn->engine, partition);
+	struct version_record record = {
+		.sequence = slot_begin(txn->sequence) - 1,
+		.time_ms = txn->time_ms,
+		/* A crash may have taken some of the count back. */
+		.written_bytes = txn->engine->put_bytes -
+				 min_u64(txn->engine->put_bytes, history->last_version_bytes),
+	};
+	int result = partition_room(txn);
+
+	if (partition->index != RECORD_ROOT_INDEX) {
+		record.used_bytes = partition->used_bytes;
+		record.objects = partition->sets[PARTITION_USER_OBJECTS].count;
+	}
+	if (name)
+		strncpy(record.name, name, ENGINE_VERSION_NAME_MAX);
+	if (!result && name)
+		result = add_name(txn, partition, name);
+	if (!result)
+		result = put_version(txn, partition, history->next_version, &record);
+	if (!result)
+		result = idset_insert(&versions, &txn->writer,
+				      history_element(record.sequence, history->next_version));
+	if (result)
+		return result;
+	if (made)
+		*made = history->next_version;
+	history->next_version++;
+	history->last_version_bytes = txn->engine->put_bytes;
+	partition_mark_history(txn, partition);
+	return 0;
+}
+
+static int snapshot_partition(struct engine_txn *txn, uint64_t id, const char *name,
+			      uint32_t *version)
+{
+	struct engine_address address = { .partition = id };
+	struct target target;
+	int result = target_open(txn, address, TARGET_CHANGE, &target);
+
+	if (result)
+		return result;
+	if (target.partition->history.next_version > ENGINE_PARTITION_VERSION_LAST)
+		result = -EFBIG;
+	if (!result)
+		result = onodes_room(txn);
+	if (!result)
+		result = make_version(txn, target.partition, name, version);
+	if (!result) {
+		target.partition->version = (uint16_t)target.partition->history.next_version;
+		partition_mark(txn, target.partition);
+		target_mark(&target);
+		target.onode->head.modified_sequence = txn->sequence;
+	}
+	target_close(&target);
+	return result;
+}
+
+static int snapshot_device(struct engine_txn *txn, const char *name, uint32_t *version)
+{
+	struct partition *root;
+	int result = partition_get(txn->engine, 0, &root);
+
+	if (result)
+		return result;
+	if (root->history.next_version > ENGINE_DEVICE_VERSION_LAST)
+		result = -EFBIG;
+	else
+		result = make_version(txn, root, name, version);
+	partition_release(txn->engine, root);
+	return result;
+}
+
+int engine_snapshot(struct engine_txn *txn, uint64_t partition, const char *name, uint32_t *version)
+{
+	int result = 0;
+
+	if (txn->mode == ENGINE_READ)
+		return -EROFS;
+	if (name && (*name == '\0' || strlen(name) > ENGINE_VERSION_NAME_MAX))
+		result = -EINVAL;
+	if (!result)
+		result = txn_begin_slot(txn);
+	if (result)
+		return result;
+	return partition ? snapshot_partition(txn, partition, name, version)
+			 : snapshot_device(txn, name, version);
+}
+
+/* ---- listing ---- */
+
+/* The first element of a set of versions whose number is >= `from`, by looking at all of them. -ENOENT. */
+static int scan_numbers(const struct idset *versions, uint32_t from, uint64_t *element)
+{
+	uint64_t elements[64], next = 0;
+	bool more = true;
+
+	while (more) {
+		size_t count;
+		int result = idset_list(versions, next, elements, 64, &count, &more, &next);
+
+		if (result)
+			return result;
+		for (size_t index = 0; index < count; index++) {
+			*element = elements[index];
+			if ((uint16_t)*element >= from)
+				return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+/* The same; numbers rise with bounds, so a version, or the one before it, leads there. */
+static int find_number(struct engine *engine, struct partition *partition, uint32_t from,
+		       uint64_t *element)
+{
+	struct idset versions = history_versions(engine, partition);
+	struct version_record record;
+	uint64_t next;
+	size_t count;
+	bool more;
+	int result = version_read(engine, partition, from, &record);
+
+	if (result == 0) {
+		*element = history_element(record.sequence, from);
+		return 0;
+	}
+	if (result == -ENOENT)
+		result = version_read(engine, partition, from - 1, &record);
+	if (result == -ENOENT)
+		return scan_numbers(&versions, from, element);
+	if (!result)
+		result = idset_list(&versions, history_element(record.sequence, from), element, 1,
+				    &count, &more, &next);
+	return result ? result : count ? 0 : -ENOENT;
+}
+
+/* The first kept version with a number >= `from` in one scope. */
+static int next_in_scope(struct engine *engine, struct partition *partition, uint32_t from,
+			 struct engine_version *version)
+{
+	uint32_t first = partition->index == RECORD_ROOT_INDEX ? ENGINE_DEVICE_VERSION_FIRST : 1;
+	struct version_record record;
+	uint64_t element = 0;
+	int result = find_number(engine, partition, from < first ? first : from, &element);
+
+	if (!result)
+		result = version_read(engine, partition, (uint16_t)element, &record);
+	if (result)
+		return result;
+	*version = (struct engine_version){
+		.version = (uint16_t)element,
+		.sequence = record.sequence,
+		.time_ms = record.time_ms,
+		.used_bytes = record.used_bytes,
+		.objects = record.objects,
+		.written_bytes = record.written_bytes,
+	};
+	memcpy(version->name, record.name, sizeof(version->name));
+	return 0;
+}
+
+/* The first version of the device from `from` on that is not older than a partition. */
+static int next_of_device(struct engine *engine, struct partition *root, uint32_t from,
+			  uint64_t created_sequence, struct engine_version *version)
+{
+	struct idset versions = history_versions(engine, root);
+	uint64_t bound;
+	uint32_t oldest;
+	int result = history_next_kept(&versions, created_sequence, &bound, &oldest);
+
+	if (result)
+		return result;
+	if (bound == RECORD_NEWEST)
+		return -ENOENT;
+	return next_in_scope(engine, root, from > oldest ? from : oldest, version);
+}
+
+int engine_version_next(struct engine_txn *txn, uint64_t id, uint32_t from,
+			struct engine_version *version)
+{
+	struct engine *engine = txn->engine;
+	struct partition *partition, *root;
+	int result = partition_get(engine, 0, &root);
+
+	if (result)
+		return result;
+	result = partition_get(engine, id, &partition);
+	if (!result) {
+		result = -ENOENT;
+		if (partition != root && from <= ENGINE_PARTITION_VERSION_LAST)
+			result = next_in_scope(engine, partition, from, version);
+		if (result == -ENOENT)
+			result = next_of_device(engine, root, from, partition->created_sequence,
+						version);
+		partition_release(engine, partition);
+	}
+	partition_release(engine, root);
+	return result;
+}
+
+int engine_version_find(struct engine_txn *txn, uint64_t id, const char *name, uint32_t *version)
+{
+	struct engine *engine = txn->engine;
+	struct partition *partition, *root;
+	uint32_t place;
+	int result = partition_get(engine, 0, &root);
+
+	if (result)
+		return result;
+	result = partition_get(engine, id, &partition);
+	if (!result) {
+		result = find_name(engine, partition, name, version, &place);
+		if (result == -ENOENT && partition != root)
+			result = find_name(engine, root, name, version, &place);
+		partition_release(engine, partition);
+	}
+	partition_release(engine, root);
+	return result;
+}
+
+int versions_before(struct engine *engine, struct partition *partition, uint64_t sequence,
+		    uint64_t *count)
+{
+	struct idset versions = history_versions(engine, partition);
+	uint64_t behind;
+	int result = idset_count(&versions, history_element(sequence, 0), &behind);
+
+	*count = versions.header->count - behind;
+	return result;
+}
+
+/* ---- dropping ---- */
+
+/* Carries what was written for a version that goes over to the next one. */
+static int hand_over(struct engine_txn *txn, struct partition *partition, uint64_t bound,
+		     uint64_t written_bytes)
+{
+	struct idset versions = history_versions(txn->engine, partition);
+	struct version_record next;
+	uint32_t number;
+	int result = history_next_kept(&versions, bound, &bound, &number);
+
+	if (result || bound == RECORD_NEWEST)
+		return result;
+	result = version_read(txn->engine, partition, number, &next);
+	if (result)
+		return result;
+	next.written_bytes += written_bytes;
+	return put_version(txn, partition, number, &next);
+}
+
+static int drop_version(struct engine_txn *txn, struct partition *partition, uint32_t number)
+{
+	struct engine *engine = txn->engine;
+	struct idset versions = history_versions(engine, partition);
+	struct version_record record;
+	int result = version_read(engine, partition, number, &record);
+
+	if (!result)
+		result = history_clone_stands_on(engine, partition, record.sequence);
+	if (!result)
+		result = partition_room(txn);
+	if (!result)
+		result = idset_remove(&versions, &txn->writer,
+				      history_element(record.sequence, number));
+	if (result)
+		return result;
+	txn->changed = true;
+	partition_mark_history(txn, partition);
+	if (record.name[0])
+		result = drop_name(txn, partition, record.name);
+	if (!result)
+		result = record_put(&txn->writer, version_key(partition, number),
+				    partition->version, RECORD_TOMBSTONE, NULL, 0);
+	return result ? result : hand_over(txn, partition, record.sequence, record.written_bytes);
+}
+
+int engine_version_drop(struct engine_txn *txn, uint64_t id, uint32_t version)
+{
+	struct engine *engine = txn->engine;
+	struct partition *partition;
+	uint64_t locked_until;
+	int result;
+
+	if (txn->mode == ENGINE_READ)
+		return -EROFS;
+	if ((id == 0) != version_is_of_device(version))
+		return id && version_is_of_device(version) ? -EINVAL : -ENOENT;
+	result = partition_get(engine, id, &partition);
+	if (result)
+		return result;
+	if (id == 0)
+		locked_until = partition->history.device.locked_until_ms;
+	else if (partition->history.particular)
+		locked_until = partition->history.retention.locked_until_ms;
+	else
+		locked_until = engine->policy.locked_until_ms;
+	if (locked_until > txn->time_ms)
+		result = -EPERM;
+	else
+		result = drop_version(txn, partition, version);
+	partition_release(engine, partition);
+	return result;
+}
