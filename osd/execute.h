@@ -17,6 +17,7 @@
 #include "common/bytes.h"
 #include "engine/engine.h"
 #include "osd/collections.h"
+#include "osd/conditions.h"
 #include "osd/keys.h"
 #include "osd/layout.h"
 #include "osd/osd.h"
@@ -42,6 +43,7 @@ struct osd_device {
 	uint8_t system_id[20];
 	char serial[37];
 	uint8_t layout; /* enum osd_layout, of new partitions */
+	struct osd_conditions *conditions;
 	struct osd_security *security;
 	struct osd_subscriptions *subscriptions; /* of hosts to features of EXECUTE */
 	struct osd_merge_job *merge_job;
@@ -143,6 +145,7 @@ enum osd_command_flag {
 	OSD_COPIES = 1 << 16,          /* has copy user object source descriptors */
 	OSD_NAMES_OBJECT = 1 << 17,    /* has a user object descriptor */
 	OSD_SWAPS = 1 << 18, /* numbers of 8 bytes in Data-Out, and one in Data-In at the address */
+	OSD_RESTORES = 1 << 20,  /* makes things as they were earlier */
 	OSD_OWN_LISTS = 1 << 19, /* the command does its sets and gets itself; list format */
 };
 
@@ -202,6 +205,8 @@ enum {
 
 /* Does the CDB fit the buffers? Finds the parts of Data-Out and Data-In. No object is looked at. */
 int osd_validate_buffers(struct osd_request *request);
+/* Does the target take this isolation method? */
+bool osd_isolation_is_known(uint8_t isolation);
 /* The addressed object: fills in `subject`. Inside the transaction. */
 int osd_validate_target(struct osd_request *request);
 /*

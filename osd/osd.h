@@ -66,6 +66,13 @@ struct osd_command {
 void osd_execute(struct osd_device *device, struct osd_command *command);
 
 /*
+ * What a session has not been told yet of things that happened to the unit, for TEST UNIT READY; it is
+ * told with that. Descriptor-format sense data; false: there is nothing.
+ */
+bool osd_unit_attention(struct osd_device *device, uint64_t nexus,
+			uint8_t sense[OSD_SENSE_BYTES_MAX], size_t *length);
+
+/*
  * Standard INQUIRY data (cdb[1] bit 0 clear) or a VPD page for this device: at most `capacity`
  * bytes into `data`; returns the full length, or -EINVAL for a page that does not exist. `nexus` as
  * in osd_command.

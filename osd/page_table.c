@@ -40,6 +40,7 @@ static const struct {
 	{ OSD_PAGES_ROOT + OSD_PAGE_QUOTAS, "T10 Root Quotas" },
 	{ OSD_PAGES_ROOT + OSD_PAGE_TIMESTAMPS, "T10 Root Timestamps" },
 	{ OSD_ROOT_SECURITY, "T10 Root Policy/Security" },
+	{ OSD_ROOT_ERROR_RECOVERY, "T10 Root Error Recovery" },
 	{ OSD_PAGE_CURRENT_COMMAND, "T10 Current Command" },
 };
 
@@ -104,9 +105,6 @@ static uint32_t get_root_information(const struct osd_request *request,
 	case OSD_ROOT_CLOCK:
 		put_be48(value, engine_txn_time(request->txn));
 		return 6;
-	case OSD_ROOT_DEFAULT_ISOLATION:
-		value[0] = OSD_ISOLATION_STRICT;
-		return 1;
 	case OSD_ROOT_SUPPORTED_ISOLATION:
 		memset(value, 0, 32);
 		memcpy(value,
@@ -114,6 +112,14 @@ static uint32_t get_root_information(const struct osd_request *request,
 					  OSD_ISOLATION_RANGE, OSD_ISOLATION_FUNCTIONAL },
 		       4);
 		return 32;
+	case OSD_ROOT_DATA_ATOMICITY_GUARANTEE:
+	case OSD_ROOT_ATTRIBUTES_ATOMICITY_GUARANTEE:
+		return number64(value, UINT64_MAX); /* a command as a whole, whatever its size */
+	case OSD_ROOT_DATA_ATOMICITY_ALIGNMENT:
+		return number64(value, 1);
+	case OSD_ROOT_ATOMICITY_MULTIPLIER:
+		value[0] = 1;
+		return 1;
 	default: /* supported continuation descriptors: their longest content */
 		put_be32(value, OSD_CONTINUATION_BYTES_MAX - OSD_CONTINUATION_BYTES_MIN);
 		return 4;
@@ -132,7 +138,10 @@ static uint32_t get_information(const struct osd_request *request,
 	case OSD_INFORMATION_COLLECTION_TYPE:
 		return osd_collection_type(request, subject, value) == 0 ? 1 : 0;
 	case OSD_INFORMATION_USED_CAPACITY:
+	case OSD_INFORMATION_ACTUAL_DATA_SPACE:
 		return number64(value, subject->stat.used_bytes);
+	case OSD_INFORMATION_USED_CAPACITY_INCREMENT:
+		return number64(value, engine_page_bytes(request->device->engine));
 	case OSD_INFORMATION_LOGICAL_LENGTH:
 		return number64(value, subject->stat.length);
 	case OSD_INFORMATION_MEMBERS:
@@ -140,6 +149,51 @@ static uint32_t get_information(const struct osd_request *request,
 	default:
 		return 0;
 	}
+}
+
+/* Kept as it was set; what it means is the same for all methods. */
+static uint32_t get_default_isolation(const struct osd_request *request,
+				      const struct osd_subject *subject,
+				      const struct osd_page_attribute *attribute, uint8_t *value)
+{
+	uint32_t length;
+
+	if (engine_attribute_get(request->txn, subject->address, attribute->page, attribute->number,
+				 value, 1, &length) != 0)
+		value[0] = OSD_ISOLATION_STRICT;
+	return 1;
+}
+
+static bool allows_isolation(const uint8_t *value)
+{
+	return osd_isolation_is_known(value[0]) && value[0] != OSD_ISOLATION_DEFAULT;
+}
+
+/* Methods and times of COPY USER OBJECTS that there are: 1. */
+static uint32_t get_duplication(const struct osd_request *request,
+				const struct osd_subject *subject,
+				const struct osd_page_attribute *attribute, uint8_t *value)
+{
+	(void)request;
+	(void)subject;
+	(void)attribute;
+	put_be32(value, 1);
+	return 4;
+}
+
+static uint32_t get_error_recovery(const struct osd_request *request,
+				   const struct osd_subject *subject,
+				   const struct osd_page_attribute *attribute, uint8_t *value)
+{
+	struct osd_damage damage = osd_damage_read(request->device->conditions);
+
+	(void)subject;
+	if (attribute->number == OSD_RECOVERY_COMMANDS)
+		return number64(value, damage.commands);
+	if (damage.commands == 0)
+		return 0;
+	return number64(value, attribute->number == OSD_RECOVERY_PARTITION_ID ? damage.partition
+									      : damage.object);
 }
 
 /* The layout is chosen when a partition is created and never changes. */
@@ -263,6 +317,8 @@ static uint32_t get_security(const struct osd_request *request, const struct osd
 		 get_security)
 #define FROZEN_AUDIT(number) STORED(OSD_PARTITION_FROZEN_AUDITS, number, 20)
 
+#define DUPLICATION(number) COMPUTED(OSD_ROOT_INFORMATION, number, 4, get_duplication)
+
 const struct osd_page_attribute osd_page_table[] = {
 	/* user objects */
 	IDENTIFICATION(OSD_USER_OBJECT_INFORMATION),
@@ -272,6 +328,8 @@ const struct osd_page_attribute osd_page_table[] = {
 	COMPUTED(OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_USED_CAPACITY, 8, get_information),
 	{ OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH, 8, true, get_information,
 	  set_logical_length, NULL },
+	COMPUTED(OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_ACTUAL_DATA_SPACE, 8,
+		 get_information),
 	IDENTIFICATION(OSD_USER_OBJECT_QUOTAS),
 	STORED(OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, 8),
 	IDENTIFICATION(OSD_USER_OBJECT_TIMESTAMPS),
@@ -291,7 +349,10 @@ const struct osd_page_attribute osd_page_table[] = {
 	COMPUTED(OSD_PARTITION_INFORMATION, OSD_INFORMATION_PARTITION_ID, 8, get_information),
 	STORED(OSD_PARTITION_INFORMATION, OSD_INFORMATION_USERNAME, 0),
 	COMPUTED(OSD_PARTITION_INFORMATION, OSD_INFORMATION_USED_CAPACITY, 8, get_information),
+	COMPUTED(OSD_PARTITION_INFORMATION, OSD_INFORMATION_USED_CAPACITY_INCREMENT, 8,
+		 get_information),
 	COMPUTED(OSD_PARTITION_INFORMATION, OSD_INFORMATION_MEMBERS, 8, get_information),
+	COMPUTED(OSD_PARTITION_INFORMATION, OSD_INFORMATION_ACTUAL_DATA_SPACE, 8, get_information),
 	IDENTIFICATION(OSD_PARTITION_QUOTAS),
 	STORED(OSD_PARTITION_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, 8),
 	STORED(OSD_PARTITION_QUOTAS, OSD_QUOTA_CAPACITY, 8),
@@ -384,13 +445,32 @@ const struct osd_page_attribute osd_page_table[] = {
 	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_USED_CAPACITY, 8, get_root_information),
 	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_PARTITIONS, 8, get_root_information),
 	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_CLOCK, 6, get_root_information),
-	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_DEFAULT_ISOLATION, 1, get_root_information),
+	{ OSD_ROOT_INFORMATION, OSD_ROOT_DEFAULT_ISOLATION, 1, true, get_default_isolation, NULL,
+	  allows_isolation },
 	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_SUPPORTED_ISOLATION, 32, get_root_information),
+	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_DATA_ATOMICITY_GUARANTEE, 8, get_root_information),
+	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_DATA_ATOMICITY_ALIGNMENT, 8, get_root_information),
+	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_ATTRIBUTES_ATOMICITY_GUARANTEE, 8,
+		 get_root_information),
+	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_ATOMICITY_MULTIPLIER, 1, get_root_information),
+	DUPLICATION(OSD_ROOT_DUPLICATION_METHODS + OSD_DUPLICATION_DEFAULT),
+	DUPLICATION(OSD_ROOT_DUPLICATION_METHODS + OSD_DUPLICATION_BYTE_BY_BYTE),
+	DUPLICATION(OSD_ROOT_DUPLICATION_METHODS + OSD_DUPLICATION_FASTEST),
+	DUPLICATION(OSD_ROOT_DUPLICATION_METHODS + OSD_DUPLICATION_HIGHEST_AVAILABILITY),
+	DUPLICATION(OSD_ROOT_DUPLICATION_METHODS + OSD_DUPLICATION_ANY),
+	DUPLICATION(OSD_ROOT_DUPLICATION_TIMES),
+	DUPLICATION(OSD_ROOT_DUPLICATION_FREEZING),
 	COMPUTED(OSD_ROOT_INFORMATION,
 		 OSD_ROOT_CONTINUATION_DESCRIPTORS + OSD_CONTINUATION_SCATTER_GATHER, 4,
 		 get_root_information),
 	COMPUTED(OSD_ROOT_INFORMATION,
 		 OSD_ROOT_CONTINUATION_DESCRIPTORS + OSD_CONTINUATION_QUERY_LIST, 4,
+		 get_root_information),
+	COMPUTED(OSD_ROOT_INFORMATION,
+		 OSD_ROOT_CONTINUATION_DESCRIPTORS + OSD_CONTINUATION_USER_OBJECT, 4,
+		 get_root_information),
+	COMPUTED(OSD_ROOT_INFORMATION,
+		 OSD_ROOT_CONTINUATION_DESCRIPTORS + OSD_CONTINUATION_COPY_SOURCE, 4,
 		 get_root_information),
 	COMPUTED(OSD_ROOT_INFORMATION,
 		 OSD_ROOT_CONTINUATION_DESCRIPTORS + OSD_CONTINUATION_EXTENSION_CAPABILITIES, 4,
@@ -418,6 +498,10 @@ const struct osd_page_attribute osd_page_table[] = {
 	COMPUTED(OSD_ROOT_SECURITY, OSD_SECURITY_ALGORITHMS, 1, get_security),
 	COMPUTED(OSD_ROOT_SECURITY, OSD_SECURITY_DH_GROUPS, 1, get_security),
 	COMPUTED(OSD_ROOT_SECURITY, OSD_SECURITY_DH_GROUPS + 1, 1, get_security),
+	IDENTIFICATION(OSD_ROOT_ERROR_RECOVERY),
+	COMPUTED(OSD_ROOT_ERROR_RECOVERY, OSD_RECOVERY_COMMANDS, 8, get_error_recovery),
+	COMPUTED(OSD_ROOT_ERROR_RECOVERY, OSD_RECOVERY_PARTITION_ID, 8, get_error_recovery),
+	COMPUTED(OSD_ROOT_ERROR_RECOVERY, OSD_RECOVERY_OBJECT_ID, 8, get_error_recovery),
 };
 
 const size_t osd_page_table_length = sizeof(osd_page_table) / sizeof(osd_page_table[0]);

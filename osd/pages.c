@@ -67,6 +67,13 @@ static bool fits_type(uint32_t page, enum engine_type type)
 
 /* ---- setting ---- */
 
+/* Of the vendor's pages the first 64 Ki and the last one of a type are the target's. */
+static bool is_target_page(uint32_t relative)
+{
+	return relative == OSD_PAGES_TYPE_LAST ||
+	       (relative >= OSD_PAGES_VENDOR && relative < OSD_PAGES_VENDOR_FREE);
+}
+
 /* Pages that clients fill as they like. `page` fits the object's type. */
 static bool is_free_page(uint32_t page, enum engine_type type)
 {
@@ -74,7 +81,7 @@ static bool is_free_page(uint32_t page, enum engine_type type)
 
 	if (page >= OSD_PAGES_ANY_OBJECT)
 		return page < OSD_PAGE_CURRENT_COMMAND;
-	return relative >= OSD_PAGES_APPLICATION && relative < OSD_PAGES_VENDOR;
+	return relative >= OSD_PAGES_APPLICATION && !is_target_page(relative);
 }
 
 /* Memberships are numbers that the table does not list. */

@@ -49,14 +49,16 @@ int osd_device_create(struct engine *engine, const uint8_t uuid[16],
 		created->layout = options->layout;
 	if (options && options->serial[0] != '\0')
 		snprintf(created->serial, sizeof(created->serial), "%s", options->serial);
+	created->conditions = osd_conditions_create();
 	created->subscriptions = osd_subscriptions_create();
 	created->merge_job = osd_merge_job_create(engine);
-	result = created->subscriptions && created->merge_job
+	result = created->conditions && created->subscriptions && created->merge_job
 			 ? osd_security_create(created, options)
 			 : -ENOMEM;
 	if (result != 0) {
 		osd_merge_job_destroy(created->merge_job);
 		osd_subscriptions_destroy(created->subscriptions);
+		osd_conditions_destroy(created->conditions);
 		free(created);
 		return result;
 	}
@@ -69,6 +71,7 @@ void osd_device_destroy(struct osd_device *device)
 	osd_merge_job_destroy(device->merge_job);
 	osd_subscriptions_destroy(device->subscriptions);
 	osd_security_destroy(device);
+	osd_conditions_destroy(device->conditions);
 	free(device);
 }
 
@@ -293,6 +296,52 @@ static void run(struct osd_request *request)
 		;
 }
 
+/* ---- unit attentions ---- */
+
+/* A unit attention comes before everything else; the command is not carried out. */
+static bool is_interrupted(struct osd_request *request)
+{
+	enum osd_attention attention;
+
+	if (!osd_attention_take(request->device->conditions, request->command->nexus, &attention))
+		return false;
+	osd_fail(request, SENSE_UNIT_ATTENTION, osd_attention_code(attention));
+	return true;
+}
+
+/* What the command did that other initiators should know. */
+static void raise_attention(const struct osd_request *request)
+{
+	uint16_t action = request->cdb.action;
+	enum osd_attention attention;
+
+	if (request->entry->flags & OSD_REFORMATS)
+		attention = OSD_ATTENTION_FORMATTED;
+	else if (request->entry->flags & OSD_RESTORES ||
+		 request->entry->execute == osd_function_rollback)
+		attention = OSD_ATTENTION_RESTORED;
+	else if (action == OSD_SET_KEY || action == OSD_SET_MASTER_KEY)
+		attention = OSD_ATTENTION_KEYS_CHANGED;
+	else
+		return;
+	osd_attention_raise(request->device->conditions, request->command->nexus, attention);
+}
+
+bool osd_unit_attention(struct osd_device *device, uint64_t nexus,
+			uint8_t sense[OSD_SENSE_BYTES_MAX], size_t *length)
+{
+	struct osd_sense told = { .key = SENSE_UNIT_ATTENTION };
+	enum osd_attention attention;
+
+	if (!osd_attention_take(device->conditions, nexus, &attention))
+		return false;
+	told.code = osd_attention_code(attention);
+	*length = osd_sense_encode(&told, sense, OSD_SENSE_BYTES_MAX);
+	return true;
+}
+
+/* ---- a command from its bytes on ---- */
+
 /* Decodes and checks what needs no engine. False: the request has its sense data. */
 static bool prepare(struct osd_request *request)
 {
@@ -338,12 +387,17 @@ void osd_execute(struct osd_device *device, struct osd_command *command)
 	command->sense_length = 0;
 	command->data_in_length = 0;
 	command->data_out_used = 0;
-	if (prepare(&request))
+	if (prepare(&request) && !is_interrupted(&request))
 		run(&request);
 	if (command->status == SCSI_STATUS_GOOD) {
-		if (!request.failed)
+		if (!request.failed) {
+			raise_attention(&request);
 			osd_security_seal_data(&request);
+		}
 		osd_finish(&request);
+		if (request.sense.key == SENSE_MEDIUM_ERROR)
+			osd_damage_note(device->conditions, request.sense.partition,
+					request.sense.object);
 		osd_security_sign_sense(&request);
 	}
 	osd_tracking_end(&request);

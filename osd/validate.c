@@ -227,7 +227,7 @@ static int check_data(struct osd_request *request)
 	return 0;
 }
 
-static bool isolation_is_known(uint8_t isolation)
+bool osd_isolation_is_known(uint8_t isolation)
 {
 	/*
 	 * Commands are executed as if they ran one after the other, which is more than any method
@@ -240,7 +240,7 @@ static bool isolation_is_known(uint8_t isolation)
 
 int osd_validate_buffers(struct osd_request *request)
 {
-	if (!isolation_is_known(request->cdb.isolation))
+	if (!osd_isolation_is_known(request->cdb.isolation))
 		return osd_fail_field(request, OSD_FIELD_OPTIONS);
 	if (check_continuation(request) != 0 || check_data(request) != 0)
 		return -EINVAL;

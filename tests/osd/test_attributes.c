@@ -235,7 +235,7 @@ static void test_all_numbers_of_a_page_come_in_order_and_only_the_defined(void *
 {
 	struct unit *unit = *state;
 	struct call call = call_of(OSD_GET_ATTRIBUTES, P, O);
-	static const uint32_t expected[] = { 0, 1, 2, OSD_INFORMATION_USERNAME, 0x81, 0x82 };
+	static const uint32_t expected[] = { 0, 1, 2, OSD_INFORMATION_USERNAME, 0x81, 0x82, 0xD1 };
 
 	unit_set(unit, P, O, APPLICATION_PAGE, 9, "nine", 4);
 	unit_set(unit, P, O, APPLICATION_PAGE, 1, "one", 3);
@@ -245,12 +245,12 @@ static void test_all_numbers_of_a_page_come_in_order_and_only_the_defined(void *
 	call_get(&call, 0x10004, OSD_ATTRIBUTE_ALL);
 	call_run(unit, &call);
 	expect_good(unit);
-	assert_int_equal(unit_retrieved_count(unit, &call), 8);
-	for (size_t i = 0; i < 6; i++)
+	assert_int_equal(unit_retrieved_count(unit, &call), 9);
+	for (size_t i = 0; i < 7; i++)
 		assert_int_equal(unit_retrieved(unit, &call, i).number, expected[i]);
-	assert_int_equal(unit_retrieved(unit, &call, 6).number, 1);
-	assert_int_equal(unit_retrieved(unit, &call, 7).number, 9);
-	assert_memory_equal(unit_retrieved(unit, &call, 7).value, "nine", 4);
+	assert_int_equal(unit_retrieved(unit, &call, 7).number, 1);
+	assert_int_equal(unit_retrieved(unit, &call, 8).number, 9);
+	assert_memory_equal(unit_retrieved(unit, &call, 8).value, "nine", 4);
 }
 
 static void test_all_pages_come_in_order_without_the_current_command(void **state)

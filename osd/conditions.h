@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * What a logical unit remembers between commands: unit attentions that an initiator has not been
+ * told yet, and damage that commands have met. Private to osd/. Thread-safe; all in memory.
+ */
+#ifndef MUNINN_OSD_CONDITIONS_H
+#define MUNINN_OSD_CONDITIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Nexuses that are known at a time. When another one comes the one is forgotten that was not heard of for longest. */
+#define OSD_NEXUSES_MAX 256
+
+/* In the order in which they are reported. */
+enum osd_attention {
+	OSD_ATTENTION_FORMATTED,
+	OSD_ATTENTION_RESTORED, /* a partition, or everything, is as it was earlier */
+	OSD_ATTENTION_KEYS_CHANGED,
+	OSD_ATTENTIONS
+};
+
+/* Damage met by commands: those that ended with MEDIUM ERROR since the unit was opened. */
+struct osd_damage {
+	uint64_t commands;
+	uint64_t partition, object; /* what the latest of them addressed, on the wire */
+};
+
+struct osd_conditions;
+
+/* NULL: no memory. */
+struct osd_conditions *osd_conditions_create(void);
+void osd_conditions_destroy(struct osd_conditions *conditions);
+
+/* `nexus` caused it; all others that are known are to be told. */
+void osd_attention_raise(struct osd_conditions *conditions, uint64_t nexus,
+			 enum osd_attention attention);
+
+/*
+ * Notes that a nexus is there (0: nobody) and takes what it has not been told, the first of several.
+ * False: nothing.
+ */
+bool osd_attention_take(struct osd_conditions *conditions, uint64_t nexus,
+			enum osd_attention *attention);
+
+/* enum scsi_sense_code of an attention; the key is UNIT ATTENTION. */
+uint16_t osd_attention_code(enum osd_attention attention);
+
+void osd_damage_note(struct osd_conditions *conditions, uint64_t partition, uint64_t object);
+struct osd_damage osd_damage_read(struct osd_conditions *conditions);
+
+#endif
