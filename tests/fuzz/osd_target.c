@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "osd/vendor.h"
 #include "osd/wire.h"
 #include "tests/fuzz/osd_unit.h"
 
@@ -39,6 +40,15 @@ static void keep_small(struct run *run)
 		return;
 	run->input.cdb[32] = 0;
 	run->input.cdb[36] = 0;
+}
+
+/* A merge has a thread of its own: what other commands find would depend on the host. */
+static void keep_alone(struct run *run)
+{
+	uint8_t *function = run->input.cdb + (run->input.cdb_length < OSD2_CDB_BYTES ? 44 : 40);
+
+	if (action_of(run) == OSD_EXECUTE && get_be16(function) == OSD_FUNCTION_MERGE)
+		put_be16(function, OSD_FUNCTION_FEATURES);
 }
 
 static void make_buffers(struct run *run)
@@ -102,21 +112,23 @@ static bool has_failed(const struct run *run)
 static void show(const struct run *run)
 {
 	const struct osd_command *command = &run->command;
+	struct osd_sense sense = { 0 };
 	struct osd_cdb cdb;
 	uint16_t bad_field;
 
 	if (!getenv("FUZZ_SHOW"))
 		return;
+	osd_sense_decode(command->sense, command->sense_length, &sense);
 	osd_cdb_decode(run->cdb, run->input.cdb_length, &cdb, &bad_field);
 	fprintf(stderr,
 		"%s (OSD-%d) %#llx/%#llx length %llu at %#llx, flags %#x, out %u, in %u: "
-		"status %#x, sense %x/%04x, %zu bytes\n",
+		"status %#x, sense %x/%04x, field %u, attribute %#x/%#x, %zu bytes\n",
 		osd_action_name(cdb.action), cdb.version == OSD_1 ? 1 : 2,
 		(unsigned long long)cdb.partition, (unsigned long long)cdb.object,
 		(unsigned long long)cdb.length, (unsigned long long)cdb.address, run->input.flags,
-		run->input.out_length, run->input.in_capacity, command->status,
-		command->sense_length ? command->sense[1] : 0,
-		command->sense_length ? get_be16(command->sense + 2) : 0, command->data_in_length);
+		run->input.out_length, run->input.in_capacity, command->status, sense.key,
+		sense.code, sense.field, sense.attribute[0].page, sense.attribute[0].number,
+		command->data_in_length);
 }
 
 static void execute(struct run *run, uint8_t garbage)
@@ -210,6 +222,7 @@ static void run_command(struct run *run)
 	uint64_t digest = compare ? osd_fuzz_unit_digest(&run->unit) : 0;
 
 	keep_small(run);
+	keep_alone(run);
 	make_buffers(run);
 	run->unit.now_ms += run->input.milliseconds;
 	execute(run, 0x5A);
