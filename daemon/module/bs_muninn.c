@@ -40,6 +40,7 @@ struct muninn_lun {
 	struct osd_device *device;
 	struct io_threads *threads;
 	int (*stock_inquiry)(int host_no, struct scsi_cmd *cmd);
+	int (*stock_test_unit_ready)(int host_no, struct scsi_cmd *cmd);
 	/* Timing and faults of the emulated flash are looked for once a second, by the thread that sets the time. */
 	_Atomic uint64_t next_look;
 	struct nand_settings settings;
@@ -138,6 +139,21 @@ static int inquiry(int host_no, struct scsi_cmd *cmd)
 	return SAM_STAT_GOOD;
 }
 
+/* TEST UNIT READY: tells what the session has not been told yet of things that happened to the unit. */
+static int test_unit_ready(int host_no, struct scsi_cmd *cmd)
+{
+	struct muninn_lun *lun = muninn_lun(cmd->dev);
+	uint8_t sense[OSD_SENSE_BYTES_MAX];
+	size_t length;
+
+	if (cmd->dev->lun != cmd->dev_id || !lun->device ||
+	    !osd_unit_attention(lun->device, cmd->cmd_itn_id, sense, &length))
+		return lun->stock_test_unit_ready(host_no, cmd);
+	memcpy(cmd->sense_buffer, sense, length);
+	cmd->sense_len = (int)length;
+	return SAM_STAT_CHECK_CONDITION;
+}
+
 /* ---- life of a logical unit ---- */
 
 static tgtadm_err init(struct scsi_lu *lu, char *bsopts)
@@ -157,6 +173,8 @@ static tgtadm_err init(struct scsi_lu *lu, char *bsopts)
 	}
 	lun->stock_inquiry = lu->dev_type_template.ops[INQUIRY].cmd_perform;
 	lu->dev_type_template.ops[INQUIRY].cmd_perform = inquiry;
+	lun->stock_test_unit_ready = lu->dev_type_template.ops[TEST_UNIT_READY].cmd_perform;
+	lu->dev_type_template.ops[TEST_UNIT_READY].cmd_perform = test_unit_ready;
 	return TGTADM_SUCCESS;
 }
 

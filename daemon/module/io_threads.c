@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "list.h"
+#include "scsi.h"
 #include "tgtd.h"
 
 struct io_threads {
@@ -40,6 +41,15 @@ static void announce(struct io_threads *io)
 		return;
 }
 
+/*
+ * An initiator aborted a command that tgtd has handed over already: one that has not begun is not begun. tgtd sets the mark
+ * on its main thread; it answers the task management function when the command comes back, whatever its status.
+ */
+static bool is_aborted(struct scsi_cmd *cmd)
+{
+	return __atomic_load_n(&cmd->mreq, __ATOMIC_ACQUIRE) != NULL;
+}
+
 static void *serve(void *argument)
 {
 	struct io_threads *io = argument;
@@ -57,7 +67,10 @@ static void *serve(void *argument)
 		list_del(&cmd->bs_list);
 		pthread_mutex_unlock(&io->lock);
 
-		io->execute(io->context, cmd);
+		if (is_aborted(cmd))
+			scsi_set_result(cmd, SAM_STAT_TASK_ABORTED);
+		else
+			io->execute(io->context, cmd);
 
 		pthread_mutex_lock(&io->lock);
 		first = list_empty(&io->done);
@@ -172,7 +185,11 @@ void io_threads_submit(struct io_threads *threads, struct scsi_cmd *cmd)
 {
 	set_cmd_async(cmd);
 	pthread_mutex_lock(&threads->lock);
-	list_add_tail(&cmd->bs_list, &threads->pending);
+	/* tgtd sees to the order that ORDERED asks for; what HEAD OF QUEUE overtakes may be here. */
+	if (cmd->attribute == MSG_HEAD_TAG)
+		list_add(&cmd->bs_list, &threads->pending);
+	else
+		list_add_tail(&cmd->bs_list, &threads->pending);
 	pthread_mutex_unlock(&threads->lock);
 	pthread_cond_signal(&threads->wanted);
 }

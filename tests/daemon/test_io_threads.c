@@ -168,6 +168,53 @@ static void test_commands_that_are_done_together_complete_in_one_batch(void **st
 	io_threads_stop(threads);
 }
 
+/* The order in which a single thread executes: its first command waits until all are there. */
+static _Atomic(struct scsi_cmd *) order[8];
+
+static void execute_in_order(void *context, struct scsi_cmd *cmd)
+{
+	atomic_store(&order[atomic_load(&executed) % 8], cmd);
+	execute(context, cmd);
+}
+
+static void test_head_of_queue_overtakes_what_has_not_begun(void **state)
+{
+	struct error_text error;
+
+	(void)state;
+	atomic_store(&may_execute, false);
+	assert_int_equal(io_threads_start(1, execute_in_order, &executed, &threads, &error), 0);
+	for (unsigned int i = 0; i < 4; i++) {
+		commands[i].attribute = i == 3 ? MSG_HEAD_TAG : MSG_SIMPLE_TAG;
+		io_threads_submit(threads, &commands[i]);
+		/* The first one has begun. */
+		while (i == 0 && !atomic_load(&order[0]))
+			sched_yield();
+	}
+	atomic_store(&may_execute, true);
+	io_threads_stop(threads);
+	assert_each_completed_once(4);
+	assert_ptr_equal(order[0], &commands[0]);
+	assert_ptr_equal(order[1], &commands[3]);
+	assert_ptr_equal(order[2], &commands[1]);
+	assert_ptr_equal(order[3], &commands[2]);
+}
+
+static void test_an_aborted_command_that_has_not_begun_is_not_executed(void **state)
+{
+	int request;
+
+	(void)state;
+	__atomic_store_n(&commands[0].mreq, (struct mgmt_req *)(void *)&request, __ATOMIC_RELEASE);
+	start(1);
+	io_threads_submit(threads, &commands[0]);
+	turn();
+	assert_int_equal(completed, 1);
+	assert_int_equal(atomic_load(&executed), 0);
+	assert_int_equal(last_result, SAM_STAT_TASK_ABORTED);
+	io_threads_stop(threads);
+}
+
 static void test_a_stop_finishes_what_is_queued(void **state)
 {
 	(void)state;
@@ -199,6 +246,8 @@ int main(void)
 		prepared(test_a_command_comes_back_with_its_status),
 		prepared(test_many_commands_on_many_threads_complete_once_each),
 		prepared(test_commands_that_are_done_together_complete_in_one_batch),
+		prepared(test_head_of_queue_overtakes_what_has_not_begun),
+		prepared(test_an_aborted_command_that_has_not_begun_is_not_executed),
 		prepared(test_a_stop_finishes_what_is_queued),
 		prepared(test_threads_that_tgtd_cannot_watch_do_not_start),
 	};

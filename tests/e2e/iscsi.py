@@ -60,6 +60,8 @@ class Task:
 class Session:
     """A logged-in session with one connection. Not for several threads."""
 
+    attribute = 1  # of the tasks to come: SIMPLE
+
     def __init__(self, port, target, lun=1, name="iqn.2014-06.local.host:e2e", limit_seconds=120, **keys):
         self.lun = bytes([0, lun]) + bytes(6)
         self.cmd_sn = 1
@@ -164,7 +166,7 @@ class Session:
         if both:
             segments += struct.pack(">HBBI", 5, 2, 0, len(task.room))
         header = bytearray(BHS_BYTES)
-        flags = 1 | (FINAL if final else 0) | (READ if task.room else 0) | (WRITE if task.data_out else 0)
+        flags = self.attribute | (FINAL if final else 0) | (READ if task.room else 0) | (WRITE if task.data_out else 0)
         header[0:2] = bytes([COMMAND, flags])
         header[4] = len(segments) // 4
         header[8:16] = self.lun

@@ -18,6 +18,7 @@ DATA = bytes(range(256)) * 128  # goes with the command, so that all of them are
 TASK_MANAGEMENT, TASK_MANAGEMENT_RESPONSE = 0x02, 0x22
 ABORT_TASK, ABORT_TASK_SET, LOGICAL_UNIT_RESET = 1, 2, 5
 FUNCTION_COMPLETE, NO_SUCH_TASK = 0, 1
+SIMPLE, ORDERED, HEAD_OF_QUEUE = 1, 2, 3
 
 
 class Managed(Exception):
@@ -106,6 +107,34 @@ class Tasks(E2ETest):
         self.assert_works(session, Osd(session))
         # Nothing of what was lost is still counted as active: the unit closes.
         self.assertEqual(self.shared.stop(), 0, self.shared.errors)
+
+    def test_other_sessions_are_told_of_a_format_once(self):
+        formatting, told, told_by_test_unit_ready = (self.login() for _ in range(3))
+        for session in (formatting, told, told_by_test_unit_ready):
+            session.until_ready()
+            Osd(session).must(osd.GET_ATTRIBUTES)
+        Osd(formatting).must(osd.FORMAT_OSD)
+        Osd(formatting).create_partition(P)
+        refused = Osd(told).run(osd.REMOVE_PARTITION, P)
+        self.assertEqual((refused.status, refused.sense.key, refused.sense.code), (0x02, 0x6, 0x2800))
+        Osd(told).create(P, O)
+        ready = told_by_test_unit_ready.run(bytes(6))
+        self.assertEqual((ready.status, osd.Sense(ready.sense).code), (0x02, 0x2800))
+        self.assertEqual(told_by_test_unit_ready.run(bytes(6)).status, GOOD)
+        self.assertEqual(Osd(told_by_test_unit_ready).list(P), [O])
+
+    def test_ordered_commands_wait_for_what_was_sent_before(self):
+        session, device, tasks = self.prepared()
+        session.attribute = ORDERED
+        ordered = Command(osd.READ, P, O, length=len(DATA) * COMMANDS)
+        answer = ordered.answer(session.wait(ordered.submit(session)))
+        self.assertEqual(answer.status, GOOD)
+        self.assertEqual(answer.data, DATA * COMMANDS)
+        session.wait(*tasks)
+        session.attribute = HEAD_OF_QUEUE
+        device.write(P, O, 0, b"head")
+        session.attribute = SIMPLE
+        self.assertEqual(device.read(P, O, 0, 4), b"head")
 
     def test_a_stop_with_commands_under_way_finishes_them(self):
         _, _, tasks = self.prepared()
