@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/client_private.h"
+#include "client/collections.h"
 #include "common/bytes.h"
 
 /* IDs asked for with one LIST. */
@@ -191,18 +192,18 @@ static int list_part(struct osd_client *client, struct osd_request *request,
 	return result;
 }
 
-int osd_client_list(struct osd_client *client, struct osd_client_address address, uint64_t first,
-		    osd_client_listed *each, void *context, struct osd_client_error *error)
+static int list_all(struct osd_client *client, uint16_t action, struct osd_client_address address,
+		    uint64_t first, osd_client_listed *each, void *context,
+		    struct osd_client_error *error)
 {
 	struct listing listing = { .each = each, .context = context, .least = first };
 	struct osd_request request = {
-		.cdb = { .action = OSD_LIST, .address = first },
+		.cdb = { .action = action, .address = first },
 		.room_length = OSD_LIST_HEAD_BYTES + 8 * LIST_IDS,
 	};
 	bool more = true;
 	int result = 0;
 
-	address.object = 0;
 	osd_request_address(&request, address);
 	request.room = malloc(request.room_length);
 	if (!request.room)
@@ -211,4 +212,18 @@ int osd_client_list(struct osd_client *client, struct osd_client_address address
 		result = list_part(client, &request, &listing, &more, error);
 	free(request.room);
 	return result;
+}
+
+int osd_client_list(struct osd_client *client, struct osd_client_address address, uint64_t first,
+		    osd_client_listed *each, void *context, struct osd_client_error *error)
+{
+	address.object = 0;
+	return list_all(client, OSD_LIST, address, first, each, context, error);
+}
+
+int osd_client_list_collection(struct osd_client *client, struct osd_client_address address,
+			       uint64_t first, osd_client_listed *each, void *context,
+			       struct osd_client_error *error)
+{
+	return list_all(client, OSD_LIST_COLLECTION, address, first, each, context, error);
 }

@@ -16,6 +16,9 @@ struct osd_client {
 int request_prepare(struct osd_request *request, enum osd_version version);
 /* The retrieved attributes as they came, inside `done`. -ENODATA: none. */
 int request_retrieved(const struct osd_request *request, const uint8_t **list, size_t *length);
+/* Runs the command and asks for a number of the current command page with it, if `value` is wanted. */
+int request_run_told(struct osd_client *client, struct osd_request *request, uint32_t number,
+		     uint64_t *value, struct osd_client_error *error);
 /* Frees what request_prepare has made, when the command was not sent. */
 void request_release(struct osd_request *request);
 

@@ -64,9 +64,8 @@ static void take_told(struct osd_request *request)
 		}
 }
 
-/* Runs the command and asks for a number of the current command page with it, if `value` is wanted. */
-static int run_told(struct osd_client *client, struct osd_request *request, uint32_t number,
-		    uint64_t *value, struct osd_client_error *error)
+int request_run_told(struct osd_client *client, struct osd_request *request, uint32_t number,
+		     uint64_t *value, struct osd_client_error *error)
 {
 	struct osd_client_value get = { .page = OSD_PAGE_CURRENT_COMMAND,
 					.number = number,
@@ -115,7 +114,7 @@ int osd_client_create_partition(struct osd_client *client, uint64_t requested, i
 		.set_count = layout >= 0,
 	};
 
-	return run_told(client, &request, OSD_CURRENT_PARTITION_ID, chosen, error);
+	return request_run_told(client, &request, OSD_CURRENT_PARTITION_ID, chosen, error);
 }
 
 int osd_client_remove_partition(struct osd_client *client, uint64_t partition, bool contents,
@@ -143,7 +142,7 @@ int osd_client_create(struct osd_client *client, uint64_t partition, uint64_t re
 	if (requested && count > 1)
 		return outcome_set(error, -EINVAL,
 				   "CREATE: only one object can be created with a requested ID");
-	return run_told(client, &request, OSD_CURRENT_OBJECT_ID, first, error);
+	return request_run_told(client, &request, OSD_CURRENT_OBJECT_ID, first, error);
 }
 
 int osd_client_remove(struct osd_client *client, struct osd_client_address address,
@@ -167,7 +166,7 @@ int osd_client_create_and_write(struct osd_client *client, uint64_t partition, u
 		.data_length = length,
 	};
 
-	return run_told(client, &request, OSD_CURRENT_OBJECT_ID, chosen, error);
+	return request_run_told(client, &request, OSD_CURRENT_OBJECT_ID, chosen, error);
 }
 
 int osd_client_write(struct osd_client *client, struct osd_client_address address, uint64_t offset,
@@ -192,7 +191,7 @@ int osd_client_append(struct osd_client *client, struct osd_client_address addre
 				       .data_length = length };
 
 	osd_request_address(&request, address);
-	return run_told(client, &request, OSD_CURRENT_APPEND_ADDRESS, offset, error);
+	return request_run_told(client, &request, OSD_CURRENT_APPEND_ADDRESS, offset, error);
 }
 
 int osd_client_read(struct osd_client *client, struct osd_client_address address, uint64_t offset,

@@ -119,7 +119,11 @@ typedef void osd_request_done(struct osd_request *request);
 struct osd_request {
 	struct osd_cdb
 		cdb; /* version, lengths of data, segments and capability are filled in by osd_client_submit */
-	const void *data; /* command data to send; its length becomes LENGTH */
+	/*
+	 * Command data to send; its length becomes LENGTH. With cdb.continuation_length a continuation segment of that
+	 * length comes first in it, and does not count.
+	 */
+	const void *data;
 	size_t data_length;
 	void *room; /* for command data to receive; its length becomes LENGTH or ALLOCATION LENGTH */
 	size_t room_length;

@@ -36,7 +36,7 @@ struct meaning {
 static bool creates(uint16_t action)
 {
 	return action == OSD_CREATE || action == OSD_CREATE_AND_WRITE ||
-	       action == OSD_CREATE_COLLECTION;
+	       action == OSD_CREATE_COLLECTION || action == OSD_CREATE_USER_TRACKING_COLLECTION;
 }
 
 static struct meaning of_partition_field(const struct osd_cdb *cdb)

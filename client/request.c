@@ -23,6 +23,16 @@ static enum osd_object_type object_type(const struct osd_cdb *cdb)
 	case OSD_CREATE:
 	case OSD_CREATE_AND_WRITE:
 		return OSD_TYPE_USER_OBJECT;
+	case OSD_CREATE_COLLECTION:
+	case OSD_CREATE_USER_TRACKING_COLLECTION:
+	case OSD_REMOVE_COLLECTION:
+	case OSD_QUERY:
+	case OSD_REMOVE_MEMBER_OBJECTS:
+	case OSD_GET_MEMBER_ATTRIBUTES:
+	case OSD_SET_MEMBER_ATTRIBUTES:
+		return OSD_TYPE_COLLECTION;
+	case OSD_LIST_COLLECTION:
+		return cdb->object ? OSD_TYPE_COLLECTION : OSD_TYPE_PARTITION;
 	default:
 		if (cdb->object)
 			return OSD_TYPE_USER_OBJECT;
@@ -48,14 +58,21 @@ static size_t answer_bytes(const struct osd_request *request, enum osd_version v
 	return align_up(bytes, 8);
 }
 
+/* Command data to send, without the continuation segment. */
+static size_t command_bytes(const struct osd_request *request)
+{
+	return request->data_length - request->cdb.continuation_length;
+}
+
 static bool values_valid(const struct osd_request *request)
 {
 	for (size_t i = 0; i < request->set_count; i++)
 		if (request->sets[i].length > OSD_ATTRIBUTE_BYTES_MAX)
 			return false;
 	return request->data_length <= INT32_MAX && request->room_length <= INT32_MAX &&
+	       request->data_length >= request->cdb.continuation_length &&
 	       (request->cdb.action == OSD_EXECUTE ||
-		!(request->data_length && request->room_length));
+		!(command_bytes(request) && request->room_length));
 }
 
 /*
@@ -152,8 +169,8 @@ int request_prepare(struct osd_request *request, enum osd_version version)
 	cdb->retrieved = layout.retrieved;
 	if (cdb->action == OSD_EXECUTE)
 		cdb->length = request->room_length; /* the parameters' length is in cdb.address */
-	else if (request->data_length || request->room_length)
-		cdb->length = request->data_length + request->room_length;
+	else if (command_bytes(request) || request->room_length)
+		cdb->length = command_bytes(request) + request->room_length;
 	osd_capability_nosec(cdb, object_type(cdb));
 	*task = (struct session_task){ .timeout_ms = request->timeout_ms };
 	if (osd_cdb_encode(cdb, task->cdb, &task->cdb_length) < 0) {
