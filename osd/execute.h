@@ -312,6 +312,12 @@ int osd_clear(struct osd_request *request);
 int osd_punch(struct osd_request *request);
 int osd_list(struct osd_request *request);
 int osd_check_list(struct osd_request *request);
+int osd_check_clone(struct osd_request *request);
+int osd_create_clone(struct osd_request *request);
+int osd_create_snapshot(struct osd_request *request);
+int osd_detach_clone(struct osd_request *request);
+int osd_refresh_clone(struct osd_request *request);
+int osd_restore_partition(struct osd_request *request);
 /* INITIAL OBJECT_ID, in bytes 40(8) of OSD-2, as the first of the engine's IDs that are not below. */
 uint64_t osd_first_id(const struct osd_request *request);
 int osd_check_map(struct osd_request *request);

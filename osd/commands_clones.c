@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Snapshots and clones of partitions, as the standard has them: partitions of their own whose contents are those of a
+ * source at a moment. A snapshot is read-only. Nothing is copied, whatever the duplication method.
+ */
+#include <errno.h>
+
+#include "common/bytes.h"
+#include "osd/execute.h"
+
+/* Where the SOURCE and the SNAPSHOT PARTITION_ID are: in the place of STARTING BYTE ADDRESS. */
+#define FIELD_DUPLICATION_METHOD 14
+#define SOURCE(request)          ((request)->cdb.address)
+
+/* All of them mean the same here; those that ask for copies can't be had. */
+static bool is_method_known(uint8_t method)
+{
+	return method == OSD_DUPLICATION_DEFAULT || method == OSD_DUPLICATION_SPACE_EFFICIENT ||
+	       method == OSD_DUPLICATION_FASTEST ||
+	       method == OSD_DUPLICATION_HIGHEST_AVAILABILITY || method == OSD_DUPLICATION_ANY;
+}
+
+int osd_check_clone(struct osd_request *request)
+{
+	struct engine_address source = osd_address(SOURCE(request), 0);
+
+	if (!is_method_known(request->cdb.duplication_method))
+		return osd_fail_field(request, FIELD_DUPLICATION_METHOD);
+	return source.partition ? 0 : osd_fail_field(request, osd_address_field(request));
+}
+
+static int create(struct osd_request *request, bool writable)
+{
+	struct engine_address source = osd_address(SOURCE(request), 0);
+	struct engine_moment moment = { .kind = ENGINE_NOW };
+	struct osd_subject *subject = &request->subject;
+	struct engine_stat stat;
+	uint64_t chosen;
+	int result = engine_stat(request->txn, source, &stat);
+
+	if (result != 0)
+		return osd_result(request, result, osd_address_field(request));
+	if (source.version)
+		moment = (struct engine_moment){ ENGINE_AT_VERSION, source.version };
+	result = engine_clone(request->txn, source.partition, moment, request->cdb.partition,
+			      writable, &chosen);
+	if (result != 0)
+		return osd_result(request, result, OSD_FIELD_PARTITION);
+	subject->address = (struct engine_address){ .partition = chosen };
+	result = engine_stat(request->txn, subject->address, &subject->stat);
+	request->before = subject->stat;
+	request->created = 1;
+	return osd_result(request, result, 0);
+}
+
+int osd_create_clone(struct osd_request *request)
+{
+	return create(request, true);
+}
+
+int osd_create_snapshot(struct osd_request *request)
+{
+	return create(request, false);
+}
+
+/* What is no snapshot or clone can't be refreshed or detached. */
+int osd_detach_clone(struct osd_request *request)
+{
+	return osd_result(request,
+			  engine_clone_detach(request->txn, request->subject.address.partition),
+			  OSD_FIELD_PARTITION);
+}
+
+int osd_refresh_clone(struct osd_request *request)
+{
+	return osd_result(request,
+			  engine_clone_refresh(request->txn, request->subject.address.partition),
+			  OSD_FIELD_PARTITION);
+}
+
+/* The partition is again as its snapshot was taken. What came after that is hidden, and can be reached as history. */
+int osd_restore_partition(struct osd_request *request)
+{
+	struct engine_address address = osd_address(SOURCE(request), 0);
+	struct engine_moment moment = { .kind = ENGINE_AT_SEQUENCE };
+	struct engine_clone clone;
+	int result = engine_clone_get(request->txn, address.partition, &clone);
+
+	if (result == 0 && (address.version || clone.writable ||
+			    clone.source != request->subject.address.partition))
+		result = -ENOENT;
+	if (result != 0)
+		return osd_result(request, result, osd_address_field(request));
+	moment.value = clone.sequence;
+	return osd_result(request,
+			  engine_rollback(request->txn, request->subject.address.partition, moment),
+			  OSD_FIELD_PARTITION);
+}
