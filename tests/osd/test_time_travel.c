@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* EXECUTE: versions, rollback, undo, log, diff, retention, views; and versions in object IDs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "common/bytes.h"
+#include "osd/layout.h"
+#include "tests/osd/function_call.h"
+
+#define STEP_MS 2000 /* longer than moments are apart */
+
+/* ---- short forms ---- */
+
+static void write_text(struct unit *unit, uint64_t object, const char *text)
+{
+	unit->now_ms += STEP_MS;
+	unit_write(unit, object, 0, text, strlen(text));
+}
+
+static void expect_text_at(struct unit *unit, uint64_t partition, uint64_t object, const char *text)
+{
+	struct call call = call_of(OSD_READ, partition, object);
+
+	call.cdb.length = call.data_in_capacity = strlen(text);
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_memory_equal(unit->data_in, text, strlen(text));
+}
+
+static void expect_absent(struct unit *unit, uint64_t partition, uint64_t object)
+{
+	struct call call = call_of(OSD_READ, partition, object);
+
+	call.cdb.length = call.data_in_capacity = 1;
+	call_run(unit, &call);
+	assert_int_equal(unit->command.status, SCSI_STATUS_CHECK_CONDITION);
+}
+
+static uint64_t at_version(uint64_t version)
+{
+	return version << 48 | P;
+}
+
+static uint64_t snapshot(struct unit *unit, uint64_t partition, const char *name)
+{
+	struct function_call call;
+
+	unit->now_ms += STEP_MS;
+	function_of(&call, OSD_FUNCTION_SNAPSHOT, partition, 0);
+	if (name)
+		osd_item_add_text(&call.writer, OSD_ITEM_NAME, name);
+	function_run(unit, &call);
+	expect_good(unit);
+	return function_number(unit, OSD_ITEM_VERSION);
+}
+
+static void run_with_number(struct unit *unit, enum osd_function function, uint64_t partition,
+			    uint64_t object, uint16_t tag, uint64_t value)
+{
+	struct function_call call;
+
+	unit->now_ms += STEP_MS;
+	function_of(&call, function, partition, object);
+	osd_item_add_number(&call.writer, tag, value);
+	function_run(unit, &call);
+}
+
+/* ---- versions ---- */
+
+static void test_a_snapshot_keeps_a_moment_under_a_number_and_a_name(void **state)
+{
+	struct unit *unit = *state;
+	struct function_call call;
+	struct osd_item entry, item;
+	uint64_t first, second;
+
+	function_subscribe(unit);
+	write_text(unit, O, "one");
+	first = snapshot(unit, P, "before");
+	write_text(unit, O, "two");
+	second = snapshot(unit, P, NULL);
+	write_text(unit, O, "new");
+	expect_text_at(unit, at_version(first), O, "one");
+	expect_text_at(unit, at_version(second), O, "two");
+	expect_text_at(unit, P, O, "new");
+
+	function_of(&call, OSD_FUNCTION_VERSIONS, P, 0);
+	function_run(unit, &call);
+	expect_good(unit);
+	assert_true(function_entry(unit, 0, &entry));
+	assert_int_equal(entry_number(&entry, OSD_ITEM_VERSION), first);
+	assert_int_equal(entry_number(&entry, OSD_ITEM_OBJECTS), 1);
+	assert_int_equal(entry_number(&entry, OSD_ITEM_USED), 4096);
+	assert_int_equal(osd_item_find(entry.value, entry.length, OSD_ITEM_NAME, &item), 0);
+	assert_int_equal(item.length, 6);
+	assert_memory_equal(item.value, "before", 6);
+	assert_true(function_entry(unit, 1, &entry));
+	assert_int_equal(entry_number(&entry, OSD_ITEM_VERSION), second);
+	assert_true(osd_item_find(entry.value, entry.length, OSD_ITEM_NAME, &item) != 0);
+	assert_false(function_entry(unit, 2, &entry));
+
+	/* The name again, and names that are none. */
+	function_of(&call, OSD_FUNCTION_SNAPSHOT, P, 0);
+	osd_item_add_text(&call.writer, OSD_ITEM_NAME, "before");
+	function_run(unit, &call);
+	expect_parameter(unit, 0);
+	function_of(&call, OSD_FUNCTION_SNAPSHOT, P, 0);
+	osd_item_add(&call.writer, OSD_ITEM_NAME, "a\0b", 3);
+	function_run(unit, &call);
+	expect_parameter(unit, 0);
+}
+
+static void test_a_version_of_the_device_is_one_of_every_partition(void **state)
+{
+	struct unit *unit = *state;
+	uint64_t version;
+
+	function_subscribe(unit);
+	unit_create_partition(unit, P + 1);
+	write_text(unit, O, "one");
+	version = snapshot(unit, 0, "all");
+	assert_int_equal(version, ENGINE_DEVICE_VERSION_FIRST);
+	write_text(unit, O, "two");
+	expect_text_at(unit, at_version(version), O, "one");
+}
+
+static void test_versions_stream_when_there_are_more_than_fit(void **state)
+{
+	struct unit *unit = *state;
+	struct function_call call;
+	struct osd_item entry;
+	uint64_t next = 1;
+
+	function_subscribe(unit);
+	for (int i = 0; i < 300; i++) {
+		snapshot(unit, P, NULL);
+		write_text(unit, O, "x");
+	}
+	function_of(&call, OSD_FUNCTION_VERSIONS, P, 0);
+	do {
+		function_run(unit, &call);
+		expect_good(unit);
+		for (size_t n = 0; function_entry(unit, n, &entry); n++)
+			assert_int_equal(entry_number(&entry, OSD_ITEM_VERSION), next++);
+	} while (function_continue(unit, &call));
+	assert_int_equal(next, 301);
+}
+
+static void test_a_dropped_version_is_gone(void **state)
+{
+	struct unit *unit = *state;
+	struct function_call call;
+	uint64_t version;
+
+	function_subscribe(unit);
+	version = snapshot(unit, P, "gone soon");
+	function_of(&call, OSD_FUNCTION_DROP, P, 0);
+	osd_item_add_text(&call.writer, OSD_ITEM_NAME, "gone soon");
+	function_run(unit, &call);
+	expect_good(unit);
+	expect_absent(unit, at_version(version), O);
+	run_with_number(unit, OSD_FUNCTION_DROP, P, 0, OSD_ITEM_VERSION, version);
+	expect_parameter(unit, 0);
+	run_with_number(unit, OSD_FUNCTION_DROP, P, 0, OSD_ITEM_TIME, version);
+	expect_parameter(unit, 0);
+}
+
+/* ---- going back ---- */
+
+static void test_a_rollback_of_a_partition_brings_everything_back_and_can_be_rolled_back(
+	void **state)
+{
+	struct unit *unit = *state;
+	uint64_t version, ruined;
+	struct call call;
+
+	function_subscribe(unit);
+	write_text(unit, O, "precious");
+	version = snapshot(unit, P, NULL);
+	write_text(unit, O, "RUINED!!");
+	unit_create(unit, P, O + 1);
+	call = call_of(OSD_REMOVE, P, O);
+	call_run(unit, &call);
+	expect_good(unit);
+	ruined = snapshot(unit, P, NULL);
+	run_with_number(unit, OSD_FUNCTION_ROLLBACK, P, 0, OSD_ITEM_VERSION, version);
+	expect_good(unit);
+	expect_text_at(unit, P, O, "precious");
+	expect_absent(unit, P, O + 1);
+	run_with_number(unit, OSD_FUNCTION_ROLLBACK, P, 0, OSD_ITEM_VERSION, ruined);
+	expect_good(unit);
+	expect_absent(unit, P, O);
+	assert_int_equal(unit_get_number(unit, P, O + 1, OSD_USER_OBJECT_INFORMATION,
+					 OSD_INFORMATION_LOGICAL_LENGTH),
+			 0);
+}
+
+static void test_a_rollback_goes_to_a_point_in_time(void **state)
+{
+	struct unit *unit = *state;
+	uint64_t between[3];
+	static const char *const texts[] = { "first", "again", "third" };
+	struct function_call call;
+
+	function_subscribe(unit);
+	for (int i = 0; i < 3; i++) {
+		write_text(unit, O, texts[i]);
+		unit->now_ms += STEP_MS;
+		between[i] = unit->now_ms;
+	}
+	/* A look first, through a view. */
+	for (int i = 0; i < 3; i++) {
+		run_with_number(unit, OSD_FUNCTION_VIEW, P, 0, OSD_ITEM_TIME, between[i]);
+		expect_good(unit);
+		expect_text_at(unit, at_version(function_number(unit, OSD_ITEM_VERSION)), O,
+			       texts[i]);
+	}
+	run_with_number(unit, OSD_FUNCTION_ROLLBACK, P, 0, OSD_ITEM_TIME, between[1]);
+	expect_good(unit);
+	expect_text_at(unit, P, O, "again");
+
+	/* No moment, two, and one before there was anything. */
+	function_of(&call, OSD_FUNCTION_ROLLBACK, P, 0);
+	function_run(unit, &call);
+	expect_parameter(unit, 0);
+	osd_item_add_number(&call.writer, OSD_ITEM_TIME, between[0]);
+	osd_item_add_number(&call.writer, OSD_ITEM_VERSION, 1);
+	function_run(unit, &call);
+	expect_parameter(unit, 0);
+	run_with_number(unit, OSD_FUNCTION_ROLLBACK, P, 0, OSD_ITEM_TIME, 1000);
+	expect_parameter(unit, 0);
+	expect_text_at(unit, P, O, "again");
+}
+
+static void test_one_object_goes_back_alone_and_modifications_are_undone(void **state)
+{
+	struct unit *unit = *state;
+	struct function_call call;
+	struct osd_item entry;
+	uint64_t version;
+	struct call removal;
+
+	function_subscribe(unit);
+	unit_create(unit, P, O + 1);
+	write_text(unit, O, "one");
+	write_text(unit, O + 1, "other one");
+	version = snapshot(unit, P, NULL);
+	write_text(unit, O, "two");
+	write_text(unit, O + 1, "other two");
+	write_text(unit, O, "333");
+
+	function_of(&call, OSD_FUNCTION_LOG, P, O);
+	function_run(unit, &call);
+	expect_good(unit);
+	/* Newest first: three writes, and the creation. */
+	for (size_t n = 0; n < 4; n++) {
+		assert_true(function_entry(unit, n, &entry));
+		assert_int_equal(entry_number(&entry, OSD_ITEM_LENGTH), n < 3 ? 3 : 0);
+		assert_int_equal(entry_number(&entry, OSD_ITEM_KIND),
+				 n < 3 ? 0 : OSD_LOGGED_CREATED);
+	}
+	assert_false(function_entry(unit, 4, &entry));
+
+	run_with_number(unit, OSD_FUNCTION_UNDO, P, O, OSD_ITEM_MODIFICATIONS, 2);
+	expect_good(unit);
+	expect_text_at(unit, P, O, "one");
+	run_with_number(unit, OSD_FUNCTION_UNDO, P, O, OSD_ITEM_MODIFICATIONS, 1);
+	expect_good(unit);
+	expect_text_at(unit, P, O, "333");
+	expect_text_at(unit, P, O + 1, "other two");
+	run_with_number(unit, OSD_FUNCTION_UNDO, P, O, OSD_ITEM_MODIFICATIONS, 100);
+	expect_parameter(unit, 0);
+
+	removal = call_of(OSD_REMOVE, P, O);
+	call_run(unit, &removal);
+	expect_good(unit);
+	run_with_number(unit, OSD_FUNCTION_ROLLBACK, P, O, OSD_ITEM_VERSION, version);
+	expect_good(unit);
+	expect_text_at(unit, P, O, "one");
+	expect_text_at(unit, P, O + 1, "other two");
+}
+
+/* ---- retention ---- */
+
+static void test_retention_is_set_shown_and_locked(void **state)
+{
+	struct unit *unit = *state;
+	struct function_call call;
+
+	function_subscribe(unit);
+	function_of(&call, OSD_FUNCTION_RETENTION, P, 0);
+	function_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(function_number(unit, OSD_ITEM_KIND), OSD_RETAIN_SNAPSHOTS);
+	function_of(&call, OSD_FUNCTION_SET_RETENTION, P, 0);
+	osd_item_add_number(&call.writer, OSD_ITEM_KEEP_ALL, 86400000);
+	osd_item_add_number(&call.writer, OSD_ITEM_LOCK_UNTIL, unit->now_ms + 1000000);
+	function_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(function_number(unit, OSD_ITEM_KEEP_ALL), 86400000);
+	/* Longer is allowed, shorter is not, nor is dropping a version. */
+	run_with_number(unit, OSD_FUNCTION_SET_RETENTION, P, 0, OSD_ITEM_KEEP_ALL, 2 * 86400000);
+	expect_good(unit);
+	run_with_number(unit, OSD_FUNCTION_SET_RETENTION, P, 0, OSD_ITEM_KEEP_ALL, 86400000);
+	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_CONDITIONAL_WRITE_PROTECT);
+	run_with_number(unit, OSD_FUNCTION_SET_RETENTION, P, 0, OSD_ITEM_KIND, OSD_RETAIN_NONE);
+	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_CONDITIONAL_WRITE_PROTECT);
+	run_with_number(unit, OSD_FUNCTION_DROP, P, 0, OSD_ITEM_VERSION, snapshot(unit, P, NULL));
+	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_CONDITIONAL_WRITE_PROTECT);
+	run_with_number(unit, OSD_FUNCTION_SET_RETENTION, P, 0, OSD_ITEM_KIND, 7);
+	expect_parameter(unit, 0);
+}
+
+/* ---- versions in packed object IDs ---- */
+
+#define PACKED                  UINT64_C(0x10007)
+#define ID(identifier, version) ((uint64_t)(identifier) << 32 | (uint64_t)(uint16_t)(version) << 16)
+
+static void test_a_packed_object_id_names_a_version_or_counts_modifications_back(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_CREATE_PARTITION, PACKED, 0);
+	uint8_t layout = OSD_LAYOUT_PACKED;
+	static const char *const texts[] = { "one", "two", "new" };
+
+	call_set(&call, OSD_MUNINN_PARTITION, OSD_MUNINN_LAYOUT, &layout, 1);
+	call_run(unit, &call);
+	expect_good(unit);
+	function_subscribe(unit);
+	unit_create(unit, PACKED, ID(1, 0));
+	for (int i = 0; i < 3; i++) {
+		unit->now_ms += STEP_MS;
+		call = call_of(OSD_WRITE, PACKED, ID(1, 0));
+		call_data(&call, texts[i], 3);
+		call_run(unit, &call);
+		expect_good(unit);
+		assert_int_equal(snapshot(unit, PACKED, NULL), i + 1);
+	}
+	for (int i = 0; i < 3; i++) {
+		expect_text_at(unit, PACKED, ID(1, i + 1), texts[i]);
+		expect_text_at(unit, PACKED, ID(1, i == 2 ? 0 : i - 2), texts[i]);
+	}
+	expect_absent(unit, PACKED, ID(1, 4));
+	expect_absent(unit, PACKED, ID(1, -10));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		with_object(test_a_snapshot_keeps_a_moment_under_a_number_and_a_name),
+		with_object(test_a_version_of_the_device_is_one_of_every_partition),
+		with_object(test_versions_stream_when_there_are_more_than_fit),
+		with_object(test_a_dropped_version_is_gone),
+		with_object(
+			test_a_rollback_of_a_partition_brings_everything_back_and_can_be_rolled_back),
+		with_object(test_a_rollback_goes_to_a_point_in_time),
+		with_object(test_one_object_goes_back_alone_and_modifications_are_undone),
+		with_object(test_retention_is_set_shown_and_locked),
+		with_unit(test_a_packed_object_id_names_a_version_or_counts_modifications_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
