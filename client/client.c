@@ -139,9 +139,11 @@ static void task_done(struct session_task *task)
 	uint8_t *scratch = request->scratch;
 
 	outcome_decode(request, request->client->session);
+	security_verify(request);
 	if (wants_repeat(request)) {
 		request->unit_attentions++;
-		if (session_submit(request->client->session, task) == 0)
+		if (security_sign(request->client, request) == 0 &&
+		    session_submit(request->client->session, task) == 0)
 			return;
 	}
 	request->pending = false;
@@ -153,7 +155,7 @@ static void task_done(struct session_task *task)
 
 int osd_client_submit(struct osd_client *client, struct osd_request *request)
 {
-	int result = request_prepare(request, client->version);
+	int result = request_prepare(request, client);
 
 	if (result < 0)
 		return result;

@@ -4,16 +4,25 @@
 #define MUNINN_CLIENT_CLIENT_PRIVATE_H
 
 #include "client/osd_client.h"
+#include "client/security.h"
 
 struct osd_client {
 	struct session *session;
 	enum osd_version version;
 	uint32_t queue_depth;
-	bool subscribed; /* to the features of EXECUTE */
+	bool subscribed;                        /* to the features of EXECUTE */
+	osd_client_credential *give_credential; /* NULL: commands are not signed */
+	void *credential_context;
+	uint8_t security_token[OSD_SECURITY_TOKEN_BYTES];
 };
 
-/* Lays out buffers and encodes the CDB into request->task; allocates request->scratch. -EINVAL, -ENOMEM. */
-int request_prepare(struct osd_request *request, enum osd_version version);
+/*
+ * Lays out buffers and encodes and signs the CDB into request->task; allocates request->scratch. -EINVAL, -ENOMEM, or
+ * why there is no credential.
+ */
+int request_prepare(struct osd_request *request, const struct osd_client *client);
+/* What the command is about. */
+enum osd_object_type request_object_type(const struct osd_cdb *cdb);
 /* The retrieved attributes as they came, inside `done`. -ENODATA: none. */
 int request_retrieved(const struct osd_request *request, const uint8_t **list, size_t *length);
 /* Runs the command and asks for a number of the current command page with it, if `value` is wanted. */
@@ -27,6 +36,18 @@ void request_release(struct osd_request *request);
  * when it lives; otherwise its sentence is taken for results that are the session's.
  */
 void outcome_decode(struct osd_request *request, const struct session *session);
+
+/* ---- security.c ---- */
+
+/* Finds the credential for a command, whose action and address are in the CDB; its capability goes there. */
+int security_begin(const struct osd_client *client, struct osd_request *request);
+/* Signs the command as it is laid out, with a fresh nonce: once, and again before it is repeated. -ENOMEM. */
+int security_sign(const struct osd_client *client, struct osd_request *request);
+/*
+ * Verifies the answer that outcome_decode has decoded, and takes what belongs to security off it. What is wrong becomes
+ * request->error.
+ */
+void security_verify(struct osd_request *request);
 
 /* Copies to the caller of a synchronous call; returns the result. */
 int outcome_give(const struct osd_client_error *outcome, struct osd_client_error *error);

@@ -17,6 +17,7 @@
  *   -EBUSY      not ready or overloaded; try again later
  *   -EIO        medium or hardware error, status without explanation
  *   -EREMOTEIO  the target gave the command up
+ *   -EBADMSG    the answer to a signed command is not signed as it should be (client/security.h)
  *   -EPROTO     the answer makes no sense
  * When the session ends (closed, silent, broke the protocol), all commands get its error: -ECONNRESET, -ETIMEDOUT,
  * -EPROTO, -EPIPE…; from then on the client is only good for osd_client_disconnect.
@@ -112,6 +113,17 @@ struct osd_client_value {
 struct osd_request;
 typedef void osd_request_done(struct osd_request *request);
 
+/* How a command is signed; client/security.h. */
+struct osd_request_security {
+	uint8_t method; /* OSD_NOSEC: not at all */
+	uint8_t key[20];
+	uint8_t nonce[12];
+	bool gets_response; /* asks for the response check value before the caller's attributes */
+	uint64_t out_integrity, in_integrity; /* ALLDATA: offsets of the integrity information */
+	uint32_t out_encoded, in_encoded;     /* as in the CDB */
+	uint8_t continuation_value[32];       /* check value of the continuation segment */
+};
+
 /*
  * One command. The caller owns it and all that it points to, unmoved, from osd_client_submit until `done` is called.
  * Zeroed, then `cdb.action`, the address and what the command needs is set.
@@ -145,6 +157,7 @@ struct osd_request {
 	uint8_t *
 		scratch; /* lists to send, then room for retrieved attributes; lives until `done` returns */
 	size_t lists_length, retrieved_offset, retrieved_length;
+	struct osd_request_security security;
 	unsigned unit_attentions;
 	bool pending;
 };

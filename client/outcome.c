@@ -24,7 +24,8 @@ enum {
 enum {
 	FIELD_PARTITION = 16,
 	FIELD_OBJECT = 24,
-	FIELD_PERMISSIONS = 129,
+	/* Capability, check values, nonce and integrity offsets. */
+	FIELD_CREDENTIAL_FIRST = OSD_FIELD_CAPABILITY_FORMAT,
 };
 
 /* What an error means, for the errno and for people. */
@@ -61,6 +62,31 @@ static struct meaning of_object_field(const struct osd_cdb *cdb)
 	return (struct meaning){ -EEXIST, "an object with this ID exists already" };
 }
 
+/* What a target that asks for credentials finds wrong with one. */
+static struct meaning of_credential_field(const struct osd_cdb *cdb, uint16_t field)
+{
+	const struct osd_security_layout *layout = osd_security_layout(cdb->version);
+
+	switch (field) {
+	case OSD_FIELD_CAPABILITY_FORMAT:
+		return (struct meaning){ -EACCES, "this needs a credential" };
+	case OSD_FIELD_KEY_VERSION:
+		return (struct meaning){ -EACCES,
+					 "the target has no such key, or cannot decrypt it" };
+	case OSD_FIELD_SECURITY_METHOD:
+		return (struct meaning){ -EACCES, "this needs a stronger security method" };
+	case OSD_FIELD_EXPIRATION:
+		return (struct meaning){ -EACCES, "the credential has expired" };
+	case OSD_FIELD_PERMISSIONS:
+		return (struct meaning){ -EACCES, "the capability does not permit it" };
+	default:
+		if (field == layout->check_value)
+			return (struct meaning){ -EACCES,
+						 "the credential was made with another key" };
+		return (struct meaning){ -EACCES, "the capability is for something else" };
+	}
+}
+
 static struct meaning of_cdb_field(const struct osd_cdb *cdb, const struct osd_sense *sense)
 {
 	if (!sense->has_field || !sense->field_in_cdb)
@@ -70,9 +96,9 @@ static struct meaning of_cdb_field(const struct osd_cdb *cdb, const struct osd_s
 		return of_partition_field(cdb);
 	case FIELD_OBJECT:
 		return of_object_field(cdb);
-	case FIELD_PERMISSIONS:
-		return (struct meaning){ -EACCES, "the capability does not permit it" };
 	default:
+		if (sense->field >= FIELD_CREDENTIAL_FIRST)
+			return of_credential_field(cdb, sense->field);
 		return (struct meaning){ -EINVAL, "the target refuses a field of the command" };
 	}
 }
@@ -82,6 +108,17 @@ static struct meaning of_code(const struct osd_cdb *cdb, const struct osd_sense 
 	switch (sense->code) {
 	case SENSE_INVALID_FIELD_IN_CDB:
 		return of_cdb_field(cdb, sense);
+	case SENSE_SECURITY_AUDIT_VALUE_FROZEN:
+	case SENSE_SECURITY_WORKING_KEY_FROZEN:
+		return (struct meaning){ -EACCES, "the credential was withdrawn" };
+	case SENSE_NONCE_NOT_UNIQUE:
+		return (struct meaning){ -EACCES, "the target has seen this request before" };
+	case SENSE_NONCE_TIMESTAMP_OUT_OF_RANGE:
+		return (struct meaning){ -EACCES,
+					 "the clocks of initiator and target differ too much, or "
+					 "the target has just been started" };
+	case SENSE_INVALID_DATA_OUT_BUFFER_INTEGRITY_CHECK_VALUE:
+		return (struct meaning){ -EBADMSG, "the data was changed on the way" };
 	case SENSE_INVALID_COMMAND_OPERATION_CODE:
 		return (struct meaning){ -EOPNOTSUPP, "the target does not know this command" };
 	case SENSE_PARAMETER_LIST_LENGTH_ERROR:

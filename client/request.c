@@ -17,7 +17,16 @@ void osd_request_address(struct osd_request *request, struct osd_client_address 
 	request->cdb.object = address.object;
 }
 
-static enum osd_object_type object_type(const struct osd_cdb *cdb)
+/* Functions of EXECUTE are on a partition or the root, even if they name an object, but for two. */
+static bool is_function_of_containers(const struct osd_cdb *cdb)
+{
+	uint16_t function = (uint16_t)(cdb->address >> 48);
+
+	return cdb->action == OSD_EXECUTE && function != OSD_FUNCTION_SEARCH &&
+	       function != OSD_FUNCTION_CHECKSUM;
+}
+
+enum osd_object_type request_object_type(const struct osd_cdb *cdb)
 {
 	switch (cdb->action) {
 	case OSD_CREATE:
@@ -33,8 +42,10 @@ static enum osd_object_type object_type(const struct osd_cdb *cdb)
 		return OSD_TYPE_COLLECTION;
 	case OSD_LIST_COLLECTION:
 		return cdb->object ? OSD_TYPE_COLLECTION : OSD_TYPE_PARTITION;
+	case OSD_CREATE_PARTITION:
+		return OSD_TYPE_PARTITION;
 	default:
-		if (cdb->object)
+		if (cdb->object && !is_function_of_containers(cdb))
 			return OSD_TYPE_USER_OBJECT;
 		return cdb->partition ? OSD_TYPE_PARTITION : OSD_TYPE_ROOT;
 	}
@@ -49,10 +60,19 @@ static size_t sets_bytes(const struct osd_request *request, enum osd_version ver
 	return bytes;
 }
 
+/* Attributes to get, that of security included. */
+static size_t gets_of(const struct osd_request *request)
+{
+	return request->get_count + request->security.gets_response;
+}
+
 static size_t answer_bytes(const struct osd_request *request, enum osd_version version)
 {
-	size_t bytes = request->get_count ? osd_list_head_bytes(version) : 0;
+	size_t bytes = gets_of(request) ? osd_list_head_bytes(version) : 0;
 
+	if (request->security.gets_response)
+		bytes += osd_list_entry_bytes(version,
+					      osd_security_layout(version)->check_value_bytes);
 	for (size_t i = 0; i < request->get_count; i++)
 		bytes += osd_list_entry_bytes(version, request->gets[i].length);
 	return align_up(bytes, 8);
@@ -85,8 +105,26 @@ struct layout {
 	size_t answer; /* bytes of scratch for Data-In */
 };
 
-static int lay_out(const struct osd_request *request, enum osd_version version,
-		   struct layout *layout)
+/* ALLDATA: integrity information behind whatever there is. */
+static void add_integrity(struct osd_request *request, enum osd_version version, size_t *out,
+			  size_t *in)
+{
+	struct osd_request_security *security = &request->security;
+
+	security->out_encoded = security->in_encoded = OSD_OFFSET_UNUSED;
+	if (security->method != OSD_ALLDATA)
+		return;
+	if (*out > 0) {
+		security->out_integrity = osd_offset_encode(version, *out, &security->out_encoded);
+		*out = security->out_integrity + osd_data_out_integrity_bytes(version);
+	}
+	if (*in > 0) {
+		security->in_integrity = osd_offset_encode(version, *in, &security->in_encoded);
+		*in = security->in_integrity + osd_data_in_integrity_bytes(version);
+	}
+}
+
+static int lay_out(struct osd_request *request, enum osd_version version, struct layout *layout)
 {
 	size_t out = request->data_length, in = request->room_length;
 
@@ -96,15 +134,16 @@ static int lay_out(const struct osd_request *request, enum osd_version version,
 		layout->set_data.length = (uint32_t)sets_bytes(request, version);
 		out = layout->set_data.offset + layout->set_data.length;
 	}
-	if (request->get_count) {
+	if (gets_of(request)) {
 		layout->get_list.offset = osd_offset_encode(version, out, NULL);
 		layout->get_list.length = (uint32_t)(osd_list_head_bytes(version) +
-						     request->get_count * OSD_GET_DESCRIPTOR_BYTES);
+						     gets_of(request) * OSD_GET_DESCRIPTOR_BYTES);
 		out = layout->get_list.offset + layout->get_list.length;
 		layout->retrieved.offset = osd_offset_encode(version, in, NULL);
 		layout->retrieved.length = (uint32_t)answer_bytes(request, version);
 		in = layout->retrieved.offset + layout->retrieved.length;
 	}
+	add_integrity(request, version, &out, &in);
 	if (out > INT32_MAX || in > INT32_MAX)
 		return -EINVAL;
 	layout->lists = out - request->data_length;
@@ -129,10 +168,13 @@ static void write_lists(struct osd_request *request, enum osd_version version,
 		osd_list_end(&writer);
 		assert(!writer.truncated);
 	}
-	if (request->get_count) {
+	if (gets_of(request)) {
 		osd_list_begin(&writer, version, OSD_LIST_TO_GET,
 			       base + (layout->get_list.offset - request->data_length),
 			       layout->get_list.length);
+		if (request->security.gets_response)
+			osd_list_add_request(&writer, OSD_PAGE_CURRENT_COMMAND,
+					     OSD_CURRENT_RESPONSE_CHECK_VALUE);
 		for (size_t i = 0; i < request->get_count; i++)
 			osd_list_add_request(&writer, request->gets[i].page,
 					     request->gets[i].number);
@@ -147,13 +189,40 @@ static void add_segment(struct iovec *segments, unsigned *count, const void *bas
 		segments[(*count)++] = (struct iovec){ (void *)base, length };
 }
 
-int request_prepare(struct osd_request *request, enum osd_version version)
+/* Command data; of a signed command the check value of its continuation segment is not the caller's. */
+static void add_data(struct osd_request *request)
 {
+	struct session_task *task = &request->task;
+	const uint8_t *data = request->data;
+
+	if (request->security.method < OSD_CMDRSP || request->cdb.continuation_length == 0) {
+		add_segment(task->out, &task->out_count, data, request->data_length);
+		return;
+	}
+	add_segment(task->out, &task->out_count, data, OSD_CONTINUATION_CHECK_VALUE);
+	add_segment(task->out, &task->out_count, request->security.continuation_value,
+		    sizeof(request->security.continuation_value));
+	add_segment(task->out, &task->out_count, data + OSD_CONTINUATION_HEAD_BYTES,
+		    request->data_length - OSD_CONTINUATION_HEAD_BYTES);
+}
+
+int request_prepare(struct osd_request *request, const struct osd_client *client)
+{
+	enum osd_version version = client->version;
 	struct session_task *task = &request->task;
 	struct osd_cdb *cdb = &request->cdb;
 	struct layout layout;
+	int result;
 
-	if (!values_valid(request) || lay_out(request, version, &layout) < 0)
+	if (!values_valid(request))
+		return -EINVAL;
+	cdb->version = version;
+	cdb->format = OSD_ATTRIBUTES_LIST;
+	osd_capability_nosec(cdb, request_object_type(cdb));
+	result = security_begin(client, request);
+	if (result < 0)
+		return result;
+	if (lay_out(request, version, &layout) < 0)
 		return -EINVAL;
 	request->scratch = NULL;
 	if (layout.lists + layout.answer > 0) {
@@ -162,8 +231,6 @@ int request_prepare(struct osd_request *request, enum osd_version version)
 			return -ENOMEM;
 	}
 	write_lists(request, version, &layout);
-	cdb->version = version;
-	cdb->format = OSD_ATTRIBUTES_LIST;
 	cdb->set_data = layout.set_data;
 	cdb->get_list = layout.get_list;
 	cdb->retrieved = layout.retrieved;
@@ -171,13 +238,12 @@ int request_prepare(struct osd_request *request, enum osd_version version)
 		cdb->length = request->room_length; /* the parameters' length is in cdb.address */
 	else if (command_bytes(request) || request->room_length)
 		cdb->length = command_bytes(request) + request->room_length;
-	osd_capability_nosec(cdb, object_type(cdb));
 	*task = (struct session_task){ .timeout_ms = request->timeout_ms };
 	if (osd_cdb_encode(cdb, task->cdb, &task->cdb_length) < 0) {
 		request_release(request);
 		return -EINVAL;
 	}
-	add_segment(task->out, &task->out_count, request->data, request->data_length);
+	add_data(request);
 	add_segment(task->out, &task->out_count, request->scratch, layout.lists);
 	add_segment(task->in, &task->in_count, request->room, request->room_length);
 	if (request->scratch)
@@ -186,7 +252,10 @@ int request_prepare(struct osd_request *request, enum osd_version version)
 	request->lists_length = layout.lists;
 	request->retrieved_offset = layout.retrieved.offset;
 	request->retrieved_length = layout.retrieved.length;
-	return 0;
+	result = security_sign(client, request);
+	if (result < 0)
+		request_release(request);
+	return result;
 }
 
 void request_release(struct osd_request *request)
@@ -211,11 +280,15 @@ int osd_request_attributes(const struct osd_request *request, struct osd_list_re
 {
 	const uint8_t *list;
 	size_t length;
+	struct osd_attribute of_security;
 	int result = request_retrieved(request, &list, &length);
 
 	if (result < 0)
 		return result;
-	return osd_list_read(reader, request->cdb.version, OSD_LIST_RETRIEVED, list, length) < 0
-		       ? -EPROTO
-		       : 0;
+	if (osd_list_read(reader, request->cdb.version, OSD_LIST_RETRIEVED, list, length) < 0)
+		return -EPROTO;
+	/* The first one was not the caller's. */
+	if (request->security.gets_response && osd_list_next(reader, &of_security) != 1)
+		return -EPROTO;
+	return request->get_count > 0 ? 0 : -ENODATA;
 }
