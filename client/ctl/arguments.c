@@ -150,3 +150,28 @@ int ctl_size(const struct ctl *ctl, int index, const char *what, uint64_t *value
 			what, ctl->arguments[index]);
 	return CTL_OK;
 }
+
+static int hex_digit(char c)
+{
+	const char *digits = "0123456789abcdef";
+	const char *found = c ? strchr(digits, c >= 'A' && c <= 'F' ? c + 32 : c) : NULL;
+
+	return found ? (int)(found - digits) : -1;
+}
+
+int ctl_parse_hex(const char *text, uint8_t *bytes, size_t *length)
+{
+	size_t digits = strlen(text);
+
+	if (digits % 2)
+		return -EINVAL;
+	for (size_t i = 0; i < digits; i += 2) {
+		int high = hex_digit(text[i]), low = hex_digit(text[i + 1]);
+
+		if (high < 0 || low < 0)
+			return -EINVAL;
+		bytes[i / 2] = (uint8_t)(high << 4 | low);
+	}
+	*length = digits / 2;
+	return 0;
+}

@@ -36,6 +36,8 @@ struct ctl_options {
 	uint64_t offset, length;
 	uint32_t count;
 	bool contents;
+	bool force;
+	bool any;
 	bool replace;
 	bool clean;
 	bool long_list;
@@ -114,6 +116,8 @@ int ctl_moment(const struct ctl *ctl, int index, struct osd_client_moment *momen
 int ctl_parse_size(const char *text, uint64_t *value);
 /* Decimal or 0x. -EINVAL. */
 int ctl_parse_number(const char *text, uint64_t limit, uint64_t *value);
+/* An even number of hexadecimal digits as bytes, half as many; -EINVAL. */
+int ctl_parse_hex(const char *text, uint8_t *bytes, size_t *length);
 /* Argument `index` as a size; CTL_OK or CTL_USAGE. `what` names it. */
 int ctl_size(const struct ctl *ctl, int index, const char *what, uint64_t *value);
 
@@ -154,6 +158,8 @@ ctl_run verb_create, verb_rm, verb_truncate, verb_clear, verb_punch;
 ctl_run verb_put, verb_append, verb_get, verb_cat;
 ctl_run verb_attr_get, verb_attr_set, verb_attr_ls;
 ctl_run verb_import, verb_export;
+ctl_run verb_coll_create, verb_coll_track, verb_coll_rm, verb_coll_ls, verb_coll_add,
+	verb_coll_drop, verb_coll_query, verb_coll_purge;
 ctl_run verb_snapshot, verb_versions, verb_drop, verb_rollback, verb_undo, verb_log, verb_diff;
 ctl_run verb_retention, verb_merge, verb_watch;
 ctl_run verb_search, verb_checksum, verb_statistics;

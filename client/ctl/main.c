@@ -11,12 +11,14 @@
 #include "client/ctl/verbs.h"
 
 enum option_code {
-	OPTION_AT = 256,
+	OPTION_ANY = 256,
+	OPTION_AT,
 	OPTION_CHUNK,
 	OPTION_CLEAN,
 	OPTION_CONTENTS,
 	OPTION_COUNT,
 	OPTION_FILE,
+	OPTION_FORCE,
 	OPTION_HEX,
 	OPTION_INITIAL_R2T_NO,
 	OPTION_INITIATOR,
@@ -42,12 +44,14 @@ enum option_code {
 };
 
 static const struct option long_options[] = {
+	{ "any", no_argument, NULL, OPTION_ANY },
 	{ "at", required_argument, NULL, OPTION_AT },
 	{ "chunk", required_argument, NULL, OPTION_CHUNK },
 	{ "clean", no_argument, NULL, OPTION_CLEAN },
 	{ "contents", no_argument, NULL, OPTION_CONTENTS },
 	{ "count", required_argument, NULL, OPTION_COUNT },
 	{ "file", required_argument, NULL, OPTION_FILE },
+	{ "force", no_argument, NULL, OPTION_FORCE },
 	{ "help", no_argument, NULL, 'h' },
 	{ "hex", no_argument, NULL, OPTION_HEX },
 	{ "initiator", required_argument, NULL, OPTION_INITIATOR },
@@ -160,11 +164,17 @@ static int take_option(const struct ctl *ctl, int code, struct ctl_options *opti
 	case 'q':
 		options->quiet = true;
 		return CTL_OK;
+	case OPTION_ANY:
+		options->any = true;
+		return CTL_OK;
 	case OPTION_CLEAN:
 		options->clean = true;
 		return CTL_OK;
 	case OPTION_CONTENTS:
 		options->contents = true;
+		return CTL_OK;
+	case OPTION_FORCE:
+		options->force = true;
 		return CTL_OK;
 	case OPTION_HEX:
 		options->hexadecimal = true;

@@ -109,6 +109,51 @@ static const struct ctl_verb verbs[] = {
 	  "One a line: PAGE NUMBER LENGTH VALUE. Without PAGE, of all pages.\n\n"
 	  "Example:\n  muninnctl attr ls $URL 0x10000/0x10004\n",
 	  1, 2, verb_attr_ls },
+	{ "coll create", "URL PID[/OID]", "create a collection of objects",
+	  "Prints its ADDRESS. Without OID the target chooses.\n\n"
+	  "Example:\n  muninnctl coll create $URL 0x10000\n",
+	  1, 1, verb_coll_create },
+	{ "coll track", "URL PID[/OID] [COLLECTION]", "create a tracking collection",
+	  "With the members of COLLECTION, ADDRESS of one in the same partition. The objects do "
+	  "not "
+	  "know of it.\n"
+	  "`coll purge` on it works in steps, and goes on where it was interrupted.\n\n"
+	  "Example:\n  muninnctl coll track $URL 0x10000 0x10000/0x10004\n",
+	  1, 2, verb_coll_track },
+	{ "coll rm", "URL COLLECTION [--force]", "remove a collection",
+	  "--force  also if it has members; the objects stay\n\n"
+	  "Example:\n  muninnctl coll rm $URL 0x10000/0x10004\n",
+	  1, 1, verb_coll_rm },
+	{ "coll ls", "URL PID[/OID][@VERSION]",
+	  "list the collections of a partition, or the members of one",
+	  "One ADDRESS a line, in ascending order.\n\n"
+	  "Examples:\n  muninnctl coll ls $URL 0x10000\n  muninnctl coll ls $URL "
+	  "0x10000/0x10004\n",
+	  1, 1, verb_coll_ls },
+	{ "coll add", "URL COLLECTION ADDRESS...", "make objects members of a collection",
+	  "An object can be in many. Stops at the first that can't be added.\n\n"
+	  "Example:\n  muninnctl coll add $URL 0x10000/0x10004 0x10000/0x10005\n",
+	  2, INT_MAX, verb_coll_add },
+	{ "coll drop", "URL COLLECTION ADDRESS...", "take objects out of a collection",
+	  "The objects stay.\n\n"
+	  "Example:\n  muninnctl coll drop $URL 0x10000/0x10004 0x10000/0x10005\n",
+	  2, INT_MAX, verb_coll_drop },
+	{ "coll query", "URL COLLECTION CRITERION... [--any] [--hex | --number]",
+	  "search members by their attributes",
+	  "One ADDRESS a line of the members that match all criteria. A CRITERION is PAGE:NUMBER "
+	  "(has the attribute),\n"
+	  "PAGE:NUMBER=VALUE or PAGE:NUMBER=MIN..MAX, inclusive, compared as bytes; MIN or MAX may "
+	  "be missing.\n"
+	  "--any     members that match any of them\n"
+	  "--hex     values are bytes in hexadecimal\n"
+	  "--number  values are numbers, stored as 8 bytes, big-endian\n\n"
+	  "Examples:\n  muninnctl coll query $URL 0x10000/0x10004 0x1:0x9=a..c\n"
+	  "  muninnctl coll query $URL 0x10000/0x10004 0x1:0x82=1M.. --number\n",
+	  2, INT_MAX, verb_coll_query },
+	{ "coll purge", "URL COLLECTION", "remove all objects that are members of a collection",
+	  "Of a collection in one step, of a tracking collection in many.\n\n"
+	  "Example:\n  muninnctl coll purge $URL 0x10000/0x10004\n",
+	  1, 1, verb_coll_purge },
 	{ "import", "URL PID DIR [--replace] [--clean] [--log FILE]",
 	  "store a directory tree in a partition",
 	  "Files, directories, symbolic and hard links with names, modes and times. The tree is "

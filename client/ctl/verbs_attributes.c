@@ -30,8 +30,8 @@ static int number_argument(struct ctl *ctl, int index, const char *what, uint32_
 }
 
 /* ADDRESS PAGE NUMBER */
-static int attribute_arguments(struct ctl *ctl, struct osd_client_address *address,
-			       uint32_t *page, uint32_t *number)
+static int attribute_arguments(struct ctl *ctl, struct osd_client_address *address, uint32_t *page,
+			       uint32_t *number)
 {
 	int code = ctl_address(ctl, 0, address);
 
@@ -124,14 +124,6 @@ struct value {
 	size_t length;
 };
 
-static int hex_digit(char c)
-{
-	const char *digits = "0123456789abcdef";
-	const char *found = c ? strchr(digits, c >= 'A' && c <= 'F' ? c + 32 : c) : NULL;
-
-	return found ? (int)(found - digits) : -1;
-}
-
 static int value_of_hex(const struct ctl *ctl, const char *text, struct value *value)
 {
 	size_t length = strlen(text);
@@ -140,16 +132,9 @@ static int value_of_hex(const struct ctl *ctl, const char *text, struct value *v
 		return ctl_fail(ctl, CTL_USAGE,
 				"--hex: '%.32s' is not an even number of digits, 131068 at most",
 				text);
-	for (size_t i = 0; i < length; i += 2) {
-		int high = hex_digit(text[i]), low = hex_digit(text[i + 1]);
-
-		if (high < 0 || low < 0)
-			return ctl_fail(ctl, CTL_USAGE,
-					"--hex: '%.32s' has something that is no hexadecimal digit",
-					text);
-		value->bytes[i / 2] = (uint8_t)(high << 4 | low);
-	}
-	value->length = length / 2;
+	if (ctl_parse_hex(text, value->bytes, &value->length) < 0)
+		return ctl_fail(ctl, CTL_USAGE,
+				"--hex: '%.32s' has something that is no hexadecimal digit", text);
 	return CTL_OK;
 }
 

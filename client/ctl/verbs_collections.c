@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* coll …: collections, their members, queries. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/collections.h"
+#include "client/ctl/ctl.h"
+#include "common/bytes.h"
+
+/* Of one query: as many as Muninn takes. */
+#define CRITERIA_MAX 64
+
+/* ---- making and removing ---- */
+
+static int print_address(const struct ctl *ctl, struct osd_client_address address)
+{
+	char text[OSD_CLIENT_ADDRESS_TEXT];
+
+	osd_client_format_address(address, text);
+	if (ctl->options->json)
+		return ctl_print_json(stdout, json_pack("{s:s,s:o}", "address", text, "id",
+							ctl_json_id(address.object)));
+	puts(text);
+	return ctl_end_output(ctl);
+}
+
+/* Argument `index`: PID or PID/OID. */
+static int new_address(struct ctl *ctl, int index, struct osd_client_address *address)
+{
+	int code = ctl_address(ctl, index, address);
+
+	if (code == CTL_OK && !address->partition)
+		return ctl_fail(ctl, CTL_USAGE,
+				"%s needs a partition, PID, or the address of the new collection, "
+				"PID/OID",
+				ctl->verb);
+	return code;
+}
+
+int verb_coll_create(struct ctl *ctl)
+{
+	struct osd_client_address address;
+	struct osd_client_error error;
+	int code = new_address(ctl, 0, &address);
+
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	if (osd_client_create_collection(ctl->client, address.partition, address.object,
+					 &address.object, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	return print_address(ctl, address);
+}
+
+int verb_coll_track(struct ctl *ctl)
+{
+	struct osd_client_address address, source = { 0 };
+	struct osd_client_error error;
+	int code = new_address(ctl, 0, &address);
+
+	if (code == CTL_OK && ctl->argument_count > 1)
+		code = ctl_object_address(ctl, 1, &source);
+	if (code == CTL_OK && source.object && source.partition != address.partition)
+		return ctl_fail(ctl, CTL_USAGE,
+				"coll track: the members come from a collection of the same "
+				"partition");
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	if (osd_client_create_tracking_collection(ctl->client, address.partition, address.object,
+						  source.object, &address.object, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	return print_address(ctl, address);
+}
+
+int verb_coll_rm(struct ctl *ctl)
+{
+	struct osd_client_address address;
+	struct osd_client_error error;
+	int code = ctl_object_address(ctl, 0, &address);
+
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	if (osd_client_remove_collection(ctl->client, address, ctl->options->force, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	return ctl->options->json ? ctl_print_json(stdout, json_pack("{s:i}", "removed", 1))
+				  : CTL_OK;
+}
+
+int verb_coll_purge(struct ctl *ctl)
+{
+	struct osd_client_address address;
+	struct osd_client_error error;
+	char text[OSD_CLIENT_ADDRESS_TEXT];
+	int code = ctl_object_address(ctl, 0, &address);
+
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	if (osd_client_remove_members(ctl->client, address, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	if (!ctl->options->json)
+		return CTL_OK;
+	return ctl_print_json(
+		stdout, json_pack("{s:s}", "changed", osd_client_format_address(address, text)));
+}
+
+/* ---- lists ---- */
+
+struct printing {
+	struct osd_client_address parent;
+	json_t *array; /* with --json */
+};
+
+static int print_id(void *context, uint64_t id)
+{
+	struct printing *printing = context;
+	struct osd_client_address address = printing->parent;
+	char text[OSD_CLIENT_ADDRESS_TEXT];
+
+	address.object = id;
+	osd_client_format_address(address, text);
+	if (!printing->array) {
+		puts(text);
+		return 0;
+	}
+	return json_array_append_new(printing->array, json_pack("{s:s,s:o}", "address", text, "id",
+								ctl_json_id(id))) < 0
+		       ? -ENOMEM
+		       : 0;
+}
+
+/* Ends the output of print_id, of which `result` came. */
+static int end_printing(struct ctl *ctl, struct printing *printing, int result,
+			const struct osd_client_error *error)
+{
+	if (result < 0) {
+		json_decref(printing->array);
+		return ctl_fail_command(ctl, error);
+	}
+	return printing->array ? ctl_print_json(stdout, printing->array) : ctl_end_output(ctl);
+}
+
+int verb_coll_ls(struct ctl *ctl)
+{
+	struct printing printing = { 0 };
+	struct osd_client_error error = { 0 };
+	int code = ctl_address(ctl, 0, &printing.parent), result;
+
+	if (code == CTL_OK && !printing.parent.partition)
+		return ctl_fail(ctl, CTL_USAGE,
+				"coll ls needs a partition, PID, or a collection, PID/OID");
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	printing.array = ctl->options->json ? json_array() : NULL;
+	result = osd_client_list_collection(ctl->client, printing.parent, 0, print_id, &printing,
+					    &error);
+	return end_printing(ctl, &printing, result, &error);
+}
+
+/* ---- members ---- */
+
+typedef int change_membership(struct osd_client *client, struct osd_client_address object,
+			      uint64_t collection, struct osd_client_error *error);
+
+/* Arguments: the collection, then objects of its partition. */
+static int change_members(struct ctl *ctl, change_membership *change)
+{
+	struct osd_client_address collection, object = { 0 };
+	struct osd_client_error error;
+	int code = ctl_object_address(ctl, 0, &collection);
+
+	/* A wrong address must not be found after half of the work. */
+	for (int i = 1; i < ctl->argument_count && code == CTL_OK; i++) {
+		code = ctl_object_address(ctl, i, &object);
+		if (code == CTL_OK && object.partition != collection.partition)
+			return ctl_fail(ctl, CTL_USAGE,
+					"%s: %s is in another partition than the collection",
+					ctl->verb, ctl->arguments[i]);
+	}
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	for (int i = 1; i < ctl->argument_count && code == CTL_OK; i++) {
+		ctl_address(ctl, i, &object);
+		if (change(ctl->client, object, collection.object, &error) < 0)
+			code = ctl_fail_command(ctl, &error);
+	}
+	if (code == CTL_OK && ctl->options->json)
+		return ctl_print_json(stdout,
+				      json_pack("{s:i}", "members", ctl->argument_count - 1));
+	return code;
+}
+
+int verb_coll_add(struct ctl *ctl)
+{
+	return change_members(ctl, osd_client_join_collection);
+}
+
+int verb_coll_drop(struct ctl *ctl)
+{
+	return change_members(ctl, osd_client_leave_collection);
+}
+
+/* ---- queries ---- */
+
+/* Criteria, and the memory of their bounds: what the arguments decode to is not longer than they are. */
+struct criteria {
+	struct osd_client_criterion items[CRITERIA_MAX];
+	size_t count;
+	uint8_t *values;
+	size_t used, capacity;
+};
+
+/* Takes `length` characters as a bound. */
+static int take_bound(const struct ctl *ctl, struct criteria *criteria, const char *text,
+		      size_t length, const void **bound, uint16_t *bytes)
+{
+	char plain[OSD_ATTRIBUTE_BYTES_MAX + 1];
+	uint8_t *place = criteria->values + criteria->used;
+	size_t decoded = length;
+	uint64_t number;
+
+	if (length == 0)
+		return CTL_OK;
+	if (length > OSD_ATTRIBUTE_BYTES_MAX)
+		return ctl_fail(ctl, CTL_USAGE, "coll query: a bound is longer than %u characters",
+				OSD_ATTRIBUTE_BYTES_MAX);
+	memcpy(plain, text, length);
+	plain[length] = '\0';
+	if (ctl->options->number) {
+		if (ctl_parse_size(plain, &number) < 0)
+			return ctl_fail(ctl, CTL_USAGE, "--number: '%.80s' is no number", plain);
+		put_be64(place, number);
+		decoded = 8;
+	} else if (ctl->options->hexadecimal) {
+		if (ctl_parse_hex(plain, place, &decoded) < 0)
+			return ctl_fail(
+				ctl, CTL_USAGE,
+				"--hex: '%.32s' is not an even number of hexadecimal digits",
+				plain);
+	} else {
+		memcpy(place, plain, length);
+	}
+	*bound = place;
+	*bytes = (uint16_t)decoded;
+	criteria->used += decoded;
+	return CTL_OK;
+}
+
+/* "PAGE:NUMBER", "PAGE:NUMBER=VALUE" or "PAGE:NUMBER=MIN..MAX", where MIN or MAX may be missing. */
+static int take_criterion(const struct ctl *ctl, struct criteria *criteria, const char *text)
+{
+	struct osd_client_criterion *item = &criteria->items[criteria->count++];
+	const char *values = strchr(text, '='), *dots = values ? strstr(values, "..") : NULL;
+	size_t head = values ? (size_t)(values - text) : strlen(text);
+	uint64_t page, number;
+	char plain[64], *colon;
+	int code;
+
+	snprintf(plain, sizeof(plain), "%.*s", (int)min_u64(head, sizeof(plain) - 1), text);
+	colon = strchr(plain, ':');
+	if (colon)
+		*colon++ = '\0';
+	if (!colon || ctl_parse_number(plain, UINT32_MAX, &page) < 0 ||
+	    ctl_parse_number(colon, UINT32_MAX, &number) < 0)
+		return ctl_fail(ctl, CTL_USAGE,
+				"coll query: '%.80s': a criterion is PAGE:NUMBER[=VALUE | "
+				"=MIN..MAX]",
+				text);
+	*item = (struct osd_client_criterion){ .page = (uint32_t)page, .number = (uint32_t)number };
+	if (!values)
+		return CTL_OK;
+	values++;
+	if (!dots) {
+		code = take_bound(ctl, criteria, values, strlen(values), &item->minimum,
+				  &item->minimum_length);
+		item->maximum = item->minimum;
+		item->maximum_length = item->minimum_length;
+		return code;
+	}
+	code = take_bound(ctl, criteria, values, (size_t)(dots - values), &item->minimum,
+			  &item->minimum_length);
+	if (code != CTL_OK)
+		return code;
+	return take_bound(ctl, criteria, dots + 2, strlen(dots + 2), &item->maximum,
+			  &item->maximum_length);
+}
+
+static int take_criteria(const struct ctl *ctl, struct criteria *criteria)
+{
+	int code = CTL_OK;
+
+	if (ctl->argument_count - 1 > CRITERIA_MAX)
+		return ctl_fail(ctl, CTL_USAGE, "coll query: at most %d criteria", CRITERIA_MAX);
+	/* A number takes 8 bytes however short it is written, and there are two in a criterion. */
+	for (int i = 1; i < ctl->argument_count; i++)
+		criteria->capacity += strlen(ctl->arguments[i]) + 16;
+	criteria->values = malloc(criteria->capacity);
+	if (!criteria->values)
+		return ctl_fail(ctl, CTL_LOCAL, "coll query: out of memory");
+	for (int i = 1; i < ctl->argument_count && code == CTL_OK; i++)
+		code = take_criterion(ctl, criteria, ctl->arguments[i]);
+	return code;
+}
+
+static int run_query(struct ctl *ctl, const struct criteria *criteria,
+		     struct osd_client_address collection)
+{
+	struct printing printing = { .parent = collection };
+	struct osd_client_error error = { 0 };
+	int code = ctl_connect(ctl), result;
+
+	if (code != CTL_OK)
+		return code;
+	printing.array = ctl->options->json ? json_array() : NULL;
+	result = osd_client_query(ctl->client, collection, !ctl->options->any, criteria->items,
+				  criteria->count, print_id, &printing, &error);
+	return end_printing(ctl, &printing, result, &error);
+}
+
+int verb_coll_query(struct ctl *ctl)
+{
+	struct criteria *criteria = calloc(1, sizeof(*criteria));
+	struct osd_client_address collection;
+	int code;
+
+	if (!criteria)
+		return ctl_fail(ctl, CTL_LOCAL, "coll query: out of memory");
+	code = ctl_object_address(ctl, 0, &collection);
+	if (code == CTL_OK)
+		code = take_criteria(ctl, criteria);
+	if (code == CTL_OK)
+		code = run_query(ctl, criteria, collection);
+	free(criteria->values);
+	free(criteria);
+	return code;
+}
