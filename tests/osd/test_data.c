@@ -396,7 +396,7 @@ static void test_a_full_device_refuses_writes_as_no_space_and_still_reads_and_re
 			break;
 		assert_true(++written < 1000);
 	}
-	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR);
+	shows_sense(unit, CREATE_AND_WRITE, "the device is full", DATA_PROTECT, QUOTA_ERROR);
 	assert_true(written > 8);
 	call = call_of(OSD_READ, P, O + written);
 	call.cdb.length = call.data_in_capacity = size;
@@ -413,7 +413,7 @@ static void test_a_full_device_refuses_writes_as_no_space_and_still_reads_and_re
 		call_run(unit, &call);
 		assert_true(++appended < size);
 	} while (unit->command.status == SCSI_STATUS_GOOD);
-	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR);
+	shows_sense(unit, APPEND, "the device is full", DATA_PROTECT, QUOTA_ERROR);
 	call = call_of(OSD_SET_ATTRIBUTES, P, O + 1);
 	call_set_number(&call, 1, OSD_INFORMATION_LOGICAL_LENGTH, 0);
 	call_run(unit, &call);
