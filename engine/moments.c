@@ -112,8 +112,9 @@ int engine_moment_resolve(struct engine_txn *txn, uint64_t id, struct engine_mom
 
 /* ---- version numbers ---- */
 
-/* The bound that a view was made for, if it is still to be reached. */
-static int bound_of_view(struct engine_txn *txn, uint64_t id, uint32_t version, uint64_t *bound)
+/* What a view was made for, if it is still to be reached. */
+int moment_of_view(struct engine_txn *txn, uint64_t id, uint32_t version, uint64_t *bound,
+		   uint64_t *objects_bound)
 {
 	struct engine *engine = txn->engine;
 	struct partition *partition;
@@ -126,6 +127,7 @@ static int bound_of_view(struct engine_txn *txn, uint64_t id, uint32_t version, 
 	if (!view.bound || (view.partition && view.partition != id))
 		return -ENOENT;
 	*bound = view.bound;
+	*objects_bound = view.objects_bound;
 	result = partition_get(engine, view.partition, &partition);
 	if (result)
 		return result;
@@ -138,11 +140,13 @@ int moment_of_version(struct engine_txn *txn, uint64_t id, uint32_t version, uin
 {
 	struct version_record record;
 	struct partition *partition;
+	uint64_t objects_bound;
 	int result;
 
 	if (version >= ENGINE_VIEW_FIRST)
-		return version > ENGINE_VIEW_LAST ? -ENOENT
-						  : bound_of_view(txn, id, version, bound);
+		return version > ENGINE_VIEW_LAST
+			       ? -ENOENT
+			       : moment_of_view(txn, id, version, bound, &objects_bound);
 	if (id == 0 && version <= ENGINE_PARTITION_VERSION_LAST)
 		return -ENOENT;
 	result = partition_get(txn->engine, version_is_of_device(version) ? 0 : id, &partition);
@@ -154,23 +158,46 @@ int moment_of_version(struct engine_txn *txn, uint64_t id, uint32_t version, uin
 	return result;
 }
 
+/*
+ * A sequence number may lie between the moments of partitions. Objects are shown exactly as then, directories as of the moment
+ * before it, or not at all when their partition was made behind that.
+ */
+static int resolve_view(struct engine_txn *txn, struct engine_moment moment, struct view *view)
+{
+	struct partition *partition;
+	int result = engine_moment_resolve(txn, view->partition, moment, &view->bound);
+
+	view->objects_bound = view->bound;
+	if (moment.kind != ENGINE_AT_SEQUENCE || (result && result != -ENOENT))
+		return result;
+	result = partition_get(txn->engine, view->partition, &partition);
+	if (result)
+		return result;
+	result = moment_resolve_object(txn, partition, moment, &view->objects_bound);
+	if (!result && view->objects_bound < partition->created_sequence)
+		result = -ENOENT;
+	if (view->bound < partition->created_sequence)
+		view->bound = view->objects_bound;
+	partition_release(txn->engine, partition);
+	return result;
+}
+
 int engine_view_open(struct engine_txn *txn, uint64_t id, struct engine_moment moment,
 		     uint32_t *version)
 {
 	struct engine *engine = txn->engine;
-	uint64_t bound;
+	struct view view = { .partition = id };
 	uint32_t index = 0;
-	int result = engine_moment_resolve(txn, id, moment, &bound);
+	int result = resolve_view(txn, moment, &view);
 
 	if (result)
 		return result;
 	pthread_mutex_lock(&engine->views_mutex);
-	while (index < ENGINE_VIEWS &&
-	       (engine->views[index].bound != bound || engine->views[index].partition != id))
+	while (index < ENGINE_VIEWS && memcmp(&engine->views[index], &view, sizeof(view)) != 0)
 		index++;
 	if (index == ENGINE_VIEWS)
 		index = engine->views_made++ % ENGINE_VIEWS;
-	engine->views[index] = (struct view){ .partition = id, .bound = bound };
+	engine->views[index] = view;
 	pthread_mutex_unlock(&engine->views_mutex);
 	*version = ENGINE_VIEW_FIRST + index;
 	return 0;

@@ -25,6 +25,7 @@
 struct view {
 	uint64_t partition; /* 0: the whole device */
 	uint64_t bound;     /* 0: not in use */
+	uint64_t objects_bound; /* of objects, each change of which can be told apart; >= bound */
 };
 
 #define ENGINE_VIEWS (ENGINE_VIEW_LAST - ENGINE_VIEW_FIRST + 1)
@@ -71,6 +72,7 @@ struct old_view {
 	/* What it was opened for. Without a version and `ago`: just for the bound. */
 	struct engine_address address;
 	uint64_t bound; /* 0: nothing kept */
+	uint64_t objects_bound; /* the same but for views by sequence number: see struct view */
 	struct partition partition;
 	struct onode *onode; /* the object looked at last, or NULL */
 };
@@ -145,6 +147,10 @@ int moment_resolve_object(struct engine_txn *txn, struct partition *partition,
 
 /* The bound of a version number of partition `id`, which need not exist any more. -ENOENT. */
 int moment_of_version(struct engine_txn *txn, uint64_t id, uint32_t version, uint64_t *bound);
+
+/* The same of a view, and as of when it shows objects. */
+int moment_of_view(struct engine_txn *txn, uint64_t id, uint32_t version, uint64_t *bound,
+		   uint64_t *objects_bound);
 
 /* The bound before the newest `modifications` ones of an object (log.c). -ENOENT: there are fewer to be reached. */
 int moment_ago(struct engine_txn *txn, uint64_t partition, uint64_t object, uint32_t modifications,

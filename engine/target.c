@@ -100,7 +100,8 @@ static int view_bound(struct engine_txn *txn, struct engine_address address, uin
 	struct old_view *view = &txn->old;
 	int result;
 
-	if (view->bound != bound || view->address.partition != address.partition) {
+	if (view->bound != bound || view->objects_bound != bound ||
+	    view->address.partition != address.partition) {
 		onode_free(view->onode);
 		*view = (struct old_view){ 0 };
 		result = partition_as_of(txn->engine, address.partition, bound, &view->partition);
@@ -108,13 +109,25 @@ static int view_bound(struct engine_txn *txn, struct engine_address address, uin
 			return result;
 	}
 	view->address = address;
-	view->bound = bound;
+	view->bound = view->objects_bound = bound;
 	return 0;
+}
+
+/* Objects are shown as of another bound than the partition. */
+static void view_objects(struct engine_txn *txn, uint64_t bound)
+{
+	struct old_view *view = &txn->old;
+
+	if (view->objects_bound == bound)
+		return;
+	onode_free(view->onode);
+	view->onode = NULL;
+	view->objects_bound = bound;
 }
 
 int target_view(struct engine_txn *txn, struct engine_address address, struct old_view **view)
 {
-	uint64_t bound = 0;
+	uint64_t bound = 0, objects_bound = 0;
 	int result;
 
 	*view = &txn->old;
@@ -125,9 +138,16 @@ int target_view(struct engine_txn *txn, struct engine_address address, struct ol
 		return 0;
 	if (address.ago)
 		result = moment_ago(txn, address.partition, address.object, address.ago, &bound);
+	else if (address.version >= ENGINE_VIEW_FIRST && address.version <= ENGINE_VIEW_LAST)
+		result = moment_of_view(txn, address.partition, address.version, &bound,
+					&objects_bound);
 	else
 		result = moment_of_version(txn, address.partition, address.version, &bound);
-	return result ? result : view_bound(txn, address, bound);
+	if (!result)
+		result = view_bound(txn, address, bound);
+	if (!result && objects_bound)
+		view_objects(txn, objects_bound);
+	return result;
 }
 
 /* Opens an object in the transaction's view. */
@@ -137,7 +157,7 @@ static int open_in_view(struct target *target, uint64_t identifier)
 	int result = 0;
 
 	target->partition = &view->partition;
-	target->bound = view->bound;
+	target->bound = identifier ? view->objects_bound : view->bound;
 	target->old = true;
 	if (view->onode && view->onode->entry.key.identifier != identifier) {
 		onode_free(view->onode);

@@ -286,6 +286,32 @@ static void test_one_object_goes_back_alone_and_modifications_are_undone(void **
 	expect_text_at(unit, P, O + 1, "other two");
 }
 
+static void test_a_view_by_sequence_shows_an_object_between_moments(void **state)
+{
+	struct unit *unit = *state;
+	struct function_call call;
+	struct osd_item entry;
+	static const char *const texts[] = { "new", "two", "one" };
+
+	function_subscribe(unit);
+	/* All within one moment of the partition, and the partition, too. */
+	unit_write(unit, O, 0, "one", 3);
+	unit_write(unit, O, 0, "two", 3);
+	unit_write(unit, O, 0, "new", 3);
+	for (size_t n = 0; n < 3; n++) {
+		function_of(&call, OSD_FUNCTION_LOG, P, O);
+		function_run(unit, &call);
+		assert_true(function_entry(unit, n, &entry));
+		function_of(&call, OSD_FUNCTION_VIEW, P, 0);
+		osd_item_add_number(&call.writer, OSD_ITEM_SEQUENCE,
+				    entry_number(&entry, OSD_ITEM_SEQUENCE));
+		function_run(unit, &call);
+		expect_good(unit);
+		expect_text_at(unit, at_version(function_number(unit, OSD_ITEM_VERSION)), O,
+			       texts[n]);
+	}
+}
+
 /* ---- retention ---- */
 
 static void test_retention_is_set_shown_and_locked(void **state)
@@ -361,6 +387,7 @@ int main(void)
 			test_a_rollback_of_a_partition_brings_everything_back_and_can_be_rolled_back),
 		with_object(test_a_rollback_goes_to_a_point_in_time),
 		with_object(test_one_object_goes_back_alone_and_modifications_are_undone),
+		with_object(test_a_view_by_sequence_shows_an_object_between_moments),
 		with_object(test_retention_is_set_shown_and_locked),
 		with_unit(test_a_packed_object_id_names_a_version_or_counts_modifications_back),
 	};

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
+"""A tree's past comes back: versions, points in time, rollback after a disaster, history that nobody can shorten."""
+
+import hashlib
+import json
+import os
+import random
+import time
+import unittest
+
+import trees
+from harness import E2ETest, noise
+
+P = 0x10000
+
+
+class TimeTravel(E2ETest):
+    def setUp(self):
+        self.server = self.daemon(size="256M").start()
+        self.url = self.server.url()
+
+    def export(self, *arguments):
+        target = os.path.join(self.folder("target"), "tree")
+        self.ctl("export", self.url, *arguments[:1], target, *arguments[1:])
+        return trees.describe(target)
+
+    def test_every_version_of_a_tree_is_exported_as_it_was_imported(self):
+        source = os.path.join(self.folder("source"), "tree")
+        trees.make_odd(source)
+        dice = random.Random(5)
+        saved = []
+        for turn in range(4):
+            if turn:
+                names = sorted(name for name in os.listdir(source) if os.path.isfile(os.path.join(source, name)))
+                for name in names[:3]:
+                    trees.write_file(os.path.join(source, name), noise(dice.randrange(1, 50000), turn))
+                os.remove(os.path.join(source, names[-1]))
+                trees.write_file(os.path.join(source, f"new-{turn}"), noise(9000, turn))
+            self.ctl("import", self.url, P, source, *(["--replace"] if turn else []))
+            saved.append(trees.without_set_id_bits(trees.describe(source)))
+            self.assertEqual(self.ctl("snapshot", self.url, P, "--name", f"turn-{turn}"), f"{turn + 1}\n")
+        versions = json.loads(self.ctl("--json", "versions", self.url, P))
+        self.assertEqual([v["name"] for v in versions], [f"turn-{turn}" for turn in range(4)])
+        for restarted in (False, True):
+            for turn in range(4):
+                with self.subTest(turn=turn, restarted=restarted):
+                    for words in ([f"{P}@{turn + 1}"], [P, "--at", f"turn-{turn}"]):
+                        self.assertEqual(trees.differences(saved[turn], self.export(*words)), [])
+            self.server.stop()
+            self.server.start()
+            self.url = self.server.url()
+
+    def test_after_a_disaster_one_rollback_brings_everything_back(self):
+        source = os.path.join(self.folder("source"), "tree")
+        os.mkdir(source)
+        for number in range(40):
+            trees.write_file(os.path.join(source, f"document-{number}"), noise(20000 + number, number))
+        self.ctl("import", self.url, P, source)
+        expected = trees.describe(source)
+        time.sleep(1.5)  # moments are a second apart
+        before = time.time()
+        # A client of the store encrypts every object, shortens some and removes others.
+        for number, address in enumerate(self.ctl("ls", self.url, P).split()):
+            if number % 7 == 3:
+                self.ctl("rm", self.url, address)
+            else:
+                self.ctl("put", self.url, address, "--replace", stdin=noise(15000, 1000 + number))
+        broken = self.try_ctl("export", self.url, P, os.path.join(self.folder("target"), "tree"))
+        self.assertNotEqual(broken.returncode, 0)
+        moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(before))
+        # Look first, then go back.
+        self.assertEqual(trees.differences(expected, self.export(P, "--at", moment)), [])
+        self.ctl("rollback", self.url, P, moment)
+        self.assertEqual(trees.differences(expected, self.export(P)), [])
+        self.server.kill()
+        self.server.start()
+        self.url = self.server.url()
+        self.assertEqual(trees.differences(expected, self.export(P)), [])
+
+    def test_a_locked_history_is_not_shortened_by_any_client(self):
+        self.ctl("mkpart", self.url, P)
+        self.ctl("put", self.url, f"{P}/0x10000", stdin=b"precious")
+        self.ctl("snapshot", self.url, P, "--name", "kept")
+        self.ctl("retention", self.url, P, "all", "lock-until=2099-01-01")
+        for words in (["snapshots"], ["none"], ["lock-until=2027-01-01"]):
+            refused = self.try_ctl("retention", self.url, P, *words)
+            self.assertNotEqual(refused.returncode, 0, words)
+            self.assertIn(b"locked", refused.stderr)
+        refused = self.try_ctl("drop", self.url, P, "kept")
+        self.assertIn(b"locked", refused.stderr)
+        shown = json.loads(self.ctl("--json", "retention", self.url, P))
+        self.assertEqual((shown["retention"], shown["locked_until"][:4]), ("all", "2099"))
+
+    def test_objects_are_read_undone_and_logged_through_moments(self):
+        self.ctl("mkpart", self.url, P)
+        address = f"{P}/0x10000"
+        contents = [noise(3000, 1), noise(5000, 2), noise(4000, 3)]
+        self.ctl("put", self.url, address, stdin=contents[0])
+        for content in contents[1:]:
+            self.ctl("put", self.url, address, "--replace", stdin=content)
+        log = json.loads(self.ctl("--json", "log", self.url, address))
+        self.assertEqual([entry["length"] for entry in log], [4000, 5000, 3000])
+        self.assertEqual(log[-1]["change"], "created")
+        for back, content in enumerate(reversed(contents)):
+            moment = f"~{back}" if back else "now"
+            self.assertEqual(self.ctl("get", self.url, f"{address}@{moment}", binary=True), content)
+        self.assertEqual(self.ctl("cat", self.url, f"{address}@#{log[1]['sequence']}", binary=True), contents[1])
+        self.ctl("undo", self.url, address, 2)
+        self.assertEqual(self.ctl("get", self.url, address, binary=True), contents[0])
+        self.ctl("undo", self.url, address)
+        self.assertEqual(self.ctl("get", self.url, address, binary=True), contents[2])
+        self.assertEqual(
+            self.ctl("checksum", self.url, f"{address}@~1").split()[0], hashlib.sha256(contents[0]).hexdigest()
+        )
+        tooFar = self.try_ctl("get", self.url, f"{address}@~99")
+        self.assertEqual(tooFar.returncode, 3, tooFar.stderr)
+
+    def test_the_target_searches_and_merges_by_itself(self):
+        self.ctl("mkpart", self.url, P)
+        self.ctl("put", self.url, f"{P}/0x10000", stdin=b"first\nneedle 42\n" + noise(100000, 1))
+        self.ctl("put", self.url, f"{P}/0x10001", stdin=noise(70000, 2) + b"needle 7")
+        found = self.ctl("search", self.url, P, "needle")
+        self.assertEqual(found, f"0x{P:x}/0x10000 6+6\n0x{P:x}/0x10001 70000+6\n")
+        found = self.ctl("search", self.url, P, "^needle [0-9]{2}$", "--regex")
+        self.assertEqual(found, f"0x{P:x}/0x10000 6+9\n")
+        self.assertEqual(self.try_ctl("search", self.url, P, "not there at all").returncode, 3)
+        self.assertEqual(self.try_ctl("search", self.url, P, "(", "--regex").returncode, 8)
+        merged = json.loads(self.ctl("--json", "merge", self.url, "--progress"))
+        self.assertFalse(merged["running"])
+        self.assertGreater(merged["steps"], 0)
+        self.assertIn("segments", json.loads(self.ctl("--json", "statistics", self.url)))
+        self.assertIn("occupied", self.ctl("watch", self.url, P))
+
+
+if __name__ == "__main__":
+    unittest.main()
