@@ -2,74 +2,21 @@
 /*
  * Queues: many pages under way at once, with the rules and checks of page.c at both ends of each page's way.
  *
- * A request takes a slot. Its pages set out one by one until one may not; neighbours on flash share a transfer. Where
- * page data move at once anyway, that is done in nand_submit. With a model of time, a request whose data have arrived
- * is complete when the flash would be done with it; in virtual time requests complete in that order alone.
- *
- * Programs end in the order in which they were submitted, whatever order their data arrive in: so a block's pages
- * become valid in order, and what counts as programmed never has a hole, also if the process dies between.
+ * A request takes a slot, and has it until it is complete. Where page data move at once anyway, that is done in
+ * nand_submit; else request.c has them moved. With a model of time, a request whose data have arrived is complete when the
+ * flash would be done with it; in virtual time requests complete in that order alone.
  */
 #include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "common/bytes.h"
-#include "common/log.h"
-#include "nand/lab.h"
-#include "nand/page.h"
+#include "nand/request.h"
 
 #define QUEUE_DEPTH_MAX   4096
 #define REQUEST_PAGES_MAX 1024 /* as many vectors as the host takes in one transfer */
 #define TRANSFERS_MIN     64   /* under way at once, however few the requests */
-
-struct slot;
-
-struct slot_transfer {
-	struct nand_transfer transfer;
-	struct slot *slot;
-	uint32_t first_page, pages; /* of the request */
-};
-
-struct page_state {
-	struct nand_page_way way;
-	int error;
-};
-
-/* A request under way. */
-struct slot {
-	struct nand_request *request;
-	struct nand_timed timed;
-	struct slot *following_timed;
-	bool measured;
-	bool arrived; /* nothing is under way any more, the result is there */
-	struct page_state *pages;
-	struct iovec *vectors;
-	struct slot_transfer *transfers;
-	uint8_t *copies;  /* room for data that do not begin where the host wants them */
-	uint32_t set_out; /* pages that are or were under way */
-	int stop;         /* why the page after them was not */
-	uint32_t transfers_used;
-	uint32_t transfers_left; /* unfinished; one more while the request is being submitted */
-	struct slot *following;
-};
-
-struct nand_queue {
-	struct nand *nand;
-	uint32_t depth, request_pages, alignment;
-	uint32_t held; /* requests submitted and not reaped */
-	uint32_t transfers_held, transfers_max;
-	struct nand_mover *mover; /* NULL: everything is done at once */
-	struct slot *slots, *free;
-	struct slot *first_program, **last_program; /* in the order of submission */
-	struct slot *first_timed; /* ordered by the time at which the flash is done */
-	struct nand_request *first_completed, **last_completed;
-	uint32_t completed;
-	struct nand_mapping memory;        /* the caller's region */
-	struct nand_mapping copies, state; /* what the slots point to */
-};
 
 /* ---- the end of a request ---- */
 
@@ -87,26 +34,18 @@ static void release(struct nand_queue *queue, struct slot *slot)
 	queue->free = slot;
 }
 
-/* Does a model say when the flash is done? */
-static bool is_modelled(const struct slot *slot)
-{
-	return slot->timed.generation != 0 && !slot->measured;
-}
-
-/* The result of a request; it is complete unless the flash still takes its time. */
-static void settle(struct nand_queue *queue, struct slot *slot, int result, size_t done)
+void nand_slot_settle(struct nand_queue *queue, struct slot *slot, int result, size_t done)
 {
 	slot->request->result = result;
 	slot->request->done = done;
 	slot->arrived = true;
-	if (!is_modelled(slot)) {
+	if (!nand_slot_is_modelled(slot)) {
 		complete(queue, slot->request);
 		release(queue, slot);
 	}
 }
 
-/* All pages of the request have been given their times. */
-static void insert_timed(struct nand_queue *queue, struct slot *slot)
+void nand_slot_insert_timed(struct nand_queue *queue, struct slot *slot)
 {
 	struct slot **at = &queue->first_timed;
 
@@ -116,8 +55,7 @@ static void insert_timed(struct nand_queue *queue, struct slot *slot)
 	*at = slot;
 }
 
-/* The times of a request's pages: when they set out if they are modelled, when they have been moved if measured. */
-static void time_pages(struct nand_queue *queue, struct slot *slot)
+void nand_slot_time_pages(struct nand_queue *queue, struct slot *slot)
 {
 	const struct nand_request *request = slot->request;
 	const struct nand_geometry *geometry = &queue->nand->geometry;
@@ -143,264 +81,7 @@ static void time_pages(struct nand_queue *queue, struct slot *slot)
 	}
 }
 
-/* Where the data of a page were moved: in the caller's buffer or in the copy. */
-static uint8_t *moved_data(const struct nand_queue *queue, const struct slot *slot, uint32_t page)
-{
-	void *data = slot->request->pages[page].data;
-
-	return (uintptr_t)data % queue->alignment == 0
-		       ? data
-		       : slot->copies + (size_t)page * queue->nand->geometry.page_bytes;
-}
-
-static int finish_read_page(struct nand_queue *queue, struct slot *slot, uint32_t page)
-{
-	const struct nand_page_io *io = &slot->request->pages[page];
-	struct nand *nand = queue->nand;
-	uint8_t spare[NAND_SPARE_BYTES_MAX];
-
-	if (slot->pages[page].error < 0)
-		return slot->pages[page].error;
-	if (io->data && moved_data(queue, slot, page) != io->data)
-		memcpy(io->data, moved_data(queue, slot, page), nand->geometry.page_bytes);
-	memcpy(spare, nand->backend->async->spare(nand, io->page), nand->geometry.spare_bytes);
-	return nand_page_read_finish(nand, io, &slot->pages[page].way, spare);
-}
-
-static void finish_read(struct nand_queue *queue, struct slot *slot)
-{
-	const struct nand_geometry *geometry = &queue->nand->geometry;
-	struct nand_request *request = slot->request;
-	uint64_t pages = 0, bytes = 0;
-	int result = 0;
-	size_t done = 0;
-
-	for (uint32_t i = 0; i < slot->set_out; i++) {
-		bool moved = slot->pages[i].error == 0;
-
-		pages += moved;
-		bytes += moved ? geometry->spare_bytes +
-					 (request->pages[i].data ? geometry->page_bytes : 0)
-			       : 0;
-		if (result == 0)
-			result = finish_read_page(queue, slot, i);
-		done += result == 0;
-	}
-	if (result == 0)
-		result = slot->stop;
-	if (slot->measured)
-		time_pages(queue, slot);
-	nand_count_read(queue->nand, request->cause, pages, bytes, result);
-	settle(queue, slot, result, done);
-}
-
-/* The data have arrived; those of all pages before, too. */
-static int finish_program_page(struct nand_queue *queue, struct slot *slot, uint32_t page)
-{
-	struct nand_page_way *way = &slot->pages[page].way;
-	struct nand *nand = queue->nand;
-	uint32_t index = way->index;
-
-	if (slot->pages[page].error < 0)
-		return slot->pages[page].error;
-	/* Not the next one: a page before it failed after this one had set out. */
-	if (!nand_word_load(nand, way->block, &way->word) || way->word.next_page != index)
-		return -EIO;
-	nand_page_program_finish(nand, way);
-	return 0;
-}
-
-static void finish_program(struct nand_queue *queue, struct slot *slot)
-{
-	struct nand *nand = queue->nand;
-	int result = 0;
-	size_t done = 0;
-
-	for (uint32_t i = 0; i < slot->set_out; i++) {
-		if (result == 0)
-			result = finish_program_page(queue, slot, i);
-		done += result == 0;
-		atomic_fetch_sub_explicit(&nand->on_the_way[slot->pages[i].way.block], 1,
-					  memory_order_relaxed);
-	}
-	if (result == 0)
-		result = slot->stop;
-	if (slot->measured)
-		time_pages(queue, slot);
-	nand_count_programmed(nand, slot->request->cause, done);
-	settle(queue, slot, result, done);
-}
-
-/* Nothing of a request is under way any more. */
-static void arrived(struct nand_queue *queue, struct slot *slot)
-{
-	if (slot->request->kind == NAND_REQUEST_READ) {
-		finish_read(queue, slot);
-		return;
-	}
-	while (queue->first_program && queue->first_program->transfers_left == 0) {
-		slot = queue->first_program;
-		queue->first_program = slot->following;
-		if (!queue->first_program)
-			queue->last_program = &queue->first_program;
-		finish_program(queue, slot);
-	}
-}
-
-/* Takes a finished transfer from the mover. False: there is none. */
-static bool collect(struct nand_queue *queue, bool wait)
-{
-	struct nand_transfer *transfer;
-	struct slot_transfer *mine;
-	struct slot *slot;
-
-	if (queue->transfers_held == 0)
-		return false;
-	transfer = queue->mover->operations->next(queue->mover, wait);
-	if (!transfer)
-		return false;
-	queue->transfers_held--;
-	mine = (struct slot_transfer *)transfer;
-	slot = mine->slot;
-	if (transfer->result < 0) {
-		log_line(LOG_LEVEL_ERROR,
-			 "%s: the host could not %s pages %" PRIu64 " to %" PRIu64 ": %s",
-			 queue->nand->path, transfer->write ? "write" : "read",
-			 slot->request->pages[mine->first_page].page,
-			 slot->request->pages[mine->first_page].page + mine->pages - 1,
-			 strerror(-transfer->result));
-		for (uint32_t i = 0; i < mine->pages; i++)
-			slot->pages[mine->first_page + i].error = -EIO;
-	}
-	if (--slot->transfers_left == 0)
-		arrived(queue, slot);
-	return true;
-}
-
 /* ---- the beginning of a request ---- */
-
-/* May the page set out? Then says so to all that follow. */
-static int set_out(struct nand_queue *queue, struct slot *slot, uint32_t page)
-{
-	const struct nand_page_io *io = &slot->request->pages[page];
-	struct page_state *state = &slot->pages[page];
-	struct nand *nand = queue->nand;
-	int result;
-
-	state->error = 0;
-	if (slot->request->kind == NAND_REQUEST_READ) {
-		result = nand_page_read_begin(nand, io, &state->way);
-		if (result == 0)
-			nand->backend->async->expect(nand, io->page);
-		return result;
-	}
-	if (nand->read_only)
-		return -EROFS;
-	result = nand_page_program_begin(nand, io, &state->way);
-	if (result == 0)
-		atomic_fetch_add_explicit(&nand->on_the_way[state->way.block], 1,
-					  memory_order_relaxed);
-	return result;
-}
-
-/* Stores the spare areas of a program's pages while their data are under way. They mean nothing before the pages count. */
-static void seal_all(struct nand_queue *queue, struct slot *slot)
-{
-	struct nand *nand = queue->nand;
-	uint8_t spare[NAND_SPARE_BYTES_MAX];
-
-	queue->mover->operations->flush(queue->mover);
-	for (uint32_t i = 0; i < slot->set_out; i++) {
-		const struct nand_page_io *io = &slot->request->pages[i];
-
-		nand_page_seal(nand, io, &slot->pages[i].way, spare);
-		memcpy(nand->backend->async->spare(nand, io->page), spare,
-		       nand->geometry.spare_bytes);
-	}
-}
-
-static void start(struct nand_queue *queue, struct slot_transfer *transfer)
-{
-	while (queue->transfers_held == queue->transfers_max)
-		collect(queue, true);
-	queue->transfers_held++;
-	transfer->slot->transfers_left++;
-	queue->mover->operations->start(queue->mover, &transfer->transfer);
-}
-
-/* Adds a page that has set out to `transfer` if it continues it. */
-static bool extend(const struct nand_queue *queue, struct slot_transfer *transfer, uint32_t page)
-{
-	const struct nand_geometry *geometry = &queue->nand->geometry;
-	const struct nand_page_io *ios = transfer->slot->request->pages;
-	uint32_t end = transfer->first_page + transfer->pages;
-	struct iovec *last = &transfer->transfer.vectors[transfer->transfer.count - 1];
-	uint8_t *data = moved_data(queue, transfer->slot, page);
-
-	if (page != end || ios[page].page != ios[end - 1].page + 1)
-		return false;
-	if (data == (uint8_t *)last->iov_base + last->iov_len) {
-		last->iov_len += geometry->page_bytes;
-	} else {
-		last[1] = (struct iovec){ data, geometry->page_bytes };
-		transfer->transfer.count++;
-	}
-	transfer->transfer.bytes += geometry->page_bytes;
-	transfer->pages++;
-	return true;
-}
-
-/* The vectors of a transfer stand where those of one vector a page would, so that none runs into another's. */
-static struct slot_transfer *new_transfer(struct nand_queue *queue, struct slot *slot,
-					  uint32_t page)
-{
-	const struct nand_geometry *geometry = &queue->nand->geometry;
-	struct slot_transfer *transfer = &slot->transfers[slot->transfers_used++];
-
-	slot->vectors[page] = (struct iovec){ moved_data(queue, slot, page), geometry->page_bytes };
-	*transfer = (struct slot_transfer){
-		.transfer = {
-			.offset = queue->nand->layout.data_offset +
-				  slot->request->pages[page].page * geometry->page_bytes,
-			.bytes = geometry->page_bytes,
-			.vectors = &slot->vectors[page],
-			.count = 1,
-			.write = slot->request->kind == NAND_REQUEST_PROGRAM,
-		},
-		.slot = slot,
-		.first_page = page,
-		.pages = 1,
-	};
-	return transfer;
-}
-
-static void set_out_all(struct nand_queue *queue, struct slot *slot)
-{
-	struct nand_request *request = slot->request;
-	struct slot_transfer *open = NULL;
-
-	for (slot->set_out = 0; slot->set_out < request->count; slot->set_out++) {
-		uint32_t page = slot->set_out;
-		const struct nand_page_io *io = &request->pages[page];
-
-		slot->stop = set_out(queue, slot, page);
-		if (slot->stop < 0)
-			break;
-		if (!io->data)
-			continue;
-		if (request->kind == NAND_REQUEST_PROGRAM &&
-		    moved_data(queue, slot, page) != io->data)
-			memcpy(moved_data(queue, slot, page), io->data,
-			       queue->nand->geometry.page_bytes);
-		if (open && extend(queue, open, page))
-			continue;
-		if (open)
-			start(queue, open);
-		open = new_transfer(queue, slot, page);
-	}
-	if (open)
-		start(queue, open);
-}
 
 /* Takes a slot for a request that the flash begins with now. */
 static struct slot *take_slot(struct nand_queue *queue, struct nand_request *request)
@@ -421,23 +102,6 @@ static struct slot *take_slot(struct nand_queue *queue, struct nand_request *req
 	return slot;
 }
 
-static void move_while_the_caller_goes_on(struct nand_queue *queue, struct slot *slot)
-{
-	if (slot->request->kind == NAND_REQUEST_PROGRAM) {
-		*queue->last_program = slot;
-		queue->last_program = &slot->following;
-	}
-	set_out_all(queue, slot);
-	if (slot->request->kind == NAND_REQUEST_PROGRAM)
-		seal_all(queue, slot);
-	if (is_modelled(slot)) {
-		time_pages(queue, slot);
-		insert_timed(queue, slot);
-	}
-	if (--slot->transfers_left == 0)
-		arrived(queue, slot);
-}
-
 static void move_at_once(struct nand_queue *queue, struct slot *slot)
 {
 	struct nand_request *request = slot->request;
@@ -448,9 +112,9 @@ static void move_at_once(struct nand_queue *queue, struct slot *slot)
 			     : nand_program_each(queue->nand, &slot->timed, request->cause,
 						 request->pages, request->count, &done);
 
-	if (is_modelled(slot))
-		insert_timed(queue, slot);
-	settle(queue, slot, result, done);
+	if (nand_slot_is_modelled(slot))
+		nand_slot_insert_timed(queue, slot);
+	nand_slot_settle(queue, slot, result, done);
 }
 
 size_t nand_submit(struct nand_queue *queue, struct nand_request *const *requests, size_t count)
@@ -466,7 +130,7 @@ size_t nand_submit(struct nand_queue *queue, struct nand_request *const *request
 			request->done = 0;
 			complete(queue, request);
 		} else if (queue->mover) {
-			move_while_the_caller_goes_on(queue, take_slot(queue, request));
+			nand_request_begin(queue, take_slot(queue, request));
 		} else {
 			move_at_once(queue, take_slot(queue, request));
 		}
@@ -476,13 +140,15 @@ size_t nand_submit(struct nand_queue *queue, struct nand_request *const *request
 	return taken;
 }
 
+/* ---- the caller takes what is complete ---- */
+
 /* Completes the request that the flash is done with first. False: there is none, or none yet and `wait` is not set. */
 static bool complete_timed(struct nand_queue *queue, bool wait)
 {
 	struct slot *slot = queue->first_timed;
 
 	while (slot && !slot->arrived)
-		if (!collect(queue, wait))
+		if (!nand_request_collect(queue, wait))
 			return false;
 	if (!slot || (!wait && slot->timed.completion_ns > nand_timed_now(queue->nand)))
 		return false;
@@ -502,7 +168,7 @@ size_t nand_reap(struct nand_queue *queue, struct nand_request **completed, size
 	while (queue->completed < most) {
 		bool wait = queue->completed < least;
 
-		if (!complete_timed(queue, wait) && !collect(queue, wait))
+		if (!complete_timed(queue, wait) && !nand_request_collect(queue, wait))
 			break;
 	}
 	while (count < most && queue->first_completed) {
@@ -609,7 +275,7 @@ void nand_queue_close(struct nand_queue *queue)
 {
 	if (!queue)
 		return;
-	while (collect(queue, true))
+	while (nand_request_collect(queue, true))
 		;
 	if (queue->mover)
 		queue->mover->operations->close(queue->mover);
