@@ -85,12 +85,11 @@ static int file_open_mover(struct nand *nand, uint32_t depth, void *memory, uint
 				   : nand_uring_open(&options, mover);
 }
 
-/* One page by itself, for callers that have no queue: of tests, and of faults that are put on the medium. */
-static int move_page(struct nand *nand, uint64_t page, void *data, bool write)
+/* A range of the image by a system call that waits; `data` begins where direct I/O wants it. */
+static int move_now(const struct nand *nand, uint64_t page, void *data, bool write)
 {
 	uint32_t page_bytes = nand->geometry.page_bytes;
-	void *aligned = aligned_alloc(ALIGNMENT_SAFE, align_up(page_bytes, ALIGNMENT_SAFE));
-	struct iovec vector = { aligned, page_bytes };
+	struct iovec vector = { data, page_bytes };
 	struct nand_transfer transfer = {
 		.offset = nand->layout.data_offset + page * page_bytes,
 		.bytes = page_bytes,
@@ -98,15 +97,34 @@ static int move_page(struct nand *nand, uint64_t page, void *data, bool write)
 		.count = 1,
 		.write = write,
 	};
-	int result = -ENOMEM;
 
-	if (aligned && write)
+	return nand_transfer_by_hand(nand->file->data_fd, &transfer, 0);
+}
+
+/* By way of a copy that begins where direct I/O wants it. */
+static int move_copy(const struct nand *nand, uint64_t page, void *data, bool write)
+{
+	uint32_t page_bytes = nand->geometry.page_bytes;
+	void *aligned = aligned_alloc(ALIGNMENT_SAFE, align_up(page_bytes, ALIGNMENT_SAFE));
+	int result;
+
+	if (!aligned)
+		return -ENOMEM;
+	if (write)
 		memcpy(aligned, data, page_bytes);
-	if (aligned)
-		result = nand_transfer_by_hand(nand->file->data_fd, &transfer, 0);
+	result = move_now(nand, page, aligned, write);
 	if (result == 0 && !write)
 		memcpy(data, aligned, page_bytes);
 	free(aligned);
+	return result;
+}
+
+/* One page by itself: a call of one page has nothing to gain from a queue. */
+static int move_page(struct nand *nand, uint64_t page, void *data, bool write)
+{
+	bool copy = (uintptr_t)data % nand->file->alignment != 0;
+	int result = copy ? move_copy(nand, page, data, write) : move_now(nand, page, data, write);
+
 	if (result == 0)
 		return 0;
 	log_line(LOG_LEVEL_ERROR, "%s: the host could not %s page %llu: %s", nand->path,
@@ -125,8 +143,14 @@ static int file_write(struct nand *nand, uint64_t page, const void *data, const 
 
 static int file_read(struct nand *nand, uint64_t page, void *data, void *spare)
 {
-	memcpy(spare, file_spare(nand, page), nand->geometry.spare_bytes);
-	return data ? move_page(nand, page, data, false) : 0;
+	int result;
+
+	/* Its spare area comes along meanwhile. */
+	file_expect(nand, page);
+	result = data ? move_page(nand, page, data, false) : 0;
+	if (result == 0)
+		memcpy(spare, file_spare(nand, page), nand->geometry.spare_bytes);
+	return result;
 }
 
 static void file_close(struct nand *nand)

@@ -150,7 +150,8 @@ int nand_read(struct nand *nand, enum nand_cause cause, const struct nand_page_i
 	size_t done;
 	int result;
 
-	if (nand->backend->async)
+	/* A page by itself takes the shortest way: one system call that waits, no queue, no lock. */
+	if (nand->backend->async && count > 1)
 		return nand_call(nand, NAND_REQUEST_READ, cause, pages, count);
 	nand_timed_begin(nand, &timed);
 	result = nand_read_each(nand, &timed, cause, pages, count, &done);

@@ -307,6 +307,30 @@ static void test_data_may_be_anywhere_in_memory(void **state)
 	nand_queue_close(queue);
 }
 
+/* By a call, which on a file goes another way than through a queue. */
+static void test_one_page_is_read_to_anywhere_in_memory(void **state)
+{
+	static const size_t offsets[] = { 0, 1, 7, 64, 511, 512, 4095 };
+	struct nand *nand = *state;
+	uint8_t *memory = aligned_alloc(4096, 3 * 4096), data[4096], spare[112], read_spare[112];
+
+	assert_non_null(memory);
+	for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
+		struct nand_page_io io = { 9 + i, memory + offsets[i], read_spare };
+
+		fill_page(nand, io.page, 1, data, spare);
+		memset(memory, 0xEE, 3 * 4096);
+		assert_int_equal(nand_read(nand, NAND_CAUSE_USER, &io, 1), 0);
+		assert_memory_equal(io.data, data, 4096);
+		assert_memory_equal(read_spare, spare, sizeof(spare));
+		/* And nothing beside it. */
+		for (size_t k = 0; k < 3 * 4096; k++)
+			assert_true((k >= offsets[i] && k < offsets[i] + 4096) ||
+				    memory[k] == 0xEE);
+	}
+	free(memory);
+}
+
 static void test_data_and_spare_areas_are_read_alone(void **state)
 {
 	struct nand *nand = *state;
@@ -539,6 +563,7 @@ int main(void)
 		ON_PROGRAMMED(test_a_queue_holds_no_more_than_its_depth),
 		ON_PROGRAMMED(test_limits_of_a_queue_are_checked),
 		ON_PROGRAMMED(test_data_may_be_anywhere_in_memory),
+		ON_PROGRAMMED(test_one_page_is_read_to_anywhere_in_memory),
 		ON_PROGRAMMED(test_data_and_spare_areas_are_read_alone),
 		ON_PROGRAMMED(test_damage_is_found_in_requests),
 		ON_PROGRAMMED(test_a_read_that_an_erase_overtakes_is_no_damage),
