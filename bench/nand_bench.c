@@ -24,7 +24,7 @@ static const char help[] =
 	"  --record-size N   bytes of a record with its header (default 1024)\n"
 	"  --full            the headers part at full scale: some minutes, 3 GiB of memory\n"
 	"  --runs N          pairs of measurements (default 5, at most 99)\n"
-	"  --seconds N       length of each random read measurement (default 2)\n"
+	"  --seconds N       length of each random read measurement, 0.1 to 3600 (default 2)\n"
 	"  --seed N\n"
 	"\n"
 	"JSON objects go to stdout, lines for people to stderr. Exit code 1: something failed, or "
@@ -76,28 +76,33 @@ double nand_bench_median(const double *values, uint32_t count)
 double nand_bench_report(const struct nand_bench_output *output, const struct nand_bench_pair *pair)
 {
 	double ratios[NAND_BENCH_RUNS_MAX] = { 0 }, ratio, measured, reference;
-	double least = 1e300, most = 0;
+	double quarter, three_quarters, least, most;
 	json_t *object;
 
-	for (uint32_t i = 0; i < pair->runs; i++) {
+	for (uint32_t i = 0; i < pair->runs; i++)
 		ratios[i] = pair->measured[i] / pair->reference[i];
-		least = ratios[i] < least ? ratios[i] : least;
-		most = ratios[i] > most ? ratios[i] : most;
-	}
+	qsort(ratios, pair->runs, sizeof(ratios[0]), compare);
+	least = ratios[0];
+	quarter = ratios[(pair->runs - 1) / 4];
+	three_quarters = ratios[pair->runs - 1 - (pair->runs - 1) / 4];
+	most = ratios[pair->runs - 1];
 	ratio = nand_bench_median(ratios, pair->runs);
 	measured = nand_bench_median(pair->measured, pair->runs);
 	reference = nand_bench_median(pair->reference, pair->runs);
-	fprintf(output->text, "%-34s %11.1f %-6s  %-24s %11.1f  ratio %.3f (%.3f..%.3f)",
-		pair->name, measured, pair->unit, pair->reference_name, reference, ratio, least,
-		most);
+	fprintf(output->text,
+		"%-34s %11.1f %-6s  %-24s %11.1f  ratio %.3f (half of them %.3f..%.3f, "
+		"all %.3f..%.3f)",
+		pair->name, measured, pair->unit, pair->reference_name, reference, ratio, quarter,
+		three_quarters, least, most);
 	if (pair->goal > 0)
 		fprintf(output->text, "  goal %.2f %s", pair->goal,
 			ratio >= pair->goal ? "reached" : "MISSED");
 	fputc('\n', output->text);
-	object = json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:i}", "bench", pair->name,
-			   "reference", pair->reference_name, "unit", pair->unit, "measured",
-			   measured, "reference_measured", reference, "ratio", ratio, "ratio_least",
-			   least, "ratio_most", most, "runs", (int)pair->runs);
+	object = json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "bench",
+			   pair->name, "reference", pair->reference_name, "unit", pair->unit,
+			   "measured", measured, "reference_measured", reference, "ratio", ratio,
+			   "ratio_least", least, "ratio_quarter", quarter, "ratio_three_quarters",
+			   three_quarters, "ratio_most", most, "runs", (int)pair->runs);
 	if (object && pair->goal > 0)
 		json_object_set_new(object, "goal", json_real(pair->goal));
 	if (object)
@@ -151,6 +156,7 @@ enum {
 	OPTION_FILE,
 	OPTION_FULL,
 	OPTION_HELP,
+	OPTION_SECONDS,
 	/* From here on numbers. */
 	OPTION_SIZE,
 	OPTION_MEMORY,
@@ -158,7 +164,6 @@ enum {
 	OPTION_RECORDS,
 	OPTION_RECORD_SIZE,
 	OPTION_RUNS,
-	OPTION_SECONDS,
 	OPTION_SEED,
 };
 
@@ -192,7 +197,6 @@ static int set_number(struct nand_bench_options *options, int option, const char
 		{ "records", false, 1, UINT64_C(1) << 40 },
 		{ "record-size", false, 28, 4096 },
 		{ "runs", false, 1, NAND_BENCH_RUNS_MAX },
-		{ "seconds", false, 1, 3600 },
 		{ "seed", false, 0, UINT64_MAX },
 	};
 	int which = option - OPTION_SIZE;
@@ -222,13 +226,22 @@ static int set_number(struct nand_bench_options *options, int option, const char
 	case OPTION_RUNS:
 		options->runs = (uint32_t)value;
 		break;
-	case OPTION_SECONDS:
-		options->seconds = (uint32_t)value;
-		break;
 	default:
 		options->seed = value;
 		break;
 	}
+	return 0;
+}
+
+static int set_seconds(struct nand_bench_options *options, const char *text,
+		       struct error_text *error)
+{
+	char *end;
+
+	options->seconds = strtod(text, &end);
+	if (end == text || *end || !(options->seconds >= 0.1 && options->seconds <= 3600))
+		return error_set(error, -EINVAL, "--seconds %s: must be a number, 0.1 to 3600",
+				 text);
 	return 0;
 }
 
@@ -252,6 +265,9 @@ static int parse(struct nand_bench_options *options, int argc, char **argv,
 			break;
 		case OPTION_BACKEND:
 			result = add_part(options, optarg, error);
+			break;
+		case OPTION_SECONDS:
+			result = set_seconds(options, optarg, error);
 			break;
 		case ':':
 			return error_set(error, -EINVAL, "%s needs a value", argv[optind - 1]);

@@ -31,7 +31,7 @@ struct nand_bench_options {
 	uint64_t records;      /* with which it does so */
 	uint32_t record_bytes; /* header and value */
 	uint32_t runs;         /* of each pair of measurements */
-	uint32_t seconds;      /* of each random read */
+	double seconds;        /* of each random read */
 	uint32_t memory_limit_mib; /* that the headers part must stay below */
 	uint64_t seed;
 };
@@ -67,7 +67,7 @@ struct nand_bench_pair {
 	double reference[NAND_BENCH_RUNS_MAX], measured[NAND_BENCH_RUNS_MAX];
 };
 
-/* Prints; the median of the ratios. Both values of a turn are rates: more is better. */
+/* Prints; returns the median of the ratios. Both values of a turn are rates: more is better. */
 double nand_bench_report(const struct nand_bench_output *output,
 			 const struct nand_bench_pair *pair);
 
@@ -76,7 +76,8 @@ struct nand_bench_fio {
 	const char *path;
 	uint64_t offset, bytes; /* of the file */
 	bool write;             /* sequential, once over; else random reads for `seconds` */
-	uint32_t block_bytes, depth, seconds;
+	uint32_t block_bytes, depth;
+	double seconds;
 };
 
 /* Runs fio(1), engine io_uring, direct, registered buffers and files. Fills operations and bytes a second. */

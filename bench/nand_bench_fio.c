@@ -42,7 +42,7 @@ static void make_command(const struct nand_bench_fio *fio, struct command *comma
 		ADD("--rw=randread");
 		ADD("--norandommap=1");
 		ADD("--time_based=1");
-		ADD("--runtime=%u", fio->seconds);
+		ADD("--runtime=%.0fms", fio->seconds * 1000);
 		ADD("--readonly");
 	}
 #undef ADD

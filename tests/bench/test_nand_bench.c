@@ -143,6 +143,9 @@ static void test_files_are_measured_beside_fio(void **state)
 	assert_non_null(strstr(json, "\"bench\": \"file_read_call\""));
 	assert_non_null(strstr(json, "\"bench\": \"file_read_depth_1\""));
 	assert_non_null(strstr(json, "\"bench\": \"file_read_depth_32\""));
+	/* Not where the host cannot let go of them. */
+	assert_true(strstr(json, "\"bench\": \"file_read_call_cold_spare\"") ||
+		    strstr(text, "file_read_call_cold_spare"));
 	assert_null(strstr(text, "MISSED"));
 	free(json);
 	free(text);
@@ -191,6 +194,9 @@ static void test_wrong_use_is_explained(void **state)
 		{ "--backend tape", "--backend tape: there are mmap, file and headers" },
 		{ "--runs 0", "--runs 0: must be a number, 1 to 99" },
 		{ "--runs 100", "must be a number" },
+		{ "--seconds 0", "--seconds 0: must be a number, 0.1 to 3600" },
+		{ "--seconds nan", "must be a number" },
+		{ "--seconds 1s", "must be a number" },
 		{ "--runs", "--runs needs a value" },
 		{ "--size 1", "--size 1: must be a number" },
 		{ "--size 5Q", "must be a number" },

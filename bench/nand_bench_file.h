@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* What the two halves of the file part, writes and reads, share. Private to them. */
+#ifndef MUNINN_BENCH_NAND_BENCH_FILE_H
+#define MUNINN_BENCH_NAND_BENCH_FILE_H
+
+#include "bench/nand_bench.h"
+#include "bench/random.h"
+
+#define NAND_BENCH_FILE_GOAL 0.9
+
+struct nand_bench_file {
+	const struct nand_bench_options *options;
+	struct nand_geometry geometry;
+	struct nand_options nand_options;
+	uint64_t data_offset, data_bytes, spare_offset;
+	struct random_state random;
+};
+
+/* Adds what failed to `error`; returns `result`. */
+int nand_bench_file_failed(struct error_text *error, int result, const char *what);
+
+/* What fio has to do on the image's page data; `depth` blocks at once. */
+struct nand_bench_fio nand_bench_file_fio(const struct nand_bench_file *bench, bool write,
+					  uint32_t block_bytes, uint32_t depth);
+
+/* Prints the pair. 0, or -ERANGE with a sentence if a goal was missed. */
+int nand_bench_file_report(const struct nand_bench_output *output,
+			   const struct nand_bench_pair *pair, struct error_text *error);
+
+/* Random reads beside fio, and those that need a spare area that the host has not in memory. As nand_bench_file. */
+int nand_bench_file_reads(struct nand_bench_file *bench, const struct nand_bench_output *output,
+			  struct error_text *error);
+
+#endif
