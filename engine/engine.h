@@ -74,6 +74,8 @@ struct engine_options {
 	/* Run time. */
 	bool stable_commits; /* every commit is as with `stable`; otherwise they survive a crash of the process only */
 	bool merge_manual; /* space is reclaimed by engine_merge only; otherwise also when it gets low */
+	uint32_t
+		internal_version_tables; /* read-only tables of a row that make an internal version; default 1 */
 	uint32_t onode_cache_entries;   /* decoded objects kept in memory; default 4096 */
 	uint32_t directory_cache_nodes; /* decoded directory nodes kept in memory; default 1024 */
 	/*
@@ -576,7 +578,7 @@ struct engine_statistics {
 		capacity_bytes; /* offered to users: page data less over-provisioning and metadata */
 	uint64_t used_bytes;    /* occupied by records of any age, of what is offered */
 	uint64_t segments, segments_free, segments_sealed, segments_metadata;
-	uint64_t rows, tables;
+	uint64_t rows, tables, internal_versions;
 	uint64_t records_put, records_got, records_absent; /* since open */
 	uint64_t record_bytes_put;
 	uint64_t user_page_reads;      /* pages read from flash for lookups, wasted ones included */

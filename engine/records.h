@@ -101,10 +101,17 @@ struct record_keep {
 
 #define MERGE_SEGMENTS_MAX 16
 
+/* How the segments to merge are found. What is found is counted before it is moved, either way. */
+enum record_merge_choice {
+	RECORD_MERGE_SAMPLED, /* some segments' pages are read, and those that hold least taken */
+	RECORD_MERGE_FILTERS, /* as in the paper: by the bits that filters have in common with newer ones, and utilization */
+};
+
 struct record_merge {
 	uint32_t segments_wanted; /* in one call, 1..MERGE_SEGMENTS_MAX; 0 = 1 */
 	uint32_t
 		live_permille_max; /* of a segment's bytes; with more live it is left alone; the paper takes 800 */
+	enum record_merge_choice choice;
 	/* Results, added up over calls. */
 	uint64_t segments_freed;
 	uint64_t records_moved, records_dropped;

@@ -417,6 +417,9 @@ void store_drop_tables(struct muninn_store *store)
 		free(row->complete);
 		row->complete = NULL;
 		row->complete_count = 0;
+		free(row->versions);
+		row->versions = NULL;
+		row->version_count = 0;
 	}
 	if (store->images)
 		memset(store->images, 0, store->geometry.segments * sizeof(*store->images));

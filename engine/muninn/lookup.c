@@ -172,13 +172,18 @@ static int search_flash_page(struct lookup *lookup, uint32_t segment, uint32_t p
 	return lookup->visit(lookup, &view);
 }
 
+/* The highest sequence number that is looked for. */
+static uint64_t newest_sequence(const struct lookup *lookup)
+{
+	return min_u64(lookup->visibility.bound, lookup->visibility.below - 1);
+}
+
 static int search_table(struct lookup *lookup, const struct table *table)
 {
 	struct table_search search;
 	uint32_t segment, place;
 
-	table_search_begin(&search, table, &lookup->hash,
-			   min_u64(lookup->visibility.bound, lookup->visibility.below - 1));
+	table_search_begin(&search, table, &lookup->hash, newest_sequence(lookup));
 	while (table_search_next(&search, &segment, &place)) {
 		int result = search_flash_page(lookup, segment, place);
 
@@ -216,7 +221,8 @@ static int search(struct lookup *lookup)
 		result = search_buffer(lookup, &row->buffer);
 	if (result == -EAGAIN)
 		result = search_table(lookup, &row->growing);
-	for (uint32_t n = row->complete_count; result == -EAGAIN && n-- > 0;)
+	for (uint32_t n = versions_find(row, newest_sequence(lookup));
+	     result == -EAGAIN && n-- > 0;)
 		result = search_table(lookup, &row->complete[n]);
 	if (result == -EAGAIN)
 		result = lookup->found ? 0 : -ENOENT;

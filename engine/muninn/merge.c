@@ -8,6 +8,7 @@
  * than it is, and a search that meets it goes on (store.c).
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "common/log.h"
 #include "engine/muninn/store.h"
@@ -16,6 +17,7 @@ enum {
 	SAMPLED_PAGES = 4,          /* of a segment, to estimate how much of it is live */
 	CANDIDATES = 16,            /* segments that are sampled for one victim, at most */
 	GOOD_ENOUGH_PERMILLE = 100, /* a victim with so little live is taken at once */
+	CANDIDATE_TABLES = 4,       /* or so many tables are looked at by their filters */
 	BOUNDS_MAX = 64,            /* at which a record is looked for */
 };
 
@@ -247,6 +249,64 @@ static bool next_segment(struct muninn_store *store, struct victim *victim)
 	return false;
 }
 
+/* The next complete table of a walk over all rows. False: it begins again, or there are none. */
+static bool next_table(struct muninn_store *store)
+{
+	for (store->merge_table++; store->merge_row < store->geometry.rows;
+	     store->merge_row++, store->merge_table = 0)
+		if (store->merge_table < store->rows[store->merge_row].complete_count)
+			return true;
+	store->merge_row = 0;
+	store->merge_table = UINT32_MAX;
+	return false;
+}
+
+/* The segments of a table that hold least, by its filters and how full they are; taken over where better than `best`. */
+static void look_in_table(struct muninn_store *store, struct victim *best)
+{
+	const struct row *row = &store->rows[store->merge_row];
+	const struct table *table = &row->complete[store->merge_table];
+	uint64_t capacity = (uint64_t)store->geometry.segment_pages * store->geometry.page_bytes;
+	uint32_t live_permille[MUNINN_COLUMNS];
+
+	overlap_estimate(store, row, store->merge_table, live_permille);
+	for (uint64_t live = table_live(table); live; live &= live - 1) {
+		uint32_t column = (uint32_t)__builtin_ctzll(live);
+		struct table_column facts;
+
+		table_read_column(table, column, &facts);
+		uint32_t permille =
+			(uint32_t)(live_permille[column] * facts.record_bytes / capacity);
+
+		if (permille < best->live_permille && !store->merge_tried[facts.segment])
+			*best = (struct victim){ .row = store->merge_row,
+						 .segment = facts.segment,
+						 .live_permille = permille };
+	}
+}
+
+/* -EAGAIN: none in these tables. `*best` has no segment, or what the filters estimate for it. */
+static int choose_by_filters(struct muninn_store *store, struct victim *best)
+{
+	*best = (struct victim){ .segment = NO_SEGMENT, .live_permille = 1001 };
+	if (!store->merge_tried)
+		store->merge_tried = calloc(store->geometry.segments, sizeof(*store->merge_tried));
+	if (!store->merge_tried)
+		return -ENOMEM;
+	for (uint32_t n = 0; n < CANDIDATE_TABLES; n++) {
+		if (!next_table(store)) {
+			memset(store->merge_tried, 0,
+			       store->geometry.segments * sizeof(*store->merge_tried));
+			break;
+		}
+		look_in_table(store, best);
+	}
+	if (best->segment == NO_SEGMENT)
+		return -EAGAIN;
+	store->merge_tried[best->segment] = true;
+	return 0;
+}
+
 /* Where few columns of a table are left, the rest goes too, when the directory needs the room. */
 static bool sparse_segment(struct muninn_store *store, struct victim *victim)
 {
@@ -288,14 +348,10 @@ static bool unworn_segment(struct muninn_store *store, struct victim *victim)
 	return true;
 }
 
-static int choose_victim(struct muninn_store *store, const struct record_keep *keep,
-			 uint32_t live_permille_max, struct victim *best)
+/* -EAGAIN: there are no sealed segments. */
+static int choose_by_samples(struct muninn_store *store, const struct record_keep *keep,
+			     uint32_t samples, struct victim *best)
 {
-	if (sparse_segment(store, best) || unworn_segment(store, best))
-		return 0;
-	uint32_t pages = store->geometry.segment_pages;
-	uint32_t samples = pages < SAMPLED_PAGES ? pages : SAMPLED_PAGES;
-
 	best->live_permille = 1001;
 	for (uint32_t i = 0; i < CANDIDATES && best->live_permille > GOOD_ENOUGH_PERMILLE; i++) {
 		struct victim candidate;
@@ -306,6 +362,29 @@ static int choose_victim(struct muninn_store *store, const struct record_keep *k
 		if (candidate.live_permille < best->live_permille)
 			*best = candidate;
 	}
+	return 0;
+}
+
+static int choose_victim(struct muninn_store *store, const struct record_keep *keep,
+			 const struct record_merge *merge, struct victim *best)
+{
+	uint32_t live_permille_max = merge->live_permille_max;
+	uint32_t pages = store->geometry.segment_pages;
+	uint32_t samples = pages < SAMPLED_PAGES ? pages : SAMPLED_PAGES;
+	int result = -EAGAIN;
+
+	if (sparse_segment(store, best) || unworn_segment(store, best))
+		return 0;
+	if (merge->choice == RECORD_MERGE_FILTERS) {
+		result = choose_by_filters(store, best);
+		if (!result && best->live_permille <= live_permille_max)
+			best->live_permille = measure_segment(store, keep, best->segment, samples);
+	}
+	/* Filters speak of complete tables only. */
+	if (result == -EAGAIN)
+		result = choose_by_samples(store, keep, samples, best);
+	if (result)
+		return result;
 	/* A few pages tell which segment is best, not whether it is worth moving: that is counted. */
 	if (best->live_permille <= live_permille_max)
 		best->live_permille = measure_segment(store, keep, best->segment, pages);
@@ -363,6 +442,7 @@ static void kill_segment(struct muninn_store *store, const struct victim *victim
 			store->counters.sealed_record_bytes -= facts.record_bytes;
 			if (n < row->complete_count && !table_live(table))
 				store_drop_table(store, victim->row, n);
+			versions_refresh(store, row);
 			row->unsynced = true;
 			return;
 		}
@@ -422,7 +502,7 @@ static uint32_t move_batch(struct muninn_store *store, const struct record_keep 
 	while (count < wanted) {
 		struct victim victim = { 0 };
 
-		*result = choose_victim(store, keep, merge->live_permille_max, &victim);
+		*result = choose_victim(store, keep, merge, &victim);
 		if (!*result && is_chosen(batch, count, victim.segment))
 			*result = -EAGAIN;
 		for (uint32_t page = 0; !*result && page < store->geometry.segment_pages; page++)

@@ -101,6 +101,7 @@ void store_free(struct muninn_store *store)
 	free(store->rows);
 	free(store->images);
 	free(store->segment_rows);
+	free(store->merge_tried);
 	free(store->spares);
 	free(store->ios);
 	free(store);
@@ -311,6 +312,8 @@ static int step_complete_tables(struct muninn_store *store, struct error_text *e
 			}
 		}
 	}
+	for (uint32_t number = 0; !result && number < geometry->rows; number++)
+		versions_refresh(store, &store->rows[number]);
 	space_destroy(&store->space);
 	if (!result && space_create(&store->space, store->nand, geometry, in_use))
 		result = error_set(error, -ENOMEM, "out of memory");
@@ -389,6 +392,8 @@ int muninn_open(struct nand *nand, const struct engine_options *options, struct 
 	store->base.operations = &muninn_operations;
 	store->nand = nand;
 	store->options = options; /* placement is fixed at format */
+	store->version_tables =
+		options && options->internal_version_tables ? options->internal_version_tables : 1;
 	for (size_t i = 0; i < sizeof(open_steps) / sizeof(open_steps[0]); i++) {
 		uint64_t step_begin = now_microseconds();
 		int result = open_steps[i].run(store, error);

@@ -136,8 +136,10 @@ int store_seal_row(struct muninn_store *store, uint32_t number)
 	uint32_t segment;
 	int result = 0;
 
-	if (table_columns(&row->growing) == MUNINN_COLUMNS)
+	if (table_columns(&row->growing) == MUNINN_COLUMNS) {
 		result = store_complete_table(store, number);
+		versions_refresh(store, row);
+	}
 	if (!result)
 		result = write_segment(store, &row->buffer, &segment);
 	if (!result)

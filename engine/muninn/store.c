@@ -186,11 +186,14 @@ static void muninn_statistics(struct record_store *base, struct engine_statistic
 	uint64_t segment_bytes = (uint64_t)geometry->segment_pages * geometry->page_bytes;
 	uint64_t sealed = 0, tables = 0, index_bytes = 0;
 
+	statistics->internal_versions = 0;
+
 	for (uint32_t number = 0; number < geometry->rows; number++) {
 		const struct row *row = &store->rows[number];
 
 		sealed += (uint64_t)__builtin_popcountll(table_live(&row->growing));
 		tables += row->complete_count;
+		statistics->internal_versions += row->version_count;
 		for (uint32_t n = 0; n < row->complete_count; n++) {
 			sealed += (uint64_t)__builtin_popcountll(table_live(&row->complete[n]));
 			index_bytes += row->complete[n].image_bytes;

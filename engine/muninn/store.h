@@ -8,6 +8,13 @@
 
 #define NO_ROW UINT16_MAX
 
+/* A few read-only tables; versions.c. */
+struct internal_version {
+	uint32_t number;     /* index of its tables / tables of a version */
+	uint32_t tables_end; /* of the row's complete tables, the first that is newer */
+	uint64_t floor;      /* no record in it or in a newer one has a lower sequence number */
+};
+
 struct row {
 	struct buffer buffer; /* the active segment */
 	struct buffer
@@ -15,6 +22,8 @@ struct row {
 	struct table growing; /* the read-only table that sealed segments are added to, in NVRAM */
 	struct table *complete; /* complete tables in memory, oldest first */
 	uint32_t complete_count;
+	struct internal_version *versions; /* oldest first */
+	uint32_t version_count;
 	bool touched;  /* by the running transaction */
 	bool unsynced; /* changed since the last flush */
 };
@@ -52,6 +61,9 @@ struct muninn_store {
 	uint16_t *segment_rows; /* for each segment the row that it is sealed in, or NO_ROW */
 	uint32_t merge_cursor, merge_step; /* walk of merge over the segments */
 	uint64_t merge_random;             /* which of their pages it looks at */
+	uint32_t merge_row, merge_table;   /* walk over the complete tables */
+	bool *merge_tried;       /* segments found to be not worth it, on this walk; NULL: none */
+	uint32_t version_tables; /* tables of an internal version */
 };
 
 static inline void count_up(uint64_t *counter, uint64_t by)
@@ -167,6 +179,27 @@ int store_list(struct muninn_store *store, const struct record_key *key,
 /* record_store_operations.get_older. */
 int store_get_older(struct muninn_store *store, const struct record_key *key, uint64_t bound,
 		    uint32_t steps, void *value, uint32_t capacity, struct record_info *info);
+
+/* ---- versions.c: internal versions ---- */
+
+/* Finds the internal versions of a row anew, after its complete tables have changed. */
+void versions_refresh(const struct muninn_store *store, struct row *row);
+
+/* How many of the row's complete tables, from the oldest on, may hold records with sequence numbers up to `bound`. */
+uint32_t versions_find(const struct row *row, uint64_t bound);
+
+/* ---- overlap.c: what the filters in memory say of how much is put again ---- */
+
+/*
+ * The live part of each segment of a row's n-th complete table, as far as its filters tell; 1000 for columns that are
+ * not live. Reads no flash.
+ */
+void overlap_estimate(const struct muninn_store *store, const struct row *row, uint32_t n,
+		      uint32_t live_permille[MUNINN_COLUMNS]);
+
+/* Adds the bits that are set in the combined filters of `older`, and in those of both. */
+void overlap_count_bits(const struct table *older, const struct table *newer, uint64_t *set,
+			uint64_t *common);
 
 /* ---- seal.c ---- */
 

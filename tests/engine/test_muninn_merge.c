@@ -201,15 +201,13 @@ static const struct nand_geometry nand = {
 /* Free segments below which the test merges: so many that live records have to be moved. */
 enum { LOW_WATER = 245 };
 
-static void test_a_device_written_many_times_over_keeps_the_present_and_every_boundary(void **state)
+static void write_many_times_over(enum record_merge_choice choice, uint64_t seed,
+				  uint64_t transactions)
 {
-	uint64_t seed = model_setting("MUNINN_SEED", 100);
-	uint64_t transactions = model_setting("MUNINN_OPERATIONS", 8000);
 	struct boundaries boundaries = { .horizon = RECORD_NEWEST };
-	struct record_merge merge = { .live_permille_max = 950 };
+	struct record_merge merge = { .live_permille_max = 950, .choice = choice };
 	struct model *model = calloc(1, sizeof(*model));
 
-	(void)state;
 	print_message("MUNINN_SEED=%llu\n", (unsigned long long)seed);
 	assert_non_null(model);
 	model->random = seed;
@@ -240,6 +238,20 @@ static void test_a_device_written_many_times_over_keeps_the_present_and_every_bo
 	assert_true(merge.segments_freed > 300);
 	assert_true(merge.records_moved > 100);
 	model_close(model);
+}
+
+static void test_a_device_written_many_times_over_keeps_the_present_and_every_boundary(void **state)
+{
+	(void)state;
+	write_many_times_over(RECORD_MERGE_SAMPLED, model_setting("MUNINN_SEED", 100),
+			      model_setting("MUNINN_OPERATIONS", 8000));
+}
+
+static void test_it_does_so_when_segments_are_chosen_by_their_filters(void **state)
+{
+	(void)state;
+	write_many_times_over(RECORD_MERGE_FILTERS, model_setting("MUNINN_SEED", 200),
+			      model_setting("MUNINN_OPERATIONS", 8000));
 }
 
 static void test_space_is_accounted_for_exactly_before_and_after_merging(void **state)
@@ -356,6 +368,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			test_a_device_written_many_times_over_keeps_the_present_and_every_boundary),
+		cmocka_unit_test(test_it_does_so_when_segments_are_chosen_by_their_filters),
 		cmocka_unit_test(test_space_is_accounted_for_exactly_before_and_after_merging),
 		cmocka_unit_test(test_unreachable_records_are_dropped_and_others_kept),
 		cmocka_unit_test(test_a_corrupt_page_stops_the_merge_and_nothing_is_lost),
