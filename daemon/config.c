@@ -54,6 +54,23 @@ static int parse_merge(const struct key *key, const char *value, char *base,
 	return lun_option_choice(value, "auto", "manual", (bool *)(base + key->offset), error);
 }
 
+static int parse_layout(const struct key *key, const char *value, char *base,
+			struct error_text *error)
+{
+	struct osd_options *osd = (struct osd_options *)(base + key->offset);
+	bool packed = false;
+	int result = lun_option_choice(value, "flat", "packed", &packed, error);
+
+	osd->layout = packed;
+	return result;
+}
+
+static int parse_history_interval(const struct key *key, const char *value, char *base,
+				  struct error_text *error)
+{
+	return lun_option_history_interval(value, (uint32_t *)(base + key->offset), error);
+}
+
 static int parse_hot_rows(const struct key *key, const char *value, char *base,
 			  struct error_text *error)
 {
@@ -387,6 +404,9 @@ static const struct key keys[] = {
 	  LUN_CACHE_ENTRIES_MAX },
 	{ "lun", "durability", parse_durability, IN_LUN(options.durable), 0, 0 },
 	{ "lun", "merge", parse_merge, IN_LUN(options.merge_manual), 0, 0 },
+	{ "lun", "layout", parse_layout, IN_LUN(options.osd), 0, 0 },
+	{ "lun", "history_interval", parse_history_interval, IN_LUN(options.history_interval_ms), 0,
+	  0 },
 	{ "lun", "serial", parse_serial, IN_LUN(options.osd), 0, 0 },
 	{ "lun", "key_file", parse_key_file, IN_LUN(options.key_file), 0, 0 },
 	{ "lun", "system_id", parse_system_id, IN_LUN(options.osd), 0, 0 },

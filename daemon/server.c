@@ -227,6 +227,13 @@ static void write_lun_options(const struct lun_options *options, char *text, siz
 		 options->durable ? "host" : "process", options->merge_manual ? "manual" : "auto",
 		 options->osd.serial[0] ? ";serial=" : "", options->osd.serial);
 	used = strlen(text);
+	if (options->osd.layout)
+		used += (size_t)snprintf(text + used, bytes - used, ";layout=packed");
+	if (options->history_interval_ms)
+		used += (size_t)snprintf(text + used, bytes - used, ";history_interval=%u",
+					 options->history_interval_ms == ENGINE_EVERY_COMMAND
+						 ? 0
+						 : options->history_interval_ms);
 	if (options->key_file[0])
 		used += (size_t)snprintf(text + used, bytes - used, ";key_file=%s",
 					 options->key_file);

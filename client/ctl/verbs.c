@@ -218,8 +218,9 @@ static const struct ctl_verb verbs[] = {
 	  "second MOMENT: the present.\n\n"
 	  "Example:\n  muninnctl diff $URL 0x10000 3 -1h\n",
 	  2, 3, verb_diff },
-	{ "retention", "URL PID [POLICY...]", "how much history a partition keeps",
-	  "Without POLICY: shows it. POLICY is one or more of:\n"
+	{ "retention", "URL PID|0 [POLICY...]", "how much history a partition keeps",
+	  "Without POLICY: shows it. 0: what partitions without one of their own have. POLICY is "
+	  "one or more of:\n"
 	  "snapshots             versions always, other history while there is room (default)\n"
 	  "all                   everything; a full device refuses writes\n"
 	  "none                  versions only\n"
@@ -251,6 +252,13 @@ static const struct ctl_verb verbs[] = {
 	  1, 1, verb_checksum },
 	{ "statistics", "URL", "the engine's counters", "Example:\n  muninnctl statistics $URL\n",
 	  0, 0, verb_statistics },
+	{ "unlock", "IMAGE PID|0", "end the lock of a partition's history",
+	  "On the target's host only: initiators cannot. Takes effect within a second of the next "
+	  "command, or when the "
+	  "daemon\n"
+	  "opens IMAGE.\n\n"
+	  "Example:\n  muninnctl unlock /var/lib/muninn/lun1.img 0x10000\n",
+	  1, 1, verb_unlock },
 	{ "nand create", "IMAGE SIZE [NVRAM]", "create a NAND image on this host",
 	  "IMAGE and IMAGE.nvram, of the default geometry, with SIZE bytes of page data and NVRAM "
 	  "bytes of NVRAM (K, M, G, T\n"

@@ -326,7 +326,7 @@ int verb_retention(struct ctl *ctl)
 	struct osd_item_writer writer;
 	struct items found = { 0 };
 	bool sets = ctl->argument_count > 1;
-	int code = ctl_partition_address(ctl, 0, &address);
+	int code = ctl_scope_address(ctl, 0, &address);
 
 	osd_items_begin(&writer, parameters, sizeof(parameters));
 	for (int i = 1; code == CTL_OK && i < ctl->argument_count; i++)

@@ -20,6 +20,7 @@
 #include "daemon/module/identity.h"
 #include "daemon/module/io_threads.h"
 #include "daemon/module/options.h"
+#include "daemon/module/unlock.h"
 #include "engine/engine.h"
 #include "nand/live.h"
 #include "nand/nand.h"
@@ -44,6 +45,7 @@ struct muninn_lun {
 	/* Timing and faults of the emulated flash are looked for once a second, by the thread that sets the time. */
 	_Atomic uint64_t next_look;
 	struct nand_settings settings;
+	char *image;
 };
 
 /* Called by tgtd by this name, once, at start. */
@@ -73,6 +75,7 @@ static void look_for_settings(struct muninn_lun *lun)
 	if (now < next || !atomic_compare_exchange_strong(&lun->next_look, &next, UINT64_MAX))
 		return;
 	nand_take_settings(lun->nand, &lun->settings);
+	unlock_take(lun->engine, lun->image);
 	atomic_store(&lun->next_look, now + 1);
 }
 
@@ -193,6 +196,8 @@ static int close_layers(struct muninn_lun *lun)
 		closed = nand_close(lun->nand);
 		result = result ? result : closed;
 	}
+	free(lun->image);
+	lun->image = NULL;
 	lun->threads = NULL;
 	lun->device = NULL;
 	lun->engine = NULL;
@@ -207,9 +212,13 @@ static int open_layers(struct muninn_lun *lun, const char *path, struct error_te
 		.directory_cache_nodes = lun->options.directory_cache_nodes,
 		.stable_commits = lun->options.durable,
 		.merge_manual = lun->options.merge_manual,
+		.history_interval_ms = lun->options.history_interval_ms,
 	};
 	int result;
 
+	lun->image = strdup(path);
+	if (!lun->image)
+		return error_set(error, -ENOMEM, "out of memory");
 	result = nand_open(path, &lun->nand, error);
 	if (result)
 		return result;

@@ -70,6 +70,15 @@ static int hexadecimal_digit(char digit)
 	return -1;
 }
 
+int lun_option_history_interval(const char *text, uint32_t *ms, struct error_text *error)
+{
+	int result = lun_option_number(text, 0, LUN_HISTORY_INTERVAL_MAX, ms, error);
+
+	if (!result && *ms == 0)
+		*ms = ENGINE_EVERY_COMMAND;
+	return result;
+}
+
 int lun_option_system_id(const char *text, struct osd_options *osd, struct error_text *error)
 {
 	const size_t bytes = sizeof(osd->system_id);
@@ -103,16 +112,26 @@ static int set_option(struct lun_options *options, const char *name, const char 
 		return lun_option_choice(value, "process", "host", &options->durable, error);
 	if (!strcmp(name, "merge"))
 		return lun_option_choice(value, "auto", "manual", &options->merge_manual, error);
+	if (!strcmp(name, "history_interval"))
+		return lun_option_history_interval(value, &options->history_interval_ms, error);
+	if (!strcmp(name, "layout")) {
+		bool packed = false;
+		int result = lun_option_choice(value, "flat", "packed", &packed, error);
+
+		options->osd.layout = packed;
+		return result;
+	}
 	if (!strcmp(name, "serial"))
 		return lun_option_serial(value, &options->osd, error);
 	if (!strcmp(name, "key_file"))
 		return lun_option_key_file(value, options->key_file, error);
 	if (!strcmp(name, "system_id"))
 		return lun_option_system_id(value, &options->osd, error);
-	return error_set(error, -EINVAL,
-			 "unknown option '%s'; known are threads, onode_cache, directory_cache, "
-			 "durability, merge, serial, key_file and system_id",
-			 name);
+	return error_set(
+		error, -EINVAL,
+		"unknown option '%s'; known are threads, onode_cache, directory_cache, "
+		"durability, merge, history_interval, layout, serial, key_file and system_id",
+		name);
 }
 
 int lun_options_parse(const char *text, struct lun_options *options, struct error_text *error)

@@ -13,6 +13,8 @@
 #define LUN_THREADS_MAX       64
 #define LUN_CACHE_ENTRIES_MAX (1U << 24)
 #define LUN_PATH_BYTES        1024
+/* A day. */
+#define LUN_HISTORY_INTERVAL_MAX 86400000U
 
 struct lun_options {
 	uint32_t threads;               /* I/O threads, 1..LUN_THREADS_MAX */
@@ -20,6 +22,7 @@ struct lun_options {
 	uint32_t directory_cache_nodes; /* as in engine_options; 0 = the engine's default */
 	bool durable;                   /* acknowledged = on the host's stable storage */
 	bool merge_manual;              /* as in engine_options */
+	uint32_t history_interval_ms;   /* as in engine_options; 0 = the engine's default */
 	char key_file[LUN_PATH_BYTES];  /* of the device key; empty: none */
 	struct osd_options osd;         /* its device key is not parsed: see osd/keys_file.h */
 };
@@ -27,7 +30,8 @@ struct lun_options {
 /*
  * Parses `NAME=VALUE;NAME=VALUE...` (NULL or empty: all defaults), tgtd taking commas for itself:
  *   threads=1..64  onode_cache=0..2^24  directory_cache=0..2^24
- *   durability=process|host  merge=auto|manual
+ *   durability=process|host  merge=auto|manual  layout=flat|packed
+ *   history_interval=milliseconds, 0 = every command
  *   key_file=absolute path without , and ;
  *   system_id=40 hexadecimal digits  serial=1..36 printable characters without space , ; and =
  * -EINVAL with a sentence that names the option; `options` is then undefined.
@@ -40,6 +44,8 @@ int lun_option_number(const char *text, uint32_t least, uint32_t most, uint32_t 
 /* One of two words; true = the second one. */
 int lun_option_choice(const char *text, const char *first, const char *second, bool *value,
 		      struct error_text *error);
+/* "0" becomes ENGINE_EVERY_COMMAND. */
+int lun_option_history_interval(const char *text, uint32_t *ms, struct error_text *error);
 int lun_option_serial(const char *text, struct osd_options *osd, struct error_text *error);
 /* `path` has LUN_PATH_BYTES. */
 int lun_option_key_file(const char *text, char *path, struct error_text *error);

@@ -45,6 +45,7 @@ static void test_choices_take_their_two_words_only(void **state)
 	assert_false(options.merge_manual);
 	assert_refused("durability=disk", "option durability: 'disk' is neither process nor host");
 	assert_refused("merge=", "option merge: '' is neither auto nor manual");
+	assert_refused("layout=wide", "option layout: 'wide' is neither flat nor packed");
 }
 
 static void test_every_option_gets_to_its_place(void **state)
@@ -52,7 +53,7 @@ static void test_every_option_gets_to_its_place(void **state)
 	(void)state;
 	assert_int_equal(
 		lun_options_parse("threads=7;onode_cache=100;directory_cache=50;serial=A-1;"
-				  "durability=host;merge=manual;"
+				  "durability=host;merge=manual;layout=packed;history_interval=250;"
 				  "system_id=000102030405060708090a0b0c0d0e0f1011FDfe",
 				  &options, &error),
 		0);
@@ -61,11 +62,21 @@ static void test_every_option_gets_to_its_place(void **state)
 	assert_int_equal(options.directory_cache_nodes, 50);
 	assert_true(options.durable);
 	assert_true(options.merge_manual);
+	assert_int_equal(options.osd.layout, 1);
+	assert_int_equal(options.history_interval_ms, 250);
 	assert_string_equal(options.osd.serial, "A-1");
 	for (uint8_t i = 0; i < 18; i++)
 		assert_int_equal(options.osd.system_id[i], i);
 	assert_int_equal(options.osd.system_id[18], 0xfd);
 	assert_int_equal(options.osd.system_id[19], 0xfe);
+}
+
+static void test_a_history_interval_of_0_makes_every_command_a_moment(void **state)
+{
+	(void)state;
+	assert_int_equal(lun_options_parse("history_interval=0", &options, &error), 0);
+	assert_int_equal(options.history_interval_ms, ENGINE_EVERY_COMMAND);
+	assert_refused("history_interval=86400001", "from 0 to 86400000");
 }
 
 static void test_numbers_outside_of_their_limits_are_refused(void **state)
@@ -130,6 +141,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_means_defaults),
 		cmocka_unit_test(test_every_option_gets_to_its_place),
 		cmocka_unit_test(test_choices_take_their_two_words_only),
+		cmocka_unit_test(test_a_history_interval_of_0_makes_every_command_a_moment),
 		cmocka_unit_test(test_numbers_outside_of_their_limits_are_refused),
 		cmocka_unit_test(test_unknown_options_and_missing_values_are_named),
 		cmocka_unit_test(test_serial_numbers_fit_their_field),

@@ -90,6 +90,16 @@ class TimeTravel(E2ETest):
         self.assertIn(b"locked", refused.stderr)
         shown = json.loads(self.ctl("--json", "retention", self.url, P))
         self.assertEqual((shown["retention"], shown["locked_until"][:4]), ("all", "2099"))
+        # The administrator of the target's host can end the lock.
+        self.ctl("unlock", self.server.image(), P)
+        for _ in range(100):
+            shown = json.loads(self.ctl("--json", "retention", self.url, P))
+            if shown["locked_until"] is None:
+                break
+            time.sleep(0.1)
+        self.assertIsNone(shown["locked_until"])
+        self.ctl("drop", self.url, P, "kept")
+        self.ctl("retention", self.url, P, "snapshots")
 
     def test_objects_are_read_undone_and_logged_through_moments(self):
         self.ctl("mkpart", self.url, P)
