@@ -113,10 +113,98 @@ static void test_commands_of_several_threads_do_not_mix(void **state)
 	}
 }
 
+/* ---- one object, changed by all ---- */
+
+/* A command without data or with `out`; true when it was GOOD. */
+static bool change(struct worker *worker, struct osd_cdb *cdb, const uint8_t *out, size_t length,
+		   uint8_t *in, size_t room)
+{
+	cdb->version = OSD_2;
+	cdb->partition = P;
+	cdb->object = O;
+	return run(worker, cdb, out, length, in, room);
+}
+
+/*
+ * Sets an attribute of its own, writes a range of its own, and adds to a number of all: each in
+ * commands that the other workers know nothing of.
+ */
+static void *share(void *argument)
+{
+	struct worker *worker = argument;
+	uint32_t self = (uint32_t)(worker->object - O);
+	uint64_t last = 0;
+
+	for (uint32_t round = 1; round <= ROUNDS; round++) {
+		struct osd_cdb set = { .action = OSD_SET_ATTRIBUTES,
+				       .format = OSD_ATTRIBUTES_CDB,
+				       .isolation = (uint8_t)(round % 2 ? OSD_ISOLATION_NONE
+									: OSD_ISOLATION_RANGE),
+				       .set_page = 0x10000,
+				       .set_number = self + 1,
+				       .set_length = 4 };
+		struct osd_cdb write = { .action = OSD_WRITE,
+					 .format = OSD_ATTRIBUTES_LIST,
+					 .length = 100,
+					 .address = self * UINT64_C(100) };
+		struct osd_cdb add = { .action = OSD_FETCH_AND_ADD,
+				       .format = OSD_ATTRIBUTES_LIST,
+				       .length = 8 };
+		uint8_t data[100], one[8] = { [7] = 1 }, before[8];
+		bool good;
+
+		memset(data, (int)round, sizeof(data));
+		put_be32(set.set_value, round);
+		good = change(worker, &set, NULL, 0, NULL, 0) &&
+		       change(worker, &write, data, sizeof(data), NULL, 0) &&
+		       change(worker, &add, one, sizeof(one), before, sizeof(before));
+		/* The number only grows, by one for each of the others meanwhile. */
+		good = good && (round == 1 || get_be64(before) > last);
+		last = get_be64(before);
+		worker->failures += !good;
+	}
+	return NULL;
+}
+
+static void test_no_change_of_one_thread_undoes_that_of_another(void **state)
+{
+	struct unit *unit = *state;
+	struct worker workers[THREADS];
+	pthread_t threads[THREADS];
+	struct call call;
+
+	unit_create_partition(unit, P);
+	unit_create(unit, P, O);
+	for (size_t i = 0; i < THREADS; i++)
+		workers[i] = (struct worker){ unit->device, O + i, 0 };
+	for (size_t i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, share, &workers[i]), 0);
+	for (size_t i = 0; i < THREADS; i++) {
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+		assert_int_equal(workers[i].failures, 0);
+	}
+	assert_int_equal(
+		unit_get_number(unit, P, O, OSD_USER_OBJECT_ATOMICS, OSD_ATOMICS_FETCH_AND_ADD),
+		THREADS * ROUNDS);
+	call = call_of(OSD_READ, P, O);
+	call.cdb.length = call.data_in_capacity = THREADS * 100;
+	call_run(unit, &call);
+	expect_good(unit);
+	for (size_t i = 0; i < THREADS * 100; i++)
+		assert_int_equal(unit->data_in[i], ROUNDS);
+	for (uint32_t i = 0; i < THREADS; i++) {
+		uint8_t value[4];
+
+		assert_int_equal(unit_get(unit, P, O, 0x10000, i + 1, value, 4), 4);
+		assert_int_equal(get_be32(value), ROUNDS);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		with_unit(test_commands_of_several_threads_do_not_mix),
+		with_unit(test_no_change_of_one_thread_undoes_that_of_another),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
