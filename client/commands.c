@@ -129,6 +129,48 @@ int osd_client_remove_partition(struct osd_client *client, uint64_t partition, b
 	return run(client, &request, error);
 }
 
+int osd_client_clone(struct osd_client *client, struct osd_client_address source,
+		     uint64_t requested, bool writable, uint64_t *chosen,
+		     struct osd_client_error *error)
+{
+	struct osd_request request = { 0 };
+
+	osd_request_address(&request, source);
+	request.cdb.action = writable ? OSD_CREATE_CLONE : OSD_CREATE_SNAPSHOT;
+	request.cdb.address = request.cdb.partition;
+	request.cdb.partition = requested;
+	return run_told(client, &request, OSD_CURRENT_PARTITION_ID, chosen, error);
+}
+
+static int run_on_partition(struct osd_client *client, uint16_t action, uint64_t partition,
+			    uint64_t address, struct osd_client_error *error)
+{
+	struct osd_request request = {
+		.cdb = { .action = action, .partition = partition, .address = address }
+	};
+
+	return run(client, &request, error);
+}
+
+int osd_client_refresh_clone(struct osd_client *client, uint64_t clone,
+			     struct osd_client_error *error)
+{
+	return run_on_partition(client, OSD_REFRESH_SNAPSHOT_OR_CLONE, clone, 0, error);
+}
+
+int osd_client_detach_clone(struct osd_client *client, uint64_t clone,
+			    struct osd_client_error *error)
+{
+	return run_on_partition(client, OSD_DETACH_CLONE, clone, 0, error);
+}
+
+int osd_client_restore_partition(struct osd_client *client, uint64_t partition, uint64_t snapshot,
+				 struct osd_client_error *error)
+{
+	return run_on_partition(client, OSD_RESTORE_PARTITION_FROM_SNAPSHOT, partition, snapshot,
+				error);
+}
+
 int osd_client_create(struct osd_client *client, uint64_t partition, uint64_t requested,
 		      uint16_t count, uint64_t *first, struct osd_client_error *error)
 {

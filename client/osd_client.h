@@ -288,6 +288,23 @@ struct osd_client_moment {
 int osd_client_parse_moment(const char *text, uint64_t now_ms, struct osd_client_moment *moment,
 			    struct error_text *error);
 
+/* ---- clones and snapshots: partitions that begin with the contents of another one ---- */
+
+/*
+ * `source`: a partition, at a version if wanted. `requested`, `chosen` as in osd_client_create_partition. Not `writable`: a
+ * snapshot of the standard.
+ */
+int osd_client_clone(struct osd_client *client, struct osd_client_address source,
+		     uint64_t requested, bool writable, uint64_t *chosen,
+		     struct osd_client_error *error);
+/* Again as its source is now; no longer associated with it; a partition again as its snapshot is. */
+int osd_client_refresh_clone(struct osd_client *client, uint64_t clone,
+			     struct osd_client_error *error);
+int osd_client_detach_clone(struct osd_client *client, uint64_t clone,
+			    struct osd_client_error *error);
+int osd_client_restore_partition(struct osd_client *client, uint64_t partition, uint64_t snapshot,
+				 struct osd_client_error *error);
+
 /* ---- EXECUTE: the target's functions beyond the standard. The client subscribes to their features by itself. ---- */
 
 /* A result's items, of each command that a stream takes. A result other than 0 ends it and is returned. */

@@ -163,6 +163,7 @@ ctl_run verb_coll_create, verb_coll_track, verb_coll_rm, verb_coll_ls, verb_coll
 ctl_run verb_snapshot, verb_versions, verb_drop, verb_rollback, verb_undo, verb_log, verb_diff;
 ctl_run verb_retention, verb_merge, verb_watch;
 ctl_run verb_search, verb_checksum, verb_statistics;
+ctl_run verb_clone, verb_refresh, verb_detach;
 ctl_run verb_unlock;
 ctl_run verb_nand_create, verb_nand_info, verb_nand_map, verb_nand_wear, verb_nand_dump,
 	verb_nand_cut, verb_nand_timing, verb_nand_faults;

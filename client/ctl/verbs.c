@@ -218,6 +218,21 @@ static const struct ctl_verb verbs[] = {
 	  "second MOMENT: the present.\n\n"
 	  "Example:\n  muninnctl diff $URL 0x10000 3 -1h\n",
 	  2, 3, verb_diff },
+	{ "clone", "URL PID[@MOMENT] [PID] [--read-only]",
+	  "make a partition with the contents of another one",
+	  "Nothing is copied, however much there is; what is changed in either is its own. Prints "
+	  "the new ID. Without "
+	  "the second\n"
+	  "PID the target chooses.\n"
+	  "--read-only  as the standard's snapshots are\n\n"
+	  "Example:\n  muninnctl clone $URL 0x10000@-1d 0x20000\n",
+	  1, 2, verb_clone },
+	{ "refresh", "URL PID", "make a clone again as its source is now",
+	  "What was changed in the clone is gone from its present.\n\n"
+	  "Example:\n  muninnctl refresh $URL 0x20000\n",
+	  1, 1, verb_refresh },
+	{ "detach", "URL PID", "make a clone a partition of its own",
+	  "Example:\n  muninnctl detach $URL 0x20000\n", 1, 1, verb_detach },
 	{ "retention", "URL PID|0 [POLICY...]", "how much history a partition keeps",
 	  "Without POLICY: shows it. 0: what partitions without one of their own have. POLICY is "
 	  "one or more of:\n"

@@ -115,6 +115,54 @@ int verb_mkpart(struct ctl *ctl)
 	return print_id(ctl, "partition", chosen);
 }
 
+/* ---- clones ---- */
+
+int verb_clone(struct ctl *ctl)
+{
+	struct osd_client_address source, address = { 0 };
+	struct osd_client_error error;
+	uint64_t chosen;
+	int code = ctl_partition_address(ctl, 0, &source);
+
+	if (code == CTL_OK && ctl->argument_count > 1)
+		code = ctl_partition_address(ctl, 1, &address);
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	if (osd_client_clone(ctl->client, source, address.partition, !ctl->options->read_only,
+			     &chosen, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	return print_id(ctl, "partition", chosen);
+}
+
+typedef int change_clone(struct osd_client *client, uint64_t clone, struct osd_client_error *error);
+
+static int run_on_clone(struct ctl *ctl, change_clone *change)
+{
+	struct osd_client_address address;
+	struct osd_client_error error;
+	int code = ctl_partition_address(ctl, 0, &address);
+
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	if (change(ctl->client, address.partition, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	return ctl->options->json ? print_id(ctl, "changed", address.partition) : CTL_OK;
+}
+
+int verb_refresh(struct ctl *ctl)
+{
+	return run_on_clone(ctl, osd_client_refresh_clone);
+}
+
+int verb_detach(struct ctl *ctl)
+{
+	return run_on_clone(ctl, osd_client_detach_clone);
+}
+
 int verb_rmpart(struct ctl *ctl)
 {
 	struct osd_client_address address;
