@@ -139,7 +139,7 @@ int osd_client_clone(struct osd_client *client, struct osd_client_address source
 	request.cdb.action = writable ? OSD_CREATE_CLONE : OSD_CREATE_SNAPSHOT;
 	request.cdb.address = request.cdb.partition;
 	request.cdb.partition = requested;
-	return run_told(client, &request, OSD_CURRENT_PARTITION_ID, chosen, error);
+	return request_run_told(client, &request, OSD_CURRENT_PARTITION_ID, chosen, error);
 }
 
 static int run_on_partition(struct osd_client *client, uint16_t action, uint64_t partition,
