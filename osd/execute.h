@@ -102,7 +102,7 @@ struct osd_request {
 	struct osd_continuation descriptors;
 
 	struct osd_security_state security;
-	struct osd_root_security root_security; /* what FORMAT OSD keeps */
+	struct osd_kept_security kept; /* what FORMAT OSD and ROLLBACK put back */
 	struct engine_statistics statistics;    /* of commands that get attributes of the root */
 	uint32_t attribute_visits;
 	bool failed;

@@ -235,51 +235,101 @@ int osd_key_store(struct osd_request *request, struct osd_key_name name, struct 
 				    sizeof(wrapped));
 }
 
-/* ---- what FORMAT OSD keeps, and the boot epoch ---- */
+/* ---- what is kept when everything else changes, and the boot epoch ---- */
 
-static struct place root_value(size_t index)
+/* The pages that are kept of the root (partition 0) or of a partition; `index` 0..2, 0 = no more. */
+static uint32_t kept_page(uint64_t partition, unsigned index)
 {
-	const struct place places[OSD_ROOT_SECURITY_VALUES] = {
-		{ .page = private_page(ENGINE_ROOT), .number = NUMBER_MASTER_KEY },
-		{ .page = private_page(ENGINE_ROOT), .number = NUMBER_ROOT_KEY },
-		{ .page = private_page(ENGINE_ROOT), .number = NUMBER_BOOT_EPOCH },
-		{ .page = OSD_ROOT_SECURITY, .number = OSD_SECURITY_DEFAULT_METHOD },
-		{ .page = OSD_ROOT_SECURITY, .number = OSD_SECURITY_PARTITION_DEFAULT_METHOD },
-	};
+	const uint32_t of_root[] = { OSD_ROOT_SECURITY, private_page(ENGINE_ROOT), 0 };
+	const uint32_t of_partition[] = { OSD_PARTITION_SECURITY, OSD_PARTITION_FROZEN_AUDITS,
+					  private_page(ENGINE_PARTITION) };
 
-	return places[index];
+	return partition == 0 ? of_root[index] : of_partition[index];
 }
 
-int osd_root_security_read(struct osd_request *request, struct osd_root_security *kept)
+/* The first attribute of the page at or behind `number`. -ENOENT: no more. */
+static int next_in_page(struct engine_txn *txn, struct engine_address address, uint32_t page,
+			struct osd_kept_value *value)
 {
-	for (size_t i = 0; i < OSD_ROOT_SECURITY_VALUES; i++) {
-		struct place place = root_value(i);
-		int result = engine_attribute_get(request->txn, place.address, place.page,
-						  place.number, kept->values[i],
-						  OSD_ROOT_SECURITY_BYTES_MAX, &kept->lengths[i]);
+	uint32_t wanted = page;
+	int result = engine_attribute_next(txn, address, &page, &value->number, value->bytes,
+					   sizeof(value->bytes), &value->length);
 
-		if (result == -ENOENT)
-			kept->lengths[i] = 0;
-		else if (result != 0)
-			return result;
+	value->page = page;
+	return result == 0 && page != wanted ? -ENOENT : result;
+}
+
+int osd_security_keep(struct osd_request *request, uint64_t partition,
+		      struct osd_kept_security *kept)
+{
+	struct engine_address address = { .partition = partition };
+
+	*kept = (struct osd_kept_security){ .partition = partition, .any = true };
+	for (unsigned i = 0; i < 3 && kept_page(partition, i) != 0; i++) {
+		uint32_t number = 0;
+
+		while (kept->count < OSD_KEPT_VALUES_MAX) {
+			struct osd_kept_value *value = &kept->values[kept->count];
+			int result;
+
+			value->number = number;
+			result =
+				next_in_page(request->txn, address, kept_page(partition, i), value);
+			if (result == -ENOENT)
+				break;
+			if (result != 0)
+				return result;
+			/* Longer ones are none of security's. */
+			if (value->length <= sizeof(value->bytes))
+				kept->count++;
+			if (value->number == UINT32_MAX)
+				break;
+			number = value->number + 1;
+		}
 	}
 	return 0;
 }
 
-int osd_root_security_write(struct osd_request *request, const struct osd_root_security *kept)
+static const struct osd_kept_value *find_kept(const struct osd_kept_security *kept, uint32_t page,
+					      uint32_t number)
 {
-	for (size_t i = 0; i < OSD_ROOT_SECURITY_VALUES; i++) {
-		struct place place = root_value(i);
-		int result = 0;
+	for (unsigned i = 0; i < kept->count; i++)
+		if (kept->values[i].page == page && kept->values[i].number == number)
+			return &kept->values[i];
+	return NULL;
+}
 
-		if (kept->lengths[i] > 0)
-			result = engine_attribute_set(request->txn, place.address, place.page,
-						      place.number, kept->values[i],
-						      kept->lengths[i]);
-		if (result != 0)
-			return result;
+/* Removes what is there and was not kept. */
+static int remove_others(struct osd_request *request, const struct osd_kept_security *kept,
+			 uint32_t page)
+{
+	struct engine_address address = { .partition = kept->partition };
+	struct osd_kept_value value = { .number = 0 };
+	int result = 0;
+
+	for (unsigned i = 0; i < OSD_KEPT_VALUES_MAX && result == 0; i++) {
+		result = next_in_page(request->txn, address, page, &value);
+		if (result == 0 && !find_kept(kept, page, value.number))
+			result = engine_attribute_set(request->txn, address, page, value.number,
+						      NULL, 0);
+		if (value.number++ == UINT32_MAX)
+			break;
 	}
-	return 0;
+	return result == -ENOENT ? 0 : result;
+}
+
+int osd_security_put_back(struct osd_request *request, const struct osd_kept_security *kept)
+{
+	struct engine_address address = { .partition = kept->partition };
+	int result = 0;
+
+	for (unsigned i = 0; i < 3 && kept_page(kept->partition, i) != 0 && result == 0; i++)
+		result = remove_others(request, kept, kept_page(kept->partition, i));
+	for (unsigned i = 0; i < kept->count && result == 0; i++)
+		result = engine_attribute_set(request->txn, address, kept->values[i].page,
+					      kept->values[i].number, kept->values[i].bytes,
+					      kept->values[i].length);
+	return result;
 }
 
 int osd_next_boot_epoch(struct engine_txn *txn, uint16_t *epoch)

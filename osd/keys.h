@@ -85,15 +85,26 @@ int osd_key_store(struct osd_request *request, struct osd_key_name name, struct 
 /* The page where keys are. No command shows or sets it. */
 bool osd_page_is_private(uint32_t page);
 
-/* The keys of the root, and its method, are kept through FORMAT OSD: what is kept, and put back. */
-#define OSD_ROOT_SECURITY_VALUES    5
-#define OSD_ROOT_SECURITY_BYTES_MAX 128
-struct osd_root_security {
-	uint32_t lengths[OSD_ROOT_SECURITY_VALUES];
-	uint8_t values[OSD_ROOT_SECURITY_VALUES][OSD_ROOT_SECURITY_BYTES_MAX];
+/*
+ * Keys and policy of the root or of a partition, which FORMAT OSD and going back in time leave as
+ * they are: otherwise either would let those in again who were shut out.
+ */
+#define OSD_KEPT_VALUES_MAX 48
+#define OSD_KEPT_BYTES_MAX  80
+struct osd_kept_value {
+	uint32_t page, number, length;
+	uint8_t bytes[OSD_KEPT_BYTES_MAX];
 };
-int osd_root_security_read(struct osd_request *request, struct osd_root_security *kept);
-int osd_root_security_write(struct osd_request *request, const struct osd_root_security *kept);
+struct osd_kept_security {
+	bool any; /* there is something to put back, be it nothing */
+	uint64_t partition;
+	unsigned count;
+	struct osd_kept_value values[OSD_KEPT_VALUES_MAX];
+};
+int osd_security_keep(struct osd_request *request, uint64_t partition,
+		      struct osd_kept_security *kept);
+/* Inside a writing transaction, which may be a later one. */
+int osd_security_put_back(struct osd_request *request, const struct osd_kept_security *kept);
 
 /* The start of a unit with a device key: its next boot epoch. Inside a writing transaction. */
 int osd_next_boot_epoch(struct engine_txn *txn, uint16_t *epoch);

@@ -332,10 +332,11 @@ static int find_seal(struct osd_request *request)
 {
 	const struct osd_security_layout *layout = osd_security_layout(request->cdb.version);
 	const struct osd_cdb *cdb = &request->cdb;
+	bool in_data = cdb->list_attributes && request->entry->flags & OSD_LISTS;
 	uint64_t used = request->in_data_length;
 
-	if (osd_has_gets(request) && cdb->retrieved.length > 0)
-		used = cdb->retrieved.offset + cdb->retrieved.length;
+	if (cdb->retrieved.length > 0 && !in_data)
+		used = max_u64(used, cdb->retrieved.offset + cdb->retrieved.length);
 	if (used == 0)
 		return 0;
 	return find_integrity(request, layout->data_in_offset, used,
@@ -415,12 +416,15 @@ int osd_security_check_subject(struct osd_request *request)
 	const struct osd_capability *capability = &request->security.capability;
 	const struct osd_subject *subject = &request->subject;
 	bool is_new = request->entry->target == OSD_TARGET_NEW_USER_OBJECT ||
+		      request->entry->target == OSD_TARGET_NEW_COLLECTION ||
 		      request->entry->target == OSD_TARGET_NEW_PARTITION;
 	uint64_t tag;
 
 	assert(request->security.checked);
 	if (request->security.method == OSD_NOSEC)
 		return 0;
+	if (osd_capability_check_range(request) != 0)
+		return -EINVAL;
 	if (!is_new && capability->object_type != osd_wire_type(subject->stat.type))
 		return osd_fail_field(request, OSD_FIELD_OBJECT_TYPE);
 	if (!is_new && capability->created_ms != 0 &&
@@ -431,6 +435,20 @@ int osd_security_check_subject(struct osd_request *request)
 	if (tag_of_subject(request, &tag) != 0)
 		return -EINVAL;
 	return tag == capability->policy_tag ? 0 : osd_fail_field(request, layout->policy_tag);
+}
+
+int osd_security_check_named(struct osd_request *request, uint64_t partition)
+{
+	uint8_t method;
+	int result;
+
+	partition &= ENGINE_LAST_PARTITION_ID;
+	if (partition == partition_of(request))
+		return 0;
+	result = osd_security_method_of(request, partition, &method);
+	if (result != 0)
+		return osd_result(request, result, 0);
+	return method == OSD_NOSEC ? 0 : osd_fail_field(request, OSD_FIELD_PERMISSIONS);
 }
 
 /* ---- the answer ---- */

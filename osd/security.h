@@ -45,6 +45,11 @@ void osd_security_destroy(struct osd_device *device);
 int osd_security_check_command(struct osd_request *request);
 /* Behind osd_validate_target: what the capability says of the object itself. */
 int osd_security_check_subject(struct osd_request *request);
+/*
+ * A command names another object, in `partition`: fails unless that is the addressed partition or
+ * has no security of its own. (In the addressed one it is the capability's GLOBAL that counts.)
+ */
+int osd_security_check_named(struct osd_request *request, uint64_t partition);
 /* ALLDATA: integrity information behind the answer in Data-In. */
 void osd_security_seal_data(struct osd_request *request);
 /* CMDRSP and ALLDATA: response check value in the encoded sense data. */
@@ -63,6 +68,8 @@ int osd_security_token(const struct osd_device *device, uint64_t nexus,
 /* ---- security_capability.c: does the capability allow the command? Fails with its field. ---- */
 
 int osd_capability_check(struct osd_request *request);
+/* Behind osd_validate_target, which completes the address of some object IDs. */
+int osd_capability_check_range(struct osd_request *request);
 
 /* ---- security_pages.c: attributes that security reads, and the pages that show them ---- */
 

@@ -7,6 +7,7 @@
 
 #include "common/bytes.h"
 #include "osd/execute.h"
+#include "osd/functions.h"
 #include "osd/keys.h"
 
 /* ---- permission bits ---- */
@@ -48,6 +49,21 @@ static bool gets_attributes(const struct osd_request *request)
 	return false;
 }
 
+/*
+ * Does the command get at more than the object that the capability names, by other means than a
+ * collection's members?
+ */
+static bool reaches_further(const struct osd_request *request)
+{
+	const struct osd_cdb *cdb = &request->cdb;
+
+	if (request->entry->flags & (OSD_COPIES | OSD_NAMES_OBJECT))
+		return true;
+	if (cdb->action == OSD_EXECUTE && osd_function_code(cdb) == OSD_FUNCTION_SEARCH)
+		return cdb->object == 0;
+	return cdb->action == OSD_LIST && cdb->partition == 0;
+}
+
 static uint16_t permissions_needed(const struct osd_request *request)
 {
 	const struct osd_cdb *cdb = &request->cdb;
@@ -60,7 +76,7 @@ static uint16_t permissions_needed(const struct osd_request *request)
 	}
 	if (gets_attributes(request))
 		needed |= OSD_PERMISSION_GET_ATTR;
-	if (cdb->action == OSD_LIST && cdb->partition == 0)
+	if (reaches_further(request))
 		needed |= OSD_PERMISSION_GLOBAL;
 	if (cdb->action == OSD_REMOVE_PARTITION && cdb->version == OSD_2 &&
 	    (cdb->command_options & 7) == OSD_REMOVE_CONTENTS)
@@ -98,7 +114,10 @@ static uint8_t type_needed(const struct osd_request *request)
 	case OSD_TARGET_NEW_USER_OBJECT:
 		return OSD_TYPE_USER_OBJECT;
 	case OSD_TARGET_COLLECTION:
+	case OSD_TARGET_NEW_COLLECTION:
 		return OSD_TYPE_COLLECTION;
+	case OSD_TARGET_PARTITION_OR_COLLECTION:
+		return request->cdb.object == 0 ? OSD_TYPE_PARTITION : OSD_TYPE_COLLECTION;
 	case OSD_TARGET_ROOT_OR_PARTITION:
 		return request->cdb.partition == 0 ? OSD_TYPE_ROOT : OSD_TYPE_PARTITION;
 	default:
@@ -197,7 +216,12 @@ int osd_capability_check(struct osd_request *request)
 	/* Attributes access pages are not implemented: a restriction by one can't be kept. */
 	if (capability->attributes_access != 0)
 		return osd_fail_field(request, layout->attributes_access);
-	if (capability->range_length != 0 && !respects_range(request))
-		return osd_fail_field(request, layout->range);
 	return 0;
+}
+
+int osd_capability_check_range(struct osd_request *request)
+{
+	if (request->security.capability.range_length == 0 || respects_range(request))
+		return 0;
+	return osd_fail_field(request, osd_security_layout(request->cdb.version)->range);
 }

@@ -180,6 +180,14 @@ static int do_steps(struct osd_request *request)
 	return result;
 }
 
+/* ROLLBACK of a partition or the device, which takes a transaction of its own. */
+static bool goes_back(const struct osd_request *request)
+{
+	return request->entry->action == OSD_EXECUTE &&
+	       osd_function_code(&request->cdb) == OSD_FUNCTION_ROLLBACK &&
+	       request->cdb.object == 0;
+}
+
 static int run_in_transaction(struct osd_request *request)
 {
 	/* A nonce is good for one time, also of a command that takes several transactions. */
@@ -190,8 +198,12 @@ static int run_in_transaction(struct osd_request *request)
 	if (result == 0)
 		result = osd_security_check_subject(request);
 	if (result == 0 && request->entry->flags & OSD_REFORMATS)
+		result = osd_result(request, osd_security_put_back(request, &request->kept), 0);
+	if (result == 0 && goes_back(request) && request->device->security->has_device_key)
 		result = osd_result(request,
-				    osd_root_security_write(request, &request->root_security), 0);
+				    osd_security_keep(request, request->subject.address.partition,
+						      &request->kept),
+				    0);
 	if (result == 0)
 		result = osd_check_sets(request, type_to_set(request));
 	if (result == 0)
@@ -240,8 +252,7 @@ static int reformat(struct osd_request *request)
 		return result;
 	result = osd_security_check_command(request);
 	if (result == 0)
-		result = osd_result(request,
-				    osd_root_security_read(request, &request->root_security), 0);
+		result = osd_result(request, osd_security_keep(request, 0, &request->kept), 0);
 	if (result == 0)
 		result = osd_check_sets(request, ENGINE_ROOT);
 	if (result == 0)
@@ -286,6 +297,23 @@ static bool run_once(struct osd_request *request)
 	return result == 0;
 }
 
+/* Behind ROLLBACK: keys and policy are those of now, not of then. */
+static void put_security_back(struct osd_request *request)
+{
+	int result;
+
+	if (begin(request, ENGINE_FREE) != 0)
+		return;
+	result = osd_security_put_back(request, &request->kept);
+	if (result == 0)
+		result = engine_commit(request->txn, request->cdb.fua);
+	else
+		engine_abort(request->txn);
+	if (result != 0)
+		request->phase = OSD_PHASE_COMMAND;
+	osd_result(request, result, 0);
+}
+
 static void run(struct osd_request *request)
 {
 	if (request->entry->flags & OSD_REFORMATS && reformat(request) != 0)
@@ -294,6 +322,8 @@ static void run(struct osd_request *request)
 	request->mode = osd_transaction_mode(request);
 	while (run_once(request) && request->more)
 		;
+	if (!request->failed && goes_back(request) && request->kept.any)
+		put_security_back(request);
 }
 
 /* ---- unit attentions ---- */

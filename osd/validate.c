@@ -401,8 +401,10 @@ int osd_find_named_object(struct osd_request *request, uint64_t partition, uint6
 {
 	enum osd_layout addressed = request->layout;
 	struct osd_object_id id;
-	int result = osd_find_layout(request, partition);
+	int result = osd_security_check_named(request, partition);
 
+	if (result == 0)
+		result = osd_find_layout(request, partition);
 	if (result == 0)
 		result = osd_object_id_decode(request->layout, object, &id);
 	request->layout = addressed;

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "tests/osd/function_call.h"
 #include "tests/osd/secured.h"
 
 #define M (&secured_manager)
@@ -924,6 +925,97 @@ static void test_nosec_looks_at_nothing(void **state)
 	assert_memory_equal(unit->data_in, "xxxx", 4);
 }
 
+/* ---- other ways to an object ---- */
+
+static void copy_from(struct call *call, uint64_t partition, uint64_t object)
+{
+	struct osd_copy_source source = { .partition = partition, .object = object };
+	uint8_t content[OSD_COPY_SOURCE_BYTES];
+
+	osd_copy_source_encode(&source, content);
+	call_descriptor(call, OSD_CONTINUATION_COPY_SOURCE, content, sizeof(content));
+}
+
+static void test_no_copy_leaves_a_secured_partition(void **state)
+{
+	struct unit *unit = *state;
+	struct call plain = call_of(OSD_COPY_USER_OBJECTS, P + 1, 0);
+	struct signed_call call;
+
+	unit_create_partition(unit, P + 1);
+	copy_from(&plain, P, O);
+	call_run(unit, &plain);
+	expect_good(unit);
+	secure(unit, OSD_CAPKEY);
+	call_run(unit, &plain);
+	expect_field(unit, 129);
+	/* Inside of it, a copy reads another object than the capability names. */
+	call = signed_call_of(unit, OSD_COPY_USER_OBJECTS, P, O + 1, OSD_CMDRSP);
+	copy_from(&call.call, P, O);
+	call.capability.permissions = (uint16_t)~OSD_PERMISSION_GLOBAL;
+	call.capability.object_type = OSD_TYPE_USER_OBJECT;
+	signed_run(unit, &call);
+	expect_field(unit, 129);
+	call = signed_call_of(unit, OSD_COPY_USER_OBJECTS, P, O + 1, OSD_CMDRSP);
+	copy_from(&call.call, P, O);
+	signed_run(unit, &call);
+	expect_good(unit);
+}
+
+static struct signed_call rollback_to(struct unit *unit, struct function_call *function,
+				      uint64_t version)
+{
+	struct signed_call call;
+
+	function_of(function, OSD_FUNCTION_ROLLBACK, P, 0);
+	osd_item_add_number(&function->writer, OSD_ITEM_VERSION, version);
+	call = signed_call_of(unit, OSD_EXECUTE, P, 0, OSD_ALLDATA);
+	call.call.data_in_capacity = 4096;
+	call_data(&call.call, function->parameters, function->writer.length);
+	call.call.cdb.length = 4096;
+	call.call.cdb.address =
+		osd_execute_address(OSD_FUNCTION_ROLLBACK, (uint32_t)function->writer.length);
+	return call;
+}
+
+static void test_going_back_in_time_brings_no_old_policy_back(void **state)
+{
+	struct unit *unit = *state;
+	struct function_call function;
+	struct signed_call call;
+	struct key_pair old = M->working[KEY_VERSION];
+	uint64_t version;
+
+	function_subscribe(unit);
+	function_of(&function, OSD_FUNCTION_SNAPSHOT, P, 0);
+	function_run(unit, &function);
+	expect_good(unit);
+	version = function_number(unit, OSD_ITEM_VERSION);
+	unit_write(unit, O, 0, "later", 5);
+	secure(unit, OSD_CMDRSP);
+	call = signed_set_key(unit, OSD_SET_WORKING_KEY, P, KEY_VERSION, 0x44,
+			      &M->working[KEY_VERSION]);
+	signed_run(unit, &call);
+	expect_good(unit);
+
+	call = rollback_to(unit, &function, version);
+	signed_run(unit, &call);
+	expect_good(unit);
+	struct call plain = call_of(OSD_READ, P, O);
+
+	call_run(unit, &plain);
+	expect_field(unit, 80);
+	call = signed_call_of(unit, OSD_READ, P, O, OSD_CMDRSP);
+	call.call.data_in_capacity = call.call.cdb.length = 5;
+	call.secret = old.authentication;
+	signed_run(unit, &call);
+	expect_field(unit, layout()->check_value);
+	call.secret = M->working[KEY_VERSION].authentication;
+	signed_run(unit, &call);
+	expect_good(unit);
+	assert_memory_equal(unit->data_in, "xxxxx", 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -951,6 +1043,8 @@ int main(void)
 		with_keys_in_both(test_the_root_has_its_own_method_and_key),
 		with_keys_in_both(test_a_secured_partition_is_not_removed_without_the_root_key),
 		with_keys_in_both(test_nosec_looks_at_nothing),
+		with_keys(test_no_copy_leaves_a_secured_partition),
+		with_keys(test_going_back_in_time_brings_no_old_policy_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
