@@ -394,13 +394,30 @@ int memberships_end(struct target *target)
 	return result;
 }
 
+/* Forgets earlier memberships in the collection, which would count again with a new one. */
+static int forget_memberships(struct target *object, uint64_t collection)
+{
+	const uint8_t *value;
+	uint32_t length;
+	int result = 0;
+
+	for (uint32_t number = 1; !result && next_stored(object->onode, &number, &value, &length);
+	     number++)
+		if (length >= MEMBERSHIP_SHOWN_BYTES && get_be64(value) == collection)
+			result = attribute_set_change(&object->onode->attributes,
+						      ENGINE_MEMBERSHIPS_PAGE, number, NULL, 0);
+	return result;
+}
+
 /* Makes the opened object a member of the opened collection and notes it under `number`. */
 static int join(struct target *object, uint32_t number, struct target *collection,
 		struct collection_state *state)
 {
 	uint8_t value[MEMBERSHIP_BYTES];
-	int result;
+	int result = forget_memberships(object, collection->onode->entry.key.identifier);
 
+	if (result)
+		return result;
 	put_be64(value, collection->onode->entry.key.identifier);
 	put_le48(value + MEMBERSHIP_SHOWN_BYTES, collection->onode->head.created_sequence);
 	result = attribute_set_change(&object->onode->attributes, ENGINE_MEMBERSHIPS_PAGE, number,

@@ -292,7 +292,10 @@ int engine_membership_set(struct engine_txn *txn, struct engine_address object, 
 /* How many collections an object knows that it is in. */
 int engine_membership_count(struct engine_txn *txn, struct engine_address object, uint32_t *count);
 
-/* Adds a bare ID, whether there is such an object or not. -EEXIST; -EINVAL: not a collection. */
+/*
+ * Adds a bare ID, whether there is such an object or not. If the object was a member before and was taken out by
+ * engine_member_remove or engine_members_clear, it knows of it again. -EEXIST; -EINVAL: not a collection.
+ */
 int engine_member_insert(struct engine_txn *txn, struct engine_address collection, uint64_t object);
 
 /* Takes an ID out. -ENOENT: it was not in (or there is no such collection). */

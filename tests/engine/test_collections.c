@@ -236,6 +236,10 @@ static void test_a_later_collection_of_the_same_id_is_another_one(void **state)
 	assert_members(f, object(C), 0);
 	join(f, OID + 2, 1, C);
 	assert_int_equal(shown(f, object(OID), 1), 0);
+	/* Not even if the ID is inserted: the object joined the other one. */
+	assert_int_equal(engine_member_insert(f->txn, object(C), OID), 0);
+	assert_int_equal(shown(f, object(OID), 1), 0);
+	assert_int_equal(engine_member_remove(f->txn, object(C), OID), 0);
 	/* The number that is not shown can be given again. */
 	join(f, OID, 1, D);
 	commit(f);
@@ -260,6 +264,9 @@ static void test_a_collection_can_go_and_come_back_in_one_transaction(void **sta
 	size_t count;
 
 	insert_many(f, OID + 1000, 6000);
+	/* The first leaf is in the store by now, and gets an operation behind it. */
+	assert_int_equal(engine_member_remove(f->txn, object(C), OID + 1000), 0);
+	insert_many(f, OID + 7000, 6000);
 	assert_int_equal(engine_members_clear(f->txn, object(C)), 0);
 	assert_int_equal(engine_remove(f->txn, object(C)), 0);
 	assert_int_equal(engine_create(f->txn, PID, ENGINE_COLLECTION, C, 1, NULL), 0);

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Collections against a model: random transactions of everything that changes who is a member of what, some of
+ * them aborted, cut short by a crash or out of room, and every member, membership and old version compared. A
+ * run follows from its seed; COLLECTIONS_SEED chooses another one.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/bytes.h"
+#include "tests/engine/object_fixture.h"
+
+enum { OBJECTS = 40, COLLECTIONS = 6, NUMBERS = 4, VERSIONS_MAX = 60, TRANSACTIONS = 4000 };
+
+/* What can be at an ID: objects at OID + n, collections at OID + OBJECTS + n. */
+struct object_state {
+	bool exists;
+	uint8_t in[NUMBERS]; /* collection + 1 under number n + 1; 0: none */
+};
+
+struct collection_state {
+	bool exists;
+	bool members[OBJECTS]; /* also bare ones, whose object may not exist */
+};
+
+struct state {
+	struct object_state objects[OBJECTS];
+	struct collection_state collections[COLLECTIONS];
+};
+
+struct run {
+	struct fixture *f;
+	uint64_t random;
+	struct state now, before; /* before: as of the last commit */
+	struct state versions[VERSIONS_MAX];
+	uint32_t version_count;
+};
+
+static uint32_t below(struct run *run, uint32_t limit)
+{
+	run->random ^= run->random << 13;
+	run->random ^= run->random >> 7;
+	run->random ^= run->random << 17;
+	return (uint32_t)(run->random >> 33) % limit;
+}
+
+static uint64_t object_id(uint32_t index)
+{
+	return OID + index;
+}
+
+static uint64_t collection_id(uint32_t index)
+{
+	return OID + OBJECTS + index;
+}
+
+/* ---- comparing ---- */
+
+static void check_collection(struct run *run, const struct state *state, uint32_t index,
+			     uint32_t version)
+{
+	const struct collection_state *collection = &state->collections[index];
+	struct engine_address address = at_version(object(collection_id(index)), version);
+	uint64_t ids[OBJECTS + 1], next;
+	size_t count, expected = 0;
+	int result = engine_list(run->f->txn, address, ENGINE_LIST_MEMBERS, 0, ids, OBJECTS + 1,
+				 &count, &next);
+
+	if (!collection->exists) {
+		assert_int_equal(result, -ENOENT);
+		return;
+	}
+	assert_int_equal(result, 0);
+	for (uint32_t i = 0; i < OBJECTS; i++) {
+		if (!collection->members[i])
+			continue;
+		assert_true(expected < count);
+		assert_int_equal(ids[expected++], object_id(i));
+	}
+	assert_int_equal(count, expected);
+	assert_int_equal(stat_of(run->f, address).members, expected);
+}
+
+static void check_object(struct run *run, const struct state *state, uint32_t index,
+			 uint32_t version)
+{
+	const struct object_state *wanted = &state->objects[index];
+	struct engine_address address = at_version(object(object_id(index)), version);
+
+	for (uint32_t n = 0; n < NUMBERS; n++) {
+		uint8_t value[8];
+		uint32_t length;
+		int result = engine_attribute_get(run->f->txn, address, ENGINE_MEMBERSHIPS_PAGE,
+						  n + 1, value, 8, &length);
+
+		if (!wanted->exists || wanted->in[n] == 0) {
+			assert_int_equal(result, -ENOENT);
+			continue;
+		}
+		assert_int_equal(result, 0);
+		assert_int_equal(get_be64(value), collection_id(wanted->in[n] - 1U));
+	}
+}
+
+static void check_all(struct run *run, const struct state *state, uint32_t version)
+{
+	for (uint32_t i = 0; i < COLLECTIONS; i++)
+		check_collection(run, state, i, version);
+	for (uint32_t i = 0; i < OBJECTS; i++)
+		check_object(run, state, i, version);
+}
+
+/* ---- operations ---- */
+
+static void forget_object(struct state *state, uint32_t index)
+{
+	struct object_state *gone = &state->objects[index];
+
+	for (uint32_t n = 0; n < NUMBERS; n++)
+		if (gone->in[n])
+			state->collections[gone->in[n] - 1].members[index] = false;
+	*gone = (struct object_state){ 0 };
+}
+
+/* Members leave, or the collection goes: no object shows it any more. */
+static void forget_members(struct state *state, uint32_t index)
+{
+	memset(state->collections[index].members, 0, sizeof(state->collections[index].members));
+	for (uint32_t i = 0; i < OBJECTS; i++)
+		for (uint32_t n = 0; n < NUMBERS; n++)
+			if (state->objects[i].in[n] == index + 1)
+				state->objects[i].in[n] = 0;
+}
+
+static void toggle_object(struct run *run)
+{
+	uint32_t index = below(run, OBJECTS);
+	struct object_state *state = &run->now.objects[index];
+
+	if (state->exists) {
+		assert_int_equal(engine_remove(run->f->txn, object(object_id(index))), 0);
+		forget_object(&run->now, index);
+		return;
+	}
+	assert_int_equal(
+		engine_create(run->f->txn, PID, ENGINE_USER_OBJECT, object_id(index), 1, NULL), 0);
+	state->exists = true;
+}
+
+static bool has_members(const struct collection_state *collection)
+{
+	for (uint32_t i = 0; i < OBJECTS; i++)
+		if (collection->members[i])
+			return true;
+	return false;
+}
+
+static void toggle_collection(struct run *run)
+{
+	uint32_t index = below(run, COLLECTIONS);
+	struct collection_state *state = &run->now.collections[index];
+	struct engine_address address = object(collection_id(index));
+
+	if (!state->exists) {
+		assert_int_equal(engine_create(run->f->txn, PID, ENGINE_COLLECTION,
+					       collection_id(index), 1, NULL),
+				 0);
+		*state = (struct collection_state){ .exists = true };
+		return;
+	}
+	if (has_members(state))
+		assert_int_equal(engine_remove(run->f->txn, address), -ENOTEMPTY);
+	assert_int_equal(engine_members_clear(run->f->txn, address), 0);
+	forget_members(&run->now, index);
+	if (below(run, 2))
+		return;
+	assert_int_equal(engine_remove(run->f->txn, address), 0);
+	state->exists = false;
+}
+
+static void set_membership(struct run *run)
+{
+	uint32_t index = below(run, OBJECTS), n = below(run, NUMBERS),
+		 wanted = below(run, COLLECTIONS + 1);
+	struct object_state *state = &run->now.objects[index];
+	struct collection_state *collection = wanted ? &run->now.collections[wanted - 1] : NULL;
+	int result = engine_membership_set(run->f->txn, object(object_id(index)), n + 1,
+					   wanted ? collection_id(wanted - 1) : 0);
+
+	if (!state->exists) {
+		assert_int_equal(result, -ENOENT);
+		return;
+	}
+	if (collection && !collection->exists) {
+		assert_int_equal(result, -EINVAL);
+		return;
+	}
+	if (collection && collection->members[index] && state->in[n] != wanted) {
+		assert_int_equal(result, -EEXIST);
+		return;
+	}
+	assert_int_equal(result, 0);
+	if (state->in[n])
+		run->now.collections[state->in[n] - 1].members[index] = false;
+	state->in[n] = (uint8_t)wanted;
+	if (collection)
+		collection->members[index] = true;
+}
+
+/* A bare member comes, or a member goes; if its object knew of it, it does not any more. */
+static void toggle_member(struct run *run)
+{
+	uint32_t index = below(run, OBJECTS), which = below(run, COLLECTIONS);
+	struct collection_state *state = &run->now.collections[which];
+	struct engine_address address = object(collection_id(which));
+
+	if (!state->exists) {
+		assert_int_equal(engine_member_insert(run->f->txn, address, object_id(index)),
+				 -ENOENT);
+		return;
+	}
+	if (!state->members[index]) {
+		/* A membership that ended on this side only would count again. */
+		for (uint32_t n = 0; n < NUMBERS; n++)
+			if (run->now.objects[index].exists && run->now.objects[index].in[n] == 0)
+				assert_int_equal(engine_membership_set(run->f->txn,
+								       object(object_id(index)),
+								       n + 1, 0),
+						 0);
+		assert_int_equal(engine_member_insert(run->f->txn, address, object_id(index)), 0);
+		state->members[index] = true;
+		return;
+	}
+	assert_int_equal(engine_member_remove(run->f->txn, address, object_id(index)), 0);
+	state->members[index] = false;
+	for (uint32_t n = 0; n < NUMBERS; n++)
+		if (run->now.objects[index].in[n] == which + 1)
+			run->now.objects[index].in[n] = 0;
+}
+
+/* ---- transactions ---- */
+
+static void snapshot(struct run *run)
+{
+	uint32_t version;
+
+	if (run->version_count == VERSIONS_MAX)
+		return;
+	begin(run->f, ENGINE_WRITE);
+	assert_int_equal(engine_snapshot(run->f->txn, PID, NULL, &version), 0);
+	commit(run->f);
+	assert_int_equal(version, run->version_count + 1);
+	run->versions[run->version_count++] = run->now;
+}
+
+static void one_transaction(struct run *run)
+{
+	static void (*const operations[])(struct run *) = { set_membership, set_membership,
+							    set_membership, toggle_object,
+							    toggle_member,  toggle_collection };
+	uint32_t count = 1 + below(run, 8), fate = below(run, 20);
+
+	run->before = run->now;
+	begin(run->f, ENGINE_WRITE);
+	for (uint32_t i = 0; i < count; i++)
+		operations[below(run, 6)](run);
+	if (fate == 0) {
+		abort_all(run->f);
+		run->now = run->before;
+	} else if (fate == 1) {
+		crash(run->f);
+		run->now = run->before;
+	} else if (fate == 2) {
+		memory_store_fail_put(run->f->memory, below(run, 8));
+		if (end(run->f))
+			run->now = run->before;
+		memory_store_fail_put(run->f->memory, -1);
+	} else {
+		commit(run->f);
+	}
+}
+
+static void test_random_transactions_agree_with_the_model(void **state)
+{
+	const char *seed = getenv("COLLECTIONS_SEED");
+	struct run *run = calloc(1, sizeof(*run));
+
+	run->f = *state;
+	run->random = seed ? strtoull(seed, NULL, 0) | 1 : 20261121;
+	memory_store_absorb(run->f->memory, true);
+	begin(run->f, ENGINE_WRITE);
+	assert_int_equal(engine_partition_create(run->f->txn, PID, NULL), 0);
+	commit(run->f);
+	for (uint32_t i = 0; i < TRANSACTIONS; i++) {
+		if (below(run, 60) == 0)
+			snapshot(run);
+		one_transaction(run);
+		if (i % 5 != 0)
+			continue;
+		begin(run->f, ENGINE_READ);
+		check_all(run, &run->now, 0);
+		if (run->version_count) {
+			uint32_t version = 1 + below(run, run->version_count);
+
+			check_all(run, &run->versions[version - 1], version);
+		}
+		abort_all(run->f);
+	}
+	assert_true(run->version_count > VERSIONS_MAX / 2);
+	free(run);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_random_transactions_agree_with_the_model),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
