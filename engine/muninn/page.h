@@ -59,9 +59,10 @@ static inline bool page_next(const struct page_view *page, uint32_t *offset,
 	if (page->large_header) {
 		record->header = page->large_header;
 		record->value = page->data;
-		bool first = *offset == 0 && record_length(page->large_header) <= page->used;
+		if (*offset == page->used || record_length(page->large_header) > page->used)
+			return false;
 		*offset = page->used;
-		return first;
+		return true;
 	}
 	if (page->used - *offset < RECORD_HEADER_BYTES)
 		return false;

@@ -85,6 +85,31 @@ static void test_a_page_s_spare_area_has_the_documented_bytes(void **state)
 	assert_false(page_spare_decode(bytes, 4096, &decoded));
 }
 
+static void test_a_page_of_one_large_record_is_walked_once_whatever_it_says(void **state)
+{
+	static const uint32_t used[] = { 0, 1, 99, 100, 512 };
+	struct record_header header = { .length = 100 };
+	uint8_t large[RECORD_HEADER_BYTES], data[512] = { 0 };
+	struct page_record record;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(used) / sizeof(used[0]); i++) {
+		for (header.length = 0; header.length <= 100; header.length += 100) {
+			struct page_view page = { .data = data,
+						  .used = used[i],
+						  .large_header = large };
+			uint32_t offset = 0, records = 0;
+
+			record_header_encode(&header, 0, data, large);
+			while (page_next(&page, &offset, &record))
+				assert_true(++records <= 1);
+			/* One that runs over the end is damage. */
+			assert_int_equal(records, used[i] > 0 && header.length <= used[i]);
+			assert_int_equal(offset<used[i], header.length> used[i] && used[i] > 0);
+		}
+	}
+}
+
 /* Measured against equation 1 - (1 - (1 - 1/m)^(kn))^k of each filter. */
 static void test_filters_have_the_false_positive_rate_that_they_are_made_for(void **state)
 {
@@ -311,6 +336,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_record_header_has_the_documented_bytes),
 		cmocka_unit_test(test_a_page_s_spare_area_has_the_documented_bytes),
+		cmocka_unit_test(test_a_page_of_one_large_record_is_walked_once_whatever_it_says),
 		cmocka_unit_test(test_filters_have_the_false_positive_rate_that_they_are_made_for),
 		cmocka_unit_test(test_filters_take_the_memory_of_equal_rates_and_waste_fewer_reads),
 		cmocka_unit_test(test_opening_damaged_nvram_says_what_is_wrong),
