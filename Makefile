@@ -193,7 +193,7 @@ $(TESTBIN)/client/test_muninnctl $(TESTBIN)/nand/test_command: | $(BIN)/muninnct
 
 # ---- fuzzing: one program for each target, built with VARIANT=fuzz ----
 
-FUZZ_TARGETS := osd wire client
+FUZZ_TARGETS := osd wire client flash
 FUZZ_SRC := $(filter-out tests/fuzz/test_%.c,$(wildcard tests/fuzz/*.c))
 define FUZZ_RULE
 $(OBJ)/tests/fuzz/libfuzzer/$(1).o: tests/fuzz/libfuzzer/entry.c

@@ -93,9 +93,16 @@ static void test_no_kept_answer_or_text_breaks_the_client_or_the_parsers(void **
 	run_target(&fuzz_client);
 }
 
+static void test_no_kept_bytes_on_flash_break_what_reads_them(void **state)
+{
+	(void)state;
+	run_target(&fuzz_flash);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_kept_bytes_on_flash_break_what_reads_them),
 		cmocka_unit_test(test_no_kept_answer_or_text_breaks_the_client_or_the_parsers),
 		cmocka_unit_test(test_no_kept_sequence_of_commands_breaks_the_target),
 		cmocka_unit_test(test_no_kept_input_of_the_wire_decoders_breaks_them),
