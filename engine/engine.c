@@ -69,6 +69,7 @@ static void free_memory(struct engine *engine)
 	if (engine->accesses.notes)
 		access_times_destroy(&engine->accesses);
 	timeline_free(&engine->timeline);
+	lineage_destroy(&engine->lineage);
 	pthread_mutex_destroy(&engine->views_mutex);
 	free(engine->page);
 	pthread_rwlock_destroy(&engine->turn);
@@ -108,7 +109,7 @@ static int learn_history(struct engine *engine)
 {
 	struct engine_statistics statistics = { 0 };
 	struct history device;
-	int result = history_load(engine->store, RECORD_ROOT_INDEX, UINT64_MAX, &device);
+	int result = history_read(engine->store, RECORD_ROOT_INDEX, &device);
 
 	if (!result)
 		result = timeline_load(engine, device.device.rollbacks);
@@ -135,6 +136,8 @@ int engine_open_on(struct record_store *store, const struct engine_options *opti
 
 	if (engine) {
 		engine->store = store;
+		lineage_init(&engine->lineage);
+		store->lineage = &engine->lineage;
 		engine->options = with_defaults(options);
 		engine->page_bytes = record_bytes_max(store);
 		turn_init(&engine->turn);
@@ -147,6 +150,7 @@ int engine_open_on(struct record_store *store, const struct engine_options *opti
 	if (result) {
 		if (engine)
 			free_memory(engine);
+		store->lineage = NULL;
 		store->operations->close(store, false);
 		engine = NULL;
 	}
@@ -167,6 +171,7 @@ int engine_close(struct engine *engine)
 	int result;
 
 	engine_settle_accesses(engine, 0);
+	engine->store->lineage = NULL;
 	result = engine->store->operations->close(engine->store, true);
 	free_memory(engine);
 	return result;
@@ -181,6 +186,7 @@ void engine_abandon(struct engine *engine)
 		cache_abort(&engine->partitions);
 		pthread_rwlock_unlock(&engine->turn);
 	}
+	engine->store->lineage = NULL;
 	engine->store->operations->close(engine->store, false);
 	free_memory(engine);
 }
@@ -202,6 +208,7 @@ void engine_forget(struct engine *engine)
 	cache_clear(&engine->nodes);
 	cache_clear(&engine->partitions);
 	access_times_clear(&engine->accesses);
+	lineage_forget(&engine->lineage);
 	engine->indices_known = false;
 }
 
@@ -310,6 +317,7 @@ static void undo(struct engine_txn *txn)
 	cache_abort(&engine->nodes);
 	cache_abort(&engine->partitions);
 	access_times_abort(&engine->accesses);
+	lineage_forget(&engine->lineage);
 	if (txn->rolled_back)
 		timeline_undo(&engine->timeline, txn->sequence);
 	if (txn->partitions_created || txn->rolled_back)
@@ -471,7 +479,7 @@ static int settle_access(struct engine_txn *txn, struct access_key key)
 	struct target target;
 	int result = target_open(txn, address, TARGET_CHANGE, &target);
 
-	if (result == -ENOENT || result == -EBADMSG) {
+	if (result == -ENOENT || result == -EBADMSG || result == -EROFS) {
 		access_times_forget(&txn->engine->accesses, key);
 		return 0;
 	}

@@ -474,8 +474,8 @@ int engine_log_next(struct engine_txn *txn, uint64_t partition, uint64_t object,
 enum engine_difference_kind {
 	ENGINE_OBJECT_ADDED,
 	ENGINE_OBJECT_REMOVED,
-	ENGINE_DATA_DIFFERS,   /* offset and length: within the longer of the two */
-	ENGINE_LENGTH_DIFFERS, /* length: the new one */
+	ENGINE_DATA_DIFFERS, /* offset and length: within the newer length; what was not there counts as zeros */
+	ENGINE_LENGTH_DIFFERS, /* offset: the shorter of the two; length: the new one */
 	ENGINE_ATTRIBUTES_DIFFER,
 };
 

@@ -10,12 +10,13 @@
 
 enum { PARTICULAR = 1 << 0, REMOVED = 1 << 1 };
 
-static_assert(HISTORY_BYTES == 60 + 2 * IDSET_HEADER_BYTES, "the parts add up");
+static_assert(HISTORY_BYTES == 68 + 2 * IDSET_HEADER_BYTES, "the parts add up");
 
 struct history history_new(uint16_t index, uint64_t created_sequence)
 {
 	return (struct history){
 		.created_sequence = created_sequence,
+		.valid_sequence = created_sequence,
 		.next_version = index == RECORD_ROOT_INDEX ? ENGINE_DEVICE_VERSION_FIRST : 1,
 	};
 }
@@ -42,44 +43,45 @@ uint32_t history_encode(const struct history *history, uint16_t index, uint8_t *
 	idset_header_encode(&history->versions, to + 52);
 	idset_header_encode(&history->clones, to + 52 + IDSET_HEADER_BYTES);
 	put_le64(to + 148, history->last_version_bytes);
+	put_le64(to + 156, history->valid_sequence);
 	if (index != RECORD_ROOT_INDEX)
 		return HISTORY_BYTES;
-	put_le48(to + 156, device->reclaimed);
-	put_le48(to + 162, device->all_floor);
-	put_le48(to + 168, device->judged_ms);
-	put_le48(to + 174, device->lossy_removed);
-	put_le64(to + 180, device->locked_until_ms);
-	put_le32(to + 188, device->rollbacks);
-	put_le32(to + 192, device->lossy);
-	put_le32(to + 196, device->particular);
-	put_le32(to + 200, device->clones);
-	put_le32(to + 204, device->times);
-	put_le32(to + 208, device->times_first);
-	put_le48(to + 212, device->slot_sequence);
-	put_le48(to + 218, device->slot_ms);
-	put_le64(to + 224, device->slot_bytes);
-	put_le64(to + 232, device->inherited_floor);
+	put_le48(to + 164, device->reclaimed);
+	put_le48(to + 170, device->all_floor);
+	put_le48(to + 176, device->judged_ms);
+	put_le48(to + 182, device->lossy_removed);
+	put_le64(to + 188, device->locked_until_ms);
+	put_le32(to + 196, device->rollbacks);
+	put_le32(to + 200, device->lossy);
+	put_le32(to + 204, device->particular);
+	put_le32(to + 208, device->clones);
+	put_le32(to + 212, device->times);
+	put_le32(to + 216, device->times_first);
+	put_le48(to + 220, device->slot_sequence);
+	put_le48(to + 226, device->slot_ms);
+	put_le64(to + 232, device->slot_bytes);
+	put_le64(to + 240, device->inherited_floor);
 	return HISTORY_DEVICE_BYTES;
 }
 
 static void decode_device(struct device_history *device, const uint8_t *from)
 {
 	*device = (struct device_history){
-		.reclaimed = get_le48(from + 156),
-		.all_floor = get_le48(from + 162),
-		.judged_ms = get_le48(from + 168),
-		.lossy_removed = get_le48(from + 174),
-		.locked_until_ms = get_le64(from + 180),
-		.rollbacks = get_le32(from + 188),
-		.lossy = get_le32(from + 192),
-		.particular = get_le32(from + 196),
-		.clones = get_le32(from + 200),
-		.times = get_le32(from + 204),
-		.times_first = get_le32(from + 208),
-		.slot_sequence = get_le48(from + 212),
-		.slot_ms = get_le48(from + 218),
-		.slot_bytes = get_le64(from + 224),
-		.inherited_floor = get_le64(from + 232),
+		.reclaimed = get_le48(from + 164),
+		.all_floor = get_le48(from + 170),
+		.judged_ms = get_le48(from + 176),
+		.lossy_removed = get_le48(from + 182),
+		.locked_until_ms = get_le64(from + 188),
+		.rollbacks = get_le32(from + 196),
+		.lossy = get_le32(from + 200),
+		.particular = get_le32(from + 204),
+		.clones = get_le32(from + 208),
+		.times = get_le32(from + 212),
+		.times_first = get_le32(from + 216),
+		.slot_sequence = get_le48(from + 220),
+		.slot_ms = get_le48(from + 226),
+		.slot_bytes = get_le64(from + 232),
+		.inherited_floor = get_le64(from + 240),
 	};
 }
 
@@ -108,6 +110,7 @@ int history_decode(struct history *history, uint16_t index, const uint8_t *from,
 		},
 		.floor = get_le48(from + 44),
 		.last_version_bytes = get_le64(from + 148),
+		.valid_sequence = get_le64(from + 156),
 	};
 	if (history->next_version < first || history->next_version > last + 1)
 		return -EBADMSG;
@@ -126,8 +129,7 @@ static struct record_key history_key(uint16_t index)
 	return (struct record_key){ .identifier = RECORD_ID_HISTORY, .partition = index };
 }
 
-int history_load(struct record_store *store, uint16_t index, uint64_t created_sequence,
-		 struct history *history)
+int history_read(struct record_store *store, uint16_t index, struct history *history)
 {
 	uint8_t record[HISTORY_DEVICE_BYTES];
 	struct record_info info;
@@ -135,11 +137,25 @@ int history_load(struct record_store *store, uint16_t index, uint64_t created_se
 		record_get(store, history_key(index), RECORD_NEWEST, record, sizeof(record), &info);
 
 	if (!result)
-		result = history_decode(history, index, record, info.length);
-	if (result == -ENOENT || (!result && created_sequence != UINT64_MAX &&
-				  history->created_sequence != created_sequence)) {
+		return history_decode(history, index, record, info.length);
+	*history = history_new(index, 0);
+	return result == -ENOENT ? 0 : result;
+}
+
+int history_load(struct engine *engine, uint16_t index, uint64_t created_sequence,
+		 struct history *history)
+{
+	uint64_t vanished = timeline_vanished(&engine->timeline, created_sequence);
+	int result = history_read(engine->store, index, history);
+
+	/*
+	 * While it was gone nobody looked after what it had kept. What is recorded from now on is valid again.
+	 */
+	if (!result && index != RECORD_ROOT_INDEX &&
+	    (history->created_sequence != created_sequence || history->valid_sequence < vanished)) {
 		*history = history_new(index, created_sequence);
-		return 0;
+		history->valid_sequence = max_u64(created_sequence, vanished);
+		history->floor = vanished;
 	}
 	return result;
 }

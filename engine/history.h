@@ -14,8 +14,8 @@
 #include "engine/record_access.h"
 
 #define HISTORY_FORMAT       1
-#define HISTORY_BYTES        156
-#define HISTORY_DEVICE_BYTES 240
+#define HISTORY_BYTES        164
+#define HISTORY_DEVICE_BYTES 248
 
 struct engine;
 struct partition;
@@ -40,8 +40,10 @@ struct device_history {
 
 struct history {
 	uint64_t created_sequence; /* of the partition that it is about */
-	uint32_t next_version;     /* the number that the next version gets */
-	bool particular;           /* has a policy of its own; otherwise the device's counts */
+	/* What it says began here. A rollback of the device that made the partition vanish since ends it. */
+	uint64_t valid_sequence;
+	uint32_t next_version; /* the number that the next version gets */
+	bool particular;       /* has a policy of its own; otherwise the device's counts */
 	bool removed; /* the partition is gone, its index is not free: clones stand on it */
 	struct engine_retention retention;
 	uint64_t last_version_bytes; /* what had ever been put when the last version was made */
@@ -61,11 +63,11 @@ uint32_t history_encode(const struct history *history, uint16_t index, uint8_t *
 /* -EBADMSG. */
 int history_decode(struct history *history, uint16_t index, const uint8_t *from, uint32_t length);
 
-/*
- * Reads the history of an index whose owner was created at `created_sequence`; that of an earlier owner counts as none.
- * UINT64_MAX: of whoever it is.
- */
-int history_load(struct record_store *store, uint16_t index, uint64_t created_sequence,
+/* Reads the history of an index, whoever it belongs to. Nothing is recorded: history_new with no partition. */
+int history_read(struct record_store *store, uint16_t index, struct history *history);
+
+/* The same for an owner that was created at `created_sequence`; that of another one counts as none. */
+int history_load(struct engine *engine, uint16_t index, uint64_t created_sequence,
 		 struct history *history);
 
 /* Puts it. */

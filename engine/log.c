@@ -24,8 +24,7 @@ static int find(const struct walk *walk, struct engine_modification *modificatio
 	struct record_store *store = walk->txn->engine->store;
 	struct onode_head head;
 	struct record_info info;
-	int result = store->operations->get(store, &walk->key, walk->bound, record, sizeof(record),
-					    &info);
+	int result = record_get_any(store, walk->key, walk->bound, record, sizeof(record), &info);
 
 	if (result)
 		return result;

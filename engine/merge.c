@@ -109,7 +109,7 @@ static int find_owner(struct keep_context *context, uint16_t index)
 				       &context->owner.horizon);
 	if (result != -ENOENT)
 		return result;
-	return history_load(engine->store, index, UINT64_MAX, &context->owner.left);
+	return history_read(engine->store, index, &context->owner.left);
 }
 
 /* False: that can't be read. */

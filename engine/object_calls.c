@@ -239,7 +239,7 @@ int engine_accessed(struct engine_txn *txn, struct engine_address address, bool 
 	result = target_open(txn, address, TARGET_READ, &target);
 	if (result)
 		return result;
-	if (txn->bypass || (!data && !attributes)) {
+	if (txn->bypass || (!data && !attributes) || partition_is_read_only(target.partition)) {
 		target_close(&target);
 		return 0;
 	}

@@ -12,6 +12,7 @@
 #include "engine/access_times.h"
 #include "engine/cache.h"
 #include "engine/engine.h"
+#include "engine/lineage.h"
 #include "engine/onode.h"
 #include "engine/partition.h"
 #include "engine/record_access.h"
@@ -56,6 +57,7 @@ struct engine {
 	uint64_t segment_bytes; /* about; 0: the store has no segments */
 	/* History: see times.h, timeline.h and moments.c. */
 	struct timeline timeline;
+	struct record_lineage lineage;
 	uint64_t committed, committed_ms; /* the last transaction that put anything */
 	uint64_t slot_ms;                 /* when the present slot began */
 	bool slot_over;     /* the next writing transaction begins a slot; atomic: readers set it */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/bytes.h"
+#include "engine/lineage.h"
 #include "engine/objects.h"
 
 enum { ASSOCIATED = 1 << 0, WRITABLE = 1 << 1 };
@@ -85,6 +86,8 @@ int partition_state_of(struct record_store *store, uint16_t index, uint64_t boun
 	result = partition_decode(partition, record, info.length);
 	if (!result && (index == RECORD_ROOT_INDEX) != (partition->version == 0))
 		result = -EBADMSG;
+	if (!result && partition->origin.index && store->lineage)
+		lineage_note(store->lineage, index);
 	return result;
 }
 
@@ -130,7 +133,7 @@ static int load_current(struct engine *engine, uint64_t id, struct partition *pa
 	if (result == -ENOENT || (!result && partition->id != id))
 		return -EBADMSG;
 	if (!result)
-		result = history_load(engine->store, index, partition->created_sequence,
+		result = history_load(engine, index, partition->created_sequence,
 				      &partition->history);
 	/* A rollback takes the state back, but not the numbers. */
 	if (!result && id)
@@ -220,22 +223,39 @@ struct idset partition_set(struct engine *engine, struct partition *partition, i
 
 /* ---- changed states ---- */
 
-static int put_state(struct engine_txn *txn, struct partition *partition)
+int partition_put_now(struct engine_txn *txn, struct partition *partition)
 {
 	uint8_t record[PARTITION_STATE_BYTES];
-	int result = 0;
+	int result;
 
-	if (partition->state_changed) {
-		partition_encode(partition, record);
-		result = record_put(&txn->writer, state_key(partition->index), partition->version,
-				    RECORD_ABSORB, record, sizeof(record));
-	}
+	partition_mark(txn, partition);
+	partition_encode(partition, record);
+	result = record_put(&txn->writer, state_key(partition->index), partition->version,
+			    RECORD_ABSORB, record, sizeof(record));
 	if (!result && partition->history_changed)
 		result = history_put(&txn->writer, partition->index, partition->version,
 				     &partition->history);
 	if (!result) {
 		partition->state_changed = partition->history_changed = false;
 		cache_mark_clean(&txn->engine->partitions, &partition->entry, sizeof(*partition));
+	}
+	return result;
+}
+
+static int put_state(struct engine_txn *txn, struct partition *partition)
+{
+	int result;
+
+	if (partition->state_changed) {
+		result = partition_put_now(txn, partition);
+	} else {
+		result = history_put(&txn->writer, partition->index, partition->version,
+				     &partition->history);
+		if (!result) {
+			partition->history_changed = false;
+			cache_mark_clean(&txn->engine->partitions, &partition->entry,
+					 sizeof(*partition));
+		}
 	}
 	partition_release(txn->engine, partition);
 	return result;

@@ -93,6 +93,9 @@ void partition_mark(struct engine_txn *txn, struct partition *partition);
 /* The same for what is known of its history. */
 void partition_mark_history(struct engine_txn *txn, struct partition *partition);
 
+/* Puts the state (and history) of a pinned partition at once. */
+int partition_put_now(struct engine_txn *txn, struct partition *partition);
+
 /* Puts the states that the transaction changed. */
 int partition_put_dirty(struct engine_txn *txn);
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "common/bytes.h"
+#include "engine/clones.h"
 #include "engine/collections.h"
 #include "engine/objects.h"
 #include "engine/retention.h"
@@ -24,28 +25,41 @@ static void index_set(struct engine *engine, uint16_t index, bool taken)
 		engine->indices[index / 8] &= (uint8_t)~bit;
 }
 
-/* Learns from the table of partitions which indices are taken. */
-static int learn_indices(struct engine *engine, const struct idset *table)
+/* Takes the indices that a set's elements end with. */
+static int take_indices(struct engine *engine, const struct idset *set)
 {
 	uint64_t elements[64], next = 0;
 	bool more = true;
 
-	if (engine->indices_known)
-		return 0;
-	memset(engine->indices, 0, sizeof(engine->indices));
-	index_set(engine, RECORD_ROOT_INDEX, true);
-	index_set(engine, UINT16_MAX, true);
 	while (more) {
 		size_t count;
-		int result = idset_list(table, next, elements, 64, &count, &more, &next);
+		int result = idset_list(set, next, elements, 64, &count, &more, &next);
 
 		if (result)
 			return result;
 		while (count)
 			index_set(engine, (uint16_t)elements[--count], true);
 	}
-	engine->indices_known = true;
 	return 0;
+}
+
+/* Learns which indices are taken: by those in the table of partitions, and by removed ones that clones stand on. */
+static int learn_indices(struct engine *engine, struct partition *root)
+{
+	struct idset table = partition_set(engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
+	struct idset reserved = history_clones(engine, root);
+	int result;
+
+	if (engine->indices_known)
+		return 0;
+	memset(engine->indices, 0, sizeof(engine->indices));
+	index_set(engine, RECORD_ROOT_INDEX, true);
+	index_set(engine, UINT16_MAX, true);
+	result = take_indices(engine, &table);
+	if (!result)
+		result = take_indices(engine, &reserved);
+	engine->indices_known = !result;
+	return result;
 }
 
 /*
@@ -143,7 +157,7 @@ static int create_partition(struct engine_txn *txn, struct partition *root, uint
 	int result = choose_id(&table, requested, &id);
 
 	if (!result)
-		result = learn_indices(engine, &table);
+		result = learn_indices(engine, root);
 	if (!result)
 		result = choose_index(engine, &index);
 	if (!result)
@@ -159,6 +173,7 @@ static int create_partition(struct engine_txn *txn, struct partition *root, uint
 	index_set(engine, index, true);
 	engine->last_index = index;
 	partition_mark(txn, root);
+	lineage_forget(&engine->lineage);
 	result = add_partition(txn, id, index);
 	if (!result && chosen)
 		*chosen = id;
@@ -199,12 +214,15 @@ static int remove_partition(struct engine_txn *txn, struct partition *root,
 {
 	struct engine *engine = txn->engine;
 	struct idset table = partition_set(engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
-	int result = learn_indices(engine, &table);
+	bool kept = false;
+	int result = learn_indices(engine, root);
 
 	if (!result)
 		result = partition_room(txn);
 	if (!result)
 		result = retention_forget(txn, root, partition);
+	if (!result)
+		result = clones_remove(txn, root, partition, &kept);
 	if (!result)
 		result = idset_remove(&table, &txn->writer, partition->id << 16 | partition->index);
 	if (result)
@@ -217,7 +235,7 @@ static int remove_partition(struct engine_txn *txn, struct partition *root,
 	result = put_tombstone(txn, partition, RECORD_ID_STATE, 0);
 	if (!result)
 		result = put_tombstone(txn, partition, 0, RECORD_ONODE_PIECE);
-	if (!result)
+	if (!result && !kept)
 		result = put_tombstone(txn, partition, RECORD_ID_HISTORY, 0);
 	return result;
 }

@@ -59,11 +59,25 @@ static inline uint32_t record_bytes_max(struct record_store *store)
 	return store->operations->value_bytes_max(store);
 }
 
-/* The newest record within `bound`; -ENOENT also for a tombstone. Otherwise as record_store_operations.get. */
+/* lineage.c: whether a record may be one of a clone's source, and the search that goes there. */
+bool lineage_concerns(const struct record_store *store, const struct record_key *key);
+int lineage_get(struct record_store *store, struct record_key key, uint64_t bound, void *value,
+		uint32_t capacity, struct record_info *info);
+
+/* The newest record within `bound`, tombstones too, wherever it is. Otherwise as record_store_operations.get. */
+static inline int record_get_any(struct record_store *store, struct record_key key, uint64_t bound,
+				 void *value, uint32_t capacity, struct record_info *info)
+{
+	if (store->lineage && lineage_concerns(store, &key))
+		return lineage_get(store, key, bound, value, capacity, info);
+	return store->operations->get(store, &key, bound, value, capacity, info);
+}
+
+/* The same; -ENOENT also for a tombstone. */
 static inline int record_get(struct record_store *store, struct record_key key, uint64_t bound,
 			     void *value, uint32_t capacity, struct record_info *info)
 {
-	int result = store->operations->get(store, &key, bound, value, capacity, info);
+	int result = record_get_any(store, key, bound, value, capacity, info);
 
 	return result == 0 && info->flags & RECORD_TOMBSTONE ? -ENOENT : result;
 }

@@ -201,6 +201,7 @@ struct record_store_operations {
 /* First member of every implementation. */
 struct record_store {
 	const struct record_store_operations *operations;
+	struct record_lineage *lineage; /* the object layer's: see lineage.h */
 };
 
 /* engine/muninn: the published algorithm. Arguments as in engine.h. */

@@ -10,6 +10,7 @@
 /* Forgets all that is known of a partition (or of everything) as it was before the rollback. */
 static void forget(struct engine *engine, struct partition *partition)
 {
+	lineage_forget(&engine->lineage);
 	if (partition->index == RECORD_ROOT_INDEX) {
 		partition_release(engine, partition);
 		cache_clear(&engine->onodes);
@@ -21,6 +22,23 @@ static void forget(struct engine *engine, struct partition *partition)
 	cache_drop_partition(&engine->nodes, partition->index);
 	cache_drop(&engine->partitions, &partition->entry);
 	partition_release(engine, partition);
+}
+
+/*
+ * A partition that is there again after a rollback of the device has of its past what was kept of it as that of nobody, and
+ * nothing of what its policy gave up before it went. Where that may be less than it says, the past of all of them ends here.
+ */
+static int raise_floor(struct engine_txn *txn, struct partition *root, uint64_t bound)
+{
+	const struct history inherits = history_new(RECORD_ROOT_INDEX, 0);
+	uint64_t of_nobody, said;
+	int result = history_horizon(txn->engine, &root->history, &root->history, 0, &of_nobody);
+
+	if (!result)
+		result = history_horizon(txn->engine, &inherits, &root->history, 0, &said);
+	if (!result && (of_nobody > said || root->history.device.lossy_removed > bound))
+		root->history.device.all_floor = txn->sequence;
+	return result;
 }
 
 /* Notes the rollback of what `partition` stands for, which is released. */
@@ -45,10 +63,8 @@ static int roll_back(struct engine_txn *txn, struct partition *partition, uint64
 	if (!result) {
 		root->history.device.rollbacks++;
 		partition_mark_history(txn, root);
-		/* A partition that is there again has nothing left of what its policy gave up. */
-		if (rollback.scope == RECORD_ROOT_INDEX &&
-		    root->history.device.lossy_removed > bound)
-			root->history.device.all_floor = txn->sequence;
+		if (rollback.scope == RECORD_ROOT_INDEX)
+			result = raise_floor(txn, root, bound);
 	}
 	/* What hangs on the number of partitions may have changed with the table of them. */
 	if (!result && rollback.scope == RECORD_ROOT_INDEX) {

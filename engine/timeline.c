@@ -74,6 +74,18 @@ static bool is_hidden(void *context, const struct record_key *key, uint64_t sequ
 	       timeline_hides(timeline, key->partition, sequence, bound);
 }
 
+uint64_t timeline_vanished(const struct timeline *timeline, uint64_t sequence)
+{
+	uint64_t last = 0;
+
+	/* Those of the device come first, in order. */
+	for (uint32_t index = 0;
+	     index < timeline->count && timeline->list[index].scope == RECORD_ROOT_INDEX; index++)
+		if (timeline->list[index].to < sequence && sequence < timeline->list[index].at)
+			last = timeline->list[index].at;
+	return last;
+}
+
 uint32_t timeline_count(const struct timeline *timeline, uint16_t partition)
 {
 	uint32_t count = 0;

@@ -38,6 +38,9 @@ bool timeline_hides(const struct timeline *timeline, uint16_t partition, uint64_
 int timeline_add(struct engine_txn *txn, uint32_t number, struct rollback rollback);
 void timeline_undo(struct timeline *timeline, uint64_t at);
 
+/* The last rollback of the device that made vanish what was created at `sequence`; 0: none did. */
+uint64_t timeline_vanished(const struct timeline *timeline, uint64_t sequence);
+
 /* Rollbacks of a partition and of the device. */
 uint32_t timeline_count(const struct timeline *timeline, uint16_t partition);
 

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "engine/clones.h"
+
+#include "common/bytes.h"
+#include "engine/times.h"
+#include "engine/versions.h"
+
+/* ---- who stands on whom ---- */
+
+/* A source: a current partition, or what is left of a removed one. */
+struct source {
+	struct partition *partition; /* pinned, or &left */
+	struct partition left;
+};
+
+static int source_open(struct engine *engine, uint16_t index, struct source *source)
+{
+	struct partition state = { 0 };
+	int result = partition_state_of(engine->store, index, RECORD_NEWEST, &state);
+
+	*source = (struct source){ .left = { .index = index } };
+	if (!result)
+		return partition_get(engine, state.id, &source->partition);
+	if (result != -ENOENT)
+		return result;
+	source->partition = &source->left;
+	result = history_read(engine->store, index, &source->left.history);
+	source->left.version = (uint16_t)source->left.history.next_version;
+	return result;
+}
+
+static void source_close(struct engine *engine, struct source *source)
+{
+	if (source->partition != &source->left)
+		partition_release(engine, source->partition);
+}
+
+static struct idset reserved_indices(struct engine *engine, struct partition *root)
+{
+	return history_clones(engine, root);
+}
+
+/* Stores what has changed about a source. One that is gone and not needed any more gives its index free. */
+static int source_changed(struct engine_txn *txn, struct partition *root, struct source *source)
+{
+	struct history *history = &source->partition->history;
+	struct idset reserved = reserved_indices(txn->engine, root);
+	const struct record_key key = { .identifier = RECORD_ID_HISTORY,
+					.partition = source->left.index };
+	int result;
+
+	if (source->partition != &source->left) {
+		partition_mark_history(txn, source->partition);
+		return 0;
+	}
+	if (history->clones.count)
+		return history_put(&txn->writer, source->left.index, source->left.version, history);
+	result = idset_remove(&reserved, &txn->writer, source->left.index);
+	if (result && result != -ENOENT)
+		return result;
+	partition_mark_history(txn, root);
+	txn->partitions_removed = true; /* an index is free again */
+	return record_put(&txn->writer, key, source->left.version, RECORD_TOMBSTONE, NULL, 0);
+}
+
+/* Notes that clone `index` stands on a bound of a partition. */
+static int stand_on(struct engine_txn *txn, struct partition *source, uint64_t bound,
+		    uint16_t index)
+{
+	struct idset clones = history_clones(txn->engine, source);
+	int result = idset_insert(&clones, &txn->writer, history_element(bound, index));
+
+	if (result)
+		return result == -EEXIST ? 0 : result;
+	partition_mark_history(txn, source);
+	return 0;
+}
+
+/* Whether a version of the device shows a partition that is about to change or go. */
+static int device_version_shows(struct engine *engine, struct partition *root,
+				const struct partition *partition, bool *shows)
+{
+	struct idset versions = history_versions(engine, root);
+	uint64_t bound;
+	int result = history_next_kept(&versions, partition->created_sequence, &bound, NULL);
+
+	*shows = !result && bound != RECORD_NEWEST;
+	return result;
+}
+
+/*
+ * A clone does not need its source's bound any more, but for its past. Where versions show that, the bound stays; otherwise
+ * the clone's past can't be reached from now on, nor the device's.
+ */
+static int leave(struct engine_txn *txn, struct partition *root, struct partition *clone,
+		 bool has_versions)
+{
+	struct engine *engine = txn->engine;
+	struct source source;
+	bool shows = has_versions;
+	int result = 0;
+
+	if (!shows)
+		result = device_version_shows(engine, root, clone, &shows);
+	if (result || shows)
+		return result;
+	result = source_open(engine, clone->origin.index, &source);
+	if (result)
+		return result;
+	struct idset clones = history_clones(engine, source.partition);
+
+	result = idset_remove(&clones, &txn->writer,
+			      history_element(clone->origin.bound, clone->index));
+	if (!result)
+		result = source_changed(txn, root, &source);
+	source_close(engine, &source);
+	root->history.floor = txn->sequence;
+	partition_mark_history(txn, root);
+	return result == -ENOENT ? 0 : result;
+}
+
+int clones_remove(struct engine_txn *txn, struct partition *root, struct partition *partition,
+		  bool *kept)
+{
+	struct idset reserved = reserved_indices(txn->engine, root);
+	struct history *history = &partition->history;
+	int result = 0;
+
+	*kept = history->clones.count != 0;
+	if (partition->origin.index)
+		result = leave(txn, root, partition, false);
+	lineage_forget(&txn->engine->lineage);
+	if (result || !*kept)
+		return result;
+	result = idset_insert(&reserved, &txn->writer, partition->index);
+	if (result && result != -EEXIST)
+		return result;
+	partition_mark_history(txn, root);
+	history->removed = true;
+	return history_put(&txn->writer, partition->index, partition->version, history);
+}
+
+/* ---- making ---- */
+
+/* Lets a new partition begin as `state`, which is its source as of `bound`. */
+static int inherit(struct engine_txn *txn, struct partition *clone, const struct partition *state,
+		   uint64_t bound, bool writable)
+{
+	memcpy(clone->sets, state->sets, sizeof(clone->sets));
+	clone->used_bytes = state->used_bytes;
+	clone->origin = (struct partition_origin){
+		.index = state->index,
+		.associated = true,
+		.writable = writable,
+		.bound = bound,
+		.since = txn->sequence,
+	};
+	lineage_note(&txn->engine->lineage, clone->index);
+	lineage_forget(&txn->engine->lineage);
+	return partition_put_now(txn, clone);
+}
+
+/* Copies the attributes of a partition as of `bound` to its new clone. */
+static int copy_attributes(struct engine_txn *txn, uint64_t source, uint64_t bound, uint64_t clone)
+{
+	struct engine_address address = { .partition = clone };
+	const struct attribute_set *from;
+	struct target then, now;
+	int result = target_open(txn, address, TARGET_READ, &now);
+
+	if (result)
+		return result;
+	result = target_open_at(txn, source, 0, bound, &then);
+	if (!result)
+		result = target_change(&now);
+	if (!result) {
+		from = &then.onode->attributes;
+		for (uint32_t index = 0; !result && index < from->count; index++) {
+			const uint8_t *value;
+			uint32_t page, number, length;
+
+			attribute_set_at(from, index, &page, &number, &value, &length);
+			result = attribute_set_change(&now.onode->attributes, page, number, value,
+						      length);
+		}
+	}
+	target_close(&now);
+	return result;
+}
+
+struct cloning {
+	struct partition *root, *source; /* pinned */
+	uint64_t bound;
+	struct partition state; /* of the source as of the bound */
+};
+
+static int make_clone(struct engine_txn *txn, struct cloning *cloning, uint64_t requested,
+		      bool writable, uint64_t *chosen)
+{
+	struct engine *engine = txn->engine;
+	struct partition *clone;
+	uint64_t id;
+	int result = engine_partition_create(txn, requested, &id);
+
+	if (result)
+		return result;
+	result = partition_get(engine, id, &clone);
+	if (result)
+		return result;
+	result = stand_on(txn, cloning->source, cloning->bound, clone->index);
+	if (!result)
+		result = inherit(txn, clone, &cloning->state, cloning->bound, writable);
+	partition_release(engine, clone);
+	cloning->root->history.device.clones++;
+	partition_mark_history(txn, cloning->root);
+	if (!result)
+		result = copy_attributes(txn, cloning->source->id, cloning->bound, id);
+	if (!result && chosen)
+		*chosen = id;
+	return result;
+}
+
+int engine_clone(struct engine_txn *txn, uint64_t source, struct engine_moment moment,
+		 uint64_t requested, bool writable, uint64_t *chosen)
+{
+	struct engine *engine = txn->engine;
+	struct cloning cloning = { 0 };
+	int result, depth;
+
+	if (txn->mode == ENGINE_READ)
+		return -EROFS;
+	if (source == 0)
+		return -ENOENT;
+	result = partition_get(engine, 0, &cloning.root);
+	if (result)
+		return result;
+	result = partition_get(engine, source, &cloning.source);
+	if (!result) {
+		result = moment_resolve(txn, cloning.source, moment, &cloning.bound);
+		if (!result)
+			result = partition_as_of(engine, source, cloning.bound, &cloning.state);
+		/* The bound is one of the partition of now: an earlier one of that ID is another one. */
+		if (!result && cloning.state.index != cloning.source->index)
+			result = -ENOENT;
+		depth = result ? 0
+			       : lineage_depth(engine->store, cloning.state.index, cloning.bound);
+		if (depth < 0 || depth >= ENGINE_CLONE_DEPTH_MAX)
+			result = depth < 0 ? depth : -EFBIG;
+		if (!result)
+			result = make_clone(txn, &cloning, requested, writable, chosen);
+		partition_release(engine, cloning.source);
+	}
+	partition_release(engine, cloning.root);
+	return result;
+}
+
+/* ---- refresh, detach ---- */
+
+/* Calls `change` for a clone that is associated with its source. */
+static int change_clone(struct engine_txn *txn, uint64_t id,
+			int (*change)(struct engine_txn *txn, struct partition *root,
+				      struct partition *clone))
+{
+	struct engine *engine = txn->engine;
+	struct partition *root, *clone;
+	int result;
+
+	if (txn->mode == ENGINE_READ)
+		return -EROFS;
+	result = partition_get(engine, 0, &root);
+	if (result)
+		return result;
+	result = partition_get(engine, id, &clone);
+	if (!result) {
+		result = clone->origin.associated ? partition_room(txn) : -ENOENT;
+		if (!result)
+			result = change(txn, root, clone);
+		partition_release(engine, clone);
+	}
+	partition_release(engine, root);
+	return result;
+}
+
+/* Lets a clone begin anew as its source, a current partition, is now. */
+static int begin_anew(struct engine_txn *txn, struct partition *root, struct partition *clone,
+		      struct partition *source)
+{
+	struct engine *engine = txn->engine;
+	uint64_t bound = slot_begin(txn->sequence) - 1;
+	bool has_versions = clone->history.versions.count || clone->history.clones.count;
+	int result = stand_on(txn, source, bound, clone->index);
+
+	if (!result && clone->origin.bound != bound)
+		result = leave(txn, root, clone, has_versions);
+	if (result)
+		return result;
+	if (!has_versions) {
+		clone->history.floor = txn->sequence;
+		partition_mark_history(txn, clone);
+	}
+	txn->changed = true;
+	cache_drop_partition(&engine->onodes, clone->index);
+	cache_drop_partition(&engine->nodes, clone->index);
+	return inherit(txn, clone, source, bound, clone->origin.writable);
+}
+
+static int refresh(struct engine_txn *txn, struct partition *root, struct partition *clone)
+{
+	struct source source;
+	int result = txn_begin_slot(txn);
+
+	if (!result)
+		result = source_open(txn->engine, clone->origin.index, &source);
+	if (result)
+		return result;
+	result = source.partition == &source.left ? -ENOENT
+						  : begin_anew(txn, root, clone, source.partition);
+	source_close(txn->engine, &source);
+	return result;
+}
+
+int engine_clone_refresh(struct engine_txn *txn, uint64_t clone)
+{
+	return change_clone(txn, clone, refresh);
+}
+
+static int detach(struct engine_txn *txn, struct partition *root, struct partition *clone)
+{
+	(void)root;
+	clone->origin.associated = false;
+	clone->origin.writable = true;
+	txn->changed = true;
+	partition_mark(txn, clone);
+	return 0;
+}
+
+int engine_clone_detach(struct engine_txn *txn, uint64_t clone)
+{
+	return change_clone(txn, clone, detach);
+}
+
+int engine_clone_get(struct engine_txn *txn, uint64_t id, struct engine_clone *clone)
+{
+	struct engine *engine = txn->engine;
+	struct partition *partition, *root;
+	struct source source;
+	uint64_t last_ms;
+	int result = partition_get(engine, id, &partition);
+
+	if (result)
+		return result;
+	*clone = (struct engine_clone){ .sequence = partition->origin.bound,
+					.writable = partition->origin.writable };
+	result = partition->origin.associated
+			 ? source_open(engine, partition->origin.index, &source)
+			 : -ENOENT;
+	partition_release(engine, partition);
+	if (result)
+		return result;
+	clone->source = source.partition->id;
+	source_close(engine, &source);
+	result = partition_get(engine, 0, &root);
+	if (result)
+		return result;
+	result = times_of_boundary(engine, &root->history, clone->sequence, &clone->time_ms,
+				   &last_ms);
+	partition_release(engine, root);
+	return result == -ENOENT ? 0 : result;
+}
