@@ -9,6 +9,8 @@
 
 #include "tests/nand/fixture.h"
 
+#include "nand/faults.h"
+
 enum { HELD_MAX = 64 };
 
 /* The transfers under way, in the order in which they were started, and which `next` returns. */
@@ -222,6 +224,28 @@ static void test_after_a_failed_program_no_page_of_the_block_under_way_counts(vo
 	assert_int_equal(next_page(device, 0), 5);
 }
 
+/* The flash finds that a page cannot be programmed while one before it is still under way. */
+static void test_a_block_that_turned_bad_stays_bad_when_an_earlier_page_arrives(void **state)
+{
+	struct device *device = *state;
+	struct nand_faults faults;
+	struct nand_block_info info;
+
+	log_capture();
+	assert_int_equal(nand_faults_parse("program-at=2", &faults, NULL), 0);
+	assert_int_equal(nand_set_faults(device->nand, &faults, NULL), 0);
+	submit(device, 0, NAND_REQUEST_PROGRAM, 0, 1);
+	submit(device, 1, NAND_REQUEST_PROGRAM, 1, 1);
+	arrive(device, 0, 0);
+	assert_int_equal(device->completed, 2);
+	assert_int_equal(device->requests[0].result, 0);
+	assert_int_equal(device->requests[1].result, -EIO);
+	assert_int_equal(nand_block_info(device->nand, 0, &info), 0);
+	assert_int_equal(info.state, NAND_BLOCK_BAD);
+	assert_int_equal(info.next_page, 1);
+	assert_int_equal(nand_read(device->nand, NAND_CAUSE_USER, &device->pages[0][0], 1), 0);
+}
+
 static void test_a_failed_transfer_is_an_error_of_its_pages(void **state)
 {
 	struct device *device = *state;
@@ -309,6 +333,7 @@ int main(void)
 		HELD(test_a_page_does_not_count_before_those_in_front_of_it),
 		HELD(test_a_page_under_way_cannot_be_read),
 		HELD(test_after_a_failed_program_no_page_of_the_block_under_way_counts),
+		HELD(test_a_block_that_turned_bad_stays_bad_when_an_earlier_page_arrives),
 		HELD(test_a_failed_transfer_is_an_error_of_its_pages),
 		HELD(test_a_block_is_not_erased_while_pages_of_it_are_under_way),
 		HELD(test_a_block_is_not_programmed_past_the_queue),

@@ -71,7 +71,7 @@ static void assert_within_3_sigma(double found, double bits, double rate)
 	double expected = bits * rate, sigma = sqrt(bits * rate * (1 - rate));
 
 	if (fabs(found - expected) > 3 * sigma)
-		fail_msg("%.0f of %.0f bits are wrong, expected are %.1f +- 3 * %.1f", found, bits,
+		fail_msg("%.0f of %.0f are wrong, expected are %.1f +- 3 * %.1f", found, bits,
 			 expected, sigma);
 }
 
@@ -398,6 +398,83 @@ static void test_programs_and_erases_fail_as_often_as_they_were_told_to(void **s
 	assert_int_equal(nand_close(nand), 0);
 }
 
+/* By themselves, as programs leave too few blocks for a rate of erases. */
+static void test_erases_alone_fail_as_often_as_they_were_told_to(void **state)
+{
+	struct nand *nand = open_large();
+	double erases = 0, failed = 0;
+
+	(void)state;
+	set_faults(nand, faults_of("erase=0.02,seed=9"));
+	for (uint32_t block = 0; block < BLOCKS; block++) {
+		int result = 0;
+
+		for (int turn = 0; turn < 100 && result == 0; turn++, erases++)
+			result = nand_erase(nand, NAND_CAUSE_USER, block);
+		failed += result == -EIO;
+	}
+	assert_true(erases > 2000);
+	assert_within_3_sigma(failed, erases, 0.02);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+/* All are as likely as can be, and one is switched on. */
+static void test_each_fault_has_a_switch_of_its_own(void **state)
+{
+	struct nand_faults faults = faults_of("factory-bad=1,program=1,erase=1,endurance=1,"
+					      "spread=0,unreadable=1,rber=0.01,ecc=1/1024,seed=3");
+
+	(void)state;
+	for (int on = 0; on <= NAND_FAULTS; on++) {
+		struct nand *nand = open_small();
+		bool fails_first;
+
+		for (uint32_t block = 0; block < 3; block++)
+			assert_int_equal(program_filled(nand, (uint64_t)block * 8, 1), 0);
+		log_capture();
+		faults.on = on < NAND_FAULTS ? 1U << on : 0;
+		set_faults(nand, faults);
+		assert_int_equal(is_bad(nand, 5), on == NAND_FAULT_FACTORY_BAD);
+		assert_int_equal(program_filled(nand, 1, 1), on == NAND_FAULT_PROGRAM ? -EIO : 0);
+		assert_int_equal(
+			read_filled(nand, 8, 1),
+			on == NAND_FAULT_BIT_ERRORS || on == NAND_FAULT_UNREADABLE ? -EBADMSG : 0);
+		fails_first = nand_erase(nand, NAND_CAUSE_USER, 2) == -EIO;
+		assert_int_equal(fails_first, on == NAND_FAULT_ERASE);
+		if (!fails_first)
+			assert_int_equal(nand_erase(nand, NAND_CAUSE_USER, 2),
+					 on == NAND_FAULT_ENDURANCE ? -EIO : 0);
+		assert_int_equal(nand_close(nand), 0);
+	}
+}
+
+/* One seed for all kinds of faults, yet whom one hits says nothing about another. */
+static void test_kinds_of_faults_are_independent_of_one_another(void **state)
+{
+	bool unreadable[BLOCKS];
+	struct nand *nand = open_large();
+	double failed = 0, both = 0;
+
+	(void)state;
+	set_faults(nand, faults_of("unreadable=0.5,ecc=1/1024,seed=21"));
+	for (uint32_t block = 0; block < BLOCKS; block++) {
+		assert_int_equal(program_filled(nand, (uint64_t)block * 64, 1), 0);
+		unreadable[block] = read_filled(nand, (uint64_t)block * 64, 1) == -EBADMSG;
+	}
+	assert_int_equal(nand_close(nand), 0);
+	nand = open_large();
+	set_faults(nand, faults_of("program=0.5,seed=21"));
+	for (uint32_t block = 0; block < BLOCKS; block++) {
+		if (program_filled(nand, (uint64_t)block * 64, 1) == 0)
+			continue;
+		failed++;
+		both += unreadable[block];
+	}
+	assert_true(failed > 10);
+	assert_within_3_sigma(both, failed, 0.5);
+	assert_int_equal(nand_close(nand), 0);
+}
+
 static void test_blocks_wear_out_within_the_spread_of_their_endurance(void **state)
 {
 	struct nand *nand = open_small();
@@ -581,6 +658,9 @@ int main(void)
 			test_a_failed_program_turns_its_block_bad_and_keeps_the_pages_before),
 		cmocka_unit_test(test_a_failed_erase_turns_its_block_bad_and_loses_its_pages),
 		cmocka_unit_test(test_programs_and_erases_fail_as_often_as_they_were_told_to),
+		cmocka_unit_test(test_erases_alone_fail_as_often_as_they_were_told_to),
+		cmocka_unit_test(test_each_fault_has_a_switch_of_its_own),
+		cmocka_unit_test(test_kinds_of_faults_are_independent_of_one_another),
 		cmocka_unit_test(test_blocks_wear_out_within_the_spread_of_their_endurance),
 		cmocka_unit_test(test_factory_bad_blocks_are_a_share_of_those_that_hold_nothing),
 		cmocka_unit_test(test_all_faults_together_are_replayed_from_their_seed),
