@@ -91,7 +91,7 @@ static bool values_valid(const struct osd_request *request)
 			return false;
 	return request->data_length <= INT32_MAX && request->room_length <= INT32_MAX &&
 	       request->data_length >= request->cdb.continuation_length &&
-	       (request->cdb.action == OSD_EXECUTE ||
+	       (request->cdb.action == OSD_EXECUTE || request->cdb.action == OSD_SET_MASTER_KEY ||
 		!(command_bytes(request) && request->room_length));
 }
 

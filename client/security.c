@@ -332,7 +332,9 @@ void security_verify(struct osd_request *request)
 	/* CAPKEY says nothing about answers. */
 	if (request->security.method < OSD_CMDRSP || request->task.result < 0)
 		return;
-	if ((request->security.method == OSD_ALLDATA && !data_is_right(request)) ||
+	/* What comes with a refusal is nothing. */
+	if ((request->security.method == OSD_ALLDATA && error->result == 0 &&
+	     !data_is_right(request)) ||
 	    !status_is_right(request)) {
 		*error = (struct osd_client_error){ .result = -EBADMSG,
 						    .status = request->task.status };

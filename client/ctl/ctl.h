@@ -7,6 +7,7 @@
 
 #include "client/osd_client.h"
 #include "client/transfer.h"
+#include "osd/security_wire.h"
 
 /* What the process exits with; documented, for scripts. */
 enum ctl_exit {
@@ -55,6 +56,11 @@ struct ctl_options {
 	bool regex;
 	bool progress;
 	bool read_only;
+	/* OSD security. */
+	const char *key, *credential, *security, *permissions;
+	bool has_key_version;
+	uint8_t key_version;
+	uint64_t expires_seconds; /* 0: the default */
 };
 
 struct ctl {
@@ -147,6 +153,15 @@ void progress_end(struct progress *progress);
  * not.
  */
 int ctl_connect(struct ctl *ctl);
+/* The same, and commands are not signed, whatever the options say. */
+int ctl_connect_unsigned(struct ctl *ctl);
+
+/* ---- verbs_key.c ---- */
+
+/* What --key and --credential ask for, on the connection. CTL_OK or, with a message, why not. */
+int ctl_secure(struct ctl *ctl);
+/* At the end. */
+void ctl_forget_keys(void);
 
 /* ---- verbs ---- */
 
@@ -158,6 +173,7 @@ ctl_run verb_create, verb_rm, verb_truncate, verb_clear, verb_punch;
 ctl_run verb_put, verb_append, verb_get, verb_cat;
 ctl_run verb_attr_get, verb_attr_set, verb_attr_ls;
 ctl_run verb_import, verb_export;
+ctl_run verb_key_create, verb_key_init, verb_key_set, verb_key_method, verb_key_show, verb_key_mint;
 ctl_run verb_coll_create, verb_coll_track, verb_coll_rm, verb_coll_ls, verb_coll_add,
 	verb_coll_drop, verb_coll_query, verb_coll_purge;
 ctl_run verb_snapshot, verb_versions, verb_drop, verb_rollback, verb_undo, verb_log, verb_diff;

@@ -17,12 +17,16 @@ enum option_code {
 	OPTION_CLEAN,
 	OPTION_CONTENTS,
 	OPTION_COUNT,
+	OPTION_CREDENTIAL,
+	OPTION_EXPIRES,
 	OPTION_FILE,
 	OPTION_FORCE,
 	OPTION_HEX,
 	OPTION_INITIAL_R2T_NO,
 	OPTION_INITIATOR,
 	OPTION_JSON,
+	OPTION_KEY,
+	OPTION_KEY_VERSION,
 	OPTION_LAYOUT,
 	OPTION_LENGTH,
 	OPTION_LOG,
@@ -31,6 +35,7 @@ enum option_code {
 	OPTION_NUMBER,
 	OPTION_OFFSET,
 	OPTION_OSD1,
+	OPTION_PERMISSIONS,
 	OPTION_PROGRESS,
 	OPTION_QUEUE_DEPTH,
 	OPTION_RAW,
@@ -38,6 +43,7 @@ enum option_code {
 	OPTION_REGEX,
 	OPTION_REMOVE,
 	OPTION_REPLACE,
+	OPTION_SECURITY,
 	OPTION_SVG,
 	OPTION_TEXT,
 	OPTION_TIMEOUT,
@@ -50,12 +56,16 @@ static const struct option long_options[] = {
 	{ "clean", no_argument, NULL, OPTION_CLEAN },
 	{ "contents", no_argument, NULL, OPTION_CONTENTS },
 	{ "count", required_argument, NULL, OPTION_COUNT },
+	{ "credential", required_argument, NULL, OPTION_CREDENTIAL },
+	{ "expires", required_argument, NULL, OPTION_EXPIRES },
 	{ "file", required_argument, NULL, OPTION_FILE },
 	{ "force", no_argument, NULL, OPTION_FORCE },
 	{ "help", no_argument, NULL, 'h' },
 	{ "hex", no_argument, NULL, OPTION_HEX },
 	{ "initiator", required_argument, NULL, OPTION_INITIATOR },
 	{ "json", no_argument, NULL, OPTION_JSON },
+	{ "key", required_argument, NULL, OPTION_KEY },
+	{ "key-version", required_argument, NULL, OPTION_KEY_VERSION },
 	{ "layout", required_argument, NULL, OPTION_LAYOUT },
 	{ "length", required_argument, NULL, OPTION_LENGTH },
 	{ "log", required_argument, NULL, OPTION_LOG },
@@ -66,6 +76,7 @@ static const struct option long_options[] = {
 	{ "number", no_argument, NULL, OPTION_NUMBER },
 	{ "offset", required_argument, NULL, OPTION_OFFSET },
 	{ "osd1", no_argument, NULL, OPTION_OSD1 },
+	{ "permissions", required_argument, NULL, OPTION_PERMISSIONS },
 	{ "progress", no_argument, NULL, OPTION_PROGRESS },
 	{ "queue-depth", required_argument, NULL, OPTION_QUEUE_DEPTH },
 	{ "quiet", no_argument, NULL, 'q' },
@@ -74,6 +85,7 @@ static const struct option long_options[] = {
 	{ "regex", no_argument, NULL, OPTION_REGEX },
 	{ "remove", no_argument, NULL, OPTION_REMOVE },
 	{ "replace", no_argument, NULL, OPTION_REPLACE },
+	{ "security", required_argument, NULL, OPTION_SECURITY },
 	{ "text", no_argument, NULL, OPTION_TEXT },
 	{ "svg", required_argument, NULL, OPTION_SVG },
 	{ "timeout", required_argument, NULL, OPTION_TIMEOUT },
@@ -98,12 +110,45 @@ static int take_limited(const struct ctl *ctl, const char *option, uint64_t low,
 	return bad_value(ctl, option, optarg, expected);
 }
 
+/* Options of OSD security with a value. False: it is none of them. */
+static bool take_security(const struct ctl *ctl, int code, struct ctl_options *options, int *result)
+{
+	uint64_t value = 0;
+
+	switch (code) {
+	case OPTION_CREDENTIAL:
+		options->credential = optarg;
+		return true;
+	case OPTION_EXPIRES:
+		*result = take_limited(ctl, "expires", 1, UINT32_MAX, &options->expires_seconds);
+		return true;
+	case OPTION_KEY:
+		options->key = optarg;
+		return true;
+	case OPTION_KEY_VERSION:
+		*result = take_limited(ctl, "key-version", 0, OSD_WORKING_KEYS - 1, &value);
+		options->has_key_version = true;
+		options->key_version = (uint8_t)value;
+		return true;
+	case OPTION_PERMISSIONS:
+		options->permissions = optarg;
+		return true;
+	case OPTION_SECURITY:
+		options->security = optarg;
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* Options with a value. */
 static int take_value(const struct ctl *ctl, int code, struct ctl_options *options)
 {
 	uint64_t value = 0;
 	int result = CTL_OK;
 
+	if (take_security(ctl, code, options, &result))
+		return result;
 	switch (code) {
 	case OPTION_CHUNK:
 		result = take_limited(ctl, "chunk", TRANSFER_CHUNK_BYTES_MIN,
@@ -241,7 +286,7 @@ static int parse_options(const struct ctl *ctl, int count, char **arguments,
 	return result;
 }
 
-int ctl_connect(struct ctl *ctl)
+int ctl_connect_unsigned(struct ctl *ctl)
 {
 	struct error_text error;
 	int result = ctl->client ? 0
@@ -249,6 +294,18 @@ int ctl_connect(struct ctl *ctl)
 						      &error);
 
 	return result < 0 ? ctl_fail_connect(ctl, result, &error) : CTL_OK;
+}
+
+int ctl_connect(struct ctl *ctl)
+{
+	int code = CTL_OK;
+
+	if (!ctl->client) {
+		code = ctl_connect_unsigned(ctl);
+		if (code == CTL_OK)
+			code = ctl_secure(ctl);
+	}
+	return code;
 }
 
 static int run_verb(struct ctl *ctl, int count, char **words)
@@ -279,6 +336,7 @@ static int run_verb(struct ctl *ctl, int count, char **words)
 				verb->name, verb->synopsis);
 	code = verb->run(ctl);
 	osd_client_disconnect(ctl->client);
+	ctl_forget_keys();
 	return code;
 }
 

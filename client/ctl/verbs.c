@@ -274,6 +274,48 @@ static const struct ctl_verb verbs[] = {
 	  "opens IMAGE.\n\n"
 	  "Example:\n  muninnctl unlock /var/lib/muninn/lun1.img 0x10000\n",
 	  1, 1, verb_unlock },
+	{ "key create", "FILE", "make a device key",
+	  "A random one, in a file that only its owner can read, for key_file in the service's "
+	  "configuration.\n\n"
+	  "Example:\n  muninnctl key create /var/lib/muninn/device.key\n",
+	  0, 0, verb_key_create },
+	{ "key init", "URL DEVICE_KEY --key KEYRING", "make a keyring for a unit",
+	  "With the unit's initial master key, which follows from the device key in the file "
+	  "DEVICE_KEY.\n\n"
+	  "Example:\n  muninnctl key init $URL device.key --key unit.keys\n",
+	  1, 1, verb_key_init },
+	{ "key set", "URL master|root|PID --key KEYRING [--key-version N] [--name NAME]",
+	  "give the unit a new key",
+	  "A random one, of the master, the root or a partition, or with --key-version 0..15 a "
+	  "working key of the partition.\n"
+	  "The keys below become invalid. The keyring takes the new key up; if the answer is lost, "
+	  "KEYRING.new has it.\n"
+	  "--name NAME  at most 7 bytes, which `key show` shows; without, the time\n\n"
+	  "Examples:\n  muninnctl key set $URL root --key unit.keys\n"
+	  "  muninnctl key set $URL 0x10000 --key unit.keys\n"
+	  "  muninnctl key set $URL 0x10000 --key-version 0 --key unit.keys\n",
+	  1, 1, verb_key_set },
+	{ "key method", "URL 0|PID|new nosec|capkey|cmdrsp|alldata",
+	  "say how commands have to be protected",
+	  "At least so, on the root (0), in a partition, in partitions to come (new).\n\n"
+	  "Example:\n  muninnctl key method $URL 0x10000 alldata\n",
+	  2, 2, verb_key_method },
+	{ "key show", "URL [PID]", "method and names of keys of the root or a partition",
+	  "Never the keys.\n\nExample:\n  muninnctl key show $URL 0x10000 --key unit.keys\n", 0, 1,
+	  verb_key_show },
+	{ "key mint",
+	  "KEYRING ADDRESS [--permissions LIST] [--expires SECONDS] [--security METHOD]",
+	  "make a credential for one object, partition or the root",
+	  "Prints it; whoever has it can do with ADDRESS what LIST says, without the keyring "
+	  "(--credential).\n"
+	  "--permissions LIST  with commas, of: read, write, get, set (attributes), create, "
+	  "remove, "
+	  "append, manage, query,\n"
+	  "                    members, contents, global, policy, device, all; without, read,get\n"
+	  "--expires SECONDS   from now on (3600)\n\n"
+	  "Example:\n  (umask 077; muninnctl key mint unit.keys 0x10000/0x10004 --permissions "
+	  "read,write,get > photo.cred)\n",
+	  1, 1, verb_key_mint },
 	{ "nand create", "IMAGE SIZE [NVRAM]", "create a NAND image on this host",
 	  "IMAGE and IMAGE.nvram, of the default geometry, with SIZE bytes of page data and NVRAM "
 	  "bytes of NVRAM (K, M, G, T\n"
@@ -338,6 +380,11 @@ static const char general_help[] =
 	"  --initiator NAME   iSCSI initiator name, where the target's access list asks for one\n"
 	"  --no-immediate-data, --no-initial-r2t, --osd1\n"
 	"                     how the protocol is spoken; for tests\n"
+	"  --key KEYRING      sign each command with a credential made from this keyring (`key "
+	"init`), if it has the key\n"
+	"  --credential FILE  sign commands on the credential's object (`key mint`)\n"
+	"  --security METHOD  how: capkey, cmdrsp or alldata (the default); --key-version N: which "
+	"working key\n"
 	"  -h, --help         this; with a verb, its help\n"
 	"\n"
 	"URL      iscsi://[USER%SECRET@]HOST[:PORT]/TARGET/LUN. A secret is better given in the "

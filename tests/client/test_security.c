@@ -160,7 +160,7 @@ static void open_secured(struct target *target, enum osd_version version, uint8_
 	assert_int_equal(osd_client_create(client, PARTITION, OBJECT, 1, NULL, NULL), 0);
 	assert_int_equal(osd_client_write(client, ADDRESS, 0, "0123456789", 10, NULL), 0);
 	assert_int_equal(osd_client_secure(client, give, NULL, NULL), 0);
-	method = OSD_CMDRSP;
+	method = wanted == OSD_ALLDATA ? OSD_ALLDATA : OSD_CMDRSP;
 	for (unsigned key = OSD_SET_ROOT_KEY; key <= OSD_SET_WORKING_KEY; key++) {
 		/* The answers of the root are signed only where commands have to be. */
 		set_key(client, key);
@@ -432,8 +432,9 @@ static void interrupt_once(struct loopback_command *command)
 	const struct osd_sense sense = { .key = SENSE_UNIT_ATTENTION,
 					 .code = SENSE_POWER_ON_RESET };
 
+	/* As tgtd does: all of the room counts as sent. */
 	if (attentions++ == 0) {
-		command->in_length = 0;
+		command->in_length = command->in_capacity;
 		loopback_fail(command, &sense);
 	}
 }
