@@ -120,7 +120,9 @@ static int learn_history(struct engine *engine)
 	engine->segment_bytes =
 		statistics.segments ? statistics.capacity_bytes / statistics.segments : 0;
 	engine->committed = statistics.committed_sequence;
-	engine->committed_ms = time_now(engine);
+	/* No later than that was the last commit. */
+	engine->committed_ms = min_u64(time_now(engine),
+				       device.device.slot_ms + device.device.slot_interval_ms);
 	engine->put_bytes = device.device.slot_bytes;
 	engine->policy = device.retention;
 	engine->slot_over = true;

@@ -61,6 +61,7 @@ uint32_t history_encode(const struct history *history, uint16_t index, uint8_t *
 	put_le48(to + 226, device->slot_ms);
 	put_le64(to + 232, device->slot_bytes);
 	put_le64(to + 240, device->inherited_floor);
+	put_le64(to + 248, device->slot_interval_ms);
 	return HISTORY_DEVICE_BYTES;
 }
 
@@ -82,6 +83,7 @@ static void decode_device(struct device_history *device, const uint8_t *from)
 		.slot_ms = get_le48(from + 226),
 		.slot_bytes = get_le64(from + 232),
 		.inherited_floor = get_le64(from + 240),
+		.slot_interval_ms = get_le32(from + 248),
 	};
 }
 

@@ -15,7 +15,7 @@
 
 #define HISTORY_FORMAT       1
 #define HISTORY_BYTES        164
-#define HISTORY_DEVICE_BYTES 248
+#define HISTORY_DEVICE_BYTES 256
 
 struct engine;
 struct partition;
@@ -36,6 +36,7 @@ struct device_history {
 	/* The table of times: see times.h. */
 	uint32_t times, times_first;
 	uint64_t slot_sequence, slot_ms, slot_bytes; /* its last entry */
+	uint32_t slot_interval_ms; /* how long that slot may have gone on */
 };
 
 struct history {
