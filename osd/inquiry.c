@@ -76,6 +76,8 @@ static int vital_product_data(const struct osd_device *device, uint64_t nexus, u
 		length = identification(device, page);
 		break;
 	case VPD_OSD_INFORMATION:
+		memcpy(page + 4, device->system_id, sizeof(device->system_id));
+		length += sizeof(device->system_id);
 		break;
 	case VPD_SECURITY_TOKEN:
 		if (osd_security_token(device, nexus, page + 4) == 0)

@@ -325,6 +325,8 @@ static void test_each_listed_vpd_page_is_there_and_no_other(void **state)
 	assert_int_equal(inquire(*state, true, 0x83, data, sizeof(data)), 4 + 12 + 36 + 12);
 	assert_memory_equal(data + 8, "MUNINN  10010203", 16);
 	assert_int_equal(data[4 + 12 + 36 + 4] >> 4, 3);
+	assert_int_equal(inquire(*state, true, 0xB0, data, sizeof(data)), 24);
+	assert_memory_equal(data + 4, "\1\0\0\x10\x10\1\2\3", 8);
 }
 
 static void test_identity_can_be_configured(void **state)
