@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
+"""A secured partition over the daemon: muninnctl with keyring and credentials; and an initiator that signs by itself
+(hmac of Python's library), which shares no code with the target."""
+
+import filecmp
+import hmac
+import json
+import os
+import struct
+import time
+import unittest
+
+import osd
+from harness import E2ETest, noise
+from trees import describe, differences, make_tree, without_set_id_bits
+
+SANITIZED = True
+
+PARTITION, OBJECT = 0x10000, 0x10004
+ADDRESS = f"{PARTITION:#x}/{OBJECT:#x}"
+CAPKEY, CMDRSP, ALLDATA = 1, 2, 3
+NONCE_NOT_UNIQUE, NONCE_TIMESTAMP_OUT_OF_RANGE = 0x2406, 0x2407
+BAD_DATA_OUT = 0x260F
+CHECK_VALUE = 184, 216  # of an OSD-2 CDB; 216: nonce
+RESPONSE_VALUE = (osd.CURRENT_COMMAND, 1)
+
+
+def sha1(key, *pieces):
+    return hmac.new(key, b"".join(pieces), "sha1").digest()
+
+
+class Credential:
+    """From what `muninnctl key mint` prints."""
+
+    def __init__(self, text):
+        found = json.loads(text)
+        self.method = {"capkey": CAPKEY, "cmdrsp": CMDRSP, "alldata": ALLDATA}[found["method"]]
+        self.capability = bytes.fromhex(found["capability"])
+        self.key = bytes.fromhex(found["key"])
+
+
+class Signed:
+    """An OSD-2 command, signed by CMDRSP or ALLDATA as docs/protocol.md says."""
+
+    def __init__(self, credential, action, data=b"", length=0, address=0, nonce=None):
+        self.key = credential.key
+        self.alldata = credential.method == ALLDATA
+        self.nonce = nonce or int(time.time() * 1000).to_bytes(6, "big") + os.urandom(6)
+        self.command = osd.Command(
+            action, PARTITION, OBJECT, length=length, address=address, data=data, gets=[RESPONSE_VALUE]
+        )
+        self.data_bytes = len(data)
+        self.command.cdb[80:184] = credential.capability
+        self.command.cdb[216:228] = self.nonce
+        struct.pack_into(">II", self.command.cdb, 228, 0xFFFFFFFF, 0xFFFFFFFF)
+        if self.alldata:
+            self._seal()
+        self.sign()
+
+    def _seal(self):
+        command = self.command
+        get_bytes, get_at = struct.unpack_from(">II", command.cdb, 52)
+        gets = command.data_out[(get_at & 0xFFFFFFF) * 8 :][:get_bytes]
+        numbers = struct.pack(">QQQ", self.data_bytes, 0, get_bytes)
+        value = sha1(self.key, self.nonce, numbers, command.data_out[: self.data_bytes], gets)
+        at = osd.round_up(len(command.data_out), 8)
+        command.data_out = command.data_out.ljust(at, b"\0") + numbers + value + bytes(12)
+        struct.pack_into(">I", command.cdb, 232, osd.offset_of(2, at))
+        self.in_at = osd.round_up(command.read_length, 8)
+        struct.pack_into(">I", command.cdb, 228, osd.offset_of(2, self.in_at))
+        command.read_length = self.in_at + 48
+
+    def sign(self):
+        cdb = self.command.cdb
+        cdb[184:216] = bytes(32)
+        cdb[184:204] = sha1(self.key, cdb)
+
+    def verify(self, test, answer):
+        """What the target says is what the key says."""
+        if answer.status == osd.GOOD:
+            test.assertEqual(answer.attributes[RESPONSE_VALUE][:20], sha1(self.key, self.nonce, b"\0"))
+        else:
+            sense = bytearray(answer.task.sense)
+            at = sense.index(answer.sense.descriptors[7]) + 2
+            value = bytes(sense[at : at + 20])
+            sense[at : at + 32] = bytes(32)
+            test.assertEqual(value, sha1(self.key, self.nonce, bytes([answer.status]), sense))
+        if self.alldata and answer.task.received > self.in_at:
+            room = answer.task.room
+            numbers, value = bytes(room[self.in_at :][:16]), bytes(room[self.in_at + 16 :][:20])
+            data, gets = struct.unpack(">QQ", numbers)
+            retrieved = self.command.retrieved
+            pieces = bytes(room[:data]), bytes(room[retrieved : retrieved + gets])
+            test.assertEqual(value, sha1(self.key, self.nonce, numbers, *pieces))
+            test.assertEqual(data, self.command.data_length)
+
+    def run(self, session):
+        return self.command.run(session)
+
+
+class Security(E2ETest):
+    def setUp(self):
+        folder = self.folder()
+        os.chmod(folder, 0o700)
+        self.keyring = os.path.join(folder, "unit.keys")
+        self.device_key = os.path.join(folder, "device.key")
+        self.ctl("key", "create", self.device_key)
+        self.device = self.daemon(
+            config=f"[lun 1]\ntype = osd\nsize = 256M\nkey_file = {self.device_key}\n",
+        ).start()
+        self.url = self.device.url()
+
+    def secure(self, method):
+        """A partition with an object in it that is secured; its keys are in the keyring."""
+        self.ctl("mkpart", self.url, hex(PARTITION))
+        self.ctl("put", self.url, ADDRESS, stdin=b"0123456789" * 1000)
+        self.ctl("key", "init", self.url, self.device_key, "--key", self.keyring)
+        for key in (["root"], [hex(PARTITION)], [hex(PARTITION), "--key-version", "2"]):
+            self.ctl("key", "set", self.url, *key, "--key", self.keyring, "--name", "first")
+        self.ctl("key", "method", self.url, hex(PARTITION), method)
+
+    def mint(self, *options):
+        return self.ctl("key", "mint", self.keyring, ADDRESS, *options)
+
+    def signed(self, *arguments, **options):
+        return self.ctl(*arguments, "--key", self.keyring, **options)
+
+    def test_a_keyring_opens_what_is_closed_to_others(self):
+        self.secure("alldata")
+        refused = self.try_ctl("cat", self.url, ADDRESS)
+        self.assertEqual(refused.returncode, 7)
+        self.assertIn(b"needs a credential", refused.stderr)
+        self.assertEqual(self.signed("cat", self.url, ADDRESS), "0123456789" * 1000)
+        shown = json.loads(self.signed("key", "show", self.url, hex(PARTITION), "--json"))
+        self.assertEqual(shown, {"method": "alldata", "partition": "first", "working_2": "first"})
+
+    def test_a_tree_goes_in_and_out_of_a_secured_partition(self):
+        self.secure("alldata")
+        source, back = self.folder("tree"), os.path.join(self.folder("tree"), "back")
+        make_tree(source, 300, 4 << 20)
+        self.signed("import", self.url, hex(PARTITION), source)
+        self.signed("export", self.url, hex(PARTITION), back)
+        self.assertEqual(differences(without_set_id_bits(describe(source)), describe(back)), [])
+
+    def test_keys_outlive_a_restart_and_old_ones_are_dead(self):
+        self.secure("cmdrsp")
+        old = self.keyring + ".old"
+        with open(self.keyring, "rb") as now, open(os.open(old, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as copy:
+            copy.write(now.read())
+        self.ctl("key", "set", self.url, hex(PARTITION), "--key-version", "2", "--key", self.keyring)
+        self.assertFalse(filecmp.cmp(old, self.keyring, shallow=False))
+        self.device.restart()
+        self.assertEqual(self.signed("cat", self.url, ADDRESS), "0123456789" * 1000)
+        refused = self.try_ctl("cat", self.url, ADDRESS, "--key", old)
+        self.assertEqual(refused.returncode, 7)
+        self.assertIn(b"made with another key", refused.stderr)
+        # The master key in both keyrings is the same; the exchange makes another one.
+        self.ctl("key", "set", self.url, "master", "--key", self.keyring)
+        self.assertEqual(self.try_ctl("key", "set", self.url, "root", "--key", old).returncode, 7)
+        self.ctl("key", "set", self.url, "root", "--key", self.keyring)
+
+    def test_a_credential_is_for_one_object_and_what_it_permits(self):
+        self.secure("capkey")
+        path = os.path.join(self.folder(), "credential")
+        for method in ("capkey", "cmdrsp", "alldata"):
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
+                file.write(self.mint("--permissions", "read,get", "--security", method))
+            self.assertEqual(self.ctl("cat", self.url, ADDRESS, "--credential", path), "0123456789" * 1000)
+            refused = self.try_ctl("append", self.url, ADDRESS, "--credential", path, stdin=b"more")
+            self.assertEqual(refused.returncode, 7)
+            self.assertIn(b"does not permit", refused.stderr)
+            self.assertEqual(self.try_ctl("ls", self.url, hex(PARTITION), "--credential", path).returncode, 7)
+
+    def test_an_initiator_of_its_own_agrees_about_every_value(self):
+        self.secure("cmdrsp")
+        for method in ("cmdrsp", "alldata"):
+            credential = Credential(self.mint("--permissions", "read,write,get", "--security", method))
+            with self.device.session() as session:
+                data = noise(50000, 3)
+                write = Signed(credential, osd.WRITE, data=data, address=7)
+                answer = write.run(session)
+                self.assertEqual(answer.status, osd.GOOD, answer.sense)
+                write.verify(self, answer)
+                read = Signed(credential, osd.READ, length=len(data), address=7)
+                answer = read.run(session)
+                self.assertEqual(answer.status, osd.GOOD, answer.sense)
+                self.assertTrue(answer.data == data)
+                read.verify(self, answer)
+                # What is refused, too.
+                wrong = Signed(credential, osd.APPEND, data=b"not allowed")
+                answer = wrong.run(session)
+                self.assertEqual(answer.sense.field, 129)
+                wrong.verify(self, answer)
+
+    def test_nothing_changed_or_repeated_on_the_way_is_executed(self):
+        self.secure("alldata")
+        credential = Credential(self.mint("--permissions", "read,write,get"))
+        with self.device.session() as session:
+            once = Signed(credential, osd.WRITE, data=b"once")
+            self.assertEqual(once.run(session).status, osd.GOOD)
+            self.assertEqual(once.run(session).sense.code, NONCE_NOT_UNIQUE)
+            changed = Signed(credential, osd.WRITE, data=b"changed")
+            changed.command.data_out = b"C" + changed.command.data_out[1:]
+            self.assertEqual(changed.run(session).sense.code, BAD_DATA_OUT)
+            moved = Signed(credential, osd.WRITE, data=b"moved")
+            moved.command.cdb[47] ^= 4
+            self.assertEqual(moved.run(session).sense.field, 184)
+            late = int((time.time() - 3600) * 1000).to_bytes(6, "big") + os.urandom(6)
+            self.assertEqual(
+                Signed(credential, osd.WRITE, data=b"late", nonce=late).run(session).sense.code,
+                NONCE_TIMESTAMP_OUT_OF_RANGE,
+            )
+            unsigned = osd.Osd(session).run(osd.WRITE, PARTITION, OBJECT, data=b"unsigned")
+            self.assertEqual(unsigned.sense.field, 80)
+        self.assertEqual(self.signed("cat", self.url, ADDRESS), "once456789" + "0123456789" * 999)
+
+    def test_without_the_device_key_the_partition_stays_closed(self):
+        self.secure("cmdrsp")
+        self.device.stop()
+        with open(self.device.config_path, "w", encoding="utf-8") as file:
+            file.write("[lun 1]\ntype = osd\nsize = 256M\n")
+        self.device.start()
+        refused = self.try_ctl("cat", self.url, ADDRESS, "--key", self.keyring)
+        self.assertEqual(refused.returncode, 7)
+        self.assertIn(b"no such key, or cannot decrypt", refused.stderr)
+        os.chmod(self.device_key, 0o644)
+        with open(self.device.config_path, "w", encoding="utf-8") as file:
+            file.write(f"[lun 1]\ntype = osd\nsize = 256M\nkey_file = {self.device_key}\n")
+        self.device.stop()
+        code, errors = self.device.run()
+        self.assertEqual(code, 2)
+        self.assertIn("others than its owner can use this key", errors)
+
+
+if __name__ == "__main__":
+    unittest.main()
