@@ -361,6 +361,49 @@ static void test_old_versions_show_the_members_of_their_time(void **state)
 	abort_all(f);
 }
 
+static void test_a_rollback_brings_members_back(void **state)
+{
+	struct fixture *f = *state;
+	struct engine_moment moment = { .kind = ENGINE_AT_VERSION };
+	uint64_t count;
+	uint32_t version;
+
+	insert_many(f, OID + 1000, 500);
+	join(f, OID, 1, C);
+	join(f, OID + 1, 1, D);
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_snapshot(f->txn, PID, NULL, &version), 0);
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	insert_many(f, OID + 1500, 500);
+	join(f, OID + 1, 1, C);
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_members_clear(f->txn, object(C)), 0);
+	assert_int_equal(engine_remove(f->txn, object(C)), 0);
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	moment.value = version;
+	assert_int_equal(engine_rollback(f->txn, PID, moment), 0);
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	insert_many(f, OID + 1700, 3);
+	join(f, OID + 2, 1, C);
+	commit(f);
+	crash(f);
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_list_count(f->txn, object(C), ENGINE_LIST_MEMBERS, 0, &count), 0);
+	assert_int_equal(count, 500 + 1 + 3 + 1);
+	assert_int_equal(
+		engine_list_count(f->txn, object(C), ENGINE_LIST_MEMBERS, OID + 1500, &count), 0);
+	assert_int_equal(count, 3);
+	assert_members(f, object(D), 1 << 1);
+	assert_int_equal(shown(f, object(OID), 1), C);
+	assert_int_equal(shown(f, object(OID + 1), 1), D);
+	abort_all(f);
+}
+
 static void test_the_number_of_memberships_is_limited_and_dead_ones_do_not_count(void **state)
 {
 	struct fixture *f = *state;
@@ -486,6 +529,7 @@ int main(void)
 		WITH(test_an_id_that_was_data_can_be_a_collection_and_back),
 		WITH(test_bare_members_stay_when_their_object_goes),
 		WITH(test_old_versions_show_the_members_of_their_time),
+		WITH(test_a_rollback_brings_members_back),
 		WITH(test_the_number_of_memberships_is_limited_and_dead_ones_do_not_count),
 		WITH(test_times_of_both_sides_are_kept_and_bypassed),
 		WITH(test_many_members_are_listed_in_order_from_anywhere),
