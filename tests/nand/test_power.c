@@ -325,8 +325,8 @@ static void test_an_erase_done_leaves_the_block_erased(void **state)
 /* ---- what is left of the NVRAM ---- */
 
 /*
- * 0x11 in all of it when the cut is armed; 0x22 in its first half, flushed; 0x33 in all of it, not flushed; the cut; 0x44
- * in all of it, by a program that has not noticed.
+ * 0x11 in all of it when the cut is armed; 0x22 in all of it, its first half flushed; 0x33 in all of it, not flushed; the cut;
+ * 0x44 in all of it, by a program that has not noticed.
  */
 static void store_and_cut(struct nand *nand, const char *text)
 {
@@ -334,7 +334,7 @@ static void store_and_cut(struct nand *nand, const char *text)
 
 	memset(nvram, 0x11, TEST_NVRAM_BYTES);
 	arm(nand, text);
-	memset(nvram, 0x22, TEST_NVRAM_BYTES / 2);
+	memset(nvram, 0x22, TEST_NVRAM_BYTES);
 	assert_int_equal(nand_nvram_sync(nand, 0, TEST_NVRAM_BYTES / 2), 0);
 	memset(nvram, 0x33, TEST_NVRAM_BYTES);
 	assert_int_equal(nand_power_point(nand), -EIO);
