@@ -360,6 +360,27 @@ static void test_real_time_is_never_early(void **state)
 	assert_int_equal(nand_close(nand), 0);
 }
 
+/* No host reads a page in a nanosecond. */
+static void test_calls_that_the_host_ended_late_are_counted(void **state)
+{
+	struct nand *nand = open_dies(1, 1);
+	struct nand_timing timing = { .mode = NAND_TIMING_REAL, .page_read_ns = 1 };
+	struct nand_usage usage;
+
+	(void)state;
+	assert_int_equal(program_filled(nand, 0, 0), 0);
+	set_timing(nand, timing);
+	for (int repeat = 0; repeat < 20; repeat++)
+		read_one(nand, 0);
+	nand_read_usage(nand, &usage);
+	assert_int_equal(usage.late_calls, 20);
+	assert_in_range(usage.late_ns_most, 1, UINT64_C(60) * 1000000000);
+	set_timing(nand, timing);
+	nand_read_usage(nand, &usage);
+	assert_int_equal(usage.late_calls, 0);
+	assert_int_equal(nand_close(nand), 0);
+}
+
 static void test_measured_time_is_the_hosts(void **state)
 {
 	struct nand *nand = open_dies(1, 1);
@@ -475,6 +496,7 @@ int main(void)
 		cmocka_unit_test(test_setting_timing_begins_again),
 		cmocka_unit_test(test_what_was_not_done_takes_no_time),
 		cmocka_unit_test(test_real_time_is_never_early),
+		cmocka_unit_test(test_calls_that_the_host_ended_late_are_counted),
 		cmocka_unit_test(test_measured_time_is_the_hosts),
 		cmocka_unit_test(test_presets_can_be_overridden_field_by_field),
 		cmocka_unit_test(test_the_muninn_preset_is_one_access_at_a_time),
