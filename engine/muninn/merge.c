@@ -354,7 +354,7 @@ static int choose_by_samples(struct muninn_store *store, const struct record_kee
 {
 	best->live_permille = 1001;
 	for (uint32_t i = 0; i < CANDIDATES && best->live_permille > GOOD_ENOUGH_PERMILLE; i++) {
-		struct victim candidate;
+		struct victim candidate = { 0 };
 
 		if (!next_segment(store, &candidate))
 			return -EAGAIN;
