@@ -117,6 +117,16 @@ static uint32_t get_root_information(const struct osd_request *request,
 		return number64(value, UINT64_MAX); /* a command as a whole, whatever its size */
 	case OSD_ROOT_DATA_ATOMICITY_ALIGNMENT:
 		return number64(value, 1);
+	case OSD_ROOT_SNAPSHOTS_MAX:
+	case OSD_ROOT_CLONES_MAX:
+		put_be32(value, ENGINE_PARTITIONS_MAX);
+		return 4;
+	case OSD_ROOT_BRANCH_DEPTH_MAX:
+		put_be32(value, ENGINE_CLONE_DEPTH_MAX);
+		return 4;
+	case OSD_ROOT_SNAPSHOT_REFRESHING:
+		value[0] = 1;
+		return 1;
 	case OSD_ROOT_ATOMICITY_MULTIPLIER:
 		value[0] = 1;
 		return 1;
@@ -194,6 +204,26 @@ static uint32_t get_error_recovery(const struct osd_request *request,
 		return 0;
 	return number64(value, attribute->number == OSD_RECOVERY_PARTITION_ID ? damage.partition
 									      : damage.object);
+}
+
+/* What a snapshot or clone stands on. */
+static uint32_t get_duplicate(const struct osd_request *request, const struct osd_subject *subject,
+			      const struct osd_page_attribute *attribute, uint8_t *value)
+{
+	struct engine_clone clone;
+
+	if (engine_clone_get(request->txn, subject->address.partition, &clone) != 0)
+		return 0;
+	switch (attribute->number) {
+	case OSD_MUNINN_SOURCE_PARTITION:
+		return number64(value, clone.source);
+	case OSD_MUNINN_DUPLICATION_TIME:
+		put_be48(value, clone.time_ms);
+		return 6;
+	default:
+		value[0] = clone.writable;
+		return 1;
+	}
 }
 
 /* The layout is chosen when a partition is created and never changes. */
@@ -407,6 +437,9 @@ const struct osd_page_attribute osd_page_table[] = {
 	FROZEN_AUDIT(15),
 	FROZEN_AUDIT(16),
 	{ OSD_MUNINN_PARTITION, OSD_MUNINN_LAYOUT, 1, true, NULL, set_layout, allows_layout },
+	COMPUTED(OSD_MUNINN_PARTITION, OSD_MUNINN_SOURCE_PARTITION, 8, get_duplicate),
+	COMPUTED(OSD_MUNINN_PARTITION, OSD_MUNINN_DUPLICATION_TIME, 6, get_duplicate),
+	COMPUTED(OSD_MUNINN_PARTITION, OSD_MUNINN_WRITABLE, 1, get_duplicate),
 	/* collections */
 	IDENTIFICATION(OSD_COLLECTION_INFORMATION),
 	COMPUTED(OSD_COLLECTION_INFORMATION, OSD_INFORMATION_PARTITION_ID, 8, get_information),
@@ -453,6 +486,9 @@ const struct osd_page_attribute osd_page_table[] = {
 	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_ATTRIBUTES_ATOMICITY_GUARANTEE, 8,
 		 get_root_information),
 	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_ATOMICITY_MULTIPLIER, 1, get_root_information),
+	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_SNAPSHOTS_MAX, 4, get_root_information),
+	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_CLONES_MAX, 4, get_root_information),
+	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_BRANCH_DEPTH_MAX, 4, get_root_information),
 	DUPLICATION(OSD_ROOT_DUPLICATION_METHODS + OSD_DUPLICATION_DEFAULT),
 	DUPLICATION(OSD_ROOT_DUPLICATION_METHODS + OSD_DUPLICATION_BYTE_BY_BYTE),
 	DUPLICATION(OSD_ROOT_DUPLICATION_METHODS + OSD_DUPLICATION_FASTEST),
@@ -460,6 +496,7 @@ const struct osd_page_attribute osd_page_table[] = {
 	DUPLICATION(OSD_ROOT_DUPLICATION_METHODS + OSD_DUPLICATION_ANY),
 	DUPLICATION(OSD_ROOT_DUPLICATION_TIMES),
 	DUPLICATION(OSD_ROOT_DUPLICATION_FREEZING),
+	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_SNAPSHOT_REFRESHING, 1, get_root_information),
 	COMPUTED(OSD_ROOT_INFORMATION,
 		 OSD_ROOT_CONTINUATION_DESCRIPTORS + OSD_CONTINUATION_SCATTER_GATHER, 4,
 		 get_root_information),

@@ -207,7 +207,13 @@ enum {
 };
 
 /* Attributes of OSD_MUNINN_PARTITION. */
-enum { OSD_MUNINN_LAYOUT = 0x1 };
+enum {
+	OSD_MUNINN_LAYOUT = 0x1,
+	/* Of snapshots and clones. */
+	OSD_MUNINN_SOURCE_PARTITION = 0x2, /* 8 bytes; 0: it was removed */
+	OSD_MUNINN_DUPLICATION_TIME = 0x3, /* 6 bytes, ms since 1970: whose contents it began with */
+	OSD_MUNINN_WRITABLE = 0x4,         /* 1 byte: 0 snapshot, 1 clone */
+};
 
 /* Inside the range of a type. */
 enum {
@@ -274,9 +280,13 @@ enum {
 	OSD_ROOT_DATA_ATOMICITY_ALIGNMENT = 0x121,
 	OSD_ROOT_ATTRIBUTES_ATOMICITY_GUARANTEE = 0x122,
 	OSD_ROOT_ATOMICITY_MULTIPLIER = 0x123,
+	OSD_ROOT_SNAPSHOTS_MAX = 0x1C1,
+	OSD_ROOT_CLONES_MAX = 0x1C2,
+	OSD_ROOT_BRANCH_DEPTH_MAX = 0x1CC,
 	OSD_ROOT_DUPLICATION_METHODS = 0x200, /* + method */
 	OSD_ROOT_DUPLICATION_TIMES = 0x300,   /* + TIME OF DUPLICATION */
 	OSD_ROOT_DUPLICATION_FREEZING = 0x310,
+	OSD_ROOT_SNAPSHOT_REFRESHING = 0x311,
 	OSD_ROOT_CONTINUATION_DESCRIPTORS = 0x7000000, /* + descriptor type */
 };
 
