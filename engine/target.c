@@ -199,7 +199,9 @@ static int open_current(struct target *target, struct engine_address address, en
 {
 	int result = partition_get(target->txn->engine, address.partition, &target->partition);
 
-	if (!result && use == TARGET_CHANGE && partition_is_read_only(target->partition))
+	/* The command that makes a snapshot may still give it attributes. */
+	if (!result && use == TARGET_CHANGE && partition_is_read_only(target->partition) &&
+	    target->partition->created_sequence != target->txn->sequence)
 		result = -EROFS;
 	if (!result)
 		result = get_current(target, address.object);

@@ -101,6 +101,25 @@ static void fill_inquiry(struct call *call)
 	call->data_in_capacity = 96;
 }
 
+/* What command_rows_prepare duplicates of P. */
+#define ROW_CLONE    (P + 3)
+#define ROW_SNAPSHOT (P + 4)
+
+static void fill_source(struct call *call)
+{
+	call->cdb.address = P;
+}
+
+static void fill_clone(struct call *call)
+{
+	call->cdb.partition = ROW_CLONE;
+}
+
+static void fill_snapshot(struct call *call)
+{
+	call->cdb.address = ROW_SNAPSHOT;
+}
+
 /* ---- the rows ---- */
 
 const struct command_row command_rows[] = {
@@ -148,6 +167,12 @@ const struct command_row command_rows[] = {
 	{ OSD_FLUSH_OSD, "the root", ROW_ROOT, ROW_NO_OPTIONS, NULL },
 	{ OSD_GENERAL_COMPARE_AND_SWAP, "the object; lists only, the set list is its own",
 	  ROW_OBJECT, ROW_CHANGES | ROW_OWN_LISTS, fill_conditional_set },
+	{ OSD_CREATE_CLONE, "the new partition", ROW_NEW_PARTITION, ROW_CHANGES, fill_source },
+	{ OSD_CREATE_SNAPSHOT, "the new partition", ROW_NEW_PARTITION, ROW_CHANGES, fill_source },
+	{ OSD_DETACH_CLONE, "the partition", ROW_PARTITION, ROW_CHANGES, fill_clone },
+	{ OSD_REFRESH_SNAPSHOT_OR_CLONE, "the partition", ROW_PARTITION, ROW_CHANGES, fill_clone },
+	{ OSD_RESTORE_PARTITION_FROM_SNAPSHOT, "the partition", ROW_PARTITION, ROW_CHANGES,
+	  fill_snapshot },
 	{ OSD_READ_MAP, "the object", ROW_OBJECT, ROW_NO_CONTINUATION, fill_map },
 	{ OSD_READ_MAPS_AND_COMPARE, "the object", ROW_OBJECT, ROW_NEEDS_CONTINUATION,
 	  fill_compare },
@@ -164,6 +189,14 @@ void command_rows_prepare(struct unit *unit)
 	unit_write(unit, O, 0, row_data, sizeof(row_data));
 	assert_int_equal(engine_begin(unit->engine, ENGINE_WRITE, &txn), 0);
 	assert_int_equal(engine_create(txn, P, ENGINE_COLLECTION, ROW_COLLECTION_ID, 1, NULL), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+	assert_int_equal(engine_begin(unit->engine, ENGINE_WRITE, &txn), 0);
+	assert_int_equal(engine_clone(txn, P, (struct engine_moment){ 0 }, ROW_CLONE, true, NULL),
+			 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+	assert_int_equal(engine_begin(unit->engine, ENGINE_WRITE, &txn), 0);
+	assert_int_equal(
+		engine_clone(txn, P, (struct engine_moment){ 0 }, ROW_SNAPSHOT, false, NULL), 0);
 	assert_int_equal(engine_commit(txn, false), 0);
 }
 

@@ -188,8 +188,10 @@ static void test_a_refreshed_snapshot_shows_its_source_as_it_is_now(void **state
 
 static void test_what_is_no_clone_is_not_refreshed(void **state)
 {
-	run_on(*state, OSD_REFRESH_SNAPSHOT_OR_CLONE, P);
-	shows_field(*state, REFRESH_SNAPSHOT_OR_CLONE, "the partition is neither", 16);
+	struct unit *unit = *state;
+
+	run_on(unit, OSD_REFRESH_SNAPSHOT_OR_CLONE, P);
+	shows_field(unit, REFRESH_SNAPSHOT_OR_CLONE, "the partition is neither", 16);
 }
 
 static void test_a_detached_clone_is_a_partition_of_its_own(void **state)
@@ -213,8 +215,10 @@ static void test_a_detached_clone_is_a_partition_of_its_own(void **state)
 
 static void test_what_is_no_clone_is_not_detached(void **state)
 {
-	run_on(*state, OSD_DETACH_CLONE, P);
-	shows_field(*state, DETACH_CLONE, "the partition is no clone", 16);
+	struct unit *unit = *state;
+
+	run_on(unit, OSD_DETACH_CLONE, P);
+	shows_field(unit, DETACH_CLONE, "the partition is no clone", 16);
 }
 
 static void restore(struct unit *unit, uint64_t partition, uint64_t snapshot)

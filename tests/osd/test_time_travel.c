@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
@@ -286,6 +287,67 @@ static void test_one_object_goes_back_alone_and_modifications_are_undone(void **
 	expect_text_at(unit, P, O + 1, "other two");
 }
 
+static void test_diff_tells_objects_and_ranges(void **state)
+{
+	struct unit *unit = *state;
+	struct function_call call;
+	struct osd_item entry;
+	uint64_t version, count = 0, added = 0, removed = 0, data = 0, length = 0, attributes = 0;
+	struct call change;
+	char *text = malloc(100000);
+
+	memset(text, 'a', 100000);
+	function_subscribe(unit);
+	for (uint64_t i = 1; i <= 4; i++)
+		unit_create(unit, P, O + i);
+	unit_write(unit, O, 0, text, 100000);
+	version = snapshot(unit, P, NULL);
+	unit_write(unit, O, 8192, "b", 1);
+	change = call_of(OSD_REMOVE, P, O + 1);
+	call_run(unit, &change);
+	unit_create(unit, P, O + 9);
+	unit_set(unit, P, O + 2, 0x10000, 1, "value", 5);
+	unit_write(unit, O + 3, 0, "x", 1);
+
+	function_of(&call, OSD_FUNCTION_DIFF, P, 0);
+	osd_item_open(&call.writer, OSD_ITEM_FROM);
+	osd_item_add_number(&call.writer, OSD_ITEM_VERSION, version);
+	osd_item_end(&call.writer);
+	do {
+		function_run(unit, &call);
+		expect_good(unit);
+		for (size_t n = 0; function_entry(unit, n, &entry); n++, count++) {
+			uint64_t object = entry_number(&entry, OSD_ITEM_OBJECT);
+
+			switch (entry_number(&entry, OSD_ITEM_KIND)) {
+			case OSD_DIFFERENCE_ADDED:
+				added += object == O + 9;
+				break;
+			case OSD_DIFFERENCE_REMOVED:
+				removed += object == O + 1;
+				break;
+			case OSD_DIFFERENCE_DATA:
+				data += (object == O &&
+					 entry_number(&entry, OSD_ITEM_OFFSET) == 8192 &&
+					 entry_number(&entry, OSD_ITEM_LENGTH) == 1) ||
+					object == O + 3;
+				break;
+			case OSD_DIFFERENCE_LENGTH:
+				length += object == O + 3;
+				break;
+			case OSD_DIFFERENCE_ATTRIBUTES:
+				attributes += object == O + 2;
+				break;
+			default:
+				fail();
+			}
+		}
+	} while (function_continue(unit, &call));
+	assert_true(added == 1 && removed == 1 && data == 2 && length == 1 && attributes == 1);
+	assert_int_equal(count, 6);
+	free(text);
+}
+
 static void test_a_view_by_sequence_shows_an_object_between_moments(void **state)
 {
 	struct unit *unit = *state;
@@ -387,6 +449,7 @@ int main(void)
 			test_a_rollback_of_a_partition_brings_everything_back_and_can_be_rolled_back),
 		with_object(test_a_rollback_goes_to_a_point_in_time),
 		with_object(test_one_object_goes_back_alone_and_modifications_are_undone),
+		with_object(test_diff_tells_objects_and_ranges),
 		with_object(test_a_view_by_sequence_shows_an_object_between_moments),
 		with_object(test_retention_is_set_shown_and_locked),
 		with_unit(test_a_packed_object_id_names_a_version_or_counts_modifications_back),
