@@ -71,6 +71,11 @@ static int parse_history_interval(const struct key *key, const char *value, char
 	return lun_option_history_interval(value, (uint32_t *)(base + key->offset), error);
 }
 
+static int parse_yes(const struct key *key, const char *value, char *base, struct error_text *error)
+{
+	return lun_option_choice(value, "no", "yes", (bool *)(base + key->offset), error);
+}
+
 static int parse_hot_rows(const struct key *key, const char *value, char *base,
 			  struct error_text *error)
 {
@@ -403,6 +408,7 @@ static const struct key keys[] = {
 	{ "lun", "directory_cache", parse_number, IN_LUN(options.directory_cache_nodes), 0,
 	  LUN_CACHE_ENTRIES_MAX },
 	{ "lun", "durability", parse_durability, IN_LUN(options.durable), 0, 0 },
+	{ "lun", "recover_without_nvram", parse_yes, IN_LUN(options.recover_without_nvram), 0, 0 },
 	{ "lun", "merge", parse_merge, IN_LUN(options.merge_manual), 0, 0 },
 	{ "lun", "layout", parse_layout, IN_LUN(options.osd), 0, 0 },
 	{ "lun", "history_interval", parse_history_interval, IN_LUN(options.history_interval_ms), 0,

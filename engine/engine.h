@@ -73,6 +73,11 @@ struct engine_options {
 	enum engine_hot_rows hot_rows;    /* default: finalise */
 	/* Run time. */
 	bool stable_commits; /* every commit is as with `stable`; otherwise they survive a crash of the process only */
+	/*
+	 * When the NVRAM is lost or unusable: open with what is on flash, without what was only in NVRAM (-EINVAL otherwise).
+	 * To be given once, and taken back.
+	 */
+	bool recover_without_nvram;
 	bool merge_manual; /* space is reclaimed by engine_merge only; otherwise also when it gets low */
 	uint32_t
 		internal_version_tables; /* read-only tables of a row that make an internal version; default 1 */

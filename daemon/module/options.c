@@ -121,6 +121,9 @@ static int set_option(struct lun_options *options, const char *name, const char 
 		options->osd.layout = packed;
 		return result;
 	}
+	if (!strcmp(name, "recover_without_nvram"))
+		return lun_option_choice(value, "no", "yes", &options->recover_without_nvram,
+					 error);
 	if (!strcmp(name, "serial"))
 		return lun_option_serial(value, &options->osd, error);
 	if (!strcmp(name, "key_file"))
@@ -130,7 +133,7 @@ static int set_option(struct lun_options *options, const char *name, const char 
 	return error_set(
 		error, -EINVAL,
 		"unknown option '%s'; known are threads, onode_cache, directory_cache, "
-		"durability, merge, history_interval, layout, serial, key_file and system_id",
+		"durability, merge, recover_without_nvram, history_interval, layout, serial, key_file and system_id",
 		name);
 }
 

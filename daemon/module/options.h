@@ -23,6 +23,7 @@ struct lun_options {
 	bool durable;                   /* acknowledged = on the host's stable storage */
 	bool merge_manual;              /* as in engine_options */
 	uint32_t history_interval_ms;   /* as in engine_options; 0 = the engine's default */
+	bool recover_without_nvram;     /* as in engine_options */
 	char key_file[LUN_PATH_BYTES];  /* of the device key; empty: none */
 	struct osd_options osd;         /* its device key is not parsed: see osd/keys_file.h */
 };
@@ -31,6 +32,7 @@ struct lun_options {
  * Parses `NAME=VALUE;NAME=VALUE...` (NULL or empty: all defaults), tgtd taking commas for itself:
  *   threads=1..64  onode_cache=0..2^24  directory_cache=0..2^24
  *   durability=process|host  merge=auto|manual  layout=flat|packed
+ *   recover_without_nvram=no|yes
  *   history_interval=milliseconds, 0 = every command
  *   key_file=absolute path without , and ;
  *   system_id=40 hexadecimal digits  serial=1..36 printable characters without space , ; and =

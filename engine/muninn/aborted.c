@@ -52,6 +52,7 @@ void store_abandon(struct muninn_store *store, uint64_t last)
 	}
 	nvram_store64(store->nvram + STATE_COMMITTED_AT, last);
 	store->committed = last;
+	store->root_outdated = true;
 }
 
 void aborted_take_back(struct muninn_store *store, uint64_t last)

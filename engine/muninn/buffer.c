@@ -488,14 +488,17 @@ static int recover_map(struct buffer *buffer)
 	return result;
 }
 
-/* Notes every record of a page in the index again. False when the page is none of the key's places. */
-static bool index_page(struct buffer *buffer, uint32_t page)
+void buffer_index_begin(struct buffer *buffer, const struct filter_geometry *filters)
 {
-	struct page_view view = buffer_page(buffer, page);
-	struct page_record record;
-	uint32_t offset = 0;
+	forget_index(buffer, filters);
+}
 
-	while (page_next(&view, &offset, &record)) {
+uint32_t buffer_index_page(struct buffer *buffer, uint32_t page, const struct page_view *view)
+{
+	struct page_record record;
+	uint32_t offset = 0, indexed = 0;
+
+	for (; page_next(view, &offset, &record); indexed = offset) {
 		struct record_header header;
 		uint32_t place = 0;
 
@@ -507,12 +510,12 @@ static bool index_page(struct buffer *buffer, uint32_t page)
 		if (place == buffer->geometry->places ||
 		    (place >= buffer->geometry->paged_filters &&
 		     !place_can_be_noted(buffer, &hash, place)))
-			return false;
+			return indexed;
 		note_place(buffer, &hash, place);
 		if (header.flags & RECORD_ABSORB)
 			buffer->absorbable[page] = true;
 	}
-	return true;
+	return indexed;
 }
 
 int buffer_rest(struct buffer *buffer)
@@ -542,10 +545,18 @@ int buffer_recover(struct buffer *buffer, const struct filter_geometry *filters,
 		if ((state & ~SLOT_LARGE) > buffer->geometry->page_bytes)
 			return -EINVAL;
 		damaged += cut_page(buffer, page, committed, true);
-		if (!index_page(buffer, page))
-			return -EINVAL;
+		struct page_view view = buffer_page(buffer, page);
+
+		uint32_t indexed = buffer_index_page(buffer, page, &view);
+
+		/* Of another page: slots and map did not reach the host's storage together, so no flush spoke of them. */
+		if (indexed != view.used) {
+			nvram_store32(slot_header(buffer, page_slot(buffer, page)) + SLOT_STATE_AT,
+				      indexed);
+			damaged++;
+		}
 		/* A flush may have promised it; up to which number is not known. */
-		if (buffer_page(buffer, page).used)
+		if (indexed)
 			buffer->promised = true;
 	}
 	return damaged;

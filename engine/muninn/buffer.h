@@ -80,6 +80,13 @@ int buffer_recover(struct buffer *buffer, const struct filter_geometry *filters,
 		   uint64_t committed);
 
 /*
+ * Uses the buffer's memory, not its area, to build the index of a segment on flash: begins with nothing; notes the records of a
+ * page, up to one of whose key's places the page is none. Returns how many bytes they take: all that are used, if all is well.
+ */
+void buffer_index_begin(struct buffer *buffer, const struct filter_geometry *filters);
+uint32_t buffer_index_page(struct buffer *buffer, uint32_t page, const struct page_view *view);
+
+/*
  * Places a record in write order. `committed`: records up to it may be dropped when a newer one supersedes them.
  * -ENOSPC: none of the key's places has room; the segment is to be sealed.
  */

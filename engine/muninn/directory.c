@@ -231,6 +231,7 @@ int store_complete_table(struct muninn_store *store, uint32_t number)
 			 " survive a power failure of this host",
 			 -result);
 	table_begin(&row->growing, &store->geometry, row->growing.image, number, index + 1);
+	store_write_root(store); /* what fails is logged: NVRAM says it all */
 	return 0;
 }
 
@@ -335,25 +336,6 @@ static int load_table(struct muninn_store *store, uint8_t *entry, bool *in_use,
 	return result;
 }
 
-/* Pages of a segment that have been programmed. */
-static int segment_end(struct muninn_store *store, uint32_t segment, uint32_t *end)
-{
-	const struct muninn_geometry *geometry = &store->geometry;
-
-	*end = 0;
-	for (uint32_t i = 0; i < geometry->segment_blocks; i++) {
-		struct nand_block_info info;
-		int result =
-			nand_block_info(store->nand, segment * geometry->segment_blocks + i, &info);
-
-		if (result)
-			return result;
-		if (info.next_page)
-			*end = i * geometry->block_pages + info.next_page;
-	}
-	return 0;
-}
-
 /* Images go on where an image segment has most room. Pages that a crash left there without an entry are skipped. */
 static int find_metadata_end(struct muninn_store *store)
 {
@@ -361,7 +343,9 @@ static int find_metadata_end(struct muninn_store *store)
 	store->metadata_page = store->geometry.segment_pages;
 	for (uint32_t segment = 0; segment < store->geometry.segments; segment++) {
 		uint32_t end;
-		int result = store->images[segment] ? segment_end(store, segment, &end) : 0;
+		int result = store->images[segment]
+				     ? segment_end(store->nand, &store->geometry, segment, &end)
+				     : 0;
 
 		if (result)
 			return result;
@@ -399,6 +383,29 @@ int store_load_tables(struct muninn_store *store, bool *in_use, struct error_tex
 	return find_metadata_end(store)
 		       ? error_set(error, -EIO, "the flash's block table can't be read")
 		       : 0;
+}
+
+uint32_t store_copy_directory(const struct muninn_store *store, uint8_t *to)
+{
+	uint32_t count = 0;
+
+	for (uint32_t n = 0; n < store->geometry.directory_entries; n++) {
+		if (!entry_in_use(entry_at(store, n)))
+			continue;
+		memcpy(to + (uint64_t)count++ * store->geometry.directory_entry_bytes,
+		       entry_at(store, n), store->geometry.directory_entry_bytes);
+	}
+	return count;
+}
+
+void store_restore_directory(struct muninn_store *store, const uint8_t *from, uint32_t count)
+{
+	uint32_t bytes = store->geometry.directory_entry_bytes;
+
+	assert(count <= store->geometry.directory_entries);
+	memcpy(entry_at(store, 0), from, (uint64_t)count * bytes);
+	for (uint32_t n = count; n < store->geometry.directory_entries; n++)
+		nvram_store64(entry_at(store, n) + DIRECTORY_LIVE_AT, 0);
 }
 
 void store_empty_directory(struct muninn_store *store)

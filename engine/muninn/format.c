@@ -42,24 +42,115 @@ bool record_is_intact(const uint8_t bytes[RECORD_HEADER_BYTES], uint64_t serial,
 	return record_crc(bytes, serial, value, record_length(bytes)) == get_le32(bytes + 24);
 }
 
+enum { SPARE_LARGE = 1 << 0, SPARE_UNFINISHED = 1 << 1 };
+
 void page_spare_encode(const struct page_spare *spare, uint8_t bytes[PAGE_SPARE_BYTES])
 {
 	bytes[0] = spare->kind;
-	bytes[1] = spare->large;
-	put_le16(bytes + 2, 0);
+	bytes[1] = (uint8_t)((spare->large ? SPARE_LARGE : 0) |
+			     (spare->unfinished ? SPARE_UNFINISHED : 0));
+	put_le16(bytes + 2, spare->row);
 	put_le32(bytes + 4, spare->used);
 	put_le64(bytes + 8, spare->serial);
-	memcpy(bytes + 16, spare->large_header, RECORD_HEADER_BYTES);
+	if (spare->kind != PAGE_KIND_ROOT) {
+		memcpy(bytes + 16, spare->large_header, RECORD_HEADER_BYTES);
+		return;
+	}
+	memset(bytes + 16, 0, RECORD_HEADER_BYTES);
+	put_le32(bytes + 16, spare->part);
+	put_le32(bytes + 20, spare->parts);
 }
 
 bool page_spare_decode(const uint8_t bytes[PAGE_SPARE_BYTES], uint32_t page_bytes,
 		       struct page_spare *spare)
 {
 	spare->kind = bytes[0];
-	spare->large = bytes[1] != 0;
+	spare->large = bytes[1] & SPARE_LARGE;
+	spare->unfinished = bytes[1] & SPARE_UNFINISHED;
+	spare->row = get_le16(bytes + 2);
 	spare->used = get_le32(bytes + 4);
 	spare->serial = get_le64(bytes + 8);
-	memcpy(spare->large_header, bytes + 16, RECORD_HEADER_BYTES);
-	return (spare->kind == PAGE_KIND_RECORDS || spare->kind == PAGE_KIND_TABLE) &&
-	       bytes[1] <= 1 && spare->used <= page_bytes;
+	if (spare->kind == PAGE_KIND_ROOT) {
+		spare->part = get_le32(bytes + 16);
+		spare->parts = get_le32(bytes + 20);
+	} else {
+		memcpy(spare->large_header, bytes + 16, RECORD_HEADER_BYTES);
+	}
+	return spare->kind >= PAGE_KIND_RECORDS && spare->kind <= PAGE_KIND_ROOT &&
+	       bytes[1] <= (SPARE_LARGE | SPARE_UNFINISHED) && spare->used <= page_bytes;
+}
+
+/* ---- roots ---- */
+
+enum { ROOT_CRC_AT = 76 };
+
+void root_header_encode(const struct root_header *header, uint8_t bytes[ROOT_HEADER_BYTES])
+{
+	memset(bytes, 0, ROOT_HEADER_BYTES);
+	put_le64(bytes, header->magic);
+	put_le32(bytes + 8, MUNINN_FORMAT_VERSION);
+	put_le32(bytes + 12, header->bytes);
+	put_le32(bytes + 16, header->count);
+	put_le64(bytes + 24, header->serial);
+	put_le64(bytes + 32, header->base);
+	put_le64(bytes + 40, header->committed);
+	put_le64(bytes + 48, header->sealed);
+	put_le64(bytes + 56, header->next_serial);
+	put_le64(bytes + 64, header->aborted_count);
+}
+
+static uint32_t root_crc(const uint8_t *bytes, uint32_t length)
+{
+	const uint8_t zero[4] = { 0 };
+	uint32_t crc = crc32c(crc32c(0, bytes, ROOT_CRC_AT), zero, sizeof(zero));
+
+	return crc32c(crc, bytes + ROOT_HEADER_BYTES, length - ROOT_HEADER_BYTES);
+}
+
+void root_seal(uint8_t *bytes, uint32_t length)
+{
+	assert(length >= ROOT_HEADER_BYTES && get_le32(bytes + 12) == length);
+	put_le32(bytes + ROOT_CRC_AT, root_crc(bytes, length));
+}
+
+bool root_header_decode(const uint8_t *bytes, uint32_t length, struct root_header *header)
+{
+	if (length < ROOT_HEADER_BYTES)
+		return false;
+	*header = (struct root_header){
+		.magic = get_le64(bytes),
+		.bytes = get_le32(bytes + 12),
+		.count = get_le32(bytes + 16),
+		.serial = get_le64(bytes + 24),
+		.base = get_le64(bytes + 32),
+		.committed = get_le64(bytes + 40),
+		.sealed = get_le64(bytes + 48),
+		.next_serial = get_le64(bytes + 56),
+		.aborted_count = get_le64(bytes + 64),
+	};
+	return (header->magic == ROOT_MAGIC || header->magic == KILLS_MAGIC) &&
+	       get_le32(bytes + 8) == MUNINN_FORMAT_VERSION && header->bytes >= ROOT_HEADER_BYTES &&
+	       header->bytes <= length &&
+	       root_crc(bytes, header->bytes) == get_le32(bytes + ROOT_CRC_AT);
+}
+
+void root_kill_encode(const struct root_kill *kill, uint8_t bytes[ROOT_KILL_BYTES])
+{
+	put_le32(bytes, kill->segment);
+	put_le16(bytes + 4, kill->row);
+	put_le16(bytes + 6, kill->column);
+	put_le32(bytes + 8, kill->table);
+	put_le32(bytes + 12, 0);
+	put_le64(bytes + 16, kill->serial);
+}
+
+void root_kill_decode(const uint8_t bytes[ROOT_KILL_BYTES], struct root_kill *kill)
+{
+	*kill = (struct root_kill){
+		.segment = get_le32(bytes),
+		.row = get_le16(bytes + 4),
+		.column = get_le16(bytes + 6),
+		.table = get_le32(bytes + 8),
+		.serial = get_le64(bytes + 16),
+	};
 }

@@ -6,6 +6,7 @@
  *   record       28-byte header, value
  *   page         records one behind the other, or one large record whose header is in the spare area
  *   table image  a read-only version table: columns, filters, overflow maps; same bytes in NVRAM, on flash, in memory
+ *   root         what NVRAM says of the flash, kept on flash for the case that NVRAM is lost
  *   NVRAM        static header, state words, aborted sequence numbers, table directory, buffer areas, growing tables
  */
 #ifndef MUNINN_ENGINE_MUNINN_FORMAT_H
@@ -20,11 +21,12 @@
 
 #define MUNINN_FORMAT_VERSION 2
 
-#define MUNINN_COLUMNS        64 /* sealed segments of a read-only table: one bit each of a 64-bit word */
-#define MUNINN_FILTERS_MAX    16 /* of a segment */
-#define MUNINN_PLACES_MAX     24 /* hash functions, and so places of a key in a segment */
-#define MUNINN_PAGE_BYTES_MAX 4096
-#define MUNINN_ABORTED_MAX    2048 /* ranges of aborted commands with records in sealed segments */
+#define MUNINN_COLUMNS           64 /* sealed segments of a read-only table: one bit each of a 64-bit word */
+#define MUNINN_FILTERS_MAX       16 /* of a segment */
+#define MUNINN_PLACES_MAX        24 /* hash functions, and so places of a key in a segment */
+#define MUNINN_PAGE_BYTES_MAX    4096
+#define MUNINN_SEGMENT_PAGES_MAX 4096
+#define MUNINN_ABORTED_MAX       2048 /* ranges of aborted commands with records in sealed segments */
 
 /* ---- record ---- */
 
@@ -86,14 +88,22 @@ static inline bool record_is_tombstone(const uint8_t bytes[RECORD_HEADER_BYTES])
 
 #define PAGE_SPARE_BYTES 44
 
-enum page_kind { PAGE_KIND_RECORDS = 1, PAGE_KIND_TABLE = 2 };
+enum page_kind { PAGE_KIND_RECORDS = 1, PAGE_KIND_TABLE = 2, PAGE_KIND_ROOT = 3 };
 
 struct page_spare {
 	uint8_t kind;
-	bool large;      /* one record fills the data area, its header is here */
-	uint32_t used;   /* bytes of the data area that hold records, or a table image's part */
-	uint64_t serial; /* of the segment; for a table image its row << 32 | index */
-	uint8_t large_header[RECORD_HEADER_BYTES];
+	bool large; /* one record fills the data area, its header is here */
+	bool unfinished; /* the segment holds records of a command that was not committed when it was sealed */
+	uint16_t row; /* of the segment */
+	uint32_t
+		used; /* bytes of the data area that hold records, or a table image's or root's part */
+	uint64_t serial; /* of the segment; for a table image its row << 32 | index; of the root */
+	union {
+		uint8_t large_header[RECORD_HEADER_BYTES];
+		struct {
+			uint32_t part, parts; /* of a root: which of how many pages */
+		};
+	};
 };
 
 void page_spare_encode(const struct page_spare *spare, uint8_t bytes[PAGE_SPARE_BYTES]);
@@ -153,6 +163,60 @@ static inline uint64_t table_image_bytes(uint32_t bits, uint32_t overflow_entrie
 	       (uint64_t)MUNINN_COLUMNS * overflow_entries * OVERFLOW_ENTRY_BYTES;
 }
 
+/* ---- roots: what NVRAM says of the flash, in a ring of segments of their own ---- */
+
+#define ROOT_MAGIC  UINT64_C(0x31544f4f524e554d) /* "MUNROOT1" */
+#define KILLS_MAGIC UINT64_C(0x314c4c494b4e554d) /* "MUNKILL1" */
+
+/*
+ * A root is a header, the static header of the NVRAM, the aborted sequence numbers, the directory entries in use, and for each
+ * row an entry and the segments of its growing table. A list of kills is a header and entries, in one page.
+ */
+struct root_header {
+	uint64_t magic;
+	uint32_t bytes; /* of all of it */
+	uint32_t
+		count; /* root: directory entries; list: columns that have been merged away since the root */
+	uint64_t serial; /* of this page or these pages */
+	uint64_t base;   /* list: serial of the root that it goes with; root: 0 */
+	uint64_t committed, sealed, next_serial, aborted_count; /* the state words */
+};
+
+#define ROOT_HEADER_BYTES 80
+#define ROOT_STATIC_BYTES 96 /* room for the static header of the NVRAM */
+
+/* Without the CRC, which is of everything and set by root_seal. */
+void root_header_encode(const struct root_header *header, uint8_t bytes[ROOT_HEADER_BYTES]);
+
+/* Puts the CRC into the header of a root or list that is complete in `bytes`. */
+void root_seal(uint8_t *bytes, uint32_t length);
+
+/* False: not a root or list of at most `length` bytes, or the CRC does not match. */
+bool root_header_decode(const uint8_t *bytes, uint32_t length, struct root_header *header);
+
+/* A row in a root; the segments of the columns follow, 4 bytes each. */
+enum {
+	ROOT_ROW_INDEX_AT = 0,   /* 4: of the growing table */
+	ROOT_ROW_COLUMNS_AT = 4, /* 4 */
+	ROOT_ROW_LIVE_AT = 8,    /* 8: a bit for each column that has not been merged */
+	ROOT_ROW_SERIAL_AT =
+		16, /* 8: of the older buffer: segments sealed later have this serial or a higher one */
+	ROOT_ROW_BYTES = 24,
+};
+
+/* A column that has been merged away. */
+struct root_kill {
+	uint32_t segment;
+	uint16_t row, column;
+	uint32_t table;  /* number in its row */
+	uint64_t serial; /* of the segment's buffer */
+};
+
+#define ROOT_KILL_BYTES 24
+
+void root_kill_encode(const struct root_kill *kill, uint8_t bytes[ROOT_KILL_BYTES]);
+void root_kill_decode(const uint8_t bytes[ROOT_KILL_BYTES], struct root_kill *kill);
+
 /* ---- NVRAM ---- */
 
 #define NVRAM_MAGIC UINT64_C(0x314e4e494e554d) /* "MUNINN1" */
@@ -191,8 +255,13 @@ enum {
 	STATE_NEXT_SERIAL_AT = STATE_AT + 16, /* serial of the next segment buffer */
 	STATE_WIPING_AT = STATE_AT + 24,      /* 1 while the store is being emptied */
 	STATE_ABORTED_COUNT_AT = STATE_AT + 32,
-	STATE_FLUSHED_AT = STATE_AT + 40, /* what the last flush made stable on the host */
+	STATE_FLUSHED_AT = STATE_AT + 40,      /* what the last flush made stable on the host */
+	STATE_ROOT_SERIAL_AT = STATE_AT + 48,  /* of the next root or list of kills */
+	STATE_ROOT_SEGMENT_AT = STATE_AT + 56, /* of the ring, that the last one is in */
 };
+
+/* The high half of a buffer's serial counts the formats of a device, so that none finds the segments of another. */
+#define SERIAL_FORMAT_STEP (UINT64_C(1) << 32)
 
 /* MUNINN_ABORTED_MAX ranges of sequence numbers, ascending: first (8), last (8). */
 #define NVRAM_ABORTED_AT    NVRAM_PAGE

@@ -10,13 +10,13 @@
 enum {
 	ROWS_MAX = 1024,
 	SEGMENT_PAGES_DEFAULT = 256,
-	SEGMENT_PAGES_MAX = 4096,
 	SEGMENTS_PER_ROW = 128, /* default: 128 rows from 16 GiB on */
 	ROWS_DEFAULT_MAX = 128,
 	RECORDS_PER_PAGE_MAX = 64,
 	FILTER_BITS_MIN = 64,
 	FILTER_HASHES_MAX = 20,
 	PLACEMENT_RUNS = 16,
+	SEGMENTS_PER_ROOT_SEGMENT = 512,
 	ROWS_PER_SPARE_BUFFER =
 		8, /* rows that are kept beside a second buffer are few: those with the hottest keys */
 };
@@ -152,13 +152,13 @@ static int check_options(const struct nand_geometry *nand, const struct muninn_g
 				 "spare areas of %u bytes are too small: the engine needs %d",
 				 nand->spare_bytes, PAGE_SPARE_BYTES + NAND_SPARE_RESERVED);
 	if (!is_power_of_two(geometry->segment_pages) || geometry->segment_pages < 8 ||
-	    geometry->segment_pages > SEGMENT_PAGES_MAX ||
+	    geometry->segment_pages > MUNINN_SEGMENT_PAGES_MAX ||
 	    geometry->segment_pages % nand->pages_per_block)
 		return error_set(
 			error, -EINVAL,
 			"segments of %u pages: must be a power of two from 8 to %d and a multiple"
 			" of the erase block (%u pages)",
-			geometry->segment_pages, SEGMENT_PAGES_MAX, nand->pages_per_block);
+			geometry->segment_pages, MUNINN_SEGMENT_PAGES_MAX, nand->pages_per_block);
 	if (!is_power_of_two(geometry->rows) || geometry->rows > ROWS_MAX)
 		return error_set(error, -EINVAL, "%u rows: must be a power of two from 1 to %d",
 				 geometry->rows, ROWS_MAX);
@@ -195,6 +195,25 @@ static int check_options(const struct nand_geometry *nand, const struct muninn_g
 	return 0;
 }
 
+/*
+ * The ring of roots. Two roots fit, so that there is one while the next is written. Roots are a small part of what is written,
+ * and the ring is as large a part of the device, or it would wear out first.
+ */
+static void size_roots(struct muninn_geometry *geometry)
+{
+	uint64_t segment_bytes = (uint64_t)geometry->segment_pages * geometry->page_bytes;
+	uint64_t aborted = min_u64(MUNINN_ABORTED_MAX * ABORTED_RANGE_BYTES, segment_bytes / 2);
+
+	geometry->root_bytes_max =
+		(uint32_t)(ROOT_HEADER_BYTES + ROOT_STATIC_BYTES + aborted +
+			   (uint64_t)geometry->directory_entries * geometry->directory_entry_bytes +
+			   (uint64_t)geometry->rows * (ROOT_ROW_BYTES + 4 * MUNINN_COLUMNS));
+	geometry->root_segments =
+		(uint32_t)max_u64(2 * divide_up(geometry->root_bytes_max, segment_bytes),
+				  geometry->segments / SEGMENTS_PER_ROOT_SEGMENT);
+	geometry->root_kills_max = (geometry->page_bytes - ROOT_HEADER_BYTES) / ROOT_KILL_BYTES;
+}
+
 static uint32_t default_rows(uint32_t segments)
 {
 	uint32_t rows = 1;
@@ -208,10 +227,6 @@ static void place_in_nvram(struct muninn_geometry *geometry)
 {
 	uint64_t directory_bytes;
 
-	geometry->directory_entry_bytes =
-		(uint32_t)align_up(DIRECTORY_SEGMENTS_AT + 4 * geometry->image_segments_max, 16);
-	geometry->directory_entries =
-		geometry->segments / TABLE_SPARSE_COLUMNS + geometry->rows + 1;
 	directory_bytes = (uint64_t)geometry->directory_entry_bytes * geometry->directory_entries;
 	geometry->buffers_at = align_up(NVRAM_DIRECTORY_AT + directory_bytes, NVRAM_PAGE);
 	geometry->slot_headers_at =
@@ -226,10 +241,38 @@ static void place_in_nvram(struct muninn_geometry *geometry)
 	geometry->nvram_bytes = geometry->tables_at + geometry->rows * geometry->table_bytes;
 }
 
+/* What follows from the filters. */
+static void derive_sizes(struct muninn_geometry *geometry)
+{
+	struct filter_geometry newest;
+
+	geometry->tables_expected = geometry->segments / (geometry->rows * MUNINN_COLUMNS) + 1;
+	muninn_filter_geometry(geometry, geometry->tables_expected, &newest);
+	geometry->image_bytes_max =
+		table_image_bytes(newest.bits_total, geometry->overflow_entries);
+	uint32_t image_pages = (uint32_t)divide_up(geometry->image_bytes_max, geometry->page_bytes);
+	geometry->image_segments_max =
+		(uint32_t)divide_up(image_pages, geometry->segment_pages) + 1;
+	geometry->directory_entry_bytes =
+		(uint32_t)align_up(DIRECTORY_SEGMENTS_AT + 4 * geometry->image_segments_max, 16);
+	geometry->directory_entries =
+		geometry->segments / TABLE_SPARSE_COLUMNS + geometry->rows + 1;
+	size_roots(geometry);
+	/* Every row's table may become complete before anything else does. */
+	geometry->reserve_metadata = (uint32_t)divide_up((uint64_t)geometry->rows * image_pages,
+							 geometry->segment_pages) +
+				     1;
+	geometry->reserve_removal = (uint32_t)max_u64(
+		(uint64_t)geometry->segments * geometry->over_provision_permille / 1000,
+		geometry->rows + 1);
+	geometry->buffers = geometry->rows;
+	if (geometry->hot_rows == ENGINE_HOT_ROWS_KEEP)
+		geometry->buffers += (uint32_t)divide_up(geometry->rows, ROWS_PER_SPARE_BUFFER);
+}
+
 int muninn_geometry_choose(const struct nand_geometry *nand, const struct engine_options *options,
 			   struct muninn_geometry *geometry, struct error_text *error)
 {
-	struct filter_geometry newest;
 	uint32_t segment_pages = options->segment_pages ? options->segment_pages
 							: SEGMENT_PAGES_DEFAULT;
 	int result;
@@ -265,31 +308,16 @@ int muninn_geometry_choose(const struct nand_geometry *nand, const struct engine
 									: MUNINN_PLACES_MAX;
 
 	size_filters(geometry);
-	geometry->tables_expected = geometry->segments / (geometry->rows * MUNINN_COLUMNS) + 1;
-	muninn_filter_geometry(geometry, geometry->tables_expected, &newest);
-	geometry->image_bytes_max =
-		table_image_bytes(newest.bits_total, geometry->overflow_entries);
-	uint32_t image_pages = (uint32_t)divide_up(geometry->image_bytes_max, geometry->page_bytes);
-	geometry->image_segments_max =
-		(uint32_t)divide_up(image_pages, geometry->segment_pages) + 1;
-	/* Every row's table may become complete before anything else does. */
-	geometry->reserve_metadata = (uint32_t)divide_up((uint64_t)geometry->rows * image_pages,
-							 geometry->segment_pages) +
-				     1;
-	geometry->reserve_removal = (uint32_t)max_u64(
-		(uint64_t)geometry->segments * geometry->over_provision_permille / 1000,
-		geometry->rows + 1);
-	if (geometry->segments <
-	    geometry->reserve_metadata + geometry->reserve_removal + geometry->rows)
+	derive_sizes(geometry);
+	uint32_t least = geometry->root_segments + geometry->reserve_metadata +
+			 geometry->reserve_removal + geometry->rows;
+
+	if (geometry->segments < least)
 		return error_set(
 			error, -EINVAL,
 			"%u segments of %u pages are too few for %u rows: at least %u; make the"
 			" device larger or the rows fewer",
-			geometry->segments, geometry->segment_pages, geometry->rows,
-			geometry->reserve_metadata + geometry->reserve_removal + geometry->rows);
-	geometry->buffers = geometry->rows;
-	if (geometry->hot_rows == ENGINE_HOT_ROWS_KEEP)
-		geometry->buffers += (uint32_t)divide_up(geometry->rows, ROWS_PER_SPARE_BUFFER);
+			geometry->segments, geometry->segment_pages, geometry->rows, least);
 	place_in_nvram(geometry);
 	return 0;
 }

@@ -421,7 +421,7 @@ static int move_record(struct muninn_store *store, const struct record_keep *kee
 }
 
 /* Takes the column of a segment out of its table, and the table out of its row when that was the last one. */
-static void kill_segment(struct muninn_store *store, const struct victim *victim)
+static struct root_kill kill_segment(struct muninn_store *store, const struct victim *victim)
 {
 	struct row *row = &store->rows[victim->row];
 
@@ -436,6 +436,14 @@ static void kill_segment(struct muninn_store *store, const struct victim *victim
 			table_read_column(table, column, &facts);
 			if (facts.segment != victim->segment)
 				continue;
+			struct root_kill kill = {
+				.segment = facts.segment,
+				.row = (uint16_t)victim->row,
+				.column = (uint16_t)column,
+				.table = table_index(table),
+				.serial = facts.serial,
+			};
+
 			table_kill_column(table, column);
 			store->segment_rows[facts.segment] = NO_ROW;
 			store->counters.sealed_records -= facts.records;
@@ -444,10 +452,11 @@ static void kill_segment(struct muninn_store *store, const struct victim *victim
 				store_drop_table(store, victim->row, n);
 			versions_refresh(store, row);
 			row->unsynced = true;
-			return;
+			return kill;
 		}
 	}
 	assert(!"a sealed segment is in a table of its row");
+	abort();
 }
 
 uint32_t store_merge_calls_max(const struct muninn_store *store)
@@ -524,6 +533,7 @@ int store_merge(struct muninn_store *store, const struct record_keep *keep,
 		struct record_merge *merge)
 {
 	struct victim batch[MERGE_SEGMENTS_MAX];
+	struct root_kill kills[MERGE_SEGMENTS_MAX];
 	uint32_t wanted = merge->segments_wanted ? merge->segments_wanted : 1;
 	int result = 0;
 	uint32_t count = move_batch(store, keep, merge,
@@ -540,10 +550,11 @@ int store_merge(struct muninn_store *store, const struct record_keep *keep,
 	if (result)
 		return result;
 	for (uint32_t i = 0; i < count; i++)
-		kill_segment(store, &batch[i]);
+		kills[i] = kill_segment(store, &batch[i]);
 	result = store_flush(store);
 	if (result)
 		return result;
+	store_write_kills(store, kills, count); /* what fails is logged: NVRAM says it all */
 	for (uint32_t i = 0; i < count; i++)
 		space_release(&store->space, batch[i].segment);
 	merge->segments_freed += count;

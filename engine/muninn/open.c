@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "common/crc32c.h"
 #include "common/log.h"
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/store.h"
@@ -18,69 +17,6 @@ int muninn_nvram_bytes(const struct nand_geometry *nand, const struct engine_opt
 	if (!result)
 		*bytes = geometry.nvram_bytes;
 	return result;
-}
-
-/* ---- static header ---- */
-
-static void write_header(uint8_t *nvram, const struct muninn_geometry *geometry,
-			 const uint8_t uuid[16])
-{
-	put_le64(nvram + NVRAM_MAGIC_AT, NVRAM_MAGIC);
-	put_le32(nvram + NVRAM_VERSION_AT, MUNINN_FORMAT_VERSION);
-	put_le32(nvram + NVRAM_ROWS_AT, geometry->rows);
-	put_le32(nvram + NVRAM_SEGMENT_PAGES_AT, geometry->segment_pages);
-	put_le32(nvram + NVRAM_RECORD_BYTES_AT, geometry->record_bytes);
-	put_le32(nvram + NVRAM_FPR_AT, geometry->fpr_millionths);
-	put_le32(nvram + NVRAM_FACTOR_AT, geometry->fpr_factor_permille);
-	put_le32(nvram + NVRAM_OVER_PROVISION_AT, geometry->over_provision_permille);
-	put_le32(nvram + NVRAM_PAGE_BYTES_AT, geometry->page_bytes);
-	put_le32(nvram + NVRAM_BLOCK_PAGES_AT, geometry->block_pages);
-	put_le32(nvram + NVRAM_BLOCKS_AT, geometry->blocks);
-	memset(nvram + NVRAM_FILTERS_AT, 0, NVRAM_UUID_AT - NVRAM_FILTERS_AT);
-	nvram[NVRAM_FILTERS_AT] = (uint8_t)geometry->filters;
-	nvram[NVRAM_PAGED_FILTERS_AT] = (uint8_t)geometry->paged_filters;
-	nvram[NVRAM_EVEN_AT] = geometry->even_filters;
-	nvram[NVRAM_HOT_ROWS_AT] = (uint8_t)geometry->hot_rows;
-	memcpy(nvram + NVRAM_UUID_AT, uuid, 16);
-	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
-}
-
-static int read_header(struct muninn_store *store, struct error_text *error)
-{
-	const struct nand_geometry *nand = nand_geometry(store->nand);
-	const uint8_t *nvram = store->nvram;
-	struct engine_options options = {
-		.rows = get_le32(nvram + NVRAM_ROWS_AT),
-		.segment_pages = get_le32(nvram + NVRAM_SEGMENT_PAGES_AT),
-		.record_bytes = get_le32(nvram + NVRAM_RECORD_BYTES_AT),
-		.fpr_millionths = get_le32(nvram + NVRAM_FPR_AT),
-		.fpr_factor_permille = get_le32(nvram + NVRAM_FACTOR_AT),
-		.over_provision_permille = get_le32(nvram + NVRAM_OVER_PROVISION_AT),
-		.filters = nvram[NVRAM_FILTERS_AT],
-		.paged_filters = nvram[NVRAM_PAGED_FILTERS_AT],
-		.even_filters = nvram[NVRAM_EVEN_AT],
-		.hot_rows = (enum engine_hot_rows)nvram[NVRAM_HOT_ROWS_AT],
-	};
-	uint32_t version = get_le32(nvram + NVRAM_VERSION_AT);
-
-	if (get_le64(nvram + NVRAM_MAGIC_AT) != NVRAM_MAGIC)
-		return error_set(error, -ENODEV,
-				 "the device is not formatted for the muninn engine");
-	if (get_le32(nvram + NVRAM_HEADER_CRC_AT) != crc32c(0, nvram, NVRAM_HEADER_CRC_AT))
-		return error_set(error, -EINVAL,
-				 "the engine's header in NVRAM is corrupt (checksum)");
-	if (version != MUNINN_FORMAT_VERSION)
-		return error_set(
-			error, -EINVAL,
-			"the device has engine format %u, this program knows %d; use the program"
-			" that formatted it",
-			version, MUNINN_FORMAT_VERSION);
-	if (memcmp(nvram + NVRAM_UUID_AT, nand_uuid(store->nand), 16) != 0 ||
-	    get_le32(nvram + NVRAM_PAGE_BYTES_AT) != nand->page_bytes ||
-	    get_le32(nvram + NVRAM_BLOCK_PAGES_AT) != nand->pages_per_block ||
-	    get_le32(nvram + NVRAM_BLOCKS_AT) != nand->blocks)
-		return error_set(error, -EINVAL, "the NVRAM was formatted for another flash image");
-	return muninn_geometry_choose(nand, &options, &store->geometry, error);
 }
 
 /* ---- allocation ---- */
@@ -104,10 +40,12 @@ void store_free(struct muninn_store *store)
 	free(store->merge_tried);
 	free(store->spares);
 	free(store->ios);
+	free(store->root);
+	free(store->kills);
 	free(store);
 }
 
-static int allocate(struct muninn_store *store, struct error_text *error)
+int store_allocate(struct muninn_store *store, struct error_text *error)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
 	uint64_t bytes;
@@ -126,8 +64,10 @@ static int allocate(struct muninn_store *store, struct error_text *error)
 	store->spares =
 		calloc(geometry->segment_pages, nand_spare_usable(nand_geometry(store->nand)));
 	store->ios = calloc(geometry->segment_pages, sizeof(*store->ios));
+	store->root = calloc(1, geometry->root_bytes_max);
+	store->kills = calloc(1, geometry->page_bytes);
 	if (!store->rows || !store->free_buffers || !store->images || !store->segment_rows ||
-	    !store->spares || !store->ios)
+	    !store->spares || !store->ios || !store->root || !store->kills)
 		return error_set(error, -ENOMEM, "out of memory for %u rows", geometry->rows);
 	memset(store->segment_rows, 0xff, geometry->segments * sizeof(*store->segment_rows));
 	store_merge_begin(store);
@@ -178,9 +118,28 @@ int store_wipe(struct muninn_store *store)
 	result = no_segment_in_use(store);
 	if (!result)
 		result = store_flush(store);
-	if (!result)
-		nvram_store64(store->nvram + STATE_WIPING_AT, 0);
-	return result;
+	if (result)
+		return result;
+	nvram_store64(store->nvram + STATE_WIPING_AT, 0);
+	/* A device that is being formatted gets its first root when it has a header. */
+	if (get_le64(store->nvram + NVRAM_MAGIC_AT) == NVRAM_MAGIC)
+		store_write_root(store);
+	return 0;
+}
+
+/* Numbers that no earlier format of this device has used, so that what is left of it on flash is known to be old. */
+static void begin_numbers(struct muninn_store *store)
+{
+	uint64_t serial = SERIAL_FORMAT_STEP, root_serial = 1;
+	struct found_root found;
+
+	if (root_find(store->nand, &found) == 0) {
+		serial = (found.header.next_serial / SERIAL_FORMAT_STEP + 1) * SERIAL_FORMAT_STEP;
+		root_serial = found.serial_most + 1;
+	}
+	root_found_free(&found);
+	nvram_store64(store->nvram + STATE_NEXT_SERIAL_AT, serial);
+	store_format_ring(store, root_serial);
 }
 
 int muninn_format(struct nand *nand, const struct engine_options *options, struct error_text *error)
@@ -193,21 +152,23 @@ int muninn_format(struct nand *nand, const struct engine_options *options, struc
 	store->nand = nand;
 	result = muninn_geometry_choose(nand_geometry(nand), options, &store->geometry, error);
 	if (!result)
-		result = allocate(store, error);
+		result = store_allocate(store, error);
 	if (!result) {
 		/* Not a device of this engine until the very end. */
 		nvram_store64(store->nvram + NVRAM_MAGIC_AT, 0);
 		memset(store->nvram + 8, 0, NVRAM_DIRECTORY_AT - 8);
-		nvram_store64(store->nvram + STATE_NEXT_SERIAL_AT, 1);
+		begin_numbers(store);
 		result = store_wipe(store);
 		if (result)
 			error_set(error, result, "out of memory while formatting");
 	}
 	if (!result) {
-		write_header(store->nvram, &store->geometry, nand_uuid(nand));
+		header_write(store->nvram, &store->geometry, nand_uuid(nand));
 		outage_look(store, options);
 		outage_note_boot(store);
 		result = store_flush(store);
+		if (!result)
+			result = store_write_root(store);
 		if (result)
 			error_set(error, result,
 				  "the formatted device can't be made stable (error %d)", -result);
@@ -225,7 +186,7 @@ static int step_header(struct muninn_store *store, struct error_text *error)
 	store->nvram = nand_nvram(store->nand, &bytes);
 	if (bytes < NVRAM_PAGE)
 		return error_set(error, -ENODEV, "the device has no NVRAM for the muninn engine");
-	return read_header(store, error);
+	return header_read(store->nvram, store->nand, &store->geometry, error);
 }
 
 static int step_outage(struct muninn_store *store, struct error_text *error)
@@ -359,18 +320,29 @@ static int step_interrupted(struct muninn_store *store, struct error_text *error
 	return 0;
 }
 
+/* Aborted numbers are in no segment: the flash alone would not tell. */
+static int step_root(struct muninn_store *store, struct error_text *error)
+{
+	(void)error;
+	if (store->root_outdated)
+		store_write_root(store);
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	int (*run)(struct muninn_store *store, struct error_text *error);
 } open_steps[] = {
 	{ "read the header", step_header },
-	{ "allocate memory", allocate },
+	{ "allocate memory", store_allocate },
+	{ "look at the last root", store_check_ring },
 	{ "look for a failure of the host", step_outage },
 	{ "complete a format", step_wipe },
 	{ "attach growing tables", step_growing_tables },
 	{ "load complete tables", step_complete_tables },
 	{ "recover row buffers", step_buffers },
 	{ "discard what was interrupted", step_interrupted },
+	{ "note on flash what was discarded", step_root },
 };
 
 static uint64_t now_microseconds(void)
@@ -381,8 +353,8 @@ static uint64_t now_microseconds(void)
 	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-int muninn_open(struct nand *nand, const struct engine_options *options, struct record_store **out,
-		struct error_text *error)
+static int open_once(struct nand *nand, const struct engine_options *options,
+		     struct record_store **out, struct error_text *error)
 {
 	struct muninn_store *store = calloc(1, sizeof(*store));
 	uint64_t begin = now_microseconds();
@@ -410,4 +382,45 @@ int muninn_open(struct nand *nand, const struct engine_options *options, struct 
 	store->open_microseconds = now_microseconds() - begin;
 	*out = &store->base;
 	return 0;
+}
+
+/* The NVRAM is not usable: says whether the flash would do without. */
+static int refuse(struct nand *nand, int result, struct error_text *error)
+{
+	struct error_text reason = *error;
+	struct found_root found;
+
+	if (root_find(nand, &found) == 0)
+		result = error_set(error, -EINVAL,
+				   "%s; if the NVRAM is lost: the flash has root %llu, and opening "
+				   "with recover_without_nvram gives what is on flash, but not "
+				   "what was only in NVRAM",
+				   reason.text, (unsigned long long)found.header.serial);
+	root_found_free(&found);
+	return result;
+}
+
+int muninn_open(struct nand *nand, const struct engine_options *options, struct record_store **out,
+		struct error_text *error)
+{
+	struct error_text why;
+	int result = open_once(nand, options, out, error);
+
+	if (result == -EPROTO)
+		return -EINVAL;
+	if (result != -ENODEV && result != -EINVAL)
+		return result;
+	if (!options->recover_without_nvram)
+		return refuse(nand, result, error);
+	log_line(LOG_LEVEL_WARNING, "the NVRAM is not usable (%s); recovering without it",
+		 error->text);
+	int rebuilt = store_rebuild_nvram(nand, options, &why);
+
+	if (rebuilt == -ENOENT)
+		return result;
+	if (rebuilt) {
+		*error = why;
+		return rebuilt;
+	}
+	return open_once(nand, options, out, error);
 }

@@ -9,33 +9,27 @@
 /* What the column will say of the buffered segment. */
 static struct table_column gather_facts(const struct buffer *buffer, uint32_t segment)
 {
-	struct table_column facts = {
-		.segment = segment,
-		.serial = buffer->serial,
-		.first_sequence = RECORD_NEWEST,
-	};
+	struct table_column facts = table_column_begin(segment, buffer->serial);
 
 	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
 		struct page_view view = buffer_page(buffer, page);
-		struct page_record record;
-		uint32_t offset = 0;
 
-		while (page_next(&view, &offset, &record)) {
-			uint64_t sequence = record_sequence(record.header);
-
-			facts.records++;
-			facts.record_bytes += RECORD_HEADER_BYTES + record_length(record.header);
-			facts.first_sequence = min_u64(facts.first_sequence, sequence);
-			facts.last_sequence = max_u64(facts.last_sequence, sequence);
-		}
+		table_column_add(&facts, &view);
 	}
 	return facts;
 }
 
+/* Whether it holds records of a command that has not been committed. */
+static bool is_unfinished(const struct muninn_store *store, const struct buffer *buffer)
+{
+	return gather_facts(buffer, 0).last_sequence > store->committed;
+}
+
 /* Programs every page of the buffer, empty ones too: pages of a block are programmed in order. */
-static int program_segment(struct muninn_store *store, const struct buffer *buffer,
+static int program_segment(struct muninn_store *store, uint32_t row, const struct buffer *buffer,
 			   uint32_t segment)
 {
+	bool unfinished = is_unfinished(store, buffer);
 	const struct muninn_geometry *geometry = &store->geometry;
 	uint32_t usable = nand_spare_usable(nand_geometry(store->nand));
 
@@ -44,6 +38,8 @@ static int program_segment(struct muninn_store *store, const struct buffer *buff
 		struct page_spare spare = {
 			.kind = PAGE_KIND_RECORDS,
 			.large = view.large_header != NULL,
+			.unfinished = unfinished,
+			.row = (uint16_t)row,
 			.used = view.used,
 			.serial = buffer->serial,
 		};
@@ -65,12 +61,13 @@ static int program_segment(struct muninn_store *store, const struct buffer *buff
 }
 
 /* Takes a segment and programs the buffer to it; a segment that fails is given up for another one. */
-static int write_segment(struct muninn_store *store, const struct buffer *buffer, uint32_t *segment)
+static int write_segment(struct muninn_store *store, uint32_t row, const struct buffer *buffer,
+			 uint32_t *segment)
 {
 	int result;
 
 	while ((result = space_take(&store->space, segment)) == 0) {
-		result = program_segment(store, buffer, *segment);
+		result = program_segment(store, row, buffer, *segment);
 		if (result == 0)
 			return 0;
 		log_line(LOG_LEVEL_WARNING, "segment %u is retired: programming failed (error %d)",
@@ -141,7 +138,7 @@ int store_seal_row(struct muninn_store *store, uint32_t number)
 		versions_refresh(store, row);
 	}
 	if (!result)
-		result = write_segment(store, &row->buffer, &segment);
+		result = write_segment(store, number, &row->buffer, &segment);
 	if (!result)
 		result = sync_segment(store, segment);
 	if (!result)
@@ -149,6 +146,7 @@ int store_seal_row(struct muninn_store *store, uint32_t number)
 	if (result)
 		return result;
 	store->segment_rows[segment] = (uint16_t)number;
+	store->root_outdated = true;
 	row_end_buffer(store, number);
 	return 0;
 }

@@ -22,7 +22,8 @@ static void read_wear(struct space *space)
 {
 	uint32_t blocks = space->geometry->segment_blocks;
 
-	for (uint32_t block = 0; block < space->geometry->segments * blocks; block++) {
+	for (uint32_t block = space->geometry->root_segments * blocks;
+	     block < space->geometry->segments * blocks; block++) {
 		struct nand_block_info info;
 
 		if (nand_block_info(space->nand, block, &info) == 0)
@@ -41,7 +42,7 @@ int space_create(struct space *space, struct nand *nand, const struct muninn_geo
 		return -ENOMEM;
 	}
 	read_wear(space);
-	for (uint32_t segment = 0; segment < geometry->segments; segment++)
+	for (uint32_t segment = geometry->root_segments; segment < geometry->segments; segment++)
 		if (!in_use[segment])
 			space->ring[space->count++] = segment;
 	return 0;
@@ -54,27 +55,46 @@ void space_destroy(struct space *space)
 	space->ring = space->wear = NULL;
 }
 
-/* Erases the blocks of a segment that are not erased already. */
-static int erase_segment(struct space *space, uint32_t segment)
+int segment_end(struct nand *nand, const struct muninn_geometry *geometry, uint32_t segment,
+		uint32_t *end)
 {
-	uint32_t block = segment * space->geometry->segment_blocks;
-
-	for (uint32_t i = 0; i < space->geometry->segment_blocks; i++, block++) {
+	*end = 0;
+	for (uint32_t i = 0; i < geometry->segment_blocks; i++) {
 		struct nand_block_info info;
-		int result = nand_block_info(space->nand, block, &info);
+		int result = nand_block_info(nand, segment * geometry->segment_blocks + i, &info);
+
+		if (result)
+			return result;
+		if (info.next_page)
+			*end = i * geometry->block_pages + info.next_page;
+	}
+	return 0;
+}
+
+int segment_erase(struct nand *nand, const struct muninn_geometry *geometry, enum nand_cause cause,
+		  uint32_t segment, uint32_t *erasures)
+{
+	uint32_t block = segment * geometry->segment_blocks;
+
+	*erasures = 0;
+	for (uint32_t i = 0; i < geometry->segment_blocks; i++, block++) {
+		struct nand_block_info info = { .erase_count = 0 };
+		int result = nand_block_info(nand, block, &info);
 
 		if (!result && info.state == NAND_BLOCK_BAD)
 			result = -EIO;
-		if (!result && info.next_page != 0)
-			result = nand_erase(space->nand, NAND_CAUSE_USER, block);
+		if (!result && info.next_page != 0) {
+			result = nand_erase(nand, cause, block);
+			info.erase_count++;
+		}
 		if (result) {
 			log_line(LOG_LEVEL_WARNING,
 				 "segment %u is retired: block %u can't be erased (error %d)",
 				 segment, block, -result);
 			return result;
 		}
-		if (info.next_page != 0)
-			note_wear(space, segment, info.erase_count + 1);
+		if (info.erase_count > *erasures)
+			*erasures = info.erase_count;
 	}
 	return 0;
 }
@@ -104,8 +124,12 @@ static uint32_t take_least_worn(struct space *space)
 int space_take(struct space *space, uint32_t *segment)
 {
 	while (space->count) {
+		uint32_t erasures;
+
 		*segment = take_least_worn(space);
-		if (erase_segment(space, *segment) == 0) {
+		if (segment_erase(space->nand, space->geometry, NAND_CAUSE_USER, *segment,
+				  &erasures) == 0) {
+			note_wear(space, *segment, erasures);
 			space->taken++;
 			return 0;
 		}

@@ -28,7 +28,7 @@ struct space {
 /* ... but only one for so many segments written, which limits what levelling costs. */
 #define SPACE_LEVEL_EVERY 8
 
-/* All segments for which in_use[segment] is false are free. -ENOMEM. */
+/* All segments behind the ring of roots for which in_use[segment] is false are free. -ENOMEM. */
 int space_create(struct space *space, struct nand *nand, const struct muninn_geometry *geometry,
 		 const bool *in_use);
 void space_destroy(struct space *space);
@@ -38,6 +38,14 @@ void space_destroy(struct space *space);
  * retired and the next one taken. -ENOSPC: no free segment.
  */
 int space_take(struct space *space, uint32_t *segment);
+
+/* Pages of a segment that have been programmed. -EBADMSG. */
+int segment_end(struct nand *nand, const struct muninn_geometry *geometry, uint32_t segment,
+		uint32_t *end);
+
+/* Erases the blocks of a segment that are not erased already; -EIO, with a line in the log. `erasures`: of its most worn block. */
+int segment_erase(struct nand *nand, const struct muninn_geometry *geometry, enum nand_cause cause,
+		  uint32_t segment, uint32_t *erasures);
 
 /* Gives back a segment whose contents nobody needs. */
 void space_release(struct space *space, uint32_t segment);

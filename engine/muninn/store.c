@@ -76,8 +76,10 @@ static void muninn_abort(struct record_store *base)
 	for (uint32_t row = 0; row < store->geometry.rows; row++)
 		if (store->rows[row].touched)
 			row_cut(&store->rows[row], store->committed);
-	if (store->sealed_running)
+	if (store->sealed_running) {
 		store_abandon(store, sequence);
+		store_write_root(store); /* what is on flash alone does not tell */
+	}
 	end_transaction(store);
 }
 
@@ -208,9 +210,10 @@ static void muninn_statistics(struct record_store *base, struct engine_statistic
 		geometry->segments - store->space.count - store->space.retired - sealed;
 	statistics->rows = geometry->rows;
 	statistics->tables = tables;
-	statistics->capacity_bytes = (uint64_t)(geometry->segments - geometry->reserve_metadata -
-						geometry->reserve_removal) *
-				     segment_bytes;
+	statistics->capacity_bytes =
+		(uint64_t)(geometry->segments - geometry->root_segments -
+			   geometry->reserve_metadata - geometry->reserve_removal) *
+		segment_bytes;
 	statistics->used_bytes = min_u64(statistics->capacity_bytes,
 					 (geometry->segments - store->space.count) * segment_bytes +
 						 rows_buffered_bytes(store));
@@ -240,6 +243,8 @@ static int muninn_close(struct record_store *base, bool stable)
 	struct muninn_store *store = store_of(base);
 	int result = stable ? store_flush(store) : 0;
 
+	if (stable && !result && store->root_outdated)
+		store_write_root(store);
 	store_free(store);
 	return result;
 }

@@ -58,6 +58,11 @@ struct muninn_store {
 	uint8_t boot_id[NVRAM_BOOT_BYTES];
 	bool host_failed;       /* since the store was last open */
 	uint64_t fallen_from;   /* then: the highest sequence number that there was */
+	uint8_t *root;          /* room for a root */
+	uint8_t *kills;         /* a list of kills, as it is written; a page */
+	uint32_t kill_count;    /* in it: since the last root */
+	uint64_t root_serial;   /* of the last root that was written since open; 0: none */
+	bool root_outdated;     /* segments have been sealed since, or numbers aborted */
 	uint16_t *segment_rows; /* for each segment the row that it is sealed in, or NO_ROW */
 	uint32_t merge_cursor, merge_step; /* walk of merge over the segments */
 	uint64_t merge_random;             /* which of their pages it looks at */
@@ -226,6 +231,58 @@ void store_drop_table(struct muninn_store *store, uint32_t row, uint32_t n);
 /* Entries of the directory that are in use. */
 uint32_t store_directory_used(const struct muninn_store *store);
 
+/* Copies the entries in use one behind the other and returns their number; makes such a copy the directory. */
+uint32_t store_copy_directory(const struct muninn_store *store, uint8_t *to);
+void store_restore_directory(struct muninn_store *store, const uint8_t *from, uint32_t count);
+
+/* ---- roots.c ---- */
+
+/*
+ * Appends a root to the ring: what NVRAM says of the flash. What fails is logged: the store works without. -EIO, -EFBIG
+ * (interrupted commands without end).
+ */
+int store_write_root(struct muninn_store *store);
+
+/* Notes in the ring that columns have been merged away. Before their segments may be written again. Errors as above. */
+int store_write_kills(struct muninn_store *store, const struct root_kill *kills, uint32_t count);
+
+/* Erases the ring, which begins anew with roots from `serial` on. What can't be erased is left out. */
+void store_format_ring(struct muninn_store *store, uint64_t serial);
+
+/* Whether the flash has a newer root than NVRAM knows: one page is looked at. -EINVAL with a sentence. */
+int store_check_ring(struct muninn_store *store, struct error_text *error);
+
+/* ---- root_find.c ---- */
+
+/* The newest root on flash, and what belongs to it. */
+struct found_root {
+	struct muninn_geometry geometry; /* of the device, by the root's static header */
+	struct root_header header;
+	uint8_t *bytes; /* all of it */
+	struct root_header kills_header;
+	uint8_t *kills;       /* the list that goes with it; NULL: none */
+	uint64_t serial_most; /* highest of any page of the ring */
+	uint32_t segment;     /* of the ring, that the newest page is in */
+	uint64_t pages_read;
+};
+
+/* -ENOENT: none. -ENOMEM. The result is ended by root_found_free, also after an error. */
+int root_find(struct nand *nand, struct found_root *found);
+void root_found_free(struct found_root *found);
+
+/* ---- rebuild.c ---- */
+
+/* Makes the NVRAM again from what is on flash, without what was only in NVRAM. -ENOENT: there is no root. */
+int store_rebuild_nvram(struct nand *nand, const struct engine_options *options,
+			struct error_text *error);
+
+/* ---- header.c ---- */
+
+/* The static header of a device, NVRAM_HEADER_CRC_AT + 4 bytes. header_read: -ENODEV, -EPROTO (another version), -EINVAL. */
+void header_write(uint8_t *to, const struct muninn_geometry *geometry, const uint8_t uuid[16]);
+int header_read(const uint8_t *from, struct nand *nand, struct muninn_geometry *geometry,
+		struct error_text *error);
+
 /* ---- merge.c ---- */
 
 /* Chooses the walk over the segments. */
@@ -243,6 +300,9 @@ void store_empty_directory(struct muninn_store *store);
 void store_drop_tables(struct muninn_store *store);
 
 /* ---- open.c ---- */
+
+/* Memory for a store whose geometry is known. -EINVAL (too little NVRAM), -ENOMEM, with a sentence. */
+int store_allocate(struct muninn_store *store, struct error_text *error);
 
 /* Empties rows, tables and directory in NVRAM; crash-safe by STATE_WIPING. The lists in memory are rebuilt. */
 int store_wipe(struct muninn_store *store);

@@ -87,6 +87,30 @@ void table_kill_column(struct table *table, uint32_t column)
 	table->unsynced = true;
 }
 
+struct table_column table_column_begin(uint32_t segment, uint64_t serial)
+{
+	return (struct table_column){
+		.segment = segment,
+		.serial = serial,
+		.first_sequence = RECORD_NEWEST,
+	};
+}
+
+void table_column_add(struct table_column *facts, const struct page_view *page)
+{
+	struct page_record record;
+	uint32_t offset = 0;
+
+	while (page_next(page, &offset, &record)) {
+		uint64_t sequence = record_sequence(record.header);
+
+		facts->records++;
+		facts->record_bytes += RECORD_HEADER_BYTES + record_length(record.header);
+		facts->first_sequence = min_u64(facts->first_sequence, sequence);
+		facts->last_sequence = max_u64(facts->last_sequence, sequence);
+	}
+}
+
 void table_read_column(const struct table *table, uint32_t column, struct table_column *facts)
 {
 	const uint8_t *at = column_at(table, column);

@@ -48,6 +48,10 @@ struct table_column {
 	uint32_t overflow_count;
 };
 
+/* What is known of a segment without records; takes those of a page into account. */
+struct table_column table_column_begin(uint32_t segment, uint64_t serial);
+void table_column_add(struct table_column *facts, const struct page_view *page);
+
 void table_read_column(const struct table *table, uint32_t column, struct table_column *facts);
 
 /* Writes the index of `buffer`, whose pages have been programmed to `facts->segment`, into the next column. */

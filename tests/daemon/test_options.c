@@ -53,7 +53,7 @@ static void test_every_option_gets_to_its_place(void **state)
 	(void)state;
 	assert_int_equal(
 		lun_options_parse("threads=7;onode_cache=100;directory_cache=50;serial=A-1;"
-				  "durability=host;merge=manual;layout=packed;history_interval=250;"
+				  "durability=host;merge=manual;recover_without_nvram=yes;layout=packed;history_interval=250;"
 				  "system_id=000102030405060708090a0b0c0d0e0f1011FDfe",
 				  &options, &error),
 		0);
@@ -64,6 +64,7 @@ static void test_every_option_gets_to_its_place(void **state)
 	assert_true(options.merge_manual);
 	assert_int_equal(options.osd.layout, 1);
 	assert_int_equal(options.history_interval_ms, 250);
+	assert_true(options.recover_without_nvram);
 	assert_string_equal(options.osd.serial, "A-1");
 	for (uint8_t i = 0; i < 18; i++)
 		assert_int_equal(options.osd.system_id[i], i);

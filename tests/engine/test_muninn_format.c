@@ -63,11 +63,13 @@ static void test_a_page_s_spare_area_has_the_documented_bytes(void **state)
 	struct page_spare spare = {
 		.kind = PAGE_KIND_RECORDS,
 		.large = true,
+		.unfinished = true,
+		.row = 0x0201,
 		.used = 4096,
 		.serial = UINT64_C(0x0102030405060708),
 	};
 	uint8_t bytes[PAGE_SPARE_BYTES];
-	const uint8_t documented[16] = { 1, 1, 0, 0, 0, 0x10, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1 };
+	const uint8_t documented[16] = { 1, 3, 1, 2, 0, 0x10, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1 };
 	struct page_spare decoded;
 
 	(void)state;
@@ -77,7 +79,8 @@ static void test_a_page_s_spare_area_has_the_documented_bytes(void **state)
 	assert_memory_equal(bytes + 16, spare.large_header, RECORD_HEADER_BYTES);
 	assert_true(page_spare_decode(bytes, 4096, &decoded));
 	assert_int_equal(decoded.kind, PAGE_KIND_RECORDS);
-	assert_true(decoded.large);
+	assert_true(decoded.large && decoded.unfinished);
+	assert_int_equal(decoded.row, spare.row);
 	assert_int_equal(decoded.used, 4096);
 	assert_int_equal(decoded.serial, spare.serial);
 	assert_false(page_spare_decode(bytes, 2048, &decoded));
@@ -107,6 +110,84 @@ static void test_a_page_of_one_large_record_is_walked_once_whatever_it_says(void
 			assert_int_equal(records, used[i] > 0 && header.length <= used[i]);
 			assert_int_equal(offset<used[i], header.length> used[i] && used[i] > 0);
 		}
+	}
+}
+
+static void test_a_page_of_a_root_has_the_documented_spare_area(void **state)
+{
+	struct page_spare spare = { .kind = PAGE_KIND_ROOT, .used = 512, .serial = 9 };
+	const uint8_t documented[24] = { 3, 0, 0, 0, 0, 2, 0, 0, 9, 0, 0, 0,
+					 0, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0 };
+	uint8_t bytes[PAGE_SPARE_BYTES];
+	struct page_spare decoded;
+
+	(void)state;
+	spare.part = 1;
+	spare.parts = 4;
+	page_spare_encode(&spare, bytes);
+	assert_memory_equal(bytes, documented, sizeof(documented));
+	assert_true(page_spare_decode(bytes, 512, &decoded));
+	assert_int_equal(decoded.part, 1);
+	assert_int_equal(decoded.parts, 4);
+}
+
+static void test_a_list_of_kills_has_the_documented_bytes(void **state)
+{
+	const struct root_header header = {
+		.magic = KILLS_MAGIC,
+		.bytes = ROOT_HEADER_BYTES + ROOT_KILL_BYTES,
+		.count = 1,
+		.serial = 0x12,
+		.base = 0x11,
+		.committed = 0x020000,
+		.sealed = 0x01ffff,
+		.next_serial = UINT64_C(0x100000007),
+		.aborted_count = 2,
+	};
+	const struct root_kill kill = {
+		.segment = 0x01020304, .row = 0x0506, .column = 63, .table = 7, .serial = 0x99
+	};
+	const uint8_t documented[ROOT_HEADER_BYTES + ROOT_KILL_BYTES] = {
+		'M', 'U', 'N', 'K', 'I',  'L',  'L',  '1',  2, 0, 0, 0, 104,  0,    0,    0, 1, 0,
+		0,   0,   0,   0,   0,    0,    0x12, 0,    0, 0, 0, 0, 0,    0,    0x11, 0, 0, 0,
+		0,   0,   0,   0,   0,    0,    2,    0,    0, 0, 0, 0, 0xff, 0xff, 1,    0, 0, 0,
+		0,   0,   7,   0,   0,    0,    1,    0,    0, 0, 2, 0, 0,    0,    0,    0, 0, 0,
+		0,   0,   0,   0,   0x12, 0xeb, 0x28, 0xd7, 4, 3, 2, 1, 6,    5,    63,   0, 7, 0,
+		0,   0,   0,   0,   0,    0,    0x99, 0,    0, 0, 0, 0, 0,    0,
+	};
+	uint8_t bytes[sizeof(documented)];
+	struct root_header found;
+	struct root_kill found_kill;
+
+	(void)state;
+	root_header_encode(&header, bytes);
+	root_kill_encode(&kill, bytes + ROOT_HEADER_BYTES);
+	root_seal(bytes, sizeof(bytes));
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		if (bytes[i] != documented[i])
+			print_error("byte %zu is %02x\n", i, bytes[i]);
+	assert_memory_equal(bytes, documented, sizeof(documented));
+	assert_true(root_header_decode(bytes, sizeof(bytes), &found));
+	assert_int_equal(found.magic, header.magic);
+	assert_int_equal(found.bytes, header.bytes);
+	assert_int_equal(found.count, header.count);
+	assert_int_equal(found.serial, header.serial);
+	assert_int_equal(found.base, header.base);
+	assert_int_equal(found.committed, header.committed);
+	assert_int_equal(found.sealed, header.sealed);
+	assert_int_equal(found.next_serial, header.next_serial);
+	assert_int_equal(found.aborted_count, header.aborted_count);
+	root_kill_decode(bytes + ROOT_HEADER_BYTES, &found_kill);
+	assert_int_equal(found_kill.segment, kill.segment);
+	assert_int_equal(found_kill.row, kill.row);
+	assert_int_equal(found_kill.column, kill.column);
+	assert_int_equal(found_kill.table, kill.table);
+	assert_int_equal(found_kill.serial, kill.serial);
+	assert_false(root_header_decode(bytes, sizeof(bytes) - 1, &found));
+	for (size_t i = 0; i < sizeof(bytes); i++) {
+		bytes[i] ^= 1;
+		assert_false(root_header_decode(bytes, sizeof(bytes), &found));
+		bytes[i] ^= 1;
 	}
 }
 
@@ -244,7 +325,7 @@ static void test_opening_damaged_nvram_says_what_is_wrong(void **state)
 		int result;
 		const char *words;
 	} damages[] = {
-		{ NVRAM_MAGIC_AT, 1, -ENODEV, "not formatted" },
+		{ NVRAM_MAGIC_AT, 1, -EINVAL, "not formatted" },
 		{ NVRAM_ROWS_AT, 1, -EINVAL, "checksum" },
 		{ NVRAM_UUID_AT, 1, -EINVAL, "checksum" },
 		{ NVRAM_DIRECTORY_AT + DIRECTORY_ROW_AT, 1, -EINVAL, "directory" },
@@ -337,6 +418,8 @@ int main(void)
 		cmocka_unit_test(test_a_record_header_has_the_documented_bytes),
 		cmocka_unit_test(test_a_page_s_spare_area_has_the_documented_bytes),
 		cmocka_unit_test(test_a_page_of_one_large_record_is_walked_once_whatever_it_says),
+		cmocka_unit_test(test_a_page_of_a_root_has_the_documented_spare_area),
+		cmocka_unit_test(test_a_list_of_kills_has_the_documented_bytes),
 		cmocka_unit_test(test_filters_have_the_false_positive_rate_that_they_are_made_for),
 		cmocka_unit_test(test_filters_take_the_memory_of_equal_rates_and_waste_fewer_reads),
 		cmocka_unit_test(test_opening_damaged_nvram_says_what_is_wrong),

@@ -480,7 +480,7 @@ static void test_nvram_lost_is_refused_with_a_clear_message(void **state)
 	assert_true(load->outcomes.refused > 0);
 	assert_int_equal(load->outcomes.older + load->outcomes.lost + load->outcomes.detected, 0);
 	assert_int_equal(load->outcomes.torn + load->outcomes.wrong, 0);
-	assert_non_null(strstr(load->refusal, "not formatted for the muninn engine"));
+	assert_non_null(strstr(load->refusal, "recover_without_nvram"));
 	free(load);
 }
 
@@ -528,6 +528,23 @@ static void test_the_host_fails_with_rows_of_hot_keys_kept(void **state)
 	options.hot_rows = ENGINE_HOT_ROWS_FINALISE;
 }
 
+/*
+ * With consent the store opens all the same. What was in the buffers is gone, so commands are there in part, or not at all; no
+ * value is wrong, and nothing is damaged.
+ */
+static void test_nvram_lost_is_recovered_from_flash_with_consent(void **state)
+{
+	struct load *load;
+
+	(void)state;
+	options.recover_without_nvram = true;
+	load = rehearse(NAND_CUT_NVRAM_LOST, 0, 3, false, 2);
+	options.recover_without_nvram = false;
+	assert_int_equal(load->outcomes.refused, 0);
+	assert_int_equal(load->outcomes.detected + load->outcomes.wrong, 0);
+	free(load);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -535,6 +552,7 @@ int main(void)
 		cmocka_unit_test(test_nvram_kept_with_the_page_in_flight_torn_or_garbage),
 		cmocka_unit_test(test_nvram_kept_with_rows_of_hot_keys_kept),
 		cmocka_unit_test(test_nvram_lost_is_refused_with_a_clear_message),
+		cmocka_unit_test(test_nvram_lost_is_recovered_from_flash_with_consent),
 		cmocka_unit_test(test_the_host_fails_and_its_nvram_is_as_last_flushed),
 		cmocka_unit_test(
 			test_the_host_fails_and_its_nvram_is_a_mixture_of_old_and_new_pages),

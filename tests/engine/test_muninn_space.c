@@ -170,11 +170,12 @@ static void merge_when_low(struct record_store *store)
 	fail_msg("a hundred merges free nothing");
 }
 
-static void erasures(struct nand *nand, uint32_t *least, uint32_t *most)
+/* The ring of roots before the first block is apart from that. */
+static void erasures(struct nand *nand, uint32_t first, uint32_t *least, uint32_t *most)
 {
 	*least = UINT32_MAX;
 	*most = 0;
-	for (uint32_t block = 0; block < nand_shape.blocks; block++) {
+	for (uint32_t block = first; block < nand_shape.blocks; block++) {
 		struct nand_block_info info;
 
 		assert_int_equal(nand_block_info(nand, block, &info), 0);
@@ -206,7 +207,8 @@ static void test_erasures_spread_over_segments_of_data_that_never_change(void **
 		put(store, number, stamps[number] = stamp);
 		merge_when_low(store);
 	}
-	erasures(nand, &least, &most);
+	erasures(nand, ((struct muninn_store *)(void *)store)->geometry.root_segments, &least,
+		 &most);
 	print_message("erasures of a block: %u to %u\n", least, most);
 	assert_true(most > 150);
 	assert_true(most - least < 64);

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * A device whose NVRAM is lost: what NVRAM says of the flash is made again from the newest root and from the segments sealed
+ * since, which say row and serial in every page. One page is read of every segment that has been written, and all pages of
+ * those that are in no complete table. What was in the row buffers is gone.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/log.h"
+#include "engine/muninn/nvram.h"
+#include "engine/muninn/store.h"
+
+/* A segment that was sealed after the root was written. */
+struct sealed {
+	uint32_t segment;
+	uint32_t row;
+	uint64_t serial;
+};
+
+struct rebuild {
+	struct muninn_store *store;
+	struct found_root found;
+	const uint8_t **rows; /* their entries in the root */
+	struct sealed *since; /* by row and serial */
+	uint32_t since_count;
+	uint64_t serial_most;     /* highest of any segment */
+	uint64_t sequence_most;   /* highest sequence number of any sealed segment ... */
+	bool sequence_unfinished; /* ... and whether its command was under way when that was sealed */
+	uint64_t pages_damaged, segments_left_out;
+};
+
+/* ---- what the root says ---- */
+
+static uint32_t kill_count(const struct rebuild *rebuild)
+{
+	return rebuild->found.kills ? rebuild->found.kills_header.count : 0;
+}
+
+static struct root_kill kill_at(const struct rebuild *rebuild, uint32_t n)
+{
+	struct root_kill kill;
+
+	root_kill_decode(rebuild->found.kills + ROOT_HEADER_BYTES + n * ROOT_KILL_BYTES, &kill);
+	return kill;
+}
+
+/* The columns among `live` that have not been merged away since the root. */
+static uint64_t still_live(const struct rebuild *rebuild, uint32_t row, uint32_t table,
+			   uint64_t live)
+{
+	for (uint32_t n = 0; n < kill_count(rebuild); n++) {
+		struct root_kill kill = kill_at(rebuild, n);
+
+		if (kill.row == row && kill.table == table)
+			live &= ~(UINT64_C(1) << (kill.column % MUNINN_COLUMNS));
+	}
+	return live;
+}
+
+static bool is_killed(const struct rebuild *rebuild, uint32_t segment, uint64_t serial)
+{
+	for (uint32_t n = 0; n < kill_count(rebuild); n++) {
+		struct root_kill kill = kill_at(rebuild, n);
+
+		if (kill.segment == segment && kill.serial == serial)
+			return true;
+	}
+	return false;
+}
+
+/* The newer of what the root and the list of kills say. */
+static const struct root_header *newest_header(const struct rebuild *rebuild)
+{
+	return rebuild->found.kills ? &rebuild->found.kills_header : &rebuild->found.header;
+}
+
+static int step_state(struct rebuild *rebuild, struct error_text *error)
+{
+	struct muninn_store *store = rebuild->store;
+	const struct root_header *header = &rebuild->found.header;
+	const uint8_t *aborted = rebuild->found.bytes + ROOT_HEADER_BYTES + ROOT_STATIC_BYTES;
+
+	(void)error;
+	nvram_store64(store->nvram + NVRAM_MAGIC_AT, 0);
+	memset(store->nvram + 8, 0, NVRAM_DIRECTORY_AT - 8);
+	memcpy(store->nvram + NVRAM_ABORTED_AT, aborted,
+	       header->aborted_count * ABORTED_RANGE_BYTES);
+	put_le64(store->nvram + STATE_ABORTED_COUNT_AT, header->aborted_count);
+	put_le64(store->nvram + STATE_ROOT_SERIAL_AT, rebuild->found.serial_most + 1);
+	put_le64(store->nvram + STATE_ROOT_SEGMENT_AT, rebuild->found.segment);
+	rebuild->serial_most = newest_header(rebuild)->next_serial;
+	rebuild->sequence_most = newest_header(rebuild)->committed;
+	return 0;
+}
+
+static int step_directory(struct rebuild *rebuild, struct error_text *error)
+{
+	struct muninn_store *store = rebuild->store;
+	uint32_t bytes = store->geometry.directory_entry_bytes, left = 0;
+	uint8_t *entries = rebuild->found.bytes + ROOT_HEADER_BYTES + ROOT_STATIC_BYTES +
+			   rebuild->found.header.aborted_count * ABORTED_RANGE_BYTES;
+	const uint8_t *row = entries + (uint64_t)rebuild->found.header.count * bytes;
+
+	(void)error;
+	for (uint32_t n = 0; n < rebuild->found.header.count; n++) {
+		uint8_t *entry = entries + (uint64_t)n * bytes;
+		uint64_t live = still_live(rebuild, get_le32(entry + DIRECTORY_ROW_AT),
+					   get_le32(entry + DIRECTORY_INDEX_AT),
+					   get_le64(entry + DIRECTORY_LIVE_AT));
+
+		/* Nothing of the table is left, perhaps not even its image. */
+		if (!live)
+			continue;
+		put_le64(entry + DIRECTORY_LIVE_AT, live);
+		memmove(entries + (uint64_t)left++ * bytes, entry, bytes);
+	}
+	store_restore_directory(store, entries, left);
+	for (uint32_t number = 0; number < store->geometry.rows; number++) {
+		rebuild->rows[number] = row;
+		row += ROOT_ROW_BYTES + 4 * get_le32(row + ROOT_ROW_COLUMNS_AT);
+	}
+	return 0;
+}
+
+/* ---- what was sealed since ---- */
+
+/* What a page of records says of its segment. */
+static bool read_page(struct rebuild *rebuild, uint64_t number, uint8_t *data,
+		      struct page_spare *spare)
+{
+	struct muninn_store *store = rebuild->store;
+	struct nand_page_io io = { .page = number, .data = data, .spare = store->spares };
+
+	return nand_read(store->nand, NAND_CAUSE_RECOVERY, &io, 1) == 0 &&
+	       page_spare_decode(store->spares, store->geometry.page_bytes, spare) &&
+	       spare->kind == PAGE_KIND_RECORDS && spare->row < store->geometry.rows;
+}
+
+/* Of a segment whose first page is damaged the next one is asked. */
+static bool ask_segment(struct rebuild *rebuild, uint32_t segment, struct page_spare *spare)
+{
+	uint64_t first = segment_page(&rebuild->store->geometry, segment);
+
+	return read_page(rebuild, first, NULL, spare) || read_page(rebuild, first + 1, NULL, spare);
+}
+
+static int by_row_and_serial(const void *a, const void *b)
+{
+	const struct sealed *first = a, *second = b;
+
+	if (first->row != second->row)
+		return first->row < second->row ? -1 : 1;
+	return first->serial < second->serial ? -1 : first->serial > second->serial;
+}
+
+static int step_sealed_since(struct rebuild *rebuild, struct error_text *error)
+{
+	const struct muninn_geometry *geometry = &rebuild->store->geometry;
+
+	(void)error;
+	for (uint32_t segment = geometry->root_segments; segment < geometry->segments; segment++) {
+		struct page_spare spare;
+		uint32_t end;
+
+		/* Not whole: it was being programmed. */
+		if (segment_end(rebuild->store->nand, geometry, segment, &end) ||
+		    end < geometry->segment_pages || !ask_segment(rebuild, segment, &spare))
+			continue;
+		rebuild->serial_most = max_u64(rebuild->serial_most, spare.serial);
+		if (spare.serial < get_le64(rebuild->rows[spare.row] + ROOT_ROW_SERIAL_AT) ||
+		    is_killed(rebuild, segment, spare.serial))
+			continue;
+		rebuild->since[rebuild->since_count++] = (struct sealed){ .segment = segment,
+									  .row = spare.row,
+									  .serial = spare.serial };
+	}
+	if (rebuild->since_count)
+		qsort(rebuild->since, rebuild->since_count, sizeof(*rebuild->since),
+		      by_row_and_serial);
+	return 0;
+}
+
+/* ---- growing tables ---- */
+
+/* Builds the index of a segment in `buffer` and gathers the facts. False: it is not the row's, or older than wanted. */
+static bool index_segment(struct rebuild *rebuild, uint32_t row, uint32_t segment,
+			  struct buffer *buffer, struct table_column *facts)
+{
+	const struct muninn_geometry *geometry = &rebuild->store->geometry;
+	uint8_t data[MUNINN_PAGE_BYTES_MAX];
+	struct page_spare spare, said;
+
+	if (segment >= geometry->segments || !ask_segment(rebuild, segment, &said) ||
+	    said.row != row)
+		return false;
+	*facts = table_column_begin(segment, said.serial);
+	for (uint32_t page = 0; page < geometry->segment_pages; page++) {
+		uint64_t number = segment_page(geometry, segment) + page;
+		bool read = read_page(rebuild, number, data, &spare);
+		struct page_view view = {
+			.serial = spare.serial,
+			.data = data,
+			.used = spare.used,
+			.large_header = spare.large ? spare.large_header : NULL,
+		};
+
+		if (!read || spare.serial != said.serial ||
+		    buffer_index_page(buffer, page, &view) != view.used) {
+			rebuild->pages_damaged++;
+			log_line(LOG_LEVEL_ERROR,
+				 "flash page %llu is damaged; its records are lost",
+				 (unsigned long long)number);
+			continue;
+		}
+		table_column_add(facts, &view);
+	}
+	if (facts->records && facts->last_sequence >= rebuild->sequence_most) {
+		/* Whether the last command was committed is known when something later is on flash. */
+		rebuild->sequence_unfinished = facts->last_sequence > rebuild->sequence_most
+						       ? said.unfinished
+						       : rebuild->sequence_unfinished ||
+								 said.unfinished;
+		rebuild->sequence_most = facts->last_sequence;
+	}
+	return true;
+}
+
+/* Adds a column, one without records where `live` is false. */
+static void add_column(struct rebuild *rebuild, uint32_t row, uint32_t segment, bool live)
+{
+	struct muninn_store *store = rebuild->store;
+	struct table *table = &store->rows[row].growing;
+	/* Any buffer's memory will do: they are begun afterwards. */
+	struct buffer *buffer = &store->free_buffers[0];
+	struct table_column facts = table_column_begin(0, 0);
+	uint32_t column = table_columns(table);
+
+	buffer_index_begin(buffer, &table->filters);
+	if (live && !index_segment(rebuild, row, segment, buffer, &facts)) {
+		log_line(LOG_LEVEL_ERROR,
+			 "segment %u is not what the root says of row %u; its records are lost",
+			 segment, row);
+		rebuild->segments_left_out++;
+		live = false;
+	}
+	table_write_column(table, buffer, &facts);
+	table_commit_column(table);
+	if (!live)
+		table_kill_column(table, column);
+}
+
+static void rebuild_row(struct rebuild *rebuild, uint32_t number, uint32_t *since)
+{
+	struct muninn_store *store = rebuild->store;
+	struct row *row = &store->rows[number];
+	const uint8_t *entry = rebuild->rows[number];
+	uint32_t index = get_le32(entry + ROOT_ROW_INDEX_AT);
+	uint64_t live = still_live(rebuild, number, index, get_le64(entry + ROOT_ROW_LIVE_AT));
+
+	table_begin(&row->growing, &store->geometry, growing_image(store, number), number, index);
+	for (uint32_t column = 0; column < get_le32(entry + ROOT_ROW_COLUMNS_AT); column++)
+		add_column(rebuild, number, get_le32(entry + ROOT_ROW_BYTES + 4 * column),
+			   live >> column & 1);
+	for (; *since < rebuild->since_count && rebuild->since[*since].row == number; ++*since) {
+		/* A root is written with every complete table; here that failed. */
+		if (table_columns(&row->growing) == MUNINN_COLUMNS)
+			rebuild->segments_left_out++;
+		else
+			add_column(rebuild, number, rebuild->since[*since].segment, true);
+	}
+}
+
+static int step_growing_tables(struct rebuild *rebuild, struct error_text *error)
+{
+	uint32_t since = 0;
+
+	(void)error;
+	for (uint32_t number = 0; number < rebuild->store->geometry.rows; number++)
+		rebuild_row(rebuild, number, &since);
+	return 0;
+}
+
+/* ---- the end ---- */
+
+/* The last command is taken for interrupted when it was under way at the last seal; lost ones had higher numbers. */
+static int step_sequence(struct rebuild *rebuild, struct error_text *error)
+{
+	struct muninn_store *store = rebuild->store;
+	uint64_t most = rebuild->sequence_most, end = most | (RECORD_SLOT - 1);
+	bool unfinished = rebuild->sequence_unfinished && most > newest_header(rebuild)->committed;
+
+	store->committed = most - unfinished;
+	put_le64(store->nvram + STATE_COMMITTED_AT, store->committed);
+	put_le64(store->nvram + STATE_SEALED_AT, most);
+	put_le64(store->nvram + STATE_NEXT_SERIAL_AT, rebuild->serial_most + 1);
+	if (store->committed == end)
+		return 0;
+	if (!aborted_has_room(store))
+		return error_set(error, -EINVAL,
+				 "%d interrupted commands are on record, the most that can be",
+				 MUNINN_ABORTED_MAX);
+	/* Numbers that lost commands had are not used again, as after a failure of the host. */
+	store_abandon(store, end);
+	return 0;
+}
+
+static int step_begin(struct rebuild *rebuild, struct error_text *error)
+{
+	struct muninn_store *store = rebuild->store;
+
+	rows_release_buffers(store);
+	for (uint32_t number = 0; number < store->geometry.rows; number++)
+		row_start_buffer(store, number);
+	header_write(store->nvram, &store->geometry, nand_uuid(store->nand));
+	outage_look(store, store->options);
+	outage_note_boot(store);
+	int result = store_flush(store);
+
+	if (result)
+		return error_set(error, result, "the NVRAM can't be made stable (error %d)",
+				 -result);
+	store_write_root(store);
+	return 0;
+}
+
+static int (*const steps[])(struct rebuild *rebuild, struct error_text *error) = {
+	step_state,          step_directory, step_sealed_since,
+	step_growing_tables, step_sequence,  step_begin,
+};
+
+static void say_what_is_lost(const struct rebuild *rebuild)
+{
+	struct nand_counters counters;
+
+	nand_read_counters(rebuild->store->nand, &counters);
+	log_line(LOG_LEVEL_WARNING,
+		 "recovered without NVRAM: root %llu and %u segments sealed after it, up to "
+		 "sequence number %llu, %llu pages read; lost is what was only in NVRAM: records "
+		 "since the last seal of their row, and what merge had moved there",
+		 (unsigned long long)rebuild->found.header.serial, rebuild->since_count,
+		 (unsigned long long)rebuild->store->committed,
+		 (unsigned long long)counters.by_cause[NAND_CAUSE_RECOVERY].pages_read);
+	if (rebuild->pages_damaged || rebuild->segments_left_out)
+		log_line(LOG_LEVEL_ERROR,
+			 "recovered without NVRAM: %llu damaged pages and %llu "
+			 "segments are lost, too",
+			 (unsigned long long)rebuild->pages_damaged,
+			 (unsigned long long)rebuild->segments_left_out);
+}
+
+int store_rebuild_nvram(struct nand *nand, const struct engine_options *options,
+			struct error_text *error)
+{
+	struct rebuild rebuild = { .store = calloc(1, sizeof(*rebuild.store)) };
+	int result;
+
+	if (!rebuild.store)
+		return error_set(error, -ENOMEM, "out of memory");
+	rebuild.store->nand = nand;
+	rebuild.store->options = options;
+	result = root_find(nand, &rebuild.found);
+	if (result) {
+		free(rebuild.store);
+		root_found_free(&rebuild.found);
+		return error_set(error, result,
+				 result == -ENOENT ? "there is no root on flash to recover from"
+						   : "out of memory");
+	}
+	rebuild.store->geometry = rebuild.found.geometry;
+	result = store_allocate(rebuild.store, error);
+	rebuild.rows = calloc(rebuild.found.geometry.rows, sizeof(*rebuild.rows));
+	rebuild.since = calloc(rebuild.found.geometry.segments, sizeof(*rebuild.since));
+	if (!result && (!rebuild.rows || !rebuild.since))
+		result = error_set(error, -ENOMEM, "out of memory");
+	for (size_t n = 0; !result && n < sizeof(steps) / sizeof(steps[0]); n++)
+		result = steps[n](&rebuild, error);
+	if (!result)
+		say_what_is_lost(&rebuild);
+	free(rebuild.rows);
+	free(rebuild.since);
+	root_found_free(&rebuild.found);
+	store_free(rebuild.store);
+	return result;
+}

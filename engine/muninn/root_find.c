@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Finding the newest root on a device of which nothing else is known.
+ *
+ * The first page of a segment of the ring is the first of a root, which holds the device's static header, and with it where the
+ * ring's segments are. In each of them pages are in the order of their serials, so the last ones tell where to look; how far a
+ * segment is programmed is known without reading. A root that is not whole is passed over for the one before it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/log.h"
+#include "engine/muninn/store.h"
+
+/* A segment of the ring: pages that have not been looked at, the last of which is `spare` when `known`. */
+struct cursor {
+	uint32_t end;
+	bool known;
+	struct page_spare spare;
+};
+
+struct search {
+	struct nand *nand;
+	struct found_root *found;
+	struct cursor *cursors;
+	uint8_t *spare_bytes;
+};
+
+/* `data` may be NULL. False: it can't be read, or is no page of a root. */
+static bool read_page(struct search *search, uint64_t page, uint8_t *data, struct page_spare *spare)
+{
+	struct nand_page_io io = { .page = page, .data = data, .spare = search->spare_bytes };
+
+	search->found->pages_read++;
+	return nand_read(search->nand, NAND_CAUSE_RECOVERY, &io, 1) == 0 &&
+	       page_spare_decode(search->spare_bytes, nand_geometry(search->nand)->page_bytes,
+				 spare) &&
+	       spare->kind == PAGE_KIND_ROOT;
+}
+
+/* Takes the geometry from the page when it begins a segment of the ring that it describes. */
+static bool read_geometry(struct search *search, uint64_t page)
+{
+	struct muninn_geometry *geometry = &search->found->geometry;
+	uint8_t data[MUNINN_PAGE_BYTES_MAX];
+	struct page_spare spare;
+	struct error_text why;
+
+	return read_page(search, page, data, &spare) && spare.part == 0 &&
+	       get_le64(data) == ROOT_MAGIC &&
+	       header_read(data + ROOT_HEADER_BYTES, search->nand, geometry, &why) == 0 &&
+	       page % geometry->segment_pages == 0 &&
+	       page / geometry->segment_pages < geometry->root_segments;
+}
+
+/* Segments are a power of two of blocks: the beginnings of the first few are known without their size. */
+static bool find_geometry(struct search *search)
+{
+	const struct nand_geometry *nand = nand_geometry(search->nand);
+	uint64_t pages = (uint64_t)nand->blocks * nand->pages_per_block;
+
+	if (nand->page_bytes > MUNINN_PAGE_BYTES_MAX)
+		return false;
+	if (read_geometry(search, 0))
+		return true;
+	for (uint64_t page = nand->pages_per_block;
+	     page < pages && page <= MUNINN_SEGMENT_PAGES_MAX; page *= 2)
+		if (read_geometry(search, page))
+			return true;
+	return false;
+}
+
+static uint64_t last_page(const struct search *search, const struct cursor *cursor)
+{
+	uint32_t segment = (uint32_t)(cursor - search->cursors);
+
+	return segment_page(&search->found->geometry, segment) + cursor->end - 1;
+}
+
+/* Looks at the last page that is left. False: there is none. */
+static bool look(struct search *search, struct cursor *cursor)
+{
+	for (; !cursor->known && cursor->end; cursor->end -= !cursor->known)
+		cursor->known = read_page(search, last_page(search, cursor), NULL, &cursor->spare);
+	return cursor->known;
+}
+
+static void pass(struct cursor *cursor)
+{
+	cursor->known = false;
+	cursor->end--;
+}
+
+/* The cursor at the highest serial; NULL: all pages have been looked at. */
+static struct cursor *newest(struct search *search)
+{
+	struct cursor *best = NULL;
+
+	for (uint32_t n = 0; n < search->found->geometry.root_segments; n++) {
+		struct cursor *cursor = &search->cursors[n];
+
+		if (look(search, cursor) && (!best || cursor->spare.serial > best->spare.serial))
+			best = cursor;
+	}
+	return best;
+}
+
+/* Reads all pages with the serial of the cursor, and passes them. The bytes, or NULL when some are missing. */
+static uint8_t *gather(struct search *search, const struct page_spare *wanted)
+{
+	const struct muninn_geometry *geometry = &search->found->geometry;
+	uint64_t serial = wanted->serial;
+	uint32_t parts = wanted->parts, missing = parts;
+	bool fits = parts > 0 && parts <= divide_up(geometry->root_bytes_max, geometry->page_bytes);
+	uint8_t *bytes = fits ? calloc(parts, geometry->page_bytes) : NULL;
+	bool *got = fits ? calloc(parts, sizeof(*got)) : NULL;
+
+	for (uint32_t n = 0; n < geometry->root_segments; n++) {
+		struct cursor *cursor = &search->cursors[n];
+
+		for (; look(search, cursor) && cursor->spare.serial == serial; pass(cursor)) {
+			uint32_t part = cursor->spare.part;
+
+			if (!bytes || !got || part >= parts || got[part] ||
+			    !read_page(search, last_page(search, cursor),
+				       bytes + (uint64_t)part * geometry->page_bytes,
+				       &cursor->spare))
+				continue;
+			got[part] = true;
+			missing--;
+		}
+	}
+	free(got);
+	if (missing == 0)
+		return bytes;
+	free(bytes);
+	return NULL;
+}
+
+/* Whether a root's parts lie within it. */
+static bool root_is_sound(const struct muninn_geometry *geometry, const uint8_t *bytes,
+			  const struct root_header *header)
+{
+	uint64_t at = ROOT_HEADER_BYTES + ROOT_STATIC_BYTES;
+
+	if (header->aborted_count > MUNINN_ABORTED_MAX ||
+	    header->count > geometry->directory_entries)
+		return false;
+	at += header->aborted_count * ABORTED_RANGE_BYTES +
+	      (uint64_t)header->count * geometry->directory_entry_bytes;
+	for (uint32_t row = 0; row < geometry->rows; row++) {
+		if (at + ROOT_ROW_BYTES > header->bytes)
+			return false;
+		uint32_t columns = get_le32(bytes + at + ROOT_ROW_COLUMNS_AT);
+
+		if (columns > MUNINN_COLUMNS)
+			return false;
+		at += ROOT_ROW_BYTES + 4 * (uint64_t)columns;
+	}
+	return at == header->bytes;
+}
+
+/* The newest root, and the newest list that goes with it. */
+static int find_newest(struct search *search)
+{
+	struct found_root *found = search->found;
+	const struct muninn_geometry *geometry = &found->geometry;
+	struct cursor *cursor;
+
+	while ((cursor = newest(search)) != NULL) {
+		struct page_spare spare = cursor->spare;
+		uint32_t segment = (uint32_t)(cursor - search->cursors);
+		uint8_t *bytes = gather(search, &spare);
+		struct root_header header;
+
+		if (found->serial_most == 0) {
+			found->serial_most = spare.serial;
+			found->segment = segment;
+		}
+		if (!bytes ||
+		    !root_header_decode(bytes, spare.parts * geometry->page_bytes, &header) ||
+		    header.serial != spare.serial) {
+			free(bytes);
+		} else if (header.magic == KILLS_MAGIC) {
+			bool sound = header.count <= geometry->root_kills_max &&
+				     header.bytes ==
+					     ROOT_HEADER_BYTES + header.count * ROOT_KILL_BYTES;
+
+			if (found->kills || !sound) {
+				free(bytes);
+				continue;
+			}
+			found->kills = bytes;
+			found->kills_header = header;
+		} else if (!root_is_sound(geometry, bytes, &header)) {
+			free(bytes);
+		} else {
+			found->bytes = bytes;
+			found->header = header;
+			break;
+		}
+	}
+	if (found->bytes && found->kills && found->kills_header.base != found->header.serial) {
+		log_line(LOG_LEVEL_WARNING,
+			 "root %llu can't be read; what was merged away since root %llu comes back",
+			 (unsigned long long)found->kills_header.base,
+			 (unsigned long long)found->header.serial);
+		free(found->kills);
+		found->kills = NULL;
+	}
+	return found->bytes ? 0 : -ENOENT;
+}
+
+int root_find(struct nand *nand, struct found_root *found)
+{
+	struct search search = { .nand = nand, .found = found };
+	int result = -ENOMEM;
+
+	*found = (struct found_root){ .bytes = NULL };
+	search.spare_bytes = malloc(nand_spare_usable(nand_geometry(nand)));
+	if (search.spare_bytes)
+		result = find_geometry(&search) ? 0 : -ENOENT;
+	if (!result) {
+		search.cursors = calloc(found->geometry.root_segments, sizeof(*search.cursors));
+		result = search.cursors ? 0 : -ENOMEM;
+	}
+	for (uint32_t n = 0; !result && n < found->geometry.root_segments; n++)
+		if (segment_end(nand, &found->geometry, n, &search.cursors[n].end))
+			search.cursors[n].end = 0;
+	if (!result)
+		result = find_newest(&search);
+	free(search.cursors);
+	free(search.spare_bytes);
+	return result;
+}
+
+void root_found_free(struct found_root *found)
+{
+	free(found->bytes);
+	free(found->kills);
+	found->bytes = found->kills = NULL;
+}

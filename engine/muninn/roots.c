@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Roots: the part of NVRAM that says what is where on flash, kept on flash too, for the case that NVRAM is lost.
+ *
+ * The first segments of the device are a ring that roots are appended to. A root is written when a table is complete, when
+ * the store is emptied or closed, and when a command is aborted that had sealed a segment. When columns have been merged away
+ * a page with a list of all such since the last root follows it. What was sealed since is found by the pages themselves.
+ *
+ * A root that does not fit the rest of a segment begins in the next one, and the ring has room for two of the largest: the
+ * last root is not erased before the next one is complete.
+ */
+#include <errno.h>
+
+#include "common/log.h"
+#include "engine/muninn/nvram.h"
+#include "engine/muninn/store.h"
+
+/* ---- the ring ---- */
+
+static uint32_t ring_segment(const struct muninn_store *store)
+{
+	return (uint32_t)state_read(store, STATE_ROOT_SEGMENT_AT);
+}
+
+/* NVRAM is not behind the flash by more than a list of kills: roots that it does not know of are a sign of an older NVRAM. */
+static int set_state(struct muninn_store *store, uint32_t at, uint64_t value)
+{
+	nvram_store64(store->nvram + at, value);
+	return nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
+}
+
+/* Goes on to the next segment of the ring that can be erased. */
+static int next_segment(struct muninn_store *store)
+{
+	uint32_t count = store->geometry.root_segments;
+	uint32_t segment = ring_segment(store), erasures;
+
+	for (uint32_t tried = 0; tried < count; tried++) {
+		segment = (segment + 1) % count;
+		int result = set_state(store, STATE_ROOT_SEGMENT_AT, segment);
+
+		if (result)
+			return result;
+		if (segment_erase(store->nand, &store->geometry, NAND_CAUSE_METADATA, segment,
+				  &erasures) == 0)
+			return 0;
+	}
+	return -EIO;
+}
+
+static int program_part(struct muninn_store *store, const uint8_t *bytes, uint32_t part,
+			uint64_t page)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+	uint32_t length = get_le32(bytes + 12), offset = part * geometry->page_bytes;
+	uint8_t data[MUNINN_PAGE_BYTES_MAX] = { 0 };
+	struct page_spare spare = {
+		.kind = PAGE_KIND_ROOT,
+		.used = (uint32_t)min_u64(length - offset, geometry->page_bytes),
+		.serial = get_le64(bytes + 24),
+	};
+	struct nand_page_io io = { .page = page, .data = data, .spare = store->spares };
+
+	spare.part = part;
+	spare.parts = (uint32_t)divide_up(length, geometry->page_bytes);
+	memcpy(data, bytes + offset, spare.used);
+	page_spare_encode(&spare, store->spares);
+	return nand_program(store->nand, NAND_CAUSE_METADATA, &io, 1);
+}
+
+/* Programs a root or list from the end of the ring on. -ENOSPC: it would begin a segment and is not `whole`. */
+static int append(struct muninn_store *store, const uint8_t *bytes, bool whole)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+	uint32_t pages = (uint32_t)divide_up(get_le32(bytes + 12), geometry->page_bytes), end;
+	int result = segment_end(store->nand, geometry, ring_segment(store), &end);
+
+	/* The next segment is tried, too, when the blocks of this one can't be read. */
+	if (result || pages > geometry->segment_pages - end)
+		end = geometry->segment_pages;
+	if (end == geometry->segment_pages && !whole)
+		return -ENOSPC;
+	result = 0;
+	for (uint32_t part = 0; !result && part < pages; part++, end++) {
+		if (end == geometry->segment_pages) {
+			result = next_segment(store);
+			end = 0;
+		}
+		if (!result)
+			result = program_part(store, bytes, part,
+					      segment_page(geometry, ring_segment(store)) + end);
+	}
+	/* A root within one segment is stable with it; one through several with the whole ring. */
+	if (!result && pages <= geometry->segment_pages)
+		result = nand_sync(store->nand, ring_segment(store) * geometry->segment_blocks,
+				   geometry->segment_blocks);
+	else if (!result)
+		result = nand_sync(store->nand, 0,
+				   geometry->root_segments * geometry->segment_blocks);
+	return result;
+}
+
+/* A page that can't be programmed ends its segment's use; the whole is tried again in the next one. */
+static int append_somewhere(struct muninn_store *store, const uint8_t *bytes)
+{
+	int result = append(store, bytes, true);
+
+	for (uint32_t tried = 0; result == -EIO && tried < store->geometry.root_segments; tried++) {
+		result = next_segment(store);
+		if (!result)
+			result = append(store, bytes, true);
+	}
+	return result;
+}
+
+/* ---- contents ---- */
+
+static struct root_header state_header(const struct muninn_store *store, uint64_t magic,
+				       uint64_t serial)
+{
+	return (struct root_header){
+		.magic = magic,
+		.serial = serial,
+		.committed = store->committed,
+		.sealed = state_read(store, STATE_SEALED_AT),
+		.next_serial = state_read(store, STATE_NEXT_SERIAL_AT),
+		.aborted_count = state_read(store, STATE_ABORTED_COUNT_AT),
+	};
+}
+
+static uint8_t *put_row(const struct row *row, uint8_t *to)
+{
+	uint32_t columns = table_columns(&row->growing);
+
+	put_le32(to + ROOT_ROW_INDEX_AT, table_index(&row->growing));
+	put_le32(to + ROOT_ROW_COLUMNS_AT, columns);
+	put_le64(to + ROOT_ROW_LIVE_AT, table_live(&row->growing));
+	put_le64(to + ROOT_ROW_SERIAL_AT, row->buffer.serial);
+	to += ROOT_ROW_BYTES;
+	for (uint32_t column = 0; column < columns; column++, to += 4) {
+		struct table_column facts;
+
+		table_read_column(&row->growing, column, &facts);
+		put_le32(to, facts.segment);
+	}
+	return to;
+}
+
+/* Whether the list of aborted numbers leaves room for the rest. */
+static bool root_fits(const struct muninn_store *store)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+	uint64_t bytes = ROOT_HEADER_BYTES + ROOT_STATIC_BYTES;
+
+	bytes += state_read(store, STATE_ABORTED_COUNT_AT) * ABORTED_RANGE_BYTES;
+	bytes += (uint64_t)geometry->directory_entries * geometry->directory_entry_bytes;
+	bytes += (uint64_t)geometry->rows * (ROOT_ROW_BYTES + 4 * MUNINN_COLUMNS);
+	return bytes <= geometry->root_bytes_max;
+}
+
+/* Makes a root in store->root. -EFBIG: the list of aborted numbers is longer than the ring was made for. */
+static int make_root(struct muninn_store *store, uint64_t serial)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+	struct root_header header;
+	uint8_t *at = store->root + ROOT_HEADER_BYTES;
+
+	if (!root_fits(store)) {
+		int result = aborted_prune(store);
+
+		if (result || !root_fits(store))
+			return result ? result : -EFBIG;
+	}
+	header = state_header(store, ROOT_MAGIC, serial);
+	memset(at, 0, ROOT_STATIC_BYTES);
+	memcpy(at, store->nvram, NVRAM_HEADER_CRC_AT + 4);
+	at += ROOT_STATIC_BYTES;
+	memcpy(at, store->nvram + NVRAM_ABORTED_AT, header.aborted_count * ABORTED_RANGE_BYTES);
+	at += header.aborted_count * ABORTED_RANGE_BYTES;
+	header.count = store_copy_directory(store, at);
+	at += (uint64_t)header.count * geometry->directory_entry_bytes;
+	for (uint32_t number = 0; number < geometry->rows; number++)
+		at = put_row(&store->rows[number], at);
+	header.bytes = (uint32_t)(at - store->root);
+	assert(header.bytes <= geometry->root_bytes_max);
+	root_header_encode(&header, store->root);
+	root_seal(store->root, header.bytes);
+	return 0;
+}
+
+int store_write_root(struct muninn_store *store)
+{
+	uint64_t serial = state_read(store, STATE_ROOT_SERIAL_AT);
+	int result = set_state(store, STATE_ROOT_SERIAL_AT, serial + 1);
+
+	if (!result)
+		result = make_root(store, serial);
+	if (!result)
+		result = append_somewhere(store, store->root);
+	if (result) {
+		log_line(LOG_LEVEL_ERROR,
+			 "the root of the device can't be written to flash (error %d); nothing is "
+			 "lost, but should NVRAM be, less can be recovered",
+			 -result);
+		return result;
+	}
+	store->root_serial = serial;
+	store->kill_count = 0;
+	store->root_outdated = false;
+	return 0;
+}
+
+int store_write_kills(struct muninn_store *store, const struct root_kill *kills, uint32_t count)
+{
+	uint64_t serial = state_read(store, STATE_ROOT_SERIAL_AT);
+	struct root_header header = state_header(store, KILLS_MAGIC, serial);
+	int result;
+
+	if (!store->root_serial || store->kill_count + count > store->geometry.root_kills_max)
+		return store_write_root(store);
+	for (uint32_t n = 0; n < count; n++)
+		root_kill_encode(&kills[n], store->kills + ROOT_HEADER_BYTES +
+						    ROOT_KILL_BYTES * store->kill_count++);
+	header.base = store->root_serial;
+	header.count = store->kill_count;
+	header.bytes = ROOT_HEADER_BYTES + ROOT_KILL_BYTES * store->kill_count;
+	root_header_encode(&header, store->kills);
+	root_seal(store->kills, header.bytes);
+	/* Merging syncs NVRAM before and after: no need to wait for that here. */
+	nvram_store64(store->nvram + STATE_ROOT_SERIAL_AT, serial + 1);
+	result = append(store, store->kills, false);
+	return result ? store_write_root(store) : 0;
+}
+
+void store_format_ring(struct muninn_store *store, uint64_t serial)
+{
+	uint32_t erasures;
+
+	for (uint32_t segment = 0; segment < store->geometry.root_segments; segment++)
+		segment_erase(store->nand, &store->geometry, NAND_CAUSE_METADATA, segment,
+			      &erasures);
+	nvram_store64(store->nvram + STATE_ROOT_SERIAL_AT, serial);
+	nvram_store64(store->nvram + STATE_ROOT_SEGMENT_AT, 0);
+}
+
+int store_check_ring(struct muninn_store *store, struct error_text *error)
+{
+	uint64_t serial = state_read(store, STATE_ROOT_SERIAL_AT);
+	struct nand_page_io io = { .spare = store->spares };
+	struct page_spare spare;
+	uint32_t end;
+
+	if (state_read(store, STATE_ROOT_SEGMENT_AT) >= store->geometry.root_segments)
+		return error_set(error, -EINVAL,
+				 "the place of the root in NVRAM is not one of the ring");
+	if (segment_end(store->nand, &store->geometry, ring_segment(store), &end) || end == 0)
+		return 0;
+	io.page = segment_page(&store->geometry, ring_segment(store)) + end - 1;
+	/* What can't be read was torn when the power failed, or is damaged; NVRAM does not need it. */
+	if (nand_read(store->nand, NAND_CAUSE_RECOVERY, &io, 1) ||
+	    !page_spare_decode(store->spares, store->geometry.page_bytes, &spare) ||
+	    spare.kind != PAGE_KIND_ROOT || spare.serial < serial)
+		return 0;
+	if (spare.serial ==
+	    serial) { /* a list of kills that the host's storage has and NVRAM has not */
+		nvram_store64(store->nvram + STATE_ROOT_SERIAL_AT, serial + 1);
+		return 0;
+	}
+	return error_set(error, -EINVAL,
+			 "the NVRAM is older than the flash (root %llu is there, %llu would be "
+			 "the next); give back the right NVRAM, or open with "
+			 "recover_without_nvram to go on without what it held",
+			 (unsigned long long)spare.serial, (unsigned long long)serial);
+}

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * NVRAM lost: refused by default; with consent everything that was sealed is found, and nothing that was merged away,
+ * aborted or of an earlier format. A device is taken through many losses, with writing, aborting and merging between them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <errno.h>
+
+#include "common/bytes.h"
+#include "common/log.h"
+#include "engine/muninn/store.h"
+
+enum { KEYS = 200, VALUE_MAX = 300, BOUNDS = 4, PUTS_MAX = 20, FREE_MIN = 120 };
+
+static const struct nand_geometry shape = {
+	.page_bytes = 512,
+	.spare_bytes = 64,
+	.pages_per_block = 8,
+	.blocks = 500,
+	.channels = 1,
+	.dies_per_channel = 1,
+};
+
+/* What a look-up gives. */
+struct answer {
+	int result;
+	struct record_info info;
+	uint8_t value[VALUE_MAX];
+};
+
+struct device {
+	struct engine_options options;
+	struct nand *nand;
+	struct record_store *store;
+	uint64_t random;
+	struct answer before[KEYS][BOUNDS];
+	uint64_t last; /* the last committed command that had records sealed, or one before it */
+	struct answer without_last[KEYS]; /* the newest before that */
+	uint64_t bounds[BOUNDS];
+};
+
+static uint32_t below(struct device *device, uint32_t limit)
+{
+	return (uint32_t)(hash_mix(device->random++) % limit);
+}
+
+static struct muninn_store *inside(struct device *device)
+{
+	return (struct muninn_store *)(void *)device->store;
+}
+
+static int open_device(struct device *device, bool recover, struct error_text *error)
+{
+	struct engine_options options = device->options;
+
+	options.recover_without_nvram = recover;
+	*error = (struct error_text){ "" };
+	return muninn_open(device->nand, &options, &device->store, error);
+}
+
+static void discard_line(enum log_level level, const char *line)
+{
+	(void)level;
+	(void)line;
+}
+
+static struct device *new_device(enum engine_hot_rows hot_rows, uint64_t seed)
+{
+	struct device *device = calloc(1, sizeof(*device));
+	struct error_text error = { "" };
+	uint64_t nvram_bytes;
+
+	assert_non_null(device);
+	log_configure(discard_line, LOG_LEVEL_ERROR);
+	device->random = seed << 32;
+	device->options = (struct engine_options){
+		.rows = 2, .segment_pages = 8, .record_bytes = 128, .hot_rows = hot_rows
+	};
+	if (muninn_nvram_bytes(&shape, &device->options, &nvram_bytes, &error) ||
+	    nand_open_memory(&shape, nvram_bytes, &device->nand, &error) ||
+	    muninn_format(device->nand, &device->options, &error) ||
+	    open_device(device, false, &error))
+		fail_msg("%s", error.text);
+	return device;
+}
+
+static void free_device(struct device *device)
+{
+	if (device->store)
+		device->store->operations->close(device->store, false);
+	assert_int_equal(nand_close(device->nand), 0);
+	log_configure(NULL, LOG_LEVEL_WARNING);
+	free(device);
+}
+
+static struct record_key key_of(uint32_t number)
+{
+	return (struct record_key){ .partition = 1, .identifier = 0x10000 + number };
+}
+
+static int put_some(struct device *device, uint32_t count)
+{
+	uint8_t value[VALUE_MAX];
+	int result = 0;
+
+	for (uint32_t n = 0; n < count && !result; n++) {
+		struct record_key key = key_of(below(device, KEYS));
+		bool ends = below(device, 20) == 0;
+
+		memset(value, (int)below(device, 256), sizeof(value));
+		result = device->store->operations->put(
+			device->store, &key, 1, ends ? RECORD_TOMBSTONE : 0, value,
+			ends ? 0 : 20 + below(device, VALUE_MAX - 20), false);
+	}
+	return result;
+}
+
+static uint32_t present_only(void *context, const struct record_key *key,
+			     const struct record_info *info, uint64_t *bounds, uint32_t max)
+{
+	(void)context;
+	(void)key;
+	(void)info;
+	(void)bounds;
+	(void)max;
+	return 0;
+}
+
+static void merge_when_low(struct device *device)
+{
+	const struct record_keep keep = { .boundaries = present_only };
+	struct record_merge merge = { .segments_wanted = 1 + below(device, 4),
+				      .live_permille_max = 950 };
+	struct engine_statistics statistics = { 0 };
+
+	for (int i = 0; i < 1000; i++) {
+		device->store->operations->statistics(device->store, &statistics);
+		if (statistics.segments_free >= FREE_MIN)
+			return;
+		int result = device->store->operations->merge(device->store, &keep, &merge);
+
+		assert_true(result == 0 || result == -EAGAIN);
+	}
+	fail_msg("a thousand merges free nothing");
+}
+
+static void run_transactions(struct device *device, uint32_t count)
+{
+	for (uint32_t n = 0; n < count; n++) {
+		device->store->operations->begin(device->store, 0);
+		assert_int_equal(put_some(device, 1 + below(device, PUTS_MAX)), 0);
+		if (below(device, 20))
+			device->store->operations->commit(device->store);
+		else
+			device->store->operations->abort(device->store);
+		merge_when_low(device);
+	}
+}
+
+static struct answer ask(struct device *device, uint32_t number, uint64_t bound)
+{
+	struct record_key key = key_of(number);
+	struct answer answer = { .result = 0 };
+
+	answer.result = device->store->operations->get(device->store, &key, bound, answer.value,
+						       sizeof(answer.value), &answer.info);
+	return answer;
+}
+
+static void expect_answer(uint32_t number, uint64_t bound, const struct answer *found,
+			  const struct answer *expected)
+{
+	if (found->result != expected->result || found->info.sequence != expected->info.sequence)
+		fail_msg("key %u up to %llu: result %d, sequence %llu; not %d, %llu", number,
+			 (unsigned long long)bound, found->result,
+			 (unsigned long long)found->info.sequence, expected->result,
+			 (unsigned long long)expected->info.sequence);
+	assert_int_equal(found->info.length, expected->info.length);
+	assert_memory_equal(found->value, expected->value, found->info.length);
+}
+
+/* Notes what can be found without the buffers. Of a command that is under way nothing counts. */
+static void note_answers(struct device *device)
+{
+	struct muninn_store *store = inside(device);
+
+	for (uint32_t row = 0; row < store->geometry.rows; row++)
+		row_cut(&store->rows[row], 0);
+	device->last = min_u64(state_read(store, STATE_SEALED_AT), store->committed);
+	for (int n = 0; n < BOUNDS; n++)
+		device->bounds[n] = n ? 1 + below(device, (uint32_t)store->committed)
+				      : store->committed;
+	for (uint32_t number = 0; number < KEYS; number++) {
+		for (int n = 0; n < BOUNDS; n++)
+			device->before[number][n] = ask(device, number, device->bounds[n]);
+		device->without_last[number] = ask(device, number, device->last - 1);
+	}
+}
+
+static void lose_nvram(struct device *device)
+{
+	uint64_t bytes;
+	uint8_t *nvram = nand_nvram(device->nand, &bytes);
+
+	device->store->operations->close(device->store, false);
+	device->store = NULL;
+	memset(nvram, 0, bytes);
+}
+
+static bool is_aborted(struct device *device, uint64_t sequence)
+{
+	struct visibility visibility = store_visibility(inside(device), RECORD_NEWEST);
+
+	return !sequence_is_visible(&visibility, sequence);
+}
+
+/* Returns whether the last command on flash was taken for an interrupted one. */
+static bool check_answers(struct device *device)
+{
+	bool last_left_out = is_aborted(device, device->last);
+
+	for (uint32_t number = 0; number < KEYS; number++) {
+		struct answer newest = ask(device, number, RECORD_NEWEST);
+
+		expect_answer(number, RECORD_NEWEST, &newest,
+			      last_left_out ? &device->without_last[number]
+					    : &device->before[number][0]);
+		for (int n = 1; n < BOUNDS; n++) {
+			struct answer found = ask(device, number, device->bounds[n]);
+
+			if (device->bounds[n] < device->last || !last_left_out)
+				expect_answer(number, device->bounds[n], &found,
+					      &device->before[number][n]);
+		}
+	}
+	return last_left_out;
+}
+
+static void go_through_losses(enum engine_hot_rows hot_rows, int rounds)
+{
+	struct device *device = new_device(hot_rows, 1 + hot_rows);
+	struct engine_statistics statistics = { 0 };
+	struct error_text error;
+	int under_way = 0, left_out = 0;
+
+	for (int round = 0; round < rounds; round++) {
+		bool interrupt = round % 3 == 0;
+
+		run_transactions(device, 1 + below(device, 200));
+		if (interrupt) {
+			device->store->operations->begin(device->store, 0);
+			assert_int_equal(put_some(device, 60), 0);
+			under_way += inside(device)->sealed_running;
+		}
+		note_answers(device);
+		lose_nvram(device);
+		if (open_device(device, true, &error))
+			fail_msg("round %d: %s", round, error.text);
+		left_out += check_answers(device);
+		/* Once more, without anything in between. */
+		lose_nvram(device);
+		assert_int_equal(open_device(device, true, &error), 0);
+		check_answers(device);
+	}
+	device->store->operations->statistics(device->store, &statistics);
+	print_message("%d losses, %d with sealed records of a command under way; %d last commands "
+		      "taken for interrupted; %llu tables\n",
+		      rounds, under_way, left_out, (unsigned long long)statistics.tables);
+	assert_true(under_way > 3 && left_out < rounds && statistics.tables > 0);
+	free_device(device);
+}
+
+static void test_what_was_sealed_is_found_without_nvram_and_nothing_else(void **state)
+{
+	(void)state;
+	go_through_losses(ENGINE_HOT_ROWS_FINALISE, 60);
+}
+
+static void test_the_same_holds_where_rows_with_hot_keys_are_kept(void **state)
+{
+	(void)state;
+	go_through_losses(ENGINE_HOT_ROWS_KEEP, 30);
+}
+
+static void test_lost_nvram_is_refused_and_the_message_names_the_option(void **state)
+{
+	struct device *device = new_device(ENGINE_HOT_ROWS_FINALISE, 9);
+	struct error_text error;
+
+	(void)state;
+	run_transactions(device, 500);
+	lose_nvram(device);
+	assert_int_equal(open_device(device, false, &error), -EINVAL);
+	assert_non_null(strstr(error.text, "recover_without_nvram"));
+	assert_int_equal(open_device(device, true, &error), 0);
+	free_device(device);
+}
+
+static void test_an_older_nvram_is_refused(void **state)
+{
+	struct device *device = new_device(ENGINE_HOT_ROWS_FINALISE, 10);
+	struct error_text error;
+	uint64_t bytes;
+	uint8_t *nvram = nand_nvram(device->nand, &bytes), *older = malloc(bytes);
+
+	(void)state;
+	assert_non_null(older);
+	run_transactions(device, 500);
+	memcpy(older, nvram, bytes);
+	run_transactions(device, 500);
+	note_answers(device);
+	device->store->operations->close(device->store, false);
+	device->store = NULL;
+	memcpy(nvram, older, bytes);
+	assert_int_equal(open_device(device, false, &error), -EINVAL);
+	assert_non_null(strstr(error.text, "older than the flash"));
+	assert_int_equal(open_device(device, true, &error), 0);
+	check_answers(device);
+	free(older);
+	free_device(device);
+}
+
+static void test_nothing_of_an_earlier_format_comes_back(void **state)
+{
+	struct device *device = new_device(ENGINE_HOT_ROWS_FINALISE, 11);
+	struct error_text error;
+
+	(void)state;
+	for (int again = 0; again < 3; again++) {
+		run_transactions(device, 400);
+		if (again == 2) {
+			assert_int_equal(device->store->operations->format(device->store), 0);
+		} else {
+			device->store->operations->close(device->store, true);
+			assert_int_equal(muninn_format(device->nand, &device->options, &error), 0);
+			assert_int_equal(open_device(device, false, &error), 0);
+		}
+		lose_nvram(device);
+		assert_int_equal(open_device(device, true, &error), 0);
+		for (uint32_t number = 0; number < KEYS; number++)
+			assert_int_equal(ask(device, number, RECORD_NEWEST).result, -ENOENT);
+	}
+	free_device(device);
+}
+
+static void test_opening_with_nvram_reads_one_page_of_the_ring(void **state)
+{
+	struct device *device = new_device(ENGINE_HOT_ROWS_FINALISE, 12);
+	struct nand_counters before, after;
+	struct error_text error;
+	uint64_t image_pages = 0;
+
+	(void)state;
+	run_transactions(device, 1500);
+	for (uint32_t row = 0; row < 2; row++)
+		for (uint32_t n = 0; n < inside(device)->rows[row].complete_count; n++)
+			image_pages += divide_up(inside(device)->rows[row].complete[n].image_bytes,
+						 shape.page_bytes);
+	device->store->operations->close(device->store, true);
+	nand_read_counters(device->nand, &before);
+	assert_int_equal(open_device(device, false, &error), 0);
+	nand_read_counters(device->nand, &after);
+	assert_true(image_pages > 0);
+	assert_int_equal(after.by_cause[NAND_CAUSE_RECOVERY].pages_read -
+				 before.by_cause[NAND_CAUSE_RECOVERY].pages_read,
+			 image_pages + 1);
+	free_device(device);
+}
+
+/* The pages of growing tables, a page of each other segment, the ring, and the images. */
+static void test_recovering_without_nvram_reads_a_bounded_number_of_pages(void **state)
+{
+	struct device *device = new_device(ENGINE_HOT_ROWS_FINALISE, 13);
+	struct nand_counters before, after;
+	const struct muninn_geometry *geometry = &inside(device)->geometry;
+	struct error_text error;
+	uint64_t most, images = 0;
+
+	(void)state;
+	run_transactions(device, 1500);
+	for (uint32_t row = 0; row < 2; row++)
+		images += inside(device)->rows[row].complete_count;
+	most = shape.blocks +
+	       (uint64_t)geometry->rows * MUNINN_COLUMNS * (geometry->segment_pages + 1) +
+	       2 * geometry->root_segments * geometry->segment_pages +
+	       images * divide_up(geometry->image_bytes_max, geometry->page_bytes);
+	lose_nvram(device);
+	nand_read_counters(device->nand, &before);
+	assert_int_equal(open_device(device, true, &error), 0);
+	nand_read_counters(device->nand, &after);
+	print_message("%llu pages read of at most %llu\n",
+		      (unsigned long long)(after.by_cause[NAND_CAUSE_RECOVERY].pages_read -
+					   before.by_cause[NAND_CAUSE_RECOVERY].pages_read),
+		      (unsigned long long)most);
+	assert_true(after.by_cause[NAND_CAUSE_RECOVERY].pages_read -
+			    before.by_cause[NAND_CAUSE_RECOVERY].pages_read <=
+		    most);
+	free_device(device);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_was_sealed_is_found_without_nvram_and_nothing_else),
+		cmocka_unit_test(test_the_same_holds_where_rows_with_hot_keys_are_kept),
+		cmocka_unit_test(test_lost_nvram_is_refused_and_the_message_names_the_option),
+		cmocka_unit_test(test_an_older_nvram_is_refused),
+		cmocka_unit_test(test_nothing_of_an_earlier_format_comes_back),
+		cmocka_unit_test(test_opening_with_nvram_reads_one_page_of_the_ring),
+		cmocka_unit_test(test_recovering_without_nvram_reads_a_bounded_number_of_pages),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
