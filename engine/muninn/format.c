@@ -70,11 +70,10 @@ bool page_spare_decode(const uint8_t bytes[PAGE_SPARE_BYTES], uint32_t page_byte
 	spare->row = get_le16(bytes + 2);
 	spare->used = get_le32(bytes + 4);
 	spare->serial = get_le64(bytes + 8);
+	memcpy(spare->large_header, bytes + 16, RECORD_HEADER_BYTES);
 	if (spare->kind == PAGE_KIND_ROOT) {
 		spare->part = get_le32(bytes + 16);
 		spare->parts = get_le32(bytes + 20);
-	} else {
-		memcpy(spare->large_header, bytes + 16, RECORD_HEADER_BYTES);
 	}
 	return spare->kind >= PAGE_KIND_RECORDS && spare->kind <= PAGE_KIND_ROOT &&
 	       bytes[1] <= (SPARE_LARGE | SPARE_UNFINISHED) && spare->used <= page_bytes;
