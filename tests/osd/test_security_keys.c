@@ -91,7 +91,8 @@ static void test_a_key_can_only_be_set_with_the_one_above_it(void **state)
 			if (j == i)
 				continue;
 			signed_run(unit, &call);
-			expect_field(unit, osd_security_layout(unit_version)->check_value);
+			shows_fields(unit, SET_KEY, "signed with another key than the one above it",
+				     160, 184);
 			assert_int_equal(contents_of(unit), before);
 		}
 	}
@@ -104,21 +105,21 @@ static void test_set_key_refuses_what_makes_no_sense(void **state)
 	struct signed_call call = signed_set_key(unit, OSD_SET_ROOT_KEY, P, 0, 1, &ignored);
 
 	signed_run(unit, &call);
-	expect_field(unit, 16);
+	shows_field(unit, SET_KEY, "the root key, with a partition", 16);
 	call = signed_set_key(unit, OSD_SET_PARTITION_KEY, 0, 0, 1, &ignored);
 	signed_run(unit, &call);
-	expect_field(unit, 16);
+	shows_field(unit, SET_KEY, "a partition or working key, without a partition", 16);
 	call = signed_set_key(unit, OSD_SET_WORKING_KEY, P, 0, 1, &ignored);
 	call.call.cdb.command_options = 0;
 	signed_run(unit, &call);
-	expect_field(unit, 11);
+	shows_field(unit, SET_KEY, "KEY TO SET 0", 11);
 	/* No such partition: there is no key above. */
 	call = signed_set_key(unit, OSD_SET_WORKING_KEY, P + 1, 0, 1, &ignored);
 	signed_run(unit, &call);
-	expect_field(unit, 81);
+	shows_field(unit, SET_KEY, "the key above was never set, or is invalid", 81);
 	call = signed_set_key(unit, OSD_SET_PARTITION_KEY, P + 1, 0, 1, &ignored);
 	signed_run(unit, &call);
-	expect_field(unit, 16);
+	shows_field(unit, SET_KEY, "no such partition", 16);
 }
 
 static void test_keys_are_never_set_without_signature(void **state)
@@ -130,10 +131,10 @@ static void test_keys_are_never_set_without_signature(void **state)
 
 	/* Even where everything else is NOSEC. */
 	call_run(unit, &call.call);
-	expect_field(unit, 80);
+	shows_field(unit, SET_KEY, "no capability, whatever the default method", 80);
 	call.capability.method = OSD_NOSEC;
 	signed_run(unit, &call);
-	expect_field(unit, 82);
+	shows_field(unit, SET_KEY, "a method below CMDRSP", 82);
 	call.capability.method = OSD_CAPKEY;
 	signed_run(unit, &call);
 	expect_field(unit, 82);
@@ -180,7 +181,7 @@ static void test_a_new_key_invalidates_those_below(void **state)
 	secured_set_method(unit, P, OSD_CMDRSP);
 	call = signed_set_key(unit, OSD_SET_ROOT_KEY, 0, 0, 0x55, &M->root);
 	signed_run(unit, &call);
-	expect_good(unit);
+	shows_good(unit, SET_KEY, "the root key; those below it become invalid");
 	call = signed_call_of(unit, OSD_READ, P, O, OSD_CMDRSP);
 	signed_run(unit, &call);
 	expect_field(unit, 81);
@@ -190,13 +191,13 @@ static void test_a_new_key_invalidates_those_below(void **state)
 	/* Once they are set again, all is well, but for the other working keys. */
 	call = signed_set_key(unit, OSD_SET_PARTITION_KEY, P, 0, 0x66, &M->partition);
 	signed_run(unit, &call);
-	expect_good(unit);
+	shows_good(unit, SET_KEY, "a partition key; the working keys become invalid");
 	call = signed_call_of(unit, OSD_READ, P, O, OSD_CMDRSP);
 	signed_run(unit, &call);
 	expect_field(unit, 81);
 	call = signed_set_key(unit, OSD_SET_WORKING_KEY, P, 2, 0x67, &M->working[2]);
 	signed_run(unit, &call);
-	expect_good(unit);
+	shows_good(unit, SET_KEY, "a working key");
 	call = signed_call_of(unit, OSD_GET_ATTRIBUTES, P, 0, OSD_CMDRSP);
 	call.capability.key_version = 2;
 	call.secret = M->working[2].authentication;
@@ -272,7 +273,12 @@ static void test_without_the_right_device_key_everything_secured_is_closed(void 
 	secured_restart(unit, NULL);
 	call = signed_set_key(unit, OSD_SET_ROOT_KEY, 0, 0, 1, &ignored);
 	signed_run(unit, &call);
-	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_COMMAND_OPERATION_CODE);
+	shows_sense(unit, SET_KEY, "the unit has no device key", ILLEGAL_REQUEST,
+		    INVALID_COMMAND_OPERATION_CODE);
+	call = signed_call_of(unit, OSD_SET_MASTER_KEY, 0, 0, OSD_ALLDATA);
+	signed_run(unit, &call);
+	shows_sense(unit, SET_MASTER_KEY, "the unit has no device key", ILLEGAL_REQUEST,
+		    INVALID_COMMAND_OPERATION_CODE);
 	secured_restart(unit, M->device_key);
 	call = signed_call_of(unit, OSD_READ, P, O, OSD_CAPKEY);
 	signed_run(unit, &call);
@@ -460,7 +466,7 @@ static void test_the_master_key_is_changed_in_two_steps(void **state)
 			 0);
 	call = master_call(unit, OSD_CHANGE_MASTER_KEY, exchange.list, length, 0);
 	signed_run(unit, &call);
-	expect_good(unit);
+	shows_good(unit, SET_MASTER_KEY, "CHANGE MASTER KEY; all other keys become invalid");
 	assert_true(has_identifier(unit, 0, OSD_SECURITY_MASTER_KEY_IDENTIFIER, 0x99));
 	/* The old one opens nothing any more, the root key is gone. */
 	call = signed_set_key(unit, OSD_SET_ROOT_KEY, 0, 0, 1, &M->root);
@@ -486,19 +492,22 @@ static void test_an_exchange_is_used_once_and_soon(void **state)
 	memset(&exchange, 1, sizeof(exchange));
 	call = master_call(unit, OSD_CHANGE_MASTER_KEY, exchange.list, 520, 0);
 	signed_run(unit, &call);
-	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+	shows_sense(unit, SET_MASTER_KEY, "CHANGE MASTER KEY without SEED EXCHANGE before it",
+		    ILLEGAL_REQUEST, INVALID_FIELD_IN_PARAMETER_LIST);
 	/* Too late. */
 	length = exchange_seeds(unit, &exchange);
 	unit->now_ms += 10001;
 	call = master_call(unit, OSD_CHANGE_MASTER_KEY, exchange.list, length, 0);
 	signed_run(unit, &call);
-	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+	shows_sense(unit, SET_MASTER_KEY, "more than 10 s behind SEED EXCHANGE", ILLEGAL_REQUEST,
+		    INVALID_FIELD_IN_PARAMETER_LIST);
 	/* Other numbers than were exchanged: the exchange is over. */
 	length = exchange_seeds(unit, &exchange);
 	exchange.list[300] ^= 1;
 	call = master_call(unit, OSD_CHANGE_MASTER_KEY, exchange.list, length, 0);
 	signed_run(unit, &call);
-	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+	shows_sense(unit, SET_MASTER_KEY, "other numbers than were exchanged", ILLEGAL_REQUEST,
+		    INVALID_FIELD_IN_PARAMETER_LIST);
 	exchange.list[300] ^= 1;
 	call = master_call(unit, OSD_CHANGE_MASTER_KEY, exchange.list, length, 0);
 	signed_run(unit, &call);
@@ -520,7 +529,7 @@ static void test_the_exchange_refuses_bad_numbers_groups_and_methods(void **stat
 	/* Zero is found out when the secret would be made. */
 	call = master_call(unit, OSD_SEED_EXCHANGE, list, length, 512);
 	signed_run(unit, &call);
-	expect_good(unit);
+	shows_good(unit, SET_MASTER_KEY, "SEED EXCHANGE");
 	memcpy(exchange.device, unit->data_in + 4, 256);
 	length = osd_change_master_encode(OSD_DH_GROUP_2048, list + 8, exchange.device,
 					  exchange.list);
@@ -530,23 +539,24 @@ static void test_the_exchange_refuses_bad_numbers_groups_and_methods(void **stat
 	list[0] = 2;
 	call = master_call(unit, OSD_SEED_EXCHANGE, list, sizeof(list), 512);
 	signed_run(unit, &call);
-	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+	shows_sense(unit, SET_MASTER_KEY, "a DH group that is not supported", ILLEGAL_REQUEST,
+		    INVALID_FIELD_IN_PARAMETER_LIST);
 	call = master_call(unit, 2, list, sizeof(list), 512);
 	signed_run(unit, &call);
-	expect_field(unit, 11);
+	shows_field(unit, SET_MASTER_KEY, "DH_STEP 2 or 3", 11);
 	call = master_call(unit, OSD_SEED_EXCHANGE, list, sizeof(list), 512);
 	call.capability.method = OSD_CMDRSP;
 	signed_run(unit, &call);
-	expect_field(unit, 82);
+	shows_field(unit, SET_MASTER_KEY, "a method below ALLDATA", 82);
 	call = master_call(unit, OSD_SEED_EXCHANGE, list, sizeof(list), 512);
 	call.secret = M->root.authentication;
 	signed_run(unit, &call);
-	expect_field(unit, osd_security_layout(unit_version)->check_value);
+	shows_fields(unit, SET_MASTER_KEY, "signed with another key than the master key", 160, 184);
 	/* More parameters than came. */
 	call = master_call(unit, OSD_SEED_EXCHANGE, list, sizeof(list), 512);
 	put_be32(call.call.cdb.key_bytes + 8, 5000);
 	signed_run(unit, &call);
-	expect_field(unit, 32);
+	shows_field(unit, SET_MASTER_KEY, "more parameter data than Data-Out", 32);
 	assert_int_equal(contents_of(unit), before);
 }
 
@@ -566,7 +576,7 @@ int main(void)
 		with_keys(test_no_command_shows_or_sets_the_stored_keys),
 		with_keys_in_both(test_stored_keys_are_encrypted_and_bound_to_their_place),
 		with_keys_in_both(test_the_master_key_is_changed_in_two_steps),
-		with_keys(test_an_exchange_is_used_once_and_soon),
+		with_keys_in_both(test_an_exchange_is_used_once_and_soon),
 		with_keys_in_both(test_the_exchange_refuses_bad_numbers_groups_and_methods),
 	};
 
