@@ -221,17 +221,6 @@ int osd_tracking_begin(struct osd_request *request, uint64_t object, uint64_t me
 
 /* ---- the command tracking page ---- */
 
-/* A command that ends before its members do has not done all: its answer was full. */
-static uint8_t percent_complete(const struct osd_request *request, bool ended)
-{
-	const struct osd_tracking *tracking = &request->tracking;
-	uint64_t done = tracking->processed + tracking->newer_skipped + tracking->missing_skipped;
-
-	if ((ended && !request->answer.full) || done >= tracking->members)
-		return 100;
-	return (uint8_t)(done * 100 / tracking->members);
-}
-
 static int store_number(struct engine_txn *txn, struct engine_address address, uint32_t number,
 			uint64_t value, uint32_t bytes)
 {
@@ -242,34 +231,43 @@ static int store_number(struct engine_txn *txn, struct engine_address address, u
 				    encoded + 8 - bytes, bytes);
 }
 
-static struct engine_address tracked_address(const struct osd_tracking *tracking)
+static int store_page(struct engine_txn *txn, const struct osd_tracking *tracking,
+		      const struct osd_tracking_counts *counts, uint16_t status, bool all_done)
 {
-	return (struct engine_address){ .partition = tracking->partition,
-					.object = tracking->object };
-}
-
-int osd_tracking_store(struct osd_request *request, bool ended)
-{
-	const struct osd_tracking *tracking = &request->tracking;
-	struct engine_address address = tracked_address(tracking);
+	struct engine_address address = { .partition = tracking->partition,
+					  .object = tracking->object };
+	uint64_t done = counts->processed + counts->newer_skipped + counts->missing_skipped;
+	bool complete = all_done || done >= tracking->members;
 	const struct {
 		uint32_t number, bytes;
 		uint64_t value;
 	} attributes[] = {
-		{ OSD_TRACKING_PERCENT_COMPLETE, 1, percent_complete(request, ended) },
-		{ OSD_TRACKING_ENDED_STATUS, 2, ended ? SCSI_STATUS_GOOD : OSD_TRACKING_NOT_ENDED },
+		{ OSD_TRACKING_PERCENT_COMPLETE, 1,
+		  complete ? 100 : done * 100 / tracking->members },
+		{ OSD_TRACKING_ENDED_STATUS, 2, status },
 		{ OSD_TRACKING_SENSE_DATA, 0, 0 },
 		{ OSD_TRACKING_MEMBERS, 8, tracking->members },
-		{ OSD_TRACKING_PROCESSED, 8, tracking->processed },
-		{ OSD_TRACKING_NEWER_SKIPPED, 8, tracking->newer_skipped },
-		{ OSD_TRACKING_MISSING_SKIPPED, 8, tracking->missing_skipped },
+		{ OSD_TRACKING_PROCESSED, 8, counts->processed },
+		{ OSD_TRACKING_NEWER_SKIPPED, 8, counts->newer_skipped },
+		{ OSD_TRACKING_MISSING_SKIPPED, 8, counts->missing_skipped },
 	};
 	int result = 0;
 
 	for (size_t i = 0; result == 0 && i < sizeof(attributes) / sizeof(attributes[0]); i++)
-		result = store_number(request->txn, address, attributes[i].number,
-				      attributes[i].value, attributes[i].bytes);
-	return osd_result(request, result, 0);
+		result = store_number(txn, address, attributes[i].number, attributes[i].value,
+				      attributes[i].bytes);
+	return result;
+}
+
+int osd_tracking_store(struct osd_request *request, bool ended)
+{
+	uint16_t status = ended ? SCSI_STATUS_GOOD : OSD_TRACKING_NOT_ENDED;
+
+	/* A command whose answer was full has ended, but it has not done all. */
+	return osd_result(request,
+			  store_page(request->txn, &request->tracking, &request->tracking.counts,
+				     status, ended && !request->answer.full),
+			  0);
 }
 
 /*
@@ -278,14 +276,16 @@ int osd_tracking_store(struct osd_request *request, bool ended)
  */
 static void store_failure(const struct osd_request *request)
 {
-	struct engine_address address = tracked_address(&request->tracking);
+	const struct osd_tracking *tracking = &request->tracking;
+	struct engine_address address = { .partition = tracking->partition,
+					  .object = tracking->object };
 	const struct osd_command *command = request->command;
 	struct engine_txn *txn;
 	int result = engine_begin(request->device->engine, ENGINE_FREE, &txn);
 
 	if (result != 0)
 		return;
-	result = store_number(txn, address, OSD_TRACKING_ENDED_STATUS, command->status, 2);
+	result = store_page(txn, tracking, &tracking->committed, command->status, false);
 	if (result == 0)
 		result = engine_attribute_set(txn, address, OSD_COLLECTION_TRACKING,
 					      OSD_TRACKING_SENSE_DATA, command->sense,

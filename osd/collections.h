@@ -31,11 +31,17 @@ struct osd_trackers {
 	} entries[OSD_TRACKERS_MAX];
 };
 
+/* How many members a command has dealt with. */
+struct osd_tracking_counts {
+	uint64_t processed, newer_skipped, missing_skipped;
+};
+
 /* What a command knows of the tracking collection that it works on. */
 struct osd_tracking {
 	uint64_t partition, object; /* partition 0: none */
 	uint64_t members;           /* when it began */
-	uint64_t processed, newer_skipped, missing_skipped;
+	struct osd_tracking_counts counts;
+	struct osd_tracking_counts committed; /* in the transactions before this one */
 };
 
 /* Attributes of members, as they gather. */

@@ -137,11 +137,11 @@ static int leave(struct osd_request *request, uint64_t id, enum fate fate)
 	if (tracking->partition == 0)
 		return 0;
 	if (fate == FATE_MISSING)
-		tracking->missing_skipped++;
+		tracking->counts.missing_skipped++;
 	else if (fate == FATE_NEWER)
-		tracking->newer_skipped++;
+		tracking->counts.newer_skipped++;
 	else
-		tracking->processed++;
+		tracking->counts.processed++;
 	result = engine_member_remove(request->txn, request->subject.address, id);
 	/* It may have gone with its object. */
 	return result == -ENOENT ? 0 : osd_result(request, result, 0);
@@ -195,8 +195,10 @@ static int begin_tracking(struct osd_request *request)
 		request->more = true;
 		return 0;
 	}
-	if (request->tracking.partition != 0)
+	if (request->tracking.partition != 0) {
+		request->tracking.committed = request->tracking.counts;
 		return 0;
+	}
 	return osd_tracking_begin(request, subject->address.object, subject->stat.members,
 				  OSD_FIELD_OBJECT);
 }

@@ -272,7 +272,7 @@ int osd_query(struct osd_request *request)
 		finish_answer(&search);
 		return 0;
 	}
-	request->tracking.processed = search.looked_at;
-	request->tracking.missing_skipped = search.missing;
+	request->tracking.counts.processed = search.looked_at;
+	request->tracking.counts.missing_skipped = search.missing;
 	return osd_tracking_store(request, true);
 }

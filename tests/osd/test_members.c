@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
@@ -432,6 +433,91 @@ static void test_set_member_attributes_of_a_tracking_collection_keeps_what_remai
 	assert_int_equal(unit_members(unit, P, C + 100, ids, MANY), MANY - 1);
 }
 
+/* Writes a new object until there is no room for so much any more. */
+static void fill_device(struct unit *unit)
+{
+	static uint8_t data[32768];
+
+	for (size_t bytes = sizeof(data); bytes >= 4096; bytes /= 2) {
+		do {
+			struct call call = call_of(OSD_CREATE_AND_WRITE, P, 0);
+
+			call_data(&call, data, bytes);
+			call_run(unit, &call);
+		} while (unit->command.status == SCSI_STATUS_GOOD);
+		expect_sense(unit, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR);
+	}
+}
+
+/* The members that have the attribute have left, and all others are still there. */
+static unsigned check_consistency(struct unit *unit)
+{
+	uint64_t ids[MANY];
+	size_t left = unit_members(unit, P, U, ids, MANY), next = 0;
+	unsigned done = 0;
+
+	for (uint64_t i = 0; i < MANY; i++) {
+		uint8_t value[8];
+		bool set = unit_get(unit, P, W + i, TEST_PAGE, 1, value, 8) != 0;
+		bool member = next < left && ids[next] == W + i;
+
+		assert_int_equal(set, !member);
+		next += member;
+		done += set;
+	}
+	assert_int_equal(next, left);
+	return done;
+}
+
+static void test_set_member_attributes_on_a_full_device_can_go_on_later(void **state)
+{
+	static uint8_t value[4000];
+	struct unit *unit = malloc(sizeof(*unit));
+	struct call call, removal;
+	struct tracked tracked;
+	unsigned done;
+
+	(void)state;
+	unit_open(unit, 8 << 20);
+	unit_create_partition(unit, P);
+	make_many(unit);
+	fill_device(unit);
+	/* Room for some batches, not for all. */
+	for (uint64_t i = 1; i <= 20; i++) {
+		removal = call_of(OSD_REMOVE, P, U + i);
+		call_run(unit, &removal);
+		expect_good(unit);
+	}
+	call = call_of(OSD_SET_MEMBER_ATTRIBUTES, P, U);
+	call_set(&call, TEST_PAGE, 1, value, sizeof(value));
+	call_run(unit, &call);
+	shows_sense(unit, SET_MEMBER_ATTRIBUTES,
+		    "tracking: the device gets full; the rest can be done when there is room",
+		    DATA_PROTECT, QUOTA_ERROR);
+	done = check_consistency(unit);
+	assert_true(done > 0 && done < MANY);
+	tracked = unit_tracked(unit, U);
+	assert_int_equal(tracked.processed, done);
+	assert_int_equal(tracked.ended, SCSI_STATUS_CHECK_CONDITION);
+	removal = call_of(OSD_LIST, P, 0);
+	removal.cdb.address = W + MANY;
+	removal.cdb.length = removal.data_in_capacity = OSD_LIST_HEAD_BYTES + 8 * 2000;
+	call_run(unit, &removal);
+	expect_good(unit);
+	for (size_t count = (unit->command.data_in_length - OSD_LIST_HEAD_BYTES) / 8; count > 0;
+	     count--) {
+		struct call one = call_of(OSD_REMOVE, P, U + 20 + count);
+
+		call_run(unit, &one);
+		expect_good(unit);
+	}
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(check_consistency(unit), MANY);
+	unit_close(unit);
+	free(unit);
+}
+
 static void test_set_member_attributes_obeys_quotas(void **state)
 {
 	struct unit *unit = *state;
@@ -499,6 +585,7 @@ int main(void)
 		with_members(test_set_member_attributes_of_a_linear_collection_is_all_or_nothing),
 		with_members(
 			test_set_member_attributes_of_a_tracking_collection_keeps_what_remains),
+		with_members(test_set_member_attributes_on_a_full_device_can_go_on_later),
 		with_members(test_set_member_attributes_obeys_quotas),
 		with_members(test_set_member_attributes_sets_pages_of_user_objects),
 		with_members(test_set_member_attributes_tracks_tracking_collections_only),
