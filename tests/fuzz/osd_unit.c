@@ -101,7 +101,6 @@ static void set_scene(struct osd_fuzz_unit *unit, enum osd_scene scene)
 	struct error_text error = { "" };
 	struct engine_txn *txn;
 	uint32_t version;
-	int result;
 
 	if (scene == OSD_SCENE_EMPTY)
 		return;
@@ -112,9 +111,7 @@ static void set_scene(struct osd_fuzz_unit *unit, enum osd_scene scene)
 	if (scene != OSD_SCENE_VERSIONS)
 		return;
 	txn = begin(unit);
-	result = engine_snapshot(txn, OSD_SCENE_PARTITION, "scene", &version);
-	if (result != -EOPNOTSUPP)
-		must(result, &error, "snapshot");
+	must(engine_snapshot(txn, OSD_SCENE_PARTITION, "scene", &version), &error, "snapshot");
 	must(engine_write(txn, address, 100, "changed", 7), &error, "write");
 	must(engine_truncate(txn, address, 1000), &error, "truncate");
 	address.object = OSD_SCENE_OBJECT + 2;
