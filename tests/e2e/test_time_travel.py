@@ -50,6 +50,79 @@ class TimeTravel(E2ETest):
             self.server.start()
             self.url = self.server.url()
 
+    def contents(self, moment):
+        """What the partition's objects hold at a moment, by address."""
+        where = f"{P}@{moment}" if moment else P
+        found = {}
+        for address in self.ctl("ls", self.url, where).split():
+            found[int(address.partition("@")[0].rpartition("/")[2], 16)] = self.ctl("cat", self.url, address, binary=True)
+        return found
+
+    def test_diff_lists_exactly_what_changed(self):
+        self.ctl("mkpart", self.url, P)
+        dice = random.Random(11)
+        for number in range(12):
+            self.ctl("put", self.url, f"{P}/{0x10000 + number}", stdin=noise(dice.randrange(1, 60000), number))
+        self.ctl("snapshot", self.url, P)
+        for turn in range(3):
+            for number in dice.sample(range(12), 4):
+                address = f"{P}/{0x10000 + number}"
+                if self.try_ctl("stat", self.url, address).returncode:
+                    self.ctl("put", self.url, address, stdin=noise(5000, turn))
+                elif dice.randrange(3) == 0:
+                    self.ctl("rm", self.url, address)
+                else:
+                    offset = dice.randrange(30000)
+                    self.ctl("put", self.url, address, "--offset", offset, stdin=noise(dice.randrange(1, 9000), turn))
+            self.ctl("snapshot", self.url, P)
+        for first, second in ((1, 2), (2, 3), (1, 4), (3, None)):
+            with self.subTest(first=first, second=second):
+                before, after = self.contents(first), self.contents(second)
+                words = [first] + ([second] if second else [])
+                entries = json.loads(self.ctl("--json", "diff", self.url, P, *words))
+                told = {kind: set() for kind in ("added", "removed", "length", "data")}
+                ranges = {}
+                for entry in entries:
+                    told[entry["differs"]].add(int(entry["object"], 16))
+                    if entry["differs"] == "data":
+                        ranges.setdefault(int(entry["object"], 16), []).append((entry["offset"], entry["length"]))
+                both = before.keys() & after.keys()
+                self.assertEqual(told["added"], after.keys() - before.keys())
+                self.assertEqual(told["removed"], before.keys() - after.keys())
+                self.assertEqual(told["length"], {o for o in both if len(before[o]) != len(after[o])})
+                # What a shorter object has lost is told by its length.
+                sizes = {o: len(after[o]) for o in both}
+                pairs = {o: (before[o].ljust(sizes[o], b"\0")[: sizes[o]], after[o]) for o in both}
+                self.assertEqual(told["data"], {o for o in both if pairs[o][0] != pairs[o][1]})
+                for number, parts in ranges.items():
+                    size, pair = sizes[number], pairs[number]
+                    told_at = bytearray(size)
+                    for offset, length in parts:
+                        self.assertLessEqual(offset + length, size)
+                        told_at[offset : offset + length] = b"1" * length
+                    missed = [at for at in range(size) if pair[0][at] != pair[1][at] and not told_at[at]]
+                    self.assertEqual((hex(number), missed[:5], len(missed)), (hex(number), [], 0), parts)
+
+    def test_clones_go_their_own_way(self):
+        self.ctl("mkpart", self.url, P)
+        self.ctl("put", self.url, f"{P}/0x10000", stdin=b"one")
+        self.ctl("snapshot", self.url, P, "--name", "first")
+        self.ctl("put", self.url, f"{P}/0x10000", "--replace", stdin=b"two")
+        clone = self.ctl("clone", self.url, f"{P}@first").strip()
+        still = self.ctl("clone", self.url, P, "0x20000", "--read-only").strip()
+        self.ctl("put", self.url, f"{clone}/0x10000", "--replace", stdin=b"mine")
+        self.assertEqual(self.ctl("cat", self.url, f"{P}/0x10000"), "two")
+        self.assertEqual(self.ctl("cat", self.url, f"{clone}/0x10000"), "mine")
+        self.assertEqual(self.try_ctl("put", self.url, f"{still}/0x10000", "--replace", stdin=b"x").returncode, 7)
+        self.ctl("put", self.url, f"{P}/0x10000", "--replace", stdin=b"three")
+        self.assertEqual(self.ctl("cat", self.url, f"{still}/0x10000"), "two")
+        self.ctl("refresh", self.url, still)
+        self.assertEqual(self.ctl("cat", self.url, f"{still}/0x10000"), "three")
+        self.ctl("detach", self.url, clone)
+        self.ctl("rmpart", self.url, P, "--contents")
+        self.assertEqual(self.ctl("cat", self.url, f"{clone}/0x10000"), "mine")
+        self.assertEqual(self.ctl("cat", self.url, f"{still}/0x10000"), "three")
+
     def test_after_a_disaster_one_rollback_brings_everything_back(self):
         source = os.path.join(self.folder("source"), "tree")
         os.mkdir(source)
