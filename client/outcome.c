@@ -126,8 +126,21 @@ static struct meaning of_code(const struct osd_cdb *cdb, const struct osd_sense 
 		return (struct meaning){ -EINVAL, "the target refuses an attribute or its value" };
 	case SENSE_PARTITION_OR_COLLECTION_CONTAINS_USER_OBJECTS:
 		return (struct meaning){ -ENOTEMPTY, "it still contains objects" };
-	case SENSE_QUOTA_ERROR:
 	case SENSE_SYSTEM_RESOURCE_FAILURE:
+		if (cdb->action == OSD_EXECUTE && cdb->address >> 48 == OSD_FUNCTION_SNAPSHOT)
+			return (struct meaning){
+				-ENOSPC,
+				"all version numbers that there are have been given; a clone "
+				"of the partition begins with 1 again"
+			};
+		if (cdb->action == OSD_EXECUTE && cdb->address >> 48 == OSD_FUNCTION_ROLLBACK)
+			return (struct meaning){
+				-ENOSPC,
+				"4096 rollbacks are on record, the most that can be; a clone "
+				"of the partition begins without"
+			};
+		return (struct meaning){ -ENOSPC, "the device is full, or a quota is used up" };
+	case SENSE_QUOTA_ERROR:
 		return (struct meaning){ -ENOSPC, "the device is full, or a quota is used up" };
 	case SENSE_WRITE_PROTECTED:
 		return (struct meaning){
