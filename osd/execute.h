@@ -102,8 +102,8 @@ struct osd_request {
 	struct osd_continuation descriptors;
 
 	struct osd_security_state security;
-	struct osd_kept_security kept; /* what FORMAT OSD and ROLLBACK put back */
-	struct engine_statistics statistics;    /* of commands that get attributes of the root */
+	struct osd_kept_security kept;       /* what FORMAT OSD and ROLLBACK put back */
+	struct engine_statistics statistics; /* of commands that get attributes of the root */
 	uint32_t attribute_visits;
 	bool failed;
 	struct osd_sense

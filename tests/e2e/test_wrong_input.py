@@ -108,7 +108,7 @@ class WrongCommands(LivingDaemonTest):
     @in_each_version
     def test_unknown_operations(self, device, p):
         # The service action tells the version, and with it the length that a CDB must have.
-        unknown = {1: (0x8800, 0x8804, 0x881F, 0x887F), 2: (0x0000, 0x8880, 0x88FF, 0x8F7D, 0x8FFF, 0xFFFF)}
+        unknown = {1: (0x8800, 0x8804, 0x881F, 0x887F), 2: (0x0000, 0x88A4, 0x88B3, 0x88FF, 0x8FFF, 0xFFFF)}
         for action in unknown[device.version]:
             command = self.read_of(device, p)
             struct.pack_into(">H", command.cdb, 8, action)

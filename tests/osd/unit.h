@@ -159,7 +159,7 @@ struct osd_sense unit_sense(const struct unit *unit);
 	} while (0)
 /* A field whose place differs between the versions. */
 #define shows_fields(unit, ACTION, condition, field_osd1, field_osd2) \
-	shows_field(unit, ACTION, condition, unit_version == OSD_1 ? field_osd1 : field_osd2)
+	shows_field(unit, ACTION, condition, unit_version == OSD_1 ? (field_osd1) : (field_osd2))
 #define shows_sense(unit, ACTION, condition, KEY, CODE)            \
 	do {                                                       \
 		unit_expect_action(unit, OSD_##ACTION, condition); \
