@@ -262,9 +262,9 @@ static const char *const methods[] = { "nosec", "capkey", "cmdrsp", "alldata" };
 
 int method_parse(const char *text, bool nosec, uint8_t *method)
 {
-	for (uint8_t i = nosec ? OSD_NOSEC : OSD_CAPKEY; i <= OSD_ALLDATA; i++) {
+	for (unsigned i = nosec ? OSD_NOSEC : OSD_CAPKEY; i <= OSD_ALLDATA; i++) {
 		if (strcmp(text, methods[i]) == 0) {
-			*method = i;
+			*method = (uint8_t)i;
 			return 0;
 		}
 	}

@@ -228,10 +228,10 @@ static void test_signed_commands_do_what_others_do(void **state)
 {
 	(void)state;
 	for (enum osd_version version = OSD_1; version <= OSD_2; version++)
-		for (uint8_t wanted = OSD_CAPKEY; wanted <= OSD_ALLDATA; wanted++) {
+		for (unsigned wanted = OSD_CAPKEY; wanted <= OSD_ALLDATA; wanted++) {
 			struct target target;
 
-			open_secured(&target, version, wanted);
+			open_secured(&target, version, (uint8_t)wanted);
 			do_everything(target.client);
 			close_target(&target);
 		}

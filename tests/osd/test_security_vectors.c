@@ -238,8 +238,11 @@ static void test_both_sides_of_an_exchange_get_the_known_secret(void **state)
 
 static void test_fresh_pairs_agree_and_differ(void **state)
 {
+	static const uint8_t groups[] = { OSD_DH_GROUP_2048, OSD_DH_GROUP_3072 };
+
 	(void)state;
-	for (uint8_t group = OSD_DH_GROUP_2048; group <= OSD_DH_GROUP_3072; group++) {
+	for (size_t i = 0; i < sizeof(groups); i++) {
+		uint8_t group = groups[i];
 		struct osd_dh_pair mine, yours;
 		uint8_t a[OSD_DH_BYTES_MAX], b[OSD_DH_BYTES_MAX];
 
