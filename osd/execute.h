@@ -16,6 +16,7 @@
 
 #include "common/bytes.h"
 #include "engine/engine.h"
+#include "osd/background.h"
 #include "osd/collections.h"
 #include "osd/conditions.h"
 #include "osd/keys.h"
@@ -48,6 +49,7 @@ struct osd_device {
 	struct osd_subscriptions *subscriptions; /* of hosts to features of EXECUTE */
 	struct osd_merge_job *merge_job;
 	struct osd_trackers trackers;
+	struct osd_background background;
 };
 
 /* What a command, a set or a get is about. */
@@ -166,6 +168,11 @@ struct osd_command_entry {
 
 /* commands.c. NULL: an action that this target does not carry out. */
 const struct osd_command_entry *osd_command_find(uint16_t action);
+
+/* ---- target.c ---- */
+
+/* One transaction of a command. False: it has failed. request->more: it wants another one. */
+bool osd_run_once(struct osd_request *request);
 
 /* ---- sense.c ---- */
 

@@ -39,6 +39,7 @@ int osd_device_create(struct engine *engine, const uint8_t uuid[16],
 		return -ENOMEM;
 	created->engine = engine;
 	osd_trackers_init(&created->trackers);
+	osd_background_init(&created->background);
 	memcpy(created->uuid, uuid, sizeof(created->uuid));
 	memcpy(created->system_id, system_id_head, sizeof(system_id_head));
 	memcpy(created->system_id + sizeof(system_id_head), uuid, 16);
@@ -68,6 +69,7 @@ int osd_device_create(struct engine *engine, const uint8_t uuid[16],
 
 void osd_device_destroy(struct osd_device *device)
 {
+	osd_background_destroy(&device->background);
 	osd_merge_job_destroy(device->merge_job);
 	osd_subscriptions_destroy(device->subscriptions);
 	osd_security_destroy(device);
@@ -272,8 +274,7 @@ static void read_statistics(struct osd_request *request)
 		engine_read_statistics(request->device->engine, &request->statistics);
 }
 
-/* One transaction of the command. False: it has failed. */
-static bool run_once(struct osd_request *request)
+bool osd_run_once(struct osd_request *request)
 {
 	int result;
 
@@ -320,7 +321,7 @@ static void run(struct osd_request *request)
 		return;
 	read_statistics(request);
 	request->mode = osd_transaction_mode(request);
-	while (run_once(request) && request->more)
+	while (osd_run_once(request) && request->more && !osd_background_take(request))
 		;
 	if (!request->failed && goes_back(request) && request->kept.any)
 		put_security_back(request);

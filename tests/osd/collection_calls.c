@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include <sched.h>
+
 #include "common/bytes.h"
 
 void unit_join(struct unit *unit, uint64_t object, uint32_t number, uint64_t collection)
@@ -85,6 +87,17 @@ static uint64_t get(struct unit *unit, uint64_t collection, uint32_t number, uin
 	for (uint32_t i = 0; i < wanted; i++)
 		sum = sum << 8 | value[i];
 	return sum;
+}
+
+void unit_wait_ended(struct unit *unit, uint64_t collection)
+{
+	/* Only a hang gets to the end of this. */
+	for (int i = 0; i < 10000000; i++) {
+		if (get(unit, collection, OSD_TRACKING_ACTIVE_COMMAND, 2) == 0)
+			return;
+		sched_yield();
+	}
+	fail_msg("a command on collection %llx does not end", (unsigned long long)collection);
 }
 
 struct tracked unit_tracked(struct unit *unit, uint64_t collection)

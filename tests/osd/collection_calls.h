@@ -38,6 +38,8 @@ struct tracked {
 	uint64_t members, processed, newer, missing;
 	size_t sense_length;
 };
+/* Waits until no command works on the collection any more. */
+void unit_wait_ended(struct unit *unit, uint64_t collection);
 struct tracked unit_tracked(struct unit *unit, uint64_t collection);
 
 #endif

@@ -21,14 +21,11 @@ enum { MANY = 150, BATCH = 64 };
 #define W (O + 0x2000)
 #define U (O + 0x3000)
 
-static void make_many(struct unit *unit)
+static void make_many_again(struct unit *unit)
 {
-	struct call create = call_of(OSD_CREATE_USER_TRACKING_COLLECTION, P, U);
 	struct engine_address collection = { .partition = P, .object = U };
 	struct engine_txn *txn;
 
-	call_run(unit, &create);
-	expect_good(unit);
 	for (uint64_t i = 0; i < MANY; i++)
 		unit_create(unit, P, W + i);
 	assert_int_equal(engine_begin(unit->engine, ENGINE_WRITE, &txn), 0);
@@ -37,12 +34,34 @@ static void make_many(struct unit *unit)
 	assert_int_equal(engine_commit(txn, false), 0);
 }
 
+static void make_many(struct unit *unit)
+{
+	struct call create = call_of(OSD_CREATE_USER_TRACKING_COLLECTION, P, U);
+
+	call_run(unit, &create);
+	expect_good(unit);
+	make_many_again(unit);
+}
+
 static bool exists(struct unit *unit, uint64_t object)
 {
 	struct call call = call_of(OSD_GET_ATTRIBUTES, P, object);
 
 	call_run(unit, &call);
 	return unit->command.status == SCSI_STATUS_GOOD;
+}
+
+/* W + 80 can't get the attribute: it is in collection C under another number. */
+static struct call failing_call(struct unit *unit, uint64_t collection, uint64_t obstacle)
+{
+	struct call call = call_of(OSD_SET_MEMBER_ATTRIBUTES, P, collection);
+	struct call create = call_of(OSD_CREATE_COLLECTION, P, C + 100);
+
+	call_run(unit, &create);
+	expect_good(unit);
+	unit_join(unit, obstacle, 9, C + 100);
+	call_set_number(&call, OSD_USER_OBJECT_COLLECTIONS, 2, C + 100);
+	return call;
 }
 
 /* ---- REMOVE MEMBER OBJECTS ---- */
@@ -73,7 +92,9 @@ static void test_remove_member_objects_of_a_tracking_collection(void **state)
 	call.cdb.immediate_tracking = true;
 	call_set(&call, OSD_COLLECTION_INFORMATION, OSD_INFORMATION_USERNAME, "done", 4);
 	call_run(unit, &call);
-	shows_good(unit, REMOVE_MEMBER_OBJECTS, "tracking: in batches");
+	shows_good(unit, REMOVE_MEMBER_OBJECTS,
+		   "tracking, IMMED_TR: answered after the first batch, the others follow");
+	unit_wait_ended(unit, U);
 	tracked = unit_tracked(unit, U);
 	assert_int_equal(tracked.percent, 100);
 	assert_int_equal(tracked.active, 0);
@@ -88,6 +109,80 @@ static void test_remove_member_objects_of_a_tracking_collection(void **state)
 	assert_int_equal(
 		unit_get(unit, P, U, OSD_COLLECTION_INFORMATION, OSD_INFORMATION_USERNAME, ids, 8),
 		4);
+}
+
+static void test_remove_member_objects_waits_for_its_end_without_immed_tr(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_REMOVE_MEMBER_OBJECTS, P, U);
+	uint64_t ids[MANY];
+
+	make_many(unit);
+	call_run(unit, &call);
+	shows_good(unit, REMOVE_MEMBER_OBJECTS, "tracking: in batches");
+	assert_int_equal(unit_members(unit, P, U, ids, MANY), 0);
+	/* So does one with IMMED_TR that asks for attributes: they come with the answer. */
+	make_many_again(unit);
+	call.cdb.immediate_tracking = true;
+	call_get(&call, OSD_COLLECTION_TRACKING, OSD_TRACKING_PERCENT_COMPLETE);
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(unit_retrieved(unit, &call, 0).value[0], 100);
+	assert_int_equal(unit_members(unit, P, U, ids, MANY), 0);
+}
+
+/* A unit that is closed stops between two batches; what remains to be done is in the collection. */
+static void test_a_command_in_the_background_ends_with_the_unit(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_REMOVE_MEMBER_OBJECTS, P, U);
+	static const uint8_t uuid[16] = { 1 };
+	uint64_t ids[MANY];
+	size_t left;
+
+	make_many(unit);
+	call.cdb.immediate_tracking = true;
+	call_run(unit, &call);
+	expect_good(unit);
+	osd_device_destroy(unit->device);
+	assert_int_equal(osd_device_create(unit->engine, uuid, NULL, &unit->device), 0);
+	left = unit_members(unit, P, U, ids, MANY);
+	assert_true(left <= MANY - BATCH);
+	for (uint64_t i = 0; i < MANY; i++)
+		assert_int_equal(exists(unit, W + i), i >= MANY - left);
+	assert_int_equal(unit_tracked(unit, U).ended,
+			 left > 0 ? OSD_TRACKING_NOT_ENDED : SCSI_STATUS_GOOD);
+	assert_int_equal(unit_tracked(unit, U).active, 0);
+	call_run(unit, &call);
+	expect_good(unit);
+	unit_wait_ended(unit, U);
+	assert_int_equal(unit_members(unit, P, U, ids, MANY), 0);
+}
+
+static void test_a_failure_in_the_background_is_told_by_the_tracking_page(void **state)
+{
+	struct unit *unit = *state;
+	struct call call;
+	struct tracked tracked;
+	uint8_t sense[256];
+	struct osd_sense decoded;
+
+	make_many(unit);
+	call = failing_call(unit, U, W + 80);
+	call.cdb.immediate_tracking = true;
+	call_run(unit, &call);
+	shows_good(unit, SET_MEMBER_ATTRIBUTES,
+		   "tracking, IMMED_TR: a later failure is told by the tracking page");
+	unit_wait_ended(unit, U);
+	tracked = unit_tracked(unit, U);
+	assert_int_equal(tracked.ended, SCSI_STATUS_CHECK_CONDITION);
+	assert_int_equal(tracked.processed, BATCH);
+	assert_int_equal(unit_get(unit, P, U, OSD_COLLECTION_TRACKING, OSD_TRACKING_SENSE_DATA,
+				  sense, sizeof(sense)),
+			 tracked.sense_length);
+	assert_int_equal(osd_sense_decode(sense, tracked.sense_length, &decoded), 0);
+	assert_int_equal(decoded.code, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+	assert_int_equal(decoded.attribute[0].page, OSD_USER_OBJECT_COLLECTIONS);
 }
 
 static void test_remove_member_objects_skips_what_is_missing_or_newer(void **state)
@@ -369,19 +464,6 @@ static void test_set_member_attributes_answers_what_fits_and_sets_all(void **sta
 	assert_members(unit, T, 0);
 }
 
-/* W + 80 can't get the attribute: it is in collection C under another number. */
-static struct call failing_call(struct unit *unit, uint64_t collection, uint64_t obstacle)
-{
-	struct call call = call_of(OSD_SET_MEMBER_ATTRIBUTES, P, collection);
-	struct call create = call_of(OSD_CREATE_COLLECTION, P, C + 100);
-
-	call_run(unit, &create);
-	expect_good(unit);
-	unit_join(unit, obstacle, 9, C + 100);
-	call_set_number(&call, OSD_USER_OBJECT_COLLECTIONS, 2, C + 100);
-	return call;
-}
-
 static void test_set_member_attributes_of_a_linear_collection_is_all_or_nothing(void **state)
 {
 	struct unit *unit = *state;
@@ -567,6 +649,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		with_members(test_remove_member_objects_of_a_linear_collection),
 		with_members(test_remove_member_objects_of_a_tracking_collection),
+		with_members(test_remove_member_objects_waits_for_its_end_without_immed_tr),
+		with_members(test_a_command_in_the_background_ends_with_the_unit),
+		with_members(test_a_failure_in_the_background_is_told_by_the_tracking_page),
 		with_members(test_remove_member_objects_skips_what_is_missing_or_newer),
 		with_members(test_remove_member_objects_tracks_tracking_collections_only),
 		with_members(test_remove_member_objects_waits_for_nobody),

@@ -133,8 +133,10 @@ static void test_tracked_commands_run_side_by_side(void **state)
 		assert_false(works[i].failed);
 	}
 	for (int i = 0; i < WORKERS; i++) {
-		struct tracked tracked = unit_tracked(unit, TRACKING(i));
+		struct tracked tracked;
 
+		unit_wait_ended(unit, TRACKING(i));
+		tracked = unit_tracked(unit, TRACKING(i));
 		assert_int_equal(tracked.processed, EACH);
 		assert_int_equal(tracked.percent, 100);
 		assert_int_equal(tracked.active, 0);
@@ -158,6 +160,7 @@ static void test_one_of_two_commands_on_a_tracking_collection_is_refused_or_wait
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 	assert_false(works[0].failed && works[1].failed);
+	unit_wait_ended(unit, TRACKING(0));
 	for (uint64_t n = 0; n < EACH; n++)
 		assert_int_equal(unit_get(unit, P, FIRST(0) + n, TEST_PAGE, TEST_NUMBER, value, 8),
 				 4);
