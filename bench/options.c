@@ -50,6 +50,11 @@ const char bench_run_help[] =
 	"  --hot-rows finalise    a segment in which a key has no place left is sealed; keep: "
 	"filled\n"
 	"                         further beside a second one\n"
+	"  --merge off            sampled, filters: segments are reclaimed when the device gets "
+	"full, "
+	"found\n"
+	"                         so; only the present is kept\n"
+	"  --internal-version-tables 1   read-only tables of an internal version\n"
 	"  --fpr 0.0005           false-positive rate of the newest table\n"
 	"  --fpr-factor 1.01      its growth for every older table\n"
 	"  --seed 1               of everything random\n";
@@ -72,6 +77,15 @@ const char *nand_name(enum bench_nand nand)
 					     [BENCH_NAND_FILE] = "file" };
 
 	return names[nand];
+}
+
+static const char *const merge_names[] = { [BENCH_MERGE_OFF] = "off",
+					   [BENCH_MERGE_SAMPLED] = "sampled",
+					   [BENCH_MERGE_FILTERS] = "filters" };
+
+const char *merge_name(enum bench_merge merge)
+{
+	return merge_names[merge];
 }
 
 bool is_virtual(const struct bench_options *options)
@@ -231,6 +245,17 @@ static int parse_nand(struct bench_options *options, const char *text, struct er
 			 text);
 }
 
+static int parse_merge(enum bench_merge *merge, const char *text, struct error_text *error)
+{
+	for (size_t i = 0; i < sizeof(merge_names) / sizeof(merge_names[0]); i++) {
+		if (strcmp(text, merge_names[i]) == 0) {
+			*merge = (enum bench_merge)i;
+			return 0;
+		}
+	}
+	return error_set(error, -EINVAL, "--merge %s: must be off, sampled or filters", text);
+}
+
 /* The timing's own word on its mode counts only where it is off; the rest is --time's. */
 static int choose_timing(struct bench_options *options, const char *text, bool virtual_time,
 			 struct error_text *error)
@@ -370,6 +395,8 @@ enum option_id {
 	OPTION_SEGMENT_SIZE,
 	OPTION_FILTERS,
 	OPTION_HOT_ROWS,
+	OPTION_MERGE,
+	OPTION_VERSION_TABLES,
 	OPTION_FPR,
 	OPTION_FPR_FACTOR,
 	OPTION_SEED,
@@ -397,6 +424,8 @@ static const struct option long_options[] = {
 	{ "segment-size", required_argument, NULL, OPTION_SEGMENT_SIZE },
 	{ "filters", required_argument, NULL, OPTION_FILTERS },
 	{ "hot-rows", required_argument, NULL, OPTION_HOT_ROWS },
+	{ "merge", required_argument, NULL, OPTION_MERGE },
+	{ "internal-version-tables", required_argument, NULL, OPTION_VERSION_TABLES },
 	{ "fpr", required_argument, NULL, OPTION_FPR },
 	{ "fpr-factor", required_argument, NULL, OPTION_FPR_FACTOR },
 	{ "seed", required_argument, NULL, OPTION_SEED },
@@ -468,6 +497,11 @@ static int parse_option(struct bench_options *options, struct said *said, enum o
 		result = parse_choice("hot-rows", text, "keep", "finalise", &keep, error);
 		options->hot_rows = keep ? ENGINE_HOT_ROWS_KEEP : ENGINE_HOT_ROWS_FINALISE;
 		return result;
+	case OPTION_MERGE:
+		return parse_merge(&options->merge, text, error);
+	case OPTION_VERSION_TABLES:
+		return parse_whole32("internal-version-tables", text, 1, 1024,
+				     &options->internal_version_tables, error);
 	case OPTION_FPR:
 		return parse_parts("fpr", text, 1e-6, 0.5, 1e6, &options->fpr_millionths, error);
 	case OPTION_FPR_FACTOR:

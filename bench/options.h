@@ -29,6 +29,9 @@ enum bench_nand {
 	BENCH_NAND_FILE,
 };
 
+/* Whether segments are reclaimed when the device gets full, and how they are found. */
+enum bench_merge { BENCH_MERGE_OFF, BENCH_MERGE_SAMPLED, BENCH_MERGE_FILTERS };
+
 struct bench_phase {
 	enum bench_operation operation;
 	enum distribution distribution;
@@ -58,6 +61,8 @@ struct bench_options {
 	uint32_t filters, paged_filters;
 	bool even_filters;
 	enum engine_hot_rows hot_rows;
+	enum bench_merge merge;
+	uint32_t internal_version_tables;
 	uint32_t fpr_millionths, fpr_factor_permille;
 };
 
@@ -65,6 +70,7 @@ struct bench_options {
 
 const char *operation_name(enum bench_operation operation);
 const char *nand_name(enum bench_nand nand);
+const char *merge_name(enum bench_merge merge);
 
 /* Whether latencies are of the device's own clock. */
 bool is_virtual(const struct bench_options *options);

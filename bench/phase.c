@@ -180,6 +180,7 @@ static int run_measured(struct phase_run *run, struct phase_report *report,
 	struct engine_statistics before = { 0 };
 	struct worker workers[THREADS_MAX] = { 0 };
 	struct flash_counts counts_before, counts;
+	struct merge_costs merge_before = bench_merge_costs(store), merge;
 	uint64_t begun;
 	int result;
 
@@ -205,6 +206,13 @@ static int run_measured(struct phase_run *run, struct phase_report *report,
 	report->sealed_record_bytes =
 		report->statistics.sealed_record_bytes - before.sealed_record_bytes;
 	report->live = store->live;
+	merge = bench_merge_costs(store);
+	report->merge = (struct merge_costs){
+		.page_reads = merge.page_reads - merge_before.page_reads,
+		.segments_freed = merge.segments_freed - merge_before.segments_freed,
+		.records_moved = merge.records_moved - merge_before.records_moved,
+		.bytes_moved = merge.bytes_moved - merge_before.bytes_moved,
+	};
 	return 0;
 }
 

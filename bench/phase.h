@@ -10,6 +10,7 @@
 #define MUNINN_BENCH_PHASE_H
 
 #include "bench/latencies.h"
+#include "bench/merging.h"
 #include "bench/store.h"
 #include "engine/engine.h"
 
@@ -24,6 +25,7 @@ struct phase_report {
 	/* During the phase, whatever the cause. */
 	uint64_t page_reads, page_writes, erases, false_positive_reads;
 	uint64_t segments_sealed, sealed_record_bytes;
+	struct merge_costs merge;
 	/* At its end. */
 	uint64_t live;
 	struct engine_statistics statistics;

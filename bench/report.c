@@ -28,7 +28,7 @@ static json_t *parameters_json(const struct phase_report *report, const struct b
 	filters_name(options, filters);
 	return json_pack(
 		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:i, s:i, s:s, s:I, s:I,"
-		" s:i, s:s, s:s, s:f, s:f, s:f, s:f, s:I}",
+		" s:i, s:s, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:I}",
 		"engine", "muninn", "index", "bloom", "nand", nand_name(options->nand), "timing",
 		options->timing_name, "time", is_virtual(options) ? "virtual" : "real", "op",
 		operation_name(report->phase.operation), "dist",
@@ -37,7 +37,9 @@ static json_t *parameters_json(const struct phase_report *report, const struct b
 		"threads", (int)options->threads, "history", options->history ? "on" : "off",
 		"window", (json_int_t)report->window, "rows", (json_int_t)report->statistics.rows,
 		"segment_size", (int)options->segment_bytes, "filters", filters, "hot_rows",
-		options->hot_rows == ENGINE_HOT_ROWS_KEEP ? "keep" : "finalise", "fpr",
+		options->hot_rows == ENGINE_HOT_ROWS_KEEP ? "keep" : "finalise", "merge",
+		merge_name(options->merge), "internal_version_tables",
+		options->internal_version_tables ? (int)options->internal_version_tables : 1, "fpr",
 		options->fpr_millionths ? options->fpr_millionths / 1e6 : 0.0005, "fpr_factor",
 		options->fpr_factor_permille ? options->fpr_factor_permille / 1e3 : 1.01,
 		"pareto_shape", options->pareto_shape, "zipfian_theta", options->zipfian_theta,
@@ -50,7 +52,7 @@ json_t *report_json(const struct phase_report *report, const struct bench_store 
 	json_t *object = parameters_json(report, store);
 	json_t *results = json_pack(
 		"{s:I, s:f, s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:I, s:I, s:I,"
-		" s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+		" s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
 		"ops", (json_int_t)report->operations, "seconds", report->seconds, "ops_per_s",
 		number_or_null((double)report->operations / report->seconds), "p50_us",
 		microseconds(report, 0.5), "p99_us", microseconds(report, 0.99), "p999_us",
@@ -70,7 +72,13 @@ json_t *report_json(const struct phase_report *report, const struct bench_store 
 		(json_int_t)statistics->segments_sealed, "sealed_records",
 		(json_int_t)statistics->sealed_records, "sealed_record_bytes",
 		(json_int_t)statistics->sealed_record_bytes, "tables",
-		(json_int_t)statistics->tables);
+		(json_int_t)statistics->tables, "internal_versions",
+		(json_int_t)statistics->internal_versions, "segments_free",
+		(json_int_t)statistics->segments_free, "merge_segments_freed",
+		(json_int_t)report->merge.segments_freed, "merge_page_reads",
+		(json_int_t)report->merge.page_reads, "merge_records_moved",
+		(json_int_t)report->merge.records_moved, "merge_bytes_moved",
+		(json_int_t)report->merge.bytes_moved);
 
 	if (!object || !results || json_object_update(object, results) != 0) {
 		json_decref(object);

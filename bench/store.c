@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 #include "bench/store.h"
+#include "bench/merging.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include "bench/merging.h"
 #include "bench/record_codec.h"
 #include "common/bytes.h"
 
@@ -62,6 +64,7 @@ static struct engine_options engine_options_of(const struct bench_store *store)
 		.paged_filters = options->paged_filters,
 		.even_filters = options->even_filters,
 		.hot_rows = options->hot_rows,
+		.internal_version_tables = options->internal_version_tables,
 	};
 }
 
@@ -208,7 +211,9 @@ int bench_store_put(struct bench_store *store, uint64_t pair, bool deleted)
 	int result;
 
 	pthread_rwlock_wrlock(&store->lock);
-	result = put_locked(store, pair, deleted);
+	result = bench_make_room(store);
+	if (!result)
+		result = put_locked(store, pair, deleted);
 	pthread_rwlock_unlock(&store->lock);
 	return result;
 }

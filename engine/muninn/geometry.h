@@ -68,6 +68,12 @@ int muninn_geometry_choose(const struct nand_geometry *nand, const struct engine
 void muninn_filter_geometry(const struct muninn_geometry *geometry, uint32_t index,
 			    struct filter_geometry *filters);
 
+/* Most records that a segment can hold. */
+static inline uint64_t segment_records_max(const struct muninn_geometry *geometry)
+{
+	return (uint64_t)geometry->segment_pages * (geometry->page_bytes / RECORD_HEADER_BYTES + 1);
+}
+
 /* Slots of a buffer: a page each, and one spare for compaction. */
 static inline uint32_t buffer_slots(const struct muninn_geometry *geometry)
 {

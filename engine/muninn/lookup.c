@@ -145,6 +145,8 @@ static int search_flash_page(struct lookup *lookup, uint32_t segment, uint32_t p
 	/* A false positive: an earlier place stands for that page, and newer records may be at places between the two. */
 	if (page == UINT32_MAX)
 		return -EAGAIN;
+	if (lookup->cause == NAND_CAUSE_MERGE && io.page == store->merge_page)
+		return lookup->visit(lookup, &store->merge_view);
 	int result = nand_read(store->nand, lookup->cause, &io, 1);
 
 	count_up(&store->counters.page_reads, lookup->cause == NAND_CAUSE_USER);

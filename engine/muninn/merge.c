@@ -170,8 +170,11 @@ static int visit_page(struct muninn_store *store, const struct record_keep *keep
 		.large_header = spare.large ? spare.large_header : NULL,
 	};
 
+	store->merge_page = io.page;
+	store->merge_view = view;
 	while (!result && page_next(&view, &offset, &record))
 		result = visit(store, keep, &record, spare.serial, context);
+	store->merge_page = NO_PAGE;
 	return result;
 }
 
@@ -180,6 +183,7 @@ static int visit_page(struct muninn_store *store, const struct record_keep *keep
 /* Bytes of records that were looked at, and of those that are needed. */
 struct live_bytes {
 	uint64_t live, all;
+	uint8_t *needs; /* where what is found for each record goes; NULL: nowhere */
 };
 
 static int add_live_bytes(struct muninn_store *store, const struct record_keep *keep,
@@ -195,6 +199,8 @@ static int add_live_bytes(struct muninn_store *store, const struct record_keep *
 	bytes->all += RECORD_HEADER_BYTES + header.length;
 	if (need > NEED_NONE)
 		bytes->live += RECORD_HEADER_BYTES + header.length;
+	if (bytes->needs && need >= 0)
+		*bytes->needs++ = (uint8_t)need;
 	return need < 0 ? need : 0;
 }
 
@@ -208,11 +214,15 @@ static uint32_t measure_segment(struct muninn_store *store, const struct record_
 	uint32_t stride = store->geometry.segment_pages / samples;
 	uint32_t first = (uint32_t)(hash_mix(++store->merge_random) % stride);
 	uint64_t capacity = (uint64_t)samples * store->geometry.page_bytes;
-	struct live_bytes bytes = { 0 };
+	bool whole = samples == store->geometry.segment_pages;
+	struct live_bytes bytes = { .needs = whole ? store->merge_needs : NULL };
 
+	store->merge_needs_segment = NO_SEGMENT;
 	for (uint32_t i = 0; i < samples; i++)
 		if (visit_page(store, keep, segment, first + i * stride, add_live_bytes, &bytes))
 			return 1000;
+	if (whole)
+		store->merge_needs_segment = segment;
 	/* Half of the capacity is what a segment is refilled to at worst. */
 	return (uint32_t)(bytes.live * 1000 / max_u64(max_u64(bytes.all, capacity / 2), 1));
 }
@@ -393,17 +403,24 @@ static int choose_victim(struct muninn_store *store, const struct record_keep *k
 
 /* ---- moving ---- */
 
+struct moving {
+	struct record_merge *merge;
+	const uint8_t *needs; /* of the records to come, as counted; NULL: to be found out */
+};
+
 static int move_record(struct muninn_store *store, const struct record_keep *keep,
 		       const struct page_record *record, uint64_t serial, void *context)
 {
-	struct record_merge *merge = context;
+	struct moving *moving = context;
+	struct record_merge *merge = moving->merge;
 	struct new_record moved = { .value = record->value };
 	int need, result;
 
 	if (!record_is_intact(record->header, serial, record->value))
 		return -EBADMSG;
 	record_header_decode(record->header, &moved.header);
-	need = judge_record(store, keep, &moved.header, record->value);
+	need = moving->needs ? *moving->needs++
+			     : judge_record(store, keep, &moved.header, record->value);
 	if (need <= NEED_NONE) {
 		merge->records_dropped += need == NEED_NONE;
 		return need;
@@ -483,6 +500,8 @@ void store_merge_begin(struct muninn_store *store)
 			break;
 	}
 	store->merge_step = step;
+	store->merge_page = NO_PAGE;
+	store->merge_needs_segment = NO_SEGMENT;
 }
 
 static void note_touched(struct muninn_store *store)
@@ -509,18 +528,24 @@ static uint32_t move_batch(struct muninn_store *store, const struct record_keep 
 	uint32_t count = 0;
 
 	while (count < wanted) {
+		struct moving moving = { .merge = merge };
 		struct victim victim = { 0 };
 
 		*result = choose_victim(store, keep, merge, &victim);
 		if (!*result && is_chosen(batch, count, victim.segment))
 			*result = -EAGAIN;
+		/* Nothing has been put since it was counted. */
+		if (store->merge_needs_segment == victim.segment)
+			moving.needs = store->merge_needs;
 		for (uint32_t page = 0; !*result && page < store->geometry.segment_pages; page++)
-			*result = visit_page(store, keep, victim.segment, page, move_record, merge);
+			*result =
+				visit_page(store, keep, victim.segment, page, move_record, &moving);
 		/* A damaged segment is no reason to stop: levelling can do without it. */
 		if (*result && *result != -ENOSPC && victim.is_unworn) {
 			space_leave(&store->space, victim.segment);
 			continue;
 		}
+		store->merge_needs_segment = NO_SEGMENT;
 		if (*result)
 			break;
 		batch[count++] = victim;

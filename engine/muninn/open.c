@@ -38,6 +38,7 @@ void store_free(struct muninn_store *store)
 	free(store->images);
 	free(store->segment_rows);
 	free(store->merge_tried);
+	free(store->merge_needs);
 	free(store->spares);
 	free(store->ios);
 	free(store->root);
@@ -66,8 +67,9 @@ int store_allocate(struct muninn_store *store, struct error_text *error)
 	store->ios = calloc(geometry->segment_pages, sizeof(*store->ios));
 	store->root = calloc(1, geometry->root_bytes_max);
 	store->kills = calloc(1, geometry->page_bytes);
-	if (!store->rows || !store->free_buffers || !store->images || !store->segment_rows ||
-	    !store->spares || !store->ios || !store->root || !store->kills)
+	store->merge_needs = malloc(segment_records_max(geometry));
+	if (!store->rows || !store->merge_needs || !store->free_buffers || !store->images ||
+	    !store->segment_rows || !store->spares || !store->ios || !store->root || !store->kills)
 		return error_set(error, -ENOMEM, "out of memory for %u rows", geometry->rows);
 	memset(store->segment_rows, 0xff, geometry->segments * sizeof(*store->segment_rows));
 	store_merge_begin(store);

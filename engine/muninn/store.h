@@ -6,7 +6,8 @@
 #include "engine/muninn/space.h"
 #include "engine/muninn/table.h"
 
-#define NO_ROW UINT16_MAX
+#define NO_ROW  UINT16_MAX
+#define NO_PAGE UINT64_MAX
 
 /* A few read-only tables; versions.c. */
 struct internal_version {
@@ -67,6 +68,12 @@ struct muninn_store {
 	uint32_t merge_cursor, merge_step; /* walk of merge over the segments */
 	uint64_t merge_random;             /* which of their pages it looks at */
 	uint32_t merge_row, merge_table;   /* walk over the complete tables */
+	struct page_view
+		merge_view; /* the page that merge has in hand: its look-ups need not read it again ... */
+	uint64_t merge_page; /* ... and where it is; NO_PAGE: none */
+	uint8_t *
+		merge_needs; /* what was found for each record of the segment that was counted last */
+	uint32_t merge_needs_segment; /* NO_SEGMENT: none */
 	bool *merge_tried;       /* segments found to be not worth it, on this walk; NULL: none */
 	uint32_t version_tables; /* tables of an internal version */
 };

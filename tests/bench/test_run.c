@@ -100,6 +100,8 @@ static void test_wrong_arguments_are_named(void **state)
 		{ "--time sometimes", "--time sometimes" },
 		{ "--history maybe", "--history maybe" },
 		{ "--hot-rows cool", "--hot-rows cool" },
+		{ "--merge often", "--merge often" },
+		{ "--internal-version-tables 0", "--internal-version-tables 0" },
 		{ "--filters S8/6", "--filters S8/6" },
 		{ "--filters 8/7", "--filters 8/7" },
 		{ "--fpr 0", "--fpr 0" },
@@ -148,6 +150,34 @@ static void test_a_store_that_cannot_be_is_refused_with_the_reason(void **state)
 		parse_well(&options, lines[i]);
 		assert_int_equal(bench_run(&options, stdout, stderr, &error), -EINVAL);
 		assert_true(strlen(error.text) > 10);
+	}
+}
+
+/* Three times the device is written in updates; every lookup of the phase checks what it finds. */
+static void test_operations_go_on_while_a_full_device_is_merged(void **state)
+{
+	static const char *const choices[] = { "sampled", "filters" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
+		struct bench_options options;
+		struct error_text error = { "" };
+		char line[200], json[8192] = "";
+		FILE *nowhere = fopen("/dev/null", "w");
+		FILE *to = fmemopen(json, sizeof(json), "w");
+
+		snprintf(line, sizeof(line),
+			 "--size 64M --rows 1 --pairs 20000 --op mixed:0.5 --ops 300000 --merge %s",
+			 choices[i]);
+		parse_well(&options, line);
+		assert_int_equal(bench_run(&options, to, nowhere, &error), 0);
+		fclose(to);
+		fclose(nowhere);
+		const char *freed = strstr(json, "\"merge_segments_freed\":");
+
+		assert_non_null(freed);
+		assert_true(strtoul(strchr(freed, ':') + 1, NULL, 10) > 100);
+		assert_non_null(strstr(json, "\"p99_us\":"));
 	}
 }
 
@@ -445,6 +475,7 @@ int main(void)
 		cmocka_unit_test(test_wrong_arguments_are_named),
 		cmocka_unit_test(test_help_is_asked_for),
 		cmocka_unit_test(test_a_store_that_cannot_be_is_refused_with_the_reason),
+		cmocka_unit_test(test_operations_go_on_while_a_full_device_is_merged),
 		cmocka_unit_test(test_a_full_device_says_what_to_do),
 		cmocka_unit_test(test_a_phase_has_every_field),
 		cmocka_unit_test(test_the_numbers_of_a_phase_fit_together),
