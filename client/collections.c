@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "client/client_private.h"
 #include "common/bytes.h"
@@ -15,6 +16,8 @@
 #define QUERY_HEAD_BYTES  12U
 #define QUERY_TRIES       4
 #define QUERY_FORMAT_BYTE 11
+/* Between two questions whether a command has ended. */
+#define POLL_NS 20000000
 
 static int run(struct osd_client *client, struct osd_request *request,
 	       struct osd_client_error *error)
@@ -59,13 +62,62 @@ int osd_client_remove_collection(struct osd_client *client, struct osd_client_ad
 	return run(client, &request, error);
 }
 
+/* ---- commands on members ---- */
+
+/* What the command tracking page says of a command that was answered before its end. */
+static int ended_result(struct osd_client *client, struct osd_client_address collection,
+			struct osd_client_error *error)
+{
+	uint64_t status = 0;
+	int result = osd_client_get_number(client, collection, OSD_COLLECTION_TRACKING,
+					   OSD_TRACKING_ENDED_STATUS, &status, error);
+
+	if (result < 0 || status == 0)
+		return result;
+	if (status == OSD_TRACKING_NOT_ENDED)
+		return outcome_set(error, -EREMOTEIO,
+				   "the target was interrupted; the same command goes on with what "
+				   "remains in the collection");
+	return outcome_set(error, -EIO,
+			   "the target ended in the middle with SCSI status 0x%02x; why is in "
+			   "attribute 0x%x/0x%x of the collection, and what remains is in it",
+			   (unsigned)status, OSD_COLLECTION_TRACKING, OSD_TRACKING_SENSE_DATA);
+}
+
+static int wait_for_end(struct osd_client *client, struct osd_client_address collection,
+			struct osd_client_error *error)
+{
+	const struct timespec pause = { .tv_nsec = POLL_NS };
+	uint64_t active = 1;
+
+	while (active != 0) {
+		int result = osd_client_get_number(client, collection, OSD_COLLECTION_TRACKING,
+						   OSD_TRACKING_ACTIVE_COMMAND, &active, error);
+
+		if (result < 0)
+			return result;
+		if (active != 0)
+			nanosleep(&pause, NULL);
+	}
+	return ended_result(client, collection, error);
+}
+
 int osd_client_remove_members(struct osd_client *client, struct osd_client_address collection,
 			      struct osd_client_error *error)
 {
 	struct osd_request request = { .cdb = { .action = OSD_REMOVE_MEMBER_OBJECTS } };
+	uint64_t type = OSD_COLLECTION_LINEAR;
+	int result = osd_client_get_number(client, collection, OSD_COLLECTION_INFORMATION,
+					   OSD_INFORMATION_COLLECTION_TYPE, &type, error);
 
+	if (result < 0 && result != -ENODATA)
+		return result;
+	request.cdb.immediate_tracking = type == OSD_COLLECTION_IS_TRACKING;
 	osd_request_address(&request, collection);
-	return run(client, &request, error);
+	result = run(client, &request, error);
+	if (result < 0 || !request.cdb.immediate_tracking)
+		return result;
+	return wait_for_end(client, collection, error);
 }
 
 /* ---- memberships ---- */

@@ -34,7 +34,10 @@ int osd_client_join_collection(struct osd_client *client, struct osd_client_addr
 int osd_client_leave_collection(struct osd_client *client, struct osd_client_address object,
 				uint64_t collection, struct osd_client_error *error);
 
-/* REMOVE MEMBER OBJECTS: the members are removed, not only taken out. OSD-2 only. */
+/*
+ * REMOVE MEMBER OBJECTS: the members are removed, not only taken out. With a tracking collection the target works on it in
+ * the background, and this asks until it has ended, so that very many members take no command long. OSD-2 only.
+ */
 int osd_client_remove_members(struct osd_client *client, struct osd_client_address collection,
 			      struct osd_client_error *error);
 

@@ -213,6 +213,7 @@ static void test_members_are_removed_through_a_tracking_collection(void **state)
 							       &tracking, NULL),
 			 0);
 	assert_int_equal(list(f, tracking).count, OBJECTS);
+	assert_int_equal(osd_client_remove_members(f->client, at(f->first), NULL), -EINVAL);
 	assert_int_equal(osd_client_remove_members(f->client, at(tracking), NULL), 0);
 	assert_int_equal(list(f, tracking).count, 0);
 	assert_int_equal(list(f, collection).count, 0);

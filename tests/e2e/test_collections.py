@@ -2,9 +2,10 @@
 """Collections, over iSCSI by muninnctl: members, queries, tracking collections, and that all of it survives a kill."""
 
 import json
+import subprocess
 import unittest
 
-from harness import E2ETest, OneDaemonTest
+from harness import MUNINNCTL, E2ETest, OneDaemonTest
 
 SANITIZED = True
 
@@ -92,6 +93,29 @@ class Kill(E2ETest):
         daemon.start()
         url = daemon.url()
         self.assertEqual(self.ctl("coll", "ls", url, collection).split(), [objects[0], objects[2]])
+
+
+    def test_a_purge_that_was_killed_goes_on(self):
+        daemon = self.daemon(size="128M").start()
+        url = daemon.url()
+        self.ctl("mkpart", url, "0x10000")
+        objects = self.ctl("create", url, "0x10000", "--count", 1500).split()
+        collection = self.ctl("coll", "create", url, "0x10000").strip()
+        self.ctl("coll", "add", url, collection, *objects)
+        tracking = self.ctl("coll", "track", url, "0x10000", collection).strip()
+        with subprocess.Popen([MUNINNCTL, "coll", "purge", url, tracking], stderr=subprocess.DEVNULL):
+            for _ in range(1000):
+                if len(self.ctl("coll", "ls", url, tracking).split()) < len(objects):
+                    break
+            daemon.kill()
+        daemon.start()
+        url = daemon.url()
+        left = self.ctl("coll", "ls", url, tracking).split()
+        self.assertEqual(self.ctl("ls", url, "0x10000").split(), left)
+        self.assertEqual(self.ctl("coll", "ls", url, collection).split(), left)
+        self.assertEqual(objects[len(objects) - len(left) :], left)
+        self.ctl("coll", "purge", url, tracking)
+        self.assertEqual(self.ctl("ls", url, "0x10000"), "")
 
 
 if __name__ == "__main__":
