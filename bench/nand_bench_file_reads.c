@@ -18,7 +18,7 @@
 
 enum {
 	DEPTH_MAX = 32,
-	/* The drive has work again before much of what is there has been looked at; measured to be best. */
+	/* The drive has work again before much of what is there has been looked at. */
 	REAP_MAX = 2,
 	COLD_READS_MAX = 4096, /* a turn, each at another place of the spare areas */
 	HOST_PAGE_BYTES = 4096,
