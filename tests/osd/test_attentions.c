@@ -10,7 +10,8 @@
 #include <string.h>
 
 #include "osd/conditions.h"
-#include "tests/osd/unit.h"
+#include "tests/osd/command_rows.h"
+#include "tests/osd/secured.h"
 
 enum { ALICE = 1, BOB = 2, CAROL = 3 };
 
@@ -51,6 +52,46 @@ static void test_others_are_told_once_that_the_unit_was_formatted(void **state)
 		run_as(unit, nexus, OSD_GET_ATTRIBUTES, P, 0);
 		expect_good(unit);
 	}
+}
+
+static const struct command_row *row_of(uint16_t action)
+{
+	for (size_t i = 0; i < command_row_count; i++)
+		if (command_rows[i].action == action)
+			return &command_rows[i];
+	return NULL;
+}
+
+static void test_others_are_told_of_what_was_restored_or_refreshed(void **state)
+{
+	static const uint16_t actions[] = { OSD_REFRESH_SNAPSHOT_OR_CLONE,
+					    OSD_RESTORE_PARTITION_FROM_SNAPSHOT };
+	struct unit *unit = *state;
+
+	command_rows_prepare(unit);
+	greet(unit, BOB);
+	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
+		struct call call = command_row_call(row_of(actions[i]), OSD_2);
+
+		unit->nexus = ALICE;
+		call_run(unit, &call);
+		expect_good(unit);
+		run_as(unit, BOB, OSD_GET_ATTRIBUTES, 0, 0);
+		expect_sense(unit, SENSE_UNIT_ATTENTION, SENSE_MEDIUM_MAY_HAVE_CHANGED);
+		greet(unit, BOB);
+	}
+}
+
+static void test_others_are_told_that_keys_have_changed(void **state)
+{
+	struct unit *unit = *state;
+
+	greet(unit, BOB);
+	unit->nexus = ALICE;
+	secured_set_keys(unit, &secured_manager);
+	run_as(unit, BOB, OSD_GET_ATTRIBUTES, 0, 0);
+	expect_sense(unit, SENSE_UNIT_ATTENTION, SENSE_PARAMETERS_CHANGED);
+	greet(unit, BOB);
 }
 
 static void test_a_format_that_failed_is_no_news(void **state)
@@ -163,6 +204,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		with_unit(test_others_are_told_once_that_the_unit_was_formatted),
+		with_object(test_others_are_told_of_what_was_restored_or_refreshed),
+		with_keys(test_others_are_told_that_keys_have_changed),
 		with_unit(test_a_format_that_failed_is_no_news),
 		with_unit(test_who_comes_later_or_is_nobody_is_told_nothing),
 		with_unit(test_a_command_that_can_t_be_read_keeps_the_attention),
