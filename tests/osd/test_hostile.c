@@ -72,6 +72,16 @@ static const uint16_t actions[] = {
 	OSD_FLUSH_OSD,
 	OSD_QUERY,
 	OSD_SET_KEY,
+	OSD_READ_MAP,
+	OSD_READ_MAPS_AND_COMPARE,
+	OSD_OBJECT_STRUCTURE_CHECK,
+	OSD_COPY_USER_OBJECTS,
+	OSD_COMPARE_AND_SWAP,
+	OSD_FETCH_AND_ADD,
+	OSD_CONDITIONAL_SET_ATTRIBUTES,
+	OSD_GENERAL_COMPARE_AND_SWAP,
+	OSD_PERFORM_SCSI_COMMAND,
+	OSD_PERFORM_TASK_MANAGEMENT_FUNCTION,
 };
 
 static const uint32_t pages[] = {
@@ -133,7 +143,11 @@ static uint32_t any_number(void)
 
 static struct osd_segment any_room(const struct osd_cdb *cdb)
 {
-	bool data = cdb->action == OSD_READ || cdb->action == OSD_LIST;
+	bool data = cdb->action == OSD_READ || cdb->action == OSD_LIST ||
+		    cdb->action == OSD_READ_MAP || cdb->action == OSD_READ_MAPS_AND_COMPARE ||
+		    cdb->action == OSD_OBJECT_STRUCTURE_CHECK ||
+		    cdb->action == OSD_COMPARE_AND_SWAP || cdb->action == OSD_FETCH_AND_ADD ||
+		    cdb->action == OSD_PERFORM_SCSI_COMMAND;
 
 	return (struct osd_segment){ data ? 2048 : 0, (uint32_t)below(2048) };
 }
@@ -199,6 +213,70 @@ static void add_pieces(struct raw *raw, struct osd_cdb *cdb)
 	cdb->continuation_length = (uint32_t)raw->out_length;
 }
 
+/* The objects that COPY USER OBJECTS and READ MAPS AND COMPARE name, mostly ones that are there. */
+static void add_named_objects(struct raw *raw, struct osd_cdb *cdb)
+{
+	bool copy = cdb->action == OSD_COPY_USER_OBJECTS;
+	uint8_t content[OSD_COPY_SOURCE_BYTES] = { 0 };
+	size_t length = 0;
+
+	for (uint64_t i = copy ? 1 + below(8) / 6 : 1; i > 0; i--) {
+		put_be64(content, below(16) ? P : edge());
+		put_be64(content + 8, below(16) ? O : edge());
+		content[16] = (uint8_t)(below(4) << 6);
+		length = osd_continuation_add(
+			raw->out, length, sizeof(raw->out), cdb->action,
+			copy ? OSD_CONTINUATION_COPY_SOURCE : OSD_CONTINUATION_USER_OBJECT, content,
+			copy ? OSD_COPY_SOURCE_BYTES : OSD_USER_OBJECT_BYTES);
+	}
+	if (copy)
+		cdb->object = below(4) ? 0 : cdb->object;
+	raw->out_length = length;
+	cdb->continuation_length = (uint32_t)length;
+}
+
+/* What commands beside READ and WRITE need of their own. */
+static void complete_command(struct raw *raw, struct osd_cdb *cdb)
+{
+	switch (cdb->action) {
+	case OSD_COPY_USER_OBJECTS:
+	case OSD_READ_MAPS_AND_COMPARE:
+		add_named_objects(raw, cdb);
+		break;
+	case OSD_READ_MAP:
+		cdb->map_type = (uint16_t)(below(8) ? below(4) : edge());
+		break;
+	case OSD_COMPARE_AND_SWAP:
+	case OSD_FETCH_AND_ADD:
+		raw->out_length = 16;
+		cdb->length = 8;
+		break;
+	case OSD_PERFORM_SCSI_COMMAND:
+		cdb->embedded_cdb[0] =
+			(uint8_t)(below(2) ? OSD_SCSI_INQUIRY : OSD_SCSI_REQUEST_SENSE);
+		cdb->embedded_cdb[1] = 1;
+		cdb->embedded_cdb[4] = (uint8_t)below(256);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Two operands of one attribute, and sometimes further entries. */
+static void add_operands(struct raw *raw, struct osd_cdb *cdb)
+{
+	uint64_t offset = osd_offset_encode(cdb->version, raw->out_length, NULL);
+	struct osd_list_writer writer;
+
+	osd_list_begin(&writer, cdb->version, OSD_LIST_TO_SET, raw->out + offset, 512);
+	for (uint64_t i = 0, count = 2 + below(3); i < count; i++)
+		osd_list_add_value(&writer, 0xF0000003, i < 2 ? 1 : any_number(),
+				   &(uint8_t){ (uint8_t)below(3) }, (uint32_t)below(2));
+	cdb->set_data = (struct osd_segment){ offset, (uint32_t)osd_list_end(&writer) };
+	raw->out_length = offset + cdb->set_data.length;
+	cdb->retrieved = any_room(cdb);
+}
+
 /* A command that could come from an initiator in its right mind, or nearly so. */
 static void make_command(struct raw *raw)
 {
@@ -217,7 +295,7 @@ static void make_command(struct raw *raw)
 		.timestamps_control = below(4) ? 0 : OSD_TIMESTAMPS_BYPASS,
 	};
 
-	if (cdb.action >= OSD_QUERY || cdb.action == OSD_SET_KEY || cdb.action == OSD_REMOVE)
+	if (cdb.action == OSD_QUERY || cdb.action == OSD_SET_KEY || cdb.action == OSD_REMOVE)
 		cdb.action = below(8) ? OSD_WRITE : cdb.action;
 	if ((cdb.action == OSD_CREATE || cdb.action == OSD_CREATE_AND_WRITE) && below(4))
 		cdb.object = 0;
@@ -237,7 +315,11 @@ static void make_command(struct raw *raw)
 	if (cdb.action == OSD_WRITE || cdb.action == OSD_APPEND ||
 	    cdb.action == OSD_CREATE_AND_WRITE)
 		raw->out_length += cdb.length;
-	if (below(4))
+	complete_command(raw, &cdb);
+	if (cdb.action == OSD_CONDITIONAL_SET_ATTRIBUTES ||
+	    cdb.action == OSD_GENERAL_COMPARE_AND_SWAP)
+		add_operands(raw, &cdb);
+	else if (below(4))
 		add_lists(raw, &cdb);
 	else
 		add_other_formats(raw, &cdb);
@@ -336,7 +418,9 @@ static void check_every_byte_is_set(struct unit *unit, const struct raw *raw)
 	size_t length = unit->command.data_in_length;
 
 	if (raw->cdb_length < 10 || length == 0 ||
-	    (action != OSD_READ && action != OSD_LIST && action != OSD_GET_ATTRIBUTES))
+	    (action != OSD_READ && action != OSD_LIST && action != OSD_GET_ATTRIBUTES &&
+	     action != OSD_READ_MAP && action != OSD_READ_MAPS_AND_COMPARE &&
+	     action != OSD_OBJECT_STRUCTURE_CHECK && action != OSD_PERFORM_SCSI_COMMAND))
 		return;
 	/* With sets the second answer may differ: those of the first time have happened. */
 	if (get_be32(raw->cdb + 68) != 0 || (raw->cdb[11] & 0x30) != OSD_ATTRIBUTES_LIST)
