@@ -211,8 +211,9 @@ enum {
 	OSD_MUNINN_LAYOUT = 0x1,
 	/* Of snapshots and clones. */
 	OSD_MUNINN_SOURCE_PARTITION = 0x2, /* 8 bytes; 0: it was removed */
-	OSD_MUNINN_DUPLICATION_TIME = 0x3, /* 6 bytes, ms since 1970: whose contents it began with */
-	OSD_MUNINN_WRITABLE = 0x4,         /* 1 byte: 0 snapshot, 1 clone */
+	OSD_MUNINN_DUPLICATION_TIME =
+		0x3,               /* 6 bytes, ms since 1970: whose contents it began with */
+	OSD_MUNINN_WRITABLE = 0x4, /* 1 byte: 0 snapshot, 1 clone */
 };
 
 /* Inside the range of a type. */

@@ -130,11 +130,11 @@ static int set_option(struct lun_options *options, const char *name, const char 
 		return lun_option_key_file(value, options->key_file, error);
 	if (!strcmp(name, "system_id"))
 		return lun_option_system_id(value, &options->osd, error);
-	return error_set(
-		error, -EINVAL,
-		"unknown option '%s'; known are threads, onode_cache, directory_cache, "
-		"durability, merge, recover_without_nvram, history_interval, layout, serial, key_file and system_id",
-		name);
+	return error_set(error, -EINVAL,
+			 "unknown option '%s'; known are threads, onode_cache, directory_cache, "
+			 "durability, merge, recover_without_nvram, history_interval, layout, "
+			 "serial, key_file and system_id",
+			 name);
 }
 
 int lun_options_parse(const char *text, struct lun_options *options, struct error_text *error)

@@ -53,7 +53,8 @@ static void test_every_option_gets_to_its_place(void **state)
 	(void)state;
 	assert_int_equal(
 		lun_options_parse("threads=7;onode_cache=100;directory_cache=50;serial=A-1;"
-				  "durability=host;merge=manual;recover_without_nvram=yes;layout=packed;history_interval=250;"
+				  "durability=host;merge=manual;recover_without_nvram=yes;layout="
+				  "packed;history_interval=250;"
 				  "system_id=000102030405060708090a0b0c0d0e0f1011FDfe",
 				  &options, &error),
 		0);
