@@ -311,6 +311,20 @@ static void test_every_start_has_its_own_boot_epoch(void **state)
 	assert_int_equal(get_be16(second), get_be16(first) + 1);
 }
 
+static void test_a_start_does_not_look_like_a_modification(void **state)
+{
+	struct unit *unit = *state;
+	uint8_t before[6], after[6];
+
+	unit_get(unit, 0, 0, OSD_ROOT_TIMESTAMPS, OSD_TIME_ATTRIBUTES_MODIFIED, before, 6);
+	unit->now_ms += 1000;
+	secured_restart(unit, M->device_key);
+	assert_int_equal(
+		unit_get(unit, 0, 0, OSD_ROOT_TIMESTAMPS, OSD_TIME_ATTRIBUTES_MODIFIED, after, 6),
+		6);
+	assert_memory_equal(before, after, 6);
+}
+
 /* The pages where keys are. */
 static const uint32_t private_pages[] = { 0xBFFFFFFF, 0x5FFFFFFF };
 
@@ -573,6 +587,7 @@ int main(void)
 		with_keys(test_without_the_right_device_key_everything_secured_is_closed),
 		with_keys(test_supported_methods_are_those_with_a_device_key),
 		with_keys(test_every_start_has_its_own_boot_epoch),
+		with_keys(test_a_start_does_not_look_like_a_modification),
 		with_keys(test_no_command_shows_or_sets_the_stored_keys),
 		with_keys_in_both(test_stored_keys_are_encrypted_and_bound_to_their_place),
 		with_keys_in_both(test_the_master_key_is_changed_in_two_steps),
