@@ -238,6 +238,8 @@ void osd_input_generate(struct fuzz_random *random, struct osd_input_command *co
 	command->flags &= (uint8_t)~OSD_INPUT_INQUIRY;
 	if (fuzz_below(random, 3) == 0)
 		command->flags |= OSD_INPUT_COMPARE;
+	if (fuzz_below(random, 2))
+		command->flags |= OSD_INPUT_SIGN;
 	choose_fields(random, &cdb);
 	osd_generate_continuation(random, command, &cdb);
 	if (cdb.action == OSD_EXECUTE)
@@ -259,6 +261,9 @@ void osd_input_generate(struct fuzz_random *random, struct osd_input_command *co
 			length = OSD2_CDB_BYTES;
 	}
 	command->cdb_length = (uint16_t)length;
+	/* The method to sign with. */
+	if (command->flags & OSD_INPUT_SIGN)
+		command->cdb[82] = (uint8_t)fuzz_below(random, 4);
 }
 
 /* ---- refitting ---- */

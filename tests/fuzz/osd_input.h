@@ -33,6 +33,7 @@ enum osd_input_flag {
 	OSD_INPUT_COMPARE = 1 << 3, /* of a failing command: everything is as before */
 	OSD_INPUT_INQUIRY = 1 << 4, /* the CDB is INQUIRY's */
 	OSD_INPUT_MERGE = 1 << 5,   /* space is reclaimed behind the command */
+	OSD_INPUT_SIGN = 1 << 6,    /* it gets a capability and check values (osd_sign.h) */
 };
 
 /* What the first command finds. */
@@ -40,7 +41,8 @@ enum osd_scene {
 	OSD_SCENE_EMPTY,
 	OSD_SCENE_OBJECTS,  /* two partitions with objects, one with a collection */
 	OSD_SCENE_VERSIONS, /* the same, changed since a snapshot */
-	OSD_SCENE_SMALL,    /* the same on a device that is soon full */
+	OSD_SCENE_SMALL,    /* OBJECTS on a device that is soon full */
+	OSD_SCENE_SECURED,  /* OBJECTS, the first partition with keys and the method CAPKEY */
 	OSD_SCENES
 };
 

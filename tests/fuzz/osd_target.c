@@ -11,7 +11,7 @@
 #include "common/bytes.h"
 #include "osd/vendor.h"
 #include "osd/wire.h"
-#include "tests/fuzz/osd_unit.h"
+#include "tests/fuzz/osd_sign.h"
 
 /* One command with buffers of exactly their size, so that the address sanitizer sees every byte too far. */
 struct run {
@@ -20,10 +20,17 @@ struct run {
 	struct osd_command command;
 	uint8_t *cdb, *out, *in;
 	unsigned comparisons; /* of the whole state, so far */
+	uint32_t signatures;  /* made so far */
+	bool locked;          /* nothing has happened that could let unsigned commands in */
 };
 
 /* Comparisons of the whole state in one input: they take longer than commands. */
 #define COMPARISONS_MAX 1
+
+static uint64_t nexus_of(const struct run *run)
+{
+	return run->input.flags & OSD_INPUT_OTHER_NEXUS ? 2 : 1;
+}
 
 /* The action of the CDB as OSD-2 numbers it; 0: there is none. */
 static uint16_t action_of(const struct run *run)
@@ -145,7 +152,7 @@ static void execute(struct run *run, uint8_t garbage)
 		.data_out_length = input->out_length,
 		.data_in = input->in_capacity > 0 ? run->in : NULL,
 		.data_in_capacity = input->in_capacity,
-		.nexus = input->flags & OSD_INPUT_OTHER_NEXUS ? 2 : 1,
+		.nexus = nexus_of(run),
 	};
 	memset(run->command.sense, garbage, sizeof(run->command.sense));
 	osd_execute(run->unit.device, &run->command);
@@ -211,11 +218,46 @@ static void run_inquiry(struct run *run)
 	int length;
 
 	memcpy(cdb, input->cdb, 6);
-	length = osd_inquiry(run->unit.device, input->flags & OSD_INPUT_OTHER_NEXUS ? 2 : 1, cdb,
-			     data, input->in_capacity);
+	length = osd_inquiry(run->unit.device, nexus_of(run), cdb, data, input->in_capacity);
 	fuzz_check(length >= -22 && length <= 4096);
 	free(cdb);
 	free(data);
+}
+
+/* Is the command about what is in the secured partition? */
+static bool is_of_secured(const struct run *run)
+{
+	uint64_t partition = get_be64(run->cdb + 16) & ENGINE_LAST_PARTITION_ID;
+
+	switch (action_of(run)) {
+	case OSD_CREATE:
+	case OSD_LIST:
+	case OSD_PUNCH:
+	case OSD_READ:
+	case OSD_WRITE:
+	case OSD_APPEND:
+	case OSD_CLEAR:
+	case OSD_REMOVE:
+	case OSD_GET_ATTRIBUTES:
+	case OSD_SET_ATTRIBUTES:
+	case OSD_CREATE_AND_WRITE:
+	case OSD_CREATE_COLLECTION:
+	case OSD_LIST_COLLECTION:
+	case OSD_QUERY:
+		return partition == OSD_SCENE_PARTITION;
+	default:
+		return false;
+	}
+}
+
+/* Without a signature nothing gets into a partition that demands one. */
+static void check_lock(struct run *run)
+{
+	if (!run->locked || has_failed(run))
+		return;
+	fuzz_check(run->input.flags & OSD_INPUT_SIGN || !is_of_secured(run));
+	/* Keys, methods and the partition itself may be others from now on. */
+	run->locked = false;
 }
 
 static void run_command(struct run *run)
@@ -225,9 +267,12 @@ static void run_command(struct run *run)
 
 	keep_small(run);
 	keep_alone(run);
-	make_buffers(run);
 	run->unit.now_ms += run->input.milliseconds;
+	if (run->input.flags & OSD_INPUT_SIGN)
+		osd_sign(&run->unit, &run->input, nexus_of(run), ++run->signatures);
+	make_buffers(run);
 	execute(run, 0x5A);
+	check_lock(run);
 	if (has_failed(run)) {
 		fuzz_check(!compare || osd_fuzz_unit_digest(&run->unit) == digest);
 	} else if (run->input.flags & OSD_INPUT_AGAIN) {
@@ -244,9 +289,12 @@ static void run_osd(const uint8_t *data, size_t size)
 {
 	struct fuzz_reader reader = { data, size };
 	struct run *run = calloc(1, sizeof(*run));
+	enum osd_scene scene;
 
 	fuzz_check(run != NULL);
-	osd_fuzz_unit_open(&run->unit, osd_input_scene(&reader));
+	scene = osd_input_scene(&reader);
+	run->locked = scene == OSD_SCENE_SECURED;
+	osd_fuzz_unit_open(&run->unit, scene);
 	for (int i = 0; i < OSD_INPUT_COMMANDS_MAX && osd_input_next(&reader, &run->input); i++) {
 		if (run->input.flags & OSD_INPUT_INQUIRY)
 			run_inquiry(run);

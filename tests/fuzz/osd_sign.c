@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "tests/fuzz/osd_sign.h"
+
+#include <string.h>
+
+#include "common/bytes.h"
+#include "osd/security_wire.h"
+
+#define KEY_VERSION 5
+
+struct key_pair {
+	uint8_t authentication[OSD_KEY_BYTES], generation[OSD_KEY_BYTES];
+};
+
+/* From the top: each is derived from the one before. */
+enum key { MASTER_KEY, ROOT_KEY, PARTITION_KEY, WORKING_KEY, KEYS };
+
+const uint8_t osd_sign_uuid[16] = { 0x10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
+
+void osd_sign_options(struct osd_options *options)
+{
+	*options = (struct osd_options){ .has_device_key = true };
+	memset(options->device_key, 0xC0, sizeof(options->device_key));
+	/* Binary, of the logical unit, vendor specific, 16 bytes. */
+	put_be32(options->system_id, 0x01000010);
+	memcpy(options->system_id + 4, osd_sign_uuid, sizeof(osd_sign_uuid));
+}
+
+static void fill_fields(enum key key, struct osd_key_fields *fields)
+{
+	*fields = (struct osd_key_fields){ .key_version = key == WORKING_KEY ? KEY_VERSION : 0 };
+	memset(fields->identifier, 0x10 + (int)key, sizeof(fields->identifier));
+	memset(fields->seed, 0x10 + (int)key, sizeof(fields->seed));
+}
+
+/* The same for every input, so they are computed once. */
+static const struct key_pair *keys(void)
+{
+	static struct key_pair pairs[KEYS];
+	static bool known;
+	struct osd_options options;
+
+	if (known)
+		return pairs;
+	osd_sign_options(&options);
+	fuzz_check(osd_initial_master_keys(options.device_key, options.system_id,
+					   pairs[MASTER_KEY].authentication,
+					   pairs[MASTER_KEY].generation) == 0);
+	for (enum key key = ROOT_KEY; key < KEYS; key++) {
+		struct osd_key_fields fields;
+
+		fill_fields(key, &fields);
+		fuzz_check(osd_derive_keys(pairs[key - 1].generation, fields.seed,
+					   sizeof(fields.seed), pairs[key].authentication,
+					   pairs[key].generation) == 0);
+	}
+	known = true;
+	return pairs;
+}
+
+/* ---- signing ---- */
+
+/* One command on its way to being signed. */
+struct signing {
+	struct osd_fuzz_unit *unit;
+	struct osd_input_command *input;
+	struct osd_cdb cdb;
+	const struct osd_security_layout *layout;
+	uint64_t nexus;
+	uint8_t method;
+	uint8_t key[OSD_KEY_BYTES]; /* of the capability */
+	uint8_t nonce[OSD_NONCE_BYTES];
+};
+
+static uint8_t object_type(const struct osd_cdb *cdb)
+{
+	if (cdb->partition == 0 || cdb->action == OSD_FORMAT_OSD || cdb->action == OSD_FLUSH_OSD)
+		return OSD_TYPE_ROOT;
+	if ((cdb->action >= OSD_CREATE_COLLECTION && cdb->action <= OSD_LIST_COLLECTION) ||
+	    (cdb->action >= OSD_QUERY && cdb->action <= OSD_SET_MEMBER_ATTRIBUTES) ||
+	    cdb->object == OSD_SCENE_COLLECTION)
+		return OSD_TYPE_COLLECTION;
+	if (cdb->object == 0 && cdb->action != OSD_CREATE && cdb->action != OSD_CREATE_AND_WRITE)
+		return OSD_TYPE_PARTITION;
+	return OSD_TYPE_USER_OBJECT;
+}
+
+/* The capability for this command, and the key that goes with it. */
+static void give_capability(struct signing *signing, const uint8_t *secret)
+{
+	const struct osd_cdb *cdb = &signing->cdb;
+	struct osd_options options;
+	uint8_t *bytes = signing->input->cdb + OSD_FIELD_CAPABILITY_FORMAT;
+	struct osd_capability capability = {
+		.format = cdb->version == OSD_1 ? OSD_CAPABILITY_OSD1 : OSD_CAPABILITY_OSD2,
+		.key_version = KEY_VERSION,
+		.algorithm = OSD_INTEGRITY_HMAC_SHA1,
+		.method = signing->method,
+		.object_type = object_type(cdb),
+		.permissions = 0xFFFC,
+		.partition = cdb->partition,
+		.object = cdb->object,
+	};
+
+	capability.descriptor_type = osd_descriptor_type(cdb->version, capability.object_type);
+	osd_sign_options(&options);
+	osd_capability_encode(cdb->version, &capability, bytes);
+	fuzz_check(osd_capability_key(cdb->version, secret, bytes, options.system_id,
+				      signing->key) == 0);
+}
+
+/* ALLDATA: the integrity information behind Data-Out, and the place of the target's. */
+static void add_integrity(struct signing *signing)
+{
+	struct osd_input_command *input = signing->input;
+	const struct osd_cdb *cdb = &signing->cdb;
+	bool writes = cdb->action == OSD_WRITE || cdb->action == OSD_APPEND ||
+		      cdb->action == OSD_CREATE_AND_WRITE;
+	const struct osd_integrity_lengths lengths = { writes ? cdb->length : 0,
+						       cdb->set_data.length, cdb->get_list.length };
+	const struct iovec pieces[] = {
+		{ input->out + cdb->continuation_length, lengths.data },
+		{ input->out + cdb->set_data.offset, lengths.sets },
+		{ input->out + cdb->get_list.offset, lengths.gets },
+	};
+	uint64_t end = osd_offset_encode(cdb->version, input->out_length, NULL);
+	uint32_t at;
+
+	if (input->in_capacity > 0 && input->in_capacity < 8192) {
+		input->in_capacity =
+			(uint16_t)(osd_offset_encode(cdb->version, input->in_capacity, &at) +
+				   osd_data_in_integrity_bytes(cdb->version));
+		put_be32(input->cdb + signing->layout->data_in_offset, at);
+	}
+	for (int i = 0; i < 3; i++)
+		if ((const uint8_t *)pieces[i].iov_base - input->out > input->out_length ||
+		    pieces[i].iov_len > input->out_length)
+			return;
+	if (lengths.data + lengths.sets + lengths.gets == 0 ||
+	    end + osd_data_out_integrity_bytes(cdb->version) > OSD_INPUT_OUT_KEPT_MAX)
+		return;
+	input->out_length = (uint16_t)osd_offset_encode(cdb->version, input->out_length, &at);
+	put_be32(input->cdb + signing->layout->data_out_offset, at);
+	fuzz_check(osd_data_out_integrity(cdb->version, signing->key, signing->nonce, &lengths,
+					  pieces, 3, input->out + input->out_length) == 0);
+	input->out_length =
+		(uint16_t)(input->out_length + osd_data_out_integrity_bytes(cdb->version));
+	input->out_kept = input->out_length;
+}
+
+static void add_check_value(struct signing *signing)
+{
+	static const uint8_t inquiry[6] = { 0x12, 1, 0xB1, 0, 64, 0 };
+	uint8_t value[OSD_CHECK_VALUE_BYTES], page[64];
+
+	if (signing->method == OSD_CAPKEY) {
+		fuzz_check(osd_inquiry(signing->unit->device, signing->nexus, inquiry, page,
+				       sizeof(page)) == 4 + OSD_SECURITY_TOKEN_BYTES);
+		fuzz_check(osd_token_check_value(signing->key, page + 4, value) == 0);
+	} else {
+		fuzz_check(osd_request_check_value(signing->cdb.version, signing->key,
+						   signing->input->cdb, value) == 0);
+	}
+	memcpy(signing->input->cdb + signing->layout->check_value, value, sizeof(value));
+}
+
+/* All of Data-Out into the input, so that it can be summed up. */
+static bool make_whole(struct osd_input_command *input)
+{
+	if (input->out_length > OSD_INPUT_OUT_KEPT_MAX)
+		return false;
+	memset(input->out + input->out_kept, input->fill,
+	       (size_t)(input->out_length - input->out_kept));
+	input->out_kept = input->out_length;
+	return true;
+}
+
+static void sign_with(struct signing *signing, const uint8_t *secret, uint32_t serial)
+{
+	struct osd_input_command *input = signing->input;
+	size_t continuation = signing->cdb.continuation_length;
+	uint8_t value[OSD_CHECK_VALUE_BYTES];
+
+	signing->layout = osd_security_layout(signing->cdb.version);
+	give_capability(signing, secret);
+	put_be48(signing->nonce, signing->unit->now_ms);
+	put_be48(signing->nonce + 6, serial);
+	memcpy(input->cdb + signing->layout->nonce, signing->nonce, OSD_NONCE_BYTES);
+	put_be32(input->cdb + signing->layout->data_in_offset, OSD_OFFSET_UNUSED);
+	put_be32(input->cdb + signing->layout->data_out_offset, OSD_OFFSET_UNUSED);
+	if (signing->method == OSD_ALLDATA)
+		add_integrity(signing);
+	if (continuation > 0 && continuation <= input->out_length) {
+		fuzz_check(osd_continuation_check_value(signing->key, signing->nonce, input->out,
+							continuation, value) == 0);
+		memcpy(input->out + OSD_CONTINUATION_CHECK_VALUE, value, sizeof(value));
+	}
+	add_check_value(signing);
+}
+
+void osd_sign(struct osd_fuzz_unit *unit, struct osd_input_command *input, uint64_t nexus,
+	      uint32_t serial)
+{
+	struct signing signing = { .unit = unit,
+				   .input = input,
+				   .nexus = nexus,
+				   .method = input->cdb[OSD_FIELD_SECURITY_METHOD] % 4 };
+	uint16_t bad_field;
+	bool of_root;
+
+	if (osd_cdb_decode(input->cdb, input->cdb_length, &signing.cdb, &bad_field) != 0 ||
+	    signing.method == OSD_NOSEC || !make_whole(input))
+		return;
+	of_root = signing.cdb.partition == 0 || signing.cdb.action == OSD_CREATE_PARTITION ||
+		  signing.cdb.action == OSD_REMOVE_PARTITION;
+	sign_with(&signing, keys()[of_root ? ROOT_KEY : WORKING_KEY].authentication, serial);
+}
+
+/* ---- the scene ---- */
+
+/* Executes a command of the scene, which must succeed. */
+static void execute(struct osd_fuzz_unit *unit, struct osd_input_command *input)
+{
+	struct osd_command command = { .cdb = input->cdb,
+				       .cdb_length = input->cdb_length,
+				       .data_out = input->out_length ? input->out : NULL,
+				       .data_out_length = input->out_length,
+				       .nexus = 1 };
+
+	osd_execute(unit->device, &command);
+	fuzz_check(command.status == SCSI_STATUS_GOOD);
+}
+
+static void set_key(struct osd_fuzz_unit *unit, enum key key)
+{
+	static struct osd_input_command input;
+	struct signing signing = {
+		.unit = unit, .input = &input, .nexus = 1, .method = OSD_CMDRSP
+	};
+	struct osd_key_fields fields;
+	size_t length;
+
+	memset(&input, 0, sizeof(input));
+	fill_fields(key, &fields);
+	signing.cdb = (struct osd_cdb){ .version = OSD_2,
+					.action = OSD_SET_KEY,
+					.format = OSD_ATTRIBUTES_LIST,
+					.command_options = (uint8_t)key,
+					.partition = key == ROOT_KEY ? 0 : OSD_SCENE_PARTITION };
+	osd_key_fields_encode(OSD_SET_KEY, &fields, signing.cdb.key_bytes);
+	fuzz_check(osd_cdb_encode(&signing.cdb, input.cdb, &length) == 0);
+	input.cdb_length = (uint16_t)length;
+	/* The nonces of inputs have lower serial numbers. */
+	sign_with(&signing, keys()[key - 1].authentication, 0xFFFF0000U + (uint32_t)key);
+	execute(unit, &input);
+}
+
+void osd_sign_set_keys(struct osd_fuzz_unit *unit)
+{
+	static struct osd_input_command input;
+	struct osd_cdb cdb = { .version = OSD_2,
+			       .action = OSD_SET_ATTRIBUTES,
+			       .format = OSD_ATTRIBUTES_CDB,
+			       .partition = OSD_SCENE_PARTITION,
+			       .set_page = OSD_PARTITION_SECURITY,
+			       .set_number = OSD_SECURITY_DEFAULT_METHOD,
+			       .set_length = 1,
+			       .set_value = { OSD_CAPKEY } };
+	size_t length;
+
+	for (enum key key = ROOT_KEY; key < KEYS; key++)
+		set_key(unit, key);
+	memset(&input, 0, sizeof(input));
+	fuzz_check(osd_cdb_encode(&cdb, input.cdb, &length) == 0);
+	input.cdb_length = (uint16_t)length;
+	execute(unit, &input);
+}
