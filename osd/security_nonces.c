@@ -114,13 +114,15 @@ static void sift_down(struct osd_nonces *nonces)
 	}
 }
 
-/* Forgets the oldest nonce and everything as old; returns its entry, which stays first in the heap. */
+/*
+ * Forgets the oldest nonce; returns its entry, which stays first in the heap. It can't come back: all that are remembered
+ * from now on are as new or newer, and a full list takes only what is newer than its oldest.
+ */
 static uint32_t forget_oldest(struct osd_nonces *nonces)
 {
 	uint32_t oldest = nonces->heap[0];
 	uint32_t *link = chain_of(nonces, nonces->entries[oldest].nonce);
 
-	nonces->floor_ms = time_at(nonces, 0) + 1;
 	while (*link != oldest)
 		link = &nonces->entries[*link].next;
 	*link = nonces->entries[oldest].next;

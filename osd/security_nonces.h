@@ -2,9 +2,9 @@
 /*
  * The nonces of requests that were accepted, so that no request is accepted twice. Private to osd/.
  *
- * Memory is bounded: when the list is full, the nonce with the oldest timestamp goes, and from then
- * on no nonce as old as it is taken. So a forgotten nonce can never come back. The same floor keeps
- * out nonces from before the unit's start, of which nothing is known.
+ * Memory is bounded: a full list takes only nonces that are newer than the oldest that it has, which
+ * goes then. So a forgotten nonce can never come back. A floor keeps out nonces from before the
+ * unit's start, of which nothing is known.
  */
 #ifndef MUNINN_OSD_SECURITY_NONCES_H
 #define MUNINN_OSD_SECURITY_NONCES_H
