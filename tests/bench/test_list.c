@@ -47,7 +47,7 @@ static void test_ids_cost_as_many_page_reads_at_the_end_as_at_the_start(void **s
 
 	(void)state;
 	assert_int_equal(
-		run("--objects 150000 --nodes 128 --steps 4 --room 40000 --ids", &json, &text), 0);
+		run("--objects 100000 --nodes 128 --steps 4 --room 40000 --ids", &json, &text), 0);
 	for (rest = json; (line = strsep(&rest, "\n")) && *line;) {
 		json_t *object = json_loads(line, 0, NULL);
 
@@ -63,8 +63,8 @@ static void test_ids_cost_as_many_page_reads_at_the_end_as_at_the_start(void **s
 		json_decref(object);
 	}
 	assert_int_equal(points, 8);
-	assert_true(objects == 150000);
-	assert_true(entries == 2 * 150000);
+	assert_true(objects == 100000);
+	assert_true(entries == 2 * 100000);
 	free(json);
 	free(text);
 }
