@@ -2,7 +2,8 @@
 /*
  * OBJECT STRUCTURE CHECK: reads everything that an object consists of, and reports what is damaged.
  *
- * Of a user object that is its onode, attributes and data; of a partition its own, its directories
+ * Of a user object that is its onode, attributes and data; of a collection the onode, attributes and
+ * members; of a partition its own, its directories
  * and every object in them; of the root its own, the table of partitions and what each partition
  * says of itself. One command reads a bounded amount and says where to go on.
  */
@@ -87,6 +88,19 @@ static int check_data(struct check *check, struct engine_address address, uint64
 	return result == -ENOENT ? 0 : result;
 }
 
+/* The directory of a collection holds as many IDs as the collection says. */
+static int check_collection(struct check *check, struct engine_address address,
+			    const struct engine_stat *stat)
+{
+	uint64_t count = 0;
+	int result =
+		engine_list_count(check->request->txn, address, ENGINE_LIST_MEMBERS, 1, &count);
+
+	if (result == 0 && count != stat->members)
+		result = -EBADMSG;
+	return damage(check, address, OSD_MAP_DAMAGED_DIRECTORY, result);
+}
+
 /*
  * A user object or collection: reading its facts reads its attributes, too. 1 as check_data, and
  * nothing is kept of it.
@@ -105,7 +119,7 @@ static int check_member(struct check *check, struct engine_address address)
 		return damage(check, address, OSD_MAP_DAMAGED_ATTRIBUTES, result);
 	check->used_bytes += stat.used_bytes;
 	if (stat.type != ENGINE_USER_OBJECT)
-		return 0;
+		return check_collection(check, address, &stat);
 	result = check_data(check, address, &offset);
 	if (result == 1) {
 		*check = before;
@@ -261,7 +275,7 @@ static int check_subject(struct check *check)
 			check->head.continuation = offset;
 		return result == 1 ? 0 : result;
 	case ENGINE_COLLECTION:
-		break;
+		return check_collection(check, subject->address, &subject->stat);
 	}
 	return 0;
 }

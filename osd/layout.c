@@ -74,19 +74,22 @@ int osd_layout_check(struct osd_request *request)
 {
 	uint64_t bytes_max =
 		(uint64_t)OSD_PACKED_PAGES_MAX * engine_page_bytes(request->device->engine);
-	const struct osd_subject *subject = &request->subject;
-	struct engine_stat after;
-	int result;
+	struct engine_address address = request->subject.address;
+	uint64_t objects = max_u64(request->created, 1);
 
-	if (request->layout != OSD_LAYOUT_PACKED || subject->stat.type != ENGINE_USER_OBJECT)
+	if (request->layout != OSD_LAYOUT_PACKED ||
+	    request->subject.stat.type != ENGINE_USER_OBJECT)
 		return 0;
-	if (subject->address.object + max_u64(request->created, 1) - 1 >
-	    OSD_PACKED_IDENTIFIER_MAX + IDENTIFIER_OFFSET)
+	if (address.object + objects - 1 > OSD_PACKED_IDENTIFIER_MAX + IDENTIFIER_OFFSET)
 		return osd_result(request, -EFBIG, 0);
-	result = engine_stat(request->txn, subject->address, &after);
-	if (result != 0)
-		return osd_result(request, result, OSD_FIELD_OBJECT);
-	return after.length <= bytes_max || after.length <= request->before.length
-		       ? 0
-		       : osd_fail_field(request, osd_address_field(request));
+	for (uint64_t i = 0; i < objects; i++, address.object++) {
+		struct engine_stat after;
+		int result = engine_stat(request->txn, address, &after);
+
+		if (result != 0)
+			return osd_result(request, result, OSD_FIELD_OBJECT);
+		if (after.length > bytes_max && after.length > request->before.length)
+			return osd_fail_field(request, osd_address_field(request));
+	}
+	return 0;
 }

@@ -322,6 +322,28 @@ static void test_a_whole_device_checks_clean(void **state)
 	assert_int_equal(head.additional_length, OSD_CHECK_HEAD_BYTES - 8);
 }
 
+static void test_collections_are_checked_with_their_members(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_CREATE_COLLECTION, P, O + 1);
+	uint8_t id[8];
+
+	call_run(unit, &call);
+	expect_good(unit);
+	put_be64(id, O + 1);
+	unit_set(unit, P, O, OSD_USER_OBJECT_COLLECTIONS, 1, id, 8);
+	call = check_call(P, O + 1);
+	call_run(unit, &call);
+	shows_good(unit, OBJECT_STRUCTURE_CHECK, "a collection");
+	assert_int_equal(check_head(unit).objects, 1);
+	assert_int_equal(check_head(unit).additional_length, OSD_CHECK_HEAD_BYTES - 8);
+	call = check_call(P, 0);
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(check_head(unit).objects, 3);
+	assert_int_equal(check_head(unit).additional_length, OSD_CHECK_HEAD_BYTES - 8);
+}
+
 static void test_an_object_is_checked_from_an_address_on(void **state)
 {
 	struct unit *unit = *state;
@@ -492,6 +514,7 @@ int main(void)
 		with_object(test_comparing_wants_one_user_object_to_compare_with),
 		with_object(test_comparing_behind_both_ends_points_at_the_address),
 		with_object(test_a_whole_device_checks_clean),
+		with_object(test_collections_are_checked_with_their_members),
 		with_object(test_an_object_is_checked_from_an_address_on),
 		with_object(test_a_map_of_damage_names_the_pages_that_can_t_be_read),
 		with_object(test_a_check_names_each_object_that_is_damaged),
