@@ -40,7 +40,7 @@ static const struct ctl_verb verbs[] = {
 	  "-l, --long  with length, time of the last change and user name\n\n"
 	  "Examples:\n  muninnctl ls $URL\n  muninnctl ls -l $URL 0x10000\n",
 	  0, 1, verb_ls },
-	{ "stat", "URL [ADDRESS]", "facts about the device, a partition or an object",
+	{ "stat", "URL [ADDRESS]", "facts about the device, a partition, an object or a collection",
 	  "Example:\n  muninnctl stat $URL 0x10000/0x10004\n", 0, 1, verb_stat },
 	{ "create", "URL PID[/OID] [--count N]", "create empty objects",
 	  "Prints their ADDRESSes. Without OID the target chooses.\n"

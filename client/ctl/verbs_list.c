@@ -223,6 +223,16 @@ static int stat_pages(struct ctl *ctl, struct osd_client_address address, uint32
 	return code;
 }
 
+/* Which pages an object has; of a target that does not tell, those of a user object. */
+static bool is_collection(struct ctl *ctl, struct osd_client_address address)
+{
+	uint64_t type = 0;
+
+	return osd_client_get_number(ctl->client, address, OSD_PAGE_CURRENT_COMMAND,
+				     OSD_CURRENT_OBJECT_TYPE, &type, NULL) == 0 &&
+	       type == OSD_TYPE_COLLECTION;
+}
+
 int verb_stat(struct ctl *ctl)
 {
 	static const struct fact object_facts[] = {
@@ -233,6 +243,11 @@ int verb_stat(struct ctl *ctl)
 	static const struct fact partition_facts[] = {
 		{ OSD_INFORMATION_MEMBERS, "members", FACT_NUMBER },
 		{ OSD_INFORMATION_USED_CAPACITY, "used", FACT_SIZE },
+		{ OSD_INFORMATION_USERNAME, "username", FACT_TEXT },
+	};
+	/* The type: 0 linear, 1 tracking. */
+	static const struct fact collection_facts[] = {
+		{ OSD_INFORMATION_COLLECTION_TYPE, "collection_type", FACT_NUMBER },
 		{ OSD_INFORMATION_USERNAME, "username", FACT_TEXT },
 	};
 	struct osd_client_address address;
@@ -247,6 +262,9 @@ int verb_stat(struct ctl *ctl)
 	if (!address.object)
 		return stat_pages(ctl, address, OSD_PAGES_PARTITION, partition_facts,
 				  sizeof(partition_facts) / sizeof(partition_facts[0]));
+	if (is_collection(ctl, address))
+		return stat_pages(ctl, address, OSD_PAGES_COLLECTION, collection_facts,
+				  sizeof(collection_facts) / sizeof(collection_facts[0]));
 	return stat_pages(ctl, address, OSD_PAGES_USER_OBJECT, object_facts,
 			  sizeof(object_facts) / sizeof(object_facts[0]));
 }

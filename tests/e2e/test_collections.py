@@ -33,6 +33,9 @@ class Collections(OneDaemonTest):
         self.ctl("coll", "drop", self.url, self.collection, self.objects[1])
         self.ctl("rm", self.url, self.objects[0])
         self.assertEqual(self.lines("coll", "ls", self.url, self.collection), self.objects[2:3])
+        self.ctl("attr", "set", self.url, self.collection, "0x60000001", "0x9", "films")
+        self.assertIn("films", self.ctl("stat", self.url, self.collection))
+        self.assertEqual(json.loads(self.ctl("stat", self.url, self.collection, "--json"))["collection_type"], 0)
         listed = json.loads(self.ctl("coll", "ls", self.url, self.collection, "--json"))
         self.assertEqual([entry["address"] for entry in listed], self.objects[2:3])
 
