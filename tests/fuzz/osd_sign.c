@@ -118,11 +118,10 @@ static void add_integrity(struct signing *signing)
 		      cdb->action == OSD_CREATE_AND_WRITE;
 	const struct osd_integrity_lengths lengths = { writes ? cdb->length : 0,
 						       cdb->set_data.length, cdb->get_list.length };
-	const struct iovec pieces[] = {
-		{ input->out + cdb->continuation_length, lengths.data },
-		{ input->out + cdb->set_data.offset, lengths.sets },
-		{ input->out + cdb->get_list.offset, lengths.gets },
-	};
+	const uint64_t offsets[] = { cdb->continuation_length, cdb->set_data.offset,
+				     cdb->get_list.offset };
+	const uint64_t bytes[] = { lengths.data, lengths.sets, lengths.gets };
+	struct iovec pieces[3];
 	uint64_t end = osd_offset_encode(cdb->version, input->out_length, NULL);
 	uint32_t at;
 
@@ -132,10 +131,13 @@ static void add_integrity(struct signing *signing)
 				   osd_data_in_integrity_bytes(cdb->version));
 		put_be32(input->cdb + signing->layout->data_in_offset, at);
 	}
-	for (int i = 0; i < 3; i++)
-		if ((const uint8_t *)pieces[i].iov_base - input->out > input->out_length ||
-		    pieces[i].iov_len > input->out_length)
+	for (int i = 0; i < 3; i++) {
+		uint64_t offset = bytes[i] ? offsets[i] : 0;
+
+		if (bytes[i] > input->out_length || offset > input->out_length - bytes[i])
 			return;
+		pieces[i] = (struct iovec){ input->out + offset, bytes[i] };
+	}
 	if (lengths.data + lengths.sets + lengths.gets == 0 ||
 	    end + osd_data_out_integrity_bytes(cdb->version) > OSD_INPUT_OUT_KEPT_MAX)
 		return;

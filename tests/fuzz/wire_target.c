@@ -9,7 +9,7 @@
 
 #include "common/bytes.h"
 #include "osd/wire.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/wire_parts.h"
 
 /* Is [inner, inner + length) inside the input? */
 static bool is_inside(const struct fuzz_reader *outer, const uint8_t *inner, size_t length)
@@ -293,8 +293,21 @@ static void run_inquiry(struct fuzz_reader *input)
 static void run_wire(const uint8_t *data, size_t size)
 {
 	static void (*const decoders[])(struct fuzz_reader *) = {
-		run_cdb,        run_list,        run_sense,  run_continuation, run_listed,
-		run_cdb_fields, run_list_writer, run_offset, run_inquiry,
+		run_cdb,
+		run_list,
+		run_sense,
+		run_continuation,
+		run_listed,
+		run_cdb_fields,
+		run_list_writer,
+		run_offset,
+		run_inquiry,
+		fuzz_wire_items,
+		fuzz_wire_item_writer,
+		fuzz_wire_capability,
+		fuzz_wire_key_fields,
+		fuzz_wire_maps,
+		fuzz_wire_check_value_place,
 	};
 	struct fuzz_reader input = { data, size };
 
