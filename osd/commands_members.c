@@ -217,15 +217,30 @@ static void begin_answer(struct osd_request *request)
 	answer->full = answer->writer.truncated;
 }
 
+/* Does the collection lose the members that have been dealt with? A tracking one does, but not of the past. */
+static int loses_members(struct osd_request *request, bool *loses)
+{
+	const struct engine_address *address = &request->subject.address;
+	struct engine_clone clone;
+	uint8_t type = OSD_COLLECTION_LINEAR;
+	int result = osd_collection_type(request, &request->subject, &type);
+
+	*loses = type == OSD_COLLECTION_IS_TRACKING && address->version == 0 && address->ago == 0;
+	if (result != 0 || !*loses)
+		return result;
+	result = engine_clone_get(request->txn, address->partition, &clone);
+	if (result == 0)
+		*loses = clone.writable;
+	return result == -ENOENT ? 0 : result;
+}
+
 static int run_on_members(struct osd_request *request, visit *work)
 {
-	uint8_t type = OSD_COLLECTION_LINEAR;
 	bool tracking, more = false;
-	int result = osd_collection_type(request, &request->subject, &type);
+	int result = loses_members(request, &tracking);
 
 	if (result != 0)
 		return osd_result(request, result, OSD_FIELD_OBJECT);
-	tracking = type == OSD_COLLECTION_IS_TRACKING && request->subject.address.version == 0;
 	if (request->cdb.immediate_tracking && !tracking)
 		return osd_fail_field(request, OSD_FIELD_COMMAND_OPTIONS);
 	if (tracking && (begin_tracking(request) != 0 || request->more))

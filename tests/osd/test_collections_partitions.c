@@ -99,6 +99,13 @@ static void test_a_snapshot_keeps_its_members(void **state)
 	call_run(unit, &call);
 	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_WRITE_PROTECTED);
 	assert_int_equal(members_in(unit, Q, T), ALL);
+	/* What changes nothing works, and nothing leaves. */
+	call = call_of(OSD_GET_MEMBER_ATTRIBUTES, Q, T);
+	call_get(&call, TEST_PAGE, TEST_NUMBER);
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(unit->command.data_in_length, 8 + MEMBERS * 40);
+	assert_int_equal(members_in(unit, Q, T), ALL);
 }
 
 /* ---- packed object IDs ---- */
