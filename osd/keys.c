@@ -189,12 +189,12 @@ static int load_master(const struct osd_request *request, struct osd_key *key)
 	return result;
 }
 
-int osd_key_find(const struct osd_request *request, struct osd_key_name name, struct osd_key *key)
+/* Reads the keys from the master key down to the one that is wanted. */
+static int find(const struct osd_request *request, struct osd_key_name name, struct osd_key *key)
 {
 	struct osd_key above;
 	int result = load_master(request, key);
 
-	/* From the master key down to the one that is wanted. */
 	for (enum osd_key_kind kind = OSD_KEY_ROOT; result == 0 && kind <= name.kind; kind++) {
 		struct osd_key_name next = { .kind = kind };
 
@@ -208,6 +208,91 @@ int osd_key_find(const struct osd_request *request, struct osd_key_name name, st
 			result = -ENOENT;
 	}
 	OPENSSL_cleanse(&above, sizeof(above));
+	return result;
+}
+
+/* ---- keys that were found ---- */
+
+/* What has to be the same for a key to be. -ENOENT: no such partition. */
+static int sequences_of(const struct osd_request *request, struct osd_key_name name,
+			struct osd_cached_key *wanted)
+{
+	struct engine_address address = { 0 };
+	struct engine_stat stat;
+	int result = engine_stat(request->txn, address, &stat);
+
+	if (result != 0)
+		return result;
+	*wanted = (struct osd_cached_key){ .used = true,
+					   .name = name,
+					   .root_sequence = stat.modified_sequence };
+	if (name.kind < OSD_KEY_PARTITION)
+		return 0;
+	address.partition = name.partition;
+	result = engine_stat(request->txn, address, &stat);
+	if (result == 0)
+		wanted->partition_sequence = stat.modified_sequence;
+	return result;
+}
+
+static struct osd_cached_key *cache_place(const struct osd_request *request,
+					  struct osd_key_name name)
+{
+	uint64_t number = name.partition * 31 + name.kind * 16 + name.version;
+
+	return &request->device->security->cache[number % OSD_CACHED_KEYS];
+}
+
+static bool take_cached(const struct osd_request *request, const struct osd_cached_key *wanted,
+			struct osd_key *key)
+{
+	struct osd_security *security = request->device->security;
+	const struct osd_cached_key *cached = cache_place(request, wanted->name);
+	bool same;
+
+	pthread_mutex_lock(&security->lock);
+	same = cached->used && cached->name.kind == wanted->name.kind &&
+	       cached->name.partition == wanted->name.partition &&
+	       cached->name.version == wanted->name.version &&
+	       cached->root_sequence == wanted->root_sequence &&
+	       cached->partition_sequence == wanted->partition_sequence;
+	if (same)
+		*key = cached->key;
+	pthread_mutex_unlock(&security->lock);
+	return same;
+}
+
+static void put_cached(const struct osd_request *request, const struct osd_cached_key *found)
+{
+	struct osd_security *security = request->device->security;
+
+	pthread_mutex_lock(&security->lock);
+	*cache_place(request, found->name) = *found;
+	pthread_mutex_unlock(&security->lock);
+}
+
+int osd_key_find(const struct osd_request *request, struct osd_key_name name, struct osd_key *key)
+{
+	struct osd_cached_key cached;
+	/* What a transaction has changed so far may still be undone, and has no number of its own. */
+	bool settled = request->phase == OSD_PHASE_VALIDATION;
+	int result;
+
+	if (!settled)
+		return find(request, name, key);
+	result = sequences_of(request, name, &cached);
+	if (result != 0)
+		return result;
+	if (take_cached(request, &cached, key)) {
+		OPENSSL_cleanse(&cached, sizeof(cached));
+		return 0;
+	}
+	result = find(request, name, key);
+	if (result == 0) {
+		cached.key = *key;
+		put_cached(request, &cached);
+	}
+	OPENSSL_cleanse(&cached, sizeof(cached));
 	return result;
 }
 

@@ -47,6 +47,18 @@ struct osd_key {
 	uint8_t made_with[OSD_KEY_SERIAL_BYTES]; /* serial of the key above */
 };
 
+/*
+ * A key that was found, for the next commands. It is right as long as root and partition are as they
+ * were then, which their sequence numbers tell: no two states of an object have the same.
+ */
+#define OSD_CACHED_KEYS 64
+struct osd_cached_key {
+	bool used;
+	struct osd_key_name name;
+	uint64_t root_sequence, partition_sequence;
+	struct osd_key key;
+};
+
 /* The unit's side of SET MASTER KEY between its two steps. */
 struct osd_master_exchange {
 	bool under_way;
@@ -65,6 +77,7 @@ struct osd_security {
 	uint8_t token_secret[32];  /* security tokens are made with it */
 	pthread_mutex_t lock;      /* of what follows */
 	struct osd_nonces *nonces; /* NULL until the first is taken */
+	struct osd_cached_key cache[OSD_CACHED_KEYS];
 	struct osd_master_exchange exchange;
 };
 

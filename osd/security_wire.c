@@ -111,35 +111,42 @@ uint8_t osd_descriptor_type(enum osd_version version, enum osd_object_type type)
 
 /* ---- check values ---- */
 
-static EVP_MAC *hmac_algorithm;
+/* A context with the digest chosen and no key: looking up the algorithms takes longer than most check values. */
+static EVP_MAC_CTX *hmac_sha1;
 
-/* Looked up once: OpenSSL takes longer for that than for a check value. */
-static void fetch_hmac(void)
+static void prepare_hmac(void)
 {
-	hmac_algorithm = EVP_MAC_fetch(NULL, OSSL_MAC_NAME_HMAC, NULL);
-}
-
-/* HMAC by `digest` over the pieces. */
-static int hmac(const char *digest, const uint8_t *key, size_t key_bytes,
-		const struct iovec *pieces, size_t count, uint8_t *value, size_t value_bytes)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	OSSL_PARAM parameters[] = {
-		OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)digest, 0),
+		OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)"SHA1", 0),
 		OSSL_PARAM_construct_end(),
 	};
-	EVP_MAC_CTX *context = NULL;
-	size_t written;
-	int good;
+	EVP_MAC *algorithm = EVP_MAC_fetch(NULL, OSSL_MAC_NAME_HMAC, NULL);
 
-	pthread_once(&once, fetch_hmac);
-	if (hmac_algorithm)
-		context = EVP_MAC_CTX_new(hmac_algorithm);
-	good = context && EVP_MAC_init(context, key, key_bytes, parameters) == 1;
+	if (algorithm)
+		hmac_sha1 = EVP_MAC_CTX_new(algorithm);
+	EVP_MAC_free(algorithm);
+	if (hmac_sha1 && EVP_MAC_CTX_set_params(hmac_sha1, parameters) != 1) {
+		EVP_MAC_CTX_free(hmac_sha1);
+		hmac_sha1 = NULL;
+	}
+}
+
+/* HMAC-SHA1 over the pieces. */
+static int hmac(const uint8_t *key, size_t key_bytes, const struct iovec *pieces, size_t count,
+		uint8_t value[OSD_CHECK_VALUE_BYTES])
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	EVP_MAC_CTX *context;
+	size_t written;
+	bool good;
+
+	pthread_once(&once, prepare_hmac);
+	context = hmac_sha1 ? EVP_MAC_CTX_dup(hmac_sha1) : NULL;
+	good = context && EVP_MAC_init(context, key, key_bytes, NULL) == 1;
 	for (size_t i = 0; good && i < count; i++)
 		good = pieces[i].iov_len == 0 ||
 		       EVP_MAC_update(context, pieces[i].iov_base, pieces[i].iov_len) == 1;
-	good = good && EVP_MAC_final(context, value, &written, value_bytes) == 1;
+	good = good && EVP_MAC_final(context, value, &written, OSD_CHECK_VALUE_BYTES) == 1;
 	EVP_MAC_CTX_free(context);
 	return good ? 0 : -ENOMEM;
 }
@@ -147,7 +154,7 @@ static int hmac(const char *digest, const uint8_t *key, size_t key_bytes,
 int osd_check_value(const uint8_t key[OSD_KEY_BYTES], const struct iovec *pieces, size_t count,
 		    uint8_t value[OSD_CHECK_VALUE_BYTES])
 {
-	return hmac("SHA1", key, OSD_KEY_BYTES, pieces, count, value, OSD_CHECK_VALUE_BYTES);
+	return hmac(key, OSD_KEY_BYTES, pieces, count, value);
 }
 
 bool osd_check_values_equal(const uint8_t *a, const uint8_t *b, size_t bytes)
@@ -322,7 +329,7 @@ int osd_initial_master_keys(const uint8_t device_key[32],
 		const struct iovec pieces[] = { piece(labels[i], strlen(labels[i])),
 						piece(system_id, OSD_SYSTEM_ID_BYTES) };
 
-		result = hmac("SHA1", device_key, 32, pieces, 2, keys[i], OSD_KEY_BYTES);
+		result = hmac(device_key, 32, pieces, 2, keys[i]);
 	}
 	return result;
 }

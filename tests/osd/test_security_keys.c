@@ -210,6 +210,60 @@ static void test_a_new_key_invalidates_those_below(void **state)
 	assert_int_equal(unit_retrieved(unit, &call.call, 1).length, 7);
 }
 
+/* Reads with the working key, so that the unit has it at hand. */
+static void read_with(struct unit *unit, const uint8_t *secret, int field)
+{
+	struct signed_call call = signed_call_of(unit, OSD_READ, P, O, OSD_CMDRSP);
+
+	call.secret = secret;
+	signed_run(unit, &call);
+	if (field == 0)
+		expect_good(unit);
+	else
+		expect_field(unit, field);
+}
+
+static void test_no_key_at_hand_outlives_its_change(void **state)
+{
+	static const uint8_t controls[] = { OSD_TIMESTAMPS_UPDATE, OSD_TIMESTAMPS_BYPASS };
+	struct unit *unit = *state;
+	int check_value = osd_security_layout(unit_version)->check_value;
+
+	secured_set_method(unit, P, OSD_CMDRSP);
+	for (size_t i = 0; i < 2; i++) {
+		struct key_pair old = M->working[KEY_VERSION];
+		struct signed_call call;
+
+		read_with(unit, old.authentication, 0);
+		read_with(unit, old.authentication, 0);
+		call = signed_set_key(unit, OSD_SET_WORKING_KEY, P, KEY_VERSION,
+				      (uint8_t)(0x40 + i), &M->working[KEY_VERSION]);
+		call.call.cdb.timestamps_control = controls[i];
+		signed_run(unit, &call);
+		expect_good(unit);
+		read_with(unit, old.authentication, check_value);
+		read_with(unit, M->working[KEY_VERSION].authentication, 0);
+		/* One that fails behind its work has changed nothing. */
+		old = M->working[KEY_VERSION];
+		call = signed_set_key(unit, OSD_SET_WORKING_KEY, P, KEY_VERSION, 0x50,
+				      &M->working[KEY_VERSION]);
+		call_get(&call.call, OSD_PARTITION_SECURITY,
+			 OSD_SECURITY_WORKING_KEY_IDENTIFIERS + KEY_VERSION);
+		call_get(&call.call, OSD_ROOT_INFORMATION, OSD_ROOT_SYSTEM_ID);
+		signed_run(unit, &call);
+		expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+		read_with(unit, M->working[KEY_VERSION].authentication, check_value);
+		read_with(unit, old.authentication, 0);
+		M->working[KEY_VERSION] = old;
+	}
+	struct signed_call call = signed_set_key(unit, OSD_SET_ROOT_KEY, 0, 0, 0x60, &M->root);
+
+	call.call.cdb.timestamps_control = OSD_TIMESTAMPS_BYPASS;
+	signed_run(unit, &call);
+	expect_good(unit);
+	read_with(unit, M->working[KEY_VERSION].authentication, 81);
+}
+
 /* ---- how keys are kept ---- */
 
 static void test_keys_outlive_restart_and_format(void **state)
@@ -583,6 +637,7 @@ int main(void)
 		with_keys_in_both(test_keys_are_never_set_without_signature),
 		with_keys_in_both(test_a_working_key_opens_its_partition),
 		with_keys_in_both(test_a_new_key_invalidates_those_below),
+		with_keys_in_both(test_no_key_at_hand_outlives_its_change),
 		with_keys_in_both(test_keys_outlive_restart_and_format),
 		with_keys(test_without_the_right_device_key_everything_secured_is_closed),
 		with_keys(test_supported_methods_are_those_with_a_device_key),
