@@ -174,6 +174,12 @@ static const struct ctl_verb verbs[] = {
 	  "Returns when it survives power loss of the target's host.\n\n"
 	  "Examples:\n  muninnctl flush $URL\n  muninnctl flush $URL 0x10000/0x10004\n",
 	  0, 1, verb_flush },
+	{ "check", "URL [ADDRESS]", "look for damage in what is stored",
+	  "Reads an object, a partition with everything in it, or everything there is. Prints "
+	  "what is damaged, an ADDRESS a\nline with `data`, `attributes` or `directory` behind it, "
+	  "and ends with 11 if anything is.\n\n"
+	  "Examples:\n  muninnctl check $URL\n  muninnctl check $URL 0x10000/0x10004\n",
+	  0, 1, verb_check },
 	{ "snapshot", "URL PID|0 [--name NAME]", "keep this moment as a version",
 	  "Costs nothing, however much there is. Prints the version's number. 0 is the whole "
 	  "device.\n"

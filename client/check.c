@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "client/check.h"
+
+#include <errno.h>
+
+#include "client/client_private.h"
+
+/* Room for the report of one command: 170 damaged objects, then it goes on in the next. */
+#define REPORT_BYTES (OSD_CHECK_HEAD_BYTES + 170 * OSD_CHECK_ENTRY_BYTES)
+
+struct checking {
+	struct osd_client *client;
+	osd_client_damaged *each;
+	void *context;
+	struct osd_client_checked *checked;
+	struct osd_client_error *error;
+};
+
+/* One command: checks from *initial on and moves that to where to go on, 0 = the end. */
+static int check_part(const struct checking *checking, struct osd_client_address address,
+		      uint64_t *initial, uint8_t report[REPORT_BYTES], size_t *length)
+{
+	struct osd_request request = { .cdb = { .action = OSD_OBJECT_STRUCTURE_CHECK,
+						.address = *initial },
+				       .room = report,
+				       .room_length = REPORT_BYTES };
+	struct osd_check_head head;
+	int result;
+
+	osd_request_address(&request, address);
+	osd_client_run(checking->client, &request);
+	result = outcome_give(&request.error, checking->error);
+	if (result != 0)
+		return result;
+	*length = request.received;
+	if (osd_check_head_decode(report, *length, &head) != 0 ||
+	    (head.continuation != 0 && head.continuation <= *initial))
+		return outcome_set(checking->error, -EPROTO,
+				   "OBJECT STRUCTURE CHECK: the target's report makes no sense");
+	checking->checked->objects += head.objects;
+	checking->checked->pages += head.pages;
+	*initial = head.continuation;
+	return 0;
+}
+
+static struct osd_client_address address_of(const struct osd_check_entry *entry)
+{
+	return (struct osd_client_address){
+		.partition = entry->partition & UINT64_C(0xFFFFFFFFFFFF),
+		.object = entry->object,
+		.version = (uint16_t)(entry->partition >> 48),
+	};
+}
+
+/* An object that was too large to be checked with its partition. Of it the damage is told once. */
+static int check_large(const struct checking *checking, struct osd_client_address address)
+{
+	uint8_t report[REPORT_BYTES];
+	uint64_t initial = 0;
+	bool told = false;
+	size_t length;
+	int result;
+
+	do {
+		size_t position = OSD_CHECK_HEAD_BYTES;
+		struct osd_check_entry entry;
+
+		result = check_part(checking, address, &initial, report, &length);
+		if (result == 0 && !told &&
+		    osd_check_next(report, length, &position, &entry) == 1) {
+			told = true;
+			result = checking->each(checking->context, address, entry.type);
+		}
+	} while (result == 0 && initial != 0);
+	return result;
+}
+
+int osd_client_check(struct osd_client *client, struct osd_client_address address,
+		     osd_client_damaged *each, void *context, struct osd_client_checked *checked,
+		     struct osd_client_error *error)
+{
+	struct checking checking = { client, each, context, checked, error };
+	uint8_t report[REPORT_BYTES];
+	uint64_t initial = 0;
+	size_t length;
+	int result;
+
+	if (address.object != 0)
+		return check_large(&checking, address);
+	do {
+		size_t position = OSD_CHECK_HEAD_BYTES;
+		struct osd_check_entry entry;
+
+		result = check_part(&checking, address, &initial, report, &length);
+		while (result == 0 && osd_check_next(report, length, &position, &entry) == 1)
+			result = entry.type == OSD_MAP_ALL
+					 ? check_large(&checking, address_of(&entry))
+					 : each(context, address_of(&entry), entry.type);
+	} while (result == 0 && initial != 0);
+	return result;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Looking for damage from the client's side: against the target itself, behind a loopback session. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "client/check.h"
+#include "common/log.h"
+#include "nand/faults.h"
+#include "osd/osd.h"
+#include "tests/client/loopback.h"
+
+#define PARTITION UINT64_C(0x10000)
+#define OBJECT    UINT64_C(0x10000)
+enum { OBJECTS = 300, OBJECT_BYTES = 100000 };
+
+struct fixture {
+	struct nand *nand;
+	struct engine *engine;
+	struct osd_device *device;
+	struct loopback *loopback;
+	struct osd_client *client;
+	uint64_t damaged[OBJECTS];
+	size_t count;
+};
+
+static void no_log(enum log_level level, const char *line)
+{
+	(void)level;
+	(void)line;
+}
+
+static void execute(void *context, struct loopback_command *command)
+{
+	struct fixture *f = context;
+	struct osd_command osd = {
+		.cdb = command->cdb,
+		.cdb_length = command->cdb_length,
+		.data_out = command->out,
+		.data_out_length = command->out_length,
+		.data_in = command->in,
+		.data_in_capacity = command->in_capacity,
+	};
+
+	osd_execute(f->device, &osd);
+	command->in_length = osd.data_in_length;
+	command->status = osd.status;
+	command->sense_length = osd.sense_length;
+	memcpy(command->sense, osd.sense, osd.sense_length);
+}
+
+static void fill(struct fixture *f)
+{
+	static uint8_t data[OBJECT_BYTES];
+	struct osd_client_error error;
+
+	memset(data, 'x', sizeof(data));
+	assert_int_equal(osd_client_create_partition(f->client, PARTITION, -1, NULL, &error), 0);
+	for (uint64_t i = 0; i < OBJECTS; i++)
+		assert_int_equal(osd_client_create_and_write(f->client, PARTITION, OBJECT + i, data,
+							     sizeof(data), NULL, &error),
+				 0);
+}
+
+static int setup(void **state)
+{
+	struct nand_geometry geometry = nand_geometry_default(128 << 20);
+	static const uint8_t uuid[16] = { 7 };
+	struct engine_options options = { 0 };
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct error_text error;
+	uint64_t nvram;
+
+	log_configure(no_log, LOG_LEVEL_ERROR);
+	assert_int_equal(engine_nvram_bytes(&geometry, &options, &nvram, &error), 0);
+	assert_int_equal(nand_open_memory(&geometry, nvram, &f->nand, &error), 0);
+	assert_int_equal(engine_format(f->nand, &options, &error), 0);
+	assert_int_equal(engine_open(f->nand, &options, &f->engine, &error), 0);
+	assert_int_equal(osd_device_create(f->engine, uuid, NULL, &f->device), 0);
+	f->loopback = loopback_start(execute, f, OSD_2, &f->client);
+	fill(f);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	loopback_stop(f->loopback, f->client);
+	osd_device_destroy(f->device);
+	assert_int_equal(engine_close(f->engine), 0);
+	assert_int_equal(nand_close(f->nand), 0);
+	free(f);
+	return 0;
+}
+
+/* ---- what was found ---- */
+
+static int keep(void *context, struct osd_client_address address, uint16_t type)
+{
+	struct fixture *f = context;
+
+	assert_int_equal(address.partition, PARTITION);
+	assert_int_equal(type, OSD_MAP_DAMAGED_DATA);
+	assert_true(f->count < OBJECTS);
+	f->damaged[f->count++] = address.object;
+	return 0;
+}
+
+static int stop_at_first(void *context, struct osd_client_address address, uint16_t type)
+{
+	(void)address;
+	(void)type;
+	(*(unsigned *)context)++;
+	return -ECANCELED;
+}
+
+static void damage(struct fixture *f, double share)
+{
+	struct nand_faults faults = nand_faults_default();
+	struct error_text error;
+
+	faults.on = 1 << NAND_FAULT_UNREADABLE;
+	faults.unreadable = share;
+	assert_int_equal(nand_set_faults(f->nand, &faults, &error), 0);
+}
+
+static bool can_be_read(struct fixture *f, uint64_t object)
+{
+	static uint8_t data[OBJECT_BYTES];
+	struct osd_client_address address = { .partition = PARTITION, .object = object };
+	size_t got;
+
+	return osd_client_read(f->client, address, 0, data, sizeof(data), &got, NULL) == 0;
+}
+
+static void test_a_sound_unit_checks_clean(void **state)
+{
+	struct fixture *f = *state;
+	struct osd_client_address root = { 0 }, partition = { .partition = PARTITION };
+	struct osd_client_checked checked = { 0 };
+
+	assert_int_equal(osd_client_check(f->client, root, keep, f, &checked, NULL), 0);
+	assert_int_equal(checked.objects, 2);
+	assert_int_equal(osd_client_check(f->client, partition, keep, f, &checked, NULL), 0);
+	assert_int_equal(checked.objects, 2 + 1 + OBJECTS);
+	assert_int_equal(checked.pages, OBJECTS * 25);
+	assert_int_equal(f->count, 0);
+}
+
+/* More than the report of one command has room for. */
+static void test_every_damaged_object_is_found_over_several_commands(void **state)
+{
+	struct fixture *f = *state;
+	struct osd_client_address partition = { .partition = PARTITION };
+	struct osd_client_checked checked = { 0 };
+	size_t next = 0;
+
+	damage(f, 0.05);
+	assert_int_equal(osd_client_check(f->client, partition, keep, f, &checked, NULL), 0);
+	assert_in_range(f->count, 171, OBJECTS);
+	for (uint64_t object = OBJECT; object < OBJECT + OBJECTS; object++) {
+		bool is_damaged = next < f->count && f->damaged[next] == object;
+
+		assert_int_equal(can_be_read(f, object), !is_damaged);
+		next += is_damaged;
+	}
+	assert_int_equal(next, f->count);
+}
+
+static void test_one_object_is_checked_by_itself(void **state)
+{
+	struct fixture *f = *state;
+	struct osd_client_address address = { .partition = PARTITION, .object = OBJECT + 7 };
+	struct osd_client_checked checked = { 0 };
+	struct osd_client_error error;
+
+	assert_int_equal(osd_client_check(f->client, address, keep, f, &checked, &error), 0);
+	assert_int_equal(checked.objects, 1);
+	assert_int_equal(checked.pages, 25);
+	damage(f, 1);
+	assert_int_equal(osd_client_check(f->client, address, keep, f, &checked, &error), 0);
+	assert_int_equal(f->count, 1);
+	assert_int_equal(f->damaged[0], OBJECT + 7);
+	address.object = OBJECT + OBJECTS;
+	assert_int_equal(osd_client_check(f->client, address, keep, f, &checked, &error), -ENOENT);
+}
+
+static void test_a_check_ends_when_the_caller_has_seen_enough(void **state)
+{
+	struct fixture *f = *state;
+	struct osd_client_address partition = { .partition = PARTITION };
+	struct osd_client_checked checked = { 0 };
+	unsigned seen = 0;
+
+	damage(f, 1);
+	assert_int_equal(
+		osd_client_check(f->client, partition, stop_at_first, &seen, &checked, NULL),
+		-ECANCELED);
+	assert_int_equal(seen, 1);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_a_sound_unit_checks_clean),
+		TEST(test_every_damaged_object_is_found_over_several_commands),
+		TEST(test_one_object_is_checked_by_itself),
+		TEST(test_a_check_ends_when_the_caller_has_seen_enough),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
