@@ -30,8 +30,11 @@ class Laboratory(E2ETest):
         self.ctl("put", self.device.url(), ADDRESS, stdin=data)
         self.ctl("nand", "faults", self.device.image(), "seed=3,unreadable=0.5")
         self.get_until(8)
+        checked = self.try_ctl("check", self.device.url())
+        self.assertEqual((checked.returncode, checked.stdout.decode()), (11, f"{ADDRESS} data\n"), checked.stderr)
         self.ctl("nand", "faults", self.device.image(), "off")
         self.assertTrue(self.get_until(0) == data)
+        self.assertEqual(self.ctl("check", self.device.url()), "")
 
     def test_a_wrong_setting_is_refused_and_changes_nothing(self):
         done = self.try_ctl("nand", "timing", self.device.image(), "fast")
