@@ -42,6 +42,7 @@ struct osd_tracking {
 	uint64_t members;           /* when it began */
 	struct osd_tracking_counts counts;
 	struct osd_tracking_counts committed; /* in the transactions before this one */
+	uint64_t next;                        /* QUERY: the member that is looked at next */
 };
 
 /* Attributes of members, as they gather. */

@@ -203,25 +203,26 @@ static int look_at(struct search *search, uint64_t id)
 	return result == 1 ? take_match(search, id) : result;
 }
 
-static int look_at_all(struct search *search)
+/* Looks at members from *next on: at all of them, or at a batch. *next = the first that was not, 0: none. */
+static int look_at_members(struct search *search, bool all, uint64_t *next)
 {
 	struct osd_request *request = search->request;
-	uint64_t ids[BATCH], next = 0;
+	uint64_t ids[BATCH];
 	size_t count;
 
 	do {
 		int result = engine_list(request->txn, request->subject.address,
-					 ENGINE_LIST_MEMBERS, next, ids, BATCH, &count, &next);
+					 ENGINE_LIST_MEMBERS, *next, ids, BATCH, &count, next);
 
 		for (size_t i = 0; result == 0 && i < count; i++)
 			result = look_at(search, ids[i]);
 		if (result != 0)
 			return osd_result(request, result, 0);
-	} while (next != 0);
+	} while (all && *next != 0);
 	return 0;
 }
 
-/* The collection that takes the matches: a tracking one that nobody works on, emptied. */
+/* The collection that takes the matches: a tracking one that nobody works on, emptied at the beginning. */
 static int prepare_matches(struct search *search)
 {
 	struct osd_request *request = search->request;
@@ -232,6 +233,11 @@ static int prepare_matches(struct search *search)
 
 	if (osd_find_collection(request, request->cdb.address, field, &into) != 0)
 		return -EINVAL;
+	search->into = into.address;
+	if (request->tracking.partition != 0) {
+		request->tracking.committed = request->tracking.counts;
+		return 0;
+	}
 	result = osd_collection_type(request, &into, &type);
 	if (result != 0)
 		return osd_result(request, result, field);
@@ -240,8 +246,21 @@ static int prepare_matches(struct search *search)
 	if (osd_tracking_begin(request, into.address.object, request->subject.stat.members,
 			       field) != 0)
 		return -EINVAL;
-	search->into = into.address;
 	return osd_result(request, engine_members_clear(request->txn, into.address), field);
+}
+
+/* A transaction of a search whose matches are collected. */
+static int collect(struct search *search)
+{
+	struct osd_request *request = search->request;
+	struct osd_tracking *tracking = &request->tracking;
+
+	if (prepare_matches(search) != 0 || look_at_members(search, false, &tracking->next) != 0)
+		return -EINVAL;
+	tracking->counts.processed += search->looked_at;
+	tracking->counts.missing_skipped += search->missing;
+	request->more = tracking->next != 0;
+	return osd_tracking_store(request, !request->more);
 }
 
 /* The answer's head; ADDITIONAL LENGTH is that of all matches. */
@@ -261,18 +280,14 @@ static void finish_answer(const struct search *search)
 int osd_query(struct osd_request *request)
 {
 	struct search search = { .request = request };
+	uint64_t next = 0;
 
 	if (decode_query(request, &search.query) != 0)
 		return -EINVAL;
-	if (request->cdb.address != 0 && prepare_matches(&search) != 0)
+	if (request->cdb.address != 0)
+		return collect(&search);
+	if (look_at_members(&search, true, &next) != 0)
 		return -EINVAL;
-	if (look_at_all(&search) != 0)
-		return -EINVAL;
-	if (request->cdb.address == 0) {
-		finish_answer(&search);
-		return 0;
-	}
-	request->tracking.counts.processed = search.looked_at;
-	request->tracking.counts.missing_skipped = search.missing;
-	return osd_tracking_store(request, true);
+	finish_answer(&search);
+	return 0;
 }

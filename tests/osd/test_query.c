@@ -290,6 +290,64 @@ static void test_query_collects_its_matches(void **state)
 	assert_int_equal(tracked.active, 0);
 }
 
+/* More members than one transaction looks at: W + i has the length i. */
+enum { MANY = 600 };
+#define W (O + 0x2000)
+
+static void make_many(struct unit *unit)
+{
+	struct engine_address collection = { .partition = P, .object = C };
+	struct engine_txn *txn;
+
+	assert_int_equal(engine_begin(unit->engine, ENGINE_WRITE, &txn), 0);
+	assert_int_equal(engine_members_clear(txn, collection), 0);
+	for (uint64_t i = 0; i < MANY; i++) {
+		struct engine_address object = { .partition = P, .object = W + i };
+
+		assert_int_equal(engine_create(txn, P, ENGINE_USER_OBJECT, W + i, 1, NULL), 0);
+		assert_int_equal(engine_truncate(txn, object, i), 0);
+		assert_int_equal(engine_member_insert(txn, collection, W + i), 0);
+	}
+	assert_int_equal(engine_commit(txn, false), 0);
+}
+
+static void test_query_collects_from_many_members_in_batches(void **state)
+{
+	struct unit *unit = *state;
+	struct list list = list_of(OSD_QUERY_ALL);
+	struct call call;
+	uint64_t ids[MANY];
+	uint8_t least[8];
+
+	make_many(unit);
+	put_be64(least, 100);
+	add(&list, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH, least, 8, NULL, 0);
+	for (int immediately = 0; immediately <= 1; immediately++) {
+		struct tracked tracked;
+
+		call = collecting(C, &list, T);
+		call.cdb.immediate_tracking = immediately;
+		call_set(&call, OSD_COLLECTION_INFORMATION, OSD_INFORMATION_USERNAME, "asked", 5);
+		call_run(unit, &call);
+		shows_good(unit, QUERY,
+			   "into a matches collection, of many members: in batches, with IMMED_TR "
+			   "in the "
+			   "background");
+		unit_wait_ended(unit, T);
+		tracked = unit_tracked(unit, T);
+		assert_int_equal(tracked.members, MANY);
+		assert_int_equal(tracked.processed, MANY);
+		assert_int_equal(tracked.percent, 100);
+		assert_int_equal(tracked.ended, SCSI_STATUS_GOOD);
+		assert_int_equal(unit_members(unit, P, T, ids, MANY), MANY - 100);
+		assert_int_equal(ids[0], W + 100);
+	}
+	/* The sets came once, and last. */
+	assert_int_equal(
+		unit_get(unit, P, C, OSD_COLLECTION_INFORMATION, OSD_INFORMATION_USERNAME, ids, 8),
+		5);
+}
+
 static void test_query_collects_into_tracking_collections_only(void **state)
 {
 	static const uint64_t wrong[] = { C + 77, O, 5, C };
@@ -469,6 +527,7 @@ int main(void)
 		with_members(test_query_of_an_old_version),
 		with_members(test_query_sets_and_gets_attributes_of_the_collection),
 		with_members(test_query_collects_its_matches),
+		with_members(test_query_collects_from_many_members_in_batches),
 		with_members(test_query_collects_into_tracking_collections_only),
 		with_members(test_query_does_not_disturb_a_collection_at_work),
 		with_members(test_query_wants_one_place_for_its_matches),
