@@ -122,10 +122,11 @@ static bool is_number(const char *text)
 int osd_client_parse_moment(const char *text, uint64_t now_ms, struct osd_client_moment *moment,
 			    struct error_text *error)
 {
-	const char *digits = text[0] == '~' || text[0] == '#' ? text + 1 : text;
-	const char *end;
+	const char *digits, *end;
 	int result = 0;
 
+	text += text[0] == '@'; /* as behind an address */
+	digits = text[0] == '~' || text[0] == '#' ? text + 1 : text;
 	*moment = (struct osd_client_moment){ 0 };
 	if (strcmp(text, "now") == 0)
 		return 0;

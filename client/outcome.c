@@ -103,6 +103,49 @@ static struct meaning of_cdb_field(const struct osd_cdb *cdb, const struct osd_s
 	}
 }
 
+/* A parameter of a function: what the client sent is well-formed, so it is what it names that is wrong. */
+static struct meaning of_parameter(const struct osd_cdb *cdb)
+{
+	if (cdb->action != OSD_EXECUTE)
+		return (struct meaning){ -EINVAL, "the target refuses an attribute or its value" };
+	switch (cdb->address >> 48) {
+	case OSD_FUNCTION_SNAPSHOT:
+		return (struct meaning){ -EEXIST, "a version has this name already" };
+	case OSD_FUNCTION_DROP:
+		return (struct meaning){ -ENOENT, "there is no such version" };
+	case OSD_FUNCTION_VIEW:
+	case OSD_FUNCTION_ROLLBACK:
+	case OSD_FUNCTION_DIFF:
+		return (struct meaning){ -ENOENT,
+					 "there is no such version, or history does not reach back "
+					 "that far; `muninnctl retention` shows how far it does" };
+	case OSD_FUNCTION_UNDO:
+		return (struct meaning){ -ENOENT,
+					 "there are fewer modifications in the history that is "
+					 "kept; `muninnctl log` lists them" };
+	case OSD_FUNCTION_SEARCH:
+		return (struct meaning){ -EINVAL, "the target does not take this pattern" };
+	case OSD_FUNCTION_CHECKSUM:
+		return (struct meaning){ -EINVAL, "the range goes beyond the object's end" };
+	default:
+		return (struct meaning){ -EINVAL, "the target refuses a parameter" };
+	}
+}
+
+/* 55/00: something is used up. */
+static struct meaning of_resource(const struct osd_cdb *cdb)
+{
+	if (cdb->action == OSD_EXECUTE && cdb->address >> 48 == OSD_FUNCTION_SNAPSHOT)
+		return (struct meaning){ -ENOSPC,
+					 "all version numbers that there are have been given; a "
+					 "clone of the partition begins with 1 again" };
+	if (cdb->action == OSD_EXECUTE && cdb->address >> 48 == OSD_FUNCTION_ROLLBACK)
+		return (struct meaning){ -ENOSPC,
+					 "4096 rollbacks are on record, the most that can be; a "
+					 "clone of the partition begins without" };
+	return (struct meaning){ -ENOSPC, "the device is full, or a quota is used up" };
+}
+
 static struct meaning of_code(const struct osd_cdb *cdb, const struct osd_sense *sense)
 {
 	switch (sense->code) {
@@ -123,23 +166,11 @@ static struct meaning of_code(const struct osd_cdb *cdb, const struct osd_sense 
 		return (struct meaning){ -EOPNOTSUPP, "the target does not know this command" };
 	case SENSE_PARAMETER_LIST_LENGTH_ERROR:
 	case SENSE_INVALID_FIELD_IN_PARAMETER_LIST:
-		return (struct meaning){ -EINVAL, "the target refuses an attribute or its value" };
+		return of_parameter(cdb);
 	case SENSE_PARTITION_OR_COLLECTION_CONTAINS_USER_OBJECTS:
 		return (struct meaning){ -ENOTEMPTY, "it still contains objects" };
 	case SENSE_SYSTEM_RESOURCE_FAILURE:
-		if (cdb->action == OSD_EXECUTE && cdb->address >> 48 == OSD_FUNCTION_SNAPSHOT)
-			return (struct meaning){
-				-ENOSPC,
-				"all version numbers that there are have been given; a clone "
-				"of the partition begins with 1 again"
-			};
-		if (cdb->action == OSD_EXECUTE && cdb->address >> 48 == OSD_FUNCTION_ROLLBACK)
-			return (struct meaning){
-				-ENOSPC,
-				"4096 rollbacks are on record, the most that can be; a clone "
-				"of the partition begins without"
-			};
-		return (struct meaning){ -ENOSPC, "the device is full, or a quota is used up" };
+		return of_resource(cdb);
 	case SENSE_QUOTA_ERROR:
 		return (struct meaning){ -ENOSPC, "the device is full, or a quota is used up" };
 	case SENSE_WRITE_PROTECTED:
@@ -205,6 +236,13 @@ static struct meaning of_status(uint8_t status)
 	}
 }
 
+/* Of EXECUTE, the function's. */
+static const char *command_name(const struct osd_cdb *cdb)
+{
+	return cdb->action == OSD_EXECUTE ? osd_function_name((uint16_t)(cdb->address >> 48))
+					  : osd_action_name(cdb->action);
+}
+
 /* "WRITE of 0x10000/0x10005" */
 static void describe(const struct osd_cdb *cdb, char *text, size_t capacity)
 {
@@ -215,7 +253,7 @@ static void describe(const struct osd_cdb *cdb, char *text, size_t capacity)
 		.version = (uint16_t)(cdb->partition >> 48),
 	};
 
-	snprintf(text, capacity, "%s, address %s", osd_action_name(cdb->action),
+	snprintf(text, capacity, "%s, address %s", command_name(cdb),
 		 osd_client_format_address(where, address));
 }
 

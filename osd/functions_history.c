@@ -68,6 +68,24 @@ int osd_function_snapshot(struct osd_request *request)
 	return 0;
 }
 
+/* Versions of the device know nothing of a partition's size; the partition as of then does. */
+static int size_version(struct osd_request *request, struct engine_version *version)
+{
+	struct engine_address address = { .partition = partition_of(request),
+					  .version = version->version };
+	struct engine_stat stat;
+	int result;
+
+	if (address.partition == 0 || version->version < ENGINE_DEVICE_VERSION_FIRST)
+		return 0;
+	result = engine_stat(request->txn, address, &stat);
+	if (result == 0) {
+		version->used_bytes = stat.used_bytes;
+		version->objects = stat.members;
+	}
+	return result;
+}
+
 static bool add_version(struct osd_item_writer *writer, const struct engine_version *version)
 {
 	osd_item_open(writer, OSD_ITEM_ENTRY);
@@ -104,6 +122,9 @@ int osd_function_versions(struct osd_request *request)
 	while ((result = engine_version_next(request->txn, partition_of(request), (uint32_t)from,
 					     &version)) == 0) {
 		from = version.version;
+		result = size_version(request, &version);
+		if (result != 0)
+			return osd_result(request, result, 0);
 		if (!add_version(&writer, &version))
 			break;
 		from++;

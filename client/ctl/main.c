@@ -308,6 +308,27 @@ int ctl_connect(struct ctl *ctl)
 	return code;
 }
 
+/*
+ * "-10min" is a moment, and no option: no option begins with a digit. getopt would not know, so it gets the moment as it may
+ * also be written, "@-10min".
+ */
+static bool shield_moments(int count, char **arguments)
+{
+	for (int i = 1; i < count && strcmp(arguments[i], "--") != 0; i++) {
+		char *shielded;
+
+		size_t digits = arguments[i][0] == '-' ? strspn(arguments[i] + 1, "0123456789") : 0;
+
+		if (digits == 0 || arguments[i][1 + digits] == '\0')
+			continue;
+		/* Lives as long as the process, as the arguments do. */
+		if (asprintf(&shielded, "@%s", arguments[i]) < 0)
+			return false;
+		arguments[i] = shielded;
+	}
+	return true;
+}
+
 static int run_verb(struct ctl *ctl, int count, char **words)
 {
 	int used;
@@ -348,6 +369,8 @@ int main(int count, char **arguments)
 
 	/* A reader that goes away is an error of writing, with a message. */
 	signal(SIGPIPE, SIG_IGN);
+	if (!shield_moments(count, arguments))
+		return ctl_fail(&ctl, CTL_LOCAL, "no memory");
 	result = parse_options(&ctl, count, arguments, &options);
 	if (result != CTL_OK)
 		return result;

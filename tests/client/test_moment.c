@@ -72,6 +72,7 @@ static void test_durations_count_back_from_now(void **state)
 	expect("-250ms", OSD_CLIENT_AT_TIME, NOW - 250);
 	expect("-10s", OSD_CLIENT_AT_TIME, NOW - 10000);
 	expect("-10min", OSD_CLIENT_AT_TIME, NOW - 600000);
+	expect("@-10min", OSD_CLIENT_AT_TIME, NOW - 600000);
 	expect("-2h", OSD_CLIENT_AT_TIME, NOW - 7200000);
 	expect("-1d", OSD_CLIENT_AT_TIME, NOW - 86400000);
 	expect("-3w", OSD_CLIENT_AT_TIME, NOW - UINT64_C(3) * 7 * 86400000);

@@ -41,6 +41,10 @@ class TimeTravel(E2ETest):
             self.assertEqual(self.ctl("snapshot", self.url, P, "--name", f"turn-{turn}"), f"{turn + 1}\n")
         versions = json.loads(self.ctl("--json", "versions", self.url, P))
         self.assertEqual([v["name"] for v in versions], [f"turn-{turn}" for turn in range(4)])
+        taken = self.try_ctl("snapshot", self.url, P, "--name", "turn-2")
+        self.assertEqual(taken.returncode, 4, taken.stderr)
+        refused = self.try_ctl("put", self.url, f"{P}/0x10000@1", "--replace", stdin=b"x")
+        self.assertEqual(refused.returncode, 7, refused.stderr)
         for restarted in (False, True):
             for turn in range(4):
                 with self.subTest(turn=turn, restarted=restarted):
@@ -141,7 +145,10 @@ class TimeTravel(E2ETest):
         broken = self.try_ctl("export", self.url, P, os.path.join(self.folder("target"), "tree"))
         self.assertNotEqual(broken.returncode, 0)
         moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(before))
-        # Look first, then go back.
+        # Look first, then go back. That far back there was nothing to go to.
+        refused = self.try_ctl("rollback", self.url, P, "-1w")
+        self.assertEqual(refused.returncode, 3, refused.stderr)
+        self.assertIn(b"ROLLBACK", refused.stderr)
         self.assertEqual(trees.differences(expected, self.export(P, "--at", moment)), [])
         self.ctl("rollback", self.url, P, moment)
         self.assertEqual(trees.differences(expected, self.export(P)), [])

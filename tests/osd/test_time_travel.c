@@ -120,6 +120,8 @@ static void test_a_snapshot_keeps_a_moment_under_a_number_and_a_name(void **stat
 static void test_a_version_of_the_device_is_one_of_every_partition(void **state)
 {
 	struct unit *unit = *state;
+	struct function_call call;
+	struct osd_item entry;
 	uint64_t version;
 
 	function_subscribe(unit);
@@ -127,6 +129,12 @@ static void test_a_version_of_the_device_is_one_of_every_partition(void **state)
 	write_text(unit, O, "one");
 	version = snapshot(unit, 0, "all");
 	assert_int_equal(version, ENGINE_DEVICE_VERSION_FIRST);
+	function_of(&call, OSD_FUNCTION_VERSIONS, P, 0);
+	function_run(unit, &call);
+	expect_good(unit);
+	assert_true(function_entry(unit, 0, &entry));
+	assert_int_equal(entry_number(&entry, OSD_ITEM_OBJECTS), 1);
+	assert_int_equal(entry_number(&entry, OSD_ITEM_USED), 4096);
 	write_text(unit, O, "two");
 	expect_text_at(unit, at_version(version), O, "one");
 }
