@@ -50,7 +50,10 @@ static int create(struct osd_request *request, bool writable)
 	result = engine_stat(request->txn, subject->address, &subject->stat);
 	request->before = subject->stat;
 	request->created = 1;
-	return osd_result(request, result, 0);
+	if (result != 0)
+		return osd_result(request, result, 0);
+	/* A snapshot has the security of its source anyway. */
+	return writable ? osd_security_inherit_clone(request, source.partition) : 0;
 }
 
 int osd_create_clone(struct osd_request *request)

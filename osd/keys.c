@@ -348,8 +348,13 @@ int osd_security_keep(struct osd_request *request, uint64_t partition,
 		      struct osd_kept_security *kept)
 {
 	struct engine_address address = { .partition = partition };
+	uint64_t governing;
+	int looked = osd_security_governing(request, partition, &governing);
 
-	*kept = (struct osd_kept_security){ .partition = partition, .any = true };
+	/* A snapshot has nothing of its own, and takes nothing back. */
+	*kept = (struct osd_kept_security){ .partition = partition, .any = governing == partition };
+	if (looked != 0 || !kept->any)
+		return looked;
 	for (unsigned i = 0; i < 3 && kept_page(partition, i) != 0; i++) {
 		uint32_t number = 0;
 

@@ -102,15 +102,28 @@ static bool is_of_root(const struct osd_request *request)
 	       request->cdb.action == OSD_REMOVE_PARTITION || partition_of(request) == 0;
 }
 
+/* The partition that a command of the root makes away with, or makes another one of; 0: none. */
+static uint64_t reached_partition(const struct osd_request *request)
+{
+	switch (request->cdb.action) {
+	case OSD_REMOVE_PARTITION:
+		return partition_of(request);
+	case OSD_CREATE_CLONE:
+	case OSD_CREATE_SNAPSHOT:
+		return request->cdb.address & ENGINE_LAST_PARTITION_ID;
+	default:
+		return 0;
+	}
+}
+
 /* The weakest method that the command may use. */
 static int required_method(struct osd_request *request, uint8_t *method)
 {
 	uint8_t own = OSD_NOSEC, least = OSD_NOSEC;
-	int result = osd_security_method_of(
-		request, is_of_root(request) ? 0 : partition_of(request), method);
+	int result = osd_security_method_of(request, request->security.partition, method);
 
-	if (result == 0 && request->cdb.action == OSD_REMOVE_PARTITION)
-		result = osd_security_method_of(request, partition_of(request), &own);
+	if (result == 0 && reached_partition(request) != 0)
+		result = osd_security_method_of(request, reached_partition(request), &own);
 	/*
 	 * Keys that anybody could set would protect nothing. The numbers of the key exchange are in
 	 * the data.
@@ -125,7 +138,7 @@ static int required_method(struct osd_request *request, uint8_t *method)
 
 static struct osd_key_name key_of_command(const struct osd_request *request)
 {
-	uint64_t partition = partition_of(request);
+	uint64_t partition = request->security.partition;
 
 	if (request->cdb.action == OSD_SET_MASTER_KEY)
 		return (struct osd_key_name){ .kind = OSD_KEY_MASTER };
@@ -205,8 +218,8 @@ static int check_nonce(struct osd_request *request)
 {
 	struct osd_security *security = request->device->security;
 	uint64_t now = engine_txn_time(request->txn), past, future;
-	uint64_t partition = is_of_root(request) ? 0 : partition_of(request);
-	int result = osd_security_nonce_window(request, partition, &past, &future);
+	int result =
+		osd_security_nonce_window(request, request->security.partition, &past, &future);
 
 	if (result == 0)
 		result = open_nonces(security);
@@ -225,7 +238,7 @@ static int check_nonce(struct osd_request *request)
 static int check_frozen(struct osd_request *request)
 {
 	const struct osd_capability *capability = &request->security.capability;
-	struct engine_address partition = { .partition = partition_of(request) };
+	struct engine_address partition = { .partition = request->security.partition };
 	uint64_t frozen_keys;
 	bool frozen;
 	int result;
@@ -363,7 +376,11 @@ int osd_security_check_command(struct osd_request *request)
 
 	if (state->checked)
 		return 0;
-	result = required_method(request, &least);
+	result = is_of_root(request) ? 0
+				     : osd_security_governing(request, partition_of(request),
+							      &state->partition);
+	if (result == 0)
+		result = required_method(request, &least);
 	if (result != 0)
 		return osd_result(request, result, 0);
 	if (least == OSD_NOSEC) {

@@ -26,6 +26,7 @@ struct osd_subject;
 struct osd_security_state {
 	bool checked;       /* osd_security_check_command has found nothing wrong */
 	bool authenticated; /* the request's check value is right: the answer is signed with `key` */
+	uint64_t partition; /* whose method and keys count; 0: the root's */
 	uint8_t method;     /* what protects the command: OSD_NOSEC, OSD_CAPKEY... */
 	struct osd_capability capability;
 	uint8_t key[OSD_KEY_BYTES]; /* the capability key */
@@ -73,6 +74,12 @@ int osd_capability_check_range(struct osd_request *request);
 
 /* ---- security_pages.c: attributes that security reads, and the pages that show them ---- */
 
+/*
+ * The partition whose method and keys protect `partition`: of a snapshot, which can't have keys of its
+ * own, its source.
+ */
+int osd_security_governing(const struct osd_request *request, uint64_t partition,
+			   uint64_t *governing);
 /* Method of the root (partition 0) or of a partition as it is now; NOSEC if there is none. */
 int osd_security_method_of(const struct osd_request *request, uint64_t partition, uint8_t *method);
 /* How far timestamps of nonces may be from the clock, in milliseconds. */
@@ -86,6 +93,8 @@ int osd_security_audit_is_frozen(const struct osd_request *request, uint64_t par
 				 const uint8_t audit[20], bool *frozen);
 /* What was created takes method and policy access tag from what it is in. */
 int osd_security_inherit(struct osd_request *request);
+/* A clone that was made of a moment of `source` is no less protected than the source is now. */
+int osd_security_inherit_clone(struct osd_request *request, uint64_t source);
 
 /*
  * Vendor page of partitions: AUDIT values of capabilities that are refused, 20 bytes each, numbers

@@ -34,14 +34,34 @@ int osd_security_number(const struct osd_request *request, struct engine_address
 	return 0;
 }
 
+int osd_security_governing(const struct osd_request *request, uint64_t partition,
+			   uint64_t *governing)
+{
+	*governing = partition;
+	for (unsigned i = 0; i <= ENGINE_CLONE_DEPTH_MAX && *governing != 0; i++) {
+		struct engine_clone clone;
+		int result = engine_clone_get(request->txn, *governing, &clone);
+
+		/* A partition like any other, or none at all. */
+		if (result == -ENOENT || (result == 0 && (clone.writable || clone.source == 0)))
+			return 0;
+		if (result != 0)
+			return result;
+		*governing = clone.source;
+	}
+	return 0;
+}
+
 int osd_security_method_of(const struct osd_request *request, uint64_t partition, uint8_t *method)
 {
-	struct engine_address address = { .partition = partition };
-	uint64_t value;
-	int result = osd_security_number(request, address,
-					 partition ? OSD_PARTITION_SECURITY : OSD_ROOT_SECURITY,
-					 OSD_SECURITY_DEFAULT_METHOD, &value);
+	struct engine_address address = { 0 };
+	uint64_t value = 0;
+	int result = osd_security_governing(request, partition, &address.partition);
 
+	if (result == 0)
+		result = osd_security_number(request, address,
+					     partition ? OSD_PARTITION_SECURITY : OSD_ROOT_SECURITY,
+					     OSD_SECURITY_DEFAULT_METHOD, &value);
 	*method = (uint8_t)min_u64(value, OSD_ALLDATA);
 	return result;
 }
@@ -114,6 +134,20 @@ int osd_security_inherit(struct osd_request *request)
 	return copy_value(request, partition, OSD_PARTITION_SECURITY,
 			  OSD_SECURITY_USER_OBJECT_POLICY_ACCESS_TAG, OSD_USER_OBJECT_SECURITY,
 			  OSD_SECURITY_POLICY_ACCESS_TAG, request->created);
+}
+
+int osd_security_inherit_clone(struct osd_request *request, uint64_t source)
+{
+	struct engine_address clone = request->subject.address;
+	uint8_t now, then;
+	int result = osd_security_method_of(request, source, &now);
+
+	if (result == 0)
+		result = osd_security_method_of(request, clone.partition, &then);
+	if (result == 0 && now > then)
+		result = engine_attribute_set(request->txn, clone, OSD_PARTITION_SECURITY,
+					      OSD_SECURITY_DEFAULT_METHOD, &now, 1);
+	return osd_result(request, result, 0);
 }
 
 bool osd_page_is_security(uint32_t page)

@@ -182,9 +182,11 @@ static int do_steps(struct osd_request *request)
 	return result;
 }
 
-/* ROLLBACK of a partition or the device, which takes a transaction of its own. */
+/* ROLLBACK and its like of a partition or the device, which takes a transaction of its own. */
 static bool goes_back(const struct osd_request *request)
 {
+	if (request->entry->flags & OSD_RESTORES)
+		return true;
 	return request->entry->action == OSD_EXECUTE &&
 	       osd_function_code(&request->cdb) == OSD_FUNCTION_ROLLBACK &&
 	       request->cdb.object == 0;

@@ -429,6 +429,105 @@ static void test_no_copy_leaves_a_secured_partition(void **state)
 	expect_good(unit);
 }
 
+/* A snapshot or clone of P, made with the root key. */
+static struct signed_call duplicate_call(struct unit *unit, uint16_t action, uint64_t partition)
+{
+	struct signed_call call = signed_call_of(unit, action, partition, 0, OSD_CMDRSP);
+
+	call.call.cdb.address = P;
+	call.secret = M->root.authentication;
+	return call;
+}
+
+static void expect_read(struct unit *unit, uint64_t partition, const uint8_t *secret, int field)
+{
+	struct signed_call call = signed_call_of(unit, OSD_READ, partition, O, OSD_CMDRSP);
+	struct call plain = call_of(OSD_READ, partition, O);
+
+	call_run(unit, &plain);
+	expect_field(unit, 80);
+	call.secret = secret;
+	signed_run(unit, &call);
+	if (field == 0)
+		expect_good(unit);
+	else
+		expect_field(unit, field);
+}
+
+static void test_snapshots_are_as_secure_as_their_partition_is_now(void **state)
+{
+	const uint8_t *secret = M->working[KEY_VERSION].authentication;
+	struct unit *unit = *state;
+	struct signed_call call;
+	struct call plain;
+
+	/* One from when the partition was open. */
+	plain = call_of(OSD_CREATE_SNAPSHOT, P + 1, 0);
+	plain.cdb.address = P;
+	call_run(unit, &plain);
+	expect_good(unit);
+	secure(unit, OSD_CMDRSP);
+	expect_read(unit, P + 1, secret, 0);
+	/* One of the secured partition: not without the root key, though the root is open. */
+	plain.cdb.partition = P + 2;
+	call_run(unit, &plain);
+	expect_field(unit, 80);
+	call = duplicate_call(unit, OSD_CREATE_SNAPSHOT, P + 2);
+	call.secret = secret;
+	signed_run(unit, &call);
+	expect_field(unit, layout()->check_value);
+	call = duplicate_call(unit, OSD_CREATE_SNAPSHOT, P + 2);
+	signed_run(unit, &call);
+	expect_good(unit);
+	expect_read(unit, P + 2, secret, 0);
+}
+
+static void test_a_clone_is_closed_until_it_has_keys_of_its_own(void **state)
+{
+	struct key_pair partition_key, working;
+	struct unit *unit = *state;
+	struct signed_call call;
+	struct call plain;
+
+	secure(unit, OSD_CMDRSP);
+	plain = call_of(OSD_CREATE_CLONE, P + 1, 0);
+	plain.cdb.address = P;
+	call_set(&plain, OSD_PARTITION_SECURITY, OSD_SECURITY_DEFAULT_METHOD, "\0", 1);
+	call_run(unit, &plain);
+	expect_field(unit, 80);
+	call = duplicate_call(unit, OSD_CREATE_CLONE, P + 1);
+	signed_run(unit, &call);
+	expect_good(unit);
+	expect_read(unit, P + 1, M->working[KEY_VERSION].authentication, 81);
+	call = signed_set_key(unit, OSD_SET_PARTITION_KEY, P + 1, 0, 0x71, &partition_key);
+	signed_run(unit, &call);
+	expect_good(unit);
+	M->partition = partition_key;
+	call = signed_set_key(unit, OSD_SET_WORKING_KEY, P + 1, KEY_VERSION, 0x72, &working);
+	signed_run(unit, &call);
+	expect_good(unit);
+	expect_read(unit, P + 1, M->working[KEY_VERSION].authentication, layout()->check_value);
+	expect_read(unit, P + 1, working.authentication, 0);
+	expect_read(unit, P, working.authentication, layout()->check_value);
+}
+
+static void test_restoring_a_partition_brings_no_old_policy_back(void **state)
+{
+	struct unit *unit = *state;
+	struct signed_call call;
+	struct call plain = call_of(OSD_CREATE_SNAPSHOT, P + 1, 0);
+
+	plain.cdb.address = P;
+	call_run(unit, &plain);
+	expect_good(unit);
+	secure(unit, OSD_CMDRSP);
+	call = signed_call_of(unit, OSD_RESTORE_PARTITION_FROM_SNAPSHOT, P, 0, OSD_CMDRSP);
+	call.call.cdb.address = P + 1;
+	signed_run(unit, &call);
+	expect_good(unit);
+	expect_read(unit, P, M->working[KEY_VERSION].authentication, 0);
+}
+
 static struct signed_call rollback_to(struct unit *unit, struct function_call *function,
 				      uint64_t version)
 {
@@ -492,6 +591,9 @@ int main(void)
 		with_keys_in_both(test_each_permission_is_needed_and_enough),
 		with_keys(test_a_range_is_not_left),
 		with_keys(test_no_copy_leaves_a_secured_partition),
+		with_keys(test_snapshots_are_as_secure_as_their_partition_is_now),
+		with_keys(test_a_clone_is_closed_until_it_has_keys_of_its_own),
+		with_keys(test_restoring_a_partition_brings_no_old_policy_back),
 		with_keys(test_going_back_in_time_brings_no_old_policy_back),
 	};
 
