@@ -326,7 +326,7 @@ static void test_a_removed_object_comes_back_and_a_new_one_goes(void **state)
 static void test_undo_goes_back_modification_by_modification(void **state)
 {
 	struct fixture *f = *state;
-	char text[16];
+	char text[24];
 
 	make_object(f);
 	for (int n = 1; n <= 5; n++) {
