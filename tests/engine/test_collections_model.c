@@ -34,10 +34,11 @@ struct state {
 
 struct run {
 	struct fixture *f;
+	struct nand *nand; /* NULL: on records in memory */
 	uint64_t random;
 	struct state now, before; /* before: as of the last commit */
 	struct state versions[VERSIONS_MAX];
-	uint32_t version_count;
+	uint32_t version_count, versions_max;
 };
 
 static uint32_t below(struct run *run, uint32_t limit)
@@ -242,13 +243,79 @@ static void toggle_member(struct run *run)
 			run->now.objects[index].in[n] = 0;
 }
 
+/* ---- the engine on flash, which is small enough to be merged all the time ---- */
+
+enum { FLASH_BLOCKS = 2000, FLASH_BLOCK_PAGES = 8, FLASH_VERSIONS_MAX = 12 };
+
+static void clock_moves(struct run *run)
+{
+	run->f->now += 10;
+}
+
+static void open_on_flash(struct run *run)
+{
+	struct engine_options options = { .rows = 2,
+					  .segment_pages = 16,
+					  .record_bytes = 256,
+					  .clock_ms = clock_of,
+					  .clock_context = run->f };
+	static const struct nand_geometry shape = { .page_bytes = 512,
+						    .spare_bytes = 64,
+						    .pages_per_block = FLASH_BLOCK_PAGES,
+						    .blocks = FLASH_BLOCKS,
+						    .channels = 1,
+						    .dies_per_channel = 1 };
+	struct error_text error = { "" };
+	uint64_t nvram;
+
+	if (!run->nand) {
+		assert_int_equal(engine_nvram_bytes(&shape, &options, &nvram, &error), 0);
+		assert_int_equal(nand_open_memory(&shape, nvram, &run->nand, &error), 0);
+		assert_int_equal(engine_format(run->nand, &options, &error), 0);
+	}
+	if (engine_open(run->nand, &options, &run->f->engine, &error))
+		fail_msg("%s", error.text);
+}
+
+/* Other objects, whose data and attributes fill segments together with what collections are made of. */
+enum { FILLERS = 60, FILLER_PAGES = 8 };
+
+static void make_fillers(struct run *run)
+{
+	for (uint64_t i = 0; i < FILLERS; i++)
+		assert_int_equal(engine_create(run->f->txn, PID, ENGINE_USER_OBJECT, OID + 1000 + i,
+					       1, NULL),
+				 0);
+}
+
+static void write_filler(struct run *run)
+{
+	struct engine_address address = object(OID + 1000 + below(run, FILLERS));
+	uint8_t bytes[FILLER_PAGES * PAGE];
+
+	memset(bytes, (int)below(run, 256), sizeof(bytes));
+	assert_int_equal(engine_write(run->f->txn, address, 0, bytes, sizeof(bytes)), 0);
+	assert_int_equal(engine_attribute_set(run->f->txn, address, 9, 1, bytes, 300), 0);
+}
+
+static void crash_any(struct run *run)
+{
+	if (!run->nand) {
+		crash(run->f);
+		return;
+	}
+	engine_abandon(run->f->engine);
+	run->f->txn = NULL;
+	open_on_flash(run);
+}
+
 /* ---- transactions ---- */
 
 static void snapshot(struct run *run)
 {
 	uint32_t version;
 
-	if (run->version_count == VERSIONS_MAX)
+	if (run->version_count == run->versions_max)
 		return;
 	begin(run->f, ENGINE_WRITE);
 	assert_int_equal(engine_snapshot(run->f->txn, PID, NULL, &version), 0);
@@ -268,13 +335,15 @@ static void one_transaction(struct run *run)
 	begin(run->f, ENGINE_WRITE);
 	for (uint32_t i = 0; i < count; i++)
 		operations[below(run, 6)](run);
+	if (run->nand)
+		write_filler(run);
 	if (fate == 0) {
 		abort_all(run->f);
 		run->now = run->before;
 	} else if (fate == 1) {
-		crash(run->f);
+		crash_any(run);
 		run->now = run->before;
-	} else if (fate == 2) {
+	} else if (fate == 2 && !run->nand) {
 		memory_store_fail_put(run->f->memory, below(run, 8));
 		if (end(run->f))
 			run->now = run->before;
@@ -284,18 +353,17 @@ static void one_transaction(struct run *run)
 	}
 }
 
-static void test_random_transactions_agree_with_the_model(void **state)
+static void run_all(struct run *run)
 {
 	const char *seed = getenv("COLLECTIONS_SEED");
-	struct run *run = calloc(1, sizeof(*run));
 
-	run->f = *state;
 	run->random = seed ? strtoull(seed, NULL, 0) | 1 : 20261121;
-	memory_store_absorb(run->f->memory, true);
 	begin(run->f, ENGINE_WRITE);
 	assert_int_equal(engine_partition_create(run->f->txn, PID, NULL), 0);
+	make_fillers(run);
 	commit(run->f);
 	for (uint32_t i = 0; i < TRANSACTIONS; i++) {
+		clock_moves(run);
 		if (below(run, 60) == 0)
 			snapshot(run);
 		one_transaction(run);
@@ -310,14 +378,47 @@ static void test_random_transactions_agree_with_the_model(void **state)
 		}
 		abort_all(run->f);
 	}
-	assert_true(run->version_count > VERSIONS_MAX / 2);
+	assert_true(run->version_count > run->versions_max / 2);
+}
+
+static void test_random_transactions_in_memory_agree_with_the_model(void **state)
+{
+	struct run *run = calloc(1, sizeof(*run));
+
+	run->f = *state;
+	run->versions_max = VERSIONS_MAX;
+	memory_store_absorb(run->f->memory, true);
+	run_all(run);
+	free(run);
+}
+
+static void test_random_transactions_on_flash_agree_with_the_model(void **state)
+{
+	struct run *run = calloc(1, sizeof(*run));
+	struct nand_counters counters;
+	uint64_t programmed = 0;
+
+	(void)state;
+	run->f = calloc(1, sizeof(*run->f));
+	run->versions_max = FLASH_VERSIONS_MAX;
+	open_on_flash(run);
+	run_all(run);
+	nand_read_counters(run->nand, &counters);
+	for (int cause = 0; cause < NAND_CAUSES; cause++)
+		programmed += counters.by_cause[cause].pages_programmed;
+	/* More than there is: it was merged. */
+	assert_true(programmed > 2 * FLASH_BLOCKS * FLASH_BLOCK_PAGES);
+	assert_int_equal(engine_close(run->f->engine), 0);
+	assert_int_equal(nand_close(run->nand), 0);
+	free(run->f);
 	free(run);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_random_transactions_agree_with_the_model),
+		TEST(test_random_transactions_in_memory_agree_with_the_model),
+		cmocka_unit_test(test_random_transactions_on_flash_agree_with_the_model),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
