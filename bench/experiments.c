@@ -8,14 +8,13 @@
 #include <string.h>
 #include <time.h>
 
-/* Of the paper's device, for a row. */
-#define ROW_BYTES (UINT64_C(512) << 20)
+#include "bench/experiments_merge.h"
 
 const struct experiment_scale experiment_scale_full = {
 	.name = "full",
 	.description = "50 million pairs of 1 KiB on 64 GiB",
 	.pairs = 50000000,
-	.bytes = 128 * ROW_BYTES,
+	.bytes = 128 * EXPERIMENT_ROW_BYTES,
 	.rows = 128,
 	.steps = 10,
 	.lookups = 1000000,
@@ -28,13 +27,15 @@ const struct experiment_scale experiment_scale_full = {
 	.update_pairs = 10000000,
 	.updates = 10000000,
 	.update_rows = 128,
+	.merge_rows = 2,
+	.merge_updates = 400000,
 };
 
 const struct experiment_scale experiment_scale_quick = {
 	.name = "quick",
 	.description = "at most 2 million pairs of 1 KiB",
 	.pairs = 2000000,
-	.bytes = 5 * ROW_BYTES,
+	.bytes = 5 * EXPERIMENT_ROW_BYTES,
 	.rows = 4,
 	.steps = 4,
 	.lookups = 200000,
@@ -47,13 +48,15 @@ const struct experiment_scale experiment_scale_quick = {
 	.update_pairs = 250000,
 	.updates = 500000,
 	.update_rows = 128,
+	.merge_rows = 1,
+	.merge_updates = 60000,
 	.note = "fewer pairs and rows, more tables a row",
 };
 
 /* ---- findings ---- */
 
-static struct finding *find(struct experiment *experiment, const char *metric, const char *unit,
-			    double ours)
+struct finding *experiment_find(struct experiment *experiment, const char *metric, const char *unit,
+				double ours)
 {
 	struct finding *finding = &experiment->findings[experiment->finding_count++];
 
@@ -109,8 +112,10 @@ static int run_filters(struct experiment *experiment, struct bench_store *store,
 		result = run_phase(store, &phase, n, &report, error);
 	if (result)
 		return result;
-	find(experiment, "segment_utilization", "share", phase_utilization(&report, store));
-	find(experiment, "index_bytes_per_key", "bytes", index_bytes_per_record(&report));
+	experiment_find(experiment, "segment_utilization", "share",
+			phase_utilization(&report, store));
+	experiment_find(experiment, "index_bytes_per_key", "bytes",
+			index_bytes_per_record(&report));
 	return 0;
 }
 
@@ -131,10 +136,10 @@ static int run_rates(struct experiment *experiment, struct bench_store *store,
 		result = run_phase(store, &lookup, 1, &report, error);
 	if (result)
 		return result;
-	find(experiment, "page_reads_per_lookup", "pages",
-	     per_operation(&report, report.page_reads));
-	find(experiment, "index_bytes_per_key", "bytes",
-	     (double)report.statistics.index_bytes / (double)report.live);
+	experiment_find(experiment, "page_reads_per_lookup", "pages",
+			per_operation(&report, report.page_reads));
+	experiment_find(experiment, "index_bytes_per_key", "bytes",
+			(double)report.statistics.index_bytes / (double)report.live);
 	return 0;
 }
 
@@ -153,14 +158,15 @@ static int lookup_by_age(struct experiment *experiment, struct bench_store *stor
 
 	if (result)
 		return result;
-	finding = find(experiment, "page_reads_per_lookup", "pages",
-		       per_operation(&report, report.page_reads));
+	finding = experiment_find(experiment, "page_reads_per_lookup", "pages",
+				  per_operation(&report, report.page_reads));
 	snprintf(finding->name, sizeof(finding->name), "lookup %s", name);
 	finding->paper = paper_reads;
-	finding = find(experiment, "false_positive_reads_per_lookup", "pages",
-		       per_operation(&report, report.false_positive_reads));
+	finding = experiment_find(experiment, "false_positive_reads_per_lookup", "pages",
+				  per_operation(&report, report.false_positive_reads));
 	snprintf(finding->name, sizeof(finding->name), "lookup %s", name);
-	finding = find(experiment, "ops_per_s", "1/s", (double)report.operations / report.seconds);
+	finding = experiment_find(experiment, "ops_per_s", "1/s",
+				  (double)report.operations / report.seconds);
 	snprintf(finding->name, sizeof(finding->name), "lookup %s", name);
 	finding->paper = paper_per_second;
 	return 0;
@@ -184,13 +190,13 @@ static int grow(struct experiment *experiment, struct bench_store *store, uint32
 	if (result)
 		return result;
 	*page_writes += report->page_writes;
-	writes = find(experiment, "page_writes_per_insert", "pages",
-		      per_operation(report, report->page_writes));
+	writes = experiment_find(experiment, "page_writes_per_insert", "pages",
+				 per_operation(report, report->page_writes));
 	result = run_phase(store, &lookup, 2 * step + 1, report, error);
 	if (result)
 		return result;
-	reads = find(experiment, "page_reads_per_lookup", "pages",
-		     per_operation(report, report->page_reads));
+	reads = experiment_find(experiment, "page_reads_per_lookup", "pages",
+				per_operation(report, report->page_reads));
 	writes->section = reads->section = "Figure 9";
 	snprintf(writes->name, sizeof(writes->name), "%llu pairs",
 		 (unsigned long long)report->pairs);
@@ -210,17 +216,17 @@ static int run_operations(struct experiment *experiment, struct bench_store *sto
 		result = grow(experiment, store, step, &page_writes, &report, error);
 	if (result)
 		return result;
-	finding = find(experiment, "page_writes_per_insert", "pages",
-		       (double)page_writes / (double)report.live);
+	finding = experiment_find(experiment, "page_writes_per_insert", "pages",
+				  (double)page_writes / (double)report.live);
 	snprintf(finding->name, sizeof(finding->name), "insert");
 	finding->paper = 0.26;
-	finding =
-		find(experiment, "segment_utilization", "share", phase_utilization(&report, store));
+	finding = experiment_find(experiment, "segment_utilization", "share",
+				  phase_utilization(&report, store));
 	snprintf(finding->name, sizeof(finding->name), "insert");
 	finding->paper = 0.92;
 	finding->note = "paper: 0.92 to 0.941";
-	finding = find(experiment, "index_bytes_per_key", "bytes",
-		       (double)report.statistics.index_bytes / (double)report.live);
+	finding = experiment_find(experiment, "index_bytes_per_key", "bytes",
+				  (double)report.statistics.index_bytes / (double)report.live);
 	snprintf(finding->name, sizeof(finding->name), "insert");
 	finding->paper = 2.5;
 	finding->note = "paper: 2.14 to 2.5";
@@ -254,20 +260,20 @@ static int run_updates(struct experiment *experiment, struct bench_store *store,
 		result = run_phase(store, &update, 1, &report, error);
 	if (result)
 		return result;
-	finding = find(experiment, "segment_utilization", "share",
-		       phase_utilization_of_phase(&report, store));
+	finding = experiment_find(experiment, "segment_utilization", "share",
+				  phase_utilization_of_phase(&report, store));
 	if (experiment->distribution == DISTRIBUTION_PARETO)
 		finding->paper = history ? 0.652 : 0.941;
 	else
 		finding->paper = 0.92;
-	find(experiment, "page_writes_per_update", "pages",
-	     per_operation(&report, report.page_writes));
+	experiment_find(experiment, "page_writes_per_update", "pages",
+			per_operation(&report, report.page_writes));
 	return 0;
 }
 
 /* ---- the list ---- */
 
-static struct experiment *add(struct experiment_list *list, const char *section, uint64_t seed)
+struct experiment *experiment_add(struct experiment_list *list, const char *section, uint64_t seed)
 {
 	struct experiment *experiment = &list->experiments[list->count++];
 
@@ -289,13 +295,13 @@ static void list_filters(struct experiment_list *list, const struct experiment_s
 
 	for (size_t f = 0; f < sizeof(filters) / sizeof(filters[0]); f++) {
 		for (size_t d = 0; d < sizeof(distributions) / sizeof(distributions[0]); d++) {
-			struct experiment *experiment = add(list, "Figure 7", seed);
+			struct experiment *experiment = experiment_add(list, "Figure 7", seed);
 
 			experiment->run = run_filters;
 			experiment->distribution = distributions[d];
 			experiment->segments = scale->filter_rows * scale->filter_segments;
 			experiment->options.rows = scale->filter_rows;
-			experiment->options.size = scale->filter_rows * ROW_BYTES;
+			experiment->options.size = scale->filter_rows * EXPERIMENT_ROW_BYTES;
 			experiment->options.pairs = experiment->segments * 1100;
 			experiment->options.history = false;
 			if (bench_filters_parse(&experiment->options, filters[f], NULL))
@@ -316,12 +322,12 @@ static void list_rates(struct experiment_list *list, const struct experiment_sca
 
 	for (uint32_t r = 0; r < scale->rate_count; r++) {
 		for (uint32_t f = 0; f < scale->factor_count; f++) {
-			struct experiment *experiment = add(list, "Figure 8", seed);
+			struct experiment *experiment = experiment_add(list, "Figure 8", seed);
 
 			experiment->run = run_rates;
 			experiment->operations = scale->lookups / 4;
 			experiment->options.rows = scale->rate_rows;
-			experiment->options.size = scale->rate_rows * ROW_BYTES;
+			experiment->options.size = scale->rate_rows * EXPERIMENT_ROW_BYTES;
 			experiment->options.pairs = scale->rate_rows * scale->rate_pairs;
 			experiment->options.fpr_millionths = rates[r];
 			experiment->options.fpr_factor_permille = factors[f];
@@ -340,13 +346,13 @@ static void list_updates(struct experiment_list *list, const struct experiment_s
 
 	for (size_t d = 0; d < sizeof(distributions) / sizeof(distributions[0]); d++) {
 		for (int history = 0; history < 2; history++) {
-			struct experiment *experiment = add(list, "6.4", seed);
+			struct experiment *experiment = experiment_add(list, "6.4", seed);
 
 			experiment->run = run_updates;
 			experiment->distribution = distributions[d];
 			experiment->operations = scale->updates;
 			experiment->options.rows = scale->update_rows;
-			experiment->options.size = scale->update_rows * ROW_BYTES;
+			experiment->options.size = scale->update_rows * EXPERIMENT_ROW_BYTES;
 			experiment->options.pairs = scale->update_pairs;
 			experiment->options.history = history;
 			experiment->note =
@@ -368,7 +374,7 @@ void experiments_list(struct experiment_list *list, const struct experiment_scal
 	list->count = 0;
 	list_filters(list, scale, seed);
 	list_rates(list, scale, seed);
-	operations = add(list, "6.3", seed);
+	operations = experiment_add(list, "6.3", seed);
 	operations->run = run_operations;
 	operations->operations = scale->lookups;
 	operations->steps = scale->steps;
@@ -379,6 +385,7 @@ void experiments_list(struct experiment_list *list, const struct experiment_scal
 	snprintf(operations->name, sizeof(operations->name), "%llu pairs",
 		 (unsigned long long)scale->pairs);
 	list_updates(list, scale, seed);
+	experiments_list_merge(list, scale, seed);
 }
 
 void experiment_run(struct experiment *experiment)

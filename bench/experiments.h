@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The experiments of the paper (Kang, Pitchumani, Marlette, Miller: Muninn, SYSTOR'14), sections 6.1 to 6.4. Each one is a store
+ * The experiments of the paper (Kang, Pitchumani, Marlette, Miller: Muninn, SYSTOR'14), sections 6.1 to 6.5. Each one is a store
  * of its own; they are independent of each other.
  */
 #ifndef MUNINN_BENCH_EXPERIMENTS_H
@@ -58,7 +58,9 @@ struct experiment_scale {
 	uint32_t rate_count, factor_count; /* at most 5 and 4 */
 	uint64_t update_pairs, updates;    /* section 6.4 */
 	uint32_t update_rows;
-	const char *note; /* for section 6.3, or NULL */
+	uint32_t merge_rows;    /* Figure 10 and section 6.5 */
+	uint64_t merge_updates; /* of a row */
+	const char *note;       /* for section 6.3, or NULL */
 };
 
 extern const struct experiment_scale experiment_scale_full, experiment_scale_quick;
@@ -67,6 +69,14 @@ struct experiment_list {
 	struct experiment experiments[EXPERIMENTS_MAX];
 	uint32_t count;
 };
+
+/* Of the paper's device, for a row. */
+#define EXPERIMENT_ROW_BYTES (UINT64_C(512) << 20)
+
+/* Adds an experiment to the list, and a number to what an experiment has found. For those who define experiments. */
+struct experiment *experiment_add(struct experiment_list *list, const char *section, uint64_t seed);
+struct finding *experiment_find(struct experiment *experiment, const char *metric, const char *unit,
+				double ours);
 
 /* Lists all experiments, in the order of the paper. */
 void experiments_list(struct experiment_list *list, const struct experiment_scale *scale,

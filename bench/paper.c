@@ -271,9 +271,6 @@ static void print_table(const struct experiment_list *list, const struct experim
 				finding->name, finding->metric, paper, finding->ours);
 		}
 	}
-	fprintf(to,
-		"\nFigure 10 is not measured: it needs the combined filters' bit counts, which the"
-		" engine does not offer yet.\n");
 }
 
 /* ---- all of it ---- */

@@ -22,7 +22,7 @@ static uint32_t value_bytes(const struct bench_store *store)
 	return store->options.pair_bytes - PAIR_HEADER_BYTES;
 }
 
-static struct record_key key_of(const struct bench_store *store, uint64_t pair)
+struct record_key bench_store_key(const struct bench_store *store, uint64_t pair)
 {
 	uint64_t number = store->random_keys ? permutation_at(&store->keys, pair) : pair;
 
@@ -182,7 +182,7 @@ static bool exists(uint32_t expected)
 static int put_locked(struct bench_store *store, uint64_t pair, bool deleted)
 {
 	const struct record_store_operations *operations = store->records->operations;
-	struct record_key key = key_of(store, pair);
+	struct record_key key = bench_store_key(store, pair);
 	unsigned flags = store->options.history ? 0 : RECORD_ABSORB;
 	uint32_t length = deleted ? 0 : value_bytes(store);
 	uint64_t sequence = operations->begin(store->records, 0);
@@ -220,7 +220,7 @@ int bench_store_put(struct bench_store *store, uint64_t pair, bool deleted)
 
 static int get_locked(struct bench_store *store, uint64_t pair, bool *found)
 {
-	struct record_key key = key_of(store, pair);
+	struct record_key key = bench_store_key(store, pair);
 	uint32_t expected = store->expected[pair], length = value_bytes(store);
 	uint8_t value[VALUE_BYTES_MAX], wanted[VALUE_BYTES_MAX];
 	struct record_info info;

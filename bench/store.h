@@ -39,6 +39,9 @@ int bench_store_open(struct bench_store **store, const struct bench_options *opt
 /* NULL is allowed. */
 void bench_store_close(struct bench_store *store);
 
+/* The key of a pair. */
+struct record_key bench_store_key(const struct bench_store *store, uint64_t pair);
+
 /* Bytes of a value, or room for it. */
 #define VALUE_BYTES_MAX 4096
 

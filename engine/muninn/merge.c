@@ -17,7 +17,6 @@ enum {
 	SAMPLED_PAGES = 4,          /* of a segment, to estimate how much of it is live */
 	CANDIDATES = 16,            /* segments that are sampled for one victim, at most */
 	GOOD_ENOUGH_PERMILLE = 100, /* a victim with so little live is taken at once */
-	CANDIDATE_TABLES = 4,       /* or so many tables are looked at by their filters */
 	BOUNDS_MAX = 64,            /* at which a record is looked for */
 };
 
@@ -271,13 +270,16 @@ static bool next_table(struct muninn_store *store)
 	return false;
 }
 
-/* The segments of a table that hold least, by its filters and how full they are; taken over where better than `best`. */
-static void look_in_table(struct muninn_store *store, struct victim *best)
+/* Notes what the filters of the walk's next table tell of its segments, and how full they are. */
+static void estimate_table(struct muninn_store *store)
 {
-	const struct row *row = &store->rows[store->merge_row];
-	const struct table *table = &row->complete[store->merge_table];
 	uint64_t capacity = (uint64_t)store->geometry.segment_pages * store->geometry.page_bytes;
 	uint32_t live_permille[MUNINN_COLUMNS];
+
+	if (!next_table(store))
+		return;
+	const struct row *row = &store->rows[store->merge_row];
+	const struct table *table = &row->complete[store->merge_table];
 
 	overlap_estimate(store, row, store->merge_table, live_permille);
 	for (uint64_t live = table_live(table); live; live &= live - 1) {
@@ -285,35 +287,37 @@ static void look_in_table(struct muninn_store *store, struct victim *best)
 		struct table_column facts;
 
 		table_read_column(table, column, &facts);
-		uint32_t permille =
-			(uint32_t)(live_permille[column] * facts.record_bytes / capacity);
-
-		if (permille < best->live_permille && !store->merge_tried[facts.segment])
-			*best = (struct victim){ .row = store->merge_row,
-						 .segment = facts.segment,
-						 .live_permille = permille };
+		store->merge_estimates[facts.segment] =
+			(uint16_t)(live_permille[column] * facts.record_bytes / capacity);
 	}
 }
 
-/* -EAGAIN: none in these tables. `*best` has no segment, or what the filters estimate for it. */
-static int choose_by_filters(struct muninn_store *store, struct victim *best)
+/* -EAGAIN: by the filters no segment of a complete table is worth it. Their word grows old, so a table is looked at each time. */
+static int choose_by_filters(struct muninn_store *store, uint32_t live_permille_max,
+			     struct victim *best)
 {
-	*best = (struct victim){ .segment = NO_SEGMENT, .live_permille = 1001 };
-	if (!store->merge_tried)
-		store->merge_tried = calloc(store->geometry.segments, sizeof(*store->merge_tried));
-	if (!store->merge_tried)
-		return -ENOMEM;
-	for (uint32_t n = 0; n < CANDIDATE_TABLES; n++) {
-		if (!next_table(store)) {
-			memset(store->merge_tried, 0,
-			       store->geometry.segments * sizeof(*store->merge_tried));
-			break;
-		}
-		look_in_table(store, best);
+	uint32_t segments = store->geometry.segments;
+
+	if (!store->merge_estimates) {
+		store->merge_estimates = malloc(segments * sizeof(*store->merge_estimates));
+		if (!store->merge_estimates)
+			return -ENOMEM;
+		memset(store->merge_estimates, 0xff, segments * sizeof(*store->merge_estimates));
+	}
+	estimate_table(store);
+	*best = (struct victim){ .segment = NO_SEGMENT, .live_permille = live_permille_max + 1 };
+	for (uint32_t segment = 0; segment < segments; segment++) {
+		if (store->segment_rows[segment] == NO_ROW ||
+		    store->merge_estimates[segment] >= best->live_permille)
+			continue;
+		*best = (struct victim){ .row = store->segment_rows[segment],
+					 .segment = segment,
+					 .live_permille = store->merge_estimates[segment] };
 	}
 	if (best->segment == NO_SEGMENT)
 		return -EAGAIN;
-	store->merge_tried[best->segment] = true;
+	/* Whatever comes of it, not again before its table is looked at again. */
+	store->merge_estimates[best->segment] = UINT16_MAX;
 	return 0;
 }
 
@@ -386,11 +390,13 @@ static int choose_victim(struct muninn_store *store, const struct record_keep *k
 	if (sparse_segment(store, best) || unworn_segment(store, best))
 		return 0;
 	if (merge->choice == RECORD_MERGE_FILTERS) {
-		result = choose_by_filters(store, best);
-		if (!result && best->live_permille <= live_permille_max)
+		result = choose_by_filters(store, live_permille_max, best);
+		if (!result)
 			best->live_permille = measure_segment(store, keep, best->segment, samples);
+		if (!result && best->live_permille > live_permille_max)
+			result = -EAGAIN;
 	}
-	/* Filters speak of complete tables only. */
+	/* Filters speak of complete tables only, and of other keys than a hot one at most. */
 	if (result == -EAGAIN)
 		result = choose_by_samples(store, keep, samples, best);
 	if (result)
@@ -463,6 +469,8 @@ static struct root_kill kill_segment(struct muninn_store *store, const struct vi
 
 			table_kill_column(table, column);
 			store->segment_rows[facts.segment] = NO_ROW;
+			if (store->merge_estimates)
+				store->merge_estimates[facts.segment] = UINT16_MAX;
 			store->counters.sealed_records -= facts.records;
 			store->counters.sealed_record_bytes -= facts.record_bytes;
 			if (n < row->complete_count && !table_live(table))

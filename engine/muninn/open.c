@@ -37,7 +37,7 @@ void store_free(struct muninn_store *store)
 	free(store->rows);
 	free(store->images);
 	free(store->segment_rows);
-	free(store->merge_tried);
+	free(store->merge_estimates);
 	free(store->merge_needs);
 	free(store->spares);
 	free(store->ios);

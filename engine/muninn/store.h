@@ -74,7 +74,8 @@ struct muninn_store {
 	uint8_t *
 		merge_needs; /* what was found for each record of the segment that was counted last */
 	uint32_t merge_needs_segment; /* NO_SEGMENT: none */
-	bool *merge_tried;       /* segments found to be not worth it, on this walk; NULL: none */
+	uint16_t *
+		merge_estimates; /* live per mille of segments, by their filters; UINT16_MAX: unknown; NULL: all are */
 	uint32_t version_tables; /* tables of an internal version */
 };
 

