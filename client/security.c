@@ -77,27 +77,35 @@ int osd_credential_for_command(const struct osd_cdb *cdb, uint8_t method, uint8_
 
 /* ---- the client ---- */
 
-enum { INQUIRY = 0x12, VITAL_PAGE_SECURITY_TOKEN = 0xB1, VITAL_PAGE_HEAD_BYTES = 4 };
+enum {
+	INQUIRY = 0x12,
+	VITAL_PAGE_INFORMATION = 0xB0,
+	VITAL_PAGE_SECURITY_TOKEN = 0xB1,
+	VITAL_PAGE_HEAD_BYTES = 4
+};
 
-struct token_command {
+struct page_command {
 	struct session_task task; /* first: the session knows only this */
 	bool finished;
 };
 
-static void token_done(struct session_task *task)
+static void page_done(struct session_task *task)
 {
-	((struct token_command *)task)->finished = true;
+	((struct page_command *)task)->finished = true;
 }
 
-static int read_token(struct osd_client *client, struct osd_client_error *error)
+/* The `bytes` behind the head of a vital product data page, at most 32. */
+static int read_page(struct osd_client *client, uint8_t code, uint8_t *value, size_t bytes,
+		     struct osd_client_error *error)
 {
-	uint8_t page[VITAL_PAGE_HEAD_BYTES + OSD_SECURITY_TOKEN_BYTES] = { 0 };
-	struct token_command command = {
-		.task = { .cdb = { INQUIRY, 1, VITAL_PAGE_SECURITY_TOKEN, 0, sizeof(page) },
+	uint8_t page[VITAL_PAGE_HEAD_BYTES + 32] = { 0 };
+	size_t length = VITAL_PAGE_HEAD_BYTES + bytes;
+	struct page_command command = {
+		.task = { .cdb = { INQUIRY, 1, code, 0, (uint8_t)length },
 			  .cdb_length = 6,
-			  .in = { { page, sizeof(page) } },
+			  .in = { { page, length } },
 			  .in_count = 1,
-			  .done = token_done },
+			  .done = page_done },
 	};
 	int result = session_submit(client->session, &command.task);
 
@@ -107,18 +115,28 @@ static int read_token(struct osd_client *client, struct osd_client_error *error)
 		result = command.task.result;
 	if (result < 0)
 		return outcome_set(error, result, "INQUIRY: %s", strerror(-result));
-	if (command.task.status != 0 || command.task.in_received < sizeof(page) ||
-	    get_be16(page + 2) < OSD_SECURITY_TOKEN_BYTES)
+	if (command.task.status != 0 || command.task.in_received < length ||
+	    get_be16(page + 2) < bytes)
 		return outcome_set(error, -EOPNOTSUPP,
-				   "the target has no security token; it knows no OSD security");
-	memcpy(client->security_token, page + VITAL_PAGE_HEAD_BYTES, OSD_SECURITY_TOKEN_BYTES);
+				   "the target does not answer INQUIRY page 0x%02x as OSD security "
+				   "needs it",
+				   code);
+	memcpy(value, page + VITAL_PAGE_HEAD_BYTES, bytes);
 	return 0;
+}
+
+int osd_client_system_id(struct osd_client *client, uint8_t system_id[OSD_SYSTEM_ID_BYTES],
+			 struct osd_client_error *error)
+{
+	return read_page(client, VITAL_PAGE_INFORMATION, system_id, OSD_SYSTEM_ID_BYTES, error);
 }
 
 int osd_client_secure(struct osd_client *client, osd_client_credential *give, void *context,
 		      struct osd_client_error *error)
 {
-	int result = give ? read_token(client, error) : 0;
+	int result = give ? read_page(client, VITAL_PAGE_SECURITY_TOKEN, client->security_token,
+				      OSD_SECURITY_TOKEN_BYTES, error)
+			  : 0;
 
 	if (result < 0)
 		return result;

@@ -50,6 +50,10 @@ enum osd_secret osd_secret_of_command(const struct osd_cdb *cdb);
 typedef int osd_client_credential(void *context, const struct osd_cdb *cdb,
 				  struct osd_credential *credential);
 
+/* The unit's OSD SYSTEM ID, which needs no credential. Errors as of commands; -EOPNOTSUPP: not told. */
+int osd_client_system_id(struct osd_client *client, uint8_t system_id[OSD_SYSTEM_ID_BYTES],
+			 struct osd_client_error *error);
+
 /*
  * Lets `give` (NULL: nobody again) give credentials for the commands to come; asks the target for the
  * session's security token. Errors as of commands; the client goes on as before then.

@@ -10,6 +10,7 @@
 #include <openssl/rand.h>
 
 #include "common/bytes.h"
+#include "common/log.h"
 #include "osd/execute.h"
 #include "osd/keys.h"
 
@@ -35,9 +36,14 @@ static int note_start(struct osd_device *device)
 	}
 	result = osd_next_boot_epoch(txn, &security->boot_epoch);
 	if (result == 0)
-		return engine_commit(txn, false);
-	engine_abort(txn);
-	return result;
+		result = engine_commit(txn, false);
+	else
+		engine_abort(txn);
+	/* A full device can be opened, too; the next start has the same epoch then. */
+	if (result == -ENOSPC)
+		log_line(LOG_LEVEL_WARNING, "the device is full: its boot epoch %u is not noted",
+			 security->boot_epoch);
+	return result == -ENOSPC ? 0 : result;
 }
 
 int osd_security_create(struct osd_device *device, const struct osd_options *options)

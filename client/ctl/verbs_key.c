@@ -184,9 +184,7 @@ int verb_key_init(struct ctl *ctl)
 		code = ctl_connect_unsigned(ctl);
 	if (code != CTL_OK)
 		return code;
-	if (osd_client_get_attribute(ctl->client, (struct osd_client_address){ 0 },
-				     OSD_ROOT_INFORMATION, OSD_ROOT_SYSTEM_ID, system_id,
-				     sizeof(system_id), NULL, &error) < 0)
+	if (osd_client_system_id(ctl->client, system_id, &error) < 0)
 		code = ctl_fail_command(ctl, &error);
 	else if (osd_initial_master_keys(device_key, system_id, master.authentication,
 					 master.generation) < 0 ||

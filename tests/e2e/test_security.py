@@ -214,6 +214,32 @@ class Security(E2ETest):
             self.assertEqual(unsigned.sense.field, 80)
         self.assertEqual(self.signed("cat", self.url, ADDRESS), "once456789" + "0123456789" * 999)
 
+    def test_wrong_uses_of_keys_are_told_apart(self):
+        self.secure("capkey")
+        loose = self.keyring + ".loose"
+        with open(loose, "w", encoding="ascii") as file:
+            file.write("{}")
+        os.chmod(loose, 0o644)
+        for code, message, arguments in (
+            (2, b"needs --key", ["set", self.url, "root"]),
+            (2, b"is no security method", ["method", self.url, hex(PARTITION), "strong"]),
+            (2, b"a number from 0 to 15", ["set", self.url, hex(PARTITION), "--key-version", "16", "--key", self.keyring]),
+            (2, b"at most 7 bytes", ["set", self.url, "root", "--name", "too long", "--key", self.keyring]),
+            (2, b"'fly' is none", ["mint", self.keyring, ADDRESS, "--permissions", "read,fly"]),
+            (2, b"one of the two", ["show", self.url, "--key", self.keyring, "--credential", self.keyring]),
+            (3, b"the key above", ["set", self.url, "0x20000", "--key-version", "1", "--key", self.keyring]),
+            (3, b"no working key", ["mint", self.keyring, "0x20000/0x10000"]),
+            (4, b"there is a keyring already", ["init", self.url, self.device_key, "--key", self.keyring]),
+            (4, b"File exists", ["create", self.device_key]),
+            (9, b"others than its owner", ["show", self.url, "--key", loose]),
+            (9, b"No such file", ["show", self.url, "--key", loose + ".not"]),
+            (9, b"64 hexadecimal digits", ["init", self.url, self.keyring, "--key", loose]),
+        ):
+            with self.subTest(arguments=arguments):
+                done = self.try_ctl("key", *arguments)
+                self.assertIn(message, done.stderr)
+                self.assertEqual(done.returncode, code)
+
     def test_without_the_device_key_the_partition_stays_closed(self):
         self.secure("cmdrsp")
         self.device.stop()

@@ -321,6 +321,13 @@ static void test_comparing_tells_any_difference(void **state)
 	}
 }
 
+static void test_the_known_answers_are_those_of_their_script(void **state)
+{
+	(void)state;
+	if (system("tests/osd/security_vectors.py --check") != 0)
+		fail_msg("run `tests/osd/security_vectors.py --write` from the top of the sources");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -337,6 +344,7 @@ int main(void)
 		cmocka_unit_test(test_numbers_that_give_a_secret_away_are_refused),
 		cmocka_unit_test(test_lists_of_the_exchange),
 		cmocka_unit_test(test_comparing_tells_any_difference),
+		cmocka_unit_test(test_the_known_answers_are_those_of_their_script),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
