@@ -165,6 +165,23 @@ static void choose_address(struct fuzz_random *random, struct osd_cdb *cdb)
 	case OSD_COPY_USER_OBJECTS:
 		cdb->object = fuzz_below(random, 3) ? 0 : osd_input_number(random);
 		break;
+	case OSD_CREATE_CLONE:
+	case OSD_CREATE_SNAPSHOT:
+		cdb->partition = fuzz_below(random, 2) ? 0 : OSD_SCENE_CLONE;
+		cdb->address = osd_generate_partition(random);
+		break;
+	case OSD_DETACH_CLONE:
+	case OSD_REFRESH_SNAPSHOT_OR_CLONE:
+		cdb->partition = OSD_SCENE_CLONE + fuzz_below(random, 2);
+		break;
+	case OSD_RESTORE_PARTITION_FROM_SNAPSHOT:
+		cdb->partition = OSD_SCENE_PARTITION;
+		cdb->address = OSD_SCENE_CLONE + fuzz_below(random, 2);
+		break;
+	case OSD_SET_KEY:
+		cdb->command_options = (uint8_t)(1 + fuzz_below(random, 3));
+		cdb->partition = cdb->command_options == 1 ? 0 : OSD_SCENE_PARTITION;
+		break;
 	case OSD_GET_ATTRIBUTES:
 	case OSD_SET_ATTRIBUTES:
 	case OSD_LIST:
@@ -178,6 +195,8 @@ static void choose_address(struct fuzz_random *random, struct osd_cdb *cdb)
 			cdb->object = OSD_SCENE_OBJECT + fuzz_below(random, 4);
 		break;
 	}
+	if (cdb->action == OSD_CREATE_USER_TRACKING_COLLECTION && fuzz_below(random, 4))
+		cdb->address = OSD_SCENE_COLLECTION;
 	/* The matches are returned or collected. */
 	if (cdb->action == OSD_QUERY && fuzz_below(random, 4))
 		cdb->address = 0;
@@ -204,7 +223,7 @@ static void choose_fields(struct fuzz_random *random, struct osd_cdb *cdb)
 		.list_identifier = fuzz_below(random, 8) ? 0 : (uint32_t)osd_input_number(random),
 		.objects = (uint16_t)fuzz_below(random, 4),
 		.fua = fuzz_below(random, 8) == 0,
-		.list_attributes = fuzz_below(random, 8) == 0,
+		.list_attributes = fuzz_below(random, 16) == 0,
 		.immediate_tracking = fuzz_below(random, 16) == 0,
 		.command_options = (uint8_t)(fuzz_below(random, 6) ? fuzz_below(random, 4) / 3
 								   : fuzz_below(random, 16)),

@@ -86,6 +86,19 @@ void osd_generate_ends_at(struct osd_input_command *command, size_t end)
 	command->out_kept = (uint16_t)end;
 }
 
+/* What an attribute is compared with, and its new value. */
+static void add_operands(struct fuzz_random *random, struct osd_list_writer *writer)
+{
+	uint32_t number = fuzz_below(random, 3);
+	uint8_t value[8];
+
+	for (int i = 0; i < 2; i++) {
+		memset(value, fuzz_below(random, 2) ? 'd' : 0, sizeof(value));
+		osd_list_add_value(writer, 0x10000, number, value,
+				   fuzz_below(random, 3) ? sizeof(value) : 0);
+	}
+}
+
 static void add_sets(struct fuzz_random *random, struct osd_input_command *command,
 		     struct osd_cdb *cdb)
 {
@@ -96,6 +109,9 @@ static void add_sets(struct fuzz_random *random, struct osd_input_command *comma
 	if (place == 0 && command->out_length != 0)
 		return;
 	osd_list_begin(&writer, cdb->version, OSD_LIST_TO_SET, command->out + place, 512);
+	if (cdb->action == OSD_CONDITIONAL_SET_ATTRIBUTES ||
+	    cdb->action == OSD_GENERAL_COMPARE_AND_SWAP)
+		add_operands(random, &writer);
 	for (uint32_t i = fuzz_below(random, 4); i > 0; i--) {
 		static const uint32_t lengths[] = { 0, 1, 2, 4, 6, 8, 8, 8, 20, 64 };
 
@@ -227,7 +243,9 @@ static size_t add_descriptor(struct fuzz_random *random, struct osd_input_comman
 	default:
 		/* The object that is named; of a copy also what of it. */
 		put_be64(content, osd_generate_partition(random));
-		put_be64(content + 8, osd_generate_object(random));
+		put_be64(content + 8, fuzz_below(random, 4)
+					      ? OSD_SCENE_OBJECT + fuzz_below(random, 4)
+					      : osd_generate_object(random));
 		put_be16(content + 16, (uint16_t)(fuzz_below(random, 4) << 8));
 		length = type == OSD_CONTINUATION_COPY_SOURCE ? OSD_COPY_SOURCE_BYTES
 							      : OSD_USER_OBJECT_BYTES;

@@ -39,7 +39,7 @@ enum osd_input_flag {
 /* What the first command finds. */
 enum osd_scene {
 	OSD_SCENE_EMPTY,
-	OSD_SCENE_OBJECTS,  /* two partitions with objects, one with a collection */
+	OSD_SCENE_OBJECTS,  /* two partitions, one with objects and a collection; a subscription */
 	OSD_SCENE_VERSIONS, /* the same, changed since a snapshot */
 	OSD_SCENE_SMALL,    /* OBJECTS on a device that is soon full */
 	OSD_SCENE_SECURED,  /* OBJECTS, the first partition with keys and the method CAPKEY */
@@ -50,6 +50,8 @@ enum osd_scene {
 #define OSD_SCENE_PARTITION  UINT64_C(0x10000)
 #define OSD_SCENE_OBJECT     UINT64_C(0x10000)
 #define OSD_SCENE_COLLECTION UINT64_C(0x10004)
+/* The next partition. */
+#define OSD_SCENE_CLONE (OSD_SCENE_PARTITION + 2)
 
 struct osd_input_command {
 	uint8_t flags;

@@ -208,14 +208,20 @@ void osd_sign(struct osd_fuzz_unit *unit, struct osd_input_command *input, uint6
 				   .nexus = nexus,
 				   .method = input->cdb[OSD_FIELD_SECURITY_METHOD] % 4 };
 	uint16_t bad_field;
-	bool of_root;
+	enum key key = WORKING_KEY;
 
 	if (osd_cdb_decode(input->cdb, input->cdb_length, &signing.cdb, &bad_field) != 0 ||
 	    signing.method == OSD_NOSEC || !make_whole(input))
 		return;
-	of_root = signing.cdb.partition == 0 || signing.cdb.action == OSD_CREATE_PARTITION ||
-		  signing.cdb.action == OSD_REMOVE_PARTITION;
-	sign_with(&signing, keys()[of_root ? ROOT_KEY : WORKING_KEY].authentication, serial);
+	/* The level above what is set; the root's for the root and for which partitions there are. */
+	if (signing.cdb.action == OSD_SET_KEY)
+		key = (signing.cdb.command_options & 3) % KEYS;
+	if (signing.cdb.action == OSD_SET_KEY && key != MASTER_KEY)
+		key--;
+	else if (signing.cdb.partition == 0 || signing.cdb.action == OSD_CREATE_PARTITION ||
+		 signing.cdb.action == OSD_REMOVE_PARTITION)
+		key = ROOT_KEY;
+	sign_with(&signing, keys()[key].authentication, serial);
 }
 
 /* ---- the scene ---- */

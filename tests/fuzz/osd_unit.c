@@ -8,6 +8,8 @@
 #include <xxhash.h>
 
 #include "common/bytes.h"
+#include "osd/vendor.h"
+#include "osd/wire.h"
 #include "tests/fuzz/osd_sign.h"
 
 /* Small pages and segments: little data goes a long way. */
@@ -99,6 +101,30 @@ static void add_partition(struct engine_txn *txn, uint64_t partition)
 	must(engine_attribute_set(txn, address, 0x30010000, 1, data, 16), &error, "attribute");
 }
 
+/* The first initiator asks for what EXECUTE has. */
+static void subscribe(struct osd_fuzz_unit *unit)
+{
+	uint8_t cdb[OSD_CDB_BYTES_MAX], out[32], in[64];
+	struct osd_cdb subscription = { .version = OSD_2,
+					.action = OSD_EXECUTE,
+					.format = OSD_ATTRIBUTES_LIST,
+					.length = sizeof(in) };
+	struct osd_command command = { .cdb = cdb,
+				       .data_out = out,
+				       .data_in = in,
+				       .data_in_capacity = sizeof(in),
+				       .nexus = 1 };
+	struct osd_item_writer writer;
+
+	osd_items_begin(&writer, out, sizeof(out));
+	osd_item_add_number(&writer, OSD_ITEM_FEATURES, OSD_FEATURES_ALL);
+	command.data_out_length = writer.length;
+	subscription.address = osd_execute_address(OSD_FUNCTION_SUBSCRIBE, (uint32_t)writer.length);
+	fuzz_check(osd_cdb_encode(&subscription, cdb, &command.cdb_length) == 0);
+	osd_execute(unit->device, &command);
+	fuzz_check(command.status == SCSI_STATUS_GOOD);
+}
+
 static void set_scene(struct osd_fuzz_unit *unit, enum osd_scene scene)
 {
 	struct engine_address address = { .partition = OSD_SCENE_PARTITION,
@@ -113,6 +139,7 @@ static void set_scene(struct osd_fuzz_unit *unit, enum osd_scene scene)
 	add_partition(txn, OSD_SCENE_PARTITION);
 	must(engine_partition_create(txn, OSD_SCENE_PARTITION + 1, NULL), &error, "partition");
 	must(engine_commit(txn, false), &error, "commit");
+	subscribe(unit);
 	if (scene == OSD_SCENE_SECURED)
 		osd_sign_set_keys(unit);
 	if (scene != OSD_SCENE_VERSIONS)

@@ -25,13 +25,15 @@ static void run_file(const struct fuzz_target *target, const char *path)
 	static uint8_t read[INPUT_BYTES_MAX];
 	FILE *file = fopen(path, "rb");
 	uint8_t *input;
-	size_t size;
+	size_t size = 0;
 
-	if (!file)
+	if (file) {
+		size = fread(read, 1, sizeof(read), file);
+		fclose(file);
+	} else {
 		fail_msg("%s: %s", path, strerror(errno));
-	size = fread(read, 1, sizeof(read), file);
+	}
 	assert_true(size < sizeof(read));
-	fclose(file);
 	/* Of exactly its size, so that the address sanitizer sees every byte too far. */
 	input = fuzz_exact(size, 0);
 	memcpy(input, read, size);
