@@ -234,6 +234,23 @@ void access_times_forget(struct access_times *times, struct access_key key)
 	pthread_mutex_unlock(&times->mutex);
 }
 
+void access_times_forget_partition(struct access_times *times, uint64_t partition)
+{
+	uint32_t number, newer;
+
+	pthread_mutex_lock(&times->mutex);
+	for (number = times->oldest; number != ACCESS_NONE; number = newer) {
+		struct access_note *note = &times->notes[number];
+
+		newer = note->newer;
+		if (partition && note->key.partition != partition)
+			continue;
+		waiting_remove(times, note);
+		discard(times, note);
+	}
+	pthread_mutex_unlock(&times->mutex);
+}
+
 uint32_t access_times_count(struct access_times *times)
 {
 	uint32_t count;

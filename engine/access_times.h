@@ -61,6 +61,9 @@ bool access_times_oldest(struct access_times *times, struct access_key *key);
 /* Drops a note, if it is there. */
 void access_times_forget(struct access_times *times, struct access_key key);
 
+/* Drops all notes of a partition, 0: of all partitions; none is taken. */
+void access_times_forget_partition(struct access_times *times, uint64_t partition);
+
 /* Notes that wait. */
 uint32_t access_times_count(struct access_times *times);
 

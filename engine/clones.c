@@ -128,7 +128,7 @@ int clones_remove(struct engine_txn *txn, struct partition *root, struct partiti
 
 	*kept = history->clones.count != 0;
 	if (partition->origin.index)
-		result = leave(txn, root, partition, false);
+		result = leave(txn, root, partition, *kept);
 	lineage_forget(&txn->engine->lineage);
 	if (result || !*kept)
 		return result;
@@ -136,7 +136,12 @@ int clones_remove(struct engine_txn *txn, struct partition *root, struct partiti
 	if (result && result != -EEXIST)
 		return result;
 	partition_mark_history(txn, root);
+	/* Should a rollback of the device bring it back, its versions are gone: nobody looked after them meanwhile. */
 	history->removed = true;
+	history->particular = false;
+	history->next_version = 1;
+	history->retention = (struct engine_retention){ 0 };
+	history->versions = (struct idset_header){ .generation = history->versions.generation };
 	return history_put(&txn->writer, partition->index, partition->version, history);
 }
 
@@ -286,7 +291,7 @@ static int begin_anew(struct engine_txn *txn, struct partition *root, struct par
 		      struct partition *source)
 {
 	struct engine *engine = txn->engine;
-	uint64_t bound = slot_begin(txn->sequence) - 1;
+	uint64_t bound = slot_end(engine->committed);
 	bool has_versions = clone->history.versions.count || clone->history.clones.count;
 	int result = stand_on(txn, source, bound, clone->index);
 
@@ -298,7 +303,8 @@ static int begin_anew(struct engine_txn *txn, struct partition *root, struct par
 		clone->history.floor = txn->sequence;
 		partition_mark_history(txn, clone);
 	}
-	txn->changed = true;
+	txn->changed = txn->forgets_accesses = true;
+	txn->accesses_of = clone->id;
 	cache_drop_partition(&engine->onodes, clone->index);
 	cache_drop_partition(&engine->nodes, clone->index);
 	return inherit(txn, clone, source, bound, clone->origin.writable);

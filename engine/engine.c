@@ -119,10 +119,12 @@ static int learn_history(struct engine *engine)
 	engine->store->operations->statistics(engine->store, &statistics);
 	engine->segment_bytes =
 		statistics.segments ? statistics.capacity_bytes / statistics.segments : 0;
-	engine->committed = statistics.committed_sequence;
+	/* What was committed behind the slot in the table put nothing. */
+	engine->committed =
+		min_u64(statistics.committed_sequence, slot_end(device.device.slot_sequence));
 	/* No later than that was the last commit. */
-	engine->committed_ms = min_u64(time_now(engine),
-				       device.device.slot_ms + device.device.slot_interval_ms);
+	engine->committed_ms =
+		min_u64(time_now(engine), device.device.slot_ms + device.device.slot_interval_ms);
 	engine->put_bytes = device.device.slot_bytes;
 	engine->policy = device.retention;
 	engine->slot_over = true;
@@ -371,8 +373,12 @@ static int put_and_commit(struct engine_txn *txn)
 	cache_commit(&engine->nodes);
 	cache_commit(&engine->partitions);
 	access_times_commit(&engine->accesses);
+	if (txn->forgets_accesses)
+		access_times_forget_partition(&engine->accesses, txn->accesses_of);
 	if (txn->partitions_removed)
 		engine->indices_known = false;
+	if (txn->partitions_created || txn->partitions_removed)
+		lineage_forget(&engine->lineage);
 	engine->writer = NULL;
 	note_committed(txn);
 	return 0;

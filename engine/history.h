@@ -36,7 +36,7 @@ struct device_history {
 	/* The table of times: see times.h. */
 	uint32_t times, times_first;
 	uint64_t slot_sequence, slot_ms, slot_bytes; /* its last entry */
-	uint32_t slot_interval_ms; /* how long that slot may have gone on */
+	uint32_t slot_interval_ms;                   /* how long that slot may have gone on */
 };
 
 struct history {

@@ -80,8 +80,9 @@ int lineage_depth(struct record_store *store, uint16_t index, uint64_t bound)
 
 bool lineage_concerns(const struct record_store *store, const struct record_key *key)
 {
-	return may_be_clone(store->lineage, key->partition) && key->identifier != RECORD_ID_STATE &&
-	       !record_is_timeless(key);
+	/* Its own onode and state a partition has got itself, always. */
+	return may_be_clone(store->lineage, key->partition) && key->identifier != 0 &&
+	       key->identifier != RECORD_ID_STATE && !record_is_timeless(key);
 }
 
 int lineage_get(struct record_store *store, struct record_key key, uint64_t bound, void *value,
@@ -95,6 +96,9 @@ int lineage_get(struct record_store *store, struct record_key key, uint64_t boun
 		if (result && result != -ENOENT)
 			return result;
 		known = look_up(store, key.partition, bound, &entry);
+		/* Of one that is no clone, or just being made, all is its own. */
+		if (depth == 0 && (known == -ENOENT || (!known && !entry.origin.index)))
+			return result;
 		if (known)
 			return known;
 		/* What is older belongs to an earlier partition of this index, or to what a refresh replaced. */

@@ -17,6 +17,12 @@ struct walk {
 	uint64_t bound; /* the next modification is not newer */
 };
 
+/* A clone's objects have no past of their own before it began, or was refreshed. */
+static uint64_t since(const struct partition *partition)
+{
+	return partition->origin.index ? partition->origin.since : partition->created_sequence;
+}
+
 /* The newest modification that left its mark within the bound. -ENOENT. */
 static int find(const struct walk *walk, struct engine_modification *modification)
 {
@@ -31,7 +37,7 @@ static int find(const struct walk *walk, struct engine_modification *modificatio
 	*modification = (struct engine_modification){ .sequence = info.sequence };
 	if (info.flags & RECORD_TOMBSTONE) {
 		modification->removed = true;
-		return info.sequence < walk->partition->created_sequence ? -ENOENT : 0;
+		return info.sequence < since(walk->partition) ? -ENOENT : 0;
 	}
 	result = onode_head_decode(&head, record, info.length);
 	if (result)
@@ -70,10 +76,11 @@ static void end(struct walk *walk)
 	partition_release(walk->txn->engine, walk->partition);
 }
 
-/* Goes before a modification. -ENOENT: that can't be reached. */
-static int go_before(struct walk *walk, const struct engine_modification *modification)
+/* Whether the walk can go on from its bound. */
+static int reaches(const struct walk *walk)
 {
-	walk->bound = modification->sequence - 1;
+	if (walk->bound < since(walk->partition))
+		return -ENOENT;
 	return history_reaches(walk->txn->engine, walk->partition, walk->bound);
 }
 
@@ -109,7 +116,7 @@ int engine_log_next(struct engine_txn *txn, uint64_t partition, uint64_t object,
 		return result;
 	if (below < txn->engine->committed) {
 		walk.bound = below;
-		result = history_reaches(txn->engine, walk.partition, below);
+		result = reaches(&walk);
 	}
 	if (!result)
 		result = find(&walk, modification);
@@ -133,8 +140,10 @@ int moment_ago(struct engine_txn *txn, uint64_t partition, uint64_t object, uint
 		return result;
 	for (uint32_t done = 0; !result && done < modifications; done++) {
 		result = find(&walk, &modification);
-		if (!result)
-			result = go_before(&walk, &modification);
+		if (result)
+			break;
+		walk.bound = modification.sequence - 1;
+		result = reaches(&walk);
 	}
 	*bound = walk.bound;
 	end(&walk);

@@ -370,8 +370,9 @@ static bool is_reachable(void *context_, const struct record_key *key,
 		return true;
 	if (find_state(context, key->partition, bound))
 		return true;
-	if (!context->state.exists || info->sequence < context->state.state.created_sequence ||
-	    info->sequence < context->state.state.origin.since)
+	if (!context->state.exists || info->sequence < context->state.state.created_sequence)
+		return false;
+	if (key->identifier != 0 && info->sequence < context->state.state.origin.since)
 		return false;
 	if (key->identifier < ENGINE_FIRST_ID || key->piece == RECORD_ONODE_PIECE)
 		return true;

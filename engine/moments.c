@@ -16,7 +16,7 @@ static int present(struct engine_txn *txn, uint64_t *bound)
 		return 0;
 	}
 	result = txn_begin_slot(txn);
-	*bound = slot_begin(txn->sequence) - 1;
+	*bound = slot_end(engine->committed);
 	return result;
 }
 

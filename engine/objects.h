@@ -24,8 +24,8 @@
 
 /* A number given to a moment. */
 struct view {
-	uint64_t partition; /* 0: the whole device */
-	uint64_t bound;     /* 0: not in use */
+	uint64_t partition;     /* 0: the whole device */
+	uint64_t bound;         /* 0: not in use */
 	uint64_t objects_bound; /* of objects, each change of which can be told apart; >= bound */
 };
 
@@ -73,8 +73,9 @@ struct engine {
 struct old_view {
 	/* What it was opened for. Without a version and `ago`: just for the bound. */
 	struct engine_address address;
-	uint64_t bound; /* 0: nothing kept */
+	uint64_t bound;         /* 0: nothing kept */
 	uint64_t objects_bound; /* the same but for views by sequence number: see struct view */
+	bool one_object;        /* only for one: the partition is that of now */
 	struct partition partition;
 	struct onode *onode; /* the object looked at last, or NULL */
 };
@@ -95,6 +96,9 @@ struct engine_txn {
 	struct record_writer writer;
 	uint64_t put_bytes; /* records and their headers */
 	bool rolled_back, policy_changed;
+	/* The partition (0: all of them) whose noted access times are of a past that is hidden now. */
+	bool forgets_accesses;
+	uint64_t accesses_of;
 	struct old_view old;
 	uint8_t *pages[2]; /* buffers of a page each, made when needed */
 };

@@ -226,12 +226,14 @@ struct idset partition_set(struct engine *engine, struct partition *partition, i
 int partition_put_now(struct engine_txn *txn, struct partition *partition)
 {
 	uint8_t record[PARTITION_STATE_BYTES];
+	/* From when on a clone reads where is told exactly. */
+	bool begins = partition->origin.index && partition->origin.since == txn->sequence;
 	int result;
 
 	partition_mark(txn, partition);
 	partition_encode(partition, record);
 	result = record_put(&txn->writer, state_key(partition->index), partition->version,
-			    RECORD_ABSORB, record, sizeof(record));
+			    begins ? 0 : RECORD_ABSORB, record, sizeof(record));
 	if (!result && partition->history_changed)
 		result = history_put(&txn->writer, partition->index, partition->version,
 				     &partition->history);

@@ -41,36 +41,49 @@ static int raise_floor(struct engine_txn *txn, struct partition *root, uint64_t 
 	return result;
 }
 
-/* Notes the rollback of what `partition` stands for, which is released. */
+/* Notes the rollback as the root's next one. */
+static int add_rollback(struct engine_txn *txn, struct rollback rollback)
+{
+	struct partition *root;
+	uint32_t number;
+	int result = partition_get(txn->engine, 0, &root);
+
+	if (result)
+		return result;
+	number = root->history.device.rollbacks;
+	partition_release(txn->engine, root);
+	return number == ENGINE_ROLLBACKS_MAX ? -EFBIG : timeline_add(txn, number, rollback);
+}
+
+/* Rolls back what `partition` stands for, which is released. */
 static int roll_back(struct engine_txn *txn, struct partition *partition, uint64_t bound)
 {
 	struct engine *engine = txn->engine;
 	const struct rollback rollback = { .at = txn->sequence,
 					   .to = bound,
 					   .scope = partition->index };
+	bool of_device = rollback.scope == RECORD_ROOT_INDEX;
 	struct partition *root;
 	int result;
 
-	txn->changed = txn->rolled_back = true;
+	txn->changed = txn->rolled_back = txn->forgets_accesses = true;
+	txn->accesses_of = partition->id;
+	result = add_rollback(txn, rollback);
+	/* From here on everything reads otherwise than before, the root too. */
 	forget(engine, partition);
-	result = partition_get(engine, 0, &root);
+	if (!result)
+		result = partition_get(engine, 0, &root);
 	if (result)
 		return result;
-	if (root->history.device.rollbacks == ENGINE_ROLLBACKS_MAX)
-		result = -EFBIG;
-	else
-		result = timeline_add(txn, root->history.device.rollbacks, rollback);
-	if (!result) {
-		root->history.device.rollbacks++;
-		partition_mark_history(txn, root);
-		if (rollback.scope == RECORD_ROOT_INDEX)
-			result = raise_floor(txn, root, bound);
-	}
-	/* What hangs on the number of partitions may have changed with the table of them. */
-	if (!result && rollback.scope == RECORD_ROOT_INDEX) {
+	root->history.device.rollbacks++;
+	partition_mark_history(txn, root);
+	if (of_device) {
+		result = raise_floor(txn, root, bound);
 		engine->indices_known = false;
-		result = retention_recount(txn, root);
 	}
+	/* Which policies there are hangs on the table of partitions. */
+	if (!result && of_device)
+		result = retention_recount(txn, root);
 	partition_release(engine, root);
 	return result;
 }

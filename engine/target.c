@@ -94,22 +94,37 @@ static bool is_same_moment(const struct engine_address *a, const struct engine_a
 	       (a->ago == 0 || a->object == b->object);
 }
 
-/* Makes the transaction's view show partition `address.partition` as of `bound`. */
-static int view_bound(struct engine_txn *txn, struct engine_address address, uint64_t bound)
+/*
+ * Makes the transaction's view show partition `address.partition` as of `bound`. For one object any bound will do, but the
+ * partition is the one of now: its state is known at the ends of slots only.
+ */
+static int view_bound(struct engine_txn *txn, struct engine_address address, uint64_t bound,
+		      bool one_object)
 {
 	struct old_view *view = &txn->old;
+	struct partition *current;
 	int result;
 
 	if (view->bound != bound || view->objects_bound != bound ||
-	    view->address.partition != address.partition) {
+	    view->one_object != one_object || view->address.partition != address.partition) {
 		onode_free(view->onode);
 		*view = (struct old_view){ 0 };
-		result = partition_as_of(txn->engine, address.partition, bound, &view->partition);
-		if (result)
-			return result;
+		if (one_object) {
+			result = partition_get(txn->engine, address.partition, &current);
+			if (result)
+				return result;
+			view->partition = *current;
+			partition_release(txn->engine, current);
+		} else {
+			result = partition_as_of(txn->engine, address.partition, bound,
+						 &view->partition);
+			if (result)
+				return result;
+		}
 	}
 	view->address = address;
 	view->bound = view->objects_bound = bound;
+	view->one_object = one_object;
 	return 0;
 }
 
@@ -144,7 +159,7 @@ int target_view(struct engine_txn *txn, struct engine_address address, struct ol
 	else
 		result = moment_of_version(txn, address.partition, address.version, &bound);
 	if (!result)
-		result = view_bound(txn, address, bound);
+		result = view_bound(txn, address, bound, address.ago);
 	if (!result && objects_bound)
 		view_objects(txn, objects_bound);
 	return result;
@@ -234,7 +249,7 @@ int target_open_at(struct engine_txn *txn, uint64_t partition, uint64_t object, 
 	*target = (struct target){ .txn = txn, .bound = bound };
 	if (names_nothing(address))
 		return -ENOENT;
-	result = view_bound(txn, address, bound);
+	result = view_bound(txn, address, bound, object != 0);
 	if (!result)
 		result = open_in_view(target, object);
 	return result ? result : check_type(target, object);

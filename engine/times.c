@@ -122,12 +122,19 @@ static int read_pair(struct times_reader *reader, uint32_t count, struct times_e
 	return 0;
 }
 
-/* The end of the slot before the one that an entry begins. */
-static uint64_t end_before(const struct times_entry *entry)
+/* The end of the `count`-th slot; 0: history begins later. Nothing lies between it and the next slot that is in the table. */
+static int end_of(struct times_reader *reader, uint32_t count, uint64_t *bound)
 {
-	uint64_t begin = slot_begin(entry->sequence);
+	struct times_entry entry;
+	int result;
 
-	return begin ? begin - 1 : 0;
+	*bound = 0;
+	if (count <= reader->device->times_first || count > reader->device->times)
+		return 0;
+	result = read_entry(reader, count - 1, &entry);
+	if (!result)
+		*bound = slot_end(entry.sequence);
+	return result;
 }
 
 /* A bound behind all that is committed is one if nothing follows in its slot. */
@@ -149,11 +156,10 @@ int times_boundary(struct engine *engine, const struct history *device, uint64_t
 		result = count_up_to(&reader, BY_TIME, ms, &count);
 	if (!result)
 		result = read_pair(&reader, count, &entry, &next);
-	if (result)
-		return result;
-	*bound = next.before_ms <= ms ? end_before(&next) : end_before(&entry);
+	if (!result)
+		result = end_of(&reader, next.before_ms <= ms ? count : count - 1, bound);
 	seal_present(engine, *bound);
-	return 0;
+	return result;
 }
 
 int times_boundary_of(struct engine *engine, const struct history *device, uint64_t sequence,
@@ -163,14 +169,16 @@ int times_boundary_of(struct engine *engine, const struct history *device, uint6
 	struct times_entry entry, next;
 	uint32_t count = 0;
 	int result = count_up_to(&reader, BY_SEQUENCE, sequence, &count);
+	bool over = sequence == slot_end(sequence);
 
 	if (!result)
 		result = read_pair(&reader, count, &entry, &next);
-	if (result)
-		return result;
-	*bound = next.before_sequence <= sequence ? end_before(&next) : end_before(&entry);
+	if (!result)
+		result = end_of(&reader,
+				over || next.before_sequence <= sequence ? count : count - 1,
+				bound);
 	seal_present(engine, *bound);
-	return 0;
+	return result;
 }
 
 int times_of_boundary(struct engine *engine, const struct history *device, uint64_t bound,
@@ -220,12 +228,9 @@ int times_boundary_after(struct engine *engine, const struct history *device, ui
 	if (count <= at)
 		count = at < last ? at + 1 : last;
 	if (!result)
-		result = read_pair(&reader, count, &entry, &next);
-	if (result)
-		return result;
-	*bound = end_before(&next);
+		result = end_of(&reader, count, bound);
 	seal_present(engine, *bound);
-	return 0;
+	return result;
 }
 
 int times_put_since(struct engine *engine, const struct history *device, uint64_t bound,

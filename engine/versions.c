@@ -164,7 +164,7 @@ static int make_version(struct engine_txn *txn, struct partition *partition, con
 	struct history *history = &partition->history;
 	struct idset versions = history_versions(txn->engine, partition);
 	struct version_record record = {
-		.sequence = slot_begin(txn->sequence) - 1,
+		.sequence = slot_end(txn->engine->committed),
 		.time_ms = txn->time_ms,
 		/* A crash may have taken some of the count back. */
 		.written_bytes = txn->engine->put_bytes -

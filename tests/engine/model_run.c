@@ -381,6 +381,8 @@ static void reading_transaction(struct model_run *run)
 
 	run->model.bypass = false;
 	assert_int_equal(engine_begin(run->engine, ENGINE_READ, &run->txn), 0);
+	if (one_in(run, 6))
+		history_check_some(run);
 	for (; count; count--) {
 		struct model_partition *partition = some_partition(run);
 		uint64_t id = some_id(run, &partition->now), got;
@@ -418,7 +420,7 @@ static void reading_transaction(struct model_run *run)
 	run->txn = NULL;
 }
 
-static void abandon(struct model_run *run)
+void model_run_abandon(struct model_run *run)
 {
 	engine_abandon(run->engine);
 	run->txn = NULL;
@@ -445,7 +447,7 @@ static void writing_transaction(struct model_run *run)
 	if (!run->txn)
 		return;
 	if (one_in(run, 200)) {
-		abandon(run);
+		model_run_abandon(run);
 	} else if (one_in(run, 12)) {
 		engine_abort(run->txn);
 		run->txn = NULL;
@@ -484,11 +486,13 @@ static void look_at_everything(struct model_run *run)
 {
 	assert_int_equal(engine_begin(run->engine, ENGINE_READ, &run->txn), 0);
 	object_check_all(run);
+	if (one_in(run, 3))
+		history_check(run);
 	assert_int_equal(engine_commit(run->txn, false), 0);
 	run->txn = NULL;
 	if (run->crashed)
 		all_stable(run);
-	run->crashed = false;
+	run->crashed = run->unsure = false;
 }
 
 /* Opens again, cleanly or not, flushes, or formats. */
@@ -497,7 +501,7 @@ static void upheaval(struct model_run *run)
 	switch (model_run_below(run, 4)) {
 	case 0:
 		object_model_begin(&run->model, 0, 0);
-		abandon(run);
+		model_run_abandon(run);
 		break;
 	case 1:
 		assert_int_equal(engine_close(run->engine), 0);
@@ -551,13 +555,15 @@ void model_run(struct model_run *run, uint64_t seed, uint64_t operations)
 		run->now_ms += model_run_below(run, 100);
 		if (one_in(run, 3))
 			reading_transaction(run);
+		else if (one_in(run, 12))
+			history_operate(run);
 		else
 			writing_transaction(run);
 		if (run->store.calm)
 			run->store.calm(run);
 		if (one_in(run, 300))
 			upheaval(run);
-		else if (run->crashed || one_in(run, 300))
+		else if (run->crashed || run->unsure || one_in(run, 300))
 			look_at_everything(run);
 		format_if_full(run, &failures, &commits);
 	}
@@ -566,8 +572,11 @@ void model_run(struct model_run *run, uint64_t seed, uint64_t operations)
 	object_model_clear(&run->model);
 	free(run->buffer);
 	printf("%llu operations: %llu commits, %llu aborts, %llu crashes, %llu without room, %llu "
-	       "formats\n",
+	       "formats, %llu rollbacks, %llu clones; %llu moments and %llu modifications "
+	       "compared\n",
 	       (unsigned long long)run->operations, (unsigned long long)run->commits,
 	       (unsigned long long)run->aborts, (unsigned long long)run->crashes,
-	       (unsigned long long)run->failures, (unsigned long long)run->formats);
+	       (unsigned long long)run->failures, (unsigned long long)run->formats,
+	       (unsigned long long)run->rollbacks, (unsigned long long)run->clones,
+	       (unsigned long long)run->moments, (unsigned long long)run->undone);
 }

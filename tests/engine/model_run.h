@@ -30,7 +30,11 @@ struct model_run {
 	uint64_t random, now_ms;
 	uint64_t operations;
 	uint64_t commits, aborts, crashes, failures, formats; /* what happened */
+	uint64_t moments, undone, rollbacks, clones; /* what was compared or done of history */
+	bool policies;                               /* some change the policies of retention */
+	bool lossy;              /* history is given up: by policies, or for room */
 	bool crashed;            /* accessed times may be older than in the model */
+	bool unsure;             /* after going back, accessed times are any */
 	uint8_t *buffer, *other; /* as long as the longest object */
 };
 
@@ -73,5 +77,23 @@ void object_check_stat(struct model_run *run, struct engine_address address,
 void object_check(struct model_run *run, struct engine_address address,
 		  const struct model_state *state, struct model_object *object);
 void object_check_all(struct model_run *run);
+
+/* A partition at a version, 0 = now. */
+void object_check_state(struct model_run *run, const struct model_partition *partition,
+			uint32_t version, const struct model_state *state);
+
+/* ---- model_history.c ---- */
+
+/* One random operation, in a transaction of its own. */
+void history_operate(struct model_run *run);
+
+/* In the open reading transaction: all moments that the model remembers; some of them. */
+void history_check(struct model_run *run);
+void history_check_some(struct model_run *run);
+
+/* ---- model_run.c ---- */
+
+/* Closes as a crash does and opens again. */
+void model_run_abandon(struct model_run *run);
 
 #endif

@@ -11,10 +11,13 @@
 
 static void release(struct model_object *object)
 {
-	if (!object || --object->users)
-		return;
-	free(object->data);
-	free(object);
+	while (object && --object->users == 0) {
+		struct model_object *older = object->older;
+
+		free(object->data);
+		free(object);
+		object = older;
+	}
 }
 
 static struct model_object *share(struct model_object *object)
@@ -32,6 +35,7 @@ static struct model_object *copy_of(const struct object_model *model,
 	assert(copy);
 	*copy = *object;
 	copy->users = 1;
+	share(copy->older);
 	if (object->data) {
 		copy->data = malloc((size_t)MODEL_PIECES * model->page_bytes);
 		assert(copy->data);
@@ -45,6 +49,8 @@ static void state_clear(struct model_state *state)
 	release(state->self);
 	for (uint32_t index = 0; index < state->count; index++)
 		release(state->objects[index]);
+	for (uint32_t index = 0; index < MODEL_GRAVES; index++)
+		release(state->graves[index]);
 	*state = (struct model_state){ 0 };
 }
 
@@ -55,6 +61,8 @@ static void state_share(struct model_state *to, const struct model_state *from)
 	share(to->self);
 	for (uint32_t index = 0; index < to->count; index++)
 		share(to->objects[index]);
+	for (uint32_t index = 0; index < MODEL_GRAVES; index++)
+		share(to->graves[index]);
 }
 
 void object_model_init(struct object_model *model, uint32_t page_bytes)
@@ -74,6 +82,9 @@ void object_model_clear(struct object_model *model)
 		for (uint32_t version = 0; version < MODEL_VERSIONS; version++)
 			state_clear(&partition->versions[version]);
 	}
+	for (uint32_t slot = 0; slot < MODEL_MOMENTS; slot++)
+		for (uint32_t index = 0; index < MODEL_PARTITIONS; index++)
+			state_clear(&model->moments[slot].states[index]);
 	object_model_init(model, model->page_bytes);
 }
 
@@ -83,9 +94,98 @@ void object_model_begin(struct object_model *model, uint64_t sequence, uint64_t 
 {
 	model->sequence = sequence;
 	model->time_ms = time_ms;
-	model->bypass = false;
+	model->bypass = model->went_back = false;
 	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++)
 		state_share(&model->partitions[index].before, &model->partitions[index].now);
+}
+
+static uint32_t position_of(const struct model_state *state, uint64_t id)
+{
+	uint32_t index = 0;
+
+	while (index < state->count && state->objects[index]->id < id)
+		index++;
+	return index;
+}
+
+static struct model_object **grave_of(struct model_state *state, uint64_t id)
+{
+	return id - ENGINE_FIRST_ID < MODEL_GRAVES ? &state->graves[id - ENGINE_FIRST_ID] : NULL;
+}
+
+/* Notes that `older` was before `object`, which nobody shares. */
+static void link_older(struct model_object *object, struct model_object *older)
+{
+	release(object->older);
+	object->older = share(older);
+	for (int depth = 1; object; object = object->older) {
+		if (depth++ == MODEL_OLDER) {
+			release(object->older);
+			object->older = NULL;
+		}
+	}
+}
+
+static struct model_object *new_grave(const struct object_model *model, uint64_t id)
+{
+	struct model_object *grave = calloc(1, sizeof(*grave));
+
+	assert(grave);
+	grave->users = 1;
+	grave->id = id;
+	grave->removed = true;
+	grave->modified_sequence = model->sequence;
+	return grave;
+}
+
+static void bury(struct object_model *model, struct model_state *state, struct model_object *object)
+{
+	struct model_object **place = grave_of(state, object->id);
+
+	if (!place)
+		return;
+	release(*place);
+	*place = new_grave(model, object->id);
+	link_older(*place, object);
+}
+
+/* Links what the transaction made of an object to what was before. */
+static void link_made(struct object_model *model, struct model_partition *partition,
+		      struct model_object *object, struct model_object *before)
+{
+	struct model_object **place = grave_of(&partition->now, object->id);
+
+	if (object == before || object->modified_sequence != model->sequence)
+		return;
+	if (before) {
+		link_older(object, before);
+	} else if (place) {
+		if (!*place)
+			(*place = new_grave(model, object->id))->modified_sequence = 0;
+		link_older(object, (*place)->modified_sequence == model->sequence ? (*place)->older
+										  : *place);
+		release(*place);
+		*place = NULL;
+	}
+}
+
+/* Remembers how the objects that a transaction changed were before. */
+static void link_changes(struct object_model *model, struct model_partition *partition)
+{
+	struct model_state *now = &partition->now, *before = &partition->before;
+
+	if (!now->self)
+		return;
+	if (!object_model_is_same(now, before)) {
+		/* What is in it did not come about here. */
+		return;
+	}
+	for (uint32_t index = 0; index < now->count; index++)
+		link_made(model, partition, now->objects[index],
+			  object_model_find(before, now->objects[index]->id));
+	for (uint32_t index = 0; index < before->count; index++)
+		if (!object_model_find(now, before->objects[index]->id))
+			bury(model, now, before->objects[index]);
 }
 
 /* Drops the versions of a partition of old if the committed one is another. */
@@ -94,6 +194,8 @@ void object_model_commit(struct object_model *model)
 	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++) {
 		struct model_partition *partition = &model->partitions[index];
 
+		if (!model->went_back)
+			link_changes(model, partition);
 		if (partition->version_count)
 			continue;
 		for (uint32_t version = 0; version < MODEL_VERSIONS; version++)
@@ -115,15 +217,6 @@ void object_model_abort(struct object_model *model)
 }
 
 /* ---- partitions and objects ---- */
-
-static uint32_t position_of(const struct model_state *state, uint64_t id)
-{
-	uint32_t index = 0;
-
-	while (index < state->count && state->objects[index]->id < id)
-		index++;
-	return index;
-}
 
 struct model_object *object_model_find(const struct model_state *state, uint64_t id)
 {
@@ -159,7 +252,7 @@ static struct model_object *new_object(const struct object_model *model, enum en
 	object->users = 1;
 	object->type = type;
 	object->id = id;
-	object->modified_sequence = model->sequence;
+	object->modified_sequence = object->created_sequence = model->sequence;
 	for (int which = 0; which < ENGINE_TIMES; which++)
 		object->times_ms[which] = object->stable_ms[which] = model->time_ms;
 	return object;
@@ -215,8 +308,19 @@ void object_model_create(struct object_model *model, struct model_state *state,
 void object_model_remove(struct object_model *model, struct model_state *state, uint64_t id)
 {
 	uint32_t index = position_of(state, id);
+	struct model_object **place = grave_of(state, id);
 
-	(void)model;
+	/* One that came and went in a transaction leaves nothing but the note that it went. */
+	if (place && state->objects[index]->created_sequence == model->sequence) {
+		struct model_object *ghost = new_grave(model, id);
+
+		if (!*place)
+			(*place = new_grave(model, id))->modified_sequence = 0;
+		link_older(ghost, (*place)->modified_sequence == model->sequence ? (*place)->older
+										 : *place);
+		release(*place);
+		*place = ghost;
+	}
 	release(state->objects[index]);
 	state->count--;
 	memmove(&state->objects[index], &state->objects[index + 1],
@@ -365,4 +469,117 @@ bool object_model_set_attribute(struct object_model *model, struct model_object 
 		*at = attribute;
 	modified(model, object, ENGINE_TIME_ATTRIBUTES_MODIFIED);
 	return true;
+}
+
+/* ---- history ---- */
+
+bool object_model_is_same(const struct model_state *a, const struct model_state *b)
+{
+	return a->self && b->self && a->self->created_sequence == b->self->created_sequence;
+}
+
+struct model_moment *object_model_note_moment(struct object_model *model, uint32_t slot,
+					      uint64_t sequence, uint64_t ms, uint32_t version)
+{
+	struct model_moment *moment = &model->moments[slot];
+
+	moment->sequence = sequence;
+	moment->ms = ms;
+	moment->version = version;
+	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++)
+		state_share(&moment->states[index], &model->partitions[index].now);
+	return moment;
+}
+
+void object_model_go_back(struct object_model *model, struct model_partition *partition,
+			  const struct model_state *then)
+{
+	uint32_t version = partition->now.version;
+
+	model->went_back = true;
+	if (!object_model_is_same(&partition->now, then))
+		partition->version_count = 0;
+	state_share(&partition->now, then);
+	partition->now.version = version;
+}
+
+void object_model_restore(struct object_model *model, struct model_partition *partition,
+			  uint64_t id, struct model_object *then)
+{
+	struct model_object *object = object_model_find(&partition->now, id);
+
+	if (then->removed) {
+		object_model_remove(model, &partition->now, id);
+		return;
+	}
+	if (object && object->modified_sequence == then->modified_sequence)
+		return;
+	if (!object)
+		object_model_create(model, &partition->now, ENGINE_USER_OBJECT, id);
+	object = object_model_change(model, &partition->now, id);
+	object->length = then->length;
+	object->attribute_count = then->attribute_count;
+	memcpy(object->attributes, then->attributes, sizeof(object->attributes));
+	memcpy(object->live, then->live, sizeof(object->live));
+	if (then->data)
+		memcpy(data_of(model, object), then->data,
+		       (size_t)MODEL_PIECES * model->page_bytes);
+	else if (object->data)
+		memset(object->data, 0, (size_t)MODEL_PIECES * model->page_bytes);
+	modified(model, object, ENGINE_TIME_DATA_MODIFIED);
+	modified(model, object, ENGINE_TIME_ATTRIBUTES_MODIFIED);
+}
+
+void object_model_clone(struct object_model *model, struct model_partition *partition,
+			const struct model_state *source, bool anew)
+{
+	struct model_object *self = share(partition->now.self);
+	uint32_t version = partition->now.version;
+
+	if (anew) {
+		self = new_object(model, ENGINE_PARTITION, 0);
+		self->attribute_count = source->self->attribute_count;
+		memcpy(self->attributes, source->self->attributes, sizeof(self->attributes));
+		version = 1;
+		partition->version_count = 0;
+	}
+	model->went_back = true;
+	state_share(&partition->now, source);
+	release(partition->now.self);
+	partition->now.self = self;
+	partition->now.version = version;
+	/* They go their own ways, and have no past here. */
+	for (uint32_t index = 0; index < partition->now.count; index++) {
+		struct model_object *shared = partition->now.objects[index];
+
+		partition->now.objects[index] = copy_of(model, shared);
+		release(partition->now.objects[index]->older);
+		partition->now.objects[index]->older = NULL;
+		release(shared);
+	}
+	for (uint32_t index = 0; index < MODEL_GRAVES; index++) {
+		release(partition->now.graves[index]);
+		partition->now.graves[index] = NULL;
+	}
+}
+
+void object_model_drop_version(struct model_partition *partition, uint32_t index)
+{
+	uint32_t behind = --partition->version_count - index;
+
+	state_clear(&partition->versions[index]);
+	memmove(&partition->versions[index], &partition->versions[index + 1],
+		behind * sizeof(partition->versions[0]));
+	memmove(&partition->numbers[index], &partition->numbers[index + 1],
+		behind * sizeof(partition->numbers[0]));
+	partition->versions[partition->version_count] = (struct model_state){ 0 };
+}
+
+struct model_object *object_model_last(const struct model_state *state, uint64_t id)
+{
+	struct model_object *object = object_model_find(state, id);
+
+	if (object || id - ENGINE_FIRST_ID >= MODEL_GRAVES)
+		return object;
+	return state->graves[id - ENGINE_FIRST_ID];
 }

@@ -14,6 +14,9 @@ enum {
 	MODEL_PIECES = 24,  /* of an object */
 	MODEL_ATTRIBUTES = 12,
 	MODEL_VERSIONS = 10, /* of a partition, that are looked at */
+	MODEL_MOMENTS = 8,   /* of the device, versions of it among them */
+	MODEL_GRAVES = 256,  /* IDs whose removed objects are remembered */
+	MODEL_OLDER = 6,     /* modifications of an object that are remembered, at least */
 };
 
 struct model_attribute {
@@ -32,6 +35,10 @@ struct model_object {
 	struct model_attribute attributes[MODEL_ATTRIBUTES]; /* in order */
 	bool live[MODEL_PIECES];
 	uint8_t *data; /* MODEL_PIECES pages; NULL: all zeros */
+	/* Its state before its last modification, which may be that it did not exist; NULL: not remembered. */
+	struct model_object *older;
+	bool removed; /* stands for an object that does not exist */
+	uint64_t created_sequence;
 };
 
 /* A partition at one moment. */
@@ -41,6 +48,7 @@ struct model_state {
 	struct model_object
 		*self; /* attributes and times of the partition; NULL: it does not exist */
 	struct model_object *objects[MODEL_OBJECTS]; /* by ascending ID */
+	struct model_object *graves[MODEL_GRAVES];   /* removed ones, by ID from ENGINE_FIRST_ID */
 };
 
 struct model_partition {
@@ -52,12 +60,21 @@ struct model_partition {
 	uint32_t version_count, version_count_before;
 };
 
+/* Everything at a moment. */
+struct model_moment {
+	uint64_t sequence, ms; /* 0: not in use */
+	uint32_t version;      /* of the device; 0: just a moment */
+	struct model_state states[MODEL_PARTITIONS];
+};
+
 /* page_bytes of the engine that the model describes. */
 struct object_model {
 	uint32_t page_bytes;
 	uint64_t sequence, time_ms; /* of the open transaction */
 	bool bypass;
+	bool went_back; /* in the open transaction */
 	struct model_partition partitions[MODEL_PARTITIONS];
+	struct model_moment moments[MODEL_MOMENTS];
 };
 
 void object_model_init(struct object_model *model, uint32_t page_bytes);
@@ -79,6 +96,32 @@ void object_model_snapshot(struct object_model *model, struct model_partition *p
 void object_model_create(struct object_model *model, struct model_state *state,
 			 enum engine_type type, uint64_t id);
 void object_model_remove(struct object_model *model, struct model_state *state, uint64_t id);
+
+/* ---- history ---- */
+
+/* Remembers the present as a moment, in place of another one. */
+struct model_moment *object_model_note_moment(struct object_model *model, uint32_t slot,
+					      uint64_t sequence, uint64_t ms, uint32_t version);
+
+/* Whether it is the same partition in both, not one that was made again. */
+bool object_model_is_same(const struct model_state *a, const struct model_state *b);
+
+/* The partition is again as in `then`; numbers of versions go on. */
+void object_model_go_back(struct object_model *model, struct model_partition *partition,
+			  const struct model_state *then);
+
+/* The user object `id` is again as `then`, which may be removed. */
+void object_model_restore(struct object_model *model, struct model_partition *partition,
+			  uint64_t id, struct model_object *then);
+
+/* The partition has the objects of `source`; `anew`: it is made by this. */
+void object_model_clone(struct object_model *model, struct model_partition *partition,
+			const struct model_state *source, bool anew);
+
+void object_model_drop_version(struct model_partition *partition, uint32_t index);
+
+/* The object as it is, or the note that it is not; NULL: not remembered. */
+struct model_object *object_model_last(const struct model_state *state, uint64_t id);
 
 /* The object for changing: not shared any more. `id` 0 = the partition itself. */
 struct model_object *object_model_change(struct object_model *model, struct model_state *state,

@@ -114,7 +114,10 @@ static void run_on_flash(const char *name, uint32_t blocks, const struct engine_
 		.channels = 1,
 		.dies_per_channel = 1,
 	};
-	struct model_run run = { .store = { .open = open_flash }, .options = *options };
+	/* For room, history is given up. */
+	struct model_run run = { .store = { .open = open_flash },
+				 .options = *options,
+				 .lossy = true };
 	struct error_text error = { "" };
 	struct nand *nand = NULL;
 	uint64_t nvram;

@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * History in random runs: moments and versions of the device, rollbacks, undo, clones, policies, each in a transaction of
+ * its own that may end in a crash; and comparing what can be reached of the past with what the model remembers.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/bytes.h"
+#include "engine/times.h"
+#include "tests/engine/model_run.h"
+
+static struct model_partition *some_partition(struct model_run *run)
+{
+	return &run->model.partitions[model_run_below(run, MODEL_PARTITIONS)];
+}
+
+static uint32_t index_of(const struct model_run *run, const struct model_partition *partition)
+{
+	return (uint32_t)(partition - run->model.partitions);
+}
+
+/* ---- what can be reached ---- */
+
+static uint64_t horizon_of(struct model_run *run, const struct model_partition *partition)
+{
+	struct engine_history history;
+
+	assert_int_equal(engine_history(run->txn, partition->id, &history), 0);
+	return history.horizon_sequence;
+}
+
+/* A moment of a partition as the model remembers it: read by number and by time. */
+static void check_moment(struct model_run *run, const struct model_moment *moment,
+			 struct model_partition *partition)
+{
+	struct model_state *then = (struct model_state *)&moment->states[index_of(run, partition)];
+	struct engine_moment by_sequence = { ENGINE_AT_SEQUENCE, moment->sequence };
+	struct engine_moment by_time = { ENGINE_AT_TIME, moment->ms };
+	uint64_t sequence, of_time;
+	uint32_t version;
+	int result;
+
+	if (moment->version)
+		object_check_state(run, partition, moment->version, then);
+	if (!partition->now.self)
+		return;
+	result = engine_moment_resolve(run->txn, partition->id, by_sequence, &sequence);
+	if (result == 0 && !moment->version &&
+	    engine_moment_resolve(run->txn, partition->id, by_time, &of_time) == 0)
+		assert_int_equal(of_time, sequence);
+	if (!object_model_is_same(&partition->now, then))
+		return;
+	if (result) {
+		assert_int_equal(result, -ENOENT);
+		assert_true(horizon_of(run, partition) > moment->sequence);
+		return;
+	}
+	assert_int_equal(sequence, moment->sequence);
+	assert_int_equal(engine_view_open(run->txn, partition->id, by_sequence, &version), 0);
+	object_check_state(run, partition, version, then);
+	run->moments++;
+}
+
+/* The object before its newest modifications, and the log of them. */
+static void check_object(struct model_run *run, struct model_partition *partition, uint64_t id)
+{
+	struct model_object *object = object_model_last(&partition->now, id);
+	struct engine_address address = address_of(partition, id, 0);
+	struct engine_modification found;
+	uint64_t below = UINT64_MAX;
+
+	if (!partition->now.self || !object || object->type == ENGINE_COLLECTION)
+		return;
+	for (; object && object->type != ENGINE_COLLECTION; object = object->older) {
+		struct engine_stat stat;
+		int result = engine_log_next(run->txn, partition->id, id, below, &found);
+
+		if (result == -ENOENT) {
+			/* That something went is forgotten when nothing is left of what it was. */
+			assert_true(object->removed || below < horizon_of(run, partition));
+			return;
+		}
+		assert_int_equal(result, 0);
+		assert_int_equal(found.sequence, object->modified_sequence);
+		assert_int_equal(found.removed, object->removed);
+		if (address.ago && object->removed)
+			assert_int_equal(engine_stat(run->txn, address, &stat), -ENOENT);
+		else if (address.ago)
+			object_check(run, address, &partition->now, object);
+		below = found.sequence - 1;
+		address.ago++;
+		run->undone++;
+	}
+}
+
+void history_check(struct model_run *run)
+{
+	for (uint32_t slot = 0; slot < MODEL_MOMENTS; slot++)
+		for (uint32_t index = 0; index < MODEL_PARTITIONS; index++)
+			if (run->model.moments[slot].sequence)
+				check_moment(run, &run->model.moments[slot],
+					     &run->model.partitions[index]);
+	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++) {
+		struct model_partition *partition = &run->model.partitions[index];
+
+		for (uint32_t n = 0; n < partition->now.count; n++)
+			if (one_in(run, 4))
+				check_object(run, partition, partition->now.objects[n]->id);
+	}
+}
+
+void history_check_some(struct model_run *run)
+{
+	struct model_moment *moment = &run->model.moments[model_run_below(run, MODEL_MOMENTS)];
+	struct model_partition *partition = some_partition(run);
+
+	if (moment->sequence)
+		check_moment(run, moment, partition);
+	check_object(run, partition, ENGINE_FIRST_ID + model_run_below(run, 90));
+}
+
+/* ---- transactions of one operation ---- */
+
+/* Ends the transaction of an operation that had `result`. Whether the model follows. */
+static bool finish(struct model_run *run, int result)
+{
+	if (run->txn && one_in(run, 10)) {
+		model_run_abandon(run);
+		return false;
+	}
+	if (result) {
+		run->failures += result == -ENOSPC;
+		engine_abort(run->txn);
+	} else {
+		result = engine_commit(run->txn, one_in(run, 10));
+		run->failures += result == -ENOSPC;
+		assert_true(result == 0 || result == -ENOSPC);
+		run->commits += result == 0;
+	}
+	run->txn = NULL;
+	if (result)
+		object_model_abort(&run->model);
+	return result == 0;
+}
+
+static void begin(struct model_run *run, enum engine_mode mode)
+{
+	run->operations++;
+	assert_int_equal(engine_begin(run->engine, mode, &run->txn), 0);
+	object_model_begin(&run->model, run->txn->sequence, run->now_ms);
+}
+
+/* The operation may have begun a slot. */
+static void follow(struct model_run *run)
+{
+	run->model.sequence = run->txn->sequence;
+}
+
+static void note_moment(struct model_run *run)
+{
+	struct engine_moment now = { .kind = ENGINE_NOW };
+	uint64_t sequence;
+
+	/* So far behind the last commit that this is certain after a crash too. */
+	run->now_ms += 1500;
+	assert_int_equal(engine_begin(run->engine, ENGINE_READ, &run->txn), 0);
+	assert_int_equal(engine_moment_resolve(run->txn, 0, now, &sequence), 0);
+	engine_abort(run->txn);
+	run->txn = NULL;
+	object_model_note_moment(
+		&run->model, MODEL_MOMENTS / 2 + (uint32_t)model_run_below(run, MODEL_MOMENTS / 2),
+		sequence, run->now_ms, 0);
+	run->now_ms++;
+}
+
+/* The device's versions are in the first slots. */
+static void snapshot_device(struct model_run *run)
+{
+	struct model_moment *moment = &run->model.moments[model_run_below(run, MODEL_MOMENTS / 2)];
+	uint32_t version = 0, dropped = moment->sequence ? moment->version : 0;
+	uint64_t sequence;
+	int result;
+
+	run->now_ms += 1500;
+	begin(run, ENGINE_WRITE);
+	result = engine_snapshot(run->txn, 0, NULL, &version);
+	follow(run);
+	sequence = slot_end(run->engine->committed);
+	if (!result && dropped)
+		result = engine_version_drop(run->txn, 0, dropped);
+	if (finish(run, result))
+		object_model_note_moment(&run->model, (uint32_t)(moment - run->model.moments),
+					 sequence, run->now_ms - 1, version);
+}
+
+static void drop_version(struct model_run *run)
+{
+	struct model_partition *partition = some_partition(run);
+	uint32_t index;
+
+	if (!partition->version_count)
+		return;
+	index = (uint32_t)model_run_below(run, partition->version_count);
+	begin(run, ENGINE_FREE);
+	int result = engine_version_drop(run->txn, partition->id, partition->numbers[index]);
+
+	assert_true(result == 0 || result == -ENOSPC || result == -EBUSY);
+	if (finish(run, result)) {
+		object_model_drop_version(partition, index);
+		object_model_commit(&run->model);
+		run->unsure = true;
+	}
+}
+
+/* ---- a moment to go back to ---- */
+
+/* Some moment that the model remembers of a partition. false: it has none. */
+static bool some_past(struct model_run *run, struct model_partition *partition,
+		      struct engine_moment *moment, struct model_state **then)
+{
+	struct model_moment *noted = &run->model.moments[model_run_below(run, MODEL_MOMENTS)];
+
+	if (one_in(run, 2)) {
+		uint64_t index;
+
+		if (!partition->version_count)
+			return false;
+		index = model_run_below(run, partition->version_count);
+		*moment = (struct engine_moment){ ENGINE_AT_VERSION, partition->numbers[index] };
+		*then = &partition->versions[index];
+		return true;
+	}
+	if (!noted->sequence)
+		return false;
+	*moment = (struct engine_moment){ ENGINE_AT_SEQUENCE, noted->sequence };
+	if (noted->version)
+		*moment = (struct engine_moment){ ENGINE_AT_VERSION, noted->version };
+	*then = &noted->states[index_of(run, partition)];
+	return object_model_is_same(&partition->now, *then);
+}
+
+/* Whether that could be reached, which only what is not kept by number need not be. */
+static bool reached(int result, const struct engine_moment *moment)
+{
+	assert_true(result == 0 || result == -ENOSPC || result == -EFBIG ||
+		    (result == -ENOENT && moment->kind != ENGINE_AT_VERSION));
+	return result == 0;
+}
+
+static void roll_back(struct model_run *run)
+{
+	struct model_partition *partition = some_partition(run);
+	struct engine_moment moment;
+	struct model_state *then;
+	int result;
+
+	if (!partition->now.self || !some_past(run, partition, &moment, &then))
+		return;
+	begin(run, ENGINE_WRITE);
+	result = engine_rollback(run->txn, partition->id, moment);
+	reached(result, &moment);
+	if (!finish(run, result))
+		return;
+	object_model_go_back(&run->model, partition, then);
+	object_model_commit(&run->model);
+	run->unsure = true;
+	run->rollbacks++;
+}
+
+/* Numbers of versions of a partition that a rollback of the device made another one are as the engine says. */
+static void learn_numbers(struct model_run *run)
+{
+	struct engine_stat stat;
+
+	assert_int_equal(engine_begin(run->engine, ENGINE_READ, &run->txn), 0);
+	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++) {
+		struct model_partition *partition = &run->model.partitions[index];
+		struct engine_address address = address_of(partition, 0, 0);
+
+		if (partition->version_count == 0 && partition->now.self) {
+			assert_int_equal(engine_stat(run->txn, address, &stat), 0);
+			partition->now.version = stat.version;
+		}
+	}
+	engine_abort(run->txn);
+	run->txn = NULL;
+}
+
+static void roll_back_device(struct model_run *run)
+{
+	struct model_moment *noted = &run->model.moments[model_run_below(run, MODEL_MOMENTS)];
+	struct engine_moment moment = { ENGINE_AT_SEQUENCE, noted->sequence };
+	int result;
+
+	if (!noted->sequence)
+		return;
+	if (noted->version)
+		moment = (struct engine_moment){ ENGINE_AT_VERSION, noted->version };
+	begin(run, ENGINE_WRITE);
+	result = engine_rollback(run->txn, 0, moment);
+	reached(result, &moment);
+	if (!finish(run, result))
+		return;
+	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++)
+		object_model_go_back(&run->model, &run->model.partitions[index],
+				     &noted->states[index]);
+	object_model_commit(&run->model);
+	run->unsure = true;
+	learn_numbers(run);
+	run->rollbacks++;
+}
+
+/* ---- single objects ---- */
+
+/* What restoring an object should say, and whether the model follows. */
+static void restore(struct model_run *run, struct model_partition *partition, uint64_t id,
+		    struct model_object *then, int result)
+{
+	const struct model_object *now = object_model_find(&partition->now, id);
+
+	follow(run);
+	if (result == -ENOENT && then && !(then->removed && !now))
+		assert_true(run->lossy ||
+			    horizon_of(run, partition) > partition->now.self->created_sequence);
+	else if (result != -ENOENT && result != -ENOSPC)
+		assert_int_equal(result, 0);
+	if (!finish(run, result))
+		return;
+	assert_true(then && !(then->removed && !now));
+	object_model_restore(&run->model, partition, id, then);
+	object_model_commit(&run->model);
+	run->unsure = true;
+	run->undone++;
+}
+
+static bool has_room(const struct model_partition *partition, uint64_t id)
+{
+	return partition->now.count < MODEL_OBJECTS || object_model_find(&partition->now, id);
+}
+
+static void undo(struct model_run *run)
+{
+	struct model_partition *partition = some_partition(run);
+	uint64_t id = ENGINE_FIRST_ID + model_run_below(run, 90);
+	uint32_t count = 1 + (uint32_t)model_run_below(run, 3);
+	struct model_object *then = object_model_last(&partition->now, id);
+
+	if (!partition->now.self || !has_room(partition, id))
+		return;
+	for (uint32_t n = 0; n < count && then; n++)
+		then = then->type == ENGINE_COLLECTION ? NULL : then->older;
+	if (!then || then->type == ENGINE_COLLECTION)
+		return;
+	begin(run, ENGINE_WRITE);
+	restore(run, partition, id, then, engine_undo(run->txn, partition->id, id, count));
+}
+
+static void roll_back_object(struct model_run *run)
+{
+	struct model_partition *partition = some_partition(run);
+	uint64_t id = ENGINE_FIRST_ID + model_run_below(run, 90);
+	struct model_object gone = { .removed = true }, *object, *now;
+	struct engine_moment moment;
+	struct model_state *then;
+
+	if (!partition->now.self || !some_past(run, partition, &moment, &then) ||
+	    !has_room(partition, id))
+		return;
+	object = object_model_find(then, id);
+	now = object_model_find(&partition->now, id);
+	if ((object && object->type == ENGINE_COLLECTION) ||
+	    (now && now->type == ENGINE_COLLECTION))
+		return;
+	begin(run, ENGINE_WRITE);
+	restore(run, partition, id, object ? object : &gone,
+		engine_rollback_object(run->txn, partition->id, id, moment));
+}
+
+/* ---- clones ---- */
+
+static void make_clone(struct model_run *run)
+{
+	struct model_partition *partition = some_partition(run), *source = some_partition(run);
+	struct engine_moment moment = { .kind = ENGINE_NOW };
+	struct model_state *then = &source->now;
+	uint64_t id;
+	int result;
+
+	if (partition->now.self || !source->now.self ||
+	    (!one_in(run, 3) && !some_past(run, source, &moment, &then)))
+		return;
+	begin(run, ENGINE_WRITE);
+	result = engine_clone(run->txn, source->id, moment, partition->id, true, &id);
+	reached(result, &moment);
+	follow(run);
+	if (!finish(run, result))
+		return;
+	assert_int_equal(id, partition->id);
+	object_model_clone(&run->model, partition, then, true);
+	object_model_commit(&run->model);
+	run->unsure = true;
+	run->clones++;
+}
+
+/* Refreshes or detaches what is a clone as the engine says. */
+static void change_clone(struct model_run *run)
+{
+	struct model_partition *partition = some_partition(run), *source = NULL;
+	bool detach = one_in(run, 4);
+	struct engine_clone facts;
+	int result;
+
+	if (!partition->now.self)
+		return;
+	begin(run, ENGINE_WRITE);
+	if (engine_clone_get(run->txn, partition->id, &facts)) {
+		result = engine_clone_refresh(run->txn, partition->id);
+		assert_int_equal(result, -ENOENT);
+		finish(run, result);
+		return;
+	}
+	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++)
+		if (run->model.partitions[index].id == facts.source)
+			source = &run->model.partitions[index];
+	result = detach ? engine_clone_detach(run->txn, partition->id)
+			: engine_clone_refresh(run->txn, partition->id);
+	assert_true(result == -ENOSPC || result == (detach || source ? 0 : -ENOENT));
+	if (!finish(run, result) || detach)
+		return;
+	object_model_clone(&run->model, partition, &source->now, false);
+	object_model_commit(&run->model);
+	run->unsure = true;
+	run->clones++;
+}
+
+/* ---- what is kept ---- */
+
+static void set_retention(struct model_run *run)
+{
+	struct model_partition *partition = some_partition(run);
+	struct engine_retention retention = {
+		.kind = (enum engine_retention_kind)model_run_below(run, 3),
+		.keep_all_ms = one_in(run, 2) ? model_run_below(run, 100000) : 0,
+	};
+	uint64_t id = one_in(run, 6) ? 0 : partition->id;
+	int result;
+
+	if (!run->policies || (id && !partition->now.self))
+		return;
+	if (one_in(run, 3)) {
+		retention.keep_interval_ms = 1 + model_run_below(run, 20000);
+		retention.keep_interval_for_ms = model_run_below(run, 400000) + 1;
+	}
+	begin(run, ENGINE_WRITE);
+	result = engine_retention_set(run->txn, id, &retention, false);
+	assert_true(result == 0 || result == -ENOSPC);
+	if (finish(run, result))
+		run->lossy = true;
+}
+
+static void merge(struct model_run *run)
+{
+	struct engine_merge_result total = { 0 };
+
+	run->operations++;
+	for (int step = 0; step < 4; step++)
+		if (engine_merge(run->engine, &total))
+			break;
+}
+
+void history_operate(struct model_run *run)
+{
+	static void (*const operations[])(struct model_run *) = {
+		note_moment,
+		note_moment,
+		snapshot_device,
+		drop_version,
+		roll_back,
+		roll_back,
+		undo,
+		undo,
+		undo,
+		make_clone,
+		make_clone,
+		change_clone,
+		change_clone,
+		roll_back_object,
+		roll_back_object,
+		merge,
+	};
+
+	if (one_in(run, 40)) {
+		if (one_in(run, 2))
+			roll_back_device(run);
+		else
+			set_retention(run);
+		return;
+	}
+	operations[model_run_below(run, sizeof(operations) / sizeof(operations[0]))](run);
+}
