@@ -55,6 +55,9 @@ $(UNWATCHED:%.c=$(OBJ)/%.o): CFLAGS += -fno-sanitize-coverage=inline-8bit-counte
 $(OBJ)/engine/%.o: CFLAGS += -fno-sanitize-coverage=trace-cmp
 endif
 
+# The engine's allocator in muninn-bench and its tests; the sanitizers bring their own. The module has that of tgtd.
+ALLOCATOR := $(if $(filter asan tsan fuzz,$(VARIANT)),,-ljemalloc)
+
 # Compilation jobs of the targets that build and then do more (run, check, ...); `make -jN` of one's own wins.
 JOBS := $(shell nproc)
 SUBMAKE = $(MAKE) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(JOBS)) --no-print-directory $(if $(V),,-s)
@@ -127,7 +130,7 @@ $(LIB)/libbench.a: $(filter-out $(OBJ)/bench/main.o,$(BENCH_OBJ))
 $(BIN)/muninn-bench: $(OBJ)/bench/main.o $(LIB)/libbench.a $(LIB)/libmuninn.a
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -ljansson
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -ljansson $(ALLOCATOR)
 
 $(BIN)/muninnctl: $(CTL_OBJ) $(LIB)/libosdclient.a $(LIB)/libmuninn.a
 	@mkdir -p $(@D)
@@ -186,7 +189,7 @@ $(TESTBIN)/$(1:tests/%.c=%): $(OBJ)/$(1:.c=.o) $(patsubst %.c,$(OBJ)/%.o,$(call 
 	@mkdir -p $$(@D)
 	$$(call say,LINK)
 	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS) -lcmocka -liscsi -ljansson \
-		$(if $(filter $(DAEMON_TESTS),$(1)),-linih -lsystemd)
+		$(if $(filter $(DAEMON_TESTS),$(1)),-linih -lsystemd) $(if $(filter tests/bench/%,$(1)),$$(ALLOCATOR))
 endef
 $(foreach t,$(TEST_SRC),$(eval $(call TEST_RULE,$(t))))
 # They run the command.

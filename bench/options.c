@@ -55,6 +55,9 @@ const char bench_run_help[] =
 	"found\n"
 	"                         so; only the present is kept\n"
 	"  --internal-version-tables 1   read-only tables of an internal version\n"
+	"  --tables ram           complete tables in memory; demand:BYTES: on flash, read through "
+	"a "
+	"cache\n"
 	"  --fpr 0.0005           false-positive rate of the newest table\n"
 	"  --fpr-factor 1.01      its growth for every older table\n"
 	"  --seed 1               of everything random\n";
@@ -256,6 +259,17 @@ static int parse_merge(enum bench_merge *merge, const char *text, struct error_t
 	return error_set(error, -EINVAL, "--merge %s: must be off, sampled or filters", text);
 }
 
+static int parse_tables(struct bench_options *options, const char *text, struct error_text *error)
+{
+	options->table_cache_bytes = 0;
+	if (strcmp(text, "ram") == 0)
+		return 0;
+	if (strncmp(text, "demand:", 7) != 0)
+		return error_set(error, -EINVAL, "--tables %s: must be ram or demand:BYTES", text);
+	return parse_whole("tables demand", text + 7, ENGINE_TABLE_CACHE_MIN, UINT64_C(1) << 40,
+			   &options->table_cache_bytes, error);
+}
+
 /* The timing's own word on its mode counts only where it is off; the rest is --time's. */
 static int choose_timing(struct bench_options *options, const char *text, bool virtual_time,
 			 struct error_text *error)
@@ -397,6 +411,7 @@ enum option_id {
 	OPTION_HOT_ROWS,
 	OPTION_MERGE,
 	OPTION_VERSION_TABLES,
+	OPTION_TABLES,
 	OPTION_FPR,
 	OPTION_FPR_FACTOR,
 	OPTION_SEED,
@@ -426,6 +441,7 @@ static const struct option long_options[] = {
 	{ "hot-rows", required_argument, NULL, OPTION_HOT_ROWS },
 	{ "merge", required_argument, NULL, OPTION_MERGE },
 	{ "internal-version-tables", required_argument, NULL, OPTION_VERSION_TABLES },
+	{ "tables", required_argument, NULL, OPTION_TABLES },
 	{ "fpr", required_argument, NULL, OPTION_FPR },
 	{ "fpr-factor", required_argument, NULL, OPTION_FPR_FACTOR },
 	{ "seed", required_argument, NULL, OPTION_SEED },
@@ -493,6 +509,8 @@ static int parse_option(struct bench_options *options, struct said *said, enum o
 				     &options->segment_bytes, error);
 	case OPTION_FILTERS:
 		return bench_filters_parse(options, text, error);
+	case OPTION_TABLES:
+		return parse_tables(options, text, error);
 	case OPTION_HOT_ROWS:
 		result = parse_choice("hot-rows", text, "keep", "finalise", &keep, error);
 		options->hot_rows = keep ? ENGINE_HOT_ROWS_KEEP : ENGINE_HOT_ROWS_FINALISE;

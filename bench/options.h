@@ -63,6 +63,7 @@ struct bench_options {
 	enum engine_hot_rows hot_rows;
 	enum bench_merge merge;
 	uint32_t internal_version_tables;
+	uint64_t table_cache_bytes; /* 0: tables in memory */
 	uint32_t fpr_millionths, fpr_factor_permille;
 };
 

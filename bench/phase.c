@@ -2,11 +2,13 @@
 #include "bench/phase.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "bench/memory.h"
 #include "common/bytes.h"
 
 /* Columns of a read-only table: segments of one row. */
@@ -173,6 +175,19 @@ static void gather(struct worker *workers, uint32_t threads, struct phase_report
 	}
 }
 
+/* What the process has allocated since before the engine was opened, less what is the device's and ours. */
+static uint64_t engine_allocated(const struct bench_store *store, const struct phase_report *report)
+{
+	struct nand_headers_usage usage;
+	uint64_t allocated;
+
+	if (!store->allocated_before || !memory_allocated(&allocated))
+		return 0;
+	nand_headers_usage(store->nand, &usage);
+	return allocated - store->allocated_before - usage.bytes -
+	       malloc_usable_size(report->latencies);
+}
+
 static int run_measured(struct phase_run *run, struct phase_report *report,
 			struct error_text *error)
 {
@@ -202,6 +217,8 @@ static int run_measured(struct phase_run *run, struct phase_report *report,
 	store->records->operations->statistics(store->records, &report->statistics);
 	report->false_positive_reads =
 		report->statistics.false_positive_reads - before.false_positive_reads;
+	report->table_page_reads = report->statistics.table_page_reads - before.table_page_reads;
+	report->engine_allocated = engine_allocated(store, report);
 	report->segments_sealed = report->statistics.segments_sealed - before.segments_sealed;
 	report->sealed_record_bytes =
 		report->statistics.sealed_record_bytes - before.sealed_record_bytes;

@@ -24,10 +24,13 @@ struct phase_report {
 	struct latencies *latencies; /* nanoseconds */
 	/* During the phase, whatever the cause. */
 	uint64_t page_reads, page_writes, erases, false_positive_reads;
+	uint64_t table_page_reads; /* of the reads, those of tables that are not in memory */
 	uint64_t segments_sealed, sealed_record_bytes;
 	struct merge_costs merge;
 	/* At its end. */
 	uint64_t live;
+	uint64_t
+		engine_allocated; /* heap memory of the process since before the engine was opened; 0: not known */
 	struct engine_statistics statistics;
 };
 

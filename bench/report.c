@@ -46,13 +46,39 @@ static json_t *parameters_json(const struct phase_report *report, const struct b
 		"seed", (json_int_t)options->seed);
 }
 
+/* Heap memory by what it holds, its sum, and what the allocator says of it. */
+static json_t *memory_json(const struct phase_report *report)
+{
+	json_t *memory = json_object();
+	uint64_t sum = 0;
+	int failed = memory == NULL;
+
+	for (int kind = 0; kind < ENGINE_MEMORY_KINDS; kind++) {
+		uint64_t bytes = report->statistics.memory_bytes[kind];
+
+		sum += bytes;
+		failed |= json_object_set_new(memory, engine_memory_name((enum engine_memory)kind),
+					      json_integer((json_int_t)bytes));
+	}
+	failed |= json_object_set_new(memory, "sum", json_integer((json_int_t)sum));
+	failed |= json_object_set_new(memory, "allocated",
+				      report->engine_allocated
+					      ? json_integer((json_int_t)report->engine_allocated)
+					      : json_null());
+	if (!failed)
+		return memory;
+	json_decref(memory);
+	return NULL;
+}
+
 json_t *report_json(const struct phase_report *report, const struct bench_store *store)
 {
 	const struct engine_statistics *statistics = &report->statistics;
 	json_t *object = parameters_json(report, store);
 	json_t *results = json_pack(
 		"{s:I, s:f, s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:I, s:I, s:I,"
-		" s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+		" s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, "
+		"s:o}",
 		"ops", (json_int_t)report->operations, "seconds", report->seconds, "ops_per_s",
 		number_or_null((double)report->operations / report->seconds), "p50_us",
 		microseconds(report, 0.5), "p99_us", microseconds(report, 0.99), "p999_us",
@@ -78,7 +104,9 @@ json_t *report_json(const struct phase_report *report, const struct bench_store 
 		(json_int_t)report->merge.segments_freed, "merge_page_reads",
 		(json_int_t)report->merge.page_reads, "merge_records_moved",
 		(json_int_t)report->merge.records_moved, "merge_bytes_moved",
-		(json_int_t)report->merge.bytes_moved);
+		(json_int_t)report->merge.bytes_moved, "table_cache_bytes",
+		(json_int_t)statistics->table_cache_bytes, "table_page_reads_per_op",
+		per_operation(report, report->table_page_reads), "memory", memory_json(report));
 
 	if (!object || !results || json_object_update(object, results) != 0) {
 		json_decref(object);

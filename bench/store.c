@@ -9,6 +9,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include "bench/memory.h"
 #include "bench/merging.h"
 #include "bench/record_codec.h"
 #include "common/bytes.h"
@@ -65,6 +66,7 @@ static struct engine_options engine_options_of(const struct bench_store *store)
 		.even_filters = options->even_filters,
 		.hot_rows = options->hot_rows,
 		.internal_version_tables = options->internal_version_tables,
+		.table_cache_bytes = options->table_cache_bytes,
 	};
 }
 
@@ -115,9 +117,11 @@ static int open_engine(struct bench_store *store, struct error_text *error)
 	if (!result)
 		result = muninn_format(store->nand, &options, error);
 	if (!result)
-		result = muninn_open(store->nand, &options, &store->records, error);
-	if (!result)
 		result = nand_set_timing(store->nand, &store->options.timing, error);
+	if (!result && !memory_allocated(&store->allocated_before))
+		store->allocated_before = 0;
+	if (!result)
+		result = muninn_open(store->nand, &options, &store->records, error);
 	if (!result &&
 	    value_bytes(store) > store->records->operations->value_bytes_max(store->records))
 		result = error_set(error, -EINVAL,

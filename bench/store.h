@@ -23,9 +23,10 @@ struct bench_store {
 	struct permutation keys;
 	uint32_t *
 		expected; /* of each pair: sequence number of its newest version, 0 = none, EXPECTED_DELETED */
-	uint64_t inserted;                     /* pairs 0..inserted - 1 may exist */
-	uint64_t live;                         /* pairs that exist */
-	struct record_merge merged;            /* what merging has done so far */
+	uint64_t inserted;          /* pairs 0..inserted - 1 may exist */
+	uint64_t live;              /* pairs that exist */
+	struct record_merge merged; /* what merging has done so far */
+	uint64_t allocated_before;  /* by the process, before the engine was opened; 0: not known */
 	uint64_t oldest_window, newest_window; /* pairs that the distributions mean; phase.h */
 };
 

@@ -76,6 +76,12 @@ static int parse_yes(const struct key *key, const char *value, char *base, struc
 	return lun_option_choice(value, "no", "yes", (bool *)(base + key->offset), error);
 }
 
+static int parse_tables(const struct key *key, const char *value, char *base,
+			struct error_text *error)
+{
+	return lun_option_tables(value, (uint32_t *)(void *)(base + key->offset), error);
+}
+
 static int parse_hot_rows(const struct key *key, const char *value, char *base,
 			  struct error_text *error)
 {
@@ -409,6 +415,7 @@ static const struct key keys[] = {
 	  LUN_CACHE_ENTRIES_MAX },
 	{ "lun", "durability", parse_durability, IN_LUN(options.durable), 0, 0 },
 	{ "lun", "recover_without_nvram", parse_yes, IN_LUN(options.recover_without_nvram), 0, 0 },
+	{ "lun", "tables", parse_tables, IN_LUN(options.table_cache_mib), 0, 0 },
 	{ "lun", "merge", parse_merge, IN_LUN(options.merge_manual), 0, 0 },
 	{ "lun", "layout", parse_layout, IN_LUN(options.osd), 0, 0 },
 	{ "lun", "history_interval", parse_history_interval, IN_LUN(options.history_interval_ms), 0,

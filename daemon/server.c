@@ -235,6 +235,9 @@ static void write_lun_options(const struct lun_options *options, char *text, siz
 					 options->history_interval_ms == ENGINE_EVERY_COMMAND
 						 ? 0
 						 : options->history_interval_ms);
+	if (options->table_cache_mib)
+		used += (size_t)snprintf(text + used, bytes - used, ";tables=demand:%u",
+					 options->table_cache_mib);
 	if (options->key_file[0])
 		used += (size_t)snprintf(text + used, bytes - used, ";key_file=%s",
 					 options->key_file);

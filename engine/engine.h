@@ -42,6 +42,7 @@ struct engine_txn;
 /* Largest object: 2^31 pieces of a page. With 4096-byte pages 8 TiB. */
 #define ENGINE_PIECES_MAX          UINT32_C(0x80000000)
 #define ENGINE_ATTRIBUTE_BYTES_MAX 65534
+#define ENGINE_TABLE_CACHE_MIN     (UINT64_C(64) << 10)
 /* All attributes of one object together, 16 bytes of overhead an attribute included. */
 #define ENGINE_ATTRIBUTE_SET_BYTES_MAX (1U << 20)
 
@@ -73,6 +74,11 @@ struct engine_options {
 	enum engine_hot_rows hot_rows;    /* default: finalise */
 	/* Run time. */
 	bool stable_commits; /* every commit is as with `stable`; otherwise they survive a crash of the process only */
+	/*
+	 * Complete tables stay on flash and are read a page at a time as they are needed, through a cache of so many bytes
+	 * (at least ENGINE_TABLE_CACHE_MIN); 0: they are kept in memory.
+	 */
+	uint64_t table_cache_bytes;
 	/*
 	 * When the NVRAM is lost or unusable: open with what is on flash, without what was only in NVRAM (-EINVAL otherwise).
 	 * To be given once, and taken back.
@@ -581,6 +587,19 @@ int engine_merge(struct engine *engine, struct engine_merge_result *result);
 
 /* ---- statistics ---- */
 
+/* Heap memory of the record store by what it holds, as the allocator counts it. NVRAM is apart: buffer_bytes, growing tables. */
+enum engine_memory {
+	ENGINE_MEMORY_TABLES, /* complete tables: images, or what of them is not on flash alone */
+	ENGINE_MEMORY_TABLE_CACHE, /* pages of tables on flash */
+	ENGINE_MEMORY_FILTERS,     /* filters and overflow maps of the active segments */
+	ENGINE_MEMORY_ROWS,        /* rows, their lists of tables, internal versions and buffers */
+	ENGINE_MEMORY_SEGMENTS, /* what is known of each segment: free ones, wear, rows, images */
+	ENGINE_MEMORY_SCRATCH,  /* room for programming a segment and for roots */
+	ENGINE_MEMORY_KINDS
+};
+
+const char *engine_memory_name(enum engine_memory kind);
+
 struct engine_statistics {
 	uint64_t
 		capacity_bytes; /* offered to users: page data less over-provisioning and metadata */
@@ -592,9 +611,13 @@ struct engine_statistics {
 	uint64_t user_page_reads;      /* pages read from flash for lookups, wasted ones included */
 	uint64_t false_positive_reads; /* of them: key was not there */
 	uint64_t index_bytes;          /* filters, overflow maps and segment tables in memory */
-	uint64_t buffer_bytes;         /* row buffers */
-	uint64_t cache_bytes;          /* onode and directory caches at their limits */
-	uint64_t sealed_records;       /* records in sealed segments */
+	uint64_t table_cache_bytes;    /* of them, the cache of tables on flash */
+	uint64_t table_reads;          /* pages of tables asked of that cache since open ... */
+	uint64_t table_page_reads;     /* ... and those that it had to read from flash */
+	uint64_t memory_bytes[ENGINE_MEMORY_KINDS];
+	uint64_t buffer_bytes;   /* row buffers, in NVRAM */
+	uint64_t cache_bytes;    /* onode and directory caches at their limits */
+	uint64_t sealed_records; /* records in sealed segments */
 	uint64_t sealed_record_bytes;
 	uint64_t committed_sequence;
 	uint64_t open_microseconds; /* how long engine_open took */

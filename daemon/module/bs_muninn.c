@@ -213,6 +213,7 @@ static int open_layers(struct muninn_lun *lun, const char *path, struct error_te
 		.stable_commits = lun->options.durable,
 		.merge_manual = lun->options.merge_manual,
 		.history_interval_ms = lun->options.history_interval_ms,
+		.table_cache_bytes = (uint64_t)lun->options.table_cache_mib << 20,
 		.recover_without_nvram = lun->options.recover_without_nvram,
 	};
 	int result;

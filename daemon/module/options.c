@@ -70,6 +70,16 @@ static int hexadecimal_digit(char digit)
 	return -1;
 }
 
+int lun_option_tables(const char *text, uint32_t *mib, struct error_text *error)
+{
+	*mib = 0;
+	if (!strcmp(text, "ram"))
+		return 0;
+	if (strncmp(text, "demand:", 7) != 0)
+		return error_set(error, -EINVAL, "'%s' is neither ram nor demand:MIB", text);
+	return lun_option_number(text + 7, 1, LUN_TABLE_CACHE_MAX, mib, error);
+}
+
 int lun_option_history_interval(const char *text, uint32_t *ms, struct error_text *error)
 {
 	int result = lun_option_number(text, 0, LUN_HISTORY_INTERVAL_MAX, ms, error);
@@ -121,6 +131,8 @@ static int set_option(struct lun_options *options, const char *name, const char 
 		options->osd.layout = packed;
 		return result;
 	}
+	if (!strcmp(name, "tables"))
+		return lun_option_tables(value, &options->table_cache_mib, error);
 	if (!strcmp(name, "recover_without_nvram"))
 		return lun_option_choice(value, "no", "yes", &options->recover_without_nvram,
 					 error);
@@ -132,8 +144,8 @@ static int set_option(struct lun_options *options, const char *name, const char 
 		return lun_option_system_id(value, &options->osd, error);
 	return error_set(error, -EINVAL,
 			 "unknown option '%s'; known are threads, onode_cache, directory_cache, "
-			 "durability, merge, recover_without_nvram, history_interval, layout, "
-			 "serial, key_file and system_id",
+			 "durability, merge, recover_without_nvram, tables, history_interval, "
+			 "layout, serial, key_file and system_id",
 			 name);
 }
 

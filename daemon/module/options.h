@@ -12,6 +12,7 @@
 #define LUN_THREADS_DEFAULT   2
 #define LUN_THREADS_MAX       64
 #define LUN_CACHE_ENTRIES_MAX (1U << 24)
+#define LUN_TABLE_CACHE_MAX   (1U << 20) /* MiB */
 #define LUN_PATH_BYTES        1024
 /* A day. */
 #define LUN_HISTORY_INTERVAL_MAX 86400000U
@@ -24,15 +25,16 @@ struct lun_options {
 	bool merge_manual;              /* as in engine_options */
 	uint32_t history_interval_ms;   /* as in engine_options; 0 = the engine's default */
 	bool recover_without_nvram;     /* as in engine_options */
-	char key_file[LUN_PATH_BYTES];  /* of the device key; empty: none */
-	struct osd_options osd;         /* its device key is not parsed: see osd/keys_file.h */
+	uint32_t table_cache_mib; /* of engine_options.table_cache_bytes; 0: tables in memory */
+	char key_file[LUN_PATH_BYTES]; /* of the device key; empty: none */
+	struct osd_options osd;        /* its device key is not parsed: see osd/keys_file.h */
 };
 
 /*
  * Parses `NAME=VALUE;NAME=VALUE...` (NULL or empty: all defaults), tgtd taking commas for itself:
  *   threads=1..64  onode_cache=0..2^24  directory_cache=0..2^24
  *   durability=process|host  merge=auto|manual  layout=flat|packed
- *   recover_without_nvram=no|yes
+ *   recover_without_nvram=no|yes  tables=ram|demand:MIB
  *   history_interval=milliseconds, 0 = every command
  *   key_file=absolute path without , and ;
  *   system_id=40 hexadecimal digits  serial=1..36 printable characters without space , ; and =
@@ -43,6 +45,8 @@ int lun_options_parse(const char *text, struct lun_options *options, struct erro
 /* The parsers of single values, which the configuration file uses too. -EINVAL with a sentence. */
 int lun_option_number(const char *text, uint32_t least, uint32_t most, uint32_t *value,
 		      struct error_text *error);
+/* "ram" (0) or "demand:MIB". */
+int lun_option_tables(const char *text, uint32_t *mib, struct error_text *error);
 /* One of two words; true = the second one. */
 int lun_option_choice(const char *text, const char *first, const char *second, bool *value,
 		      struct error_text *error);

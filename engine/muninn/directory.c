@@ -186,6 +186,17 @@ static int sync_entry(struct muninn_store *store, const uint8_t *entry)
 			       store->geometry.directory_entry_bytes);
 }
 
+/* Of a table whose image is on flash, header and columns stay in memory when there is a cache for the rest. */
+static void keep_head(struct muninn_store *store, struct table *table)
+{
+	uint8_t *head = store->table_cache ? realloc(table->image, table_bits_offset()) : NULL;
+
+	if (!head)
+		return;
+	table->image = head;
+	table->source = table_cache_source(store->table_cache);
+}
+
 int store_complete_table(struct muninn_store *store, uint32_t number)
 {
 	struct row *row = &store->rows[number];
@@ -217,6 +228,7 @@ int store_complete_table(struct muninn_store *store, uint32_t number)
 		free(copy.image);
 		return result;
 	}
+	keep_head(store, &row->complete[row->complete_count - 1]);
 	put_le32(entry + DIRECTORY_ROW_AT, number);
 	put_le32(entry + DIRECTORY_INDEX_AT, index);
 	/* What the live word speaks of is stable before it. */
@@ -249,10 +261,34 @@ void store_drop_table(struct muninn_store *store, uint32_t number, uint32_t n)
 
 /* ---- loading ---- */
 
-static int read_image(struct muninn_store *store, const uint8_t *entry, uint8_t *image,
-		      struct error_text *error)
+int store_read_table_page(void *context, const struct table *table, uint32_t page, uint8_t *data)
 {
-	uint32_t bytes = get_le32(entry + DIRECTORY_BYTES_AT);
+	const struct muninn_store *store = context;
+	const uint8_t *entry = table->live_word - DIRECTORY_LIVE_AT;
+	uint64_t serial = (uint64_t)get_le32(table->image + TABLE_ROW_AT) << 32 |
+			  table_index(table);
+	uint8_t spare_bytes[4096];
+	struct page_spare spare;
+	struct nand_page_io io = { .page = image_page(store, entry, page),
+				   .data = data,
+				   .spare = spare_bytes };
+	int result = nand_read(store->nand, NAND_CAUSE_INDEX, &io, 1);
+
+	if (!result && (!page_spare_decode(spare_bytes, store->geometry.page_bytes, &spare) ||
+			spare.kind != PAGE_KIND_TABLE || spare.serial != serial))
+		result = -EBADMSG;
+	if (result)
+		log_line(LOG_LEVEL_ERROR,
+			 "table %u of row %u: flash page %llu can't be read (error %d)",
+			 table_index(table), get_le32(table->image + TABLE_ROW_AT),
+			 (unsigned long long)io.page, -result);
+	return result == -ENODATA ? -EBADMSG : result;
+}
+
+/* The first `bytes` of an image. */
+static int read_image(struct muninn_store *store, const uint8_t *entry, uint8_t *image,
+		      uint32_t bytes, struct error_text *error)
+{
 	uint32_t page_bytes = store->geometry.page_bytes;
 	uint8_t data[MUNINN_PAGE_BYTES_MAX];
 
@@ -279,11 +315,14 @@ static int check_image(const uint8_t *entry, const struct table *table, struct e
 	uint32_t row = get_le32(entry + DIRECTORY_ROW_AT);
 	uint32_t index = get_le32(entry + DIRECTORY_INDEX_AT);
 	uint32_t crc = get_le32(table->image + TABLE_CRC_AT);
-	bool intact;
+	bool intact = true;
 
-	put_le32(table->image + TABLE_CRC_AT, 0);
-	intact = crc32c(0, table->image, table->image_bytes) == crc;
-	put_le32(table->image + TABLE_CRC_AT, crc);
+	/* Of a table that is not in memory, every page is checked when it is read. */
+	if (!table->source) {
+		put_le32(table->image + TABLE_CRC_AT, 0);
+		intact = crc32c(0, table->image, table->image_bytes) == crc;
+		put_le32(table->image + TABLE_CRC_AT, crc);
+	}
 	if (!intact || table_index(table) != index || table_columns(table) != MUNINN_COLUMNS)
 		return error_set(
 			error, -EINVAL,
@@ -318,14 +357,17 @@ static int load_table(struct muninn_store *store, uint8_t *entry, bool *in_use,
 		in_use[segment] = true;
 		store->images[segment]++;
 	}
-	image = malloc(geometry->image_bytes_max);
+	uint32_t kept = store->table_cache ? (uint32_t)table_bits_offset() : bytes;
+
+	image = malloc(kept);
 	if (!image)
 		return error_set(error, -ENOMEM, "out of memory while loading tables");
-	result = read_image(store, entry, image, error);
+	result = read_image(store, entry, image, kept, error);
 	if (!result && (!table_attach(&table, geometry, image, row) || table.image_bytes != bytes))
 		result = error_set(error, -EINVAL,
 				   "table %u of row %u does not have this device's shape",
 				   get_le32(entry + DIRECTORY_INDEX_AT), row);
+	table.source = table_cache_source(store->table_cache);
 	if (!result)
 		result = check_image(entry, &table, error);
 	table.live_word = entry + DIRECTORY_LIVE_AT;
@@ -430,6 +472,7 @@ void store_drop_tables(struct muninn_store *store)
 	}
 	if (store->images)
 		memset(store->images, 0, store->geometry.segments * sizeof(*store->images));
+	table_cache_clear(store->table_cache);
 	store->metadata_segment = NO_SEGMENT;
 	store->metadata_page = 0;
 }

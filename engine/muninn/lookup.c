@@ -192,7 +192,7 @@ static int search_table(struct lookup *lookup, const struct table *table)
 		if (result != -EAGAIN)
 			return result;
 	}
-	return -EAGAIN;
+	return search.result ? search.result : -EAGAIN;
 }
 
 static int search_buffer(struct lookup *lookup, const struct buffer *buffer)

@@ -34,6 +34,7 @@ void store_free(struct muninn_store *store)
 		buffer_destroy(&store->free_buffers[n]);
 	free(store->free_buffers);
 	space_destroy(&store->space);
+	table_cache_destroy(store->table_cache);
 	free(store->rows);
 	free(store->images);
 	free(store->segment_rows);
@@ -191,6 +192,24 @@ static int step_header(struct muninn_store *store, struct error_text *error)
 	return header_read(store->nvram, store->nand, &store->geometry, error);
 }
 
+static int step_table_cache(struct muninn_store *store, struct error_text *error)
+{
+	uint64_t bytes = store->options->table_cache_bytes;
+
+	if (!bytes)
+		return 0;
+	if (bytes < ENGINE_TABLE_CACHE_MIN)
+		return error_set(error, -ERANGE,
+				 "a cache of %llu bytes for tables is too small: at least %llu",
+				 (unsigned long long)bytes,
+				 (unsigned long long)ENGINE_TABLE_CACHE_MIN);
+	store->table_cache =
+		table_cache_create(bytes, store->geometry.page_bytes, store_read_table_page, store);
+	return store->table_cache
+		       ? 0
+		       : error_set(error, -ENOMEM, "out of memory for a cache of tables");
+}
+
 static int step_outage(struct muninn_store *store, struct error_text *error)
 {
 	(void)error;
@@ -337,6 +356,7 @@ static const struct {
 } open_steps[] = {
 	{ "read the header", step_header },
 	{ "allocate memory", store_allocate },
+	{ "allocate a cache of tables", step_table_cache },
 	{ "look at the last root", store_check_ring },
 	{ "look for a failure of the host", step_outage },
 	{ "complete a format", step_wipe },
@@ -408,7 +428,7 @@ int muninn_open(struct nand *nand, const struct engine_options *options, struct 
 	struct error_text why;
 	int result = open_once(nand, options, out, error);
 
-	if (result == -EPROTO)
+	if (result == -EPROTO || result == -ERANGE)
 		return -EINVAL;
 	if (result != -ENODEV && result != -EINVAL)
 		return result;

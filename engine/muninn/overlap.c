@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * How much of a sealed segment has been put again since, judged by the filters in memory alone: the more bits a
- * segment's filters have in common with those of newer segments of its row, the more keys they share. No flash page is
- * read. The idea is the paper's; what is made of the number of bits is ours:
+ * segment's filters have in common with those of newer segments of its row, the more keys they share. No page of records
+ * is read. The idea is the paper's; what is made of the number of bits is ours:
  *
  *   Two filters of n bits with a and b of them set have a b / n in common by chance. A shared key that is in the same filter
  *   in both segments adds k (1 - a / n) (1 - b / n) bits on average, with k hash functions.
@@ -20,9 +20,12 @@ struct gathered {
 	double shared[MUNINN_COLUMNS]; /* keys in common with newer segments */
 };
 
+/* What can't be read has nothing in common with anything. */
 static uint64_t word_at(const struct table *table, uint32_t position)
 {
-	return get_le64(table->image + table_bits_offset() + (uint64_t)position * 8);
+	uint64_t word;
+
+	return table_word(table, position, &word) ? 0 : word;
 }
 
 /*

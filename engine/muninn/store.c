@@ -198,11 +198,11 @@ static void muninn_statistics(struct record_store *base, struct engine_statistic
 		statistics->internal_versions += row->version_count;
 		for (uint32_t n = 0; n < row->complete_count; n++) {
 			sealed += (uint64_t)__builtin_popcountll(table_live(&row->complete[n]));
-			index_bytes += row->complete[n].image_bytes;
+			index_bytes += table_memory_bytes(&row->complete[n]);
 		}
 		index_bytes += row->growing.image_bytes;
 	}
-	index_bytes += rows_filter_bytes(store);
+	index_bytes += rows_filter_bytes(store) + table_cache_bytes(store->table_cache);
 	statistics->segments = geometry->segments;
 	statistics->segments_free = store->space.count;
 	statistics->segments_sealed = sealed;
@@ -228,6 +228,10 @@ static void muninn_statistics(struct record_store *base, struct engine_statistic
 	statistics->false_positive_reads =
 		__atomic_load_n(&store->counters.false_positive_reads, __ATOMIC_RELAXED);
 	statistics->index_bytes = index_bytes;
+	store_count_memory(store, statistics->memory_bytes);
+	statistics->table_cache_bytes = table_cache_bytes(store->table_cache);
+	table_cache_counters(store->table_cache, &statistics->table_reads,
+			     &statistics->table_page_reads);
 	statistics->buffer_bytes =
 		(uint64_t)geometry->buffers * buffer_slots(geometry) * geometry->page_bytes;
 	statistics->sealed_records =

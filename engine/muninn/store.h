@@ -4,7 +4,7 @@
 #define MUNINN_ENGINE_MUNINN_STORE_H
 
 #include "engine/muninn/space.h"
-#include "engine/muninn/table.h"
+#include "engine/muninn/table_cache.h"
 
 #define NO_ROW  UINT16_MAX
 #define NO_PAGE UINT64_MAX
@@ -44,6 +44,7 @@ struct muninn_store {
 	struct buffer *free_buffers; /* of no row */
 	uint32_t free_buffer_count;
 	struct space space;
+	struct table_cache *table_cache;        /* of complete tables; NULL: they are in memory */
 	uint64_t committed;                     /* highest sequence number that counts */
 	uint64_t sequence;                      /* of the running transaction, 0 = none */
 	const struct record_timeline *timeline; /* what rollbacks hide; NULL: nothing */
@@ -233,6 +234,9 @@ int store_complete_table(struct muninn_store *store, uint32_t row);
  */
 int store_load_tables(struct muninn_store *store, bool *in_use, struct error_text *error);
 
+/* Reads a page of a complete table's image; a table_page_reader with the store as its context. */
+int store_read_table_page(void *context, const struct table *table, uint32_t page, uint8_t *data);
+
 /* Ends a row's n-th complete table, none of whose columns is live. */
 void store_drop_table(struct muninn_store *store, uint32_t row, uint32_t n);
 
@@ -290,6 +294,10 @@ int store_rebuild_nvram(struct nand *nand, const struct engine_options *options,
 void header_write(uint8_t *to, const struct muninn_geometry *geometry, const uint8_t uuid[16]);
 int header_read(const uint8_t *from, struct nand *nand, struct muninn_geometry *geometry,
 		struct error_text *error);
+
+/* ---- memory.c ---- */
+
+void store_count_memory(const struct muninn_store *store, uint64_t bytes[ENGINE_MEMORY_KINDS]);
 
 /* ---- merge.c ---- */
 

@@ -23,6 +23,7 @@ static void set_shape(struct table *table, const struct muninn_geometry *geometr
 		      uint32_t index)
 {
 	table->image = image;
+	table->source = NULL;
 	table->live_word = image + TABLE_LIVE_AT;
 	table->unsynced = true; /* nobody knows whether it is */
 	muninn_filter_geometry(geometry, index, &table->filters);
@@ -167,6 +168,46 @@ void table_commit_column(struct table *table)
 	table->unsynced = true;
 }
 
+uint64_t table_memory_bytes(const struct table *table)
+{
+	return table->source ? table_bits_offset() : table->image_bytes;
+}
+
+static int read_bytes(const struct table *table, uint64_t offset, void *to, uint32_t bytes)
+{
+	if (table->source)
+		return table->source->read(table->source, table, offset, to, bytes);
+	memcpy(to, table->image + offset, bytes);
+	return 0;
+}
+
+int table_word(const struct table *table, uint32_t position, uint64_t *word)
+{
+	uint8_t bytes[8] = { 0 };
+	int result = read_bytes(table, table_bits_offset() + (uint64_t)position * 8, bytes,
+				sizeof(bytes));
+
+	*word = get_le64(bytes);
+	return result;
+}
+
+/* As filter_columns, of a table that is not in memory. */
+static int read_columns(const struct table *table, uint32_t filter, const struct key_hash *hash,
+			uint64_t *columns)
+{
+	struct filter_cursor cursor = filter_begin(&table->filters, filter, hash);
+
+	for (uint32_t i = 0; i < table->filters.hashes[filter] && *columns; i++) {
+		uint64_t word;
+		int result = table_word(table, filter_next(&cursor), &word);
+
+		if (result)
+			return result;
+		*columns &= word;
+	}
+	return 0;
+}
+
 void table_search_begin(struct table_search *search, const struct table *table,
 			const struct key_hash *hash, uint64_t bound)
 {
@@ -174,37 +215,60 @@ void table_search_begin(struct table_search *search, const struct table *table,
 
 	*search = (struct table_search){ .table = table, .hash = hash, .bound = bound };
 	for (uint32_t filter = 0; filter < table->filters.filters; filter++) {
-		search->matches[filter] =
-			filter_columns(words_at(table), &table->filters, filter, hash, all);
-		search->columns |= search->matches[filter];
+		uint64_t columns = all;
+
+		if (table->source)
+			search->result = read_columns(table, filter, hash, &columns);
+		else
+			columns =
+				filter_columns(words_at(table), &table->filters, filter, hash, all);
+		if (search->result) {
+			search->columns = 0;
+			return;
+		}
+		search->matches[filter] = columns;
+		search->columns |= columns;
 	}
 }
 
-/* The hash functions to try in a column: overflowed places from its map, the others from the filters. */
-static uint32_t column_places(const struct table_search *search, uint32_t column)
+/* The further places of an overflowed key in a column. */
+static int overflow_places(const struct table_search *search, uint32_t column, uint32_t *places)
 {
 	const struct table *table = search->table;
-	const uint8_t *entry = overflow_at(table, column);
 	uint32_t wanted = hash_overflow(search->hash);
-	uint32_t places = 0;
+	uint32_t count = get_le32(column_at(table, column) + COLUMN_OVERFLOW_COUNT_AT);
+	uint64_t at = table_overflow_offset(table->filters.bits_total) +
+		      (uint64_t)column * table->overflow_entries * OVERFLOW_ENTRY_BYTES;
 
+	assert(count <= table->overflow_entries);
+	for (uint32_t i = 0; i < count; i++, at += OVERFLOW_ENTRY_BYTES) {
+		uint8_t entry[OVERFLOW_ENTRY_BYTES];
+		int result = read_bytes(table, at, entry, sizeof(entry));
+
+		if (result)
+			return result;
+		uint64_t packed = get_le48(entry);
+
+		if (packed >> OVERFLOW_PLACES_MAX == wanted)
+			*places |= (uint32_t)(packed & ((1U << OVERFLOW_PLACES_MAX) - 1))
+				   << table->paged_filters;
+	}
+	return 0;
+}
+
+/* The hash functions to try in a column: overflowed places from its map, the others from the filters. */
+static int column_places(const struct table_search *search, uint32_t column, uint32_t *places)
+{
+	const struct table *table = search->table;
+
+	*places = 0;
 	for (uint32_t filter = 0; filter < table->paged_filters; filter++)
 		if (search->matches[filter] >> column & 1)
-			places |= 1U << filter;
+			*places |= 1U << filter;
 	if (table->paged_filters < table->filters.filters &&
-	    search->matches[table->paged_filters] >> column & 1) {
-		uint32_t count = get_le32(column_at(table, column) + COLUMN_OVERFLOW_COUNT_AT);
-
-		assert(count <= table->overflow_entries);
-		for (uint32_t i = 0; i < count; i++, entry += OVERFLOW_ENTRY_BYTES) {
-			uint64_t packed = get_le48(entry);
-
-			if (packed >> OVERFLOW_PLACES_MAX == wanted)
-				places |= (uint32_t)(packed & ((1U << OVERFLOW_PLACES_MAX) - 1))
-					  << table->paged_filters;
-		}
-	}
-	return places;
+	    search->matches[table->paged_filters] >> column & 1)
+		return overflow_places(search, column, places);
+	return 0;
 }
 
 bool table_search_next(struct table_search *search, uint32_t *segment, uint32_t *place)
@@ -220,7 +284,9 @@ bool table_search_next(struct table_search *search, uint32_t *segment, uint32_t 
 		    search->bound)
 			continue;
 		search->column = column;
-		search->places = column_places(search, column);
+		search->result = column_places(search, column, &search->places);
+		if (search->result)
+			return false;
 	}
 	*place = 31 - (uint32_t)__builtin_clz(search->places);
 	search->places &= ~(1U << *place);

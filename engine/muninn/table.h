@@ -11,8 +11,18 @@
 
 #include "engine/muninn/buffer.h"
 
+struct table;
+
+/* Where the bytes of a table come from that are not in memory. */
+struct table_source {
+	/* 0, -EBADMSG, -EIO. */
+	int (*read)(const struct table_source *source, const struct table *table, uint64_t offset,
+		    void *to, uint32_t bytes);
+};
+
 struct table {
-	uint8_t *image;
+	uint8_t *image; /* with a source, of a complete table only the header and the columns */
+	const struct table_source *source; /* NULL: all of the image is in memory */
 	uint8_t *live_word; /* in NVRAM: a bit for each column that has not been merged */
 	struct filter_geometry filters;
 	uint32_t paged_filters;
@@ -61,6 +71,12 @@ void table_write_column(struct table *table, const struct buffer *buffer,
 /* Makes that column count: one store. Header and columns lie within one page of NVRAM. */
 void table_commit_column(struct table *table);
 
+/* Bytes of the image that are in memory. */
+uint64_t table_memory_bytes(const struct table *table);
+
+/* The word of a bit position of all filters. Errors of the source. */
+int table_word(const struct table *table, uint32_t position, uint64_t *word);
+
 /* Walks the flash pages that may hold a key, newest first. */
 struct table_search {
 	const struct table *table;
@@ -70,12 +86,13 @@ struct table_search {
 	uint64_t matches[MUNINN_FILTERS_MAX]; /* columns whose filter matches */
 	uint32_t column;                      /* being visited */
 	uint32_t places;                      /* of it, still to visit: bit n = hash function n */
+	int result; /* 0, or the error of the source that ended the walk */
 };
 
 void table_search_begin(struct table_search *search, const struct table *table,
 			const struct key_hash *hash, uint64_t bound);
 
-/* The next candidate: physical segment and hash function. False: there are no more. */
+/* The next candidate: physical segment and hash function. False: there are no more, or `result` says why not. */
 bool table_search_next(struct table_search *search, uint32_t *segment, uint32_t *place);
 
 #endif

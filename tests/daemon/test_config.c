@@ -95,7 +95,7 @@ static void test_every_key_gets_to_its_place(void **state)
 				   "onode_cache = 11\ndirectory_cache = 12\nserial = s5\n"
 				   "key_file = device.key\n"
 				   "durability = host\nmerge = manual\nrecover_without_nvram = "
-				   "yes\nlayout = packed\nhistory_interval = 0\n"
+				   "yes\ntables = demand:64\nlayout = packed\nhistory_interval = 0\n"
 				   "system_id = 0000000000000000000000000000000000000001\n"),
 			 0);
 	assert_string_equal(config.state_dir, "/s");
@@ -136,6 +136,7 @@ static void test_every_key_gets_to_its_place(void **state)
 	assert_int_equal(config.luns[0].options.osd.layout, 1);
 	assert_int_equal(config.luns[0].options.history_interval_ms, ENGINE_EVERY_COMMAND);
 	assert_true(config.luns[0].options.recover_without_nvram);
+	assert_int_equal(config.luns[0].options.table_cache_mib, 64);
 	assert_string_equal(config.luns[0].options.osd.serial, "s5");
 	assert_string_equal(config.luns[0].options.key_file, "device.key");
 	assert_int_equal(config.luns[0].options.osd.system_id[19], 1);

@@ -211,6 +211,7 @@ const struct engine_options model_options = { .rows = 2, .segment_pages = 8, .re
 void model_open(struct model *model, const struct nand_geometry *nand,
 		const struct engine_options *options)
 {
+	model->options = *options;
 	struct error_text error = { "" };
 	uint64_t nvram;
 
@@ -228,7 +229,7 @@ void model_crash(struct model *model)
 	struct error_text error = { "" };
 
 	model->store->operations->close(model->store, false);
-	if (muninn_open(model->nand, &(struct engine_options){ 0 }, &model->store, &error))
+	if (muninn_open(model->nand, &model->options, &model->store, &error))
 		fail_msg("%s", error.text);
 	model->store->operations->set_timeline(model->store, &model->timeline);
 }

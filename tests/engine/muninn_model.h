@@ -40,6 +40,7 @@ struct model_rollback {
 struct model {
 	struct nand *nand;
 	struct record_store *store;
+	struct engine_options options; /* it is opened with */
 	uint64_t random;
 	struct model_history keys[MODEL_KEYS];
 	uint64_t sequence;

@@ -113,6 +113,81 @@ static void test_store_equals_a_model_with_every_configuration_of_filters(void *
 	}
 }
 
+static void test_store_equals_a_model_with_tables_read_on_demand(void **state)
+{
+	uint64_t seed = model_setting("MUNINN_SEED", 30);
+	struct engine_options options = model_options;
+
+	(void)state;
+	print_message("MUNINN_SEED=%llu\n", (unsigned long long)seed);
+	options.table_cache_bytes = ENGINE_TABLE_CACHE_MIN;
+	for (uint64_t n = 0; n < 2; n++)
+		run_model(seed + n, 20000, &options);
+}
+
+static void put_new_key(struct model *model, uint64_t number)
+{
+	struct record_key key = { .partition = 1, .identifier = 0x10000 + number };
+	uint8_t value[100] = { 0 };
+
+	model->store->operations->begin(model->store, 0);
+	put_le64(value, number);
+	assert_int_equal(model->store->operations->put(model->store, &key, 1, 0, value,
+						       sizeof(value), false),
+			 0);
+	model->store->operations->commit(model->store);
+}
+
+static void test_tables_read_on_demand_take_the_memory_of_the_cache_and_are_counted(void **state)
+{
+	struct model *model = calloc(1, sizeof(*model));
+	struct engine_options options = model_options;
+	struct engine_statistics in_memory = { 0 }, on_demand = { 0 };
+	struct nand_counters counters;
+	struct record_info info;
+	struct muninn_store *store;
+	uint8_t value[100];
+
+	(void)state;
+	assert_non_null(model);
+	model_open(model, &model_nand, &options);
+	for (uint64_t number = 0; number < 40000; number++)
+		put_new_key(model, number);
+	model->store->operations->statistics(model->store, &in_memory);
+	assert_true(in_memory.tables > 10);
+	assert_int_equal(in_memory.table_cache_bytes + in_memory.table_reads, 0);
+	model->options.table_cache_bytes = ENGINE_TABLE_CACHE_MIN;
+	model_crash(model);
+	for (uint64_t number = 0; number < 40000; number += 7) {
+		struct record_key key = { .partition = 1, .identifier = 0x10000 + number };
+
+		assert_int_equal(model->store->operations->get(model->store, &key, RECORD_NEWEST,
+							       value, sizeof(value), &info),
+				 0);
+		assert_int_equal(get_le64(value), number);
+	}
+	model->store->operations->statistics(model->store, &on_demand);
+	nand_read_counters(model->nand, &counters);
+	assert_int_equal(on_demand.tables, in_memory.tables);
+	assert_true(on_demand.index_bytes < in_memory.index_bytes * 2 / 3);
+	assert_true(on_demand.table_cache_bytes <= ENGINE_TABLE_CACHE_MIN + 8192);
+	assert_true(on_demand.table_page_reads > 0 &&
+		    on_demand.table_page_reads < on_demand.table_reads);
+	assert_true(counters.by_cause[NAND_CAUSE_INDEX].pages_read >= on_demand.table_page_reads);
+	/* A table that can't be read is an error, not an absent key. */
+	store = (struct muninn_store *)(void *)model->store;
+	for (uint32_t segment = 0; segment < store->geometry.segments; segment++)
+		if (store->images[segment])
+			assert_int_equal(nand_erase(model->nand, NAND_CAUSE_USER, segment), 0);
+	table_cache_clear(store->table_cache);
+	struct record_key first = { .partition = 1, .identifier = 0x10000 };
+
+	assert_int_equal(model->store->operations->get(model->store, &first, RECORD_NEWEST, value,
+						       sizeof(value), &info),
+			 -EBADMSG);
+	model_close(model);
+}
+
 static const struct engine_options keeping_options = {
 	.rows = 2, .segment_pages = 16, .record_bytes = 128, .hot_rows = ENGINE_HOT_ROWS_KEEP
 };
@@ -322,6 +397,9 @@ int main(void)
 		cmocka_unit_test(
 			test_store_equals_a_model_under_random_transactions_aborts_and_crashes),
 		cmocka_unit_test(test_store_equals_a_model_with_every_configuration_of_filters),
+		cmocka_unit_test(test_store_equals_a_model_with_tables_read_on_demand),
+		cmocka_unit_test(
+			test_tables_read_on_demand_take_the_memory_of_the_cache_and_are_counted),
 		cmocka_unit_test(test_store_equals_a_model_with_rows_of_hot_keys_kept),
 		cmocka_unit_test(test_rows_with_a_hot_key_that_are_kept_are_filled_better),
 		cmocka_unit_test(
