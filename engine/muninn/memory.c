@@ -35,7 +35,7 @@ void store_count_memory(const struct muninn_store *store, uint64_t bytes[ENGINE_
 	bytes[ENGINE_MEMORY_TABLE_CACHE] = table_cache_bytes(store->table_cache);
 	bytes[ENGINE_MEMORY_SEGMENTS] = given(store->space.ring) + given(store->space.wear) +
 					given(store->images) + given(store->segment_rows) +
-					given(store->merge_tried);
+					given(store->merge_estimates);
 	bytes[ENGINE_MEMORY_SCRATCH] =
 		given(store->spares) + given(store->ios) + given(store->root) + given(store->kills);
 }
