@@ -415,8 +415,9 @@ static int tag_of_subject(struct osd_request *request, uint64_t *tag)
 	enum engine_type type = request->subject.stat.type;
 
 	/* Withdrawing what is there now withdraws its past, too. */
-	if (address.version != 0) {
+	if (address.version != 0 || address.ago != 0) {
 		address.version = 0;
+		address.ago = 0;
 		if (engine_stat(request->txn, address, &now) != 0)
 			address = request->subject.address;
 	}

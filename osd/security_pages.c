@@ -236,15 +236,17 @@ static uint32_t root_attribute(const struct osd_request *request, uint32_t numbe
 static uint32_t partition_attribute(const struct osd_request *request, uint64_t partition,
 				    uint32_t number, uint8_t *value)
 {
-	struct osd_key_name name = { OSD_KEY_PARTITION, partition, 0 };
+	struct osd_key_name name = { .kind = OSD_KEY_PARTITION };
 	uint64_t past, future;
 
+	if (osd_security_governing(request, partition, &name.partition) != 0)
+		return 0;
 	switch (number) {
 	case OSD_SECURITY_DEFAULT_METHOD:
 		return method_of(request, partition, value);
 	case OSD_SECURITY_OLDEST_NONCE:
 	case OSD_SECURITY_NEWEST_NONCE:
-		if (osd_security_nonce_window(request, partition, &past, &future) != 0)
+		if (osd_security_nonce_window(request, name.partition, &past, &future) != 0)
 			return 0;
 		return time48(value, number == OSD_SECURITY_OLDEST_NONCE ? past : future);
 	case OSD_SECURITY_NONCE_LIST_DEPTH:

@@ -480,6 +480,15 @@ static void test_snapshots_are_as_secure_as_their_partition_is_now(void **state)
 	signed_run(unit, &call);
 	expect_good(unit);
 	expect_read(unit, P + 2, secret, 0);
+	/* It shows what counts. */
+	call = signed_call_of(unit, OSD_GET_ATTRIBUTES, P + 2, 0, OSD_CMDRSP);
+	call_get(&call.call, OSD_PARTITION_SECURITY, OSD_SECURITY_DEFAULT_METHOD);
+	call_get(&call.call, OSD_PARTITION_SECURITY,
+		 OSD_SECURITY_WORKING_KEY_IDENTIFIERS + KEY_VERSION);
+	signed_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(unit_retrieved(unit, &call.call, 0).value[0], OSD_CMDRSP);
+	assert_int_equal(unit_retrieved(unit, &call.call, 1).length, 7);
 }
 
 static void test_a_clone_is_closed_until_it_has_keys_of_its_own(void **state)
