@@ -96,8 +96,9 @@ static int run_all(struct osd_client *client, struct execution *execution, osd_c
 
 /* ---- subscribing ---- */
 
+/* At the partition that the function is for, so that one credential is good for both. */
 static int subscribe(struct osd_client *client, struct execution *execution,
-		     struct osd_client_error *error)
+		     struct osd_client_address address, struct osd_client_error *error)
 {
 	struct osd_item_writer writer;
 	int result;
@@ -105,6 +106,7 @@ static int subscribe(struct osd_client *client, struct execution *execution,
 	if (client->subscribed)
 		return 0;
 	execution->function = OSD_FUNCTION_SUBSCRIBE;
+	execution->address = (struct osd_client_address){ .partition = address.partition };
 	osd_items_begin(&writer, execution->parameters, sizeof(execution->parameters));
 	osd_item_add_number(&writer, OSD_ITEM_FEATURES, OSD_FEATURES_ALL);
 	execution->parameter_bytes = writer.length;
@@ -131,7 +133,7 @@ int osd_client_execute(struct osd_client *client, enum osd_function function,
 		free(execution);
 		return outcome_set_local(error, -ENOMEM, "no memory for a result");
 	}
-	result = subscribe(client, execution, error);
+	result = subscribe(client, execution, address, error);
 	if (result == 0) {
 		execution->function = function;
 		execution->address = address;

@@ -142,6 +142,16 @@ class Security(E2ETest):
         self.signed("export", self.url, hex(PARTITION), back)
         self.assertEqual(differences(without_set_id_bits(describe(source)), describe(back)), [])
 
+    def test_time_travel_is_signed_and_brings_no_old_keys_back(self):
+        self.secure("alldata")
+        self.assertEqual(self.signed("snapshot", self.url, hex(PARTITION)), "1\n")
+        self.ctl("key", "set", self.url, hex(PARTITION), "--key-version", "2", "--key", self.keyring)
+        self.signed("rm", self.url, ADDRESS)
+        self.assertEqual(self.signed("cat", self.url, ADDRESS + "@1"), "0123456789" * 1000)
+        self.signed("rollback", self.url, hex(PARTITION), "1")
+        self.assertEqual(self.signed("cat", self.url, ADDRESS), "0123456789" * 1000)
+        self.assertEqual(self.try_ctl("cat", self.url, ADDRESS).returncode, 7)
+
     def test_keys_outlive_a_restart_and_old_ones_are_dead(self):
         self.secure("cmdrsp")
         old = self.keyring + ".old"
