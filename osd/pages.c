@@ -145,8 +145,9 @@ int osd_page_copy_stored(struct osd_request *request, struct engine_address from
 		const struct osd_page_attribute *entry =
 			osd_page_table_find(attribute.page, attribute.number);
 
-		/* What is not settable, or does something when it is set, is the object's own. */
+		/* What is not settable, does something when it is set, or protects the object is its own. */
 		if (!(entry && (entry->get || entry->set)) &&
+		    !osd_page_is_security(attribute.page) &&
 		    !is_membership(attribute.page, attribute.number) &&
 		    osd_page_check_set(type, &attribute) == 0)
 			result = engine_attribute_set(request->txn, to, attribute.page,

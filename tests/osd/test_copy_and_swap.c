@@ -81,7 +81,8 @@ static void test_a_copy_has_the_data_and_if_asked_the_attributes(void **state)
 	expect_data(unit, P, O + 7, "original");
 	assert_int_equal(unit_get(unit, P, O + 7, PAGE, 1, value, sizeof(value)), 0);
 
-	/* A membership is the source's own. */
+	/* A membership is the source's own, and so is what protects it. */
+	unit_set(unit, P, O, OSD_USER_OBJECT_SECURITY, OSD_SECURITY_POLICY_ACCESS_TAG, "tag!", 4);
 	join_a_collection(unit);
 	call = call_of(OSD_COPY_USER_OBJECTS, P, 0);
 	add_source(&call, P, O, true);
@@ -92,6 +93,9 @@ static void test_a_copy_has_the_data_and_if_asked_the_attributes(void **state)
 	expect_data(unit, P, O + 901, "original");
 	expect_text(unit, O + 901, PAGE, 1, "mine");
 	assert_int_equal(unit_get(unit, P, O + 901, OSD_USER_OBJECT_COLLECTIONS, 1, value, 8), 0);
+	assert_int_equal(unit_get(unit, P, O + 901, OSD_USER_OBJECT_SECURITY,
+				  OSD_SECURITY_POLICY_ACCESS_TAG, value, 8),
+			 0);
 	expect_text(unit, O + 901, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_USERNAME, "me");
 	/* They are objects of their own. */
 	unit_write(unit, O, 0, "changed!", 8);
