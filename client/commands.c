@@ -264,6 +264,28 @@ static int change_range(struct osd_client *client, uint16_t action,
 	return run(client, &request, error);
 }
 
+int osd_client_copy(struct osd_client *client, struct osd_client_address source, uint64_t partition,
+		    uint64_t requested, uint64_t *chosen, struct osd_client_error *error)
+{
+	struct osd_request named = { 0 }, request = { .cdb = { .action = OSD_COPY_USER_OBJECTS,
+							       .partition = partition,
+							       .object = requested } };
+	struct osd_copy_source copy = { .attributes = true };
+	uint8_t content[OSD_COPY_SOURCE_BYTES], segment[128];
+	size_t length;
+
+	osd_request_address(&named, source);
+	copy.partition = named.cdb.partition;
+	copy.object = named.cdb.object;
+	osd_copy_source_encode(&copy, content);
+	length = osd_continuation_add(segment, 0, sizeof(segment), OSD_COPY_USER_OBJECTS,
+				      OSD_CONTINUATION_COPY_SOURCE, content, sizeof(content));
+	request.cdb.continuation_length = (uint32_t)length;
+	request.data = segment;
+	request.data_length = length;
+	return request_run_told(client, &request, OSD_CURRENT_OBJECT_ID, chosen, error);
+}
+
 int osd_client_clear(struct osd_client *client, struct osd_client_address address, uint64_t offset,
 		     uint64_t length, struct osd_client_error *error)
 {

@@ -218,6 +218,12 @@ int osd_client_append(struct osd_client *client, struct osd_client_address addre
 /* `got` = bytes read: less than `length` only at the object's end, 0 behind it. */
 int osd_client_read(struct osd_client *client, struct osd_client_address address, uint64_t offset,
 		    void *data, size_t length, size_t *got, struct osd_client_error *error);
+/*
+ * A new object in `partition` with data and attributes of another one, which may be in another partition or of an old version;
+ * the target copies. `requested`, `chosen` as above. OSD-2 only.
+ */
+int osd_client_copy(struct osd_client *client, struct osd_client_address source, uint64_t partition,
+		    uint64_t requested, uint64_t *chosen, struct osd_client_error *error);
 /* Zeros over the range. */
 int osd_client_clear(struct osd_client *client, struct osd_client_address address, uint64_t offset,
 		     uint64_t length, struct osd_client_error *error);

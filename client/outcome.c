@@ -24,6 +24,7 @@ enum {
 enum {
 	FIELD_PARTITION = 16,
 	FIELD_OBJECT = 24,
+	FIELD_CONTINUATION = 48,
 	/* Capability, check values, nonce and integrity offsets. */
 	FIELD_CREDENTIAL_FIRST = OSD_FIELD_CAPABILITY_FORMAT,
 };
@@ -37,7 +38,8 @@ struct meaning {
 static bool creates(uint16_t action)
 {
 	return action == OSD_CREATE || action == OSD_CREATE_AND_WRITE ||
-	       action == OSD_CREATE_COLLECTION || action == OSD_CREATE_USER_TRACKING_COLLECTION;
+	       action == OSD_COPY_USER_OBJECTS || action == OSD_CREATE_COLLECTION ||
+	       action == OSD_CREATE_USER_TRACKING_COLLECTION;
 }
 
 static struct meaning of_partition_field(const struct osd_cdb *cdb)
@@ -96,6 +98,11 @@ static struct meaning of_cdb_field(const struct osd_cdb *cdb, const struct osd_s
 		return of_partition_field(cdb);
 	case FIELD_OBJECT:
 		return of_object_field(cdb);
+	case FIELD_CONTINUATION:
+		/* What names the source is the only thing there that this client can't make right. */
+		if (cdb->action == OSD_COPY_USER_OBJECTS)
+			return (struct meaning){ -ENOENT, "there is no such object to copy" };
+		return (struct meaning){ -EINVAL, "the target refuses a field of the command" };
 	default:
 		if (sense->field >= FIELD_CREDENTIAL_FIRST)
 			return of_credential_field(cdb, sense->field);

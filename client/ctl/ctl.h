@@ -168,7 +168,7 @@ void ctl_forget_keys(void);
 typedef int ctl_run(struct ctl *ctl);
 
 ctl_run verb_info, verb_discover, verb_format, verb_mkpart, verb_rmpart, verb_ls, verb_stat,
-	verb_flush, verb_check;
+	verb_flush, verb_check, verb_cp;
 ctl_run verb_create, verb_rm, verb_truncate, verb_clear, verb_punch;
 ctl_run verb_put, verb_append, verb_get, verb_cat;
 ctl_run verb_attr_get, verb_attr_set, verb_attr_ls;

@@ -88,6 +88,12 @@ static const struct ctl_verb verbs[] = {
 	  "What is behind the range moves down.\n\nExample:\n  muninnctl punch $URL "
 	  "0x10000/0x10004 4K 64K\n",
 	  3, 3, verb_punch },
+	{ "cp", "URL ADDRESS[@MOMENT] PID[/OID]", "copy an object inside the target",
+	  "With its data, user name, quotas and application attributes; nothing goes over the "
+	  "network. Prints the copy's address.\n\n"
+	  "Examples:\n  muninnctl cp $URL 0x10000/0x10004 0x10000\n"
+	  "  muninnctl cp $URL 0x10000/0x10004@-10min 0x10000/0x10900\n",
+	  2, 2, verb_cp },
 	{ "attr get", "URL ADDRESS PAGE NUMBER [--raw]", "print an attribute",
 	  "Text as text, other values in hexadecimal.\n"
 	  "--raw  the bytes as they are\n\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Objects without moving their data: create, rm, truncate, clear, punch. */
+/* Objects without moving their data: create, cp, rm, truncate, clear, punch. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -41,6 +41,34 @@ int verb_create(struct ctl *ctl)
 			puts(text);
 	}
 	return created ? ctl_print_json(stdout, created) : ctl_end_output(ctl);
+}
+
+int verb_cp(struct ctl *ctl)
+{
+	struct osd_client_address source, to;
+	struct osd_client_error error;
+	char text[OSD_CLIENT_ADDRESS_TEXT];
+	int code = ctl_object_address(ctl, 0, &source);
+
+	if (code == CTL_OK)
+		code = ctl_address(ctl, 1, &to);
+	if (code != CTL_OK)
+		return code;
+	if (!to.partition || to.version)
+		return ctl_fail(ctl, CTL_USAGE,
+				"cp needs the address of a partition, PID, or of the new object, "
+				"PID/OID, behind that of the object to copy");
+	code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	if (osd_client_copy(ctl->client, source, to.partition, to.object, &to.object, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	osd_client_format_address(to, text);
+	if (ctl->options->json)
+		return ctl_print_json(stdout, json_pack("{s:s,s:o}", "address", text, "id",
+							ctl_json_id(to.object)));
+	puts(text);
+	return ctl_end_output(ctl);
 }
 
 int verb_rm(struct ctl *ctl)

@@ -119,6 +119,25 @@ class Changing(OneDaemonTest):
         device.set_length(p, O, 12)
         self.assertEqual(device.read(p, O, 0, 12), bytes(5) + b"aga" + bytes(4))
 
+    def test_muninnctl_copies_objects_of_now_and_of_a_version(self):
+        url, partition = self.shared.url(), next(self.partitions)
+        other = next(self.partitions)
+        for pid in (partition, other):
+            self.ctl("mkpart", url, pid)
+        then, now = noise(300_000, 1), noise(300_000, 2)
+        source = self.ctl("put", url, partition, stdin=then).strip()
+        self.ctl("attr", "set", url, source, "0x10000", "1", "mine")
+        version = self.ctl("snapshot", url, partition).strip()
+        self.ctl("rm", url, source)
+        self.ctl("put", url, source, stdin=now)
+        self.assertTrue(self.ctl("get", url, self.ctl("cp", url, source, other).strip(), binary=True) == now)
+        copy = self.ctl("cp", url, f"{source}@{version}", f"{other}/0x10900").strip()
+        self.assertTrue(self.ctl("get", url, copy, binary=True) == then)
+        self.assertEqual(self.ctl("attr", "get", url, copy, "0x10000", "1").strip(), "mine")
+        # The ID is taken now.
+        self.assertEqual(self.try_ctl("cp", url, source, copy).returncode, 4)
+        self.assertEqual(self.try_ctl("cp", url, f"{partition}/0x77777", other).returncode, 3)
+
     def test_muninnctl_truncates_clears_and_punches(self):
         url, p = self.shared.url(), next(self.partitions)
         self.ctl("mkpart", url, p)
