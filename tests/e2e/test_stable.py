@@ -15,7 +15,7 @@ O = 0x10000
 FLUSH_ALL = 2  # scope of FLUSH PARTITION and FLUSH OSD: everything below
 OBJECTS = 10_000
 # What may be looked at of an image when it is opened, whatever it holds.
-OPEN_KIB_MAX = 1024
+OPEN_KIB_MAX = 3072  # each page that is looked at brings the 64 KiB around it; the newest root is searched by halves
 
 
 def mapped_kib(pid, path):
