@@ -239,6 +239,7 @@ help:
 	@echo 'V=1 behind any of them shows the commands'
 	@echo 'make bench      what the engine costs: a table, and build/bench/muninn-run.json'
 	@echo 'make bench-nand the emulated NAND beside memcpy and fio: build/bench/muninn-nand.json; BENCH_NAND=--full'
+	@echo 'make bench-history snapshots, rollbacks, old versions: build/bench/muninn-history.json'
 	@echo 'make bench-list LIST of a million objects and members: build/bench/muninn-list.json'
 	@echo "make bench-paper the paper's experiments, its numbers beside ours: build/bench/muninn-paper.json"
 	@echo '                QUICK=1: a minute, with 2 million pairs in place of 50 million'
@@ -330,6 +331,12 @@ bench-nand:
 	@$(BIN)/muninn-bench nand --file $(BUILD)/bench/nand.image $(BENCH_NAND) >$(BUILD)/bench/muninn-nand.json
 
 # LIST and LIST COLLECTION of a million, over the place in the list. BENCH_LIST: its options.
+.PHONY: bench-history
+bench-history: bootstrap
+	+@$(SUBMAKE) $(BIN)/muninn-bench
+	@mkdir -p $(BUILD)/bench
+	@$(BIN)/muninn-bench history $(BENCH_LIST) >$(BUILD)/bench/muninn-history.json
+
 .PHONY: bench-list
 bench-list: bootstrap
 	+@$(SUBMAKE) $(BIN)/muninn-bench

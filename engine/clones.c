@@ -303,7 +303,7 @@ static int begin_anew(struct engine_txn *txn, struct partition *root, struct par
 		clone->history.floor = txn->sequence;
 		partition_mark_history(txn, clone);
 	}
-	txn->changed = txn->forgets_accesses = true;
+	txn->changed = txn->forgets_accesses = txn->forgets_states = true;
 	txn->accesses_of = clone->id;
 	cache_drop_partition(&engine->onodes, clone->index);
 	cache_drop_partition(&engine->nodes, clone->index);

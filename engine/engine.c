@@ -71,6 +71,7 @@ static void free_memory(struct engine *engine)
 	timeline_free(&engine->timeline);
 	lineage_destroy(&engine->lineage);
 	pthread_mutex_destroy(&engine->views_mutex);
+	pthread_mutex_destroy(&engine->kept_states_mutex);
 	free(engine->page);
 	pthread_rwlock_destroy(&engine->turn);
 	pthread_mutex_destroy(&engine->flushing);
@@ -147,6 +148,7 @@ int engine_open_on(struct record_store *store, const struct engine_options *opti
 		turn_init(&engine->turn);
 		pthread_mutex_init(&engine->flushing, NULL);
 		pthread_mutex_init(&engine->views_mutex, NULL);
+		pthread_mutex_init(&engine->kept_states_mutex, NULL);
 		result = allocate(engine);
 		if (!result)
 			result = learn_history(engine);
@@ -213,7 +215,15 @@ void engine_forget(struct engine *engine)
 	cache_clear(&engine->partitions);
 	access_times_clear(&engine->accesses);
 	lineage_forget(&engine->lineage);
+	engine_forget_states(engine);
 	engine->indices_known = false;
+}
+
+void engine_forget_states(struct engine *engine)
+{
+	pthread_mutex_lock(&engine->kept_states_mutex);
+	memset(engine->kept_states, 0, sizeof(engine->kept_states));
+	pthread_mutex_unlock(&engine->kept_states_mutex);
 }
 
 /* ---- transactions ---- */
@@ -322,6 +332,7 @@ static void undo(struct engine_txn *txn)
 	cache_abort(&engine->partitions);
 	access_times_abort(&engine->accesses);
 	lineage_forget(&engine->lineage);
+	engine_forget_states(engine);
 	if (txn->rolled_back)
 		timeline_undo(&engine->timeline, txn->sequence);
 	if (txn->partitions_created || txn->rolled_back)
@@ -379,6 +390,8 @@ static int put_and_commit(struct engine_txn *txn)
 		engine->indices_known = false;
 	if (txn->partitions_created || txn->partitions_removed)
 		lineage_forget(&engine->lineage);
+	if (txn->partitions_created || txn->partitions_removed || txn->forgets_states)
+		engine_forget_states(engine);
 	engine->writer = NULL;
 	note_committed(txn);
 	return 0;

@@ -29,6 +29,16 @@ struct view {
 	uint64_t objects_bound; /* of objects, each change of which can be told apart; >= bound */
 };
 
+/* A partition as of a version or a bound, kept from one transaction to the next. Old states do not change. */
+struct kept_state {
+	uint64_t id;
+	uint32_t version; /* 0: of just the bound */
+	uint64_t bound;   /* 0: not in use */
+	struct partition state;
+};
+
+#define ENGINE_KEPT_STATES 64
+
 #define ENGINE_VIEWS (ENGINE_VIEW_LAST - ENGINE_VIEW_FIRST + 1)
 
 struct engine {
@@ -67,6 +77,8 @@ struct engine {
 	pthread_mutex_t views_mutex;
 	struct view views[ENGINE_VIEWS];
 	uint32_t views_made;
+	pthread_mutex_t kept_states_mutex;
+	struct kept_state kept_states[ENGINE_KEPT_STATES];
 };
 
 /* A partition as of a moment, kept from one call of a transaction to the next. */
@@ -95,7 +107,7 @@ struct engine_txn {
 	uint64_t sequence; /* of writing transactions, otherwise 0 */
 	struct record_writer writer;
 	uint64_t put_bytes; /* records and their headers */
-	bool rolled_back, policy_changed;
+	bool rolled_back, policy_changed, forgets_states;
 	/* The partition (0: all of them) whose noted access times are of a past that is hidden now. */
 	bool forgets_accesses;
 	uint64_t accesses_of;
@@ -124,6 +136,9 @@ void engine_make_room(struct engine *engine);
 
 /* Forgets everything about the store's contents that is kept in memory. No transaction may be open. */
 void engine_forget(struct engine *engine);
+
+/* Forgets the old states that are kept: which one a version or a bound leads to may have changed. */
+void engine_forget_states(struct engine *engine);
 
 /*
  * Makes a writing transaction that has changed nothing so far the first one of its slot, so that everything before it is a

@@ -67,6 +67,7 @@ static int roll_back(struct engine_txn *txn, struct partition *partition, uint64
 	int result;
 
 	txn->changed = txn->rolled_back = txn->forgets_accesses = true;
+	txn->forgets_states = true;
 	txn->accesses_of = partition->id;
 	result = add_rollback(txn, rollback);
 	/* From here on everything reads otherwise than before, the root too. */

@@ -94,6 +94,64 @@ static bool is_same_moment(const struct engine_address *a, const struct engine_a
 	       (a->ago == 0 || a->object == b->object);
 }
 
+static struct kept_state *kept_place(struct engine *engine, uint64_t id, uint32_t version,
+				     uint64_t bound)
+{
+	uint64_t hash = (id ^ (version ? version : bound) << 16) * UINT64_C(0x9e3779b97f4a7c15);
+
+	return &engine->kept_states[(hash >> 40) % ENGINE_KEPT_STATES];
+}
+
+/* What is kept of a version, or with version 0 of a bound. */
+static bool kept_find(struct engine *engine, uint64_t id, uint32_t version, uint64_t bound,
+		      struct kept_state *found)
+{
+	pthread_mutex_lock(&engine->kept_states_mutex);
+	*found = *kept_place(engine, id, version, bound);
+	pthread_mutex_unlock(&engine->kept_states_mutex);
+	return found->bound && found->id == id && found->version == version &&
+	       (version || found->bound == bound);
+}
+
+static void kept_add(struct engine *engine, const struct kept_state *state)
+{
+	pthread_mutex_lock(&engine->kept_states_mutex);
+	*kept_place(engine, state->id, state->version, state->bound) = *state;
+	pthread_mutex_unlock(&engine->kept_states_mutex);
+}
+
+/* The state of a partition as of a bound. The version that it belongs to is noted; those of views are not: 0. */
+static int state_as_of(struct engine *engine, uint64_t id, uint32_t version, uint64_t bound,
+		       struct partition *state)
+{
+	struct kept_state kept;
+	int result;
+
+	if (version >= ENGINE_VIEW_FIRST)
+		version = 0;
+	if (kept_find(engine, id, version, bound, &kept) && kept.bound == bound) {
+		*state = kept.state;
+		return 0;
+	}
+	result = partition_as_of(engine, id, bound, state);
+	kept = (struct kept_state){ .id = id, .version = version, .bound = bound, .state = *state };
+	if (!result)
+		kept_add(engine, &kept);
+	return result;
+}
+
+/* The bound of a version that is no view. */
+static int bound_of_version(struct engine_txn *txn, uint64_t id, uint32_t version, uint64_t *bound)
+{
+	struct kept_state kept;
+
+	if (version && kept_find(txn->engine, id, version, 0, &kept)) {
+		*bound = kept.bound;
+		return 0;
+	}
+	return moment_of_version(txn, id, version, bound);
+}
+
 /*
  * Makes the transaction's view show partition `address.partition` as of `bound`. For one object any bound will do, but the
  * partition is the one of now: its state is known at the ends of slots only.
@@ -116,8 +174,8 @@ static int view_bound(struct engine_txn *txn, struct engine_address address, uin
 			view->partition = *current;
 			partition_release(txn->engine, current);
 		} else {
-			result = partition_as_of(txn->engine, address.partition, bound,
-						 &view->partition);
+			result = state_as_of(txn->engine, address.partition, address.version, bound,
+					     &view->partition);
 			if (result)
 				return result;
 		}
@@ -157,7 +215,7 @@ int target_view(struct engine_txn *txn, struct engine_address address, struct ol
 		result = moment_of_view(txn, address.partition, address.version, &bound,
 					&objects_bound);
 	else
-		result = moment_of_version(txn, address.partition, address.version, &bound);
+		result = bound_of_version(txn, address.partition, address.version, &bound);
 	if (!result)
 		result = view_bound(txn, address, bound, address.ago);
 	if (!result && objects_bound)

@@ -430,7 +430,7 @@ static int drop_version(struct engine_txn *txn, struct partition *partition, uin
 				      history_element(record.sequence, number));
 	if (result)
 		return result;
-	txn->changed = true;
+	txn->changed = txn->forgets_states = true;
 	partition_mark_history(txn, partition);
 	if (record.name[0])
 		result = drop_name(txn, partition, record.name);
