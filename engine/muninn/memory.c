@@ -36,8 +36,9 @@ void store_count_memory(const struct muninn_store *store, uint64_t bytes[ENGINE_
 	bytes[ENGINE_MEMORY_SEGMENTS] = given(store->space.ring) + given(store->space.wear) +
 					given(store->images) + given(store->segment_rows) +
 					given(store->merge_estimates);
-	bytes[ENGINE_MEMORY_SCRATCH] =
-		given(store->spares) + given(store->ios) + given(store->root) + given(store->kills);
+	bytes[ENGINE_MEMORY_SCRATCH] = given(store->spares) + given(store->ios) +
+				       given(store->root) + given(store->kills) +
+				       given(store->merge_needs);
 }
 
 const char *engine_memory_name(enum engine_memory kind)
