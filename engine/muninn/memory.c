@@ -20,7 +20,8 @@ static uint64_t filter_memory(const struct buffer *buffer)
 void store_count_memory(const struct muninn_store *store, uint64_t bytes[ENGINE_MEMORY_KINDS])
 {
 	memset(bytes, 0, ENGINE_MEMORY_KINDS * sizeof(*bytes));
-	bytes[ENGINE_MEMORY_ROWS] = given(store) + given(store->rows) + given(store->free_buffers);
+	bytes[ENGINE_MEMORY_ROWS] = given(store) + given(store->rows) + given(store->free_buffers) +
+				    given(store->touched);
 	for (uint32_t number = 0; number < store->geometry.rows; number++) {
 		const struct row *row = &store->rows[number];
 

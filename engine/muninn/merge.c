@@ -512,14 +512,6 @@ void store_merge_begin(struct muninn_store *store)
 	store->merge_needs_segment = NO_SEGMENT;
 }
 
-static void note_touched(struct muninn_store *store)
-{
-	for (uint32_t number = 0; number < store->geometry.rows; number++) {
-		store->rows[number].unsynced |= store->rows[number].touched;
-		store->rows[number].touched = false;
-	}
-}
-
 static bool is_chosen(const struct victim *batch, uint32_t count, uint32_t segment)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -558,7 +550,7 @@ static uint32_t move_batch(struct muninn_store *store, const struct record_keep 
 			break;
 		batch[count++] = victim;
 	}
-	note_touched(store);
+	rows_end_touched(store);
 	return count;
 }
 

@@ -33,6 +33,7 @@ void store_free(struct muninn_store *store)
 	for (uint32_t n = 0; n < store->free_buffer_count; n++)
 		buffer_destroy(&store->free_buffers[n]);
 	free(store->free_buffers);
+	free(store->touched);
 	space_destroy(&store->space);
 	table_cache_destroy(store->table_cache);
 	free(store->rows);
@@ -60,6 +61,7 @@ int store_allocate(struct muninn_store *store, struct error_text *error)
 			" image again with the configured rows",
 			(unsigned long long)bytes, (unsigned long long)geometry->nvram_bytes);
 	store->rows = calloc(geometry->rows, sizeof(*store->rows));
+	store->touched = calloc(geometry->rows, sizeof(*store->touched));
 	store->free_buffers = calloc(geometry->buffers, sizeof(*store->free_buffers));
 	store->images = calloc(geometry->segments, sizeof(*store->images));
 	store->segment_rows = malloc(geometry->segments * sizeof(*store->segment_rows));
@@ -69,8 +71,9 @@ int store_allocate(struct muninn_store *store, struct error_text *error)
 	store->root = calloc(1, geometry->root_bytes_max);
 	store->kills = calloc(1, geometry->page_bytes);
 	store->merge_needs = malloc(segment_records_max(geometry));
-	if (!store->rows || !store->merge_needs || !store->free_buffers || !store->images ||
-	    !store->segment_rows || !store->spares || !store->ios || !store->root || !store->kills)
+	if (!store->rows || !store->merge_needs || !store->free_buffers || !store->touched ||
+	    !store->images || !store->segment_rows || !store->spares || !store->ios ||
+	    !store->root || !store->kills)
 		return error_set(error, -ENOMEM, "out of memory for %u rows", geometry->rows);
 	memset(store->segment_rows, 0xff, geometry->segments * sizeof(*store->segment_rows));
 	store_merge_begin(store);

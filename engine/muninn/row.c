@@ -175,8 +175,21 @@ int store_place(struct muninn_store *store, const struct new_record *record, boo
 			return result;
 	}
 	assert(result == 0); /* an empty segment takes any record */
+	if (!row->touched)
+		store->touched[store->touched_count++] = (uint16_t)number;
 	row->touched = true;
 	return 0;
+}
+
+void rows_end_touched(struct muninn_store *store)
+{
+	for (uint32_t n = 0; n < store->touched_count; n++) {
+		struct row *row = &store->rows[store->touched[n]];
+
+		row->touched = false;
+		row->unsynced = true;
+	}
+	store->touched_count = 0;
 }
 
 void row_cut(struct row *row, uint64_t last)

@@ -6,10 +6,10 @@
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/store.h"
 
-/* What the column will say of the buffered segment. */
-static struct table_column gather_facts(const struct buffer *buffer, uint32_t segment)
+/* What the column will say of the buffered segment, but where on flash it is. */
+static struct table_column gather_facts(const struct buffer *buffer)
 {
-	struct table_column facts = table_column_begin(segment, buffer->serial);
+	struct table_column facts = table_column_begin(0, buffer->serial);
 
 	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
 		struct page_view view = buffer_page(buffer, page);
@@ -19,17 +19,11 @@ static struct table_column gather_facts(const struct buffer *buffer, uint32_t se
 	return facts;
 }
 
-/* Whether it holds records of a command that has not been committed. */
-static bool is_unfinished(const struct muninn_store *store, const struct buffer *buffer)
-{
-	return gather_facts(buffer, 0).last_sequence > store->committed;
-}
-
 /* Programs every page of the buffer, empty ones too: pages of a block are programmed in order. */
-static int program_segment(struct muninn_store *store, uint32_t row, const struct buffer *buffer,
+static int program_segment(struct muninn_store *store, uint32_t row, bool unfinished,
 			   uint32_t segment)
 {
-	bool unfinished = is_unfinished(store, buffer);
+	const struct buffer *buffer = &store->rows[row].buffer;
 	const struct muninn_geometry *geometry = &store->geometry;
 	uint32_t usable = nand_spare_usable(nand_geometry(store->nand));
 
@@ -61,13 +55,13 @@ static int program_segment(struct muninn_store *store, uint32_t row, const struc
 }
 
 /* Takes a segment and programs the buffer to it; a segment that fails is given up for another one. */
-static int write_segment(struct muninn_store *store, uint32_t row, const struct buffer *buffer,
+static int write_segment(struct muninn_store *store, uint32_t row, bool unfinished,
 			 uint32_t *segment)
 {
 	int result;
 
 	while ((result = space_take(&store->space, segment)) == 0) {
-		result = program_segment(store, row, buffer, *segment);
+		result = program_segment(store, row, unfinished, *segment);
 		if (result == 0)
 			return 0;
 		log_line(LOG_LEVEL_WARNING, "segment %u is retired: programming failed (error %d)",
@@ -98,21 +92,20 @@ static int sync_table(struct muninn_store *store, const struct row *row, uint64_
 }
 
 /* Makes a programmed segment a column of the row's growing table. Nothing has changed on an error. */
-static int add_column(struct muninn_store *store, struct row *row, uint32_t segment)
+static int add_column(struct muninn_store *store, struct row *row, const struct table_column *facts)
 {
-	struct table_column facts = gather_facts(&row->buffer, segment);
 	int result;
 
 	/* Before the segment counts, so that recovery knows of records that were never committed. */
-	if (facts.last_sequence > state_read(store, STATE_SEALED_AT))
-		nvram_store64(store->nvram + STATE_SEALED_AT, facts.last_sequence);
-	table_write_column(&row->growing, &row->buffer, &facts);
+	if (facts->last_sequence > state_read(store, STATE_SEALED_AT))
+		nvram_store64(store->nvram + STATE_SEALED_AT, facts->last_sequence);
+	table_write_column(&row->growing, &row->buffer, facts);
 	result = sync_table(store, row, row->growing.image_bytes);
 	if (!result && row->buffer.promised)
 		result = nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
 	if (result)
 		return result;
-	if (facts.last_sequence > store->committed)
+	if (facts->last_sequence > store->committed)
 		store->sealed_running = true;
 	table_commit_column(&row->growing);
 	result = sync_table(store, row, NVRAM_PAGE);
@@ -122,15 +115,16 @@ static int add_column(struct muninn_store *store, struct row *row, uint32_t segm
 			 "power "
 			 "failure of this host",
 			 -result);
-	count_up(&store->counters.sealed_records, facts.records);
-	count_up(&store->counters.sealed_record_bytes, facts.record_bytes);
+	count_up(&store->counters.sealed_records, facts->records);
+	count_up(&store->counters.sealed_record_bytes, facts->record_bytes);
 	return 0;
 }
 
 int store_seal_row(struct muninn_store *store, uint32_t number)
 {
 	struct row *row = &store->rows[number];
-	uint32_t segment;
+	struct table_column facts = gather_facts(&row->buffer);
+	bool unfinished = facts.last_sequence > store->committed;
 	int result = 0;
 
 	if (table_columns(&row->growing) == MUNINN_COLUMNS) {
@@ -138,14 +132,14 @@ int store_seal_row(struct muninn_store *store, uint32_t number)
 		versions_refresh(store, row);
 	}
 	if (!result)
-		result = write_segment(store, number, &row->buffer, &segment);
+		result = write_segment(store, number, unfinished, &facts.segment);
 	if (!result)
-		result = sync_segment(store, segment);
+		result = sync_segment(store, facts.segment);
 	if (!result)
-		result = add_column(store, row, segment);
+		result = add_column(store, row, &facts);
 	if (result)
 		return result;
-	store->segment_rows[segment] = (uint16_t)number;
+	store->segment_rows[facts.segment] = (uint16_t)number;
 	store->root_outdated = true;
 	row_end_buffer(store, number);
 	return 0;

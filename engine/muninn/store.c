@@ -49,11 +49,7 @@ static uint64_t muninn_begin(struct record_store *base, uint64_t at_least)
 
 static void end_transaction(struct muninn_store *store)
 {
-	for (uint32_t row = 0; row < store->geometry.rows; row++) {
-		if (store->rows[row].touched)
-			store->rows[row].unsynced = true;
-		store->rows[row].touched = false;
-	}
+	rows_end_touched(store);
 	store->sequence = 0;
 }
 
@@ -73,9 +69,8 @@ static void muninn_abort(struct record_store *base)
 	uint64_t sequence = store->sequence;
 
 	assert(sequence > store->committed);
-	for (uint32_t row = 0; row < store->geometry.rows; row++)
-		if (store->rows[row].touched)
-			row_cut(&store->rows[row], store->committed);
+	for (uint32_t n = 0; n < store->touched_count; n++)
+		row_cut(&store->rows[store->touched[n]], store->committed);
 	if (store->sealed_running) {
 		store_abandon(store, sequence);
 		store_write_root(store); /* what is on flash alone does not tell */

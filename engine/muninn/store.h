@@ -25,7 +25,7 @@ struct row {
 	uint32_t complete_count;
 	struct internal_version *versions; /* oldest first */
 	uint32_t version_count;
-	bool touched;  /* by the running transaction */
+	bool touched;  /* by the running transaction: listed in the store */
 	bool unsynced; /* changed since the last flush */
 };
 
@@ -41,6 +41,8 @@ struct muninn_store {
 	struct muninn_geometry geometry;
 	uint8_t *nvram;
 	struct row *rows;
+	uint16_t *touched; /* rows that the running transaction has put to */
+	uint32_t touched_count;
 	struct buffer *free_buffers; /* of no row */
 	uint32_t free_buffer_count;
 	struct space space;
@@ -158,6 +160,9 @@ void rows_release_buffers(struct muninn_store *store);
  * again. -EINVAL with a sentence.
  */
 int rows_recover_buffers(struct muninn_store *store, struct error_text *error);
+
+/* The rows that have been put to are to be flushed; none is touched any more. */
+void rows_end_touched(struct muninn_store *store);
 
 /* Removes from a row's buffers what is newer than `last`. */
 void row_cut(struct row *row, uint64_t last);
