@@ -28,6 +28,8 @@ const struct experiment_scale experiment_scale_full = {
 	.updates = 10000000,
 	.update_rows = 128,
 	.merge_rows = 2,
+	.overlap_pairs = 250000,
+	.merge_pairs = 175000,
 	.merge_updates = 400000,
 };
 
@@ -49,6 +51,8 @@ const struct experiment_scale experiment_scale_quick = {
 	.updates = 500000,
 	.update_rows = 128,
 	.merge_rows = 1,
+	.overlap_pairs = 250000,
+	.merge_pairs = 175000,
 	.merge_updates = 60000,
 	.note = "fewer pairs and rows, more tables a row",
 };

@@ -58,9 +58,10 @@ struct experiment_scale {
 	uint32_t rate_count, factor_count; /* at most 5 and 4 */
 	uint64_t update_pairs, updates;    /* section 6.4 */
 	uint32_t update_rows;
-	uint32_t merge_rows;    /* Figure 10 and section 6.5 */
-	uint64_t merge_updates; /* of a row */
-	const char *note;       /* for section 6.3, or NULL */
+	uint32_t merge_rows;                 /* Figure 10 and section 6.5 */
+	uint64_t overlap_pairs;              /* Figure 10: of a row */
+	uint64_t merge_pairs, merge_updates; /* section 6.5: of a row; 0 pairs: left out */
+	const char *note;                    /* for section 6.3, or NULL */
 };
 
 extern const struct experiment_scale experiment_scale_full, experiment_scale_quick;

@@ -191,7 +191,7 @@ static void list_overlaps(struct experiment_list *list, const struct experiment_
 		experiment->run = run_overlap;
 		experiment->options.rows = scale->merge_rows;
 		experiment->options.size = scale->merge_rows * EXPERIMENT_ROW_BYTES;
-		experiment->options.pairs = scale->merge_rows * UINT64_C(250000);
+		experiment->options.pairs = scale->merge_rows * scale->overlap_pairs;
 		experiment->options.internal_version_tables = tables[i];
 		experiment->note = "fewer rows; bits of each newer table";
 		snprintf(experiment->name, sizeof(experiment->name), "%u table%s", tables[i],
@@ -206,7 +206,8 @@ static void list_merging(struct experiment_list *list, const struct experiment_s
 							   DISTRIBUTION_PARETO };
 	static const enum bench_merge choices[] = { BENCH_MERGE_SAMPLED, BENCH_MERGE_FILTERS };
 
-	for (size_t d = 0; d < sizeof(distributions) / sizeof(distributions[0]); d++) {
+	for (size_t d = 0;
+	     scale->merge_pairs && d < sizeof(distributions) / sizeof(distributions[0]); d++) {
 		for (size_t c = 0; c < sizeof(choices) / sizeof(choices[0]); c++) {
 			struct experiment *experiment = experiment_add(list, "6.5", seed);
 
@@ -214,8 +215,10 @@ static void list_merging(struct experiment_list *list, const struct experiment_s
 			experiment->distribution = distributions[d];
 			experiment->operations = scale->merge_rows * scale->merge_updates;
 			experiment->options.rows = scale->merge_rows;
-			experiment->options.size = scale->merge_rows * (UINT64_C(300) << 20);
-			experiment->options.pairs = scale->merge_rows * UINT64_C(175000);
+			/* Of pairs of a KiB. */
+			experiment->options.size =
+				scale->merge_rows * scale->merge_pairs * 1024 / 57 * 100;
+			experiment->options.pairs = scale->merge_rows * scale->merge_pairs;
 			experiment->options.merge = choices[c];
 			experiment->note = "a device that is 57 % live; fewer rows";
 			snprintf(experiment->name, sizeof(experiment->name), "%s updates, by %s",

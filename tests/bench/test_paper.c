@@ -32,6 +32,8 @@ static const struct experiment_scale tiny = {
 	.update_pairs = 5000,
 	.updates = 5000,
 	.update_rows = 2,
+	.merge_rows = 1,
+	.overlap_pairs = 70000,
 };
 
 static char folder[] = "/tmp/muninn-paper-XXXXXX";
