@@ -209,9 +209,11 @@ static void muninn_statistics(struct record_store *base, struct engine_statistic
 		(uint64_t)(geometry->segments - geometry->root_segments -
 			   geometry->reserve_metadata - geometry->reserve_removal) *
 		segment_bytes;
-	statistics->used_bytes = min_u64(statistics->capacity_bytes,
-					 (geometry->segments - store->space.count) * segment_bytes +
-						 rows_buffered_bytes(store));
+	statistics->used_bytes =
+		min_u64(statistics->capacity_bytes,
+			(geometry->segments - geometry->root_segments - store->space.count) *
+					segment_bytes +
+				rows_buffered_bytes(store));
 	statistics->records_put = __atomic_load_n(&store->counters.records_put, __ATOMIC_RELAXED);
 	statistics->records_got = __atomic_load_n(&store->counters.records_got, __ATOMIC_RELAXED);
 	statistics->records_absent =
