@@ -364,6 +364,22 @@ static void add_item(struct fuzz_random *random, struct osd_item_writer *writer)
 	}
 }
 
+/* What to search for, and sometimes where to go on. */
+static void add_search(struct fuzz_random *random, struct osd_item_writer *writer)
+{
+	static const char *const patterns[] = { "d", "dd", "changed", "[a-c]h", "x*d{3}", "^c|e$" };
+	const char *pattern = patterns[fuzz_below(random, COUNT(patterns))];
+	uint8_t continuation[16];
+
+	osd_item_add_text(writer, fuzz_below(random, 2) ? OSD_ITEM_PATTERN : OSD_ITEM_REGEX,
+			  pattern);
+	if (fuzz_below(random, 4))
+		return;
+	put_be64(continuation, osd_generate_object(random));
+	put_be64(continuation + 8, osd_input_number(random));
+	osd_item_add(writer, OSD_ITEM_CONTINUATION, continuation, sizeof(continuation));
+}
+
 void osd_generate_parameters(struct fuzz_random *random, struct osd_input_command *command,
 			     struct osd_cdb *cdb)
 {
@@ -381,7 +397,9 @@ void osd_generate_parameters(struct fuzz_random *random, struct osd_input_comman
 	osd_items_begin(&writer, command->out, 512);
 	if (function == OSD_FUNCTION_SUBSCRIBE)
 		osd_item_add_number(&writer, OSD_ITEM_FEATURES, OSD_FEATURES_ALL);
-	for (uint32_t i = fuzz_below(random, 4); i > 0; i--)
+	else if (function == OSD_FUNCTION_SEARCH)
+		add_search(random, &writer);
+	for (uint32_t i = fuzz_below(random, 6) / 2; i > 0; i--)
 		add_item(random, &writer);
 	cdb->address = osd_execute_address(function, (uint32_t)writer.length);
 	cdb->length = 2048;

@@ -101,28 +101,54 @@ static void add_partition(struct engine_txn *txn, uint64_t partition)
 	must(engine_attribute_set(txn, address, 0x30010000, 1, data, 16), &error, "attribute");
 }
 
-/* The first initiator asks for what EXECUTE has. */
-static void subscribe(struct osd_fuzz_unit *unit)
+/* A command of the first initiator, which must succeed. */
+static void execute(struct osd_fuzz_unit *unit, const struct osd_cdb *cdb, const uint8_t *out,
+		    size_t out_length)
 {
-	uint8_t cdb[OSD_CDB_BYTES_MAX], out[32], in[64];
-	struct osd_cdb subscription = { .version = OSD_2,
-					.action = OSD_EXECUTE,
-					.format = OSD_ATTRIBUTES_LIST,
-					.length = sizeof(in) };
-	struct osd_command command = { .cdb = cdb,
+	uint8_t bytes[OSD_CDB_BYTES_MAX], in[64];
+	struct osd_command command = { .cdb = bytes,
 				       .data_out = out,
+				       .data_out_length = out_length,
 				       .data_in = in,
 				       .data_in_capacity = sizeof(in),
 				       .nexus = 1 };
+
+	fuzz_check(osd_cdb_encode(cdb, bytes, &command.cdb_length) == 0);
+	osd_execute(unit->device, &command);
+	fuzz_check(command.status == SCSI_STATUS_GOOD);
+}
+
+/* It asks for what EXECUTE has. */
+static void subscribe(struct osd_fuzz_unit *unit)
+{
+	struct osd_cdb cdb = {
+		.version = OSD_2, .action = OSD_EXECUTE, .format = OSD_ATTRIBUTES_LIST, .length = 64
+	};
 	struct osd_item_writer writer;
+	uint8_t out[32];
 
 	osd_items_begin(&writer, out, sizeof(out));
 	osd_item_add_number(&writer, OSD_ITEM_FEATURES, OSD_FEATURES_ALL);
-	command.data_out_length = writer.length;
-	subscription.address = osd_execute_address(OSD_FUNCTION_SUBSCRIBE, (uint32_t)writer.length);
-	fuzz_check(osd_cdb_encode(&subscription, cdb, &command.cdb_length) == 0);
-	osd_execute(unit->device, &command);
-	fuzz_check(command.status == SCSI_STATUS_GOOD);
+	cdb.address = osd_execute_address(OSD_FUNCTION_SUBSCRIBE, (uint32_t)writer.length);
+	execute(unit, &cdb, out, writer.length);
+}
+
+/* Three of the four objects are members of the collection. */
+static void add_members(struct osd_fuzz_unit *unit)
+{
+	struct osd_cdb cdb = { .version = OSD_2,
+			       .action = OSD_SET_ATTRIBUTES,
+			       .format = OSD_ATTRIBUTES_CDB,
+			       .partition = OSD_SCENE_PARTITION,
+			       .set_page = OSD_USER_OBJECT_COLLECTIONS,
+			       .set_number = 1,
+			       .set_length = 8 };
+
+	put_be64(cdb.set_value, OSD_SCENE_COLLECTION);
+	for (uint64_t i = 0; i < 3; i++) {
+		cdb.object = OSD_SCENE_OBJECT + i;
+		execute(unit, &cdb, NULL, 0);
+	}
 }
 
 static void set_scene(struct osd_fuzz_unit *unit, enum osd_scene scene)
@@ -140,6 +166,7 @@ static void set_scene(struct osd_fuzz_unit *unit, enum osd_scene scene)
 	must(engine_partition_create(txn, OSD_SCENE_PARTITION + 1, NULL), &error, "partition");
 	must(engine_commit(txn, false), &error, "commit");
 	subscribe(unit);
+	add_members(unit);
 	if (scene == OSD_SCENE_SECURED)
 		osd_sign_set_keys(unit);
 	if (scene != OSD_SCENE_VERSIONS)
