@@ -257,8 +257,11 @@ void osd_input_generate(struct fuzz_random *random, struct osd_input_command *co
 	command->flags &= (uint8_t)~OSD_INPUT_INQUIRY;
 	if (fuzz_below(random, 3) == 0)
 		command->flags |= OSD_INPUT_COMPARE;
+	command->flags &= (uint8_t)~OSD_INPUT_FORGE;
 	if (fuzz_below(random, 2))
 		command->flags |= OSD_INPUT_SIGN;
+	if (fuzz_below(random, 16) == 0)
+		command->flags |= OSD_INPUT_FORGE;
 	choose_fields(random, &cdb);
 	osd_generate_continuation(random, command, &cdb);
 	if (cdb.action == OSD_EXECUTE)

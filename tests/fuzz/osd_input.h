@@ -34,6 +34,7 @@ enum osd_input_flag {
 	OSD_INPUT_INQUIRY = 1 << 4, /* the CDB is INQUIRY's */
 	OSD_INPUT_MERGE = 1 << 5,   /* space is reclaimed behind the command */
 	OSD_INPUT_SIGN = 1 << 6,    /* it gets a capability and check values (osd_sign.h) */
+	OSD_INPUT_FORGE = 1 << 7,   /* then a bit of them, which the fill byte chooses, is turned */
 };
 
 /* What the first command finds. */

@@ -224,6 +224,23 @@ void osd_sign(struct osd_fuzz_unit *unit, struct osd_input_command *input, uint6
 	sign_with(&signing, keys()[key].authentication, serial);
 }
 
+void osd_sign_forge(struct osd_input_command *input)
+{
+	struct osd_cdb cdb;
+	uint16_t bad_field;
+	uint32_t capability_bits, bit;
+
+	if (osd_cdb_decode(input->cdb, input->cdb_length, &cdb, &bad_field) != 0)
+		return;
+	capability_bits = 8U * osd_security_layout(cdb.version)->capability_bytes;
+	bit = input->fill * 7919U % (capability_bits + 8 * OSD_CHECK_VALUE_BYTES);
+	if (bit < capability_bits)
+		bit += 8 * OSD_FIELD_CAPABILITY_FORMAT;
+	else
+		bit += 8U * osd_security_layout(cdb.version)->check_value - capability_bits;
+	input->cdb[bit / 8] ^= (uint8_t)(1U << bit % 8);
+}
+
 /* ---- the scene ---- */
 
 /* Executes a command of the scene, which must succeed. */

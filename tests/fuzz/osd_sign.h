@@ -22,4 +22,7 @@ void osd_sign_set_keys(struct osd_fuzz_unit *unit);
 void osd_sign(struct osd_fuzz_unit *unit, struct osd_input_command *input, uint64_t nexus,
 	      uint32_t serial);
 
+/* Turns a bit of the capability or of its check value. */
+void osd_sign_forge(struct osd_input_command *input);
+
 #endif

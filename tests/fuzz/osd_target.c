@@ -250,12 +250,13 @@ static bool is_of_secured(const struct run *run)
 	}
 }
 
-/* Without a signature nothing gets into a partition that demands one. */
+/* Without a right signature nothing gets into a partition that demands one. */
 static void check_lock(struct run *run)
 {
 	if (!run->locked || has_failed(run))
 		return;
-	fuzz_check(run->input.flags & OSD_INPUT_SIGN || !is_of_secured(run));
+	fuzz_check((run->input.flags & (OSD_INPUT_SIGN | OSD_INPUT_FORGE)) == OSD_INPUT_SIGN ||
+		   !is_of_secured(run));
 	/* Keys, methods and the partition itself may be others from now on. */
 	run->locked = false;
 }
@@ -270,6 +271,8 @@ static void run_command(struct run *run)
 	run->unit.now_ms += run->input.milliseconds;
 	if (run->input.flags & OSD_INPUT_SIGN)
 		osd_sign(&run->unit, &run->input, nexus_of(run), ++run->signatures);
+	if (run->input.flags & OSD_INPUT_FORGE)
+		osd_sign_forge(&run->input);
 	make_buffers(run);
 	execute(run, 0x5A);
 	check_lock(run);
