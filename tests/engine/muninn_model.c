@@ -197,6 +197,35 @@ void model_check_versions(struct model *model, uint32_t number, uint64_t bound)
 				 -ENOENT);
 }
 
+void model_check_versions_since(struct model *model, uint32_t number, uint64_t bound,
+				uint64_t horizon)
+{
+	const struct model_version *expected[MODEL_VERSIONS_MAX];
+	struct record_info infos[MODEL_VERSIONS_MAX], info;
+	struct record_key key = model_key(number);
+	uint32_t count = visible_versions(model, number, bound, expected, MODEL_VERSIONS_MAX);
+	uint32_t listed = list_in_parts(model, &key, bound, infos, MODEL_VERSIONS_MAX), at = 0;
+	uint8_t found[MODEL_VALUE_MAX], wanted[MODEL_VALUE_MAX];
+
+	for (uint32_t n = 0; n < count; n++) {
+		if (at == listed || infos[at].sequence != expected[n]->sequence) {
+			assert_true(expected[n]->sequence < horizon ||
+				    expected[n]->flags & RECORD_TOMBSTONE);
+			continue;
+		}
+		assert_int_equal(model->store->operations->get_older(model->store, &key, bound, at,
+								     found, sizeof(found), &info),
+				 0);
+		assert_int_equal(info.sequence, expected[n]->sequence);
+		assert_int_equal(info.length, expected[n]->length);
+		model_fill(wanted, expected[n]->length, expected[n]->fill);
+		assert_memory_equal(found, wanted, expected[n]->length);
+		at++;
+	}
+	/* A full list of the model may end before the store's. */
+	assert_true(at == listed || count == MODEL_VERSIONS_MAX);
+}
+
 const struct nand_geometry model_nand = {
 	.page_bytes = 512,
 	.spare_bytes = 64,
@@ -296,6 +325,7 @@ bool model_transaction(struct model *model, bool commit, bool crash)
 		puts[i] = model_new_version(model, numbers[i], sequence);
 		int result = model_put(model, numbers[i], &puts[i], false);
 
+		model->puts++;
 		if (result == -ENOSPC) {
 			operations->abort(model->store);
 			return false;

@@ -48,6 +48,7 @@ struct model {
 	struct model_rollback rollbacks[MODEL_ROLLBACKS_MAX]; /* ascending by `at` */
 	size_t rollback_count;
 	struct record_timeline timeline;
+	uint64_t puts; /* so far, aborted ones too */
 };
 
 extern const struct nand_geometry model_nand;
@@ -84,6 +85,13 @@ void model_check_all(struct model *model);
 
 /* The store lists all versions of the key that a reader at `bound` sees, and finds each by its number. None may be absorbed. */
 void model_check_versions(struct model *model, uint32_t number, uint64_t bound);
+
+/*
+ * The same after merging: all versions from `horizon` on are there, but for tombstones that end nothing; older ones may be gone;
+ * none is there that should not be.
+ */
+void model_check_versions_since(struct model *model, uint32_t number, uint64_t bound,
+				uint64_t horizon);
 
 /* One transaction of some puts; committed, aborted or cut off by a crash. Returns false when the device is full. */
 bool model_transaction(struct model *model, bool commit, bool crash);

@@ -93,6 +93,13 @@ static void check_boundaries(struct model *model, const struct boundaries *bound
 	for (uint32_t i = 0; i < boundaries->end_count; i++)
 		if (boundaries->ends[i] >= boundaries->horizon)
 			check_bound(model, boundaries->ends[i]);
+	for (uint32_t number = 10; number < MODEL_KEYS; number += 1 + model_below(model, 20))
+		model_check_versions_since(
+			model, number,
+			model_below(model, 2) || !boundaries->count
+				? RECORD_NEWEST
+				: boundaries->at[model_below(model, boundaries->count)],
+			boundaries->horizon);
 	/* In the midst of a slot what is never absorbed is there all the same. */
 	for (uint32_t number = 0; number < MODEL_KEYS; number++) {
 		const struct model_history *history = &model->keys[number];
@@ -201,8 +208,9 @@ static const struct nand_geometry nand = {
 /* Free segments below which the test merges: so many that live records have to be moved. */
 enum { LOW_WATER = 245 };
 
-static void write_many_times_over(enum record_merge_choice choice, uint64_t seed,
-				  uint64_t transactions)
+/* Returns how many puts that were. */
+static uint64_t write_many_times_over(enum record_merge_choice choice, uint64_t seed,
+				      uint64_t transactions)
 {
 	struct boundaries boundaries = { .horizon = RECORD_NEWEST };
 	struct record_merge merge = { .live_permille_max = 950, .choice = choice };
@@ -237,7 +245,25 @@ static void write_many_times_over(enum record_merge_choice choice, uint64_t seed
 		      (unsigned long long)statistics_of(model).tables);
 	assert_true(merge.segments_freed > 300);
 	assert_true(merge.records_moved > 100);
+	uint64_t puts = model->puts;
+
 	model_close(model);
+	return puts;
+}
+
+/* MUNINN_SOAK=N goes on with further seeds, choosing segments by turns, until N puts have been made: `make soak`. */
+static void test_as_many_puts_as_wanted(void **state)
+{
+	uint64_t wanted = model_setting("MUNINN_SOAK", 0), puts = 0;
+	uint64_t seed = model_setting("MUNINN_SEED", 1000);
+
+	(void)state;
+	for (; puts < wanted; seed++) {
+		puts += write_many_times_over(seed % 2 ? RECORD_MERGE_SAMPLED
+						       : RECORD_MERGE_FILTERS,
+					      seed, model_setting("MUNINN_OPERATIONS", 20000));
+		print_message("%llu puts\n", (unsigned long long)puts);
+	}
 }
 
 static void test_a_device_written_many_times_over_keeps_the_present_and_every_boundary(void **state)
@@ -254,7 +280,67 @@ static void test_it_does_so_when_segments_are_chosen_by_their_filters(void **sta
 			      model_setting("MUNINN_OPERATIONS", 8000));
 }
 
-static void test_space_is_accounted_for_exactly_before_and_after_merging(void **state)
+/* Adds what the pages of a sealed segment hold. */
+static void count_segment(struct model *model, uint32_t segment, uint64_t *records, uint64_t *bytes)
+{
+	const struct muninn_store *store = (const void *)model->store;
+	uint8_t data[MUNINN_PAGE_BYTES_MAX], spare_bytes[256];
+
+	for (uint32_t page = 0; page < store->geometry.segment_pages; page++) {
+		struct nand_page_io io = {
+			.page = segment_page(&store->geometry, segment) + page,
+			.data = data,
+			.spare = spare_bytes,
+		};
+		struct page_record record;
+		struct page_spare spare;
+		uint32_t offset = 0;
+
+		assert_int_equal(nand_read(model->nand, NAND_CAUSE_USER, &io, 1), 0);
+		assert_true(page_spare_decode(spare_bytes, store->geometry.page_bytes, &spare));
+		struct page_view view = {
+			.data = data,
+			.used = spare.used,
+			.large_header = spare.large ? spare.large_header : NULL,
+		};
+
+		for (; page_next(&view, &offset, &record); ++*records)
+			*bytes += RECORD_HEADER_BYTES + record_length(record.header);
+	}
+}
+
+/* What the statistics say is what a walk over the tables and all sealed pages finds. */
+static void check_accounts(struct model *model)
+{
+	const struct muninn_store *store = (const void *)model->store;
+	struct engine_statistics said = statistics_of(model);
+	uint64_t sealed = 0, records = 0, bytes = 0;
+
+	for (uint32_t number = 0; number < store->geometry.rows; number++) {
+		const struct row *row = &store->rows[number];
+
+		for (uint32_t n = 0; n <= row->complete_count; n++) {
+			const struct table *table = n < row->complete_count ? &row->complete[n]
+									    : &row->growing;
+
+			for (uint64_t live = table_live(table); live; live &= live - 1) {
+				struct table_column facts;
+
+				table_read_column(table, (uint32_t)__builtin_ctzll(live), &facts);
+				assert_int_equal(store->segment_rows[facts.segment], number);
+				count_segment(model, facts.segment, &records, &bytes);
+				sealed++;
+			}
+		}
+	}
+	assert_int_equal(said.segments_sealed, sealed);
+	assert_int_equal(said.sealed_records, records);
+	assert_int_equal(said.sealed_record_bytes, bytes);
+	assert_int_equal(said.segments, said.segments_free + said.segments_sealed +
+						said.segments_metadata + store->space.retired);
+}
+
+static void test_space_is_accounted_for_exactly_before_during_and_after_merging(void **state)
 {
 	struct boundaries none = { .horizon = RECORD_NEWEST };
 	struct record_merge merge = { .live_permille_max = 1000 };
@@ -269,8 +355,14 @@ static void test_space_is_accounted_for_exactly_before_and_after_merging(void **
 	before = statistics_of(model);
 	assert_int_equal(before.segments,
 			 before.segments_free + before.segments_sealed + before.segments_metadata);
-	for (int i = 0; i < 100; i++)
+	check_accounts(model);
+	for (int i = 0; i < 100; i++) {
 		assert_int_equal(merge_once(model, &none, &merge), 0);
+		check_accounts(model);
+		/* Foreground goes on between the steps. */
+		if (i % 10 == 9)
+			assert_true(model_transaction(model, true, false));
+	}
 	after = statistics_of(model);
 	assert_int_equal(merge.segments_freed, 100);
 	assert_int_equal(after.segments,
@@ -369,7 +461,9 @@ int main(void)
 		cmocka_unit_test(
 			test_a_device_written_many_times_over_keeps_the_present_and_every_boundary),
 		cmocka_unit_test(test_it_does_so_when_segments_are_chosen_by_their_filters),
-		cmocka_unit_test(test_space_is_accounted_for_exactly_before_and_after_merging),
+		cmocka_unit_test(test_as_many_puts_as_wanted),
+		cmocka_unit_test(
+			test_space_is_accounted_for_exactly_before_during_and_after_merging),
 		cmocka_unit_test(test_unreachable_records_are_dropped_and_others_kept),
 		cmocka_unit_test(test_a_corrupt_page_stops_the_merge_and_nothing_is_lost),
 	};
