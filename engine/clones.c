@@ -123,10 +123,10 @@ int clones_remove(struct engine_txn *txn, struct partition *root, struct partiti
 		  bool *kept)
 {
 	struct idset reserved = reserved_indices(txn->engine, root);
-	struct history *history = &partition->history;
+	struct history left = history_new(partition->index, partition->created_sequence);
 	int result = 0;
 
-	*kept = history->clones.count != 0;
+	*kept = partition->history.clones.count != 0;
 	if (partition->origin.index)
 		result = leave(txn, root, partition, *kept);
 	lineage_forget(&txn->engine->lineage);
@@ -137,12 +137,10 @@ int clones_remove(struct engine_txn *txn, struct partition *root, struct partiti
 		return result;
 	partition_mark_history(txn, root);
 	/* Should a rollback of the device bring it back, its versions are gone: nobody looked after them meanwhile. */
-	history->removed = true;
-	history->particular = false;
-	history->next_version = 1;
-	history->retention = (struct engine_retention){ 0 };
-	history->versions = (struct idset_header){ .generation = history->versions.generation };
-	return history_put(&txn->writer, partition->index, partition->version, history);
+	left.removed = true;
+	left.clones = partition->history.clones;
+	left.versions.generation = partition->history.versions.generation;
+	return history_put(&txn->writer, partition->index, partition->version, &left);
 }
 
 /* ---- making ---- */

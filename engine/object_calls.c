@@ -198,7 +198,10 @@ int engine_stat(struct engine_txn *txn, struct engine_address address, struct en
 		stat->collections = partition->sets[PARTITION_COLLECTIONS].count;
 		stat->members = partition->sets[PARTITION_USER_OBJECTS].count + stat->collections;
 		stat->used_bytes = partition->used_bytes;
-		stat->version = partition->version;
+		/* The state of a version does not say which one it is. */
+		stat->version = address.version && address.version <= ENGINE_PARTITION_VERSION_LAST
+					? address.version
+					: partition->version;
 	}
 	if (head->type == ENGINE_COLLECTION)
 		result = collection_stat(target.onode, stat);

@@ -35,13 +35,6 @@ enum {
 	RECORD_ID_ROLLBACKS = 37,     /* of the root */
 };
 
-/* Records that no rollback hides, that are only ever read as of now, and that a clone does not share with its source. */
-static inline bool record_is_timeless(const struct record_key *key)
-{
-	return key->identifier == RECORD_ID_VERSIONS ||
-	       (key->identifier >= RECORD_ID_HISTORY && key->identifier <= RECORD_ID_ROLLBACKS);
-}
-
 /* Bytes that a record is counted with beside its value. */
 #define RECORD_OVERHEAD 28
 

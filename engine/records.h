@@ -39,6 +39,15 @@ static inline bool record_is_metadata(const struct record_key *key)
 	return key->identifier < ENGINE_FIRST_ID || key->piece >= ENGINE_PIECES_MAX;
 }
 
+/*
+ * What the object layer says about history itself: only ever read as of now. No rollback hides it, it is absorbed across slots
+ * and user versions, and a clone does not share it with its source.
+ */
+static inline bool record_is_timeless(const struct record_key *key)
+{
+	return key->identifier == 3 || (key->identifier >= 32 && key->identifier < 64);
+}
+
 enum record_flag {
 	RECORD_TOMBSTONE = 1 << 0, /* the key ends here; length 0 */
 	/*

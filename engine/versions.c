@@ -198,25 +198,20 @@ static int make_version(struct engine_txn *txn, struct partition *partition, con
 static int snapshot_partition(struct engine_txn *txn, uint64_t id, const char *name,
 			      uint32_t *version)
 {
-	struct engine_address address = { .partition = id };
-	struct target target;
-	int result = target_open(txn, address, TARGET_CHANGE, &target);
+	struct partition *partition;
+	int result = partition_get(txn->engine, id, &partition);
 
 	if (result)
 		return result;
-	if (target.partition->history.next_version > ENGINE_PARTITION_VERSION_LAST)
+	if (partition_is_read_only(partition))
+		result = -EROFS;
+	else if (partition->history.next_version > ENGINE_PARTITION_VERSION_LAST)
 		result = -EFBIG;
+	else
+		result = make_version(txn, partition, name, version);
 	if (!result)
-		result = onodes_room(txn);
-	if (!result)
-		result = make_version(txn, target.partition, name, version);
-	if (!result) {
-		target.partition->version = (uint16_t)target.partition->history.next_version;
-		partition_mark(txn, target.partition);
-		target_mark(&target);
-		target.onode->head.modified_sequence = txn->sequence;
-	}
-	target_close(&target);
+		partition->version = (uint16_t)partition->history.next_version;
+	partition_release(txn->engine, partition);
 	return result;
 }
 

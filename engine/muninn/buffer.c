@@ -140,6 +140,8 @@ static void note_place(struct buffer *buffer, const struct key_hash *hash, uint3
 /* Whether two records of a key are of the same user version and slot: between them no state is looked for. */
 static bool may_absorb(const struct record_header *later, const struct record_header *old)
 {
+	if (record_is_timeless(&old->key))
+		return true;
 	return later->version == old->version &&
 	       later->sequence >> RECORD_SLOT_BITS == old->sequence >> RECORD_SLOT_BITS;
 }

@@ -192,9 +192,10 @@ static void commit(struct record_store *store)
 		memory->changed = chain->next_changed;
 		chain->changed = false;
 		while (memory->absorb && version->older && version->older->flags & RECORD_ABSORB &&
-		       version->older->user_version == version->user_version &&
-		       version->older->sequence >> RECORD_SLOT_BITS ==
-			       version->sequence >> RECORD_SLOT_BITS)
+		       (record_is_timeless(&chain->key) ||
+			(version->older->user_version == version->user_version &&
+			 version->older->sequence >> RECORD_SLOT_BITS ==
+				 version->sequence >> RECORD_SLOT_BITS)))
 			drop_newest(memory, &version->older);
 	}
 	memory->writing = false;

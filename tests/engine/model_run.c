@@ -126,7 +126,7 @@ static void snapshot(struct model_run *run, struct model_partition *partition)
 	run->model.sequence = run->txn->sequence;
 	if (succeeded(run, result, exists)) {
 		assert_int_equal(version, wanted);
-		object_model_snapshot(&run->model, partition);
+		object_model_snapshot(partition);
 	}
 }
 

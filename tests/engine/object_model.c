@@ -273,7 +273,7 @@ void object_model_partition_remove(struct object_model *model, struct model_part
 	partition->version_count = 0;
 }
 
-void object_model_snapshot(struct object_model *model, struct model_partition *partition)
+void object_model_snapshot(struct model_partition *partition)
 {
 	struct model_state *versions = partition->versions;
 
@@ -290,7 +290,6 @@ void object_model_snapshot(struct object_model *model, struct model_partition *p
 	partition->numbers[partition->version_count] = partition->now.version;
 	state_share(&versions[partition->version_count++], &partition->before);
 	partition->now.version++;
-	object_model_change(model, &partition->now, 0)->modified_sequence = model->sequence;
 }
 
 void object_model_create(struct object_model *model, struct model_state *state,
