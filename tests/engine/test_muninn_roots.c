@@ -350,6 +350,61 @@ static void test_nothing_of_an_earlier_format_comes_back(void **state)
 	free_device(device);
 }
 
+static void commit_some(struct device *device, uint32_t count)
+{
+	for (uint32_t n = 0; n < count; n++) {
+		device->store->operations->begin(device->store, 0);
+		assert_int_equal(put_some(device, 10), 0);
+		device->store->operations->commit(device->store);
+	}
+}
+
+/* Without merges and aborts an older root leads to the same, since what was sealed later says so itself. */
+static void test_without_the_newest_root_the_one_before_it_is_found(void **state)
+{
+	struct device *device = new_device(ENGINE_HOT_ROWS_FINALISE, 14);
+	uint32_t segment, earlier;
+	struct error_text error;
+
+	(void)state;
+	commit_some(device, 100);
+	earlier = (uint32_t)state_read(inside(device), STATE_ROOT_SEGMENT_AT);
+	/* Every clean close writes a root. */
+	for (int n = 0; n < 50; n++) {
+		commit_some(device, 4);
+		device->store->operations->close(device->store, true);
+		assert_int_equal(open_device(device, false, &error), 0);
+		segment = (uint32_t)state_read(inside(device), STATE_ROOT_SEGMENT_AT);
+		if (segment != earlier)
+			break;
+	}
+	assert_int_not_equal(segment, earlier);
+	commit_some(device, 3);
+	note_answers(device);
+	lose_nvram(device);
+	assert_int_equal(nand_erase(device->nand, NAND_CAUSE_USER, segment), 0);
+	assert_int_equal(open_device(device, true, &error), 0);
+	check_answers(device);
+	free_device(device);
+}
+
+static void test_without_any_root_nothing_is_made_up(void **state)
+{
+	struct device *device = new_device(ENGINE_HOT_ROWS_FINALISE, 15);
+	uint32_t ring = inside(device)->geometry.root_segments;
+	struct error_text error;
+
+	(void)state;
+	commit_some(device, 300);
+	lose_nvram(device);
+	for (uint32_t segment = 0; segment < ring; segment++)
+		assert_int_equal(nand_erase(device->nand, NAND_CAUSE_USER, segment), 0);
+	assert_int_equal(open_device(device, true, &error), -ENODEV);
+	assert_non_null(strstr(error.text, "not formatted"));
+	assert_int_equal(open_device(device, false, &error), -ENODEV);
+	free_device(device);
+}
+
 static void test_opening_with_nvram_reads_one_page_of_the_ring(void **state)
 {
 	struct device *device = new_device(ENGINE_HOT_ROWS_FINALISE, 12);
@@ -413,6 +468,8 @@ int main(void)
 		cmocka_unit_test(test_lost_nvram_is_refused_and_the_message_names_the_option),
 		cmocka_unit_test(test_an_older_nvram_is_refused),
 		cmocka_unit_test(test_nothing_of_an_earlier_format_comes_back),
+		cmocka_unit_test(test_without_the_newest_root_the_one_before_it_is_found),
+		cmocka_unit_test(test_without_any_root_nothing_is_made_up),
 		cmocka_unit_test(test_opening_with_nvram_reads_one_page_of_the_ring),
 		cmocka_unit_test(test_recovering_without_nvram_reads_a_bounded_number_of_pages),
 	};
