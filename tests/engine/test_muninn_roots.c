@@ -41,6 +41,7 @@ struct device {
 	struct record_store *store;
 	uint64_t random;
 	struct answer before[KEYS][BOUNDS];
+	uint64_t segments_sealed;
 	uint64_t last; /* the last committed command that had records sealed, or one before it */
 	struct answer without_last[KEYS]; /* the newest before that */
 	uint64_t bounds[BOUNDS];
@@ -186,6 +187,14 @@ static void expect_answer(uint32_t number, uint64_t bound, const struct answer *
 	assert_memory_equal(found->value, expected->value, found->info.length);
 }
 
+static uint64_t segments_sealed(struct device *device)
+{
+	struct engine_statistics statistics = { 0 };
+
+	device->store->operations->statistics(device->store, &statistics);
+	return statistics.segments_sealed;
+}
+
 /* Notes what can be found without the buffers. Of a command that is under way nothing counts. */
 static void note_answers(struct device *device)
 {
@@ -193,6 +202,7 @@ static void note_answers(struct device *device)
 
 	for (uint32_t row = 0; row < store->geometry.rows; row++)
 		row_cut(&store->rows[row], 0);
+	device->segments_sealed = segments_sealed(device);
 	device->last = min_u64(state_read(store, STATE_SEALED_AT), store->committed);
 	for (int n = 0; n < BOUNDS; n++)
 		device->bounds[n] = n ? 1 + below(device, (uint32_t)store->committed)
@@ -225,6 +235,9 @@ static bool is_aborted(struct device *device, uint64_t sequence)
 static bool check_answers(struct device *device)
 {
 	bool last_left_out = is_aborted(device, device->last);
+
+	/* None that was merged away has come back. */
+	assert_int_equal(segments_sealed(device), device->segments_sealed);
 
 	for (uint32_t number = 0; number < KEYS; number++) {
 		struct answer newest = ask(device, number, RECORD_NEWEST);
@@ -388,6 +401,48 @@ static void test_without_the_newest_root_the_one_before_it_is_found(void **state
 	free_device(device);
 }
 
+/* Takes the last column of a row's growing table away as a merge does. */
+static void kill_last_column(struct muninn_store *store, uint16_t row)
+{
+	struct table *table = &store->rows[row].growing;
+	uint32_t column = table_columns(table) - 1;
+	struct table_column facts;
+
+	table_read_column(table, column, &facts);
+	const struct root_kill kill = {
+		.segment = facts.segment,
+		.row = row,
+		.column = (uint16_t)column,
+		.table = table_index(table),
+		.serial = facts.serial,
+	};
+
+	table_kill_column(table, column);
+	store->segment_rows[facts.segment] = NO_ROW;
+	assert_int_equal(store_write_kills(store, &kill, 1), 0);
+	space_release(&store->space, facts.segment);
+}
+
+static void test_what_was_sealed_and_merged_away_since_the_root_stays_away(void **state)
+{
+	struct device *device = new_device(ENGINE_HOT_ROWS_FINALISE, 16);
+	struct error_text error;
+
+	(void)state;
+	commit_some(device, 10);
+	device->store->operations->close(device->store, true);
+	assert_int_equal(open_device(device, false, &error), 0);
+	store_write_root(inside(device));
+	commit_some(device, 10);
+	for (uint16_t row = 0; row < 2; row++)
+		kill_last_column(inside(device), row);
+	note_answers(device);
+	lose_nvram(device);
+	assert_int_equal(open_device(device, true, &error), 0);
+	check_answers(device);
+	free_device(device);
+}
+
 static void test_without_any_root_nothing_is_made_up(void **state)
 {
 	struct device *device = new_device(ENGINE_HOT_ROWS_FINALISE, 15);
@@ -469,6 +524,7 @@ int main(void)
 		cmocka_unit_test(test_an_older_nvram_is_refused),
 		cmocka_unit_test(test_nothing_of_an_earlier_format_comes_back),
 		cmocka_unit_test(test_without_the_newest_root_the_one_before_it_is_found),
+		cmocka_unit_test(test_what_was_sealed_and_merged_away_since_the_root_stays_away),
 		cmocka_unit_test(test_without_any_root_nothing_is_made_up),
 		cmocka_unit_test(test_opening_with_nvram_reads_one_page_of_the_ring),
 		cmocka_unit_test(test_recovering_without_nvram_reads_a_bounded_number_of_pages),
