@@ -283,7 +283,7 @@ static int measure_rollbacks(struct bench *bench, double *programs)
 
 struct figures {
 	uint64_t open_before, open_after;
-	double reads_before, reads_after;
+	double reads_filled, reads_before, reads_after;
 	double reads_middle, reads_oldest; /* at the version in the middle, and at the first */
 	double programs_snapshot, programs_rollback;
 };
@@ -295,6 +295,11 @@ static int measure(struct bench *bench, struct figures *figures)
 
 	if (!result)
 		result = measure_opening(bench, &figures->open_before);
+	if (!result)
+		result = measure_lookups(bench, 0, &figures->reads_filled);
+	/* As many changes as there will be snapshots: what they cost by themselves. */
+	for (uint32_t n = 0; !result && n < bench->options->snapshots; n++)
+		result = change_one(bench, n);
 	if (!result)
 		result = measure_lookups(bench, 0, &figures->reads_before);
 	if (!result)
@@ -319,26 +324,29 @@ static void report(const struct history_bench_options *options, const struct fig
 		"{\"objects\": %llu, \"snapshots\": %u, \"lookups\": %u, \"rollbacks\": %u, "
 		"\"seed\": %llu, "
 		"\"page_programs_per_snapshot\": %.4f, \"page_programs_per_rollback\": %.4f, "
+		"\"page_reads_per_lookup_filled\": %.4f, "
 		"\"page_reads_per_lookup_before\": %.4f, \"page_reads_per_lookup_after\": %.4f, "
 		"\"page_reads_per_lookup_middle_version\": %.4f, "
 		"\"page_reads_per_lookup_first_version\": %.4f, "
 		"\"open_us_before\": %llu, \"open_us_after\": %llu}\n",
 		(unsigned long long)options->objects, options->snapshots, options->lookups,
 		options->rollbacks, (unsigned long long)options->seed, figures->programs_snapshot,
-		figures->programs_rollback, figures->reads_before, figures->reads_after,
-		figures->reads_middle, figures->reads_oldest,
+		figures->programs_rollback, figures->reads_filled, figures->reads_before,
+		figures->reads_after, figures->reads_middle, figures->reads_oldest,
 		(unsigned long long)figures->open_before, (unsigned long long)figures->open_after);
 	fprintf(text,
 		"%llu objects, %u snapshots\n"
 		"  page programs: %.3f a snapshot, %.3f a rollback of the partition\n"
-		"  page reads of a look-up: %.4f before, %.4f after (%+.2f %%); at the version in "
+		"  page reads of a look-up: %.4f when filled, %.4f after as many changes without "
+		"snapshots, %.4f after the snapshots (%+.2f %%); at the version in "
 		"the middle %.4f, at the first %.4f\n"
 		"  opening: %llu us before, %llu us after (%+.1f %%)\n",
 		(unsigned long long)options->objects, options->snapshots,
-		figures->programs_snapshot, figures->programs_rollback, figures->reads_before,
-		figures->reads_after, (figures->reads_after / figures->reads_before - 1) * 100,
-		figures->reads_middle, figures->reads_oldest,
-		(unsigned long long)figures->open_before, (unsigned long long)figures->open_after,
+		figures->programs_snapshot, figures->programs_rollback, figures->reads_filled,
+		figures->reads_before, figures->reads_after,
+		(figures->reads_after / figures->reads_before - 1) * 100, figures->reads_middle,
+		figures->reads_oldest, (unsigned long long)figures->open_before,
+		(unsigned long long)figures->open_after,
 		((double)figures->open_after / (double)figures->open_before - 1) * 100);
 }
 
