@@ -148,10 +148,11 @@ int times_boundary(struct engine *engine, const struct history *device, uint64_t
 		   uint64_t *bound)
 {
 	struct times_reader reader = { .engine = engine, .device = &device->device };
-	struct times_entry entry, next;
+	struct times_entry entry = { 0 }, next = { 0 };
 	uint32_t count = device->device.times;
 	int result = 0;
 
+	*bound = 0;
 	if (ms < engine->committed_ms)
 		result = count_up_to(&reader, BY_TIME, ms, &count);
 	if (!result)
@@ -166,11 +167,12 @@ int times_boundary_of(struct engine *engine, const struct history *device, uint6
 		      uint64_t *bound)
 {
 	struct times_reader reader = { .engine = engine, .device = &device->device };
-	struct times_entry entry, next;
+	struct times_entry entry = { 0 }, next = { 0 };
 	uint32_t count = 0;
 	int result = count_up_to(&reader, BY_SEQUENCE, sequence, &count);
 	bool over = sequence == slot_end(sequence);
 
+	*bound = 0;
 	if (!result)
 		result = read_pair(&reader, count, &entry, &next);
 	if (!result)
@@ -185,7 +187,7 @@ int times_of_boundary(struct engine *engine, const struct history *device, uint6
 		      uint64_t *ms, uint64_t *last_ms)
 {
 	struct times_reader reader = { .engine = engine, .device = &device->device };
-	struct times_entry entry, next;
+	struct times_entry entry = { 0 }, next = { 0 };
 	uint32_t count = 0;
 	int result = count_up_to(&reader, BY_SEQUENCE, bound, &count);
 
@@ -203,7 +205,7 @@ int times_of_boundary(struct engine *engine, const struct history *device, uint6
 int times_of(struct engine *engine, const struct history *device, uint64_t sequence, uint64_t *ms)
 {
 	struct times_reader reader = { .engine = engine, .device = &device->device };
-	struct times_entry entry, next;
+	struct times_entry entry = { 0 }, next = { 0 };
 	uint32_t count = 0;
 	int result = count_up_to(&reader, BY_SEQUENCE, sequence, &count);
 
@@ -218,9 +220,10 @@ int times_boundary_after(struct engine *engine, const struct history *device, ui
 {
 	struct times_reader reader = { .engine = engine, .device = &device->device };
 	uint32_t at = 0, count = 0, last = device->device.times;
-	struct times_entry entry, next;
+	struct times_entry entry = { 0 }, next = { 0 };
 	int result = count_up_to(&reader, BY_SEQUENCE, sequence, &at);
 
+	*bound = 0;
 	if (!result)
 		result = read_pair(&reader, at, &entry, &next);
 	if (!result)
@@ -237,7 +240,7 @@ int times_put_since(struct engine *engine, const struct history *device, uint64_
 		    uint64_t *bytes)
 {
 	struct times_reader reader = { .engine = engine, .device = &device->device };
-	struct times_entry entry, next;
+	struct times_entry entry = { 0 }, next = { 0 };
 	uint32_t count = 0;
 	int result = count_up_to(&reader, BY_SEQUENCE, bound, &count);
 

@@ -302,10 +302,8 @@ int store_get_older(struct muninn_store *store, const struct record_key *key, ui
 		uint32_t wanted = steps < LIST_STEP ? steps : LIST_STEP;
 		int found = store_list(store, key, &visibility, NAND_CAUSE_USER, infos, wanted);
 
-		if (found < 0)
-			return found;
-		if ((uint32_t)found < wanted)
-			return -ENOENT;
+		if (found <= 0 || (uint32_t)found < wanted)
+			return found < 0 ? found : -ENOENT;
 		steps -= wanted;
 		infos[0] = infos[found - 1];
 	}
