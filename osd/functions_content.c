@@ -9,6 +9,7 @@
 #include <openssl/sha.h>
 #include <regex.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "common/bytes.h"
 #include "osd/functions.h"
@@ -20,20 +21,30 @@ enum {
 	SEARCH_OBJECTS_MAX = 4096,     /* looked at by one command */
 	CHECKSUM_BYTES_MAX = 64 << 20, /* digested by one command */
 	EXPRESSION_BYTES_MAX = 256,    /* of a regular expression */
-	EXPRESSION_REPEATS_MAX = 64,   /* a bound {n,m} in it */
+	SLICE_BYTES = 512,  /* that the library looks at in one call, see find_expression */
+	SLICE_BEGINS = 256, /* match begins in them that are looked for */
+	EXPRESSION_REPEATS_MAX = 64, /* a bound {n,m} in it */
 };
 
 /* ---- SEARCH: what is looked for ---- */
+
+/* Processor time of the library in one command, and with one compiled expression. */
+#define EXPRESSION_NS_MAX UINT64_C(250000000)
+#define COMPILED_NS_MAX   UINT64_C(20000000)
 
 struct pattern {
 	const uint8_t *bytes; /* NULL: a regular expression */
 	uint32_t length;
 	regex_t expression;
+	char text[EXPRESSION_BYTES_MAX + 1];
+	bool compiled;
+	uint64_t command_ns, compiled_ns; /* that the library has taken so far */
+	bool spent;                       /* the command has used up its time */
 };
 
 /*
- * Whether an expression can be trusted to take little time and memory: no back references, and bounds neither large nor
- * one inside the other, since the library writes them out.
+ * Whether an expression compiles in little time and memory: no back references, and bounds neither large nor one inside the
+ * other, since the library writes them out. What it takes to match is bounded by find_expression.
  */
 static bool expression_is_tame(const char *text)
 {
@@ -61,7 +72,7 @@ static bool expression_is_tame(const char *text)
 static int compile_expression(struct osd_request *request, const struct osd_item *item,
 			      struct pattern *pattern)
 {
-	char text[EXPRESSION_BYTES_MAX + 1];
+	char *text = pattern->text;
 
 	if (item->length == 0 || item->length > EXPRESSION_BYTES_MAX ||
 	    memchr(item->value, '\0', item->length))
@@ -71,6 +82,7 @@ static int compile_expression(struct osd_request *request, const struct osd_item
 	if (!expression_is_tame(text) ||
 	    regcomp(&pattern->expression, text, REG_EXTENDED | REG_NEWLINE) != 0)
 		return osd_fail_parameter(request, OSD_ITEM_REGEX);
+	pattern->compiled = true;
 	return 0;
 }
 
@@ -94,38 +106,86 @@ static int pattern_begin(struct osd_request *request, struct pattern *pattern)
 
 static void pattern_end(struct pattern *pattern)
 {
-	if (!pattern->bytes)
+	if (pattern->compiled)
 		regfree(&pattern->expression);
 }
 
-/* The first match in data[from..length), where `from` > 0 or the object's beginning is at 0. False: none. */
-static bool pattern_find(const struct pattern *pattern, const uint8_t *data, size_t from,
-			 size_t length, bool at_start, size_t *where, size_t *matched)
+static uint64_t processor_ns(void)
 {
-	if (pattern->bytes) {
-		const uint8_t *found =
-			memmem(data + from, length - from, pattern->bytes, pattern->length);
+	struct timespec now;
 
-		if (!found)
-			return false;
-		*where = (size_t)(found - data);
-		*matched = pattern->length;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* The library keeps every state of matching that it meets: forgotten before they are too many. */
+static bool refresh_expression(struct pattern *pattern)
+{
+	if (pattern->compiled_ns <= COMPILED_NS_MAX)
 		return true;
-	}
-	while (from < length) {
-		regmatch_t match = { .rm_so = 0, .rm_eo = (regoff_t)(length - from) };
-		bool line_begins = from == 0 ? at_start : data[from - 1] == '\n';
+	regfree(&pattern->expression);
+	pattern->compiled_ns = 0;
+	pattern->compiled =
+		regcomp(&pattern->expression, pattern->text, REG_EXTENDED | REG_NEWLINE) == 0;
+	return pattern->compiled;
+}
 
-		if (regexec(&pattern->expression, (const char *)data + from, 1, &match,
-			    REG_STARTEND | (line_begins ? 0 : REG_NOTBOL)) != 0)
+/*
+ * As pattern_find. With some expressions the library takes time that is quadratic in the bytes that it is given, and
+ * memory for each of them; so it is given few at a time, and the command ends when it has taken too long. Matches
+ * longer than a slice are cut. With `spent`, *where = what has not been looked at.
+ */
+static bool find_expression(struct pattern *pattern, const uint8_t *data, size_t from,
+			    size_t length, bool at_start, size_t *where, size_t *matched)
+{
+	while (from < length) {
+		size_t end = min_u64(length, from + SLICE_BYTES);
+		regmatch_t match = { .rm_so = 0, .rm_eo = (regoff_t)(end - from) };
+		bool line_begins = from == 0 ? at_start : data[from - 1] == '\n';
+		bool cut = end < length, line_ends = !cut || data[end] == '\n';
+		uint64_t begun = processor_ns(), taken;
+		int result;
+
+		*where = from;
+		pattern->spent = pattern->command_ns > EXPRESSION_NS_MAX ||
+				 !refresh_expression(pattern);
+		if (pattern->spent)
 			return false;
-		*where = from + (size_t)match.rm_so;
-		*matched = (size_t)(match.rm_eo - match.rm_so);
-		if (*matched > 0)
+		result = regexec(&pattern->expression, (const char *)data + from, 1, &match,
+				 REG_STARTEND | (line_begins ? 0 : REG_NOTBOL) |
+					 (line_ends ? 0 : REG_NOTEOL));
+		taken = processor_ns() - begun;
+		pattern->command_ns += taken;
+		pattern->compiled_ns += taken;
+		if (result != 0) {
+			from = cut ? from + SLICE_BEGINS : length;
+		} else if (cut && match.rm_so >= SLICE_BEGINS) {
+			from += (size_t)match.rm_so; /* to see all of it */
+		} else if (match.rm_eo == match.rm_so) {
+			from += (size_t)match.rm_so + 1; /* an empty match is none */
+		} else {
+			*where = from + (size_t)match.rm_so;
+			*matched = (size_t)(match.rm_eo - match.rm_so);
 			return true;
-		from = *where + 1; /* an empty match is none */
+		}
 	}
 	return false;
+}
+
+/* The first match in data[from..length), where `from` > 0 or the object's beginning is at 0. False: none. */
+static bool pattern_find(struct pattern *pattern, const uint8_t *data, size_t from, size_t length,
+			 bool at_start, size_t *where, size_t *matched)
+{
+	const uint8_t *found;
+
+	if (!pattern->bytes)
+		return find_expression(pattern, data, from, length, at_start, where, matched);
+	found = memmem(data + from, length - from, pattern->bytes, pattern->length);
+	if (!found)
+		return false;
+	*where = (size_t)(found - data);
+	*matched = pattern->length;
+	return true;
 }
 
 /* ---- SEARCH: where it is ---- */
@@ -158,7 +218,7 @@ static bool add_match(struct search *search, uint64_t offset, size_t length)
 static int search_window(struct search *search, struct engine_address address)
 {
 	uint64_t start = search->offset, before = start > 0, got;
-	size_t from = before, where, matched;
+	size_t from = before, where = before, matched;
 	int result = engine_read(search->request->txn, address, start - before, search->window,
 				 before + WINDOW_BYTES + MATCH_BYTES_MAX, &got);
 
@@ -180,6 +240,11 @@ static int search_window(struct search *search, struct engine_address address)
 		}
 		from = where + matched;
 		search->offset = max_u64(start + WINDOW_BYTES, found + matched);
+	}
+	if (search->pattern.spent && where < before + WINDOW_BYTES) {
+		search->looked_at -= min_u64(got, WINDOW_BYTES) - (where - before);
+		search->offset = start - before + where;
+		search->full = true;
 	}
 	return 0;
 }

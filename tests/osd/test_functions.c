@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/bytes.h"
 #include "tests/osd/function_call.h"
@@ -154,7 +155,7 @@ static void test_a_merge_runs_by_itself_tells_how_far_it_is_and_is_cancelled(voi
 		expect_good(unit);
 		sched_yield();
 	} while (function_number(unit, OSD_ITEM_STATE) == 1);
-	assert_true(function_number(unit, OSD_ITEM_COUNT) > 0);
+	assert_in_range(function_number(unit, OSD_ITEM_COUNT), 1, 19999);
 	merge(unit, OSD_MERGE_START);
 	expect_good(unit);
 	merge(unit, OSD_MERGE_CANCEL);
@@ -307,6 +308,57 @@ static void test_search_refuses_what_it_cannot_do_in_bounded_time(void **state)
 	expect_field(unit, 32);
 }
 
+/* The library would take minutes and gigabytes for 64 KiB of it at once. */
+static void test_no_expression_takes_a_command_long(void **state)
+{
+	struct unit *unit = *state;
+	struct function_call call;
+	uint8_t *text = malloc(20000);
+	uint32_t random = 1;
+	struct timespec before, after;
+
+	function_subscribe(unit);
+	for (size_t i = 0; i < 20000; i++) {
+		random = random * 1664525 + 1013904223;
+		text[i] = 'a' + (random >> 31);
+	}
+	unit_write(unit, O, 0, text, 20000);
+	function_of(&call, OSD_FUNCTION_SEARCH, P, O);
+	osd_item_add_text(&call.writer, OSD_ITEM_REGEX, "(a|b)*a(a|b){60}c");
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
+	function_run(unit, &call);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
+	expect_good(unit);
+	/* It says where to go on, and has got on. */
+	assert_in_range(function_number(unit, OSD_ITEM_COUNT), 1, 19999);
+	/* A quarter of a second and what was begun in it; sanitizers take their time, too. */
+	assert_true(after.tv_sec - before.tv_sec <= 5);
+	free(text);
+}
+
+static void test_a_match_is_found_wherever_the_slices_end(void **state)
+{
+	struct unit *unit = *state;
+	struct function_call call;
+	struct match matches[16];
+	uint8_t text[4096];
+	unsigned commands;
+
+	function_subscribe(unit);
+	for (size_t at = 200; at < 600; at += 13) {
+		memset(text, '.', sizeof(text));
+		memset(text + at, 'x', 200);
+		unit_write(unit, O, 0, text, sizeof(text));
+		function_of(&call, OSD_FUNCTION_SEARCH, P, O);
+		osd_item_add_text(&call.writer, OSD_ITEM_REGEX, "x+");
+		assert_int_equal(search(unit, &call, matches, 16, &commands), 1);
+		assert_match(&matches[0], O, at, 200);
+		function_of(&call, OSD_FUNCTION_SEARCH, P, O);
+		osd_item_add_text(&call.writer, OSD_ITEM_REGEX, "x$");
+		assert_int_equal(search(unit, &call, matches, 16, &commands), 0);
+	}
+}
+
 /* ---- CHECKSUM ---- */
 
 static void expect_digest(struct unit *unit, const uint8_t *data, size_t length)
@@ -399,6 +451,8 @@ int main(void)
 		with_object(test_search_takes_regular_expressions_and_their_lines),
 		with_object(test_search_streams_more_results_than_fit_and_never_twice),
 		with_object(test_search_refuses_what_it_cannot_do_in_bounded_time),
+		with_object(test_no_expression_takes_a_command_long),
+		with_object(test_a_match_is_found_wherever_the_slices_end),
 		with_object(test_checksum_is_the_sha_256_of_a_range),
 		with_object(test_checksum_of_a_long_object_takes_several_commands),
 	};
