@@ -210,7 +210,7 @@ enum { LOW_WATER = 245 };
 
 /* Returns how many puts that were. */
 static uint64_t write_many_times_over(enum record_merge_choice choice, uint64_t seed,
-				      uint64_t transactions)
+				      uint64_t transactions, uint64_t check_every)
 {
 	struct boundaries boundaries = { .horizon = RECORD_NEWEST };
 	struct record_merge merge = { .live_permille_max = 950, .choice = choice };
@@ -231,7 +231,7 @@ static uint64_t write_many_times_over(enum record_merge_choice choice, uint64_t 
 			model_crash(model);
 		if (done % 50 == 0)
 			change_boundaries(model, &boundaries);
-		if (done % 500 == 0)
+		if (done % check_every == 0)
 			check_boundaries(model, &boundaries);
 	}
 	check_boundaries(model, &boundaries);
@@ -261,7 +261,7 @@ static void test_as_many_puts_as_wanted(void **state)
 	for (; puts < wanted; seed++) {
 		puts += write_many_times_over(seed % 2 ? RECORD_MERGE_SAMPLED
 						       : RECORD_MERGE_FILTERS,
-					      seed, model_setting("MUNINN_OPERATIONS", 20000));
+					      seed, model_setting("MUNINN_OPERATIONS", 8000), 4000);
 		print_message("%llu puts\n", (unsigned long long)puts);
 	}
 }
@@ -270,14 +270,14 @@ static void test_a_device_written_many_times_over_keeps_the_present_and_every_bo
 {
 	(void)state;
 	write_many_times_over(RECORD_MERGE_SAMPLED, model_setting("MUNINN_SEED", 100),
-			      model_setting("MUNINN_OPERATIONS", 8000));
+			      model_setting("MUNINN_OPERATIONS", 8000), 500);
 }
 
 static void test_it_does_so_when_segments_are_chosen_by_their_filters(void **state)
 {
 	(void)state;
 	write_many_times_over(RECORD_MERGE_FILTERS, model_setting("MUNINN_SEED", 200),
-			      model_setting("MUNINN_OPERATIONS", 8000));
+			      model_setting("MUNINN_OPERATIONS", 8000), 500);
 }
 
 /* Adds what the pages of a sealed segment hold. */
