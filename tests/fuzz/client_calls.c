@@ -6,7 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "client/check.h"
 #include "client/client_private.h"
+#include "client/collections.h"
 #include "common/bytes.h"
 #include "tests/fuzz/client_session.h"
 
@@ -212,6 +214,56 @@ static int each_attribute(void *context, const struct osd_attribute *attribute)
 	return 0;
 }
 
+static int each_item(void *context, const uint8_t *items, size_t length)
+{
+	struct osd_item_reader reader;
+	struct osd_item item;
+
+	(void)context;
+	osd_items_read(&reader, items, length);
+	while (osd_item_next(&reader, &item) == 1)
+		fuzz_touch(item.value, item.length);
+	return 0;
+}
+
+static int each_damaged(void *context, struct osd_client_address address, uint16_t type)
+{
+	(void)context;
+	(void)address;
+	(void)type;
+	return 0;
+}
+
+/* What came to the standard's first commands. */
+static int call_more(struct osd_client *client, unsigned which, struct osd_client_error *error)
+{
+	static const struct osd_client_criterion criterion = { .page = 1, .number = 0x82 };
+	static const struct osd_client_moment named = { .kind = OSD_CLIENT_AT_NAME,
+							.name = "scene" };
+	struct osd_client_address object = { .partition = 0x10000, .object = 0x10000 };
+	struct osd_client_checked checked;
+	uint64_t number, last = 0;
+	uint16_t version;
+
+	switch (which) {
+	case 10:
+		return osd_client_list_collection(client, object, 0, each_id, &last, error);
+	case 11:
+		return osd_client_query(client, object, true, &criterion, 1, each_id, &last, error);
+	case 12:
+		return osd_client_check(client, object, each_damaged, NULL, &checked, error);
+	case 13:
+		return osd_client_execute(client, OSD_FUNCTION_VERSIONS, object, NULL, 0, each_item,
+					  NULL, error);
+	case 14:
+		return osd_client_resolve(client, object, &named, &version, error);
+	case 15:
+		return osd_client_copy(client, object, 0x10001, 0, &number, error);
+	default:
+		return osd_client_remove_members(client, object, error);
+	}
+}
+
 static int call(struct osd_client *client, uint8_t which, struct osd_client_error *error)
 {
 	static const struct osd_client_value gets[] = {
@@ -226,7 +278,7 @@ static int call(struct osd_client *client, uint8_t which, struct osd_client_erro
 	size_t got;
 	int result;
 
-	switch (which % 10) {
+	switch (which % 17) {
 	case 0:
 		return osd_client_list(client, object, 0, each_id, &last, error);
 	case 1:
@@ -249,8 +301,10 @@ static int call(struct osd_client *client, uint8_t which, struct osd_client_erro
 	case 8:
 		return osd_client_get_attribute(client, object, 1, 9, data, sizeof(data), &length,
 						error);
-	default:
+	case 9:
 		return osd_client_remove(client, object, error);
+	default:
+		return call_more(client, which % 17, error);
 	}
 }
 
