@@ -331,12 +331,12 @@ bench-nand:
 	@mkdir -p $(BUILD)/bench
 	@$(BIN)/muninn-bench nand --file $(BUILD)/bench/nand.image $(BENCH_NAND) >$(BUILD)/bench/muninn-nand.json
 
-# LIST and LIST COLLECTION of a million, over the place in the list. BENCH_LIST: its options.
+# Snapshots, rollbacks and old versions by the device's counters. BENCH_HISTORY: its options.
 .PHONY: bench-history
 bench-history: bootstrap
 	+@$(SUBMAKE) $(BIN)/muninn-bench
 	@mkdir -p $(BUILD)/bench
-	@$(BIN)/muninn-bench history $(BENCH_LIST) >$(BUILD)/bench/muninn-history.json
+	@$(BIN)/muninn-bench history $(BENCH_HISTORY) >$(BUILD)/bench/muninn-history.json
 
 .PHONY: soak
 soak: bootstrap
@@ -344,6 +344,7 @@ soak: bootstrap
 	@MUNINN_SOAK=$(or $(SOAK),10000000) MUNINN_SEED=$(or $(SEED),1000) \
 		$(BUILD)/tests/release/engine/test_muninn_merge
 
+# LIST and LIST COLLECTION of a million, over the place in the list. BENCH_LIST: its options.
 .PHONY: bench-list
 bench-list: bootstrap
 	+@$(SUBMAKE) $(BIN)/muninn-bench

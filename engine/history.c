@@ -324,7 +324,9 @@ int history_reaches(struct engine *engine, struct partition *partition, uint64_t
 		if (result == -ENOENT && partition != root && bound >= partition->created_sequence)
 			result = kept_by_version(engine, root, bound);
 		if (result == -ENOENT && bound >= partition->history.floor &&
-		    bound >= root->history.device.all_floor)
+		    bound >= root->history.device.all_floor &&
+		    (partition->history.particular ||
+		     bound >= root->history.device.inherited_floor))
 			result = kept_by_interval(engine, &partition->history, &root->history,
 						  bound);
 	}

@@ -156,19 +156,20 @@ static int lower_by_interval(const struct keep_context *context, uint64_t sequen
 	const struct history *device = &context->root->history;
 	const struct engine_retention *policy =
 		history_policy(&context->owner.partition->history, device);
-	uint64_t interval = policy->keep_interval_ms, ms, bound = 0;
+	uint64_t interval = policy->keep_interval_ms, ms = 0, last_ms, bound = 0;
 	uint64_t judged = device->device.judged_ms;
 	int result;
 
 	if (!interval)
 		return 0;
-	result = times_of(context->engine, device, sequence, &ms);
+	/* From when on the record's slot is over. */
+	result = times_of_boundary(context->engine, device, slot_end(sequence), &ms, &last_ms);
+	if (result && result != -ENOENT)
+		return result;
 	if (judged > policy->keep_interval_for_ms)
 		ms = max_u64(ms, judged - policy->keep_interval_for_ms);
 	ms = (ms + interval - 1) / interval * interval;
-	/* A slot may reach over the first one of them. */
-	for (int tried = 0; !result && bound < sequence && tried < 3; tried++, ms += interval)
-		result = times_boundary(context->engine, device, ms, &bound);
+	result = times_boundary(context->engine, device, ms, &bound);
 	if (!result && bound >= sequence && bound < *lowest)
 		*lowest = bound;
 	return result;
