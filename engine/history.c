@@ -246,8 +246,9 @@ int history_horizon(struct engine *engine, const struct history *history,
 	if (!history->particular)
 		floor = max_u64(floor, device->device.inherited_floor);
 	/* What is said of the whole device holds as far as it does for every partition. */
-	if (history == device && device->device.lossy)
-		limit = engine->committed;
+	if (history == device)
+		limit = device->device.lossy ? engine->committed
+					     : max_u64(limit, device->device.lossy_removed);
 	*horizon = max_u64(max_u64(limit, created_sequence), floor);
 	return result;
 }

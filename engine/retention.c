@@ -64,6 +64,8 @@ int retention_recount(struct engine_txn *txn, struct partition *root)
 
 	if (!more)
 		return 0;
+	if (root->history.device.lossy)
+		root->history.device.lossy_removed = txn->sequence;
 	root->history.device.particular = root->history.device.lossy = 0;
 	root->history.device.locked_until_ms = root->history.retention.locked_until_ms;
 	partition_mark_history(txn, root);
@@ -125,6 +127,8 @@ static int set_policy(struct engine_txn *txn, struct partition *root, struct par
 		history->device.inherited_floor = horizon;
 	else
 		history->floor = horizon;
+	if (is_lossy(history))
+		root->history.device.lossy_removed = txn->sequence;
 	if (partition != root) {
 		count_policy(root, history, -1);
 		history->particular = true;
