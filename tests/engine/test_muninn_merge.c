@@ -205,12 +205,16 @@ static const struct nand_geometry nand = {
 	.dies_per_channel = 1,
 };
 
-/* Free segments below which the test merges: so many that live records have to be moved. */
-enum { LOW_WATER = 245 };
+/*
+ * Free segments below which the tests merge: so many that live records have to be moved all the time; or few, so that tables
+ * grow and much is dropped at once.
+ */
+enum { LOW_WATER = 245, LOWEST_WATER = 60 };
 
 /* Returns how many puts that were. */
 static uint64_t write_many_times_over(enum record_merge_choice choice, uint64_t seed,
-				      uint64_t transactions, uint64_t check_every)
+				      uint64_t transactions, uint64_t check_every,
+				      uint32_t low_water)
 {
 	struct boundaries boundaries = { .horizon = RECORD_NEWEST };
 	struct record_merge merge = { .live_permille_max = 950, .choice = choice };
@@ -226,7 +230,7 @@ static uint64_t write_many_times_over(enum record_merge_choice choice, uint64_t 
 
 		if (!model_transaction(model, dice >= 20, dice < 3))
 			fail_msg("full after %llu transactions", (unsigned long long)done);
-		make_room(model, &boundaries, &merge, LOW_WATER);
+		make_room(model, &boundaries, &merge, low_water);
 		if (dice == 500)
 			model_crash(model);
 		if (done % 50 == 0)
@@ -261,7 +265,8 @@ static void test_as_many_puts_as_wanted(void **state)
 	for (; puts < wanted; seed++) {
 		puts += write_many_times_over(seed % 2 ? RECORD_MERGE_SAMPLED
 						       : RECORD_MERGE_FILTERS,
-					      seed, model_setting("MUNINN_OPERATIONS", 8000), 4000);
+					      seed, model_setting("MUNINN_OPERATIONS", 8000), 4000,
+					      seed % 8 == 0 ? LOW_WATER : LOWEST_WATER);
 		print_message("%llu puts\n", (unsigned long long)puts);
 	}
 }
@@ -270,14 +275,14 @@ static void test_a_device_written_many_times_over_keeps_the_present_and_every_bo
 {
 	(void)state;
 	write_many_times_over(RECORD_MERGE_SAMPLED, model_setting("MUNINN_SEED", 100),
-			      model_setting("MUNINN_OPERATIONS", 8000), 500);
+			      model_setting("MUNINN_OPERATIONS", 8000), 500, LOW_WATER);
 }
 
 static void test_it_does_so_when_segments_are_chosen_by_their_filters(void **state)
 {
 	(void)state;
 	write_many_times_over(RECORD_MERGE_FILTERS, model_setting("MUNINN_SEED", 200),
-			      model_setting("MUNINN_OPERATIONS", 8000), 500);
+			      model_setting("MUNINN_OPERATIONS", 8000), 500, LOW_WATER);
 }
 
 /* Adds what the pages of a sealed segment hold. */
