@@ -125,10 +125,27 @@ static enum engine_type type_to_set(const struct osd_request *request)
 	}
 }
 
+/* ROLLBACK and its like of a partition or the device. */
+static bool goes_back(const struct osd_request *request)
+{
+	if (request->entry->flags & OSD_RESTORES)
+		return true;
+	return request->entry->action == OSD_EXECUTE &&
+	       osd_function_code(&request->cdb) == OSD_FUNCTION_ROLLBACK &&
+	       request->cdb.object == 0;
+}
+
 static int do_command(struct osd_request *request)
 {
+	int result = 0;
+
 	request->phase = OSD_PHASE_COMMAND;
-	return request->entry->execute ? request->entry->execute(request) : 0;
+	if (request->entry->execute)
+		result = request->entry->execute(request);
+	/* Keys and policy are those of now, not of then. */
+	if (result == 0 && goes_back(request) && request->kept.any)
+		result = osd_result(request, osd_security_put_back(request, &request->kept), 0);
+	return result;
 }
 
 static int do_sets(struct osd_request *request)
@@ -180,16 +197,6 @@ static int do_steps(struct osd_request *request)
 	for (; *steps && result == 0 && !request->more; steps++)
 		result = (*steps)(request);
 	return result;
-}
-
-/* ROLLBACK and its like of a partition or the device, which takes a transaction of its own. */
-static bool goes_back(const struct osd_request *request)
-{
-	if (request->entry->flags & OSD_RESTORES)
-		return true;
-	return request->entry->action == OSD_EXECUTE &&
-	       osd_function_code(&request->cdb) == OSD_FUNCTION_ROLLBACK &&
-	       request->cdb.object == 0;
 }
 
 static int run_in_transaction(struct osd_request *request)
@@ -300,23 +307,6 @@ bool osd_run_once(struct osd_request *request)
 	return result == 0;
 }
 
-/* Behind ROLLBACK: keys and policy are those of now, not of then. */
-static void put_security_back(struct osd_request *request)
-{
-	int result;
-
-	if (begin(request, ENGINE_FREE) != 0)
-		return;
-	result = osd_security_put_back(request, &request->kept);
-	if (result == 0)
-		result = engine_commit(request->txn, request->cdb.fua);
-	else
-		engine_abort(request->txn);
-	if (result != 0)
-		request->phase = OSD_PHASE_COMMAND;
-	osd_result(request, result, 0);
-}
-
 static void run(struct osd_request *request)
 {
 	if (request->entry->flags & OSD_REFORMATS && reformat(request) != 0)
@@ -325,8 +315,6 @@ static void run(struct osd_request *request)
 	request->mode = osd_transaction_mode(request);
 	while (osd_run_once(request) && request->more && !osd_background_take(request))
 		;
-	if (!request->failed && goes_back(request) && request->kept.any)
-		put_security_back(request);
 }
 
 /* ---- unit attentions ---- */
