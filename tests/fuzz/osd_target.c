@@ -261,9 +261,17 @@ static void check_lock(struct run *run)
 	run->locked = false;
 }
 
+/* Does a tracking collection note how the command ended, even if it failed? */
+static bool is_tracked(const struct run *run)
+{
+	uint16_t action = action_of(run);
+
+	return action >= OSD_QUERY && action <= OSD_SET_MEMBER_ATTRIBUTES;
+}
+
 static void run_command(struct run *run)
 {
-	bool compare = may_compare(run, OSD_INPUT_COMPARE);
+	bool compare = !is_tracked(run) && may_compare(run, OSD_INPUT_COMPARE);
 	uint64_t digest = compare ? osd_fuzz_unit_digest(&run->unit) : 0;
 
 	keep_small(run);
