@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/version.h"
 #include "daemon/config.h"
 #include "daemon/server.h"
 
@@ -29,6 +30,7 @@ static const char help[] =
 	"  --port PORT       TCP port of the portal, 1 to 65535\n"
 	"  --size SIZE       size of images that have to be created: bytes, or with K, M, G, T\n"
 	"  --help            this text\n"
+	"  --version         which muninnd this is\n"
 	"\n"
 	"Runs in the foreground. Prints `LUN NUMBER TYPE URL` for each logical unit when "
 	"initiators can\n"
@@ -209,6 +211,7 @@ int main(int argc, char **argv)
 		{ "port", required_argument, NULL, 'p' },
 		{ "size", required_argument, NULL, 'z' },
 		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'v' },
 		{ NULL, 0, NULL, 0 },
 	};
 	static struct config config;
@@ -238,6 +241,9 @@ int main(int argc, char **argv)
 			break;
 		case 'h':
 			fputs(help, stdout);
+			return EXIT_STOPPED;
+		case 'v':
+			puts("muninnd " MUNINN_VERSION);
 			return EXIT_STOPPED;
 		default:
 			return complain(EXIT_USAGE, "muninnd --help lists the options");

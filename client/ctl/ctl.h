@@ -32,6 +32,7 @@ struct ctl_options {
 	bool quiet; /* no progress */
 	bool verbose;
 	bool help;
+	bool version;
 	size_t chunk_bytes;
 	bool has_offset, has_length;
 	uint64_t offset, length;

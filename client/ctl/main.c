@@ -9,6 +9,7 @@
 
 #include "client/ctl/ctl.h"
 #include "client/ctl/verbs.h"
+#include "common/version.h"
 
 enum option_code {
 	OPTION_ANY = 256,
@@ -47,6 +48,7 @@ enum option_code {
 	OPTION_SVG,
 	OPTION_TEXT,
 	OPTION_TIMEOUT,
+	OPTION_VERSION,
 };
 
 static const struct option long_options[] = {
@@ -89,6 +91,7 @@ static const struct option long_options[] = {
 	{ "text", no_argument, NULL, OPTION_TEXT },
 	{ "svg", required_argument, NULL, OPTION_SVG },
 	{ "timeout", required_argument, NULL, OPTION_TIMEOUT },
+	{ "version", no_argument, NULL, OPTION_VERSION },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -202,6 +205,9 @@ static int take_option(const struct ctl *ctl, int code, struct ctl_options *opti
 	switch (code) {
 	case 'h':
 		options->help = true;
+		return CTL_OK;
+	case OPTION_VERSION:
+		options->version = true;
 		return CTL_OK;
 	case 'l':
 		options->long_list = true;
@@ -374,6 +380,10 @@ int main(int count, char **arguments)
 	result = parse_options(&ctl, count, arguments, &options);
 	if (result != CTL_OK)
 		return result;
+	if (options.version) {
+		puts("muninnctl " MUNINN_VERSION);
+		return CTL_OK;
+	}
 	if (optind < count)
 		return run_verb(&ctl, count - optind, arguments + optind);
 	if (options.help) {

@@ -398,6 +398,7 @@ static const char general_help[] =
 	"  --security METHOD  how: capkey, cmdrsp or alldata (the default); --key-version N: which "
 	"working key\n"
 	"  -h, --help         this; with a verb, its help\n"
+	"  --version          which muninnctl this is\n"
 	"\n"
 	"URL      iscsi://[USER%SECRET@]HOST[:PORT]/TARGET/LUN. A secret is better given in the "
 	"environment:\n"

@@ -45,6 +45,7 @@ class Starting(E2ETest):
 
     def test_help_and_check_config_start_nothing(self):
         self.assertIn("--state-dir", self.tool(MUNINND, "--help"))
+        self.assertEqual(self.tool(MUNINND, "--version").removeprefix("muninnd"), self.ctl("--version").removeprefix("muninnctl"))
         path = os.path.join(self.folder(), "muninn.conf")
         with open(path, "w", encoding="utf-8") as file:
             file.write(CONFIG)
