@@ -233,7 +233,7 @@ help:
 	@echo 'make check      installs what is missing, builds, runs all tests; ONLY=text: those whose path holds it'
 	@echo 'make lint       formatting, clang-tidy, cppcheck, and a build by clang'
 	@echo 'make sanitize   the tests under ASan + UBSan, the threaded ones under TSan'
-	@echo 'make soak       the record store against its model, ten million puts: half an hour; SOAK=puts SEED=first'
+	@echo 'make soak       the record store against its model, ten million operations: ten minutes; SOAK=operations SEED=first'
 	@echo 'make coverage   line coverage of nand/, engine/ and osd/ by their unit tests'
 	@echo 'make install    into DESTDIR: PREFIX=/usr/local, the module where tgtd looks for it; make uninstall'
 	@echo 'make clean      removes build/, the device of `make run` included'

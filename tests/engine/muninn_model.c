@@ -103,6 +103,7 @@ void model_check_key(struct model *model, uint32_t number, uint64_t bound)
 	int result = model->store->operations->get(model->store, &key, bound, found, sizeof(found),
 						   &info);
 
+	model->lookups++;
 	if (!expected || (result == -ENOENT && expected->flags & RECORD_TOMBSTONE)) {
 		assert_int_equal(result, -ENOENT);
 		return;
@@ -183,6 +184,7 @@ void model_check_versions(struct model *model, uint32_t number, uint64_t bound)
 		assert_int_equal(infos[n].length, expected[n]->length);
 		assert_int_equal(infos[n].version, expected[n]->version);
 		assert_int_equal(infos[n].flags, expected[n]->flags);
+		model->lookups++;
 		assert_int_equal(operations->get_older(model->store, &key, bound, n, found,
 						       sizeof(found), &info),
 				 0);
@@ -213,6 +215,7 @@ void model_check_versions_since(struct model *model, uint32_t number, uint64_t b
 				    expected[n]->flags & RECORD_TOMBSTONE);
 			continue;
 		}
+		model->lookups++;
 		assert_int_equal(model->store->operations->get_older(model->store, &key, bound, at,
 								     found, sizeof(found), &info),
 				 0);

@@ -48,7 +48,8 @@ struct model {
 	struct model_rollback rollbacks[MODEL_ROLLBACKS_MAX]; /* ascending by `at` */
 	size_t rollback_count;
 	struct record_timeline timeline;
-	uint64_t puts; /* so far, aborted ones too */
+	uint64_t puts;    /* so far, aborted ones too */
+	uint64_t lookups; /* compared with the model so far */
 };
 
 extern const struct nand_geometry model_nand;

@@ -211,10 +211,15 @@ static const struct nand_geometry nand = {
  */
 enum { LOW_WATER = 245, LOWEST_WATER = 60 };
 
-/* Returns how many puts that were. */
-static uint64_t write_many_times_over(enum record_merge_choice choice, uint64_t seed,
-				      uint64_t transactions, uint64_t check_every,
-				      uint32_t low_water)
+/* Puts, and look-ups compared with the model. */
+struct done {
+	uint64_t puts, lookups;
+};
+
+/* Returns how many that were. */
+static struct done write_many_times_over(enum record_merge_choice choice, uint64_t seed,
+					 uint64_t transactions, uint64_t check_every,
+					 uint32_t low_water)
 {
 	struct boundaries boundaries = { .horizon = RECORD_NEWEST };
 	struct record_merge merge = { .live_permille_max = 950, .choice = choice };
@@ -249,25 +254,33 @@ static uint64_t write_many_times_over(enum record_merge_choice choice, uint64_t 
 		      (unsigned long long)statistics_of(model).tables);
 	assert_true(merge.segments_freed > 300);
 	assert_true(merge.records_moved > 100);
-	uint64_t puts = model->puts;
+	struct done counts = { model->puts, model->lookups };
 
 	model_close(model);
-	return puts;
+	return counts;
 }
 
-/* MUNINN_SOAK=N goes on with further seeds, choosing segments by turns, until N puts have been made: `make soak`. */
-static void test_as_many_puts_as_wanted(void **state)
+/*
+ * MUNINN_SOAK=N goes on with further seeds, choosing segments by turns, until there were N puts and compared look-ups:
+ * `make soak`.
+ */
+static void test_as_many_operations_as_wanted(void **state)
 {
-	uint64_t wanted = model_setting("MUNINN_SOAK", 0), puts = 0;
+	uint64_t wanted = model_setting("MUNINN_SOAK", 0);
 	uint64_t seed = model_setting("MUNINN_SEED", 1000);
+	struct done all = { 0, 0 };
 
 	(void)state;
-	for (; puts < wanted; seed++) {
-		puts += write_many_times_over(seed % 2 ? RECORD_MERGE_SAMPLED
-						       : RECORD_MERGE_FILTERS,
-					      seed, model_setting("MUNINN_OPERATIONS", 8000), 4000,
-					      seed % 8 == 0 ? LOW_WATER : LOWEST_WATER);
-		print_message("%llu puts\n", (unsigned long long)puts);
+	for (; all.puts + all.lookups < wanted; seed++) {
+		struct done some = write_many_times_over(
+			seed % 2 ? RECORD_MERGE_SAMPLED : RECORD_MERGE_FILTERS, seed,
+			model_setting("MUNINN_OPERATIONS", 8000), 4000,
+			seed % 8 == 0 ? LOW_WATER : LOWEST_WATER);
+
+		all.puts += some.puts;
+		all.lookups += some.lookups;
+		print_message("%llu puts, %llu look-ups\n", (unsigned long long)all.puts,
+			      (unsigned long long)all.lookups);
 	}
 }
 
@@ -466,7 +479,7 @@ int main(void)
 		cmocka_unit_test(
 			test_a_device_written_many_times_over_keeps_the_present_and_every_boundary),
 		cmocka_unit_test(test_it_does_so_when_segments_are_chosen_by_their_filters),
-		cmocka_unit_test(test_as_many_puts_as_wanted),
+		cmocka_unit_test(test_as_many_operations_as_wanted),
 		cmocka_unit_test(
 			test_space_is_accounted_for_exactly_before_during_and_after_merging),
 		cmocka_unit_test(test_unreachable_records_are_dropped_and_others_kept),
