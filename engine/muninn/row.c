@@ -332,6 +332,5 @@ uint64_t rows_filter_bytes(const struct muninn_store *store)
 	const struct buffer *any = &store->rows[0].buffer;
 
 	return store->geometry.buffers *
-	       (any->bits_bytes + store->geometry.overflow_entries * sizeof(*any->overflow) +
-		store->geometry.segment_pages * sizeof(*any->absorbable));
+	       (any->bits_bytes + store->geometry.overflow_entries * sizeof(*any->overflow));
 }

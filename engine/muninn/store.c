@@ -230,7 +230,9 @@ static void muninn_statistics(struct record_store *base, struct engine_statistic
 	table_cache_counters(store->table_cache, &statistics->table_reads,
 			     &statistics->table_page_reads);
 	statistics->buffer_bytes =
-		(uint64_t)geometry->buffers * buffer_slots(geometry) * geometry->page_bytes;
+		(uint64_t)geometry->buffers *
+		((uint64_t)buffer_slots(geometry) * geometry->page_bytes +
+		 geometry->segment_pages * sizeof(*store->rows[0].buffer.absorbable));
 	statistics->sealed_records =
 		__atomic_load_n(&store->counters.sealed_records, __ATOMIC_RELAXED);
 	statistics->sealed_record_bytes =
