@@ -203,8 +203,8 @@ static void test_memory_by_structure_explains_what_the_allocator_says(void **sta
 	static const char *const runs[] = {
 		"--nand mmap --size 1G --rows 4 --pairs 600000 --op insert,lookup --ops 1000",
 		"--nand headers --size 1G --rows 4 --pairs 600000 --op insert,lookup --ops 1000",
-		"--nand mmap --size 1G --rows 4 --pairs 600000 --op insert,lookup --ops 1000 "
-		"--tables demand:1M --hot-rows keep",
+		("--nand mmap --size 1G --rows 4 --pairs 600000 --op insert,lookup --ops 1000 "
+		 "--tables demand:1M --hot-rows keep"),
 	};
 
 	(void)state;
