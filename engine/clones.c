@@ -90,16 +90,17 @@ static int device_version_shows(struct engine *engine, struct partition *root,
 
 /*
  * A clone does not need its source's bound any more, but for its past. Where versions show that, the bound stays; otherwise
- * the clone's past can't be reached from now on, nor the device's.
+ * the clone's past can't be reached from now on, nor the device's: then *left.
  */
 static int leave(struct engine_txn *txn, struct partition *root, struct partition *clone,
-		 bool has_versions)
+		 bool has_versions, bool *left)
 {
 	struct engine *engine = txn->engine;
 	struct source source;
 	bool shows = has_versions;
 	int result = 0;
 
+	*left = false;
 	if (!shows)
 		result = device_version_shows(engine, root, clone, &shows);
 	if (result || shows)
@@ -116,6 +117,7 @@ static int leave(struct engine_txn *txn, struct partition *root, struct partitio
 	source_close(engine, &source);
 	root->history.floor = txn->sequence;
 	partition_mark_history(txn, root);
+	*left = true;
 	return result == -ENOENT ? 0 : result;
 }
 
@@ -124,11 +126,12 @@ int clones_remove(struct engine_txn *txn, struct partition *root, struct partiti
 {
 	struct idset reserved = reserved_indices(txn->engine, root);
 	struct history left = history_new(partition->index, partition->created_sequence);
+	bool left_source;
 	int result = 0;
 
 	*kept = partition->history.clones.count != 0;
 	if (partition->origin.index)
-		result = leave(txn, root, partition, *kept);
+		result = leave(txn, root, partition, *kept, &left_source);
 	lineage_forget(&txn->engine->lineage);
 	if (result || !*kept)
 		return result;
@@ -291,13 +294,14 @@ static int begin_anew(struct engine_txn *txn, struct partition *root, struct par
 	struct engine *engine = txn->engine;
 	uint64_t bound = slot_end(engine->committed);
 	bool has_versions = clone->history.versions.count || clone->history.clones.count;
+	bool left = false;
 	int result = stand_on(txn, source, bound, clone->index);
 
 	if (!result && clone->origin.bound != bound)
-		result = leave(txn, root, clone, has_versions);
+		result = leave(txn, root, clone, has_versions, &left);
 	if (result)
 		return result;
-	if (!has_versions) {
+	if (left) {
 		clone->history.floor = txn->sequence;
 		partition_mark_history(txn, clone);
 	}

@@ -264,6 +264,19 @@ uint64_t history_interval_before(const struct engine_retention *policy, uint64_t
 	return kept;
 }
 
+uint64_t history_intervals_since(const struct history *history, const struct history *device,
+				 uint64_t created_sequence)
+{
+	uint64_t floor = max_u64(history->floor, device->device.all_floor);
+
+	if (!history->particular)
+		floor = max_u64(floor, device->device.inherited_floor);
+	if (history != device)
+		return max_u64(floor, created_sequence);
+	/* The moments of the device are those that all partitions keep. */
+	return device->device.lossy ? RECORD_NEWEST : max_u64(floor, device->device.lossy_removed);
+}
+
 /* Whether a policy with intervals keeps just this bound. */
 static int kept_by_interval(struct engine *engine, const struct history *history,
 			    const struct history *device, uint64_t bound)
@@ -324,10 +337,9 @@ int history_reaches(struct engine *engine, struct partition *partition, uint64_t
 				 : kept_by_version(engine, partition, bound);
 		if (result == -ENOENT && partition != root && bound >= partition->created_sequence)
 			result = kept_by_version(engine, root, bound);
-		if (result == -ENOENT && bound >= partition->history.floor &&
-		    bound >= root->history.device.all_floor &&
-		    (partition->history.particular ||
-		     bound >= root->history.device.inherited_floor))
+		if (result == -ENOENT &&
+		    bound >= history_intervals_since(&partition->history, &root->history,
+						     partition->created_sequence))
 			result = kept_by_interval(engine, &partition->history, &root->history,
 						  bound);
 	}

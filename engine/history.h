@@ -108,6 +108,13 @@ int history_horizon(struct engine *engine, const struct history *history,
  */
 int history_reaches(struct engine *engine, struct partition *partition, uint64_t bound);
 
+/*
+ * From which bound on moments of a policy's intervals are kept, of a partition (or of the device); RECORD_NEWEST: none are.
+ * What is older was kept by another policy, or by none, so it may be there in part only.
+ */
+uint64_t history_intervals_since(const struct history *history, const struct history *device,
+				 uint64_t created_sequence);
+
 /* Whether a policy keeps nothing but the present and versions. */
 bool history_keeps_nothing(const struct engine_retention *policy);
 

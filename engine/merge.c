@@ -149,18 +149,28 @@ static int lower(const struct idset *set, uint64_t sequence, uint64_t *lowest)
 	return result;
 }
 
-/* The first of the moments that a policy keeps at intervals. */
+/*
+ * The first of the moments that a policy keeps at intervals; what is nobody's is kept as the device's moments are. Only what
+ * still can be reached counts: a record that is needed later may be superseded, or lack its onode, at a moment that is gone.
+ */
 static int lower_by_interval(const struct keep_context *context, uint64_t sequence,
 			     uint64_t *lowest)
 {
-	const struct history *device = &context->root->history;
-	const struct engine_retention *policy =
-		history_policy(&context->owner.partition->history, device);
-	uint64_t interval = policy->keep_interval_ms, ms = 0, last_ms, bound = 0;
+	const struct history *device = &context->root->history, *history = device;
+	const struct engine_retention *policy;
+	uint64_t interval, created_sequence = 0, ms = 0, last_ms, bound = 0;
 	uint64_t judged = device->device.judged_ms;
 	int result;
 
-	if (!interval)
+	if (is_of_owner(context, sequence)) {
+		created_sequence = context->owner.partition->created_sequence;
+		if (context->owner.partition != context->root)
+			history = &context->owner.partition->history;
+	}
+	policy = history_policy(history, device);
+	interval = policy->keep_interval_ms;
+	sequence = max_u64(sequence, history_intervals_since(history, device, created_sequence));
+	if (!interval || sequence >= *lowest)
 		return 0;
 	/* From when on the record's slot is over. */
 	result = times_of_boundary(context->engine, device, slot_end(sequence), &ms, &last_ms);
@@ -191,8 +201,6 @@ static int lowest_kept(struct keep_context *context, uint64_t sequence, uint64_t
 		set = history_clones(engine, context->owner.partition);
 		if (!result)
 			result = lower(&set, sequence, lowest);
-		if (!result)
-			result = lower_by_interval(context, sequence, lowest);
 	} else if (!result && is_of_left(context, sequence)) {
 		struct partition left = { .index = context->owner.index,
 					  .history = context->owner.left };
@@ -200,7 +208,7 @@ static int lowest_kept(struct keep_context *context, uint64_t sequence, uint64_t
 		set = history_clones(engine, &left);
 		result = lower(&set, sequence, lowest);
 	}
-	return result;
+	return result ? result : lower_by_interval(context, sequence, lowest);
 }
 
 /* The same, remembered. */

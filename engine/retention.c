@@ -129,6 +129,10 @@ static int set_policy(struct engine_txn *txn, struct partition *root, struct par
 		history->floor = horizon;
 	if (is_lossy(history))
 		root->history.device.lossy_removed = txn->sequence;
+	else if (partition != root && now->keep_interval_ms)
+		/* Neither does it keep the moments of the device's intervals any more. */
+		root->history.device.lossy_removed =
+			max_u64(root->history.device.lossy_removed, horizon);
 	if (partition != root) {
 		count_policy(root, history, -1);
 		history->particular = true;

@@ -26,18 +26,20 @@ static void forget(struct engine *engine, struct partition *partition)
 
 /*
  * A partition that is there again after a rollback of the device has of its past what was kept of it as that of nobody, and
- * nothing of what its policy gave up before it went. Where that may be less than it says, the past of all of them ends here.
+ * nothing of what its policy gave up before it went. What it is about to say is what any partition says that inherits its
+ * policy. Where that may be more, in moments or in intervals, the past of all of them ends with that of nobody.
  */
-static int raise_floor(struct engine_txn *txn, struct partition *root, uint64_t bound)
+static int raise_floor(struct engine_txn *txn, struct partition *root)
 {
 	const struct history inherits = history_new(RECORD_ROOT_INDEX, 0);
+	struct history *history = &root->history;
 	uint64_t of_nobody, said;
-	int result = history_horizon(txn->engine, &root->history, &root->history, 0, &of_nobody);
+	int result = history_horizon(txn->engine, history, history, 0, &of_nobody);
 
 	if (!result)
-		result = history_horizon(txn->engine, &inherits, &root->history, 0, &said);
-	if (!result && (of_nobody > said || root->history.device.lossy_removed > bound))
-		root->history.device.all_floor = txn->sequence;
+		result = history_horizon(txn->engine, &inherits, history, 0, &said);
+	if (!result && (of_nobody > said || history->retention.keep_interval_ms))
+		history->device.all_floor = max_u64(history->device.all_floor, of_nobody);
 	return result;
 }
 
@@ -79,7 +81,7 @@ static int roll_back(struct engine_txn *txn, struct partition *partition, uint64
 	root->history.device.rollbacks++;
 	partition_mark_history(txn, root);
 	if (of_device) {
-		result = raise_floor(txn, root, bound);
+		result = raise_floor(txn, root);
 		engine->indices_known = false;
 	}
 	/* Which policies there are hangs on the table of partitions. */

@@ -76,13 +76,13 @@ static void run_on_memory(const char *name, uint32_t page_bytes, bool absorb, ui
 static void test_the_engine_does_what_the_model_does_in_memory(void **state)
 {
 	(void)state;
-	run_on_memory("all versions kept", 512, false, 1, 350000);
+	run_on_memory("all versions kept", 512, false, 1, 200000);
 }
 
 static void test_absorbed_records_are_not_missed(void **state)
 {
 	(void)state;
-	run_on_memory("metadata absorbed", 512, true, 2, 350000);
+	run_on_memory("metadata absorbed", 512, true, 2, 200000);
 }
 
 static void test_pages_of_4096_bytes(void **state)
@@ -117,6 +117,7 @@ static void run_on_flash(const char *name, uint32_t blocks, const struct engine_
 	/* For room, history is given up. */
 	struct model_run run = { .store = { .open = open_flash },
 				 .options = *options,
+				 .policies = true,
 				 .lossy = true };
 	struct error_text error = { "" };
 	struct nand *nand = NULL;
@@ -143,13 +144,13 @@ static const struct engine_options small = {
 static void test_the_engine_does_what_the_model_does_on_flash(void **state)
 {
 	(void)state;
-	run_on_flash("flash", 6000, &small, 4, 150000);
+	run_on_flash("flash", 6000, &small, 4, 100000);
 }
 
 static void test_a_device_that_is_merged_all_the_time_keeps_what_it_has(void **state)
 {
 	(void)state;
-	run_on_flash("flash that is merged", 500, &small, 5, 100000);
+	run_on_flash("flash that is merged", 500, &small, 5, 60000);
 }
 
 static void test_a_device_that_runs_full_keeps_what_it_has(void **state)

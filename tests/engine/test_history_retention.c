@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * What policies keep of the past is there after everything else has been merged away, and what they gave up is not
+ * promised again, whatever policies and partitions come and go.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <string.h>
+
+#include "engine/engine.h"
+
+enum { PARTITION = 0x10000, OTHERS = 0x10001, OBJECT = 0x10000, PAGE = 512, SECOND = 1000 };
+
+static const struct nand_geometry shape = {
+	.page_bytes = PAGE,
+	.spare_bytes = 64,
+	.pages_per_block = 8,
+	.blocks = 600,
+	.channels = 1,
+	.dies_per_channel = 1,
+};
+
+struct device {
+	struct nand *nand;
+	struct engine *engine;
+	struct engine_txn *txn;
+	uint64_t now;
+};
+
+static uint64_t clock_of(void *context)
+{
+	return ((struct device *)context)->now;
+}
+
+static void begin(struct device *device, enum engine_mode mode)
+{
+	assert_int_equal(engine_begin(device->engine, mode, &device->txn), 0);
+}
+
+static void commit(struct device *device)
+{
+	assert_int_equal(engine_commit(device->txn, false), 0);
+	device->txn = NULL;
+}
+
+static void create(struct device *device, uint64_t partition)
+{
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_partition_create(device->txn, partition, NULL), 0);
+	assert_int_equal(engine_create(device->txn, partition, ENGINE_USER_OBJECT, OBJECT, 1, NULL),
+			 0);
+	commit(device);
+}
+
+static int setup(void **state)
+{
+	struct device *device = calloc(1, sizeof(*device));
+	struct error_text error = { "" };
+	uint64_t nvram;
+
+	assert_non_null(device);
+	const struct engine_options options = { .rows = 2,
+						.segment_pages = 8,
+						.record_bytes = 128,
+						.merge_manual = true,
+						.clock_ms = clock_of,
+						.clock_context = device };
+
+	device->now = SECOND;
+	assert_int_equal(engine_nvram_bytes(&shape, &options, &nvram, &error), 0);
+	assert_int_equal(nand_open_memory(&shape, nvram, &device->nand, &error), 0);
+	assert_int_equal(engine_format(device->nand, &options, &error), 0);
+	assert_int_equal(engine_open(device->nand, &options, &device->engine, &error), 0);
+	create(device, PARTITION);
+	create(device, OTHERS);
+	*state = device;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct device *device = *state;
+
+	if (device->txn) /* a failed test left it */
+		engine_abort(device->txn);
+	assert_int_equal(engine_close(device->engine), 0);
+	assert_int_equal(nand_close(device->nand), 0);
+	free(device);
+	return 0;
+}
+
+/* Writes the object's page number `page`, at a time. */
+static void write_page(struct device *device, uint64_t ms, uint32_t page, char byte)
+{
+	const struct engine_address address = { .partition = PARTITION, .object = OBJECT };
+	char bytes[PAGE];
+
+	memset(bytes, byte, sizeof(bytes));
+	device->now = ms;
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(
+		engine_write(device->txn, address, (uint64_t)page * PAGE, bytes, sizeof(bytes)), 0);
+	commit(device);
+}
+
+static void check_page(struct device *device, uint32_t version, uint32_t page, char byte)
+{
+	const struct engine_address address = { .partition = PARTITION,
+						.object = OBJECT,
+						.version = version };
+	char bytes[PAGE], wanted[PAGE];
+	uint64_t got;
+
+	memset(wanted, byte, sizeof(wanted));
+	begin(device, ENGINE_READ);
+	assert_int_equal(engine_read(device->txn, address, (uint64_t)page * PAGE, bytes,
+				     sizeof(bytes), &got),
+			 0);
+	assert_int_equal(got, sizeof(bytes));
+	assert_memory_equal(bytes, wanted, sizeof(bytes));
+	commit(device);
+}
+
+/* A view of the partition at a time. 0: that is not to be reached. */
+static uint32_t view_at(struct device *device, uint64_t ms)
+{
+	const struct engine_moment moment = { .kind = ENGINE_AT_TIME, .value = ms };
+	uint32_t version = 0;
+	int result;
+
+	begin(device, ENGINE_READ);
+	result = engine_view_open(device->txn, PARTITION, moment, &version);
+	assert_true(result == 0 || result == -ENOENT);
+	commit(device);
+	return version;
+}
+
+static uint32_t take_snapshot(struct device *device, uint64_t partition)
+{
+	uint32_t version = 0;
+
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_snapshot(device->txn, partition, NULL, &version), 0);
+	commit(device);
+	return version;
+}
+
+static void roll_back_device(struct device *device, enum engine_moment_kind kind, uint64_t value)
+{
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_rollback(device->txn, 0,
+					 (struct engine_moment){ .kind = kind, .value = value }),
+			 0);
+	commit(device);
+}
+
+static void remove_partition(struct device *device)
+{
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_partition_remove(device->txn, PARTITION, true), 0);
+	commit(device);
+}
+
+/* Nothing is kept but what the intervals say. */
+static void set_policy(struct device *device, uint64_t partition, uint64_t all_ms,
+		       uint64_t interval_ms, uint64_t interval_for_ms)
+{
+	const struct engine_retention retention = { .kind = ENGINE_RETAIN_NONE,
+						    .keep_all_ms = all_ms,
+						    .keep_interval_ms = interval_ms,
+						    .keep_interval_for_ms = interval_for_ms };
+
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(device->txn, partition, &retention, false), 0);
+	commit(device);
+}
+
+/* Seals what is buffered by writing something else again and again, and merges until nothing is worth it. */
+static void merge_all(struct device *device)
+{
+	const struct engine_address address = { .partition = OTHERS, .object = OBJECT };
+	struct engine_merge_result total = { 0 };
+	char bytes[8 * PAGE] = { 0 };
+
+	for (int round = 0; round < 60; round++) {
+		begin(device, ENGINE_WRITE);
+		assert_int_equal(engine_write(device->txn, address, 0, bytes, sizeof(bytes)), 0);
+		commit(device);
+	}
+	for (int step = 0; step < 200; step++) {
+		int result = engine_merge(device->engine, &total);
+
+		assert_true(result == 0 || result == -EAGAIN);
+	}
+	assert_true(total.segments_freed > 0);
+}
+
+/* ---- what is kept ---- */
+
+static void test_moments_of_intervals_are_kept_as_long_as_the_policy_says(void **state)
+{
+	struct device *device = *state;
+
+	set_policy(device, 0, 0, 0, 0);
+	set_policy(device, PARTITION, 0, 10 * SECOND, 60 * SECOND);
+	for (uint64_t second = 2; second <= 100; second += 3) {
+		write_page(device, second * SECOND, 0, (char)second);
+		if (second % 4 == 0)
+			merge_all(device);
+	}
+	device->now = 100 * SECOND;
+	merge_all(device);
+	/* What was written last at 50 s, 60 s ... */
+	for (uint64_t second = 50; second <= 90; second += 10) {
+		uint32_t version = view_at(device, second * SECOND);
+
+		assert_int_not_equal(version, 0);
+		check_page(device, version, 0, (char)((second - 2) / 3 * 3 + 2));
+		/* A time between two of them means the one before. */
+		assert_int_equal(view_at(device, (second + 7) * SECOND), version);
+	}
+	assert_int_equal(view_at(device, 30 * SECOND), 0);
+	assert_int_equal(view_at(device, 20 * SECOND), 0);
+	check_page(device, 0, 0, 98);
+}
+
+static void test_every_moment_of_the_last_while_is_kept(void **state)
+{
+	struct device *device = *state;
+
+	set_policy(device, 0, 0, 0, 0);
+	set_policy(device, PARTITION, 30 * SECOND, 0, 0);
+	for (uint64_t second = 2; second <= 100; second += 3) {
+		write_page(device, second * SECOND, 0, (char)second);
+		if (second % 4 == 0)
+			merge_all(device);
+	}
+	device->now = 100 * SECOND;
+	merge_all(device);
+	for (uint64_t second = 70; second <= 100; second++) {
+		uint32_t version = view_at(device, second * SECOND);
+
+		assert_int_not_equal(version, 0);
+		check_page(device, version, 0, (char)((second - 2) / 3 * 3 + 2));
+	}
+	for (uint64_t second = 2; second < 65; second++)
+		assert_int_equal(view_at(device, second * SECOND), 0);
+}
+
+static void test_both_are_kept_together(void **state)
+{
+	struct device *device = *state;
+
+	set_policy(device, PARTITION, 20 * SECOND, 15 * SECOND, 70 * SECOND);
+	for (uint64_t second = 2; second <= 100; second += 3)
+		write_page(device, second * SECOND, 0, (char)second);
+	device->now = 100 * SECOND;
+	merge_all(device);
+	for (uint64_t second = 45; second <= 75; second += 15) {
+		uint32_t version = view_at(device, second * SECOND);
+
+		assert_int_not_equal(version, 0);
+		check_page(device, version, 0, (char)((second - 2) / 3 * 3 + 2));
+	}
+	for (uint64_t second = 80; second <= 100; second++)
+		check_page(device, view_at(device, second * SECOND), 0,
+			   (char)((second - 2) / 3 * 3 + 2));
+}
+
+/* ---- what is not promised again ---- */
+
+/* At a moment that a new policy would have kept, a record of a version may be out of reach: that says nothing. */
+static void test_moments_that_an_older_policy_gave_up_do_not_count(void **state)
+{
+	const struct engine_address address = { .partition = PARTITION, .object = OBJECT };
+	struct device *device = *state;
+	uint32_t version;
+
+	set_policy(device, 0, 0, 0, 0);
+	set_policy(device, PARTITION, 0, 0, 0);
+	write_page(device, 12 * SECOND, 1, 'a');
+	write_page(device, 15 * SECOND, 0, 'c');
+	/* So the onode of 20 s is not kept. */
+	write_page(device, 23 * SECOND, 0, 'b');
+	device->now = 35 * SECOND;
+	version = take_snapshot(device, PARTITION);
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_truncate(device->txn, address, 0), 0);
+	commit(device);
+	merge_all(device);
+	device->now = 50 * SECOND;
+	set_policy(device, PARTITION, 0, 10 * SECOND, 1000 * SECOND);
+	merge_all(device);
+	merge_all(device);
+	assert_int_equal(view_at(device, 20 * SECOND), 0);
+	check_page(device, version, 0, 'b');
+	check_page(device, version, 1, 'a');
+}
+
+static void test_a_partition_that_comes_back_has_no_intervals_of_before(void **state)
+{
+	struct device *device = *state;
+	uint32_t version;
+
+	set_policy(device, PARTITION, 0, 0, 0);
+	write_page(device, 12 * SECOND, 0, 'a');
+	write_page(device, 15 * SECOND, 0, 'b');
+	device->now = 16 * SECOND;
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(
+				 device->txn, PARTITION,
+				 &(struct engine_retention){ .kind = ENGINE_RETAIN_ALL }, false),
+			 0);
+	commit(device);
+	set_policy(device, 0, 0, 10 * SECOND, 1000 * SECOND);
+	write_page(device, 23 * SECOND, 0, 'c');
+	write_page(device, 26 * SECOND, 0, 'd');
+	device->now = 28 * SECOND;
+	version = take_snapshot(device, 0);
+	write_page(device, 33 * SECOND, 0, 'e');
+	device->now = 50 * SECOND;
+	remove_partition(device);
+	merge_all(device);
+	device->now = 60 * SECOND;
+	roll_back_device(device, ENGINE_AT_VERSION, version);
+	check_page(device, 0, 0, 'd');
+	check_page(device, version, 0, 'd');
+	/* But the version. */
+	for (uint64_t second = 1; second < 50; second++)
+		if (second < 26 || second >= 33)
+			assert_int_equal(view_at(device, second * SECOND), 0);
+}
+
+static void test_the_device_goes_back_to_an_interval_with_all_that_was_removed(void **state)
+{
+	struct device *device = *state;
+
+	set_policy(device, 0, 0, 10 * SECOND, 1000 * SECOND);
+	write_page(device, 12 * SECOND, 0, 'a');
+	write_page(device, 15 * SECOND, 0, 'b');
+	write_page(device, 23 * SECOND, 0, 'c');
+	device->now = 25 * SECOND;
+	remove_partition(device);
+	device->now = 40 * SECOND;
+	merge_all(device);
+	device->now = 50 * SECOND;
+	roll_back_device(device, ENGINE_AT_TIME, 20 * SECOND);
+	check_page(device, 0, 0, 'b');
+	device->now = 60 * SECOND;
+	merge_all(device);
+	check_page(device, 0, 0, 'b');
+}
+
+static void test_the_device_has_no_intervals_that_a_partition_does_not_keep(void **state)
+{
+	const struct engine_moment moment = { .kind = ENGINE_AT_TIME, .value = 20 * SECOND };
+	struct device *device = *state;
+	uint64_t sequence;
+
+	set_policy(device, 0, 0, 10 * SECOND, 1000 * SECOND);
+	set_policy(device, PARTITION, 0, 0, 0);
+	write_page(device, 12 * SECOND, 0, 'a');
+	write_page(device, 23 * SECOND, 0, 'b');
+	device->now = 40 * SECOND;
+	for (int round = 0; round < 2; round++) {
+		merge_all(device);
+		begin(device, ENGINE_READ);
+		assert_int_equal(engine_moment_resolve(device->txn, 0, moment, &sequence), -ENOENT);
+		commit(device);
+		/* Nor when that one is gone. */
+		if (round == 0)
+			remove_partition(device);
+	}
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_moments_of_intervals_are_kept_as_long_as_the_policy_says),
+		TEST(test_every_moment_of_the_last_while_is_kept),
+		TEST(test_both_are_kept_together),
+		TEST(test_moments_that_an_older_policy_gave_up_do_not_count),
+		TEST(test_a_partition_that_comes_back_has_no_intervals_of_before),
+		TEST(test_the_device_goes_back_to_an_interval_with_all_that_was_removed),
+		TEST(test_the_device_has_no_intervals_that_a_partition_does_not_keep),
+	};
+
+	return cmocka_run_group_tests_name("history_retention", tests, NULL, NULL);
+}
