@@ -49,27 +49,37 @@ static int source_changed(struct engine_txn *txn, struct partition *root, struct
 					.partition = source->left.index };
 	int result;
 
-	if (source->partition != &source->left) {
+	if (source->partition != &source->left)
 		partition_mark_history(txn, source->partition);
-		return 0;
-	}
-	if (history->clones.count)
+	else if (history->clones.count)
 		return history_put(&txn->writer, source->left.index, source->left.version, history);
+	if (history->clones.count)
+		return 0;
 	result = idset_remove(&reserved, &txn->writer, source->left.index);
 	if (result && result != -ENOENT)
 		return result;
 	partition_mark_history(txn, root);
+	if (source->partition != &source->left)
+		return 0;
 	txn->partitions_removed = true; /* an index is free again */
 	return record_put(&txn->writer, key, source->left.version, RECORD_TOMBSTONE, NULL, 0);
 }
 
-/* Notes that clone `index` stands on a bound of a partition. */
-static int stand_on(struct engine_txn *txn, struct partition *source, uint64_t bound,
-		    uint16_t index)
+/*
+ * Notes that clone `index` stands on a bound of a partition. That one's index is not free from then on: a rollback of the
+ * device may take both out of the table, and versions of the device still show the clone.
+ */
+static int stand_on(struct engine_txn *txn, struct partition *root, struct partition *source,
+		    uint64_t bound, uint16_t index)
 {
 	struct idset clones = history_clones(txn->engine, source);
-	int result = idset_insert(&clones, &txn->writer, history_element(bound, index));
+	struct idset reserved = reserved_indices(txn->engine, root);
+	int result = idset_insert(&reserved, &txn->writer, source->index);
 
+	if (result && result != -EEXIST)
+		return result;
+	partition_mark_history(txn, root);
+	result = idset_insert(&clones, &txn->writer, history_element(bound, index));
 	if (result)
 		return result == -EEXIST ? 0 : result;
 	partition_mark_history(txn, source);
@@ -213,7 +223,7 @@ static int make_clone(struct engine_txn *txn, struct cloning *cloning, uint64_t 
 	result = partition_get(engine, id, &clone);
 	if (result)
 		return result;
-	result = stand_on(txn, cloning->source, cloning->bound, clone->index);
+	result = stand_on(txn, cloning->root, cloning->source, cloning->bound, clone->index);
 	if (!result)
 		result = inherit(txn, clone, &cloning->state, cloning->bound, writable);
 	partition_release(engine, clone);
@@ -295,7 +305,7 @@ static int begin_anew(struct engine_txn *txn, struct partition *root, struct par
 	uint64_t bound = slot_end(engine->committed);
 	bool has_versions = clone->history.versions.count || clone->history.clones.count;
 	bool left = false;
-	int result = stand_on(txn, source, bound, clone->index);
+	int result = stand_on(txn, root, source, bound, clone->index);
 
 	if (!result && clone->origin.bound != bound)
 		result = leave(txn, root, clone, has_versions, &left);

@@ -150,14 +150,24 @@ int history_load(struct engine *engine, uint16_t index, uint64_t created_sequenc
 	uint64_t vanished = timeline_vanished(&engine->timeline, created_sequence);
 	int result = history_read(engine->store, index, history);
 
-	/*
-	 * While it was gone nobody looked after what it had kept. What is recorded from now on is valid again.
-	 */
-	if (!result && index != RECORD_ROOT_INDEX &&
-	    (history->created_sequence != created_sequence || history->valid_sequence < vanished)) {
+	if (result || index == RECORD_ROOT_INDEX)
+		return result;
+	if (history->created_sequence != created_sequence) {
 		*history = history_new(index, created_sequence);
 		history->valid_sequence = max_u64(created_sequence, vanished);
 		history->floor = vanished;
+	} else if (history->valid_sequence < vanished) {
+		/*
+		 * While it was gone nobody looked after what it had kept, but for clones. What is recorded from now on is valid
+		 * again.
+		 */
+		const struct history before = *history;
+
+		*history = history_new(index, created_sequence);
+		history->valid_sequence = vanished;
+		history->floor = vanished;
+		history->clones = before.clones;
+		history->versions.generation = before.versions.generation;
 	}
 	return result;
 }

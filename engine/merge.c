@@ -42,7 +42,7 @@ struct keep_context {
 		uint16_t index;
 		struct partition *partition; /* pinned; NULL: nobody */
 		uint64_t horizon;
-		struct history left; /* of a removed one that clones stand on; then left.removed */
+		struct history left; /* of one that is gone and that clones stand on, if it is */
 	} owner;
 	/* What was kept between two numbers. */
 	struct {
@@ -133,8 +133,10 @@ static bool is_of_owner(const struct keep_context *context, uint64_t sequence)
 
 static bool is_of_left(const struct keep_context *context, uint64_t sequence)
 {
-	return !context->owner.partition && context->owner.left.removed &&
-	       sequence >= context->owner.left.created_sequence;
+	const struct history *left = &context->owner.left;
+
+	return !context->owner.partition && (left->removed || left->clones.count) &&
+	       sequence >= left->created_sequence;
 }
 
 /* ---- bounds ---- */

@@ -16,7 +16,14 @@
 
 #include "engine/engine.h"
 
-enum { PARTITION = 0x10000, OTHERS = 0x10001, OBJECT = 0x10000, PAGE = 512, SECOND = 1000 };
+enum {
+	PARTITION = 0x10000,
+	OTHERS = 0x10001,
+	CLONE = 0x10002,
+	OBJECT = 0x10000,
+	PAGE = 512,
+	SECOND = 1000
+};
 
 static const struct nand_geometry shape = {
 	.page_bytes = PAGE,
@@ -110,9 +117,10 @@ static void write_page(struct device *device, uint64_t ms, uint32_t page, char b
 	commit(device);
 }
 
-static void check_page(struct device *device, uint32_t version, uint32_t page, char byte)
+static void check_page_of(struct device *device, uint64_t partition, uint32_t version,
+			  uint32_t page, char byte)
 {
-	const struct engine_address address = { .partition = PARTITION,
+	const struct engine_address address = { .partition = partition,
 						.object = OBJECT,
 						.version = version };
 	char bytes[PAGE], wanted[PAGE];
@@ -126,6 +134,11 @@ static void check_page(struct device *device, uint32_t version, uint32_t page, c
 	assert_int_equal(got, sizeof(bytes));
 	assert_memory_equal(bytes, wanted, sizeof(bytes));
 	commit(device);
+}
+
+static void check_page(struct device *device, uint32_t version, uint32_t page, char byte)
+{
+	check_page_of(device, PARTITION, version, page, byte);
 }
 
 /* A view of the partition at a time. 0: that is not to be reached. */
@@ -380,6 +393,43 @@ static void test_the_device_has_no_intervals_that_a_partition_does_not_keep(void
 	}
 }
 
+/* Source and clone are of a time that the device was rolled back behind. What versions of the device show of them stays. */
+static void test_clones_that_vanished_keep_what_they_stand_on(void **state)
+{
+	const struct engine_moment now = { .kind = ENGINE_NOW };
+	struct device *device = *state;
+	uint32_t before, after;
+	uint64_t id;
+
+	set_policy(device, 0, 0, 0, 0);
+	remove_partition(device);
+	before = take_snapshot(device, 0);
+	create(device, PARTITION);
+	write_page(device, 10 * SECOND, 0, 'a');
+	device->now = 12 * SECOND;
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_clone(device->txn, PARTITION, now, CLONE, true, &id), 0);
+	commit(device);
+	write_page(device, 15 * SECOND, 0, 'b');
+	after = take_snapshot(device, 0);
+	device->now = 20 * SECOND;
+	roll_back_device(device, ENGINE_AT_VERSION, before);
+	merge_all(device);
+	/* Others do not get their indices. */
+	create(device, PARTITION);
+	write_page(device, 21 * SECOND, 0, 'c');
+	remove_partition(device);
+	merge_all(device);
+	check_page_of(device, PARTITION, after, 0, 'b');
+	check_page_of(device, CLONE, after, 0, 'a');
+	roll_back_device(device, ENGINE_AT_VERSION, after);
+	write_page(device, 30 * SECOND, 0, 'd');
+	merge_all(device);
+	check_page_of(device, PARTITION, after, 0, 'b');
+	check_page_of(device, CLONE, after, 0, 'a');
+	check_page_of(device, CLONE, 0, 0, 'a');
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -392,6 +442,7 @@ int main(void)
 		TEST(test_a_partition_that_comes_back_has_no_intervals_of_before),
 		TEST(test_the_device_goes_back_to_an_interval_with_all_that_was_removed),
 		TEST(test_the_device_has_no_intervals_that_a_partition_does_not_keep),
+		TEST(test_clones_that_vanished_keep_what_they_stand_on),
 	};
 
 	return cmocka_run_group_tests_name("history_retention", tests, NULL, NULL);
