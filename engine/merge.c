@@ -46,7 +46,7 @@ struct keep_context {
 	} owner;
 	/* What was kept between two numbers. */
 	struct {
-		bool known, of_owner;
+		bool known, of_owner, of_left;
 		uint16_t index;
 		uint64_t from, bound;
 	} kept;
@@ -217,12 +217,12 @@ static int lowest_kept(struct keep_context *context, uint64_t sequence, uint64_t
 static int lowest_bound(struct keep_context *context, uint16_t index, uint64_t sequence,
 			uint64_t horizon, uint64_t *lowest)
 {
-	bool of_owner = is_of_owner(context, sequence);
+	bool of_owner = is_of_owner(context, sequence), of_left = is_of_left(context, sequence);
 	int result;
 
 	if (context->kept.known && context->kept.index == index &&
-	    context->kept.of_owner == of_owner && sequence >= context->kept.from &&
-	    sequence <= context->kept.bound) {
+	    context->kept.of_owner == of_owner && context->kept.of_left == of_left &&
+	    sequence >= context->kept.from && sequence <= context->kept.bound) {
 		*lowest = context->kept.bound;
 		return 0;
 	}
@@ -230,6 +230,7 @@ static int lowest_bound(struct keep_context *context, uint16_t index, uint64_t s
 	context->kept.known = !result;
 	context->kept.index = index;
 	context->kept.of_owner = of_owner;
+	context->kept.of_left = of_left;
 	context->kept.from = sequence;
 	context->kept.bound = *lowest;
 	return result;
