@@ -150,7 +150,7 @@ static void test_the_engine_does_what_the_model_does_on_flash(void **state)
 static void test_a_device_that_is_merged_all_the_time_keeps_what_it_has(void **state)
 {
 	(void)state;
-	run_on_flash("flash that is merged", 500, &small, 5, 60000);
+	run_on_flash("flash that is merged", 500, &small, 5, 25000);
 }
 
 static void test_a_device_that_runs_full_keeps_what_it_has(void **state)
