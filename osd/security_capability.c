@@ -213,7 +213,7 @@ int osd_capability_check(struct osd_request *request)
 		return osd_fail_field(request, layout->boot_epoch);
 	if (check_object(request) != 0 || check_permissions(request) != 0)
 		return -EINVAL;
-	/* Attributes access pages are not implemented: a restriction by one can't be kept. */
+	/* There are no attributes access pages: a restriction by one can't be kept. */
 	if (capability->attributes_access != 0)
 		return osd_fail_field(request, layout->attributes_access);
 	return 0;
