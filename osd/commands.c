@@ -203,10 +203,11 @@ static const struct osd_command_entry command_table[] = {
 	  osd_read_map, OSD_PERMISSION_READ },
 	{ OSD_READ_MAPS_AND_COMPARE, ENGINE_READ, OSD_TARGET_USER_OBJECT,
 	  OSD_ALLOCATION | OSD_NAMES_OBJECT, NULL, osd_read_maps_and_compare, OSD_PERMISSION_READ },
-	{ OSD_PERFORM_SCSI_COMMAND, ENGINE_READ, OSD_TARGET_ROOT, OSD_ALLOCATION,
-	  osd_check_embedded, osd_perform_scsi_command, OSD_PERMISSION_DEV_MGMT },
-	{ OSD_PERFORM_TASK_MANAGEMENT_FUNCTION, ENGINE_READ, OSD_TARGET_ROOT, 0,
-	  osd_check_task_management, NULL, OSD_PERMISSION_DEV_MGMT },
+	{ OSD_PERFORM_SCSI_COMMAND, ENGINE_READ, OSD_TARGET_ANY, OSD_ALLOCATION, osd_check_embedded,
+	  osd_perform_scsi_command, OSD_PERMISSION_DEV_MGMT },
+	{ OSD_PERFORM_TASK_MANAGEMENT_FUNCTION, ENGINE_READ, OSD_TARGET_ANY,
+	  OSD_ALLOCATION | OSD_UNINTERRUPTED, osd_check_task_management,
+	  osd_perform_task_management, OSD_PERMISSION_DEV_MGMT },
 };
 
 const struct osd_command_entry *osd_command_find(uint16_t action)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * PERFORM SCSI COMMAND: a command of other devices with an OSD command's attributes and security
- * around it. PERFORM TASK MANAGEMENT FUNCTION.
+ * around it.
  */
 #include <errno.h>
 
 #include "common/bytes.h"
 #include "osd/execute.h"
 
-enum { FIELD_EMBEDDED_CDB = 32, FIELD_TASK_FUNCTION = 32 };
+enum { FIELD_EMBEDDED_CDB = 32 };
 
 int osd_check_embedded(struct osd_request *request)
 {
@@ -56,13 +56,4 @@ int osd_perform_scsi_command(struct osd_request *request)
 		return osd_fail_field(request, FIELD_EMBEDDED_CDB + 2);
 	command->data_in_length = min_u64((uint64_t)length, room);
 	return 0;
-}
-
-int osd_check_task_management(struct osd_request *request)
-{
-	/*
-	 * Tasks belong to the transport, which has functions of its own to manage them; here a
-	 * command is executed as a whole, and there is no task that a tag could name.
-	 */
-	return osd_fail_field(request, FIELD_TASK_FUNCTION);
 }

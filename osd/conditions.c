@@ -48,6 +48,31 @@ void osd_attention_raise(struct osd_conditions *conditions, uint64_t nexus,
 	pthread_mutex_unlock(&conditions->lock);
 }
 
+void osd_attention_raise_for(struct osd_conditions *conditions, uint64_t nexus,
+			     enum osd_attention attention)
+{
+	pthread_mutex_lock(&conditions->lock);
+	for (unsigned i = 0; i < OSD_NEXUSES_MAX; i++)
+		if (nexus != 0 && conditions->nexuses[i].nexus == nexus)
+			conditions->nexuses[i].pending |= 1u << attention;
+	pthread_mutex_unlock(&conditions->lock);
+}
+
+unsigned osd_attention_look(struct osd_conditions *conditions, uint64_t nexus,
+			    enum osd_attention *attention)
+{
+	unsigned pending = 0;
+
+	pthread_mutex_lock(&conditions->lock);
+	for (unsigned i = 0; i < OSD_NEXUSES_MAX; i++)
+		if (nexus != 0 && conditions->nexuses[i].nexus == nexus)
+			pending = conditions->nexuses[i].pending;
+	pthread_mutex_unlock(&conditions->lock);
+	if (pending != 0)
+		*attention = (enum osd_attention)__builtin_ctz(pending);
+	return (unsigned)__builtin_popcount(pending);
+}
+
 /* The entry of a nexus; of a new one that of the longest silent, with nothing pending. */
 static struct nexus *find(struct osd_conditions *conditions, uint64_t nexus)
 {
@@ -88,6 +113,10 @@ bool osd_attention_take(struct osd_conditions *conditions, uint64_t nexus,
 uint16_t osd_attention_code(enum osd_attention attention)
 {
 	switch (attention) {
+	case OSD_ATTENTION_RESET:
+		return SENSE_BUS_DEVICE_RESET_FUNCTION_OCCURRED;
+	case OSD_ATTENTION_CLEARED:
+		return SENSE_COMMANDS_CLEARED_BY_ANOTHER_INITIATOR;
 	case OSD_ATTENTION_FORMATTED:
 	case OSD_ATTENTION_RESTORED:
 		return SENSE_MEDIUM_MAY_HAVE_CHANGED;

@@ -14,6 +14,8 @@
 
 /* In the order in which they are reported. */
 enum osd_attention {
+	OSD_ATTENTION_RESET,   /* of the logical unit */
+	OSD_ATTENTION_CLEARED, /* another initiator ended commands of this one */
 	OSD_ATTENTION_FORMATTED,
 	OSD_ATTENTION_RESTORED, /* a partition, or everything, is as it was earlier */
 	OSD_ATTENTION_KEYS_CHANGED,
@@ -35,6 +37,14 @@ void osd_conditions_destroy(struct osd_conditions *conditions);
 /* `nexus` caused it; all others that are known are to be told. */
 void osd_attention_raise(struct osd_conditions *conditions, uint64_t nexus,
 			 enum osd_attention attention);
+
+/* `nexus` alone is to be told, if it is known. */
+void osd_attention_raise_for(struct osd_conditions *conditions, uint64_t nexus,
+			     enum osd_attention attention);
+
+/* How many attentions a nexus has not been told, and the first of them. It stays untold. */
+unsigned osd_attention_look(struct osd_conditions *conditions, uint64_t nexus,
+			    enum osd_attention *attention);
 
 /*
  * Notes that a nexus is there (0: nobody) and takes what it has not been told, the first of several.

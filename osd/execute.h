@@ -50,6 +50,7 @@ struct osd_device {
 	struct osd_merge_job *merge_job;
 	struct osd_trackers trackers;
 	struct osd_background background;
+	struct osd_task_set tasks; /* choose NULL: unknown */
 };
 
 /* What a command, a set or a get is about. */
@@ -147,8 +148,9 @@ enum osd_command_flag {
 	OSD_COPIES = 1 << 16,          /* has copy user object source descriptors */
 	OSD_NAMES_OBJECT = 1 << 17,    /* has a user object descriptor */
 	OSD_SWAPS = 1 << 18, /* numbers of 8 bytes in Data-Out, and one in Data-In at the address */
-	OSD_RESTORES = 1 << 20,  /* makes things as they were earlier */
-	OSD_OWN_LISTS = 1 << 19, /* the command does its sets and gets itself; list format */
+	OSD_RESTORES = 1 << 20,      /* makes things as they were earlier */
+	OSD_OWN_LISTS = 1 << 19,     /* the command does its sets and gets itself; list format */
+	OSD_UNINTERRUPTED = 1 << 21, /* is carried out in spite of unit attentions, which stay */
 };
 
 struct osd_command_entry {
@@ -342,6 +344,7 @@ int osd_conditional_set(struct osd_request *request);
 int osd_check_embedded(struct osd_request *request);
 int osd_perform_scsi_command(struct osd_request *request);
 int osd_check_task_management(struct osd_request *request);
+int osd_perform_task_management(struct osd_request *request);
 /* CREATE of `count` objects; they become the request's subject. */
 int osd_create_objects(struct osd_request *request, uint32_t count);
 

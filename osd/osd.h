@@ -32,10 +32,42 @@ struct osd_options {
 
 struct osd_device;
 
+/* Which tasks a task management function is about. */
+struct osd_task_choice {
+	bool every_nexus; /* the tasks of all, not of `nexus` alone */
+	uint64_t nexus;   /* as in osd_command */
+	bool one;         /* of those the one with `tag` only */
+	uint64_t tag;     /* as the transport numbers them: of iSCSI the Initiator Task Tag */
+};
+
+/* Called with the nexus of each task that was found. */
+typedef void osd_task_found(void *context, uint64_t nexus);
+
+/*
+ * The tasks of a logical unit: commands that have arrived and have not ended. Kept by who calls
+ * osd_execute, for PERFORM TASK MANAGEMENT FUNCTION, which calls this from inside osd_execute; the task that
+ * calls is never chosen.
+ */
+struct osd_task_set {
+	void *context;
+	/*
+	 * Returns how many tasks are chosen, and calls `found` (may be NULL) for each of them. With `abort`
+	 * those that have not begun never do. Those that have begun go on to their end, and the answer of the
+	 * command that aborts them is not given before. Must not wait for any of them itself.
+	 */
+	uint32_t (*choose)(void *context, const struct osd_task_choice *choice, bool abort,
+			   osd_task_found *found, void *found_context);
+};
+
 /* A logical unit on `engine`, which the device uses but does not own. -ENOMEM. */
 int osd_device_create(struct engine *engine, const uint8_t uuid[16],
 		      const struct osd_options *options, struct osd_device **device);
 void osd_device_destroy(struct osd_device *device);
+/*
+ * Gives the device its tasks, before the first command; `tasks` is copied. A device without rejects task
+ * management functions.
+ */
+void osd_device_set_tasks(struct osd_device *device, const struct osd_task_set *tasks);
 
 /* One command. The caller owns all buffers and keeps them until osd_execute returns. */
 struct osd_command {

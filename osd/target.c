@@ -67,6 +67,11 @@ int osd_device_create(struct engine *engine, const uint8_t uuid[16],
 	return 0;
 }
 
+void osd_device_set_tasks(struct osd_device *device, const struct osd_task_set *tasks)
+{
+	device->tasks = *tasks;
+}
+
 void osd_device_destroy(struct osd_device *device)
 {
 	osd_background_destroy(&device->background);
@@ -324,7 +329,8 @@ static bool is_interrupted(struct osd_request *request)
 {
 	enum osd_attention attention;
 
-	if (!osd_attention_take(request->device->conditions, request->command->nexus, &attention))
+	if (request->entry->flags & OSD_UNINTERRUPTED ||
+	    !osd_attention_take(request->device->conditions, request->command->nexus, &attention))
 		return false;
 	osd_fail(request, SENSE_UNIT_ATTENTION, osd_attention_code(attention));
 	return true;

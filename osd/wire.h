@@ -64,8 +64,9 @@ struct osd_cdb {
 	 * encoded.
 	 */
 	uint8_t embedded_cdb[16];
-	uint8_t task_function; /* PERFORM TASK MANAGEMENT FUNCTION: byte 32 */
-	uint64_t task_tag;     /* and 40(8) */
+	/* PERFORM TASK MANAGEMENT FUNCTION: byte 39 and 40(8); `length` is in 32(2). */
+	uint8_t task_function;
+	uint64_t task_tag;
 	uint8_t key_bytes[28]; /* SET KEY, SET MASTER KEY: CDB bytes 24..51 as they are */
 
 	/* Get and set attributes. */

@@ -250,7 +250,8 @@ static void encode_fields(const struct osd_cdb *decoded, enum cdb_layout layout,
 	} else if (layout == LAYOUT_SCSI) {
 		memcpy(cdb + 32, decoded->embedded_cdb, sizeof(decoded->embedded_cdb));
 	} else if (layout == LAYOUT_TASK) {
-		cdb[32] = decoded->task_function;
+		put_be16(cdb + 32, (uint16_t)min_u64(decoded->length, UINT16_MAX));
+		cdb[39] = decoded->task_function;
 		put_be64(cdb + 40, decoded->task_tag);
 	} else {
 		put_be64(cdb + length_at, decoded->length);
@@ -408,7 +409,8 @@ static int decode_fields(const uint8_t *cdb, enum cdb_layout layout, struct osd_
 		memcpy(decoded->embedded_cdb, cdb + 32, sizeof(decoded->embedded_cdb));
 		decoded->length = embedded_allocation_length(decoded->embedded_cdb);
 	} else if (layout == LAYOUT_TASK) {
-		decoded->task_function = cdb[32];
+		decoded->length = get_be16(cdb + 32);
+		decoded->task_function = cdb[39];
 		decoded->task_tag = get_be64(cdb + 40);
 	} else {
 		decoded->length = get_be64(cdb + length_at);

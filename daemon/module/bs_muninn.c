@@ -205,8 +205,10 @@ static int close_layers(struct muninn_lun *lun)
 	return result;
 }
 
-static int open_layers(struct muninn_lun *lun, const char *path, struct error_text *error)
+static int open_layers(struct muninn_lun *lun, const char *path, struct tgt_cmd_queue *held_back,
+		       struct error_text *error)
 {
+	struct osd_task_set tasks = { .choose = io_threads_choose };
 	struct engine_options options = {
 		.onode_cache_entries = lun->options.onode_cache_entries,
 		.directory_cache_nodes = lun->options.directory_cache_nodes,
@@ -241,7 +243,13 @@ static int open_layers(struct muninn_lun *lun, const char *path, struct error_te
 	explicit_bzero(lun->options.osd.device_key, sizeof(lun->options.osd.device_key));
 	if (result)
 		return error_set(error, result, "no OSD on %s: %s", path, strerror(-result));
-	return io_threads_start(lun->options.threads, execute, lun, &lun->threads, error);
+	result = io_threads_start(lun->options.threads, execute, lun, held_back, &lun->threads,
+				  error);
+	if (result)
+		return result;
+	tasks.context = lun->threads;
+	osd_device_set_tasks(lun->device, &tasks);
+	return 0;
 }
 
 static int open_image(struct scsi_lu *lu, char *path, int *fd, uint64_t *size)
@@ -249,7 +257,7 @@ static int open_image(struct scsi_lu *lu, char *path, int *fd, uint64_t *size)
 	struct muninn_lun *lun = muninn_lun(lu);
 	struct engine_statistics statistics;
 	struct error_text error = { "" };
-	int result = open_layers(lun, path, &error);
+	int result = open_layers(lun, path, &lu->cmd_queue, &error);
 
 	if (result) {
 		close_layers(lun);

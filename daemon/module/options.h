@@ -10,7 +10,7 @@
 #include "osd/osd.h"
 
 #define LUN_THREADS_DEFAULT   2
-#define LUN_THREADS_MAX       64
+#define LUN_THREADS_MAX       64 /* as IO_THREADS_MAX */
 #define LUN_CACHE_ENTRIES_MAX (1U << 24)
 #define LUN_TABLE_CACHE_MAX   (1U << 20) /* MiB */
 #define LUN_PATH_BYTES        1024

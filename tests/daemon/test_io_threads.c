@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* The I/O threads of a logical unit, with the three functions of tgtd that they call played by the test. */
+#include <endian.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -116,7 +117,7 @@ static void start(unsigned int count)
 {
 	struct error_text error;
 
-	assert_int_equal(io_threads_start(count, execute, &executed, &threads, &error), 0);
+	assert_int_equal(io_threads_start(count, execute, &executed, NULL, &threads, &error), 0);
 }
 
 static void assert_each_completed_once(unsigned int count)
@@ -183,7 +184,8 @@ static void test_head_of_queue_overtakes_what_has_not_begun(void **state)
 
 	(void)state;
 	atomic_store(&may_execute, false);
-	assert_int_equal(io_threads_start(1, execute_in_order, &executed, &threads, &error), 0);
+	assert_int_equal(io_threads_start(1, execute_in_order, &executed, NULL, &threads, &error),
+			 0);
 	for (unsigned int i = 0; i < 4; i++) {
 		commands[i].attribute = i == 3 ? MSG_HEAD_TAG : MSG_SIMPLE_TAG;
 		io_threads_submit(threads, &commands[i]);
@@ -215,6 +217,203 @@ static void test_an_aborted_command_that_has_not_begun_is_not_executed(void **st
 	io_threads_stop(threads);
 }
 
+/* ---- task management: command 0 manages the others ---- */
+
+/* What the manager is to do, and what came of it. */
+static struct osd_task_choice choice;
+static bool abort_them;
+static atomic_uint chosen;
+static uint64_t found_nexuses[8];
+static unsigned int found_count;
+static atomic_bool has_managed;
+
+static void note_found(void *context, uint64_t nexus)
+{
+	assert_ptr_equal(context, &found_count);
+	found_nexuses[found_count++ % 8] = nexus;
+}
+
+/* Commands with `offset` 1 manage, the others wait until they may execute. */
+static void execute_or_manage(void *context, struct scsi_cmd *cmd)
+{
+	if (cmd->offset == 1) {
+		chosen = io_threads_choose(threads, &choice, abort_them, note_found, &found_count);
+		atomic_store(&has_managed, true);
+		atomic_fetch_add(&executed, 1);
+		scsi_set_result(cmd, SAM_STAT_GOOD);
+		return;
+	}
+	atomic_store(&order[0], cmd);
+	execute(context, cmd);
+}
+
+static void begin_managing(unsigned int count, struct tgt_cmd_queue *held_back)
+{
+	struct error_text error;
+
+	atomic_store(&may_execute, false);
+	atomic_store(&has_managed, false);
+	atomic_store(&order[0], NULL);
+	found_count = 0;
+	choice = (struct osd_task_choice){ .nexus = 5 };
+	for (unsigned int i = 0; i < 8; i++) {
+		commands[i].cmd_itn_id = 5;
+		commands[i].state = 0;
+		commands[i].result = -1;
+	}
+	assert_int_equal(
+		io_threads_start(count, execute_or_manage, &executed, held_back, &threads, &error),
+		0);
+}
+
+/* Occupies one thread. */
+static void occupy(struct scsi_cmd *cmd)
+{
+	io_threads_submit(threads, cmd);
+	while (atomic_load(&order[0]) != cmd)
+		sched_yield();
+}
+
+static void submit_manager(struct scsi_cmd *cmd)
+{
+	cmd->offset = 1;
+	cmd->attribute = MSG_HEAD_TAG;
+	io_threads_submit(threads, cmd);
+}
+
+static void test_aborted_tasks_that_have_not_begun_end_without_being_executed(void **state)
+{
+	(void)state;
+	abort_them = true;
+	begin_managing(2, NULL);
+	occupy(&commands[1]);
+	occupy(&commands[2]);
+	for (unsigned int i = 3; i < 6; i++)
+		io_threads_submit(threads, &commands[i]);
+	commands[5].cmd_itn_id = 6; /* of another session */
+	submit_manager(&commands[0]);
+	/* The manager gets a thread when one of the two has ended. */
+	atomic_store(&may_execute, true);
+	while (completed < 6)
+		turn();
+	assert_int_equal(commands[0].result, SAM_STAT_GOOD);
+	assert_int_equal(commands[3].result, SAM_STAT_TASK_ABORTED);
+	assert_int_equal(commands[4].result, SAM_STAT_TASK_ABORTED);
+	assert_int_equal(commands[5].result, SAM_STAT_CHECK_CONDITION);
+	assert_in_range(chosen, 2, 3);
+	assert_int_equal(found_count, chosen);
+	assert_int_equal(found_nexuses[0], 5);
+	io_threads_stop(threads);
+}
+
+static void test_who_aborts_is_answered_behind_what_had_begun(void **state)
+{
+	(void)state;
+	abort_them = true;
+	begin_managing(2, NULL);
+	occupy(&commands[1]);
+	submit_manager(&commands[0]);
+	while (!atomic_load(&has_managed))
+		sched_yield();
+	/* It has done all it can, and is not done. */
+	assert_int_equal(chosen, 1);
+	for (unsigned int i = 0; i < 1000; i++)
+		sched_yield();
+	assert_int_equal(commands[0].tag, 0);
+	assert_int_equal(poll(&(struct pollfd){ .fd = watched_fd, .events = POLLIN }, 1, 0), 0);
+	atomic_store(&may_execute, true);
+	while (completed < 2)
+		turn();
+	assert_int_equal(commands[0].result, SAM_STAT_GOOD);
+	assert_int_equal(commands[1].result, SAM_STAT_CHECK_CONDITION);
+	io_threads_stop(threads);
+}
+
+static void test_queries_count_and_neither_end_nor_wait(void **state)
+{
+	(void)state;
+	abort_them = false;
+	begin_managing(2, NULL);
+	commands[2].tag = htobe32(77);
+	occupy(&commands[1]);
+	choice.one = true;
+	choice.tag = 77;
+	/* Is overtaken: the manager is at the head of the queue. */
+	submit_manager(&commands[0]);
+	turn();
+	assert_int_equal(chosen, 0);
+	assert_int_equal(commands[0].tag, 1);
+	commands[3].offset = 1;
+	choice.one = false;
+	io_threads_submit(threads, &commands[3]);
+	turn();
+	assert_int_equal(chosen, 1);
+	atomic_store(&may_execute, true);
+	while (completed < 3)
+		turn();
+	assert_int_equal(commands[1].result, SAM_STAT_CHECK_CONDITION);
+	io_threads_stop(threads);
+}
+
+static void test_two_that_abort_each_other_both_end(void **state)
+{
+	(void)state;
+	for (unsigned int round = 0; round < 200; round++) {
+		abort_them = true;
+		completed = 0;
+		begin_managing(4, NULL);
+		found_count = 0;
+		for (unsigned int i = 0; i < 4; i++)
+			submit_manager(&commands[i]);
+		while (completed < 4)
+			turn();
+		io_threads_stop(threads);
+	}
+}
+
+static void test_what_tgtd_holds_back_is_aborted_when_its_turn_comes(void **state)
+{
+	struct tgt_cmd_queue held_back;
+
+	(void)state;
+	INIT_LIST_HEAD(&held_back.queue);
+	for (unsigned int i = 2; i < 5; i++)
+		list_add_tail(&commands[i].qlist, &held_back.queue);
+	abort_them = true;
+	begin_managing(1, &held_back);
+	commands[3].cmd_itn_id = 6;
+	submit_manager(&commands[0]);
+	while (completed < 1)
+		turn();
+	assert_int_equal(chosen, 2);
+	assert_int_equal(commands[0].result, SAM_STAT_GOOD);
+	atomic_store(&may_execute, true);
+	for (unsigned int i = 2; i < 5; i++) {
+		list_del(&commands[i].qlist);
+		io_threads_submit(threads, &commands[i]);
+	}
+	while (completed < 4)
+		turn();
+	assert_int_equal(commands[2].result, SAM_STAT_TASK_ABORTED);
+	assert_int_equal(commands[3].result, SAM_STAT_CHECK_CONDITION);
+	assert_int_equal(commands[4].result, SAM_STAT_TASK_ABORTED);
+	io_threads_stop(threads);
+}
+
+static void test_a_stop_does_not_wait_for_who_searches_what_tgtd_holds_back(void **state)
+{
+	struct tgt_cmd_queue held_back;
+
+	(void)state;
+	INIT_LIST_HEAD(&held_back.queue);
+	abort_them = true;
+	begin_managing(2, &held_back);
+	submit_manager(&commands[0]);
+	submit_manager(&commands[1]);
+	io_threads_stop(threads);
+	assert_int_equal(completed, 2);
+}
+
 static void test_a_stop_finishes_what_is_queued(void **state)
 {
 	(void)state;
@@ -234,7 +433,7 @@ static void test_threads_that_tgtd_cannot_watch_do_not_start(void **state)
 
 	(void)state;
 	refuse_to_watch = true;
-	assert_int_equal(io_threads_start(2, execute, &executed, &threads, &error), -ENOMEM);
+	assert_int_equal(io_threads_start(2, execute, &executed, NULL, &threads, &error), -ENOMEM);
 	assert_string_equal(error.text, "tgtd could not watch one more descriptor");
 }
 
@@ -248,6 +447,12 @@ int main(void)
 		prepared(test_commands_that_are_done_together_complete_in_one_batch),
 		prepared(test_head_of_queue_overtakes_what_has_not_begun),
 		prepared(test_an_aborted_command_that_has_not_begun_is_not_executed),
+		prepared(test_aborted_tasks_that_have_not_begun_end_without_being_executed),
+		prepared(test_who_aborts_is_answered_behind_what_had_begun),
+		prepared(test_queries_count_and_neither_end_nor_wait),
+		prepared(test_two_that_abort_each_other_both_end),
+		prepared(test_what_tgtd_holds_back_is_aborted_when_its_turn_comes),
+		prepared(test_a_stop_does_not_wait_for_who_searches_what_tgtd_holds_back),
 		prepared(test_a_stop_finishes_what_is_queued),
 		prepared(test_threads_that_tgtd_cannot_watch_do_not_start),
 	};

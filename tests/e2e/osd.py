@@ -9,6 +9,7 @@ CREATE_PARTITION, REMOVE_PARTITION = 0x888B, 0x888C
 GET_ATTRIBUTES, SET_ATTRIBUTES = 0x888E, 0x888F
 CREATE_AND_WRITE = 0x8892
 FLUSH_PARTITION, FLUSH_OSD = 0x889B, 0x889C
+PERFORM_TASK_MANAGEMENT = 0x8F7D
 
 GOOD, CHECK_CONDITION = 0x00, 0x02
 RECOVERED_ERROR, MEDIUM_ERROR, HARDWARE_ERROR, ILLEGAL_REQUEST, DATA_PROTECT = 0x1, 0x3, 0x4, 0x5, 0x7
@@ -154,6 +155,14 @@ class Command:
             room = 512 * len(gets)
             struct.pack_into(">II", self.cdb, 60, room, offset_of(version, self.retrieved))
             self.read_length = self.retrieved + room
+
+    @classmethod
+    def manage_tasks(cls, function, tag=0):
+        """PERFORM TASK MANAGEMENT FUNCTION; byte 4 of its 8 bytes of data is the service response."""
+        command = cls(PERFORM_TASK_MANAGEMENT, address=tag)
+        struct.pack_into(">H5xB", command.cdb, 32, 8, function)
+        command.data_length = command.read_length = 8
+        return command
 
     def _add_segment(self, at, segment, unit):
         start = round_up(len(self.data_out), unit)

@@ -19,6 +19,12 @@ TASK_MANAGEMENT, TASK_MANAGEMENT_RESPONSE = 0x02, 0x22
 ABORT_TASK, ABORT_TASK_SET, LOGICAL_UNIT_RESET = 1, 2, 5
 FUNCTION_COMPLETE, NO_SUCH_TASK = 0, 1
 SIMPLE, ORDERED, HEAD_OF_QUEUE = 1, 2, 3
+TASK_ABORTED = 0x40
+# Of PERFORM TASK MANAGEMENT FUNCTION: functions, service responses.
+OSD_ABORT_TASK, OSD_ABORT_TASK_SET, OSD_CLEAR_TASK_SET, OSD_LOGICAL_UNIT_RESET = 0x01, 0x02, 0x04, 0x08
+OSD_QUERY_TASK, OSD_QUERY_TASK_SET = 0x80, 0x81
+COMPLETE, SUCCEEDED = 0x00, 0x05
+UNIT_ATTENTION = 0x6
 
 
 class Managed(Exception):
@@ -93,6 +99,60 @@ class Tasks(E2ETest):
         # It is too late for a command that runs: the answer is that it does not exist (any more).
         self.assertIn(session.manage(ABORT_TASK, tag), (FUNCTION_COMPLETE, NO_SUCH_TASK))
         session.wait(*tasks)
+        self.assert_works(session, device)
+
+    def perform(self, session, function, tag=0):
+        """The service response of a function that goes ahead of all other commands."""
+        session.attribute = HEAD_OF_QUEUE
+        command = Command.manage_tasks(function, tag)
+        answer = command.answer(session.wait(command.submit(session)))
+        session.attribute = SIMPLE
+        self.assertEqual(answer.status, GOOD)
+        return answer.data[4]
+
+    def abort_many(self, managing, function):
+        """Numbers of writes that were done and that were aborted. What waits behind an ORDERED command is with tgtd."""
+        session, device, tasks = self.prepared()
+        session.attribute = ORDERED
+        behind = range(COMMANDS, 2 * COMMANDS)
+        for i in behind:
+            tasks.append(Command(osd.WRITE, P, O, address=len(DATA) * i, data=DATA).submit(session))
+            session.attribute = SIMPLE
+        self.assertEqual(self.perform(managing or session, function), COMPLETE)
+        session.wait(*tasks)
+        statuses = [task.status for task in tasks]
+        for task in tasks:
+            # A command that comes after the others were cleared tells of that.
+            if task.status not in (GOOD, TASK_ABORTED):
+                self.assertEqual(osd.Sense(task.sense).key, UNIT_ATTENTION)
+        session.until_ready()
+        device.set_length(P, O, len(DATA) * len(tasks))
+        for i, status in enumerate(statuses):
+            expected = DATA if status == GOOD else bytes(len(DATA))
+            self.assertEqual(device.read(P, O, len(DATA) * i, len(DATA)), expected, i)
+        device.must(osd.REMOVE, P, O)
+        device.must(osd.REMOVE_PARTITION, P)
+        return statuses.count(TASK_ABORTED)
+
+    def test_commands_aborted_by_an_osd_command_are_not_executed_and_say_so(self):
+        self.assertTrue(any(self.abort_many(None, OSD_ABORT_TASK_SET) for _ in range(10)))
+
+    def test_a_session_can_clear_the_tasks_of_another(self):
+        managing = self.login()
+        managing.until_ready()
+        self.assertTrue(any(self.abort_many(managing, OSD_CLEAR_TASK_SET) for _ in range(10)))
+        self.abort_many(managing, OSD_LOGICAL_UNIT_RESET)
+
+    def test_a_task_is_found_by_its_initiator_task_tag(self):
+        session, device, tasks = self.prepared()
+        tag = next(tag for tag, task in session.tasks.items() if task is tasks[-1])
+        self.assertIn(self.perform(session, OSD_QUERY_TASK, tag), (COMPLETE, SUCCEEDED))
+        self.assertEqual(self.perform(session, OSD_ABORT_TASK, tag), COMPLETE)
+        session.wait(*tasks)
+        self.assertIn(tasks[-1].status, (GOOD, TASK_ABORTED))
+        self.assertTrue(all(task.status == GOOD for task in tasks[:-1]))
+        self.assertEqual(self.perform(session, OSD_QUERY_TASK, tag), COMPLETE)
+        self.assertEqual(self.perform(session, OSD_QUERY_TASK_SET), COMPLETE)
         self.assert_works(session, device)
 
     def test_connections_lost_with_commands_under_way_leave_the_unit_whole(self):

@@ -101,6 +101,12 @@ static void fill_inquiry(struct call *call)
 	call->data_in_capacity = 96;
 }
 
+static void fill_task_query(struct call *call)
+{
+	call->cdb.task_function = OSD_QUERY_TASK_SET;
+	call->cdb.length = call->data_in_capacity = OSD_TASK_ANSWER_BYTES;
+}
+
 /* What command_rows_prepare duplicates of P. */
 #define ROW_CLONE    (P + 3)
 #define ROW_SNAPSHOT (P + 4)
@@ -176,7 +182,8 @@ const struct command_row command_rows[] = {
 	{ OSD_READ_MAP, "the object", ROW_OBJECT, ROW_NO_CONTINUATION, fill_map },
 	{ OSD_READ_MAPS_AND_COMPARE, "the object", ROW_OBJECT, ROW_NEEDS_CONTINUATION,
 	  fill_compare },
-	{ OSD_PERFORM_SCSI_COMMAND, "the root", ROW_ROOT, 0, fill_inquiry },
+	{ OSD_PERFORM_SCSI_COMMAND, "any object", ROW_OBJECT, 0, fill_inquiry },
+	{ OSD_PERFORM_TASK_MANAGEMENT_FUNCTION, "any object", ROW_OBJECT, 0, fill_task_query },
 };
 
 const size_t command_row_count = sizeof(command_rows) / sizeof(command_rows[0]);

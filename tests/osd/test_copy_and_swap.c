@@ -547,21 +547,6 @@ static void test_scsi_commands_that_can_t_be_performed_are_refused(void **state)
 	shows_field(unit, PERFORM_SCSI_COMMAND, "INQUIRY of an unknown VPD page", 34);
 }
 
-static void test_task_management_is_left_to_the_transport(void **state)
-{
-	static const uint8_t functions[] = { 0x01, 0x02, 0x04, 0x08, 0x40, 0x80 };
-	struct unit *unit = *state;
-	struct call call = call_of(OSD_PERFORM_TASK_MANAGEMENT_FUNCTION, 0, 0);
-
-	for (size_t i = 0; i < sizeof(functions); i++) {
-		call.cdb.task_function = functions[i];
-		call.cdb.task_tag = 7;
-		call_run(unit, &call);
-		shows_field(unit, PERFORM_TASK_MANAGEMENT_FUNCTION,
-			    "any function: the transport has its own", 32);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -584,7 +569,6 @@ int main(void)
 		with_object(test_an_operand_that_can_t_be_set_changes_nothing),
 		with_unit_in_both(test_scsi_commands_are_performed),
 		with_unit_in_both(test_scsi_commands_that_can_t_be_performed_are_refused),
-		with_unit_in_both(test_task_management_is_left_to_the_transport),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
