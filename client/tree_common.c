@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <openssl/sha.h>
 
@@ -52,16 +53,54 @@ int tree_write_pointer(struct osd_client *client, uint64_t partition,
 		       const struct tree_pointer *pointer, struct osd_client_error *error)
 {
 	uint8_t value[TREE_POINTER_BYTES];
-	struct osd_client_value set = {
-		.page = TREE_PARTITION_PAGE,
-		.number = TREE_PARTITION_MANIFEST,
-		.value = value,
-		.length = sizeof(value),
+	const struct osd_client_value sets[] = {
+		{ .page = TREE_PARTITION_PAGE,
+		  .number = TREE_PARTITION_MANIFEST,
+		  .value = value,
+		  .length = sizeof(value) },
+		{ .page = TREE_PARTITION_PAGE, .number = TREE_PARTITION_UPDATE },
 	};
 
 	put_be64(value, pointer->object);
 	put_be64(value + 8, pointer->length);
 	memcpy(value + 16, pointer->sha256, sizeof(pointer->sha256));
+	return osd_client_set_attributes(client,
+					 (struct osd_client_address){ .partition = partition },
+					 sets, sizeof(sets) / sizeof(sets[0]), error);
+}
+
+/* ---- the mark of an update ---- */
+
+int tree_read_update(struct osd_client *client, struct osd_client_address partition, bool *marked,
+		     uint64_t *begun_ms, struct osd_client_error *error)
+{
+	uint8_t value[TREE_UPDATE_BYTES];
+	uint32_t length = 0;
+	int result = osd_client_get_attribute(client, partition, TREE_PARTITION_PAGE,
+					      TREE_PARTITION_UPDATE, value, sizeof(value), &length,
+					      error);
+
+	*marked = result == 0 || result == -ENOBUFS;
+	*begun_ms = result == 0 && length == sizeof(value) ? get_be64(value + 8) : 0;
+	return result == -ENODATA || result == -ENOBUFS ? 0 : result;
+}
+
+int tree_mark_update(struct osd_client *client, uint64_t partition,
+		     const uint8_t import_id[TREE_IMPORT_BYTES], struct osd_client_error *error)
+{
+	uint8_t value[TREE_UPDATE_BYTES];
+	const struct osd_client_value set = {
+		.page = TREE_PARTITION_PAGE,
+		.number = TREE_PARTITION_UPDATE,
+		.value = value,
+		.length = sizeof(value),
+	};
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	memcpy(value, import_id, TREE_IMPORT_BYTES);
+	put_be64(value + TREE_IMPORT_BYTES,
+		 (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000);
 	return osd_client_set_attributes(
 		client, (struct osd_client_address){ .partition = partition }, &set, 1, error);
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <openssl/evp.h>
@@ -427,6 +428,27 @@ static void announce(const struct exporter *exporter)
 		exporter->options->total(exporter->options->context, files, bytes);
 }
 
+static int refuse_half_updated(const struct exporter *exporter)
+{
+	uint64_t begun_ms;
+	time_t begun;
+	bool marked;
+	char text[32];
+	struct tm parts;
+	int result = tree_read_update(exporter->client, exporter->partition, &marked, &begun_ms,
+				      exporter->error);
+
+	if (result < 0 || !marked)
+		return result;
+	begun = (time_t)(begun_ms / 1000);
+	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&begun, &parts));
+	return outcome_set(exporter->error, -EINPROGRESS,
+			   "an update of this tree, begun %s, runs or was interrupted: repeat "
+			   "`muninnctl import PID DIR --update`, or export the tree as it was "
+			   "before that with --at MOMENT",
+			   text);
+}
+
 int tree_export(struct osd_client *client, struct osd_client_address partition,
 		const char *directory, const struct tree_options *options,
 		struct tree_report *report, struct osd_client_error *error)
@@ -445,6 +467,8 @@ int tree_export(struct osd_client *client, struct osd_client_address partition,
 
 	*report = (struct tree_report){ 0 };
 	result = tree_read_pointer(client, partition, &pointer, error);
+	if (result == 0)
+		result = refuse_half_updated(&exporter);
 	if (result == 0)
 		result = tree_read_manifest(client, partition, &pointer, &exporter.manifest, error);
 	if (result < 0)

@@ -1,456 +1,155 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Stores a tree: small files as one command each, many in flight; larger ones piece by piece and marked complete at the
- * end; then the manifest in the same way; then the partition's pointer to it.
+ * Stores a tree: the files, then the manifest, then the partition's pointer to it. An update goes on with the objects of
+ * the tree that is there and changes what differs.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <openssl/evp.h>
-#include <openssl/sha.h>
-
-#include "client/read_fully.h"
-#include "client/tree_private.h"
+#include "client/tree_store.h"
 #include "common/bytes.h"
 
-/* Other initiators may create objects meanwhile; IDs that turn out to be taken are passed over, so many at most. */
-#define TAKEN_MAX 10000U
-/* USERNAME holds the path, if it is not longer. */
-#define USERNAME_BYTES_MAX 255U
-
-struct importer {
-	struct osd_client *client;
-	uint64_t partition;
-	const char *directory;
-	const struct tree_options *options;
-	struct manifest *manifest;
-	uint64_t next_object;
-	unsigned taken;
-	uint8_t import_id[TREE_IMPORT_BYTES];
-	size_t in_flight;
-	int result; /* the first error */
-	struct osd_client_error *error;
-};
-
-/* A file that travels in one command. */
-struct small_file {
-	struct osd_request request;
-	struct importer *importer;
-	size_t index; /* of the manifest's entry */
-	struct osd_client_value sets[3];
-	uint8_t complete[TREE_COMPLETE_BYTES];
-	uint8_t data[];
-};
-
-static int fail(struct importer *importer, const struct osd_client_error *error)
-{
-	if (importer->result == 0) {
-		importer->result = error->result;
-		outcome_give(error, importer->error);
-	}
-	return importer->result;
-}
-
-static int fail_local(struct importer *importer, int result, const char *path)
-{
-	if (importer->result == 0)
-		importer->result = outcome_set_local(importer->error, result, "%s/%s: %s",
-						     importer->directory, path, strerror(-result));
-	return importer->result;
-}
-
-/* ---- acknowledged ---- */
-
-static int write_log(struct importer *importer, const struct manifest_entry *entry)
-{
-	char hex[2 * MANIFEST_SHA256_BYTES + 1];
-	char *path = NULL, *line = NULL;
-	int length, result = 0;
-
-	if (importer->options->log_fd < 0)
-		return 0;
-	manifest_hex(entry->sha256, sizeof(entry->sha256), hex);
-	if (manifest_escape(entry->path, &path) < 0)
-		return fail_local(importer, -ENOMEM, entry->path);
-	length = asprintf(&line, "0x%" PRIx64 " %" PRIu64 " %s %s\n", entry->object, entry->length,
-			  hex, path);
-	/* One write for one line: whoever kills this process finds whole lines. */
-	if (length < 0 || write(importer->options->log_fd, line, (size_t)length) != length) {
-		result = length < 0 || errno == 0 ? -ENOSPC : -errno;
-		if (importer->result == 0)
-			importer->result = outcome_set_local(importer->error, result,
-							     "the log can't be written: %s",
-							     strerror(-result));
-	}
-	free(line);
-	free(path);
-	return result;
-}
-
-static void acknowledged(struct importer *importer, size_t index)
-{
-	const struct manifest_entry *entry = &importer->manifest->entries[index];
-
-	write_log(importer, entry);
-	if (importer->options->progress)
-		importer->options->progress(importer->options->context, 1, entry->length);
-}
-
-/* ---- attributes ---- */
-
-static void encode_complete(const struct manifest_entry *entry,
-			    uint8_t complete[TREE_COMPLETE_BYTES])
-{
-	put_be64(complete, entry->length);
-	memcpy(complete + 8, entry->sha256, sizeof(entry->sha256));
-}
-
-static struct osd_client_value import_value(const struct importer *importer)
-{
-	return (struct osd_client_value){
-		.page = TREE_OBJECT_PAGE,
-		.number = TREE_OBJECT_IMPORT,
-		.value = importer->import_id,
-		.length = sizeof(importer->import_id),
-	};
-}
-
-static struct osd_client_value complete_value(const uint8_t complete[TREE_COMPLETE_BYTES])
-{
-	return (struct osd_client_value){
-		.page = TREE_OBJECT_PAGE,
-		.number = TREE_OBJECT_COMPLETE,
-		.value = complete,
-		.length = TREE_COMPLETE_BYTES,
-	};
-}
-
-/* For people who list the partition. Adds nothing when the path is too long. */
-static size_t add_username(const struct manifest_entry *entry, struct osd_client_value *sets,
-			   size_t count)
-{
-	size_t length = strlen(entry->path);
-
-	if (length > USERNAME_BYTES_MAX)
-		return count;
-	sets[count] = (struct osd_client_value){
-		.page = OSD_USER_OBJECT_INFORMATION,
-		.number = OSD_INFORMATION_USERNAME,
-		.value = entry->path,
-		.length = (uint32_t)length,
-	};
-	return count + 1;
-}
-
-/* ---- small files ---- */
-
-static void small_done(struct osd_request *request);
-
-static int submit_small(struct importer *importer, struct small_file *small)
-{
-	struct manifest_entry *entry = &importer->manifest->entries[small->index];
-	int result;
-
-	entry->object = importer->next_object++;
-	small->request = (struct osd_request){
-		.cdb = { .action = entry->length ? OSD_CREATE_AND_WRITE : OSD_CREATE,
-			 .partition = importer->partition,
-			 .object = entry->object },
-		.data = small->data,
-		.data_length = entry->length,
-		.sets = small->sets,
-		.set_count = add_username(entry, small->sets, 2),
-		.done = small_done,
-		.context = small,
-	};
-	result = osd_client_submit(importer->client, &small->request);
-	if (result < 0 && importer->result == 0)
-		importer->result = tree_not_submitted(importer->client, result, importer->error);
-	return result;
-}
-
-static void small_done(struct osd_request *request)
-{
-	struct small_file *small = request->context;
-	struct importer *importer = small->importer;
-
-	if (request->error.result == -EEXIST && importer->taken++ < TAKEN_MAX &&
-	    submit_small(importer, small) == 0)
-		return;
-	importer->in_flight--;
-	if (request->error.result < 0)
-		fail(importer, &request->error);
-	else
-		acknowledged(importer, small->index);
-	free(small);
-}
-
-static int store_small(struct importer *importer, size_t index, int fd)
-{
-	struct manifest_entry *entry = &importer->manifest->entries[index];
-	struct small_file *small = malloc(sizeof(*small) + entry->length);
-	ssize_t got;
-
-	if (!small)
-		return fail_local(importer, -ENOMEM, entry->path);
-	got = read_fully(fd, small->data, entry->length);
-	if (got < 0) {
-		free(small);
-		return fail_local(importer, (int)got, entry->path);
-	}
-	/* A file that has shrunk since the walk is stored as it is now. */
-	entry->length = (uint64_t)got;
-	SHA256(small->data, entry->length, entry->sha256);
-	small->importer = importer;
-	small->index = index;
-	encode_complete(entry, small->complete);
-	small->sets[0] = import_value(importer);
-	small->sets[1] = complete_value(small->complete);
-	importer->in_flight++;
-	if (submit_small(importer, small) < 0) {
-		importer->in_flight--;
-		free(small);
-	}
-	return importer->result;
-}
-
-/* ---- large ones ---- */
-
-struct content {
-	int fd; /* -1: `text` */
-	const char *text;
-	uint64_t length; /* to read at most */
-	uint64_t position;
-	EVP_MD_CTX *hash;
-};
-
-static bool all_zero(const uint8_t *data, size_t length)
-{
-	return data[0] == 0 && memcmp(data, data + 1, length - 1) == 0;
-}
-
-/* The next piece that is not all zeros: holes of sparse files, and what looks like them, stay holes. */
-static ssize_t read_content(void *context, void *data, size_t capacity, uint64_t *offset)
-{
-	struct content *content = context;
-
-	for (;;) {
-		size_t wanted = min_u64(capacity, content->length - content->position);
-		ssize_t got = (ssize_t)wanted;
-
-		if (wanted == 0)
-			return 0;
-		if (content->fd >= 0)
-			got = read_fully(content->fd, data, wanted);
-		else
-			memcpy(data, content->text + content->position, wanted);
-		if (got <= 0)
-			return got;
-		if (EVP_DigestUpdate(content->hash, data, (size_t)got) != 1)
-			return -ENOMEM;
-		*offset = content->position;
-		content->position += (uint64_t)got;
-		if (!all_zero(data, (size_t)got))
-			return got;
-	}
-}
-
-/* CREATE with the import's mark; the ID that was free goes to the entry. */
-static int create_large(struct importer *importer, struct manifest_entry *entry)
-{
-	struct osd_client_value sets[2];
-	int result = -EEXIST;
-
-	sets[0] = import_value(importer);
-	while (result == -EEXIST && importer->taken < TAKEN_MAX) {
-		struct osd_request request = {
-			.cdb = { .action = OSD_CREATE, .partition = importer->partition },
-			.sets = sets,
-			.set_count = add_username(entry, sets, 1),
-		};
-
-		entry->object = importer->next_object++;
-		request.cdb.object = entry->object;
-		result = osd_client_run(importer->client, &request);
-		if (result < 0 && result != -EEXIST)
-			return fail(importer, &request.error);
-		importer->taken += result == -EEXIST;
-	}
-	return result;
-}
-
-/* The last step: length (the end may be a hole) and mark, together. */
-static int complete_large(struct importer *importer, const struct manifest_entry *entry)
-{
-	uint8_t length[8], complete[TREE_COMPLETE_BYTES];
-	struct osd_client_address address = { .partition = importer->partition,
-					      .object = entry->object };
-	struct osd_client_value sets[2];
-	struct osd_client_error error;
-
-	put_be64(length, entry->length);
-	encode_complete(entry, complete);
-	sets[0] = (struct osd_client_value){
-		.page = OSD_USER_OBJECT_INFORMATION,
-		.number = OSD_INFORMATION_LOGICAL_LENGTH,
-		.value = length,
-		.length = sizeof(length),
-	};
-	sets[1] = complete_value(complete);
-	return osd_client_set_attributes(importer->client, address, sets, 2, &error) < 0
-		       ? fail(importer, &error)
-		       : 0;
-}
-
-static int store_large(struct importer *importer, struct manifest_entry *entry,
-		       struct content *content)
-{
-	const struct transfer_options options = { .chunk_bytes = importer->options->chunk_bytes };
-	struct osd_client_address address = { .partition = importer->partition };
-	struct osd_client_error error;
-	int result;
-
-	content->hash = EVP_MD_CTX_new();
-	if (!content->hash || EVP_DigestInit_ex(content->hash, EVP_sha256(), NULL) != 1) {
-		EVP_MD_CTX_free(content->hash);
-		return fail_local(importer, -ENOMEM, entry->path);
-	}
-	result = create_large(importer, entry);
-	address.object = entry->object;
-	if (result == 0 && transfer_upload(importer->client, address, read_content, content,
-					   &options, NULL, &error) < 0) {
-		if (error.local && !error.sentence.text[0])
-			result = fail_local(importer, error.result, entry->path);
-		else
-			result = fail(importer, &error);
-	}
-	if (result == 0 && EVP_DigestFinal_ex(content->hash, entry->sha256, NULL) != 1)
-		result = fail_local(importer, -ENOMEM, entry->path);
-	EVP_MD_CTX_free(content->hash);
-	if (result < 0)
-		return result;
-	entry->length = content->position;
-	return complete_large(importer, entry);
-}
-
-/* ---- the tree ---- */
-
-static int store_file(struct importer *importer, size_t index)
-{
-	struct manifest_entry *entry = &importer->manifest->entries[index];
-	char *path;
-	int fd, result;
-
-	if (asprintf(&path, "%s/%s", importer->directory, entry->path) < 0)
-		return fail_local(importer, -ENOMEM, entry->path);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	result = fd < 0 ? -errno : 0;
-	free(path);
-	if (result < 0)
-		return fail_local(importer, result, entry->path);
-	if (entry->length <= TREE_SMALL_BYTES) {
-		result = store_small(importer, index, fd);
-	} else {
-		struct content content = { .fd = fd, .length = entry->length };
-
-		result = store_large(importer, entry, &content);
-		if (result == 0)
-			acknowledged(importer, index);
-	}
-	close(fd);
-	return result;
-}
-
-/* All files, in the order of their paths; IDs ascend with it. On return nothing is in flight. */
+/* All files that have no object yet, in the order of their paths; IDs ascend with it. On return nothing is in flight. */
 static int store_files(struct importer *importer)
 {
-	size_t most = osd_client_queue_depth(importer->client);
-
 	for (size_t i = 0; i < importer->manifest->count && importer->result == 0; i++) {
-		if (importer->manifest->entries[i].type == MANIFEST_FILE)
-			store_file(importer, i);
-		while (importer->in_flight >= most)
-			osd_client_step(importer->client, -1);
-		if (importer->in_flight > 0)
-			osd_client_step(importer->client, 0);
+		const struct manifest_entry *entry = &importer->manifest->entries[i];
+
+		if (entry->type == MANIFEST_FILE && entry->object == 0)
+			tree_store_file(importer, i);
+		importer_pace(importer);
 	}
-	while (importer->in_flight > 0)
-		osd_client_step(importer->client, -1);
+	importer_drain(importer);
 	return importer->result;
 }
 
-static int store_manifest(struct importer *importer, struct tree_report *report)
+/* Whether the stored manifest has this text already. 1, 0, or -ENOMEM. */
+static int is_stored(const struct manifest *old, const char *text, size_t length)
+{
+	char *old_text;
+	size_t old_length;
+	int same;
+
+	if (manifest_format(old, &old_text, &old_length) < 0)
+		return -ENOMEM;
+	same = old_length == length && memcmp(old_text, text, length) == 0;
+	free(old_text);
+	return same;
+}
+
+/* `old`: the manifest that is stored, NULL: none. Nothing is written when it says the same. */
+static int store_manifest(struct importer *importer, const struct manifest *old)
 {
 	struct manifest_entry entry = { .path = (char *)"muninn-tree" };
 	struct tree_pointer pointer;
-	struct content content = { .fd = -1 };
 	struct osd_client_error error;
 	char *text;
 	size_t length;
+	int stored = 0;
 
 	if (manifest_format(importer->manifest, &text, &length) < 0)
-		return fail_local(importer, -ENOMEM, "manifest");
-	content.text = text;
-	content.length = length;
-	store_large(importer, &entry, &content);
+		return importer_fail_local(importer, -ENOMEM, "manifest");
+	if (old && !importer->marked)
+		stored = is_stored(old, text, length);
+	if (stored < 0)
+		importer_fail_local(importer, stored, "manifest");
+	else if (!stored)
+		tree_store_text(importer, text, length, &entry);
 	free(text);
-	if (importer->result < 0)
+	if (importer->result < 0 || stored)
 		return importer->result;
 	pointer = (struct tree_pointer){ .object = entry.object, .length = entry.length };
 	memcpy(pointer.sha256, entry.sha256, sizeof(pointer.sha256));
 	if (tree_write_pointer(importer->client, importer->partition, &pointer, &error) < 0)
-		return fail(importer, &error);
-	report->manifest_object = entry.object;
+		return importer_fail(importer, &error);
+	importer->report->manifest_object = entry.object;
 	return 0;
 }
 
-/* Makes sure that there is a partition without a tree, or one that may be replaced. */
-static int prepare_partition(struct importer *importer, struct tree_report *report)
+static int refuse_tree(const struct importer *importer)
+{
+	return outcome_set(importer->error, -EEXIST,
+			   "partition 0x%" PRIx64
+			   " holds a directory tree already; --update makes it as the directory "
+			   "is, --replace puts a new one in its place",
+			   importer->partition);
+}
+
+/*
+ * Makes sure that there is a partition without a tree, or one that may be replaced or updated; `old` = what is to be updated,
+ * *has_old: there is such a tree.
+ */
+static int prepare_partition(struct importer *importer, struct manifest *old, bool *has_old)
 {
 	struct osd_client_address address = { .partition = importer->partition };
+	const struct tree_options *options = importer->options;
 	struct tree_pointer pointer;
+	uint64_t begun_ms;
 	int result = tree_read_pointer(importer->client, address, &pointer, importer->error);
 
+	*has_old = false;
 	if (result == -ENOENT)
 		return osd_client_create_partition(importer->client, importer->partition, -1, NULL,
 						   importer->error);
-	if (result == 0 && !importer->options->replace)
-		return outcome_set(
-			importer->error, -EEXIST,
-			"partition 0x%" PRIx64
-			" holds a directory tree already; --replace puts the new one in its place",
-			importer->partition);
 	if (result < 0 && result != -ENODATA)
 		return result;
-	if (importer->options->clean)
-		return tree_remove_unused(importer->client, importer->partition, report,
+	if (result == 0 && !options->replace && !options->update)
+		return refuse_tree(importer);
+	if (result == 0 && options->update) {
+		*has_old = true;
+		importer->report->manifest_object = pointer.object;
+		result = tree_read_update(importer->client, address, &importer->marked, &begun_ms,
+					  importer->error);
+		if (result == 0)
+			result = tree_read_manifest(importer->client, address, &pointer, old,
+						    importer->error);
+		if (result < 0)
+			return result;
+	}
+	if (options->clean)
+		return tree_remove_unused(importer->client, importer->partition, importer->report,
 					  importer->error);
 	return 0;
 }
 
-static int import(struct importer *importer, struct tree_report *report)
+/* Files of the partition's present tree stay what they are, as far as they are the same. */
+static int update_files(struct importer *importer, const struct manifest *old)
 {
-	int result = prepare_partition(importer, report);
+	struct tree_update *update;
+	int result = tree_update_begin(importer, old, &update);
+
+	if (result == 0)
+		result = store_files(importer);
+	if (result == 0)
+		result = tree_update_change(update);
+	tree_update_free(update);
+	return result;
+}
+
+static int import(struct importer *importer)
+{
+	const struct tree_options *options = importer->options;
+	struct tree_report *report = importer->report;
+	struct manifest old = { 0 };
+	bool has_old;
+	int result = prepare_partition(importer, &old, &has_old);
 
 	if (result == 0)
 		result = tree_first_free(importer->client, importer->partition,
 					 &importer->next_object, importer->error);
-	if (result == 0 && importer->options->total)
-		importer->options->total(importer->options->context, report->files, report->bytes);
+	if (result == 0 && options->total)
+		options->total(options->context, report->files, report->bytes);
 	if (result == 0)
-		result = store_files(importer);
+		result = has_old ? update_files(importer, &old) : store_files(importer);
 	if (result == 0)
-		result = store_manifest(importer, report);
-	if (result == 0 && importer->options->replace)
+		result = store_manifest(importer, has_old ? &old : NULL);
+	if (result == 0 && (options->replace || options->update))
 		result = tree_remove_unused(importer->client, importer->partition, report,
 					    importer->error);
+	manifest_free(&old);
 	return result;
 }
 
@@ -465,6 +164,7 @@ int tree_import(struct osd_client *client, uint64_t partition, const char *direc
 		.directory = directory,
 		.options = options,
 		.manifest = &manifest,
+		.report = report,
 		.error = error,
 	};
 	int result;
@@ -475,7 +175,7 @@ int tree_import(struct osd_client *client, uint64_t partition, const char *direc
 		return outcome_set_local(error, -EIO, "import: the system gives no random bytes");
 	result = tree_walk(directory, options, &manifest, report, error);
 	if (result == 0)
-		result = import(&importer, report);
+		result = import(&importer);
 	manifest_free(&manifest);
 	return result;
 }

@@ -20,8 +20,16 @@ struct tree_pointer {
 /* -ENODATA: no tree; -ENOENT: no partition; -EBADMSG: an attribute of other form. */
 int tree_read_pointer(struct osd_client *client, struct osd_client_address partition,
 		      struct tree_pointer *pointer, struct osd_client_error *error);
+/* Also ends an update of the former tree. */
 int tree_write_pointer(struct osd_client *client, uint64_t partition,
 		       const struct tree_pointer *pointer, struct osd_client_error *error);
+
+/* Whether an update is under way or was interrupted, and when it began. */
+int tree_read_update(struct osd_client *client, struct osd_client_address partition, bool *marked,
+		     uint64_t *begun_ms, struct osd_client_error *error);
+/* Notes that one begins now. */
+int tree_mark_update(struct osd_client *client, uint64_t partition,
+		     const uint8_t import_id[TREE_IMPORT_BYTES], struct osd_client_error *error);
 
 /* Reads and checks the manifest. */
 int tree_read_manifest(struct osd_client *client, struct osd_client_address partition,

@@ -41,6 +41,7 @@ struct ctl_options {
 	bool force;
 	bool any;
 	bool replace;
+	bool update, checksum;
 	bool clean;
 	bool long_list;
 	bool raw;
@@ -119,6 +120,12 @@ int ctl_resolve(struct ctl *ctl, const char *text, struct osd_client_address *ad
 int ctl_scope_address(struct ctl *ctl, int index, struct osd_client_address *address);
 /* Argument `index` as a moment, "now" when it is not there. CTL_OK or CTL_USAGE. */
 int ctl_moment(const struct ctl *ctl, int index, struct osd_client_moment *moment);
+/*
+ * Adds a moment to the parameters of a function, inside an item with this tag unless that is 0. CTL_OK, or CTL_USAGE: ~N is
+ * no moment of a partition.
+ */
+int ctl_add_moment(struct ctl *ctl, struct osd_item_writer *writer, uint16_t tag,
+		   const struct osd_client_moment *moment);
 /* Decimal or 0x, with K, M, G or T behind it (powers of 1024). -EINVAL. */
 int ctl_parse_size(const char *text, uint64_t *value);
 /* Decimal or 0x. -EINVAL. */

@@ -14,6 +14,7 @@
 enum option_code {
 	OPTION_ANY = 256,
 	OPTION_AT,
+	OPTION_CHECKSUM,
 	OPTION_CHUNK,
 	OPTION_CLEAN,
 	OPTION_CONTENTS,
@@ -48,12 +49,14 @@ enum option_code {
 	OPTION_SVG,
 	OPTION_TEXT,
 	OPTION_TIMEOUT,
+	OPTION_UPDATE,
 	OPTION_VERSION,
 };
 
 static const struct option long_options[] = {
 	{ "any", no_argument, NULL, OPTION_ANY },
 	{ "at", required_argument, NULL, OPTION_AT },
+	{ "checksum", no_argument, NULL, OPTION_CHECKSUM },
 	{ "chunk", required_argument, NULL, OPTION_CHUNK },
 	{ "clean", no_argument, NULL, OPTION_CLEAN },
 	{ "contents", no_argument, NULL, OPTION_CONTENTS },
@@ -91,6 +94,7 @@ static const struct option long_options[] = {
 	{ "text", no_argument, NULL, OPTION_TEXT },
 	{ "svg", required_argument, NULL, OPTION_SVG },
 	{ "timeout", required_argument, NULL, OPTION_TIMEOUT },
+	{ "update", no_argument, NULL, OPTION_UPDATE },
 	{ "version", no_argument, NULL, OPTION_VERSION },
 	{ NULL, 0, NULL, 0 },
 };
@@ -218,6 +222,9 @@ static int take_option(const struct ctl *ctl, int code, struct ctl_options *opti
 	case OPTION_ANY:
 		options->any = true;
 		return CTL_OK;
+	case OPTION_CHECKSUM:
+		options->checksum = true;
+		return CTL_OK;
 	case OPTION_CLEAN:
 		options->clean = true;
 		return CTL_OK;
@@ -265,6 +272,9 @@ static int take_option(const struct ctl *ctl, int code, struct ctl_options *opti
 		return CTL_OK;
 	case OPTION_TEXT:
 		options->text = true;
+		return CTL_OK;
+	case OPTION_UPDATE:
+		options->update = true;
 		return CTL_OK;
 	default:
 		return take_value(ctl, code, options);

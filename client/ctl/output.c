@@ -52,6 +52,7 @@ enum ctl_exit ctl_exit_of(const struct osd_client_error *error)
 	case -EROFS:
 		return CTL_DENIED;
 	case -EBADMSG:
+	case -EINPROGRESS:
 		return CTL_BAD_DATA;
 	case -ECONNRESET:
 	case -ECONNREFUSED:

@@ -160,16 +160,24 @@ static const struct ctl_verb verbs[] = {
 	  "Of a collection in one step, of a tracking collection in many.\n\n"
 	  "Example:\n  muninnctl coll purge $URL 0x10000/0x10004\n",
 	  1, 1, verb_coll_purge },
-	{ "import", "URL PID DIR [--replace] [--clean] [--log FILE]",
+	{ "import", "URL PID DIR [--update [--checksum] | --replace] [--clean] [--log FILE]",
 	  "store a directory tree in a partition",
 	  "Files, directories, symbolic and hard links with names, modes and times. The tree is "
 	  "there when the command\n"
 	  "ends, or not at all. The partition is created if it does not exist.\n"
+	  "--update    makes a tree that is there already as DIR is, by what differs: files with "
+	  "the "
+	  "same length and time are\n"
+	  "            left alone, of others the ranges that differ are written; what an "
+	  "interrupted "
+	  "update left is made right\n"
+	  "--checksum  with it: compares the content of all files\n"
 	  "--replace   takes the place of a tree that is there already, whose objects are removed "
 	  "afterwards\n"
 	  "--clean     first removes objects that interrupted imports have left\n"
 	  "--log FILE  appends a line 'OID LENGTH SHA256 PATH' when an object is acknowledged\n\n"
-	  "Example:\n  muninnctl import $URL 0x10000 /usr/share/doc\n",
+	  "Examples:\n  muninnctl import $URL 0x10000 /usr/share/doc\n"
+	  "  muninnctl import $URL 0x10000 /usr/share/doc --update\n",
 	  2, 2, verb_import },
 	{ "export", "URL PID[@MOMENT] DIR [--at MOMENT]", "bring a directory tree back",
 	  "DIR is made, or is an empty directory. Lengths and SHA-256 of all files are checked. "
@@ -223,11 +231,21 @@ static const struct ctl_verb verbs[] = {
 	  "One a line: #SEQUENCE, time, what, length after it.\n\n"
 	  "Example:\n  muninnctl log $URL 0x10000/0x10004\n",
 	  1, 1, verb_log },
-	{ "diff", "URL PID MOMENT [MOMENT]", "what differs between two moments of a partition",
+	{ "diff", "URL PID MOMENT [MOMENT] [--raw]",
+	  "what differs between two moments of a partition",
 	  "One a line: object and what differs: added, removed, data OFFSET+LENGTH, length N, "
 	  "attributes. "
 	  "Without the\n"
-	  "second MOMENT: the present.\n\n"
+	  "second MOMENT: the present. If the partition holds a directory tree at both, the file's "
+	  "path stands behind, and\n"
+	  "lines follow for what else differs in the tree: renamed OLD, mode OLD NEW, time OLD "
+	  "NEW, "
+	  "linked, unlinked; of\n"
+	  "directories and links, which are no objects (-): added, removed, mode, time, target. "
+	  "Paths "
+	  "are escaped as in\n"
+	  "manifests.\n"
+	  "--raw  objects only\n\n"
 	  "Example:\n  muninnctl diff $URL 0x10000 3 -1h\n",
 	  2, 3, verb_diff },
 	{ "clone", "URL PID[@MOMENT] [PID] [--read-only]",

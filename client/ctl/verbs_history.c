@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Versions and going back: snapshot, versions, drop, rollback, undo, log, diff. */
+/* Versions and going back: snapshot, versions, drop, rollback, undo, log. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -173,48 +173,10 @@ int verb_log(struct ctl *ctl)
 	return code == CTL_OK ? run_listing(&listing, OSD_FUNCTION_LOG, address, NULL) : code;
 }
 
-/* ---- diff ---- */
+/* ---- going back ---- */
 
-static const char *difference_name(const struct osd_item *entry)
-{
-	static const char *const names[] = {
-		[OSD_DIFFERENCE_ADDED] = "added",
-		[OSD_DIFFERENCE_REMOVED] = "removed",
-		[OSD_DIFFERENCE_DATA] = "data",
-		[OSD_DIFFERENCE_LENGTH] = "length",
-		[OSD_DIFFERENCE_ATTRIBUTES] = "attributes",
-	};
-	uint64_t kind = entry_number(entry, OSD_ITEM_KIND);
-
-	return kind >= OSD_DIFFERENCE_ADDED && kind <= OSD_DIFFERENCE_ATTRIBUTES ? names[kind]
-										 : "unknown";
-}
-
-static json_t *difference_json(const struct osd_item *entry)
-{
-	return json_pack("{s:o,s:s,s:I,s:I}", "object",
-			 ctl_json_id(entry_number(entry, OSD_ITEM_OBJECT)), "differs",
-			 difference_name(entry), "offset",
-			 (json_int_t)entry_number(entry, OSD_ITEM_OFFSET), "length",
-			 (json_int_t)entry_number(entry, OSD_ITEM_LENGTH));
-}
-
-static void difference_print(const struct osd_item *entry)
-{
-	uint64_t kind = entry_number(entry, OSD_ITEM_KIND);
-
-	printf("0x%" PRIx64 " %s", entry_number(entry, OSD_ITEM_OBJECT), difference_name(entry));
-	if (kind == OSD_DIFFERENCE_DATA)
-		printf(" %" PRIu64 "+%" PRIu64, entry_number(entry, OSD_ITEM_OFFSET),
-		       entry_number(entry, OSD_ITEM_LENGTH));
-	else if (kind == OSD_DIFFERENCE_LENGTH)
-		printf(" %" PRIu64, entry_number(entry, OSD_ITEM_LENGTH));
-	putchar('\n');
-}
-
-/* A moment inside an item. */
-static int add_moment(struct ctl *ctl, struct osd_item_writer *writer, uint16_t tag,
-		      const struct osd_client_moment *moment)
+int ctl_add_moment(struct ctl *ctl, struct osd_item_writer *writer, uint16_t tag,
+		   const struct osd_client_moment *moment)
 {
 	if (moment->kind == OSD_CLIENT_NOW)
 		return CTL_OK;
@@ -229,33 +191,6 @@ static int add_moment(struct ctl *ctl, struct osd_item_writer *writer, uint16_t 
 		osd_item_end(writer);
 	return CTL_OK;
 }
-
-int verb_diff(struct ctl *ctl)
-{
-	struct listing listing = { .ctl = ctl,
-				   .to_json = difference_json,
-				   .print = difference_print };
-	struct osd_client_moment from, to;
-	struct osd_client_address address;
-	uint8_t parameters[PARAMETERS_BYTES];
-	struct osd_item_writer writer;
-	int code = ctl_partition_address(ctl, 0, &address);
-
-	osd_items_begin(&writer, parameters, sizeof(parameters));
-	if (code == CTL_OK)
-		code = ctl_moment(ctl, 1, &from);
-	if (code == CTL_OK)
-		code = ctl_moment(ctl, 2, &to);
-	if (code == CTL_OK)
-		code = add_moment(ctl, &writer, OSD_ITEM_FROM, &from);
-	if (code == CTL_OK)
-		code = add_moment(ctl, &writer, OSD_ITEM_TO, &to);
-	if (code == CTL_OK)
-		code = ctl_connect(ctl);
-	return code == CTL_OK ? run_listing(&listing, OSD_FUNCTION_DIFF, address, &writer) : code;
-}
-
-/* ---- going back ---- */
 
 /* Runs a function that answers nothing of interest. */
 static int run_change(struct ctl *ctl, enum osd_function function,
@@ -288,7 +223,7 @@ int verb_drop(struct ctl *ctl)
 	    moment.kind != OSD_CLIENT_AT_NAME)
 		return ctl_fail(ctl, CTL_USAGE, "drop needs a version: its number or its name");
 	if (code == CTL_OK)
-		code = add_moment(ctl, &writer, 0, &moment);
+		code = ctl_add_moment(ctl, &writer, 0, &moment);
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
 	return code == CTL_OK ? run_change(ctl, OSD_FUNCTION_DROP, address, &writer) : code;
@@ -312,7 +247,7 @@ int verb_rollback(struct ctl *ctl)
 	if (code == CTL_OK && moment.kind == OSD_CLIENT_NOW)
 		return ctl_fail(ctl, CTL_USAGE, "rollback: to now is where everything is already");
 	if (code == CTL_OK)
-		code = add_moment(ctl, &writer, 0, &moment);
+		code = ctl_add_moment(ctl, &writer, 0, &moment);
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
 	return code == CTL_OK ? run_change(ctl, OSD_FUNCTION_ROLLBACK, address, &writer) : code;

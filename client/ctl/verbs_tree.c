@@ -40,6 +40,8 @@ static struct tree_options options_of(struct tree_run *run, int log_fd)
 	return (struct tree_options){
 		.chunk_bytes = run->ctl->options->chunk_bytes,
 		.replace = run->ctl->options->replace,
+		.update = run->ctl->options->update,
+		.checksum = run->ctl->options->checksum,
 		.clean = run->ctl->options->clean,
 		.log_fd = log_fd,
 		.total = begin,
@@ -49,27 +51,61 @@ static struct tree_options options_of(struct tree_run *run, int log_fd)
 	};
 }
 
+static void print_update(const struct tree_report *report)
+{
+	char size[CTL_SIZE_TEXT];
+
+	printf("; %" PRIu64 " new, %" PRIu64 " changed, %" PRIu64 " with other attributes, %" PRIu64
+	       " as before, %s sent",
+	       report->added, report->changed, report->touched, report->unchanged,
+	       ctl_format_size(report->sent_bytes, size));
+}
+
+static json_t *report_json(const struct tree_report *report, bool imported)
+{
+	const struct {
+		const char *name;
+		uint64_t value;
+	} counts[] = {
+		{ "files", report->files },
+		{ "directories", report->directories },
+		{ "symlinks", report->symlinks },
+		{ "hard_links", report->hard_links },
+		{ "bytes", report->bytes },
+		{ "skipped", report->skipped },
+		{ "removed", report->removed },
+		/* Of imports only. */
+		{ "added", report->added },
+		{ "changed", report->changed },
+		{ "touched", report->touched },
+		{ "unchanged", report->unchanged },
+		{ "sent_bytes", report->sent_bytes },
+	};
+	size_t count = sizeof(counts) / sizeof(counts[0]) - (imported ? 0 : 5);
+	json_t *object = json_object();
+
+	for (size_t i = 0; i < count; i++)
+		json_object_set_new(object, counts[i].name,
+				    json_integer((json_int_t)counts[i].value));
+	json_object_set_new(object, "manifest", ctl_json_id(report->manifest_object));
+	return object;
+}
+
 static int report(const struct ctl *ctl, const struct tree_report *report)
 {
 	char size[CTL_SIZE_TEXT];
 
 	if (ctl->options->json)
 		return ctl_print_json(stdout,
-				      json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o}", "files",
-						(json_int_t)report->files, "directories",
-						(json_int_t)report->directories, "symlinks",
-						(json_int_t)report->symlinks, "hard_links",
-						(json_int_t)report->hard_links, "bytes",
-						(json_int_t)report->bytes, "skipped",
-						(json_int_t)report->skipped, "removed",
-						(json_int_t)report->removed, "manifest",
-						ctl_json_id(report->manifest_object)));
+				      report_json(report, strcmp(ctl->verb, "import") == 0));
 	printf("%" PRIu64 " files, %s, %" PRIu64 " directories, %" PRIu64
 	       " symbolic links, %" PRIu64 " hard links",
 	       report->files, ctl_format_size(report->bytes, size), report->directories,
 	       report->symlinks, report->hard_links);
 	if (report->skipped)
 		printf(", %" PRIu64 " skipped", report->skipped);
+	if (ctl->options->update)
+		print_update(report);
 	if (report->removed)
 		printf(", %" PRIu64 " old objects removed", report->removed);
 	printf("; manifest 0x%" PRIx64 "\n", report->manifest_object);
@@ -99,6 +135,10 @@ int verb_import(struct ctl *ctl)
 	if (code == CTL_OK && address.version)
 		return ctl_fail(ctl, CTL_USAGE,
 				"import: old versions can only be read; leave @VERSION out");
+	if (code == CTL_OK && ctl->options->update && ctl->options->replace)
+		return ctl_fail(ctl, CTL_USAGE, "import: either --update or --replace");
+	if (code == CTL_OK && ctl->options->checksum && !ctl->options->update)
+		return ctl_fail(ctl, CTL_USAGE, "import: --checksum is for --update");
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
 	if (code == CTL_OK)

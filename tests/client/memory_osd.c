@@ -119,6 +119,14 @@ static void set_attribute(struct memory_object *object, const struct osd_attribu
 		resize(object, get_be64(from->value));
 		return;
 	}
+	if (from->length == 0) {
+		if (attribute) {
+			free(attribute->value);
+			*attribute = object->attributes[--object->attribute_count];
+			object->attributes[object->attribute_count].value = NULL;
+		}
+		return;
+	}
 	if (!attribute)
 		attribute = &object->attributes[object->attribute_count++];
 	copy = malloc(from->length + 1);

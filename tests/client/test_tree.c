@@ -18,229 +18,24 @@
 
 #include <cmocka.h>
 
-#include "client/tree.h"
 #include "common/bytes.h"
-#include "tests/client/memory_osd.h"
-
-#define PARTITION 0x10000
-
-struct scene {
-	char folder[64];
-	char source[96], copy[96], log[96];
-	struct memory_osd osd;
-	struct osd_client_error error;
-	struct tree_report report;
-};
-
-/* ---- files ---- */
-
-static void write_file(const char *folder, const char *name, size_t length, unsigned seed)
-{
-	char path[512];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	file = fopen(path, "w");
-	assert_non_null(file);
-	srand(seed);
-	for (size_t i = 0; i < length; i++)
-		fputc(rand(), file);
-	assert_int_equal(fclose(file), 0);
-}
-
-static void make_directory(const char *folder, const char *name)
-{
-	char path[512];
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	assert_int_equal(mkdir(path, 0755), 0);
-}
-
-static int remove_entry(const char *path, const struct stat *status, int flag, struct FTW *ftw)
-{
-	(void)status;
-	(void)flag;
-	(void)ftw;
-	chmod(path, 0700);
-	return remove(path);
-}
-
-static void remove_tree(const char *path)
-{
-	nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static int set_up(void **state)
-{
-	struct scene *scene = calloc(1, sizeof(*scene));
-
-	snprintf(scene->folder, sizeof(scene->folder), "/tmp/muninn-test-tree-XXXXXX");
-	assert_non_null(mkdtemp(scene->folder));
-	snprintf(scene->source, sizeof(scene->source), "%s/source", scene->folder);
-	snprintf(scene->copy, sizeof(scene->copy), "%s/copy", scene->folder);
-	snprintf(scene->log, sizeof(scene->log), "%s/log", scene->folder);
-	assert_int_equal(mkdir(scene->source, 0755), 0);
-	*state = scene;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	struct scene *scene = *state;
-
-	remove_tree(scene->folder);
-	memory_osd_free(&scene->osd);
-	free(scene);
-	return 0;
-}
-
-/* A tree with everything that is kept. */
-static void make_tree(const struct scene *scene)
-{
-	const struct timespec times[2] = { { 1, 0 }, { 1234567890, 123456789 } };
-	char path[256], target[256];
-
-	write_file(scene->source, "empty", 0, 1);
-	write_file(scene->source, "one", 1, 2);
-	write_file(scene->source, "bytes \t\n\x01\xff%20\\", 100, 3);
-	write_file(scene->source, "small", 5000, 4);
-	write_file(scene->source, "large", (3 << 20) + 17, 5);
-	make_directory(scene->source, "directory");
-	make_directory(scene->source, "directory/empty");
-	write_file(scene->source, "directory/file", 70000, 6);
-	snprintf(path, sizeof(path), "%s/link", scene->source);
-	assert_int_equal(symlink("../nowhere at all", path), 0);
-	assert_int_equal(utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW), 0);
-	snprintf(path, sizeof(path), "%s/small", scene->source);
-	snprintf(target, sizeof(target), "%s/directory/other name", scene->source);
-	assert_int_equal(link(path, target), 0);
-	assert_int_equal(chmod(path, 0640), 0);
-	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
-	snprintf(path, sizeof(path), "%s/directory/empty", scene->source);
-	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
-	assert_int_equal(chmod(path, 0500), 0);
-	snprintf(path, sizeof(path), "%s/directory", scene->source);
-	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
-}
-
-static size_t compare_trees(const char *left, const char *right);
-
-static bool same_content(const char *left, const char *right)
-{
-	FILE *a = fopen(left, "r"), *b = fopen(right, "r");
-	int c = 0, d = 0;
-
-	assert_true(a && b);
-	while (c == d && c != EOF) {
-		c = fgetc(a);
-		d = fgetc(b);
-	}
-	fclose(a);
-	fclose(b);
-	return c == d;
-}
-
-static void compare_entry(const char *left, const char *right, const struct stat *a)
-{
-	char target_a[256] = "", target_b[256] = "";
-	struct stat b;
-
-	if (lstat(right, &b) < 0)
-		fail_msg("%s is missing", right);
-	assert_int_equal(a->st_mode, b.st_mode);
-	assert_int_equal(a->st_mtim.tv_sec, b.st_mtim.tv_sec);
-	assert_int_equal(a->st_mtim.tv_nsec, b.st_mtim.tv_nsec);
-	if (S_ISREG(a->st_mode)) {
-		assert_int_equal(a->st_size, b.st_size);
-		assert_int_equal(a->st_nlink, b.st_nlink);
-		if (!same_content(left, right))
-			fail_msg("%s differs", right);
-	}
-	if (S_ISLNK(a->st_mode)) {
-		assert_true(readlink(left, target_a, sizeof(target_a) - 1) > 0);
-		assert_true(readlink(right, target_b, sizeof(target_b) - 1) > 0);
-		assert_string_equal(target_a, target_b);
-	}
-}
-
-/* Returns the number of entries. The trees of these tests are a few levels deep. */
-static size_t compare_trees(const char *left, const char *right)
-{
-	DIR *directory = opendir(left);
-	const struct dirent *entry;
-	size_t count = 0;
-
-	assert_non_null(directory);
-	while ((entry = readdir(directory)) != NULL) {
-		char a[512], b[512];
-		struct stat status;
-
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
-		snprintf(a, sizeof(a), "%.200s/%.255s", left, entry->d_name);
-		snprintf(b, sizeof(b), "%.200s/%.255s", right, entry->d_name);
-		assert_int_equal(lstat(a, &status), 0);
-		compare_entry(a, b, &status);
-		count += 1 + (S_ISDIR(status.st_mode) ? compare_trees(a, b) : 0);
-	}
-	closedir(directory);
-	return count;
-}
-
-/* ---- import and export ---- */
-
-static int import(struct scene *scene, bool replace, bool clean, bool log)
-{
-	struct tree_options options = {
-		.chunk_bytes = 1 << 18, .replace = replace, .clean = clean, .log_fd = -1
-	};
-	struct osd_client *client;
-	struct loopback *loopback = loopback_start(memory_osd_execute, &scene->osd, OSD_2, &client);
-	int result;
-
-	if (log)
-		options.log_fd = open(scene->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
-	result = tree_import(client, PARTITION, scene->source, &options, &scene->report,
-			     &scene->error);
-	loopback_stop(loopback, client);
-	if (log)
-		close(options.log_fd);
-	return result;
-}
-
-static int export(struct scene *scene)
-{
-	const struct tree_options options = { .chunk_bytes = 1 << 18, .log_fd = -1 };
-	struct osd_client *client;
-	struct loopback *loopback = loopback_start(memory_osd_execute, &scene->osd, OSD_2, &client);
-	int result = tree_export(client, (struct osd_client_address){ .partition = PARTITION },
-				 scene->copy, &options, &scene->report, &scene->error);
-
-	loopback_stop(loopback, client);
-	return result;
-}
-
-static void must(const struct scene *scene, int result)
-{
-	if (result < 0)
-		fail_msg("%d: %s", result, scene->error.sentence.text);
-}
+#include "tests/client/tree_scene.h"
 
 static void test_a_tree_comes_back_as_it_was(void **state)
 {
 	struct scene *scene = *state;
 
-	make_tree(scene);
-	must(scene, import(scene, false, false, false));
+	scene_make_tree(scene);
+	scene_must(scene, scene_import(scene, (struct tree_options){ .replace = false }, false));
 	assert_int_equal(scene->report.files, 6);
 	assert_int_equal(scene->report.directories, 3);
 	assert_int_equal(scene->report.symlinks, 1);
 	assert_int_equal(scene->report.hard_links, 1);
-	must(scene, export(scene));
+	scene_must(scene, scene_export(scene));
 	assert_int_equal(scene->report.files, 6);
 	assert_int_equal(scene->report.hard_links, 1);
-	assert_int_equal(compare_trees(scene->source, scene->copy), 10);
-	assert_int_equal(compare_trees(scene->copy, scene->source), 10);
+	assert_int_equal(scene_compare_trees(scene->source, scene->copy), 10);
+	assert_int_equal(scene_compare_trees(scene->copy, scene->source), 10);
 }
 
 static void test_objects_ascend_from_the_first_free_id(void **state)
@@ -250,9 +45,9 @@ static void test_objects_ascend_from_the_first_free_id(void **state)
 
 	for (int i = 0; i < 300; i++) {
 		snprintf(name, sizeof(name), "%03d", i);
-		write_file(scene->source, name, (size_t)i, (unsigned)i);
+		scene_write_file(scene->source, name, (size_t)i, (unsigned)i);
 	}
-	must(scene, import(scene, false, false, false));
+	scene_must(scene, scene_import(scene, (struct tree_options){ .replace = false }, false));
 	assert_int_equal(memory_osd_count(&scene->osd, PARTITION), 301);
 	for (uint64_t i = 0; i < 300; i++) {
 		const struct memory_object *object =
@@ -263,7 +58,7 @@ static void test_objects_ascend_from_the_first_free_id(void **state)
 	}
 	assert_int_equal(scene->report.manifest_object, OSD_FIRST_ID + 300);
 	/* Behind a lonely high ID, too. */
-	must(scene, import(scene, true, false, false));
+	scene_must(scene, scene_import(scene, (struct tree_options){ .replace = true }, false));
 	assert_int_equal(memory_osd_count(&scene->osd, PARTITION), 301);
 	assert_null(memory_osd_find(&scene->osd, PARTITION, OSD_FIRST_ID + 300));
 	assert_non_null(memory_osd_find(&scene->osd, PARTITION, OSD_FIRST_ID + 301));
@@ -281,9 +76,9 @@ static void test_zeros_become_holes_again(void **state)
 	assert_int_equal(pwrite(fd, "x", 1, 5 << 20), 1);
 	assert_int_equal(ftruncate(fd, 9 << 20), 0);
 	close(fd);
-	must(scene, import(scene, false, false, false));
-	must(scene, export(scene));
-	compare_trees(scene->source, scene->copy);
+	scene_must(scene, scene_import(scene, (struct tree_options){ .replace = false }, false));
+	scene_must(scene, scene_export(scene));
+	scene_compare_trees(scene->source, scene->copy);
 	snprintf(path, sizeof(path), "%s/sparse", scene->copy);
 	assert_int_equal(stat(path, &status), 0);
 	assert_int_equal(status.st_size, 9 << 20);
@@ -294,9 +89,10 @@ static void test_a_partition_with_a_tree_is_not_overwritten_by_chance(void **sta
 {
 	struct scene *scene = *state;
 
-	write_file(scene->source, "a", 10, 1);
-	must(scene, import(scene, false, false, false));
-	assert_int_equal(import(scene, false, false, false), -EEXIST);
+	scene_write_file(scene->source, "a", 10, 1);
+	scene_must(scene, scene_import(scene, (struct tree_options){ .replace = false }, false));
+	assert_int_equal(scene_import(scene, (struct tree_options){ .replace = false }, false),
+			 -EEXIST);
 	assert_non_null(strstr(scene->error.sentence.text, "--replace"));
 	assert_int_equal(memory_osd_count(&scene->osd, PARTITION), 2);
 }
@@ -309,32 +105,32 @@ static void test_replacing_leaves_the_new_tree_only_and_spares_other_objects(voi
 	struct osd_client *client;
 	struct loopback *loopback;
 
-	make_tree(scene);
-	must(scene, import(scene, false, false, false));
+	scene_make_tree(scene);
+	scene_must(scene, scene_import(scene, (struct tree_options){ .replace = false }, false));
 	loopback = loopback_start(memory_osd_execute, &scene->osd, OSD_2, &client);
 	assert_int_equal(osd_client_create_and_write(client, PARTITION, address.object, foreign,
 						     sizeof(foreign), NULL, NULL),
 			 0);
 	loopback_stop(loopback, client);
-	write_file(scene->source, "new", 10, 1);
-	must(scene, import(scene, true, false, false));
+	scene_write_file(scene->source, "new", 10, 1);
+	scene_must(scene, scene_import(scene, (struct tree_options){ .replace = true }, false));
 	assert_int_equal(scene->report.removed, 7);
 	assert_int_equal(memory_osd_count(&scene->osd, PARTITION), 7 + 1 + 1);
 	assert_non_null(memory_osd_find(&scene->osd, PARTITION, address.object));
-	must(scene, export(scene));
-	assert_int_equal(compare_trees(scene->source, scene->copy), 11);
+	scene_must(scene, scene_export(scene));
+	assert_int_equal(scene_compare_trees(scene->source, scene->copy), 11);
 }
 
 static void test_ids_taken_by_others_meanwhile_are_passed_over(void **state)
 {
 	struct scene *scene = *state;
 
-	make_tree(scene);
+	scene_make_tree(scene);
 	scene->osd.thief_every = 2;
-	must(scene, import(scene, false, false, false));
+	scene_must(scene, scene_import(scene, (struct tree_options){ .replace = false }, false));
 	assert_true(memory_osd_count(&scene->osd, PARTITION) > 7);
-	must(scene, export(scene));
-	assert_int_equal(compare_trees(scene->source, scene->copy), 10);
+	scene_must(scene, scene_export(scene));
+	assert_int_equal(scene_compare_trees(scene->source, scene->copy), 10);
 }
 
 /* ---- damage ---- */
@@ -344,18 +140,18 @@ static void test_damaged_content_is_noticed(void **state)
 	struct scene *scene = *state;
 	struct memory_object *object;
 
-	write_file(scene->source, "small", 5000, 4);
-	write_file(scene->source, "zlarge", 2 << 20, 5);
-	must(scene, import(scene, false, false, false));
+	scene_write_file(scene->source, "small", 5000, 4);
+	scene_write_file(scene->source, "zlarge", 2 << 20, 5);
+	scene_must(scene, scene_import(scene, (struct tree_options){ .replace = false }, false));
 	object = memory_osd_find(&scene->osd, PARTITION, OSD_FIRST_ID);
 	object->data[4999] ^= 1;
-	assert_int_equal(export(scene), -EBADMSG);
+	assert_int_equal(scene_export(scene), -EBADMSG);
 	assert_non_null(strstr(scene->error.sentence.text, "small"));
 	object->data[4999] ^= 1;
 	object = memory_osd_find(&scene->osd, PARTITION, OSD_FIRST_ID + 1);
 	object->data[1 << 20] ^= 1;
-	remove_tree(scene->copy);
-	assert_int_equal(export(scene), -EBADMSG);
+	scene_remove_tree(scene->copy);
+	assert_int_equal(scene_export(scene), -EBADMSG);
 	assert_non_null(strstr(scene->error.sentence.text, "zlarge"));
 }
 
@@ -364,17 +160,17 @@ static void test_objects_of_another_length_are_noticed(void **state)
 	struct scene *scene = *state;
 	struct memory_object *object;
 
-	write_file(scene->source, "small", 5000, 4);
-	must(scene, import(scene, false, false, false));
+	scene_write_file(scene->source, "small", 5000, 4);
+	scene_must(scene, scene_import(scene, (struct tree_options){ .replace = false }, false));
 	object = memory_osd_find(&scene->osd, PARTITION, OSD_FIRST_ID);
 	/* Longer: the bytes that the manifest knows are all right. */
 	object->data = realloc(object->data, 6000);
 	memset(object->data + 5000, 0, 1000);
 	object->length = 6000;
-	assert_int_equal(export(scene), -EBADMSG);
+	assert_int_equal(scene_export(scene), -EBADMSG);
 	object->length = 4999;
-	remove_tree(scene->copy);
-	assert_int_equal(export(scene), -EBADMSG);
+	scene_remove_tree(scene->copy);
+	assert_int_equal(scene_export(scene), -EBADMSG);
 }
 
 static void test_a_damaged_or_exchanged_manifest_is_refused(void **state)
@@ -382,28 +178,28 @@ static void test_a_damaged_or_exchanged_manifest_is_refused(void **state)
 	struct scene *scene = *state;
 	struct memory_object *manifest;
 
-	write_file(scene->source, "small", 5000, 4);
-	must(scene, import(scene, false, false, false));
+	scene_write_file(scene->source, "small", 5000, 4);
+	scene_must(scene, scene_import(scene, (struct tree_options){ .replace = false }, false));
 	manifest = memory_osd_find(&scene->osd, PARTITION, scene->report.manifest_object);
 	manifest->data[manifest->length / 2] ^= 1;
-	assert_int_equal(export(scene), -EBADMSG);
+	assert_int_equal(scene_export(scene), -EBADMSG);
 	manifest->data[manifest->length / 2] ^= 1;
 	manifest->length--;
-	assert_int_equal(export(scene), -EBADMSG);
+	assert_int_equal(scene_export(scene), -EBADMSG);
 	manifest->length++;
-	must(scene, export(scene));
+	scene_must(scene, scene_export(scene));
 }
 
 static void test_export_needs_an_empty_directory_and_a_tree(void **state)
 {
 	struct scene *scene = *state;
 
-	write_file(scene->source, "small", 5000, 4);
-	assert_int_equal(export(scene), -ENOENT);
-	must(scene, import(scene, false, false, false));
+	scene_write_file(scene->source, "small", 5000, 4);
+	assert_int_equal(scene_export(scene), -ENOENT);
+	scene_must(scene, scene_import(scene, (struct tree_options){ .replace = false }, false));
 	assert_int_equal(mkdir(scene->copy, 0700), 0);
-	write_file(scene->copy, "mine", 5, 1);
-	assert_int_equal(export(scene), -ENOTEMPTY);
+	scene_write_file(scene->copy, "mine", 5, 1);
+	assert_int_equal(scene_export(scene), -ENOTEMPTY);
 	assert_true(scene->error.local);
 }
 
@@ -459,29 +255,31 @@ static void test_an_import_cut_off_at_any_command_is_whole_or_absent(void **stat
 	uint64_t dies_at = 0;
 	bool finished = false;
 
-	make_tree(scene);
+	scene_make_tree(scene);
 	while (!finished) {
 		size_t logged;
 
 		memory_osd_free(&scene->osd);
 		scene->osd.dies_at = ++dies_at;
 		scene->osd.executes_the_last = dies_at % 2;
-		finished = import(scene, false, false, true) == 0;
+		finished = scene_import(scene, (struct tree_options){ .replace = false }, true) ==
+			   0;
 		logged = check_log(scene);
 		check_marks(&scene->osd);
 		scene->osd.dies_at = 0;
 		assert_true(logged <= 6);
-		remove_tree(scene->copy);
-		if (export(scene) == 0) {
+		scene_remove_tree(scene->copy);
+		if (scene_export(scene) == 0) {
 			/* The pointer is set by the very last command. */
 			assert_int_equal(logged, 6);
-			assert_int_equal(compare_trees(scene->source, scene->copy), 10);
+			assert_int_equal(scene_compare_trees(scene->source, scene->copy), 10);
 			continue;
 		}
 		assert_false(finished);
 		assert_true(scene->error.result == -ENODATA || scene->error.result == -ENOENT);
 		/* The next try cleans up behind it. */
-		must(scene, import(scene, false, true, false));
+		scene_must(scene,
+			   scene_import(scene, (struct tree_options){ .clean = true }, false));
 		assert_int_equal(memory_osd_count(&scene->osd, PARTITION), 7);
 	}
 	assert_true(dies_at > 20);
@@ -491,9 +289,10 @@ static void test_a_full_device_ends_the_import_with_its_reason(void **state)
 {
 	struct scene *scene = *state;
 
-	make_tree(scene);
+	scene_make_tree(scene);
 	scene->osd.objects_max = 4;
-	assert_int_equal(import(scene, false, false, true), -ENOSPC);
+	assert_int_equal(scene_import(scene, (struct tree_options){ .replace = false }, true),
+			 -ENOSPC);
 	assert_int_equal(check_log(scene), 3);
 	assert_false(scene->error.local);
 }
@@ -515,7 +314,7 @@ static void test_a_file_that_cannot_be_read_ends_the_import_with_its_name(void *
 	loopback_stop(loopback, client);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, scene_set_up, scene_tear_down)
 
 int main(void)
 {

@@ -5,9 +5,11 @@ import hashlib
 import json
 import os
 import random
+import subprocess
 import time
 import unittest
 
+import tree_changes
 import trees
 from harness import E2ETest, noise
 
@@ -53,6 +55,59 @@ class TimeTravel(E2ETest):
             self.server.stop()
             self.server.start()
             self.url = self.server.url()
+
+    def assert_diff_tells(self, entries, before, after, renames):
+        """Checks what `diff` told against what reading both trees shows."""
+        expected, bytes_at = tree_changes.differences(before, after, renames)
+        told = [(entry["differs"], entry["path"]) for entry in entries if entry["differs"] != "data"]
+        ranges = {}
+        for entry in entries:
+            if entry["differs"] == "data":
+                ranges.setdefault(entry["path"], []).append((entry["offset"], entry["length"]))
+            elif entry["differs"] == "length":
+                self.assertEqual(entry["length"], os.path.getsize(os.path.join(after, entry["path"])))
+        self.assertEqual(len(told), len(set(told)), "told twice")
+        told += [("data", path) for path in ranges]
+        self.assertEqual(sorted(told), sorted(expected))
+        for path, parts in ranges.items():
+            differing, covered = set(bytes_at[path]), set()
+            for offset, length in parts:
+                # As tight as can be: both ends differ, and nothing is told twice.
+                self.assertIn(offset, differing)
+                self.assertIn(offset + length - 1, differing)
+                self.assertFalse(covered & set(range(offset, offset + length)))
+                covered |= set(range(offset, offset + length))
+            self.assertLessEqual(differing, covered)
+
+    def test_diff_of_a_tree_that_was_updated_lists_exactly_what_changed(self):
+        folder, dice = self.folder("source"), random.Random(17)
+        source = os.path.join(folder, "tree")
+        tree_changes.prepare(source, dice)
+        trees.make_odd(os.path.join(source, "odd"))
+        saved, sent, renames = [], [], {}
+        for turn in range(4):
+            if turn:
+                before, after = tree_changes.change(source, turn, dice)
+                renames[before] = after
+            report = json.loads(self.ctl("--json", "import", self.url, P, source, "--update"))
+            sent.append(report["sent_bytes"])
+            self.ctl("snapshot", self.url, P, "--name", f"turn-{turn}")
+            saved.append(os.path.join(folder, f"saved-{turn}"))
+            subprocess.run(["cp", "-a", source, saved[turn]], check=True)
+        # What was sent is about what was changed, not what is there.
+        self.assertGreater(sent[0], 5 << 20)
+        self.assertLess(max(sent[1:]), 400_000)
+        for turn in range(4):
+            expected = trees.without_set_id_bits(trees.describe(saved[turn]))
+            self.assertEqual(trees.differences(expected, self.export(P, "--at", f"turn-{turn}")), [])
+        for first, second in ((0, 1), (1, 2), (2, 3), (0, 3), (3, 1)):
+            with self.subTest(first=first, second=second):
+                entries = json.loads(self.ctl("--json", "diff", self.url, P, f"turn-{first}", f"turn-{second}"))
+                back = {after: before for before, after in renames.items()}
+                self.assert_diff_tells(entries, saved[first], saved[second], renames if first < second else back)
+        self.assertEqual(self.ctl("diff", self.url, P, "turn-3"), "")
+        self.assertEqual(json.loads(self.ctl("--json", "import", self.url, P, source, "--update"))["sent_bytes"], 0)
+        self.assertEqual(self.ctl("diff", self.url, P, "turn-3", "--raw"), "")
 
     def contents(self, moment):
         """What the partition's objects hold at a moment, by address."""

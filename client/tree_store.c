@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Stores files as new objects: small ones as one command each, many in flight; larger ones piece by piece and marked
+ * complete at the end.
+ */
+#include "client/tree_store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <openssl/evp.h>
+#include <openssl/sha.h>
+
+#include "client/read_fully.h"
+#include "common/bytes.h"
+
+/* Other initiators may create objects meanwhile; IDs that turn out to be taken are passed over, so many at most. */
+#define TAKEN_MAX 10000U
+/* USERNAME holds the path, if it is not longer. */
+#define USERNAME_BYTES_MAX 255U
+
+/* A file that travels in one command. */
+struct small_file {
+	struct osd_request request;
+	struct importer *importer;
+	size_t index; /* of the manifest's entry */
+	struct osd_client_value sets[4];
+	uint8_t complete[TREE_COMPLETE_BYTES];
+	uint8_t status[TREE_STATUS_BYTES];
+	uint8_t data[];
+};
+
+int importer_fail(struct importer *importer, const struct osd_client_error *error)
+{
+	if (importer->result == 0) {
+		importer->result = error->result;
+		outcome_give(error, importer->error);
+	}
+	return importer->result;
+}
+
+int importer_fail_local(struct importer *importer, int result, const char *path)
+{
+	if (importer->result == 0)
+		importer->result = outcome_set_local(importer->error, result, "%s/%s: %s",
+						     importer->directory, path, strerror(-result));
+	return importer->result;
+}
+
+void importer_pace(struct importer *importer)
+{
+	size_t most = osd_client_queue_depth(importer->client);
+
+	while (importer->in_flight >= most)
+		osd_client_step(importer->client, -1);
+	if (importer->in_flight > 0)
+		osd_client_step(importer->client, 0);
+}
+
+void importer_drain(struct importer *importer)
+{
+	while (importer->in_flight > 0)
+		osd_client_step(importer->client, -1);
+}
+
+int importer_open(struct importer *importer, const struct manifest_entry *entry)
+{
+	char *path;
+	int fd;
+
+	if (asprintf(&path, "%s/%s", importer->directory, entry->path) < 0)
+		return importer_fail_local(importer, -ENOMEM, entry->path);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		fd = importer_fail_local(importer, -errno, entry->path);
+	free(path);
+	return fd;
+}
+
+/* ---- acknowledged ---- */
+
+int importer_log(struct importer *importer, const struct manifest_entry *entry)
+{
+	char hex[2 * MANIFEST_SHA256_BYTES + 1];
+	char *path = NULL, *line = NULL;
+	int length, result = 0;
+
+	if (importer->options->log_fd < 0)
+		return 0;
+	manifest_hex(entry->sha256, sizeof(entry->sha256), hex);
+	if (manifest_escape(entry->path, &path) < 0)
+		return importer_fail_local(importer, -ENOMEM, entry->path);
+	length = asprintf(&line, "0x%" PRIx64 " %" PRIu64 " %s %s\n", entry->object, entry->length,
+			  hex, path);
+	/* One write for one line: whoever kills this process finds whole lines. */
+	if (length < 0 || write(importer->options->log_fd, line, (size_t)length) != length) {
+		result = length < 0 || errno == 0 ? -ENOSPC : -errno;
+		if (importer->result == 0)
+			importer->result = outcome_set_local(importer->error, result,
+							     "the log can't be written: %s",
+							     strerror(-result));
+	}
+	free(line);
+	free(path);
+	return result;
+}
+
+void importer_progress(struct importer *importer, const struct manifest_entry *entry)
+{
+	if (importer->options->progress)
+		importer->options->progress(importer->options->context, 1, entry->length);
+}
+
+static void acknowledged(struct importer *importer, size_t index)
+{
+	const struct manifest_entry *entry = &importer->manifest->entries[index];
+
+	importer->report->added++;
+	importer->report->sent_bytes += entry->length;
+	importer_log(importer, entry);
+	importer_progress(importer, entry);
+}
+
+/* ---- attributes ---- */
+
+void tree_encode_complete(const struct manifest_entry *entry, uint8_t complete[TREE_COMPLETE_BYTES])
+{
+	put_be64(complete, entry->length);
+	memcpy(complete + 8, entry->sha256, sizeof(entry->sha256));
+}
+
+void tree_encode_status(const struct manifest_entry *entry, uint8_t status[TREE_STATUS_BYTES])
+{
+	put_be32(status, entry->mode);
+	put_be64(status + 4, (uint64_t)entry->seconds);
+	put_be32(status + 12, entry->nanoseconds);
+}
+
+static struct osd_client_value import_value(const struct importer *importer)
+{
+	return (struct osd_client_value){
+		.page = TREE_OBJECT_PAGE,
+		.number = TREE_OBJECT_IMPORT,
+		.value = importer->import_id,
+		.length = sizeof(importer->import_id),
+	};
+}
+
+struct osd_client_value tree_complete_value(const uint8_t complete[TREE_COMPLETE_BYTES])
+{
+	return (struct osd_client_value){
+		.page = TREE_OBJECT_PAGE,
+		.number = TREE_OBJECT_COMPLETE,
+		.value = complete,
+		.length = TREE_COMPLETE_BYTES,
+	};
+}
+
+struct osd_client_value tree_status_value(const uint8_t status[TREE_STATUS_BYTES])
+{
+	return (struct osd_client_value){
+		.page = TREE_OBJECT_PAGE,
+		.number = TREE_OBJECT_STATUS,
+		.value = status,
+		.length = TREE_STATUS_BYTES,
+	};
+}
+
+struct osd_client_value tree_username_value(const struct manifest_entry *entry)
+{
+	size_t length = strlen(entry->path);
+
+	return (struct osd_client_value){
+		.page = OSD_USER_OBJECT_INFORMATION,
+		.number = OSD_INFORMATION_USERNAME,
+		.value = entry->path,
+		.length = length > USERNAME_BYTES_MAX ? 0 : (uint32_t)length,
+	};
+}
+
+/* Adds nothing when the path is too long. */
+static size_t add_username(const struct manifest_entry *entry, struct osd_client_value *sets,
+			   size_t count)
+{
+	sets[count] = tree_username_value(entry);
+	return count + (sets[count].length > 0);
+}
+
+/* ---- small files ---- */
+
+static void small_done(struct osd_request *request);
+
+static int submit_small(struct importer *importer, struct small_file *small)
+{
+	struct manifest_entry *entry = &importer->manifest->entries[small->index];
+	int result;
+
+	entry->object = importer->next_object++;
+	small->request = (struct osd_request){
+		.cdb = { .action = entry->length ? OSD_CREATE_AND_WRITE : OSD_CREATE,
+			 .partition = importer->partition,
+			 .object = entry->object },
+		.data = small->data,
+		.data_length = entry->length,
+		.sets = small->sets,
+		.set_count = add_username(entry, small->sets, 3),
+		.done = small_done,
+		.context = small,
+	};
+	result = osd_client_submit(importer->client, &small->request);
+	if (result < 0 && importer->result == 0)
+		importer->result = tree_not_submitted(importer->client, result, importer->error);
+	return result;
+}
+
+static void small_done(struct osd_request *request)
+{
+	struct small_file *small = request->context;
+	struct importer *importer = small->importer;
+
+	if (request->error.result == -EEXIST && importer->taken++ < TAKEN_MAX &&
+	    submit_small(importer, small) == 0)
+		return;
+	importer->in_flight--;
+	if (request->error.result < 0)
+		importer_fail(importer, &request->error);
+	else
+		acknowledged(importer, small->index);
+	free(small);
+}
+
+static int store_small(struct importer *importer, size_t index, int fd)
+{
+	struct manifest_entry *entry = &importer->manifest->entries[index];
+	struct small_file *small = malloc(sizeof(*small) + entry->length);
+	ssize_t got;
+
+	if (!small)
+		return importer_fail_local(importer, -ENOMEM, entry->path);
+	got = read_fully(fd, small->data, entry->length);
+	if (got < 0) {
+		free(small);
+		return importer_fail_local(importer, (int)got, entry->path);
+	}
+	/* A file that has shrunk since the walk is stored as it is now. */
+	entry->length = (uint64_t)got;
+	SHA256(small->data, entry->length, entry->sha256);
+	small->importer = importer;
+	small->index = index;
+	tree_encode_complete(entry, small->complete);
+	tree_encode_status(entry, small->status);
+	small->sets[0] = import_value(importer);
+	small->sets[1] = tree_complete_value(small->complete);
+	small->sets[2] = tree_status_value(small->status);
+	importer->in_flight++;
+	if (submit_small(importer, small) < 0) {
+		importer->in_flight--;
+		free(small);
+	}
+	return importer->result;
+}
+
+/* ---- large ones ---- */
+
+struct content {
+	int fd; /* -1: `text` */
+	const char *text;
+	uint64_t length; /* to read at most */
+	uint64_t position;
+	EVP_MD_CTX *hash;
+};
+
+static bool all_zero(const uint8_t *data, size_t length)
+{
+	return data[0] == 0 && memcmp(data, data + 1, length - 1) == 0;
+}
+
+/* The next piece that is not all zeros: holes of sparse files, and what looks like them, stay holes. */
+static ssize_t read_content(void *context, void *data, size_t capacity, uint64_t *offset)
+{
+	struct content *content = context;
+
+	for (;;) {
+		size_t wanted = min_u64(capacity, content->length - content->position);
+		ssize_t got = (ssize_t)wanted;
+
+		if (wanted == 0)
+			return 0;
+		if (content->fd >= 0)
+			got = read_fully(content->fd, data, wanted);
+		else
+			memcpy(data, content->text + content->position, wanted);
+		if (got <= 0)
+			return got;
+		if (EVP_DigestUpdate(content->hash, data, (size_t)got) != 1)
+			return -ENOMEM;
+		*offset = content->position;
+		content->position += (uint64_t)got;
+		if (!all_zero(data, (size_t)got))
+			return got;
+	}
+}
+
+/* CREATE with the import's mark; the ID that was free goes to the entry. */
+static int create_large(struct importer *importer, struct manifest_entry *entry)
+{
+	struct osd_client_value sets[2];
+	int result = -EEXIST;
+
+	sets[0] = import_value(importer);
+	while (result == -EEXIST && importer->taken < TAKEN_MAX) {
+		struct osd_request request = {
+			.cdb = { .action = OSD_CREATE, .partition = importer->partition },
+			.sets = sets,
+			.set_count = add_username(entry, sets, 1),
+		};
+
+		entry->object = importer->next_object++;
+		request.cdb.object = entry->object;
+		result = osd_client_run(importer->client, &request);
+		if (result < 0 && result != -EEXIST)
+			return importer_fail(importer, &request.error);
+		importer->taken += result == -EEXIST;
+	}
+	return result;
+}
+
+/* The last step: length (the end may be a hole) and mark, together. */
+static int complete_large(struct importer *importer, const struct manifest_entry *entry)
+{
+	uint8_t length[8], complete[TREE_COMPLETE_BYTES], status[TREE_STATUS_BYTES];
+	struct osd_client_address address = { .partition = importer->partition,
+					      .object = entry->object };
+	struct osd_client_value sets[3];
+	struct osd_client_error error;
+
+	put_be64(length, entry->length);
+	tree_encode_complete(entry, complete);
+	tree_encode_status(entry, status);
+	sets[0] = (struct osd_client_value){
+		.page = OSD_USER_OBJECT_INFORMATION,
+		.number = OSD_INFORMATION_LOGICAL_LENGTH,
+		.value = length,
+		.length = sizeof(length),
+	};
+	sets[1] = tree_complete_value(complete);
+	sets[2] = tree_status_value(status);
+	return osd_client_set_attributes(importer->client, address, sets, 3, &error) < 0
+		       ? importer_fail(importer, &error)
+		       : 0;
+}
+
+static int store_large(struct importer *importer, struct manifest_entry *entry,
+		       struct content *content)
+{
+	const struct transfer_options options = { .chunk_bytes = importer->options->chunk_bytes };
+	struct osd_client_address address = { .partition = importer->partition };
+	struct osd_client_error error;
+	int result;
+
+	content->hash = EVP_MD_CTX_new();
+	if (!content->hash || EVP_DigestInit_ex(content->hash, EVP_sha256(), NULL) != 1) {
+		EVP_MD_CTX_free(content->hash);
+		return importer_fail_local(importer, -ENOMEM, entry->path);
+	}
+	result = create_large(importer, entry);
+	address.object = entry->object;
+	if (result == 0 && transfer_upload(importer->client, address, read_content, content,
+					   &options, NULL, &error) < 0) {
+		if (error.local && !error.sentence.text[0])
+			result = importer_fail_local(importer, error.result, entry->path);
+		else
+			result = importer_fail(importer, &error);
+	}
+	if (result == 0 && EVP_DigestFinal_ex(content->hash, entry->sha256, NULL) != 1)
+		result = importer_fail_local(importer, -ENOMEM, entry->path);
+	EVP_MD_CTX_free(content->hash);
+	if (result < 0)
+		return result;
+	entry->length = content->position;
+	return complete_large(importer, entry);
+}
+
+int tree_store_file(struct importer *importer, size_t index)
+{
+	struct manifest_entry *entry = &importer->manifest->entries[index];
+	int fd = importer_open(importer, entry), result;
+
+	if (fd < 0)
+		return fd;
+	if (entry->length <= TREE_SMALL_BYTES) {
+		result = store_small(importer, index, fd);
+	} else {
+		struct content content = { .fd = fd, .length = entry->length };
+
+		result = store_large(importer, entry, &content);
+		if (result == 0)
+			acknowledged(importer, index);
+	}
+	close(fd);
+	return result;
+}
+
+int tree_store_text(struct importer *importer, const char *text, size_t length,
+		    struct manifest_entry *entry)
+{
+	struct content content = { .fd = -1, .text = text, .length = length };
+
+	return store_large(importer, entry, &content);
+}

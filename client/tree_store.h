@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* An import under way: what storing new files (tree_store.c) and changing old ones (tree_update.c) share. */
+#ifndef MUNINN_CLIENT_TREE_STORE_H
+#define MUNINN_CLIENT_TREE_STORE_H
+
+#include "client/tree_private.h"
+
+struct importer {
+	struct osd_client *client;
+	uint64_t partition;
+	const char *directory;
+	const struct tree_options *options;
+	struct manifest *manifest;
+	struct tree_report *report;
+	uint64_t next_object;
+	unsigned taken;
+	uint8_t import_id[TREE_IMPORT_BYTES];
+	bool marked; /* the partition says that an update is under way */
+	size_t in_flight;
+	int result; /* the first error */
+	struct osd_client_error *error;
+};
+
+/* Keep the first error; return it. */
+int importer_fail(struct importer *importer, const struct osd_client_error *error);
+int importer_fail_local(struct importer *importer, int result, const char *path);
+
+/* Steps until fewer commands than the queue holds are in flight, or, at the end, none. */
+void importer_pace(struct importer *importer);
+void importer_drain(struct importer *importer);
+
+/* Opens the entry's file. A descriptor, or the error, which is kept. */
+int importer_open(struct importer *importer, const struct manifest_entry *entry);
+
+/* An object's content is stored: into the log. An entry is done with: progress. */
+int importer_log(struct importer *importer, const struct manifest_entry *entry);
+void importer_progress(struct importer *importer, const struct manifest_entry *entry);
+
+/* The values of an entry's attributes; they point into the arguments. */
+void tree_encode_complete(const struct manifest_entry *entry,
+			  uint8_t complete[TREE_COMPLETE_BYTES]);
+struct osd_client_value tree_complete_value(const uint8_t complete[TREE_COMPLETE_BYTES]);
+void tree_encode_status(const struct manifest_entry *entry, uint8_t status[TREE_STATUS_BYTES]);
+struct osd_client_value tree_status_value(const uint8_t status[TREE_STATUS_BYTES]);
+/* USERNAME: the path, for people who list the partition. Length 0, which means none, when it is too long. */
+struct osd_client_value tree_username_value(const struct manifest_entry *entry);
+
+/*
+ * Stores the file of an entry as a new object. It may still be in flight on return; the entry's object and SHA-256, and
+ * its length if the file has shrunk, are set when it is not.
+ */
+int tree_store_file(struct importer *importer, size_t index);
+/* Stores a text; nothing is in flight on return. */
+int tree_store_text(struct importer *importer, const char *text, size_t length,
+		    struct manifest_entry *entry);
+
+/*
+ * tree_update.c: gives entries of the new manifest the objects that the partition's present tree, `old`, has for them, and makes
+ * content and attributes of these as the files are. Entries without object are new. Two steps, new files are stored in
+ * between, so that a device that is full shows before anything of the present tree is changed.
+ */
+struct tree_update;
+int tree_update_begin(struct importer *importer, const struct manifest *old,
+		      struct tree_update **update);
+int tree_update_change(struct tree_update *update);
+void tree_update_free(struct tree_update *update);
+
+/*
+ * tree_match.c: for each entry of `manifest` that is a file, the index of the entry of `old` whose object it goes on
+ * with, or SIZE_MAX: the file of the same path, or else one that is there no more and had this length and time, as
+ * after a rename. `matches` has room for manifest->count. -ENOMEM.
+ */
+int tree_match(const struct manifest *manifest, const struct manifest *old, size_t *matches);
+
+#endif

@@ -1,0 +1,601 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Makes the objects of a stored tree as the files of a directory are. First all are looked at, many at a time: an object
+ * whose attributes say that it holds what the manifest says, of a file with the same length and time, keeps its content
+ * unread. The others are compared byte by byte with their files, and ranges that differ are written.
+ *
+ * What fits one command is one: a file of up to TREE_SMALL_BYTES is as it was or as it shall be. A longer one loses
+ * TREE_OBJECT_COMPLETE while it is written.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <openssl/evp.h>
+#include <openssl/sha.h>
+
+#include "client/read_fully.h"
+#include "client/tree_store.h"
+#include "common/bytes.h"
+
+enum {
+	COMPARED_BYTES = 4096, /* the unit in which content is compared and written */
+	GAP_BYTES = 65536,     /* ranges that are nearer to each other are written as one */
+	RANGES_MAX = 1024,     /* of a file; what would be more becomes part of the last one */
+	USERNAME_ROOM = 256,
+};
+
+/* An object that goes on, as looked at. */
+struct kept {
+	size_t match;                  /* in `old`; SIZE_MAX: none */
+	uint64_t length;               /* of the object */
+	bool is_whole;                 /* holds what `old` says */
+	bool has_complete;             /* with this value */
+	bool has_status, has_username; /* as they shall be */
+	uint8_t complete[TREE_COMPLETE_BYTES];
+};
+
+struct tree_update {
+	struct importer *importer;
+	const struct manifest *old;
+	struct kept *kept; /* by index in the new manifest */
+};
+
+static struct manifest_entry *entry_at(const struct tree_update *update, size_t index)
+{
+	return &update->importer->manifest->entries[index];
+}
+
+/* ---- looking ---- */
+
+struct look {
+	struct osd_request request;
+	struct tree_update *update;
+	size_t index;
+	struct osd_client_value gets[4];
+};
+
+static bool is_number(const struct osd_attribute *attribute, uint32_t number)
+{
+	return attribute->page == OSD_USER_OBJECT_INFORMATION && attribute->number == number;
+}
+
+static bool has_value(const struct osd_attribute *attribute, const struct osd_client_value *wanted)
+{
+	return attribute->length == wanted->length && attribute->present == wanted->length &&
+	       (wanted->length == 0 ||
+		memcmp(attribute->value, wanted->value, wanted->length) == 0);
+}
+
+static void note_attribute(struct tree_update *update, size_t index,
+			   const struct osd_attribute *attribute)
+{
+	const struct manifest_entry *entry = entry_at(update, index);
+	struct kept *kept = &update->kept[index];
+	struct osd_client_value username = tree_username_value(entry), wanted;
+	uint8_t status[TREE_STATUS_BYTES];
+
+	if (is_number(attribute, OSD_INFORMATION_LOGICAL_LENGTH) && attribute->present == 8)
+		kept->length = get_be64(attribute->value);
+	else if (is_number(attribute, OSD_INFORMATION_USERNAME))
+		kept->has_username = has_value(attribute, &username);
+	if (attribute->page != TREE_OBJECT_PAGE)
+		return;
+	if (attribute->number == TREE_OBJECT_STATUS) {
+		tree_encode_status(entry, status);
+		wanted = tree_status_value(status);
+		kept->has_status = has_value(attribute, &wanted);
+	} else if (attribute->number == TREE_OBJECT_COMPLETE &&
+		   attribute->present == TREE_COMPLETE_BYTES) {
+		kept->has_complete = true;
+		memcpy(kept->complete, attribute->value, TREE_COMPLETE_BYTES);
+	}
+}
+
+static void looked(struct osd_request *request)
+{
+	struct look *look = request->context;
+	struct tree_update *update = look->update;
+	struct kept *kept = &update->kept[look->index];
+	const struct manifest_entry *old = &update->old->entries[kept->match];
+	uint8_t complete[TREE_COMPLETE_BYTES];
+	struct osd_list_reader reader;
+	struct osd_attribute attribute;
+
+	update->importer->in_flight--;
+	if (request->error.result == -ENOENT) {
+		kept->match = SIZE_MAX; /* somebody removed it: a new object for the file */
+	} else if (request->error.result < 0) {
+		importer_fail(update->importer, &request->error);
+	} else if (osd_request_attributes(request, &reader) == 0) {
+		while (osd_list_next(&reader, &attribute) == 1)
+			note_attribute(update, look->index, &attribute);
+		tree_encode_complete(old, complete);
+		kept->is_whole = kept->length == old->length && kept->has_complete &&
+				 memcmp(kept->complete, complete, sizeof(complete)) == 0;
+		entry_at(update, look->index)->object = old->object;
+	}
+	free(look);
+}
+
+static int look_at(struct tree_update *update, size_t index)
+{
+	const struct manifest_entry *old = &update->old->entries[update->kept[index].match];
+	struct importer *importer = update->importer;
+	struct look *look = calloc(1, sizeof(*look));
+	int result;
+
+	if (!look)
+		return importer_fail_local(importer, -ENOMEM, old->path);
+	look->update = update;
+	look->index = index;
+	look->gets[0] = (struct osd_client_value){ TREE_OBJECT_PAGE, TREE_OBJECT_COMPLETE, NULL,
+						   TREE_COMPLETE_BYTES };
+	look->gets[1] = (struct osd_client_value){ TREE_OBJECT_PAGE, TREE_OBJECT_STATUS, NULL,
+						   TREE_STATUS_BYTES };
+	look->gets[2] = (struct osd_client_value){ OSD_USER_OBJECT_INFORMATION,
+						   OSD_INFORMATION_LOGICAL_LENGTH, NULL, 8 };
+	look->gets[3] = (struct osd_client_value){ OSD_USER_OBJECT_INFORMATION,
+						   OSD_INFORMATION_USERNAME, NULL, USERNAME_ROOM };
+	look->request = (struct osd_request){
+		.cdb = { .action = OSD_GET_ATTRIBUTES,
+			 .partition = importer->partition,
+			 .object = old->object },
+		.gets = look->gets,
+		.get_count = sizeof(look->gets) / sizeof(look->gets[0]),
+		.done = looked,
+		.context = look,
+	};
+	result = osd_client_submit(importer->client, &look->request);
+	if (result == 0) {
+		importer->in_flight++;
+		return 0;
+	}
+	free(look);
+	if (importer->result == 0)
+		importer->result = tree_not_submitted(importer->client, result, importer->error);
+	return result;
+}
+
+int tree_update_begin(struct importer *importer, const struct manifest *old,
+		      struct tree_update **created)
+{
+	size_t count = importer->manifest->count;
+	struct tree_update *update = calloc(1, sizeof(*update));
+	size_t *matches = calloc(count, sizeof(*matches));
+
+	*created = update;
+	if (update) {
+		*update = (struct tree_update){ .importer = importer, .old = old };
+		update->kept = calloc(count, sizeof(*update->kept));
+	}
+	if (!update || !update->kept || !matches || tree_match(importer->manifest, old, matches)) {
+		free(matches);
+		return importer_fail_local(importer, -ENOMEM, "import");
+	}
+	for (size_t i = 0; i < count && importer->result == 0; i++) {
+		update->kept[i].match = matches[i];
+		if (matches[i] != SIZE_MAX)
+			look_at(update, i);
+		importer_pace(importer);
+	}
+	importer_drain(importer);
+	free(matches);
+	return importer->result;
+}
+
+void tree_update_free(struct tree_update *update)
+{
+	if (!update)
+		return;
+	free(update->kept);
+	free(update);
+}
+
+/* ---- ranges of a file that differ from its object ---- */
+
+struct ranges {
+	struct range {
+		uint64_t begin, end;
+	} list[RANGES_MAX];
+	size_t count;
+};
+
+static void add_range(struct ranges *ranges, uint64_t begin, uint64_t end)
+{
+	struct range *last = ranges->count > 0 ? &ranges->list[ranges->count - 1] : NULL;
+
+	if (last && (ranges->count == RANGES_MAX || begin - last->end < GAP_BYTES))
+		last->end = end;
+	else
+		ranges->list[ranges->count++] = (struct range){ begin, end };
+}
+
+/* Where `file`, which is at `offset`, differs from `object`; NULL: zeros. Ascending offsets from call to call. */
+static void compare_part(struct ranges *ranges, uint64_t offset, const uint8_t *file,
+			 const uint8_t *object, size_t length)
+{
+	static const uint8_t zeros[COMPARED_BYTES];
+
+	for (size_t at = 0; at < length; at += COMPARED_BYTES) {
+		size_t part = min_u64(length - at, COMPARED_BYTES);
+
+		if (memcmp(file + at, object ? object + at : zeros, part) != 0)
+			add_range(ranges, offset + at, offset + at + part);
+	}
+}
+
+/* A file that is compared while its object arrives. */
+struct comparison {
+	int fd;
+	uint8_t *buffer;
+	size_t capacity;
+	uint64_t position;
+	EVP_MD_CTX *hash;
+	struct ranges ranges;
+};
+
+/* The next bytes of the file against those of the object; NULL: zeros. -ESTALE: the file is shorter than it was. */
+static int compare_next(struct comparison *comparison, const uint8_t *object, size_t length)
+{
+	while (length > 0) {
+		size_t part = min_u64(length, comparison->capacity);
+		ssize_t got = read_fully(comparison->fd, comparison->buffer, part);
+
+		if (got < 0)
+			return (int)got;
+		if ((size_t)got < part)
+			return -ESTALE;
+		if (EVP_DigestUpdate(comparison->hash, comparison->buffer, part) != 1)
+			return -ENOMEM;
+		compare_part(&comparison->ranges, comparison->position, comparison->buffer, object,
+			     part);
+		comparison->position += part;
+		object = object ? object + part : NULL;
+		length -= part;
+	}
+	return 0;
+}
+
+static int take_object(void *context, const void *data, size_t length)
+{
+	return compare_next(context, data, length);
+}
+
+/* ---- writing ---- */
+
+/* Attributes of an object that shall be different. */
+struct changes {
+	struct osd_client_value sets[4];
+	size_t count;
+	uint8_t length[8], complete[TREE_COMPLETE_BYTES], status[TREE_STATUS_BYTES];
+};
+
+static void find_changes(const struct manifest_entry *entry, const struct kept *kept,
+			 struct changes *changes)
+{
+	changes->count = 0;
+	put_be64(changes->length, entry->length);
+	tree_encode_complete(entry, changes->complete);
+	tree_encode_status(entry, changes->status);
+	if (kept->length != entry->length)
+		changes->sets[changes->count++] = (struct osd_client_value){
+			.page = OSD_USER_OBJECT_INFORMATION,
+			.number = OSD_INFORMATION_LOGICAL_LENGTH,
+			.value = changes->length,
+			.length = sizeof(changes->length),
+		};
+	if (!kept->has_complete ||
+	    memcmp(kept->complete, changes->complete, sizeof(changes->complete)) != 0)
+		changes->sets[changes->count++] = tree_complete_value(changes->complete);
+	if (!kept->has_status)
+		changes->sets[changes->count++] = tree_status_value(changes->status);
+	if (!kept->has_username)
+		changes->sets[changes->count++] = tree_username_value(entry);
+}
+
+/* Before the first change of an object: from here on the stored manifest does not fit. */
+static int mark(struct importer *importer)
+{
+	struct osd_client_error error;
+
+	if (importer->marked)
+		return 0;
+	if (tree_mark_update(importer->client, importer->partition, importer->import_id, &error) <
+	    0)
+		return importer_fail(importer, &error);
+	importer->marked = true;
+	return 0;
+}
+
+/* One command: a range of data (length 0: none) and attributes. */
+static int change_object(struct importer *importer, const struct manifest_entry *entry,
+			 uint64_t offset, const void *data, size_t length,
+			 const struct changes *changes)
+{
+	struct osd_request request = {
+		.cdb = { .action = length ? OSD_WRITE : OSD_SET_ATTRIBUTES,
+			 .partition = importer->partition,
+			 .object = entry->object,
+			 .address = offset },
+		.data = data,
+		.data_length = length,
+		.sets = changes->sets,
+		.set_count = changes->count,
+	};
+
+	if (mark(importer) != 0)
+		return importer->result;
+	if (osd_client_run(importer->client, &request) < 0)
+		return importer_fail(importer, &request.error);
+	importer->report->sent_bytes += length;
+	return 0;
+}
+
+static void count_change(struct importer *importer, const struct manifest_entry *entry,
+			 bool content, const struct changes *changes)
+{
+	if (content)
+		importer->report->changed++;
+	else if (changes->count > 0)
+		importer->report->touched++;
+	else
+		importer->report->unchanged++;
+	if (content)
+		importer_log(importer, entry);
+	importer_progress(importer, entry);
+}
+
+/* ---- a small file: one command ---- */
+
+static int change_small(struct tree_update *update, size_t index, int fd, uint8_t *file,
+			uint8_t *object)
+{
+	struct importer *importer = update->importer;
+	struct manifest_entry *entry = entry_at(update, index);
+	const struct kept *kept = &update->kept[index];
+	struct osd_client_address address = { .partition = importer->partition,
+					      .object = entry->object };
+	size_t got = 0, first = 0, end;
+	struct osd_client_error error;
+	struct changes changes;
+	ssize_t length = read_fully(fd, file, entry->length);
+
+	if (length < 0)
+		return importer_fail_local(importer, (int)length, entry->path);
+	entry->length = end = (size_t)length; /* a file that has shrunk is stored as it is now */
+	SHA256(file, entry->length, entry->sha256);
+	if (min_u64(kept->length, entry->length) > 0 &&
+	    osd_client_read(importer->client, address, 0, object,
+			    min_u64(kept->length, entry->length), &got, &error) < 0)
+		return importer_fail(importer, &error);
+	memset(object + got, 0, entry->length - got);
+	while (first < end && file[first] == object[first])
+		first++;
+	while (end > first && file[end - 1] == object[end - 1])
+		end--;
+	find_changes(entry, kept, &changes);
+	if ((end > first || changes.count > 0) &&
+	    change_object(importer, entry, first, file + first, end - first, &changes) != 0)
+		return importer->result;
+	count_change(importer, entry, end > first || kept->length != entry->length, &changes);
+	return 0;
+}
+
+/* ---- a large one ---- */
+
+/* Ranges of a file for transfer_upload. */
+struct upload {
+	int fd;
+	const struct ranges *ranges;
+	size_t at;
+	uint64_t position; /* in that range; 0: at its beginning */
+};
+
+static ssize_t read_range(void *context, void *data, size_t capacity, uint64_t *offset)
+{
+	struct upload *upload = context;
+	const struct range *range = &upload->ranges->list[upload->at];
+	ssize_t got;
+
+	if (upload->at == upload->ranges->count)
+		return 0;
+	*offset = max_u64(upload->position, range->begin);
+	got = pread(upload->fd, data, min_u64(capacity, range->end - *offset), (off_t)*offset);
+	if (got <= 0)
+		return got < 0 ? -errno : -ESTALE;
+	upload->position = *offset + (uint64_t)got;
+	upload->at += upload->position == range->end;
+	return got;
+}
+
+static void add_sent(void *context, uint64_t bytes)
+{
+	struct importer *importer = context;
+
+	importer->report->sent_bytes += bytes;
+}
+
+/* A transfer's error, or that of its callback. */
+static int fail_transfer(struct importer *importer, const struct manifest_entry *entry,
+			 const struct osd_client_error *error)
+{
+	if (!error->local || error->sentence.text[0])
+		return importer_fail(importer, error);
+	if (error->result == -ESTALE && importer->result == 0)
+		return importer->result = outcome_set_local(
+			       importer->error, -ESTALE,
+			       "%s/%s changes while it is read; repeat the update",
+			       importer->directory, entry->path);
+	return importer_fail_local(importer, error->result, entry->path);
+}
+
+/* Reads object and file to their ends: the ranges, and the file's SHA-256. */
+static int compare_large(struct tree_update *update, size_t index, struct comparison *comparison)
+{
+	struct importer *importer = update->importer;
+	struct manifest_entry *entry = entry_at(update, index);
+	const struct transfer_options options = { .chunk_bytes = importer->options->chunk_bytes };
+	struct osd_client_address address = { .partition = importer->partition,
+					      .object = entry->object };
+	struct osd_client_error error = { .local = true };
+
+	if (!comparison->hash || !comparison->buffer ||
+	    EVP_DigestInit_ex(comparison->hash, EVP_sha256(), NULL) != 1)
+		return importer_fail_local(importer, -ENOMEM, entry->path);
+	error.result = transfer_download(importer->client, address, 0,
+					 min_u64(update->kept[index].length, entry->length),
+					 take_object, comparison, &options, NULL, &error);
+	if (error.result == 0) {
+		error.local = true;
+		error.sentence.text[0] = '\0';
+		error.result = compare_next(comparison, NULL, entry->length - comparison->position);
+	}
+	if (error.result == 0 && EVP_DigestFinal_ex(comparison->hash, entry->sha256, NULL) != 1)
+		error.result = -ENOMEM;
+	return error.result < 0 ? fail_transfer(importer, entry, &error) : 0;
+}
+
+static int write_ranges(struct importer *importer, const struct manifest_entry *entry, int fd,
+			const struct ranges *ranges)
+{
+	const struct transfer_options options = { .chunk_bytes = importer->options->chunk_bytes,
+						  .progress = add_sent,
+						  .progress_context = importer };
+	struct osd_client_address address = { .partition = importer->partition,
+					      .object = entry->object };
+	struct changes incomplete = { .count = 1 };
+	struct upload upload = { .fd = fd, .ranges = ranges };
+	struct osd_client_error error;
+
+	incomplete.sets[0] = (struct osd_client_value){ .page = TREE_OBJECT_PAGE,
+							.number = TREE_OBJECT_COMPLETE };
+	if (change_object(importer, entry, 0, NULL, 0, &incomplete) != 0)
+		return importer->result;
+	if (transfer_upload(importer->client, address, read_range, &upload, &options, NULL,
+			    &error) < 0)
+		return fail_transfer(importer, entry, &error);
+	return 0;
+}
+
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* The file is read twice: it must not change in between, or the SHA-256 would be that of another content. */
+static int change_large(struct tree_update *update, size_t index, int fd,
+			struct comparison *comparison)
+{
+	struct importer *importer = update->importer;
+	struct manifest_entry *entry = entry_at(update, index);
+	struct kept *kept = &update->kept[index];
+	struct osd_client_error stale = { .result = -ESTALE, .local = true };
+	struct stat before, after;
+	struct changes changes;
+	bool content;
+
+	if (fstat(fd, &before) < 0)
+		return importer_fail_local(importer, -errno, entry->path);
+	if (compare_large(update, index, comparison) != 0)
+		return importer->result;
+	content = comparison->ranges.count > 0;
+	if (content) {
+		if (write_ranges(importer, entry, fd, &comparison->ranges) != 0)
+			return importer->result;
+		kept->has_complete = false;
+		kept->length = max_u64(kept->length,
+				       comparison->ranges.list[comparison->ranges.count - 1].end);
+	}
+	if (fstat(fd, &after) < 0)
+		return importer_fail_local(importer, -errno, entry->path);
+	if (!is_same_file(&before, &after))
+		return fail_transfer(importer, entry, &stale);
+	content = content || kept->length != entry->length;
+	find_changes(entry, kept, &changes);
+	if (changes.count > 0 && change_object(importer, entry, 0, NULL, 0, &changes) != 0)
+		return importer->result;
+	count_change(importer, entry, content, &changes);
+	return 0;
+}
+
+/* ---- each file ---- */
+
+static int change_content(struct tree_update *update, size_t index)
+{
+	struct importer *importer = update->importer;
+	struct manifest_entry *entry = entry_at(update, index);
+	int fd = importer_open(importer, entry), result;
+
+	if (fd < 0)
+		return fd;
+	if (entry->length <= TREE_SMALL_BYTES) {
+		uint8_t *file = malloc(2 * entry->length + 1);
+
+		result = file ? change_small(update, index, fd, file, file + entry->length)
+			      : importer_fail_local(importer, -ENOMEM, entry->path);
+		free(file);
+	} else {
+		struct comparison *comparison = calloc(1, sizeof(*comparison));
+
+		if (comparison) {
+			comparison->fd = fd;
+			comparison->capacity = COMPARED_BYTES * 16;
+			comparison->buffer = malloc(comparison->capacity);
+			comparison->hash = EVP_MD_CTX_new();
+			result = change_large(update, index, fd, comparison);
+			EVP_MD_CTX_free(comparison->hash);
+			free(comparison->buffer);
+			free(comparison);
+		} else {
+			result = importer_fail_local(importer, -ENOMEM, entry->path);
+		}
+	}
+	close(fd);
+	return result;
+}
+
+/* Content and time are what the manifest says: only attributes may differ. */
+static int change_attributes(struct tree_update *update, size_t index)
+{
+	struct importer *importer = update->importer;
+	struct manifest_entry *entry = entry_at(update, index);
+	const struct kept *kept = &update->kept[index];
+	struct changes changes;
+
+	memcpy(entry->sha256, update->old->entries[kept->match].sha256, sizeof(entry->sha256));
+	find_changes(entry, kept, &changes);
+	if (changes.count > 0 && change_object(importer, entry, 0, NULL, 0, &changes) != 0)
+		return importer->result;
+	count_change(importer, entry, false, &changes);
+	return 0;
+}
+
+static bool may_skip_content(const struct tree_update *update, size_t index)
+{
+	const struct manifest_entry *entry = entry_at(update, index);
+	const struct kept *kept = &update->kept[index];
+	const struct manifest_entry *old = &update->old->entries[kept->match];
+
+	return !update->importer->options->checksum && kept->is_whole &&
+	       entry->length == old->length && entry->seconds == old->seconds &&
+	       entry->nanoseconds == old->nanoseconds;
+}
+
+int tree_update_change(struct tree_update *update)
+{
+	struct importer *importer = update->importer;
+
+	for (size_t i = 0; i < importer->manifest->count && importer->result == 0; i++) {
+		if (update->kept[i].match == SIZE_MAX)
+			continue;
+		if (may_skip_content(update, i))
+			change_attributes(update, i);
+		else
+			change_content(update, i);
+	}
+	return importer->result;
+}
