@@ -8,6 +8,7 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "engine/idset_node.h"
+#include "engine/lasting.h"
 #include "engine/objects.h"
 #include "engine/times.h"
 
@@ -246,12 +247,11 @@ static bool slot_is_over(const struct engine *engine, uint64_t now_ms)
 	       now_ms - engine->slot_ms >= interval;
 }
 
-static void begin_writing(struct engine_txn *txn)
+/* What follows when the store has begun a transaction. */
+static void begin_caches(struct engine_txn *txn)
 {
 	struct engine *engine = txn->engine;
-	uint64_t at_least = slot_is_over(engine, txn->time_ms) ? next_slot(engine) : 0;
 
-	txn->sequence = engine->store->operations->begin(engine->store, at_least);
 	txn->writer = (struct record_writer){ .store = engine->store,
 					      .sequence = txn->sequence,
 					      .page = engine->page,
@@ -261,6 +261,15 @@ static void begin_writing(struct engine_txn *txn)
 	cache_begin(&engine->nodes);
 	cache_begin(&engine->partitions);
 	engine->writer = txn;
+}
+
+static void begin_writing(struct engine_txn *txn)
+{
+	struct engine *engine = txn->engine;
+	uint64_t at_least = slot_is_over(engine, txn->time_ms) ? next_slot(engine) : 0;
+
+	txn->sequence = engine->store->operations->begin(engine->store, at_least);
+	begin_caches(txn);
 }
 
 int txn_begin_slot(struct engine_txn *txn)
@@ -335,8 +344,10 @@ static void undo(struct engine_txn *txn)
 	engine_forget_states(engine);
 	if (txn->rolled_back)
 		timeline_undo(&engine->timeline, txn->sequence);
-	if (txn->partitions_created || txn->rolled_back)
+	if (txn->partitions_created || txn->rolled_back || txn->formats)
 		engine->indices_known = false;
+	if (txn->formats)
+		engine->put_bytes = txn->put_bytes_before;
 	engine->writer = NULL;
 }
 
@@ -361,6 +372,19 @@ static void note_committed(struct engine_txn *txn)
 	engine->put_bytes += txn->put_bytes;
 }
 
+/* After a format: nothing that was known of the past is true any more. */
+static void note_formatted(struct engine *engine)
+{
+	int result;
+
+	access_times_clear(&engine->accesses);
+	result = learn_history(engine);
+	if (result)
+		log_line(LOG_LEVEL_ERROR,
+			 "what was just formatted can't be read (error %d); open the unit again",
+			 -result);
+}
+
 /* Puts all that was changed in memory and makes it visible. On an error the transaction goes on. */
 static int put_and_commit(struct engine_txn *txn)
 {
@@ -373,9 +397,12 @@ static int put_and_commit(struct engine_txn *txn)
 		result = times_note(txn);
 	if (!result)
 		result = partition_put_dirty(txn);
+	if (!result && txn->formats)
+		result = engine->store->operations->commit_format(engine->store);
+	else if (!result)
+		engine->store->operations->commit(engine->store);
 	if (result)
 		return result;
-	engine->store->operations->commit(engine->store);
 	engine->transactions++;
 	/* What is removed makes room: look for it again. */
 	if (txn->mode == ENGINE_FREE)
@@ -393,6 +420,8 @@ static int put_and_commit(struct engine_txn *txn)
 	if (txn->partitions_created || txn->partitions_removed || txn->forgets_states)
 		engine_forget_states(engine);
 	engine->writer = NULL;
+	if (txn->formats)
+		note_formatted(engine);
 	note_committed(txn);
 	return 0;
 }
@@ -566,32 +595,86 @@ int engine_flush(struct engine *engine)
 	return result;
 }
 
-static int reformat(struct engine *engine)
+/* Whether the retention of anything is locked. What can't be read is no reason not to begin anew. */
+static bool is_locked(struct engine *engine, uint64_t now_ms)
 {
 	struct partition *root;
-	uint64_t locked_until;
-	int result = partition_get(engine, 0, &root);
+	uint64_t locked_until = 0;
 
-	if (!result) {
+	if (partition_get(engine, 0, &root) == 0) {
 		locked_until = root->history.device.locked_until_ms;
 		partition_release(engine, root);
-		if (locked_until > time_now(engine))
-			return -EPERM;
 	}
-	/* What can't be read is no reason not to begin anew. */
-	result = engine->store->operations->format(engine->store);
-	engine_forget(engine);
-	return result ? result : learn_history(engine);
+	return locked_until > now_ms;
+}
+
+/* Begins the store's transaction, in which nothing is found any more; but for an abort everything is still there. */
+static int begin_empty(struct engine_txn *txn)
+{
+	struct engine *engine = txn->engine;
+	int result = engine->store->operations->begin_format(engine->store, next_slot(engine),
+							     &txn->sequence);
+
+	if (result)
+		return result;
+	cache_clear(&engine->onodes);
+	cache_clear(&engine->nodes);
+	cache_clear(&engine->partitions);
+	lineage_forget(&engine->lineage);
+	engine_forget_states(engine);
+	engine->indices_known = false;
+	txn->put_bytes_before = engine->put_bytes;
+	engine->put_bytes = 0;
+	txn->changed = true;
+	begin_caches(txn);
+	return 0;
+}
+
+static int begin_format(struct engine_txn *txn)
+{
+	struct attribute_set lasting = { 0 };
+	int result = is_locked(txn->engine, txn->time_ms) ? -EPERM : 0;
+
+	if (!result)
+		result = lasting_copy(txn, &lasting);
+	if (!result)
+		result = begin_empty(txn);
+	if (!result) {
+		result = lasting_give(txn, &lasting);
+		if (result)
+			undo(txn);
+	}
+	attribute_set_free(&lasting);
+	return result;
+}
+
+int engine_begin_format(struct engine *engine, struct engine_txn **begun)
+{
+	struct engine_txn *txn = calloc(1, sizeof(*txn));
+	int result;
+
+	*begun = NULL;
+	if (!txn)
+		return -ENOMEM;
+	txn->engine = engine;
+	txn->mode = ENGINE_FREE;
+	txn->formats = true;
+	pthread_rwlock_wrlock(&engine->turn);
+	txn->time_ms = time_now(engine);
+	result = begin_format(txn);
+	if (result)
+		end(txn);
+	else
+		*begun = txn;
+	return result;
 }
 
 int engine_reformat(struct engine *engine)
 {
-	int result;
+	struct engine_txn *txn;
+	int result = engine_begin_format(engine, &txn);
 
-	pthread_rwlock_wrlock(&engine->turn);
-	result = reformat(engine);
-	pthread_rwlock_unlock(&engine->turn);
-	return result;
+	return result ? result : engine_commit(txn, false);
 }
 
 void engine_read_statistics(struct engine *engine, struct engine_statistics *statistics)

@@ -171,9 +171,14 @@ int engine_commit(struct engine_txn *txn, bool stable);
 void engine_abort(struct engine_txn *txn);
 
 /*
- * FORMAT OSD: removes all partitions, objects and versions and the root's attributes, atomically; not inside a
- * transaction (excludes them). -EPERM: the retention of a partition is locked.
+ * FORMAT OSD: begins a transaction as with ENGINE_FREE, in which there are no partitions, objects, versions and attributes any
+ * more, but for the root's lasting attributes; it may set others. With its commit everything else is gone and all that it did is
+ * there, at once; an abort leaves everything as it was. -EPERM: the retention of a partition is locked. -EBADMSG: the
+ * lasting attributes can't be read.
  */
+int engine_begin_format(struct engine *engine, struct engine_txn **txn);
+
+/* The same, with nothing in it. */
 int engine_reformat(struct engine *engine);
 
 /*
@@ -278,6 +283,16 @@ int engine_attribute_next(struct engine_txn *txn, struct engine_address address,
 			  uint32_t *number, void *value, uint32_t capacity, uint32_t *length);
 
 /*
+ * Attributes of the root and of partitions on these pages are **lasting** from now on: of what holds now, and no part of
+ * history. The calls above find them like all others, under an address with a version those of the present. No rollback
+ * takes them back, a clone begins without any, a refreshed one keeps its own, engine_begin_format leaves those of the root. A
+ * partition that a rollback of the device brings back has those that it was removed with, or none if they are lost (struct
+ * engine_stat). To be called before the first transaction; at most ENGINE_LASTING_PAGES_MAX pages.
+ */
+#define ENGINE_LASTING_PAGES_MAX 8
+void engine_set_lasting_pages(struct engine *engine, const uint32_t *pages, uint32_t count);
+
+/*
  * ---- collections: ordered sets of IDs of their partition's user objects ----
  *
  * An object can know that it is a member: its memberships are attributes of page ENGINE_MEMBERSHIPS_PAGE, each value a
@@ -339,6 +354,13 @@ struct engine_stat {
 	uint64_t
 		filled_sequence; /* collection: of the last command that added a member, 0 = none */
 	uint32_t version;        /* partition: its current user version, counting from 1 */
+	/* root, partition, where there are lasting attributes: of the last command that changed one of the present's */
+	uint64_t lasting_sequence;
+	/*
+	 * The partition was removed, another one had its place, and a rollback of the device brought it back: what lasting
+	 * attributes it had is not known. It stays so, whatever is set.
+	 */
+	bool lasting_lost;
 	uint64_t times_ms[ENGINE_TIMES];
 };
 

@@ -375,6 +375,9 @@ static bool is_reachable(void *context_, const struct record_key *key,
 	if (key->partition == RECORD_ROOT_INDEX || context->failed ||
 	    !learn_owner(context, key->partition))
 		return true;
+	/* A rollback of the device may bring back who it belonged to. */
+	if (key->identifier == RECORD_ID_LASTING)
+		return true;
 	if (record_is_timeless(key))
 		return is_of_owner(context, info->sequence) || is_of_left(context, info->sequence);
 	/* Just put, it is reached. */

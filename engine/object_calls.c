@@ -5,6 +5,7 @@
 #include "common/bytes.h"
 #include "engine/collections.h"
 #include "engine/data.h"
+#include "engine/lasting.h"
 
 /* ---- create ---- */
 
@@ -175,6 +176,21 @@ static struct access_key access_key_of(const struct target *target)
 				    .created_sequence = target->onode->head.created_sequence };
 }
 
+/* What is known of the lasting attributes; of a partition that was removed, nothing. */
+static int stat_lasting(struct engine_txn *txn, struct engine_address address,
+			struct engine_stat *stat)
+{
+	struct target lasting;
+	int result = lasting_open(txn, address, &lasting);
+
+	if (result)
+		return result == -ENOENT ? 0 : result;
+	stat->lasting_sequence = lasting.onode->head.modified_sequence;
+	stat->lasting_lost = lasting_is_lost(&lasting);
+	target_close(&lasting);
+	return 0;
+}
+
 int engine_stat(struct engine_txn *txn, struct engine_address address, struct engine_stat *stat)
 {
 	const struct partition *partition;
@@ -205,6 +221,8 @@ int engine_stat(struct engine_txn *txn, struct engine_address address, struct en
 	}
 	if (head->type == ENGINE_COLLECTION)
 		result = collection_stat(target.onode, stat);
+	else if (!address.object && txn->engine->lasting_count)
+		result = stat_lasting(txn, address, stat);
 	memcpy(stat->times_ms, head->times_ms, sizeof(stat->times_ms));
 	if (!target.old)
 		access_times_apply(&txn->engine->accesses, access_key_of(&target), stat->times_ms);

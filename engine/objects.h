@@ -79,6 +79,8 @@ struct engine {
 	uint32_t views_made;
 	pthread_mutex_t kept_states_mutex;
 	struct kept_state kept_states[ENGINE_KEPT_STATES];
+	uint32_t lasting_pages[ENGINE_LASTING_PAGES_MAX]; /* see lasting.h */
+	uint32_t lasting_count;
 };
 
 /* A partition as of a moment, kept from one call of a transaction to the next. */
@@ -108,6 +110,8 @@ struct engine_txn {
 	struct record_writer writer;
 	uint64_t put_bytes; /* records and their headers */
 	bool rolled_back, policy_changed, forgets_states;
+	bool formats;              /* its commit takes away all that was there before */
+	uint64_t put_bytes_before; /* then: what engine->put_bytes was */
 	/* The partition (0: all of them) whose noted access times are of a past that is hidden now. */
 	bool forgets_accesses;
 	uint64_t accesses_of;

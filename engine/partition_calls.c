@@ -5,6 +5,7 @@
 #include "common/bytes.h"
 #include "engine/clones.h"
 #include "engine/collections.h"
+#include "engine/lasting.h"
 #include "engine/objects.h"
 #include "engine/retention.h"
 
@@ -223,6 +224,8 @@ static int remove_partition(struct engine_txn *txn, struct partition *root,
 		result = retention_forget(txn, root, partition);
 	if (!result)
 		result = clones_remove(txn, root, partition, &kept);
+	if (!result)
+		result = lasting_put(txn, partition);
 	if (!result)
 		result = idset_remove(&table, &txn->writer, partition->id << 16 | partition->index);
 	if (result)

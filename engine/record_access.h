@@ -33,6 +33,7 @@ enum {
 	RECORD_ID_VERSION_NAMES = 35, /* pieces by hash of the name */
 	RECORD_ID_TIMES = 36,         /* of the root: times of the slots */
 	RECORD_ID_ROLLBACKS = 37,     /* of the root */
+	RECORD_ID_LASTING = 38,       /* an onode: attributes that are no part of history */
 };
 
 /* Bytes that a record is counted with beside its value. */

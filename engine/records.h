@@ -197,8 +197,15 @@ struct record_store_operations {
 	int (*merge)(struct record_store *store, const struct record_keep *keep,
 		     struct record_merge *merge);
 
-	/* Empties the store, atomically across a crash. Sequence numbers go on. */
-	int (*format)(struct record_store *store);
+	/*
+	 * Begins the one writing transaction as the first one of an empty store: until its end `get` finds but what it has put. It
+	 * ends with `commit_format`, which takes away all that the store held before and makes what was put visible, at once and
+	 * across a crash; or with `abort`, and nothing has happened. Sequence numbers go on. -ENOMEM.
+	 */
+	int (*begin_format)(struct record_store *store, uint64_t at_least, uint64_t *sequence);
+
+	/* -ENOSPC, -EIO, -ENOMEM: nothing has happened, and the transaction goes on. */
+	int (*commit_format)(struct record_store *store);
 
 	/* Fills in everything but cache_bytes. */
 	void (*statistics)(struct record_store *store, struct engine_statistics *statistics);

@@ -51,10 +51,12 @@ static int remove_partition(struct osd_request *request)
 	bool contents = request->cdb.version == OSD_2 &&
 			(request->cdb.command_options & 7) == OSD_REMOVE_CONTENTS;
 
-	return osd_result(
-		request,
-		engine_partition_remove(request->txn, request->subject.address.partition, contents),
-		OSD_FIELD_PARTITION);
+	uint64_t partition = request->subject.address.partition;
+
+	if (osd_security_close(request, partition) != 0)
+		return -EINVAL;
+	return osd_result(request, engine_partition_remove(request->txn, partition, contents),
+			  OSD_FIELD_PARTITION);
 }
 
 /* ---- user objects ---- */

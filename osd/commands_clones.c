@@ -52,8 +52,8 @@ static int create(struct osd_request *request, bool writable)
 	request->created = 1;
 	if (result != 0)
 		return osd_result(request, result, 0);
-	/* A snapshot has the security of its source anyway. */
-	return writable ? osd_security_inherit_clone(request, source.partition) : 0;
+	/* A snapshot has that of its source anyway, as long as there is one and it is not detached. */
+	return osd_security_inherit_clone(request, source.partition);
 }
 
 int osd_create_clone(struct osd_request *request)
@@ -69,9 +69,16 @@ int osd_create_snapshot(struct osd_request *request)
 /* What is no snapshot or clone can't be refreshed or detached. */
 int osd_detach_clone(struct osd_request *request)
 {
-	return osd_result(request,
-			  engine_clone_detach(request->txn, request->subject.address.partition),
-			  OSD_FIELD_PARTITION);
+	struct engine_address partition = request->subject.address;
+	uint8_t method;
+	/* Of a snapshot that is its source's, from which it goes. */
+	int result = osd_security_method_of(request, partition.partition, &method);
+
+	if (result == 0)
+		result = engine_clone_detach(request->txn, partition.partition);
+	if (result != 0)
+		return osd_result(request, result, OSD_FIELD_PARTITION);
+	return osd_security_set_method(request, partition, method);
 }
 
 int osd_refresh_clone(struct osd_request *request)

@@ -105,7 +105,6 @@ struct osd_request {
 	struct osd_continuation descriptors;
 
 	struct osd_security_state security;
-	struct osd_kept_security kept;       /* what FORMAT OSD and ROLLBACK put back */
 	struct engine_statistics statistics; /* of commands that get attributes of the root */
 	uint32_t attribute_visits;
 	bool failed;
@@ -136,7 +135,7 @@ enum osd_command_flag {
 	OSD_HAS_RANGE = 1 << 4,        /* LENGTH bytes at STARTING BYTE ADDRESS */
 	OSD_GETS_FIRST = 1 << 5,       /* gets before sets */
 	OSD_ATTRIBUTES_FIRST = 1 << 6, /* sets and gets before the command's own work */
-	OSD_REFORMATS = 1 << 8,        /* empties the device before the transaction */
+	OSD_REFORMATS = 1 << 8,        /* its transaction begins with an empty device */
 	OSD_FLUSHES = 1 << 9,          /* everything is stable when it ends */
 	OSD_READS_DATA = 1 << 10,      /* updates the data accessed time */
 	OSD_KEY_PARAMETERS = 1 << 7,   /* SET MASTER KEY: lengths of parameter data in the CDB */

@@ -23,14 +23,14 @@ enum {
 	NUMBER_BOOT_EPOCH = 0x20,
 };
 
-static uint32_t private_page(enum engine_type type)
+uint32_t osd_private_page(enum engine_type type)
 {
 	return osd_first_page(type) + OSD_PAGES_TYPE_LAST;
 }
 
 bool osd_page_is_private(uint32_t page)
 {
-	return page == private_page(ENGINE_ROOT) || page == private_page(ENGINE_PARTITION);
+	return page == osd_private_page(ENGINE_ROOT) || page == osd_private_page(ENGINE_PARTITION);
 }
 
 /* ---- wrapping ---- */
@@ -124,7 +124,7 @@ struct place {
 
 static struct place place_of(struct osd_key_name name)
 {
-	struct place place = { .page = private_page(ENGINE_ROOT) };
+	struct place place = { .page = osd_private_page(ENGINE_ROOT) };
 
 	switch (name.kind) {
 	case OSD_KEY_MASTER:
@@ -140,7 +140,7 @@ static struct place place_of(struct osd_key_name name)
 		place.number = NUMBER_WORKING_KEYS + name.version;
 		break;
 	}
-	place.page = private_page(ENGINE_PARTITION);
+	place.page = osd_private_page(ENGINE_PARTITION);
 	place.address.partition = name.partition;
 	return place;
 }
@@ -225,13 +225,13 @@ static int sequences_of(const struct osd_request *request, struct osd_key_name n
 		return result;
 	*wanted = (struct osd_cached_key){ .used = true,
 					   .name = name,
-					   .root_sequence = stat.modified_sequence };
+					   .root_sequence = stat.lasting_sequence };
 	if (name.kind < OSD_KEY_PARTITION)
 		return 0;
 	address.partition = name.partition;
 	result = engine_stat(request->txn, address, &stat);
 	if (result == 0)
-		wanted->partition_sequence = stat.modified_sequence;
+		wanted->partition_sequence = stat.lasting_sequence;
 	return result;
 }
 
@@ -320,106 +320,37 @@ int osd_key_store(struct osd_request *request, struct osd_key_name name, struct 
 				    sizeof(wrapped));
 }
 
-/* ---- what is kept when everything else changes, and the boot epoch ---- */
+/* ---- partitions that go, and the boot epoch ---- */
 
-/* The pages that are kept of the root (partition 0) or of a partition; `index` 0..2, 0 = no more. */
-static uint32_t kept_page(uint64_t partition, unsigned index)
-{
-	const uint32_t of_root[] = { OSD_ROOT_SECURITY, private_page(ENGINE_ROOT), 0 };
-	const uint32_t of_partition[] = { OSD_PARTITION_SECURITY, OSD_PARTITION_FROZEN_AUDITS,
-					  private_page(ENGINE_PARTITION) };
-
-	return partition == 0 ? of_root[index] : of_partition[index];
-}
-
-/* The first attribute of the page at or behind `number`. -ENOENT: no more. */
-static int next_in_page(struct engine_txn *txn, struct engine_address address, uint32_t page,
-			struct osd_kept_value *value)
-{
-	uint32_t wanted = page;
-	int result = engine_attribute_next(txn, address, &page, &value->number, value->bytes,
-					   sizeof(value->bytes), &value->length);
-
-	value->page = page;
-	return result == 0 && page != wanted ? -ENOENT : result;
-}
-
-int osd_security_keep(struct osd_request *request, uint64_t partition,
-		      struct osd_kept_security *kept)
+int osd_security_close(struct osd_request *request, uint64_t partition)
 {
 	struct engine_address address = { .partition = partition };
-	uint64_t governing;
-	int looked = osd_security_governing(request, partition, &governing);
-
-	/* A snapshot has nothing of its own, and takes nothing back. */
-	*kept = (struct osd_kept_security){ .partition = partition, .any = governing == partition };
-	if (looked != 0 || !kept->any)
-		return looked;
-	for (unsigned i = 0; i < 3 && kept_page(partition, i) != 0; i++) {
-		uint32_t number = 0;
-
-		while (kept->count < OSD_KEPT_VALUES_MAX) {
-			struct osd_kept_value *value = &kept->values[kept->count];
-			int result;
-
-			value->number = number;
-			result =
-				next_in_page(request->txn, address, kept_page(partition, i), value);
-			if (result == -ENOENT)
-				break;
-			if (result != 0)
-				return result;
-			/* Longer ones are none of security's. */
-			if (value->length <= sizeof(value->bytes))
-				kept->count++;
-			if (value->number == UINT32_MAX)
-				break;
-			number = value->number + 1;
-		}
-	}
-	return 0;
-}
-
-static const struct osd_kept_value *find_kept(const struct osd_kept_security *kept, uint32_t page,
-					      uint32_t number)
-{
-	for (unsigned i = 0; i < kept->count; i++)
-		if (kept->values[i].page == page && kept->values[i].number == number)
-			return &kept->values[i];
-	return NULL;
-}
-
-/* Removes what is there and was not kept. */
-static int remove_others(struct osd_request *request, const struct osd_kept_security *kept,
-			 uint32_t page)
-{
-	struct engine_address address = { .partition = kept->partition };
-	struct osd_kept_value value = { .number = 0 };
+	uint32_t page = osd_private_page(ENGINE_PARTITION);
 	int result = 0;
 
-	for (unsigned i = 0; i < OSD_KEPT_VALUES_MAX && result == 0; i++) {
-		result = next_in_page(request->txn, address, page, &value);
-		if (result == 0 && !find_kept(kept, page, value.number))
-			result = engine_attribute_set(request->txn, address, page, value.number,
-						      NULL, 0);
-		if (value.number++ == UINT32_MAX)
-			break;
+	for (uint32_t number = NUMBER_PARTITION_KEY;
+	     result == 0 && number < NUMBER_WORKING_KEYS + OSD_WORKING_KEYS; number++) {
+		uint32_t length;
+
+		result =
+			engine_attribute_get(request->txn, address, page, number, NULL, 0, &length);
+		if (result == 0)
+			result = engine_attribute_set(request->txn, address, page, number, NULL, 0);
+		else if (result == -ENOENT)
+			result = 0;
 	}
+	return osd_result(request, result, 0);
+}
+
+int osd_unit_was_secured(const struct osd_request *request, bool *secured)
+{
+	struct engine_address root = { 0 };
+	uint32_t length;
+	int result = engine_attribute_get(request->txn, root, osd_private_page(ENGINE_ROOT),
+					  NUMBER_BOOT_EPOCH, NULL, 0, &length);
+
+	*secured = result == 0;
 	return result == -ENOENT ? 0 : result;
-}
-
-int osd_security_put_back(struct osd_request *request, const struct osd_kept_security *kept)
-{
-	struct engine_address address = { .partition = kept->partition };
-	int result = 0;
-
-	for (unsigned i = 0; i < 3 && kept_page(kept->partition, i) != 0 && result == 0; i++)
-		result = remove_others(request, kept, kept_page(kept->partition, i));
-	for (unsigned i = 0; i < kept->count && result == 0; i++)
-		result = engine_attribute_set(request->txn, address, kept->values[i].page,
-					      kept->values[i].number, kept->values[i].bytes,
-					      kept->values[i].length);
-	return result;
 }
 
 int osd_next_boot_epoch(struct engine_txn *txn, uint16_t *epoch)
@@ -427,8 +358,8 @@ int osd_next_boot_epoch(struct engine_txn *txn, uint16_t *epoch)
 	struct engine_address root = { 0 };
 	uint8_t value[2] = { 0 };
 	uint32_t length;
-	int result = engine_attribute_get(txn, root, private_page(ENGINE_ROOT), NUMBER_BOOT_EPOCH,
-					  value, sizeof(value), &length);
+	int result = engine_attribute_get(txn, root, osd_private_page(ENGINE_ROOT),
+					  NUMBER_BOOT_EPOCH, value, sizeof(value), &length);
 
 	if (result != 0 && result != -ENOENT)
 		return result;
@@ -438,6 +369,6 @@ int osd_next_boot_epoch(struct engine_txn *txn, uint16_t *epoch)
 	put_be16(value, *epoch);
 	/* No initiator sees the attribute, so none shall see that it was set. */
 	engine_bypass_timestamps(txn, true);
-	return engine_attribute_set(txn, root, private_page(ENGINE_ROOT), NUMBER_BOOT_EPOCH, value,
-				    sizeof(value));
+	return engine_attribute_set(txn, root, osd_private_page(ENGINE_ROOT), NUMBER_BOOT_EPOCH,
+				    value, sizeof(value));
 }

@@ -16,6 +16,7 @@
 
 #include <pthread.h>
 
+#include "engine/engine.h"
 #include "osd/keys_exchange.h"
 #include "osd/security_nonces.h"
 #include "osd/security_wire.h"
@@ -48,8 +49,8 @@ struct osd_key {
 };
 
 /*
- * A key that was found, for the next commands. It is right as long as root and partition are as they
- * were then, which their sequence numbers tell: no two states of an object have the same.
+ * A key that was found, for the next commands. It is right as long as the lasting attributes of root and
+ * partition are as they were then, which their sequence numbers tell: they only ever rise.
  */
 #define OSD_CACHED_KEYS 64
 struct osd_cached_key {
@@ -95,29 +96,18 @@ int osd_key_find(const struct osd_request *request, struct osd_key_name name, st
 int osd_key_store(struct osd_request *request, struct osd_key_name name, struct osd_key *key,
 		  const struct osd_key *above);
 
-/* The page where keys are. No command shows or sets it. */
+/* The page of the root or of partitions where keys are. No command shows or sets it. */
+uint32_t osd_private_page(enum engine_type type);
 bool osd_page_is_private(uint32_t page);
 
 /*
- * Keys and policy of the root or of a partition, which FORMAT OSD and going back in time leave as
- * they are: otherwise either would let those in again who were shut out.
+ * Takes the keys of a partition that is about to be removed: should a rollback of the device bring it back, it is
+ * protected as it was, and closed until it has new ones. Inside a writing transaction.
  */
-#define OSD_KEPT_VALUES_MAX 48
-#define OSD_KEPT_BYTES_MAX  80
-struct osd_kept_value {
-	uint32_t page, number, length;
-	uint8_t bytes[OSD_KEPT_BYTES_MAX];
-};
-struct osd_kept_security {
-	bool any; /* there is something to put back, be it nothing */
-	uint64_t partition;
-	unsigned count;
-	struct osd_kept_value values[OSD_KEPT_VALUES_MAX];
-};
-int osd_security_keep(struct osd_request *request, uint64_t partition,
-		      struct osd_kept_security *kept);
-/* Inside a writing transaction, which may be a later one. */
-int osd_security_put_back(struct osd_request *request, const struct osd_kept_security *kept);
+int osd_security_close(struct osd_request *request, uint64_t partition);
+
+/* Has the unit ever been started with a device key? Inside a transaction. */
+int osd_unit_was_secured(const struct osd_request *request, bool *secured);
 
 /* The start of a unit with a device key: its next boot epoch. Inside a writing transaction. */
 int osd_next_boot_epoch(struct engine_txn *txn, uint16_t *epoch);

@@ -19,6 +19,16 @@
 
 /* ---- the logical unit ---- */
 
+/* Keys and policy are about the present: going back in time leaves them as they are. */
+static void set_lasting_pages(struct engine *engine)
+{
+	const uint32_t pages[] = { OSD_ROOT_SECURITY, OSD_PARTITION_SECURITY,
+				   OSD_PARTITION_FROZEN_AUDITS, osd_private_page(ENGINE_ROOT),
+				   osd_private_page(ENGINE_PARTITION) };
+
+	engine_set_lasting_pages(engine, pages, sizeof(pages) / sizeof(pages[0]));
+}
+
 /* Reads the clock, and with a device key counts the start. */
 static int note_start(struct osd_device *device)
 {
@@ -54,6 +64,7 @@ int osd_security_create(struct osd_device *device, const struct osd_options *opt
 	if (!security)
 		return -ENOMEM;
 	device->security = security;
+	set_lasting_pages(device->engine);
 	pthread_mutex_init(&security->lock, NULL);
 	if (RAND_bytes(security->token_secret, sizeof(security->token_secret)) != 1)
 		result = -ENOMEM;

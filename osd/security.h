@@ -93,8 +93,11 @@ int osd_security_audit_is_frozen(const struct osd_request *request, uint64_t par
 				 const uint8_t audit[20], bool *frozen);
 /* What was created takes method and policy access tag from what it is in. */
 int osd_security_inherit(struct osd_request *request);
-/* A clone that was made of a moment of `source` is no less protected than the source is now. */
+/* A clone or snapshot that was made of `source` has the source's policy of now, and no keys. */
 int osd_security_inherit_clone(struct osd_request *request, uint64_t source);
+/* Sets the method of a partition, unless it is none. */
+int osd_security_set_method(struct osd_request *request, struct engine_address partition,
+			    uint8_t method);
 
 /*
  * Vendor page of partitions: AUDIT values of capabilities that are refused, 20 bytes each, numbers

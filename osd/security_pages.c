@@ -14,6 +14,9 @@
 /* Nonces that are remembered for all partitions together, or what the attribute can say. */
 #define NONCE_LIST_DEPTH UINT16_MAX
 
+/* A page of policy has fewer and shorter attributes than these. */
+enum { POLICY_VALUES_MAX = 64, POLICY_BYTES_MAX = 64 };
+
 /* ---- what security asks ---- */
 
 int osd_security_number(const struct osd_request *request, struct engine_address address,
@@ -52,17 +55,39 @@ int osd_security_governing(const struct osd_request *request, uint64_t partition
 	return 0;
 }
 
+/*
+ * The method of a partition none is stored of. Where that is because it was lost it may have been any, unless the unit never
+ * had any security.
+ */
+static int method_unset(const struct osd_request *request, struct engine_address address,
+			uint8_t *method)
+{
+	struct engine_stat stat;
+	bool secured = false;
+	int result = engine_stat(request->txn, address, &stat);
+
+	if (result == 0 && stat.lasting_lost)
+		result = osd_unit_was_secured(request, &secured);
+	*method = secured ? OSD_ALLDATA : OSD_NOSEC;
+	return result == -ENOENT ? 0 : result;
+}
+
 int osd_security_method_of(const struct osd_request *request, uint64_t partition, uint8_t *method)
 {
 	struct engine_address address = { 0 };
-	uint64_t value = 0;
+	uint32_t length;
 	int result = osd_security_governing(request, partition, &address.partition);
 
+	*method = OSD_NOSEC;
 	if (result == 0)
-		result = osd_security_number(request, address,
+		result =
+			engine_attribute_get(request->txn, address,
 					     partition ? OSD_PARTITION_SECURITY : OSD_ROOT_SECURITY,
-					     OSD_SECURITY_DEFAULT_METHOD, &value);
-	*method = (uint8_t)min_u64(value, OSD_ALLDATA);
+					     OSD_SECURITY_DEFAULT_METHOD, method, 1, &length);
+	if (result == -ENOENT)
+		return method_unset(request, address, method);
+	if (result == 0 && (length != 1 || *method > OSD_ALLDATA))
+		return -EBADMSG;
 	return result;
 }
 
@@ -136,18 +161,54 @@ int osd_security_inherit(struct osd_request *request)
 			  OSD_SECURITY_POLICY_ACCESS_TAG, request->created);
 }
 
+/* Gives `to` the attributes that `from` has on a page. */
+static int copy_page(struct osd_request *request, struct engine_address from,
+		     struct engine_address to, uint32_t page)
+{
+	uint8_t value[POLICY_BYTES_MAX];
+	uint32_t found = page, number = 0, length;
+
+	for (unsigned count = 0; count < POLICY_VALUES_MAX; count++, number++) {
+		int result = engine_attribute_next(request->txn, from, &found, &number, value,
+						   sizeof(value), &length);
+
+		if (result == -ENOENT || (result == 0 && found != page))
+			return 0;
+		if (result == 0 && length <= sizeof(value))
+			result =
+				engine_attribute_set(request->txn, to, page, number, value, length);
+		if (result != 0 || number == UINT32_MAX)
+			return result;
+	}
+	return 0;
+}
+
+int osd_security_set_method(struct osd_request *request, struct engine_address partition,
+			    uint8_t method)
+{
+	if (method == OSD_NOSEC)
+		return 0;
+	return osd_result(request,
+			  engine_attribute_set(request->txn, partition, OSD_PARTITION_SECURITY,
+					       OSD_SECURITY_DEFAULT_METHOD, &method, 1),
+			  0);
+}
+
 int osd_security_inherit_clone(struct osd_request *request, uint64_t source)
 {
-	struct engine_address clone = request->subject.address;
-	uint8_t now, then;
-	int result = osd_security_method_of(request, source, &now);
+	struct engine_address clone = request->subject.address, from = { 0 };
+	uint8_t method = OSD_NOSEC;
+	int result = osd_security_method_of(request, source, &method);
 
 	if (result == 0)
-		result = osd_security_method_of(request, clone.partition, &then);
-	if (result == 0 && now > then)
-		result = engine_attribute_set(request->txn, clone, OSD_PARTITION_SECURITY,
-					      OSD_SECURITY_DEFAULT_METHOD, &now, 1);
-	return osd_result(request, result, 0);
+		result = osd_security_governing(request, source, &from.partition);
+	if (result == 0)
+		result = copy_page(request, from, clone, OSD_PARTITION_SECURITY);
+	if (result == 0)
+		result = copy_page(request, from, clone, OSD_PARTITION_FROZEN_AUDITS);
+	if (result != 0)
+		return osd_result(request, result, 0);
+	return osd_security_set_method(request, clone, method);
 }
 
 bool osd_page_is_security(uint32_t page)

@@ -130,27 +130,10 @@ static enum engine_type type_to_set(const struct osd_request *request)
 	}
 }
 
-/* ROLLBACK and its like of a partition or the device. */
-static bool goes_back(const struct osd_request *request)
-{
-	if (request->entry->flags & OSD_RESTORES)
-		return true;
-	return request->entry->action == OSD_EXECUTE &&
-	       osd_function_code(&request->cdb) == OSD_FUNCTION_ROLLBACK &&
-	       request->cdb.object == 0;
-}
-
 static int do_command(struct osd_request *request)
 {
-	int result = 0;
-
 	request->phase = OSD_PHASE_COMMAND;
-	if (request->entry->execute)
-		result = request->entry->execute(request);
-	/* Keys and policy are those of now, not of then. */
-	if (result == 0 && goes_back(request) && request->kept.any)
-		result = osd_result(request, osd_security_put_back(request, &request->kept), 0);
-	return result;
+	return request->entry->execute ? request->entry->execute(request) : 0;
 }
 
 static int do_sets(struct osd_request *request)
@@ -213,13 +196,6 @@ static int run_in_transaction(struct osd_request *request)
 		result = osd_validate_target(request);
 	if (result == 0)
 		result = osd_security_check_subject(request);
-	if (result == 0 && request->entry->flags & OSD_REFORMATS)
-		result = osd_result(request, osd_security_put_back(request, &request->kept), 0);
-	if (result == 0 && goes_back(request) && request->device->security->has_device_key)
-		result = osd_result(request,
-				    osd_security_keep(request, request->subject.address.partition,
-						      &request->kept),
-				    0);
 	if (result == 0)
 		result = osd_check_sets(request, type_to_set(request));
 	if (result == 0)
@@ -235,7 +211,10 @@ static int run_in_transaction(struct osd_request *request)
 /* Begins the transaction. -ENOMEM: the command is BUSY, which needs no sense data. */
 static int begin(struct osd_request *request, enum engine_mode mode)
 {
-	int result = engine_begin(request->device->engine, mode, &request->txn);
+	struct engine *engine = request->device->engine;
+	bool formats = request->entry->flags & OSD_REFORMATS && mode != ENGINE_READ;
+	int result = formats ? engine_begin_format(engine, &request->txn)
+			     : engine_begin(engine, mode, &request->txn);
 
 	if (result != -ENOMEM)
 		return osd_result(request, result, 0);
@@ -257,10 +236,10 @@ static int rehearse_gets(struct osd_request *request)
 }
 
 /*
- * FORMAT OSD: the right to it, and the sets and gets that follow, are checked before everything is
- * gone.
+ * FORMAT OSD: the right to it is a matter of what is there now, and so is whether its sets and gets can be; the transaction
+ * that does it finds an empty device.
  */
-static int reformat(struct osd_request *request)
+static int check_format(struct osd_request *request)
 {
 	int result = begin(request, ENGINE_READ);
 
@@ -268,15 +247,11 @@ static int reformat(struct osd_request *request)
 		return result;
 	result = osd_security_check_command(request);
 	if (result == 0)
-		result = osd_result(request, osd_security_keep(request, 0, &request->kept), 0);
-	if (result == 0)
 		result = osd_check_sets(request, ENGINE_ROOT);
 	if (result == 0)
 		result = rehearse_gets(request);
 	engine_abort(request->txn);
-	if (result != 0)
-		return -EINVAL;
-	return osd_result(request, engine_reformat(request->device->engine), 0);
+	return result != 0 ? -EINVAL : 0;
 }
 
 /* The engine can't be asked inside a transaction; capacities are as they were just before. */
@@ -314,7 +289,7 @@ bool osd_run_once(struct osd_request *request)
 
 static void run(struct osd_request *request)
 {
-	if (request->entry->flags & OSD_REFORMATS && reformat(request) != 0)
+	if (request->entry->flags & OSD_REFORMATS && check_format(request) != 0)
 		return;
 	read_statistics(request);
 	request->mode = osd_transaction_mode(request);

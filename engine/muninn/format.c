@@ -75,7 +75,7 @@ bool page_spare_decode(const uint8_t bytes[PAGE_SPARE_BYTES], uint32_t page_byte
 		spare->part = get_le32(bytes + 16);
 		spare->parts = get_le32(bytes + 20);
 	}
-	return spare->kind >= PAGE_KIND_RECORDS && spare->kind <= PAGE_KIND_ROOT &&
+	return spare->kind >= PAGE_KIND_RECORDS && spare->kind <= PAGE_KIND_CARRY &&
 	       bytes[1] <= (SPARE_LARGE | SPARE_UNFINISHED) && spare->used <= page_bytes;
 }
 

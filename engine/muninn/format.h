@@ -88,7 +88,12 @@ static inline bool record_is_tombstone(const uint8_t bytes[RECORD_HEADER_BYTES])
 
 #define PAGE_SPARE_BYTES 44
 
-enum page_kind { PAGE_KIND_RECORDS = 1, PAGE_KIND_TABLE = 2, PAGE_KIND_ROOT = 3 };
+enum page_kind {
+	PAGE_KIND_RECORDS = 1,
+	PAGE_KIND_TABLE = 2,
+	PAGE_KIND_ROOT = 3,
+	PAGE_KIND_CARRY = 4, /* records that an emptied store begins with */
+};
 
 struct page_spare {
 	uint8_t kind;
@@ -253,12 +258,29 @@ enum {
 	STATE_COMMITTED_AT = STATE_AT,        /* highest sequence number that counts */
 	STATE_SEALED_AT = STATE_AT + 8,       /* highest sequence number in any sealed segment */
 	STATE_NEXT_SERIAL_AT = STATE_AT + 16, /* serial of the next segment buffer */
-	STATE_WIPING_AT = STATE_AT + 24,      /* 1 while the store is being emptied */
+	STATE_WIPING_AT = STATE_AT + 24, /* while the store is being emptied: WIPING, CARRYING */
 	STATE_ABORTED_COUNT_AT = STATE_AT + 32,
 	STATE_FLUSHED_AT = STATE_AT + 40,      /* what the last flush made stable on the host */
 	STATE_ROOT_SERIAL_AT = STATE_AT + 48,  /* of the next root or list of kills */
 	STATE_ROOT_SEGMENT_AT = STATE_AT + 56, /* of the ring, that the last one is in */
 };
+
+/* What the store that is being emptied begins with: counts once STATE_WIPING is CARRYING. */
+enum {
+	NVRAM_CARRY_AT = 256,
+	CARRY_PAGES_AT = 0,          /* 4 */
+	CARRY_SEGMENTS_COUNT_AT = 4, /* 4 */
+	CARRY_SERIAL_AT = 8,         /* 8: that the records' CRCs are made with */
+	CARRY_SEQUENCE_AT = 16,      /* 8: of all of them */
+	CARRY_SEGMENTS_AT = 24,      /* 4 each */
+	CARRY_SEGMENTS_MAX = 256,
+};
+
+enum { WIPING = 1, CARRYING = 2 }; /* STATE_WIPING */
+
+static_assert(NVRAM_CARRY_AT >= STATE_ROOT_SEGMENT_AT + 8 &&
+		      NVRAM_CARRY_AT + CARRY_SEGMENTS_AT + 4 * CARRY_SEGMENTS_MAX <= NVRAM_PAGE,
+	      "it reaches storage together with the state words");
 
 /* The high half of a buffer's serial counts the formats of a device, so that none finds the segments of another. */
 #define SERIAL_FORMAT_STEP (UINT64_C(1) << 32)

@@ -90,26 +90,22 @@ int store_allocate(struct muninn_store *store, struct error_text *error)
 
 /* ---- emptying ---- */
 
-static int no_segment_in_use(struct muninn_store *store)
+/* All segments are free but those of what is carried. */
+static int free_segments(const struct muninn_store *store, struct space *space)
 {
 	bool *in_use = calloc(store->geometry.segments, sizeof(*in_use));
 	int result = in_use ? 0 : -ENOMEM;
 
-	space_destroy(&store->space);
-	if (!result)
-		result = space_create(&store->space, store->nand, &store->geometry, in_use);
+	if (!result) {
+		carry_mark(store, in_use);
+		result = space_create(space, store->nand, &store->geometry, in_use);
+	}
 	free(in_use);
 	return result;
 }
 
-int store_wipe(struct muninn_store *store)
+static void empty_rows(struct muninn_store *store)
 {
-	int result;
-
-	nvram_store64(store->nvram + STATE_WIPING_AT, 1);
-	result = nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
-	if (result)
-		return result;
 	store_empty_directory(store);
 	nvram_store64(store->nvram + STATE_ABORTED_COUNT_AT, 0);
 	nvram_store64(store->nvram + STATE_SEALED_AT, 0);
@@ -121,16 +117,51 @@ int store_wipe(struct muninn_store *store)
 		row_start_buffer(store, number);
 	}
 	memset(store->segment_rows, 0xff, store->geometry.segments * sizeof(*store->segment_rows));
-	result = no_segment_in_use(store);
-	if (!result)
-		result = store_flush(store);
+}
+
+/* Sets the word and makes it stable, and with it what NVRAM notes of what is carried. */
+static int begin_wiping(struct muninn_store *store, uint64_t how)
+{
+	uint64_t before = state_read(store, STATE_WIPING_AT);
+	int result = nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
+
 	if (result)
 		return result;
+	nvram_store64(store->nvram + STATE_WIPING_AT, how);
+	result = nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
+	if (result)
+		nvram_store64(store->nvram + STATE_WIPING_AT, before);
+	return result;
+}
+
+int store_wipe(struct muninn_store *store, uint64_t how, bool *begun)
+{
+	struct space space = { 0 };
+	/* First all that can fail while nothing has happened. */
+	int result = free_segments(store, &space);
+
+	if (!result)
+		result = begin_wiping(store, how);
+	if (result) {
+		space_destroy(&space);
+		return result;
+	}
+	*begun = true;
+	space_destroy(&store->space);
+	store->space = space;
+	empty_rows(store);
+	if (store->carry)
+		result = carry_place(store);
+	if (result)
+		return result;
+	result = store_flush(store);
 	nvram_store64(store->nvram + STATE_WIPING_AT, 0);
+	if (store->carry)
+		carry_release(store);
 	/* A device that is being formatted gets its first root when it has a header. */
 	if (get_le64(store->nvram + NVRAM_MAGIC_AT) == NVRAM_MAGIC)
 		store_write_root(store);
-	return 0;
+	return result;
 }
 
 /* Numbers that no earlier format of this device has used, so that what is left of it on flash is known to be old. */
@@ -151,6 +182,7 @@ static void begin_numbers(struct muninn_store *store)
 int muninn_format(struct nand *nand, const struct engine_options *options, struct error_text *error)
 {
 	struct muninn_store *store = calloc(1, sizeof(*store));
+	bool begun = false;
 	int result;
 
 	if (!store)
@@ -164,9 +196,9 @@ int muninn_format(struct nand *nand, const struct engine_options *options, struc
 		nvram_store64(store->nvram + NVRAM_MAGIC_AT, 0);
 		memset(store->nvram + 8, 0, NVRAM_DIRECTORY_AT - 8);
 		begin_numbers(store);
-		result = store_wipe(store);
+		result = store_wipe(store, WIPING, &begun);
 		if (result)
-			error_set(error, result, "out of memory while formatting");
+			error_set(error, result, "the device can't be emptied (error %d)", -result);
 	}
 	if (!result) {
 		header_write(store->nvram, &store->geometry, nand_uuid(nand));
@@ -224,12 +256,25 @@ static int step_outage(struct muninn_store *store, struct error_text *error)
 /* A format that a crash cut short is done again. */
 static int step_wipe(struct muninn_store *store, struct error_text *error)
 {
-	if (!state_read(store, STATE_WIPING_AT))
+	uint64_t how = state_read(store, STATE_WIPING_AT);
+	bool begun = false;
+	int result = 0;
+
+	if (!how)
 		return 0;
 	log_line(LOG_LEVEL_INFO, "completing a format that was interrupted");
-	return store_wipe(store)
-		       ? error_set(error, -ENOMEM, "out of memory while completing a format")
-		       : 0;
+	if (how == CARRYING)
+		result = carry_load(store);
+	if (!result)
+		result = store_wipe(store, how, &begun);
+	carry_end(store);
+	/* All of it is counted when tables are loaded. */
+	store->counters.sealed_records = store->counters.sealed_record_bytes = 0;
+	return result ? error_set(error, result == -EBADMSG ? -EINVAL : result,
+				  "a format that was interrupted can't be completed (error %d); "
+				  "format the device again",
+				  -result)
+		      : 0;
 }
 
 static int step_growing_tables(struct muninn_store *store, struct error_text *error)

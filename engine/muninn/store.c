@@ -57,7 +57,7 @@ static void muninn_commit(struct record_store *base)
 {
 	struct muninn_store *store = store_of(base);
 
-	assert(store->sequence > store->committed);
+	assert(store->sequence > store->committed && !store->carry);
 	nvram_store64(store->nvram + STATE_COMMITTED_AT, store->sequence);
 	store->committed = store->sequence;
 	end_transaction(store);
@@ -69,6 +69,7 @@ static void muninn_abort(struct record_store *base)
 	uint64_t sequence = store->sequence;
 
 	assert(sequence > store->committed);
+	carry_end(store);
 	for (uint32_t n = 0; n < store->touched_count; n++)
 		row_cut(&store->rows[store->touched[n]], store->committed);
 	if (store->sealed_running) {
@@ -76,6 +77,47 @@ static void muninn_abort(struct record_store *base)
 		store_write_root(store); /* what is on flash alone does not tell */
 	}
 	end_transaction(store);
+}
+
+static int muninn_begin_format(struct record_store *base, uint64_t at_least, uint64_t *sequence)
+{
+	struct muninn_store *store = store_of(base);
+	int result = carry_begin(store);
+
+	if (result)
+		return result;
+	carry_set_serial(store, store_next_serial(store));
+	*sequence = muninn_begin(base, at_least);
+	return 0;
+}
+
+static int muninn_commit_format(struct record_store *base)
+{
+	struct muninn_store *store = store_of(base);
+	uint64_t sequence = store->sequence;
+	bool begun = false;
+	int result;
+
+	assert(sequence > store->committed && store->carry);
+	result = carry_write(store, sequence);
+	if (result)
+		return result;
+	result = store_wipe(store, CARRYING, &begun);
+	if (!begun) {
+		carry_release(store);
+		return result;
+	}
+	if (result)
+		log_line(LOG_LEVEL_ERROR,
+			 "the device was formatted, but can't be written (error %d); the format is "
+			 "completed when the unit is opened again",
+			 -result);
+	/* Whatever failed, what was there is gone. */
+	nvram_store64(store->nvram + STATE_COMMITTED_AT, sequence);
+	store->committed = sequence;
+	carry_end(store);
+	end_transaction(store);
+	return 0;
 }
 
 /* ---- putting ---- */
@@ -97,7 +139,8 @@ static int muninn_put(struct record_store *base, const struct record_key *key, u
 
 	assert(store->sequence != 0 && length <= store->geometry.page_bytes &&
 	       flags < RECORD_MOVED);
-	int result = store_place(store, &record, reserve);
+	int result = store->carry ? carry_put(store, &record)
+				  : store_place(store, &record, reserve);
 
 	if (result == 0) {
 		count_up(&store->counters.records_put, 1);
@@ -113,7 +156,9 @@ static int muninn_get(struct record_store *base, const struct record_key *key, u
 {
 	struct muninn_store *store = store_of(base);
 	struct visibility visibility = store_visibility(store, bound);
-	int result = store_get(store, key, &visibility, NAND_CAUSE_USER, value, capacity, info);
+	int result = store->carry ? carry_get(store, key, bound, value, capacity, info)
+				  : store_get(store, key, &visibility, NAND_CAUSE_USER, value,
+					      capacity, info);
 
 	count_up(&store->counters.records_got, result == 0);
 	count_up(&store->counters.records_absent, result == -ENOENT);
@@ -126,6 +171,12 @@ static int muninn_list(struct record_store *base, const struct record_key *key, 
 	struct muninn_store *store = store_of(base);
 	struct visibility visibility = store_visibility(store, bound);
 
+	if (store->carry) {
+		int result = max ? carry_get(store, key, min_u64(bound, below - 1), NULL, 0, infos)
+				 : -ENOENT;
+
+		return result ? (result == -ENOENT ? 0 : result) : 1;
+	}
 	visibility.below = below;
 	return store_list(store, key, &visibility, NAND_CAUSE_USER, infos, max);
 }
@@ -134,7 +185,11 @@ static int muninn_get_older(struct record_store *base, const struct record_key *
 			    uint32_t steps, void *value, uint32_t capacity,
 			    struct record_info *info)
 {
-	return store_get_older(store_of(base), key, bound, steps, value, capacity, info);
+	struct muninn_store *store = store_of(base);
+
+	if (store->carry)
+		return steps ? -ENOENT : carry_get(store, key, bound, value, capacity, info);
+	return store_get_older(store, key, bound, steps, value, capacity, info);
 }
 
 /* ---- the rest ---- */
@@ -166,14 +221,6 @@ static int muninn_merge(struct record_store *base, const struct record_keep *kee
 
 	assert(store->sequence == 0);
 	return store_merge(store, keep, merge);
-}
-
-static int muninn_format_records(struct record_store *base)
-{
-	struct muninn_store *store = store_of(base);
-
-	assert(store->sequence == 0);
-	return store_wipe(store);
 }
 
 static void muninn_statistics(struct record_store *base, struct engine_statistics *statistics)
@@ -266,7 +313,8 @@ const struct record_store_operations muninn_operations = {
 	.shortage = muninn_shortage,
 	.merge_calls_max = muninn_merge_calls_max,
 	.merge = muninn_merge,
-	.format = muninn_format_records,
+	.begin_format = muninn_begin_format,
+	.commit_format = muninn_commit_format,
 	.statistics = muninn_statistics,
 	.close = muninn_close,
 };

@@ -35,6 +35,8 @@ struct store_counters {
 	uint64_t sealed_records, sealed_record_bytes;
 };
 
+struct carry;
+
 struct muninn_store {
 	struct record_store base;
 	struct nand *nand;
@@ -46,9 +48,11 @@ struct muninn_store {
 	struct buffer *free_buffers; /* of no row */
 	uint32_t free_buffer_count;
 	struct space space;
-	struct table_cache *table_cache;        /* of complete tables; NULL: they are in memory */
-	uint64_t committed;                     /* highest sequence number that counts */
-	uint64_t sequence;                      /* of the running transaction, 0 = none */
+	struct table_cache *table_cache; /* of complete tables; NULL: they are in memory */
+	uint64_t committed;              /* highest sequence number that counts */
+	uint64_t sequence;               /* of the running transaction, 0 = none */
+	struct carry *
+		carry; /* of a running transaction that empties the store: what it has put; otherwise NULL */
 	const struct record_timeline *timeline; /* what rollbacks hide; NULL: nothing */
 	bool sealed_running; /* the running transaction sealed a segment, so some of its records may be on flash */
 	uint16_t *images; /* for each segment the table images that touch it */
@@ -176,6 +180,36 @@ uint64_t rows_filter_bytes(const struct muninn_store *store);
  * committed one. -ENOSPC, -EIO.
  */
 int store_place(struct muninn_store *store, const struct new_record *record, bool reserve);
+
+/* ---- carry.c: what an emptied store begins with ---- */
+
+/* `store->carry`, empty; and its end. -ENOMEM. */
+int carry_begin(struct muninn_store *store);
+void carry_end(struct muninn_store *store);
+
+/* The serial of its records' CRCs, before the first of them. */
+void carry_set_serial(struct muninn_store *store, uint64_t serial);
+
+/* As the store's operations, on what is carried alone. put: -ENOSPC, -ENOMEM. */
+int carry_put(struct muninn_store *store, const struct new_record *record);
+int carry_get(const struct muninn_store *store, const struct record_key *key, uint64_t bound,
+	      void *value, uint32_t capacity, struct record_info *info);
+
+/*
+ * Programs it to free segments, which are stable then, and notes these in NVRAM, where the note counts for nothing yet. An
+ * error leaves everything as it was. -ENOSPC, -EIO.
+ */
+int carry_write(struct muninn_store *store, uint64_t sequence);
+
+/* Reads what NVRAM notes into `store->carry`, to be ended also after an error. -EBADMSG, -EIO, -ENOMEM. */
+int carry_load(struct muninn_store *store);
+
+/* Its segments are not free; and are again. */
+void carry_mark(const struct muninn_store *store, bool *in_use);
+void carry_release(struct muninn_store *store);
+
+/* Puts it to the rows of the store, which is empty, and makes it count. -ENOSPC, -EIO. */
+int carry_place(struct muninn_store *store);
 
 /* ---- lookup.c ---- */
 
@@ -325,8 +359,11 @@ void store_drop_tables(struct muninn_store *store);
 /* Memory for a store whose geometry is known. -EINVAL (too little NVRAM), -ENOMEM, with a sentence. */
 int store_allocate(struct muninn_store *store, struct error_text *error);
 
-/* Empties rows, tables and directory in NVRAM; crash-safe by STATE_WIPING. The lists in memory are rebuilt. */
-int store_wipe(struct muninn_store *store);
+/*
+ * Empties rows, tables and directory in NVRAM, and puts what is carried, if anything is; crash-safe by STATE_WIPING, which is set
+ * to `how`. The lists in memory are rebuilt. *begun: there is no way back. -ENOMEM, -EIO, -ENOSPC.
+ */
+int store_wipe(struct muninn_store *store, uint64_t how, bool *begun);
 
 extern const struct record_store_operations muninn_operations;
 

@@ -40,6 +40,10 @@ struct memory_store {
 	bool corrupt;
 	struct record_key corrupt_key;
 	struct memory_store_counters counters;
+	/* What was there before a format that is under way. */
+	struct chain **aside;
+	uint32_t aside_count;
+	struct memory_store_counters aside_counters;
 };
 
 static struct memory_store *memory_of(struct record_store *store)
@@ -201,6 +205,22 @@ static void commit(struct record_store *store)
 	memory->writing = false;
 }
 
+/* Frees all that is in the store. */
+static void empty(struct memory_store *memory)
+{
+	struct chain *chain;
+
+	for (uint32_t bucket = 0; bucket < memory->bucket_count; bucket++) {
+		while ((chain = memory->buckets[bucket])) {
+			memory->buckets[bucket] = chain->next;
+			while (chain->newest)
+				drop_newest(memory, &chain->newest);
+			free(chain);
+		}
+	}
+	memory->chains = 0;
+}
+
 static void abort_transaction(struct record_store *store)
 {
 	struct memory_store *memory = memory_of(store);
@@ -212,6 +232,15 @@ static void abort_transaction(struct record_store *store)
 		chain->changed = false;
 		assert(chain->newest->sequence == memory->sequence);
 		drop_newest(memory, &chain->newest);
+	}
+	if (memory->aside) {
+		empty(memory);
+		free(memory->buckets);
+		memory->buckets = memory->aside;
+		memory->bucket_count = memory->aside_count;
+		memory->chains =
+			memory->aside_count; /* at a guess: it says when there are to be more buckets */
+		memory->aside = NULL;
 	}
 	/* Numbers of aborted transactions are used again, which is the harder case for the caller. */
 	memory->sequence = memory->committed;
@@ -298,21 +327,36 @@ static int flush(struct record_store *store)
 	return 0;
 }
 
-static int format(struct record_store *store)
+/* What was there is set aside, so that an abort can bring it back. */
+static int begin_format(struct record_store *store, uint64_t at_least, uint64_t *sequence)
 {
 	struct memory_store *memory = memory_of(store);
-	struct chain *chain;
 
-	assert(!memory->writing);
-	for (uint32_t bucket = 0; bucket < memory->bucket_count; bucket++) {
-		while ((chain = memory->buckets[bucket])) {
-			memory->buckets[bucket] = chain->next;
-			while (chain->newest)
-				drop_newest(memory, &chain->newest);
-			free(chain);
-		}
-	}
+	*sequence = begin(store, at_least);
+	memory->aside = memory->buckets;
+	memory->aside_count = memory->bucket_count;
+	memory->aside_counters = memory->counters;
+	memory->bucket_count = 1024;
+	memory->buckets = calloc(memory->bucket_count, sizeof(*memory->buckets));
+	assert(memory->buckets);
 	memory->chains = 0;
+	return 0;
+}
+
+/* Frees what was set aside. */
+static int commit_format(struct record_store *store)
+{
+	struct memory_store *memory = memory_of(store);
+	struct memory_store old = { .buckets = memory->aside, .bucket_count = memory->aside_count };
+
+	assert(memory->aside);
+	old.counters = memory->aside_counters;
+	empty(&old);
+	free(memory->aside);
+	memory->aside = NULL;
+	memory->counters.records -= memory->aside_counters.records;
+	memory->counters.bytes -= memory->aside_counters.bytes;
+	commit(store);
 	return 0;
 }
 
@@ -351,7 +395,8 @@ static const struct record_store_operations operations = {
 	.list = list,
 	.get_older = get_older,
 	.flush = flush,
-	.format = format,
+	.begin_format = begin_format,
+	.commit_format = commit_format,
 	.statistics = statistics,
 	.close = close_store,
 };
@@ -376,7 +421,7 @@ struct memory_store *memory_store_create(uint32_t bytes_max)
 void memory_store_destroy(struct memory_store *memory)
 {
 	assert(!memory->open);
-	format(&memory->store);
+	empty(memory);
 	free(memory->buckets);
 	free(memory);
 }

@@ -344,12 +344,17 @@ static void test_nothing_of_an_earlier_format_comes_back(void **state)
 {
 	struct device *device = new_device(ENGINE_HOT_ROWS_FINALISE, 11);
 	struct error_text error;
+	uint64_t sequence;
 
 	(void)state;
 	for (int again = 0; again < 3; again++) {
 		run_transactions(device, 400);
 		if (again == 2) {
-			assert_int_equal(device->store->operations->format(device->store), 0);
+			assert_int_equal(device->store->operations->begin_format(device->store, 0,
+										 &sequence),
+					 0);
+			assert_int_equal(device->store->operations->commit_format(device->store),
+					 0);
 		} else {
 			device->store->operations->close(device->store, true);
 			assert_int_equal(muninn_format(device->nand, &device->options, &error), 0);

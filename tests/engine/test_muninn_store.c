@@ -307,7 +307,7 @@ static void test_format_empties_the_store_and_sequence_numbers_go_on(void **stat
 {
 	struct model *model = calloc(1, sizeof(*model));
 	struct record_info info;
-	uint64_t before;
+	uint64_t before, sequence;
 
 	(void)state;
 	assert_non_null(model);
@@ -315,7 +315,8 @@ static void test_format_empties_the_store_and_sequence_numbers_go_on(void **stat
 	for (uint32_t i = 0; i < 5000; i++)
 		assert_true(model_transaction(model, true, false));
 	before = model->sequence;
-	assert_int_equal(model->store->operations->format(model->store), 0);
+	assert_int_equal(model->store->operations->begin_format(model->store, 0, &sequence), 0);
+	assert_int_equal(model->store->operations->commit_format(model->store), 0);
 	for (uint32_t number = 0; number < MODEL_KEYS; number++)
 		model->keys[number].count = 0;
 	model_check_all(model);
