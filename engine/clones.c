@@ -2,68 +2,10 @@
 #include "engine/clones.h"
 
 #include "common/bytes.h"
+#include "engine/standing.h"
 #include "engine/times.h"
-#include "engine/versions.h"
 
 /* ---- who stands on whom ---- */
-
-/* A source: a current partition, or what is left of a removed one. */
-struct source {
-	struct partition *partition; /* pinned, or &left */
-	struct partition left;
-};
-
-static int source_open(struct engine *engine, uint16_t index, struct source *source)
-{
-	struct partition state = { 0 };
-	int result = partition_state_of(engine->store, index, RECORD_NEWEST, &state);
-
-	*source = (struct source){ .left = { .index = index } };
-	if (!result)
-		return partition_get(engine, state.id, &source->partition);
-	if (result != -ENOENT)
-		return result;
-	source->partition = &source->left;
-	result = history_read(engine->store, index, &source->left.history);
-	source->left.version = (uint16_t)source->left.history.next_version;
-	return result;
-}
-
-static void source_close(struct engine *engine, struct source *source)
-{
-	if (source->partition != &source->left)
-		partition_release(engine, source->partition);
-}
-
-static struct idset reserved_indices(struct engine *engine, struct partition *root)
-{
-	return history_clones(engine, root);
-}
-
-/* Stores what has changed about a source. One that is gone and not needed any more gives its index free. */
-static int source_changed(struct engine_txn *txn, struct partition *root, struct source *source)
-{
-	struct history *history = &source->partition->history;
-	struct idset reserved = reserved_indices(txn->engine, root);
-	const struct record_key key = { .identifier = RECORD_ID_HISTORY,
-					.partition = source->left.index };
-	int result;
-
-	if (source->partition != &source->left)
-		partition_mark_history(txn, source->partition);
-	else if (history->clones.count)
-		return history_put(&txn->writer, source->left.index, source->left.version, history);
-	if (history->clones.count)
-		return 0;
-	result = idset_remove(&reserved, &txn->writer, source->left.index);
-	if (result && result != -ENOENT)
-		return result;
-	partition_mark_history(txn, root);
-	if (source->partition != &source->left)
-		return 0;
-	txn->partitions_removed = true; /* an index is free again */
-	return record_put(&txn->writer, key, source->left.version, RECORD_TOMBSTONE, NULL, 0);
-}
 
 /*
  * Notes that clone `index` stands on a bound of a partition. That one's index is not free from then on: a rollback of the
@@ -73,7 +15,7 @@ static int stand_on(struct engine_txn *txn, struct partition *root, struct parti
 		    uint64_t bound, uint16_t index)
 {
 	struct idset clones = history_clones(txn->engine, source);
-	struct idset reserved = reserved_indices(txn->engine, root);
+	struct idset reserved = history_clones(txn->engine, root);
 	int result = idset_insert(&reserved, &txn->writer, source->index);
 
 	if (result && result != -EEXIST)
@@ -86,65 +28,17 @@ static int stand_on(struct engine_txn *txn, struct partition *root, struct parti
 	return 0;
 }
 
-/* Whether a version of the device shows a partition that is about to change or go. */
-static int device_version_shows(struct engine *engine, struct partition *root,
-				const struct partition *partition, bool *shows)
-{
-	struct idset versions = history_versions(engine, root);
-	uint64_t bound;
-	int result = history_next_kept(&versions, partition->created_sequence, &bound, NULL);
-
-	*shows = !result && bound != RECORD_NEWEST;
-	return result;
-}
-
-/*
- * A clone does not need its source's bound any more, but for its past. Where versions show that, the bound stays; otherwise
- * the clone's past can't be reached from now on, nor the device's: then *left.
- */
-static int leave(struct engine_txn *txn, struct partition *root, struct partition *clone,
-		 bool has_versions, bool *left)
-{
-	struct engine *engine = txn->engine;
-	struct source source;
-	bool shows = has_versions;
-	int result = 0;
-
-	*left = false;
-	if (!shows)
-		result = device_version_shows(engine, root, clone, &shows);
-	if (result || shows)
-		return result;
-	result = source_open(engine, clone->origin.index, &source);
-	if (result)
-		return result;
-	struct idset clones = history_clones(engine, source.partition);
-
-	result = idset_remove(&clones, &txn->writer,
-			      history_element(clone->origin.bound, clone->index));
-	if (!result)
-		result = source_changed(txn, root, &source);
-	source_close(engine, &source);
-	root->history.floor = txn->sequence;
-	partition_mark_history(txn, root);
-	*left = true;
-	return result == -ENOENT ? 0 : result;
-}
-
 int clones_remove(struct engine_txn *txn, struct partition *root, struct partition *partition,
 		  bool *kept)
 {
-	struct idset reserved = reserved_indices(txn->engine, root);
+	struct idset reserved = history_clones(txn->engine, root);
 	struct history left = history_new(partition->index, partition->created_sequence);
-	bool left_source;
-	int result = 0;
+	int result;
 
 	*kept = partition->history.clones.count != 0;
-	if (partition->origin.index)
-		result = leave(txn, root, partition, *kept, &left_source);
 	lineage_forget(&txn->engine->lineage);
-	if (result || !*kept)
-		return result;
+	if (!*kept)
+		return 0;
 	result = idset_insert(&reserved, &txn->writer, partition->index);
 	if (result && result != -EEXIST)
 		return result;
@@ -303,18 +197,10 @@ static int begin_anew(struct engine_txn *txn, struct partition *root, struct par
 {
 	struct engine *engine = txn->engine;
 	uint64_t bound = slot_end(engine->committed);
-	bool has_versions = clone->history.versions.count || clone->history.clones.count;
-	bool left = false;
 	int result = stand_on(txn, root, source, bound, clone->index);
 
-	if (!result && clone->origin.bound != bound)
-		result = leave(txn, root, clone, has_versions, &left);
 	if (result)
 		return result;
-	if (left) {
-		clone->history.floor = txn->sequence;
-		partition_mark_history(txn, clone);
-	}
 	txn->changed = txn->forgets_accesses = txn->forgets_states = true;
 	txn->accesses_of = clone->id;
 	cache_drop_partition(&engine->onodes, clone->index);

@@ -218,6 +218,7 @@ void engine_forget(struct engine *engine)
 	lineage_forget(&engine->lineage);
 	engine_forget_states(engine);
 	engine->indices_known = false;
+	engine->review = (struct standing_review){ 0 };
 }
 
 void engine_forget_states(struct engine *engine)

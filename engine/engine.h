@@ -458,7 +458,7 @@ int engine_version_find(struct engine_txn *txn, uint64_t partition, const char *
 
 /*
  * Ends a version: what only it needs can be reclaimed. Partition 0 for versions of the device. -EBUSY: a clone stands on
- * it. -EPERM: the partition's retention is locked (of the device: that of any partition).
+ * it, or did at a moment that can be reached. -EPERM: the partition's retention is locked (of the device: that of any partition).
  */
 int engine_version_drop(struct engine_txn *txn, uint64_t partition, uint32_t version);
 

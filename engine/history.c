@@ -287,6 +287,31 @@ uint64_t history_intervals_since(const struct history *history, const struct his
 	return device->device.lossy ? RECORD_NEWEST : max_u64(floor, device->device.lossy_removed);
 }
 
+int history_lower_by_interval(struct engine *engine, const struct history *history,
+			      const struct history *device, uint64_t created_sequence,
+			      uint64_t sequence, uint64_t *lowest)
+{
+	const struct engine_retention *policy = history_policy(history, device);
+	uint64_t interval = policy->keep_interval_ms, judged = device->device.judged_ms;
+	uint64_t ms = 0, last_ms, bound = 0;
+	int result;
+
+	sequence = max_u64(sequence, history_intervals_since(history, device, created_sequence));
+	if (!interval || sequence >= *lowest)
+		return 0;
+	/* From when on the slot of `sequence` is over. */
+	result = times_of_boundary(engine, device, slot_end(sequence), &ms, &last_ms);
+	if (result && result != -ENOENT)
+		return result;
+	if (judged > policy->keep_interval_for_ms)
+		ms = max_u64(ms, judged - policy->keep_interval_for_ms);
+	ms = (ms + interval - 1) / interval * interval;
+	result = times_boundary(engine, device, ms, &bound);
+	if (!result && bound >= sequence && bound < *lowest)
+		*lowest = bound;
+	return result;
+}
+
 /* Whether a policy with intervals keeps just this bound. */
 static int kept_by_interval(struct engine *engine, const struct history *history,
 			    const struct history *device, uint64_t bound)
@@ -306,19 +331,6 @@ static int kept_by_interval(struct engine *engine, const struct history *history
 		return -ENOENT;
 	result = times_boundary(engine, device, kept, &found);
 	return result ? result : found == bound ? 0 : -ENOENT;
-}
-
-int history_clone_stands_on(struct engine *engine, struct partition *partition, uint64_t bound)
-{
-	struct idset clones = history_clones(engine, partition);
-	uint64_t found;
-	int result = partition->index == RECORD_ROOT_INDEX
-			     ? 0
-			     : history_next_kept(&clones, bound, &found, NULL);
-
-	if (result || partition->index == RECORD_ROOT_INDEX)
-		return result;
-	return found == bound ? -EBUSY : 0;
 }
 
 /* Whether a version of the set ends at `bound`. */

@@ -115,11 +115,17 @@ int history_reaches(struct engine *engine, struct partition *partition, uint64_t
 uint64_t history_intervals_since(const struct history *history, const struct history *device,
 				 uint64_t created_sequence);
 
+/*
+ * Lowers *lowest to the first bound >= `sequence` that a policy keeps as the moment of an interval, if that is lower. Only
+ * what still can be reached counts: a record that is needed later may be superseded, or lack its onode, at a moment that is
+ * gone.
+ */
+int history_lower_by_interval(struct engine *engine, const struct history *history,
+			      const struct history *device, uint64_t created_sequence,
+			      uint64_t sequence, uint64_t *lowest);
+
 /* Whether a policy keeps nothing but the present and versions. */
 bool history_keeps_nothing(const struct engine_retention *policy);
-
-/* -EBUSY: a clone stands on just this bound of a partition. */
-int history_clone_stands_on(struct engine *engine, struct partition *partition, uint64_t bound);
 
 /* The moment that a policy with intervals keeps at or before `ms`, as a time; 0: none, at the judged time `now_ms`. */
 uint64_t history_interval_before(const struct engine_retention *policy, uint64_t now_ms,

@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "engine/objects.h"
 #include "engine/retention.h"
+#include "engine/standing.h"
 #include "engine/times.h"
 
 enum {
@@ -151,40 +152,20 @@ static int lower(const struct idset *set, uint64_t sequence, uint64_t *lowest)
 	return result;
 }
 
-/*
- * The first of the moments that a policy keeps at intervals; what is nobody's is kept as the device's moments are. Only what
- * still can be reached counts: a record that is needed later may be superseded, or lack its onode, at a moment that is gone.
- */
+/* The first of the moments that a policy keeps at intervals; what is nobody's is kept as the device's moments are. */
 static int lower_by_interval(const struct keep_context *context, uint64_t sequence,
 			     uint64_t *lowest)
 {
 	const struct history *device = &context->root->history, *history = device;
-	const struct engine_retention *policy;
-	uint64_t interval, created_sequence = 0, ms = 0, last_ms, bound = 0;
-	uint64_t judged = device->device.judged_ms;
-	int result;
+	uint64_t created_sequence = 0;
 
 	if (is_of_owner(context, sequence)) {
 		created_sequence = context->owner.partition->created_sequence;
 		if (context->owner.partition != context->root)
 			history = &context->owner.partition->history;
 	}
-	policy = history_policy(history, device);
-	interval = policy->keep_interval_ms;
-	sequence = max_u64(sequence, history_intervals_since(history, device, created_sequence));
-	if (!interval || sequence >= *lowest)
-		return 0;
-	/* From when on the record's slot is over. */
-	result = times_of_boundary(context->engine, device, slot_end(sequence), &ms, &last_ms);
-	if (result && result != -ENOENT)
-		return result;
-	if (judged > policy->keep_interval_for_ms)
-		ms = max_u64(ms, judged - policy->keep_interval_for_ms);
-	ms = (ms + interval - 1) / interval * interval;
-	result = times_boundary(context->engine, device, ms, &bound);
-	if (!result && bound >= sequence && bound < *lowest)
-		*lowest = bound;
-	return result;
+	return history_lower_by_interval(context->engine, history, device, created_sequence,
+					 sequence, lowest);
 }
 
 /* The lowest bound >= `sequence`, up to the horizon, that is kept of an index. */
@@ -445,8 +426,11 @@ static int reclaim(struct engine *engine, uint32_t segments)
 		result = retention_reclaim(engine,
 					   segments * RECLAIM_FACTOR * engine->segment_bytes);
 	engine->reclaimed_at = engine->transactions;
-	if (!result)
+	if (!result) {
 		engine->merge_futile = 0;
+		/* What clones stood on may have been for moments that are given up. */
+		standing_review(engine);
+	}
 	return result;
 }
 
@@ -458,6 +442,7 @@ int engine_merge(struct engine *engine, struct engine_merge_result *total)
 	pthread_rwlock_wrlock(&engine->turn);
 	if (operations->merge) {
 		retention_judge(engine);
+		standing_review(engine);
 		result = merge_step(engine, 1, LIVE_PERMILLE_MAX, total);
 		if (result == -EAGAIN && operations->shortage(engine->store) &&
 		    reclaim(engine, operations->shortage(engine->store)) == 0)
@@ -500,8 +485,10 @@ void engine_make_room(struct engine *engine)
 		    (engine->merge_futile > operations->merge_calls_max(engine->store) &&
 		     engine->transactions < engine->merge_again))
 			return;
-		if (step == 0)
+		if (step == 0) {
 			retention_judge(engine);
+			standing_review(engine);
+		}
 		if (make_some_room(engine, shortage) == 0)
 			continue;
 		/* What is left is needed; the oldest history is the first to be needed no more. */

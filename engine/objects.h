@@ -39,6 +39,12 @@ struct kept_state {
 
 #define ENGINE_KEPT_STATES 64
 
+/* How far the round has got that looks for bounds that no clone stands on any more: see standing.h. */
+struct standing_review {
+	uint32_t source;  /* index of the next one */
+	uint64_t element; /* of its set, the next one */
+};
+
 #define ENGINE_VIEWS (ENGINE_VIEW_LAST - ENGINE_VIEW_FIRST + 1)
 
 struct engine {
@@ -65,6 +71,7 @@ struct engine {
 	uint64_t merge_again;
 	uint64_t reclaimed_at;  /* transactions when history was given up last */
 	uint64_t segment_bytes; /* about; 0: the store has no segments */
+	struct standing_review review;
 	/* History: see times.h, timeline.h and moments.c. */
 	struct timeline timeline;
 	struct record_lineage lineage;

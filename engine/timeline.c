@@ -36,9 +36,8 @@ static const struct rollback *last_of(const struct timeline *timeline, uint16_t 
 	return &timeline->list[index - 1];
 }
 
-/* The last rollback that a reader at `bound` of a partition is behind. */
-static const struct rollback *last_rollback(const struct timeline *timeline, uint16_t partition,
-					    uint64_t bound)
+const struct rollback *timeline_last(const struct timeline *timeline, uint16_t partition,
+				     uint64_t bound)
 {
 	const struct rollback *device = last_of(timeline, RECORD_ROOT_INDEX, bound);
 	const struct rollback *own =
@@ -54,7 +53,7 @@ bool timeline_hides(const struct timeline *timeline, uint16_t partition, uint64_
 {
 	/* Each step goes to an earlier rollback. */
 	while (timeline->count) {
-		const struct rollback *rollback = last_rollback(timeline, partition, bound);
+		const struct rollback *rollback = timeline_last(timeline, partition, bound);
 
 		if (!rollback || sequence >= rollback->at)
 			return false;

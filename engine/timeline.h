@@ -34,6 +34,10 @@ void timeline_free(struct timeline *timeline);
 bool timeline_hides(const struct timeline *timeline, uint16_t partition, uint64_t sequence,
 		    uint64_t bound);
 
+/* The last rollback that a reader at `bound` of a partition is behind; NULL: none. */
+const struct rollback *timeline_last(const struct timeline *timeline, uint16_t partition,
+				     uint64_t bound);
+
 /* Notes a rollback, now and as the `number`-th record; timeline_undo takes it back. -ENOSPC, -EIO, -ENOMEM. */
 int timeline_add(struct engine_txn *txn, uint32_t number, struct rollback rollback);
 void timeline_undo(struct timeline *timeline, uint64_t at);

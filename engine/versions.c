@@ -3,6 +3,7 @@
 
 #include "common/bytes.h"
 #include "common/crc32c.h"
+#include "engine/standing.h"
 #include "engine/times.h"
 
 /* Pieces that a name may have: by its hash, and the next ones. */
@@ -417,9 +418,9 @@ static int drop_version(struct engine_txn *txn, struct partition *partition, uin
 	int result = version_read(engine, partition, number, &record);
 
 	if (!result)
-		result = history_clone_stands_on(engine, partition, record.sequence);
-	if (!result)
 		result = partition_room(txn);
+	if (!result)
+		result = standing_release(txn, partition, record.sequence);
 	if (!result)
 		result = idset_remove(&versions, &txn->writer,
 				      history_element(record.sequence, number));

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "engine/standing.h"
+
+#include "common/bytes.h"
+#include "common/log.h"
+
+enum {
+	/* Bounds of one source that are looked at together. */
+	REVIEWED_AT_ONCE = 64,
+	/* States that one call reads, or a little more. */
+	STATES_AT_ONCE = 1024,
+	/* States that are read to learn about one bound; if it takes more, it stays. */
+	STATES_READ_MAX = 3 * ENGINE_ROLLBACKS_MAX,
+};
+
+/* ---- sources ---- */
+
+int source_open(struct engine *engine, uint16_t index, struct source *source)
+{
+	struct partition state = { 0 };
+	int result = partition_state_of(engine->store, index, RECORD_NEWEST, &state);
+
+	*source = (struct source){ .left = { .index = index } };
+	if (!result)
+		return partition_get(engine, state.id, &source->partition);
+	if (result != -ENOENT)
+		return result;
+	source->partition = &source->left;
+	result = history_read(engine->store, index, &source->left.history);
+	source->left.version = (uint16_t)source->left.history.next_version;
+	return result;
+}
+
+void source_close(struct engine *engine, struct source *source)
+{
+	if (source->partition != &source->left)
+		partition_release(engine, source->partition);
+}
+
+/* Stores what has changed about a source. One that is gone and not needed any more gives its index free. */
+static int source_changed(struct engine_txn *txn, struct partition *root, struct source *source)
+{
+	struct history *history = &source->partition->history;
+	struct idset reserved = history_clones(txn->engine, root);
+	const struct record_key key = { .identifier = RECORD_ID_HISTORY,
+					.partition = source->left.index };
+	int result;
+
+	if (source->partition != &source->left)
+		partition_mark_history(txn, source->partition);
+	else if (history->clones.count)
+		return history_put(&txn->writer, source->left.index, source->left.version, history);
+	if (history->clones.count)
+		return 0;
+	result = idset_remove(&reserved, &txn->writer, source->left.index);
+	if (result && result != -ENOENT)
+		return result;
+	partition_mark_history(txn, root);
+	if (source->partition != &source->left)
+		return 0;
+	txn->partitions_removed = true; /* an index is free again */
+	return record_put(&txn->writer, key, source->left.version, RECORD_TOMBSTONE, NULL, 0);
+}
+
+/* ---- what shows a clone ---- */
+
+/* A clone that stood, or stands, on a bound of a source. */
+struct standing {
+	struct engine *engine;
+	struct partition *root;
+	uint16_t source, index; /* of the clone */
+	uint64_t bound;
+	/* Who has the clone's index now; NULL: nobody. Then what is left of one that clones of its own stand on. */
+	struct partition *owner;
+	struct history left;
+};
+
+/* Whether a set of versions or clones has a bound from `from` to `to`. */
+static int set_shows(const struct idset *set, uint64_t from, uint64_t to, bool *shows)
+{
+	uint64_t bound;
+	int result = history_next_kept(set, from, &bound, NULL);
+
+	*shows |= !result && bound <= to;
+	return result;
+}
+
+/* Whether a moment from `from` to `to` can be reached in a partition, or in the device. */
+static int partition_shows(const struct standing *standing, struct partition *partition,
+			   uint64_t from, uint64_t to, bool *shows)
+{
+	struct engine *engine = standing->engine;
+	const struct history *device = &standing->root->history;
+	struct idset versions = history_versions(engine, partition);
+	uint64_t horizon, bound = RECORD_NEWEST;
+	int result = history_horizon(engine, &partition->history, device,
+				     partition->created_sequence, &horizon);
+
+	if (result)
+		return result;
+	*shows |= horizon <= to;
+	if (!*shows)
+		result = set_shows(&versions, from, to, shows);
+	if (!result && !*shows && partition != standing->root) {
+		struct idset clones = history_clones(engine, partition);
+
+		result = set_shows(&clones, from, to, shows);
+	}
+	if (!result && !*shows)
+		result = history_lower_by_interval(engine, &partition->history, device,
+						   partition->created_sequence, from, &bound);
+	*shows |= bound <= to;
+	return result;
+}
+
+/* Whether anything shows the partition that was created at `created_sequence` at a moment from `from` to `to`. */
+static int anything_shows(const struct standing *standing, uint64_t created_sequence, uint64_t from,
+			  uint64_t to, bool *shows)
+{
+	struct engine *engine = standing->engine;
+	struct partition left = { .index = standing->index, .history = standing->left };
+	struct idset clones = history_clones(engine, &left);
+	int result = partition_shows(standing, standing->root, from, to, shows);
+
+	if (result || *shows)
+		return result;
+	if (standing->owner)
+		return standing->owner->created_sequence == created_sequence
+			       ? partition_shows(standing, standing->owner, from, to, shows)
+			       : 0;
+	return standing->left.created_sequence == created_sequence
+		       ? set_shows(&clones, from, to, shows)
+		       : 0;
+}
+
+/*
+ * The state that readers at `bound` find under the clone's index, and from which number on it has been so. A tombstone is a
+ * state without an origin. -ENOENT: nothing was there before.
+ */
+static int read_state(const struct standing *standing, uint64_t bound, struct partition *state,
+		      uint64_t *since)
+{
+	const struct record_key key = { .identifier = RECORD_ID_STATE,
+					.partition = standing->index };
+	uint8_t record[PARTITION_STATE_BYTES];
+	struct record_info info;
+	int result =
+		record_get_any(standing->engine->store, key, bound, record, sizeof(record), &info);
+
+	*state = (struct partition){ 0 };
+	if (result)
+		return result;
+	*since = info.sequence;
+	if (info.flags & RECORD_TOMBSTONE)
+		return 0;
+	result = partition_decode(state, record, info.length);
+	*since = max_u64(state->created_sequence, state->origin.since);
+	return result;
+}
+
+/*
+ * Whether readers from `begin` to `end`, between two rollbacks, find the clone standing there at a moment that can be reached.
+ * Goes back from state to state: each tells since when it has been so.
+ */
+static int line_shows(const struct standing *standing, uint64_t begin, uint64_t end,
+		      uint32_t *states, bool *shows)
+{
+	while (!*shows) {
+		struct partition state;
+		uint64_t since;
+		int result = read_state(standing, end, &state, &since);
+
+		if (++*states >= STATES_READ_MAX)
+			*shows = true;
+		if (result)
+			return result == -ENOENT ? 0 : result;
+		if (state.origin.index == standing->source && state.origin.bound == standing->bound)
+			result = anything_shows(standing, state.created_sequence,
+						max_u64(since, begin), end, shows);
+		if (result)
+			return result;
+		/* A clone is younger than what it stands on. */
+		if (since <= begin || since <= standing->bound)
+			return 0;
+		end = since - 1;
+	}
+	return 0;
+}
+
+/* Goes back from rollback to rollback. */
+static int is_shown(const struct standing *standing, uint32_t *states, bool *shows)
+{
+	const struct timeline *timeline = &standing->engine->timeline;
+	uint64_t end = RECORD_NEWEST;
+
+	*shows = false;
+	while (!*shows && end > standing->bound) {
+		const struct rollback *last = timeline_last(timeline, standing->index, end);
+		uint64_t begin = last ? last->at : 0;
+		int result = line_shows(standing, begin, end, states, shows);
+
+		if (result || begin == 0)
+			return result;
+		end = begin - 1;
+	}
+	return 0;
+}
+
+static int learn_owner(struct standing *standing)
+{
+	struct partition state = { 0 };
+	int result =
+		partition_state_of(standing->engine->store, standing->index, RECORD_NEWEST, &state);
+
+	if (!result)
+		return partition_get(standing->engine, state.id, &standing->owner);
+	if (result != -ENOENT)
+		return result;
+	return history_read(standing->engine->store, standing->index, &standing->left);
+}
+
+/*
+ * Whether the clone of an element (bound << 16 | index) of a source's set is still to be seen standing there. Adds the states
+ * that it read for it.
+ */
+static int is_needed(struct engine *engine, struct partition *root, uint16_t source,
+		     uint64_t element, uint32_t *states, bool *needed)
+{
+	struct standing standing = {
+		.engine = engine,
+		.root = root,
+		.source = source,
+		.index = (uint16_t)element,
+		.bound = element >> 16,
+	};
+	int result = learn_owner(&standing);
+
+	*needed = true;
+	if (result)
+		return result;
+	result = is_shown(&standing, states, needed);
+	if (standing.owner)
+		partition_release(engine, standing.owner);
+	return result;
+}
+
+/* ---- giving free ---- */
+
+/* -EBUSY: something shows a clone that stands on just this bound. */
+static int check_bound(struct engine *engine, struct partition *root, struct partition *partition,
+		       uint64_t bound)
+{
+	struct idset clones = history_clones(engine, partition);
+	uint64_t from = history_element(bound, 0);
+	bool needed = false, more = true;
+	int result = 0;
+
+	while (!result && !needed && more) {
+		uint32_t states = 0;
+		uint64_t element;
+		size_t count;
+
+		result = idset_list(&clones, from, &element, 1, &count, &more, &from);
+		if (result || !count || element >> 16 != bound)
+			break;
+		result = is_needed(engine, root, partition->index, element, &states, &needed);
+	}
+	return result ? result : needed ? -EBUSY : 0;
+}
+
+int standing_release(struct engine_txn *txn, struct partition *partition, uint64_t bound)
+{
+	struct source source = { .partition = partition, .left = { .index = partition->index } };
+	struct idset clones = history_clones(txn->engine, partition);
+	uint64_t found = bound;
+	struct partition *root;
+	int result = partition->index == RECORD_ROOT_INDEX ? -ENOENT
+							   : partition_get(txn->engine, 0, &root);
+
+	if (result)
+		return result == -ENOENT ? 0 : result;
+	result = check_bound(txn->engine, root, partition, bound);
+	/* Each turn removes one. */
+	while (!result) {
+		uint32_t index;
+
+		result = history_next_kept(&clones, bound, &found, &index);
+		if (result || found != bound)
+			break;
+		result = idset_remove(&clones, &txn->writer, history_element(bound, index));
+		if (!result)
+			result = source_changed(txn, root, &source);
+	}
+	partition_release(txn->engine, root);
+	return result;
+}
+
+/* ---- reviews ---- */
+
+/* Bounds of one source that nothing shows any more. */
+struct found {
+	uint16_t source;
+	uint32_t count;
+	uint64_t elements[REVIEWED_AT_ONCE];
+};
+
+static int give_free(struct engine_txn *txn, void *context)
+{
+	const struct found *found = context;
+	struct partition *root;
+	struct source source;
+	int result = partition_get(txn->engine, 0, &root);
+
+	if (result)
+		return result;
+	result = source_open(txn->engine, found->source, &source);
+	if (!result) {
+		struct idset clones = history_clones(txn->engine, source.partition);
+
+		for (uint32_t at = 0; !result && at < found->count; at++)
+			result = idset_remove(&clones, &txn->writer, found->elements[at]);
+		if (!result)
+			result = source_changed(txn, root, &source);
+		source_close(txn->engine, &source);
+	}
+	partition_release(txn->engine, root);
+	return result;
+}
+
+/* Looks at a source's bounds from where the last call ended, until *states is at its limit. */
+static int review_source(struct engine *engine, struct partition *root, uint16_t index,
+			 uint32_t *states, struct found *found)
+{
+	struct standing_review *review = &engine->review;
+	uint64_t elements[REVIEWED_AT_ONCE];
+	struct source source;
+	size_t count = 0, at = 0;
+	bool more = false;
+	int result = source_open(engine, index, &source);
+
+	if (result)
+		return result;
+	struct idset clones = history_clones(engine, source.partition);
+
+	*found = (struct found){ .source = index };
+	result = idset_list(&clones, review->element, elements, REVIEWED_AT_ONCE, &count, &more,
+			    &review->element);
+	for (; !result && at < count && *states < STATES_AT_ONCE; at++) {
+		bool needed;
+
+		result = is_needed(engine, root, index, elements[at], states, &needed);
+		if (!result && !needed)
+			found->elements[found->count++] = elements[at];
+	}
+	source_close(engine, &source);
+	if (!result && at < count) {
+		review->element = elements[at];
+	} else if (result || !more) {
+		review->element = 0;
+		review->source = (uint32_t)index + 1;
+	}
+	return result;
+}
+
+/* The next source of the round; its end is -ENOENT. */
+static int next_source(struct engine *engine, struct partition *root, uint16_t *index)
+{
+	struct idset reserved = history_clones(engine, root);
+	uint64_t element, next;
+	size_t count;
+	bool more;
+	int result =
+		idset_list(&reserved, engine->review.source, &element, 1, &count, &more, &next);
+
+	if (result)
+		return result;
+	if (count == 0)
+		return -ENOENT;
+	/* The one that the last call was at may be gone. */
+	if (element != engine->review.source)
+		engine->review.element = 0;
+	engine->review.source = (uint32_t)element;
+	*index = (uint16_t)element;
+	return 0;
+}
+
+/* One step of a round: a source, or a part of its bounds. -ENOENT: the round is over. */
+static int review_some(struct engine *engine, uint32_t *states)
+{
+	struct found found = { 0 };
+	struct partition *root;
+	uint16_t index;
+	int result = partition_get(engine, 0, &root);
+
+	if (result)
+		return result;
+	result = next_source(engine, root, &index);
+	if (!result)
+		result = review_source(engine, root, index, states, &found);
+	partition_release(engine, root);
+	if (!result && found.count)
+		result = engine_aside(engine, give_free, &found);
+	return result;
+}
+
+void standing_review(struct engine *engine)
+{
+	uint32_t states = 0;
+	int result = 0;
+
+	/* Each source has a bound, and each bound takes a state. */
+	for (int step = 0; !result && states < STATES_AT_ONCE && step < STATES_AT_ONCE; step++)
+		result = review_some(engine, &states);
+	if (!result)
+		return;
+	engine->review = (struct standing_review){ 0 };
+	if (result != -ENOENT)
+		log_line(LOG_LEVEL_WARNING, "what clones stood on stays for now: error %d",
+			 -result);
+}

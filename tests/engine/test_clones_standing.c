@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * What clones stand on is kept as long as anything shows them standing there, also when they are gone, and no longer.
+ */
+#include "tests/engine/device_fixture.h"
+
+#include "engine/objects.h"
+
+enum { CLONE_OF_CLONE = 0x10003, PAGES = 90 };
+
+static void make_clone(struct device *device, uint64_t source, uint64_t clone)
+{
+	const struct engine_moment now = { .kind = ENGINE_NOW };
+
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_clone(device->txn, source, now, clone, true, NULL), 0);
+	commit(device);
+}
+
+static void remove_one(struct device *device, uint64_t partition)
+{
+	begin(device, ENGINE_FREE);
+	assert_int_equal(engine_partition_remove(device->txn, partition, true), 0);
+	commit(device);
+}
+
+static void refresh(struct device *device, uint64_t clone)
+{
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_clone_refresh(device->txn, clone), 0);
+	commit(device);
+}
+
+static int drop(struct device *device, uint64_t partition, uint32_t version)
+{
+	int result;
+
+	begin(device, ENGINE_FREE);
+	result = engine_version_drop(device->txn, partition, version);
+	if (!result) {
+		commit(device);
+		return 0;
+	}
+	engine_abort(device->txn);
+	device->txn = NULL;
+	return result;
+}
+
+static void keep_everything(struct device *device)
+{
+	const struct engine_retention retention = { .kind = ENGINE_RETAIN_ALL };
+
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(device->txn, 0, &retention, false), 0);
+	commit(device);
+}
+
+/* Writes all pages of the object. */
+static void write_all(struct device *device, char byte)
+{
+	const struct engine_address address = { .partition = PARTITION, .object = OBJECT };
+	static char bytes[PAGES * PAGE];
+
+	memset(bytes, byte, sizeof(bytes));
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_write(device->txn, address, 0, bytes, sizeof(bytes)), 0);
+	commit(device);
+}
+
+/* How many partitions have bounds that clones stand, or stood, on. */
+static uint64_t sources(struct device *device)
+{
+	struct partition *root;
+	uint64_t count;
+
+	assert_int_equal(partition_get(device->engine, 0, &root), 0);
+	count = root->history.clones.count;
+	partition_release(device->engine, root);
+	return count;
+}
+
+/* How many such bounds a current partition has. */
+static uint64_t bounds_of(struct device *device, uint64_t id)
+{
+	struct partition *partition;
+	uint64_t count;
+
+	assert_int_equal(partition_get(device->engine, id, &partition), 0);
+	count = partition->history.clones.count;
+	partition_release(device->engine, partition);
+	return count;
+}
+
+/* A view of the whole device at a time. 0: that is not to be reached. */
+static uint32_t device_view_at(struct device *device, uint64_t ms)
+{
+	const struct engine_moment moment = { .kind = ENGINE_AT_TIME, .value = ms };
+	uint32_t version = 0;
+	int result;
+
+	begin(device, ENGINE_READ);
+	result = engine_view_open(device->txn, 0, moment, &version);
+	assert_true(result == 0 || result == -ENOENT);
+	commit(device);
+	return version;
+}
+
+/* ---- clones that vanished ---- */
+
+static void test_vanished_clones_do_not_fill_the_device(void **state)
+{
+	struct device *device = *state;
+	uint32_t before;
+
+	set_policy(device, 0, 0, 0, 0);
+	remove_partition(device);
+	before = take_snapshot(device, 0);
+	/* All of them together would not fit. */
+	for (uint64_t round = 1; round <= 60; round++) {
+		device->now = round * 10 * SECOND;
+		create(device, PARTITION);
+		write_all(device, 'a');
+		make_clone(device, PARTITION, CLONE);
+		write_all(device, 'b');
+		roll_back_device(device, ENGINE_AT_VERSION, before);
+		merge_all(device);
+	}
+	assert_int_equal(sources(device), 0);
+}
+
+static void test_a_version_of_the_device_keeps_what_a_vanished_clone_stood_on(void **state)
+{
+	struct device *device = *state;
+	uint32_t before, after;
+
+	set_policy(device, 0, 0, 0, 0);
+	before = take_snapshot(device, 0);
+	write_page(device, 2 * SECOND, 0, 'a');
+	make_clone(device, PARTITION, CLONE);
+	write_page(device, 3 * SECOND, 0, 'b');
+	after = take_snapshot(device, 0);
+	roll_back_device(device, ENGINE_AT_VERSION, before);
+	merge_all(device);
+	crash(device);
+	merge_all(device);
+	assert_int_equal(bounds_of(device, PARTITION), 1);
+	check_page_of(device, CLONE, after, 0, 'a');
+	assert_int_equal(drop(device, 0, after), 0);
+	merge_all(device);
+	assert_int_equal(bounds_of(device, PARTITION), 0);
+	assert_int_equal(sources(device), 0);
+}
+
+static void test_a_moment_that_can_be_reached_keeps_what_a_vanished_clone_stood_on(void **state)
+{
+	struct device *device = *state;
+
+	set_policy(device, 0, 100 * SECOND, 0, 0);
+	write_page(device, 10 * SECOND, 0, 'a');
+	make_clone(device, PARTITION, CLONE);
+	write_page(device, 20 * SECOND, 0, 'b');
+	device->now = 30 * SECOND;
+	roll_back_device(device, ENGINE_AT_TIME, 9 * SECOND);
+	write_page(device, 40 * SECOND, 0, 'c');
+	merge_all(device);
+	assert_int_equal(bounds_of(device, PARTITION), 1);
+	check_page_of(device, CLONE, device_view_at(device, 25 * SECOND), 0, 'a');
+	/* And back again. */
+	roll_back_device(device, ENGINE_AT_TIME, 25 * SECOND);
+	check_page_of(device, CLONE, 0, 0, 'a');
+	device->now = 50 * SECOND;
+	roll_back_device(device, ENGINE_AT_TIME, 9 * SECOND);
+	/* Just before the last moment at which it was there is given up, and behind that. */
+	device->now = 145 * SECOND;
+	merge_all(device);
+	assert_int_equal(bounds_of(device, PARTITION), 1);
+	device->now = 155 * SECOND;
+	merge_all(device);
+	assert_int_equal(bounds_of(device, PARTITION), 0);
+}
+
+static void test_a_moment_of_an_interval_keeps_what_a_vanished_clone_stood_on(void **state)
+{
+	struct device *device = *state;
+
+	set_policy(device, 0, 0, 10 * SECOND, 100 * SECOND);
+	write_page(device, 12 * SECOND, 0, 'a');
+	make_clone(device, PARTITION, CLONE);
+	write_page(device, 15 * SECOND, 0, 'b');
+	device->now = 25 * SECOND;
+	roll_back_device(device, ENGINE_AT_TIME, 10 * SECOND);
+	device->now = 60 * SECOND;
+	merge_all(device);
+	assert_int_equal(bounds_of(device, PARTITION), 1);
+	check_page_of(device, CLONE, device_view_at(device, 20 * SECOND), 0, 'a');
+	device->now = 135 * SECOND;
+	merge_all(device);
+	assert_int_equal(bounds_of(device, PARTITION), 0);
+}
+
+/* ---- clones that were removed or refreshed ---- */
+
+static void test_the_past_of_a_removed_clone_can_be_reached(void **state)
+{
+	struct device *device = *state;
+
+	keep_everything(device);
+	write_page(device, 10 * SECOND, 0, 'a');
+	make_clone(device, PARTITION, CLONE);
+	write_page(device, 20 * SECOND, 0, 'b');
+	device->now = 30 * SECOND;
+	remove_one(device, CLONE);
+	device->now = 40 * SECOND;
+	merge_all(device);
+	crash(device);
+	check_page_of(device, CLONE, device_view_at(device, 25 * SECOND), 0, 'a');
+	set_policy(device, 0, 0, 0, 0);
+	merge_all(device);
+	assert_int_equal(device_view_at(device, 25 * SECOND), 0);
+	assert_int_equal(sources(device), 0);
+}
+
+static void test_the_past_of_a_refreshed_clone_can_be_reached(void **state)
+{
+	struct device *device = *state;
+	uint32_t version;
+
+	keep_everything(device);
+	write_page(device, 10 * SECOND, 0, 'a');
+	make_clone(device, PARTITION, CLONE);
+	write_page(device, 20 * SECOND, 0, 'b');
+	device->now = 30 * SECOND;
+	version = take_snapshot(device, CLONE);
+	refresh(device, CLONE);
+	device->now = 40 * SECOND;
+	merge_all(device);
+	check_page_of(device, CLONE, device_view_at(device, 25 * SECOND), 0, 'a');
+	set_policy(device, 0, 0, 0, 0);
+	merge_all(device);
+	assert_int_equal(device_view_at(device, 25 * SECOND), 0);
+	assert_int_equal(bounds_of(device, PARTITION), 2);
+	check_page_of(device, CLONE, version, 0, 'a');
+	check_page_of(device, CLONE, 0, 0, 'b');
+	assert_int_equal(drop(device, CLONE, version), 0);
+	merge_all(device);
+	assert_int_equal(bounds_of(device, PARTITION), 1);
+	check_page_of(device, CLONE, 0, 0, 'b');
+}
+
+static void test_clones_of_a_removed_clone_keep_what_both_stand_on(void **state)
+{
+	struct device *device = *state;
+
+	set_policy(device, 0, 0, 0, 0);
+	write_page(device, 10 * SECOND, 0, 'a');
+	make_clone(device, PARTITION, CLONE);
+	make_clone(device, CLONE, CLONE_OF_CLONE);
+	write_page(device, 20 * SECOND, 0, 'b');
+	remove_one(device, CLONE);
+	remove_one(device, PARTITION);
+	merge_all(device);
+	crash(device);
+	merge_all(device);
+	assert_int_equal(sources(device), 2);
+	check_page_of(device, CLONE_OF_CLONE, 0, 0, 'a');
+	remove_one(device, CLONE_OF_CLONE);
+	/* One after the other. */
+	merge_all(device);
+	merge_all(device);
+	assert_int_equal(sources(device), 0);
+}
+
+static void test_a_version_that_a_clone_stands_on_is_dropped_when_nothing_shows_that(void **state)
+{
+	const struct engine_address address = { .partition = PARTITION, .object = OBJECT };
+	struct engine_moment moment = { .kind = ENGINE_AT_VERSION };
+	struct device *device = *state;
+	uint32_t version, of_device;
+
+	set_policy(device, 0, 0, 0, 0);
+	write_page(device, 10 * SECOND, 0, 'a');
+	version = take_snapshot(device, PARTITION);
+	moment.value = version;
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_clone(device->txn, PARTITION, moment, CLONE, true, NULL), 0);
+	commit(device);
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_truncate(device->txn, address, 0), 0);
+	commit(device);
+	of_device = take_snapshot(device, 0);
+	assert_int_equal(drop(device, PARTITION, version), -EBUSY);
+	remove_one(device, CLONE);
+	assert_int_equal(drop(device, PARTITION, version), -EBUSY);
+	merge_all(device);
+	check_page_of(device, CLONE, of_device, 0, 'a');
+	assert_int_equal(drop(device, 0, of_device), 0);
+	assert_int_equal(drop(device, PARTITION, version), 0);
+	assert_int_equal(sources(device), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_vanished_clones_do_not_fill_the_device),
+		TEST(test_a_version_of_the_device_keeps_what_a_vanished_clone_stood_on),
+		TEST(test_a_moment_that_can_be_reached_keeps_what_a_vanished_clone_stood_on),
+		TEST(test_a_moment_of_an_interval_keeps_what_a_vanished_clone_stood_on),
+		TEST(test_the_past_of_a_removed_clone_can_be_reached),
+		TEST(test_the_past_of_a_refreshed_clone_can_be_reached),
+		TEST(test_clones_of_a_removed_clone_keep_what_both_stand_on),
+		TEST(test_a_version_that_a_clone_stands_on_is_dropped_when_nothing_shows_that),
+	};
+
+	return cmocka_run_group_tests_name("clones_standing", tests, NULL, NULL);
+}
