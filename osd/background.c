@@ -132,6 +132,8 @@ static struct osd_background_job *make_job(const struct osd_request *request)
 		job->request.query.content =
 			job->bytes + (request->query.content - command->data_out);
 	job->request.pieces = (struct osd_descriptor){ 0 };
+	job->request.other = (struct osd_descriptor){ 0 };
+	job->request.extensions = (struct osd_descriptor){ 0 };
 	job->request.descriptors = (struct osd_continuation){ 0 };
 	return job;
 }

@@ -33,11 +33,14 @@ int osd_collection_type(const struct osd_request *request, const struct osd_subj
 }
 
 int osd_find_collection(struct osd_request *request, uint64_t object, uint16_t field,
-			struct osd_subject *subject)
+			uint16_t permissions, struct osd_subject *subject)
 {
+	struct osd_further further;
 	struct osd_object_id id;
 	int result;
 
+	if (osd_further_check(request, request->cdb.partition, object, permissions, &further) != 0)
+		return -EINVAL;
 	if (osd_object_id_decode(request->layout, object, &id) != 0 || id.object < OSD_FIRST_ID ||
 	    id.version || id.ago || id.page)
 		return osd_fail_field(request, field);
@@ -45,7 +48,9 @@ int osd_find_collection(struct osd_request *request, uint64_t object, uint16_t f
 	result = engine_stat(request->txn, subject->address, &subject->stat);
 	if (result == 0 && subject->stat.type != ENGINE_COLLECTION)
 		result = -EINVAL;
-	return osd_result(request, result, field);
+	if (result != 0)
+		return osd_result(request, result, field);
+	return osd_further_check_found(request, &further, subject->address, &subject->stat);
 }
 
 /* ---- CREATE COLLECTION, CREATE USER TRACKING COLLECTION, REMOVE COLLECTION ---- */
@@ -90,8 +95,8 @@ int osd_create_user_tracking_collection(struct osd_request *request)
 	struct osd_subject from;
 	int result;
 
-	if (source != 0 &&
-	    osd_find_collection(request, source, osd_address_field(request), &from) != 0)
+	if (source != 0 && osd_find_collection(request, source, osd_address_field(request),
+					       OSD_PERMISSION_READ, &from) != 0)
 		return -EINVAL;
 	/* It is about to lose members. */
 	if (source != 0 && osd_tracker_active(&request->device->trackers, partition, source) != 0)

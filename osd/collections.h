@@ -71,9 +71,12 @@ void osd_tracking_end(struct osd_request *request);
 /* Type of a collection: *type = OSD_COLLECTION_... */
 int osd_collection_type(const struct osd_request *request, const struct osd_subject *subject,
 			uint8_t *type);
-/* Finds a second collection that a command names, in the partition of its first one; errors are about `field`. */
+/*
+ * Finds a second collection that a command names, in the partition of its first one; errors are about `field`.
+ * `permissions`: as of osd_further_check.
+ */
 int osd_find_collection(struct osd_request *request, uint64_t object, uint16_t field,
-			struct osd_subject *subject);
+			uint16_t permissions, struct osd_subject *subject);
 
 /* Sets a number of the collections page of a user object. As osd_page_set. */
 int osd_set_membership(struct osd_request *request, const struct osd_subject *subject,

@@ -34,12 +34,11 @@ static int create(struct osd_request *request, bool writable)
 	struct engine_address source = osd_address(SOURCE(request), 0);
 	struct engine_moment moment = { .kind = ENGINE_NOW };
 	struct osd_subject *subject = &request->subject;
-	struct engine_stat stat;
 	uint64_t chosen;
-	int result = engine_stat(request->txn, source, &stat);
+	int result;
 
-	if (result != 0)
-		return osd_result(request, result, osd_address_field(request));
+	if (osd_further_find_partition(request, SOURCE(request), osd_address_field(request)) != 0)
+		return -EINVAL;
 	if (source.version)
 		moment = (struct engine_moment){ ENGINE_AT_VERSION, source.version };
 	result = engine_clone(request->txn, source.partition, moment, request->cdb.partition,
@@ -83,9 +82,16 @@ int osd_detach_clone(struct osd_request *request)
 
 int osd_refresh_clone(struct osd_request *request)
 {
-	return osd_result(request,
-			  engine_clone_refresh(request->txn, request->subject.address.partition),
-			  OSD_FIELD_PARTITION);
+	uint64_t partition = request->subject.address.partition;
+	struct engine_clone clone;
+	int result = engine_clone_get(request->txn, partition, &clone);
+
+	if (result == 0 && clone.source != 0 &&
+	    osd_further_find_partition(request, clone.source, OSD_FIELD_PARTITION) != 0)
+		return -EINVAL;
+	if (result == 0)
+		result = engine_clone_refresh(request->txn, partition);
+	return osd_result(request, result, OSD_FIELD_PARTITION);
 }
 
 /* The partition is again as its snapshot was taken. What came after that is hidden, and can be reached as history. */
@@ -94,8 +100,12 @@ int osd_restore_partition(struct osd_request *request)
 	struct engine_address address = osd_address(SOURCE(request), 0);
 	struct engine_moment moment = { .kind = ENGINE_AT_SEQUENCE };
 	struct engine_clone clone;
-	int result = engine_clone_get(request->txn, address.partition, &clone);
+	int result;
 
+	if (address.partition != 0 &&
+	    osd_further_find_partition(request, SOURCE(request), osd_address_field(request)) != 0)
+		return -EINVAL;
+	result = engine_clone_get(request->txn, address.partition, &clone);
 	if (result == 0 && (address.version || clone.writable ||
 			    clone.source != request->subject.address.partition))
 		result = -ENOENT;

@@ -11,15 +11,22 @@
 /* CDB byte of the duplication method. */
 #define FIELD_DUPLICATION_METHOD 14
 
-/* Sources in the continuation segment. */
+/* The next source in the continuation segment. False: there is none. */
+static bool next_source(struct osd_continuation *descriptors, struct osd_descriptor *source)
+{
+	while (osd_continuation_next(descriptors, source) == 1)
+		if (source->type == OSD_CONTINUATION_COPY_SOURCE)
+			return true;
+	return false;
+}
+
 static uint32_t count_sources(const struct osd_request *request)
 {
 	struct osd_continuation descriptors = request->descriptors;
 	struct osd_descriptor descriptor;
 	uint32_t count = 0;
 
-	while (request->cdb.continuation_length > 0 &&
-	       osd_continuation_next(&descriptors, &descriptor) == 1)
+	while (request->cdb.continuation_length > 0 && next_source(&descriptors, &descriptor))
 		count++;
 	return count;
 }
@@ -47,7 +54,7 @@ int osd_check_copy(struct osd_request *request)
 	/* The IDs of several copies are the target's choice. */
 	if (count == 0 || (count > 1 && request->cdb.object != 0))
 		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
-	while (osd_continuation_next(&descriptors, &descriptor) == 1)
+	while (next_source(&descriptors, &descriptor))
 		if (osd_copy_source_decode(&descriptor, &source) != 0 || source.object == 0 ||
 		    source.time != 0)
 			return osd_fail_field(request, OSD_FIELD_CONTINUATION);
@@ -57,11 +64,15 @@ int osd_check_copy(struct osd_request *request)
 static int copy_one(struct osd_request *request, const struct osd_copy_source *source,
 		    struct engine_address to)
 {
+	uint16_t permissions = OSD_PERMISSION_READ;
 	struct engine_address from;
 	struct engine_stat stat;
 	int result;
 
-	if (osd_find_named_object(request, source->partition, source->object, &from, &stat) != 0)
+	if (source->attributes)
+		permissions |= OSD_PERMISSION_GET_ATTR;
+	if (osd_find_named_object(request, source->partition, source->object, permissions, &from,
+				  &stat) != 0)
 		return -EINVAL;
 	result = engine_copy_data(request->txn, from, to);
 	if (result != 0)
@@ -78,7 +89,7 @@ int osd_copy_user_objects(struct osd_request *request)
 	int result = osd_create_objects(request, count_sources(request));
 
 	to = request->subject.address;
-	while (result == 0 && osd_continuation_next(&descriptors, &descriptor) == 1 &&
+	while (result == 0 && next_source(&descriptors, &descriptor) &&
 	       osd_copy_source_decode(&descriptor, &source) == 0) {
 		result = copy_one(request, &source, to);
 		to.object++;

@@ -147,17 +147,15 @@ int osd_read_map(struct osd_request *request)
 
 int osd_read_maps_and_compare(struct osd_request *request)
 {
-	struct osd_continuation descriptors = request->descriptors;
 	struct map map = { .request = request };
-	struct osd_descriptor descriptor;
 	struct engine_stat stat;
 	uint64_t partition, object;
 
-	if (request->cdb.continuation_length == 0 ||
-	    osd_continuation_next(&descriptors, &descriptor) != 1 ||
-	    osd_user_object_decode(&descriptor, &partition, &object) != 0)
+	if (!request->other.content ||
+	    osd_user_object_decode(&request->other, &partition, &object) != 0)
 		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
-	if (osd_find_named_object(request, partition, object, &map.other, &stat) != 0)
+	if (osd_find_named_object(request, partition, object, OSD_PERMISSION_READ, &map.other,
+				  &stat) != 0)
 		return -EINVAL;
 	map.end = max_u64(request->subject.stat.length, stat.length);
 	return answer_map(&map);

@@ -92,9 +92,11 @@ struct osd_request {
 	/* Parts of the buffers. */
 	size_t out_data; /* Data-Out: where the command data starts */
 	uint64_t out_data_length;
-	uint64_t in_data_length;      /* Data-In: room for command data, 0 without */
-	struct osd_descriptor pieces; /* scatter/gather list; content NULL: none */
-	struct osd_descriptor query;  /* query list, likewise */
+	uint64_t in_data_length;          /* Data-In: room for command data, 0 without */
+	struct osd_descriptor pieces;     /* scatter/gather list; content NULL: none */
+	struct osd_descriptor query;      /* query list, likewise */
+	struct osd_descriptor other;      /* user object descriptor, likewise */
+	struct osd_descriptor extensions; /* extension capabilities, likewise */
 	/* Of commands on the members of a collection. */
 	struct osd_tracking tracking;
 	struct osd_member_answer answer;
@@ -219,10 +221,11 @@ bool osd_isolation_is_known(uint8_t isolation);
 int osd_validate_target(struct osd_request *request);
 /*
  * A user object that a descriptor names, by wire IDs. What is wrong with it is an error of the
- * continuation segment.
+ * continuation segment. `permissions`: enum osd_permission, what the command does with it.
  */
 int osd_find_named_object(struct osd_request *request, uint64_t partition, uint64_t object,
-			  struct engine_address *address, struct engine_stat *stat);
+			  uint16_t permissions, struct engine_address *address,
+			  struct engine_stat *stat);
 /* Shared, exclusive, or exclusive with the reserve, from the command and its sets. */
 enum engine_mode osd_transaction_mode(const struct osd_request *request);
 /*

@@ -227,14 +227,16 @@ static int prepare_matches(struct search *search)
 {
 	struct osd_request *request = search->request;
 	uint16_t field = osd_address_field(request);
+	bool begun = request->tracking.partition != 0;
 	struct osd_subject into;
 	uint8_t type;
 	int result;
 
-	if (osd_find_collection(request, request->cdb.address, field, &into) != 0)
+	if (osd_find_collection(request, request->cdb.address, field,
+				begun ? 0 : OSD_PERMISSION_WRITE, &into) != 0)
 		return -EINVAL;
 	search->into = into.address;
-	if (request->tracking.partition != 0) {
+	if (begun) {
 		request->tracking.committed = request->tracking.counts;
 		return 0;
 	}

@@ -136,11 +136,13 @@ static uint64_t reached_partition(const struct osd_request *request)
 /* The weakest method that the command may use. */
 static int required_method(struct osd_request *request, uint8_t *method)
 {
-	uint8_t own = OSD_NOSEC, least = OSD_NOSEC;
+	uint8_t own = OSD_NOSEC, extended = OSD_NOSEC, least = OSD_NOSEC;
 	int result = osd_security_method_of(request, request->security.partition, method);
 
 	if (result == 0 && reached_partition(request) != 0)
 		result = osd_security_method_of(request, reached_partition(request), &own);
+	if (result == 0)
+		result = osd_extensions_method(request, &extended);
 	/*
 	 * Keys that anybody could set would protect nothing. The numbers of the key exchange are in
 	 * the data.
@@ -149,7 +151,7 @@ static int required_method(struct osd_request *request, uint8_t *method)
 		least = OSD_CMDRSP;
 	else if (request->cdb.action == OSD_SET_MASTER_KEY)
 		least = OSD_ALLDATA;
-	*method = (uint8_t)max_u64(max_u64(*method, own), least);
+	*method = (uint8_t)max_u64(max_u64(*method, own), max_u64(extended, least));
 	return result;
 }
 
@@ -171,22 +173,6 @@ static struct osd_key_name key_of_command(const struct osd_request *request)
 		return (struct osd_key_name){ .kind = OSD_KEY_ROOT };
 	return (struct osd_key_name){ OSD_KEY_WORKING, partition,
 				      request->security.capability.key_version };
-}
-
-/* The capability key that belongs to the capability in the CDB. */
-static int find_capability_key(struct osd_request *request)
-{
-	struct osd_key secret;
-	int result = osd_key_find(request, key_of_command(request), &secret);
-
-	if (result == 0)
-		result = osd_capability_key(request->cdb.version, secret.authentication,
-					    request->cdb.capability, request->device->system_id,
-					    request->security.key);
-	OPENSSL_cleanse(&secret, sizeof(secret));
-	if (result == -ENOENT || result == -EBADMSG)
-		return osd_fail_field(request, OSD_FIELD_KEY_VERSION);
-	return osd_result(request, result, 0);
 }
 
 /* ---- the request ---- */
@@ -251,43 +237,13 @@ static int check_nonce(struct osd_request *request)
 	return osd_result(request, result, 0);
 }
 
-/* Capabilities that were withdrawn by their audit value or working key. */
+/* Capabilities that were withdrawn. Only working keys and what they made can be. */
 static int check_frozen(struct osd_request *request)
 {
-	const struct osd_capability *capability = &request->security.capability;
-	struct engine_address partition = { .partition = request->security.partition };
-	uint64_t frozen_keys;
-	bool frozen;
-	int result;
-
 	if (key_of_command(request).kind != OSD_KEY_WORKING)
 		return 0;
-	result = osd_security_number(request, partition, OSD_PARTITION_SECURITY,
-				     OSD_SECURITY_FROZEN_KEYS, &frozen_keys);
-	if (result == 0)
-		result = osd_security_audit_is_frozen(request, partition.partition,
-						      capability->audit, &frozen);
-	if (result != 0)
-		return osd_result(request, result, 0);
-	if (frozen)
-		return osd_fail(request, SENSE_ILLEGAL_REQUEST, SENSE_SECURITY_AUDIT_VALUE_FROZEN);
-	if (frozen_keys >> capability->key_version & 1)
-		return osd_fail(request, SENSE_ILLEGAL_REQUEST, SENSE_SECURITY_WORKING_KEY_FROZEN);
-	return 0;
-}
-
-static int check_capability_head(struct osd_request *request, uint8_t least)
-{
-	const struct osd_capability *capability = &request->security.capability;
-	uint8_t format = request->cdb.version == OSD_1 ? OSD_CAPABILITY_OSD1 : OSD_CAPABILITY_OSD2;
-
-	if (capability->format != format)
-		return osd_fail_field(request, OSD_FIELD_CAPABILITY_FORMAT);
-	if (capability->algorithm != OSD_INTEGRITY_HMAC_SHA1)
-		return osd_fail_field(request, OSD_FIELD_KEY_VERSION);
-	if (capability->method < least || capability->method > OSD_ALLDATA)
-		return osd_fail_field(request, OSD_FIELD_SECURITY_METHOD);
-	return 0;
+	return osd_capability_check_frozen(request, &request->security.capability,
+					   request->security.partition);
 }
 
 /* ---- Data-Out and Data-In ---- */
@@ -405,39 +361,35 @@ int osd_security_check_command(struct osd_request *request)
 		return 0;
 	}
 	osd_capability_decode(request->cdb.version, request->cdb.capability, &state->capability);
-	if (check_capability_head(request, least) != 0)
+	if (osd_capability_check_head(request, &state->capability, least, OSD_ALLDATA,
+				      OSD_CAPABILITY_OF_CDB) != 0)
 		return -EINVAL;
 	state->method = state->capability.method;
-	if (find_capability_key(request) != 0 || check_request_value(request) != 0 ||
+	if (osd_capability_find_key(request, key_of_command(request), request->cdb.capability,
+				    OSD_CAPABILITY_OF_CDB, state->key) != 0 ||
+	    check_request_value(request) != 0 ||
 	    (state->method >= OSD_CMDRSP && check_nonce(request) != 0) ||
 	    check_frozen(request) != 0 || osd_capability_check(request) != 0 ||
-	    check_buffers(request) != 0)
+	    check_buffers(request) != 0 || osd_extensions_check(request) != 0)
 		return -EINVAL;
 	state->checked = true;
 	return 0;
 }
 
-/* The policy access tag that a capability for the command has to have. */
-static int tag_of_subject(struct osd_request *request, uint64_t *tag)
+int osd_security_tag_of(struct osd_request *request, struct engine_address address,
+			enum engine_type type, uint32_t number, uint64_t *tag)
 {
-	struct engine_address address = request->subject.address;
+	struct engine_address present = { .partition = address.partition,
+					  .object = address.object };
 	struct engine_stat now;
-	uint32_t number = OSD_SECURITY_POLICY_ACCESS_TAG;
-	enum engine_type type = request->subject.stat.type;
 
-	/* Withdrawing what is there now withdraws its past, too. */
-	if (address.version != 0 || address.ago != 0) {
-		address.version = 0;
-		address.ago = 0;
-		if (engine_stat(request->txn, address, &now) != 0)
-			address = request->subject.address;
-	}
-	if (request->entry->target == OSD_TARGET_NEW_USER_OBJECT)
-		number = OSD_SECURITY_USER_OBJECT_POLICY_ACCESS_TAG;
-	if (type == ENGINE_ROOT) {
-		*tag = 0;
+	*tag = 0;
+	if (type == ENGINE_ROOT)
 		return 0;
-	}
+	/* Withdrawing what is there now withdraws its past, too. */
+	if ((address.version != 0 || address.ago != 0) &&
+	    engine_stat(request->txn, present, &now) == 0)
+		address = present;
 	return osd_result(request,
 			  osd_security_number(request, address,
 					      osd_first_page(type) + OSD_PAGE_POLICY_SECURITY,
@@ -453,6 +405,9 @@ int osd_security_check_subject(struct osd_request *request)
 	bool is_new = request->entry->target == OSD_TARGET_NEW_USER_OBJECT ||
 		      request->entry->target == OSD_TARGET_NEW_COLLECTION ||
 		      request->entry->target == OSD_TARGET_NEW_PARTITION;
+	uint32_t number = request->entry->target == OSD_TARGET_NEW_USER_OBJECT
+				  ? OSD_SECURITY_USER_OBJECT_POLICY_ACCESS_TAG
+				  : OSD_SECURITY_POLICY_ACCESS_TAG;
 	uint64_t tag;
 
 	assert(request->security.checked);
@@ -467,23 +422,9 @@ int osd_security_check_subject(struct osd_request *request)
 		return osd_fail_field(request, OSD_FIELD_CREATED_TIME);
 	if (capability->policy_tag == 0)
 		return 0;
-	if (tag_of_subject(request, &tag) != 0)
+	if (osd_security_tag_of(request, subject->address, subject->stat.type, number, &tag) != 0)
 		return -EINVAL;
 	return tag == capability->policy_tag ? 0 : osd_fail_field(request, layout->policy_tag);
-}
-
-int osd_security_check_named(struct osd_request *request, uint64_t partition)
-{
-	uint8_t method;
-	int result;
-
-	partition &= ENGINE_LAST_PARTITION_ID;
-	if (partition == partition_of(request))
-		return 0;
-	result = osd_security_method_of(request, partition, &method);
-	if (result != 0)
-		return osd_result(request, result, 0);
-	return method == OSD_NOSEC ? 0 : osd_fail_field(request, OSD_FIELD_PERMISSIONS);
 }
 
 /* ---- the answer ---- */

@@ -13,9 +13,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/engine.h"
+#include "osd/keys.h"
 #include "osd/security_wire.h"
 
-struct engine_address;
 struct osd_device;
 struct osd_options;
 struct osd_request;
@@ -46,11 +47,9 @@ void osd_security_destroy(struct osd_device *device);
 int osd_security_check_command(struct osd_request *request);
 /* Behind osd_validate_target: what the capability says of the object itself. */
 int osd_security_check_subject(struct osd_request *request);
-/*
- * A command names another object, in `partition`: fails unless that is the addressed partition or
- * has no security of its own. (In the addressed one it is the capability's GLOBAL that counts.)
- */
-int osd_security_check_named(struct osd_request *request, uint64_t partition);
+/* The policy access tag of an object as it is now, of old versions too; 0: none. `number`: which of a partition's. */
+int osd_security_tag_of(struct osd_request *request, struct engine_address address,
+			enum engine_type type, uint32_t number, uint64_t *tag);
 /* ALLDATA: integrity information behind the answer in Data-In. */
 void osd_security_seal_data(struct osd_request *request);
 /* CMDRSP and ALLDATA: response check value in the encoded sense data. */
@@ -66,8 +65,54 @@ void osd_security_good_response(const struct osd_request *request,
 int osd_security_token(const struct osd_device *device, uint64_t nexus,
 		       uint8_t token[OSD_SECURITY_TOKEN_BYTES]);
 
+/* ---- security_extensions.c: a command's further objects, and the capabilities for them ---- */
+
+/*
+ * Another object than the addressed one that a command works on, with the extension capability for it.
+ * Asked for before the object is looked up; `permissions` (enum osd_permission) is what the command does
+ * with it, 0: it was checked in an earlier transaction of the same command.
+ */
+struct osd_further {
+	bool restricted; /* `capability` says more than what has been checked */
+	size_t at;       /* of the capability in Data-Out */
+	struct osd_capability capability;
+};
+int osd_further_check(struct osd_request *request, uint64_t partition, uint64_t object,
+		      uint16_t permissions, struct osd_further *further);
+/* The object has been found: its type, created time and policy access tag. */
+int osd_further_check_found(struct osd_request *request, const struct osd_further *further,
+			    struct engine_address address, const struct engine_stat *stat);
+
+/*
+ * A partition that the command reads from, version bits included: is it there, and does an extension capability allow
+ * READ? That there is none is an error of `field`.
+ */
+int osd_further_find_partition(struct osd_request *request, uint64_t partition, uint16_t field);
+
+/* The strongest method of the partitions that the extension capabilities name. */
+int osd_extensions_method(const struct osd_request *request, uint8_t *method);
+/* Is every extension capability genuine and valid? Behind the same check of the CDB's. */
+int osd_extensions_check(struct osd_request *request);
+
 /* ---- security_capability.c: does the capability allow the command? Fails with its field. ---- */
 
+/* `at` of a capability: its place in Data-Out; that of the CDB is at */
+#define OSD_CAPABILITY_OF_CDB 0
+
+/* What is wrong is `field` of the CDB's capability, or its counterpart in an extension capability. */
+int osd_fail_capability(struct osd_request *request, size_t at, uint16_t field);
+/* Format, algorithm, and a method between the two. */
+int osd_capability_check_head(struct osd_request *request, const struct osd_capability *capability,
+			      uint8_t least, uint8_t most, size_t at);
+/* The key of a capability that was made with key `name`. `bytes`: encoded. */
+int osd_capability_find_key(struct osd_request *request, struct osd_key_name name,
+			    const uint8_t *bytes, size_t at, uint8_t key[OSD_KEY_BYTES]);
+/* Was the capability withdrawn by audit value or working key, which `partition` has frozen? */
+int osd_capability_check_frozen(struct osd_request *request,
+				const struct osd_capability *capability, uint64_t partition);
+/* Expiration and boot epoch. */
+int osd_capability_check_time(struct osd_request *request, const struct osd_capability *capability,
+			      size_t at);
 int osd_capability_check(struct osd_request *request);
 /* Behind osd_validate_target, which completes the address of some object IDs. */
 int osd_capability_check_range(struct osd_request *request);

@@ -220,6 +220,36 @@ int osd_continuation_check_value(const uint8_t key[OSD_KEY_BYTES],
 	return osd_check_value(key, pieces, 4, value);
 }
 
+int osd_extension_check_value(const uint8_t key[OSD_KEY_BYTES], const uint8_t *token,
+			      const uint8_t *cdb, const uint8_t *segment, size_t length,
+			      const uint8_t *list, size_t count,
+			      uint8_t value[OSD_CHECK_VALUE_BYTES])
+{
+	const struct osd_security_layout *layout = osd_security_layout(OSD_2);
+	size_t behind = (size_t)layout->check_value + layout->check_value_bytes, used = 6;
+	const uint8_t *from = segment + OSD_CONTINUATION_HEAD_BYTES;
+	struct iovec pieces[7 + 2 * OSD_EXTENSIONS_MAX] = {
+		piece(token, token ? OSD_SECURITY_TOKEN_BYTES : 0),
+		piece(cdb, layout->check_value),
+		piece(zeros, layout->check_value_bytes),
+		piece(cdb + behind, OSD2_CDB_BYTES - behind),
+		piece(segment, OSD_CONTINUATION_CHECK_VALUE),
+		piece(zeros, OSD_CHECK_VALUE_BYTES_MAX),
+	};
+
+	assert(count > 0 && count <= OSD_EXTENSIONS_MAX && list >= from &&
+	       list + count * OSD_EXTENSION_BYTES <= segment + length);
+	for (size_t i = 0; i < count; i++) {
+		const uint8_t *field = list + i * OSD_EXTENSION_BYTES + OSD_EXTENSION_CHECK_VALUE;
+
+		pieces[used++] = piece(from, (size_t)(field - from));
+		pieces[used++] = piece(zeros, OSD_CHECK_VALUE_BYTES_MAX);
+		from = field + OSD_CHECK_VALUE_BYTES_MAX;
+	}
+	pieces[used++] = piece(from, (size_t)(segment + length - from));
+	return osd_check_value(key, pieces, used, value);
+}
+
 int osd_response_check_value(const uint8_t key[OSD_KEY_BYTES], const uint8_t nonce[OSD_NONCE_BYTES],
 			     uint8_t status, const uint8_t *sense, size_t sense_length,
 			     uint8_t value[OSD_CHECK_VALUE_BYTES])

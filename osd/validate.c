@@ -149,6 +149,10 @@ static int check_continuation(struct osd_request *request)
 			request->pieces = descriptor;
 		if (descriptor.type == OSD_CONTINUATION_QUERY_LIST)
 			request->query = descriptor;
+		if (descriptor.type == OSD_CONTINUATION_USER_OBJECT)
+			request->other = descriptor;
+		if (descriptor.type == OSD_CONTINUATION_EXTENSION_CAPABILITIES)
+			request->extensions = descriptor;
 	}
 	if (result != 0)
 		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
@@ -397,11 +401,13 @@ static int find_target(struct osd_request *request)
 }
 
 int osd_find_named_object(struct osd_request *request, uint64_t partition, uint64_t object,
-			  struct engine_address *address, struct engine_stat *stat)
+			  uint16_t permissions, struct engine_address *address,
+			  struct engine_stat *stat)
 {
 	enum osd_layout addressed = request->layout;
+	struct osd_further further;
 	struct osd_object_id id;
-	int result = osd_security_check_named(request, partition);
+	int result = osd_further_check(request, partition, object, permissions, &further);
 
 	if (result == 0)
 		result = osd_find_layout(request, partition);
@@ -421,7 +427,9 @@ int osd_find_named_object(struct osd_request *request, uint64_t partition, uint6
 	result = engine_stat(request->txn, *address, stat);
 	if (result == -ENOENT || (result == 0 && stat->type != ENGINE_USER_OBJECT))
 		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
-	return osd_result(request, result, OSD_FIELD_CONTINUATION);
+	if (result != 0)
+		return osd_result(request, result, OSD_FIELD_CONTINUATION);
+	return osd_further_check_found(request, &further, *address, stat);
 }
 
 int osd_validate_target(struct osd_request *request)

@@ -68,6 +68,45 @@ void secured_set_method(struct unit *unit, uint64_t partition, uint8_t method)
 		 OSD_SECURITY_DEFAULT_METHOD, &method, 1);
 }
 
+void secured_set_keys_of(struct unit *unit, uint64_t partition, uint8_t fill,
+			 struct key_pair *working)
+{
+	struct key_pair of_p = secured_manager.partition;
+	struct signed_call call = signed_set_key(unit, OSD_SET_PARTITION_KEY, partition, 0, fill,
+						 &secured_manager.partition);
+
+	signed_run(unit, &call);
+	expect_good(unit);
+	call = signed_set_key(unit, OSD_SET_WORKING_KEY, partition, KEY_VERSION,
+			      (uint8_t)(fill + 1), working);
+	signed_run(unit, &call);
+	expect_good(unit);
+	secured_manager.partition = of_p;
+}
+
+const uint8_t secured_methods[SECURED_METHODS] = { OSD_CAPKEY, OSD_CMDRSP, OSD_ALLDATA };
+
+uint64_t secured_close(struct unit *unit, uint8_t method)
+{
+	secured_set_method(unit, P, method);
+	return contents_of(unit);
+}
+
+void secured_reopen(struct unit *unit, uint8_t method)
+{
+	struct signed_call call = signed_call_of(unit, OSD_SET_ATTRIBUTES, P, 0, method);
+	uint8_t off = OSD_NOSEC;
+
+	call_set(&call.call, OSD_PARTITION_SECURITY, OSD_SECURITY_DEFAULT_METHOD, &off, 1);
+	signed_run(unit, &call);
+	expect_good(unit);
+}
+
+const struct osd_security_layout *unit_layout(void)
+{
+	return osd_security_layout(unit_version);
+}
+
 static int set_up(void **state)
 {
 	struct unit *unit = *state;
@@ -100,17 +139,10 @@ void fresh_nonce(struct unit *unit, uint8_t nonce[OSD_NONCE_BYTES])
 	put_be48(nonce + 6, ++secured_manager.nonces);
 }
 
-struct signed_call signed_call_of(struct unit *unit, uint16_t action, uint64_t partition,
-				  uint64_t object, uint8_t method)
+static struct osd_capability capability_of(uint64_t partition, uint64_t object, uint8_t type,
+					   uint8_t method)
 {
-	bool of_root = partition == 0 || action == OSD_CREATE_PARTITION ||
-		       action == OSD_REMOVE_PARTITION;
-	uint8_t type = partition == 0 ? OSD_TYPE_ROOT : OSD_TYPE_PARTITION;
-	struct signed_call made = { .call = call_of(action, partition, object) };
-
-	if (object != 0 || action == OSD_CREATE)
-		type = OSD_TYPE_USER_OBJECT;
-	made.capability = (struct osd_capability){
+	return (struct osd_capability){
 		.format = unit_version == OSD_1 ? OSD_CAPABILITY_OSD1 : OSD_CAPABILITY_OSD2,
 		.key_version = KEY_VERSION,
 		.algorithm = OSD_INTEGRITY_HMAC_SHA1,
@@ -122,10 +154,43 @@ struct signed_call signed_call_of(struct unit *unit, uint16_t action, uint64_t p
 		.partition = partition,
 		.object = object,
 	};
+}
+
+struct signed_call signed_call_of(struct unit *unit, uint16_t action, uint64_t partition,
+				  uint64_t object, uint8_t method)
+{
+	bool of_root = partition == 0 || action == OSD_CREATE_PARTITION ||
+		       action == OSD_REMOVE_PARTITION;
+	uint8_t type = partition == 0 ? OSD_TYPE_ROOT : OSD_TYPE_PARTITION;
+	struct signed_call made = { .call = call_of(action, partition, object) };
+
+	if (object != 0 || action == OSD_CREATE)
+		type = OSD_TYPE_USER_OBJECT;
+	made.capability = capability_of(partition, object, type, method);
 	made.secret = of_root ? secured_manager.root.authentication
 			      : secured_manager.working[KEY_VERSION].authentication;
 	fresh_nonce(unit, made.nonce);
 	return made;
+}
+
+struct signed_call signed_write(struct unit *unit, uint8_t method, const char *text)
+{
+	struct signed_call call = signed_call_of(unit, OSD_WRITE, P, O, method);
+
+	call_data(&call.call, text, strlen(text));
+	return call;
+}
+
+struct granted *signed_extend(struct signed_call *signed_call, uint64_t partition, uint64_t object,
+			      uint8_t type, uint16_t permissions)
+{
+	struct granted *added = &signed_call->extensions[signed_call->extension_count++];
+
+	assert_true(signed_call->extension_count <= 4);
+	added->capability = capability_of(partition, object, type, signed_call->capability.method);
+	added->capability.permissions = permissions;
+	added->secret = secured_manager.working[KEY_VERSION].authentication;
+	return added;
 }
 
 struct signed_call signed_set_key(struct unit *unit, unsigned key_to_set, uint64_t partition,
@@ -150,14 +215,19 @@ struct signed_call signed_set_key(struct unit *unit, unsigned key_to_set, uint64
 
 /* ---- signing ---- */
 
+static void key_of(enum osd_version version, const struct osd_capability *capability,
+		   const uint8_t *secret, uint8_t key[OSD_KEY_BYTES])
+{
+	uint8_t bytes[OSD2_CAPABILITY_BYTES];
+
+	osd_capability_encode(version, capability, bytes);
+	assert_int_equal(osd_capability_key(version, secret, bytes, secured_manager.system_id, key),
+			 0);
+}
+
 static void capability_key(const struct signed_call *signed_call, uint8_t key[OSD_KEY_BYTES])
 {
-	uint8_t capability[OSD2_CAPABILITY_BYTES];
-
-	osd_capability_encode(signed_call->call.cdb.version, &signed_call->capability, capability);
-	assert_int_equal(osd_capability_key(signed_call->call.cdb.version, signed_call->secret,
-					    capability, secured_manager.system_id, key),
-			 0);
+	key_of(signed_call->call.cdb.version, &signed_call->capability, signed_call->secret, key);
 }
 
 /* Integrity information at the end of Data-Out, and a place for the target's in Data-In. */
@@ -215,27 +285,88 @@ static void sign_request(struct unit *unit, struct signed_call *signed_call, con
 	memcpy(encoded->cdb + osd_security_layout(version)->check_value, value, sizeof(value));
 }
 
-void signed_encode(struct unit *unit, struct signed_call *signed_call, struct encoded_call *encoded)
+/* The extension capabilities as a descriptor, without their check values. */
+static void add_extensions(const struct signed_call *signed_call, struct call *call)
 {
-	struct call *call = &signed_call->call;
-	const struct osd_security_layout *layout = osd_security_layout(call->cdb.version);
-	uint8_t key[OSD_KEY_BYTES], value[OSD_CHECK_VALUE_BYTES];
+	uint8_t list[4 * OSD_EXTENSION_BYTES] = { 0 };
+
+	for (size_t i = 0; i < signed_call->extension_count; i++)
+		osd_capability_encode(OSD_2, &signed_call->extensions[i].capability,
+				      list + i * OSD_EXTENSION_BYTES);
+	call_descriptor(call, OSD_CONTINUATION_EXTENSION_CAPABILITIES, list,
+			(uint32_t)(signed_call->extension_count * OSD_EXTENSION_BYTES));
+}
+
+uint8_t *extensions_of(const struct encoded_call *encoded, const struct signed_call *signed_call)
+{
+	/* They are the last descriptor. */
+	return encoded->out + get_be32(encoded->cdb + 48) -
+	       signed_call->extension_count * OSD_EXTENSION_BYTES;
+}
+
+static void sign_extensions(struct unit *unit, const struct signed_call *signed_call,
+			    struct encoded_call *encoded)
+{
+	bool by_token = signed_call->capability.method == OSD_CAPKEY;
+	uint8_t *list = extensions_of(encoded, signed_call), token[OSD_SECURITY_TOKEN_BYTES];
+
+	if (by_token)
+		security_token(unit, token);
+	for (size_t i = 0; i < signed_call->extension_count; i++) {
+		uint8_t key[OSD_KEY_BYTES];
+
+		key_of(OSD_2, &signed_call->extensions[i].capability,
+		       signed_call->extensions[i].secret, key);
+		assert_int_equal(
+			osd_extension_check_value(
+				key, by_token ? token : NULL, encoded->cdb, encoded->out,
+				get_be32(encoded->cdb + 48), list, signed_call->extension_count,
+				list + i * OSD_EXTENSION_BYTES + OSD_EXTENSION_CHECK_VALUE),
+			0);
+	}
+}
+
+static void sign_continuation(const struct signed_call *signed_call, const uint8_t *key,
+			      struct encoded_call *encoded)
+{
+	uint8_t value[OSD_CHECK_VALUE_BYTES];
+
+	assert_int_equal(osd_continuation_check_value(key, signed_call->nonce, encoded->out,
+						      get_be32(encoded->cdb + 48), value),
+			 0);
+	memcpy(encoded->out + OSD_CONTINUATION_CHECK_VALUE, value, sizeof(value));
+}
+
+void signed_again(struct unit *unit, struct signed_call *signed_call, struct encoded_call *encoded)
+{
+	uint8_t key[OSD_KEY_BYTES];
 
 	capability_key(signed_call, key);
-	osd_capability_encode(call->cdb.version, &signed_call->capability, call->cdb.capability);
-	call_encode(call, encoded);
+	sign_extensions(unit, signed_call, encoded);
+	if (signed_call->call.cdb.continuation_length > 0)
+		sign_continuation(signed_call, key, encoded);
+	sign_request(unit, signed_call, key, encoded);
+}
+
+void signed_encode(struct unit *unit, struct signed_call *signed_call, struct encoded_call *encoded)
+{
+	const struct osd_security_layout *layout =
+		osd_security_layout(signed_call->call.cdb.version);
+	struct call call = signed_call->call;
+	uint8_t key[OSD_KEY_BYTES];
+
+	capability_key(signed_call, key);
+	osd_capability_encode(call.cdb.version, &signed_call->capability, call.cdb.capability);
+	if (signed_call->extension_count > 0)
+		add_extensions(signed_call, &call);
+	call_encode(&call, encoded);
+	signed_call->call.cdb = call.cdb;
 	memcpy(encoded->cdb + layout->nonce, signed_call->nonce, OSD_NONCE_BYTES);
 	put_be32(encoded->cdb + layout->data_in_offset, OSD_OFFSET_UNUSED);
 	put_be32(encoded->cdb + layout->data_out_offset, OSD_OFFSET_UNUSED);
 	if (signed_call->capability.method == OSD_ALLDATA)
 		add_integrity(signed_call, key, encoded);
-	if (call->cdb.continuation_length > 0) {
-		assert_int_equal(osd_continuation_check_value(key, signed_call->nonce, encoded->out,
-							      call->cdb.continuation_length, value),
-				 0);
-		memcpy(encoded->out + OSD_CONTINUATION_CHECK_VALUE, value, sizeof(value));
-	}
-	sign_request(unit, signed_call, key, encoded);
+	signed_again(unit, signed_call, encoded);
 }
 
 /* ---- answers ---- */

@@ -26,12 +26,20 @@ struct manager {
 /* The working key that credentials of signed_call_of are made with. */
 #define KEY_VERSION 5
 
+/* A capability, and the authentication key that its capability key is made with. */
+struct granted {
+	struct osd_capability capability;
+	const uint8_t *secret;
+};
+
 /* A command and what it is signed with. Tests change what they like before it is executed. */
 struct signed_call {
 	struct call call;
 	struct osd_capability capability;
-	const uint8_t *secret; /* the authentication key that the capability key is made with */
+	const uint8_t *secret;
 	uint8_t nonce[OSD_NONCE_BYTES];
+	struct granted extensions[4]; /* extension capabilities, in the continuation segment */
+	size_t extension_count;
 };
 
 /* Gives the unit a device key (its device is opened anew), and the manager its initial keys. */
@@ -42,6 +50,19 @@ void secured_restart(struct unit *unit, const uint8_t *device_key);
 /* SET KEY of root, partition P and working key KEY_VERSION; they must succeed. */
 void secured_set_keys(struct unit *unit, struct manager *manager);
 void secured_set_method(struct unit *unit, uint64_t partition, uint8_t method);
+/* SET KEY of partition and working key KEY_VERSION of a further partition; `working` = the latter. */
+void secured_set_keys_of(struct unit *unit, uint64_t partition, uint8_t fill,
+			 struct key_pair *working);
+
+/* Secures partition P, and takes that back with a credential. The first returns contents_of. */
+uint64_t secured_close(struct unit *unit, uint8_t method);
+void secured_reopen(struct unit *unit, uint8_t method);
+/* CAPKEY, CMDRSP, ALLDATA. */
+#define SECURED_METHODS 3
+extern const uint8_t secured_methods[SECURED_METHODS];
+
+/* Places of security's fields in the CDBs of the test's version. */
+const struct osd_security_layout *unit_layout(void);
 
 /*
  * cmocka set-up: as unit_set_up_with_object, with keys and 4096 bytes 'x' in O; security is off.
@@ -60,9 +81,22 @@ extern struct manager secured_manager;
  */
 struct signed_call signed_call_of(struct unit *unit, uint16_t action, uint64_t partition,
 				  uint64_t object, uint8_t method);
+/* A WRITE of `text` to object O of P. */
+struct signed_call signed_write(struct unit *unit, uint8_t method, const char *text);
+/*
+ * Adds an extension capability for another object (object 0: a partition) by the working key of P, with the call's method.
+ * It may be changed until the call is encoded.
+ */
+struct granted *signed_extend(struct signed_call *signed_call, uint64_t partition, uint64_t object,
+			      uint8_t type, uint16_t permissions);
 /* SET KEY with an identifier and a seed of bytes `fill`; `to` = the keys it gives. */
 struct signed_call signed_set_key(struct unit *unit, unsigned key_to_set, uint64_t partition,
 				  uint8_t version, uint8_t fill, struct key_pair *to);
+
+/* Signs anew what has been encoded, after a test has changed it: request, segment and extension capabilities. */
+void signed_again(struct unit *unit, struct signed_call *signed_call, struct encoded_call *encoded);
+/* Where the list of extension capabilities is in an encoded call. */
+uint8_t *extensions_of(const struct encoded_call *encoded, const struct signed_call *signed_call);
 
 /* Encodes and signs; between this and signed_execute tests may damage what is sent. */
 void signed_encode(struct unit *unit, struct signed_call *signed_call,

@@ -72,6 +72,14 @@ def sense(version):
     return bytes([0x72, 5, 0x24, 0, 0, 0, 0, size + 2, 7, size]) + bytes(size)
 
 
+def extended_segment():
+    """Of COPY USER OBJECTS: a source, two extension capabilities without their check values, and a descriptor behind them."""
+    source = bytes([1, 1, 0, 6]) + struct.pack(">IQQ", 18, 0x10000, 0x10005) + bytes([0x80, 0]) + bytes(6)
+    extensions = bytes([0xFF, 0xEE, 0, 0]) + struct.pack(">I", 272) + (capability(2) + bytes(32)) * 2
+    behind = bytes([0, 0, 0, 0]) + struct.pack(">I", 0)
+    return bytes([1, 0, 0x88, 0x93]) + bytes(36) + source + extensions + behind
+
+
 def vectors():
     for version in (1, 2):
         key = sha1(SECRET, capability(version), SYSTEM_ID)
@@ -92,6 +100,9 @@ def vectors():
     # A segment of 48 bytes: format 1, READ, and one descriptor head of zeros.
     segment = bytes([1, 0, 0x88, 0x85]) + bytes(44)
     yield "continuation_value", sha1(SECRET, NONCE, segment)
+    yield "extended_segment", extended_segment()
+    yield "extension_value", sha1(SECRET, cdb(2), extended_segment())
+    yield "extension_token_value", sha1(SECRET, TOKEN, cdb(2), extended_segment())
     yield "derived_authentication", sha1(SECRET, SEED)
     yield "derived_generation", sha1(SECRET, SEED[:-1] + bytes([SEED[-1] ^ 1]))
     yield "initial_authentication", sha1(DEVICE_KEY, b"muninn initial master authentication key", SYSTEM_ID)

@@ -18,29 +18,6 @@
 
 #define M (&secured_manager)
 
-static const uint8_t methods[] = { OSD_CAPKEY, OSD_CMDRSP, OSD_ALLDATA };
-
-static const struct osd_security_layout *layout(void)
-{
-	return osd_security_layout(unit_version);
-}
-
-/* A WRITE of `text` to the object. */
-static struct signed_call write_of(struct unit *unit, uint8_t method, const char *text)
-{
-	struct signed_call call = signed_call_of(unit, OSD_WRITE, P, O, method);
-
-	call_data(&call.call, text, strlen(text));
-	return call;
-}
-
-/* Secures the partition and returns what is on the unit. */
-static uint64_t secure(struct unit *unit, uint8_t method)
-{
-	secured_set_method(unit, P, method);
-	return contents_of(unit);
-}
-
 /* ---- methods ---- */
 
 static void test_without_credential_nothing_is_done(void **state)
@@ -50,8 +27,8 @@ static void test_without_credential_nothing_is_done(void **state)
 					    OSD_FLUSH,  OSD_CREATE_AND_WRITE };
 	struct unit *unit = *state;
 
-	for (size_t i = 0; i < sizeof(methods); i++) {
-		uint64_t before = secure(unit, methods[i]);
+	for (size_t i = 0; i < SECURED_METHODS; i++) {
+		uint64_t before = secured_close(unit, secured_methods[i]);
 
 		for (size_t j = 0; j < sizeof(actions) / sizeof(actions[0]); j++) {
 			bool creates = actions[j] == OSD_CREATE ||
@@ -73,13 +50,7 @@ static void test_without_credential_nothing_is_done(void **state)
 		expect_field(unit, 80);
 		assert_int_equal(contents_of(unit), before);
 
-		struct signed_call signed_off =
-			signed_call_of(unit, OSD_SET_ATTRIBUTES, P, 0, methods[i]);
-
-		call_set(&signed_off.call, OSD_PARTITION_SECURITY, OSD_SECURITY_DEFAULT_METHOD,
-			 &method, 1);
-		signed_run(unit, &signed_off);
-		expect_good(unit);
+		secured_reopen(unit, secured_methods[i]);
 	}
 }
 
@@ -87,20 +58,20 @@ static void test_with_a_credential_commands_do_their_work(void **state)
 {
 	struct unit *unit = *state;
 
-	for (size_t i = 0; i < sizeof(methods); i++) {
+	for (size_t i = 0; i < SECURED_METHODS; i++) {
 		struct signed_call call;
 
 		secured_set_method(unit, P, OSD_NOSEC);
 		secured_set_method(unit, P, OSD_NOSEC);
-		secure(unit, methods[i]);
-		call = write_of(unit, methods[i], "hello");
+		secured_close(unit, secured_methods[i]);
+		call = signed_write(unit, secured_methods[i], "hello");
 		call_set(&call.call, 0x10000, 1, "attribute", 9);
 		call_get(&call.call, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH);
 		signed_run(unit, &call);
 		expect_good(unit);
 		assert_int_equal(get_be64(unit_retrieved(unit, &call.call, 0).value), 4096);
 
-		call = signed_call_of(unit, OSD_READ, P, O, methods[i]);
+		call = signed_call_of(unit, OSD_READ, P, O, secured_methods[i]);
 		call.call.cdb.length = 8;
 		call.call.data_in_capacity = 8;
 		call_get(&call.call, 0x10000, 1);
@@ -109,29 +80,24 @@ static void test_with_a_credential_commands_do_their_work(void **state)
 		assert_memory_equal(unit->data_in, "helloxxx", 8);
 		assert_memory_equal(unit_retrieved(unit, &call.call, 0).value, "attribute", 9);
 
-		call = signed_call_of(unit, OSD_LIST, P, 0, methods[i]);
+		call = signed_call_of(unit, OSD_LIST, P, 0, secured_methods[i]);
 		call.call.cdb.length = 256;
 		call.call.data_in_capacity = 256;
 		signed_run(unit, &call);
 		expect_good(unit);
 		assert_int_equal(get_be64(unit->data_in + OSD_LIST_HEAD_BYTES), O);
 
-		call = signed_call_of(unit, OSD_CREATE, P, 0, methods[i]);
+		call = signed_call_of(unit, OSD_CREATE, P, 0, secured_methods[i]);
 		call_get(&call.call, OSD_PAGE_CURRENT_COMMAND, OSD_CURRENT_OBJECT_ID);
 		signed_run(unit, &call);
 		expect_good(unit);
 		call = signed_call_of(unit, OSD_REMOVE, P,
 				      get_be64(unit_retrieved(unit, &call.call, 0).value),
-				      methods[i]);
+				      secured_methods[i]);
 		signed_run(unit, &call);
 		expect_good(unit);
 
-		uint8_t off = OSD_NOSEC;
-
-		call = signed_call_of(unit, OSD_SET_ATTRIBUTES, P, 0, methods[i]);
-		call_set(&call.call, OSD_PARTITION_SECURITY, OSD_SECURITY_DEFAULT_METHOD, &off, 1);
-		signed_run(unit, &call);
-		expect_good(unit);
+		secured_reopen(unit, secured_methods[i]);
 	}
 }
 
@@ -139,20 +105,20 @@ static void test_a_capability_may_be_stronger_but_not_weaker(void **state)
 {
 	struct unit *unit = *state;
 
-	uint64_t before = secure(unit, OSD_CMDRSP);
-	struct signed_call call = write_of(unit, OSD_CAPKEY, "weak");
+	uint64_t before = secured_close(unit, OSD_CMDRSP);
+	struct signed_call call = signed_write(unit, OSD_CAPKEY, "weak");
 
 	signed_run(unit, &call);
 	expect_field(unit, 82);
-	call = write_of(unit, OSD_NOSEC, "weak");
+	call = signed_write(unit, OSD_NOSEC, "weak");
 	signed_run(unit, &call);
 	expect_field(unit, 82);
-	call = write_of(unit, OSD_CMDRSP, "weak");
+	call = signed_write(unit, OSD_CMDRSP, "weak");
 	call.capability.method = 4;
 	signed_run(unit, &call);
 	expect_field(unit, 82);
 	assert_int_equal(contents_of(unit), before);
-	call = write_of(unit, OSD_ALLDATA, "strong");
+	call = signed_write(unit, OSD_ALLDATA, "strong");
 	signed_run(unit, &call);
 	expect_good(unit);
 }
@@ -160,15 +126,15 @@ static void test_a_capability_may_be_stronger_but_not_weaker(void **state)
 static void test_capkey_is_bound_to_its_nexus(void **state)
 {
 	struct unit *unit = *state;
-	uint64_t before = secure(unit, OSD_CAPKEY);
+	uint64_t before = secured_close(unit, OSD_CAPKEY);
 	struct encoded_call encoded;
-	struct signed_call call = write_of(unit, OSD_CAPKEY, "mine");
+	struct signed_call call = signed_write(unit, OSD_CAPKEY, "mine");
 
 	unit->nexus = 7;
 	signed_encode(unit, &call, &encoded);
 	unit->nexus = 8;
 	signed_execute(unit, &call, &encoded);
-	expect_field(unit, layout()->check_value);
+	expect_field(unit, unit_layout()->check_value);
 	assert_int_equal(contents_of(unit), before);
 	unit->nexus = 7;
 	signed_run(unit, &call);
@@ -177,7 +143,7 @@ static void test_capkey_is_bound_to_its_nexus(void **state)
 	signed_encode(unit, &call, &encoded);
 	secured_restart(unit, M->device_key);
 	signed_execute(unit, &call, &encoded);
-	expect_field(unit, layout()->check_value);
+	expect_field(unit, unit_layout()->check_value);
 }
 
 /* ---- what is damaged on the way ---- */
@@ -186,41 +152,37 @@ static void test_every_bit_of_a_capability_is_protected(void **state)
 {
 	struct unit *unit = *state;
 
-	for (size_t i = 0; i < sizeof(methods); i++) {
+	for (size_t i = 0; i < SECURED_METHODS; i++) {
 		uint64_t before;
-		uint8_t off = OSD_NOSEC;
 		struct signed_call call;
 
-		before = secure(unit, methods[i]);
-		for (size_t bit = 0; bit < 8 * (size_t)layout()->capability_bytes; bit++) {
+		before = secured_close(unit, secured_methods[i]);
+		for (size_t bit = 0; bit < 8 * (size_t)unit_layout()->capability_bytes; bit++) {
 			struct encoded_call encoded;
 
-			call = write_of(unit, methods[i], "tampered");
+			call = signed_write(unit, secured_methods[i], "tampered");
 			signed_encode(unit, &call, &encoded);
 			encoded.cdb[80 + bit / 8] ^= (uint8_t)(1 << bit % 8);
 			signed_execute(unit, &call, &encoded);
 			if (bit / 8 > 2)
-				expect_field(unit, layout()->check_value);
+				expect_field(unit, unit_layout()->check_value);
 			else
 				assert_int_equal(unit_sense(unit).code, SENSE_INVALID_FIELD_IN_CDB);
 			assert_false(answer_is_signed(unit));
 			assert_int_equal(contents_of(unit), before);
 		}
-		call = signed_call_of(unit, OSD_SET_ATTRIBUTES, P, 0, methods[i]);
-		call_set(&call.call, OSD_PARTITION_SECURITY, OSD_SECURITY_DEFAULT_METHOD, &off, 1);
-		signed_run(unit, &call);
-		expect_good(unit);
+		secured_reopen(unit, secured_methods[i]);
 	}
 }
 
 static void test_every_byte_of_a_signed_cdb_is_protected(void **state)
 {
 	struct unit *unit = *state;
-	uint64_t before = secure(unit, OSD_CMDRSP);
+	uint64_t before = secured_close(unit, OSD_CMDRSP);
 	size_t length = unit_version == OSD_1 ? OSD1_CDB_BYTES : OSD2_CDB_BYTES;
 
 	for (size_t byte = 1; byte < length; byte++) {
-		struct signed_call call = write_of(unit, OSD_CMDRSP, "tampered");
+		struct signed_call call = signed_write(unit, OSD_CMDRSP, "tampered");
 		struct encoded_call encoded;
 
 		/* Version and service action: another command, or none. */
@@ -239,11 +201,11 @@ static void test_every_byte_of_a_signed_cdb_is_protected(void **state)
 static void test_every_byte_of_data_out_is_protected(void **state)
 {
 	struct unit *unit = *state;
-	uint64_t before = secure(unit, OSD_ALLDATA);
+	uint64_t before = secured_close(unit, OSD_ALLDATA);
 	size_t bytes = osd_data_out_integrity_bytes(unit_version), end = 8 + 1;
 
 	for (size_t byte = 0; byte < end; byte++) {
-		struct signed_call call = write_of(unit, OSD_ALLDATA, "tampered");
+		struct signed_call call = signed_write(unit, OSD_ALLDATA, "tampered");
 		struct encoded_call encoded;
 		size_t sets, gets, information;
 
@@ -274,16 +236,17 @@ static void test_every_byte_of_data_out_is_protected(void **state)
 static void test_integrity_information_needs_its_place(void **state)
 {
 	struct unit *unit = *state;
-	uint64_t before = secure(unit, OSD_ALLDATA);
+	uint64_t before = secured_close(unit, OSD_ALLDATA);
 	struct encoded_call encoded;
-	struct signed_call call = write_of(unit, OSD_ALLDATA, "misplaced");
+	struct signed_call call = signed_write(unit, OSD_ALLDATA, "misplaced");
 	uint8_t key[OSD_KEY_BYTES], capability[OSD2_CAPABILITY_BYTES], value[OSD_CHECK_VALUE_BYTES];
 	const uint32_t places[] = { OSD_OFFSET_UNUSED, 0, 0x70000001 };
 
 	for (size_t i = 0; i < 6; i++) {
-		uint16_t field = i < 3 ? layout()->data_out_offset : layout()->data_in_offset;
+		uint16_t field = i < 3 ? unit_layout()->data_out_offset
+				       : unit_layout()->data_in_offset;
 
-		call = i < 3 ? write_of(unit, OSD_ALLDATA, "misplaced")
+		call = i < 3 ? signed_write(unit, OSD_ALLDATA, "misplaced")
 			     : signed_call_of(unit, OSD_READ, P, O, OSD_ALLDATA);
 		if (i >= 3)
 			call.call.data_in_capacity = call.call.cdb.length = 100;
@@ -294,7 +257,7 @@ static void test_integrity_information_needs_its_place(void **state)
 						    M->system_id, key),
 				 0);
 		assert_int_equal(osd_request_check_value(unit_version, key, encoded.cdb, value), 0);
-		memcpy(encoded.cdb + layout()->check_value, value, sizeof(value));
+		memcpy(encoded.cdb + unit_layout()->check_value, value, sizeof(value));
 		signed_execute(unit, &call, &encoded);
 		expect_field(unit, field);
 		assert_int_equal(contents_of(unit), before);
@@ -305,16 +268,16 @@ static void test_integrity_information_needs_its_place(void **state)
 	signed_encode(unit, &call, &encoded);
 	encoded.in_capacity--;
 	signed_execute(unit, &call, &encoded);
-	expect_field(unit, layout()->data_in_offset);
+	expect_field(unit, unit_layout()->data_in_offset);
 }
 
 static void test_a_continuation_segment_is_protected(void **state)
 {
 	struct unit *unit = *state;
-	uint64_t before = secure(unit, OSD_CMDRSP);
+	uint64_t before = secured_close(unit, OSD_CMDRSP);
 
 	for (size_t byte = 0; byte <= OSD_SCATTER_GATHER_BYTES(2); byte++) {
-		struct signed_call call = write_of(unit, OSD_CMDRSP, "12345678");
+		struct signed_call call = signed_write(unit, OSD_CMDRSP, "12345678");
 		struct encoded_call encoded;
 
 		call.call.cdb.length = 0;
@@ -339,9 +302,10 @@ static void test_a_request_is_not_accepted_twice(void **state)
 {
 	struct unit *unit = *state;
 
-	secure(unit, OSD_CMDRSP);
+	secured_close(unit, OSD_CMDRSP);
 	for (size_t i = 0; i < 2; i++) {
-		struct signed_call call = write_of(unit, i == 0 ? OSD_CMDRSP : OSD_ALLDATA, "once");
+		struct signed_call call =
+			signed_write(unit, i == 0 ? OSD_CMDRSP : OSD_ALLDATA, "once");
 		uint64_t after;
 
 		signed_run(unit, &call);
@@ -360,12 +324,12 @@ static void test_a_refused_request_uses_its_nonce_up_only_if_it_is_genuine(void 
 	struct encoded_call encoded;
 	struct signed_call call;
 
-	secure(unit, OSD_CMDRSP);
-	call = write_of(unit, OSD_CMDRSP, "forged");
+	secured_close(unit, OSD_CMDRSP);
+	call = signed_write(unit, OSD_CMDRSP, "forged");
 	signed_encode(unit, &call, &encoded);
-	encoded.cdb[layout()->check_value] ^= 1;
+	encoded.cdb[unit_layout()->check_value] ^= 1;
 	signed_execute(unit, &call, &encoded);
-	expect_field(unit, layout()->check_value);
+	expect_field(unit, unit_layout()->check_value);
 	call.capability.permissions = 0;
 	signed_run(unit, &call);
 	expect_field(unit, 129);
@@ -383,11 +347,11 @@ static void test_timestamps_of_nonces_have_to_be_in_time(void **state)
 	struct unit *unit = *state;
 	uint64_t before;
 
-	secure(unit, OSD_CMDRSP);
+	secured_close(unit, OSD_CMDRSP);
 	/* So that the unit has been running for longer than the window. */
 	unit->now_ms += 100000;
 	for (size_t i = 0; i < 4; i++) {
-		struct signed_call call = write_of(unit, OSD_CMDRSP, "timely");
+		struct signed_call call = signed_write(unit, OSD_CMDRSP, "timely");
 
 		before = contents_of(unit);
 		put_be48(call.nonce, unit->now_ms + (uint64_t)cases[i].offset_ms);
@@ -414,13 +378,13 @@ static void test_the_window_of_a_partition_can_be_set(void **state)
 	call_set(&set, OSD_PARTITION_SECURITY, OSD_SECURITY_NEWEST_NONCE, too_long, 6);
 	call_run(unit, &set);
 	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
-	secure(unit, OSD_CMDRSP);
+	secured_close(unit, OSD_CMDRSP);
 	unit->now_ms += 100000;
-	call = write_of(unit, OSD_CMDRSP, "late");
+	call = signed_write(unit, OSD_CMDRSP, "late");
 	put_be48(call.nonce, unit->now_ms - 1001);
 	signed_run(unit, &call);
 	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_NONCE_TIMESTAMP_OUT_OF_RANGE);
-	call = write_of(unit, OSD_CMDRSP, "timely");
+	call = signed_write(unit, OSD_CMDRSP, "timely");
 	put_be48(call.nonce, unit->now_ms - 1000);
 	signed_run(unit, &call);
 	expect_good(unit);
@@ -432,14 +396,14 @@ static void test_requests_from_before_a_restart_are_not_accepted(void **state)
 	struct encoded_call encoded;
 	struct signed_call call;
 
-	secure(unit, OSD_CMDRSP);
-	call = write_of(unit, OSD_CMDRSP, "old");
+	secured_close(unit, OSD_CMDRSP);
+	call = signed_write(unit, OSD_CMDRSP, "old");
 	signed_encode(unit, &call, &encoded);
 	unit->now_ms += 10;
 	secured_restart(unit, M->device_key);
 	signed_execute(unit, &call, &encoded);
 	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_NONCE_TIMESTAMP_OUT_OF_RANGE);
-	call = write_of(unit, OSD_CMDRSP, "new");
+	call = signed_write(unit, OSD_CMDRSP, "new");
 	signed_run(unit, &call);
 	expect_good(unit);
 }
@@ -453,8 +417,8 @@ static void test_frozen_keys_and_audit_values_open_nothing(void **state)
 
 	unit_set(unit, P, 0, OSD_PARTITION_SECURITY, OSD_SECURITY_FROZEN_KEYS, mask, 2);
 	unit_set(unit, P, 0, OSD_PAGES_PARTITION + OSD_PAGES_VENDOR, 3, audit, sizeof(audit));
-	before = secure(unit, OSD_CMDRSP);
-	call = write_of(unit, OSD_CMDRSP, "frozen");
+	before = secured_close(unit, OSD_CMDRSP);
+	call = signed_write(unit, OSD_CMDRSP, "frozen");
 	signed_run(unit, &call);
 	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_SECURITY_WORKING_KEY_FROZEN);
 	assert_int_equal(contents_of(unit), before);
@@ -464,12 +428,12 @@ static void test_frozen_keys_and_audit_values_open_nothing(void **state)
 	signed_run(unit, &call);
 	expect_good(unit);
 	before = contents_of(unit);
-	call = write_of(unit, OSD_CMDRSP, "frozen");
+	call = signed_write(unit, OSD_CMDRSP, "frozen");
 	memcpy(call.capability.audit, audit, sizeof(audit));
 	signed_run(unit, &call);
 	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_SECURITY_AUDIT_VALUE_FROZEN);
 	assert_int_equal(contents_of(unit), before);
-	call = write_of(unit, OSD_CMDRSP, "warm");
+	call = signed_write(unit, OSD_CMDRSP, "warm");
 	signed_run(unit, &call);
 	expect_good(unit);
 }
@@ -483,21 +447,21 @@ static void test_answers_to_genuine_requests_are_signed(void **state)
 	uint8_t zero[32] = { 0 };
 	struct osd_attribute attribute;
 
-	secure(unit, OSD_CAPKEY);
-	for (size_t i = 0; i < sizeof(methods); i++) {
-		uint8_t method = methods[i];
+	secured_close(unit, OSD_CAPKEY);
+	for (size_t i = 0; i < SECURED_METHODS; i++) {
+		uint8_t method = secured_methods[i];
 
 		call = signed_call_of(unit, OSD_READ, P, O + 77, method);
 		signed_run(unit, &call);
 		expect_field(unit, 24);
 		assert_int_equal(answer_is_signed(unit), method != OSD_CAPKEY);
 		/* The value of a good answer is in the current command page. */
-		call = write_of(unit, method, "signed");
+		call = signed_write(unit, method, "signed");
 		call_get(&call.call, OSD_PAGE_CURRENT_COMMAND, OSD_CURRENT_RESPONSE_CHECK_VALUE);
 		signed_run(unit, &call);
 		expect_good(unit);
 		attribute = unit_retrieved(unit, &call.call, 0);
-		assert_int_equal(attribute.length, layout()->check_value_bytes);
+		assert_int_equal(attribute.length, unit_layout()->check_value_bytes);
 		if (method == OSD_CAPKEY)
 			assert_memory_equal(attribute.value, zero, attribute.length);
 		else
@@ -535,7 +499,7 @@ static void test_the_root_has_its_own_method_and_key(void **state)
 	call = signed_call_of(unit, OSD_GET_ATTRIBUTES, 0, 0, OSD_CMDRSP);
 	call.secret = M->working[KEY_VERSION].authentication;
 	signed_run(unit, &call);
-	expect_field(unit, layout()->check_value);
+	expect_field(unit, unit_layout()->check_value);
 	assert_int_equal(contents_of(unit), before);
 	/* What is in a partition is the partition's business. */
 	unit_write(unit, O, 0, "free", 4);
@@ -545,7 +509,7 @@ static void test_a_secured_partition_is_not_removed_without_the_root_key(void **
 {
 	struct unit *unit = *state;
 	struct call plain = call_of(OSD_REMOVE_PARTITION, P, 0);
-	uint64_t before = secure(unit, OSD_CAPKEY);
+	uint64_t before = secured_close(unit, OSD_CAPKEY);
 	struct signed_call call;
 
 	call_run(unit, &plain);
@@ -553,7 +517,7 @@ static void test_a_secured_partition_is_not_removed_without_the_root_key(void **
 	call = signed_call_of(unit, OSD_REMOVE_PARTITION, P, 0, OSD_CAPKEY);
 	call.secret = M->working[KEY_VERSION].authentication;
 	signed_run(unit, &call);
-	expect_field(unit, layout()->check_value);
+	expect_field(unit, unit_layout()->check_value);
 	call = signed_call_of(unit, OSD_REMOVE_PARTITION, P, 0, OSD_CAPKEY);
 	signed_run(unit, &call);
 	/* Allowed, but not empty. */

@@ -204,6 +204,33 @@ static void test_check_value_of_a_continuation_segment(void **state)
 	assert_memory_equal(value, vector_continuation_value, sizeof(value));
 }
 
+static void test_check_values_of_extension_capabilities(void **state)
+{
+	/* Behind head, source and the list's own head. */
+	enum { LIST = 40 + 32 + 8 };
+	uint8_t segment[sizeof(vector_extended_segment)], cdb[OSD2_CDB_BYTES];
+	uint8_t value[OSD_CHECK_VALUE_BYTES];
+	PATTERN(secret, OSD_KEY_BYTES, 1);
+	PATTERN(token, OSD_SECURITY_TOKEN_BYTES, 90);
+
+	(void)state;
+	memcpy(segment, vector_extended_segment, sizeof(segment));
+	memcpy(cdb, vector_cdb_2, sizeof(cdb));
+	/* What is in the fields of check values does not count. */
+	memset(cdb + 184, 0xAA, 32);
+	memset(segment + 8, 0xBB, 32);
+	memset(segment + LIST + 104, 0xCC, 32);
+	memset(segment + LIST + 136 + 104, 0xDD, 32);
+	assert_int_equal(osd_extension_check_value(secret, NULL, cdb, segment, sizeof(segment),
+						   segment + LIST, 2, value),
+			 0);
+	assert_memory_equal(value, vector_extension_value, sizeof(value));
+	assert_int_equal(osd_extension_check_value(secret, token, cdb, segment, sizeof(segment),
+						   segment + LIST, 2, value),
+			 0);
+	assert_memory_equal(value, vector_extension_token_value, sizeof(value));
+}
+
 static void test_keys_from_a_seed_and_from_the_device_key(void **state)
 {
 	uint8_t authentication[OSD_KEY_BYTES], generation[OSD_KEY_BYTES];
@@ -338,6 +365,7 @@ int main(void)
 		cmocka_unit_test(test_sense_data_without_check_value_has_no_place_for_it),
 		cmocka_unit_test(test_integrity_information_of_data),
 		cmocka_unit_test(test_check_value_of_a_continuation_segment),
+		cmocka_unit_test(test_check_values_of_extension_capabilities),
 		cmocka_unit_test(test_keys_from_a_seed_and_from_the_device_key),
 		cmocka_unit_test(test_both_sides_of_an_exchange_get_the_known_secret),
 		cmocka_unit_test(test_fresh_pairs_agree_and_differ),

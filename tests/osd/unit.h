@@ -75,7 +75,7 @@ struct call {
 	size_t data_length;
 	struct osd_piece pieces[8];
 	size_t piece_count;
-	uint8_t continuation[512]; /* a segment of another kind than pieces make */
+	uint8_t continuation[9216]; /* a segment of another kind than pieces make */
 	size_t continuation_length;
 	uint8_t sets[4096], gets[4096]; /* lists */
 	struct osd_list_writer set_writer, get_writer;

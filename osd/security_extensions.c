@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Extension capabilities: what allows a command to work on further objects than the addressed one. The capability in the
+ * CDB is about that alone; for each other object that the command names there must be one of its own, whose check value
+ * shows that who sends the request has its key, and is good for this request only.
+ */
+#include <errno.h>
+
+#include <openssl/crypto.h>
+
+#include "common/bytes.h"
+#include "osd/execute.h"
+
+/* Extension capabilities in the segment; 0 also when the list is malformed. */
+static size_t count_of(const struct osd_request *request)
+{
+	uint32_t length = request->extensions.length;
+
+	if (!request->extensions.content || length % OSD_EXTENSION_BYTES != 0 ||
+	    length / OSD_EXTENSION_BYTES > OSD_EXTENSIONS_MAX)
+		return 0;
+	return length / OSD_EXTENSION_BYTES;
+}
+
+static const uint8_t *extension(const struct osd_request *request, size_t index,
+				struct osd_capability *capability)
+{
+	const uint8_t *bytes = request->extensions.content + index * OSD_EXTENSION_BYTES;
+
+	osd_capability_decode(OSD_2, bytes, capability);
+	return bytes;
+}
+
+static uint64_t partition_of(const struct osd_capability *capability)
+{
+	return capability->partition & ENGINE_LAST_PARTITION_ID;
+}
+
+int osd_extensions_method(const struct osd_request *request, uint8_t *method)
+{
+	*method = OSD_NOSEC;
+	for (size_t i = 0; i < count_of(request); i++) {
+		struct osd_capability capability;
+		uint8_t own;
+		int result;
+
+		extension(request, i, &capability);
+		result = osd_security_method_of(request, partition_of(&capability), &own);
+		if (result != 0)
+			return result;
+		*method = (uint8_t)max_u64(*method, own);
+	}
+	return 0;
+}
+
+/* ---- is it genuine? ---- */
+
+static int check_value(struct osd_request *request, const uint8_t *bytes,
+		       const uint8_t key[OSD_KEY_BYTES], size_t at)
+{
+	const struct osd_command *command = request->command;
+	bool by_token = request->security.method == OSD_CAPKEY;
+	uint8_t expected[OSD_CHECK_VALUE_BYTES_MAX] = { 0 }, token[OSD_SECURITY_TOKEN_BYTES];
+	int result = by_token ? osd_security_token(request->device, command->nexus, token) : 0;
+
+	if (result == 0)
+		result = osd_extension_check_value(key, by_token ? token : NULL, command->cdb,
+						   command->data_out, request->out_data,
+						   request->extensions.content, count_of(request),
+						   expected);
+	if (result != 0)
+		return osd_result(request, result, 0);
+	if (!osd_check_values_equal(expected, bytes + OSD_EXTENSION_CHECK_VALUE, sizeof(expected)))
+		return osd_fail_capability(request, at, osd_security_layout(OSD_2)->check_value);
+	return 0;
+}
+
+/* Made with the key that a command on its object is signed with, for this request, and not withdrawn? */
+static int check_genuine(struct osd_request *request, const struct osd_capability *capability,
+			 const uint8_t *bytes, size_t at)
+{
+	struct osd_key_name name = { .kind = OSD_KEY_ROOT };
+	uint8_t key[OSD_KEY_BYTES];
+	uint64_t governing = 0;
+	int result = osd_security_governing(request, partition_of(capability), &governing);
+
+	if (result != 0)
+		return osd_result(request, result, 0);
+	if (governing != 0)
+		name = (struct osd_key_name){ OSD_KEY_WORKING, governing, capability->key_version };
+	result = osd_capability_find_key(request, name, bytes, at, key);
+	if (result == 0)
+		result = check_value(request, bytes, key, at);
+	OPENSSL_cleanse(key, sizeof(key));
+	if (result == 0 && governing != 0)
+		result = osd_capability_check_frozen(request, capability, governing);
+	return result;
+}
+
+static int check_extension(struct osd_request *request, size_t index)
+{
+	const struct osd_security_layout *layout = osd_security_layout(OSD_2);
+	struct osd_capability capability;
+	const uint8_t *bytes = extension(request, index, &capability);
+	size_t at = (size_t)(bytes - request->command->data_out);
+	uint8_t least;
+	int result = osd_security_method_of(request, partition_of(&capability), &least);
+
+	if (result != 0)
+		return osd_result(request, result, 0);
+	/* The request is protected as the capability in the CDB says, and no better. */
+	if (osd_capability_check_head(request, &capability, (uint8_t)max_u64(least, OSD_CAPKEY),
+				      request->security.method, at) != 0 ||
+	    check_genuine(request, &capability, bytes, at) != 0 ||
+	    osd_capability_check_time(request, &capability, at) != 0)
+		return -EINVAL;
+	if (capability.descriptor_type != osd_descriptor_type(OSD_2, capability.object_type))
+		return osd_fail_capability(request, at, OSD_FIELD_DESCRIPTOR_TYPE);
+	if (capability.attributes_access != 0)
+		return osd_fail_capability(request, at, layout->attributes_access);
+	/* Commands work on the whole of their further objects. */
+	if (capability.range_length != 0)
+		return osd_fail_capability(request, at, layout->range);
+	return 0;
+}
+
+int osd_extensions_check(struct osd_request *request)
+{
+	size_t count = count_of(request);
+
+	if (!request->extensions.content)
+		return 0;
+	if (count == 0)
+		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
+	for (size_t i = 0; i < count; i++)
+		if (check_extension(request, i) != 0)
+			return -EINVAL;
+	return 0;
+}
+
+/* ---- what it is needed for ---- */
+
+int osd_further_check(struct osd_request *request, uint64_t partition, uint64_t object,
+		      uint16_t permissions, struct osd_further *further)
+{
+	uint8_t method;
+	int result;
+
+	*further = (struct osd_further){ 0 };
+	if (permissions == 0)
+		return 0;
+	result = osd_security_method_of(request, partition & ENGINE_LAST_PARTITION_ID, &method);
+	if (result != 0)
+		return osd_result(request, result, 0);
+	if (method == OSD_NOSEC)
+		return 0;
+	/* Where nothing is demanded of the command, the list has not been checked. */
+	for (size_t i = 0; request->security.method != OSD_NOSEC && i < count_of(request); i++) {
+		const uint8_t *bytes = extension(request, i, &further->capability);
+
+		if (further->capability.partition != partition ||
+		    further->capability.object != object)
+			continue;
+		further->restricted = true;
+		further->at = (size_t)(bytes - request->command->data_out);
+		if ((further->capability.permissions & permissions) != permissions)
+			return osd_fail_capability(request, further->at, OSD_FIELD_PERMISSIONS);
+		return 0;
+	}
+	return osd_fail_field(request, OSD_FIELD_PERMISSIONS);
+}
+
+int osd_further_find_partition(struct osd_request *request, uint64_t partition, uint16_t field)
+{
+	struct engine_address address = osd_address(partition, 0);
+	struct osd_further further;
+	struct engine_stat stat;
+	int result;
+
+	if (osd_further_check(request, partition, 0, OSD_PERMISSION_READ, &further) != 0)
+		return -EINVAL;
+	result = engine_stat(request->txn, address, &stat);
+	if (result != 0)
+		return osd_result(request, result, field);
+	return osd_further_check_found(request, &further, address, &stat);
+}
+
+int osd_further_check_found(struct osd_request *request, const struct osd_further *further,
+			    struct engine_address address, const struct engine_stat *stat)
+{
+	const struct osd_capability *capability = &further->capability;
+	uint64_t tag;
+
+	if (!further->restricted)
+		return 0;
+	if (capability->object_type != osd_wire_type(stat->type))
+		return osd_fail_capability(request, further->at, OSD_FIELD_OBJECT_TYPE);
+	if (capability->created_ms != 0 &&
+	    capability->created_ms != stat->times_ms[ENGINE_TIME_CREATED])
+		return osd_fail_capability(request, further->at, OSD_FIELD_CREATED_TIME);
+	if (capability->policy_tag == 0)
+		return 0;
+	if (osd_security_tag_of(request, address, stat->type, OSD_SECURITY_POLICY_ACCESS_TAG,
+				&tag) != 0)
+		return -EINVAL;
+	return tag == capability->policy_tag
+		       ? 0
+		       : osd_fail_capability(request, further->at,
+					     osd_security_layout(OSD_2)->policy_tag);
+}
