@@ -139,11 +139,17 @@ static bool names_objects(const struct osd_request *request)
 	       cdb->address != 0;
 }
 
-/* Does the command reach what is in the object that the capability names, other than a collection's members? */
-static bool reaches_contents(const struct osd_request *request)
+/*
+ * Does the command reach more than the object that the capability names: what is in it, other than a collection's members,
+ * or other initiators' commands?
+ */
+static bool reaches_more(const struct osd_request *request)
 {
 	const struct osd_cdb *cdb = &request->cdb;
 
+	if (cdb->action == OSD_PERFORM_TASK_MANAGEMENT_FUNCTION)
+		return cdb->task_function == OSD_CLEAR_TASK_SET ||
+		       cdb->task_function == OSD_LOGICAL_UNIT_RESET;
 	if (cdb->action == OSD_EXECUTE && osd_function_code(cdb) == OSD_FUNCTION_SEARCH)
 		return cdb->object == 0;
 	return cdb->action == OSD_LIST && cdb->partition == 0;
@@ -163,7 +169,7 @@ static uint16_t permissions_needed(const struct osd_request *request)
 		needed |= OSD_PERMISSION_GET_ATTR;
 	if (names_objects(request))
 		needed |= OSD_PERMISSION_M_OBJECT;
-	if (reaches_contents(request))
+	if (reaches_more(request))
 		needed |= OSD_PERMISSION_GLOBAL;
 	if (cdb->action == OSD_REMOVE_PARTITION && cdb->version == OSD_2 &&
 	    (cdb->command_options & 7) == OSD_REMOVE_CONTENTS)

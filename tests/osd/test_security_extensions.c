@@ -673,8 +673,8 @@ static void test_a_request_is_as_strong_as_all_its_partitions_ask_for(void **sta
 
 	secured_set_method(unit, OTHER, OSD_ALLDATA);
 	before = secured_close(unit, OSD_CAPKEY);
-	for (uint8_t method = OSD_NOSEC; method < OSD_ALLDATA; method++) {
-		call = copy_of_other(unit, method);
+	for (unsigned method = OSD_NOSEC; method < OSD_ALLDATA; method++) {
+		call = copy_of_other(unit, (uint8_t)method);
 		extend_by_other(&call);
 		signed_run(unit, &call);
 		expect_field(unit, 82);

@@ -160,13 +160,13 @@ static const struct {
 	{ OSD_READ_MAP, READ, 0, 0, 0 },
 	{ OSD_READ_MAPS_AND_COMPARE, READ | M_OBJECT, 0, P, O },
 	{ OSD_PERFORM_SCSI_COMMAND, DEV_MGMT, 0, 0, 0 },
+	{ OSD_PERFORM_TASK_MANAGEMENT_FUNCTION, DEV_MGMT, 0, 0, 0 },
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-/* Their calls are no rows of command_rows.c; tested below, or refused in any case. */
-static const uint16_t other_commands[] = { OSD_SET_KEY, OSD_SET_MASTER_KEY, OSD_EXECUTE,
-					   OSD_PERFORM_TASK_MANAGEMENT_FUNCTION };
+/* Their calls are no rows of command_rows.c; tested below. */
+static const uint16_t other_commands[] = { OSD_SET_KEY, OSD_SET_MASTER_KEY, OSD_EXECUTE };
 
 static size_t find_command(uint16_t action)
 {
@@ -303,6 +303,24 @@ static void set_length(struct call *call)
 	call_set_number(call, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH, 10);
 }
 
+static void query_tasks(struct call *call)
+{
+	call->cdb.task_function = OSD_QUERY_TASK_SET;
+	call->cdb.length = call->data_in_capacity = 16;
+}
+
+static void clear_tasks(struct call *call)
+{
+	query_tasks(call);
+	call->cdb.task_function = OSD_CLEAR_TASK_SET;
+}
+
+static void reset(struct call *call)
+{
+	query_tasks(call);
+	call->cdb.task_function = OSD_LOGICAL_UNIT_RESET;
+}
+
 static void room(struct call *call)
 {
 	call->data_in_capacity = call->cdb.length = 64;
@@ -332,6 +350,9 @@ static void test_attributes_and_larger_reach_need_more(void **state)
 		{ OSD_SET_ATTRIBUTES, P, O, get_length, GET_ATTR | SET_ATTR },
 		{ OSD_LIST, 0, 0, room, READ | GLOBAL },
 		{ OSD_LIST_COLLECTION, P, 0, room, READ },
+		{ OSD_PERFORM_TASK_MANAGEMENT_FUNCTION, P, O, query_tasks, DEV_MGMT },
+		{ OSD_PERFORM_TASK_MANAGEMENT_FUNCTION, P, O, clear_tasks, DEV_MGMT | GLOBAL },
+		{ OSD_PERFORM_TASK_MANAGEMENT_FUNCTION, 0, 0, reset, DEV_MGMT | GLOBAL },
 		{ OSD_CREATE_PARTITION, P + 9, 0, nothing, CREATE | GLOBAL },
 		{ OSD_REMOVE_PARTITION, P + 9, 0, nothing, REMOVE | GLOBAL },
 	};
