@@ -122,10 +122,9 @@ struct comparison {
 static int tell(const struct comparison *comparison, enum tree_difference_kind kind,
 		const struct tree_name *from, const struct tree_name *to)
 {
-	const struct tree_name *either = from ? from : to;
 	const struct tree_difference difference = {
 		.kind = kind,
-		.object = either->object,
+		.object = to ? to->object : from ? from->object : 0,
 		.from = from ? from->file : NULL,
 		.to = to ? to->file : NULL,
 		.from_path = from ? from->path : NULL,

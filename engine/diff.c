@@ -119,6 +119,7 @@ static int load_object(struct diff *diff, struct side *side)
 
 static void next_object(struct diff *diff)
 {
+	diff->cursor->passed += (diff->from.target.onode != NULL) + (diff->to.target.onode != NULL);
 	diff->cursor->offset = 0;
 	diff->cursor->state = diff->cursor->object == UINT64_MAX ? ENGINE_DIFF_DONE : STAGE_OBJECT;
 	diff->cursor->object++;
@@ -347,4 +348,60 @@ int engine_diff_next(struct engine_txn *txn, uint64_t partition, struct engine_m
 	if (result == -ENOENT)
 		cursor->state = ENGINE_DIFF_DONE;
 	return result > 0 ? 0 : result == 0 ? -EAGAIN : result;
+}
+
+/* ---- how far ---- */
+
+/* An object counts so much at each moment, so that long ones show that something happens. */
+#define PROGRESS_UNITS 1024
+
+static uint64_t count_objects(const struct side *side)
+{
+	uint64_t count = 0;
+
+	for (int which = 0; which < PARTITION_SETS; which++)
+		count += side->state.sets[which].count;
+	return count;
+}
+
+/* Of the cursor's object, at both moments together. */
+static int count_units(struct diff *diff, uint64_t *units)
+{
+	const struct engine_diff_cursor *cursor = diff->cursor;
+	uint64_t length;
+	int result;
+
+	*units = 0;
+	if (cursor->state == STAGE_OBJECT)
+		return 0;
+	result = load_object(diff, &diff->to);
+	if (result || !diff->to.target.onode)
+		return result;
+	length = diff->to.target.onode->head.length;
+	*units = 2 * (cursor->offset < length ? cursor->offset / (length / PROGRESS_UNITS + 1)
+					      : PROGRESS_UNITS);
+	return 0;
+}
+
+int engine_diff_progress(struct engine_txn *txn, uint64_t partition, struct engine_moment from,
+			 struct engine_moment to, const struct engine_diff_cursor *cursor,
+			 uint64_t *done, uint64_t *total)
+{
+	struct engine_diff_cursor copy = *cursor;
+	struct diff diff = { .txn = txn, .cursor = &copy };
+	uint64_t objects, units;
+	int result = open_sides(&diff, partition, from, to);
+
+	if (result)
+		return result;
+	objects = count_objects(&diff.from) + count_objects(&diff.to);
+	*total = objects * PROGRESS_UNITS;
+	*done = *total;
+	if (cursor->state != ENGINE_DIFF_DONE && cursor->passed < objects) {
+		result = count_units(&diff, &units);
+		*done = min_u64(cursor->passed * PROGRESS_UNITS + (result ? 0 : units), *total);
+	}
+	close_side(&diff.from);
+	close_side(&diff.to);
+	return result;
 }

@@ -520,6 +520,7 @@ struct engine_difference {
 /* All zero at the beginning. */
 struct engine_diff_cursor {
 	uint64_t object, offset;
+	uint64_t passed; /* objects left behind, counted at each moment where they are */
 	uint32_t state;
 };
 
@@ -531,6 +532,11 @@ struct engine_diff_cursor {
 int engine_diff_next(struct engine_txn *txn, uint64_t partition, struct engine_moment from,
 		     struct engine_moment to, struct engine_diff_cursor *cursor,
 		     struct engine_difference *difference);
+
+/* How far a cursor is: *done of *total; from call to call more, as long as the moments stay the same. Errors as above. */
+int engine_diff_progress(struct engine_txn *txn, uint64_t partition, struct engine_moment from,
+			 struct engine_moment to, const struct engine_diff_cursor *cursor,
+			 uint64_t *done, uint64_t *total);
 
 /* ---- history: what is kept ---- */
 

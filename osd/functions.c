@@ -133,6 +133,11 @@ void osd_result_end(struct osd_request *request, struct osd_item_writer *writer,
 		return;
 	writer->capacity = request->in_data_length - OSD_RESULT_HEAD_BYTES;
 	writer->full = false;
+	/* What goes on is not at its end, and what ends is. */
+	if (permille >= 0 && continuation)
+		permille = permille < 1000 ? permille : 999;
+	else if (permille >= 0)
+		permille = 1000;
 	if (permille >= 0)
 		osd_item_add_number(writer, OSD_ITEM_PROGRESS, (uint64_t)permille);
 	if (continuation)

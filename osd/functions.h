@@ -57,9 +57,19 @@ int osd_fail_parameter(struct osd_request *request, uint16_t tag);
 
 /* Begins the items of the result behind its head, with room kept back for what osd_result_end adds. */
 void osd_result_begin(struct osd_request *request, struct osd_item_writer *writer);
-/* Ends it; `continuation` NULL: complete. `permille` < 0: not known. */
+/* Ends it; `continuation` NULL: complete. `permille` < 0: the function tells none. */
 void osd_result_end(struct osd_request *request, struct osd_item_writer *writer,
 		    const void *continuation, uint32_t length, int permille);
+
+/* How much of `total` is done: 0..999, and 1000 when all is. */
+static inline int osd_permille(uint64_t done, uint64_t total)
+{
+	if (done >= total)
+		return 1000;
+	/* 65 bits and more would be needed for the product. */
+	return total <= UINT64_MAX / 1000 ? (int)(done * 1000 / total)
+					  : (int)(done / (total / 1000 + 1));
+}
 
 /* ---- the functions ---- */
 

@@ -442,6 +442,6 @@ int osd_function_checksum(struct osd_request *request)
 		osd_item_add(&writer, OSD_ITEM_DIGEST, value, sizeof(value));
 	}
 	osd_result_end(request, &writer, digested < wanted ? state : NULL, sizeof(state),
-		       wanted ? (int)(digested / (wanted / 1000 + 1)) : 1000);
+		       osd_permille(digested, wanted));
 	return 0;
 }

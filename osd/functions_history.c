@@ -100,24 +100,47 @@ static bool add_version(struct osd_item_writer *writer, const struct engine_vers
 	return osd_item_end(writer);
 }
 
-/* A continuation of 8 bytes; `otherwise` at the beginning. */
-static int number_continuation(struct osd_request *request, uint64_t otherwise, uint64_t *value)
+/* Where a list goes on, and how many entries were told before; `otherwise` and none at the beginning. */
+#define PLACE_BYTES 16
+
+static int load_place(struct osd_request *request, uint64_t otherwise, uint64_t *place,
+		      uint64_t *told)
 {
-	return osd_parameter_number(request, OSD_ITEM_CONTINUATION, otherwise, value);
+	struct osd_item item;
+
+	*place = otherwise;
+	*told = 0;
+	if (osd_parameter(request, OSD_ITEM_CONTINUATION, &item) != 0)
+		return 0;
+	if (item.length != PLACE_BYTES)
+		return osd_fail_parameter(request, OSD_ITEM_CONTINUATION);
+	*place = get_be64(item.value);
+	*told = get_be64(item.value + 8);
+	return 0;
+}
+
+static void save_place(uint64_t place, uint64_t told, uint8_t to[PLACE_BYTES])
+{
+	put_be64(to, place);
+	put_be64(to + 8, told);
 }
 
 int osd_function_versions(struct osd_request *request)
 {
 	struct osd_item_writer writer;
 	struct engine_version version;
-	uint8_t continuation[8];
-	uint64_t from;
+	struct engine_history history;
+	uint8_t continuation[PLACE_BYTES];
+	uint64_t from, told;
 	int result = check_present(request);
 
-	if (result != 0 || number_continuation(request, 1, &from) != 0)
+	if (result != 0 || load_place(request, 1, &from, &told) != 0)
 		return -EINVAL;
 	if (from > UINT32_MAX)
 		return osd_fail_parameter(request, OSD_ITEM_CONTINUATION);
+	result = engine_history(request->txn, partition_of(request), &history);
+	if (result != 0)
+		return osd_result(request, result, 0);
 	osd_result_begin(request, &writer);
 	while ((result = engine_version_next(request->txn, partition_of(request), (uint32_t)from,
 					     &version)) == 0) {
@@ -128,12 +151,13 @@ int osd_function_versions(struct osd_request *request)
 		if (!add_version(&writer, &version))
 			break;
 		from++;
+		told++;
 	}
 	if (result != 0 && result != -ENOENT)
 		return osd_result(request, result, 0);
-	put_be64(continuation, from);
+	save_place(from, told, continuation);
 	osd_result_end(request, &writer, result == 0 ? continuation : NULL, sizeof(continuation),
-		       -1);
+		       osd_permille(told, history.versions));
 	return 0;
 }
 
@@ -237,11 +261,11 @@ int osd_function_log(struct osd_request *request)
 {
 	struct engine_modification modification;
 	struct osd_item_writer writer;
-	uint8_t continuation[8];
-	uint64_t below;
+	uint8_t continuation[PLACE_BYTES];
+	uint64_t below, newest;
 	int result = check_present(request);
 
-	if (result != 0 || number_continuation(request, UINT64_MAX >> 16, &below) != 0)
+	if (result != 0 || load_place(request, UINT64_MAX >> 16, &below, &newest) != 0)
 		return -EINVAL;
 	if (request->object == 0)
 		return osd_fail_field(request, OSD_FIELD_OBJECT);
@@ -261,6 +285,7 @@ int osd_function_log(struct osd_request *request)
 		if (!osd_item_end(&writer))
 			break;
 		below = modification.sequence - 1;
+		newest = max_u64(newest, modification.sequence);
 	}
 	if (result != 0 && result != -ENOENT)
 		return osd_result(request, result, OSD_FIELD_OBJECT);
@@ -268,13 +293,14 @@ int osd_function_log(struct osd_request *request)
 	if (result == -ENOENT && writer.length == 0 &&
 	    osd_parameter(request, OSD_ITEM_CONTINUATION, &(struct osd_item){ 0 }) != 0)
 		return osd_fail_field(request, OSD_FIELD_OBJECT);
-	put_be64(continuation, below);
+	/* How many there are is not known before; how far back it is in the numbers that count them is. */
+	save_place(below, newest, continuation);
 	osd_result_end(request, &writer, result == 0 ? continuation : NULL, sizeof(continuation),
-		       -1);
+		       osd_permille(newest - min_u64(below, newest), newest));
 	return 0;
 }
 
-#define DIFF_CURSOR_BYTES 20
+#define DIFF_CURSOR_BYTES 28
 
 static int diff_cursor(struct osd_request *request, struct engine_diff_cursor *cursor)
 {
@@ -287,7 +313,8 @@ static int diff_cursor(struct osd_request *request, struct engine_diff_cursor *c
 		return osd_fail_parameter(request, OSD_ITEM_CONTINUATION);
 	cursor->object = get_be64(item.value);
 	cursor->offset = get_be64(item.value + 8);
-	cursor->state = get_be32(item.value + 16);
+	cursor->passed = get_be64(item.value + 16);
+	cursor->state = get_be32(item.value + 24);
 	return 0;
 }
 
@@ -335,8 +362,9 @@ int osd_function_diff(struct osd_request *request)
 	struct engine_moment from, to;
 	struct osd_item_writer writer;
 	uint8_t continuation[DIFF_CURSOR_BYTES];
+	uint64_t done = 0, total = 1;
 	unsigned steps = 0;
-	bool given;
+	bool given, more;
 	int result = check_present(request);
 
 	if (result != 0 || diff_cursor(request, &cursor) != 0 ||
@@ -356,11 +384,18 @@ int osd_function_diff(struct osd_request *request)
 	} while (result == 0 || (result == -EAGAIN && ++steps < DIFF_STEPS_MAX));
 	if (result != 0 && result != -EAGAIN && result != -ENOENT)
 		return osd_result(request, result, 0);
+	more = result != -ENOENT;
+	result = more ? engine_diff_progress(request->txn, partition_of(request), from, to, &cursor,
+					     &done, &total)
+		      : 0;
+	if (result != 0)
+		return osd_result(request, result, 0);
 	put_be64(continuation, cursor.object);
 	put_be64(continuation + 8, cursor.offset);
-	put_be32(continuation + 16, cursor.state);
-	osd_result_end(request, &writer, result != -ENOENT ? continuation : NULL,
-		       sizeof(continuation), -1);
+	put_be64(continuation + 16, cursor.passed);
+	put_be32(continuation + 24, cursor.state);
+	osd_result_end(request, &writer, more ? continuation : NULL, sizeof(continuation),
+		       osd_permille(done, total));
 	return 0;
 }
 

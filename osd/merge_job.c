@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "common/bytes.h"
 #include "common/log.h"
 #include "osd/functions.h"
 
@@ -19,6 +20,8 @@ struct osd_merge_job {
 	int result; /* of the last one: 0, or why it ended early */
 	uint64_t steps;
 	struct engine_merge_result freed;
+	uint64_t sealed;   /* segments that there were to free at the beginning */
+	uint32_t permille; /* never less than before */
 };
 
 struct osd_merge_job *osd_merge_job_create(struct engine *engine)
@@ -42,6 +45,21 @@ static bool go_on(struct osd_merge_job *job)
 	return !cancelled;
 }
 
+/*
+ * How many steps there will be nobody knows before: half of the way is freeing, at most all that was there at the beginning,
+ * the other half the last walk, which finds nothing more. With the lock held.
+ */
+static void note_progress(struct osd_merge_job *job, uint32_t futile)
+{
+	uint64_t freed = min_u64(job->freed.segments_freed, job->sealed);
+	uint32_t permille = (uint32_t)(job->sealed ? freed * 500 / job->sealed : 0);
+
+	if (futile > 0)
+		permille = 500 + futile * 499 / FUTILE_STEPS_MAX;
+	if (permille > job->permille)
+		job->permille = permille;
+}
+
 static void *merge(void *context)
 {
 	struct osd_merge_job *job = context;
@@ -58,6 +76,7 @@ static void *merge(void *context)
 		job->freed.segments_freed += step.segments_freed;
 		job->freed.records_moved += step.records_moved;
 		job->freed.records_dropped += step.records_dropped;
+		note_progress(job, futile);
 		pthread_mutex_unlock(&job->lock);
 		if (result != 0 && result != -EAGAIN)
 			break;
@@ -78,7 +97,7 @@ static void wait_for_end(struct osd_merge_job *job)
 	job->joinable = false;
 }
 
-static int start(struct osd_merge_job *job)
+static int start(struct osd_merge_job *job, uint64_t sealed)
 {
 	int result = 0;
 
@@ -89,6 +108,8 @@ static int start(struct osd_merge_job *job)
 		job->result = 0;
 		job->steps = 0;
 		job->freed = (struct engine_merge_result){ 0 };
+		job->sealed = sealed;
+		job->permille = 0;
 		job->running = true;
 		result = -pthread_create(&job->thread, NULL, merge, job);
 		job->joinable = result == 0;
@@ -118,15 +139,18 @@ void osd_merge_job_destroy(struct osd_merge_job *job)
 static void answer(struct osd_request *request, struct osd_merge_job *job)
 {
 	struct osd_item_writer writer;
+	uint32_t permille;
 
 	osd_result_begin(request, &writer);
 	pthread_mutex_lock(&job->lock);
+	permille = job->running ? job->permille : 1000;
 	osd_item_add_number(&writer, OSD_ITEM_STATE, job->running);
 	osd_item_add_number(&writer, OSD_ITEM_COUNT, job->steps);
 	osd_item_add_number(&writer, OSD_ITEM_FREED, job->freed.segments_freed);
 	osd_item_add_number(&writer, OSD_ITEM_MOVED, job->freed.records_moved);
 	osd_item_add_number(&writer, OSD_ITEM_DROPPED, job->freed.records_dropped);
 	pthread_mutex_unlock(&job->lock);
+	osd_item_add_number(&writer, OSD_ITEM_PROGRESS, permille);
 	osd_result_end(request, &writer, NULL, 0, -1);
 }
 
@@ -142,7 +166,7 @@ int osd_function_merge(struct osd_request *request)
 	case OSD_MERGE_PROGRESS:
 		break;
 	case OSD_MERGE_START:
-		result = start(job);
+		result = start(job, request->statistics.segments_sealed);
 		break;
 	case OSD_MERGE_CANCEL:
 		cancel(job);

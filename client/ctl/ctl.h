@@ -12,17 +12,18 @@
 /* What the process exits with; documented, for scripts. */
 enum ctl_exit {
 	CTL_OK = 0,
-	CTL_FAILED = 1,     /* something else */
-	CTL_USAGE = 2,      /* wrong arguments; nothing was done */
-	CTL_NOT_FOUND = 3,  /* no such partition, object, version, attribute, tree, target */
-	CTL_EXISTS = 4,     /* the ID or the tree is there already */
-	CTL_NO_SPACE = 5,   /* the device is full or a quota used up */
-	CTL_CONNECTION = 6, /* no connection, or it was lost */
-	CTL_DENIED = 7,     /* CHAP, access list, capability, old version */
-	CTL_TARGET = 8,     /* the target failed or refused the command */
-	CTL_LOCAL = 9,      /* local files or memory */
-	CTL_NOT_EMPTY = 10, /* partition with objects, directory with files */
-	CTL_BAD_DATA = 11,  /* data that came is not what was stored */
+	CTL_FAILED = 1,        /* something else */
+	CTL_USAGE = 2,         /* wrong arguments; nothing was done */
+	CTL_NOT_FOUND = 3,     /* no such partition, object, version, attribute, tree, target */
+	CTL_EXISTS = 4,        /* the ID or the tree is there already */
+	CTL_NO_SPACE = 5,      /* the device is full or a quota used up */
+	CTL_CONNECTION = 6,    /* no connection, or it was lost */
+	CTL_DENIED = 7,        /* CHAP, access list, capability, old version */
+	CTL_TARGET = 8,        /* the target failed or refused the command */
+	CTL_LOCAL = 9,         /* local files or memory */
+	CTL_NOT_EMPTY = 10,    /* partition with objects, directory with files */
+	CTL_BAD_DATA = 11,     /* data that came is not what was stored */
+	CTL_INTERRUPTED = 130, /* by SIGINT, as shells say it */
 };
 
 /* Options of all verbs; what a verb does not use it ignores. */
@@ -141,10 +142,13 @@ uint64_t ctl_now_ms(void);
 /* ---- progress.c ---- */
 
 struct progress {
-	bool shown;
+	bool shown;    /* as a bar that is drawn again and again */
+	bool in_lines; /* as lines: --progress, and stderr is no terminal */
 	const char *label;
 	uint64_t bytes, bytes_total; /* total 0: not known */
 	uint64_t files, files_total; /* total 0: not counted */
+	bool is_permille;
+	uint64_t permille;
 	uint64_t started_ms, drawn_ms;
 };
 
@@ -153,6 +157,17 @@ void progress_begin(struct progress *progress, const struct ctl *ctl, const char
 		    uint64_t bytes_total, uint64_t files_total);
 void progress_add(struct progress *progress, uint64_t bytes, uint64_t files);
 void progress_end(struct progress *progress);
+
+/*
+ * Of a function that the target works on for a while. Shown as above once it has taken long enough for somebody to wonder; as lines
+ * with --progress. From here on SIGINT does not end the process, but the function: progress_items tells so.
+ */
+void progress_watch(struct progress *progress, const struct ctl *ctl, const char *label);
+/* Takes what a result says of progress. -ECANCELED: interrupted. */
+int progress_items(struct progress *progress, const uint8_t *items, size_t length);
+/* Before lines are printed where the bar may stand. */
+void progress_clear(const struct progress *progress);
+bool progress_interrupted(void);
 
 /* ---- main.c ---- */
 

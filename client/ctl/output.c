@@ -31,6 +31,8 @@ enum ctl_exit ctl_exit_of_connect(int result)
 
 static enum ctl_exit exit_of_local(int result)
 {
+	if (result == -ECANCELED && progress_interrupted())
+		return CTL_INTERRUPTED;
 	return result == -ENOTEMPTY ? CTL_NOT_EMPTY : CTL_LOCAL;
 }
 
@@ -86,6 +88,7 @@ static const char *exit_name(enum ctl_exit code)
 		[CTL_LOCAL] = "local",
 		[CTL_NOT_EMPTY] = "not empty",
 		[CTL_BAD_DATA] = "bad data",
+		[CTL_INTERRUPTED] = "interrupted",
 	};
 
 	return names[code];
@@ -114,6 +117,10 @@ int ctl_fail(const struct ctl *ctl, enum ctl_exit code, const char *format, ...)
 
 int ctl_fail_command(const struct ctl *ctl, const struct osd_client_error *error)
 {
+	if (ctl_exit_of(error) == CTL_INTERRUPTED)
+		return ctl_fail(ctl, CTL_INTERRUPTED,
+				"%s: interrupted; what was printed is right, but not all",
+				ctl->verb);
 	return ctl_fail(ctl, ctl_exit_of(error), "%s", error->sentence.text);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* The bar on the terminal. */
+#include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -10,6 +12,11 @@
 
 #define REDRAW_MS      100
 #define BAR_CHARACTERS 24
+/* Lines come no more often, and a function that is done sooner is not worth a bar. */
+#define LINE_MS  1000
+#define QUIET_MS 300
+
+static volatile sig_atomic_t interrupted;
 
 static uint64_t now_ms(void)
 {
@@ -19,9 +26,9 @@ static uint64_t now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-static void draw_bar(const struct progress *progress)
+static void draw_bar(uint64_t done, uint64_t total)
 {
-	unsigned filled = (unsigned)(progress->bytes * BAR_CHARACTERS / progress->bytes_total);
+	unsigned filled = (unsigned)(done * BAR_CHARACTERS / total);
 	char bar[BAR_CHARACTERS + 1];
 
 	if (filled > BAR_CHARACTERS)
@@ -29,17 +36,11 @@ static void draw_bar(const struct progress *progress)
 	memset(bar, ' ', BAR_CHARACTERS);
 	memset(bar, '#', filled);
 	bar[BAR_CHARACTERS] = '\0';
-	fprintf(stderr, " %3u%% [%s]", (unsigned)(progress->bytes * 100 / progress->bytes_total),
-		bar);
+	fprintf(stderr, " %3u%% [%s]", (unsigned)(done * 100 / total), bar);
 }
 
-static void draw_eta(const struct progress *progress, uint64_t bytes_a_second)
+static void draw_eta(uint64_t seconds)
 {
-	uint64_t seconds;
-
-	if (bytes_a_second == 0 || progress->bytes > progress->bytes_total)
-		return;
-	seconds = (progress->bytes_total - progress->bytes) / bytes_a_second;
 	fprintf(stderr, "  ETA %" PRIu64 ":%02u:%02u", seconds / 3600,
 		(unsigned)(seconds / 60 % 60), (unsigned)(seconds % 60));
 }
@@ -53,7 +54,7 @@ static void draw(struct progress *progress, uint64_t now)
 	progress->drawn_ms = now;
 	fprintf(stderr, "\r%s", progress->label);
 	if (progress->bytes_total) {
-		draw_bar(progress);
+		draw_bar(progress->bytes, progress->bytes_total);
 		fprintf(stderr, " %s of %s", ctl_format_size(progress->bytes, done),
 			ctl_format_size(progress->bytes_total, total));
 	} else {
@@ -63,9 +64,22 @@ static void draw(struct progress *progress, uint64_t now)
 	if (progress->files_total)
 		fprintf(stderr, "  %" PRIu64 "/%" PRIu64 " files", progress->files,
 			progress->files_total);
-	if (progress->bytes_total)
-		draw_eta(progress, bytes_a_second);
+	if (progress->bytes_total && bytes_a_second && progress->bytes <= progress->bytes_total)
+		draw_eta((progress->bytes_total - progress->bytes) / bytes_a_second);
 	/* The rest of a longer line before. */
+	fputs("\033[K", stderr);
+	fflush(stderr);
+}
+
+static void draw_permille(struct progress *progress, uint64_t now)
+{
+	uint64_t elapsed = now - progress->started_ms;
+
+	progress->drawn_ms = now;
+	fprintf(stderr, "\r%s", progress->label);
+	draw_bar(progress->permille, 1000);
+	if (progress->permille > 0)
+		draw_eta(elapsed * (1000 - progress->permille) / progress->permille / 1000);
 	fputs("\033[K", stderr);
 	fflush(stderr);
 }
@@ -99,6 +113,59 @@ void progress_end(struct progress *progress)
 {
 	if (!progress->shown || !progress->drawn_ms)
 		return;
-	draw(progress, now_ms());
+	if (progress->is_permille)
+		draw_permille(progress, now_ms());
+	else
+		draw(progress, now_ms());
 	fputc('\n', stderr);
+}
+
+/* ---- functions of the target ---- */
+
+static void interrupt(int number)
+{
+	(void)number;
+	interrupted = 1;
+}
+
+bool progress_interrupted(void)
+{
+	return interrupted;
+}
+
+void progress_watch(struct progress *progress, const struct ctl *ctl, const char *label)
+{
+	/* The second ^C ends the process whatever it does. */
+	const struct sigaction action = { .sa_handler = interrupt, .sa_flags = SA_RESETHAND };
+
+	progress_begin(progress, ctl, label, 0, 0);
+	progress->is_permille = true;
+	progress->in_lines = ctl->options->progress && !progress->shown && !ctl->options->quiet;
+	sigaction(SIGINT, &action, NULL);
+}
+
+void progress_clear(const struct progress *progress)
+{
+	if (progress->shown && progress->drawn_ms)
+		fputs("\r\033[K", stderr);
+}
+
+int progress_items(struct progress *progress, const uint8_t *items, size_t length)
+{
+	uint64_t permille, now = now_ms();
+
+	if (interrupted)
+		return -ECANCELED;
+	if (osd_item_find_number(items, length, OSD_ITEM_PROGRESS, &permille) < 0)
+		return 0;
+	progress->permille = permille > 1000 ? 1000 : permille;
+	if (progress->shown && now - progress->started_ms >= QUIET_MS &&
+	    now - progress->drawn_ms >= REDRAW_MS)
+		draw_permille(progress, now);
+	if (progress->in_lines &&
+	    (progress->permille == 1000 || now - progress->drawn_ms >= LINE_MS)) {
+		progress->drawn_ms = now;
+		fprintf(stderr, "%s: %u%%\n", progress->label, (unsigned)(progress->permille / 10));
+	}
+	return 0;
 }

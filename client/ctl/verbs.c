@@ -276,7 +276,9 @@ static const struct ctl_verb verbs[] = {
 	  "Example:\n  muninnctl retention $URL 0x10000 keep-all=24h interval=1h interval-for=1w\n",
 	  1, 8, verb_retention },
 	{ "merge", "URL [start|progress|cancel] [--progress]", "reclaim space that nothing needs",
-	  "Runs on the target; --progress waits for its end and tells how far it is.\n\n"
+	  "Runs on the target; --progress waits for its end and tells how far it is, and ^C then "
+	  "cancels "
+	  "the merge.\n\n"
 	  "Example:\n  muninnctl merge $URL --progress\n",
 	  0, 1, verb_merge },
 	{ "watch", "URL PID|0", "space by version, as a picture",
@@ -404,6 +406,10 @@ static const char general_help[] =
 	"Options of all verbs\n"
 	"  --json             results, and errors on standard error, as JSON\n"
 	"  -q, --quiet        no progress bar\n"
+	"  --progress         how far diff, search, checksum, versions, log and merge are, also "
+	"when "
+	"standard error is\n"
+	"                     no terminal\n"
 	"  --timeout SECONDS  for the login, and for a target that does nothing (30)\n"
 	"  --queue-depth N    commands in flight (32)\n"
 	"  --chunk SIZE       bytes of each command of a long transfer (1M)\n"

@@ -29,8 +29,8 @@ static int take_matches(void *context, const uint8_t *data, size_t length)
 	struct search *search = context;
 	struct osd_item_reader reader;
 	struct osd_item item;
-	uint64_t looked_at;
 
+	progress_clear(&search->progress);
 	osd_items_read(&reader, data, length);
 	while (osd_item_next(&reader, &item) == 1) {
 		struct osd_client_address address = {
@@ -54,9 +54,7 @@ static int take_matches(void *context, const uint8_t *data, size_t length)
 							 (json_int_t)bytes)) < 0)
 			return -ENOMEM;
 	}
-	if (osd_item_find_number(data, length, OSD_ITEM_COUNT, &looked_at) == 0)
-		progress_add(&search->progress, looked_at, 0);
-	return 0;
+	return progress_items(&search->progress, data, length);
 }
 
 int verb_search(struct ctl *ctl)
@@ -84,7 +82,7 @@ int verb_search(struct ctl *ctl)
 	search.partition = address.partition;
 	search.version = address.version;
 	search.matches = ctl->options->json ? json_array() : NULL;
-	progress_begin(&search.progress, ctl, "search", 0, 0);
+	progress_watch(&search.progress, ctl, "search");
 	result = osd_client_execute(ctl->client, OSD_FUNCTION_SEARCH, address, parameters,
 				    writer.length, take_matches, &search, &error);
 	progress_end(&search.progress);
@@ -101,17 +99,48 @@ int verb_search(struct ctl *ctl)
 
 /* ---- checksum ---- */
 
+struct checksum {
+	struct items found; /* of the last result */
+	struct progress progress;
+};
+
+static int take_digest(void *context, const uint8_t *data, size_t length)
+{
+	struct checksum *checksum = context;
+	int result = items_take(&checksum->found, data, length);
+
+	return result == 0 ? progress_items(&checksum->progress, data, length) : result;
+}
+
+static int checksum_report(const struct ctl *ctl, struct osd_client_address address,
+			   const struct items *found)
+{
+	char hexadecimal[65], text[OSD_CLIENT_ADDRESS_TEXT];
+	struct osd_item digest;
+
+	if (!items_find(found, OSD_ITEM_DIGEST, &digest) || digest.length != 32)
+		return ctl_fail(ctl, CTL_TARGET, "checksum: the target's answer has no digest");
+	for (int i = 0; i < 32; i++)
+		snprintf(hexadecimal + 2 * i, 3, "%02x", digest.value[i]);
+	osd_client_format_address(address, text);
+	if (ctl->options->json)
+		return ctl_print_json(stdout,
+				      json_pack("{s:s,s:s,s:I}", "address", text, "sha256",
+						hexadecimal, "length",
+						(json_int_t)items_number(found, OSD_ITEM_LENGTH)));
+	printf("%s  %s\n", hexadecimal, text);
+	return ctl_end_output(ctl);
+}
+
 int verb_checksum(struct ctl *ctl)
 {
 	const struct ctl_options *options = ctl->options;
+	struct checksum checksum = { .found.length = 0 };
 	struct osd_client_address address;
 	struct osd_client_error error;
 	uint8_t parameters[PARAMETERS_BYTES];
-	char hexadecimal[65], text[OSD_CLIENT_ADDRESS_TEXT];
 	struct osd_item_writer writer;
-	struct items found = { 0 };
-	struct osd_item digest;
-	int code = ctl_object_address(ctl, 0, &address);
+	int result, code = ctl_object_address(ctl, 0, &address);
 
 	osd_items_begin(&writer, parameters, sizeof(parameters));
 	if (options->has_offset)
@@ -122,21 +151,12 @@ int verb_checksum(struct ctl *ctl)
 		code = ctl_connect(ctl);
 	if (code != CTL_OK)
 		return code;
-	if (osd_client_execute(ctl->client, OSD_FUNCTION_CHECKSUM, address, parameters,
-			       writer.length, items_take, &found, &error) < 0)
-		return ctl_fail_command(ctl, &error);
-	if (!items_find(&found, OSD_ITEM_DIGEST, &digest) || digest.length != 32)
-		return ctl_fail(ctl, CTL_TARGET, "checksum: the target's answer has no digest");
-	for (int i = 0; i < 32; i++)
-		snprintf(hexadecimal + 2 * i, 3, "%02x", digest.value[i]);
-	osd_client_format_address(address, text);
-	if (options->json)
-		return ctl_print_json(stdout,
-				      json_pack("{s:s,s:s,s:I}", "address", text, "sha256",
-						hexadecimal, "length",
-						(json_int_t)items_number(&found, OSD_ITEM_LENGTH)));
-	printf("%s  %s\n", hexadecimal, text);
-	return ctl_end_output(ctl);
+	progress_watch(&checksum.progress, ctl, "checksum");
+	result = osd_client_execute(ctl->client, OSD_FUNCTION_CHECKSUM, address, parameters,
+				    writer.length, take_digest, &checksum, &error);
+	progress_end(&checksum.progress);
+	return result < 0 ? ctl_fail_command(ctl, &error)
+			  : checksum_report(ctl, address, &checksum.found);
 }
 
 /* ---- merge ---- */
@@ -177,6 +197,28 @@ static int merge_report(const struct ctl *ctl, const struct items *found)
 	return ctl_end_output(ctl);
 }
 
+/* Until it has ended; or, interrupted, until it has stopped. */
+static int merge_wait(struct ctl *ctl, struct items *found)
+{
+	struct progress progress;
+	int code = CTL_OK;
+	bool cancelled = false;
+
+	progress_watch(&progress, ctl, "merge");
+	while (code == CTL_OK && items_number(found, OSD_ITEM_STATE) == 1) {
+		bool cancel = progress_items(&progress, found->data, found->length) < 0;
+
+		poll(NULL, 0, MERGE_POLL_MS);
+		code = merge_step(ctl, cancel && !cancelled ? OSD_MERGE_CANCEL : OSD_MERGE_PROGRESS,
+				  found);
+		cancelled |= cancel;
+	}
+	if (code == CTL_OK)
+		progress_items(&progress, found->data, found->length);
+	progress_end(&progress);
+	return code == CTL_OK && cancelled ? CTL_INTERRUPTED : code;
+}
+
 int verb_merge(struct ctl *ctl)
 {
 	const char *word = ctl->argument_count > 0 ? ctl->arguments[0] : "start";
@@ -194,15 +236,11 @@ int verb_merge(struct ctl *ctl)
 	code = ctl_connect(ctl);
 	if (code == CTL_OK)
 		code = merge_step(ctl, action, &found);
-	while (code == CTL_OK && ctl->options->progress && action == OSD_MERGE_START &&
-	       items_number(&found, OSD_ITEM_STATE) == 1) {
-		if (!ctl->options->json)
-			code = merge_report(ctl, &found);
-		poll(NULL, 0, MERGE_POLL_MS);
-		if (code == CTL_OK)
-			code = merge_step(ctl, OSD_MERGE_PROGRESS, &found);
-	}
-	return code == CTL_OK ? merge_report(ctl, &found) : code;
+	if (code == CTL_OK && ctl->options->progress && action == OSD_MERGE_START)
+		code = merge_wait(ctl, &found);
+	if (code != CTL_OK && code != CTL_INTERRUPTED)
+		return code;
+	return merge_report(ctl, &found) == CTL_OK ? code : CTL_LOCAL;
 }
 
 /* ---- retention ---- */

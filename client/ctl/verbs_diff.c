@@ -142,11 +142,12 @@ static int take_objects(void *context, const uint8_t *data, size_t length)
 	struct osd_item entry;
 	int result = 0;
 
+	progress_clear(&list->progress);
 	osd_items_read(&reader, data, length);
 	while (result == 0 && osd_item_next(&reader, &entry) == 1)
 		if (entry.tag == OSD_ITEM_ENTRY)
 			result = tell_object(list, &entry);
-	return result;
+	return result == 0 ? progress_items(&list->progress, data, length) : result;
 }
 
 /* ---- what manifests tell ---- */
@@ -236,9 +237,13 @@ static int compare(struct difference_list *list, struct osd_client_address addre
 {
 	struct ctl *ctl = list->ctl;
 	struct osd_client_error error;
+	int result;
 
-	if (osd_client_execute(ctl->client, OSD_FUNCTION_DIFF, address, writer->data,
-			       writer->length, take_objects, list, &error) < 0)
+	progress_watch(&list->progress, ctl, "diff");
+	result = osd_client_execute(ctl->client, OSD_FUNCTION_DIFF, address, writer->data,
+				    writer->length, take_objects, list, &error);
+	progress_end(&list->progress);
+	if (result < 0)
 		return ctl_fail_command(ctl, &error);
 	if (list->from.manifest_object && list->to.manifest_object &&
 	    tree_compare(&list->from, &list->to, take_name, list) < 0)

@@ -52,6 +52,7 @@ struct listing {
 	json_t *(*to_json)(const struct osd_item *entry);
 	void (*print)(const struct osd_item *entry);
 	uint64_t count;
+	struct progress progress;
 };
 
 static int list_entries(void *context, const uint8_t *data, size_t length)
@@ -60,6 +61,7 @@ static int list_entries(void *context, const uint8_t *data, size_t length)
 	struct osd_item_reader reader;
 	struct osd_item entry;
 
+	progress_clear(&listing->progress);
 	osd_items_read(&reader, data, length);
 	while (osd_item_next(&reader, &entry) == 1) {
 		if (entry.tag != OSD_ITEM_ENTRY)
@@ -70,7 +72,7 @@ static int list_entries(void *context, const uint8_t *data, size_t length)
 		else if (json_array_append_new(listing->array, listing->to_json(&entry)) < 0)
 			return -ENOMEM;
 	}
-	return 0;
+	return progress_items(&listing->progress, data, length);
 }
 
 static int run_listing(struct listing *listing, enum osd_function function,
@@ -81,8 +83,10 @@ static int run_listing(struct listing *listing, enum osd_function function,
 	int result;
 
 	listing->array = ctl->options->json ? json_array() : NULL;
+	progress_watch(&listing->progress, ctl, ctl->verb);
 	result = osd_client_execute(ctl->client, function, address, writer ? writer->data : NULL,
 				    writer ? writer->length : 0, list_entries, listing, &error);
+	progress_end(&listing->progress);
 	if (result < 0) {
 		json_decref(listing->array);
 		return ctl_fail_command(ctl, &error);
