@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Lasting attributes: no rollback takes them back, and a format leaves the root's. Formats as transactions. */
+#include "tests/engine/history_fixture.h"
+
+enum { PLAIN = 0x30010000, LASTING = 0x30000005, OTHER = 0x5fffffff };
+
+static int setup_lasting(void **state)
+{
+	static const uint32_t pages[] = { LASTING, OTHER };
+	struct fixture *f;
+
+	setup(state);
+	f = *state;
+	engine_set_lasting_pages(f->engine, pages, 2);
+	begin_with_object(f);
+	commit(f);
+	return 0;
+}
+
+static void reopen_lasting(struct fixture *f)
+{
+	static const uint32_t pages[] = { LASTING, OTHER };
+
+	crash(f);
+	engine_set_lasting_pages(f->engine, pages, 2);
+}
+
+static void set_text(struct fixture *f, struct engine_address address, uint32_t page,
+		     const char *text)
+{
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(
+		engine_attribute_set(f->txn, address, page, 1, text, (uint32_t)strlen(text)), 0);
+	commit(f);
+}
+
+/* NULL: not set. */
+static void check_attribute(struct fixture *f, struct engine_address address, uint32_t page,
+			    const char *text)
+{
+	char value[64] = "";
+	uint32_t length = 0;
+	int result;
+
+	begin(f, ENGINE_READ);
+	result = engine_attribute_get(f->txn, address, page, 1, value, sizeof(value), &length);
+	commit(f);
+	assert_int_equal(result, text ? 0 : -ENOENT);
+	if (text)
+		assert_string_equal(value, text);
+}
+
+static bool is_lost(struct fixture *f, struct engine_address address)
+{
+	struct engine_stat stat;
+
+	begin(f, ENGINE_READ);
+	stat = stat_of(f, address);
+	commit(f);
+	return stat.lasting_lost;
+}
+
+static uint64_t new_partition(struct fixture *f)
+{
+	uint64_t id;
+
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_partition_create(f->txn, 0, &id), 0);
+	commit(f);
+	return id;
+}
+
+static void remove_partition(struct fixture *f, uint64_t id)
+{
+	begin(f, ENGINE_FREE);
+	assert_int_equal(engine_partition_remove(f->txn, id, true), 0);
+	commit(f);
+}
+
+/* ---- rollbacks ---- */
+
+static void test_a_rollback_takes_back_all_attributes_but_lasting_ones(void **state)
+{
+	const uint64_t scopes[] = { PID, 0 };
+	struct fixture *f = *state;
+
+	set_text(f, partition, PLAIN, "then");
+	set_text(f, partition, LASTING, "old key");
+	set_text(f, root, LASTING, "old root key");
+	for (int n = 0; n < 2; n++) {
+		uint32_t version = take_snapshot(f, scopes[n], NULL);
+
+		set_text(f, partition, PLAIN, "now");
+		set_text(f, partition, LASTING, "new key");
+		set_text(f, partition, OTHER, "policy");
+		set_text(f, root, LASTING, "new root key");
+		roll_back(f, scopes[n], at_number(version));
+		check_attribute(f, partition, PLAIN, "then");
+		check_attribute(f, partition, LASTING, "new key");
+		check_attribute(f, partition, OTHER, "policy");
+		check_attribute(f, root, LASTING, "new root key");
+		reopen_lasting(f);
+		check_attribute(f, partition, LASTING, "new key");
+		check_attribute(f, root, LASTING, "new root key");
+		check_attribute(f, at_version(partition, version), LASTING, "new key");
+	}
+}
+
+static void test_lasting_attributes_are_listed_among_the_others(void **state)
+{
+	const uint32_t wanted[] = { LASTING, PLAIN, OTHER };
+	struct fixture *f = *state;
+	uint32_t page = 0, number = 0, length;
+	char value[16];
+
+	set_text(f, partition, PLAIN, "plain");
+	set_text(f, partition, OTHER, "other");
+	set_text(f, partition, LASTING, "lasting");
+	begin(f, ENGINE_READ);
+	for (size_t n = 0; n < 3; n++, number++) {
+		assert_int_equal(engine_attribute_next(f->txn, partition, &page, &number, value,
+						       sizeof(value), &length),
+				 0);
+		assert_int_equal(page, wanted[n]);
+		assert_int_equal(number, 1);
+	}
+	assert_int_equal(engine_attribute_next(f->txn, partition, &page, &number, value,
+					       sizeof(value), &length),
+			 -ENOENT);
+	commit(f);
+}
+
+static void test_a_lasting_attribute_goes_with_its_transaction(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t before;
+
+	set_text(f, partition, LASTING, "kept");
+	begin(f, ENGINE_WRITE);
+	before = stat_of(f, partition).lasting_sequence;
+	assert_int_equal(engine_attribute_set(f->txn, partition, LASTING, 1, "never", 5), 0);
+	assert_true(stat_of(f, partition).lasting_sequence > before);
+	abort_all(f);
+	check_attribute(f, partition, LASTING, "kept");
+	begin(f, ENGINE_READ);
+	assert_int_equal(stat_of(f, partition).lasting_sequence, before);
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_attribute_set(f->txn, partition, LASTING, 1, NULL, 0), 0);
+	commit(f);
+	check_attribute(f, partition, LASTING, NULL);
+}
+
+static void test_a_clone_has_none_of_its_source_s_and_keeps_its_own(void **state)
+{
+	struct engine_address clone = { .partition = PID + 1 };
+	struct engine_moment now = { .kind = ENGINE_NOW };
+	struct fixture *f = *state;
+
+	set_text(f, partition, LASTING, "source");
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_clone(f->txn, PID, now, clone.partition, true, NULL), 0);
+	commit(f);
+	check_attribute(f, clone, LASTING, NULL);
+	set_text(f, clone, LASTING, "clone");
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_clone_refresh(f->txn, clone.partition), 0);
+	commit(f);
+	check_attribute(f, clone, LASTING, "clone");
+	check_attribute(f, partition, LASTING, "source");
+}
+
+/* ---- partitions that come back ---- */
+
+static void test_a_removed_partition_comes_back_with_what_it_was_removed_with(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t version;
+
+	set_text(f, partition, LASTING, "then");
+	version = take_snapshot(f, 0, NULL);
+	set_text(f, partition, LASTING, "at the end");
+	remove_partition(f, PID);
+	reopen_lasting(f);
+	roll_back(f, 0, at_number(version));
+	check_attribute(f, partition, LASTING, "at the end");
+	assert_false(is_lost(f, partition));
+}
+
+static void test_what_was_set_by_the_command_that_removes_counts(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t version = take_snapshot(f, 0, NULL);
+
+	begin(f, ENGINE_FREE);
+	assert_int_equal(engine_attribute_set(f->txn, partition, LASTING, 1, "last", 4), 0);
+	assert_int_equal(engine_partition_remove(f->txn, PID, true), 0);
+	commit(f);
+	roll_back(f, 0, at_number(version));
+	check_attribute(f, partition, LASTING, "last");
+}
+
+/* A start begins with the lowest index that is free. */
+static void test_attributes_are_lost_when_another_partition_had_the_place(void **state)
+{
+	struct engine_address other = { 0 };
+	struct fixture *f = *state;
+	uint32_t version, second;
+
+	set_text(f, partition, LASTING, "first");
+	version = take_snapshot(f, 0, NULL);
+	remove_partition(f, PID);
+	reopen_lasting(f);
+	other.partition = new_partition(f);
+	check_attribute(f, other, LASTING, NULL);
+	assert_false(is_lost(f, other));
+	set_text(f, other, LASTING, "second");
+	second = take_snapshot(f, 0, NULL);
+	roll_back(f, 0, at_number(version));
+	check_attribute(f, partition, LASTING, NULL);
+	assert_true(is_lost(f, partition));
+	/* It stays so, whatever is set, and the other one finds the same when it comes back. */
+	set_text(f, partition, LASTING, "third");
+	reopen_lasting(f);
+	check_attribute(f, partition, LASTING, "third");
+	assert_true(is_lost(f, partition));
+	roll_back(f, 0, at_number(second));
+	check_attribute(f, other, LASTING, NULL);
+	assert_true(is_lost(f, other));
+}
+
+static void test_nothing_is_lost_where_nothing_was_set(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t version = take_snapshot(f, 0, NULL);
+
+	remove_partition(f, PID);
+	reopen_lasting(f);
+	new_partition(f);
+	roll_back(f, 0, at_number(version));
+	assert_false(is_lost(f, partition));
+}
+
+/* ---- formats ---- */
+
+static void test_a_format_takes_everything_but_the_root_s_lasting_attributes(void **state)
+{
+	struct fixture *f = *state;
+
+	set_text(f, root, LASTING, "root key");
+	set_text(f, root, PLAIN, "name");
+	set_text(f, partition, LASTING, "key");
+	take_snapshot(f, 0, "gone");
+	assert_int_equal(engine_begin_format(f->engine, &f->txn), 0);
+	assert_int_equal(stat_of(f, root).members, 0);
+	assert_int_equal(engine_attribute_set(f->txn, root, PLAIN, 2, "new", 3), 0);
+	commit(f);
+	for (int again = 0; again < 2; again++) {
+		uint32_t version;
+
+		check_absent(f, partition);
+		check_attribute(f, root, LASTING, "root key");
+		check_attribute(f, root, PLAIN, NULL);
+		begin(f, ENGINE_READ);
+		assert_int_equal(engine_version_find(f->txn, 0, "gone", &version), -ENOENT);
+		commit(f);
+		reopen_lasting(f);
+	}
+	begin_with_object(f);
+	commit(f);
+	check_attribute(f, partition, LASTING, NULL);
+}
+
+static void test_an_aborted_format_leaves_everything(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t version;
+
+	set_text(f, partition, PLAIN, "plain");
+	set_text(f, partition, LASTING, "key");
+	put_text(f, object(OID), "data");
+	version = take_snapshot(f, PID, "kept");
+	put_text(f, object(OID), "later");
+	assert_int_equal(engine_begin_format(f->engine, &f->txn), 0);
+	assert_int_equal(engine_partition_create(f->txn, PID, NULL), 0);
+	assert_int_equal(engine_attribute_set(f->txn, partition, LASTING, 1, "other", 5), 0);
+	abort_all(f);
+	for (int again = 0; again < 2; again++) {
+		check_text(f, object(OID), "later");
+		check_text(f, at_version(object(OID), version), "data");
+		check_attribute(f, partition, PLAIN, "plain");
+		check_attribute(f, partition, LASTING, "key");
+		reopen_lasting(f);
+	}
+	assert_int_not_equal(new_partition(f), PID);
+}
+
+static void test_a_format_may_make_what_it_likes(void **state)
+{
+	struct fixture *f = *state;
+
+	put_text(f, object(OID), "old");
+	assert_int_equal(engine_begin_format(f->engine, &f->txn), 0);
+	assert_int_equal(engine_partition_create(f->txn, PID, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID, 1, NULL), 0);
+	write_text(f, 3, "new");
+	commit(f);
+	reopen_lasting(f);
+	begin(f, ENGINE_READ);
+	assert_data(f, object(OID), "\0\0\0new", 6);
+	commit(f);
+	put_text(f, object(OID), "newer");
+	check_text(f, object(OID), "newer");
+}
+
+#define LASTING_TEST(name) cmocka_unit_test_setup_teardown(name, setup_lasting, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LASTING_TEST(test_a_rollback_takes_back_all_attributes_but_lasting_ones),
+		LASTING_TEST(test_lasting_attributes_are_listed_among_the_others),
+		LASTING_TEST(test_a_lasting_attribute_goes_with_its_transaction),
+		LASTING_TEST(test_a_clone_has_none_of_its_source_s_and_keeps_its_own),
+		LASTING_TEST(test_a_removed_partition_comes_back_with_what_it_was_removed_with),
+		LASTING_TEST(test_what_was_set_by_the_command_that_removes_counts),
+		LASTING_TEST(test_attributes_are_lost_when_another_partition_had_the_place),
+		LASTING_TEST(test_nothing_is_lost_where_nothing_was_set),
+		LASTING_TEST(test_a_format_takes_everything_but_the_root_s_lasting_attributes),
+		LASTING_TEST(test_an_aborted_format_leaves_everything),
+		LASTING_TEST(test_a_format_may_make_what_it_likes),
+	};
+
+	return cmocka_run_group_tests_name("lasting attributes and formats", tests, NULL, NULL);
+}
