@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * A transaction that empties the store: it finds nothing but what it puts; its commit leaves that alone, its abort all else; the
+ * power may fail at every operation.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "engine/records.h"
+#include "nand/rehearsal.h"
+
+enum { OLD_KEYS = 400, CARRIED = 60, VALUE_MAX = 512 };
+
+static const struct nand_geometry geometry = {
+	.page_bytes = 512,
+	.spare_bytes = 64,
+	.pages_per_block = 8,
+	.blocks = 300,
+	.channels = 1,
+	.dies_per_channel = 1,
+};
+static const uint8_t boots[2][16] = { { 1 }, { 2 } };
+
+static struct record_store *open_store(struct nand *nand, int boot)
+{
+	const struct engine_options options = {
+		.rows = 2, .segment_pages = 8, .record_bytes = 256, .boot_id = boots[boot]
+	};
+	struct error_text error = { "" };
+	struct record_store *store;
+
+	if (muninn_open(nand, &options, &store, &error))
+		fail_msg("%s", error.text);
+	return store;
+}
+
+/* Two kinds of keys that differ in their partition; values of all lengths, up to one that fills a page. */
+static struct record_key key_of(uint16_t kind, uint32_t number)
+{
+	return (struct record_key){ .partition = kind, .identifier = 0x10000 + number };
+}
+
+static uint32_t value_of(uint16_t kind, uint32_t number, uint8_t value[VALUE_MAX])
+{
+	memset(value, (int)(kind * 100 + number), VALUE_MAX);
+	return number % 5 == 4 ? VALUE_MAX : number * 37 % 300;
+}
+
+static int put(struct record_store *store, uint16_t kind, uint32_t number)
+{
+	const struct record_key key = key_of(kind, number);
+	uint8_t value[VALUE_MAX];
+	uint32_t length = value_of(kind, number, value);
+
+	return store->operations->put(store, &key, 1, 0, value, length, true);
+}
+
+/* Whether all of a kind are there (right, or the test fails), or none. */
+static bool is_there(struct record_store *store, uint16_t kind, uint32_t count)
+{
+	uint32_t found = 0;
+
+	for (uint32_t number = 0; number < count; number++) {
+		const struct record_key key = key_of(kind, number);
+		uint8_t value[VALUE_MAX], wanted[VALUE_MAX];
+		struct record_info info;
+		int result = store->operations->get(store, &key, RECORD_NEWEST, value,
+						    sizeof(value), &info);
+
+		if (result == -ENOENT)
+			continue;
+		assert_int_equal(result, 0);
+		assert_int_equal(info.length, value_of(kind, number, wanted));
+		assert_memory_equal(value, wanted, info.length);
+		found++;
+	}
+	assert_true(found == 0 || found == count);
+	return found != 0;
+}
+
+static void fill(struct record_store *store, uint16_t kind, uint32_t count)
+{
+	for (uint32_t number = 0; number < count; number++) {
+		store->operations->begin(store, 0);
+		assert_int_equal(put(store, kind, number), 0);
+		store->operations->commit(store);
+	}
+}
+
+static int put_carried(struct record_store *store)
+{
+	uint64_t sequence;
+	int result = store->operations->begin_format(store, 0, &sequence);
+
+	for (uint32_t number = 0; result == 0 && number < CARRIED; number++)
+		result = put(store, 2, number);
+	return result;
+}
+
+static struct nand *new_device(uint64_t nvram_bytes)
+{
+	struct error_text error = { "" };
+	struct nand *nand;
+
+	assert_int_equal(nand_open_memory(&geometry, nvram_bytes, &nand, &error), 0);
+	return nand;
+}
+
+static uint64_t nvram_bytes(void)
+{
+	const struct engine_options options = { .rows = 2,
+						.segment_pages = 8,
+						.record_bytes = 256 };
+	struct error_text error = { "" };
+	uint64_t bytes;
+
+	assert_int_equal(muninn_nvram_bytes(&geometry, &options, &bytes, &error), 0);
+	return bytes;
+}
+
+static void prepare(struct nand *nand, void *context)
+{
+	const struct engine_options options = {
+		.rows = 2, .segment_pages = 8, .record_bytes = 256, .boot_id = boots[0]
+	};
+	struct error_text error = { "" };
+	struct record_store *store;
+
+	(void)context;
+	assert_int_equal(muninn_format(nand, &options, &error), 0);
+	store = open_store(nand, 0);
+	fill(store, 1, OLD_KEYS);
+	assert_int_equal(store->operations->close(store, true), 0);
+}
+
+static void test_a_format_finds_only_what_it_puts_and_an_abort_leaves_the_rest(void **state)
+{
+	struct nand *nand = new_device(nvram_bytes());
+	struct record_store *store;
+
+	(void)state;
+	prepare(nand, NULL);
+	store = open_store(nand, 0);
+	assert_int_equal(put_carried(store), 0);
+	assert_false(is_there(store, 1, OLD_KEYS));
+	assert_true(is_there(store, 2, CARRIED));
+	store->operations->abort(store);
+	for (int again = 0; again < 2; again++) {
+		assert_true(is_there(store, 1, OLD_KEYS));
+		assert_false(is_there(store, 2, CARRIED));
+		store->operations->close(store, again);
+		store = open_store(nand, 0);
+	}
+	store->operations->close(store, true);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+static void test_a_format_leaves_what_it_put_and_a_store_that_can_be_filled(void **state)
+{
+	struct nand *nand = new_device(nvram_bytes());
+	struct engine_statistics before, after;
+	struct record_store *store;
+
+	(void)state;
+	prepare(nand, NULL);
+	store = open_store(nand, 0);
+	for (int again = 0; again < 3; again++) {
+		store->operations->statistics(store, &before);
+		assert_int_equal(put_carried(store), 0);
+		assert_int_equal(store->operations->commit_format(store), 0);
+		store->operations->statistics(store, &after);
+		assert_true(after.segments_free >= before.segments_free);
+		assert_int_equal(after.segments_free + after.segments_sealed +
+					 after.segments_metadata,
+				 after.segments);
+		assert_false(is_there(store, 1, OLD_KEYS));
+		assert_true(is_there(store, 2, CARRIED));
+		fill(store, 1, OLD_KEYS);
+		store->operations->close(store, false);
+		store = open_store(nand, 0);
+		assert_true(is_there(store, 1, OLD_KEYS));
+		assert_true(is_there(store, 2, CARRIED));
+	}
+	store->operations->close(store, true);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+static void test_a_format_of_too_much_is_refused_and_can_be_aborted(void **state)
+{
+	struct nand *nand = new_device(nvram_bytes());
+	struct record_store *store;
+	uint64_t sequence;
+	int result = 0;
+
+	(void)state;
+	prepare(nand, NULL);
+	store = open_store(nand, 0);
+	assert_int_equal(store->operations->begin_format(store, 0, &sequence), 0);
+	for (uint32_t number = 0; result == 0 && number < 10000; number++)
+		result = put(store, 2, number);
+	assert_int_equal(result, -ENOSPC);
+	store->operations->abort(store);
+	assert_true(is_there(store, 1, OLD_KEYS));
+	store->operations->close(store, true);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+/* ---- power cuts ---- */
+
+struct progress {
+	bool answered, host_fails;
+	unsigned before, after;
+};
+
+static void run(struct nand *nand, void *context)
+{
+	struct progress *progress = context;
+	struct record_store *store = open_store(nand, 0);
+	struct nand_power_status status;
+	int result = put_carried(store);
+
+	if (result == 0)
+		result = store->operations->commit_format(store);
+	nand_power_status(nand, &status);
+	progress->answered = result == 0 && !status.off;
+	store->operations->close(store, false);
+}
+
+static void check(struct nand *nand, void *context, const struct nand_power_cut *cut)
+{
+	struct progress *progress = context;
+	struct record_store *store = open_store(nand, cut && progress->host_fails);
+	bool before = is_there(store, 1, OLD_KEYS), after = is_there(store, 2, CARRIED);
+
+	assert_true(before != after);
+	assert_true(after || !progress->answered);
+	progress->before += before;
+	progress->after += after;
+	/* And it goes on. */
+	fill(store, 3, 100);
+	assert_true(is_there(store, 3, 100));
+	assert_true(is_there(store, before ? 1 : 2, before ? OLD_KEYS : CARRIED));
+	store->operations->close(store, false);
+}
+
+static void no_log(enum log_level level, const char *line)
+{
+	(void)level;
+	(void)line;
+}
+
+static void rehearse(enum nand_cut_nvram nvram, size_t ends_count)
+{
+	struct nand_power_cut ends[NAND_REHEARSAL_ENDS];
+	struct progress progress = { .host_fails = nvram != NAND_CUT_NVRAM_KEPT };
+	struct nand_rehearsal rehearsal = { .geometry = &geometry,
+					    .nvram_bytes = nvram_bytes(),
+					    .context = &progress,
+					    .prepare = prepare,
+					    .run = run,
+					    .check = check,
+					    .ends = ends,
+					    .ends_count = ends_count };
+	struct error_text error = { "" };
+	uint64_t runs = 0;
+
+	log_configure(no_log, LOG_LEVEL_ERROR);
+	nand_rehearsal_ends(&geometry, nvram, ends);
+	if (nand_rehearse(&rehearsal, &runs, &error) != 0)
+		fail_msg("%s", error.text);
+	log_configure(NULL, LOG_LEVEL_WARNING);
+	assert_true(progress.before > 30 && progress.after > 30);
+}
+
+static void test_the_power_fails_at_every_operation_of_a_format(void **state)
+{
+	(void)state;
+	rehearse(NAND_CUT_NVRAM_KEPT, 3);
+}
+
+static void test_the_host_fails_at_every_operation_of_a_format(void **state)
+{
+	(void)state;
+	rehearse(NAND_CUT_NVRAM_FLUSHED, 2);
+	rehearse(NAND_CUT_NVRAM_MIXED, 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			test_a_format_finds_only_what_it_puts_and_an_abort_leaves_the_rest),
+		cmocka_unit_test(test_a_format_leaves_what_it_put_and_a_store_that_can_be_filled),
+		cmocka_unit_test(test_a_format_of_too_much_is_refused_and_can_be_aborted),
+		cmocka_unit_test(test_the_power_fails_at_every_operation_of_a_format),
+		cmocka_unit_test(test_the_host_fails_at_every_operation_of_a_format),
+	};
+
+	return cmocka_run_group_tests_name("formats that carry records", tests, NULL, NULL);
+}
