@@ -264,6 +264,41 @@ static void test_without_automatic_merging_space_comes_back_on_request_only(void
 	assert_true(engine_capabilities(device->engine) & ENGINE_CAN_MERGE);
 }
 
+/* Until a rollback of the device brings it back. */
+static void test_lasting_attributes_of_a_removed_partition_outlive_merging(void **state)
+{
+	const uint32_t page = 0x30000005;
+	const struct engine_address removed = { .partition = PARTITION + 1 };
+	struct engine_moment to = { .kind = ENGINE_AT_VERSION };
+	struct device *device = *state;
+	struct engine_txn *txn;
+	uint32_t version, length;
+	char value[8] = "";
+
+	engine_set_lasting_pages(device->engine, &page, 1);
+	assert_int_equal(engine_begin(device->engine, ENGINE_WRITE, &txn), 0);
+	assert_int_equal(engine_partition_create(txn, removed.partition, NULL), 0);
+	assert_int_equal(engine_attribute_set(txn, removed, page, 1, "closed", 6), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+	assert_int_equal(engine_begin(device->engine, ENGINE_WRITE, &txn), 0);
+	assert_int_equal(engine_snapshot(txn, 0, NULL, &version), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+	assert_int_equal(engine_begin(device->engine, ENGINE_FREE, &txn), 0);
+	assert_int_equal(engine_partition_remove(txn, removed.partition, true), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+	for (uint32_t round = 0; round < 800; round++)
+		assert_int_equal(write_object(device, round % OBJECTS, round), 0);
+	to.value = version;
+	assert_int_equal(engine_begin(device->engine, ENGINE_WRITE, &txn), 0);
+	assert_int_equal(engine_rollback(txn, 0, to), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+	assert_int_equal(engine_begin(device->engine, ENGINE_READ, &txn), 0);
+	assert_int_equal(engine_attribute_get(txn, removed, page, 1, value, sizeof(value), &length),
+			 0);
+	assert_string_equal(value, "closed");
+	engine_abort(txn);
+}
+
 /* Segments that hold little but live data are not worth moving, however low the room is. */
 static void test_filling_a_device_with_live_objects_moves_little(void **state)
 {
@@ -304,6 +339,9 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			test_removing_a_partition_makes_room_on_a_full_device, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_lasting_attributes_of_a_removed_partition_outlive_merging, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(
 			test_filling_a_device_with_live_objects_moves_little, setup, teardown),
 		cmocka_unit_test_setup_teardown(
