@@ -126,6 +126,7 @@ static bool run_pair(struct unit *unit, uint16_t action, uint64_t partition, uin
 	if (by_root)
 		call.secret = secured_manager.root.authentication;
 	call.call.cdb.address = other;
+	signed_extend(&call, other ? other : P, 0, OSD_TYPE_PARTITION, OSD_PERMISSION_READ);
 	return execute(unit, &call, true);
 }
 
