@@ -126,11 +126,12 @@ static struct osd_request *request_of(struct session_task *task)
 	return (struct osd_request *)((uint8_t *)task - offsetof(struct osd_request, task));
 }
 
-static bool wants_repeat(const struct osd_request *request)
+/* Unit attentions are taken, so many. */
+static bool wants_repeat(struct osd_request *request)
 {
 	return request->error.result == -EBUSY && request->error.has_sense &&
 	       request->error.sense.key == SENSE_UNIT_ATTENTION &&
-	       request->unit_attentions < UNIT_ATTENTIONS_MAX;
+	       request->unit_attentions++ < UNIT_ATTENTIONS_MAX;
 }
 
 static void task_done(struct session_task *task)
@@ -140,8 +141,7 @@ static void task_done(struct session_task *task)
 
 	outcome_decode(request, request->client->session);
 	security_verify(request);
-	if (wants_repeat(request)) {
-		request->unit_attentions++;
+	if (wants_repeat(request) || security_retype(request->client, request)) {
 		if (security_sign(request->client, request) == 0 &&
 		    session_submit(request->client->session, task) == 0)
 			return;
@@ -161,6 +161,7 @@ int osd_client_submit(struct osd_client *client, struct osd_request *request)
 		return result;
 	request->client = client;
 	request->unit_attentions = 0;
+	request->retyped = false;
 	request->task.done = task_done;
 	result = session_submit(client->session, &request->task);
 	if (result < 0)

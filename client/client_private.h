@@ -28,6 +28,10 @@ int request_retrieved(const struct osd_request *request, const uint8_t **list, s
 /* Runs the command and asks for a number of the current command page with it, if `value` is wanted. */
 int request_run_told(struct osd_client *client, struct osd_request *request, uint32_t number,
 		     uint64_t *value, struct osd_client_error *error);
+/* osd_request_extend by the right to one further object; what goes wrong is in `error`. */
+int request_extend_by(struct osd_client *client, struct osd_request *request,
+		      const struct osd_cdb *other, uint8_t *segment, size_t capacity,
+		      struct osd_client_error *error);
 /* Frees what request_prepare has made, when the command was not sent. */
 void request_release(struct osd_request *request);
 
@@ -43,6 +47,11 @@ void outcome_decode(struct osd_request *request, const struct session *session);
 int security_begin(const struct osd_client *client, struct osd_request *request);
 /* Signs the command as it is laid out, with a fresh nonce: once, and again before it is repeated. -ENOMEM. */
 int security_sign(const struct osd_client *client, struct osd_request *request);
+/*
+ * Whether an object is a collection is not always to be seen in a command: if the one that was refused was signed for a user
+ * object, it gets a capability for a collection, once, and is to be signed and sent again.
+ */
+bool security_retype(const struct osd_client *client, struct osd_request *request);
 /*
  * Verifies the answer that outcome_decode has decoded, and takes what belongs to security off it. What is wrong becomes
  * request->error.

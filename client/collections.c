@@ -46,7 +46,16 @@ int osd_client_create_tracking_collection(struct osd_client *client, uint64_t pa
 						.partition = partition,
 						.object = requested,
 						.address = source } };
+	const struct osd_cdb other = { .action = OSD_LIST_COLLECTION,
+				       .partition = partition,
+				       .object = source };
+	uint8_t segment[OSD_REQUEST_EXTENSIONS_BYTES(1)];
+	int result = source == 0 ? 0
+				 : request_extend_by(client, &request, &other, segment,
+						     sizeof(segment), error);
 
+	if (result < 0)
+		return result;
 	return request_run_told(client, &request, OSD_CURRENT_OBJECT_ID, chosen, error);
 }
 

@@ -129,46 +129,72 @@ int osd_client_remove_partition(struct osd_client *client, uint64_t partition, b
 	return run(client, &request, error);
 }
 
+/* Adds what gives the right to read a second partition. `segment`: OSD_REQUEST_EXTENSIONS_BYTES(1). */
+static int extend_by_partition(struct osd_client *client, struct osd_request *request,
+			       uint64_t partition, uint8_t *segment, struct osd_client_error *error)
+{
+	const struct osd_cdb other = { .action = OSD_LIST, .partition = partition };
+
+	return request_extend_by(client, request, &other, segment, OSD_REQUEST_EXTENSIONS_BYTES(1),
+				 error);
+}
+
 int osd_client_clone(struct osd_client *client, struct osd_client_address source,
 		     uint64_t requested, bool writable, uint64_t *chosen,
 		     struct osd_client_error *error)
 {
 	struct osd_request request = { 0 };
+	uint8_t segment[OSD_REQUEST_EXTENSIONS_BYTES(1)];
+	int result;
 
 	osd_request_address(&request, source);
 	request.cdb.action = writable ? OSD_CREATE_CLONE : OSD_CREATE_SNAPSHOT;
 	request.cdb.address = request.cdb.partition;
 	request.cdb.partition = requested;
+	result = extend_by_partition(client, &request, request.cdb.address, segment, error);
+	if (result < 0)
+		return result;
 	return request_run_told(client, &request, OSD_CURRENT_PARTITION_ID, chosen, error);
-}
-
-static int run_on_partition(struct osd_client *client, uint16_t action, uint64_t partition,
-			    uint64_t address, struct osd_client_error *error)
-{
-	struct osd_request request = {
-		.cdb = { .action = action, .partition = partition, .address = address }
-	};
-
-	return run(client, &request, error);
 }
 
 int osd_client_refresh_clone(struct osd_client *client, uint64_t clone,
 			     struct osd_client_error *error)
 {
-	return run_on_partition(client, OSD_REFRESH_SNAPSHOT_OR_CLONE, clone, 0, error);
+	struct osd_request request = { .cdb = { .action = OSD_REFRESH_SNAPSHOT_OR_CLONE,
+						.partition = clone } };
+	uint8_t segment[OSD_REQUEST_EXTENSIONS_BYTES(1)];
+	uint64_t source;
+	int result = 0;
+
+	/* Only who signs has to know. */
+	if (client->give_credential)
+		result = osd_client_get_number(client, (struct osd_client_address){ clone, 0, 0 },
+					       OSD_MUNINN_PARTITION, OSD_MUNINN_SOURCE_PARTITION,
+					       &source, error);
+	if (client->give_credential && result == 0)
+		result = extend_by_partition(client, &request, source, segment, error);
+	/* What is no clone the target refuses. */
+	return result == 0 || result == -ENODATA ? run(client, &request, error) : result;
 }
 
 int osd_client_detach_clone(struct osd_client *client, uint64_t clone,
 			    struct osd_client_error *error)
 {
-	return run_on_partition(client, OSD_DETACH_CLONE, clone, 0, error);
+	struct osd_request request = { .cdb = { .action = OSD_DETACH_CLONE, .partition = clone } };
+
+	return run(client, &request, error);
 }
 
 int osd_client_restore_partition(struct osd_client *client, uint64_t partition, uint64_t snapshot,
 				 struct osd_client_error *error)
 {
-	return run_on_partition(client, OSD_RESTORE_PARTITION_FROM_SNAPSHOT, partition, snapshot,
-				error);
+	struct osd_request request = { .cdb = { .action = OSD_RESTORE_PARTITION_FROM_SNAPSHOT,
+						.partition = partition,
+						.address = snapshot } };
+	uint8_t segment[OSD_REQUEST_EXTENSIONS_BYTES(1)];
+	int result = extend_by_partition(client, &request, snapshot, segment, error);
+
+	return result == 0 ? run(client, &request, error) : result;
 }
 
 int osd_client_create(struct osd_client *client, uint64_t partition, uint64_t requested,
@@ -271,10 +297,13 @@ int osd_client_copy(struct osd_client *client, struct osd_client_address source,
 							       .partition = partition,
 							       .object = requested } };
 	struct osd_copy_source copy = { .attributes = true };
-	uint8_t content[OSD_COPY_SOURCE_BYTES], segment[128];
+	uint8_t content[OSD_COPY_SOURCE_BYTES];
+	uint8_t segment[128 + OSD_REQUEST_EXTENSIONS_BYTES(1)];
 	size_t length;
+	int result;
 
 	osd_request_address(&named, source);
+	named.cdb.action = OSD_READ;
 	copy.partition = named.cdb.partition;
 	copy.object = named.cdb.object;
 	osd_copy_source_encode(&copy, content);
@@ -283,6 +312,9 @@ int osd_client_copy(struct osd_client *client, struct osd_client_address source,
 	request.cdb.continuation_length = (uint32_t)length;
 	request.data = segment;
 	request.data_length = length;
+	result = request_extend_by(client, &request, &named.cdb, segment, sizeof(segment), error);
+	if (result < 0)
+		return result;
 	return request_run_told(client, &request, OSD_CURRENT_OBJECT_ID, chosen, error);
 }
 

@@ -113,6 +113,13 @@ struct osd_client_value {
 struct osd_request;
 typedef void osd_request_done(struct osd_request *request);
 
+/* An extension capability of a signed command, in its continuation segment; client/security.h. */
+struct osd_request_extension {
+	uint8_t *place; /* capability, then check value */
+	uint8_t key[20];
+};
+#define OSD_REQUEST_EXTENSIONS_MAX 2
+
 /* How a command is signed; client/security.h. */
 struct osd_request_security {
 	uint8_t method; /* OSD_NOSEC: not at all */
@@ -158,7 +165,10 @@ struct osd_request {
 		scratch; /* lists to send, then room for retrieved attributes; lives until `done` returns */
 	size_t lists_length, retrieved_offset, retrieved_length;
 	struct osd_request_security security;
+	struct osd_request_extension extensions[OSD_REQUEST_EXTENSIONS_MAX];
+	size_t extension_count;
 	unsigned unit_attentions;
+	bool retyped; /* signed a second time, for a collection */
 	bool pending;
 };
 

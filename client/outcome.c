@@ -153,6 +153,21 @@ static struct meaning of_resource(const struct osd_cdb *cdb)
 	return (struct meaning){ -ENOSPC, "the device is full, or a quota is used up" };
 }
 
+/*
+ * 26/00 with a place in Data-Out. Extension capabilities are at the end of the continuation segment, and a place in one is that of
+ * the CDB's less 80.
+ */
+static struct meaning of_data_out_field(const struct osd_cdb *cdb, const struct osd_sense *sense)
+{
+	uint32_t segment = cdb->continuation_length, before;
+
+	if (!sense->has_field || sense->field_in_cdb || sense->field >= segment)
+		return of_parameter(cdb);
+	before = (segment - sense->field - 1) % OSD_EXTENSION_BYTES + 1;
+	return of_credential_field(
+		cdb, (uint16_t)(OSD_FIELD_CAPABILITY_FORMAT + OSD_EXTENSION_BYTES - before));
+}
+
 static struct meaning of_code(const struct osd_cdb *cdb, const struct osd_sense *sense)
 {
 	switch (sense->code) {
@@ -172,8 +187,9 @@ static struct meaning of_code(const struct osd_cdb *cdb, const struct osd_sense 
 	case SENSE_INVALID_COMMAND_OPERATION_CODE:
 		return (struct meaning){ -EOPNOTSUPP, "the target does not know this command" };
 	case SENSE_PARAMETER_LIST_LENGTH_ERROR:
-	case SENSE_INVALID_FIELD_IN_PARAMETER_LIST:
 		return of_parameter(cdb);
+	case SENSE_INVALID_FIELD_IN_PARAMETER_LIST:
+		return of_data_out_field(cdb, sense);
 	case SENSE_PARTITION_OR_COLLECTION_CONTAINS_USER_OBJECTS:
 		return (struct meaning){ -ENOTEMPTY, "it still contains objects" };
 	case SENSE_SYSTEM_RESOURCE_FAILURE:

@@ -31,6 +31,7 @@ enum osd_object_type request_object_type(const struct osd_cdb *cdb)
 	switch (cdb->action) {
 	case OSD_CREATE:
 	case OSD_CREATE_AND_WRITE:
+	case OSD_COPY_USER_OBJECTS:
 		return OSD_TYPE_USER_OBJECT;
 	case OSD_CREATE_COLLECTION:
 	case OSD_CREATE_USER_TRACKING_COLLECTION:
@@ -39,10 +40,13 @@ enum osd_object_type request_object_type(const struct osd_cdb *cdb)
 	case OSD_REMOVE_MEMBER_OBJECTS:
 	case OSD_GET_MEMBER_ATTRIBUTES:
 	case OSD_SET_MEMBER_ATTRIBUTES:
+	case OSD_FLUSH_COLLECTION:
 		return OSD_TYPE_COLLECTION;
 	case OSD_LIST_COLLECTION:
 		return cdb->object ? OSD_TYPE_COLLECTION : OSD_TYPE_PARTITION;
 	case OSD_CREATE_PARTITION:
+	case OSD_CREATE_CLONE:
+	case OSD_CREATE_SNAPSHOT:
 		return OSD_TYPE_PARTITION;
 	default:
 		if (cdb->object && !is_function_of_containers(cdb))

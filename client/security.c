@@ -49,6 +49,8 @@ enum osd_secret osd_secret_of_command(const struct osd_cdb *cdb)
 		return key_to_set == OSD_SET_ROOT_KEY ? OSD_SECRET_MASTER : OSD_SECRET_ROOT;
 	case OSD_CREATE_PARTITION:
 	case OSD_REMOVE_PARTITION:
+	case OSD_CREATE_CLONE:
+	case OSD_CREATE_SNAPSHOT:
 		return OSD_SECRET_ROOT;
 	default:
 		return cdb->partition == 0 ? OSD_SECRET_ROOT : OSD_SECRET_WORKING;
@@ -60,7 +62,8 @@ int osd_credential_for_command(const struct osd_cdb *cdb, uint8_t method, uint8_
 			       const uint8_t system_id[OSD_SYSTEM_ID_BYTES],
 			       struct osd_credential *credential)
 {
-	uint8_t type = (uint8_t)request_object_type(cdb);
+	uint8_t given = cdb->capability[OSD_FIELD_OBJECT_TYPE - OSD_FIELD_CAPABILITY_FORMAT];
+	uint8_t type = given ? given : (uint8_t)request_object_type(cdb);
 	bool is_container = type == OSD_TYPE_ROOT || type == OSD_TYPE_PARTITION;
 	struct osd_capability capability = {
 		.key_version = key_version,
@@ -180,6 +183,86 @@ int security_begin(const struct osd_client *client, struct osd_request *request)
 	return result;
 }
 
+/* ---- extension capabilities ---- */
+
+/* The credential for a further object. -ENOENT: there is none, or nothing is signed. */
+static int give_extension(const struct osd_client *client, const struct osd_cdb *other,
+			  struct osd_credential *credential)
+{
+	struct osd_cdb cdb = *other;
+
+	cdb.version = client->version;
+	osd_capability_nosec(&cdb, request_object_type(&cdb));
+	if (!client->give_credential || client->version != OSD_2)
+		return -ENOENT;
+	return client->give_credential(client->credential_context, &cdb, credential);
+}
+
+int osd_request_extend(struct osd_client *client, struct osd_request *request, uint8_t *segment,
+		       size_t capacity, const struct osd_cdb *others, size_t count)
+{
+	uint8_t list[OSD_REQUEST_EXTENSIONS_MAX * OSD_EXTENSION_BYTES] = { 0 };
+	size_t added = 0, length = request->data_length;
+	struct osd_credential credential;
+	int result = count <= OSD_REQUEST_EXTENSIONS_MAX ? 0 : -EINVAL;
+
+	for (size_t i = 0; result == 0 && i < count; i++) {
+		result = give_extension(client, &others[i], &credential);
+		if (result == 0) {
+			memcpy(list + added * OSD_EXTENSION_BYTES, credential.capability,
+			       OSD2_CAPABILITY_BYTES);
+			memcpy(request->extensions[added++].key, credential.key, OSD_KEY_BYTES);
+		}
+		OPENSSL_cleanse(&credential, sizeof(credential));
+		result = result == -ENOENT ? 0 : result;
+	}
+	if (result != 0 || added == 0)
+		return result;
+	length = osd_continuation_add(segment, length, capacity, request->cdb.action,
+				      OSD_CONTINUATION_EXTENSION_CAPABILITIES, list,
+				      (uint32_t)(added * OSD_EXTENSION_BYTES));
+	if (length == 0)
+		return -EINVAL;
+	for (size_t i = 0; i < added; i++)
+		request->extensions[i].place = segment + length - (added - i) * OSD_EXTENSION_BYTES;
+	request->extension_count = added;
+	request->data = segment;
+	request->data_length = length;
+	request->cdb.continuation_length = (uint32_t)length;
+	return 0;
+}
+
+int request_extend_by(struct osd_client *client, struct osd_request *request,
+		      const struct osd_cdb *other, uint8_t *segment, size_t capacity,
+		      struct osd_client_error *error)
+{
+	int result = osd_request_extend(client, request, segment, capacity, other, 1);
+
+	if (result == 0)
+		return 0;
+	return outcome_set_local(error, result, "%s: there is no credential for 0x%llx/0x%llx: %s",
+				 osd_action_name(request->cdb.action),
+				 (unsigned long long)other->partition,
+				 (unsigned long long)other->object, strerror(-result));
+}
+
+static int sign_extensions(const struct osd_client *client, struct osd_request *request)
+{
+	const uint8_t *token = request->security.method == OSD_CAPKEY ? client->security_token
+								      : NULL;
+	int result = 0;
+
+	for (size_t i = 0; result == 0 && i < request->extension_count; i++)
+		result = osd_extension_check_value(
+			request->extensions[i].key, token, request->task.cdb, request->data,
+			request->cdb.continuation_length, request->extensions[0].place,
+			request->extension_count,
+			request->extensions[i].place + OSD_EXTENSION_CHECK_VALUE);
+	return result;
+}
+
+/* ---- the request ---- */
+
 /* Data-Out from `offset` on, behind the command data: in scratch. */
 static uint8_t *in_scratch(const struct osd_request *request, uint64_t offset)
 {
@@ -241,7 +324,9 @@ int security_sign(const struct osd_client *client, struct osd_request *request)
 	memcpy(cdb + layout->nonce, security->nonce, OSD_NONCE_BYTES);
 	put_be32(cdb + layout->data_in_offset, security->in_encoded);
 	put_be32(cdb + layout->data_out_offset, security->out_encoded);
-	result = sign_continuation(request);
+	result = sign_extensions(client, request);
+	if (result == 0)
+		result = sign_continuation(request);
 	if (result == 0)
 		result = sign_data(request);
 	if (result == 0)
@@ -252,6 +337,35 @@ int security_sign(const struct osd_client *client, struct osd_request *request)
 	if (result == 0)
 		memcpy(cdb + layout->check_value, value, sizeof(value));
 	return result;
+}
+
+bool security_retype(const struct osd_client *client, struct osd_request *request)
+{
+	const struct osd_sense *sense = &request->error.sense;
+	struct osd_cdb *cdb = &request->cdb;
+	const struct osd_security_layout *layout = osd_security_layout(cdb->version);
+	uint8_t method = request->security.method;
+	struct osd_credential credential;
+	int result;
+
+	if (request->retyped || method == OSD_NOSEC || !request->error.has_sense ||
+	    sense->code != SENSE_INVALID_FIELD_IN_CDB || !sense->has_field ||
+	    sense->field != OSD_FIELD_OBJECT_TYPE || cdb->object == 0 ||
+	    request_object_type(cdb) != OSD_TYPE_USER_OBJECT)
+		return false;
+	request->retyped = true;
+	osd_capability_nosec(cdb, OSD_TYPE_COLLECTION);
+	result = client->give_credential(client->credential_context, cdb, &credential);
+	/* The buffers are laid out for the method that there was. */
+	if (result == 0 && credential.version == cdb->version && credential.method == method) {
+		memcpy(request->security.key, credential.key, sizeof(request->security.key));
+		memcpy(request->task.cdb + OSD_FIELD_CAPABILITY_FORMAT, credential.capability,
+		       layout->capability_bytes);
+	} else if (result == 0) {
+		result = -EINVAL;
+	}
+	OPENSSL_cleanse(&credential, sizeof(credential));
+	return result == 0;
 }
 
 /* ---- answers ---- */
@@ -358,7 +472,9 @@ void security_verify(struct osd_request *request)
 						    .status = request->task.status };
 		error_set(&error->sentence, 0,
 			  "%s: the answer is not signed with the credential's key: it was changed "
-			  "on the way, or the partition is not secured",
+			  "on the way, or the unit has another key or none here (`muninnctl key "
+			  "show` "
+			  "shows its keys; leave --key out to trust an unsigned answer)",
 			  osd_action_name(request->cdb.action));
 		request->received = 0;
 	}

@@ -36,11 +36,27 @@ int osd_credential_mint(enum osd_version version, struct osd_capability *capabil
 			const uint8_t system_id[OSD_SYSTEM_ID_BYTES],
 			struct osd_credential *credential);
 
-/* The same for one command: all permissions on what it addresses, for ten minutes. */
+/*
+ * The same for one command: all permissions on what it addresses, for ten minutes. OBJECT TYPE of the capability that is in
+ * the CDB already counts if there is one, otherwise what the action tells.
+ */
 int osd_credential_for_command(const struct osd_cdb *cdb, uint8_t method, uint8_t key_version,
 			       const uint8_t secret[OSD_KEY_BYTES],
 			       const uint8_t system_id[OSD_SYSTEM_ID_BYTES],
 			       struct osd_credential *credential);
+
+/*
+ * Extension capabilities: an authorised command that names further objects needs one for each. Adds them to the
+ * continuation segment that `request` has or gets: its data, in the caller's buffer `segment` of `capacity` bytes, and
+ * without command data behind it. `others`: for each further object a command on it, whose credential is asked for; those
+ * without are left out. Nothing is added where nothing is signed. They are signed with the request. -EINVAL: too many or no
+ * room; the credential's errors.
+ */
+int osd_request_extend(struct osd_client *client, struct osd_request *request, uint8_t *segment,
+		       size_t capacity, const struct osd_cdb *others, size_t count);
+/* Bytes that they add to a segment, its head included. */
+#define OSD_REQUEST_EXTENSIONS_BYTES(count) \
+	(OSD_CONTINUATION_BYTES_MIN + (count)*OSD_EXTENSION_BYTES)
 
 /* Which key a command's credential is made with. */
 enum osd_secret { OSD_SECRET_MASTER, OSD_SECRET_ROOT, OSD_SECRET_PARTITION, OSD_SECRET_WORKING };

@@ -182,27 +182,68 @@ static const uint8_t *nonce_of(const struct osd_request *request)
 	return request->command->cdb + osd_security_layout(request->cdb.version)->nonce;
 }
 
-static int check_request_value(struct osd_request *request)
+/* Is the request's check value that of `key`? */
+static int compare_request_value(const struct osd_request *request, uint8_t method,
+				 const uint8_t key[OSD_KEY_BYTES], bool *equal)
 {
 	const struct osd_security_layout *layout = osd_security_layout(request->cdb.version);
-	const struct osd_security_state *state = &request->security;
 	uint8_t expected[OSD_CHECK_VALUE_BYTES_MAX] = { 0 }, token[OSD_SECURITY_TOKEN_BYTES];
 	const uint8_t *cdb = request->command->cdb;
 	int result;
 
-	if (state->method == OSD_CAPKEY) {
+	if (method == OSD_CAPKEY) {
 		result = osd_security_token(request->device, request->command->nexus, token);
 		if (result == 0)
-			result = osd_token_check_value(state->key, token, expected);
+			result = osd_token_check_value(key, token, expected);
 	} else {
-		result = osd_request_check_value(request->cdb.version, state->key, cdb, expected);
+		result = osd_request_check_value(request->cdb.version, key, cdb, expected);
 	}
+	*equal = result == 0 && osd_check_values_equal(expected, cdb + layout->check_value,
+						       layout->check_value_bytes);
+	return result;
+}
+
+static int check_request_value(struct osd_request *request)
+{
+	struct osd_security_state *state = &request->security;
+	bool equal;
+	int result = compare_request_value(request, state->method, state->key, &equal);
+
 	if (result != 0)
 		return osd_result(request, result, 0);
-	if (!osd_check_values_equal(expected, cdb + layout->check_value, layout->check_value_bytes))
-		return osd_fail_field(request, layout->check_value);
-	request->security.authenticated = state->method >= OSD_CMDRSP;
+	if (!equal)
+		return osd_fail_field(request,
+				      osd_security_layout(request->cdb.version)->check_value);
+	state->authenticated = state->method >= OSD_CMDRSP;
 	return 0;
+}
+
+/*
+ * Has who sends the request asked for a method by himself, where none is demanded? What existing initiators send there is no
+ * capability, but none of it has a right check value.
+ */
+static int is_signed(const struct osd_request *request, bool *is_signed)
+{
+	const struct osd_capability *capability = &request->security.capability;
+	uint8_t format = request->cdb.version == OSD_1 ? OSD_CAPABILITY_OSD1 : OSD_CAPABILITY_OSD2;
+	uint8_t key[OSD_KEY_BYTES];
+	struct osd_key secret;
+	int result;
+
+	*is_signed = false;
+	if (capability->format != format || capability->algorithm != OSD_INTEGRITY_HMAC_SHA1 ||
+	    capability->method < OSD_CAPKEY || capability->method > OSD_ALLDATA)
+		return 0;
+	result = osd_key_find(request, key_of_command(request), &secret);
+	if (result == 0)
+		result = osd_capability_key(request->cdb.version, secret.authentication,
+					    request->cdb.capability, request->device->system_id,
+					    key);
+	OPENSSL_cleanse(&secret, sizeof(secret));
+	if (result == 0)
+		result = compare_request_value(request, capability->method, key, is_signed);
+	OPENSSL_cleanse(key, sizeof(key));
+	return result == -ENOENT || result == -EBADMSG ? 0 : result;
 }
 
 /* The list of nonces, made for the first one. */
@@ -344,6 +385,7 @@ static int check_buffers(struct osd_request *request)
 int osd_security_check_command(struct osd_request *request)
 {
 	struct osd_security_state *state = &request->security;
+	bool is_asked_for = true;
 	uint8_t least;
 	int result;
 
@@ -356,12 +398,17 @@ int osd_security_check_command(struct osd_request *request)
 		result = required_method(request, &least);
 	if (result != 0)
 		return osd_result(request, result, 0);
-	if (least == OSD_NOSEC) {
+	osd_capability_decode(request->cdb.version, request->cdb.capability, &state->capability);
+	if (least == OSD_NOSEC)
+		result = is_signed(request, &is_asked_for);
+	if (result != 0)
+		return osd_result(request, result, 0);
+	if (!is_asked_for) {
 		state->checked = true;
 		return 0;
 	}
-	osd_capability_decode(request->cdb.version, request->cdb.capability, &state->capability);
-	if (osd_capability_check_head(request, &state->capability, least, OSD_ALLDATA,
+	if (osd_capability_check_head(request, &state->capability,
+				      (uint8_t)max_u64(least, OSD_CAPKEY), OSD_ALLDATA,
 				      OSD_CAPABILITY_OF_CDB) != 0)
 		return -EINVAL;
 	state->method = state->capability.method;

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "client/collections.h"
 #include "client/security.h"
 #include "common/bytes.h"
 #include "nand/nand.h"
@@ -280,6 +281,20 @@ static int give_wrong(void *context, const struct osd_cdb *cdb, struct osd_crede
 	return result;
 }
 
+/* Credentials for all but reading. */
+static int give_but_reads(void *context, const struct osd_cdb *cdb,
+			  struct osd_credential *credential)
+{
+	return cdb->action == OSD_READ ? -ENOENT : give(context, cdb, credential);
+}
+
+static int give_wrong_reads(void *context, const struct osd_cdb *cdb,
+			    struct osd_credential *credential)
+{
+	return cdb->action == OSD_READ ? give_wrong(context, cdb, credential)
+				       : give(context, cdb, credential);
+}
+
 static void test_wrong_credentials_are_no_access(void **state)
 {
 	struct target target;
@@ -411,6 +426,13 @@ static void test_changed_answers_are_found_out(void **state)
 	}
 }
 
+static int ignore_id(void *context, uint64_t id)
+{
+	(void)context;
+	(void)id;
+	return 0;
+}
+
 static void test_who_wants_signatures_is_not_content_without(void **state)
 {
 	struct target target;
@@ -419,9 +441,107 @@ static void test_who_wants_signatures_is_not_content_without(void **state)
 
 	(void)state;
 	open_secured(&target, OSD_2, OSD_NOSEC);
+	/* Nothing is demanded, but the target has the key. */
+	for (method = OSD_CAPKEY; method <= OSD_ALLDATA; method++) {
+		assert_int_equal(osd_client_read(target.client, ADDRESS, 0, data, 8, &got, NULL),
+				 0);
+		assert_int_equal(osd_client_list(target.client, (struct osd_client_address){ 0 }, 0,
+						 ignore_id, NULL, NULL),
+				 0);
+	}
 	method = OSD_CMDRSP;
+	assert_int_equal(osd_client_secure(target.client, give_wrong, NULL, NULL), 0);
 	assert_int_equal(osd_client_read(target.client, ADDRESS, 0, data, 8, &got, NULL), -EBADMSG);
 	close_target(&target);
+}
+
+/* ---- further objects, collections ---- */
+
+static uint64_t copied_length(struct osd_client *client, uint64_t object)
+{
+	uint64_t length = 0;
+
+	assert_int_equal(osd_client_get_number(client,
+					       (struct osd_client_address){ PARTITION, object, 0 },
+					       OSD_USER_OBJECT_INFORMATION,
+					       OSD_INFORMATION_LOGICAL_LENGTH, &length, NULL),
+			 0);
+	return length;
+}
+
+static void test_commands_with_further_objects_get_capabilities_for_them(void **state)
+{
+	enum { SNAPSHOT = PARTITION + 1 };
+
+	(void)state;
+	for (unsigned wanted = OSD_CAPKEY; wanted <= OSD_ALLDATA; wanted++) {
+		struct target target;
+		struct osd_client *client;
+		uint64_t copy, collection, tracking, snapshot = 0;
+
+		open_secured(&target, OSD_2, (uint8_t)wanted);
+		client = target.client;
+		assert_int_equal(osd_client_copy(client, ADDRESS, PARTITION, 0, &copy, NULL), 0);
+		assert_int_equal(copied_length(client, copy), 10);
+		assert_int_equal(
+			osd_client_create_collection(client, PARTITION, 0, &collection, NULL), 0);
+		assert_int_equal(osd_client_create_tracking_collection(client, PARTITION, 0,
+								       collection, &tracking, NULL),
+				 0);
+		assert_int_equal(
+			osd_client_clone(client, IN_PARTITION, SNAPSHOT, false, &snapshot, NULL),
+			0);
+		assert_int_equal(snapshot, SNAPSHOT);
+		close_target(&target);
+	}
+}
+
+static void test_without_the_right_to_a_further_object_it_is_not_used(void **state)
+{
+	struct osd_client_error error;
+	struct target target;
+
+	(void)state;
+	open_secured(&target, OSD_2, OSD_CMDRSP);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(osd_client_secure(target.client,
+						   i == 0 ? give_but_reads : give_wrong_reads, NULL,
+						   NULL),
+				 0);
+		assert_int_equal(
+			osd_client_copy(target.client, ADDRESS, PARTITION, 0, NULL, &error),
+			-EACCES);
+		assert_non_null(
+			strstr(error.sentence.text, i == 0 ? "does not permit" : "another key"));
+	}
+	close_target(&target);
+}
+
+static void test_attributes_of_a_collection_are_signed_as_its_own(void **state)
+{
+	const struct osd_client_value set = { 0xF0000010, 1, "attribute", 9 };
+	struct osd_client_address collection = IN_PARTITION;
+	char value[16];
+
+	(void)state;
+	for (enum osd_version version = OSD_1; version <= OSD_2; version++)
+		for (unsigned wanted = OSD_CAPKEY; wanted <= OSD_ALLDATA; wanted++) {
+			struct target target;
+
+			open_secured(&target, version, (uint8_t)wanted);
+			assert_int_equal(osd_client_create_collection(target.client, PARTITION, 0,
+								      &collection.object, NULL),
+					 0);
+			assert_int_equal(
+				osd_client_set_attributes(target.client, collection, &set, 1, NULL),
+				0);
+			assert_int_equal(osd_client_get_attribute(target.client, collection,
+								  0xF0000010, 1, value,
+								  sizeof(value), NULL, NULL),
+					 0);
+			assert_memory_equal(value, "attribute", 9);
+			close_target(&target);
+		}
 }
 
 /* A unit attention is answered before a command is looked at; it is signed again. */
@@ -465,6 +585,9 @@ int main(void)
 		cmocka_unit_test(test_changed_answers_are_found_out),
 		cmocka_unit_test(test_who_wants_signatures_is_not_content_without),
 		cmocka_unit_test(test_a_repeated_command_has_a_nonce_of_its_own),
+		cmocka_unit_test(test_commands_with_further_objects_get_capabilities_for_them),
+		cmocka_unit_test(test_without_the_right_to_a_further_object_it_is_not_used),
+		cmocka_unit_test(test_attributes_of_a_collection_are_signed_as_its_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -169,6 +169,50 @@ class Security(E2ETest):
         self.assertEqual(self.try_ctl("key", "set", self.url, "root", "--key", old).returncode, 7)
         self.ctl("key", "set", self.url, "root", "--key", self.keyring)
 
+    def test_a_keyring_is_good_where_nothing_is_secured_too(self):
+        self.secure("nosec")
+        self.assertEqual(self.signed("cat", self.url, ADDRESS), "0123456789" * 1000)
+        self.assertIn(hex(PARTITION), self.signed("ls", self.url))
+        self.signed("mkpart", self.url, "0x20000")
+        self.signed("put", self.url, "0x20000/0x10000", stdin=b"unsigned")
+        self.assertEqual(self.ctl("cat", self.url, "0x20000/0x10000"), "unsigned")
+        # A keyring whose keys are old: the target can't sign with them.
+        old = self.keyring + ".old"
+        with open(self.keyring, "rb") as now, open(os.open(old, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as copy:
+            copy.write(now.read())
+        self.ctl("key", "set", self.url, hex(PARTITION), "--key-version", "2", "--key", self.keyring)
+        refused = self.try_ctl("cat", self.url, ADDRESS, "--key", old)
+        self.assertEqual(refused.returncode, 11)
+        self.assertIn(b"leave --key out", refused.stderr)
+        self.assertIn(b"another key", refused.stderr)
+
+    def test_collections_are_signed_as_what_they_are(self):
+        self.secure("alldata")
+        made = self.signed("coll", "create", self.url, hex(PARTITION)).strip()
+        self.signed("attr", "set", self.url, made, "0xF0000010", "1", "shelf")
+        self.assertIn("shelf", self.signed("attr", "get", self.url, made, "0xF0000010", "1"))
+        self.assertIn("shelf", self.signed("attr", "ls", self.url, made))
+
+    def test_what_is_copied_is_read_with_a_right_of_its_own(self):
+        self.secure("alldata")
+        copy = self.signed("cp", self.url, ADDRESS, hex(PARTITION)).strip()
+        self.assertEqual(self.signed("cat", self.url, copy), "0123456789" * 1000)
+        self.assertEqual(self.signed("clone", self.url, hex(PARTITION), "0x20000", "--read-only").strip(), "0x20000")
+        self.assertIn(b"needs a credential", self.try_ctl("cp", self.url, ADDRESS, hex(PARTITION)).stderr)
+        # Into a partition with other keys; a credential for the new object alone is not enough.
+        self.signed("mkpart", self.url, "0x30000")
+        for key in (["0x30000"], ["0x30000", "--key-version", "2"]):
+            self.ctl("key", "set", self.url, *key, "--key", self.keyring)
+        self.ctl("key", "method", self.url, "0x30000", "alldata")
+        copy = self.signed("cp", self.url, ADDRESS, "0x30000").strip()
+        self.assertEqual(self.signed("cat", self.url, copy), "0123456789" * 1000)
+        path = os.path.join(self.folder(), "credential")
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
+            file.write(self.ctl("key", "mint", self.keyring, "0x30000/0x20000", "--permissions", "all"))
+        refused = self.try_ctl("cp", self.url, ADDRESS, "0x30000/0x20000", "--credential", path)
+        self.assertEqual(refused.returncode, 7)
+        self.assertIn(b"does not permit", refused.stderr)
+
     def test_a_credential_is_for_one_object_and_what_it_permits(self):
         self.secure("capkey")
         path = os.path.join(self.folder(), "credential")

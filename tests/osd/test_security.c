@@ -539,6 +539,85 @@ static void test_nosec_looks_at_nothing(void **state)
 	assert_memory_equal(unit->data_in, "xxxx", 4);
 }
 
+/* ---- who signs although nothing is demanded ---- */
+
+/* Status GOOD, with the response check value that the call has asked for as its first attribute. */
+static bool good_is_signed(struct unit *unit, const struct signed_call *call)
+{
+	static const uint8_t zeros[OSD_CHECK_VALUE_BYTES];
+	struct osd_attribute attribute;
+
+	expect_good(unit);
+	attribute = unit_retrieved(unit, &call->call, 0);
+	return memcmp(attribute.value, zeros, sizeof(zeros)) != 0;
+}
+
+static struct signed_call unasked(struct unit *unit, uint8_t method)
+{
+	struct signed_call call = signed_write(unit, method, "signed");
+
+	call_get(&call.call, OSD_PAGE_CURRENT_COMMAND, OSD_CURRENT_RESPONSE_CHECK_VALUE);
+	return call;
+}
+
+static void test_who_signs_by_himself_is_answered_so(void **state)
+{
+	struct unit *unit = *state;
+
+	for (size_t i = 0; i < SECURED_METHODS; i++) {
+		uint8_t method = secured_methods[i];
+		struct signed_call call = unasked(unit, method);
+		struct encoded_call encoded;
+
+		signed_run(unit, &call);
+		assert_int_equal(good_is_signed(unit, &call), method >= OSD_CMDRSP);
+		/* What the capability says holds, then. */
+		call = unasked(unit, method);
+		call.capability.permissions = 0;
+		signed_run(unit, &call);
+		expect_field(unit, 129);
+		call = unasked(unit, method);
+		call.capability.object++;
+		signed_run(unit, &call);
+		expect_field(unit, unit_layout()->object);
+		if (method == OSD_CAPKEY)
+			continue;
+		call = unasked(unit, method);
+		signed_run(unit, &call);
+		expect_good(unit);
+		signed_run(unit, &call);
+		expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_NONCE_NOT_UNIQUE);
+		if (method == OSD_CMDRSP)
+			continue;
+		call = unasked(unit, method);
+		signed_encode(unit, &call, &encoded);
+		encoded.out[0] ^= 1;
+		signed_execute(unit, &call, &encoded);
+		expect_sense(unit, SENSE_ILLEGAL_REQUEST,
+			     SENSE_INVALID_DATA_OUT_BUFFER_INTEGRITY_CHECK_VALUE);
+	}
+}
+
+static void test_a_signature_that_nobody_demands_may_be_wrong(void **state)
+{
+	struct unit *unit = *state;
+
+	for (size_t i = 0; i < 4; i++) {
+		struct signed_call call = unasked(unit, OSD_CMDRSP);
+
+		if (i == 0)
+			call.secret = M->root.authentication;
+		else if (i == 1)
+			call.capability.key_version = 0;
+		else if (i == 2)
+			call.capability.algorithm = 2;
+		else
+			call.capability.format ^= 3;
+		signed_run(unit, &call);
+		assert_false(good_is_signed(unit, &call));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -561,6 +640,8 @@ int main(void)
 		with_keys_in_both(test_the_root_has_its_own_method_and_key),
 		with_keys_in_both(test_a_secured_partition_is_not_removed_without_the_root_key),
 		with_keys_in_both(test_nosec_looks_at_nothing),
+		with_keys_in_both(test_who_signs_by_himself_is_answered_so),
+		with_keys_in_both(test_a_signature_that_nobody_demands_may_be_wrong),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
