@@ -92,6 +92,9 @@ int osd_remove_member_objects(struct osd_request *request);
 int osd_get_member_attributes(struct osd_request *request);
 int osd_set_member_attributes(struct osd_request *request);
 int osd_check_query(struct osd_request *request);
+/* Calls `use` with page and number of each criterion of a query that was checked. Ends at the first non-zero result. */
+int osd_query_each(struct osd_request *request,
+		   int (*use)(void *context, const struct osd_attribute *attribute), void *context);
 int osd_query(struct osd_request *request);
 
 #endif

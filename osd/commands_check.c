@@ -23,6 +23,7 @@ struct check {
 	struct osd_check_head head;
 	size_t written; /* bytes in Data-In, of entries: behind the head */
 	uint32_t budget;
+	uint32_t found;      /* damage of any kind */
 	bool full;           /* no room for a further entry */
 	uint64_t used_bytes; /* of the objects checked */
 };
@@ -37,15 +38,31 @@ int osd_check_structure_check(struct osd_request *request)
 
 static void report(struct check *check, struct engine_address address, uint16_t type)
 {
+	struct osd_request *request = check->request;
 	struct osd_check_entry entry = { osd_wire_partition(address),
-					 osd_wire_object(check->request, address.object), type };
+					 osd_wire_object(request, address.object), type };
 
-	if (check->request->in_data_length - check->written < OSD_CHECK_ENTRY_BYTES) {
+	if (type != OSD_MAP_ALL) {
+		check->found++;
+		osd_damage_note(&request->device->damage, entry.partition, entry.object,
+				type == OSD_MAP_DAMAGED_ATTRIBUTES ? OSD_DAMAGE_ATTRIBUTES
+								   : OSD_DAMAGE_CONTENT,
+				request->time_ms, true);
+	}
+	if (request->in_data_length - check->written < OSD_CHECK_ENTRY_BYTES) {
 		check->full = true;
 		return;
 	}
-	osd_check_entry_encode(&entry, check->request->command->data_in + check->written);
+	osd_check_entry_encode(&entry, request->command->data_in + check->written);
 	check->written += OSD_CHECK_ENTRY_BYTES;
+}
+
+/* What was checked as a whole since `found` things had been found is whole, if that is still all. */
+static void settle(struct check *check, struct engine_address address, uint32_t found)
+{
+	if (check->found == found)
+		osd_damage_clear(&check->request->device->damage, osd_wire_partition(address),
+				 osd_wire_object(check->request, address.object));
 }
 
 /* A result that means damage is reported and no error. */
@@ -118,9 +135,12 @@ static int check_member(struct check *check, struct engine_address address)
 	if (result != 0)
 		return damage(check, address, OSD_MAP_DAMAGED_ATTRIBUTES, result);
 	check->used_bytes += stat.used_bytes;
-	if (stat.type != ENGINE_USER_OBJECT)
-		return check_collection(check, address, &stat);
-	result = check_data(check, address, &offset);
+	if (stat.type == ENGINE_USER_OBJECT)
+		result = check_data(check, address, &offset);
+	else
+		result = check_collection(check, address, &stat);
+	if (result == 0)
+		settle(check, address, before.found);
 	if (result == 1) {
 		*check = before;
 		check->budget = 0;
@@ -293,6 +313,8 @@ int osd_object_structure_check(struct osd_request *request)
 
 	if (result != 0)
 		return osd_result(request, result, OSD_FIELD_OBJECT);
+	if (request->cdb.address == 0 && check.head.continuation == 0)
+		settle(&check, request->subject.address, 0);
 	check.head.additional_length = check.written - 8;
 	osd_check_head_encode(&check.head, command->data_in);
 	command->data_in_length = check.written;

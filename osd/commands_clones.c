@@ -13,7 +13,7 @@
 #define SOURCE(request)          ((request)->cdb.address)
 
 /* All of them mean the same here; those that ask for copies can't be had. */
-static bool is_method_known(uint8_t method)
+bool osd_clone_method_is_known(uint8_t method)
 {
 	return method == OSD_DUPLICATION_DEFAULT || method == OSD_DUPLICATION_SPACE_EFFICIENT ||
 	       method == OSD_DUPLICATION_FASTEST ||
@@ -24,7 +24,7 @@ int osd_check_clone(struct osd_request *request)
 {
 	struct engine_address source = osd_address(SOURCE(request), 0);
 
-	if (!is_method_known(request->cdb.duplication_method))
+	if (!osd_clone_method_is_known(request->cdb.duplication_method))
 		return osd_fail_field(request, FIELD_DUPLICATION_METHOD);
 	return source.partition ? 0 : osd_fail_field(request, osd_address_field(request));
 }

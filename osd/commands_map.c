@@ -98,6 +98,14 @@ static bool is_wanted(const struct map *map, enum engine_extent_kind kind)
 	return wanted == OSD_MAP_ALL || wanted == type_of(kind);
 }
 
+/* For the error recovery page. Of two that are compared it is not known which one it is. */
+static void note_damage(struct osd_request *request)
+{
+	if (request->cdb.action == OSD_READ_MAP)
+		osd_damage_note(&request->device->damage, request->cdb.partition,
+				request->cdb.object, OSD_DAMAGE_CONTENT, request->time_ms, false);
+}
+
 /* All ranges from STARTING BYTE ADDRESS on. */
 static int map_ranges(struct map *map)
 {
@@ -106,6 +114,8 @@ static int map_ranges(struct map *map)
 	int result;
 
 	while ((result = next_range(map, offset, &extent)) == 0) {
+		if (extent.kind == ENGINE_EXTENT_DAMAGED)
+			note_damage(map->request);
 		if (is_wanted(map, extent.kind))
 			add_range(map, type_of(extent.kind), extent.offset, extent.length);
 		offset = extent.offset + extent.length;

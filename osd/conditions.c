@@ -16,7 +16,6 @@ struct osd_conditions {
 	pthread_mutex_t lock;
 	uint64_t clock; /* commands heard */
 	struct nexus nexuses[OSD_NEXUSES_MAX];
-	struct osd_damage damage;
 };
 
 struct osd_conditions *osd_conditions_create(void)
@@ -125,24 +124,4 @@ uint16_t osd_attention_code(enum osd_attention attention)
 		break;
 	}
 	return SENSE_PARAMETERS_CHANGED;
-}
-
-/* ---- damage ---- */
-
-void osd_damage_note(struct osd_conditions *conditions, uint64_t partition, uint64_t object)
-{
-	pthread_mutex_lock(&conditions->lock);
-	conditions->damage =
-		(struct osd_damage){ conditions->damage.commands + 1, partition, object };
-	pthread_mutex_unlock(&conditions->lock);
-}
-
-struct osd_damage osd_damage_read(struct osd_conditions *conditions)
-{
-	struct osd_damage damage;
-
-	pthread_mutex_lock(&conditions->lock);
-	damage = conditions->damage;
-	pthread_mutex_unlock(&conditions->lock);
-	return damage;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * What a logical unit remembers between commands: unit attentions that an initiator has not been
- * told yet, and damage that commands have met. Private to osd/. Thread-safe; all in memory.
+ * told yet. Private to osd/. Thread-safe; all in memory.
  */
 #ifndef MUNINN_OSD_CONDITIONS_H
 #define MUNINN_OSD_CONDITIONS_H
@@ -20,12 +20,6 @@ enum osd_attention {
 	OSD_ATTENTION_RESTORED, /* a partition, or everything, is as it was earlier */
 	OSD_ATTENTION_KEYS_CHANGED,
 	OSD_ATTENTIONS
-};
-
-/* Damage met by commands: those that ended with MEDIUM ERROR since the unit was opened. */
-struct osd_damage {
-	uint64_t commands;
-	uint64_t partition, object; /* what the latest of them addressed, on the wire */
 };
 
 struct osd_conditions;
@@ -55,8 +49,5 @@ bool osd_attention_take(struct osd_conditions *conditions, uint64_t nexus,
 
 /* enum scsi_sense_code of an attention; the key is UNIT ATTENTION. */
 uint16_t osd_attention_code(enum osd_attention attention);
-
-void osd_damage_note(struct osd_conditions *conditions, uint64_t partition, uint64_t object);
-struct osd_damage osd_damage_read(struct osd_conditions *conditions);
 
 #endif

@@ -19,6 +19,7 @@
 #include "osd/background.h"
 #include "osd/collections.h"
 #include "osd/conditions.h"
+#include "osd/damage.h"
 #include "osd/keys.h"
 #include "osd/layout.h"
 #include "osd/osd.h"
@@ -50,6 +51,7 @@ struct osd_device {
 	struct osd_merge_job *merge_job;
 	struct osd_trackers trackers;
 	struct osd_background background;
+	struct osd_damage_log damage;
 	struct osd_task_set tasks; /* choose NULL: unknown */
 };
 
@@ -74,6 +76,7 @@ struct osd_request {
 	const struct osd_command_entry *entry;
 	struct osd_cdb cdb;
 	struct engine_txn *txn;
+	uint64_t time_ms;      /* of the latest transaction */
 	enum engine_mode mode; /* of the transaction */
 	enum osd_phase phase;
 
@@ -288,7 +291,8 @@ uint32_t osd_page_identify(uint32_t page, uint8_t *value);
 enum osd_object_type osd_wire_type(enum engine_type type);
 
 /* page_format.c: a page's fixed structure. -EINVAL: the page has none. */
-#define OSD_PAGE_STRUCTURE_BYTES_MAX 256
+/* That of the collections page, with as many as an object can be in (engine.h). */
+#define OSD_PAGE_STRUCTURE_BYTES_MAX (8 + 8 * ENGINE_MEMBERSHIPS_MAX)
 int osd_page_structure(struct osd_request *request, const struct osd_subject *subject,
 		       uint32_t page, uint8_t data[OSD_PAGE_STRUCTURE_BYTES_MAX], size_t *length);
 
@@ -323,6 +327,8 @@ int osd_clear(struct osd_request *request);
 int osd_punch(struct osd_request *request);
 int osd_list(struct osd_request *request);
 int osd_check_list(struct osd_request *request);
+/* DUPLICATION METHOD of CREATE SNAPSHOT and CREATE CLONE. */
+bool osd_clone_method_is_known(uint8_t method);
 int osd_check_clone(struct osd_request *request);
 int osd_create_clone(struct osd_request *request);
 int osd_create_snapshot(struct osd_request *request);

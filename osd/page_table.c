@@ -24,16 +24,20 @@ static const struct {
 	{ OSD_PAGES_USER_OBJECT + OSD_PAGE_TIMESTAMPS, "T10 User Object Timestamps" },
 	{ OSD_PAGES_USER_OBJECT + OSD_PAGE_COLLECTIONS, "T10 User Object Collections" },
 	{ OSD_USER_OBJECT_SECURITY, "T10 User Object Policy/Security" },
+	{ OSD_USER_OBJECT_ERROR_RECOVERY, "T10 User Object Error Recovery" },
 	{ OSD_USER_OBJECT_ATOMICS, "User Object Atomics" },
 	{ OSD_PAGES_PARTITION + OSD_PAGE_DIRECTORY, "T10 Partition Directory" },
 	{ OSD_PAGES_PARTITION + OSD_PAGE_INFORMATION, "T10 Partition Information" },
 	{ OSD_PAGES_PARTITION + OSD_PAGE_QUOTAS, "T10 Partition Quotas" },
 	{ OSD_PAGES_PARTITION + OSD_PAGE_TIMESTAMPS, "T10 Partition Timestamps" },
+	{ OSD_PARTITION_ATTRIBUTES_ACCESS, "T10 Partition Attributes Access" },
+	{ OSD_PARTITION_ERROR_RECOVERY, "T10 Partition Error Recovery" },
 	{ OSD_PARTITION_SECURITY, "T10 Partition Policy/Security" },
 	{ OSD_PAGES_COLLECTION + OSD_PAGE_DIRECTORY, "T10 Collection Directory" },
 	{ OSD_PAGES_COLLECTION + OSD_PAGE_INFORMATION, "T10 Collection Information" },
 	{ OSD_PAGES_COLLECTION + OSD_PAGE_TIMESTAMPS, "T10 Collection Timestamps" },
 	{ OSD_PAGES_COLLECTION + OSD_PAGE_COLLECTIONS, "T10 Command Tracking" },
+	{ OSD_COLLECTION_ERROR_RECOVERY, "T10 Collection Error Recovery" },
 	{ OSD_COLLECTION_SECURITY, "T10 Collection Policy/Security" },
 	{ OSD_PAGES_ROOT + OSD_PAGE_DIRECTORY, "T10 Root Directory" },
 	{ OSD_PAGES_ROOT + OSD_PAGE_INFORMATION, "T10 Root Information" },
@@ -67,6 +71,15 @@ static uint32_t get_identification(const struct osd_request *request,
 }
 
 /* ---- information pages ---- */
+
+/* One bit for each of 256 methods, that of method 0 first. */
+static uint32_t supported_isolation(uint8_t *value)
+{
+	memset(value, 0, 32);
+	value[0] = 0x80 >> OSD_ISOLATION_NONE | 0x80 >> OSD_ISOLATION_STRICT |
+		   0x80 >> OSD_ISOLATION_RANGE | 0x80 >> OSD_ISOLATION_FUNCTIONAL;
+	return 32;
+}
 
 static uint32_t get_root_information(const struct osd_request *request,
 				     const struct osd_subject *subject,
@@ -106,12 +119,7 @@ static uint32_t get_root_information(const struct osd_request *request,
 		put_be48(value, engine_txn_time(request->txn));
 		return 6;
 	case OSD_ROOT_SUPPORTED_ISOLATION:
-		memset(value, 0, 32);
-		memcpy(value,
-		       (const uint8_t[]){ OSD_ISOLATION_NONE, OSD_ISOLATION_STRICT,
-					  OSD_ISOLATION_RANGE, OSD_ISOLATION_FUNCTIONAL },
-		       4);
-		return 32;
+		return supported_isolation(value);
 	case OSD_ROOT_DATA_ATOMICITY_GUARANTEE:
 	case OSD_ROOT_ATTRIBUTES_ATOMICITY_GUARANTEE:
 		return number64(value, UINT64_MAX); /* a command as a whole, whatever its size */
@@ -191,19 +199,98 @@ static uint32_t get_duplication(const struct osd_request *request,
 	return 4;
 }
 
+/*
+ * What CREATE SNAPSHOT and CREATE CLONE do when they are not told. All methods are alike, so that what is set is kept and
+ * changes nothing; there is one time of duplication.
+ */
+static uint32_t get_default_duplication(const struct osd_request *request,
+					const struct osd_subject *subject,
+					const struct osd_page_attribute *attribute, uint8_t *value)
+{
+	bool method = attribute->number < OSD_INFORMATION_SNAPSHOT_TIME;
+	uint32_t length;
+
+	if (engine_attribute_get(request->txn, subject->address, attribute->page, attribute->number,
+				 value, 4, &length) != 0)
+		put_be32(value, method ? OSD_DUPLICATION_SPACE_EFFICIENT : 0);
+	return 4;
+}
+
+static bool allows_duplication_method(const uint8_t *value)
+{
+	return get_be32(value) <= UINT8_MAX && osd_clone_method_is_known(value[3]);
+}
+
+static bool allows_duplication_time(const uint8_t *value)
+{
+	return get_be32(value) == 0;
+}
+
+/* ---- error recovery pages ---- */
+
+/* A time that is not defined as long as there was nothing. */
+static uint32_t time_met(uint8_t *value, uint64_t milliseconds)
+{
+	put_be48(value, milliseconds);
+	return milliseconds ? 6 : 0;
+}
+
+/* A check is recommended where damage was met by chance: there may be more. */
+static uint8_t damage_summary(const struct osd_damage_summary *damage, enum engine_type type)
+{
+	uint8_t summary = damage->kinds;
+
+	if (type == ENGINE_ROOT && damage->kinds != 0 && damage->unchecked)
+		summary |= OSD_DAMAGE_ROOT_CHECK_RECOMMENDED;
+	if ((type == ENGINE_ROOT && damage->contained != 0 && damage->unchecked) ||
+	    (type == ENGINE_PARTITION && damage->unchecked))
+		summary |= OSD_DAMAGE_PARTITION_CHECK_RECOMMENDED;
+	return summary;
+}
+
 static uint32_t get_error_recovery(const struct osd_request *request,
 				   const struct osd_subject *subject,
 				   const struct osd_page_attribute *attribute, uint8_t *value)
 {
-	struct osd_damage damage = osd_damage_read(request->device->conditions);
+	struct osd_damage_summary damage =
+		osd_damage_read(&request->device->damage, osd_wire_partition(subject->address),
+				osd_wire_object(request, subject->address.object));
+
+	switch (attribute->number) {
+	case OSD_RECOVERY_DAMAGE_SUMMARY:
+		value[0] = damage_summary(&damage, subject->stat.type);
+		return 1;
+	case OSD_RECOVERY_CONTAINED_DAMAGE_SUMMARY:
+		value[0] = damage.contained_kinds;
+		return 1;
+	case OSD_RECOVERY_LAST_DATA_TIME:
+		return time_met(value, damage.content_ms);
+	case OSD_RECOVERY_LAST_ATTRIBUTES_TIME:
+		return time_met(value, damage.attributes_ms);
+	case OSD_RECOVERY_LAST_CONTAINED_TIME:
+		return time_met(value, damage.contained_ms);
+	default:
+		return number64(value, damage.contained);
+	}
+}
+
+/* Our own: commands that ended with MEDIUM ERROR. */
+static uint32_t get_damaged_commands(const struct osd_request *request,
+				     const struct osd_subject *subject,
+				     const struct osd_page_attribute *attribute, uint8_t *value)
+{
+	struct osd_damage_log *log = &request->device->damage;
+	uint64_t numbers[3];
 
 	(void)subject;
-	if (attribute->number == OSD_RECOVERY_COMMANDS)
-		return number64(value, damage.commands);
-	if (damage.commands == 0)
+	pthread_mutex_lock(&log->lock);
+	numbers[0] = log->commands;
+	numbers[1] = log->partition;
+	numbers[2] = log->object;
+	pthread_mutex_unlock(&log->lock);
+	if (numbers[0] == 0 && attribute->number != OSD_MUNINN_DAMAGED_COMMANDS)
 		return 0;
-	return number64(value, attribute->number == OSD_RECOVERY_PARTITION_ID ? damage.partition
-									      : damage.object);
+	return number64(value, numbers[attribute->number - OSD_MUNINN_DAMAGED_COMMANDS]);
 }
 
 /* What a snapshot or clone stands on. */
@@ -345,6 +432,22 @@ static uint32_t get_security(const struct osd_request *request, const struct osd
 #define WORKING_KEY_IDENTIFIER(version)                                                       \
 	COMPUTED(OSD_PARTITION_SECURITY, OSD_SECURITY_WORKING_KEY_IDENTIFIERS + (version), 7, \
 		 get_security)
+#define DEFAULT_DUPLICATION(number, allows)                                                       \
+	{                                                                                         \
+		OSD_PARTITION_INFORMATION, number, 4, true, get_default_duplication, NULL, allows \
+	}
+/* Their length is checked in pages.c. */
+#define ACCESS_LIST(number) STORED(OSD_PARTITION_ATTRIBUTES_ACCESS, number, 0)
+/* Of itself, and of what is in it. */
+#define RECOVERY(page, number, length) COMPUTED(page, number, length, get_error_recovery)
+#define OWN_RECOVERY(page)             IDENTIFICATION(page), RECOVERY(page, OSD_RECOVERY_DAMAGE_SUMMARY, 1)
+#define RECOVERY_TIMES(page)                            \
+	RECOVERY(page, OSD_RECOVERY_LAST_DATA_TIME, 6), \
+		RECOVERY(page, OSD_RECOVERY_LAST_ATTRIBUTES_TIME, 6)
+#define CONTAINER_RECOVERY(page)                                                           \
+	OWN_RECOVERY(page), RECOVERY(page, OSD_RECOVERY_CONTAINED_DAMAGE_SUMMARY, 1),      \
+		RECOVERY_TIMES(page), RECOVERY(page, OSD_RECOVERY_LAST_CONTAINED_TIME, 6), \
+		RECOVERY(page, OSD_RECOVERY_NUMBER_DAMAGED, 8)
 #define FROZEN_AUDIT(number) STORED(OSD_PARTITION_FROZEN_AUDITS, number, 20)
 
 #define DUPLICATION(number) COMPUTED(OSD_ROOT_INFORMATION, number, 4, get_duplication)
@@ -371,6 +474,8 @@ const struct osd_page_attribute osd_page_table[] = {
 	IDENTIFICATION(OSD_USER_OBJECT_COLLECTIONS),
 	IDENTIFICATION(OSD_USER_OBJECT_SECURITY),
 	STORED(OSD_USER_OBJECT_SECURITY, OSD_SECURITY_POLICY_ACCESS_TAG, 4),
+	OWN_RECOVERY(OSD_USER_OBJECT_ERROR_RECOVERY),
+	RECOVERY_TIMES(OSD_USER_OBJECT_ERROR_RECOVERY),
 	IDENTIFICATION(OSD_USER_OBJECT_ATOMICS),
 	STORED(OSD_USER_OBJECT_ATOMICS, OSD_ATOMICS_COMPARE_AND_SWAP, 8),
 	STORED(OSD_USER_OBJECT_ATOMICS, OSD_ATOMICS_FETCH_AND_ADD, 8),
@@ -383,6 +488,10 @@ const struct osd_page_attribute osd_page_table[] = {
 		 get_information),
 	COMPUTED(OSD_PARTITION_INFORMATION, OSD_INFORMATION_MEMBERS, 8, get_information),
 	COMPUTED(OSD_PARTITION_INFORMATION, OSD_INFORMATION_ACTUAL_DATA_SPACE, 8, get_information),
+	DEFAULT_DUPLICATION(OSD_INFORMATION_SNAPSHOT_METHOD, allows_duplication_method),
+	DEFAULT_DUPLICATION(OSD_INFORMATION_CLONE_METHOD, allows_duplication_method),
+	DEFAULT_DUPLICATION(OSD_INFORMATION_SNAPSHOT_TIME, allows_duplication_time),
+	DEFAULT_DUPLICATION(OSD_INFORMATION_CLONE_TIME, allows_duplication_time),
 	IDENTIFICATION(OSD_PARTITION_QUOTAS),
 	STORED(OSD_PARTITION_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, 8),
 	STORED(OSD_PARTITION_QUOTAS, OSD_QUOTA_CAPACITY, 8),
@@ -395,6 +504,23 @@ const struct osd_page_attribute osd_page_table[] = {
 	TIME(OSD_PARTITION_TIMESTAMPS, OSD_TIME_DATA_ACCESSED),
 	TIME(OSD_PARTITION_TIMESTAMPS, OSD_TIME_DATA_MODIFIED),
 	BYPASS(OSD_PARTITION_TIMESTAMPS),
+	IDENTIFICATION(OSD_PARTITION_ATTRIBUTES_ACCESS),
+	ACCESS_LIST(1),
+	ACCESS_LIST(2),
+	ACCESS_LIST(3),
+	ACCESS_LIST(4),
+	ACCESS_LIST(5),
+	ACCESS_LIST(6),
+	ACCESS_LIST(7),
+	ACCESS_LIST(8),
+	ACCESS_LIST(9),
+	ACCESS_LIST(10),
+	ACCESS_LIST(11),
+	ACCESS_LIST(12),
+	ACCESS_LIST(13),
+	ACCESS_LIST(14),
+	ACCESS_LIST(15),
+	ACCESS_LIST(16),
 	IDENTIFICATION(OSD_PARTITION_SECURITY),
 	METHOD(OSD_PARTITION_SECURITY, OSD_SECURITY_DEFAULT_METHOD),
 	NONCE_WINDOW(OSD_SECURITY_OLDEST_NONCE),
@@ -420,6 +546,7 @@ const struct osd_page_attribute osd_page_table[] = {
 	WORKING_KEY_IDENTIFIER(15),
 	STORED(OSD_PARTITION_SECURITY, OSD_SECURITY_POLICY_ACCESS_TAG, 4),
 	STORED(OSD_PARTITION_SECURITY, OSD_SECURITY_USER_OBJECT_POLICY_ACCESS_TAG, 4),
+	CONTAINER_RECOVERY(OSD_PARTITION_ERROR_RECOVERY),
 	FROZEN_AUDIT(1),
 	FROZEN_AUDIT(2),
 	FROZEN_AUDIT(3),
@@ -464,6 +591,8 @@ const struct osd_page_attribute osd_page_table[] = {
 	READ_ONLY(OSD_COLLECTION_TRACKING, OSD_TRACKING_MISSING_SKIPPED),
 	IDENTIFICATION(OSD_COLLECTION_SECURITY),
 	STORED(OSD_COLLECTION_SECURITY, OSD_SECURITY_POLICY_ACCESS_TAG, 4),
+	OWN_RECOVERY(OSD_COLLECTION_ERROR_RECOVERY),
+	RECOVERY_TIMES(OSD_COLLECTION_ERROR_RECOVERY),
 	/* the root */
 	IDENTIFICATION(OSD_ROOT_INFORMATION),
 	COMPUTED(OSD_ROOT_INFORMATION, OSD_ROOT_SYSTEM_ID, 20, get_root_information),
@@ -535,10 +664,10 @@ const struct osd_page_attribute osd_page_table[] = {
 	COMPUTED(OSD_ROOT_SECURITY, OSD_SECURITY_ALGORITHMS, 1, get_security),
 	COMPUTED(OSD_ROOT_SECURITY, OSD_SECURITY_DH_GROUPS, 1, get_security),
 	COMPUTED(OSD_ROOT_SECURITY, OSD_SECURITY_DH_GROUPS + 1, 1, get_security),
-	IDENTIFICATION(OSD_ROOT_ERROR_RECOVERY),
-	COMPUTED(OSD_ROOT_ERROR_RECOVERY, OSD_RECOVERY_COMMANDS, 8, get_error_recovery),
-	COMPUTED(OSD_ROOT_ERROR_RECOVERY, OSD_RECOVERY_PARTITION_ID, 8, get_error_recovery),
-	COMPUTED(OSD_ROOT_ERROR_RECOVERY, OSD_RECOVERY_OBJECT_ID, 8, get_error_recovery),
+	CONTAINER_RECOVERY(OSD_ROOT_ERROR_RECOVERY),
+	COMPUTED(OSD_MUNINN_ROOT, OSD_MUNINN_DAMAGED_COMMANDS, 8, get_damaged_commands),
+	COMPUTED(OSD_MUNINN_ROOT, OSD_MUNINN_DAMAGED_PARTITION, 8, get_damaged_commands),
+	COMPUTED(OSD_MUNINN_ROOT, OSD_MUNINN_DAMAGED_OBJECT, 8, get_damaged_commands),
 };
 
 const size_t osd_page_table_length = sizeof(osd_page_table) / sizeof(osd_page_table[0]);

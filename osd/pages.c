@@ -115,6 +115,10 @@ int osd_page_check_set(enum engine_type type, const struct osd_attribute *attrib
 		return 0; /* a stored attribute becomes undefined */
 	if (entry->length != 0 && length != entry->length)
 		return -EINVAL;
+	if (attribute->page == OSD_PARTITION_ATTRIBUTES_ACCESS &&
+	    (length % OSD_ACCESS_DESCRIPTOR_BYTES != 0 ||
+	     length > OSD_ACCESS_DESCRIPTORS_MAX * OSD_ACCESS_DESCRIPTOR_BYTES))
+		return -EINVAL;
 	return !entry->allows || entry->allows(attribute->value) ? 0 : -EINVAL;
 }
 

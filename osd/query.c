@@ -86,6 +86,21 @@ static int decode_query(struct osd_request *request, struct query *query)
 	return 0;
 }
 
+int osd_query_each(struct osd_request *request,
+		   int (*use)(void *context, const struct osd_attribute *attribute), void *context)
+{
+	struct query query;
+	int result = decode_query(request, &query);
+
+	for (size_t i = 0; i < query.count && result == 0; i++) {
+		struct osd_attribute asked = { .page = query.criteria[i].page,
+					       .number = query.criteria[i].number };
+
+		result = use(context, &asked);
+	}
+	return result;
+}
+
 /* Attributes that user objects have, one by one, and not of the command itself. */
 static bool may_be_queried(const struct criterion *criterion)
 {

@@ -22,8 +22,11 @@
 /* Keys and policy are about the present: going back in time leaves them as they are. */
 static void set_lasting_pages(struct engine *engine)
 {
-	const uint32_t pages[] = { OSD_ROOT_SECURITY, OSD_PARTITION_SECURITY,
-				   OSD_PARTITION_FROZEN_AUDITS, osd_private_page(ENGINE_ROOT),
+	const uint32_t pages[] = { OSD_ROOT_SECURITY,
+				   OSD_PARTITION_SECURITY,
+				   OSD_PARTITION_FROZEN_AUDITS,
+				   OSD_PARTITION_ATTRIBUTES_ACCESS,
+				   osd_private_page(ENGINE_ROOT),
 				   osd_private_page(ENGINE_PARTITION) };
 
 	engine_set_lasting_pages(engine, pages, sizeof(pages) / sizeof(pages[0]));

@@ -117,6 +117,9 @@ int osd_capability_check(struct osd_request *request);
 /* Behind osd_validate_target, which completes the address of some object IDs. */
 int osd_capability_check_range(struct osd_request *request);
 
+/* security_access.c: does the list that the capability names have the attributes of the command? */
+int osd_capability_check_attributes(struct osd_request *request);
+
 /* ---- security_pages.c: attributes that security reads, and the pages that show them ---- */
 
 /*

@@ -303,10 +303,7 @@ int osd_capability_check(struct osd_request *request)
 		return -EINVAL;
 	if (check_object(request) != 0 || check_permissions(request) != 0)
 		return -EINVAL;
-	/* There are no attributes access pages: a restriction by one can't be kept. */
-	if (capability->attributes_access != 0)
-		return osd_fail_field(request, layout->attributes_access);
-	return 0;
+	return osd_capability_check_attributes(request);
 }
 
 int osd_capability_check_range(struct osd_request *request)

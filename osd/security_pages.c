@@ -206,6 +206,8 @@ int osd_security_inherit_clone(struct osd_request *request, uint64_t source)
 		result = copy_page(request, from, clone, OSD_PARTITION_SECURITY);
 	if (result == 0)
 		result = copy_page(request, from, clone, OSD_PARTITION_FROZEN_AUDITS);
+	if (result == 0)
+		result = copy_page(request, from, clone, OSD_PARTITION_ATTRIBUTES_ACCESS);
 	if (result != 0)
 		return osd_result(request, result, 0);
 	return osd_security_set_method(request, clone, method);
@@ -215,7 +217,7 @@ bool osd_page_is_security(uint32_t page)
 {
 	return page == OSD_ROOT_SECURITY || page == OSD_PARTITION_SECURITY ||
 	       page == OSD_COLLECTION_SECURITY || page == OSD_USER_OBJECT_SECURITY ||
-	       page == OSD_PARTITION_FROZEN_AUDITS;
+	       page == OSD_PARTITION_FROZEN_AUDITS || page == OSD_PARTITION_ATTRIBUTES_ACCESS;
 }
 
 bool osd_security_allows_method(const uint8_t *value)

@@ -222,7 +222,8 @@ enum {
 	OSD_PAGE_INFORMATION = 0x1,
 	OSD_PAGE_QUOTAS = 0x2,
 	OSD_PAGE_TIMESTAMPS = 0x3,
-	OSD_PAGE_COLLECTIONS = 0x4, /* collections: command tracking */
+	OSD_PAGE_COLLECTIONS =
+		0x4, /* collections: command tracking; partitions: attributes access */
 	OSD_PAGE_POLICY_SECURITY = 0x5,
 	OSD_PAGE_ERROR_RECOVERY = 0x6,
 	OSD_PAGE_ATOMICS = 0x7, /* user objects: osc-osd's */
@@ -240,14 +241,19 @@ enum {
 	OSD_USER_OBJECT_TIMESTAMPS = 0x00000003u,
 	OSD_USER_OBJECT_COLLECTIONS = 0x00000004u,
 	OSD_USER_OBJECT_ATOMICS = 0x00000007u,
+	OSD_USER_OBJECT_ERROR_RECOVERY = 0x00000006u,
 	OSD_PARTITION_INFORMATION = 0x30000001u,
 	OSD_PARTITION_QUOTAS = 0x30000002u,
 	OSD_PARTITION_TIMESTAMPS = 0x30000003u,
+	OSD_PARTITION_ATTRIBUTES_ACCESS = 0x30000004u,
+	OSD_PARTITION_ERROR_RECOVERY = 0x30000006u,
 	OSD_COLLECTION_INFORMATION = 0x60000001u,
 	OSD_COLLECTION_TIMESTAMPS = 0x60000003u,
 	OSD_COLLECTION_TRACKING = 0x60000004u,
+	OSD_COLLECTION_ERROR_RECOVERY = 0x60000006u,
 	OSD_ROOT_INFORMATION = 0x90000001u,
 	OSD_MUNINN_PARTITION = 0x50000010u, /* our own, of the vendor's pages */
+	OSD_MUNINN_ROOT = 0xB0000010u,
 	OSD_ROOT_QUOTAS = 0x90000002u,
 	OSD_ROOT_ERROR_RECOVERY = 0x90000006u,
 	OSD_ROOT_TIMESTAMPS = 0x90000003u,
@@ -303,6 +309,10 @@ enum {
 	OSD_INFORMATION_MEMBERS = 0xC1,
 	OSD_INFORMATION_ACTUAL_DATA_SPACE = 0xD1,
 	OSD_INFORMATION_RESERVED_DATA_SPACE = 0xD2,
+	OSD_INFORMATION_SNAPSHOT_METHOD = 0x200, /* partitions: DEFAULT ... DUPLICATION METHOD */
+	OSD_INFORMATION_CLONE_METHOD = 0x201,
+	OSD_INFORMATION_SNAPSHOT_TIME = 0x300, /* ... TIME OF DUPLICATION */
+	OSD_INFORMATION_CLONE_TIME = 0x301,
 };
 
 /* COLLECTION TYPE. The standard's spontaneous ones are not made by any command. */
@@ -373,12 +383,34 @@ enum {
 /* Atomics page: the values that COMPARE AND SWAP and FETCH AND ADD work on. */
 enum { OSD_ATOMICS_COMPARE_AND_SWAP = 0x1, OSD_ATOMICS_FETCH_AND_ADD = 0x2 };
 
-/* Error recovery page of the root: our own choice, since no source shows what the standard has. */
+/* Error recovery pages. Collections and user objects have no contained objects, and no number of them. */
 enum {
-	OSD_RECOVERY_COMMANDS = 0x1, /* that met damage since the unit was opened */
-	OSD_RECOVERY_PARTITION_ID = 0x2,
-	OSD_RECOVERY_OBJECT_ID = 0x3,
+	OSD_RECOVERY_DAMAGE_SUMMARY = 0x1,
+	OSD_RECOVERY_CONTAINED_DAMAGE_SUMMARY = 0x2,
+	OSD_RECOVERY_LAST_DATA_TIME = 0x3,
+	OSD_RECOVERY_LAST_ATTRIBUTES_TIME = 0x4,
+	OSD_RECOVERY_LAST_CONTAINED_TIME = 0x5,
+	OSD_RECOVERY_NUMBER_DAMAGED = 0x6, /* root: partitions; partition: objects */
 };
+
+/* DAMAGE SUMMARY; the two low bits are enum osd_damage_kind. */
+enum {
+	OSD_DAMAGE_ROOT_CHECK_RECOMMENDED = 1 << 2,
+	OSD_DAMAGE_PARTITION_CHECK_RECOMMENDED = 1 << 3,
+};
+
+/* Root page of ours. */
+enum {
+	OSD_MUNINN_DAMAGED_COMMANDS = 0x1,  /* 8 bytes: that met damage since the unit was opened */
+	OSD_MUNINN_DAMAGED_PARTITION = 0x2, /* what the latest of them addressed */
+	OSD_MUNINN_DAMAGED_OBJECT = 0x3,
+};
+
+/* One item of an attribute of the attributes access page: attributes page 0(4), number 4(4). */
+#define OSD_ACCESS_DESCRIPTOR_BYTES 8
+/* Lists in a partition, numbered from 1, and descriptors in each. */
+#define OSD_ACCESS_LISTS_MAX       16
+#define OSD_ACCESS_DESCRIPTORS_MAX 10
 
 /* Current command page. */
 enum {

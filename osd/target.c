@@ -40,6 +40,7 @@ int osd_device_create(struct engine *engine, const uint8_t uuid[16],
 	created->engine = engine;
 	osd_trackers_init(&created->trackers);
 	osd_background_init(&created->background);
+	osd_damage_init(&created->damage);
 	memcpy(created->uuid, uuid, sizeof(created->uuid));
 	memcpy(created->system_id, system_id_head, sizeof(system_id_head));
 	memcpy(created->system_id + sizeof(system_id_head), uuid, 16);
@@ -60,6 +61,7 @@ int osd_device_create(struct engine *engine, const uint8_t uuid[16],
 		osd_merge_job_destroy(created->merge_job);
 		osd_subscriptions_destroy(created->subscriptions);
 		osd_conditions_destroy(created->conditions);
+		osd_damage_destroy(&created->damage);
 		free(created);
 		return result;
 	}
@@ -79,6 +81,7 @@ void osd_device_destroy(struct osd_device *device)
 	osd_subscriptions_destroy(device->subscriptions);
 	osd_security_destroy(device);
 	osd_conditions_destroy(device->conditions);
+	osd_damage_destroy(&device->damage);
 	free(device);
 }
 
@@ -216,6 +219,8 @@ static int begin(struct osd_request *request, enum engine_mode mode)
 	int result = formats ? engine_begin_format(engine, &request->txn)
 			     : engine_begin(engine, mode, &request->txn);
 
+	if (result == 0)
+		request->time_ms = engine_txn_time(request->txn);
 	if (result != -ENOMEM)
 		return osd_result(request, result, 0);
 	request->command->status = SCSI_STATUS_BUSY;
@@ -397,9 +402,7 @@ void osd_execute(struct osd_device *device, struct osd_command *command)
 			osd_security_seal_data(&request);
 		}
 		osd_finish(&request);
-		if (request.sense.key == SENSE_MEDIUM_ERROR)
-			osd_damage_note(device->conditions, request.sense.partition,
-					request.sense.object);
+		osd_damage_settle(&request);
 		osd_security_sign_sense(&request);
 	}
 	osd_tracking_end(&request);

@@ -283,11 +283,12 @@ static void test_all_pages_come_in_order_without_the_current_command(void **stat
 	call_get(&call, OSD_PAGE_ALL, 1);
 	call_run(unit, &call);
 	expect_good(unit);
-	/* directory: information page; information: partition ID; timestamps: created */
-	assert_int_equal(unit_retrieved_count(unit, &call), 3);
+	/* directory: information page; information: partition ID; timestamps: created; damage */
+	assert_int_equal(unit_retrieved_count(unit, &call), 4);
 	assert_int_equal(unit_retrieved(unit, &call, 0).page, 0);
 	assert_int_equal(unit_retrieved(unit, &call, 1).page, OSD_USER_OBJECT_INFORMATION);
 	assert_int_equal(unit_retrieved(unit, &call, 2).page, OSD_USER_OBJECT_TIMESTAMPS);
+	assert_int_equal(unit_retrieved(unit, &call, 3).page, OSD_USER_OBJECT_ERROR_RECOVERY);
 }
 
 static void test_all_pages_of_every_type_include_the_computed(void **state)
@@ -321,8 +322,9 @@ static void test_the_directory_names_the_pages_that_there_are(void **state)
 {
 	struct unit *unit = *state;
 	struct call call = call_of(OSD_GET_ATTRIBUTES, P, 0);
-	static const uint32_t expected[] = { 0x30000000, 0x30000001, 0x30000002, 0x30000003,
-					     0x30000005, 0x30010000, 0xF0000003 };
+	static const uint32_t expected[] = { 0x30000000, 0x30000001, 0x30000002,
+					     0x30000003, 0x30000004, 0x30000005,
+					     0x30000006, 0x30010000, 0xF0000003 };
 
 	unit_set(unit, P, 0, 0x30010000, 0, "My page", 8);
 	unit_set(unit, P, 0, 0xF0000003, 1, "x", 1);
@@ -332,8 +334,8 @@ static void test_the_directory_names_the_pages_that_there_are(void **state)
 	call_get(&call, OSD_PARTITION_INFORMATION, 0);
 	call_run(unit, &call);
 	expect_good(unit);
-	assert_int_equal(unit_retrieved_count(unit, &call), 10);
-	for (size_t i = 0; i < 7; i++) {
+	assert_int_equal(unit_retrieved_count(unit, &call), 12);
+	for (size_t i = 0; i < 9; i++) {
 		struct osd_attribute attribute = unit_retrieved(unit, &call, i);
 
 		assert_int_equal(attribute.page, 0x30000000);
@@ -342,10 +344,10 @@ static void test_the_directory_names_the_pages_that_there_are(void **state)
 	}
 	assert_memory_equal(unit_retrieved(unit, &call, 1).value,
 			    "INCITS  T10 Partition Information\0", 35);
-	assert_memory_equal(unit_retrieved(unit, &call, 5).value, "My page\0\0", 9);
 	assert_memory_equal(unit_retrieved(unit, &call, 7).value, "My page\0\0", 9);
-	assert_int_equal(unit_retrieved(unit, &call, 8).length, 0);
-	assert_memory_equal(unit_retrieved(unit, &call, 9).value,
+	assert_memory_equal(unit_retrieved(unit, &call, 9).value, "My page\0\0", 9);
+	assert_int_equal(unit_retrieved(unit, &call, 10).length, 0);
+	assert_memory_equal(unit_retrieved(unit, &call, 11).value,
 			    "INCITS  T10 Partition Information\0", 35);
 }
 
