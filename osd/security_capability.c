@@ -296,7 +296,6 @@ static bool respects_range(const struct osd_request *request)
 
 int osd_capability_check(struct osd_request *request)
 {
-	const struct osd_security_layout *layout = osd_security_layout(request->cdb.version);
 	const struct osd_capability *capability = &request->security.capability;
 
 	if (osd_capability_check_time(request, capability, OSD_CAPABILITY_OF_CDB) != 0)

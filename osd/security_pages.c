@@ -15,7 +15,7 @@
 #define NONCE_LIST_DEPTH UINT16_MAX
 
 /* A page of policy has fewer and shorter attributes than these. */
-enum { POLICY_VALUES_MAX = 64, POLICY_BYTES_MAX = 64 };
+enum { POLICY_VALUES_MAX = 64, POLICY_BYTES_MAX = 80 };
 
 /* ---- what security asks ---- */
 

@@ -165,6 +165,7 @@ static void test_commands_that_work_on_attributes_are_held_to_the_list(void **st
 		call.capability.object_type = OSD_TYPE_USER_OBJECT;
 		call.capability.descriptor_type = osd_descriptor_type(OSD_2, OSD_TYPE_USER_OBJECT);
 		call_descriptor(&call.call, OSD_CONTINUATION_COPY_SOURCE, content, sizeof(content));
+		signed_extend(&call, P, O, OSD_TYPE_USER_OBJECT, 0xFFFC);
 		signed_run(unit, &call);
 		if (attributes)
 			expect_field(unit, FIELD_ACCESS);
@@ -228,6 +229,7 @@ static void test_going_back_in_time_brings_no_old_list_back(void **state)
 	secure(unit);
 	restore = signed_call_of(unit, OSD_RESTORE_PARTITION_FROM_SNAPSHOT, P, 0, OSD_CMDRSP);
 	restore.call.cdb.address = P + 1;
+	signed_extend(&restore, P + 1, 0, OSD_TYPE_PARTITION, 0xFFFC);
 	signed_run(unit, &restore);
 	expect_good(unit);
 	assert_false(may_get(unit, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_USERNAME));
