@@ -4,6 +4,7 @@
 
 #include "common/bytes.h"
 #include "osd/execute.h"
+#include "osd/functions.h"
 
 /* IDs that are copied at once. */
 #define BATCH 256
@@ -99,7 +100,8 @@ int osd_create_user_tracking_collection(struct osd_request *request)
 					       OSD_PERMISSION_READ, &from) != 0)
 		return -EINVAL;
 	/* It is about to lose members. */
-	if (source != 0 && osd_tracker_active(&request->device->trackers, partition, source) != 0)
+	if (source != 0 &&
+	    osd_tracker_active(&request->device->trackers, partition, from.address.object) != 0)
 		return osd_fail_field(request, osd_address_field(request));
 	result = osd_create_collection(request);
 	if (result != 0)
@@ -176,13 +178,16 @@ void osd_trackers_init(struct osd_trackers *trackers)
 	*trackers = (struct osd_trackers){ .mutex = PTHREAD_MUTEX_INITIALIZER };
 }
 
-/* The entry of a collection, or with partition 0 a free one; NULL: there is none. The mutex is held. */
+/*
+ * The entry of a collection, or with partition 0 a free one; NULL: there is none. A cancelled command is no longer at work on
+ * what is there now. The mutex is held.
+ */
 static struct osd_tracker *find_tracker(struct osd_trackers *trackers, uint64_t partition,
 					uint64_t object)
 {
 	for (size_t i = 0; i < OSD_TRACKERS_MAX; i++)
 		if (trackers->entries[i].partition == partition &&
-		    trackers->entries[i].object == object)
+		    trackers->entries[i].object == object && !trackers->entries[i].cancelled)
 			return &trackers->entries[i];
 	return NULL;
 }
@@ -212,16 +217,73 @@ int osd_tracking_begin(struct osd_request *request, uint64_t object, uint64_t me
 	busy = find_tracker(trackers, partition, object) != NULL;
 	entry = busy ? NULL : find_tracker(trackers, 0, 0);
 	if (entry)
-		*entry = (struct osd_tracker){ partition, object, request->cdb.action };
+		*entry = (struct osd_tracker){ .partition = partition,
+					       .object = object,
+					       .action = request->cdb.action };
 	pthread_mutex_unlock(&trackers->mutex);
 	if (busy)
 		return osd_fail_field(request, field);
 	if (!entry)
 		return osd_fail(request, SENSE_ILLEGAL_REQUEST, SENSE_SYSTEM_RESOURCE_FAILURE);
-	request->tracking = (struct osd_tracking){ .partition = partition,
-						   .object = object,
-						   .members = members };
+	request->tracking =
+		(struct osd_tracking){ .partition = partition,
+				       .object = object,
+				       .entry = entry,
+				       .created = request->subject.stat.created_sequence,
+				       .members = members };
 	return 0;
+}
+
+static bool is_cancelled(const struct osd_request *request)
+{
+	struct osd_trackers *trackers = &request->device->trackers;
+	bool cancelled;
+
+	pthread_mutex_lock(&trackers->mutex);
+	cancelled = request->tracking.entry->cancelled;
+	pthread_mutex_unlock(&trackers->mutex);
+	return cancelled;
+}
+
+int osd_tracking_resume(struct osd_request *request)
+{
+	struct osd_tracking *tracking = &request->tracking;
+
+	/* The tracked one can't be removed alone; the one that a QUERY searches can. */
+	if (is_cancelled(request) || request->subject.stat.created_sequence != tracking->created)
+		return osd_fail_field(request, OSD_FIELD_OBJECT);
+	tracking->committed = tracking->counts;
+	return 0;
+}
+
+/* Partition whose contents the command takes away or back, *all: every one. False: none. */
+static bool takes_contents(const struct osd_request *request, uint64_t *partition, bool *all)
+{
+	const struct osd_command_entry *entry = request->entry;
+	bool rolls_back = entry->execute == osd_function_rollback && request->object == 0;
+
+	*partition = request->subject.address.partition;
+	*all = entry->flags & OSD_REFORMATS || (rolls_back && *partition == 0);
+	return *all || rolls_back || entry->flags & OSD_RESTORES ||
+	       entry->action == OSD_REMOVE_PARTITION;
+}
+
+void osd_tracking_cancel_others(const struct osd_request *request)
+{
+	struct osd_trackers *trackers = &request->device->trackers;
+	uint64_t partition;
+	bool all;
+
+	if (!takes_contents(request, &partition, &all))
+		return;
+	pthread_mutex_lock(&trackers->mutex);
+	for (size_t i = 0; i < OSD_TRACKERS_MAX; i++) {
+		struct osd_tracker *entry = &trackers->entries[i];
+
+		if (entry->partition != 0 && (all || entry->partition == partition))
+			entry->cancelled = true;
+	}
+	pthread_mutex_unlock(&trackers->mutex);
 }
 
 /* ---- the command tracking page ---- */
@@ -290,7 +352,10 @@ static void store_failure(const struct osd_request *request)
 
 	if (result != 0)
 		return;
-	result = store_page(txn, tracking, &tracking->committed, command->status, false);
+	/* Whatever is there now was never its collection, or has been taken back to before it. */
+	result = is_cancelled(request)
+			 ? -ENOENT
+			 : store_page(txn, tracking, &tracking->committed, command->status, false);
 	if (result == 0)
 		result = engine_attribute_set(txn, address, OSD_COLLECTION_TRACKING,
 					      OSD_TRACKING_SENSE_DATA, command->sense,
@@ -311,6 +376,6 @@ void osd_tracking_end(struct osd_request *request)
 	if (request->failed)
 		store_failure(request);
 	pthread_mutex_lock(&trackers->mutex);
-	*find_tracker(trackers, tracking->partition, tracking->object) = (struct osd_tracker){ 0 };
+	*tracking->entry = (struct osd_tracker){ 0 };
 	pthread_mutex_unlock(&trackers->mutex);
 }

@@ -28,6 +28,7 @@ struct osd_trackers {
 	struct osd_tracker {
 		uint64_t partition, object; /* partition 0: free */
 		uint16_t action;
+		bool cancelled; /* what is there under these IDs is not what the command was sent for */
 	} entries[OSD_TRACKERS_MAX];
 };
 
@@ -39,6 +40,8 @@ struct osd_tracking_counts {
 /* What a command knows of the tracking collection that it works on. */
 struct osd_tracking {
 	uint64_t partition, object; /* partition 0: none */
+	struct osd_tracker *entry;  /* its own, until it ends */
+	uint64_t created;           /* created_sequence of the collection in the CDB */
 	uint64_t members;           /* when it began */
 	struct osd_tracking_counts counts;
 	struct osd_tracking_counts committed; /* in the transactions before this one */
@@ -63,6 +66,16 @@ uint16_t osd_tracker_active(struct osd_trackers *trackers, uint64_t partition, u
  */
 int osd_tracking_begin(struct osd_request *request, uint64_t object, uint64_t members,
 		       uint16_t field);
+/*
+ * Another batch of the command. Fails if the collection in the CDB, or the one that is tracked, is not the one that the
+ * command began with. Inside its transaction.
+ */
+int osd_tracking_resume(struct osd_request *request);
+/*
+ * The command takes away, or back, what others work on: ends those. To be called at the end of its transaction, so that no batch
+ * comes in between; a commit that fails has ended them all the same.
+ */
+void osd_tracking_cancel_others(const struct osd_request *request);
 /* Stores how far it has come; with `ended` that it has ended well. Inside a writing transaction. */
 int osd_tracking_store(struct osd_request *request, bool ended);
 /* The command has ended: if it has failed, that and its sense data are stored. Outside transactions. */

@@ -195,10 +195,8 @@ static int begin_tracking(struct osd_request *request)
 		request->more = true;
 		return 0;
 	}
-	if (request->tracking.partition != 0) {
-		request->tracking.committed = request->tracking.counts;
-		return 0;
-	}
+	if (request->tracking.partition != 0)
+		return osd_tracking_resume(request);
 	return osd_tracking_begin(request, subject->address.object, subject->stat.members,
 				  OSD_FIELD_OBJECT);
 }

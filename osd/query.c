@@ -251,10 +251,8 @@ static int prepare_matches(struct search *search)
 				begun ? 0 : OSD_PERMISSION_WRITE, &into) != 0)
 		return -EINVAL;
 	search->into = into.address;
-	if (begun) {
-		request->tracking.committed = request->tracking.counts;
-		return 0;
-	}
+	if (begun)
+		return osd_tracking_resume(request);
 	result = osd_collection_type(request, &into, &type);
 	if (result != 0)
 		return osd_result(request, result, field);

@@ -227,7 +227,7 @@ static void test_remove_member_objects_tracks_tracking_collections_only(void **s
 static void pretend_at_work(struct unit *unit, uint64_t collection)
 {
 	unit->device->trackers.entries[3] =
-		(struct osd_tracker){ P, collection, OSD_SET_MEMBER_ATTRIBUTES };
+		(struct osd_tracker){ P, collection, OSD_SET_MEMBER_ATTRIBUTES, false };
 }
 
 static void test_remove_member_objects_waits_for_nobody(void **state)
@@ -253,7 +253,8 @@ static void test_too_many_tracked_commands_are_refused(void **state)
 	struct call call = call_of(OSD_REMOVE_MEMBER_OBJECTS, P, T);
 
 	for (uint64_t i = 0; i < OSD_TRACKERS_MAX; i++)
-		unit->device->trackers.entries[i] = (struct osd_tracker){ P, W + i, OSD_QUERY };
+		unit->device->trackers.entries[i] =
+			(struct osd_tracker){ P, W + i, OSD_QUERY, false };
 	call_run(unit, &call);
 	shows_sense(unit, REMOVE_MEMBER_OBJECTS,
 		    "32 other commands on tracking collections are at work", ILLEGAL_REQUEST,

@@ -377,7 +377,8 @@ static void test_query_does_not_disturb_a_collection_at_work(void **state)
 	struct call call;
 
 	add_range(&list, 2, 4);
-	unit->device->trackers.entries[0] = (struct osd_tracker){ P, T, OSD_REMOVE_MEMBER_OBJECTS };
+	unit->device->trackers.entries[0] =
+		(struct osd_tracker){ P, T, OSD_REMOVE_MEMBER_OBJECTS, false };
 	call = collecting(C, &list, T);
 	call_run(unit, &call);
 	shows_field(unit, QUERY, "a command works on the matches collection", 40);
