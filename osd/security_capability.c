@@ -287,7 +287,7 @@ static bool respects_range(const struct osd_request *request)
 		struct osd_piece piece;
 
 		osd_piece_decode(&request->pieces, i, &piece);
-		/* The sum was checked to fit in 64 bits. */
+		/* The sum, first page of a packed ID included, was checked to fit in 64 bits. */
 		if (!is_inside(capability, cdb->address + piece.offset, piece.length))
 			return false;
 	}

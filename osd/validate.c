@@ -68,25 +68,37 @@ static int check_attribute_segments(struct osd_request *request)
 	return 0;
 }
 
+/* Do all pieces, counted from `address`, stay inside 64 bits? */
+static bool pieces_fit(const struct osd_request *request, uint64_t address)
+{
+	for (size_t i = 0; i < request->pieces.length / 16; i++) {
+		struct osd_piece piece;
+
+		osd_piece_decode(&request->pieces, i, &piece);
+		if (piece.offset > UINT64_MAX - address ||
+		    piece.length > UINT64_MAX - address - piece.offset)
+			return false;
+	}
+	return true;
+}
+
 /* Checks that the pieces make up LENGTH and stay inside 64 bits. */
 static int check_pieces(struct osd_request *request)
 {
-	const struct osd_cdb *cdb = &request->cdb;
 	uint64_t total = 0;
 
-	if (request->pieces.length % 16 != 0)
+	if (request->pieces.length % 16 != 0 || !pieces_fit(request, request->cdb.address))
 		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
 	for (size_t i = 0; i < request->pieces.length / 16; i++) {
 		struct osd_piece piece;
 
 		osd_piece_decode(&request->pieces, i, &piece);
-		if (piece.offset > UINT64_MAX - cdb->address ||
-		    piece.length > UINT64_MAX - cdb->address - piece.offset ||
-		    piece.length > UINT64_MAX - total)
+		if (piece.length > UINT64_MAX - total)
 			return osd_fail_field(request, OSD_FIELD_CONTINUATION);
 		total += piece.length;
 	}
-	return total == cdb->length ? 0 : osd_fail_field(request, osd_length_field(request));
+	return total == request->cdb.length ? 0
+					    : osd_fail_field(request, osd_length_field(request));
 }
 
 /* The descriptors of a continuation segment, and which commands may have how many of them. */
@@ -355,7 +367,9 @@ static int read_object_id(struct osd_request *request, struct engine_address *ad
 	first = (uint64_t)id.page * engine_page_bytes(request->device->engine);
 	if (!(request->entry->flags & OSD_HAS_RANGE) || creates)
 		return osd_fail_field(request, OSD_FIELD_OBJECT);
-	if (cdb->address > UINT64_MAX - first || cdb->length > UINT64_MAX - first - cdb->address)
+	if (cdb->address > UINT64_MAX - first ||
+	    (!request->pieces.content && cdb->length > UINT64_MAX - first - cdb->address) ||
+	    !pieces_fit(request, cdb->address + first))
 		return osd_fail_field(request, osd_address_field(request));
 	cdb->address += first;
 	return 0;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "osd/layout.h"
+#include "osd/execute.h"
 #include "tests/osd/unit.h"
 
 #define PACKED UINT64_C(0x10007)
@@ -132,6 +132,62 @@ static void test_what_a_packed_id_cannot_name_is_refused(void **state)
 	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_SYSTEM_RESOURCE_FAILURE);
 }
 
+static void test_pieces_of_a_packed_object_do_not_wrap_around(void **state)
+{
+	struct unit *unit = *state;
+	const uint16_t actions[] = { OSD_WRITE, OSD_READ };
+
+	set_up_packed(unit);
+	unit_create(unit, PACKED, ID(5, 0, 0));
+	write_at(unit, ID(5, 0, 0), 0, "start");
+	expect_good(unit);
+	for (size_t i = 0; i < 2; i++) {
+		/* Together with the first page of the ID the piece would begin at 0. */
+		struct call call = call_of(actions[i], PACKED, ID(5, 0, 1));
+
+		if (actions[i] == OSD_WRITE)
+			call_data(&call, "zz", 2);
+		call.cdb.length = 0;
+		call_piece(&call, UINT64_MAX - 4095, 2);
+		call.data_in_capacity = actions[i] == OSD_READ ? 2 : 0;
+		call_run(unit, &call);
+		expect_field(unit, 40);
+	}
+	expect_text(unit, ID(5, 0, 0), 0, "start");
+	/* The same piece from page 0 on is only too far. */
+	for (uint16_t page = 0; page < 2; page++) {
+		struct call call = call_of(OSD_WRITE, PACKED, ID(5, 0, page));
+
+		call_data(&call, "zz", 2);
+		call.cdb.length = 0;
+		call_piece(&call, page == 0 ? UINT64_MAX - 4095 : 4096, 2);
+		call_run(unit, &call);
+		if (page == 0)
+			expect_field(unit, 40);
+		else
+			expect_good(unit);
+	}
+	expect_text(unit, ID(5, 0, 2), 0, "zz");
+}
+
+static void test_a_packed_collection_at_work_is_not_copied(void **state)
+{
+	struct unit *unit = *state;
+	struct call call;
+
+	set_up_packed(unit);
+	call = call_of(OSD_CREATE_USER_TRACKING_COLLECTION, PACKED, ID(7, 0, 0));
+	call_run(unit, &call);
+	expect_good(unit);
+	unit->device->trackers.entries[0] =
+		(struct osd_tracker){ PACKED, 0x10006, OSD_SET_MEMBER_ATTRIBUTES, false };
+	call = call_of(OSD_CREATE_USER_TRACKING_COLLECTION, PACKED, ID(8, 0, 0));
+	call.cdb.address = ID(7, 0, 0);
+	call_run(unit, &call);
+	expect_field(unit, 40);
+	unit->device->trackers.entries[0] = (struct osd_tracker){ 0 };
+}
+
 static void test_the_layout_is_chosen_once(void **state)
 {
 	struct unit *unit = *state;
@@ -161,6 +217,8 @@ int main(void)
 		cmocka_unit_test(test_packed_ids_are_identifier_version_and_first_page),
 		with_unit(test_a_packed_object_is_created_listed_written_and_read_by_its_id),
 		with_unit(test_what_a_packed_id_cannot_name_is_refused),
+		with_unit(test_pieces_of_a_packed_object_do_not_wrap_around),
+		with_unit(test_a_packed_collection_at_work_is_not_copied),
 		with_object(test_the_layout_is_chosen_once),
 	};
 
