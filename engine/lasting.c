@@ -57,6 +57,26 @@ static int load(const struct target *target, struct onode **loaded)
 	return result;
 }
 
+/* Of a partition that is not there any more, but is shown by a version of the device. */
+static int open_of_removed(struct target *target, struct engine_address address)
+{
+	struct old_view *view;
+	int result = target_view(target->txn, address, &view);
+
+	if (result)
+		return result;
+	target->partition = &view->partition;
+	target->old = true;
+	if (view->onode && view->onode->entry.key.identifier != RECORD_ID_LASTING) {
+		onode_free(view->onode);
+		view->onode = NULL;
+	}
+	if (!view->onode)
+		result = load(target, &view->onode);
+	target->onode = view->onode;
+	return result;
+}
+
 int lasting_open(struct engine_txn *txn, struct engine_address address, struct target *target)
 {
 	struct cache *cache = &txn->engine->onodes;
@@ -66,6 +86,8 @@ int lasting_open(struct engine_txn *txn, struct engine_address address, struct t
 
 	*target = (struct target){ .txn = txn, .bound = RECORD_NEWEST };
 	result = partition_get(txn->engine, address.partition, &target->partition);
+	if (result == -ENOENT && address.version)
+		return open_of_removed(target, address);
 	if (result)
 		return result;
 	key.partition = target->partition->index;

@@ -221,12 +221,12 @@ int engine_stat(struct engine_txn *txn, struct engine_address address, struct en
 	}
 	if (head->type == ENGINE_COLLECTION)
 		result = collection_stat(target.onode, stat);
-	else if (!address.object && txn->engine->lasting_count)
-		result = stat_lasting(txn, address, stat);
 	memcpy(stat->times_ms, head->times_ms, sizeof(stat->times_ms));
 	if (!target.old)
 		access_times_apply(&txn->engine->accesses, access_key_of(&target), stat->times_ms);
 	target_close(&target);
+	if (!result && !address.object && txn->engine->lasting_count)
+		result = stat_lasting(txn, address, stat);
 	return result;
 }
 

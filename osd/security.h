@@ -128,7 +128,10 @@ int osd_capability_check_attributes(struct osd_request *request);
  */
 int osd_security_governing(const struct osd_request *request, uint64_t partition,
 			   uint64_t *governing);
-/* Method of the root (partition 0) or of a partition as it is now; NOSEC if there is none. */
+/*
+ * Method of the root (partition 0) or of a partition as it is now, also of its versions; with the bits of a version in
+ * `partition` of one that was removed, too. NOSEC if there is none.
+ */
 int osd_security_method_of(const struct osd_request *request, uint64_t partition, uint8_t *method);
 /* How far timestamps of nonces may be from the clock, in milliseconds. */
 int osd_security_nonce_window(const struct osd_request *request, uint64_t partition,

@@ -45,7 +45,7 @@ int osd_extensions_method(const struct osd_request *request, uint8_t *method)
 		int result;
 
 		extension(request, i, &capability);
-		result = osd_security_method_of(request, partition_of(&capability), &own);
+		result = osd_security_method_of(request, capability.partition, &own);
 		if (result != 0)
 			return result;
 		*method = (uint8_t)max_u64(*method, own);
@@ -104,7 +104,7 @@ static int check_extension(struct osd_request *request, size_t index)
 	const uint8_t *bytes = extension(request, index, &capability);
 	size_t at = (size_t)(bytes - request->command->data_out);
 	uint8_t least;
-	int result = osd_security_method_of(request, partition_of(&capability), &least);
+	int result = osd_security_method_of(request, capability.partition, &least);
 
 	if (result != 0)
 		return osd_result(request, result, 0);
@@ -149,7 +149,7 @@ int osd_further_check(struct osd_request *request, uint64_t partition, uint64_t 
 	*further = (struct osd_further){ 0 };
 	if (permissions == 0)
 		return 0;
-	result = osd_security_method_of(request, partition & ENGINE_LAST_PARTITION_ID, &method);
+	result = osd_security_method_of(request, partition, &method);
 	if (result != 0)
 		return osd_result(request, result, 0);
 	if (method == OSD_NOSEC)

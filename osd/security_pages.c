@@ -74,10 +74,14 @@ static int method_unset(const struct osd_request *request, struct engine_address
 
 int osd_security_method_of(const struct osd_request *request, uint64_t partition, uint8_t *method)
 {
-	struct engine_address address = { 0 };
+	uint64_t id = partition & ENGINE_LAST_PARTITION_ID;
+	struct engine_address address = { .version = (uint32_t)(partition >> 48) };
 	uint32_t length;
-	int result = osd_security_governing(request, partition, &address.partition);
+	int result = osd_security_governing(request, id, &address.partition);
 
+	/* One that was removed is as protected as it was then. */
+	if (address.partition != id)
+		address.version = 0;
 	*method = OSD_NOSEC;
 	if (result == 0)
 		result =
