@@ -34,6 +34,12 @@ static void must(int result, const struct error_text *error, const char *what)
 void unit_open(struct unit *unit, uint64_t bytes)
 {
 	struct nand_geometry geometry = nand_geometry_default(bytes);
+
+	unit_open_on(unit, &geometry);
+}
+
+void unit_open_on(struct unit *unit, const struct nand_geometry *geometry)
+{
 	struct engine_options options = { .clock_ms = read_clock, .clock_context = unit };
 	struct error_text error = { "" };
 	static const uint8_t uuid[16] = { 0x10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
@@ -41,9 +47,9 @@ void unit_open(struct unit *unit, uint64_t bytes)
 
 	memset(unit, 0, sizeof(*unit));
 	unit->now_ms = UNIT_CLOCK;
-	must(engine_nvram_bytes(&geometry, &options, &nvram_bytes, &error), &error,
+	must(engine_nvram_bytes(geometry, &options, &nvram_bytes, &error), &error,
 	     "engine_nvram_bytes");
-	must(nand_open_memory(&geometry, nvram_bytes, &unit->nand, &error), &error,
+	must(nand_open_memory(geometry, nvram_bytes, &unit->nand, &error), &error,
 	     "nand_open_memory");
 	must(engine_format(unit->nand, &options, &error), &error, "engine_format");
 	must(engine_open(unit->nand, &options, &unit->engine, &error), &error, "engine_open");

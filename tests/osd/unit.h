@@ -37,6 +37,8 @@ struct unit {
 
 /* An empty device with room for `bytes`. */
 void unit_open(struct unit *unit, uint64_t bytes);
+/* An empty device of that geometry, for tests of many pages. */
+void unit_open_on(struct unit *unit, const struct nand_geometry *geometry);
 void unit_close(struct unit *unit);
 
 /*
