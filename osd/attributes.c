@@ -296,6 +296,19 @@ int osd_check_gets(struct osd_request *request, enum engine_type type)
 	return result < 0 ? fail_list(request, result) : 0;
 }
 
+/* No room that an initiator could give is enough for this object: it is named, to be asked by itself. */
+static int fail_too_long(struct osd_request *request, const struct osd_subject *subject,
+			 const struct osd_attribute *asked)
+{
+	osd_fail_attribute(request, asked->page, asked->number);
+	request->sense.has_object = true;
+	request->sense.partition = osd_wire_partition(subject->address);
+	request->sense.object = subject->stat.type == ENGINE_PARTITION
+					? 0
+					: osd_wire_object(request, subject->address.object);
+	return -EINVAL;
+}
+
 int osd_answer_list(struct osd_request *request, const struct osd_subject *subject,
 		    struct osd_list_writer *writer)
 {
@@ -314,6 +327,8 @@ int osd_answer_list(struct osd_request *request, const struct osd_subject *subje
 			result = add_one(request, subject, &asked, writer);
 		if (result != 0)
 			return request->failed ? result : osd_result(request, result, 0);
+		if (osd_list_object_is_too_long(writer))
+			return fail_too_long(request, subject, &asked);
 	}
 	return result < 0 ? fail_list(request, result) : 0;
 }

@@ -180,6 +180,19 @@ static enum engine_list what_to_list(const struct osd_request *request)
 	}
 }
 
+/* What has attributes in the list. */
+static enum engine_type type_of_entries(enum engine_list what)
+{
+	switch (what) {
+	case ENGINE_LIST_PARTITIONS:
+		return ENGINE_PARTITION;
+	case ENGINE_LIST_COLLECTIONS:
+		return ENGINE_COLLECTION;
+	default:
+		return ENGINE_USER_OBJECT;
+	}
+}
+
 int osd_list(struct osd_request *request)
 {
 	struct osd_command *command = request->command;
@@ -194,6 +207,10 @@ int osd_list(struct osd_request *request)
 						    listing.what == ENGINE_LIST_COLLECTIONS };
 	uint64_t total;
 
+	/* Also of a list without entries. */
+	if (request->cdb.list_attributes &&
+	    osd_check_gets(request, type_of_entries(listing.what)) != 0)
+		return -EINVAL;
 	if (room == 0)
 		return 0;
 	osd_list_begin_bare(&listing.writer, OSD_2, command->data_in + head_room, room - head_room);

@@ -122,9 +122,12 @@ void osd_finish(struct osd_request *request)
 		command->status = SCSI_STATUS_GOOD;
 		return;
 	}
-	sense->has_object = true;
-	sense->partition = request->cdb.partition;
-	sense->object = request->cdb.object;
+	/* The addressed object, unless another one is at fault. */
+	if (!sense->has_object) {
+		sense->has_object = true;
+		sense->partition = request->cdb.partition;
+		sense->object = request->cdb.object;
+	}
 	if (request->failed)
 		sense->not_initiated = functions_not_initiated(request->phase);
 	else

@@ -191,6 +191,11 @@ void osd_list_begin_bare(struct osd_list_writer *writer, enum osd_version versio
 bool osd_list_object_begin(struct osd_list_writer *writer, uint64_t object,
 			   enum osd_object_type type);
 void osd_list_object_end(struct osd_list_writer *writer);
+/*
+ * Between them: something did not fit into the 16 bits that the entries' length has, whatever the room. What _end makes of it
+ * does not show it.
+ */
+bool osd_list_object_is_too_long(const struct osd_list_writer *writer);
 
 /* OSD-1 list of created objects: ID and one entry. */
 bool osd_list_add_object_value(struct osd_list_writer *writer, uint64_t object, uint32_t page,

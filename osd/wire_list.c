@@ -133,12 +133,17 @@ bool osd_list_object_begin(struct osd_list_writer *writer, uint64_t object,
 	return true;
 }
 
+bool osd_list_object_is_too_long(const struct osd_list_writer *writer)
+{
+	return writer->truncated && writer->capacity < writer->capacity_behind_object;
+}
+
 void osd_list_object_end(struct osd_list_writer *writer)
 {
 	size_t bytes = writer->length - writer->object_head - OSD_LIST_OBJECT_HEAD_BYTES;
 
 	put_be16(writer->data + writer->object_head + 14, (uint16_t)bytes);
-	if (writer->capacity < writer->capacity_behind_object)
+	if (osd_list_object_is_too_long(writer))
 		writer->truncated = false;
 	writer->capacity = writer->capacity_behind_object;
 }

@@ -251,6 +251,67 @@ static void test_a_list_with_attributes_is_cut_between_objects(void **state)
 	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
 }
 
+static void test_a_list_with_attributes_wants_those_of_its_entries_even_if_there_is_none(
+	void **state)
+{
+	static const struct {
+		uint16_t action;
+		uint64_t partition;
+		uint32_t page;
+	} cases[] = {
+		{ OSD_LIST, P + 1, OSD_PARTITION_INFORMATION },
+		{ OSD_LIST, P + 1, OSD_COLLECTION_INFORMATION },
+		{ OSD_LIST, 0, OSD_USER_OBJECT_INFORMATION },
+		{ OSD_LIST_COLLECTION, P + 1, OSD_USER_OBJECT_INFORMATION },
+	};
+	struct unit *unit = *state;
+	struct call removal;
+
+	unit_create_partition(unit, P + 1);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct call call = call_of(cases[i].action, cases[i].partition, 0);
+
+		call.cdb.length = call.data_in_capacity = 512;
+		call.cdb.list_attributes = true;
+		call_get(&call, cases[i].page, 1);
+		call_run(unit, &call);
+		expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+	}
+	removal = call_of(OSD_REMOVE_PARTITION, P + 1, 0);
+	call_run(unit, &removal);
+	expect_good(unit);
+}
+
+static void test_a_list_never_leaves_out_attributes_of_an_object_unseen(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = list_of(P, P + 39, 1 << 20);
+	struct osd_sense sense;
+
+	unit_set_long(unit, P, P + 40, 0x10000, 1, 65000);
+	unit_set_long(unit, P, P + 40, 0x10000, 2, 4);
+	call.cdb.list_attributes = true;
+	call_get(&call, 0x10000, 1);
+	call_get(&call, 0x10000, 2);
+	run_list(unit, &call);
+	/* With more than its length can say the object is named, instead of what fits. */
+	unit_set_long(unit, P, P + 40, 0x10000, 2, 600);
+	call_run(unit, &call);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+	sense = unit_sense(unit);
+	assert_true(sense.partition == P && sense.object == P + 40);
+	assert_int_equal(sense.attributes, 1);
+	assert_int_equal(sense.attribute[0].page, 0x10000);
+	assert_int_equal(sense.attribute[0].number, 2);
+	/* Less room than that is only the end of this part. */
+	call = list_of(P, P + 39, 60000);
+	call.cdb.list_attributes = true;
+	call_get(&call, 0x10000, 1);
+	call_get(&call, 0x10000, 2);
+	assert_int_equal(run_list(unit, &call).continuation_id, P + 40);
+	unit_set_long(unit, P, P + 40, 0x10000, 1, 1);
+}
+
 static void test_partitions_are_listed_with_their_attributes(void **state)
 {
 	struct unit *unit = *state;
@@ -357,6 +418,9 @@ int main(void)
 		cmocka_unit_test(test_a_get_list_addresses_the_partition),
 		cmocka_unit_test(test_a_list_with_attributes_has_them_behind_each_id),
 		cmocka_unit_test(test_a_list_with_attributes_is_cut_between_objects),
+		cmocka_unit_test(
+			test_a_list_with_attributes_wants_those_of_its_entries_even_if_there_is_none),
+		cmocka_unit_test(test_a_list_never_leaves_out_attributes_of_an_object_unseen),
 		cmocka_unit_test(test_partitions_are_listed_with_their_attributes),
 		cmocka_unit_test(test_standard_inquiry_data_is_of_an_osd),
 		cmocka_unit_test(test_each_listed_vpd_page_is_there_and_no_other),

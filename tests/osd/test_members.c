@@ -354,6 +354,27 @@ static void test_get_member_attributes_without_any_room_does_nothing(void **stat
 	assert_int_equal(unit_tracked(unit, T).percent, 0);
 }
 
+static void test_get_member_attributes_refuses_a_member_that_has_more_than_a_list_can_say(
+	void **state)
+{
+	struct unit *unit = *state;
+	struct call call = get_call(T, 100000);
+	struct osd_sense sense;
+
+	unit_set_long(unit, P, M + 3, 0x10000, 1, 40000);
+	unit_set_long(unit, P, M + 3, 0x10000, 2, 40000);
+	call_get(&call, 0x10000, 1);
+	call_get(&call, 0x10000, 2);
+	call_run(unit, &call);
+	shows_sense(unit, GET_MEMBER_ATTRIBUTES,
+		    "a member whose attributes are longer than its length can say", ILLEGAL_REQUEST,
+		    INVALID_FIELD_IN_PARAMETER_LIST);
+	sense = unit_sense(unit);
+	assert_true(sense.partition == P && sense.object == M + 3);
+	/* None counts as dealt with. */
+	assert_members(unit, T, ALL);
+}
+
 static void test_get_member_attributes_of_an_old_version(void **state)
 {
 	struct unit *unit = *state;
@@ -661,6 +682,8 @@ int main(void)
 		with_members(test_get_member_attributes_of_a_linear_collection),
 		with_members(test_get_member_attributes_goes_on_where_there_was_no_room),
 		with_members(test_get_member_attributes_without_any_room_does_nothing),
+		with_members(
+			test_get_member_attributes_refuses_a_member_that_has_more_than_a_list_can_say),
 		with_members(test_get_member_attributes_of_an_old_version),
 		with_members(test_get_member_attributes_gets_before_it_sets),
 		with_members(test_get_member_attributes_asks_user_objects),

@@ -317,6 +317,27 @@ void unit_set(struct unit *unit, uint64_t partition, uint64_t object, uint32_t p
 	expect_good(unit);
 }
 
+void unit_set_long(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page,
+		   uint32_t number, uint32_t length)
+{
+	struct osd_cdb cdb = { .version = OSD_2,
+			       .action = OSD_SET_ATTRIBUTES,
+			       .format = OSD_ATTRIBUTES_PAGE,
+			       .partition = partition,
+			       .object = object,
+			       .set_page = page,
+			       .set_number = number,
+			       .set_data = { 0, length } };
+	uint8_t bytes[OSD_CDB_BYTES_MAX], *value = calloc(1, length);
+	size_t cdb_length;
+
+	assert_non_null(value);
+	assert_int_equal(osd_cdb_encode(&cdb, bytes, &cdb_length), 0);
+	unit_execute(unit, bytes, cdb_length, value, length, 0);
+	expect_good(unit);
+	free(value);
+}
+
 uint32_t unit_get(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page,
 		  uint32_t number, void *value, size_t capacity)
 {
