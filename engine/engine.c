@@ -505,7 +505,7 @@ int engine_commit(struct engine_txn *txn, bool stable)
 		undo(txn);
 	committed = engine->transactions;
 	end(txn);
-	if (!result && writing && (stable || engine->options.stable_commits))
+	if (!result && (stable || (writing && engine->options.stable_commits)))
 		result = make_stable(engine, committed);
 	settle_accesses_if_many(engine);
 	return result;

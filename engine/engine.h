@@ -160,8 +160,8 @@ void engine_bypass_timestamps(struct engine_txn *txn, bool bypass);
 uint64_t engine_txn_time(const struct engine_txn *txn);
 
 /*
- * Ends a transaction and frees it. `stable`: on return all that is committed survives power loss of the host; commits
- * of several threads that come together share one flush.
+ * Ends a transaction and frees it. `stable`: on return all that is committed survives power loss of the host, of a reading
+ * one all that it may have read; commits of several threads that come together share one flush.
  * -ENOSPC: there was no room for its metadata; nothing of it happened, as after engine_abort. -EIO of the sync: it is
  * committed, its durability unknown. Other errors (-EIO of a put, -ENOMEM): nothing of it happened.
  */

@@ -282,7 +282,7 @@ bool osd_run_once(struct osd_request *request)
 	}
 	request->phase = OSD_PHASE_DONE;
 	osd_tracking_cancel_others(request);
-	result = engine_commit(request->txn, request->cdb.fua && request->mode != ENGINE_READ);
+	result = engine_commit(request->txn, request->cdb.fua);
 	if (result == 0 && request->entry->flags & OSD_FLUSHES)
 		result = engine_flush(request->device->engine);
 	if (result != 0) {

@@ -419,6 +419,22 @@ static void test_fua_and_flush_wait_for_stable_storage_and_nothing_else_does(voi
 	call_run(unit, &call);
 	expect_good(unit);
 	assert_true(syncs(unit) > before);
+	/* What a READ with FUA has read is as stable; when it is already there is nothing to wait for. */
+	unit_write(unit, O, 0, "read", 4);
+	call = call_of(OSD_READ, P, O);
+	call.cdb.length = call.data_in_capacity = 4;
+	before = syncs(unit);
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(syncs(unit), before);
+	call.cdb.fua = true;
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_true(syncs(unit) > before);
+	before = syncs(unit);
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(syncs(unit), before);
 	for (size_t i = 0; i < 3; i++) {
 		unit_write(unit, O, 0, "more", 4);
 		before = syncs(unit);
