@@ -75,6 +75,8 @@ static int copy_one(struct osd_request *request, const struct osd_copy_source *s
 				  &stat) != 0)
 		return -EINVAL;
 	result = engine_copy_data(request->txn, from, to);
+	if (result == 0)
+		result = engine_accessed(request->txn, from, true, source->attributes);
 	if (result != 0)
 		return osd_result(request, result, OSD_FIELD_CONTINUATION);
 	return source->attributes ? osd_page_copy_stored(request, from, to, stat.type) : 0;
