@@ -148,28 +148,23 @@ int history_load(struct engine *engine, uint16_t index, uint64_t created_sequenc
 		 struct history *history)
 {
 	uint64_t vanished = timeline_vanished(&engine->timeline, created_sequence);
-	int result = history_read(engine->store, index, history);
+	struct history found;
+	int result = history_read(engine->store, index, &found);
 
-	if (result || index == RECORD_ROOT_INDEX)
+	*history = found;
+	if (result || index == RECORD_ROOT_INDEX ||
+	    (found.created_sequence == created_sequence && found.valid_sequence >= vanished))
 		return result;
-	if (history->created_sequence != created_sequence) {
-		*history = history_new(index, created_sequence);
-		history->valid_sequence = max_u64(created_sequence, vanished);
-		history->floor = vanished;
-	} else if (history->valid_sequence < vanished) {
-		/*
-		 * While it was gone nobody looked after what it had kept, but for clones. What is recorded from now on is valid
-		 * again.
-		 */
-		const struct history before = *history;
-
-		*history = history_new(index, created_sequence);
-		history->valid_sequence = vanished;
-		history->floor = vanished;
-		history->clones = before.clones;
-		history->versions.generation = before.versions.generation;
-	}
-	return result;
+	/*
+	 * While it was gone nobody looked after what it had kept. What is recorded from now on is valid again. But clones
+	 * stand on an index, whoever has it: on an earlier or a later owner, or on this one.
+	 */
+	*history = history_new(index, created_sequence);
+	history->valid_sequence = max_u64(created_sequence, vanished);
+	history->floor = vanished;
+	history->clones = found.clones;
+	history->versions.generation = found.versions.generation;
+	return 0;
 }
 
 int history_put(const struct record_writer *writer, uint16_t index, uint16_t version,

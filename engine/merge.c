@@ -47,7 +47,7 @@ struct keep_context {
 	} owner;
 	/* What was kept between two numbers. */
 	struct {
-		bool known, of_owner, of_left;
+		bool known, of_owner;
 		uint16_t index;
 		uint64_t from, bound;
 	} kept;
@@ -132,12 +132,10 @@ static bool is_of_owner(const struct keep_context *context, uint64_t sequence)
 	return context->owner.partition && sequence >= context->owner.partition->created_sequence;
 }
 
-static bool is_of_left(const struct keep_context *context, uint64_t sequence)
+/* The history of an index: its owner's, or what is left of one that is gone. */
+static struct history *history_of(struct keep_context *context)
 {
-	const struct history *left = &context->owner.left;
-
-	return !context->owner.partition && (left->removed || left->clones.count) &&
-	       sequence >= left->created_sequence;
+	return context->owner.partition ? &context->owner.partition->history : &context->owner.left;
 }
 
 /* ---- bounds ---- */
@@ -181,14 +179,14 @@ static int lowest_kept(struct keep_context *context, uint64_t sequence, uint64_t
 	if (!result && is_of_owner(context, sequence)) {
 		set = history_versions(engine, context->owner.partition);
 		result = lower(&set, sequence, lowest);
-		set = history_clones(engine, context->owner.partition);
-		if (!result)
-			result = lower(&set, sequence, lowest);
-	} else if (!result && is_of_left(context, sequence)) {
-		struct partition left = { .index = context->owner.index,
-					  .history = context->owner.left };
+	}
+	/* Rollbacks of the device may have changed who has the index; clones may stand on any of them. */
+	if (!result && context->owner.index != RECORD_ROOT_INDEX &&
+	    history_of(context)->clones.count) {
+		struct partition any = { .index = context->owner.index,
+					 .history = *history_of(context) };
 
-		set = history_clones(engine, &left);
+		set = history_clones(engine, &any);
 		result = lower(&set, sequence, lowest);
 	}
 	return result ? result : lower_by_interval(context, sequence, lowest);
@@ -198,12 +196,12 @@ static int lowest_kept(struct keep_context *context, uint64_t sequence, uint64_t
 static int lowest_bound(struct keep_context *context, uint16_t index, uint64_t sequence,
 			uint64_t horizon, uint64_t *lowest)
 {
-	bool of_owner = is_of_owner(context, sequence), of_left = is_of_left(context, sequence);
+	bool of_owner = is_of_owner(context, sequence);
 	int result;
 
 	if (context->kept.known && context->kept.index == index &&
-	    context->kept.of_owner == of_owner && context->kept.of_left == of_left &&
-	    sequence >= context->kept.from && sequence <= context->kept.bound) {
+	    context->kept.of_owner == of_owner && sequence >= context->kept.from &&
+	    sequence <= context->kept.bound) {
 		*lowest = context->kept.bound;
 		return 0;
 	}
@@ -211,7 +209,6 @@ static int lowest_bound(struct keep_context *context, uint16_t index, uint64_t s
 	context->kept.known = !result;
 	context->kept.index = index;
 	context->kept.of_owner = of_owner;
-	context->kept.of_left = of_left;
 	context->kept.from = sequence;
 	context->kept.bound = *lowest;
 	return result;
@@ -360,7 +357,7 @@ static bool is_reachable(void *context_, const struct record_key *key,
 	if (key->identifier == RECORD_ID_LASTING)
 		return true;
 	if (record_is_timeless(key))
-		return is_of_owner(context, info->sequence) || is_of_left(context, info->sequence);
+		return is_of_owner(context, info->sequence) || history_of(context)->clones.count;
 	/* Just put, it is reached. */
 	if (bound == info->sequence || bound == slot_end(info->sequence))
 		return true;

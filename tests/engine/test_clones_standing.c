@@ -198,6 +198,81 @@ static void test_a_moment_of_an_interval_keeps_what_a_vanished_clone_stood_on(vo
 	assert_int_equal(bounds_of(device, PARTITION), 0);
 }
 
+/* ---- partitions that share an index ---- */
+
+/* Removes the partition and makes it again; the new one gets the index of the old one, as after a restart. */
+static void make_again(struct device *device)
+{
+	struct partition *found;
+	uint16_t index;
+
+	assert_int_equal(partition_get(device->engine, PARTITION, &found), 0);
+	index = found->index;
+	partition_release(device->engine, found);
+	remove_partition(device);
+	crash(device);
+	create(device, PARTITION);
+	assert_int_equal(partition_get(device->engine, PARTITION, &found), 0);
+	assert_int_equal(found->index, index);
+	partition_release(device->engine, found);
+}
+
+static void test_an_earlier_partition_that_comes_back_keeps_what_clones_of_a_later_stand_on(
+	void **state)
+{
+	struct device *device = *state;
+	uint32_t before, after;
+
+	set_policy(device, 0, 0, 0, 0);
+	write_page(device, 2 * SECOND, 0, 'z');
+	before = take_snapshot(device, 0);
+	make_again(device);
+	write_page(device, 3 * SECOND, 0, 'a');
+	make_clone(device, PARTITION, CLONE);
+	write_page(device, 4 * SECOND, 0, 'b');
+	after = take_snapshot(device, 0);
+	remove_one(device, PARTITION);
+	roll_back_device(device, ENGINE_AT_VERSION, before);
+	check_page(device, 0, 0, 'z');
+	/* It has a history of its own from now on. */
+	take_snapshot(device, PARTITION);
+	write_page(device, 5 * SECOND, 0, 'y');
+	merge_all(device);
+	check_page(device, after, 0, 'b');
+	check_page_of(device, CLONE, after, 0, 'a');
+	assert_int_equal(bounds_of(device, PARTITION), 1);
+	assert_int_equal(drop(device, 0, after), 0);
+	merge_all(device);
+	assert_int_equal(sources(device), 0);
+}
+
+static void test_a_later_partition_that_comes_back_keeps_what_clones_of_an_earlier_stand_on(
+	void **state)
+{
+	struct device *device = *state;
+	uint32_t earlier, later, after;
+
+	set_policy(device, 0, 0, 0, 0);
+	write_page(device, 2 * SECOND, 0, 'a');
+	earlier = take_snapshot(device, 0);
+	make_again(device);
+	write_page(device, 3 * SECOND, 0, 'z');
+	later = take_snapshot(device, 0);
+	roll_back_device(device, ENGINE_AT_VERSION, earlier);
+	make_clone(device, PARTITION, CLONE);
+	write_page(device, 4 * SECOND, 0, 'b');
+	after = take_snapshot(device, 0);
+	roll_back_device(device, ENGINE_AT_VERSION, later);
+	assert_int_equal(drop(device, 0, earlier), 0);
+	write_page(device, 5 * SECOND, 0, 'y');
+	merge_all(device);
+	crash(device);
+	merge_all(device);
+	check_page(device, later, 0, 'z');
+	check_page(device, after, 0, 'b');
+	check_page_of(device, CLONE, after, 0, 'a');
+}
+
 /* ---- clones that were removed or refreshed ---- */
 
 static void test_the_past_of_a_removed_clone_can_be_reached(void **state)
@@ -307,6 +382,8 @@ int main(void)
 		TEST(test_a_version_of_the_device_keeps_what_a_vanished_clone_stood_on),
 		TEST(test_a_moment_that_can_be_reached_keeps_what_a_vanished_clone_stood_on),
 		TEST(test_a_moment_of_an_interval_keeps_what_a_vanished_clone_stood_on),
+		TEST(test_an_earlier_partition_that_comes_back_keeps_what_clones_of_a_later_stand_on),
+		TEST(test_a_later_partition_that_comes_back_keeps_what_clones_of_an_earlier_stand_on),
 		TEST(test_the_past_of_a_removed_clone_can_be_reached),
 		TEST(test_the_past_of_a_refreshed_clone_can_be_reached),
 		TEST(test_clones_of_a_removed_clone_keep_what_both_stand_on),
