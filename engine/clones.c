@@ -57,6 +57,7 @@ static int inherit(struct engine_txn *txn, struct partition *clone, const struct
 		   uint64_t bound, bool writable)
 {
 	memcpy(clone->sets, state->sets, sizeof(clone->sets));
+	usage_change(txn, clone->used_bytes, state->used_bytes);
 	clone->used_bytes = state->used_bytes;
 	clone->origin = (struct partition_origin){
 		.index = state->index,

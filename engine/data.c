@@ -126,6 +126,7 @@ void data_account(struct target *target, uint64_t before)
 	if (after == before)
 		return;
 	target->partition->used_bytes += (after - before) * page_bytes;
+	usage_change(target->txn, before * page_bytes, after * page_bytes);
 	partition_mark(target->txn, target->partition);
 }
 

@@ -420,6 +420,7 @@ static int put_and_commit(struct engine_txn *txn)
 		lineage_forget(&engine->lineage);
 	if (txn->partitions_created || txn->partitions_removed || txn->forgets_states)
 		engine_forget_states(engine);
+	usage_commit(txn);
 	engine->writer = NULL;
 	if (txn->formats)
 		note_formatted(engine);

@@ -370,6 +370,13 @@ uint32_t engine_page_bytes(const struct engine *engine);
 int engine_stat(struct engine_txn *txn, struct engine_address address, struct engine_stat *stat);
 
 /*
+ * What all partitions hold together: the sum of their used_bytes, with what the transaction has changed, and by how much this has
+ * made it grow (0 of a transaction that rolls a partition or the device back). Counted once, by reading the state of each
+ * partition, when it is asked for the first time, and after rollbacks; otherwise constant time.
+ */
+int engine_used(struct engine_txn *txn, uint64_t *bytes, int64_t *change);
+
+/*
  * Sets one timestamp explicitly (all but created; below 2^48). Creating an object sets all of them. The engine itself
  * maintains them: data and attribute calls update the modified times at commit, engine_accessed the accessed times.
  * Accessed times are kept in memory and become stable at flush, close, when many have gathered, or at the next change

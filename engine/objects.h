@@ -86,6 +86,9 @@ struct engine {
 	uint32_t views_made;
 	pthread_mutex_t kept_states_mutex;
 	struct kept_state kept_states[ENGINE_KEPT_STATES];
+	/* Sum of what all partitions hold: see usage.c. */
+	bool used_known; /* atomic, as is what it speaks of: readers count it */
+	uint64_t used_bytes;
 	uint32_t lasting_pages[ENGINE_LASTING_PAGES_MAX]; /* see lasting.h */
 	uint32_t lasting_count;
 };
@@ -117,7 +120,8 @@ struct engine_txn {
 	struct record_writer writer;
 	uint64_t put_bytes; /* records and their headers */
 	bool rolled_back, policy_changed, forgets_states;
-	bool formats;              /* its commit takes away all that was there before */
+	int64_t used_change; /* by how much what partitions hold has grown; not told after a rollback */
+	bool formats;        /* its commit takes away all that was there before */
 	uint64_t put_bytes_before; /* then: what engine->put_bytes was */
 	/* The partition (0: all of them) whose noted access times are of a past that is hidden now. */
 	bool forgets_accesses;
@@ -163,6 +167,14 @@ int txn_begin_slot(struct engine_txn *txn);
  */
 int engine_aside(struct engine *engine, int (*work)(struct engine_txn *txn, void *context),
 		 void *context);
+
+/* ---- what partitions hold (usage.c) ---- */
+
+/* A partition holds more, or less, from now on. */
+void usage_change(struct engine_txn *txn, uint64_t before, uint64_t after);
+
+/* The transaction is committed. */
+void usage_commit(struct engine_txn *txn);
 
 /* ---- moments (moments.c) ---- */
 

@@ -231,6 +231,7 @@ static int remove_partition(struct engine_txn *txn, struct partition *root,
 	if (result)
 		return result == -ENOENT ? -EBADMSG : result;
 	txn->changed = txn->partitions_removed = true;
+	usage_change(txn, partition->used_bytes, 0);
 	partition_mark(txn, root);
 	cache_drop_partition(&engine->onodes, partition->index);
 	cache_drop_partition(&engine->nodes, partition->index);

@@ -118,8 +118,8 @@ static int check_flush(struct osd_request *request)
 static const struct osd_command_entry command_table[] = {
 	{ OSD_OBJECT_STRUCTURE_CHECK, ENGINE_READ, OSD_TARGET_ANY, OSD_ALLOCATION,
 	  osd_check_structure_check, osd_object_structure_check, OSD_PERMISSION_OBJ_MGMT },
-	{ OSD_FORMAT_OSD, ENGINE_WRITE, OSD_TARGET_ROOT, OSD_REFORMATS, check_format, NULL,
-	  OSD_PERMISSION_OBJ_MGMT | OSD_PERMISSION_GLOBAL },
+	{ OSD_FORMAT_OSD, ENGINE_WRITE, OSD_TARGET_ROOT, OSD_REFORMATS, check_format,
+	  osd_set_capacity, OSD_PERMISSION_OBJ_MGMT | OSD_PERMISSION_GLOBAL },
 	{ OSD_CREATE, ENGINE_WRITE, OSD_TARGET_NEW_USER_OBJECT, 0, check_create, create,
 	  OSD_PERMISSION_CREATE },
 	{ OSD_LIST, ENGINE_READ, OSD_TARGET_ROOT_OR_PARTITION,

@@ -305,8 +305,15 @@ int osd_current_command_get(struct osd_request *request, uint32_t number, uint8_
 /* What was created takes the defaults of what it is in. */
 int osd_quotas_inherit_object(struct osd_request *request);
 int osd_quotas_inherit_partition(struct osd_request *request);
-/* After the command's work: did it make something grow beyond its quota? */
+/* After the command's work: did it make something grow beyond its quota, or the unit beyond its capacity? */
 int osd_quotas_check(struct osd_request *request);
+/*
+ * FORMAT OSD: how much the unit's partitions may hold together is kept with the keys, out of the reach of rollbacks and across
+ * formats, until the next one.
+ */
+int osd_set_capacity(struct osd_request *request);
+/* TOTAL and USED CAPACITY: what was formatted, or what the device has. */
+int osd_capacities(const struct osd_request *request, uint64_t *total, uint64_t *used);
 
 /* attributes.c, for OSD_OWN_LISTS: sets one attribute whose list has been checked. */
 int osd_apply_set(struct osd_request *request, const struct osd_subject *subject,

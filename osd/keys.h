@@ -96,6 +96,9 @@ int osd_key_find(const struct osd_request *request, struct osd_key_name name, st
 int osd_key_store(struct osd_request *request, struct osd_key_name name, struct osd_key *key,
 		  const struct osd_key *above);
 
+/* Numbers of the root's page that are none of the keys': 8 bytes, what FORMAT OSD said. */
+#define OSD_PRIVATE_FORMATTED_CAPACITY 0x30u
+
 /* The page of the root or of partitions where keys are. No command shows or sets it. */
 uint32_t osd_private_page(enum engine_type type);
 bool osd_page_is_private(uint32_t page);

@@ -81,6 +81,16 @@ static uint32_t supported_isolation(uint8_t *value)
 	return 32;
 }
 
+/* What can't be read is not shown. */
+static uint32_t get_capacity(const struct osd_request *request, uint32_t number, uint8_t *value)
+{
+	uint64_t total, used;
+
+	if (osd_capacities(request, &total, &used) != 0)
+		return 0;
+	return number64(value, number == OSD_ROOT_TOTAL_CAPACITY ? total : used);
+}
+
 static uint32_t get_root_information(const struct osd_request *request,
 				     const struct osd_subject *subject,
 				     const struct osd_page_attribute *attribute, uint8_t *value)
@@ -110,9 +120,8 @@ static uint32_t get_root_information(const struct osd_request *request,
 		put_be32(value, OSD_CONTINUATION_BYTES_MAX);
 		return 4;
 	case OSD_ROOT_TOTAL_CAPACITY:
-		return number64(value, request->statistics.capacity_bytes);
 	case OSD_ROOT_USED_CAPACITY:
-		return number64(value, request->statistics.used_bytes);
+		return get_capacity(request, attribute->number, value);
 	case OSD_ROOT_PARTITIONS:
 		return number64(value, subject->stat.members);
 	case OSD_ROOT_CLOCK:

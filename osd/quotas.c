@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Quotas: attributes of the quotas pages, 0 or undefined = no limit. A command that made something
- * grow beyond its quota fails as a whole; one that did not make it grow never does.
+ * Quotas: attributes of the quotas pages, 0 or undefined = no limit; and the capacity that the unit was formatted with. A
+ * command that made something grow beyond its quota fails as a whole; one that did not make it grow never does.
  */
 #include <errno.h>
 
@@ -132,12 +132,66 @@ static int check_partitions(struct osd_request *request)
 	return check(request, root, OSD_ROOT_QUOTAS, OSD_QUOTA_PARTITION_COUNT, stat.members);
 }
 
+/* ---- the formatted capacity ---- */
+
+/* 0: the device's. */
+static int formatted_capacity(const struct osd_request *request, uint64_t *capacity)
+{
+	struct engine_address root = { 0 };
+
+	return osd_security_number(request, root, osd_private_page(ENGINE_ROOT),
+				   OSD_PRIVATE_FORMATTED_CAPACITY, capacity);
+}
+
+int osd_set_capacity(struct osd_request *request)
+{
+	struct engine_address root = { 0 };
+	uint8_t value[8];
+
+	put_be64(value, request->cdb.length);
+	return osd_result(request,
+			  engine_attribute_set(request->txn, root, osd_private_page(ENGINE_ROOT),
+					       OSD_PRIVATE_FORMATTED_CAPACITY, value,
+					       request->cdb.length ? sizeof(value) : 0),
+			  0);
+}
+
+int osd_capacities(const struct osd_request *request, uint64_t *total, uint64_t *used)
+{
+	uint64_t formatted;
+	int64_t change;
+	int result = formatted_capacity(request, &formatted);
+
+	*total = request->statistics.capacity_bytes;
+	*used = request->statistics.used_bytes;
+	if (result != 0 || formatted == 0)
+		return result;
+	/* What is kept of the past takes no room of what was formatted. */
+	*total = min_u64(*total, formatted);
+	return engine_used(request->txn, used, &change);
+}
+
+static int check_capacity(struct osd_request *request)
+{
+	uint64_t formatted, used;
+	int64_t change;
+	int result = formatted_capacity(request, &formatted);
+
+	if (result == 0 && formatted == 0)
+		return 0;
+	if (result == 0)
+		result = engine_used(request->txn, &used, &change);
+	if (result == 0 && change > 0 && used > formatted)
+		result = -EDQUOT;
+	return osd_result(request, result, 0);
+}
+
 int osd_quotas_check(struct osd_request *request)
 {
 	struct engine_address address = request->subject.address;
 	uint64_t used = 0;
 
-	if (osd_layout_check(request) != 0)
+	if (osd_layout_check(request) != 0 || check_capacity(request) != 0)
 		return -EINVAL;
 	if (request->subject.stat.type == ENGINE_PARTITION && request->created > 0)
 		return check_partitions(request);

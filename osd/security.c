@@ -143,7 +143,8 @@ static int required_method(struct osd_request *request, uint8_t *method)
 	uint64_t versions = request->security.partition == partition_of(request)
 				    ? request->cdb.partition & ~ENGINE_LAST_PARTITION_ID
 				    : 0;
-	int result = osd_security_method_of(request, versions | request->security.partition, method);
+	int result =
+		osd_security_method_of(request, versions | request->security.partition, method);
 
 	if (result == 0 && reached_partition(request) != 0)
 		result = osd_security_method_of(request, reached_partition(request), &own);

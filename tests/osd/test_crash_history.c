@@ -19,6 +19,7 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "nand/rehearsal.h"
+#include "osd/keys.h"
 #include "tests/osd/function_call.h"
 #include "tests/osd/secured.h"
 
@@ -145,6 +146,7 @@ static bool format_unit(struct unit *unit)
 	uint8_t value[3000];
 
 	memset(value, 'f', sizeof(value));
+	call.call.cdb.length = 100000;
 	call_set(&call.call, OSD_ROOT_INFORMATION, OSD_ROOT_OSD_NAME, "formatted", 10);
 	call_set(&call.call, OSD_PAGES_ROOT + 0x10000, 7, value, sizeof(value));
 	return execute(unit, &call, false);
@@ -227,7 +229,8 @@ static void add_attributes(struct engine_txn *txn, struct engine_address address
 		XXH64_update(hash, &page, sizeof(page));
 		XXH64_update(hash, &number, sizeof(number));
 		/* Keys are encrypted with something random in them; the epoch counts starts. */
-		if (page != 0x5FFFFFFF && page != 0xBFFFFFFF)
+		if ((page != 0x5FFFFFFF && page != 0xBFFFFFFF) ||
+		    number == OSD_PRIVATE_FORMATTED_CAPACITY)
 			XXH64_update(hash, value, length);
 		if (++number == 0)
 			break;
