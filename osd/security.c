@@ -184,11 +184,6 @@ static struct osd_key_name key_of_command(const struct osd_request *request)
 
 /* ---- the request ---- */
 
-static const uint8_t *nonce_of(const struct osd_request *request)
-{
-	return request->command->cdb + osd_security_layout(request->cdb.version)->nonce;
-}
-
 /* Is the request's check value that of `key`? */
 static int compare_request_value(const struct osd_request *request, uint8_t method,
 				 const uint8_t key[OSD_KEY_BYTES], bool *equal)
@@ -225,6 +220,24 @@ static int check_request_value(struct osd_request *request)
 	return 0;
 }
 
+/* The capability key, if the request has the check value that it makes. */
+static int find_signer(const struct osd_request *request, const struct osd_capability *capability,
+		       uint8_t key[OSD_KEY_BYTES], bool *is_signed)
+{
+	struct osd_key secret;
+	int result = osd_key_find(request, key_of_command(request), &secret);
+
+	*is_signed = false;
+	if (result == 0)
+		result = osd_capability_key(request->cdb.version, secret.authentication,
+					    request->cdb.capability, request->device->system_id,
+					    key);
+	OPENSSL_cleanse(&secret, sizeof(secret));
+	if (result == 0)
+		result = compare_request_value(request, capability->method, key, is_signed);
+	return result == -ENOENT || result == -EBADMSG ? 0 : result;
+}
+
 /*
  * Has who sends the request asked for a method by himself, where none is demanded? What existing initiators send there is no
  * capability, but none of it has a right check value.
@@ -234,23 +247,15 @@ static int is_signed(const struct osd_request *request, bool *is_signed)
 	const struct osd_capability *capability = &request->security.capability;
 	uint8_t format = request->cdb.version == OSD_1 ? OSD_CAPABILITY_OSD1 : OSD_CAPABILITY_OSD2;
 	uint8_t key[OSD_KEY_BYTES];
-	struct osd_key secret;
 	int result;
 
 	*is_signed = false;
 	if (capability->format != format || capability->algorithm != OSD_INTEGRITY_HMAC_SHA1 ||
 	    capability->method < OSD_CAPKEY || capability->method > OSD_ALLDATA)
 		return 0;
-	result = osd_key_find(request, key_of_command(request), &secret);
-	if (result == 0)
-		result = osd_capability_key(request->cdb.version, secret.authentication,
-					    request->cdb.capability, request->device->system_id,
-					    key);
-	OPENSSL_cleanse(&secret, sizeof(secret));
-	if (result == 0)
-		result = compare_request_value(request, capability->method, key, is_signed);
+	result = find_signer(request, capability, key, is_signed);
 	OPENSSL_cleanse(key, sizeof(key));
-	return result == -ENOENT || result == -EBADMSG ? 0 : result;
+	return result;
 }
 
 /* The list of nonces, made for the first one. */
@@ -276,8 +281,8 @@ static int check_nonce(struct osd_request *request)
 		result = open_nonces(security);
 	if (result != 0)
 		return osd_result(request, result, 0);
-	result = osd_nonces_take(security->nonces, nonce_of(request), now - min_u64(now, past),
-				 now + future);
+	result = osd_nonces_take(security->nonces, osd_security_nonce(request),
+				 now - min_u64(now, past), now + future);
 	if (result == -EEXIST)
 		return osd_fail(request, SENSE_ILLEGAL_REQUEST, SENSE_NONCE_NOT_UNIQUE);
 	if (result == -ERANGE)
@@ -292,99 +297,6 @@ static int check_frozen(struct osd_request *request)
 		return 0;
 	return osd_capability_check_frozen(request, &request->security.capability,
 					   request->security.partition);
-}
-
-/* ---- Data-Out and Data-In ---- */
-
-static int check_continuation_value(struct osd_request *request)
-{
-	const uint8_t *segment = request->command->data_out;
-	uint8_t expected[OSD_CHECK_VALUE_BYTES_MAX] = { 0 };
-	int result;
-
-	if (request->out_data == 0)
-		return 0;
-	result = osd_continuation_check_value(request->security.key, nonce_of(request), segment,
-					      request->out_data, expected);
-	if (result != 0)
-		return osd_result(request, result, 0);
-	if (!osd_check_values_equal(expected, segment + OSD_CONTINUATION_CHECK_VALUE,
-				    sizeof(expected)))
-		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
-	return 0;
-}
-
-/* Integrity information of `bytes` at the place that the CDB's `field` gives, behind `used`. */
-static int find_integrity(struct osd_request *request, uint16_t field, uint64_t used, size_t bytes,
-			  uint64_t room, uint64_t *offset)
-{
-	uint32_t encoded = get_be32(request->command->cdb + field);
-
-	if (osd_offset_decode(request->cdb.version, encoded, offset) != 0 || *offset < used ||
-	    *offset > room || room - *offset < bytes)
-		return osd_fail_field(request, field);
-	return 0;
-}
-
-static int check_data_out(struct osd_request *request)
-{
-	const struct osd_security_layout *layout = osd_security_layout(request->cdb.version);
-	const struct osd_cdb *cdb = &request->cdb;
-	struct osd_command *command = request->command;
-	const uint8_t *data = command->data_out;
-	size_t bytes = osd_data_out_integrity_bytes(cdb->version);
-	struct osd_integrity_lengths lengths = { request->out_data_length, cdb->set_data.length,
-						 cdb->get_list.length };
-	const struct iovec pieces[] = {
-		{ (void *)(data + request->out_data), lengths.data },
-		{ (void *)(data + (lengths.sets ? cdb->set_data.offset : 0)), lengths.sets },
-		{ (void *)(data + (lengths.gets ? cdb->get_list.offset : 0)), lengths.gets },
-	};
-	uint8_t expected[64];
-	uint64_t offset;
-	int result;
-
-	assert(bytes <= sizeof(expected));
-	if (lengths.data + lengths.sets + lengths.gets == 0)
-		return 0;
-	if (find_integrity(request, layout->data_out_offset, command->data_out_used, bytes,
-			   command->data_out_length, &offset) != 0)
-		return -EINVAL;
-	command->data_out_used = offset + bytes;
-	result = osd_data_out_integrity(cdb->version, request->security.key, nonce_of(request),
-					&lengths, pieces, 3, expected);
-	if (result != 0)
-		return osd_result(request, result, 0);
-	if (!osd_check_values_equal(expected, data + offset, bytes))
-		return osd_fail(request, SENSE_ILLEGAL_REQUEST,
-				SENSE_INVALID_DATA_OUT_BUFFER_INTEGRITY_CHECK_VALUE);
-	return 0;
-}
-
-/* Is there a place for the integrity information of Data-In, if something may be answered? */
-static int find_seal(struct osd_request *request)
-{
-	const struct osd_security_layout *layout = osd_security_layout(request->cdb.version);
-	const struct osd_cdb *cdb = &request->cdb;
-	bool in_data = cdb->list_attributes && request->entry->flags & OSD_LISTS;
-	uint64_t used = request->in_data_length;
-
-	if (cdb->retrieved.length > 0 && !in_data)
-		used = max_u64(used, cdb->retrieved.offset + cdb->retrieved.length);
-	if (used == 0)
-		return 0;
-	return find_integrity(request, layout->data_in_offset, used,
-			      osd_data_in_integrity_bytes(cdb->version),
-			      request->command->data_in_capacity, &request->security.seal_offset);
-}
-
-static int check_buffers(struct osd_request *request)
-{
-	if (request->security.method >= OSD_CMDRSP && check_continuation_value(request) != 0)
-		return -EINVAL;
-	if (request->security.method != OSD_ALLDATA)
-		return 0;
-	return check_data_out(request) != 0 ? -EINVAL : find_seal(request);
 }
 
 /* ---- the whole check ---- */
@@ -424,10 +336,37 @@ int osd_security_check_command(struct osd_request *request)
 	    check_request_value(request) != 0 ||
 	    (state->method >= OSD_CMDRSP && check_nonce(request) != 0) ||
 	    check_frozen(request) != 0 || osd_capability_check(request) != 0 ||
-	    check_buffers(request) != 0 || osd_extensions_check(request) != 0)
+	    osd_security_check_buffers(request) != 0 || osd_extensions_check(request) != 0)
 		return -EINVAL;
 	state->checked = true;
 	return 0;
+}
+
+void osd_security_sum_ahead(struct osd_request *request)
+{
+	struct osd_security_state *state = &request->security;
+	struct osd_capability capability;
+	uint8_t key[OSD_KEY_BYTES];
+	bool is_signed = false;
+	int result;
+
+	osd_capability_decode(request->cdb.version, request->cdb.capability, &capability);
+	if (state->checked || request->mode == ENGINE_READ ||
+	    !request->device->security->has_device_key || capability.method < OSD_CMDRSP ||
+	    capability.method > OSD_ALLDATA ||
+	    engine_begin(request->device->engine, ENGINE_READ, &request->txn) != 0)
+		return;
+	result = is_of_root(request) ? 0
+				     : osd_security_governing(request, partition_of(request),
+							      &state->partition);
+	state->capability = capability;
+	if (result == 0)
+		result = find_signer(request, &capability, key, &is_signed);
+	engine_abort(request->txn);
+	/* What is wrong the check itself finds, and says. */
+	if (result == 0 && is_signed)
+		osd_security_sum(request, capability.method, key, &state->sums);
+	OPENSSL_cleanse(key, sizeof(key));
 }
 
 int osd_security_tag_of(struct osd_request *request, struct engine_address address,
@@ -489,36 +428,9 @@ void osd_security_good_response(const struct osd_request *request,
 	memset(value, 0, OSD_CHECK_VALUE_BYTES_MAX);
 	/* Without memory it stays zero, which the initiator does not take for right. */
 	if (request->security.authenticated &&
-	    osd_response_check_value(request->security.key, nonce_of(request), SCSI_STATUS_GOOD,
-				     NULL, 0, value) != 0)
+	    osd_response_check_value(request->security.key, osd_security_nonce(request),
+				     SCSI_STATUS_GOOD, NULL, 0, value) != 0)
 		memset(value, 0, OSD_CHECK_VALUE_BYTES_MAX);
-}
-
-void osd_security_seal_data(struct osd_request *request)
-{
-	struct osd_security_state *state = &request->security;
-	struct osd_command *command = request->command;
-	size_t bytes = osd_data_in_integrity_bytes(request->cdb.version);
-	struct osd_integrity_lengths lengths = { .data = command->data_in_length };
-	struct iovec pieces[2];
-
-	if (state->method != OSD_ALLDATA || !state->checked || command->data_in_length == 0)
-		return;
-	assert(state->seal_offset >= command->data_in_length &&
-	       state->seal_offset + bytes <= command->data_in_capacity);
-	if (state->has_answer_attributes) {
-		lengths.data = state->answer_data;
-		lengths.gets = command->data_in_length - request->cdb.retrieved.offset;
-	}
-	pieces[0] = (struct iovec){ command->data_in, lengths.data };
-	pieces[1] = (struct iovec){ command->data_in + command->data_in_length - lengths.gets,
-				    lengths.gets };
-	memset(command->data_in + command->data_in_length, 0,
-	       state->seal_offset - command->data_in_length);
-	/* Without memory the value stays zero. */
-	osd_data_in_integrity(request->cdb.version, state->key, nonce_of(request), &lengths, pieces,
-			      2, command->data_in + state->seal_offset);
-	command->data_in_length = state->seal_offset + bytes;
 }
 
 void osd_security_sign_sense(struct osd_request *request)
@@ -531,8 +443,9 @@ void osd_security_sign_sense(struct osd_request *request)
 		return;
 	place = osd_sense_check_value_place(command->sense, command->sense_length, &bytes);
 	assert(place && bytes >= sizeof(value));
-	if (osd_response_check_value(request->security.key, nonce_of(request), command->status,
-				     command->sense, command->sense_length, value) == 0)
+	if (osd_response_check_value(request->security.key, osd_security_nonce(request),
+				     command->status, command->sense, command->sense_length,
+				     value) == 0)
 		memcpy(place, value, sizeof(value));
 }
 

@@ -2,7 +2,7 @@
 /*
  * Security methods in the way of a command. Private to osd/.
  *
- * target.c calls the functions in this order: check_command before anything is looked up for the
+ * target.c calls the functions in this order: sum_ahead before the transaction; check_command before anything is looked up for the
  * initiator, check_subject when the addressed object is known, both before anything is executed;
  * seal_data when Data-In is complete; sign_sense when the sense data is. All of them do nothing
  * where the method is NOSEC.
@@ -23,6 +23,14 @@ struct osd_request;
 struct osd_security; /* of a logical unit: osd/keys.h */
 struct osd_subject;
 
+/* Check values over what came of Data-Out, by a capability key. They are a matter of the request's bytes alone. */
+struct osd_security_sums {
+	bool known;
+	uint8_t key[OSD_KEY_BYTES];
+	uint8_t continuation[OSD_CHECK_VALUE_BYTES_MAX]; /* of the segment, if there is one */
+	uint8_t data_out[64];                            /* ALLDATA: the integrity information */
+};
+
 /* Of one command. */
 struct osd_security_state {
 	bool checked;       /* osd_security_check_command has found nothing wrong */
@@ -31,8 +39,9 @@ struct osd_security_state {
 	uint8_t method;     /* what protects the command: OSD_NOSEC, OSD_CAPKEY... */
 	struct osd_capability capability;
 	uint8_t key[OSD_KEY_BYTES]; /* the capability key */
-	uint64_t seal_offset;       /* ALLDATA: where the integrity information of Data-In goes */
-	uint64_t answer_data;       /* bytes of command data in Data-In, in front of attributes */
+	struct osd_security_sums sums;
+	uint64_t seal_offset; /* ALLDATA: where the integrity information of Data-In goes */
+	uint64_t answer_data; /* bytes of command data in Data-In, in front of attributes */
 	bool has_answer_attributes;
 };
 
@@ -43,6 +52,11 @@ struct osd_security_state {
 int osd_security_create(struct osd_device *device, const struct osd_options *options);
 void osd_security_destroy(struct osd_device *device);
 
+/*
+ * Before the transaction of a command that others have to wait for: sums Data-Out up, so that inside of it the values need
+ * only be compared. The key is looked up there again; with another one the values are computed there.
+ */
+void osd_security_sum_ahead(struct osd_request *request);
 /* Inside a transaction. Method, key, check values, nonce, what the capability allows. */
 int osd_security_check_command(struct osd_request *request);
 /* Behind osd_validate_target: what the capability says of the object itself. */
@@ -50,8 +64,6 @@ int osd_security_check_subject(struct osd_request *request);
 /* The policy access tag of an object as it is now, of old versions too; 0: none. `number`: which of a partition's. */
 int osd_security_tag_of(struct osd_request *request, struct engine_address address,
 			enum engine_type type, uint32_t number, uint64_t *tag);
-/* ALLDATA: integrity information behind the answer in Data-In. */
-void osd_security_seal_data(struct osd_request *request);
 /* CMDRSP and ALLDATA: response check value in the encoded sense data. */
 void osd_security_sign_sense(struct osd_request *request);
 /* At the end of a command: forgets its key. */
@@ -64,6 +76,17 @@ void osd_security_good_response(const struct osd_request *request,
 /* The token that commands of CAPKEY sign; every nexus has its own. */
 int osd_security_token(const struct osd_device *device, uint64_t nexus,
 		       uint8_t token[OSD_SECURITY_TOKEN_BYTES]);
+
+/* ---- security_data.c: check values over the buffers ---- */
+
+/* Those of Data-Out by `key`; with `method` ALLDATA also the integrity information. `sums->known`: they could be computed. */
+void osd_security_sum(const struct osd_request *request, uint8_t method,
+		      const uint8_t key[OSD_KEY_BYTES], struct osd_security_sums *sums);
+/* Continuation segment and Data-Out are what was signed, and there is a place for the target's value in Data-In. */
+int osd_security_check_buffers(struct osd_request *request);
+/* ALLDATA: integrity information behind the answer in Data-In. */
+void osd_security_seal_data(struct osd_request *request);
+const uint8_t *osd_security_nonce(const struct osd_request *request);
 
 /* ---- security_extensions.c: a command's further objects, and the capabilities for them ---- */
 

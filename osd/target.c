@@ -299,6 +299,7 @@ static void run(struct osd_request *request)
 		return;
 	read_statistics(request);
 	request->mode = osd_transaction_mode(request);
+	osd_security_sum_ahead(request);
 	while (osd_run_once(request) && request->more && !osd_background_take(request))
 		;
 }

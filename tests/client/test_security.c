@@ -442,7 +442,8 @@ static void test_who_wants_signatures_is_not_content_without(void **state)
 	(void)state;
 	open_secured(&target, OSD_2, OSD_NOSEC);
 	/* Nothing is demanded, but the target has the key. */
-	for (method = OSD_CAPKEY; method <= OSD_ALLDATA; method++) {
+	for (unsigned wanted = OSD_CAPKEY; wanted <= OSD_ALLDATA; wanted++) {
+		method = (uint8_t)wanted;
 		assert_int_equal(osd_client_read(target.client, ADDRESS, 0, data, 8, &got, NULL),
 				 0);
 		assert_int_equal(osd_client_list(target.client, (struct osd_client_address){ 0 }, 0,

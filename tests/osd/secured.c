@@ -450,6 +450,48 @@ void signed_run(struct unit *unit, struct signed_call *signed_call)
 	signed_execute(unit, signed_call, &encoded);
 }
 
+/* ---- capabilities for something else ---- */
+
+void change_algorithm(struct osd_capability *capability)
+{
+	capability->algorithm = 2;
+}
+
+void change_key_version(struct osd_capability *capability)
+{
+	capability->key_version = 0;
+}
+
+void let_expire(struct osd_capability *capability)
+{
+	capability->expires_ms = UNIT_CLOCK - 1;
+}
+
+void change_created_time(struct osd_capability *capability)
+{
+	capability->created_ms = UNIT_CLOCK + 1;
+}
+
+void change_descriptor(struct osd_capability *capability)
+{
+	capability->descriptor_type = OSD_DESCRIPTOR_PARTITION;
+}
+
+void change_tag(struct osd_capability *capability)
+{
+	capability->policy_tag = 77;
+}
+
+void restrict_attributes(struct osd_capability *capability)
+{
+	capability->attributes_access = 1;
+}
+
+void change_epoch(struct osd_capability *capability)
+{
+	capability->boot_epoch = 999;
+}
+
 /* ---- what is on the unit ---- */
 
 static void hash_attributes(struct engine_txn *txn, struct engine_address address,

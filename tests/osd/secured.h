@@ -98,6 +98,16 @@ void signed_again(struct unit *unit, struct signed_call *signed_call, struct enc
 /* Where the list of extension capabilities is in an encoded call. */
 uint8_t *extensions_of(const struct encoded_call *encoded, const struct signed_call *signed_call);
 
+/* Each makes a capability, before it is signed, one that does not allow a WRITE to O: the first thing wrong is its field. */
+void change_algorithm(struct osd_capability *capability);
+void change_key_version(struct osd_capability *capability);
+void let_expire(struct osd_capability *capability);
+void change_created_time(struct osd_capability *capability);
+void change_descriptor(struct osd_capability *capability);
+void change_tag(struct osd_capability *capability);
+void restrict_attributes(struct osd_capability *capability);
+void change_epoch(struct osd_capability *capability);
+
 /* Encodes and signs; between this and signed_execute tests may damage what is sent. */
 void signed_encode(struct unit *unit, struct signed_call *signed_call,
 		   struct encoded_call *encoded);

@@ -25,44 +25,14 @@ static void change_format(struct osd_capability *capability)
 	capability->format ^= 3;
 }
 
-static void change_algorithm(struct osd_capability *capability)
-{
-	capability->algorithm = 2;
-}
-
-static void change_key_version(struct osd_capability *capability)
-{
-	capability->key_version = 0;
-}
-
-static void let_expire(struct osd_capability *capability)
-{
-	capability->expires_ms = UNIT_CLOCK - 1;
-}
-
-static void change_created_time(struct osd_capability *capability)
-{
-	capability->created_ms = UNIT_CLOCK + 1;
-}
-
 static void change_type(struct osd_capability *capability)
 {
 	capability->object_type = OSD_TYPE_PARTITION;
 }
 
-static void change_descriptor(struct osd_capability *capability)
-{
-	capability->descriptor_type = OSD_DESCRIPTOR_PARTITION;
-}
-
 static void take_permission(struct osd_capability *capability)
 {
 	capability->permissions &= (uint16_t)~OSD_PERMISSION_WRITE;
-}
-
-static void change_tag(struct osd_capability *capability)
-{
-	capability->policy_tag = 77;
 }
 
 static void change_partition(struct osd_capability *capability)
@@ -78,16 +48,6 @@ static void change_version(struct osd_capability *capability)
 static void change_object(struct osd_capability *capability)
 {
 	capability->object = O + 1;
-}
-
-static void restrict_attributes(struct osd_capability *capability)
-{
-	capability->attributes_access = 1;
-}
-
-static void change_epoch(struct osd_capability *capability)
-{
-	capability->boot_epoch = 999;
 }
 
 static void test_a_genuine_capability_for_something_else_is_refused(void **state)
