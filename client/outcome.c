@@ -144,8 +144,9 @@ static struct meaning of_resource(const struct osd_cdb *cdb)
 {
 	if (cdb->action == OSD_EXECUTE && cdb->address >> 48 == OSD_FUNCTION_SNAPSHOT)
 		return (struct meaning){ -ENOSPC,
-					 "all version numbers that there are have been given; a "
-					 "clone of the partition begins with 1 again" };
+					 "kept versions have all the numbers that there are; drop "
+					 "some (`muninnctl versions`, `muninnctl drop`), and their "
+					 "numbers are given again" };
 	if (cdb->action == OSD_EXECUTE && cdb->address >> 48 == OSD_FUNCTION_ROLLBACK)
 		return (struct meaning){ -ENOSPC,
 					 "4096 rollbacks are on record, the most that can be; a "

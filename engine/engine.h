@@ -437,14 +437,16 @@ int engine_moment_resolve(struct engine_txn *txn, uint64_t partition, struct eng
 /*
  * Keeps this moment of a partition, or with partition 0 of the whole device, as a version: reading at it gives the state of
  * now, but access times may be older. Puts a few records, whatever there is. `name` (1..ENGINE_VERSION_NAME_MAX bytes)
- * may be NULL. Must come before all changes of its transaction: -EINVAL. -EEXIST: the name is taken. -EFBIG: the
- * numbers are used up; they never come back.
+ * may be NULL. Must come before all changes of its transaction: -EINVAL. -EEXIST: the name is taken. -EFBIG: kept
+ * versions have all numbers. The number is the one behind the last given that no kept version has; behind the last of all
+ * comes the first again, so that a dropped version's number is given again as late as possible.
  */
 int engine_snapshot(struct engine_txn *txn, uint64_t partition, const char *name,
 		    uint32_t *version);
 
 struct engine_version {
 	uint32_t version;
+	uint64_t position; /* newer versions have higher ones; their numbers may be lower */
 	uint64_t sequence, time_ms;
 	uint64_t used_bytes, objects; /* of the partition then; versions of the device: 0 */
 	uint64_t
@@ -453,10 +455,10 @@ struct engine_version {
 };
 
 /*
- * The first kept version with a number >= `from` of a partition (its own, then those of the device that are not older than
- * it), or of the device (partition 0). -ENOENT: no more.
+ * The kept versions of a partition, those of the device that are not older than it among them, or of the device
+ * (partition 0), from the oldest to the newest: the first one whose position is >= `from`. -ENOENT: no more.
  */
-int engine_version_next(struct engine_txn *txn, uint64_t partition, uint32_t from,
+int engine_version_next(struct engine_txn *txn, uint64_t partition, uint64_t from,
 			struct engine_version *version);
 
 /* The version of that name: of the partition, else of the device. -ENOENT. */

@@ -43,7 +43,7 @@ struct history {
 	uint64_t created_sequence; /* of the partition that it is about */
 	/* What it says began here. A rollback of the device that made the partition vanish since ends it. */
 	uint64_t valid_sequence;
-	uint32_t next_version; /* the number that the next version gets */
+	uint32_t next_version; /* the number that the next version gets if no kept one has it */
 	bool particular;       /* has a policy of its own; otherwise the device's counts */
 	bool removed; /* the partition is gone, its index is not free: clones stand on it */
 	struct engine_retention retention;

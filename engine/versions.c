@@ -48,23 +48,33 @@ static struct record_key version_key(const struct partition *partition, uint32_t
 				    .partition = partition->index };
 }
 
-int version_read(struct engine *engine, const struct partition *partition, uint32_t number,
+/* Whether a number can be one of a version of a partition, or of the device. */
+static bool is_number_of(const struct partition *partition, uint32_t number)
+{
+	return partition->index == RECORD_ROOT_INDEX
+		       ? version_is_of_device(number)
+		       : number >= 1 && number <= ENGINE_PARTITION_VERSION_LAST;
+}
+
+int version_read(struct engine *engine, struct partition *partition, uint32_t number,
 		 struct version_record *record)
 {
+	struct idset versions = history_versions(engine, partition);
 	uint8_t bytes[VERSION_HEAD_BYTES + ENGINE_VERSION_NAME_MAX];
 	struct record_info info;
 	int result;
 
-	if (number == 0 || number >= partition->history.next_version ||
-	    (partition->index == RECORD_ROOT_INDEX && number < ENGINE_DEVICE_VERSION_FIRST))
+	if (!is_number_of(partition, number))
 		return -ENOENT;
 	result = record_get(engine->store, version_key(partition, number), RECORD_NEWEST, bytes,
 			    sizeof(bytes), &info);
 	if (!result)
 		result = version_decode(record, bytes, info.length);
-	if (!result && record->sequence < partition->created_sequence)
-		result = -ENOENT;
-	return result;
+	if (result)
+		return result;
+	/* An earlier partition of this index, or this one before it was gone for a while, may have left the record. */
+	result = idset_contains(&versions, history_element(record->sequence, number));
+	return result < 0 ? result : result ? 0 : -ENOENT;
 }
 
 static int put_version(struct engine_txn *txn, const struct partition *partition, uint32_t number,
@@ -88,7 +98,7 @@ static struct record_key name_key(const struct partition *partition, const char 
 }
 
 /* The version that a piece of the names leads to, if that has this name. */
-static int read_name(struct engine *engine, const struct partition *partition, const char *name,
+static int read_name(struct engine *engine, struct partition *partition, const char *name,
 		     uint32_t n, uint32_t *number)
 {
 	struct version_record version;
@@ -110,7 +120,7 @@ static int read_name(struct engine *engine, const struct partition *partition, c
 }
 
 /* The version of a name. -ENOENT, then *place = a piece that the name can have; NAME_PIECES: there is none. */
-static int find_name(struct engine *engine, const struct partition *partition, const char *name,
+static int find_name(struct engine *engine, struct partition *partition, const char *name,
 		     uint32_t *number, uint32_t *place)
 {
 	*place = NAME_PIECES;
@@ -129,18 +139,19 @@ static int find_name(struct engine *engine, const struct partition *partition, c
 	return -ENOENT;
 }
 
-/* Notes the name of the version that is about to be made. */
-static int add_name(struct engine_txn *txn, struct partition *partition, const char *name)
+/* Notes the name of version `number`, which is about to be made. */
+static int add_name(struct engine_txn *txn, struct partition *partition, const char *name,
+		    uint32_t number)
 {
 	uint8_t record[2];
-	uint32_t number, place;
-	int result = find_name(txn->engine, partition, name, &number, &place);
+	uint32_t taken, place;
+	int result = find_name(txn->engine, partition, name, &taken, &place);
 
 	if (result != -ENOENT)
 		return result ? result : -EEXIST;
 	if (place == NAME_PIECES)
 		return -EEXIST; /* eight others have its hash: as good as taken */
-	put_le16(record, (uint16_t)partition->history.next_version);
+	put_le16(record, (uint16_t)number);
 	return record_put(&txn->writer, name_key(partition, name, place), partition->version, 0,
 			  record, sizeof(record));
 }
@@ -156,9 +167,70 @@ static int drop_name(struct engine_txn *txn, struct partition *partition, const 
 			  RECORD_TOMBSTONE, NULL, 0);
 }
 
+/* ---- numbers ---- */
+
+/* The first and the last number of a partition's versions, or of the device's. */
+static void range_of(const struct partition *partition, uint32_t *first, uint32_t *last)
+{
+	bool of_device = partition->index == RECORD_ROOT_INDEX;
+
+	*first = of_device ? ENGINE_DEVICE_VERSION_FIRST : 1;
+	*last = of_device ? ENGINE_DEVICE_VERSION_LAST : ENGINE_PARTITION_VERSION_LAST;
+}
+
+/* The first number from `from` on, and then from the beginning, that no kept version has; there is one. */
+static int search_free(const struct idset *versions, uint32_t first, uint32_t last, uint32_t from,
+		       uint32_t *number)
+{
+	uint8_t taken[(UINT16_MAX + 1) / 8] = { 0 };
+	uint64_t elements[64], next = 0;
+	bool more = true;
+
+	while (more) {
+		size_t count;
+		int result = idset_list(versions, next, elements, 64, &count, &more, &next);
+
+		if (result)
+			return result;
+		while (count--)
+			taken[(uint16_t)elements[count] / 8] |=
+				(uint8_t)(1 << (uint16_t)elements[count] % 8);
+	}
+	for (uint32_t tried = 0; tried <= last - first; tried++, from++) {
+		if (from > last)
+			from = first;
+		if (!(taken[from / 8] >> from % 8 & 1)) {
+			*number = from;
+			return 0;
+		}
+	}
+	return -EBADMSG;
+}
+
+/*
+ * Chooses the number of a new version: the one behind the last given, so that one that was dropped is given again as late as
+ * possible. -EFBIG: kept versions have all of them.
+ */
+static int choose_number(struct engine *engine, struct partition *partition, uint32_t *number)
+{
+	struct idset versions = history_versions(engine, partition);
+	struct version_record record;
+	uint32_t first, last, next = partition->history.next_version;
+	int result;
+
+	range_of(partition, &first, &last);
+	if (versions.header->count > last - first)
+		return -EFBIG;
+	*number = next > last ? first : next;
+	result = version_read(engine, partition, *number, &record);
+	if (result == -ENOENT)
+		return 0;
+	return result ? result : search_free(&versions, first, last, *number, number);
+}
+
 /* ---- snapshots ---- */
 
-/* Makes the version whose number is next. The transaction is the first of its slot and has changed nothing. */
+/* Makes a version. The transaction is the first of its slot and has changed nothing. */
 static int make_version(struct engine_txn *txn, struct partition *partition, const char *name,
 			uint32_t *made)
 {
@@ -171,8 +243,11 @@ static int make_version(struct engine_txn *txn, struct partition *partition, con
 		.written_bytes = txn->engine->put_bytes -
 				 min_u64(txn->engine->put_bytes, history->last_version_bytes),
 	};
-	int result = partition_room(txn);
+	uint32_t number, first, last;
+	int result = choose_number(txn->engine, partition, &number);
 
+	if (!result)
+		result = partition_room(txn);
 	if (partition->index != RECORD_ROOT_INDEX) {
 		record.used_bytes = partition->used_bytes;
 		record.objects = partition->sets[PARTITION_USER_OBJECTS].count;
@@ -180,17 +255,18 @@ static int make_version(struct engine_txn *txn, struct partition *partition, con
 	if (name)
 		strncpy(record.name, name, ENGINE_VERSION_NAME_MAX);
 	if (!result && name)
-		result = add_name(txn, partition, name);
+		result = add_name(txn, partition, name, number);
 	if (!result)
-		result = put_version(txn, partition, history->next_version, &record);
+		result = put_version(txn, partition, number, &record);
 	if (!result)
 		result = idset_insert(&versions, &txn->writer,
-				      history_element(record.sequence, history->next_version));
+				      history_element(record.sequence, number));
 	if (result)
 		return result;
 	if (made)
-		*made = history->next_version;
-	history->next_version++;
+		*made = number;
+	range_of(partition, &first, &last);
+	history->next_version = number == last ? first : number + 1;
 	history->last_version_bytes = txn->engine->put_bytes;
 	partition_mark_history(txn, partition);
 	return 0;
@@ -206,8 +282,6 @@ static int snapshot_partition(struct engine_txn *txn, uint64_t id, const char *n
 		return result;
 	if (partition_is_read_only(partition))
 		result = -EROFS;
-	else if (partition->history.next_version > ENGINE_PARTITION_VERSION_LAST)
-		result = -EFBIG;
 	else
 		result = make_version(txn, partition, name, version);
 	if (!result)
@@ -223,10 +297,7 @@ static int snapshot_device(struct engine_txn *txn, const char *name, uint32_t *v
 
 	if (result)
 		return result;
-	if (root->history.next_version > ENGINE_DEVICE_VERSION_LAST)
-		result = -EFBIG;
-	else
-		result = make_version(txn, root, name, version);
+	result = make_version(txn, root, name, version);
 	partition_release(txn->engine, root);
 	return result;
 }
@@ -249,67 +320,32 @@ int engine_snapshot(struct engine_txn *txn, uint64_t partition, const char *name
 
 /* ---- listing ---- */
 
-/* The first element of a set of versions whose number is >= `from`, by looking at all of them. -ENOENT. */
-static int scan_numbers(const struct idset *versions, uint32_t from, uint64_t *element)
-{
-	uint64_t elements[64], next = 0;
-	bool more = true;
-
-	while (more) {
-		size_t count;
-		int result = idset_list(versions, next, elements, 64, &count, &more, &next);
-
-		if (result)
-			return result;
-		for (size_t index = 0; index < count; index++) {
-			*element = elements[index];
-			if ((uint16_t)*element >= from)
-				return 0;
-		}
-	}
-	return -ENOENT;
-}
-
-/* The same; numbers rise with bounds, so a version, or the one before it, leads there. */
-static int find_number(struct engine *engine, struct partition *partition, uint32_t from,
-		       uint64_t *element)
+/* The first element of a scope's set of versions from `from` on; UINT64_MAX: there is none. */
+static int next_element(struct engine *engine, struct partition *partition, uint64_t from,
+			uint64_t *element)
 {
 	struct idset versions = history_versions(engine, partition);
-	struct version_record record;
 	uint64_t next;
 	size_t count;
 	bool more;
-	int result = version_read(engine, partition, from, &record);
+	int result = idset_list(&versions, from, element, 1, &count, &more, &next);
 
-	if (result == 0) {
-		*element = history_element(record.sequence, from);
-		return 0;
-	}
-	if (result == -ENOENT)
-		result = version_read(engine, partition, from - 1, &record);
-	if (result == -ENOENT)
-		return scan_numbers(&versions, from, element);
-	if (!result)
-		result = idset_list(&versions, history_element(record.sequence, from), element, 1,
-				    &count, &more, &next);
-	return result ? result : count ? 0 : -ENOENT;
+	if (!result && !count)
+		*element = UINT64_MAX;
+	return result;
 }
 
-/* The first kept version with a number >= `from` in one scope. */
-static int next_in_scope(struct engine *engine, struct partition *partition, uint32_t from,
-			 struct engine_version *version)
+static int describe(struct engine *engine, struct partition *partition, uint64_t element,
+		    struct engine_version *version)
 {
-	uint32_t first = partition->index == RECORD_ROOT_INDEX ? ENGINE_DEVICE_VERSION_FIRST : 1;
 	struct version_record record;
-	uint64_t element = 0;
-	int result = find_number(engine, partition, from < first ? first : from, &element);
+	int result = version_read(engine, partition, (uint16_t)element, &record);
 
-	if (!result)
-		result = version_read(engine, partition, (uint16_t)element, &record);
 	if (result)
-		return result;
+		return result == -ENOENT ? -EBADMSG : result;
 	*version = (struct engine_version){
 		.version = (uint16_t)element,
+		.position = element,
 		.sequence = record.sequence,
 		.time_ms = record.time_ms,
 		.used_bytes = record.used_bytes,
@@ -320,23 +356,26 @@ static int next_in_scope(struct engine *engine, struct partition *partition, uin
 	return 0;
 }
 
-/* The first version of the device from `from` on that is not older than a partition. */
-static int next_of_device(struct engine *engine, struct partition *root, uint32_t from,
-			  uint64_t created_sequence, struct engine_version *version)
+/* The next version of a partition, its own or the device's, whichever is older. */
+static int next_version(struct engine *engine, struct partition *root, struct partition *partition,
+			uint64_t from, struct engine_version *version)
 {
-	struct idset versions = history_versions(engine, root);
-	uint64_t bound;
-	uint32_t oldest;
-	int result = history_next_kept(&versions, created_sequence, &bound, &oldest);
+	/* Versions of the device that are older than the partition are none of it. */
+	uint64_t of_device, own = UINT64_MAX,
+			    since = history_element(partition->created_sequence, 0);
+	int result = next_element(engine, root, max_u64(from, since), &of_device);
 
+	if (!result && partition != root)
+		result = next_element(engine, partition, from, &own);
 	if (result)
 		return result;
-	if (bound == RECORD_NEWEST)
+	if (own == UINT64_MAX && of_device == UINT64_MAX)
 		return -ENOENT;
-	return next_in_scope(engine, root, from > oldest ? from : oldest, version);
+	return own < of_device ? describe(engine, partition, own, version)
+			       : describe(engine, root, of_device, version);
 }
 
-int engine_version_next(struct engine_txn *txn, uint64_t id, uint32_t from,
+int engine_version_next(struct engine_txn *txn, uint64_t id, uint64_t from,
 			struct engine_version *version)
 {
 	struct engine *engine = txn->engine;
@@ -347,12 +386,7 @@ int engine_version_next(struct engine_txn *txn, uint64_t id, uint32_t from,
 		return result;
 	result = partition_get(engine, id, &partition);
 	if (!result) {
-		result = -ENOENT;
-		if (partition != root && from <= ENGINE_PARTITION_VERSION_LAST)
-			result = next_in_scope(engine, partition, from, version);
-		if (result == -ENOENT)
-			result = next_of_device(engine, root, from, partition->created_sequence,
-						version);
+		result = next_version(engine, root, partition, from, version);
 		partition_release(engine, partition);
 	}
 	partition_release(engine, root);

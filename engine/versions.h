@@ -23,7 +23,7 @@ uint32_t version_encode(const struct version_record *record, uint8_t *to);
 int version_decode(struct version_record *record, const uint8_t *from, uint32_t length);
 
 /* Reads a kept version of a current partition, of the root: of the device. -ENOENT. */
-int version_read(struct engine *engine, const struct partition *partition, uint32_t number,
+int version_read(struct engine *engine, struct partition *partition, uint32_t number,
 		 struct version_record *record);
 
 /* How many kept versions of a scope have a bound before `sequence`. */

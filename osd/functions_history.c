@@ -134,17 +134,15 @@ int osd_function_versions(struct osd_request *request)
 	uint64_t from, told;
 	int result = check_present(request);
 
-	if (result != 0 || load_place(request, 1, &from, &told) != 0)
+	if (result != 0 || load_place(request, 0, &from, &told) != 0)
 		return -EINVAL;
-	if (from > UINT32_MAX)
-		return osd_fail_parameter(request, OSD_ITEM_CONTINUATION);
 	result = engine_history(request->txn, partition_of(request), &history);
 	if (result != 0)
 		return osd_result(request, result, 0);
 	osd_result_begin(request, &writer);
-	while ((result = engine_version_next(request->txn, partition_of(request), (uint32_t)from,
+	while ((result = engine_version_next(request->txn, partition_of(request), from,
 					     &version)) == 0) {
-		from = version.version;
+		from = version.position;
 		result = size_version(request, &version);
 		if (result != 0)
 			return osd_result(request, result, 0);

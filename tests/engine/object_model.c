@@ -273,7 +273,7 @@ void object_model_partition_remove(struct object_model *model, struct model_part
 	partition->version_count = 0;
 }
 
-void object_model_snapshot(struct model_partition *partition)
+void object_model_snapshot(struct model_partition *partition, uint32_t number)
 {
 	struct model_state *versions = partition->versions;
 
@@ -287,9 +287,9 @@ void object_model_snapshot(struct model_partition *partition)
 		partition->version_count--;
 		partition->version_count_before--;
 	}
-	partition->numbers[partition->version_count] = partition->now.version;
+	partition->numbers[partition->version_count] = number;
 	state_share(&versions[partition->version_count++], &partition->before);
-	partition->now.version++;
+	partition->now.version = number == ENGINE_PARTITION_VERSION_LAST ? 1 : number + 1;
 }
 
 void object_model_create(struct object_model *model, struct model_state *state,

@@ -92,7 +92,8 @@ uint64_t object_model_highest(const struct model_state *state);
 /* Changes. All of them are allowed; the caller has checked. */
 void object_model_partition_create(struct object_model *model, struct model_partition *partition);
 void object_model_partition_remove(struct object_model *model, struct model_partition *partition);
-void object_model_snapshot(struct model_partition *partition);
+/* Version `number` is the partition as it was when the transaction began; the next number is expected to follow. */
+void object_model_snapshot(struct model_partition *partition, uint32_t number);
 void object_model_create(struct object_model *model, struct model_state *state,
 			 enum engine_type type, uint64_t id);
 void object_model_remove(struct object_model *model, struct model_state *state, uint64_t id);

@@ -42,9 +42,9 @@ static void test_versions_have_names_that_are_found_and_taken_once(void **state)
 	assert_int_equal(version.objects, 1);
 	assert_int_equal(version.used_bytes, PAGE);
 	assert_int_equal(version.time_ms, f->now);
-	assert_int_equal(engine_version_next(f->txn, PID, 2, &version), 0);
+	assert_int_equal(engine_version_next(f->txn, PID, version.position + 1, &version), 0);
 	assert_int_equal(version.version, ENGINE_DEVICE_VERSION_FIRST);
-	assert_int_equal(engine_version_next(f->txn, PID, version.version + 1, &version), -ENOENT);
+	assert_int_equal(engine_version_next(f->txn, PID, version.position + 1, &version), -ENOENT);
 	abort_all(f);
 }
 
@@ -62,9 +62,9 @@ static void test_a_dropped_version_is_gone_and_its_name_is_free(void **state)
 	assert_int_equal(engine_version_drop(f->txn, PID, 2), 0);
 	commit(f);
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_version_next(f->txn, PID, 2, &version), 0);
-	assert_int_equal(version.version, 4);
-	assert_int_equal(engine_version_next(f->txn, PID, 3, &version), 0);
+	assert_int_equal(engine_version_next(f->txn, PID, 0, &version), 0);
+	assert_int_equal(version.version, 1);
+	assert_int_equal(engine_version_next(f->txn, PID, version.position + 1, &version), 0);
 	assert_int_equal(version.version, 4);
 	commit(f);
 	check_absent(f, at_version(object(OID), 3));

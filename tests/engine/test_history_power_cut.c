@@ -102,9 +102,9 @@ static uint32_t look(struct engine *engine)
 	assert_int_equal(engine_begin(engine, ENGINE_READ, &txn), 0);
 	for (int n = 0; n < 2; n++) {
 		crc = add_partition(txn, partitions[n], 0, crc);
-		for (uint32_t from = 0;
+		for (uint64_t from = 0;
 		     engine_version_next(txn, partitions[n], from, &version) == 0;
-		     from = version.version + 1) {
+		     from = version.position + 1) {
 			crc = add(crc, &version.version, sizeof(version.version));
 			crc = add(crc, version.name, sizeof(version.name));
 			crc = add_partition(txn, partitions[n], version.version, crc);

@@ -178,27 +178,6 @@ static void test_a_snapshot_comes_first_in_its_transaction(void **state)
 	commit(f);
 }
 
-static void test_user_versions_run_out_with_an_error(void **state)
-{
-	struct fixture *f = *state;
-	uint32_t version;
-
-	begin_with_object(f);
-	write_text(f, 0, "x");
-	commit(f);
-	begin(f, ENGINE_WRITE);
-	for (uint32_t wanted = 1; wanted <= ENGINE_PARTITION_VERSION_LAST; wanted++) {
-		assert_int_equal(engine_snapshot(f->txn, PID, NULL, &version), 0);
-		assert_int_equal(version, wanted);
-	}
-	assert_int_equal(engine_snapshot(f->txn, PID, NULL, &version), -EFBIG);
-	commit(f);
-	begin(f, ENGINE_READ);
-	assert_data(f, at_version(object(OID), ENGINE_PARTITION_VERSION_LAST), "x", 1);
-	assert_int_equal(stat_of(f, partition).version, ENGINE_PARTITION_VERSION_LAST + 1);
-	commit(f);
-}
-
 /* ---- times ---- */
 
 static void test_times_follow_what_is_done(void **state)
@@ -328,7 +307,6 @@ int main(void)
 		TEST(test_a_full_store_can_be_emptied),
 		TEST(test_a_version_shows_everything_as_it_was),
 		TEST(test_a_snapshot_comes_first_in_its_transaction),
-		TEST(test_user_versions_run_out_with_an_error),
 		TEST(test_times_follow_what_is_done),
 		TEST(test_bypassed_timestamps_stay),
 		TEST(test_accessed_times_survive_a_flush_and_a_close),

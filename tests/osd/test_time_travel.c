@@ -139,6 +139,40 @@ static void test_a_version_of_the_device_is_one_of_every_partition(void **state)
 	expect_text_at(unit, at_version(version), O, "one");
 }
 
+/* Kept versions have all numbers: refused. Dropped ones give theirs to new ones, which are listed as the newest. */
+static void test_numbers_of_versions_run_out_until_some_are_dropped(void **state)
+{
+	struct unit *unit = *state;
+	struct function_call call;
+	struct osd_item entry, last = { 0 };
+
+	function_subscribe(unit);
+	write_text(unit, O, "old");
+	for (uint64_t number = 1; number <= ENGINE_PARTITION_VERSION_LAST; number++)
+		assert_int_equal(snapshot(unit, P, NULL), number);
+	function_of(&call, OSD_FUNCTION_SNAPSHOT, P, 0);
+	function_run(unit, &call);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_SYSTEM_RESOURCE_FAILURE);
+	write_text(unit, O, "new");
+	run_with_number(unit, OSD_FUNCTION_DROP, P, 0, OSD_ITEM_VERSION, 7);
+	expect_good(unit);
+	assert_int_equal(snapshot(unit, P, NULL), 7);
+	expect_text_at(unit, at_version(7), O, "new");
+	expect_text_at(unit, at_version(6), O, "old");
+	expect_text_at(unit, at_version(ENGINE_PARTITION_VERSION_LAST), O, "old");
+	for (uint64_t number = 20; number <= ENGINE_PARTITION_VERSION_LAST; number++)
+		run_with_number(unit, OSD_FUNCTION_DROP, P, 0, OSD_ITEM_VERSION, number);
+	function_of(&call, OSD_FUNCTION_VERSIONS, P, 0);
+	function_run(unit, &call);
+	expect_good(unit);
+	for (size_t n = 0; function_entry(unit, n, &entry); n++) {
+		assert_true(n == 0 || entry_number(&entry, OSD_ITEM_SEQUENCE) >
+					      entry_number(&last, OSD_ITEM_SEQUENCE));
+		last = entry;
+	}
+	assert_int_equal(entry_number(&last, OSD_ITEM_VERSION), 7);
+}
+
 static void test_versions_stream_when_there_are_more_than_fit(void **state)
 {
 	struct unit *unit = *state;
@@ -451,6 +485,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		with_object(test_a_snapshot_keeps_a_moment_under_a_number_and_a_name),
 		with_object(test_a_version_of_the_device_is_one_of_every_partition),
+		with_object(test_numbers_of_versions_run_out_until_some_are_dropped),
 		with_object(test_versions_stream_when_there_are_more_than_fit),
 		with_object(test_a_dropped_version_is_gone),
 		with_object(
