@@ -139,6 +139,20 @@ static struct meaning of_parameter(const struct osd_cdb *cdb)
 	}
 }
 
+/* 27/06: a lock. Many things could have met one; going back to a moment meets it in another way. */
+static struct meaning of_lock(const struct osd_cdb *cdb)
+{
+	if (cdb->action == OSD_EXECUTE && cdb->address >> 48 == OSD_FUNCTION_ROLLBACK)
+		return (struct meaning){
+			-EPERM, "a partition whose history is locked was not there then, or what "
+				"comes back would cost some of it; roll the partitions back one by "
+				"one, or let the target's administrator end the lock"
+		};
+	return (struct meaning){ -EPERM,
+				 "the history of the partition is locked; only the target's "
+				 "administrator can shorten it before the lock ends" };
+}
+
 /* 55/00: something is used up. */
 static struct meaning of_resource(const struct osd_cdb *cdb)
 {
@@ -202,10 +216,7 @@ static struct meaning of_code(const struct osd_cdb *cdb, const struct osd_sense 
 			-EROFS, "old versions and write-protected units can only be read"
 		};
 	case SENSE_CONDITIONAL_WRITE_PROTECT:
-		return (struct meaning){
-			-EPERM, "the history of the partition is locked; only the target's "
-				"administrator can shorten it before the lock ends"
-		};
+		return of_lock(cdb);
 	case SENSE_COMMAND_SEQUENCE_ERROR:
 		return (struct meaning){ -EBUSY, "something stands on it, or the feature was not "
 						 "subscribed to" };

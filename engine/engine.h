@@ -486,7 +486,8 @@ int engine_view_open(struct engine_txn *txn, uint64_t partition, struct engine_m
  * The partition (0: the whole device) is again as at `to`. What came after it is hidden, and can be reached by its
  * versions and moments as before, so that a rollback can itself be rolled back, until it is reclaimed. A few records,
  * whatever the size. Versions, retention and clones are not touched. Must come before all changes of its transaction and is
- * its only change: -EINVAL. -EFBIG: ENGINE_ROLLBACKS_MAX are on record. -ENOENT as engine_moment_resolve.
+ * its only change: -EINVAL. -EFBIG: ENGINE_ROLLBACKS_MAX are on record. -EPERM, of the device: a partition whose retention is
+ * locked would vanish, or others would lose what is locked. -ENOENT as engine_moment_resolve.
  */
 int engine_rollback(struct engine_txn *txn, uint64_t partition, struct engine_moment to);
 
@@ -563,7 +564,7 @@ struct engine_retention {
 	uint64_t keep_interval_ms;     /* behind that, one moment for each such interval ... */
 	uint64_t keep_interval_for_ms; /* ... this far back */
 	uint64_t
-		locked_until_ms; /* until then nothing shortens any of it nor drops a version; 0: not locked */
+		locked_until_ms; /* until then nothing shortens any of it nor drops a version, and what it does not limit is kept; 0: not locked */
 };
 
 int engine_retention_get(struct engine_txn *txn, uint64_t partition,

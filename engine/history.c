@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "common/bytes.h"
+#include "engine/locks.h"
 #include "engine/objects.h"
 #include "engine/times.h"
 
@@ -236,10 +237,10 @@ int history_horizon(struct engine *engine, const struct history *history,
 {
 	const struct engine_retention *policy = history_policy(history, device);
 	uint64_t floor = max_u64(history->floor, device->device.all_floor);
-	uint64_t limit = policy->kind == ENGINE_RETAIN_NONE        ? engine->committed
-			 : policy->kind == ENGINE_RETAIN_SNAPSHOTS ? device->device.reclaimed
-								   : 0;
 	uint64_t judged = device->device.judged_ms, certain = 0;
+	uint64_t limit = locks_keep_all(policy, judged)       ? 0
+			 : policy->kind == ENGINE_RETAIN_NONE ? engine->committed
+							      : device->device.reclaimed;
 	int result = 0;
 
 	if (limit && policy->keep_all_ms) {

@@ -2,6 +2,7 @@
 #include "engine/retention.h"
 
 #include "common/bytes.h"
+#include "engine/locks.h"
 #include "engine/times.h"
 #include "engine/versions.h"
 
@@ -16,25 +17,6 @@ static bool is_policy(const struct engine_retention *retention)
 	       retention->keep_interval_ms <= ONODE_TIME_MAX &&
 	       retention->keep_interval_for_ms <= ONODE_TIME_MAX &&
 	       (retention->keep_interval_ms != 0) == (retention->keep_interval_for_ms != 0);
-}
-
-/* How much a kind keeps. */
-static int rank_of(enum engine_retention_kind kind)
-{
-	return kind == ENGINE_RETAIN_ALL ? 2 : kind == ENGINE_RETAIN_SNAPSHOTS ? 1 : 0;
-}
-
-static bool keeps_less(const struct engine_retention *now, const struct engine_retention *wanted)
-{
-	if (wanted->locked_until_ms < now->locked_until_ms ||
-	    rank_of(wanted->kind) < rank_of(now->kind))
-		return true;
-	if (wanted->kind == ENGINE_RETAIN_ALL)
-		return false;
-	return wanted->keep_all_ms < now->keep_all_ms ||
-	       wanted->keep_interval_for_ms < now->keep_interval_for_ms ||
-	       (now->keep_interval_ms && (!wanted->keep_interval_ms ||
-					  now->keep_interval_ms % wanted->keep_interval_ms != 0));
 }
 
 static bool is_lossy(const struct history *history)
@@ -113,7 +95,11 @@ static int set_policy(struct engine_txn *txn, struct partition *root, struct par
 	uint64_t horizon;
 	int result;
 
-	if (locked && !administrator && keeps_less(now, retention))
+	if (locked && !administrator && locks_keeps_less(now, retention))
+		return -EPERM;
+	/* The moments of the whole device are those that all partitions keep. */
+	if (!administrator && partition != root && retention->kind != ENGINE_RETAIN_ALL &&
+	    !is_lossy(history) && root->history.retention.locked_until_ms > txn->time_ms)
 		return -EPERM;
 	unlocks = retention->locked_until_ms < now->locked_until_ms;
 	result = history_horizon(txn->engine, partition == root ? &inherits : history,
@@ -235,7 +221,9 @@ int engine_history(struct engine_txn *txn, uint64_t id, struct engine_history *h
 
 static bool speaks_of_ages(const struct engine *engine, const struct device_history *device)
 {
-	return device->particular || engine->policy.keep_all_ms || engine->policy.keep_interval_ms;
+	return device->particular || engine->policy.keep_all_ms ||
+	       engine->policy.keep_interval_ms ||
+	       engine->policy.locked_until_ms > device->judged_ms;
 }
 
 static int note_judged(struct engine_txn *txn, void *context)
@@ -281,7 +269,11 @@ static int give_up_oldest(struct engine_txn *txn, void *context)
 	if (result)
 		return result;
 	device = &root->history.device;
-	result = times_put_since(engine, &root->history, device->reclaimed, &bytes);
+	/* Where nobody gives any up for room, it would be lost for nothing when a lock ends. */
+	if (device->lossy == 0 && locks_keep_all(&engine->policy, device->judged_ms))
+		result = -EAGAIN;
+	if (!result)
+		result = times_put_since(engine, &root->history, device->reclaimed, &bytes);
 	if (!result)
 		result = times_boundary_after(engine, &root->history, device->reclaimed,
 					      max_u64(reclaim->bytes, bytes / RECLAIM_PART),

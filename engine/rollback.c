@@ -2,6 +2,7 @@
 /* Going back: partitions and the device by a note that hides what came after, single objects by putting the state of then again. */
 #include "common/bytes.h"
 #include "engine/data.h"
+#include "engine/locks.h"
 #include "engine/retention.h"
 #include "engine/times.h"
 
@@ -31,15 +32,16 @@ static void forget(struct engine *engine, struct partition *partition)
  */
 static int raise_floor(struct engine_txn *txn, struct partition *root)
 {
-	const struct history inherits = history_new(RECORD_ROOT_INDEX, 0);
-	struct history *history = &root->history;
-	uint64_t of_nobody, said;
-	int result = history_horizon(txn->engine, history, history, 0, &of_nobody);
+	struct device_history *device = &root->history.device;
+	uint64_t floor = 0;
+	int result;
 
+	/* While anything is locked none comes back for which it would have to rise: that was checked. */
+	if (device->locked_until_ms > txn->time_ms)
+		return 0;
+	result = locks_floor_of_returned(txn->engine, &root->history, &floor);
 	if (!result)
-		result = history_horizon(txn->engine, &inherits, history, 0, &said);
-	if (!result && (of_nobody > said || history->retention.keep_interval_ms))
-		history->device.all_floor = max_u64(history->device.all_floor, of_nobody);
+		device->all_floor = max_u64(device->all_floor, floor);
 	return result;
 }
 
@@ -106,6 +108,8 @@ int engine_rollback(struct engine_txn *txn, uint64_t id, struct engine_moment to
 		return result;
 	result = partition_is_read_only(partition) ? -EROFS
 						   : moment_resolve(txn, partition, to, &bound);
+	if (!result && id == 0)
+		result = locks_check_rollback(txn, bound);
 	onode_free(txn->old.onode);
 	txn->old = (struct old_view){ 0 };
 	if (!result)

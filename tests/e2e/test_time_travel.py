@@ -16,6 +16,29 @@ from harness import E2ETest, noise
 P = 0x10000
 
 
+class FullOfLockedHistory(E2ETest):
+    def test_a_lock_without_more_keeps_every_moment(self):
+        server = self.daemon(size="64M").start()
+        url = server.url()
+        self.ctl("mkpart", url, P)
+        self.ctl("put", url, f"{P}/0x10000", stdin=b"precious")
+        self.ctl("retention", url, P, "lock-until=2099-01-01")
+        time.sleep(1.1)
+        good = time.strftime("%Y-%m-%dT%H:%M:%S")
+        time.sleep(1.1)
+        reached = json.loads(self.ctl("--json", "retention", url, P))["reaches_back_to"]
+        refused = None
+        for turn in range(25):
+            refused = self.try_ctl("put", url, f"{P}/0x10001", *(["--replace"] if turn else []), stdin=noise(8 << 20, turn))
+            if refused.returncode:
+                break
+        self.assertIn(b"full", refused.stderr)
+        self.assertEqual(json.loads(self.ctl("--json", "retention", url, P))["reaches_back_to"], reached)
+        self.assertEqual(self.ctl("cat", url, f"{P}/0x10000@{good}", binary=True), b"precious")
+        self.ctl("rollback", url, P, good)
+        self.assertEqual(self.ctl("ls", url, P).split(), [f"{P:#x}/0x10000"])
+
+
 class TimeTravel(E2ETest):
     def setUp(self):
         self.server = self.daemon(size="256M").start()
@@ -235,6 +258,25 @@ class TimeTravel(E2ETest):
         self.assertIsNone(shown["locked_until"])
         self.ctl("drop", self.url, P, "kept")
         self.ctl("retention", self.url, P, "snapshots")
+
+    def test_going_back_with_the_device_ends_no_lock(self):
+        self.ctl("mkpart", self.url, P + 1)
+        time.sleep(1.1)
+        before = time.strftime("%Y-%m-%dT%H:%M:%S")
+        time.sleep(1.1)
+        self.ctl("mkpart", self.url, P)
+        self.ctl("put", self.url, f"{P}/0x10000", stdin=b"precious")
+        self.ctl("retention", self.url, P, "all", "lock-until=2099-01-01")
+        refused = self.try_ctl("format", self.url, "--force")
+        self.assertIn(b"locked", refused.stderr)
+        refused = self.try_ctl("rollback", self.url, 0, before)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn(b"roll the partitions back one by one", refused.stderr)
+        self.assertEqual(self.ctl("cat", self.url, f"{P}/0x10000", binary=True), b"precious")
+        # The other partition goes back by itself, and nothing has become of the lock.
+        self.ctl("rollback", self.url, P + 1, before)
+        refused = self.try_ctl("retention", self.url, P, "none")
+        self.assertIn(b"locked", refused.stderr)
 
     def test_objects_are_read_undone_and_logged_through_moments(self):
         self.ctl("mkpart", self.url, P)
