@@ -189,7 +189,10 @@ int engine_flush(struct engine *engine);
 
 /* ---- partitions and objects ---- */
 
-/* `requested` 0: the engine chooses highest + 1, from ENGINE_FIRST_ID. `chosen` may be NULL. */
+/*
+ * `requested` 0: the engine chooses highest + 1, from ENGINE_FIRST_ID, or when that is beyond the last ID one in a gap
+ * (free_ids.h). `chosen` may be NULL.
+ */
 int engine_partition_create(struct engine_txn *txn, uint64_t requested, uint64_t *chosen);
 
 /* -ENOTEMPTY when it has objects or collections, unless `contents`. */
@@ -197,10 +200,14 @@ int engine_partition_remove(struct engine_txn *txn, uint64_t partition, bool con
 
 /*
  * Creates `count` (>= 1) empty objects of `type` (ENGINE_USER_OBJECT or ENGINE_COLLECTION) with consecutive IDs.
- * `requested` 0: highest ID of either type + 1; otherwise count must be 1. `first` (may be NULL) = lowest new ID.
+ * `requested` 0: highest ID of either type + 1, or in a gap as above; otherwise count must be 1. `first` (may be NULL) = lowest
+ * new ID.
  */
 int engine_create(struct engine_txn *txn, uint64_t partition, enum engine_type type,
 		  uint64_t requested, uint32_t count, uint64_t *first);
+/* The same with `requested` 0, for callers to whom IDs above `last` mean nothing. */
+int engine_create_up_to(struct engine_txn *txn, uint64_t partition, enum engine_type type,
+			uint64_t last, uint32_t count, uint64_t *first);
 
 /* A user object leaves its collections with it. -ENOTEMPTY: a collection with members. */
 int engine_remove(struct engine_txn *txn, struct engine_address address);

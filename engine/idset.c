@@ -15,6 +15,7 @@ struct path {
 	struct idset_node *nodes[IDSET_HEIGHT_MAX];
 	uint32_t indexes[IDSET_HEIGHT_MAX]; /* of the child taken in inner nodes */
 	uint32_t depth;                     /* nodes held; the leaf is the last */
+	uint64_t lower;                     /* IDs from here on; 0: the leaf is the first one */
 	bool bounded;                       /* there are leaves behind this one: */
 	uint64_t upper;                     /* ... for IDs from here on */
 };
@@ -111,6 +112,7 @@ static int descend(const struct idset *set, uint64_t id, struct path *path)
 	uint32_t number = set->header->root;
 
 	path->depth = 0;
+	path->lower = 0;
 	path->bounded = false;
 	for (uint32_t level = set->header->height; level > 0; level--) {
 		enum idset_kind wanted = level == 1 ? IDSET_LEAF : IDSET_INNER;
@@ -131,6 +133,8 @@ static int descend(const struct idset *set, uint64_t id, struct path *path)
 		index = child_index(node, id);
 		path->indexes[path->depth - 1] = index;
 		number = node->children[index];
+		if (index > 0)
+			path->lower = node->keys[index];
 		if (index + 1 < node->count) {
 			path->bounded = true;
 			path->upper = node->keys[index + 1];
@@ -176,6 +180,34 @@ int idset_last(const struct idset *set, uint64_t *id)
 		*id = leaf_of(&path)->keys[leaf_of(&path)->count - 1];
 	else
 		result = -EBADMSG;
+	path_release(set, &path);
+	return result;
+}
+
+int idset_before(const struct idset *set, uint64_t id, uint64_t *before)
+{
+	struct path path;
+	uint32_t index;
+	int result;
+
+	if (set->header->height == 0)
+		return -ENOENT;
+	result = descend(set, id, &path);
+	if (result)
+		return result;
+	index = idset_node_position(leaf_of(&path), id);
+	/* It may be in the leaf before: no leaf is empty, so not further away. */
+	if (index == 0 && path.lower > 0) {
+		path_release(set, &path);
+		result = descend(set, path.lower - 1, &path);
+		if (result)
+			return result;
+		index = leaf_of(&path)->count;
+	}
+	if (index > 0)
+		*before = leaf_of(&path)->keys[index - 1];
+	else
+		result = -ENOENT;
 	path_release(set, &path);
 	return result;
 }

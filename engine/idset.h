@@ -64,6 +64,9 @@ int idset_contains(const struct idset *set, uint64_t id);
 /* The highest ID. -ENOENT: the set is empty. */
 int idset_last(const struct idset *set, uint64_t *id);
 
+/* The highest ID below `id`. -ENOENT: there is none. */
+int idset_before(const struct idset *set, uint64_t id, uint64_t *before);
+
 /*
  * IDs >= `first` in ascending order, at most `capacity` of them. *more = whether there are further ones, then *next is
  * the first of them.

@@ -5,6 +5,7 @@
 #include "common/bytes.h"
 #include "engine/collections.h"
 #include "engine/data.h"
+#include "engine/free_ids.h"
 #include "engine/lasting.h"
 
 /* ---- create ---- */
@@ -27,26 +28,14 @@ static int check_free(struct engine *engine, struct partition *partition, uint64
 	return 0;
 }
 
-/* The first of `count` IDs behind all that are taken. */
-static int choose_ids(struct engine *engine, struct partition *partition, uint32_t count,
-		      uint64_t *first)
+static int choose_ids(struct engine *engine, struct partition *partition, uint64_t last,
+		      uint32_t count, uint64_t *first)
 {
-	uint64_t highest = ENGINE_FIRST_ID - 1;
+	struct idset sets[PARTITION_SETS];
 
-	for (int which = 0; which < PARTITION_SETS; which++) {
-		struct idset set = partition_set(engine, partition, which, RECORD_NEWEST);
-		uint64_t last;
-		int result = idset_last(&set, &last);
-
-		if (result && result != -ENOENT)
-			return result;
-		if (!result)
-			highest = max_u64(highest, last);
-	}
-	if (UINT64_MAX - highest < count)
-		return -EFBIG;
-	*first = highest + 1;
-	return 0;
+	for (int which = 0; which < PARTITION_SETS; which++)
+		sets[which] = partition_set(engine, partition, which, RECORD_NEWEST);
+	return free_ids_find(sets, PARTITION_SETS, 0, last, count, first);
 }
 
 static int create_one(struct engine_txn *txn, struct partition *partition, enum engine_type type,
@@ -82,8 +71,9 @@ static int create_one(struct engine_txn *txn, struct partition *partition, enum 
 	return 0;
 }
 
-int engine_create(struct engine_txn *txn, uint64_t partition_id, enum engine_type type,
-		  uint64_t requested, uint32_t count, uint64_t *first)
+/* `requested` 0: IDs up to `last`. */
+static int create(struct engine_txn *txn, uint64_t partition_id, enum engine_type type,
+		  uint64_t requested, uint64_t last, uint32_t count, uint64_t *first)
 {
 	struct engine *engine = txn->engine;
 	struct partition *partition;
@@ -92,8 +82,7 @@ int engine_create(struct engine_txn *txn, uint64_t partition_id, enum engine_typ
 
 	if (txn->mode == ENGINE_READ)
 		return -EROFS;
-	if ((type != ENGINE_USER_OBJECT && type != ENGINE_COLLECTION) || count == 0 ||
-	    (requested && (count != 1 || requested < ENGINE_FIRST_ID)))
+	if ((type != ENGINE_USER_OBJECT && type != ENGINE_COLLECTION) || count == 0)
 		return -EINVAL;
 	if (partition_id == 0)
 		return -ENOENT;
@@ -105,13 +94,29 @@ int engine_create(struct engine_txn *txn, uint64_t partition_id, enum engine_typ
 	else if (requested)
 		result = check_free(engine, partition, requested);
 	else
-		result = choose_ids(engine, partition, count, &id);
+		result = choose_ids(engine, partition, last, count, &id);
 	for (uint32_t made = 0; !result && made < count; made++)
 		result = create_one(txn, partition, type, id + made);
 	partition_release(engine, partition);
 	if (!result && first)
 		*first = id;
 	return result;
+}
+
+int engine_create(struct engine_txn *txn, uint64_t partition, enum engine_type type,
+		  uint64_t requested, uint32_t count, uint64_t *first)
+{
+	if (requested && (count != 1 || requested < ENGINE_FIRST_ID))
+		return -EINVAL;
+	return create(txn, partition, type, requested, UINT64_MAX, count, first);
+}
+
+int engine_create_up_to(struct engine_txn *txn, uint64_t partition, enum engine_type type,
+			uint64_t last, uint32_t count, uint64_t *first)
+{
+	if (last < ENGINE_FIRST_ID)
+		return -EINVAL;
+	return create(txn, partition, type, 0, last, count, first);
 }
 
 /* ---- remove ---- */

@@ -5,6 +5,7 @@
 #include "common/bytes.h"
 #include "engine/clones.h"
 #include "engine/collections.h"
+#include "engine/free_ids.h"
 #include "engine/lasting.h"
 #include "engine/objects.h"
 #include "engine/retention.h"
@@ -86,7 +87,7 @@ static int choose_index(const struct engine *engine, uint16_t *chosen)
 /* Checks `requested` or chooses the ID of a new partition. */
 static int choose_id(const struct idset *table, uint64_t requested, uint64_t *id)
 {
-	uint64_t last = 0, element, next;
+	uint64_t element, next;
 	size_t count;
 	bool more;
 	int result;
@@ -100,11 +101,7 @@ static int choose_id(const struct idset *table, uint64_t requested, uint64_t *id
 			result = -EEXIST;
 		return result;
 	}
-	result = idset_last(table, &last);
-	if (result && result != -ENOENT)
-		return result;
-	*id = result ? ENGINE_FIRST_ID : (last >> 16) + 1;
-	return *id > ENGINE_LAST_PARTITION_ID ? -EFBIG : 0;
+	return free_ids_find(table, 1, 16, ENGINE_LAST_PARTITION_ID, 1, id);
 }
 
 static struct onode *new_onode(const struct engine_txn *txn, uint16_t index)

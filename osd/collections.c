@@ -59,8 +59,7 @@ int osd_find_collection(struct osd_request *request, uint64_t object, uint16_t f
 int osd_create_collection(struct osd_request *request)
 {
 	struct osd_subject *subject = &request->subject;
-	int result = engine_create(request->txn, subject->address.partition, ENGINE_COLLECTION,
-				   request->object, 1, &subject->address.object);
+	int result = osd_layout_create(request, ENGINE_COLLECTION, 1, &subject->address.object);
 
 	if (result != 0)
 		return osd_result(request, result, OSD_FIELD_OBJECT);

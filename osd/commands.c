@@ -73,8 +73,7 @@ int osd_create_objects(struct osd_request *request, uint32_t count)
 {
 	struct osd_subject *subject = &request->subject;
 	uint64_t first;
-	int result = engine_create(request->txn, subject->address.partition, ENGINE_USER_OBJECT,
-				   request->object, count, &first);
+	int result = osd_layout_create(request, ENGINE_USER_OBJECT, count, &first);
 
 	if (result != 0)
 		return osd_result(request, result, OSD_FIELD_OBJECT);

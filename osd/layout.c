@@ -58,6 +58,19 @@ int osd_find_layout(struct osd_request *request, uint64_t partition)
 	return osd_result(request, result, 0);
 }
 
+int osd_layout_create(struct osd_request *request, enum engine_type type, uint32_t count,
+		      uint64_t *first)
+{
+	uint64_t partition = request->subject.address.partition;
+	uint64_t last = request->layout == OSD_LAYOUT_PACKED
+				? OSD_PACKED_IDENTIFIER_MAX + IDENTIFIER_OFFSET
+				: UINT64_MAX;
+
+	if (request->object != 0)
+		return engine_create(request->txn, partition, type, request->object, count, first);
+	return engine_create_up_to(request->txn, partition, type, last, count, first);
+}
+
 int osd_layout_inherit(struct osd_request *request)
 {
 	uint8_t layout = request->device->layout;

@@ -44,6 +44,12 @@ uint64_t osd_object_id_encode(enum osd_layout layout, uint64_t object);
  */
 int osd_find_layout(struct osd_request *request, uint64_t partition);
 
+/*
+ * Creates `count` objects with the CDB's ID, or with 0 there with IDs that the addressed partition's layout has. As engine_create.
+ */
+int osd_layout_create(struct osd_request *request, enum engine_type type, uint32_t count,
+		      uint64_t *first);
+
 /* A new partition gets the device's default, unless the command sets it. */
 int osd_layout_inherit(struct osd_request *request);
 

@@ -150,6 +150,16 @@ static void check_from(const struct idset *set, const uint64_t *ids, uint32_t co
 	assert_int_equal(at, count);
 }
 
+static void check_before(struct fixture *f, uint64_t id)
+{
+	uint32_t at = position(f->ids, f->count, id);
+	uint64_t before;
+
+	assert_int_equal(idset_before(&f->set, id, &before), at ? 0 : -ENOENT);
+	if (at)
+		assert_int_equal(before, f->ids[at - 1]);
+}
+
 static void check(struct fixture *f)
 {
 	uint64_t last;
@@ -161,6 +171,9 @@ static void check(struct fixture *f)
 	assert_int_equal(idset_last(&f->set, &last), f->count ? 0 : -ENOENT);
 	if (f->count)
 		assert_int_equal(last, f->ids[f->count - 1]);
+	check_before(f, f->count ? f->ids[below(f, f->count)] + below(f, 2) : 5);
+	check_before(f, f->count ? f->ids[0] : 0);
+	check_before(f, UINT64_MAX);
 }
 
 static void change_one(struct fixture *f, uint64_t id, bool remove)

@@ -36,8 +36,10 @@ static void test_partition_ids_are_chosen_behind_the_highest(void **state)
 	assert_int_equal(engine_partition_create(f->txn, ENGINE_LAST_PARTITION_ID + 1, &id),
 			 -EINVAL);
 	assert_int_equal(engine_partition_create(f->txn, ENGINE_LAST_PARTITION_ID, &id), 0);
-	assert_int_equal(engine_partition_create(f->txn, 0, &id), -EFBIG);
-	assert_int_equal(stat_of(f, root).members, 4);
+	/* Behind the last one there is none: it comes from a gap. */
+	assert_int_equal(engine_partition_create(f->txn, 0, &id), 0);
+	assert_int_equal(id, ENGINE_FIRST_ID + 1);
+	assert_int_equal(stat_of(f, root).members, 5);
 	commit(f);
 }
 
@@ -131,9 +133,53 @@ static void test_object_ids_are_chosen_behind_the_highest_of_either_type(void **
 	assert_int_equal(id, 0x12349);
 	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, 0x12345, 1, &id), -EEXIST);
 	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, UINT64_MAX, 1, &id), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, 0, 1, &id), -EFBIG);
 	assert_int_equal(stat_of(f, partition).members, 7);
 	assert_int_equal(stat_of(f, partition).collections, 2);
+	commit(f);
+}
+
+static void test_ids_go_on_in_a_gap_when_the_last_one_is_taken(void **state)
+{
+	enum { DENSE = 1000, FURTHER = 5000 };
+	struct fixture *f = *state;
+	uint64_t id, first = 0;
+
+	begin_with_object(f);
+	assert_int_equal(engine_remove(f->txn, object(OID)), 0);
+	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, 0, DENSE, &first), 0);
+	assert_int_equal(first, ENGINE_FIRST_ID);
+	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, UINT64_MAX, 1, &id), 0);
+	/* One after the other, of both types, also across the places that are looked at; several stay together. */
+	for (uint64_t next = first + DENSE; next < first + FURTHER; next += 5) {
+		assert_int_equal(engine_create(f->txn, PID, ENGINE_COLLECTION, 0, 1, &id), 0);
+		assert_int_equal(id, next);
+		assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, 0, 4, &id), 0);
+		assert_int_equal(id, next + 1);
+	}
+	commit(f);
+}
+
+static void test_ids_are_chosen_up_to_what_the_caller_can_name(void **state)
+{
+	struct fixture *f = *state;
+	const uint64_t last = ENGINE_FIRST_ID + 9;
+	uint64_t id;
+
+	begin_with_object(f);
+	assert_int_equal(engine_remove(f->txn, object(OID)), 0);
+	assert_int_equal(engine_create_up_to(f->txn, PID, ENGINE_USER_OBJECT, last, 8, &id), 0);
+	assert_int_equal(id, ENGINE_FIRST_ID);
+	assert_int_equal(engine_create_up_to(f->txn, PID, ENGINE_USER_OBJECT, last, 3, &id),
+			 -EFBIG);
+	assert_int_equal(engine_create_up_to(f->txn, PID, ENGINE_USER_OBJECT, last, 2, &id), 0);
+	assert_int_equal(id, last - 1);
+	assert_int_equal(engine_create_up_to(f->txn, PID, ENGINE_USER_OBJECT, last, 1, &id),
+			 -EFBIG);
+	/* What has been removed is a gap. */
+	assert_int_equal(engine_remove(f->txn, object(ENGINE_FIRST_ID + 2)), 0);
+	assert_int_equal(engine_create_up_to(f->txn, PID, ENGINE_USER_OBJECT, last, 1, &id), 0);
+	assert_int_equal(id, ENGINE_FIRST_ID + 2);
+	assert_int_equal(engine_create_up_to(f->txn, PID, ENGINE_USER_OBJECT, 5, 1, &id), -EINVAL);
 	commit(f);
 }
 
@@ -437,6 +483,8 @@ int main(void)
 		TEST(test_a_partition_does_not_show_objects_of_an_earlier_one_with_its_index),
 		TEST(test_partitions_that_come_and_go_do_not_use_anything_up),
 		TEST(test_object_ids_are_chosen_behind_the_highest_of_either_type),
+		TEST(test_ids_go_on_in_a_gap_when_the_last_one_is_taken),
+		TEST(test_ids_are_chosen_up_to_what_the_caller_can_name),
 		TEST(test_bad_arguments_of_create_are_refused),
 		TEST(test_an_object_that_comes_again_is_empty),
 		TEST(test_lists_go_on_where_the_last_one_ended),

@@ -125,11 +125,23 @@ static void test_what_a_packed_id_cannot_name_is_refused(void **state)
 	call = call_of(OSD_REMOVE, PACKED, ID(0, 0, 1));
 	call_run(unit, &call);
 	expect_field(unit, 24);
-	/* The highest identifier is the last one. */
+}
+
+static void test_packed_identifiers_go_on_in_a_gap_behind_the_highest(void **state)
+{
+	struct unit *unit = *state;
+	const uint16_t actions[] = { OSD_CREATE, OSD_CREATE_COLLECTION };
+
+	set_up_packed(unit);
 	unit_create(unit, PACKED, ID(UINT32_MAX, 0, 0));
-	call = call_of(OSD_CREATE, PACKED, 0);
-	call_run(unit, &call);
-	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_SYSTEM_RESOURCE_FAILURE);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct call call = call_of(actions[i], PACKED, 0);
+
+		call_get(&call, OSD_PAGE_CURRENT_COMMAND, OSD_CURRENT_OBJECT_ID);
+		call_run(unit, &call);
+		expect_good(unit);
+		assert_true(get_be64(unit_retrieved(unit, &call, 0).value) == ID(1 + i, 0, 0));
+	}
 }
 
 static void test_pieces_of_a_packed_object_do_not_wrap_around(void **state)
@@ -217,6 +229,7 @@ int main(void)
 		cmocka_unit_test(test_packed_ids_are_identifier_version_and_first_page),
 		with_unit(test_a_packed_object_is_created_listed_written_and_read_by_its_id),
 		with_unit(test_what_a_packed_id_cannot_name_is_refused),
+		with_unit(test_packed_identifiers_go_on_in_a_gap_behind_the_highest),
 		with_unit(test_pieces_of_a_packed_object_do_not_wrap_around),
 		with_unit(test_a_packed_collection_at_work_is_not_copied),
 		with_object(test_the_layout_is_chosen_once),
