@@ -268,6 +268,14 @@ static void read_statistics(struct osd_request *request)
 		engine_read_statistics(request->device->engine, &request->statistics);
 }
 
+/* Whether what was done has to survive a failure of the host. A key that was replaced must not come back by one. */
+static bool is_to_be_stable(const struct osd_request *request)
+{
+	uint16_t action = request->cdb.action;
+
+	return request->cdb.fua || action == OSD_SET_KEY || action == OSD_SET_MASTER_KEY;
+}
+
 bool osd_run_once(struct osd_request *request)
 {
 	int result;
@@ -282,7 +290,7 @@ bool osd_run_once(struct osd_request *request)
 	}
 	request->phase = OSD_PHASE_DONE;
 	osd_tracking_cancel_others(request);
-	result = engine_commit(request->txn, request->cdb.fua);
+	result = engine_commit(request->txn, is_to_be_stable(request));
 	if (result == 0 && request->entry->flags & OSD_FLUSHES)
 		result = engine_flush(request->device->engine);
 	if (result != 0) {

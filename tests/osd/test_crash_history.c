@@ -38,8 +38,9 @@ static const struct nand_geometry geometry = {
 static const uint8_t uuid[16] = { 0x10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
 static const uint8_t boots[2][16] = { { 1 }, { 2 } };
 
-/* The working keys that P had one after the other. */
-static struct key_pair working[2];
+/* The working keys that P has one after the other. */
+enum { KEYS = 3 };
+static struct key_pair working[KEYS];
 
 /* ---- the unit on a device of the rehearsal ---- */
 
@@ -156,10 +157,15 @@ static bool set_working_key(struct unit *unit, uint8_t fill, unsigned which)
 {
 	struct signed_call call =
 		signed_set_key(unit, OSD_SET_WORKING_KEY, P, KEY_VERSION, fill, &working[which]);
-	bool good = execute(unit, &call, true);
+	bool good = execute(unit, &call, false);
 
 	secured_manager.working[KEY_VERSION] = working[which];
 	return good;
+}
+
+static bool step_key(struct unit *unit)
+{
+	return set_working_key(unit, 0x55, 2);
 }
 
 static bool step_write(struct unit *unit)
@@ -207,11 +213,11 @@ static const struct step {
 	bool (*run)(struct unit *unit);
 	bool stable; /* what it did survives a failure of the host */
 } steps[] = {
-	{ step_write, false },  { step_rollback, true },    { step_write_again, true },
-	{ step_restore, true }, { step_clone, true },       { step_snapshot, true },
-	{ step_write, false },  { step_refresh, true },     { step_rollback_device, true },
-	{ step_write, false },  { remove_partition, true }, { step_rollback_device, true },
-	{ format_unit, true },
+	{ step_write, false },      { step_rollback, true },        { step_write_again, true },
+	{ step_restore, true },     { step_clone, true },           { step_write, false },
+	{ step_key, true },         { step_snapshot, true },        { step_write, false },
+	{ step_refresh, true },     { step_rollback_device, true }, { step_write, false },
+	{ remove_partition, true }, { step_rollback_device, true }, { format_unit, true },
 };
 
 enum { STEPS = sizeof(steps) / sizeof(steps[0]) };
@@ -267,13 +273,13 @@ static void add_stored(struct engine *engine, XXH64_state_t *hash)
 static void add_doors(struct unit *unit, XXH64_state_t *hash)
 {
 	for (uint64_t partition = P; partition < P + PARTITIONS; partition++)
-		for (unsigned which = 0; which < 4; which++) {
-			uint8_t method = which < 2 ? OSD_CMDRSP : OSD_CAPKEY;
+		for (unsigned which = 0; which < 2 * KEYS; which++) {
+			uint8_t method = which < KEYS ? OSD_CMDRSP : OSD_CAPKEY;
 			struct signed_call call =
 				signed_call_of(unit, OSD_READ, partition, O, method);
 			uint16_t code = 0;
 
-			call.secret = working[which % 2].authentication;
+			call.secret = working[which % KEYS].authentication;
 			call.call.cdb.length = 1;
 			call.call.data_in_capacity = 1;
 			signed_run(unit, &call);
@@ -327,6 +333,7 @@ static void prepare(struct nand *nand, void *context)
 	call = signed_set_key(&unit, OSD_SET_PARTITION_KEY, P, 0, 0x22, &secured_manager.partition);
 	assert_true(execute(&unit, &call, false));
 	assert_true(set_working_key(&unit, 0x33, 0));
+	signed_set_key(&unit, OSD_SET_WORKING_KEY, P, KEY_VERSION, 0x55, &working[2]);
 	function_subscribe(&unit);
 	assert_true(write_object(&unit, 'a', false));
 	assert_true(run_function(&unit, OSD_FUNCTION_SNAPSHOT, P, 0, 0, "first"));

@@ -223,6 +223,43 @@ static void test_where_it_is_not_known_how_it_was_protected_the_strongest_method
 	read_with(unit, P, &M->working[KEY_VERSION], 82);
 }
 
+/* Records that a rollback of the device puts. */
+static uint64_t rollback_records(struct unit *unit, uint64_t version)
+{
+	struct engine_statistics before, after;
+
+	engine_read_statistics(unit->engine, &before);
+	run_function(unit, OSD_FUNCTION_ROLLBACK, 0, version);
+	engine_read_statistics(unit->engine, &after);
+	return after.records_put - before.records_put;
+}
+
+static void test_a_rollback_costs_the_same_however_many_partitions_are_secured(void **state)
+{
+	enum { PARTITIONS = 300 };
+	struct unit *unit = *state;
+	uint64_t version = take_snapshot(unit, 0);
+	uint64_t one = rollback_records(unit, version), many;
+
+	for (uint64_t partition = P + 1; partition < P + PARTITIONS; partition++) {
+		unit_create_partition(unit, partition);
+		secured_set_method(unit, partition, OSD_CAPKEY);
+	}
+	version = take_snapshot(unit, 0);
+	for (uint64_t partition = P + 1; partition < P + PARTITIONS; partition++) {
+		struct signed_call call = signed_set_key(unit, OSD_SET_PARTITION_KEY, partition, 0,
+							 0x41, &M->partition);
+
+		signed_run(unit, &call);
+		expect_good(unit);
+	}
+	many = rollback_records(unit, version);
+	assert_int_equal(many, one);
+	assert_true(many <= 4);
+	for (uint64_t partition = P + 1; partition < P + PARTITIONS; partition++)
+		expect_closed(unit, partition);
+}
+
 static void test_a_detached_snapshot_keeps_the_method_of_its_source(void **state)
 {
 	struct unit *unit = *state;
@@ -275,6 +312,7 @@ int main(void)
 		with_history(test_a_partition_that_was_open_comes_back_open),
 		with_history(
 			test_where_it_is_not_known_how_it_was_protected_the_strongest_method_counts),
+		with_history(test_a_rollback_costs_the_same_however_many_partitions_are_secured),
 		with_history(test_a_detached_snapshot_keeps_the_method_of_its_source),
 		with_history(test_a_clone_has_the_policy_of_its_source),
 	};
