@@ -291,6 +291,117 @@ static void get_reserved_page(struct encoded_call *call)
 	put_be32(segment_at(call, 56) + head, OSD_PAGES_RESERVED);
 }
 
+static void ask_for_missing_version(struct encoded_call *call)
+{
+	put_be64(call->cdb + 16, UINT64_C(0x77) << 48 | P);
+}
+
+/* The collection for the object, and the other way round. */
+static void mistake_type(struct encoded_call *call)
+{
+	uint64_t object = get_be64(call->cdb + 24);
+
+	put_be64(call->cdb + 24, object == O ? ROW_COLLECTION_ID : O);
+}
+
+static void change_continuation_format(struct encoded_call *call)
+{
+	call->out[0] = 2;
+}
+
+static void continue_other_action(struct encoded_call *call)
+{
+	call->out[3] ^= 1;
+}
+
+static void lay_get_list_over_set_list(struct encoded_call *call)
+{
+	memcpy(call->cdb + 56, call->cdb + 72, 4);
+}
+
+static void lay_set_list_over_data(struct encoded_call *call)
+{
+	put_be32(call->cdb + 72, 0);
+}
+
+static void lay_answer_over_data(struct encoded_call *call)
+{
+	put_be32(call->cdb + 64, 0);
+}
+
+static void nothing(struct encoded_call *call)
+{
+	(void)call;
+}
+
+/* ---- errors that are in the call before it is encoded ---- */
+
+/* Type of the object whose attributes the command sets and gets. */
+static uint32_t first_page_of(const struct command_row *row)
+{
+	switch (row->target) {
+	case ROW_ROOT:
+		return OSD_PAGES_ROOT;
+	case ROW_PARTITION:
+	case ROW_NEW_PARTITION:
+		return OSD_PAGES_PARTITION;
+	case ROW_COLLECTION:
+		return OSD_PAGES_COLLECTION;
+	case ROW_OBJECT:
+	case ROW_NEW_OBJECT:
+		break;
+	}
+	return row->action == OSD_CREATE_COLLECTION ||
+			       row->action == OSD_CREATE_USER_TRACKING_COLLECTION
+		       ? OSD_PAGES_COLLECTION
+		       : OSD_PAGES_USER_OBJECT;
+}
+
+static void add_unknown_descriptor(const struct command_row *row, struct call *call)
+{
+	(void)row;
+	call_descriptor(call, 0x0055, "eight by", 8);
+}
+
+static uint32_t page_of_others(const struct command_row *row)
+{
+	return first_page_of(row) == OSD_PAGES_ROOT ? OSD_PARTITION_INFORMATION
+						    : OSD_ROOT_INFORMATION;
+}
+
+static void set_page_of_others(const struct command_row *row, struct call *call)
+{
+	call_set(call, page_of_others(row), OSD_INFORMATION_USERNAME, "name", 4);
+}
+
+static void get_page_of_others(const struct command_row *row, struct call *call)
+{
+	call_get(call, page_of_others(row), OSD_INFORMATION_USERNAME);
+}
+
+static void set_wrong_length(const struct command_row *row, struct call *call)
+{
+	call_set(call, first_page_of(row) + OSD_PAGE_TIMESTAMPS, OSD_TIME_ATTRIBUTES_MODIFIED,
+		 "seven b", 7);
+}
+
+static void set_reserved_page(const struct command_row *row, struct call *call)
+{
+	call_set(call, first_page_of(row) + 0x80, 1, "value", 5);
+}
+
+static void set_wildcard(const struct command_row *row, struct call *call)
+{
+	(void)row;
+	call_set(call, PAGE, OSD_ATTRIBUTE_ALL, "value", 5);
+}
+
+static void name_without_end(const struct command_row *row, struct call *call)
+{
+	(void)row;
+	call_set(call, PAGE, OSD_ATTRIBUTE_IDENTIFICATION, "no NUL", 6);
+}
+
 enum applies {
 	ALWAYS,
 	NOT_TO_FLUSHES_AND_KEYS, /* they have no isolation */
@@ -301,6 +412,10 @@ enum applies {
 	TO_CONTINUATIONS,
 	TO_GETS,
 	TO_SETS,
+	TO_GETS_WITH_SETS,
+	TO_ONE_TYPE, /* commands on a user object alone, or a collection */
+	TO_DATA_OUT_WITH_SETS,
+	TO_DATA_IN_WITH_GETS,
 };
 
 static const struct damage {
@@ -310,9 +425,12 @@ static const struct damage {
 	uint8_t key;
 	uint16_t code;
 	int field;
+	void (*alter)(const struct command_row *row, struct call *call); /* before; NULL: nothing */
 } damages[] = {
-#define FIELD(field) SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_CDB, field
-#define LIST(code)   SENSE_ILLEGAL_REQUEST, SENSE_##code, -1
+#define FIELD(field) SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_CDB, field, NULL
+#define LIST(code)   SENSE_ILLEGAL_REQUEST, SENSE_##code, -1, NULL
+#define ALTERED(alter) \
+	nothing, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST, -1, alter
 	{ "a byte too few", ALWAYS, cut_cdb, FIELD(7) },
 	{ "wrong ADDITIONAL CDB LENGTH", ALWAYS, lie_about_cdb_length, FIELD(7) },
 	{ "reserved isolation", NOT_TO_FLUSHES_AND_KEYS, ask_for_reserved_isolation, FIELD(10) },
@@ -321,7 +439,7 @@ static const struct damage {
 	{ "reserved timestamps control", ALWAYS, use_reserved_timestamps_control, FIELD(12) },
 	{ "no such partition", TO_ADDRESSED_PARTITIONS, miss_partition, FIELD(16) },
 	{ "an old version", TO_CHANGED_PARTITIONS, address_old_version, SENSE_DATA_PROTECT,
-	  SENSE_WRITE_PROTECTED, -1 },
+	  SENSE_WRITE_PROTECTED, -1, NULL },
 	{ "no such object", TO_ADDRESSED_OBJECTS, miss_object, FIELD(24) },
 	{ "short continuation segment", TO_CONTINUATIONS, shorten_continuation, FIELD(48) },
 	{ "continuation segment beyond Data-Out", TO_CONTINUATIONS, lengthen_continuation,
@@ -342,10 +460,43 @@ static const struct damage {
 	{ "an attribute that can't be set", TO_SETS, set_read_only_page,
 	  LIST(INVALID_FIELD_IN_PARAMETER_LIST) },
 	{ "a reserved page", TO_GETS, get_reserved_page, LIST(INVALID_FIELD_IN_PARAMETER_LIST) },
+	{ "no such version", TO_ADDRESSED_PARTITIONS, ask_for_missing_version, FIELD(16) },
+	{ "an object of another type", TO_ONE_TYPE, mistake_type, FIELD(24) },
+	{ "a descriptor that no command has", TO_CONTINUATIONS, nothing, SENSE_ILLEGAL_REQUEST,
+	  SENSE_INVALID_FIELD_IN_CDB, 48, add_unknown_descriptor },
+	{ "another continuation format", TO_CONTINUATIONS, change_continuation_format,
+	  SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_CDB, 48, add_unknown_descriptor },
+	{ "a continuation of another action", TO_CONTINUATIONS, continue_other_action,
+	  SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_CDB, 48, add_unknown_descriptor },
+	{ "get list over the set list", TO_GETS_WITH_SETS, lay_get_list_over_set_list, FIELD(56) },
+	{ "set list over the data", TO_DATA_OUT_WITH_SETS, lay_set_list_over_data, FIELD(72) },
+	{ "answer over the data", TO_DATA_IN_WITH_GETS, lay_answer_over_data, FIELD(64) },
+	{ "a set of a page of another object type", TO_SETS, ALTERED(set_page_of_others) },
+	{ "a get of a page of another object type", TO_GETS, ALTERED(get_page_of_others) },
+	{ "a value of another length", TO_SETS, ALTERED(set_wrong_length) },
+	{ "a set of a reserved page", TO_SETS, ALTERED(set_reserved_page) },
+	{ "a set of all numbers", TO_SETS, ALTERED(set_wildcard) },
+	{ "a page's name without NUL", TO_SETS, ALTERED(name_without_end) },
 };
+
+/* Does the command work on one type of objects only, of those with IDs of their own? */
+static bool has_one_type(const struct command_row *row)
+{
+	switch (row->action) {
+	case OSD_OBJECT_STRUCTURE_CHECK:
+	case OSD_GET_ATTRIBUTES:
+	case OSD_SET_ATTRIBUTES:
+	case OSD_PERFORM_SCSI_COMMAND:
+	case OSD_PERFORM_TASK_MANAGEMENT_FUNCTION:
+		return false;
+	default:
+		return row->target == ROW_OBJECT || row->target == ROW_COLLECTION;
+	}
+}
 
 static bool does_apply(const struct damage *damage, const struct subject *subject)
 {
+	struct call call = command_row_call(subject->row, subject->version);
 	const struct command_row *row = subject->row;
 	bool partition = row->target != ROW_ROOT && row->target != ROW_NEW_PARTITION;
 	bool attributes = !(row->flags & ROW_NO_ATTRIBUTES);
@@ -368,7 +519,15 @@ static bool does_apply(const struct damage *damage, const struct subject *subjec
 	case TO_GETS:
 		return attributes;
 	case TO_SETS:
+	case TO_GETS_WITH_SETS:
 		return attributes && !(row->flags & ROW_OWN_LISTS);
+	case TO_ONE_TYPE:
+		return has_one_type(row);
+	case TO_DATA_OUT_WITH_SETS:
+		return attributes && !(row->flags & ROW_OWN_LISTS) && call.data_length > 0 &&
+		       call.continuation_length == 0;
+	case TO_DATA_IN_WITH_GETS:
+		return attributes && call.data_in_capacity > 0;
 	}
 	return false;
 }
@@ -408,6 +567,8 @@ static void test_errors(void **state)
 
 		if (!does_apply(damage, subject))
 			continue;
+		if (damage->alter)
+			damage->alter(subject->row, &call);
 		call_encode(&call, &encoded);
 		damage->apply(&encoded);
 		trying = damage->name;

@@ -220,6 +220,48 @@ static void test_damage_goes_with_what_had_it(void **state)
 	}
 }
 
+static void test_commands_that_need_damaged_data_fail_and_change_nothing(void **state)
+{
+	struct osd_copy_source source = { .partition = P, .object = O };
+	uint8_t content[OSD_COPY_SOURCE_BYTES];
+	struct unit *unit = *state;
+	struct call call;
+
+	make_objects(unit);
+	set_unreadable(unit, true);
+	/* Part of a page: the rest of it is read. */
+	call = call_of(OSD_WRITE, P, O);
+	call_data(&call, "part", 4);
+	call_run(unit, &call);
+	shows_sense(unit, WRITE, "part of a page that is damaged", MEDIUM_ERROR,
+		    UNRECOVERED_READ_ERROR);
+	call = call_of(OSD_CLEAR, P, O);
+	call.cdb.address = 10;
+	call.cdb.length = 100;
+	call_run(unit, &call);
+	shows_sense(unit, CLEAR, "part of a page that is damaged", MEDIUM_ERROR,
+		    UNRECOVERED_READ_ERROR);
+	call = call_of(OSD_PUNCH, P, O);
+	call.cdb.address = 10;
+	call.cdb.length = 100;
+	call_run(unit, &call);
+	shows_sense(unit, PUNCH, "damaged data would have to move", MEDIUM_ERROR,
+		    UNRECOVERED_READ_ERROR);
+	osd_copy_source_encode(&source, content);
+	call = call_of(OSD_COPY_USER_OBJECTS, P, O + 100);
+	call_descriptor(&call, OSD_CONTINUATION_COPY_SOURCE, content, sizeof(content));
+	call_run(unit, &call);
+	shows_sense(unit, COPY_USER_OBJECTS, "the source is damaged", MEDIUM_ERROR,
+		    UNRECOVERED_READ_ERROR);
+	set_unreadable(unit, false);
+	call = call_of(OSD_READ, P, O);
+	call.cdb.length = call.data_in_capacity = 200;
+	call_run(unit, &call);
+	expect_good(unit);
+	for (size_t i = 0; i < 200; i++)
+		assert_int_equal(unit->data_in[i], 'x');
+}
+
 /* ---- the log itself ---- */
 
 static void test_versions_of_a_partition_count_as_one(void **state)
@@ -282,6 +324,7 @@ int main(void)
 		with_object(test_a_structure_check_finds_damage_and_its_end),
 		with_object(test_a_map_finds_damage),
 		with_object(test_damage_goes_with_what_had_it),
+		with_object(test_commands_that_need_damaged_data_fail_and_change_nothing),
 		cmocka_unit_test(test_versions_of_a_partition_count_as_one),
 		cmocka_unit_test(test_of_too_many_damaged_objects_the_longest_known_is_forgotten),
 	};
