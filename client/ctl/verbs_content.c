@@ -10,6 +10,7 @@
 
 #include "client/ctl/ctl.h"
 #include "client/ctl/items.h"
+#include "osd/expression.h"
 
 #define PARAMETERS_BYTES 2048
 
@@ -57,6 +58,29 @@ static int take_matches(void *context, const uint8_t *data, size_t length)
 	return progress_items(&search->progress, data, length);
 }
 
+/* The target would refuse it, too, but not say why. */
+static int check_expression(const struct ctl *ctl, const char *text)
+{
+	struct expression *expression = malloc(sizeof(*expression));
+	int result = expression
+			     ? expression_compile((const uint8_t *)text, strlen(text), expression)
+			     : -ENOMEM;
+
+	free(expression);
+	if (result == -EINVAL)
+		return ctl_fail(
+			ctl, CTL_USAGE,
+			"search: '%s' is no POSIX extended regular expression of at most %d "
+			"bytes without back references and word boundaries",
+			text, EXPRESSION_BYTES_MAX);
+	if (result == -E2BIG)
+		return ctl_fail(ctl, CTL_USAGE,
+				"search: the regular expression '%s' is too large when its bounds, "
+				"of at most %d, are written out in %d steps",
+				text, EXPRESSION_REPEAT_MAX, EXPRESSION_STEPS_MAX);
+	return result == 0 ? CTL_OK : ctl_fail(ctl, CTL_LOCAL, "search: no memory");
+}
+
 int verb_search(struct ctl *ctl)
 {
 	struct search search = { .ctl = ctl };
@@ -75,6 +99,8 @@ int verb_search(struct ctl *ctl)
 	if (writer.full || ctl->arguments[1][0] == '\0')
 		return ctl_fail(ctl, CTL_USAGE, "search: a pattern has 1 to %d bytes",
 				OSD_PATTERN_BYTES_MAX);
+	if (code == CTL_OK && ctl->options->regex)
+		code = check_expression(ctl, ctl->arguments[1]);
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
 	if (code != CTL_OK)

@@ -127,6 +127,26 @@ static void test_versions_and_log_tell_how_far_they_are(void **state)
 	assert_true(follow(unit, &call) > 3);
 }
 
+static void test_search_tells_how_far_it_is(void **state)
+{
+	struct unit *unit = *state;
+	struct function_call call;
+	uint8_t *text = malloc(LONG_OBJECT_BYTES);
+
+	make_history(unit);
+	function_of(&call, OSD_FUNCTION_SEARCH, P, 0);
+	osd_item_add_text(&call.writer, OSD_ITEM_PATTERN, "needle");
+	assert_true(follow(unit, &call) > 2);
+	/* One long object, an expression that takes long. */
+	for (unsigned i = 0; i < LONG_OBJECT_BYTES; i++)
+		text[i] = (uint8_t)('a' + i % 7 % 2);
+	unit_write(unit, O, 0, text, LONG_OBJECT_BYTES);
+	function_of(&call, OSD_FUNCTION_SEARCH, P, O);
+	osd_item_add_text(&call.writer, OSD_ITEM_REGEX, "(a|b)*a(a|b){30}c");
+	assert_true(follow(unit, &call) > 3);
+	free(text);
+}
+
 static void test_checksum_tells_how_far_it_is(void **state)
 {
 	struct unit *unit = *state;
@@ -177,6 +197,7 @@ int main(void)
 		with_object(test_diff_tells_how_far_it_is),
 		with_object(test_diff_of_one_long_object_tells_how_far_it_is),
 		with_object(test_versions_and_log_tell_how_far_they_are),
+		with_object(test_search_tells_how_far_it_is),
 		with_object(test_checksum_tells_how_far_it_is),
 		with_object(test_merge_tells_how_far_it_is),
 	};

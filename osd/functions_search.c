@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * SEARCH: what would otherwise have to cross the wire is looked at here. A command does a bounded amount of work and says
+ * where the next one goes on.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "osd/expression.h"
+#include "osd/functions.h"
+
+enum {
+	WINDOW_BYTES = 64 << 10, /* of an object, in memory */
+	READ_BYTES = 4096,       /* reads begin at multiples of it */
+	WORK_BYTE = 4,           /* as expression_find counts */
+	WORK_OBJECT = 4096,      /* to find and open one */
+};
+
+struct search {
+	struct osd_request *request;
+	struct osd_item_writer writer;
+	/* What is looked for: bytes, or (NULL) an expression. */
+	const uint8_t *bytes;
+	uint32_t length;
+	struct expression *expression;
+	struct expression_matcher *matcher;
+	/* Where. */
+	uint64_t object, offset; /* to go on */
+	uint64_t passed;         /* objects left behind since the first command */
+	uint64_t object_bytes;   /* length of the object in question */
+	struct engine_address address;
+	uint8_t *window; /* WINDOW_BYTES, and OSD_PATTERN_BYTES_MAX behind */
+	uint64_t work, looked_at;
+	bool full; /* of results, or enough was done */
+};
+
+/* ---- what is looked for ---- */
+
+static int compile_expression(struct search *search, const struct osd_item *item)
+{
+	search->expression = malloc(sizeof(*search->expression));
+	if (!search->expression)
+		return osd_result(search->request, -ENOMEM, 0);
+	if (expression_compile(item->value, item->length, search->expression) != 0)
+		return osd_fail_parameter(search->request, OSD_ITEM_REGEX);
+	search->matcher = expression_matcher_create(search->expression);
+	return search->matcher ? 0 : osd_result(search->request, -ENOMEM, 0);
+}
+
+static int take_pattern(struct search *search)
+{
+	struct osd_request *request = search->request;
+	struct osd_item bytes, expression;
+	bool has_bytes = osd_parameter(request, OSD_ITEM_PATTERN, &bytes) == 0;
+	bool has_expression = osd_parameter(request, OSD_ITEM_REGEX, &expression) == 0;
+
+	if (has_bytes == has_expression)
+		return osd_fail_parameter(request, has_bytes ? OSD_ITEM_PATTERN : 0);
+	if (has_expression)
+		return compile_expression(search, &expression);
+	if (bytes.length == 0 || bytes.length > OSD_PATTERN_BYTES_MAX)
+		return osd_fail_parameter(request, OSD_ITEM_PATTERN);
+	search->bytes = bytes.value;
+	search->length = bytes.length;
+	return 0;
+}
+
+/* ---- in one object ---- */
+
+static bool add_match(struct search *search, uint64_t offset, uint64_t length)
+{
+	osd_item_open(&search->writer, OSD_ITEM_ENTRY);
+	osd_item_add_number(&search->writer, OSD_ITEM_OBJECT,
+			    osd_wire_object(search->request, search->object));
+	osd_item_add_number(&search->writer, OSD_ITEM_OFFSET, offset);
+	osd_item_add_number(&search->writer, OSD_ITEM_LENGTH, length);
+	search->full = !osd_item_end(&search->writer);
+	search->offset = search->full ? offset : offset + length;
+	return !search->full;
+}
+
+/* Matches that begin in the WINDOW_BYTES at search->offset; they do not overlap. */
+static int find_bytes(struct search *search)
+{
+	uint64_t start = search->offset, got;
+	const uint8_t *from = search->window, *end, *found;
+	int result = engine_read(search->request->txn, search->address, start, search->window,
+				 WINDOW_BYTES + search->length - 1, &got);
+
+	if (result != 0)
+		return osd_result(search->request, result, 0);
+	end = search->window + got;
+	while ((found = memmem(from, (size_t)(end - from), search->bytes, search->length))) {
+		if (!add_match(search, start + (uint64_t)(found - search->window), search->length))
+			return 0;
+		from = found + search->length;
+	}
+	search->offset = max_u64(search->offset, start + WINDOW_BYTES);
+	search->work += min_u64(got, WINDOW_BYTES) * WORK_BYTE;
+	return 0;
+}
+
+/* As expression_read. */
+static int read_window(void *context, uint64_t offset, const uint8_t **bytes, size_t *length)
+{
+	struct search *search = context;
+	uint64_t begin = offset - offset % READ_BYTES, got = 0;
+	int result = 0;
+
+	*length = 0;
+	if (offset >= search->object_bytes)
+		return 0;
+	result = engine_read(search->request->txn, search->address, begin, search->window,
+			     WINDOW_BYTES, &got);
+	if (result != 0 || got <= offset - begin)
+		return result;
+	*bytes = search->window + (offset - begin);
+	*length = got - (offset - begin);
+	return 0;
+}
+
+static int find_expression(struct search *search)
+{
+	uint64_t begin, end;
+	int result = expression_find(search->matcher, search->offset, read_window, search,
+				     &search->work, &begin, &end);
+
+	if (result < 0)
+		return osd_result(search->request, result, 0);
+	if (result == EXPRESSION_FOUND)
+		add_match(search, begin, end - begin);
+	else
+		search->offset = result == EXPRESSION_NONE ? search->object_bytes : begin;
+	return 0;
+}
+
+/* One object from search->offset on; *object is the next one when it is done with. */
+static int search_object(struct search *search, const struct engine_stat *stat)
+{
+	uint64_t start = min_u64(search->offset, stat->length);
+
+	search->address = search->request->subject.address;
+	search->address.object = search->object;
+	search->object_bytes = stat->length;
+	search->work += WORK_OBJECT;
+	while (search->offset < stat->length && !search->full) {
+		if ((search->bytes ? find_bytes(search) : find_expression(search)) != 0)
+			return -EINVAL;
+		search->full |= search->work >= EXPRESSION_WORK_MAX;
+	}
+	search->looked_at += min_u64(search->offset, stat->length) - start;
+	if (search->offset < stat->length)
+		return 0; /* to be gone on with */
+	search->object++;
+	search->passed++;
+	search->offset = 0;
+	return 0;
+}
+
+/* ---- in a partition ---- */
+
+/* The user objects of a partition from search->object on. *done: all of them were looked at. */
+static int search_partition(struct search *search, bool *done)
+{
+	struct osd_request *request = search->request;
+	struct engine_address address = request->subject.address;
+	struct engine_stat stat;
+	uint64_t next = 1;
+	size_t count;
+
+	while (!search->full) {
+		uint64_t id;
+		int result = engine_list(request->txn, request->subject.address,
+					 ENGINE_LIST_USER_OBJECTS, search->object, &id, 1, &count,
+					 &next);
+
+		if (result != 0)
+			return osd_result(request, result, OSD_FIELD_PARTITION);
+		if (count == 0) {
+			*done = true;
+			return 0;
+		}
+		if (id != search->object)
+			search->offset = 0;
+		search->object = address.object = id;
+		result = engine_stat(request->txn, address, &stat);
+		if (result != 0)
+			return osd_result(request, result, 0);
+		if (search_object(search, &stat) != 0)
+			return -EINVAL;
+		search->full |= search->work >= EXPRESSION_WORK_MAX;
+	}
+	return 0;
+}
+
+static int search_all(struct search *search, bool *done)
+{
+	const struct osd_subject *subject = &search->request->subject;
+	uint64_t object = subject->address.object;
+	int result;
+
+	*done = false;
+	if (subject->stat.type == ENGINE_PARTITION)
+		return search_partition(search, done);
+	if (subject->stat.type != ENGINE_USER_OBJECT || search->object != object)
+		return osd_fail_field(search->request, OSD_FIELD_OBJECT);
+	result = search_object(search, &subject->stat);
+	*done = search->object != object;
+	return result;
+}
+
+/* ---- the function ---- */
+
+#define PLACE_BYTES 24
+
+/* Where the command before ended. */
+static int load_place(struct search *search)
+{
+	struct osd_item item;
+
+	search->object = search->request->subject.address.object;
+	if (osd_parameter(search->request, OSD_ITEM_CONTINUATION, &item) != 0)
+		return 0;
+	if (item.length != PLACE_BYTES)
+		return osd_fail_parameter(search->request, OSD_ITEM_CONTINUATION);
+	search->object = get_be64(item.value);
+	search->offset = get_be64(item.value + 8);
+	search->passed = get_be64(item.value + 16);
+	return search->offset <= INT64_MAX
+		       ? 0
+		       : osd_fail_parameter(search->request, OSD_ITEM_CONTINUATION);
+}
+
+/* Objects count the same, whatever their length; the one in question as far as it was looked at. */
+static int tell_progress(const struct search *search)
+{
+	const struct engine_stat *stat = &search->request->subject.stat;
+	uint64_t objects = stat->type == ENGINE_PARTITION ? stat->members : 1, part;
+
+	if (search->passed >= objects)
+		return 1000;
+	part = search->offset / (search->object_bytes / 1000 + 1);
+	return osd_permille(search->passed * 1000 + min_u64(part, 999), objects * 1000);
+}
+
+int osd_function_search(struct osd_request *request)
+{
+	struct search search = { .request = request };
+	uint8_t place[PLACE_BYTES];
+	bool done = false;
+	int result = load_place(&search);
+
+	osd_result_begin(request, &search.writer);
+	if (result == 0)
+		result = take_pattern(&search);
+	if (result == 0) {
+		search.window = malloc(WINDOW_BYTES + OSD_PATTERN_BYTES_MAX);
+		result = search.window ? search_all(&search, &done)
+				       : osd_result(request, -ENOMEM, 0);
+	}
+	expression_matcher_free(search.matcher);
+	free(search.expression);
+	free(search.window);
+	if (result != 0)
+		return result;
+	osd_item_add_number(&search.writer, OSD_ITEM_COUNT, search.looked_at);
+	put_be64(place, search.object);
+	put_be64(place + 8, search.offset);
+	put_be64(place + 16, search.passed);
+	osd_result_end(request, &search.writer, done ? NULL : place, sizeof(place),
+		       tell_progress(&search));
+	return 0;
+}
