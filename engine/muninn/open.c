@@ -150,6 +150,12 @@ int store_wipe(struct muninn_store *store, uint64_t how, bool *begun)
 	space_destroy(&store->space);
 	store->space = space;
 	empty_rows(store);
+	/*
+	 * Before a segment that the last root speaks of is written again. A device that is being formatted gets its first root when
+	 * it has a header.
+	 */
+	if (get_le64(store->nvram + NVRAM_MAGIC_AT) == NVRAM_MAGIC)
+		store_write_root(store);
 	if (store->carry)
 		result = carry_place(store);
 	if (result)
@@ -158,9 +164,6 @@ int store_wipe(struct muninn_store *store, uint64_t how, bool *begun)
 	nvram_store64(store->nvram + STATE_WIPING_AT, 0);
 	if (store->carry)
 		carry_release(store);
-	/* A device that is being formatted gets its first root when it has a header. */
-	if (get_le64(store->nvram + NVRAM_MAGIC_AT) == NVRAM_MAGIC)
-		store_write_root(store);
 	return result;
 }
 
