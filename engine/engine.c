@@ -101,7 +101,7 @@ static int allocate(struct engine *engine)
 	return result;
 }
 
-static uint64_t time_now(const struct engine *engine)
+uint64_t engine_time_now(const struct engine *engine)
 {
 	return min_u64(engine->options.clock_ms(engine->options.clock_context), ONODE_TIME_MAX);
 }
@@ -126,7 +126,7 @@ static int learn_history(struct engine *engine)
 		min_u64(statistics.committed_sequence, slot_end(device.device.slot_sequence));
 	/* No later than that was the last commit. */
 	engine->committed_ms =
-		min_u64(time_now(engine), device.device.slot_ms + device.device.slot_interval_ms);
+		min_u64(engine_time_now(engine), device.device.slot_ms + device.device.slot_interval_ms);
 	engine->put_bytes = device.device.slot_bytes;
 	engine->policy = device.retention;
 	engine->slot_over = true;
@@ -308,7 +308,7 @@ int engine_begin(struct engine *engine, enum engine_mode mode, struct engine_txn
 		pthread_rwlock_wrlock(&engine->turn);
 		engine_make_room(engine);
 	}
-	txn->time_ms = time_now(engine);
+	txn->time_ms = engine_time_now(engine);
 	if (mode != ENGINE_READ)
 		begin_writing(txn);
 	return 0;
@@ -434,7 +434,7 @@ int engine_aside(struct engine *engine, int (*work)(struct engine_txn *txn, void
 	struct engine_txn txn = { .engine = engine, .mode = ENGINE_FREE };
 	int result;
 
-	txn.time_ms = time_now(engine);
+	txn.time_ms = engine_time_now(engine);
 	begin_writing(&txn);
 	result = work(&txn, context);
 	if (!result)
@@ -662,7 +662,7 @@ int engine_begin_format(struct engine *engine, struct engine_txn **begun)
 	txn->mode = ENGINE_FREE;
 	txn->formats = true;
 	pthread_rwlock_wrlock(&engine->turn);
-	txn->time_ms = time_now(engine);
+	txn->time_ms = engine_time_now(engine);
 	result = begin_format(txn);
 	if (result)
 		end(txn);

@@ -140,6 +140,9 @@ int engine_open_on(struct record_store *store, const struct engine_options *opti
 /* Scratch buffer 0 or 1 of a transaction, a page long; contents undefined. NULL: no memory. */
 uint8_t *txn_page(struct engine_txn *txn, int which);
 
+/* The time by the engine's clock. */
+uint64_t engine_time_now(const struct engine *engine);
+
 /* Writes noted access times into onodes until at most `most` wait. */
 void engine_settle_accesses(struct engine *engine, uint32_t most);
 

@@ -240,6 +240,16 @@ static int note_judged(struct engine_txn *txn, void *context)
 	return 0;
 }
 
+/* Whether a slot has passed since. What is noted is a record: noting it at each step, a merge would never run out of work. */
+static bool is_due(const struct engine *engine, uint64_t judged_ms)
+{
+	uint64_t interval = engine->options.history_interval_ms;
+
+	if (interval == ENGINE_EVERY_COMMAND)
+		interval = 1;
+	return engine_time_now(engine) >= judged_ms + interval;
+}
+
 int retention_judge(struct engine *engine)
 {
 	struct partition *root;
@@ -248,7 +258,8 @@ int retention_judge(struct engine *engine)
 
 	if (result)
 		return result;
-	needed = speaks_of_ages(engine, &root->history.device);
+	needed = speaks_of_ages(engine, &root->history.device) &&
+		 is_due(engine, root->history.device.judged_ms);
 	partition_release(engine, root);
 	return needed ? engine_aside(engine, note_judged, NULL) : 0;
 }

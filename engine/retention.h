@@ -11,7 +11,10 @@ int retention_recount(struct engine_txn *txn, struct partition *root);
 /* The partition is about to be removed: -EPERM when its retention is locked. */
 int retention_forget(struct engine_txn *txn, struct partition *root, struct partition *partition);
 
-/* Compares ages with what policies say, before a merge; nothing to do when no policy speaks of ages. */
+/*
+ * Compares ages with what policies say, before a merge. Nothing to do when no policy speaks of ages, or less than
+ * history_interval_ms after the last time.
+ */
 int retention_judge(struct engine *engine);
 
 /*

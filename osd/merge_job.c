@@ -35,14 +35,18 @@ struct osd_merge_job *osd_merge_job_create(struct engine *engine)
 	return job;
 }
 
+/*
+ * Each segment that there was at the beginning is freed once at most. Who has freed as many has done its work; what others
+ * go on writing is for the next one.
+ */
 static bool go_on(struct osd_merge_job *job)
 {
-	bool cancelled;
+	bool goes_on;
 
 	pthread_mutex_lock(&job->lock);
-	cancelled = job->cancelled;
+	goes_on = !job->cancelled && job->freed.segments_freed <= job->sealed;
 	pthread_mutex_unlock(&job->lock);
-	return !cancelled;
+	return goes_on;
 }
 
 /*

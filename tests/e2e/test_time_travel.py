@@ -302,6 +302,19 @@ class TimeTravel(E2ETest):
         tooFar = self.try_ctl("get", self.url, f"{address}@~99")
         self.assertEqual(tooFar.returncode, 3, tooFar.stderr)
 
+    def test_a_merge_ends_under_a_policy_that_speaks_of_ages(self):
+        self.ctl("mkpart", self.url, P)
+        self.ctl("put", self.url, f"{P}/0x10000", stdin=b"precious")
+        self.ctl("retention", self.url, P, "keep-all=24h")
+        self.ctl("merge", self.url, "start")
+        for _ in range(300):
+            state = json.loads(self.ctl("--json", "merge", self.url, "progress"))
+            if not state["running"]:
+                break
+            time.sleep(0.1)
+        self.assertFalse(state["running"])
+        self.assertLess(state["freed"], 64)
+
     def test_the_target_searches_and_merges_by_itself(self):
         self.ctl("mkpart", self.url, P)
         self.ctl("put", self.url, f"{P}/0x10000", stdin=b"first\nneedle 42\n" + noise(100000, 1))

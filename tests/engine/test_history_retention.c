@@ -77,6 +77,26 @@ static void test_both_are_kept_together(void **state)
 			   (char)((second - 2) / 3 * 3 + 2));
 }
 
+/* What is noted about ages takes room itself. That is no work for the next step. */
+static void test_merging_comes_to_an_end_under_a_policy_that_speaks_of_ages(void **state)
+{
+	struct device *device = *state;
+	struct engine_merge_result total = { 0 };
+	uint32_t futile = 0, steps = 0;
+
+	set_policy(device, OTHERS, 30 * SECOND, 0, 0);
+	for (uint64_t second = 2; second <= 100; second++)
+		write_page(device, second * SECOND, 0, (char)second);
+	merge_all(device);
+	/* A step takes a while: here a millisecond. */
+	for (; futile < 4096 && steps < 20000; steps++) {
+		device->now++;
+		futile = engine_merge(device->engine, &total) == -EAGAIN ? futile + 1 : 0;
+	}
+	assert_int_equal(futile, 4096);
+	assert_true(steps < 4096 + 1000);
+}
+
 /* ---- what is not promised again ---- */
 
 /* At a moment that a new policy would have kept, a record of a version may be out of reach: that says nothing. */
@@ -228,6 +248,7 @@ int main(void)
 		TEST(test_moments_of_intervals_are_kept_as_long_as_the_policy_says),
 		TEST(test_every_moment_of_the_last_while_is_kept),
 		TEST(test_both_are_kept_together),
+		TEST(test_merging_comes_to_an_end_under_a_policy_that_speaks_of_ages),
 		TEST(test_moments_that_an_older_policy_gave_up_do_not_count),
 		TEST(test_a_partition_that_comes_back_has_no_intervals_of_before),
 		TEST(test_the_device_goes_back_to_an_interval_with_all_that_was_removed),
