@@ -25,7 +25,10 @@ static int state_read(const struct onode *onode, struct collection_state *state)
 	if (length != COLLECTION_STATE_BYTES)
 		return -EBADMSG;
 	state->filled_sequence = get_le48(value + IDSET_HEADER_BYTES);
-	return idset_header_decode(&state->members, value);
+	if (idset_header_decode(&state->members, value) != 0)
+		return -EBADMSG;
+	state->members.changed_sequence = onode->head.modified_sequence;
+	return 0;
 }
 
 /* Stores the state; once it is there this cannot fail. -EFBIG, -ENOMEM. */
@@ -238,6 +241,20 @@ int collection_count(struct engine_txn *txn, struct engine_address address, uint
 	result = idset_count(&members, first, count);
 	target_close(&target);
 	return result;
+}
+
+int collection_list_sequence(struct engine_txn *txn, struct engine_address address,
+			     uint64_t *sequence)
+{
+	struct collection_state state;
+	struct target target;
+	int result = open_collection(txn, address, TARGET_READ, &target, &state);
+
+	if (result)
+		return result;
+	*sequence = state.members.changed_sequence;
+	target_close(&target);
+	return 0;
 }
 
 /* ---- memberships ---- */

@@ -42,5 +42,7 @@ int collection_list(struct engine_txn *txn, struct engine_address collection, ui
 		    uint64_t *ids, size_t capacity, size_t *count, uint64_t *next);
 int collection_count(struct engine_txn *txn, struct engine_address collection, uint64_t first,
 		     uint64_t *count);
+int collection_list_sequence(struct engine_txn *txn, struct engine_address collection,
+			     uint64_t *sequence);
 
 #endif

@@ -414,6 +414,13 @@ int engine_list(struct engine_txn *txn, struct engine_address partition, enum en
 int engine_list_count(struct engine_txn *txn, struct engine_address partition,
 		      enum engine_list what, uint64_t first, uint64_t *count);
 
+/*
+ * The sequence number of the last command that changed the list; it may be that of a later one after the unit was opened or a
+ * command failed. So of two equal ones the list is the same.
+ */
+int engine_list_sequence(struct engine_txn *txn, struct engine_address partition,
+			 enum engine_list what, uint64_t *sequence);
+
 /* ---- history: moments and versions ---- */
 
 /* Numbers of versions, as they are in addresses: 16 bits. */

@@ -489,13 +489,17 @@ int idset_insert(struct idset *set, const struct record_writer *writer, uint64_t
 	result = put_dirty_above(set->nodes, writer, DIRTY_NODES_MAX);
 	if (result)
 		return result;
-	if (set->header->height == 0)
-		return insert_first(set, id);
-	result = descend(set, id, &path);
-	if (result)
-		return result;
-	result = insert_at(set, &path, id);
-	path_release(set, &path);
+	if (set->header->height == 0) {
+		result = insert_first(set, id);
+	} else {
+		result = descend(set, id, &path);
+		if (result)
+			return result;
+		result = insert_at(set, &path, id);
+		path_release(set, &path);
+	}
+	if (!result)
+		set->header->changed_sequence = writer->sequence;
 	return result;
 }
 
@@ -553,5 +557,6 @@ int idset_remove(struct idset *set, const struct record_writer *writer, uint64_t
 	leaf_changes(set, leaf, IDSET_REMOVE, id);
 	remove_along(set, &path);
 	path_release(set, &path);
+	set->header->changed_sequence = writer->sequence;
 	return 0;
 }

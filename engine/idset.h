@@ -30,6 +30,8 @@ struct idset_header {
 	uint8_t height;      /* 0: empty, 1: the root is a leaf */
 	uint8_t free_count;
 	uint32_t free_nodes[IDSET_FREE_NODES]; /* some that can be used again */
+	/* Not encoded, the owner's to fill in: sequence number of the last change, or of a later one since when it is as it is. */
+	uint64_t changed_sequence;
 };
 
 /* One set, seen by one caller. */

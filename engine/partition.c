@@ -84,6 +84,9 @@ int partition_state_of(struct record_store *store, uint16_t index, uint64_t boun
 	if (result)
 		return result == -ENOENT && index == RECORD_ROOT_INDEX ? 0 : result;
 	result = partition_decode(partition, record, info.length);
+	/* They have not changed since. */
+	for (int which = 0; !result && which < PARTITION_SETS; which++)
+		partition->sets[which].changed_sequence = info.sequence;
 	if (!result && (index == RECORD_ROOT_INDEX) != (partition->version == 0))
 		result = -EBADMSG;
 	if (!result && partition->origin.index && store->lineage)

@@ -357,3 +357,19 @@ int engine_list_count(struct engine_txn *txn, struct engine_address address, enu
 	listing_close(txn, &listing);
 	return result;
 }
+
+int engine_list_sequence(struct engine_txn *txn, struct engine_address address,
+			 enum engine_list what, uint64_t *sequence)
+{
+	struct listing listing;
+	int result;
+
+	if (what == ENGINE_LIST_MEMBERS)
+		return collection_list_sequence(txn, address, sequence);
+	result = listing_open(txn, address, what, &listing);
+	if (result)
+		return result;
+	*sequence = listing.set.header->changed_sequence;
+	listing_close(txn, &listing);
+	return 0;
+}

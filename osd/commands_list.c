@@ -3,9 +3,8 @@
  * LIST: partitions of the root, user objects of a partition. LIST COLLECTION: collections of a partition, members of a
  * collection.
  *
- * A listing is continued without state: the list identifier is the number of IDs that remain, so
- * that the next command need not count them again. A client may send any identifier; a wrong one is
- * found out and only costs the count.
+ * A listing is continued without state: the list identifier tells which command changed the list last, so that the next part can
+ * say whether it is still the same one. How many IDs remain is kept in memory (listings.h), or counted again.
  */
 #include <errno.h>
 
@@ -127,27 +126,47 @@ static int fill(struct listing *listing)
 	return 0;
 }
 
-/* IDs from the initial one to the list's end. */
-static int count_ids(struct listing *listing, uint64_t *total, bool *changed)
+/* The list identifier of a list that is as it was after that command; never 0. */
+static uint32_t identifier_of(uint64_t sequence)
+{
+	uint32_t folded = (uint32_t)(sequence ^ sequence >> 32);
+
+	return folded != 0 ? folded : 1;
+}
+
+static struct osd_listing_key key_of(const struct listing *listing, uint64_t sequence,
+				     uint64_t next)
+{
+	return (struct osd_listing_key){ listing->request->subject.address, listing->what, sequence,
+					 next };
+}
+
+/* IDs from the initial one to the list's end, and the list's identifier. */
+static int count_ids(struct listing *listing, uint64_t *total, uint32_t *identifier)
 {
 	struct osd_request *request = listing->request;
-	uint32_t claimed = request->cdb.list_identifier;
+	struct osd_listings *listings = &request->device->listings;
+	struct engine_address address = request->subject.address;
+	struct osd_listing_key key;
+	uint64_t sequence;
+	int result = engine_list_sequence(request->txn, address, listing->what, &sequence);
 
+	if (result != 0)
+		return osd_result(request, result, OSD_FIELD_PARTITION);
+	*identifier = identifier_of(sequence);
 	*total = listing->ids;
-	*changed = false;
-	if (listing->next == 0) {
-		*changed = claimed != 0 && claimed != listing->ids;
+	/* With attributes nobody asks. */
+	if (listing->next == 0 || request->cdb.list_attributes)
 		return 0;
-	}
-	if (claimed > listing->ids && claimed != UINT32_MAX) {
-		*total = claimed;
-		return 0;
-	}
-	*changed = claimed != 0 && claimed != UINT32_MAX;
-	return osd_result(request,
-			  engine_list_count(request->txn, request->subject.address, listing->what,
-					    osd_first_id(request), total),
-			  OSD_FIELD_PARTITION);
+	key = key_of(listing, sequence, osd_first_id(request));
+	if (!osd_listings_find(listings, &key, total))
+		result = engine_list_count(request->txn, address, listing->what, key.next, total);
+	if (result != 0)
+		return osd_result(request, result, OSD_FIELD_PARTITION);
+	key.next = listing->next;
+	if (*total > listing->ids)
+		osd_listings_note(listings, &key, *total - listing->ids);
+	return 0;
 }
 
 static uint8_t list_format(const struct listing *listing)
@@ -205,6 +224,7 @@ int osd_list(struct osd_request *request)
 	uint8_t head_bytes[OSD_LIST_HEAD_BYTES];
 	struct osd_list_head head = { .containers = listing.what == ENGINE_LIST_PARTITIONS ||
 						    listing.what == ENGINE_LIST_COLLECTIONS };
+	uint32_t identifier = 0, claimed = request->cdb.list_identifier;
 	uint64_t total;
 
 	/* Also of a list without entries. */
@@ -214,16 +234,13 @@ int osd_list(struct osd_request *request)
 	if (room == 0)
 		return 0;
 	osd_list_begin_bare(&listing.writer, OSD_2, command->data_in + head_room, room - head_room);
-	if (fill(&listing) != 0 || count_ids(&listing, &total, &head.changed) != 0)
+	if (fill(&listing) != 0 || count_ids(&listing, &total, &identifier) != 0)
 		return -EINVAL;
 	head.format = list_format(&listing);
 	head.additional_length = additional_length(&listing, total);
 	head.continuation_id = wire_id(&listing, listing.next);
-	if (listing.next != 0) {
-		uint64_t remain = total > listing.ids ? total - listing.ids : 1;
-
-		head.identifier = (uint32_t)min_u64(remain, UINT32_MAX);
-	}
+	head.identifier = listing.next != 0 ? identifier : 0;
+	head.changed = claimed != 0 && claimed != identifier;
 	osd_list_head_encode(request->cdb.version, &head, head_bytes);
 	memcpy(command->data_in, head_bytes, head_room);
 	command->data_in_length = head_room + listing.writer.length;

@@ -22,6 +22,7 @@
 #include "osd/damage.h"
 #include "osd/keys.h"
 #include "osd/layout.h"
+#include "osd/listings.h"
 #include "osd/osd.h"
 #include "osd/security.h"
 #include "osd/wire.h"
@@ -50,6 +51,7 @@ struct osd_device {
 	struct osd_subscriptions *subscriptions; /* of hosts to features of EXECUTE */
 	struct osd_merge_job *merge_job;
 	struct osd_trackers trackers;
+	struct osd_listings listings;
 	struct osd_background background;
 	struct osd_damage_log damage;
 	struct osd_task_set tasks; /* choose NULL: unknown */

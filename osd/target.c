@@ -39,6 +39,7 @@ int osd_device_create(struct engine *engine, const uint8_t uuid[16],
 		return -ENOMEM;
 	created->engine = engine;
 	osd_trackers_init(&created->trackers);
+	osd_listings_init(&created->listings);
 	osd_background_init(&created->background);
 	osd_damage_init(&created->damage);
 	memcpy(created->uuid, uuid, sizeof(created->uuid));

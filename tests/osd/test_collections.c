@@ -296,6 +296,27 @@ static void test_list_collection_is_cut_and_continued(void **state)
 	assert_int_equal(next, M + MEMBERS);
 }
 
+static void test_list_collection_tells_that_other_members_came_meanwhile(void **state)
+{
+	struct unit *unit = *state;
+	const uint64_t collections[] = { C, T };
+
+	for (size_t i = 0; i < 2; i++) {
+		struct call call = list_of(collections[i], 0, 8 * 4);
+		struct osd_list_head head;
+
+		call_run(unit, &call);
+		head = decode_head(unit);
+		/* One joins, and of the linear one another leaves: as many as before. */
+		unit_join(unit, M + MEMBERS - 1, 1 + (uint32_t)i, 0);
+		unit_join(unit, O, 1 + (uint32_t)i, collections[i]);
+		call = list_of(collections[i], head.continuation_id, 8 * 100);
+		call.cdb.list_identifier = head.identifier;
+		call_run(unit, &call);
+		assert_true(decode_head(unit).changed);
+	}
+}
+
 static void test_list_collection_tells_attributes_of_members_that_are_there(void **state)
 {
 	struct unit *unit = *state;
@@ -524,6 +545,7 @@ int main(void)
 		with_object_in_both(test_list_collection_of_a_partition_lists_collections),
 		with_object_in_both(test_list_collection_of_a_collection_lists_members),
 		with_members(test_list_collection_is_cut_and_continued),
+		with_members(test_list_collection_tells_that_other_members_came_meanwhile),
 		with_members(test_list_collection_tells_attributes_of_members_that_are_there),
 		with_object_in_both(test_list_collection_has_one_sort_order),
 		with_object_in_both(test_list_collection_is_not_for_user_objects),
