@@ -286,6 +286,9 @@ void osd_input_generate(struct fuzz_random *random, struct osd_input_command *co
 	/* The method to sign with. */
 	if (command->flags & OSD_INPUT_SIGN)
 		command->cdb[82] = (uint8_t)fuzz_below(random, 4);
+	/* The capability lacks a permission. */
+	if (command->flags & OSD_INPUT_SIGN && fuzz_below(random, 8) == 0)
+		command->cdb[133] = (uint8_t)(1 + fuzz_below(random, 255));
 }
 
 /* ---- refitting ---- */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "osd/security_wire.h"
 #include "osd/vendor.h"
 #include "osd/wire.h"
 #include "tests/fuzz/osd_generate.h"
@@ -238,7 +239,7 @@ static size_t add_descriptor(struct fuzz_random *random, struct osd_input_comman
 		length = add_query(random, content);
 		break;
 	case OSD_CONTINUATION_EXTENSION_CAPABILITIES:
-		length = 104 * fuzz_below(random, 2);
+		length = OSD_EXTENSION_BYTES * fuzz_below(random, 2);
 		break;
 	default:
 		/* The object that is named; of a copy also what of it. */
@@ -255,6 +256,46 @@ static size_t add_descriptor(struct fuzz_random *random, struct osd_input_comman
 	command->out[at + 3] = (uint8_t)(align_up(length, 8) - length);
 	put_be32(command->out + at + 4, length);
 	return at + 8 + align_up(length, 8);
+}
+
+/* IDs and type of what an extension capability is for; osd_sign.c completes it. */
+static void name_object(uint8_t *bytes, uint64_t partition, uint64_t object, uint8_t type)
+{
+	memset(bytes, 0, OSD_EXTENSION_BYTES);
+	bytes[48] = type;
+	put_be64(bytes + 72, partition);
+	put_be64(bytes + 80, object);
+}
+
+/* Extension capabilities for what the command names, in its descriptors and in the CDB. */
+static size_t add_extensions(struct fuzz_random *random, struct osd_input_command *command,
+			     const struct osd_cdb *cdb, size_t end)
+{
+	uint8_t *list = command->out + end + 8;
+	struct osd_continuation continuation;
+	struct osd_descriptor descriptor;
+	uint32_t length = 0;
+
+	if (osd_continuation_read(&continuation, cdb->action, command->out, end) != 0)
+		return end;
+	while (osd_continuation_next(&continuation, &descriptor) == 1 && length < 400)
+		if (descriptor.type == OSD_CONTINUATION_COPY_SOURCE ||
+		    descriptor.type == OSD_CONTINUATION_USER_OBJECT) {
+			name_object(list + length, get_be64(descriptor.content),
+				    get_be64(descriptor.content + 8), OSD_TYPE_USER_OBJECT);
+			length += OSD_EXTENSION_BYTES;
+		}
+	if (length == 0) {
+		name_object(list, cdb->partition, cdb->address, OSD_TYPE_COLLECTION);
+		length = OSD_EXTENSION_BYTES;
+	}
+	if (fuzz_below(random, 16) == 0)
+		length += fuzz_below(random, 8);
+	memset(command->out + end, 0, 8);
+	put_be16(command->out + end, OSD_CONTINUATION_EXTENSION_CAPABILITIES);
+	put_be32(command->out + end + 4, length);
+	command->out[end + 3] = (uint8_t)(align_up(length, 8) - length);
+	return end + 8 + align_up(length, 8);
 }
 
 /* The descriptor that a command takes; 0: none. */
@@ -297,6 +338,8 @@ void osd_generate_continuation(struct fuzz_random *random, struct osd_input_comm
 	do
 		end = add_descriptor(random, command, end, type);
 	while (type == OSD_CONTINUATION_COPY_SOURCE && end < 200 && fuzz_below(random, 3) == 0);
+	if (fuzz_below(random, 2))
+		end = add_extensions(random, command, cdb, end);
 	cdb->continuation_length = (uint32_t)end;
 	if (type == OSD_CONTINUATION_SCATTER_GATHER) {
 		cdb->length = 0;

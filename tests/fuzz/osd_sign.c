@@ -5,6 +5,7 @@
 
 #include "common/bytes.h"
 #include "osd/security_wire.h"
+#include "tests/fuzz/osd_permissions.h"
 
 #define KEY_VERSION 5
 
@@ -68,6 +69,7 @@ struct signing {
 	const struct osd_security_layout *layout;
 	uint64_t nexus;
 	uint8_t method;
+	uint16_t permissions;
 	uint8_t key[OSD_KEY_BYTES]; /* of the capability */
 	uint8_t nonce[OSD_NONCE_BYTES];
 };
@@ -97,7 +99,7 @@ static void give_capability(struct signing *signing, const uint8_t *secret)
 		.algorithm = OSD_INTEGRITY_HMAC_SHA1,
 		.method = signing->method,
 		.object_type = object_type(cdb),
-		.permissions = 0xFFFC,
+		.permissions = signing->permissions,
 		.partition = cdb->partition,
 		.object = cdb->object,
 	};
@@ -150,20 +152,95 @@ static void add_integrity(struct signing *signing)
 	input->out_kept = input->out_length;
 }
 
-static void add_check_value(struct signing *signing)
+static void get_token(const struct signing *signing, uint8_t token[OSD_SECURITY_TOKEN_BYTES])
 {
 	static const uint8_t inquiry[6] = { 0x12, 1, 0xB1, 0, 64, 0 };
-	uint8_t value[OSD_CHECK_VALUE_BYTES], page[64];
+	uint8_t page[64];
+
+	fuzz_check(osd_inquiry(signing->unit->device, signing->nexus, inquiry, page,
+			       sizeof(page)) == 4 + OSD_SECURITY_TOKEN_BYTES);
+	memcpy(token, page + 4, OSD_SECURITY_TOKEN_BYTES);
+}
+
+static void add_check_value(struct signing *signing)
+{
+	uint8_t value[OSD_CHECK_VALUE_BYTES], token[OSD_SECURITY_TOKEN_BYTES];
 
 	if (signing->method == OSD_CAPKEY) {
-		fuzz_check(osd_inquiry(signing->unit->device, signing->nexus, inquiry, page,
-				       sizeof(page)) == 4 + OSD_SECURITY_TOKEN_BYTES);
-		fuzz_check(osd_token_check_value(signing->key, page + 4, value) == 0);
+		get_token(signing, token);
+		fuzz_check(osd_token_check_value(signing->key, token, value) == 0);
 	} else {
 		fuzz_check(osd_request_check_value(signing->cdb.version, signing->key,
 						   signing->input->cdb, value) == 0);
 	}
 	memcpy(signing->input->cdb + signing->layout->check_value, value, sizeof(value));
+}
+
+/* ---- extension capabilities ---- */
+
+/* The list of a command's extension capabilities; 0: it has none, or a malformed one. */
+static size_t find_extensions(struct osd_input_command *input, const struct osd_cdb *cdb,
+			      uint8_t **list)
+{
+	struct osd_continuation continuation;
+	struct osd_descriptor descriptor;
+	size_t count;
+
+	if (cdb->version != OSD_2 || cdb->continuation_length > input->out_length ||
+	    osd_continuation_read(&continuation, cdb->action, input->out,
+				  cdb->continuation_length) != 0)
+		return 0;
+	while (osd_continuation_next(&continuation, &descriptor) == 1) {
+		if (descriptor.type != OSD_CONTINUATION_EXTENSION_CAPABILITIES)
+			continue;
+		count = descriptor.length / OSD_EXTENSION_BYTES;
+		*list = input->out + (descriptor.content - input->out);
+		return descriptor.length % OSD_EXTENSION_BYTES == 0 && count <= OSD_EXTENSIONS_MAX
+			       ? count
+			       : 0;
+	}
+	return 0;
+}
+
+/* Completes each for its IDs and type, and gives it its check value. */
+static void sign_extensions(struct signing *signing)
+{
+	struct osd_input_command *input = signing->input;
+	uint8_t token[OSD_SECURITY_TOKEN_BYTES], *list;
+	size_t count = find_extensions(input, &signing->cdb, &list);
+	const uint8_t *secret = keys()[WORKING_KEY].authentication;
+	struct osd_options options;
+
+	osd_sign_options(&options);
+	get_token(signing, token);
+	for (size_t i = 0; i < count; i++) {
+		struct osd_capability capability;
+		uint8_t *bytes = list + i * OSD_EXTENSION_BYTES;
+
+		osd_capability_decode(OSD_2, bytes, &capability);
+		capability.format = OSD_CAPABILITY_OSD2;
+		capability.key_version = KEY_VERSION;
+		capability.algorithm = OSD_INTEGRITY_HMAC_SHA1;
+		capability.method = signing->method;
+		capability.permissions = 0xFFFC;
+		capability.descriptor_type = osd_descriptor_type(OSD_2, capability.object_type);
+		osd_capability_encode(OSD_2, &capability, bytes);
+		memset(bytes + OSD_EXTENSION_CHECK_VALUE, 0, OSD_CHECK_VALUE_BYTES_MAX);
+	}
+	for (size_t i = 0; i < count; i++) {
+		uint8_t *bytes = list + i * OSD_EXTENSION_BYTES, key[OSD_KEY_BYTES];
+
+		fuzz_check(osd_capability_key(OSD_2, secret, bytes, options.system_id, key) == 0);
+		fuzz_check(osd_extension_check_value(
+				   key, signing->method == OSD_CAPKEY ? token : NULL, input->cdb,
+				   input->out, signing->cdb.continuation_length, list, count,
+				   bytes + OSD_EXTENSION_CHECK_VALUE) == 0);
+	}
+	if (count > 0 && input->flags & OSD_INPUT_FORGE && input->fill & 1) {
+		uint32_t bit = input->fill * 7919U % (uint32_t)(count * OSD_EXTENSION_BYTES * 8);
+
+		list[bit / 8] ^= (uint8_t)(1U << bit % 8);
+	}
 }
 
 /* All of Data-Out into the input, so that it can be summed up. */
@@ -192,6 +269,7 @@ static void sign_with(struct signing *signing, const uint8_t *secret, uint32_t s
 	put_be32(input->cdb + signing->layout->data_out_offset, OSD_OFFSET_UNUSED);
 	if (signing->method == OSD_ALLDATA)
 		add_integrity(signing);
+	sign_extensions(signing);
 	if (continuation > 0 && continuation <= input->out_length) {
 		fuzz_check(osd_continuation_check_value(signing->key, signing->nonce, input->out,
 							continuation, value) == 0);
@@ -200,19 +278,34 @@ static void sign_with(struct signing *signing, const uint8_t *secret, uint32_t s
 	add_check_value(signing);
 }
 
-void osd_sign(struct osd_fuzz_unit *unit, struct osd_input_command *input, uint64_t nexus,
-	      uint32_t serial)
+/* All, but for one if the input says so: of those that the command needs if it is known what they are. */
+static uint16_t choose_permissions(const struct osd_input_command *input)
+{
+	uint16_t needed = osd_permissions_of(input);
+	uint8_t choice = input->cdb[OSD_FIELD_PERMISSIONS + 4];
+	unsigned bit = choice % 16;
+
+	if (choice == 0)
+		return 0xFFFC;
+	for (unsigned i = 0; i < 16 && needed != 0 && !(needed >> bit & 1); i++)
+		bit = (bit + 1) % 16;
+	return (uint16_t)(0xFFFC & ~(1U << bit));
+}
+
+uint16_t osd_sign(struct osd_fuzz_unit *unit, struct osd_input_command *input, uint64_t nexus,
+		  uint32_t serial)
 {
 	struct signing signing = { .unit = unit,
 				   .input = input,
 				   .nexus = nexus,
-				   .method = input->cdb[OSD_FIELD_SECURITY_METHOD] % 4 };
+				   .method = input->cdb[OSD_FIELD_SECURITY_METHOD] % 4,
+				   .permissions = choose_permissions(input) };
 	uint16_t bad_field;
 	enum key key = WORKING_KEY;
 
 	if (osd_cdb_decode(input->cdb, input->cdb_length, &signing.cdb, &bad_field) != 0 ||
 	    signing.method == OSD_NOSEC || !make_whole(input))
-		return;
+		return 0;
 	/* The level above what is set; the root's for the root and for which partitions there are. */
 	if (signing.cdb.action == OSD_SET_KEY)
 		key = (signing.cdb.command_options & 3) % KEYS;
@@ -222,6 +315,7 @@ void osd_sign(struct osd_fuzz_unit *unit, struct osd_input_command *input, uint6
 		 signing.cdb.action == OSD_REMOVE_PARTITION)
 		key = ROOT_KEY;
 	sign_with(&signing, keys()[key].authentication, serial);
+	return (uint16_t)(0xFFFC & ~signing.permissions);
 }
 
 void osd_sign_forge(struct osd_input_command *input)
@@ -229,8 +323,11 @@ void osd_sign_forge(struct osd_input_command *input)
 	struct osd_cdb cdb;
 	uint16_t bad_field;
 	uint32_t capability_bits, bit;
+	uint8_t *list;
 
-	if (osd_cdb_decode(input->cdb, input->cdb_length, &cdb, &bad_field) != 0)
+	if (osd_cdb_decode(input->cdb, input->cdb_length, &cdb, &bad_field) != 0 ||
+	    (input->flags & OSD_INPUT_SIGN && input->fill & 1 &&
+	     find_extensions(input, &cdb, &list) > 0))
 		return;
 	capability_bits = 8U * osd_security_layout(cdb.version)->capability_bytes;
 	bit = input->fill * 7919U % (capability_bits + 8 * OSD_CHECK_VALUE_BYTES);
@@ -259,9 +356,11 @@ static void execute(struct osd_fuzz_unit *unit, struct osd_input_command *input)
 static void set_key(struct osd_fuzz_unit *unit, enum key key)
 {
 	static struct osd_input_command input;
-	struct signing signing = {
-		.unit = unit, .input = &input, .nexus = 1, .method = OSD_CMDRSP
-	};
+	struct signing signing = { .unit = unit,
+				   .input = &input,
+				   .nexus = 1,
+				   .method = OSD_CMDRSP,
+				   .permissions = 0xFFFC };
 	struct osd_key_fields fields;
 	size_t length;
 

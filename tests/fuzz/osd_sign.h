@@ -17,12 +17,17 @@ void osd_sign_set_keys(struct osd_fuzz_unit *unit);
 
 /*
  * Signs with the method that byte 82 of the CDB chooses, if the command is whole and its Data-Out is
- * in the input. `serial` must not come twice on one unit: the nonce is made of it.
+ * in the input; and the extension capabilities in it, for the IDs and of the type that they have. `serial` must not come
+ * twice on one unit: the nonce is made of it. The capability has all permissions, unless byte 133, which is reserved,
+ * is another than 0: then it lacks one that the command needs, or one of any. Returns what it lacks.
+ *
+ * With OSD_INPUT_FORGE and an odd fill byte a bit of the extension capabilities is turned before the rest is signed, as by
+ * somebody who has a right to the addressed object alone.
  */
-void osd_sign(struct osd_fuzz_unit *unit, struct osd_input_command *input, uint64_t nexus,
-	      uint32_t serial);
+uint16_t osd_sign(struct osd_fuzz_unit *unit, struct osd_input_command *input, uint64_t nexus,
+		  uint32_t serial);
 
-/* Turns a bit of the capability or of its check value. */
+/* Turns a bit of the capability or of its check value; not if one of an extension capability was turned. */
 void osd_sign_forge(struct osd_input_command *input);
 
 #endif

@@ -11,6 +11,7 @@
 #include "common/bytes.h"
 #include "osd/vendor.h"
 #include "osd/wire.h"
+#include "tests/fuzz/osd_permissions.h"
 #include "tests/fuzz/osd_sign.h"
 
 /* One command with buffers of exactly their size, so that the address sanitizer sees every byte too far. */
@@ -21,7 +22,9 @@ struct run {
 	uint8_t *cdb, *out, *in;
 	unsigned comparisons; /* of the whole state, so far */
 	uint32_t signatures;  /* made so far */
-	bool locked;          /* nothing has happened that could let unsigned commands in */
+	uint16_t
+		lacking; /* permissions that the capability which the command was signed with lacks */
+	bool locked;     /* nothing has happened that could let unsigned commands in */
 };
 
 /* Comparisons of the whole state in one input: they take longer than commands. */
@@ -224,41 +227,21 @@ static void run_inquiry(struct run *run)
 	free(data);
 }
 
-/* Is the command about what is in the secured partition? */
-static bool is_of_secured(const struct run *run)
-{
-	uint64_t partition = get_be64(run->cdb + 16) & ENGINE_LAST_PARTITION_ID;
-
-	switch (action_of(run)) {
-	case OSD_CREATE:
-	case OSD_LIST:
-	case OSD_PUNCH:
-	case OSD_READ:
-	case OSD_WRITE:
-	case OSD_APPEND:
-	case OSD_CLEAR:
-	case OSD_REMOVE:
-	case OSD_GET_ATTRIBUTES:
-	case OSD_SET_ATTRIBUTES:
-	case OSD_CREATE_AND_WRITE:
-	case OSD_CREATE_COLLECTION:
-	case OSD_LIST_COLLECTION:
-	case OSD_QUERY:
-		return partition == OSD_SCENE_PARTITION;
-	default:
-		return false;
-	}
-}
-
-/* Without a right signature nothing gets into a partition that demands one. */
+/*
+ * Without a right signature, or by a capability that lacks what the command needs, nothing gets into a partition that demands
+ * one, and nothing out of it.
+ */
 static void check_lock(struct run *run)
 {
+	uint8_t signing = run->input.flags & (OSD_INPUT_SIGN | OSD_INPUT_FORGE);
+	uint16_t needed = osd_permissions_of(&run->input);
+
 	if (!run->locked || has_failed(run))
 		return;
-	fuzz_check((run->input.flags & (OSD_INPUT_SIGN | OSD_INPUT_FORGE)) == OSD_INPUT_SIGN ||
-		   !is_of_secured(run));
+	fuzz_check(signing == OSD_INPUT_SIGN || needed == 0);
+	fuzz_check((needed & run->lacking) == 0);
 	/* Keys, methods and the partition itself may be others from now on. */
-	run->locked = false;
+	run->locked = !osd_permissions_change(&run->input);
 }
 
 /* Does a tracking collection note how the command ended, even if it failed? */
@@ -274,11 +257,12 @@ static void run_command(struct run *run)
 	bool compare = !is_tracked(run) && may_compare(run, OSD_INPUT_COMPARE);
 	uint64_t digest = compare ? osd_fuzz_unit_digest(&run->unit) : 0;
 
+	run->lacking = 0;
 	keep_small(run);
 	keep_alone(run);
 	run->unit.now_ms += run->input.milliseconds;
 	if (run->input.flags & OSD_INPUT_SIGN)
-		osd_sign(&run->unit, &run->input, nexus_of(run), ++run->signatures);
+		run->lacking = osd_sign(&run->unit, &run->input, nexus_of(run), ++run->signatures);
 	if (run->input.flags & OSD_INPUT_FORGE)
 		osd_sign_forge(&run->input);
 	make_buffers(run);
