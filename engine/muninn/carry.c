@@ -22,10 +22,8 @@ struct carry_page {
 
 struct carry {
 	struct carry_page *pages;
-	uint32_t count, room; /* of pages */
-	uint64_t serial;      /* that the records' CRCs are made with */
-	uint64_t sequence;    /* of all of them */
-	uint32_t segments[CARRY_SEGMENTS_MAX], segment_count;
+	uint32_t count, room;   /* of pages */
+	struct carry_note note; /* `pages` is set when it is written */
 };
 
 /* ---- in memory ---- */
@@ -96,7 +94,7 @@ int carry_put(struct muninn_store *store, const struct new_record *record)
 	}
 	page->large = large;
 	header = large ? page->large_header : page->data + page->used;
-	record_header_encode(&record->header, carry->serial, record->value, header);
+	record_header_encode(&record->header, carry->note.serial, record->value, header);
 	if (length)
 		memcpy(large ? page->data : header + RECORD_HEADER_BYTES, record->value, length);
 	page->used += large ? length : bytes;
@@ -107,7 +105,7 @@ static struct page_view view_of(const struct carry *carry, uint32_t page)
 {
 	const struct carry_page *at = &carry->pages[page];
 
-	return (struct page_view){ .serial = carry->serial,
+	return (struct page_view){ .serial = carry->note.serial,
 				   .data = at->data,
 				   .used = at->used,
 				   .large_header = at->large ? at->large_header : NULL };
@@ -154,7 +152,7 @@ static int program_pages(struct muninn_store *store, uint32_t first, uint32_t se
 		struct page_spare spare = { .kind = PAGE_KIND_CARRY,
 					    .large = page->large,
 					    .used = page->used,
-					    .serial = carry->serial };
+					    .serial = carry->note.serial };
 		uint8_t *bytes = store->spares + (uint64_t)n * usable;
 
 		memcpy(spare.large_header, page->large_header, RECORD_HEADER_BYTES);
@@ -177,7 +175,7 @@ static int write_segment(struct muninn_store *store, uint32_t first)
 	while ((result = space_take(&store->space, &segment)) == 0) {
 		result = program_pages(store, first, segment);
 		if (result == 0) {
-			carry->segments[carry->segment_count++] = segment;
+			carry->note.segments[carry->note.segment_count++] = segment;
 			return nand_sync(store->nand, segment * geometry->segment_blocks,
 					 geometry->segment_blocks);
 		}
@@ -192,36 +190,31 @@ void carry_release(struct muninn_store *store)
 {
 	struct carry *carry = store->carry;
 
-	while (carry->segment_count)
-		space_release(&store->space, carry->segments[--carry->segment_count]);
+	while (carry->note.segment_count)
+		space_release(&store->space, carry->note.segments[--carry->note.segment_count]);
 }
 
 int carry_write(struct muninn_store *store, uint64_t sequence)
 {
 	uint32_t pages_each = store->geometry.segment_pages;
-	uint8_t *note = store->nvram + NVRAM_CARRY_AT;
 	struct carry *carry = store->carry;
 	int result = 0;
 
-	carry->sequence = sequence;
+	carry->note.sequence = sequence;
 	for (uint32_t first = 0; !result && first < carry->count; first += pages_each)
 		result = write_segment(store, first);
 	if (result) {
 		carry_release(store);
 		return result;
 	}
-	put_le32(note + CARRY_PAGES_AT, carry->count);
-	put_le32(note + CARRY_SEGMENTS_COUNT_AT, carry->segment_count);
-	put_le64(note + CARRY_SERIAL_AT, carry->serial);
-	put_le64(note + CARRY_SEQUENCE_AT, sequence);
-	for (uint32_t n = 0; n < carry->segment_count; n++)
-		put_le32(note + CARRY_SEGMENTS_AT + 4 * n, carry->segments[n]);
+	carry->note.pages = carry->count;
+	carry_note_encode(&carry->note, store->nvram + NVRAM_CARRY_AT);
 	return 0;
 }
 
 void carry_set_serial(struct muninn_store *store, uint64_t serial)
 {
-	store->carry->serial = serial;
+	store->carry->note.serial = serial;
 }
 
 /* Reads one page back and checks all of it. */
@@ -237,7 +230,7 @@ static int read_page(struct muninn_store *store, uint64_t number, struct carry_p
 	if (result)
 		return result;
 	if (!page_spare_decode(store->spares, store->geometry.page_bytes, &spare) ||
-	    spare.kind != PAGE_KIND_CARRY || spare.serial != store->carry->serial)
+	    spare.kind != PAGE_KIND_CARRY || spare.serial != store->carry->note.serial)
 		return -EBADMSG;
 	page->used = spare.used;
 	page->large = spare.large;
@@ -249,31 +242,31 @@ static int read_page(struct muninn_store *store, uint64_t number, struct carry_p
 	return offset == view.used ? 0 : -EBADMSG;
 }
 
+/* Whether the note can be of this device. */
+static bool is_possible(const struct muninn_store *store, const struct carry_note *note)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+
+	for (uint32_t n = 0; n < note->segment_count; n++)
+		if (note->segments[n] >= geometry->segments)
+			return false;
+	return note->segment_count == divide_up(note->pages, geometry->segment_pages);
+}
+
 int carry_load(struct muninn_store *store)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
-	const uint8_t *note = store->nvram + NVRAM_CARRY_AT;
-	uint32_t pages = get_le32(note + CARRY_PAGES_AT);
-	uint32_t segments = get_le32(note + CARRY_SEGMENTS_COUNT_AT);
-	struct carry *carry;
+	struct carry_note *note;
 	int result = carry_begin(store);
 
 	if (result)
 		return result;
-	carry = store->carry;
-	carry->serial = get_le64(note + CARRY_SERIAL_AT);
-	carry->sequence = get_le64(note + CARRY_SEQUENCE_AT);
-	if (segments > CARRY_SEGMENTS_MAX || segments != divide_up(pages, geometry->segment_pages))
+	note = &store->carry->note;
+	if (!carry_note_decode(note, store->nvram + NVRAM_CARRY_AT) || !is_possible(store, note))
 		return -EBADMSG;
-	for (uint32_t n = 0; n < segments; n++) {
-		carry->segments[n] = get_le32(note + CARRY_SEGMENTS_AT + 4 * n);
-		if (carry->segments[n] >= geometry->segments)
-			return -EBADMSG;
-	}
-	carry->segment_count = segments;
-	for (uint32_t n = 0; !result && n < pages; n++) {
+	for (uint32_t n = 0; !result && n < note->pages; n++) {
 		uint64_t first =
-			segment_page(geometry, carry->segments[n / geometry->segment_pages]);
+			segment_page(geometry, note->segments[n / geometry->segment_pages]);
 		struct carry_page *page;
 
 		result = add_page(store, &page);
@@ -285,8 +278,8 @@ int carry_load(struct muninn_store *store)
 
 void carry_mark(const struct muninn_store *store, bool *in_use)
 {
-	for (uint32_t n = 0; store->carry && n < store->carry->segment_count; n++)
-		in_use[store->carry->segments[n]] = true;
+	for (uint32_t n = 0; store->carry && n < store->carry->note.segment_count; n++)
+		in_use[store->carry->note.segments[n]] = true;
 }
 
 /* ---- to the rows ---- */
@@ -309,9 +302,9 @@ int carry_place(struct muninn_store *store)
 		}
 	}
 	rows_end_touched(store);
-	if (result || carry->sequence <= store->committed)
+	if (result || carry->note.sequence <= store->committed)
 		return result;
-	nvram_store64(store->nvram + STATE_COMMITTED_AT, carry->sequence);
-	store->committed = carry->sequence;
+	nvram_store64(store->nvram + STATE_COMMITTED_AT, carry->note.sequence);
+	store->committed = carry->note.sequence;
 	return 0;
 }

@@ -153,3 +153,38 @@ void root_kill_decode(const uint8_t bytes[ROOT_KILL_BYTES], struct root_kill *ki
 		.serial = get_le64(bytes + 16),
 	};
 }
+
+/* ---- what an emptied store begins with ---- */
+
+void carry_note_encode(const struct carry_note *note, uint8_t *to)
+{
+	uint32_t length = CARRY_NOTE_BYTES + 4 * note->segment_count;
+
+	put_le32(to, note->pages);
+	put_le32(to + 4, note->segment_count);
+	put_le64(to + 8, note->serial);
+	put_le64(to + 16, note->sequence);
+	put_le64(to + 24, 0);
+	for (uint32_t n = 0; n < note->segment_count; n++)
+		put_le32(to + CARRY_NOTE_BYTES + 4 * n, note->segments[n]);
+	put_le32(to + 24, crc32c(0, to, length));
+}
+
+bool carry_note_decode(struct carry_note *note, const uint8_t *from)
+{
+	static const uint8_t zero[8];
+	uint32_t crc;
+
+	*note = (struct carry_note){ .pages = get_le32(from),
+				     .segment_count = get_le32(from + 4),
+				     .serial = get_le64(from + 8),
+				     .sequence = get_le64(from + 16) };
+	if (note->segment_count > CARRY_SEGMENTS_MAX)
+		return false;
+	crc = crc32c(0, from, 24);
+	crc = crc32c(crc, zero, sizeof(zero));
+	crc = crc32c(crc, from + CARRY_NOTE_BYTES, 4 * note->segment_count);
+	for (uint32_t n = 0; n < note->segment_count; n++)
+		note->segments[n] = get_le32(from + CARRY_NOTE_BYTES + 4 * n);
+	return get_le32(from + 24) == crc && get_le32(from + 28) == 0;
+}

@@ -265,21 +265,27 @@ enum {
 	STATE_ROOT_SEGMENT_AT = STATE_AT + 56, /* of the ring, that the last one is in */
 };
 
-/* What the store that is being emptied begins with: counts once STATE_WIPING is CARRYING. */
-enum {
-	NVRAM_CARRY_AT = 256,
-	CARRY_PAGES_AT = 0,          /* 4 */
-	CARRY_SEGMENTS_COUNT_AT = 4, /* 4 */
-	CARRY_SERIAL_AT = 8,         /* 8: that the records' CRCs are made with */
-	CARRY_SEQUENCE_AT = 16,      /* 8: of all of them */
-	CARRY_SEGMENTS_AT = 24,      /* 4 each */
-	CARRY_SEGMENTS_MAX = 256,
+/* What the store that is being emptied begins with: counts while STATE_WIPING is CARRYING. */
+#define NVRAM_CARRY_AT     256
+#define CARRY_NOTE_BYTES   32 /* in front of the segments, 4 each */
+#define CARRY_SEGMENTS_MAX 256
+
+struct carry_note {
+	uint32_t pages, segment_count;
+	uint64_t serial;   /* that the records' CRCs are made with */
+	uint64_t sequence; /* of all of them */
+	uint32_t segments[CARRY_SEGMENTS_MAX];
 };
+
+void carry_note_encode(const struct carry_note *note, uint8_t *to);
+
+/* False: damaged. */
+bool carry_note_decode(struct carry_note *note, const uint8_t *from);
 
 enum { WIPING = 1, CARRYING = 2 }; /* STATE_WIPING */
 
 static_assert(NVRAM_CARRY_AT >= STATE_ROOT_SEGMENT_AT + 8 &&
-		      NVRAM_CARRY_AT + CARRY_SEGMENTS_AT + 4 * CARRY_SEGMENTS_MAX <= NVRAM_PAGE,
+		      NVRAM_CARRY_AT + CARRY_NOTE_BYTES + 4 * CARRY_SEGMENTS_MAX <= NVRAM_PAGE,
 	      "it reaches storage together with the state words");
 
 /* The high half of a buffer's serial counts the formats of a device, so that none finds the segments of another. */

@@ -131,6 +131,32 @@ static void test_a_page_of_a_root_has_the_documented_spare_area(void **state)
 	assert_int_equal(decoded.parts, 4);
 }
 
+static void test_a_note_of_what_is_carried_has_the_documented_bytes(void **state)
+{
+	const struct carry_note note = { .pages = 9,
+					 .segment_count = 2,
+					 .serial = UINT64_C(0x100000007),
+					 .sequence = 0x020000,
+					 .segments = { 0x21, 0x43 } };
+	const uint8_t documented[CARRY_NOTE_BYTES + 8] = {
+		9, 0, 0, 0, 2,    0,    0,    0,    7, 0, 0, 0, 1,    0, 0, 0, 0,    0, 2, 0,
+		0, 0, 0, 0, 0xbd, 0xe0, 0x99, 0x36, 0, 0, 0, 0, 0x21, 0, 0, 0, 0x43, 0, 0, 0,
+	};
+	uint8_t bytes[CARRY_NOTE_BYTES + 4 * CARRY_SEGMENTS_MAX] = { 0 };
+	struct carry_note found;
+
+	(void)state;
+	carry_note_encode(&note, bytes);
+	assert_memory_equal(bytes, documented, sizeof(documented));
+	assert_true(carry_note_decode(&found, bytes));
+	assert_memory_equal(&found, &note, sizeof(note));
+	for (size_t i = 0; i < sizeof(documented); i++) {
+		bytes[i] ^= 1;
+		assert_false(carry_note_decode(&found, bytes));
+		bytes[i] ^= 1;
+	}
+}
+
 static void test_a_list_of_kills_has_the_documented_bytes(void **state)
 {
 	const struct root_header header = {
@@ -419,6 +445,7 @@ int main(void)
 		cmocka_unit_test(test_a_page_s_spare_area_has_the_documented_bytes),
 		cmocka_unit_test(test_a_page_of_one_large_record_is_walked_once_whatever_it_says),
 		cmocka_unit_test(test_a_page_of_a_root_has_the_documented_spare_area),
+		cmocka_unit_test(test_a_note_of_what_is_carried_has_the_documented_bytes),
 		cmocka_unit_test(test_a_list_of_kills_has_the_documented_bytes),
 		cmocka_unit_test(test_filters_have_the_false_positive_rate_that_they_are_made_for),
 		cmocka_unit_test(test_filters_take_the_memory_of_equal_rates_and_waste_fewer_reads),
