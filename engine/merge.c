@@ -104,10 +104,14 @@ static int find_owner(struct keep_context *context, uint16_t index)
 
 	if (!result)
 		result = partition_get(engine, state.id, &context->owner.partition);
-	if (!result)
-		return history_horizon(engine, &context->owner.partition->history,
-				       &context->root->history, state.created_sequence,
-				       &context->owner.horizon);
+	if (!result) {
+		result = history_horizon(engine, &context->owner.partition->history,
+					 &context->root->history, state.created_sequence,
+					 &context->owner.horizon);
+		/* Of one that was gone for a while, the device can show more than itself. */
+		context->owner.horizon = min_u64(context->owner.horizon, context->device_horizon);
+		return result;
+	}
 	if (result != -ENOENT)
 		return result;
 	return history_read(engine->store, index, &context->owner.left);
@@ -150,20 +154,19 @@ static int lower(const struct idset *set, uint64_t sequence, uint64_t *lowest)
 	return result;
 }
 
-/* The first of the moments that a policy keeps at intervals; what is nobody's is kept as the device's moments are. */
+/* The first of the moments that are kept at intervals, of the device and of who has the index. */
 static int lower_by_interval(const struct keep_context *context, uint64_t sequence,
 			     uint64_t *lowest)
 {
-	const struct history *device = &context->root->history, *history = device;
-	uint64_t created_sequence = 0;
+	const struct history *device = &context->root->history;
+	const struct partition *owner = context->owner.partition;
+	int result =
+		history_lower_by_interval(context->engine, device, device, 0, sequence, lowest);
 
-	if (is_of_owner(context, sequence)) {
-		created_sequence = context->owner.partition->created_sequence;
-		if (context->owner.partition != context->root)
-			history = &context->owner.partition->history;
-	}
-	return history_lower_by_interval(context->engine, history, device, created_sequence,
-					 sequence, lowest);
+	if (result || !is_of_owner(context, sequence) || owner == context->root)
+		return result;
+	return history_lower_by_interval(context->engine, &owner->history, device,
+					 owner->created_sequence, sequence, lowest);
 }
 
 /* The lowest bound >= `sequence`, up to the horizon, that is kept of an index. */

@@ -203,6 +203,39 @@ static void test_the_device_has_no_intervals_that_a_partition_does_not_keep(void
 	}
 }
 
+/* A partition vanishes and comes back; at `ms` the device goes back to a moment between, which it does not show itself. */
+static void check_the_device_of_a_partition_that_comes_back(struct device *device,
+							    uint64_t interval_ms, uint64_t ms)
+{
+	remove_partition(device);
+	set_policy(device, 0, 100 * SECOND, interval_ms, interval_ms ? 1000 * SECOND : 0);
+	device->now = 10 * SECOND;
+	create(device, PARTITION);
+	write_page(device, 12 * SECOND, 0, 'a');
+	write_page(device, 23 * SECOND, 0, 'b');
+	device->now = 40 * SECOND;
+	roll_back_device(device, ENGINE_AT_TIME, 9 * SECOND);
+	device->now = 50 * SECOND;
+	roll_back_device(device, ENGINE_AT_TIME, 20 * SECOND);
+	device->now = ms;
+	merge_all(device);
+	check_page(device, 0, 0, 'a');
+	assert_int_equal(view_at(device, 30 * SECOND), 0);
+	roll_back_device(device, ENGINE_AT_TIME, 30 * SECOND);
+	check_page(device, 0, 0, 'b');
+}
+
+static void test_the_device_goes_back_to_more_than_a_partition_that_came_back_shows(void **state)
+{
+	check_the_device_of_a_partition_that_comes_back(*state, 0, 60 * SECOND);
+}
+
+static void test_the_device_goes_back_to_intervals_that_a_partition_that_came_back_has_not(
+	void **state)
+{
+	check_the_device_of_a_partition_that_comes_back(*state, 10 * SECOND, 300 * SECOND);
+}
+
 /* Source and clone are of a time that the device was rolled back behind. What versions of the device show of them stays. */
 static void test_clones_that_vanished_keep_what_they_stand_on(void **state)
 {
@@ -253,6 +286,8 @@ int main(void)
 		TEST(test_a_partition_that_comes_back_has_no_intervals_of_before),
 		TEST(test_the_device_goes_back_to_an_interval_with_all_that_was_removed),
 		TEST(test_the_device_has_no_intervals_that_a_partition_does_not_keep),
+		TEST(test_the_device_goes_back_to_more_than_a_partition_that_came_back_shows),
+		TEST(test_the_device_goes_back_to_intervals_that_a_partition_that_came_back_has_not),
 		TEST(test_clones_that_vanished_keep_what_they_stand_on),
 	};
 
