@@ -185,6 +185,18 @@ int osd_function_drop(struct osd_request *request)
 			     OSD_ITEM_VERSION);
 }
 
+/* The number to read a moment at: a version has one of its own, other moments get a view. */
+static int number_moment(struct osd_request *request, struct engine_moment moment,
+			 uint32_t *version)
+{
+	uint64_t sequence;
+
+	if (moment.kind != ENGINE_AT_VERSION)
+		return engine_view_open(request->txn, partition_of(request), moment, version);
+	*version = (uint32_t)moment.value; /* 16 bits if there is such a version */
+	return engine_moment_resolve(request->txn, partition_of(request), moment, &sequence);
+}
+
 int osd_function_view(struct osd_request *request)
 {
 	struct osd_item_writer writer;
@@ -195,7 +207,7 @@ int osd_function_view(struct osd_request *request)
 
 	if (result != 0 || osd_parameter_moment(request, 0, &moment, &given) != 0)
 		return -EINVAL;
-	result = engine_view_open(request->txn, partition_of(request), moment, &version);
+	result = number_moment(request, moment, &version);
 	if (result != 0)
 		return moment_result(request, result, 0);
 	osd_result_begin(request, &writer);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Arguments behind the URL. */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
 #include <time.h>
 
 #include "client/ctl/ctl.h"
+#include "client/ctl/items.h"
 
 uint64_t ctl_now_ms(void)
 {
@@ -16,27 +18,110 @@ uint64_t ctl_now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+/* ---- moments ---- */
+
+static int parse_moment(const struct ctl *ctl, const char *text, struct osd_client_moment *moment)
+{
+	struct error_text error;
+	uint64_t now = ctl_now_ms();
+	char wanted[CTL_TIME_TEXT], present[CTL_TIME_TEXT];
+
+	if (osd_client_parse_moment(text, now, moment, &error) < 0)
+		return ctl_fail(ctl, CTL_USAGE, "%s", error.text);
+	/* The target would take it for the present: a wrong year must not look like success. */
+	if (moment->kind == OSD_CLIENT_AT_TIME && moment->value > now)
+		return ctl_fail(
+			ctl, CTL_USAGE, "'%.80s' lies in the future: it is %s, and now is %s", text,
+			ctl_format_time(moment->value, wanted), ctl_format_time(now, present));
+	return CTL_OK;
+}
+
+/* How far the history of a partition reaches back; 0: not known. */
+static uint64_t horizon_of(struct ctl *ctl, struct osd_client_address partition)
+{
+	struct items found = { .length = 0 };
+	struct osd_client_error error;
+
+	if (osd_client_execute(ctl->client, OSD_FUNCTION_RETENTION, partition, NULL, 0, items_take,
+			       &found, &error) < 0)
+		return 0;
+	return items_number(&found, OSD_ITEM_HORIZON);
+}
+
+int ctl_fail_moment(struct ctl *ctl, struct osd_client_address address,
+		    const struct osd_client_moment *moment, const struct osd_client_error *error)
+{
+	const struct osd_client_address partition = { .partition = address.partition };
+	char where[64] = "the device", wanted[CTL_TIME_TEXT], reached[CTL_TIME_TEXT];
+	uint64_t horizon;
+
+	/* Of the moment, not of what it is a moment of. */
+	if (error->result != -ENOENT || !error->has_sense ||
+	    error->sense.code != SENSE_INVALID_FIELD_IN_PARAMETER_LIST)
+		return ctl_fail_command(ctl, error);
+	if (address.partition)
+		snprintf(where, sizeof(where), "partition 0x%" PRIx64, address.partition);
+	switch (moment->kind) {
+	case OSD_CLIENT_AT_NAME:
+		return ctl_fail(ctl, CTL_NOT_FOUND,
+				"%s has no version with the name '%s'; `muninnctl versions` lists "
+				"what it has",
+				where, moment->name);
+	case OSD_CLIENT_AT_VERSION:
+		return ctl_fail(ctl, CTL_NOT_FOUND,
+				"%s has no version %" PRIu64
+				"; `muninnctl versions` lists what it has",
+				where, moment->value);
+	case OSD_CLIENT_AT_TIME:
+		horizon = horizon_of(ctl, partition);
+		if (horizon == 0)
+			break;
+		return ctl_fail(ctl, CTL_NOT_FOUND,
+				"the history of %s reaches back to %s, not to %s; `muninnctl "
+				"versions` lists older moments that are kept",
+				where, ctl_format_time(horizon, reached),
+				ctl_format_time(moment->value, wanted));
+	case OSD_CLIENT_AT_SEQUENCE:
+		return ctl_fail(ctl, CTL_NOT_FOUND,
+				"the history of %s does not reach back to #%" PRIu64
+				"; `muninnctl log` of an object shows numbers that can be reached",
+				where, moment->value);
+	default:
+		break;
+	}
+	return ctl_fail_command(ctl, error);
+}
+
 int ctl_resolve(struct ctl *ctl, const char *text, struct osd_client_address *address)
 {
 	struct osd_client_moment moment;
 	struct osd_client_error outcome;
-	struct error_text error;
-	int code;
+	int code = parse_moment(ctl, text, &moment);
 
-	if (osd_client_parse_moment(text, ctl_now_ms(), &moment, &error) < 0)
-		return ctl_fail(ctl, CTL_USAGE, "%s", error.text);
+	if (code != CTL_OK)
+		return code;
 	if (!address->partition)
 		return ctl_fail(ctl, CTL_USAGE,
 				"partition 0 is the root; it has no objects or versions");
+	if (moment.kind == OSD_CLIENT_AGO && !address->object)
+		return ctl_fail(ctl, CTL_USAGE,
+				"~N counts the modifications of one object; of a partition, take a "
+				"version or a time");
 	code = ctl_connect(ctl);
 	if (code != CTL_OK)
 		return code;
 	if (osd_client_resolve(ctl->client, *address, &moment, &address->version, &outcome) < 0)
-		return ctl_fail_command(ctl, &outcome);
+		return ctl_fail_moment(ctl, *address, &moment, &outcome);
 	return CTL_OK;
 }
 
-int ctl_address(struct ctl *ctl, int index, struct osd_client_address *address)
+/* Addresses that --at is about: what is read, not where something goes. */
+static bool takes_at(const struct ctl *ctl, int index)
+{
+	return ctl->options->at && (index == 0 || strcmp(ctl->verb, "cat") == 0);
+}
+
+static int parse_address(struct ctl *ctl, int index, struct osd_client_address *address)
 {
 	struct error_text error;
 	const char *text, *at;
@@ -63,15 +148,25 @@ int ctl_address(struct ctl *ctl, int index, struct osd_client_address *address)
 	return ctl_resolve(ctl, at + 1, address);
 }
 
+int ctl_address(struct ctl *ctl, int index, struct osd_client_address *address)
+{
+	int code = parse_address(ctl, index, address);
+
+	if (code != CTL_OK || !takes_at(ctl, index))
+		return code;
+	if (index < ctl->argument_count && strchr(ctl->arguments[index], '@'))
+		return ctl_fail(
+			ctl, CTL_USAGE,
+			"'%s' has a moment, and --at gives another one; leave one of them out",
+			ctl->arguments[index]);
+	return ctl_resolve(ctl, ctl->options->at, address);
+}
+
 int ctl_moment(const struct ctl *ctl, int index, struct osd_client_moment *moment)
 {
-	struct error_text error;
-
 	*moment = (struct osd_client_moment){ 0 };
-	if (index < ctl->argument_count &&
-	    osd_client_parse_moment(ctl->arguments[index], ctl_now_ms(), moment, &error) < 0)
-		return ctl_fail(ctl, CTL_USAGE, "%s", error.text);
-	return CTL_OK;
+	return index < ctl->argument_count ? parse_moment(ctl, ctl->arguments[index], moment)
+					   : CTL_OK;
 }
 
 int ctl_object_address(struct ctl *ctl, int index, struct osd_client_address *address)

@@ -109,7 +109,7 @@ const char *ctl_format_size(uint64_t bytes, char text[CTL_SIZE_TEXT]);
 
 /*
  * Argument `index` as an address; CTL_OK or, with a message, CTL_USAGE. A moment that is no version number, like
- * 0x10000@-10min, becomes the number of a view; that connects, and fails as connecting and asking do.
+ * 0x10000@-10min, becomes the number of a view; that connects, and fails as connecting and asking do. So does --at.
  */
 int ctl_address(struct ctl *ctl, int index, struct osd_client_address *address);
 /* The same, and it must name an object, or a partition. */
@@ -117,9 +117,12 @@ int ctl_object_address(struct ctl *ctl, int index, struct osd_client_address *ad
 int ctl_partition_address(struct ctl *ctl, int index, struct osd_client_address *address);
 /* Puts a moment, by the number that the target gives it, into an address. Connects. CTL_OK or a code. */
 int ctl_resolve(struct ctl *ctl, const char *text, struct osd_client_address *address);
+/* The error of a function that was given a moment: says what is wrong with the moment, if that it is. Returns the code. */
+int ctl_fail_moment(struct ctl *ctl, struct osd_client_address address,
+		    const struct osd_client_moment *moment, const struct osd_client_error *error);
 /* As ctl_partition_address, or the device: "0". */
 int ctl_scope_address(struct ctl *ctl, int index, struct osd_client_address *address);
-/* Argument `index` as a moment, "now" when it is not there. CTL_OK or CTL_USAGE. */
+/* Argument `index` as a moment, "now" when it is not there; none of the future. CTL_OK or CTL_USAGE. */
 int ctl_moment(const struct ctl *ctl, int index, struct osd_client_moment *moment);
 /*
  * Adds a moment to the parameters of a function, inside an item with this tag unless that is 0. CTL_OK, or CTL_USAGE: ~N is

@@ -406,6 +406,7 @@ static const char general_help[] =
 	"Options of all verbs\n"
 	"  --json             results, and errors on standard error, as JSON\n"
 	"  -q, --quiet        no progress bar\n"
+	"  --at MOMENT        reads the ADDRESS as of that moment, as if @MOMENT stood behind it\n"
 	"  --progress         how far diff, search, checksum, versions, log and merge are, also "
 	"when "
 	"standard error is\n"

@@ -117,6 +117,26 @@ int verb_mkpart(struct ctl *ctl)
 
 /* ---- clones ---- */
 
+/* The target says only which field of the command is wrong: was it the version? */
+static int fail_clone(struct ctl *ctl, struct osd_client_address source,
+		      const struct osd_client_error *error)
+{
+	const struct osd_client_moment moment = { .kind = OSD_CLIENT_AT_VERSION,
+						  .value = source.version };
+	const struct osd_client_address partition = { .partition = source.partition };
+	struct osd_client_error outcome;
+	uint8_t parameters[64];
+	struct osd_item_writer writer;
+
+	osd_items_begin(&writer, parameters, sizeof(parameters));
+	osd_client_add_moment(&writer, &moment);
+	if (error->result != -EINVAL || !source.version ||
+	    osd_client_execute(ctl->client, OSD_FUNCTION_VIEW, partition, parameters, writer.length,
+			       NULL, NULL, &outcome) == 0)
+		return ctl_fail_command(ctl, error);
+	return ctl_fail_moment(ctl, partition, &moment, &outcome);
+}
+
 int verb_clone(struct ctl *ctl)
 {
 	struct osd_client_address source, address = { 0 };
@@ -132,7 +152,7 @@ int verb_clone(struct ctl *ctl)
 		return code;
 	if (osd_client_clone(ctl->client, source, address.partition, !ctl->options->read_only,
 			     &chosen, &error) < 0)
-		return ctl_fail_command(ctl, &error);
+		return fail_clone(ctl, source, &error);
 	return print_id(ctl, "partition", chosen);
 }
 

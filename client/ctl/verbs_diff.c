@@ -219,7 +219,7 @@ static int load_names(struct ctl *ctl, struct osd_client_address partition,
 	int result = osd_client_resolve(ctl->client, partition, moment, &partition.version, &error);
 
 	if (result < 0)
-		return ctl_fail_command(ctl, &error);
+		return ctl_fail_moment(ctl, partition, moment, &error);
 	result = tree_names_load(ctl->client, partition, names, &error);
 	if (result == 0 || result == -ENODATA)
 		return CTL_OK;

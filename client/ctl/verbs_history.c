@@ -164,6 +164,16 @@ static void modification_print(const struct osd_item *entry)
 	       entry_number(entry, OSD_ITEM_LENGTH));
 }
 
+/* History as a whole is asked for, not that of a moment. */
+static int refuse_moment(const struct ctl *ctl, int code, struct osd_client_address address)
+{
+	if (code == CTL_OK && address.version)
+		return ctl_fail(ctl, CTL_USAGE,
+				"%s: it is about the object's whole history; leave the moment out",
+				ctl->verb);
+	return code;
+}
+
 int verb_log(struct ctl *ctl)
 {
 	struct listing listing = { .ctl = ctl,
@@ -172,6 +182,7 @@ int verb_log(struct ctl *ctl)
 	struct osd_client_address address;
 	int code = ctl_object_address(ctl, 0, &address);
 
+	code = refuse_moment(ctl, code, address);
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
 	return code == CTL_OK ? run_listing(&listing, OSD_FUNCTION_LOG, address, NULL) : code;
@@ -196,16 +207,18 @@ int ctl_add_moment(struct ctl *ctl, struct osd_item_writer *writer, uint16_t tag
 	return CTL_OK;
 }
 
-/* Runs a function that answers nothing of interest. */
+/* Runs a function that answers nothing of interest. `moment` (may be NULL): that of its parameters. */
 static int run_change(struct ctl *ctl, enum osd_function function,
-		      struct osd_client_address address, const struct osd_item_writer *writer)
+		      struct osd_client_address address, const struct osd_item_writer *writer,
+		      const struct osd_client_moment *moment)
 {
 	struct osd_client_error error;
 	char text[OSD_CLIENT_ADDRESS_TEXT];
 
 	if (osd_client_execute(ctl->client, function, address, writer->data, writer->length, NULL,
 			       NULL, &error) < 0)
-		return ctl_fail_command(ctl, &error);
+		return moment ? ctl_fail_moment(ctl, address, moment, &error)
+			      : ctl_fail_command(ctl, &error);
 	if (!ctl->options->json)
 		return CTL_OK;
 	return ctl_print_json(
@@ -230,11 +243,13 @@ int verb_drop(struct ctl *ctl)
 		code = ctl_add_moment(ctl, &writer, 0, &moment);
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
-	return code == CTL_OK ? run_change(ctl, OSD_FUNCTION_DROP, address, &writer) : code;
+	return code == CTL_OK ? run_change(ctl, OSD_FUNCTION_DROP, address, &writer, &moment)
+			      : code;
 }
 
 int verb_rollback(struct ctl *ctl)
 {
+	enum osd_function function = OSD_FUNCTION_ROLLBACK;
 	struct osd_client_address address;
 	struct osd_client_moment moment;
 	uint8_t parameters[PARAMETERS_BYTES];
@@ -250,11 +265,16 @@ int verb_rollback(struct ctl *ctl)
 		code = ctl_moment(ctl, 1, &moment);
 	if (code == CTL_OK && moment.kind == OSD_CLIENT_NOW)
 		return ctl_fail(ctl, CTL_USAGE, "rollback: to now is where everything is already");
-	if (code == CTL_OK)
+	/* Before its last N modifications: that is what UNDO is. */
+	if (code == CTL_OK && moment.kind == OSD_CLIENT_AGO && address.object) {
+		function = OSD_FUNCTION_UNDO;
+		osd_item_add_number(&writer, OSD_ITEM_MODIFICATIONS, moment.value);
+	} else if (code == CTL_OK) {
 		code = ctl_add_moment(ctl, &writer, 0, &moment);
+	}
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
-	return code == CTL_OK ? run_change(ctl, OSD_FUNCTION_ROLLBACK, address, &writer) : code;
+	return code == CTL_OK ? run_change(ctl, function, address, &writer, &moment) : code;
 }
 
 int verb_undo(struct ctl *ctl)
@@ -265,6 +285,7 @@ int verb_undo(struct ctl *ctl)
 	struct osd_item_writer writer;
 	int code = ctl_object_address(ctl, 0, &address);
 
+	code = refuse_moment(ctl, code, address);
 	if (code == CTL_OK && ctl->argument_count > 1 &&
 	    (ctl_parse_number(ctl->arguments[1], UINT32_MAX, &modifications) < 0 ||
 	     modifications == 0))
@@ -274,5 +295,5 @@ int verb_undo(struct ctl *ctl)
 	osd_item_add_number(&writer, OSD_ITEM_MODIFICATIONS, modifications);
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
-	return code == CTL_OK ? run_change(ctl, OSD_FUNCTION_UNDO, address, &writer) : code;
+	return code == CTL_OK ? run_change(ctl, OSD_FUNCTION_UNDO, address, &writer, NULL) : code;
 }

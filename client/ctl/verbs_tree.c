@@ -165,8 +165,6 @@ int verb_export(struct ctl *ctl)
 
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
-	if (code == CTL_OK && ctl->options->at)
-		code = ctl_resolve(ctl, ctl->options->at, &address);
 	if (code != CTL_OK)
 		return code;
 	result = tree_export(ctl->client, address, ctl->arguments[1], &options, &unpacked, &error);

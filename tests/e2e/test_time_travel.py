@@ -226,7 +226,7 @@ class TimeTravel(E2ETest):
         # Look first, then go back. That far back there was nothing to go to.
         refused = self.try_ctl("rollback", self.url, P, "-1w")
         self.assertEqual(refused.returncode, 3, refused.stderr)
-        self.assertIn(b"ROLLBACK", refused.stderr)
+        self.assertIn(b"reaches back to", refused.stderr)
         self.assertEqual(trees.differences(expected, self.export(P, "--at", moment)), [])
         self.ctl("rollback", self.url, P, moment)
         self.assertEqual(trees.differences(expected, self.export(P)), [])

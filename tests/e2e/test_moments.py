@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
+"""Every verb of muninnctl that reads takes every way to write a moment; wrong moments are refused and told apart."""
+
+import datetime
+import hashlib
+import json
+import os
+import re
+import time
+import unittest
+
+import trees
+from harness import E2ETest
+
+OID = 0x10000
+FIRST, SECOND, THIRD = b"the first content", b"second", b"and the third, which is longer"
+
+
+class Moments(E2ETest):
+    """One object and one tree of three states each, with versions behind the first and the second."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.holder = cls()
+        cls.addClassCleanup(cls.holder.doCleanups)
+        cls.holder.make()
+
+    def make(self):
+        cls = type(self)
+        cls.server = self.daemon(size="256M").start()
+        cls.url = self.server.url()
+        cls.objects, cls.tree = 0x10000, 0x20000
+        cls.address = f"0x{self.objects:x}/0x{OID:x}"
+        cls.source = os.path.join(self.folder("source"), "tree")
+        os.mkdir(self.source)
+        self.ctl("mkpart", self.url, self.objects)
+        cls.times, cls.sequences = [], []
+        for number, content in enumerate((FIRST, SECOND, THIRD)):
+            self.ctl("put", self.url, self.address, "--replace", stdin=content)
+            trees.write_file(os.path.join(self.source, "file"), content)
+            self.ctl("import", self.url, self.tree, self.source, "--update")
+            cls.sequences.append(json.loads(self.ctl("--json", "log", self.url, self.address))[0]["sequence"])
+            time.sleep(1.2)  # points in time are a second apart
+            cls.times.append(time.time())
+            if number < 2:
+                for partition in (self.objects, self.tree):
+                    self.ctl("snapshot", self.url, partition, "--name", f"state-{number + 1}")
+            time.sleep(1.2)
+
+    def moments(self):
+        """(as written, number of the state) of a partition."""
+        first, second = (datetime.datetime.fromtimestamp(moment, datetime.timezone.utc) for moment in self.times[:2])
+        east = datetime.timezone(datetime.timedelta(hours=2))
+        return (
+            ("1", 0),
+            ("2", 1),
+            ("state-1", 0),
+            ("state-2", 1),
+            (first.strftime("%Y-%m-%dT%H:%M:%SZ"), 0),
+            (second.strftime("%Y-%m-%dT%H:%M:%S.%fZ")[:-5] + "Z", 1),
+            (second.strftime("%Y-%m-%d %H:%M:%SZ"), 1),
+            (second.astimezone(east).strftime("%Y-%m-%dT%H:%M:%S+02:00"), 1),
+            (time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(self.times[0])), 0),
+            (f"-{round((time.time() - self.times[1]) * 1000)}ms", 1),
+            ("-0s", 2),
+            ("now", 2),
+        )
+
+    @staticmethod
+    def content(state):
+        return (FIRST, SECOND, THIRD)[state]
+
+    def test_an_object_is_read_at_each_moment_by_each_verb(self):
+        where = self.address
+        forms = (*self.moments(), ("~1", 1), ("~2", 0), *((f"#{number}", state) for state, number in enumerate(self.sequences)))
+        for moment, state in forms:
+            content = self.content(state)
+            with self.subTest(moment=moment):
+                for words in ([f"{where}@{moment}"], [where, "--at", moment], [where, "--at", f"@{moment}"]):
+                    self.assertEqual(self.ctl("get", self.url, *words, binary=True), content)
+                    self.assertEqual(self.ctl("cat", self.url, *words, binary=True), content)
+                at = f"{where}@{moment}"
+                self.assertEqual(self.ctl("checksum", self.url, at).split()[0], hashlib.sha256(content).hexdigest())
+                self.assertIn(f"length               {len(content)} ", self.ctl("stat", self.url, at))
+                found = self.ctl("search", self.url, at, content.decode()).split()
+                self.assertEqual(found[1], f"0+{len(content)}")
+                length = json.loads(self.ctl("--json", "attr", "get", self.url, at, "0x1", "0x82"))
+                self.assertEqual(int(length["hex"], 16), len(content))
+                copy = self.ctl("cp", self.url, at, self.tree).strip()
+                self.assertEqual(self.ctl("cat", self.url, copy, binary=True), content)
+                self.ctl("rm", self.url, copy)
+
+    def test_a_partition_is_read_at_each_moment_by_each_verb(self):
+        for moment, state in self.moments():
+            content = self.content(state)
+            with self.subTest(moment=moment):
+                at = f"0x{self.objects:x}@{moment}"
+                (listed,) = self.ctl("ls", self.url, at).split()
+                self.assertEqual(self.ctl("cat", self.url, listed, binary=True), content)
+                self.assertEqual(len(self.ctl("search", self.url, at, content.decode()).splitlines()), 1)
+                self.assertEqual(json.loads(self.ctl("--json", "check", self.url, at))["damaged"], [])
+                clone = self.ctl("clone", self.url, at, 0x30000).strip()
+                self.assertEqual(self.ctl("cat", self.url, f"{clone}/0x{OID:x}", binary=True), content)
+                self.ctl("rmpart", self.url, clone, "--contents")
+                target = os.path.join(self.folder("target"), "tree")
+                self.ctl("export", self.url, self.tree, target, "--at", moment)
+                with open(os.path.join(target, "file"), "rb") as file:
+                    self.assertEqual(file.read(), content)
+
+    def test_differences_between_any_two_moments(self):
+        forms = self.moments()
+        for first, before in forms:
+            for second, after in forms[::3]:
+                with self.subTest(first=first, second=second):
+                    told = json.loads(self.ctl("--json", "diff", self.url, self.tree, first, second))
+                    lengths = [entry["length"] for entry in told if entry["differs"] == "length"]
+                    self.assertEqual(lengths, [] if before == after else [len(self.content(after))])
+                    self.assertEqual({entry["path"] for entry in told} - {"."}, set() if before == after else {"file"})
+
+    def test_rollback_takes_an_object_to_each_moment_and_undo_back(self):
+        for moment, state in (*self.moments()[:-2], ("~1", 0)):
+            partition = self.ctl("clone", self.url, f"{self.objects}@now").strip()
+            address = f"{partition}/0x{OID:x}"
+            with self.subTest(moment=moment):
+                if moment == "~1":
+                    self.ctl("put", self.url, address, "--replace", stdin=FIRST)
+                    self.ctl("put", self.url, address, "--replace", stdin=SECOND)
+                    self.ctl("rollback", self.url, address, moment)
+                else:
+                    # A clone has no past of its own: the original goes there and back.
+                    self.ctl("rollback", self.url, self.address, moment)
+                    self.assertEqual(self.ctl("cat", self.url, self.address, binary=True), self.content(state))
+                    self.ctl("undo", self.url, self.address)
+                    address = self.address
+                self.assertEqual(self.ctl("cat", self.url, address, binary=True), self.content(0 if moment == "~1" else 2))
+            self.ctl("rmpart", self.url, partition, "--contents")
+
+    def test_wrong_moments_are_refused_with_what_is_wrong(self):
+        wrong = (
+            ("nosuch", 3, "no version with the name 'nosuch'"),
+            ("77", 3, "no version|no such version"),
+            ("-1w", 3, "reaches back to 20"),
+            ("2020-02-02", 3, "reaches back to 20.* not to 2020-02-0"),
+            ("#1", 3, "does not reach back to #1"),
+            ("2099-01-01", 2, "lies in the future"),
+            ("-5y", 2, "is no moment; for instance"),
+            ("2026-13-01", 2, "is no moment; for instance"),
+            ("~1", 2, "counts the modifications of one object"),
+            ("?", 2, "is no moment; for instance"),
+        )
+        ways = (
+            lambda moment: ("ls", self.url, f"{self.objects}@{moment}"),
+            lambda moment: ("export", self.url, self.tree, os.path.join(self.folder("target"), "x"), "--at", moment),
+            lambda moment: ("diff", self.url, self.objects, moment),
+            lambda moment: ("diff", self.url, self.objects, "now", moment),
+            lambda moment: ("clone", self.url, f"{self.objects}@{moment}"),
+            lambda moment: ("rollback", self.url, self.objects, moment),
+        )
+        for moment, code, sentence in wrong:
+            for way in ways:
+                words = way(moment)
+                with self.subTest(words=words):
+                    done = self.try_ctl(*words)
+                    self.assertEqual(done.returncode, code, done.stderr)
+                    self.assertRegex(done.stderr.decode(), sentence)
+                    self.assertEqual(done.stdout, b"")
+
+    def test_where_no_moment_belongs_it_is_refused(self):
+        at = f"{self.address}@1"
+        for words, code in (
+            (("put", self.url, at, "--replace"), 7),
+            (("append", self.url, at), 7),
+            (("rm", self.url, at), 7),
+            (("truncate", self.url, at, 0), 7),
+            (("undo", self.url, at), 2),
+            (("log", self.url, at), 2),
+            (("rollback", self.url, at, "1"), 2),
+            (("diff", self.url, f"{self.objects}@1", "2"), 2),
+            (("snapshot", self.url, f"{self.objects}@1"), 2),
+            (("versions", self.url, f"{self.objects}@1"), 2),
+            (("retention", self.url, f"{self.objects}@1"), 2),
+            (("drop", self.url, self.objects, "-1h"), 2),
+            (("rollback", self.url, self.objects, "now"), 2),
+            (("get", self.url, at, "--at", "2"), 2),
+            (("put", self.url, self.address, "--replace", "--at", "1"), 7),
+            (("import", self.url, self.tree, self.source, "--update", "--at", "1"), 2),
+        ):
+            with self.subTest(words=words):
+                done = self.try_ctl(*words, stdin=b"x")
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertFalse(re.search(rb"Operation|errno|0x10000000", done.stderr), done.stderr)
+        self.assertEqual(self.ctl("cat", self.url, self.address, binary=True), THIRD)
+
+
+if __name__ == "__main__":
+    unittest.main()
