@@ -32,6 +32,7 @@ void store_free(struct muninn_store *store)
 	}
 	for (uint32_t n = 0; n < store->free_buffer_count; n++)
 		buffer_destroy(&store->free_buffers[n]);
+	carry_end(store);
 	free(store->free_buffers);
 	free(store->touched);
 	space_destroy(&store->space);
