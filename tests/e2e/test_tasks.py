@@ -196,6 +196,43 @@ class Tasks(E2ETest):
         session.attribute = SIMPLE
         self.assertEqual(device.read(P, O, 0, 4), b"head")
 
+    def test_sessions_that_change_one_object_at_once_lose_nothing(self):
+        """Data, attributes and a number of one object are changed by three sessions, with tags of every kind."""
+        rounds = 120
+        sessions = [self.login() for _ in range(3)]
+        for session in sessions:
+            session.until_ready()
+        device = Osd(sessions[0])
+        device.create_partition(P)
+        device.create(P, O)
+        tasks = []
+        for i in range(rounds):
+            for number, session in enumerate(sessions):
+                session.attribute = (SIMPLE, ORDERED, HEAD_OF_QUEUE)[(i + number) % 3]
+                name = (0x10000 + number, i + 1, b"set by %d" % number)
+                command = (
+                    Command(osd.APPEND, P, O, data=b"0123456789", sets=[name]),
+                    Command(osd.SET_ATTRIBUTES, P, O, sets=[name, (0x20000, 1, b"%d" % i)]),
+                    Command(osd.FETCH_AND_ADD, P, O, length=8, data=(1).to_bytes(8, "big"), sets=[name]),
+                )[number]
+                if number == 2:
+                    command.read_length = 8
+                tasks.append((session, command.submit(session)))
+        for session in sessions:
+            session.wait(*(task for owner, task in tasks if owner is session))
+            session.attribute = SIMPLE
+        refused = [repr(osd.Sense(task.sense)) for _, task in tasks if task.status != GOOD]
+        self.assertEqual(refused, [])
+        # Each addition has found another number.
+        found = sorted(int.from_bytes(task.room[:8], "big") for owner, task in tasks if owner is sessions[2])
+        self.assertEqual(found, list(range(rounds)))
+        self.assertEqual(device.length(P, O), 10 * rounds)
+        self.assertEqual(device.read(P, O, 0, 10 * rounds), b"0123456789" * rounds)
+        for number in range(3):
+            wanted = [(0x10000 + number, i + 1) for i in range(rounds)]
+            answer = device.must(osd.GET_ATTRIBUTES, P, O, gets=wanted)
+            self.assertEqual(set(answer.attributes.values()), {b"set by %d" % number})
+
     def test_a_stop_with_commands_under_way_finishes_them(self):
         _, _, tasks = self.prepared()
         self.assertEqual(len(tasks), COMMANDS)
