@@ -107,7 +107,8 @@ struct osd_request {
 	struct osd_member_answer answer;
 
 	uint32_t batches; /* transactions begun */
-	bool more;        /* the command wants another transaction behind this one */
+	bool timestamps_bypassed;
+	bool more; /* the command wants another transaction behind this one */
 	/* All descriptors, for osd_continuation_next on a copy; each is of a type that the command may have. */
 	struct osd_continuation descriptors;
 

@@ -340,8 +340,14 @@ static bool allows_layout(const uint8_t *value)
 static int set_logical_length(struct osd_request *request, const struct osd_subject *subject,
 			      const struct osd_page_attribute *attribute, const uint8_t *value)
 {
+	int result = engine_truncate(request->txn, subject->address, get_be64(value));
+
 	(void)attribute;
-	return engine_truncate(request->txn, subject->address, get_be64(value));
+	/* It is data and attribute alike. */
+	if (result != 0 || request->timestamps_bypassed)
+		return result;
+	return engine_set_time(request->txn, subject->address, ENGINE_TIME_ATTRIBUTES_MODIFIED,
+			       engine_txn_time(request->txn));
 }
 
 /* ---- the command tracking page ---- */

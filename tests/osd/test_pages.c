@@ -332,6 +332,12 @@ static void test_timestamps_follow_commands(void **state)
 	unit_get(unit, P, O, APPLICATION_PAGE, 1, ignored, sizeof(ignored));
 	assert_int_equal(get_time(unit, OSD_TIME_ATTRIBUTES_ACCESSED), UNIT_CLOCK + 4000);
 	assert_int_equal(get_time(unit, OSD_TIME_CREATED), UNIT_CLOCK);
+	/* The logical length is data and attribute. */
+	unit->now_ms += 1000;
+	unit_set(unit, P, O, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH,
+		 "\0\0\0\0\0\0\0\3", 8);
+	assert_int_equal(get_time(unit, OSD_TIME_DATA_MODIFIED), UNIT_CLOCK + 5000);
+	assert_int_equal(get_time(unit, OSD_TIME_ATTRIBUTES_MODIFIED), UNIT_CLOCK + 5000);
 }
 
 static void test_timestamps_are_left_alone_when_the_cdb_partition_or_root_says_so(void **state)
@@ -356,6 +362,14 @@ static void test_timestamps_are_left_alone_when_the_cdb_partition_or_root_says_s
 	unit_set(unit, 0, 0, OSD_ROOT_TIMESTAMPS, OSD_TIME_BYPASS, NULL, 0);
 	unit_write(unit, O, 0, "data", 4);
 	assert_int_equal(get_time(unit, OSD_TIME_DATA_MODIFIED), UNIT_CLOCK + 1000);
+	unit->now_ms += 1000;
+	call = call_of(OSD_SET_ATTRIBUTES, P, O);
+	call.cdb.timestamps_control = OSD_TIMESTAMPS_BYPASS;
+	call_set_number(&call, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH, 2);
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(get_time(unit, OSD_TIME_DATA_MODIFIED), UNIT_CLOCK + 1000);
+	assert_int_equal(get_time(unit, OSD_TIME_ATTRIBUTES_MODIFIED), UNIT_CLOCK);
 	call = call_of(OSD_SET_ATTRIBUTES, P, 0);
 	call_set(&call, OSD_PARTITION_TIMESTAMPS, OSD_TIME_BYPASS, &nonsense, 1);
 	call_run(unit, &call);
