@@ -113,6 +113,7 @@ static int set_up_timestamps(struct osd_request *request)
 	if (!bypassed && partition.partition != 0 &&
 	    is_bypassed(request, partition, OSD_PARTITION_TIMESTAMPS, &bypassed) != 0)
 		return -EINVAL;
+	request->timestamps_bypassed = bypassed;
 	engine_bypass_timestamps(request->txn, bypassed);
 	return 0;
 }
@@ -330,15 +331,19 @@ static bool is_interrupted(struct osd_request *request)
 /* What the command did that other initiators should know. */
 static void raise_attention(const struct osd_request *request)
 {
-	uint16_t action = request->cdb.action;
+	const struct osd_cdb *cdb = &request->cdb;
+	/* Of SET MASTER KEY the second step sets one; the rollback of one object is a change of it like others. */
+	bool sets_key = cdb->action == OSD_SET_KEY ||
+			(cdb->action == OSD_SET_MASTER_KEY &&
+			 (cdb->command_options & 3) == OSD_CHANGE_MASTER_KEY);
 	enum osd_attention attention;
 
 	if (request->entry->flags & OSD_REFORMATS)
 		attention = OSD_ATTENTION_FORMATTED;
 	else if (request->entry->flags & OSD_RESTORES ||
-		 request->entry->execute == osd_function_rollback)
+		 (request->entry->execute == osd_function_rollback && request->object == 0))
 		attention = OSD_ATTENTION_RESTORED;
-	else if (action == OSD_SET_KEY || action == OSD_SET_MASTER_KEY)
+	else if (sets_key)
 		attention = OSD_ATTENTION_KEYS_CHANGED;
 	else
 		return;

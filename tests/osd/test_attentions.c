@@ -11,6 +11,7 @@
 
 #include "osd/conditions.h"
 #include "tests/osd/command_rows.h"
+#include "tests/osd/function_call.h"
 #include "tests/osd/secured.h"
 
 enum { ALICE = 1, BOB = 2, CAROL = 3 };
@@ -76,6 +77,46 @@ static void test_others_are_told_of_what_was_restored_or_refreshed(void **state)
 		unit->nexus = ALICE;
 		call_run(unit, &call);
 		expect_good(unit);
+		run_as(unit, BOB, OSD_GET_ATTRIBUTES, 0, 0);
+		expect_sense(unit, SENSE_UNIT_ATTENTION, SENSE_MEDIUM_MAY_HAVE_CHANGED);
+		greet(unit, BOB);
+	}
+}
+
+static void roll_back(struct unit *unit, uint64_t partition, uint64_t object, uint64_t version)
+{
+	struct function_call call;
+
+	function_of(&call, OSD_FUNCTION_ROLLBACK, partition, object);
+	osd_item_add_number(&call.writer, OSD_ITEM_VERSION, version);
+	function_run(unit, &call);
+	expect_good(unit);
+}
+
+static void test_others_are_told_of_what_was_rolled_back(void **state)
+{
+	struct unit *unit = *state;
+	const uint64_t partitions[] = { P, 0 };
+	struct function_call call;
+
+	greet(unit, BOB);
+	for (size_t i = 0; i < 2; i++) {
+		uint64_t version;
+
+		unit->nexus = ALICE;
+		function_subscribe(unit);
+		function_of(&call, OSD_FUNCTION_SNAPSHOT, partitions[i], 0);
+		function_run(unit, &call);
+		expect_good(unit);
+		version = function_number(unit, OSD_ITEM_VERSION);
+		unit_write(unit, O, 0, "later", 5);
+		/* One object is changed, as by a WRITE; nobody is told of that. */
+		if (i == 0) {
+			roll_back(unit, P, O, version);
+			greet(unit, BOB);
+			unit->nexus = ALICE;
+		}
+		roll_back(unit, partitions[i], 0, version);
 		run_as(unit, BOB, OSD_GET_ATTRIBUTES, 0, 0);
 		expect_sense(unit, SENSE_UNIT_ATTENTION, SENSE_MEDIUM_MAY_HAVE_CHANGED);
 		greet(unit, BOB);
@@ -205,6 +246,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		with_unit(test_others_are_told_once_that_the_unit_was_formatted),
 		with_object(test_others_are_told_of_what_was_restored_or_refreshed),
+		with_object(test_others_are_told_of_what_was_rolled_back),
 		with_keys(test_others_are_told_that_keys_have_changed),
 		with_unit(test_a_format_that_failed_is_no_news),
 		with_unit(test_who_comes_later_or_is_nobody_is_told_nothing),

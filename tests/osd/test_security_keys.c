@@ -548,6 +548,36 @@ static void test_the_master_key_is_changed_in_two_steps(void **state)
 	secured_set_keys(unit, M);
 }
 
+/* GET ATTRIBUTES of the root by another session: is it told that keys have changed? */
+static bool is_told(struct unit *unit)
+{
+	struct call call = call_of(OSD_GET_ATTRIBUTES, 0, 0);
+	uint64_t nexus = unit->nexus;
+
+	unit->nexus = 77;
+	call_run(unit, &call);
+	unit->nexus = nexus;
+	return unit->command.status == SCSI_STATUS_CHECK_CONDITION &&
+	       unit_sense(unit).code == SENSE_PARAMETERS_CHANGED;
+}
+
+static void test_others_are_told_of_a_new_master_key_and_not_of_seeds(void **state)
+{
+	struct unit *unit = *state;
+	struct exchange exchange;
+	struct signed_call call;
+	size_t length;
+
+	assert_false(is_told(unit));
+	length = exchange_seeds(unit, &exchange);
+	assert_false(is_told(unit));
+	call = master_call(unit, OSD_CHANGE_MASTER_KEY, exchange.list, length, 0);
+	signed_run(unit, &call);
+	expect_good(unit);
+	assert_true(is_told(unit));
+	assert_false(is_told(unit));
+}
+
 static void test_an_exchange_is_used_once_and_soon(void **state)
 {
 	struct unit *unit = *state;
@@ -646,6 +676,7 @@ int main(void)
 		with_keys(test_no_command_shows_or_sets_the_stored_keys),
 		with_keys_in_both(test_stored_keys_are_encrypted_and_bound_to_their_place),
 		with_keys_in_both(test_the_master_key_is_changed_in_two_steps),
+		with_keys_in_both(test_others_are_told_of_a_new_master_key_and_not_of_seeds),
 		with_keys_in_both(test_an_exchange_is_used_once_and_soon),
 		with_keys_in_both(test_the_exchange_refuses_bad_numbers_groups_and_methods),
 	};
