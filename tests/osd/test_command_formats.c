@@ -182,6 +182,36 @@ static void test_errors_of_cdb_format(void **state)
 
 /* ---- a device without room ---- */
 
+/*
+ * Makes objects from `object` on, or where that is there already sets an attribute of it, until that was refused so many
+ * times in a row. Returns how often it was not.
+ */
+static uint64_t find_room(struct unit *unit, uint64_t object, uint64_t refusals)
+{
+	static uint64_t serial;
+	uint8_t value[200] = { 0 };
+	uint64_t found = 0;
+
+	for (uint64_t refused = 0; refused < refusals; serial++) {
+		bool create = object >= O + 1000;
+		struct call call = call_of(create ? OSD_CREATE : OSD_SET_ATTRIBUTES, P,
+					   create ? object + serial : object);
+
+		assert_true(serial < 1000000);
+		put_be64(value, serial);
+		call_set(&call, PAGE + 1, 1, value, create ? sizeof(value) : 8);
+		call_run(unit, &call);
+		if (unit->command.status == SCSI_STATUS_GOOD) {
+			refused = 0;
+			found++;
+			continue;
+		}
+		expect_sense(unit, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR);
+		refused++;
+	}
+	return found;
+}
+
 /* Writes until nothing more fits, first much at once, then little. History is kept, so that nothing gets free. */
 static void fill_up(struct unit *unit)
 {
@@ -205,20 +235,11 @@ static void fill_up(struct unit *unit)
 		expect_sense(unit, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR);
 		part /= 2;
 	}
-	/* What is smaller than a page goes where its ID sends it: until no ID finds room any more. */
-	for (uint64_t id = O + 1000, refused = 0; refused < 256; id++) {
-		struct call call = call_of(OSD_CREATE, P, id);
-
-		assert_true(id < O + 1000000);
-		call_set(&call, 0x10000, 1, data, 200);
-		call_run(unit, &call);
-		if (unit->command.status == SCSI_STATUS_GOOD) {
-			refused = 0;
-			continue;
-		}
-		expect_sense(unit, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR);
-		refused++;
-	}
+	/* What is smaller than a page goes where its ID sends it: until nothing finds room any more. */
+	while (find_room(unit, O + 1000, 256) + find_room(unit, O, 1) +
+		       find_room(unit, ROW_COLLECTION_ID, 1) + find_room(unit, 0, 1) >
+	       0)
+		;
 }
 
 /* Commands that give room free, or change nothing, work on a full device. */

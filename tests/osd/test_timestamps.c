@@ -85,7 +85,7 @@ static const struct expectation {
 	int attributes_of; /* -1: of something that is not watched, or not there before and behind it */
 } expectations[] = {
 	{ OSD_OBJECT_STRUCTURE_CHECK, "", OBJECT },
-	{ OSD_FORMAT_OSD, "", ROOT },
+	{ OSD_FORMAT_OSD, "r:A", ROOT },
 	{ OSD_CREATE, "", -1 },
 	{ OSD_LIST, "p:d", PARTITION },
 	{ OSD_PUNCH, "o:D", OBJECT },
