@@ -74,6 +74,7 @@ static void free_memory(struct engine *engine)
 	pthread_mutex_destroy(&engine->views_mutex);
 	pthread_mutex_destroy(&engine->kept_states_mutex);
 	free(engine->page);
+	free(engine->written);
 	pthread_rwlock_destroy(&engine->turn);
 	pthread_mutex_destroy(&engine->flushing);
 	free(engine);
@@ -87,7 +88,9 @@ static int allocate(struct engine *engine)
 	int result;
 
 	engine->page = malloc(engine->page_bytes);
-	if (!engine->page)
+	/* Touched only where there are partitions. */
+	engine->written = calloc(UINT16_MAX + 1, sizeof(*engine->written));
+	if (!engine->page || !engine->written)
 		return -ENOMEM;
 	result = cache_init(&engine->onodes, onodes, (size_t)onodes * ONODE_CACHE_BYTES_EACH,
 			    onode_destroy);
@@ -257,6 +260,7 @@ static void begin_caches(struct engine_txn *txn)
 					      .sequence = txn->sequence,
 					      .page = engine->page,
 					      .put_bytes = &txn->put_bytes,
+					      .written = &txn->written,
 					      .reserve = txn->mode == ENGINE_FREE };
 	cache_begin(&engine->onodes);
 	cache_begin(&engine->nodes);
@@ -395,6 +399,8 @@ static int put_and_commit(struct engine_txn *txn)
 	if (!result)
 		result = idset_put_dirty(&engine->nodes, &txn->writer);
 	if (!result)
+		result = written_mark(txn);
+	if (!result)
 		result = times_note(txn);
 	if (!result)
 		result = partition_put_dirty(txn);
@@ -421,6 +427,7 @@ static int put_and_commit(struct engine_txn *txn)
 	if (txn->partitions_created || txn->partitions_removed || txn->forgets_states)
 		engine_forget_states(engine);
 	usage_commit(txn);
+	written_commit(txn);
 	engine->writer = NULL;
 	if (txn->formats)
 		note_formatted(engine);

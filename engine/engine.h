@@ -463,8 +463,11 @@ struct engine_version {
 	uint64_t position; /* newer versions have higher ones; their numbers may be lower */
 	uint64_t sequence, time_ms;
 	uint64_t used_bytes, objects; /* of the partition then; versions of the device: 0 */
-	uint64_t
-		written_bytes; /* put between the version before it and this one: the most that it can hold alone */
+	/*
+	 * Put since the version before: in the partition, or, of a version of the device, on the whole device. The most that
+	 * the version holds alone. A crash may take back what was put in the last second before.
+	 */
+	uint64_t written_bytes;
 	char name[ENGINE_VERSION_NAME_MAX + 1]; /* "": none */
 };
 

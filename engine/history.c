@@ -43,7 +43,8 @@ uint32_t history_encode(const struct history *history, uint16_t index, uint8_t *
 	put_le16(to + 50, 0);
 	idset_header_encode(&history->versions, to + 52);
 	idset_header_encode(&history->clones, to + 52 + IDSET_HEADER_BYTES);
-	put_le64(to + 148, history->last_version_bytes);
+	put_le64(to + 148,
+		 index == RECORD_ROOT_INDEX ? device->last_version_bytes : history->written_bytes);
 	put_le64(to + 156, history->valid_sequence);
 	if (index != RECORD_ROOT_INDEX)
 		return HISTORY_BYTES;
@@ -69,6 +70,7 @@ uint32_t history_encode(const struct history *history, uint16_t index, uint8_t *
 static void decode_device(struct device_history *device, const uint8_t *from)
 {
 	*device = (struct device_history){
+		.last_version_bytes = get_le64(from + 148),
 		.reclaimed = get_le48(from + 164),
 		.all_floor = get_le48(from + 170),
 		.judged_ms = get_le48(from + 176),
@@ -96,8 +98,9 @@ int history_decode(struct history *history, uint16_t index, const uint8_t *from,
 	int result;
 
 	if (length != (of_root ? HISTORY_DEVICE_BYTES : HISTORY_BYTES) ||
-	    from[0] != HISTORY_FORMAT || from[1] & ~(PARTICULAR | REMOVED) ||
-	    from[4] > ENGINE_RETAIN_NONE || from[5] != 0 || get_le16(from + 50) != 0)
+	    (from[0] != HISTORY_FORMAT && from[0] != HISTORY_FORMAT_OLD) ||
+	    from[1] & ~(PARTICULAR | REMOVED) || from[4] > ENGINE_RETAIN_NONE || from[5] != 0 ||
+	    get_le16(from + 50) != 0)
 		return -EBADMSG;
 	*history = (struct history){
 		.created_sequence = get_le48(from + 6),
@@ -112,7 +115,8 @@ int history_decode(struct history *history, uint16_t index, const uint8_t *from,
 			.locked_until_ms = get_le64(from + 36),
 		},
 		.floor = get_le48(from + 44),
-		.last_version_bytes = get_le64(from + 148),
+		/* Format 1 has something else there: what had been put on the whole device. */
+		.written_bytes = from[0] == HISTORY_FORMAT && !of_root ? get_le64(from + 148) : 0,
 		.valid_sequence = get_le64(from + 156),
 	};
 	if (history->next_version < first || history->next_version > last + 1)

@@ -13,7 +13,8 @@
 #include "engine/idset.h"
 #include "engine/record_access.h"
 
-#define HISTORY_FORMAT       1
+#define HISTORY_FORMAT       2
+#define HISTORY_FORMAT_OLD   1
 #define HISTORY_BYTES        164
 #define HISTORY_DEVICE_BYTES 256
 
@@ -36,7 +37,8 @@ struct device_history {
 	/* The table of times: see times.h. */
 	uint32_t times, times_first;
 	uint64_t slot_sequence, slot_ms, slot_bytes; /* its last entry */
-	uint32_t slot_interval_ms;                   /* how long that slot may have gone on */
+	uint64_t last_version_bytes; /* what had ever been put when the last version was made */
+	uint32_t slot_interval_ms;   /* how long that slot may have gone on */
 };
 
 struct history {
@@ -47,8 +49,8 @@ struct history {
 	bool particular;       /* has a policy of its own; otherwise the device's counts */
 	bool removed; /* the partition is gone, its index is not free: clones stand on it */
 	struct engine_retention retention;
-	uint64_t last_version_bytes; /* what had ever been put when the last version was made */
-	uint64_t floor; /* no moment before this one can be reached, but kept versions */
+	uint64_t written_bytes; /* put since the last version; see written.h */
+	uint64_t floor;         /* no moment before this one can be reached, but kept versions */
 	struct idset_header versions;
 	struct idset_header
 		clones; /* of the root: indices that are not free although not in the table */

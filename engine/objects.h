@@ -79,6 +79,7 @@ struct engine {
 	uint64_t slot_ms;                 /* when the present slot began */
 	bool slot_over;     /* the next writing transaction begins a slot; atomic: readers set it */
 	uint64_t put_bytes; /* of all records ever; a crash may take some of it back */
+	struct written *written; /* by partition index */
 	struct engine_retention
 		policy; /* of the device: what partitions without one of their own have */
 	pthread_mutex_t views_mutex;
@@ -119,6 +120,7 @@ struct engine_txn {
 	uint64_t sequence; /* of writing transactions, otherwise 0 */
 	struct record_writer writer;
 	uint64_t put_bytes; /* records and their headers */
+	struct written_parts written;
 	bool rolled_back, policy_changed, forgets_states;
 	int64_t used_change; /* by how much what partitions hold has grown; not told after a rollback */
 	bool formats;        /* its commit takes away all that was there before */

@@ -138,6 +138,7 @@ static int load_current(struct engine *engine, uint64_t id, struct partition *pa
 	if (!result)
 		result = history_load(engine, index, partition->created_sequence,
 				      &partition->history);
+	written_loaded(engine, partition);
 	/* A rollback takes the state back, but not the numbers. */
 	if (!result && id)
 		partition->version = (uint16_t)partition->history.next_version;
@@ -226,6 +227,12 @@ struct idset partition_set(struct engine *engine, struct partition *partition, i
 
 /* ---- changed states ---- */
 
+static int put_history(struct engine_txn *txn, struct partition *partition)
+{
+	written_settle(txn, partition);
+	return history_put(&txn->writer, partition->index, partition->version, &partition->history);
+}
+
 int partition_put_now(struct engine_txn *txn, struct partition *partition)
 {
 	uint8_t record[PARTITION_STATE_BYTES];
@@ -238,8 +245,7 @@ int partition_put_now(struct engine_txn *txn, struct partition *partition)
 	result = record_put(&txn->writer, state_key(partition->index), partition->version,
 			    begins ? 0 : RECORD_ABSORB, record, sizeof(record));
 	if (!result && partition->history_changed)
-		result = history_put(&txn->writer, partition->index, partition->version,
-				     &partition->history);
+		result = put_history(txn, partition);
 	if (!result) {
 		partition->state_changed = partition->history_changed = false;
 		cache_mark_clean(&txn->engine->partitions, &partition->entry, sizeof(*partition));
@@ -254,8 +260,7 @@ static int put_state(struct engine_txn *txn, struct partition *partition)
 	if (partition->state_changed) {
 		result = partition_put_now(txn, partition);
 	} else {
-		result = history_put(&txn->writer, partition->index, partition->version,
-				     &partition->history);
+		result = put_history(txn, partition);
 		if (!result) {
 			partition->history_changed = false;
 			cache_mark_clean(&txn->engine->partitions, &partition->entry,

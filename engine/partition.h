@@ -41,6 +41,7 @@ struct partition {
 	struct idset_header sets[PARTITION_SETS];
 	struct partition_origin origin; /* of a clone */
 	struct history history;         /* of current ones; not of old states */
+	uint64_t written_mark; /* the count that history.written_bytes is as of: see written.h */
 	bool state_changed, history_changed;
 };
 

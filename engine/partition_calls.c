@@ -137,7 +137,9 @@ static int add_partition(struct engine_txn *txn, uint64_t id, uint16_t index)
 	partition->history = history_new(index, txn->sequence);
 	partition = (struct partition *)cache_add(&engine->partitions, &partition->entry,
 						  sizeof(*partition));
+	written_begins(engine, partition);
 	partition_mark(txn, partition);
+	partition_mark_history(txn, partition);
 	partition_release(engine, partition);
 	onode = (struct onode *)cache_add(&engine->onodes, &onode->entry, onode_bytes(onode));
 	cache_mark_dirty(&engine->onodes, &onode->entry);

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "engine/records.h"
+#include "engine/written.h"
 
 /* Partition index 0 is the root; identifier 0 is the partition (or the root) itself. */
 #define RECORD_ROOT_INDEX 0
@@ -45,6 +46,7 @@ struct record_writer {
 	uint64_t sequence;
 	uint8_t *page;       /* value_bytes_max bytes of scratch space for encoding */
 	uint64_t *put_bytes; /* of the records that were put, is counted up; NULL: nobody asks */
+	struct written_parts *written; /* the same by partition, of what is not timeless */
 	bool reserve;
 };
 
@@ -84,6 +86,8 @@ static inline int record_put(const struct record_writer *writer, struct record_k
 
 	if (!result && writer->put_bytes)
 		*writer->put_bytes += RECORD_OVERHEAD + length;
+	if (!result && writer->written && !record_is_timeless(&key))
+		written_add(writer->written, key.partition, RECORD_OVERHEAD + length);
 	return result;
 }
 

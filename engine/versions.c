@@ -230,6 +230,16 @@ static int choose_number(struct engine *engine, struct partition *partition, uin
 
 /* ---- snapshots ---- */
 
+/* What was put in a partition, or on the whole device, since its last version. */
+static uint64_t bytes_since(const struct engine *engine, const struct partition *partition)
+{
+	if (partition->index != RECORD_ROOT_INDEX)
+		return written_since(engine, partition);
+	/* A crash may have taken some of the count back. */
+	return engine->put_bytes -
+	       min_u64(engine->put_bytes, partition->history.device.last_version_bytes);
+}
+
 /* Makes a version. The transaction is the first of its slot and has changed nothing. */
 static int make_version(struct engine_txn *txn, struct partition *partition, const char *name,
 			uint32_t *made)
@@ -239,9 +249,7 @@ static int make_version(struct engine_txn *txn, struct partition *partition, con
 	struct version_record record = {
 		.sequence = slot_end(txn->engine->committed),
 		.time_ms = txn->time_ms,
-		/* A crash may have taken some of the count back. */
-		.written_bytes = txn->engine->put_bytes -
-				 min_u64(txn->engine->put_bytes, history->last_version_bytes),
+		.written_bytes = bytes_since(txn->engine, partition),
 	};
 	uint32_t number, first, last;
 	int result = choose_number(txn->engine, partition, &number);
@@ -267,7 +275,10 @@ static int make_version(struct engine_txn *txn, struct partition *partition, con
 		*made = number;
 	range_of(partition, &first, &last);
 	history->next_version = number == last ? first : number + 1;
-	history->last_version_bytes = txn->engine->put_bytes;
+	if (partition->index == RECORD_ROOT_INDEX)
+		history->device.last_version_bytes = txn->engine->put_bytes;
+	else
+		written_restart(txn->engine, partition);
 	partition_mark_history(txn, partition);
 	return 0;
 }
@@ -426,7 +437,7 @@ int versions_before(struct engine *engine, struct partition *partition, uint64_t
 
 /* ---- dropping ---- */
 
-/* Carries what was written for a version that goes over to the next one. */
+/* Carries what was written for a version that goes over to the next one, or to the one to come. */
 static int hand_over(struct engine_txn *txn, struct partition *partition, uint64_t bound,
 		     uint64_t written_bytes)
 {
@@ -435,8 +446,18 @@ static int hand_over(struct engine_txn *txn, struct partition *partition, uint64
 	uint32_t number;
 	int result = history_next_kept(&versions, bound, &bound, &number);
 
-	if (result || bound == RECORD_NEWEST)
+	if (result)
 		return result;
+	if (bound == RECORD_NEWEST) {
+		struct device_history *device = &partition->history.device;
+
+		if (partition->index != RECORD_ROOT_INDEX)
+			partition->history.written_bytes += written_bytes;
+		else
+			device->last_version_bytes -=
+				min_u64(device->last_version_bytes, written_bytes);
+		return 0;
+	}
 	result = version_read(txn->engine, partition, number, &next);
 	if (result)
 		return result;

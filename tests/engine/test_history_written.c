@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* What versions say was put since the one before: in their own partition, or, of the device's, on the whole device. */
+#include "tests/engine/history_fixture.h"
+
+enum { OTHERS = PID + 1, BYTES = 20 * PAGE };
+
+static void make_partitions(struct fixture *f)
+{
+	begin(f, ENGINE_WRITE);
+	for (uint64_t id = PID; id <= OTHERS; id++) {
+		assert_int_equal(engine_partition_create(f->txn, id, NULL), 0);
+		assert_int_equal(engine_create(f->txn, id, ENGINE_USER_OBJECT, OID, 1, NULL), 0);
+	}
+	commit(f);
+}
+
+/* Writes `pages` pages in a partition, a second after what was done before. */
+static void write_pages(struct fixture *f, uint64_t id, uint32_t pages)
+{
+	const struct engine_address address = { .partition = id, .object = OID };
+	static uint8_t bytes[BYTES];
+
+	f->now += 1000;
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_write(f->txn, address, 0, bytes, (uint64_t)pages * PAGE), 0);
+	commit(f);
+}
+
+static uint64_t written(struct fixture *f, uint64_t id, uint32_t number)
+{
+	struct engine_version version = { .position = 0 };
+	uint64_t from = 0;
+
+	begin(f, ENGINE_READ);
+	do {
+		assert_int_equal(engine_version_next(f->txn, id, from, &version), 0);
+		from = version.position + 1;
+	} while (version.version != number);
+	commit(f);
+	return version.written_bytes;
+}
+
+static void drop(struct fixture *f, uint32_t number)
+{
+	begin(f, ENGINE_FREE);
+	assert_int_equal(engine_version_drop(f->txn, PID, number), 0);
+	commit(f);
+}
+
+/* Pages, and something for what is about them. */
+static void check_pages(uint64_t bytes, uint64_t pages)
+{
+	assert_true(bytes >= pages * PAGE);
+	assert_true(bytes < (pages + 5) * PAGE);
+}
+
+static void test_a_version_counts_what_was_put_in_its_partition_only(void **state)
+{
+	struct fixture *f = *state;
+
+	make_partitions(f);
+	write_pages(f, PID, 3);
+	write_pages(f, OTHERS, 15);
+	take_snapshot(f, PID, NULL);
+	take_snapshot(f, OTHERS, NULL);
+	write_pages(f, OTHERS, 10);
+	take_snapshot(f, PID, NULL);
+	take_snapshot(f, 0, NULL);
+	check_pages(written(f, PID, 1), 3);
+	check_pages(written(f, OTHERS, 1), 15);
+	assert_int_equal(written(f, PID, 2), 0);
+	assert_true(written(f, 0, ENGINE_DEVICE_VERSION_FIRST) > 28 * PAGE);
+}
+
+static void test_the_count_goes_on_after_a_restart(void **state)
+{
+	struct fixture *f = *state;
+
+	make_partitions(f);
+	take_snapshot(f, PID, NULL);
+	write_pages(f, PID, 4);
+	crash(f);
+	write_pages(f, OTHERS, 15);
+	write_pages(f, PID, 2);
+	crash(f);
+	take_snapshot(f, PID, NULL);
+	check_pages(written(f, PID, 2), 6);
+}
+
+/* What is left out of the cache of partitions in between is not counted twice. */
+static void test_a_partition_that_is_loaded_again_counts_once(void **state)
+{
+	struct fixture *f = *state;
+
+	make_partitions(f);
+	take_snapshot(f, PID, NULL);
+	write_pages(f, PID, 4);
+	f->now -= 1000;
+	write_pages(f, PID, 2);
+	for (uint64_t id = OTHERS + 1; id < OTHERS + 400; id++) {
+		begin(f, ENGINE_WRITE);
+		assert_int_equal(engine_partition_create(f->txn, id, NULL), 0);
+		commit(f);
+	}
+	take_snapshot(f, PID, NULL);
+	check_pages(written(f, PID, 2), 6);
+}
+
+static void test_what_is_aborted_does_not_count(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t bytes[4 * PAGE] = { 0 };
+
+	make_partitions(f);
+	take_snapshot(f, PID, NULL);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_write(f->txn, object(OID), 0, bytes, sizeof(bytes)), 0);
+	abort_all(f);
+	take_snapshot(f, PID, NULL);
+	assert_int_equal(written(f, PID, 2), 0);
+}
+
+static void test_a_dropped_version_leaves_its_count_to_the_next_one(void **state)
+{
+	struct fixture *f = *state;
+
+	make_partitions(f);
+	write_pages(f, PID, 2);
+	take_snapshot(f, PID, NULL);
+	write_pages(f, PID, 5);
+	take_snapshot(f, PID, NULL);
+	drop(f, 1);
+	check_pages(written(f, PID, 2), 7);
+	/* Or to the one to come. */
+	drop(f, 2);
+	write_pages(f, PID, 4);
+	take_snapshot(f, PID, NULL);
+	check_pages(written(f, PID, 3), 12);
+}
+
+static void test_histories_of_older_programs_are_read(void **state)
+{
+	struct history history = history_new(7, 100), found;
+	uint8_t record[HISTORY_DEVICE_BYTES];
+	uint32_t length;
+
+	(void)state;
+	history.written_bytes = 4711;
+	length = history_encode(&history, 7, record);
+	assert_int_equal(history_decode(&found, 7, record, length), 0);
+	assert_int_equal(found.written_bytes, 4711);
+	record[0] = 1;
+	assert_int_equal(history_decode(&found, 7, record, length), 0);
+	assert_int_equal(found.created_sequence, 100);
+	assert_int_equal(found.written_bytes, 0);
+	record[0] = 3;
+	assert_int_equal(history_decode(&found, 7, record, length), -EBADMSG);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_a_version_counts_what_was_put_in_its_partition_only),
+		TEST(test_the_count_goes_on_after_a_restart),
+		TEST(test_a_partition_that_is_loaded_again_counts_once),
+		TEST(test_what_is_aborted_does_not_count),
+		TEST(test_a_dropped_version_leaves_its_count_to_the_next_one),
+		cmocka_unit_test(test_histories_of_older_programs_are_read),
+	};
+
+	return cmocka_run_group_tests_name("history_written", tests, NULL, NULL);
+}
