@@ -80,6 +80,20 @@ int osd_detach_clone(struct osd_request *request)
 	return osd_security_set_method(request, partition, method);
 }
 
+/* A clone that shows what is in its source now is not less protected than that. */
+static int strengthen(struct osd_request *request, uint64_t clone, uint64_t source)
+{
+	struct engine_address address = { .partition = clone };
+	uint8_t own, wanted;
+	int result = osd_security_method_of(request, clone, &own);
+
+	if (result == 0)
+		result = osd_security_method_of(request, source, &wanted);
+	if (result != 0)
+		return osd_result(request, result, 0);
+	return wanted > own ? osd_security_set_method(request, address, wanted) : 0;
+}
+
 int osd_refresh_clone(struct osd_request *request)
 {
 	uint64_t partition = request->subject.address.partition;
@@ -91,7 +105,9 @@ int osd_refresh_clone(struct osd_request *request)
 		return -EINVAL;
 	if (result == 0)
 		result = engine_clone_refresh(request->txn, partition);
-	return osd_result(request, result, OSD_FIELD_PARTITION);
+	if (result != 0)
+		return osd_result(request, result, OSD_FIELD_PARTITION);
+	return clone.writable ? strengthen(request, partition, clone.source) : 0;
 }
 
 /* The partition is again as its snapshot was taken. What came after that is hidden, and can be reached as history. */

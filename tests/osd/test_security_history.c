@@ -277,6 +277,29 @@ static void test_a_detached_snapshot_keeps_the_method_of_its_source(void **state
 	read_with(unit, SNAPSHOT, &M->working[KEY_VERSION], 81);
 }
 
+static void test_a_refreshed_clone_is_no_less_protected_than_its_source(void **state)
+{
+	struct unit *unit = *state;
+	struct call plain = call_of(OSD_CREATE_CLONE, SNAPSHOT, 0);
+	struct key_pair working;
+	struct signed_call call;
+
+	plain.cdb.address = P;
+	call_run(unit, &plain);
+	expect_good(unit);
+	secured_set_keys_of(unit, SNAPSHOT, 0x61, &working);
+	expect_open(unit, SNAPSHOT);
+	secured_set_method(unit, P, OSD_CMDRSP);
+	expect_open(unit, SNAPSHOT);
+	call = signed_call_of(unit, OSD_REFRESH_SNAPSHOT_OR_CLONE, SNAPSHOT, 0, OSD_CMDRSP);
+	call.secret = working.authentication;
+	signed_extend(&call, P, 0, OSD_TYPE_PARTITION, OSD_PERMISSION_READ);
+	signed_run(unit, &call);
+	expect_good(unit);
+	expect_closed(unit, SNAPSHOT);
+	read_with(unit, SNAPSHOT, &working, 0);
+}
+
 static void test_a_clone_has_the_policy_of_its_source(void **state)
 {
 	static const uint8_t audit[20] = { 7 };
@@ -314,6 +337,7 @@ int main(void)
 			test_where_it_is_not_known_how_it_was_protected_the_strongest_method_counts),
 		with_history(test_a_rollback_costs_the_same_however_many_partitions_are_secured),
 		with_history(test_a_detached_snapshot_keeps_the_method_of_its_source),
+		with_history(test_a_refreshed_clone_is_no_less_protected_than_its_source),
 		with_history(test_a_clone_has_the_policy_of_its_source),
 	};
 
