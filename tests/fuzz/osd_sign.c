@@ -76,14 +76,32 @@ struct signing {
 
 static uint8_t object_type(const struct osd_cdb *cdb)
 {
-	if (cdb->partition == 0 || cdb->action == OSD_FORMAT_OSD || cdb->action == OSD_FLUSH_OSD)
+	switch (cdb->action) {
+	case OSD_FORMAT_OSD:
+	case OSD_FLUSH_OSD:
 		return OSD_TYPE_ROOT;
-	if ((cdb->action >= OSD_CREATE_COLLECTION && cdb->action <= OSD_LIST_COLLECTION) ||
+	case OSD_CREATE_PARTITION:
+	case OSD_CREATE_CLONE:
+	case OSD_CREATE_SNAPSHOT:
+		return OSD_TYPE_PARTITION;
+	case OSD_CREATE:
+	case OSD_CREATE_AND_WRITE:
+	case OSD_COPY_USER_OBJECTS:
+		return OSD_TYPE_USER_OBJECT;
+	case OSD_CREATE_COLLECTION:
+	case OSD_CREATE_USER_TRACKING_COLLECTION:
+		return OSD_TYPE_COLLECTION;
+	default:
+		break;
+	}
+	if (cdb->partition == 0)
+		return OSD_TYPE_ROOT;
+	if (cdb->object == 0)
+		return OSD_TYPE_PARTITION;
+	if ((cdb->action >= OSD_REMOVE_COLLECTION && cdb->action <= OSD_LIST_COLLECTION) ||
 	    (cdb->action >= OSD_QUERY && cdb->action <= OSD_SET_MEMBER_ATTRIBUTES) ||
 	    cdb->object == OSD_SCENE_COLLECTION)
 		return OSD_TYPE_COLLECTION;
-	if (cdb->object == 0 && cdb->action != OSD_CREATE && cdb->action != OSD_CREATE_AND_WRITE)
-		return OSD_TYPE_PARTITION;
 	return OSD_TYPE_USER_OBJECT;
 }
 
@@ -104,6 +122,8 @@ static void give_capability(struct signing *signing, const uint8_t *secret)
 		.object = cdb->object,
 	};
 
+	if (capability.object_type == OSD_TYPE_ROOT || capability.object_type == OSD_TYPE_PARTITION)
+		capability.object = 0;
 	capability.descriptor_type = osd_descriptor_type(cdb->version, capability.object_type);
 	osd_sign_options(&options);
 	osd_capability_encode(cdb->version, &capability, bytes);
@@ -312,7 +332,9 @@ uint16_t osd_sign(struct osd_fuzz_unit *unit, struct osd_input_command *input, u
 	if (signing.cdb.action == OSD_SET_KEY && key != MASTER_KEY)
 		key--;
 	else if (signing.cdb.partition == 0 || signing.cdb.action == OSD_CREATE_PARTITION ||
-		 signing.cdb.action == OSD_REMOVE_PARTITION)
+		 signing.cdb.action == OSD_REMOVE_PARTITION ||
+		 signing.cdb.action == OSD_CREATE_CLONE ||
+		 signing.cdb.action == OSD_CREATE_SNAPSHOT)
 		key = ROOT_KEY;
 	sign_with(&signing, keys()[key].authentication, serial);
 	return (uint16_t)(0xFFFC & ~signing.permissions);
