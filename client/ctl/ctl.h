@@ -63,6 +63,8 @@ struct ctl_options {
 	const char *key, *credential, *security, *permissions;
 	bool has_key_version;
 	uint8_t key_version;
+	uint64_t key_of;          /* whose keys are those of partitions without; 0: nobody's */
+	bool collection;          /* the credential is for a collection */
 	uint64_t expires_seconds; /* 0: the default */
 };
 

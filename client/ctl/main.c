@@ -17,6 +17,7 @@ enum option_code {
 	OPTION_CHECKSUM,
 	OPTION_CHUNK,
 	OPTION_CLEAN,
+	OPTION_COLLECTION,
 	OPTION_CONTENTS,
 	OPTION_COUNT,
 	OPTION_CREDENTIAL,
@@ -28,6 +29,7 @@ enum option_code {
 	OPTION_INITIATOR,
 	OPTION_JSON,
 	OPTION_KEY,
+	OPTION_KEY_OF,
 	OPTION_KEY_VERSION,
 	OPTION_LAYOUT,
 	OPTION_LENGTH,
@@ -59,6 +61,7 @@ static const struct option long_options[] = {
 	{ "checksum", no_argument, NULL, OPTION_CHECKSUM },
 	{ "chunk", required_argument, NULL, OPTION_CHUNK },
 	{ "clean", no_argument, NULL, OPTION_CLEAN },
+	{ "collection", no_argument, NULL, OPTION_COLLECTION },
 	{ "contents", no_argument, NULL, OPTION_CONTENTS },
 	{ "count", required_argument, NULL, OPTION_COUNT },
 	{ "credential", required_argument, NULL, OPTION_CREDENTIAL },
@@ -70,6 +73,7 @@ static const struct option long_options[] = {
 	{ "initiator", required_argument, NULL, OPTION_INITIATOR },
 	{ "json", no_argument, NULL, OPTION_JSON },
 	{ "key", required_argument, NULL, OPTION_KEY },
+	{ "key-of", required_argument, NULL, OPTION_KEY_OF },
 	{ "key-version", required_argument, NULL, OPTION_KEY_VERSION },
 	{ "layout", required_argument, NULL, OPTION_LAYOUT },
 	{ "length", required_argument, NULL, OPTION_LENGTH },
@@ -131,6 +135,10 @@ static bool take_security(const struct ctl *ctl, int code, struct ctl_options *o
 		return true;
 	case OPTION_KEY:
 		options->key = optarg;
+		return true;
+	case OPTION_KEY_OF:
+		*result = take_limited(ctl, "key-of", OSD_FIRST_ID, (UINT64_C(1) << 48) - 1,
+				       &options->key_of);
 		return true;
 	case OPTION_KEY_VERSION:
 		*result = take_limited(ctl, "key-version", 0, OSD_WORKING_KEYS - 1, &value);
@@ -257,6 +265,9 @@ static int take_option(const struct ctl *ctl, int code, struct ctl_options *opti
 		return CTL_OK;
 	case OPTION_RAW:
 		options->raw = true;
+		return CTL_OK;
+	case OPTION_COLLECTION:
+		options->collection = true;
 		return CTL_OK;
 	case OPTION_READ_ONLY:
 		options->read_only = true;

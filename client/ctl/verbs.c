@@ -336,7 +336,8 @@ static const struct ctl_verb verbs[] = {
 	  "Never the keys.\n\nExample:\n  muninnctl key show $URL 0x10000 --key unit.keys\n", 0, 1,
 	  verb_key_show },
 	{ "key mint",
-	  "KEYRING ADDRESS [--permissions LIST] [--expires SECONDS] [--security METHOD]",
+	  "KEYRING ADDRESS [--permissions LIST] [--expires SECONDS] [--security METHOD] "
+	  "[--collection]",
 	  "make a credential for one object, partition or the root",
 	  "Prints it; whoever has it can do with ADDRESS what LIST says, without the keyring "
 	  "(--credential).\n"
@@ -344,7 +345,8 @@ static const struct ctl_verb verbs[] = {
 	  "remove, "
 	  "append, manage, query,\n"
 	  "                    members, contents, global, policy, device, all; without, read,get\n"
-	  "--expires SECONDS   from now on (3600)\n\n"
+	  "--expires SECONDS   from now on (3600)\n"
+	  "--collection        ADDRESS is a collection, not a user object\n\n"
 	  "Example:\n  (umask 077; muninnctl key mint unit.keys 0x10000/0x10004 --permissions "
 	  "read,write,get > photo.cred)\n",
 	  1, 1, verb_key_mint },
@@ -422,6 +424,8 @@ static const char general_help[] =
 	"  --credential FILE  sign commands on the credential's object (`key mint`)\n"
 	"  --security METHOD  how: capkey, cmdrsp or alldata (the default); --key-version N: which "
 	"working key\n"
+	"  --key-of PID       take the keys of this partition for those that the keyring has none "
+	"of: its snapshots\n"
 	"  -h, --help         this; with a verb, its help\n"
 	"  --version          which muninnctl this is\n"
 	"\n"

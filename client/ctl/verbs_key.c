@@ -41,6 +41,7 @@ struct signer {
 	uint8_t method;
 	bool has_version;
 	uint8_t version;
+	uint64_t key_of; /* partition whose keys stand in for missing ones; 0: none */
 };
 
 static struct signer signer;
@@ -65,6 +66,15 @@ static int give_credential(const struct osd_cdb *cdb, struct osd_credential *cre
 	return 0;
 }
 
+/* A snapshot has the keys of what it is one of, which the keyring does not know. */
+static uint64_t whose_keys(const struct keyring *keyring, uint64_t partition, uint64_t key_of)
+{
+	uint8_t ignored;
+
+	return key_of != 0 && keyring_version(keyring, partition, &ignored) < 0 ? key_of
+										: partition;
+}
+
 static int give(void *context, const struct osd_cdb *cdb, struct osd_credential *credential)
 {
 	struct keyring_name name = {
@@ -78,6 +88,8 @@ static int give(void *context, const struct osd_cdb *cdb, struct osd_credential 
 	(void)context;
 	if (!signer.keyring.root)
 		return give_credential(cdb, credential);
+	if (name.kind == OSD_SECRET_WORKING)
+		name.partition = whose_keys(&signer.keyring, name.partition, signer.key_of);
 	if (name.kind == OSD_SECRET_WORKING && !signer.has_version)
 		keyring_version(&signer.keyring, name.partition, &name.version);
 	result = keyring_get(&signer.keyring, name, &key);
@@ -103,6 +115,7 @@ static int read_signer(const struct ctl *ctl)
 				options->security);
 	signer.has_version = options->has_key_version;
 	signer.version = options->key_version;
+	signer.key_of = options->key_of;
 	if (options->credential)
 		return credential_read(options->credential, &signer.credential, &error) < 0
 			       ? fail_local(ctl, &error)
@@ -558,9 +571,10 @@ static int describe(const struct ctl *ctl, const struct keyring *keyring,
 	if (code != CTL_OK)
 		return code;
 	*name = (struct keyring_name){ of_root ? OSD_SECRET_ROOT : OSD_SECRET_WORKING,
-				       address.partition, ctl->options->key_version };
+				       whose_keys(keyring, address.partition, ctl->options->key_of),
+				       ctl->options->key_version };
 	if (!of_root && !ctl->options->has_key_version &&
-	    keyring_version(keyring, address.partition, &name->version) < 0)
+	    keyring_version(keyring, name->partition, &name->version) < 0)
 		return ctl_fail(ctl, CTL_NOT_FOUND, "%s: there is no working key of the partition",
 				ctl->url);
 	capability->key_version = name->version;
@@ -568,7 +582,8 @@ static int describe(const struct ctl *ctl, const struct keyring *keyring,
 	capability->object = address.object;
 	capability->object_type = OSD_TYPE_PARTITION;
 	if (address.object)
-		capability->object_type = OSD_TYPE_USER_OBJECT;
+		capability->object_type = ctl->options->collection ? OSD_TYPE_COLLECTION
+								   : OSD_TYPE_USER_OBJECT;
 	else if (of_root)
 		capability->object_type = OSD_TYPE_ROOT;
 	capability->expires_ms = ((uint64_t)time(NULL) + (ctl->options->expires_seconds

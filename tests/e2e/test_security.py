@@ -192,12 +192,21 @@ class Security(E2ETest):
         self.signed("attr", "set", self.url, made, "0xF0000010", "1", "shelf")
         self.assertIn("shelf", self.signed("attr", "get", self.url, made, "0xF0000010", "1"))
         self.assertIn("shelf", self.signed("attr", "ls", self.url, made))
+        path = os.path.join(self.folder(), "credential")
+        for options, code in ((["--collection"], 0), ([], 7)):
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
+                file.write(self.ctl("key", "mint", self.keyring, made, *options))
+            shown = self.try_ctl("attr", "get", self.url, made, "0xF0000010", "1", "--credential", path)
+            self.assertEqual(shown.returncode, code)
 
     def test_what_is_copied_is_read_with_a_right_of_its_own(self):
         self.secure("alldata")
         copy = self.signed("cp", self.url, ADDRESS, hex(PARTITION)).strip()
         self.assertEqual(self.signed("cat", self.url, copy), "0123456789" * 1000)
         self.assertEqual(self.signed("clone", self.url, hex(PARTITION), "0x20000", "--read-only").strip(), "0x20000")
+        snapshot = f"0x20000/{OBJECT:#x}"
+        self.assertEqual(self.try_ctl("cat", self.url, snapshot, "--key", self.keyring).returncode, 7)
+        self.assertEqual(self.signed("cat", self.url, snapshot, "--key-of", hex(PARTITION)), "0123456789" * 1000)
         self.assertIn(b"needs a credential", self.try_ctl("cp", self.url, ADDRESS, hex(PARTITION)).stderr)
         # Into a partition with other keys; a credential for the new object alone is not enough.
         self.signed("mkpart", self.url, "0x30000")
