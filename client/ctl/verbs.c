@@ -282,8 +282,11 @@ static const struct ctl_verb verbs[] = {
 	  "Example:\n  muninnctl merge $URL --progress\n",
 	  0, 1, verb_merge },
 	{ "watch", "URL PID|0", "space by version, as a picture",
-	  "= used, + written since the version before. On a terminal again every two seconds until "
-	  "interrupted.\n\n"
+	  "Of a partition: its versions and the present, = used, + written since the version "
+	  "before. 0: "
+	  "the partitions of\n"
+	  "the device. On a terminal again every two seconds until interrupted, the newest that "
+	  "fit.\n\n"
 	  "Example:\n  muninnctl watch $URL 0x10000\n",
 	  1, 1, verb_watch },
 	{ "search", "URL PID[/OID] PATTERN [--regex]", "find bytes in objects, on the target",

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* What the target does with contents and space by itself: search, checksum, merge, retention, statistics, watch. */
+/* What the target does with contents and space by itself: search, checksum, merge, retention, statistics. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client/ctl/ctl.h"
 #include "client/ctl/items.h"
@@ -445,134 +444,4 @@ int verb_statistics(struct ctl *ctl)
 		return code;
 	}
 	return object ? ctl_print_json(stdout, object) : ctl_end_output(ctl);
-}
-
-/* ---- watch ---- */
-
-enum { WATCHED_VERSIONS_MAX = 256, BAR_COLUMNS = 50, WATCH_INTERVAL_MS = 2000 };
-
-struct watch {
-	struct {
-		uint64_t version, time_ms, used, written;
-		char name[OSD_VERSION_NAME_MAX + 1];
-	} versions[WATCHED_VERSIONS_MAX];
-	size_t count;
-	uint64_t left_out; /* older ones */
-	uint64_t used_max;
-};
-
-static int take_versions(void *context, const uint8_t *data, size_t length)
-{
-	struct watch *watch = context;
-	struct osd_item_reader reader;
-	struct osd_item entry;
-
-	osd_items_read(&reader, data, length);
-	while (osd_item_next(&reader, &entry) == 1) {
-		size_t at = watch->count;
-
-		if (entry.tag != OSD_ITEM_ENTRY)
-			continue;
-		if (at == WATCHED_VERSIONS_MAX) {
-			at--;
-			memmove(watch->versions, watch->versions + 1,
-				at * sizeof(watch->versions[0]));
-			watch->left_out++;
-		}
-		watch->versions[at].version = entry_number(&entry, OSD_ITEM_VERSION);
-		watch->versions[at].time_ms = entry_number(&entry, OSD_ITEM_TIME);
-		watch->versions[at].used = entry_number(&entry, OSD_ITEM_USED);
-		watch->versions[at].written = entry_number(&entry, OSD_ITEM_WRITTEN);
-		entry_text(&entry, OSD_ITEM_NAME, watch->versions[at].name,
-			   sizeof(watch->versions[at].name));
-		watch->count = at + 1;
-	}
-	return 0;
-}
-
-/* Used bytes as a bar; the part written since the version before in another colour. */
-static void draw_bar(uint64_t used, uint64_t written, uint64_t most, bool coloured)
-{
-	unsigned all = most ? (unsigned)(used * BAR_COLUMNS / most) : 0,
-		 fresh = most ? (unsigned)(written * BAR_COLUMNS / most) : 0;
-
-	fresh = fresh < all ? fresh : all;
-	fputs(coloured ? "\033[34m" : "", stdout);
-	for (unsigned i = 0; i < BAR_COLUMNS; i++) {
-		if (i == all - fresh && fresh)
-			fputs(coloured ? "\033[33m" : "", stdout);
-		putchar(i >= all ? ' ' : i >= all - fresh ? '+' : '=');
-	}
-	fputs(coloured ? "\033[0m" : "", stdout);
-}
-
-static void draw(const struct watch *watch, uint64_t used, uint64_t capacity, bool coloured)
-{
-	char size[CTL_SIZE_TEXT], whole[CTL_SIZE_TEXT], time[CTL_TIME_TEXT];
-
-	printf("device: %s of %s occupied\n", ctl_format_size(used, size),
-	       ctl_format_size(capacity, whole));
-	if (watch->left_out)
-		printf("(%" PRIu64 " older versions)\n", watch->left_out);
-	for (size_t i = 0; i < watch->count; i++) {
-		printf("%5" PRIu64 " %.19s ", watch->versions[i].version,
-		       ctl_format_time(watch->versions[i].time_ms, time));
-		draw_bar(watch->versions[i].used, watch->versions[i].written, watch->used_max,
-			 coloured);
-		printf(" %10s", ctl_format_size(watch->versions[i].used, size));
-		printf(" +%-10s %s\n", ctl_format_size(watch->versions[i].written, size),
-		       watch->versions[i].name);
-	}
-}
-
-static int look(struct ctl *ctl, struct osd_client_address address, struct watch *watch,
-		uint64_t *used, uint64_t *capacity)
-{
-	struct osd_client_address root = { 0 };
-	struct osd_client_error error;
-
-	*watch = (struct watch){ .used_max = 1 };
-	if (osd_client_execute(ctl->client, OSD_FUNCTION_VERSIONS, address, NULL, 0, take_versions,
-			       watch, &error) < 0 ||
-	    osd_client_get_number(ctl->client, root, OSD_ROOT_INFORMATION, OSD_ROOT_USED_CAPACITY,
-				  used, &error) < 0 ||
-	    osd_client_get_number(ctl->client, root, OSD_ROOT_INFORMATION, OSD_ROOT_TOTAL_CAPACITY,
-				  capacity, &error) < 0)
-		return ctl_fail_command(ctl, &error);
-	for (size_t i = 0; i < watch->count; i++) {
-		watch->used_max = watch->used_max > watch->versions[i].used
-					  ? watch->used_max
-					  : watch->versions[i].used;
-		watch->used_max = watch->used_max > watch->versions[i].written
-					  ? watch->used_max
-					  : watch->versions[i].written;
-	}
-	return CTL_OK;
-}
-
-int verb_watch(struct ctl *ctl)
-{
-	bool terminal = isatty(STDOUT_FILENO);
-	struct watch *watch = malloc(sizeof(*watch));
-	struct osd_client_address address;
-	uint64_t used, capacity;
-	int code = ctl_scope_address(ctl, 0, &address);
-
-	if (!watch)
-		return ctl_fail(ctl, CTL_LOCAL, "no memory");
-	if (code == CTL_OK)
-		code = ctl_connect(ctl);
-	/* A pipe gets one picture; a terminal one after the other until it is interrupted. */
-	do {
-		if (code == CTL_OK)
-			code = look(ctl, address, watch, &used, &capacity);
-		if (code != CTL_OK)
-			break;
-		if (terminal)
-			fputs("\033[H\033[2J", stdout);
-		draw(watch, used, capacity, terminal);
-		code = ctl_end_output(ctl);
-	} while (code == CTL_OK && terminal && poll(NULL, 0, WATCH_INTERVAL_MS) == 0);
-	free(watch);
-	return code;
 }

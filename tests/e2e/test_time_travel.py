@@ -328,7 +328,7 @@ class TimeTravel(E2ETest):
         self.assertFalse(merged["running"])
         self.assertGreater(merged["steps"], 0)
         self.assertIn("segments", json.loads(self.ctl("--json", "statistics", self.url)))
-        self.assertIn("occupied", self.ctl("watch", self.url, P))
+        self.assertIn("now", self.ctl("watch", self.url, P))
 
 
 if __name__ == "__main__":

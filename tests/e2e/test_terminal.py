@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
+"""muninnctl on a terminal: bars while the target works, ^C, and the picture of `watch`."""
+
+import fcntl
+import os
+import pty
+import random
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+import unittest
+
+from harness import LIMIT_SECONDS, MUNINNCTL, OneDaemonTest, noise
+
+ROWS, COLUMNS = 24, 90
+
+
+class Terminal:
+    """muninnctl with a terminal of its own, for standard error and, if wanted, output."""
+
+    def __init__(self, *words, output=True):
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+        self.process = subprocess.Popen(
+            [MUNINNCTL, *map(str, words)],
+            stdin=subprocess.DEVNULL,
+            stdout=slave if output else subprocess.PIPE,
+            stderr=slave,
+        )
+        os.close(slave)
+        self.text = ""
+
+    def _read(self, seconds):
+        if not select.select([self.master], [], [], seconds)[0]:
+            return False
+        try:
+            chunk = os.read(self.master, 65536)
+        except OSError:  # what a terminal says when nobody has its other end any more
+            return False
+        self.text += chunk.decode(errors="replace").replace("\r\n", "\n")
+        return bool(chunk)
+
+    def wait_for(self, expression):
+        """Reads until the text has a match."""
+        end = time.monotonic() + LIMIT_SECONDS
+        while not re.search(expression, self.text):
+            if not self._read(end - time.monotonic()):
+                raise AssertionError(f"no {expression!r} in {self.text!r}")
+
+    def interrupt(self):
+        """^C; returns the exit code."""
+        self.process.send_signal(signal.SIGINT)
+        return self.end()
+
+    def end(self):
+        """The exit code, when it ends by itself; closes everything."""
+        while self._read(LIMIT_SECONDS):
+            pass
+        code = self.process.wait(LIMIT_SECONDS)
+        os.close(self.master)
+        if self.process.stdout:
+            self.process.stdout.close()
+        return code
+
+
+class OnATerminal(OneDaemonTest):
+    def setUp(self):
+        self.url = self.shared.url()
+        self.partition = next(self.partitions)
+        self.ctl("mkpart", self.url, self.partition)
+
+    def put_hard_text(self):
+        """An object in which HARD takes a search many commands."""
+        text = bytes(random.Random(1).choices(b"ab", k=1 << 20)) * 24
+        self.ctl("put", self.url, f"{self.partition}/0x10000", stdin=text)
+
+    HARD = "(a|b)*a(a|b){60}c"
+
+    def test_a_search_shows_a_bar_and_stops_at_once_when_interrupted(self):
+        self.put_hard_text()
+        terminal = Terminal("search", self.url, self.partition, self.HARD, "--regex")
+        terminal.wait_for(r"search +[1-9][0-9]?% \[#* *\]  ETA")
+        begun = time.monotonic()
+        self.assertEqual(terminal.interrupt(), 130)
+        self.assertLess(time.monotonic() - begun, 20)
+        self.assertRegex(terminal.text, r"interrupted; what was printed is right, but not all\n$")
+        percent = [int(found) for found in re.findall(r"search +(\d+)%", terminal.text)]
+        self.assertEqual(percent, sorted(percent))
+        # The unit does not work on for nobody: it answers.
+        self.assertIn("capacity", self.ctl("info", self.url))
+
+    def test_without_a_terminal_nothing_is_shown_unless_asked_for(self):
+        self.ctl("put", self.url, f"{self.partition}/0x10000", stdin=noise(3 << 20, 1))
+        self.ctl("snapshot", self.url, self.partition)
+        for words in (
+            ("search", self.url, self.partition, "[0-9]{9}", "--regex"),
+            ("checksum", self.url, f"{self.partition}/0x10000"),
+            ("diff", self.url, self.partition, "1"),
+            ("versions", self.url, self.partition),
+            ("log", self.url, f"{self.partition}/0x10000"),
+            ("merge", self.url, "start"),
+        ):
+            with self.subTest(words=words):
+                self.assertEqual(self.try_ctl(*words).stderr, b"")
+                lines = self.try_ctl(*words, "--progress").stderr.decode().splitlines()
+                self.assertEqual(lines[-1], f"{words[0]}: 100%")
+                self.assertTrue(all(re.fullmatch(rf"{words[0]}: \d+%", line) for line in lines), lines)
+                self.assertEqual(self.try_ctl(*words, "--progress", "--quiet").stderr, b"")
+
+    def test_an_interrupted_merge_is_cancelled_on_the_target(self):
+        for number in range(3):
+            self.ctl("put", self.url, f"{self.partition}/0x10000", "--replace", stdin=noise(8 << 20, number))
+        terminal = Terminal("merge", self.url, "--progress")
+        terminal.wait_for(r"merge +\d+%|segments freed")
+        self.assertIn(terminal.interrupt(), (130, 0))  # it may just have ended
+        self.assertRegex(terminal.text, r"idle: \d+ segments freed")
+        self.assertIn("idle", self.ctl("merge", self.url, "progress"))
+
+    def test_watch_fits_on_the_terminal_and_goes_on_until_interrupted(self):
+        for number in range(30):
+            self.ctl("put", self.url, f"{self.partition}/0x10000", "--replace", stdin=noise(1000 * number, number))
+            self.ctl("snapshot", self.url, self.partition, "--name", f"with-a-rather-long-name-{number}")
+        terminal = Terminal("watch", self.url, self.partition)
+        terminal.wait_for(r"now(.|\n)*now")  # two pictures
+        self.assertEqual(terminal.interrupt(), 0)
+        pictures = terminal.text.split("\033[H\033[2J")
+        self.assertEqual(pictures[0], "")
+        for picture in pictures[1:3]:
+            lines = re.sub(r"\033\[[0-9;]*m", "", picture).splitlines()
+            self.assertLess(len(lines), ROWS)
+            self.assertLessEqual(max(map(len, lines)), COLUMNS)
+            self.assertRegex(lines[-1], r"^ +now ")
+            self.assertIn("more before these", picture)
+        # A pipe gets everything, once.
+        lines = self.ctl("watch", self.url, self.partition).splitlines()
+        self.assertEqual(len([line for line in lines if "with-a-rather-long-name-" in line]), 30)
+        self.assertIn(f"0x{self.partition:x}", self.ctl("watch", self.url, 0))
+
+
+if __name__ == "__main__":
+    unittest.main()
