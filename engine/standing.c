@@ -101,11 +101,6 @@ static int partition_shows(const struct standing *standing, struct partition *pa
 	*shows |= horizon <= to;
 	if (!*shows)
 		result = set_shows(&versions, from, to, shows);
-	if (!result && !*shows && partition != standing->root) {
-		struct idset clones = history_clones(engine, partition);
-
-		result = set_shows(&clones, from, to, shows);
-	}
 	if (!result && !*shows)
 		result = history_lower_by_interval(engine, &partition->history, device,
 						   partition->created_sequence, from, &bound);
@@ -113,24 +108,30 @@ static int partition_shows(const struct standing *standing, struct partition *pa
 	return result;
 }
 
+/* Whether clones of the clone stand on it at a moment from `from` to `to`. They do so on the index, whoever has it now. */
+static int clones_show(const struct standing *standing, uint64_t from, uint64_t to, bool *shows)
+{
+	struct partition any = { .index = standing->index, .history = standing->left };
+	struct idset clones;
+
+	if (standing->owner)
+		any.history = standing->owner->history;
+	clones = history_clones(standing->engine, &any);
+	return set_shows(&clones, from, to, shows);
+}
+
 /* Whether anything shows the partition that was created at `created_sequence` at a moment from `from` to `to`. */
 static int anything_shows(const struct standing *standing, uint64_t created_sequence, uint64_t from,
 			  uint64_t to, bool *shows)
 {
-	struct engine *engine = standing->engine;
-	struct partition left = { .index = standing->index, .history = standing->left };
-	struct idset clones = history_clones(engine, &left);
 	int result = partition_shows(standing, standing->root, from, to, shows);
 
-	if (result || *shows)
+	if (!result && !*shows)
+		result = clones_show(standing, from, to, shows);
+	if (result || *shows || !standing->owner ||
+	    standing->owner->created_sequence != created_sequence)
 		return result;
-	if (standing->owner)
-		return standing->owner->created_sequence == created_sequence
-			       ? partition_shows(standing, standing->owner, from, to, shows)
-			       : 0;
-	return standing->left.created_sequence == created_sequence
-		       ? set_shows(&clones, from, to, shows)
-		       : 0;
+	return partition_shows(standing, standing->owner, from, to, shows);
 }
 
 /*

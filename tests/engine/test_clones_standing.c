@@ -6,7 +6,7 @@
 
 #include "engine/objects.h"
 
-enum { CLONE_OF_CLONE = 0x10003, PAGES = 90 };
+enum { CLONE_OF_CLONE = 0x10003, ANOTHER = 0x10004, PAGES = 90 };
 
 static void make_clone(struct device *device, uint64_t source, uint64_t clone)
 {
@@ -345,6 +345,34 @@ static void test_clones_of_a_removed_clone_keep_what_both_stand_on(void **state)
 	assert_int_equal(sources(device), 0);
 }
 
+/* A clone of the removed clone shows that it stood on its source, also when somebody else has its index again. */
+static void test_clones_of_a_clone_keep_what_that_stood_on_whoever_has_its_index(void **state)
+{
+	struct device *device = *state;
+	uint32_t before, after;
+
+	set_policy(device, 0, 0, 0, 0);
+	create(device, ANOTHER);
+	before = take_snapshot(device, 0);
+	write_page(device, 2 * SECOND, 0, 'a');
+	remove_one(device, ANOTHER);
+	crash(device); /* from the first index on again */
+	make_clone(device, PARTITION, CLONE);
+	write_page(device, 3 * SECOND, 0, 'b');
+	make_clone(device, CLONE, CLONE_OF_CLONE);
+	remove_one(device, CLONE);
+	after = take_snapshot(device, 0);
+	roll_back_device(device, ENGINE_AT_VERSION, before);
+	assert_int_equal(bounds_of(device, ANOTHER), 1);
+	merge_all(device);
+	merge_all(device);
+	check_page_of(device, CLONE_OF_CLONE, after, 0, 'a');
+	assert_int_equal(drop(device, 0, after), 0);
+	merge_all(device);
+	merge_all(device);
+	assert_int_equal(sources(device), 0);
+}
+
 static void test_a_version_that_a_clone_stands_on_is_dropped_when_nothing_shows_that(void **state)
 {
 	const struct engine_address address = { .partition = PARTITION, .object = OBJECT };
@@ -387,6 +415,7 @@ int main(void)
 		TEST(test_the_past_of_a_removed_clone_can_be_reached),
 		TEST(test_the_past_of_a_refreshed_clone_can_be_reached),
 		TEST(test_clones_of_a_removed_clone_keep_what_both_stand_on),
+		TEST(test_clones_of_a_clone_keep_what_that_stood_on_whoever_has_its_index),
 		TEST(test_a_version_that_a_clone_stands_on_is_dropped_when_nothing_shows_that),
 	};
 
