@@ -151,6 +151,22 @@ static void test_a_partition_is_removed_when_empty_or_with_its_contents_when_ask
 	expect_field(unit, 24);
 }
 
+static void test_osd1_removes_no_contents_whatever_its_reserved_bits_say(void **state)
+{
+	struct unit *unit = *state;
+
+	for (unsigned bits = 0; bits < 8; bits++) {
+		struct call call = call_of_version(OSD_1, OSD_REMOVE_PARTITION, P, 0);
+
+		call.cdb.command_options = (uint8_t)bits;
+		call_run(unit, &call);
+		expect_sense(unit, SENSE_ILLEGAL_REQUEST,
+			     SENSE_PARTITION_OR_COLLECTION_CONTAINS_USER_OBJECTS);
+	}
+	run(unit, OSD_GET_ATTRIBUTES, P, O);
+	expect_good(unit);
+}
+
 static void test_an_empty_partition_is_removed(void **state)
 {
 	struct unit *unit = *state;
@@ -501,6 +517,7 @@ int main(void)
 		with_unit_in_both(test_a_partition_gets_the_requested_id_or_the_next),
 		with_object_in_both(test_create_partition_refuses_taken_and_reserved_ids),
 		with_object(test_a_partition_is_removed_when_empty_or_with_its_contents_when_asked),
+		with_object(test_osd1_removes_no_contents_whatever_its_reserved_bits_say),
 		with_unit_in_both(test_an_empty_partition_is_removed),
 		with_object_in_both(test_create_gives_the_requested_id_or_the_next),
 		with_object_in_both(test_create_of_several_gives_consecutive_ids_and_sets_each),

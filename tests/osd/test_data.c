@@ -376,6 +376,43 @@ static void test_malformed_continuation_segments_are_refused(void **state)
 	}
 }
 
+static void test_a_continuation_segment_may_be_as_long_as_the_root_says_and_no_longer(void **state)
+{
+	struct unit *unit = *state;
+	uint8_t value[4] = { 0 };
+	uint32_t value_length = unit_get(unit, 0, 0, OSD_ROOT_INFORMATION,
+					 OSD_ROOT_CONTINUATION_LENGTH_MAX, value, 4);
+	size_t most = get_be32(value);
+	size_t count = (most - OSD_SCATTER_GATHER_BYTES(0)) / 16 + 1;
+	struct osd_piece *pieces = calloc(count, sizeof(*pieces));
+	size_t bytes = OSD_SCATTER_GATHER_BYTES(count);
+	uint8_t cdb[OSD_CDB_BYTES_MAX], *out = calloc(1, bytes + 1);
+
+	assert_int_equal(value_length, 4);
+	assert_true(pieces && out);
+	pieces[0] = (struct osd_piece){ 5, 1 }; /* the others are empty */
+	for (size_t used = count - 1; used <= count; used++) {
+		struct osd_cdb decoded = { .version = OSD_2,
+					   .action = OSD_WRITE,
+					   .format = OSD_ATTRIBUTES_LIST,
+					   .partition = P,
+					   .object = O,
+					   .length = 1 };
+
+		decoded.continuation_length =
+			(uint32_t)osd_continuation_encode(OSD_WRITE, pieces, used, out, bytes);
+		assert_int_equal(osd_cdb_encode(&decoded, cdb, NULL), 0);
+		assert_int_equal(decoded.continuation_length <= most, used < count);
+		unit_execute(unit, cdb, OSD2_CDB_BYTES, out, decoded.continuation_length + 1, 0);
+		if (used < count)
+			shows_good(unit, WRITE, "a continuation segment of 65,536 bytes");
+		else
+			shows_field(unit, WRITE, "a continuation segment above 65,536 bytes", 48);
+	}
+	free(pieces);
+	free(out);
+}
+
 /* ---- a full device ---- */
 
 static void test_a_full_device_refuses_writes_as_no_space_and_still_reads_and_removes(void **state)
@@ -446,6 +483,8 @@ int main(void)
 		with_object(test_bad_scatter_lists_are_refused),
 		with_object(test_continuation_segments_where_none_belongs_are_refused),
 		with_object(test_malformed_continuation_segments_are_refused),
+		with_object(
+			test_a_continuation_segment_may_be_as_long_as_the_root_says_and_no_longer),
 		with_object(
 			test_a_full_device_refuses_writes_as_no_space_and_still_reads_and_removes),
 	};

@@ -514,14 +514,28 @@ static void test_a_partition_keeps_its_quotas(void **state)
 
 static void test_the_root_s_quotas_limit_and_become_those_of_new_partitions(void **state)
 {
+	static const uint32_t others[] = { OSD_QUOTA_MAXIMUM_LENGTH, OSD_QUOTA_OBJECT_COUNT,
+					   OSD_QUOTA_COLLECTIONS_PER_OBJECT };
+	uint8_t value[8];
 	struct unit *unit = *state;
 	struct call call = call_of(OSD_CREATE_PARTITION, P + 2, 0);
 
 	set_quota(unit, 0, 0, OSD_ROOT_QUOTAS, OSD_QUOTA_PARTITION_COUNT, 2);
 	set_quota(unit, 0, 0, OSD_ROOT_QUOTAS, OSD_QUOTA_CAPACITY, 1 << 20);
+	set_quota(unit, 0, 0, OSD_ROOT_QUOTAS, others[0], 100);
+	set_quota(unit, 0, 0, OSD_ROOT_QUOTAS, others[1], 101);
+	unit_set(unit, 0, 0, OSD_ROOT_QUOTAS, others[2], "\0\0\0\x66", 4);
 	unit_create_partition(unit, P + 1);
 	assert_int_equal(unit_get_number(unit, P + 1, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_CAPACITY),
 			 1 << 20);
+	for (size_t i = 0; i < 3; i++) {
+		uint32_t length = i < 2 ? 8 : 4;
+
+		assert_int_equal(unit_get(unit, P + 1, 0, OSD_PARTITION_QUOTAS, others[i], value,
+					  sizeof(value)),
+				 length);
+		assert_int_equal(value[length - 1], 100 + i);
+	}
 	call_run(unit, &call);
 	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR);
 	assert_int_equal(unit_get_number(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_PARTITIONS), 2);
