@@ -21,7 +21,7 @@ enum {
 	INTERVAL_MS = 2000,
 	BAR_COLUMNS_MIN = 10,
 	BAR_COLUMNS = 40,   /* where the width is not known */
-	OTHER_COLUMNS = 70, /* of a line beside its bar: number, time, sizes, and 18 of the name */
+	OTHER_COLUMNS = 75, /* of a line beside its bar: number, time, sizes, and 18 of the name */
 	OTHER_ROWS = 7,     /* of the picture beside the lines of versions */
 };
 
