@@ -51,6 +51,7 @@ enum ctl_exit ctl_exit_of(const struct osd_client_error *error)
 	case -ENOTEMPTY:
 		return CTL_NOT_EMPTY;
 	case -EACCES:
+	case -EPERM:
 	case -EROFS:
 		return CTL_DENIED;
 	case -EBADMSG:

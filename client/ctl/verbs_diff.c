@@ -116,8 +116,9 @@ static int tell_object(struct difference_list *list, const struct osd_item *entr
 {
 	uint64_t kind = entry_number(entry, OSD_ITEM_KIND),
 		 object = entry_number(entry, OSD_ITEM_OBJECT);
-	const struct tree_name *name =
-		tree_names_find(kind == OSD_DIFFERENCE_REMOVED ? &list->from : &list->to, object);
+	/* As the newer tree calls it, if that knows it. */
+	const struct tree_name *newer = tree_names_find(&list->to, object);
+	const struct tree_name *name = newer ? newer : tree_names_find(&list->from, object);
 	const struct line line = {
 		.object = object,
 		.differs = difference_name(kind),
