@@ -209,6 +209,26 @@ static void choose_address(struct fuzz_random *random, struct osd_cdb *cdb)
 		cdb->object = 0;
 }
 
+/* The PERFORM commands have fields of their own. */
+static void choose_performed(struct fuzz_random *random, struct osd_cdb *cdb)
+{
+	static const uint8_t operations[] = { OSD_SCSI_INQUIRY, OSD_SCSI_TEST_UNIT_READY,
+					      OSD_SCSI_REQUEST_SENSE };
+	static const uint8_t functions[] = { 0x01, 0x02, 0x04, 0x08, 0x10, 0x40, 0x80, 0x81, 0x82 };
+
+	for (size_t i = 0; i < sizeof(cdb->embedded_cdb); i++)
+		cdb->embedded_cdb[i] =
+			(uint8_t)(fuzz_below(random, 2) ? 0 : fuzz_below(random, 256));
+	if (fuzz_below(random, 8))
+		cdb->embedded_cdb[0] = operations[fuzz_below(random, COUNT(operations))];
+	cdb->task_function = (uint8_t)(fuzz_below(random, 8)
+					       ? functions[fuzz_below(random, COUNT(functions))]
+					       : fuzz_below(random, 256));
+	cdb->task_tag = fuzz_below(random, 4);
+	if (cdb->action == OSD_PERFORM_TASK_MANAGEMENT_FUNCTION)
+		cdb->length = fuzz_below(random, 16);
+}
+
 static void choose_fields(struct fuzz_random *random, struct osd_cdb *cdb)
 {
 	*cdb = (struct osd_cdb){
@@ -236,6 +256,9 @@ static void choose_fields(struct fuzz_random *random, struct osd_cdb *cdb)
 		.timestamps_control = fuzz_below(random, 6) ? 0 : OSD_TIMESTAMPS_BYPASS,
 	};
 	choose_address(random, cdb);
+	if (cdb->action == OSD_PERFORM_SCSI_COMMAND ||
+	    cdb->action == OSD_PERFORM_TASK_MANAGEMENT_FUNCTION)
+		choose_performed(random, cdb);
 	/* Emptying the device is done often enough. */
 	if (cdb->action == OSD_FORMAT_OSD && fuzz_below(random, 4))
 		cdb->action = OSD_SET_ATTRIBUTES;

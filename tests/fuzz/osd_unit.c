@@ -58,8 +58,22 @@ static void must(int result, const struct error_text *error, const char *what)
 	abort();
 }
 
+/* There are tasks with odd tags, of whoever asks. */
+static uint32_t choose_tasks(void *context, const struct osd_task_choice *choice, bool abort,
+			     osd_task_found *found, void *found_context)
+{
+	(void)context;
+	(void)abort;
+	if (choice->one && choice->tag % 2 == 0)
+		return 0;
+	if (found)
+		found(found_context, choice->nexus);
+	return 1;
+}
+
 static void open_target(struct osd_fuzz_unit *unit)
 {
+	static const struct osd_task_set tasks = { .choose = choose_tasks };
 	struct engine_options options = options_of(unit);
 	struct osd_options osd;
 	struct error_text error = { "" };
@@ -68,6 +82,7 @@ static void open_target(struct osd_fuzz_unit *unit)
 	osd_sign_options(&osd);
 	must(osd_device_create(unit->engine, osd_sign_uuid, &osd, &unit->device), &error,
 	     "osd_device_create");
+	osd_device_set_tasks(unit->device, &tasks);
 }
 
 /* ---- scenes ---- */
