@@ -13,19 +13,26 @@
 /* Longest computed value. */
 #define OSD_COMPUTED_BYTES_MAX 64
 
+struct osd_page_attribute;
+
+/* Returns the length of the value, 0 = not defined. */
+typedef uint32_t osd_page_getter(const struct osd_request *request,
+				 const struct osd_subject *subject,
+				 const struct osd_page_attribute *attribute,
+				 uint8_t value[OSD_COMPUTED_BYTES_MAX]);
+/* 0 or the engine's error; -EINVAL: it can't be set now. */
+typedef int osd_page_setter(struct osd_request *request, const struct osd_subject *subject,
+			    const struct osd_page_attribute *attribute, const uint8_t *value);
+typedef bool osd_page_checker(const uint8_t *value);
+
 struct osd_page_attribute {
 	uint32_t page;
 	uint32_t number;
 	uint16_t length; /* 0 = any */
 	bool settable;
-	/* Returns the length, 0 = not defined. */
-	uint32_t (*get)(const struct osd_request *request, const struct osd_subject *subject,
-			const struct osd_page_attribute *attribute,
-			uint8_t value[OSD_COMPUTED_BYTES_MAX]);
-	/* NULL: stored. */
-	int (*set)(struct osd_request *request, const struct osd_subject *subject,
-		   const struct osd_page_attribute *attribute, const uint8_t *value);
-	bool (*allows)(const uint8_t *value); /* NULL: any value of the right length */
+	osd_page_getter *get;
+	osd_page_setter *set;     /* NULL: stored */
+	osd_page_checker *allows; /* NULL: any value of the right length */
 };
 
 extern const struct osd_page_attribute osd_page_table[];
