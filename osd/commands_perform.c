@@ -10,6 +10,11 @@
 
 enum { FIELD_EMBEDDED_CDB = 32 };
 
+/* REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS: a service action of MAINTENANCE IN, and the bits of its data. */
+enum { REPORT_TASK_FUNCTIONS = 0x0D, TASK_FUNCTIONS_BYTES = 4 };
+enum { ATS = 0x80, ATSS = 0x40, CTSS = 0x10, LURS = 0x08, QTS = 0x04 }; /* byte 0 */
+enum { QAES = 0x04, QTSS = 0x02 };                                      /* byte 1 */
+
 int osd_check_embedded(struct osd_request *request)
 {
 	const uint8_t *cdb = request->cdb.embedded_cdb;
@@ -24,6 +29,11 @@ int osd_check_embedded(struct osd_request *request)
 		if (osd_inquiry(request->device, request->command->nexus, cdb, NULL, 0) < 0)
 			return osd_fail_field(request, FIELD_EMBEDDED_CDB + 2);
 		return 0;
+	case OSD_SCSI_MAINTENANCE_IN:
+		if ((cdb[1] & 0x1F) != REPORT_TASK_FUNCTIONS)
+			return osd_fail_field(request, FIELD_EMBEDDED_CDB + 1);
+		/* RETURN EXTENDED PARAMETER DATA: timeouts, which there are none. */
+		return cdb[2] & 0x80 ? osd_fail_field(request, FIELD_EMBEDDED_CDB + 2) : 0;
 	default:
 		return osd_fail_field(request, FIELD_EMBEDDED_CDB);
 	}
@@ -40,6 +50,20 @@ static size_t answer_sense(uint8_t *data, size_t room)
 	return length;
 }
 
+/* Those that PERFORM TASK MANAGEMENT FUNCTION performs. */
+static size_t answer_task_functions(const struct osd_device *device, uint8_t *data, size_t room)
+{
+	uint8_t functions[TASK_FUNCTIONS_BYTES] = { 0, QAES };
+	size_t length = min_u64(sizeof(functions), room);
+
+	if (device->tasks.choose) {
+		functions[0] = ATS | ATSS | CTSS | LURS | QTS;
+		functions[1] |= QTSS;
+	}
+	memcpy(data, functions, length);
+	return length;
+}
+
 int osd_perform_scsi_command(struct osd_request *request)
 {
 	struct osd_command *command = request->command;
@@ -49,6 +73,9 @@ int osd_perform_scsi_command(struct osd_request *request)
 
 	if (cdb[0] == OSD_SCSI_REQUEST_SENSE)
 		command->data_in_length = answer_sense(command->data_in, room);
+	if (cdb[0] == OSD_SCSI_MAINTENANCE_IN)
+		command->data_in_length =
+			answer_task_functions(request->device, command->data_in, room);
 	if (cdb[0] != OSD_SCSI_INQUIRY)
 		return 0;
 	length = osd_inquiry(request->device, command->nexus, cdb, command->data_in, room);

@@ -383,10 +383,12 @@ static int decode_attributes(const uint8_t *cdb, enum cdb_layout layout, struct 
 }
 
 /* ALLOCATION LENGTH of the embedded commands that this target knows. */
-static uint16_t embedded_allocation_length(const uint8_t cdb[16])
+static uint32_t embedded_allocation_length(const uint8_t cdb[16])
 {
 	if (cdb[0] == OSD_SCSI_INQUIRY)
 		return get_be16(cdb + 3);
+	if (cdb[0] == OSD_SCSI_MAINTENANCE_IN)
+		return get_be32(cdb + 6);
 	return cdb[0] == OSD_SCSI_REQUEST_SENSE ? cdb[4] : 0;
 }
 

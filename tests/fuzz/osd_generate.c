@@ -213,7 +213,7 @@ static void choose_address(struct fuzz_random *random, struct osd_cdb *cdb)
 static void choose_performed(struct fuzz_random *random, struct osd_cdb *cdb)
 {
 	static const uint8_t operations[] = { OSD_SCSI_INQUIRY, OSD_SCSI_TEST_UNIT_READY,
-					      OSD_SCSI_REQUEST_SENSE };
+					      OSD_SCSI_REQUEST_SENSE, OSD_SCSI_MAINTENANCE_IN };
 	static const uint8_t functions[] = { 0x01, 0x02, 0x04, 0x08, 0x10, 0x40, 0x80, 0x81, 0x82 };
 
 	for (size_t i = 0; i < sizeof(cdb->embedded_cdb); i++)

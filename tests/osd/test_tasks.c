@@ -321,6 +321,37 @@ static void test_a_command_that_is_refused_ends_no_task(void **state)
 	assert_aborted(false, false, false, false);
 }
 
+/* ---- which functions there are ---- */
+
+static void test_the_functions_that_there_are_are_told(void **state)
+{
+	static const struct osd_task_set none;
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_PERFORM_SCSI_COMMAND, 0, 0);
+
+	call.cdb.embedded_cdb[0] = OSD_SCSI_MAINTENANCE_IN;
+	call.cdb.embedded_cdb[1] = 0x0D;
+	for (uint32_t room = 0; room < 8; room++) {
+		put_be32(call.cdb.embedded_cdb + 6, room);
+		call.data_in_capacity = room;
+		call_run(unit, &call);
+		shows_good(unit, PERFORM_SCSI_COMMAND,
+			   "REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS");
+		assert_int_equal(unit->command.data_in_length, min_u64(room, 4));
+		assert_memory_equal(unit->data_in, "\xDC\x06\0\0", min_u64(room, 4));
+	}
+	osd_device_set_tasks(unit->device, &none);
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_memory_equal(unit->data_in, "\x00\x04\0\0", 4);
+	call.cdb.embedded_cdb[2] = 0x80;
+	call_run(unit, &call);
+	shows_field(unit, PERFORM_SCSI_COMMAND, "extended data of task management functions", 34);
+	call.cdb.embedded_cdb[1] = 0x0C;
+	call_run(unit, &call);
+	shows_field(unit, PERFORM_SCSI_COMMAND, "another service action of MAINTENANCE IN", 33);
+}
+
 #define with_tasks_in_both(test)                                  \
 	{ #test " (OSD-1)", test, set_up_osd1, tear_down, NULL }, \
 	{                                                         \
@@ -343,6 +374,7 @@ int main(void)
 		with_tasks_in_both(test_the_answer_is_cut_to_the_allocation_length),
 		with_tasks_in_both(test_attributes_are_those_of_the_addressed_object),
 		with_tasks_in_both(test_a_command_that_is_refused_ends_no_task),
+		with_tasks_in_both(test_the_functions_that_there_are_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
