@@ -31,6 +31,12 @@ int collection_drop(struct target *target);
 /* Ends the memberships of the user object of `target`, which is about to be removed. */
 int memberships_end(struct target *target);
 
+/*
+ * Lets the opened user object, which is to be as it was then, be a member of the collections of then: those that are still there,
+ * and no others that it knows of. -ENOSPC, -EFBIG, errors of reading.
+ */
+int memberships_restore(struct target *now, const struct target *then);
+
 /* Is (page, number) of this onode a membership, not a plain attribute? */
 bool membership_is_at(const struct onode *onode, uint32_t page, uint32_t number);
 

@@ -510,7 +510,8 @@ int engine_rollback(struct engine_txn *txn, uint64_t partition, struct engine_mo
 
 /*
  * One user object: where it differs from then, the state of then is put again; a modification like any other. It may have
- * been removed since; one that did not exist then is removed. -ENOENT: neither then nor now.
+ * been removed since; one that did not exist then is removed. It is a member of the collections of then again, as far as they
+ * are still there, and of no others that it knows of. -ENOENT: neither then nor now.
  */
 int engine_rollback_object(struct engine_txn *txn, uint64_t partition, uint64_t object,
 			   struct engine_moment to);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Going back: partitions and the device by a note that hides what came after, single objects by putting the state of then again. */
 #include "common/bytes.h"
+#include "engine/collections.h"
 #include "engine/data.h"
 #include "engine/locks.h"
 #include "engine/retention.h"
@@ -182,7 +183,7 @@ static int restore_pieces(struct pair *pair)
 	return result;
 }
 
-/* Takes over the attributes of then, but not what collections know the object by. */
+/* Takes over the attributes of then, but not memberships, which are the collections' too. */
 static int restore_attributes(struct pair *pair)
 {
 	const struct attribute_set *from = &pair->then.onode->attributes;
@@ -243,6 +244,9 @@ static int restore_existing(struct pair *pair, struct engine_address address)
 		result = -EINVAL;
 	else if (!is_unchanged(pair))
 		result = restore_pair(pair);
+	/* Also of one that is unchanged: its collections may have been emptied. */
+	if (!result)
+		result = memberships_restore(&pair->now, &pair->then);
 	target_close(&pair->now);
 	return result;
 }

@@ -208,8 +208,6 @@ static void test_numbers_of_a_partition_that_came_back_show_nothing_old(void **s
 	check_order(f, PID, (uint32_t[]){ of_device, 1 }, 2);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {

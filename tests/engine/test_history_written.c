@@ -157,8 +157,6 @@ static void test_histories_of_older_programs_are_read(void **state)
 	assert_int_equal(history_decode(&found, 7, record, length), -EBADMSG);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
