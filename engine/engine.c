@@ -109,6 +109,15 @@ uint64_t engine_time_now(const struct engine *engine)
 	return min_u64(engine->options.clock_ms(engine->options.clock_context), ONODE_TIME_MAX);
 }
 
+/* When the last commit was, or a little later. */
+static uint64_t latest_commit(const struct device_history *device, uint64_t committed)
+{
+	/* Numbers of older programs do not tell. */
+	uint64_t offset = device->slot_tells ? committed & (RECORD_SLOT - 1) : RECORD_SLOT - 1;
+
+	return device->slot_ms + slot_elapsed_ms(offset, device->slot_interval_ms);
+}
+
 /* Learns where history stands. Nothing here grows with the number of versions. */
 static int learn_history(struct engine *engine)
 {
@@ -127,9 +136,8 @@ static int learn_history(struct engine *engine)
 	/* What was committed behind the slot in the table put nothing. */
 	engine->committed =
 		min_u64(statistics.committed_sequence, slot_end(device.device.slot_sequence));
-	/* No later than that was the last commit. */
 	engine->committed_ms =
-		min_u64(engine_time_now(engine), device.device.slot_ms + device.device.slot_interval_ms);
+		min_u64(engine_time_now(engine), latest_commit(&device.device, engine->committed));
 	engine->put_bytes = device.device.slot_bytes;
 	engine->policy = device.retention;
 	engine->slot_over = true;
@@ -268,10 +276,18 @@ static void begin_caches(struct engine_txn *txn)
 	engine->writer = txn;
 }
 
+/* The first number that a transaction at `now_ms`, which the present slot still goes on for, may have. */
+static uint64_t slot_place(const struct engine *engine, uint64_t now_ms)
+{
+	return slot_begin(engine->committed) +
+	       slot_offset(now_ms - engine->slot_ms, engine->options.history_interval_ms);
+}
+
 static void begin_writing(struct engine_txn *txn)
 {
 	struct engine *engine = txn->engine;
-	uint64_t at_least = slot_is_over(engine, txn->time_ms) ? next_slot(engine) : 0;
+	uint64_t at_least = slot_is_over(engine, txn->time_ms) ? next_slot(engine)
+							       : slot_place(engine, txn->time_ms);
 
 	txn->sequence = engine->store->operations->begin(engine->store, at_least);
 	begin_caches(txn);
@@ -406,8 +422,11 @@ static int put_and_commit(struct engine_txn *txn)
 		result = partition_put_dirty(txn);
 	if (!result && txn->formats)
 		result = engine->store->operations->commit_format(engine->store);
-	else if (!result)
+	else if (!result && txn->put_bytes)
 		engine->store->operations->commit(engine->store);
+	else if (!result)
+		/* Nothing happened, not even a number was used. */
+		engine->store->operations->abort(engine->store);
 	if (result)
 		return result;
 	engine->transactions++;

@@ -71,6 +71,7 @@ static void decode_device(struct device_history *device, const uint8_t *from)
 {
 	*device = (struct device_history){
 		.last_version_bytes = get_le64(from + 148),
+		.slot_tells = from[0] == HISTORY_FORMAT,
 		.reclaimed = get_le48(from + 164),
 		.all_floor = get_le48(from + 170),
 		.judged_ms = get_le48(from + 176),

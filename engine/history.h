@@ -39,6 +39,7 @@ struct device_history {
 	uint64_t slot_sequence, slot_ms, slot_bytes; /* its last entry */
 	uint64_t last_version_bytes; /* what had ever been put when the last version was made */
 	uint32_t slot_interval_ms;   /* how long that slot may have gone on */
+	bool slot_tells;             /* its numbers tell the time: see slot_offset */
 };
 
 struct history {

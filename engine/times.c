@@ -279,6 +279,7 @@ static int append(struct engine_txn *txn, struct partition *root, const struct t
 	device->slot_sequence = entry->sequence;
 	device->slot_ms = entry->ms;
 	device->slot_bytes = entry->put_bytes;
+	device->slot_tells = true;
 	device->slot_interval_ms = txn->engine->options.history_interval_ms;
 	if (device->slot_interval_ms == ENGINE_EVERY_COMMAND)
 		device->slot_interval_ms = 0;

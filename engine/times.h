@@ -23,6 +23,27 @@ static inline uint64_t slot_end(uint64_t sequence)
 	return sequence | (RECORD_SLOT - 1);
 }
 
+/*
+ * A transaction's number also tells how late in its slot it was: it lies at least as far behind the slot's first one as its time
+ * does, when the first half of the slot's numbers stand for the time that the slot may go on. So after a crash the last
+ * number tells, to about a millisecond, when the last commit was.
+ */
+#define SLOT_OFFSETS (RECORD_SLOT / 2)
+
+/* How far behind its slot's first number one must be that comes `elapsed_ms` after it. */
+static inline uint64_t slot_offset(uint64_t elapsed_ms, uint64_t interval_ms)
+{
+	return elapsed_ms < interval_ms ? elapsed_ms * SLOT_OFFSETS / interval_ms : 0;
+}
+
+/* The most milliseconds after its slot's beginning that a number so far behind the first can be. */
+static inline uint64_t slot_elapsed_ms(uint64_t offset, uint64_t interval_ms)
+{
+	uint64_t ms = interval_ms ? (offset * interval_ms + interval_ms - 1) / SLOT_OFFSETS : 0;
+
+	return ms < interval_ms ? ms : interval_ms;
+}
+
 /* A slot. */
 struct times_entry {
 	uint64_t sequence, ms;               /* of its first commit */
