@@ -132,14 +132,18 @@ static int exchange_seeds(struct osd_request *request)
 	struct osd_security *security = request->device->security;
 	struct osd_master_exchange fresh = { .under_way = true,
 					     .started_ms = engine_txn_time(request->txn) };
-	uint8_t answer[OSD_SEED_ANSWER_BYTES_MAX];
+	uint8_t answer[OSD_SEED_BYTES_MAX];
+	struct osd_key_fields fields;
 	const uint8_t *number;
 	uint8_t group;
 	size_t length;
 	int result;
 
-	if (osd_seed_request_decode(parameters(request), request->out_data_length, &group,
-				    &number) != 0)
+	osd_key_fields_decode(OSD_SET_MASTER_KEY, request->cdb.key_bytes, &fields);
+	group = fields.dh_group;
+	if (osd_dh_bytes(group) == 0)
+		return osd_fail_field(request, OSD_FIELD_OBJECT);
+	if (osd_seed_decode(parameters(request), request->out_data_length, group, &number) != 0)
 		return fail_parameters(request);
 	memcpy(fresh.application, number, osd_dh_bytes(group));
 	result = osd_dh_begin(group, &fresh.pair);
@@ -148,7 +152,7 @@ static int exchange_seeds(struct osd_request *request)
 	pthread_mutex_lock(&security->lock);
 	security->exchange = fresh;
 	pthread_mutex_unlock(&security->lock);
-	length = osd_seed_answer_encode(group, fresh.pair.own, answer);
+	length = osd_seed_encode(group, fresh.pair.own, answer);
 	length = min_u64(length, request->in_data_length);
 	memcpy(request->command->data_in, answer, length);
 	request->command->data_in_length = length;

@@ -118,30 +118,12 @@ static int get_number(const uint8_t *list, size_t length, size_t *at, uint8_t gr
 	return 0;
 }
 
-size_t osd_seed_request_encode(uint8_t group, const uint8_t *number, uint8_t *list)
-{
-	put_be32(list, (uint32_t)group << 24);
-	return 4 + put_number(list + 4, group, number);
-}
-
-int osd_seed_request_decode(const uint8_t *list, size_t length, uint8_t *group,
-			    const uint8_t **number)
-{
-	size_t at = 4;
-
-	if (length < 4)
-		return -EINVAL;
-	*group = list[0];
-	return get_number(list, length, &at, *group, number);
-}
-
-size_t osd_seed_answer_encode(uint8_t group, const uint8_t *number, uint8_t *list)
+size_t osd_seed_encode(uint8_t group, const uint8_t *number, uint8_t *list)
 {
 	return put_number(list, group, number);
 }
 
-int osd_seed_answer_decode(const uint8_t *list, size_t length, uint8_t group,
-			   const uint8_t **number)
+int osd_seed_decode(const uint8_t *list, size_t length, uint8_t group, const uint8_t **number)
 {
 	size_t at = 0;
 

@@ -32,20 +32,13 @@ int osd_dh_share(const struct osd_dh_pair *pair, const uint8_t *peer,
 /* ---- parameter lists: layouts in docs/protocol.md ---- */
 
 /* Longest of each. */
-#define OSD_SEED_REQUEST_BYTES_MAX  (8 + OSD_DH_BYTES_MAX)
-#define OSD_SEED_ANSWER_BYTES_MAX   (4 + OSD_DH_BYTES_MAX)
+#define OSD_SEED_BYTES_MAX          (4 + OSD_DH_BYTES_MAX)
 #define OSD_CHANGE_MASTER_BYTES_MAX (8 + 2 * OSD_DH_BYTES_MAX)
 
-/* Step SEED EXCHANGE, Data-Out: group and the initiator's number. Returns the length. */
-size_t osd_seed_request_encode(uint8_t group, const uint8_t *number, uint8_t *list);
-/* `number` points into the list. -EINVAL: lengths do not fit the list or the group. */
-int osd_seed_request_decode(const uint8_t *list, size_t length, uint8_t *group,
-			    const uint8_t **number);
-
-/* Step SEED EXCHANGE, Data-In: the target's number. */
-size_t osd_seed_answer_encode(uint8_t group, const uint8_t *number, uint8_t *list);
-int osd_seed_answer_decode(const uint8_t *list, size_t length, uint8_t group,
-			   const uint8_t **number);
+/* Step SEED EXCHANGE: in Data-Out the initiator's number, in Data-In the target's. Returns the length. */
+size_t osd_seed_encode(uint8_t group, const uint8_t *number, uint8_t *list);
+/* `number` points into the list. -EINVAL: the list does not fit the group, or there is no such group. */
+int osd_seed_decode(const uint8_t *list, size_t length, uint8_t group, const uint8_t **number);
 
 /* Step CHANGE MASTER KEY, Data-Out: both numbers, the initiator's first. */
 size_t osd_change_master_encode(uint8_t group, const uint8_t *application, const uint8_t *device,

@@ -368,7 +368,7 @@ void osd_key_fields_encode(uint16_t action, const struct osd_key_fields *fields,
 			   uint8_t key_bytes[28])
 {
 	memset(key_bytes, 0, 28);
-	key_bytes[0] = fields->key_version & 0x0F;
+	key_bytes[0] = action == OSD_SET_KEY ? fields->key_version & 0x0F : fields->dh_group;
 	memcpy(key_bytes + 1, fields->identifier, OSD_KEY_IDENTIFIER_BYTES);
 	if (action == OSD_SET_KEY) {
 		memcpy(key_bytes + 8, fields->seed, OSD_SEED_BYTES);
@@ -387,6 +387,8 @@ void osd_key_fields_decode(uint16_t action, const uint8_t key_bytes[28],
 		memcpy(fields->seed, key_bytes + 8, OSD_SEED_BYTES);
 		return;
 	}
+	fields->key_version = 0;
+	fields->dh_group = key_bytes[0];
 	fields->parameter_length = get_be32(key_bytes + 8);
 	fields->allocation_length = get_be32(key_bytes + 12);
 }

@@ -192,9 +192,10 @@ int osd_initial_master_keys(const uint8_t device_key[32],
 
 /* SET KEY and SET MASTER KEY: fields in CDB bytes 24..51 (struct osd_cdb.key_bytes). */
 struct osd_key_fields {
-	uint8_t key_version;
+	uint8_t key_version; /* SET KEY */
 	uint8_t identifier[OSD_KEY_IDENTIFIER_BYTES];
 	uint8_t seed[OSD_SEED_BYTES]; /* SET KEY */
+	uint8_t dh_group;             /* SET MASTER KEY, SEED EXCHANGE */
 	uint32_t parameter_length;    /* SET MASTER KEY: bytes of Data-Out */
 	uint32_t allocation_length;   /* SET MASTER KEY: room in Data-In */
 };

@@ -314,8 +314,8 @@ static int set_key(const struct ctl *ctl, struct keyring_name name)
 	return code;
 }
 
-static struct osd_request master_request(unsigned step, const uint8_t *list, size_t length,
-					 const uint8_t *identifier, uint8_t *room,
+static struct osd_request master_request(unsigned step, uint8_t group, const uint8_t *list,
+					 size_t length, const uint8_t *identifier, uint8_t *room,
 					 size_t room_length)
 {
 	struct osd_request request = { .cdb = { .action = OSD_SET_MASTER_KEY,
@@ -324,7 +324,8 @@ static struct osd_request master_request(unsigned step, const uint8_t *list, siz
 				       .data_length = length,
 				       .room = room,
 				       .room_length = room_length };
-	struct osd_key_fields fields = { .parameter_length = (uint32_t)length,
+	struct osd_key_fields fields = { .dh_group = group,
+					 .parameter_length = (uint32_t)length,
 					 .allocation_length = (uint32_t)room_length };
 
 	memcpy(fields.identifier, identifier, sizeof(fields.identifier));
@@ -335,7 +336,7 @@ static struct osd_request master_request(unsigned step, const uint8_t *list, siz
 static int set_master(const struct ctl *ctl)
 {
 	struct keyring_name name = { .kind = OSD_SECRET_MASTER };
-	uint8_t list[OSD_CHANGE_MASTER_BYTES_MAX], answer[OSD_SEED_ANSWER_BYTES_MAX];
+	uint8_t list[OSD_CHANGE_MASTER_BYTES_MAX], answer[OSD_SEED_BYTES_MAX];
 	uint8_t shared[OSD_DH_BYTES_MAX];
 	struct keyring_key old, key = { 0 };
 	struct osd_request request;
@@ -351,19 +352,20 @@ static int set_master(const struct ctl *ctl)
 				ctl->options->key);
 	if (osd_dh_begin(OSD_DH_GROUP_2048, &pair) < 0)
 		return fail_memory(ctl);
-	length = osd_seed_request_encode(pair.group, pair.own, list);
-	request = master_request(OSD_SEED_EXCHANGE, list, length, key.identifier, answer,
-				 sizeof(answer));
+	length = osd_seed_encode(pair.group, pair.own, list);
+	request = master_request(OSD_SEED_EXCHANGE, pair.group, list, length, key.identifier,
+				 answer, sizeof(answer));
 	if (osd_client_run(ctl->client, &request) < 0)
 		return ctl_fail_command(ctl, &request.error);
-	if (osd_seed_answer_decode(answer, request.received, pair.group, &device) < 0 ||
+	if (osd_seed_decode(answer, request.received, pair.group, &device) < 0 ||
 	    osd_dh_share(&pair, device, shared) < 0 ||
 	    osd_derive_keys(old.generation, shared, osd_dh_bytes(pair.group), key.authentication,
 			    key.generation) < 0)
 		return ctl_fail(ctl, CTL_TARGET,
 				"SET MASTER KEY: the target's number makes no key");
 	length = osd_change_master_encode(pair.group, pair.own, device, list);
-	request = master_request(OSD_CHANGE_MASTER_KEY, list, length, key.identifier, NULL, 0);
+	request = master_request(OSD_CHANGE_MASTER_KEY, pair.group, list, length, key.identifier,
+				 NULL, 0);
 	code = prepare(ctl, name, &key);
 	if (code == CTL_OK)
 		code = commit(ctl, &request);

@@ -487,7 +487,8 @@ static struct signed_call master_call(struct unit *unit, unsigned step, const ui
 				      size_t length, uint32_t room)
 {
 	struct signed_call call = signed_call_of(unit, OSD_SET_MASTER_KEY, 0, 0, OSD_ALLDATA);
-	struct osd_key_fields fields = { .parameter_length = (uint32_t)length,
+	struct osd_key_fields fields = { .dh_group = OSD_DH_GROUP_2048,
+					 .parameter_length = (uint32_t)length,
 					 .allocation_length = room };
 
 	memset(fields.identifier, 0x99, sizeof(fields.identifier));
@@ -508,11 +509,11 @@ static size_t exchange_seeds(struct unit *unit, struct exchange *exchange)
 	size_t length;
 
 	assert_int_equal(osd_dh_begin(OSD_DH_GROUP_2048, &exchange->pair), 0);
-	length = osd_seed_request_encode(OSD_DH_GROUP_2048, exchange->pair.own, exchange->list);
+	length = osd_seed_encode(OSD_DH_GROUP_2048, exchange->pair.own, exchange->list);
 	call = master_call(unit, OSD_SEED_EXCHANGE, exchange->list, length, 512);
 	signed_run(unit, &call);
 	expect_good(unit);
-	assert_int_equal(osd_seed_answer_decode(unit->data_in, 260, OSD_DH_GROUP_2048, &number), 0);
+	assert_int_equal(osd_seed_decode(unit->data_in, 260, OSD_DH_GROUP_2048, &number), 0);
 	memcpy(exchange->device, number, 256);
 	return osd_change_master_encode(OSD_DH_GROUP_2048, exchange->pair.own, exchange->device,
 					exchange->list);
@@ -619,9 +620,9 @@ static void test_the_exchange_refuses_bad_numbers_groups_and_methods(void **stat
 	struct exchange exchange;
 	struct signed_call call;
 	static const uint8_t zero[256];
-	uint8_t list[8 + 256];
+	uint8_t list[4 + 256];
 	uint64_t before = contents_of(unit);
-	size_t length = osd_seed_request_encode(OSD_DH_GROUP_2048, zero, list);
+	size_t length = osd_seed_encode(OSD_DH_GROUP_2048, zero, list);
 
 	assert_int_equal(length, sizeof(list));
 	/* Zero is found out when the secret would be made. */
@@ -629,16 +630,20 @@ static void test_the_exchange_refuses_bad_numbers_groups_and_methods(void **stat
 	signed_run(unit, &call);
 	shows_good(unit, SET_MASTER_KEY, "SEED EXCHANGE");
 	memcpy(exchange.device, unit->data_in + 4, 256);
-	length = osd_change_master_encode(OSD_DH_GROUP_2048, list + 8, exchange.device,
+	length = osd_change_master_encode(OSD_DH_GROUP_2048, list + 4, exchange.device,
 					  exchange.list);
 	call = master_call(unit, OSD_CHANGE_MASTER_KEY, exchange.list, length, 0);
 	signed_run(unit, &call);
 	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
-	list[0] = 2;
 	call = master_call(unit, OSD_SEED_EXCHANGE, list, sizeof(list), 512);
+	call.call.cdb.key_bytes[0] = 2;
 	signed_run(unit, &call);
-	shows_sense(unit, SET_MASTER_KEY, "a DH group that is not supported", ILLEGAL_REQUEST,
-		    INVALID_FIELD_IN_PARAMETER_LIST);
+	shows_field(unit, SET_MASTER_KEY, "a DH group that is not supported", 24);
+	call = master_call(unit, OSD_SEED_EXCHANGE, list, sizeof(list), 512);
+	call.call.cdb.key_bytes[0] = OSD_DH_GROUP_3072;
+	signed_run(unit, &call);
+	shows_sense(unit, SET_MASTER_KEY, "a number of another length than the group's",
+		    ILLEGAL_REQUEST, INVALID_FIELD_IN_PARAMETER_LIST);
 	call = master_call(unit, 2, list, sizeof(list), 512);
 	signed_run(unit, &call);
 	shows_field(unit, SET_MASTER_KEY, "DH_STEP 2 or 3", 11);

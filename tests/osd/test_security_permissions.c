@@ -406,15 +406,14 @@ static void test_the_master_key_needs_one_of_two_permissions(void **state)
 	static const uint16_t permissions[] = { (uint16_t) ~(DEV_MGMT | POL_SEC), DEV_MGMT,
 						POL_SEC };
 	uint8_t list[OSD_CHANGE_MASTER_BYTES_MAX];
-	struct osd_key_fields fields = { .allocation_length = 512 };
+	struct osd_key_fields fields = { .dh_group = OSD_DH_GROUP_2048, .allocation_length = 512 };
 	struct osd_dh_pair pair;
 	struct unit *unit;
 
 	open_unit(state);
 	unit = *state;
 	assert_int_equal(osd_dh_begin(OSD_DH_GROUP_2048, &pair), 0);
-	fields.parameter_length =
-		(uint32_t)osd_seed_request_encode(OSD_DH_GROUP_2048, pair.own, list);
+	fields.parameter_length = (uint32_t)osd_seed_encode(OSD_DH_GROUP_2048, pair.own, list);
 	for (size_t i = 0; i < 3; i++) {
 		struct signed_call call =
 			signed_call_of(unit, OSD_SET_MASTER_KEY, 0, 0, OSD_ALLDATA);

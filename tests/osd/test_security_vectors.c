@@ -303,25 +303,20 @@ static void test_numbers_that_give_a_secret_away_are_refused(void **state)
 
 static void test_lists_of_the_exchange(void **state)
 {
-	uint8_t list[OSD_CHANGE_MASTER_BYTES_MAX], group;
+	uint8_t list[OSD_CHANGE_MASTER_BYTES_MAX];
 	const uint8_t *number, *other;
-	size_t length = osd_seed_request_encode(OSD_DH_GROUP_2048, vector_dh_public, list);
+	size_t length = osd_seed_encode(OSD_DH_GROUP_2048, vector_dh_public, list);
 
 	(void)state;
-	assert_int_equal(length, 8 + 256);
-	assert_memory_equal(list, "\x0e\0\0\0\0\0\1\0", 8);
-	assert_int_equal(osd_seed_request_decode(list, length, &group, &number), 0);
-	assert_int_equal(group, OSD_DH_GROUP_2048);
-	assert_ptr_equal(number, list + 8);
-	for (size_t shorter = 0; shorter < length; shorter++)
-		assert_int_equal(osd_seed_request_decode(list, shorter, &group, &number), -EINVAL);
-	list[0] = 13;
-	assert_int_equal(osd_seed_request_decode(list, length, &group, &number), -EINVAL);
-
-	length = osd_seed_answer_encode(OSD_DH_GROUP_2048, vector_dh_public, list);
 	assert_int_equal(length, 4 + 256);
-	assert_int_equal(osd_seed_answer_decode(list, length, OSD_DH_GROUP_2048, &number), 0);
-	assert_int_equal(osd_seed_answer_decode(list, length, OSD_DH_GROUP_3072, &number), -EINVAL);
+	assert_memory_equal(list, "\0\0\1\0", 4);
+	assert_int_equal(osd_seed_decode(list, length, OSD_DH_GROUP_2048, &number), 0);
+	assert_ptr_equal(number, list + 4);
+	for (size_t shorter = 0; shorter < length; shorter++)
+		assert_int_equal(osd_seed_decode(list, shorter, OSD_DH_GROUP_2048, &number),
+				 -EINVAL);
+	assert_int_equal(osd_seed_decode(list, length, OSD_DH_GROUP_3072, &number), -EINVAL);
+	assert_int_equal(osd_seed_decode(list, length, 13, &number), -EINVAL);
 
 	length = osd_change_master_encode(OSD_DH_GROUP_2048, vector_dh_public, vector_dh_shared,
 					  list);
