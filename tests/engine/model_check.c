@@ -176,13 +176,17 @@ void object_check_state(struct model_run *run, const struct model_partition *par
 
 void object_check_all(struct model_run *run)
 {
-	uint64_t partitions = 0;
+	uint64_t partitions = 0, used, sum = 0;
 	struct engine_stat stat;
+	int64_t change;
 
+	assert_int_equal(engine_used(run->txn, &used, &change), 0);
 	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++) {
 		const struct model_partition *partition = &run->model.partitions[index];
 
 		partitions += partition->now.self != NULL;
+		if (engine_stat(run->txn, address_of(partition, 0, 0), &stat) == 0)
+			sum += stat.used_bytes;
 		object_check_state(run, partition, 0, &partition->now);
 		for (uint32_t version = 0; version < partition->version_count; version++)
 			object_check_state(run, partition, partition->numbers[version],
@@ -190,4 +194,5 @@ void object_check_all(struct model_run *run)
 	}
 	assert_int_equal(engine_stat(run->txn, (struct engine_address){ 0 }, &stat), 0);
 	assert_int_equal(stat.members, partitions);
+	assert_int_equal(used, sum);
 }
