@@ -192,7 +192,7 @@ int osd_fail(struct osd_request *request, uint8_t key, uint16_t code);
 /* A set or get of this attribute can't be: 26/00 with the attribute, in CDB format 24/00. */
 int osd_fail_attribute(struct osd_request *request, uint32_t page, uint32_t number);
 /*
- * An engine's result: 0 is 0; errors become sense by the one table. `field` is the CDB field at
+ * An engine's result: 0 is 0; errors become sense by the one table, -ENOMEM the status BUSY without any. `field` is the CDB field at
  * fault, 0 = none.
  */
 int osd_result(struct osd_request *request, int result, uint16_t field);

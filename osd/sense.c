@@ -73,6 +73,12 @@ int osd_result(struct osd_request *request, int result, uint16_t field)
 
 	if (result == 0)
 		return 0;
+	/* Nothing was wrong with the command, and nothing of it has happened: it may come again. */
+	if (result == -ENOMEM) {
+		request->failed = true;
+		request->command->status = SCSI_STATUS_BUSY;
+		return result;
+	}
 	for (size_t i = 0; i < sizeof(error_table) / sizeof(error_table[0]); i++) {
 		if (error_table[i].error == -result) {
 			key = error_table[i].key;
@@ -118,6 +124,8 @@ void osd_finish(struct osd_request *request)
 
 	if (request->failed)
 		command->data_in_length = 0;
+	if (command->status == SCSI_STATUS_BUSY)
+		return;
 	if (sense->key == SENSE_NO_SENSE) {
 		command->status = SCSI_STATUS_GOOD;
 		return;

@@ -213,7 +213,7 @@ static int run_in_transaction(struct osd_request *request)
 
 /* ---- the whole command ---- */
 
-/* Begins the transaction. -ENOMEM: the command is BUSY, which needs no sense data. */
+/* Begins the transaction. */
 static int begin(struct osd_request *request, enum engine_mode mode)
 {
 	struct engine *engine = request->device->engine;
@@ -223,10 +223,7 @@ static int begin(struct osd_request *request, enum engine_mode mode)
 
 	if (result == 0)
 		request->time_ms = engine_txn_time(request->txn);
-	if (result != -ENOMEM)
-		return osd_result(request, result, 0);
-	request->command->status = SCSI_STATUS_BUSY;
-	return result;
+	return osd_result(request, result, 0);
 }
 
 /* Can what the command asks for be answered of the root? Leaves nothing behind but a failure. */
@@ -412,12 +409,12 @@ void osd_execute(struct osd_device *device, struct osd_command *command)
 	command->data_out_used = 0;
 	if (prepare(&request) && !is_interrupted(&request))
 		run(&request);
-	if (command->status == SCSI_STATUS_GOOD) {
-		if (!request.failed) {
-			raise_attention(&request);
-			osd_security_seal_data(&request);
-		}
-		osd_finish(&request);
+	if (!request.failed) {
+		raise_attention(&request);
+		osd_security_seal_data(&request);
+	}
+	osd_finish(&request);
+	if (command->status != SCSI_STATUS_BUSY) {
 		osd_damage_settle(&request);
 		osd_security_sign_sense(&request);
 	}

@@ -76,10 +76,25 @@ static void test_functions_that_were_not_begun_are_named(void **state)
 	assert_int_equal(sense_of(EIO, 0, OSD_PHASE_GETS).completed, 0);
 }
 
+static void test_without_memory_a_command_is_busy_and_has_no_sense(void **state)
+{
+	struct osd_command command = { .data_in_length = 5 };
+	struct osd_request request = { .command = &command, .phase = OSD_PHASE_COMMAND };
+
+	(void)state;
+	assert_int_equal(osd_result(&request, -ENOMEM, 24), -ENOMEM);
+	assert_true(request.failed);
+	osd_finish(&request);
+	assert_int_equal(command.status, SCSI_STATUS_BUSY);
+	assert_int_equal(command.sense_length, 0);
+	assert_int_equal(command.data_in_length, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_error_has_its_sense),
+		cmocka_unit_test(test_without_memory_a_command_is_busy_and_has_no_sense),
 		cmocka_unit_test(test_functions_that_were_not_begun_are_named),
 	};
 
