@@ -38,6 +38,13 @@ static double number(const json_t *object, const char *name)
 	return json_number_value(value);
 }
 
+/* The sanitizers keep what was freed for a while. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define GROWTH_MAX (16 << 20)
+#else
+#define GROWTH_MAX (3 << 20)
+#endif
+
 /* More IDs than the cached nodes of the directory hold, so that pages are read all the way. */
 static void test_ids_cost_as_many_page_reads_at_the_end_as_at_the_start(void **state)
 {
@@ -58,7 +65,8 @@ static void test_ids_cost_as_many_page_reads_at_the_end_as_at_the_start(void **s
 			objects += number(object, "entries");
 		/* A leaf has 511 IDs and is read once; some pages read hold something else. */
 		assert_true(number(object, "page_reads_per_entry") < 0.006);
-		assert_true(number(object, "resident_growth_bytes") < 16 << 20);
+		/* Not with the list: the answer, and caches with a limit, most of which is filled before. */
+		assert_true(number(object, "resident_growth_bytes") < GROWTH_MAX);
 		assert_true(number(object, "cpu_ns_per_entry") > 0);
 		json_decref(object);
 	}
