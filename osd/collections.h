@@ -48,6 +48,17 @@ struct osd_tracking {
 	uint64_t next;                        /* QUERY: the member that is looked at next */
 };
 
+/* How far a QUERY has come whose matches are returned. */
+struct osd_search_progress {
+	bool begun;
+	bool whole; /* in one transaction */
+	uint32_t
+		view; /* version number of the moment that it is about, 0: what it searches does not change */
+	uint64_t bound; /* what that number has to stand for */
+	uint64_t next;  /* member that is looked at next */
+	uint64_t found;
+};
+
 /* Attributes of members, as they gather. */
 struct osd_member_answer {
 	struct osd_list_writer writer;

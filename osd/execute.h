@@ -105,6 +105,7 @@ struct osd_request {
 	/* Of commands on the members of a collection. */
 	struct osd_tracking tracking;
 	struct osd_member_answer answer;
+	struct osd_search_progress search; /* QUERY */
 
 	uint32_t batches; /* transactions begun */
 	bool timestamps_bypassed;

@@ -10,6 +10,8 @@
 
 /* Members that are looked up at once. */
 #define BATCH 256
+/* And those that are looked at before others get their turn, where matches are returned. */
+#define TURN_BATCHES 8
 /* With them every member is looked at; more are refused. */
 #define CRITERIA_MAX 64
 /* Head of the query list; a criterion without bounds; answer before the IDs. */
@@ -180,6 +182,7 @@ static int matches(struct osd_request *request, const struct query *query,
 struct search {
 	struct osd_request *request;
 	struct query query;
+	struct engine_address from; /* collection that is searched, as of when */
 	struct engine_address into; /* collection for the matches; object 0: they are returned */
 	uint64_t looked_at, missing, found;
 };
@@ -203,7 +206,7 @@ static int take_match(struct search *search, uint64_t id)
 static int look_at(struct search *search, uint64_t id)
 {
 	struct osd_request *request = search->request;
-	struct osd_subject member = { .address = request->subject.address };
+	struct osd_subject member = { .address = search->from };
 	int result;
 
 	member.address.object = id;
@@ -218,22 +221,22 @@ static int look_at(struct search *search, uint64_t id)
 	return result == 1 ? take_match(search, id) : result;
 }
 
-/* Looks at members from *next on: at all of them, or at a batch. *next = the first that was not, 0: none. */
-static int look_at_members(struct search *search, bool all, uint64_t *next)
+/* Looks at members from *next on: at so many batches at most. *next = the first that was not, 0: none. */
+static int look_at_members(struct search *search, uint64_t batches, uint64_t *next)
 {
 	struct osd_request *request = search->request;
 	uint64_t ids[BATCH];
 	size_t count;
 
 	do {
-		int result = engine_list(request->txn, request->subject.address,
-					 ENGINE_LIST_MEMBERS, *next, ids, BATCH, &count, next);
+		int result = engine_list(request->txn, search->from, ENGINE_LIST_MEMBERS, *next,
+					 ids, BATCH, &count, next);
 
 		for (size_t i = 0; result == 0 && i < count; i++)
 			result = look_at(search, ids[i]);
 		if (result != 0)
 			return osd_result(request, result, 0);
-	} while (all && *next != 0);
+	} while (--batches > 0 && *next != 0);
 	return 0;
 }
 
@@ -270,7 +273,7 @@ static int collect(struct search *search)
 	struct osd_request *request = search->request;
 	struct osd_tracking *tracking = &request->tracking;
 
-	if (prepare_matches(search) != 0 || look_at_members(search, false, &tracking->next) != 0)
+	if (prepare_matches(search) != 0 || look_at_members(search, 1, &tracking->next) != 0)
 		return -EINVAL;
 	tracking->counts.processed += search->looked_at;
 	tracking->counts.missing_skipped += search->missing;
@@ -292,17 +295,109 @@ static void finish_answer(const struct search *search)
 		command->data_in_length = room;
 }
 
+/* ---- matches that are returned: those of one moment, whatever others change meanwhile ---- */
+
+/*
+ * Does the past show the attribute as it was? Accessed times are noted for the present only, and the partition's ID would have
+ * the version that is looked at.
+ */
+static bool is_in_history(const struct criterion *criterion)
+{
+	return criterion->page != OSD_USER_OBJECT_TIMESTAMPS &&
+	       !(criterion->page == OSD_USER_OBJECT_INFORMATION &&
+		 criterion->number == OSD_INFORMATION_PARTITION_ID);
+}
+
+/* Decides how to search: in one transaction, or in several that look at one moment. */
+static void begin_search(struct search *search)
+{
+	struct osd_request *request = search->request;
+	struct osd_search_progress *progress = &request->search;
+	const struct osd_subject *subject = &request->subject;
+	struct engine_moment now = { .kind = ENGINE_NOW };
+	int result;
+
+	progress->begun = true;
+	/* With sets it is one transaction like all that change something. */
+	progress->whole = subject->stat.members <= TURN_BATCHES * BATCH ||
+			  request->mode != ENGINE_READ;
+	for (size_t i = 0; i < search->query.count; i++)
+		progress->whole |= !is_in_history(&search->query.criteria[i]);
+	/* What is old does not change. */
+	if (progress->whole || subject->address.version != 0 || subject->address.ago != 0)
+		return;
+	result = engine_view_open(request->txn, subject->address.partition, now, &progress->view);
+	now = (struct engine_moment){ ENGINE_AT_VERSION, progress->view };
+	if (result == 0)
+		result = engine_moment_resolve(request->txn, subject->address.partition, now,
+					       &progress->bound);
+	/* Where nothing is kept of the past. */
+	progress->whole = result != 0;
+}
+
+/* Can the moment still be seen? Its number may stand for another one now, or the past have been given up. */
+static bool is_reachable(const struct osd_request *request)
+{
+	const struct osd_search_progress *progress = &request->search;
+	struct engine_moment moment = { ENGINE_AT_VERSION, progress->view };
+	uint64_t bound;
+
+	return progress->whole || progress->view == 0 ||
+	       (engine_moment_resolve(request->txn, request->subject.address.partition, moment,
+				      &bound) == 0 &&
+		bound == progress->bound);
+}
+
+/* Begins again, in a transaction of its own. */
+static void search_whole(struct osd_request *request)
+{
+	request->search = (struct osd_search_progress){ .begun = true, .whole = true };
+	request->command->data_in_length = 0;
+}
+
+/* A turn of the search; request->more: there is another one. */
+static int search_on(struct search *search)
+{
+	struct osd_request *request = search->request;
+	struct osd_search_progress *progress = &request->search;
+	int result;
+
+	search->from = request->subject.address;
+	if (!progress->whole && progress->view != 0)
+		search->from.version = progress->view;
+	search->found = progress->found;
+	result = look_at_members(search, progress->whole ? UINT64_MAX : TURN_BATCHES,
+				 &progress->next);
+	progress->found = search->found;
+	request->more = result == 0 && progress->next != 0;
+	return result;
+}
+
+static int return_matches(struct search *search)
+{
+	struct osd_request *request = search->request;
+
+	if (!request->search.begun)
+		begin_search(search);
+	if (!is_reachable(request))
+		search_whole(request);
+	if (search_on(search) != 0)
+		return -EINVAL;
+	if (!is_reachable(request)) {
+		search_whole(request);
+		if (search_on(search) != 0)
+			return -EINVAL;
+	}
+	if (!request->more)
+		finish_answer(search);
+	return 0;
+}
+
 int osd_query(struct osd_request *request)
 {
-	struct search search = { .request = request };
-	uint64_t next = 0;
+	struct search search = { .request = request, .from = request->subject.address };
 
 	if (decode_query(request, &search.query) != 0)
 		return -EINVAL;
-	if (request->cdb.address != 0)
-		return collect(&search);
-	if (look_at_members(&search, true, &next) != 0)
-		return -EINVAL;
-	finish_answer(&search);
-	return 0;
+	return request->cdb.address != 0 ? collect(&search) : return_matches(&search);
 }
