@@ -319,6 +319,37 @@ static int list_all(struct bench_unit *unit, const struct list_bench_options *op
 	return result;
 }
 
+/* ---- commands on all members ---- */
+
+/* One command, in one transaction, for which all others wait. */
+static int work_on_members(struct bench_unit *unit, const struct list_bench_options *options,
+			   uint16_t action, FILE *json, FILE *text, struct error_text *error)
+{
+	struct osd_cdb cdb = { .action = action, .partition = PARTITION, .object = COLLECTION };
+	struct osd_command command = { 0 };
+	struct osd_list_writer list;
+	uint8_t list_bytes[64];
+	double start = cpu_seconds(), seconds;
+	json_t *object;
+	int result;
+
+	osd_list_begin(&list, OSD_2, OSD_LIST_TO_SET, list_bytes, sizeof(list_bytes));
+	osd_list_add_value(&list, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_USERNAME, "name", 4);
+	result = execute(unit, &cdb, action == OSD_SET_MEMBER_ATTRIBUTES ? &list : NULL, &command,
+			 error);
+	if (result != 0)
+		return result;
+	seconds = cpu_seconds() - start;
+	object = json_pack("{s:s, s:I, s:f}", "command", osd_action_name(action), "members",
+			   (json_int_t)options->objects, "cpu_seconds", seconds);
+	json_dumpf(object, json, JSON_REAL_PRECISION(6) | JSON_COMPACT);
+	fputc('\n', json);
+	json_decref(object);
+	fprintf(text, "%-24s %9llu members %8.2f s\n", osd_action_name(action),
+		(unsigned long long)options->objects, seconds);
+	return 0;
+}
+
 int list_bench_run(const struct list_bench_options *options, FILE *json, FILE *text,
 		   struct error_text *error)
 {
@@ -329,6 +360,7 @@ int list_bench_run(const struct list_bench_options *options, FILE *json, FILE *t
 		{ "members with attribute", OSD_LIST_COLLECTION, COLLECTION, true, FIRST_OBJECT, 0,
 		  false, 0 },
 	};
+	static const uint16_t actions[] = { OSD_SET_MEMBER_ATTRIBUTES, OSD_REMOVE_MEMBER_OBJECTS };
 	struct bench_unit unit = { 0 };
 	int result = unit_open(&unit, options, error);
 
@@ -339,6 +371,8 @@ int list_bench_run(const struct list_bench_options *options, FILE *json, FILE *t
 			"commands", "CPU ns/entry", "reads/entry", "KiB more");
 	for (size_t i = 0; result == 0 && i < (options->ids_only ? 2 : 4); i++)
 		result = list_all(&unit, options, &walks[i], json, text, error);
+	for (size_t i = 0; result == 0 && options->members && i < 2; i++)
+		result = work_on_members(&unit, options, actions[i], json, text, error);
 	unit_close(&unit);
 	return result;
 }

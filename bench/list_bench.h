@@ -19,14 +19,15 @@ struct list_bench_options {
 	uint64_t size_bytes; /* page data of the device */
 	uint32_t nodes;      /* nodes of directories kept in memory, 0 = the engine's default */
 	bool ids_only;       /* not the lists with an attribute of each entry */
+	bool members; /* then also the commands on all members, the last of which removes them */
 };
 
 struct list_bench_options list_bench_defaults(void);
 
 /*
  * Fills a device and lists it four times: objects and members, IDs and with an attribute each, continued from
- * command to command. A JSON object for each step to `json`, a table to `text`. Every ID is checked. 0; negative with a
- * sentence.
+ * command to command; with `members`, then the commands on the members. A JSON object for each step and command to `json`, a table to
+ * `text`. Every ID is checked. 0; negative with a sentence.
  */
 int list_bench_run(const struct list_bench_options *options, FILE *json, FILE *text,
 		   struct error_text *error);

@@ -18,6 +18,7 @@ static const char help[] =
 	"  --steps N     points of each curve (default 20)\n"
 	"  --nodes N     nodes of directories kept in memory (default 1024)\n"
 	"  --ids         without the lists that have an attribute of each entry\n"
+	"  --members     then SET MEMBER ATTRIBUTES and REMOVE MEMBER OBJECTS on the collection\n"
 	"  --size N      GiB of the device, which is memory that is taken as it fills (default 4)\n"
 	"\n"
 	"JSON objects go to stdout, a table to stderr.\n";
@@ -25,6 +26,7 @@ static const char help[] =
 enum option_code {
 	OPTION_HELP = 256,
 	OPTION_IDS,
+	OPTION_MEMBERS,
 	OPTION_OBJECTS,
 	OPTION_ROOM,
 	OPTION_STEPS,
@@ -35,6 +37,7 @@ enum option_code {
 static const struct option long_options[] = {
 	{ "help", no_argument, NULL, OPTION_HELP },
 	{ "ids", no_argument, NULL, OPTION_IDS },
+	{ "members", no_argument, NULL, OPTION_MEMBERS },
 	{ "objects", required_argument, NULL, OPTION_OBJECTS },
 	{ "room", required_argument, NULL, OPTION_ROOM },
 	{ "steps", required_argument, NULL, OPTION_STEPS },
@@ -98,6 +101,9 @@ static int parse(struct list_bench_options *options, int argc, char **argv,
 			return 1;
 		case OPTION_IDS:
 			options->ids_only = true;
+			break;
+		case OPTION_MEMBERS:
+			options->members = true;
 			break;
 		case ':':
 			return error_set(error, -EINVAL, "%s needs a value", argv[optind - 1]);
