@@ -107,7 +107,6 @@ struct osd_request {
 	struct osd_member_answer answer;
 	struct osd_search_progress search; /* QUERY */
 
-	uint32_t batches; /* transactions begun */
 	bool timestamps_bypassed;
 	bool more; /* the command wants another transaction behind this one */
 	/* All descriptors, for osd_continuation_next on a copy; each is of a type that the command may have. */

@@ -372,3 +372,26 @@ int osd_next_boot_epoch(struct engine_txn *txn, uint16_t *epoch)
 	return engine_attribute_set(txn, root, osd_private_page(ENGINE_ROOT), NUMBER_BOOT_EPOCH,
 				    value, sizeof(value));
 }
+
+int osd_nonces_bound_read(struct engine_txn *txn, uint64_t *bound_ms)
+{
+	struct engine_address root = { 0 };
+	uint8_t value[8] = { 0 };
+	uint32_t length;
+	int result = engine_attribute_get(txn, root, osd_private_page(ENGINE_ROOT),
+					  OSD_PRIVATE_NONCES_BOUND, value, sizeof(value), &length);
+
+	*bound_ms = get_be64(value);
+	return result == -ENOENT ? 0 : result;
+}
+
+int osd_nonces_bound_write(struct engine_txn *txn, uint64_t bound_ms)
+{
+	struct engine_address root = { 0 };
+	uint8_t value[8];
+
+	put_be64(value, bound_ms);
+	engine_bypass_timestamps(txn, true);
+	return engine_attribute_set(txn, root, osd_private_page(ENGINE_ROOT),
+				    OSD_PRIVATE_NONCES_BOUND, value, sizeof(value));
+}

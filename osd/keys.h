@@ -78,6 +78,7 @@ struct osd_security {
 	uint8_t token_secret[32];  /* security tokens are made with it */
 	pthread_mutex_t lock;      /* of what follows */
 	struct osd_nonces *nonces; /* NULL until the first is taken */
+	uint64_t nonces_bound_ms;  /* noted when the unit was started */
 	struct osd_cached_key cache[OSD_CACHED_KEYS];
 	struct osd_master_exchange exchange;
 };
@@ -96,7 +97,8 @@ int osd_key_find(const struct osd_request *request, struct osd_key_name name, st
 int osd_key_store(struct osd_request *request, struct osd_key_name name, struct osd_key *key,
 		  const struct osd_key *above);
 
-/* Numbers of the root's page that are none of the keys': 8 bytes, what FORMAT OSD said. */
+/* Numbers of the root's page that are none of the keys', 8 bytes each: a bound of nonces, see below; what FORMAT OSD said. */
+#define OSD_PRIVATE_NONCES_BOUND       0x21u
 #define OSD_PRIVATE_FORMATTED_CAPACITY 0x30u
 
 /* The page of the root or of partitions where keys are. No command shows or sets it. */
@@ -114,6 +116,10 @@ int osd_unit_was_secured(const struct osd_request *request, bool *secured);
 
 /* The start of a unit with a device key: its next boot epoch. Inside a writing transaction. */
 int osd_next_boot_epoch(struct engine_txn *txn, uint16_t *epoch);
+
+/* The bound above all timestamps of nonces that were taken, ms; 0: none is noted. Inside a transaction, the other a writing one. */
+int osd_nonces_bound_read(struct engine_txn *txn, uint64_t *bound_ms);
+int osd_nonces_bound_write(struct engine_txn *txn, uint64_t bound_ms);
 
 /* ---- keys_commands.c ---- */
 

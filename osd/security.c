@@ -17,6 +17,12 @@
 /* Nonces that are remembered: 1.8 MB, taken when the first one comes. */
 #define NONCES_MAX 65536
 
+/*
+ * Bounds of timestamps are noted so far ahead that it happens once a second at most. After a crash requests may be refused as
+ * long.
+ */
+#define NONCES_AHEAD_MS 1000
+
 /* ---- the logical unit ---- */
 
 /* Keys and policy are about the present: going back in time leaves them as they are. */
@@ -47,7 +53,9 @@ static int note_start(struct osd_device *device)
 		engine_abort(txn);
 		return 0;
 	}
-	result = osd_next_boot_epoch(txn, &security->boot_epoch);
+	result = osd_nonces_bound_read(txn, &security->nonces_bound_ms);
+	if (result == 0)
+		result = osd_next_boot_epoch(txn, &security->boot_epoch);
 	if (result == 0)
 		result = engine_commit(txn, false);
 	else
@@ -57,6 +65,20 @@ static int note_start(struct osd_device *device)
 		log_line(LOG_LEVEL_WARNING, "the device is full: its boot epoch %u is not noted",
 			 security->boot_epoch);
 	return result == -ENOSPC ? 0 : result;
+}
+
+/* Clocks that are set back make requests look like ones from before the start. */
+static void warn_of_clock(const struct osd_security *security)
+{
+	uint64_t ahead_ms = security->nonces_bound_ms -
+			    min_u64(security->nonces_bound_ms, security->started_ms);
+
+	if (ahead_ms > NONCES_AHEAD_MS)
+		log_line(LOG_LEVEL_WARNING,
+			 "the clock is %llu s behind the newest signed request that was accepted: "
+			 "until then "
+			 "requests signed by CMDRSP and ALLDATA are refused; check the clock",
+			 (unsigned long long)(ahead_ms / 1000));
 }
 
 int osd_security_create(struct osd_device *device, const struct osd_options *options)
@@ -78,6 +100,22 @@ int osd_security_create(struct osd_device *device, const struct osd_options *opt
 		result = note_start(device);
 	if (result != 0)
 		osd_security_destroy(device);
+	else
+		warn_of_clock(security);
+	return result;
+}
+
+static int note_bound(struct engine *engine, uint64_t bound_ms)
+{
+	struct engine_txn *txn;
+	int result = engine_begin(engine, ENGINE_FREE, &txn);
+
+	if (result != 0)
+		return result;
+	result = osd_nonces_bound_write(txn, bound_ms);
+	if (result == 0)
+		return engine_commit(txn, false);
+	engine_abort(txn);
 	return result;
 }
 
@@ -85,6 +123,9 @@ void osd_security_destroy(struct osd_device *device)
 {
 	struct osd_security *security = device->security;
 
+	/* Now it need not be ahead any more. If it stays there, the next start refuses a little more. */
+	if (security->nonces && osd_nonces_newest(security->nonces) != 0)
+		note_bound(device->engine, osd_nonces_newest(security->nonces));
 	osd_nonces_destroy(security->nonces);
 	pthread_mutex_destroy(&security->lock);
 	OPENSSL_cleanse(security, sizeof(*security));
@@ -265,7 +306,11 @@ static int open_nonces(struct osd_security *security)
 
 	pthread_mutex_lock(&security->lock);
 	if (!security->nonces)
-		result = osd_nonces_create(NONCES_MAX, security->started_ms, &security->nonces);
+		result = osd_nonces_create(
+			NONCES_MAX,
+			max_u64(security->started_ms,
+				security->nonces_bound_ms ? security->nonces_bound_ms + 1 : 0),
+			security->nonces_bound_ms, &security->nonces);
 	pthread_mutex_unlock(&security->lock);
 	return result;
 }
@@ -287,7 +332,25 @@ static int check_nonce(struct osd_request *request)
 		return osd_fail(request, SENSE_ILLEGAL_REQUEST, SENSE_NONCE_NOT_UNIQUE);
 	if (result == -ERANGE)
 		return osd_fail(request, SENSE_ILLEGAL_REQUEST, SENSE_NONCE_TIMESTAMP_OUT_OF_RANGE);
+	if (result == -EAGAIN) {
+		request->security.nonce_to_note_ms = get_be48(osd_security_nonce(request));
+		return result;
+	}
 	return osd_result(request, result, 0);
+}
+
+bool osd_security_note_nonce(struct osd_request *request)
+{
+	uint64_t bound_ms = request->security.nonce_to_note_ms + NONCES_AHEAD_MS;
+	int result;
+
+	if (request->security.nonce_to_note_ms == 0)
+		return false;
+	request->security.nonce_to_note_ms = 0;
+	result = note_bound(request->device->engine, bound_ms);
+	if (result == 0)
+		osd_nonces_noted(request->device->security->nonces, bound_ms);
+	return osd_result(request, result, 0) == 0;
 }
 
 /* Capabilities that were withdrawn. Only working keys and what they made can be. */

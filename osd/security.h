@@ -40,6 +40,8 @@ struct osd_security_state {
 	struct osd_capability capability;
 	uint8_t key[OSD_KEY_BYTES]; /* the capability key */
 	struct osd_security_sums sums;
+	uint64_t
+		nonce_to_note_ms; /* the nonce's timestamp, which has to be noted before it can be taken; 0: none */
 	uint64_t seal_offset; /* ALLDATA: where the integrity information of Data-In goes */
 	uint64_t answer_data; /* bytes of command data in Data-In, in front of attributes */
 	bool has_answer_attributes;
@@ -57,8 +59,16 @@ void osd_security_destroy(struct osd_device *device);
  * only be compared. The key is looked up there again; with another one the values are computed there.
  */
 void osd_security_sum_ahead(struct osd_request *request);
-/* Inside a transaction. Method, key, check values, nonce, what the capability allows. */
+/*
+ * Inside a transaction. Method, key, check values, nonce, what the capability allows. Once for each command: a nonce is good for
+ * one time, also of a command that takes several transactions.
+ */
 int osd_security_check_command(struct osd_request *request);
+/*
+ * Behind a transaction whose check has failed: notes that nonces as new as the request's are taken from now on, so that none
+ * is a second time after a start. True: that was why, and the check can be tried again. False: it has failed.
+ */
+bool osd_security_note_nonce(struct osd_request *request);
 /* Behind osd_validate_target: what the capability says of the object itself. */
 int osd_security_check_subject(struct osd_request *request);
 /* The policy access tag of an object as it is now, of old versions too; 0: none. `number`: which of a partition's. */

@@ -22,12 +22,14 @@ struct osd_nonces {
 	pthread_mutex_t lock;
 	size_t capacity, count;
 	uint64_t floor_ms; /* nonces with older timestamps are not taken */
+	uint64_t noted_ms, newest_ms;
 	struct entry *entries;
 	uint32_t *chains; /* `capacity` of them */
 	uint32_t *heap;   /* indexes of entries; the oldest is first */
 };
 
-int osd_nonces_create(size_t capacity, uint64_t floor_ms, struct osd_nonces **nonces)
+int osd_nonces_create(size_t capacity, uint64_t floor_ms, uint64_t noted_ms,
+		      struct osd_nonces **nonces)
 {
 	struct osd_nonces *created = calloc(1, sizeof(*created));
 
@@ -44,6 +46,7 @@ int osd_nonces_create(size_t capacity, uint64_t floor_ms, struct osd_nonces **no
 	}
 	created->capacity = capacity;
 	created->floor_ms = floor_ms;
+	created->noted_ms = noted_ms;
 	for (size_t i = 0; i < capacity; i++)
 		created->chains[i] = NOTHING;
 	*nonces = created;
@@ -161,8 +164,29 @@ int osd_nonces_take(struct osd_nonces *nonces, const uint8_t nonce[OSD_NONCE_BYT
 	else if (time_ms < nonces->floor_ms ||
 		 (nonces->count == nonces->capacity && time_ms <= time_at(nonces, 0)))
 		result = -ERANGE;
+	else if (time_ms > nonces->noted_ms)
+		result = -EAGAIN;
 	else
 		remember(nonces, nonce);
+	if (result == 0)
+		nonces->newest_ms = max_u64(nonces->newest_ms, time_ms);
 	pthread_mutex_unlock(&nonces->lock);
 	return result;
+}
+
+void osd_nonces_noted(struct osd_nonces *nonces, uint64_t noted_ms)
+{
+	pthread_mutex_lock(&nonces->lock);
+	nonces->noted_ms = max_u64(nonces->noted_ms, noted_ms);
+	pthread_mutex_unlock(&nonces->lock);
+}
+
+uint64_t osd_nonces_newest(struct osd_nonces *nonces)
+{
+	uint64_t newest_ms;
+
+	pthread_mutex_lock(&nonces->lock);
+	newest_ms = nonces->newest_ms;
+	pthread_mutex_unlock(&nonces->lock);
+	return newest_ms;
 }

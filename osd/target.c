@@ -194,8 +194,7 @@ static int do_steps(struct osd_request *request)
 
 static int run_in_transaction(struct osd_request *request)
 {
-	/* A nonce is good for one time, also of a command that takes several transactions. */
-	int result = request->batches++ == 0 ? osd_security_check_command(request) : 0;
+	int result = osd_security_check_command(request);
 
 	if (result == 0)
 		result = osd_validate_target(request);
@@ -243,7 +242,7 @@ static int rehearse_gets(struct osd_request *request)
  * FORMAT OSD: the right to it is a matter of what is there now, and so is whether its sets and gets can be; the transaction
  * that does it finds an empty device.
  */
-static int check_format(struct osd_request *request)
+static int check_format_now(struct osd_request *request)
 {
 	int result = begin(request, ENGINE_READ);
 
@@ -256,6 +255,16 @@ static int check_format(struct osd_request *request)
 		result = rehearse_gets(request);
 	engine_abort(request->txn);
 	return result != 0 ? -EINVAL : 0;
+}
+
+static int check_format(struct osd_request *request)
+{
+	int result;
+
+	do
+		result = check_format_now(request);
+	while (result != 0 && osd_security_note_nonce(request));
+	return result;
 }
 
 /* The engine can't be asked inside a transaction; capacities are as they were just before. */
@@ -279,14 +288,17 @@ bool osd_run_once(struct osd_request *request)
 {
 	int result;
 
-	request->more = false;
-	request->attribute_visits = 0;
-	if (begin(request, request->mode) != 0)
+	do {
+		request->more = false;
+		request->attribute_visits = 0;
+		if (begin(request, request->mode) != 0)
+			return false;
+		result = run_in_transaction(request);
+		if (result != 0)
+			engine_abort(request->txn);
+	} while (result != 0 && osd_security_note_nonce(request));
+	if (result != 0)
 		return false;
-	if (run_in_transaction(request) != 0) {
-		engine_abort(request->txn);
-		return false;
-	}
 	request->phase = OSD_PHASE_DONE;
 	osd_tracking_cancel_others(request);
 	result = engine_commit(request->txn, is_to_be_stable(request));

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 #include "tests/osd/secured.h"
+#include "osd/execute.h"
+#include "osd/keys.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,6 +29,9 @@ void secured_restart(struct unit *unit, const uint8_t *device_key)
 
 	if (device_key)
 		memcpy(options.device_key, device_key, sizeof(options.device_key));
+	/* That takes a while, and what has been signed before is not accepted behind it. */
+	if (unit->device->security->nonces)
+		unit->now_ms++;
 	osd_device_destroy(unit->device);
 	assert_int_equal(osd_device_create(unit->engine, uuid, &options, &unit->device), 0);
 }
@@ -502,6 +507,11 @@ static void hash_attributes(struct engine_txn *txn, struct engine_address addres
 
 	while (engine_attribute_next(txn, address, &page, &number, value, sizeof(value), &length) ==
 	       0) {
+		/* That a request was genuine may be noted, whether it is executed or not. */
+		if (page == osd_private_page(ENGINE_ROOT) && number == OSD_PRIVATE_NONCES_BOUND) {
+			number++;
+			continue;
+		}
 		XXH64_update(hash, &page, sizeof(page));
 		XXH64_update(hash, &number, sizeof(number));
 		XXH64_update(hash, value, min_u64(length, sizeof(value)));
@@ -529,7 +539,8 @@ uint64_t contents_of(struct unit *unit)
 			continue;
 		XXH64_update(hash, &stat.length, sizeof(stat.length));
 		XXH64_update(hash, &stat.members, sizeof(stat.members));
-		XXH64_update(hash, &stat.modified_sequence, sizeof(stat.modified_sequence));
+		if (addresses[i].partition != 0)
+			XXH64_update(hash, &stat.modified_sequence, sizeof(stat.modified_sequence));
 		XXH64_update(hash, stat.times_ms, sizeof(stat.times_ms));
 		hash_attributes(txn, addresses[i], hash);
 	}

@@ -36,6 +36,10 @@ static const struct nand_geometry geometry = {
 	.dies_per_channel = 1,
 };
 static const uint8_t uuid[16] = { 0x10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
+/* Each start is so much later that nobody is refused for what was signed before; the second one follows a crash. */
+#define LATER      (UNIT_CLOCK + 1)
+#define MUCH_LATER (UNIT_CLOCK + 5000)
+
 static const uint8_t boots[2][16] = { { 1 }, { 2 } };
 
 /* The working keys that P has one after the other. */
@@ -49,7 +53,7 @@ static uint64_t clock_of(void *context)
 	return ((const struct unit *)context)->now_ms;
 }
 
-static bool open_unit(struct unit *unit, struct nand *nand, const uint8_t *boot_id)
+static bool open_unit(struct unit *unit, struct nand *nand, const uint8_t *boot_id, uint64_t now_ms)
 {
 	const struct engine_options options = { .rows = 1,
 						.segment_pages = 8,
@@ -60,7 +64,7 @@ static bool open_unit(struct unit *unit, struct nand *nand, const uint8_t *boot_
 	struct osd_options osd_options = { .has_device_key = true };
 	struct error_text error = { "" };
 
-	*unit = (struct unit){ .nand = nand, .now_ms = UNIT_CLOCK };
+	*unit = (struct unit){ .nand = nand, .now_ms = now_ms };
 	memcpy(osd_options.device_key, secured_manager.device_key, sizeof(osd_options.device_key));
 	if (engine_open(nand, &options, &unit->engine, &error) != 0)
 		return false;
@@ -325,7 +329,7 @@ static void prepare(struct nand *nand, void *context)
 	progress->done = progress->stable = 0;
 	if (engine_format(nand, &options, &error) != 0)
 		fail_msg("%s", error.text);
-	assert_true(open_unit(&unit, nand, boots[0]));
+	assert_true(open_unit(&unit, nand, boots[0], UNIT_CLOCK));
 	unit_create_partition(&unit, P);
 	unit_create(&unit, P, O);
 	call = signed_set_key(&unit, OSD_SET_ROOT_KEY, 0, 0, 0x11, &secured_manager.root);
@@ -351,10 +355,12 @@ static void run(struct nand *nand, void *context)
 	struct nand_power_status status;
 	struct unit unit;
 
-	if (!open_unit(&unit, nand, boots[0]))
+	if (!open_unit(&unit, nand, boots[0], LATER))
 		return;
-	function_subscribe(&unit);
-	while (progress->done < STEPS && steps[progress->done].run(&unit)) {
+	nand_power_status(nand, &status);
+	if (!status.off)
+		function_subscribe(&unit);
+	while (!status.off && progress->done < STEPS && steps[progress->done].run(&unit)) {
 		nand_power_status(nand, &status);
 		if (status.off)
 			break;
@@ -375,7 +381,7 @@ static void check(struct nand *nand, void *context, const struct nand_power_cut 
 
 	if (cut)
 		nand_power_cut_format(cut, text);
-	if (!open_unit(&unit, nand, boots[cut && progress->host_fails]))
+	if (!open_unit(&unit, nand, boots[cut && progress->host_fails], MUCH_LATER))
 		fail_msg("does not open after the cut %s", text);
 	found = look(&unit);
 	leave_unit(&unit);
@@ -400,7 +406,7 @@ static void learn(struct progress *progress, uint64_t nvram_bytes)
 
 	assert_int_equal(nand_open_memory(&geometry, nvram_bytes, &nand, &error), 0);
 	prepare(nand, progress);
-	assert_true(open_unit(&unit, nand, boots[0]));
+	assert_true(open_unit(&unit, nand, boots[0], LATER));
 	function_subscribe(&unit);
 	progress->left[0] = look(&unit);
 	for (unsigned step = 0; step < STEPS; step++) {

@@ -14,6 +14,8 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "osd/execute.h"
+#include "osd/keys.h"
 #include "tests/osd/secured.h"
 
 #define M (&secured_manager)
@@ -408,6 +410,95 @@ static void test_requests_from_before_a_restart_are_not_accepted(void **state)
 	expect_good(unit);
 }
 
+/* Ends the unit without a word, as a crash does. */
+static void crash(struct unit *unit)
+{
+	struct osd_security *security = unit->device->security;
+
+	osd_nonces_destroy(security->nonces);
+	security->nonces = NULL;
+	secured_restart(unit, M->device_key);
+}
+
+static void end(struct unit *unit)
+{
+	secured_restart(unit, M->device_key);
+}
+
+/* The request of a clock that is ahead is genuine behind the start, and its timestamp as well. */
+static void check_ahead_of_a_restart(struct unit *unit, void (*restart)(struct unit *unit),
+				     int64_t clock_ms)
+{
+	struct signed_call call = signed_write(unit, OSD_CMDRSP, "ahead");
+	uint64_t before;
+
+	put_be48(call.nonce, unit->now_ms + 50000);
+	signed_run(unit, &call);
+	expect_good(unit);
+	unit->now_ms += (uint64_t)clock_ms;
+	restart(unit);
+	before = contents_of(unit);
+	signed_run(unit, &call);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_NONCE_TIMESTAMP_OUT_OF_RANGE);
+	assert_int_equal(contents_of(unit), before);
+	/* A little later all are accepted again. */
+	unit->now_ms += 50000 - (uint64_t)clock_ms + 2000;
+	call = signed_write(unit, OSD_CMDRSP, "later");
+	signed_run(unit, &call);
+	expect_good(unit);
+}
+
+static void test_requests_from_the_future_are_not_accepted_again_after_a_restart(void **state)
+{
+	secured_close(*state, OSD_CMDRSP);
+	check_ahead_of_a_restart(*state, end, 10000);
+	check_ahead_of_a_restart(*state, crash, 10000);
+}
+
+static void test_requests_are_not_accepted_again_when_the_clock_was_set_back(void **state)
+{
+	secured_close(*state, OSD_CMDRSP);
+	check_ahead_of_a_restart(*state, end, -20000);
+	check_ahead_of_a_restart(*state, crash, -5000);
+}
+
+static void test_a_restart_keeps_nobody_out_that_is_in_time(void **state)
+{
+	struct unit *unit = *state;
+
+	secured_close(unit, OSD_CMDRSP);
+	for (int round = 0; round < 20; round++) {
+		struct signed_call call = signed_write(unit, OSD_CMDRSP, "again");
+
+		signed_run(unit, &call);
+		expect_good(unit);
+		end(unit);
+	}
+}
+
+/* It is noted once a second at most that newer ones are accepted. */
+static void test_accepting_requests_costs_no_transaction_each(void **state)
+{
+	struct unit *unit = *state;
+	struct engine_statistics before, after;
+	int noted = 0;
+
+	secured_close(unit, OSD_CMDRSP);
+	for (int round = 0; round < 500; round++) {
+		struct signed_call call;
+
+		unit->now_ms += 10;
+		call = signed_call_of(unit, OSD_READ, P, O, OSD_CMDRSP);
+		call.call.cdb.length = call.call.data_in_capacity = 16;
+		engine_read_statistics(unit->engine, &before);
+		signed_run(unit, &call);
+		expect_good(unit);
+		engine_read_statistics(unit->engine, &after);
+		noted += after.committed_sequence != before.committed_sequence;
+	}
+	assert_in_range(noted, 4, 6);
+}
+
 static void test_frozen_keys_and_audit_values_open_nothing(void **state)
 {
 	struct unit *unit = *state;
@@ -635,6 +726,11 @@ int main(void)
 		with_keys_in_both(test_timestamps_of_nonces_have_to_be_in_time),
 		with_keys(test_the_window_of_a_partition_can_be_set),
 		with_keys(test_requests_from_before_a_restart_are_not_accepted),
+		with_keys_in_both(
+			test_requests_from_the_future_are_not_accepted_again_after_a_restart),
+		with_keys(test_requests_are_not_accepted_again_when_the_clock_was_set_back),
+		with_keys(test_a_restart_keeps_nobody_out_that_is_in_time),
+		with_keys(test_accepting_requests_costs_no_transaction_each),
 		with_keys_in_both(test_frozen_keys_and_audit_values_open_nothing),
 		with_keys_in_both(test_answers_to_genuine_requests_are_signed),
 		with_keys_in_both(test_the_root_has_its_own_method_and_key),

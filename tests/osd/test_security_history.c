@@ -189,6 +189,7 @@ static void start_again(struct unit *unit)
 	memcpy(osd_options.device_key, M->device_key, sizeof(osd_options.device_key));
 	osd_device_destroy(unit->device);
 	assert_int_equal(engine_close(unit->engine), 0);
+	unit->now_ms++;
 	assert_int_equal(engine_open(unit->nand, &options, &unit->engine, &error), 0);
 	assert_int_equal(osd_device_create(unit->engine,
 					   (const uint8_t[16]){ 0x10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,

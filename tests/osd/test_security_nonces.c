@@ -29,7 +29,7 @@ static struct osd_nonces *open_list(size_t capacity, uint64_t floor_ms)
 {
 	struct osd_nonces *nonces;
 
-	assert_int_equal(osd_nonces_create(capacity, floor_ms, &nonces), 0);
+	assert_int_equal(osd_nonces_create(capacity, floor_ms, UINT64_MAX, &nonces), 0);
 	return nonces;
 }
 
@@ -88,6 +88,24 @@ static void test_a_forgotten_nonce_is_too_old(void **state)
 	osd_nonces_destroy(nonces);
 }
 
+static void test_newer_nonces_than_the_bound_are_taken_when_that_is_noted(void **state)
+{
+	struct osd_nonces *nonces;
+
+	(void)state;
+	assert_int_equal(osd_nonces_create(16, 0, NOW, &nonces), 0);
+	assert_int_equal(osd_nonces_newest(nonces), 0);
+	assert_int_equal(take(nonces, NOW + 1, 1), -EAGAIN);
+	assert_int_equal(take(nonces, NOW, 1), 0);
+	osd_nonces_noted(nonces, NOW + 1);
+	osd_nonces_noted(nonces, NOW); /* late */
+	assert_int_equal(take(nonces, NOW + 1, 1), 0);
+	assert_int_equal(take(nonces, NOW + 1, 1), -EEXIST);
+	assert_int_equal(take(nonces, NOW + 2, 1), -EAGAIN);
+	assert_int_equal(osd_nonces_newest(nonces), NOW + 1);
+	osd_nonces_destroy(nonces);
+}
+
 static void test_no_nonce_of_many_is_taken_twice(void **state)
 {
 	enum { CAPACITY = 100, ROUNDS = 20000 };
@@ -120,6 +138,7 @@ int main(void)
 		cmocka_unit_test(test_timestamps_have_to_be_in_the_window),
 		cmocka_unit_test(test_nothing_from_before_the_start_is_taken),
 		cmocka_unit_test(test_a_forgotten_nonce_is_too_old),
+		cmocka_unit_test(test_newer_nonces_than_the_bound_are_taken_when_that_is_noted),
 		cmocka_unit_test(test_no_nonce_of_many_is_taken_twice),
 	};
 
