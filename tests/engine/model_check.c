@@ -39,7 +39,7 @@ void object_check_stat(struct model_run *run, struct engine_address address,
 {
 	struct engine_stat stat;
 
-	assert_int_equal(engine_stat(run->txn, address, &stat), 0);
+	assert_int_equal(answer(run, engine_stat(run->txn, address, &stat)), 0);
 	assert_int_equal(stat.type, object->type);
 	assert_int_equal(stat.modified_sequence, object->modified_sequence);
 	check_times(run, stat.times_ms, object, address.version || address.ago);
@@ -78,14 +78,16 @@ static void check_attributes(struct model_run *run, struct engine_address addres
 	for (uint32_t index = 0; index < object->attribute_count; index++, number++) {
 		const struct model_attribute *wanted = &object->attributes[index];
 
-		assert_int_equal(engine_attribute_next(run->txn, address, &page, &number,
-						       run->buffer, capacity, &length),
-				 0);
+		assert_int_equal(
+			answer(run, engine_attribute_next(run->txn, address, &page, &number,
+							  run->buffer, capacity, &length)),
+			0);
 		assert_int_equal(page, wanted->page);
 		assert_int_equal(number, wanted->number);
 		object_check_attribute(run, wanted, length, capacity);
 	}
-	assert_int_equal(engine_attribute_next(run->txn, address, &page, &number, NULL, 0, &length),
+	assert_int_equal(answer(run, engine_attribute_next(run->txn, address, &page, &number, NULL,
+							   0, &length)),
 			 -ENOENT);
 }
 
@@ -95,7 +97,8 @@ void object_check_read(struct model_run *run, struct engine_address address,
 	uint64_t got,
 		wanted = offset < object->length ? min_u64(length, object->length - offset) : 0;
 
-	assert_int_equal(engine_read(run->txn, address, offset, run->buffer, length, &got), 0);
+	assert_int_equal(
+		answer(run, engine_read(run->txn, address, offset, run->buffer, length, &got)), 0);
 	assert_int_equal(got, wanted);
 	if (object->data) {
 		if (memcmp(run->buffer, object->data + offset, wanted) != 0)
@@ -127,7 +130,9 @@ static void check_lists(struct model_run *run, struct engine_address address,
 		size_t count = 0, at = 0;
 		bool more = true;
 
-		assert_int_equal(engine_list_count(run->txn, address, what, first, &counted), 0);
+		assert_int_equal(
+			answer(run, engine_list_count(run->txn, address, what, first, &counted)),
+			0);
 		for (uint32_t index = 0; index < state->count; index++) {
 			const struct model_object *object = state->objects[index];
 
@@ -135,10 +140,11 @@ static void check_lists(struct model_run *run, struct engine_address address,
 				continue;
 			if (at == count) {
 				assert_true(more);
-				assert_int_equal(engine_list(run->txn, address, what, next, ids,
-							     1 + model_run_below(run, 8), &count,
-							     &next),
-						 0);
+				assert_int_equal(
+					answer(run, engine_list(run->txn, address, what, next, ids,
+								1 + model_run_below(run, 8), &count,
+								&next)),
+					0);
 				more = next != 0;
 				at = 0;
 			}
@@ -148,9 +154,9 @@ static void check_lists(struct model_run *run, struct engine_address address,
 		}
 		assert_int_equal(at, count);
 		if (more)
-			assert_int_equal(
-				engine_list(run->txn, address, what, next, ids, 8, &count, &next),
-				0);
+			assert_int_equal(answer(run, engine_list(run->txn, address, what, next, ids,
+								 8, &count, &next)),
+					 0);
 		assert_true(!more || count == 0);
 		assert_int_equal(counted, number);
 	}
@@ -163,7 +169,7 @@ void object_check_state(struct model_run *run, const struct model_partition *par
 	struct engine_stat stat;
 
 	if (!state->self) {
-		assert_int_equal(engine_stat(run->txn, address, &stat), -ENOENT);
+		assert_int_equal(answer(run, engine_stat(run->txn, address, &stat)), -ENOENT);
 		return;
 	}
 	object_check(run, address, state, state->self);
@@ -192,7 +198,8 @@ void object_check_all(struct model_run *run)
 			object_check_state(run, partition, partition->numbers[version],
 					   &partition->versions[version]);
 	}
-	assert_int_equal(engine_stat(run->txn, (struct engine_address){ 0 }, &stat), 0);
+	assert_int_equal(answer(run, engine_stat(run->txn, (struct engine_address){ 0 }, &stat)),
+			 0);
 	assert_int_equal(stat.members, partitions);
 	assert_int_equal(used, sum);
 }

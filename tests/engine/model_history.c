@@ -12,7 +12,10 @@
 
 #include "common/bytes.h"
 #include "engine/times.h"
-#include "tests/engine/model_run.h"
+#include "tests/engine/model_power.h"
+
+/* About how many records and pages they take, for power cuts. */
+enum { OPERATIONS_OF_A_COMMAND = 16, OPERATIONS_OF_A_MERGE = 200 };
 
 static struct model_partition *some_partition(struct model_run *run)
 {
@@ -30,7 +33,7 @@ static uint64_t horizon_of(struct model_run *run, const struct model_partition *
 {
 	struct engine_history history;
 
-	assert_int_equal(engine_history(run->txn, partition->id, &history), 0);
+	assert_int_equal(answer(run, engine_history(run->txn, partition->id, &history)), 0);
 	return history.horizon_sequence;
 }
 
@@ -49,9 +52,10 @@ static void check_moment(struct model_run *run, const struct model_moment *momen
 		object_check_state(run, partition, moment->version, then);
 	if (!partition->now.self)
 		return;
-	result = engine_moment_resolve(run->txn, partition->id, by_sequence, &sequence);
+	result =
+		answer(run, engine_moment_resolve(run->txn, partition->id, by_sequence, &sequence));
 	if (result == 0 && !moment->version &&
-	    engine_moment_resolve(run->txn, partition->id, by_time, &of_time) == 0)
+	    answer(run, engine_moment_resolve(run->txn, partition->id, by_time, &of_time)) == 0)
 		assert_int_equal(of_time, sequence);
 	if (!object_model_is_same(&partition->now, then))
 		return;
@@ -61,7 +65,8 @@ static void check_moment(struct model_run *run, const struct model_moment *momen
 		return;
 	}
 	assert_int_equal(sequence, moment->sequence);
-	assert_int_equal(engine_view_open(run->txn, partition->id, by_sequence, &version), 0);
+	assert_int_equal(
+		answer(run, engine_view_open(run->txn, partition->id, by_sequence, &version)), 0);
 	object_check_state(run, partition, version, then);
 	run->moments++;
 }
@@ -78,7 +83,8 @@ static void check_object(struct model_run *run, struct model_partition *partitio
 		return;
 	for (; object && object->type != ENGINE_COLLECTION; object = object->older) {
 		struct engine_stat stat;
-		int result = engine_log_next(run->txn, partition->id, id, below, &found);
+		int result =
+			answer(run, engine_log_next(run->txn, partition->id, id, below, &found));
 
 		if (result == -ENOENT) {
 			/* That something went is forgotten when nothing is left of what it was. */
@@ -89,7 +95,8 @@ static void check_object(struct model_run *run, struct model_partition *partitio
 		assert_int_equal(found.sequence, object->modified_sequence);
 		assert_int_equal(found.removed, object->removed);
 		if (address.ago && object->removed)
-			assert_int_equal(engine_stat(run->txn, address, &stat), -ENOENT);
+			assert_int_equal(answer(run, engine_stat(run->txn, address, &stat)),
+					 -ENOENT);
 		else if (address.ago)
 			object_check(run, address, &partition->now, object);
 		below = found.sequence - 1;
@@ -136,22 +143,21 @@ static bool finish(struct model_run *run, int result)
 	if (result) {
 		run->failures += result == -ENOSPC;
 		engine_abort(run->txn);
-	} else {
-		result = engine_commit(run->txn, one_in(run, 10));
-		run->failures += result == -ENOSPC;
-		assert_true(result == 0 || result == -ENOSPC);
-		run->commits += result == 0;
+		run->txn = NULL;
+	} else if (model_run_commit(run)) {
+		return true;
 	}
-	run->txn = NULL;
-	if (result)
-		object_model_abort(&run->model);
-	return result == 0;
+	object_model_abort(&run->model);
+	return false;
 }
 
-static void begin(struct model_run *run, enum engine_mode mode)
+/* Begins the transaction of an operation, in which the power often fails. */
+static void begin(struct model_run *run, enum engine_mode mode, enum model_doing doing)
 {
 	run->operations++;
-	assert_int_equal(engine_begin(run->engine, mode, &run->txn), 0);
+	run->doing = doing;
+	model_power_threaten(run, OPERATIONS_OF_A_COMMAND);
+	assert_int_equal(answer(run, engine_begin(run->engine, mode, &run->txn)), 0);
 	object_model_begin(&run->model, run->txn->sequence, run->now_ms);
 }
 
@@ -168,8 +174,8 @@ static void note_moment(struct model_run *run)
 
 	/* So far behind the last commit that this is certain after a crash too. */
 	run->now_ms += 1500;
-	assert_int_equal(engine_begin(run->engine, ENGINE_READ, &run->txn), 0);
-	assert_int_equal(engine_moment_resolve(run->txn, 0, now, &sequence), 0);
+	assert_int_equal(answer(run, engine_begin(run->engine, ENGINE_READ, &run->txn)), 0);
+	assert_int_equal(answer(run, engine_moment_resolve(run->txn, 0, now, &sequence)), 0);
 	engine_abort(run->txn);
 	run->txn = NULL;
 	object_model_note_moment(
@@ -187,12 +193,12 @@ static void snapshot_device(struct model_run *run)
 	int result;
 
 	run->now_ms += 1500;
-	begin(run, ENGINE_WRITE);
-	result = engine_snapshot(run->txn, 0, NULL, &version);
+	begin(run, ENGINE_WRITE, MODEL_DEVICE_SNAPSHOT);
+	result = answer(run, engine_snapshot(run->txn, 0, NULL, &version));
 	follow(run);
 	sequence = slot_end(run->engine->committed);
 	if (!result && dropped)
-		result = engine_version_drop(run->txn, 0, dropped);
+		result = answer(run, engine_version_drop(run->txn, 0, dropped));
 	if (finish(run, result))
 		object_model_note_moment(&run->model, (uint32_t)(moment - run->model.moments),
 					 sequence, run->now_ms - 1, version);
@@ -206,8 +212,9 @@ static void drop_version(struct model_run *run)
 	if (!partition->version_count)
 		return;
 	index = (uint32_t)model_run_below(run, partition->version_count);
-	begin(run, ENGINE_FREE);
-	int result = engine_version_drop(run->txn, partition->id, partition->numbers[index]);
+	begin(run, ENGINE_FREE, MODEL_DROP);
+	int result = answer(
+		run, engine_version_drop(run->txn, partition->id, partition->numbers[index]));
 
 	assert_true(result == 0 || result == -ENOSPC || result == -EBUSY);
 	if (finish(run, result)) {
@@ -261,8 +268,8 @@ static void roll_back(struct model_run *run)
 
 	if (!partition->now.self || !some_past(run, partition, &moment, &then))
 		return;
-	begin(run, ENGINE_WRITE);
-	result = engine_rollback(run->txn, partition->id, moment);
+	begin(run, ENGINE_WRITE, MODEL_ROLLBACK);
+	result = answer(run, engine_rollback(run->txn, partition->id, moment));
 	reached(result, &moment);
 	if (!finish(run, result))
 		return;
@@ -272,18 +279,17 @@ static void roll_back(struct model_run *run)
 	run->rollbacks++;
 }
 
-/* Numbers of versions of a partition that a rollback of the device made another one are as the engine says. */
-static void learn_numbers(struct model_run *run)
+void history_learn_numbers(struct model_run *run)
 {
 	struct engine_stat stat;
 
-	assert_int_equal(engine_begin(run->engine, ENGINE_READ, &run->txn), 0);
+	assert_int_equal(answer(run, engine_begin(run->engine, ENGINE_READ, &run->txn)), 0);
 	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++) {
 		struct model_partition *partition = &run->model.partitions[index];
 		struct engine_address address = address_of(partition, 0, 0);
 
 		if (partition->version_count == 0 && partition->now.self) {
-			assert_int_equal(engine_stat(run->txn, address, &stat), 0);
+			assert_int_equal(answer(run, engine_stat(run->txn, address, &stat)), 0);
 			partition->now.version = stat.version;
 		}
 	}
@@ -301,8 +307,8 @@ static void roll_back_device(struct model_run *run)
 		return;
 	if (noted->version)
 		moment = (struct engine_moment){ ENGINE_AT_VERSION, noted->version };
-	begin(run, ENGINE_WRITE);
-	result = engine_rollback(run->txn, 0, moment);
+	begin(run, ENGINE_WRITE, MODEL_DEVICE_ROLLBACK);
+	result = answer(run, engine_rollback(run->txn, 0, moment));
 	reached(result, &moment);
 	if (!finish(run, result))
 		return;
@@ -311,7 +317,7 @@ static void roll_back_device(struct model_run *run)
 				     &noted->states[index]);
 	object_model_commit(&run->model);
 	run->unsure = true;
-	learn_numbers(run);
+	history_learn_numbers(run);
 	run->rollbacks++;
 }
 
@@ -356,8 +362,9 @@ static void undo(struct model_run *run)
 		then = then->type == ENGINE_COLLECTION ? NULL : then->older;
 	if (!then || then->type == ENGINE_COLLECTION)
 		return;
-	begin(run, ENGINE_WRITE);
-	restore(run, partition, id, then, engine_undo(run->txn, partition->id, id, count));
+	begin(run, ENGINE_WRITE, MODEL_UNDO);
+	restore(run, partition, id, then,
+		answer(run, engine_undo(run->txn, partition->id, id, count)));
 }
 
 static void roll_back_object(struct model_run *run)
@@ -376,9 +383,9 @@ static void roll_back_object(struct model_run *run)
 	if ((object && object->type == ENGINE_COLLECTION) ||
 	    (now && now->type == ENGINE_COLLECTION))
 		return;
-	begin(run, ENGINE_WRITE);
+	begin(run, ENGINE_WRITE, MODEL_OBJECT_ROLLBACK);
 	restore(run, partition, id, object ? object : &gone,
-		engine_rollback_object(run->txn, partition->id, id, moment));
+		answer(run, engine_rollback_object(run->txn, partition->id, id, moment)));
 }
 
 /* ---- clones ---- */
@@ -394,8 +401,8 @@ static void make_clone(struct model_run *run)
 	if (partition->now.self || !source->now.self ||
 	    (!one_in(run, 3) && !some_past(run, source, &moment, &then)))
 		return;
-	begin(run, ENGINE_WRITE);
-	result = engine_clone(run->txn, source->id, moment, partition->id, true, &id);
+	begin(run, ENGINE_WRITE, MODEL_CLONE);
+	result = answer(run, engine_clone(run->txn, source->id, moment, partition->id, true, &id));
 	reached(result, &moment);
 	follow(run);
 	if (!finish(run, result))
@@ -417,9 +424,9 @@ static void change_clone(struct model_run *run)
 
 	if (!partition->now.self)
 		return;
-	begin(run, ENGINE_WRITE);
-	if (engine_clone_get(run->txn, partition->id, &facts)) {
-		result = engine_clone_refresh(run->txn, partition->id);
+	begin(run, ENGINE_WRITE, detach ? MODEL_DETACH : MODEL_REFRESH);
+	if (answer(run, engine_clone_get(run->txn, partition->id, &facts))) {
+		result = answer(run, engine_clone_refresh(run->txn, partition->id));
 		assert_int_equal(result, -ENOENT);
 		finish(run, result);
 		return;
@@ -427,8 +434,8 @@ static void change_clone(struct model_run *run)
 	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++)
 		if (run->model.partitions[index].id == facts.source)
 			source = &run->model.partitions[index];
-	result = detach ? engine_clone_detach(run->txn, partition->id)
-			: engine_clone_refresh(run->txn, partition->id);
+	result = answer(run, detach ? engine_clone_detach(run->txn, partition->id)
+				    : engine_clone_refresh(run->txn, partition->id));
 	assert_true(result == -ENOSPC || result == (detach || source ? 0 : -ENOENT));
 	if (!finish(run, result) || detach)
 		return;
@@ -456,8 +463,8 @@ static void set_retention(struct model_run *run)
 		retention.keep_interval_ms = 1 + model_run_below(run, 20000);
 		retention.keep_interval_for_ms = model_run_below(run, 400000) + 1;
 	}
-	begin(run, ENGINE_WRITE);
-	result = engine_retention_set(run->txn, id, &retention, false);
+	begin(run, ENGINE_WRITE, MODEL_RETENTION);
+	result = answer(run, engine_retention_set(run->txn, id, &retention, false));
 	assert_true(result == 0 || result == -ENOSPC);
 	if (finish(run, result))
 		run->lossy = true;
@@ -468,8 +475,10 @@ static void merge(struct model_run *run)
 	struct engine_merge_result total = { 0 };
 
 	run->operations++;
+	run->doing = MODEL_MERGE;
+	model_power_threaten(run, OPERATIONS_OF_A_MERGE);
 	for (int step = 0; step < 4; step++)
-		if (engine_merge(run->engine, &total))
+		if (answer(run, engine_merge(run->engine, &total)))
 			break;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-#include "tests/engine/model_run.h"
+#include "tests/engine/model_power.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -100,18 +100,21 @@ static void change_partition(struct model_run *run, struct model_partition *part
 	bool contents = one_in(run, 2);
 
 	if (!partition->now.self) {
-		if (succeeded(run, engine_partition_create(run->txn, partition->id, NULL), 0))
+		if (succeeded(run,
+			      answer(run, engine_partition_create(run->txn, partition->id, NULL)),
+			      0))
 			object_model_partition_create(&run->model, partition);
 		return;
 	}
 	if (one_in(run, 2)) {
-		succeeded(run, engine_partition_create(run->txn, partition->id, NULL), -EEXIST);
+		succeeded(run, answer(run, engine_partition_create(run->txn, partition->id, NULL)),
+			  -EEXIST);
 		return;
 	}
 	/* Seldom, or there would be no history. */
 	if (!one_in(run, 8))
 		return;
-	if (succeeded(run, engine_partition_remove(run->txn, partition->id, contents),
+	if (succeeded(run, answer(run, engine_partition_remove(run->txn, partition->id, contents)),
 		      contents || partition->now.count == 0 ? 0 : -ENOTEMPTY))
 		object_model_partition_remove(&run->model, partition);
 }
@@ -126,7 +129,7 @@ static void turn_numbers(struct model_run *run, const struct model_partition *mo
 
 	if (!model->now.self || !one_in(run, 4))
 		return;
-	assert_int_equal(partition_get(run->engine, model->id, &partition), 0);
+	assert_int_equal(answer(run, partition_get(run->engine, model->id, &partition)), 0);
 	partition->history.next_version = ENGINE_PARTITION_VERSION_LAST;
 	if (model->version_count && one_in(run, 2))
 		partition->history.next_version =
@@ -142,7 +145,7 @@ static void snapshot(struct model_run *run, struct model_partition *partition)
 	uint32_t version;
 
 	turn_numbers(run, partition);
-	result = engine_snapshot(run->txn, partition->id, NULL, &version);
+	result = answer(run, engine_snapshot(run->txn, partition->id, NULL, &version));
 	/* It may have begun a slot. */
 	run->model.sequence = run->txn->sequence;
 	if (!succeeded(run, result, exists))
@@ -166,7 +169,8 @@ static void create(struct model_run *run, struct model_partition *partition)
 		return;
 	if (!result && id && object_model_find(state, id))
 		result = -EEXIST;
-	if (!succeeded(run, engine_create(run->txn, partition->id, type, id, count, &first),
+	if (!succeeded(run,
+		       answer(run, engine_create(run->txn, partition->id, type, id, count, &first)),
 		       result))
 		return;
 	assert_int_equal(first, wanted);
@@ -182,7 +186,7 @@ static void remove_object(struct model_run *run, struct model_partition *partiti
 	/* Twice as seldom as creation while there are few. */
 	if (partition->now.count < MODEL_OBJECTS / 2 && one_in(run, 2))
 		return;
-	if (succeeded(run, engine_remove(run->txn, address),
+	if (succeeded(run, answer(run, engine_remove(run->txn, address)),
 		      object_model_find(&partition->now, id) && partition->now.self ? 0 : -ENOENT))
 		object_model_remove(&run->model, &partition->now, id);
 }
@@ -222,9 +226,9 @@ static void write_data(struct model_run *run, struct model_partition *partition,
 
 	fill_buffer(run, length);
 	if (append)
-		result = engine_append(run->txn, address, run->buffer, length, &at);
+		result = answer(run, engine_append(run->txn, address, run->buffer, length, &at));
 	else
-		result = engine_write(run->txn, address, offset, run->buffer, length);
+		result = answer(run, engine_write(run->txn, address, offset, run->buffer, length));
 	if (!succeeded(run, result, wanted))
 		return;
 	assert_true(!append || at == offset);
@@ -243,11 +247,12 @@ static void change_ranges(struct model_run *run, struct model_partition *partiti
 	case 0:
 		if (one_in(run, 2))
 			offset = size - min_u64(size, length);
-		if (succeeded(run, engine_truncate(run->txn, address, offset), wanted))
+		if (succeeded(run, answer(run, engine_truncate(run->txn, address, offset)), wanted))
 			object_model_truncate(&run->model, change(run, partition, id), offset);
 		break;
 	case 1:
-		if (succeeded(run, engine_clear(run->txn, address, offset, length), wanted))
+		if (succeeded(run, answer(run, engine_clear(run->txn, address, offset, length)),
+			      wanted))
 			object_model_clear_range(&run->model, change(run, partition, id), offset,
 						 length);
 		break;
@@ -256,7 +261,8 @@ static void change_ranges(struct model_run *run, struct model_partition *partiti
 			offset = model_run_below(run, size + 1);
 		if (!wanted && offset > size)
 			wanted = -EINVAL;
-		if (succeeded(run, engine_punch(run->txn, address, offset, length), wanted))
+		if (succeeded(run, answer(run, engine_punch(run->txn, address, offset, length)),
+			      wanted))
 			object_model_punch(&run->model, change(run, partition, id), offset, length);
 		break;
 	}
@@ -277,8 +283,9 @@ static void set_attribute(struct model_run *run, struct model_partition *partiti
 	for (uint32_t index = 0; index < attribute.length; index++)
 		run->buffer[index] = (uint8_t)(attribute.fill + index);
 	if (succeeded(run,
-		      engine_attribute_set(run->txn, address_of(partition, id, 0), attribute.page,
-					   attribute.number, run->buffer, attribute.length),
+		      answer(run, engine_attribute_set(run->txn, address_of(partition, id, 0),
+						       attribute.page, attribute.number,
+						       run->buffer, attribute.length)),
 		      object ? 0 : -ENOENT))
 		object_model_set_attribute(&run->model, change(run, partition, id), attribute);
 }
@@ -290,8 +297,8 @@ static void get_attribute(struct model_run *run, struct model_partition *partiti
 		 number = (uint32_t)model_run_below(run, 5);
 	uint32_t index = object ? object_model_attribute(object, page, number) : 0, length;
 	const struct model_attribute *found = NULL;
-	int result = engine_attribute_get(run->txn, address_of(partition, id, 0), page, number,
-					  run->buffer, 100, &length);
+	int result = answer(run, engine_attribute_get(run->txn, address_of(partition, id, 0), page,
+						      number, run->buffer, 100, &length));
 
 	if (object && index < object->attribute_count)
 		found = &object->attributes[index];
@@ -310,8 +317,10 @@ static void set_time(struct model_run *run, struct model_partition *partition, u
 	uint64_t ms = model_run_below(run, 1000000);
 	struct model_object *changed;
 
-	if (!succeeded(run, engine_set_time(run->txn, address_of(partition, id, 0), which, ms),
-		       object ? 0 : -ENOENT))
+	if (!succeeded(
+		    run,
+		    answer(run, engine_set_time(run->txn, address_of(partition, id, 0), which, ms)),
+		    object ? 0 : -ENOENT))
 		return;
 	changed = change(run, partition, id);
 	changed->modified_sequence = run->model.sequence;
@@ -326,7 +335,8 @@ static void note_access(struct model_run *run, struct model_partition *partition
 	bool data = one_in(run, 2), attributes = one_in(run, 2);
 
 	if (!succeeded(run,
-		       engine_accessed(run->txn, address_of(partition, id, 0), data, attributes),
+		       answer(run, engine_accessed(run->txn, address_of(partition, id, 0), data,
+						   attributes)),
 		       object ? 0 : -ENOENT))
 		return;
 	if (run->model.bypass || (!data && !attributes))
@@ -348,8 +358,9 @@ static void read_object(struct model_run *run, struct model_partition *partition
 	uint64_t offset, got;
 
 	if (!object || object->type == ENGINE_COLLECTION) {
-		assert_int_equal(engine_read(run->txn, address, 0, run->buffer, 1, &got),
-				 data_result(object));
+		assert_int_equal(
+			answer(run, engine_read(run->txn, address, 0, run->buffer, 1, &got)),
+			data_result(object));
 		return;
 	}
 	offset = some_offset(run, object->length);
@@ -401,8 +412,9 @@ static void reading_transaction(struct model_run *run)
 {
 	uint64_t count = 1 + model_run_below(run, 6);
 
+	run->doing = MODEL_READING;
 	run->model.bypass = false;
-	assert_int_equal(engine_begin(run->engine, ENGINE_READ, &run->txn), 0);
+	assert_int_equal(answer(run, engine_begin(run->engine, ENGINE_READ, &run->txn)), 0);
 	if (one_in(run, 6))
 		history_check_some(run);
 	for (; count; count--) {
@@ -427,9 +439,9 @@ static void reading_transaction(struct model_run *run)
 				if (object)
 					object_check(run, address, state, object);
 				else
-					assert_int_equal(
-						engine_read(run->txn, address, 0, NULL, 0, &got),
-						-ENOENT);
+					assert_int_equal(answer(run, engine_read(run->txn, address,
+										 0, NULL, 0, &got)),
+							 -ENOENT);
 				break;
 			}
 			/* fall through */
@@ -442,25 +454,49 @@ static void reading_transaction(struct model_run *run)
 	run->txn = NULL;
 }
 
+static void open_again(struct model_run *run)
+{
+	run->doing = MODEL_OPENING;
+	run->engine = run->store.open(run);
+	answer(run, 0);
+}
+
 void model_run_abandon(struct model_run *run)
 {
 	engine_abandon(run->engine);
+	run->engine = NULL;
 	run->txn = NULL;
 	object_model_abort(&run->model);
 	run->crashes++;
 	run->crashed = true;
-	run->engine = run->store.open(run);
+	open_again(run);
+}
+
+bool model_run_commit(struct model_run *run)
+{
+	bool stable = one_in(run, 10);
+	int result;
+
+	model_power_committing(run);
+	result = engine_commit(run->txn, stable);
+	run->txn = NULL;
+	if (model_power_committed(run, result, stable))
+		return true;
+	run->commits += result == 0;
+	run->failures += result == -ENOSPC;
+	assert_true(result == 0 || result == -ENOSPC);
+	return result == 0;
 }
 
 static void writing_transaction(struct model_run *run)
 {
 	enum engine_mode mode = one_in(run, 10) ? ENGINE_FREE : ENGINE_WRITE;
 	uint64_t count = 1 + model_run_below(run, 8);
-	int result;
 
+	run->doing = MODEL_WRITING;
 	if (run->store.disturb && one_in(run, 20))
 		run->store.disturb(run);
-	assert_int_equal(engine_begin(run->engine, mode, &run->txn), 0);
+	assert_int_equal(answer(run, engine_begin(run->engine, mode, &run->txn)), 0);
 	object_model_begin(&run->model, run->txn->sequence, run->now_ms);
 	if (one_in(run, 40))
 		snapshot(run, some_partition(run));
@@ -475,16 +511,10 @@ static void writing_transaction(struct model_run *run)
 		run->txn = NULL;
 		object_model_abort(&run->model);
 		run->aborts++;
+	} else if (model_run_commit(run)) {
+		object_model_commit(&run->model);
 	} else {
-		result = engine_commit(run->txn, one_in(run, 10));
-		run->txn = NULL;
-		run->commits += result == 0;
-		run->failures += result == -ENOSPC;
-		assert_true(result == 0 || result == -ENOSPC);
-		if (result)
-			object_model_abort(&run->model);
-		else
-			object_model_commit(&run->model);
+		object_model_abort(&run->model);
 	}
 }
 
@@ -503,18 +533,38 @@ static void all_stable(struct model_run *run)
 	}
 }
 
-/* Compares everything; after a crash also learns which access times are left. */
-static void look_at_everything(struct model_run *run)
+void model_run_look(struct model_run *run)
 {
-	assert_int_equal(engine_begin(run->engine, ENGINE_READ, &run->txn), 0);
+	assert_int_equal(answer(run, engine_begin(run->engine, ENGINE_READ, &run->txn)), 0);
 	object_check_all(run);
-	if (one_in(run, 3))
+	if (one_in(run, 3) || (run->power && run->crashed))
 		history_check(run);
-	assert_int_equal(engine_commit(run->txn, false), 0);
+	engine_abort(run->txn);
 	run->txn = NULL;
 	if (run->crashed)
 		all_stable(run);
 	run->crashed = run->unsure = false;
+}
+
+static void format(struct model_run *run)
+{
+	model_power_spare(run);
+	assert_int_equal(engine_reformat(run->engine), 0);
+	object_model_clear(&run->model);
+	run->formats++;
+}
+
+static void close_and_open(struct model_run *run)
+{
+	struct engine *engine = run->engine;
+
+	run->engine = NULL;
+	run->doing = MODEL_CLOSING;
+	assert_int_equal(answer(run, engine_close(engine)), 0);
+	model_power_flushed(run);
+	/* On a full device access times can get lost. */
+	run->crashed = true;
+	open_again(run);
 }
 
 /* Opens again, cleanly or not, flushes, or formats. */
@@ -526,23 +576,20 @@ static void upheaval(struct model_run *run)
 		model_run_abandon(run);
 		break;
 	case 1:
-		assert_int_equal(engine_close(run->engine), 0);
-		run->engine = run->store.open(run);
-		/* On a full device access times can get lost. */
-		run->crashed = true;
+		close_and_open(run);
 		break;
 	case 2:
-		assert_int_equal(engine_flush(run->engine), 0);
+		run->doing = MODEL_FLUSHING;
+		assert_int_equal(answer(run, engine_flush(run->engine)), 0);
+		model_power_flushed(run);
 		break;
 	default:
-		if (!one_in(run, 10))
-			break;
-		assert_int_equal(engine_reformat(run->engine), 0);
-		object_model_clear(&run->model);
-		run->formats++;
+		if (one_in(run, 10))
+			format(run);
 		break;
 	}
-	look_at_everything(run);
+	run->doing = MODEL_READING;
+	model_run_look(run);
 }
 
 /* A full store is formatted, or nothing would happen any more. */
@@ -554,11 +601,28 @@ static void format_if_full(struct model_run *run, uint64_t *failures, uint64_t *
 	}
 	if (run->failures - *failures < 20)
 		return;
-	look_at_everything(run);
-	assert_int_equal(engine_reformat(run->engine), 0);
-	object_model_clear(&run->model);
-	run->formats++;
+	model_power_spare(run);
+	model_run_look(run);
+	format(run);
 	*failures = run->failures;
+}
+
+/* A transaction, and sometimes more. */
+static void turn(struct model_run *run)
+{
+	run->now_ms += model_run_below(run, 100);
+	if (one_in(run, 3))
+		reading_transaction(run);
+	else if (one_in(run, run->power ? 4 : 12))
+		history_operate(run);
+	else
+		writing_transaction(run);
+	if (run->store.calm)
+		run->store.calm(run);
+	if (one_in(run, 300))
+		upheaval(run);
+	else if (run->crashed || run->unsure || one_in(run, 300))
+		model_run_look(run);
 }
 
 void model_run(struct model_run *run, uint64_t seed, uint64_t operations)
@@ -574,22 +638,11 @@ void model_run(struct model_run *run, uint64_t seed, uint64_t operations)
 	run->buffer = malloc(max_u64(all_bytes(run), 5000));
 	assert_non_null(run->buffer);
 	while (run->operations < operations) {
-		run->now_ms += model_run_below(run, 100);
-		if (one_in(run, 3))
-			reading_transaction(run);
-		else if (one_in(run, 12))
-			history_operate(run);
-		else
-			writing_transaction(run);
-		if (run->store.calm)
-			run->store.calm(run);
-		if (one_in(run, 300))
-			upheaval(run);
-		else if (run->crashed || run->unsure || one_in(run, 300))
-			look_at_everything(run);
+		model_power_turn(run, turn);
 		format_if_full(run, &failures, &commits);
 	}
-	look_at_everything(run);
+	model_power_spare(run);
+	model_run_look(run);
 	assert_int_equal(engine_close(run->engine), 0);
 	object_model_clear(&run->model);
 	free(run->buffer);

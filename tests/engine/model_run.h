@@ -13,12 +13,34 @@ struct model_run;
 
 /* The store that a run is on. */
 struct model_store {
-	/* Opens the engine on what the store holds; cannot fail. */
+	/* Opens the engine on what the store holds. Fails only for want of power: NULL. */
 	struct engine *(*open)(struct model_run *run);
 	/* The store begins to fail for lack of room now and then, at random, or is asked to. May be NULL. */
 	void (*disturb)(struct model_run *run);
 	void (*calm)(struct model_run *run);
 	void *context;
+};
+
+/* What a run is doing when the power fails. */
+enum model_doing {
+	MODEL_READING,
+	MODEL_WRITING,
+	MODEL_FLUSHING,
+	MODEL_CLOSING,
+	MODEL_OPENING,
+	MODEL_SNAPSHOT,
+	MODEL_DEVICE_SNAPSHOT,
+	MODEL_DROP,
+	MODEL_ROLLBACK,
+	MODEL_DEVICE_ROLLBACK,
+	MODEL_OBJECT_ROLLBACK,
+	MODEL_UNDO,
+	MODEL_CLONE,
+	MODEL_REFRESH,
+	MODEL_DETACH,
+	MODEL_RETENTION,
+	MODEL_MERGE,
+	MODEL_DOINGS
 };
 
 struct model_run {
@@ -29,6 +51,8 @@ struct model_run {
 	struct object_model model;
 	uint64_t random, now_ms;
 	uint64_t operations;
+	enum model_doing doing;
+	struct model_power *power; /* model_power.h; NULL: it never fails */
 	uint64_t commits, aborts, crashes, failures, formats; /* what happened */
 	uint64_t moments, undone, rollbacks, clones; /* what was compared or done of history */
 	bool policies;                               /* some change the policies of retention */
@@ -40,6 +64,24 @@ struct model_run {
 
 /* Runs `operations` operations from `seed` on an empty engine; fails the test on the first difference. */
 void model_run(struct model_run *run, uint64_t seed, uint64_t operations);
+
+/*
+ * The same with the seed and number of operations that MUNINN_SEED and MUNINN_OPERATIONS ask for, or these. Says how to repeat
+ * the run before it begins.
+ */
+void model_start(struct model_run *run, const char *name, uint64_t otherwise_seed,
+		 uint64_t operations);
+
+/* A small device in memory. */
+struct model_flash {
+	uint32_t blocks;
+	bool merge_manual;
+	bool power_fails;
+};
+
+/* A run on the store on flash, as model_start. */
+void model_run_on_flash(const char *name, const struct model_flash *flash, uint64_t seed,
+			uint64_t operations);
 
 /* 0..limit - 1 */
 uint64_t model_run_below(struct model_run *run, uint64_t limit);
@@ -62,6 +104,11 @@ static inline uint64_t all_bytes(const struct model_run *run)
 {
 	return (uint64_t)MODEL_PIECES * run->model.page_bytes;
 }
+
+/* ---- model_power.c ---- */
+
+/* What a call to the engine returned; does not return if the power has failed. */
+int answer(struct model_run *run, int result);
 
 /* ---- model_check.c: the open transaction shows what the model shows ---- */
 
@@ -91,7 +138,22 @@ void history_operate(struct model_run *run);
 void history_check(struct model_run *run);
 void history_check_some(struct model_run *run);
 
+/*
+ * Numbers of versions of a partition that a rollback of the device made another one are as the engine says: the model learns
+ * them.
+ */
+void history_learn_numbers(struct model_run *run);
+
 /* ---- model_run.c ---- */
+
+/* Compares everything; after a crash also learns which access times are left. */
+void model_run_look(struct model_run *run);
+
+/*
+ * Ends the open writing transaction in a commit; whether the model follows. When the power fails meanwhile it does, and what
+ * became of it shows when the store is open again.
+ */
+bool model_run_commit(struct model_run *run);
 
 /* Closes as a crash does and opens again. */
 void model_run_abandon(struct model_run *run);

@@ -54,15 +54,21 @@ static void state_clear(struct model_state *state)
 	*state = (struct model_state){ 0 };
 }
 
+/* One more state has these objects. */
+static void state_keep(struct model_state *state)
+{
+	share(state->self);
+	for (uint32_t index = 0; index < state->count; index++)
+		share(state->objects[index]);
+	for (uint32_t index = 0; index < MODEL_GRAVES; index++)
+		share(state->graves[index]);
+}
+
 static void state_share(struct model_state *to, const struct model_state *from)
 {
 	state_clear(to);
 	*to = *from;
-	share(to->self);
-	for (uint32_t index = 0; index < to->count; index++)
-		share(to->objects[index]);
-	for (uint32_t index = 0; index < MODEL_GRAVES; index++)
-		share(to->graves[index]);
+	state_keep(to);
 }
 
 void object_model_init(struct object_model *model, uint32_t page_bytes)
@@ -86,6 +92,22 @@ void object_model_clear(struct object_model *model)
 		for (uint32_t index = 0; index < MODEL_PARTITIONS; index++)
 			state_clear(&model->moments[slot].states[index]);
 	object_model_init(model, model->page_bytes);
+}
+
+void object_model_copy(struct object_model *to, const struct object_model *from)
+{
+	*to = *from;
+	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++) {
+		struct model_partition *partition = &to->partitions[index];
+
+		state_keep(&partition->now);
+		state_keep(&partition->before);
+		for (uint32_t version = 0; version < MODEL_VERSIONS; version++)
+			state_keep(&partition->versions[version]);
+	}
+	for (uint32_t slot = 0; slot < MODEL_MOMENTS; slot++)
+		for (uint32_t index = 0; index < MODEL_PARTITIONS; index++)
+			state_keep(&to->moments[slot].states[index]);
 }
 
 /* ---- transactions ---- */

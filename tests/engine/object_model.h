@@ -80,6 +80,9 @@ struct object_model {
 void object_model_init(struct object_model *model, uint32_t page_bytes);
 void object_model_clear(struct object_model *model);
 
+/* `to` becomes a copy, which shares the objects. It must hold nothing before: a model that is all zeros, or cleared. */
+void object_model_copy(struct object_model *to, const struct object_model *from);
+
 void object_model_begin(struct object_model *model, uint64_t sequence, uint64_t time_ms);
 void object_model_commit(struct object_model *model);
 void object_model_abort(struct object_model *model);

@@ -16,28 +16,6 @@
 #include "tests/engine/memory_store.h"
 #include "tests/engine/model_run.h"
 
-static uint64_t setting(const char *name, uint64_t otherwise)
-{
-	const char *text = getenv(name);
-
-	return text ? strtoull(text, NULL, 0) : otherwise;
-}
-
-/* Says how to repeat a run before it begins. */
-static void start(struct model_run *run, const char *name, uint64_t otherwise_seed,
-		  uint64_t operations)
-{
-	uint64_t seed = setting("MUNINN_SEED", otherwise_seed);
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	operations /= 4;
-#endif
-	operations = setting("MUNINN_OPERATIONS", operations);
-	printf("%s: MUNINN_SEED=%llu MUNINN_OPERATIONS=%llu\n", name, (unsigned long long)seed,
-	       (unsigned long long)operations);
-	model_run(run, seed, operations);
-}
-
 /* ---- in memory ---- */
 
 static struct engine *open_memory(struct model_run *run)
@@ -69,7 +47,7 @@ static void run_on_memory(const char *name, uint32_t page_bytes, bool absorb, ui
 
 	run.store.context = memory_store_create(page_bytes);
 	memory_store_absorb(run.store.context, absorb);
-	start(&run, name, seed, operations);
+	model_start(&run, name, seed, operations);
 	memory_store_destroy(run.store.context);
 }
 
@@ -93,73 +71,24 @@ static void test_pages_of_4096_bytes(void **state)
 
 /* ---- on flash ---- */
 
-static struct engine *open_flash(struct model_run *run)
-{
-	struct error_text error = { "" };
-	struct engine *engine;
-
-	if (engine_open(run->store.context, &run->options, &engine, &error))
-		fail_msg("%s", error.text);
-	return engine;
-}
-
-static void run_on_flash(const char *name, uint32_t blocks, const struct engine_options *options,
-			 uint64_t seed, uint64_t operations)
-{
-	const struct nand_geometry geometry = {
-		.page_bytes = 512,
-		.spare_bytes = 64,
-		.pages_per_block = 8,
-		.blocks = blocks,
-		.channels = 1,
-		.dies_per_channel = 1,
-	};
-	/* For room, history is given up. */
-	struct model_run run = { .store = { .open = open_flash },
-				 .options = *options,
-				 .policies = true,
-				 .lossy = true };
-	struct error_text error = { "" };
-	struct nand *nand = NULL;
-	uint64_t nvram;
-
-	if (engine_nvram_bytes(&geometry, options, &nvram, &error) ||
-	    nand_open_memory(&geometry, nvram, &nand, &error) ||
-	    engine_format(nand, options, &error))
-		fail_msg("%s", error.text);
-	run.store.context = nand;
-	start(&run, name, seed, operations);
-	nand_close(nand);
-}
-
-/* The smallest caches, so that records are read again and again. */
-static const struct engine_options small = {
-	.rows = 2,
-	.segment_pages = 8,
-	.record_bytes = 128,
-	.onode_cache_entries = 1,
-	.directory_cache_nodes = 1,
-};
-
 static void test_the_engine_does_what_the_model_does_on_flash(void **state)
 {
 	(void)state;
-	run_on_flash("flash", 6000, &small, 4, 100000);
+	model_run_on_flash("flash", &(struct model_flash){ .blocks = 6000 }, 4, 100000);
 }
 
 static void test_a_device_that_is_merged_all_the_time_keeps_what_it_has(void **state)
 {
 	(void)state;
-	run_on_flash("flash that is merged", 500, &small, 5, 25000);
+	model_run_on_flash("flash that is merged", &(struct model_flash){ .blocks = 500 }, 5,
+			   25000);
 }
 
 static void test_a_device_that_runs_full_keeps_what_it_has(void **state)
 {
-	struct engine_options options = small;
-
 	(void)state;
-	options.merge_manual = true;
-	run_on_flash("flash that runs full", 900, &options, 6, 50000);
+	model_run_on_flash("flash that runs full",
+			   &(struct model_flash){ .blocks = 900, .merge_manual = true }, 6, 50000);
 }
 
 int main(void)

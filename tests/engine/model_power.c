@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "tests/engine/model_power.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/bytes.h"
+#include "common/crc32c.h"
+#include "engine/muninn/store.h"
+#include "nand/rehearsal.h"
+
+enum {
+	STATES_MAX = 32, /* that are remembered since a flush */
+	CUTS_IN_A_ROW = 3,
+	ONE_IN_KEPT = 24,   /* turns with the NVRAM kept */
+	ONE_IN_FAILED = 32, /* turns with the host failing as well */
+};
+
+/* What is shown of history beside contents, of each partition and of the device: a sum over each. */
+struct model_facts {
+	bool known;
+	uint32_t versions, retention, clones;
+};
+
+/* What the store may show again. */
+struct state {
+	uint64_t sequence; /* of the commit that it is of; 0: it counts for certain */
+	struct object_model model;
+	struct model_facts facts;
+};
+
+enum outcome {
+	OUTCOME_BEFORE, /* NVRAM kept: without the command in flight, if there was one */
+	OUTCOME_AFTER,  /* NVRAM kept: with it */
+	OUTCOME_FLUSH,  /* the host failed: as of the last flush */
+	OUTCOME_LATER,  /* the host failed: with commands behind it, whole ones */
+	OUTCOMES
+};
+
+struct model_power {
+	struct record_store_operations operations; /* first; the store's, with a few of our own */
+	const struct record_store_operations *original;
+	struct nand *nand;
+	uint8_t boot[16];
+	jmp_buf gone; /* where a turn goes on when the power is off */
+	bool armed;
+	bool merging, failed_merging; /* is in a merge; was when the power failed */
+	enum nand_cut_nvram
+		nvram; /* what the NVRAM will be; when not kept, states are remembered */
+	struct state states[STATES_MAX]; /* older than the present one, which is in the run */
+	uint32_t state_count;
+	uint64_t sequence, committing; /* of the present one; of the transaction in flight */
+	struct model_facts facts;      /* of the present one */
+	uint64_t cuts[MODEL_DOINGS][OUTCOMES];
+	struct {
+		uint64_t programs, erases, syncs, reads, points;
+	} in_flight;
+	uint64_t fates[NAND_CUT_NVRAMS];
+};
+
+static const char *const doing_names[MODEL_DOINGS] = {
+	"reading",
+	"writing",
+	"a flush",
+	"closing",
+	"opening again",
+	"a snapshot with changes",
+	"a snapshot of the device",
+	"dropping a version",
+	"a rollback of a partition",
+	"a rollback of the device",
+	"a rollback of an object",
+	"an undo",
+	"making a clone",
+	"refreshing a clone",
+	"detaching a clone",
+	"setting a policy",
+	"merging",
+};
+
+/* ---- the store with points at which the power may fail ---- */
+
+static struct model_power *power_of(struct record_store *store)
+{
+	return (struct model_power *)(void *)store->operations;
+}
+
+bool model_power_is_off(const struct model_power *power)
+{
+	struct nand_power_status status;
+
+	nand_power_status(power->nand, &status);
+	return status.off;
+}
+
+static int put_or_fail(struct record_store *store, const struct record_key *key, uint16_t version,
+		       unsigned flags, const void *value, uint32_t length, bool reserve)
+{
+	struct model_power *power = power_of(store);
+
+	if (nand_power_point(power->nand))
+		return -EIO;
+	return power->original->put(store, key, version, flags, value, length, reserve);
+}
+
+/* A commit is a store to NVRAM, which goes nowhere when the power is off. */
+static void commit_or_fail(struct record_store *store)
+{
+	struct model_power *power = power_of(store);
+
+	nand_power_point(power->nand);
+	power->original->commit(store);
+	nand_power_point(power->nand);
+}
+
+static int merge_or_fail(struct record_store *store, const struct record_keep *keep,
+			 struct record_merge *merge)
+{
+	struct model_power *power = power_of(store);
+	bool was_off = model_power_is_off(power);
+	int result = power->original->merge(store, keep, merge);
+
+	power->failed_merging = power->failed_merging || (!was_off && model_power_is_off(power));
+	return result;
+}
+
+void model_power_attach(struct model_power *power, struct record_store *store)
+{
+	power->original = store->operations;
+	power->operations = *store->operations;
+	power->operations.put = put_or_fail;
+	power->operations.commit = commit_or_fail;
+	power->operations.merge = merge_or_fail;
+	store->operations = &power->operations;
+}
+
+const uint8_t *model_power_boot(const struct model_power *power)
+{
+	return power->boot;
+}
+
+struct model_power *model_power_create(struct nand *nand)
+{
+	struct model_power *power = calloc(1, sizeof(*power));
+
+	assert_non_null(power);
+	power->nand = nand;
+	return power;
+}
+
+/* ---- states that may be found ---- */
+
+static void forget_states(struct model_power *power)
+{
+	while (power->state_count)
+		object_model_clear(&power->states[--power->state_count].model);
+}
+
+void model_power_destroy(struct model_power *power)
+{
+	forget_states(power);
+	free(power);
+}
+
+static bool host_fails(const struct model_power *power)
+{
+	return power->nvram != NAND_CUT_NVRAM_KEPT;
+}
+
+/* Whether anything may be found but the present. */
+static bool is_watched(const struct model_power *power)
+{
+	return power->armed || host_fails(power);
+}
+
+void model_power_committing(struct model_run *run)
+{
+	struct model_power *power = run->power;
+	struct state *before;
+
+	if (!power || !is_watched(power))
+		return;
+	assert_true(power->state_count < STATES_MAX);
+	before = &power->states[power->state_count++];
+	before->sequence = power->sequence;
+	before->facts = power->facts;
+	object_model_copy(&before->model, &run->model);
+	object_model_abort(&before->model);
+	power->committing = run->txn->sequence;
+}
+
+bool model_power_committed(struct model_run *run, int result, bool stable)
+{
+	struct model_power *power = run->power;
+
+	if (!power || !is_watched(power))
+		return false;
+	if (result == 0 || model_power_is_off(power)) {
+		power->sequence = power->committing;
+		power->facts.known = false;
+	} else {
+		object_model_clear(&power->states[--power->state_count].model);
+	}
+	if (model_power_is_off(power))
+		return true;
+	if (!host_fails(power) || (stable && result == 0))
+		forget_states(power);
+	return false;
+}
+
+void model_power_flushed(struct model_run *run)
+{
+	if (run->power)
+		forget_states(run->power);
+}
+
+/* ---- facts ---- */
+
+#define ADD(crc, value) ((crc) = crc32c((crc), &(value), sizeof(value)))
+
+static void add_versions(struct model_run *run, uint64_t partition, uint32_t *crc)
+{
+	struct engine_version version;
+	int result;
+
+	for (uint32_t from = 0;; from = version.version + 1) {
+		result = answer(run, engine_version_next(run->txn, partition, from, &version));
+		assert_true(result == 0 || result == -ENOENT);
+		if (result)
+			return;
+		ADD(*crc, version.version);
+		ADD(*crc, version.sequence);
+		ADD(*crc, version.time_ms);
+	}
+}
+
+static void add_facts(struct model_run *run, uint64_t partition, struct model_facts *facts)
+{
+	struct engine_retention retention;
+	struct engine_clone clone = { 0 };
+	int result;
+
+	add_versions(run, partition, &facts->versions);
+	assert_int_equal(answer(run, engine_retention_get(run->txn, partition, &retention)), 0);
+	ADD(facts->retention, retention.kind);
+	ADD(facts->retention, retention.keep_all_ms);
+	ADD(facts->retention, retention.keep_interval_ms);
+	ADD(facts->retention, retention.keep_interval_for_ms);
+	if (!partition)
+		return;
+	result = answer(run, engine_clone_get(run->txn, partition, &clone));
+	ADD(facts->clones, result);
+	ADD(facts->clones, clone.source);
+	ADD(facts->clones, clone.sequence);
+	ADD(facts->clones, clone.time_ms);
+}
+
+static struct model_facts learn_facts(struct model_run *run)
+{
+	struct model_facts facts = { .known = true };
+
+	assert_int_equal(answer(run, engine_begin(run->engine, ENGINE_READ, &run->txn)), 0);
+	add_facts(run, 0, &facts);
+	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++)
+		if (run->model.partitions[index].now.self)
+			add_facts(run, run->model.partitions[index].id, &facts);
+	engine_abort(run->txn);
+	run->txn = NULL;
+	return facts;
+}
+
+static void compare_facts(struct model_run *run, const struct model_facts *wanted)
+{
+	struct model_facts found = learn_facts(run);
+
+	if (!wanted->known)
+		return;
+	assert_int_equal(found.versions, wanted->versions);
+	assert_int_equal(found.retention, wanted->retention);
+	assert_int_equal(found.clones, wanted->clones);
+}
+
+/* ---- when it fails ---- */
+
+/* Often few operations, seldom many. */
+static uint64_t some_operations(struct model_run *run)
+{
+	return model_run_below(run, UINT64_C(1) << model_run_below(run, 11));
+}
+
+static void arm(struct model_run *run, uint64_t operations)
+{
+	struct model_power *power = run->power;
+	struct nand_power_cut ends[NAND_REHEARSAL_ENDS], cut;
+	struct error_text error;
+
+	nand_rehearsal_ends(nand_geometry(power->nand), power->nvram, ends);
+	cut = ends[model_run_below(run, NAND_REHEARSAL_ENDS)];
+	cut.erase = (enum nand_cut_erase)model_run_below(run, NAND_CUT_ERASES);
+	cut.count_reads = one_in(run, 6);
+	cut.seed = model_run_below(run, UINT64_MAX);
+	cut.after = operations;
+	if (nand_arm_power_cut(power->nand, &cut, &error))
+		fail_msg("%s", error.text);
+	power->armed = true;
+}
+
+/* The present is stable, and states are remembered from now on, until the host fails. */
+static void expect_the_host_to_fail(struct model_run *run)
+{
+	struct model_power *power = run->power;
+
+	power->nvram = one_in(run, 2) ? NAND_CUT_NVRAM_FLUSHED : NAND_CUT_NVRAM_MIXED;
+	power->sequence = 0;
+	if (one_in(run, 2))
+		arm(run, some_operations(run));
+}
+
+static void flush(struct model_run *run)
+{
+	run->doing = MODEL_FLUSHING;
+	assert_int_equal(answer(run, engine_flush(run->engine)), 0);
+	model_power_flushed(run);
+}
+
+static void prepare(struct model_run *run)
+{
+	struct model_power *power = run->power;
+
+	if (power->state_count > STATES_MAX - 4)
+		flush(run);
+	if (!power->armed && host_fails(power)) {
+		if (one_in(run, 4))
+			arm(run, some_operations(run));
+	} else if (!power->armed && one_in(run, ONE_IN_KEPT)) {
+		power->sequence = 0;
+		arm(run, some_operations(run));
+	} else if (!power->armed && one_in(run, ONE_IN_FAILED)) {
+		flush(run);
+		expect_the_host_to_fail(run);
+	}
+	if (is_watched(power) && !power->facts.known)
+		power->facts = learn_facts(run);
+}
+
+void model_power_threaten(struct model_run *run, uint64_t operations)
+{
+	struct model_power *power = run->power;
+
+	if (!power || power->armed || !one_in(run, 2))
+		return;
+	if (!host_fails(power)) {
+		power->sequence = 0;
+		power->facts = learn_facts(run);
+	}
+	arm(run, model_run_below(run, operations));
+}
+
+void model_power_spare(struct model_run *run)
+{
+	struct model_power *power = run->power;
+
+	if (!power)
+		return;
+	nand_disarm_power_cut(power->nand);
+	power->armed = false;
+	power->nvram = NAND_CUT_NVRAM_KEPT;
+	power->facts.known = false;
+	forget_states(power);
+}
+
+/* ---- what is left ---- */
+
+static void note_cut(struct model_run *run)
+{
+	struct model_power *power = run->power;
+	struct nand_power_status status;
+
+	nand_power_status(power->nand, &status);
+	power->in_flight.programs += strncmp(status.in_flight, "program", 7) == 0;
+	power->in_flight.erases += strncmp(status.in_flight, "erase", 5) == 0;
+	power->in_flight.syncs += strncmp(status.in_flight, "sync of", 7) == 0;
+	power->in_flight.reads += strncmp(status.in_flight, "read", 4) == 0;
+	power->in_flight.points += strncmp(status.in_flight, "scenario", 8) == 0;
+	power->fates[power->nvram]++;
+	if (power->failed_merging)
+		run->doing = MODEL_MERGE;
+	power->failed_merging = false;
+	if (getenv("MUNINN_VERBOSE"))
+		printf("cut %d at %llu: %s, in the %s\n", power->nvram,
+		       (unsigned long long)run->operations, doing_names[run->doing],
+		       status.in_flight);
+}
+
+/* Ends the engine that has no power, and the transaction in flight. */
+static void end_engine(struct model_run *run)
+{
+	if (run->txn && run->txn->mode == ENGINE_READ)
+		engine_abort(run->txn);
+	else if (run->txn)
+		object_model_abort(&run->model);
+	run->txn = NULL;
+	if (run->engine)
+		engine_abandon(run->engine);
+	run->engine = NULL;
+}
+
+static void power_on(struct model_power *power)
+{
+	assert_int_equal(nand_power_on(power->nand), 0);
+	power->armed = false;
+	if (host_fails(power))
+		put_le64(power->boot, get_le64(power->boot) + 1);
+}
+
+/* Opens the store, in which the power may fail again. */
+static void open_again(struct model_run *run)
+{
+	struct model_power *power = run->power;
+	bool failed = host_fails(power);
+
+	power_on(power);
+	for (int cuts = 1; !run->engine; cuts++) {
+		if (cuts < CUTS_IN_A_ROW && one_in(run, 3)) {
+			power->nvram =
+				failed ? (enum nand_cut_nvram)model_run_below(run, NAND_CUT_NVRAMS)
+				       : NAND_CUT_NVRAM_KEPT;
+			if (power->nvram == NAND_CUT_NVRAM_LOST)
+				power->nvram = NAND_CUT_NVRAM_KEPT;
+			arm(run, model_run_below(run, 12));
+		}
+		run->engine = run->store.open(run);
+		if (run->engine)
+			break;
+		power->cuts[MODEL_OPENING][failed ? OUTCOME_FLUSH : OUTCOME_BEFORE]++;
+		power->fates[power->nvram]++;
+		power_on(power);
+	}
+	nand_disarm_power_cut(power->nand);
+	power->armed = false;
+	power->nvram = failed ? NAND_CUT_NVRAM_FLUSHED : NAND_CUT_NVRAM_KEPT;
+}
+
+/* Whether the commit with this number counts in the store. */
+static bool counts(const struct model_run *run, uint64_t sequence)
+{
+	const struct muninn_store *store = (const void *)run->engine->store;
+	struct visibility visibility = store_visibility(store, RECORD_NEWEST);
+
+	return sequence <= store->committed && sequence_is_visible(&visibility, sequence);
+}
+
+/* The newest state that counts becomes the model; `before` it are so many that could have been found. */
+static void choose_state(struct model_run *run, bool *newest, bool *oldest)
+{
+	struct model_power *power = run->power;
+	uint32_t found = power->state_count;
+
+	*newest = power->sequence == 0 || counts(run, power->sequence);
+	while (!*newest && found > 0) {
+		const struct state *state = &power->states[--found];
+
+		if (state->sequence == 0 || counts(run, state->sequence))
+			break;
+		assert_true(found > 0);
+	}
+	*oldest = found == 0;
+	assert_true(*newest || power->state_count);
+	if (!*newest) {
+		object_model_clear(&run->model);
+		object_model_copy(&run->model, &power->states[found].model);
+		power->facts = power->states[found].facts;
+	}
+	forget_states(power);
+}
+
+static void recover(struct model_run *run)
+{
+	struct model_power *power = run->power;
+	bool newest, oldest, in_flight;
+	enum model_doing doing;
+
+	note_cut(run);
+	doing = run->doing;
+	end_engine(run);
+	open_again(run);
+	in_flight = power->state_count > 0;
+	choose_state(run, &newest, &oldest);
+	if (host_fails(power))
+		power->cuts[doing][oldest ? OUTCOME_FLUSH : OUTCOME_LATER]++;
+	else
+		power->cuts[doing][newest && in_flight ? OUTCOME_AFTER : OUTCOME_BEFORE]++;
+	power->nvram = NAND_CUT_NVRAM_KEPT;
+	if (newest && doing == MODEL_DEVICE_ROLLBACK)
+		history_learn_numbers(run);
+	compare_facts(run, &power->facts);
+	power->facts.known = false;
+	run->crashed = run->unsure = true;
+	model_run_look(run);
+}
+
+int answer(struct model_run *run, int result)
+{
+	if (run->power && run->power->armed && model_power_is_off(run->power))
+		longjmp(run->power->gone, 1);
+	return result;
+}
+
+void model_power_turn(struct model_run *run, void (*turn)(struct model_run *run))
+{
+	if (!run->power) {
+		turn(run);
+		return;
+	}
+	if (setjmp(run->power->gone)) {
+		recover(run);
+		return;
+	}
+	prepare(run);
+	turn(run);
+	answer(run, 0);
+}
+
+/* ---- what happened ---- */
+
+void model_power_report(const struct model_power *power)
+{
+	uint64_t sums[OUTCOMES] = { 0 };
+
+	for (int doing = 0; doing < MODEL_DOINGS; doing++) {
+		const uint64_t *cuts = power->cuts[doing];
+
+		if (cuts[0] + cuts[1] + cuts[2] + cuts[3])
+			printf("power failed in %s: %llu before, %llu after; with the host: %llu "
+			       "as "
+			       "flushed, %llu later\n",
+			       doing_names[doing], (unsigned long long)cuts[OUTCOME_BEFORE],
+			       (unsigned long long)cuts[OUTCOME_AFTER],
+			       (unsigned long long)cuts[OUTCOME_FLUSH],
+			       (unsigned long long)cuts[OUTCOME_LATER]);
+		for (int outcome = 0; outcome < OUTCOMES; outcome++)
+			sums[outcome] += cuts[outcome];
+	}
+	printf("%llu power cuts: %llu before, %llu after; with the host: %llu as flushed, %llu "
+	       "later\n",
+	       (unsigned long long)(sums[0] + sums[1] + sums[2] + sums[3]),
+	       (unsigned long long)sums[OUTCOME_BEFORE], (unsigned long long)sums[OUTCOME_AFTER],
+	       (unsigned long long)sums[OUTCOME_FLUSH], (unsigned long long)sums[OUTCOME_LATER]);
+	printf("in flight: %llu programs, %llu erases, %llu syncs, %llu reads, %llu between "
+	       "records; "
+	       "NVRAM %llu kept, %llu as flushed, %llu mixed\n",
+	       (unsigned long long)power->in_flight.programs,
+	       (unsigned long long)power->in_flight.erases,
+	       (unsigned long long)power->in_flight.syncs,
+	       (unsigned long long)power->in_flight.reads,
+	       (unsigned long long)power->in_flight.points,
+	       (unsigned long long)power->fates[NAND_CUT_NVRAM_KEPT],
+	       (unsigned long long)power->fates[NAND_CUT_NVRAM_FLUSHED],
+	       (unsigned long long)power->fates[NAND_CUT_NVRAM_MIXED]);
+}
