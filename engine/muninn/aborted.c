@@ -61,9 +61,11 @@ void aborted_take_back(struct muninn_store *store, uint64_t last)
 	uint64_t kept = 0;
 
 	while (kept < count && range_first(store, kept) <= last &&
-	       range_last(store, kept) <= last &&
 	       (kept == 0 || range_first(store, kept) > range_last(store, kept - 1)))
 		kept++;
+	/* One that has grown since, as in an outage that another one interrupted, ended with `last` then. */
+	if (kept && range_last(store, kept - 1) > last)
+		nvram_store64(range_at(store, kept - 1) + 8, last);
 	nvram_store64(store->nvram + STATE_ABORTED_COUNT_AT, kept);
 }
 

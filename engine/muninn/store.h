@@ -121,7 +121,7 @@ bool aborted_has_room(const struct muninn_store *store);
  */
 void store_abandon(struct muninn_store *store, uint64_t last);
 
-/* Ends the list before the first range that is not as of the commit of `last`. */
+/* Ends the list with what was in it at the commit of `last`. */
 void aborted_take_back(struct muninn_store *store, uint64_t last);
 
 /* Takes ranges off the list that no sealed segment needs any more. */

@@ -157,8 +157,7 @@ static void begin(struct model_run *run, enum engine_mode mode, enum model_doing
 	run->operations++;
 	run->doing = doing;
 	model_power_threaten(run, OPERATIONS_OF_A_COMMAND);
-	assert_int_equal(answer(run, engine_begin(run->engine, mode, &run->txn)), 0);
-	object_model_begin(&run->model, run->txn->sequence, run->now_ms);
+	model_run_begin(run, mode);
 }
 
 /* The operation may have begun a slot. */
@@ -390,6 +389,20 @@ static void roll_back_object(struct model_run *run)
 
 /* ---- clones ---- */
 
+/* So that there is room for a clone. */
+static void remove_partition(struct model_run *run, struct model_partition *partition)
+{
+	int result;
+
+	begin(run, ENGINE_FREE, MODEL_REMOVE);
+	result = answer(run, engine_partition_remove(run->txn, partition->id, true));
+	assert_true(result == 0 || result == -ENOSPC);
+	if (!finish(run, result))
+		return;
+	object_model_partition_remove(&run->model, partition);
+	object_model_commit(&run->model);
+}
+
 static void make_clone(struct model_run *run)
 {
 	struct model_partition *partition = some_partition(run), *source = some_partition(run);
@@ -398,6 +411,8 @@ static void make_clone(struct model_run *run)
 	uint64_t id;
 	int result;
 
+	if (run->power && partition->now.self && partition != source && one_in(run, 6))
+		remove_partition(run, partition);
 	if (partition->now.self || !source->now.self ||
 	    (!one_in(run, 3) && !some_past(run, source, &moment, &then)))
 		return;

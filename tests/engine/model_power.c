@@ -71,6 +71,7 @@ static const char *const doing_names[MODEL_DOINGS] = {
 	"closing",
 	"opening again",
 	"a snapshot with changes",
+	"removing a partition",
 	"a snapshot of the device",
 	"dropping a version",
 	"a rollback of a partition",
@@ -392,7 +393,7 @@ static void note_cut(struct model_run *run)
 	if (power->failed_merging)
 		run->doing = MODEL_MERGE;
 	power->failed_merging = false;
-	if (getenv("MUNINN_VERBOSE"))
+	if (getenv("MUNINN_VERBOSE") && *getenv("MUNINN_VERBOSE"))
 		printf("cut %d at %llu: %s, in the %s\n", power->nvram,
 		       (unsigned long long)run->operations, doing_names[run->doing],
 		       status.in_flight);

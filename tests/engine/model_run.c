@@ -472,6 +472,13 @@ void model_run_abandon(struct model_run *run)
 	open_again(run);
 }
 
+void model_run_begin(struct model_run *run, enum engine_mode mode)
+{
+	assert_int_equal(engine_begin(run->engine, mode, &run->txn), 0);
+	object_model_begin(&run->model, run->txn->sequence, run->now_ms);
+	answer(run, 0);
+}
+
 bool model_run_commit(struct model_run *run)
 {
 	bool stable = one_in(run, 10);
@@ -496,8 +503,7 @@ static void writing_transaction(struct model_run *run)
 	run->doing = MODEL_WRITING;
 	if (run->store.disturb && one_in(run, 20))
 		run->store.disturb(run);
-	assert_int_equal(answer(run, engine_begin(run->engine, mode, &run->txn)), 0);
-	object_model_begin(&run->model, run->txn->sequence, run->now_ms);
+	model_run_begin(run, mode);
 	if (one_in(run, 40))
 		snapshot(run, some_partition(run));
 	while (run->txn && count--)

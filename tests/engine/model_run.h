@@ -29,6 +29,7 @@ enum model_doing {
 	MODEL_CLOSING,
 	MODEL_OPENING,
 	MODEL_SNAPSHOT,
+	MODEL_REMOVE,
 	MODEL_DEVICE_SNAPSHOT,
 	MODEL_DROP,
 	MODEL_ROLLBACK,
@@ -148,6 +149,9 @@ void history_learn_numbers(struct model_run *run);
 
 /* Compares everything; after a crash also learns which access times are left. */
 void model_run_look(struct model_run *run);
+
+/* Begins a writing transaction. */
+void model_run_begin(struct model_run *run, enum engine_mode mode);
 
 /*
  * Ends the open writing transaction in a commit; whether the model follows. When the power fails meanwhile it does, and what
