@@ -437,8 +437,9 @@ static void open_again(struct model_run *run)
 			arm(run, model_run_below(run, 12));
 		}
 		run->engine = run->store.open(run);
-		if (run->engine)
+		if (!model_power_is_off(power))
 			break;
+		end_engine(run);
 		power->cuts[MODEL_OPENING][failed ? OUTCOME_FLUSH : OUTCOME_BEFORE]++;
 		power->fates[power->nvram]++;
 		power_on(power);
