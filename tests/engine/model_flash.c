@@ -103,7 +103,7 @@ void model_run_on_flash(const char *name, const struct model_flash *flash, uint6
 	if (flash->power_fails) {
 		run.power = model_power_create(nand);
 		run.options.boot_id = model_power_boot(run.power);
-		log_configure(discard_line, LOG_LEVEL_ERROR);
+		log_configure(getenv("MUNINN_VERBOSE") ? NULL : discard_line, LOG_LEVEL_ERROR);
 	}
 	model_start(&run, name, seed, operations);
 	if (flash->power_fails) {

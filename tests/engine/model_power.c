@@ -230,7 +230,7 @@ static void add_versions(struct model_run *run, uint64_t partition, uint32_t *cr
 	struct engine_version version;
 	int result;
 
-	for (uint32_t from = 0;; from = version.version + 1) {
+	for (uint64_t from = 0;; from = version.position + 1) {
 		result = answer(run, engine_version_next(run->txn, partition, from, &version));
 		assert_true(result == 0 || result == -ENOENT);
 		if (result)
@@ -393,7 +393,7 @@ static void note_cut(struct model_run *run)
 	if (power->failed_merging)
 		run->doing = MODEL_MERGE;
 	power->failed_merging = false;
-	if (getenv("MUNINN_VERBOSE") && *getenv("MUNINN_VERBOSE"))
+	if (getenv("MUNINN_VERBOSE"))
 		printf("cut %d at %llu: %s, in the %s\n", power->nvram,
 		       (unsigned long long)run->operations, doing_names[run->doing],
 		       status.in_flight);

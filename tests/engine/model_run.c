@@ -554,6 +554,7 @@ void model_run_look(struct model_run *run)
 
 static void format(struct model_run *run)
 {
+	answer(run, 0); /* it may have none already */
 	model_power_spare(run);
 	assert_int_equal(engine_reformat(run->engine), 0);
 	object_model_clear(&run->model);
