@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The host fails again and again, also while the store recovers from it: what the first failure took back does not come back
+ * with a later one.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <errno.h>
+
+#include "common/bytes.h"
+#include "common/log.h"
+#include "engine/muninn/store.h"
+#include "nand/nand.h"
+#include "nand/power.h"
+
+enum {
+	KEYS = 24,
+	VALUE_BYTES = 200,
+	FLUSHED = 40,
+	TAKEN_BACK = 80,
+	OPERATIONS_MAX = 1000,
+	MIXTURES = 8
+};
+
+static const struct nand_geometry geometry = {
+	.page_bytes = 512,
+	.spare_bytes = 64,
+	.pages_per_block = 8,
+	.blocks = 160,
+	.channels = 1,
+	.dies_per_channel = 1,
+};
+
+struct host {
+	struct nand *nand;
+	uint8_t boot[16];
+	struct engine_options options;
+};
+
+static void start_host(struct host *host)
+{
+	struct error_text error = { "" };
+	uint64_t bytes;
+
+	*host = (struct host){ .options = { .rows = 1, .segment_pages = 8, .record_bytes = 256 } };
+	host->options.boot_id = host->boot;
+	if (muninn_nvram_bytes(&geometry, &host->options, &bytes, &error) ||
+	    nand_open_memory(&geometry, bytes, &host->nand, &error) ||
+	    muninn_format(host->nand, &host->options, &error))
+		fail_msg("%s", error.text);
+}
+
+static struct record_store *open_store(struct host *host)
+{
+	struct error_text error = { "" };
+	struct record_store *store;
+
+	if (muninn_open(host->nand, &host->options, &store, &error))
+		fail_msg("%s", error.text);
+	return store;
+}
+
+/* Each puts one key; the value says which transaction it was. */
+static void run_transactions(struct record_store *store, uint64_t first, uint64_t count)
+{
+	uint8_t value[VALUE_BYTES] = { 0 };
+
+	for (uint64_t n = first; n < first + count; n++) {
+		struct record_key key = { .partition = 1,
+					  .identifier = ENGINE_FIRST_ID + n % KEYS };
+
+		put_le64(value, n);
+		store->operations->begin(store, 0);
+		assert_int_equal(
+			store->operations->put(store, &key, 1, 0, value, sizeof(value), false), 0);
+		store->operations->commit(store);
+	}
+}
+
+/* The power is to fail after so many operations; each page of the NVRAM will be as flushed or as it is then. */
+static void arm(struct host *host, uint64_t operations, uint64_t seed)
+{
+	const struct nand_power_cut cut = { .after = operations,
+					    .nvram = NAND_CUT_NVRAM_MIXED,
+					    .seed = seed };
+	struct error_text error;
+
+	assert_int_equal(nand_arm_power_cut(host->nand, &cut, &error), 0);
+}
+
+static bool is_off(struct host *host)
+{
+	struct nand_power_status status;
+
+	nand_power_status(host->nand, &status);
+	return status.off;
+}
+
+/* The host fails now, and starts again. */
+static void fail_host(struct host *host, struct record_store *store)
+{
+	for (int point = 0; !is_off(host) && point < OPERATIONS_MAX; point++)
+		nand_power_point(host->nand);
+	store->operations->close(store, false);
+	assert_int_equal(nand_power_on(host->nand), 0);
+	host->boot[0]++;
+}
+
+/* Opens the store; the host fails after so many operations of that. Whether it came to that. */
+static bool fail_in_opening(struct host *host, uint64_t operations, uint64_t seed)
+{
+	struct error_text error;
+	struct record_store *store = NULL;
+	bool off;
+
+	arm(host, operations, seed);
+	if (muninn_open(host->nand, &host->options, &store, &error) == 0)
+		store->operations->close(store, false);
+	off = is_off(host);
+	nand_disarm_power_cut(host->nand);
+	assert_int_equal(nand_power_on(host->nand), 0);
+	host->boot[0]++;
+	return off;
+}
+
+static void check_flushed(struct record_store *store)
+{
+	for (uint64_t number = 0; number < KEYS; number++) {
+		struct record_key key = { .partition = 1, .identifier = ENGINE_FIRST_ID + number };
+		uint64_t newest = FLUSHED - 1 - (FLUSHED - 1 - number) % KEYS;
+		uint8_t value[VALUE_BYTES];
+		struct record_info info;
+
+		assert_int_equal(store->operations->get(store, &key, RECORD_NEWEST, value,
+							sizeof(value), &info),
+				 0);
+		assert_int_equal(get_le64(value), newest);
+	}
+}
+
+static void discard_line(enum log_level level, const char *line)
+{
+	(void)level;
+	(void)line;
+}
+
+/* Two failures of the host, and a third one after so many operations of recovery. Whether it came to that. */
+static bool fail_three_times(uint64_t operations, uint64_t seed)
+{
+	struct record_store *store;
+	struct host host;
+	bool failed;
+
+	start_host(&host);
+	store = open_store(&host);
+	run_transactions(store, 0, FLUSHED);
+	assert_int_equal(store->operations->flush(store), 0);
+	arm(&host, OPERATIONS_MAX / 2, seed);
+	/* So many that some are in sealed segments. */
+	run_transactions(store, FLUSHED, TAKEN_BACK);
+	fail_host(&host, store);
+	store = open_store(&host);
+	check_flushed(store);
+	arm(&host, OPERATIONS_MAX / 2, seed);
+	run_transactions(store, FLUSHED, 1);
+	fail_host(&host, store);
+	failed = fail_in_opening(&host, operations, seed);
+	store = open_store(&host);
+	check_flushed(store);
+	assert_int_equal(store->operations->close(store, true), 0);
+	nand_close(host.nand);
+	return failed;
+}
+
+static void test_what_one_failure_took_back_stays_away_when_another_interrupts_recovery(
+	void **state)
+{
+	(void)state;
+	log_configure(discard_line, LOG_LEVEL_ERROR);
+	for (uint64_t seed = 1; seed <= MIXTURES; seed++) {
+		uint64_t operations = 0;
+
+		while (operations < OPERATIONS_MAX && fail_three_times(operations, seed))
+			operations++;
+		assert_in_range(operations, 1, OPERATIONS_MAX - 1);
+	}
+	log_configure(NULL, LOG_LEVEL_WARNING);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			test_what_one_failure_took_back_stays_away_when_another_interrupts_recovery),
+	};
+
+	return cmocka_run_group_tests_name("muninn, failures of the host", tests, NULL, NULL);
+}
