@@ -55,8 +55,9 @@ struct model_power {
 		nvram; /* what the NVRAM will be; when not kept, states are remembered */
 	struct state states[STATES_MAX]; /* older than the present one, which is in the run */
 	uint32_t state_count;
-	uint64_t sequence, committing; /* of the present one; of the transaction in flight */
-	struct model_facts facts;      /* of the present one */
+	/* Of the present one; of the first commit since a transaction was to be committed, 0: none. */
+	uint64_t sequence, committing;
+	struct model_facts facts; /* of the present one */
 	uint64_t cuts[MODEL_DOINGS][OUTCOMES];
 	struct {
 		uint64_t programs, erases, syncs, reads, points;
@@ -116,6 +117,8 @@ static void commit_or_fail(struct record_store *store)
 	struct model_power *power = power_of(store);
 
 	nand_power_point(power->nand);
+	if (!power->committing)
+		power->committing = ((const struct muninn_store *)(const void *)store)->sequence;
 	power->original->commit(store);
 	nand_power_point(power->nand);
 }
@@ -193,7 +196,7 @@ void model_power_committing(struct model_run *run)
 	before->facts = power->facts;
 	object_model_copy(&before->model, &run->model);
 	object_model_abort(&before->model);
-	power->committing = run->txn->sequence;
+	power->committing = 0;
 }
 
 bool model_power_committed(struct model_run *run, int result, bool stable)
@@ -202,8 +205,9 @@ bool model_power_committed(struct model_run *run, int result, bool stable)
 
 	if (!power || !is_watched(power))
 		return false;
-	if (result == 0 || model_power_is_off(power)) {
-		power->sequence = power->committing;
+	if (power->committing || model_power_is_off(power)) {
+		/* What did not come to its commit never counts. */
+		power->sequence = power->committing ? power->committing : RECORD_NEWEST;
 		power->facts.known = false;
 	} else {
 		object_model_clear(&power->states[--power->state_count].model);
