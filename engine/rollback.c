@@ -271,36 +271,46 @@ static int restore(struct engine_txn *txn, struct engine_address address, uint64
 	return result ? result : restore_existing(&pair, address);
 }
 
+/* Finds the partition that an object is to go back in. -EROFS: it only shows its source. */
+static int open_writable(struct engine_txn *txn, uint64_t id, struct partition **partition)
+{
+	int result = txn->mode == ENGINE_READ ? -EROFS : partition_get(txn->engine, id, partition);
+
+	if (!result && partition_is_read_only(*partition)) {
+		partition_release(txn->engine, *partition);
+		result = -EROFS;
+	}
+	return result;
+}
+
 int engine_rollback_object(struct engine_txn *txn, uint64_t id, uint64_t object,
 			   struct engine_moment to)
 {
 	struct engine_address address = { .partition = id, .object = object };
 	struct partition *partition;
 	uint64_t bound = 0;
-	int result;
+	int result = open_writable(txn, id, &partition);
 
-	if (txn->mode == ENGINE_READ)
-		return -EROFS;
-	if (object < ENGINE_FIRST_ID)
-		return -ENOENT;
-	result = partition_get(txn->engine, id, &partition);
 	if (result)
 		return result;
-	result = moment_resolve_object(txn, partition, to, &bound);
+	result = object < ENGINE_FIRST_ID ? -ENOENT
+					  : moment_resolve_object(txn, partition, to, &bound);
 	partition_release(txn->engine, partition);
 	return result ? result : restore(txn, address, bound);
 }
 
-int engine_undo(struct engine_txn *txn, uint64_t partition, uint64_t object, uint32_t modifications)
+int engine_undo(struct engine_txn *txn, uint64_t id, uint64_t object, uint32_t modifications)
 {
-	struct engine_address address = { .partition = partition, .object = object };
+	struct engine_address address = { .partition = id, .object = object };
+	struct partition *partition;
 	uint64_t bound = 0;
-	int result;
+	int result = open_writable(txn, id, &partition);
 
-	if (txn->mode == ENGINE_READ)
-		return -EROFS;
+	if (result)
+		return result;
+	partition_release(txn->engine, partition);
 	if (modifications == 0)
 		return -EINVAL;
-	result = moment_ago(txn, partition, object, modifications, &bound);
+	result = moment_ago(txn, id, object, modifications, &bound);
 	return result ? result : restore(txn, address, bound);
 }
