@@ -497,13 +497,16 @@ int engine_view_open(struct engine_txn *txn, uint64_t partition, struct engine_m
 
 /* ---- history: going back ---- */
 
-#define ENGINE_ROLLBACKS_MAX 4096
+/* Rollbacks on record: of each partition, of the device, and of all of them together. */
+#define ENGINE_ROLLBACKS_OF_ONE 4096
+#define ENGINE_ROLLBACKS_MAX    65536
 
 /*
  * The partition (0: the whole device) is again as at `to`. What came after it is hidden, and can be reached by its
  * versions and moments as before, so that a rollback can itself be rolled back, until it is reclaimed. A few records,
  * whatever the size. Versions, retention and clones are not touched. Must come before all changes of its transaction and is
- * its only change: -EINVAL. -EFBIG: ENGINE_ROLLBACKS_MAX are on record. -EPERM, of the device: a partition whose retention is
+ * its only change: -EINVAL. -EFBIG: ENGINE_ROLLBACKS_OF_ONE are on record of it that moments which can be reached
+ * lie behind, or ENGINE_ROLLBACKS_MAX in all. -EPERM, of the device: a partition whose retention is
  * locked would vanish, or others would lose what is locked. -ENOENT as engine_moment_resolve.
  */
 int engine_rollback(struct engine_txn *txn, uint64_t partition, struct engine_moment to);

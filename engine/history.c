@@ -369,3 +369,37 @@ int history_reaches(struct engine *engine, struct partition *partition, uint64_t
 	partition_release(engine, root);
 	return result;
 }
+
+/* ---- what shows a moment ---- */
+
+int history_set_shows(const struct idset *set, uint64_t from, uint64_t to, bool *shows)
+{
+	uint64_t bound;
+	int result = history_next_kept(set, from, &bound, NULL);
+
+	*shows |= !result && bound <= to;
+	return result;
+}
+
+int history_shows(struct engine *engine, struct partition *partition, uint64_t from, uint64_t to,
+		  bool *shows)
+{
+	struct idset versions = history_versions(engine, partition);
+	uint64_t horizon, bound = RECORD_NEWEST;
+	struct partition *root;
+	int result = partition_get(engine, 0, &root);
+
+	if (result)
+		return result;
+	result = history_horizon(engine, &partition->history, &root->history,
+				 partition->created_sequence, &horizon);
+	*shows |= !result && horizon <= to;
+	if (!result && !*shows)
+		result = history_set_shows(&versions, from, to, shows);
+	if (!result && !*shows)
+		result = history_lower_by_interval(engine, &partition->history, &root->history,
+						   partition->created_sequence, from, &bound);
+	*shows |= bound <= to;
+	partition_release(engine, root);
+	return result;
+}

@@ -111,6 +111,15 @@ int history_horizon(struct engine *engine, const struct history *history,
  */
 int history_reaches(struct engine *engine, struct partition *partition, uint64_t bound);
 
+/* *shows becomes true if a set of versions or clones has a bound from `from` to `to`. */
+int history_set_shows(const struct idset *set, uint64_t from, uint64_t to, bool *shows);
+
+/*
+ * *shows becomes true if a moment from `from` to `to` can be reached in a partition by itself, or in the root: of the device.
+ */
+int history_shows(struct engine *engine, struct partition *partition, uint64_t from, uint64_t to,
+		  bool *shows);
+
 /*
  * From which bound on moments of a policy's intervals are kept, of a partition (or of the device); RECORD_NEWEST: none are.
  * What is older was kept by another policy, or by none, so it may be there in part only.

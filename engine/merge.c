@@ -234,19 +234,18 @@ static bool add_bound(uint64_t *bounds, uint32_t *count, uint64_t bound)
 	return true;
 }
 
-/* Each rollback to a number not before the record's may bring it back: it is looked for at the first moment from then on. */
-static int add_rollbacks(struct keep_context *context, uint16_t index, uint64_t sequence,
-			 uint64_t horizon, uint64_t *bounds, uint32_t *count)
+static int add_rollbacks_of(struct keep_context *context, uint16_t scope, uint64_t sequence,
+			    uint64_t horizon, uint64_t *bounds, uint32_t *count)
 {
 	const struct timeline *timeline = &context->engine->timeline;
+	uint32_t rollbacks, first = timeline_of(timeline, scope, &rollbacks);
 
-	for (uint32_t at = 0; at < timeline->count; at++) {
+	for (uint32_t at = first; at < first + rollbacks; at++) {
 		const struct rollback *rollback = &timeline->list[at];
 		uint64_t lowest;
 		int result;
 
-		if ((rollback->scope != index && rollback->scope != RECORD_ROOT_INDEX) ||
-		    rollback->to < sequence)
+		if (rollback->to < sequence)
 			continue;
 		result = lowest_kept(context, rollback->at, horizon, &lowest);
 		if (result)
@@ -255,6 +254,19 @@ static int add_rollbacks(struct keep_context *context, uint16_t index, uint64_t 
 			return -ENOSPC;
 	}
 	return 0;
+}
+
+/* Each rollback to a number not before the record's may bring it back: it is looked for at the first moment from then on. */
+static int add_rollbacks(struct keep_context *context, uint16_t index, uint64_t sequence,
+			 uint64_t horizon, uint64_t *bounds, uint32_t *count)
+{
+	int result = 0;
+
+	if (index != RECORD_ROOT_INDEX)
+		result = add_rollbacks_of(context, index, sequence, horizon, bounds, count);
+	return result ? result
+		      : add_rollbacks_of(context, RECORD_ROOT_INDEX, sequence, horizon, bounds,
+					 count);
 }
 
 static int collect_bounds(struct keep_context *context, const struct record_key *key,

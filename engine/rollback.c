@@ -6,6 +6,7 @@
 #include "engine/locks.h"
 #include "engine/retention.h"
 #include "engine/times.h"
+#include "engine/unseen.h"
 
 /* ---- partitions, the device ---- */
 
@@ -46,18 +47,30 @@ static int raise_floor(struct engine_txn *txn, struct partition *root)
 	return result;
 }
 
-/* Notes the rollback as the root's next one. */
-static int add_rollback(struct engine_txn *txn, struct rollback rollback)
+/*
+ * Notes the rollback, as the root's next one, or it replaces one that nobody sees any more. How many there are then the caller
+ * tells the root, which is about to be forgotten.
+ */
+static int add_rollback(struct engine_txn *txn, struct partition *partition,
+			struct rollback rollback, bool *replaces)
 {
+	struct rollback unseen;
 	struct partition *root;
-	uint32_t number;
-	int result = partition_get(txn->engine, 0, &root);
+	int result = unseen_find(txn->engine, partition, rollback.to, &unseen);
 
+	*replaces = !result;
+	if (!result) {
+		rollback.number = unseen.number;
+		return timeline_add(txn, rollback, &unseen);
+	}
+	if (result != -ENOENT)
+		return result;
+	result = partition_get(txn->engine, 0, &root);
 	if (result)
 		return result;
-	number = root->history.device.rollbacks;
+	rollback.number = root->history.device.rollbacks;
 	partition_release(txn->engine, root);
-	return number == ENGINE_ROLLBACKS_MAX ? -EFBIG : timeline_add(txn, number, rollback);
+	return timeline_add(txn, rollback, NULL);
 }
 
 /* Rolls back what `partition` stands for, which is released. */
@@ -67,21 +80,21 @@ static int roll_back(struct engine_txn *txn, struct partition *partition, uint64
 	const struct rollback rollback = { .at = txn->sequence,
 					   .to = bound,
 					   .scope = partition->index };
-	bool of_device = rollback.scope == RECORD_ROOT_INDEX;
+	bool of_device = rollback.scope == RECORD_ROOT_INDEX, replaces;
 	struct partition *root;
 	int result;
 
 	txn->changed = txn->rolled_back = txn->forgets_accesses = true;
 	txn->forgets_states = true;
 	txn->accesses_of = partition->id;
-	result = add_rollback(txn, rollback);
+	result = add_rollback(txn, partition, rollback, &replaces);
 	/* From here on everything reads otherwise than before, the root too. */
 	forget(engine, partition);
 	if (!result)
 		result = partition_get(engine, 0, &root);
 	if (result)
 		return result;
-	root->history.device.rollbacks++;
+	root->history.device.rollbacks += !replaces;
 	partition_mark_history(txn, root);
 	if (of_device) {
 		result = raise_floor(txn, root);

@@ -10,7 +10,7 @@ enum {
 	/* States that one call reads, or a little more. */
 	STATES_AT_ONCE = 1024,
 	/* States that are read to learn about one bound; if it takes more, it stays. */
-	STATES_READ_MAX = 3 * ENGINE_ROLLBACKS_MAX,
+	STATES_READ_MAX = 3 * ENGINE_ROLLBACKS_OF_ONE,
 };
 
 /* ---- sources ---- */
@@ -75,39 +75,6 @@ struct standing {
 	struct history left;
 };
 
-/* Whether a set of versions or clones has a bound from `from` to `to`. */
-static int set_shows(const struct idset *set, uint64_t from, uint64_t to, bool *shows)
-{
-	uint64_t bound;
-	int result = history_next_kept(set, from, &bound, NULL);
-
-	*shows |= !result && bound <= to;
-	return result;
-}
-
-/* Whether a moment from `from` to `to` can be reached in a partition, or in the device. */
-static int partition_shows(const struct standing *standing, struct partition *partition,
-			   uint64_t from, uint64_t to, bool *shows)
-{
-	struct engine *engine = standing->engine;
-	const struct history *device = &standing->root->history;
-	struct idset versions = history_versions(engine, partition);
-	uint64_t horizon, bound = RECORD_NEWEST;
-	int result = history_horizon(engine, &partition->history, device,
-				     partition->created_sequence, &horizon);
-
-	if (result)
-		return result;
-	*shows |= horizon <= to;
-	if (!*shows)
-		result = set_shows(&versions, from, to, shows);
-	if (!result && !*shows)
-		result = history_lower_by_interval(engine, &partition->history, device,
-						   partition->created_sequence, from, &bound);
-	*shows |= bound <= to;
-	return result;
-}
-
 /* Whether clones of the clone stand on it at a moment from `from` to `to`. They do so on the index, whoever has it now. */
 static int clones_show(const struct standing *standing, uint64_t from, uint64_t to, bool *shows)
 {
@@ -117,21 +84,21 @@ static int clones_show(const struct standing *standing, uint64_t from, uint64_t 
 	if (standing->owner)
 		any.history = standing->owner->history;
 	clones = history_clones(standing->engine, &any);
-	return set_shows(&clones, from, to, shows);
+	return history_set_shows(&clones, from, to, shows);
 }
 
 /* Whether anything shows the partition that was created at `created_sequence` at a moment from `from` to `to`. */
 static int anything_shows(const struct standing *standing, uint64_t created_sequence, uint64_t from,
 			  uint64_t to, bool *shows)
 {
-	int result = partition_shows(standing, standing->root, from, to, shows);
+	int result = history_shows(standing->engine, standing->root, from, to, shows);
 
 	if (!result && !*shows)
 		result = clones_show(standing, from, to, shows);
 	if (result || *shows || !standing->owner ||
 	    standing->owner->created_sequence != created_sequence)
 		return result;
-	return partition_shows(standing, standing->owner, from, to, shows);
+	return history_shows(standing->engine, standing->owner, from, to, shows);
 }
 
 /*

@@ -85,36 +85,70 @@ uint64_t timeline_vanished(const struct timeline *timeline, uint64_t sequence)
 	return last;
 }
 
+uint32_t timeline_of(const struct timeline *timeline, uint16_t scope, uint32_t *count)
+{
+	uint32_t first = scope ? position(timeline, scope - 1, UINT64_MAX) : 0;
+
+	*count = position(timeline, scope, UINT64_MAX) - first;
+	return first;
+}
+
 uint32_t timeline_count(const struct timeline *timeline, uint16_t partition)
 {
-	uint32_t count = 0;
+	uint32_t own = 0, device;
 
-	for (uint32_t index = 0; index < timeline->count; index++)
-		count += timeline->list[index].scope == partition ||
-			 timeline->list[index].scope == RECORD_ROOT_INDEX;
-	return count;
+	if (partition != RECORD_ROOT_INDEX)
+		timeline_of(timeline, partition, &own);
+	timeline_of(timeline, RECORD_ROOT_INDEX, &device);
+	return own + device;
 }
 
 /* ---- the list ---- */
 
-static int insert(struct timeline *timeline, struct rollback rollback)
+static int make_room(struct timeline *timeline)
+{
+	uint32_t capacity = timeline->capacity ? timeline->capacity * 2 : 16;
+	struct rollback *list;
+
+	if (timeline->count < timeline->capacity)
+		return 0;
+	list = realloc(timeline->list, capacity * sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	timeline->list = list;
+	timeline->capacity = capacity;
+	return 0;
+}
+
+/* There is room. */
+static void insert(struct timeline *timeline, struct rollback rollback)
 {
 	uint32_t index = position(timeline, rollback.scope, rollback.at);
 
-	if (timeline->count == timeline->capacity) {
-		uint32_t capacity = timeline->capacity ? timeline->capacity * 2 : 16;
-		struct rollback *list = realloc(timeline->list, capacity * sizeof(*timeline->list));
-
-		if (!list)
-			return -ENOMEM;
-		timeline->list = list;
-		timeline->capacity = capacity;
-	}
 	memmove(&timeline->list[index + 1], &timeline->list[index],
 		(timeline->count - index) * sizeof(rollback));
 	timeline->list[index] = rollback;
 	timeline->count++;
-	return 0;
+}
+
+/* Takes out all that were at one sequence number. */
+static void take_out(struct timeline *timeline, uint64_t at)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t index = 0; index < timeline->count; index++)
+		if (timeline->list[index].at != at)
+			timeline->list[kept++] = timeline->list[index];
+	timeline->count = kept;
+}
+
+static int by_scope_and_number(const void *a, const void *b)
+{
+	const struct rollback *first = a, *second = b;
+
+	if (first->scope != second->scope)
+		return first->scope < second->scope ? -1 : 1;
+	return (first->at > second->at) - (first->at < second->at);
 }
 
 static struct record_key chunk_key(uint32_t chunk)
@@ -129,6 +163,7 @@ int timeline_load(struct engine *engine, uint32_t count)
 
 	timeline->asked = (struct record_timeline){ .context = timeline, .is_hidden = is_hidden };
 	timeline->count = 0;
+	timeline->replaced_by = 0;
 	for (uint32_t number = 0; number < count; number++) {
 		uint32_t index = number % ROLLBACK_CHUNK_ENTRIES;
 		const uint8_t *at = record + (size_t)index * ROLLBACK_BYTES;
@@ -145,12 +180,18 @@ int timeline_load(struct engine *engine, uint32_t count)
 			     min_u64(count - number, ROLLBACK_CHUNK_ENTRIES) * ROLLBACK_BYTES))
 			result = -EBADMSG;
 		if (!result)
-			result = insert(timeline, (struct rollback){ .scope = get_le16(at),
-								     .at = get_le48(at + 2),
-								     .to = get_le48(at + 8) });
+			result = make_room(timeline);
 		if (result)
 			return result;
+		timeline->list[timeline->count++] = (struct rollback){
+			.scope = get_le16(at),
+			.at = get_le48(at + 2),
+			.to = get_le48(at + 8),
+			.number = number,
+		};
 	}
+	if (count)
+		qsort(timeline->list, count, sizeof(*timeline->list), by_scope_and_number);
 	return 0;
 }
 
@@ -160,34 +201,47 @@ void timeline_free(struct timeline *timeline)
 	*timeline = (struct timeline){ 0 };
 }
 
-int timeline_add(struct engine_txn *txn, uint32_t number, struct rollback rollback)
+int timeline_add(struct engine_txn *txn, struct rollback rollback, const struct rollback *replaced)
 {
-	uint32_t chunk = number / ROLLBACK_CHUNK_ENTRIES;
-	uint32_t at = number % ROLLBACK_CHUNK_ENTRIES * ROLLBACK_BYTES;
+	struct timeline *timeline = &txn->engine->timeline;
+	uint32_t chunk = rollback.number / ROLLBACK_CHUNK_ENTRIES;
+	uint32_t at = rollback.number % ROLLBACK_CHUNK_ENTRIES * ROLLBACK_BYTES;
 	uint8_t record[ROLLBACK_CHUNK_ENTRIES * ROLLBACK_BYTES];
-	struct record_info info;
+	struct record_info info = { 0 };
+	bool first = at == 0 && !replaced;
 	int result = 0;
 
-	if (at)
+	if (!first)
 		result = record_get(txn->engine->store, chunk_key(chunk), RECORD_NEWEST, record,
 				    sizeof(record), &info);
-	if (result == -ENOENT || (at && !result && info.length != at))
+	if (result == -ENOENT ||
+	    (!result && (replaced ? info.length < at + ROLLBACK_BYTES : info.length != at)))
 		result = -EBADMSG;
 	if (result)
 		return result;
 	put_le16(record + at, rollback.scope);
 	put_le48(record + at + 2, rollback.at);
 	put_le48(record + at + 8, rollback.to);
-	result = record_put(&txn->writer, chunk_key(chunk), 0, 0, record, at + ROLLBACK_BYTES);
-	return result ? result : insert(&txn->engine->timeline, rollback);
+	result = record_put(&txn->writer, chunk_key(chunk), 0, 0, record,
+			    replaced ? info.length : at + ROLLBACK_BYTES);
+	if (!result)
+		result = make_room(timeline);
+	if (result)
+		return result;
+	timeline->replaced_by = 0;
+	if (replaced) {
+		timeline->replaced = *replaced;
+		timeline->replaced_by = rollback.at;
+		take_out(timeline, replaced->at);
+	}
+	insert(timeline, rollback);
+	return 0;
 }
 
 void timeline_undo(struct timeline *timeline, uint64_t at)
 {
-	uint32_t kept = 0;
-
-	for (uint32_t index = 0; index < timeline->count; index++)
-		if (timeline->list[index].at != at)
-			timeline->list[kept++] = timeline->list[index];
-	timeline->count = kept;
+	take_out(timeline, at);
+	if (timeline->replaced_by == at)
+		insert(timeline, timeline->replaced);
+	timeline->replaced_by = 0;
 }

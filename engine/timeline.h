@@ -17,13 +17,18 @@ struct engine_txn;
 
 struct rollback {
 	uint64_t at, to;
-	uint16_t scope; /* partition index; 0: the whole device */
+	uint32_t number; /* of its place in the records */
+	uint16_t scope;  /* partition index; 0: the whole device */
 };
 
 struct timeline {
 	struct record_timeline asked; /* what the record store calls */
 	struct rollback *list;        /* by scope and `at` */
 	uint32_t count, capacity;
+	uint32_t looked; /* how often one was looked at whether it is still seen: see unseen.c */
+	/* The one whose place the newest one has taken, until that is committed. */
+	struct rollback replaced;
+	uint64_t replaced_by; /* at; 0: none */
 };
 
 /* Reads the `count` rollbacks on record. -EBADMSG, -ENOMEM. */
@@ -38,12 +43,18 @@ bool timeline_hides(const struct timeline *timeline, uint16_t partition, uint64_
 const struct rollback *timeline_last(const struct timeline *timeline, uint16_t partition,
 				     uint64_t bound);
 
-/* Notes a rollback, now and as the `number`-th record; timeline_undo takes it back. -ENOSPC, -EIO, -ENOMEM. */
-int timeline_add(struct engine_txn *txn, uint32_t number, struct rollback rollback);
+/*
+ * Notes a rollback, now and at the place `rollback.number` of the records: the one behind the last, or that of `replaced`
+ * (NULL: of none), which is forgotten. timeline_undo takes it back. -ENOSPC, -EIO, -ENOMEM.
+ */
+int timeline_add(struct engine_txn *txn, struct rollback rollback, const struct rollback *replaced);
 void timeline_undo(struct timeline *timeline, uint64_t at);
 
 /* The last rollback of the device that made vanish what was created at `sequence`; 0: none did. */
 uint64_t timeline_vanished(const struct timeline *timeline, uint64_t sequence);
+
+/* The rollbacks of one scope: from where in the list, and how many. */
+uint32_t timeline_of(const struct timeline *timeline, uint16_t scope, uint32_t *count);
 
 /* Rollbacks of a partition and of the device. */
 uint32_t timeline_count(const struct timeline *timeline, uint16_t partition);

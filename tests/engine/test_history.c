@@ -252,18 +252,101 @@ static void test_changes_may_follow_a_rollback_in_its_transaction(void **state)
 	check_text(f, object(OID), "one and a half");
 }
 
-static void test_rollbacks_run_out_with_an_error(void **state)
+static int try_rollback(struct fixture *f, uint64_t partition_id, struct engine_moment to)
 {
+	int result;
+
+	begin(f, ENGINE_WRITE);
+	result = engine_rollback(f->txn, partition_id, to);
+	if (result)
+		abort_all(f);
+	else
+		commit(f);
+	return result;
+}
+
+static uint32_t rollbacks_of(struct fixture *f, uint64_t partition_id)
+{
+	struct engine_history history;
+
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_history(f->txn, partition_id, &history), 0);
+	commit(f);
+	return history.rollbacks;
+}
+
+/* As long as all that they led to can be reached. Others have their own. */
+static void test_rollbacks_of_a_partition_run_out_with_an_error(void **state)
+{
+	const struct engine_retention none = { .kind = ENGINE_RETAIN_NONE };
+	const uint64_t other_id = PID + 1;
 	struct fixture *f = *state;
+	uint32_t device_version;
 
 	make_object(f);
-	take_snapshot(f, PID, NULL);
-	for (int n = 0; n < ENGINE_ROLLBACKS_MAX; n++)
-		roll_back(f, PID, at_number(1));
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_rollback(f->txn, PID, at_number(1)), -EFBIG);
-	abort_all(f);
+	assert_int_equal(engine_partition_create(f->txn, other_id, NULL), 0);
+	commit(f);
+	take_snapshot(f, PID, NULL);
+	take_snapshot(f, other_id, NULL);
+	device_version = take_snapshot(f, 0, NULL);
+	for (int n = 0; n < ENGINE_ROLLBACKS_OF_ONE; n++)
+		roll_back(f, PID, at_number(1));
+	assert_int_equal(try_rollback(f, PID, at_number(1)), -EFBIG);
+	assert_int_equal(try_rollback(f, other_id, at_number(1)), 0);
+	assert_int_equal(try_rollback(f, 0, at_number(device_version)), 0);
 	crash(f);
+	check_text(f, object(OID), "one");
+	assert_int_equal(rollbacks_of(f, PID), ENGINE_ROLLBACKS_OF_ONE + 1);
+	assert_int_equal(try_rollback(f, PID, at_number(1)), -EFBIG);
+	/* Once it keeps less, there is room among them again. */
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(f->txn, PID, &none, false), 0);
+	commit(f);
+	put_text(f, object(OID), "two");
+	assert_int_equal(try_rollback(f, PID, at_number(1)), 0);
+	check_text(f, object(OID), "one");
+	crash(f);
+	check_text(f, object(OID), "one");
+	assert_int_equal(rollbacks_of(f, PID), ENGINE_ROLLBACKS_OF_ONE + 1);
+}
+
+/* What is hidden stays so, and versions of lines that were left show what they did. */
+static void test_rollbacks_that_nothing_shows_make_room_for_others(void **state)
+{
+	const struct engine_retention none = { .kind = ENGINE_RETAIN_NONE };
+	struct fixture *f = *state;
+	struct engine_address left = object(OID);
+	char text[32];
+
+	make_object(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(f->txn, PID, &none, false), 0);
+	commit(f);
+	take_snapshot(f, PID, NULL);
+	roll_back(f, PID, at_number(1));
+	put_text(f, object(OID), "a line that was left");
+	left.version = take_snapshot(f, PID, NULL);
+	for (int n = 0; n < 40; n++) {
+		roll_back(f, PID, at_number(1));
+		check_text(f, object(OID), "one");
+		snprintf(text, sizeof(text), "nobody sees %d", n);
+		put_text(f, object(OID), text);
+		if (n % 10 == 3) {
+			/* One that is taken back has taken nobody's place. */
+			begin(f, ENGINE_WRITE);
+			assert_int_equal(engine_rollback(f->txn, PID, at_number(1)), 0);
+			abort_all(f);
+			check_text(f, object(OID), text);
+		}
+		check_text(f, left, "a line that was left");
+		if (n % 10 == 7)
+			crash(f);
+	}
+	assert_true(rollbacks_of(f, PID) < 10);
+	roll_back(f, PID, at_number(left.version));
+	check_text(f, object(OID), "a line that was left");
+	roll_back(f, PID, at_number(1));
 	check_text(f, object(OID), "one");
 }
 
@@ -588,7 +671,8 @@ int main(void)
 		TEST(test_a_rollback_keeps_versions_and_their_numbers),
 		TEST(test_an_aborted_rollback_changed_nothing),
 		TEST(test_changes_may_follow_a_rollback_in_its_transaction),
-		TEST(test_rollbacks_run_out_with_an_error),
+		TEST(test_rollbacks_of_a_partition_run_out_with_an_error),
+		TEST(test_rollbacks_that_nothing_shows_make_room_for_others),
 		TEST(test_one_object_goes_back_alone),
 		TEST(test_a_removed_object_comes_back_and_a_new_one_goes),
 		TEST(test_undo_goes_back_modification_by_modification),

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Rollbacks that no reader sees any more. A reader goes by the last rollback at or before its bound, and from there as of the
+ * number that was gone back to. One of a partition that neither a moment that can be reached nor another rollback leads to may be
+ * forgotten, and everybody reads as before.
+ */
+#ifndef MUNINN_ENGINE_UNSEEN_H
+#define MUNINN_ENGINE_UNSEEN_H
+
+#include "engine/objects.h"
+
+/*
+ * Before a rollback of `partition` (the root: of the device) to `to`: one whose place the new one can have. -ENOENT: there is
+ * none, and room for one more. -EFBIG: there is none, and no room.
+ */
+int unseen_find(struct engine *engine, struct partition *partition, uint64_t to,
+		struct rollback *unseen);
+
+#endif
