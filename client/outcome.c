@@ -162,9 +162,18 @@ static struct meaning of_resource(const struct osd_cdb *cdb)
 					 "some (`muninnctl versions`, `muninnctl drop`), and their "
 					 "numbers are given again" };
 	if (cdb->action == OSD_EXECUTE && cdb->address >> 48 == OSD_FUNCTION_ROLLBACK)
-		return (struct meaning){ -ENOSPC,
-					 "4096 rollbacks are on record, the most that can be; a "
-					 "clone of the partition begins without" };
+		return cdb->partition
+			       ? (struct meaning){ -ENOSPC, "4096 rollbacks of the partition lie "
+							    "behind moments "
+							    "that can still be reached, the most "
+							    "that can be; a "
+							    "shorter retention lets go of them, "
+							    "and a clone of "
+							    "the partition begins without" }
+			       : (struct meaning){
+					 -ENOSPC, "the device was rolled back 4096 times, the most "
+						  "that can be; roll its partitions back"
+				 };
 	return (struct meaning){ -ENOSPC, "the device is full, or a quota is used up" };
 }
 
