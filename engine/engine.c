@@ -142,6 +142,7 @@ static int learn_history(struct engine *engine)
 	engine->policy = device.retention;
 	engine->slot_over = true;
 	memset(engine->views, 0, sizeof(engine->views));
+	engine->views_next = views_begin(engine_time_now(engine));
 	return 0;
 }
 

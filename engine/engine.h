@@ -427,9 +427,10 @@ int engine_list_sequence(struct engine_txn *txn, struct engine_address partition
 #define ENGINE_PARTITION_VERSION_LAST 0x7fffu /* 1..: versions of one partition */
 #define ENGINE_DEVICE_VERSION_FIRST \
 	0x8000u /* ..: versions of the whole device, the same in all partitions */
-#define ENGINE_DEVICE_VERSION_LAST 0xfeffu
-#define ENGINE_VIEW_FIRST          0xff00u /* ..0xffff: views, see engine_view_open */
+#define ENGINE_DEVICE_VERSION_LAST 0xefffu
+#define ENGINE_VIEW_FIRST          0xf000u /* ..0xffff: views, see engine_view_open */
 #define ENGINE_VIEW_LAST           0xffffu
+#define ENGINE_VIEW_UNUSED_MS      600000u
 #define ENGINE_VERSION_NAME_MAX    63
 
 enum engine_moment_kind { ENGINE_NOW, ENGINE_AT_VERSION, ENGINE_AT_TIME, ENGINE_AT_SEQUENCE };
@@ -489,8 +490,9 @@ int engine_version_find(struct engine_txn *txn, uint64_t partition, const char *
 int engine_version_drop(struct engine_txn *txn, uint64_t partition, uint32_t version);
 
 /*
- * A version number for a moment of a partition, in memory only: it keeps nothing from being reclaimed, and the oldest of 256
- * is given up for a new one (-ENOENT for its number then, until it is given again). Works in reading transactions.
+ * A version number for a moment of a partition, in memory only: it keeps nothing from being reclaimed, and ends with the
+ * engine (-ENOENT for its number then). The same moment has the same number; that of one that nothing was read at for
+ * ENGINE_VIEW_UNUSED_MS may be given to another one. -EFBIG: all are in use. Works in reading transactions.
  */
 int engine_view_open(struct engine_txn *txn, uint64_t partition, struct engine_moment moment,
 		     uint32_t *version);

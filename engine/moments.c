@@ -119,12 +119,16 @@ int moment_of_view(struct engine_txn *txn, uint64_t id, uint32_t version, uint64
 	struct engine *engine = txn->engine;
 	struct partition *partition;
 	struct view view;
+	bool is_of_this;
 	int result;
 
 	pthread_mutex_lock(&engine->views_mutex);
 	view = engine->views[version - ENGINE_VIEW_FIRST];
+	is_of_this = view.bound && (!view.partition || view.partition == id);
+	if (is_of_this)
+		engine->views[version - ENGINE_VIEW_FIRST].used_ms = txn->time_ms;
 	pthread_mutex_unlock(&engine->views_mutex);
-	if (!view.bound || (view.partition && view.partition != id))
+	if (!is_of_this)
 		return -ENOENT;
 	*bound = view.bound;
 	*objects_bound = view.objects_bound;
@@ -182,23 +186,58 @@ static int resolve_view(struct engine_txn *txn, struct engine_moment moment, str
 	return result;
 }
 
+uint32_t views_begin(uint64_t now_ms)
+{
+	/* The upper bits of the product with 2^64 divided by the golden ratio: near times lead far apart. */
+	return (uint32_t)(now_ms * UINT64_C(0x9e3779b97f4a7c15) >> 32) % ENGINE_VIEWS;
+}
+
+static bool is_same_view(const struct view *one, const struct view *other)
+{
+	return one->partition == other->partition && one->bound == other->bound &&
+	       one->objects_bound == other->objects_bound;
+}
+
+/* Who reads at a number asks for it again and again. A clock that was set back makes none old. */
+static bool is_unused(const struct view *view, uint64_t now_ms)
+{
+	return !view->bound || now_ms >= view->used_ms + ENGINE_VIEW_UNUSED_MS;
+}
+
+/* The place for a view: where it is, or the next one that is not in use. ENGINE_VIEWS: there is none. */
+static uint32_t place_of_view(struct engine *engine, const struct view *view, uint64_t now_ms)
+{
+	uint32_t place = ENGINE_VIEWS;
+
+	for (uint32_t at = 0; at < ENGINE_VIEWS; at++)
+		if (is_same_view(&engine->views[at], view))
+			return at;
+	for (uint32_t tried = 0; tried < ENGINE_VIEWS && place == ENGINE_VIEWS; tried++) {
+		uint32_t at = (engine->views_next + tried) % ENGINE_VIEWS;
+
+		if (is_unused(&engine->views[at], now_ms))
+			place = at;
+	}
+	if (place < ENGINE_VIEWS)
+		engine->views_next = (place + 1) % ENGINE_VIEWS;
+	return place;
+}
+
 int engine_view_open(struct engine_txn *txn, uint64_t id, struct engine_moment moment,
 		     uint32_t *version)
 {
 	struct engine *engine = txn->engine;
-	struct view view = { .partition = id };
-	uint32_t index = 0;
+	struct view view = { .partition = id, .used_ms = txn->time_ms };
+	uint32_t place;
 	int result = resolve_view(txn, moment, &view);
 
 	if (result)
 		return result;
 	pthread_mutex_lock(&engine->views_mutex);
-	while (index < ENGINE_VIEWS && memcmp(&engine->views[index], &view, sizeof(view)) != 0)
-		index++;
-	if (index == ENGINE_VIEWS)
-		index = engine->views_made++ % ENGINE_VIEWS;
-	engine->views[index] = view;
+	place = place_of_view(engine, &view, txn->time_ms);
+	if (place < ENGINE_VIEWS)
+		engine->views[place] = view;
 	pthread_mutex_unlock(&engine->views_mutex);
-	*version = ENGINE_VIEW_FIRST + index;
-	return 0;
+	*version = ENGINE_VIEW_FIRST + place;
+	return place < ENGINE_VIEWS ? 0 : -EFBIG;
 }

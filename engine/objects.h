@@ -27,6 +27,7 @@ struct view {
 	uint64_t partition;     /* 0: the whole device */
 	uint64_t bound;         /* 0: not in use */
 	uint64_t objects_bound; /* of objects, each change of which can be told apart; >= bound */
+	uint64_t used_ms;       /* when it was asked for last, or something was read at it */
 };
 
 /* A partition as of a version or a bound, kept from one transaction to the next. Old states do not change. */
@@ -84,7 +85,8 @@ struct engine {
 		policy; /* of the device: what partitions without one of their own have */
 	pthread_mutex_t views_mutex;
 	struct view views[ENGINE_VIEWS];
-	uint32_t views_made;
+	/* Where the next one goes. It begins somewhere else each time, so that a number of before seldom means anything. */
+	uint32_t views_next;
 	pthread_mutex_t kept_states_mutex;
 	struct kept_state kept_states[ENGINE_KEPT_STATES];
 	/* Sum of what all partitions hold: see usage.c. */
@@ -193,6 +195,9 @@ int moment_resolve(struct engine_txn *txn, struct partition *partition, struct e
 /* The same for one object: sequence numbers are taken as they are. */
 int moment_resolve_object(struct engine_txn *txn, struct partition *partition,
 			  struct engine_moment moment, uint64_t *bound);
+
+/* Which view is the first one to be given by an engine that is opened at `now_ms`. */
+uint32_t views_begin(uint64_t now_ms);
 
 /* The bound of a version number of partition `id`, which need not exist any more. -ENOENT. */
 int moment_of_version(struct engine_txn *txn, uint64_t id, uint32_t version, uint64_t *bound);

@@ -167,25 +167,64 @@ static void test_a_moment_before_a_partition_is_none(void **state)
 	commit(f);
 }
 
-static void test_views_are_given_up_in_turn(void **state)
+/* Nobody who reads at a number is ever shown another moment. */
+static void test_a_view_that_is_in_use_keeps_its_number(void **state)
 {
+	const struct engine_moment present = { .kind = ENGINE_NOW };
 	struct fixture *f = *state;
-	uint32_t first, again;
+	uint32_t first, again, none;
 
 	make_object(f);
 	first = view_of(f, PID, at_sequence(UINT32_MAX));
 	f->now += 2 * SECOND;
 	put_text(f, object(OID), "two");
 	check_text(f, at_version(object(OID), first), "one");
-	again = view_of(f, PID, (struct engine_moment){ .kind = ENGINE_NOW });
+	again = view_of(f, PID, present);
 	assert_int_not_equal(again, first);
 	check_text(f, at_version(object(OID), again), "two");
-	for (uint32_t n = 0; n < ENGINE_VIEWS - 1; n++) {
-		f->now += 2 * SECOND;
-		put_text(f, object(OID), "more");
-		view_of(f, PID, (struct engine_moment){ .kind = ENGINE_NOW });
+	assert_int_equal(view_of(f, PID, present), again);
+	for (uint32_t n = 0; n < ENGINE_VIEWS - 2; n++) {
+		f->now += 100;
+		begin(f, ENGINE_WRITE);
+		assert_int_equal(engine_snapshot(f->txn, PID, NULL, NULL), 0);
+		commit(f);
+		view_of(f, PID, present);
 	}
-	check_text(f, at_version(object(OID), first), "more");
+	f->now += 2 * SECOND;
+	put_text(f, object(OID), "three");
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_view_open(f->txn, PID, present, &none), -EFBIG);
+	commit(f);
+	check_text(f, at_version(object(OID), first), "one");
+	check_text(f, at_version(object(OID), again), "two");
+	/* One is read at, the other is not. */
+	f->now += ENGINE_VIEW_UNUSED_MS - SECOND;
+	check_text(f, at_version(object(OID), first), "one");
+	f->now += 2 * SECOND;
+	for (uint32_t n = 0; n < ENGINE_VIEWS - 1; n++) {
+		f->now += 100;
+		begin(f, ENGINE_WRITE);
+		assert_int_equal(engine_snapshot(f->txn, PID, NULL, NULL), 0);
+		commit(f);
+		assert_int_not_equal(view_of(f, PID, present), first);
+	}
+	check_text(f, at_version(object(OID), first), "one");
+	check_text(f, at_version(object(OID), again), "three");
+}
+
+static void test_a_view_ends_with_the_engine(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t first;
+
+	make_object(f);
+	first = view_of(f, PID, at_sequence(UINT32_MAX));
+	crash(f);
+	f->now += SECOND;
+	check_absent(f, at_version(object(OID), first));
+	crash(f);
+	assert_int_not_equal(view_of(f, PID, at_sequence(UINT32_MAX)), first);
+	check_absent(f, at_version(object(OID), first));
 }
 
 /* ---- going back ---- */
@@ -667,7 +706,8 @@ int main(void)
 		TEST(test_a_time_shows_what_was_there_then),
 		TEST(test_a_time_inside_a_slot_means_the_end_of_the_one_before),
 		TEST(test_a_moment_before_a_partition_is_none),
-		TEST(test_views_are_given_up_in_turn),
+		TEST(test_a_view_that_is_in_use_keeps_its_number),
+		TEST(test_a_view_ends_with_the_engine),
 		TEST(test_a_rollback_keeps_versions_and_their_numbers),
 		TEST(test_an_aborted_rollback_changed_nothing),
 		TEST(test_changes_may_follow_a_rollback_in_its_transaction),
