@@ -156,6 +156,11 @@ static struct meaning of_lock(const struct osd_cdb *cdb)
 /* 55/00: something is used up. */
 static struct meaning of_resource(const struct osd_cdb *cdb)
 {
+	if (cdb->action == OSD_EXECUTE && cdb->address >> 48 == OSD_FUNCTION_VIEW)
+		return (struct meaning){ -EBUSY,
+					 "the target has all its numbers for moments in use; "
+					 "those that nobody reads at are free after ten "
+					 "minutes" };
 	if (cdb->action == OSD_EXECUTE && cdb->address >> 48 == OSD_FUNCTION_SNAPSHOT)
 		return (struct meaning){ -ENOSPC,
 					 "kept versions have all the numbers that there are; drop "

@@ -92,6 +92,48 @@ int ctl_fail_moment(struct ctl *ctl, struct osd_client_address address,
 	return ctl_fail_command(ctl, error);
 }
 
+/* Notes how a moment is written that has got the number of a view. One too many is shown by its number. */
+static void note_view(struct ctl *ctl, struct osd_client_address address,
+		      const struct osd_client_moment *moment)
+{
+	char text[CTL_TIME_TEXT];
+
+	if (moment->kind == OSD_CLIENT_AT_TIME)
+		ctl_format_time(moment->value, text);
+	else if (moment->kind == OSD_CLIENT_AT_SEQUENCE)
+		snprintf(text, sizeof(text), "#%" PRIu64, moment->value);
+	else if (moment->kind == OSD_CLIENT_AGO)
+		snprintf(text, sizeof(text), "~%" PRIu64, moment->value);
+	else
+		return;
+	if (ctl->view_count == CTL_VIEWS_MAX)
+		return;
+	ctl->views[ctl->view_count].partition = address.partition;
+	ctl->views[ctl->view_count].version = address.version;
+	memcpy(ctl->views[ctl->view_count].moment, text, sizeof(text));
+	ctl->view_count++;
+}
+
+const char *ctl_format_address(const struct ctl *ctl, struct osd_client_address address,
+			       char text[OSD_CLIENT_ADDRESS_TEXT])
+{
+	const struct osd_client_address plain = { .partition = address.partition,
+						  .object = address.object };
+	size_t used;
+
+	osd_client_format_address(address, text);
+	for (int view = 0; view < ctl->view_count; view++) {
+		if (ctl->views[view].partition != address.partition ||
+		    ctl->views[view].version != address.version)
+			continue;
+		used = strlen(osd_client_format_address(plain, text));
+		snprintf(text + used, OSD_CLIENT_ADDRESS_TEXT - used, "@%s",
+			 ctl->views[view].moment);
+		break;
+	}
+	return text;
+}
+
 int ctl_resolve(struct ctl *ctl, const char *text, struct osd_client_address *address)
 {
 	struct osd_client_moment moment;
@@ -112,6 +154,7 @@ int ctl_resolve(struct ctl *ctl, const char *text, struct osd_client_address *ad
 		return code;
 	if (osd_client_resolve(ctl->client, *address, &moment, &address->version, &outcome) < 0)
 		return ctl_fail_moment(ctl, *address, &moment, &outcome);
+	note_view(ctl, *address, &moment);
 	return CTL_OK;
 }
 

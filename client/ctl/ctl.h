@@ -68,6 +68,9 @@ struct ctl_options {
 	uint64_t expires_seconds; /* 0: the default */
 };
 
+#define CTL_TIME_TEXT 32
+#define CTL_VIEWS_MAX 4
+
 struct ctl {
 	const struct ctl_options *options;
 	const char *verb;
@@ -76,6 +79,13 @@ struct ctl {
 	/* Behind the URL. */
 	int argument_count;
 	char **arguments;
+	/* Moments that the target gave a number to, and how they are written so that they mean the same later. */
+	struct {
+		uint64_t partition;
+		uint16_t version;
+		char moment[CTL_TIME_TEXT];
+	} views[CTL_VIEWS_MAX];
+	int view_count;
 };
 
 /* ---- output.c ---- */
@@ -101,7 +111,6 @@ json_t *ctl_json_id(uint64_t id);
 /* Text as it is if it is printable UTF-8 that JSON can carry, otherwise escaped as in manifests. */
 json_t *ctl_json_text(const char *text);
 /* "2026-01-31T12:00:00.123Z" from milliseconds since 1970. */
-#define CTL_TIME_TEXT 32
 const char *ctl_format_time(uint64_t ms, char text[CTL_TIME_TEXT]);
 /* "1.5 GiB" */
 #define CTL_SIZE_TEXT 16
@@ -117,6 +126,12 @@ int ctl_address(struct ctl *ctl, int index, struct osd_client_address *address);
 /* The same, and it must name an object, or a partition. */
 int ctl_object_address(struct ctl *ctl, int index, struct osd_client_address *address);
 int ctl_partition_address(struct ctl *ctl, int index, struct osd_client_address *address);
+/*
+ * As osd_client_format_address, but behind the @ is the moment that the address was resolved from, not the number that the
+ * target has for it just now.
+ */
+const char *ctl_format_address(const struct ctl *ctl, struct osd_client_address address,
+			       char text[OSD_CLIENT_ADDRESS_TEXT]);
 /* Puts a moment, by the number that the target gives it, into an address. Connects. CTL_OK or a code. */
 int ctl_resolve(struct ctl *ctl, const char *text, struct osd_client_address *address);
 /* The error of a function that was given a moment: says what is wrong with the moment, if that it is. Returns the code. */

@@ -19,7 +19,7 @@ static int print_address(const struct ctl *ctl, struct osd_client_address addres
 {
 	char text[OSD_CLIENT_ADDRESS_TEXT];
 
-	osd_client_format_address(address, text);
+	ctl_format_address(ctl, address, text);
 	if (ctl->options->json)
 		return ctl_print_json(stdout, json_pack("{s:s,s:o}", "address", text, "id",
 							ctl_json_id(address.object)));
@@ -110,12 +110,13 @@ int verb_coll_purge(struct ctl *ctl)
 	if (!ctl->options->json)
 		return CTL_OK;
 	return ctl_print_json(
-		stdout, json_pack("{s:s}", "changed", osd_client_format_address(address, text)));
+		stdout, json_pack("{s:s}", "changed", ctl_format_address(ctl, address, text)));
 }
 
 /* ---- lists ---- */
 
 struct printing {
+	const struct ctl *ctl;
 	struct osd_client_address parent;
 	json_t *array; /* with --json */
 };
@@ -127,7 +128,7 @@ static int print_id(void *context, uint64_t id)
 	char text[OSD_CLIENT_ADDRESS_TEXT];
 
 	address.object = id;
-	osd_client_format_address(address, text);
+	ctl_format_address(printing->ctl, address, text);
 	if (!printing->array) {
 		puts(text);
 		return 0;
@@ -151,7 +152,7 @@ static int end_printing(struct ctl *ctl, struct printing *printing, int result,
 
 int verb_coll_ls(struct ctl *ctl)
 {
-	struct printing printing = { 0 };
+	struct printing printing = { .ctl = ctl };
 	struct osd_client_error error = { 0 };
 	int code = ctl_address(ctl, 0, &printing.parent), result;
 
@@ -316,7 +317,7 @@ static int take_criteria(const struct ctl *ctl, struct criteria *criteria)
 static int run_query(struct ctl *ctl, const struct criteria *criteria,
 		     struct osd_client_address collection)
 {
-	struct printing printing = { .parent = collection };
+	struct printing printing = { .ctl = ctl, .parent = collection };
 	struct osd_client_error error = { 0 };
 	int code = ctl_connect(ctl), result;
 

@@ -45,7 +45,7 @@ static int take_matches(void *context, const uint8_t *data, size_t length)
 		if (item.tag != OSD_ITEM_ENTRY)
 			continue;
 		search->count++;
-		osd_client_format_address(address, text);
+		ctl_format_address(search->ctl, address, text);
 		if (!search->matches)
 			printf("%s %" PRIu64 "+%" PRIu64 "\n", text, offset, bytes);
 		else if (json_array_append_new(search->matches,
@@ -147,7 +147,7 @@ static int checksum_report(const struct ctl *ctl, struct osd_client_address addr
 		return ctl_fail(ctl, CTL_TARGET, "checksum: the target's answer has no digest");
 	for (int i = 0; i < 32; i++)
 		snprintf(hexadecimal + 2 * i, 3, "%02x", digest.value[i]);
-	osd_client_format_address(address, text);
+	ctl_format_address(ctl, address, text);
 	if (ctl->options->json)
 		return ctl_print_json(stdout,
 				      json_pack("{s:s,s:s,s:I}", "address", text, "sha256",

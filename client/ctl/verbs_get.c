@@ -122,7 +122,7 @@ static int report(const struct ctl *ctl, struct osd_client_address address, uint
 	if (!ctl->options->json)
 		return CTL_OK;
 	return ctl_print_json(to, json_pack("{s:s,s:I}", "address",
-					    osd_client_format_address(address, text), "bytes",
+					    ctl_format_address(ctl, address, text), "bytes",
 					    (json_int_t)bytes));
 }
 

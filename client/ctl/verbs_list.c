@@ -48,7 +48,7 @@ static void print_row(const struct listing *listing, const struct row *row)
 {
 	char address[OSD_CLIENT_ADDRESS_TEXT], time[CTL_TIME_TEXT];
 
-	osd_client_format_address(address_of(listing, row->id), address);
+	ctl_format_address(listing->ctl, address_of(listing, row->id), address);
 	ctl_format_time(row->modified_ms, time);
 	if (listing->array)
 		json_array_append_new(listing->array,
@@ -138,7 +138,7 @@ static int take_id(void *context, uint64_t id)
 		listing->rows[listing->rows_used++].id = id;
 		return listing->rows_used == BATCH ? finish_rows(listing) : 0;
 	}
-	osd_client_format_address(address_of(listing, id), address);
+	ctl_format_address(listing->ctl, address_of(listing, id), address);
 	if (listing->array)
 		return json_array_append_new(listing->array,
 					     json_pack("{s:s,s:o}", "address", address, "id",
@@ -208,7 +208,7 @@ static int stat_pages(struct ctl *ctl, struct osd_client_address address, uint32
 	json_t *object = NULL;
 	int code;
 
-	osd_client_format_address(address, text);
+	ctl_format_address(ctl, address, text);
 	if (ctl->options->json)
 		object = json_pack("{s:s}", "address", text);
 	else

@@ -329,6 +329,26 @@ class TimeTravel(E2ETest):
         self.assertFalse(state["running"])
         self.assertLess(state["freed"], 64)
 
+    def test_lists_of_the_past_name_the_moment_for_good(self):
+        self.ctl("mkpart", self.url, P)
+        self.ctl("put", self.url, f"{P}/0x10000", stdin=b"first")
+        time.sleep(1.1)
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
+        time.sleep(1.1)
+        self.ctl("put", self.url, f"{P}/0x10000", "--replace", stdin=b"second")
+        listed = self.ctl("ls", self.url, f"{P}@{moment}").split()
+        self.assertEqual(listed, [f"{P:#x}/0x10000@{moment}"])
+        self.assertEqual(json.loads(self.ctl("--json", "stat", self.url, listed[0]))["address"], listed[0])
+        sequence = json.loads(self.ctl("--json", "log", self.url, f"{P}/0x10000"))[0]["sequence"]
+        listed += self.ctl("ls", self.url, f"{P}@#{sequence}").split()
+        self.assertEqual(listed[1], f"{P:#x}/0x10000@#{sequence}")
+        self.server.kill()
+        self.server.start()
+        self.url = self.server.url()
+        self.ctl("ls", self.url, f"{P}@-1s")
+        self.assertEqual(self.ctl("cat", self.url, listed[0], binary=True), b"first")
+        self.assertEqual(self.ctl("cat", self.url, listed[1], binary=True), b"second")
+
     def test_the_target_searches_and_merges_by_itself(self):
         self.ctl("mkpart", self.url, P)
         self.ctl("put", self.url, f"{P}/0x10000", stdin=b"first\nneedle 42\n" + noise(100000, 1))
