@@ -72,15 +72,20 @@ int retention_recount(struct engine_txn *txn, struct partition *root)
 
 int engine_retention_get(struct engine_txn *txn, uint64_t id, struct engine_retention *retention)
 {
-	struct partition *partition;
-	int result = partition_get(txn->engine, id, &partition);
+	struct engine *engine = txn->engine;
+	struct partition *partition, *root;
+	int result = partition_get(engine, 0, &root);
 
 	if (result)
 		return result;
-	*retention = partition->history.particular ? partition->history.retention
-						   : txn->engine->policy;
-	partition_release(txn->engine, partition);
-	return 0;
+	/* engine->policy is of before the transaction. */
+	result = partition_get(engine, id, &partition);
+	if (!result) {
+		*retention = *history_policy(&partition->history, &root->history);
+		partition_release(engine, partition);
+	}
+	partition_release(engine, root);
+	return result;
 }
 
 /* Sets the policy of a partition, or of the root: of all that have none of their own. */

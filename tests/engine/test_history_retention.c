@@ -97,6 +97,26 @@ static void test_merging_comes_to_an_end_under_a_policy_that_speaks_of_ages(void
 	assert_true(steps < 4096 + 1000);
 }
 
+static void test_a_new_policy_is_told_in_the_transaction_that_sets_it(void **state)
+{
+	const struct engine_retention all = { .kind = ENGINE_RETAIN_ALL, .keep_all_ms = 7 };
+	struct engine_retention told;
+	struct device *device = *state;
+
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(device->txn, 0, &all, false), 0);
+	for (uint64_t partition = 0; partition <= PARTITION; partition += PARTITION) {
+		assert_int_equal(engine_retention_get(device->txn, partition, &told), 0);
+		assert_int_equal(told.kind, ENGINE_RETAIN_ALL);
+		assert_int_equal(told.keep_all_ms, 7);
+	}
+	engine_abort(device->txn);
+	begin(device, ENGINE_READ);
+	assert_int_equal(engine_retention_get(device->txn, 0, &told), 0);
+	assert_int_equal(told.kind, ENGINE_RETAIN_SNAPSHOTS);
+	commit(device);
+}
+
 /* ---- what is not promised again ---- */
 
 /* At a moment that a new policy would have kept, a record of a version may be out of reach: that says nothing. */
@@ -282,6 +302,7 @@ int main(void)
 		TEST(test_every_moment_of_the_last_while_is_kept),
 		TEST(test_both_are_kept_together),
 		TEST(test_merging_comes_to_an_end_under_a_policy_that_speaks_of_ages),
+		TEST(test_a_new_policy_is_told_in_the_transaction_that_sets_it),
 		TEST(test_moments_that_an_older_policy_gave_up_do_not_count),
 		TEST(test_a_partition_that_comes_back_has_no_intervals_of_before),
 		TEST(test_the_device_goes_back_to_an_interval_with_all_that_was_removed),
