@@ -298,14 +298,21 @@ static void sign_with(struct signing *signing, const uint8_t *secret, uint32_t s
 	add_check_value(signing);
 }
 
+/* The last byte of the permissions, all of whose bits are reserved. */
+enum { RESTRICTION_AT = OSD_FIELD_PERMISSIONS + 4 };
+
+bool osd_sign_restricts(const struct osd_input_command *input)
+{
+	return input->cdb[RESTRICTION_AT] != 0;
+}
+
 /* All, but for one if the input says so: of those that the command needs if it is known what they are. */
 static uint16_t choose_permissions(const struct osd_input_command *input)
 {
 	uint16_t needed = osd_permissions_of(input);
-	uint8_t choice = input->cdb[OSD_FIELD_PERMISSIONS + 4];
-	unsigned bit = choice % 16;
+	unsigned bit = input->cdb[RESTRICTION_AT] % 16;
 
-	if (choice == 0)
+	if (!osd_sign_restricts(input))
 		return 0xFFFC;
 	for (unsigned i = 0; i < 16 && needed != 0 && !(needed >> bit & 1); i++)
 		bit = (bit + 1) % 16;

@@ -27,6 +27,9 @@ void osd_sign_set_keys(struct osd_fuzz_unit *unit);
 uint16_t osd_sign(struct osd_fuzz_unit *unit, struct osd_input_command *input, uint64_t nexus,
 		  uint32_t serial);
 
+/* Will the capability lack a permission? */
+bool osd_sign_restricts(const struct osd_input_command *input);
+
 /* Turns a bit of the capability or of its check value; not if one of an extension capability was turned. */
 void osd_sign_forge(struct osd_input_command *input);
 

@@ -193,9 +193,16 @@ static void check_every_byte_is_set(struct run *run)
 	free(first);
 }
 
-static bool may_compare(struct run *run, enum osd_input_flag flag)
+static bool may_compare(struct run *run, bool wanted)
 {
-	return run->input.flags & flag && run->comparisons++ < COMPARISONS_MAX;
+	return wanted && run->comparisons++ < COMPARISONS_MAX;
+}
+
+/* Where the input asks for it, and where a permission may be missing: then nothing may have happened. */
+static bool wants_comparison(const struct run *run)
+{
+	return run->input.flags & OSD_INPUT_COMPARE ||
+	       (run->input.flags & OSD_INPUT_SIGN && osd_sign_restricts(&run->input));
 }
 
 static void check_restart(struct run *run)
@@ -254,7 +261,7 @@ static bool is_tracked(const struct run *run)
 
 static void run_command(struct run *run)
 {
-	bool compare = !is_tracked(run) && may_compare(run, OSD_INPUT_COMPARE);
+	bool compare = !is_tracked(run) && may_compare(run, wants_comparison(run));
 	uint64_t digest = compare ? osd_fuzz_unit_digest(&run->unit) : 0;
 
 	run->lacking = 0;
@@ -273,9 +280,9 @@ static void run_command(struct run *run)
 	} else if (run->input.flags & OSD_INPUT_AGAIN) {
 		check_every_byte_is_set(run);
 	}
-	if (run->comparisons == 0 && may_compare(run, OSD_INPUT_MERGE))
+	if (run->comparisons == 0 && may_compare(run, run->input.flags & OSD_INPUT_MERGE))
 		check_merge(run);
-	if (may_compare(run, OSD_INPUT_RESTART))
+	if (may_compare(run, run->input.flags & OSD_INPUT_RESTART))
 		check_restart(run);
 	free_buffers(run);
 }

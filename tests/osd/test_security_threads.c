@@ -20,7 +20,7 @@ struct worker {
 	pthread_t thread;
 	struct osd_device *device;
 	struct encoded_call *calls;
-	unsigned good, not_unique, other;
+	unsigned good, not_unique, wrong_value, other;
 };
 
 static void run_one(struct worker *worker, const struct encoded_call *call)
@@ -43,6 +43,8 @@ static void run_one(struct worker *worker, const struct encoded_call *call)
 		worker->good++;
 	else if (sense.code == SENSE_NONCE_NOT_UNIQUE)
 		worker->not_unique++;
+	else if (sense.field == unit_layout()->check_value)
+		worker->wrong_value++;
 	else
 		worker->other++;
 }
@@ -56,33 +58,45 @@ static void *work(void *context)
 	return NULL;
 }
 
-static void encode(struct unit *unit, struct encoded_call *call)
+static void encode(struct unit *unit, bool writes, struct encoded_call *call)
 {
-	struct signed_call made = signed_call_of(unit, OSD_READ, P, O, OSD_ALLDATA);
+	static const uint8_t data[16384];
+	struct signed_call made =
+		signed_call_of(unit, writes ? OSD_WRITE : OSD_READ, P, O, OSD_ALLDATA);
 
-	made.call.cdb.length = made.call.data_in_capacity = 64;
+	if (writes)
+		call_data(&made.call, data, sizeof(data));
+	else
+		made.call.cdb.length = made.call.data_in_capacity = 64;
 	signed_encode(unit, &made, call);
 	assert_true(call->in_capacity <= 4096);
 }
 
-/* `lists` lists of commands, which the threads share in turn; adds up what became of all. */
-static struct worker run_all(struct unit *unit, size_t lists)
+/*
+ * `lists` lists of READs or WRITEs, which the threads share in turn; `meanwhile` (may be NULL) is done in this one. Adds up what
+ * became of all.
+ */
+static struct worker run_all(struct unit *unit, size_t lists, bool writes,
+			     void (*meanwhile)(struct unit *unit))
 {
 	static struct encoded_call calls[THREADS][COMMANDS];
 	struct worker workers[THREADS] = { 0 }, sum = { 0 };
 
 	for (size_t i = 0; i < lists; i++)
 		for (size_t j = 0; j < COMMANDS; j++)
-			encode(unit, &calls[i][j]);
+			encode(unit, writes, &calls[i][j]);
 	for (size_t i = 0; i < THREADS; i++) {
 		workers[i].device = unit->device;
 		workers[i].calls = calls[i % lists];
 		assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
 	}
+	if (meanwhile)
+		meanwhile(unit);
 	for (size_t i = 0; i < THREADS; i++) {
 		assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
 		sum.good += workers[i].good;
 		sum.not_unique += workers[i].not_unique;
+		sum.wrong_value += workers[i].wrong_value;
 		sum.other += workers[i].other;
 	}
 	for (size_t i = 0; i < lists; i++)
@@ -97,8 +111,37 @@ static void test_commands_of_several_threads_are_all_accepted(void **state)
 	struct worker sum;
 
 	secured_set_method(unit, P, OSD_ALLDATA);
-	sum = run_all(unit, THREADS);
-	assert_int_equal(sum.good, THREADS * COMMANDS);
+	for (unsigned writes = 0; writes < 2; writes++) {
+		sum = run_all(unit, THREADS, writes, NULL);
+		assert_int_equal(sum.good, THREADS * COMMANDS);
+	}
+}
+
+static void change_working_key(struct unit *unit)
+{
+	struct signed_call call = signed_set_key(unit, OSD_SET_WORKING_KEY, P, KEY_VERSION, 0x66,
+						 &secured_manager.working[KEY_VERSION]);
+
+	call.capability.method = OSD_ALLDATA;
+	signed_run(unit, &call);
+	expect_good(unit);
+}
+
+/* What was summed up before a command's turn came does not let it in when the key was changed meanwhile. */
+static void test_no_command_is_executed_with_a_key_that_was_changed(void **state)
+{
+	struct unit *unit = *state;
+	struct encoded_call late;
+	struct worker sum, last = { .device = unit->device };
+
+	secured_set_method(unit, P, OSD_ALLDATA);
+	encode(unit, true, &late);
+	sum = run_all(unit, THREADS, true, change_working_key);
+	assert_int_equal(sum.good + sum.wrong_value, THREADS * COMMANDS);
+	assert_int_equal(sum.not_unique + sum.other, 0);
+	run_one(&last, &late);
+	assert_int_equal(last.wrong_value, 1);
+	free(late.out);
 }
 
 static void test_a_nonce_wins_once_however_many_threads_use_it(void **state)
@@ -107,7 +150,7 @@ static void test_a_nonce_wins_once_however_many_threads_use_it(void **state)
 	struct worker sum;
 
 	secured_set_method(unit, P, OSD_ALLDATA);
-	sum = run_all(unit, 1);
+	sum = run_all(unit, 1, false, NULL);
 	assert_int_equal(sum.good, COMMANDS);
 	assert_int_equal(sum.not_unique, (THREADS - 1) * COMMANDS);
 	assert_int_equal(sum.other, 0);
@@ -117,6 +160,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		with_keys(test_commands_of_several_threads_are_all_accepted),
+		with_keys(test_no_command_is_executed_with_a_key_that_was_changed),
 		with_keys(test_a_nonce_wins_once_however_many_threads_use_it),
 	};
 
