@@ -135,7 +135,7 @@ static int line_shows(const struct standing *standing, uint64_t begin, uint64_t 
 {
 	while (!*shows) {
 		struct partition state;
-		uint64_t since;
+		uint64_t since = 0;
 		int result = read_state(standing, end, &state, &since);
 
 		if (++*states >= STATES_READ_MAX)
