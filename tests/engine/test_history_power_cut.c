@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The power of the flash fails at every operation while snapshots are taken and dropped, partitions and the device rolled
- * back, objects undone, partitions cloned and refreshed, and segments merged. After it the device is as before or as after
- * the step that was under way: what it shows is always what one of the steps left.
+ * The power of the flash fails at every operation, and between any two records, while snapshots are taken and dropped,
+ * partitions and the device rolled back, objects undone, policies set, partitions cloned, refreshed, detached and removed, and
+ * segments merged; the page in flight ends in each of its ways. With the NVRAM kept the device is as before or as after the
+ * step that was under way. When the host fails too, so that the NVRAM is as of the last flush or a mixture of that and newer
+ * pages, it is as after the last flush or a later step. What it shows is always what one of the steps left.
+ *
+ * Some of the cuts are tried; with MUNINN_EVERY_CUT all of them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,9 +25,16 @@
 #include "nand/nand.h"
 #include "nand/power.h"
 #include "nand/rehearsal.h"
+#include "tests/engine/model_power.h"
 
 enum { PARTITION = 0x10000, CLONE = 0x10001, OBJECT = 0x10000, OBJECTS = 3, BYTES = 700 };
-enum { STEPS = 40 };
+enum { ROUND = 14, STEPS = 4 * ROUND };
+/* Operations from one cut to the next, but for MUNINN_EVERY_CUT. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { STRIDE = 67 };
+#else
+enum { STRIDE = 13 };
+#endif
 
 static const struct nand_geometry geometry = {
 	.page_bytes = 512,
@@ -38,7 +49,10 @@ struct load {
 	uint64_t now_ms;
 	uint32_t left[STEPS + 1]; /* what is shown after that many steps */
 	uint32_t steps;           /* that were committed in this run */
+	uint32_t flushed;         /* the last of them that was flushed */
 	uint64_t before, after;   /* runs that showed the step under way as not, and as done */
+	uint64_t flush, later; /* host failed: runs that showed the last flush, and a later step */
+	uint8_t boot[16];
 };
 
 static uint64_t clock_of(void *context)
@@ -51,6 +65,7 @@ static struct engine_options options_of(struct load *load)
 	return (struct engine_options){ .rows = 1,
 					.segment_pages = 8,
 					.record_bytes = 256,
+					.boot_id = load->boot,
 					.clock_ms = clock_of,
 					.clock_context = load };
 }
@@ -61,6 +76,21 @@ static int open_engine(struct nand *nand, struct load *load, struct engine **eng
 	struct error_text error;
 
 	return engine_open(nand, &options, engine, &error);
+}
+
+/* The same, with points between records at which the power may fail. */
+static int open_with_points(struct nand *nand, struct load *load, struct model_power *power,
+			    struct engine **engine)
+{
+	struct engine_options options = options_of(load);
+	struct record_store *store;
+	struct error_text error;
+	int result = muninn_open(nand, &options, &store, &error);
+
+	if (result)
+		return result;
+	model_power_attach(power, store);
+	return engine_open_on(store, &options, engine);
 }
 
 /* ---- what is shown ---- */
@@ -91,7 +121,20 @@ static uint32_t add_partition(struct engine_txn *txn, uint64_t partition, uint32
 	return crc;
 }
 
-/* A sum over all objects, now and at all versions, and over what is said of versions. */
+static uint32_t add_policy(struct engine_txn *txn, uint64_t partition, uint32_t crc)
+{
+	struct engine_retention retention = { 0 };
+	struct engine_clone clone = { 0 };
+	int result = engine_retention_get(txn, partition, &retention);
+
+	crc = add(crc, &result, sizeof(result));
+	crc = add(crc, &retention.keep_all_ms, sizeof(retention.keep_all_ms));
+	result = engine_clone_get(txn, partition, &clone);
+	crc = add(crc, &result, sizeof(result));
+	return add(crc, &clone.sequence, sizeof(clone.sequence));
+}
+
+/* A sum over all objects, now and at all versions, and over what is said of versions, policies and clones. */
 static uint32_t look(struct engine *engine)
 {
 	static const uint64_t partitions[] = { PARTITION, CLONE };
@@ -102,6 +145,7 @@ static uint32_t look(struct engine *engine)
 	assert_int_equal(engine_begin(engine, ENGINE_READ, &txn), 0);
 	for (int n = 0; n < 2; n++) {
 		crc = add_partition(txn, partitions[n], 0, crc);
+		crc = add_policy(txn, partitions[n], crc);
 		for (uint64_t from = 0;
 		     engine_version_next(txn, partitions[n], from, &version) == 0;
 		     from = version.position + 1) {
@@ -116,9 +160,9 @@ static uint32_t look(struct engine *engine)
 
 /* ---- the steps ---- */
 
-static int write_some(struct engine_txn *txn, uint32_t step)
+static int write_some(struct engine_txn *txn, uint64_t partition, uint32_t step)
 {
-	struct engine_address address = { .partition = PARTITION,
+	struct engine_address address = { .partition = partition,
 					  .object = OBJECT + step % OBJECTS };
 	uint8_t bytes[BYTES];
 
@@ -126,40 +170,75 @@ static int write_some(struct engine_txn *txn, uint32_t step)
 	return engine_write(txn, address, 0, bytes, 100 + step * 13 % (BYTES - 100));
 }
 
+static int set_policy(struct engine_txn *txn, uint32_t step)
+{
+	const struct engine_retention retention = { .kind = ENGINE_RETAIN_SNAPSHOTS,
+						    .keep_all_ms = 1000 * step };
+
+	return engine_retention_set(txn, PARTITION, &retention, false);
+}
+
+/* Makes the clone, or lets it begin anew. */
+static int clone_or_refresh(struct engine_txn *txn)
+{
+	const struct engine_moment now = { .kind = ENGINE_NOW };
+	uint64_t id;
+	int result = engine_clone_refresh(txn, CLONE);
+
+	return result == -ENOENT ? engine_clone(txn, PARTITION, now, CLONE, true, &id) : result;
+}
+
 static int change(struct engine_txn *txn, uint32_t step)
 {
 	struct engine_moment moment = { .kind = ENGINE_AT_VERSION, .value = 1 };
-	struct engine_moment now = { .kind = ENGINE_NOW };
+	struct engine_moment device = { .kind = ENGINE_AT_VERSION,
+					.value = ENGINE_DEVICE_VERSION_FIRST };
+	uint32_t round = step / ROUND;
 	char name[16];
-	uint64_t id;
 
 	snprintf(name, sizeof(name), "step %u", step);
-	switch (step % 10) {
+	switch (step % ROUND) {
 	case 1:
 		return engine_snapshot(txn, PARTITION, name, NULL);
 	case 3:
 		return engine_snapshot(txn, 0, name, NULL);
 	case 4:
-		return step < 10 ? engine_clone(txn, PARTITION, now, CLONE, true, &id)
-				 : engine_clone_refresh(txn, CLONE);
+		return clone_or_refresh(txn);
 	case 5:
 		return engine_rollback(txn, PARTITION, moment);
 	case 6:
 		return engine_undo(txn, PARTITION, OBJECT, 1);
 	case 7:
-		moment.value = ENGINE_DEVICE_VERSION_FIRST;
-		return step < 10 ? write_some(txn, step) : engine_rollback(txn, 0, moment);
+		return round % 2 == 0 ? write_some(txn, PARTITION, step)
+				      : engine_rollback(txn, 0, device);
 	case 8:
-		return step < 10 ? write_some(txn, step)
-				 : engine_version_drop(txn, PARTITION, step / 10 + 1);
+		return engine_version_drop(txn, PARTITION, round + 2);
 	case 9:
 		return engine_rollback_object(txn, PARTITION, OBJECT + 1, moment);
+	case 10:
+		return set_policy(txn, step);
+	case 11:
+		return write_some(txn, CLONE, step);
+	case 12:
+		if (round < 2)
+			return round ? engine_clone_detach(txn, CLONE)
+				     : write_some(txn, PARTITION, step);
+		return engine_version_drop(txn, 0, ENGINE_DEVICE_VERSION_FIRST + round);
+	case 13:
+		return round == 2 ? engine_partition_remove(txn, CLONE, true)
+				  : write_some(txn, PARTITION, step);
 	default:
-		return write_some(txn, step);
+		return write_some(txn, PARTITION, step);
 	}
 }
 
-/* 0: committed. -ENOENT counts as a step that changed nothing. */
+/* What is not there, is there already, or must stay, makes a step that changes nothing. */
+static bool changes_nothing(int result)
+{
+	return result == -ENOENT || result == -EEXIST || result == -EBUSY;
+}
+
+/* 0: committed, or there was nothing to change. */
 static int run_step(struct engine *engine, struct load *load, uint32_t step)
 {
 	struct engine_txn *txn;
@@ -172,7 +251,18 @@ static int run_step(struct engine *engine, struct load *load, uint32_t step)
 	if (result == 0)
 		return engine_commit(txn, step % 4 == 0);
 	engine_abort(txn);
-	return result == -ENOENT ? 0 : result;
+	return changes_nothing(result) ? 0 : result;
+}
+
+/* Now and then flushes and merges, which drops of versions may wait for. Whether it flushed, or the error of that. */
+static int settle(struct engine *engine, uint32_t step)
+{
+	struct engine_merge_result total = { 0 };
+	int result = step % 8 == 0 ? engine_flush(engine) : 0;
+
+	if (!result && step % 3 == 0)
+		engine_merge(engine, &total);
+	return result ? result : step % 8 == 0;
 }
 
 static int make_objects(struct engine *engine)
@@ -195,7 +285,7 @@ static void prepare(struct nand *nand, void *context)
 	struct engine *engine;
 
 	load->now_ms = 1000;
-	load->steps = 0;
+	load->steps = load->flushed = 0;
 	if (engine_format(nand, &options, &error))
 		fail_msg("%s", error.text);
 	assert_int_equal(open_engine(nand, load, &engine), 0);
@@ -203,41 +293,45 @@ static void prepare(struct nand *nand, void *context)
 	assert_int_equal(engine_close(engine), 0);
 }
 
-static void run(struct nand *nand, void *context)
+static bool is_off(struct nand *nand)
 {
-	struct engine_merge_result total = { 0 };
 	struct nand_power_status status;
-	struct load *load = context;
-	struct engine *engine;
 
-	if (open_engine(nand, load, &engine))
-		return;
-	for (uint32_t step = 1; step <= STEPS; step++) {
-		if (run_step(engine, load, step))
-			break;
-		nand_power_status(nand, &status);
-		if (status.off)
-			break;
-		load->steps = step;
-		if (step % 6 == 0)
-			engine_merge(engine, &total);
-	}
-	engine_abandon(engine);
+	nand_power_status(nand, &status);
+	return status.off;
 }
 
-static void check(struct nand *nand, void *context, const struct nand_power_cut *cut)
+static void run_steps(struct nand *nand, struct load *load, struct engine *engine)
 {
+	int result;
+
+	for (uint32_t step = 1; step <= STEPS; step++) {
+		if (run_step(engine, load, step) || is_off(nand))
+			return;
+		load->steps = step;
+		result = settle(engine, step);
+		if (result < 0 || is_off(nand))
+			return;
+		load->flushed = result ? step : load->flushed;
+	}
+}
+
+static void run(struct nand *nand, void *context)
+{
+	struct model_power *power = model_power_create(nand);
 	struct load *load = context;
 	struct engine *engine;
-	char text[NAND_POWER_CUT_TEXT] = "none";
-	uint32_t found;
 
-	if (cut)
-		nand_power_cut_format(cut, text);
-	if (open_engine(nand, load, &engine))
-		fail_msg("does not open after the cut %s", text);
-	found = look(engine);
-	assert_int_equal(engine_close(engine), 0);
+	if (open_with_points(nand, load, power, &engine) == 0) {
+		run_steps(nand, load, engine);
+		engine_abandon(engine);
+	}
+	model_power_destroy(power);
+}
+
+/* With the NVRAM kept: before or after the step under way. */
+static void judge_kept(struct load *load, uint32_t found, const char *text)
+{
 	load->before += found == load->left[load->steps];
 	if (found == load->left[load->steps])
 		return;
@@ -245,6 +339,41 @@ static void check(struct nand *nand, void *context, const struct nand_power_cut 
 	if (load->steps == STEPS || found != load->left[load->steps + 1])
 		fail_msg("after the cut %s in step %u neither before nor after it", text,
 			 load->steps + 1);
+}
+
+/* Otherwise as after the last flush, or a step from then on. */
+static void judge_failed(struct load *load, uint32_t found, const char *text)
+{
+	uint32_t step = load->flushed;
+
+	while (step <= STEPS && step <= load->steps + 1 && found != load->left[step])
+		step++;
+	if (step > STEPS || step > load->steps + 1)
+		fail_msg("after the cut %s in step %u, with %u flushed, there is what no step left",
+			 text, load->steps + 1, load->flushed);
+	load->flush += step == load->flushed;
+	load->later += step != load->flushed;
+}
+
+static void check(struct nand *nand, void *context, const struct nand_power_cut *cut)
+{
+	bool kept = !cut || cut->nvram == NAND_CUT_NVRAM_KEPT;
+	struct load *load = context;
+	struct engine *engine;
+	char text[NAND_POWER_CUT_TEXT] = "none";
+	uint32_t found;
+
+	if (cut)
+		nand_power_cut_format(cut, text);
+	load->boot[0] += !kept;
+	if (open_engine(nand, load, &engine))
+		fail_msg("does not open after the cut %s", text);
+	found = look(engine);
+	assert_int_equal(engine_close(engine), 0);
+	if (kept)
+		judge_kept(load, found, text);
+	else
+		judge_failed(load, found, text);
 }
 
 /* What each step leaves when nothing fails. */
@@ -261,6 +390,7 @@ static void learn(struct load *load, uint64_t nvram_bytes)
 	for (uint32_t step = 1; step <= STEPS; step++) {
 		assert_int_equal(run_step(engine, load, step), 0);
 		load->left[step] = look(engine);
+		settle(engine, step);
 	}
 	assert_int_equal(engine_close(engine), 0);
 	assert_int_equal(nand_close(nand), 0);
@@ -272,40 +402,73 @@ static void discard_line(enum log_level level, const char *line)
 	(void)line;
 }
 
-static void test_every_change_of_history_is_before_or_after_a_power_cut(void **state)
+/* Cuts with this fate of the NVRAM, in all ways in which the page in flight may end. */
+static void rehearse(struct load *load, enum nand_cut_nvram nvram)
 {
 	struct nand_power_cut ends[NAND_REHEARSAL_ENDS];
-	struct load load = { 0 };
-	struct engine_options options = options_of(&load);
+	struct engine_options options = options_of(load);
 	struct error_text error = { "" };
 	struct nand_rehearsal rehearsal = { .geometry = &geometry,
-					    .context = &load,
+					    .context = load,
 					    .prepare = prepare,
 					    .run = run,
 					    .check = check,
-					    .ends = ends,
-					    .ends_count = 3 };
+					    .ends_count = 1 };
 	uint64_t runs = 0;
 
-	(void)state;
 	assert_int_equal(engine_nvram_bytes(&geometry, &options, &rehearsal.nvram_bytes, &error),
 			 0);
-	learn(&load, rehearsal.nvram_bytes);
-	nand_rehearsal_ends(&geometry, NAND_CUT_NVRAM_KEPT, ends);
+	learn(load, rehearsal.nvram_bytes);
+	nand_rehearsal_ends(&geometry, nvram, ends);
 	log_configure(discard_line, LOG_LEVEL_ERROR);
-	if (nand_rehearse(&rehearsal, &runs, &error))
-		fail_msg("%s", error.text);
+	for (uint64_t end = 0; end < NAND_REHEARSAL_ENDS; end++) {
+		rehearsal.ends = &ends[end];
+		/* A stride of its own for each, so that they do not cut at the same places. */
+		rehearsal.stride = getenv("MUNINN_EVERY_CUT") ? 1 : STRIDE + 2 * end;
+		if (nand_rehearse(&rehearsal, &runs, &error))
+			fail_msg("%s", error.text);
+	}
 	log_configure(NULL, LOG_LEVEL_WARNING);
-	print_message("%llu cuts: %llu before, %llu after the step under way\n",
-		      (unsigned long long)runs, (unsigned long long)load.before,
-		      (unsigned long long)load.after);
-	assert_true(load.before > 0);
+	print_message("%llu cuts: %llu before, %llu after the step under way; with the host: %llu "
+		      "as flushed, %llu later\n",
+		      (unsigned long long)runs, (unsigned long long)load->before,
+		      (unsigned long long)load->after, (unsigned long long)load->flush,
+		      (unsigned long long)load->later);
+}
+
+static void test_every_change_of_history_is_before_or_after_a_power_cut(void **state)
+{
+	struct load load = { 0 };
+
+	(void)state;
+	rehearse(&load, NAND_CUT_NVRAM_KEPT);
+	assert_true(load.before > 0 && load.after > 0);
+}
+
+static void test_history_is_as_flushed_when_the_host_fails(void **state)
+{
+	struct load load = { 0 };
+
+	(void)state;
+	rehearse(&load, NAND_CUT_NVRAM_FLUSHED);
+	assert_true(load.flush > 0);
+}
+
+static void test_history_is_whole_when_pages_of_nvram_are_old_and_new(void **state)
+{
+	struct load load = { 0 };
+
+	(void)state;
+	rehearse(&load, NAND_CUT_NVRAM_MIXED);
+	assert_true(load.flush > 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_change_of_history_is_before_or_after_a_power_cut),
+		cmocka_unit_test(test_history_is_as_flushed_when_the_host_fails),
+		cmocka_unit_test(test_history_is_whole_when_pages_of_nvram_are_old_and_new),
 	};
 
 	return cmocka_run_group_tests_name("history, power cuts", tests, NULL, NULL);
