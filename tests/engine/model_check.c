@@ -186,12 +186,12 @@ void object_check_all(struct model_run *run)
 	struct engine_stat stat;
 	int64_t change;
 
-	assert_int_equal(engine_used(run->txn, &used, &change), 0);
+	assert_int_equal(answer(run, engine_used(run->txn, &used, &change)), 0);
 	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++) {
 		const struct model_partition *partition = &run->model.partitions[index];
 
 		partitions += partition->now.self != NULL;
-		if (engine_stat(run->txn, address_of(partition, 0, 0), &stat) == 0)
+		if (answer(run, engine_stat(run->txn, address_of(partition, 0, 0), &stat)) == 0)
 			sum += stat.used_bytes;
 		object_check_state(run, partition, 0, &partition->now);
 		for (uint32_t version = 0; version < partition->version_count; version++)
