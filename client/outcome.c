@@ -24,6 +24,8 @@ enum {
 enum {
 	FIELD_PARTITION = 16,
 	FIELD_OBJECT = 24,
+	FIELD_OBJECT_VERSION = 28, /* of packed IDs */
+	FIELD_OBJECT_PAGE = 30,
 	FIELD_CONTINUATION = 48,
 	/* Capability, check values, nonce and integrity offsets. */
 	FIELD_CREDENTIAL_FIRST = OSD_FIELD_CAPABILITY_FORMAT,
@@ -98,6 +100,14 @@ static struct meaning of_cdb_field(const struct osd_cdb *cdb, const struct osd_s
 		return of_partition_field(cdb);
 	case FIELD_OBJECT:
 		return of_object_field(cdb);
+	case FIELD_OBJECT_VERSION:
+		return (struct meaning){ -EINVAL,
+					 "the last but one 16 bits of an ID in a packed partition "
+					 "are a version, and this takes an ID without one" };
+	case FIELD_OBJECT_PAGE:
+		return (struct meaning){ -EINVAL,
+					 "the last 16 bits of an ID in a packed partition are a "
+					 "page, and this takes an ID without one" };
 	case FIELD_CONTINUATION:
 		/* What names the source is the only thing there that this client can't make right. */
 		if (cdb->action == OSD_COPY_USER_OBJECTS)

@@ -349,15 +349,16 @@ static int read_object_id(struct osd_request *request, struct engine_address *ad
 	*address = osd_address(cdb->partition, id.object);
 	/* Nothing is created in the past, and an object has one version at a time. */
 	if (id.version || id.ago) {
+		if (creates ||
+		    (request->entry->action == OSD_EXECUTE && request->entry->mode != ENGINE_READ))
+			return osd_result(request, -EROFS, 0);
 		/* Functions find their moments in their parameters. */
 		if (request->entry->action == OSD_EXECUTE &&
 		    request->entry->target != OSD_TARGET_USER_OBJECT &&
 		    request->entry->target != OSD_TARGET_ANY)
-			return osd_fail_field(request, OSD_FIELD_OBJECT);
-		if (creates)
-			return osd_result(request, -EROFS, 0);
+			return osd_fail_field(request, OSD_FIELD_OBJECT_VERSION);
 		if (address->version)
-			return osd_fail_field(request, OSD_FIELD_OBJECT);
+			return osd_fail_field(request, OSD_FIELD_OBJECT_VERSION);
 		address->version = id.version;
 		address->ago = id.ago;
 	}
@@ -366,7 +367,7 @@ static int read_object_id(struct osd_request *request, struct engine_address *ad
 	/* A first page is an address: only for commands that have one. */
 	first = (uint64_t)id.page * engine_page_bytes(request->device->engine);
 	if (!(request->entry->flags & OSD_HAS_RANGE) || creates)
-		return osd_fail_field(request, OSD_FIELD_OBJECT);
+		return osd_fail_field(request, OSD_FIELD_OBJECT_PAGE);
 	if (cdb->address > UINT64_MAX - first ||
 	    (!request->pieces.content && cdb->length > UINT64_MAX - first - cdb->address) ||
 	    !pieces_fit(request, cdb->address + first))

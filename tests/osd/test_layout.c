@@ -118,10 +118,10 @@ static void test_what_a_packed_id_cannot_name_is_refused(void **state)
 	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_WRITE_PROTECTED);
 	call = call_of(OSD_CREATE, PACKED, ID(6, 0, 1));
 	call_run(unit, &call);
-	expect_field(unit, 24);
+	expect_field(unit, 30);
 	call = call_of(OSD_REMOVE, PACKED, ID(5, 0, 1));
 	call_run(unit, &call);
-	expect_field(unit, 24);
+	expect_field(unit, 30);
 	call = call_of(OSD_REMOVE, PACKED, ID(0, 0, 1));
 	call_run(unit, &call);
 	expect_field(unit, 24);

@@ -458,6 +458,7 @@ static void test_a_packed_object_id_names_a_version_or_counts_modifications_back
 	struct call call = call_of(OSD_CREATE_PARTITION, PACKED, 0);
 	uint8_t layout = OSD_LAYOUT_PACKED;
 	static const char *const texts[] = { "one", "two", "new" };
+	struct function_call function;
 
 	call_set(&call, OSD_MUNINN_PARTITION, OSD_MUNINN_LAYOUT, &layout, 1);
 	call_run(unit, &call);
@@ -478,6 +479,17 @@ static void test_a_packed_object_id_names_a_version_or_counts_modifications_back
 	}
 	expect_absent(unit, PACKED, ID(1, 4));
 	expect_absent(unit, PACKED, ID(1, -10));
+	/* Functions take moments as parameters. Those that change something say what they say to any version. */
+	function_of(&function, OSD_FUNCTION_UNDO, PACKED, ID(1, 1));
+	function_run(unit, &function);
+	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_WRITE_PROTECTED);
+	function_of(&function, OSD_FUNCTION_ROLLBACK, PACKED, ID(1, -1));
+	osd_item_add_number(&function.writer, OSD_ITEM_VERSION, 1);
+	function_run(unit, &function);
+	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_WRITE_PROTECTED);
+	function_of(&function, OSD_FUNCTION_LOG, PACKED, ID(1, 1));
+	function_run(unit, &function);
+	expect_field(unit, 28);
 }
 
 int main(void)
