@@ -94,6 +94,10 @@ int osd_parameter_moment(struct osd_request *request, uint16_t container,
 		moment->kind = forms[i].kind;
 		if (osd_item_number(&item, &moment->value) != 0)
 			return osd_fail_parameter(request, container ? container : forms[i].tag);
+		/* What has not been is no moment: taken as the present, a wrong year would look like success. */
+		if (forms[i].kind == ENGINE_AT_TIME &&
+		    moment->value > engine_txn_time(request->txn))
+			return osd_fail_parameter(request, container ? container : OSD_ITEM_TIME);
 		found++;
 	}
 	if (osd_item_find(all.value, all.length, OSD_ITEM_NAME, &item) == 0) {

@@ -38,8 +38,7 @@ static int name_parameter(struct osd_request *request, char name[OSD_VERSION_NAM
 	name[0] = '\0';
 	if (osd_parameter(request, OSD_ITEM_NAME, &item) != 0)
 		return 0;
-	if (item.length == 0 || item.length > OSD_VERSION_NAME_MAX ||
-	    memchr(item.value, '\0', item.length))
+	if (!osd_version_name_is_valid(item.value, item.length))
 		return osd_fail_parameter(request, OSD_ITEM_NAME);
 	memcpy(name, item.value, item.length);
 	name[item.length] = '\0';

@@ -138,6 +138,12 @@ bool osd_item_add(struct osd_item_writer *writer, uint16_t tag, const void *valu
 bool osd_item_add_number(struct osd_item_writer *writer, uint16_t tag,
 			 uint64_t value); /* 8 bytes */
 bool osd_item_add_text(struct osd_item_writer *writer, uint16_t tag, const char *text);
+
+/*
+ * Whether a version may have this name, so that it can be written behind the @ of an address and is nothing else there: 1 to
+ * OSD_VERSION_NAME_MAX bytes of UTF-8 without control characters, the first an ASCII letter, and not "now".
+ */
+bool osd_version_name_is_valid(const uint8_t *name, size_t length);
 /*
  * Items that are added between the two are contained in one. Not nested. If one of them does not fit, _end takes the
  * containing item out as a whole and returns false; then the writer takes no more.

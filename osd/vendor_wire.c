@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* The items of EXECUTE: tag 2, zero 2, length 4, value, zeros up to a multiple of 8. */
 #include <errno.h>
+#include <string.h>
 
 #include "common/bytes.h"
 #include "osd/vendor.h"
@@ -178,4 +179,52 @@ const char *osd_function_name(uint16_t function)
 		if (names[i].function == function)
 			return names[i].name;
 	return "unknown function";
+}
+
+/* ---- names of versions ---- */
+
+/* The bytes of the UTF-8 character at `text`; 0: there is none. */
+static size_t character_bytes(const uint8_t *text, size_t length)
+{
+	/* The least character that needs so many bytes. */
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	size_t bytes = text[0] < 0x80             ? 1
+		       : (text[0] & 0xe0) == 0xc0 ? 2
+		       : (text[0] & 0xf0) == 0xe0 ? 3
+		       : (text[0] & 0xf8) == 0xf0 ? 4
+						  : 0;
+	uint32_t character;
+
+	if (bytes < 2)
+		return bytes;
+	if (bytes > length)
+		return 0;
+	character = text[0] & (0x7fu >> bytes);
+	for (size_t i = 1; i < bytes; i++) {
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+		character = character << 6 | (text[i] & 0x3f);
+	}
+	if (character < least[bytes] || character > 0x10ffff ||
+	    (character >= 0xd800 && character <= 0xdfff))
+		return 0;
+	/* U+0080 to U+009F are control characters, too. */
+	return character < 0xa0 ? 0 : bytes;
+}
+
+bool osd_version_name_is_valid(const uint8_t *name, size_t length)
+{
+	size_t bytes;
+
+	if (length == 0 || length > OSD_VERSION_NAME_MAX ||
+	    (length == 3 && memcmp(name, "now", 3) == 0))
+		return false;
+	if (!(name[0] >= 'a' && name[0] <= 'z') && !(name[0] >= 'A' && name[0] <= 'Z'))
+		return false;
+	for (size_t at = 0; at < length; at += bytes) {
+		bytes = character_bytes(name + at, length - at);
+		if (bytes == 0 || name[at] < 0x20 || name[at] == 0x7f)
+			return false;
+	}
+	return true;
 }

@@ -76,6 +76,11 @@ int ctl_fail_moment(struct ctl *ctl, struct osd_client_address address,
 		horizon = horizon_of(ctl, partition);
 		if (horizon == 0)
 			break;
+		if (moment->value > horizon)
+			return ctl_fail(ctl, CTL_NOT_FOUND,
+					"%s is no moment of %s yet: the target's clock is behind "
+					"this host's, or it was made in that very second",
+					ctl_format_time(moment->value, wanted), where);
 		return ctl_fail(ctl, CTL_NOT_FOUND,
 				"the history of %s reaches back to %s, not to %s; `muninnctl "
 				"versions` lists older moments that are kept",

@@ -335,9 +335,23 @@ int ctl_connect(struct ctl *ctl)
 	return code;
 }
 
+/* Whether the word behind this one is the value of an option, which may be abbreviated. */
+static bool takes_value(const char *word)
+{
+	size_t length = strlen(word);
+
+	if (length < 3 || strncmp(word, "--", 2) != 0)
+		return false;
+	for (const struct option *option = long_options; option->name; option++)
+		if (option->has_arg == required_argument &&
+		    strncmp(option->name, word + 2, length - 2) == 0)
+			return true;
+	return false;
+}
+
 /*
  * "-10min" is a moment, and no option: no option begins with a digit. getopt would not know, so it gets the moment as it may
- * also be written, "@-10min".
+ * also be written, "@-10min". Values of options it takes as they are.
  */
 static bool shield_moments(int count, char **arguments)
 {
@@ -346,7 +360,8 @@ static bool shield_moments(int count, char **arguments)
 
 		size_t digits = arguments[i][0] == '-' ? strspn(arguments[i] + 1, "0123456789") : 0;
 
-		if (digits == 0 || arguments[i][1 + digits] == '\0')
+		if (digits == 0 || arguments[i][1 + digits] == '\0' ||
+		    takes_value(arguments[i - 1]))
 			continue;
 		/* Lives as long as the process, as the arguments do. */
 		if (asprintf(&shielded, "@%s", arguments[i]) < 0)

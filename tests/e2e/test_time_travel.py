@@ -349,6 +349,23 @@ class TimeTravel(E2ETest):
         self.assertEqual(self.ctl("cat", self.url, listed[0], binary=True), b"first")
         self.assertEqual(self.ctl("cat", self.url, listed[1], binary=True), b"second")
 
+    def test_names_that_no_address_reaches_are_not_given(self):
+        self.ctl("mkpart", self.url, P)
+        for name in ("now", "#3", "~2", "-10min", "1abc", "2026-11-21", "ä-ö", "a\nb", ""):
+            refused = self.try_ctl("snapshot", self.url, P, "--name", name)
+            self.assertEqual(refused.returncode, 2, (name, refused.stderr))
+        refused = self.try_ctl("snapshot", self.url, P, "--name", "-10min")
+        self.assertIn(b"'-10min'", refused.stderr)
+        self.ctl("snapshot", self.url, P, "--name", "Vögel am 3.")
+        self.assertEqual(self.ctl("ls", self.url, f"{P}@Vögel am 3."), "")
+
+    def test_what_has_not_been_is_no_moment(self):
+        self.ctl("mkpart", self.url, P)
+        for words in (["ls", f"{P}@2099-01-01"], ["rollback", P, "2099-01-01"], ["clone", f"{P}@2099-01-01"]):
+            refused = self.try_ctl(words[0], self.url, *words[1:])
+            self.assertEqual(refused.returncode, 2, (words, refused.stderr))
+            self.assertIn(b"future", refused.stderr)
+
     def test_the_target_searches_and_merges_by_itself(self):
         self.ctl("mkpart", self.url, P)
         self.ctl("put", self.url, f"{P}/0x10000", stdin=b"first\nneedle 42\n" + noise(100000, 1))

@@ -113,6 +113,50 @@ static void test_numbers_have_1_2_4_or_8_bytes(void **state)
 	}
 }
 
+static bool is_name(const char *name)
+{
+	return osd_version_name_is_valid((const uint8_t *)name, strlen(name));
+}
+
+static void test_a_version_has_a_name_that_is_nothing_else_behind_an_at_sign(void **state)
+{
+	static const char *const names[] = { "a",
+					     "Daily-3",
+					     "nowadays",
+					     "n",
+					     "x y@/",
+					     "M\xc3\xbcnchen",
+					     "a\xe2\x82\xac\xf0\x9f\x90\xa6" };
+	static const char *const none[] = { "",
+					    "now",
+					    "#3",
+					    "~2",
+					    "-10min",
+					    "1abc",
+					    "2026-11-21",
+					    "\xc3\xa4-\xc3\xb6",
+					    "a\nb",
+					    "a\x7f",
+					    "a\xc2\x85",
+					    "a\xff",
+					    "a\xc3",
+					    "a\xc0\xaf",
+					    "a\xed\xa0\x80",
+					    "a\xf4\x90\x80\x80" };
+	char long_name[OSD_VERSION_NAME_MAX + 2] = "";
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		assert_true(is_name(names[i]));
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		assert_false(is_name(none[i]));
+	memset(long_name, 'a', OSD_VERSION_NAME_MAX);
+	assert_true(is_name(long_name));
+	long_name[OSD_VERSION_NAME_MAX] = 'a';
+	assert_false(is_name(long_name));
+	assert_false(osd_version_name_is_valid((const uint8_t *)"a\0b", 3));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -120,6 +164,7 @@ int main(void)
 		cmocka_unit_test(test_an_entry_that_does_not_fit_is_left_out_as_a_whole),
 		cmocka_unit_test(test_malformed_items_are_told_and_nothing_behind_them_is_read),
 		cmocka_unit_test(test_numbers_have_1_2_4_or_8_bytes),
+		cmocka_unit_test(test_a_version_has_a_name_that_is_nothing_else_behind_an_at_sign),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
