@@ -447,6 +447,26 @@ static void test_retention_is_set_shown_and_locked(void **state)
 	expect_parameter(unit, 0);
 }
 
+static void test_what_has_not_been_is_no_moment(void **state)
+{
+	struct unit *unit = *state;
+	struct function_call call;
+
+	function_subscribe(unit);
+	function_of(&call, OSD_FUNCTION_ROLLBACK, P, 0);
+	osd_item_add_number(&call.writer, OSD_ITEM_TIME, unit->now_ms + 1);
+	function_run(unit, &call);
+	expect_parameter(unit, 0);
+	function_of(&call, OSD_FUNCTION_VIEW, P, 0);
+	osd_item_add_number(&call.writer, OSD_ITEM_TIME, unit->now_ms + 1);
+	function_run(unit, &call);
+	expect_parameter(unit, 0);
+	function_of(&call, OSD_FUNCTION_VIEW, P, 0);
+	osd_item_add_number(&call.writer, OSD_ITEM_TIME, unit->now_ms);
+	function_run(unit, &call);
+	expect_good(unit);
+}
+
 /* ---- versions in packed object IDs ---- */
 
 #define PACKED                  UINT64_C(0x10007)
@@ -507,6 +527,7 @@ int main(void)
 		with_object(test_diff_tells_objects_and_ranges),
 		with_object(test_a_view_by_sequence_shows_an_object_between_moments),
 		with_object(test_retention_is_set_shown_and_locked),
+		with_object(test_what_has_not_been_is_no_moment),
 		with_unit(test_a_packed_object_id_names_a_version_or_counts_modifications_back),
 	};
 
