@@ -164,8 +164,13 @@ static struct meaning of_lock(const struct osd_cdb *cdb)
 }
 
 /* 55/00: something is used up. */
-static struct meaning of_resource(const struct osd_cdb *cdb)
+static struct meaning of_resource(const struct osd_cdb *cdb, const struct osd_sense *sense)
 {
+	if (sense->key == SENSE_DATA_PROTECT)
+		return (struct meaning){
+			-ENOSPC, "the device has used up the numbers of its moments; it can "
+				 "still be read: copy what it holds to a new one"
+		};
 	if (cdb->action == OSD_EXECUTE && cdb->address >> 48 == OSD_FUNCTION_VIEW)
 		return (struct meaning){ -EBUSY,
 					 "the target has all its numbers for moments in use; "
@@ -232,7 +237,7 @@ static struct meaning of_code(const struct osd_cdb *cdb, const struct osd_sense 
 	case SENSE_PARTITION_OR_COLLECTION_CONTAINS_USER_OBJECTS:
 		return (struct meaning){ -ENOTEMPTY, "it still contains objects" };
 	case SENSE_SYSTEM_RESOURCE_FAILURE:
-		return of_resource(cdb);
+		return of_resource(cdb, sense);
 	case SENSE_QUOTA_ERROR:
 		return (struct meaning){ -ENOSPC, "the device is full, or a quota is used up" };
 	case SENSE_WRITE_PROTECTED:

@@ -2,6 +2,7 @@
 /* Opening and closing the object layer, transactions, statistics. */
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -21,6 +22,8 @@
 #define DIRECTORY_CACHE_NODES_MIN 128
 /* The onode cache is bounded in bytes too: so many an entry. Most onodes are a few hundred bytes. */
 #define ONODE_CACHE_BYTES_EACH 2048
+/* From here on opening warns that sequence numbers come to an end. */
+#define SEQUENCES_WARNED_AT (RECORD_NEWEST / 10 * 9)
 
 static uint64_t system_clock_ms(void *context)
 {
@@ -138,6 +141,12 @@ static int learn_history(struct engine *engine)
 		min_u64(statistics.committed_sequence, slot_end(device.device.slot_sequence));
 	engine->committed_ms =
 		min_u64(engine_time_now(engine), latest_commit(&device.device, engine->committed));
+	if (engine->committed > SEQUENCES_WARNED_AT)
+		log_line(LOG_LEVEL_WARNING,
+			 "%" PRIu64
+			 " %% of the moments that the device can tell apart are used up; "
+			 "begin a new one with a copy of it before none are left",
+			 engine->committed / (RECORD_NEWEST / 100));
 	engine->put_bytes = device.device.slot_bytes;
 	engine->policy = device.retention;
 	engine->slot_over = true;
@@ -242,13 +251,21 @@ void engine_forget_states(struct engine *engine)
 
 /* ---- transactions ---- */
 
-/* The number that the next slot begins with. */
+/*
+ * The number that the next slot begins with; 0: there are no more. There are 2^32 slots: one a second for 136 years, but with
+ * a slot for every command, a thousand of them a second, for 50 days. The last one would end with RECORD_NEWEST.
+ */
 static uint64_t next_slot(const struct engine *engine)
 {
 	uint64_t next = slot_end(engine->committed) + 1;
 
-	/* The numbers would last for 4 billion slots; the last one is not left again. */
 	return next < slot_begin(RECORD_NEWEST) ? next : 0;
+}
+
+/* Whether there is a number for one more transaction. In the last slot but one they go on to its end. */
+static bool has_number(const struct engine *engine)
+{
+	return max_u64(engine->committed, engine->numbered) + 1 < slot_begin(RECORD_NEWEST);
 }
 
 static bool slot_is_over(const struct engine *engine, uint64_t now_ms)
@@ -265,6 +282,7 @@ static void begin_caches(struct engine_txn *txn)
 {
 	struct engine *engine = txn->engine;
 
+	engine->numbered = txn->sequence;
 	txn->writer = (struct record_writer){ .store = engine->store,
 					      .sequence = txn->sequence,
 					      .page = engine->page,
@@ -290,7 +308,8 @@ static void begin_writing(struct engine_txn *txn)
 	uint64_t at_least = slot_is_over(engine, txn->time_ms) ? next_slot(engine)
 							       : slot_place(engine, txn->time_ms);
 
-	txn->sequence = engine->store->operations->begin(engine->store, at_least);
+	txn->sequence = engine->store->operations->begin(engine->store,
+							 max_u64(at_least, engine->committed + 1));
 	begin_caches(txn);
 }
 
@@ -307,10 +326,11 @@ int txn_begin_slot(struct engine_txn *txn)
 	if (txn->put_bytes)
 		return -EINVAL;
 	if (next_slot(engine) == 0)
-		return -EFBIG;
+		return -EOVERFLOW;
 	engine->store->operations->abort(engine->store);
 	txn->sequence = engine->store->operations->begin(engine->store, next_slot(engine));
 	txn->writer.sequence = txn->sequence;
+	engine->numbered = txn->sequence;
 	return 0;
 }
 
@@ -330,8 +350,15 @@ int engine_begin(struct engine *engine, enum engine_mode mode, struct engine_txn
 		engine_make_room(engine);
 	}
 	txn->time_ms = engine_time_now(engine);
-	if (mode != ENGINE_READ)
-		begin_writing(txn);
+	if (mode == ENGINE_READ)
+		return 0;
+	if (!has_number(engine)) {
+		pthread_rwlock_unlock(&engine->turn);
+		free(txn);
+		*begun = NULL;
+		return -EOVERFLOW;
+	}
+	begin_writing(txn);
 	return 0;
 }
 
@@ -461,6 +488,8 @@ int engine_aside(struct engine *engine, int (*work)(struct engine_txn *txn, void
 	struct engine_txn txn = { .engine = engine, .mode = ENGINE_FREE };
 	int result;
 
+	if (!has_number(engine))
+		return -EOVERFLOW;
 	txn.time_ms = engine_time_now(engine);
 	begin_writing(&txn);
 	result = work(&txn, context);
@@ -641,11 +670,14 @@ static bool is_locked(struct engine *engine, uint64_t now_ms)
 static int begin_empty(struct engine_txn *txn)
 {
 	struct engine *engine = txn->engine;
-	int result = engine->store->operations->begin_format(engine->store, next_slot(engine),
-							     &txn->sequence);
+	int result = -EOVERFLOW;
 
+	if (next_slot(engine))
+		result = engine->store->operations->begin_format(engine->store, next_slot(engine),
+								 &txn->sequence);
 	if (result)
 		return result;
+	engine->numbered = txn->sequence;
 	cache_clear(&engine->onodes);
 	cache_clear(&engine->nodes);
 	cache_clear(&engine->partitions);

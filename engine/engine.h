@@ -16,6 +16,7 @@
  *   -EROFS      written through an address with a version, or the transaction is a reading one
  *   -EPERM      retention is locked
  *   -EBUSY      something stands on it
+ *   -EOVERFLOW  all sequence numbers, or all moments, have been used up: see engine_begin
  *   -EBADMSG    stored data fails its checksum; nothing was returned
  *   -EIO        device error
  * After an error other than -ENOSPC/-EFBIG/-EIO a call has changed nothing. After any error of a writing call
@@ -150,7 +151,12 @@ enum engine_mode {
 	ENGINE_FREE, /* exclusive; for removing and other commands that must work on a full device */
 };
 
-/* Waits for its turn. Only the thread that began a transaction uses and ends it. -ENOMEM. */
+/*
+ * Waits for its turn. Only the thread that began a transaction uses and ends it. -ENOMEM. -EOVERFLOW: the engine has 2^48
+ * sequence numbers in 2^32 slots, of which it uses one for each history_interval_ms, or for each command. When there are no more
+ * slots, what needs a moment of its own (versions, going back, clones) ends with this error; when there are no more numbers
+ * either, every writing transaction. Reading goes on.
+ */
 int engine_begin(struct engine *engine, enum engine_mode mode, struct engine_txn **txn);
 
 /* Timestamps are left alone by all later calls of this transaction, or handled as usual again. */

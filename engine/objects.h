@@ -77,6 +77,7 @@ struct engine {
 	struct timeline timeline;
 	struct record_lineage lineage;
 	uint64_t committed, committed_ms; /* the last transaction that put anything */
+	uint64_t numbered;                /* the last transaction since the engine was opened */
 	uint64_t slot_ms;                 /* when the present slot began */
 	bool slot_over;     /* the next writing transaction begins a slot; atomic: readers set it */
 	uint64_t put_bytes; /* of all records ever; a crash may take some of it back */
@@ -164,7 +165,7 @@ void engine_forget_states(struct engine *engine);
 
 /*
  * Makes a writing transaction that has changed nothing so far the first one of its slot, so that everything before it is a
- * moment. Its sequence number may change. -EROFS, -EINVAL: it has changed something. -EFBIG: no slots left.
+ * moment. Its sequence number may change. -EROFS, -EINVAL: it has changed something. -EOVERFLOW: no slots left.
  */
 int txn_begin_slot(struct engine_txn *txn);
 
