@@ -28,9 +28,13 @@ static const struct nand_geometry geometry = {
 #define DIGEST_DATA_BYTES  2048
 #define DIGEST_VALUE_BYTES 4096
 #define DIGEST_ATTRIBUTES  64
-/* The root's count of starts, which no initiator sees as it is stored. */
+/*
+ * The root's count of starts, which no initiator sees as it is stored; and that a genuine request came, which may be noted
+ * whether it is executed or not.
+ */
 #define DIGEST_NOT_PAGE   0xBFFFFFFFU
-#define DIGEST_NOT_NUMBER 0x20U
+#define DIGEST_NOT_STARTS 0x20U
+#define DIGEST_NOT_NONCES 0x21U
 
 static uint64_t read_clock(void *context)
 {
@@ -269,7 +273,8 @@ static void add_attributes(struct digest *digest, struct engine_address address)
 					       sizeof(value), &length);
 		if (result != 0)
 			break;
-		if (page != DIGEST_NOT_PAGE || number != DIGEST_NOT_NUMBER) {
+		if (page != DIGEST_NOT_PAGE ||
+		    (number != DIGEST_NOT_STARTS && number != DIGEST_NOT_NONCES)) {
 			add_number(digest, page);
 			add_number(digest, number);
 			add_number(digest, length);
