@@ -142,7 +142,7 @@ static void take_out(struct timeline *timeline, uint64_t at)
 	timeline->count = kept;
 }
 
-static int by_scope_and_number(const void *a, const void *b)
+static int by_scope_and_at(const void *a, const void *b)
 {
 	const struct rollback *first = a, *second = b;
 
@@ -191,7 +191,7 @@ int timeline_load(struct engine *engine, uint32_t count)
 		};
 	}
 	if (count)
-		qsort(timeline->list, count, sizeof(*timeline->list), by_scope_and_number);
+		qsort(timeline->list, count, sizeof(*timeline->list), by_scope_and_at);
 	return 0;
 }
 
