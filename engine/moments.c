@@ -93,7 +93,12 @@ int moment_resolve_object(struct engine_txn *txn, struct partition *partition,
 {
 	if (moment.kind != ENGINE_AT_SEQUENCE)
 		return moment_resolve(txn, partition, moment, bound);
-	*bound = moment.value < txn->engine->committed ? moment.value : txn->engine->committed;
+	/* The present can be reached even if all up to the end of its slot has been given up. */
+	if (moment.value >= txn->engine->committed) {
+		*bound = txn->engine->committed;
+		return history_reaches(txn->engine, partition, slot_end(*bound));
+	}
+	*bound = moment.value;
 	return history_reaches(txn->engine, partition, *bound);
 }
 

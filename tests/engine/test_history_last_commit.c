@@ -122,6 +122,28 @@ static void test_commands_that_change_nothing_leave_the_last_commit_where_it_was
 	assert_int_equal(bound_at(f, 60 * SECOND + 301), bound);
 }
 
+/* As on a device that was so short of room that all history went, in the slot that goes on. */
+static void test_the_present_has_a_number_when_all_before_it_is_given_up(void **state)
+{
+	struct fixture *f = *state;
+	struct partition *device;
+	uint64_t bound = 0;
+
+	write_and_rest(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(partition_get(f->engine, 0, &device), 0);
+	device->history.device.reclaimed = slot_end(f->txn->sequence);
+	partition_mark_history(f->txn, device);
+	partition_release(f->engine, device);
+	commit(f);
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_moment_resolve(f->txn, PID, (struct engine_moment){ 0 }, &bound),
+			 0);
+	assert_true(bound > f->engine->committed);
+	commit(f);
+	check_text(f, at_version(object(OID), view_of(f, PID, at_sequence(bound))), "three");
+}
+
 static void test_numbers_tell_how_late_in_its_slot_a_commit_was(void **state)
 {
 	(void)state;
@@ -149,6 +171,7 @@ int main(void)
 		TEST(test_what_is_kept_for_certain_is_no_shorter_after_a_crash),
 		TEST(test_the_floor_of_a_policy_that_ended_is_no_later_after_a_crash),
 		TEST(test_commands_that_change_nothing_leave_the_last_commit_where_it_was),
+		TEST(test_the_present_has_a_number_when_all_before_it_is_given_up),
 		cmocka_unit_test(test_numbers_tell_how_late_in_its_slot_a_commit_was),
 	};
 
