@@ -413,6 +413,8 @@ static const struct key keys[] = {
 	  LUN_CACHE_ENTRIES_MAX },
 	{ "lun", "directory_cache", parse_number, IN_LUN(options.directory_cache_nodes), 0,
 	  LUN_CACHE_ENTRIES_MAX },
+	{ "lun", "version_cache", parse_number, IN_LUN(options.version_cache_entries), 0,
+	  LUN_CACHE_ENTRIES_MAX },
 	{ "lun", "durability", parse_durability, IN_LUN(options.durable), 0, 0 },
 	{ "lun", "recover_without_nvram", parse_yes, IN_LUN(options.recover_without_nvram), 0, 0 },
 	{ "lun", "tables", parse_tables, IN_LUN(options.table_cache_mib), 0, 0 },

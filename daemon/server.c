@@ -222,9 +222,11 @@ static void write_lun_options(const struct lun_options *options, char *text, siz
 	size_t used;
 
 	snprintf(text, bytes,
-		 "threads=%u;onode_cache=%u;directory_cache=%u;durability=%s;merge=%s%s%s%s",
+		 "threads=%u;onode_cache=%u;directory_cache=%u;version_cache=%u;durability=%s;"
+		 "merge=%s%s%s%s",
 		 options->threads, options->onode_cache_entries, options->directory_cache_nodes,
-		 options->durable ? "host" : "process", options->merge_manual ? "manual" : "auto",
+		 options->version_cache_entries, options->durable ? "host" : "process",
+		 options->merge_manual ? "manual" : "auto",
 		 options->recover_without_nvram ? ";recover_without_nvram=yes" : "",
 		 options->osd.serial[0] ? ";serial=" : "", options->osd.serial);
 	used = strlen(text);

@@ -15,6 +15,7 @@
 
 #define DEFAULT_ONODE_CACHE_ENTRIES   4096
 #define DEFAULT_DIRECTORY_CACHE_NODES 1024
+#define DEFAULT_VERSION_CACHE_ENTRIES 16384
 #define DEFAULT_HISTORY_INTERVAL_MS   1000
 #define PARTITION_CACHE_ENTRIES       256
 /* Below these a transaction would not find room for what it works on. */
@@ -42,6 +43,8 @@ static struct engine_options with_defaults(const struct engine_options *given)
 		options.onode_cache_entries = DEFAULT_ONODE_CACHE_ENTRIES;
 	if (!options.directory_cache_nodes)
 		options.directory_cache_nodes = DEFAULT_DIRECTORY_CACHE_NODES;
+	if (!options.version_cache_entries)
+		options.version_cache_entries = DEFAULT_VERSION_CACHE_ENTRIES;
 	if (options.onode_cache_entries < ONODE_CACHE_ENTRIES_MIN)
 		options.onode_cache_entries = ONODE_CACHE_ENTRIES_MIN;
 	if (options.directory_cache_nodes < DIRECTORY_CACHE_NODES_MIN)
@@ -75,7 +78,7 @@ static void free_memory(struct engine *engine)
 	timeline_free(&engine->timeline);
 	lineage_destroy(&engine->lineage);
 	pthread_mutex_destroy(&engine->views_mutex);
-	pthread_mutex_destroy(&engine->kept_states_mutex);
+	kept_destroy(&engine->kept);
 	free(engine->page);
 	free(engine->written);
 	pthread_rwlock_destroy(&engine->turn);
@@ -93,7 +96,8 @@ static int allocate(struct engine *engine)
 	engine->page = malloc(engine->page_bytes);
 	/* Touched only where there are partitions. */
 	engine->written = calloc(UINT16_MAX + 1, sizeof(*engine->written));
-	if (!engine->page || !engine->written)
+	result = kept_init(&engine->kept, engine->options.version_cache_entries);
+	if (result || !engine->page || !engine->written)
 		return -ENOMEM;
 	result = cache_init(&engine->onodes, onodes, (size_t)onodes * ONODE_CACHE_BYTES_EACH,
 			    onode_destroy);
@@ -170,7 +174,6 @@ int engine_open_on(struct record_store *store, const struct engine_options *opti
 		turn_init(&engine->turn);
 		pthread_mutex_init(&engine->flushing, NULL);
 		pthread_mutex_init(&engine->views_mutex, NULL);
-		pthread_mutex_init(&engine->kept_states_mutex, NULL);
 		result = allocate(engine);
 		if (!result)
 			result = learn_history(engine);
@@ -237,16 +240,9 @@ void engine_forget(struct engine *engine)
 	cache_clear(&engine->partitions);
 	access_times_clear(&engine->accesses);
 	lineage_forget(&engine->lineage);
-	engine_forget_states(engine);
+	kept_forget(&engine->kept);
 	engine->indices_known = false;
 	engine->review = (struct standing_review){ 0 };
-}
-
-void engine_forget_states(struct engine *engine)
-{
-	pthread_mutex_lock(&engine->kept_states_mutex);
-	memset(engine->kept_states, 0, sizeof(engine->kept_states));
-	pthread_mutex_unlock(&engine->kept_states_mutex);
 }
 
 /* ---- transactions ---- */
@@ -390,7 +386,7 @@ static void undo(struct engine_txn *txn)
 	cache_abort(&engine->partitions);
 	access_times_abort(&engine->accesses);
 	lineage_forget(&engine->lineage);
-	engine_forget_states(engine);
+	kept_forget(&engine->kept);
 	if (txn->rolled_back)
 		timeline_undo(&engine->timeline, txn->sequence);
 	if (txn->partitions_created || txn->rolled_back || txn->formats)
@@ -472,7 +468,7 @@ static int put_and_commit(struct engine_txn *txn)
 	if (txn->partitions_created || txn->partitions_removed)
 		lineage_forget(&engine->lineage);
 	if (txn->partitions_created || txn->partitions_removed || txn->forgets_states)
-		engine_forget_states(engine);
+		kept_forget(&engine->kept);
 	usage_commit(txn);
 	written_commit(txn);
 	engine->writer = NULL;
@@ -682,7 +678,7 @@ static int begin_empty(struct engine_txn *txn)
 	cache_clear(&engine->nodes);
 	cache_clear(&engine->partitions);
 	lineage_forget(&engine->lineage);
-	engine_forget_states(engine);
+	kept_forget(&engine->kept);
 	engine->indices_known = false;
 	txn->put_bytes_before = engine->put_bytes;
 	engine->put_bytes = 0;
@@ -746,5 +742,7 @@ void engine_read_statistics(struct engine *engine, struct engine_statistics *sta
 	pthread_rwlock_unlock(&engine->turn);
 	statistics->cache_bytes = engine->onodes.bytes_max + engine->nodes.bytes_max +
 				  PARTITION_CACHE_ENTRIES * sizeof(struct partition) +
-				  access_times_bytes(&engine->accesses);
+				  access_times_bytes(&engine->accesses) + kept_bytes(&engine->kept);
+	if (engine->open_microseconds)
+		statistics->open_microseconds = engine->open_microseconds;
 }

@@ -91,6 +91,11 @@ struct engine_options {
 	uint32_t onode_cache_entries;   /* decoded objects kept in memory; default 4096 */
 	uint32_t directory_cache_nodes; /* decoded directory nodes kept in memory; default 1024 */
 	/*
+	 * Versions whose bound is kept in memory once it was asked for, 24 bytes each; default 16384. Reading an object as of
+	 * another one costs one more look-up, of the version's record.
+	 */
+	uint32_t version_cache_entries;
+	/*
 	 * Moments of the past that can be told apart are so far apart; default 1000. ENGINE_EVERY_COMMAND: each command is
 	 * one, which keeps every state of every directory.
 	 */
@@ -682,8 +687,8 @@ struct engine_statistics {
 	uint64_t table_reads;          /* pages of tables asked of that cache since open ... */
 	uint64_t table_page_reads;     /* ... and those that it had to read from flash */
 	uint64_t memory_bytes[ENGINE_MEMORY_KINDS];
-	uint64_t buffer_bytes;   /* row buffers, in NVRAM */
-	uint64_t cache_bytes;    /* onode and directory caches at their limits */
+	uint64_t buffer_bytes; /* row buffers, in NVRAM */
+	uint64_t cache_bytes;  /* onode, directory, partition and version caches at their limits */
 	uint64_t sealed_records; /* records in sealed segments */
 	uint64_t sealed_record_bytes;
 	uint64_t committed_sequence;

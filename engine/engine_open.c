@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* The calls of engine.h that choose the store of records: so far there is one, engine/muninn. */
+#include <time.h>
+
+#include "common/bytes.h"
 #include "engine/objects.h"
 
 int engine_nvram_bytes(const struct nand_geometry *geometry, const struct engine_options *options,
@@ -13,10 +16,19 @@ int engine_format(struct nand *nand, const struct engine_options *options, struc
 	return muninn_format(nand, options, error);
 }
 
+static uint64_t now_microseconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
 int engine_open(struct nand *nand, const struct engine_options *options, struct engine **engine,
 		struct error_text *error)
 {
 	struct record_store *store;
+	uint64_t begin = now_microseconds();
 	int result = muninn_open(nand, options, &store, error);
 
 	*engine = NULL;
@@ -28,5 +40,6 @@ int engine_open(struct nand *nand, const struct engine_options *options, struct 
 			error, result,
 			"no memory for the caches of the object layer; lower onode_cache_entries "
 			"or directory_cache_nodes");
+	(*engine)->open_microseconds = max_u64(now_microseconds() - begin, 1);
 	return 0;
 }

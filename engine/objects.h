@@ -12,6 +12,7 @@
 #include "engine/access_times.h"
 #include "engine/cache.h"
 #include "engine/engine.h"
+#include "engine/kept.h"
 #include "engine/lineage.h"
 #include "engine/onode.h"
 #include "engine/partition.h"
@@ -29,16 +30,6 @@ struct view {
 	uint64_t objects_bound; /* of objects, each change of which can be told apart; >= bound */
 	uint64_t used_ms;       /* when it was asked for last, or something was read at it */
 };
-
-/* A partition as of a version or a bound, kept from one transaction to the next. Old states do not change. */
-struct kept_state {
-	uint64_t id;
-	uint32_t version; /* 0: of just the bound */
-	uint64_t bound;   /* 0: not in use */
-	struct partition state;
-};
-
-#define ENGINE_KEPT_STATES 64
 
 /* How far the round has got that looks for bounds that no clone stands on any more: see standing.h. */
 struct standing_review {
@@ -88,8 +79,8 @@ struct engine {
 	struct view views[ENGINE_VIEWS];
 	/* Where the next one goes. It begins somewhere else each time, so that a number of before seldom means anything. */
 	uint32_t views_next;
-	pthread_mutex_t kept_states_mutex;
-	struct kept_state kept_states[ENGINE_KEPT_STATES];
+	struct kept kept;
+	uint64_t open_microseconds; /* 0: not opened on a device */
 	/* Sum of what all partitions hold: see usage.c. */
 	bool used_known; /* atomic, as is what it speaks of: readers count it */
 	uint64_t used_bytes;
@@ -159,9 +150,6 @@ void engine_make_room(struct engine *engine);
 
 /* Forgets everything about the store's contents that is kept in memory. No transaction may be open. */
 void engine_forget(struct engine *engine);
-
-/* Forgets the old states that are kept: which one a version or a bound leads to may have changed. */
-void engine_forget_states(struct engine *engine);
 
 /*
  * Makes a writing transaction that has changed nothing so far the first one of its slot, so that everything before it is a

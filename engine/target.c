@@ -88,68 +88,42 @@ static int get_current(struct target *target, uint64_t identifier)
 
 /* ---- moments of the past ---- */
 
-static bool is_same_moment(const struct engine_address *a, const struct engine_address *b)
+static bool is_same_moment(const struct old_view *view, const struct engine_address *address)
 {
-	return a->partition == b->partition && a->version == b->version && a->ago == b->ago &&
-	       (a->ago == 0 || a->object == b->object);
+	const struct engine_address *shown = &view->address;
+
+	/* A view of one object does not show the directories of then. */
+	return shown->partition == address->partition && shown->version == address->version &&
+	       shown->ago == address->ago &&
+	       (address->ago == 0 || shown->object == address->object) &&
+	       (address->object || !view->one_object);
 }
 
-static struct kept_state *kept_place(struct engine *engine, uint64_t id, uint32_t version,
-				     uint64_t bound)
+/* The state of a partition as of a bound. */
+static int state_as_of(struct engine *engine, uint64_t id, uint64_t bound, struct partition *state)
 {
-	uint64_t hash = (id ^ (version ? version : bound) << 16) * UINT64_C(0x9e3779b97f4a7c15);
-
-	return &engine->kept_states[(hash >> 40) % ENGINE_KEPT_STATES];
-}
-
-/* What is kept of a version, or with version 0 of a bound. */
-static bool kept_find(struct engine *engine, uint64_t id, uint32_t version, uint64_t bound,
-		      struct kept_state *found)
-{
-	pthread_mutex_lock(&engine->kept_states_mutex);
-	*found = *kept_place(engine, id, version, bound);
-	pthread_mutex_unlock(&engine->kept_states_mutex);
-	return found->bound && found->id == id && found->version == version &&
-	       (version || found->bound == bound);
-}
-
-static void kept_add(struct engine *engine, const struct kept_state *state)
-{
-	pthread_mutex_lock(&engine->kept_states_mutex);
-	*kept_place(engine, state->id, state->version, state->bound) = *state;
-	pthread_mutex_unlock(&engine->kept_states_mutex);
-}
-
-/* The state of a partition as of a bound. The version that it belongs to is noted; those of views are not: 0. */
-static int state_as_of(struct engine *engine, uint64_t id, uint32_t version, uint64_t bound,
-		       struct partition *state)
-{
-	struct kept_state kept;
 	int result;
 
-	if (version >= ENGINE_VIEW_FIRST)
-		version = 0;
-	if (kept_find(engine, id, version, bound, &kept) && kept.bound == bound) {
-		*state = kept.state;
+	if (kept_find_state(&engine->kept, id, bound, state))
 		return 0;
-	}
 	result = partition_as_of(engine, id, bound, state);
-	kept = (struct kept_state){ .id = id, .version = version, .bound = bound, .state = *state };
 	if (!result)
-		kept_add(engine, &kept);
+		kept_add_state(&engine->kept, bound, state);
 	return result;
 }
 
 /* The bound of a version that is no view. */
 static int bound_of_version(struct engine_txn *txn, uint64_t id, uint32_t version, uint64_t *bound)
 {
-	struct kept_state kept;
+	struct kept *kept = &txn->engine->kept;
+	int result;
 
-	if (version && kept_find(txn->engine, id, version, 0, &kept)) {
-		*bound = kept.bound;
+	if (kept_find_bound(kept, id, version, bound))
 		return 0;
-	}
-	return moment_of_version(txn, id, version, bound);
+	result = moment_of_version(txn, id, version, bound);
+	if (!result)
+		kept_add_bound(kept, id, version, *bound);
+	return result;
 }
 
 /*
@@ -174,7 +148,7 @@ static int view_bound(struct engine_txn *txn, struct engine_address address, uin
 			view->partition = *current;
 			partition_release(txn->engine, current);
 		} else {
-			result = state_as_of(txn->engine, address.partition, address.version, bound,
+			result = state_as_of(txn->engine, address.partition, bound,
 					     &view->partition);
 			if (result)
 				return result;
@@ -198,6 +172,16 @@ static void view_objects(struct engine_txn *txn, uint64_t bound)
 	view->objects_bound = bound;
 }
 
+/*
+ * Whether the partition of now will do. It has kept its own versions since it was made, under the same index; the device's may
+ * show another partition of that ID.
+ */
+static bool shows_one_object(const struct engine_address *address)
+{
+	return address->ago ||
+	       (address->object && address->version <= ENGINE_PARTITION_VERSION_LAST);
+}
+
 int target_view(struct engine_txn *txn, struct engine_address address, struct old_view **view)
 {
 	uint64_t bound = 0, objects_bound = 0;
@@ -207,7 +191,7 @@ int target_view(struct engine_txn *txn, struct engine_address address, struct ol
 	if (address.version && address.ago)
 		return -EINVAL;
 	if (txn->old.bound && (address.version || address.ago) &&
-	    is_same_moment(&txn->old.address, &address))
+	    is_same_moment(&txn->old, &address))
 		return 0;
 	if (address.ago)
 		result = moment_ago(txn, address.partition, address.object, address.ago, &bound);
@@ -217,7 +201,7 @@ int target_view(struct engine_txn *txn, struct engine_address address, struct ol
 	else
 		result = bound_of_version(txn, address.partition, address.version, &bound);
 	if (!result)
-		result = view_bound(txn, address, bound, address.ago);
+		result = view_bound(txn, address, bound, shows_one_object(&address));
 	if (!result && objects_bound)
 		view_objects(txn, objects_bound);
 	return result;

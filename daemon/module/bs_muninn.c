@@ -212,6 +212,7 @@ static int open_layers(struct muninn_lun *lun, const char *path, struct tgt_cmd_
 	struct engine_options options = {
 		.onode_cache_entries = lun->options.onode_cache_entries,
 		.directory_cache_nodes = lun->options.directory_cache_nodes,
+		.version_cache_entries = lun->options.version_cache_entries,
 		.stable_commits = lun->options.durable,
 		.merge_manual = lun->options.merge_manual,
 		.history_interval_ms = lun->options.history_interval_ms,

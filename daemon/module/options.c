@@ -118,6 +118,9 @@ static int set_option(struct lun_options *options, const char *name, const char 
 	if (!strcmp(name, "directory_cache"))
 		return lun_option_number(value, 0, LUN_CACHE_ENTRIES_MAX,
 					 &options->directory_cache_nodes, error);
+	if (!strcmp(name, "version_cache"))
+		return lun_option_number(value, 0, LUN_CACHE_ENTRIES_MAX,
+					 &options->version_cache_entries, error);
 	if (!strcmp(name, "durability"))
 		return lun_option_choice(value, "process", "host", &options->durable, error);
 	if (!strcmp(name, "merge"))
@@ -144,7 +147,8 @@ static int set_option(struct lun_options *options, const char *name, const char 
 		return lun_option_system_id(value, &options->osd, error);
 	return error_set(error, -EINVAL,
 			 "unknown option '%s'; known are threads, onode_cache, directory_cache, "
-			 "durability, merge, recover_without_nvram, tables, history_interval, "
+			 "version_cache, durability, merge, recover_without_nvram, tables, "
+			 "history_interval, "
 			 "layout, serial, key_file and system_id",
 			 name);
 }

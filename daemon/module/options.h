@@ -21,6 +21,7 @@ struct lun_options {
 	uint32_t threads;               /* I/O threads, 1..LUN_THREADS_MAX */
 	uint32_t onode_cache_entries;   /* as in engine_options; 0 = the engine's default */
 	uint32_t directory_cache_nodes; /* as in engine_options; 0 = the engine's default */
+	uint32_t version_cache_entries; /* as in engine_options; 0 = the engine's default */
 	bool durable;                   /* acknowledged = on the host's stable storage */
 	bool merge_manual;              /* as in engine_options */
 	uint32_t history_interval_ms;   /* as in engine_options; 0 = the engine's default */
@@ -33,6 +34,7 @@ struct lun_options {
 /*
  * Parses `NAME=VALUE;NAME=VALUE...` (NULL or empty: all defaults), tgtd taking commas for itself:
  *   threads=1..64  onode_cache=0..2^24  directory_cache=0..2^24
+ *   version_cache=0..2^24
  *   durability=process|host  merge=auto|manual  layout=flat|packed
  *   recover_without_nvram=no|yes  tables=ram|demand:MIB
  *   history_interval=milliseconds, 0 = every command

@@ -81,23 +81,24 @@ static void test_every_key_gets_to_its_place(void **state)
 {
 	(void)state;
 	assert_int_equal(
-		read_text("[daemon]\nstate_dir = /s\nrun_dir=/r\ntgtd = /t\nmodule = /m\n"
-			  "log_level = debug\n"
-			  "[target]\nname = iqn.2014-06.x:y\nportal = 192.0.2.1:99\n"
-			  "allow_address = 192.0.2.0/24, ::1 10.0.0.1\n"
-			  "allow_name = iqn.2014-06.h:a,iqn.2014-06.h:b\n"
-			  "chap_user = u\nchap_secret = 123456789012\n"
-			  "[nand]\npage_bytes = 8192\nspare_bytes = 512\n"
-			  "pages_per_block = 128\nchannels = 2\ndies_per_channel = 3\n"
-			  "[engine]\nrows = 16\nsegment_pages = 512\nrecord_bytes = 2048\n"
-			  "fpr_millionths = 7\nfpr_factor_permille = 1020\n"
-			  "over_provision_permille = 50\nhot_rows = keep\n"
-			  "[lun 5]\ntype = osd\nimage = /i\nsize = 3M\nthreads = 4\n"
-			  "onode_cache = 11\ndirectory_cache = 12\nserial = s5\n"
-			  "key_file = device.key\n"
-			  "durability = host\nmerge = manual\nrecover_without_nvram = "
-			  "yes\ntables = demand:64\nlayout = packed\nhistory_interval = 0\n"
-			  "system_id = 0000000000000000000000000000000000000001\n"),
+		read_text(
+			"[daemon]\nstate_dir = /s\nrun_dir=/r\ntgtd = /t\nmodule = /m\n"
+			"log_level = debug\n"
+			"[target]\nname = iqn.2014-06.x:y\nportal = 192.0.2.1:99\n"
+			"allow_address = 192.0.2.0/24, ::1 10.0.0.1\n"
+			"allow_name = iqn.2014-06.h:a,iqn.2014-06.h:b\n"
+			"chap_user = u\nchap_secret = 123456789012\n"
+			"[nand]\npage_bytes = 8192\nspare_bytes = 512\n"
+			"pages_per_block = 128\nchannels = 2\ndies_per_channel = 3\n"
+			"[engine]\nrows = 16\nsegment_pages = 512\nrecord_bytes = 2048\n"
+			"fpr_millionths = 7\nfpr_factor_permille = 1020\n"
+			"over_provision_permille = 50\nhot_rows = keep\n"
+			"[lun 5]\ntype = osd\nimage = /i\nsize = 3M\nthreads = 4\n"
+			"onode_cache = 11\ndirectory_cache = 12\nversion_cache = 13\nserial = s5\n"
+			"key_file = device.key\n"
+			"durability = host\nmerge = manual\nrecover_without_nvram = "
+			"yes\ntables = demand:64\nlayout = packed\nhistory_interval = 0\n"
+			"system_id = 0000000000000000000000000000000000000001\n"),
 		0);
 	assert_string_equal(config.state_dir, "/s");
 	assert_string_equal(config.run_dir, "/r");
@@ -132,6 +133,7 @@ static void test_every_key_gets_to_its_place(void **state)
 	assert_int_equal(config.luns[0].options.threads, 4);
 	assert_int_equal(config.luns[0].options.onode_cache_entries, 11);
 	assert_int_equal(config.luns[0].options.directory_cache_nodes, 12);
+	assert_int_equal(config.luns[0].options.version_cache_entries, 13);
 	assert_true(config.luns[0].options.durable);
 	assert_true(config.luns[0].options.merge_manual);
 	assert_int_equal(config.luns[0].options.osd.layout, 1);

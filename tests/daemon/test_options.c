@@ -52,15 +52,17 @@ static void test_every_option_gets_to_its_place(void **state)
 {
 	(void)state;
 	assert_int_equal(
-		lun_options_parse("threads=7;onode_cache=100;directory_cache=50;serial=A-1;"
-				  "durability=host;merge=manual;recover_without_nvram=yes;layout="
-				  "packed;history_interval=250;"
-				  "system_id=000102030405060708090a0b0c0d0e0f1011FDfe",
-				  &options, &error),
+		lun_options_parse(
+			"threads=7;onode_cache=100;directory_cache=50;version_cache=25;serial=A-1;"
+			"durability=host;merge=manual;recover_without_nvram=yes;layout="
+			"packed;history_interval=250;"
+			"system_id=000102030405060708090a0b0c0d0e0f1011FDfe",
+			&options, &error),
 		0);
 	assert_int_equal(options.threads, 7);
 	assert_int_equal(options.onode_cache_entries, 100);
 	assert_int_equal(options.directory_cache_nodes, 50);
+	assert_int_equal(options.version_cache_entries, 25);
 	assert_true(options.durable);
 	assert_true(options.merge_manual);
 	assert_int_equal(options.osd.layout, 1);
@@ -93,6 +95,7 @@ static void test_numbers_outside_of_their_limits_are_refused(void **state)
 	assert_refused("threads=18446744073709551617", "from 1 to 64");
 	assert_refused("onode_cache=16777217", "option onode_cache");
 	assert_refused("directory_cache=16777217", "option directory_cache");
+	assert_refused("version_cache=16777217", "option version_cache");
 }
 
 static void test_unknown_options_and_missing_values_are_named(void **state)
