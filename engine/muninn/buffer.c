@@ -209,6 +209,7 @@ static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t comm
 		buffer->absorbable[page] = false; /* until the next such record comes */
 		return 0;
 	}
+	memset(to + used, 0, buffer->geometry->page_bytes - used);
 	nvram_store32(slot_header(buffer, buffer->spare_slot) + SLOT_STATE_AT, used);
 	if (buffer->promised && sync_slot(buffer, buffer->spare_slot))
 		return 0;
@@ -449,6 +450,19 @@ static uint32_t page_end_at(const struct page_view *page, uint64_t last, bool ch
 	return end;
 }
 
+/*
+ * Ends a slot at `end`. Nothing is left behind it: should its header reach the host's storage with records put there later,
+ * and its data not, what was cut off would be taken for them, and its numbers may be lower than those that a flush speaks of.
+ */
+static void end_slot(struct buffer *buffer, uint32_t slot, uint32_t end)
+{
+	uint32_t state = slot_state(buffer, slot);
+
+	nvram_store32(slot_header(buffer, slot) + SLOT_STATE_AT, end);
+	if (!(state & SLOT_LARGE) && end < state)
+		memset(slot_data(buffer, slot) + end, 0, state - end);
+}
+
 static bool cut_page(struct buffer *buffer, uint32_t page, uint64_t last, bool check)
 {
 	uint32_t slot = page_slot(buffer, page);
@@ -458,7 +472,7 @@ static bool cut_page(struct buffer *buffer, uint32_t page, uint64_t last, bool c
 
 	/* A large record ends at 0 or at `used`: cut, the page is an empty one of either kind. */
 	if (end != view.used)
-		nvram_store32(slot_header(buffer, slot) + SLOT_STATE_AT, end);
+		end_slot(buffer, slot, end);
 	return damaged;
 }
 
@@ -553,8 +567,7 @@ int buffer_recover(struct buffer *buffer, const struct filter_geometry *filters,
 
 		/* Of another page: slots and map did not reach the host's storage together, so no flush spoke of them. */
 		if (indexed != view.used) {
-			nvram_store32(slot_header(buffer, page_slot(buffer, page)) + SLOT_STATE_AT,
-				      indexed);
+			end_slot(buffer, page_slot(buffer, page), indexed);
 			damaged++;
 		}
 		/* A flush may have promised it; up to which number is not known. */
