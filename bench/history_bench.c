@@ -3,33 +3,19 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "bench/random.h"
-#include "common/bytes.h"
-#include "engine/engine.h"
-#include "nand/nand.h"
-
-#define PARTITION    UINT64_C(0x10000)
-#define FIRST_OBJECT UINT64_C(0x10000)
-#define OBJECT_BYTES 400
-/* Objects of one transaction while the device is filled. */
-#define FILL_AT_ONCE 500
-/* The device is opened so often; the fastest counts. */
-#define OPENINGS 7
+#include "bench/history_measure.h"
 
 /* Exit codes, as of all commands. */
 enum { DONE = 0, FAILED = 1, WRONG_USE = 2 };
 
-struct bench {
-	const struct history_bench_options *options;
-	struct nand *nand;
-	struct engine *engine;
-	struct random_state random;
-	uint64_t now_ms;
-	struct error_text *error;
-};
+/*
+ * Page reads that the paper's look-ups of pairs in the oldest table take beside those of all pairs: 20,000 and 34,000 a second,
+ * at 15 us a page access (figure 9 and section 6.3).
+ */
+#define PAPER_OLDER_READS ((1e6 / 20000 - 1e6 / 34000) / 15)
 
 struct history_bench_options history_bench_defaults(void)
 {
@@ -37,334 +23,200 @@ struct history_bench_options history_bench_defaults(void)
 		.objects = 1000000,
 		.snapshots = 10000,
 		.lookups = 20000,
-		.rollbacks = 200,
+		.rollbacks = 4000,
 		.size_bytes = UINT64_C(4) << 30,
 		.seed = 1,
 	};
 }
 
-static uint64_t clock_of(void *context)
-{
-	return ((struct bench *)context)->now_ms;
-}
+/* ---- what was found ---- */
 
-static int complain(struct bench *bench, int result, const char *what)
-{
-	return result ? error_set(bench->error, result, "%s: error %d", what, -result) : 0;
-}
+static const char *const kind_names[LOOKUP_KINDS] = { "settled", "unchanged", "changed" };
 
-/* ---- the device ---- */
-
-/* Without caches to speak of, so that what is looked up is read. */
-static int open_engine(struct bench *bench, uint64_t *microseconds)
-{
-	const struct engine_options options = { .onode_cache_entries = 1,
-						.directory_cache_nodes = 1024,
-						.clock_ms = clock_of,
-						.clock_context = bench };
-	struct engine_statistics statistics;
-	int result = engine_open(bench->nand, &options, &bench->engine, bench->error);
-
-	if (result)
-		return result;
-	engine_read_statistics(bench->engine, &statistics);
-	*microseconds = statistics.open_microseconds;
-	return 0;
-}
-
-static int bench_open(struct bench *bench)
-{
-	struct nand_geometry geometry = nand_geometry_default(bench->options->size_bytes);
-	const struct engine_options options = { 0 };
-	uint64_t nvram_bytes, ignored;
-	int result = engine_nvram_bytes(&geometry, &options, &nvram_bytes, bench->error);
-
-	if (!result)
-		result = nand_open_memory(&geometry, nvram_bytes, &bench->nand, bench->error);
-	if (!result)
-		result = engine_format(bench->nand, &options, bench->error);
-	return result ? result : open_engine(bench, &ignored);
-}
-
-static void bench_close(struct bench *bench)
-{
-	if (bench->engine)
-		engine_close(bench->engine);
-	if (bench->nand)
-		nand_close(bench->nand);
-}
-
-/* Opens the device several times; the least time counts, since everything else is other load on the machine. */
-static int measure_opening(struct bench *bench, uint64_t *microseconds)
-{
-	*microseconds = UINT64_MAX;
-	for (int n = 0; n < OPENINGS; n++) {
-		uint64_t took;
-		int result = engine_close(bench->engine);
-
-		bench->engine = NULL;
-		if (!result)
-			result = open_engine(bench, &took);
-		if (result)
-			return result;
-		*microseconds = min_u64(*microseconds, took);
-	}
-	return 0;
-}
-
-struct pages {
-	uint64_t reads, programs;
+static const struct {
+	const char *name, *text;
+} moments[LOOKUP_MOMENTS] = {
+	{ "filled", "current, when filled" },
+	{ "control", "current, changes without snapshots" },
+	{ "current", "current, changes with snapshots" },
+	{ "first_version", "at version 1" },
+	{ "middle_version", "at the version in the middle" },
+	{ "random_versions", "at random versions" },
+	{ "random_versions_again", "at these once more" },
+	{ "rolled_back", "current, after the rollbacks" },
 };
 
-static struct pages count_pages(const struct bench *bench)
+static double mean_of(const struct operation_cost *cost)
 {
-	struct nand_counters counters;
-	struct pages pages = { 0 };
-
-	nand_read_counters(bench->nand, &counters);
-	for (int cause = 0; cause < NAND_CAUSES; cause++) {
-		pages.reads += counters.by_cause[cause].pages_read;
-		pages.programs += counters.by_cause[cause].pages_programmed;
-	}
-	return pages;
+	return (double)cost->programs / cost->count;
 }
 
-/* ---- contents ---- */
-
-static void fill_value(uint8_t *value, uint64_t object, uint32_t round)
+/* Of its own records, were they alone. */
+static double own_pages(const struct operation_cost *cost, uint32_t page_bytes)
 {
-	for (uint32_t at = 0; at < OBJECT_BYTES; at++)
-		value[at] = (uint8_t)(object * 7 + round * 13 + at);
+	return (double)cost->record_bytes / cost->count / page_bytes;
 }
 
-static int write_object(struct engine_txn *txn, uint64_t object, uint32_t round)
+static double percent(double now, double before)
 {
-	struct engine_address address = { .partition = PARTITION, .object = object };
-	uint8_t value[OBJECT_BYTES];
-
-	fill_value(value, object, round);
-	return engine_write(txn, address, 0, value, sizeof(value));
+	return (now / before - 1) * 100;
 }
 
-static int fill_some(struct bench *bench, uint64_t first, uint32_t count)
+/* What a snapshot adds to all that is programmed, whenever it is. */
+static double added_by_snapshot(const struct history_figures *figures)
 {
-	struct engine_txn *txn;
-	int result = engine_begin(bench->engine, ENGINE_WRITE, &txn);
-
-	if (result)
-		return result;
-	if (first == FIRST_OBJECT)
-		result = engine_partition_create(txn, PARTITION, NULL);
-	if (!result)
-		result = engine_create(txn, PARTITION, ENGINE_USER_OBJECT, 0, count, NULL);
-	for (uint32_t n = 0; !result && n < count; n++)
-		result = write_object(txn, first + n, 0);
-	if (!result)
-		return engine_commit(txn, false);
-	engine_abort(txn);
-	return result;
+	return ((double)figures->programs_snapshots - (double)figures->programs_control) /
+	       figures->snapshot.count;
 }
 
-static int fill(struct bench *bench)
+static void write_operation(FILE *json, const char *name, const struct operation_cost *cost)
 {
-	uint64_t objects = bench->options->objects;
-	int result = 0;
-
-	for (uint64_t made = 0; !result && made < objects; made += FILL_AT_ONCE) {
-		bench->now_ms += 100;
-		result = fill_some(bench, FIRST_OBJECT + made,
-				   (uint32_t)min_u64(objects - made, FILL_AT_ONCE));
-	}
-	return complain(bench, result, "filling the device");
+	fprintf(json,
+		"\"%s\": {\"count\": %u, \"page_programs\": %.4f, \"page_programs_most\": %llu, "
+		"\"segments_sealed\": %llu, \"with_segments_sealed\": %u, "
+		"\"page_programs_most_beside_segments\": %llu, \"record_bytes\": %.1f}, ",
+		name, cost->count, mean_of(cost), (unsigned long long)cost->most,
+		(unsigned long long)cost->seals, cost->with_seals,
+		(unsigned long long)cost->most_beside, (double)cost->record_bytes / cost->count);
 }
 
-/* Reads random objects that are never changed. */
-static int measure_lookups(struct bench *bench, uint32_t version, double *reads)
+static void write_opening(FILE *json, const char *name, const struct opening_cost *cost,
+			  const char *end)
 {
-	uint32_t changed = bench->options->snapshots < bench->options->objects / 2
-				   ? bench->options->snapshots
-				   : 0;
-	uint64_t unchanged = bench->options->objects - changed;
-	struct pages before = count_pages(bench);
-	struct random_state random = bench->random;
-	int result = 0;
-
-	for (uint32_t n = 0; !result && n < bench->options->lookups; n++) {
-		uint64_t object = FIRST_OBJECT + changed + random_below(&random, unchanged), got;
-		struct engine_address address = { .partition = PARTITION,
-						  .object = object,
-						  .version = version };
-		uint8_t value[OBJECT_BYTES], wanted[OBJECT_BYTES];
-		struct engine_txn *txn;
-
-		result = engine_begin(bench->engine, ENGINE_READ, &txn);
-		if (result)
-			break;
-		result = engine_read(txn, address, 0, value, sizeof(value), &got);
-		engine_abort(txn);
-		fill_value(wanted, object, 0);
-		if (!result && (got != sizeof(value) || memcmp(value, wanted, sizeof(value)) != 0))
-			result = -EBADMSG;
-	}
-	*reads = (double)(count_pages(bench).reads - before.reads) / bench->options->lookups;
-	return complain(bench, result, "looking objects up");
+	fprintf(json, "\"%s\": {\"wall_us\": %.0f, \"cpu_us\": %.0f, \"page_reads\": %llu}%s", name,
+		cost->wall_us, cost->cpu_us, (unsigned long long)cost->page_reads, end);
 }
 
-/* ---- snapshots and rollbacks ---- */
-
-/* Changes one object, in a transaction that is not measured. */
-static int change_one(struct bench *bench, uint32_t round)
-{
-	struct engine_txn *txn;
-	int result = engine_begin(bench->engine, ENGINE_WRITE, &txn);
-
-	if (result)
-		return result;
-	result = write_object(txn, FIRST_OBJECT + round % bench->options->objects, round + 1);
-	if (!result)
-		return engine_commit(txn, false);
-	engine_abort(txn);
-	return result;
-}
-
-/* A snapshot, or with `to` a rollback to that version; counts the pages that it programs. */
-static int measure_one(struct bench *bench, uint32_t to, uint64_t *programs)
-{
-	const struct engine_moment moment = { .kind = ENGINE_AT_VERSION, .value = to };
-	uint64_t before;
-	struct engine_txn *txn;
-	int result = engine_begin(bench->engine, ENGINE_WRITE, &txn);
-
-	if (result)
-		return result;
-	before = count_pages(bench).programs;
-	result = to ? engine_rollback(txn, PARTITION, moment)
-		    : engine_snapshot(txn, PARTITION, NULL, NULL);
-	if (result) {
-		engine_abort(txn);
-		return result;
-	}
-	result = engine_commit(txn, false);
-	*programs += count_pages(bench).programs - before;
-	return result;
-}
-
-static int measure_snapshots(struct bench *bench, double *programs)
-{
-	uint64_t sum = 0;
-	int result = 0;
-
-	for (uint32_t n = 0; !result && n < bench->options->snapshots; n++) {
-		bench->now_ms += 10000;
-		result = change_one(bench, n);
-		if (!result)
-			result = measure_one(bench, 0, &sum);
-	}
-	*programs = (double)sum / bench->options->snapshots;
-	return complain(bench, result, "taking snapshots");
-}
-
-static int measure_rollbacks(struct bench *bench, double *programs)
-{
-	uint64_t sum = 0;
-	int result = 0;
-
-	for (uint32_t n = 0; !result && n < bench->options->rollbacks; n++) {
-		uint32_t to = 1 + (uint32_t)random_below(&bench->random, bench->options->snapshots);
-
-		bench->now_ms += 10000;
-		result = measure_one(bench, to, &sum);
-	}
-	*programs = (double)sum / bench->options->rollbacks;
-	return complain(bench, result, "rolling back");
-}
-
-/* ---- the run ---- */
-
-struct figures {
-	uint64_t open_before, open_after;
-	double reads_filled, reads_before, reads_after;
-	double reads_middle, reads_oldest; /* at the version in the middle, and at the first */
-	double programs_snapshot, programs_rollback;
-};
-
-static int measure(struct bench *bench, struct figures *figures)
-{
-	uint32_t middle = (bench->options->snapshots + 1) / 2;
-	int result = fill(bench);
-
-	if (!result)
-		result = measure_opening(bench, &figures->open_before);
-	if (!result)
-		result = measure_lookups(bench, 0, &figures->reads_filled);
-	/* As many changes as there will be snapshots: what they cost by themselves. */
-	for (uint32_t n = 0; !result && n < bench->options->snapshots; n++)
-		result = change_one(bench, n);
-	if (!result)
-		result = measure_lookups(bench, 0, &figures->reads_before);
-	if (!result)
-		result = measure_snapshots(bench, &figures->programs_snapshot);
-	if (!result)
-		result = measure_opening(bench, &figures->open_after);
-	if (!result)
-		result = measure_lookups(bench, 0, &figures->reads_after);
-	if (!result)
-		result = measure_lookups(bench, middle, &figures->reads_middle);
-	if (!result)
-		result = measure_lookups(bench, 1, &figures->reads_oldest);
-	if (!result)
-		result = measure_rollbacks(bench, &figures->programs_rollback);
-	return result;
-}
-
-static void report(const struct history_bench_options *options, const struct figures *figures,
-		   FILE *json, FILE *text)
+static void write_json(const struct history_bench_options *options,
+		       const struct history_figures *figures, FILE *json)
 {
 	fprintf(json,
 		"{\"objects\": %llu, \"snapshots\": %u, \"lookups\": %u, \"rollbacks\": %u, "
-		"\"seed\": %llu, "
-		"\"page_programs_per_snapshot\": %.4f, \"page_programs_per_rollback\": %.4f, "
-		"\"page_reads_per_lookup_filled\": %.4f, "
-		"\"page_reads_per_lookup_before\": %.4f, \"page_reads_per_lookup_after\": %.4f, "
-		"\"page_reads_per_lookup_middle_version\": %.4f, "
-		"\"page_reads_per_lookup_first_version\": %.4f, "
-		"\"open_us_before\": %llu, \"open_us_after\": %llu}\n",
+		"\"seed\": %llu, \"page_reads_per_lookup\": {",
 		(unsigned long long)options->objects, options->snapshots, options->lookups,
-		options->rollbacks, (unsigned long long)options->seed, figures->programs_snapshot,
-		figures->programs_rollback, figures->reads_filled, figures->reads_before,
-		figures->reads_after, figures->reads_middle, figures->reads_oldest,
-		(unsigned long long)figures->open_before, (unsigned long long)figures->open_after);
+		options->rollbacks, (unsigned long long)options->seed);
+	for (int at = 0; at < LOOKUP_MOMENTS; at++) {
+		fprintf(json, "%s\"%s\": {", at ? ", " : "", moments[at].name);
+		for (int kind = 0; kind < LOOKUP_KINDS; kind++)
+			fprintf(json, "%s\"%s\": %.4f", kind ? ", " : "", kind_names[kind],
+				figures->reads[at][kind]);
+		fputs("}", json);
+	}
+	fputs("}, ", json);
+	write_operation(json, "snapshot", &figures->snapshot);
+	write_operation(json, "rollback", &figures->rollback);
+	fprintf(json,
+		"\"page_programs_with_snapshots\": %llu, \"page_programs_without\": %llu, "
+		"\"open\": {",
+		(unsigned long long)figures->programs_snapshots,
+		(unsigned long long)figures->programs_control);
+	write_opening(json, "filled", &figures->open_filled, ", ");
+	write_opening(json, "control", &figures->open_control, ", ");
+	write_opening(json, "snapshots", &figures->open_snapshots, ", ");
+	write_opening(json, "rolled_back", &figures->open_rolled_back, "}}\n");
+}
+
+static void print_operation(FILE *text, const char *name, const struct operation_cost *cost,
+			    uint32_t page_bytes)
+{
 	fprintf(text,
-		"%llu objects, %u snapshots\n"
-		"  page programs: %.3f a snapshot, %.3f a rollback of the partition\n"
-		"  page reads of a look-up: %.4f when filled, %.4f after as many changes without "
-		"snapshots, %.4f after the snapshots (%+.2f %%); at the version in "
-		"the middle %.4f, at the first %.4f\n"
-		"  opening: %llu us before, %llu us after (%+.1f %%)\n",
-		(unsigned long long)options->objects, options->snapshots,
-		figures->programs_snapshot, figures->programs_rollback, figures->reads_filled,
-		figures->reads_before, figures->reads_after,
-		(figures->reads_after / figures->reads_before - 1) * 100, figures->reads_middle,
-		figures->reads_oldest, (unsigned long long)figures->open_before,
-		(unsigned long long)figures->open_after,
-		((double)figures->open_after / (double)figures->open_before - 1) * 100);
+		"  %-10s mean %.3f, most %llu; %llu full segments fell into %u of %u; beside them "
+		"most "
+		"%llu; its records %.0f bytes, %.3f pages\n",
+		name, mean_of(cost), (unsigned long long)cost->most,
+		(unsigned long long)cost->seals, cost->with_seals, cost->count,
+		(unsigned long long)cost->most_beside, (double)cost->record_bytes / cost->count,
+		own_pages(cost, page_bytes));
+}
+
+static void print_opening(FILE *text, const char *name, const struct opening_cost *cost,
+			  const struct opening_cost *before)
+{
+	fprintf(text, "  %-34s %8.0f us %8.0f us of the processor (%+.1f %%) %8llu page reads\n",
+		name, cost->wall_us, cost->cpu_us, percent(cost->cpu_us, before->cpu_us),
+		(unsigned long long)cost->page_reads);
+}
+
+static void print(const struct history_bench_options *options,
+		  const struct history_figures *figures, FILE *text)
+{
+	fprintf(text, "%llu objects, %u snapshots, %u rollbacks\npage reads a look-up%-16s",
+		(unsigned long long)options->objects, options->snapshots, options->rollbacks, "");
+	for (int kind = 0; kind < LOOKUP_KINDS; kind++)
+		fprintf(text, " %10s", kind_names[kind]);
+	for (int at = 0; at < LOOKUP_MOMENTS; at++) {
+		fprintf(text, "\n  %-34s", moments[at].text);
+		for (int kind = 0; kind < LOOKUP_KINDS; kind++)
+			fprintf(text, " %10.4f", figures->reads[at][kind]);
+	}
+	fputs("\npage programs\n", text);
+	print_operation(text, "snapshot", &figures->snapshot, figures->page_bytes);
+	print_operation(text, "rollback", &figures->rollback, figures->page_bytes);
+	fprintf(text, "  %.3f a snapshot more than without snapshots, in all\nopening, medians\n",
+		added_by_snapshot(figures));
+	print_opening(text, "when filled", &figures->open_filled, &figures->open_filled);
+	print_opening(text, "changes without snapshots", &figures->open_control,
+		      &figures->open_filled);
+	print_opening(text, "changes with snapshots", &figures->open_snapshots,
+		      &figures->open_filled);
+	print_opening(text, "after the rollbacks", &figures->open_rolled_back,
+		      &figures->open_filled);
+}
+
+/* ---- goals ---- */
+
+static bool goal(FILE *text, const char *what, double found, double most)
+{
+	fprintf(text, "  %-72s %8.3f, at most %.3f%s\n", what, found, most,
+		found <= most ? "" : ": MISSED");
+	return found <= most;
+}
+
+/* What counters say alone: the same in every run. */
+static bool check_goals(const struct history_figures *figures, FILE *text)
+{
+	const double(*reads)[LOOKUP_KINDS] = figures->reads;
+	bool reached = true;
+
+	fputs("goals\n", text);
+	reached &= goal(text, "page programs a snapshot, mean", mean_of(&figures->snapshot), 2);
+	reached &= goal(text, "page programs that snapshots add to all", added_by_snapshot(figures),
+			2);
+	reached &= goal(text, "page programs a snapshot, most beside full segments",
+			(double)figures->snapshot.most_beside, 2);
+	reached &= goal(text, "page programs a rollback, mean", mean_of(&figures->rollback), 4);
+	reached &= goal(text, "page programs a rollback, most beside full segments",
+			(double)figures->rollback.most_beside, 4);
+	reached &= goal(text, "current settled objects: % more page reads than when filled",
+			percent(reads[LOOKUP_CURRENT][LOOKUP_SETTLED],
+				reads[LOOKUP_FILLED][LOOKUP_SETTLED]),
+			1);
+	for (int at = LOOKUP_FIRST; at <= LOOKUP_RANDOM_AGAIN; at++) {
+		/* A changed object of then is where it was when it was current. */
+		double more = reads[at][LOOKUP_UNCHANGED] - reads[LOOKUP_CURRENT][LOOKUP_UNCHANGED];
+		double changed_more =
+			reads[at][LOOKUP_CHANGED] - reads[LOOKUP_FILLED][LOOKUP_CHANGED];
+
+		fprintf(text, "  %s, page reads more than\n", moments[at].text);
+		reached &= goal(text, "  of the same objects now, unchanged ones", more,
+				PAPER_OLDER_READS);
+		reached &= goal(text, "  of the same objects when filled, changed ones",
+				changed_more, PAPER_OLDER_READS);
+	}
+	return reached;
 }
 
 int history_bench_run(const struct history_bench_options *options, FILE *json, FILE *text,
 		      struct error_text *error)
 {
-	struct bench bench = { .options = options, .now_ms = 1000, .error = error };
-	struct figures figures = { 0 };
-	int result;
+	struct history_figures figures;
+	int result = history_measure(options, &figures, error);
 
-	bench.random = random_stream(options->seed, 0);
-	result = bench_open(&bench);
-	if (!result)
-		result = measure(&bench, &figures);
-	if (!result)
-		report(options, &figures, json, text);
-	bench_close(&bench);
-	return result;
+	if (result)
+		return result;
+	write_json(options, &figures, json);
+	print(options, &figures, text);
+	return check_goals(&figures, text) ? 0 : 1;
 }
 
 /* ---- the command line ---- */
@@ -372,15 +224,16 @@ int history_bench_run(const struct history_bench_options *options, FILE *json, F
 static const char help[] =
 	"muninn-bench history [OPTION...]: what snapshots, rollbacks and old versions cost\n"
 	"\n"
-	"  --objects N     of 400 bytes each (default 1000000)\n"
+	"  --objects N     of 400 bytes each (default 1000000, at least 2)\n"
 	"  --snapshots N   each behind a change of one object (default 10000, at most 30000)\n"
 	"  --lookups N     of random objects, for each figure (default 20000)\n"
-	"  --rollbacks N   to random versions (default 200, at most 4096)\n"
+	"  --rollbacks N   to random versions, each behind a change (default 4000, at most 4096)\n"
 	"  --size N        GiB of the device, which is memory that is taken as it fills (default "
 	"4)\n"
 	"  --seed N        (default 1)\n"
 	"\n"
-	"A JSON object goes to stdout, lines to stderr.\n";
+	"A JSON object goes to stdout, lines to stderr. The exit code is 1 when a goal is "
+	"missed.\n";
 
 static const struct option long_options[] = {
 	{ "objects", required_argument, NULL, 0 }, { "snapshots", required_argument, NULL, 1 },
@@ -393,14 +246,16 @@ static int take_number(struct history_bench_options *options, int option, const 
 		       struct error_text *error)
 {
 	static const uint64_t most[] = { 100000000, 30000, 100000000, 4096, 4096, UINT32_MAX };
+	const unsigned long long least = option == 0 ? 2 : 1;
 	unsigned long long value;
 	char *end;
 
 	errno = 0;
 	value = strtoull(text, &end, 10);
-	if (errno || end == text || *end || *text == '-' || value < 1 || value > most[option])
-		return error_set(error, -EINVAL, "--%s %s: must be a number, 1 to %llu",
-				 long_options[option].name, text, (unsigned long long)most[option]);
+	if (errno || end == text || *end || *text == '-' || value < least || value > most[option])
+		return error_set(error, -EINVAL, "--%s %s: must be a number, %llu to %llu",
+				 long_options[option].name, text, least,
+				 (unsigned long long)most[option]);
 	switch (option) {
 	case 0:
 		options->objects = value;
@@ -444,7 +299,7 @@ int history_bench_main(int argc, char **argv, FILE *json, FILE *text)
 		return WRONG_USE;
 	}
 	result = history_bench_run(&options, json, text, &error);
-	if (result)
+	if (result < 0)
 		fprintf(text, "muninn-bench history: %s\n", error.text);
 	return result ? FAILED : DONE;
 }

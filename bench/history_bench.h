@@ -22,7 +22,8 @@ struct history_bench_options {
 
 struct history_bench_options history_bench_defaults(void);
 
-/* One JSON object to `json`, lines to `text`. Every byte read is checked. 0; negative with a sentence. */
+/* One JSON object to `json`, lines to `text`. Every byte read is checked. 0; 1: a goal is missed; negative with
+ * a sentence. */
 int history_bench_run(const struct history_bench_options *options, FILE *json, FILE *text,
 		      struct error_text *error);
 
