@@ -18,7 +18,7 @@
 #include "tests/osd/unit.h"
 
 /* Members FIRST … of collection LINEAR; several turns of a search. */
-enum { MANY = 6000, HEAD = 12 };
+enum { MANY = 6000, HEAD = 12, ROUNDS = 30 };
 #define LINEAR UINT64_C(0x20000)
 #define FIRST  UINT64_C(0x20001)
 #define PAGE   0x10000u
@@ -109,7 +109,8 @@ static void test_what_history_does_not_show_is_found_in_one_turn(void **state)
 struct writer {
 	struct unit *unit;
 	bool failed;
-	bool done; /* atomic */
+	uint64_t written;
+	bool stop; /* atomic */
 };
 
 /*
@@ -120,7 +121,7 @@ static void *set_one_by_one(void *context)
 {
 	struct writer *writer = context;
 
-	for (uint64_t i = 0; i < MANY; i++) {
+	for (uint64_t i = 0; i < MANY && !__atomic_load_n(&writer->stop, __ATOMIC_ACQUIRE); i++) {
 		struct osd_cdb cdb = { .version = OSD_2,
 				       .action = OSD_SET_ATTRIBUTES,
 				       .format = OSD_ATTRIBUTES_CDB,
@@ -136,8 +137,8 @@ static void *set_one_by_one(void *context)
 		osd_cdb_encode(&cdb, bytes, &command.cdb_length);
 		osd_execute(writer->unit->device, &command);
 		writer->failed |= command.status != SCSI_STATUS_GOOD;
+		writer->written++;
 	}
-	__atomic_store_n(&writer->done, true, __ATOMIC_RELEASE);
 	return NULL;
 }
 
@@ -158,19 +159,20 @@ static void query_beside_a_writer(struct unit *unit)
 	struct writer writer = { .unit = unit };
 	pthread_t thread;
 	uint64_t before = 0;
-	bool done;
 
 	assert_int_equal(pthread_create(&thread, NULL, set_one_by_one, &writer), 0);
-	do {
-		done = __atomic_load_n(&writer.done, __ATOMIC_ACQUIRE);
+	for (int round = 0; round < ROUNDS; round++) {
 		query(unit, PAGE, 1, MANY);
 		assert_one_moment(unit);
 		assert_true(found(unit) >= before);
 		before = found(unit);
-	} while (!done);
+	}
+	__atomic_store_n(&writer.stop, true, __ATOMIC_RELEASE);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_false(writer.failed);
-	assert_int_equal(found(unit), MANY);
+	query(unit, PAGE, 1, MANY);
+	assert_one_moment(unit);
+	assert_int_equal(found(unit), writer.written);
 }
 
 static void test_matches_are_those_of_one_moment_beside_a_writer(void **state)
