@@ -124,7 +124,9 @@ static int tell(const struct comparison *comparison, enum tree_difference_kind k
 {
 	const struct tree_difference difference = {
 		.kind = kind,
-		.object = to ? to->object : from ? from->object : 0,
+		.object = to     ? to->object
+			  : from ? from->object
+				 : 0,
 		.from = from ? from->file : NULL,
 		.to = to ? to->file : NULL,
 		.from_path = from ? from->path : NULL,
