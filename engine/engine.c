@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "common/bytes.h"
@@ -23,6 +24,8 @@
 #define DIRECTORY_CACHE_NODES_MIN 128
 /* The onode cache is bounded in bytes too: so many an entry. Most onodes are a few hundred bytes. */
 #define ONODE_CACHE_BYTES_EACH 2048
+/* Partition indices have 16 bits. */
+#define WRITTEN_BYTES ((UINT16_MAX + 1) * sizeof(struct written))
 /* From here on opening warns that sequence numbers come to an end. */
 #define SEQUENCES_WARNED_AT (RECORD_NEWEST / 10 * 9)
 
@@ -68,6 +71,15 @@ static void turn_init(pthread_rwlock_t *turn)
 	pthread_rwlockattr_destroy(&attributes);
 }
 
+/* What was written to each partition there could be: zeros, which take memory only where there are partitions. */
+static struct written *map_written(void)
+{
+	void *at = mmap(NULL, WRITTEN_BYTES, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
 static void free_memory(struct engine *engine)
 {
 	cache_destroy(&engine->onodes);
@@ -80,7 +92,8 @@ static void free_memory(struct engine *engine)
 	pthread_mutex_destroy(&engine->views_mutex);
 	kept_destroy(&engine->kept);
 	free(engine->page);
-	free(engine->written);
+	if (engine->written)
+		munmap(engine->written, WRITTEN_BYTES);
 	pthread_rwlock_destroy(&engine->turn);
 	pthread_mutex_destroy(&engine->flushing);
 	free(engine);
@@ -94,8 +107,7 @@ static int allocate(struct engine *engine)
 	int result;
 
 	engine->page = malloc(engine->page_bytes);
-	/* Touched only where there are partitions. */
-	engine->written = calloc(UINT16_MAX + 1, sizeof(*engine->written));
+	engine->written = map_written();
 	result = kept_init(&engine->kept, engine->options.version_cache_entries);
 	if (result || !engine->page || !engine->written)
 		return -ENOMEM;
@@ -154,7 +166,6 @@ static int learn_history(struct engine *engine)
 	engine->put_bytes = device.device.slot_bytes;
 	engine->policy = device.retention;
 	engine->slot_over = true;
-	memset(engine->views, 0, sizeof(engine->views));
 	engine->views_next = views_begin(engine_time_now(engine));
 	return 0;
 }
@@ -423,6 +434,7 @@ static void note_formatted(struct engine *engine)
 	int result;
 
 	access_times_clear(&engine->accesses);
+	memset(engine->views, 0, sizeof(engine->views));
 	result = learn_history(engine);
 	if (result)
 		log_line(LOG_LEVEL_ERROR,

@@ -78,7 +78,8 @@ struct osd_security {
 	uint8_t token_secret[32];  /* security tokens are made with it */
 	pthread_mutex_t lock;      /* of what follows */
 	struct osd_nonces *nonces; /* NULL until the first is taken */
-	uint64_t nonces_bound_ms;  /* noted when the unit was started */
+	uint32_t nonces_max;
+	uint64_t nonces_bound_ms; /* noted when the unit was started */
 	struct osd_cached_key cache[OSD_CACHED_KEYS];
 	struct osd_master_exchange exchange;
 };

@@ -28,6 +28,7 @@ struct osd_options {
 	 */
 	bool has_device_key;
 	uint8_t device_key[32];
+	uint32_t nonces_max; /* that are remembered, 28 bytes each; 0: 65536; at most 2^24 */
 };
 
 struct osd_device;

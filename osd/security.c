@@ -14,8 +14,8 @@
 #include "osd/execute.h"
 #include "osd/keys.h"
 
-/* Nonces that are remembered: 1.8 MB, taken when the first one comes. */
-#define NONCES_MAX 65536
+/* Nonces that are remembered, if the options do not say: 1.8 MB, taken when the first one comes. */
+#define NONCES_DEFAULT 65536
 
 /*
  * Bounds of timestamps are noted so far ahead that it happens once a second at most. After a crash requests may be refused as
@@ -89,6 +89,8 @@ int osd_security_create(struct osd_device *device, const struct osd_options *opt
 	if (!security)
 		return -ENOMEM;
 	device->security = security;
+	security->nonces_max = options && options->nonces_max ? options->nonces_max
+							      : NONCES_DEFAULT;
 	set_lasting_pages(device->engine);
 	pthread_mutex_init(&security->lock, NULL);
 	if (RAND_bytes(security->token_secret, sizeof(security->token_secret)) != 1)
@@ -307,7 +309,7 @@ static int open_nonces(struct osd_security *security)
 	pthread_mutex_lock(&security->lock);
 	if (!security->nonces)
 		result = osd_nonces_create(
-			NONCES_MAX,
+			security->nonces_max,
 			max_u64(security->started_ms,
 				security->nonces_bound_ms ? security->nonces_bound_ms + 1 : 0),
 			security->nonces_bound_ms, &security->nonces);

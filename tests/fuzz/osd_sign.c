@@ -20,7 +20,8 @@ const uint8_t osd_sign_uuid[16] = { 0x10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,
 
 void osd_sign_options(struct osd_options *options)
 {
-	*options = (struct osd_options){ .has_device_key = true };
+	/* So few nonces that some are forgotten for others. */
+	*options = (struct osd_options){ .has_device_key = true, .nonces_max = 4 };
 	memset(options->device_key, 0xC0, sizeof(options->device_key));
 	/* Binary, of the logical unit, vendor specific, 16 bytes. */
 	put_be32(options->system_id, 0x01000010);

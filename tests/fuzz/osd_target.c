@@ -143,6 +143,14 @@ static void show(const struct run *run)
 		command->data_in_length);
 }
 
+/* Of all sequences. */
+static uint64_t commands_executed;
+
+static uint64_t count_commands(void)
+{
+	return commands_executed;
+}
+
 static void execute(struct run *run, uint8_t garbage)
 {
 	const struct osd_input_command *input = &run->input;
@@ -159,6 +167,7 @@ static void execute(struct run *run, uint8_t garbage)
 	};
 	memset(run->command.sense, garbage, sizeof(run->command.sense));
 	osd_execute(run->unit.device, &run->command);
+	commands_executed++;
 	show(run);
 	check_answer(run);
 }
@@ -312,4 +321,5 @@ const struct fuzz_target fuzz_osd = {
 	.run = run_osd,
 	.mutate = osd_input_mutate,
 	.cross = osd_input_cross,
+	.commands = count_commands,
 };

@@ -10,6 +10,7 @@
 #include "common/bytes.h"
 #include "osd/vendor.h"
 #include "osd/wire.h"
+#include "tests/fuzz/osd_flash.h"
 #include "tests/fuzz/osd_sign.h"
 
 /* Small pages and segments: little data goes a long way. */
@@ -49,6 +50,7 @@ static struct engine_options options_of(struct osd_fuzz_unit *unit)
 		.record_bytes = 128,
 		.onode_cache_entries = 1,
 		.directory_cache_nodes = 1,
+		.version_cache_entries = 1,
 		.clock_ms = read_clock,
 		.clock_context = unit,
 	};
@@ -184,7 +186,6 @@ static void set_scene(struct osd_fuzz_unit *unit, enum osd_scene scene)
 	add_partition(txn, OSD_SCENE_PARTITION);
 	must(engine_partition_create(txn, OSD_SCENE_PARTITION + 1, NULL), &error, "partition");
 	must(engine_commit(txn, false), &error, "commit");
-	subscribe(unit);
 	add_members(unit);
 	if (scene == OSD_SCENE_SECURED)
 		osd_sign_set_keys(unit);
@@ -201,30 +202,60 @@ static void set_scene(struct osd_fuzz_unit *unit, enum osd_scene scene)
 
 /* ---- the unit ---- */
 
-void osd_fuzz_unit_open(struct osd_fuzz_unit *unit, enum osd_scene scene)
+/* A flash with a scene on it, as a clean end of the target left it: made once, put back for each sequence. */
+struct stage {
+	struct nand *nand; /* NULL: not made yet */
+	struct osd_flash_state *state;
+	uint64_t now_ms;
+};
+
+static void format(struct osd_fuzz_unit *unit, enum osd_scene scene)
 {
 	struct nand_geometry shape = geometry;
 	struct engine_options options = options_of(unit);
 	struct error_text error = { "" };
-	static uint64_t nvram_bytes; /* depends on the shape, but the smaller one fits */
+	uint64_t nvram_bytes; /* depends on the shape, but the smaller one fits */
 
-	unit->now_ms = UINT64_C(1700000000000);
 	if (scene == OSD_SCENE_SMALL)
 		shape.blocks = SMALL_BLOCKS;
-	if (nvram_bytes == 0)
-		must(engine_nvram_bytes(&geometry, &options, &nvram_bytes, &error), &error,
-		     "NVRAM");
+	must(engine_nvram_bytes(&geometry, &options, &nvram_bytes, &error), &error, "NVRAM");
 	must(nand_open_memory(&shape, nvram_bytes, &unit->nand, &error), &error, "flash");
 	must(engine_format(unit->nand, &options, &error), &error, "engine_format");
+}
+
+static void make_stage(struct stage *stage, enum osd_scene scene)
+{
+	struct osd_fuzz_unit unit = { .now_ms = UINT64_C(1700000000000) };
+
+	format(&unit, scene);
+	open_target(&unit);
+	set_scene(&unit, scene);
+	osd_fuzz_unit_close(&unit);
+	stage->nand = unit.nand;
+	stage->state = osd_flash_remember(unit.nand);
+	/* A target that starts takes no nonces from before. */
+	stage->now_ms = unit.now_ms + 1000;
+}
+
+void osd_fuzz_unit_open(struct osd_fuzz_unit *unit, enum osd_scene scene)
+{
+	static struct stage stages[OSD_SCENES];
+	struct stage *stage = &stages[scene];
+
+	if (!stage->nand)
+		make_stage(stage, scene);
+	osd_flash_restore(stage->state);
+	unit->nand = stage->nand;
+	unit->now_ms = stage->now_ms;
 	open_target(unit);
-	set_scene(unit, scene);
+	if (scene != OSD_SCENE_EMPTY)
+		subscribe(unit);
 }
 
 void osd_fuzz_unit_close(struct osd_fuzz_unit *unit)
 {
 	osd_device_destroy(unit->device);
 	fuzz_check(engine_close(unit->engine) == 0);
-	fuzz_check(nand_close(unit->nand) == 0);
 }
 
 void osd_fuzz_unit_restart(struct osd_fuzz_unit *unit)

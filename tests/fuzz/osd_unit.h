@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The logical unit that the osd target's commands go to: a small flash in memory, new for each input. */
+/* The logical unit that the osd target's commands go to: a small flash in memory, as if new for each input. */
 #ifndef MUNINN_TESTS_FUZZ_OSD_UNIT_H
 #define MUNINN_TESTS_FUZZ_OSD_UNIT_H
 

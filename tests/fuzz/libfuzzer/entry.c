@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* What libFuzzer calls: one program for each target, which FUZZ_TARGET names. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
@@ -10,10 +13,24 @@
 
 /* libFuzzer's, and what it looks for here. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t capacity);
+int LLVMFuzzerInitialize(int *count, char ***arguments);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t capacity, unsigned seed);
 size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size,
 				 uint8_t *to, size_t capacity, unsigned seed);
+
+/* Beside libFuzzer's own statistics, for tests/fuzz/run. */
+static void print_commands(void)
+{
+	fprintf(stderr, "stat::number_of_executed_commands: %" PRIu64 "\n", FUZZ_TARGET.commands());
+}
+
+int LLVMFuzzerInitialize(int *count, char ***arguments)
+{
+	(void)count;
+	(void)arguments;
+	return FUZZ_TARGET.commands ? atexit(print_commands) : 0;
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -28,11 +45,15 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t capacity, unsi
 	return FUZZ_TARGET.mutate(data, size, capacity, seed, LLVMFuzzerMutate);
 }
 
-/* Inputs are short-lived: short histories of allocations will do, and save half of the time. */
+/*
+ * Inputs are short-lived: short histories of allocations will do, and save half of the time. What the engine takes at once is
+ * marked by writing, not by new memory, which costs a fault a page.
+ */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
-	return "malloc_context_size=4:quarantine_size_mb=16:detect_stack_use_after_return=0";
+	return "malloc_context_size=2:quarantine_size_mb=4:detect_stack_use_after_return=0:"
+	       "clear_shadow_mmap_threshold=16777216";
 }
 
 /* Without a format of its own: the beginning of one and the end of the other. */
