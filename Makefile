@@ -233,7 +233,9 @@ help:
 	@echo 'make check      installs what is missing, builds, runs all tests; ONLY=text: those whose path holds it'
 	@echo 'make lint       formatting, clang-tidy, cppcheck, and a build by clang'
 	@echo 'make sanitize   the tests under ASan + UBSan, the threaded ones under TSan'
-	@echo 'make soak       the record store against its model, ten million operations: ten minutes; SOAK=operations SEED=first'
+	@echo 'make soak       the record store against its model, ten million operations: ten minutes; SOAK=operations SEED=first;'
+	@echo '                and soak-history and soak-power'
+	@echo 'make soak-history the engine against the model of full history: SEEDS=20 SEED=first STEPS=30000 (of each of six tests)'
 	@echo 'make soak-power the engine against its model while the power fails: SEEDS=20 SEED=first STEPS=30000 (of each of two tests)'
 	@echo 'make coverage   line coverage of nand/, engine/ and osd/ by their unit tests'
 	@echo 'make install    into DESTDIR: PREFIX=/usr/local, the module where tgtd looks for it; make uninstall'
@@ -340,18 +342,23 @@ bench-history: bootstrap
 	@$(BIN)/muninn-bench history $(BENCH_HISTORY) >$(BUILD)/bench/muninn-history.json
 
 .PHONY: soak
-soak: bootstrap
+soak: bootstrap soak-history soak-power
 	+@$(SUBMAKE) $(BUILD)/tests/release/engine/test_muninn_merge
 	@MUNINN_SOAK=$(or $(SOAK),10000000) MUNINN_SEED=$(or $(SEED),1000) \
 		$(BUILD)/tests/release/engine/test_muninn_merge
 
-# Random runs with power cuts against the model of full history: 1.2 million steps.
+# Random runs against the model of full history, one seed after the other: 3.6 million steps, with power cuts 1.2 million.
 SEEDS ?= 20
 STEPS ?= 30000
+.PHONY: soak-history
+soak-history: bootstrap
+	+@$(SUBMAKE) $(TESTBIN)/engine/test_model
+	@scripts/soak-model $(TESTBIN)/engine/test_model $(or $(SEED),1000) $(SEEDS) $(STEPS)
+
 .PHONY: soak-power
 soak-power: bootstrap
 	+@$(SUBMAKE) $(TESTBIN)/engine/test_model_power
-	@scripts/soak-power $(TESTBIN)/engine/test_model_power $(or $(SEED),1000) $(SEEDS) $(STEPS)
+	@scripts/soak-model $(TESTBIN)/engine/test_model_power $(or $(SEED),1000) $(SEEDS) $(STEPS)
 
 # LIST and LIST COLLECTION of a million, over the place in the list. BENCH_LIST: its options.
 .PHONY: bench-list

@@ -24,7 +24,9 @@ static void check_times(struct model_run *run, const uint64_t *got, struct model
 		if (old && accessed)
 			continue;
 		/* Notes of accesses that going back hid are forgotten, so what is shown is stored. */
-		if (run->unsure && accessed && got[which] != object->times_ms[which])
+		/* The same after crashes, where times that were set to the future came before others. */
+		if ((run->unsure || (run->crashed && run->history_often)) && accessed &&
+		    got[which] != object->times_ms[which])
 			object->times_ms[which] = object->stable_ms[which] = got[which];
 		if (run->crashed && accessed &&
 		    (got[which] == object->stable_ms[which] ||

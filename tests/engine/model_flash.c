@@ -22,6 +22,7 @@ void model_start(struct model_run *run, const char *name, uint64_t otherwise_see
 {
 	uint64_t seed = setting("MUNINN_SEED", otherwise_seed);
 
+	run->history_often = run->power || getenv("MUNINN_HISTORY_OFTEN");
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 	operations /= 4;
 #endif

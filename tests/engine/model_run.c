@@ -620,7 +620,7 @@ static void turn(struct model_run *run)
 	run->now_ms += model_run_below(run, 100);
 	if (one_in(run, 3))
 		reading_transaction(run);
-	else if (one_in(run, run->power ? 4 : 12))
+	else if (one_in(run, run->history_often ? 4 : 12))
 		history_operate(run);
 	else
 		writing_transaction(run);

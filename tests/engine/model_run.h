@@ -56,7 +56,8 @@ struct model_run {
 	struct model_power *power; /* model_power.h; NULL: it never fails */
 	uint64_t commits, aborts, crashes, failures, formats; /* what happened */
 	uint64_t moments, undone, rollbacks, clones; /* what was compared or done of history */
-	bool policies;                               /* some change the policies of retention */
+	bool history_often; /* a quarter of the turns is of history, and partitions go to come back as clones */
+	bool policies;           /* some change the policies of retention */
 	bool lossy;              /* history is given up: by policies, or for room */
 	bool crashed;            /* accessed times may be older than in the model */
 	bool unsure;             /* after going back, accessed times are any */
