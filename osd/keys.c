@@ -353,7 +353,7 @@ int osd_unit_was_secured(const struct osd_request *request, bool *secured)
 	return result == -ENOENT ? 0 : result;
 }
 
-int osd_next_boot_epoch(struct engine_txn *txn, uint16_t *epoch)
+int osd_next_boot_epoch(struct engine_txn *txn, bool note, uint16_t *epoch)
 {
 	struct engine_address root = { 0 };
 	uint8_t value[2] = { 0 };
@@ -366,6 +366,8 @@ int osd_next_boot_epoch(struct engine_txn *txn, uint16_t *epoch)
 	*epoch = (uint16_t)(get_be16(value) + 1);
 	if (*epoch == 0) /* means any in a capability */
 		*epoch = 1;
+	if (!note)
+		return 0;
 	put_be16(value, *epoch);
 	/* No initiator sees the attribute, so none shall see that it was set. */
 	engine_bypass_timestamps(txn, true);

@@ -115,8 +115,8 @@ int osd_security_close(struct osd_request *request, uint64_t partition);
 /* Has the unit ever been started with a device key? Inside a transaction. */
 int osd_unit_was_secured(const struct osd_request *request, bool *secured);
 
-/* The start of a unit with a device key: its next boot epoch. Inside a writing transaction. */
-int osd_next_boot_epoch(struct engine_txn *txn, uint16_t *epoch);
+/* The start of a unit with a device key: its next boot epoch; `note`: inside a writing transaction, which stores it. */
+int osd_next_boot_epoch(struct engine_txn *txn, bool note, uint16_t *epoch);
 
 /* The bound above all timestamps of nonces that were taken, ms; 0: none is noted. Inside a transaction, the other a writing one. */
 int osd_nonces_bound_read(struct engine_txn *txn, uint64_t *bound_ms);

@@ -38,33 +38,45 @@ static void set_lasting_pages(struct engine *engine)
 	engine_set_lasting_pages(engine, pages, sizeof(pages) / sizeof(pages[0]));
 }
 
-/* Reads the clock, and with a device key counts the start. */
-static int note_start(struct osd_device *device)
+/* Reads what was noted, and with `counts` counts the start. */
+static int note_start_as(struct osd_device *device, enum engine_mode mode, bool counts)
 {
 	struct osd_security *security = device->security;
 	struct engine_txn *txn;
-	int result = engine_begin(device->engine,
-				  security->has_device_key ? ENGINE_FREE : ENGINE_READ, &txn);
+	int result = engine_begin(device->engine, mode, &txn);
 
 	if (result != 0)
 		return result;
 	security->started_ms = engine_txn_time(txn);
-	if (!security->has_device_key) {
-		engine_abort(txn);
-		return 0;
-	}
-	result = osd_nonces_bound_read(txn, &security->nonces_bound_ms);
+	if (security->has_device_key)
+		result = osd_nonces_bound_read(txn, &security->nonces_bound_ms);
+	if (result == 0 && security->has_device_key)
+		result = osd_next_boot_epoch(txn, counts, &security->boot_epoch);
+	if (result == 0 && counts)
+		return engine_commit(txn, false);
+	engine_abort(txn);
+	return result;
+}
+
+/*
+ * A device that is full, or whose numbers have been used up, can be opened, too: it is there to be read. The next start has the
+ * same epoch then.
+ */
+static int note_start(struct osd_device *device)
+{
+	int result;
+
+	if (!device->security->has_device_key)
+		return note_start_as(device, ENGINE_READ, false);
+	result = note_start_as(device, ENGINE_FREE, true);
+	if (result != -ENOSPC && result != -EOVERFLOW)
+		return result;
+	result = note_start_as(device, ENGINE_READ, false);
 	if (result == 0)
-		result = osd_next_boot_epoch(txn, &security->boot_epoch);
-	if (result == 0)
-		result = engine_commit(txn, false);
-	else
-		engine_abort(txn);
-	/* A full device can be opened, too; the next start has the same epoch then. */
-	if (result == -ENOSPC)
-		log_line(LOG_LEVEL_WARNING, "the device is full: its boot epoch %u is not noted",
-			 security->boot_epoch);
-	return result == -ENOSPC ? 0 : result;
+		log_line(LOG_LEVEL_WARNING,
+			 "the device takes no writes: its boot epoch %u is not noted",
+			 device->security->boot_epoch);
+	return result;
 }
 
 /* Clocks that are set back make requests look like ones from before the start. */
@@ -329,7 +341,8 @@ static int check_nonce(struct osd_request *request)
 	if (result != 0)
 		return osd_result(request, result, 0);
 	result = osd_nonces_take(security->nonces, osd_security_nonce(request),
-				 now - min_u64(now, past), now + future);
+				 now - min_u64(now, past), now + future,
+				 request->security.nonce_is_unnoted);
 	if (result == -EEXIST)
 		return osd_fail(request, SENSE_ILLEGAL_REQUEST, SENSE_NONCE_NOT_UNIQUE);
 	if (result == -ERANGE)
@@ -341,17 +354,32 @@ static int check_nonce(struct osd_request *request)
 	return osd_result(request, result, 0);
 }
 
+/*
+ * A device that can't be written any more can still be read: what only reads is taken though it can't be noted. After a crash it
+ * could come a second time, and would change nothing.
+ */
+static bool needs_no_note(const struct osd_request *request, int result)
+{
+	return (result == -EOVERFLOW || result == -ENOSPC) &&
+	       osd_transaction_mode(request) == ENGINE_READ;
+}
+
 bool osd_security_note_nonce(struct osd_request *request)
 {
-	uint64_t bound_ms = request->security.nonce_to_note_ms + NONCES_AHEAD_MS;
+	struct osd_security_state *state = &request->security;
+	uint64_t bound_ms = state->nonce_to_note_ms + NONCES_AHEAD_MS;
 	int result;
 
-	if (request->security.nonce_to_note_ms == 0)
+	if (state->nonce_to_note_ms == 0)
 		return false;
-	request->security.nonce_to_note_ms = 0;
+	state->nonce_to_note_ms = 0;
 	result = note_bound(request->device->engine, bound_ms);
 	if (result == 0)
 		osd_nonces_noted(request->device->security->nonces, bound_ms);
+	if (needs_no_note(request, result)) {
+		state->nonce_is_unnoted = true;
+		return true;
+	}
 	return osd_result(request, result, 0) == 0;
 }
 

@@ -42,8 +42,9 @@ struct osd_security_state {
 	struct osd_security_sums sums;
 	uint64_t
 		nonce_to_note_ms; /* the nonce's timestamp, which has to be noted before it can be taken; 0: none */
-	uint64_t seal_offset; /* ALLDATA: where the integrity information of Data-In goes */
-	uint64_t answer_data; /* bytes of command data in Data-In, in front of attributes */
+	bool nonce_is_unnoted; /* it can't be noted, and may be taken all the same */
+	uint64_t seal_offset;  /* ALLDATA: where the integrity information of Data-In goes */
+	uint64_t answer_data;  /* bytes of command data in Data-In, in front of attributes */
 	bool has_answer_attributes;
 };
 
