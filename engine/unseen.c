@@ -111,8 +111,6 @@ static int is_seen(struct engine *engine, struct partition *partition, struct pa
 		result = history_shows(engine, partition, stretch.from, stretch.to, seen);
 	if (!result && !*seen)
 		result = history_set_shows(&clones, stretch.from, stretch.to, seen);
-	if (!result && !*seen)
-		result = may_be_clone(engine, root, partition->index, seen);
 	return result;
 }
 
@@ -139,6 +137,9 @@ int unseen_find(struct engine *engine, struct partition *partition, uint64_t to,
 		*unseen = timeline->list[first + timeline->looked++ % count];
 		result = is_seen(engine, partition, root, unseen, to, &seen);
 	}
+	/* The same for all of them, so it is looked for once: with thousands of rollbacks everybody would wait for it. */
+	if (!result && !seen)
+		result = may_be_clone(engine, root, partition->index, &seen);
 	partition_release(engine, root);
 	if (result)
 		return result;
