@@ -204,7 +204,10 @@ struct record_store_operations {
 	 */
 	int (*begin_format)(struct record_store *store, uint64_t at_least, uint64_t *sequence);
 
-	/* -ENOSPC, -EIO, -ENOMEM: nothing has happened, and the transaction goes on. */
+	/*
+	 * -ENOSPC, -EIO, -ENOMEM: nothing has happened, and the transaction goes on. Also 0 when what was there is gone, but not all
+	 * that was put has found its place: then each `put` ends with -EIO until the store is opened again, which ends the format.
+	 */
 	int (*commit_format)(struct record_store *store);
 
 	/* Fills in everything but cache_bytes. */

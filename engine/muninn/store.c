@@ -109,8 +109,9 @@ static int muninn_commit_format(struct record_store *base)
 	}
 	if (result)
 		log_line(LOG_LEVEL_ERROR,
-			 "the device was formatted, but can't be written (error %d); the format is "
-			 "completed when the unit is opened again",
+			 "the device was formatted, but can't be written (error %d); it takes "
+			 "nothing "
+			 "until the unit is opened again, which completes the format",
 			 -result);
 	/* Whatever failed, what was there is gone. */
 	nvram_store64(store->nvram + STATE_COMMITTED_AT, sequence);
@@ -139,6 +140,9 @@ static int muninn_put(struct record_store *base, const struct record_key *key, u
 
 	assert(store->sequence != 0 && length <= store->geometry.page_bytes &&
 	       flags < RECORD_MOVED);
+	/* A format that could not be ended: opening ends it, and all that was put since would be gone. */
+	if (!store->carry && state_read(store, STATE_WIPING_AT))
+		return -EIO;
 	int result = store->carry ? carry_put(store, &record)
 				  : store_place(store, &record, reserve);
 

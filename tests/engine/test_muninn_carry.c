@@ -13,7 +13,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/bytes.h"
 #include "common/log.h"
+#include "engine/muninn/format.h"
 #include "engine/records.h"
 #include "nand/rehearsal.h"
 
@@ -232,8 +234,22 @@ static void test_a_format_of_too_much_is_refused_and_can_be_aborted(void **state
 
 struct progress {
 	bool answered, host_fails;
-	unsigned before, after;
+	unsigned before, after, refused;
 };
+
+/* What is put behind a format that could not be ended would be gone with the next opening, which ends it. */
+static bool is_refused(struct nand *nand, struct record_store *store)
+{
+	int result;
+
+	if (get_le64((const uint8_t *)nand_nvram(nand, NULL) + STATE_WIPING_AT) == 0)
+		return false;
+	store->operations->begin(store, 0);
+	result = put(store, 3, 0);
+	store->operations->abort(store);
+	assert_int_equal(result, -EIO);
+	return true;
+}
 
 static void run(struct nand *nand, void *context)
 {
@@ -246,6 +262,7 @@ static void run(struct nand *nand, void *context)
 		result = store->operations->commit_format(store);
 	nand_power_status(nand, &status);
 	progress->answered = result == 0 && !status.off;
+	progress->refused += result == 0 && is_refused(nand, store);
 	store->operations->close(store, false);
 }
 
@@ -311,6 +328,7 @@ static void rehearse(enum nand_cut_nvram nvram, size_t ends_count)
 		fail_msg("%s", error.text);
 	log_configure(NULL, LOG_LEVEL_WARNING);
 	assert_true(progress.before > 30);
+	assert_true(progress.refused > 0);
 	/* Little of it is on flash before the store is closed. */
 	assert_true(nvram == NAND_CUT_NVRAM_LOST || progress.after > 30);
 }
