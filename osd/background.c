@@ -48,6 +48,7 @@ static void run(struct osd_background *background, struct osd_background_job *jo
 		;
 	/* Nobody waits for the status: it goes into the tracking page. */
 	osd_finish(request);
+	osd_damage_settle(request);
 	osd_tracking_end(request);
 	job_free(job);
 }
