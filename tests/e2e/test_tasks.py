@@ -3,11 +3,12 @@
 unit works on."""
 
 import struct
+import time
 import unittest
 
 import iscsi
 import osd
-from harness import IQN, E2ETest
+from harness import IQN, LIMIT_SECONDS, E2ETest, noise
 from osd import GOOD, Command, Osd
 
 SANITIZED = True
@@ -32,6 +33,18 @@ class Managed(Exception):
 
 
 class Session(iscsi.Session):
+    def __init__(self, *arguments, **keys):
+        self.ended = []  # tasks, in the order in which their statuses came
+        super().__init__(*arguments, **keys)
+
+    def step(self):
+        under_way = dict(self.tasks)
+        super().step()
+        self.ended += [task for tag, task in under_way.items() if tag not in self.tasks]
+
+    def tag_of(self, task):
+        return next(tag for tag, other in self.tasks.items() if other is task)
+
     def _receive(self):
         header, data = super()._receive()
         if header[0] & 0x3F == TASK_MANAGEMENT_RESPONSE:
@@ -95,7 +108,7 @@ class Tasks(E2ETest):
 
     def test_an_aborted_command_still_ends_once(self):
         session, device, tasks = self.prepared()
-        tag = next(tag for tag, task in session.tasks.items() if task is tasks[-1])
+        tag = session.tag_of(tasks[-1])
         # It is too late for a command that runs: the answer is that it does not exist (any more).
         self.assertIn(session.manage(ABORT_TASK, tag), (FUNCTION_COMPLETE, NO_SUCH_TASK))
         session.wait(*tasks)
@@ -145,7 +158,7 @@ class Tasks(E2ETest):
 
     def test_a_task_is_found_by_its_initiator_task_tag(self):
         session, device, tasks = self.prepared()
-        tag = next(tag for tag, task in session.tasks.items() if task is tasks[-1])
+        tag = session.tag_of(tasks[-1])
         self.assertIn(self.perform(session, OSD_QUERY_TASK, tag), (COMPLETE, SUCCEEDED))
         self.assertEqual(self.perform(session, OSD_ABORT_TASK, tag), COMPLETE)
         session.wait(*tasks)
@@ -191,10 +204,6 @@ class Tasks(E2ETest):
         self.assertEqual(answer.status, GOOD)
         self.assertEqual(answer.data, DATA * COMMANDS)
         session.wait(*tasks)
-        session.attribute = HEAD_OF_QUEUE
-        device.write(P, O, 0, b"head")
-        session.attribute = SIMPLE
-        self.assertEqual(device.read(P, O, 0, 4), b"head")
 
     def test_sessions_that_change_one_object_at_once_lose_nothing(self):
         """Data, attributes and a number of one object are changed by three sessions, with tags of every kind."""
@@ -238,6 +247,105 @@ class Tasks(E2ETest):
         self.assertEqual(len(tasks), COMMANDS)
         self.assertEqual(self.shared.stop(), 0, self.shared.errors)
         self.assertTrue(any("everything is stable" in line for line in self.shared.errors), self.shared.errors)
+
+
+CONFIG = """
+[nand]
+channels = 1
+dies_per_channel = 1
+[engine]
+rows = 1
+segment_pages = 64
+[lun 1]
+type = osd
+size = 256M
+threads = {threads}
+"""
+LARGE = O + 1  # nearly all of it is on the flash, as rows are small
+LARGE_DATA = noise(1 << 21, 1)
+# Reading the large object takes 512 times as long; all other commands of a test are there long before.
+PAGE_READ = "5ms"
+HELD_SECONDS = 1.5
+
+
+class HeldTasks(E2ETest):
+    """The flash is so slow that reading the large object holds a thread, and what is sent meanwhile has not begun."""
+
+    def held(self, threads):
+        """A session, the unit on it, and the task that reads the large object."""
+        daemon = self.daemon(config=CONFIG.format(threads=threads))
+        daemon.start()
+        session = Session(daemon.port, IQN)
+        self.addCleanup(session.close)
+        device = Osd(session)
+        device.create_partition(P)
+        device.store(P, LARGE, LARGE_DATA)
+        device.create(P, O)
+        device.write(P, O, 0, b"nothing")
+        limit = time.monotonic() + LIMIT_SECONDS
+        self.ctl("nand", "timing", daemon.image(), f"none,mode=real,read={PAGE_READ},channels=1,dies=1")
+        begun = ended = time.monotonic()
+        while ended - begun < HELD_SECONDS:  # the daemon looks once a second
+            begun = time.monotonic()
+            device.read(P, LARGE, 0, len(LARGE_DATA))
+            ended = time.monotonic()
+            self.assertLess(begun, limit, "the flash never became slow")
+        session.ended.clear()
+        return session, device, Command(osd.READ, P, LARGE, length=len(LARGE_DATA)).submit(session)
+
+    @staticmethod
+    def submit(session, attribute, command):
+        session.attribute = attribute
+        task = command.submit(session)
+        session.attribute = SIMPLE
+        return task
+
+    def write(self, session, attribute, text):
+        return self.submit(session, attribute, Command(osd.WRITE, P, O, data=text))
+
+    def assert_ended(self, session, *tasks):
+        """All, and well; these in this order."""
+        session.wait(*session.tasks.values(), *tasks)
+        self.assertEqual([tasks.index(task) for task in session.ended if task in tasks], list(range(len(tasks))))
+        self.assertEqual([task.status for task in tasks], [GOOD] * len(tasks))
+
+    def test_head_of_queue_overtakes_what_has_not_begun(self):
+        session, device, reading = self.held(threads=1)
+        first = self.write(session, SIMPLE, b"first..")
+        second = self.write(session, SIMPLE, b"second.")
+        head = self.write(session, HEAD_OF_QUEUE, b"head...")
+        self.assert_ended(session, head, first, second)
+        self.assert_ended(session, reading, first)
+        self.assertEqual(bytes(reading.room), LARGE_DATA)
+        self.assertEqual(device.read(P, O, 0, 7), b"second.")
+
+    def test_ordered_waits_for_what_came_before(self):
+        session, _, reading = self.held(threads=4)
+        # It does not need the flash: on a thread of its own it would end first.
+        ordered = self.submit(session, ORDERED, Command(osd.READ, P, O, length=7))
+        self.assert_ended(session, reading, ordered)
+        self.assertEqual(bytes(ordered.room), b"nothing")
+
+    def test_simple_commands_overtake_each_other(self):
+        session, _, reading = self.held(threads=4)
+        self.assert_ended(session, self.submit(session, SIMPLE, Command(osd.READ, P, O, length=7)), reading)
+
+    def test_an_aborted_command_that_has_not_begun_is_not_executed(self):
+        session, device, reading = self.held(threads=1)
+        kept = self.write(session, SIMPLE, b"kept...")
+        aborted = self.write(session, SIMPLE, b"aborted")
+        # So tgtd answers for all commands that it has handed over; it waits until they have ended.
+        self.assertEqual(session.manage(ABORT_TASK, session.tag_of(aborted)), NO_SUCH_TASK)
+        self.assertEqual([task.status for task in (reading, kept, aborted)], [GOOD, GOOD, TASK_ABORTED])
+        self.assertEqual(device.read(P, O, 0, 7), b"kept...")
+
+    def test_an_aborted_task_set_that_has_not_begun_is_not_executed(self):
+        session, device, reading = self.held(threads=1)
+        tasks = [self.write(session, SIMPLE, b"aborted") for _ in range(3)]
+        self.assertEqual(session.manage(ABORT_TASK_SET), FUNCTION_COMPLETE)
+        self.assertEqual(device.read(P, O, 0, 7), b"nothing")
+        self.assertEqual([task.status for task in tasks], [TASK_ABORTED] * 3)
+        self.assertTrue(reading.done)
 
 
 if __name__ == "__main__":
