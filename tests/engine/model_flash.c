@@ -90,9 +90,11 @@ void model_run_on_flash(const char *name, const struct model_flash *flash, uint6
 			uint64_t operations)
 {
 	/* For room, history is given up. */
-	struct model_run run = {
-		.store = { .open = open_flash }, .options = small, .policies = true, .lossy = true
-	};
+	struct model_run run = { .store = { .open = open_flash },
+				 .options = small,
+				 .policies = true,
+				 .lossy = true,
+				 .restless = flash->restless };
 	static const uint8_t first_boot[16];
 	struct nand *nand;
 

@@ -497,8 +497,49 @@ static void merge(struct model_run *run)
 			break;
 }
 
+/* A partition goes, and a clone of another one comes in its place. */
+static void replace_by_clone(struct model_run *run)
+{
+	struct model_partition *partition = some_partition(run);
+
+	if (!partition->now.self)
+		return;
+	remove_partition(run, partition);
+	for (int attempt = 0; attempt < 12 && !partition->now.self; attempt++)
+		make_clone(run);
+}
+
+/* One of `count` operations. */
+static void one_of(struct model_run *run, void (*const operations[])(struct model_run *),
+		   size_t count)
+{
+	operations[model_run_below(run, count)](run);
+}
+
+#define ONE_OF(run, operations) one_of(run, operations, sizeof(operations) / sizeof(operations[0]))
+
 void history_operate(struct model_run *run)
 {
+	static void (*const of_restless[])(struct model_run *) = {
+		note_moment,
+		note_moment,
+		snapshot_device,
+		snapshot_device,
+		drop_version,
+		roll_back,
+		roll_back,
+		undo,
+		undo,
+		undo,
+		make_clone,
+		make_clone,
+		make_clone,
+		make_clone,
+		change_clone,
+		roll_back_object,
+		replace_by_clone,
+		merge,
+	};
 	static void (*const operations[])(struct model_run *) = {
 		note_moment,
 		note_moment,
@@ -525,5 +566,8 @@ void history_operate(struct model_run *run)
 			set_retention(run);
 		return;
 	}
-	operations[model_run_below(run, sizeof(operations) / sizeof(operations[0]))](run);
+	if (run->restless)
+		ONE_OF(run, of_restless);
+	else
+		ONE_OF(run, operations);
 }

@@ -112,7 +112,7 @@ static void change_partition(struct model_run *run, struct model_partition *part
 		return;
 	}
 	/* Seldom, or there would be no history. */
-	if (!one_in(run, 8))
+	if (!one_in(run, run->restless ? 2 : 8))
 		return;
 	if (succeeded(run, answer(run, engine_partition_remove(run->txn, partition->id, contents)),
 		      contents || partition->now.count == 0 ? 0 : -ENOTEMPTY))
@@ -512,7 +512,7 @@ static void writing_transaction(struct model_run *run)
 		return;
 	if (one_in(run, 200)) {
 		model_run_abandon(run);
-	} else if (one_in(run, 12)) {
+	} else if (one_in(run, run->restless ? 3 : 12)) {
 		engine_abort(run->txn);
 		run->txn = NULL;
 		object_model_abort(&run->model);

@@ -57,6 +57,7 @@ struct model_run {
 	uint64_t commits, aborts, crashes, failures, formats; /* what happened */
 	uint64_t moments, undone, rollbacks, clones; /* what was compared or done of history */
 	bool history_often; /* a quarter of the turns is of history, and partitions go to come back as clones */
+	bool restless; /* partitions and their clones come and go all the time; access times are not compared */
 	bool policies;           /* some change the policies of retention */
 	bool lossy;              /* history is given up: by policies, or for room */
 	bool crashed;            /* accessed times may be older than in the model */
@@ -79,6 +80,7 @@ struct model_flash {
 	uint32_t blocks;
 	bool merge_manual;
 	bool power_fails;
+	bool restless;
 };
 
 /* A run on the store on flash, as model_start. */

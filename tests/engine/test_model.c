@@ -91,6 +91,20 @@ static void test_a_device_that_runs_full_keeps_what_it_has(void **state)
 			   &(struct model_flash){ .blocks = 900, .merge_manual = true }, 6, 50000);
 }
 
+static void test_partitions_that_come_and_go_keep_what_is_shown_of_them(void **state)
+{
+	(void)state;
+	model_run_on_flash("restless", &(struct model_flash){ .blocks = 6000, .restless = true }, 9,
+			   20000);
+}
+
+static void test_they_do_so_on_a_device_that_is_merged_all_the_time(void **state)
+{
+	(void)state;
+	model_run_on_flash("restless, on flash that is merged",
+			   &(struct model_flash){ .blocks = 500, .restless = true }, 21, 15000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -100,6 +114,8 @@ int main(void)
 		cmocka_unit_test(test_the_engine_does_what_the_model_does_on_flash),
 		cmocka_unit_test(test_a_device_that_is_merged_all_the_time_keeps_what_it_has),
 		cmocka_unit_test(test_a_device_that_runs_full_keeps_what_it_has),
+		cmocka_unit_test(test_partitions_that_come_and_go_keep_what_is_shown_of_them),
+		cmocka_unit_test(test_they_do_so_on_a_device_that_is_merged_all_the_time),
 	};
 
 	return cmocka_run_group_tests_name("model", tests, NULL, NULL);

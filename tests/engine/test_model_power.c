@@ -26,11 +26,21 @@ static void test_the_power_fails_while_segments_are_merged(void **state)
 			   &(struct model_flash){ .blocks = 500, .power_fails = true }, 8, 15000);
 }
 
+static void test_the_power_fails_while_partitions_come_and_go(void **state)
+{
+	(void)state;
+	model_run_on_flash(
+		"power fails, restless",
+		&(struct model_flash){ .blocks = 500, .power_fails = true, .restless = true }, 9,
+		10000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_power_fails_and_the_device_is_as_before_or_after),
 		cmocka_unit_test(test_the_power_fails_while_segments_are_merged),
+		cmocka_unit_test(test_the_power_fails_while_partitions_come_and_go),
 	};
 
 	return cmocka_run_group_tests_name("model, power cuts", tests, NULL, NULL);
