@@ -57,6 +57,7 @@ struct model_power {
 	uint32_t state_count;
 	/* Of the present one; of the first commit since a transaction was to be committed, 0: none. */
 	uint64_t sequence, committing;
+	uint64_t last; /* number of the last commit that counts, when the power comes again */
 	struct model_facts facts; /* of the present one */
 	uint64_t cuts[MODEL_DOINGS][OUTCOMES];
 	struct {
@@ -424,6 +425,17 @@ static void power_on(struct model_power *power)
 		put_le64(power->boot, get_le64(power->boot) + 1);
 }
 
+/*
+ * What the store will go back to. Later it can't be asked: which numbers are aborted it forgets when nothing is left of them.
+ */
+static void learn_last(struct model_power *power)
+{
+	uint64_t bytes;
+	const uint8_t *nvram = nand_nvram(power->nand, &bytes);
+
+	power->last = get_le64(nvram + (host_fails(power) ? STATE_FLUSHED_AT : STATE_COMMITTED_AT));
+}
+
 /* Opens the store, in which the power may fail again. */
 static void open_again(struct model_run *run)
 {
@@ -431,6 +443,7 @@ static void open_again(struct model_run *run)
 	bool failed = host_fails(power);
 
 	power_on(power);
+	learn_last(power);
 	for (int cuts = 1; !run->engine; cuts++) {
 		if (cuts < CUTS_IN_A_ROW && one_in(run, 3)) {
 			power->nvram =
@@ -453,26 +466,17 @@ static void open_again(struct model_run *run)
 	power->nvram = failed ? NAND_CUT_NVRAM_FLUSHED : NAND_CUT_NVRAM_KEPT;
 }
 
-/* Whether the commit with this number counts in the store. */
-static bool counts(const struct model_run *run, uint64_t sequence)
-{
-	const struct muninn_store *store = (const void *)run->engine->store;
-	struct visibility visibility = store_visibility(store, RECORD_NEWEST);
-
-	return sequence <= store->committed && sequence_is_visible(&visibility, sequence);
-}
-
 /* The newest state that counts becomes the model; `before` it are so many that could have been found. */
 static void choose_state(struct model_run *run, bool *newest, bool *oldest)
 {
 	struct model_power *power = run->power;
 	uint32_t found = power->state_count;
 
-	*newest = power->sequence == 0 || counts(run, power->sequence);
+	*newest = power->sequence <= power->last;
 	while (!*newest && found > 0) {
 		const struct state *state = &power->states[--found];
 
-		if (state->sequence == 0 || counts(run, state->sequence))
+		if (state->sequence <= power->last)
 			break;
 		assert_true(found > 0);
 	}
