@@ -512,7 +512,7 @@ static void writing_transaction(struct model_run *run)
 		return;
 	if (one_in(run, 200)) {
 		model_run_abandon(run);
-	} else if (one_in(run, run->restless ? 3 : 12)) {
+	} else if (one_in(run, 12)) {
 		engine_abort(run->txn);
 		run->txn = NULL;
 		object_model_abort(&run->model);
@@ -620,7 +620,7 @@ static void turn(struct model_run *run)
 	run->now_ms += model_run_below(run, 100);
 	if (one_in(run, 3))
 		reading_transaction(run);
-	else if (one_in(run, run->history_often ? 4 : 12))
+	else if (one_in(run, run->restless ? 3 : run->history_often ? 4 : 12))
 		history_operate(run);
 	else
 		writing_transaction(run);
