@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define LINE_BYTES_MAX 4096 /* line end and NUL included */
+#define SECTION_BYTES  64   /* more than any name there is */
 
 struct key;
 typedef int key_parser(const struct key *key, const char *value, char *base,
@@ -104,7 +105,8 @@ static int copy_text(const char *value, char *to, size_t bytes, struct error_tex
 	if (length >= bytes)
 		return error_set(error, -EINVAL, "the value is longer than %zu bytes", bytes - 1);
 	if (strchr(value, ','))
-		return error_set(error, -EINVAL, "'%s': no comma is possible here", value);
+		return error_set(error, -EINVAL,
+				 "'%s': no comma is possible here (tgtd splits at it)", value);
 	memcpy(to, value, length + 1);
 	return 0;
 }
@@ -483,26 +485,12 @@ struct reading {
 	struct config *config;
 	uint64_t keys_seen; /* bit i: keys[i], outside of [lun N] */
 	uint64_t lun_keys_seen[CONFIG_LUNS_MAX];
+	char section[SECTION_BYTES]; /* that is being read, as far as it fits */
+	int section_line;            /* 0 = none yet */
+	bool section_has_keys;
 	int error_line; /* 0 = none yet */
 	struct error_text reason;
 };
-
-static char *read_line(char *line, int bytes, void *stream)
-{
-	struct reading *reading = stream;
-	size_t length;
-
-	/* The first error counts; what follows may be its consequence. */
-	if (reading->error_line || reading->line_too_long || !fgets(line, bytes, reading->file))
-		return NULL;
-	reading->line++;
-	length = strlen(line);
-	if (length > 0 && line[length - 1] != '\n' && !feof(reading->file)) {
-		reading->line_too_long = true;
-		return NULL;
-	}
-	return line;
-}
 
 /* "lun N" → the unit, which is added when it is new. */
 static struct lun_config *section_lun(struct reading *reading, const char *section,
@@ -538,6 +526,25 @@ static bool is_plain_section(const char *section)
 	return false;
 }
 
+/* Names what there is: most wrong keys are misspelt, or stand in the wrong section. */
+static int refuse_key(const char *section, const char *kind, const char *name,
+		      struct error_text *error)
+{
+	char names[320];
+	size_t length = 0;
+
+	for (size_t i = 0; i < KEYS; i++) {
+		if (!strcmp(keys[i].name, name) && strcmp(keys[i].section, kind))
+			return error_set(
+				error, -EINVAL, "[%s] has no key %s; it belongs to [%s]", section,
+				name, strcmp(keys[i].section, "lun") ? keys[i].section : "lun N");
+		if (!strcmp(keys[i].section, kind) && length < sizeof(names))
+			length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s",
+						   length ? ", " : "", keys[i].name);
+	}
+	return error_set(error, -EINVAL, "[%s] has no key %s; it has %s", section, name, names);
+}
+
 static int set_key(struct reading *reading, const char *section, const char *name,
 		   const char *value, struct error_text *error)
 {
@@ -567,7 +574,63 @@ static int set_key(struct reading *reading, const char *section, const char *nam
 		result = keys[i].parse(&keys[i], value, base, &reason);
 		return result ? error_set(error, result, "%s: %s", name, reason.text) : 0;
 	}
-	return error_set(error, -EINVAL, "[%s] has no key %s", section, name);
+	return refuse_key(section, kind, name, error);
+}
+
+/*
+ * inih tells of keys only. A section without any would be passed over in silence: of a unit that is a unit which is missing,
+ * and a name may be misspelt. The general sections may be empty.
+ */
+static void end_section(struct reading *reading)
+{
+	const char *section = reading->section;
+
+	if (reading->section_line == 0 || reading->section_has_keys || is_plain_section(section))
+		return;
+	reading->error_line = reading->section_line;
+	if (section_lun(reading, section, &reading->reason))
+		error_set(&reading->reason, -EINVAL,
+			  "[%s] is empty; write type = osd below it, or remove it", section);
+}
+
+/* Does the line begin a section, or is it something in one? */
+static void note_line(struct reading *reading, const char *line)
+{
+	const char *text = line + strspn(line, " \t\r\n\f\v"), *end = strchr(text, ']');
+
+	if (text[0] != '[' || !end) {
+		/* A line that is wrong has a message of its own. */
+		if (text[0] != '\0' && text[0] != ';' && text[0] != '#')
+			reading->section_has_keys = true;
+		return;
+	}
+	end_section(reading);
+	snprintf(reading->section, sizeof(reading->section), "%.*s", (int)(end - text - 1),
+		 text + 1);
+	reading->section_line = reading->line;
+	reading->section_has_keys = false;
+}
+
+static char *read_line(char *line, int bytes, void *stream)
+{
+	struct reading *reading = stream;
+	size_t length;
+
+	/* The first error counts; what follows may be its consequence. */
+	if (reading->error_line || reading->line_too_long)
+		return NULL;
+	if (!fgets(line, bytes, reading->file)) {
+		end_section(reading);
+		return NULL;
+	}
+	reading->line++;
+	length = strlen(line);
+	if (length > 0 && line[length - 1] != '\n' && !feof(reading->file)) {
+		reading->line_too_long = true;
+		return NULL;
+	}
+	note_line(reading, line);
+	return reading->error_line ? NULL : line;
 }
 
 /* Called for every NAME = VALUE; 0 = error, as inih wants it. */
@@ -601,8 +664,10 @@ static int read_file(struct reading *reading, struct error_text *error)
 		return error_set(error, -EINVAL, "%s:%d: %s", source, reading->error_line,
 				 reading->reason.text);
 	if (result > 0)
-		return error_set(error, -EINVAL, "%s:%d: neither [section] nor KEY = VALUE", source,
-				 result);
+		return error_set(
+			error, -EINVAL,
+			"%s:%d: neither [section] nor KEY = VALUE; comments begin with # or ;",
+			source, result);
 	if (result < 0)
 		return error_set(error, -ENOMEM, "%s: out of memory", source);
 	if (ferror(reading->file))
@@ -626,7 +691,10 @@ int config_read(const char *path, struct config *config, struct error_text *erro
 	strcpy(config->source, path);
 	reading.file = fopen(path, "re");
 	if (!reading.file)
-		return error_set(error, -errno, "%s: %s", path, strerror(errno));
+		return error_set(error, -errno, "%s: %s%s", path, strerror(errno),
+				 errno == ENOENT ? "; --config names another file, --defaults "
+						   "does without"
+						 : "");
 	result = read_file(&reading, error);
 	fclose(reading.file);
 	return result;
@@ -681,7 +749,9 @@ static int complete_luns(struct config *config, struct error_text *reason, int *
 		for (unsigned int j = 0; j < i; j++)
 			if (!strcmp(lun->image, config->luns[j].image))
 				return error_set(reason, -EINVAL,
-						 "logical units %u and %u have the same image %s",
+						 "logical units %u and %u have the same image %s; "
+						 "each needs its "
+						 "own",
 						 config->luns[j].number, lun->number, lun->image);
 	}
 	*line = 0;

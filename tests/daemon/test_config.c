@@ -169,6 +169,33 @@ static void test_errors_tell_file_line_and_reason(void **state)
 	assert_refused("[lun 1]\ntype = tape\n", ":2: type: 'tape' is not a type of logical unit");
 }
 
+static void test_sections_without_keys_are_not_passed_over(void **state)
+{
+	(void)state;
+	assert_refused("[lun 1]\ntype = osd\n\n[lun 2]\n# size = 8G\n",
+		       ":4: [lun 2] is empty; write type = osd below it, or remove it");
+	assert_refused("[lun 2]\n\n[lun 1]\ntype = osd\n", ":1: [lun 2] is empty");
+	assert_refused("  [lun 2] ; soon\n[daemon]\n[lun 1]\ntype = osd\n", ":1: [lun 2] is empty");
+	assert_refused("[lun 1]\ntype = osd\n[lun 2]", ":3: [lun 2] is empty");
+	assert_refused("[lun 1]\ntype = osd\n[lun 1]\n", ":3: [lun 1] is empty");
+	assert_refused("[lunn 2]\n[lun 1]\ntype = osd\n", ":1: section [lunn 2] is unknown");
+	assert_int_equal(read_text("[daemon]\n[target]\n; nothing\n[lun 1]\ntype = osd\n[nand]\n"),
+			 0);
+	assert_int_equal(config.lun_count, 1);
+}
+
+static void test_a_misplaced_key_is_told_where_it_belongs(void **state)
+{
+	(void)state;
+	assert_refused("[target]\ncolour = blue\n",
+		       ":2: [target] has no key colour; it has name, portal, allow_address, "
+		       "allow_name, chap_user, chap_secret");
+	assert_refused("[target]\nsize = 8G\n",
+		       ":2: [target] has no key size; it belongs to [lun N]");
+	assert_refused("[lun 1]\nportal = 127.0.0.1:3260\n",
+		       ":2: [lun 1] has no key portal; it belongs to [target]");
+}
+
 static void test_values_outside_of_their_limits_are_refused(void **state)
 {
 	(void)state;
@@ -232,7 +259,9 @@ static void test_a_missing_file_is_named(void **state)
 {
 	(void)state;
 	assert_int_equal(config_read("/nonexistent.conf", &config, &error), -ENOENT);
-	assert_string_equal(error.text, "/nonexistent.conf: No such file or directory");
+	assert_string_equal(error.text,
+			    "/nonexistent.conf: No such file or directory; --config names "
+			    "another file, --defaults does without");
 }
 
 static void test_images_get_absolute_names_in_the_state_folder(void **state)
@@ -373,6 +402,8 @@ int main(void)
 		with_file(test_every_key_gets_to_its_place),
 		with_file(test_an_ipv6_portal_is_written_in_brackets),
 		with_file(test_errors_tell_file_line_and_reason),
+		with_file(test_sections_without_keys_are_not_passed_over),
+		with_file(test_a_misplaced_key_is_told_where_it_belongs),
 		with_file(test_values_outside_of_their_limits_are_refused),
 		with_file(test_a_refused_secret_is_not_repeated),
 		with_file(test_what_only_the_whole_shows_is_checked),
