@@ -389,6 +389,31 @@ static void test_rollbacks_that_nothing_shows_make_room_for_others(void **state)
 	check_text(f, object(OID), "one");
 }
 
+/* What a clone stood on is looked for from one of its rollbacks to the one before, so it needs them all. */
+static void test_rollbacks_of_a_clone_stay_although_nothing_shows_them(void **state)
+{
+	const struct engine_retention none = { .kind = ENGINE_RETAIN_NONE };
+	const struct engine_moment now = { .kind = ENGINE_NOW };
+	const uint64_t clone = PID + 1;
+	struct engine_address address = { .partition = clone, .object = OID };
+	struct fixture *f = *state;
+
+	make_object(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(f->txn, 0, &none, false), 0);
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_clone(f->txn, PID, now, clone, true, NULL), 0);
+	commit(f);
+	take_snapshot(f, clone, NULL);
+	for (uint32_t n = 1; n <= 20; n++) {
+		put_text(f, address, "nobody sees it");
+		roll_back(f, clone, at_number(1));
+		check_text(f, address, "one");
+		assert_int_equal(rollbacks_of(f, clone), n);
+	}
+}
+
 static void test_one_object_goes_back_alone(void **state)
 {
 	struct fixture *f = *state;
@@ -713,6 +738,7 @@ int main(void)
 		TEST(test_changes_may_follow_a_rollback_in_its_transaction),
 		TEST(test_rollbacks_of_a_partition_run_out_with_an_error),
 		TEST(test_rollbacks_that_nothing_shows_make_room_for_others),
+		TEST(test_rollbacks_of_a_clone_stay_although_nothing_shows_them),
 		TEST(test_one_object_goes_back_alone),
 		TEST(test_a_removed_object_comes_back_and_a_new_one_goes),
 		TEST(test_undo_goes_back_modification_by_modification),
