@@ -5,8 +5,9 @@
  * A client that was given credentials with osd_client_secure signs every command for which there is
  * one, and takes an answer for the target's only if its check values are right. What is verified:
  * with CMDRSP status and sense (of status GOOD by a value of the current command page that is asked
- * for with the command; commands that answer with attributes of several objects have no place for it), with ALLDATA also everything that was received. A refusal without a value is taken as
- * it is: the target can't sign what it does not take for genuine.
+ * for with the command; commands that answer with attributes of several objects have no place for it),
+ * with ALLDATA also everything that was received. A refusal without a value is taken as it is: the
+ * target can't sign what it does not take for genuine.
  */
 #ifndef MUNINN_CLIENT_SECURITY_H
 #define MUNINN_CLIENT_SECURITY_H

@@ -72,7 +72,8 @@ int tree_import(struct osd_client *client, uint64_t partition, const char *direc
 
 /*
  * Unpacks the tree of a partition into a directory that does not exist or is empty. Content is checked against the
- * manifest. -ENODATA: no tree there. -EINPROGRESS: an update of it has not been completed. -EBADMSG: something is not as the manifest says; what was written so far stays.
+ * manifest. -ENODATA: no tree there. -EINPROGRESS: an update of it has not been completed. -EBADMSG: something is not as the
+ * manifest says; what was written so far stays.
  */
 int tree_export(struct osd_client *client, struct osd_client_address partition,
 		const char *directory, const struct tree_options *options,

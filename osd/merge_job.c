@@ -36,8 +36,8 @@ struct osd_merge_job *osd_merge_job_create(struct engine *engine)
 }
 
 /*
- * Each segment that there was at the beginning is freed once at most. Who has freed as many has done its work; what others
- * go on writing is for the next one.
+ * Each segment that there was at the beginning is freed once at most. Who has freed more than there were has done its work;
+ * what others go on writing is for the next one.
  */
 static bool go_on(struct osd_merge_job *job)
 {

@@ -541,7 +541,7 @@ void model_power_turn(struct model_run *run, void (*turn)(struct model_run *run)
 
 void model_power_report(const struct model_power *power)
 {
-	uint64_t sums[OUTCOMES] = { 0 };
+	uint64_t sums[OUTCOMES] = { 0 }, all;
 
 	for (int doing = 0; doing < MODEL_DOINGS; doing++) {
 		const uint64_t *cuts = power->cuts[doing];
@@ -557,11 +557,12 @@ void model_power_report(const struct model_power *power)
 		for (int outcome = 0; outcome < OUTCOMES; outcome++)
 			sums[outcome] += cuts[outcome];
 	}
+	all = sums[0] + sums[1] + sums[2] + sums[3];
 	printf("%llu power cuts: %llu before, %llu after; with the host: %llu as flushed, %llu "
 	       "later\n",
-	       (unsigned long long)(sums[0] + sums[1] + sums[2] + sums[3]),
-	       (unsigned long long)sums[OUTCOME_BEFORE], (unsigned long long)sums[OUTCOME_AFTER],
-	       (unsigned long long)sums[OUTCOME_FLUSH], (unsigned long long)sums[OUTCOME_LATER]);
+	       (unsigned long long)all, (unsigned long long)sums[OUTCOME_BEFORE],
+	       (unsigned long long)sums[OUTCOME_AFTER], (unsigned long long)sums[OUTCOME_FLUSH],
+	       (unsigned long long)sums[OUTCOME_LATER]);
 	printf("in flight: %llu programs, %llu erases, %llu syncs, %llu reads, %llu between "
 	       "records; "
 	       "NVRAM %llu kept, %llu as flushed, %llu mixed\n",
