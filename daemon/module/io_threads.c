@@ -388,9 +388,29 @@ int io_threads_start(unsigned int count, io_execute *execute, void *context,
 	return 0;
 }
 
+/*
+ * tgtd keeps back an ORDERED command until all others have ended, but hands over SIMPLE ones that came behind it: then there
+ * may never be a moment without others. Such a command joins what is kept back, in its place; tgtd, which counts it as active
+ * when we return, gives it to us again in its turn.
+ */
+static bool hand_back(struct io_threads *io, struct scsi_cmd *cmd)
+{
+	struct tgt_cmd_queue *held_back = io->held_back;
+
+	if (!held_back || cmd->attribute != MSG_SIMPLE_TAG || cmd_queued(cmd) ||
+	    list_empty(&held_back->queue))
+		return false;
+	set_cmd_queued(cmd);
+	list_add_tail(&cmd->qlist, &held_back->queue);
+	held_back->active_cmd--;
+	return true;
+}
+
 void io_threads_submit(struct io_threads *threads, struct scsi_cmd *cmd)
 {
 	set_cmd_async(cmd);
+	if (hand_back(threads, cmd))
+		return;
 	pthread_mutex_lock(&threads->lock);
 	if (cmd->bs_list.next == &aborted_mark) {
 		end_aborted(cmd);
@@ -398,7 +418,7 @@ void io_threads_submit(struct io_threads *threads, struct scsi_cmd *cmd)
 		pthread_mutex_unlock(&threads->lock);
 		return;
 	}
-	/* tgtd sees to the order that ORDERED asks for; what HEAD OF QUEUE overtakes may be here. */
+	/* tgtd sees to when an ORDERED command's turn comes; what HEAD OF QUEUE overtakes may be here. */
 	if (cmd->attribute == MSG_HEAD_TAG)
 		list_add(&cmd->bs_list, &threads->pending);
 	else

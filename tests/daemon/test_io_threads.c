@@ -400,6 +400,40 @@ static void test_what_tgtd_holds_back_is_aborted_when_its_turn_comes(void **stat
 	io_threads_stop(threads);
 }
 
+static void test_what_comes_behind_an_ordered_command_is_handed_back_to_tgtd_once(void **state)
+{
+	struct tgt_cmd_queue held_back = { .active_cmd = 5 };
+	struct error_text error;
+
+	(void)state;
+	INIT_LIST_HEAD(&held_back.queue);
+	assert_int_equal(io_threads_start(1, execute, &executed, &held_back, &threads, &error), 0);
+	atomic_store(&may_execute, true);
+	commands[0].attribute = MSG_ORDERED_TAG;
+	set_cmd_queued(&commands[0]);
+	list_add_tail(&commands[0].qlist, &held_back.queue);
+	commands[1].attribute = MSG_SIMPLE_TAG;
+	io_threads_submit(threads, &commands[1]);
+	/* tgtd counts it now, and again when it hands it over in its turn. */
+	assert_int_equal(held_back.active_cmd, 4);
+	assert_true(cmd_queued(&commands[1]) && cmd_async(&commands[1]));
+	assert_ptr_equal(commands[0].qlist.next, &commands[1].qlist);
+	commands[2].attribute = MSG_HEAD_TAG;
+	io_threads_submit(threads, &commands[2]);
+	while (completed < 1)
+		turn();
+	for (unsigned int i = 0; i < 2; i++) {
+		list_del(&commands[i].qlist);
+		io_threads_submit(threads, &commands[i]);
+	}
+	while (completed < 3)
+		turn();
+	assert_int_equal(held_back.active_cmd, 4);
+	assert_true(list_empty(&held_back.queue));
+	assert_int_equal(atomic_load(&executed), 3);
+	io_threads_stop(threads);
+}
+
 static void test_a_stop_does_not_wait_for_who_searches_what_tgtd_holds_back(void **state)
 {
 	struct tgt_cmd_queue held_back;
@@ -452,6 +486,7 @@ int main(void)
 		prepared(test_queries_count_and_neither_end_nor_wait),
 		prepared(test_two_that_abort_each_other_both_end),
 		prepared(test_what_tgtd_holds_back_is_aborted_when_its_turn_comes),
+		prepared(test_what_comes_behind_an_ordered_command_is_handed_back_to_tgtd_once),
 		prepared(test_a_stop_does_not_wait_for_who_searches_what_tgtd_holds_back),
 		prepared(test_a_stop_finishes_what_is_queued),
 		prepared(test_threads_that_tgtd_cannot_watch_do_not_start),

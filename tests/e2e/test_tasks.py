@@ -174,6 +174,7 @@ class Tasks(E2ETest):
         for _ in range(10):
             session = self.login()
             for i in range(COMMANDS):
+                session.attribute = ORDERED if i % 16 == 8 else SIMPLE
                 Command(osd.WRITE, P, O, address=len(DATA) * i, data=DATA).submit(session)
             session.close()
         session = self.login()
@@ -325,6 +326,26 @@ class HeldTasks(E2ETest):
         ordered = self.submit(session, ORDERED, Command(osd.READ, P, O, length=7))
         self.assert_ended(session, reading, ordered)
         self.assertEqual(bytes(ordered.room), b"nothing")
+
+    def test_what_comes_behind_an_ordered_command_waits_for_it(self):
+        session, device, reading = self.held(threads=4)
+        ordered = self.write(session, ORDERED, b"ordered")
+        # They do not need the flash either; tgtd by itself lets them overtake.
+        behind = [self.submit(session, SIMPLE, Command(osd.READ, P, O, length=7)) for _ in range(3)]
+        last = self.write(session, SIMPLE, b"last...")
+        session.wait(last, *behind)
+        self.assertEqual(session.ended[:2], [reading, ordered])
+        self.assertEqual([task.status for task in session.ended], [GOOD] * 6)
+        self.assertNotIn(b"nothing", [bytes(task.room) for task in behind])
+        self.assertEqual(device.read(P, O, 0, 7), b"last...")
+
+    def test_what_waits_behind_an_ordered_command_can_be_aborted(self):
+        session, device, reading = self.held(threads=4)
+        ordered = self.write(session, ORDERED, b"ordered")
+        aborted = self.write(session, SIMPLE, b"aborted")
+        self.assertEqual(session.manage(ABORT_TASK, session.tag_of(aborted)), NO_SUCH_TASK)
+        self.assertEqual([task.status for task in (reading, ordered, aborted)], [GOOD, GOOD, TASK_ABORTED])
+        self.assertEqual(device.read(P, O, 0, 7), b"ordered")
 
     def test_simple_commands_overtake_each_other(self):
         session, _, reading = self.held(threads=4)
