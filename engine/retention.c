@@ -194,7 +194,8 @@ static int read_history(struct engine_txn *txn, struct partition *root, struct p
 					   &history->horizon_time_ms, &last_ms);
 	if (result && result != -ENOENT)
 		return result;
-	history->rollbacks = timeline_count(&engine->timeline, partition->index);
+	history->rollbacks =
+		timeline_count(&engine->timeline, partition->index, partition->created_sequence);
 	history->versions = (uint32_t)root->history.versions.count;
 	if (partition == root)
 		return 0;

@@ -93,14 +93,21 @@ uint32_t timeline_of(const struct timeline *timeline, uint16_t scope, uint32_t *
 	return first;
 }
 
-uint32_t timeline_count(const struct timeline *timeline, uint16_t partition)
+uint32_t timeline_own(const struct timeline *timeline, uint16_t scope, uint64_t since)
 {
-	uint32_t own = 0, device;
+	uint32_t count, first = timeline_of(timeline, scope, &count), own = 0;
 
-	if (partition != RECORD_ROOT_INDEX)
-		timeline_of(timeline, partition, &own);
-	timeline_of(timeline, RECORD_ROOT_INDEX, &device);
-	return own + device;
+	for (uint32_t at = first + count; at > first && timeline->list[at - 1].at >= since; at--)
+		own++;
+	return own;
+}
+
+uint32_t timeline_count(const struct timeline *timeline, uint16_t partition, uint64_t since)
+{
+	uint32_t own = partition == RECORD_ROOT_INDEX ? 0
+						      : timeline_own(timeline, partition, since);
+
+	return own + timeline_own(timeline, RECORD_ROOT_INDEX, 0);
 }
 
 /* ---- the list ---- */

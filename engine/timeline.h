@@ -56,7 +56,10 @@ uint64_t timeline_vanished(const struct timeline *timeline, uint64_t sequence);
 /* The rollbacks of one scope: from where in the list, and how many. */
 uint32_t timeline_of(const struct timeline *timeline, uint16_t scope, uint32_t *count);
 
-/* Rollbacks of a partition and of the device. */
-uint32_t timeline_count(const struct timeline *timeline, uint16_t partition);
+/* Those of a scope from `since` on, when the partition was created: what its index has before are an earlier one's. */
+uint32_t timeline_own(const struct timeline *timeline, uint16_t scope, uint64_t since);
+
+/* These of a partition, and all of the device. */
+uint32_t timeline_count(const struct timeline *timeline, uint16_t partition, uint64_t since);
 
 #endif

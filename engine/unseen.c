@@ -122,7 +122,8 @@ int unseen_find(struct engine *engine, struct partition *partition, uint64_t to,
 	/* What is kept for the device is no partition's. */
 	uint32_t all = ENGINE_ROLLBACKS_MAX - (of_device ? 0 : ENGINE_ROLLBACKS_OF_ONE);
 	uint32_t count, first = timeline_of(timeline, partition->index, &count), looks;
-	bool full = count >= ENGINE_ROLLBACKS_OF_ONE || timeline->count >= all, seen = true;
+	uint32_t own = timeline_own(timeline, partition->index, partition->created_sequence);
+	bool full = own >= ENGINE_ROLLBACKS_OF_ONE || timeline->count >= all, seen = true;
 	struct partition *root;
 	int result = partition_get(engine, 0, &root);
 
@@ -130,9 +131,9 @@ int unseen_find(struct engine *engine, struct partition *partition, uint64_t to,
 		return result;
 	/*
 	 * Those of the device tell which partitions were gone for a while, so they stay. Of the others some are looked at each
-	 * time, in turn, so that they do not gather; all of them when there is no room.
+	 * time, in turn, so that they do not gather; when there is no room, as many as one partition may have.
 	 */
-	looks = of_device ? 0 : full ? count : min_u64(count, LOOKS);
+	looks = of_device ? 0 : (uint32_t)min_u64(count, full ? ENGINE_ROLLBACKS_OF_ONE : LOOKS);
 	for (; !result && seen && looks > 0; looks--) {
 		*unseen = timeline->list[first + timeline->looked++ % count];
 		result = is_seen(engine, partition, root, unseen, to, &seen);

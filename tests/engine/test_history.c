@@ -389,6 +389,29 @@ static void test_rollbacks_that_nothing_shows_make_room_for_others(void **state)
 	check_text(f, object(OID), "one");
 }
 
+static void test_rollbacks_of_an_earlier_partition_are_none_of_a_later_one(void **state)
+{
+	const uint64_t later = PID + 1;
+	struct fixture *f = *state;
+
+	make_object(f);
+	take_snapshot(f, PID, NULL);
+	for (int n = 0; n < ENGINE_ROLLBACKS_OF_ONE; n++)
+		roll_back(f, PID, at_number(1));
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_partition_remove(f->txn, PID, true), 0);
+	commit(f);
+	/* Opened again, the engine gives the first index that is free. */
+	crash(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_partition_create(f->txn, later, NULL), 0);
+	commit(f);
+	assert_int_equal(rollbacks_of(f, later), 0);
+	take_snapshot(f, later, NULL);
+	assert_int_equal(try_rollback(f, later, at_number(1)), 0);
+	assert_int_equal(rollbacks_of(f, later), 1);
+}
+
 /* What a clone stood on is looked for from one of its rollbacks to the one before, so it needs them all. */
 static void test_rollbacks_of_a_clone_stay_although_nothing_shows_them(void **state)
 {
@@ -738,6 +761,7 @@ int main(void)
 		TEST(test_changes_may_follow_a_rollback_in_its_transaction),
 		TEST(test_rollbacks_of_a_partition_run_out_with_an_error),
 		TEST(test_rollbacks_that_nothing_shows_make_room_for_others),
+		TEST(test_rollbacks_of_an_earlier_partition_are_none_of_a_later_one),
 		TEST(test_rollbacks_of_a_clone_stay_although_nothing_shows_them),
 		TEST(test_one_object_goes_back_alone),
 		TEST(test_a_removed_object_comes_back_and_a_new_one_goes),
