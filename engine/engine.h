@@ -507,6 +507,14 @@ int engine_version_drop(struct engine_txn *txn, uint64_t partition, uint32_t ver
  */
 int engine_view_open(struct engine_txn *txn, uint64_t partition, struct engine_moment moment,
 		     uint32_t *version);
+/*
+ * The same of the present, for who reads at it in several transactions and then releases it: unless others have asked for it, its
+ * number is free at once. *bound = what engine_moment_resolve says of the number. One that is never released ends like others.
+ */
+int engine_view_hold(struct engine_txn *txn, uint64_t partition, uint32_t *version,
+		     uint64_t *bound);
+void engine_view_release(struct engine_txn *txn, uint64_t partition, uint32_t version,
+			 uint64_t bound);
 
 /* ---- history: going back ---- */
 

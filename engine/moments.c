@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Moments of the past as bounds of sequence numbers: versions, times, numbers, and views, which are numbers for any of them. */
 #include "common/bytes.h"
+#include <assert.h>
+
 #include "engine/times.h"
 #include "engine/versions.h"
 
@@ -228,21 +230,59 @@ static uint32_t place_of_view(struct engine *engine, const struct view *view, ui
 	return place;
 }
 
-int engine_view_open(struct engine_txn *txn, uint64_t id, struct engine_moment moment,
-		     uint32_t *version)
+/* Gives a view its place, or finds it there. */
+static int place_view(struct engine_txn *txn, struct view view, uint32_t *version)
 {
 	struct engine *engine = txn->engine;
-	struct view view = { .partition = id, .used_ms = txn->time_ms };
 	uint32_t place;
-	int result = resolve_view(txn, moment, &view);
 
-	if (result)
-		return result;
 	pthread_mutex_lock(&engine->views_mutex);
 	place = place_of_view(engine, &view, txn->time_ms);
-	if (place < ENGINE_VIEWS)
-		engine->views[place] = view;
+	if (place < ENGINE_VIEWS) {
+		struct view *placed = &engine->views[place];
+
+		if (is_same_view(placed, &view)) {
+			view.told |= placed->told;
+			view.holders += placed->holders;
+		}
+		*placed = view;
+	}
 	pthread_mutex_unlock(&engine->views_mutex);
 	*version = ENGINE_VIEW_FIRST + place;
 	return place < ENGINE_VIEWS ? 0 : -EFBIG;
+}
+
+int engine_view_open(struct engine_txn *txn, uint64_t id, struct engine_moment moment,
+		     uint32_t *version)
+{
+	struct view view = { .partition = id, .used_ms = txn->time_ms, .told = true };
+	int result = resolve_view(txn, moment, &view);
+
+	return result ? result : place_view(txn, view, version);
+}
+
+int engine_view_hold(struct engine_txn *txn, uint64_t id, uint32_t *version, uint64_t *bound)
+{
+	const struct engine_moment now = { .kind = ENGINE_NOW };
+	struct view view = { .partition = id, .used_ms = txn->time_ms, .holders = 1 };
+	int result = resolve_view(txn, now, &view);
+
+	*bound = view.bound;
+	return result ? result : place_view(txn, view, version);
+}
+
+void engine_view_release(struct engine_txn *txn, uint64_t id, uint32_t version, uint64_t bound)
+{
+	struct engine *engine = txn->engine;
+	struct view *view = &engine->views[version - ENGINE_VIEW_FIRST];
+
+	assert(version >= ENGINE_VIEW_FIRST && version - ENGINE_VIEW_FIRST < ENGINE_VIEWS);
+	pthread_mutex_lock(&engine->views_mutex);
+	/* Otherwise it was unused for so long that another one has its place. */
+	if (view->partition == id && view->bound == bound && view->holders > 0) {
+		view->holders--;
+		if (view->holders == 0 && !view->told)
+			view->bound = 0;
+	}
+	pthread_mutex_unlock(&engine->views_mutex);
 }

@@ -29,6 +29,8 @@ struct view {
 	uint64_t bound;         /* 0: not in use */
 	uint64_t objects_bound; /* of objects, each change of which can be told apart; >= bound */
 	uint64_t used_ms;       /* when it was asked for last, or something was read at it */
+	bool told;              /* by engine_view_open: somebody may come back to its number */
+	uint32_t holders;       /* engine_view_hold, and not released */
 };
 
 /* How far the round has got that looks for bounds that no clone stands on any more: see standing.h. */

@@ -308,33 +308,6 @@ static bool is_in_history(const struct criterion *criterion)
 		 criterion->number == OSD_INFORMATION_PARTITION_ID);
 }
 
-/* Decides how to search: in one transaction, or in several that look at one moment. */
-static void begin_search(struct search *search)
-{
-	struct osd_request *request = search->request;
-	struct osd_search_progress *progress = &request->search;
-	const struct osd_subject *subject = &request->subject;
-	struct engine_moment now = { .kind = ENGINE_NOW };
-	int result;
-
-	progress->begun = true;
-	/* With sets it is one transaction like all that change something. */
-	progress->whole = subject->stat.members <= TURN_BATCHES * BATCH ||
-			  request->mode != ENGINE_READ;
-	for (size_t i = 0; i < search->query.count; i++)
-		progress->whole |= !is_in_history(&search->query.criteria[i]);
-	/* What is old does not change. */
-	if (progress->whole || subject->address.version != 0 || subject->address.ago != 0)
-		return;
-	result = engine_view_open(request->txn, subject->address.partition, now, &progress->view);
-	now = (struct engine_moment){ ENGINE_AT_VERSION, progress->view };
-	if (result == 0)
-		result = engine_moment_resolve(request->txn, subject->address.partition, now,
-					       &progress->bound);
-	/* Where nothing is kept of the past. */
-	progress->whole = result != 0;
-}
-
 /* Can the moment still be seen? Its number may stand for another one now, or the past have been given up. */
 static bool is_reachable(const struct osd_request *request)
 {
@@ -348,9 +321,46 @@ static bool is_reachable(const struct osd_request *request)
 		bound == progress->bound);
 }
 
+/* The command needs its moment no longer, or can't see it any more. */
+static void end_view(struct osd_request *request)
+{
+	struct osd_search_progress *progress = &request->search;
+
+	if (progress->view != 0)
+		engine_view_release(request->txn, request->subject.address.partition,
+				    progress->view, progress->bound);
+	progress->view = 0;
+}
+
+/* Decides how to search: in one transaction, or in several that look at one moment. */
+static void begin_search(struct search *search)
+{
+	struct osd_request *request = search->request;
+	struct osd_search_progress *progress = &request->search;
+	const struct osd_subject *subject = &request->subject;
+
+	progress->begun = true;
+	/* With sets it is one transaction like all that change something. */
+	progress->whole = subject->stat.members <= TURN_BATCHES * BATCH ||
+			  request->mode != ENGINE_READ;
+	for (size_t i = 0; i < search->query.count; i++)
+		progress->whole |= !is_in_history(&search->query.criteria[i]);
+	/* What is old does not change. */
+	if (progress->whole || subject->address.version != 0 || subject->address.ago != 0)
+		return;
+	if (engine_view_hold(request->txn, subject->address.partition, &progress->view,
+			     &progress->bound) != 0)
+		progress->view = 0;
+	/* Where nothing is kept of the past. */
+	progress->whole = progress->view == 0 || !is_reachable(request);
+	if (progress->whole)
+		end_view(request);
+}
+
 /* Begins again, in a transaction of its own. */
 static void search_whole(struct osd_request *request)
 {
+	end_view(request);
 	request->search = (struct osd_search_progress){ .begun = true, .whole = true };
 	request->command->data_in_length = 0;
 }
@@ -381,15 +391,19 @@ static int return_matches(struct search *search)
 		begin_search(search);
 	if (!is_reachable(request))
 		search_whole(request);
-	if (search_on(search) != 0)
+	if (search_on(search) != 0) {
+		end_view(request);
 		return -EINVAL;
+	}
 	if (!is_reachable(request)) {
 		search_whole(request);
 		if (search_on(search) != 0)
 			return -EINVAL;
 	}
-	if (!request->more)
+	if (!request->more) {
+		end_view(request);
 		finish_answer(search);
+	}
 	return 0;
 }
 

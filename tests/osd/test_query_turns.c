@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "engine/engine.h"
+#include "engine/objects.h"
 #include "tests/osd/unit.h"
 
 /* Members FIRST … of collection LINEAR; several turns of a search. */
@@ -192,6 +192,42 @@ static void test_matches_are_those_of_one_moment_where_no_history_is_kept(void *
 	query_beside_a_writer(unit);
 }
 
+static unsigned views_in_use(const struct unit *unit)
+{
+	unsigned count = 0;
+
+	for (uint32_t i = 0; i < ENGINE_VIEWS; i++)
+		count += unit->engine->views[i].bound != 0;
+	return count;
+}
+
+/* Numbers of moments are few: who has been told one may come back to it, and a QUERY does not. */
+static void test_the_moment_of_a_query_takes_no_number_behind_its_end(void **state)
+{
+	struct unit *unit = *state;
+	const struct engine_moment now = { .kind = ENGINE_NOW };
+	struct engine_txn *txn;
+	uint32_t version, first = unit->engine->views_next;
+	uint64_t bound;
+
+	query(unit, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH, MANY);
+	assert_int_equal(views_in_use(unit), 0);
+	assert_int_not_equal(unit->engine->views_next, first); /* it had one */
+	assert_int_equal(engine_begin(unit->engine, ENGINE_READ, &txn), 0);
+	assert_int_equal(engine_view_open(txn, P, now, &version), 0);
+	engine_abort(txn);
+	/* The same moment, which stays. */
+	query(unit, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH, MANY);
+	assert_int_equal(found(unit), MANY);
+	assert_int_equal(views_in_use(unit), 1);
+	assert_int_equal(engine_begin(unit->engine, ENGINE_READ, &txn), 0);
+	assert_int_equal(engine_moment_resolve(txn, P,
+					       (struct engine_moment){ ENGINE_AT_VERSION, version },
+					       &bound),
+			 0);
+	engine_abort(txn);
+}
+
 #define with_many(test)                                   \
 	{                                                 \
 #test, test, set_up, unit_tear_down, NULL \
@@ -204,6 +240,7 @@ int main(void)
 		with_many(test_what_history_does_not_show_is_found_in_one_turn),
 		with_many(test_matches_are_those_of_one_moment_beside_a_writer),
 		with_many(test_matches_are_those_of_one_moment_where_no_history_is_kept),
+		with_many(test_the_moment_of_a_query_takes_no_number_behind_its_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
