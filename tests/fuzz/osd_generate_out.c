@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Data-Out of the commands that osd_generate.c makes: lists of attributes, descriptors, parameters. */
+#include <stdio.h>
 #include <string.h>
 
 #include "common/bytes.h"
@@ -407,11 +408,29 @@ static void add_item(struct fuzz_random *random, struct osd_item_writer *writer)
 	}
 }
 
+/* A regular expression, or nearly one: something of everything that there is in them. */
+static const char *any_expression(struct fuzz_random *random, char text[64])
+{
+	static const char *const parts[] = {
+		"d",   "ch", ".",    "(",    ")",     "|",    "^",           "$",       "*",
+		"+",   "?",  "{2}",  "{,3}", "{1,3}", "{0,}", "{2",          "\\w",     "\\S",
+		"\\.", "[",  "[^d]", "[]d]", "[a-c]", "[^",   "[[:alpha:]]", "[[.d.]]", "[[=d=]-e]",
+	};
+	size_t length = 0;
+
+	for (uint32_t count = 1 + fuzz_below(random, 7); count > 0 && length < 64; count--)
+		length += (size_t)snprintf(text + length, 64 - length, "%s",
+					   parts[fuzz_below(random, COUNT(parts))]);
+	return text;
+}
+
 /* What to search for, and sometimes where to go on. */
 static void add_search(struct fuzz_random *random, struct osd_item_writer *writer)
 {
 	static const char *const patterns[] = { "d", "dd", "changed", "[a-c]h", "x*d{3}", "^c|e$" };
-	const char *pattern = patterns[fuzz_below(random, COUNT(patterns))];
+	char text[64];
+	const char *pattern = fuzz_below(random, 2) ? any_expression(random, text)
+						    : patterns[fuzz_below(random, COUNT(patterns))];
 	uint8_t continuation[16];
 
 	osd_item_add_text(writer, fuzz_below(random, 2) ? OSD_ITEM_PATTERN : OSD_ITEM_REGEX,
