@@ -477,10 +477,12 @@ static int make_some_room(struct engine *engine, uint32_t shortage)
 
 	engine->merge_futile = result == 0 ? 0 : engine->merge_futile + 1;
 	engine->merge_again = engine->transactions + FUTILE_TRANSACTIONS;
-	if (result && result != -EAGAIN)
+	if (result && result != -EAGAIN && result != engine->merge_told)
 		log_line(LOG_LEVEL_WARNING, "merge: error %d; %s", -result,
 			 result == -ENOSPC ? "no room to move what is needed"
 					   : "a segment stays as it is");
+	if (result != -EAGAIN)
+		engine->merge_told = result;
 	return result;
 }
 

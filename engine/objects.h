@@ -66,6 +66,8 @@ struct engine {
 	uint64_t reclaimed_at;  /* transactions when history was given up last */
 	uint64_t segment_bytes; /* about; 0: the store has no segments */
 	struct standing_review review;
+	/* Errors that were logged last, each until something else comes, since writers meet them again and again. */
+	int merge_told, review_told;
 	/* History: see times.h, timeline.h and moments.c. */
 	struct timeline timeline;
 	struct record_lineage lineage;

@@ -382,7 +382,8 @@ void standing_review(struct engine *engine)
 	if (!result)
 		return;
 	engine->review = (struct standing_review){ 0 };
-	if (result != -ENOENT)
+	if (result != -ENOENT && result != engine->review_told)
 		log_line(LOG_LEVEL_WARNING, "what clones stood on stays for now: error %d",
 			 -result);
+	engine->review_told = result == -ENOENT ? 0 : result;
 }

@@ -197,13 +197,15 @@ int store_write_root(struct muninn_store *store)
 		result = make_root(store, serial);
 	if (!result)
 		result = append_somewhere(store, store->root);
-	if (result) {
+	/* It is tried again and again. */
+	if (result && result != store->root_told)
 		log_line(LOG_LEVEL_ERROR,
 			 "the root of the device can't be written to flash (error %d); nothing is "
 			 "lost, but should NVRAM be, less can be recovered",
 			 -result);
+	store->root_told = result;
+	if (result)
 		return result;
-	}
 	store->root_serial = serial;
 	store->kill_count = 0;
 	store->root_outdated = false;

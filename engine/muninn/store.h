@@ -71,6 +71,7 @@ struct muninn_store {
 	uint32_t kill_count;    /* in it: since the last root */
 	uint64_t root_serial;   /* of the last root that was written since open; 0: none */
 	bool root_outdated;     /* segments have been sealed since, or numbers aborted */
+	int root_told;          /* the error that was logged last, until one is written */
 	uint16_t *segment_rows; /* for each segment the row that it is sealed in, or NO_ROW */
 	uint32_t merge_cursor, merge_step; /* walk of merge over the segments */
 	uint64_t merge_random;             /* which of their pages it looks at */

@@ -516,8 +516,6 @@ static void one_of(struct model_run *run, void (*const operations[])(struct mode
 	operations[model_run_below(run, count)](run);
 }
 
-#define ONE_OF(run, operations) one_of(run, operations, sizeof(operations) / sizeof(operations[0]))
-
 void history_operate(struct model_run *run)
 {
 	static void (*const of_restless[])(struct model_run *) = {
@@ -567,7 +565,7 @@ void history_operate(struct model_run *run)
 		return;
 	}
 	if (run->restless)
-		ONE_OF(run, of_restless);
+		one_of(run, of_restless, sizeof(of_restless) / sizeof(of_restless[0]));
 	else
-		ONE_OF(run, operations);
+		one_of(run, operations, sizeof(operations) / sizeof(operations[0]));
 }
