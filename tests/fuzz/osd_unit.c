@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "common/bytes.h"
+#include "engine/objects.h"
 #include "osd/vendor.h"
 #include "osd/wire.h"
 #include "tests/fuzz/osd_flash.h"
@@ -271,6 +272,11 @@ void osd_fuzz_unit_merge(struct osd_fuzz_unit *unit)
 	int merged = engine_merge(unit->engine, &result);
 
 	fuzz_check(merged == 0 || merged == -EAGAIN || merged == -ENOSPC);
+}
+
+uint64_t osd_fuzz_unit_commits(const struct osd_fuzz_unit *unit)
+{
+	return unit->engine->transactions;
 }
 
 /* ---- the digest ---- */

@@ -24,6 +24,9 @@ void osd_fuzz_unit_restart(struct osd_fuzz_unit *unit);
 /* Frees a segment, if there is one that is worth it. */
 void osd_fuzz_unit_merge(struct osd_fuzz_unit *unit);
 
+/* Transactions that were committed since the target's start: unchanged when nothing was executed. Cheap. */
+uint64_t osd_fuzz_unit_commits(const struct osd_fuzz_unit *unit);
+
 /*
  * A number for everything that the unit holds: partitions, objects, data, attributes and times, but
  * not those of accesses, which a crash may lose. Of large objects only beginning and end count, of
