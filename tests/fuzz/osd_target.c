@@ -24,7 +24,8 @@ struct run {
 	uint32_t signatures;  /* made so far */
 	uint16_t
 		lacking; /* permissions that the capability which the command was signed with lacks */
-	bool locked;     /* nothing has happened that could let unsigned commands in */
+	bool full; /* the device soon is: history is given up, whatever becomes of who needs the room */
+	bool locked; /* nothing has happened that could let unsigned commands in */
 };
 
 /* Comparisons of the whole state in one input: they take longer than commands. */
@@ -274,7 +275,7 @@ static bool is_tracked(const struct run *run)
  */
 static bool may_commit(const struct run *run)
 {
-	return is_tracked(run) || run->input.flags & OSD_INPUT_SIGN;
+	return is_tracked(run) || run->input.flags & OSD_INPUT_SIGN || run->full;
 }
 
 static void run_command(struct run *run)
@@ -307,6 +308,14 @@ static void run_command(struct run *run)
 	free_buffers(run);
 }
 
+/* As long as a version is there, it is as it was made. */
+static void check_version(struct run *run)
+{
+	uint64_t digest = osd_fuzz_unit_version_digest(&run->unit);
+
+	fuzz_check(digest == 0 || digest == run->unit.version_digest);
+}
+
 static void run_osd(const uint8_t *data, size_t size)
 {
 	struct fuzz_reader reader = { data, size };
@@ -315,6 +324,7 @@ static void run_osd(const uint8_t *data, size_t size)
 
 	fuzz_check(run != NULL);
 	scene = osd_input_scene(&reader);
+	run->full = scene == OSD_SCENE_SMALL;
 	run->locked = scene == OSD_SCENE_SECURED;
 	osd_fuzz_unit_open(&run->unit, scene);
 	for (int i = 0; i < OSD_INPUT_COMMANDS_MAX && osd_input_next(&reader, &run->input); i++) {
@@ -323,6 +333,8 @@ static void run_osd(const uint8_t *data, size_t size)
 		else
 			run_command(run);
 	}
+	if (scene == OSD_SCENE_VERSIONS)
+		check_version(run);
 	osd_fuzz_unit_close(&run->unit);
 	free(run);
 }

@@ -208,6 +208,7 @@ struct stage {
 	struct nand *nand; /* NULL: not made yet */
 	struct osd_flash_state *state;
 	uint64_t now_ms;
+	uint64_t version_created, version_digest; /* of the scene VERSIONS */
 };
 
 static void format(struct osd_fuzz_unit *unit, enum osd_scene scene)
@@ -224,6 +225,21 @@ static void format(struct osd_fuzz_unit *unit, enum osd_scene scene)
 	must(engine_format(unit->nand, &options, &error), &error, "engine_format");
 }
 
+static void remember_version(struct osd_fuzz_unit *unit, struct stage *stage)
+{
+	struct engine_address partition = { .partition = OSD_SCENE_PARTITION, .version = 1 };
+	struct error_text error = { "" };
+	struct engine_txn *txn;
+	struct engine_stat stat;
+
+	must(engine_begin(unit->engine, ENGINE_READ, &txn), &error, "engine_begin");
+	must(engine_stat(txn, partition, &stat), &error, "version");
+	engine_abort(txn);
+	unit->version_created = stage->version_created = stat.created_sequence;
+	stage->version_digest = osd_fuzz_unit_version_digest(unit);
+	fuzz_check(stage->version_digest != 0);
+}
+
 static void make_stage(struct stage *stage, enum osd_scene scene)
 {
 	struct osd_fuzz_unit unit = { .now_ms = UINT64_C(1700000000000) };
@@ -231,6 +247,8 @@ static void make_stage(struct stage *stage, enum osd_scene scene)
 	format(&unit, scene);
 	open_target(&unit);
 	set_scene(&unit, scene);
+	if (scene == OSD_SCENE_VERSIONS)
+		remember_version(&unit, stage);
 	osd_fuzz_unit_close(&unit);
 	stage->nand = unit.nand;
 	stage->state = osd_flash_remember(unit.nand);
@@ -248,6 +266,8 @@ void osd_fuzz_unit_open(struct osd_fuzz_unit *unit, enum osd_scene scene)
 	osd_flash_restore(stage->state);
 	unit->nand = stage->nand;
 	unit->now_ms = stage->now_ms;
+	unit->version_created = stage->version_created;
+	unit->version_digest = stage->version_digest;
 	open_target(unit);
 	if (scene != OSD_SCENE_EMPTY)
 		subscribe(unit);
@@ -374,6 +394,23 @@ static void add_objects(struct digest *digest, struct engine_address partition,
 		address.object = ids[i];
 		add_object(digest, address);
 	}
+}
+
+uint64_t osd_fuzz_unit_version_digest(struct osd_fuzz_unit *unit)
+{
+	struct engine_address partition = { .partition = OSD_SCENE_PARTITION, .version = 1 };
+	struct error_text error = { "" };
+	struct digest digest = { .sum = 0 };
+	struct engine_stat stat;
+
+	must(engine_begin(unit->engine, ENGINE_READ, &digest.txn), &error, "engine_begin");
+	if (engine_stat(digest.txn, partition, &stat) == 0 &&
+	    stat.created_sequence == unit->version_created) {
+		add_objects(&digest, partition, ENGINE_LIST_USER_OBJECTS);
+		add_objects(&digest, partition, ENGINE_LIST_COLLECTIONS);
+	}
+	engine_abort(digest.txn);
+	return digest.sum;
 }
 
 uint64_t osd_fuzz_unit_digest(struct osd_fuzz_unit *unit)

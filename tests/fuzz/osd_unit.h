@@ -12,6 +12,8 @@ struct osd_fuzz_unit {
 	struct engine *engine;
 	struct osd_device *device;
 	uint64_t now_ms; /* the unit's clock */
+	/* Of the scene VERSIONS: when the partition was made, and what its version 1 holds. */
+	uint64_t version_created, version_digest;
 };
 
 /* Aborts when it cannot be made: that is a mistake of the harness. */
@@ -33,5 +35,8 @@ uint64_t osd_fuzz_unit_commits(const struct osd_fuzz_unit *unit);
  * many only the first ones.
  */
 uint64_t osd_fuzz_unit_digest(struct osd_fuzz_unit *unit);
+
+/* The same of the objects in version 1 of the scene's partition, which has clones besides; 0: that version is no more. */
+uint64_t osd_fuzz_unit_version_digest(struct osd_fuzz_unit *unit);
 
 #endif
