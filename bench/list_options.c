@@ -2,12 +2,9 @@
 /* The command line of `muninn-bench list`. */
 #include <errno.h>
 #include <getopt.h>
-#include <stdlib.h>
 
+#include "bench/command_line.h"
 #include "bench/list_bench.h"
-
-/* Exit codes, as of all commands. */
-enum { DONE = 0, FAILED = 1, WRONG_USE = 2 };
 
 static const char help[] =
 	"muninn-bench list [OPTION...]: what an entry of LIST and LIST COLLECTION costs, over its "
@@ -49,24 +46,15 @@ static const struct option long_options[] = {
 static int take_number(struct list_bench_options *options, int option, const char *text,
 		       struct error_text *error)
 {
-	static const struct {
-		const char *name;
-		uint64_t least, most;
-	} limits[] = {
-		{ "objects", 1, 100000000 }, { "room", 32, 1 << 28 }, { "steps", 1, 10000 },
-		{ "nodes", 128, 1 << 20 },   { "size", 1, 4096 },
+	static const struct bench_number numbers[] = {
+		{ "objects", false, 1, 100000000 }, { "room", false, 32, 1 << 28 },
+		{ "steps", false, 1, 10000 },       { "nodes", false, 128, 1 << 20 },
+		{ "size", false, 1, 4096 },
 	};
-	int which = option - OPTION_OBJECTS;
-	unsigned long long value;
-	char *end;
+	uint64_t value;
 
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (errno || end == text || *end || *text == '-' || value < limits[which].least ||
-	    value > limits[which].most)
-		return error_set(error, -EINVAL, "--%s %s: must be a number, %llu to %llu",
-				 limits[which].name, text, (unsigned long long)limits[which].least,
-				 (unsigned long long)limits[which].most);
+	if (bench_take_number(&numbers[option - OPTION_OBJECTS], text, &value, error) != 0)
+		return -EINVAL;
 	switch (option) {
 	case OPTION_OBJECTS:
 		options->objects = value;
@@ -94,9 +82,10 @@ static int parse(struct list_bench_options *options, int argc, char **argv,
 	int option, result = 0;
 
 	optind = 0;
-	opterr = 0;
-	while (result == 0 && (option = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
+	while (result == 0 && (option = bench_next_option(argc, argv, long_options, error)) != -1) {
 		switch (option) {
+		case -EINVAL:
+			return -EINVAL;
 		case OPTION_HELP:
 			return 1;
 		case OPTION_IDS:
@@ -105,17 +94,11 @@ static int parse(struct list_bench_options *options, int argc, char **argv,
 		case OPTION_MEMBERS:
 			options->members = true;
 			break;
-		case ':':
-			return error_set(error, -EINVAL, "%s needs a value", argv[optind - 1]);
-		case '?':
-			return error_set(error, -EINVAL, "%s: no such option", argv[optind - 1]);
 		default:
 			result = take_number(options, option, optarg, error);
 			break;
 		}
 	}
-	if (result == 0 && optind < argc)
-		return error_set(error, -EINVAL, "%s: not an option", argv[optind]);
 	return result;
 }
 
@@ -125,16 +108,8 @@ int list_bench_main(int argc, char **argv, FILE *json, FILE *text)
 	struct error_text error = { "" };
 	int result = parse(&options, argc, argv, &error);
 
-	if (result > 0) {
-		fputs(help, json);
-		return DONE;
-	}
-	if (result < 0) {
-		fprintf(text,
-			"muninn-bench list: %s\n`muninn-bench list --help` lists the options\n",
-			error.text);
-		return WRONG_USE;
-	}
+	if (result != 0)
+		return bench_do_without("list", help, result, &error, json, text);
 	if (list_bench_run(&options, json, text, &error) == 0)
 		return DONE;
 	fprintf(text, "muninn-bench list: %s\n", error.text);

@@ -7,8 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Exit codes, as of all commands. */
-enum { DONE = 0, FAILED = 1, WRONG_USE = 2 };
+#include "bench/command_line.h"
 
 static const char help[] =
 	"muninn-bench nand [OPTION...]: the emulated NAND beside what the machine does without it\n"
@@ -114,29 +113,6 @@ double nand_bench_report(const struct nand_bench_output *output, const struct na
 
 /* ---- the command line ---- */
 
-/* A number with K, M, G or T (powers of 1024) behind it, if `unit`. False: it is none, or not in its limits. */
-static bool parse_number(const char *text, bool unit, uint64_t least, uint64_t most,
-			 uint64_t *value)
-{
-	static const char units[] = "KMGT";
-	const char *found;
-	unsigned shift = 0;
-	char *end;
-
-	errno = 0;
-	*value = strtoull(text, &end, 10);
-	if (errno || end == text || *text == '-')
-		return false;
-	if (unit && *end && (found = strchr(units, *end))) {
-		shift = 10 * (unsigned)(found - units + 1);
-		end++;
-	}
-	if (*end || *value > UINT64_MAX >> shift)
-		return false;
-	*value <<= shift;
-	return *value >= least && *value <= most;
-}
-
 static int add_part(struct nand_bench_options *options, const char *name, struct error_text *error)
 {
 	if (strcmp(name, "mmap") == 0)
@@ -186,11 +162,7 @@ static const struct option long_options[] = {
 static int set_number(struct nand_bench_options *options, int option, const char *text,
 		      struct error_text *error)
 {
-	static const struct {
-		const char *name;
-		bool unit;
-		uint64_t least, most;
-	} limits[] = {
+	static const struct bench_number numbers[] = {
 		{ "size", true, UINT64_C(64) << 20, UINT64_C(1) << 42 },
 		{ "memory", true, UINT64_C(16) << 20, UINT64_C(1) << 42 },
 		{ "device", true, UINT64_C(64) << 20, UINT64_C(1) << 46 },
@@ -199,14 +171,10 @@ static int set_number(struct nand_bench_options *options, int option, const char
 		{ "runs", false, 1, NAND_BENCH_RUNS_MAX },
 		{ "seed", false, 0, UINT64_MAX },
 	};
-	int which = option - OPTION_SIZE;
 	uint64_t value;
 
-	if (!parse_number(text, limits[which].unit, limits[which].least, limits[which].most,
-			  &value))
-		return error_set(error, -EINVAL, "--%s %s: must be a number, %llu to %llu",
-				 limits[which].name, text, (unsigned long long)limits[which].least,
-				 (unsigned long long)limits[which].most);
+	if (bench_take_number(&numbers[option - OPTION_SIZE], text, &value, error) != 0)
+		return -EINVAL;
 	switch (option) {
 	case OPTION_SIZE:
 		options->file_bytes = value;
@@ -252,9 +220,10 @@ static int parse(struct nand_bench_options *options, int argc, char **argv,
 	int option, result = 0;
 
 	optind = 0;
-	opterr = 0;
-	while (result == 0 && (option = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
+	while (result == 0 && (option = bench_next_option(argc, argv, long_options, error)) != -1) {
 		switch (option) {
+		case -EINVAL:
+			return -EINVAL;
 		case OPTION_HELP:
 			return 1;
 		case OPTION_FULL:
@@ -269,17 +238,11 @@ static int parse(struct nand_bench_options *options, int argc, char **argv,
 		case OPTION_SECONDS:
 			result = set_seconds(options, optarg, error);
 			break;
-		case ':':
-			return error_set(error, -EINVAL, "%s needs a value", argv[optind - 1]);
-		case '?':
-			return error_set(error, -EINVAL, "%s: no such option", argv[optind - 1]);
 		default:
 			result = set_number(options, option, optarg, error);
 			break;
 		}
 	}
-	if (result == 0 && optind < argc)
-		return error_set(error, -EINVAL, "%s: not an option", argv[optind]);
 	if (!options->parts)
 		options->parts = NAND_BENCH_MMAP | NAND_BENCH_FILE | NAND_BENCH_HEADERS;
 	return result;
@@ -302,16 +265,8 @@ int nand_bench_main(int argc, char **argv, FILE *json, FILE *text)
 	int result = parse(&options, argc, argv, &error);
 	int code = DONE;
 
-	if (result > 0) {
-		fputs(help, json);
-		return DONE;
-	}
-	if (result < 0) {
-		fprintf(text,
-			"muninn-bench nand: %s\n`muninn-bench nand --help` lists the options\n",
-			error.text);
-		return WRONG_USE;
-	}
+	if (result != 0)
+		return bench_do_without("nand", help, result, &error, json, text);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		if (!(options.parts & parts[i].part))
 			continue;
