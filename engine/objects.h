@@ -137,6 +137,12 @@ struct engine_txn {
 int engine_open_on(struct record_store *store, const struct engine_options *options,
 		   struct engine **engine);
 
+/* Learns from the records where history stands: after opening and after a format. Errors as those of records. */
+int engine_learn_history(struct engine *engine);
+
+/* Frees what a transaction that has ended holds, and itself. */
+void txn_free(struct engine_txn *txn);
+
 /* Scratch buffer 0 or 1 of a transaction, a page long; contents undefined. NULL: no memory. */
 uint8_t *txn_page(struct engine_txn *txn, int which);
 

@@ -21,6 +21,15 @@ static inline struct engine_moment at_sequence(uint64_t sequence)
 }
 
 /* One transaction for each of these. */
+
+/* A partition with one object that says "one". */
+static inline void make_text_object(struct fixture *f)
+{
+	begin_with_object(f);
+	write_text(f, 0, "one");
+	commit(f);
+}
+
 static inline void put_text(struct fixture *f, struct engine_address address, const char *text)
 {
 	begin(f, ENGINE_WRITE);

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* One object goes back, its log, and differences between two moments. */
+#include <stdio.h>
+
+#include "tests/engine/history_fixture.h"
+
+#define SECOND 1000
+
+static void test_one_object_goes_back_alone(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t pages[3 * PAGE];
+	uint64_t got;
+
+	make_text_object(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID + 1, 1, NULL), 0);
+	assert_int_equal(engine_attribute_set(f->txn, object(OID), 1, 1, "then", 4), 0);
+	commit(f);
+	take_snapshot(f, PID, NULL);
+	begin(f, ENGINE_WRITE);
+	memset(pages, 7, sizeof(pages));
+	assert_int_equal(engine_write(f->txn, object(OID), 0, pages, sizeof(pages)), 0);
+	assert_int_equal(engine_write(f->txn, object(OID + 1), 0, "kept", 4), 0);
+	assert_int_equal(engine_attribute_set(f->txn, object(OID), 1, 1, "now", 3), 0);
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_rollback_object(f->txn, PID, OID, at_number(1)), 0);
+	commit(f);
+	check_text(f, object(OID), "one");
+	check_text(f, object(OID + 1), "kept");
+	begin(f, ENGINE_READ);
+	uint32_t length;
+	assert_int_equal(engine_attribute_get(f->txn, object(OID), 1, 1, pages, 9, &length), 0);
+	assert_int_equal(length, 4);
+	assert_int_equal(stat_of(f, object(OID)).used_bytes, PAGE);
+	assert_int_equal(
+		engine_read(f->txn,
+			    (struct engine_address){ .partition = PID, .object = OID, .ago = 1 }, 0,
+			    pages, sizeof(pages), &got),
+		0);
+	assert_int_equal(got, sizeof(pages));
+	commit(f);
+}
+
+static void test_a_removed_object_comes_back_and_a_new_one_goes(void **state)
+{
+	struct fixture *f = *state;
+
+	make_text_object(f);
+	take_snapshot(f, PID, NULL);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_remove(f->txn, object(OID)), 0);
+	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID + 1, 1, NULL), 0);
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_rollback_object(f->txn, PID, OID, at_number(1)), 0);
+	assert_int_equal(engine_rollback_object(f->txn, PID, OID + 1, at_number(1)), 0);
+	assert_int_equal(engine_rollback_object(f->txn, PID, OID + 2, at_number(1)), -ENOENT);
+	commit(f);
+	check_text(f, object(OID), "one");
+	check_absent(f, object(OID + 1));
+}
+
+static void test_undo_goes_back_modification_by_modification(void **state)
+{
+	struct fixture *f = *state;
+	char text[24];
+
+	make_text_object(f);
+	for (int n = 1; n <= 5; n++) {
+		snprintf(text, sizeof(text), "text %d", n);
+		begin(f, ENGINE_WRITE);
+		write_text(f, 0, text);
+		commit(f);
+	}
+	for (uint32_t ago = 1; ago < 5; ago++) {
+		snprintf(text, sizeof(text), "text %d", (int)(5 - ago));
+		check_text(f,
+			   (struct engine_address){ .partition = PID, .object = OID, .ago = ago },
+			   text);
+	}
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_undo(f->txn, PID, OID, 2), 0);
+	commit(f);
+	check_text(f, object(OID), "text 3");
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_undo(f->txn, PID, OID, 1), 0);
+	commit(f);
+	check_text(f, object(OID), "text 5");
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_undo(f->txn, PID, OID, 100), -ENOENT);
+	assert_int_equal(engine_undo(f->txn, PID, OID, 0), -EINVAL);
+	assert_int_equal(
+		engine_write(f->txn,
+			     (struct engine_address){ .partition = PID, .object = OID, .ago = 1 },
+			     0, "x", 1),
+		-EROFS);
+	abort_all(f);
+}
+
+static void test_the_log_tells_creation_changes_and_removal(void **state)
+{
+	struct fixture *f = *state;
+	struct engine_modification found;
+
+	make_text_object(f); /* at 1 s */
+	f->now = 5 * SECOND;
+	put_text(f, object(OID), "longer");
+	begin(f, ENGINE_READ); /* is no modification */
+	assert_int_equal(engine_accessed(f->txn, object(OID), true, true), 0);
+	commit(f);
+	assert_int_equal(engine_flush(f->engine), 0);
+	f->now = 9 * SECOND;
+	begin(f, ENGINE_FREE);
+	assert_int_equal(engine_remove(f->txn, object(OID)), 0);
+	commit(f);
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_log_next(f->txn, PID, OID, RECORD_NEWEST, &found), 0);
+	assert_true(found.removed);
+	assert_int_equal(found.time_ms, 9 * SECOND);
+	assert_int_equal(engine_log_next(f->txn, PID, OID, found.sequence - 1, &found), 0);
+	assert_false(found.removed || found.created);
+	assert_int_equal(found.length, 6);
+	assert_int_equal(found.time_ms, 5 * SECOND);
+	assert_int_equal(engine_log_next(f->txn, PID, OID, found.sequence - 1, &found), 0);
+	assert_true(found.created);
+	assert_int_equal(found.length, 3);
+	assert_int_equal(found.time_ms, 1 * SECOND);
+	assert_int_equal(engine_log_next(f->txn, PID, OID, found.sequence - 1, &found), -ENOENT);
+	commit(f);
+}
+
+/* ---- differences ---- */
+
+static void expect_difference(struct fixture *f, struct engine_diff_cursor *cursor,
+			      struct engine_difference wanted)
+{
+	struct engine_difference found;
+
+	assert_int_equal(engine_diff_next(f->txn, PID, at_number(1),
+					  (struct engine_moment){ .kind = ENGINE_NOW }, cursor,
+					  &found),
+			 0);
+	assert_int_equal(found.kind, wanted.kind);
+	assert_int_equal(found.object, wanted.object);
+	assert_int_equal(found.offset, wanted.offset);
+	assert_int_equal(found.length, wanted.length);
+}
+
+static void test_differences_are_exactly_what_was_changed(void **state)
+{
+	struct fixture *f = *state;
+	struct engine_diff_cursor cursor = { 0 };
+	struct engine_difference found;
+	uint8_t bytes[6 * PAGE];
+
+	memset(bytes, 1, sizeof(bytes));
+	begin_with_object(f);
+	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID + 1, 4, NULL), -EINVAL);
+	for (uint64_t n = 1; n <= 4; n++)
+		assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID + n, 1, NULL),
+				 0);
+	for (uint64_t n = 0; n <= 3; n++)
+		assert_int_equal(engine_write(f->txn, object(OID + n), 0, bytes, sizeof(bytes)), 0);
+	commit(f);
+	take_snapshot(f, PID, NULL);
+	begin(f, ENGINE_WRITE);
+	memset(bytes, 2, sizeof(bytes));
+	assert_int_equal(engine_write(f->txn, object(OID), 10, bytes, 5), 0);
+	assert_int_equal(engine_write(f->txn, object(OID), PAGE + 100, bytes, PAGE), 0);
+	assert_int_equal(engine_truncate(f->txn, object(OID + 1), 5 * PAGE), 0);
+	assert_int_equal(engine_remove(f->txn, object(OID + 2)), 0);
+	memset(bytes, 1, sizeof(bytes)); /* put again, but the same */
+	assert_int_equal(engine_write(f->txn, object(OID + 3), 0, bytes, sizeof(bytes)), 0);
+	assert_int_equal(engine_attribute_set(f->txn, object(OID + 4), 1, 1, "x", 1), 0);
+	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID + 9, 1, NULL), 0);
+	commit(f);
+	begin(f, ENGINE_READ);
+	expect_difference(f, &cursor,
+			  (struct engine_difference){ ENGINE_DATA_DIFFERS, OID, 10, 5 });
+	expect_difference(f, &cursor,
+			  (struct engine_difference){ ENGINE_DATA_DIFFERS, OID, PAGE + 100, PAGE });
+	expect_difference(
+		f, &cursor,
+		(struct engine_difference){ ENGINE_LENGTH_DIFFERS, OID + 1, 5 * PAGE, 5 * PAGE });
+	expect_difference(
+		f, &cursor,
+		(struct engine_difference){ ENGINE_OBJECT_REMOVED, OID + 2, 0, 6 * PAGE });
+	expect_difference(f, &cursor,
+			  (struct engine_difference){ ENGINE_ATTRIBUTES_DIFFER, OID + 4, 0, 0 });
+	expect_difference(f, &cursor,
+			  (struct engine_difference){ ENGINE_OBJECT_ADDED, OID + 9, 0, 0 });
+	for (int again = 0; again < 2; again++)
+		assert_int_equal(engine_diff_next(f->txn, PID, at_number(1),
+						  (struct engine_moment){ .kind = ENGINE_NOW },
+						  &cursor, &found),
+				 -ENOENT);
+	assert_true(cursor.state == ENGINE_DIFF_DONE);
+	commit(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_one_object_goes_back_alone),
+		TEST(test_a_removed_object_comes_back_and_a_new_one_goes),
+		TEST(test_undo_goes_back_modification_by_modification),
+		TEST(test_the_log_tells_creation_changes_and_removal),
+		TEST(test_differences_are_exactly_what_was_changed),
+	};
+
+	return cmocka_run_group_tests_name("history_objects", tests, NULL, NULL);
+}

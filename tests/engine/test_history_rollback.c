@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Partitions and the device go back; how many rollbacks are on record, and which of them are forgotten. */
+#include <stdio.h>
+
+#include "tests/engine/history_fixture.h"
+
+static void test_a_rollback_keeps_versions_and_their_numbers(void **state)
+{
+	struct fixture *f = *state;
+
+	make_text_object(f);
+	take_snapshot(f, PID, "one");
+	put_text(f, object(OID), "two");
+	take_snapshot(f, PID, "two");
+	put_text(f, object(OID), "three");
+	roll_back(f, PID, at_number(1));
+	for (int crashed = 0; crashed < 2; crashed++) {
+		check_text(f, object(OID), "one");
+		check_text(f, at_version(object(OID), 2), "two");
+		begin(f, ENGINE_READ);
+		assert_int_equal(stat_of(f, partition).version, 3);
+		commit(f);
+		crash(f);
+	}
+	put_text(f, object(OID), "another three");
+	assert_int_equal(take_snapshot(f, PID, NULL), 3);
+	roll_back(f, PID, at_number(2));
+	check_text(f, object(OID), "two");
+	roll_back(f, PID, at_number(3));
+	check_text(f, object(OID), "another three");
+}
+
+static void test_an_aborted_rollback_changed_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	make_text_object(f);
+	take_snapshot(f, PID, NULL);
+	put_text(f, object(OID), "two");
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_rollback(f->txn, PID, at_number(1)), 0);
+	assert_data(f, object(OID), "one", 3);
+	assert_int_equal(engine_write(f->txn, object(OID), 0, "ONE", 3), 0);
+	abort_all(f);
+	check_text(f, object(OID), "two");
+	crash(f);
+	check_text(f, object(OID), "two");
+	begin(f, ENGINE_WRITE);
+	write_text(f, 0, "x");
+	assert_int_equal(engine_rollback(f->txn, PID, at_number(1)), -EINVAL);
+	abort_all(f);
+}
+
+static void test_changes_may_follow_a_rollback_in_its_transaction(void **state)
+{
+	struct fixture *f = *state;
+
+	make_text_object(f);
+	take_snapshot(f, PID, NULL);
+	put_text(f, object(OID), "two");
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_rollback(f->txn, PID, at_number(1)), 0);
+	assert_int_equal(engine_write(f->txn, object(OID), 3, " and a half", 11), 0);
+	commit(f);
+	crash(f);
+	check_text(f, object(OID), "one and a half");
+}
+
+static int try_rollback(struct fixture *f, uint64_t partition_id, struct engine_moment to)
+{
+	int result;
+
+	begin(f, ENGINE_WRITE);
+	result = engine_rollback(f->txn, partition_id, to);
+	if (result)
+		abort_all(f);
+	else
+		commit(f);
+	return result;
+}
+
+static uint32_t rollbacks_of(struct fixture *f, uint64_t partition_id)
+{
+	struct engine_history history;
+
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_history(f->txn, partition_id, &history), 0);
+	commit(f);
+	return history.rollbacks;
+}
+
+/* As long as all that they led to can be reached. Others have their own. */
+static void test_rollbacks_of_a_partition_run_out_with_an_error(void **state)
+{
+	const struct engine_retention none = { .kind = ENGINE_RETAIN_NONE };
+	const uint64_t other_id = PID + 1;
+	struct fixture *f = *state;
+	uint32_t device_version;
+
+	make_text_object(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_partition_create(f->txn, other_id, NULL), 0);
+	commit(f);
+	take_snapshot(f, PID, NULL);
+	take_snapshot(f, other_id, NULL);
+	device_version = take_snapshot(f, 0, NULL);
+	for (int n = 0; n < ENGINE_ROLLBACKS_OF_ONE; n++)
+		roll_back(f, PID, at_number(1));
+	assert_int_equal(try_rollback(f, PID, at_number(1)), -EFBIG);
+	assert_int_equal(try_rollback(f, other_id, at_number(1)), 0);
+	assert_int_equal(try_rollback(f, 0, at_number(device_version)), 0);
+	crash(f);
+	check_text(f, object(OID), "one");
+	assert_int_equal(rollbacks_of(f, PID), ENGINE_ROLLBACKS_OF_ONE + 1);
+	assert_int_equal(try_rollback(f, PID, at_number(1)), -EFBIG);
+	/* Once it keeps less, there is room among them again. */
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(f->txn, PID, &none, false), 0);
+	commit(f);
+	put_text(f, object(OID), "two");
+	assert_int_equal(try_rollback(f, PID, at_number(1)), 0);
+	check_text(f, object(OID), "one");
+	crash(f);
+	check_text(f, object(OID), "one");
+	assert_int_equal(rollbacks_of(f, PID), ENGINE_ROLLBACKS_OF_ONE + 1);
+}
+
+/* What is hidden stays so, and versions of lines that were left show what they did. */
+static void test_rollbacks_that_nothing_shows_make_room_for_others(void **state)
+{
+	const struct engine_retention none = { .kind = ENGINE_RETAIN_NONE };
+	struct fixture *f = *state;
+	struct engine_address left = object(OID);
+	char text[32];
+
+	make_text_object(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(f->txn, PID, &none, false), 0);
+	commit(f);
+	take_snapshot(f, PID, NULL);
+	roll_back(f, PID, at_number(1));
+	put_text(f, object(OID), "a line that was left");
+	left.version = take_snapshot(f, PID, NULL);
+	for (int n = 0; n < 40; n++) {
+		roll_back(f, PID, at_number(1));
+		check_text(f, object(OID), "one");
+		snprintf(text, sizeof(text), "nobody sees %d", n);
+		put_text(f, object(OID), text);
+		if (n % 10 == 3) {
+			/* One that is taken back has taken nobody's place. */
+			begin(f, ENGINE_WRITE);
+			assert_int_equal(engine_rollback(f->txn, PID, at_number(1)), 0);
+			abort_all(f);
+			check_text(f, object(OID), text);
+		}
+		check_text(f, left, "a line that was left");
+		if (n % 10 == 7)
+			crash(f);
+	}
+	assert_true(rollbacks_of(f, PID) < 10);
+	roll_back(f, PID, at_number(left.version));
+	check_text(f, object(OID), "a line that was left");
+	roll_back(f, PID, at_number(1));
+	check_text(f, object(OID), "one");
+}
+
+static void test_rollbacks_of_an_earlier_partition_are_none_of_a_later_one(void **state)
+{
+	const uint64_t later = PID + 1;
+	struct fixture *f = *state;
+
+	make_text_object(f);
+	take_snapshot(f, PID, NULL);
+	for (int n = 0; n < ENGINE_ROLLBACKS_OF_ONE; n++)
+		roll_back(f, PID, at_number(1));
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_partition_remove(f->txn, PID, true), 0);
+	commit(f);
+	/* Opened again, the engine gives the first index that is free. */
+	crash(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_partition_create(f->txn, later, NULL), 0);
+	commit(f);
+	assert_int_equal(rollbacks_of(f, later), 0);
+	take_snapshot(f, later, NULL);
+	assert_int_equal(try_rollback(f, later, at_number(1)), 0);
+	assert_int_equal(rollbacks_of(f, later), 1);
+}
+
+/* What a clone stood on is looked for from one of its rollbacks to the one before, so it needs them all. */
+static void test_rollbacks_of_a_clone_stay_although_nothing_shows_them(void **state)
+{
+	const struct engine_retention none = { .kind = ENGINE_RETAIN_NONE };
+	const struct engine_moment now = { .kind = ENGINE_NOW };
+	const uint64_t clone = PID + 1;
+	struct engine_address address = { .partition = clone, .object = OID };
+	struct fixture *f = *state;
+
+	make_text_object(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(f->txn, 0, &none, false), 0);
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_clone(f->txn, PID, now, clone, true, NULL), 0);
+	commit(f);
+	take_snapshot(f, clone, NULL);
+	for (uint32_t n = 1; n <= 20; n++) {
+		put_text(f, address, "nobody sees it");
+		roll_back(f, clone, at_number(1));
+		check_text(f, address, "one");
+		assert_int_equal(rollbacks_of(f, clone), n);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_a_rollback_keeps_versions_and_their_numbers),
+		TEST(test_an_aborted_rollback_changed_nothing),
+		TEST(test_changes_may_follow_a_rollback_in_its_transaction),
+		TEST(test_rollbacks_of_a_partition_run_out_with_an_error),
+		TEST(test_rollbacks_that_nothing_shows_make_room_for_others),
+		TEST(test_rollbacks_of_an_earlier_partition_are_none_of_a_later_one),
+		TEST(test_rollbacks_of_a_clone_stay_although_nothing_shows_them),
+	};
+
+	return cmocka_run_group_tests_name("history_rollback", tests, NULL, NULL);
+}
