@@ -252,7 +252,7 @@ static int check_partitions(struct check *check)
 {
 	struct directory table = { .what = ENGINE_LIST_PARTITIONS,
 				   .next = max_u64(check->request->cdb.address, 1) };
-	struct engine_address address = { 0 };
+	struct engine_address root = check->request->subject.address, address = root;
 	struct engine_stat stat;
 	int result = fill(check, &table);
 
@@ -269,8 +269,7 @@ static int check_partitions(struct check *check)
 			result = fill(check, &table);
 	}
 	if (result != 0)
-		return damage(check, (struct engine_address){ 0 }, OSD_MAP_DAMAGED_DIRECTORY,
-			      result);
+		return damage(check, root, OSD_MAP_DAMAGED_DIRECTORY, result);
 	if (table.position < table.count)
 		check->head.continuation = table.ids[table.position];
 	return 0;

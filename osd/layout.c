@@ -31,9 +31,25 @@ uint64_t osd_object_id_encode(enum osd_layout layout, uint64_t object)
 	return (object - IDENTIFIER_OFFSET) << 32;
 }
 
-static struct engine_address partition_address(uint64_t partition)
+/*
+ * Where the layout of a partition stands. It never changes, so that of now will do, where reading is cheapest; but versions
+ * of the device may show a partition that is gone, or had the place of this one.
+ */
+static int whose_layout(struct osd_request *request, uint64_t partition,
+			struct engine_address *address)
 {
-	return (struct engine_address){ .partition = partition & ENGINE_LAST_PARTITION_ID };
+	const struct engine_address addressed = osd_address(partition, 0);
+	const struct engine_moment moment = { ENGINE_AT_VERSION, addressed.version };
+	uint64_t sequence;
+	int result = 0;
+
+	*address = (struct engine_address){ .partition = addressed.partition };
+	if (addressed.version > ENGINE_PARTITION_VERSION_LAST)
+		result =
+			engine_moment_resolve(request->txn, addressed.partition, moment, &sequence);
+	if (result == -ENOENT)
+		*address = addressed;
+	return result == -ENOENT ? 0 : result;
 }
 
 static int get_layout(struct osd_request *request, struct engine_address partition, uint8_t *layout)
@@ -49,11 +65,14 @@ static int get_layout(struct osd_request *request, struct engine_address partiti
 
 int osd_find_layout(struct osd_request *request, uint64_t partition)
 {
+	struct engine_address address;
 	uint8_t layout = OSD_LAYOUT_FLAT;
 	int result = 0;
 
-	if (partition & ENGINE_LAST_PARTITION_ID)
-		result = get_layout(request, partition_address(partition), &layout);
+	if (!osd_names_root(partition))
+		result = whose_layout(request, partition, &address);
+	if (!osd_names_root(partition) && result == 0)
+		result = get_layout(request, address, &layout);
 	request->layout = layout;
 	return osd_result(request, result, 0);
 }

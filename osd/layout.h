@@ -39,8 +39,8 @@ int osd_object_id_decode(enum osd_layout layout, uint64_t wire, struct osd_objec
 uint64_t osd_object_id_encode(enum osd_layout layout, uint64_t object);
 
 /*
- * The layout of a partition, as of the present, into request->layout; flat when there is no such partition (the
- * command finds that out by itself).
+ * The layout of a partition, or of the version of it that PARTITION_ID selects, into request->layout; flat when there is no
+ * such partition (the command finds that out by itself).
  */
 int osd_find_layout(struct osd_request *request, uint64_t partition);
 

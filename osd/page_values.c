@@ -23,11 +23,14 @@ static uint32_t supported_isolation(uint8_t *value)
 	return 32;
 }
 
-/* What can't be read is not shown. */
-static uint32_t get_capacity(const struct osd_request *request, uint32_t number, uint8_t *value)
+/* What can't be read is not shown, nor what was used in the past: only its partitions tell. */
+static uint32_t get_capacity(const struct osd_request *request, const struct osd_subject *subject,
+			     uint32_t number, uint8_t *value)
 {
 	uint64_t total, used;
 
+	if (number == OSD_ROOT_USED_CAPACITY && subject->address.version != 0)
+		return 0;
 	if (osd_capacities(request, &total, &used) != 0)
 		return 0;
 	return number64(value, number == OSD_ROOT_TOTAL_CAPACITY ? total : used);
@@ -63,7 +66,7 @@ uint32_t osd_page_get_root_information(const struct osd_request *request,
 		return 4;
 	case OSD_ROOT_TOTAL_CAPACITY:
 	case OSD_ROOT_USED_CAPACITY:
-		return get_capacity(request, attribute->number, value);
+		return get_capacity(request, subject, attribute->number, value);
 	case OSD_ROOT_PARTITIONS:
 		return number64(value, subject->stat.members);
 	case OSD_ROOT_CLOCK:

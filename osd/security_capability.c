@@ -152,7 +152,7 @@ static bool reaches_more(const struct osd_request *request)
 		       cdb->task_function == OSD_LOGICAL_UNIT_RESET;
 	if (cdb->action == OSD_EXECUTE && osd_function_code(cdb) == OSD_FUNCTION_SEARCH)
 		return cdb->object == 0;
-	return cdb->action == OSD_LIST && cdb->partition == 0;
+	return cdb->action == OSD_LIST && osd_names_root(cdb->partition);
 }
 
 static uint16_t permissions_needed(const struct osd_request *request)
@@ -212,13 +212,13 @@ static uint8_t type_needed(const struct osd_request *request)
 	case OSD_TARGET_PARTITION_OR_COLLECTION:
 		return request->cdb.object == 0 ? OSD_TYPE_PARTITION : OSD_TYPE_COLLECTION;
 	case OSD_TARGET_ROOT_OR_PARTITION:
-		return request->cdb.partition == 0 ? OSD_TYPE_ROOT : OSD_TYPE_PARTITION;
+		return osd_names_root(request->cdb.partition) ? OSD_TYPE_ROOT : OSD_TYPE_PARTITION;
 	default:
 		break;
 	}
 	if (request->cdb.object != 0)
 		return 0;
-	return request->cdb.partition == 0 ? OSD_TYPE_ROOT : OSD_TYPE_PARTITION;
+	return osd_names_root(request->cdb.partition) ? OSD_TYPE_ROOT : OSD_TYPE_PARTITION;
 }
 
 static bool is_container(uint8_t type)

@@ -84,10 +84,9 @@ int osd_security_method_of(const struct osd_request *request, uint64_t partition
 		address.version = 0;
 	*method = OSD_NOSEC;
 	if (result == 0)
-		result =
-			engine_attribute_get(request->txn, address,
-					     partition ? OSD_PARTITION_SECURITY : OSD_ROOT_SECURITY,
-					     OSD_SECURITY_DEFAULT_METHOD, method, 1, &length);
+		result = engine_attribute_get(request->txn, address,
+					      id ? OSD_PARTITION_SECURITY : OSD_ROOT_SECURITY,
+					      OSD_SECURITY_DEFAULT_METHOD, method, 1, &length);
 	if (result == -ENOENT)
 		return method_unset(request, address, method);
 	if (result == 0 && (length != 1 || *method > OSD_ALLDATA))

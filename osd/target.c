@@ -270,7 +270,8 @@ static int check_format(struct osd_request *request)
 /* The engine can't be asked inside a transaction; capacities are as they were just before. */
 static void read_statistics(struct osd_request *request)
 {
-	bool root = request->cdb.partition == 0 || request->entry->target == OSD_TARGET_ROOT;
+	bool root = osd_names_root(request->cdb.partition) ||
+		    request->entry->target == OSD_TARGET_ROOT;
 
 	if (root && (osd_has_gets(request) || request->entry->action == OSD_EXECUTE))
 		engine_read_statistics(request->device->engine, &request->statistics);

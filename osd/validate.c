@@ -294,7 +294,7 @@ static int find_object(struct osd_request *request, struct engine_address addres
 	int result;
 
 	subject->address = address;
-	if (address.partition == 0 && (address.version != 0 || address.object != 0))
+	if (address.partition == 0 && address.object != 0)
 		return osd_fail_field(request, OSD_FIELD_PARTITION);
 	result = engine_stat(request->txn, address, &subject->stat);
 	if (result == -ENOENT && address.object != 0) {
@@ -321,8 +321,14 @@ static int find_typed(struct osd_request *request, struct engine_address address
 
 static int find_partition(struct osd_request *request)
 {
-	if (request->cdb.partition == 0)
+	if (osd_names_root(request->cdb.partition))
 		return osd_fail_field(request, OSD_FIELD_PARTITION);
+	return find_object(request, osd_address(request->cdb.partition, 0));
+}
+
+/* The root may be that of a version of the device. */
+static int find_root_or_partition(struct osd_request *request)
+{
 	return find_object(request, osd_address(request->cdb.partition, 0));
 }
 
@@ -390,7 +396,7 @@ static int find_target(struct osd_request *request)
 	case OSD_TARGET_PARTITION:
 		return find_partition(request);
 	case OSD_TARGET_ROOT_OR_PARTITION:
-		return cdb->partition == 0 ? find_object(request, root) : find_partition(request);
+		return find_root_or_partition(request);
 	case OSD_TARGET_USER_OBJECT:
 		return find_typed(request, address, ENGINE_USER_OBJECT);
 	case OSD_TARGET_COLLECTION:

@@ -30,6 +30,12 @@ struct osd_segment {
 	uint32_t length;
 };
 
+/* PARTITION_ID has a version in bits 63..48; what is below them is 0 of the root. */
+static inline bool osd_names_root(uint64_t partition_id)
+{
+	return (partition_id & UINT64_C(0xFFFFFFFFFFFF)) == 0;
+}
+
 /*
  * A CDB, decoded. Fields that a command does not have are 0. Several fields share bytes on the wire
  * (bytes 32..51): which are encoded depends on the action.
@@ -50,7 +56,7 @@ struct osd_cdb {
 	uint8_t timestamps_control; /* byte 12: OSD_TIMESTAMPS_UPDATE or _BYPASS */
 	uint8_t duplication_method; /* byte 14, COPY USER OBJECTS */
 
-	uint64_t partition;
+	uint64_t partition; /* PARTITION_ID; osd_names_root */
 	uint64_t object; /* or collection, or the requested ID; not of SET KEY and SET MASTER KEY */
 
 	uint64_t length;          /* LENGTH, ALLOCATION LENGTH, FORMATTED CAPACITY */

@@ -164,9 +164,9 @@ static struct osd_capability capability_of(uint64_t partition, uint64_t object, 
 struct signed_call signed_call_of(struct unit *unit, uint16_t action, uint64_t partition,
 				  uint64_t object, uint8_t method)
 {
-	bool of_root = partition == 0 || action == OSD_CREATE_PARTITION ||
+	bool of_root = osd_names_root(partition) || action == OSD_CREATE_PARTITION ||
 		       action == OSD_REMOVE_PARTITION;
-	uint8_t type = partition == 0 ? OSD_TYPE_ROOT : OSD_TYPE_PARTITION;
+	uint8_t type = osd_names_root(partition) ? OSD_TYPE_ROOT : OSD_TYPE_PARTITION;
 	struct signed_call made = { .call = call_of(action, partition, object) };
 
 	if (object != 0 || action == OSD_CREATE)

@@ -37,6 +37,8 @@
 #define GBL_REM  OSD_PERMISSION_GBL_REM
 
 #define CLONE (P + 3) /* of command_rows.c */
+/* The root at the first version of the device. */
+#define ROOT_OF_THEN ((uint64_t)ENGINE_DEVICE_VERSION_FIRST << 48)
 
 static struct key_pair clone_working;
 
@@ -349,6 +351,7 @@ static void test_attributes_and_larger_reach_need_more(void **state)
 		{ OSD_GET_ATTRIBUTES, P, O, set_value, GET_ATTR | SET_ATTR },
 		{ OSD_SET_ATTRIBUTES, P, O, get_length, GET_ATTR | SET_ATTR },
 		{ OSD_LIST, 0, 0, room, READ | GLOBAL },
+		{ OSD_LIST, ROOT_OF_THEN, 0, room, READ | GLOBAL },
 		{ OSD_LIST_COLLECTION, P, 0, room, READ },
 		{ OSD_PERFORM_TASK_MANAGEMENT_FUNCTION, P, O, query_tasks, DEV_MGMT },
 		{ OSD_PERFORM_TASK_MANAGEMENT_FUNCTION, P, O, clear_tasks, DEV_MGMT | GLOBAL },
@@ -356,10 +359,15 @@ static void test_attributes_and_larger_reach_need_more(void **state)
 		{ OSD_CREATE_PARTITION, P + 9, 0, nothing, CREATE | GLOBAL },
 		{ OSD_REMOVE_PARTITION, P + 9, 0, nothing, REMOVE | GLOBAL },
 	};
+	struct engine_txn *txn;
+	uint32_t version;
 	struct unit *unit;
 
 	open_unit(state);
 	unit = *state;
+	assert_int_equal(engine_begin(unit->engine, ENGINE_WRITE, &txn), 0);
+	assert_int_equal(engine_snapshot(txn, 0, NULL, &version), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct signed_call call = signed_call_of(unit, cases[i].action, cases[i].partition,
 							 cases[i].object, OSD_CMDRSP);
@@ -492,6 +500,7 @@ static const struct function_case functions[] = {
 	{ OSD_FUNCTION_VERSIONS, P, 0, GET_ATTR, no_parameters },
 	{ OSD_FUNCTION_DROP, 0, 0, OBJ_MGMT | REMOVE, version },
 	{ OSD_FUNCTION_DROP, P, 0, OBJ_MGMT | REMOVE, version },
+	{ OSD_FUNCTION_VIEW, 0, 0, READ, version },
 	{ OSD_FUNCTION_VIEW, P, 0, READ, version },
 	{ OSD_FUNCTION_ROLLBACK, 0, 0, OBJ_MGMT | WRITE | REMOVE, version },
 	{ OSD_FUNCTION_ROLLBACK, P, 0, OBJ_MGMT | WRITE | REMOVE, version },
