@@ -120,6 +120,7 @@ struct engine_txn {
 	uint64_t put_bytes; /* records and their headers */
 	struct written_parts written;
 	bool rolled_back, policy_changed, forgets_states;
+	struct engine_retention policy_before; /* of the device, if the transaction changed it */
 	int64_t used_change; /* by how much what partitions hold has grown; not told after a rollback */
 	bool formats;        /* its commit takes away all that was there before */
 	uint64_t put_bytes_before; /* then: what engine->put_bytes was */

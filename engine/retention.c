@@ -78,7 +78,6 @@ int engine_retention_get(struct engine_txn *txn, uint64_t id, struct engine_rete
 
 	if (result)
 		return result;
-	/* engine->policy is of before the transaction. */
 	result = partition_get(engine, id, &partition);
 	if (!result) {
 		*retention = *history_policy(&partition->history, &root->history);
@@ -88,6 +87,40 @@ int engine_retention_get(struct engine_txn *txn, uint64_t id, struct engine_rete
 	return result;
 }
 
+/* What the transaction changes from here on is under the new policy; an abort brings the old one back. */
+static void change_policy_of_device(struct engine_txn *txn,
+				    const struct engine_retention *retention)
+{
+	if (!txn->policy_changed)
+		txn->policy_before = txn->engine->policy;
+	txn->policy_changed = true;
+	txn->engine->policy = *retention;
+}
+
+/*
+ * From which moment on a new policy can promise every one: none that the old one may have given up. Under one that keeps nothing,
+ * records of a slot took the place of earlier ones, and those that are there still give way to later ones. So the new policy
+ * begins a slot, or, in a transaction that has done something already, behind this one.
+ */
+static int floor_of_new(struct engine_txn *txn, const struct partition *root,
+			const struct partition *partition, const struct engine_retention *wanted,
+			uint64_t *floor)
+{
+	struct engine *engine = txn->engine;
+	const struct engine_retention *now = history_policy(&partition->history, &root->history);
+	/* The device's policy is about partitions that inherit it, of which the root is not one. */
+	const struct history inherits = history_new(RECORD_ROOT_INDEX, 0);
+	bool of_device = partition == root;
+	int result = history_horizon(engine, of_device ? &inherits : &partition->history,
+				     &root->history, partition->created_sequence, floor);
+
+	if (result || !history_keeps_nothing(now) || history_keeps_nothing(wanted))
+		return result;
+	result = txn_begin_slot(txn);
+	*floor = max_u64(*floor, slot_end(result ? txn->sequence : engine->committed));
+	return result == -EINVAL || result == -EOVERFLOW ? 0 : result;
+}
+
 /* Sets the policy of a partition, or of the root: of all that have none of their own. */
 static int set_policy(struct engine_txn *txn, struct partition *root, struct partition *partition,
 		      const struct engine_retention *retention, bool administrator)
@@ -95,8 +128,6 @@ static int set_policy(struct engine_txn *txn, struct partition *root, struct par
 	struct history *history = &partition->history;
 	const struct engine_retention *now = history_policy(history, &root->history);
 	bool locked = now->locked_until_ms > txn->time_ms, unlocks;
-	/* The device's policy is about partitions that inherit it, of which the root is not one. */
-	const struct history inherits = history_new(RECORD_ROOT_INDEX, 0);
 	uint64_t horizon;
 	int result;
 
@@ -107,8 +138,7 @@ static int set_policy(struct engine_txn *txn, struct partition *root, struct par
 	    !is_lossy(history) && root->history.retention.locked_until_ms > txn->time_ms)
 		return -EPERM;
 	unlocks = retention->locked_until_ms < now->locked_until_ms;
-	result = history_horizon(txn->engine, partition == root ? &inherits : history,
-				 &root->history, partition->created_sequence, &horizon);
+	result = floor_of_new(txn, root, partition, retention, &horizon);
 	if (!result)
 		result = partition_room(txn);
 	if (result)
@@ -137,7 +167,8 @@ static int set_policy(struct engine_txn *txn, struct partition *root, struct par
 	partition_mark_history(txn, partition);
 	partition_mark_history(txn, root);
 	txn->changed = true;
-	txn->policy_changed |= partition == root;
+	if (partition == root)
+		change_policy_of_device(txn, retention);
 	return unlocks ? retention_recount(txn, root) : 0;
 }
 

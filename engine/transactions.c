@@ -166,6 +166,8 @@ static void undo(struct engine_txn *txn)
 		engine->indices_known = false;
 	if (txn->formats)
 		engine->put_bytes = txn->put_bytes_before;
+	if (txn->policy_changed)
+		engine->policy = txn->policy_before;
 	engine->writer = NULL;
 }
 
@@ -173,12 +175,7 @@ static void undo(struct engine_txn *txn)
 static void note_committed(struct engine_txn *txn)
 {
 	struct engine *engine = txn->engine;
-	struct partition *root;
 
-	if (txn->policy_changed && partition_get(engine, 0, &root) == 0) {
-		engine->policy = root->history.retention;
-		partition_release(engine, root);
-	}
 	if (!txn->put_bytes)
 		return;
 	if (slot_begin(txn->sequence) != slot_begin(engine->committed)) {

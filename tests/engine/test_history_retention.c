@@ -117,6 +117,119 @@ static void test_a_new_policy_is_told_in_the_transaction_that_sets_it(void **sta
 	commit(device);
 }
 
+enum { MODIFICATIONS = 40 };
+
+/* In the open transaction; returns which modification that was. */
+static uint64_t modify(struct device *device, uint64_t ms)
+{
+	const struct engine_address address = { .partition = PARTITION, .object = OBJECT };
+	struct engine_stat stat;
+
+	assert_int_equal(engine_set_time(device->txn, address, ENGINE_TIME_DATA_MODIFIED, ms), 0);
+	assert_int_equal(engine_stat(device->txn, address, &stat), 0);
+	return stat.modified_sequence;
+}
+
+static void keep_all(struct device *device, uint64_t scope)
+{
+	const struct engine_retention all = { .kind = ENGINE_RETAIN_ALL };
+
+	assert_int_equal(engine_retention_set(device->txn, scope, &all, false), 0);
+}
+
+/*
+ * Modifies the object many times more, each in a transaction of its own; then every modification as far back as history is said
+ * to reach is in the object's log, and the last one before that. Returns the horizon.
+ */
+static uint64_t check_every_modification_is_there(struct device *device, uint64_t first)
+{
+	uint64_t modified[1 + MODIFICATIONS] = { first }, below = UINT64_MAX;
+	struct engine_modification found;
+	struct engine_history history;
+
+	for (uint32_t at = 1; at <= MODIFICATIONS; at++) {
+		begin(device, ENGINE_WRITE);
+		modified[at] = modify(device, 1 + at);
+		commit(device);
+	}
+	begin(device, ENGINE_READ);
+	assert_int_equal(engine_history(device->txn, PARTITION, &history), 0);
+	for (uint32_t at = 1 + MODIFICATIONS; at-- > 0 && below >= history.horizon_sequence;) {
+		assert_int_equal(engine_log_next(device->txn, PARTITION, OBJECT, below, &found), 0);
+		assert_int_equal(found.sequence, modified[at]);
+		below = found.sequence - 1;
+	}
+	commit(device);
+	return history.horizon_sequence;
+}
+
+/* While nothing is kept, modifications of one slot take each other's place; those that history is said to reach do not. */
+static void test_every_modification_since_a_policy_that_kept_nothing_is_there(void **state)
+{
+	struct device *device = *state;
+
+	for (uint64_t scope = 0; scope <= PARTITION; scope += PARTITION) {
+		uint64_t before, behind, horizon;
+
+		set_policy(device, scope, 0, 0, 0);
+		begin(device, ENGINE_WRITE);
+		before = modify(device, 1);
+		commit(device);
+		begin(device, ENGINE_WRITE);
+		keep_all(device, scope);
+		commit(device);
+		begin(device, ENGINE_WRITE);
+		behind = modify(device, 2);
+		commit(device);
+		horizon = check_every_modification_is_there(device, behind);
+		assert_in_range(horizon, before, behind);
+	}
+}
+
+static void test_so_it_is_when_the_transaction_had_modified_the_object_before(void **state)
+{
+	struct device *device = *state;
+	uint64_t first;
+
+	set_policy(device, PARTITION, 0, 0, 0);
+	device->now += 2 * SECOND;
+	begin(device, ENGINE_WRITE);
+	first = modify(device, 1);
+	keep_all(device, PARTITION);
+	commit(device);
+	check_every_modification_is_there(device, first);
+}
+
+static void test_so_it_is_when_the_transaction_modifies_the_object_behind_it(void **state)
+{
+	struct device *device = *state;
+	uint64_t first;
+
+	set_policy(device, 0, 0, 0, 0);
+	begin(device, ENGINE_WRITE);
+	keep_all(device, 0);
+	first = modify(device, 1);
+	commit(device);
+	assert_true(check_every_modification_is_there(device, first) < first);
+}
+
+static void test_an_aborted_policy_of_the_device_counts_for_nothing(void **state)
+{
+	struct engine_retention told;
+	struct device *device = *state;
+	uint64_t first;
+
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_retention_get(device->txn, 0, &told), 0);
+	told.kind = ENGINE_RETAIN_NONE;
+	assert_int_equal(engine_retention_set(device->txn, 0, &told, false), 0);
+	engine_abort(device->txn);
+	begin(device, ENGINE_WRITE);
+	first = modify(device, 1);
+	commit(device);
+	assert_true(check_every_modification_is_there(device, first) < first);
+}
+
 /* ---- what is not promised again ---- */
 
 /* At a moment that a new policy would have kept, a record of a version may be out of reach: that says nothing. */
@@ -302,6 +415,10 @@ int main(void)
 		TEST(test_every_moment_of_the_last_while_is_kept),
 		TEST(test_both_are_kept_together),
 		TEST(test_merging_comes_to_an_end_under_a_policy_that_speaks_of_ages),
+		TEST(test_every_modification_since_a_policy_that_kept_nothing_is_there),
+		TEST(test_so_it_is_when_the_transaction_had_modified_the_object_before),
+		TEST(test_so_it_is_when_the_transaction_modifies_the_object_behind_it),
+		TEST(test_an_aborted_policy_of_the_device_counts_for_nothing),
 		TEST(test_a_new_policy_is_told_in_the_transaction_that_sets_it),
 		TEST(test_moments_that_an_older_policy_gave_up_do_not_count),
 		TEST(test_a_partition_that_comes_back_has_no_intervals_of_before),
