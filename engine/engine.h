@@ -311,6 +311,16 @@ int engine_attribute_next(struct engine_txn *txn, struct engine_address address,
 void engine_set_lasting_pages(struct engine *engine, const uint32_t *pages, uint32_t count);
 
 /*
+ * The memo: a number that the caller keeps on the device beside all objects. It is no part of history, no rollback and no
+ * format takes it away; it is 0 on a new device, and again on one whose NVRAM was lost. Setting it needs neither room nor a sequence
+ * number nor a turn: it works, inside and outside of transactions and on any thread, where nothing else can be written any
+ * more, and outlives the process from then on. `stable`: on return also a power loss of the host (-EIO: it may not); otherwise
+ * with the next flush, or with engine_options.stable_commits at once.
+ */
+uint64_t engine_memo(const struct engine *engine);
+int engine_set_memo(struct engine *engine, uint64_t memo, bool stable);
+
+/*
  * ---- collections: ordered sets of IDs of their partition's user objects ----
  *
  * An object can know that it is a member: its memberships are attributes of page ENGINE_MEMBERSHIPS_PAGE, each value a

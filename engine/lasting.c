@@ -168,3 +168,16 @@ int lasting_give(struct engine_txn *txn, struct attribute_set *copy)
 	target_close(&target);
 	return result;
 }
+
+uint64_t engine_memo(const struct engine *engine)
+{
+	return engine->store->operations->memo(engine->store);
+}
+
+int engine_set_memo(struct engine *engine, uint64_t memo, bool stable)
+{
+	const struct record_store_operations *operations = engine->store->operations;
+
+	operations->set_memo(engine->store, memo);
+	return stable || engine->options.stable_commits ? operations->sync_memo(engine->store) : 0;
+}

@@ -210,6 +210,15 @@ struct record_store_operations {
 	 */
 	int (*commit_format)(struct record_store *store);
 
+	/*
+	 * A number that is kept beside the records, whatever becomes of them: 0 until it is set. Setting it takes no room, can't
+	 * fail, is crash-proof at once and as a whole, and belongs to no transaction: both may be called at any time, on any
+	 * thread. It becomes stable on the host's storage with `sync_memo` (-EIO) or `flush`.
+	 */
+	uint64_t (*memo)(struct record_store *store);
+	void (*set_memo)(struct record_store *store, uint64_t memo);
+	int (*sync_memo)(struct record_store *store);
+
 	/* Fills in everything but cache_bytes. */
 	void (*statistics)(struct record_store *store, struct engine_statistics *statistics);
 

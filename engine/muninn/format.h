@@ -265,6 +265,9 @@ enum {
 	STATE_ROOT_SEGMENT_AT = STATE_AT + 56, /* of the ring, that the last one is in */
 };
 
+/* 8: what the layers above keep beside the records, changed by one aligned store; outlives formats of the store. */
+#define NVRAM_MEMO_AT 192
+
 /* What the store that is being emptied begins with: counts while STATE_WIPING is CARRYING. */
 #define NVRAM_CARRY_AT     256
 #define CARRY_NOTE_BYTES   32 /* in front of the segments, 4 each */
@@ -284,7 +287,7 @@ bool carry_note_decode(struct carry_note *note, const uint8_t *from);
 
 enum { WIPING = 1, CARRYING = 2 }; /* STATE_WIPING */
 
-static_assert(NVRAM_CARRY_AT >= STATE_ROOT_SEGMENT_AT + 8 &&
+static_assert(NVRAM_MEMO_AT >= STATE_ROOT_SEGMENT_AT + 8 && NVRAM_CARRY_AT >= NVRAM_MEMO_AT + 8 &&
 		      NVRAM_CARRY_AT + CARRY_NOTE_BYTES + 4 * CARRY_SEGMENTS_MAX <= NVRAM_PAGE,
 	      "it reaches storage together with the state words");
 

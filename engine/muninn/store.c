@@ -203,6 +203,23 @@ static int muninn_flush(struct record_store *base)
 	return store_flush(store_of(base));
 }
 
+static uint64_t muninn_memo(struct record_store *base)
+{
+	const uint8_t *at = store_of(base)->nvram + NVRAM_MEMO_AT;
+
+	return le64toh(__atomic_load_n((const uint64_t *)(const void *)at, __ATOMIC_ACQUIRE));
+}
+
+static void muninn_set_memo(struct record_store *base, uint64_t memo)
+{
+	nvram_store64(store_of(base)->nvram + NVRAM_MEMO_AT, memo);
+}
+
+static int muninn_sync_memo(struct record_store *base)
+{
+	return nand_nvram_sync(store_of(base)->nand, 0, NVRAM_PAGE);
+}
+
 /* The mark leaves room for every row to be sealed before ordinary puts are refused. */
 static uint32_t muninn_shortage(struct record_store *base)
 {
@@ -319,6 +336,9 @@ const struct record_store_operations muninn_operations = {
 	.merge = muninn_merge,
 	.begin_format = muninn_begin_format,
 	.commit_format = muninn_commit_format,
+	.memo = muninn_memo,
+	.set_memo = muninn_set_memo,
+	.sync_memo = muninn_sync_memo,
 	.statistics = muninn_statistics,
 	.close = muninn_close,
 };

@@ -36,6 +36,7 @@ struct memory_store {
 	bool writing, open, absorb;
 	uint32_t value_bytes_max;
 	uint64_t bytes_max, reserve_bytes_max;
+	uint64_t memo;
 	int64_t fail_put;
 	bool corrupt;
 	struct record_key corrupt_key;
@@ -372,6 +373,22 @@ static void statistics(struct record_store *store, struct engine_statistics *sta
 	statistics->committed_sequence = memory->sequence;
 }
 
+static uint64_t memo(struct record_store *store)
+{
+	return memory_of(store)->memo;
+}
+
+static void set_memo(struct record_store *store, uint64_t memo)
+{
+	memory_of(store)->memo = memo;
+}
+
+static int sync_memo(struct record_store *store)
+{
+	(void)store;
+	return 0;
+}
+
 static int close_store(struct record_store *store, bool stable)
 {
 	struct memory_store *memory = memory_of(store);
@@ -397,6 +414,9 @@ static const struct record_store_operations operations = {
 	.flush = flush,
 	.begin_format = begin_format,
 	.commit_format = commit_format,
+	.memo = memo,
+	.set_memo = set_memo,
+	.sync_memo = sync_memo,
 	.statistics = statistics,
 	.close = close_store,
 };

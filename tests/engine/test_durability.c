@@ -124,6 +124,19 @@ static void test_with_stable_commits_every_commit_waits(void **state)
 	}
 }
 
+static void test_the_memo_waits_for_the_host_as_commits_do(void **state)
+{
+	struct device *device = *state;
+	bool always = device->options.stable_commits;
+	uint64_t before = nvram_syncs(device);
+
+	assert_int_equal(engine_set_memo(device->engine, 1, false), 0);
+	assert_int_equal(nvram_syncs(device) - before, always);
+	before = nvram_syncs(device);
+	assert_int_equal(engine_set_memo(device->engine, 2, true), 0);
+	assert_int_equal(nvram_syncs(device) - before, 1);
+}
+
 static void test_a_reading_transaction_never_waits(void **state)
 {
 	struct device *device = *state;
@@ -189,6 +202,10 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_with_stable_commits_every_commit_waits,
 						setup_stable, teardown),
+		cmocka_unit_test_setup_teardown(test_the_memo_waits_for_the_host_as_commits_do,
+						setup, teardown),
+		{ "test_the_memo_waits_for_the_host_as_commits_do (stable commits)",
+		  test_the_memo_waits_for_the_host_as_commits_do, setup_stable, teardown, NULL },
 		cmocka_unit_test_setup_teardown(test_a_reading_transaction_never_waits,
 						setup_stable, teardown),
 		cmocka_unit_test_setup_teardown(test_threads_commit_stably_side_by_side, setup,

@@ -315,6 +315,37 @@ static void test_a_format_may_make_what_it_likes(void **state)
 
 #define LASTING_TEST(name) cmocka_unit_test_setup_teardown(name, setup_lasting, teardown)
 
+static void test_the_memo_outlives_crashes_rollbacks_formats_and_aborts(void **state)
+{
+	struct fixture *f = *state;
+	const uint64_t first = UINT64_C(0xfedcba9876543210), second = 7;
+
+	assert_int_equal(engine_memo(f->engine), 0);
+	assert_int_equal(engine_set_memo(f->engine, first, false), 0);
+	crash(f);
+	assert_int_equal(engine_memo(f->engine), first);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_set_memo(f->engine, second, true), 0);
+	abort_all(f);
+	assert_int_equal(engine_memo(f->engine), second);
+	assert_int_equal(engine_reformat(f->engine), 0);
+	assert_int_equal(engine_memo(f->engine), second);
+	crash(f);
+	assert_int_equal(engine_memo(f->engine), second);
+}
+
+static void test_the_memo_can_be_set_when_no_transaction_can_begin(void **state)
+{
+	struct fixture *f = *state;
+	struct engine_txn *txn;
+
+	f->engine->numbered = RECORD_NEWEST;
+	assert_int_equal(engine_begin(f->engine, ENGINE_FREE, &txn), -EOVERFLOW);
+	assert_int_equal(engine_set_memo(f->engine, 1, true), 0);
+	crash(f);
+	assert_int_equal(engine_memo(f->engine), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -329,6 +360,8 @@ int main(void)
 		LASTING_TEST(test_a_format_takes_everything_but_the_root_s_lasting_attributes),
 		LASTING_TEST(test_an_aborted_format_leaves_everything),
 		LASTING_TEST(test_a_format_may_make_what_it_likes),
+		LASTING_TEST(test_the_memo_outlives_crashes_rollbacks_formats_and_aborts),
+		LASTING_TEST(test_the_memo_can_be_set_when_no_transaction_can_begin),
 	};
 
 	return cmocka_run_group_tests_name("lasting attributes and formats", tests, NULL, NULL);

@@ -309,10 +309,13 @@ static void test_lost_nvram_is_refused_and_the_message_names_the_option(void **s
 
 	(void)state;
 	run_transactions(device, 500);
+	device->store->operations->set_memo(device->store, 1);
 	lose_nvram(device);
 	assert_int_equal(open_device(device, false, &error), -EINVAL);
 	assert_non_null(strstr(error.text, "recover_without_nvram"));
 	assert_int_equal(open_device(device, true, &error), 0);
+	/* Who keeps one can tell by that. */
+	assert_int_equal(device->store->operations->memo(device->store), 0);
 	free_device(device);
 }
 
