@@ -353,7 +353,7 @@ int osd_unit_was_secured(const struct osd_request *request, bool *secured)
 	return result == -ENOENT ? 0 : result;
 }
 
-int osd_next_boot_epoch(struct engine_txn *txn, bool note, uint16_t *epoch)
+int osd_boot_epoch_read(struct engine_txn *txn, uint16_t *epoch)
 {
 	struct engine_address root = { 0 };
 	uint8_t value[2] = { 0 };
@@ -361,39 +361,18 @@ int osd_next_boot_epoch(struct engine_txn *txn, bool note, uint16_t *epoch)
 	int result = engine_attribute_get(txn, root, osd_private_page(ENGINE_ROOT),
 					  NUMBER_BOOT_EPOCH, value, sizeof(value), &length);
 
-	if (result != 0 && result != -ENOENT)
-		return result;
-	*epoch = (uint16_t)(get_be16(value) + 1);
-	if (*epoch == 0) /* means any in a capability */
-		*epoch = 1;
-	if (!note)
-		return 0;
-	put_be16(value, *epoch);
+	*epoch = get_be16(value);
+	return result == -ENOENT ? 0 : result;
+}
+
+int osd_boot_epoch_write(struct engine_txn *txn, uint16_t epoch)
+{
+	struct engine_address root = { 0 };
+	uint8_t value[2];
+
+	put_be16(value, epoch);
 	/* No initiator sees the attribute, so none shall see that it was set. */
 	engine_bypass_timestamps(txn, true);
 	return engine_attribute_set(txn, root, osd_private_page(ENGINE_ROOT), NUMBER_BOOT_EPOCH,
 				    value, sizeof(value));
-}
-
-int osd_nonces_bound_read(struct engine_txn *txn, uint64_t *bound_ms)
-{
-	struct engine_address root = { 0 };
-	uint8_t value[8] = { 0 };
-	uint32_t length;
-	int result = engine_attribute_get(txn, root, osd_private_page(ENGINE_ROOT),
-					  OSD_PRIVATE_NONCES_BOUND, value, sizeof(value), &length);
-
-	*bound_ms = get_be64(value);
-	return result == -ENOENT ? 0 : result;
-}
-
-int osd_nonces_bound_write(struct engine_txn *txn, uint64_t bound_ms)
-{
-	struct engine_address root = { 0 };
-	uint8_t value[8];
-
-	put_be64(value, bound_ms);
-	engine_bypass_timestamps(txn, true);
-	return engine_attribute_set(txn, root, osd_private_page(ENGINE_ROOT),
-				    OSD_PRIVATE_NONCES_BOUND, value, sizeof(value));
 }

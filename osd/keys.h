@@ -76,10 +76,11 @@ struct osd_security {
 	uint16_t boot_epoch;       /* 0 = none, without device key */
 	uint64_t started_ms;       /* by the engine's clock */
 	uint8_t token_secret[32];  /* security tokens are made with it */
+	pthread_mutex_t memo_lock; /* of what is noted, see osd/security_start.h */
+	uint64_t nonces_bound_ms;
 	pthread_mutex_t lock;      /* of what follows */
 	struct osd_nonces *nonces; /* NULL until the first is taken */
 	uint32_t nonces_max;
-	uint64_t nonces_bound_ms; /* noted when the unit was started */
 	struct osd_cached_key cache[OSD_CACHED_KEYS];
 	struct osd_master_exchange exchange;
 };
@@ -98,8 +99,7 @@ int osd_key_find(const struct osd_request *request, struct osd_key_name name, st
 int osd_key_store(struct osd_request *request, struct osd_key_name name, struct osd_key *key,
 		  const struct osd_key *above);
 
-/* Numbers of the root's page that are none of the keys', 8 bytes each: a bound of nonces, see below; what FORMAT OSD said. */
-#define OSD_PRIVATE_NONCES_BOUND       0x21u
+/* A number of the root's page that is none of the keys', 8 bytes: what FORMAT OSD said. */
 #define OSD_PRIVATE_FORMATTED_CAPACITY 0x30u
 
 /* The page of the root or of partitions where keys are. No command shows or sets it. */
@@ -115,12 +115,9 @@ int osd_security_close(struct osd_request *request, uint64_t partition);
 /* Has the unit ever been started with a device key? Inside a transaction. */
 int osd_unit_was_secured(const struct osd_request *request, bool *secured);
 
-/* The start of a unit with a device key: its next boot epoch; `note`: inside a writing transaction, which stores it. */
-int osd_next_boot_epoch(struct engine_txn *txn, bool note, uint16_t *epoch);
-
-/* The bound above all timestamps of nonces that were taken, ms; 0: none is noted. Inside a transaction, the other a writing one. */
-int osd_nonces_bound_read(struct engine_txn *txn, uint64_t *bound_ms);
-int osd_nonces_bound_write(struct engine_txn *txn, uint64_t bound_ms);
+/* The boot epoch as the attribute has it; 0: never set. Inside a transaction, the other a writing one. */
+int osd_boot_epoch_read(struct engine_txn *txn, uint16_t *epoch);
+int osd_boot_epoch_write(struct engine_txn *txn, uint16_t epoch);
 
 /* ---- keys_commands.c ---- */
 

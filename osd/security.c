@@ -10,18 +10,12 @@
 #include <openssl/rand.h>
 
 #include "common/bytes.h"
-#include "common/log.h"
 #include "osd/execute.h"
 #include "osd/keys.h"
+#include "osd/security_start.h"
 
 /* Nonces that are remembered, if the options do not say: 1.8 MB, taken when the first one comes. */
 #define NONCES_DEFAULT 65536
-
-/*
- * Bounds of timestamps are noted so far ahead that it happens once a second at most. After a crash requests may be refused as
- * long.
- */
-#define NONCES_AHEAD_MS 1000
 
 /* ---- the logical unit ---- */
 
@@ -38,61 +32,6 @@ static void set_lasting_pages(struct engine *engine)
 	engine_set_lasting_pages(engine, pages, sizeof(pages) / sizeof(pages[0]));
 }
 
-/* Reads what was noted, and with `counts` counts the start. */
-static int note_start_as(struct osd_device *device, enum engine_mode mode, bool counts)
-{
-	struct osd_security *security = device->security;
-	struct engine_txn *txn;
-	int result = engine_begin(device->engine, mode, &txn);
-
-	if (result != 0)
-		return result;
-	security->started_ms = engine_txn_time(txn);
-	if (security->has_device_key)
-		result = osd_nonces_bound_read(txn, &security->nonces_bound_ms);
-	if (result == 0 && security->has_device_key)
-		result = osd_next_boot_epoch(txn, counts, &security->boot_epoch);
-	if (result == 0 && counts)
-		return engine_commit(txn, false);
-	engine_abort(txn);
-	return result;
-}
-
-/*
- * A device that is full, or whose numbers have been used up, can be opened, too: it is there to be read. The next start has the
- * same epoch then.
- */
-static int note_start(struct osd_device *device)
-{
-	int result;
-
-	if (!device->security->has_device_key)
-		return note_start_as(device, ENGINE_READ, false);
-	result = note_start_as(device, ENGINE_FREE, true);
-	if (result != -ENOSPC && result != -EOVERFLOW)
-		return result;
-	result = note_start_as(device, ENGINE_READ, false);
-	if (result == 0)
-		log_line(LOG_LEVEL_WARNING,
-			 "the device takes no writes: its boot epoch %u is not noted",
-			 device->security->boot_epoch);
-	return result;
-}
-
-/* Clocks that are set back make requests look like ones from before the start. */
-static void warn_of_clock(const struct osd_security *security)
-{
-	uint64_t ahead_ms = security->nonces_bound_ms -
-			    min_u64(security->nonces_bound_ms, security->started_ms);
-
-	if (ahead_ms > NONCES_AHEAD_MS)
-		log_line(LOG_LEVEL_WARNING,
-			 "the clock is %llu s behind the newest signed request that was accepted: "
-			 "until then "
-			 "requests signed by CMDRSP and ALLDATA are refused; check the clock",
-			 (unsigned long long)(ahead_ms / 1000));
-}
-
 int osd_security_create(struct osd_device *device, const struct osd_options *options)
 {
 	struct osd_security *security = calloc(1, sizeof(*security));
@@ -105,31 +44,16 @@ int osd_security_create(struct osd_device *device, const struct osd_options *opt
 							      : NONCES_DEFAULT;
 	set_lasting_pages(device->engine);
 	pthread_mutex_init(&security->lock, NULL);
+	pthread_mutex_init(&security->memo_lock, NULL);
 	if (RAND_bytes(security->token_secret, sizeof(security->token_secret)) != 1)
 		result = -ENOMEM;
 	if (result == 0 && options && options->has_device_key)
 		result = osd_keys_open(security, options->device_key, device->uuid,
 				       device->system_id);
 	if (result == 0)
-		result = note_start(device);
+		result = osd_security_start(device);
 	if (result != 0)
 		osd_security_destroy(device);
-	else
-		warn_of_clock(security);
-	return result;
-}
-
-static int note_bound(struct engine *engine, uint64_t bound_ms)
-{
-	struct engine_txn *txn;
-	int result = engine_begin(engine, ENGINE_FREE, &txn);
-
-	if (result != 0)
-		return result;
-	result = osd_nonces_bound_write(txn, bound_ms);
-	if (result == 0)
-		return engine_commit(txn, false);
-	engine_abort(txn);
 	return result;
 }
 
@@ -137,11 +61,11 @@ void osd_security_destroy(struct osd_device *device)
 {
 	struct osd_security *security = device->security;
 
-	/* Now it need not be ahead any more. If it stays there, the next start refuses a little more. */
-	if (security->nonces && osd_nonces_newest(security->nonces) != 0)
-		note_bound(device->engine, osd_nonces_newest(security->nonces));
+	if (security->nonces)
+		osd_security_stop(device, osd_nonces_newest(security->nonces));
 	osd_nonces_destroy(security->nonces);
 	pthread_mutex_destroy(&security->lock);
+	pthread_mutex_destroy(&security->memo_lock);
 	OPENSSL_cleanse(security, sizeof(*security));
 	free(security);
 	device->security = NULL;
@@ -341,8 +265,7 @@ static int check_nonce(struct osd_request *request)
 	if (result != 0)
 		return osd_result(request, result, 0);
 	result = osd_nonces_take(security->nonces, osd_security_nonce(request),
-				 now - min_u64(now, past), now + future,
-				 request->security.nonce_is_unnoted);
+				 now - min_u64(now, past), now + future);
 	if (result == -EEXIST)
 		return osd_fail(request, SENSE_ILLEGAL_REQUEST, SENSE_NONCE_NOT_UNIQUE);
 	if (result == -ERANGE)
@@ -354,32 +277,18 @@ static int check_nonce(struct osd_request *request)
 	return osd_result(request, result, 0);
 }
 
-/*
- * A device that can't be written any more can still be read: what only reads is taken though it can't be noted. After a crash it
- * could come a second time, and would change nothing.
- */
-static bool needs_no_note(const struct osd_request *request, int result)
-{
-	return (result == -EOVERFLOW || result == -ENOSPC) &&
-	       osd_transaction_mode(request) == ENGINE_READ;
-}
-
 bool osd_security_note_nonce(struct osd_request *request)
 {
 	struct osd_security_state *state = &request->security;
-	uint64_t bound_ms = state->nonce_to_note_ms + NONCES_AHEAD_MS;
+	uint64_t bound_ms = state->nonce_to_note_ms + OSD_NONCES_AHEAD_MS;
 	int result;
 
 	if (state->nonce_to_note_ms == 0)
 		return false;
 	state->nonce_to_note_ms = 0;
-	result = note_bound(request->device->engine, bound_ms);
+	result = osd_security_raise_bound(request->device, bound_ms);
 	if (result == 0)
 		osd_nonces_noted(request->device->security->nonces, bound_ms);
-	if (needs_no_note(request, result)) {
-		state->nonce_is_unnoted = true;
-		return true;
-	}
 	return osd_result(request, result, 0) == 0;
 }
 

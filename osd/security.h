@@ -42,9 +42,8 @@ struct osd_security_state {
 	struct osd_security_sums sums;
 	uint64_t
 		nonce_to_note_ms; /* the nonce's timestamp, which has to be noted before it can be taken; 0: none */
-	bool nonce_is_unnoted; /* it can't be noted, and may be taken all the same */
-	uint64_t seal_offset;  /* ALLDATA: where the integrity information of Data-In goes */
-	uint64_t answer_data;  /* bytes of command data in Data-In, in front of attributes */
+	uint64_t seal_offset; /* ALLDATA: where the integrity information of Data-In goes */
+	uint64_t answer_data; /* bytes of command data in Data-In, in front of attributes */
 	bool has_answer_attributes;
 };
 
@@ -167,7 +166,8 @@ int osd_security_governing(const struct osd_request *request, uint64_t partition
  * `partition` of one that was removed, too. NOSEC if there is none.
  */
 int osd_security_method_of(const struct osd_request *request, uint64_t partition, uint8_t *method);
-/* How far timestamps of nonces may be from the clock, in milliseconds. */
+/* How far timestamps of nonces may be from the clock, in milliseconds; and how far at most, whatever partitions say. */
+#define OSD_NONCE_WINDOW_MAX_MS UINT64_C(600000)
 int osd_security_nonce_window(const struct osd_request *request, uint64_t partition,
 			      uint64_t *past_ms, uint64_t *future_ms);
 /* A big-endian number of up to 8 bytes; 0 when the attribute is not set. */

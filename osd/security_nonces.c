@@ -151,7 +151,7 @@ static void remember(struct osd_nonces *nonces, const uint8_t *nonce)
 }
 
 int osd_nonces_take(struct osd_nonces *nonces, const uint8_t nonce[OSD_NONCE_BYTES],
-		    uint64_t oldest_ms, uint64_t newest_ms, bool unnoted)
+		    uint64_t oldest_ms, uint64_t newest_ms)
 {
 	uint64_t time_ms = get_be48(nonce);
 	int result = 0;
@@ -164,7 +164,7 @@ int osd_nonces_take(struct osd_nonces *nonces, const uint8_t nonce[OSD_NONCE_BYT
 	else if (time_ms < nonces->floor_ms ||
 		 (nonces->count == nonces->capacity && time_ms <= time_at(nonces, 0)))
 		result = -ERANGE;
-	else if (time_ms > nonces->noted_ms && !unnoted)
+	else if (time_ms > nonces->noted_ms)
 		result = -EAGAIN;
 	else
 		remember(nonces, nonce);

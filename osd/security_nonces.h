@@ -29,11 +29,11 @@ void osd_nonces_destroy(struct osd_nonces *nonces);
 /*
  * Takes a nonce whose timestamp (its first 6 bytes, milliseconds since 1970) is in
  * oldest_ms..newest_ms. -ERANGE: it is not, or older than what is remembered; -EEXIST: it was taken
- * before; -EAGAIN: it is newer than the bound, so a higher one has to be noted first, unless it is to be taken `unnoted`.
+ * before; -EAGAIN: it is newer than the bound, so a higher one has to be noted first.
  * Thread-safe.
  */
 int osd_nonces_take(struct osd_nonces *nonces, const uint8_t nonce[OSD_NONCE_BYTES],
-		    uint64_t oldest_ms, uint64_t newest_ms, bool unnoted);
+		    uint64_t oldest_ms, uint64_t newest_ms);
 
 /* A bound is noted now. Thread-safe. */
 void osd_nonces_noted(struct osd_nonces *nonces, uint64_t noted_ms);

@@ -8,9 +8,8 @@
 #include "osd/execute.h"
 #include "osd/keys.h"
 
-/* Timestamps of nonces: how far from the clock they may be, and can be allowed to be. */
-#define NONCE_WINDOW_MS     UINT64_C(60000)
-#define NONCE_WINDOW_MAX_MS UINT64_C(600000)
+/* How far from the clock timestamps of nonces may be, unless a partition says otherwise. */
+#define NONCE_WINDOW_MS UINT64_C(60000)
 /* Nonces that are remembered for all partitions together, or what the attribute can say. */
 #define NONCE_LIST_DEPTH UINT16_MAX
 
@@ -230,7 +229,7 @@ bool osd_security_allows_method(const uint8_t *value)
 
 bool osd_security_allows_window(const uint8_t *value)
 {
-	return get_be48(value) > 0 && get_be48(value) <= NONCE_WINDOW_MAX_MS;
+	return get_be48(value) > 0 && get_be48(value) <= OSD_NONCE_WINDOW_MAX_MS;
 }
 
 /* ---- what is shown ---- */
@@ -271,7 +270,7 @@ static uint32_t root_attribute(const struct osd_request *request, uint32_t numbe
 		return method_of(request, 0, value);
 	case OSD_SECURITY_OLDEST_NONCE:
 	case OSD_SECURITY_NEWEST_NONCE:
-		return time48(value, NONCE_WINDOW_MAX_MS);
+		return time48(value, OSD_NONCE_WINDOW_MAX_MS);
 	case OSD_SECURITY_PARTITION_DEFAULT_METHOD:
 		if (osd_security_number(request, root, OSD_ROOT_SECURITY, number, &stored) != 0)
 			return 0;

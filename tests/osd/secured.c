@@ -507,11 +507,6 @@ static void hash_attributes(struct engine_txn *txn, struct engine_address addres
 
 	while (engine_attribute_next(txn, address, &page, &number, value, sizeof(value), &length) ==
 	       0) {
-		/* That a request was genuine may be noted, whether it is executed or not. */
-		if (page == osd_private_page(ENGINE_ROOT) && number == OSD_PRIVATE_NONCES_BOUND) {
-			number++;
-			continue;
-		}
 		XXH64_update(hash, &page, sizeof(page));
 		XXH64_update(hash, &number, sizeof(number));
 		XXH64_update(hash, value, min_u64(length, sizeof(value)));

@@ -476,29 +476,6 @@ static void test_a_restart_keeps_nobody_out_that_is_in_time(void **state)
 	}
 }
 
-/* It is noted once a second at most that newer ones are accepted. */
-static void test_accepting_requests_costs_no_transaction_each(void **state)
-{
-	struct unit *unit = *state;
-	struct engine_statistics before, after;
-	int noted = 0;
-
-	secured_close(unit, OSD_CMDRSP);
-	for (int round = 0; round < 500; round++) {
-		struct signed_call call;
-
-		unit->now_ms += 10;
-		call = signed_call_of(unit, OSD_READ, P, O, OSD_CMDRSP);
-		call.call.cdb.length = call.call.data_in_capacity = 16;
-		engine_read_statistics(unit->engine, &before);
-		signed_run(unit, &call);
-		expect_good(unit);
-		engine_read_statistics(unit->engine, &after);
-		noted += after.committed_sequence != before.committed_sequence;
-	}
-	assert_in_range(noted, 4, 6);
-}
-
 static void test_frozen_keys_and_audit_values_open_nothing(void **state)
 {
 	struct unit *unit = *state;
@@ -730,7 +707,6 @@ int main(void)
 			test_requests_from_the_future_are_not_accepted_again_after_a_restart),
 		with_keys(test_requests_are_not_accepted_again_when_the_clock_was_set_back),
 		with_keys(test_a_restart_keeps_nobody_out_that_is_in_time),
-		with_keys(test_accepting_requests_costs_no_transaction_each),
 		with_keys_in_both(test_frozen_keys_and_audit_values_open_nothing),
 		with_keys_in_both(test_answers_to_genuine_requests_are_signed),
 		with_keys_in_both(test_the_root_has_its_own_method_and_key),

@@ -16,23 +16,13 @@
 
 #define NOW UINT64_C(1700000000000)
 
-static int take_as(struct osd_nonces *nonces, uint64_t time_ms, uint32_t random, bool unnoted)
+static int take(struct osd_nonces *nonces, uint64_t time_ms, uint32_t random)
 {
 	uint8_t nonce[OSD_NONCE_BYTES] = { 0 };
 
 	put_be48(nonce, time_ms);
 	put_be32(nonce + 8, random);
-	return osd_nonces_take(nonces, nonce, NOW - 1000, NOW + 1000, unnoted);
-}
-
-static int take(struct osd_nonces *nonces, uint64_t time_ms, uint32_t random)
-{
-	return take_as(nonces, time_ms, random, false);
-}
-
-static int take_unnoted(struct osd_nonces *nonces, uint64_t time_ms, uint32_t random)
-{
-	return take_as(nonces, time_ms, random, true);
+	return osd_nonces_take(nonces, nonce, NOW - 1000, NOW + 1000);
 }
 
 static struct osd_nonces *open_list(size_t capacity, uint64_t floor_ms)
@@ -113,10 +103,6 @@ static void test_newer_nonces_than_the_bound_are_taken_when_that_is_noted(void *
 	assert_int_equal(take(nonces, NOW + 1, 1), -EEXIST);
 	assert_int_equal(take(nonces, NOW + 2, 1), -EAGAIN);
 	assert_int_equal(osd_nonces_newest(nonces), NOW + 1);
-	/* What need not be noted is remembered like others. */
-	assert_int_equal(take_unnoted(nonces, NOW + 2, 1), 0);
-	assert_int_equal(take_unnoted(nonces, NOW + 2, 1), -EEXIST);
-	assert_int_equal(take(nonces, NOW + 2, 2), -EAGAIN);
 	osd_nonces_destroy(nonces);
 }
 
