@@ -39,18 +39,23 @@ static bool is_stopping(struct osd_background *background)
 	return stopping;
 }
 
-/* Goes on until the command has ended, or the unit closes. */
-static void run(struct osd_background *background, struct osd_background_job *job)
+/* Nobody waits for the status: it goes into the tracking page. */
+static void end(struct osd_background_job *job)
 {
 	struct osd_request *request = &job->request;
 
-	while (!is_stopping(background) && osd_run_once(request) && request->more)
-		;
-	/* Nobody waits for the status: it goes into the tracking page. */
 	osd_finish(request);
 	osd_damage_settle(request);
 	osd_tracking_end(request);
 	job_free(job);
+}
+
+/* Goes on until the command has ended, or the unit closes. */
+static void run(struct osd_background *background, struct osd_background_job *job)
+{
+	while (!is_stopping(background) && osd_run_once(&job->request) && job->request.more)
+		;
+	end(job);
 }
 
 /* The next job; NULL: the unit closes. */
@@ -77,6 +82,24 @@ static void *work(void *context)
 	while ((job = next_job(background)))
 		run(background, job);
 	return NULL;
+}
+
+void osd_background_by_hand(struct osd_background *background)
+{
+	background->by_hand = true;
+}
+
+bool osd_background_step(struct osd_background *background)
+{
+	struct osd_background_job *job = background->first;
+
+	if (!job)
+		return false;
+	if (osd_run_once(&job->request) && job->request.more)
+		return true;
+	background->first = job->next;
+	end(job);
+	return true;
 }
 
 void osd_background_destroy(struct osd_background *background)
@@ -148,10 +171,10 @@ bool osd_background_take(struct osd_request *request)
 	if (!job)
 		return false;
 	pthread_mutex_lock(&background->mutex);
-	if (!background->started)
+	if (!background->started && !background->by_hand)
 		background->started = pthread_create(&background->thread, NULL, work, background) ==
 				      0;
-	taken = background->started;
+	taken = background->started || background->by_hand;
 	if (taken) {
 		if (background->first)
 			background->last->next = job;

@@ -19,10 +19,15 @@ struct osd_background {
 	struct osd_background_job *first,
 		*last; /* that wait; each has a tracker, so they are few */
 	bool started, stopping;
+	bool by_hand; /* there is no thread: somebody calls osd_background_step */
 	pthread_t thread;
 };
 
 void osd_background_init(struct osd_background *background);
+/* Before the first command: nothing goes on by itself, so that it is known what other commands come in between. */
+void osd_background_by_hand(struct osd_background *background);
+/* By hand: the next transaction of the first job. False: there is none. */
+bool osd_background_step(struct osd_background *background);
 /* Waits for the transaction in work. What has not been done stays in the tracking collections. */
 void osd_background_destroy(struct osd_background *background);
 

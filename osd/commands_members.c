@@ -7,9 +7,6 @@
 #include "common/bytes.h"
 #include "osd/execute.h"
 
-/* Members that are looked up at once, and of a tracking collection those of one transaction. */
-#define BATCH 64
-
 /* A result of the functions below: there is no room for the answer about a member. It is no error. */
 #define ANSWER_FULL 1
 
@@ -163,12 +160,13 @@ static int deal_with(struct osd_request *request, uint64_t id, visit *work)
  */
 static int visit_members(struct osd_request *request, visit *work, bool tracking, bool *more)
 {
-	uint64_t ids[BATCH], next = 0;
+	uint64_t ids[OSD_MEMBERS_PORTION], next = 0;
 	size_t count;
 
 	do {
 		int result = engine_list(request->txn, request->subject.address,
-					 ENGINE_LIST_MEMBERS, next, ids, BATCH, &count, &next);
+					 ENGINE_LIST_MEMBERS, next, ids,
+					 request->device->portions.members, &count, &next);
 
 		if (result != 0)
 			return osd_result(request, result, OSD_FIELD_OBJECT);

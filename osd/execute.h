@@ -40,8 +40,20 @@
  */
 #define OSD_ATTRIBUTE_VISITS_MAX (1u << 20)
 
+/* How much a command does at a time. Tests make it little, so that with few objects there is much to go on with. */
+struct osd_portions {
+	uint32_t members; /* that are dealt with in one transaction; at most OSD_MEMBERS_PORTION */
+	uint32_t candidates; /* that QUERY lists at once; at most OSD_CANDIDATES_PORTION */
+	uint32_t turn; /* such portions before others get their turn, where matches are returned */
+	uint64_t search_work; /* of one SEARCH; at most EXPRESSION_WORK_MAX */
+};
+#define OSD_MEMBERS_PORTION    64u
+#define OSD_CANDIDATES_PORTION 256u
+#define OSD_TURN_PORTIONS      8u
+
 struct osd_device {
 	struct engine *engine;
+	struct osd_portions portions;
 	uint8_t uuid[16];
 	uint8_t system_id[20];
 	char serial[37];

@@ -24,6 +24,10 @@ void osd_subscriptions_destroy(struct osd_subscriptions *subscriptions);
 /* A merge that runs in a thread of its own. */
 struct osd_merge_job;
 struct osd_merge_job *osd_merge_job_create(struct engine *engine);
+/* Before the first command: it has no thread, and goes on when osd_merge_job_step is called. */
+void osd_merge_job_by_hand(struct osd_merge_job *job);
+/* By hand: one step of the merge. False: none is running. */
+bool osd_merge_job_step(struct osd_merge_job *job);
 /* Cancels it and waits for its end. */
 void osd_merge_job_destroy(struct osd_merge_job *job);
 

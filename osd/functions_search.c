@@ -247,7 +247,10 @@ static int tell_progress(const struct search *search)
 
 int osd_function_search(struct osd_request *request)
 {
-	struct search search = { .request = request };
+	struct search search = {
+		.request = request,
+		.work = EXPRESSION_WORK_MAX - request->device->portions.search_work,
+	};
 	uint8_t place[PLACE_BYTES];
 	bool done = false;
 	int result = load_place(&search);

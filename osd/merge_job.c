@@ -16,9 +16,11 @@ struct osd_merge_job {
 	struct engine *engine;
 	pthread_t thread;
 	bool joinable; /* there is a thread to wait for */
+	bool by_hand;  /* there is never one */
 	bool running, cancelled;
 	int result; /* of the last one: 0, or why it ended early */
 	uint64_t steps;
+	uint32_t futile; /* of these in a row */
 	struct engine_merge_result freed;
 	uint64_t sealed;   /* segments that there were to free at the beginning */
 	uint32_t permille; /* never less than before */
@@ -44,7 +46,8 @@ static bool go_on(struct osd_merge_job *job)
 	bool goes_on;
 
 	pthread_mutex_lock(&job->lock);
-	goes_on = !job->cancelled && job->freed.segments_freed <= job->sealed;
+	goes_on = !job->cancelled && job->futile < FUTILE_STEPS_MAX &&
+		  job->freed.segments_freed <= job->sealed;
 	pthread_mutex_unlock(&job->lock);
 	return goes_on;
 }
@@ -53,45 +56,70 @@ static bool go_on(struct osd_merge_job *job)
  * How many steps there will be nobody knows before: half of the way is freeing, at most all that was there at the beginning,
  * the other half the last walk, which finds nothing more. With the lock held.
  */
-static void note_progress(struct osd_merge_job *job, uint32_t futile)
+static void note_progress(struct osd_merge_job *job)
 {
 	uint64_t freed = min_u64(job->freed.segments_freed, job->sealed);
 	uint32_t permille = (uint32_t)(job->sealed ? freed * 500 / job->sealed : 0);
 
-	if (futile > 0)
-		permille = 500 + futile * 499 / FUTILE_STEPS_MAX;
+	if (job->futile > 0)
+		permille = 500 + job->futile * 499 / FUTILE_STEPS_MAX;
 	if (permille > job->permille)
 		job->permille = permille;
+}
+
+/* 0, or why there is no next step. */
+static int merge_once(struct osd_merge_job *job)
+{
+	struct engine_merge_result step = { 0 };
+	int result = engine_merge(job->engine, &step);
+
+	pthread_mutex_lock(&job->lock);
+	job->futile = result == -EAGAIN ? job->futile + 1 : 0;
+	job->steps++;
+	job->freed.segments_freed += step.segments_freed;
+	job->freed.records_moved += step.records_moved;
+	job->freed.records_dropped += step.records_dropped;
+	note_progress(job);
+	pthread_mutex_unlock(&job->lock);
+	return result == -EAGAIN ? 0 : result;
+}
+
+static void end(struct osd_merge_job *job, int result)
+{
+	pthread_mutex_lock(&job->lock);
+	job->result = result;
+	job->running = false;
+	pthread_mutex_unlock(&job->lock);
+	if (result != 0)
+		log_line(LOG_LEVEL_WARNING, "merge: ended early by error %d", -result);
 }
 
 static void *merge(void *context)
 {
 	struct osd_merge_job *job = context;
-	uint32_t futile = 0;
 	int result = 0;
 
-	while (futile < FUTILE_STEPS_MAX && go_on(job)) {
-		struct engine_merge_result step = { 0 };
-
-		result = engine_merge(job->engine, &step);
-		futile = result == -EAGAIN ? futile + 1 : 0;
-		pthread_mutex_lock(&job->lock);
-		job->steps++;
-		job->freed.segments_freed += step.segments_freed;
-		job->freed.records_moved += step.records_moved;
-		job->freed.records_dropped += step.records_dropped;
-		note_progress(job, futile);
-		pthread_mutex_unlock(&job->lock);
-		if (result != 0 && result != -EAGAIN)
-			break;
-	}
-	pthread_mutex_lock(&job->lock);
-	job->result = result == -EAGAIN ? 0 : result;
-	job->running = false;
-	pthread_mutex_unlock(&job->lock);
-	if (result != 0 && result != -EAGAIN)
-		log_line(LOG_LEVEL_WARNING, "merge: ended early by error %d", -result);
+	while (result == 0 && go_on(job))
+		result = merge_once(job);
+	end(job, result);
 	return NULL;
+}
+
+void osd_merge_job_by_hand(struct osd_merge_job *job)
+{
+	job->by_hand = true;
+}
+
+bool osd_merge_job_step(struct osd_merge_job *job)
+{
+	int result;
+
+	if (!job->running)
+		return false;
+	result = merge_once(job);
+	if (result != 0 || !go_on(job))
+		end(job, result);
+	return true;
 }
 
 static void wait_for_end(struct osd_merge_job *job)
@@ -111,12 +139,15 @@ static int start(struct osd_merge_job *job, uint64_t sealed)
 		job->cancelled = false;
 		job->result = 0;
 		job->steps = 0;
+		job->futile = 0;
 		job->freed = (struct engine_merge_result){ 0 };
 		job->sealed = sealed;
 		job->permille = 0;
 		job->running = true;
-		result = -pthread_create(&job->thread, NULL, merge, job);
-		job->joinable = result == 0;
+		if (!job->by_hand) {
+			result = -pthread_create(&job->thread, NULL, merge, job);
+			job->joinable = result == 0;
+		}
 		job->running = result == 0;
 	}
 	pthread_mutex_unlock(&job->lock);

@@ -8,10 +8,6 @@
 #include "common/bytes.h"
 #include "osd/execute.h"
 
-/* Members that are looked up at once. */
-#define BATCH 256
-/* And those that are looked at before others get their turn, where matches are returned. */
-#define TURN_BATCHES 8
 /* With them every member is looked at; more are refused. */
 #define CRITERIA_MAX 64
 /* Head of the query list; a criterion without bounds; answer before the IDs. */
@@ -221,22 +217,22 @@ static int look_at(struct search *search, uint64_t id)
 	return result == 1 ? take_match(search, id) : result;
 }
 
-/* Looks at members from *next on: at so many batches at most. *next = the first that was not, 0: none. */
-static int look_at_members(struct search *search, uint64_t batches, uint64_t *next)
+/* Looks at members from *next on: at so many portions at most. *next = the first that was not, 0: none. */
+static int look_at_members(struct search *search, uint64_t portions, uint64_t *next)
 {
 	struct osd_request *request = search->request;
-	uint64_t ids[BATCH];
+	uint64_t ids[OSD_CANDIDATES_PORTION];
 	size_t count;
 
 	do {
 		int result = engine_list(request->txn, search->from, ENGINE_LIST_MEMBERS, *next,
-					 ids, BATCH, &count, next);
+					 ids, request->device->portions.candidates, &count, next);
 
 		for (size_t i = 0; result == 0 && i < count; i++)
 			result = look_at(search, ids[i]);
 		if (result != 0)
 			return osd_result(request, result, 0);
-	} while (--batches > 0 && *next != 0);
+	} while (--portions > 0 && *next != 0);
 	return 0;
 }
 
@@ -341,7 +337,8 @@ static void begin_search(struct search *search)
 
 	progress->begun = true;
 	/* With sets it is one transaction like all that change something. */
-	progress->whole = subject->stat.members <= TURN_BATCHES * BATCH ||
+	progress->whole = subject->stat.members <= (uint64_t)request->device->portions.turn *
+							   request->device->portions.candidates ||
 			  request->mode != ENGINE_READ;
 	for (size_t i = 0; i < search->query.count; i++)
 		progress->whole |= !is_in_history(&search->query.criteria[i]);
@@ -376,7 +373,8 @@ static int search_on(struct search *search)
 	if (!progress->whole && progress->view != 0)
 		search->from.version = progress->view;
 	search->found = progress->found;
-	result = look_at_members(search, progress->whole ? UINT64_MAX : TURN_BATCHES,
+	result = look_at_members(search,
+				 progress->whole ? UINT64_MAX : request->device->portions.turn,
 				 &progress->next);
 	progress->found = search->found;
 	request->more = result == 0 && progress->next != 0;

@@ -6,6 +6,7 @@
 
 #include "common/bytes.h"
 #include "osd/execute.h"
+#include "osd/expression.h"
 #include "osd/functions.h"
 
 /* ---- the logical unit ---- */
@@ -38,6 +39,10 @@ int osd_device_create(struct engine *engine, const uint8_t uuid[16],
 	if (!created)
 		return -ENOMEM;
 	created->engine = engine;
+	created->portions = (struct osd_portions){ .members = OSD_MEMBERS_PORTION,
+						   .candidates = OSD_CANDIDATES_PORTION,
+						   .turn = OSD_TURN_PORTIONS,
+						   .search_work = EXPRESSION_WORK_MAX };
 	osd_trackers_init(&created->trackers);
 	osd_listings_init(&created->listings);
 	osd_background_init(&created->background);
