@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "osd/keys_exchange.h"
+#include "osd/security_wire.h"
 #include "osd/vendor.h"
 #include "tests/fuzz/osd_generate.h"
 
@@ -43,6 +45,7 @@ static const uint16_t actions[] = {
 	OSD_LIST_COLLECTION,
 	OSD_LIST_COLLECTION,
 	OSD_SET_KEY,
+	OSD_SET_MASTER_KEY,
 	OSD_SET_MASTER_KEY,
 	OSD_FLUSH_COLLECTION,
 	OSD_FLUSH_PARTITION,
@@ -229,6 +232,21 @@ static void choose_performed(struct fuzz_random *random, struct osd_cdb *cdb)
 		cdb->length = fuzz_below(random, 16);
 }
 
+/* A step of SET MASTER KEY. */
+static void choose_exchange(struct fuzz_random *random, struct osd_cdb *cdb)
+{
+	struct osd_key_fields fields = {
+		.dh_group = fuzz_below(random, 8) ? OSD_DH_GROUP_2048
+						  : (uint8_t)(13 + fuzz_below(random, 4)),
+		.parameter_length = 260,
+		.allocation_length = fuzz_below(random, 8) ? 512 : fuzz_below(random, 512),
+	};
+
+	cdb->partition = 0;
+	cdb->command_options = (uint8_t)fuzz_below(random, 2);
+	osd_key_fields_encode(OSD_SET_MASTER_KEY, &fields, cdb->key_bytes);
+}
+
 static void choose_fields(struct fuzz_random *random, struct osd_cdb *cdb)
 {
 	*cdb = (struct osd_cdb){
@@ -264,6 +282,8 @@ static void choose_fields(struct fuzz_random *random, struct osd_cdb *cdb)
 		cdb->action = OSD_SET_ATTRIBUTES;
 	for (size_t i = 0; i < sizeof(cdb->key_bytes); i++)
 		cdb->key_bytes[i] = (uint8_t)fuzz_below(random, 256);
+	if (cdb->action == OSD_SET_MASTER_KEY)
+		choose_exchange(random, cdb);
 	if (fuzz_below(random, 4))
 		osd_capability_nosec(cdb, OSD_TYPE_USER_OBJECT);
 }
@@ -276,11 +296,17 @@ void osd_input_generate(struct fuzz_random *random, struct osd_input_command *co
 	memset(command, 0, sizeof(*command));
 	command->fill = (uint8_t)fuzz_below(random, 256);
 	command->milliseconds = (uint16_t)fuzz_below(random, 3);
-	command->flags = (uint8_t)(fuzz_below(random, 4) ? 0 : fuzz_below(random, 256));
-	command->flags &= (uint8_t)~OSD_INPUT_INQUIRY;
+	command->flags = (uint16_t)(fuzz_below(random, 4) ? 0 : fuzz_below(random, 256));
+	command->flags &= (uint16_t)~OSD_INPUT_INQUIRY;
 	if (fuzz_below(random, 3) == 0)
 		command->flags |= OSD_INPUT_COMPARE;
-	command->flags &= (uint8_t)~OSD_INPUT_FORGE;
+	if (fuzz_below(random, 3) == 0)
+		command->flags |= OSD_INPUT_STEP;
+	if (fuzz_below(random, 24) == 0)
+		command->flags |= OSD_INPUT_DAMAGE;
+	if (fuzz_below(random, 8))
+		command->flags |= OSD_INPUT_COMPLETE;
+	command->flags &= (uint16_t)~OSD_INPUT_FORGE;
 	if (fuzz_below(random, 2))
 		command->flags |= OSD_INPUT_SIGN;
 	if (fuzz_below(random, 16) == 0)
@@ -308,10 +334,15 @@ void osd_input_generate(struct fuzz_random *random, struct osd_input_command *co
 	command->cdb_length = (uint16_t)length;
 	/* The method to sign with. */
 	if (command->flags & OSD_INPUT_SIGN)
-		command->cdb[82] = (uint8_t)fuzz_below(random, 4);
+		command->cdb[82] = (uint8_t)(cdb.action == OSD_SET_MASTER_KEY
+						     ? OSD_ALLDATA
+						     : fuzz_below(random, 4));
 	/* The capability lacks a permission. */
 	if (command->flags & OSD_INPUT_SIGN && fuzz_below(random, 8) == 0)
 		command->cdb[133] = (uint8_t)(1 + fuzz_below(random, 255));
+	/* It is bound to a list of allowed attributes. */
+	if (command->flags & OSD_INPUT_SIGN && fuzz_below(random, 6) == 0)
+		command->cdb[132] = (uint8_t)(1 + fuzz_below(random, 3));
 }
 
 /* ---- refitting ---- */

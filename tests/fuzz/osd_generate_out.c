@@ -380,7 +380,7 @@ static void add_item(struct fuzz_random *random, struct osd_item_writer *writer)
 		OSD_ITEM_OBJECT,       OSD_ITEM_PARTITION,     OSD_ITEM_COUNT,
 		OSD_ITEM_KIND,         OSD_ITEM_MODIFICATIONS, OSD_ITEM_LOCK_UNTIL,
 		OSD_ITEM_KEEP_ALL,     OSD_ITEM_KEEP_INTERVAL, OSD_ITEM_KEEP_INTERVAL_FOR,
-		OSD_ITEM_CONTINUATION,
+		OSD_ITEM_CONTINUATION, OSD_ITEM_ACTION,
 	};
 	static const char *const patterns[] = {
 		"d", "changed", "[a-z]+d", "(d*)*x", "^d.{3}$", ""
@@ -452,6 +452,7 @@ void osd_generate_parameters(struct fuzz_random *random, struct osd_input_comman
 		OSD_FUNCTION_ROLLBACK,   OSD_FUNCTION_UNDO,      OSD_FUNCTION_LOG,
 		OSD_FUNCTION_DIFF,       OSD_FUNCTION_RETENTION, OSD_FUNCTION_SET_RETENTION,
 		OSD_FUNCTION_SEARCH,     OSD_FUNCTION_SEARCH,    OSD_FUNCTION_CHECKSUM,
+		OSD_FUNCTION_MERGE,
 	};
 	enum osd_function function = functions[fuzz_below(random, COUNT(functions))];
 	struct osd_item_writer writer;
@@ -461,6 +462,8 @@ void osd_generate_parameters(struct fuzz_random *random, struct osd_input_comman
 		osd_item_add_number(&writer, OSD_ITEM_FEATURES, OSD_FEATURES_ALL);
 	else if (function == OSD_FUNCTION_SEARCH)
 		add_search(random, &writer);
+	else if (function == OSD_FUNCTION_MERGE)
+		osd_item_add_number(&writer, OSD_ITEM_ACTION, fuzz_below(random, 3));
 	for (uint32_t i = fuzz_below(random, 6) / 2; i > 0; i--)
 		add_item(random, &writer);
 	cdb->address = osd_execute_address(function, (uint32_t)writer.length);

@@ -10,6 +10,20 @@ enum osd_scene osd_input_scene(struct fuzz_reader *reader)
 	return (enum osd_scene)(fuzz_take8(reader) % OSD_SCENES);
 }
 
+/* A length of 14 bits; above it are two flags, of which `first` is the lower one. */
+static uint16_t take_length(struct fuzz_reader *reader, enum osd_input_flag first, uint16_t *flags)
+{
+	uint16_t number = fuzz_take16(reader);
+
+	*flags |= (uint16_t)((number >> 14) * first);
+	return number & OSD_INPUT_LENGTH_MAX;
+}
+
+static void put_length(uint8_t *to, uint16_t length, enum osd_input_flag first, uint16_t flags)
+{
+	put_be16(to, (uint16_t)(length | (flags / first & 3) << 14));
+}
+
 bool osd_input_next(struct fuzz_reader *reader, struct osd_input_command *command)
 {
 	const uint8_t *bytes;
@@ -23,9 +37,9 @@ bool osd_input_next(struct fuzz_reader *reader, struct osd_input_command *comman
 		command->cdb_length = OSD_INPUT_CDB_MAX;
 	kept = fuzz_take8(reader);
 	command->fill = fuzz_take8(reader);
-	command->out_length = fuzz_take16(reader) & OSD_INPUT_OUT_MAX;
+	command->out_length = take_length(reader, OSD_INPUT_STEP, &command->flags);
 	command->out_kept = fuzz_take16(reader);
-	command->in_capacity = fuzz_take16(reader) & OSD_INPUT_IN_MAX;
+	command->in_capacity = take_length(reader, OSD_INPUT_COMPLETE, &command->flags);
 	command->milliseconds = fuzz_take16(reader);
 	memset(command->cdb, 0, sizeof(command->cdb));
 	bytes = fuzz_take(reader, kept, &taken);
@@ -51,13 +65,13 @@ size_t osd_input_append(const struct osd_input_command *command, uint8_t *to, si
 		out_kept--;
 	if (size > capacity || capacity - size < OSD_INPUT_HEAD_BYTES + cdb_kept + out_kept)
 		return size;
-	head[0] = command->flags;
+	head[0] = (uint8_t)command->flags;
 	head[1] = (uint8_t)min_u64(command->cdb_length, 255);
 	head[2] = (uint8_t)cdb_kept;
 	head[3] = command->fill;
-	put_be16(head + 4, command->out_length);
+	put_length(head + 4, command->out_length, OSD_INPUT_STEP, command->flags);
 	put_be16(head + 6, (uint16_t)out_kept);
-	put_be16(head + 8, command->in_capacity);
+	put_length(head + 8, command->in_capacity, OSD_INPUT_COMPLETE, command->flags);
 	put_be16(head + 10, command->milliseconds);
 	memcpy(head + OSD_INPUT_HEAD_BYTES, command->cdb, cdb_kept);
 	memcpy(head + OSD_INPUT_HEAD_BYTES + cdb_kept, command->out, out_kept);

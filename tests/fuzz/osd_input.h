@@ -3,13 +3,13 @@
  * An input of the osd target: a sequence of commands to one logical unit. Byte 0 chooses the scene
  * that they find; then each command has a head of OSD_INPUT_HEAD_BYTES bytes, its CDB, its Data-Out.
  *
- *   0  flags, enum osd_input_flag
+ *   0  the first eight flags, enum osd_input_flag
  *   1  bytes of CDB that the target is given; 255 stands for 260
  *   2  bytes of CDB that follow; the others are 0
  *   3  what Data-Out is filled with behind the bytes that follow
- *   4  bytes of Data-Out that the target is given, at most OSD_INPUT_OUT_MAX       2, big-endian
+ *   4  bytes of Data-Out that the target is given, at most OSD_INPUT_OUT_MAX       2, big-endian; above them two flags more
  *   6  bytes of Data-Out that follow                                               2
- *   8  room for Data-In, at most OSD_INPUT_IN_MAX                                  2
+ *   8  room for Data-In, at most OSD_INPUT_IN_MAX                                  2; above it two flags more
  *  10  milliseconds that pass before the command                                   2
  *
  * What is missing at the end of the input is 0.
@@ -21,10 +21,12 @@
 
 #define OSD_INPUT_HEAD_BYTES   12
 #define OSD_INPUT_CDB_MAX      260
-#define OSD_INPUT_OUT_MAX      0x3FFF
+#define OSD_INPUT_LENGTH_MAX   0x3FFF
+#define OSD_INPUT_OUT_MAX      OSD_INPUT_LENGTH_MAX
 #define OSD_INPUT_OUT_KEPT_MAX 2048 /* bytes of Data-Out that follow */
-#define OSD_INPUT_IN_MAX       0x3FFF
+#define OSD_INPUT_IN_MAX       OSD_INPUT_LENGTH_MAX
 #define OSD_INPUT_COMMANDS_MAX 10
+#define OSD_INPUT_FLAGS        11
 
 enum osd_input_flag {
 	OSD_INPUT_RESTART = 1 << 0, /* the target dies behind the command and comes back */
@@ -35,6 +37,12 @@ enum osd_input_flag {
 	OSD_INPUT_MERGE = 1 << 5,   /* space is reclaimed behind the command */
 	OSD_INPUT_SIGN = 1 << 6,    /* it gets a capability and check values (osd_sign.h) */
 	OSD_INPUT_FORGE = 1 << 7,   /* then a bit of them, which the fill byte chooses, is turned */
+	OSD_INPUT_STEP = 1 << 8,    /* behind the command those in the background do a step */
+	OSD_INPUT_DAMAGE =
+		1
+		<< 9, /* before it the flash gets faults, which the fill byte chooses (osd_damage.h) */
+	OSD_INPUT_COMPLETE =
+		1 << 10, /* SET MASTER KEY gets the numbers of the exchange (osd_keys.h) */
 };
 
 /* What the first command finds. */
@@ -43,7 +51,8 @@ enum osd_scene {
 	OSD_SCENE_OBJECTS,  /* two partitions, one with objects and a collection; a subscription */
 	OSD_SCENE_VERSIONS, /* the same, changed since a snapshot */
 	OSD_SCENE_SMALL,    /* OBJECTS on a device that is soon full */
-	OSD_SCENE_SECURED,  /* OBJECTS, the first partition with keys and the method CAPKEY */
+	OSD_SCENE_SECURED, /* OBJECTS, the first partition with keys, lists of allowed attributes and the method CAPKEY */
+	OSD_SCENE_LOCKED, /* VERSIONS on a device that is soon full, the retention of its first partition locked */
 	OSD_SCENES
 };
 
@@ -55,13 +64,18 @@ enum osd_scene {
 #define OSD_SCENE_CLONE (OSD_SCENE_PARTITION + 2)
 
 struct osd_input_command {
-	uint8_t flags;
+	uint16_t flags;
 	uint8_t fill;
 	uint16_t cdb_length;
 	uint16_t out_length, out_kept, in_capacity, milliseconds;
 	uint8_t cdb[OSD_INPUT_CDB_MAX];      /* zeros behind what the input had */
 	uint8_t out[OSD_INPUT_OUT_KEPT_MAX]; /* the first out_kept bytes */
 };
+
+static inline bool osd_scene_has_version(enum osd_scene scene)
+{
+	return scene == OSD_SCENE_VERSIONS || scene == OSD_SCENE_LOCKED;
+}
 
 /* The scene; the reader is then at the first command. */
 enum osd_scene osd_input_scene(struct fuzz_reader *reader);

@@ -94,6 +94,11 @@ static void mutate_sequence(struct fuzz_random *random, struct sequence *sequenc
 	default:
 		osd_input_generate(random, &command);
 		insert(sequence, at, &command);
+		/* The first step of an exchange of keys is rarely worth anything without the second. */
+		if (get_be16(command.cdb + 8) == OSD_SET_MASTER_KEY && !(command.cdb[11] & 3)) {
+			command.cdb[11] |= 1;
+			insert(sequence, at + 1, &command);
+		}
 		break;
 	}
 }
@@ -202,7 +207,7 @@ static void mutate_command(struct fuzz_random *random, struct osd_input_command 
 {
 	switch (fuzz_below(random, 16)) {
 	case 0:
-		command->flags ^= (uint8_t)(1U << fuzz_below(random, 8));
+		command->flags ^= (uint16_t)(1U << fuzz_below(random, OSD_INPUT_FLAGS));
 		break;
 	case 1:
 		command->out_length = (uint16_t)(osd_input_number(random) & OSD_INPUT_OUT_MAX);

@@ -5,60 +5,9 @@
 
 #include "common/bytes.h"
 #include "osd/security_wire.h"
+#include "osd/vendor.h"
+#include "tests/fuzz/osd_access.h"
 #include "tests/fuzz/osd_permissions.h"
-
-#define KEY_VERSION 5
-
-struct key_pair {
-	uint8_t authentication[OSD_KEY_BYTES], generation[OSD_KEY_BYTES];
-};
-
-/* From the top: each is derived from the one before. */
-enum key { MASTER_KEY, ROOT_KEY, PARTITION_KEY, WORKING_KEY, KEYS };
-
-const uint8_t osd_sign_uuid[16] = { 0x10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
-
-void osd_sign_options(struct osd_options *options)
-{
-	/* So few nonces that some are forgotten for others. */
-	*options = (struct osd_options){ .has_device_key = true, .nonces_max = 4 };
-	memset(options->device_key, 0xC0, sizeof(options->device_key));
-	/* Binary, of the logical unit, vendor specific, 16 bytes. */
-	put_be32(options->system_id, 0x01000010);
-	memcpy(options->system_id + 4, osd_sign_uuid, sizeof(osd_sign_uuid));
-}
-
-static void fill_fields(enum key key, struct osd_key_fields *fields)
-{
-	*fields = (struct osd_key_fields){ .key_version = key == WORKING_KEY ? KEY_VERSION : 0 };
-	memset(fields->identifier, 0x10 + (int)key, sizeof(fields->identifier));
-	memset(fields->seed, 0x10 + (int)key, sizeof(fields->seed));
-}
-
-/* The same for every input, so they are computed once. */
-static const struct key_pair *keys(void)
-{
-	static struct key_pair pairs[KEYS];
-	static bool known;
-	struct osd_options options;
-
-	if (known)
-		return pairs;
-	osd_sign_options(&options);
-	fuzz_check(osd_initial_master_keys(options.device_key, options.system_id,
-					   pairs[MASTER_KEY].authentication,
-					   pairs[MASTER_KEY].generation) == 0);
-	for (enum key key = ROOT_KEY; key < KEYS; key++) {
-		struct osd_key_fields fields;
-
-		fill_fields(key, &fields);
-		fuzz_check(osd_derive_keys(pairs[key - 1].generation, fields.seed,
-					   sizeof(fields.seed), pairs[key].authentication,
-					   pairs[key].generation) == 0);
-	}
-	known = true;
-	return pairs;
-}
 
 /* ---- signing ---- */
 
@@ -71,6 +20,7 @@ struct signing {
 	uint64_t nexus;
 	uint8_t method;
 	uint16_t permissions;
+	unsigned access;            /* list of allowed attributes; 0: all are */
 	uint8_t key[OSD_KEY_BYTES]; /* of the capability */
 	uint8_t nonce[OSD_NONCE_BYTES];
 };
@@ -114,11 +64,12 @@ static void give_capability(struct signing *signing, const uint8_t *secret)
 	uint8_t *bytes = signing->input->cdb + OSD_FIELD_CAPABILITY_FORMAT;
 	struct osd_capability capability = {
 		.format = cdb->version == OSD_1 ? OSD_CAPABILITY_OSD1 : OSD_CAPABILITY_OSD2,
-		.key_version = KEY_VERSION,
+		.key_version = OSD_KEYS_VERSION,
 		.algorithm = OSD_INTEGRITY_HMAC_SHA1,
 		.method = signing->method,
 		.object_type = object_type(cdb),
 		.permissions = signing->permissions,
+		.attributes_access = signing->access,
 		.partition = cdb->partition,
 		.object = cdb->object,
 	};
@@ -126,10 +77,34 @@ static void give_capability(struct signing *signing, const uint8_t *secret)
 	if (capability.object_type == OSD_TYPE_ROOT || capability.object_type == OSD_TYPE_PARTITION)
 		capability.object = 0;
 	capability.descriptor_type = osd_descriptor_type(cdb->version, capability.object_type);
-	osd_sign_options(&options);
+	osd_keys_options(&options);
 	osd_capability_encode(cdb->version, &capability, bytes);
 	fuzz_check(osd_capability_key(cdb->version, secret, bytes, options.system_id,
 				      signing->key) == 0);
+}
+
+/* Bytes of command data in Data-Out. */
+static uint64_t data_bytes(const struct osd_cdb *cdb)
+{
+	struct osd_key_fields fields;
+
+	switch (cdb->action) {
+	case OSD_WRITE:
+	case OSD_APPEND:
+	case OSD_CREATE_AND_WRITE:
+		return cdb->length;
+	case OSD_EXECUTE:
+		return (uint32_t)cdb->address;
+	case OSD_COMPARE_AND_SWAP:
+		return 16;
+	case OSD_FETCH_AND_ADD:
+		return 8;
+	case OSD_SET_MASTER_KEY:
+		osd_key_fields_decode(OSD_SET_MASTER_KEY, cdb->key_bytes, &fields);
+		return fields.parameter_length;
+	default:
+		return 0;
+	}
 }
 
 /* ALLDATA: the integrity information behind Data-Out, and the place of the target's. */
@@ -137,10 +112,8 @@ static void add_integrity(struct signing *signing)
 {
 	struct osd_input_command *input = signing->input;
 	const struct osd_cdb *cdb = &signing->cdb;
-	bool writes = cdb->action == OSD_WRITE || cdb->action == OSD_APPEND ||
-		      cdb->action == OSD_CREATE_AND_WRITE;
-	const struct osd_integrity_lengths lengths = { writes ? cdb->length : 0,
-						       cdb->set_data.length, cdb->get_list.length };
+	const struct osd_integrity_lengths lengths = { data_bytes(cdb), cdb->set_data.length,
+						       cdb->get_list.length };
 	const uint64_t offsets[] = { cdb->continuation_length, cdb->set_data.offset,
 				     cdb->get_list.offset };
 	const uint64_t bytes[] = { lengths.data, lengths.sets, lengths.gets };
@@ -229,10 +202,10 @@ static void sign_extensions(struct signing *signing)
 	struct osd_input_command *input = signing->input;
 	uint8_t token[OSD_SECURITY_TOKEN_BYTES], *list;
 	size_t count = find_extensions(input, &signing->cdb, &list);
-	const uint8_t *secret = keys()[WORKING_KEY].authentication;
+	const uint8_t *secret = signing->unit->keys.pairs[OSD_KEYS_WORKING].authentication;
 	struct osd_options options;
 
-	osd_sign_options(&options);
+	osd_keys_options(&options);
 	get_token(signing, token);
 	for (size_t i = 0; i < count; i++) {
 		struct osd_capability capability;
@@ -240,7 +213,7 @@ static void sign_extensions(struct signing *signing)
 
 		osd_capability_decode(OSD_2, bytes, &capability);
 		capability.format = OSD_CAPABILITY_OSD2;
-		capability.key_version = KEY_VERSION;
+		capability.key_version = OSD_KEYS_VERSION;
 		capability.algorithm = OSD_INTEGRITY_HMAC_SHA1;
 		capability.method = signing->method;
 		capability.permissions = 0xFFFC;
@@ -299,12 +272,12 @@ static void sign_with(struct signing *signing, const uint8_t *secret, uint32_t s
 	add_check_value(signing);
 }
 
-/* The last byte of the permissions, all of whose bits are reserved. */
-enum { RESTRICTION_AT = OSD_FIELD_PERMISSIONS + 4 };
+/* The last two bytes of the permissions, all of whose bits are reserved. */
+enum { ACCESS_AT = OSD_FIELD_PERMISSIONS + 3, RESTRICTION_AT = OSD_FIELD_PERMISSIONS + 4 };
 
 bool osd_sign_restricts(const struct osd_input_command *input)
 {
-	return input->cdb[RESTRICTION_AT] != 0;
+	return input->cdb[RESTRICTION_AT] != 0 || input->cdb[ACCESS_AT] != 0;
 }
 
 /* All, but for one if the input says so: of those that the command needs if it is known what they are. */
@@ -313,39 +286,69 @@ static uint16_t choose_permissions(const struct osd_input_command *input)
 	uint16_t needed = osd_permissions_of(input);
 	unsigned bit = input->cdb[RESTRICTION_AT] % 16;
 
-	if (!osd_sign_restricts(input))
+	if (input->cdb[RESTRICTION_AT] == 0)
 		return 0xFFFC;
 	for (unsigned i = 0; i < 16 && needed != 0 && !(needed >> bit & 1); i++)
 		bit = (bit + 1) % 16;
 	return (uint16_t)(0xFFFC & ~(1U << bit));
 }
 
-uint16_t osd_sign(struct osd_fuzz_unit *unit, struct osd_input_command *input, uint64_t nexus,
-		  uint32_t serial)
+/* The key whose capabilities the command takes. */
+static enum osd_keys_level level_of(const struct osd_cdb *cdb)
+{
+	unsigned level = cdb->command_options & 3;
+
+	if (cdb->action == OSD_SET_MASTER_KEY)
+		return OSD_KEYS_MASTER;
+	/* The level above what is set. */
+	if (cdb->action == OSD_SET_KEY)
+		return level == 0 ? OSD_KEYS_MASTER : (enum osd_keys_level)(level - 1);
+	/* The root's for the root and for which partitions there are. */
+	return cdb->partition == 0 || cdb->action == OSD_CREATE_PARTITION ||
+			       cdb->action == OSD_REMOVE_PARTITION ||
+			       cdb->action == OSD_CREATE_CLONE || cdb->action == OSD_CREATE_SNAPSHOT
+		       ? OSD_KEYS_ROOT
+		       : OSD_KEYS_WORKING;
+}
+
+/* Is the command to be signed with the master key that was replaced? */
+static bool takes_former_key(const struct osd_fuzz_unit *unit,
+			     const struct osd_input_command *input, enum osd_keys_level level)
+{
+	return unit->keys.has_former_master && level == OSD_KEYS_MASTER &&
+	       input->flags & OSD_INPUT_FORGE && input->fill & 1;
+}
+
+struct osd_sign_limits osd_sign(struct osd_fuzz_unit *unit, struct osd_input_command *input,
+				uint64_t nexus, uint32_t serial)
 {
 	struct signing signing = { .unit = unit,
 				   .input = input,
 				   .nexus = nexus,
 				   .method = input->cdb[OSD_FIELD_SECURITY_METHOD] % 4,
+				   .access = input->cdb[ACCESS_AT] % (OSD_ACCESS_LISTS + 2),
 				   .permissions = choose_permissions(input) };
+	struct osd_sign_limits limits = { 0 };
+	const struct osd_keys *keys = &unit->keys;
+	enum osd_keys_level level;
 	uint16_t bad_field;
-	enum key key = WORKING_KEY;
 
+	if (input->flags & OSD_INPUT_COMPLETE)
+		osd_keys_complete(keys, input);
 	if (osd_cdb_decode(input->cdb, input->cdb_length, &signing.cdb, &bad_field) != 0 ||
 	    signing.method == OSD_NOSEC || !make_whole(input))
-		return 0;
-	/* The level above what is set; the root's for the root and for which partitions there are. */
-	if (signing.cdb.action == OSD_SET_KEY)
-		key = (signing.cdb.command_options & 3) % KEYS;
-	if (signing.cdb.action == OSD_SET_KEY && key != MASTER_KEY)
-		key--;
-	else if (signing.cdb.partition == 0 || signing.cdb.action == OSD_CREATE_PARTITION ||
-		 signing.cdb.action == OSD_REMOVE_PARTITION ||
-		 signing.cdb.action == OSD_CREATE_CLONE ||
-		 signing.cdb.action == OSD_CREATE_SNAPSHOT)
-		key = ROOT_KEY;
-	sign_with(&signing, keys()[key].authentication, serial);
-	return (uint16_t)(0xFFFC & ~signing.permissions);
+		return limits;
+	if (signing.cdb.version == OSD_1)
+		signing.access = 0;
+	level = level_of(&signing.cdb);
+	limits.former_key = takes_former_key(unit, input, level);
+	sign_with(&signing,
+		  limits.former_key ? keys->former_master.authentication
+				    : keys->pairs[level].authentication,
+		  serial);
+	limits.lacking = (uint16_t)(0xFFFC & ~signing.permissions);
+	limits.access = signing.access;
+	return limits;
 }
 
 void osd_sign_forge(struct osd_input_command *input)
@@ -383,7 +386,7 @@ static void execute(struct osd_fuzz_unit *unit, struct osd_input_command *input)
 	fuzz_check(command.status == SCSI_STATUS_GOOD);
 }
 
-static void set_key(struct osd_fuzz_unit *unit, enum key key)
+static void set_key(struct osd_fuzz_unit *unit, enum osd_keys_level level)
 {
 	static struct osd_input_command input;
 	struct signing signing = { .unit = unit,
@@ -395,37 +398,52 @@ static void set_key(struct osd_fuzz_unit *unit, enum key key)
 	size_t length;
 
 	memset(&input, 0, sizeof(input));
-	fill_fields(key, &fields);
-	signing.cdb = (struct osd_cdb){ .version = OSD_2,
-					.action = OSD_SET_KEY,
-					.format = OSD_ATTRIBUTES_LIST,
-					.command_options = (uint8_t)key,
-					.partition = key == ROOT_KEY ? 0 : OSD_SCENE_PARTITION };
+	osd_keys_fields(level, &fields);
+	signing.cdb =
+		(struct osd_cdb){ .version = OSD_2,
+				  .action = OSD_SET_KEY,
+				  .format = OSD_ATTRIBUTES_LIST,
+				  .command_options = (uint8_t)level,
+				  .partition = level == OSD_KEYS_ROOT ? 0 : OSD_SCENE_PARTITION };
 	osd_key_fields_encode(OSD_SET_KEY, &fields, signing.cdb.key_bytes);
 	fuzz_check(osd_cdb_encode(&signing.cdb, input.cdb, &length) == 0);
 	input.cdb_length = (uint16_t)length;
 	/* The nonces of inputs have lower serial numbers. */
-	sign_with(&signing, keys()[key - 1].authentication, 0xFFFF0000U + (uint32_t)key);
+	sign_with(&signing, unit->keys.pairs[level - 1].authentication,
+		  0xFFFF0000U + (uint32_t)level);
 	execute(unit, &input);
 }
 
-void osd_sign_set_keys(struct osd_fuzz_unit *unit)
+/* An attribute of the first partition, from the CDB. */
+static void set_attribute(struct osd_fuzz_unit *unit, uint32_t page, uint32_t number,
+			  const uint8_t *value, uint16_t bytes)
 {
 	static struct osd_input_command input;
 	struct osd_cdb cdb = { .version = OSD_2,
 			       .action = OSD_SET_ATTRIBUTES,
 			       .format = OSD_ATTRIBUTES_CDB,
 			       .partition = OSD_SCENE_PARTITION,
-			       .set_page = OSD_PARTITION_SECURITY,
-			       .set_number = OSD_SECURITY_DEFAULT_METHOD,
-			       .set_length = 1,
-			       .set_value = { OSD_CAPKEY } };
+			       .set_page = page,
+			       .set_number = number,
+			       .set_length = bytes };
 	size_t length;
 
-	for (enum key key = ROOT_KEY; key < KEYS; key++)
-		set_key(unit, key);
 	memset(&input, 0, sizeof(input));
+	memcpy(cdb.set_value, value, bytes);
 	fuzz_check(osd_cdb_encode(&cdb, input.cdb, &length) == 0);
 	input.cdb_length = (uint16_t)length;
 	execute(unit, &input);
+}
+
+void osd_sign_secure(struct osd_fuzz_unit *unit)
+{
+	uint8_t list[OSD_ACCESS_LIST_BYTES], method = OSD_CAPKEY;
+
+	for (enum osd_keys_level level = OSD_KEYS_ROOT; level < OSD_KEYS_LEVELS; level++)
+		set_key(unit, level);
+	for (unsigned number = 1; number <= OSD_ACCESS_LISTS; number++) {
+		osd_access_list(number, list);
+		set_attribute(unit, OSD_PARTITION_ATTRIBUTES_ACCESS, number, list, sizeof(list));
+	}
+	set_attribute(unit, OSD_PARTITION_SECURITY, OSD_SECURITY_DEFAULT_METHOD, &method, 1);
 }

@@ -11,6 +11,8 @@
 #include "common/bytes.h"
 #include "osd/vendor.h"
 #include "osd/wire.h"
+#include "tests/fuzz/osd_access.h"
+#include "tests/fuzz/osd_damage.h"
 #include "tests/fuzz/osd_permissions.h"
 #include "tests/fuzz/osd_sign.h"
 
@@ -20,12 +22,13 @@ struct run {
 	struct osd_input_command input;
 	struct osd_command command;
 	uint8_t *cdb, *out, *in;
-	unsigned comparisons; /* of the whole state, so far */
-	uint32_t signatures;  /* made so far */
-	uint16_t
-		lacking; /* permissions that the capability which the command was signed with lacks */
+	unsigned comparisons;          /* of the whole state, so far */
+	uint32_t signatures;           /* made so far */
+	struct osd_sign_limits limits; /* of the capability that the command was signed with */
+	enum osd_scene scene;
 	bool full; /* the device soon is: history is given up, whatever becomes of who needs the room */
-	bool locked; /* nothing has happened that could let unsigned commands in */
+	bool locked;      /* nothing has happened that could let unsigned commands in */
+	bool rolled_back; /* the whole device */
 };
 
 /* Comparisons of the whole state in one input: they take longer than commands. */
@@ -55,15 +58,6 @@ static void keep_small(struct run *run)
 	}
 }
 
-/* A merge has a thread of its own: what other commands find would depend on the host. */
-static void keep_alone(struct run *run)
-{
-	uint8_t *function = run->input.cdb + (run->input.cdb_length < OSD2_CDB_BYTES ? 44 : 40);
-
-	if (action_of(run) == OSD_EXECUTE && get_be16(function) == OSD_FUNCTION_MERGE)
-		put_be16(function, OSD_FUNCTION_FEATURES);
-}
-
 static void make_buffers(struct run *run)
 {
 	const struct osd_input_command *input = &run->input;
@@ -84,8 +78,9 @@ static void free_buffers(struct run *run)
 
 /* ---- answers ---- */
 
-static void check_sense(const struct osd_command *command)
+static void check_sense(const struct run *run)
 {
+	const struct osd_command *command = &run->command;
 	struct osd_sense sense;
 
 	fuzz_check(command->sense_length >= 8 && command->sense_length <= OSD_SENSE_BYTES_MAX);
@@ -93,7 +88,8 @@ static void check_sense(const struct osd_command *command)
 	fuzz_check(osd_sense_decode(command->sense, command->sense_length, &sense) == 0);
 	fuzz_check(sense.key != SENSE_NO_SENSE);
 	/* Nothing that an initiator sends is the target's own failure. */
-	fuzz_check(sense.key != SENSE_HARDWARE_ERROR && sense.key != SENSE_MEDIUM_ERROR);
+	fuzz_check(sense.key != SENSE_HARDWARE_ERROR);
+	fuzz_check(sense.key != SENSE_MEDIUM_ERROR || run->unit.damage != 0);
 	/* What failed has nothing to say but why. */
 	fuzz_check(sense.key == SENSE_RECOVERED_ERROR || command->data_in_length == 0);
 }
@@ -111,7 +107,7 @@ static void check_answer(const struct run *run)
 	fuzz_check((command->sense_length != 0) ==
 		   (command->status == SCSI_STATUS_CHECK_CONDITION));
 	if (command->status == SCSI_STATUS_CHECK_CONDITION)
-		check_sense(command);
+		check_sense(run);
 }
 
 /* Did the command fail as a whole? Then nothing of it may have happened. */
@@ -203,6 +199,27 @@ static void check_every_byte_is_set(struct run *run)
 	free(first);
 }
 
+/* What is read while the flash has faults is what there is without them. */
+static void check_undamaged(struct run *run)
+{
+	size_t length = run->command.data_in_length;
+	uint8_t *read;
+
+	if (run->unit.damage == 0 || run->command.status != SCSI_STATUS_GOOD || length == 0 ||
+	    action_of(run) != OSD_READ || get_be32(run->cdb + 60) != 0 ||
+	    (run->cdb[11] & 0x30) != OSD_ATTRIBUTES_LIST)
+		return;
+	read = fuzz_exact(length, 0);
+	memcpy(read, run->in, length);
+	osd_damage_lift(&run->unit);
+	execute(run, 0xC3);
+	osd_damage_restore(&run->unit);
+	/* A nonce is good for once. */
+	fuzz_check(has_failed(run) ||
+		   (run->command.data_in_length == length && memcmp(read, run->in, length) == 0));
+	free(read);
+}
+
 static bool may_compare(struct run *run, bool wanted)
 {
 	return wanted && run->comparisons++ < COMPARISONS_MAX;
@@ -215,20 +232,31 @@ static bool wants_comparison(const struct run *run)
 	       (run->input.flags & OSD_INPUT_SIGN && osd_sign_restricts(&run->input));
 }
 
+/* Of what there is when there are no faults: what they damage is not lost by what meets them. */
+static uint64_t digest_of(struct run *run)
+{
+	uint64_t digest;
+
+	osd_damage_lift(&run->unit);
+	digest = osd_fuzz_unit_digest(&run->unit);
+	osd_damage_restore(&run->unit);
+	return digest;
+}
+
 static void check_restart(struct run *run)
 {
-	uint64_t before = osd_fuzz_unit_digest(&run->unit);
+	uint64_t before = digest_of(run);
 
 	osd_fuzz_unit_restart(&run->unit);
-	fuzz_check(osd_fuzz_unit_digest(&run->unit) == before);
+	fuzz_check(digest_of(run) == before);
 }
 
 static void check_merge(struct run *run)
 {
-	uint64_t before = osd_fuzz_unit_digest(&run->unit);
+	uint64_t before = digest_of(run);
 
 	osd_fuzz_unit_merge(&run->unit);
-	fuzz_check(osd_fuzz_unit_digest(&run->unit) == before);
+	fuzz_check(digest_of(run) == before);
 }
 
 static void run_inquiry(struct run *run)
@@ -250,15 +278,33 @@ static void run_inquiry(struct run *run)
  */
 static void check_lock(struct run *run)
 {
-	uint8_t signing = run->input.flags & (OSD_INPUT_SIGN | OSD_INPUT_FORGE);
+	uint16_t signing = run->input.flags & (OSD_INPUT_SIGN | OSD_INPUT_FORGE);
 	uint16_t needed = osd_permissions_of(&run->input);
 
 	if (!run->locked || has_failed(run))
 		return;
 	fuzz_check(signing == OSD_INPUT_SIGN || needed == 0);
-	fuzz_check((needed & run->lacking) == 0);
+	fuzz_check((needed & run->limits.lacking) == 0);
+	fuzz_check(needed == 0 || run->limits.access == 0 ||
+		   osd_access_allows(run->limits.access, &run->input));
 	/* Keys, methods and the partition itself may be others from now on. */
 	run->locked = !osd_permissions_change(&run->input);
+}
+
+/* Keys are set by who has the key above, whatever method the partition has: by nobody else. */
+static void check_keys(struct run *run)
+{
+	uint16_t action = action_of(run);
+	uint16_t signing = run->input.flags & (OSD_INPUT_SIGN | OSD_INPUT_FORGE);
+
+	if (has_failed(run))
+		return;
+	if (action == OSD_FORMAT_OSD)
+		run->unit.keys.has_former_master = false;
+	if (action != OSD_SET_KEY && action != OSD_SET_MASTER_KEY)
+		return;
+	fuzz_check(signing == OSD_INPUT_SIGN);
+	osd_keys_note(&run->unit.keys, &run->input, run->in, run->command.data_in_length);
 }
 
 /* Does a tracking collection note how the command ended, even if it failed? */
@@ -278,29 +324,49 @@ static bool may_commit(const struct run *run)
 	return is_tracked(run) || run->input.flags & OSD_INPUT_SIGN || run->full;
 }
 
+/* A rollback of the whole device may be to a moment at which there was no version yet. */
+static void note_rollback(struct run *run)
+{
+	struct osd_cdb cdb;
+	uint16_t bad_field;
+
+	if (!has_failed(run) &&
+	    osd_cdb_decode(run->cdb, run->input.cdb_length, &cdb, &bad_field) == 0 &&
+	    cdb.action == OSD_EXECUTE && cdb.partition == 0 &&
+	    cdb.address >> 48 == OSD_FUNCTION_ROLLBACK)
+		run->rolled_back = true;
+}
+
 static void run_command(struct run *run)
 {
 	bool compare = !is_tracked(run) && may_compare(run, wants_comparison(run));
-	uint64_t digest = compare ? osd_fuzz_unit_digest(&run->unit) : 0;
+	uint64_t digest = compare ? digest_of(run) : 0;
 	uint64_t commits = osd_fuzz_unit_commits(&run->unit);
 
-	run->lacking = 0;
+	run->limits = (struct osd_sign_limits){ 0 };
 	keep_small(run);
-	keep_alone(run);
 	run->unit.now_ms += run->input.milliseconds;
 	if (run->input.flags & OSD_INPUT_SIGN)
-		run->lacking = osd_sign(&run->unit, &run->input, nexus_of(run), ++run->signatures);
-	if (run->input.flags & OSD_INPUT_FORGE)
+		run->limits = osd_sign(&run->unit, &run->input, nexus_of(run), ++run->signatures);
+	if (run->input.flags & OSD_INPUT_FORGE && !run->limits.former_key)
 		osd_sign_forge(&run->input);
 	make_buffers(run);
+	if (run->input.flags & OSD_INPUT_DAMAGE)
+		osd_damage_choose(&run->unit, run->input.fill);
 	execute(run, 0x5A);
 	check_lock(run);
+	check_keys(run);
+	note_rollback(run);
 	if (has_failed(run)) {
 		fuzz_check(may_commit(run) || osd_fuzz_unit_commits(&run->unit) == commits);
-		fuzz_check(!compare || osd_fuzz_unit_digest(&run->unit) == digest);
+		fuzz_check(!compare || digest_of(run) == digest);
+	} else if (run->unit.damage != 0) {
+		check_undamaged(run);
 	} else if (run->input.flags & OSD_INPUT_AGAIN) {
 		check_every_byte_is_set(run);
 	}
+	if (run->input.flags & OSD_INPUT_STEP)
+		osd_fuzz_unit_step(&run->unit);
 	if (run->comparisons == 0 && may_compare(run, run->input.flags & OSD_INPUT_MERGE))
 		check_merge(run);
 	if (may_compare(run, run->input.flags & OSD_INPUT_RESTART))
@@ -308,12 +374,16 @@ static void run_command(struct run *run)
 	free_buffers(run);
 }
 
-/* As long as a version is there, it is as it was made. */
+/* As long as a version is there, it is as it was made; locked, it is there. */
 static void check_version(struct run *run)
 {
-	uint64_t digest = osd_fuzz_unit_version_digest(&run->unit);
+	uint64_t digest;
 
-	fuzz_check(digest == 0 || digest == run->unit.version_digest);
+	osd_damage_lift(&run->unit);
+	digest = osd_fuzz_unit_version_digest(&run->unit);
+	fuzz_check(digest == run->unit.version_digest ||
+		   (digest == 0 && (run->scene != OSD_SCENE_LOCKED || run->rolled_back)));
+	fuzz_check(run->scene != OSD_SCENE_LOCKED || osd_fuzz_unit_is_locked(&run->unit));
 }
 
 static void run_osd(const uint8_t *data, size_t size)
@@ -323,8 +393,8 @@ static void run_osd(const uint8_t *data, size_t size)
 	enum osd_scene scene;
 
 	fuzz_check(run != NULL);
-	scene = osd_input_scene(&reader);
-	run->full = scene == OSD_SCENE_SMALL;
+	scene = run->scene = osd_input_scene(&reader);
+	run->full = scene == OSD_SCENE_SMALL || scene == OSD_SCENE_LOCKED;
 	run->locked = scene == OSD_SCENE_SECURED;
 	osd_fuzz_unit_open(&run->unit, scene);
 	for (int i = 0; i < OSD_INPUT_COMMANDS_MAX && osd_input_next(&reader, &run->input); i++) {
@@ -333,7 +403,7 @@ static void run_osd(const uint8_t *data, size_t size)
 		else
 			run_command(run);
 	}
-	if (scene == OSD_SCENE_VERSIONS)
+	if (osd_scene_has_version(scene))
 		check_version(run);
 	osd_fuzz_unit_close(&run->unit);
 	free(run);

@@ -8,9 +8,11 @@
 #include <xxhash.h>
 
 #include "common/bytes.h"
+#include "common/log.h"
 #include "engine/objects.h"
-#include "osd/vendor.h"
+#include "osd/functions.h"
 #include "osd/wire.h"
+#include "tests/fuzz/osd_damage.h"
 #include "tests/fuzz/osd_flash.h"
 #include "tests/fuzz/osd_sign.h"
 
@@ -24,6 +26,14 @@ static const struct nand_geometry geometry = {
 	.dies_per_channel = 1,
 };
 #define SMALL_BLOCKS 48
+
+/* Little at a time, so that a collection of three members has something left for the next time. */
+static const struct osd_portions portions = {
+	.members = 1, .candidates = 1, .turn = 2, .search_work = 1 << 17
+};
+
+/* How long the retention of the scene LOCKED is: more than passes in a sequence. */
+#define LOCK_MS UINT64_C(3600000)
 
 /* Most that the digest looks at. */
 #define DIGEST_IDS         64
@@ -86,9 +96,12 @@ static void open_target(struct osd_fuzz_unit *unit)
 	struct error_text error = { "" };
 
 	must(engine_open(unit->nand, &options, &unit->engine, &error), &error, "engine_open");
-	osd_sign_options(&osd);
-	must(osd_device_create(unit->engine, osd_sign_uuid, &osd, &unit->device), &error,
+	osd_keys_options(&osd);
+	must(osd_device_create(unit->engine, osd_keys_uuid, &osd, &unit->device), &error,
 	     "osd_device_create");
+	unit->device->portions = portions;
+	osd_background_by_hand(&unit->device->background);
+	osd_merge_job_by_hand(unit->device->merge_job);
 	osd_device_set_tasks(unit->device, &tasks);
 }
 
@@ -177,6 +190,8 @@ static void set_scene(struct osd_fuzz_unit *unit, enum osd_scene scene)
 {
 	struct engine_address address = { .partition = OSD_SCENE_PARTITION,
 					  .object = OSD_SCENE_OBJECT };
+	const struct engine_retention lock = { .kind = ENGINE_RETAIN_SNAPSHOTS,
+					       .locked_until_ms = unit->now_ms + LOCK_MS };
 	struct error_text error = { "" };
 	struct engine_txn *txn;
 	uint32_t version;
@@ -189,8 +204,8 @@ static void set_scene(struct osd_fuzz_unit *unit, enum osd_scene scene)
 	must(engine_commit(txn, false), &error, "commit");
 	add_members(unit);
 	if (scene == OSD_SCENE_SECURED)
-		osd_sign_set_keys(unit);
-	if (scene != OSD_SCENE_VERSIONS)
+		osd_sign_secure(unit);
+	if (!osd_scene_has_version(scene))
 		return;
 	txn = begin(unit);
 	must(engine_snapshot(txn, OSD_SCENE_PARTITION, "scene", &version), &error, "snapshot");
@@ -198,6 +213,8 @@ static void set_scene(struct osd_fuzz_unit *unit, enum osd_scene scene)
 	must(engine_truncate(txn, address, 1000), &error, "truncate");
 	address.object = OSD_SCENE_OBJECT + 2;
 	must(engine_remove(txn, address), &error, "remove");
+	if (scene == OSD_SCENE_LOCKED)
+		must(engine_retention_set(txn, OSD_SCENE_PARTITION, &lock, false), &error, "lock");
 	must(engine_commit(txn, false), &error, "commit");
 }
 
@@ -208,7 +225,8 @@ struct stage {
 	struct nand *nand; /* NULL: not made yet */
 	struct osd_flash_state *state;
 	uint64_t now_ms;
-	uint64_t version_created, version_digest; /* of the scene VERSIONS */
+	uint64_t version_created, version_digest; /* of scenes that have a version */
+	uint64_t horizon;
 };
 
 static void format(struct osd_fuzz_unit *unit, enum osd_scene scene)
@@ -218,7 +236,7 @@ static void format(struct osd_fuzz_unit *unit, enum osd_scene scene)
 	struct error_text error = { "" };
 	uint64_t nvram_bytes; /* depends on the shape, but the smaller one fits */
 
-	if (scene == OSD_SCENE_SMALL)
+	if (scene == OSD_SCENE_SMALL || scene == OSD_SCENE_LOCKED)
 		shape.blocks = SMALL_BLOCKS;
 	must(engine_nvram_bytes(&geometry, &options, &nvram_bytes, &error), &error, "NVRAM");
 	must(nand_open_memory(&shape, nvram_bytes, &unit->nand, &error), &error, "flash");
@@ -229,25 +247,37 @@ static void remember_version(struct osd_fuzz_unit *unit, struct stage *stage)
 {
 	struct engine_address partition = { .partition = OSD_SCENE_PARTITION, .version = 1 };
 	struct error_text error = { "" };
+	struct engine_history history;
 	struct engine_txn *txn;
 	struct engine_stat stat;
 
 	must(engine_begin(unit->engine, ENGINE_READ, &txn), &error, "engine_begin");
 	must(engine_stat(txn, partition, &stat), &error, "version");
+	must(engine_history(txn, OSD_SCENE_PARTITION, &history), &error, "engine_history");
 	engine_abort(txn);
+	stage->horizon = history.horizon_sequence;
 	unit->version_created = stage->version_created = stat.created_sequence;
 	stage->version_digest = osd_fuzz_unit_version_digest(unit);
 	fuzz_check(stage->version_digest != 0);
+}
+
+/* Thousands of faults a second are nothing to tell of. */
+static void drop_line(enum log_level level, const char *line)
+{
+	(void)level;
+	(void)line;
 }
 
 static void make_stage(struct stage *stage, enum osd_scene scene)
 {
 	struct osd_fuzz_unit unit = { .now_ms = UINT64_C(1700000000000) };
 
+	log_configure(drop_line, LOG_LEVEL_ERROR);
+	osd_keys_begin(&unit.keys);
 	format(&unit, scene);
 	open_target(&unit);
 	set_scene(&unit, scene);
-	if (scene == OSD_SCENE_VERSIONS)
+	if (osd_scene_has_version(scene))
 		remember_version(&unit, stage);
 	osd_fuzz_unit_close(&unit);
 	stage->nand = unit.nand;
@@ -268,6 +298,9 @@ void osd_fuzz_unit_open(struct osd_fuzz_unit *unit, enum osd_scene scene)
 	unit->now_ms = stage->now_ms;
 	unit->version_created = stage->version_created;
 	unit->version_digest = stage->version_digest;
+	unit->horizon = stage->horizon;
+	unit->damage = 0;
+	osd_keys_begin(&unit->keys);
 	open_target(unit);
 	if (scene != OSD_SCENE_EMPTY)
 		subscribe(unit);
@@ -275,6 +308,7 @@ void osd_fuzz_unit_open(struct osd_fuzz_unit *unit, enum osd_scene scene)
 
 void osd_fuzz_unit_close(struct osd_fuzz_unit *unit)
 {
+	osd_damage_choose(unit, 0);
 	osd_device_destroy(unit->device);
 	fuzz_check(engine_close(unit->engine) == 0);
 }
@@ -283,7 +317,9 @@ void osd_fuzz_unit_restart(struct osd_fuzz_unit *unit)
 {
 	osd_device_destroy(unit->device);
 	engine_abandon(unit->engine);
+	osd_damage_lift(unit);
 	open_target(unit);
+	osd_damage_restore(unit);
 }
 
 void osd_fuzz_unit_merge(struct osd_fuzz_unit *unit)
@@ -291,7 +327,33 @@ void osd_fuzz_unit_merge(struct osd_fuzz_unit *unit)
 	struct engine_merge_result result = { 0 };
 	int merged = engine_merge(unit->engine, &result);
 
-	fuzz_check(merged == 0 || merged == -EAGAIN || merged == -ENOSPC);
+	fuzz_check(merged == 0 || merged == -EAGAIN || merged == -ENOSPC ||
+		   (unit->damage != 0 && merged == -EBADMSG));
+}
+
+void osd_fuzz_unit_step(struct osd_fuzz_unit *unit)
+{
+	osd_merge_job_step(unit->device->merge_job);
+	osd_background_step(&unit->device->background);
+}
+
+bool osd_fuzz_unit_is_locked(struct osd_fuzz_unit *unit)
+{
+	struct engine_retention retention = { 0 };
+	struct engine_history history = { 0 };
+	struct error_text error = { "" };
+	struct engine_txn *txn;
+	int result;
+
+	must(engine_begin(unit->engine, ENGINE_READ, &txn), &error, "engine_begin");
+	result = engine_retention_get(txn, OSD_SCENE_PARTITION, &retention);
+	if (result == 0)
+		result = engine_history(txn, OSD_SCENE_PARTITION, &history);
+	engine_abort(txn);
+	return result == 0 && retention.locked_until_ms > unit->now_ms &&
+	       (retention.kind == ENGINE_RETAIN_ALL ||
+		(retention.kind == ENGINE_RETAIN_SNAPSHOTS && retention.keep_all_ms == 0)) &&
+	       history.horizon_sequence <= unit->horizon;
 }
 
 uint64_t osd_fuzz_unit_commits(const struct osd_fuzz_unit *unit)

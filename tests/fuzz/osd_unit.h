@@ -5,15 +5,18 @@
 
 #include "nand/nand.h"
 #include "osd/osd.h"
-#include "tests/fuzz/osd_input.h"
+#include "tests/fuzz/osd_keys.h"
 
 struct osd_fuzz_unit {
 	struct nand *nand;
 	struct engine *engine;
 	struct osd_device *device;
 	uint64_t now_ms; /* the unit's clock */
-	/* Of the scene VERSIONS: when the partition was made, and what its version 1 holds. */
+	/* Of scenes that have a version: when the partition was made, and what its version 1 holds. */
 	uint64_t version_created, version_digest;
+	struct osd_keys keys; /* what the security manager has */
+	uint8_t damage;       /* the choice of osd_damage.h; 0: none */
+	uint64_t horizon;     /* of the scene LOCKED: the earliest moment of its first partition */
 };
 
 /* Aborts when it cannot be made: that is a mistake of the harness. */
@@ -25,6 +28,12 @@ void osd_fuzz_unit_restart(struct osd_fuzz_unit *unit);
 
 /* Frees a segment, if there is one that is worth it. */
 void osd_fuzz_unit_merge(struct osd_fuzz_unit *unit);
+
+/* A step of each of those that go on in the background: a merge, a command that was answered before its end. */
+void osd_fuzz_unit_step(struct osd_fuzz_unit *unit);
+
+/* Of the scene LOCKED: is the retention of its first partition locked as it was, and all of the history there that was? */
+bool osd_fuzz_unit_is_locked(struct osd_fuzz_unit *unit);
 
 /* Transactions that were committed since the target's start: unchanged when nothing was executed. Cheap. */
 uint64_t osd_fuzz_unit_commits(const struct osd_fuzz_unit *unit);

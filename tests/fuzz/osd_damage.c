@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "tests/fuzz/osd_damage.h"
+
+#include "nand/faults.h"
+
+static struct nand_faults faults_of(uint8_t choice)
+{
+	static const double shares[] = { 0, 0.05, 0.3, 1 };
+	struct nand_faults faults = nand_faults_default();
+
+	faults.seed = choice;
+	faults.ecc_codeword_bytes = 512;
+	faults.unreadable = shares[choice >> 6];
+	faults.on = faults.unreadable > 0 ? 1 << NAND_FAULT_UNREADABLE : 0;
+	if (choice & 1 << 5) {
+		faults.on |= 1 << NAND_FAULT_PROGRAM;
+		faults.program_fails_at = 1 + (choice & 3);
+	}
+	if (choice & 1 << 4) {
+		faults.on |= 1 << NAND_FAULT_ERASE;
+		faults.erase_fails_at = 1 + (choice >> 2 & 3);
+	}
+	return faults;
+}
+
+static void set(struct osd_fuzz_unit *unit, uint8_t choice)
+{
+	struct nand_faults faults = faults_of(choice);
+	struct error_text error = { "" };
+
+	fuzz_check(nand_set_faults(unit->nand, choice ? &faults : NULL, &error) == 0);
+}
+
+void osd_damage_choose(struct osd_fuzz_unit *unit, uint8_t choice)
+{
+	if (choice == 0 && unit->damage == 0)
+		return;
+	unit->damage = choice;
+	set(unit, choice);
+}
+
+void osd_damage_lift(struct osd_fuzz_unit *unit)
+{
+	if (unit->damage != 0)
+		set(unit, 0);
+}
+
+void osd_damage_restore(struct osd_fuzz_unit *unit)
+{
+	if (unit->damage != 0)
+		set(unit, unit->damage);
+}
