@@ -344,6 +344,44 @@ static int kept_by_version(struct engine *engine, struct partition *partition, u
 	return result ? result : found == bound ? 0 : -ENOENT;
 }
 
+/*
+ * Whether a clone stands, or is still to be seen standing, on `bound` of a partition. Its set is the index's: it may be of one
+ * that had it before a rollback of the device.
+ */
+static int kept_by_clone(struct engine *engine, struct partition *partition, uint64_t bound)
+{
+	struct idset clones = history_clones(engine, partition);
+	struct partition then;
+	uint64_t found = 0;
+	int result = history_next_kept(&clones, bound, &found, NULL);
+
+	if (!result && found != bound)
+		result = -ENOENT;
+	if (!result)
+		result = partition_state_of(engine->store, partition->index, bound, &then);
+	if (!result && then.created_sequence != partition->created_sequence)
+		result = -ENOENT;
+	return result;
+}
+
+int history_keeps(struct engine *engine, struct partition *partition, uint64_t bound)
+{
+	struct partition *root;
+	int result;
+
+	if (bound < partition->created_sequence)
+		return -ENOENT;
+	result = kept_by_version(engine, partition, bound);
+	if (result != -ENOENT || partition->index == RECORD_ROOT_INDEX)
+		return result;
+	result = partition_get(engine, 0, &root);
+	if (result)
+		return result;
+	result = kept_by_version(engine, root, bound);
+	partition_release(engine, root);
+	return result == -ENOENT ? kept_by_clone(engine, partition, bound) : result;
+}
+
 int history_reaches(struct engine *engine, struct partition *partition, uint64_t bound)
 {
 	struct partition *root;
@@ -355,11 +393,7 @@ int history_reaches(struct engine *engine, struct partition *partition, uint64_t
 	result = history_horizon(engine, &partition->history, &root->history,
 				 partition->created_sequence, &horizon);
 	if (!result && bound < horizon) {
-		result = bound < partition->created_sequence
-				 ? -ENOENT
-				 : kept_by_version(engine, partition, bound);
-		if (result == -ENOENT && partition != root && bound >= partition->created_sequence)
-			result = kept_by_version(engine, root, bound);
+		result = history_keeps(engine, partition, bound);
 		if (result == -ENOENT &&
 		    bound >= history_intervals_since(&partition->history, &root->history,
 						     partition->created_sequence))

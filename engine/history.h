@@ -106,6 +106,12 @@ int history_horizon(struct engine *engine, const struct history *history,
 		    const struct history *device, uint64_t created_sequence, uint64_t *horizon);
 
 /*
+ * Whether `bound` is kept in a partition (or in the root: in the whole device) by a version, or because a clone stands on it,
+ * however old it is. 0 or -ENOENT.
+ */
+int history_keeps(struct engine *engine, struct partition *partition, uint64_t bound);
+
+/*
  * Whether `bound` can be reached in a partition (or in the root: in the whole device): it is not before the horizon, or it
  * is kept. 0 or -ENOENT.
  */

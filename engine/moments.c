@@ -51,10 +51,23 @@ static int resolve_time(struct engine_txn *txn, struct partition *partition,
 	return result ? result : history_reaches(engine, partition, *bound);
 }
 
+static int resolve_sequence(struct engine *engine, struct partition *partition,
+			    const struct history *device, uint64_t sequence, uint64_t *bound)
+{
+	int result = times_boundary_of(engine, device, sequence, bound);
+
+	if (!result)
+		result = history_reaches(engine, partition, *bound);
+	if (result != -ENOENT)
+		return result;
+	/* The table of times may have ended since with the history around it. */
+	*bound = sequence;
+	return history_keeps(engine, partition, sequence);
+}
+
 static int resolve_with(struct engine_txn *txn, struct partition *partition,
 			const struct history *device, struct engine_moment moment, uint64_t *bound)
 {
-	int result;
 
 	switch (moment.kind) {
 	case ENGINE_NOW:
@@ -69,8 +82,7 @@ static int resolve_with(struct engine_txn *txn, struct partition *partition,
 		return resolve_time(txn, partition, device, moment.value, bound);
 	case ENGINE_AT_SEQUENCE:
 		settle_slot(txn);
-		result = times_boundary_of(txn->engine, device, moment.value, bound);
-		return result ? result : history_reaches(txn->engine, partition, *bound);
+		return resolve_sequence(txn->engine, partition, device, moment.value, bound);
 	}
 	return -EINVAL;
 }

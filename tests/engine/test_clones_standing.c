@@ -220,7 +220,9 @@ static void make_again(struct device *device)
 static void test_an_earlier_partition_that_comes_back_keeps_what_clones_of_a_later_stand_on(
 	void **state)
 {
+	struct engine_moment of_later = { .kind = ENGINE_AT_SEQUENCE };
 	struct device *device = *state;
+	struct engine_clone facts;
 	uint32_t before, after;
 
 	set_policy(device, 0, 0, 0, 0);
@@ -229,11 +231,22 @@ static void test_an_earlier_partition_that_comes_back_keeps_what_clones_of_a_lat
 	make_again(device);
 	write_page(device, 3 * SECOND, 0, 'a');
 	make_clone(device, PARTITION, CLONE);
+	begin(device, ENGINE_READ);
+	assert_int_equal(engine_clone_get(device->txn, CLONE, &facts), 0);
+	of_later.value = facts.sequence;
+	assert_int_equal(engine_moment_resolve(device->txn, PARTITION, of_later, &facts.sequence),
+			 0);
+	commit(device);
 	write_page(device, 4 * SECOND, 0, 'b');
 	after = take_snapshot(device, 0);
 	remove_one(device, PARTITION);
 	roll_back_device(device, ENGINE_AT_VERSION, before);
 	check_page(device, 0, 0, 'z');
+	/* What the later one's clone stands on is none of its moments. */
+	begin(device, ENGINE_READ);
+	assert_int_equal(engine_moment_resolve(device->txn, PARTITION, of_later, &facts.sequence),
+			 -ENOENT);
+	commit(device);
 	/* It has a history of its own from now on. */
 	take_snapshot(device, PARTITION);
 	write_page(device, 5 * SECOND, 0, 'y');
