@@ -4,6 +4,7 @@
 #include "common/bytes.h"
 #include "engine/standing.h"
 #include "engine/times.h"
+#include "engine/versions.h"
 
 /* ---- who stands on whom ---- */
 
@@ -52,9 +53,19 @@ int clones_remove(struct engine_txn *txn, struct partition *root, struct partiti
 
 /* ---- making ---- */
 
-/* Lets a new partition begin as `state`, which is its source as of `bound`. */
+/* When the contents of a moment came about. 0: the table of times has ended since, with the history around the moment. */
+static int time_of_bound(struct engine *engine, const struct partition *root, uint64_t bound,
+			 uint64_t *ms)
+{
+	uint64_t last_ms;
+	int result = times_of_boundary(engine, &root->history, bound, ms, &last_ms);
+
+	return result == -ENOENT ? 0 : result;
+}
+
+/* Lets a new partition begin as `state`, which is its source as of `bound`, at about `ms`. */
 static int inherit(struct engine_txn *txn, struct partition *clone, const struct partition *state,
-		   uint64_t bound, bool writable)
+		   uint64_t bound, uint64_t ms, bool writable)
 {
 	memcpy(clone->sets, state->sets, sizeof(clone->sets));
 	usage_change(txn, clone->used_bytes, state->used_bytes);
@@ -65,6 +76,7 @@ static int inherit(struct engine_txn *txn, struct partition *clone, const struct
 		.writable = writable,
 		.bound = bound,
 		.since = txn->sequence,
+		.ms = ms,
 	};
 	lineage_note(&txn->engine->lineage, clone->index);
 	lineage_forget(&txn->engine->lineage);
@@ -101,8 +113,8 @@ static int copy_attributes(struct engine_txn *txn, uint64_t source, uint64_t bou
 
 struct cloning {
 	struct partition *root, *source; /* pinned */
-	uint64_t bound;
-	struct partition state; /* of the source as of the bound */
+	uint64_t bound, ms;              /* when that was; 0: not known */
+	struct partition state;          /* of the source as of the bound */
 };
 
 static int make_clone(struct engine_txn *txn, struct cloning *cloning, uint64_t requested,
@@ -120,7 +132,8 @@ static int make_clone(struct engine_txn *txn, struct cloning *cloning, uint64_t 
 		return result;
 	result = stand_on(txn, cloning->root, cloning->source, cloning->bound, clone->index);
 	if (!result)
-		result = inherit(txn, clone, &cloning->state, cloning->bound, writable);
+		result =
+			inherit(txn, clone, &cloning->state, cloning->bound, cloning->ms, writable);
 	partition_release(engine, clone);
 	cloning->root->history.device.clones++;
 	partition_mark_history(txn, cloning->root);
@@ -128,6 +141,25 @@ static int make_clone(struct engine_txn *txn, struct cloning *cloning, uint64_t 
 		result = copy_attributes(txn, cloning->source->id, cloning->bound, id);
 	if (!result && chosen)
 		*chosen = id;
+	return result;
+}
+
+/* Learns when the contents of the clone came about. A version tells it longer than the table of times. */
+static int learn_time(struct engine_txn *txn, struct cloning *cloning, struct engine_moment moment)
+{
+	struct engine *engine = txn->engine;
+	struct version_record version;
+	struct partition *scope = cloning->source;
+	int result = time_of_bound(engine, cloning->root, cloning->bound, &cloning->ms);
+
+	if (result || cloning->ms || moment.kind != ENGINE_AT_VERSION ||
+	    moment.value >= ENGINE_VIEW_FIRST)
+		return result;
+	if (version_is_of_device((uint32_t)moment.value))
+		scope = cloning->root;
+	result = version_read(engine, scope, (uint32_t)moment.value, &version);
+	if (!result)
+		cloning->ms = version.time_ms;
 	return result;
 }
 
@@ -153,6 +185,8 @@ int engine_clone(struct engine_txn *txn, uint64_t source, struct engine_moment m
 		/* The bound is one of the partition of now: an earlier one of that ID is another one. */
 		if (!result && cloning.state.index != cloning.source->index)
 			result = -ENOENT;
+		if (!result)
+			result = learn_time(txn, &cloning, moment);
 		depth = result ? 0
 			       : lineage_depth(engine->store, cloning.state.index, cloning.bound);
 		if (depth < 0 || depth >= ENGINE_CLONE_DEPTH_MAX)
@@ -197,16 +231,18 @@ static int begin_anew(struct engine_txn *txn, struct partition *root, struct par
 		      struct partition *source)
 {
 	struct engine *engine = txn->engine;
-	uint64_t bound = slot_end(engine->committed);
-	int result = stand_on(txn, root, source, bound, clone->index);
+	uint64_t bound = slot_end(engine->committed), ms = 0;
+	int result = time_of_bound(engine, root, bound, &ms);
 
+	if (!result)
+		result = stand_on(txn, root, source, bound, clone->index);
 	if (result)
 		return result;
 	txn->changed = txn->forgets_accesses = txn->forgets_states = true;
 	txn->accesses_of = clone->id;
 	cache_drop_partition(&engine->onodes, clone->index);
 	cache_drop_partition(&engine->nodes, clone->index);
-	return inherit(txn, clone, source, bound, clone->origin.writable);
+	return inherit(txn, clone, source, bound, ms, clone->origin.writable);
 }
 
 static int refresh(struct engine_txn *txn, struct partition *root, struct partition *clone)
@@ -249,12 +285,12 @@ int engine_clone_get(struct engine_txn *txn, uint64_t id, struct engine_clone *c
 	struct engine *engine = txn->engine;
 	struct partition *partition, *root;
 	struct source source;
-	uint64_t last_ms;
 	int result = partition_get(engine, id, &partition);
 
 	if (result)
 		return result;
 	*clone = (struct engine_clone){ .sequence = partition->origin.bound,
+					.time_ms = partition->origin.ms,
 					.writable = partition->origin.writable };
 	result = partition->origin.associated
 			 ? source_open(engine, partition->origin.index, &source)
@@ -264,11 +300,13 @@ int engine_clone_get(struct engine_txn *txn, uint64_t id, struct engine_clone *c
 		return result;
 	clone->source = source.partition->id;
 	source_close(engine, &source);
+	/* One that an older program made does not tell. */
+	if (clone->time_ms)
+		return 0;
 	result = partition_get(engine, 0, &root);
 	if (result)
 		return result;
-	result = times_of_boundary(engine, &root->history, clone->sequence, &clone->time_ms,
-				   &last_ms);
+	result = time_of_bound(engine, root, clone->sequence, &clone->time_ms);
 	partition_release(engine, root);
-	return result == -ENOENT ? 0 : result;
+	return result;
 }

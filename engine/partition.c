@@ -14,8 +14,11 @@ enum { ASSOCIATED = 1 << 0, WRITABLE = 1 << 1 };
 static_assert(PARTITION_STATE_BYTES == 48 + PARTITION_SETS * IDSET_HEADER_BYTES,
 	      "the state's parts add up");
 
-void partition_encode(const struct partition *partition, uint8_t *to)
+uint32_t partition_encode(const struct partition *partition, uint8_t *to)
 {
+	const struct partition_origin *origin = &partition->origin;
+	bool tells_time = origin->index && origin->ms;
+
 	to[0] = PARTITION_FORMAT;
 	to[1] = 0;
 	put_le16(to + 2, partition->version);
@@ -27,20 +30,24 @@ void partition_encode(const struct partition *partition, uint8_t *to)
 	for (int which = 0; which < PARTITION_SETS; which++)
 		idset_header_encode(&partition->sets[which], to + 32 + which * IDSET_HEADER_BYTES);
 	to += PARTITION_STATE_BYTES - 16;
-	put_le16(to, partition->origin.index);
-	to[2] = (partition->origin.associated ? ASSOCIATED : 0) |
-		(partition->origin.writable ? WRITABLE : 0);
+	put_le16(to, origin->index);
+	to[2] = (origin->associated ? ASSOCIATED : 0) | (origin->writable ? WRITABLE : 0);
 	to[3] = 0;
-	put_le48(to + 4, partition->origin.bound);
-	put_le48(to + 10, partition->origin.since);
+	put_le48(to + 4, origin->bound);
+	put_le48(to + 10, origin->since);
+	if (!tells_time)
+		return PARTITION_STATE_BYTES;
+	put_le48(to + 16, origin->ms);
+	return PARTITION_CLONE_BYTES;
 }
 
 int partition_decode(struct partition *partition, const uint8_t *from, uint32_t length)
 {
 	int result = 0;
 
-	if (length != PARTITION_STATE_BYTES || from[0] != PARTITION_FORMAT || from[1] != 0 ||
-	    get_le32(from + 4) != 0 || get_le16(from + 30) != 0)
+	if ((length != PARTITION_STATE_BYTES && length != PARTITION_CLONE_BYTES) ||
+	    from[0] != PARTITION_FORMAT || from[1] != 0 || get_le32(from + 4) != 0 ||
+	    get_le16(from + 30) != 0)
 		return -EBADMSG;
 	partition->version = get_le16(from + 2);
 	partition->id = get_le64(from + 8);
@@ -56,8 +63,10 @@ int partition_decode(struct partition *partition, const uint8_t *from, uint32_t 
 		.writable = from[2] & WRITABLE,
 		.bound = get_le48(from + 4),
 		.since = get_le48(from + 10),
+		.ms = length == PARTITION_CLONE_BYTES ? get_le48(from + 16) : 0,
 	};
-	if (from[2] & ~(ASSOCIATED | WRITABLE) || from[3] != 0)
+	if (from[2] & ~(ASSOCIATED | WRITABLE) || from[3] != 0 ||
+	    (length == PARTITION_CLONE_BYTES && !partition->origin.index))
 		return -EBADMSG;
 	return result;
 }
@@ -75,7 +84,7 @@ static struct record_key state_key(uint16_t index)
 int partition_state_of(struct record_store *store, uint16_t index, uint64_t bound,
 		       struct partition *partition)
 {
-	uint8_t record[PARTITION_STATE_BYTES];
+	uint8_t record[PARTITION_CLONE_BYTES];
 	struct record_info info;
 	int result = record_get(store, state_key(index), bound, record, sizeof(record), &info);
 
@@ -235,15 +244,16 @@ static int put_history(struct engine_txn *txn, struct partition *partition)
 
 int partition_put_now(struct engine_txn *txn, struct partition *partition)
 {
-	uint8_t record[PARTITION_STATE_BYTES];
+	uint8_t record[PARTITION_CLONE_BYTES];
+	uint32_t length;
 	/* From when on a clone reads where is told exactly. */
 	bool begins = partition->origin.index && partition->origin.since == txn->sequence;
 	int result;
 
 	partition_mark(txn, partition);
-	partition_encode(partition, record);
+	length = partition_encode(partition, record);
 	result = record_put(&txn->writer, state_key(partition->index), partition->version,
-			    begins ? 0 : RECORD_ABSORB, record, sizeof(record));
+			    begins ? 0 : RECORD_ABSORB, record, length);
 	if (!result && partition->history_changed)
 		result = put_history(txn, partition);
 	if (!result) {

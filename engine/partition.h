@@ -17,6 +17,8 @@ struct engine_txn;
 
 #define PARTITION_FORMAT      1
 #define PARTITION_STATE_BYTES 144
+/* Of a clone that knows when what it shows was. */
+#define PARTITION_CLONE_BYTES 150
 
 /* The directories of a partition. The root's PARTITION_USER_OBJECTS holds partition ID << 16 | partition index. */
 enum { PARTITION_USER_OBJECTS, PARTITION_COLLECTIONS, PARTITION_SETS };
@@ -29,6 +31,7 @@ struct partition_origin {
 	uint16_t index; /* 0: not a clone */
 	bool associated, writable;
 	uint64_t bound, since;
+	uint64_t ms; /* when the bound was; 0: not known */
 };
 
 struct partition {
@@ -51,8 +54,8 @@ static inline uint64_t partition_objects_since(const struct partition *partition
 	return partition->origin.index ? 0 : partition->created_sequence;
 }
 
-/* Encodes into PARTITION_STATE_BYTES bytes. */
-void partition_encode(const struct partition *partition, uint8_t *to);
+/* Encodes into `to`, and returns the length: PARTITION_STATE_BYTES, or PARTITION_CLONE_BYTES. */
+uint32_t partition_encode(const struct partition *partition, uint8_t *to);
 
 /* Fills in everything but entry and index. -EBADMSG. */
 int partition_decode(struct partition *partition, const uint8_t *from, uint32_t length);

@@ -110,7 +110,7 @@ static int read_state(const struct standing *standing, uint64_t bound, struct pa
 {
 	const struct record_key key = { .identifier = RECORD_ID_STATE,
 					.partition = standing->index };
-	uint8_t record[PARTITION_STATE_BYTES];
+	uint8_t record[PARTITION_CLONE_BYTES];
 	struct record_info info;
 	int result =
 		record_get_any(standing->engine->store, key, bound, record, sizeof(record), &info);

@@ -12,15 +12,21 @@ static void make_snapshot(struct device *device, uint64_t ms)
 	commit(device);
 }
 
-/* The moment that the snapshot stands on. */
-static struct engine_moment moment_of_snapshot(struct device *device)
+static struct engine_clone facts_of(struct device *device, uint64_t clone)
 {
 	struct engine_clone facts;
 
 	begin(device, ENGINE_READ);
-	assert_int_equal(engine_clone_get(device->txn, CLONE, &facts), 0);
+	assert_int_equal(engine_clone_get(device->txn, clone, &facts), 0);
 	commit(device);
-	return (struct engine_moment){ .kind = ENGINE_AT_SEQUENCE, .value = facts.sequence };
+	return facts;
+}
+
+/* The moment that the snapshot stands on. */
+static struct engine_moment moment_of_snapshot(struct device *device)
+{
+	return (struct engine_moment){ .kind = ENGINE_AT_SEQUENCE,
+				       .value = facts_of(device, CLONE).sequence };
 }
 
 static int go_back(struct device *device, struct engine_moment moment)
@@ -111,6 +117,33 @@ static void test_it_does_not_when_the_snapshot_is_gone(void **state)
 	check_page(device, 0, 0, 'b');
 }
 
+/* The time whose contents it began with, which the table of times does not tell any more. */
+static void test_a_clone_tells_its_time_as_long_as_it_is_there(void **state)
+{
+	struct device *device = *state;
+	struct engine_moment of_old = { .kind = ENGINE_AT_VERSION };
+
+	write_page(device, 2 * SECOND, 0, 'a');
+	make_snapshot(device, 4 * SECOND);
+	device->now = 5 * SECOND;
+	of_old.value = take_snapshot(device, PARTITION);
+	assert_int_equal(facts_of(device, CLONE).time_ms, 2 * SECOND);
+	write_until_history_goes(device);
+	crash(device);
+	assert_int_equal(facts_of(device, CLONE).time_ms, 2 * SECOND);
+	/* So does one that begins then with a version of old times. */
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_clone(device->txn, PARTITION, of_old, CLONE + 1, true, NULL), 0);
+	commit(device);
+	assert_int_equal(facts_of(device, CLONE + 1).time_ms, 5 * SECOND);
+	/* A refresh begins with the present. */
+	write_page(device, device->now + 2 * SECOND, 0, 'b');
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_clone_refresh(device->txn, CLONE), 0);
+	commit(device);
+	assert_int_equal(facts_of(device, CLONE).time_ms, device->now);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -119,6 +152,7 @@ int main(void)
 		TEST(test_a_partition_goes_back_to_its_snapshot_under_a_policy_that_keeps_nothing),
 		TEST(test_so_it_does_when_the_history_around_it_went_for_room),
 		TEST(test_it_does_not_when_the_snapshot_is_gone),
+		TEST(test_a_clone_tells_its_time_as_long_as_it_is_there),
 	};
 
 	return cmocka_run_group_tests_name("clones, going back to them", tests, NULL, NULL);

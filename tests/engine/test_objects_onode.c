@@ -365,7 +365,7 @@ static void test_the_state_of_a_partition_is_stored_as_documented(void **state)
 	struct partition again = { 0 };
 
 	(void)state;
-	partition_encode(&partition, bytes);
+	assert_int_equal(partition_encode(&partition, bytes), sizeof(bytes));
 	assert_memory_equal(bytes, wanted, sizeof(wanted));
 	assert_int_equal(partition_decode(&again, bytes, sizeof(bytes)), 0);
 	assert_int_equal(again.used_bytes, 12288);
@@ -373,6 +373,40 @@ static void test_the_state_of_a_partition_is_stored_as_documented(void **state)
 	assert_int_equal(partition_decode(&again, bytes, sizeof(bytes) - 1), -EBADMSG);
 	bytes[0] = 2;
 	assert_int_equal(partition_decode(&again, bytes, sizeof(bytes)), -EBADMSG);
+}
+
+static void test_the_state_of_a_clone_says_where_and_when_it_began(void **state)
+{
+	static const uint8_t wanted[] = {
+		0x07, 0x00, 0x03, 0x00,             /* source 7, associated, writable */
+		0xff, 0xff, 0x04, 0x00, 0x00, 0x00, /* as of 0x4ffff */
+		0x02, 0x00, 0x05, 0x00, 0x00, 0x00, /* its own since 0x50002 */
+		0xd0, 0x07, 0x00, 0x00, 0x00, 0x00, /* two seconds after 1970 */
+	};
+	struct partition clone = {
+		.id = 0x10005,
+		.version = 1,
+		.origin = { .index = 7,
+			    .associated = true,
+			    .writable = true,
+			    .bound = 0x4ffff,
+			    .since = 0x50002,
+			    .ms = 2000 },
+	};
+	uint8_t bytes[PARTITION_CLONE_BYTES];
+	struct partition again = { 0 };
+
+	(void)state;
+	assert_int_equal(partition_encode(&clone, bytes), PARTITION_CLONE_BYTES);
+	assert_memory_equal(bytes + 128, wanted, sizeof(wanted));
+	assert_int_equal(partition_decode(&again, bytes, PARTITION_CLONE_BYTES), 0);
+	assert_int_equal(again.origin.since, 0x50002);
+	assert_int_equal(again.origin.ms, 2000);
+	/* Older programs put none, and only clones have one. */
+	assert_int_equal(partition_decode(&again, bytes, PARTITION_STATE_BYTES), 0);
+	assert_int_equal(again.origin.ms, 0);
+	bytes[128] = 0;
+	assert_int_equal(partition_decode(&again, bytes, PARTITION_CLONE_BYTES), -EBADMSG);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -389,6 +423,7 @@ int main(void)
 		TEST(test_an_onode_older_than_its_partition_is_none),
 		TEST(test_without_room_nothing_is_taken_for_stored),
 		cmocka_unit_test(test_the_state_of_a_partition_is_stored_as_documented),
+		cmocka_unit_test(test_the_state_of_a_clone_says_where_and_when_it_began),
 	};
 
 	return cmocka_run_group_tests_name("onode", tests, NULL, NULL);

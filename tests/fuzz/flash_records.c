@@ -259,15 +259,17 @@ void fuzz_flash_partition(struct fuzz_reader *input)
 {
 	uint8_t how = fuzz_take8(input);
 	struct partition partition = { 0 };
+	uint32_t length;
 	uint8_t *again;
 	int result;
 
 	result = partition_decode(&partition, input->data, (uint32_t)input->left);
 	fuzz_check(result == 0 || result == -EBADMSG);
 	if (result == 0) {
-		again = fuzz_exact(PARTITION_STATE_BYTES, how);
-		partition_encode(&partition, again);
-		fuzz_check(partition_decode(&partition, again, PARTITION_STATE_BYTES) == 0);
+		again = fuzz_exact(
+			partition.origin.ms ? PARTITION_CLONE_BYTES : PARTITION_STATE_BYTES, how);
+		length = partition_encode(&partition, again);
+		fuzz_check(partition_decode(&partition, again, length) == 0);
 		free(again);
 	}
 }
