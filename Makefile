@@ -81,7 +81,7 @@ BENCH_OBJ := $(BENCH_SRC:%.c=$(OBJ)/%.o)
 MODULE_OBJ := $(MODULE_SRC:%.c=$(OBJ)/%.o)
 # What muninnd's main program and the unit tests link.
 DAEMON_PARTS := $(patsubst %.c,$(OBJ)/%.o,$(filter-out daemon/muninnd.c,$(DAEMON_SRC)) \
-	daemon/module/options.c daemon/module/io_threads.c)
+	daemon/module/options.c daemon/module/order.c daemon/module/io_threads.c)
 
 # Each tests/FOLDER/test_*.c is a program; the folder's other .c files are linked into all of them.
 TEST_SRC := $(wildcard tests/*/test_*.c)

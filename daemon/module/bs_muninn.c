@@ -31,6 +31,9 @@
 #include "scsi.h"
 #include "tgtd.h"
 
+/* Wants the others before it. */
+#include "target.h"
+
 #define MODULE_FILE "bs_muninn.so"
 
 /* What one logical unit keeps; lies behind tgtd's own structure. */
@@ -40,8 +43,10 @@ struct muninn_lun {
 	struct engine *engine;
 	struct osd_device *device;
 	struct io_threads *threads;
-	int (*stock_inquiry)(int host_no, struct scsi_cmd *cmd);
-	int (*stock_test_unit_ready)(int host_no, struct scsi_cmd *cmd);
+	/* tgtd's own functions, where ours are in their places: of the unit, and by operation code. */
+	int (*stock_perform)(int tid, struct scsi_cmd *cmd);
+	int (*stock_operations[NR_SCSI_OPCODES])(int host_no, struct scsi_cmd *cmd);
+	enum order_attribute arriving; /* of the command that tgtd is handing over */
 	/* Timing and faults of the emulated flash are looked for once a second, by the thread that sets the time. */
 	_Atomic uint64_t next_look;
 	struct nand_settings settings;
@@ -114,21 +119,25 @@ static void execute(void *context, struct scsi_cmd *cmd)
 
 static int submit(struct scsi_cmd *cmd)
 {
-	io_threads_submit(muninn_lun(cmd->dev)->threads, cmd);
-	return 0;
+	struct muninn_lun *lun = muninn_lun(cmd->dev);
+
+	/* A unit that was made without an image. */
+	if (!lun->threads) {
+		scsi_set_in_resid_by_actual(cmd, 0);
+		sense_data_build(cmd, NOT_READY, ASC_MEDIUM_NOT_PRESENT);
+		return SAM_STAT_CHECK_CONDITION;
+	}
+	io_threads_submit(lun->threads, cmd, lun->arriving);
+	return SAM_STAT_GOOD;
 }
 
 /* INQUIRY of an OSD logical unit, in place of tgtd's, which knows neither vendor nor identification of ours. */
-static int inquiry(int host_no, struct scsi_cmd *cmd)
+static int inquiry(struct muninn_lun *lun, struct scsi_cmd *cmd)
 {
-	const struct muninn_lun *lun = muninn_lun(cmd->dev);
 	uint32_t allocated = get_be16(&cmd->scb[3]);
 	uint32_t capacity = scsi_get_in_length(cmd);
 	int length;
 
-	/* tgtd answers for a unit that does not exist through the target's first one. */
-	if (cmd->dev->lun != cmd->dev_id || !lun->device)
-		return lun->stock_inquiry(host_no, cmd);
 	if (allocated < capacity)
 		capacity = allocated;
 	length = osd_inquiry(lun->device, cmd->cmd_itn_id, cmd->scb, scsi_get_in_buffer(cmd),
@@ -143,18 +152,61 @@ static int inquiry(int host_no, struct scsi_cmd *cmd)
 }
 
 /* TEST UNIT READY: tells what the session has not been told yet of things that happened to the unit. */
-static int test_unit_ready(int host_no, struct scsi_cmd *cmd)
+static int test_unit_ready(struct muninn_lun *lun, int host_no, struct scsi_cmd *cmd)
 {
-	struct muninn_lun *lun = muninn_lun(cmd->dev);
 	uint8_t sense[OSD_SENSE_BYTES_MAX];
 	size_t length;
 
-	if (cmd->dev->lun != cmd->dev_id || !lun->device ||
-	    !osd_unit_attention(lun->device, cmd->cmd_itn_id, sense, &length))
-		return lun->stock_test_unit_ready(host_no, cmd);
+	if (!osd_unit_attention(lun->device, cmd->cmd_itn_id, sense, &length))
+		return lun->stock_operations[TEST_UNIT_READY](host_no, cmd);
 	memcpy(cmd->sense_buffer, sense, length);
 	cmd->sense_len = (int)length;
 	return SAM_STAT_CHECK_CONDITION;
+}
+
+/* On tgtd's main thread: what is no OSD command. tgtd has refused the operation codes that the module does not name. */
+static int perform_on_main(void *context, struct scsi_cmd *cmd)
+{
+	struct muninn_lun *lun = context;
+	int host_no = cmd->it_nexus->host_no;
+
+	if (cmd->scb[0] == INQUIRY)
+		return inquiry(lun, cmd);
+	if (cmd->scb[0] == TEST_UNIT_READY)
+		return test_unit_ready(lun, host_no, cmd);
+	return lun->stock_operations[cmd->scb[0]](host_no, cmd);
+}
+
+/* In place of tgtd's function of every operation code but that of OSD commands. */
+static int perform_in_turn(int host_no, struct scsi_cmd *cmd)
+{
+	struct muninn_lun *lun = muninn_lun(cmd->dev);
+
+	/* tgtd answers for a unit that does not exist through the target's first one. */
+	if (cmd->dev->lun != cmd->dev_id || !lun->threads)
+		return lun->stock_operations[cmd->scb[0]](host_no, cmd);
+	return io_threads_perform(lun->threads, cmd, lun->arriving);
+}
+
+static enum order_attribute attribute_of(const struct scsi_cmd *cmd)
+{
+	if (cmd->attribute == MSG_SIMPLE_TAG)
+		return ORDER_SIMPLE;
+	return cmd->attribute == MSG_HEAD_TAG ? ORDER_HEAD_OF_QUEUE : ORDER_ORDERED;
+}
+
+/*
+ * In place of tgtd's own. tgtd would hold back what may not begin yet, but not by SAM's rules (it lets others overtake an ORDERED
+ * command), and it dies when a command that it holds back is aborted. So every command is SIMPLE to it: it hands over all of
+ * them at once, and the order is ours.
+ */
+static int arrive(int tid, struct scsi_cmd *cmd)
+{
+	struct muninn_lun *lun = muninn_lun(cmd->dev);
+
+	lun->arriving = attribute_of(cmd);
+	cmd->attribute = MSG_SIMPLE_TAG;
+	return lun->stock_perform(tid, cmd);
 }
 
 /* ---- life of a logical unit ---- */
@@ -174,10 +226,13 @@ static tgtadm_err init(struct scsi_lu *lu, char *bsopts)
 		log_line(LOG_LEVEL_ERROR, "LUN %" PRIu64 ": bsopts: %s", lu->lun, error.text);
 		return TGTADM_INVALID_REQUEST;
 	}
-	lun->stock_inquiry = lu->dev_type_template.ops[INQUIRY].cmd_perform;
-	lu->dev_type_template.ops[INQUIRY].cmd_perform = inquiry;
-	lun->stock_test_unit_ready = lu->dev_type_template.ops[TEST_UNIT_READY].cmd_perform;
-	lu->dev_type_template.ops[TEST_UNIT_READY].cmd_perform = test_unit_ready;
+	lun->stock_perform = lu->cmd_perform;
+	lu->cmd_perform = arrive;
+	for (size_t i = 0; i < NR_SCSI_OPCODES; i++) {
+		lun->stock_operations[i] = lu->dev_type_template.ops[i].cmd_perform;
+		if (i != VARLEN_CDB)
+			lu->dev_type_template.ops[i].cmd_perform = perform_in_turn;
+	}
 	return TGTADM_SUCCESS;
 }
 
@@ -205,8 +260,7 @@ static int close_layers(struct muninn_lun *lun)
 	return result;
 }
 
-static int open_layers(struct muninn_lun *lun, const char *path, struct tgt_cmd_queue *held_back,
-		       struct error_text *error)
+static int open_layers(struct muninn_lun *lun, const char *path, struct error_text *error)
 {
 	struct osd_task_set tasks = { .choose = io_threads_choose };
 	struct engine_options options = {
@@ -244,8 +298,8 @@ static int open_layers(struct muninn_lun *lun, const char *path, struct tgt_cmd_
 	explicit_bzero(lun->options.osd.device_key, sizeof(lun->options.osd.device_key));
 	if (result)
 		return error_set(error, result, "no OSD on %s: %s", path, strerror(-result));
-	result = io_threads_start(lun->options.threads, execute, lun, held_back, &lun->threads,
-				  error);
+	result = io_threads_start(lun->options.threads, execute, perform_on_main, lun,
+				  &lun->threads, error);
 	if (result)
 		return result;
 	tasks.context = lun->threads;
@@ -258,7 +312,7 @@ static int open_image(struct scsi_lu *lu, char *path, int *fd, uint64_t *size)
 	struct muninn_lun *lun = muninn_lun(lu);
 	struct engine_statistics statistics;
 	struct error_text error = { "" };
-	int result = open_layers(lun, path, &lu->cmd_queue, &error);
+	int result = open_layers(lun, path, &error);
 
 	if (result) {
 		close_layers(lun);

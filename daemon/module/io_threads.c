@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "list.h"
@@ -28,36 +29,48 @@ struct io_thread {
 	uint64_t awaited;         /* under lock: threads (bits) that it waits for, then */
 };
 
-/* What an I/O thread asks tgtd's main thread to find among the commands that tgtd holds back. */
-struct held_back_search {
-	const struct osd_task_choice *choice;
-	bool abort;
-	osd_task_found *found;
-	void *found_context;
-	uint32_t count;
-	bool done;
-};
+/* Where a command is executed: `kind` of its task. */
+enum { ON_IO_THREAD, ON_MAIN_THREAD };
 
 struct io_threads {
 	io_execute *execute;
+	io_perform *perform;
 	void *context;
-	struct tgt_cmd_queue *held_back; /* main thread only */
-	int event_fd;                    /* readable: `done` is not empty, or there is a search */
+	int event_fd;    /* readable: `done` or `due` is not empty */
+	int timer_fd;    /* readable: it is time to look for aborted commands */
+	bool timer_runs; /* main thread only */
 
 	pthread_mutex_t lock;
-	pthread_cond_t wanted;           /* of threads without work */
-	pthread_cond_t changed;          /* a command has ended, or a search has */
-	struct list_head pending;        /* under lock */
-	struct list_head done;           /* under lock */
-	struct held_back_search *search; /* under lock; one at a time */
-	bool stopping;                   /* under lock */
+	pthread_cond_t wanted;  /* of threads without work */
+	pthread_cond_t changed; /* a command has ended, or is due */
+	struct order order;     /* under lock: of all commands that have not ended */
+	struct list_head due;   /* under lock: the main thread's, and their turn has come */
+	struct list_head done;  /* under lock: have ended, and tgtd is to be told */
+	bool stopping;          /* under lock */
 
 	unsigned int count; /* threads that run */
 	struct io_thread threads[];
 };
 
-/* In the link of a command that tgtd still holds back: it has been aborted. Nobody else uses the link until then. */
-static struct list_head aborted_mark;
+/* How long an aborted command that has not begun may stay: tgtd sets its mark and tells nobody. */
+#define ABORT_LOOK_MS 100
+
+/*
+ * A command's place in the order lies in the link of tgtd's own queue of what it holds back. It never holds back a command of
+ * ours: to it they are all SIMPLE.
+ */
+static_assert(sizeof(struct order_task) <= sizeof(struct list_head), "they fit there");
+static_assert(_Alignof(struct order_task) <= _Alignof(struct list_head), "they fit there");
+
+static struct order_task *task_of(struct scsi_cmd *cmd)
+{
+	return (struct order_task *)(void *)&cmd->qlist;
+}
+
+static struct scsi_cmd *command_of(struct order_task *task)
+{
+	return list_entry((struct list_head *)(void *)task, struct scsi_cmd, qlist);
+}
 
 static void announce(struct io_threads *io)
 {
@@ -69,8 +82,8 @@ static void announce(struct io_threads *io)
 }
 
 /*
- * An initiator aborted a command that tgtd has handed over already: one that has not begun is not begun. tgtd sets the mark
- * on its main thread; it answers the task management function when the command comes back, whatever its status.
+ * An initiator aborted a command, by a task management function of iSCSI: one that has not begun is not begun. tgtd sets the
+ * mark on its main thread; it answers the function when the command comes back, whatever its status.
  */
 static bool is_aborted(struct scsi_cmd *cmd)
 {
@@ -85,14 +98,22 @@ static void end_aborted(struct scsi_cmd *cmd)
 	scsi_set_result(cmd, SAM_STAT_TASK_ABORTED);
 }
 
-/* Under lock. The main thread takes all of `done` at once: one announcement a batch. */
-static void add_done(struct io_threads *io, struct scsi_cmd *cmd)
+/* Under lock: to `due` or `done`. The main thread takes all of both at once: one announcement a batch. */
+static void give_to_main(struct io_threads *io, struct scsi_cmd *cmd, struct list_head *list)
 {
-	bool first = list_empty(&io->done);
+	bool first = list_empty(&io->due) && list_empty(&io->done);
 
-	list_add_tail(&cmd->bs_list, &io->done);
+	list_add_tail(&cmd->bs_list, list);
+	pthread_cond_broadcast(&io->changed);
 	if (first)
 		announce(io);
+}
+
+/* Under lock: the turn of others may have come. */
+static void wake_if(struct io_threads *io, bool others_may_begin)
+{
+	if (others_may_begin)
+		pthread_cond_broadcast(&io->wanted);
 }
 
 static uint64_t bit_of(const struct io_thread *thread)
@@ -110,9 +131,10 @@ static void release_waiting(struct io_thread *thread)
 	pthread_cond_broadcast(&io->changed);
 }
 
-static void run(struct io_thread *thread, struct scsi_cmd *cmd)
+static void run(struct io_thread *thread, struct order_task *task)
 {
 	struct io_threads *io = thread->io;
+	struct scsi_cmd *cmd = command_of(task);
 
 	thread->running = cmd;
 	pthread_mutex_unlock(&io->lock);
@@ -127,7 +149,8 @@ static void run(struct io_thread *thread, struct scsi_cmd *cmd)
 	thread->running = NULL;
 	thread->aborts = false;
 	release_waiting(thread);
-	add_done(io, cmd);
+	wake_if(io, order_end(&io->order, task));
+	give_to_main(io, cmd, &io->done);
 }
 
 static void *serve(void *argument)
@@ -137,34 +160,19 @@ static void *serve(void *argument)
 
 	pthread_mutex_lock(&io->lock);
 	while (true) {
-		struct scsi_cmd *cmd;
+		struct order_task *task;
 
-		while (list_empty(&io->pending) && !io->stopping)
+		while (!(task = order_take(&io->order)) && !io->stopping)
 			pthread_cond_wait(&io->wanted, &io->lock);
-		if (list_empty(&io->pending))
+		if (!task)
 			break;
-		cmd = list_first_entry(&io->pending, struct scsi_cmd, bs_list);
-		list_del(&cmd->bs_list);
-		run(thread, cmd);
+		if (task->kind == ON_MAIN_THREAD)
+			give_to_main(io, command_of(task), &io->due);
+		else
+			run(thread, task);
 	}
 	pthread_mutex_unlock(&io->lock);
 	return NULL;
-}
-
-static void complete_done(struct io_threads *io)
-{
-	struct list_head batch;
-
-	INIT_LIST_HEAD(&batch);
-	pthread_mutex_lock(&io->lock);
-	list_splice_init(&io->done, &batch);
-	pthread_mutex_unlock(&io->lock);
-	while (!list_empty(&batch)) {
-		struct scsi_cmd *cmd = list_first_entry(&batch, struct scsi_cmd, bs_list);
-
-		list_del(&cmd->bs_list);
-		target_cmd_io_done(cmd, scsi_get_result(cmd));
-	}
 }
 
 /* ---- choosing tasks ---- */
@@ -177,79 +185,46 @@ static bool is_chosen(const struct osd_task_choice *choice, const struct scsi_cm
 	return !choice->one || be32toh((uint32_t)cmd->tag) == choice->tag;
 }
 
-/* Main thread. tgtd hands marked commands over in their turn, and they end then. */
-static void search_held_back(struct io_threads *io)
-{
-	struct held_back_search *search;
-	struct scsi_cmd *cmd;
+/* What io_threads_choose looks for, and what it has found so far. */
+struct search {
+	struct io_threads *io;
+	const struct osd_task_choice *choice;
+	bool abort;
+	osd_task_found *found;
+	void *found_context;
+	uint32_t count;
+};
 
-	pthread_mutex_lock(&io->lock);
-	search = io->search;
-	if (search && !search->done) {
-		list_for_each_entry(cmd, &io->held_back->queue, qlist)
-		{
-			if (cmd->bs_list.next == &aborted_mark || !is_chosen(search->choice, cmd))
-				continue;
-			search->count++;
-			if (search->found)
-				search->found(search->found_context, cmd->cmd_itn_id);
-			if (search->abort)
-				cmd->bs_list.next = &aborted_mark;
-		}
-		search->done = true;
-		pthread_cond_broadcast(&io->changed);
-	}
-	pthread_mutex_unlock(&io->lock);
+static void note_found(struct search *search, const struct scsi_cmd *cmd)
+{
+	search->count++;
+	if (search->found)
+		search->found(search->found_context, cmd->cmd_itn_id);
 }
 
-/* Under lock, on an I/O thread. A unit that closes holds nothing back. */
-static uint32_t choose_held_back(struct io_threads *io, struct held_back_search *search)
+/* Under lock, an order_visitor: of those that have not begun. */
+static bool choose_waiting(void *context, struct order_task *task)
 {
-	if (!io->held_back)
-		return 0;
-	while (io->search && !io->stopping)
-		pthread_cond_wait(&io->changed, &io->lock);
-	if (io->stopping)
-		return 0;
-	io->search = search;
-	announce(io);
-	while (!search->done && !io->stopping)
-		pthread_cond_wait(&io->changed, &io->lock);
-	io->search = NULL;
-	pthread_cond_broadcast(&io->changed);
-	return search->count;
-}
+	struct search *search = context;
+	struct scsi_cmd *cmd = command_of(task);
 
-/* Under lock: those that have not begun. */
-static uint32_t choose_pending(struct io_threads *io, const struct held_back_search *search)
-{
-	struct scsi_cmd *cmd, *next;
-	uint32_t count = 0;
-
-	list_for_each_entry_safe(cmd, next, &io->pending, bs_list)
-	{
-		if (!is_chosen(search->choice, cmd))
-			continue;
-		count++;
-		if (search->found)
-			search->found(search->found_context, cmd->cmd_itn_id);
-		if (search->abort) {
-			list_del(&cmd->bs_list);
-			end_aborted(cmd);
-			add_done(io, cmd);
-		}
-	}
-	return count;
+	if (!is_chosen(search->choice, cmd))
+		return false;
+	note_found(search, cmd);
+	if (!search->abort)
+		return false;
+	end_aborted(cmd);
+	give_to_main(search->io, cmd, &search->io->done);
+	return true;
 }
 
 /*
  * Under lock: those at work on other threads. What aborts others itself is not waited for, so that two that abort each
  * other both end.
  */
-static uint32_t choose_running(struct io_thread *self, const struct held_back_search *search)
+static void choose_running(struct io_thread *self, struct search *search)
 {
 	struct io_threads *io = self->io;
-	uint32_t count = 0;
 
 	for (unsigned int i = 0; i < io->count; i++) {
 		struct io_thread *thread = &io->threads[i];
@@ -257,22 +232,18 @@ static uint32_t choose_running(struct io_thread *self, const struct held_back_se
 		if (thread == self || !thread->running ||
 		    !is_chosen(search->choice, thread->running))
 			continue;
-		count++;
-		if (search->found)
-			search->found(search->found_context, thread->running->cmd_itn_id);
+		note_found(search, thread->running);
 		if (search->abort && !thread->aborts)
 			self->awaited |= bit_of(thread);
 	}
-	return count;
 }
 
 uint32_t io_threads_choose(void *threads, const struct osd_task_choice *choice, bool abort,
 			   osd_task_found *found, void *found_context)
 {
 	struct io_threads *io = threads;
-	struct held_back_search search = { choice, abort, found, found_context, 0, false };
+	struct search search = { io, choice, abort, found, found_context, 0 };
 	struct io_thread *self = NULL;
-	uint32_t count;
 
 	pthread_mutex_lock(&io->lock);
 	for (unsigned int i = 0; i < io->count; i++)
@@ -283,15 +254,62 @@ uint32_t io_threads_choose(void *threads, const struct osd_task_choice *choice, 
 		self->aborts = true;
 		release_waiting(self);
 	}
-	/* From where commands come to where they go, so that none is missed on its way. */
-	count = choose_held_back(io, &search);
-	count += choose_pending(io, &search);
-	count += choose_running(self, &search);
+	wake_if(io, order_visit(&io->order, choose_waiting, &search));
+	choose_running(self, &search);
 	pthread_mutex_unlock(&io->lock);
-	return count;
+	return search.count;
 }
 
 /* ---- tgtd's main thread ---- */
+
+/* A command that tgtd answers itself, and whose turn has come. */
+static void perform(struct io_threads *io, struct scsi_cmd *cmd)
+{
+	if (is_aborted(cmd))
+		end_aborted(cmd);
+	else
+		scsi_set_result(cmd, io->perform(io->context, cmd));
+	pthread_mutex_lock(&io->lock);
+	wake_if(io, order_end(&io->order, task_of(cmd)));
+	pthread_mutex_unlock(&io->lock);
+}
+
+/*
+ * tgtd answers ABORT TASK by "task does not exist" when a command that it has handed over ends, whatever became of it. One that
+ * has been kept from being executed did exist, and has been aborted.
+ */
+static void say_that_it_was_aborted(struct scsi_cmd *cmd)
+{
+	if (cmd->mreq && cmd->mreq->function == ABORT_TASK &&
+	    scsi_get_result(cmd) == SAM_STAT_TASK_ABORTED)
+		cmd->mreq->function = ABORT_TASK_SET;
+}
+
+static void complete(struct io_threads *io)
+{
+	struct list_head due, done;
+
+	INIT_LIST_HEAD(&due);
+	INIT_LIST_HEAD(&done);
+	pthread_mutex_lock(&io->lock);
+	list_splice_init(&io->due, &due);
+	list_splice_init(&io->done, &done);
+	pthread_mutex_unlock(&io->lock);
+	while (!list_empty(&due)) {
+		struct scsi_cmd *cmd = list_first_entry(&due, struct scsi_cmd, bs_list);
+
+		list_del(&cmd->bs_list);
+		perform(io, cmd);
+		list_add_tail(&cmd->bs_list, &done);
+	}
+	while (!list_empty(&done)) {
+		struct scsi_cmd *cmd = list_first_entry(&done, struct scsi_cmd, bs_list);
+
+		list_del(&cmd->bs_list);
+		say_that_it_was_aborted(cmd);
+		target_cmd_io_done(cmd, scsi_get_result(cmd));
+	}
+}
 
 static void on_event(int fd, int events, void *data)
 {
@@ -300,17 +318,73 @@ static void on_event(int fd, int events, void *data)
 	(void)events;
 	if (read(fd, &announcements, sizeof(announcements)) != sizeof(announcements))
 		return;
-	search_held_back(data);
-	complete_done(data);
+	complete(data);
 }
 
-/* Lets the threads finish what is queued and ends them. */
+static void set_timer(struct io_threads *io)
+{
+	const struct itimerspec once = { .it_value.tv_nsec = ABORT_LOOK_MS * 1000000L };
+
+	/* If it failed, aborted commands would end in their turn. */
+	io->timer_runs = timerfd_settime(io->timer_fd, 0, &once, NULL) == 0;
+}
+
+/* Under lock, an order_visitor. */
+static bool take_out_aborted(void *context, struct order_task *task)
+{
+	struct io_threads *io = context;
+	struct scsi_cmd *cmd = command_of(task);
+
+	if (!is_aborted(cmd))
+		return false;
+	end_aborted(cmd);
+	give_to_main(io, cmd, &io->done);
+	return true;
+}
+
+/* Ends what was aborted before it began. The timer runs as long as something has not begun. */
+static void on_timer(int fd, int events, void *data)
+{
+	struct io_threads *io = data;
+	uint64_t expirations;
+	bool waiting;
+
+	(void)events;
+	/* Nothing to read: it was set anew meanwhile. Looking once more does no harm. */
+	if (read(fd, &expirations, sizeof(expirations)) != sizeof(expirations))
+		expirations = 0;
+	pthread_mutex_lock(&io->lock);
+	wake_if(io, order_visit(&io->order, take_out_aborted, io));
+	waiting = order_has_waiting(&io->order);
+	pthread_mutex_unlock(&io->lock);
+	io->timer_runs = false;
+	if (waiting)
+		set_timer(io);
+	complete(io);
+}
+
+/* Until every command has ended. */
+static void drain(struct io_threads *io)
+{
+	pthread_mutex_lock(&io->lock);
+	while (!order_is_empty(&io->order)) {
+		if (list_empty(&io->due)) {
+			pthread_cond_wait(&io->changed, &io->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&io->lock);
+		complete(io);
+		pthread_mutex_lock(&io->lock);
+	}
+	pthread_mutex_unlock(&io->lock);
+}
+
+/* There are no commands any more. */
 static void end_threads(struct io_threads *io)
 {
 	pthread_mutex_lock(&io->lock);
 	io->stopping = true;
 	pthread_cond_broadcast(&io->wanted);
-	pthread_cond_broadcast(&io->changed);
 	pthread_mutex_unlock(&io->lock);
 	for (unsigned int i = 0; i < io->count; i++)
 		pthread_join(io->threads[i].thread, NULL);
@@ -323,6 +397,8 @@ static void release(struct io_threads *io)
 	pthread_mutex_destroy(&io->lock);
 	if (io->event_fd >= 0)
 		close(io->event_fd);
+	if (io->timer_fd >= 0)
+		close(io->timer_fd);
 	free(io);
 }
 
@@ -348,9 +424,20 @@ static int create_threads(struct io_threads *io, unsigned int count)
 	return -result;
 }
 
-int io_threads_start(unsigned int count, io_execute *execute, void *context,
-		     struct tgt_cmd_queue *held_back, struct io_threads **threads,
-		     struct error_text *error)
+/* Both or none. */
+static int watch(struct io_threads *io)
+{
+	if (tgt_event_add(io->event_fd, EPOLLIN, on_event, io))
+		return -ENOMEM;
+	if (tgt_event_add(io->timer_fd, EPOLLIN, on_timer, io)) {
+		tgt_event_del(io->event_fd);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int io_threads_start(unsigned int count, io_execute *execute, io_perform *perform_on_main,
+		     void *context, struct io_threads **threads, struct error_text *error)
 {
 	struct io_threads *io = calloc(1, sizeof(*io) + count * sizeof(io->threads[0]));
 	int result;
@@ -359,26 +446,29 @@ int io_threads_start(unsigned int count, io_execute *execute, void *context,
 	if (!io)
 		return error_set(error, -ENOMEM, "out of memory");
 	io->execute = execute;
+	io->perform = perform_on_main;
 	io->context = context;
-	io->held_back = held_back;
-	INIT_LIST_HEAD(&io->pending);
+	order_init(&io->order);
+	INIT_LIST_HEAD(&io->due);
 	INIT_LIST_HEAD(&io->done);
 	pthread_mutex_init(&io->lock, NULL);
 	pthread_cond_init(&io->wanted, NULL);
 	pthread_cond_init(&io->changed, NULL);
+	io->timer_fd = -1;
 	io->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (io->event_fd < 0) {
+	if (io->event_fd >= 0)
+		io->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (io->timer_fd < 0) {
 		result = error_set(error, -errno, "no event descriptor: %s", strerror(errno));
 		release(io);
 		return result;
 	}
 	result = create_threads(io, count);
-	if (result) {
+	if (result)
 		error_set(error, result, "could start only %u of %u I/O threads: %s", io->count,
 			  count, strerror(-result));
-	} else if (tgt_event_add(io->event_fd, EPOLLIN, on_event, io)) {
+	else if (watch(io))
 		result = error_set(error, -ENOMEM, "tgtd could not watch one more descriptor");
-	}
 	if (result) {
 		end_threads(io);
 		release(io);
@@ -388,49 +478,50 @@ int io_threads_start(unsigned int count, io_execute *execute, void *context,
 	return 0;
 }
 
-/*
- * tgtd keeps back an ORDERED command until all others have ended, but hands over SIMPLE ones that came behind it: then there
- * may never be a moment without others. Such a command joins what is kept back, in its place; tgtd, which counts it as active
- * when we return, gives it to us again in its turn.
- */
-static bool hand_back(struct io_threads *io, struct scsi_cmd *cmd)
-{
-	struct tgt_cmd_queue *held_back = io->held_back;
-
-	if (!held_back || cmd->attribute != MSG_SIMPLE_TAG || cmd_queued(cmd) ||
-	    list_empty(&held_back->queue))
-		return false;
-	set_cmd_queued(cmd);
-	list_add_tail(&cmd->qlist, &held_back->queue);
-	held_back->active_cmd--;
-	return true;
-}
-
-void io_threads_submit(struct io_threads *threads, struct scsi_cmd *cmd)
+void io_threads_submit(struct io_threads *threads, struct scsi_cmd *cmd,
+		       enum order_attribute attribute)
 {
 	set_cmd_async(cmd);
-	if (hand_back(threads, cmd))
-		return;
 	pthread_mutex_lock(&threads->lock);
-	if (cmd->bs_list.next == &aborted_mark) {
-		end_aborted(cmd);
-		add_done(threads, cmd);
-		pthread_mutex_unlock(&threads->lock);
-		return;
-	}
-	/* tgtd sees to when an ORDERED command's turn comes; what HEAD OF QUEUE overtakes may be here. */
-	if (cmd->attribute == MSG_HEAD_TAG)
-		list_add(&cmd->bs_list, &threads->pending);
-	else
-		list_add_tail(&cmd->bs_list, &threads->pending);
+	order_arrive(&threads->order, task_of(cmd), attribute, ON_IO_THREAD);
 	pthread_mutex_unlock(&threads->lock);
 	pthread_cond_signal(&threads->wanted);
+	if (!threads->timer_runs)
+		set_timer(threads);
+}
+
+int io_threads_perform(struct io_threads *threads, struct scsi_cmd *cmd,
+		       enum order_attribute attribute)
+{
+	struct order_task *task = task_of(cmd);
+	bool begun;
+	int status;
+
+	pthread_mutex_lock(&threads->lock);
+	begun = order_begin_at_once(&threads->order, task, attribute, ON_MAIN_THREAD);
+	if (!begun) {
+		set_cmd_async(cmd);
+		order_arrive(&threads->order, task, attribute, ON_MAIN_THREAD);
+	}
+	pthread_mutex_unlock(&threads->lock);
+	if (!begun) {
+		if (!threads->timer_runs)
+			set_timer(threads);
+		return SAM_STAT_GOOD;
+	}
+	status = threads->perform(threads->context, cmd);
+	pthread_mutex_lock(&threads->lock);
+	wake_if(threads, order_end(&threads->order, task));
+	pthread_mutex_unlock(&threads->lock);
+	return status;
 }
 
 void io_threads_stop(struct io_threads *threads)
 {
+	drain(threads);
 	end_threads(threads);
-	complete_done(threads);
+	complete(threads);
 	tgt_event_del(threads->event_fd);
+	tgt_event_del(threads->timer_fd);
 	release(threads);
 }

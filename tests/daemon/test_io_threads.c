@@ -27,10 +27,13 @@
 
 /* ---- tgtd's part: one watched descriptor, completions counted on the main thread ---- */
 
-static int watched_fd = -1;
-static event_handler_t watched_handler;
-static void *watched_data;
-static bool refuse_to_watch;
+/* What tgtd watches: completions, and a timer. */
+static struct watched {
+	int fd; /* -1: nothing */
+	event_handler_t handler;
+	void *data;
+} events_of_threads, timer;
+static int refuse_to_watch; /* the n-th; 0: none */
 static pthread_t main_thread;
 static unsigned int completed;
 static unsigned int batches;
@@ -38,19 +41,22 @@ static int last_result;
 
 int tgt_event_add(int fd, int events, event_handler_t handler, void *data)
 {
+	struct watched *watched = events_of_threads.fd < 0 ? &events_of_threads : &timer;
+
 	(void)events;
-	if (refuse_to_watch)
+	if (refuse_to_watch && --refuse_to_watch == 0)
 		return -ENOMEM;
-	watched_fd = fd;
-	watched_handler = handler;
-	watched_data = data;
+	assert_int_equal(watched->fd, -1);
+	*watched = (struct watched){ fd, handler, data };
 	return 0;
 }
 
 void tgt_event_del(int fd)
 {
-	assert_int_equal(fd, watched_fd);
-	watched_fd = -1;
+	struct watched *watched = fd == timer.fd ? &timer : &events_of_threads;
+
+	assert_int_equal(fd, watched->fd);
+	watched->fd = -1;
 }
 
 void target_cmd_io_done(struct scsi_cmd *cmd, int result)
@@ -65,11 +71,17 @@ void target_cmd_io_done(struct scsi_cmd *cmd, int result)
 /* One turn of tgtd's event loop. */
 static void turn(void)
 {
-	struct pollfd event = { .fd = watched_fd, .events = POLLIN };
+	struct pollfd event = { .fd = events_of_threads.fd, .events = POLLIN };
 
 	assert_true(poll(&event, 1, -1) == 1);
-	watched_handler(watched_fd, event.revents, watched_data);
+	events_of_threads.handler(event.fd, event.revents, events_of_threads.data);
 	batches++;
+}
+
+/* It is time to look for aborted commands. */
+static void tick(void)
+{
+	timer.handler(timer.fd, POLLIN, timer.data);
 }
 
 /* ---- our part ---- */
@@ -90,8 +102,22 @@ static void execute(void *context, struct scsi_cmd *cmd)
 	scsi_set_result(cmd, SAM_STAT_CHECK_CONDITION);
 }
 
+/* What is performed on the main thread says which by its status. */
+static int perform(void *context, struct scsi_cmd *cmd)
+{
+	assert_ptr_equal(context, &executed);
+	assert_true(pthread_equal(pthread_self(), main_thread));
+	atomic_fetch_add(&executed, 1);
+	return (int)cmd->offset;
+}
+
 static struct scsi_cmd *commands;
 static struct io_threads *threads;
+
+static void submit(unsigned int number, enum order_attribute attribute)
+{
+	io_threads_submit(threads, &commands[number], attribute);
+}
 
 static int setup(void **state)
 {
@@ -99,7 +125,9 @@ static int setup(void **state)
 	main_thread = pthread_self();
 	completed = 0;
 	batches = 0;
-	refuse_to_watch = false;
+	refuse_to_watch = 0;
+	events_of_threads.fd = -1;
+	timer.fd = -1;
 	atomic_store(&executed, 0);
 	atomic_store(&may_execute, true);
 	commands = calloc(COMMANDS, sizeof(*commands));
@@ -117,7 +145,7 @@ static void start(unsigned int count)
 {
 	struct error_text error;
 
-	assert_int_equal(io_threads_start(count, execute, &executed, NULL, &threads, &error), 0);
+	assert_int_equal(io_threads_start(count, execute, perform, &executed, &threads, &error), 0);
 }
 
 static void assert_each_completed_once(unsigned int count)
@@ -132,13 +160,14 @@ static void test_a_command_comes_back_with_its_status(void **state)
 {
 	(void)state;
 	start(1);
-	io_threads_submit(threads, &commands[0]);
+	submit(0, ORDER_SIMPLE);
 	assert_true(cmd_async(&commands[0]));
 	turn();
 	assert_each_completed_once(1);
 	assert_int_equal(last_result, SAM_STAT_CHECK_CONDITION);
 	io_threads_stop(threads);
-	assert_int_equal(watched_fd, -1);
+	assert_int_equal(events_of_threads.fd, -1);
+	assert_int_equal(timer.fd, -1);
 }
 
 static void test_many_commands_on_many_threads_complete_once_each(void **state)
@@ -146,7 +175,7 @@ static void test_many_commands_on_many_threads_complete_once_each(void **state)
 	(void)state;
 	start(4);
 	for (unsigned int i = 0; i < COMMANDS; i++)
-		io_threads_submit(threads, &commands[i]);
+		submit(i, ORDER_SIMPLE);
 	while (completed < COMMANDS)
 		turn();
 	assert_each_completed_once(COMMANDS);
@@ -158,7 +187,7 @@ static void test_commands_that_are_done_together_complete_in_one_batch(void **st
 	(void)state;
 	start(1);
 	for (unsigned int i = 0; i < COMMANDS; i++)
-		io_threads_submit(threads, &commands[i]);
+		submit(i, ORDER_SIMPLE);
 	while (atomic_load(&executed) < COMMANDS)
 		sched_yield();
 	turn();
@@ -178,43 +207,210 @@ static void execute_in_order(void *context, struct scsi_cmd *cmd)
 	execute(context, cmd);
 }
 
-static void test_head_of_queue_overtakes_what_has_not_begun(void **state)
+/* Its first command holds a thread until it may execute. */
+static void start_in_order(unsigned int count, enum order_attribute first)
 {
 	struct error_text error;
 
-	(void)state;
 	atomic_store(&may_execute, false);
-	assert_int_equal(io_threads_start(1, execute_in_order, &executed, NULL, &threads, &error),
-			 0);
-	for (unsigned int i = 0; i < 4; i++) {
-		commands[i].attribute = i == 3 ? MSG_HEAD_TAG : MSG_SIMPLE_TAG;
-		io_threads_submit(threads, &commands[i]);
-		/* The first one has begun. */
-		while (i == 0 && !atomic_load(&order[0]))
-			sched_yield();
-	}
+	for (size_t i = 0; i < 8; i++)
+		atomic_store(&order[i], NULL);
+	assert_int_equal(
+		io_threads_start(count, execute_in_order, perform, &executed, &threads, &error), 0);
+	submit(0, first);
+	while (!atomic_load(&order[0]))
+		sched_yield();
+}
+
+static void test_head_of_queue_overtakes_what_has_not_begun(void **state)
+{
+	(void)state;
+	start_in_order(1, ORDER_SIMPLE);
+	submit(1, ORDER_SIMPLE);
+	submit(2, ORDER_SIMPLE);
+	submit(3, ORDER_HEAD_OF_QUEUE);
 	atomic_store(&may_execute, true);
 	io_threads_stop(threads);
 	assert_each_completed_once(4);
-	assert_ptr_equal(order[0], &commands[0]);
 	assert_ptr_equal(order[1], &commands[3]);
 	assert_ptr_equal(order[2], &commands[1]);
 	assert_ptr_equal(order[3], &commands[2]);
 }
 
-static void test_an_aborted_command_that_has_not_begun_is_not_executed(void **state)
+static void test_nothing_begins_beside_an_ordered_command_but_head_of_queue(void **state)
 {
-	int request;
+	(void)state;
+	start_in_order(4, ORDER_ORDERED);
+	submit(1, ORDER_SIMPLE);
+	submit(2, ORDER_SIMPLE);
+	submit(3, ORDER_ORDERED);
+	for (unsigned int i = 0; i < 1000; i++)
+		sched_yield();
+	/* The first one has begun and nothing else. */
+	assert_ptr_equal(order[0], &commands[0]);
+	submit(4, ORDER_HEAD_OF_QUEUE);
+	while (atomic_load(&order[0]) == &commands[0])
+		sched_yield();
+	assert_ptr_equal(order[0], &commands[4]);
+	atomic_store(&may_execute, true);
+	io_threads_stop(threads);
+	assert_each_completed_once(5);
+}
+
+static atomic_uint begun;
+
+/* Three of those with `offset` 1 end when three have begun. */
+static void execute_together(void *context, struct scsi_cmd *cmd)
+{
+	if (cmd->offset == 1) {
+		unsigned int together = atomic_fetch_add(&begun, 1) / 3 * 3 + 3;
+
+		while (atomic_load(&begun) < together)
+			sched_yield();
+	}
+	execute(context, cmd);
+}
+
+static void test_what_an_ordered_command_held_up_begins_on_all_threads(void **state)
+{
+	struct error_text error;
 
 	(void)state;
-	__atomic_store_n(&commands[0].mreq, (struct mgmt_req *)(void *)&request, __ATOMIC_RELEASE);
+	atomic_store(&begun, 0);
+	assert_int_equal(
+		io_threads_start(3, execute_together, perform, &executed, &threads, &error), 0);
+	for (unsigned int round = 1; round <= 50; round++) {
+		atomic_store(&may_execute, false);
+		submit(0, ORDER_ORDERED);
+		for (unsigned int i = 1; i <= 3; i++) {
+			commands[i].offset = 1;
+			submit(i, ORDER_SIMPLE);
+		}
+		/* Threads without work have seen that there is none. */
+		for (unsigned int i = 0; i < 1000; i++)
+			sched_yield();
+		atomic_store(&may_execute, true);
+		while (completed < 4 * round)
+			turn();
+	}
+	io_threads_stop(threads);
+}
+
+/* The initiator's task management function, as tgtd notes it in its commands. */
+static struct mgmt_req abort_task;
+
+static void abort_by_initiator(unsigned int number)
+{
+	abort_task = (struct mgmt_req){ .function = ABORT_TASK, .busy = 1 };
+	__atomic_store_n(&commands[number].mreq, &abort_task, __ATOMIC_RELEASE);
+}
+
+static void test_an_aborted_command_that_has_not_begun_is_not_executed(void **state)
+{
+	(void)state;
+	abort_by_initiator(0);
 	start(1);
-	io_threads_submit(threads, &commands[0]);
+	submit(0, ORDER_SIMPLE);
 	turn();
 	assert_int_equal(completed, 1);
 	assert_int_equal(atomic_load(&executed), 0);
 	assert_int_equal(last_result, SAM_STAT_TASK_ABORTED);
 	io_threads_stop(threads);
+}
+
+static void test_an_aborted_command_does_not_wait_for_its_turn(void **state)
+{
+	(void)state;
+	start_in_order(2, ORDER_SIMPLE);
+	submit(1, ORDER_ORDERED);
+	submit(2, ORDER_SIMPLE);
+	tick();
+	assert_int_equal(completed, 0);
+	for (unsigned int i = 0; i < 1000; i++)
+		sched_yield();
+	abort_by_initiator(1);
+	tick();
+	assert_int_equal(completed, 1);
+	assert_int_equal(commands[1].tag, 1);
+	assert_int_equal(last_result, SAM_STAT_TASK_ABORTED);
+	/* It existed, whatever tgtd thinks of commands that it has handed over. */
+	assert_int_equal(abort_task.function, ABORT_TASK_SET);
+	/* What waited for it begins. */
+	while (atomic_load(&order[0]) == &commands[0])
+		sched_yield();
+	atomic_store(&may_execute, true);
+	io_threads_stop(threads);
+	assert_int_equal(completed, 3);
+	assert_int_equal(atomic_load(&executed), 2);
+}
+
+static void test_a_command_that_is_aborted_when_it_has_begun_does_not_exist_any_more(void **state)
+{
+	(void)state;
+	start_in_order(1, ORDER_SIMPLE);
+	abort_by_initiator(0);
+	tick();
+	assert_int_equal(completed, 0);
+	atomic_store(&may_execute, true);
+	turn();
+	assert_int_equal(last_result, SAM_STAT_CHECK_CONDITION);
+	assert_int_equal(abort_task.function, ABORT_TASK);
+	io_threads_stop(threads);
+}
+
+/* ---- commands of the main thread ---- */
+
+static void test_what_the_main_thread_performs_is_performed_at_once_in_its_turn(void **state)
+{
+	(void)state;
+	start_in_order(1, ORDER_SIMPLE);
+	commands[1].offset = SAM_STAT_BUSY;
+	assert_int_equal(io_threads_perform(threads, &commands[1], ORDER_SIMPLE), SAM_STAT_BUSY);
+	assert_int_equal(io_threads_perform(threads, &commands[1], ORDER_HEAD_OF_QUEUE),
+			 SAM_STAT_BUSY);
+	assert_false(cmd_async(&commands[1]));
+	atomic_store(&may_execute, true);
+	io_threads_stop(threads);
+	assert_int_equal(completed, 1);
+	assert_int_equal(atomic_load(&executed), 3);
+}
+
+static void test_what_the_main_thread_performs_waits_for_its_turn(void **state)
+{
+	(void)state;
+	start_in_order(2, ORDER_SIMPLE);
+	commands[1].offset = SAM_STAT_BUSY;
+	assert_int_equal(io_threads_perform(threads, &commands[1], ORDER_ORDERED), SAM_STAT_GOOD);
+	assert_true(cmd_async(&commands[1]));
+	submit(2, ORDER_SIMPLE);
+	assert_int_equal(io_threads_perform(threads, &commands[3], ORDER_SIMPLE), SAM_STAT_GOOD);
+	assert_int_equal(io_threads_perform(threads, &commands[4], ORDER_SIMPLE), SAM_STAT_GOOD);
+	abort_by_initiator(4);
+	tick();
+	assert_int_equal(completed, 1);
+	assert_int_equal(commands[4].result, SAM_STAT_TASK_ABORTED);
+	atomic_store(&may_execute, true);
+	while (completed < 5)
+		turn();
+	assert_int_equal(commands[1].result, SAM_STAT_BUSY);
+	assert_int_equal(commands[3].result, SAM_STAT_GOOD);
+	assert_int_equal(atomic_load(&executed), 4);
+	io_threads_stop(threads);
+}
+
+static void test_a_stop_performs_what_waits_for_its_turn(void **state)
+{
+	(void)state;
+	start_in_order(2, ORDER_SIMPLE);
+	for (unsigned int i = 1; i < 8; i++) {
+		if (i % 2)
+			io_threads_perform(threads, &commands[i], ORDER_ORDERED);
+		else
+			submit(i, ORDER_ORDERED);
+	}
+	atomic_store(&may_execute, true);
+	io_threads_stop(threads);
+	assert_each_completed_once(8);
 }
 
 /* ---- task management: command 0 manages the others ---- */
@@ -247,7 +443,7 @@ static void execute_or_manage(void *context, struct scsi_cmd *cmd)
 	execute(context, cmd);
 }
 
-static void begin_managing(unsigned int count, struct tgt_cmd_queue *held_back)
+static void begin_managing(unsigned int count)
 {
 	struct error_text error;
 
@@ -262,14 +458,14 @@ static void begin_managing(unsigned int count, struct tgt_cmd_queue *held_back)
 		commands[i].result = -1;
 	}
 	assert_int_equal(
-		io_threads_start(count, execute_or_manage, &executed, held_back, &threads, &error),
+		io_threads_start(count, execute_or_manage, perform, &executed, &threads, &error),
 		0);
 }
 
 /* Occupies one thread. */
 static void occupy(struct scsi_cmd *cmd)
 {
-	io_threads_submit(threads, cmd);
+	io_threads_submit(threads, cmd, ORDER_SIMPLE);
 	while (atomic_load(&order[0]) != cmd)
 		sched_yield();
 }
@@ -277,19 +473,18 @@ static void occupy(struct scsi_cmd *cmd)
 static void submit_manager(struct scsi_cmd *cmd)
 {
 	cmd->offset = 1;
-	cmd->attribute = MSG_HEAD_TAG;
-	io_threads_submit(threads, cmd);
+	io_threads_submit(threads, cmd, ORDER_HEAD_OF_QUEUE);
 }
 
 static void test_aborted_tasks_that_have_not_begun_end_without_being_executed(void **state)
 {
 	(void)state;
 	abort_them = true;
-	begin_managing(2, NULL);
+	begin_managing(2);
 	occupy(&commands[1]);
 	occupy(&commands[2]);
 	for (unsigned int i = 3; i < 6; i++)
-		io_threads_submit(threads, &commands[i]);
+		submit(i, i == 3 ? ORDER_ORDERED : ORDER_SIMPLE);
 	commands[5].cmd_itn_id = 6; /* of another session */
 	submit_manager(&commands[0]);
 	/* The manager gets a thread when one of the two has ended. */
@@ -310,7 +505,7 @@ static void test_who_aborts_is_answered_behind_what_had_begun(void **state)
 {
 	(void)state;
 	abort_them = true;
-	begin_managing(2, NULL);
+	begin_managing(2);
 	occupy(&commands[1]);
 	submit_manager(&commands[0]);
 	while (!atomic_load(&has_managed))
@@ -320,7 +515,8 @@ static void test_who_aborts_is_answered_behind_what_had_begun(void **state)
 	for (unsigned int i = 0; i < 1000; i++)
 		sched_yield();
 	assert_int_equal(commands[0].tag, 0);
-	assert_int_equal(poll(&(struct pollfd){ .fd = watched_fd, .events = POLLIN }, 1, 0), 0);
+	assert_int_equal(
+		poll(&(struct pollfd){ .fd = events_of_threads.fd, .events = POLLIN }, 1, 0), 0);
 	atomic_store(&may_execute, true);
 	while (completed < 2)
 		turn();
@@ -333,7 +529,7 @@ static void test_queries_count_and_neither_end_nor_wait(void **state)
 {
 	(void)state;
 	abort_them = false;
-	begin_managing(2, NULL);
+	begin_managing(2);
 	commands[2].tag = htobe32(77);
 	occupy(&commands[1]);
 	choice.one = true;
@@ -345,7 +541,7 @@ static void test_queries_count_and_neither_end_nor_wait(void **state)
 	assert_int_equal(commands[0].tag, 1);
 	commands[3].offset = 1;
 	choice.one = false;
-	io_threads_submit(threads, &commands[3]);
+	submit(3, ORDER_SIMPLE);
 	turn();
 	assert_int_equal(chosen, 1);
 	atomic_store(&may_execute, true);
@@ -361,7 +557,7 @@ static void test_two_that_abort_each_other_both_end(void **state)
 	for (unsigned int round = 0; round < 200; round++) {
 		abort_them = true;
 		completed = 0;
-		begin_managing(4, NULL);
+		begin_managing(4);
 		found_count = 0;
 		for (unsigned int i = 0; i < 4; i++)
 			submit_manager(&commands[i]);
@@ -371,81 +567,32 @@ static void test_two_that_abort_each_other_both_end(void **state)
 	}
 }
 
-static void test_what_tgtd_holds_back_is_aborted_when_its_turn_comes(void **state)
+static void test_what_waits_for_its_turn_is_aborted_before_it(void **state)
 {
-	struct tgt_cmd_queue held_back;
-
 	(void)state;
-	INIT_LIST_HEAD(&held_back.queue);
-	for (unsigned int i = 2; i < 5; i++)
-		list_add_tail(&commands[i].qlist, &held_back.queue);
 	abort_them = true;
-	begin_managing(1, &held_back);
+	begin_managing(2);
+	occupy(&commands[1]);
+	submit(2, ORDER_ORDERED);
+	submit(3, ORDER_SIMPLE);
+	submit(4, ORDER_SIMPLE);
+	commands[1].cmd_itn_id = 6;
 	commands[3].cmd_itn_id = 6;
 	submit_manager(&commands[0]);
-	while (completed < 1)
+	while (completed < 3)
 		turn();
 	assert_int_equal(chosen, 2);
 	assert_int_equal(commands[0].result, SAM_STAT_GOOD);
-	atomic_store(&may_execute, true);
-	for (unsigned int i = 2; i < 5; i++) {
-		list_del(&commands[i].qlist);
-		io_threads_submit(threads, &commands[i]);
-	}
-	while (completed < 4)
-		turn();
 	assert_int_equal(commands[2].result, SAM_STAT_TASK_ABORTED);
-	assert_int_equal(commands[3].result, SAM_STAT_CHECK_CONDITION);
 	assert_int_equal(commands[4].result, SAM_STAT_TASK_ABORTED);
-	io_threads_stop(threads);
-}
-
-static void test_what_comes_behind_an_ordered_command_is_handed_back_to_tgtd_once(void **state)
-{
-	struct tgt_cmd_queue held_back = { .active_cmd = 5 };
-	struct error_text error;
-
-	(void)state;
-	INIT_LIST_HEAD(&held_back.queue);
-	assert_int_equal(io_threads_start(1, execute, &executed, &held_back, &threads, &error), 0);
+	/* Nothing is in front of the other session's any more. */
+	while (atomic_load(&order[0]) != &commands[3])
+		sched_yield();
 	atomic_store(&may_execute, true);
-	commands[0].attribute = MSG_ORDERED_TAG;
-	set_cmd_queued(&commands[0]);
-	list_add_tail(&commands[0].qlist, &held_back.queue);
-	commands[1].attribute = MSG_SIMPLE_TAG;
-	io_threads_submit(threads, &commands[1]);
-	/* tgtd counts it now, and again when it hands it over in its turn. */
-	assert_int_equal(held_back.active_cmd, 4);
-	assert_true(cmd_queued(&commands[1]) && cmd_async(&commands[1]));
-	assert_ptr_equal(commands[0].qlist.next, &commands[1].qlist);
-	commands[2].attribute = MSG_HEAD_TAG;
-	io_threads_submit(threads, &commands[2]);
-	while (completed < 1)
+	while (completed < 5)
 		turn();
-	for (unsigned int i = 0; i < 2; i++) {
-		list_del(&commands[i].qlist);
-		io_threads_submit(threads, &commands[i]);
-	}
-	while (completed < 3)
-		turn();
-	assert_int_equal(held_back.active_cmd, 4);
-	assert_true(list_empty(&held_back.queue));
-	assert_int_equal(atomic_load(&executed), 3);
+	assert_int_equal(commands[3].result, SAM_STAT_CHECK_CONDITION);
 	io_threads_stop(threads);
-}
-
-static void test_a_stop_does_not_wait_for_who_searches_what_tgtd_holds_back(void **state)
-{
-	struct tgt_cmd_queue held_back;
-
-	(void)state;
-	INIT_LIST_HEAD(&held_back.queue);
-	abort_them = true;
-	begin_managing(2, &held_back);
-	submit_manager(&commands[0]);
-	submit_manager(&commands[1]);
-	io_threads_stop(threads);
-	assert_int_equal(completed, 2);
 }
 
 static void test_a_stop_finishes_what_is_queued(void **state)
@@ -454,7 +601,7 @@ static void test_a_stop_finishes_what_is_queued(void **state)
 	atomic_store(&may_execute, false);
 	start(2);
 	for (unsigned int i = 0; i < 100; i++)
-		io_threads_submit(threads, &commands[i]);
+		submit(i, ORDER_SIMPLE);
 	assert_int_equal(completed, 0);
 	atomic_store(&may_execute, true);
 	io_threads_stop(threads);
@@ -466,9 +613,13 @@ static void test_threads_that_tgtd_cannot_watch_do_not_start(void **state)
 	struct error_text error;
 
 	(void)state;
-	refuse_to_watch = true;
-	assert_int_equal(io_threads_start(2, execute, &executed, NULL, &threads, &error), -ENOMEM);
-	assert_string_equal(error.text, "tgtd could not watch one more descriptor");
+	for (int refused = 1; refused <= 2; refused++) {
+		refuse_to_watch = refused;
+		assert_int_equal(io_threads_start(2, execute, perform, &executed, &threads, &error),
+				 -ENOMEM);
+		assert_string_equal(error.text, "tgtd could not watch one more descriptor");
+		assert_int_equal(events_of_threads.fd, -1);
+	}
 }
 
 #define prepared(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -480,14 +631,19 @@ int main(void)
 		prepared(test_many_commands_on_many_threads_complete_once_each),
 		prepared(test_commands_that_are_done_together_complete_in_one_batch),
 		prepared(test_head_of_queue_overtakes_what_has_not_begun),
+		prepared(test_nothing_begins_beside_an_ordered_command_but_head_of_queue),
+		prepared(test_what_an_ordered_command_held_up_begins_on_all_threads),
 		prepared(test_an_aborted_command_that_has_not_begun_is_not_executed),
+		prepared(test_an_aborted_command_does_not_wait_for_its_turn),
+		prepared(test_a_command_that_is_aborted_when_it_has_begun_does_not_exist_any_more),
+		prepared(test_what_the_main_thread_performs_is_performed_at_once_in_its_turn),
+		prepared(test_what_the_main_thread_performs_waits_for_its_turn),
+		prepared(test_a_stop_performs_what_waits_for_its_turn),
 		prepared(test_aborted_tasks_that_have_not_begun_end_without_being_executed),
 		prepared(test_who_aborts_is_answered_behind_what_had_begun),
 		prepared(test_queries_count_and_neither_end_nor_wait),
 		prepared(test_two_that_abort_each_other_both_end),
-		prepared(test_what_tgtd_holds_back_is_aborted_when_its_turn_comes),
-		prepared(test_what_comes_behind_an_ordered_command_is_handed_back_to_tgtd_once),
-		prepared(test_a_stop_does_not_wait_for_who_searches_what_tgtd_holds_back),
+		prepared(test_what_waits_for_its_turn_is_aborted_before_it),
 		prepared(test_a_stop_finishes_what_is_queued),
 		prepared(test_threads_that_tgtd_cannot_watch_do_not_start),
 	};

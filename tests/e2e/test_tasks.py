@@ -2,6 +2,7 @@
 """Task management and lost connections, with commands in the module's hands: each command completes exactly once, and the
 unit works on."""
 
+import random
 import struct
 import time
 import unittest
@@ -24,12 +25,25 @@ TASK_ABORTED = 0x40
 # Of PERFORM TASK MANAGEMENT FUNCTION: functions, service responses.
 OSD_ABORT_TASK, OSD_ABORT_TASK_SET, OSD_CLEAR_TASK_SET, OSD_LOGICAL_UNIT_RESET = 0x01, 0x02, 0x04, 0x08
 OSD_QUERY_TASK, OSD_QUERY_TASK_SET = 0x80, 0x81
+NOP_TAG = 0x70000001
 COMPLETE, SUCCEEDED = 0x00, 0x05
 UNIT_ATTENTION = 0x6
 
 
 class Managed(Exception):
     """The answer to a task management request came."""
+
+
+class Answered(Exception):
+    """The answer to a NOP-Out came."""
+
+
+class Inquiry:
+    """Standard INQUIRY."""
+
+    @staticmethod
+    def submit(session):
+        return session.submit(bytes([0x12, 0, 0, 0, 36, 0]), read_length=36)
 
 
 class Session(iscsi.Session):
@@ -47,6 +61,9 @@ class Session(iscsi.Session):
 
     def _receive(self):
         header, data = super()._receive()
+        if header[0] & 0x3F == iscsi.NOP_IN and int.from_bytes(header[16:20], "big") == NOP_TAG:
+            self.exp_stat_sn = (int.from_bytes(header[24:28], "big") + 1) & 0xFFFFFFFF
+            raise Answered
         if header[0] & 0x3F == TASK_MANAGEMENT_RESPONSE:
             self.exp_stat_sn = (int.from_bytes(header[24:28], "big") + 1) & 0xFFFFFFFF
             raise Managed(header[2])
@@ -64,6 +81,18 @@ class Session(iscsi.Session):
                 self.step()
         except Managed as answer:
             return answer.args[0]
+
+    def until_answered(self):
+        """Until the target has everything that was sent: a NOP-Out is answered as it comes."""
+        header = bytearray(iscsi.BHS_BYTES)
+        header[0:2] = bytes([0x40 | iscsi.NOP_OUT, iscsi.FINAL])
+        struct.pack_into(">IIII", header, 16, NOP_TAG, iscsi.TAG_NONE, self.cmd_sn, self.exp_stat_sn)
+        self._send(header)
+        try:
+            while True:
+                self.step()
+        except Answered:
+            pass
 
     def until_ready(self):
         """Takes the unit attentions that a reset leaves."""
@@ -109,7 +138,7 @@ class Tasks(E2ETest):
     def test_an_aborted_command_still_ends_once(self):
         session, device, tasks = self.prepared()
         tag = session.tag_of(tasks[-1])
-        # It is too late for a command that runs: the answer is that it does not exist (any more).
+        # Too late for a command that has begun: then the answer is that it does not exist (any more).
         self.assertIn(session.manage(ABORT_TASK, tag), (FUNCTION_COMPLETE, NO_SUCH_TASK))
         session.wait(*tasks)
         self.assert_works(session, device)
@@ -243,6 +272,47 @@ class Tasks(E2ETest):
             answer = device.must(osd.GET_ATTRIBUTES, P, O, gets=wanted)
             self.assertEqual(set(answer.attributes.values()), {b"set by %d" % number})
 
+    def test_numbers_that_commands_find_follow_their_order(self):
+        """Each command adds to one number, so what it finds says when it was executed."""
+        rounds, sessions = 200, [self.login() for _ in range(3)]
+        for session in sessions:
+            session.until_ready()
+        device = Osd(sessions[0])
+        device.create_partition(P)
+        device.create(P, O)
+        drawn = random.Random(6)
+        sent = {session: [] for session in sessions}
+        for _ in range(rounds):
+            for session in sessions:
+                session.attribute = drawn.choices((SIMPLE, ORDERED, HEAD_OF_QUEUE), (4, 1, 1))[0]
+                command = Command(osd.FETCH_AND_ADD, P, O, length=8, data=(1).to_bytes(8, "big"))
+                command.read_length = 8
+                sent[session].append((session.attribute, command.submit(session)))
+        found = []
+        for session, tasks in sent.items():
+            session.wait(*(task for _, task in tasks))
+            numbers = [int.from_bytes(task.room[:8], "big") for _, task in tasks]
+            found += numbers
+            for i, (attribute, task) in enumerate(tasks):
+                self.assertEqual(task.status, GOOD)
+                if attribute == ORDERED:
+                    self.assertGreater(numbers[i], max(numbers[:i], default=-1))
+                    behind = [numbers[j] for j in range(i + 1, rounds) if tasks[j][0] != HEAD_OF_QUEUE]
+                    self.assertLess(numbers[i], min(behind, default=3 * rounds))
+        self.assertEqual(sorted(found), list(range(3 * rounds)))
+
+    def test_a_write_whose_data_is_on_its_way_has_not_come_yet(self):
+        """tgtd hands a command over when it has all of its data; until then nothing finds it or waits for it."""
+        session = self.login()
+        device = Osd(session)
+        device.create_partition(P)
+        device.create(P, O)
+        device.write(P, O, 0, b"before")
+        writing = Command(osd.WRITE, P, O, data=bytes(1 << 18)).submit(session)
+        self.assertEqual(session.manage(ABORT_TASK, session.tag_of(writing)), NO_SUCH_TASK)
+        self.assertEqual(session.wait(writing).status, GOOD)
+        self.assertEqual(device.read(P, O, 0, 6), bytes(6))
+
     def test_a_stop_with_commands_under_way_finishes_them(self):
         _, _, tasks = self.prepared()
         self.assertEqual(len(tasks), COMMANDS)
@@ -272,7 +342,7 @@ HELD_SECONDS = 1.5
 class HeldTasks(E2ETest):
     """The flash is so slow that reading the large object holds a thread, and what is sent meanwhile has not begun."""
 
-    def held(self, threads):
+    def held(self, threads, attribute=SIMPLE):
         """A session, the unit on it, and the task that reads the large object."""
         daemon = self.daemon(config=CONFIG.format(threads=threads))
         daemon.start()
@@ -292,17 +362,22 @@ class HeldTasks(E2ETest):
             ended = time.monotonic()
             self.assertLess(begun, limit, "the flash never became slow")
         session.ended.clear()
-        return session, device, Command(osd.READ, P, LARGE, length=len(LARGE_DATA)).submit(session)
+        return session, device, self.submit(session, attribute, Command(osd.READ, P, LARGE, length=len(LARGE_DATA)))
 
     @staticmethod
     def submit(session, attribute, command):
+        """`command`: a Command, or the CDB of one without data."""
         session.attribute = attribute
-        task = command.submit(session)
+        task = session.submit(command) if isinstance(command, bytes) else command.submit(session)
         session.attribute = SIMPLE
         return task
 
     def write(self, session, attribute, text):
         return self.submit(session, attribute, Command(osd.WRITE, P, O, data=text))
+
+    def read(self, session, attribute):
+        """Does not need the flash: on a thread of its own it ends at once."""
+        return self.submit(session, attribute, Command(osd.READ, P, O, length=7))
 
     def assert_ended(self, session, *tasks):
         """All, and well; these in this order."""
@@ -339,13 +414,35 @@ class HeldTasks(E2ETest):
         self.assertNotIn(b"nothing", [bytes(task.room) for task in behind])
         self.assertEqual(device.read(P, O, 0, 7), b"last...")
 
+    def test_a_head_of_queue_command_lets_nothing_overtake_an_ordered_one(self):
+        session, _, ordered = self.held(threads=4, attribute=ORDERED)
+        simple = self.read(session, SIMPLE)
+        # They run beside the ORDERED one and end before it.
+        session.wait(*[self.read(session, HEAD_OF_QUEUE) for _ in range(3)])
+        last = self.read(session, ORDERED)
+        head = self.read(session, HEAD_OF_QUEUE)
+        self.assert_ended(session, head, ordered, simple, last)
+
     def test_what_waits_behind_an_ordered_command_can_be_aborted(self):
         session, device, reading = self.held(threads=4)
         ordered = self.write(session, ORDERED, b"ordered")
         aborted = self.write(session, SIMPLE, b"aborted")
-        self.assertEqual(session.manage(ABORT_TASK, session.tag_of(aborted)), NO_SUCH_TASK)
+        self.assertEqual(session.manage(ABORT_TASK, session.tag_of(aborted)), FUNCTION_COMPLETE)
+        self.assertEqual(session.ended, [aborted])
+        session.wait(reading, ordered)
         self.assertEqual([task.status for task in (reading, ordered, aborted)], [GOOD, GOOD, TASK_ABORTED])
         self.assertEqual(device.read(P, O, 0, 7), b"ordered")
+
+    def test_an_ordered_command_that_waits_can_be_aborted_at_once(self):
+        session, device, reading = self.held(threads=4)
+        ordered = self.write(session, ORDERED, b"ordered")
+        behind = self.write(session, SIMPLE, b"behind.")
+        self.assertEqual(session.manage(ABORT_TASK, session.tag_of(ordered)), FUNCTION_COMPLETE)
+        self.assertEqual(ordered.status, TASK_ABORTED)
+        self.assertFalse(reading.done)
+        session.wait(behind, reading)
+        self.assertEqual((reading.status, behind.status), (GOOD, GOOD))
+        self.assertEqual(device.read(P, O, 0, 7), b"behind.")
 
     def test_simple_commands_overtake_each_other(self):
         session, _, reading = self.held(threads=4)
@@ -355,10 +452,56 @@ class HeldTasks(E2ETest):
         session, device, reading = self.held(threads=1)
         kept = self.write(session, SIMPLE, b"kept...")
         aborted = self.write(session, SIMPLE, b"aborted")
-        # So tgtd answers for all commands that it has handed over; it waits until they have ended.
-        self.assertEqual(session.manage(ABORT_TASK, session.tag_of(aborted)), NO_SUCH_TASK)
+        self.assertEqual(session.manage(ABORT_TASK, session.tag_of(aborted)), FUNCTION_COMPLETE)
+        self.assertEqual(session.ended, [aborted])
+        session.wait(reading, kept)
         self.assertEqual([task.status for task in (reading, kept, aborted)], [GOOD, GOOD, TASK_ABORTED])
         self.assertEqual(device.read(P, O, 0, 7), b"kept...")
+
+    def test_a_command_that_has_begun_goes_on_to_its_end_and_its_abort_is_answered_then(self):
+        session, _, reading = self.held(threads=4)
+        self.assertEqual(session.manage(ABORT_TASK, session.tag_of(reading)), NO_SUCH_TASK)
+        self.assertEqual((reading.status, bytes(reading.room)), (GOOD, LARGE_DATA))
+
+    def test_a_reset_ends_what_has_not_begun_of_all_sessions(self):
+        session, device, reading = self.held(threads=4)
+        other = Session(session.socket.getpeername()[1], IQN)
+        self.addCleanup(other.close)
+        tasks = [self.write(session, ORDERED, b"aborted"), self.write(session, SIMPLE, b"aborted")]
+        of_other = [self.write(other, SIMPLE, b"aborted"), self.submit(other, ORDERED, bytes(6))]
+        other.until_answered()
+        self.assertEqual(session.manage(LOGICAL_UNIT_RESET), FUNCTION_COMPLETE)
+        # The reset is answered when the one that had begun has ended.
+        self.assertEqual([task.status for task in (*tasks, reading)], [TASK_ABORTED, TASK_ABORTED, GOOD])
+        other.wait(*of_other)
+        self.assertEqual([task.status for task in of_other], [TASK_ABORTED] * 2)
+        for told in (session, other):
+            refused = told.run(bytes(6))
+            self.assertEqual((refused.status, osd.Sense(refused.sense).key), (0x02, UNIT_ATTENTION))
+        self.assertEqual(device.read(P, O, 0, 7), b"nothing")
+
+    def test_waiting_commands_of_a_lost_connection_hold_up_nobody(self):
+        session, _, _ = self.held(threads=4)
+        self.write(session, ORDERED, b"ordered")
+        self.write(session, SIMPLE, b"simple.")
+        port = session.socket.getpeername()[1]
+        session.close()
+        session = Session(port, IQN)
+        self.addCleanup(session.close)
+        ordered = self.submit(session, ORDERED, Command(osd.READ, P, O, length=7))
+        session.wait(ordered)
+        self.assertEqual((ordered.status, bytes(ordered.room)), (GOOD, b"simple."))
+
+    def test_commands_that_tgtd_answers_have_an_order_too(self):
+        session, _, reading = self.held(threads=4)
+        ready = self.submit(session, ORDERED, bytes(6))
+        inquiry = self.submit(session, SIMPLE, Inquiry())
+        overtaking = self.submit(session, HEAD_OF_QUEUE, Inquiry())
+        simple = self.read(session, SIMPLE)
+        self.assert_ended(session, overtaking, reading, ready, inquiry)
+        self.assert_ended(session, ready, simple)
+        self.assertEqual(bytes(inquiry.room[:1]), b"\x11")
+        self.assertEqual(overtaking.room, inquiry.room)
 
     def test_an_aborted_task_set_that_has_not_begun_is_not_executed(self):
         session, device, reading = self.held(threads=1)
