@@ -470,6 +470,10 @@ struct engine_moment {
 int engine_moment_resolve(struct engine_txn *txn, uint64_t partition, struct engine_moment moment,
 			  uint64_t *sequence);
 
+/* The same for objects alone: a sequence number between the boundaries of its partition is taken exactly. */
+int engine_object_moment_resolve(struct engine_txn *txn, uint64_t partition,
+				 struct engine_moment moment, uint64_t *sequence);
+
 /*
  * Keeps this moment of a partition, or with partition 0 of the whole device, as a version: reading at it gives the state of
  * now, but access times may be older. Puts a few records, whatever there is. `name` (1..ENGINE_VERSION_NAME_MAX bytes)

@@ -96,7 +96,8 @@ int moment_resolve(struct engine_txn *txn, struct partition *partition, struct e
 	if (result)
 		return result;
 	result = resolve_with(txn, partition, &root->history, moment, bound);
-	if (!result && *bound < partition->created_sequence)
+	/* Bound 0: before anything was ever written. An empty device is not what a wrong year should lead to. */
+	if (!result && (*bound < partition->created_sequence || *bound == 0))
 		result = -ENOENT;
 	partition_release(txn->engine, root);
 	return result;
@@ -105,6 +106,12 @@ int moment_resolve(struct engine_txn *txn, struct partition *partition, struct e
 int moment_resolve_object(struct engine_txn *txn, struct partition *partition,
 			  struct engine_moment moment, uint64_t *bound)
 {
+	uint64_t of_partition;
+
+	if (moment.kind == ENGINE_AT_VERSION && moment.value >= ENGINE_VIEW_FIRST &&
+	    moment.value <= ENGINE_VIEW_LAST)
+		return moment_of_view(txn, partition->id, (uint32_t)moment.value, &of_partition,
+				      bound);
 	if (moment.kind != ENGINE_AT_SEQUENCE)
 		return moment_resolve(txn, partition, moment, bound);
 	/* The present can be reached even if all up to the end of its slot has been given up. */
@@ -125,6 +132,19 @@ int engine_moment_resolve(struct engine_txn *txn, uint64_t id, struct engine_mom
 	if (result)
 		return result;
 	result = moment_resolve(txn, partition, moment, sequence);
+	partition_release(txn->engine, partition);
+	return result;
+}
+
+int engine_object_moment_resolve(struct engine_txn *txn, uint64_t id, struct engine_moment moment,
+				 uint64_t *sequence)
+{
+	struct partition *partition;
+	int result = partition_get(txn->engine, id, &partition);
+
+	if (result)
+		return result;
+	result = moment_resolve_object(txn, partition, moment, sequence);
 	partition_release(txn->engine, partition);
 	return result;
 }
@@ -201,6 +221,8 @@ static int resolve_view(struct engine_txn *txn, struct engine_moment moment, str
 		result = -ENOENT;
 	if (view->bound < partition->created_sequence)
 		view->bound = view->objects_bound;
+	if (!result && view->bound == 0)
+		result = -ENOENT;
 	partition_release(txn->engine, partition);
 	return result;
 }

@@ -223,6 +223,9 @@ static int read_history(struct engine_txn *txn, struct partition *root, struct p
 	if (!result)
 		result = times_of_boundary(engine, &root->history, history->horizon_sequence,
 					   &history->horizon_time_ms, &last_ms);
+	/* All of the device's history is there, and begins with its first command. */
+	if (result == -ENOENT && history->horizon_sequence == 0)
+		result = times_first_boundary(engine, &root->history, &history->horizon_time_ms);
 	if (result && result != -ENOENT)
 		return result;
 	history->rollbacks =

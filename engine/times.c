@@ -202,6 +202,20 @@ int times_of_boundary(struct engine *engine, const struct history *device, uint6
 	return 0;
 }
 
+int times_first_boundary(struct engine *engine, const struct history *device, uint64_t *ms)
+{
+	struct times_reader reader = { .engine = engine, .device = &device->device };
+	struct times_entry entry = { 0 }, next = { 0 };
+	int result;
+
+	if (device->device.times == device->device.times_first)
+		return -ENOENT;
+	result = read_pair(&reader, device->device.times_first + 1, &entry, &next);
+	if (!result)
+		*ms = next.before_ms;
+	return result;
+}
+
 int times_of(struct engine *engine, const struct history *device, uint64_t sequence, uint64_t *ms)
 {
 	struct times_reader reader = { .engine = engine, .device = &device->device };

@@ -196,6 +196,38 @@ static void test_only_versions_and_views_of_the_device_are_of_the_root(void **st
 	expect_field(unit, 16);
 }
 
+/* Before its first command the device has no moments: a wrong year must not empty it. */
+static void test_a_device_does_not_go_back_behind_its_first_command(void **state)
+{
+	static const enum osd_function functions[] = { OSD_FUNCTION_VIEW, OSD_FUNCTION_ROLLBACK };
+	const struct {
+		uint16_t tag;
+		uint64_t value;
+	} moments[] = { { OSD_ITEM_TIME, UNIT_CLOCK - 1 }, { OSD_ITEM_SEQUENCE, 5 } };
+	struct unit *unit = *state;
+	struct function_call call;
+
+	tell(unit);
+	for (int n = 0; n < 2; n++)
+		for (int form = 0; form < 2; form++) {
+			function_of(&call, functions[n], 0, 0);
+			osd_item_add_number(&call.writer, moments[form].tag, moments[form].value);
+			function_run(unit, &call);
+			expect_parameter(unit, 0);
+		}
+	expect_listed(unit, 0, (const uint64_t[]){ Q }, 1);
+	function_of(&call, OSD_FUNCTION_RETENTION, 0, 0);
+	function_run(unit, &call);
+	expect_good(unit);
+	assert_in_range(function_number(unit, OSD_ITEM_HORIZON), UNIT_CLOCK, UNIT_CLOCK + STEP_MS);
+	function_of(&call, OSD_FUNCTION_VIEW, 0, 0);
+	osd_item_add_number(&call.writer, OSD_ITEM_TIME, function_number(unit, OSD_ITEM_HORIZON));
+	function_run(unit, &call);
+	expect_good(unit);
+	expect_listed(unit, at(function_number(unit, OSD_ITEM_VERSION), 0), (const uint64_t[]){ P },
+		      1);
+}
+
 static void test_the_root_of_then_is_read_only(void **state)
 {
 	struct unit *unit = *state;
@@ -275,6 +307,7 @@ int main(void)
 		with_object(test_partitions_of_then_are_listed_with_attributes_of_then),
 		with_object(test_the_root_of_then_knows_its_capacity_and_not_what_was_used),
 		with_object(test_only_versions_and_views_of_the_device_are_of_the_root),
+		with_object(test_a_device_does_not_go_back_behind_its_first_command),
 		with_object(test_the_root_of_then_is_read_only),
 		with_object(test_a_structure_check_of_the_root_goes_through_the_partitions_of_then),
 		with_object(test_a_packed_partition_that_is_gone_is_read_by_packed_ids),
