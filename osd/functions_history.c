@@ -266,6 +266,23 @@ int osd_function_undo(struct osd_request *request)
 
 /* ---- looking back ---- */
 
+/* The newest modification to tell of: the last one, or that of a moment. */
+static int newest_to_log(struct osd_request *request, uint64_t *sequence)
+{
+	struct engine_moment moment;
+	bool given;
+
+	*sequence = UINT64_MAX >> 16;
+	if (osd_parameter_moment(request, 0, &moment, &given) != 0)
+		return -EINVAL;
+	if (!given)
+		return 0;
+	return moment_result(
+		request,
+		engine_object_moment_resolve(request->txn, partition_of(request), moment, sequence),
+		0);
+}
+
 int osd_function_log(struct osd_request *request)
 {
 	struct engine_modification modification;
@@ -274,7 +291,8 @@ int osd_function_log(struct osd_request *request)
 	uint64_t below, newest;
 	int result = check_present(request);
 
-	if (result != 0 || load_place(request, UINT64_MAX >> 16, &below, &newest) != 0)
+	if (result != 0 || newest_to_log(request, &below) != 0 ||
+	    load_place(request, below, &below, &newest) != 0)
 		return -EINVAL;
 	if (request->object == 0)
 		return osd_fail_field(request, OSD_FIELD_OBJECT);

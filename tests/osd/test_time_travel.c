@@ -416,6 +416,44 @@ static void test_a_view_by_sequence_shows_an_object_between_moments(void **state
 	}
 }
 
+/* From a version, a point in time, or any modification on, also one that is no moment of the partition. */
+static void test_a_log_is_told_from_a_moment_backwards(void **state)
+{
+	struct unit *unit = *state;
+	struct function_call call;
+	struct osd_item entry;
+	uint64_t sequences[5], version, view;
+
+	function_subscribe(unit);
+	write_text(unit, O, "one");
+	version = snapshot(unit, P, NULL);
+	write_text(unit, O, "two");
+	unit_write(unit, O, 0, "three", 5);
+	unit_write(unit, O, 0, "four", 4);
+	function_of(&call, OSD_FUNCTION_LOG, P, O);
+	function_run(unit, &call);
+	for (size_t n = 0; n < 5; n++) {
+		assert_true(function_entry(unit, n, &entry));
+		sequences[n] = entry_number(&entry, OSD_ITEM_SEQUENCE);
+	}
+	run_with_number(unit, OSD_FUNCTION_LOG, P, O, OSD_ITEM_VERSION, version);
+	assert_true(function_entry(unit, 0, &entry));
+	assert_int_equal(entry_number(&entry, OSD_ITEM_SEQUENCE), sequences[3]);
+	for (size_t n = 0; n < 3; n++) {
+		run_with_number(unit, OSD_FUNCTION_LOG, P, O, OSD_ITEM_SEQUENCE, sequences[n]);
+		assert_true(function_entry(unit, 0, &entry));
+		assert_int_equal(entry_number(&entry, OSD_ITEM_SEQUENCE), sequences[n]);
+		run_with_number(unit, OSD_FUNCTION_VIEW, P, 0, OSD_ITEM_SEQUENCE, sequences[n]);
+		view = function_number(unit, OSD_ITEM_VERSION);
+		run_with_number(unit, OSD_FUNCTION_LOG, P, O, OSD_ITEM_VERSION, view);
+		expect_good(unit);
+		assert_true(function_entry(unit, 0, &entry));
+		assert_int_equal(entry_number(&entry, OSD_ITEM_SEQUENCE), sequences[n]);
+	}
+	run_with_number(unit, OSD_FUNCTION_LOG, P, O, OSD_ITEM_TIME, 1000);
+	expect_parameter(unit, 0);
+}
+
 /* ---- retention ---- */
 
 static void test_retention_is_set_shown_and_locked(void **state)
@@ -526,6 +564,7 @@ int main(void)
 		with_object(test_one_object_goes_back_alone_and_modifications_are_undone),
 		with_object(test_diff_tells_objects_and_ranges),
 		with_object(test_a_view_by_sequence_shows_an_object_between_moments),
+		with_object(test_a_log_is_told_from_a_moment_backwards),
 		with_object(test_retention_is_set_shown_and_locked),
 		with_object(test_what_has_not_been_is_no_moment),
 		with_unit(test_a_packed_object_id_names_a_version_or_counts_modifications_back),
