@@ -58,11 +58,10 @@ int osd_client_parse_address(const char *text, struct osd_client_address *addres
 				 "address '%.80s' is not PID[/OID][@VERSION]; for instance "
 				 "0x10000/0x10004 or 65536@3",
 				 text);
-	if (address->partition == 0 && (address->object || address->version))
-		return error_set(
-			error, -EINVAL,
-			"address '%.80s': partition 0 is the root; it has no objects or versions",
-			text);
+	if (address->partition == 0 && address->object)
+		return error_set(error, -EINVAL,
+				 "address '%.80s': partition 0 is the root; it has no objects",
+				 text);
 	return 0;
 }
 

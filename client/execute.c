@@ -96,7 +96,7 @@ static int run_all(struct osd_client *client, struct execution *execution, osd_c
 
 /* ---- subscribing ---- */
 
-/* At the partition that the function is for, so that one credential is good for both. */
+/* At the partition that the function is for, or its version, so that one credential is good for both. */
 static int subscribe(struct osd_client *client, struct execution *execution,
 		     struct osd_client_address address, struct osd_client_error *error)
 {
@@ -106,7 +106,8 @@ static int subscribe(struct osd_client *client, struct execution *execution,
 	if (client->subscribed)
 		return 0;
 	execution->function = OSD_FUNCTION_SUBSCRIBE;
-	execution->address = (struct osd_client_address){ .partition = address.partition };
+	execution->address = (struct osd_client_address){ .partition = address.partition,
+							  .version = address.version };
 	osd_items_begin(&writer, execution->parameters, sizeof(execution->parameters));
 	osd_item_add_number(&writer, OSD_ITEM_FEATURES, OSD_FEATURES_ALL);
 	execution->parameter_bytes = writer.length;
@@ -231,11 +232,34 @@ static int take_version(void *context, const uint8_t *items, size_t length)
 	return 0;
 }
 
+static int view(struct osd_client *client, uint64_t partition,
+		const struct osd_item_writer *parameters, uint16_t *version,
+		struct osd_client_error *error)
+{
+	return osd_client_execute(
+		client, OSD_FUNCTION_VIEW, (struct osd_client_address){ .partition = partition },
+		parameters->data, parameters->length, take_version, version, error);
+}
+
+/* A partition that is gone, or was another one then: as the device had it at the moment. */
+static int view_of_then(struct osd_client *client, uint64_t partition,
+			const struct osd_item_writer *parameters, uint16_t *version)
+{
+	struct osd_client_address then = { .partition = partition };
+	uint64_t id;
+	int result = view(client, 0, parameters, version, NULL);
+
+	then.version = *version;
+	if (result == 0)
+		result = osd_client_get_number(client, then, OSD_PARTITION_INFORMATION,
+					       OSD_INFORMATION_PARTITION_ID, &id, NULL);
+	return result;
+}
+
 int osd_client_resolve(struct osd_client *client, struct osd_client_address address,
 		       const struct osd_client_moment *moment, uint16_t *version,
 		       struct osd_client_error *error)
 {
-	struct osd_client_address partition = { .partition = address.partition };
 	struct osd_client_moment at = *moment;
 	uint8_t parameters[128];
 	struct osd_item_writer writer;
@@ -256,6 +280,9 @@ int osd_client_resolve(struct osd_client *client, struct osd_client_address addr
 		return result;
 	osd_items_begin(&writer, parameters, sizeof(parameters));
 	osd_client_add_moment(&writer, &at);
-	return osd_client_execute(client, OSD_FUNCTION_VIEW, partition, parameters, writer.length,
-				  take_version, version, error);
+	result = view(client, address.partition, &writer, version, error);
+	if (result == -ENOENT && address.partition != 0 &&
+	    view_of_then(client, address.partition, &writer, version) == 0)
+		result = outcome_give(&(struct osd_client_error){ 0 }, error);
+	return result;
 }

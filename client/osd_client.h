@@ -85,7 +85,8 @@ int osd_client_discover(const char *url, const struct osd_client_options *option
 struct osd_client_address {
 	uint64_t partition; /* at most 48 bits */
 	uint64_t object;
-	uint16_t version; /* 0 = current; v = as of user version v of the partition, read-only */
+	uint16_t
+		version; /* 0 = current; v = as of user version v of the partition, read-only; root: of the device */
 };
 
 /*
@@ -337,8 +338,9 @@ int osd_client_execute(struct osd_client *client, enum osd_function function,
 int osd_client_add_moment(struct osd_item_writer *writer, const struct osd_client_moment *moment);
 
 /*
- * The version number to read at for a moment of a partition (or, with AGO, of an object): that of a version, or of a view that
- * the target makes. 0 for NOW. -ENOENT.
+ * The version number to read at for a moment of a partition (of the root: of the device; with AGO, of an object): that of a
+ * version, or of a view that the target makes. 0 for NOW. A partition that was removed since, or was another one then, is
+ * found by the moments of the device. -ENOENT.
  */
 int osd_client_resolve(struct osd_client *client, struct osd_client_address address,
 		       const struct osd_client_moment *moment, uint16_t *version,

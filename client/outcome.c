@@ -51,6 +51,11 @@ static struct meaning of_partition_field(const struct osd_cdb *cdb)
 			return (struct meaning){ -EINVAL, "partition IDs begin at 0x10000" };
 		return (struct meaning){ -EEXIST, "the partition exists already" };
 	}
+	if (cdb->partition >> 48 && osd_names_root(cdb->partition))
+		return (struct meaning){
+			-ENOENT, "the device has no such version (`muninnctl versions URL 0` "
+				 "lists those it has; a partition's own say nothing of it)"
+		};
 	if (cdb->partition >> 48)
 		return (struct meaning){ -ENOENT,
 					 "there is no such partition, or it has no such version" };

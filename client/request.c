@@ -51,7 +51,7 @@ enum osd_object_type request_object_type(const struct osd_cdb *cdb)
 	default:
 		if (cdb->object && !is_function_of_containers(cdb))
 			return OSD_TYPE_USER_OBJECT;
-		return cdb->partition ? OSD_TYPE_PARTITION : OSD_TYPE_ROOT;
+		return osd_names_root(cdb->partition) ? OSD_TYPE_ROOT : OSD_TYPE_PARTITION;
 	}
 }
 

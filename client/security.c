@@ -53,7 +53,7 @@ enum osd_secret osd_secret_of_command(const struct osd_cdb *cdb)
 	case OSD_CREATE_SNAPSHOT:
 		return OSD_SECRET_ROOT;
 	default:
-		return cdb->partition == 0 ? OSD_SECRET_ROOT : OSD_SECRET_WORKING;
+		return osd_names_root(cdb->partition) ? OSD_SECRET_ROOT : OSD_SECRET_WORKING;
 	}
 }
 

@@ -128,7 +128,9 @@ const char *ctl_format_address(const struct ctl *ctl, struct osd_client_address 
 
 	osd_client_format_address(address, text);
 	for (int view = 0; view < ctl->view_count; view++) {
-		if (ctl->views[view].partition != address.partition ||
+		/* A view of the device is one of each partition. */
+		if ((ctl->views[view].partition &&
+		     ctl->views[view].partition != address.partition) ||
 		    ctl->views[view].version != address.version)
 			continue;
 		used = strlen(osd_client_format_address(plain, text));
@@ -147,9 +149,6 @@ int ctl_resolve(struct ctl *ctl, const char *text, struct osd_client_address *ad
 
 	if (code != CTL_OK)
 		return code;
-	if (!address->partition)
-		return ctl_fail(ctl, CTL_USAGE,
-				"partition 0 is the root; it has no objects or versions");
 	if (moment.kind == OSD_CLIENT_AGO && !address->object)
 		return ctl_fail(ctl, CTL_USAGE,
 				"~N counts the modifications of one object; of a partition, take a "
@@ -240,11 +239,25 @@ int ctl_partition_address(struct ctl *ctl, int index, struct osd_client_address 
 	return code;
 }
 
+int ctl_present(const struct ctl *ctl, int code, struct osd_client_address address)
+{
+	if (code == CTL_OK && address.version)
+		return ctl_fail(
+			ctl, CTL_DENIED,
+			"%s: the past can only be read; leave @MOMENT out, or `rollback` to "
+			"it",
+			ctl->verb);
+	return code;
+}
+
 int ctl_scope_address(struct ctl *ctl, int index, struct osd_client_address *address)
 {
 	int code = ctl_address(ctl, index, address);
 
-	if (code == CTL_OK && (address->object || address->version))
+	if (code == CTL_OK && address->version)
+		return ctl_fail(ctl, CTL_USAGE, "%s is about history as a whole; leave @MOMENT out",
+				ctl->verb);
+	if (code == CTL_OK && address->object)
 		return ctl_fail(
 			ctl, CTL_USAGE,
 			"%s needs a partition, PID, or 0 for the whole device; '%s' is neither",

@@ -137,6 +137,8 @@ int ctl_resolve(struct ctl *ctl, const char *text, struct osd_client_address *ad
 /* The error of a function that was given a moment: says what is wrong with the moment, if that it is. Returns the code. */
 int ctl_fail_moment(struct ctl *ctl, struct osd_client_address address,
 		    const struct osd_client_moment *moment, const struct osd_client_error *error);
+/* Behind one of these, for what changes the present: CTL_DENIED if the address has a moment. `code` is passed on. */
+int ctl_present(const struct ctl *ctl, int code, struct osd_client_address address);
 /* As ctl_partition_address, or the device: "0". */
 int ctl_scope_address(struct ctl *ctl, int index, struct osd_client_address *address);
 /* Argument `index` as a moment, "now" when it is not there; none of the future. CTL_OK or CTL_USAGE. */

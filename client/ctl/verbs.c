@@ -35,13 +35,17 @@ static const struct ctl_verb verbs[] = {
 	  "--contents  also if it has objects, which go with it\n\n"
 	  "Example:\n  muninnctl rmpart $URL 0x10000 --contents\n",
 	  1, 1, verb_rmpart },
-	{ "ls", "URL [PID[@VERSION]] [-l]", "list partitions, or the objects of one",
-	  "One ADDRESS a line, in ascending order.\n"
+	{ "ls", "URL [PID|0[@MOMENT]] [-l]", "list partitions, or the objects of one",
+	  "One ADDRESS a line, in ascending order. 0 is the device: its partitions, also those of "
+	  "then, which can be read\n"
+	  "at that moment even if they have been removed.\n"
 	  "-l, --long  with length, time of the last change and user name\n\n"
-	  "Examples:\n  muninnctl ls $URL\n  muninnctl ls -l $URL 0x10000\n",
+	  "Examples:\n  muninnctl ls $URL\n  muninnctl ls -l $URL 0x10000\n  muninnctl ls $URL "
+	  "0@-1d\n",
 	  0, 1, verb_ls },
 	{ "stat", "URL [ADDRESS]", "facts about the device, a partition, an object or a collection",
-	  "Example:\n  muninnctl stat $URL 0x10000/0x10004\n", 0, 1, verb_stat },
+	  "Examples:\n  muninnctl stat $URL 0x10000/0x10004\n  muninnctl stat $URL 0x10000@-1d\n",
+	  0, 1, verb_stat },
 	{ "create", "URL PID[/OID] [--count N]", "create empty objects",
 	  "Prints their ADDRESSes. Without OID the target chooses.\n"
 	  "--count N  so many, with consecutive IDs; without OID only\n\n"
@@ -65,8 +69,8 @@ static const struct ctl_verb verbs[] = {
 	  1, 2, verb_append },
 	{ "get", "URL ADDRESS [FILE] [--offset N] [--length N]",
 	  "read an object into a file or to standard output",
-	  "FILE is written beside its place and renamed when complete. Old versions: ADDRESS with "
-	  "@VERSION.\n\n"
+	  "FILE is written beside its place and renamed when complete. The past: ADDRESS with "
+	  "@MOMENT.\n\n"
 	  "Examples:\n  muninnctl get $URL 0x10000/0x10004 copy.jpg\n  muninnctl get $URL "
 	  "0x10000/0x10004 > copy.jpg\n"
 	  "  muninnctl get $URL 0x10000/0x10004@3 --offset 1M --length 64K | xxd\n",
@@ -130,7 +134,7 @@ static const struct ctl_verb verbs[] = {
 	  "--force  also if it has members; the objects stay\n\n"
 	  "Example:\n  muninnctl coll rm $URL 0x10000/0x10004\n",
 	  1, 1, verb_coll_rm },
-	{ "coll ls", "URL PID[/OID][@VERSION]",
+	{ "coll ls", "URL PID[/OID][@MOMENT]",
 	  "list the collections of a partition, or the members of one",
 	  "One ADDRESS a line, in ascending order.\n\n"
 	  "Examples:\n  muninnctl coll ls $URL 0x10000\n  muninnctl coll ls $URL "
@@ -207,8 +211,9 @@ static const struct ctl_verb verbs[] = {
 	  "alone.\n\n"
 	  "Example:\n  muninnctl versions $URL 0x10000\n",
 	  1, 1, verb_versions },
-	{ "drop", "URL PID|0 VERSION|NAME", "end a version",
-	  "What only it needs can be reclaimed from then on.\n\n"
+	{ "drop", "URL PID|0 VERSION|NAME|TIME", "end a version",
+	  "What only it needs can be reclaimed from then on. TIME is when it was made, as "
+	  "`versions` shows it.\n\n"
 	  "Example:\n  muninnctl drop $URL 0x10000 before-upgrade\n",
 	  2, 2, verb_drop },
 	{ "rollback", "URL PID|0|PID/OID MOMENT", "go back to a version or a point in time",
@@ -227,9 +232,10 @@ static const struct ctl_verb verbs[] = {
 	  "N is 1 if it is not given. That is a modification, too, and can be undone.\n\n"
 	  "Example:\n  muninnctl undo $URL 0x10000/0x10004 2\n",
 	  1, 2, verb_undo },
-	{ "log", "URL PID/OID", "all modifications of an object, newest first",
-	  "One a line: #SEQUENCE, time, what, length after it.\n\n"
-	  "Example:\n  muninnctl log $URL 0x10000/0x10004\n",
+	{ "log", "URL PID/OID[@MOMENT]", "all modifications of an object, newest first",
+	  "One a line: #SEQUENCE, time, what, length after it. With MOMENT, those up to then.\n\n"
+	  "Examples:\n  muninnctl log $URL 0x10000/0x10004\n  muninnctl log $URL "
+	  "0x10000/0x10004@-1d\n",
 	  1, 1, verb_log },
 	{ "diff", "URL PID MOMENT [MOMENT] [--raw]",
 	  "what differs between two moments of a partition",
@@ -289,13 +295,14 @@ static const struct ctl_verb verbs[] = {
 	  "fit.\n\n"
 	  "Example:\n  muninnctl watch $URL 0x10000\n",
 	  1, 1, verb_watch },
-	{ "search", "URL PID[/OID] PATTERN [--regex]", "find bytes in objects, on the target",
+	{ "search", "URL PID[/OID][@MOMENT] PATTERN [--regex]",
+	  "find bytes in objects, on the target",
 	  "Prints ADDRESS OFFSET+LENGTH of each match; nothing else crosses the wire. Exit code 3: "
 	  "no match.\n"
 	  "--regex  PATTERN is a POSIX extended regular expression; ^ and $ match at lines\n\n"
 	  "Example:\n  muninnctl search $URL 0x10000 'error [0-9]+' --regex\n",
 	  2, 2, verb_search },
-	{ "checksum", "URL PID/OID [--offset N] [--length N]",
+	{ "checksum", "URL PID/OID[@MOMENT] [--offset N] [--length N]",
 	  "SHA-256 of an object, on the target",
 	  "Printed as sha256sum prints it.\n\n"
 	  "Example:\n  muninnctl checksum $URL 0x10000/0x10004@-1d\n",
@@ -435,10 +442,9 @@ static const char general_help[] =
 	"URL      iscsi://[USER%SECRET@]HOST[:PORT]/TARGET/LUN. A secret is better given in the "
 	"environment:\n"
 	"         LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD.\n"
-	"ADDRESS  PID[/OID][@MOMENT], numbers decimal or 0x. PID alone is the partition. At a "
-	"moment of the past it can "
-	"only be\n"
-	"         read.\n"
+	"ADDRESS  PID[/OID][@MOMENT], numbers decimal or 0x. PID alone is the partition, 0 the "
+	"device. At a moment of the past\n"
+	"         it can only be read.\n"
 	"MOMENT   3 or daily (a version, its name), 2026-11-21T14:32:05 (Z or +hh:mm behind it, "
 	"else local time), "
 	"2026-11-21,\n"

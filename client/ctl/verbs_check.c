@@ -35,7 +35,7 @@ static int print_damage(void *context, struct osd_client_address address, uint16
 	char text[OSD_CLIENT_ADDRESS_TEXT];
 
 	check->damaged++;
-	osd_client_format_address(address, text);
+	ctl_format_address(check->ctl, address, text);
 	if (!check->ctl->options->json)
 		return printf("%s %s\n", text, what(type)) < 0 ? -EIO : 0;
 	return json_array_append_new(check->list, json_pack("{s:s,s:s}", "address", text, "damaged",
@@ -68,15 +68,16 @@ static int keep_id(void *context, uint64_t id)
 	return 0;
 }
 
-static int check_partitions(struct check *check, struct osd_client_error *error)
+static int check_partitions(struct check *check, struct osd_client_address root,
+			    struct osd_client_error *error)
 {
 	struct osd_client *client = check->ctl->client;
 	struct partitions partitions = { 0 };
-	int result = osd_client_list(client, (struct osd_client_address){ 0 }, 0, keep_id,
-				     &partitions, error);
+	int result = osd_client_list(client, root, 0, keep_id, &partitions, error);
 
 	for (size_t i = 0; result == 0 && i < partitions.count; i++) {
-		struct osd_client_address address = { .partition = partitions.ids[i] };
+		struct osd_client_address address = { .partition = partitions.ids[i],
+						      .version = root.version };
 
 		result = osd_client_check(client, address, print_damage, check, &check->checked,
 					  error);
@@ -121,7 +122,7 @@ int verb_check(struct ctl *ctl)
 	result = osd_client_check(ctl->client, address, print_damage, &check, &check.checked,
 				  &error);
 	if (result == 0 && address.partition == 0)
-		result = check_partitions(&check, &error);
+		result = check_partitions(&check, address, &error);
 	if (result != 0) {
 		json_decref(check.list);
 		return ctl_fail_command(ctl, &error);

@@ -37,7 +37,7 @@ static int new_address(struct ctl *ctl, int index, struct osd_client_address *ad
 				"%s needs a partition, PID, or the address of the new collection, "
 				"PID/OID",
 				ctl->verb);
-	return code;
+	return ctl_present(ctl, code, *address);
 }
 
 int verb_coll_create(struct ctl *ctl)
@@ -64,6 +64,7 @@ int verb_coll_track(struct ctl *ctl)
 
 	if (code == CTL_OK && ctl->argument_count > 1)
 		code = ctl_object_address(ctl, 1, &source);
+	code = ctl_present(ctl, code, source);
 	if (code == CTL_OK && source.object && source.partition != address.partition)
 		return ctl_fail(ctl, CTL_USAGE,
 				"coll track: the members come from a collection of the same "
@@ -181,6 +182,7 @@ static int change_members(struct ctl *ctl, change_membership *change)
 	struct osd_client_error error;
 	int code = ctl_object_address(ctl, 0, &collection);
 
+	code = ctl_present(ctl, code, collection);
 	/* A wrong address must not be found after half of the work. */
 	for (int i = 1; i < ctl->argument_count && code == CTL_OK; i++) {
 		code = ctl_object_address(ctl, i, &object);
@@ -188,6 +190,7 @@ static int change_members(struct ctl *ctl, change_membership *change)
 			return ctl_fail(ctl, CTL_USAGE,
 					"%s: %s is in another partition than the collection",
 					ctl->verb, ctl->arguments[i]);
+		code = ctl_present(ctl, code, object);
 	}
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);

@@ -98,6 +98,7 @@ int verb_mkpart(struct ctl *ctl)
 	uint64_t chosen;
 	int code = ctl->argument_count > 0 ? ctl_partition_address(ctl, 0, &address) : CTL_OK;
 
+	code = ctl_present(ctl, code, address);
 	if (ctl->options->layout && strcmp(ctl->options->layout, "flat") == 0)
 		layout = 0;
 	else if (ctl->options->layout && strcmp(ctl->options->layout, "packed") == 0)
@@ -146,6 +147,7 @@ int verb_clone(struct ctl *ctl)
 
 	if (code == CTL_OK && ctl->argument_count > 1)
 		code = ctl_partition_address(ctl, 1, &address);
+	code = ctl_present(ctl, code, address);
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
 	if (code != CTL_OK)
@@ -164,6 +166,7 @@ static int run_on_clone(struct ctl *ctl, change_clone *change)
 	struct osd_client_error error;
 	int code = ctl_partition_address(ctl, 0, &address);
 
+	code = ctl_present(ctl, code, address);
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
 	if (code != CTL_OK)
@@ -189,6 +192,7 @@ int verb_rmpart(struct ctl *ctl)
 	struct osd_client_error error;
 	int code = ctl_partition_address(ctl, 0, &address);
 
+	code = ctl_present(ctl, code, address);
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
 	if (code != CTL_OK)

@@ -169,28 +169,26 @@ static void modification_print(const struct osd_item *entry)
 	       entry_number(entry, OSD_ITEM_LENGTH));
 }
 
-/* History as a whole is asked for, not that of a moment. */
-static int refuse_moment(const struct ctl *ctl, int code, struct osd_client_address address)
-{
-	if (code == CTL_OK && address.version)
-		return ctl_fail(ctl, CTL_USAGE,
-				"%s: it is about the object's whole history; leave the moment out",
-				ctl->verb);
-	return code;
-}
-
 int verb_log(struct ctl *ctl)
 {
 	struct listing listing = { .ctl = ctl,
 				   .to_json = modification_json,
 				   .print = modification_print };
 	struct osd_client_address address;
+	uint8_t parameters[PARAMETERS_BYTES];
+	struct osd_item_writer writer;
 	int code = ctl_object_address(ctl, 0, &address);
 
-	code = refuse_moment(ctl, code, address);
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
-	return code == CTL_OK ? run_listing(&listing, OSD_FUNCTION_LOG, address, NULL) : code;
+	if (code != CTL_OK)
+		return code;
+	/* History is the object's; a moment says from where on it is told backwards. */
+	osd_items_begin(&writer, parameters, sizeof(parameters));
+	if (address.version)
+		osd_item_add_number(&writer, OSD_ITEM_VERSION, address.version);
+	address.version = 0;
+	return run_listing(&listing, OSD_FUNCTION_LOG, address, &writer);
 }
 
 /* ---- going back ---- */
@@ -230,6 +228,65 @@ static int run_change(struct ctl *ctl, enum osd_function function,
 		stdout, json_pack("{s:s}", "changed", osd_client_format_address(address, text)));
 }
 
+/* Looks for the versions that were made at a time. */
+struct search_by_time {
+	uint64_t first_ms, last_ms;
+	uint64_t found, version; /* how many; the newest */
+};
+
+static int compare_times(void *context, const uint8_t *data, size_t length)
+{
+	struct search_by_time *search = context;
+	struct osd_item_reader reader;
+	struct osd_item entry;
+
+	osd_items_read(&reader, data, length);
+	while (osd_item_next(&reader, &entry) == 1) {
+		uint64_t ms = entry.tag == OSD_ITEM_ENTRY ? entry_number(&entry, OSD_ITEM_TIME) : 0;
+
+		if (ms < search->first_ms || ms > search->last_ms)
+			continue;
+		search->found++;
+		search->version = entry_number(&entry, OSD_ITEM_VERSION);
+	}
+	return 0;
+}
+
+/*
+ * The version that was made at a time, as `versions` shows it, with or without its milliseconds. Not one near it: what is
+ * dropped does not come back.
+ */
+static int version_made_at(struct ctl *ctl, struct osd_client_address address,
+			   struct osd_client_moment *moment)
+{
+	struct search_by_time search = {
+		.first_ms = moment->value,
+		.last_ms = moment->value + (moment->value % 1000 == 0 ? 999 : 0),
+	};
+	struct osd_client_error error;
+	char time[CTL_TIME_TEXT];
+	int code = ctl_connect(ctl);
+
+	if (code != CTL_OK)
+		return code;
+	if (osd_client_execute(ctl->client, OSD_FUNCTION_VERSIONS, address, NULL, 0, compare_times,
+			       &search, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	if (search.found == 0)
+		return ctl_fail(ctl, CTL_NOT_FOUND,
+				"drop: no version was made at %s; `muninnctl versions` shows when "
+				"each was",
+				ctl_format_time(moment->value, time));
+	if (search.found > 1)
+		return ctl_fail(ctl, CTL_USAGE,
+				"drop: %" PRIu64 " versions were made in the second of %s; give "
+				"milliseconds, or the number or name of one (`muninnctl versions`)",
+				search.found, ctl_format_time(moment->value, time));
+	*moment = (struct osd_client_moment){ .kind = OSD_CLIENT_AT_VERSION,
+					      .value = search.version };
+	return CTL_OK;
+}
+
 int verb_drop(struct ctl *ctl)
 {
 	struct osd_client_address address;
@@ -241,9 +298,13 @@ int verb_drop(struct ctl *ctl)
 	osd_items_begin(&writer, parameters, sizeof(parameters));
 	if (code == CTL_OK)
 		code = ctl_moment(ctl, 1, &moment);
+	if (code == CTL_OK && moment.kind == OSD_CLIENT_AT_TIME)
+		code = version_made_at(ctl, address, &moment);
 	if (code == CTL_OK && moment.kind != OSD_CLIENT_AT_VERSION &&
 	    moment.kind != OSD_CLIENT_AT_NAME)
-		return ctl_fail(ctl, CTL_USAGE, "drop needs a version: its number or its name");
+		return ctl_fail(ctl, CTL_USAGE,
+				"drop needs a version: its number, its name, or the time when it "
+				"was made");
 	if (code == CTL_OK)
 		code = ctl_add_moment(ctl, &writer, 0, &moment);
 	if (code == CTL_OK)
@@ -290,7 +351,7 @@ int verb_undo(struct ctl *ctl)
 	struct osd_item_writer writer;
 	int code = ctl_object_address(ctl, 0, &address);
 
-	code = refuse_moment(ctl, code, address);
+	code = ctl_present(ctl, code, address);
 	if (code == CTL_OK && ctl->argument_count > 1 &&
 	    (ctl_parse_number(ctl->arguments[1], UINT32_MAX, &modifications) < 0 ||
 	     modifications == 0))

@@ -244,6 +244,7 @@ static int key_argument(struct ctl *ctl, struct keyring_name *name)
 	if (strcmp(ctl->arguments[0], "root") == 0)
 		return CTL_OK;
 	code = ctl_partition_address(ctl, 0, &address);
+	code = ctl_present(ctl, code, address);
 	if (code != CTL_OK)
 		return code;
 	name->kind = ctl->options->has_key_version ? OSD_SECRET_WORKING : OSD_SECRET_PARTITION;

@@ -169,7 +169,7 @@ static int list(struct listing *listing)
 int verb_ls(struct ctl *ctl)
 {
 	struct listing listing = { .ctl = ctl };
-	int code = ctl->argument_count > 0 ? ctl_address(ctl, 0, &listing.parent) : CTL_OK;
+	int code = ctl_address(ctl, 0, &listing.parent);
 
 	if (code != CTL_OK)
 		return code;
@@ -214,7 +214,8 @@ static int stat_pages(struct ctl *ctl, struct osd_client_address address, uint32
 	else
 		printf("%-20s %s\n", "address", text);
 	code = facts_print(ctl, address, pages + OSD_PAGE_INFORMATION, information, count, object);
-	if (code == CTL_OK)
+	/* The root was never created, and nobody notes when it is looked at. */
+	if (code == CTL_OK && address.partition)
 		code = facts_print(ctl, address, pages + OSD_PAGE_TIMESTAMPS, times,
 				   sizeof(times) / sizeof(times[0]), object);
 	if (code == CTL_OK && object)
@@ -223,14 +224,16 @@ static int stat_pages(struct ctl *ctl, struct osd_client_address address, uint32
 	return code;
 }
 
-/* Which pages an object has; of a target that does not tell, those of a user object. */
-static bool is_collection(struct ctl *ctl, struct osd_client_address address)
+/* Whether it is there, and which pages it has; of a target that does not tell, those of a user object. */
+static int find(struct ctl *ctl, struct osd_client_address address, bool *is_collection)
 {
+	struct osd_client_error error;
 	uint64_t type = 0;
+	int result = osd_client_get_number(ctl->client, address, OSD_PAGE_CURRENT_COMMAND,
+					   OSD_CURRENT_OBJECT_TYPE, &type, &error);
 
-	return osd_client_get_number(ctl->client, address, OSD_PAGE_CURRENT_COMMAND,
-				     OSD_CURRENT_OBJECT_TYPE, &type, NULL) == 0 &&
-	       type == OSD_TYPE_COLLECTION;
+	*is_collection = result == 0 && type == OSD_TYPE_COLLECTION;
+	return result == 0 || result == -ENODATA ? CTL_OK : ctl_fail_command(ctl, &error);
 }
 
 int verb_stat(struct ctl *ctl)
@@ -239,6 +242,11 @@ int verb_stat(struct ctl *ctl)
 		{ OSD_INFORMATION_LOGICAL_LENGTH, "length", FACT_SIZE },
 		{ OSD_INFORMATION_USED_CAPACITY, "used", FACT_SIZE },
 		{ OSD_INFORMATION_USERNAME, "username", FACT_TEXT },
+	};
+	/* Of the past; what never changes tells `info`. */
+	static const struct fact root_facts[] = {
+		{ OSD_ROOT_OSD_NAME, "name", FACT_TEXT },
+		{ OSD_ROOT_PARTITIONS, "partitions", FACT_NUMBER },
 	};
 	static const struct fact partition_facts[] = {
 		{ OSD_INFORMATION_MEMBERS, "members", FACT_NUMBER },
@@ -251,18 +259,25 @@ int verb_stat(struct ctl *ctl)
 		{ OSD_INFORMATION_USERNAME, "username", FACT_TEXT },
 	};
 	struct osd_client_address address;
+	bool is_collection = false;
 	int code = ctl_address(ctl, 0, &address);
 
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
+	/* Of what is not there nothing is printed. */
+	if (code == CTL_OK)
+		code = find(ctl, address, &is_collection);
 	if (code != CTL_OK)
 		return code;
+	if (!address.partition && address.version)
+		return stat_pages(ctl, address, OSD_PAGES_ROOT, root_facts,
+				  sizeof(root_facts) / sizeof(root_facts[0]));
 	if (!address.partition)
 		return verb_info(ctl);
 	if (!address.object)
 		return stat_pages(ctl, address, OSD_PAGES_PARTITION, partition_facts,
 				  sizeof(partition_facts) / sizeof(partition_facts[0]));
-	if (is_collection(ctl, address))
+	if (is_collection)
 		return stat_pages(ctl, address, OSD_PAGES_COLLECTION, collection_facts,
 				  sizeof(collection_facts) / sizeof(collection_facts[0]));
 	return stat_pages(ctl, address, OSD_PAGES_USER_OBJECT, object_facts,

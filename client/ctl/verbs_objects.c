@@ -14,6 +14,7 @@ int verb_create(struct ctl *ctl)
 	uint64_t first;
 	int code = ctl_address(ctl, 0, &address);
 
+	code = ctl_present(ctl, code, address);
 	if (code != CTL_OK)
 		return code;
 	if (!address.partition)
@@ -52,9 +53,11 @@ int verb_cp(struct ctl *ctl)
 
 	if (code == CTL_OK)
 		code = ctl_address(ctl, 1, &to);
+	if (code == CTL_OK)
+		code = ctl_present(ctl, code, to);
 	if (code != CTL_OK)
 		return code;
-	if (!to.partition || to.version)
+	if (!to.partition)
 		return ctl_fail(ctl, CTL_USAGE,
 				"cp needs the address of a partition, PID, or of the new object, "
 				"PID/OID, behind that of the object to copy");

@@ -221,10 +221,9 @@ int verb_put(struct ctl *ctl)
 		return ctl_fail(
 			ctl, CTL_USAGE,
 			"put needs the address of a partition, PID, or of an object, PID/OID");
-	if (address.version)
-		return ctl_fail(ctl, CTL_DENIED,
-				"put: the past can only be read; leave @MOMENT out, or `rollback` "
-				"to it");
+	code = ctl_present(ctl, code, address);
+	if (code != CTL_OK)
+		return code;
 	if (!address.object && (ctl->options->has_offset || ctl->options->replace))
 		return ctl_fail(
 			ctl, CTL_USAGE,

@@ -132,9 +132,7 @@ int verb_import(struct ctl *ctl)
 	struct tree_report stored;
 	int log_fd, result, code = ctl_partition_address(ctl, 0, &address);
 
-	if (code == CTL_OK && address.version)
-		return ctl_fail(ctl, CTL_USAGE,
-				"import: old versions can only be read; leave @VERSION out");
+	code = ctl_present(ctl, code, address);
 	if (code == CTL_OK && ctl->options->update && ctl->options->replace)
 		return ctl_fail(ctl, CTL_USAGE, "import: either --update or --replace");
 	if (code == CTL_OK && ctl->options->checksum && !ctl->options->update)

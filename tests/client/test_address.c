@@ -34,6 +34,7 @@ static void test_all_forms_are_understood(void **state)
 	expect("0x10000/0x10004", 0x10000, 0x10004, 0);
 	expect("0x10000/65540@3", 0x10000, 0x10004, 3);
 	expect("65536@0xffff", 0x10000, 0, 0xffff);
+	expect("0@0x8000", 0, 0, 0x8000);
 	expect("0xffffffffffff/18446744073709551615", 0xffffffffffff, UINT64_MAX, 0);
 	expect("010", 10, 0, 0);
 }
@@ -49,7 +50,7 @@ static void test_everything_else_is_refused_with_a_sentence(void **state)
 		"1@2@3",   "1@2/3",
 		"0x",      "0xg",
 		"1/0x",    "1.5",
-		"0/5",     "0@1",
+		"0/5",     "0/5@1",
 		"@1",      "0x1000000000000",
 		"1@65536", "1/18446744073709551616",
 		"1/-2",    "1@-1",

@@ -138,7 +138,8 @@ static void test_wrong_addresses_are_found_before_connecting(void **state)
 	expect("put $U 0x10000 --replace", CTL_USAGE, "--replace");
 	expect("put $U 0x10000/1 --replace --offset 1", CTL_USAGE, "either");
 	expect("create $U 0x10000/1 --count 2", CTL_USAGE, "--count");
-	expect("import $U 0x10000@3 /tmp", CTL_USAGE, "only be read");
+	expect("import $U 0x10000@3 /tmp", CTL_DENIED, "only be read");
+	expect("rmpart $U 0x10000@3 --contents", CTL_DENIED, "only be read");
 	expect("truncate $U 0x10000/1 many", CTL_USAGE, "number of bytes");
 	expect("clear $U 0x10000/1 1 -5", CTL_USAGE, "no such option");
 	expect("clear $U 0x10000/1 1 5X", CTL_USAGE, "number of bytes");

@@ -86,6 +86,8 @@ class Moments(E2ETest):
                 self.assertEqual(found[1], f"0+{len(content)}")
                 length = json.loads(self.ctl("--json", "attr", "get", self.url, at, "0x1", "0x82"))
                 self.assertEqual(int(length["hex"], 16), len(content))
+                newest = json.loads(self.ctl("--json", "log", self.url, at))[0]
+                self.assertEqual((newest["sequence"], newest["length"]), (self.sequences[state], len(content)))
                 copy = self.ctl("cp", self.url, at, self.tree).strip()
                 self.assertEqual(self.ctl("cat", self.url, copy, binary=True), content)
                 self.ctl("rm", self.url, copy)
@@ -172,24 +174,130 @@ class Moments(E2ETest):
             (("append", self.url, at), 7),
             (("rm", self.url, at), 7),
             (("truncate", self.url, at, 0), 7),
-            (("undo", self.url, at), 2),
-            (("log", self.url, at), 2),
+            (("undo", self.url, at), 7),
+            (("create", self.url, f"{self.objects}@1"), 7),
+            (("rmpart", self.url, f"{self.objects}@1", "--contents"), 7),
+            (("rmpart", self.url, self.objects, "--contents", "--at", "1"), 7),
+            (("mkpart", self.url, "0x50000@1"), 7),
+            (("clone", self.url, self.objects, "0x50000@1"), 7),
+            (("refresh", self.url, f"{self.objects}@1"), 7),
+            (("detach", self.url, f"{self.objects}@1"), 7),
+            (("cp", self.url, at, f"{self.objects}@1"), 7),
+            (("coll", "create", self.url, f"{self.objects}@1"), 7),
+            (("coll", "add", self.url, at, self.address), 7),
+            (("coll", "add", self.url, self.address, at), 7),
             (("rollback", self.url, at, "1"), 2),
             (("diff", self.url, f"{self.objects}@1", "2"), 2),
             (("snapshot", self.url, f"{self.objects}@1"), 2),
             (("versions", self.url, f"{self.objects}@1"), 2),
             (("retention", self.url, f"{self.objects}@1"), 2),
-            (("drop", self.url, self.objects, "-1h"), 2),
+            (("drop", self.url, self.objects, "#1"), 2),
             (("rollback", self.url, self.objects, "now"), 2),
             (("get", self.url, at, "--at", "2"), 2),
             (("put", self.url, self.address, "--replace", "--at", "1"), 7),
-            (("import", self.url, self.tree, self.source, "--update", "--at", "1"), 2),
+            (("import", self.url, self.tree, self.source, "--update", "--at", "1"), 7),
         ):
             with self.subTest(words=words):
                 done = self.try_ctl(*words, stdin=b"x")
                 self.assertEqual(done.returncode, code, done.stderr)
                 self.assertFalse(re.search(rb"Operation|errno|0x10000000", done.stderr), done.stderr)
         self.assertEqual(self.ctl("cat", self.url, self.address, binary=True), THIRD)
+
+    def test_a_version_is_dropped_by_the_time_when_it_was_made_and_by_no_other(self):
+        partition = self.ctl("mkpart", self.url).strip()
+        self.ctl("snapshot", self.url, partition)
+        time.sleep(1.2)
+        self.ctl("snapshot", self.url, partition)
+        first, second = json.loads(self.ctl("--json", "versions", self.url, partition))
+        near = self.try_ctl("drop", self.url, partition, "-1h")
+        self.assertEqual(near.returncode, 3)
+        self.assertIn(b"no version was made at", near.stderr)
+        self.ctl("drop", self.url, partition, first["time"])
+        (left,) = json.loads(self.ctl("--json", "versions", self.url, partition))
+        self.assertEqual(left["version"], second["version"])
+        self.ctl("drop", self.url, partition, second["time"].split(".")[0] + "Z")
+        self.assertEqual(self.ctl("versions", self.url, partition), "")
+        self.ctl("rmpart", self.url, partition)
+
+
+class DeviceMoments(E2ETest):
+    """Three states of a device: one partition; a second one; the first one removed, and made again otherwise."""
+
+    KEPT, SECOND = 0x10000, 0x20000
+
+    def setUp(self):
+        self.server = self.daemon(size="256M").start()
+        self.url = self.server.url()
+        self.times = []
+        self.address = f"0x{self.KEPT:x}/0x{OID:x}"
+        self.ctl("mkpart", self.url, self.KEPT)
+        self.ctl("put", self.url, self.address, stdin=FIRST)
+        self.end_state("one")
+        self.ctl("mkpart", self.url, self.SECOND)
+        self.end_state("two")
+        self.ctl("rmpart", self.url, self.KEPT, "--contents")
+
+    def end_state(self, name):
+        time.sleep(1.2)  # points in time are a second apart
+        self.times.append(time.time())
+        self.ctl("snapshot", self.url, 0, "--name", name)
+        time.sleep(1.2)
+
+    def moments(self):
+        """(as written, partitions) of the device."""
+        first, second = (f"-{round((time.time() - moment) * 1000)}ms" for moment in self.times)
+        one, two = [self.KEPT], [self.KEPT, self.SECOND]
+        clock = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(self.times[0]))
+        return ((first, one), (clock, one), ("one", one), ("32768", one), (second, two), ("two", two), ("32769", two), ("now", [self.SECOND]))
+
+    def test_the_partitions_of_each_moment_are_listed_counted_and_checked(self):
+        for moment, partitions in self.moments():
+            with self.subTest(moment=moment):
+                for words in ([f"0@{moment}"], [0, "--at", moment], ["--at", moment]):
+                    listed = json.loads(self.ctl("--json", "ls", self.url, *words))
+                    self.assertEqual([int(entry["id"], 16) for entry in listed], partitions)
+                    self.assertEqual(json.loads(self.ctl("--json", "stat", self.url, *words))["partitions"], len(partitions))
+                checked = json.loads(self.ctl("--json", "check", self.url, f"0@{moment}"))
+                self.assertEqual((checked["objects"], checked["damaged"]), (1 + 2 * len(partitions) + (self.KEPT in partitions), []))
+                # What is printed means the same when it is given back.
+                for entry in listed:
+                    self.assertEqual(self.ctl("stat", self.url, entry["address"]).split()[1], entry["address"])
+
+    def test_a_partition_that_is_gone_is_read_at_the_moments_when_it_was_there(self):
+        for again in (False, True):
+            if again:
+                self.ctl("mkpart", self.url, self.KEPT, "--layout", "packed")
+            for moment, partitions in self.moments():
+                if self.KEPT not in partitions:
+                    continue
+                with self.subTest(moment=moment, again=again):
+                    (listed,) = self.ctl("ls", self.url, f"{self.KEPT}@{moment}").split()
+                    self.assertEqual(self.ctl("cat", self.url, listed, binary=True), FIRST)
+                    self.assertEqual(self.ctl("cat", self.url, f"{self.address}@{moment}", binary=True), FIRST)
+                    self.assertEqual(self.ctl("search", self.url, listed, "first").split()[0], listed)
+                    self.assertEqual(self.ctl("ls", self.url, "-l", f"0@{moment}").split()[1], str(4096))
+
+    def test_moments_that_are_none_of_the_device_are_refused_with_what_is_wrong(self):
+        for moment, code, sentence in (
+            ("1", 3, "the device has no such version"),
+            ("nosuch", 3, "the device has no version with the name 'nosuch'"),
+            ("-1w", 3, "history of the device reaches back to 20"),
+            ("#5", 3, "history of the device does not reach back to #5"),
+            ("~1", 2, "counts the modifications of one object"),
+            ("2099-01-01", 2, "lies in the future"),
+        ):
+            for verb in ("ls", "stat", "check"):
+                with self.subTest(moment=moment, verb=verb):
+                    done = self.try_ctl(verb, self.url, f"0@{moment}")
+                    self.assertEqual((done.returncode, done.stdout), (code, b""), done.stderr)
+                    self.assertRegex(done.stderr.decode(), sentence)
+        # A wrong year does not empty the device.
+        self.assertEqual(self.try_ctl("rollback", self.url, 0, "2020-02-02").returncode, 3)
+        self.assertEqual(self.ctl("ls", self.url).split(), [f"0x{self.SECOND:x}"])
+        # A partition that was not there then is still told by its own history.
+        early = self.try_ctl("ls", self.url, f"{self.SECOND}@{self.moments()[0][0]}")
+        self.assertEqual(early.returncode, 3)
+        self.assertIn(b"the history of partition 0x20000 reaches back to 20", early.stderr)
 
 
 if __name__ == "__main__":
