@@ -284,11 +284,12 @@ sanitize: bootstrap
 # Line coverage in percent that the three layers must reach together.
 COVERAGE_MIN ?= 90
 COVERED := nand engine osd
+COVERAGE_TESTS = $(call test_bins,coverage,$(filter $(COVERED:%=tests/%/%),$(TEST_SRC)))
 coverage:
 	@scripts/bootstrap lint
-	+@$(SUBMAKE) VARIANT=coverage unit-tests
+	+@$(SUBMAKE) VARIANT=coverage $(COVERAGE_TESTS)
 	@find $(BUILD)/obj/coverage -name '*.gcda' -delete
-	@scripts/run-tests $(call test_bins,coverage,$(filter $(COVERED:%=tests/%/%),$(TEST_SRC)))
+	@scripts/run-tests $(COVERAGE_TESTS)
 	@echo "lines of $(COVERED) covered; at least $(COVERAGE_MIN) % are required"
 	@gcovr --root . --object-directory $(BUILD)/obj/coverage $(COVERED:%=--filter '%/') --fail-under-line $(COVERAGE_MIN) \
 		$(BUILD)/obj/coverage

@@ -145,6 +145,11 @@ uint64_t osd_generate_object(struct fuzz_random *random)
 		return OSD_SCENE_COLLECTION + fuzz_below(random, 3);
 	case 5:
 		return OSD_SCENE_OBJECT + 5 + fuzz_below(random, 4);
+	case 6:
+		/* Of a version and a first page, where IDs are packed. */
+		return OSD_SCENE_OBJECT + fuzz_below(random, 4) +
+		       ((uint64_t)fuzz_below(random, 16) << 20) +
+		       ((uint64_t)fuzz_below(random, 8) / 6 << 24);
 	default:
 		return OSD_SCENE_OBJECT + fuzz_below(random, 4);
 	}
@@ -195,7 +200,9 @@ static void choose_address(struct fuzz_random *random, struct osd_cdb *cdb)
 		if (osd_generate_is_of_collection(cdb->action))
 			cdb->object = OSD_SCENE_COLLECTION + fuzz_below(random, 4) / 3;
 		else
-			cdb->object = OSD_SCENE_OBJECT + fuzz_below(random, 4);
+			cdb->object = fuzz_below(random, 6)
+					      ? OSD_SCENE_OBJECT + fuzz_below(random, 4)
+					      : osd_generate_object(random);
 		break;
 	}
 	if (cdb->action == OSD_CREATE_USER_TRACKING_COLLECTION && fuzz_below(random, 4))
@@ -288,6 +295,23 @@ static void choose_fields(struct fuzz_random *random, struct osd_cdb *cdb)
 		osd_capability_nosec(cdb, OSD_TYPE_USER_OBJECT);
 }
 
+/* INQUIRY, or TEST UNIT READY. */
+static void generate_inquiry(struct fuzz_random *random, struct osd_input_command *command)
+{
+	static const uint8_t pages[] = { 0x00, 0x80, 0x83, 0xB0, 0xB1, 0xB2 };
+
+	command->flags &= OSD_INPUT_OTHER_NEXUS;
+	command->flags |= OSD_INPUT_INQUIRY;
+	command->in_capacity = (uint16_t)fuzz_below(random, 300);
+	if (fuzz_below(random, 4) == 0)
+		return;
+	command->cdb_length = 6;
+	command->cdb[0] = 0x12;
+	command->cdb[1] = fuzz_below(random, 4) != 0;
+	command->cdb[2] = command->cdb[1] ? pages[fuzz_below(random, sizeof(pages))] : 0;
+	put_be16(command->cdb + 3, command->in_capacity);
+}
+
 void osd_input_generate(struct fuzz_random *random, struct osd_input_command *command)
 {
 	struct osd_cdb cdb;
@@ -298,6 +322,10 @@ void osd_input_generate(struct fuzz_random *random, struct osd_input_command *co
 	command->milliseconds = (uint16_t)fuzz_below(random, 3);
 	command->flags = (uint16_t)(fuzz_below(random, 4) ? 0 : fuzz_below(random, 256));
 	command->flags &= (uint16_t)~OSD_INPUT_INQUIRY;
+	if (fuzz_below(random, 40) == 0) {
+		generate_inquiry(random, command);
+		return;
+	}
 	if (fuzz_below(random, 3) == 0)
 		command->flags |= OSD_INPUT_COMPARE;
 	if (fuzz_below(random, 3) == 0)
@@ -343,6 +371,9 @@ void osd_input_generate(struct fuzz_random *random, struct osd_input_command *co
 	/* It is bound to a list of allowed attributes. */
 	if (command->flags & OSD_INPUT_SIGN && fuzz_below(random, 6) == 0)
 		command->cdb[132] = (uint8_t)(1 + fuzz_below(random, 3));
+	/* It is for a range of bytes. */
+	if (command->flags & OSD_INPUT_SIGN && fuzz_below(random, 8) == 0)
+		command->cdb[131] = (uint8_t)fuzz_below(random, 256);
 }
 
 /* ---- refitting ---- */

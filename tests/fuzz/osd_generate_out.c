@@ -431,15 +431,37 @@ static void add_search(struct fuzz_random *random, struct osd_item_writer *write
 	char text[64];
 	const char *pattern = fuzz_below(random, 2) ? any_expression(random, text)
 						    : patterns[fuzz_below(random, COUNT(patterns))];
-	uint8_t continuation[16];
-
 	osd_item_add_text(writer, fuzz_below(random, 2) ? OSD_ITEM_PATTERN : OSD_ITEM_REGEX,
 			  pattern);
-	if (fuzz_below(random, 4))
-		return;
-	put_be64(continuation, osd_generate_object(random));
-	put_be64(continuation + 8, osd_input_number(random));
-	osd_item_add(writer, OSD_ITEM_CONTINUATION, continuation, sizeof(continuation));
+}
+
+/* Where an answer before might have ended: objects and offsets, and what the function has beside. */
+static void add_continuation(struct fuzz_random *random, enum osd_function function,
+			     struct osd_item_writer *writer)
+{
+	uint8_t place[40] = { 0 };
+	uint32_t length;
+
+	switch (function) {
+	case OSD_FUNCTION_CHECKSUM:
+		length = 40;
+		break;
+	case OSD_FUNCTION_DIFF:
+		length = 28;
+		break;
+	case OSD_FUNCTION_LOG:
+		length = 16;
+		break;
+	default:
+		length = 24;
+		break;
+	}
+	put_be64(place, function == OSD_FUNCTION_CHECKSUM ? 64ULL * fuzz_below(random, 24)
+							  : osd_generate_object(random));
+	put_be64(place + 8, osd_input_number(random));
+	put_be64(place + 16, fuzz_below(random, 4));
+	place[27] = (uint8_t)fuzz_below(random, 8);
+	osd_item_add(writer, OSD_ITEM_CONTINUATION, place, length);
 }
 
 void osd_generate_parameters(struct fuzz_random *random, struct osd_input_command *command,
@@ -466,6 +488,8 @@ void osd_generate_parameters(struct fuzz_random *random, struct osd_input_comman
 		osd_item_add_number(&writer, OSD_ITEM_ACTION, fuzz_below(random, 3));
 	for (uint32_t i = fuzz_below(random, 6) / 2; i > 0; i--)
 		add_item(random, &writer);
+	if (fuzz_below(random, 5) == 0)
+		add_continuation(random, function, &writer);
 	cdb->address = osd_execute_address(function, (uint32_t)writer.length);
 	cdb->length = 2048;
 	osd_generate_ends_at(command, writer.length);

@@ -53,6 +53,19 @@ bool osd_input_next(struct fuzz_reader *reader, struct osd_input_command *comman
 	return true;
 }
 
+void osd_input_pack(struct osd_input_command *command)
+{
+	uint64_t object = get_be64(command->cdb + 24);
+	int version = (int)(object >> 20 & 15);
+
+	if ((object & ~UINT64_C(0x0FF0000F)) != OSD_SCENE_OBJECT)
+		return;
+	if (version > 7)
+		version -= 16;
+	put_be64(command->cdb + 24, ((object & 15) + 1) << 32 | (uint64_t)(uint16_t)version << 16 |
+					    (object >> 24 & 15));
+}
+
 size_t osd_input_append(const struct osd_input_command *command, uint8_t *to, size_t size,
 			size_t capacity)
 {

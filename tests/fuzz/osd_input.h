@@ -53,6 +53,7 @@ enum osd_scene {
 	OSD_SCENE_SMALL,    /* OBJECTS on a device that is soon full */
 	OSD_SCENE_SECURED, /* OBJECTS, the first partition with keys, lists of allowed attributes and the method CAPKEY */
 	OSD_SCENE_LOCKED, /* VERSIONS on a device that is soon full, the retention of its first partition locked */
+	OSD_SCENE_PACKED, /* VERSIONS, the first partition of packed IDs (osd_input_pack) */
 	OSD_SCENES
 };
 
@@ -74,7 +75,8 @@ struct osd_input_command {
 
 static inline bool osd_scene_has_version(enum osd_scene scene)
 {
-	return scene == OSD_SCENE_VERSIONS || scene == OSD_SCENE_LOCKED;
+	return scene == OSD_SCENE_VERSIONS || scene == OSD_SCENE_LOCKED ||
+	       scene == OSD_SCENE_PACKED;
 }
 
 /* The scene; the reader is then at the first command. */
@@ -86,6 +88,12 @@ bool osd_input_next(struct fuzz_reader *reader, struct osd_input_command *comman
 /* Appends a command at to[size]; new size, or `size` if it does not fit in `capacity`. */
 size_t osd_input_append(const struct osd_input_command *command, uint8_t *to, size_t size,
 			size_t capacity);
+
+/*
+ * Makes a packed ID of an object ID OSD_SCENE_OBJECT + 0..15: as of a version, or some modifications ago, that bits 20 to 23 say as
+ * a number from -8 to 7; of the first page in bits 24 to 27. So the same inputs make sense with both layouts.
+ */
+void osd_input_pack(struct osd_input_command *command);
 
 /* ---- osd_generate.c ---- */
 

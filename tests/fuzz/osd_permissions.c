@@ -68,3 +68,27 @@ bool osd_permissions_change(const struct osd_input_command *input)
 
 	return !decode(input, &cdb) || osd_permissions_of(input) == 0 || has_sets(&cdb);
 }
+
+bool osd_permissions_allow_range(const struct osd_input_command *input, uint64_t start,
+				 uint64_t length)
+{
+	struct osd_cdb cdb;
+
+	if (length == 0 || !decode(input, &cdb))
+		return true;
+	switch (cdb.action) {
+	case OSD_GET_ATTRIBUTES:
+	case OSD_SET_ATTRIBUTES:
+	case OSD_FLUSH:
+		return true;
+	case OSD_READ:
+	case OSD_WRITE:
+	case OSD_CLEAR:
+		/* The range of a list of pieces is not looked at here. */
+		return cdb.continuation_length != 0 ||
+		       (cdb.address >= start && cdb.length <= length &&
+			cdb.address - start <= length - cdb.length);
+	default:
+		return false;
+	}
+}

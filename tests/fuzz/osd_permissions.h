@@ -14,6 +14,10 @@
  */
 uint16_t osd_permissions_of(const struct osd_input_command *input);
 
+/* Does the command stay in that range of a user object's bytes, or touch none? Length 0: all of them may be touched. */
+bool osd_permissions_allow_range(const struct osd_input_command *input, uint64_t start,
+				 uint64_t length);
+
 /* Can the command let others in: by setting attributes, keys, or what partitions there are? */
 bool osd_permissions_change(const struct osd_input_command *input);
 

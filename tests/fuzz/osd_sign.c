@@ -22,6 +22,7 @@ struct signing {
 	uint16_t permissions;
 	unsigned access;            /* list of allowed attributes; 0: all are */
 	uint8_t key[OSD_KEY_BYTES]; /* of the capability */
+	uint64_t range_start, range_length;
 	uint8_t nonce[OSD_NONCE_BYTES];
 };
 
@@ -70,6 +71,8 @@ static void give_capability(struct signing *signing, const uint8_t *secret)
 		.object_type = object_type(cdb),
 		.permissions = signing->permissions,
 		.attributes_access = signing->access,
+		.range_start = signing->range_start,
+		.range_length = signing->range_length,
 		.partition = cdb->partition,
 		.object = cdb->object,
 	};
@@ -272,12 +275,17 @@ static void sign_with(struct signing *signing, const uint8_t *secret, uint32_t s
 	add_check_value(signing);
 }
 
-/* The last two bytes of the permissions, all of whose bits are reserved. */
-enum { ACCESS_AT = OSD_FIELD_PERMISSIONS + 3, RESTRICTION_AT = OSD_FIELD_PERMISSIONS + 4 };
+/* The last three bytes of the permissions, all of whose bits are reserved. */
+enum {
+	RANGE_AT = OSD_FIELD_PERMISSIONS + 2,
+	ACCESS_AT = OSD_FIELD_PERMISSIONS + 3,
+	RESTRICTION_AT = OSD_FIELD_PERMISSIONS + 4
+};
 
 bool osd_sign_restricts(const struct osd_input_command *input)
 {
-	return input->cdb[RESTRICTION_AT] != 0 || input->cdb[ACCESS_AT] != 0;
+	return input->cdb[RESTRICTION_AT] != 0 || input->cdb[ACCESS_AT] != 0 ||
+	       input->cdb[RANGE_AT] != 0;
 }
 
 /* All, but for one if the input says so: of those that the command needs if it is known what they are. */
@@ -291,6 +299,13 @@ static uint16_t choose_permissions(const struct osd_input_command *input)
 	for (unsigned i = 0; i < 16 && needed != 0 && !(needed >> bit & 1); i++)
 		bit = (bit + 1) % 16;
 	return (uint16_t)(0xFFFC & ~(1U << bit));
+}
+
+/* Some hundreds of bytes from some hundred on. */
+static void choose_range(const struct osd_input_command *input, struct signing *signing)
+{
+	signing->range_start = 128U * (input->cdb[RANGE_AT] & 7U);
+	signing->range_length = 128U * (input->cdb[RANGE_AT] >> 3);
 }
 
 /* The key whose capabilities the command takes. */
@@ -340,6 +355,8 @@ struct osd_sign_limits osd_sign(struct osd_fuzz_unit *unit, struct osd_input_com
 		return limits;
 	if (signing.cdb.version == OSD_1)
 		signing.access = 0;
+	else
+		choose_range(input, &signing);
 	level = level_of(&signing.cdb);
 	limits.former_key = takes_former_key(unit, input, level);
 	sign_with(&signing,
@@ -348,6 +365,8 @@ struct osd_sign_limits osd_sign(struct osd_fuzz_unit *unit, struct osd_input_com
 		  serial);
 	limits.lacking = (uint16_t)(0xFFFC & ~signing.permissions);
 	limits.access = signing.access;
+	limits.range_start = signing.range_start;
+	limits.range_length = signing.range_length;
 	return limits;
 }
 

@@ -16,7 +16,8 @@ struct osd_sign_limits {
 	uint16_t lacking; /* permissions */
 	unsigned
 		access; /* number of the list of allowed attributes (osd_access.h); 0: it is not bound to one */
-	bool former_key; /* it is signed with a master key that was replaced */
+	uint64_t range_start, range_length; /* bytes of the object; length 0: all */
+	bool former_key;                    /* it is signed with a master key that was replaced */
 };
 
 /*
@@ -24,7 +25,7 @@ struct osd_sign_limits {
  * in the input; and the extension capabilities in it, for the IDs and of the type that they have. `serial` must not come
  * twice on one unit: the nonce is made of it. The capability has all permissions, unless byte 133, which is reserved,
  * is another than 0: then it lacks one that the command needs, or one of any. Byte 132, likewise, says to which list of
- * allowed attributes it is bound.
+ * allowed attributes it is bound, and byte 131 to which bytes.
  *
  * With OSD_INPUT_FORGE and an odd fill byte a bit of the extension capabilities is turned before the rest is signed, as by
  * somebody who has a right to the addressed object alone; and what needs the master key is signed with the former one.

@@ -58,6 +58,8 @@ static void keep_small(struct run *run)
 	}
 }
 
+enum { TEST_UNIT_READY = 0x00 };
+
 static void make_buffers(struct run *run)
 {
 	const struct osd_input_command *input = &run->input;
@@ -259,12 +261,33 @@ static void check_merge(struct run *run)
 	fuzz_check(digest_of(run) == before);
 }
 
+/* What a session is told that asks whether the unit is ready. */
+static void run_test_unit_ready(struct run *run)
+{
+	uint8_t *sense = fuzz_exact(OSD_SENSE_BYTES_MAX, 0x5A);
+	struct osd_sense told;
+	size_t length;
+
+	if (osd_unit_attention(run->unit.device, nexus_of(run), sense, &length)) {
+		fuzz_check(length >= 8 && length <= OSD_SENSE_BYTES_MAX);
+		fuzz_check(osd_sense_decode(sense, length, &told) == 0);
+		fuzz_check(told.key == SENSE_UNIT_ATTENTION);
+	}
+	free(sense);
+}
+
 static void run_inquiry(struct run *run)
 {
 	const struct osd_input_command *input = &run->input;
-	uint8_t *cdb = fuzz_exact(6, 0), *data = fuzz_exact(input->in_capacity, 0);
+	uint8_t *cdb, *data;
 	int length;
 
+	if (input->cdb[0] == TEST_UNIT_READY) {
+		run_test_unit_ready(run);
+		return;
+	}
+	cdb = fuzz_exact(6, 0);
+	data = fuzz_exact(input->in_capacity, 0);
 	memcpy(cdb, input->cdb, 6);
 	length = osd_inquiry(run->unit.device, nexus_of(run), cdb, data, input->in_capacity);
 	fuzz_check(length >= -22 && length <= 4096);
@@ -285,6 +308,8 @@ static void check_lock(struct run *run)
 		return;
 	fuzz_check(signing == OSD_INPUT_SIGN || needed == 0);
 	fuzz_check((needed & run->limits.lacking) == 0);
+	fuzz_check(needed == 0 || osd_permissions_allow_range(&run->input, run->limits.range_start,
+							      run->limits.range_length));
 	fuzz_check(needed == 0 || run->limits.access == 0 ||
 		   osd_access_allows(run->limits.access, &run->input));
 	/* Keys, methods and the partition itself may be others from now on. */
@@ -345,6 +370,8 @@ static void run_command(struct run *run)
 
 	run->limits = (struct osd_sign_limits){ 0 };
 	keep_small(run);
+	if (run->scene == OSD_SCENE_PACKED)
+		osd_input_pack(&run->input);
 	run->unit.now_ms += run->input.milliseconds;
 	if (run->input.flags & OSD_INPUT_SIGN)
 		run->limits = osd_sign(&run->unit, &run->input, nexus_of(run), ++run->signatures);

@@ -83,6 +83,8 @@ static uint32_t choose_tasks(void *context, const struct osd_task_choice *choice
 	(void)abort;
 	if (choice->one && choice->tag % 2 == 0)
 		return 0;
+	if (found && choice->every_nexus)
+		found(found_context, 3 - choice->nexus);
 	if (found)
 		found(found_context, choice->nexus);
 	return 1;
@@ -193,6 +195,7 @@ static void set_scene(struct osd_fuzz_unit *unit, enum osd_scene scene)
 	const struct engine_retention lock = { .kind = ENGINE_RETAIN_SNAPSHOTS,
 					       .locked_until_ms = unit->now_ms + LOCK_MS };
 	struct error_text error = { "" };
+	const uint8_t packed = OSD_LAYOUT_PACKED;
 	struct engine_txn *txn;
 	uint32_t version;
 
@@ -213,6 +216,11 @@ static void set_scene(struct osd_fuzz_unit *unit, enum osd_scene scene)
 	must(engine_truncate(txn, address, 1000), &error, "truncate");
 	address.object = OSD_SCENE_OBJECT + 2;
 	must(engine_remove(txn, address), &error, "remove");
+	address.object = 0;
+	if (scene == OSD_SCENE_PACKED)
+		must(engine_attribute_set(txn, address, OSD_MUNINN_PARTITION, OSD_MUNINN_LAYOUT,
+					  &packed, 1),
+		     &error, "layout");
 	if (scene == OSD_SCENE_LOCKED)
 		must(engine_retention_set(txn, OSD_SCENE_PARTITION, &lock, false), &error, "lock");
 	must(engine_commit(txn, false), &error, "commit");
