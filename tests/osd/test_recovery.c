@@ -13,7 +13,10 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "nand/faults.h"
+#include "osd/background.h"
 #include "osd/damage.h"
+#include "osd/execute.h"
+#include "tests/osd/collection_calls.h"
 #include "tests/osd/unit.h"
 
 #define PAGES_EACH 2048u
@@ -262,6 +265,84 @@ static void test_commands_that_need_damaged_data_fail_and_change_nothing(void **
 		assert_int_equal(unit->data_in[i], 'x');
 }
 
+/* ---- commands that IMMED_TR answered before they met damage ---- */
+
+enum { MANY = 100, BATCH = 64 }; /* members, and how many the first transaction does */
+#define W (O + 0x2000)
+#define U (O + 0x3000)
+
+/* Collection U tracks objects W, W + 1... */
+static void make_tracked_objects(struct unit *unit)
+{
+	struct engine_address collection = { .partition = P, .object = U };
+	struct call create = call_of(OSD_CREATE_USER_TRACKING_COLLECTION, P, U);
+	struct engine_txn *txn;
+
+	call_run(unit, &create);
+	expect_good(unit);
+	for (uint64_t i = 0; i < MANY; i++)
+		unit_create(unit, P, W + i);
+	assert_int_equal(engine_begin(unit->engine, ENGINE_WRITE, &txn), 0);
+	for (uint64_t i = 0; i < MANY; i++)
+		assert_int_equal(engine_member_insert(txn, collection, W + i), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+}
+
+static uint64_t clock_of_unit(void *context)
+{
+	const struct unit *unit = context;
+
+	return unit->now_ms;
+}
+
+/* Nothing is in a cache, and commands in the background go on when they are told to. */
+static void reopen_by_hand(struct unit *unit)
+{
+	static const uint8_t uuid[16] = { 1 };
+	struct engine_options options = { .clock_ms = clock_of_unit, .clock_context = unit };
+	struct error_text error = { "" };
+
+	osd_device_destroy(unit->device);
+	assert_int_equal(engine_close(unit->engine), 0);
+	assert_int_equal(engine_open(unit->nand, &options, &unit->engine, &error), 0);
+	assert_int_equal(osd_device_create(unit->engine, uuid, NULL, &unit->device), 0);
+	osd_background_by_hand(&unit->device->background);
+}
+
+static void test_damage_that_a_command_met_in_the_background_is_told_too(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_SET_MEMBER_ATTRIBUTES, P, U);
+	struct tracked tracked;
+
+	make_tracked_objects(unit);
+	make_objects(unit); /* so that the others are on flash */
+	reopen_by_hand(unit);
+	call.cdb.immediate_tracking = true;
+	call_set(&call, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_USERNAME, "set", 3);
+	call_run(unit, &call);
+	expect_good(unit);
+	expect_nothing(unit);
+	assert_int_equal(unit_tracked(unit, U).active, OSD_SET_MEMBER_ATTRIBUTES);
+
+	set_unreadable(unit, true);
+	assert_true(osd_background_step(&unit->device->background));
+	set_unreadable(unit, false);
+	assert_false(osd_background_step(&unit->device->background));
+	tracked = unit_tracked(unit, U);
+	assert_int_equal(tracked.ended, SCSI_STATUS_CHECK_CONDITION);
+	assert_int_equal(tracked.processed, BATCH);
+	assert_int_equal(of_partition(unit, OSD_RECOVERY_NUMBER_DAMAGED), 1);
+	assert_int_equal(of_root(unit, OSD_RECOVERY_NUMBER_DAMAGED), 1);
+	assert_int_equal(unit_get_number(unit, 0, 0, OSD_MUNINN_ROOT, OSD_MUNINN_DAMAGED_COMMANDS),
+			 1);
+	assert_int_equal(unit_get_number(unit, 0, 0, OSD_MUNINN_ROOT, OSD_MUNINN_DAMAGED_PARTITION),
+			 P);
+	/* The member is not told of: the command addressed the collection. */
+	assert_int_equal(unit_get_number(unit, 0, 0, OSD_MUNINN_ROOT, OSD_MUNINN_DAMAGED_OBJECT),
+			 U);
+}
+
 /* ---- the log itself ---- */
 
 static void test_versions_of_a_partition_count_as_one(void **state)
@@ -325,6 +406,7 @@ int main(void)
 		with_object(test_a_map_finds_damage),
 		with_object(test_damage_goes_with_what_had_it),
 		with_object(test_commands_that_need_damaged_data_fail_and_change_nothing),
+		with_object(test_damage_that_a_command_met_in_the_background_is_told_too),
 		cmocka_unit_test(test_versions_of_a_partition_count_as_one),
 		cmocka_unit_test(test_of_too_many_damaged_objects_the_longest_known_is_forgotten),
 	};
