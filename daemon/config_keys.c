@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "daemon/config_keys.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/config.h"
+
+/* ---- values ---- */
+
+static int parse_number(const struct config_key *key, const char *value, char *base,
+			struct error_text *error)
+{
+	uint32_t number;
+	int result = lun_option_number(value, key->least, key->most, &number, error);
+
+	if (!result)
+		memcpy(base + key->offset, &number, sizeof(number));
+	return result;
+}
+
+static int parse_durability(const struct config_key *key, const char *value, char *base,
+			    struct error_text *error)
+{
+	return lun_option_choice(value, "process", "host", (bool *)(base + key->offset), error);
+}
+
+static int parse_merge(const struct config_key *key, const char *value, char *base,
+		       struct error_text *error)
+{
+	return lun_option_choice(value, "auto", "manual", (bool *)(base + key->offset), error);
+}
+
+static int parse_layout(const struct config_key *key, const char *value, char *base,
+			struct error_text *error)
+{
+	struct osd_options *osd = (struct osd_options *)(base + key->offset);
+	bool packed = false;
+	int result = lun_option_choice(value, "flat", "packed", &packed, error);
+
+	osd->layout = packed;
+	return result;
+}
+
+static int parse_history_interval(const struct config_key *key, const char *value, char *base,
+				  struct error_text *error)
+{
+	return lun_option_history_interval(value, (uint32_t *)(base + key->offset), error);
+}
+
+static int parse_yes(const struct config_key *key, const char *value, char *base,
+		     struct error_text *error)
+{
+	return lun_option_choice(value, "no", "yes", (bool *)(base + key->offset), error);
+}
+
+static int parse_tables(const struct config_key *key, const char *value, char *base,
+			struct error_text *error)
+{
+	return lun_option_tables(value, (uint32_t *)(void *)(base + key->offset), error);
+}
+
+static int parse_hot_rows(const struct config_key *key, const char *value, char *base,
+			  struct error_text *error)
+{
+	bool keep;
+	int result = lun_option_choice(value, "finalise", "keep", &keep, error);
+
+	if (!result)
+		*(enum engine_hot_rows *)(void *)(base + key->offset) =
+			keep ? ENGINE_HOT_ROWS_KEEP : ENGINE_HOT_ROWS_FINALISE;
+	return result;
+}
+
+/* Texts end up in tgtd's parameter strings, which are split at commas. */
+static int copy_text(const char *value, char *to, size_t bytes, struct error_text *error)
+{
+	size_t length = strlen(value);
+
+	if (length == 0)
+		return error_set(error, -EINVAL, "the value is empty");
+	if (length >= bytes)
+		return error_set(error, -EINVAL, "the value is longer than %zu bytes", bytes - 1);
+	if (strchr(value, ','))
+		return error_set(error, -EINVAL,
+				 "'%s': no comma is possible here (tgtd splits at it)", value);
+	memcpy(to, value, length + 1);
+	return 0;
+}
+
+static int parse_path(const struct config_key *key, const char *value, char *base,
+		      struct error_text *error)
+{
+	return copy_text(value, base + key->offset, PATH_MAX, error);
+}
+
+static int parse_absolute_path(const struct config_key *key, const char *value, char *base,
+			       struct error_text *error)
+{
+	if (value[0] != '/')
+		return error_set(error, -EINVAL, "'%s' is not an absolute path (it begins with /)",
+				 value);
+	return parse_path(key, value, base, error);
+}
+
+static bool is_name(const char *value)
+{
+	for (const char *c = value; *c; c++)
+		if (!isalnum((unsigned char)*c) && !strchr(".:-_", *c))
+			return false;
+	return *value != '\0';
+}
+
+/* RFC 3720 3.2.6: a type prefix, then letters, digits, dot, colon and hyphen. */
+static int check_iscsi_name(const char *value, struct error_text *error)
+{
+	bool typed = !strncmp(value, "iqn.", 4) || !strncmp(value, "eui.", 4) ||
+		     !strncmp(value, "naa.", 4);
+
+	if (typed && is_name(value))
+		return 0;
+	return error_set(error, -EINVAL,
+			 "'%s' is not an iSCSI name: iqn.YEAR-MONTH.DOMAIN:TEXT of letters, digits "
+			 "and . : -",
+			 value);
+}
+
+static int parse_target_name(const struct config_key *key, const char *value, char *base,
+			     struct error_text *error)
+{
+	int result = check_iscsi_name(value, error);
+
+	return result ? result : copy_text(value, base + key->offset, CONFIG_NAME_BYTES, error);
+}
+
+/* ADDRESS:PORT or [ADDRESS]:PORT, numeric. */
+static int parse_portal(const struct config_key *key, const char *value, char *base,
+			struct error_text *error)
+{
+	struct config *config = (struct config *)base;
+	const char *colon = strrchr(value, ':');
+	bool bracketed = value[0] == '[';
+	struct in6_addr any;
+	char address[sizeof(config->address)];
+	size_t length;
+
+	(void)key;
+	if (!colon || colon == value || (bracketed && colon[-1] != ']'))
+		return error_set(error, -EINVAL, "'%s' is not ADDRESS:PORT or [ADDRESS]:PORT",
+				 value);
+	length = (size_t)(colon - value) - (bracketed ? 2 : 0);
+	if (length >= sizeof(address))
+		return error_set(error, -EINVAL, "'%s' is not an IP address", value);
+	memcpy(address, value + (bracketed ? 1 : 0), length);
+	address[length] = '\0';
+	if (inet_pton(bracketed ? AF_INET6 : AF_INET, address, &any) != 1)
+		return error_set(error, -EINVAL, "'%s' is not an %s", address,
+				 bracketed ? "IPv6 address"
+					   : "IPv4 address (IPv6 goes in brackets)");
+	memcpy(config->address, address, length + 1);
+	return config_parse_port(colon + 1, &config->port, error);
+}
+
+/* An address, optionally with /PREFIX, or ALL. */
+static int check_initiator_address(const char *value, struct error_text *error)
+{
+	char address[64];
+	const char *slash = strchr(value, '/');
+	size_t length = slash ? (size_t)(slash - value) : strlen(value);
+	struct in6_addr any;
+	uint32_t prefix;
+	bool six;
+
+	if (!strcmp(value, "ALL"))
+		return 0;
+	if (length < sizeof(address)) {
+		memcpy(address, value, length);
+		address[length] = '\0';
+		six = inet_pton(AF_INET6, address, &any) == 1;
+		if (six || inet_pton(AF_INET, address, &any) == 1) {
+			if (!slash)
+				return 0;
+			return lun_option_number(slash + 1, 0, six ? 128 : 32, &prefix, error);
+		}
+	}
+	return error_set(error, -EINVAL, "'%s' is not ALL, an IP address or ADDRESS/PREFIX", value);
+}
+
+typedef int entry_check(const char *value, struct error_text *error);
+
+/* Splits at commas and spaces into `list`, an array of CONFIG_LIST_MAX texts of `bytes` bytes. */
+static int parse_list(const char *value, entry_check *check, char *list, size_t bytes,
+		      unsigned int *count, struct error_text *error)
+{
+	char copy[CONFIG_LINE_BYTES], *rest = copy, *entry;
+	int result = 0;
+
+	snprintf(copy, sizeof(copy), "%s", value);
+	*count = 0;
+	while (!result && (entry = strsep(&rest, ", \t"))) {
+		if (!*entry)
+			continue;
+		if (*count == CONFIG_LIST_MAX)
+			return error_set(error, -EINVAL, "more than %d entries", CONFIG_LIST_MAX);
+		result = check(entry, error);
+		if (!result)
+			result = copy_text(entry, list + *count * bytes, bytes, error);
+		++*count;
+	}
+	if (!result && *count == 0)
+		return error_set(error, -EINVAL, "the value is empty");
+	return result;
+}
+
+static int parse_allow_address(const struct config_key *key, const char *value, char *base,
+			       struct error_text *error)
+{
+	struct config *config = (struct config *)base;
+
+	(void)key;
+	return parse_list(value, check_initiator_address, config->allow_address[0],
+			  sizeof(config->allow_address[0]), &config->allow_addresses, error);
+}
+
+static int parse_allow_name(const struct config_key *key, const char *value, char *base,
+			    struct error_text *error)
+{
+	struct config *config = (struct config *)base;
+
+	(void)key;
+	return parse_list(value, check_iscsi_name, config->allow_name[0],
+			  sizeof(config->allow_name[0]), &config->allow_names, error);
+}
+
+static int parse_chap_user(const struct config_key *key, const char *value, char *base,
+			   struct error_text *error)
+{
+	if (!is_name(value))
+		return error_set(error, -EINVAL, "'%s': only letters, digits and . : - _", value);
+	return copy_text(value, base + key->offset, key->most, error);
+}
+
+/* RFC 3720 8.2.1 wants 96 bits at least. The secret never gets into a message. */
+static int parse_chap_secret(const struct config_key *key, const char *value, char *base,
+			     struct error_text *error)
+{
+	size_t length = strlen(value);
+
+	for (size_t i = 0; i < length; i++)
+		if (!isgraph((unsigned char)value[i]) || value[i] == ',')
+			return error_set(
+				error, -EINVAL,
+				"the secret has a space, a comma or a character that is not "
+				"printable ASCII");
+	if (length < 12 || length >= key->most)
+		return error_set(error, -EINVAL, "the secret must have 12 to %u characters",
+				 key->most - 1);
+	memcpy(base + key->offset, value, length + 1);
+	return 0;
+}
+
+static int parse_log_level(const struct config_key *key, const char *value, char *base,
+			   struct error_text *error)
+{
+	static const char *const names[] = { "error", "warning", "info", "debug" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(value, names[i])) {
+			enum log_level level = (enum log_level)i;
+
+			memcpy(base + key->offset, &level, sizeof(level));
+			return 0;
+		}
+	return error_set(error, -EINVAL, "'%s' is not error, warning, info or debug", value);
+}
+
+static int parse_type(const struct config_key *key, const char *value, char *base,
+		      struct error_text *error)
+{
+	(void)key;
+	(void)base;
+	if (strcmp(value, "osd"))
+		return error_set(error, -EINVAL,
+				 "'%s' is not a type of logical unit; there is: osd", value);
+	return 0;
+}
+
+static int parse_size(const struct config_key *key, const char *value, char *base,
+		      struct error_text *error)
+{
+	uint64_t bytes;
+	int result = config_parse_size(value, &bytes, error);
+
+	if (!result)
+		memcpy(base + key->offset, &bytes, sizeof(bytes));
+	return result;
+}
+
+static int parse_serial(const struct config_key *key, const char *value, char *base,
+			struct error_text *error)
+{
+	return lun_option_serial(value, (struct osd_options *)(base + key->offset), error);
+}
+
+static int parse_key_file(const struct config_key *key, const char *value, char *base,
+			  struct error_text *error)
+{
+	return lun_option_key_file(value, base + key->offset, error);
+}
+
+static int parse_system_id(const struct config_key *key, const char *value, char *base,
+			   struct error_text *error)
+{
+	return lun_option_system_id(value, (struct osd_options *)(base + key->offset), error);
+}
+
+int config_parse_size(const char *text, uint64_t *bytes, struct error_text *error)
+{
+	static const char suffixes[] = "KMGT";
+	unsigned long long number;
+	unsigned int shift = 0;
+	const char *suffix;
+	char *end;
+
+	errno = 0;
+	number = strtoull(text, &end, 10);
+	if (*end && (suffix = strchr(suffixes, toupper((unsigned char)*end)))) {
+		shift = 10 * (unsigned int)(suffix - suffixes + 1);
+		end++;
+	}
+	if (!isdigit((unsigned char)text[0]) || *end || errno)
+		return error_set(error, -EINVAL,
+				 "'%s' is not a size: bytes, or a number with K, M, G or T", text);
+	if (number > CONFIG_SIZE_MAX >> shift || number << shift < CONFIG_SIZE_MIN)
+		return error_set(error, -EINVAL, "size %s: 1M at least, 1024T at most", text);
+	*bytes = number << shift;
+	return 0;
+}
+
+int config_parse_port(const char *text, uint16_t *port, struct error_text *error)
+{
+	uint32_t number;
+	int result = lun_option_number(text, 1, UINT16_MAX, &number, error);
+
+	if (!result)
+		*port = (uint16_t)number;
+	return result;
+}
+
+/* ---- keys ---- */
+
+#define IN_CONFIG(field)  offsetof(struct config, field)
+#define IN_LUN(field)     offsetof(struct lun_config, field)
+#define TEXT_BYTES(field) sizeof(((struct config *)NULL)->field)
+
+const struct config_key config_keys[] = {
+	{ "daemon", "state_dir", parse_absolute_path, IN_CONFIG(state_dir), 0, 0 },
+	{ "daemon", "run_dir", parse_absolute_path, IN_CONFIG(run_dir), 0, 0 },
+	{ "daemon", "tgtd", parse_absolute_path, IN_CONFIG(tgtd), 0, 0 },
+	{ "daemon", "module", parse_absolute_path, IN_CONFIG(module), 0, 0 },
+	{ "daemon", "log_level", parse_log_level, IN_CONFIG(log_level), 0, 0 },
+
+	{ "target", "name", parse_target_name, IN_CONFIG(target_name), 0, 0 },
+	{ "target", "portal", parse_portal, 0, 0, 0 },
+	{ "target", "allow_address", parse_allow_address, 0, 0, 0 },
+	{ "target", "allow_name", parse_allow_name, 0, 0, 0 },
+	{ "target", "chap_user", parse_chap_user, IN_CONFIG(chap_user), 0, TEXT_BYTES(chap_user) },
+	{ "target", "chap_secret", parse_chap_secret, IN_CONFIG(chap_secret), 0,
+	  TEXT_BYTES(chap_secret) },
+
+	{ "nand", "page_bytes", parse_number, IN_CONFIG(geometry.page_bytes), 512, 65536 },
+	{ "nand", "spare_bytes", parse_number, IN_CONFIG(geometry.spare_bytes), 64, 4096 },
+	{ "nand", "pages_per_block", parse_number, IN_CONFIG(geometry.pages_per_block), 8, 1024 },
+	{ "nand", "channels", parse_number, IN_CONFIG(geometry.channels), 1, 64 },
+	{ "nand", "dies_per_channel", parse_number, IN_CONFIG(geometry.dies_per_channel), 1, 64 },
+
+	{ "engine", "rows", parse_number, IN_CONFIG(engine.rows), 0, 1024 },
+	{ "engine", "segment_pages", parse_number, IN_CONFIG(engine.segment_pages), 0, 4096 },
+	{ "engine", "record_bytes", parse_number, IN_CONFIG(engine.record_bytes), 0, 65536 },
+	{ "engine", "fpr_millionths", parse_number, IN_CONFIG(engine.fpr_millionths), 0, 500000 },
+	{ "engine", "fpr_factor_permille", parse_number, IN_CONFIG(engine.fpr_factor_permille), 0,
+	  4000 },
+	{ "engine", "over_provision_permille", parse_number,
+	  IN_CONFIG(engine.over_provision_permille), 0, 900 },
+	{ "engine", "hot_rows", parse_hot_rows, IN_CONFIG(engine.hot_rows), 0, 0 },
+
+	{ "lun", "type", parse_type, 0, 0, 0 },
+	{ "lun", "image", parse_path, IN_LUN(image), 0, 0 },
+	{ "lun", "size", parse_size, IN_LUN(size_bytes), 0, 0 },
+	{ "lun", "threads", parse_number, IN_LUN(options.threads), 1, LUN_THREADS_MAX },
+	{ "lun", "onode_cache", parse_number, IN_LUN(options.onode_cache_entries), 0,
+	  LUN_CACHE_ENTRIES_MAX },
+	{ "lun", "directory_cache", parse_number, IN_LUN(options.directory_cache_nodes), 0,
+	  LUN_CACHE_ENTRIES_MAX },
+	{ "lun", "version_cache", parse_number, IN_LUN(options.version_cache_entries), 0,
+	  LUN_CACHE_ENTRIES_MAX },
+	{ "lun", "durability", parse_durability, IN_LUN(options.durable), 0, 0 },
+	{ "lun", "recover_without_nvram", parse_yes, IN_LUN(options.recover_without_nvram), 0, 0 },
+	{ "lun", "tables", parse_tables, IN_LUN(options.table_cache_mib), 0, 0 },
+	{ "lun", "merge", parse_merge, IN_LUN(options.merge_manual), 0, 0 },
+	{ "lun", "layout", parse_layout, IN_LUN(options.osd), 0, 0 },
+	{ "lun", "history_interval", parse_history_interval, IN_LUN(options.history_interval_ms), 0,
+	  0 },
+	{ "lun", "serial", parse_serial, IN_LUN(options.osd), 0, 0 },
+	{ "lun", "key_file", parse_key_file, IN_LUN(options.key_file), 0, 0 },
+	{ "lun", "system_id", parse_system_id, IN_LUN(options.osd), 0, 0 },
+};
+
+#define KEYS (sizeof(config_keys) / sizeof(config_keys[0]))
+static_assert(KEYS <= CONFIG_KEYS_MAX, "there is a bit for each key");
+
+const size_t config_key_count = KEYS;
+
+const char *config_key_name(size_t i)
+{
+	return i < KEYS ? config_keys[i].name : NULL;
+}
