@@ -338,6 +338,56 @@ static void test_every_start_of_a_full_device_has_its_own_boot_epoch(void **stat
 	puts_nothing = false;
 }
 
+/* ---- no memory ---- */
+
+static int put_without_memory(struct record_store *store, const struct record_key *key,
+			      uint16_t version, unsigned flags, const void *value, uint32_t length,
+			      bool reserve)
+{
+	(void)store;
+	(void)key;
+	(void)version;
+	(void)flags;
+	(void)value;
+	(void)length;
+	(void)reserve;
+	return -ENOMEM;
+}
+
+/*
+ * It has not happened, and does not happen later: who has listened can't send it once more behind the one that the initiator
+ * signs in its place.
+ */
+static void test_a_request_that_was_answered_busy_is_dead(void **state)
+{
+	struct unit *unit = *state;
+	const struct record_store_operations *true_operations = unit->engine->store->operations;
+	struct record_store_operations operations = *true_operations;
+	struct signed_call write, again;
+	struct encoded_call bytes;
+	uint64_t before;
+
+	before = secured_close(unit, OSD_ALLDATA);
+	operations.put = put_without_memory;
+	unit->engine->store->operations = &operations;
+	write = signed_write(unit, OSD_ALLDATA, "first");
+	signed_encode(unit, &write, &bytes);
+	struct encoded_call sent = copy_of(&bytes);
+
+	signed_execute(unit, &write, &sent);
+	assert_int_equal(unit->command.status, SCSI_STATUS_BUSY);
+	assert_int_equal(unit->command.sense_length, 0);
+	unit->engine->store->operations = true_operations;
+	assert_int_equal(contents_of(unit), before);
+	again = signed_write(unit, OSD_ALLDATA, "again");
+	signed_run(unit, &again);
+	expect_good(unit);
+	before = contents_of(unit);
+	execute(unit, &write, &bytes, SENSE_NONCE_NOT_UNIQUE);
+	assert_int_equal(contents_of(unit), before);
+	free(bytes.out);
+}
+
 /* ---- what the unit notes ---- */
 
 static void test_epoch_and_bound_are_noted_as_documented(void **state)
@@ -436,6 +486,7 @@ int main(void)
 		with_keys(test_requests_are_accepted_once_on_a_full_device),
 		with_keys(test_requests_are_accepted_once_where_nothing_can_be_stored),
 		with_keys(test_every_start_of_a_full_device_has_its_own_boot_epoch),
+		with_keys_in_both(test_a_request_that_was_answered_busy_is_dead),
 		with_keys(test_epoch_and_bound_are_noted_as_documented),
 		with_keys(test_a_bound_is_noted_once_a_second_and_never_lowered),
 		with_keys(test_requests_are_not_accepted_again_when_the_nvram_was_lost),
