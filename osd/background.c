@@ -151,13 +151,15 @@ static struct osd_background_job *make_job(const struct osd_request *request)
 	if (out > 0)
 		memcpy(job->bytes, command->data_out, out);
 	memcpy(job->bytes + out, command->cdb, command->cdb_length);
-	/* They point into Data-Out. Of descriptors only the query list is looked at again. */
+	/* They point into Data-Out. Of descriptors only query list and extension capabilities are looked at again. */
 	if (request->query.content)
 		job->request.query.content =
 			job->bytes + (request->query.content - command->data_out);
+	if (request->extensions.content)
+		job->request.extensions.content =
+			job->bytes + (request->extensions.content - command->data_out);
 	job->request.pieces = (struct osd_descriptor){ 0 };
 	job->request.other = (struct osd_descriptor){ 0 };
-	job->request.extensions = (struct osd_descriptor){ 0 };
 	job->request.descriptors = (struct osd_continuation){ 0 };
 	return job;
 }

@@ -54,8 +54,9 @@ struct osd_search_progress {
 	bool whole; /* in one transaction */
 	uint32_t
 		view; /* version number of the moment that it is about, 0: what it searches does not change */
-	uint64_t bound; /* what that number has to stand for */
-	uint64_t next;  /* member that is looked at next */
+	uint64_t bound;     /* what that number has to stand for */
+	uint64_t partition; /* whose it is */
+	uint64_t next;      /* member that is looked at next */
 	uint64_t found;
 };
 
@@ -120,5 +121,7 @@ int osd_check_query(struct osd_request *request);
 int osd_query_each(struct osd_request *request,
 		   int (*use)(void *context, const struct osd_attribute *attribute), void *context);
 int osd_query(struct osd_request *request);
+/* Behind the last transaction, inside none: a QUERY that failed between its turns gives the number of its moment back. */
+void osd_query_end(struct osd_request *request);
 
 #endif

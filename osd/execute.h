@@ -67,6 +67,9 @@ struct osd_device {
 	struct osd_background background;
 	struct osd_damage_log damage;
 	struct osd_task_set tasks; /* choose NULL: unknown */
+	/* Called inside no transaction, before each one of a command: so tests step through commands. NULL: nobody looks. */
+	void (*step)(void *context);
+	void *step_context;
 };
 
 /* What a command, a set or a get is about. */

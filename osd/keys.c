@@ -274,8 +274,12 @@ static void put_cached(const struct osd_request *request, const struct osd_cache
 int osd_key_find(const struct osd_request *request, struct osd_key_name name, struct osd_key *key)
 {
 	struct osd_cached_key cached;
-	/* What a transaction has changed so far may still be undone, and has no number of its own. */
-	bool settled = request->phase == OSD_PHASE_VALIDATION;
+	/*
+	 * What a transaction has changed so far may still be undone, and has no number of its own. One that formats begins with
+	 * attributes that it has put itself.
+	 */
+	bool settled = request->phase == OSD_PHASE_VALIDATION &&
+		       !(request->entry->flags & OSD_REFORMATS);
 	int result;
 
 	if (!settled)

@@ -246,8 +246,8 @@ static int prepare_matches(struct search *search)
 	uint8_t type;
 	int result;
 
-	if (osd_find_collection(request, request->cdb.address, field,
-				begun ? 0 : OSD_PERMISSION_WRITE, &into) != 0)
+	if (osd_find_collection(request, request->cdb.address, field, OSD_PERMISSION_WRITE,
+				&into) != 0)
 		return -EINVAL;
 	search->into = into.address;
 	if (begun)
@@ -312,8 +312,7 @@ static bool is_reachable(const struct osd_request *request)
 	uint64_t bound;
 
 	return progress->whole || progress->view == 0 ||
-	       (engine_moment_resolve(request->txn, request->subject.address.partition, moment,
-				      &bound) == 0 &&
+	       (engine_moment_resolve(request->txn, progress->partition, moment, &bound) == 0 &&
 		bound == progress->bound);
 }
 
@@ -323,9 +322,19 @@ static void end_view(struct osd_request *request)
 	struct osd_search_progress *progress = &request->search;
 
 	if (progress->view != 0)
-		engine_view_release(request->txn, request->subject.address.partition,
-				    progress->view, progress->bound);
+		engine_view_release(request->txn, progress->partition, progress->view,
+				    progress->bound);
 	progress->view = 0;
+}
+
+void osd_query_end(struct osd_request *request)
+{
+	/* Where there is no memory for it, the number ends as all do that nobody uses. */
+	if (request->search.view == 0 ||
+	    engine_begin(request->device->engine, ENGINE_READ, &request->txn) != 0)
+		return;
+	end_view(request);
+	engine_abort(request->txn);
 }
 
 /* Decides how to search: in one transaction, or in several that look at one moment. */
@@ -345,7 +354,8 @@ static void begin_search(struct search *search)
 	/* What is old does not change. */
 	if (progress->whole || subject->address.version != 0 || subject->address.ago != 0)
 		return;
-	if (engine_view_hold(request->txn, subject->address.partition, &progress->view,
+	progress->partition = subject->address.partition;
+	if (engine_view_hold(request->txn, progress->partition, &progress->view,
 			     &progress->bound) != 0)
 		progress->view = 0;
 	/* Where nothing is kept of the past. */

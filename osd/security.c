@@ -303,22 +303,68 @@ static int check_frozen(struct osd_request *request)
 
 /* ---- the whole check ---- */
 
+/* Whose method and keys count, as things are now, and the weakest method that the command may use. */
+static int find_policy(struct osd_request *request, uint8_t *least)
+{
+	int result = is_of_root(request) ? 0
+					 : osd_security_governing(request, partition_of(request),
+								  &request->security.partition);
+
+	if (result == 0)
+		result = required_method(request, least);
+	return osd_result(request, result, 0);
+}
+
+/* Does the capability still have the key that the request was signed by? */
+static int check_key_again(struct osd_request *request)
+{
+	struct osd_security_state *state = &request->security;
+	uint8_t key[OSD_KEY_BYTES] = { 0 };
+	int result = osd_capability_find_key(request, key_of_command(request),
+					     request->cdb.capability, OSD_CAPABILITY_OF_CDB, key);
+	bool same = osd_check_values_equal(key, state->key, OSD_KEY_BYTES);
+
+	OPENSSL_cleanse(key, sizeof(key));
+	if (result != 0)
+		return result;
+	return same ? 0
+		    : osd_fail_field(request,
+				     osd_security_layout(request->cdb.version)->check_value);
+}
+
+/*
+ * What others may have changed since an earlier transaction of the same command. Whether it came in time and unchanged has
+ * been settled.
+ */
+static int check_again(struct osd_request *request)
+{
+	struct osd_security_state *state = &request->security;
+	uint8_t least;
+
+	if (find_policy(request, &least) != 0)
+		return -EINVAL;
+	if (least > state->method)
+		return osd_fail_field(request, OSD_FIELD_SECURITY_METHOD);
+	if (state->method == OSD_NOSEC)
+		return 0;
+	if (check_key_again(request) != 0 || check_frozen(request) != 0 ||
+	    osd_capability_check_attributes(request) != 0 ||
+	    osd_extensions_check_again(request) != 0)
+		return -EINVAL;
+	return 0;
+}
+
 int osd_security_check_command(struct osd_request *request)
 {
 	struct osd_security_state *state = &request->security;
 	bool is_asked_for = true;
 	uint8_t least;
-	int result;
+	int result = 0;
 
 	if (state->checked)
-		return 0;
-	result = is_of_root(request) ? 0
-				     : osd_security_governing(request, partition_of(request),
-							      &state->partition);
-	if (result == 0)
-		result = required_method(request, &least);
-	if (result != 0)
-		return osd_result(request, result, 0);
+		return check_again(request);
+	if (find_policy(request, &least) != 0)
+		return -EINVAL;
 	osd_capability_decode(request->cdb.version, request->cdb.capability, &state->capability);
 	if (least == OSD_NOSEC)
 		result = is_signed(request, &is_asked_for);
@@ -344,6 +390,16 @@ int osd_security_check_command(struct osd_request *request)
 	return 0;
 }
 
+/* Is there anything that takes long to sum up, with others waiting for it? */
+static bool is_worth_summing_ahead(const struct osd_request *request, uint8_t method)
+{
+	if (request->security.checked || !request->device->security->has_device_key ||
+	    method < OSD_CAPKEY || method > OSD_ALLDATA)
+		return false;
+	return request->extensions.content ||
+	       (request->mode != ENGINE_READ && method >= OSD_CMDRSP);
+}
+
 void osd_security_sum_ahead(struct osd_request *request)
 {
 	struct osd_security_state *state = &request->security;
@@ -353,9 +409,7 @@ void osd_security_sum_ahead(struct osd_request *request)
 	int result;
 
 	osd_capability_decode(request->cdb.version, request->cdb.capability, &capability);
-	if (state->checked || request->mode == ENGINE_READ ||
-	    !request->device->security->has_device_key || capability.method < OSD_CMDRSP ||
-	    capability.method > OSD_ALLDATA ||
+	if (!is_worth_summing_ahead(request, capability.method) ||
 	    engine_begin(request->device->engine, ENGINE_READ, &request->txn) != 0)
 		return;
 	result = is_of_root(request) ? 0
@@ -364,10 +418,14 @@ void osd_security_sum_ahead(struct osd_request *request)
 	state->capability = capability;
 	if (result == 0)
 		result = find_signer(request, &capability, key, &is_signed);
+	if (result == 0 && is_signed)
+		osd_extensions_find_keys(request);
 	engine_abort(request->txn);
 	/* What is wrong the check itself finds, and says. */
-	if (result == 0 && is_signed)
+	if (result == 0 && is_signed && capability.method >= OSD_CMDRSP)
 		osd_security_sum(request, capability.method, key, &state->sums);
+	if (result == 0 && is_signed)
+		osd_extensions_sum(request, capability.method);
 	OPENSSL_cleanse(key, sizeof(key));
 }
 

@@ -31,6 +31,13 @@ struct osd_security_sums {
 	uint8_t data_out[64];                            /* ALLDATA: the integrity information */
 };
 
+/* The same of an extension capability, by its own key. */
+struct osd_extension_sum {
+	bool has_key, known;
+	uint8_t key[OSD_KEY_BYTES];
+	uint8_t value[OSD_CHECK_VALUE_BYTES_MAX];
+};
+
 /* Of one command. */
 struct osd_security_state {
 	bool checked;       /* osd_security_check_command has found nothing wrong */
@@ -40,6 +47,7 @@ struct osd_security_state {
 	struct osd_capability capability;
 	uint8_t key[OSD_KEY_BYTES]; /* the capability key */
 	struct osd_security_sums sums;
+	struct osd_extension_sum extensions[OSD_EXTENSIONS_MAX];
 	uint64_t
 		nonce_to_note_ms; /* the nonce's timestamp, which has to be noted before it can be taken; 0: none */
 	uint64_t seal_offset; /* ALLDATA: where the integrity information of Data-In goes */
@@ -60,8 +68,8 @@ void osd_security_destroy(struct osd_device *device);
  */
 void osd_security_sum_ahead(struct osd_request *request);
 /*
- * Inside a transaction. Method, key, check values, nonce, what the capability allows. Once for each command: a nonce is good for
- * one time, also of a command that takes several transactions.
+ * Inside a transaction. Method, key, check values, nonce, what the capability allows. In the further transactions of a command,
+ * whose nonce is used up and whose bytes are what they were: that its method is still enough, and that it has not been withdrawn.
  */
 int osd_security_check_command(struct osd_request *request);
 /*
@@ -103,7 +111,7 @@ const uint8_t *osd_security_nonce(const struct osd_request *request);
 /*
  * Another object than the addressed one that a command works on, with the extension capability for it.
  * Asked for before the object is looked up; `permissions` (enum osd_permission) is what the command does
- * with it, 0: it was checked in an earlier transaction of the same command.
+ * with it.
  */
 struct osd_further {
 	bool restricted; /* `capability` says more than what has been checked */
@@ -126,6 +134,14 @@ int osd_further_find_partition(struct osd_request *request, uint64_t partition, 
 int osd_extensions_method(const struct osd_request *request, uint8_t *method);
 /* Is every extension capability genuine and valid? Behind the same check of the CDB's. */
 int osd_extensions_check(struct osd_request *request);
+/* In a further transaction of the command: has none been withdrawn? */
+int osd_extensions_check_again(struct osd_request *request);
+/*
+ * Of osd_security_sum_ahead: looks up the keys, inside a transaction; and computes the check values that they make, which is up
+ * to 4 MiB of HMAC, inside none.
+ */
+void osd_extensions_find_keys(struct osd_request *request);
+void osd_extensions_sum(struct osd_request *request, uint8_t method);
 
 /* ---- security_capability.c: does the capability allow the command? Fails with its field. ---- */
 

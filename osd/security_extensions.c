@@ -55,46 +55,116 @@ int osd_extensions_method(const struct osd_request *request, uint8_t *method)
 
 /* ---- is it genuine? ---- */
 
-static int check_value(struct osd_request *request, const uint8_t *bytes,
-		       const uint8_t key[OSD_KEY_BYTES], size_t at)
+/* What the check value has to be by the sum's key. */
+static void compute_value(const struct osd_request *request, uint8_t method,
+			  struct osd_extension_sum *sum)
 {
 	const struct osd_command *command = request->command;
-	bool by_token = request->security.method == OSD_CAPKEY;
-	uint8_t expected[OSD_CHECK_VALUE_BYTES_MAX] = { 0 }, token[OSD_SECURITY_TOKEN_BYTES];
+	bool by_token = method == OSD_CAPKEY;
+	uint8_t token[OSD_SECURITY_TOKEN_BYTES];
 	int result = by_token ? osd_security_token(request->device, command->nexus, token) : 0;
 
+	memset(sum->value, 0, sizeof(sum->value));
 	if (result == 0)
-		result = osd_extension_check_value(key, by_token ? token : NULL, command->cdb,
+		result = osd_extension_check_value(sum->key, by_token ? token : NULL, command->cdb,
 						   command->data_out, request->out_data,
 						   request->extensions.content, count_of(request),
-						   expected);
-	if (result != 0)
-		return osd_result(request, result, 0);
-	if (!osd_check_values_equal(expected, bytes + OSD_EXTENSION_CHECK_VALUE, sizeof(expected)))
-		return osd_fail_capability(request, at, osd_security_layout(OSD_2)->check_value);
-	return 0;
+						   sum->value);
+	sum->known = result == 0;
 }
 
-/* Made with the key that a command on its object is signed with, for this request, and not withdrawn? */
-static int check_genuine(struct osd_request *request, const struct osd_capability *capability,
-			 const uint8_t *bytes, size_t at)
+/* The name of the key that a command on its object is signed with. */
+static int name_key(const struct osd_request *request, const struct osd_capability *capability,
+		    struct osd_key_name *name)
 {
-	struct osd_key_name name = { .kind = OSD_KEY_ROOT };
-	uint8_t key[OSD_KEY_BYTES];
 	uint64_t governing = 0;
 	int result = osd_security_governing(request, partition_of(capability), &governing);
 
+	*name = governing == 0 ? (struct osd_key_name){ .kind = OSD_KEY_ROOT }
+			       : (struct osd_key_name){ OSD_KEY_WORKING, governing,
+							capability->key_version };
+	return result;
+}
+
+void osd_extensions_find_keys(struct osd_request *request)
+{
+	for (size_t i = 0; i < count_of(request); i++) {
+		struct osd_extension_sum *sum = &request->security.extensions[i];
+		struct osd_capability capability;
+		const uint8_t *bytes = extension(request, i, &capability);
+		struct osd_key_name name;
+		struct osd_key secret;
+
+		sum->has_key = name_key(request, &capability, &name) == 0 &&
+			       osd_key_find(request, name, &secret) == 0 &&
+			       osd_capability_key(OSD_2, secret.authentication, bytes,
+						  request->device->system_id, sum->key) == 0;
+		OPENSSL_cleanse(&secret, sizeof(secret));
+	}
+}
+
+void osd_extensions_sum(struct osd_request *request, uint8_t method)
+{
+	for (size_t i = 0; i < count_of(request); i++)
+		if (request->security.extensions[i].has_key)
+			compute_value(request, method, &request->security.extensions[i]);
+}
+
+/* Has it the check value that is made with `key`? */
+static int check_value(struct osd_request *request, size_t index, const uint8_t *bytes,
+		       const uint8_t key[OSD_KEY_BYTES])
+{
+	struct osd_extension_sum *sum = &request->security.extensions[index];
+
+	/* Another key than a moment ago, or nobody has asked for it before. */
+	if (!sum->known || !osd_check_values_equal(sum->key, key, OSD_KEY_BYTES)) {
+		memcpy(sum->key, key, OSD_KEY_BYTES);
+		compute_value(request, request->security.method, sum);
+	}
+	if (!sum->known)
+		return osd_result(request, -ENOMEM, 0);
+	if (osd_check_values_equal(sum->value, bytes + OSD_EXTENSION_CHECK_VALUE,
+				   sizeof(sum->value)))
+		return 0;
+	return osd_fail_capability(request, (size_t)(bytes - request->command->data_out),
+				   osd_security_layout(OSD_2)->check_value);
+}
+
+/* Made with the key that a command on its object is signed with, for this request, and not withdrawn? */
+static int check_genuine(struct osd_request *request, size_t index,
+			 const struct osd_capability *capability, const uint8_t *bytes)
+{
+	struct osd_key_name name;
+	uint8_t key[OSD_KEY_BYTES];
+	int result = name_key(request, capability, &name);
+
 	if (result != 0)
 		return osd_result(request, result, 0);
-	if (governing != 0)
-		name = (struct osd_key_name){ OSD_KEY_WORKING, governing, capability->key_version };
-	result = osd_capability_find_key(request, name, bytes, at, key);
+	result = osd_capability_find_key(request, name, bytes,
+					 (size_t)(bytes - request->command->data_out), key);
 	if (result == 0)
-		result = check_value(request, bytes, key, at);
+		result = check_value(request, index, bytes, key);
 	OPENSSL_cleanse(key, sizeof(key));
-	if (result == 0 && governing != 0)
-		result = osd_capability_check_frozen(request, capability, governing);
+	if (result == 0 && name.kind == OSD_KEY_WORKING)
+		result = osd_capability_check_frozen(request, capability, name.partition);
 	return result;
+}
+
+/* What can change while the command is under way: the methods that are demanded, keys, what was withdrawn. */
+static int check_standing(struct osd_request *request, size_t index,
+			  const struct osd_capability *capability, const uint8_t *bytes)
+{
+	uint8_t least;
+	int result = osd_security_method_of(request, capability->partition, &least);
+
+	if (result != 0)
+		return osd_result(request, result, 0);
+	/* The request is protected as the capability in the CDB says, and no better. */
+	if (osd_capability_check_head(request, capability, (uint8_t)max_u64(least, OSD_CAPKEY),
+				      request->security.method,
+				      (size_t)(bytes - request->command->data_out)) != 0)
+		return -EINVAL;
+	return check_genuine(request, index, capability, bytes);
 }
 
 static int check_extension(struct osd_request *request, size_t index)
@@ -103,15 +173,8 @@ static int check_extension(struct osd_request *request, size_t index)
 	struct osd_capability capability;
 	const uint8_t *bytes = extension(request, index, &capability);
 	size_t at = (size_t)(bytes - request->command->data_out);
-	uint8_t least;
-	int result = osd_security_method_of(request, capability.partition, &least);
 
-	if (result != 0)
-		return osd_result(request, result, 0);
-	/* The request is protected as the capability in the CDB says, and no better. */
-	if (osd_capability_check_head(request, &capability, (uint8_t)max_u64(least, OSD_CAPKEY),
-				      request->security.method, at) != 0 ||
-	    check_genuine(request, &capability, bytes, at) != 0 ||
+	if (check_standing(request, index, &capability, bytes) != 0 ||
 	    osd_capability_check_time(request, &capability, at) != 0)
 		return -EINVAL;
 	if (capability.descriptor_type != osd_descriptor_type(OSD_2, capability.object_type))
@@ -138,6 +201,18 @@ int osd_extensions_check(struct osd_request *request)
 	return 0;
 }
 
+int osd_extensions_check_again(struct osd_request *request)
+{
+	for (size_t i = 0; i < count_of(request); i++) {
+		struct osd_capability capability;
+		const uint8_t *bytes = extension(request, i, &capability);
+
+		if (check_standing(request, i, &capability, bytes) != 0)
+			return -EINVAL;
+	}
+	return 0;
+}
+
 /* ---- what it is needed for ---- */
 
 int osd_further_check(struct osd_request *request, uint64_t partition, uint64_t object,
@@ -147,8 +222,6 @@ int osd_further_check(struct osd_request *request, uint64_t partition, uint64_t 
 	int result;
 
 	*further = (struct osd_further){ 0 };
-	if (permissions == 0)
-		return 0;
 	result = osd_security_method_of(request, partition, &method);
 	if (result != 0)
 		return osd_result(request, result, 0);

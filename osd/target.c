@@ -222,9 +222,12 @@ static int begin(struct osd_request *request, enum engine_mode mode)
 {
 	struct engine *engine = request->device->engine;
 	bool formats = request->entry->flags & OSD_REFORMATS && mode != ENGINE_READ;
-	int result = formats ? engine_begin_format(engine, &request->txn)
-			     : engine_begin(engine, mode, &request->txn);
+	int result;
 
+	if (request->device->step)
+		request->device->step(request->device->step_context);
+	result = formats ? engine_begin_format(engine, &request->txn)
+			 : engine_begin(engine, mode, &request->txn);
 	if (result == 0)
 		request->time_ms = engine_txn_time(request->txn);
 	return osd_result(request, result, 0);
@@ -245,7 +248,7 @@ static int rehearse_gets(struct osd_request *request)
 
 /*
  * FORMAT OSD: the right to it is a matter of what is there now, and so is whether its sets and gets can be; the transaction
- * that does it finds an empty device.
+ * that does it finds an empty device, but for keys and policy of the root, by which the right is looked at again.
  */
 static int check_format_now(struct osd_request *request)
 {
@@ -290,6 +293,12 @@ static bool is_to_be_stable(const struct osd_request *request)
 	return request->cdb.fua || action == OSD_SET_KEY || action == OSD_SET_MASTER_KEY;
 }
 
+/* Has an earlier transaction done some of the command's work? */
+static bool is_begun(const struct osd_request *request)
+{
+	return request->tracking.partition != 0 || request->search.begun;
+}
+
 bool osd_run_once(struct osd_request *request)
 {
 	int result;
@@ -297,6 +306,7 @@ bool osd_run_once(struct osd_request *request)
 	do {
 		request->more = false;
 		request->attribute_visits = 0;
+		request->phase = is_begun(request) ? OSD_PHASE_COMMAND : OSD_PHASE_VALIDATION;
 		if (begin(request, request->mode) != 0)
 			return false;
 		result = run_in_transaction(request);
@@ -327,6 +337,7 @@ static void run(struct osd_request *request)
 	osd_security_sum_ahead(request);
 	while (osd_run_once(request) && request->more && !osd_background_take(request))
 		;
+	osd_query_end(request);
 }
 
 /* ---- unit attentions ---- */
