@@ -482,6 +482,25 @@ void buffer_cut(struct buffer *buffer, uint64_t last)
 		cut_page(buffer, page, last, false);
 }
 
+static bool is_zero(const uint8_t *bytes, uint32_t length)
+{
+	return length == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, length - 1) == 0);
+}
+
+void buffer_clear_rest(struct buffer *buffer)
+{
+	for (uint32_t slot = 0; slot < buffer_slots(buffer->geometry); slot++) {
+		bool counts = slot != buffer->spare_slot;
+		uint32_t end = counts ? slot_state(buffer, slot) & ~SLOT_LARGE : 0;
+		uint8_t *rest = slot_data(buffer, slot) + end;
+		uint32_t length = buffer->geometry->page_bytes - end;
+
+		/* What is zero already need not be made stable once more. */
+		if (!is_zero(rest, length))
+			memset(rest, 0, length);
+	}
+}
+
 /* Finds the spare slot: the one that the map does not name. -EINVAL when the map is no permutation. */
 static int recover_map(struct buffer *buffer)
 {

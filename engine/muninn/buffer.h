@@ -80,6 +80,12 @@ int buffer_recover(struct buffer *buffer, const struct filter_geometry *filters,
 		   uint64_t committed);
 
 /*
+ * Clears all of the area's slots that no record is in. A failure of the host may have left records there that their slot's header
+ * does not tell of, and that would be taken for later ones if another failure left the header of those, and not themselves.
+ */
+void buffer_clear_rest(struct buffer *buffer);
+
+/*
  * Uses the buffer's memory, not its area, to build the index of a segment on flash: begins with nothing; notes the records of a
  * page, up to one of whose key's places the page is none. Returns how many bytes they take: all that are used, if all is well.
  */

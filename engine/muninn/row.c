@@ -285,6 +285,8 @@ static int recover_buffer(struct muninn_store *store, uint32_t number, struct bu
 			 "row %u: %d pages of NVRAM are damaged; what was not flushed there before "
 			 "the host lost power is gone",
 			 number, result);
+	if (store->host_failed)
+		buffer_clear_rest(buffer);
 	return 0;
 }
 

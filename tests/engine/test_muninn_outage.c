@@ -260,11 +260,55 @@ static void test_what_was_aborted_before_a_flush_does_not_come_back_with_pages_o
 	log_configure(NULL, LOG_LEVEL_WARNING);
 }
 
+/*
+ * A failure takes puts back of which the slot's header had not reached the host's storage, but the slot itself had. A second one,
+ * behind a flush with higher numbers, leaves the header of later puts and the slot as it was.
+ */
+static void test_what_one_failure_took_back_does_not_come_back_in_the_place_of_later_puts(
+	void **state)
+{
+	(void)state;
+	log_configure(discard_line, LOG_LEVEL_ERROR);
+	for (uint64_t seed = 1; seed <= 32 * MIXTURES; seed++) {
+		struct record_store *store;
+		struct host host;
+
+		start_host(&host);
+		store = open_store(&host);
+		store->operations->begin(store, 0);
+		put_small(store, 1);
+		store->operations->commit(store);
+		assert_int_equal(store->operations->flush(store), 0);
+		arm(&host, OPERATIONS_MAX / 2, seed);
+		store->operations->begin(store, 0);
+		put_small(store, 2);
+		store->operations->commit(store);
+		fail_host(&host, store);
+		store = open_store(&host);
+		check_small(store, 1);
+		store->operations->begin(store, RECORD_SLOT);
+		store->operations->commit(store);
+		assert_int_equal(store->operations->flush(store), 0);
+		arm(&host, OPERATIONS_MAX / 2, seed + 1000);
+		store->operations->begin(store, 0);
+		put_small(store, 3);
+		store->operations->commit(store);
+		fail_host(&host, store);
+		store = open_store(&host);
+		check_small(store, 1);
+		assert_int_equal(store->operations->close(store, true), 0);
+		nand_close(host.nand);
+	}
+	log_configure(NULL, LOG_LEVEL_WARNING);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			test_what_was_aborted_before_a_flush_does_not_come_back_with_pages_of_nvram_mixed),
+		cmocka_unit_test(
+			test_what_one_failure_took_back_does_not_come_back_in_the_place_of_later_puts),
 		cmocka_unit_test(
 			test_what_one_failure_took_back_stays_away_when_another_interrupts_recovery),
 	};
