@@ -147,6 +147,7 @@ static void task_done(struct session_task *task)
 			return;
 	}
 	request->pending = false;
+	security_forget(request);
 	/* `done` may free the request or submit it again; what it could look at goes afterwards. */
 	if (request->done)
 		request->done(request);

@@ -32,7 +32,7 @@ int request_run_told(struct osd_client *client, struct osd_request *request, uin
 int request_extend_by(struct osd_client *client, struct osd_request *request,
 		      const struct osd_cdb *other, uint8_t *segment, size_t capacity,
 		      struct osd_client_error *error);
-/* Frees what request_prepare has made, when the command was not sent. */
+/* Frees what request_prepare has made, and wipes the keys, when the command was not sent. */
 void request_release(struct osd_request *request);
 
 /*
@@ -52,6 +52,8 @@ int security_sign(const struct osd_client *client, struct osd_request *request);
  * object, it gets a capability for a collection, once, and is to be signed and sent again.
  */
 bool security_retype(const struct osd_client *client, struct osd_request *request);
+/* Wipes the keys of a command that is over, or was never sent: it has none left to be signed with again. */
+void security_forget(struct osd_request *request);
 /*
  * Verifies the answer that outcome_decode has decoded, and takes what belongs to security off it. What is wrong becomes
  * request->error.

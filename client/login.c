@@ -143,12 +143,19 @@ static int begin(struct attempt *attempt, const char *url, const struct login_op
 	return 0;
 }
 
+/* The CHAP secrets do not stay in freed memory: names and secrets of the context are overwritten in their whole length. */
 static void end(struct attempt *attempt)
 {
-	if (attempt->url)
+	if (attempt->url) {
+		explicit_bzero(attempt->url->passwd, sizeof(attempt->url->passwd));
+		explicit_bzero(attempt->url->target_passwd, sizeof(attempt->url->target_passwd));
 		iscsi_destroy_url(attempt->url);
-	if (attempt->iscsi)
+	}
+	if (attempt->iscsi) {
+		iscsi_set_initiator_username_pwd(attempt->iscsi, "", "");
+		iscsi_set_target_username_pwd(attempt->iscsi, "", "");
 		iscsi_destroy_context(attempt->iscsi);
+	}
 	attempt->url = NULL;
 	attempt->iscsi = NULL;
 }

@@ -224,15 +224,21 @@ int request_prepare(struct osd_request *request, const struct osd_client *client
 	cdb->format = OSD_ATTRIBUTES_LIST;
 	osd_capability_nosec(cdb, request_object_type(cdb));
 	result = security_begin(client, request);
-	if (result < 0)
-		return result;
-	if (lay_out(request, version, &layout) < 0)
-		return -EINVAL;
 	request->scratch = NULL;
+	if (result < 0) {
+		request_release(request);
+		return result;
+	}
+	if (lay_out(request, version, &layout) < 0) {
+		request_release(request);
+		return -EINVAL;
+	}
 	if (layout.lists + layout.answer > 0) {
 		request->scratch = calloc(1, layout.lists + layout.answer);
-		if (!request->scratch)
+		if (!request->scratch) {
+			request_release(request);
 			return -ENOMEM;
+		}
 	}
 	write_lists(request, version, &layout);
 	cdb->set_data = layout.set_data;
@@ -264,6 +270,7 @@ int request_prepare(struct osd_request *request, const struct osd_client *client
 
 void request_release(struct osd_request *request)
 {
+	security_forget(request);
 	free(request->scratch);
 	request->scratch = NULL;
 }

@@ -216,16 +216,19 @@ int osd_request_extend(struct osd_client *client, struct osd_request *request, u
 		OPENSSL_cleanse(&credential, sizeof(credential));
 		result = result == -ENOENT ? 0 : result;
 	}
+	request->extension_count = added;
+	if (result == 0 && added > 0)
+		length = osd_continuation_add(segment, length, capacity, request->cdb.action,
+					      OSD_CONTINUATION_EXTENSION_CAPABILITIES, list,
+					      (uint32_t)(added * OSD_EXTENSION_BYTES));
+	if (result == 0 && length == 0 && added > 0)
+		result = -EINVAL;
+	if (result != 0)
+		security_forget(request);
 	if (result != 0 || added == 0)
 		return result;
-	length = osd_continuation_add(segment, length, capacity, request->cdb.action,
-				      OSD_CONTINUATION_EXTENSION_CAPABILITIES, list,
-				      (uint32_t)(added * OSD_EXTENSION_BYTES));
-	if (length == 0)
-		return -EINVAL;
 	for (size_t i = 0; i < added; i++)
 		request->extensions[i].place = segment + length - (added - i) * OSD_EXTENSION_BYTES;
-	request->extension_count = added;
 	request->data = segment;
 	request->data_length = length;
 	request->cdb.continuation_length = (uint32_t)length;
@@ -366,6 +369,13 @@ bool security_retype(const struct osd_client *client, struct osd_request *reques
 	}
 	OPENSSL_cleanse(&credential, sizeof(credential));
 	return result == 0;
+}
+
+void security_forget(struct osd_request *request)
+{
+	OPENSSL_cleanse(request->security.key, sizeof(request->security.key));
+	for (size_t i = 0; i < request->extension_count; i++)
+		OPENSSL_cleanse(request->extensions[i].key, sizeof(request->extensions[i].key));
 }
 
 /* ---- answers ---- */

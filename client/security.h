@@ -15,7 +15,7 @@
 #include "client/osd_client.h"
 #include "osd/security_wire.h"
 
-/* A capability with its key. The key is secret. */
+/* A capability with its key. The key is secret: who has one wipes it (OPENSSL_cleanse) when it is used no more. */
 struct osd_credential {
 	enum osd_version version; /* of the commands it is for */
 	uint8_t method;           /* OSD_CAPKEY... */
@@ -50,8 +50,8 @@ int osd_credential_for_command(const struct osd_cdb *cdb, uint8_t method, uint8_
  * Extension capabilities: an authorised command that names further objects needs one for each. Adds them to the
  * continuation segment that `request` has or gets: its data, in the caller's buffer `segment` of `capacity` bytes, and
  * without command data behind it. `others`: for each further object a command on it, whose credential is asked for; those
- * without are left out. Nothing is added where nothing is signed. They are signed with the request. -EINVAL: too many or no
- * room; the credential's errors.
+ * without are left out. Nothing is added where nothing is signed. They are signed with the request, and their keys wiped when it
+ * is over: to send it again is to add them again. -EINVAL: too many or no room; the credential's errors.
  */
 int osd_request_extend(struct osd_client *client, struct osd_request *request, uint8_t *segment,
 		       size_t capacity, const struct osd_cdb *others, size_t count);

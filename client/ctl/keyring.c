@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,19 @@ static bool from_json(const json_t *value, uint8_t *bytes, size_t length)
 			return false;
 	}
 	return true;
+}
+
+/* ---- memory ---- */
+
+static void wipe_and_free(void *memory)
+{
+	OPENSSL_cleanse(memory, malloc_usable_size(memory));
+	free(memory);
+}
+
+void keyring_guard_memory(void)
+{
+	json_set_alloc_funcs(malloc, wipe_and_free);
 }
 
 /* ---- files ---- */
@@ -307,6 +321,8 @@ int credential_read(const char *path, struct osd_credential *credential, struct 
 			 capability_bytes(credential->version)) &&
 	       from_json(json_object_get(object, "key"), credential->key, OSD_KEY_BYTES);
 	json_decref(object);
+	if (!good)
+		OPENSSL_cleanse(credential, sizeof(*credential));
 	if (!good)
 		return error_set(error, -EINVAL,
 				 "credential %s: it is none; muninnctl key mint makes one", path);

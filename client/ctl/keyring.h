@@ -28,6 +28,12 @@ struct keyring {
 	json_t *root;
 };
 
+/*
+ * From now on the JSON library wipes what it frees: keys of keyrings and credentials live in its strings. To be called before
+ * it is used.
+ */
+void keyring_guard_memory(void);
+
 /* An empty one for a unit. -ENOMEM. */
 int keyring_create(const uint8_t system_id[OSD_SYSTEM_ID_BYTES], struct keyring *keyring);
 /* -EINVAL and errors of files, with a sentence; -EPERM: others may read it. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "client/ctl/ctl.h"
+#include "client/ctl/keyring.h"
 #include "client/ctl/verbs.h"
 #include "common/version.h"
 
@@ -411,6 +412,7 @@ int main(int count, char **arguments)
 
 	/* A reader that goes away is an error of writing, with a message. */
 	signal(SIGPIPE, SIG_IGN);
+	keyring_guard_memory();
 	if (!shield_moments(count, arguments))
 		return ctl_fail(&ctl, CTL_LOCAL, "no memory");
 	result = parse_options(&ctl, count, arguments, &options);

@@ -195,16 +195,14 @@ int verb_key_init(struct ctl *ctl)
 		code = fail_local(ctl, &reason);
 	if (code == CTL_OK)
 		code = ctl_connect_unsigned(ctl);
-	if (code != CTL_OK)
-		return code;
-	if (osd_client_system_id(ctl->client, system_id, &error) < 0)
+	if (code == CTL_OK && osd_client_system_id(ctl->client, system_id, &error) < 0)
 		code = ctl_fail_command(ctl, &error);
-	else if (osd_initial_master_keys(device_key, system_id, master.authentication,
-					 master.generation) < 0 ||
-		 keyring_create(system_id, &keyring) < 0 ||
-		 keyring_set(&keyring, name, &master) < 0)
+	if (code == CTL_OK &&
+	    (osd_initial_master_keys(device_key, system_id, master.authentication,
+				     master.generation) < 0 ||
+	     keyring_create(system_id, &keyring) < 0 || keyring_set(&keyring, name, &master) < 0))
 		code = fail_memory(ctl);
-	else
+	if (code == CTL_OK)
 		code = save_first(ctl, &keyring);
 	keyring_free(&keyring);
 	OPENSSL_cleanse(device_key, sizeof(device_key));
@@ -303,10 +301,11 @@ static int set_key(const struct ctl *ctl, struct keyring_name name)
 	if (RAND_bytes(fields.seed, sizeof(fields.seed)) != 1 ||
 	    osd_derive_keys(above.generation, fields.seed, sizeof(fields.seed), key.authentication,
 			    key.generation) < 0)
-		return fail_memory(ctl);
+		code = fail_memory(ctl);
 	memcpy(fields.identifier, key.identifier, sizeof(fields.identifier));
 	osd_key_fields_encode(OSD_SET_KEY, &fields, request.cdb.key_bytes);
-	code = prepare(ctl, name, &key);
+	if (code == CTL_OK)
+		code = prepare(ctl, name, &key);
 	if (code == CTL_OK)
 		code = commit(ctl, &request);
 	OPENSSL_cleanse(&above, sizeof(above));
@@ -334,46 +333,55 @@ static struct osd_request master_request(unsigned step, uint8_t group, const uin
 	return request;
 }
 
-static int set_master(const struct ctl *ctl)
+/* What a new master key is made of. All of it is secret. */
+struct exchange {
+	struct keyring_key old, key;
+	struct osd_dh_pair pair;
+	uint8_t shared[OSD_DH_BYTES_MAX];
+};
+
+static int change_master(const struct ctl *ctl, struct exchange *exchange)
 {
 	struct keyring_name name = { .kind = OSD_SECRET_MASTER };
 	uint8_t list[OSD_CHANGE_MASTER_BYTES_MAX], answer[OSD_SEED_BYTES_MAX];
-	uint8_t shared[OSD_DH_BYTES_MAX];
-	struct keyring_key old, key = { 0 };
+	struct osd_dh_pair *pair = &exchange->pair;
+	struct keyring_key *key = &exchange->key;
 	struct osd_request request;
-	struct osd_dh_pair pair;
 	const uint8_t *device;
 	size_t length;
-	int code = choose_identifier(ctl, key.identifier);
+	int code = choose_identifier(ctl, key->identifier);
 
 	if (code != CTL_OK)
 		return code;
-	if (keyring_get(&signer.keyring, name, &old) < 0)
+	if (keyring_get(&signer.keyring, name, &exchange->old) < 0)
 		return ctl_fail(ctl, CTL_NOT_FOUND, "%s: the keyring has no master key",
 				ctl->options->key);
-	if (osd_dh_begin(OSD_DH_GROUP_2048, &pair) < 0)
+	if (osd_dh_begin(OSD_DH_GROUP_2048, pair) < 0)
 		return fail_memory(ctl);
-	length = osd_seed_encode(pair.group, pair.own, list);
-	request = master_request(OSD_SEED_EXCHANGE, pair.group, list, length, key.identifier,
+	length = osd_seed_encode(pair->group, pair->own, list);
+	request = master_request(OSD_SEED_EXCHANGE, pair->group, list, length, key->identifier,
 				 answer, sizeof(answer));
 	if (osd_client_run(ctl->client, &request) < 0)
 		return ctl_fail_command(ctl, &request.error);
-	if (osd_seed_decode(answer, request.received, pair.group, &device) < 0 ||
-	    osd_dh_share(&pair, device, shared) < 0 ||
-	    osd_derive_keys(old.generation, shared, osd_dh_bytes(pair.group), key.authentication,
-			    key.generation) < 0)
+	if (osd_seed_decode(answer, request.received, pair->group, &device) < 0 ||
+	    osd_dh_share(pair, device, exchange->shared) < 0 ||
+	    osd_derive_keys(exchange->old.generation, exchange->shared, osd_dh_bytes(pair->group),
+			    key->authentication, key->generation) < 0)
 		return ctl_fail(ctl, CTL_TARGET,
 				"SET MASTER KEY: the target's number makes no key");
-	length = osd_change_master_encode(pair.group, pair.own, device, list);
-	request = master_request(OSD_CHANGE_MASTER_KEY, pair.group, list, length, key.identifier,
+	length = osd_change_master_encode(pair->group, pair->own, device, list);
+	request = master_request(OSD_CHANGE_MASTER_KEY, pair->group, list, length, key->identifier,
 				 NULL, 0);
-	code = prepare(ctl, name, &key);
-	if (code == CTL_OK)
-		code = commit(ctl, &request);
-	OPENSSL_cleanse(&old, sizeof(old));
-	OPENSSL_cleanse(&key, sizeof(key));
-	OPENSSL_cleanse(&pair, sizeof(pair));
-	OPENSSL_cleanse(shared, sizeof(shared));
+	code = prepare(ctl, name, key);
+	return code == CTL_OK ? commit(ctl, &request) : code;
+}
+
+static int set_master(const struct ctl *ctl)
+{
+	struct exchange exchange = { 0 };
+	int code = change_master(ctl, &exchange);
+
+	OPENSSL_cleanse(&exchange, sizeof(exchange));
 	return code;
 }
 
@@ -618,6 +626,8 @@ static int mint(const struct ctl *ctl, const struct keyring *keyring,
 	if (keyring_get(keyring, name, &key) < 0)
 		return ctl_fail(ctl, CTL_NOT_FOUND, "%s: the key for that is not in it", ctl->url);
 	keyring_system_id(keyring, system_id);
+	/* What is printed is secret, and must not stay in a buffer. */
+	setvbuf(stdout, NULL, _IONBF, 0);
 	if (osd_credential_mint(version, &capability, key.authentication, system_id, &credential) <
 	    0)
 		code = fail_memory(ctl);

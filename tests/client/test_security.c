@@ -58,6 +58,99 @@ static void test_many_signed_commands_may_be_in_flight(void **state)
 	close_target(&target);
 }
 
+/* ---- keys ---- */
+
+static void expect_no_key(const struct osd_request *request)
+{
+	static const uint8_t none[OSD_KEY_BYTES];
+
+	assert_memory_equal(request->security.key, none, sizeof(none));
+	for (size_t i = 0; i < OSD_REQUEST_EXTENSIONS_MAX; i++)
+		assert_memory_equal(request->extensions[i].key, none, sizeof(none));
+}
+
+/* As osd_request_done: whoever is told of the end finds no key any more. */
+static void count_without_key(struct osd_request *request)
+{
+	(*(unsigned *)request->context)++;
+	expect_no_key(request);
+}
+
+static struct osd_request request_to_read(uint8_t *room, unsigned *done)
+{
+	struct osd_request request = { .cdb = { .action = OSD_READ },
+				       .room = room,
+				       .room_length = 10,
+				       .done = count_without_key,
+				       .context = done };
+
+	osd_request_address(&request, ADDRESS);
+	return request;
+}
+
+static void test_a_command_that_is_over_has_no_key_left(void **state)
+{
+	(void)state;
+	for (unsigned wanted = OSD_CAPKEY; wanted <= OSD_ALLDATA; wanted++) {
+		struct target target;
+		unsigned done = 0;
+		uint8_t room[10];
+		struct osd_request request;
+
+		open_secured(&target, OSD_2, (uint8_t)wanted);
+		request = request_to_read(room, &done);
+		assert_int_equal(osd_client_run(target.client, &request), 0);
+		assert_int_equal(request.security.method, wanted);
+		/* One that is refused, and one that is not even sent. */
+		request = request_to_read(room, &done);
+		request.cdb.object++;
+		assert_int_equal(osd_client_run(target.client, &request), -ENOENT);
+		assert_int_equal(done, 2);
+		request = request_to_read(room, &done);
+		request.room_length = (size_t)INT32_MAX;
+		request.gets = &(struct osd_client_value){ 1, 1, NULL, 8 };
+		request.get_count = 1;
+		assert_int_equal(osd_client_submit(target.client, &request), -EINVAL);
+		expect_no_key(&request);
+		close_target(&target);
+	}
+}
+
+static void test_keys_of_further_objects_do_not_outlive_the_command(void **state)
+{
+	const struct osd_cdb other = { .action = OSD_READ,
+				       .partition = PARTITION,
+				       .object = OBJECT };
+	struct osd_copy_source copy = { .partition = PARTITION, .object = OBJECT };
+	uint8_t content[OSD_COPY_SOURCE_BYTES], segment[512] = { 0 };
+	static const uint8_t none[OSD_KEY_BYTES];
+	struct osd_request request = {
+		.cdb = { .action = OSD_COPY_USER_OBJECTS, .partition = PARTITION }, .data = segment
+	};
+	struct target target;
+
+	(void)state;
+	open_secured(&target, OSD_2, OSD_ALLDATA);
+	osd_copy_source_encode(&copy, content);
+	request.data_length =
+		osd_continuation_add(segment, 0, sizeof(segment), OSD_COPY_USER_OBJECTS,
+				     OSD_CONTINUATION_COPY_SOURCE, content, sizeof(content));
+	request.cdb.continuation_length = (uint32_t)request.data_length;
+	assert_int_equal(
+		osd_request_extend(target.client, &request, segment, sizeof(segment), &other, 1),
+		0);
+	assert_memory_not_equal(request.extensions[0].key, none, sizeof(none));
+	assert_int_equal(osd_client_run(target.client, &request), 0);
+	expect_no_key(&request);
+	/* Nor those for which there is no room. */
+	request.extension_count = 0;
+	assert_int_equal(osd_request_extend(target.client, &request, segment, request.data_length,
+					    &other, 1),
+			 -EINVAL);
+	expect_no_key(&request);
+	close_target(&target);
+}
+
 /* ---- what is refused ---- */
 
 static int give_nothing(void *context, const struct osd_cdb *cdb, struct osd_credential *credential)
@@ -377,6 +470,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_signed_commands_do_what_others_do),
 		cmocka_unit_test(test_many_signed_commands_may_be_in_flight),
+		cmocka_unit_test(test_a_command_that_is_over_has_no_key_left),
+		cmocka_unit_test(test_keys_of_further_objects_do_not_outlive_the_command),
 		cmocka_unit_test(test_wrong_credentials_are_no_access),
 		cmocka_unit_test(test_changed_answers_are_found_out),
 		cmocka_unit_test(test_who_wants_signatures_is_not_content_without),
