@@ -37,6 +37,7 @@ struct view {
 struct standing_review {
 	uint32_t source;  /* index of the next one */
 	uint64_t element; /* of its set, the next one */
+	bool failed;      /* something of this round could not be looked at */
 };
 
 #define ENGINE_VIEWS (ENGINE_VIEW_LAST - ENGINE_VIEW_FIRST + 1)

@@ -103,6 +103,25 @@ int partition_state_of(struct record_store *store, uint16_t index, uint64_t boun
 	return result;
 }
 
+int partition_found_at(struct record_store *store, uint16_t index, uint64_t bound,
+		       struct partition *partition, uint64_t *since)
+{
+	uint8_t record[PARTITION_CLONE_BYTES];
+	struct record_info info;
+	int result = record_get_any(store, state_key(index), bound, record, sizeof(record), &info);
+
+	*partition = (struct partition){ .index = index };
+	*since = 0;
+	if (result)
+		return result == -ENOENT ? 0 : result;
+	*since = info.sequence;
+	if (info.flags & RECORD_TOMBSTONE)
+		return 0;
+	result = partition_decode(partition, record, info.length);
+	*since = max_u64(partition->created_sequence, partition->origin.since);
+	return result;
+}
+
 /* The element of partition `id` in a table of partitions. -ENOENT. */
 static int find_index(const struct idset *table, uint64_t id, uint16_t *index)
 {

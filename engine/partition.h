@@ -84,6 +84,13 @@ int partition_as_of(struct engine *engine, uint64_t id, uint64_t bound,
 int partition_state_of(struct record_store *store, uint16_t index, uint64_t bound,
 		       struct partition *partition);
 
+/*
+ * What readers at `bound` find under an index, and from which number on it has been so; what lies before that, the number before
+ * it tells. After a removal it is a state with ID 0; *since = 0: nothing was ever there. -EIO, -EBADMSG.
+ */
+int partition_found_at(struct record_store *store, uint16_t index, uint64_t bound,
+		       struct partition *partition, uint64_t *since);
+
 /* The directory `which` of a partition, current with `bound` RECORD_NEWEST. */
 struct idset partition_set(struct engine *engine, struct partition *partition, int which,
 			   uint64_t bound);

@@ -15,15 +15,26 @@ enum {
 
 /* ---- sources ---- */
 
-int source_open(struct engine *engine, uint16_t index, struct source *source)
+/* Who has an index now; NULL: nobody. -EBADMSG: its state says that somebody does, the table of partitions does not. */
+static int owner_of(struct engine *engine, uint16_t index, struct partition **owner)
 {
 	struct partition state = { 0 };
 	int result = partition_state_of(engine->store, index, RECORD_NEWEST, &state);
 
+	*owner = NULL;
+	if (result)
+		return result == -ENOENT ? 0 : result;
+	result = partition_get(engine, state.id, owner);
+	return result == -ENOENT ? -EBADMSG : result;
+}
+
+int source_open(struct engine *engine, uint16_t index, struct source *source)
+{
+	int result;
+
 	*source = (struct source){ .left = { .index = index } };
-	if (!result)
-		return partition_get(engine, state.id, &source->partition);
-	if (result != -ENOENT)
+	result = owner_of(engine, index, &source->partition);
+	if (result || source->partition)
 		return result;
 	source->partition = &source->left;
 	result = history_read(engine->store, index, &source->left.history);
@@ -102,31 +113,6 @@ static int anything_shows(const struct standing *standing, uint64_t created_sequ
 }
 
 /*
- * The state that readers at `bound` find under the clone's index, and from which number on it has been so. A tombstone is a
- * state without an origin. -ENOENT: nothing was there before.
- */
-static int read_state(const struct standing *standing, uint64_t bound, struct partition *state,
-		      uint64_t *since)
-{
-	const struct record_key key = { .identifier = RECORD_ID_STATE,
-					.partition = standing->index };
-	uint8_t record[PARTITION_CLONE_BYTES];
-	struct record_info info;
-	int result =
-		record_get_any(standing->engine->store, key, bound, record, sizeof(record), &info);
-
-	*state = (struct partition){ 0 };
-	if (result)
-		return result;
-	*since = info.sequence;
-	if (info.flags & RECORD_TOMBSTONE)
-		return 0;
-	result = partition_decode(state, record, info.length);
-	*since = max_u64(state->created_sequence, state->origin.since);
-	return result;
-}
-
-/*
  * Whether readers from `begin` to `end`, between two rollbacks, find the clone standing there at a moment that can be reached.
  * Goes back from state to state: each tells since when it has been so.
  */
@@ -136,12 +122,13 @@ static int line_shows(const struct standing *standing, uint64_t begin, uint64_t 
 	while (!*shows) {
 		struct partition state;
 		uint64_t since = 0;
-		int result = read_state(standing, end, &state, &since);
+		int result = partition_found_at(standing->engine->store, standing->index, end,
+						&state, &since);
 
 		if (++*states >= STATES_READ_MAX)
 			*shows = true;
-		if (result)
-			return result == -ENOENT ? 0 : result;
+		if (result || !since)
+			return result;
 		if (state.origin.index == standing->source && state.origin.bound == standing->bound)
 			result = anything_shows(standing, state.created_sequence,
 						max_u64(since, begin), end, shows);
@@ -176,13 +163,9 @@ static int is_shown(const struct standing *standing, uint32_t *states, bool *sho
 
 static int learn_owner(struct standing *standing)
 {
-	struct partition state = { 0 };
-	int result =
-		partition_state_of(standing->engine->store, standing->index, RECORD_NEWEST, &state);
+	int result = owner_of(standing->engine, standing->index, &standing->owner);
 
-	if (!result)
-		return partition_get(standing->engine, state.id, &standing->owner);
-	if (result != -ENOENT)
+	if (result || standing->owner)
 		return result;
 	return history_read(standing->engine->store, standing->index, &standing->left);
 }
@@ -214,6 +197,14 @@ static int is_needed(struct engine *engine, struct partition *root, uint16_t sou
 
 /* ---- giving free ---- */
 
+/* Removes what was just found in a set: if it is not there, the set is damaged. */
+static int remove_found(struct idset *set, const struct record_writer *writer, uint64_t element)
+{
+	int result = idset_remove(set, writer, element);
+
+	return result == -ENOENT ? -EBADMSG : result;
+}
+
 /* -EBUSY: something shows a clone that stands on just this bound. */
 static int check_bound(struct engine *engine, struct partition *root, struct partition *partition,
 		       uint64_t bound)
@@ -242,11 +233,14 @@ int standing_release(struct engine_txn *txn, struct partition *partition, uint64
 	struct idset clones = history_clones(txn->engine, partition);
 	uint64_t found = bound;
 	struct partition *root;
-	int result = partition->index == RECORD_ROOT_INDEX ? -ENOENT
-							   : partition_get(txn->engine, 0, &root);
+	int result;
 
+	/* Clones stand on partitions. */
+	if (partition->index == RECORD_ROOT_INDEX)
+		return 0;
+	result = partition_get(txn->engine, 0, &root);
 	if (result)
-		return result == -ENOENT ? 0 : result;
+		return result;
 	result = check_bound(txn->engine, root, partition, bound);
 	/* Each turn removes one. */
 	while (!result) {
@@ -255,7 +249,7 @@ int standing_release(struct engine_txn *txn, struct partition *partition, uint64
 		result = history_next_kept(&clones, bound, &found, &index);
 		if (result || found != bound)
 			break;
-		result = idset_remove(&clones, &txn->writer, history_element(bound, index));
+		result = remove_found(&clones, &txn->writer, history_element(bound, index));
 		if (!result)
 			result = source_changed(txn, root, &source);
 	}
@@ -286,7 +280,7 @@ static int give_free(struct engine_txn *txn, void *context)
 		struct idset clones = history_clones(txn->engine, source.partition);
 
 		for (uint32_t at = 0; !result && at < found->count; at++)
-			result = idset_remove(&clones, &txn->writer, found->elements[at]);
+			result = remove_found(&clones, &txn->writer, found->elements[at]);
 		if (!result)
 			result = source_changed(txn, root, &source);
 		source_close(txn->engine, &source);
@@ -323,15 +317,15 @@ static int review_source(struct engine *engine, struct partition *root, uint16_t
 	source_close(engine, &source);
 	if (!result && at < count) {
 		review->element = elements[at];
-	} else if (result || !more) {
+	} else if (!more) {
 		review->element = 0;
 		review->source = (uint32_t)index + 1;
 	}
 	return result;
 }
 
-/* The next source of the round; its end is -ENOENT. */
-static int next_source(struct engine *engine, struct partition *root, uint16_t *index)
+/* The next source of the round. *over: there is none. */
+static int next_source(struct engine *engine, struct partition *root, uint16_t *index, bool *over)
 {
 	struct idset reserved = history_clones(engine, root);
 	uint64_t element, next;
@@ -340,10 +334,9 @@ static int next_source(struct engine *engine, struct partition *root, uint16_t *
 	int result =
 		idset_list(&reserved, engine->review.source, &element, 1, &count, &more, &next);
 
-	if (result)
+	*over = !result && count == 0;
+	if (result || *over)
 		return result;
-	if (count == 0)
-		return -ENOENT;
 	/* The one that the last call was at may be gone. */
 	if (element != engine->review.source)
 		engine->review.element = 0;
@@ -352,8 +345,8 @@ static int next_source(struct engine *engine, struct partition *root, uint16_t *
 	return 0;
 }
 
-/* One step of a round: a source, or a part of its bounds. -ENOENT: the round is over. */
-static int review_some(struct engine *engine, uint32_t *states)
+/* One step of a round: a source, or a part of its bounds. One that can't be looked at is passed over until the next round. */
+static int review_some(struct engine *engine, uint32_t *states, bool *over)
 {
 	struct found found = { 0 };
 	struct partition *root;
@@ -362,9 +355,14 @@ static int review_some(struct engine *engine, uint32_t *states)
 
 	if (result)
 		return result;
-	result = next_source(engine, root, &index);
-	if (!result)
+	result = next_source(engine, root, &index, over);
+	if (!result && !*over) {
 		result = review_source(engine, root, index, states, &found);
+		if (result) {
+			engine->review.element = 0;
+			engine->review.source = (uint32_t)index + 1;
+		}
+	}
 	partition_release(engine, root);
 	if (!result && found.count)
 		result = engine_aside(engine, give_free, &found);
@@ -374,16 +372,22 @@ static int review_some(struct engine *engine, uint32_t *states)
 void standing_review(struct engine *engine)
 {
 	uint32_t states = 0;
+	bool over = false;
 	int result = 0;
 
 	/* Each source has a bound, and each bound takes a state. */
-	for (int step = 0; !result && states < STATES_AT_ONCE && step < STATES_AT_ONCE; step++)
-		result = review_some(engine, &states);
-	if (!result)
-		return;
-	engine->review = (struct standing_review){ 0 };
-	if (result != -ENOENT && result != engine->review_told)
+	for (int step = 0; !result && !over && states < STATES_AT_ONCE && step < STATES_AT_ONCE;
+	     step++)
+		result = review_some(engine, &states, &over);
+	if (result && result != engine->review_told) {
 		log_line(LOG_LEVEL_WARNING, "what clones stood on stays for now: error %d",
 			 -result);
-	engine->review_told = result == -ENOENT ? 0 : result;
+		engine->review_told = result;
+	}
+	engine->review.failed |= result != 0;
+	if (!over)
+		return;
+	if (!engine->review.failed)
+		engine->review_told = 0;
+	engine->review = (struct standing_review){ 0 };
 }

@@ -5,6 +5,7 @@
 #include "tests/engine/device_fixture.h"
 
 #include "engine/objects.h"
+#include "engine/standing.h"
 
 enum { CLONE_OF_CLONE = 0x10003, ANOTHER = 0x10004, PAGES = 90 };
 
@@ -416,6 +417,53 @@ static void test_a_version_that_a_clone_stands_on_is_dropped_when_nothing_shows_
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* ---- damage ---- */
+
+/* Makes the state of a partition say that it is the one of another ID. */
+static void put_state_with_id(struct device *device, uint64_t partition, uint64_t id)
+{
+	uint8_t record[PARTITION_STATE_BYTES];
+	struct record_key key = { .identifier = RECORD_ID_STATE };
+	struct partition *found, changed;
+
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(partition_get(device->engine, partition, &found), 0);
+	changed = *found;
+	partition_release(device->engine, found);
+	key.partition = changed.index;
+	changed.id = id;
+	partition_encode(&changed, record);
+	assert_int_equal(
+		record_put(&device->txn->writer, key, changed.version, 0, record, sizeof(record)),
+		0);
+	commit(device);
+}
+
+static void test_a_source_that_is_damaged_holds_up_no_other(void **state)
+{
+	struct device *device = *state;
+
+	set_policy(device, 0, 0, 0, 0);
+	make_clone(device, PARTITION, CLONE);
+	make_clone(device, OTHERS, ANOTHER);
+	remove_one(device, CLONE);
+	remove_one(device, ANOTHER);
+	assert_int_equal(bounds_of(device, PARTITION), 1);
+	assert_int_equal(bounds_of(device, OTHERS), 1);
+	put_state_with_id(device, PARTITION, 0x12345);
+	for (int call = 0; call < 3; call++)
+		standing_review(device->engine);
+	assert_int_equal(device->engine->review_told, -EBADMSG);
+	assert_int_equal(bounds_of(device, PARTITION), 1);
+	assert_int_equal(bounds_of(device, OTHERS), 0);
+	put_state_with_id(device, PARTITION, PARTITION);
+	for (int call = 0; call < 3; call++)
+		standing_review(device->engine);
+	assert_int_equal(device->engine->review_told, 0);
+	assert_int_equal(bounds_of(device, PARTITION), 0);
+	assert_int_equal(sources(device), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -430,6 +478,7 @@ int main(void)
 		TEST(test_clones_of_a_removed_clone_keep_what_both_stand_on),
 		TEST(test_clones_of_a_clone_keep_what_that_stood_on_whoever_has_its_index),
 		TEST(test_a_version_that_a_clone_stands_on_is_dropped_when_nothing_shows_that),
+		TEST(test_a_source_that_is_damaged_holds_up_no_other),
 	};
 
 	return cmocka_run_group_tests_name("clones_standing", tests, NULL, NULL);
