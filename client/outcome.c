@@ -168,6 +168,11 @@ static struct meaning of_lock(const struct osd_cdb *cdb)
 				 "administrator can shorten it before the lock ends" };
 }
 
+#define TOO_MANY_ROLLBACKS                                                                     \
+	"4096 rollbacks of the partition, or 61440 of all of them, lie behind moments that "   \
+	"can still be reached, the most that can be; drop versions or shorten the retention, " \
+	"and those that nothing shows any more make room; a clone begins without"
+
 /* 55/00: something is used up. */
 static struct meaning of_resource(const struct osd_cdb *cdb, const struct osd_sense *sense)
 {
@@ -188,13 +193,7 @@ static struct meaning of_resource(const struct osd_cdb *cdb, const struct osd_se
 					 "numbers are given again" };
 	if (cdb->action == OSD_EXECUTE && cdb->address >> 48 == OSD_FUNCTION_ROLLBACK)
 		return cdb->partition
-			       ? (struct meaning){ -ENOSPC, "4096 rollbacks of the partition lie "
-							    "behind moments "
-							    "that can still be reached, the most "
-							    "that can be; a "
-							    "shorter retention lets go of them, "
-							    "and a clone of "
-							    "the partition begins without" }
+			       ? (struct meaning){ -ENOSPC, TOO_MANY_ROLLBACKS }
 			       : (struct meaning){
 					 -ENOSPC, "the device was rolled back 4096 times, the most "
 						  "that can be; roll its partitions back"

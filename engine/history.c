@@ -411,7 +411,7 @@ int history_set_shows(const struct idset *set, uint64_t from, uint64_t to, bool 
 	uint64_t bound;
 	int result = history_next_kept(set, from, &bound, NULL);
 
-	*shows |= !result && bound <= to;
+	*shows |= !result && bound != RECORD_NEWEST && bound <= to;
 	return result;
 }
 

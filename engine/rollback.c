@@ -56,15 +56,14 @@ static int add_rollback(struct engine_txn *txn, struct partition *partition,
 {
 	struct rollback unseen;
 	struct partition *root;
-	int result = unseen_find(txn->engine, partition, rollback.to, &unseen);
+	int result = unseen_find(txn->engine, partition, rollback.to, &unseen, replaces);
 
-	*replaces = !result;
-	if (!result) {
+	if (result)
+		return result;
+	if (*replaces) {
 		rollback.number = unseen.number;
 		return timeline_add(txn, rollback, &unseen);
 	}
-	if (result != -ENOENT)
-		return result;
 	result = partition_get(txn->engine, 0, &root);
 	if (result)
 		return result;

@@ -25,7 +25,8 @@ struct timeline {
 	struct record_timeline asked; /* what the record store calls */
 	struct rollback *list;        /* by scope and `at` */
 	uint32_t count, capacity;
-	uint32_t looked; /* how often one was looked at whether it is still seen: see unseen.c */
+	/* How often one was looked at whether it is still seen, and at which place those of others are to be: see unseen.c. */
+	uint32_t looked, looked_others;
 	/* The one whose place the newest one has taken, until that is committed. */
 	struct rollback replaced;
 	uint64_t replaced_by; /* at; 0: none */

@@ -2,12 +2,28 @@
 #include "engine/unseen.h"
 
 #include "common/bytes.h"
+#include "engine/standing.h"
 
-/* Bounds of clones that are looked at to learn whether an index is one's; with more of them it counts as one. */
-#define CLONES_LOOKED_AT 1024
+enum {
+	/* Bounds of clones that are looked at to learn whether an index is one's; with more of them it counts as one. */
+	CLONES_LOOKED_AT = 1024,
+	/* Rollbacks of one's own, and of others, that are looked at when there is room for one more. */
+	LOOKS = 4,
+	/* When there is none: as many as one partition may have. */
+	LOOKS_MAX = ENGINE_ROLLBACKS_OF_ONE,
+	/* As how many looks it counts to learn who has an index, and whether that is a clone. */
+	LOOKS_TO_OPEN = 16,
+	/* States under an index that are looked at to learn until when a partition was there. */
+	STATES_LOOKED_AT = 16,
+};
 
-/* Rollbacks that are looked at when there is room for one more. */
-#define LOOKS 4
+/* What a search is about. */
+struct search {
+	struct engine *engine;
+	struct partition *root;
+	uint16_t scope; /* of the rollback to come, and where it goes back to */
+	uint64_t to;
+};
 
 /* The bounds from which readers of a partition go by one of its rollbacks first: from it on until the next one. */
 struct stretch {
@@ -89,60 +105,171 @@ static uint64_t next_of(const struct timeline *timeline, uint16_t scope, uint64_
 	return RECORD_NEWEST + 1;
 }
 
-/* ---- both ---- */
+/* ---- who is shown ---- */
 
-static int is_seen(struct engine *engine, struct partition *partition, struct partition *root,
-		   const struct rollback *rollback, uint64_t to, bool *seen)
+/*
+ * Until when, from `rollback` to `end`, the partition that was rolled back was there; 0: it was not, since nobody reads what is
+ * hidden by it. A later one of its index takes nothing from before its own creation.
+ */
+static int there_until(const struct search *search, const struct rollback *rollback, uint64_t end,
+		       uint64_t *until)
 {
-	const struct timeline *timeline = &engine->timeline;
-	const uint64_t next = min_u64(next_of(timeline, rollback->scope, rollback->at),
-				      next_of(timeline, RECORD_ROOT_INDEX, rollback->at));
-	const struct stretch stretch = { .from = rollback->at, .to = next - 1 };
-	struct idset clones = history_clones(engine, partition);
-	int result;
+	*until = end;
+	for (int states = 0; states < STATES_LOOKED_AT; states++) {
+		struct partition state;
+		uint64_t since;
+		int result = partition_found_at(search->engine->store, rollback->scope, end, &state,
+						&since);
 
-	*seen = (to >= stretch.from && to <= stretch.to) ||
-		leads_there(timeline, rollback->scope, &stretch) ||
-		leads_there(timeline, RECORD_ROOT_INDEX, &stretch);
-	if (*seen)
-		return 0;
-	result = history_shows(engine, root, stretch.from, stretch.to, seen);
+		if (result)
+			return result;
+		if (state.id && state.created_sequence < rollback->at) {
+			*until = end;
+			return 0;
+		}
+		/* Something else was there later, or nothing. */
+		if (since <= rollback->at) {
+			*until = 0;
+			return 0;
+		}
+		end = since - 1;
+	}
+	return 0;
+}
+
+/* Whether anybody reads in a stretch that begins with a rollback of `owner`, who has its index now or left it. */
+static int shows(const struct search *search, struct source *owner, const struct rollback *rollback,
+		 const struct stretch *stretch, bool *seen)
+{
+	struct idset clones = history_clones(search->engine, owner->partition);
+	uint64_t until;
+	/* Clones stand on an index, whoever has it. */
+	int result = history_set_shows(&clones, stretch->from, stretch->to, seen);
+
 	if (!result && !*seen)
-		result = history_shows(engine, partition, stretch.from, stretch.to, seen);
-	if (!result && !*seen)
-		result = history_set_shows(&clones, stretch.from, stretch.to, seen);
+		result = there_until(search, rollback, stretch->to, &until);
+	if (result || *seen || !until)
+		return result;
+	result = history_shows(search->engine, search->root, stretch->from, until, seen);
+	if (!result && !*seen && owner->partition != &owner->left)
+		result =
+			history_shows(search->engine, owner->partition, stretch->from, until, seen);
 	return result;
 }
 
-int unseen_find(struct engine *engine, struct partition *partition, uint64_t to,
-		struct rollback *unseen)
+static int is_seen(const struct search *search, struct source *owner,
+		   const struct rollback *rollback, bool *seen)
 {
-	struct timeline *timeline = &engine->timeline;
-	bool of_device = partition->index == RECORD_ROOT_INDEX;
-	/* What is kept for the device is no partition's. */
-	uint32_t all = ENGINE_ROLLBACKS_MAX - (of_device ? 0 : ENGINE_ROLLBACKS_OF_ONE);
-	uint32_t count, first = timeline_of(timeline, partition->index, &count), looks;
-	uint32_t own = timeline_own(timeline, partition->index, partition->created_sequence);
-	bool full = own >= ENGINE_ROLLBACKS_OF_ONE || timeline->count >= all, seen = true;
-	struct partition *root;
-	int result = partition_get(engine, 0, &root);
+	const struct timeline *timeline = &search->engine->timeline;
+	const uint64_t next = min_u64(next_of(timeline, rollback->scope, rollback->at),
+				      next_of(timeline, RECORD_ROOT_INDEX, rollback->at));
+	const struct stretch stretch = { .from = rollback->at, .to = next - 1 };
+
+	*seen = (rollback->scope == search->scope && search->to >= stretch.from &&
+		 search->to <= stretch.to) ||
+		leads_there(timeline, rollback->scope, &stretch) ||
+		leads_there(timeline, RECORD_ROOT_INDEX, &stretch);
+	return *seen ? 0 : shows(search, owner, rollback, &stretch, seen);
+}
+
+/* ---- the search ---- */
+
+/*
+ * Looks at up to `now` of a partition's `count` rollbacks from `first` on, going round them from `*looked` on, which it counts up.
+ * *found: *unseen is one that nobody sees. What it costs is taken from *looks.
+ */
+static int look_at_scope(const struct search *search, uint32_t first, uint32_t count, uint32_t now,
+			 uint32_t *looked, uint32_t *looks, struct rollback *unseen, bool *found)
+{
+	const struct rollback *list = search->engine->timeline.list;
+	uint32_t used = LOOKS_TO_OPEN;
+	struct source owner;
+	bool seen = true, is_clone = false;
+	int result = source_open(search->engine, list[first].scope, &owner);
 
 	if (result)
 		return result;
-	/*
-	 * Those of the device tell which partitions were gone for a while, so they stay. Of the others some are looked at each
-	 * time, in turn, so that they do not gather; when there is no room, as many as one partition may have.
-	 */
-	looks = of_device ? 0 : (uint32_t)min_u64(count, full ? ENGINE_ROLLBACKS_OF_ONE : LOOKS);
-	for (; !result && seen && looks > 0; looks--) {
-		*unseen = timeline->list[first + timeline->looked++ % count];
-		result = is_seen(engine, partition, root, unseen, to, &seen);
+	for (; !result && seen && now > 0; now--, used++) {
+		*unseen = list[first + (*looked)++ % count];
+		result = is_seen(search, &owner, unseen, &seen);
 	}
+	source_close(search->engine, &owner);
 	/* The same for all of them, so it is looked for once: with thousands of rollbacks everybody would wait for it. */
-	if (!result && !seen)
-		result = may_be_clone(engine, root, partition->index, &seen);
-	partition_release(engine, root);
+	if (!result && !seen) {
+		result = may_be_clone(search->engine, search->root, unseen->scope, &is_clone);
+		used += CLONES_LOOKED_AT;
+	}
+	*found = !result && !seen && !is_clone;
+	*looks -= (uint32_t)min_u64(used, *looks);
+	return result;
+}
+
+/* The same with those of other partitions, one partition after the other from where the last call ended, at most once round. */
+static void look_at_others(const struct search *search, uint32_t looks, struct rollback *unseen,
+			   bool *found)
+{
+	struct timeline *timeline = &search->engine->timeline;
+	uint32_t passed = 0;
+
+	while (!*found && looks > 0 && passed < timeline->count) {
+		uint32_t at = timeline->looked_others % timeline->count, count, looked = 0;
+		uint16_t scope = timeline->list[at].scope;
+		uint32_t left = timeline_of(timeline, scope, &count) + count - at;
+		uint32_t now = (uint32_t)min_u64(left, looks);
+		int result = 0;
+
+		/* Those of the device tell which partitions were gone for a while, so they stay. */
+		if (scope == RECORD_ROOT_INDEX || scope == search->scope)
+			looks--;
+		else
+			result = look_at_scope(search, at, left, now, &looked, &looks, unseen,
+					       found);
+		if (result)
+			/* Of others what can't be read simply stays. */
+			looks -= (uint32_t)min_u64(LOOKS_TO_OPEN, looks);
+		/* What was not looked at of a clone's, or of what failed, is passed over too. */
+		if (!*found && looked < now)
+			looked = left;
+		timeline->looked_others = at + looked;
+		passed += looked;
+	}
+}
+
+int unseen_find(struct engine *engine, struct partition *partition, uint64_t to,
+		struct rollback *unseen, bool *found)
+{
+	struct search search = { .engine = engine, .scope = partition->index, .to = to };
+	struct timeline *timeline = &engine->timeline;
+	uint32_t count, first = timeline_of(timeline, partition->index, &count);
+	uint32_t own = timeline_own(timeline, partition->index, partition->created_sequence);
+	bool most = own >= ENGINE_ROLLBACKS_OF_ONE, full = most, of_device = !partition->index;
+	uint32_t looks;
+	int result;
+
+	*found = false;
+	/* What is kept for the device is no partition's; and each of these has some that are no other's. */
+	full |= timeline->count >= ENGINE_ROLLBACKS_MAX - (of_device ? 0 : ENGINE_ROLLBACKS_OF_ONE);
+	full |= !of_device && timeline->count >= ENGINE_ROLLBACKS_SHARED &&
+		own >= ENGINE_ROLLBACKS_OWN;
+	/* Those of the device stay: see above. */
+	if (of_device)
+		return full ? -EFBIG : 0;
+	result = partition_get(engine, 0, &search.root);
 	if (result)
 		return result;
-	return !seen ? 0 : full ? -EFBIG : -ENOENT;
+	/* The place of another one is no help to who has as many as one may have. */
+	if (most) {
+		first += count - own;
+		count = own;
+	}
+	/* Some are looked at each time, in turn, so that they do not gather; when there is no room, more. */
+	looks = full ? LOOKS_MAX : LOOKS;
+	if (count)
+		result = look_at_scope(&search, first, count, (uint32_t)min_u64(count, looks),
+				       &timeline->looked, &looks, unseen, found);
+	looks = full ? LOOKS_MAX : LOOKS;
+	if (!result && !*found && !most)
+		look_at_others(&search, looks, unseen, found);
+	partition_release(engine, search.root);
+	return !result && full && !*found ? -EFBIG : result;
 }

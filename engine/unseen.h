@@ -10,10 +10,10 @@
 #include "engine/objects.h"
 
 /*
- * Before a rollback of `partition` (the root: of the device) to `to`: one whose place the new one can have. -ENOENT: there is
- * none, and room for one more. -EFBIG: there is none, and no room.
+ * Before a rollback of `partition` (the root: of the device) to `to`. *found: the new one can have the place of *unseen, which may
+ * be another partition's; otherwise there is room for one more. -EFBIG: there is neither. -EIO, -EBADMSG, -ENOMEM.
  */
 int unseen_find(struct engine *engine, struct partition *partition, uint64_t to,
-		struct rollback *unseen);
+		struct rollback *unseen, bool *found);
 
 #endif

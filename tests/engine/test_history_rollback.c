@@ -187,6 +187,147 @@ static void test_rollbacks_of_an_earlier_partition_are_none_of_a_later_one(void 
 	assert_int_equal(rollbacks_of(f, later), 1);
 }
 
+static void make_partition(struct fixture *f, uint64_t id)
+{
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_partition_create(f->txn, id, NULL), 0);
+	commit(f);
+	assert_int_equal(take_snapshot(f, id, NULL), 1);
+}
+
+/* Partitions behind PID roll back until nothing is left of what is shared by all. */
+static uint32_t use_up_shared_rollbacks(struct fixture *f)
+{
+	uint32_t partitions = 0;
+
+	while (f->engine->timeline.count < ENGINE_ROLLBACKS_SHARED) {
+		make_partition(f, PID + ++partitions);
+		for (int n = 0; n < ENGINE_ROLLBACKS_OF_ONE; n++)
+			roll_back(f, PID + partitions, at_number(1));
+	}
+	return partitions;
+}
+
+static void test_rollbacks_of_others_leave_room_for_those_of_each_partition(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t device_version;
+	uint64_t later;
+
+	make_text_object(f);
+	take_snapshot(f, PID, NULL);
+	device_version = take_snapshot(f, 0, NULL);
+	later = PID + use_up_shared_rollbacks(f) + 1;
+	make_partition(f, later);
+	for (int n = 0; n < ENGINE_ROLLBACKS_OWN; n++) {
+		put_text(f, object(OID), "two");
+		assert_int_equal(try_rollback(f, PID, at_number(1)), 0);
+		check_text(f, object(OID), "one");
+		assert_int_equal(try_rollback(f, later, at_number(1)), 0);
+	}
+	/* Everything can be reached, so no more of them are forgotten for it. */
+	assert_int_equal(try_rollback(f, PID, at_number(1)), -EFBIG);
+	crash(f);
+	assert_int_equal(rollbacks_of(f, PID), ENGINE_ROLLBACKS_OWN);
+	assert_int_equal(try_rollback(f, 0, at_number(device_version)), 0);
+	check_text(f, object(OID), "one");
+}
+
+static void set_retention(struct fixture *f, uint64_t id, enum engine_retention_kind kind)
+{
+	const struct engine_retention retention = { .kind = kind };
+
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(f->txn, id, &retention, false), 0);
+	commit(f);
+}
+
+static void remove_partition(struct fixture *f, uint64_t id)
+{
+	begin(f, ENGINE_FREE);
+	assert_int_equal(engine_partition_remove(f->txn, id, true), 0);
+	commit(f);
+}
+
+static void test_rollbacks_of_others_that_nothing_shows_make_room(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t partitions;
+
+	make_text_object(f);
+	take_snapshot(f, PID, NULL);
+	partitions = use_up_shared_rollbacks(f);
+	for (int n = 0; n < ENGINE_ROLLBACKS_OWN; n++)
+		roll_back(f, PID, at_number(1));
+	assert_int_equal(try_rollback(f, PID, at_number(1)), -EFBIG);
+	/* One is removed, and nothing but this one shows anything of the past any more. */
+	set_retention(f, PID, ENGINE_RETAIN_ALL);
+	set_retention(f, 0, ENGINE_RETAIN_NONE);
+	remove_partition(f, PID + partitions);
+	for (int n = 0; n < 3; n++) {
+		put_text(f, object(OID), "two");
+		assert_int_equal(try_rollback(f, PID, at_number(1)), 0);
+		check_text(f, object(OID), "one");
+	}
+	crash(f);
+	check_text(f, object(OID), "one");
+	assert_int_equal(f->engine->timeline.count, ENGINE_ROLLBACKS_SHARED + ENGINE_ROLLBACKS_OWN);
+	assert_int_equal(rollbacks_of(f, PID), ENGINE_ROLLBACKS_OWN + 3);
+}
+
+static void test_rollbacks_of_a_removed_partition_are_forgotten(void **state)
+{
+	struct fixture *f = *state;
+
+	make_text_object(f);
+	take_snapshot(f, PID, NULL);
+	set_retention(f, PID, ENGINE_RETAIN_ALL);
+	make_partition(f, PID + 1);
+	for (int n = 0; n < 10; n++)
+		roll_back(f, PID + 1, at_number(1));
+	set_retention(f, 0, ENGINE_RETAIN_NONE);
+	remove_partition(f, PID + 1);
+	for (uint32_t n = 1; n <= 10; n++) {
+		roll_back(f, PID, at_number(1));
+		assert_int_equal(rollbacks_of(f, PID), n);
+		assert_int_equal(f->engine->timeline.count, 10);
+	}
+	crash(f);
+	assert_int_equal(rollbacks_of(f, PID), 10);
+	roll_back(f, PID, at_number(1));
+	assert_int_equal(rollbacks_of(f, PID), 11);
+}
+
+static void test_a_removed_partition_s_past_stays_as_a_version_of_the_device_shows_it(void **state)
+{
+	const uint64_t removed = PID + 1;
+	struct engine_address address = { .partition = removed, .object = OID };
+	struct fixture *f = *state;
+
+	make_text_object(f);
+	take_snapshot(f, PID, NULL);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_partition_create(f->txn, removed, NULL), 0);
+	assert_int_equal(engine_create(f->txn, removed, ENGINE_USER_OBJECT, OID, 1, NULL), 0);
+	commit(f);
+	put_text(f, address, "then");
+	take_snapshot(f, removed, NULL);
+	put_text(f, address, "hidden");
+	roll_back(f, removed, at_number(1));
+	address.version = take_snapshot(f, 0, NULL);
+	set_retention(f, 0, ENGINE_RETAIN_NONE);
+	remove_partition(f, removed);
+	for (int n = 0; n < 20; n++) {
+		roll_back(f, PID, at_number(1));
+		check_text(f, address, "then");
+	}
+	crash(f);
+	check_text(f, address, "then");
+	roll_back(f, 0, at_number(address.version));
+	address.version = 0;
+	check_text(f, address, "then");
+}
+
 /* What a clone stood on is looked for from one of its rollbacks to the one before, so it needs them all. */
 static void test_rollbacks_of_a_clone_stay_although_nothing_shows_them(void **state)
 {
@@ -221,6 +362,10 @@ int main(void)
 		TEST(test_rollbacks_of_a_partition_run_out_with_an_error),
 		TEST(test_rollbacks_that_nothing_shows_make_room_for_others),
 		TEST(test_rollbacks_of_an_earlier_partition_are_none_of_a_later_one),
+		TEST(test_rollbacks_of_others_leave_room_for_those_of_each_partition),
+		TEST(test_rollbacks_of_others_that_nothing_shows_make_room),
+		TEST(test_rollbacks_of_a_removed_partition_are_forgotten),
+		TEST(test_a_removed_partition_s_past_stays_as_a_version_of_the_device_shows_it),
 		TEST(test_rollbacks_of_a_clone_stay_although_nothing_shows_them),
 	};
 
