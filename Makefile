@@ -35,7 +35,8 @@ CFLAGS += -O1 -fno-omit-frame-pointer -fsanitize=thread
 LDFLAGS += -fsanitize=thread
 endif
 ifeq ($(VARIANT),coverage)
-CFLAGS += -O0 --coverage
+# Counters that are not atomic: several times as fast, and a count that two threads lose is still not zero.
+CFLAGS += -Og --coverage -fprofile-update=single
 LDFLAGS += --coverage
 endif
 ifeq ($(VARIANT),clang)
