@@ -13,19 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <openssl/evp.h>
 #include <openssl/sha.h>
 
 #include "client/read_fully.h"
+#include "client/tree_ranges.h"
 #include "client/tree_store.h"
 #include "common/bytes.h"
 
-enum {
-	COMPARED_BYTES = 4096, /* the unit in which content is compared and written */
-	GAP_BYTES = 65536,     /* ranges that are nearer to each other are written as one */
-	RANGES_MAX = 1024,     /* of a file; what would be more becomes part of the last one */
-	USERNAME_ROOM = 256,
-};
+enum { USERNAME_ROOM = 256 };
 
 /* An object that goes on, as looked at. */
 struct kept {
@@ -194,76 +189,6 @@ void tree_update_free(struct tree_update *update)
 	free(update);
 }
 
-/* ---- ranges of a file that differ from its object ---- */
-
-struct ranges {
-	struct range {
-		uint64_t begin, end;
-	} list[RANGES_MAX];
-	size_t count;
-};
-
-static void add_range(struct ranges *ranges, uint64_t begin, uint64_t end)
-{
-	struct range *last = ranges->count > 0 ? &ranges->list[ranges->count - 1] : NULL;
-
-	if (last && (ranges->count == RANGES_MAX || begin - last->end < GAP_BYTES))
-		last->end = end;
-	else
-		ranges->list[ranges->count++] = (struct range){ begin, end };
-}
-
-/* Where `file`, which is at `offset`, differs from `object`; NULL: zeros. Ascending offsets from call to call. */
-static void compare_part(struct ranges *ranges, uint64_t offset, const uint8_t *file,
-			 const uint8_t *object, size_t length)
-{
-	static const uint8_t zeros[COMPARED_BYTES];
-
-	for (size_t at = 0; at < length; at += COMPARED_BYTES) {
-		size_t part = min_u64(length - at, COMPARED_BYTES);
-
-		if (memcmp(file + at, object ? object + at : zeros, part) != 0)
-			add_range(ranges, offset + at, offset + at + part);
-	}
-}
-
-/* A file that is compared while its object arrives. */
-struct comparison {
-	int fd;
-	uint8_t *buffer;
-	size_t capacity;
-	uint64_t position;
-	EVP_MD_CTX *hash;
-	struct ranges ranges;
-};
-
-/* The next bytes of the file against those of the object; NULL: zeros. -ESTALE: the file is shorter than it was. */
-static int compare_next(struct comparison *comparison, const uint8_t *object, size_t length)
-{
-	while (length > 0) {
-		size_t part = min_u64(length, comparison->capacity);
-		ssize_t got = read_fully(comparison->fd, comparison->buffer, part);
-
-		if (got < 0)
-			return (int)got;
-		if ((size_t)got < part)
-			return -ESTALE;
-		if (EVP_DigestUpdate(comparison->hash, comparison->buffer, part) != 1)
-			return -ENOMEM;
-		compare_part(&comparison->ranges, comparison->position, comparison->buffer, object,
-			     part);
-		comparison->position += part;
-		object = object ? object + part : NULL;
-		length -= part;
-	}
-	return 0;
-}
-
-static int take_object(void *context, const void *data, size_t length)
-{
-	return compare_next(context, data, length);
-}
-
 /* ---- writing ---- */
 
 /* Attributes of an object that shall be different. */
@@ -386,31 +311,6 @@ static int change_small(struct tree_update *update, size_t index, int fd, uint8_
 
 /* ---- a large one ---- */
 
-/* Ranges of a file for transfer_upload. */
-struct upload {
-	int fd;
-	const struct ranges *ranges;
-	size_t at;
-	uint64_t position; /* in that range; 0: at its beginning */
-};
-
-static ssize_t read_range(void *context, void *data, size_t capacity, uint64_t *offset)
-{
-	struct upload *upload = context;
-	const struct range *range = &upload->ranges->list[upload->at];
-	ssize_t got;
-
-	if (upload->at == upload->ranges->count)
-		return 0;
-	*offset = max_u64(upload->position, range->begin);
-	got = pread(upload->fd, data, min_u64(capacity, range->end - *offset), (off_t)*offset);
-	if (got <= 0)
-		return got < 0 ? -errno : -ESTALE;
-	upload->position = *offset + (uint64_t)got;
-	upload->at += upload->position == range->end;
-	return got;
-}
-
 static void add_sent(void *context, uint64_t bytes)
 {
 	struct importer *importer = context;
@@ -432,8 +332,15 @@ static int fail_transfer(struct importer *importer, const struct manifest_entry 
 	return importer_fail_local(importer, error->result, entry->path);
 }
 
+/* As a transfer_write: the object, as it arrives. */
+static int take_object(void *context, const void *data, size_t length)
+{
+	return tree_comparison_next(context, data, length);
+}
+
 /* Reads object and file to their ends: the ranges, and the file's SHA-256. */
-static int compare_large(struct tree_update *update, size_t index, struct comparison *comparison)
+static int compare_large(struct tree_update *update, size_t index,
+			 struct tree_comparison *comparison)
 {
 	struct importer *importer = update->importer;
 	struct manifest_entry *entry = entry_at(update, index);
@@ -442,24 +349,19 @@ static int compare_large(struct tree_update *update, size_t index, struct compar
 					      .object = entry->object };
 	struct osd_client_error error = { .local = true };
 
-	if (!comparison->hash || !comparison->buffer ||
-	    EVP_DigestInit_ex(comparison->hash, EVP_sha256(), NULL) != 1)
-		return importer_fail_local(importer, -ENOMEM, entry->path);
 	error.result = transfer_download(importer->client, address, 0,
 					 min_u64(update->kept[index].length, entry->length),
 					 take_object, comparison, &options, NULL, &error);
 	if (error.result == 0) {
 		error.local = true;
 		error.sentence.text[0] = '\0';
-		error.result = compare_next(comparison, NULL, entry->length - comparison->position);
+		error.result = tree_comparison_end(comparison, entry->length, entry->sha256);
 	}
-	if (error.result == 0 && EVP_DigestFinal_ex(comparison->hash, entry->sha256, NULL) != 1)
-		error.result = -ENOMEM;
 	return error.result < 0 ? fail_transfer(importer, entry, &error) : 0;
 }
 
 static int write_ranges(struct importer *importer, const struct manifest_entry *entry, int fd,
-			const struct ranges *ranges)
+			const struct tree_ranges *ranges)
 {
 	const struct transfer_options options = { .chunk_bytes = importer->options->chunk_bytes,
 						  .progress = add_sent,
@@ -467,14 +369,14 @@ static int write_ranges(struct importer *importer, const struct manifest_entry *
 	struct osd_client_address address = { .partition = importer->partition,
 					      .object = entry->object };
 	struct changes incomplete = { .count = 1 };
-	struct upload upload = { .fd = fd, .ranges = ranges };
+	struct tree_ranges_reader reader = { .fd = fd, .ranges = ranges };
 	struct osd_client_error error;
 
 	incomplete.sets[0] = (struct osd_client_value){ .page = TREE_OBJECT_PAGE,
 							.number = TREE_OBJECT_COMPLETE };
 	if (change_object(importer, entry, 0, NULL, 0, &incomplete) != 0)
 		return importer->result;
-	if (transfer_upload(importer->client, address, read_range, &upload, &options, NULL,
+	if (transfer_upload(importer->client, address, tree_ranges_read, &reader, &options, NULL,
 			    &error) < 0)
 		return fail_transfer(importer, entry, &error);
 	return 0;
@@ -488,12 +390,13 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
 
 /* The file is read twice: it must not change in between, or the SHA-256 would be that of another content. */
 static int change_large(struct tree_update *update, size_t index, int fd,
-			struct comparison *comparison)
+			struct tree_comparison *comparison)
 {
 	struct importer *importer = update->importer;
 	struct manifest_entry *entry = entry_at(update, index);
 	struct kept *kept = &update->kept[index];
 	struct osd_client_error stale = { .result = -ESTALE, .local = true };
+	const struct tree_ranges *ranges;
 	struct stat before, after;
 	struct changes changes;
 	bool content;
@@ -502,13 +405,13 @@ static int change_large(struct tree_update *update, size_t index, int fd,
 		return importer_fail_local(importer, -errno, entry->path);
 	if (compare_large(update, index, comparison) != 0)
 		return importer->result;
-	content = comparison->ranges.count > 0;
+	ranges = tree_comparison_ranges(comparison);
+	content = ranges->count > 0;
 	if (content) {
-		if (write_ranges(importer, entry, fd, &comparison->ranges) != 0)
+		if (write_ranges(importer, entry, fd, ranges) != 0)
 			return importer->result;
 		kept->has_complete = false;
-		kept->length = max_u64(kept->length,
-				       comparison->ranges.list[comparison->ranges.count - 1].end);
+		kept->length = max_u64(kept->length, ranges->list[ranges->count - 1].end);
 	}
 	if (fstat(fd, &after) < 0)
 		return importer_fail_local(importer, -errno, entry->path);
@@ -539,20 +442,11 @@ static int change_content(struct tree_update *update, size_t index)
 			      : importer_fail_local(importer, -ENOMEM, entry->path);
 		free(file);
 	} else {
-		struct comparison *comparison = calloc(1, sizeof(*comparison));
+		struct tree_comparison *comparison = tree_comparison_begin(fd);
 
-		if (comparison) {
-			comparison->fd = fd;
-			comparison->capacity = COMPARED_BYTES * 16;
-			comparison->buffer = malloc(comparison->capacity);
-			comparison->hash = EVP_MD_CTX_new();
-			result = change_large(update, index, fd, comparison);
-			EVP_MD_CTX_free(comparison->hash);
-			free(comparison->buffer);
-			free(comparison);
-		} else {
-			result = importer_fail_local(importer, -ENOMEM, entry->path);
-		}
+		result = comparison ? change_large(update, index, fd, comparison)
+				    : importer_fail_local(importer, -ENOMEM, entry->path);
+		tree_comparison_free(comparison);
 	}
 	close(fd);
 	return result;
