@@ -44,67 +44,38 @@ static void record(FILE *file, const struct loopback_command *command)
 static void execute(void *context, struct loopback_command *command)
 {
 	struct target *target = context;
-	struct osd_command osd = {
-		.cdb = command->cdb,
-		.cdb_length = command->cdb_length,
-		.data_out = command->out,
-		.data_out_length = command->out_length,
-		.data_in = command->in,
-		.data_in_capacity = command->in_capacity,
-		.nexus = NEXUS,
-	};
 
 	if (command->cdb[0] == 0x12) {
-		command->in_length = (size_t)osd_inquiry(target->device, NEXUS, command->cdb,
+		command->in_length = (size_t)osd_inquiry(target->unit.device, NEXUS, command->cdb,
 							 command->in, command->in_capacity);
 		if (target->record)
 			record(target->record, command);
 		return;
 	}
-	osd_execute(target->device, &osd);
-	command->status = osd.status;
-	command->in_length = osd.data_in_length;
-	command->sense_length = osd.sense_length;
-	memcpy(command->sense, osd.sense, osd.sense_length);
+	local_target_execute(&target->unit, NEXUS, command);
 	if (target->record)
 		record(target->record, command);
 	if (target->change && get_be16(command->cdb + 8) == target->action)
 		target->change(command);
 }
 
-static void must(int result, const struct error_text *error)
-{
-	if (result != 0)
-		fail_msg("%d: %s", result, error->text);
-}
-
 void open_target(struct target *target, enum osd_version version)
 {
 	static const uint8_t uuid[16] = { 1, 2, 3 };
 	static const uint8_t head[4] = { 0x01, 0x00, 0x00, 0x10 };
-	struct nand_geometry geometry = nand_geometry_default(64 << 20);
-	struct engine_options engine_options = { 0 };
-	struct error_text error = { "" };
-	uint64_t nvram_bytes;
 
 	memset(target, 0, sizeof(*target));
 	target->record = record_of_targets;
-	must(engine_nvram_bytes(&geometry, &engine_options, &nvram_bytes, &error), &error);
-	must(nand_open_memory(&geometry, nvram_bytes, &target->nand, &error), &error);
-	must(engine_format(target->nand, &engine_options, &error), &error);
-	must(engine_open(target->nand, &engine_options, &target->engine, &error), &error);
-	must(osd_device_create(target->engine, uuid, &options, &target->device), &error);
+	local_target_open(&target->unit, 64 << 20, uuid, &options);
 	memcpy(system_id, head, sizeof(head));
 	memcpy(system_id + sizeof(head), uuid, sizeof(uuid));
-	target->loopback = loopback_start(execute, target, version, &target->client);
+	local_target_start(&target->unit, version, execute, target);
+	target->client = target->unit.client;
 }
 
 void close_target(struct target *target)
 {
-	loopback_stop(target->loopback, target->client);
-	osd_device_destroy(target->device);
-	assert_int_equal(engine_close(target->engine), 0);
-	assert_int_equal(nand_close(target->nand), 0);
+	local_target_close(&target->unit);
 }
 
 /* ---- the manager ---- */

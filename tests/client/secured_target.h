@@ -8,9 +8,7 @@
 #include <stdio.h>
 
 #include "client/security.h"
-#include "nand/nand.h"
-#include "osd/osd.h"
-#include "tests/client/loopback.h"
+#include "tests/client/local_target.h"
 
 #define PARTITION         0x10000
 #define OBJECT            0x10005
@@ -22,11 +20,8 @@ static const struct osd_client_address ADDRESS = { PARTITION, OBJECT, 0 };
 static const struct osd_client_address IN_PARTITION = { PARTITION, 0, 0 };
 
 struct target {
-	struct nand *nand;
-	struct engine *engine;
-	struct osd_device *device;
-	struct loopback *loopback;
-	struct osd_client *client;
+	struct local_target unit;
+	struct osd_client *client; /* the unit's */
 	FILE *record; /* what goes over the wire, a line of JSON a command; NULL: nowhere */
 	/* What happens to answers to commands with this action; 0 = nothing. */
 	uint16_t action;

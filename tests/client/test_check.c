@@ -13,19 +13,15 @@
 #include "client/check.h"
 #include "common/log.h"
 #include "nand/faults.h"
-#include "osd/osd.h"
-#include "tests/client/loopback.h"
+#include "tests/client/local_target.h"
 
 #define PARTITION UINT64_C(0x10000)
 #define OBJECT    UINT64_C(0x10000)
 enum { OBJECTS = 300, OBJECT_BYTES = 100000 };
 
 struct fixture {
-	struct nand *nand;
-	struct engine *engine;
-	struct osd_device *device;
-	struct loopback *loopback;
-	struct osd_client *client;
+	struct local_target target;
+	struct osd_client *client; /* the target's */
 	uint64_t damaged[OBJECTS];
 	size_t count;
 };
@@ -34,25 +30,6 @@ static void no_log(enum log_level level, const char *line)
 {
 	(void)level;
 	(void)line;
-}
-
-static void execute(void *context, struct loopback_command *command)
-{
-	struct fixture *f = context;
-	struct osd_command osd = {
-		.cdb = command->cdb,
-		.cdb_length = command->cdb_length,
-		.data_out = command->out,
-		.data_out_length = command->out_length,
-		.data_in = command->in,
-		.data_in_capacity = command->in_capacity,
-	};
-
-	osd_execute(f->device, &osd);
-	command->in_length = osd.data_in_length;
-	command->status = osd.status;
-	command->sense_length = osd.sense_length;
-	memcpy(command->sense, osd.sense, osd.sense_length);
 }
 
 static void fill(struct fixture *f)
@@ -70,20 +47,11 @@ static void fill(struct fixture *f)
 
 static int setup(void **state)
 {
-	struct nand_geometry geometry = nand_geometry_default(128 << 20);
-	static const uint8_t uuid[16] = { 7 };
-	struct engine_options options = { 0 };
 	struct fixture *f = calloc(1, sizeof(*f));
-	struct error_text error;
-	uint64_t nvram;
 
 	log_configure(no_log, LOG_LEVEL_ERROR);
-	assert_int_equal(engine_nvram_bytes(&geometry, &options, &nvram, &error), 0);
-	assert_int_equal(nand_open_memory(&geometry, nvram, &f->nand, &error), 0);
-	assert_int_equal(engine_format(f->nand, &options, &error), 0);
-	assert_int_equal(engine_open(f->nand, &options, &f->engine, &error), 0);
-	assert_int_equal(osd_device_create(f->engine, uuid, NULL, &f->device), 0);
-	f->loopback = loopback_start(execute, f, OSD_2, &f->client);
+	local_target_serve(&f->target, 128 << 20);
+	f->client = f->target.client;
 	fill(f);
 	*state = f;
 	return 0;
@@ -93,10 +61,7 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	loopback_stop(f->loopback, f->client);
-	osd_device_destroy(f->device);
-	assert_int_equal(engine_close(f->engine), 0);
-	assert_int_equal(nand_close(f->nand), 0);
+	local_target_close(&f->target);
 	free(f);
 	return 0;
 }
@@ -129,7 +94,7 @@ static void damage(struct fixture *f, double share)
 
 	faults.on = 1 << NAND_FAULT_UNREADABLE;
 	faults.unreadable = share;
-	assert_int_equal(nand_set_faults(f->nand, &faults, &error), 0);
+	assert_int_equal(nand_set_faults(f->target.nand, &faults, &error), 0);
 }
 
 static bool can_be_read(struct fixture *f, uint64_t object)

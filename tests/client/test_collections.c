@@ -12,55 +12,23 @@
 
 #include "client/collections.h"
 #include "common/bytes.h"
-#include "osd/osd.h"
-#include "tests/client/loopback.h"
+#include "tests/client/local_target.h"
 
 #define PARTITION UINT64_C(0x10000)
 enum { OBJECTS = 6000 };
 
 struct fixture {
-	struct nand *nand;
-	struct engine *engine;
-	struct osd_device *device;
-	struct loopback *loopback;
-	struct osd_client *client;
-	uint64_t first; /* of OBJECTS objects */
+	struct local_target target;
+	struct osd_client *client; /* the target's */
+	uint64_t first;            /* of OBJECTS objects */
 };
-
-static void execute(void *context, struct loopback_command *command)
-{
-	struct fixture *f = context;
-	struct osd_command osd = {
-		.cdb = command->cdb,
-		.cdb_length = command->cdb_length,
-		.data_out = command->out,
-		.data_out_length = command->out_length,
-		.data_in = command->in,
-		.data_in_capacity = command->in_capacity,
-	};
-
-	osd_execute(f->device, &osd);
-	command->in_length = osd.data_in_length;
-	command->status = osd.status;
-	command->sense_length = osd.sense_length;
-	memcpy(command->sense, osd.sense, osd.sense_length);
-}
 
 static int setup(void **state)
 {
-	struct nand_geometry geometry = nand_geometry_default(64 << 20);
-	static const uint8_t uuid[16] = { 7 };
-	struct engine_options options = { 0 };
 	struct fixture *f = calloc(1, sizeof(*f));
-	struct error_text error;
-	uint64_t nvram;
 
-	assert_int_equal(engine_nvram_bytes(&geometry, &options, &nvram, &error), 0);
-	assert_int_equal(nand_open_memory(&geometry, nvram, &f->nand, &error), 0);
-	assert_int_equal(engine_format(f->nand, &options, &error), 0);
-	assert_int_equal(engine_open(f->nand, &options, &f->engine, &error), 0);
-	assert_int_equal(osd_device_create(f->engine, uuid, NULL, &f->device), 0);
-	f->loopback = loopback_start(execute, f, OSD_2, &f->client);
+	local_target_serve(&f->target, 64 << 20);
+	f->client = f->target.client;
 	assert_int_equal(osd_client_create_partition(f->client, PARTITION, -1, NULL, NULL), 0);
 	assert_int_equal(osd_client_create(f->client, PARTITION, 0, OBJECTS, &f->first, NULL), 0);
 	*state = f;
@@ -71,10 +39,7 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	loopback_stop(f->loopback, f->client);
-	osd_device_destroy(f->device);
-	assert_int_equal(engine_close(f->engine), 0);
-	assert_int_equal(nand_close(f->nand), 0);
+	local_target_close(&f->target);
 	free(f);
 	return 0;
 }
