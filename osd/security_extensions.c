@@ -80,9 +80,10 @@ static int name_key(const struct osd_request *request, const struct osd_capabili
 	uint64_t governing = 0;
 	int result = osd_security_governing(request, partition_of(capability), &governing);
 
-	*name = governing == 0 ? (struct osd_key_name){ .kind = OSD_KEY_ROOT }
-			       : (struct osd_key_name){ OSD_KEY_WORKING, governing,
-							capability->key_version };
+	*name = (struct osd_key_name){ .kind = OSD_KEY_ROOT };
+	if (governing != 0)
+		*name = (struct osd_key_name){ OSD_KEY_WORKING, governing,
+					       capability->key_version };
 	return result;
 }
 
