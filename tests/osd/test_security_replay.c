@@ -16,6 +16,7 @@
 
 #include "common/bytes.h"
 #include "engine/objects.h"
+#include "nand/power.h"
 #include "osd/execute.h"
 #include "osd/security_start.h"
 #include "tests/osd/secured.h"
@@ -479,6 +480,47 @@ static void test_requests_are_not_accepted_again_when_the_nvram_was_lost(void **
 	free(bytes.out);
 }
 
+/* ---- failures of the host ---- */
+
+static void fail_host(struct unit *unit)
+{
+	while (nand_power_point(unit->nand) == 0)
+		;
+	assert_int_equal(nand_power_on(unit->nand), 0);
+}
+
+/* It takes back what was not flushed, but not that a request was accepted. */
+static void test_requests_are_accepted_once_across_a_failure_of_the_host(void **state)
+{
+	const struct nand_power_cut cut = { .after = 200, .nvram = NAND_CUT_NVRAM_FLUSHED };
+	struct unit *unit = *state;
+	struct signed_call read, write;
+	struct encoded_call read_bytes, write_bytes, again;
+	struct error_text error;
+	uint64_t epoch = epoch_of(unit);
+
+	secured_set_method(unit, P, OSD_CMDRSP);
+	assert_int_equal(engine_flush(unit->engine), 0);
+	assert_int_equal(nand_arm_power_cut(unit->nand, &cut, &error), 0);
+	encode_read(unit, &read, &read_bytes);
+	execute(unit, &read, &read_bytes, 0);
+	write = signed_write(unit, OSD_CMDRSP, "taken back");
+	put_be48(write.nonce, unit->now_ms + AHEAD_MS + 5000);
+	signed_encode(unit, &write, &write_bytes);
+	execute(unit, &write, &write_bytes, 0);
+	kill_and_start(unit, fail_host);
+	assert_int_equal(epoch_of(unit), epoch + 1);
+	execute(unit, &read, &read_bytes, SENSE_NONCE_TIMESTAMP_OUT_OF_RANGE);
+	execute(unit, &write, &write_bytes, SENSE_NONCE_TIMESTAMP_OUT_OF_RANGE);
+	unit->now_ms += 2 * AHEAD_MS;
+	encode_read(unit, &read, &again);
+	execute(unit, &read, &again, 0);
+	assert_int_equal(unit->data_in[0], 'x');
+	free(again.out);
+	free(read_bytes.out);
+	free(write_bytes.out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -490,6 +532,7 @@ int main(void)
 		with_keys(test_epoch_and_bound_are_noted_as_documented),
 		with_keys(test_a_bound_is_noted_once_a_second_and_never_lowered),
 		with_keys(test_requests_are_not_accepted_again_when_the_nvram_was_lost),
+		with_keys(test_requests_are_accepted_once_across_a_failure_of_the_host),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
