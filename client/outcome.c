@@ -78,7 +78,11 @@ static struct meaning of_credential_field(const struct osd_cdb *cdb, uint16_t fi
 
 	switch (field) {
 	case OSD_FIELD_CAPABILITY_FORMAT:
-		return (struct meaning){ -EACCES, "this needs a credential" };
+		return (struct meaning){
+			-EACCES, "this needs a credential; none was given (--key, "
+				 "--credential), or the keyring has no key for it (`key set` "
+				 "of a key above has ended it)"
+		};
 	case OSD_FIELD_KEY_VERSION:
 		return (struct meaning){ -EACCES,
 					 "the target has no such key, or cannot decrypt it" };

@@ -229,6 +229,18 @@ struct listing {
 	bool cut;
 };
 
+#define TEXT_BYTES_MIN 4 /* with zeros behind it, to be taken for one and not for a number */
+
+/* Names of pages are text, with zeros behind it: its length, otherwise all of the value. */
+static uint32_t without_zeros(const uint8_t *value, uint32_t length)
+{
+	uint32_t text = length;
+
+	while (text > 0 && value[text - 1] == 0)
+		text--;
+	return text >= TEXT_BYTES_MIN && is_text(value, text) ? text : length;
+}
+
 static int take(void *context, const struct osd_attribute *attribute)
 {
 	struct listing *listing = context;
@@ -243,7 +255,7 @@ static int take(void *context, const struct osd_attribute *attribute)
 		return 0;
 	}
 	printf("0x%08x 0x%08x %5u  ", attribute->page, attribute->number, attribute->length);
-	print_value(attribute->value, shown);
+	print_value(attribute->value, without_zeros(attribute->value, shown));
 	puts(shown < attribute->length ? "..." : "");
 	return 0;
 }
