@@ -121,10 +121,10 @@ static int submit(struct scsi_cmd *cmd)
 {
 	struct muninn_lun *lun = muninn_lun(cmd->dev);
 
-	/* A unit that was made without an image. */
+	/* An administrator has taken the unit's image away. */
 	if (!lun->threads) {
 		scsi_set_in_resid_by_actual(cmd, 0);
-		sense_data_build(cmd, NOT_READY, ASC_MEDIUM_NOT_PRESENT);
+		sense_data_build(cmd, NOT_READY, ASC_MANUAL_INTERVENTION_REQ);
 		return SAM_STAT_CHECK_CONDITION;
 	}
 	io_threads_submit(lun->threads, cmd, lun->arriving);

@@ -9,7 +9,9 @@ import socket
 import subprocess
 import unittest
 
+import osd
 from harness import IQN, MUNINNCTL, MUNINND, E2ETest, wait_for_exit
+from osd import Osd
 
 SANITIZED = True
 
@@ -136,6 +138,19 @@ class Stopping(E2ETest):
         self.assertIn(daemon.stop(), (0, -signal.SIGTERM))
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", daemon.port))
+
+    def test_a_unit_whose_image_was_taken_away_says_so_until_it_has_one(self):
+        daemon = self.daemon(size="64M").start()
+        unit = ("--op", "update", "--mode", "logicalunit", "--tid", "1", "--lun", "1", "--params")
+        with daemon.session() as session:
+            daemon.tgtadm(*unit, "online=0")
+            with self.assertRaises(subprocess.CalledProcessError):
+                daemon.tgtadm(*unit, "path=/nowhere")
+            refused = Osd(session).run(osd.GET_ATTRIBUTES)
+            self.assertEqual((refused.status, refused.sense.key, refused.sense.code), (0x02, 0x2, 0x0403))
+            daemon.tgtadm(*unit, "path=" + daemon.image())
+            Osd(session).must(osd.GET_ATTRIBUTES)
+        self.assertEqual(daemon.stop(), 0, daemon.errors)
 
     def test_the_same_port_and_image_can_be_used_again_at_once(self):
         daemon = self.daemon(size="64M").start()

@@ -94,6 +94,14 @@ class Session(iscsi.Session):
         except Answered:
             pass
 
+    def perform(self, function, tag=0):
+        """PERFORM TASK MANAGEMENT FUNCTION, ahead of all other commands: the status and service response."""
+        self.attribute = HEAD_OF_QUEUE
+        command = Command.manage_tasks(function, tag)
+        answer = command.answer(self.wait(command.submit(self)))
+        self.attribute = SIMPLE
+        return answer.status, answer.data[4]
+
     def until_ready(self):
         """Takes the unit attentions that a reset leaves."""
         while self.run(bytes(6)).status != GOOD:
@@ -143,15 +151,6 @@ class Tasks(E2ETest):
         session.wait(*tasks)
         self.assert_works(session, device)
 
-    def perform(self, session, function, tag=0):
-        """The service response of a function that goes ahead of all other commands."""
-        session.attribute = HEAD_OF_QUEUE
-        command = Command.manage_tasks(function, tag)
-        answer = command.answer(session.wait(command.submit(session)))
-        session.attribute = SIMPLE
-        self.assertEqual(answer.status, GOOD)
-        return answer.data[4]
-
     def abort_many(self, managing, function):
         """Numbers of writes that were done and that were aborted. What waits behind an ORDERED command is with tgtd."""
         session, device, tasks = self.prepared()
@@ -160,7 +159,7 @@ class Tasks(E2ETest):
         for i in behind:
             tasks.append(Command(osd.WRITE, P, O, address=len(DATA) * i, data=DATA).submit(session))
             session.attribute = SIMPLE
-        self.assertEqual(self.perform(managing or session, function), COMPLETE)
+        self.assertEqual((managing or session).perform(function), (GOOD, COMPLETE))
         session.wait(*tasks)
         statuses = [task.status for task in tasks]
         for task in tasks:
@@ -188,13 +187,13 @@ class Tasks(E2ETest):
     def test_a_task_is_found_by_its_initiator_task_tag(self):
         session, device, tasks = self.prepared()
         tag = session.tag_of(tasks[-1])
-        self.assertIn(self.perform(session, OSD_QUERY_TASK, tag), (COMPLETE, SUCCEEDED))
-        self.assertEqual(self.perform(session, OSD_ABORT_TASK, tag), COMPLETE)
+        self.assertIn(session.perform(OSD_QUERY_TASK, tag)[1], (COMPLETE, SUCCEEDED))
+        self.assertEqual(session.perform(OSD_ABORT_TASK, tag), (GOOD, COMPLETE))
         session.wait(*tasks)
         self.assertIn(tasks[-1].status, (GOOD, TASK_ABORTED))
         self.assertTrue(all(task.status == GOOD for task in tasks[:-1]))
-        self.assertEqual(self.perform(session, OSD_QUERY_TASK, tag), COMPLETE)
-        self.assertEqual(self.perform(session, OSD_QUERY_TASK_SET), COMPLETE)
+        self.assertEqual(session.perform(OSD_QUERY_TASK, tag), (GOOD, COMPLETE))
+        self.assertEqual(session.perform(OSD_QUERY_TASK_SET), (GOOD, COMPLETE))
         self.assert_works(session, device)
 
     def test_connections_lost_with_commands_under_way_leave_the_unit_whole(self):
@@ -342,17 +341,24 @@ HELD_SECONDS = 1.5
 class HeldTasks(E2ETest):
     """The flash is so slow that reading the large object holds a thread, and what is sent meanwhile has not begun."""
 
-    def held(self, threads, attribute=SIMPLE):
-        """A session, the unit on it, and the task that reads the large object."""
-        daemon = self.daemon(config=CONFIG.format(threads=threads))
-        daemon.start()
+    @classmethod
+    def setUpClass(cls):
+        cls.holder = cls()
+        cls.addClassCleanup(cls.holder.doCleanups)
+        cls.daemons = {}  # by number of threads; the tests share them
+
+    def login(self, daemon):
         session = Session(daemon.port, IQN)
         self.addCleanup(session.close)
-        device = Osd(session)
+        return session
+
+    def slow_daemon(self, threads):
+        """One with the large object, whose flash has become slow."""
+        daemon = self.daemon(config=CONFIG.format(threads=threads))
+        device = Osd(self.login(daemon.start()))
         device.create_partition(P)
         device.store(P, LARGE, LARGE_DATA)
         device.create(P, O)
-        device.write(P, O, 0, b"nothing")
         limit = time.monotonic() + LIMIT_SECONDS
         self.ctl("nand", "timing", daemon.image(), f"none,mode=real,read={PAGE_READ},channels=1,dies=1")
         begun = ended = time.monotonic()
@@ -361,8 +367,23 @@ class HeldTasks(E2ETest):
             device.read(P, LARGE, 0, len(LARGE_DATA))
             ended = time.monotonic()
             self.assertLess(begun, limit, "the flash never became slow")
+        return daemon
+
+    def held(self, threads, attribute=SIMPLE, daemon=None):
+        """A session, the unit on it, and the task that reads the large object. Object O holds "nothing"."""
+        if not daemon:
+            if threads not in self.daemons:
+                self.daemons[threads] = self.holder.slow_daemon(threads)
+            daemon = self.daemons[threads]
+        session = self.login(daemon)
+        device = Osd(session)
+        device.write(P, O, 0, b"nothing")
+        reading = self.submit(session, attribute, Command(osd.READ, P, LARGE, length=len(LARGE_DATA)))
+        if threads > 1 and attribute == SIMPLE:
+            for _ in range(5):  # they begin behind it
+                session.wait(self.read(session, SIMPLE))
         session.ended.clear()
-        return session, device, self.submit(session, attribute, Command(osd.READ, P, LARGE, length=len(LARGE_DATA)))
+        return session, device, reading
 
     @staticmethod
     def submit(session, attribute, command):
@@ -465,8 +486,7 @@ class HeldTasks(E2ETest):
 
     def test_a_reset_ends_what_has_not_begun_of_all_sessions(self):
         session, device, reading = self.held(threads=4)
-        other = Session(session.socket.getpeername()[1], IQN)
-        self.addCleanup(other.close)
+        other = self.login(self.daemons[4])
         tasks = [self.write(session, ORDERED, b"aborted"), self.write(session, SIMPLE, b"aborted")]
         of_other = [self.write(other, SIMPLE, b"aborted"), self.submit(other, ORDERED, bytes(6))]
         other.until_answered()
@@ -480,14 +500,37 @@ class HeldTasks(E2ETest):
             self.assertEqual((refused.status, osd.Sense(refused.sense).key), (0x02, UNIT_ATTENTION))
         self.assertEqual(device.read(P, O, 0, 7), b"nothing")
 
+    def test_an_osd_command_finds_what_waits_and_ends_it_at_once(self):
+        session, device, reading = self.held(threads=4)
+        ordered = self.write(session, ORDERED, b"ordered")
+        simple = self.write(session, SIMPLE, b"simple.")
+        for task in (ordered, simple):
+            self.assertEqual(session.perform(OSD_QUERY_TASK, session.tag_of(task)), (GOOD, SUCCEEDED))
+        self.assertEqual(session.perform(OSD_ABORT_TASK, session.tag_of(simple)), (GOOD, COMPLETE))
+        self.assertEqual((simple.status, ordered.done, reading.done), (TASK_ABORTED, False, False))
+        self.assertEqual(session.perform(OSD_ABORT_TASK_SET), (GOOD, COMPLETE))
+        # It is answered behind the one that had begun.
+        self.assertEqual((ordered.status, reading.status), (TASK_ABORTED, GOOD))
+        self.assertEqual(device.read(P, O, 0, 7), b"nothing")
+
+    def test_a_stop_executes_what_waits(self):
+        daemon = self.slow_daemon(threads=4)
+        session, _, _ = self.held(4, SIMPLE, daemon)
+        self.write(session, ORDERED, b"ordered")
+        self.submit(session, ORDERED, bytes(6))
+        self.write(session, ORDERED, b"last...")
+        session.until_answered()
+        self.assertEqual(daemon.stop(), 0, daemon.errors)
+        self.assertTrue(any("everything is stable" in line for line in daemon.errors), daemon.errors)
+        self.assertEqual(Osd(self.login(daemon.start())).read(P, O, 0, 7), b"last...")
+
     def test_waiting_commands_of_a_lost_connection_hold_up_nobody(self):
         session, _, _ = self.held(threads=4)
         self.write(session, ORDERED, b"ordered")
+        self.submit(session, ORDERED, bytes(6))
         self.write(session, SIMPLE, b"simple.")
-        port = session.socket.getpeername()[1]
         session.close()
-        session = Session(port, IQN)
-        self.addCleanup(session.close)
+        session = self.login(self.daemons[4])
         ordered = self.submit(session, ORDERED, Command(osd.READ, P, O, length=7))
         session.wait(ordered)
         self.assertEqual((ordered.status, bytes(ordered.room)), (GOOD, b"simple."))
