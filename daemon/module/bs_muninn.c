@@ -36,6 +36,9 @@
 
 #define MODULE_FILE "bs_muninn.so"
 
+/* tgtd numbers sessions with 16 bits, in turn. */
+#define SESSION_NUMBERS 65536
+
 /* What one logical unit keeps; lies behind tgtd's own structure. */
 struct muninn_lun {
 	struct lun_options options;
@@ -46,7 +49,8 @@ struct muninn_lun {
 	/* tgtd's own functions, where ours are in their places: of the unit, and by operation code. */
 	int (*stock_perform)(int tid, struct scsi_cmd *cmd);
 	int (*stock_operations[NR_SCSI_OPCODES])(int host_no, struct scsi_cmd *cmd);
-	enum order_attribute arriving; /* of the command that tgtd is handing over */
+	enum order_attribute arriving;              /* of the command that tgtd is handing over */
+	uint8_t sessions_seen[SESSION_NUMBERS / 8]; /* a bit for each that has sent a command */
 	/* Timing and faults of the emulated flash are looked for once a second, by the thread that sets the time. */
 	_Atomic uint64_t next_look;
 	struct nand_settings settings;
@@ -188,11 +192,37 @@ static int perform_in_turn(int host_no, struct scsi_cmd *cmd)
 	return io_threads_perform(lun->threads, cmd, lun->arriving);
 }
 
+/*
+ * tgtd takes all of Data-In for answered unless somebody says otherwise, and many refusals of its own do not: it would then send
+ * what earlier commands, of other sessions too, have left in that memory. Whoever answers with data says how much.
+ */
+static void nothing_answered_yet(struct scsi_cmd *cmd)
+{
+	scsi_set_in_resid_by_actual(cmd, 0);
+}
+
 static enum order_attribute attribute_of(const struct scsi_cmd *cmd)
 {
 	if (cmd->attribute == MSG_SIMPLE_TAG)
 		return ORDER_SIMPLE;
 	return cmd->attribute == MSG_HEAD_TAG ? ORDER_HEAD_OF_QUEUE : ORDER_ORDERED;
+}
+
+/*
+ * tgtd keeps a unit attention (29/00) for each session from its login on. Initiators of OSDs do not repeat a command that was
+ * refused for one: exofs would see an I/O error after each reconnect. What comes later, from a reset, stays. Numbers are used
+ * again after a round, when half of them are forgotten.
+ */
+static void forget_power_on(struct muninn_lun *lun, struct scsi_cmd *cmd)
+{
+	uint32_t number = (uint32_t)(cmd->cmd_itn_id % SESSION_NUMBERS);
+	uint32_t opposite = (number + SESSION_NUMBERS / 2) % SESSION_NUMBERS;
+
+	if (lun->sessions_seen[number / 8] & 1u << number % 8)
+		return;
+	lun->sessions_seen[number / 8] |= (uint8_t)(1u << number % 8);
+	lun->sessions_seen[opposite / 8] &= (uint8_t) ~(1u << opposite % 8);
+	ua_sense_clear(cmd->itn_lu_info, ASC_POWERON_RESET);
 }
 
 /*
@@ -204,9 +234,32 @@ static int arrive(int tid, struct scsi_cmd *cmd)
 {
 	struct muninn_lun *lun = muninn_lun(cmd->dev);
 
+	nothing_answered_yet(cmd);
+	if (cmd->dev->lun == cmd->dev_id)
+		forget_power_on(lun, cmd);
 	lun->arriving = attribute_of(cmd);
 	cmd->attribute = MSG_SIMPLE_TAG;
 	return lun->stock_perform(tid, cmd);
+}
+
+/* In place of tgtd's own for the target's first unit, which answers for those that do not exist, too. */
+static int arrive_at_first(int tid, struct scsi_cmd *cmd)
+{
+	if (cmd->dev->dev_type_template.type == TYPE_RAID || cmd->dev->lun != cmd->dev_id)
+		nothing_answered_yet(cmd);
+	return target_cmd_perform(tid, cmd);
+}
+
+/* A controller is what tgtd makes as LUN 0; other kinds of unit set their residuals by other rules. */
+static void watch_first_unit(struct target *target)
+{
+	struct scsi_lu *first;
+
+	if (list_empty(&target->device_list))
+		return;
+	first = list_first_entry(&target->device_list, struct scsi_lu, device_siblings);
+	if (first->cmd_perform == target_cmd_perform)
+		first->cmd_perform = arrive_at_first;
 }
 
 /* ---- life of a logical unit ---- */
@@ -226,6 +279,7 @@ static tgtadm_err init(struct scsi_lu *lu, char *bsopts)
 		log_line(LOG_LEVEL_ERROR, "LUN %" PRIu64 ": bsopts: %s", lu->lun, error.text);
 		return TGTADM_INVALID_REQUEST;
 	}
+	watch_first_unit(lu->tgt);
 	lun->stock_perform = lu->cmd_perform;
 	lu->cmd_perform = arrive;
 	for (size_t i = 0; i < NR_SCSI_OPCODES; i++) {

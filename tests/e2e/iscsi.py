@@ -84,8 +84,6 @@ class Session:
         self.max_burst = int(self.agreed["MaxBurstLength"])
         self.first_burst = min(int(self.agreed["FirstBurstLength"]), self.max_burst)
         self.own_segment = int(self.agreed["MaxRecvDataSegmentLength"])
-        while self.run(bytes(6)).status != 0:  # TEST UNIT READY takes the unit attentions of a new session
-            pass
 
     def __enter__(self):
         return self

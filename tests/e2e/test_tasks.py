@@ -10,7 +10,7 @@ import unittest
 import iscsi
 import osd
 from harness import IQN, LIMIT_SECONDS, E2ETest, noise
-from osd import GOOD, Command, Osd
+from osd import GOOD, Command, Osd, Sense
 
 SANITIZED = True
 
@@ -136,6 +136,17 @@ class Tasks(E2ETest):
         self.assertEqual(session.manage(LOGICAL_UNIT_RESET), FUNCTION_COMPLETE)
         session.wait(*tasks)
         self.assert_works(session, device)
+
+    def test_a_reset_is_told_to_every_session_that_has_been_there(self):
+        """The one unit attention that tgtd keeps for a session: that of its login is taken away, not that of a reset."""
+        session, other = self.login(), self.login()
+        for at in (session, other):
+            self.assertEqual(at.run(bytes(6)).status, GOOD)
+        self.assertEqual(session.manage(LOGICAL_UNIT_RESET), FUNCTION_COMPLETE)
+        for at in (session, other):
+            task = at.run(bytes(6))
+            self.assertEqual((task.status, Sense(task.sense).code), (osd.CHECK_CONDITION, 0x2900))
+            self.assertEqual(at.run(bytes(6)).status, GOOD)
 
     def test_an_aborted_task_set_is_answered_when_its_commands_have_ended(self):
         session, device, tasks = self.prepared()

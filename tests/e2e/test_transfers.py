@@ -168,6 +168,76 @@ class InFlight(OneDaemonTest):
             self.assertTrue(device.read(partition, O, 0, 100_000) == noise(100_000, 1))
 
 
+class Refusals(OneDaemonTest):
+    """What no command has answered is not sent: it would be what other commands have left in tgtd's memory."""
+
+    REFUSED = {
+        "TEST UNIT READY": "000000000000",
+        "REQUEST SENSE": "03000000fc00",
+        "INQUIRY": "120000002400",
+        "INQUIRY, no such page": "120100990000",
+        "READ CAPACITY": "25000000000000000000",
+        "REPORT LUNS": "a00000000000000001000000",
+        "REPORT LUNS, too short": "a00000000000000000040000",
+        "no such operation code": "c0000000000000000000000000000000",
+        "a short CDB": "7f000000000000e888850030",
+        "a linked command": "000000000001",
+    }
+    MARK, LENGTH = b"of another session ", 30_000
+
+    def commands(self):
+        yield from ((name, bytes.fromhex(cdb), b"") for name, cdb in self.REFUSED.items())
+        for name, action in (("no such service action", 0x88FF), ("no such object", osd.READ), ("WRITE", osd.WRITE)):
+            command = osd.Command(action, 0x7777, O, length=0)
+            yield name, bytes(command.cdb), b""
+
+    def test_no_refusal_sends_what_another_session_has_read(self):
+        partition, secret = next(self.partitions), (self.MARK * self.LENGTH)[: self.LENGTH]
+        with self.shared.session() as session:
+            device = Osd(session)
+            device.create_partition(partition)
+            device.store(partition, O, secret)
+            for lun in (0, 1, 7):
+                with self.shared.session(lun, name="iqn.2014-06.local.host:another") as other:
+                    for name, cdb, data in self.commands():
+                        with self.subTest(lun=lun, command=name):
+                            self.assertTrue(device.read(partition, O, 0, self.LENGTH) == secret)
+                            task = other.run(cdb, data, self.LENGTH)
+                            self.assertNotIn(self.MARK, task.data_in)
+                            self.assertEqual(task.in_residual, self.LENGTH - task.received)
+                            if task.status != GOOD:
+                                self.assertEqual(task.received, 0)
+
+    def test_gaps_between_what_a_command_answers_are_zeros(self):
+        partition, secret = next(self.partitions), (self.MARK * self.LENGTH)[: self.LENGTH]
+        with self.shared.session() as session:
+            device = Osd(session)
+            device.create_partition(partition)
+            device.store(partition, O, secret)
+            for room in (64, 4096, self.LENGTH - 20_480):
+                self.assertTrue(device.read(partition, O, 0, self.LENGTH) == secret)
+                command = osd.Command(osd.READ, partition, O, length=10, gets=[(1, 0x82)])
+                command.cdb[60:64] = room.to_bytes(4, "big")
+                command.cdb[64:68] = osd.offset_of(2, 20_480).to_bytes(4, "big")
+                command.read_length = 20_480 + room
+                task = command.submit(session)
+                session.wait(task)
+                self.assertEqual(task.status, GOOD)
+                self.assertTrue(task.data_in[:10] == secret[:10])
+                self.assertEqual(set(task.data_in[10:20_480]), {0})
+
+
+class FirstCommands(OneDaemonTest):
+    def test_the_first_command_of_a_session_is_carried_out(self):
+        """exofs, after a reconnect, does not repeat what a unit attention refused."""
+        partition = next(self.partitions)
+        with self.shared.session() as session:
+            Osd(session).create_partition(partition)
+        for number in range(3):
+            with self.shared.session() as session:
+                Osd(session).create(partition, O + number)
+
+
 class EightSessions(E2ETest):
     def test_eight_sessions_do_mixed_work_at_once(self):
         seed = int(os.environ.get("E2E_SEED", "20140610"))
