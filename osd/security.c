@@ -511,5 +511,9 @@ void osd_security_sign_sense(struct osd_request *request)
 
 void osd_security_forget(struct osd_request *request)
 {
-	OPENSSL_cleanse(&request->security, sizeof(request->security));
+	size_t used = offsetof(struct osd_security_state, extensions);
+
+	if (request->extensions.content)
+		used = sizeof(request->security);
+	OPENSSL_cleanse(&request->security, used);
 }

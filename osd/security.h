@@ -47,12 +47,12 @@ struct osd_security_state {
 	struct osd_capability capability;
 	uint8_t key[OSD_KEY_BYTES]; /* the capability key */
 	struct osd_security_sums sums;
-	struct osd_extension_sum extensions[OSD_EXTENSIONS_MAX];
 	uint64_t
 		nonce_to_note_ms; /* the nonce's timestamp, which has to be noted before it can be taken; 0: none */
 	uint64_t seal_offset; /* ALLDATA: where the integrity information of Data-In goes */
 	uint64_t answer_data; /* bytes of command data in Data-In, in front of attributes */
 	bool has_answer_attributes;
+	struct osd_extension_sum extensions[OSD_EXTENSIONS_MAX]; /* last: of most commands unused */
 };
 
 /*
