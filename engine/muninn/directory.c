@@ -197,6 +197,31 @@ static void keep_head(struct muninn_store *store, struct table *table)
 	table->source = table_cache_source(store->table_cache);
 }
 
+/* An entry, or a table that has begun anew, could not be synced. */
+static void tell_unstable(int result)
+{
+	log_line(LOG_LEVEL_ERROR,
+		 "the tables in NVRAM can't be made stable (error %d); flushed data may not survive"
+		 " a power failure of this host",
+		 -result);
+}
+
+/*
+ * Begins the next table of a row. That is made stable at once: otherwise a failure of the host could bring back the beginning of
+ * the one before, although that is complete, has been merged away, or has been followed by others.
+ */
+static void begin_table(struct muninn_store *store, uint32_t number, uint32_t index)
+{
+	struct row *row = &store->rows[number];
+	int result;
+
+	table_begin(&row->growing, &store->geometry, row->growing.image, number, index);
+	result = nand_nvram_sync(store->nand, (uint64_t)(row->growing.image - store->nvram),
+				 NVRAM_PAGE);
+	if (result)
+		tell_unstable(result);
+}
+
 int store_complete_table(struct muninn_store *store, uint32_t number)
 {
 	struct row *row = &store->rows[number];
@@ -208,7 +233,7 @@ int store_complete_table(struct muninn_store *store, uint32_t number)
 
 	assert(table_columns(&row->growing) == MUNINN_COLUMNS);
 	if (!live) {
-		table_begin(&row->growing, &store->geometry, row->growing.image, number, index + 1);
+		begin_table(store, number, index + 1);
 		return 0;
 	}
 	if (!entry)
@@ -238,11 +263,8 @@ int store_complete_table(struct muninn_store *store, uint32_t number)
 	if (!result)
 		result = sync_entry(store, entry);
 	if (result)
-		log_line(LOG_LEVEL_ERROR,
-			 "the table directory can't be made stable (error %d); flushed data may not"
-			 " survive a power failure of this host",
-			 -result);
-	table_begin(&row->growing, &store->geometry, row->growing.image, number, index + 1);
+		tell_unstable(result);
+	begin_table(store, number, index + 1);
 	store_write_root(store); /* what fails is logged: NVRAM says it all */
 	return 0;
 }

@@ -135,6 +135,24 @@ static int begin_wiping(struct muninn_store *store, uint64_t how)
 	return result;
 }
 
+/*
+ * Clears the word when all that it stands for is stable, and before what was carried may be written over. Until then the host may
+ * store a mixture of before and after, so the word stays: each put is refused, and opening begins again. Once a sync has failed
+ * none succeeds before the image is opened anew.
+ */
+static int end_wiping(struct muninn_store *store, uint64_t how)
+{
+	int result = store_flush(store);
+
+	if (result)
+		return result;
+	nvram_store64(store->nvram + STATE_WIPING_AT, 0);
+	result = nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
+	if (result)
+		nvram_store64(store->nvram + STATE_WIPING_AT, how);
+	return result;
+}
+
 int store_wipe(struct muninn_store *store, uint64_t how, bool *begun)
 {
 	struct space space = { 0 };
@@ -159,11 +177,9 @@ int store_wipe(struct muninn_store *store, uint64_t how, bool *begun)
 		store_write_root(store);
 	if (store->carry)
 		result = carry_place(store);
-	if (result)
-		return result;
-	result = store_flush(store);
-	nvram_store64(store->nvram + STATE_WIPING_AT, 0);
-	if (store->carry)
+	if (!result)
+		result = end_wiping(store, how);
+	if (!result && store->carry)
 		carry_release(store);
 	return result;
 }

@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "engine/muninn/format.h"
 #include "engine/records.h"
+#include "nand/private.h"
 #include "nand/rehearsal.h"
 
 enum { OLD_KEYS = 400, CARRIED = 60, VALUE_MAX = 512 };
@@ -333,6 +334,119 @@ static void rehearse(enum nand_cut_nvram nvram, size_t ends_count)
 	assert_true(nvram == NAND_CUT_NVRAM_LOST || progress.after > 30);
 }
 
+/* ---- the host can't store ---- */
+
+static unsigned syncs_left;
+
+static int store_while_it_works(struct nand *nand, uint64_t from, uint64_t to)
+{
+	(void)nand;
+	(void)from;
+	(void)to;
+	if (syncs_left == 0)
+		return -EIO;
+	syncs_left--;
+	return 0;
+}
+
+/* From now on so many syncs of the NVRAM succeed. The device is in memory, which otherwise has none. */
+static void limit_syncs(struct nand *nand, unsigned syncs)
+{
+	syncs_left = syncs;
+	nand->nvram_group.store = store_while_it_works;
+	nand->nvram_fd = 0;
+}
+
+/* As opening the image does. */
+static void end_limit(struct nand *nand)
+{
+	nand->nvram_fd = -1;
+	nand->nvram_group.failed = false;
+}
+
+static void test_a_format_that_can_t_be_made_stable_takes_nothing_until_opening_ends_it(
+	void **state)
+{
+	struct progress progress = { 0 };
+	bool stable = false;
+
+	(void)state;
+	log_configure(no_log, LOG_LEVEL_ERROR);
+	for (unsigned syncs = 0; !stable; syncs++) {
+		struct nand *nand = new_device(nvram_bytes());
+		struct record_store *store;
+		int result;
+
+		assert_true(syncs < 50);
+		prepare(nand, NULL);
+		store = open_store(nand, 0);
+		assert_int_equal(put_carried(store), 0);
+		limit_syncs(nand, syncs);
+		result = store->operations->commit_format(store);
+		stable = !nand->nvram_group.failed;
+		if (result)
+			store->operations->abort(store);
+		else
+			assert_true(is_refused(nand, store) == !stable);
+		progress.answered = result == 0;
+		progress.refused += result == 0 && !stable;
+		store->operations->close(store, false);
+		end_limit(nand);
+		check(nand, &progress, NULL);
+		assert_int_equal(nand_close(nand), 0);
+	}
+	log_configure(NULL, LOG_LEVEL_WARNING);
+	assert_true(progress.before > 0 && progress.refused > 1);
+}
+
+/* Writes one record after the other until that fails. */
+static void write_until_it_ends(struct record_store *store)
+{
+	int result = 0;
+
+	for (uint32_t number = 0; !result; number++) {
+		assert_true(number < 100000);
+		store->operations->begin(store, 0);
+		result = put(store, 1, number);
+		if (result)
+			store->operations->abort(store);
+		else
+			store->operations->commit(store);
+	}
+}
+
+/* Nothing was flushed since, but what a format began with is stable, wherever it was carried. */
+static void test_the_host_fails_while_what_a_format_carried_is_written_over(void **state)
+{
+	struct error_text error = { "" };
+
+	(void)state;
+	log_configure(no_log, LOG_LEVEL_ERROR);
+	for (uint64_t after = 100; after < 2700; after += 130) {
+		const struct nand_power_cut cut = { .after = after,
+						    .nvram = NAND_CUT_NVRAM_FLUSHED };
+		struct nand *nand = new_device(nvram_bytes());
+		struct nand_power_status status;
+		struct record_store *store;
+
+		prepare(nand, NULL);
+		store = open_store(nand, 0);
+		assert_int_equal(put_carried(store), 0);
+		assert_int_equal(nand_arm_power_cut(nand, &cut, &error), 0);
+		assert_int_equal(store->operations->commit_format(store), 0);
+		write_until_it_ends(store);
+		nand_power_status(nand, &status);
+		assert_true(status.off);
+		store->operations->close(store, false);
+		assert_int_equal(nand_power_on(nand), 0);
+		store = open_store(nand, 1);
+		assert_true(is_there(store, 2, CARRIED));
+		store->operations->close(store, false);
+		assert_int_equal(nand_close(nand), 0);
+	}
+	log_configure(NULL, LOG_LEVEL_WARNING);
+}
+
 static void test_the_power_fails_at_every_operation_of_a_format(void **state)
 {
 	(void)state;
@@ -359,6 +473,9 @@ int main(void)
 			test_a_format_finds_only_what_it_puts_and_an_abort_leaves_the_rest),
 		cmocka_unit_test(test_a_format_leaves_what_it_put_and_a_store_that_can_be_filled),
 		cmocka_unit_test(test_a_format_of_too_much_is_refused_and_can_be_aborted),
+		cmocka_unit_test(
+			test_a_format_that_can_t_be_made_stable_takes_nothing_until_opening_ends_it),
+		cmocka_unit_test(test_the_host_fails_while_what_a_format_carried_is_written_over),
 		cmocka_unit_test(test_the_power_fails_at_every_operation_of_a_format),
 		cmocka_unit_test(test_the_host_fails_at_every_operation_of_a_format),
 		cmocka_unit_test(test_the_nvram_is_lost_at_every_operation_of_a_format),
