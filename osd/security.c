@@ -280,13 +280,13 @@ static int check_nonce(struct osd_request *request)
 bool osd_security_note_nonce(struct osd_request *request)
 {
 	struct osd_security_state *state = &request->security;
-	uint64_t bound_ms = state->nonce_to_note_ms + OSD_NONCES_AHEAD_MS;
+	uint64_t bound_ms;
 	int result;
 
 	if (state->nonce_to_note_ms == 0)
 		return false;
+	result = osd_security_raise_bound(request->device, state->nonce_to_note_ms, &bound_ms);
 	state->nonce_to_note_ms = 0;
-	result = osd_security_raise_bound(request->device, bound_ms);
 	if (result == 0)
 		osd_nonces_noted(request->device->security->nonces, bound_ms);
 	return osd_result(request, result, 0) == 0;

@@ -97,16 +97,22 @@ int osd_security_start(struct osd_device *device)
 	return result != 0 ? result : write_attribute(device, security->boot_epoch);
 }
 
-int osd_security_raise_bound(struct osd_device *device, uint64_t bound_ms)
+int osd_security_raise_bound(struct osd_device *device, uint64_t time_ms, uint64_t *bound_ms)
 {
 	struct osd_security *security = device->security;
-	int result;
+	int result = 0;
 
-	/* Of several at the same time the highest stays, and each is stable before its nonce is taken. */
+	/* Of several that come at the same time the first one waits for the host, and the others for it. */
 	pthread_mutex_lock(&security->memo_lock);
-	security->nonces_bound_ms = max_u64(bound_ms, security->nonces_bound_ms);
-	result = engine_set_memo(device->engine,
-				 memo_of(security->boot_epoch, security->nonces_bound_ms), true);
+	if (time_ms > security->nonces_bound_ms) {
+		uint64_t raised_ms = min_u64(time_ms + OSD_NONCES_AHEAD_MS, BOUND_MAX);
+
+		result = engine_set_memo(device->engine, memo_of(security->boot_epoch, raised_ms),
+					 true);
+		if (result == 0)
+			security->nonces_bound_ms = raised_ms;
+	}
+	*bound_ms = security->nonces_bound_ms;
 	pthread_mutex_unlock(&security->memo_lock);
 	return result;
 }

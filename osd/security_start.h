@@ -23,10 +23,11 @@ struct osd_device;
 int osd_security_start(struct osd_device *device);
 
 /*
- * Nonces with timestamps up to `bound_ms` are going to be taken: none of them is after another start, whatever ended this one. On
- * any thread, inside no transaction, since it may wait for the host. -EIO: the host did not store it.
+ * A nonce with this timestamp (of 48 bits) is going to be taken: none up to `bound_ms`, which is not below it, is taken after another start,
+ * whatever ended this one. On any thread, inside no transaction, since it may wait for the host. -EIO: the host did not
+ * store it.
  */
-int osd_security_raise_bound(struct osd_device *device, uint64_t bound_ms);
+int osd_security_raise_bound(struct osd_device *device, uint64_t time_ms, uint64_t *bound_ms);
 
 /* The end of a unit. `newest_ms`: the newest timestamp of a nonce that it took, above which the bound need not be; 0: none. */
 void osd_security_stop(struct osd_device *device, uint64_t newest_ms);

@@ -413,7 +413,7 @@ static void test_a_bound_is_noted_once_a_second_and_never_lowered(void **state)
 	struct unit *unit = *state;
 	struct nand_counters before, after;
 	struct engine_statistics first, last;
-	uint64_t noted = 0;
+	uint64_t noted = 0, bound;
 
 	secured_close(unit, OSD_CMDRSP);
 	engine_read_statistics(unit->engine, &first);
@@ -435,8 +435,12 @@ static void test_a_bound_is_noted_once_a_second_and_never_lowered(void **state)
 	assert_in_range(after.nvram_sync_requests - before.nvram_sync_requests, 4, 6);
 	/* And no transaction at all. */
 	assert_int_equal(last.committed_sequence, first.committed_sequence);
-	assert_int_equal(osd_security_raise_bound(unit->device, 1), 0);
+	/* Nor by those that came at the same time as one who has noted it. */
+	assert_int_equal(osd_security_raise_bound(unit->device, unit->now_ms, &bound), 0);
+	assert_int_equal(bound, noted & 0xFFFFFFFFFFFF);
 	assert_int_equal(engine_memo(unit->engine), noted);
+	nand_read_counters(unit->nand, &before);
+	assert_int_equal(before.nvram_sync_requests, after.nvram_sync_requests);
 }
 
 /* ---- lost NVRAM ---- */
