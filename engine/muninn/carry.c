@@ -228,7 +228,7 @@ static int read_page(struct muninn_store *store, uint64_t number, struct carry_p
 	int result = nand_read(store->nand, NAND_CAUSE_RECOVERY, &io, 1);
 
 	if (result)
-		return result;
+		return result == -ENODATA ? -EBADMSG : result;
 	if (!page_spare_decode(store->spares, store->geometry.page_bytes, &spare) ||
 	    spare.kind != PAGE_KIND_CARRY || spare.serial != store->carry->note.serial)
 		return -EBADMSG;
@@ -253,17 +253,17 @@ static bool is_possible(const struct muninn_store *store, const struct carry_not
 	return note->segment_count == divide_up(note->pages, geometry->segment_pages);
 }
 
-int carry_load(struct muninn_store *store)
+int carry_load(struct muninn_store *store, struct error_text *error)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
 	struct carry_note *note;
 	int result = carry_begin(store);
 
 	if (result)
-		return result;
+		return error_set(error, result, "out of memory for what a format carries");
 	note = &store->carry->note;
 	if (!carry_note_decode(note, store->nvram + NVRAM_CARRY_AT) || !is_possible(store, note))
-		return -EBADMSG;
+		return error_set(error, -EBADMSG, "the note of it in NVRAM is damaged");
 	for (uint32_t n = 0; !result && n < note->pages; n++) {
 		uint64_t first =
 			segment_page(geometry, note->segments[n / geometry->segment_pages]);
@@ -272,6 +272,10 @@ int carry_load(struct muninn_store *store)
 		result = add_page(store, &page);
 		if (!result)
 			result = read_page(store, first + n % geometry->segment_pages, page);
+		if (result)
+			error_set(error, result, "page %llu of the flash is damaged (error %d)",
+				  (unsigned long long)(first + n % geometry->segment_pages),
+				  -result);
 	}
 	return result;
 }

@@ -273,6 +273,22 @@ static int step_outage(struct muninn_store *store, struct error_text *error)
 	return 0;
 }
 
+/*
+ * What a format was to leave can't be had: keys and policy among it, without which the unit must not be opened, and all else is
+ * formatted away. -EPROTO: what is on flash is not to be used in its place.
+ */
+static int refuse_carried(struct error_text *error)
+{
+	struct error_text reason = *error;
+
+	return error_set(error, -EPROTO,
+			 "a format was interrupted, and what it was to leave (keys, policy, "
+			 "capacity) can't be read: %s; the rest is formatted away, so nothing can "
+			 "be saved: remove the image and its NVRAM file, start again, and set the "
+			 "keys anew",
+			 reason.text);
+}
+
 /* A format that a crash cut short is done again. */
 static int step_wipe(struct muninn_store *store, struct error_text *error)
 {
@@ -284,15 +300,19 @@ static int step_wipe(struct muninn_store *store, struct error_text *error)
 		return 0;
 	log_line(LOG_LEVEL_INFO, "completing a format that was interrupted");
 	if (how == CARRYING)
-		result = carry_load(store);
-	if (!result)
-		result = store_wipe(store, how, &begun);
+		result = carry_load(store, error);
+	if (result) {
+		carry_end(store);
+		return result == -EBADMSG ? refuse_carried(error) : result;
+	}
+	result = store_wipe(store, how, &begun);
 	carry_end(store);
 	/* All of it is counted when tables are loaded. */
 	store->counters.sealed_records = store->counters.sealed_record_bytes = 0;
-	return result ? error_set(error, result == -EBADMSG ? -EINVAL : result,
-				  "a format that was interrupted can't be completed (error %d); "
-				  "format the device again",
+	return result ? error_set(error, result,
+				  "a format that was interrupted can't be completed (error %d), "
+				  "since flash or NVRAM can't be written; mend that and start "
+				  "again, which goes on with it",
 				  -result)
 		      : 0;
 }

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/bytes.h"
@@ -399,6 +400,49 @@ static void test_a_format_that_can_t_be_made_stable_takes_nothing_until_opening_
 	assert_true(progress.before > 0 && progress.refused > 1);
 }
 
+/* Tries to open; what it says has to be about the page, and what to do. */
+static void check_refusal(struct nand *nand, bool without_nvram, uint64_t page)
+{
+	const struct engine_options options = { .recover_without_nvram = without_nvram,
+						.boot_id = boots[0] };
+	struct error_text error = { "" };
+	struct record_store *store;
+	char wanted[64];
+
+	assert_int_equal(muninn_open(nand, &options, &store, &error), -EINVAL);
+	snprintf(wanted, sizeof(wanted), "page %llu of the flash", (unsigned long long)page);
+	assert_non_null(strstr(error.text, wanted));
+	assert_non_null(strstr(error.text, "set the keys anew"));
+	assert_null(strstr(error.text, "recover_without_nvram"));
+}
+
+/* Nor without the NVRAM, which could bring back what was formatted away. */
+static void test_a_unit_is_not_opened_without_what_its_format_was_to_leave(void **state)
+{
+	struct nand *nand = new_device(nvram_bytes());
+	struct record_store *store;
+	struct carry_note note;
+
+	(void)state;
+	log_configure(no_log, LOG_LEVEL_ERROR);
+	prepare(nand, NULL);
+	store = open_store(nand, 0);
+	assert_int_equal(put_carried(store), 0);
+	/* Its beginning can be made stable, its end can not. */
+	limit_syncs(nand, 3);
+	assert_int_equal(store->operations->commit_format(store), 0);
+	assert_true(is_refused(nand, store));
+	store->operations->close(store, false);
+	end_limit(nand);
+	assert_true(
+		carry_note_decode(&note, (const uint8_t *)nand_nvram(nand, NULL) + NVRAM_CARRY_AT));
+	assert_int_equal(nand_erase(nand, NAND_CAUSE_USER, note.segments[0]), 0);
+	check_refusal(nand, false, note.segments[0] * UINT64_C(8));
+	check_refusal(nand, true, note.segments[0] * UINT64_C(8));
+	log_configure(NULL, LOG_LEVEL_WARNING);
+	assert_int_equal(nand_close(nand), 0);
+}
+
 /* Writes one record after the other until that fails. */
 static void write_until_it_ends(struct record_store *store)
 {
@@ -415,7 +459,10 @@ static void write_until_it_ends(struct record_store *store)
 	}
 }
 
-/* Nothing was flushed since, but what a format began with is stable, wherever it was carried. */
+/*
+ * Nothing was flushed since, but what a format began with is stable, wherever it was carried; and rows that have completed several
+ * tables by then do not come back with the beginning of an earlier one.
+ */
 static void test_the_host_fails_while_what_a_format_carried_is_written_over(void **state)
 {
 	struct error_text error = { "" };
@@ -476,6 +523,7 @@ int main(void)
 		cmocka_unit_test(
 			test_a_format_that_can_t_be_made_stable_takes_nothing_until_opening_ends_it),
 		cmocka_unit_test(test_the_host_fails_while_what_a_format_carried_is_written_over),
+		cmocka_unit_test(test_a_unit_is_not_opened_without_what_its_format_was_to_leave),
 		cmocka_unit_test(test_the_power_fails_at_every_operation_of_a_format),
 		cmocka_unit_test(test_the_host_fails_at_every_operation_of_a_format),
 		cmocka_unit_test(test_the_nvram_is_lost_at_every_operation_of_a_format),
