@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 #include "engine/written.h"
 
+#include <assert.h>
+
 #include "engine/objects.h"
 
 #define SAVE_INTERVAL_MS 1000
+
+static_assert(WRITTEN_PARTS > ENGINE_DIRTY_ONODES_MAX, "partitions of access times, and the root");
 
 /* The place of an index, made if there is room; WRITTEN_PARTS: there is none. */
 static uint32_t place_of(struct written_parts *parts, uint16_t index)

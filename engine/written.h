@@ -9,8 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Partitions that are counted in one transaction; what it puts in further ones is not. */
-#define WRITTEN_PARTS 16
+/*
+ * Partitions that are counted in one transaction: as many as it may put the access times of objects in, which are the most that
+ * any puts something in, and the root. What it would put in further ones is not counted.
+ */
+#define WRITTEN_PARTS 65
 
 struct engine;
 struct engine_txn;

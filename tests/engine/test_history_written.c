@@ -120,6 +120,38 @@ static void test_what_is_aborted_does_not_count(void **state)
 	assert_int_equal(written(f, PID, 2), 0);
 }
 
+/* The most partitions that one transaction puts something in: access times of as many objects as it changes. */
+static void test_all_partitions_of_a_transaction_count(void **state)
+{
+	const uint64_t last = PID + ENGINE_DIRTY_ONODES_MAX - 1;
+	struct fixture *f = *state;
+	uint64_t transactions;
+
+	for (uint64_t id = PID; id <= last; id++) {
+		begin(f, ENGINE_WRITE);
+		assert_int_equal(engine_partition_create(f->txn, id, NULL), 0);
+		assert_int_equal(engine_create(f->txn, id, ENGINE_USER_OBJECT, OID, 1, NULL), 0);
+		commit(f);
+		take_snapshot(f, id, NULL);
+	}
+	f->now += 2000;
+	begin(f, ENGINE_READ);
+	for (uint64_t id = PID; id <= last; id++) {
+		const struct engine_address address = { .partition = id, .object = OID };
+
+		assert_int_equal(engine_accessed(f->txn, address, true, false), 0);
+	}
+	commit(f);
+	transactions = f->engine->transactions;
+	engine_settle_accesses(f->engine, 0);
+	assert_int_equal(f->engine->transactions, transactions + 1);
+	crash(f);
+	for (uint64_t id = PID; id <= last; id++) {
+		take_snapshot(f, id, NULL);
+		assert_true(written(f, id, 2) > 0);
+	}
+}
+
 static void test_a_dropped_version_leaves_its_count_to_the_next_one(void **state)
 {
 	struct fixture *f = *state;
@@ -164,6 +196,7 @@ int main(void)
 		TEST(test_the_count_goes_on_after_a_restart),
 		TEST(test_a_partition_that_is_loaded_again_counts_once),
 		TEST(test_what_is_aborted_does_not_count),
+		TEST(test_all_partitions_of_a_transaction_count),
 		TEST(test_a_dropped_version_leaves_its_count_to_the_next_one),
 		cmocka_unit_test(test_histories_of_older_programs_are_read),
 	};
