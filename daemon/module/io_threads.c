@@ -481,11 +481,14 @@ int io_threads_start(unsigned int count, io_execute *execute, io_perform *perfor
 void io_threads_submit(struct io_threads *threads, struct scsi_cmd *cmd,
 		       enum order_attribute attribute)
 {
+	bool may_begin;
+
 	set_cmd_async(cmd);
 	pthread_mutex_lock(&threads->lock);
-	order_arrive(&threads->order, task_of(cmd), attribute, ON_IO_THREAD);
+	may_begin = order_arrive(&threads->order, task_of(cmd), attribute, ON_IO_THREAD);
 	pthread_mutex_unlock(&threads->lock);
-	pthread_cond_signal(&threads->wanted);
+	if (may_begin)
+		pthread_cond_signal(&threads->wanted);
 	if (!threads->timer_runs)
 		set_timer(threads);
 }
