@@ -142,6 +142,7 @@ static bool finish(struct model_run *run, int result)
 	}
 	if (result) {
 		run->failures += result == -ENOSPC;
+		run->refusals += result == -EPERM;
 		engine_abort(run->txn);
 		run->txn = NULL;
 	} else if (model_run_commit(run)) {
@@ -196,8 +197,10 @@ static void snapshot_device(struct model_run *run)
 	result = answer(run, engine_snapshot(run->txn, 0, NULL, &version));
 	follow(run);
 	sequence = slot_end(run->engine->committed);
-	if (!result && dropped)
+	if (!result && dropped) {
 		result = answer(run, engine_version_drop(run->txn, 0, dropped));
+		assert_int_equal(result == -EPERM, locks_hold_anything(run));
+	}
 	if (finish(run, result))
 		object_model_note_moment(&run->model, (uint32_t)(moment - run->model.moments),
 					 sequence, run->now_ms - 1, version);
@@ -215,7 +218,10 @@ static void drop_version(struct model_run *run)
 	int result = answer(
 		run, engine_version_drop(run->txn, partition->id, partition->numbers[index]));
 
-	assert_true(result == 0 || result == -ENOSPC || result == -EBUSY);
+	if (locks_hold(run, &partition->now))
+		assert_int_equal(result, -EPERM);
+	else
+		assert_true(result == 0 || result == -ENOSPC || result == -EBUSY);
 	if (finish(run, result)) {
 		object_model_drop_version(partition, index);
 		object_model_commit(&run->model);
@@ -308,7 +314,10 @@ static void roll_back_device(struct model_run *run)
 		moment = (struct engine_moment){ ENGINE_AT_VERSION, noted->version };
 	begin(run, ENGINE_WRITE, MODEL_DEVICE_ROLLBACK);
 	result = answer(run, engine_rollback(run->txn, 0, moment));
-	reached(result, &moment);
+	if (result == -EPERM)
+		assert_int_not_equal(locks_on_going_back(run, noted), LOCKS_ALLOW);
+	else if (reached(result, &moment))
+		assert_int_not_equal(locks_on_going_back(run, noted), LOCKS_REFUSE);
 	if (!finish(run, result))
 		return;
 	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++)
@@ -396,7 +405,10 @@ static void remove_partition(struct model_run *run, struct model_partition *part
 
 	begin(run, ENGINE_FREE, MODEL_REMOVE);
 	result = answer(run, engine_partition_remove(run->txn, partition->id, true));
-	assert_true(result == 0 || result == -ENOSPC);
+	if (locks_hold(run, &partition->now))
+		assert_int_equal(result, -EPERM);
+	else
+		assert_true(result == 0 || result == -ENOSPC);
 	if (!finish(run, result))
 		return;
 	object_model_partition_remove(&run->model, partition);
@@ -464,25 +476,29 @@ static void change_clone(struct model_run *run)
 
 static void set_retention(struct model_run *run)
 {
-	struct model_partition *partition = some_partition(run);
-	struct engine_retention retention = {
-		.kind = (enum engine_retention_kind)model_run_below(run, 3),
-		.keep_all_ms = one_in(run, 2) ? model_run_below(run, 100000) : 0,
-	};
-	uint64_t id = one_in(run, 6) ? 0 : partition->id;
+	struct model_partition *partition = one_in(run, 6) ? NULL : some_partition(run);
+	const struct model_state *state = partition ? &partition->now : NULL;
+	const struct engine_retention retention =
+		locks_some_policy(run, locks_policy(&run->model, state));
+	bool administrator = one_in(run, 5);
 	int result;
 
-	if (!run->policies || (id && !partition->now.self))
+	if (!run->policies || (partition && !partition->now.self))
 		return;
-	if (one_in(run, 3)) {
-		retention.keep_interval_ms = 1 + model_run_below(run, 20000);
-		retention.keep_interval_for_ms = model_run_below(run, 400000) + 1;
-	}
 	begin(run, ENGINE_WRITE, MODEL_RETENTION);
-	result = answer(run, engine_retention_set(run->txn, id, &retention, false));
-	assert_true(result == 0 || result == -ENOSPC);
-	if (finish(run, result))
-		run->lossy = true;
+	result = answer(run, engine_retention_set(run->txn, partition ? partition->id : 0,
+						  &retention, administrator));
+	follow(run);
+	if (!administrator && locks_refuse_policy(run, state, &retention))
+		assert_int_equal(result, -EPERM);
+	else
+		assert_true(result == 0 || result == -ENOSPC);
+	if (!finish(run, result))
+		return;
+	locks_set_policy(run, partition, &retention, administrator);
+	run->locks += retention.locked_until_ms > run->now_ms;
+	object_model_commit(&run->model);
+	run->lossy = true;
 }
 
 static void merge(struct model_run *run)
@@ -557,8 +573,8 @@ void history_operate(struct model_run *run)
 		merge,
 	};
 
-	if (one_in(run, 40)) {
-		if (one_in(run, 2))
+	if (one_in(run, 20)) {
+		if (one_in(run, 4))
 			roll_back_device(run);
 		else
 			set_retention(run);

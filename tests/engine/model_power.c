@@ -258,6 +258,7 @@ static void add_facts(struct model_run *run, uint64_t partition, struct model_fa
 	ADD(facts->retention, retention.keep_all_ms);
 	ADD(facts->retention, retention.keep_interval_ms);
 	ADD(facts->retention, retention.keep_interval_for_ms);
+	ADD(facts->retention, retention.locked_until_ms);
 	if (!partition)
 		return;
 	result = answer(run, engine_clone_get(run->txn, partition, &clone));

@@ -98,6 +98,7 @@ static bool succeeded(struct model_run *run, int result, int wanted)
 static void change_partition(struct model_run *run, struct model_partition *partition)
 {
 	bool contents = one_in(run, 2);
+	int wanted = contents || partition->now.count == 0 ? 0 : -ENOTEMPTY;
 
 	if (!partition->now.self) {
 		if (succeeded(run,
@@ -114,8 +115,12 @@ static void change_partition(struct model_run *run, struct model_partition *part
 	/* Seldom, or there would be no history. */
 	if (!one_in(run, run->restless ? 2 : 8))
 		return;
+	if (!wanted && locks_hold(run, &partition->now)) {
+		wanted = -EPERM;
+		run->refusals++;
+	}
 	if (succeeded(run, answer(run, engine_partition_remove(run->txn, partition->id, contents)),
-		      contents || partition->now.count == 0 ? 0 : -ENOTEMPTY))
+		      wanted))
 		object_model_partition_remove(&run->model, partition);
 }
 
@@ -543,6 +548,7 @@ void model_run_look(struct model_run *run)
 {
 	assert_int_equal(answer(run, engine_begin(run->engine, ENGINE_READ, &run->txn)), 0);
 	object_check_all(run);
+	locks_check(run);
 	if (one_in(run, 3) || (run->power && run->crashed))
 		history_check(run);
 	engine_abort(run->txn);
@@ -556,6 +562,11 @@ static void format(struct model_run *run)
 {
 	answer(run, 0); /* it may have none already */
 	model_power_spare(run);
+	if (locks_hold_anything(run)) {
+		assert_int_equal(engine_reformat(run->engine), -EPERM);
+		run->refusals++;
+		run->now_ms = locks_latest(&run->model);
+	}
 	assert_int_equal(engine_reformat(run->engine), 0);
 	object_model_clear(&run->model);
 	run->formats++;
@@ -655,10 +666,11 @@ void model_run(struct model_run *run, uint64_t seed, uint64_t operations)
 	free(run->buffer);
 	printf("%llu operations: %llu commits, %llu aborts, %llu crashes, %llu without room, %llu "
 	       "formats, %llu rollbacks, %llu clones; %llu moments and %llu modifications "
-	       "compared\n",
+	       "compared; %llu locks, %llu refusals for them\n",
 	       (unsigned long long)run->operations, (unsigned long long)run->commits,
 	       (unsigned long long)run->aborts, (unsigned long long)run->crashes,
 	       (unsigned long long)run->failures, (unsigned long long)run->formats,
 	       (unsigned long long)run->rollbacks, (unsigned long long)run->clones,
-	       (unsigned long long)run->moments, (unsigned long long)run->undone);
+	       (unsigned long long)run->moments, (unsigned long long)run->undone,
+	       (unsigned long long)run->locks, (unsigned long long)run->refusals);
 }

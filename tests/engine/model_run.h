@@ -56,6 +56,7 @@ struct model_run {
 	struct model_power *power; /* model_power.h; NULL: it never fails */
 	uint64_t commits, aborts, crashes, failures, formats; /* what happened */
 	uint64_t moments, undone, rollbacks, clones; /* what was compared or done of history */
+	uint64_t locks, refusals;                    /* that were set; of commands, for locks */
 	bool history_often; /* a quarter of the turns is of history, and partitions go to come back as clones */
 	bool restless; /* partitions and their clones come and go all the time; access times are not compared */
 	bool policies;           /* some change the policies of retention */
@@ -147,6 +148,39 @@ void history_check_some(struct model_run *run);
  * them.
  */
 void history_learn_numbers(struct model_run *run);
+
+/* ---- model_locks.c ---- */
+
+/* Whether locks refuse what is asked for; or may, by what the model does not know. */
+enum locks_answer { LOCKS_ALLOW, LOCKS_MAY_REFUSE, LOCKS_REFUSE };
+
+/* The policy that holds for a partition's state; NULL: of the device. */
+const struct engine_retention *locks_policy(const struct object_model *model,
+					    const struct model_state *state);
+
+/* Whether the retention of a partition (NULL: the device) is locked; whether that of anything is, and until when. */
+bool locks_hold(const struct model_run *run, const struct model_state *state);
+bool locks_hold_anything(const struct model_run *run);
+uint64_t locks_latest(const struct object_model *model);
+
+/* A policy for a partition or the device, for which `now` holds. */
+struct engine_retention locks_some_policy(struct model_run *run,
+					  const struct engine_retention *now);
+
+/* Whether nobody but the administrator may set it: of a partition, or NULL: of the device. */
+bool locks_refuse_policy(const struct model_run *run, const struct model_state *state,
+			 const struct engine_retention *wanted);
+
+/* What the locks say to a rollback of the device. */
+enum locks_answer locks_on_going_back(const struct model_run *run,
+				      const struct model_moment *moment);
+
+/* It is set: of a partition, or NULL: of the device. */
+void locks_set_policy(struct model_run *run, struct model_partition *partition,
+		      const struct engine_retention *policy, bool administrator);
+
+/* In the open reading transaction: policies are as set, and the history that a lock keeps is as long as it was. */
+void locks_check(struct model_run *run);
 
 /* ---- model_run.c ---- */
 

@@ -512,16 +512,28 @@ struct model_moment *object_model_note_moment(struct object_model *model, uint32
 	return moment;
 }
 
+/* What is no part of history: a partition that was gone for a while has nothing of it. */
+static void take_policy(struct model_state *to, const struct model_state *from)
+{
+	to->particular = from->particular;
+	to->policy = from->policy;
+	to->kept_from = from->kept_from;
+}
+
 void object_model_go_back(struct object_model *model, struct model_partition *partition,
 			  const struct model_state *then)
 {
 	uint32_t version = partition->now.version;
+	struct model_state as_now = { 0 };
 
 	model->went_back = true;
-	if (!object_model_is_same(&partition->now, then))
+	if (object_model_is_same(&partition->now, then))
+		as_now = partition->now;
+	else
 		partition->version_count = 0;
 	state_share(&partition->now, then);
 	partition->now.version = version;
+	take_policy(&partition->now, &as_now);
 }
 
 void object_model_restore(struct object_model *model, struct model_partition *partition,
@@ -556,7 +568,10 @@ void object_model_clone(struct object_model *model, struct model_partition *part
 {
 	struct model_object *self = share(partition->now.self);
 	uint32_t version = partition->now.version;
+	struct model_state as_now = { 0 };
 
+	if (!anew)
+		as_now = partition->now;
 	if (anew) {
 		self = new_object(model, ENGINE_PARTITION, 0);
 		self->attribute_count = source->self->attribute_count;
@@ -569,6 +584,7 @@ void object_model_clone(struct object_model *model, struct model_partition *part
 	release(partition->now.self);
 	partition->now.self = self;
 	partition->now.version = version;
+	take_policy(&partition->now, &as_now);
 	/* They go their own ways, and have no past here. */
 	for (uint32_t index = 0; index < partition->now.count; index++) {
 		struct model_object *shared = partition->now.objects[index];

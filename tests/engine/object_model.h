@@ -49,6 +49,11 @@ struct model_state {
 		*self; /* attributes and times of the partition; NULL: it does not exist */
 	struct model_object *objects[MODEL_OBJECTS]; /* by ascending ID */
 	struct model_object *graves[MODEL_GRAVES];   /* removed ones, by ID from ENGINE_FIRST_ID */
+	/* No part of history: it is as now. */
+	bool particular; /* has a policy of its own */
+	struct engine_retention policy;
+	uint64_t
+		kept_from; /* while a lock keeps all of it: where its history begins; 0: not learned */
 };
 
 struct model_partition {
@@ -72,7 +77,8 @@ struct object_model {
 	uint32_t page_bytes;
 	uint64_t sequence, time_ms; /* of the open transaction */
 	bool bypass;
-	bool went_back; /* in the open transaction */
+	bool went_back;                 /* in the open transaction */
+	struct engine_retention policy; /* of the device */
 	struct model_partition partitions[MODEL_PARTITIONS];
 	struct model_moment moments[MODEL_MOMENTS];
 };
