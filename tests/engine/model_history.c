@@ -476,7 +476,7 @@ static void change_clone(struct model_run *run)
 
 static void set_retention(struct model_run *run)
 {
-	struct model_partition *partition = one_in(run, 6) ? NULL : some_partition(run);
+	struct model_partition *partition = one_in(run, 3) ? NULL : some_partition(run);
 	const struct model_state *state = partition ? &partition->now : NULL;
 	const struct engine_retention retention =
 		locks_some_policy(run, locks_policy(&run->model, state));

@@ -132,7 +132,11 @@ struct engine_retention locks_some_policy(struct model_run *run, const struct en
 		policy.keep_interval_for_ms = 1 + model_run_below(run, 400000);
 	}
 	if (one_in(run, 2))
-		policy.locked_until_ms = run->now_ms + model_run_below(run, 20000);
+		policy.locked_until_ms =
+			run->now_ms + model_run_below(run, one_in(run, 3) ? 200000 : 20000);
+	/* Until then such a one keeps all: the room gets short. */
+	if (policy.locked_until_ms && one_in(run, 2))
+		policy = (struct engine_retention){ .locked_until_ms = policy.locked_until_ms };
 	return policy;
 }
 
