@@ -484,6 +484,9 @@ void osd_generate_parameters(struct fuzz_random *random, struct osd_input_comman
 		osd_item_add_number(&writer, OSD_ITEM_FEATURES, OSD_FEATURES_ALL);
 	else if (function == OSD_FUNCTION_SEARCH)
 		add_search(random, &writer);
+	else if (function == OSD_FUNCTION_SET_RETENTION && fuzz_below(random, 2))
+		osd_item_add_number(&writer, OSD_ITEM_LOCK_UNTIL,
+				    UINT64_C(1700000000000) + fuzz_below(random, 100000));
 	else if (function == OSD_FUNCTION_MERGE)
 		osd_item_add_number(&writer, OSD_ITEM_ACTION, fuzz_below(random, 3));
 	for (uint32_t i = fuzz_below(random, 6) / 2; i > 0; i--)

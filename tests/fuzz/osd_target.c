@@ -27,8 +27,9 @@ struct run {
 	struct osd_sign_limits limits; /* of the capability that the command was signed with */
 	enum osd_scene scene;
 	bool full; /* the device soon is: history is given up, whatever becomes of who needs the room */
-	bool locked;      /* nothing has happened that could let unsigned commands in */
-	bool rolled_back; /* the whole device */
+	bool locked;                 /* nothing has happened that could let unsigned commands in */
+	bool rolled_back;            /* the whole device */
+	struct osd_fuzz_locks locks; /* before the command */
 };
 
 /* Comparisons of the whole state in one input: they take longer than commands. */
@@ -349,6 +350,19 @@ static bool may_commit(const struct run *run)
 	return is_tracked(run) || run->input.flags & OSD_INPUT_SIGN || run->full;
 }
 
+/* A retention that is locked stays so until then: no command takes anything of it away, nor what it is the retention of. */
+static void check_retention(struct run *run)
+{
+	struct osd_fuzz_locks before = run->locks;
+
+	osd_damage_lift(&run->unit);
+	run->locks = osd_fuzz_unit_locks(&run->unit);
+	osd_damage_restore(&run->unit);
+	for (int i = 0; i < 2; i++)
+		fuzz_check(before.until_ms[i] <= run->unit.now_ms ||
+			   run->locks.until_ms[i] >= before.until_ms[i]);
+}
+
 /* A rollback of the whole device may be to a moment at which there was no version yet. */
 static void note_rollback(struct run *run)
 {
@@ -383,6 +397,7 @@ static void run_command(struct run *run)
 	execute(run, 0x5A);
 	check_lock(run);
 	check_keys(run);
+	check_retention(run);
 	note_rollback(run);
 	if (has_failed(run)) {
 		fuzz_check(may_commit(run) || osd_fuzz_unit_commits(&run->unit) == commits);
@@ -424,6 +439,7 @@ static void run_osd(const uint8_t *data, size_t size)
 	run->full = scene == OSD_SCENE_SMALL || scene == OSD_SCENE_LOCKED;
 	run->locked = scene == OSD_SCENE_SECURED;
 	osd_fuzz_unit_open(&run->unit, scene);
+	run->locks = osd_fuzz_unit_locks(&run->unit);
 	for (int i = 0; i < OSD_INPUT_COMMANDS_MAX && osd_input_next(&reader, &run->input); i++) {
 		if (run->input.flags & OSD_INPUT_INQUIRY)
 			run_inquiry(run);

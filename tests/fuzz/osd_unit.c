@@ -345,6 +345,24 @@ void osd_fuzz_unit_step(struct osd_fuzz_unit *unit)
 	osd_background_step(&unit->device->background);
 }
 
+struct osd_fuzz_locks osd_fuzz_unit_locks(struct osd_fuzz_unit *unit)
+{
+	static const uint64_t partitions[2] = { 0, OSD_SCENE_PARTITION };
+	struct osd_fuzz_locks locks = { 0 };
+	struct error_text error = { "" };
+	struct engine_txn *txn;
+
+	must(engine_begin(unit->engine, ENGINE_READ, &txn), &error, "engine_begin");
+	for (int i = 0; i < 2; i++) {
+		struct engine_retention retention;
+
+		if (engine_retention_get(txn, partitions[i], &retention) == 0)
+			locks.until_ms[i] = retention.locked_until_ms;
+	}
+	engine_abort(txn);
+	return locks;
+}
+
 bool osd_fuzz_unit_is_locked(struct osd_fuzz_unit *unit)
 {
 	struct engine_retention retention = { 0 };

@@ -32,6 +32,12 @@ void osd_fuzz_unit_merge(struct osd_fuzz_unit *unit);
 /* A step of each of those that go on in the background: a merge, a command that was answered before its end. */
 void osd_fuzz_unit_step(struct osd_fuzz_unit *unit);
 
+/* Until when the retention of the device and of its first partition are locked; 0: not, or there is none. */
+struct osd_fuzz_locks {
+	uint64_t until_ms[2];
+};
+struct osd_fuzz_locks osd_fuzz_unit_locks(struct osd_fuzz_unit *unit);
+
 /* Of the scene LOCKED: is the retention of its first partition locked as it was, and all of the history there that was? */
 bool osd_fuzz_unit_is_locked(struct osd_fuzz_unit *unit);
 
