@@ -52,6 +52,27 @@ static void run_on(struct unit *unit, uint16_t action, uint64_t partition)
 	call_run(unit, &call);
 }
 
+/* When the contents that the duplicate began with came about. */
+static void expect_time(struct unit *unit, uint64_t partition, uint64_t time_ms)
+{
+	uint8_t value[8];
+
+	assert_int_equal(unit_get(unit, partition, 0, OSD_MUNINN_PARTITION,
+				  OSD_MUNINN_DUPLICATION_TIME, value, sizeof(value)),
+			 6);
+	assert_int_equal(get_be48(value), time_ms);
+}
+
+static void expect_writable(struct unit *unit, uint64_t partition, bool writable)
+{
+	uint8_t value[8];
+
+	assert_int_equal(unit_get(unit, partition, 0, OSD_MUNINN_PARTITION, OSD_MUNINN_WRITABLE,
+				  value, sizeof(value)),
+			 1);
+	assert_int_equal(value[0], writable);
+}
+
 /* ---- making ---- */
 
 static void test_a_snapshot_shows_the_source_as_it_was_and_is_read_only(void **state)
@@ -98,6 +119,47 @@ static void test_a_clone_and_its_source_change_apart_from_each_other(void **stat
 	call_run(unit, &call);
 	expect_good(unit);
 	expect_text(unit, P, O, "source");
+}
+
+static void test_a_duplicate_tells_its_source_its_time_and_whether_it_is_writable(void **state)
+{
+	struct unit *unit = *state;
+	struct call remove;
+	uint64_t written;
+
+	write_in(unit, P, O, "one");
+	written = unit->now_ms;
+	duplicate(unit, OSD_CREATE_SNAPSHOT, Q, P);
+	expect_good(unit);
+	duplicate(unit, OSD_CREATE_CLONE, Q + 1, Q);
+	expect_good(unit);
+	assert_int_equal(
+		unit_get_number(unit, Q, 0, OSD_MUNINN_PARTITION, OSD_MUNINN_SOURCE_PARTITION), P);
+	expect_writable(unit, Q, false);
+	assert_int_equal(
+		unit_get_number(unit, Q + 1, 0, OSD_MUNINN_PARTITION, OSD_MUNINN_SOURCE_PARTITION),
+		Q);
+	expect_writable(unit, Q + 1, true);
+	expect_time(unit, Q, written);
+	/* A source that is gone is told as 0; what was made of it stays. */
+	remove = call_of(OSD_REMOVE_PARTITION, P, 0);
+	remove.cdb.command_options = OSD_REMOVE_CONTENTS;
+	call_run(unit, &remove);
+	expect_good(unit);
+	assert_int_equal(
+		unit_get_number(unit, Q, 0, OSD_MUNINN_PARTITION, OSD_MUNINN_SOURCE_PARTITION), 0);
+	expect_time(unit, Q, written);
+}
+
+static void test_a_partition_that_is_no_duplicate_tells_nothing_of_one(void **state)
+{
+	struct unit *unit = *state;
+	uint8_t value[8];
+
+	for (uint32_t number = OSD_MUNINN_SOURCE_PARTITION; number <= OSD_MUNINN_WRITABLE; number++)
+		assert_int_equal(
+			unit_get(unit, P, 0, OSD_MUNINN_PARTITION, number, value, sizeof(value)),
+			0);
 }
 
 static void test_a_version_of_a_partition_is_cloned(void **state)
@@ -266,6 +328,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		with_object(test_a_snapshot_shows_the_source_as_it_was_and_is_read_only),
 		with_object(test_a_clone_and_its_source_change_apart_from_each_other),
+		with_object(test_a_duplicate_tells_its_source_its_time_and_whether_it_is_writable),
+		with_object(test_a_partition_that_is_no_duplicate_tells_nothing_of_one),
 		with_object(test_a_version_of_a_partition_is_cloned),
 		with_object(test_the_target_chooses_the_id_of_a_snapshot),
 		with_object(test_a_snapshot_needs_a_source_and_an_id_that_is_free),
