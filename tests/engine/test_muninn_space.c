@@ -220,6 +220,56 @@ static void test_erasures_spread_over_segments_of_data_that_never_change(void **
 	assert_int_equal(nand_close(nand), 0);
 }
 
+/* ---- what a transaction leaves that is aborted ---- */
+
+/* Begins a transaction of `records` records and aborts it. */
+static void put_and_abort(struct record_store *store, uint32_t records)
+{
+	const uint8_t value[VALUE_BYTES] = { 0 };
+
+	store->operations->begin(store, 0);
+	for (uint32_t number = 0; number < records; number++) {
+		struct record_key key = { .partition = 2, .identifier = 0x10000 + number };
+
+		assert_int_equal(
+			store->operations->put(store, &key, 1, 0, value, sizeof(value), false), 0);
+	}
+	store->operations->abort(store);
+}
+
+static uint64_t used_bytes(struct record_store *store)
+{
+	struct engine_statistics statistics = { 0 };
+
+	store->operations->statistics(store, &statistics);
+	return statistics.used_bytes;
+}
+
+static void test_an_aborted_transaction_leaves_no_more_than_the_segments_that_it_filled(
+	void **state)
+{
+	const uint64_t segment_bytes = (uint64_t)shape.segment_pages * shape.page_bytes;
+	struct error_text error = { "" };
+	struct record_store *store;
+	uint64_t nvram_bytes, before;
+	struct nand *nand;
+
+	(void)state;
+	assert_int_equal(muninn_nvram_bytes(&nand_shape, &options, &nvram_bytes, &error), 0);
+	nand = open_nand(nvram_bytes);
+	assert_int_equal(muninn_format(nand, &options, &error), 0);
+	assert_int_equal(muninn_open(nand, &options, &store, &error), 0);
+	put(store, 0, 1);
+	before = used_bytes(store);
+	put_and_abort(store, 12);
+	assert_int_equal(used_bytes(store), before);
+	put_and_abort(store, 200);
+	assert_true(used_bytes(store) >= before + segment_bytes);
+	assert_true(used_bytes(store) <= before + 200 * (VALUE_BYTES + 64));
+	store->operations->close(store, false);
+	assert_int_equal(nand_close(nand), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -227,6 +277,8 @@ int main(void)
 		cmocka_unit_test(test_a_worn_segment_waits_while_less_worn_ones_are_near),
 		cmocka_unit_test(test_taking_a_written_segment_erases_it_and_counts_that),
 		cmocka_unit_test(test_erasures_spread_over_segments_of_data_that_never_change),
+		cmocka_unit_test(
+			test_an_aborted_transaction_leaves_no_more_than_the_segments_that_it_filled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
