@@ -353,6 +353,38 @@ static void test_commands_on_members_end_before_the_batch_that_is_not_allowed(vo
 	}
 }
 
+static void set_access_list(struct unit *unit, uint32_t page)
+{
+	uint8_t item[8];
+
+	put_be32(item, page);
+	put_be32(item + 4, OSD_ATTRIBUTE_ALL);
+	set_signed(unit, 0, OSD_TYPE_PARTITION, OSD_PARTITION_ATTRIBUTES_ACCESS, 1, item,
+		   sizeof(item));
+}
+
+static void change_access_list(struct unit *unit)
+{
+	set_access_list(unit, PAGE + 1);
+}
+
+static void test_a_command_ends_when_its_attributes_are_allowed_no_longer(void **state)
+{
+	struct unit *unit;
+	struct signed_call call;
+
+	begin_with_members(state, 4 * BATCH);
+	unit = *state;
+	set_access_list(unit, PAGE);
+	call = call_on(unit, OSD_SET_MEMBER_ATTRIBUTES, TRACKING, OSD_TYPE_COLLECTION);
+	call.capability.attributes_access = 1;
+	call_set(&call.call, PAGE, 1, "set", 3);
+	stepped_run_signed(unit, &call, 3, change_access_list);
+	expect_field(unit, unit_layout()->attributes_access);
+	assert_int_equal(members_of(unit, P, TRACKING), 2 * BATCH);
+	unit_tear_down(state);
+}
+
 static void test_a_command_ends_when_its_partition_is_closed(void **state)
 {
 	struct unit *unit;
@@ -382,9 +414,9 @@ static void let_go(struct unit *unit)
 	assert_int_equal(members_of(unit, OTHER, TRACKING), 0);
 }
 
-static uint16_t ended_status(struct unit *unit)
+static uint16_t ended_status(struct unit *unit, uint64_t collection)
 {
-	struct engine_address address = { .partition = P, .object = TRACKING };
+	struct engine_address address = { .partition = P, .object = collection };
 	uint8_t value[2];
 	uint32_t length;
 	struct engine_txn *txn;
@@ -420,7 +452,7 @@ static void test_a_command_in_the_background_ends_before_the_batch_that_is_not_a
 		list[i].change(unit);
 		let_go(unit);
 		assert_int_equal(members_of(unit, P, TRACKING), 3 * BATCH);
-		assert_int_equal(ended_status(unit), SCSI_STATUS_CHECK_CONDITION);
+		assert_int_equal(ended_status(unit, TRACKING), SCSI_STATUS_CHECK_CONDITION);
 		unit_tear_down(state);
 	}
 }
@@ -544,6 +576,36 @@ static void test_an_extension_capability_counts_as_long_as_the_command_runs(void
 	}
 }
 
+static void test_so_it_does_in_the_background(void **state)
+{
+	static const uint8_t tag[4] = { 0, 0, 0, TAG + 1 };
+	static changing *const changes[] = { NULL, change_key_of_matches, change_tag_of_matches };
+
+	for (size_t i = 0; i < 3; i++) {
+		struct unit *unit;
+		struct signed_call query;
+
+		begin_with_members(state, 1000);
+		unit = *state;
+		unit_create_partition(unit, OTHER);
+		fill(unit, OTHER, 2 * BATCH);
+		set_signed(unit, MATCHES, OSD_TYPE_COLLECTION, OSD_COLLECTION_SECURITY,
+			   OSD_SECURITY_POLICY_ACCESS_TAG, tag, sizeof(tag));
+		query = query_with_extension(unit);
+		query.call.cdb.immediate_tracking = true;
+		unit->device->background.started = true;
+		signed_run(unit, &query);
+		expect_good(unit);
+		if (changes[i])
+			changes[i](unit);
+		let_go(unit);
+		assert_int_equal(members_of(unit, P, MATCHES), changes[i] ? 256 : 1000);
+		assert_int_equal(ended_status(unit, MATCHES),
+				 changes[i] ? SCSI_STATUS_CHECK_CONDITION : SCSI_STATUS_GOOD);
+		unit_tear_down(state);
+	}
+}
+
 static void change_bound(struct unit *unit)
 {
 	struct osd_command *command = stepped_command();
@@ -588,12 +650,14 @@ int main(void)
 		cmocka_unit_test(test_a_writing_command_is_checked_by_what_is_there_when_it_writes),
 		cmocka_unit_test(test_a_command_s_turn_lasts_from_its_check_to_its_end),
 		cmocka_unit_test(test_commands_on_members_end_before_the_batch_that_is_not_allowed),
+		cmocka_unit_test(test_a_command_ends_when_its_attributes_are_allowed_no_longer),
 		cmocka_unit_test(test_a_command_ends_when_its_partition_is_closed),
 		cmocka_unit_test(
 			test_a_command_in_the_background_ends_before_the_batch_that_is_not_allowed),
 		cmocka_unit_test(test_a_query_ends_before_the_turn_that_is_not_allowed),
 		cmocka_unit_test(test_a_query_whose_collection_goes_keeps_no_number),
 		cmocka_unit_test(test_an_extension_capability_counts_as_long_as_the_command_runs),
+		cmocka_unit_test(test_so_it_does_in_the_background),
 		cmocka_unit_test(test_nothing_long_is_summed_up_in_a_command_s_turn),
 	};
 
