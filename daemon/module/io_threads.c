@@ -20,6 +20,10 @@
 #include "scsi.h"
 #include "tgtd.h"
 
+/* Want the others before them. */
+#include "driver.h"
+#include "target.h"
+
 /* One thread, and what it does. */
 struct io_thread {
 	struct io_threads *io;
@@ -27,6 +31,13 @@ struct io_thread {
 	struct scsi_cmd *running; /* under lock; NULL: waits for one */
 	bool aborts;              /* under lock: `running` has aborted others */
 	uint64_t awaited;         /* under lock: threads (bits) that it waits for, then */
+	struct mgmt_req *request; /* under lock: an initiator's, to abort `running`, as last seen */
+};
+
+/* An initiator's request to abort a command, of which the command knows nothing any more. */
+struct superseded {
+	struct mgmt_req *request;
+	int driver; /* its number among tgtd's */
 };
 
 /* Where a command is executed: `kind` of its task. */
@@ -46,13 +57,15 @@ struct io_threads {
 	struct order order;     /* under lock: of all commands that have not ended */
 	struct list_head due;   /* under lock: the main thread's, and their turn has come */
 	struct list_head done;  /* under lock: have ended, and tgtd is to be told */
-	bool stopping;          /* under lock */
+	struct superseded superseded[IO_THREADS_MAX]; /* under lock: to be answered */
+	unsigned int superseded_count;                /* under lock */
+	bool stopping;                                /* under lock */
 
 	unsigned int count; /* threads that run */
 	struct io_thread threads[];
 };
 
-/* How long an aborted command that has not begun may stay: tgtd sets its mark and tells nobody. */
+/* How long an aborted command that has not begun may stay: tgtd notes the request in it and tells nobody. */
 #define ABORT_LOOK_MS 100
 
 /*
@@ -131,6 +144,25 @@ static void release_waiting(struct io_thread *thread)
 	pthread_cond_broadcast(&io->changed);
 }
 
+/*
+ * Under lock. tgtd notes one request in a command. A second one, as of an initiator that resets the unit when ABORT TASK takes
+ * too long, takes the place of the first, and tgtd would never answer that nor let its connection end.
+ */
+static void look_at_request(struct io_thread *thread)
+{
+	struct io_threads *io = thread->io;
+	struct mgmt_req *request = __atomic_load_n(&thread->running->mreq, __ATOMIC_ACQUIRE);
+
+	if (request == thread->request)
+		return;
+	if (thread->request && io->superseded_count < IO_THREADS_MAX)
+		io->superseded[io->superseded_count++] = (struct superseded){
+			thread->request,
+			thread->running->c_target->lid,
+		};
+	thread->request = request;
+}
+
 static void run(struct io_thread *thread, struct order_task *task)
 {
 	struct io_threads *io = thread->io;
@@ -146,6 +178,8 @@ static void run(struct io_thread *thread, struct order_task *task)
 	/* What it waits for is at work on other threads and waits for nobody: see io_threads_choose. */
 	while (thread->awaited != 0)
 		pthread_cond_wait(&io->changed, &io->lock);
+	look_at_request(thread);
+	thread->request = NULL;
 	thread->running = NULL;
 	thread->aborts = false;
 	release_waiting(thread);
@@ -285,8 +319,22 @@ static void say_that_it_was_aborted(struct scsi_cmd *cmd)
 		cmd->mreq->function = ABORT_TASK_SET;
 }
 
+/* As tgtd does when a command of the request's has ended, but that the function was not carried out. */
+static void answer_superseded(const struct superseded *superseded)
+{
+	struct mgmt_req *request = superseded->request;
+
+	if (--request->busy > 0)
+		return;
+	request->result = -ECANCELED;
+	tgt_drivers[superseded->driver]->mgmt_end_notify(request);
+	free(request);
+}
+
 static void complete(struct io_threads *io)
 {
+	struct superseded superseded[IO_THREADS_MAX];
+	unsigned int superseded_count;
 	struct list_head due, done;
 
 	INIT_LIST_HEAD(&due);
@@ -294,7 +342,12 @@ static void complete(struct io_threads *io)
 	pthread_mutex_lock(&io->lock);
 	list_splice_init(&io->due, &due);
 	list_splice_init(&io->done, &done);
+	superseded_count = io->superseded_count;
+	memcpy(superseded, io->superseded, superseded_count * sizeof(superseded[0]));
+	io->superseded_count = 0;
 	pthread_mutex_unlock(&io->lock);
+	for (unsigned int i = 0; i < superseded_count; i++)
+		answer_superseded(&superseded[i]);
 	while (!list_empty(&due)) {
 		struct scsi_cmd *cmd = list_first_entry(&due, struct scsi_cmd, bs_list);
 
@@ -342,12 +395,12 @@ static bool take_out_aborted(void *context, struct order_task *task)
 	return true;
 }
 
-/* Ends what was aborted before it began. The timer runs as long as something has not begun. */
+/* Ends what was aborted before it began. The timer runs as long as there are commands. */
 static void on_timer(int fd, int events, void *data)
 {
 	struct io_threads *io = data;
 	uint64_t expirations;
-	bool waiting;
+	bool idle;
 
 	(void)events;
 	/* Nothing to read: it was set anew meanwhile. Looking once more does no harm. */
@@ -355,10 +408,13 @@ static void on_timer(int fd, int events, void *data)
 		expirations = 0;
 	pthread_mutex_lock(&io->lock);
 	wake_if(io, order_visit(&io->order, take_out_aborted, io));
-	waiting = order_has_waiting(&io->order);
+	for (unsigned int i = 0; i < io->count; i++)
+		if (io->threads[i].running)
+			look_at_request(&io->threads[i]);
+	idle = order_is_empty(&io->order);
 	pthread_mutex_unlock(&io->lock);
 	io->timer_runs = false;
-	if (waiting)
+	if (!idle)
 		set_timer(io);
 	complete(io);
 }

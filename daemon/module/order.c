@@ -78,11 +78,6 @@ bool order_is_empty(const struct order *order)
 	return true;
 }
 
-bool order_has_waiting(const struct order *order)
-{
-	return order->enabled.first || order->dormant.first;
-}
-
 bool order_begin_at_once(struct order *order, struct order_task *task,
 			 enum order_attribute attribute, uint8_t kind)
 {

@@ -46,9 +46,6 @@ void order_init(struct order *order);
 /* Whether no task has arrived that has not ended. */
 bool order_is_empty(const struct order *order);
 
-/* Whether tasks have arrived that have not begun. */
-bool order_has_waiting(const struct order *order);
-
 /* A task arrives. `kind` is kept in it. Whether it may begin: then order_take gives it. */
 bool order_arrive(struct order *order, struct order_task *task, enum order_attribute attribute,
 		  uint8_t kind);

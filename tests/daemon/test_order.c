@@ -41,9 +41,7 @@ static void test_simple_tasks_begin_in_order_of_arrival_and_wait_for_nobody(void
 	assert_true(order_is_empty(&order));
 	for (int i = 0; i < 3; i++)
 		assert_true(order_arrive(&order, &tasks[i], ORDER_SIMPLE, 0));
-	assert_true(order_has_waiting(&order));
 	assert_taken(0, 1, 2, -1);
-	assert_false(order_has_waiting(&order));
 	assert_false(order_is_empty(&order));
 	for (int i = 0; i < 3; i++)
 		assert_false(order_end(&order, &tasks[i]));
@@ -112,7 +110,7 @@ static void test_a_task_begins_at_once_only_if_its_turn_has_come(void **state)
 	assert_true(order_begin_at_once(&order, &tasks[0], ORDER_SIMPLE, 0));
 	assert_false(order_begin_at_once(&order, &tasks[1], ORDER_ORDERED, 0));
 	/* It has left nothing behind. */
-	assert_false(order_has_waiting(&order));
+	assert_taken(-1);
 	assert_true(order_begin_at_once(&order, &tasks[2], ORDER_HEAD_OF_QUEUE, 0));
 	assert_false(order_arrive(&order, &tasks[1], ORDER_ORDERED, 7));
 	assert_int_equal(tasks[1].kind, 7);

@@ -2,6 +2,7 @@
 """Task management and lost connections, with commands in the module's hands: each command completes exactly once, and the
 unit works on."""
 
+import itertools
 import random
 import struct
 import time
@@ -19,13 +20,13 @@ COMMANDS = 48
 DATA = bytes(range(256)) * 128  # goes with the command, so that all of them are in the module at once
 TASK_MANAGEMENT, TASK_MANAGEMENT_RESPONSE = 0x02, 0x22
 ABORT_TASK, ABORT_TASK_SET, LOGICAL_UNIT_RESET = 1, 2, 5
-FUNCTION_COMPLETE, NO_SUCH_TASK = 0, 1
+FUNCTION_COMPLETE, NO_SUCH_TASK, FUNCTION_REJECTED = 0, 1, 255
 SIMPLE, ORDERED, HEAD_OF_QUEUE = 1, 2, 3
 TASK_ABORTED = 0x40
 # Of PERFORM TASK MANAGEMENT FUNCTION: functions, service responses.
 OSD_ABORT_TASK, OSD_ABORT_TASK_SET, OSD_CLEAR_TASK_SET, OSD_LOGICAL_UNIT_RESET = 0x01, 0x02, 0x04, 0x08
 OSD_QUERY_TASK, OSD_QUERY_TASK_SET = 0x80, 0x81
-NOP_TAG = 0x70000001
+NOP_TAG, MANAGEMENT_TAGS = 0x70000000, itertools.count(0x70000001)
 COMPLETE, SUCCEEDED = 0x00, 0x05
 UNIT_ATTENTION = 0x6
 
@@ -69,18 +70,25 @@ class Session(iscsi.Session):
             raise Managed(header[2])
         return header, data
 
-    def manage(self, function, tag=iscsi.TAG_NONE):
-        """Sends a task management request and serves commands until it is answered; returns the response code."""
+    def request(self, function, tag=iscsi.TAG_NONE):
+        """Sends a task management request."""
         header = bytearray(iscsi.BHS_BYTES)
         header[0:2] = bytes([0x40 | TASK_MANAGEMENT, iscsi.FINAL | function])
         header[8:16] = self.lun
-        struct.pack_into(">IIIII", header, 16, 0x70000000, tag, self.cmd_sn, self.exp_stat_sn, self.cmd_sn)
+        struct.pack_into(">IIIII", header, 16, next(MANAGEMENT_TAGS), tag, self.cmd_sn, self.exp_stat_sn, self.cmd_sn)
         self._send(header)
+
+    def next_response(self):
+        """Serves commands until a task management request is answered; returns the response code."""
         try:
             while True:
                 self.step()
         except Managed as answer:
             return answer.args[0]
+
+    def manage(self, function, tag=iscsi.TAG_NONE):
+        self.request(function, tag)
+        return self.next_response()
 
     def until_answered(self):
         """Until the target has everything that was sent: a NOP-Out is answered as it comes."""
@@ -494,6 +502,21 @@ class HeldTasks(E2ETest):
         session, _, reading = self.held(threads=4)
         self.assertEqual(session.manage(ABORT_TASK, session.tag_of(reading)), NO_SUCH_TASK)
         self.assertEqual((reading.status, bytes(reading.room)), (GOOD, LARGE_DATA))
+
+    def test_a_request_that_another_takes_the_place_of_is_rejected(self):
+        daemon = self.slow_daemon(threads=4)
+        session, _, reading = self.held(4, SIMPLE, daemon)
+        session.request(ABORT_TASK, session.tag_of(reading))
+        # When this one is answered, the unit has seen the one before.
+        waiting = self.write(session, ORDERED, b"aborted")
+        self.assertEqual(session.manage(ABORT_TASK, session.tag_of(waiting)), FUNCTION_COMPLETE)
+        session.request(LOGICAL_UNIT_RESET)
+        self.assertEqual(session.next_response(), FUNCTION_REJECTED)
+        self.assertEqual(session.next_response(), FUNCTION_COMPLETE)
+        self.assertEqual(reading.status, GOOD)
+        # tgtd by itself answers the first one never, and keeps its session.
+        session.close()
+        self.assertEqual(daemon.stop(), 0, daemon.errors)
 
     def test_a_reset_ends_what_has_not_begun_of_all_sessions(self):
         session, device, reading = self.held(threads=4)
