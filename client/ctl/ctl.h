@@ -106,6 +106,20 @@ int ctl_print_json(FILE *to, json_t *value);
 /* Flushes stdout: CTL_OK or CTL_LOCAL. */
 int ctl_end_output(const struct ctl *ctl);
 
+/*
+ * An array of JSON values on standard output, each printed as it comes, so that long lists cost no memory. Nothing is printed
+ * before the first one, or the end; one that fails on the way is not closed.
+ */
+struct ctl_list {
+	bool is_json; /* with --json; otherwise the verb prints lines */
+	bool has_begun;
+};
+struct ctl_list ctl_list_of(const struct ctl *ctl);
+/* Prints a value and drops it. -ENOMEM: it is NULL. */
+int ctl_list_add(struct ctl_list *list, json_t *value);
+/* The end of the output, of lines as well. As ctl_end_output. */
+int ctl_list_end(const struct ctl_list *list, const struct ctl *ctl);
+
 /* IDs as strings "0x10000": they are ADDRESSes, and JSON numbers end at 2^53. */
 json_t *ctl_json_id(uint64_t id);
 /* Text as it is if it is printable UTF-8 that JSON can carry, otherwise escaped as in manifests. */

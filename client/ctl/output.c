@@ -153,6 +153,29 @@ int ctl_end_output(const struct ctl *ctl)
 	return ctl_fail(ctl, CTL_LOCAL, "the output can't be written: %s", strerror(errno));
 }
 
+struct ctl_list ctl_list_of(const struct ctl *ctl)
+{
+	return (struct ctl_list){ .is_json = ctl->options->json };
+}
+
+int ctl_list_add(struct ctl_list *list, json_t *value)
+{
+	if (!value)
+		return -ENOMEM;
+	putchar(list->has_begun ? ',' : '[');
+	list->has_begun = true;
+	json_dumpf(value, stdout, JSON_COMPACT);
+	json_decref(value);
+	return 0;
+}
+
+int ctl_list_end(const struct ctl_list *list, const struct ctl *ctl)
+{
+	if (list->is_json)
+		puts(list->has_begun ? "]" : "[]");
+	return ctl_end_output(ctl);
+}
+
 json_t *ctl_json_id(uint64_t id)
 {
 	return json_sprintf("0x%" PRIx64, id);

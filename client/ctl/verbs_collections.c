@@ -119,7 +119,7 @@ int verb_coll_purge(struct ctl *ctl)
 struct printing {
 	const struct ctl *ctl;
 	struct osd_client_address parent;
-	json_t *array; /* with --json */
+	struct ctl_list list;
 };
 
 static int print_id(void *context, uint64_t id)
@@ -130,25 +130,19 @@ static int print_id(void *context, uint64_t id)
 
 	address.object = id;
 	ctl_format_address(printing->ctl, address, text);
-	if (!printing->array) {
+	if (!printing->list.is_json) {
 		puts(text);
 		return 0;
 	}
-	return json_array_append_new(printing->array, json_pack("{s:s,s:o}", "address", text, "id",
-								ctl_json_id(id))) < 0
-		       ? -ENOMEM
-		       : 0;
+	return ctl_list_add(&printing->list,
+			    json_pack("{s:s,s:o}", "address", text, "id", ctl_json_id(id)));
 }
 
 /* Ends the output of print_id, of which `result` came. */
 static int end_printing(struct ctl *ctl, struct printing *printing, int result,
 			const struct osd_client_error *error)
 {
-	if (result < 0) {
-		json_decref(printing->array);
-		return ctl_fail_command(ctl, error);
-	}
-	return printing->array ? ctl_print_json(stdout, printing->array) : ctl_end_output(ctl);
+	return result < 0 ? ctl_fail_command(ctl, error) : ctl_list_end(&printing->list, ctl);
 }
 
 int verb_coll_ls(struct ctl *ctl)
@@ -164,7 +158,7 @@ int verb_coll_ls(struct ctl *ctl)
 		code = ctl_connect(ctl);
 	if (code != CTL_OK)
 		return code;
-	printing.array = ctl->options->json ? json_array() : NULL;
+	printing.list = ctl_list_of(ctl);
 	result = osd_client_list_collection(ctl->client, printing.parent, 0, print_id, &printing,
 					    &error);
 	return end_printing(ctl, &printing, result, &error);
@@ -326,7 +320,7 @@ static int run_query(struct ctl *ctl, const struct criteria *criteria,
 
 	if (code != CTL_OK)
 		return code;
-	printing.array = ctl->options->json ? json_array() : NULL;
+	printing.list = ctl_list_of(ctl);
 	result = osd_client_query(ctl->client, collection, !ctl->options->any, criteria->items,
 				  criteria->count, print_id, &printing, &error);
 	return end_printing(ctl, &printing, result, &error);

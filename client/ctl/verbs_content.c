@@ -19,7 +19,7 @@ struct search {
 	struct ctl *ctl;
 	uint64_t partition;
 	uint16_t version;
-	json_t *matches;
+	struct ctl_list matches;
 	uint64_t count;
 	struct progress progress;
 };
@@ -46,12 +46,11 @@ static int take_matches(void *context, const uint8_t *data, size_t length)
 			continue;
 		search->count++;
 		ctl_format_address(search->ctl, address, text);
-		if (!search->matches)
+		if (!search->matches.is_json)
 			printf("%s %" PRIu64 "+%" PRIu64 "\n", text, offset, bytes);
-		else if (json_array_append_new(search->matches,
-					       json_pack("{s:s,s:I,s:I}", "address", text, "offset",
-							 (json_int_t)offset, "length",
-							 (json_int_t)bytes)) < 0)
+		else if (ctl_list_add(&search->matches, json_pack("{s:s,s:I,s:I}", "address", text,
+								  "offset", (json_int_t)offset,
+								  "length", (json_int_t)bytes)) < 0)
 			return -ENOMEM;
 	}
 	return progress_items(&search->progress, data, length);
@@ -106,18 +105,14 @@ int verb_search(struct ctl *ctl)
 		return code;
 	search.partition = address.partition;
 	search.version = address.version;
-	search.matches = ctl->options->json ? json_array() : NULL;
+	search.matches = ctl_list_of(ctl);
 	progress_watch(&search.progress, ctl, "search");
 	result = osd_client_execute(ctl->client, OSD_FUNCTION_SEARCH, address, parameters,
 				    writer.length, take_matches, &search, &error);
 	progress_end(&search.progress);
-	if (result < 0) {
-		json_decref(search.matches);
+	if (result < 0)
 		return ctl_fail_command(ctl, &error);
-	}
-	if (search.matches)
-		return ctl_print_json(stdout, search.matches);
-	code = ctl_end_output(ctl);
+	code = ctl_list_end(&search.matches, ctl);
 	/* As grep does: what is not found is a result that scripts can tell. */
 	return code == CTL_OK && search.count == 0 ? CTL_NOT_FOUND : code;
 }

@@ -15,7 +15,7 @@
 
 struct difference_list {
 	struct ctl *ctl;
-	json_t *array; /* NULL: lines are printed */
+	struct ctl_list output;
 	struct tree_names from, to;
 	struct progress progress;
 };
@@ -66,7 +66,7 @@ static int print_line(const struct line *line)
 	return result;
 }
 
-static int append_line(json_t *array, const struct line *line)
+static json_t *line_json(const struct line *line)
 {
 	json_t *object = json_pack("{s:o,s:s}", "object",
 				   line->object ? ctl_json_id(line->object) : json_null(),
@@ -82,12 +82,13 @@ static int append_line(json_t *array, const struct line *line)
 		json_object_set_new(object, "to", ctl_json_text(line->after));
 	if (line->path)
 		json_object_set_new(object, "path", ctl_json_text(line->path));
-	return json_array_append_new(array, object) < 0 ? -ENOMEM : 0;
+	return object;
 }
 
 static int tell(struct difference_list *list, const struct line *line)
 {
-	return list->array ? append_line(list->array, line) : print_line(line);
+	return list->output.is_json ? ctl_list_add(&list->output, line_json(line))
+				    : print_line(line);
 }
 
 /* ---- objects, as the target compares them ---- */
@@ -254,7 +255,7 @@ static int compare(struct difference_list *list, struct osd_client_address addre
 
 int verb_diff(struct ctl *ctl)
 {
-	struct difference_list list = { .ctl = ctl };
+	struct difference_list list = { .ctl = ctl, .output = ctl_list_of(ctl) };
 	struct osd_client_moment from, to;
 	struct osd_client_address address;
 	uint8_t parameters[PARAMETERS_BYTES];
@@ -280,14 +281,9 @@ int verb_diff(struct ctl *ctl)
 		code = load_names(ctl, address, &from, &list.from);
 	if (code == CTL_OK && !ctl->options->raw)
 		code = load_names(ctl, address, &to, &list.to);
-	list.array = code == CTL_OK && ctl->options->json ? json_array() : NULL;
 	if (code == CTL_OK)
 		code = compare(&list, address, &writer);
 	tree_names_free(&list.from);
 	tree_names_free(&list.to);
-	if (code != CTL_OK) {
-		json_decref(list.array);
-		return code;
-	}
-	return list.array ? ctl_print_json(stdout, list.array) : ctl_end_output(ctl);
+	return code == CTL_OK ? ctl_list_end(&list.output, ctl) : code;
 }

@@ -50,10 +50,10 @@ int verb_snapshot(struct ctl *ctl)
 
 /* ---- lists ---- */
 
-/* A stream whose entries are printed, one a line, or gathered as JSON. */
+/* A stream whose entries are printed, one a line or as JSON. */
 struct listing {
 	struct ctl *ctl;
-	json_t *array;
+	struct ctl_list list;
 	json_t *(*to_json)(const struct osd_item *entry);
 	void (*print)(const struct osd_item *entry);
 	uint64_t count;
@@ -72,9 +72,9 @@ static int list_entries(void *context, const uint8_t *data, size_t length)
 		if (entry.tag != OSD_ITEM_ENTRY)
 			continue;
 		listing->count++;
-		if (!listing->array)
+		if (!listing->list.is_json)
 			listing->print(&entry);
-		else if (json_array_append_new(listing->array, listing->to_json(&entry)) < 0)
+		else if (ctl_list_add(&listing->list, listing->to_json(&entry)) < 0)
 			return -ENOMEM;
 	}
 	return progress_items(&listing->progress, data, length);
@@ -87,16 +87,12 @@ static int run_listing(struct listing *listing, enum osd_function function,
 	struct osd_client_error error;
 	int result;
 
-	listing->array = ctl->options->json ? json_array() : NULL;
+	listing->list = ctl_list_of(ctl);
 	progress_watch(&listing->progress, ctl, ctl->verb);
 	result = osd_client_execute(ctl->client, function, address, writer ? writer->data : NULL,
 				    writer ? writer->length : 0, list_entries, listing, &error);
 	progress_end(&listing->progress);
-	if (result < 0) {
-		json_decref(listing->array);
-		return ctl_fail_command(ctl, &error);
-	}
-	return listing->array ? ctl_print_json(stdout, listing->array) : ctl_end_output(ctl);
+	return result < 0 ? ctl_fail_command(ctl, &error) : ctl_list_end(&listing->list, ctl);
 }
 
 static json_t *version_json(const struct osd_item *entry)

@@ -26,7 +26,7 @@ struct row {
 struct listing {
 	struct ctl *ctl;
 	struct osd_client_address parent;
-	json_t *array; /* with --json */
+	struct ctl_list list;
 	struct osd_client_value gets[3];
 	struct row *rows; /* with --long */
 	size_t rows_used;
@@ -44,18 +44,17 @@ static struct osd_client_address address_of(const struct listing *listing, uint6
 	return address;
 }
 
-static void print_row(const struct listing *listing, const struct row *row)
+static void print_row(struct listing *listing, const struct row *row)
 {
 	char address[OSD_CLIENT_ADDRESS_TEXT], time[CTL_TIME_TEXT];
 
 	ctl_format_address(listing->ctl, address_of(listing, row->id), address);
 	ctl_format_time(row->modified_ms, time);
-	if (listing->array)
-		json_array_append_new(listing->array,
-				      json_pack("{s:s,s:o,s:I,s:s,s:o}", "address", address, "id",
-						ctl_json_id(row->id), "length",
-						(json_int_t)row->length, "modified", time,
-						"username", ctl_json_text(row->username)));
+	if (listing->list.is_json)
+		ctl_list_add(&listing->list,
+			     json_pack("{s:s,s:o,s:I,s:s,s:o}", "address", address, "id",
+				       ctl_json_id(row->id), "length", (json_int_t)row->length,
+				       "modified", time, "username", ctl_json_text(row->username)));
 	else
 		printf("%-28s %15" PRIu64 "  %s  %s\n", address, row->length, time, row->username);
 }
@@ -139,12 +138,9 @@ static int take_id(void *context, uint64_t id)
 		return listing->rows_used == BATCH ? finish_rows(listing) : 0;
 	}
 	ctl_format_address(listing->ctl, address_of(listing, id), address);
-	if (listing->array)
-		return json_array_append_new(listing->array,
-					     json_pack("{s:s,s:o}", "address", address, "id",
-						       ctl_json_id(id))) < 0
-			       ? -ENOMEM
-			       : 0;
+	if (listing->list.is_json)
+		return ctl_list_add(&listing->list, json_pack("{s:s,s:o}", "address", address, "id",
+							      ctl_json_id(id)));
 	puts(address);
 	return 0;
 }
@@ -161,9 +157,7 @@ static int list(struct listing *listing)
 		return ctl_fail_command(ctl, &listing->error);
 	if (result < 0)
 		return ctl_fail_command(ctl, &error);
-	if (listing->array)
-		return ctl_print_json(stdout, json_incref(listing->array));
-	return ctl_end_output(ctl);
+	return ctl_list_end(&listing->list, ctl);
 }
 
 int verb_ls(struct ctl *ctl)
@@ -181,13 +175,12 @@ int verb_ls(struct ctl *ctl)
 	if (code != CTL_OK)
 		return code;
 	choose_attributes(&listing);
-	listing.array = ctl->options->json ? json_array() : NULL;
+	listing.list = ctl_list_of(ctl);
 	listing.rows = ctl->options->long_list ? calloc(BATCH, sizeof(*listing.rows)) : NULL;
-	if ((ctl->options->json && !listing.array) || (ctl->options->long_list && !listing.rows))
+	if (ctl->options->long_list && !listing.rows)
 		code = ctl_fail(ctl, CTL_LOCAL, "ls: out of memory");
 	else
 		code = list(&listing);
-	json_decref(listing.array);
 	free(listing.rows);
 	return code;
 }

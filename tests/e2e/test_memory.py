@@ -118,7 +118,8 @@ class Memory(E2ETest):
         self.assertGreaterEqual(lines, entries)
         self.assertLess(grown, TARGET_GROWTH_MAX)
         limit = next(limit for limit in range(STEP, 64 * MIB, STEP) if self.runs_with(limit, *short))
-        self.assertTrue(self.runs_with(limit + CLIENT_GROWTH_MAX, *long), f"{limit} bytes were enough for a short list")
+        for form in ((), ("--json",)):
+            self.assertTrue(self.runs_with(limit + CLIENT_GROWTH_MAX, *form, *long), f"{limit} bytes were enough for a short list")
 
     def test_the_log_of_a_hundred_thousand_modifications(self):
         self.check_verb(LONG, "log", "{}/0x10000")
