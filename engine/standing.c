@@ -350,7 +350,7 @@ static int review_some(struct engine *engine, uint32_t *states, bool *over)
 {
 	struct found found = { 0 };
 	struct partition *root;
-	uint16_t index;
+	uint16_t index = 0;
 	int result = partition_get(engine, 0, &root);
 
 	if (result)

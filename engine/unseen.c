@@ -142,7 +142,7 @@ static int shows(const struct search *search, struct source *owner, const struct
 		 const struct stretch *stretch, bool *seen)
 {
 	struct idset clones = history_clones(search->engine, owner->partition);
-	uint64_t until;
+	uint64_t until = 0;
 	/* Clones stand on an index, whoever has it. */
 	int result = history_set_shows(&clones, stretch->from, stretch->to, seen);
 
