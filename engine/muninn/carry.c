@@ -265,17 +265,17 @@ int carry_load(struct muninn_store *store, struct error_text *error)
 	if (!carry_note_decode(note, store->nvram + NVRAM_CARRY_AT) || !is_possible(store, note))
 		return error_set(error, -EBADMSG, "the note of it in NVRAM is damaged");
 	for (uint32_t n = 0; !result && n < note->pages; n++) {
-		uint64_t first =
-			segment_page(geometry, note->segments[n / geometry->segment_pages]);
+		uint32_t segment = note->segments[n / geometry->segment_pages];
+		uint64_t number = segment_page(geometry, segment) + n % geometry->segment_pages;
 		struct carry_page *page;
 
 		result = add_page(store, &page);
 		if (!result)
-			result = read_page(store, first + n % geometry->segment_pages, page);
+			result = read_page(store, number, page);
 		if (result)
-			error_set(error, result, "page %llu of the flash is damaged (error %d)",
-				  (unsigned long long)(first + n % geometry->segment_pages),
-				  -result);
+			error_set(error, result,
+				  "page %llu of the flash is damaged or unreadable (error %d)",
+				  (unsigned long long)number, -result);
 	}
 	return result;
 }

@@ -202,7 +202,7 @@ int carry_get(const struct muninn_store *store, const struct record_key *key, ui
  */
 int carry_write(struct muninn_store *store, uint64_t sequence);
 
-/* Reads what NVRAM notes into `store->carry`, to be ended also after an error. -EBADMSG, -EIO, -ENOMEM. */
+/* Reads what NVRAM notes into `store->carry`, to be ended also after an error: -EBADMSG, -EIO, -ENOMEM, with a sentence on what. */
 int carry_load(struct muninn_store *store, struct error_text *error);
 
 /* Its segments are not free; and are again. */
