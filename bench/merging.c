@@ -11,21 +11,9 @@ enum {
 	LIVE_PERMILLE_AUTOMATIC = 700,
 };
 
-/* Nothing but the present. */
-static uint32_t no_boundaries(void *context, const struct record_key *key,
-			      const struct record_info *info, uint64_t *bounds, uint32_t max)
-{
-	(void)context;
-	(void)key;
-	(void)info;
-	(void)bounds;
-	(void)max;
-	return 0;
-}
-
 static int merge_step(struct bench_store *store, uint32_t wanted, uint32_t live_permille_max)
 {
-	const struct record_keep keep = { .boundaries = no_boundaries };
+	const struct record_keep keep = { 0 }; /* the present is all */
 
 	store->merged.segments_wanted = wanted;
 	store->merged.live_permille_max = live_permille_max;

@@ -90,7 +90,7 @@ struct record_keep {
 	 * sequence number; at most `max`. Found and reachable at one of them, it is kept. A bound equal to its sequence number
 	 * means: keep it unless a later put of its own command supersedes it. Returns how many; more than `max`: keep it
 	 * anyway. Without rollbacks the lowest boundary is enough, since what is superseded there stays so; each rollback may
-	 * bring a record back, so the lowest boundary behind it belongs to the list too.
+	 * bring a record back, so the lowest boundary behind it belongs to the list too. NULL: the present is all.
 	 */
 	uint32_t (*boundaries)(void *context, const struct record_key *key,
 			       const struct record_info *info, uint64_t *bounds, uint32_t max);

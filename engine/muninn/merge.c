@@ -108,6 +108,7 @@ static int judge_record(struct muninn_store *store, const struct record_keep *ke
 		.flags = header->flags & (RECORD_TOMBSTONE | RECORD_ABSORB),
 	};
 	uint64_t bounds[BOUNDS_MAX + 1];
+	uint32_t count = 0;
 	int newest, needed = 1;
 
 	if (!sequence_is_visible(&everything, header->sequence))
@@ -116,8 +117,8 @@ static int judge_record(struct muninn_store *store, const struct record_keep *ke
 	newest = is_found(&judged, &everything);
 	if (newest < 0)
 		return newest;
-	uint32_t count = keep->boundaries(keep->context, &header->key, &info, bounds, BOUNDS_MAX);
-
+	if (keep->boundaries)
+		count = keep->boundaries(keep->context, &header->key, &info, bounds, BOUNDS_MAX);
 	if (count <= BOUNDS_MAX) {
 		bounds[count++] = RECORD_NEWEST;
 		needed = is_needed_at(&judged, keep, &info, newest, bounds, count);

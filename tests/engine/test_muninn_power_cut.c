@@ -121,20 +121,9 @@ static void apply(uint64_t expected[KEYS], uint64_t transaction)
 		expected[key_number(transaction, put)] = transaction;
 }
 
-static uint32_t no_boundary(void *context, const struct record_key *key,
-			    const struct record_info *info, uint64_t *bounds, uint32_t max)
-{
-	(void)context;
-	(void)key;
-	(void)info;
-	(void)bounds;
-	(void)max;
-	return 0;
-}
-
 static int merge(struct record_store *store)
 {
-	const struct record_keep keep = { .boundaries = no_boundary };
+	const struct record_keep keep = { 0 }; /* the present is all */
 	struct record_merge merge = { .live_permille_max = 950 };
 	int result = store->operations->merge(store, &keep, &merge);
 

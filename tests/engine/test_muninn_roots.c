@@ -123,20 +123,9 @@ static int put_some(struct device *device, uint32_t count)
 	return result;
 }
 
-static uint32_t present_only(void *context, const struct record_key *key,
-			     const struct record_info *info, uint64_t *bounds, uint32_t max)
-{
-	(void)context;
-	(void)key;
-	(void)info;
-	(void)bounds;
-	(void)max;
-	return 0;
-}
-
 static void merge_when_low(struct device *device)
 {
-	const struct record_keep keep = { .boundaries = present_only };
+	const struct record_keep keep = { 0 }; /* the present is all */
 	struct record_merge merge = { .segments_wanted = 1 + below(device, 4),
 				      .live_permille_max = 950 };
 	struct engine_statistics statistics = { 0 };

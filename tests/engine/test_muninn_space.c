@@ -120,17 +120,6 @@ static void test_taking_a_written_segment_erases_it_and_counts_that(void **state
 
 /* ---- a store with data that never change ---- */
 
-static uint32_t present_only(void *context, const struct record_key *key,
-			     const struct record_info *info, uint64_t *bounds, uint32_t max)
-{
-	(void)context;
-	(void)key;
-	(void)info;
-	(void)bounds;
-	(void)max;
-	return 0;
-}
-
 static void put(struct record_store *store, uint32_t number, uint64_t stamp)
 {
 	struct record_key key = { .partition = 1, .identifier = 0x10000 + number };
@@ -155,7 +144,7 @@ static void check(struct record_store *store, uint32_t number, uint64_t stamp)
 
 static void merge_when_low(struct record_store *store)
 {
-	const struct record_keep keep = { .boundaries = present_only };
+	const struct record_keep keep = { 0 }; /* the present is all */
 	struct record_merge merge = { .live_permille_max = 800 };
 	struct engine_statistics statistics = { 0 };
 

@@ -55,20 +55,9 @@ static struct engine_statistics statistics_of(const struct model *model)
 	return statistics;
 }
 
-static uint32_t present_only(void *context, const struct record_key *key,
-			     const struct record_info *info, uint64_t *bounds, uint32_t max)
-{
-	(void)context;
-	(void)key;
-	(void)info;
-	(void)bounds;
-	(void)max;
-	return 0;
-}
-
 static void merge_some(struct model *model, uint32_t steps)
 {
-	const struct record_keep keep = { .boundaries = present_only };
+	const struct record_keep keep = { 0 }; /* the present is all */
 	struct record_merge merge = { .live_permille_max = 1000 };
 
 	for (uint32_t i = 0; i < steps; i++)
