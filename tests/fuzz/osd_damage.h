@@ -18,4 +18,10 @@ void osd_damage_choose(struct osd_fuzz_unit *unit, uint8_t choice);
 void osd_damage_lift(struct osd_fuzz_unit *unit);
 void osd_damage_restore(struct osd_fuzz_unit *unit);
 
+/*
+ * Reads the objects of the scene with and without the faults: what can be read with them is what is there, and what is not
+ * there with them is not there without.
+ */
+void osd_damage_check(struct osd_fuzz_unit *unit);
+
 #endif

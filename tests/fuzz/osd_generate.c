@@ -330,8 +330,10 @@ void osd_input_generate(struct fuzz_random *random, struct osd_input_command *co
 		command->flags |= OSD_INPUT_COMPARE;
 	if (fuzz_below(random, 3) == 0)
 		command->flags |= OSD_INPUT_STEP;
-	if (fuzz_below(random, 24) == 0)
+	if (fuzz_below(random, 16) == 0) {
 		command->flags |= OSD_INPUT_DAMAGE;
+		command->fill |= (uint8_t)(fuzz_below(random, 4) << 6);
+	}
 	if (fuzz_below(random, 8))
 		command->flags |= OSD_INPUT_COMPLETE;
 	command->flags &= (uint16_t)~OSD_INPUT_FORGE;
