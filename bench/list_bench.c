@@ -165,6 +165,7 @@ struct walk {
 	uint16_t action;
 	uint64_t object;
 	bool attributes;
+	bool changing;       /* between the commands something comes to the list and goes again */
 	uint64_t next;       /* ID expected next */
 	uint32_t identifier; /* list identifier of the command before */
 	bool done;
@@ -296,6 +297,26 @@ static void print(const struct walk *walk, const struct point *point, uint64_t o
 		(double)point->page_reads / entries, (long long)growth / 1024);
 }
 
+/* Makes an object behind all others, a member as they are, and removes it. */
+static int change_list(struct bench_unit *unit, const struct list_bench_options *options,
+		       struct error_text *error)
+{
+	uint8_t list_bytes[64], collection[8];
+	uint64_t object = FIRST_OBJECT + options->objects;
+	struct osd_cdb create = { .action = OSD_CREATE, .partition = PARTITION, .object = object };
+	struct osd_cdb removal = { .action = OSD_REMOVE, .partition = PARTITION, .object = object };
+	struct osd_command command = { 0 };
+	struct osd_list_writer list;
+	int result;
+
+	put_be64(collection, COLLECTION);
+	osd_list_begin(&list, OSD_2, OSD_LIST_TO_SET, list_bytes, sizeof(list_bytes));
+	osd_list_add_value(&list, OSD_USER_OBJECT_COLLECTIONS, 1, collection, sizeof(collection));
+	result = execute(unit, &create, &list, &command, error);
+	command = (struct osd_command){ 0 };
+	return result == 0 ? execute(unit, &removal, NULL, &command, error) : result;
+}
+
 static int list_all(struct bench_unit *unit, const struct list_bench_options *options,
 		    struct walk *walk, FILE *json, FILE *text, struct error_text *error)
 {
@@ -308,8 +329,11 @@ static int list_all(struct bench_unit *unit, const struct list_bench_options *op
 		uint64_t first = walk->next;
 		struct point point = { 0 };
 
-		while (result == 0 && !walk->done && walk->next - first < step)
-			result = list_once(unit, options, walk, &point, error);
+		while (result == 0 && !walk->done && walk->next - first < step) {
+			result = walk->changing ? change_list(unit, options, error) : 0;
+			if (result == 0)
+				result = list_once(unit, options, walk, &point, error);
+		}
 		if (result == 0)
 			print(walk, &point, first - FIRST_OBJECT, unit, json, text);
 	}
@@ -354,12 +378,16 @@ int list_bench_run(const struct list_bench_options *options, FILE *json, FILE *t
 		   struct error_text *error)
 {
 	struct walk walks[] = {
-		{ "objects", OSD_LIST, 0, false, FIRST_OBJECT, 0, false, 0 },
-		{ "members", OSD_LIST_COLLECTION, COLLECTION, false, FIRST_OBJECT, 0, false, 0 },
-		{ "objects with attribute", OSD_LIST, 0, true, FIRST_OBJECT, 0, false, 0 },
-		{ "members with attribute", OSD_LIST_COLLECTION, COLLECTION, true, FIRST_OBJECT, 0,
-		  false, 0 },
+		{ .name = "objects", .action = OSD_LIST },
+		{ .name = "members", .action = OSD_LIST_COLLECTION },
+		{ .name = "objects, changing", .action = OSD_LIST, .changing = true },
+		{ .name = "members, changing", .action = OSD_LIST_COLLECTION, .changing = true },
+		{ .name = "objects with attribute", .action = OSD_LIST, .attributes = true },
+		{ .name = "members with attribute",
+		  .action = OSD_LIST_COLLECTION,
+		  .attributes = true },
 	};
+	const size_t ids_only = 4, all = sizeof(walks) / sizeof(walks[0]);
 	static const uint16_t actions[] = { OSD_SET_MEMBER_ATTRIBUTES, OSD_REMOVE_MEMBER_OBJECTS };
 	struct bench_unit unit = { 0 };
 	int result = unit_open(&unit, options, error);
@@ -369,8 +397,11 @@ int list_bench_run(const struct list_bench_options *options, FILE *json, FILE *t
 	if (result == 0)
 		fprintf(text, "%-24s %9s %9s %8s %12s %12s %12s\n", "list", "offset", "entries",
 			"commands", "CPU ns/entry", "reads/entry", "KiB more");
-	for (size_t i = 0; result == 0 && i < (options->ids_only ? 2 : 4); i++)
+	for (size_t i = 0; result == 0 && i < (options->ids_only ? ids_only : all); i++) {
+		walks[i].next = FIRST_OBJECT;
+		walks[i].object = walks[i].action == OSD_LIST_COLLECTION ? COLLECTION : 0;
 		result = list_all(&unit, options, &walks[i], json, text, error);
+	}
 	for (size_t i = 0; result == 0 && options->members && i < 2; i++)
 		result = work_on_members(&unit, options, actions[i], json, text, error);
 	unit_close(&unit);

@@ -25,8 +25,8 @@ struct list_bench_options {
 struct list_bench_options list_bench_defaults(void);
 
 /*
- * Fills a device and lists it four times: objects and members, IDs and with an attribute each, continued from
- * command to command; with `members`, then the commands on the members. A JSON object for each step and command to `json`, a table to
+ * Fills a device and lists it six times, continued from command to command: objects and members, IDs, IDs while the list changes between the
+ * commands, and with an attribute each; with `members`, then the commands on the members. A JSON object for each step and command to `json`, a table to
  * `text`. Every ID is checked. 0; negative with a sentence.
  */
 int list_bench_run(const struct list_bench_options *options, FILE *json, FILE *text,

@@ -245,6 +245,15 @@ void cache_mark_dirty(struct cache *cache, struct cache_entry *entry)
 	pthread_mutex_unlock(&cache->mutex);
 }
 
+void cache_mark_touched(struct cache *cache, struct cache_entry *entry)
+{
+	pthread_mutex_lock(&cache->mutex);
+	assert(cache->writing && entry->pins > 0 && !entry->dropped);
+	if (entry->state == CACHE_COMMITTED)
+		changed_add(cache, entry, CACHE_TOUCHED);
+	pthread_mutex_unlock(&cache->mutex);
+}
+
 void cache_mark_clean(struct cache *cache, struct cache_entry *entry, size_t bytes)
 {
 	pthread_mutex_lock(&cache->mutex);

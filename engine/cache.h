@@ -85,6 +85,9 @@ void cache_begin(struct cache *cache);
 /* W: a pinned entry is about to be changed. */
 void cache_mark_dirty(struct cache *cache, struct cache_entry *entry);
 
+/* W: a pinned entry is about to change in memory only: there is nothing to put, but an abort has to drop it. */
+void cache_mark_touched(struct cache *cache, struct cache_entry *entry);
+
 /* W: a dirty entry has been put into the store and takes `bytes` bytes now. */
 void cache_mark_clean(struct cache *cache, struct cache_entry *entry, size_t bytes);
 

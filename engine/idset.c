@@ -5,20 +5,12 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "engine/idset_count.h"
 #include "engine/idset_node.h"
+#include "engine/idset_path.h"
 
 /* Changed nodes that may wait in memory; a single call changes up to IDSET_HEIGHT_MAX * 2 more. */
 #define DIRTY_NODES_MAX 64
-
-/* The nodes from the root to a leaf, pinned. */
-struct path {
-	struct idset_node *nodes[IDSET_HEIGHT_MAX];
-	uint32_t indexes[IDSET_HEIGHT_MAX]; /* of the child taken in inner nodes */
-	uint32_t depth;                     /* nodes held; the leaf is the last */
-	uint64_t lower;                     /* IDs from here on; 0: the leaf is the first one */
-	bool bounded;                       /* there are leaves behind this one: */
-	uint64_t upper;                     /* ... for IDs from here on */
-};
 
 void idset_header_encode(const struct idset_header *header, uint8_t *to)
 {
@@ -57,204 +49,96 @@ int idset_header_decode(struct idset_header *header, const uint8_t *from)
 
 /* ---- finding ---- */
 
-static bool is_current(const struct idset *set)
-{
-	return set->bound == RECORD_NEWEST;
-}
-
-static int node_get(const struct idset *set, uint32_t number, struct idset_node **node)
-{
-	struct cache_key key = { .identifier = set->identifier,
-				 .number = number,
-				 .partition = set->partition };
-	int result;
-
-	if (is_current(set)) {
-		*node = (struct idset_node *)cache_get(set->nodes, key);
-		if (*node)
-			return 0;
-	}
-	result = idset_node_load(set->store, set->partition, set->identifier, number, set->bound,
-				 node);
-	if (!result && is_current(set))
-		*node = (struct idset_node *)cache_add(set->nodes, &(*node)->entry,
-						       idset_node_bytes(*node));
-	return result;
-}
-
-static void node_release(const struct idset *set, struct idset_node *node)
-{
-	if (is_current(set))
-		cache_unpin(set->nodes, &node->entry);
-	else
-		idset_node_destroy(&node->entry);
-}
-
-static void path_release(const struct idset *set, struct path *path)
-{
-	while (path->depth)
-		node_release(set, path->nodes[--path->depth]);
-}
-
-/* The child of an inner node under which `id` is or belongs. */
-static uint32_t child_index(const struct idset_node *node, uint64_t id)
-{
-	uint32_t index = idset_node_position(node, id);
-
-	if (index < node->count && node->keys[index] == id)
-		return index;
-	return index ? index - 1 : 0;
-}
-
-/* Pins the way to the leaf where `id` is or belongs. On an error nothing stays pinned. */
-static int descend(const struct idset *set, uint64_t id, struct path *path)
-{
-	uint32_t number = set->header->root;
-
-	path->depth = 0;
-	path->lower = 0;
-	path->bounded = false;
-	for (uint32_t level = set->header->height; level > 0; level--) {
-		enum idset_kind wanted = level == 1 ? IDSET_LEAF : IDSET_INNER;
-		struct idset_node *node;
-		uint32_t index;
-		int result = node_get(set, number, &node);
-
-		if (!result) {
-			path->nodes[path->depth++] = node;
-			result = node->kind == wanted ? 0 : -EBADMSG;
-		}
-		if (result) {
-			path_release(set, path);
-			return result;
-		}
-		if (wanted == IDSET_LEAF)
-			continue;
-		index = child_index(node, id);
-		path->indexes[path->depth - 1] = index;
-		number = node->children[index];
-		if (index > 0)
-			path->lower = node->keys[index];
-		if (index + 1 < node->count) {
-			path->bounded = true;
-			path->upper = node->keys[index + 1];
-		}
-	}
-	return 0;
-}
-
-static struct idset_node *leaf_of(const struct path *path)
-{
-	return path->nodes[path->depth - 1];
-}
-
 int idset_contains(const struct idset *set, uint64_t id)
 {
-	struct path path;
+	struct idset_path path;
 	uint32_t index;
 	int result;
 
 	if (set->header->height == 0)
 		return 0;
-	result = descend(set, id, &path);
+	result = idset_descend(set, id, &path);
 	if (result)
 		return result;
-	index = idset_node_position(leaf_of(&path), id);
-	result = index < leaf_of(&path)->count && leaf_of(&path)->keys[index] == id;
-	path_release(set, &path);
+	index = idset_node_position(idset_leaf_of(&path), id);
+	result = index < idset_leaf_of(&path)->count && idset_leaf_of(&path)->keys[index] == id;
+	idset_path_release(set, &path);
 	return result;
 }
 
 int idset_last(const struct idset *set, uint64_t *id)
 {
-	struct path path;
+	struct idset_path path;
 	int result;
 
 	if (set->header->height == 0)
 		return -ENOENT;
-	result = descend(set, UINT64_MAX, &path);
+	result = idset_descend(set, UINT64_MAX, &path);
 	if (result)
 		return result;
 	/* Leaves are never empty. */
-	if (leaf_of(&path)->count)
-		*id = leaf_of(&path)->keys[leaf_of(&path)->count - 1];
+	if (idset_leaf_of(&path)->count)
+		*id = idset_leaf_of(&path)->keys[idset_leaf_of(&path)->count - 1];
 	else
 		result = -EBADMSG;
-	path_release(set, &path);
+	idset_path_release(set, &path);
 	return result;
 }
 
 int idset_before(const struct idset *set, uint64_t id, uint64_t *before)
 {
-	struct path path;
+	struct idset_path path;
 	uint32_t index;
 	int result;
 
 	if (set->header->height == 0)
 		return -ENOENT;
-	result = descend(set, id, &path);
+	result = idset_descend(set, id, &path);
 	if (result)
 		return result;
-	index = idset_node_position(leaf_of(&path), id);
+	index = idset_node_position(idset_leaf_of(&path), id);
 	/* It may be in the leaf before: no leaf is empty, so not further away. */
 	if (index == 0 && path.lower > 0) {
-		path_release(set, &path);
-		result = descend(set, path.lower - 1, &path);
+		idset_path_release(set, &path);
+		result = idset_descend(set, path.lower - 1, &path);
 		if (result)
 			return result;
-		index = leaf_of(&path)->count;
+		index = idset_leaf_of(&path)->count;
 	}
 	if (index > 0)
-		*before = leaf_of(&path)->keys[index - 1];
+		*before = idset_leaf_of(&path)->keys[index - 1];
 	else
 		result = -ENOENT;
-	path_release(set, &path);
+	idset_path_release(set, &path);
 	return result;
 }
 
 int idset_list(const struct idset *set, uint64_t first, uint64_t *ids, size_t capacity,
 	       size_t *count, bool *more, uint64_t *next)
 {
-	struct path path = { .bounded = set->header->height > 0, .upper = first };
+	struct idset_path path = { .bounded = set->header->height > 0, .upper = first };
 
 	*count = 0;
 	*more = false;
 	while (path.bounded) {
 		const struct idset_node *leaf;
-		int result = descend(set, path.upper, &path);
+		int result = idset_descend(set, path.upper, &path);
 
 		if (result)
 			return result;
-		leaf = leaf_of(&path);
+		leaf = idset_leaf_of(&path);
+		idset_counts_note_leaf(&path);
 		for (uint32_t index = idset_node_position(leaf, first); index < leaf->count;
 		     index++) {
 			if (*count == capacity) {
 				*more = true;
 				*next = leaf->keys[index];
-				path_release(set, &path);
+				idset_path_release(set, &path);
 				return 0;
 			}
 			ids[(*count)++] = leaf->keys[index];
 		}
-		path_release(set, &path);
-	}
-	return 0;
-}
-
-int idset_count(const struct idset *set, uint64_t first, uint64_t *count)
-{
-	struct path path = { .bounded = set->header->height > 0, .upper = first };
-
-	*count = first == 0 ? set->header->count : 0;
-	if (first == 0)
-		return 0;
-	while (path.bounded) {
-		int result = descend(set, path.upper, &path);
-
-		if (result)
-			return result;
-		*count += leaf_of(&path)->count - idset_node_position(leaf_of(&path), first);
-		path_release(set, &path);
+		idset_path_release(set, &path);
 	}
 	return 0;
 }
@@ -370,7 +254,7 @@ static int nodes_make(struct idset *set, uint32_t count, struct idset_node **nod
 }
 
 /* How many new nodes an insertion along `path` needs: one for each full node, and a root if the old one splits. */
-static uint32_t nodes_needed(const struct path *path)
+static uint32_t nodes_needed(const struct idset_path *path)
 {
 	uint32_t needed = 0;
 
@@ -411,10 +295,10 @@ static void grow_root(struct idset *set, struct idset_node *root, uint64_t key, 
 }
 
 /* Inserts `id` along `path`, whose leaf and so many nodes above it are full that `needed` new ones were made. */
-static void insert_along(struct idset *set, const struct path *path, uint64_t id,
+static void insert_along(struct idset *set, const struct idset_path *path, uint64_t id,
 			 struct idset_node **made, uint32_t needed)
 {
-	struct idset_node *leaf = leaf_of(path);
+	struct idset_node *leaf = idset_leaf_of(path);
 	uint32_t index = idset_node_position(leaf, id), level;
 	uint64_t key = id;
 	uint32_t child = 0;
@@ -460,9 +344,9 @@ static int insert_first(struct idset *set, uint64_t id)
 }
 
 /* Inserts an ID into the leaf at the end of `path`. */
-static int insert_at(struct idset *set, const struct path *path, uint64_t id)
+static int insert_at(struct idset *set, const struct idset_path *path, uint64_t id)
 {
-	struct idset_node *made[IDSET_HEIGHT_MAX + 1], *leaf = leaf_of(path);
+	struct idset_node *made[IDSET_HEIGHT_MAX + 1], *leaf = idset_leaf_of(path);
 	uint32_t needed = nodes_needed(path), index = idset_node_position(leaf, id);
 	int result;
 
@@ -473,6 +357,7 @@ static int insert_at(struct idset *set, const struct path *path, uint64_t id)
 	result = nodes_make(set, needed, made);
 	if (result)
 		return result;
+	idset_counts_change(set, path, needed, 1);
 	insert_along(set, path, id, made, needed);
 	set->header->count++;
 	while (needed)
@@ -482,21 +367,21 @@ static int insert_at(struct idset *set, const struct path *path, uint64_t id)
 
 int idset_insert(struct idset *set, const struct record_writer *writer, uint64_t id)
 {
-	struct path path;
+	struct idset_path path;
 	int result;
 
-	assert(is_current(set));
+	assert(idset_is_current(set));
 	result = put_dirty_above(set->nodes, writer, DIRTY_NODES_MAX);
 	if (result)
 		return result;
 	if (set->header->height == 0) {
 		result = insert_first(set, id);
 	} else {
-		result = descend(set, id, &path);
+		result = idset_descend(set, id, &path);
 		if (result)
 			return result;
 		result = insert_at(set, &path, id);
-		path_release(set, &path);
+		idset_path_release(set, &path);
 	}
 	if (!result)
 		set->header->changed_sequence = writer->sequence;
@@ -504,7 +389,7 @@ int idset_insert(struct idset *set, const struct record_writer *writer, uint64_t
 }
 
 /* Takes the emptied leaf of `path` and the inner nodes that become empty with it out of the tree. */
-static void remove_along(struct idset *set, const struct path *path)
+static void remove_along(struct idset *set, const struct idset_path *path)
 {
 	uint32_t level = path->depth;
 
@@ -534,29 +419,30 @@ static void remove_along(struct idset *set, const struct path *path)
 int idset_remove(struct idset *set, const struct record_writer *writer, uint64_t id)
 {
 	struct idset_node *leaf;
-	struct path path;
+	struct idset_path path;
 	uint32_t index;
 	int result;
 
-	assert(is_current(set));
+	assert(idset_is_current(set));
 	if (set->header->height == 0)
 		return -ENOENT;
 	result = put_dirty_above(set->nodes, writer, DIRTY_NODES_MAX);
 	if (!result)
-		result = descend(set, id, &path);
+		result = idset_descend(set, id, &path);
 	if (result)
 		return result;
-	leaf = leaf_of(&path);
+	leaf = idset_leaf_of(&path);
 	index = idset_node_position(leaf, id);
 	if (index == leaf->count || leaf->keys[index] != id) {
-		path_release(set, &path);
+		idset_path_release(set, &path);
 		return -ENOENT;
 	}
 	set->header->count--;
 	idset_node_remove(leaf, index);
 	leaf_changes(set, leaf, IDSET_REMOVE, id);
+	idset_counts_change(set, &path, 0, -1);
 	remove_along(set, &path);
-	path_release(set, &path);
+	idset_path_release(set, &path);
 	set->header->changed_sequence = writer->sequence;
 	return 0;
 }

@@ -76,7 +76,10 @@ int idset_before(const struct idset *set, uint64_t id, uint64_t *before);
 int idset_list(const struct idset *set, uint64_t first, uint64_t *ids, size_t capacity,
 	       size_t *count, bool *more, uint64_t *next);
 
-/* How many IDs >= `first` there are; visits the leaves from there on. */
+/*
+ * How many IDs >= `first` there are. Of the present: visits each leaf at most once for all calls as long as inner nodes stay in the
+ * cache, and none that idset_list has passed; of old: those before or behind `first`, whatever is less.
+ */
 int idset_count(const struct idset *set, uint64_t first, uint64_t *count);
 
 /* Puts all nodes that wait in a cache. -ENOSPC, -EIO. */

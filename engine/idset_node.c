@@ -13,6 +13,9 @@ static_assert(RECORD_MEMBERS_PIECE + ((uint64_t)IDSET_NODES_MAX << IDSET_SLOT_BI
 		      RECORD_ONODE_PIECE,
 	      "the nodes of a collection end before its onode");
 
+/* What an inner node keeps in memory of each child, beside its key. */
+#define CHILD_BYTES (sizeof(uint64_t) + sizeof(uint32_t))
+
 uint32_t idset_node_capacity(enum idset_kind kind, uint32_t record_bytes)
 {
 	return (record_bytes - IDSET_BASE_HEAD_BYTES) /
@@ -23,7 +26,7 @@ struct idset_node *idset_node_new(uint16_t partition, uint64_t identifier, uint3
 				  enum idset_kind kind, uint32_t record_bytes)
 {
 	uint32_t capacity = idset_node_capacity(kind, record_bytes);
-	size_t children = kind == IDSET_INNER ? capacity * sizeof(uint32_t) : 0;
+	size_t children = kind == IDSET_INNER ? capacity * CHILD_BYTES : 0;
 	struct idset_node *node;
 
 	node = calloc(1, sizeof(*node) + capacity * sizeof(node->keys[0]) + children);
@@ -34,15 +37,17 @@ struct idset_node *idset_node_new(uint16_t partition, uint64_t identifier, uint3
 					      .partition = partition };
 	node->kind = kind;
 	node->capacity = capacity;
-	if (children)
-		node->children = (uint32_t *)(node->keys + capacity);
+	if (children) {
+		node->counts = node->keys + capacity;
+		node->children = (uint32_t *)(node->counts + capacity);
+	}
 	return node;
 }
 
 size_t idset_node_bytes(const struct idset_node *node)
 {
 	return sizeof(*node) +
-	       node->capacity * (sizeof(node->keys[0]) + (node->children ? sizeof(uint32_t) : 0));
+	       node->capacity * (sizeof(node->keys[0]) + (node->children ? CHILD_BYTES : 0));
 }
 
 void idset_node_destroy(struct cache_entry *entry)
@@ -75,6 +80,9 @@ void idset_node_insert(struct idset_node *node, uint32_t index, uint64_t key, ui
 		memmove(&node->children[index + 1], &node->children[index],
 			(node->count - index) * sizeof(node->children[0]));
 		node->children[index] = child;
+		memmove(&node->counts[index + 1], &node->counts[index],
+			(node->count - index) * sizeof(node->counts[0]));
+		node->counts[index] = 0;
 	}
 	node->count++;
 }
@@ -85,9 +93,12 @@ void idset_node_remove(struct idset_node *node, uint32_t index)
 
 	assert(index < node->count);
 	memmove(&node->keys[index], &node->keys[index + 1], behind * sizeof(node->keys[0]));
-	if (node->children)
+	if (node->children) {
 		memmove(&node->children[index], &node->children[index + 1],
 			behind * sizeof(node->children[0]));
+		memmove(&node->counts[index], &node->counts[index + 1],
+			behind * sizeof(node->counts[0]));
+	}
 	node->count--;
 	if (node->children && index == 0 && node->count)
 		node->keys[0] = 0;
@@ -99,8 +110,10 @@ void idset_node_split(struct idset_node *node, uint32_t from, struct idset_node 
 
 	assert(from <= node->count && right->count == 0 && right->kind == node->kind);
 	memcpy(right->keys, &node->keys[from], moved * sizeof(node->keys[0]));
-	if (node->children)
+	if (node->children) {
 		memcpy(right->children, &node->children[from], moved * sizeof(node->children[0]));
+		memcpy(right->counts, &node->counts[from], moved * sizeof(node->counts[0]));
+	}
 	right->count = moved;
 	node->count = from;
 }

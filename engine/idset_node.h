@@ -44,6 +44,8 @@ struct idset_node {
 	bool whole; /* the next put rewrites the base; `operations` is not kept up to date */
 	uint32_t operations_count, operations_put;
 	struct idset_operation operations[IDSET_OPERATIONS_MAX]; /* on leaves, since the base */
+	uint64_t *
+		counts; /* inner nodes: IDs below each child, in memory only; 0: not known (idset_count.h) */
 	uint32_t *children; /* inner nodes: capacity node numbers */
 	uint64_t
 		keys[]; /* leaves: the IDs. Inner nodes: where each child begins, 0 for the first */

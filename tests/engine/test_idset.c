@@ -228,14 +228,13 @@ static void change_some(struct fixture *f, bool growing)
 	}
 }
 
-static void test_it_holds_what_a_sorted_array_holds(void **state)
+/* Once in `checks` rounds everything is looked at. */
+static void play(struct fixture *f, int rounds, uint64_t checks)
 {
-	struct fixture *f = *state;
 	uint32_t largest = 0;
 
-	f->random = 11;
 	memory_store_absorb(f->memory, true);
-	for (int round = 0; round < 4000; round++) {
+	for (int round = 0; round < rounds; round++) {
 		begin(f);
 		memcpy(f->before, f->ids, f->count * sizeof(f->ids[0]));
 		f->count_before = f->count;
@@ -244,6 +243,8 @@ static void test_it_holds_what_a_sorted_array_holds(void **state)
 			/* As when a transaction changes more nodes than may wait. */
 			if (below(f, 4) == 0)
 				assert_int_equal(idset_put_dirty(&f->nodes, &f->writer), 0);
+			if (below(f, checks) == 0)
+				check(f);
 		}
 		largest = f->count > largest ? f->count : largest;
 		if (below(f, 10) == 0) {
@@ -255,12 +256,31 @@ static void test_it_holds_what_a_sorted_array_holds(void **state)
 		}
 		if (below(f, 20) == 0)
 			cache_clear(&f->nodes);
-		if (below(f, 10) == 0)
+		if (below(f, checks) == 0)
 			check(f);
 	}
 	check(f);
 	/* It was deep enough to mean something. */
 	assert_true(largest > 3000);
+}
+
+static void test_it_holds_what_a_sorted_array_holds(void **state)
+{
+	struct fixture *f = *state;
+
+	f->random = 11;
+	play(f, 4000, 10);
+}
+
+/* All nodes stay in memory, and with them the numbers of IDs below each. */
+static void test_what_is_counted_stays_right_under_changes_and_aborts(void **state)
+{
+	struct fixture *f = *state;
+
+	cache_destroy(&f->nodes);
+	assert_int_equal(cache_init(&f->nodes, 1000, SIZE_MAX, idset_node_destroy), 0);
+	f->random = 12;
+	play(f, 2000, 2);
 }
 
 static void test_a_header_of_old_shows_the_set_of_old(void **state)
@@ -353,6 +373,70 @@ static void test_an_insertion_is_one_small_record(void **state)
 	assert_int_equal(after.puts - before.puts, 128);
 	assert_true(large <= 2); /* the leaf is rewritten after IDSET_OPERATIONS_MAX */
 	assert_int_equal(after.gets, before.gets);
+}
+
+/* Full leaves, of which the cache holds a few. */
+static void fill_leaves(struct fixture *f)
+{
+	for (f->count = 0; f->count < IDS_MAX - 1000; f->count++)
+		f->ids[f->count] = 2 * f->count;
+	begin(f);
+	for (uint32_t index = 0; index < f->count; index++)
+		insert(f, f->ids[index]);
+	commit(f);
+	assert_int_equal(f->header.height, 3);
+	cache_destroy(&f->nodes);
+	assert_int_equal(cache_init(&f->nodes, 12, SIZE_MAX, idset_node_destroy), 0);
+}
+
+static void count_from(struct fixture *f, uint64_t first)
+{
+	uint64_t counted;
+
+	assert_int_equal(idset_count(&f->set, first, &counted), 0);
+	assert_int_equal(counted, f->count - position(f->ids, f->count, first));
+}
+
+/* A leaf is read by a get of its base and one for each slot of operations: ten at most. */
+static void test_counting_anywhere_reads_each_leaf_once_whatever_changes_between(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t leaves = (IDS_MAX - 1000) / idset_node_capacity(IDSET_LEAF, PAGE) + 1;
+	uint64_t before;
+
+	f->random = 3;
+	fill_leaves(f);
+	before = memory_store_counters(f->memory).gets;
+	for (uint32_t round = 0; round < 200; round++) {
+		begin(f);
+		change_one(f, f->ids[below(f, f->count)], round % 2);
+		change_one(f, 2 * below(f, IDS_MAX - 1000) + 1, false);
+		commit(f);
+		count_from(f, f->ids[below(f, f->count)]);
+	}
+	/* Three leaves a round are read to change two and look at one, and some again that split. */
+	assert_true(memory_store_counters(f->memory).gets - before < (3 * 200 + 2 * leaves) * 10);
+}
+
+static void test_a_list_in_parts_is_counted_without_looking_ahead(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t ids[40], next = f->ids[0], before;
+	bool more = true;
+	uint32_t parts = 0;
+	size_t number;
+
+	fill_leaves(f);
+	before = memory_store_counters(f->memory).gets;
+	for (; more; parts++) {
+		begin(f);
+		change_one(f, 2 * f->count + 1, false);
+		commit(f);
+		count_from(f, next);
+		assert_int_equal(idset_list(&f->set, next, ids, 40, &number, &more, &next), 0);
+	}
+	assert_in_range(parts, f->count / 40, f->count / 40 + 1);
+	assert_true(memory_store_counters(f->memory).gets - before < parts * 4 * 10);
 }
 
 static void test_many_changes_of_one_transaction_are_put_once(void **state)
@@ -556,6 +640,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_it_holds_what_a_sorted_array_holds),
+		TEST(test_what_is_counted_stays_right_under_changes_and_aborts),
 		TEST(test_a_header_of_old_shows_the_set_of_old),
 		TEST(test_values_at_the_ends_of_the_range_are_like_any),
 		cmocka_unit_test_setup_teardown(test_ascending_ids_leave_full_leaves, setup_4096,
@@ -564,6 +649,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(test_many_changes_of_one_transaction_are_put_once,
 						setup_4096, teardown),
+		TEST(test_counting_anywhere_reads_each_leaf_once_whatever_changes_between),
+		TEST(test_a_list_in_parts_is_counted_without_looking_ahead),
 		TEST(test_an_emptied_set_can_be_filled_for_ever),
 		TEST(test_damaged_nodes_are_refused),
 		TEST(test_damaged_operations_are_refused),
