@@ -11,23 +11,11 @@
 #include <jansson.h>
 
 #include "bench/list_bench.h"
+#include "tests/bench/part.h"
 
-/* Runs the command line, split at spaces. The caller frees what was printed. */
 static int run(const char *line, char **json, char **text)
 {
-	char words[256], *argv[16] = { words }, *rest = words;
-	size_t json_bytes, text_bytes;
-	FILE *json_to = open_memstream(json, &json_bytes);
-	FILE *text_to = open_memstream(text, &text_bytes);
-	int argc = 0, code;
-
-	snprintf(words, sizeof(words), "list %s", line);
-	while ((argv[argc] = strsep(&rest, " ")))
-		argc += *argv[argc] != 0;
-	code = list_bench_main(argc, argv, json_to, text_to);
-	fclose(json_to);
-	fclose(text_to);
-	return code;
+	return run_part(list_bench_main, "list", line, json, text);
 }
 
 static double number(const json_t *object, const char *name)

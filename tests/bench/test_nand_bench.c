@@ -12,23 +12,11 @@
 #include <cmocka.h>
 
 #include "bench/nand_bench.h"
+#include "tests/bench/part.h"
 
-/* Runs the command line, split at spaces. */
 static int run(const char *line, char **json, char **text)
 {
-	char words[512], *argv[32] = { words }, *rest = words;
-	size_t json_bytes, text_bytes;
-	FILE *json_to = open_memstream(json, &json_bytes);
-	FILE *text_to = open_memstream(text, &text_bytes);
-	int argc = 0, code;
-
-	snprintf(words, sizeof(words), "nand %s", line);
-	while ((argv[argc] = strsep(&rest, " ")))
-		argc += *argv[argc] != 0;
-	code = nand_bench_main(argc, argv, json_to, text_to);
-	fclose(json_to);
-	fclose(text_to);
-	return code;
+	return run_part(nand_bench_main, "nand", line, json, text);
 }
 
 static json_t *field(const char *json, const char *name)
