@@ -23,13 +23,16 @@ static void check_times(struct model_run *run, const uint64_t *got, struct model
 
 		if ((old || run->restless) && accessed)
 			continue;
-		/* Notes of accesses that going back hid are forgotten, so what is shown is stored. */
-		/* The same after crashes, where times that were set to the future came before others. */
-		if ((run->unsure || (run->crashed && run->history_often)) && accessed &&
-		    got[which] != object->times_ms[which])
-			object->times_ms[which] = object->stable_ms[which] = got[which];
+		/*
+		 * After going back the model learns what is shown: as it was stored then, or a note that is still in memory,
+		 * in which case a crash shows what was stored, which may be later, since times can be set to anything.
+		 */
+		if (run->unsure && accessed) {
+			object->times_ms[which] = got[which];
+			object->stable_unknown = true;
+		}
 		if (run->crashed && accessed &&
-		    (got[which] == object->stable_ms[which] ||
+		    (object->stable_unknown || got[which] == object->stable_ms[which] ||
 		     got[which] < object->times_ms[which]))
 			object->times_ms[which] = got[which];
 		assert_int_equal(got[which], object->times_ms[which]);

@@ -491,10 +491,16 @@ static void choose_state(struct model_run *run, bool *newest, bool *oldest)
 	forget_states(power);
 }
 
+/* Whether it hides what was noted of accesses. */
+static bool goes_back(enum model_doing doing)
+{
+	return doing >= MODEL_ROLLBACK && doing <= MODEL_DETACH;
+}
+
 static void recover(struct model_run *run)
 {
 	struct model_power *power = run->power;
-	bool newest, oldest, in_flight;
+	bool newest, oldest, in_flight, failed = host_fails(power);
 	enum model_doing doing;
 
 	note_cut(run);
@@ -512,7 +518,8 @@ static void recover(struct model_run *run)
 		history_learn_numbers(run);
 	compare_facts(run, &power->facts);
 	power->facts.known = false;
-	run->crashed = run->unsure = true;
+	run->crashed = true;
+	run->unsure = failed || goes_back(doing);
 	model_run_look(run);
 }
 

@@ -330,7 +330,7 @@ static void set_time(struct model_run *run, struct model_partition *partition, u
 	changed = change(run, partition, id);
 	changed->modified_sequence = run->model.sequence;
 	changed->times_ms[which] = ms;
-	memcpy(changed->stable_ms, changed->times_ms, sizeof(changed->stable_ms));
+	object_model_settled(changed);
 }
 
 /* Notes an access. In a reading transaction the state of the object is shared and stays as it is, but for the times. */
@@ -353,7 +353,7 @@ static void note_access(struct model_run *run, struct model_partition *partition
 	if (attributes)
 		object->times_ms[ENGINE_TIME_ATTRIBUTES_ACCESSED] = run->now_ms;
 	if (writing)
-		memcpy(object->stable_ms, object->times_ms, sizeof(object->stable_ms));
+		object_model_settled(object);
 }
 
 static void read_object(struct model_run *run, struct model_partition *partition, uint64_t id,
@@ -536,11 +536,9 @@ static void all_stable(struct model_run *run)
 		struct model_state *state = &run->model.partitions[index].now;
 
 		if (state->self)
-			memcpy(state->self->stable_ms, state->self->times_ms,
-			       sizeof(state->self->times_ms));
+			object_model_settled(state->self);
 		for (uint32_t object = 0; object < state->count; object++)
-			memcpy(state->objects[object]->stable_ms, state->objects[object]->times_ms,
-			       sizeof(state->objects[object]->times_ms));
+			object_model_settled(state->objects[object]);
 	}
 }
 

@@ -364,13 +364,19 @@ struct model_object *object_model_change(struct object_model *model, struct mode
 
 /* ---- data ---- */
 
+void object_model_settled(struct model_object *object)
+{
+	memcpy(object->stable_ms, object->times_ms, sizeof(object->stable_ms));
+	object->stable_unknown = false;
+}
+
 static void modified(struct object_model *model, struct model_object *object,
 		     enum engine_time which)
 {
 	object->modified_sequence = model->sequence;
 	if (!model->bypass)
 		object->times_ms[which] = model->time_ms;
-	memcpy(object->stable_ms, object->times_ms, sizeof(object->stable_ms));
+	object_model_settled(object);
 }
 
 static uint8_t *data_of(struct object_model *model, struct model_object *object)

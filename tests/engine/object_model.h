@@ -31,6 +31,7 @@ struct model_object {
 	uint64_t length, modified_sequence;
 	uint64_t times_ms[ENGINE_TIMES];
 	uint64_t stable_ms[ENGINE_TIMES]; /* what a crash may fall back to */
+	bool stable_unknown; /* but of accessed times it is not known: something went back */
 	uint32_t attribute_count;
 	struct model_attribute attributes[MODEL_ATTRIBUTES]; /* in order */
 	bool live[MODEL_PIECES];
@@ -136,6 +137,9 @@ struct model_object *object_model_last(const struct model_state *state, uint64_t
 /* The object for changing: not shared any more. `id` 0 = the partition itself. */
 struct model_object *object_model_change(struct object_model *model, struct model_state *state,
 					 uint64_t id);
+
+/* Its times are stored as they are. */
+void object_model_settled(struct model_object *object);
 
 void object_model_write(struct object_model *model, struct model_object *object, uint64_t offset,
 			const void *data, uint64_t length);
