@@ -98,7 +98,7 @@ static void count_live(const struct bench_store *bench, uint32_t tables,
 	for (uint64_t pair = 0; pair < bench->inserted; pair++) {
 		struct record_key key = bench_store_key(bench, pair);
 		struct key_hash hash = key_hash(&key, store->geometry.segment_pages);
-		const struct row *row = &store->rows[hash_row(&hash, store->geometry.rows)];
+		const struct row *row = &store->rows[hash_row(&hash, store->geometry.hashed_rows)];
 		uint32_t version = version_of(row, tables, bench->expected[pair]);
 
 		if (version < VERSIONS_MAX)

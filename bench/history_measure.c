@@ -359,7 +359,7 @@ static int measure_one(struct bench *bench, uint32_t to, struct history_figures 
 	const struct engine_moment moment = { .kind = ENGINE_AT_VERSION, .value = to };
 	struct counts before = count(bench), after;
 	struct engine_txn *txn;
-	int result = engine_begin(bench->engine, ENGINE_WRITE, &txn);
+	int result = engine_begin(bench->engine, ENGINE_HISTORY, &txn);
 
 	if (result)
 		return result;

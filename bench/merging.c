@@ -29,7 +29,7 @@ int bench_make_room(struct bench_store *store)
 
 	if (store->options.merge == BENCH_MERGE_OFF)
 		return 0;
-	shortage = store->records->operations->shortage(store->records);
+	shortage = store->records->operations->shortage(store->records, false);
 	if (shortage == 0)
 		return 0;
 	result = merge_step(store, (uint32_t)max_u64(shortage, SEGMENTS_AT_ONCE),

@@ -150,10 +150,17 @@ struct engine_address {
 		ago; /* user objects: as before their newest `ago` modifications, read-only; version must be 0 */
 };
 
+#define ENGINE_HISTORY_PROGRAMS 2
+
 enum engine_mode {
 	ENGINE_READ,  /* shared */
 	ENGINE_WRITE, /* exclusive; refuses to use the space reserved for removing */
 	ENGINE_FREE, /* exclusive; for removing and other commands that must work on a full device */
+	/*
+	 * The same, for one engine_snapshot or engine_rollback: neither begins nor ends with work that others have left to do. At
+	 * most ENGINE_HISTORY_PROGRAMS pages are programmed from beginning to end, unless even the reserve is used up.
+	 */
+	ENGINE_HISTORY,
 };
 
 /*

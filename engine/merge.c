@@ -456,8 +456,8 @@ int engine_merge(struct engine *engine, struct engine_merge_result *total)
 		retention_judge(engine);
 		standing_review(engine);
 		result = merge_step(engine, 1, LIVE_PERMILLE_MAX, total);
-		if (result == -EAGAIN && operations->shortage(engine->store) &&
-		    reclaim(engine, operations->shortage(engine->store)) == 0)
+		if (result == -EAGAIN && operations->shortage(engine->store, false) &&
+		    reclaim(engine, operations->shortage(engine->store, false)) == 0)
 			result = merge_step(engine, 1, LIVE_PERMILLE_MAX, total);
 	}
 	pthread_rwlock_unlock(&engine->turn);
@@ -486,14 +486,17 @@ static int make_some_room(struct engine *engine, uint32_t shortage)
 	return result;
 }
 
-void engine_make_room(struct engine *engine)
+void engine_make_room(struct engine *engine, enum engine_mode mode)
 {
 	const struct record_store_operations *operations = engine->store->operations;
 
 	if (!operations->merge || engine->options.merge_manual)
 		return;
+	/* It takes little, and that from the reserve; who comes next makes up for it. */
+	if (mode == ENGINE_HISTORY && !operations->shortage(engine->store, true))
+		return;
 	for (int step = 0; step < STEPS_PER_TRANSACTION; step++) {
-		uint32_t shortage = operations->shortage(engine->store);
+		uint32_t shortage = operations->shortage(engine->store, false);
 
 		if (!shortage ||
 		    (engine->merge_futile > operations->merge_calls_max(engine->store) &&

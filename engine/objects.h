@@ -158,7 +158,7 @@ void engine_settle_accesses(struct engine *engine, uint32_t most);
  * Frees some segments if the store gets low and merging is automatic. The caller has the turn alone, and no transaction is
  * open.
  */
-void engine_make_room(struct engine *engine);
+void engine_make_room(struct engine *engine, enum engine_mode mode);
 
 /* Forgets everything about the store's contents that is kept in memory. No transaction may be open. */
 void engine_forget(struct engine *engine);

@@ -48,6 +48,12 @@ static inline bool record_is_timeless(const struct record_key *key)
 	return key->identifier == 3 || (key->identifier >= 32 && key->identifier < 64);
 }
 
+/* Of these, what snapshots and rollbacks put. It lies apart, so that their cost does not hang on what others have put. */
+static inline bool record_is_of_history(const struct record_key *key)
+{
+	return key->identifier == 3 || (key->identifier >= 32 && key->identifier < 38);
+}
+
 enum record_flag {
 	RECORD_TOMBSTONE = 1 << 0, /* the key ends here; length 0 */
 	/*
@@ -107,6 +113,9 @@ struct record_keep {
 	bool (*keeps_lone_tombstone)(void *context, const struct record_key *key,
 				     const struct record_info *info);
 };
+
+/* Page programs behind a command that must not take long; see record_store_operations.catch_up. */
+#define RECORD_CATCH_UP_FEW 2
 
 #define MERGE_SEGMENTS_MAX 16
 
@@ -180,13 +189,22 @@ struct record_store_operations {
 	int (*get_older)(struct record_store *store, const struct record_key *key, uint64_t bound,
 			 uint32_t steps, void *value, uint32_t capacity, struct record_info *info);
 
+	/*
+	 * Does some of what puts of history's records have left to do, outside transactions. Programs at most `pages` pages, or with
+	 * more than RECORD_CATCH_UP_FEW all that it takes to leave room for many calls with so few. NULL: nothing is ever left.
+	 */
+	void (*catch_up)(struct record_store *store, uint32_t pages);
+
 	/* Everything committed so far becomes stable on the host's storage. */
 	int (*flush)(struct record_store *store);
 
 	/* The next three are NULL in a store that cannot merge. */
 
-	/* How many segments short of its mark the store is; 0 = there is enough room and no need to merge. */
-	uint32_t (*shortage)(struct record_store *store);
+	/*
+	 * How many segments short of its mark the store is; 0 = there is enough room and no need to merge. `reserve`: for one that
+	 * may use the space kept for removing.
+	 */
+	uint32_t (*shortage)(struct record_store *store, bool reserve);
 
 	/*
 	 * Frees segments: moves what `keep` needs of them to the active ones. Outside transactions; crash-safe at any

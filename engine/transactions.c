@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Transactions: the one that writes and those that read; formats, which are transactions too; access times on their way. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "common/bytes.h"
@@ -7,6 +8,11 @@
 #include "engine/lasting.h"
 #include "engine/objects.h"
 #include "engine/times.h"
+
+/* Page programs behind a commit, of what is left to do: a segment takes some ten commits, and none of them long. */
+#define CATCH_UP_PROGRAMS 16
+
+static_assert(RECORD_CATCH_UP_FEW == ENGINE_HISTORY_PROGRAMS, "a promise of the store's");
 
 /* ---- begin ---- */
 
@@ -47,7 +53,7 @@ static void begin_caches(struct engine_txn *txn)
 					      .page = engine->page,
 					      .put_bytes = &txn->put_bytes,
 					      .written = &txn->written,
-					      .reserve = txn->mode == ENGINE_FREE };
+					      .reserve = txn->mode != ENGINE_WRITE };
 	cache_begin(&engine->onodes);
 	cache_begin(&engine->nodes);
 	cache_begin(&engine->partitions);
@@ -106,7 +112,7 @@ int engine_begin(struct engine *engine, enum engine_mode mode, struct engine_txn
 		pthread_rwlock_rdlock(&engine->turn);
 	} else {
 		pthread_rwlock_wrlock(&engine->turn);
-		engine_make_room(engine);
+		engine_make_room(engine, mode);
 	}
 	txn->time_ms = engine_time_now(engine);
 	if (mode == ENGINE_READ)
@@ -226,7 +232,7 @@ static int put_and_commit(struct engine_txn *txn)
 		return result;
 	engine->transactions++;
 	/* What is removed makes room: look for it again. */
-	if (txn->mode == ENGINE_FREE)
+	if (txn->mode == ENGINE_FREE || txn->rolled_back)
 		engine->merge_futile = 0;
 	cache_commit(&engine->onodes);
 	cache_commit(&engine->nodes);
@@ -246,6 +252,10 @@ static int put_and_commit(struct engine_txn *txn)
 	if (txn->formats)
 		note_formatted(engine);
 	note_committed(txn);
+	if (engine->store->operations->catch_up)
+		engine->store->operations->catch_up(engine->store, txn->mode == ENGINE_HISTORY
+									   ? RECORD_CATCH_UP_FEW
+									   : CATCH_UP_PROGRAMS);
 	return 0;
 }
 
@@ -319,7 +329,7 @@ static int make_stable(struct engine *engine, uint64_t committed)
 int engine_commit(struct engine_txn *txn, bool stable)
 {
 	struct engine *engine = txn->engine;
-	bool writing = txn->mode != ENGINE_READ;
+	bool writing = txn->mode != ENGINE_READ, quick = txn->mode == ENGINE_HISTORY;
 	uint64_t committed;
 	int result = 0;
 
@@ -331,7 +341,8 @@ int engine_commit(struct engine_txn *txn, bool stable)
 	end(txn);
 	if (!result && (stable || (writing && engine->options.stable_commits)))
 		result = make_stable(engine, committed);
-	settle_accesses_if_many(engine);
+	if (!quick)
+		settle_accesses_if_many(engine);
 	return result;
 }
 

@@ -484,7 +484,10 @@ enum engine_mode osd_transaction_mode(const struct osd_request *request)
 	/* A QUERY with a collection for its matches fills that. */
 	if (request->entry->flags & OSD_QUERIES && request->cdb.address != 0)
 		return ENGINE_WRITE;
-	if (mode != ENGINE_READ || !osd_has_sets(request))
+	/* Rolling back one object changes it like others. */
+	if (mode == ENGINE_HISTORY && request->object != 0)
+		return ENGINE_FREE;
+	if ((mode != ENGINE_READ && mode != ENGINE_HISTORY) || !osd_has_sets(request))
 		return mode;
 	return osd_each_set(request, is_growing_set, NULL) == 0 ? ENGINE_FREE : ENGINE_WRITE;
 }

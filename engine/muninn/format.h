@@ -19,7 +19,7 @@
 #include "common/bytes.h"
 #include "engine/records.h"
 
-#define MUNINN_FORMAT_VERSION 2
+#define MUNINN_FORMAT_VERSION 3
 
 #define MUNINN_COLUMNS           64 /* sealed segments of a read-only table: one bit each of a 64-bit word */
 #define MUNINN_FILTERS_MAX       16 /* of a segment */

@@ -159,9 +159,9 @@ static int check_options(const struct nand_geometry *nand, const struct muninn_g
 			"segments of %u pages: must be a power of two from 8 to %d and a multiple"
 			" of the erase block (%u pages)",
 			geometry->segment_pages, MUNINN_SEGMENT_PAGES_MAX, nand->pages_per_block);
-	if (!is_power_of_two(geometry->rows) || geometry->rows > ROWS_MAX)
+	if (!is_power_of_two(geometry->hashed_rows) || geometry->hashed_rows > ROWS_MAX)
 		return error_set(error, -EINVAL, "%u rows: must be a power of two from 1 to %d",
-				 geometry->rows, ROWS_MAX);
+				 geometry->hashed_rows, ROWS_MAX);
 	if (geometry->record_bytes < 64 || geometry->record_bytes > geometry->page_bytes)
 		return error_set(
 			error, -EINVAL,
@@ -246,7 +246,8 @@ static void derive_sizes(struct muninn_geometry *geometry)
 {
 	struct filter_geometry newest;
 
-	geometry->tables_expected = geometry->segments / (geometry->rows * MUNINN_COLUMNS) + 1;
+	geometry->tables_expected =
+		geometry->segments / (geometry->hashed_rows * MUNINN_COLUMNS) + 1;
 	muninn_filter_geometry(geometry, geometry->tables_expected, &newest);
 	geometry->image_bytes_max =
 		table_image_bytes(newest.bits_total, geometry->overflow_entries);
@@ -264,10 +265,11 @@ static void derive_sizes(struct muninn_geometry *geometry)
 				     1;
 	geometry->reserve_removal = (uint32_t)max_u64(
 		(uint64_t)geometry->segments * geometry->over_provision_permille / 1000,
-		geometry->rows + 1);
-	geometry->buffers = geometry->rows;
+		geometry->rows); /* each of them can be sealed once */
+	geometry->buffers = geometry->rows + 1;
 	if (geometry->hot_rows == ENGINE_HOT_ROWS_KEEP)
-		geometry->buffers += (uint32_t)divide_up(geometry->rows, ROWS_PER_SPARE_BUFFER);
+		geometry->buffers +=
+			(uint32_t)divide_up(geometry->hashed_rows, ROWS_PER_SPARE_BUFFER);
 }
 
 int muninn_geometry_choose(const struct nand_geometry *nand, const struct engine_options *options,
@@ -300,7 +302,8 @@ int muninn_geometry_choose(const struct nand_geometry *nand, const struct engine
 		.blocks = nand->blocks,
 		.segments = nand->blocks / (segment_pages / nand->pages_per_block),
 	};
-	geometry->rows = options->rows ? options->rows : default_rows(geometry->segments);
+	geometry->hashed_rows = options->rows ? options->rows : default_rows(geometry->segments);
+	geometry->rows = geometry->hashed_rows + 1;
 	result = check_options(nand, geometry, error);
 	if (result)
 		return result;
@@ -310,14 +313,14 @@ int muninn_geometry_choose(const struct nand_geometry *nand, const struct engine
 	size_filters(geometry);
 	derive_sizes(geometry);
 	uint32_t least = geometry->root_segments + geometry->reserve_metadata +
-			 geometry->reserve_removal + geometry->rows;
+			 geometry->reserve_removal + geometry->hashed_rows;
 
 	if (geometry->segments < least)
 		return error_set(
 			error, -EINVAL,
 			"%u segments of %u pages are too few for %u rows: at least %u; make the"
 			" device larger or the rows fewer",
-			geometry->segments, geometry->segment_pages, geometry->rows, least);
+			geometry->segments, geometry->segment_pages, geometry->hashed_rows, least);
 	place_in_nvram(geometry);
 	return 0;
 }

@@ -21,7 +21,7 @@ struct muninn_geometry {
 	/* As configured. */
 	uint32_t page_bytes;
 	uint32_t segment_pages;
-	uint32_t rows;
+	uint32_t hashed_rows; /* that keys are hashed to */
 	uint32_t record_bytes;
 	uint32_t fpr_millionths;
 	uint32_t fpr_factor_permille;
@@ -32,6 +32,7 @@ struct muninn_geometry {
 	bool even_filters; /* of equal size; otherwise skewed, each made for the keys that reach it */
 	enum engine_hot_rows hot_rows;
 	/* Derived. */
+	uint32_t rows;   /* all of them: the last one is history's, see row.c */
 	uint32_t places; /* hash functions */
 	uint32_t block_pages;
 	uint32_t segment_blocks;
@@ -50,7 +51,8 @@ struct muninn_geometry {
 	uint32_t image_segments_max; /* segments that an image may touch */
 	uint32_t directory_entry_bytes;
 	uint32_t directory_entries;
-	uint32_t buffers; /* active segments that there is NVRAM for: one a row, and spare ones */
+	uint32_t
+		buffers; /* active segments that there is NVRAM for: one a row, a second one for history's, and spare ones */
 	/* NVRAM places. */
 	uint64_t buffers_at;                /* first buffer area */
 	uint64_t buffer_bytes;              /* size of a buffer area */
@@ -72,6 +74,12 @@ void muninn_filter_geometry(const struct muninn_geometry *geometry, uint32_t ind
 static inline uint64_t segment_records_max(const struct muninn_geometry *geometry)
 {
 	return (uint64_t)geometry->segment_pages * (geometry->page_bytes / RECORD_HEADER_BYTES + 1);
+}
+
+/* The row of record_is_of_history. */
+static inline uint32_t history_row(const struct muninn_geometry *geometry)
+{
+	return geometry->hashed_rows;
 }
 
 /* Slots of a buffer: a page each, and one spare for compaction. */

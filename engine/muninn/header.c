@@ -9,7 +9,7 @@ void header_write(uint8_t *to, const struct muninn_geometry *geometry, const uin
 {
 	put_le64(to + NVRAM_MAGIC_AT, NVRAM_MAGIC);
 	put_le32(to + NVRAM_VERSION_AT, MUNINN_FORMAT_VERSION);
-	put_le32(to + NVRAM_ROWS_AT, geometry->rows);
+	put_le32(to + NVRAM_ROWS_AT, geometry->hashed_rows);
 	put_le32(to + NVRAM_SEGMENT_PAGES_AT, geometry->segment_pages);
 	put_le32(to + NVRAM_RECORD_BYTES_AT, geometry->record_bytes);
 	put_le32(to + NVRAM_FPR_AT, geometry->fpr_millionths);

@@ -217,7 +217,7 @@ static int search(struct lookup *lookup)
 	int result;
 
 	lookup->hash = key_hash(lookup->key, store->geometry.segment_pages);
-	row = &store->rows[hash_row(&lookup->hash, store->geometry.rows)];
+	row = &store->rows[store_row(store, lookup->key, &lookup->hash)];
 	result = row_has_newer(row) ? search_buffer(lookup, &row->newer) : -EAGAIN;
 	if (result == -EAGAIN)
 		result = search_buffer(lookup, &row->buffer);

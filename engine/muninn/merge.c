@@ -566,6 +566,8 @@ int store_merge(struct muninn_store *store, const struct record_keep *keep,
 				    wanted < MERGE_SEGMENTS_MAX ? wanted : MERGE_SEGMENTS_MAX,
 				    batch, &result);
 
+	/* So that commands that must not take long find room behind what was moved. */
+	store_catch_up(store, UINT32_MAX);
 	if (count == 0)
 		return result;
 	/*

@@ -75,9 +75,11 @@ int store_allocate(struct muninn_store *store, struct error_text *error)
 	if (!store->rows || !store->merge_needs || !store->free_buffers || !store->touched ||
 	    !store->images || !store->segment_rows || !store->spares || !store->ios ||
 	    !store->root || !store->kills)
-		return error_set(error, -ENOMEM, "out of memory for %u rows", geometry->rows);
+		return error_set(error, -ENOMEM, "out of memory for %u rows",
+				 geometry->hashed_rows);
 	memset(store->segment_rows, 0xff, geometry->segments * sizeof(*store->segment_rows));
 	store_merge_begin(store);
+	sealing_begin(&store->history_sealing);
 	/* The last is taken first: a new store gives row n buffer n. */
 	for (uint32_t number = geometry->buffers; number-- > 0; store->free_buffer_count++)
 		if (buffer_create(&store->free_buffers[store->free_buffer_count], geometry,
@@ -168,6 +170,7 @@ int store_wipe(struct muninn_store *store, uint64_t how, bool *begun)
 	*begun = true;
 	space_destroy(&store->space);
 	store->space = space;
+	sealing_begin(&store->history_sealing);
 	empty_rows(store);
 	/*
 	 * Before a segment that the last root speaks of is written again. A device that is being formatted gets its first root when

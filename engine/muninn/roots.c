@@ -68,47 +68,65 @@ static int program_part(struct muninn_store *store, const uint8_t *bytes, uint32
 	return nand_program(store->nand, NAND_CAUSE_METADATA, &io, 1);
 }
 
-/* Programs a root or list from the end of the ring on. -ENOSPC: it would begin a segment and is not `whole`. */
-static int append(struct muninn_store *store, const uint8_t *bytes, bool whole)
+/* Where a root or list goes. -ENOSPC: it would begin a segment and is not `whole`. */
+static int begin_append(struct muninn_store *store, const uint8_t *bytes, bool whole,
+			struct root_writing *writing)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
-	uint32_t pages = (uint32_t)divide_up(get_le32(bytes + 12), geometry->page_bytes), end;
+	uint32_t end;
 	int result = segment_end(store->nand, geometry, ring_segment(store), &end);
 
+	*writing = (struct root_writing){
+		.pages = (uint32_t)divide_up(get_le32(bytes + 12), geometry->page_bytes),
+		.serial = get_le64(bytes + 24),
+	};
 	/* The next segment is tried, too, when the blocks of this one can't be read. */
-	if (result || pages > geometry->segment_pages - end)
+	if (result || writing->pages > geometry->segment_pages - end)
 		end = geometry->segment_pages;
-	if (end == geometry->segment_pages && !whole)
-		return -ENOSPC;
-	result = 0;
-	for (uint32_t part = 0; !result && part < pages; part++, end++) {
-		if (end == geometry->segment_pages) {
+	writing->end = end;
+	return end == geometry->segment_pages && !whole ? -ENOSPC : 0;
+}
+
+/* Programs at most *budget pages, which are taken off; when that was the last one, all are stable. */
+static int append_some(struct muninn_store *store, const uint8_t *bytes,
+		       struct root_writing *writing, uint32_t *budget)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+	int result = 0;
+
+	for (; !result && writing->part < writing->pages && *budget; --*budget) {
+		if (writing->end == geometry->segment_pages) {
 			result = next_segment(store);
-			end = 0;
+			writing->end = 0;
 		}
 		if (!result)
-			result = program_part(store, bytes, part,
-					      segment_page(geometry, ring_segment(store)) + end);
+			result = program_part(store, bytes, writing->part,
+					      segment_page(geometry, ring_segment(store)) +
+						      writing->end);
+		writing->part++;
+		writing->end++;
 	}
+	if (result || writing->part < writing->pages)
+		return result;
 	/* A root within one segment is stable with it; one through several with the whole ring. */
-	if (!result && pages <= geometry->segment_pages)
-		result = nand_sync(store->nand, ring_segment(store) * geometry->segment_blocks,
-				   geometry->segment_blocks);
-	else if (!result)
-		result = nand_sync(store->nand, 0,
-				   geometry->root_segments * geometry->segment_blocks);
-	return result;
+	if (writing->pages <= geometry->segment_pages)
+		return nand_sync(store->nand, ring_segment(store) * geometry->segment_blocks,
+				 geometry->segment_blocks);
+	return nand_sync(store->nand, 0, geometry->root_segments * geometry->segment_blocks);
 }
 
 /* A page that can't be programmed ends its segment's use; the whole is tried again in the next one. */
-static int append_somewhere(struct muninn_store *store, const uint8_t *bytes)
+static int append_somewhere(struct muninn_store *store, const uint8_t *bytes,
+			    struct root_writing *writing, uint32_t *budget)
 {
-	int result = append(store, bytes, true);
+	int result = append_some(store, bytes, writing, budget);
 
 	for (uint32_t tried = 0; result == -EIO && tried < store->geometry.root_segments; tried++) {
 		result = next_segment(store);
 		if (!result)
-			result = append(store, bytes, true);
+			result = begin_append(store, bytes, true, writing);
+		if (!result)
+			result = append_some(store, bytes, writing, budget);
 	}
 	return result;
 }
@@ -188,36 +206,77 @@ static int make_root(struct muninn_store *store, uint64_t serial)
 	return 0;
 }
 
-int store_write_root(struct muninn_store *store)
+/* It is tried again and again. */
+static int tell(struct muninn_store *store, int result)
 {
-	uint64_t serial = state_read(store, STATE_ROOT_SERIAL_AT);
-	int result = set_state(store, STATE_ROOT_SERIAL_AT, serial + 1);
-
-	if (!result)
-		result = make_root(store, serial);
-	if (!result)
-		result = append_somewhere(store, store->root);
-	/* It is tried again and again. */
 	if (result && result != store->root_told)
 		log_line(LOG_LEVEL_ERROR,
 			 "the root of the device can't be written to flash (error %d); nothing is "
 			 "lost, but should NVRAM be, less can be recovered",
 			 -result);
 	store->root_told = result;
+	store->root_outdated |= result != 0;
+	return result;
+}
+
+int store_begin_root(struct muninn_store *store)
+{
+	uint32_t all = UINT32_MAX;
+	uint64_t serial;
+	int result;
+
+	/* Each is complete before the next one begins: the ring has room for the last one and one more. */
+	store_go_on_root(store, &all);
+	serial = state_read(store, STATE_ROOT_SERIAL_AT);
+	result = set_state(store, STATE_ROOT_SERIAL_AT, serial + 1);
+	if (!result)
+		result = make_root(store, serial);
+	if (!result)
+		result = begin_append(store, store->root, true, &store->root_writing);
 	if (result)
-		return result;
-	store->root_serial = serial;
-	store->kill_count = 0;
+		return tell(store, result);
 	store->root_outdated = false;
 	return 0;
 }
 
-int store_write_kills(struct muninn_store *store, const struct root_kill *kills, uint32_t count)
+int store_go_on_root(struct muninn_store *store, uint32_t *pages)
 {
-	uint64_t serial = state_read(store, STATE_ROOT_SERIAL_AT);
-	struct root_header header = state_header(store, KILLS_MAGIC, serial);
+	struct root_writing *writing = &store->root_writing;
+	uint64_t serial = writing->serial;
 	int result;
 
+	if (!writing->pages)
+		return 0;
+	result = append_somewhere(store, store->root, writing, pages);
+	if (!result && writing->part < writing->pages)
+		return 0;
+	*writing = (struct root_writing){ 0 };
+	if (result)
+		return tell(store, result);
+	store->root_serial = serial;
+	store->kill_count = 0;
+	return tell(store, 0);
+}
+
+int store_write_root(struct muninn_store *store)
+{
+	uint32_t all = UINT32_MAX;
+	int result = store_begin_root(store);
+
+	return result ? result : store_go_on_root(store, &all);
+}
+
+int store_write_kills(struct muninn_store *store, const struct root_kill *kills, uint32_t count)
+{
+	struct root_writing writing;
+	struct root_header header;
+	uint32_t all = UINT32_MAX;
+	uint64_t serial;
+	int result;
+
+	store_go_on_root(store, &all);
+	serial = state_read(store, STATE_ROOT_SERIAL_AT);
+	header = state_header(store, KILLS_MAGIC, serial);
 	if (!store->root_serial || store->kill_count + count > store->geometry.root_kills_max)
 		return store_write_root(store);
 	for (uint32_t n = 0; n < count; n++)
@@ -230,7 +289,9 @@ int store_write_kills(struct muninn_store *store, const struct root_kill *kills,
 	root_seal(store->kills, header.bytes);
 	/* Merging syncs NVRAM before and after: no need to wait for that here. */
 	nvram_store64(store->nvram + STATE_ROOT_SERIAL_AT, serial + 1);
-	result = append(store, store->kills, false);
+	result = begin_append(store, store->kills, false, &writing);
+	if (!result)
+		result = append_some(store, store->kills, &writing, &all);
 	return result ? store_write_root(store) : 0;
 }
 

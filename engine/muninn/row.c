@@ -7,6 +7,11 @@
  * buffer is the first to be searched and the last to be sealed; all others go on filling the older one. That one is sealed
  * when it is full, or when a key has run out of places in the newer one too.
  *
+ * History's row, which what snapshots and rollbacks put goes to, always finds a second buffer. As soon as it has one nothing is
+ * put to the first, and this is programmed a few pages at a time behind each command (store_catch_up). So a snapshot never waits
+ * for a whole segment. It fills slowly. So that not more of it than of other rows is lost with the NVRAM, it is sealed as it is
+ * when these have sealed one segment each.
+ *
  * Which buffer is whose is in the buffers' areas in NVRAM. The older one of a row has the lower serial. A buffer whose
  * serial is not above that of the row's last column has been sealed.
  */
@@ -67,6 +72,12 @@ void row_start_buffer(struct muninn_store *store, uint32_t number)
 {
 	assert(!store->rows[number].buffer.area);
 	store->rows[number].buffer = take_buffer(store, number, 0);
+}
+
+void row_take_newer(struct muninn_store *store, uint32_t number)
+{
+	assert(!row_has_newer(&store->rows[number]));
+	store->rows[number].newer = take_buffer(store, number, 1);
 }
 
 void row_end_buffer(struct muninn_store *store, uint32_t number)
@@ -137,8 +148,10 @@ static bool is_full(const struct buffer *buffer)
 static int put_in_row(struct muninn_store *store, struct row *row, const struct key_hash *hash,
 		      const struct new_record *record)
 {
+	bool of_history = row == &store->rows[history_row(&store->geometry)];
+
 	/* Once in the newer buffer a key never goes back: the newer one is searched first. */
-	if (!row_has_newer(row) || !buffer_may_hold(&row->newer, hash)) {
+	if (!row_has_newer(row) || (!of_history && !buffer_may_hold(&row->newer, hash))) {
 		int result = buffer_put(&row->buffer, hash, record, store->committed);
 
 		if (result != -ENOSPC || !row_has_newer(row) || is_full(&row->buffer))
@@ -147,16 +160,24 @@ static int put_in_row(struct muninn_store *store, struct row *row, const struct 
 	return buffer_put(&row->newer, hash, record, store->committed);
 }
 
+/* Whether a row that has no place for a key takes a second buffer before its first one is sealed. */
 static bool may_take_newer(const struct muninn_store *store, const struct row *row)
 {
-	return store->geometry.hot_rows == ENGINE_HOT_ROWS_KEEP && !row_has_newer(row) &&
-	       store->free_buffer_count > 0 && !is_full(&row->buffer);
+	const struct row *history = &store->rows[history_row(&store->geometry)];
+	uint32_t reserved = row_has_newer(history) ? 0 : 1;
+
+	if (row_has_newer(row))
+		return false;
+	if (row == history)
+		return store->free_buffer_count > 0;
+	return store->geometry.hot_rows == ENGINE_HOT_ROWS_KEEP &&
+	       store->free_buffer_count > reserved && !is_full(&row->buffer);
 }
 
 int store_place(struct muninn_store *store, const struct new_record *record, bool reserve)
 {
 	struct key_hash hash = key_hash(&record->header.key, store->geometry.segment_pages);
-	uint32_t number = hash_row(&hash, store->geometry.rows);
+	uint32_t number = store_row(store, &record->header.key, &hash);
 	struct row *row = &store->rows[number];
 	int result = -ENOSPC;
 
@@ -165,10 +186,10 @@ int store_place(struct muninn_store *store, const struct new_record *record, boo
 		if (result != -ENOSPC)
 			break;
 		if (may_take_newer(store, row)) {
-			row->newer = take_buffer(store, number, 1);
+			row_take_newer(store, number);
 			continue;
 		}
-		result = check_room(store, reserve);
+		result = check_room(store, reserve || number == history_row(&store->geometry));
 		if (!result)
 			result = store_seal_row(store, number);
 		if (result)

@@ -6,6 +6,12 @@
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/store.h"
 
+/*
+ * Of rows fewer than that history's row does not wait for one segment each, but for so many: segments that are programmed half
+ * empty shall be few.
+ */
+enum { SEALED_BESIDE_HISTORY_MIN = 16 };
+
 /* What the column will say of the buffered segment, but where on flash it is. */
 static struct table_column gather_facts(const struct buffer *buffer)
 {
@@ -19,56 +25,91 @@ static struct table_column gather_facts(const struct buffer *buffer)
 	return facts;
 }
 
-/* Programs every page of the buffer, empty ones too: pages of a block are programmed in order. */
-static int program_segment(struct muninn_store *store, uint32_t row, bool unfinished,
-			   uint32_t segment)
+/* What is programmed to the segment's page `page`. `spare_bytes` is used for it. */
+static struct nand_page_io page_io(const struct muninn_store *store, uint32_t row,
+				   const struct sealing *sealing, uint32_t page,
+				   uint8_t *spare_bytes)
 {
 	const struct buffer *buffer = &store->rows[row].buffer;
-	const struct muninn_geometry *geometry = &store->geometry;
-	uint32_t usable = nand_spare_usable(nand_geometry(store->nand));
+	struct page_view view = buffer_page(buffer, page);
+	struct page_spare spare = {
+		.kind = PAGE_KIND_RECORDS,
+		.large = view.large_header != NULL,
+		.unfinished = sealing->unfinished,
+		.row = (uint16_t)row,
+		.used = view.used,
+		.serial = buffer->serial,
+	};
+	uint8_t *data = (uint8_t *)(uintptr_t)view.data;
 
-	for (uint32_t page = 0; page < geometry->segment_pages; page++) {
-		struct page_view view = buffer_page(buffer, page);
-		struct page_spare spare = {
-			.kind = PAGE_KIND_RECORDS,
-			.large = view.large_header != NULL,
-			.unfinished = unfinished,
-			.row = (uint16_t)row,
-			.used = view.used,
-			.serial = buffer->serial,
-		};
-		uint8_t *bytes = store->spares + (uint64_t)page * usable;
-		uint8_t *data = (uint8_t *)(uintptr_t)view.data;
-
-		/* What earlier segments left behind the records does not go to flash. */
-		memset(data + view.used, 0, geometry->page_bytes - view.used);
-		if (view.large_header)
-			memcpy(spare.large_header, view.large_header, RECORD_HEADER_BYTES);
-		page_spare_encode(&spare, bytes);
-		store->ios[page] = (struct nand_page_io){
-			.page = segment_page(geometry, segment) + page,
-			.data = data,
-			.spare = bytes,
-		};
-	}
-	return nand_program(store->nand, NAND_CAUSE_USER, store->ios, geometry->segment_pages);
+	/* What earlier segments left behind the records does not go to flash. */
+	memset(data + view.used, 0, store->geometry.page_bytes - view.used);
+	if (view.large_header)
+		memcpy(spare.large_header, view.large_header, RECORD_HEADER_BYTES);
+	page_spare_encode(&spare, spare_bytes);
+	return (struct nand_page_io){
+		.page = segment_page(&store->geometry, sealing->segment) + page,
+		.data = data,
+		.spare = spare_bytes,
+	};
 }
 
-/* Takes a segment and programs the buffer to it; a segment that fails is given up for another one. */
-static int write_segment(struct muninn_store *store, uint32_t row, bool unfinished,
-			 uint32_t *segment)
+/* Programs the next `count` pages of the buffer, empty ones too: pages of a block are programmed in order. */
+static int program_pages(struct muninn_store *store, uint32_t row, const struct sealing *sealing,
+			 uint32_t count)
 {
-	int result;
+	uint32_t usable = nand_spare_usable(nand_geometry(store->nand));
 
-	while ((result = space_take(&store->space, segment)) == 0) {
-		result = program_segment(store, row, unfinished, *segment);
-		if (result == 0)
-			return 0;
+	for (uint32_t n = 0; n < count; n++)
+		store->ios[n] = page_io(store, row, sealing, sealing->pages + n,
+					store->spares + (uint64_t)n * usable);
+	return nand_program(store->nand, NAND_CAUSE_USER, store->ios, count);
+}
+
+void sealing_begin(struct sealing *sealing)
+{
+	*sealing = (struct sealing){ .segment = NO_SEGMENT };
+}
+
+/* The segment that was taken is free again. */
+static void give_up(struct muninn_store *store, struct sealing *sealing)
+{
+	if (sealing->segment != NO_SEGMENT)
+		space_release(&store->space, sealing->segment);
+	sealing_begin(sealing);
+}
+
+/*
+ * Programs at most *budget pages of the buffer, which are taken off, to a segment that it takes; one that fails is given up for
+ * another one.
+ */
+static int write_segment(struct muninn_store *store, uint32_t row, struct sealing *sealing,
+			 uint32_t *budget)
+{
+	uint32_t segment_pages = store->geometry.segment_pages;
+
+	while (sealing->pages < segment_pages && *budget) {
+		uint32_t count = (uint32_t)min_u64(segment_pages - sealing->pages, *budget);
+		int result = 0;
+
+		if (sealing->segment == NO_SEGMENT)
+			result = space_take(&store->space, &sealing->segment);
+		if (result) {
+			sealing->segment = NO_SEGMENT;
+			return result;
+		}
+		result = program_pages(store, row, sealing, count);
+		*budget -= count;
+		sealing->pages += count;
+		if (!result)
+			continue;
 		log_line(LOG_LEVEL_WARNING, "segment %u is retired: programming failed (error %d)",
-			 *segment, -result);
+			 sealing->segment, -result);
 		store->space.retired++;
+		sealing->segment = NO_SEGMENT;
+		sealing->pages = 0;
 	}
-	return result;
+	return 0;
 }
 
 /*
@@ -120,29 +161,119 @@ static int add_column(struct muninn_store *store, struct row *row, const struct 
 	return 0;
 }
 
-int store_seal_row(struct muninn_store *store, uint32_t number)
+/* Makes room for one more column. *budget may be used up before there is. */
+static int make_column(struct muninn_store *store, uint32_t number, uint32_t *budget)
+{
+	if (table_columns(&store->rows[number].growing) == MUNINN_COLUMNS) {
+		int result = store_complete_table(store, number, budget);
+
+		if (result)
+			return result;
+	}
+	/* Before what comes into the next table, so that no root lacks more than one table can hold. */
+	if (number == history_row(&store->geometry))
+		store_go_on_root(store, budget); /* what fails is logged: NVRAM says it all */
+	return 0;
+}
+
+/* Makes a segment that has been programmed a column. */
+static int end_sealing(struct muninn_store *store, uint32_t number, struct sealing *sealing)
 {
 	struct row *row = &store->rows[number];
 	struct table_column facts = gather_facts(&row->buffer);
-	bool unfinished = facts.last_sequence > store->committed;
-	int result = 0;
+	int result = sync_segment(store, sealing->segment);
 
-	if (table_columns(&row->growing) == MUNINN_COLUMNS) {
-		result = store_complete_table(store, number);
-		versions_refresh(store, row);
-	}
-	if (!result)
-		result = write_segment(store, number, unfinished, &facts.segment);
-	if (!result)
-		result = sync_segment(store, facts.segment);
+	facts.segment = sealing->segment;
 	if (!result)
 		result = add_column(store, row, &facts);
 	if (result)
 		return result;
+	sealing_begin(sealing);
 	store->segment_rows[facts.segment] = (uint16_t)number;
 	store->root_outdated = true;
+	store->sealed_beside_history =
+		number == history_row(&store->geometry) ? 0 : store->sealed_beside_history + 1;
 	row_end_buffer(store, number);
 	return 0;
+}
+
+/* Goes on sealing a row's older buffer, with at most *budget page programs. */
+static int seal(struct muninn_store *store, uint32_t number, struct sealing *sealing,
+		uint32_t *budget)
+{
+	int result = make_column(store, number, budget);
+
+	if (result || !*budget)
+		return result;
+	if (sealing->pages == 0)
+		sealing->unfinished = gather_facts(&store->rows[number].buffer).last_sequence >
+				      store->committed;
+	result = write_segment(store, number, sealing, budget);
+	if (!result && sealing->pages == store->geometry.segment_pages)
+		result = end_sealing(store, number, sealing);
+	return result;
+}
+
+int store_seal_row(struct muninn_store *store, uint32_t number)
+{
+	bool of_history = number == history_row(&store->geometry);
+	struct sealing sealing, *at = of_history ? &store->history_sealing : &sealing;
+	uint32_t budget = UINT32_MAX;
+	int result;
+
+	sealing_begin(&sealing);
+	result = seal(store, number, at, &budget);
+	/* A transaction that ends without it takes its records out of the buffer again. */
+	if (result && (!of_history || at->unfinished))
+		give_up(store, at);
+	return result;
+}
+
+/* Whether history's row may fill up before its older buffer is sealed, should a step be small. */
+static bool is_urgent(const struct row *row)
+{
+	const struct muninn_geometry *geometry = row->newer.geometry;
+
+	return buffer_used_bytes(&row->newer) * 2 >
+	       (uint64_t)geometry->segment_pages * geometry->page_bytes;
+}
+
+/* Whether history's row is to be sealed although it is not full. */
+static bool is_due(const struct muninn_store *store)
+{
+	const struct row *row = &store->rows[history_row(&store->geometry)];
+
+	return store->sealed_beside_history >=
+		       max_u64(store->geometry.hashed_rows, SEALED_BESIDE_HISTORY_MIN) &&
+	       !row_has_newer(row) && store->free_buffer_count && buffer_used_bytes(&row->buffer);
+}
+
+void store_catch_up(struct muninn_store *store, uint32_t pages)
+{
+	uint32_t number = history_row(&store->geometry);
+	struct row *row = &store->rows[number];
+	int result = 0;
+
+	assert(store->sequence == 0);
+	if (state_read(store, STATE_WIPING_AT))
+		return;
+	if (pages > RECORD_CATCH_UP_FEW && is_due(store))
+		row_take_newer(store, number);
+	if (!row_has_newer(row))
+		return;
+	if (pages > RECORD_CATCH_UP_FEW && is_urgent(row))
+		pages = UINT32_MAX;
+	if (store->history_sealing.segment == NO_SEGMENT &&
+	    store->space.count <= store->geometry.reserve_metadata)
+		result = -ENOSPC;
+	else
+		result = seal(store, number, &store->history_sealing, &pages);
+	if (result && result != store->history_told)
+		log_line(LOG_LEVEL_WARNING,
+			 "what is noted about history can't be written to flash yet (error %d)%s",
+			 -result,
+			 result == -ENOSPC ? "; there is no free segment: remove something" : "");
+	store->history_told = result;
 }
 
 static int flush_buffer(struct muninn_store *store, struct buffer *buffer)

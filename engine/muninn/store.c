@@ -198,6 +198,11 @@ static int muninn_get_older(struct record_store *base, const struct record_key *
 
 /* ---- the rest ---- */
 
+static void muninn_catch_up(struct record_store *base, uint32_t pages)
+{
+	store_catch_up(store_of(base), pages);
+}
+
 static int muninn_flush(struct record_store *base)
 {
 	return store_flush(store_of(base));
@@ -220,12 +225,16 @@ static int muninn_sync_memo(struct record_store *base)
 	return nand_nvram_sync(store_of(base)->nand, 0, NVRAM_PAGE);
 }
 
-/* The mark leaves room for every row to be sealed before ordinary puts are refused. */
-static uint32_t muninn_shortage(struct record_store *base)
+/*
+ * The mark leaves room for every row to be sealed before ordinary puts are refused; that of the reserve, for those rows that one
+ * command may fill. History's row goes on beyond either.
+ */
+static uint32_t muninn_shortage(struct record_store *base, bool reserve)
 {
 	const struct muninn_store *store = store_of(base);
 	const struct muninn_geometry *geometry = &store->geometry;
-	uint32_t mark = geometry->reserve_metadata + geometry->reserve_removal + geometry->rows + 4;
+	uint32_t mark = geometry->reserve_metadata + 4 +
+			(reserve ? 0 : geometry->reserve_removal + geometry->hashed_rows);
 
 	return store->space.count < mark ? mark - store->space.count : 0;
 }
@@ -250,6 +259,9 @@ static void muninn_statistics(struct record_store *base, struct engine_statistic
 	const struct muninn_geometry *geometry = &store->geometry;
 	uint64_t segment_bytes = (uint64_t)geometry->segment_pages * geometry->page_bytes;
 	uint64_t sealed = 0, tables = 0, index_bytes = 0;
+	/* What is only taken counts with its buffer. */
+	uint32_t taken = store->history_sealing.segment != NO_SEGMENT;
+	uint32_t free_segments = store->space.count + taken;
 
 	statistics->internal_versions = 0;
 
@@ -263,25 +275,26 @@ static void muninn_statistics(struct record_store *base, struct engine_statistic
 			sealed += (uint64_t)__builtin_popcountll(table_live(&row->complete[n]));
 			index_bytes += table_memory_bytes(&row->complete[n]);
 		}
-		index_bytes += row->growing.image_bytes;
+		/* One without columns is of no key. */
+		if (table_columns(&row->growing))
+			index_bytes += row->growing.image_bytes;
 	}
 	index_bytes += rows_filter_bytes(store) + table_cache_bytes(store->table_cache);
 	statistics->segments = geometry->segments;
-	statistics->segments_free = store->space.count;
+	statistics->segments_free = free_segments;
 	statistics->segments_sealed = sealed;
 	statistics->segments_metadata =
-		geometry->segments - store->space.count - store->space.retired - sealed;
-	statistics->rows = geometry->rows;
+		geometry->segments - free_segments - store->space.retired - sealed;
+	statistics->rows = geometry->hashed_rows;
 	statistics->tables = tables;
 	statistics->capacity_bytes =
 		(uint64_t)(geometry->segments - geometry->root_segments -
 			   geometry->reserve_metadata - geometry->reserve_removal) *
 		segment_bytes;
-	statistics->used_bytes =
-		min_u64(statistics->capacity_bytes,
-			(geometry->segments - geometry->root_segments - store->space.count) *
-					segment_bytes +
-				rows_buffered_bytes(store));
+	statistics->used_bytes = min_u64(
+		statistics->capacity_bytes,
+		(geometry->segments - geometry->root_segments - free_segments) * segment_bytes +
+			rows_buffered_bytes(store));
 	statistics->records_put = __atomic_load_n(&store->counters.records_put, __ATOMIC_RELAXED);
 	statistics->records_got = __atomic_load_n(&store->counters.records_got, __ATOMIC_RELAXED);
 	statistics->records_absent =
@@ -312,8 +325,11 @@ static void muninn_statistics(struct record_store *base, struct engine_statistic
 static int muninn_close(struct record_store *base, bool stable)
 {
 	struct muninn_store *store = store_of(base);
+	uint32_t all = UINT32_MAX;
 	int result = stable ? store_flush(store) : 0;
 
+	if (stable && !result)
+		store_go_on_root(store, &all);
 	if (stable && !result && store->root_outdated)
 		store_write_root(store);
 	store_free(store);
@@ -330,6 +346,7 @@ const struct record_store_operations muninn_operations = {
 	.get = muninn_get,
 	.list = muninn_list,
 	.get_older = muninn_get_older,
+	.catch_up = muninn_catch_up,
 	.flush = muninn_flush,
 	.shortage = muninn_shortage,
 	.merge_calls_max = muninn_merge_calls_max,

@@ -29,6 +29,30 @@ struct row {
 	bool unsynced; /* changed since the last flush */
 };
 
+/* A row's older buffer on its way to a segment of flash. */
+struct sealing {
+	uint32_t segment; /* NO_SEGMENT: none has been taken */
+	uint32_t pages;   /* of it that have been programmed */
+	bool unfinished;  /* the buffer holds records of a transaction that is not committed */
+};
+
+/* The image of a row's growing table on its way to flash. */
+struct image_writing {
+	struct table table; /* a copy; `image` NULL: there is none on its way */
+	uint8_t *entry;     /* of the directory, not in use yet; its segments count as used */
+	uint32_t row;
+	uint32_t pages; /* that have been programmed */
+	uint32_t attempts;
+};
+
+/* A root in store->root on its way to the ring. */
+struct root_writing {
+	uint32_t pages; /* 0: there is none on its way */
+	uint32_t part;  /* the next page */
+	uint32_t end;   /* of the ring's segment, where it goes */
+	uint64_t serial;
+};
+
 struct store_counters {
 	uint64_t records_put, records_got, records_absent, record_bytes_put;
 	uint64_t page_reads, false_positive_reads;
@@ -59,14 +83,20 @@ struct muninn_store {
 	uint32_t metadata_segment,
 		metadata_page; /* where the next table image begins; NO_SEGMENT: in a new segment */
 	uint8_t *spares;       /* spare areas of a segment, for programming */
-	struct nand_page_io *ios;       /* one a page of a segment */
-	struct store_counters counters; /* updated atomically: readers run side by side */
+	struct nand_page_io *ios;           /* one a page of a segment */
+	struct store_counters counters;     /* updated atomically: readers run side by side */
+	struct sealing history_sealing;     /* history's row is sealed a few pages at a time ... */
+	struct image_writing history_image; /* ... and so is its table written */
+	uint32_t
+		sealed_beside_history; /* segments of other rows, since history's was sealed last */
+	int history_told;              /* the error that was logged last, until all is well */
 	uint64_t open_microseconds;
 	const struct engine_options *options; /* while it is opened */
 	uint8_t boot_id[NVRAM_BOOT_BYTES];
-	bool host_failed;       /* since the store was last open */
-	uint64_t fallen_from;   /* then: the highest sequence number that there was */
-	uint8_t *root;          /* room for a root */
+	bool host_failed;     /* since the store was last open */
+	uint64_t fallen_from; /* then: the highest sequence number that there was */
+	uint8_t *root;        /* room for a root */
+	struct root_writing root_writing;
 	uint8_t *kills;         /* a list of kills, as it is written; a page */
 	uint32_t kill_count;    /* in it: since the last root */
 	uint64_t root_serial;   /* of the last root that was written since open; 0: none */
@@ -106,6 +136,14 @@ static inline uint8_t *growing_image(const struct muninn_store *store, uint32_t 
 static inline bool row_has_newer(const struct row *row)
 {
 	return row->newer.area != NULL;
+}
+
+/* Where a key's records are. What snapshots and rollbacks put has a row of its own. */
+static inline uint32_t store_row(const struct muninn_store *store, const struct record_key *key,
+				 const struct key_hash *hash)
+{
+	return record_is_of_history(key) ? history_row(&store->geometry)
+					 : hash_row(hash, store->geometry.hashed_rows);
 }
 
 /* Which records count up to `bound`, for readers. */
@@ -153,6 +191,9 @@ void row_next_filters(const struct muninn_store *store, const struct row *row, u
 
 /* Begins an empty active segment for a row without one. There must be a free buffer. */
 void row_start_buffer(struct muninn_store *store, uint32_t row);
+
+/* Begins a second, newer one beside it. There must be a free buffer. */
+void row_take_newer(struct muninn_store *store, uint32_t row);
 
 /* What follows when the row's (older) active segment has been sealed. */
 void row_end_buffer(struct muninn_store *store, uint32_t row);
@@ -257,16 +298,31 @@ void overlap_count_bits(const struct table *older, const struct table *newer, ui
 
 /* ---- seal.c ---- */
 
-/* Programs a row's active segment, adds it to the growing table and begins an empty one. -ENOSPC, -EIO. */
+/* Nothing is on its way. */
+void sealing_begin(struct sealing *sealing);
+
+/*
+ * Programs a row's (older) active segment, adds it to the growing table and begins an empty one. Of history's row it does what is
+ * left to do. -ENOSPC, -EIO.
+ */
 int store_seal_row(struct muninn_store *store, uint32_t row);
+
+/*
+ * record_store_operations.catch_up: when history's row has a second buffer, or needs one, goes on sealing the first, for which it
+ * programs at most `pages` pages. Outside transactions. What fails is logged, and tried again by the next call.
+ */
+void store_catch_up(struct muninn_store *store, uint32_t pages);
 
 /* Makes all that is committed stable on the host. */
 int store_flush(struct muninn_store *store);
 
 /* ---- directory.c: complete tables ---- */
 
-/* Writes a row's growing table, which must be full, to flash, and begins the next one. -ENOSPC, -EIO. */
-int store_complete_table(struct muninn_store *store, uint32_t row);
+/*
+ * Writes a row's growing table, which must be full, to flash, and begins the next one and, of history's row, a root. Takes the
+ * pages that it programs off *pages; where these are too few for a table of history's row, the next call goes on. -ENOSPC, -EIO.
+ */
+int store_complete_table(struct muninn_store *store, uint32_t row, uint32_t *pages);
 
 /*
  * Loads all complete tables into memory, marks the segments that they and their images occupy, and finds where the next
@@ -294,6 +350,10 @@ void store_restore_directory(struct muninn_store *store, const uint8_t *from, ui
  * (interrupted commands without end).
  */
 int store_write_root(struct muninn_store *store);
+
+/* The same in parts: makes the root; appends at most *pages pages of it, which are taken off. Without one on its way: 0. */
+int store_begin_root(struct muninn_store *store);
+int store_go_on_root(struct muninn_store *store, uint32_t *pages);
 
 /* Notes in the ring that columns have been merged away. Before their segments may be written again. Errors as above. */
 int store_write_kills(struct muninn_store *store, const struct root_kill *kills, uint32_t count);
@@ -348,6 +408,9 @@ void store_merge_begin(struct muninn_store *store);
 uint32_t store_merge_calls_max(const struct muninn_store *store);
 int store_merge(struct muninn_store *store, const struct record_keep *keep,
 		struct record_merge *merge);
+
+/* Forgets a table image that is on its way, and its segments with it. */
+void store_forget_image(struct muninn_store *store);
 
 /* Ends all entries of the directory in NVRAM. */
 void store_empty_directory(struct muninn_store *store);

@@ -13,7 +13,7 @@
 #include "common/bytes.h"
 #include "engine/muninn/store.h"
 
-enum { SEGMENTS = 200, COLD_KEYS = 1600, HOT_KEYS = 200, VALUE_BYTES = 200, FREE_MIN = 45 };
+enum { SEGMENTS = 208, COLD_KEYS = 1600, HOT_KEYS = 200, VALUE_BYTES = 200, FREE_MIN = 45 };
 
 static const struct nand_geometry nand_shape = {
 	.page_bytes = 512,
