@@ -236,8 +236,8 @@ help:
 	@echo 'make sanitize   the tests under ASan + UBSan, the threaded ones under TSan'
 	@echo 'make soak       the record store against its model, ten million operations: ten minutes; SOAK=operations SEED=first;'
 	@echo '                and soak-history and soak-power'
-	@echo 'make soak-history the engine against the model of full history: SEEDS=20 SEED=first STEPS=30000 (of each of six tests)'
-	@echo 'make soak-power the engine against its model while the power fails: SEEDS=20 SEED=first STEPS=30000 (of each of two tests)'
+	@echo 'make soak-history the engine against the model of full history: SEEDS=20 SEED=first STEPS=30000 (of each of eight tests)'
+	@echo 'make soak-power the engine against its model while the power fails: SEEDS=20 SEED=first STEPS=30000 (of each of three tests)'
 	@echo 'make coverage   line coverage of nand/, engine/ and osd/ by their unit tests'
 	@echo 'make install    into DESTDIR: PREFIX=/usr/local, the module where tgtd looks for it; make uninstall'
 	@echo 'make clean      removes build/, the device of `make run` included'
@@ -350,7 +350,7 @@ soak: bootstrap soak-history soak-power
 	@MUNINN_SOAK=$(or $(SOAK),10000000) MUNINN_SEED=$(or $(SEED),1000) \
 		$(BUILD)/tests/release/engine/test_muninn_merge
 
-# Random runs against the model of full history, one seed after the other: 3.6 million steps, with power cuts 1.2 million.
+# Random runs against the model of full history, one seed after the other: 4.8 million steps, with power cuts 1.8 million.
 SEEDS ?= 20
 STEPS ?= 30000
 .PHONY: soak-history
