@@ -101,6 +101,42 @@ static void add_operands(struct fuzz_random *random, struct osd_list_writer *wri
 	}
 }
 
+/* One of the attributes of the standard that can be set, of the type of what the CDB addresses, to something that may do. */
+static void add_settable(struct fuzz_random *random, struct osd_list_writer *writer,
+			 const struct osd_cdb *cdb)
+{
+	static const struct {
+		uint32_t page, number, length; /* the page from the first one of its type on */
+	} settable[] = {
+		{ OSD_PAGE_INFORMATION, OSD_INFORMATION_USERNAME, 8 },
+		{ OSD_PAGE_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH, 8 },
+		{ OSD_PAGE_INFORMATION, OSD_ROOT_DEFAULT_ISOLATION, 1 },
+		{ OSD_PAGE_INFORMATION, OSD_INFORMATION_SNAPSHOT_METHOD, 4 },
+		{ OSD_PAGE_INFORMATION, OSD_INFORMATION_CLONE_TIME, 4 },
+		{ OSD_PAGE_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, 8 },
+		{ OSD_PAGE_QUOTAS, OSD_QUOTA_CAPACITY, 8 },
+		{ OSD_PAGE_QUOTAS, OSD_QUOTA_OBJECT_COUNT, 8 },
+		{ OSD_PAGE_QUOTAS, OSD_QUOTA_COLLECTIONS_PER_OBJECT, 4 },
+		{ OSD_PAGE_TIMESTAMPS, OSD_TIME_DATA_MODIFIED, 6 },
+		{ OSD_PAGE_TIMESTAMPS, OSD_TIME_BYPASS, 1 },
+		{ OSD_PAGE_POLICY_SECURITY, OSD_SECURITY_DEFAULT_METHOD, 1 },
+		{ OSD_PAGE_POLICY_SECURITY, OSD_SECURITY_NEWEST_NONCE, 6 },
+		{ OSD_PAGE_POLICY_SECURITY, OSD_SECURITY_FROZEN_KEYS, 2 },
+		{ OSD_PAGE_POLICY_SECURITY, OSD_SECURITY_PARTITION_DEFAULT_METHOD, 1 },
+		{ OSD_PAGE_POLICY_SECURITY, OSD_SECURITY_POLICY_ACCESS_TAG, 4 },
+		{ OSD_PAGE_POLICY_SECURITY, OSD_SECURITY_USER_OBJECT_POLICY_ACCESS_TAG, 4 },
+		{ OSD_MUNINN_PARTITION - OSD_PAGES_PARTITION, OSD_MUNINN_LAYOUT, 1 },
+		{ OSD_PAGES_VENDOR, 1, 20 },
+	};
+	static const uint8_t lasts[] = { 0, 1, 2, 3, 0x20, 0x7F, 0xFD, 0xFF };
+	uint32_t which = fuzz_below(random, COUNT(settable));
+	uint8_t value[20] = { 0 };
+
+	value[settable[which].length - 1] = lasts[fuzz_below(random, COUNT(lasts))];
+	osd_list_add_value(writer, first_page(cdb) + settable[which].page, settable[which].number,
+			   value, settable[which].length);
+}
+
 static void add_sets(struct fuzz_random *random, struct osd_input_command *command,
 		     struct osd_cdb *cdb)
 {
@@ -114,6 +150,8 @@ static void add_sets(struct fuzz_random *random, struct osd_input_command *comma
 	if (cdb->action == OSD_CONDITIONAL_SET_ATTRIBUTES ||
 	    cdb->action == OSD_GENERAL_COMPARE_AND_SWAP)
 		add_operands(random, &writer);
+	if (fuzz_below(random, 4) == 0)
+		add_settable(random, &writer, cdb);
 	for (uint32_t i = fuzz_below(random, 4); i > 0; i--) {
 		static const uint32_t lengths[] = { 0, 1, 2, 4, 6, 8, 8, 8, 20, 64 };
 
