@@ -20,8 +20,8 @@
 #define STEP_MS 10000
 /* A device is opened so often; the median counts. */
 #define OPENINGS 31
-/* As the engine's own choice; to know what sealing one programs. */
-#define SEGMENT_PAGES 256
+/* Snapshots with nothing between them, at the end. */
+#define SNAPSHOTS_ALONE 2500
 
 struct bench {
 	const struct history_bench_options *options;
@@ -57,7 +57,7 @@ static int open_engine(struct bench *bench)
 static int bench_open(struct bench *bench)
 {
 	struct nand_geometry geometry = nand_geometry_default(bench->options->size_bytes);
-	const struct engine_options options = { .segment_pages = SEGMENT_PAGES };
+	const struct engine_options options = { 0 };
 	uint64_t nvram_bytes;
 	int result = engine_nvram_bytes(&geometry, &options, &nvram_bytes, bench->error);
 
@@ -78,7 +78,7 @@ static void bench_close(struct bench *bench)
 
 struct counts {
 	uint64_t reads, programs; /* pages */
-	uint64_t sealed, record_bytes;
+	uint64_t record_bytes;
 };
 
 static struct counts count(const struct bench *bench)
@@ -95,7 +95,6 @@ static struct counts count(const struct bench *bench)
 	if (!bench->engine)
 		return counts;
 	engine_read_statistics(bench->engine, &statistics);
-	counts.sealed = statistics.segments_sealed;
 	counts.record_bytes = statistics.record_bytes_put;
 	return counts;
 }
@@ -342,19 +341,15 @@ static void add_cost(struct operation_cost *cost, const struct counts *before,
 		     const struct counts *after)
 {
 	uint64_t programs = after->programs - before->programs;
-	uint64_t seals = after->sealed - before->sealed;
 
 	cost->count++;
 	cost->programs += programs;
 	cost->most = max_u64(cost->most, programs);
-	cost->seals += seals;
-	cost->with_seals += seals != 0;
-	cost->most_beside = max_u64(cost->most_beside, programs - seals * SEGMENT_PAGES);
 	cost->record_bytes += after->record_bytes - before->record_bytes;
 }
 
 /* A snapshot, or with `to` a rollback to that version, from its beginning to its end. */
-static int measure_one(struct bench *bench, uint32_t to, struct history_figures *figures)
+static int measure_one(struct bench *bench, uint32_t to, struct operation_cost *cost)
 {
 	const struct engine_moment moment = { .kind = ENGINE_AT_VERSION, .value = to };
 	struct counts before = count(bench), after;
@@ -371,7 +366,7 @@ static int measure_one(struct bench *bench, uint32_t to, struct history_figures 
 	}
 	result = engine_commit(txn, false);
 	after = count(bench);
-	add_cost(to ? &figures->rollback : &figures->snapshot, &before, &after);
+	add_cost(cost, &before, &after);
 	return result;
 }
 
@@ -384,8 +379,8 @@ static int make_changes(struct bench *bench, bool snapshots, struct history_figu
 		bench->now_ms += STEP_MS;
 		result = complain(bench, change_one(bench, n), "changing objects");
 		if (!result && snapshots)
-			result =
-				complain(bench, measure_one(bench, 0, figures), "taking snapshots");
+			result = complain(bench, measure_one(bench, 0, &figures->snapshot),
+					  "taking snapshots");
 	}
 	*(snapshots ? &figures->programs_snapshots : &figures->programs_control) =
 		count(bench).programs - before;
@@ -403,9 +398,21 @@ static int measure_rollbacks(struct bench *bench, struct history_figures *figure
 		bench->now_ms += STEP_MS;
 		result = change_one(bench, n);
 		if (!result)
-			result = measure_one(bench, to, figures);
+			result = measure_one(bench, to, &figures->rollback);
 	}
 	return complain(bench, result, "rolling back");
+}
+
+/* What is put for snapshots is programmed in their own time, since nothing else comes. */
+static int measure_snapshots_alone(struct bench *bench, struct history_figures *figures)
+{
+	int result = 0;
+
+	for (uint32_t n = 0; !result && n < SNAPSHOTS_ALONE; n++) {
+		bench->now_ms += STEP_MS;
+		result = measure_one(bench, 0, &figures->alone);
+	}
+	return complain(bench, result, "taking snapshots one after the other");
 }
 
 /* ---- the run ---- */
@@ -440,7 +447,9 @@ static int measure_history(struct bench *bench, struct history_figures *figures)
 		result = measure_rollbacks(bench, figures);
 	if (!result)
 		result = measure_opening(bench, &figures->open_rolled_back);
-	return result ? result : measure_lookups(bench, LOOKUP_ROLLED_BACK, figures);
+	if (!result)
+		result = measure_lookups(bench, LOOKUP_ROLLED_BACK, figures);
+	return result ? result : measure_snapshots_alone(bench, figures);
 }
 
 static int run_on_device(const struct history_bench_options *options,

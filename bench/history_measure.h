@@ -32,9 +32,6 @@ struct operation_cost {
 	uint32_t count;
 	uint64_t programs;     /* pages, whatever for */
 	uint64_t most;         /* in one operation */
-	uint64_t seals;        /* segments that were programmed because their buffer was full */
-	uint32_t with_seals;   /* operations into which one fell */
-	uint64_t most_beside;  /* in one operation beside such segments */
 	uint64_t record_bytes; /* that were put */
 };
 
@@ -46,6 +43,7 @@ struct opening_cost {
 struct history_figures {
 	double reads[LOOKUP_MOMENTS][LOOKUP_KINDS]; /* page reads a look-up */
 	struct operation_cost snapshot, rollback;
+	struct operation_cost alone; /* snapshots with nothing between them */
 	struct opening_cost open_filled, open_control, open_snapshots, open_rolled_back;
 	uint64_t programs_control,
 		programs_snapshots; /* changes included, from the filled device on */
