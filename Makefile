@@ -239,6 +239,7 @@ help:
 	@echo 'make soak-history the engine against the model of full history: SEEDS=20 SEED=first STEPS=30000 (of each of eight tests)'
 	@echo 'make soak-power the engine against its model while the power fails: SEEDS=20 SEED=first STEPS=30000 (of each of three tests)'
 	@echo 'make coverage   line coverage of nand/, engine/ and osd/ by their unit tests'
+	@echo 'make coverage-fuzz line coverage of osd/ by the sequences of commands that the fuzzer keeps'
 	@echo 'make install    into DESTDIR: PREFIX=/usr/local, the module where tgtd looks for it; make uninstall'
 	@echo 'make clean      removes build/, the device of `make run` included'
 	@echo 'V=1 behind any of them shows the commands'
@@ -295,6 +296,16 @@ coverage:
 	@echo "lines of $(COVERED) covered; at least $(COVERAGE_MIN) % are required"
 	@gcovr --root . --object-directory $(BUILD)/obj/coverage $(COVERED:%=--filter '%/') --fail-under-line $(COVERAGE_MIN) \
 		$(COVERED:%=$(BUILD)/obj/coverage/%)
+
+# Lines of osd/ that the kept sequences of commands reach.
+.PHONY: coverage-fuzz
+coverage-fuzz: FUZZ_REGRESSIONS = $(call test_bins,coverage,tests/fuzz/test_regressions.c)
+coverage-fuzz:
+	@scripts/bootstrap lint
+	+@$(SUBMAKE) VARIANT=coverage $(FUZZ_REGRESSIONS)
+	@find $(BUILD)/obj/coverage -name '*.gcda' -delete
+	@$(FUZZ_REGRESSIONS) '*sequence*'
+	@gcovr --root . --object-directory $(BUILD)/obj/coverage --filter 'osd/' $(BUILD)/obj/coverage/osd
 
 # In makes of their own, which look up the tgt version after it was installed.
 lint:
