@@ -479,6 +479,8 @@ int osd_answer_gets(struct osd_request *request)
 	result = engine_stat(request->txn, subject->address, &subject->stat);
 	if (result != 0)
 		return osd_result(request, result, OSD_FIELD_OBJECT);
+	if (osd_show_data_access(request) != 0)
+		return -EINVAL;
 	if (cdb->format == OSD_ATTRIBUTES_PAGE)
 		return answer_page(request, place_of_answer(request), cdb->retrieved.length);
 	osd_begin_answer(request, &writer);

@@ -124,6 +124,7 @@ struct osd_request {
 
 	bool timestamps_bypassed;
 	bool more; /* the command wants another transaction behind this one */
+	bool partly_done; /* an earlier transaction has changed something, which stays */
 	/* All descriptors, for osd_continuation_next on a copy; each is of a type that the command may have. */
 	struct osd_continuation descriptors;
 
@@ -169,6 +170,7 @@ enum osd_command_flag {
 	OSD_MEMBERS = 1 << 15,         /* sets and gets are about the members of the collection */
 	OSD_COPIES = 1 << 16,          /* has copy user object source descriptors */
 	OSD_NAMES_OBJECT = 1 << 17,    /* has a user object descriptor */
+	OSD_HAS_ADDRESS = 1 << 22, /* STARTING BYTE ADDRESS, behind which LENGTH may be anything */
 	OSD_SWAPS = 1 << 18, /* numbers of 8 bytes in Data-Out, and one in Data-In at the address */
 	OSD_RESTORES = 1 << 20,      /* makes things as they were earlier */
 	OSD_OWN_LISTS = 1 << 19,     /* the command does its sets and gets itself; list format */
@@ -195,6 +197,8 @@ const struct osd_command_entry *osd_command_find(uint16_t action);
 
 /* ---- target.c ---- */
 
+/* Gets of a command that reads data find that noted already: in the subject's stat, until the end of the transaction notes it. */
+int osd_show_data_access(struct osd_request *request);
 /* One transaction of a command. False: it has failed. request->more: it wants another one. */
 bool osd_run_once(struct osd_request *request);
 

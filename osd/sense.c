@@ -96,27 +96,67 @@ int osd_result(struct osd_request *request, int result, uint16_t field)
 	return result;
 }
 
-/*
- * Functions that never started. What was done before a failure has been undone with it, so only the
- * phase that failed counts as started.
- */
-static uint32_t functions_not_initiated(enum osd_phase failed)
+/* The function whose work the phase is. */
+static uint32_t function_of(enum osd_phase phase)
 {
-	switch (failed) {
-	case OSD_PHASE_COMMAND:
-		return OSD_FUNCTIONS_ALL &
-		       ~(uint32_t)(OSD_FUNCTION_COMMAND | OSD_FUNCTION_VALIDATION);
+	switch (phase) {
 	case OSD_PHASE_SETS:
-		return OSD_FUNCTIONS_ALL &
-		       ~(uint32_t)(OSD_FUNCTION_SET_ATTRIBUTES | OSD_FUNCTION_VALIDATION);
+		return OSD_FUNCTION_SET_ATTRIBUTES;
 	case OSD_PHASE_GETS:
-		return OSD_FUNCTIONS_ALL &
-		       ~(uint32_t)(OSD_FUNCTION_GET_ATTRIBUTES | OSD_FUNCTION_VALIDATION);
-	case OSD_PHASE_VALIDATION:
+		return OSD_FUNCTION_GET_ATTRIBUTES;
+	case OSD_PHASE_COMMAND:
 	case OSD_PHASE_DONE:
+	case OSD_PHASE_VALIDATION:
 		break;
 	}
-	return OSD_FUNCTIONS_ALL;
+	return OSD_FUNCTION_COMMAND;
+}
+
+/* Functions that have looked whether the command may be, and found that it may. */
+static uint32_t functions_of_validation(const struct osd_request *request)
+{
+	uint32_t functions = OSD_FUNCTION_VALIDATION;
+
+	if (request->security.method == OSD_NOSEC)
+		return functions;
+	functions |= OSD_FUNCTION_COMMAND_CAPABILITY;
+	if (osd_has_sets(request))
+		functions |= OSD_FUNCTION_SET_CAPABILITY;
+	if (osd_has_gets(request))
+		functions |= OSD_FUNCTION_GET_CAPABILITY;
+	return functions;
+}
+
+/*
+ * Functions that started and did not come to their end: the one that failed. What others had done was undone with it, so that they
+ * count as not initiated; but what earlier transactions of the command have done stays.
+ */
+static uint32_t functions_failed(const struct osd_request *request)
+{
+	uint32_t functions = function_of(request->phase);
+
+	if (!request->partly_done)
+		return functions;
+	functions |= OSD_FUNCTION_COMMAND;
+	if (request->entry->flags & OSD_MEMBERS && osd_has_sets(request))
+		functions |= OSD_FUNCTION_SET_ATTRIBUTES;
+	if (request->entry->flags & OSD_MEMBERS && osd_has_gets(request))
+		functions |= OSD_FUNCTION_GET_ATTRIBUTES;
+	return functions;
+}
+
+/* A function in neither field has started and failed. What fails in validation was not begun at all. */
+static void tell_functions(const struct osd_request *request, struct osd_sense *sense)
+{
+	if (!request->failed) {
+		sense->completed = OSD_FUNCTIONS_ALL;
+		return;
+	}
+	sense->not_initiated = OSD_FUNCTIONS_ALL;
+	if (request->phase == OSD_PHASE_VALIDATION)
+		return;
+	sense->completed = functions_of_validation(request);
+	sense->not_initiated &= ~(sense->completed | functions_failed(request));
 }
 
 void osd_finish(struct osd_request *request)
@@ -138,10 +178,7 @@ void osd_finish(struct osd_request *request)
 		sense->partition = request->cdb.partition;
 		sense->object = request->cdb.object;
 	}
-	if (request->failed)
-		sense->not_initiated = functions_not_initiated(request->phase);
-	else
-		sense->completed = OSD_FUNCTIONS_ALL;
+	tell_functions(request, sense);
 	if (request->security.authenticated)
 		sense->check_value_bytes = request->cdb.version == OSD_1 ? 20 : 32;
 	command->status = SCSI_STATUS_CHECK_CONDITION;

@@ -140,10 +140,26 @@ static enum engine_type type_to_set(const struct osd_request *request)
 	}
 }
 
+/* Does the command note that data of its subject was accessed? Not of the past. */
+static bool accesses_data(const struct osd_request *request)
+{
+	const struct engine_address *address = &request->subject.address;
+
+	return request->entry->flags & OSD_READS_DATA && address->version == 0 && address->ago == 0;
+}
+
+/* Where a transaction only reads, accesses are noted for good: at its end, when nothing can fail any more. */
 static int do_command(struct osd_request *request)
 {
+	int result = 0;
+
 	request->phase = OSD_PHASE_COMMAND;
-	return request->entry->execute ? request->entry->execute(request) : 0;
+	if (request->entry->execute)
+		result = request->entry->execute(request);
+	if (result != 0 || request->more || request->mode == ENGINE_READ || !accesses_data(request))
+		return result;
+	return osd_result(request,
+			  engine_accessed(request->txn, request->subject.address, true, false), 0);
 }
 
 static int do_sets(struct osd_request *request)
@@ -158,10 +174,52 @@ static int do_gets(struct osd_request *request)
 	return osd_answer_gets(request);
 }
 
+/* SET and GET ATTRIBUTES. */
+static bool consists_of_sets(const struct osd_request *request)
+{
+	return !request->entry->execute && !(request->entry->flags & OSD_FLUSHES) &&
+	       osd_has_sets(request);
+}
+
+static int is_length(void *context, const struct osd_attribute *attribute)
+{
+	(void)context;
+	return attribute->page == OSD_USER_OBJECT_INFORMATION &&
+	       attribute->number == OSD_INFORMATION_LOGICAL_LENGTH;
+}
+
+/* What is too much is the command's work, unless that is all sets, or one of them is of LOGICAL LENGTH, which has the last word. */
+static int check_quotas(struct osd_request *request)
+{
+	int result = osd_quotas_check(request);
+	bool sets = consists_of_sets(request) || osd_each_set(request, is_length, NULL) != 0;
+
+	/* Damage that is met here is that of attributes. */
+	if (result != 0 && request->sense.key != SENSE_MEDIUM_ERROR)
+		request->phase = sets ? OSD_PHASE_SETS : OSD_PHASE_COMMAND;
+	return result;
+}
+
+int osd_show_data_access(struct osd_request *request)
+{
+	struct osd_subject *subject = &request->subject;
+	struct engine_clone clone;
+	int result;
+
+	if (request->mode != ENGINE_READ || request->timestamps_bypassed ||
+	    !accesses_data(request) || subject->address.partition == 0)
+		return 0;
+	result = engine_clone_get(request->txn, subject->address.partition, &clone);
+	if (result == -ENOENT || (result == 0 && clone.writable))
+		subject->stat.times_ms[ENGINE_TIME_DATA_ACCESSED] = request->time_ms;
+	return result == -ENOENT ? 0 : osd_result(request, result, 0);
+}
+
 /* Notes what was accessed, of what is still there and not of the past. */
 static int note_access(struct osd_request *request)
 {
-	bool data = request->entry->flags & OSD_READS_DATA, attributes = osd_has_gets(request);
+	bool data = accesses_data(request) && request->mode == ENGINE_READ;
+	bool attributes = osd_has_gets(request);
 
 	if ((!data && !attributes) || request->entry->flags & OSD_ATTRIBUTES_FIRST ||
 	    request->subject.address.version != 0 || request->subject.address.ago != 0)
@@ -175,9 +233,10 @@ typedef int step(struct osd_request *request);
 
 static int do_steps(struct osd_request *request)
 {
-	static step *const usual[] = { do_command, do_sets,     osd_quotas_check,
-				       do_gets,    note_access, NULL };
-	static step *const gets_first[] = { do_gets, do_sets, osd_quotas_check, note_access, NULL };
+	static step *const usual[] = {
+		do_command, do_sets, check_quotas, do_gets, note_access, NULL
+	};
+	static step *const gets_first[] = { do_gets, do_sets, check_quotas, note_access, NULL };
 	static step *const attributes_first[] = { do_sets, do_gets, do_command, NULL };
 	static step *const reading[] = { do_command, do_gets, note_access, NULL };
 	static step *const of_members[] = { do_command, NULL };
@@ -301,6 +360,7 @@ static bool is_begun(const struct osd_request *request)
 
 bool osd_run_once(struct osd_request *request)
 {
+	enum engine_mode mode = request->mode;
 	int result;
 
 	do {
@@ -322,9 +382,11 @@ bool osd_run_once(struct osd_request *request)
 		result = engine_flush(request->device->engine);
 	if (result != 0) {
 		/* What a READ may have had to say is nothing beside this. */
-		request->phase = OSD_PHASE_COMMAND;
+		request->phase = consists_of_sets(request) ? OSD_PHASE_SETS : OSD_PHASE_COMMAND;
 		osd_result(request, result, 0);
 	}
+	if (result == 0 && request->more && mode != ENGINE_READ)
+		request->partly_done = true;
 	return result == 0;
 }
 

@@ -372,10 +372,11 @@ static int read_object_id(struct osd_request *request, struct engine_address *ad
 		return 0;
 	/* A first page is an address: only for commands that have one. */
 	first = (uint64_t)id.page * engine_page_bytes(request->device->engine);
-	if (!(request->entry->flags & OSD_HAS_RANGE) || creates)
+	if (!(request->entry->flags & (OSD_HAS_RANGE | OSD_HAS_ADDRESS)) || creates)
 		return osd_fail_field(request, OSD_FIELD_OBJECT_PAGE);
 	if (cdb->address > UINT64_MAX - first ||
-	    (!request->pieces.content && cdb->length > UINT64_MAX - first - cdb->address) ||
+	    (request->entry->flags & OSD_HAS_RANGE && !request->pieces.content &&
+	     cdb->length > UINT64_MAX - first - cdb->address) ||
 	    !pieces_fit(request, cdb->address + first))
 		return osd_fail_field(request, osd_address_field(request));
 	cdb->address += first;

@@ -98,6 +98,46 @@ static void test_a_packed_object_is_created_listed_written_and_read_by_its_id(vo
 				    OSD_INFORMATION_OBJECT_ID) == ID(5, 0, 0));
 }
 
+static void test_the_first_page_counts_for_commands_on_data_and_for_no_others(void **state)
+{
+	struct unit *unit = *state;
+	struct call call;
+
+	set_up_packed(unit);
+	unit_create(unit, PACKED, ID(5, 0, 0));
+	write_at(unit, ID(5, 0, 0), 0, "first page");
+	write_at(unit, ID(5, 0, 1), 0, "second page");
+	call = call_of(OSD_CLEAR, PACKED, ID(5, 0, 1));
+	call.cdb.length = 7;
+	call_run(unit, &call);
+	expect_good(unit);
+	expect_text(unit, ID(5, 0, 0), 0, "first page");
+	call = call_of(OSD_PUNCH, PACKED, ID(5, 0, 1));
+	call.cdb.length = 7;
+	call_run(unit, &call);
+	shows_good(unit, PUNCH, "from the first page of a packed ID on");
+	expect_text(unit, ID(5, 0, 0), 0, "first page");
+	expect_text(unit, ID(5, 0, 1), 0, "page");
+	/* As in a flat partition, more than there is cuts the object off. */
+	call.cdb.length = UINT64_MAX;
+	call.cdb.address = 2;
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(unit_get_number(unit, PACKED, ID(5, 0, 0), OSD_USER_OBJECT_INFORMATION,
+					 OSD_INFORMATION_LOGICAL_LENGTH),
+			 4096 + 2);
+	call.cdb.address = UINT64_MAX;
+	call_run(unit, &call);
+	expect_field(unit, 40);
+	call = call_of(OSD_READ_MAP, PACKED, ID(5, 0, 1));
+	call.cdb.length = call.data_in_capacity = 64;
+	call_run(unit, &call);
+	expect_field(unit, 30);
+	call = call_of(OSD_APPEND, PACKED, ID(5, 0, 1));
+	call_run(unit, &call);
+	expect_field(unit, 30);
+}
+
 static void test_what_a_packed_id_cannot_name_is_refused(void **state)
 {
 	struct unit *unit = *state;
@@ -228,6 +268,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_packed_ids_are_identifier_version_and_first_page),
 		with_unit(test_a_packed_object_is_created_listed_written_and_read_by_its_id),
+		with_unit(test_the_first_page_counts_for_commands_on_data_and_for_no_others),
 		with_unit(test_what_a_packed_id_cannot_name_is_refused),
 		with_unit(test_packed_identifiers_go_on_in_a_gap_behind_the_highest),
 		with_unit(test_pieces_of_a_packed_object_do_not_wrap_around),

@@ -242,12 +242,150 @@ static void test_no_time_changes_when_timestamps_are_left_alone(void **state)
 	}
 }
 
+/* ---- what a command's own gets find ---- */
+
+/* Milliseconds since the unit's clock began. */
+static uint64_t retrieved_time(struct unit *unit, const struct call *call, size_t index)
+{
+	struct osd_attribute attribute = unit_retrieved(unit, call, index);
+
+	assert_int_equal(attribute.length, 6);
+	return get_be48(attribute.value) - UNIT_CLOCK;
+}
+
+static void get_object_times(struct call *call)
+{
+	for (uint32_t number = OSD_TIME_ATTRIBUTES_ACCESSED; number <= OSD_TIME_DATA_MODIFIED;
+	     number++)
+		call_get(call, OSD_USER_OBJECT_TIMESTAMPS, number);
+}
+
+enum { ATTRIBUTES_ACCESSED, ATTRIBUTES_MODIFIED, DATA_ACCESSED, DATA_MODIFIED };
+
+/* What the command does to data and attributes is noted when its gets ask for it; the gets themselves are not. */
+static void test_gets_find_the_times_that_the_command_itself_has_changed(void **state)
+{
+	struct unit *unit = *state;
+	struct call call;
+
+	unit_write(unit, O, 0, "hello", 5);
+	unit->now_ms = UNIT_CLOCK + 5000;
+	call = call_of(OSD_READ, P, O);
+	call.cdb.length = call.data_in_capacity = 5;
+	get_object_times(&call);
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(retrieved_time(unit, &call, ATTRIBUTES_ACCESSED), 0);
+	assert_int_equal(retrieved_time(unit, &call, DATA_ACCESSED), 5000);
+	assert_int_equal(retrieved_time(unit, &call, DATA_MODIFIED), 0);
+	unit->now_ms = UNIT_CLOCK + 6000;
+	call = call_of(OSD_WRITE, P, O);
+	call_data(&call, "hallo", 5);
+	get_object_times(&call);
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(retrieved_time(unit, &call, ATTRIBUTES_ACCESSED), 5000);
+	assert_int_equal(retrieved_time(unit, &call, DATA_ACCESSED), 5000);
+	assert_int_equal(retrieved_time(unit, &call, DATA_MODIFIED), 6000);
+	/* A READ that sets something is a change, and finds the same. */
+	unit->now_ms = UNIT_CLOCK + 7000;
+	call = call_of(OSD_READ, P, O);
+	call.cdb.length = call.data_in_capacity = 5;
+	call_set(&call, PAGE, NUMBER, "value", 5);
+	get_object_times(&call);
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(retrieved_time(unit, &call, ATTRIBUTES_ACCESSED), 6000);
+	assert_int_equal(retrieved_time(unit, &call, ATTRIBUTES_MODIFIED), 7000);
+	assert_int_equal(retrieved_time(unit, &call, DATA_ACCESSED), 7000);
+}
+
+static void test_a_time_that_a_command_sets_is_the_one_that_stays(void **state)
+{
+	struct unit *unit = *state;
+	struct call call;
+	uint8_t time[6];
+
+	unit_write(unit, O, 0, "hello", 5);
+	put_be48(time, UNIT_CLOCK + 77);
+	unit->now_ms = UNIT_CLOCK + 5000;
+	call = call_of(OSD_READ, P, O);
+	call.cdb.length = call.data_in_capacity = 5;
+	call_set(&call, OSD_USER_OBJECT_TIMESTAMPS, OSD_TIME_DATA_ACCESSED, time, 6);
+	call_get(&call, OSD_USER_OBJECT_TIMESTAMPS, OSD_TIME_DATA_ACCESSED);
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(retrieved_time(unit, &call, 0), 77);
+	assert_int_equal(read_times(unit).ms[OBJECT][ENGINE_TIME_DATA_ACCESSED], UNIT_CLOCK + 77);
+}
+
+static void test_gets_find_old_times_where_none_is_noted(void **state)
+{
+	struct unit *unit = *state;
+	struct call call;
+
+	unit_write(unit, O, 0, "hello", 5);
+	call = call_of(OSD_CREATE_SNAPSHOT, P + 1, 0);
+	call.cdb.address = P;
+	call_run(unit, &call);
+	expect_good(unit);
+	unit->now_ms = UNIT_CLOCK + 5000;
+	call = call_of(OSD_READ, P, O);
+	call.cdb.length = call.data_in_capacity = 5;
+	call.cdb.timestamps_control = OSD_TIMESTAMPS_BYPASS;
+	call_get(&call, OSD_USER_OBJECT_TIMESTAMPS, OSD_TIME_DATA_ACCESSED);
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(retrieved_time(unit, &call, 0), 0);
+	call.cdb.timestamps_control = OSD_TIMESTAMPS_UPDATE;
+	call.cdb.partition = P + 1; /* a snapshot can't be changed */
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(retrieved_time(unit, &call, 0), 0);
+}
+
+static void test_a_read_that_fails_notes_no_access(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_READ, P, O);
+
+	unit_write(unit, O, 0, "hello", 5);
+	unit->now_ms = UNIT_CLOCK + 5000;
+	call.cdb.length = call.data_in_capacity = 5;
+	call_get(&call, OSD_PARTITION_INFORMATION, OSD_INFORMATION_PARTITION_ID);
+	call_run(unit, &call);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+	assert_int_equal(read_times(unit).ms[OBJECT][ENGINE_TIME_DATA_ACCESSED], UNIT_CLOCK);
+}
+
+/* A list of a million objects would otherwise put a million onodes. */
+static void test_list_with_attributes_notes_no_access_of_its_entries(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_LIST, P, 0);
+
+	unit->now_ms = UNIT_CLOCK + 5000;
+	call.cdb.length = call.data_in_capacity = 4096;
+	call.cdb.list_attributes = true;
+	call_get(&call, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH);
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(read_times(unit).ms[OBJECT][ENGINE_TIME_ATTRIBUTES_ACCESSED], UNIT_CLOCK);
+	assert_int_equal(read_times(unit).ms[PARTITION][ENGINE_TIME_DATA_ACCESSED],
+			 UNIT_CLOCK + 5000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_command_changes_the_times_of_what_it_does),
 		cmocka_unit_test(test_sets_and_gets_change_the_times_of_attributes),
 		cmocka_unit_test(test_no_time_changes_when_timestamps_are_left_alone),
+		with_object(test_a_read_that_fails_notes_no_access),
+		with_object(test_a_time_that_a_command_sets_is_the_one_that_stays),
+		with_object(test_gets_find_old_times_where_none_is_noted),
+		with_object(test_gets_find_the_times_that_the_command_itself_has_changed),
+		with_object(test_list_with_attributes_notes_no_access_of_its_entries),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
