@@ -107,6 +107,7 @@ struct osd_request {
 	struct engine_stat
 		before;   /* the subject before the command's work; all zero for new objects */
 	uint64_t created; /* objects that the command created; their IDs are consecutive */
+	uint64_t created_used_bytes; /* by them, when quotas have been checked */
 	uint64_t append_address;
 
 	/* Parts of the buffers. */

@@ -22,8 +22,11 @@ static uint64_t current_object(const struct osd_request *request)
 						(request->created > 1 ? request->created - 1 : 0));
 }
 
+/* Of several new objects, all of which were empty before, that of all. */
 static uint64_t change_in_used_capacity(const struct osd_request *request)
 {
+	if (request->created > 1)
+		return request->created_used_bytes;
 	return request->subject.stat.used_bytes - request->before.used_bytes;
 }
 

@@ -200,5 +200,6 @@ int osd_quotas_check(struct osd_request *request)
 	for (uint64_t i = 0; i < max_u64(request->created, 1); i++, address.object++)
 		if (check_length(request, address, &used) != 0)
 			return -EINVAL;
+	request->created_used_bytes = request->created > 0 ? used : 0;
 	return check_partition(request, used > request->before.used_bytes);
 }

@@ -121,6 +121,26 @@ static void test_several_objects_are_copied_at_once(void **state)
 	expect_data(unit, P, O + 3, "first");
 }
 
+/* The current command page is the command's, whichever copy it is asked of. */
+static void test_the_change_in_used_capacity_is_that_of_all_copies(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = copy_call(0, O);
+	uint8_t data[3 * 4096] = { 1 };
+
+	unit_write(unit, O, 0, data, sizeof(data));
+	unit_create(unit, P, O + 1);
+	unit_write(unit, O + 1, 0, data, 4096);
+	add_source(&call, P, O + 1, false);
+	call_get(&call, OSD_PAGE_CURRENT_COMMAND, OSD_CURRENT_CHANGE_IN_USED_CAPACITY);
+	call_run(unit, &call);
+	expect_good(unit);
+	/* Head of the list 8, then for each copy its head 16 and the entry 16 + 8. */
+	assert_int_equal(unit->command.data_in_length, 8 + 2 * 40);
+	assert_int_equal(get_be64(unit->data_in + 40), 4 * 4096);
+	assert_int_equal(get_be64(unit->data_in + 80), 4 * 4096);
+}
+
 static void test_an_old_version_can_be_copied(void **state)
 {
 	struct unit *unit = *state;
@@ -553,6 +573,7 @@ int main(void)
 		with_object(test_a_copy_has_the_data_and_if_asked_the_attributes),
 		with_object(test_several_objects_are_copied_at_once),
 		with_object(test_an_old_version_can_be_copied),
+		with_object(test_the_change_in_used_capacity_is_that_of_all_copies),
 		with_object(test_every_way_to_duplicate_but_the_sharing_ones_is_known),
 		with_object(test_a_copy_wants_sources_that_are_there),
 		with_object(test_ids_of_copies_are_new_and_of_several_the_target_s_choice),
