@@ -193,7 +193,7 @@ static void snapshot_device(struct model_run *run)
 	int result;
 
 	run->now_ms += 1500;
-	begin(run, ENGINE_WRITE, MODEL_DEVICE_SNAPSHOT);
+	begin(run, ENGINE_HISTORY, MODEL_DEVICE_SNAPSHOT);
 	result = answer(run, engine_snapshot(run->txn, 0, NULL, &version));
 	follow(run);
 	sequence = slot_end(run->engine->committed);
@@ -273,7 +273,7 @@ static void roll_back(struct model_run *run)
 
 	if (!partition->now.self || !some_past(run, partition, &moment, &then))
 		return;
-	begin(run, ENGINE_WRITE, MODEL_ROLLBACK);
+	begin(run, ENGINE_HISTORY, MODEL_ROLLBACK);
 	result = answer(run, engine_rollback(run->txn, partition->id, moment));
 	reached(result, &moment);
 	if (!finish(run, result))
@@ -312,7 +312,7 @@ static void roll_back_device(struct model_run *run)
 		return;
 	if (noted->version)
 		moment = (struct engine_moment){ ENGINE_AT_VERSION, noted->version };
-	begin(run, ENGINE_WRITE, MODEL_DEVICE_ROLLBACK);
+	begin(run, ENGINE_HISTORY, MODEL_DEVICE_ROLLBACK);
 	result = answer(run, engine_rollback(run->txn, 0, moment));
 	if (result == -EPERM)
 		assert_int_not_equal(locks_on_going_back(run, noted), LOCKS_ALLOW);
