@@ -43,6 +43,18 @@ static int fail_list(struct osd_request *request, int result)
 	return osd_fail(request, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
 }
 
+static int is_length(void *context, const struct osd_attribute *attribute)
+{
+	(void)context;
+	return attribute->page == OSD_USER_OBJECT_INFORMATION &&
+	       attribute->number == OSD_INFORMATION_LOGICAL_LENGTH;
+}
+
+bool osd_sets_length(const struct osd_request *request)
+{
+	return osd_each_set(request, is_length, NULL) == 1;
+}
+
 /* ---- sets ---- */
 
 int osd_each_set(const struct osd_request *request,

@@ -277,6 +277,8 @@ int osd_answer_gets(struct osd_request *request);
 void osd_add_to_data_in(struct osd_request *request, size_t length);
 bool osd_has_sets(const struct osd_request *request);
 bool osd_has_gets(const struct osd_request *request);
+/* Is one of the sets that of LOGICAL LENGTH? */
+bool osd_sets_length(const struct osd_request *request);
 /* Can the get list, if there is one, be about objects of `type`? For when there may be none to ask. */
 int osd_check_gets(struct osd_request *request, enum engine_type type);
 /* Adds what the get list asks for of `subject` to the answer. */

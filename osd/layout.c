@@ -102,6 +102,19 @@ int osd_layout_inherit(struct osd_request *request)
 			  0);
 }
 
+/* The object got longer than the layout can name by what the CDB has here, or by a set. */
+static int fail_too_long(struct osd_request *request)
+{
+	if (osd_sets_length(request))
+		return osd_fail_attribute(request, OSD_USER_OBJECT_INFORMATION,
+					  OSD_INFORMATION_LOGICAL_LENGTH);
+	if (request->cdb.action == OSD_APPEND)
+		return osd_fail_field(request, osd_length_field(request));
+	if (request->cdb.action == OSD_COPY_USER_OBJECTS)
+		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
+	return osd_fail_field(request, osd_address_field(request));
+}
+
 int osd_layout_check(struct osd_request *request)
 {
 	uint64_t bytes_max =
@@ -121,7 +134,7 @@ int osd_layout_check(struct osd_request *request)
 		if (result != 0)
 			return osd_result(request, result, OSD_FIELD_OBJECT);
 		if (after.length > bytes_max && after.length > request->before.length)
-			return osd_fail_field(request, osd_address_field(request));
+			return fail_too_long(request);
 	}
 	return 0;
 }

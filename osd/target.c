@@ -181,18 +181,11 @@ static bool consists_of_sets(const struct osd_request *request)
 	       osd_has_sets(request);
 }
 
-static int is_length(void *context, const struct osd_attribute *attribute)
-{
-	(void)context;
-	return attribute->page == OSD_USER_OBJECT_INFORMATION &&
-	       attribute->number == OSD_INFORMATION_LOGICAL_LENGTH;
-}
-
 /* What is too much is the command's work, unless that is all sets, or one of them is of LOGICAL LENGTH, which has the last word. */
 static int check_quotas(struct osd_request *request)
 {
 	int result = osd_quotas_check(request);
-	bool sets = consists_of_sets(request) || osd_each_set(request, is_length, NULL) != 0;
+	bool sets = consists_of_sets(request) || osd_sets_length(request);
 
 	/* Damage that is met here is that of attributes. */
 	if (result != 0 && request->sense.key != SENSE_MEDIUM_ERROR)

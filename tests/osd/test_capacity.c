@@ -188,6 +188,74 @@ static void test_clones_and_copies_count_as_what_they_show(void **state)
 	assert_int_equal(used(unit), 2 * (PAGES - 11) * PAGE);
 }
 
+static void test_each_command_that_adds_data_keeps_to_the_capacity(void **state)
+{
+	static const uint8_t data[2 * PAGE];
+	struct unit *unit = *state;
+	struct call call;
+
+	fill_unit(unit);
+	call = call_of(OSD_APPEND, P, O);
+	call_data(&call, data, sizeof(data));
+	call_run(unit, &call);
+	shows_sense(unit, APPEND, "more than the unit was formatted for", DATA_PROTECT,
+		    QUOTA_ERROR);
+	call = call_of(OSD_CREATE_AND_WRITE, P, 0);
+	call_data(&call, data, sizeof(data));
+	call_run(unit, &call);
+	shows_sense(unit, CREATE_AND_WRITE, "more than the unit was formatted for: none is made",
+		    DATA_PROTECT, QUOTA_ERROR);
+	assert_int_equal(used(unit), CAPACITY - PAGE);
+	/* An end in the last page that there is. */
+	call = call_of(OSD_APPEND, P, O);
+	call_data(&call, data, PAGE);
+	call_run(unit, &call);
+	expect_good(unit);
+}
+
+static void test_what_duplicates_add_keeps_to_the_capacity(void **state)
+{
+	struct osd_copy_source source = { OTHER, O, false, false, 0 };
+	uint8_t content[OSD_COPY_SOURCE_BYTES];
+	struct unit *unit = *state;
+	struct call call;
+
+	fill_unit(unit);
+	call = call_of(OSD_COPY_USER_OBJECTS, P, 0);
+	osd_copy_source_encode(&source, content);
+	call_descriptor(&call, OSD_CONTINUATION_COPY_SOURCE, content, sizeof(content));
+	call_run(unit, &call);
+	shows_sense(unit, COPY_USER_OBJECTS, "more than the unit was formatted for", DATA_PROTECT,
+		    QUOTA_ERROR);
+	call = call_of(OSD_CREATE_SNAPSHOT, P + 2, 0);
+	call.cdb.address = OTHER;
+	call_run(unit, &call);
+	shows_sense(unit, CREATE_SNAPSHOT, "more than the unit was formatted for", DATA_PROTECT,
+		    QUOTA_ERROR);
+	assert_int_equal(used(unit), CAPACITY - PAGE);
+}
+
+static void test_a_snapshot_is_not_refreshed_to_more_than_the_capacity(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_CREATE_SNAPSHOT, P + 2, 0);
+
+	format(unit, CAPACITY);
+	unit_create_partition(unit, P);
+	unit_create(unit, P, O);
+	write_pages(unit, P, O, 0, 1);
+	call.cdb.address = P;
+	call_run(unit, &call);
+	expect_good(unit);
+	write_pages(unit, P, O, 0, PAGES - 2);
+	expect_good(unit);
+	call = call_of(OSD_REFRESH_SNAPSHOT_OR_CLONE, P + 2, 0);
+	call_run(unit, &call);
+	shows_sense(unit, REFRESH_SNAPSHOT_OR_CLONE, "more than the unit was formatted for",
+		    DATA_PROTECT, QUOTA_ERROR);
+	assert_int_equal(used(unit), CAPACITY - PAGE);
+}
+
 static void test_a_command_that_fails_has_used_nothing(void **state)
 {
 	struct unit *unit = *state;
@@ -211,6 +279,9 @@ int main(void)
 		with_unit(test_a_formatted_capacity_outlives_the_process),
 		with_unit(test_what_a_rollback_brings_back_is_counted),
 		with_unit(test_clones_and_copies_count_as_what_they_show),
+		with_unit_in_both(test_each_command_that_adds_data_keeps_to_the_capacity),
+		with_unit(test_what_duplicates_add_keeps_to_the_capacity),
+		with_unit(test_a_snapshot_is_not_refreshed_to_more_than_the_capacity),
 		with_unit(test_a_command_that_fails_has_used_nothing),
 	};
 

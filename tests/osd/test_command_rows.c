@@ -402,6 +402,12 @@ static void name_without_end(const struct command_row *row, struct call *call)
 	call_set(call, PAGE, OSD_ATTRIBUTE_IDENTIFICATION, "no NUL", 6);
 }
 
+static void join_what_is_no_collection(const struct command_row *row, struct call *call)
+{
+	(void)row;
+	call_set_number(call, OSD_USER_OBJECT_COLLECTIONS, 1, O);
+}
+
 enum applies {
 	ALWAYS,
 	NOT_TO_FLUSHES_AND_KEYS, /* they have no isolation */
@@ -412,6 +418,7 @@ enum applies {
 	TO_CONTINUATIONS,
 	TO_GETS,
 	TO_SETS,
+	TO_SETS_OF_USER_OBJECTS,
 	TO_GETS_WITH_SETS,
 	TO_ONE_TYPE, /* commands on a user object alone, or a collection */
 	TO_DATA_OUT_WITH_SETS,
@@ -476,6 +483,8 @@ static const struct damage {
 	{ "a value of another length", TO_SETS, ALTERED(set_wrong_length) },
 	{ "a set of a reserved page", TO_SETS, ALTERED(set_reserved_page) },
 	{ "a set of all numbers", TO_SETS, ALTERED(set_wildcard) },
+	{ "a membership in what is no collection", TO_SETS_OF_USER_OBJECTS,
+	  ALTERED(join_what_is_no_collection) },
 	{ "a page's name without NUL", TO_SETS, ALTERED(name_without_end) },
 };
 
@@ -518,6 +527,9 @@ static bool does_apply(const struct damage *damage, const struct subject *subjec
 		return subject->version == OSD_2 && !(row->flags & ROW_NO_CONTINUATION);
 	case TO_GETS:
 		return attributes;
+	case TO_SETS_OF_USER_OBJECTS:
+		return attributes && !(row->flags & ROW_OWN_LISTS) &&
+		       first_page_of(row) == OSD_PAGES_USER_OBJECT;
 	case TO_SETS:
 	case TO_GETS_WITH_SETS:
 		return attributes && !(row->flags & ROW_OWN_LISTS);

@@ -138,6 +138,50 @@ static void test_the_first_page_counts_for_commands_on_data_and_for_no_others(vo
 	expect_field(unit, 30);
 }
 
+/* The object's end is at page 65536; the pointer is to what would have moved it beyond that. */
+static void test_what_makes_a_packed_object_too_long_is_pointed_at(void **state)
+{
+	struct unit *unit = *state;
+	struct osd_copy_source source = { P, O, false, false, 0 };
+	uint8_t content[OSD_COPY_SOURCE_BYTES];
+	struct call call;
+
+	set_up_packed(unit);
+	unit_create(unit, PACKED, ID(5, 0, 0));
+	write_at(unit, ID(5, 0, 0xFFFF), 4095, "x");
+	expect_good(unit);
+	call = call_of(OSD_APPEND, PACKED, ID(5, 0, 0));
+	call_data(&call, "x", 1);
+	call_run(unit, &call);
+	shows_field(unit, APPEND, "beyond the last page of a packed ID", 32);
+	write_at(unit, ID(5, 0, 0xFFFF), 4096, "x");
+	shows_field(unit, WRITE, "beyond the last page of a packed ID", 40);
+	call = call_of(OSD_CLEAR, PACKED, ID(5, 0, 0xFFFF));
+	call.cdb.length = 4097;
+	call_run(unit, &call);
+	shows_field(unit, CLEAR, "beyond the last page of a packed ID", 40);
+	call = call_of(OSD_CREATE_AND_WRITE, PACKED, 0);
+	call_data(&call, "x", 1);
+	call.cdb.address = 65536 * 4096ULL;
+	call_run(unit, &call);
+	shows_field(unit, CREATE_AND_WRITE, "beyond the last page of a packed ID", 40);
+	call = call_of(OSD_SET_ATTRIBUTES, PACKED, ID(5, 0, 0));
+	call_set_number(&call, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH,
+			65536 * 4096ULL + 1);
+	call_run(unit, &call);
+	shows_sense(unit, SET_ATTRIBUTES, "a logical length beyond the last page of a packed ID",
+		    ILLEGAL_REQUEST, INVALID_FIELD_IN_PARAMETER_LIST);
+	assert_int_equal(unit_sense(unit).attribute[0].number, OSD_INFORMATION_LOGICAL_LENGTH);
+	unit_create_partition(unit, P);
+	unit_create(unit, P, O);
+	unit_write(unit, O, 65536 * 4096ULL, "x", 1);
+	call = call_of(OSD_COPY_USER_OBJECTS, PACKED, 0);
+	osd_copy_source_encode(&source, content);
+	call_descriptor(&call, OSD_CONTINUATION_COPY_SOURCE, content, sizeof(content));
+	call_run(unit, &call);
+	shows_field(unit, COPY_USER_OBJECTS, "beyond the last page of a packed ID", 48);
+}
+
 static void test_what_a_packed_id_cannot_name_is_refused(void **state)
 {
 	struct unit *unit = *state;
@@ -269,6 +313,7 @@ int main(void)
 		cmocka_unit_test(test_packed_ids_are_identifier_version_and_first_page),
 		with_unit(test_a_packed_object_is_created_listed_written_and_read_by_its_id),
 		with_unit(test_the_first_page_counts_for_commands_on_data_and_for_no_others),
+		with_unit(test_what_makes_a_packed_object_too_long_is_pointed_at),
 		with_unit(test_what_a_packed_id_cannot_name_is_refused),
 		with_unit(test_packed_identifiers_go_on_in_a_gap_behind_the_highest),
 		with_unit(test_pieces_of_a_packed_object_do_not_wrap_around),

@@ -1,0 +1,702 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Where commands end for want of something that is limited: IDs, partitions, memberships, lengths of lists; or for a locked history. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "common/bytes.h"
+#include "osd/execute.h"
+#include "tests/osd/collection_calls.h"
+
+#define FIRST_ID UINT64_C(0x10000)
+/* Pages and numbers that take anything. */
+#define PAGE 0x10010u
+
+enum { LONG_BYTES = 40000 };
+
+static void run(struct unit *unit, uint16_t action, uint64_t partition, uint64_t object)
+{
+	struct call call = call_of(action, partition, object);
+
+	call_run(unit, &call);
+}
+
+static void add_source(struct call *call, uint64_t object, bool attributes)
+{
+	struct osd_copy_source source = { P, object, attributes, false, 0 };
+	uint8_t content[OSD_COPY_SOURCE_BYTES];
+
+	osd_copy_source_encode(&source, content);
+	call_descriptor(call, OSD_CONTINUATION_COPY_SOURCE, content, sizeof(content));
+}
+
+/* SET ATTRIBUTES in page format, by which a value may be long. */
+static void set_long(struct unit *unit, uint32_t number, uint32_t length)
+{
+	struct osd_cdb cdb = { .version = unit_version,
+			       .action = OSD_SET_ATTRIBUTES,
+			       .format = OSD_ATTRIBUTES_PAGE,
+			       .partition = P,
+			       .object = O,
+			       .set_page = PAGE,
+			       .set_number = number,
+			       .set_data = { 0, length } };
+	uint8_t bytes[OSD_CDB_BYTES_MAX], *value = calloc(1, length);
+	size_t cdb_length;
+
+	assert_non_null(value);
+	assert_int_equal(osd_cdb_encode(&cdb, bytes, &cdb_length), 0);
+	unit_execute(unit, bytes, cdb_length, value, length, 0);
+	free(value);
+}
+
+static void set_quota(struct unit *unit, uint64_t partition, uint32_t page, uint32_t number,
+		      uint64_t quota)
+{
+	uint8_t value[8];
+
+	put_be64(value, quota);
+	unit_set(unit, partition, 0, page, number, value, 8);
+}
+
+/* ---- IDs ---- */
+
+/* Takes the IDs around which the unit looks for a gap, and the last one. */
+static void take_ids(struct unit *unit, uint16_t action, uint64_t last)
+{
+	for (unsigned bit = 0; bit < 64; bit++) {
+		uint64_t distance = (UINT64_C(1) << bit) - 1;
+
+		if (distance > last - FIRST_ID)
+			break;
+		for (uint64_t below = 0; below <= 1 && below <= distance; below++) {
+			uint64_t id = FIRST_ID + distance - below;
+
+			run(unit, action, action == OSD_CREATE ? P : id,
+			    action == OSD_CREATE ? id : 0);
+		}
+	}
+	run(unit, action, action == OSD_CREATE ? P : last, action == OSD_CREATE ? last : 0);
+	expect_good(unit);
+}
+
+static void test_creating_ends_where_no_object_id_is_free(void **state)
+{
+	struct unit *unit = *state;
+	struct call call;
+
+	take_ids(unit, OSD_CREATE, UINT64_MAX);
+	run(unit, OSD_CREATE, P, 0);
+	shows_sense(unit, CREATE, "no ID is free where the unit looks", ILLEGAL_REQUEST,
+		    SYSTEM_RESOURCE_FAILURE);
+	call = call_of(OSD_CREATE_AND_WRITE, P, 0);
+	call_data(&call, "x", 1);
+	call_run(unit, &call);
+	shows_sense(unit, CREATE_AND_WRITE, "no ID is free where the unit looks", ILLEGAL_REQUEST,
+		    SYSTEM_RESOURCE_FAILURE);
+	run(unit, OSD_CREATE_COLLECTION, P, 0);
+	shows_sense(unit, CREATE_COLLECTION, "no ID is free where the unit looks", ILLEGAL_REQUEST,
+		    SYSTEM_RESOURCE_FAILURE);
+}
+
+static void test_creating_of_osd2_ends_where_no_object_id_is_free(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_COPY_USER_OBJECTS, P, 0);
+
+	take_ids(unit, OSD_CREATE, UINT64_MAX);
+	run(unit, OSD_CREATE_USER_TRACKING_COLLECTION, P, 0);
+	shows_sense(unit, CREATE_USER_TRACKING_COLLECTION, "no ID is free where the unit looks",
+		    ILLEGAL_REQUEST, SYSTEM_RESOURCE_FAILURE);
+	add_source(&call, O, false);
+	call_run(unit, &call);
+	shows_sense(unit, COPY_USER_OBJECTS, "no ID is free where the unit looks", ILLEGAL_REQUEST,
+		    SYSTEM_RESOURCE_FAILURE);
+}
+
+static void duplicate(struct unit *unit, uint16_t action, uint64_t id, uint64_t source)
+{
+	struct call call = call_of(action, id, 0);
+
+	call.cdb.address = source;
+	call_run(unit, &call);
+}
+
+static void test_create_partition_ends_where_no_id_is_free(void **state)
+{
+	struct unit *unit = *state;
+
+	take_ids(unit, OSD_CREATE_PARTITION, ENGINE_LAST_PARTITION_ID);
+	run(unit, OSD_CREATE_PARTITION, 0, 0);
+	shows_sense(unit, CREATE_PARTITION, "no ID is free where the unit looks", ILLEGAL_REQUEST,
+		    SYSTEM_RESOURCE_FAILURE);
+}
+
+static void test_duplicating_ends_where_no_partition_id_is_free(void **state)
+{
+	struct unit *unit = *state;
+
+	take_ids(unit, OSD_CREATE_PARTITION, ENGINE_LAST_PARTITION_ID);
+	duplicate(unit, OSD_CREATE_CLONE, 0, P);
+	shows_sense(unit, CREATE_CLONE, "no ID is free where the unit looks", ILLEGAL_REQUEST,
+		    SYSTEM_RESOURCE_FAILURE);
+	duplicate(unit, OSD_CREATE_SNAPSHOT, 0, P);
+	shows_sense(unit, CREATE_SNAPSHOT, "no ID is free where the unit looks", ILLEGAL_REQUEST,
+		    SYSTEM_RESOURCE_FAILURE);
+}
+
+static void test_duplicates_take_ids_that_partitions_can_have(void **state)
+{
+	struct unit *unit = *state;
+
+	duplicate(unit, OSD_CREATE_CLONE, 0xFFFF, P);
+	shows_field(unit, CREATE_CLONE, "an ID from 1 to FFFF", 16);
+	duplicate(unit, OSD_CREATE_CLONE, ENGINE_LAST_PARTITION_ID + 1, P);
+	shows_field(unit, CREATE_CLONE, "an ID above 2^48 - 1", 16);
+	duplicate(unit, OSD_CREATE_SNAPSHOT, 0xFFFF, P);
+	shows_field(unit, CREATE_SNAPSHOT, "an ID from 1 to FFFF", 16);
+	duplicate(unit, OSD_CREATE_SNAPSHOT, ENGINE_LAST_PARTITION_ID + 1, P);
+	shows_field(unit, CREATE_SNAPSHOT, "an ID above 2^48 - 1", 16);
+}
+
+/* ---- partitions ---- */
+
+static void test_duplicates_keep_to_the_partition_count(void **state)
+{
+	struct unit *unit = *state;
+
+	set_quota(unit, 0, OSD_ROOT_QUOTAS, OSD_QUOTA_PARTITION_COUNT, 1);
+	duplicate(unit, OSD_CREATE_CLONE, P + 1, P);
+	shows_sense(unit, CREATE_CLONE, "more partitions than the root may have", DATA_PROTECT,
+		    QUOTA_ERROR);
+	duplicate(unit, OSD_CREATE_SNAPSHOT, P + 1, P);
+	shows_sense(unit, CREATE_SNAPSHOT, "more partitions than the root may have", DATA_PROTECT,
+		    QUOTA_ERROR);
+	set_quota(unit, 0, OSD_ROOT_QUOTAS, OSD_QUOTA_PARTITION_COUNT, 2);
+	duplicate(unit, OSD_CREATE_SNAPSHOT, P + 1, P);
+	expect_good(unit);
+}
+
+static void test_duplicates_of_duplicates_are_16_deep_at_most(void **state)
+{
+	struct unit *unit = *state;
+
+	for (uint64_t depth = 0; depth < ENGINE_CLONE_DEPTH_MAX; depth++) {
+		duplicate(unit, OSD_CREATE_CLONE, P + 1 + depth, P + depth);
+		expect_good(unit);
+	}
+	assert_int_equal(unit_get_number(unit, P + ENGINE_CLONE_DEPTH_MAX, 0,
+					 OSD_PARTITION_INFORMATION, OSD_INFORMATION_MEMBERS),
+			 1);
+	duplicate(unit, OSD_CREATE_CLONE, P + 100, P + ENGINE_CLONE_DEPTH_MAX);
+	shows_sense(unit, CREATE_CLONE, "of a clone of a clone ... 17 deep", ILLEGAL_REQUEST,
+		    SYSTEM_RESOURCE_FAILURE);
+	duplicate(unit, OSD_CREATE_SNAPSHOT, P + 100, P + ENGINE_CLONE_DEPTH_MAX);
+	shows_sense(unit, CREATE_SNAPSHOT, "of a clone of a clone ... 17 deep", ILLEGAL_REQUEST,
+		    SYSTEM_RESOURCE_FAILURE);
+	/* One that stands on its own feet again can be duplicated. */
+	run(unit, OSD_DETACH_CLONE, P + ENGINE_CLONE_DEPTH_MAX, 0);
+	expect_good(unit);
+}
+
+static void test_the_root_and_missing_versions_are_not_duplicated(void **state)
+{
+	struct unit *unit = *state;
+
+	duplicate(unit, OSD_CREATE_CLONE, P + 1, 0);
+	shows_field(unit, CREATE_CLONE, "the source is the root", 40);
+	duplicate(unit, OSD_CREATE_CLONE, P + 1, UINT64_C(0x77) << 48 | P);
+	shows_field(unit, CREATE_CLONE, "the source has no such version", 40);
+	duplicate(unit, OSD_CREATE_SNAPSHOT, P + 1, 0);
+	shows_field(unit, CREATE_SNAPSHOT, "the source is the root", 40);
+	duplicate(unit, OSD_CREATE_SNAPSHOT, P + 1, UINT64_C(0x77) << 48 | P);
+	shows_field(unit, CREATE_SNAPSHOT, "the source has no such version", 40);
+}
+
+static void test_what_has_lost_its_source_is_not_refreshed(void **state)
+{
+	struct unit *unit = *state;
+	struct call removal = call_of(OSD_REMOVE_PARTITION, P, 0);
+
+	duplicate(unit, OSD_CREATE_CLONE, P + 1, P);
+	duplicate(unit, OSD_CREATE_SNAPSHOT, P + 2, P);
+	removal.cdb.command_options = OSD_REMOVE_CONTENTS;
+	call_run(unit, &removal);
+	expect_good(unit);
+	for (uint64_t id = P + 1; id <= P + 2; id++) {
+		run(unit, OSD_REFRESH_SNAPSHOT_OR_CLONE, id, 0);
+		shows_field(unit, REFRESH_SNAPSHOT_OR_CLONE, "its source is gone", 16);
+		assert_int_equal(unit_get_number(unit, id, 0, OSD_PARTITION_INFORMATION,
+						 OSD_INFORMATION_MEMBERS),
+				 1);
+	}
+}
+
+/* ---- a locked history ---- */
+
+static void lock_history(struct unit *unit, uint64_t partition)
+{
+	struct engine_retention retention = { .kind = ENGINE_RETAIN_ALL,
+					      .locked_until_ms = unit->now_ms + 1000 };
+	struct engine_txn *txn;
+
+	assert_int_equal(engine_begin(unit->engine, ENGINE_FREE, &txn), 0);
+	assert_int_equal(engine_retention_set(txn, partition, &retention, false), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+}
+
+static void test_a_locked_history_is_neither_removed_nor_formatted(void **state)
+{
+	struct unit *unit = *state;
+
+	run(unit, OSD_CREATE_PARTITION, P + 1, 0);
+	lock_history(unit, P + 1);
+	run(unit, OSD_REMOVE_PARTITION, P + 1, 0);
+	shows_sense(unit, REMOVE_PARTITION, "its history is locked", DATA_PROTECT,
+		    CONDITIONAL_WRITE_PROTECT);
+	run(unit, OSD_FORMAT_OSD, 0, 0);
+	shows_sense(unit, FORMAT_OSD, "the history of the device or of a partition is locked",
+		    DATA_PROTECT, CONDITIONAL_WRITE_PROTECT);
+	assert_int_equal(unit_get_number(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_PARTITIONS), 2);
+	/* Until then. */
+	unit->now_ms += 2000;
+	run(unit, OSD_REMOVE_PARTITION, P + 1, 0);
+	expect_good(unit);
+	lock_history(unit, 0);
+	run(unit, OSD_FORMAT_OSD, 0, 0);
+	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_CONDITIONAL_WRITE_PROTECT);
+	unit->now_ms += 2000;
+	run(unit, OSD_FORMAT_OSD, 0, 0);
+	expect_good(unit);
+}
+
+/* ---- quotas of partitions, and what new objects are written with ---- */
+
+static void test_commands_that_add_data_keep_to_the_partition_s_capacity(void **state)
+{
+	static const uint8_t data[4096];
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_APPEND, P, O);
+
+	set_quota(unit, P, OSD_PARTITION_QUOTAS, OSD_QUOTA_CAPACITY, sizeof(data));
+	call_data(&call, data, sizeof(data));
+	call_run(unit, &call);
+	expect_good(unit);
+	call_run(unit, &call);
+	shows_sense(unit, APPEND, "more than the partition may hold", DATA_PROTECT, QUOTA_ERROR);
+	call = call_of(OSD_CREATE_AND_WRITE, P, 0);
+	call_data(&call, data, sizeof(data));
+	call_run(unit, &call);
+	shows_sense(unit, CREATE_AND_WRITE, "more than the partition may hold: none is made",
+		    DATA_PROTECT, QUOTA_ERROR);
+}
+
+static void test_create_and_write_keeps_to_the_object_count(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_CREATE_AND_WRITE, P, 0);
+
+	set_quota(unit, P, OSD_PARTITION_QUOTAS, OSD_QUOTA_OBJECT_COUNT, 1);
+	call_data(&call, "x", 1);
+	call_run(unit, &call);
+	shows_sense(unit, CREATE_AND_WRITE, "more objects than the partition may have",
+		    DATA_PROTECT, QUOTA_ERROR);
+}
+
+static void test_copies_keep_to_the_partition_s_quotas(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_COPY_USER_OBJECTS, P, 0);
+
+	unit_write(unit, O, 0, "x", 1);
+	set_quota(unit, P, OSD_PARTITION_QUOTAS, OSD_QUOTA_OBJECT_COUNT, 1);
+	add_source(&call, O, false);
+	call_run(unit, &call);
+	shows_sense(unit, COPY_USER_OBJECTS, "more objects than the partition may have",
+		    DATA_PROTECT, QUOTA_ERROR);
+	set_quota(unit, P, OSD_PARTITION_QUOTAS, OSD_QUOTA_OBJECT_COUNT, 0);
+	set_quota(unit, P, OSD_PARTITION_QUOTAS, OSD_QUOTA_CAPACITY, 4096);
+	call_run(unit, &call);
+	shows_sense(unit, COPY_USER_OBJECTS, "more than the partition may hold", DATA_PROTECT,
+		    QUOTA_ERROR);
+}
+
+/* OBJECT COUNT is of user objects: collections are not counted, and not limited by it. */
+static void test_collections_do_not_count_as_objects(void **state)
+{
+	struct unit *unit = *state;
+
+	set_quota(unit, P, OSD_PARTITION_QUOTAS, OSD_QUOTA_OBJECT_COUNT, 2);
+	for (uint64_t i = 0; i < 4; i++) {
+		run(unit, OSD_CREATE_COLLECTION, P, C + i);
+		expect_good(unit);
+	}
+	run(unit, OSD_CREATE, P, O + 1);
+	expect_good(unit);
+	run(unit, OSD_CREATE_COLLECTION, P, C + 4);
+	shows_good(unit, CREATE_COLLECTION,
+		   "as many user objects as OBJECT COUNT allows are there");
+	run(unit, OSD_CREATE, P, O + 2);
+	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR);
+}
+
+static void test_create_and_write_refuses_what_create_and_write_refuse(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_CREATE_AND_WRITE, P, 0xFFFF);
+
+	call_data(&call, "data", 4);
+	call_run(unit, &call);
+	shows_field(unit, CREATE_AND_WRITE, "an ID from 1 to FFFF", 24);
+	call.cdb.object = O + 1;
+	call.cdb.length = 5;
+	call_run(unit, &call);
+	shows_fields(unit, CREATE_AND_WRITE, "more than came of Data-Out", 36, 32);
+}
+
+static void test_create_and_write_gathers_what_sums_up(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_CREATE_AND_WRITE, P, O + 1);
+
+	call.data = "data";
+	call.data_length = 4;
+	call_piece(&call, 0, 1);
+	call_piece(&call, 10, 3);
+	call_run(unit, &call);
+	shows_good(unit, CREATE_AND_WRITE, "pieces of a scatter/gather list");
+	assert_int_equal(unit_get_number(unit, P, O + 1, OSD_USER_OBJECT_INFORMATION,
+					 OSD_INFORMATION_LOGICAL_LENGTH),
+			 13);
+	call.cdb.object = O + 2;
+	call.cdb.length = 3;
+	call_run(unit, &call);
+	shows_field(unit, CREATE_AND_WRITE, "pieces that do not sum up to LENGTH", 32);
+}
+
+/* ---- attributes of one object ---- */
+
+static void join(struct unit *unit, uint32_t number, uint64_t collection)
+{
+	struct call call = call_of(OSD_SET_ATTRIBUTES, P, O);
+
+	call_set_number(&call, OSD_USER_OBJECT_COLLECTIONS, number, collection);
+	call_run(unit, &call);
+}
+
+static void test_an_object_joins_collections_that_are_there_once_each(void **state)
+{
+	struct unit *unit = *state;
+
+	run(unit, OSD_CREATE_COLLECTION, P, C);
+	join(unit, 1, C);
+	expect_good(unit);
+	join(unit, 2, C);
+	shows_sense(unit, SET_ATTRIBUTES, "a second membership in one collection", ILLEGAL_REQUEST,
+		    INVALID_FIELD_IN_PARAMETER_LIST);
+	assert_int_equal(unit_sense(unit).attribute[0].number, 2);
+	join(unit, 2, C + 1);
+	shows_sense(unit, SET_ATTRIBUTES, "a membership in a collection that is not there",
+		    ILLEGAL_REQUEST, INVALID_FIELD_IN_PARAMETER_LIST);
+	join(unit, 2, O);
+	shows_sense(unit, SET_ATTRIBUTES, "a membership in what is no collection", ILLEGAL_REQUEST,
+		    INVALID_FIELD_IN_PARAMETER_LIST);
+}
+
+static void test_an_object_is_in_as_many_collections_as_the_quota_allows(void **state)
+{
+	struct unit *unit = *state;
+	uint8_t quota[4];
+
+	put_be32(quota, 1);
+	unit_set(unit, P, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_COLLECTIONS_PER_OBJECT, quota, 4);
+	run(unit, OSD_CREATE_COLLECTION, P, C);
+	run(unit, OSD_CREATE_COLLECTION, P, C + 1);
+	join(unit, 1, C);
+	expect_good(unit);
+	join(unit, 2, C + 1);
+	shows_sense(unit, SET_ATTRIBUTES, "more memberships than COLLECTIONS PER USER OBJECT",
+		    DATA_PROTECT, QUOTA_ERROR);
+	join(unit, 1, C + 1); /* moves */
+	expect_good(unit);
+}
+
+static void test_an_object_is_in_1024_collections_at_most(void **state)
+{
+	struct unit *unit = *state;
+
+	for (uint32_t i = 0; i <= ENGINE_MEMBERSHIPS_MAX; i++) {
+		run(unit, OSD_CREATE_COLLECTION, P, C + i);
+		expect_good(unit);
+		join(unit, i + 1, C + i);
+		if (i < ENGINE_MEMBERSHIPS_MAX)
+			expect_good(unit);
+	}
+	shows_sense(unit, SET_ATTRIBUTES, "more than 1,024 memberships", ILLEGAL_REQUEST,
+		    INVALID_FIELD_IN_PARAMETER_LIST);
+}
+
+static void test_the_attributes_of_an_object_are_1_mib_at_most(void **state)
+{
+	struct unit *unit = *state;
+	uint32_t count = 0;
+
+	do
+		set_long(unit, ++count, 65534);
+	while (unit->command.status == SCSI_STATUS_GOOD && count < 20);
+	assert_int_equal(count, 16);
+	shows_sense(unit, SET_ATTRIBUTES, "more than 1 MiB of attributes", ILLEGAL_REQUEST,
+		    INVALID_FIELD_IN_PARAMETER_LIST);
+	assert_int_equal(unit_sense(unit).attribute[0].number, count);
+	set_long(unit, 1, 65535);
+	shows_sense(unit, SET_ATTRIBUTES, "a value above 65,534 bytes", ILLEGAL_REQUEST,
+		    INVALID_FIELD_IN_PARAMETER_LIST);
+}
+
+static void test_a_length_is_one_that_an_object_can_have(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_SET_ATTRIBUTES, P, O);
+
+	call_set_number(&call, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH,
+			UINT64_MAX);
+	call_run(unit, &call);
+	shows_sense(unit, SET_ATTRIBUTES, "a logical length above that of the largest object",
+		    ILLEGAL_REQUEST, INVALID_FIELD_IN_PARAMETER_LIST);
+}
+
+/* ---- lists about several objects ---- */
+
+/* Attributes of O that are more than the length of an object in such lists can say. */
+static void fill_attributes(struct unit *unit)
+{
+	unit_set_long(unit, P, O, PAGE, 1, LONG_BYTES);
+	unit_set_long(unit, P, O, PAGE, 2, LONG_BYTES);
+}
+
+static void get_all(struct call *call)
+{
+	call->cdb.list_attributes = true;
+	call->cdb.length = call->data_in_capacity = 1 << 20;
+	call_get(call, PAGE, OSD_ATTRIBUTE_ALL);
+}
+
+static void test_a_list_names_the_object_that_has_more_than_it_can_say(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_LIST, P, 0);
+
+	fill_attributes(unit);
+	run(unit, OSD_CREATE_COLLECTION, P, C);
+	unit_join(unit, O, 1, C);
+	get_all(&call);
+	call_run(unit, &call);
+	shows_sense(unit, LIST, "LIST_ATTR: attributes of an object are above 65,528 bytes",
+		    ILLEGAL_REQUEST, INVALID_FIELD_IN_PARAMETER_LIST);
+	assert_int_equal(unit_sense(unit).object, O);
+	call = call_of(OSD_LIST_COLLECTION, P, C);
+	get_all(&call);
+	call_run(unit, &call);
+	shows_sense(unit, LIST_COLLECTION,
+		    "LIST_ATTR: attributes of a member are above 65,528 bytes", ILLEGAL_REQUEST,
+		    INVALID_FIELD_IN_PARAMETER_LIST);
+	assert_int_equal(unit_sense(unit).object, O);
+}
+
+static void test_a_list_asks_for_attributes_that_its_entries_can_have(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_LIST, P, 0);
+
+	get_all(&call);
+	call_get(&call, OSD_PARTITION_INFORMATION, OSD_INFORMATION_USERNAME);
+	call_run(unit, &call);
+	shows_sense(unit, LIST, "LIST_ATTR: a page that its entries can't have", ILLEGAL_REQUEST,
+		    INVALID_FIELD_IN_PARAMETER_LIST);
+	run(unit, OSD_CREATE_COLLECTION, P, C);
+	call.cdb.action = OSD_LIST_COLLECTION;
+	call.cdb.object = C;
+	call_run(unit, &call);
+	shows_sense(unit, LIST_COLLECTION, "LIST_ATTR: a page that its entries can't have",
+		    ILLEGAL_REQUEST, INVALID_FIELD_IN_PARAMETER_LIST);
+	call = call_of(OSD_LIST_COLLECTION, P, C);
+	call.cdb.length = call.data_in_capacity = 512;
+	call.cdb.list_attributes = true;
+	call.cdb.format = OSD_ATTRIBUTES_PAGE;
+	call_run(unit, &call);
+	shows_field(unit, LIST_COLLECTION, "LIST_ATTR outside list format", 11);
+}
+
+/* Creates two objects, each with two long attributes, and asks for both. */
+static void create_with_long_attributes(struct unit *unit)
+{
+	size_t list_bytes = 2 * LONG_BYTES + 64;
+	uint8_t *out = calloc(1, list_bytes + 64), *value = calloc(1, LONG_BYTES);
+	struct osd_cdb cdb = { .version = OSD_2,
+			       .action = OSD_CREATE,
+			       .format = OSD_ATTRIBUTES_LIST,
+			       .partition = P,
+			       .objects = 2,
+			       .retrieved = { 0, 1 << 18 } };
+	struct osd_list_writer writer;
+	uint8_t bytes[OSD_CDB_BYTES_MAX];
+	size_t cdb_length;
+
+	assert_true(out && value);
+	osd_list_begin(&writer, OSD_2, OSD_LIST_TO_GET, out, 64);
+	osd_list_add_request(&writer, PAGE, OSD_ATTRIBUTE_ALL);
+	cdb.get_list.length = (uint32_t)osd_list_end(&writer);
+	cdb.set_data.offset = 64;
+	osd_list_begin(&writer, OSD_2, OSD_LIST_TO_SET, out + 64, list_bytes);
+	assert_true(osd_list_add_value(&writer, PAGE, 1, value, LONG_BYTES));
+	assert_true(osd_list_add_value(&writer, PAGE, 2, value, LONG_BYTES));
+	cdb.set_data.length = (uint32_t)osd_list_end(&writer);
+	assert_int_equal(osd_cdb_encode(&cdb, bytes, &cdb_length), 0);
+	unit_execute(unit, bytes, cdb_length, out, 64 + cdb.set_data.length, 1 << 18);
+	free(value);
+	free(out);
+}
+
+static void test_several_new_objects_have_attributes_that_a_list_can_say(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_COPY_USER_OBJECTS, P, 0);
+
+	create_with_long_attributes(unit);
+	shows_sense(unit, CREATE, "several objects: attributes of one are above 65,528 bytes",
+		    ILLEGAL_REQUEST, INVALID_FIELD_IN_PARAMETER_LIST);
+	fill_attributes(unit);
+	add_source(&call, O, true);
+	add_source(&call, O, true);
+	call.retrieved_capacity = 1 << 18;
+	call_get(&call, PAGE, OSD_ATTRIBUTE_ALL);
+	call_run(unit, &call);
+	shows_sense(unit, COPY_USER_OBJECTS, "several: attributes of one are above 65,528 bytes",
+		    ILLEGAL_REQUEST, INVALID_FIELD_IN_PARAMETER_LIST);
+	assert_int_equal(
+		unit_get_number(unit, P, 0, OSD_PARTITION_INFORMATION, OSD_INFORMATION_MEMBERS), 1);
+}
+
+static void test_several_new_objects_are_asked_by_lists_one_attribute_after_the_other(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_CREATE, P, 0);
+
+	call.cdb.objects = 2;
+	call.cdb.format = OSD_ATTRIBUTES_PAGE;
+	call.cdb.get_page = OSD_USER_OBJECT_TIMESTAMPS;
+	call.cdb.retrieved.length = 64;
+	call.data_in_capacity = 64;
+	call_run(unit, &call);
+	shows_field(unit, CREATE, "several objects: page format, but for the current command page",
+		    52);
+	call = call_of(OSD_CREATE, P, 0);
+	call.cdb.objects = 2;
+	call_get(&call, PAGE, OSD_ATTRIBUTE_ALL);
+	call_run(unit, &call);
+	if (unit_version == OSD_1)
+		shows_sense(unit, CREATE, "several objects, in OSD-1: a wildcard", ILLEGAL_REQUEST,
+			    INVALID_FIELD_IN_PARAMETER_LIST);
+	else
+		expect_good(unit);
+}
+
+static void test_several_copies_are_asked_by_lists(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_COPY_USER_OBJECTS, P, 0);
+
+	add_source(&call, O, false);
+	add_source(&call, O, false);
+	call.cdb.format = OSD_ATTRIBUTES_PAGE;
+	call.cdb.get_page = OSD_USER_OBJECT_TIMESTAMPS;
+	call.cdb.retrieved.length = 64;
+	call.data_in_capacity = 64;
+	call_run(unit, &call);
+	shows_field(unit, COPY_USER_OBJECTS,
+		    "several: page format, but for the current command page", 52);
+}
+
+/* ---- commands on members ---- */
+
+static void test_set_member_attributes_has_no_page_format(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_SET_MEMBER_ATTRIBUTES, P, T);
+
+	call.cdb.format = OSD_ATTRIBUTES_PAGE;
+	call.cdb.get_page = OSD_USER_OBJECT_TIMESTAMPS;
+	call.cdb.retrieved.length = 64;
+	call.data_in_capacity = 64;
+	call_run(unit, &call);
+	shows_field(unit, SET_MEMBER_ATTRIBUTES, "page format, but for the current command page",
+		    52);
+}
+
+static void test_32_commands_on_tracking_collections_are_at_work_at_most(void **state)
+{
+	static const uint8_t list[20] = {
+		OSD_QUERY_ALL, 0, 0, 0, 0, 0, 0, 12, 0, 0, 0, 1, 0, 0, 0, OSD_INFORMATION_USERNAME
+	};
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_QUERY, P, C);
+
+	for (uint64_t i = 0; i < OSD_TRACKERS_MAX; i++)
+		unit->device->trackers.entries[i] =
+			(struct osd_tracker){ P, T + 100 + i, OSD_QUERY, false };
+	run(unit, OSD_GET_MEMBER_ATTRIBUTES, P, T);
+	shows_sense(unit, GET_MEMBER_ATTRIBUTES,
+		    "32 other commands on tracking collections are at work", ILLEGAL_REQUEST,
+		    SYSTEM_RESOURCE_FAILURE);
+	run(unit, OSD_SET_MEMBER_ATTRIBUTES, P, T);
+	shows_sense(unit, SET_MEMBER_ATTRIBUTES,
+		    "32 other commands on tracking collections are at work", ILLEGAL_REQUEST,
+		    SYSTEM_RESOURCE_FAILURE);
+	call.cdb.address = T;
+	call_descriptor(&call, OSD_CONTINUATION_QUERY_LIST, list, sizeof(list));
+	call_run(unit, &call);
+	shows_sense(unit, QUERY, "32 other commands on tracking collections are at work",
+		    ILLEGAL_REQUEST, SYSTEM_RESOURCE_FAILURE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		with_object_in_both(test_creating_ends_where_no_object_id_is_free),
+		with_object(test_creating_of_osd2_ends_where_no_object_id_is_free),
+		with_object_in_both(test_create_partition_ends_where_no_id_is_free),
+		with_object(test_duplicating_ends_where_no_partition_id_is_free),
+		with_object(test_duplicates_take_ids_that_partitions_can_have),
+		with_object(test_duplicates_keep_to_the_partition_count),
+		with_object(test_duplicates_of_duplicates_are_16_deep_at_most),
+		with_object(test_the_root_and_missing_versions_are_not_duplicated),
+		with_object(test_what_has_lost_its_source_is_not_refreshed),
+		with_object_in_both(test_a_locked_history_is_neither_removed_nor_formatted),
+		with_object_in_both(test_commands_that_add_data_keep_to_the_partition_s_capacity),
+		with_object_in_both(test_create_and_write_keeps_to_the_object_count),
+		with_object(test_copies_keep_to_the_partition_s_quotas),
+		with_object_in_both(test_collections_do_not_count_as_objects),
+		with_object_in_both(test_create_and_write_refuses_what_create_and_write_refuse),
+		with_object(test_create_and_write_gathers_what_sums_up),
+		with_object_in_both(test_an_object_joins_collections_that_are_there_once_each),
+		with_object_in_both(test_an_object_is_in_as_many_collections_as_the_quota_allows),
+		with_object_in_both(test_an_object_is_in_1024_collections_at_most),
+		with_object_in_both(test_the_attributes_of_an_object_are_1_mib_at_most),
+		with_object_in_both(test_a_length_is_one_that_an_object_can_have),
+		with_object(test_a_list_names_the_object_that_has_more_than_it_can_say),
+		with_object(test_a_list_asks_for_attributes_that_its_entries_can_have),
+		with_object(test_several_new_objects_have_attributes_that_a_list_can_say),
+		with_object_in_both(
+			test_several_new_objects_are_asked_by_lists_one_attribute_after_the_other),
+		with_object(test_several_copies_are_asked_by_lists),
+		with_members(test_set_member_attributes_has_no_page_format),
+		with_members(test_32_commands_on_tracking_collections_are_at_work_at_most),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
