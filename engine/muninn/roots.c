@@ -68,6 +68,22 @@ static int program_part(struct muninn_store *store, const uint8_t *bytes, uint32
 	return nand_program(store->nand, NAND_CAUSE_METADATA, &io, 1);
 }
 
+/* A block that a program or an erase failed of takes no more, though it may not be full. */
+static bool has_bad_block(const struct muninn_store *store, uint32_t segment)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+
+	for (uint32_t i = 0; i < geometry->segment_blocks; i++) {
+		struct nand_block_info info;
+
+		if (nand_block_info(store->nand, segment * geometry->segment_blocks + i, &info) ==
+			    0 &&
+		    info.state == NAND_BLOCK_BAD)
+			return true;
+	}
+	return false;
+}
+
 /* Where a root or list goes. -ENOSPC: it would begin a segment and is not `whole`. */
 static int begin_append(struct muninn_store *store, const uint8_t *bytes, bool whole,
 			struct root_writing *writing)
@@ -80,8 +96,9 @@ static int begin_append(struct muninn_store *store, const uint8_t *bytes, bool w
 		.pages = (uint32_t)divide_up(get_le32(bytes + 12), geometry->page_bytes),
 		.serial = get_le64(bytes + 24),
 	};
-	/* The next segment is tried, too, when the blocks of this one can't be read. */
-	if (result || writing->pages > geometry->segment_pages - end)
+	/* The next segment is tried, too, when the blocks of this one can't be read or programmed. */
+	if (result || has_bad_block(store, ring_segment(store)) ||
+	    writing->pages > geometry->segment_pages - end)
 		end = geometry->segment_pages;
 	writing->end = end;
 	return end == geometry->segment_pages && !whole ? -ENOSPC : 0;

@@ -40,6 +40,7 @@ void osd_damage_choose(struct osd_fuzz_unit *unit, uint8_t choice)
 	if (choice == 0 && unit->damage == 0)
 		return;
 	unit->damage = choice;
+	unit->worn |= (choice & (1 << 5 | 1 << 4)) != 0;
 	set(unit, choice);
 }
 

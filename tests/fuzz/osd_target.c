@@ -91,7 +91,7 @@ static void check_sense(const struct run *run)
 	fuzz_check(osd_sense_decode(command->sense, command->sense_length, &sense) == 0);
 	fuzz_check(sense.key != SENSE_NO_SENSE);
 	/* Nothing that an initiator sends is the target's own failure. */
-	fuzz_check(sense.key != SENSE_HARDWARE_ERROR);
+	fuzz_check(sense.key != SENSE_HARDWARE_ERROR || run->unit.worn);
 	fuzz_check(sense.key != SENSE_MEDIUM_ERROR || run->unit.damage != 0);
 	/* What failed has nothing to say but why. */
 	fuzz_check(sense.key == SENSE_RECOVERED_ERROR || command->data_in_length == 0);

@@ -15,6 +15,7 @@ struct osd_fuzz_unit {
 	/* Of scenes that have a version: when the partition was made, and what its version 1 holds. */
 	uint64_t version_created, version_digest;
 	struct osd_keys keys; /* what the security manager has */
+	bool worn;            /* programs and erases may have failed: the flash may take no more */
 	uint8_t damage;       /* the choice of osd_damage.h; 0: none */
 	uint64_t horizon;     /* of the scene LOCKED: the earliest moment of its first partition */
 };
