@@ -16,6 +16,7 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "engine/muninn/store.h"
+#include "nand/private.h"
 
 enum { KEYS = 200, VALUE_MAX = 300, BOUNDS = 4, PUTS_MAX = 20, FREE_MIN = 120 };
 
@@ -457,6 +458,23 @@ static void test_without_any_root_nothing_is_made_up(void **state)
 	free_device(device);
 }
 
+static void test_no_root_is_appended_to_a_segment_of_which_a_block_failed(void **state)
+{
+	struct device *device = new_device(ENGINE_HOT_ROWS_FINALISE, 41);
+	struct muninn_store *store = inside(device);
+	uint32_t blocks = store->geometry.segment_blocks;
+	uint32_t segment;
+
+	(void)state;
+	commit_some(device, 40);
+	assert_int_equal(store_write_root(store), 0);
+	segment = (uint32_t)state_read(store, STATE_ROOT_SEGMENT_AT);
+	assert_int_equal(nand_mark_bad(device->nand, segment * blocks), 0);
+	assert_int_equal(store_write_root(store), 0);
+	assert_int_not_equal(state_read(store, STATE_ROOT_SEGMENT_AT), segment);
+	free_device(device);
+}
+
 static void test_opening_with_nvram_reads_one_page_of_the_ring(void **state)
 {
 	struct device *device = new_device(ENGINE_HOT_ROWS_FINALISE, 12);
@@ -523,6 +541,7 @@ int main(void)
 		cmocka_unit_test(test_without_the_newest_root_the_one_before_it_is_found),
 		cmocka_unit_test(test_what_was_sealed_and_merged_away_since_the_root_stays_away),
 		cmocka_unit_test(test_without_any_root_nothing_is_made_up),
+		cmocka_unit_test(test_no_root_is_appended_to_a_segment_of_which_a_block_failed),
 		cmocka_unit_test(test_opening_with_nvram_reads_one_page_of_the_ring),
 		cmocka_unit_test(test_recovering_without_nvram_reads_a_bounded_number_of_pages),
 	};
