@@ -418,11 +418,11 @@ void osd_add_to_data_in(struct osd_request *request, size_t length)
 	if (length == 0)
 		return;
 	request->security.answer_data = command->data_in_length;
-	request->security.has_answer_attributes = true;
+	request->security.answer_attributes = length;
 	if (offset > command->data_in_length)
 		memset(command->data_in + command->data_in_length, 0,
 		       offset - command->data_in_length);
-	command->data_in_length = offset + length;
+	command->data_in_length = max_u64(command->data_in_length, offset + length);
 }
 
 /* What page format asks for: a page's structure, or with page FFFFFFFF the list of everything. */

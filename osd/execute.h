@@ -113,7 +113,9 @@ struct osd_request {
 	/* Parts of the buffers. */
 	size_t out_data; /* Data-Out: where the command data starts */
 	uint64_t out_data_length;
-	uint64_t in_data_length;          /* Data-In: room for command data, 0 without */
+	uint64_t in_data_length; /* Data-In: room for command data, 0 without */
+	uint64_t
+		in_data; /* of that, bytes in front of the data, in which attributes may be: of the atomics, whose CDB has its place */
 	struct osd_descriptor pieces;     /* scatter/gather list; content NULL: none */
 	struct osd_descriptor query;      /* query list, likewise */
 	struct osd_descriptor other;      /* user object descriptor, likewise */
@@ -273,7 +275,7 @@ uint64_t osd_wire_partition(struct engine_address address);
 int osd_check_sets(struct osd_request *request, enum engine_type type);
 int osd_apply_sets(struct osd_request *request);
 int osd_answer_gets(struct osd_request *request);
-/* Zeros up to the room for retrieved attributes, where `length` bytes (or none) are in place. */
+/* Zeros up to the room for retrieved attributes, where `length` bytes (or none) are in place; it may be in front of the data. */
 void osd_add_to_data_in(struct osd_request *request, size_t length);
 bool osd_has_sets(const struct osd_request *request);
 bool osd_has_gets(const struct osd_request *request);

@@ -50,8 +50,8 @@ struct osd_security_state {
 	uint64_t
 		nonce_to_note_ms; /* the nonce's timestamp, which has to be noted before it can be taken; 0: none */
 	uint64_t seal_offset; /* ALLDATA: where the integrity information of Data-In goes */
-	uint64_t answer_data; /* bytes of command data in Data-In, in front of attributes */
-	bool has_answer_attributes;
+	uint64_t answer_data; /* of an answer with attributes: bytes of command data in Data-In */
+	uint64_t answer_attributes; /* and of attributes; 0: it has none */
 	struct osd_extension_sum extensions[OSD_EXTENSIONS_MAX]; /* last: of most commands unused */
 };
 

@@ -158,13 +158,15 @@ void osd_security_seal_data(struct osd_request *request)
 		return;
 	assert(state->seal_offset >= command->data_in_length &&
 	       state->seal_offset + bytes <= command->data_in_capacity);
-	if (state->has_answer_attributes) {
+	if (state->answer_attributes != 0) {
 		lengths.data = state->answer_data;
-		lengths.gets = command->data_in_length - request->cdb.retrieved.offset;
+		lengths.gets = state->answer_attributes;
 	}
 	pieces[0] = (struct iovec){ command->data_in, lengths.data };
-	pieces[1] = (struct iovec){ command->data_in + command->data_in_length - lengths.gets,
-				    lengths.gets };
+	pieces[1] = (struct iovec){ command->data_in, 0 };
+	if (lengths.gets != 0)
+		pieces[1] = (struct iovec){ command->data_in + request->cdb.retrieved.offset,
+					    lengths.gets };
 	memset(command->data_in + command->data_in_length, 0,
 	       state->seal_offset - command->data_in_length);
 	/* Without memory the value stays zero. */

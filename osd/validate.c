@@ -61,7 +61,9 @@ static int check_attribute_segments(struct osd_request *request)
 		return 0;
 	if (cdb->list_attributes && request->entry->flags & OSD_LISTS)
 		return 0; /* the attributes are in the command data */
-	if (cdb->retrieved.offset < request->in_data_length)
+	/* In front of the data there is room only where that does not begin at 0. */
+	if (cdb->retrieved.offset < request->in_data_length &&
+	    cdb->retrieved.offset + (uint64_t)cdb->retrieved.length > request->in_data)
 		return osd_fail_field(request, retrieved.offset);
 	if (cdb->retrieved.offset > room || cdb->retrieved.length > room - cdb->retrieved.offset)
 		return osd_fail_field(request, retrieved.length);
@@ -200,6 +202,7 @@ static int check_swap_data(struct osd_request *request)
 	command->data_out_used = request->out_data + request->out_data_length;
 	if (command->data_in_capacity < 8 || cdb->address > command->data_in_capacity - 8)
 		return osd_fail_field(request, osd_address_field(request));
+	request->in_data = cdb->address;
 	request->in_data_length = cdb->address + 8;
 	return 0;
 }

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "tests/osd/unit.h"
+#include "tests/osd/secured.h"
 
 #define PAGE     0xF0000010u
 #define OUT_MAX  (UINT64_C(1) << 20)
@@ -138,6 +138,86 @@ static void test_segments_may_be_in_any_order_with_gaps(void **state)
 		run_placed(unit, &orders[i], 0, 0, 0);
 		expect_done(unit, &orders[i]);
 	}
+}
+
+/* The one data that does not begin at byte 0 is the answer of the atomics, whose CDB says where it is. */
+enum { ANSWER_AT = 512, ANSWER_END = ANSWER_AT + 8 };
+
+static struct call count_call(void)
+{
+	static const uint8_t three[8] = { [7] = 3 };
+	struct call call = call_of(OSD_FETCH_AND_ADD, P, O);
+
+	call_data(&call, three, sizeof(three));
+	call.cdb.address = ANSWER_AT;
+	call.data_in_capacity = ANSWER_END;
+	call.retrieved_capacity = ROOM;
+	call_set(&call, PAGE, 1, "value", 5);
+	call_get(&call, PAGE, 1);
+	return call;
+}
+
+/* Zeros, but for the list of ROOM bytes at most at `retrieved`, and the number `before`. */
+static void expect_count(struct unit *unit, uint64_t retrieved, uint64_t before)
+{
+	const uint8_t *answer = unit->data_in + retrieved;
+
+	expect_good(unit);
+	assert_true(unit->command.data_in_length >= ANSWER_END);
+	assert_int_equal(get_be64(unit->data_in + ANSWER_AT), before);
+	assert_int_equal(answer[0], OSD_LIST_TYPE_VALUES);
+	assert_int_equal(get_be32(answer + 4), 24);
+	assert_int_equal(get_be32(answer + 8), PAGE);
+	assert_memory_equal(answer + 24, "value", 5);
+	for (uint64_t at = 0; at < ANSWER_AT; at++)
+		if (at < retrieved || at >= retrieved + 32)
+			assert_int_equal(unit->data_in[at], 0);
+}
+
+static void test_attributes_may_be_in_front_of_data_whose_place_the_cdb_says(void **state)
+{
+	static const uint64_t places[] = { 0, 256, ANSWER_AT - ROOM };
+	struct unit *unit = *state;
+	struct call call = count_call();
+	struct encoded_call encoded;
+	uint64_t count = 0;
+
+	call_encode(&call, &encoded);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++, count += 3) {
+		put_be32(encoded.cdb + 64, form(places[i], -5));
+		unit_execute(unit, encoded.cdb, encoded.cdb_length, encoded.out, encoded.out_length,
+			     ANSWER_END);
+		expect_count(unit, places[i], count);
+		assert_int_equal(unit->command.data_in_length, ANSWER_END);
+	}
+	/* Into the number, and onto it. */
+	for (uint64_t at = ANSWER_AT - ROOM + 8; at <= ANSWER_AT; at += ROOM - 8) {
+		put_be32(encoded.cdb + 64, form(at, -5));
+		unit_execute(unit, encoded.cdb, encoded.cdb_length, encoded.out, encoded.out_length,
+			     2 * ANSWER_END);
+		expect_field(unit, 64);
+	}
+	free(encoded.out);
+}
+
+/* The check value covers the data from byte 0 on, and the attributes. */
+static void test_attributes_in_front_of_data_are_signed_with_it(void **state)
+{
+	struct unit *unit = *state;
+	struct signed_call call = signed_call_of(unit, OSD_FETCH_AND_ADD, P, O, OSD_ALLDATA);
+	struct encoded_call encoded;
+	struct call plain = count_call();
+
+	plain.cdb = call.call.cdb;
+	plain.cdb.length = 8;
+	plain.cdb.address = ANSWER_AT;
+	call.call = plain;
+	signed_encode(unit, &call, &encoded);
+	put_be32(encoded.cdb + 64, form(256, -5));
+	call.call.cdb.retrieved.offset = 256;
+	signed_again(unit, &call, &encoded);
+	signed_execute(unit, &call, &encoded);
+	expect_count(unit, 256, 0);
 }
 
 /* ---- exponents ---- */
@@ -340,6 +420,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		with_object_in_both(test_segments_may_be_in_any_order_with_gaps),
 		with_object_in_both(test_an_offset_means_the_same_in_all_its_forms),
+		with_object(test_attributes_may_be_in_front_of_data_whose_place_the_cdb_says),
+		with_keys(test_attributes_in_front_of_data_are_signed_with_it),
 		with_object(test_osd2_aligns_to_8_bytes),
 		with_object(test_osd2_refuses_smaller_units),
 		with_object_in_both(test_offsets_beyond_all_buffers_are_refused),
