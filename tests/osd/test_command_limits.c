@@ -470,6 +470,20 @@ static void test_a_length_is_one_that_an_object_can_have(void **state)
 		    ILLEGAL_REQUEST, INVALID_FIELD_IN_PARAMETER_LIST);
 }
 
+static void test_sets_of_get_attributes_keep_to_quotas(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_GET_ATTRIBUTES, P, O);
+	uint8_t quota[8];
+
+	put_be64(quota, 5);
+	unit_set(unit, P, O, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, quota, 8);
+	call_set_number(&call, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH, 6);
+	call_run(unit, &call);
+	shows_sense(unit, GET_ATTRIBUTES, "sets a logical length above the object's maximum",
+		    DATA_PROTECT, QUOTA_ERROR);
+}
+
 /* ---- lists about several objects ---- */
 
 /* Attributes of O that are more than the length of an object in such lists can say. */
@@ -638,6 +652,19 @@ static void test_set_member_attributes_has_no_page_format(void **state)
 		    52);
 }
 
+static void test_set_member_attributes_asks_user_objects(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_SET_MEMBER_ATTRIBUTES, P, T);
+
+	call_get(&call, OSD_COLLECTION_INFORMATION, OSD_INFORMATION_USERNAME);
+	call_run(unit, &call);
+	shows_sense(unit, SET_MEMBER_ATTRIBUTES,
+		    "a get of a page of another type than user objects", ILLEGAL_REQUEST,
+		    INVALID_FIELD_IN_PARAMETER_LIST);
+	assert_members(unit, T, (1U << MEMBERS) - 1);
+}
+
 static void test_32_commands_on_tracking_collections_are_at_work_at_most(void **state)
 {
 	static const uint8_t list[20] = {
@@ -688,12 +715,14 @@ int main(void)
 		with_object_in_both(test_an_object_is_in_1024_collections_at_most),
 		with_object_in_both(test_the_attributes_of_an_object_are_1_mib_at_most),
 		with_object_in_both(test_a_length_is_one_that_an_object_can_have),
+		with_object_in_both(test_sets_of_get_attributes_keep_to_quotas),
 		with_object(test_a_list_names_the_object_that_has_more_than_it_can_say),
 		with_object(test_a_list_asks_for_attributes_that_its_entries_can_have),
 		with_object(test_several_new_objects_have_attributes_that_a_list_can_say),
 		with_object_in_both(
 			test_several_new_objects_are_asked_by_lists_one_attribute_after_the_other),
 		with_object(test_several_copies_are_asked_by_lists),
+		with_members(test_set_member_attributes_asks_user_objects),
 		with_members(test_set_member_attributes_has_no_page_format),
 		with_members(test_32_commands_on_tracking_collections_are_at_work_at_most),
 	};

@@ -439,6 +439,41 @@ static void test_checksum_of_a_long_object_takes_several_commands(void **state)
 	expect_parameter(unit, 0);
 }
 
+static void run_on(struct unit *unit, enum osd_function function, uint64_t partition,
+		   uint64_t object)
+{
+	struct function_call call;
+
+	function_of(&call, function, partition, object);
+	if (function == OSD_FUNCTION_ROLLBACK)
+		osd_item_add_number(&call.writer, OSD_ITEM_TIME, unit->now_ms);
+	if (function == OSD_FUNCTION_SEARCH)
+		osd_item_add(&call.writer, OSD_ITEM_PATTERN, "x", 1);
+	function_run(unit, &call);
+}
+
+static void test_functions_point_at_an_object_that_they_can_t_be_about(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_CREATE_COLLECTION, P, O + 1);
+
+	call_run(unit, &call);
+	function_subscribe(unit);
+	unit->now_ms += 5000;
+	run_on(unit, OSD_FUNCTION_UNDO, P, 0);
+	expect_field(unit, 24);
+	run_on(unit, OSD_FUNCTION_LOG, P, 0);
+	expect_field(unit, 24);
+	/* One that there never was. */
+	run_on(unit, OSD_FUNCTION_LOG, P, O + 7);
+	expect_field(unit, 24);
+	/* The device goes back as a whole. */
+	run_on(unit, OSD_FUNCTION_ROLLBACK, 0, O);
+	expect_field(unit, 24);
+	run_on(unit, OSD_FUNCTION_SEARCH, P, O + 1);
+	expect_field(unit, 24);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -455,6 +490,7 @@ int main(void)
 		with_object(test_a_match_is_found_wherever_windows_end),
 		with_object(test_checksum_is_the_sha_256_of_a_range),
 		with_object(test_checksum_of_a_long_object_takes_several_commands),
+		with_object(test_functions_point_at_an_object_that_they_can_t_be_about),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

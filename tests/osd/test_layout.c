@@ -139,6 +139,32 @@ static void test_the_first_page_counts_for_commands_on_data_and_for_no_others(vo
 }
 
 /* The object's end is at page 65536; the pointer is to what would have moved it beyond that. */
+static void test_an_object_has_one_version_at_a_time(void **state)
+{
+	struct unit *unit = *state;
+	struct engine_txn *txn;
+	uint32_t version;
+	struct call call;
+
+	set_up_packed(unit);
+	unit_create(unit, PACKED, ID(5, 0, 0));
+	write_at(unit, ID(5, 0, 0), 0, "then");
+	assert_int_equal(engine_begin(unit->engine, ENGINE_WRITE, &txn), 0);
+	assert_int_equal(engine_snapshot(txn, PACKED, NULL, &version), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+	expect_text(unit, ID(5, version, 0), 0, "then");
+	call = call_of(OSD_READ, (uint64_t)version << 48 | PACKED, ID(5, version, 0));
+	call.cdb.length = call.data_in_capacity = 4;
+	call_run(unit, &call);
+	expect_field(unit, 28);
+	call.cdb.object = ID(5, -1, 0);
+	call_run(unit, &call);
+	expect_field(unit, 28);
+	call.cdb.object = ID(5, 0, 0);
+	call_run(unit, &call);
+	expect_good(unit);
+}
+
 static void test_what_makes_a_packed_object_too_long_is_pointed_at(void **state)
 {
 	struct unit *unit = *state;
@@ -313,6 +339,7 @@ int main(void)
 		cmocka_unit_test(test_packed_ids_are_identifier_version_and_first_page),
 		with_unit(test_a_packed_object_is_created_listed_written_and_read_by_its_id),
 		with_unit(test_the_first_page_counts_for_commands_on_data_and_for_no_others),
+		with_unit(test_an_object_has_one_version_at_a_time),
 		with_unit(test_what_makes_a_packed_object_too_long_is_pointed_at),
 		with_unit(test_what_a_packed_id_cannot_name_is_refused),
 		with_unit(test_packed_identifiers_go_on_in_a_gap_behind_the_highest),
