@@ -65,14 +65,15 @@ static int get_layout(struct osd_request *request, struct engine_address partiti
 
 int osd_find_layout(struct osd_request *request, uint64_t partition)
 {
-	struct engine_address address;
+	struct engine_address address = { 0 };
 	uint8_t layout = OSD_LAYOUT_FLAT;
 	int result = 0;
 
-	if (!osd_names_root(partition))
+	if (!osd_names_root(partition)) {
 		result = whose_layout(request, partition, &address);
-	if (!osd_names_root(partition) && result == 0)
-		result = get_layout(request, address, &layout);
+		if (result == 0)
+			result = get_layout(request, address, &layout);
+	}
 	request->layout = layout;
 	return osd_result(request, result, 0);
 }
