@@ -5,7 +5,8 @@
  * A command on the members of a linear collection is one transaction like every other. On those of a tracking
  * collection it is one for each batch of members, each of which leaves the collection when it has been dealt with: what
  * is left when the command fails, or the target dies, is what remains to be done. How far it has come is in the command
- * tracking page of the collection, stored with each batch.
+ * tracking page of the collection, stored with each batch. Where the answer tells of the members, all are one batch: who is not
+ * told of a member because a later one failed finds it still there.
  */
 #ifndef MUNINN_OSD_COLLECTIONS_H
 #define MUNINN_OSD_COLLECTIONS_H

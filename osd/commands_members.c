@@ -18,6 +18,12 @@ static bool has_get_list(const struct osd_request *request)
 	return request->cdb.format == OSD_ATTRIBUTES_LIST && request->cdb.get_list.length != 0;
 }
 
+/* Is the answer about the members, of whom each command can tell once? */
+static bool tells_of_members(const struct osd_request *request)
+{
+	return request->entry->flags & OSD_MEMBERS && has_get_list(request);
+}
+
 int osd_check_members(struct osd_request *request)
 {
 	const struct osd_cdb *cdb = &request->cdb;
@@ -156,9 +162,10 @@ static int deal_with(struct osd_request *request, uint64_t id, visit *work)
 }
 
 /*
- * Deals with members: all of a linear collection, the next batch of a tracking one.
+ * Deals with members: with all, or in batches with the next one. When the answer tells of them it is all in one transaction: a
+ * failure takes what was told of the ones before with it, and then they must not have left.
  */
-static int visit_members(struct osd_request *request, visit *work, bool tracking, bool *more)
+static int visit_members(struct osd_request *request, visit *work, bool batches, bool *more)
 {
 	uint64_t ids[OSD_MEMBERS_PORTION], next = 0;
 	size_t count;
@@ -175,7 +182,7 @@ static int visit_members(struct osd_request *request, visit *work, bool tracking
 			if (result != 0)
 				return result;
 		}
-	} while (next != 0 && !tracking);
+	} while (next != 0 && !batches);
 	*more = next != 0;
 	return 0;
 }
@@ -242,7 +249,7 @@ static int run_on_members(struct osd_request *request, visit *work)
 	if (tracking && (begin_tracking(request) != 0 || request->more))
 		return request->failed ? -EINVAL : 0;
 	begin_answer(request);
-	result = visit_members(request, work, tracking, &more);
+	result = visit_members(request, work, tracking && !tells_of_members(request), &more);
 	if (result < 0)
 		return result;
 	if (tracking && osd_tracking_store(request, !more) != 0)

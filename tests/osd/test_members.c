@@ -375,6 +375,29 @@ static void test_get_member_attributes_refuses_a_member_that_has_more_than_a_lis
 	assert_members(unit, T, ALL);
 }
 
+/* Nobody has been told of those before it either. */
+static void test_get_member_attributes_that_fails_late_leaves_all_members(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = get_call(U, 100000);
+	uint64_t ids[MANY];
+
+	make_many(unit);
+	unit_set_long(unit, P, W + BATCH + 20, 0x10000, 1, 40000);
+	unit_set_long(unit, P, W + BATCH + 20, 0x10000, 2, 40000);
+	call_get(&call, 0x10000, UINT32_MAX);
+	call_run(unit, &call);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+	assert_int_equal(unit_members(unit, P, U, ids, MANY), MANY);
+	assert_int_equal(unit_tracked(unit, U).processed, 0);
+	/* So who asks for less gets all. */
+	call = get_call(U, 100000);
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(get_be32(unit->data_in + call.cdb.retrieved.offset + 4), MANY * 32);
+	assert_int_equal(unit_members(unit, P, U, ids, MANY), 0);
+}
+
 static void test_get_member_attributes_of_an_old_version(void **state)
 {
 	struct unit *unit = *state;
@@ -582,7 +605,7 @@ static void test_set_member_attributes_on_a_full_device_can_go_on_later(void **s
 	unsigned done;
 
 	(void)state;
-	unit_open(unit, 8 << 20);
+	unit_open(unit, 12 << 20);
 	unit_create_partition(unit, P);
 	make_many(unit);
 	fill_device(unit);
@@ -684,6 +707,7 @@ int main(void)
 		with_members(test_get_member_attributes_without_any_room_does_nothing),
 		with_members(
 			test_get_member_attributes_refuses_a_member_that_has_more_than_a_list_can_say),
+		with_members(test_get_member_attributes_that_fails_late_leaves_all_members),
 		with_members(test_get_member_attributes_of_an_old_version),
 		with_members(test_get_member_attributes_gets_before_it_sets),
 		with_members(test_get_member_attributes_asks_user_objects),
