@@ -155,12 +155,18 @@ struct engine_address {
 enum engine_mode {
 	ENGINE_READ,  /* shared */
 	ENGINE_WRITE, /* exclusive; refuses to use the space reserved for removing */
-	ENGINE_FREE, /* exclusive; for removing and other commands that must work on a full device */
+	ENGINE_FREE,  /* exclusive; for removing, which must work on a full device */
 	/*
-	 * The same, for one engine_snapshot or engine_rollback: neither begins nor ends with work that others have left to do. At
-	 * most ENGINE_HISTORY_PROGRAMS pages are programmed from beginning to end, unless even the reserve is used up.
+	 * Exclusive; for one engine_snapshot or engine_rollback: neither begins nor ends with work that others have left to do. At
+	 * most ENGINE_HISTORY_PROGRAMS pages are programmed from beginning to end, unless the device is so full that nothing can
+	 * be removed. A rollback works then, too, a snapshot does not.
 	 */
 	ENGINE_HISTORY,
+	/*
+	 * Exclusive; for setting policies and dropping versions alone. However often anything is removed, room is left for these and
+	 * for going back; these, and going back in what is locked, have some that no other rollback uses.
+	 */
+	ENGINE_RESCUE,
 };
 
 /*

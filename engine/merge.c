@@ -492,7 +492,7 @@ void engine_make_room(struct engine *engine, enum engine_mode mode)
 
 	if (!operations->merge || engine->options.merge_manual)
 		return;
-	/* It takes little, and that from the reserve; who comes next makes up for it. */
+	/* It takes little, and who comes next makes up for it. */
 	if (mode == ENGINE_HISTORY && !operations->shortage(engine->store, true))
 		return;
 	for (int step = 0; step < STEPS_PER_TRANSACTION; step++) {

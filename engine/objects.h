@@ -108,7 +108,8 @@ struct engine_txn {
 	struct engine *engine;
 	enum engine_mode mode;
 	bool bypass;
-	bool changed; /* anything but version numbers */
+	bool is_aside; /* the engine's own, of what merging needs: see engine_aside */
+	bool changed;  /* anything but version numbers */
 	bool partitions_created, partitions_removed;
 	/*
 	 * Highest generation of a node of the collections that it removed: one that it makes under the same ID goes on from
@@ -169,9 +170,13 @@ void engine_forget(struct engine *engine);
  */
 int txn_begin_slot(struct engine_txn *txn);
 
+/* Lets a transaction of mode ENGINE_RESCUE or ENGINE_HISTORY use more of a full device's room from here on; those of other modes are left alone. */
+void txn_raise_room(struct engine_txn *txn, enum record_room room);
+
 /*
- * Runs `work` in a transaction of its own, while the caller has the turn and no transaction is open. It may use the space
- * kept for removing.
+ * Runs `work` in a transaction of its own, while the caller has the turn and no transaction is open: what the engine notes so
+ * that merging can go on. It may use the last room, and is no moment: what it puts must be timeless, and take the place of what
+ * it put before.
  */
 int engine_aside(struct engine *engine, int (*work)(struct engine_txn *txn, void *context),
 		 void *context);

@@ -47,7 +47,7 @@ struct record_writer {
 	uint8_t *page;       /* value_bytes_max bytes of scratch space for encoding */
 	uint64_t *put_bytes; /* of the records that were put, is counted up; NULL: nobody asks */
 	struct written_parts *written; /* the same by partition, of what is not timeless */
-	bool reserve;
+	enum record_room room;
 };
 
 static inline uint32_t record_bytes_max(struct record_store *store)
@@ -82,7 +82,7 @@ static inline int record_put(const struct record_writer *writer, struct record_k
 			     uint16_t version, unsigned flags, const void *value, uint32_t length)
 {
 	int result = writer->store->operations->put(writer->store, &key, version, flags, value,
-						    length, writer->reserve);
+						    length, writer->room);
 
 	if (!result && writer->put_bytes)
 		*writer->put_bytes += RECORD_OVERHEAD + length;

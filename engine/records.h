@@ -63,6 +63,21 @@ enum record_flag {
 	RECORD_ABSORB = 1 << 1,
 };
 
+/*
+ * What a put may use of the room that is left when a device fills up. Each of these leaves to those behind it what is kept for
+ * them, so that what the ones before do, however often, takes nothing from what leads out of a full device.
+ */
+enum record_room {
+	RECORD_ROOM_WRITE,  /* all that is not kept for those below */
+	RECORD_ROOM_FREE,   /* removing */
+	RECORD_ROOM_RETURN, /* going back */
+	/* Going back where history is locked, which is done a limited number of times; what gives history up. */
+	RECORD_ROOM_RESCUE,
+	RECORD_ROOM_UPKEEP, /* merging, what is noted for it, and what is done on the host */
+};
+
+#define RECORD_ROOMS (RECORD_ROOM_UPKEEP + 1)
+
 /* Most sequence numbers that may be left out between two transactions. */
 #define RECORD_GAP_MAX (UINT64_C(1) << 32)
 
@@ -155,11 +170,11 @@ struct record_store_operations {
 	uint64_t (*begin)(struct record_store *store, uint64_t at_least);
 
 	/*
-	 * Adds a record. -ENOSPC: no room left; `reserve` lets it use the space kept for removing.
+	 * Adds a record. -ENOSPC: there is no room for it of that kind.
 	 * Two puts of one key in one transaction: the later one counts.
 	 */
 	int (*put)(struct record_store *store, const struct record_key *key, uint16_t version,
-		   unsigned flags, const void *value, uint32_t length, bool reserve);
+		   unsigned flags, const void *value, uint32_t length, enum record_room room);
 
 	/* Makes all puts since begin visible and crash-proof. Cannot fail. */
 	void (*commit)(struct record_store *store);
@@ -201,10 +216,10 @@ struct record_store_operations {
 	/* The next three are NULL in a store that cannot merge. */
 
 	/*
-	 * How many segments short of its mark the store is; 0 = there is enough room and no need to merge. `reserve`: for one that
-	 * may use the space kept for removing.
+	 * How many segments short of its mark the store is; 0 = there is enough room and no need to merge. `little`: for one that
+	 * hardly takes any.
 	 */
-	uint32_t (*shortage)(struct record_store *store, bool reserve);
+	uint32_t (*shortage)(struct record_store *store, bool little);
 
 	/*
 	 * Frees segments: moves what `keep` needs of them to the active ones. Outside transactions; crash-safe at any

@@ -137,6 +137,11 @@ static int set_policy(struct engine_txn *txn, struct partition *root, struct par
 	if (!administrator && partition != root && retention->kind != ENGINE_RETAIN_ALL &&
 	    !is_lossy(history) && root->history.retention.locked_until_ms > txn->time_ms)
 		return -EPERM;
+	/* There and back again it begins a slot each time, so that is done with the room that any number of rollbacks has, too. */
+	if (administrator)
+		txn_raise_room(txn, RECORD_ROOM_UPKEEP);
+	else if (!history_keeps_nothing(now) || history_keeps_nothing(retention))
+		txn_raise_room(txn, RECORD_ROOM_RESCUE);
 	unlocks = retention->locked_until_ms < now->locked_until_ms;
 	result = floor_of_new(txn, root, partition, retention, &horizon);
 	if (!result)

@@ -72,6 +72,25 @@ static int add_rollback(struct engine_txn *txn, struct partition *partition,
 	return timeline_add(txn, rollback, NULL);
 }
 
+/*
+ * The rollbacks of what is locked are few, each of them being kept: other ones, of which any number can take one another's place,
+ * leave them their room.
+ */
+static int take_room(struct engine_txn *txn, const struct partition *partition)
+{
+	struct partition *root;
+	int result = partition_get(txn->engine, 0, &root);
+
+	if (result)
+		return result;
+	txn_raise_room(txn, history_policy(&partition->history, &root->history)->locked_until_ms >
+					    txn->time_ms
+				    ? RECORD_ROOM_RESCUE
+				    : RECORD_ROOM_RETURN);
+	partition_release(txn->engine, root);
+	return 0;
+}
+
 /* Rolls back what `partition` stands for, which is released. */
 static int roll_back(struct engine_txn *txn, struct partition *partition, uint64_t bound)
 {
@@ -123,6 +142,8 @@ int engine_rollback(struct engine_txn *txn, uint64_t id, struct engine_moment to
 						   : moment_resolve(txn, partition, to, &bound);
 	if (!result && id == 0)
 		result = locks_check_rollback(txn, bound);
+	if (!result)
+		result = take_room(txn, partition);
 	onode_free(txn->old.onode);
 	txn->old = (struct old_view){ 0 };
 	if (!result)

@@ -229,7 +229,7 @@ int timeline_add(struct engine_txn *txn, struct rollback rollback, const struct 
 	put_le16(record + at, rollback.scope);
 	put_le48(record + at + 2, rollback.at);
 	put_le48(record + at + 8, rollback.to);
-	result = record_put(&txn->writer, chunk_key(chunk), 0, 0, record,
+	result = record_put(&txn->writer, chunk_key(chunk), 0, RECORD_ABSORB, record,
 			    replaced ? info.length : at + ROLLBACK_BYTES);
 	if (!result)
 		result = make_room(timeline);

@@ -307,7 +307,8 @@ int times_note(struct engine_txn *txn)
 	struct partition *root;
 	int result;
 
-	if (txn->put_bytes == 0 && engine->partitions.dirty_entries == 0)
+	/* What is noted for merging may be noted every second on a device without room, and must not grow by it. */
+	if (txn->is_aside || (txn->put_bytes == 0 && engine->partitions.dirty_entries == 0))
 		return 0;
 	result = partition_get(engine, 0, &root);
 	if (result)

@@ -42,6 +42,23 @@ static bool slot_is_over(const struct engine *engine, uint64_t now_ms)
 	       now_ms - engine->slot_ms >= interval;
 }
 
+/* What it may use of a full device. */
+static enum record_room room_of(const struct engine_txn *txn)
+{
+	if (txn->is_aside)
+		return RECORD_ROOM_UPKEEP;
+	/* Which of those behind it the last two may use hangs on what is done: see txn_raise_room. */
+	return txn->mode == ENGINE_WRITE    ? RECORD_ROOM_WRITE
+	       : txn->mode == ENGINE_RESCUE ? RECORD_ROOM_RETURN
+					    : RECORD_ROOM_FREE;
+}
+
+void txn_raise_room(struct engine_txn *txn, enum record_room room)
+{
+	if ((txn->mode == ENGINE_RESCUE || txn->mode == ENGINE_HISTORY) && txn->writer.room < room)
+		txn->writer.room = room;
+}
+
 /* What follows when the store has begun a transaction. */
 static void begin_caches(struct engine_txn *txn)
 {
@@ -53,7 +70,7 @@ static void begin_caches(struct engine_txn *txn)
 					      .page = engine->page,
 					      .put_bytes = &txn->put_bytes,
 					      .written = &txn->written,
-					      .reserve = txn->mode != ENGINE_WRITE };
+					      .room = room_of(txn) };
 	cache_begin(&engine->onodes);
 	cache_begin(&engine->nodes);
 	cache_begin(&engine->partitions);
@@ -182,7 +199,9 @@ static void note_committed(struct engine_txn *txn)
 {
 	struct engine *engine = txn->engine;
 
-	if (!txn->put_bytes)
+	engine->put_bytes += txn->put_bytes;
+	/* What is noted for merging alone is no moment: to whoever looks back it has not been. */
+	if (!txn->put_bytes || txn->is_aside)
 		return;
 	if (slot_begin(txn->sequence) != slot_begin(engine->committed)) {
 		engine->slot_ms = txn->time_ms;
@@ -190,7 +209,6 @@ static void note_committed(struct engine_txn *txn)
 	}
 	engine->committed = txn->sequence;
 	engine->committed_ms = max_u64(engine->committed_ms, txn->time_ms);
-	engine->put_bytes += txn->put_bytes;
 }
 
 /* After a format: nothing that was known of the past is true any more. */
@@ -217,6 +235,7 @@ static int put_and_commit(struct engine_txn *txn)
 		result = idset_put_dirty(&engine->nodes, &txn->writer);
 	if (!result)
 		result = written_mark(txn);
+	assert(!txn->is_aside || txn->written.count == 0);
 	if (!result)
 		result = times_note(txn);
 	if (!result)
@@ -232,7 +251,7 @@ static int put_and_commit(struct engine_txn *txn)
 		return result;
 	engine->transactions++;
 	/* What is removed makes room: look for it again. */
-	if (txn->mode == ENGINE_FREE || txn->rolled_back)
+	if (txn->mode == ENGINE_FREE || txn->mode == ENGINE_RESCUE || txn->rolled_back)
 		engine->merge_futile = 0;
 	cache_commit(&engine->onodes);
 	cache_commit(&engine->nodes);
@@ -262,7 +281,7 @@ static int put_and_commit(struct engine_txn *txn)
 int engine_aside(struct engine *engine, int (*work)(struct engine_txn *txn, void *context),
 		 void *context)
 {
-	struct engine_txn txn = { .engine = engine, .mode = ENGINE_FREE };
+	struct engine_txn txn = { .engine = engine, .mode = ENGINE_FREE, .is_aside = true };
 	int result;
 
 	if (!has_number(engine))

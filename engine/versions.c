@@ -505,6 +505,7 @@ int engine_version_drop(struct engine_txn *txn, uint64_t id, uint32_t version)
 	result = partition_get(engine, id, &partition);
 	if (result)
 		return result;
+	txn_raise_room(txn, RECORD_ROOM_RESCUE);
 	if (id == 0)
 		locked_until = partition->history.device.locked_until_ms;
 	else if (partition->history.particular)

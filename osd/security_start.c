@@ -39,7 +39,7 @@ static int read_attribute(struct osd_device *device, uint16_t *epoch)
 static int write_attribute(struct osd_device *device, uint16_t epoch)
 {
 	struct engine_txn *txn;
-	int result = engine_begin(device->engine, ENGINE_FREE, &txn);
+	int result = engine_begin(device->engine, ENGINE_RESCUE, &txn);
 
 	if (result == 0) {
 		result = osd_boot_epoch_write(txn, epoch);

@@ -481,17 +481,25 @@ static int is_growing_set(void *context, const struct osd_attribute *attribute)
 					   attribute->number == OSD_INFORMATION_LOGICAL_LENGTH);
 }
 
+/* Does the command put more than what it is about, whatever its sets? */
+static bool is_growing(const struct osd_request *request)
+{
+	const struct osd_command_entry *entry = request->entry;
+
+	/* A QUERY with a collection for its matches fills that; a single object goes back by putting it again. */
+	return (entry->flags & OSD_QUERIES && request->cdb.address != 0) ||
+	       (entry->execute == osd_function_rollback && request->cdb.object != 0) ||
+	       (entry->execute == osd_function_snapshot && osd_has_sets(request));
+}
+
 enum engine_mode osd_transaction_mode(const struct osd_request *request)
 {
 	enum engine_mode mode = request->entry->mode;
 
-	/* A QUERY with a collection for its matches fills that. */
-	if (request->entry->flags & OSD_QUERIES && request->cdb.address != 0)
+	if (mode == ENGINE_WRITE || is_growing(request))
 		return ENGINE_WRITE;
-	/* Rolling back one object changes it like others. */
-	if (mode == ENGINE_HISTORY && request->object != 0)
-		return ENGINE_FREE;
-	if ((mode != ENGINE_READ && mode != ENGINE_HISTORY) || !osd_has_sets(request))
+	if (!osd_has_sets(request))
 		return mode;
+	/* Whatever the command is for: with its sets anything could be put in the room that is kept for it. */
 	return osd_each_set(request, is_growing_set, NULL) == 0 ? ENGINE_FREE : ENGINE_WRITE;
 }

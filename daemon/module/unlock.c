@@ -37,7 +37,7 @@ static int end_lock(struct engine *engine, uint64_t partition)
 {
 	struct engine_retention retention;
 	struct engine_txn *txn;
-	int result = engine_begin(engine, ENGINE_FREE, &txn);
+	int result = engine_begin(engine, ENGINE_RESCUE, &txn);
 
 	if (result)
 		return result;

@@ -30,9 +30,11 @@ static void set_range(struct muninn_store *store, uint64_t n, uint64_t first, ui
 	nvram_store64(range_at(store, n) + 8, last);
 }
 
-bool aborted_has_room(const struct muninn_store *store)
+bool aborted_has_room(const struct muninn_store *store, enum record_room room)
 {
-	return state_read(store, STATE_ABORTED_COUNT_AT) < MUNINN_ABORTED_MAX;
+	uint64_t left = room <= RECORD_ROOM_FREE ? MUNINN_ABORTED_KEPT : 0;
+
+	return state_read(store, STATE_ABORTED_COUNT_AT) + left < MUNINN_ABORTED_MAX;
 }
 
 void store_abandon(struct muninn_store *store, uint64_t last)

@@ -27,6 +27,7 @@
 #define MUNINN_PAGE_BYTES_MAX    4096
 #define MUNINN_SEGMENT_PAGES_MAX 4096
 #define MUNINN_ABORTED_MAX       2048 /* ranges of aborted commands with records in sealed segments */
+#define MUNINN_ABORTED_KEPT      64   /* of them for what must work on a full device */
 
 /* ---- record ---- */
 

@@ -17,6 +17,8 @@ enum {
 	FILTER_HASHES_MAX = 20,
 	PLACEMENT_RUNS = 16,
 	SEGMENTS_PER_ROOT_SEGMENT = 512,
+	UPKEEP_SEGMENTS =
+		2, /* for history's row, and to move a segment, all of which is of one row */
 	ROWS_PER_SPARE_BUFFER =
 		8, /* rows that are kept beside a second buffer are few: those with the hottest keys */
 };
@@ -241,6 +243,28 @@ static void place_in_nvram(struct muninn_geometry *geometry)
 	geometry->nvram_bytes = geometry->tables_at + geometry->rows * geometry->table_bytes;
 }
 
+/*
+ * Divides what users do not get among those that need it when they get no more. Removing may put to any row, so it has at least a
+ * segment for each, since all may be full; from then on nobody before it fills what was sealed for it (row.c). The others put to
+ * history's row alone.
+ */
+static void size_rooms(struct muninn_geometry *geometry)
+{
+	uint32_t rows = geometry->rows, *kept = geometry->room_kept;
+	uint32_t hidden =
+		(uint32_t)((uint64_t)geometry->segments * geometry->over_provision_permille / 1000);
+	uint32_t rescue = (uint32_t)max_u64(1, hidden / 8);
+	uint32_t back = (uint32_t)max_u64(1, hidden / 4);
+	uint32_t others = UPKEEP_SEGMENTS + rescue + back;
+	uint32_t removal = (uint32_t)max_u64(rows, hidden > others ? hidden - others : 0);
+
+	kept[RECORD_ROOM_UPKEEP] = geometry->reserve_metadata;
+	kept[RECORD_ROOM_RESCUE] = kept[RECORD_ROOM_UPKEEP] + UPKEEP_SEGMENTS;
+	kept[RECORD_ROOM_RETURN] = kept[RECORD_ROOM_RESCUE] + rescue;
+	kept[RECORD_ROOM_FREE] = kept[RECORD_ROOM_RETURN] + back;
+	kept[RECORD_ROOM_WRITE] = kept[RECORD_ROOM_FREE] + removal;
+}
+
 /* What follows from the filters. */
 static void derive_sizes(struct muninn_geometry *geometry)
 {
@@ -263,9 +287,7 @@ static void derive_sizes(struct muninn_geometry *geometry)
 	geometry->reserve_metadata = (uint32_t)divide_up((uint64_t)geometry->rows * image_pages,
 							 geometry->segment_pages) +
 				     1;
-	geometry->reserve_removal = (uint32_t)max_u64(
-		(uint64_t)geometry->segments * geometry->over_provision_permille / 1000,
-		geometry->rows); /* each of them can be sealed once */
+	size_rooms(geometry);
 	geometry->buffers = geometry->rows + 1;
 	if (geometry->hot_rows == ENGINE_HOT_ROWS_KEEP)
 		geometry->buffers +=
@@ -312,8 +334,8 @@ int muninn_geometry_choose(const struct nand_geometry *nand, const struct engine
 
 	size_filters(geometry);
 	derive_sizes(geometry);
-	uint32_t least = geometry->root_segments + geometry->reserve_metadata +
-			 geometry->reserve_removal + geometry->hashed_rows;
+	uint32_t least = geometry->root_segments + geometry->room_kept[RECORD_ROOM_WRITE] +
+			 geometry->hashed_rows;
 
 	if (geometry->segments < least)
 		return error_set(

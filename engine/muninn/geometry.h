@@ -38,11 +38,11 @@ struct muninn_geometry {
 	uint32_t segment_blocks;
 	uint32_t segments;
 	uint32_t blocks;
-	uint32_t root_segments;    /* the first ones of the device: the ring of roots */
-	uint32_t root_bytes_max;   /* of a root */
-	uint32_t root_kills_max;   /* of a list of kills: as many as fit a page */
-	uint32_t reserve_metadata; /* free segments kept for table images */
-	uint32_t reserve_removal;  /* further free segments kept for removing things */
+	uint32_t root_segments;           /* the first ones of the device: the ring of roots */
+	uint32_t root_bytes_max;          /* of a root */
+	uint32_t root_kills_max;          /* of a list of kills: as many as fit a page */
+	uint32_t reserve_metadata;        /* free segments kept for table images */
+	uint32_t room_kept[RECORD_ROOMS]; /* free segments that puts of each room leave */
 	uint32_t keys_nominal[MUNINN_FILTERS_MAX]; /* keys that each filter is made for */
 	uint32_t keys_limit[MUNINN_FILTERS_MAX];   /* keys that it takes before it counts as full */
 	uint32_t overflow_entries;                 /* room of a segment's overflow map */

@@ -436,7 +436,7 @@ static int move_record(struct muninn_store *store, const struct record_keep *kee
 		moved.header.flags |= RECORD_MOVED;
 	else
 		moved.header.flags &= (uint8_t)~RECORD_MOVED;
-	result = store_place(store, &moved, true);
+	result = store_place(store, &moved, RECORD_ROOM_UPKEEP);
 	if (!result) {
 		merge->records_moved++;
 		merge->bytes_moved += RECORD_HEADER_BYTES + moved.header.length;
@@ -528,7 +528,9 @@ static uint32_t move_batch(struct muninn_store *store, const struct record_keep 
 {
 	uint32_t count = 0;
 
-	while (count < wanted) {
+	/* One alone, which is of one row, always comes to its end; with more the last may not, for nothing. */
+	while (count < wanted &&
+	       (count == 0 || store->space.count > store->geometry.room_kept[RECORD_ROOM_RESCUE])) {
 		struct moving moving = { .merge = merge };
 		struct victim victim = { 0 };
 

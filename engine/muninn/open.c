@@ -422,7 +422,7 @@ static int step_interrupted(struct muninn_store *store, struct error_text *error
 	if (count > MUNINN_ABORTED_MAX / 2 && aborted_prune(store))
 		return error_set(error, -EIO, "NVRAM can't be made stable");
 	if (sealed > store->committed) {
-		if (!aborted_has_room(store))
+		if (!aborted_has_room(store, RECORD_ROOM_UPKEEP))
 			return error_set(
 				error, -EINVAL,
 				"%d interrupted commands are on record, the most that can be",

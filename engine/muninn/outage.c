@@ -107,7 +107,7 @@ int outage_finish(struct muninn_store *store, struct error_text *error)
 	if (store->fallen_from > store->committed) {
 		uint64_t flushed = store->committed;
 
-		if (!aborted_has_room(store))
+		if (!aborted_has_room(store, RECORD_ROOM_UPKEEP))
 			return error_set(error, -EINVAL,
 					 "%d interrupted commands are on record, the most that can "
 					 "be",

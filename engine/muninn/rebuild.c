@@ -296,7 +296,7 @@ static int step_sequence(struct rebuild *rebuild, struct error_text *error)
 	put_le64(store->nvram + STATE_NEXT_SERIAL_AT, rebuild->serial_most + 1);
 	if (store->committed == end)
 		return 0;
-	if (!aborted_has_room(store))
+	if (!aborted_has_room(store, RECORD_ROOM_UPKEEP))
 		return error_set(error, -EINVAL,
 				 "%d interrupted commands are on record, the most that can be",
 				 MUNINN_ABORTED_MAX);

@@ -119,15 +119,12 @@ void rows_release_buffers(struct muninn_store *store)
 /* ---- putting ---- */
 
 /* Whether a row may be sealed now. */
-static int check_room(struct muninn_store *store, bool reserve)
+static int check_room(struct muninn_store *store, enum record_room room)
 {
-	uint64_t keep =
-		store->geometry.reserve_metadata + (reserve ? 0 : store->geometry.reserve_removal);
-
-	if (store->space.count <= keep)
+	if (store->space.count <= store->geometry.room_kept[room])
 		return -ENOSPC;
 	/* Should this transaction end in an abort, its number must be noted. */
-	if (!aborted_has_room(store)) {
+	if (!aborted_has_room(store, room)) {
 		log_line(LOG_LEVEL_ERROR,
 			 "%d interrupted commands are on record, the most that can be; no segment "
 			 "can be sealed until the unit is started again after a merge",
@@ -174,13 +171,24 @@ static bool may_take_newer(const struct muninn_store *store, const struct row *r
 	       store->free_buffer_count > reserved && !is_full(&row->buffer);
 }
 
-int store_place(struct muninn_store *store, const struct new_record *record, bool reserve)
+/*
+ * Whether more than a room leaves has been taken already, by one behind it. What was sealed then was sealed for that one, and
+ * filling the row again would make it seal once more, until nothing is left.
+ */
+static bool is_overdrawn(const struct muninn_store *store, enum record_room room)
+{
+	return room != RECORD_ROOM_UPKEEP && store->space.count < store->geometry.room_kept[room];
+}
+
+int store_place(struct muninn_store *store, const struct new_record *record, enum record_room room)
 {
 	struct key_hash hash = key_hash(&record->header.key, store->geometry.segment_pages);
 	uint32_t number = store_row(store, &record->header.key, &hash);
 	struct row *row = &store->rows[number];
 	int result = -ENOSPC;
 
+	if (is_overdrawn(store, room))
+		return -ENOSPC;
 	for (int attempt = 0; attempt < PLACE_ATTEMPTS; attempt++) {
 		result = put_in_row(store, row, &hash, record);
 		if (result != -ENOSPC)
@@ -189,7 +197,7 @@ int store_place(struct muninn_store *store, const struct new_record *record, boo
 			row_take_newer(store, number);
 			continue;
 		}
-		result = check_room(store, reserve || number == history_row(&store->geometry));
+		result = check_room(store, room);
 		if (!result)
 			result = store_seal_row(store, number);
 		if (result)

@@ -263,16 +263,15 @@ void store_catch_up(struct muninn_store *store, uint32_t pages)
 		return;
 	if (pages > RECORD_CATCH_UP_FEW && is_urgent(row))
 		pages = UINT32_MAX;
+	/* From there on those that must put something seal it, each from its own room. */
 	if (store->history_sealing.segment == NO_SEGMENT &&
-	    store->space.count <= store->geometry.reserve_metadata)
-		result = -ENOSPC;
-	else
-		result = seal(store, number, &store->history_sealing, &pages);
+	    store->space.count <= store->geometry.room_kept[RECORD_ROOM_FREE])
+		return;
+	result = seal(store, number, &store->history_sealing, &pages);
 	if (result && result != store->history_told)
 		log_line(LOG_LEVEL_WARNING,
-			 "what is noted about history can't be written to flash yet (error %d)%s",
-			 -result,
-			 result == -ENOSPC ? "; there is no free segment: remove something" : "");
+			 "what is noted about history can't be written to flash yet (error %d)",
+			 -result);
 	store->history_told = result;
 }
 

@@ -124,7 +124,7 @@ static int muninn_commit_format(struct record_store *base)
 /* ---- putting ---- */
 
 static int muninn_put(struct record_store *base, const struct record_key *key, uint16_t version,
-		      unsigned flags, const void *value, uint32_t length, bool reserve)
+		      unsigned flags, const void *value, uint32_t length, enum record_room room)
 {
 	struct muninn_store *store = store_of(base);
 	struct new_record record = {
@@ -143,8 +143,7 @@ static int muninn_put(struct record_store *base, const struct record_key *key, u
 	/* A format that could not be ended: opening ends it, and all that was put since would be gone. */
 	if (!store->carry && state_read(store, STATE_WIPING_AT))
 		return -EIO;
-	int result = store->carry ? carry_put(store, &record)
-				  : store_place(store, &record, reserve);
+	int result = store->carry ? carry_put(store, &record) : store_place(store, &record, room);
 
 	if (result == 0) {
 		count_up(&store->counters.records_put, 1);
@@ -226,15 +225,15 @@ static int muninn_sync_memo(struct record_store *base)
 }
 
 /*
- * The mark leaves room for every row to be sealed before ordinary puts are refused; that of the reserve, for those rows that one
- * command may fill. History's row goes on beyond either.
+ * The mark leaves room for every row to be sealed before ordinary puts are refused; `little`: it is
+ * where removing is refused.
  */
-static uint32_t muninn_shortage(struct record_store *base, bool reserve)
+static uint32_t muninn_shortage(struct record_store *base, bool little)
 {
 	const struct muninn_store *store = store_of(base);
 	const struct muninn_geometry *geometry = &store->geometry;
-	uint32_t mark = geometry->reserve_metadata + 4 +
-			(reserve ? 0 : geometry->reserve_removal + geometry->hashed_rows);
+	uint32_t mark = little ? geometry->room_kept[RECORD_ROOM_FREE]
+			       : geometry->room_kept[RECORD_ROOM_WRITE] + geometry->hashed_rows + 4;
 
 	return store->space.count < mark ? mark - store->space.count : 0;
 }
@@ -287,10 +286,9 @@ static void muninn_statistics(struct record_store *base, struct engine_statistic
 		geometry->segments - free_segments - store->space.retired - sealed;
 	statistics->rows = geometry->hashed_rows;
 	statistics->tables = tables;
-	statistics->capacity_bytes =
-		(uint64_t)(geometry->segments - geometry->root_segments -
-			   geometry->reserve_metadata - geometry->reserve_removal) *
-		segment_bytes;
+	statistics->capacity_bytes = (uint64_t)(geometry->segments - geometry->root_segments -
+						geometry->room_kept[RECORD_ROOM_WRITE]) *
+				     segment_bytes;
 	statistics->used_bytes = min_u64(
 		statistics->capacity_bytes,
 		(geometry->segments - geometry->root_segments - free_segments) * segment_bytes +

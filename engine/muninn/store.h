@@ -152,7 +152,7 @@ struct visibility store_visibility(const struct muninn_store *store, uint64_t bo
 /* ---- aborted.c: sequence numbers that never count ---- */
 
 /* Whether one more range can be noted. */
-bool aborted_has_room(const struct muninn_store *store);
+bool aborted_has_room(const struct muninn_store *store, enum record_room room);
 
 /*
  * Notes that the numbers above the committed one, up to `last`, never count; their records on flash are skipped from now on.
@@ -221,7 +221,7 @@ uint64_t rows_filter_bytes(const struct muninn_store *store);
  * Puts a record into its row's buffer, sealing it first when it is full. Visible at once when its sequence number is a
  * committed one. -ENOSPC, -EIO.
  */
-int store_place(struct muninn_store *store, const struct new_record *record, bool reserve);
+int store_place(struct muninn_store *store, const struct new_record *record, enum record_room room);
 
 /* ---- carry.c: what an emptied store begins with ---- */
 

@@ -147,7 +147,7 @@ static uint64_t begin(struct record_store *store, uint64_t at_least)
 }
 
 static int put(struct record_store *store, const struct record_key *key, uint16_t user_version,
-	       unsigned flags, const void *value, uint32_t length, bool reserve)
+	       unsigned flags, const void *value, uint32_t length, enum record_room room)
 {
 	struct memory_store *memory = memory_of(store);
 	struct version *version;
@@ -158,7 +158,7 @@ static int put(struct record_store *store, const struct record_key *key, uint16_
 	if (memory->fail_put >= 0 && memory->fail_put-- == 0)
 		return -ENOSPC;
 	if (memory->counters.bytes + length >
-	    (reserve ? memory->reserve_bytes_max : memory->bytes_max))
+	    (room != RECORD_ROOM_WRITE ? memory->reserve_bytes_max : memory->bytes_max))
 		return -ENOSPC;
 	chain = find_or_add(memory, key);
 	if (chain->newest && chain->newest->sequence == memory->sequence)

@@ -215,7 +215,7 @@ static void drop_version(struct model_run *run)
 	if (!partition->version_count)
 		return;
 	index = (uint32_t)model_run_below(run, partition->version_count);
-	begin(run, ENGINE_FREE, MODEL_DROP);
+	begin(run, ENGINE_RESCUE, MODEL_DROP);
 	int result = answer(
 		run, engine_version_drop(run->txn, partition->id, partition->numbers[index]));
 
@@ -486,7 +486,7 @@ static void set_retention(struct model_run *run)
 
 	if (!run->policies || (partition && !partition->now.self))
 		return;
-	begin(run, ENGINE_WRITE, MODEL_RETENTION);
+	begin(run, ENGINE_RESCUE, MODEL_RETENTION);
 	result = answer(run, engine_retention_set(run->txn, partition ? partition->id : 0,
 						  &retention, administrator));
 	follow(run);

@@ -103,13 +103,13 @@ bool model_power_is_off(const struct model_power *power)
 }
 
 static int put_or_fail(struct record_store *store, const struct record_key *key, uint16_t version,
-		       unsigned flags, const void *value, uint32_t length, bool reserve)
+		       unsigned flags, const void *value, uint32_t length, enum record_room room)
 {
 	struct model_power *power = power_of(store);
 
 	if (nand_power_point(power->nand))
 		return -EIO;
-	return power->original->put(store, key, version, flags, value, length, reserve);
+	return power->original->put(store, key, version, flags, value, length, room);
 }
 
 /* A commit is a store to NVRAM, which goes nowhere when the power is off. */

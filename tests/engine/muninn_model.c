@@ -302,14 +302,14 @@ struct model_version model_new_version(struct model *model, uint32_t number, uin
 }
 
 int model_put(struct model *model, uint32_t number, const struct model_version *version,
-	      bool reserve)
+	      enum record_room room)
 {
 	struct record_key key = model_key(number);
 	uint8_t value[MODEL_VALUE_MAX];
 
 	model_fill(value, version->length, version->fill);
 	return model->store->operations->put(model->store, &key, version->version, version->flags,
-					     value, version->length, reserve);
+					     value, version->length, room);
 }
 
 bool model_transaction(struct model *model, bool commit, bool crash)

@@ -8,7 +8,7 @@ static int try_policy(struct device *device, uint64_t partition, struct engine_r
 {
 	int result;
 
-	begin(device, ENGINE_WRITE);
+	begin(device, ENGINE_RESCUE);
 	result = engine_retention_set(device->txn, partition, &retention, false);
 	if (result)
 		engine_abort(device->txn);
@@ -29,7 +29,7 @@ static int try_rollback_to(struct device *device, uint64_t partition, struct eng
 {
 	int result;
 
-	begin(device, ENGINE_WRITE);
+	begin(device, ENGINE_RESCUE);
 	result = engine_rollback(device->txn, partition, to);
 	if (result)
 		engine_abort(device->txn);

@@ -98,7 +98,7 @@ static void fill_up(struct unit *unit)
 }
 
 static int put_nothing(struct record_store *store, const struct record_key *key, uint16_t version,
-		       unsigned flags, const void *value, uint32_t length, bool reserve)
+		       unsigned flags, const void *value, uint32_t length, enum record_room room)
 {
 	(void)store;
 	(void)key;
@@ -106,7 +106,7 @@ static int put_nothing(struct record_store *store, const struct record_key *key,
 	(void)flags;
 	(void)value;
 	(void)length;
-	(void)reserve;
+	(void)room;
 	return -ENOSPC;
 }
 
@@ -343,7 +343,7 @@ static void test_every_start_of_a_full_device_has_its_own_boot_epoch(void **stat
 
 static int put_without_memory(struct record_store *store, const struct record_key *key,
 			      uint16_t version, unsigned flags, const void *value, uint32_t length,
-			      bool reserve)
+			      enum record_room room)
 {
 	(void)store;
 	(void)key;
@@ -351,7 +351,7 @@ static int put_without_memory(struct record_store *store, const struct record_ke
 	(void)flags;
 	(void)value;
 	(void)length;
-	(void)reserve;
+	(void)room;
 	return -ENOMEM;
 }
 

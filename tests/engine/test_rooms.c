@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The rooms of a full device: what is done with one of them, however often, leaves those behind it to what they are for. A partition
+ * whose history is locked can be gone back to from each of these states.
+ */
+#include "tests/engine/device_fixture.h"
+
+enum { YEARS = 1000000000, GOOD = 5 * SECOND, OFTEN = 60000 };
+
+static int end(struct device *device, int result)
+{
+	if (result)
+		engine_abort(device->txn);
+	else
+		result = engine_commit(device->txn, false);
+	device->txn = NULL;
+	assert_true(result == 0 || result == -ENOSPC);
+	return result;
+}
+
+static int set_kind(struct device *device, uint64_t partition, enum engine_retention_kind kind,
+		    uint64_t locked_until_ms, bool administrator)
+{
+	const struct engine_retention retention = { .kind = kind,
+						    .locked_until_ms = locked_until_ms };
+
+	begin(device, ENGINE_RESCUE);
+	return end(device, engine_retention_set(device->txn, partition, &retention, administrator));
+}
+
+static int go_back(struct device *device, uint64_t partition, uint64_t ms)
+{
+	const struct engine_moment to = { .kind = ENGINE_AT_TIME, .value = ms };
+
+	begin(device, ENGINE_HISTORY);
+	return end(device, engine_rollback(device->txn, partition, to));
+}
+
+static int go_back_to_version(struct device *device, uint64_t partition, uint32_t version)
+{
+	const struct engine_moment to = { .kind = ENGINE_AT_VERSION, .value = version };
+
+	begin(device, ENGINE_HISTORY);
+	return end(device, engine_rollback(device->txn, partition, to));
+}
+
+static int take_version(struct device *device, uint64_t partition)
+{
+	begin(device, ENGINE_HISTORY);
+	return end(device, engine_snapshot(device->txn, partition, NULL, NULL));
+}
+
+static int drop_first_version(struct device *device, uint64_t partition)
+{
+	struct engine_version version;
+	int result;
+
+	begin(device, ENGINE_RESCUE);
+	result = engine_version_next(device->txn, partition, 0, &version);
+	assert_int_equal(result, 0);
+	return end(device, engine_version_drop(device->txn, partition, version.version));
+}
+
+static int try_write(struct device *device, uint64_t partition, uint64_t length)
+{
+	const struct engine_address address = { .partition = partition, .object = OBJECT };
+	static char bytes[16 * PAGE];
+
+	begin(device, ENGINE_WRITE);
+	return end(device, engine_write(device->txn, address, 0, bytes, length));
+}
+
+static int try_truncate(struct device *device, uint64_t length)
+{
+	const struct engine_address address = { .partition = PARTITION, .object = OBJECT };
+
+	begin(device, ENGINE_FREE);
+	return end(device, engine_truncate(device->txn, address, length));
+}
+
+/* Locks what PARTITION has at GOOD, and overwrites it until nothing can be written. */
+static void fill(struct device *device)
+{
+	write_page(device, 2 * SECOND, 0, 'a');
+	device->now = GOOD + SECOND;
+	assert_int_equal(set_kind(device, PARTITION, ENGINE_RETAIN_SNAPSHOTS, YEARS, false), 0);
+	for (uint64_t bytes = 16 * PAGE; bytes; bytes /= 2) {
+		int written = 0;
+
+		while (try_write(device, PARTITION, bytes) == 0) {
+			device->now += SECOND;
+			assert_true(written++ < OFTEN);
+		}
+	}
+}
+
+/* Removing, so that it leaves what came before to be kept. */
+static void use_up_removing(struct device *device)
+{
+	int refused = 0;
+
+	for (uint32_t n = 0; refused < 20; n++, device->now += SECOND) {
+		assert_true(n < OFTEN);
+		refused += try_truncate(device, n % 2 ? 100 : PAGE * 40) != 0;
+	}
+}
+
+/* Rollbacks of OTHERS, of whose past nothing is kept but a version, and policies that begin to keep and end it. */
+static void use_up_other_ways_back(struct device *device, uint32_t version)
+{
+	int refused = 0;
+
+	for (uint32_t n = 0; refused < 20; n++) {
+		assert_true(n < OFTEN);
+		refused += n % 2 ? go_back_to_version(device, OTHERS, version) != 0
+				 : set_kind(device, OTHERS,
+					    n % 4 ? ENGINE_RETAIN_ALL : ENGINE_RETAIN_NONE, 0,
+					    false) != 0;
+	}
+	/* The room is used up, and not the rollbacks that there may be. */
+	assert_int_equal(go_back_to_version(device, OTHERS, version), -ENOSPC);
+}
+
+/* Going back to what was locked, a longer lock, dropping; then what is done on the host, and room for others. */
+static void expect_the_way_out(struct device *device)
+{
+	struct engine_merge_result total = { 0 };
+
+	assert_int_equal(go_back(device, PARTITION, GOOD), 0);
+	check_page(device, 0, 0, 'a');
+	assert_int_equal(
+		set_kind(device, PARTITION, ENGINE_RETAIN_SNAPSHOTS, YEARS + SECOND, false), 0);
+	assert_int_equal(go_back(device, PARTITION, GOOD), 0);
+	assert_int_equal(drop_first_version(device, OTHERS), 0);
+	assert_int_equal(set_kind(device, OTHERS, ENGINE_RETAIN_NONE, 0, false), 0);
+	assert_int_equal(set_kind(device, PARTITION, ENGINE_RETAIN_NONE, 0, true), 0);
+	for (int step = 0; step < 3000; step++)
+		engine_merge(device->engine, &total);
+	assert_true(total.segments_freed > 100);
+	check_page(device, 0, 0, 'a');
+	for (int n = 0; n < 50; n++)
+		assert_int_equal(try_write(device, OTHERS, 16 * PAGE), 0);
+	assert_int_equal(try_truncate(device, 0), 0);
+}
+
+static uint32_t version_of_others(struct device *device)
+{
+	uint32_t version = take_snapshot(device, OTHERS);
+
+	assert_int_equal(set_kind(device, OTHERS, ENGINE_RETAIN_NONE, 0, false), 0);
+	return version;
+}
+
+static void test_writing_leaves_room_to_remove(void **state)
+{
+	version_of_others(*state);
+	fill(*state);
+	assert_int_equal(try_truncate(*state, 100), 0);
+	expect_the_way_out(*state);
+}
+
+static void test_removing_leaves_room_to_go_back(void **state)
+{
+	version_of_others(*state);
+	fill(*state);
+	use_up_removing(*state);
+	expect_the_way_out(*state);
+}
+
+static void test_snapshots_leave_room_to_go_back(void **state)
+{
+	struct device *device = *state;
+	uint32_t n = 0;
+
+	version_of_others(device);
+	fill(device);
+	while (take_version(device, OTHERS) == 0)
+		assert_true(n++ < OFTEN);
+	use_up_removing(device);
+	expect_the_way_out(device);
+}
+
+static void test_going_back_elsewhere_leaves_room_to_go_back_in_what_is_locked(void **state)
+{
+	uint32_t version = version_of_others(*state);
+
+	fill(*state);
+	use_up_removing(*state);
+	use_up_other_ways_back(*state, version);
+	assert_int_equal(try_truncate(*state, 100), -ENOSPC);
+	expect_the_way_out(*state);
+}
+
+/* What is noted of the times while there is no room takes none, however often it is. */
+static void test_waiting_takes_no_room(void **state)
+{
+	struct device *device = *state;
+	struct engine_merge_result total = { 0 };
+	struct engine_statistics before, after;
+
+	version_of_others(device);
+	fill(device);
+	use_up_removing(device);
+	for (int n = 0; n < 500; n++)
+		engine_merge(device->engine, &total);
+	engine_read_statistics(device->engine, &before);
+	for (int n = 0; n < 10000; n++) {
+		device->now += SECOND;
+		engine_merge(device->engine, &total);
+	}
+	engine_read_statistics(device->engine, &after);
+	/* A few that hold what was noted before wait to be merged. */
+	assert_true(after.segments_free + 16 >= before.segments_free);
+	expect_the_way_out(device);
+}
+
+static void test_a_crash_leaves_the_rooms_as_they_were(void **state)
+{
+	struct device *device = *state;
+	uint32_t version = version_of_others(device);
+
+	fill(device);
+	use_up_removing(device);
+	crash(device);
+	use_up_other_ways_back(device, version);
+	crash(device);
+	expect_the_way_out(device);
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_writing_leaves_room_to_remove),
+		TEST(test_removing_leaves_room_to_go_back),
+		TEST(test_snapshots_leave_room_to_go_back),
+		TEST(test_going_back_elsewhere_leaves_room_to_go_back_in_what_is_locked),
+		TEST(test_waiting_takes_no_room),
+		TEST(test_a_crash_leaves_the_rooms_as_they_were),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
