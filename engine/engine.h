@@ -183,6 +183,9 @@ void engine_bypass_timestamps(struct engine_txn *txn, bool bypass);
 /* Milliseconds since 1970 at engine_begin. */
 uint64_t engine_txn_time(const struct engine_txn *txn);
 
+/* The highest sequence number that has been, or that a moment up to now may be told as: the end of the present one's. */
+uint64_t engine_txn_sequence_max(const struct engine_txn *txn);
+
 /*
  * Ends a transaction and frees it. `stable`: on return all that is committed survives power loss of the host, of a reading
  * one all that it may have read; commits of several threads that come together share one flush.

@@ -114,6 +114,9 @@ int moment_resolve_object(struct engine_txn *txn, struct partition *partition,
 				      bound);
 	if (moment.kind != ENGINE_AT_SEQUENCE)
 		return moment_resolve(txn, partition, moment, bound);
+	/* Before it was made it had no objects, and to be without them is not what a wrong number should lead to. */
+	if (moment.value < partition->created_sequence)
+		return -ENOENT;
 	/* The present can be reached even if all up to the end of its slot has been given up. */
 	if (moment.value >= txn->engine->committed) {
 		*bound = txn->engine->committed;

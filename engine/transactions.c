@@ -154,6 +154,11 @@ uint64_t engine_txn_time(const struct engine_txn *txn)
 	return txn->time_ms;
 }
 
+uint64_t engine_txn_sequence_max(const struct engine_txn *txn)
+{
+	return slot_end(txn->engine->committed);
+}
+
 uint8_t *txn_page(struct engine_txn *txn, int which)
 {
 	if (!txn->pages[which])

@@ -68,6 +68,19 @@ static int named_version(struct osd_request *request, const struct osd_item *ite
 	return result;
 }
 
+/* What has not been is no moment: taken as the present, a wrong year or a slip in a number would look like success. */
+static bool has_been(const struct osd_request *request, const struct engine_moment *moment)
+{
+	switch (moment->kind) {
+	case ENGINE_AT_TIME:
+		return moment->value <= engine_txn_time(request->txn);
+	case ENGINE_AT_SEQUENCE:
+		return moment->value <= engine_txn_sequence_max(request->txn);
+	default:
+		return true;
+	}
+}
+
 int osd_parameter_moment(struct osd_request *request, uint16_t container,
 			 struct engine_moment *moment, bool *given)
 {
@@ -94,10 +107,8 @@ int osd_parameter_moment(struct osd_request *request, uint16_t container,
 		moment->kind = forms[i].kind;
 		if (osd_item_number(&item, &moment->value) != 0)
 			return osd_fail_parameter(request, container ? container : forms[i].tag);
-		/* What has not been is no moment: taken as the present, a wrong year would look like success. */
-		if (forms[i].kind == ENGINE_AT_TIME &&
-		    moment->value > engine_txn_time(request->txn))
-			return osd_fail_parameter(request, container ? container : OSD_ITEM_TIME);
+		if (!has_been(request, moment))
+			return osd_fail_parameter(request, container ? container : forms[i].tag);
 		found++;
 	}
 	if (osd_item_find(all.value, all.length, OSD_ITEM_NAME, &item) == 0) {

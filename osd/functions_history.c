@@ -231,7 +231,13 @@ int osd_function_rollback(struct osd_request *request)
 		return osd_fail_parameter(request, 0);
 	if (request->object != 0 && partition_of(request) == 0)
 		return osd_fail_field(request, OSD_FIELD_OBJECT);
-	result = engine_moment_resolve(request->txn, partition_of(request), moment, &sequence);
+	/* An object has moments between those of its partition, as LOG tells them. */
+	if (request->object != 0)
+		result = engine_object_moment_resolve(request->txn, partition_of(request), moment,
+						      &sequence);
+	else
+		result = engine_moment_resolve(request->txn, partition_of(request), moment,
+					       &sequence);
 	if (result != 0)
 		return moment_result(request, result, 0);
 	if (request->object != 0)

@@ -505,6 +505,81 @@ static void test_what_has_not_been_is_no_moment(void **state)
 	expect_good(unit);
 }
 
+static uint64_t newest_logged(struct unit *unit, uint64_t object, size_t n)
+{
+	struct function_call call;
+	struct osd_item entry;
+
+	function_of(&call, OSD_FUNCTION_LOG, P, object);
+	function_run(unit, &call);
+	expect_good(unit);
+	assert_true(function_entry(unit, n, &entry));
+	return entry_number(&entry, OSD_ITEM_SEQUENCE);
+}
+
+/* Numbers that nothing has yet are those of the future; what an answer tells, the end of the present moment, can be asked for. */
+static void test_a_number_that_nothing_has_yet_is_no_moment(void **state)
+{
+	static const enum osd_function functions[] = { OSD_FUNCTION_ROLLBACK, OSD_FUNCTION_VIEW };
+	struct unit *unit = *state;
+	struct function_call call;
+	uint64_t last;
+
+	function_subscribe(unit);
+	write_text(unit, O, "here");
+	last = newest_logged(unit, O, 0);
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		run_with_number(unit, functions[i], P, 0, OSD_ITEM_SEQUENCE, 999999999999);
+		expect_parameter(unit, 0);
+		run_with_number(unit, functions[i], P, 0, OSD_ITEM_SEQUENCE, UINT64_MAX >> 16);
+		expect_parameter(unit, 0);
+	}
+	run_with_number(unit, OSD_FUNCTION_ROLLBACK, P, O, OSD_ITEM_SEQUENCE, 999999999999);
+	expect_parameter(unit, 0);
+	function_of(&call, OSD_FUNCTION_DIFF, P, 0);
+	osd_item_open(&call.writer, OSD_ITEM_FROM);
+	osd_item_add_number(&call.writer, OSD_ITEM_SEQUENCE, 999999999999);
+	osd_item_end(&call.writer);
+	function_run(unit, &call);
+	expect_parameter(unit, 0);
+	run_with_number(unit, OSD_FUNCTION_VIEW, P, 0, OSD_ITEM_SEQUENCE, last);
+	expect_good(unit);
+	run_with_number(unit, OSD_FUNCTION_ROLLBACK, P, 0, OSD_ITEM_SEQUENCE, last);
+	expect_good(unit);
+	last = function_number(unit, OSD_ITEM_SEQUENCE);
+	run_with_number(unit, OSD_FUNCTION_VIEW, P, 0, OSD_ITEM_SEQUENCE, last);
+	expect_good(unit);
+	expect_text_at(unit, P, O, "here");
+}
+
+/* A single object also goes back to where its partition has no moment: inside its first second. */
+static void test_an_object_goes_back_to_whatever_its_log_tells(void **state)
+{
+	struct unit *unit = *state;
+	uint64_t first, made;
+
+	function_subscribe(unit);
+	/* All within the moment in which the partition was made. */
+	unit_write(unit, O, 0, "one", 3);
+	unit_write(unit, O, 0, "two", 3);
+	unit_write(unit, O, 0, "new", 3);
+	first = newest_logged(unit, O, 2);
+	made = newest_logged(unit, O, 3);
+	run_with_number(unit, OSD_FUNCTION_ROLLBACK, P, O, OSD_ITEM_SEQUENCE, first);
+	expect_good(unit);
+	assert_int_equal(function_number(unit, OSD_ITEM_SEQUENCE), first);
+	expect_text_at(unit, P, O, "one");
+	/* Before its partition there was nothing to go back to: the object is not removed. */
+	run_with_number(unit, OSD_FUNCTION_ROLLBACK, P, O, OSD_ITEM_SEQUENCE, 1);
+	expect_parameter(unit, 0);
+	expect_text_at(unit, P, O, "one");
+	run_with_number(unit, OSD_FUNCTION_ROLLBACK, P, O, OSD_ITEM_SEQUENCE, made);
+	expect_good(unit);
+	assert_int_equal(unit_get_number(unit, P, O, OSD_USER_OBJECT_INFORMATION,
+					 OSD_INFORMATION_LOGICAL_LENGTH),
+			 0);
+}
+
 /* ---- versions in packed object IDs ---- */
 
 #define PACKED                  UINT64_C(0x10007)
@@ -567,6 +642,8 @@ int main(void)
 		with_object(test_a_log_is_told_from_a_moment_backwards),
 		with_object(test_retention_is_set_shown_and_locked),
 		with_object(test_what_has_not_been_is_no_moment),
+		with_object(test_a_number_that_nothing_has_yet_is_no_moment),
+		with_object(test_an_object_goes_back_to_whatever_its_log_tells),
 		with_unit(test_a_packed_object_id_names_a_version_or_counts_modifications_back),
 	};
 
