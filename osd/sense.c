@@ -129,7 +129,7 @@ static uint32_t functions_of_validation(const struct osd_request *request)
 
 /*
  * Functions that started and did not come to their end: the one that failed. What others had done was undone with it, so that they
- * count as not initiated; but what earlier transactions of the command have done stays.
+ * count as not initiated; but what earlier transactions of the command have done stays. (Those that get attributes of members have one.)
  */
 static uint32_t functions_failed(const struct osd_request *request)
 {
@@ -140,8 +140,6 @@ static uint32_t functions_failed(const struct osd_request *request)
 	functions |= OSD_FUNCTION_COMMAND;
 	if (request->entry->flags & OSD_MEMBERS && osd_has_sets(request))
 		functions |= OSD_FUNCTION_SET_ATTRIBUTES;
-	if (request->entry->flags & OSD_MEMBERS && osd_has_gets(request))
-		functions |= OSD_FUNCTION_GET_ATTRIBUTES;
 	return functions;
 }
 

@@ -143,6 +143,24 @@ static void test_batches_that_were_done_leave_nothing_that_was_not_begun(void **
 	expect_functions(unit, OSD_FUNCTION_SET_ATTRIBUTES, OSD_FUNCTION_VALIDATION);
 }
 
+/* A member whose attributes are too long for the answer: with it all others are left as they were. */
+static void test_gets_of_members_that_fail_leave_nothing_begun(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_SET_MEMBER_ATTRIBUTES, P, T);
+
+	unit->device->portions.members = 2;
+	unit_set_long(unit, P, M + 5, TEST_PAGE, 1, 40000);
+	unit_set_long(unit, P, M + 5, TEST_PAGE, 2, 40000);
+	call_set_number(&call, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH, 2);
+	call_get(&call, TEST_PAGE, OSD_ATTRIBUTE_ALL);
+	call.retrieved_capacity = 1 << 18;
+	call_run(unit, &call);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+	expect_functions(unit, OSD_FUNCTION_GET_ATTRIBUTES, OSD_FUNCTION_VALIDATION);
+	assert_members(unit, T, (1U << MEMBERS) - 1);
+}
+
 static void test_capabilities_that_were_verified_are_completed(void **state)
 {
 	struct unit *unit = *state;
@@ -196,6 +214,7 @@ int main(void)
 		with_object_in_both(test_a_length_beyond_a_quota_is_a_failure_of_the_sets),
 		with_object_in_both(test_a_recovered_error_has_completed_everything),
 		with_members(test_batches_that_were_done_leave_nothing_that_was_not_begun),
+		with_members(test_gets_of_members_that_fail_leave_nothing_begun),
 		with_keys_in_both(test_capabilities_that_were_verified_are_completed),
 		with_object_in_both(test_data_beyond_a_quota_is_a_failure_of_the_command),
 		with_object_in_both(test_what_is_refused_in_validation_was_not_begun),

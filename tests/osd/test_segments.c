@@ -207,6 +207,7 @@ static void test_attributes_in_front_of_data_are_signed_with_it(void **state)
 	struct signed_call call = signed_call_of(unit, OSD_FETCH_AND_ADD, P, O, OSD_ALLDATA);
 	struct encoded_call encoded;
 	struct call plain = count_call();
+	const uint8_t *information;
 
 	plain.cdb = call.call.cdb;
 	plain.cdb.length = 8;
@@ -218,6 +219,10 @@ static void test_attributes_in_front_of_data_are_signed_with_it(void **state)
 	signed_again(unit, &call, &encoded);
 	signed_execute(unit, &call, &encoded);
 	expect_count(unit, 256, 0);
+	information =
+		unit->data_in + unit->command.data_in_length - osd_data_in_integrity_bytes(OSD_2);
+	assert_int_equal(get_be64(information), ANSWER_END);
+	assert_int_equal(get_be64(information + 8), 8 + 24);
 }
 
 /* ---- exponents ---- */
