@@ -108,14 +108,17 @@ static void use_up_removing(struct device *device)
 /* Rollbacks of OTHERS, of whose past nothing is kept but a version, and policies that begin to keep and end it. */
 static void use_up_other_ways_back(struct device *device, uint32_t version)
 {
-	int refused = 0;
+	int rollbacks_refused = 0, policies_refused = 0;
 
-	for (uint32_t n = 0; refused < 20; n++) {
+	for (uint32_t n = 0; rollbacks_refused < 20 || policies_refused < 20; n++) {
 		assert_true(n < OFTEN);
-		refused += n % 2 ? go_back_to_version(device, OTHERS, version) != 0
-				 : set_kind(device, OTHERS,
-					    n % 4 ? ENGINE_RETAIN_ALL : ENGINE_RETAIN_NONE, 0,
-					    false) != 0;
+		if (n % 3 == 0)
+			rollbacks_refused += go_back_to_version(device, OTHERS, version) != 0;
+		else if (n % 3 == 1)
+			policies_refused += set_kind(device, OTHERS, ENGINE_RETAIN_ALL, 0, false) !=
+					    0;
+		else
+			assert_int_equal(set_kind(device, OTHERS, ENGINE_RETAIN_NONE, 0, false), 0);
 	}
 	/* The room is used up, and not the rollbacks that there may be. */
 	assert_int_equal(go_back_to_version(device, OTHERS, version), -ENOSPC);

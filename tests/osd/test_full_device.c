@@ -17,11 +17,12 @@
 #define DAY_MS UINT64_C(86400000)
 
 /* Objects and collections to remove, and another partition, whose history nobody has locked. */
-#define SMALL      UINT64_C(0x40000)
-#define SETS       UINT64_C(0x50000)
-#define OTHER      UINT64_C(0x20000)
-#define BIG_VALUE  65534
-#define FULL_BYTES (UINT64_C(14) << 20)
+#define SMALL            UINT64_C(0x40000)
+#define SETS             UINT64_C(0x50000)
+#define OTHER            UINT64_C(0x20000)
+#define COLLECTIONS_PAGE UINT32_C(0x60010000)
+#define BIG_VALUE        65534
+#define FULL_BYTES       (UINT64_C(14) << 20)
 
 enum { SMALLS = 400, COLLECTIONS = 20, VERSIONS = 20 };
 
@@ -51,7 +52,7 @@ static void fill(struct unit *unit)
 	}
 }
 
-/* A command that also sets an attribute, as large as one can be. */
+/* A command on a collection that also sets an attribute, as large as one can be. */
 static void run_with_big_set(struct unit *unit, uint16_t action, uint64_t object, uint32_t number)
 {
 	static const uint8_t value[BIG_VALUE] = { 1 };
@@ -61,7 +62,7 @@ static void run_with_big_set(struct unit *unit, uint16_t action, uint64_t object
 		.format = OSD_ATTRIBUTES_PAGE,
 		.partition = P,
 		.object = object,
-		.set_page = TEST_PAGE,
+		.set_page = COLLECTIONS_PAGE,
 		.set_number = number,
 		.set_data = { 0, sizeof(value) },
 	};
@@ -135,14 +136,18 @@ static void test_what_a_removing_command_sets_is_not_kept_in_the_room_for_removi
 {
 	struct unit *unit = *state;
 
+	function_subscribe(unit);
+	set_policy(unit, P, OSD_RETAIN_ALL, 0, 0);
+	expect_good(unit);
 	for (uint64_t i = 0; i < COLLECTIONS; i++) {
 		run(unit, OSD_CREATE_COLLECTION, P, SETS + i);
 		expect_good(unit);
 	}
 	fill(unit);
-	/* What history gives up makes room for some of them. */
-	for (uint32_t i = 0; i < COLLECTIONS * 12; i++)
+	for (uint32_t i = 0; i < COLLECTIONS * 12; i++) {
 		run_with_big_set(unit, OSD_REMOVE_MEMBER_OBJECTS, SETS + i % COLLECTIONS, 1 + i);
+		assert_true(is_full(unit));
+	}
 	for (uint64_t i = 0; i < COLLECTIONS; i++) {
 		run(unit, OSD_REMOVE_MEMBER_OBJECTS, P, SETS + i);
 		expect_good(unit);
@@ -163,7 +168,7 @@ static void test_going_back_with_a_single_object_takes_no_room_from_removing(voi
 	set_policy(unit, P, OSD_RETAIN_ALL, 0, 0);
 	expect_good(unit);
 	unit_create(unit, P, SMALL);
-	for (uint64_t at = 0; at < 32; at++)
+	for (uint64_t at = 0; at < 16; at++)
 		unit_write(unit, SMALL, at * sizeof(data), data, sizeof(data));
 	unit->now_ms += 5000;
 	good = unit->now_ms;
@@ -328,7 +333,8 @@ static void play_objects(struct play *play)
 		call_run(unit, &call);
 		return;
 	case 4:
-		run_with_big_set(unit, below(play, 2) ? OSD_REMOVE_MEMBER_OBJECTS : OSD_REMOVE,
+		run_with_big_set(unit,
+				 below(play, 2) ? OSD_REMOVE_MEMBER_OBJECTS : OSD_REMOVE_COLLECTION,
 				 collection, 1 + below(play, 12));
 		return;
 	case 5:
