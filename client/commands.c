@@ -20,27 +20,54 @@ static int run(struct osd_client *client, struct osd_request *request,
 
 struct told {
 	uint32_t number; /* in the current command page */
-	bool several;    /* the answer is a list of objects: the first one's ID is wanted */
+	bool several;    /* the answer is a list of objects: the first two IDs are wanted */
 	uint64_t value;
+	uint64_t step; /* of several: from an ID to the next one */
 	bool known;
 };
 
-/* Room for the head of an object in such a list. */
-#define OBJECT_HEAD_BYTES 16U
+/* Room for the first two objects in such a list, each with up to two attributes. */
+#define TWO_OBJECTS_BYTES 256U
 
-static void take_first_object(const struct osd_request *request, struct told *told)
+/*
+ * Where the next object is, behind the one at the reader's position: in OSD-2 an object has all its attributes behind it and says
+ * how long they are, in OSD-1 each attribute has its object before it.
+ */
+static bool pass_object(struct osd_list_reader *reader)
 {
-	size_t head = osd_list_head_bytes(request->cdb.version);
+	size_t left = reader->length - reader->position;
+	struct osd_attribute attribute;
+	size_t bytes;
+
+	if (reader->version == OSD_1) {
+		reader->position += 8;
+		return osd_list_next(reader, &attribute) == 1;
+	}
+	bytes = OSD_LIST_OBJECT_HEAD_BYTES + get_be16(reader->data + reader->position + 14);
+	reader->position += min_u64(bytes, left);
+	return true;
+}
+
+/* The first two that differ; one alone does not tell where the others are. */
+static void take_objects(const struct osd_request *request, struct told *told)
+{
 	struct osd_list_reader reader;
 	const uint8_t *list;
 	size_t length;
 
 	if (request_retrieved(request, &list, &length) < 0 ||
-	    osd_list_read(&reader, request->cdb.version, OSD_LIST_OF_OBJECTS, list, length) < 0 ||
-	    reader.length < head + 8)
+	    osd_list_read(&reader, request->cdb.version, OSD_LIST_OF_OBJECTS, list, length) < 0)
 		return;
-	told->value = get_be64(list + head);
-	told->known = true;
+	while (!told->known && reader.length - reader.position >= OSD_LIST_OBJECT_HEAD_BYTES) {
+		uint64_t id = get_be64(list + reader.position);
+
+		if (told->value == 0)
+			told->value = id;
+		told->step = id - told->value;
+		told->known = id > told->value;
+		if (!pass_object(&reader))
+			return;
+	}
 }
 
 static void take_told(struct osd_request *request)
@@ -52,7 +79,7 @@ static void take_told(struct osd_request *request)
 	if (request->error.result < 0)
 		return;
 	if (told->several)
-		take_first_object(request, told);
+		take_objects(request, told);
 	if (told->several || osd_request_attributes(request, &reader) < 0)
 		return;
 	while (osd_list_next(&reader, &attribute) == 1)
@@ -64,8 +91,9 @@ static void take_told(struct osd_request *request)
 		}
 }
 
-int request_run_told(struct osd_client *client, struct osd_request *request, uint32_t number,
-		     uint64_t *value, struct osd_client_error *error)
+/* `step` may be NULL; of one object it is 0. */
+static int run_told(struct osd_client *client, struct osd_request *request, uint32_t number,
+		    uint64_t *value, uint64_t *step, struct osd_client_error *error)
 {
 	struct osd_client_value get = { .page = OSD_PAGE_CURRENT_COMMAND,
 					.number = number,
@@ -74,7 +102,7 @@ int request_run_told(struct osd_client *client, struct osd_request *request, uin
 	int result;
 
 	if (value) {
-		get.length += told.several ? OBJECT_HEAD_BYTES : 0;
+		get.length += told.several ? TWO_OBJECTS_BYTES : 0;
 		request->gets = &get;
 		request->get_count = 1;
 		request->done = take_told;
@@ -88,7 +116,15 @@ int request_run_told(struct osd_client *client, struct osd_request *request, uin
 				   "%s: done, but the target does not tell the new ID or address",
 				   osd_action_name(request->cdb.action));
 	*value = told.value;
+	if (step)
+		*step = told.step;
 	return 0;
+}
+
+int request_run_told(struct osd_client *client, struct osd_request *request, uint32_t number,
+		     uint64_t *value, struct osd_client_error *error)
+{
+	return run_told(client, request, number, value, NULL, error);
 }
 
 /* ---- commands ---- */
@@ -198,7 +234,8 @@ int osd_client_restore_partition(struct osd_client *client, uint64_t partition, 
 }
 
 int osd_client_create(struct osd_client *client, uint64_t partition, uint64_t requested,
-		      uint16_t count, uint64_t *first, struct osd_client_error *error)
+		      uint16_t count, uint64_t *first, uint64_t *step,
+		      struct osd_client_error *error)
 {
 	struct osd_request request = {
 		.cdb = { .action = OSD_CREATE,
@@ -210,7 +247,7 @@ int osd_client_create(struct osd_client *client, uint64_t partition, uint64_t re
 	if (requested && count > 1)
 		return outcome_set(error, -EINVAL,
 				   "CREATE: only one object can be created with a requested ID");
-	return request_run_told(client, &request, OSD_CURRENT_OBJECT_ID, first, error);
+	return run_told(client, &request, OSD_CURRENT_OBJECT_ID, first, step, error);
 }
 
 int osd_client_remove(struct osd_client *client, struct osd_client_address address,
@@ -341,8 +378,19 @@ int osd_client_truncate(struct osd_client *client, struct osd_client_address add
 		.length = sizeof(value),
 	};
 
+	int result;
+
 	put_be64(value, length);
-	return osd_client_set_attributes(client, address, &set, 1, error);
+	result = osd_client_set_attributes(client, address, &set, 1, error);
+	/* Nothing else is set that could be refused. */
+	if (result == -EINVAL && error && error->has_sense &&
+	    error->sense.code == SENSE_INVALID_FIELD_IN_PARAMETER_LIST)
+		error_set(&error->sentence, 0,
+			  "%llu bytes are more than the object can have; in a partition whose IDs "
+			  "are packed that is 65536 pages, and a flat one (`mkpart --layout flat`) "
+			  "takes longer ones",
+			  (unsigned long long)length);
+	return result;
 }
 
 int osd_client_flush(struct osd_client *client, struct osd_client_address address,

@@ -9,6 +9,7 @@
  *   -ENOENT     no such partition, object, version
  *   -EEXIST     the requested ID is taken
  *   -ENOTEMPTY  partition has objects
+ *   -EFBIG      the object would be longer than its partition allows
  *   -ENOSPC     device full or quota used up
  *   -EROFS      address of an old version
  *   -EACCES     capability refused
@@ -209,9 +210,24 @@ int osd_client_create_partition(struct osd_client *client, uint64_t requested, i
 int osd_client_remove_partition(struct osd_client *client, uint64_t partition, bool contents,
 				struct osd_client_error *error);
 
-/* `count` objects; `requested` only with count 1. `first` (may be NULL) = the lowest new ID; the others follow it. */
+/*
+ * How the IDs of a partition's objects count: multiples of `step` from `first` to `last`, and an object has at most `bytes_max` bytes.
+ * Of a target that does not tell: flat. -ENOENT: no such partition.
+ */
+struct osd_client_ids {
+	uint64_t first, step, last;
+	uint64_t bytes_max; /* UINT64_MAX: the layout sets no limit */
+};
+int osd_client_find_ids(struct osd_client *client, struct osd_client_address partition,
+			struct osd_client_ids *ids, struct osd_client_error *error);
+
+/*
+ * `count` objects; `requested` only with count 1. `first` (may be NULL) = the lowest new ID; each of the others is `step` (may be
+ * NULL; 0 with one object) above the one before it.
+ */
 int osd_client_create(struct osd_client *client, uint64_t partition, uint64_t requested,
-		      uint16_t count, uint64_t *first, struct osd_client_error *error);
+		      uint16_t count, uint64_t *first, uint64_t *step,
+		      struct osd_client_error *error);
 int osd_client_remove(struct osd_client *client, struct osd_client_address address,
 		      struct osd_client_error *error);
 

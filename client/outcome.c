@@ -59,6 +59,14 @@ static struct meaning of_partition_field(const struct osd_cdb *cdb)
 	if (cdb->partition >> 48)
 		return (struct meaning){ -ENOENT,
 					 "there is no such partition, or it has no such version" };
+	if (cdb->object >> 32 && (uint16_t)(cdb->object >> 16))
+		return (struct meaning){
+			-ENOENT,
+			"there is no such partition; or its object IDs are packed, and it does not "
+			"have the version that this one names in its bits 31 to 16 (`muninnctl "
+			"versions` lists those it has), or, if that is negative, the kept history "
+			"of the object has fewer modifications (`muninnctl log`)"
+		};
 	return (struct meaning){ -ENOENT, "there is no such partition" };
 }
 
@@ -100,8 +108,31 @@ static struct meaning of_credential_field(const struct osd_cdb *cdb, uint16_t fi
 	}
 }
 
+#define TOO_LONG                                                                               \
+	"the object would be longer than it can be; in a partition whose IDs are packed that " \
+	"is 65536 pages, and a flat one (`mkpart --layout flat`) takes longer ones"
+
+/* What makes an object too long is the address or, of APPEND, the length. */
+static bool names_length(const struct osd_cdb *cdb, uint16_t field)
+{
+	uint16_t length = cdb->version == OSD_1 ? 36 : 32;
+
+	switch (cdb->action) {
+	case OSD_WRITE:
+	case OSD_CLEAR:
+	case OSD_CREATE_AND_WRITE:
+		return field == length + 8;
+	case OSD_APPEND:
+		return field == length;
+	default:
+		return false;
+	}
+}
+
 static struct meaning of_cdb_field(const struct osd_cdb *cdb, const struct osd_sense *sense)
 {
+	if (sense->has_field && sense->field_in_cdb && names_length(cdb, sense->field))
+		return (struct meaning){ -EFBIG, TOO_LONG };
 	if (!sense->has_field || !sense->field_in_cdb)
 		return (struct meaning){ -EINVAL, "the target refuses a field of the command" };
 	switch (sense->field) {
@@ -120,7 +151,11 @@ static struct meaning of_cdb_field(const struct osd_cdb *cdb, const struct osd_s
 	case FIELD_CONTINUATION:
 		/* What names the source is the only thing there that this client can't make right. */
 		if (cdb->action == OSD_COPY_USER_OBJECTS)
-			return (struct meaning){ -ENOENT, "there is no such object to copy" };
+			return (struct meaning){
+				-ENOENT, "there is no such object to copy, or it is longer than "
+					 "the partition that it goes to allows (65536 pages if "
+					 "its IDs are packed)"
+			};
 		return (struct meaning){ -EINVAL, "the target refuses a field of the command" };
 	default:
 		if (sense->field >= FIELD_CREDENTIAL_FIRST)

@@ -191,34 +191,36 @@ static int any_from(struct osd_client *client, uint64_t partition, uint64_t firs
 	return 0;
 }
 
-/* Doubles a step until nothing is behind it, then halves the interval: 128 short commands at most. */
-int tree_first_free(struct osd_client *client, uint64_t partition, uint64_t *id,
-		    struct osd_client_error *error)
+/* Doubles a distance until nothing is behind it, then halves the interval: 128 short commands at most. */
+int tree_first_free(struct osd_client *client, uint64_t partition, const struct osd_client_ids *ids,
+		    uint64_t *id, struct osd_client_error *error)
 {
-	uint64_t low = OSD_FIRST_ID, high, step = 1;
+	/* In steps from the first ID on. */
+	const uint64_t end = (ids->last - ids->first) / ids->step;
+	uint64_t low = 0, high, distance = 1;
 	bool any = false;
-	int result = any_from(client, partition, low, &any, error);
+	int result = any_from(client, partition, ids->first, &any, error);
 
-	*id = low;
+	*id = ids->first;
 	if (result < 0 || !any)
 		return result;
 	/* Invariant: something is at or behind `low`, nothing at or behind `high`. */
-	for (high = low + step; any; high = low + step) {
-		if (high < low || high == UINT64_MAX)
+	for (high = low + distance; any; high = low + distance) {
+		if (high < low || high >= end)
 			return outcome_set(error, -EFBIG,
 					   "the partition has no free IDs behind its highest one");
-		result = any_from(client, partition, high, &any, error);
+		result = any_from(client, partition, ids->first + high * ids->step, &any, error);
 		if (result < 0)
 			return result;
 		if (!any)
 			break;
 		low = high;
-		step *= 2;
+		distance *= 2;
 	}
 	while (high - low > 1) {
 		uint64_t middle = low + (high - low) / 2;
 
-		result = any_from(client, partition, middle, &any, error);
+		result = any_from(client, partition, ids->first + middle * ids->step, &any, error);
 		if (result < 0)
 			return result;
 		if (any)
@@ -226,6 +228,6 @@ int tree_first_free(struct osd_client *client, uint64_t partition, uint64_t *id,
 		else
 			high = middle;
 	}
-	*id = high;
+	*id = ids->first + high * ids->step;
 	return 0;
 }

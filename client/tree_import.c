@@ -115,6 +115,30 @@ static int prepare_partition(struct importer *importer, struct manifest *old, bo
 	return 0;
 }
 
+/* Which IDs new objects get. A file that is too long for one is found before anything is stored. */
+static int prepare_ids(struct importer *importer)
+{
+	const struct osd_client_address partition = { .partition = importer->partition };
+	const struct manifest *manifest = importer->manifest;
+	struct osd_client_ids *ids = &importer->ids;
+	int result = osd_client_find_ids(importer->client, partition, ids, importer->error);
+
+	for (size_t i = 0; i < manifest->count && result == 0; i++)
+		if (manifest->entries[i].type == MANIFEST_FILE &&
+		    manifest->entries[i].length > ids->bytes_max)
+			result = outcome_set(
+				importer->error, -EFBIG,
+				"%s/%s has %" PRIu64 " bytes, and objects of partition 0x%" PRIx64
+				", whose IDs are packed, have at most %" PRIu64
+				"; import it into one made with `mkpart --layout flat`",
+				importer->directory, manifest->entries[i].path,
+				manifest->entries[i].length, importer->partition, ids->bytes_max);
+	if (result == 0)
+		result = tree_first_free(importer->client, importer->partition, ids,
+					 &importer->next_object, importer->error);
+	return result;
+}
+
 /* Files of the partition's present tree stay what they are, as far as they are the same. */
 static int update_files(struct importer *importer, const struct manifest *old)
 {
@@ -138,8 +162,7 @@ static int import(struct importer *importer)
 	int result = prepare_partition(importer, &old, &has_old);
 
 	if (result == 0)
-		result = tree_first_free(importer->client, importer->partition,
-					 &importer->next_object, importer->error);
+		result = prepare_ids(importer);
 	if (result == 0 && options->total)
 		options->total(options->context, report->files, report->bytes);
 	if (result == 0)

@@ -47,9 +47,9 @@ int tree_walk(const char *directory, const struct tree_options *options, struct 
 int tree_remove_unused(struct osd_client *client, uint64_t partition, struct tree_report *report,
 		       struct osd_client_error *error);
 
-/* The lowest ID with only free ones from it on. */
-int tree_first_free(struct osd_client *client, uint64_t partition, uint64_t *id,
-		    struct osd_client_error *error);
+/* The lowest ID, of those that the partition's layout has, with only free ones from it on. */
+int tree_first_free(struct osd_client *client, uint64_t partition, const struct osd_client_ids *ids,
+		    uint64_t *id, struct osd_client_error *error);
 
 /* The error of a session that takes no more commands. */
 int tree_not_submitted(struct osd_client *client, int result, struct osd_client_error *error);

@@ -191,6 +191,26 @@ static size_t add_username(const struct manifest_entry *entry, struct osd_client
 	return count + (sets[count].length > 0);
 }
 
+/* ---- IDs ---- */
+
+/* The next ID for an entry's new object. */
+static int take_id(struct importer *importer, struct manifest_entry *entry)
+{
+	const struct osd_client_ids *ids = &importer->ids;
+
+	if (importer->next_object == 0) {
+		if (importer->result == 0)
+			importer->result =
+				outcome_set(importer->error, -EFBIG,
+					    "the partition has no free IDs behind its highest one");
+		return importer->result;
+	}
+	entry->object = importer->next_object;
+	importer->next_object = entry->object > ids->last - ids->step ? 0
+								      : entry->object + ids->step;
+	return 0;
+}
+
 /* ---- small files ---- */
 
 static void small_done(struct osd_request *request);
@@ -198,9 +218,10 @@ static void small_done(struct osd_request *request);
 static int submit_small(struct importer *importer, struct small_file *small)
 {
 	struct manifest_entry *entry = &importer->manifest->entries[small->index];
-	int result;
+	int result = take_id(importer, entry);
 
-	entry->object = importer->next_object++;
+	if (result < 0)
+		return result;
 	small->request = (struct osd_request){
 		.cdb = { .action = entry->length ? OSD_CREATE_AND_WRITE : OSD_CREATE,
 			 .partition = importer->partition,
@@ -320,7 +341,8 @@ static int create_large(struct importer *importer, struct manifest_entry *entry)
 			.set_count = add_username(entry, sets, 1),
 		};
 
-		entry->object = importer->next_object++;
+		if (take_id(importer, entry) < 0)
+			return importer->result;
 		request.cdb.object = entry->object;
 		result = osd_client_run(importer->client, &request);
 		if (result < 0 && result != -EEXIST)

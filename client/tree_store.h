@@ -12,7 +12,8 @@ struct importer {
 	const struct tree_options *options;
 	struct manifest *manifest;
 	struct tree_report *report;
-	uint64_t next_object;
+	struct osd_client_ids ids;
+	uint64_t next_object; /* 0: there are none left */
 	unsigned taken;
 	uint8_t import_id[TREE_IMPORT_BYTES];
 	bool marked; /* the partition says that an update is under way */

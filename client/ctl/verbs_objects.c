@@ -11,7 +11,7 @@ int verb_create(struct ctl *ctl)
 	struct osd_client_error error;
 	char text[OSD_CLIENT_ADDRESS_TEXT];
 	json_t *created;
-	uint64_t first;
+	uint64_t first, step;
 	int code = ctl_address(ctl, 0, &address);
 
 	code = ctl_present(ctl, code, address);
@@ -29,11 +29,11 @@ int verb_create(struct ctl *ctl)
 	if (code != CTL_OK)
 		return code;
 	if (osd_client_create(ctl->client, address.partition, address.object,
-			      (uint16_t)ctl->options->count, &first, &error) < 0)
+			      (uint16_t)ctl->options->count, &first, &step, &error) < 0)
 		return ctl_fail_command(ctl, &error);
 	created = ctl->options->json ? json_array() : NULL;
 	for (uint32_t i = 0; i < ctl->options->count; i++) {
-		address.object = first + i;
+		address.object = first + i * step;
 		osd_client_format_address(address, text);
 		if (created)
 			json_array_append_new(created, json_pack("{s:s,s:o}", "address", text, "id",

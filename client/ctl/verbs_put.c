@@ -93,7 +93,7 @@ static int create_short(struct ctl *ctl, const struct source *source,
 {
 	if (source->head_length == 0)
 		return osd_client_create(ctl->client, address->partition, address->object, 1,
-					 &address->object, error);
+					 &address->object, NULL, error);
 	return osd_client_create_and_write(ctl->client, address->partition, address->object,
 					   source->head, source->head_length, &address->object,
 					   error);
@@ -136,8 +136,9 @@ static int put_short(struct ctl *ctl, const struct source *source,
 	if (address->object && options->has_offset) {
 		result = osd_client_write(ctl->client, *address, options->offset, source->head,
 					  source->head_length, error);
-		if (result == -ENOENT && osd_client_create(ctl->client, address->partition,
-							   address->object, 1, NULL, error) == 0)
+		if (result == -ENOENT &&
+		    osd_client_create(ctl->client, address->partition, address->object, 1, NULL,
+				      NULL, error) == 0)
 			result = osd_client_write(ctl->client, *address, options->offset,
 						  source->head, source->head_length, error);
 		return result < 0 ? error->result : 0;
@@ -148,6 +149,26 @@ static int put_short(struct ctl *ctl, const struct source *source,
 }
 
 /* ---- many ---- */
+
+/* Whether it has room in an object of this partition, as far as can be known before the target refuses it. */
+static int check_length(const struct ctl *ctl, const struct source *source,
+			struct osd_client_address address, struct osd_client_error *error)
+{
+	const struct osd_client_address partition = { .partition = address.partition };
+	uint64_t offset = ctl->options->offset;
+	struct osd_client_ids ids;
+
+	/* Who may not ask, or asks for what is not there, is told by the next command. */
+	if (osd_client_find_ids(ctl->client, partition, &ids, NULL) < 0 ||
+	    (offset <= ids.bytes_max && source->size <= ids.bytes_max - offset))
+		return 0;
+	*error = (struct osd_client_error){ .result = -EFBIG };
+	return error_set(&error->sentence, -EFBIG,
+			 "%s does not fit: objects of partition 0x%" PRIx64
+			 ", whose IDs are packed, have at most %" PRIu64
+			 " bytes; put it in one made with `mkpart --layout flat`",
+			 source->name, address.partition, ids.bytes_max);
+}
 
 /* Makes sure that the object is there and ready to be filled. `created`: it is new, and of no use if filling fails. */
 static int prepare_long(struct ctl *ctl, struct osd_client_address *address, bool *created,
@@ -165,7 +186,7 @@ static int prepare_long(struct ctl *ctl, struct osd_client_address *address, boo
 	if (result != -ENOENT)
 		return result;
 	result = osd_client_create(ctl->client, address->partition, address->object, 1,
-				   &address->object, error);
+				   &address->object, NULL, error);
 	*created = result == 0;
 	return result;
 }
@@ -179,9 +200,11 @@ static int put_long(struct ctl *ctl, struct source *source, struct osd_client_ad
 		.progress = add_bytes,
 		.progress_context = &progress,
 	};
-	bool created;
-	int result = prepare_long(ctl, address, &created, error);
+	bool created = false;
+	int result = check_length(ctl, source, *address, error);
 
+	if (result == 0)
+		result = prepare_long(ctl, address, &created, error);
 	if (result < 0)
 		return result;
 	source->position = ctl->options->offset;

@@ -129,7 +129,7 @@ void open_secured(struct target *target, enum osd_version version, uint8_t wante
 	assert_int_equal(
 		osd_initial_master_keys(options.device_key, system_id, keys[0][0], keys[0][1]), 0);
 	assert_int_equal(osd_client_create_partition(client, PARTITION, -1, NULL, NULL), 0);
-	assert_int_equal(osd_client_create(client, PARTITION, OBJECT, 1, NULL, NULL), 0);
+	assert_int_equal(osd_client_create(client, PARTITION, OBJECT, 1, NULL, NULL, NULL), 0);
 	assert_int_equal(osd_client_write(client, ADDRESS, 0, "0123456789", 10, NULL), 0);
 	assert_int_equal(osd_client_secure(client, give, NULL, NULL), 0);
 	method = wanted == OSD_ALLDATA ? OSD_ALLDATA : OSD_CMDRSP;
@@ -182,8 +182,8 @@ void do_everything(struct osd_client *client)
 					       OSD_INFORMATION_LOGICAL_LENGTH, &number, NULL),
 			 0);
 	assert_int_equal(number, 15);
-	assert_int_equal(osd_client_create(client, PARTITION, 0, 1, &id, NULL), 0);
-	assert_int_equal(osd_client_create(client, PARTITION, 0, 3, &number, NULL), 0);
+	assert_int_equal(osd_client_create(client, PARTITION, 0, 1, &id, NULL, NULL), 0);
+	assert_int_equal(osd_client_create(client, PARTITION, 0, 3, &number, NULL, NULL), 0);
 	assert_int_equal(number, id + 1);
 	assert_int_equal(osd_client_list(client, IN_PARTITION, 0, count_id, &count, NULL), 0);
 	assert_int_equal(count, 5);

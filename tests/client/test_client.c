@@ -357,9 +357,9 @@ static void test_a_list_goes_on_until_it_is_complete(void **state)
 	assert_int_equal(osd_client_list(client, partition, 0, note_id, &ids, NULL), 0);
 	assert_int_equal(ids.count, 0);
 	for (uint64_t i = 0; i < 50; i++)
-		assert_int_equal(
-			osd_client_create(client, PARTITION, OSD_FIRST_ID + 3 * i, 1, NULL, NULL),
-			0);
+		assert_int_equal(osd_client_create(client, PARTITION, OSD_FIRST_ID + 3 * i, 1, NULL,
+						   NULL, NULL),
+				 0);
 	commands = osd.commands;
 	assert_int_equal(osd_client_list(client, partition, 0, note_id, &ids, NULL), 0);
 	assert_int_equal(osd.commands - commands, 8);
@@ -446,9 +446,9 @@ static void test_attributes_are_set_got_and_undefined(void **state)
 	(void)state;
 	assert_int_equal(osd_client_create_partition(client, PARTITION, -1, &number, NULL), 0);
 	assert_true(number == PARTITION);
-	assert_int_equal(osd_client_create(client, PARTITION, 0, 1, &number, NULL), 0);
+	assert_int_equal(osd_client_create(client, PARTITION, 0, 1, &number, NULL, NULL), 0);
 	assert_true(number == OSD_FIRST_ID);
-	assert_int_equal(osd_client_create(client, PARTITION, OBJECT, 1, NULL, NULL), 0);
+	assert_int_equal(osd_client_create(client, PARTITION, OBJECT, 1, NULL, NULL, NULL), 0);
 	assert_int_equal(osd_client_set_attributes(client, ADDRESS, sets, 2, NULL), 0);
 	assert_int_equal(osd_client_get_attribute(client, ADDRESS, 0x10001, 1, value, sizeof(value),
 						  &length, NULL),
@@ -514,7 +514,7 @@ static void test_rubbish_in_answers_does_no_harm(void **state)
 
 		osd_client_get_attributes(client, ADDRESS, gets, 3, count_attribute, &bytes, NULL);
 		osd_client_get_attribute(client, ADDRESS, 1, 1, value, sizeof(value), NULL, NULL);
-		osd_client_create(client, PARTITION, 0, 3, &id, NULL);
+		osd_client_create(client, PARTITION, 0, 3, &id, NULL, NULL);
 		ids.stop_at = 999;
 		osd_client_list(client, (struct osd_client_address){ PARTITION, 0, 0 }, 0, note_id,
 				&ids, NULL);
@@ -572,7 +572,7 @@ static void test_long_transfers_arrive_as_they_left(void **state)
 	for (size_t i = 0; i < up.length; i++)
 		up.data[i] = (uint8_t)rand();
 	assert_int_equal(osd_client_create_partition(client, PARTITION, -1, NULL, NULL), 0);
-	assert_int_equal(osd_client_create(client, PARTITION, OBJECT, 1, NULL, NULL), 0);
+	assert_int_equal(osd_client_create(client, PARTITION, OBJECT, 1, NULL, NULL, NULL), 0);
 	assert_int_equal(
 		transfer_upload(client, ADDRESS, next_piece, &up, &options, &moved, &error), 0);
 	assert_int_equal(moved, up.length);
@@ -620,7 +620,7 @@ static void test_errors_end_a_transfer_with_nothing_left_in_flight(void **state)
 	assert_false(error.local);
 	assert_int_equal(osd_client_outstanding(client), 0);
 	assert_int_equal(osd_client_create_partition(client, PARTITION, -1, NULL, NULL), 0);
-	assert_int_equal(osd_client_create(client, PARTITION, OBJECT, 1, NULL, NULL), 0);
+	assert_int_equal(osd_client_create(client, PARTITION, OBJECT, 1, NULL, NULL, NULL), 0);
 	stream.at = 0;
 	stream.fails_at = 40;
 	assert_int_equal(

@@ -30,7 +30,8 @@ static int setup(void **state)
 	local_target_serve(&f->target, 64 << 20);
 	f->client = f->target.client;
 	assert_int_equal(osd_client_create_partition(f->client, PARTITION, -1, NULL, NULL), 0);
-	assert_int_equal(osd_client_create(f->client, PARTITION, 0, OBJECTS, &f->first, NULL), 0);
+	assert_int_equal(osd_client_create(f->client, PARTITION, 0, OBJECTS, &f->first, NULL, NULL),
+			 0);
 	*state = f;
 	return 0;
 }

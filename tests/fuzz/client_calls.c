@@ -291,7 +291,7 @@ static int call(struct osd_client *client, uint8_t which, struct osd_client_erro
 		fuzz_check(result < 0 || got <= sizeof(data));
 		return result;
 	case 4:
-		return osd_client_create(client, 0x10000, 0, 3, &number, error);
+		return osd_client_create(client, 0x10000, 0, 3, &number, NULL, error);
 	case 5:
 		return osd_client_create_partition(client, 0, 0, &number, error);
 	case 6:
