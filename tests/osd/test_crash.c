@@ -20,7 +20,20 @@
 #include "nand/rehearsal.h"
 #include "tests/osd/unit.h"
 
-enum { ROUNDS = 120, DATA_BYTES = 1800, STRIDE = 7 };
+enum { DATA_BYTES_MAX = 15000 };
+
+/* A series of commands, each of which writes so much, and how often the power fails. */
+struct series {
+	uint32_t rounds, data_bytes;
+	uint32_t stride, ends; /* operations from cut to cut, and ways in which they end */
+};
+
+static const struct series small = { .rounds = 120, .data_bytes = 1800, .stride = 7, .ends = 2 };
+/* Several times what a row's buffer holds, so that segments are sealed before the command is committed. */
+static const struct series large = {
+	.rounds = 30, .data_bytes = DATA_BYTES_MAX, .stride = 5, .ends = NAND_REHEARSAL_ENDS
+};
+static const struct series *series;
 
 static const struct nand_geometry geometry = {
 	.page_bytes = 512,
@@ -74,9 +87,9 @@ static struct osd_cdb command_of(uint16_t action, uint64_t object)
 static bool run_round(struct osd_device *device, uint32_t round)
 {
 	struct osd_cdb cdb = command_of(OSD_WRITE, O);
-	uint8_t data[DATA_BYTES];
+	static uint8_t data[DATA_BYTES_MAX];
 
-	memset(data, (int)round, sizeof(data));
+	memset(data, (int)round, series->data_bytes);
 	if (round % 3 == 1)
 		cdb = command_of(OSD_CREATE_AND_WRITE, O + round);
 	if (round % 3 == 2) {
@@ -84,31 +97,31 @@ static bool run_round(struct osd_device *device, uint32_t round)
 		return execute(device, &cdb, NULL, 0, NULL, 0);
 	}
 	cdb.format = OSD_ATTRIBUTES_CDB;
-	cdb.length = sizeof(data);
+	cdb.length = series->data_bytes;
 	cdb.set_page = 0x10000;
 	cdb.set_number = 1;
 	cdb.set_length = 4;
 	put_be32(cdb.set_value, round);
-	return execute(device, &cdb, data, sizeof(data), NULL, 0);
+	return execute(device, &cdb, data, series->data_bytes, NULL, 0);
 }
 
 /* The round that an object's data and attribute say; they must agree. 0: there is no such object. */
 static uint32_t round_of(struct osd_device *device, uint64_t object)
 {
 	struct osd_cdb cdb = command_of(OSD_READ, object);
-	uint8_t gets[16] = { OSD_LIST_TYPE_GET }, in[DATA_BYTES + 8 + 32];
+	uint8_t gets[16] = { OSD_LIST_TYPE_GET }, in[DATA_BYTES_MAX + 8 + 32];
 	uint32_t round;
 
 	put_be32(gets + 8, 0x10000);
 	put_be32(gets + 12, 1);
-	cdb.length = DATA_BYTES;
+	cdb.length = series->data_bytes;
 	cdb.get_list = (struct osd_segment){ 0, 16 };
-	cdb.retrieved.offset = osd_offset_encode(OSD_2, DATA_BYTES, NULL);
+	cdb.retrieved.offset = osd_offset_encode(OSD_2, series->data_bytes, NULL);
 	cdb.retrieved.length = 32;
 	if (!execute(device, &cdb, gets, sizeof(gets), in, sizeof(in)))
 		return 0;
 	round = get_be32(in + cdb.retrieved.offset + 24);
-	for (size_t i = 0; i < DATA_BYTES; i++)
+	for (size_t i = 0; i < series->data_bytes; i++)
 		assert_int_equal(in[i], (uint8_t)round);
 	return round;
 }
@@ -149,7 +162,7 @@ static void run(struct nand *nand, void *context)
 	struct engine *engine;
 
 	open_device(nand, &engine, &device);
-	while (progress->answered < ROUNDS && run_round(device, progress->answered + 1))
+	while (progress->answered < series->rounds && run_round(device, progress->answered + 1))
 		progress->answered++;
 	osd_device_destroy(device);
 	engine_abandon(engine);
@@ -163,7 +176,7 @@ static bool is_state_of(struct osd_device *device, uint32_t round, uint32_t writ
 
 	if (written != last)
 		return false;
-	for (uint32_t other = 1; other <= ROUNDS; other += 3)
+	for (uint32_t other = 1; other <= series->rounds; other += 3)
 		if (round_of(device, O + other) != (other == made ? other : 0))
 			return false;
 	return true;
@@ -198,7 +211,7 @@ static void no_log(enum log_level level, const char *line)
 	(void)line;
 }
 
-static void test_a_command_is_there_as_a_whole_or_not_at_all_after_a_power_cut(void **state)
+static void rehearse(const struct series *of)
 {
 	struct nand_power_cut ends[NAND_REHEARSAL_ENDS];
 	struct progress progress = { 0 };
@@ -209,23 +222,35 @@ static void test_a_command_is_there_as_a_whole_or_not_at_all_after_a_power_cut(v
 		.run = run,
 		.check = check,
 		.ends = ends,
-		.ends_count = 2,
-		.stride = STRIDE,
+		.ends_count = of->ends,
+		.stride = of->stride,
 	};
 	struct error_text error = { "" };
 	uint64_t runs = 0;
 
-	(void)state;
+	series = of;
 	log_configure(no_log, LOG_LEVEL_ERROR);
 	nand_rehearsal_ends(&geometry, NAND_CUT_NVRAM_KEPT, ends);
 	assert_int_equal(engine_nvram_bytes(&geometry, &options, &rehearsal.nvram_bytes, &error),
 			 0);
 	if (nand_rehearse(&rehearsal, &runs, &error) != 0)
 		fail_msg("%s", error.text);
-	assert_int_equal(progress.whole, 2);
-	assert_int_equal(progress.answered, ROUNDS);
+	assert_int_equal(progress.whole, series->ends);
+	assert_int_equal(progress.answered, series->rounds);
 	assert_true(progress.cut > 50);
 	log_configure(NULL, LOG_LEVEL_WARNING);
+}
+
+static void test_a_command_is_there_as_a_whole_or_not_at_all_after_a_power_cut(void **state)
+{
+	(void)state;
+	rehearse(&small);
+}
+
+static void test_so_is_one_that_is_larger_than_the_buffers(void **state)
+{
+	(void)state;
+	rehearse(&large);
 }
 
 int main(void)
@@ -233,6 +258,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			test_a_command_is_there_as_a_whole_or_not_at_all_after_a_power_cut),
+		cmocka_unit_test(test_so_is_one_that_is_larger_than_the_buffers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
