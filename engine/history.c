@@ -63,7 +63,8 @@ uint32_t history_encode(const struct history *history, uint16_t index, uint8_t *
 	put_le48(to + 226, device->slot_ms);
 	put_le64(to + 232, device->slot_bytes);
 	put_le64(to + 240, device->inherited_floor);
-	put_le64(to + 248, device->slot_interval_ms);
+	put_le32(to + 248, device->slot_interval_ms);
+	put_le32(to + 252, device->losing);
 	return HISTORY_DEVICE_BYTES;
 }
 
@@ -71,7 +72,7 @@ static void decode_device(struct device_history *device, const uint8_t *from)
 {
 	*device = (struct device_history){
 		.last_version_bytes = get_le64(from + 148),
-		.slot_tells = from[0] == HISTORY_FORMAT,
+		.slot_tells = from[0] != HISTORY_FORMAT_OLD,
 		.reclaimed = get_le48(from + 164),
 		.all_floor = get_le48(from + 170),
 		.judged_ms = get_le48(from + 176),
@@ -88,6 +89,7 @@ static void decode_device(struct device_history *device, const uint8_t *from)
 		.slot_bytes = get_le64(from + 232),
 		.inherited_floor = get_le64(from + 240),
 		.slot_interval_ms = get_le32(from + 248),
+		.losing = get_le32(from + (from[0] == HISTORY_FORMAT ? 252 : 200)),
 	};
 }
 
@@ -99,7 +101,7 @@ int history_decode(struct history *history, uint16_t index, const uint8_t *from,
 	int result;
 
 	if (length != (of_root ? HISTORY_DEVICE_BYTES : HISTORY_BYTES) ||
-	    (from[0] != HISTORY_FORMAT && from[0] != HISTORY_FORMAT_OLD) ||
+	    from[0] < HISTORY_FORMAT_OLD || from[0] > HISTORY_FORMAT ||
 	    from[1] & ~(PARTICULAR | REMOVED) || from[4] > ENGINE_RETAIN_NONE || from[5] != 0 ||
 	    get_le16(from + 50) != 0)
 		return -EBADMSG;
@@ -117,7 +119,8 @@ int history_decode(struct history *history, uint16_t index, const uint8_t *from,
 		},
 		.floor = get_le48(from + 44),
 		/* Format 1 has something else there: what had been put on the whole device. */
-		.written_bytes = from[0] == HISTORY_FORMAT && !of_root ? get_le64(from + 148) : 0,
+		.written_bytes = from[0] != HISTORY_FORMAT_OLD && !of_root ? get_le64(from + 148)
+									    : 0,
 		.valid_sequence = get_le64(from + 156),
 	};
 	if (history->next_version < first || history->next_version > last + 1)
@@ -125,6 +128,7 @@ int history_decode(struct history *history, uint16_t index, const uint8_t *from,
 	if (of_root)
 		decode_device(&history->device, from);
 	if (history->device.rollbacks > ENGINE_ROLLBACKS_MAX ||
+	    history->device.losing > history->device.lossy ||
 	    history->device.times_first > history->device.times)
 		return -EBADMSG;
 	result = idset_header_decode(&history->versions, from + 52);
@@ -257,9 +261,14 @@ int history_horizon(struct engine *engine, const struct history *history,
 	if (!history->particular)
 		floor = max_u64(floor, device->device.inherited_floor);
 	/* What is said of the whole device holds as far as it does for every partition. */
-	if (history == device)
-		limit = device->device.lossy ? engine->committed
-					     : max_u64(limit, device->device.lossy_removed);
+	if (history == device) {
+		limit = max_u64(limit, device->device.lossy_removed);
+		/* Those that give up for room have all that is newer than this, whatever else they keep. */
+		if (device->device.lossy)
+			limit = max_u64(limit, device->device.reclaimed);
+		if (device->device.losing)
+			limit = engine->committed;
+	}
 	*horizon = max_u64(max_u64(limit, created_sequence), floor);
 	return result;
 }

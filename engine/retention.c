@@ -24,6 +24,35 @@ static bool is_lossy(const struct history *history)
 	return history->particular && history->retention.kind != ENGINE_RETAIN_ALL;
 }
 
+/* Whether it gives history up that nobody needs the room of. */
+static bool is_losing(const struct history *history)
+{
+	return history->particular && history->retention.kind == ENGINE_RETAIN_NONE;
+}
+
+/* How much a policy of its own leaves of the moments of the device: the less, the higher. One that is inherited takes none. */
+static int loss_of(const struct history *history)
+{
+	return is_losing(history) ? 2 : is_lossy(history) ? 1 : 0;
+}
+
+/*
+ * Notes from when on the device has all moments, before lossy partitions stop to count as such: what they gave up does not come back.
+ * One that kept nothing gives up to the last command; others have what the device has now.
+ */
+static int note_loss(struct engine_txn *txn, struct partition *root, bool of_losing)
+{
+	struct history *history = &root->history;
+	uint64_t horizon = txn->sequence;
+	int result = 0;
+
+	if (!of_losing)
+		result = history_horizon(txn->engine, history, history, 0, &horizon);
+	if (!result)
+		history->device.lossy_removed = max_u64(history->device.lossy_removed, horizon);
+	return result;
+}
+
 /* Takes a partition into the sums of the root, or out of them. */
 static void count_policy(struct partition *root, const struct history *history, int by)
 {
@@ -33,6 +62,8 @@ static void count_policy(struct partition *root, const struct history *history, 
 		device->particular += (uint32_t)by;
 	if (is_lossy(history))
 		device->lossy += (uint32_t)by;
+	if (is_losing(history))
+		device->losing += (uint32_t)by;
 	device->locked_until_ms =
 		max_u64(device->locked_until_ms, history->retention.locked_until_ms);
 }
@@ -46,9 +77,14 @@ int retention_recount(struct engine_txn *txn, struct partition *root)
 
 	if (!more)
 		return 0;
-	if (root->history.device.lossy)
-		root->history.device.lossy_removed = txn->sequence;
-	root->history.device.particular = root->history.device.lossy = 0;
+	if (root->history.device.lossy) {
+		int result = note_loss(txn, root, root->history.device.losing);
+
+		if (result)
+			return result;
+	}
+	root->history.device.particular = 0;
+	root->history.device.lossy = root->history.device.losing = 0;
 	root->history.device.locked_until_ms = root->history.retention.locked_until_ms;
 	partition_mark_history(txn, root);
 	while (more) {
@@ -121,12 +157,46 @@ static int floor_of_new(struct engine_txn *txn, const struct partition *root,
 	return result == -EINVAL || result == -EOVERFLOW ? 0 : result;
 }
 
+/* Takes a policy over. `horizon`: what the old one may have given up, no new one brings back. */
+static int take_policy(struct engine_txn *txn, struct partition *root, struct partition *partition,
+		       const struct engine_retention *retention, uint64_t horizon)
+{
+	struct history *history = &partition->history;
+	struct device_history *device = &root->history.device;
+	int result = 0;
+
+	if (is_lossy(history))
+		result = note_loss(txn, root, is_losing(history));
+	else if (partition != root && history_policy(history, &root->history)->keep_interval_ms)
+		/* Neither does it keep the moments of the device's intervals any more. */
+		device->lossy_removed = max_u64(device->lossy_removed, horizon);
+	if (result)
+		return result;
+	if (partition == root) {
+		device->inherited_floor = horizon;
+		history->retention = *retention;
+		device->locked_until_ms =
+			max_u64(device->locked_until_ms, retention->locked_until_ms);
+	} else {
+		history->floor = horizon;
+		count_policy(root, history, -1);
+		history->particular = true;
+		history->retention = *retention;
+		count_policy(root, history, 1);
+	}
+	partition_mark_history(txn, partition);
+	partition_mark_history(txn, root);
+	txn->changed = true;
+	return 0;
+}
+
 /* Sets the policy of a partition, or of the root: of all that have none of their own. */
 static int set_policy(struct engine_txn *txn, struct partition *root, struct partition *partition,
 		      const struct engine_retention *retention, bool administrator)
 {
 	struct history *history = &partition->history;
 	const struct engine_retention *now = history_policy(history, &root->history);
+	const struct history wanted = { .particular = true, .retention = *retention };
 	bool locked = now->locked_until_ms > txn->time_ms, unlocks;
 	uint64_t horizon;
 	int result;
@@ -134,8 +204,8 @@ static int set_policy(struct engine_txn *txn, struct partition *root, struct par
 	if (locked && !administrator && locks_keeps_less(now, retention))
 		return -EPERM;
 	/* The moments of the whole device are those that all partitions keep. */
-	if (!administrator && partition != root && retention->kind != ENGINE_RETAIN_ALL &&
-	    !is_lossy(history) && root->history.retention.locked_until_ms > txn->time_ms)
+	if (!administrator && partition != root && loss_of(&wanted) > loss_of(history) &&
+	    root->history.retention.locked_until_ms > txn->time_ms)
 		return -EPERM;
 	/* There and back again it begins a slot each time, so that is done with the room that any number of rollbacks has, too. */
 	if (administrator)
@@ -148,30 +218,9 @@ static int set_policy(struct engine_txn *txn, struct partition *root, struct par
 		result = partition_room(txn);
 	if (result)
 		return result;
-	/* What the old policy may have given up, no new one brings back. */
-	if (partition == root)
-		history->device.inherited_floor = horizon;
-	else
-		history->floor = horizon;
-	if (is_lossy(history))
-		root->history.device.lossy_removed = txn->sequence;
-	else if (partition != root && now->keep_interval_ms)
-		/* Neither does it keep the moments of the device's intervals any more. */
-		root->history.device.lossy_removed =
-			max_u64(root->history.device.lossy_removed, horizon);
-	if (partition != root) {
-		count_policy(root, history, -1);
-		history->particular = true;
-	}
-	history->retention = *retention;
-	if (partition != root)
-		count_policy(root, history, 1);
-	else
-		history->device.locked_until_ms =
-			max_u64(history->device.locked_until_ms, retention->locked_until_ms);
-	partition_mark_history(txn, partition);
-	partition_mark_history(txn, root);
-	txn->changed = true;
+	result = take_policy(txn, root, partition, retention, horizon);
+	if (result)
+		return result;
 	if (partition == root)
 		change_policy_of_device(txn, retention);
 	return unlocks ? retention_recount(txn, root) : 0;
@@ -203,13 +252,16 @@ int engine_retention_set(struct engine_txn *txn, uint64_t id,
 int retention_forget(struct engine_txn *txn, struct partition *root, struct partition *partition)
 {
 	const struct history *history = &partition->history;
+	int result = 0;
 
 	if (history_policy(history, &root->history)->locked_until_ms > txn->time_ms)
 		return -EPERM;
 	if (!history->particular)
 		return 0;
 	if (is_lossy(history))
-		root->history.device.lossy_removed = txn->sequence;
+		result = note_loss(txn, root, is_losing(history));
+	if (result)
+		return result;
 	count_policy(root, history, -1);
 	partition_mark_history(txn, root);
 	return 0;

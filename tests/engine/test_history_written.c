@@ -185,7 +185,7 @@ static void test_histories_of_older_programs_are_read(void **state)
 	assert_int_equal(history_decode(&found, 7, record, length), 0);
 	assert_int_equal(found.created_sequence, 100);
 	assert_int_equal(found.written_bytes, 0);
-	record[0] = 3;
+	record[0] = HISTORY_FORMAT + 1;
 	assert_int_equal(history_decode(&found, 7, record, length), -EBADMSG);
 }
 
