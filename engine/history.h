@@ -13,7 +13,7 @@
 #include "engine/idset.h"
 #include "engine/record_access.h"
 
-#define HISTORY_FORMAT       3
+#define HISTORY_FORMAT 3
 /* Does not tell which of the lossy partitions keep nothing: all of them count as such. */
 #define HISTORY_FORMAT_2     2
 #define HISTORY_FORMAT_OLD   1
@@ -32,10 +32,11 @@ struct device_history {
 	uint64_t inherited_floor; /* of those without a policy of their own */
 	uint32_t rollbacks;       /* on record */
 	uint32_t lossy;           /* partitions with a policy of their own that gives history up */
-	uint32_t losing;          /* those of them whose policy does so without need: ENGINE_RETAIN_NONE */
-	uint32_t particular;      /* partitions with a policy of their own */
-	uint32_t clones;          /* that were ever made */
-	uint64_t lossy_removed;   /* no moment of the device before it: what lossy ones gave up that are gone */
+	uint32_t losing; /* those of them whose policy does so without need: ENGINE_RETAIN_NONE */
+	uint32_t particular; /* partitions with a policy of their own */
+	uint32_t clones;     /* that were ever made */
+	uint64_t
+		lossy_removed; /* no moment of the device before it: what lossy ones gave up that are gone */
 	uint64_t locked_until_ms; /* the latest of any partition */
 	/* The table of times: see times.h. */
 	uint32_t times, times_first;
