@@ -86,13 +86,59 @@ static const char *parse_fraction(const char *text, uint64_t *ms)
 	return text;
 }
 
+static bool same_time(const struct tm *a, const struct tm *b)
+{
+	return a->tm_year == b->tm_year && a->tm_mon == b->tm_mon && a->tm_mday == b->tm_mday &&
+	       a->tm_hour == b->tm_hour && a->tm_min == b->tm_min && a->tm_sec == b->tm_sec;
+}
+
+#define DAY_SECONDS 86400
+
+/*
+ * When a clock on the wall here shows `wall`, which it does once unless it is set: two offsets at most, that of the day before and
+ * that of the day behind, are tried. -ENOENT: never; -ENOTUNIQ: twice.
+ */
+static int find_local(const struct tm *wall, time_t *seconds)
+{
+	struct tm copy = *wall;
+	const time_t as_utc = timegm(&copy);
+	int found = 0;
+
+	for (int day = -1; day <= 1; day += 2) {
+		time_t near = as_utc + day * DAY_SECONDS, at;
+		struct tm shown;
+
+		if (!localtime_r(&near, &shown))
+			return -EINVAL;
+		at = as_utc - shown.tm_gmtoff;
+		if (!localtime_r(&at, &shown) || !same_time(&shown, wall) ||
+		    (found && at == *seconds))
+			continue;
+		*seconds = at;
+		found++;
+	}
+	if (found == 1)
+		return 0;
+	return found ? -ENOTUNIQ : -ENOENT;
+}
+
+/* The C library would take 31 June for 1 July. */
+static bool is_in_calendar(const struct tm *wall)
+{
+	struct tm copy = *wall, shown;
+	time_t as_utc = timegm(&copy);
+
+	return gmtime_r(&as_utc, &shown) && same_time(&shown, wall);
+}
+
+/* -EDOM: not in the calendar; -ENOENT, -ENOTUNIQ: as find_local. */
 static int parse_time(const char *text, uint64_t *ms)
 {
-	struct tm parts = { .tm_isdst = -1 };
+	struct tm parts = { 0 };
 	const char *rest = strptime(text, "%Y-%m-%d", &parts);
 	uint64_t fraction = 0;
 	bool zone;
-	int minutes;
+	int minutes, result;
 	time_t seconds;
 
 	if (!rest)
@@ -107,11 +153,45 @@ static int parse_time(const char *text, uint64_t *ms)
 	}
 	if (parse_zone(rest, &zone, &minutes) < 0)
 		return -EINVAL;
-	seconds = zone ? timegm(&parts) - minutes * 60 : mktime(&parts);
+	if (!is_in_calendar(&parts))
+		return -EDOM;
+	if (zone) {
+		seconds = timegm(&parts) - minutes * 60;
+	} else {
+		tzset();
+		result = find_local(&parts, &seconds);
+		if (result < 0)
+			return result;
+	}
 	if (seconds < 0)
 		return -EINVAL;
 	*ms = (uint64_t)seconds * 1000 + fraction;
 	return 0;
+}
+
+/* Why a text is no moment. */
+static int refuse(struct error_text *error, int result, const char *text)
+{
+	switch (result) {
+	case -EDOM:
+		return error_set(error, -EINVAL, "'%.80s': there is no such day or time", text);
+	case -ENOENT:
+		return error_set(
+			error, -EINVAL,
+			"'%.80s' was left out here when clocks were set forward; say which "
+			"time is meant by giving the offset from UTC, as in "
+			"2026-03-29T02:30:00+01:00, or Z",
+			text);
+	case -ENOTUNIQ:
+		return error_set(
+			error, -EINVAL,
+			"'%.80s' came twice here, as clocks were set back; say which of the "
+			"two is meant by giving the offset from UTC, as in "
+			"2026-10-25T02:30:00+02:00, or Z",
+			text);
+	default:
+		return bad_moment(error, text);
+	}
 }
 
 static bool is_number(const char *text)
@@ -149,5 +229,5 @@ int osd_client_parse_moment(const char *text, uint64_t now_ms, struct osd_client
 	} else {
 		result = -EINVAL;
 	}
-	return result < 0 ? bad_moment(error, text) : 0;
+	return result < 0 ? refuse(error, result, text) : 0;
 }

@@ -289,6 +289,30 @@ static int parse_duration(const char *text, uint64_t *ms)
 	return 0;
 }
 
+/* When a lock ends. */
+static int take_lock(struct ctl *ctl, const char *text, struct osd_item_writer *writer)
+{
+	const uint64_t now = ctl_now_ms();
+	struct osd_client_moment moment;
+	struct error_text error;
+	char wanted[CTL_TIME_TEXT], present[CTL_TIME_TEXT];
+
+	if (osd_client_parse_moment(text, now, &moment, &error) < 0)
+		return ctl_fail(ctl, CTL_USAGE, "retention: lock-until: %s", error.text);
+	if (moment.kind != OSD_CLIENT_AT_TIME)
+		return ctl_fail(ctl, CTL_USAGE,
+				"retention: '%s' is no time; for instance 2027-01-31", text);
+	/* Only the target's administrator ends a lock: a time that is over would look like doing it. */
+	if (moment.value <= now)
+		return ctl_fail(
+			ctl, CTL_USAGE,
+			"retention: lock-until=%s lies in the past: it is %s, and now is %s; a "
+			"lock ends in the future",
+			text, ctl_format_time(moment.value, wanted), ctl_format_time(now, present));
+	osd_item_add_number(writer, OSD_ITEM_LOCK_UNTIL, moment.value);
+	return CTL_OK;
+}
+
 /* "keep-all=24h" and the like into parameters. */
 static int take_policy(struct ctl *ctl, const char *word, struct osd_item_writer *writer)
 {
@@ -300,8 +324,6 @@ static int take_policy(struct ctl *ctl, const char *word, struct osd_item_writer
 		{ "interval=", OSD_ITEM_KEEP_INTERVAL },
 		{ "interval-for=", OSD_ITEM_KEEP_INTERVAL_FOR },
 	};
-	struct osd_client_moment moment;
-	struct error_text error;
 	uint64_t value;
 
 	for (uint64_t kind = 0; kind <= OSD_RETAIN_NONE; kind++)
@@ -321,15 +343,8 @@ static int take_policy(struct ctl *ctl, const char *word, struct osd_item_writer
 		osd_item_add_number(writer, durations[i].tag, value);
 		return CTL_OK;
 	}
-	if (strncmp(word, "lock-until=", 11) == 0) {
-		if (osd_client_parse_moment(word + 11, ctl_now_ms(), &moment, &error) < 0 ||
-		    moment.kind != OSD_CLIENT_AT_TIME)
-			return ctl_fail(ctl, CTL_USAGE,
-					"retention: '%s' is no time; for instance 2027-01-31",
-					word + 11);
-		osd_item_add_number(writer, OSD_ITEM_LOCK_UNTIL, moment.value);
-		return CTL_OK;
-	}
+	if (strncmp(word, "lock-until=", 11) == 0)
+		return take_lock(ctl, word + 11, writer);
 	return ctl_fail(ctl, CTL_USAGE,
 			"retention: '%s' is none of snapshots, all, none, keep-all=, interval=, "
 			"interval-for=, lock-until=",

@@ -115,6 +115,57 @@ static void test_everything_else_is_refused_with_examples(void **state)
 	}
 }
 
+static void expect_refused(const char *text, const char *why)
+{
+	struct osd_client_moment moment;
+	struct error_text error = { "" };
+
+	if (osd_client_parse_moment(text, NOW, &moment, &error) != -EINVAL)
+		fail_msg("'%s' was taken", text);
+	if (!strstr(error.text, why))
+		fail_msg("'%s' is not in: %s", why, error.text);
+}
+
+static void test_days_and_times_that_no_calendar_has_are_refused(void **state)
+{
+	static const char *const wrong[] = {
+		"2026-06-31",           "2026-11-31",           "2026-02-29",
+		"2100-02-29T12:00:00Z", "2026-02-30T10:00Z",    "2026-02-30T10:00+01:00",
+		"2026-04-31 10:00",     "2026-06-30T10:00:60Z",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		expect_refused(wrong[i], "there is no such day or time");
+	parse("2028-02-29");
+	parse("2026-06-30");
+	parse("2026-12-31T23:59:59Z");
+}
+
+static void test_local_times_that_clocks_leave_out_or_show_twice_need_an_offset(void **state)
+{
+	(void)state;
+	setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1); /* as in Berlin */
+	tzset();
+	expect_refused("2026-03-29T02:30", "left out");
+	expect_refused("2026-03-29T02:00:00", "left out");
+	expect_refused("2026-03-29T02:59:59.999", "giving the offset");
+	expect_refused("2026-10-25T02:30", "twice");
+	expect_refused("2026-10-25T02:00:00", "giving the offset");
+	/* The hours beside them, and both of the two with their offsets. */
+	expect("2026-03-29T01:59:59", OSD_CLIENT_AT_TIME, UINT64_C(1774745999000));
+	expect("2026-03-29T03:00:00", OSD_CLIENT_AT_TIME, UINT64_C(1774746000000));
+	expect("2026-10-25T01:59:59", OSD_CLIENT_AT_TIME, UINT64_C(1792886399000));
+	expect("2026-10-25T03:00:00", OSD_CLIENT_AT_TIME, UINT64_C(1792893600000));
+	expect("2026-10-25T02:30:00+02:00", OSD_CLIENT_AT_TIME, UINT64_C(1792888200000));
+	expect("2026-10-25T02:30:00+01:00", OSD_CLIENT_AT_TIME, UINT64_C(1792891800000));
+	/* Summer and winter. */
+	expect("2026-07-01T12:00:00", OSD_CLIENT_AT_TIME, UINT64_C(1782900000000));
+	expect("2026-01-01T12:00:00", OSD_CLIENT_AT_TIME, UINT64_C(1767265200000));
+	unsetenv("TZ");
+	tzset();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -123,6 +174,9 @@ int main(void)
 		cmocka_unit_test(test_times_are_local_or_of_the_zone_behind_them),
 		cmocka_unit_test(test_durations_count_back_from_now),
 		cmocka_unit_test(test_everything_else_is_refused_with_examples),
+		cmocka_unit_test(test_days_and_times_that_no_calendar_has_are_refused),
+		cmocka_unit_test(
+			test_local_times_that_clocks_leave_out_or_show_twice_need_an_offset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

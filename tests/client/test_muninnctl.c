@@ -140,6 +140,11 @@ static void test_wrong_addresses_are_found_before_connecting(void **state)
 	expect("create $U 0x10000/1 --count 2", CTL_USAGE, "--count");
 	expect("import $U 0x10000@3 /tmp", CTL_DENIED, "only be read");
 	expect("rmpart $U 0x10000@3 --contents", CTL_DENIED, "only be read");
+	expect("retention $U 0x10000 lock-until=-1h", CTL_USAGE, "lies in the past");
+	expect("retention $U 0x10000 lock-until=2020-01-31", CTL_USAGE, "lies in the past");
+	expect("retention $U 0x10000 lock-until=2099-11-31", CTL_USAGE, "there is no such day");
+	expect("retention $U 0x10000 lock-until=3", CTL_USAGE, "is no time");
+	expect("ls $U 0x10000@2026-06-31", CTL_USAGE, "there is no such day");
 	expect("truncate $U 0x10000/1 many", CTL_USAGE, "number of bytes");
 	expect("clear $U 0x10000/1 1 -5", CTL_USAGE, "no such option");
 	expect("clear $U 0x10000/1 1 5X", CTL_USAGE, "number of bytes");
