@@ -13,6 +13,7 @@
 #include "common/bytes.h"
 #include "common/crc32c.h"
 #include "engine/muninn/store.h"
+#include "engine/times.h"
 #include "nand/rehearsal.h"
 
 enum {
@@ -491,6 +492,21 @@ static void choose_state(struct model_run *run, bool *newest, bool *oldest)
 	forget_states(power);
 }
 
+/*
+ * Before a command the engine commits for itself, in a slot of its own, what it reclaims or judges. No state of the model is of such
+ * a commit: the host's failure takes it back, and the model's present stays. A moment noted behind it holds what the slot that is
+ * the last one again holds, and is that slot's end from now on: its own number may be given again.
+ */
+static void take_back_moments(struct model_run *run, uint64_t last)
+{
+	for (uint32_t slot = 0; slot < MODEL_MOMENTS; slot++) {
+		struct model_moment *moment = &run->model.moments[slot];
+
+		if (moment->sequence > slot_end(last))
+			moment->sequence = slot_end(last);
+	}
+}
+
 /* Whether it hides what was noted of accesses. */
 static bool goes_back(enum model_doing doing)
 {
@@ -509,6 +525,8 @@ static void recover(struct model_run *run)
 	open_again(run);
 	in_flight = power->state_count > 0;
 	choose_state(run, &newest, &oldest);
+	if (failed)
+		take_back_moments(run, run->engine->committed);
 	if (host_fails(power))
 		power->cuts[doing][oldest ? OUTCOME_FLUSH : OUTCOME_LATER]++;
 	else
