@@ -286,3 +286,47 @@ int osd_client_resolve(struct osd_client *client, struct osd_client_address addr
 		result = outcome_give(&(struct osd_client_error){ 0 }, error);
 	return result;
 }
+
+/* ---- one state ---- */
+
+struct counted {
+	osd_client_items *each;
+	void *context;
+	unsigned results;
+};
+
+static int count_result(void *context, const uint8_t *items, size_t length)
+{
+	struct counted *counted = context;
+
+	counted->results++;
+	return counted->each(counted->context, items, length);
+}
+
+int osd_client_execute_at_one_state(struct osd_client *client, enum osd_function function,
+				    struct osd_client_address address, const uint8_t *parameters,
+				    size_t length, osd_client_items *each, void *context,
+				    bool *one_state, struct osd_client_error *error)
+{
+	const struct osd_item_writer no_moment = { 0 };
+	struct counted counted = { .each = each, .context = context };
+	struct osd_client_address at = address;
+	struct osd_client_error refused = { 0 };
+	int result;
+
+	*one_state = true;
+	if (address.version == 0 &&
+	    view(client, address.partition, &no_moment, &at.version, NULL) == 0) {
+		result = osd_client_execute(client, function, at, parameters, length, each, context,
+					    &refused);
+		/* What the target refuses there, it may do, or explain better, without the view. */
+		if (result >= 0 || !refused.has_sense) {
+			outcome_give(&refused, error);
+			return result;
+		}
+	}
+	result = osd_client_execute(client, function, address, parameters, length, count_result,
+				    &counted, error);
+	*one_state = address.version != 0 || counted.results <= 1;
+	return result;
+}

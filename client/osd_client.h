@@ -351,6 +351,16 @@ int osd_client_execute(struct osd_client *client, enum osd_function function,
 		       struct osd_client_address address, const uint8_t *parameters, size_t length,
 		       osd_client_items *each, void *context, struct osd_client_error *error);
 
+/*
+ * The same, of a function that only reads, all of whose commands shall see the present as it is at the first one: at a view that the
+ * target makes for it. Where it gives none, or can't be read there (no history is kept, or no credential permits it), it is run
+ * without, `each` from the beginning; then *one_state is false if it took several commands, between which things may have changed.
+ */
+int osd_client_execute_at_one_state(struct osd_client *client, enum osd_function function,
+				    struct osd_client_address address, const uint8_t *parameters,
+				    size_t length, osd_client_items *each, void *context,
+				    bool *one_state, struct osd_client_error *error);
+
 /* Adds a moment to parameters. -EINVAL: AGO is none of the target's. */
 int osd_client_add_moment(struct osd_item_writer *writer, const struct osd_client_moment *moment);
 

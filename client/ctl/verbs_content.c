@@ -160,6 +160,7 @@ int verb_checksum(struct ctl *ctl)
 	struct osd_client_error error;
 	uint8_t parameters[PARAMETERS_BYTES];
 	struct osd_item_writer writer;
+	bool one_state;
 	int result, code = ctl_object_address(ctl, 0, &address);
 
 	osd_items_begin(&writer, parameters, sizeof(parameters));
@@ -172,9 +173,13 @@ int verb_checksum(struct ctl *ctl)
 	if (code != CTL_OK)
 		return code;
 	progress_watch(&checksum.progress, ctl, "checksum");
-	result = osd_client_execute(ctl->client, OSD_FUNCTION_CHECKSUM, address, parameters,
-				    writer.length, take_digest, &checksum, &error);
+	result = osd_client_execute_at_one_state(ctl->client, OSD_FUNCTION_CHECKSUM, address,
+						 parameters, writer.length, take_digest, &checksum,
+						 &one_state, &error);
 	progress_end(&checksum.progress);
+	if (result == 0 && !one_state)
+		ctl_warn("checksum: the target gave no view of the object; if somebody changed it "
+			 "meanwhile, this is the digest of no content that it ever had");
 	return result < 0 ? ctl_fail_command(ctl, &error)
 			  : checksum_report(ctl, address, &checksum.found);
 }
