@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/ctl/ctl.h"
+#include "common/bytes.h"
 
 #define REDRAW_MS      100
 #define BAR_CHARACTERS 24
@@ -158,7 +159,8 @@ int progress_items(struct progress *progress, const uint8_t *items, size_t lengt
 		return -ECANCELED;
 	if (osd_item_find_number(items, length, OSD_ITEM_PROGRESS, &permille) < 0)
 		return 0;
-	progress->permille = permille > 1000 ? 1000 : permille;
+	/* Where things are added meanwhile the target has less of all behind it than before: a bar that goes back says nothing. */
+	progress->permille = max_u64(progress->permille, min_u64(permille, 1000));
 	if (progress->shown && now - progress->started_ms >= QUIET_MS &&
 	    now - progress->drawn_ms >= REDRAW_MS)
 		draw_permille(progress, now);
