@@ -481,7 +481,8 @@ struct engine_moment {
 /*
  * The sequence number up to which a moment reaches; partition 0: of the whole device. A time means the last boundary that
  * is not behind it (engine_options.history_interval_ms).
- * -ENOENT: no such version; before the partition was made; or history does not reach back that far (engine_history).
+ * -ENOENT: no such version; before the partition was made, or when it was gone for a while; or history does not reach back that
+ * far (engine_history).
  */
 int engine_moment_resolve(struct engine_txn *txn, uint64_t partition, struct engine_moment moment,
 			  uint64_t *sequence);
@@ -514,7 +515,7 @@ struct engine_version {
 };
 
 /*
- * The kept versions of a partition, those of the device that are not older than it among them, or of the device
+ * The kept versions of a partition, those of the device at which it was there among them, or of the device
  * (partition 0), from the oldest to the newest: the first one whose position is >= `from`. -ENOENT: no more.
  */
 int engine_version_next(struct engine_txn *txn, uint64_t partition, uint64_t from,

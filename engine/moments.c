@@ -3,6 +3,7 @@
 #include "common/bytes.h"
 #include <assert.h>
 
+#include "engine/presence.h"
 #include "engine/times.h"
 #include "engine/versions.h"
 
@@ -99,6 +100,9 @@ int moment_resolve(struct engine_txn *txn, struct partition *partition, struct e
 	/* Bound 0: before anything was ever written. An empty device is not what a wrong year should lead to. */
 	if (!result && (*bound < partition->created_sequence || *bound == 0))
 		result = -ENOENT;
+	/* A moment of another partition of its ID, or of none, is no moment of this one. */
+	if (!result && moment.kind != ENGINE_NOW)
+		result = presence_check(txn->engine, partition, *bound);
 	partition_release(txn->engine, root);
 	return result;
 }
@@ -107,6 +111,7 @@ int moment_resolve_object(struct engine_txn *txn, struct partition *partition,
 			  struct engine_moment moment, uint64_t *bound)
 {
 	uint64_t of_partition;
+	int result;
 
 	if (moment.kind == ENGINE_AT_VERSION && moment.value >= ENGINE_VIEW_FIRST &&
 	    moment.value <= ENGINE_VIEW_LAST)
@@ -123,7 +128,8 @@ int moment_resolve_object(struct engine_txn *txn, struct partition *partition,
 		return history_reaches(txn->engine, partition, slot_end(*bound));
 	}
 	*bound = moment.value;
-	return history_reaches(txn->engine, partition, *bound);
+	result = history_reaches(txn->engine, partition, *bound);
+	return result ? result : presence_check_inside(txn->engine, partition, *bound);
 }
 
 int engine_moment_resolve(struct engine_txn *txn, uint64_t id, struct engine_moment moment,
@@ -205,6 +211,24 @@ int moment_of_version(struct engine_txn *txn, uint64_t id, uint32_t version, uin
 }
 
 /*
+ * As of when a view of one number shows directories, when the moment before it is none of its partition: that one was made behind
+ * it, or was gone. What it had when a rollback of the device brought it back is exactly as it was.
+ */
+static int find_directories(struct engine *engine, const struct partition *partition,
+			    struct view *view)
+{
+	int result = presence_check(engine, partition, view->bound);
+
+	if (result != -ENOENT)
+		return result;
+	if (view->bound < partition->created_sequence)
+		view->bound = view->objects_bound;
+	else
+		view->bound = presence_next(engine, view->bound);
+	return 0;
+}
+
+/*
  * A sequence number may lie between the moments of partitions. Objects are shown exactly as then, directories as of the moment
  * before it, or not at all when their partition was made behind that.
  */
@@ -222,8 +246,8 @@ static int resolve_view(struct engine_txn *txn, struct engine_moment moment, str
 	result = moment_resolve_object(txn, partition, moment, &view->objects_bound);
 	if (!result && view->objects_bound < partition->created_sequence)
 		result = -ENOENT;
-	if (view->bound < partition->created_sequence)
-		view->bound = view->objects_bound;
+	if (!result)
+		result = find_directories(txn->engine, partition, view);
 	if (!result && view->bound == 0)
 		result = -ENOENT;
 	partition_release(txn->engine, partition);

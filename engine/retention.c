@@ -3,6 +3,7 @@
 
 #include "common/bytes.h"
 #include "engine/locks.h"
+#include "engine/presence.h"
 #include "engine/times.h"
 #include "engine/versions.h"
 
@@ -273,7 +274,7 @@ static int read_history(struct engine_txn *txn, struct partition *root, struct p
 			struct engine_history *history)
 {
 	struct engine *engine = txn->engine;
-	uint64_t last_ms, older = 0;
+	uint64_t last_ms, older = 0, missed = 0;
 	int result = history_horizon(engine, &partition->history, &root->history,
 				     partition->created_sequence, &history->horizon_sequence);
 
@@ -290,9 +291,11 @@ static int read_history(struct engine_txn *txn, struct partition *root, struct p
 	history->versions = (uint32_t)root->history.versions.count;
 	if (partition == root)
 		return 0;
-	/* Versions of the device that are older than the partition are none of it. */
+	/* Versions of the device at which the partition was not there yet, or gone, are none of it. */
 	result = versions_before(engine, root, partition->created_sequence, &older);
-	history->versions += (uint32_t)(partition->history.versions.count - older);
+	if (!result)
+		result = presence_count_missed(engine, root, partition, &missed);
+	history->versions += (uint32_t)(partition->history.versions.count - older - missed);
 	return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include "common/bytes.h"
 #include "common/crc32c.h"
+#include "engine/presence.h"
 #include "engine/standing.h"
 #include "engine/times.h"
 
@@ -367,6 +368,24 @@ static int describe(struct engine *engine, struct partition *partition, uint64_t
 	return 0;
 }
 
+/* Of the versions of the device from element `*of_device` on, the first one at which a partition was there. */
+static int skip_missed(struct engine *engine, struct partition *root,
+		       const struct partition *partition, uint64_t *of_device)
+{
+	int result = 0;
+
+	while (!result && *of_device != UINT64_MAX) {
+		uint64_t bound = *of_device >> 16;
+
+		result = presence_check(engine, partition, bound);
+		if (result != -ENOENT)
+			return result;
+		result = next_element(engine, root,
+				      history_element(presence_next(engine, bound), 0), of_device);
+	}
+	return result;
+}
+
 /* The next version of a partition, its own or the device's, whichever is older. */
 static int next_version(struct engine *engine, struct partition *root, struct partition *partition,
 			uint64_t from, struct engine_version *version)
@@ -378,6 +397,8 @@ static int next_version(struct engine *engine, struct partition *root, struct pa
 
 	if (!result && partition != root)
 		result = next_element(engine, partition, from, &own);
+	if (!result && of_device < own)
+		result = skip_missed(engine, root, partition, &of_device);
 	if (result)
 		return result;
 	if (own == UINT64_MAX && of_device == UINT64_MAX)
