@@ -114,9 +114,11 @@ int moment_resolve_object(struct engine_txn *txn, struct partition *partition,
 	int result;
 
 	if (moment.kind == ENGINE_AT_VERSION && moment.value >= ENGINE_VIEW_FIRST &&
-	    moment.value <= ENGINE_VIEW_LAST)
-		return moment_of_view(txn, partition->id, (uint32_t)moment.value, &of_partition,
-				      bound);
+	    moment.value <= ENGINE_VIEW_LAST) {
+		result = moment_of_view(txn, partition->id, (uint32_t)moment.value, &of_partition,
+					bound);
+		return result ? result : presence_check_inside(txn->engine, partition, *bound);
+	}
 	if (moment.kind != ENGINE_AT_SEQUENCE)
 		return moment_resolve(txn, partition, moment, bound);
 	/* Before it was made it had no objects, and to be without them is not what a wrong number should lead to. */

@@ -196,6 +196,7 @@ static void test_nothing_is_shown_or_taken_from_when_it_was_gone(void **state)
 	check_refused(f, at_number(gap.within));
 	check_refused(f, at_time(gap.ms));
 	check_refused(f, gap.sequence);
+	check_refused(f, at_number(view_of(f, 0, at_time(gap.ms))));
 	check_absent(f, at_version(object(OID), gap.within));
 	check_text(f, at_version(object(OID), gap.before), "one");
 	check_text(f, at_version(object(OID), view_of(f, PID, at_number(gap.before))), "one");
