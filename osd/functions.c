@@ -132,9 +132,12 @@ static uint8_t *result_of(const struct osd_request *request)
 	return request->command->data_in + OSD_RESULT_HEAD_BYTES;
 }
 
+static bool is_streamed(const struct osd_request *request);
+
 void osd_result_begin(struct osd_request *request, struct osd_item_writer *writer)
 {
-	size_t kept = OSD_RESULT_HEAD_BYTES + TRAILER_BYTES, room = request->in_data_length;
+	size_t kept = OSD_RESULT_HEAD_BYTES + (is_streamed(request) ? TRAILER_BYTES : 0),
+	       room = request->in_data_length;
 
 	osd_items_begin(writer, result_of(request), room > kept ? room - kept : 0);
 }
@@ -157,7 +160,8 @@ void osd_result_end(struct osd_request *request, struct osd_item_writer *writer,
 		osd_item_add_number(writer, OSD_ITEM_PROGRESS, (uint64_t)permille);
 	if (continuation)
 		osd_item_add(writer, OSD_ITEM_CONTINUATION, continuation, length);
-	put_be32(head, (uint32_t)writer->length);
+	/* What can't go on elsewhere says at least how much room it wants. */
+	put_be32(head, (uint32_t)(writer->length + (is_streamed(request) ? 0 : writer->missing)));
 	put_be32(head + 4, 0);
 	request->command->data_in_length = OSD_RESULT_HEAD_BYTES + writer->length;
 }
@@ -307,8 +311,8 @@ static const struct function {
 		 OSD_PERMISSION_GET_ATTR),
 	FUNCTION(SUBSCRIBE, 0, 0, ENGINE_READ, OSD_TARGET_ROOT_OR_PARTITION, subscribe,
 		 OSD_PERMISSION_GET_ATTR),
-	FUNCTION(STATISTICS, OSD_FEATURE_STATISTICS, STREAMED, ENGINE_READ, OSD_TARGET_ROOT,
-		 statistics, OSD_PERMISSION_GET_ATTR),
+	FUNCTION(STATISTICS, OSD_FEATURE_STATISTICS, 0, ENGINE_READ, OSD_TARGET_ROOT, statistics,
+		 OSD_PERMISSION_GET_ATTR),
 	FUNCTION(SNAPSHOT, OSD_FEATURE_VERSIONS, 0, ENGINE_HISTORY, OSD_TARGET_ROOT_OR_PARTITION,
 		 osd_function_snapshot, OSD_PERMISSION_OBJ_MGMT),
 	FUNCTION(VERSIONS, OSD_FEATURE_VERSIONS, STREAMED, ENGINE_READ,
@@ -345,6 +349,11 @@ static const struct function *find(uint16_t code)
 		if (functions[i].code == code)
 			return &functions[i];
 	return NULL;
+}
+
+static bool is_streamed(const struct osd_request *request)
+{
+	return find(osd_function_code(&request->cdb))->flags & STREAMED;
 }
 
 const struct osd_command_entry *osd_function_find(const struct osd_cdb *cdb)

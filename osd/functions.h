@@ -59,7 +59,10 @@ int osd_fail_parameter(struct osd_request *request, uint16_t tag);
 
 /* ---- results ---- */
 
-/* Begins the items of the result behind its head, with room kept back for what osd_result_end adds. */
+/*
+ * Begins the items of the result behind its head; of a stream, with room kept back for what osd_result_end adds. What does not fit is
+ * left out, and counts in the head's number nevertheless if the function is no stream.
+ */
 void osd_result_begin(struct osd_request *request, struct osd_item_writer *writer);
 /* Ends it; `continuation` NULL: complete. `permille` < 0: the function tells none. */
 void osd_result_end(struct osd_request *request, struct osd_item_writer *writer,

@@ -129,7 +129,8 @@ struct osd_item_writer {
 	uint8_t *data;
 	size_t capacity;
 	size_t length;
-	size_t open; /* where the open containing item begins; SIZE_MAX: none */
+	size_t missing; /* bytes of what was left out */
+	size_t open;    /* where the open containing item begins; SIZE_MAX: none */
 	bool full;
 };
 

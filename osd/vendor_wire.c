@@ -34,6 +34,7 @@ bool osd_item_add(struct osd_item_writer *writer, uint16_t tag, const void *valu
 
 	if (writer->full || bytes > writer->capacity - writer->length) {
 		writer->full = true;
+		writer->missing += bytes;
 		return false;
 	}
 	put_head(to, tag, length);
@@ -75,6 +76,7 @@ bool osd_item_end(struct osd_item_writer *writer)
 		return false;
 	writer->open = NOT_OPEN;
 	if (writer->full) {
+		writer->missing += writer->length - begin;
 		writer->length = begin;
 		return false;
 	}

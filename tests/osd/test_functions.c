@@ -99,6 +99,56 @@ static void test_unknown_features_and_functions_and_damaged_parameters_are_refus
 	expect_field(unit, 42);
 }
 
+/* Runs it with so much room. The result has whole items, and says how many bytes all of them have. */
+static size_t run_with_room(struct unit *unit, enum osd_function function, size_t room,
+			    size_t *stated)
+{
+	struct osd_item_reader reader;
+	struct function_call call;
+	struct osd_item item;
+	size_t length;
+	int result;
+
+	function_of(&call, function, function == OSD_FUNCTION_RETENTION ? P : 0, 0);
+	call.call.data_in_capacity = room;
+	function_run(unit, &call);
+	expect_good(unit);
+	assert_true(unit->command.data_in_length <= room);
+	length = unit->command.data_in_length - OSD_RESULT_HEAD_BYTES;
+	*stated = get_be32(unit->data_in);
+	osd_items_read(&reader, unit->data_in + OSD_RESULT_HEAD_BYTES, length);
+	while ((result = osd_item_next(&reader, &item)) == 1)
+		;
+	assert_int_equal(result, 0);
+	return length;
+}
+
+static void test_a_result_that_has_no_room_says_how_much_it_wants(void **state)
+{
+	static const enum osd_function functions[] = { OSD_FUNCTION_FEATURES,
+						       OSD_FUNCTION_STATISTICS,
+						       OSD_FUNCTION_RETENTION };
+	struct unit *unit = *state;
+
+	function_subscribe(unit);
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		size_t whole, stated, before = 0;
+
+		whole = run_with_room(unit, functions[i], 16384, &stated);
+		assert_int_equal(stated, whole);
+		assert_true(whole >= 8 * 16);
+		for (size_t room = OSD_RESULT_HEAD_BYTES; room <= whole + 16; room += 8) {
+			size_t length = run_with_room(unit, functions[i], room, &stated);
+
+			assert_int_equal(stated, whole);
+			assert_true(length >= before && length <= whole);
+			/* All that fits is there. */
+			assert_int_equal(length == whole, room >= OSD_RESULT_HEAD_BYTES + whole);
+			before = length;
+		}
+	}
+}
+
 static uint64_t statistic(const struct unit *unit, const char *name)
 {
 	struct osd_item entry, item;
@@ -480,6 +530,7 @@ int main(void)
 		with_unit(test_features_lists_every_function_and_a_host_subscribes_to_what_it_uses),
 		with_unit(test_a_subscription_is_of_one_host),
 		with_unit(test_unknown_features_and_functions_and_damaged_parameters_are_refused),
+		with_object(test_a_result_that_has_no_room_says_how_much_it_wants),
 		with_object(test_statistics_are_those_of_the_engine),
 		with_object(test_a_merge_runs_by_itself_tells_how_far_it_is_and_is_cancelled),
 		with_object(test_search_finds_bytes_wherever_they_lie),
