@@ -275,6 +275,10 @@ static struct meaning of_code(const struct osd_cdb *cdb, const struct osd_sense 
 		return (struct meaning){ -EOPNOTSUPP, "the target does not know this command" };
 	case SENSE_PARAMETER_LIST_LENGTH_ERROR:
 		return of_parameter(cdb);
+	case SENSE_PARAMETER_VALUE_INVALID:
+		return (struct meaning){ -ESTALE,
+					 "the target's clock was ahead at that time, or is "
+					 "behind it now, so it is not known what was then" };
 	case SENSE_INVALID_FIELD_IN_PARAMETER_LIST:
 		return of_data_out_field(cdb, sense);
 	case SENSE_PARTITION_OR_COLLECTION_CONTAINS_USER_OBJECTS:

@@ -144,6 +144,8 @@ int engine_learn_history(struct engine *engine)
 
 	if (!result)
 		result = timeline_load(engine, device.device.rollbacks);
+	if (!result)
+		result = clock_load(engine);
 	if (result)
 		return result;
 	engine->store->operations->set_timeline(engine->store, &engine->timeline.asked);

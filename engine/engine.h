@@ -482,7 +482,7 @@ struct engine_moment {
  * The sequence number up to which a moment reaches; partition 0: of the whole device. A time means the last boundary that
  * is not behind it (engine_options.history_interval_ms).
  * -ENOENT: no such version; before the partition was made, or when it was gone for a while; or history does not reach back that
- * far (engine_history).
+ * far (engine_history). -ESTALE: the clock was ahead at that time, or is behind now, so that it means no moment for certain.
  */
 int engine_moment_resolve(struct engine_txn *txn, uint64_t partition, struct engine_moment moment,
 			  uint64_t *sequence);

@@ -3,6 +3,7 @@
 #include "common/bytes.h"
 #include <assert.h>
 
+#include "engine/clock.h"
 #include "engine/presence.h"
 #include "engine/times.h"
 #include "engine/versions.h"
@@ -39,8 +40,10 @@ static int resolve_time(struct engine_txn *txn, struct partition *partition,
 	const struct engine_retention *policy = history_policy(&partition->history, device);
 	struct engine *engine = txn->engine;
 	uint64_t kept;
-	int result = times_boundary(engine, device, ms, bound);
+	int result = clock_check(engine, device, txn->time_ms, ms);
 
+	if (!result)
+		result = times_boundary(engine, device, ms, bound);
 	if (!result)
 		result = history_reaches(engine, partition, *bound);
 	if (result != -ENOENT)

@@ -11,6 +11,7 @@
 
 #include "engine/access_times.h"
 #include "engine/cache.h"
+#include "engine/clock.h"
 #include "engine/engine.h"
 #include "engine/kept.h"
 #include "engine/lineage.h"
@@ -75,6 +76,7 @@ struct engine {
 	uint64_t committed, committed_ms; /* the last transaction that put anything */
 	uint64_t numbered;                /* the last transaction since the engine was opened */
 	uint64_t slot_ms;                 /* when the present slot began */
+	struct clock_spans doubts;        /* times at which it is not known what was when */
 	bool slot_over;     /* the next writing transaction begins a slot; atomic: readers set it */
 	uint64_t put_bytes; /* of all records ever; a crash may take some of it back */
 	struct written *written; /* by partition index */
@@ -122,6 +124,8 @@ struct engine_txn {
 	uint64_t put_bytes; /* records and their headers */
 	struct written_parts written;
 	bool rolled_back, policy_changed, forgets_states;
+	bool doubts_changed; /* engine->doubts become these */
+	struct clock_spans doubts;
 	struct engine_retention policy_before; /* of the device, if the transaction changed it */
 	int64_t used_change; /* by how much what partitions hold has grown; not told after a rollback */
 	bool formats;        /* its commit takes away all that was there before */

@@ -35,6 +35,7 @@ enum {
 	RECORD_ID_TIMES = 36,         /* of the root: times of the slots */
 	RECORD_ID_ROLLBACKS = 37,     /* of the root */
 	RECORD_ID_LASTING = 38,       /* an onode: attributes that are no part of history */
+	RECORD_ID_CLOCK = 39,         /* of the root: times in doubt, see clock.h */
 };
 
 /* Bytes that a record is counted with beside its value. */

@@ -2,6 +2,7 @@
 #include "engine/times.h"
 
 #include "common/bytes.h"
+#include "engine/clock.h"
 #include "engine/objects.h"
 
 /* Chunks that one transaction drops. */
@@ -216,6 +217,20 @@ int times_first_boundary(struct engine *engine, const struct history *device, ui
 	return result;
 }
 
+int times_last_before(struct engine *engine, const struct history *device, uint64_t ms,
+		      uint64_t *last_ms)
+{
+	struct times_reader reader = { .engine = engine, .device = &device->device };
+	struct times_entry entry = { 0 }, next = { 0 };
+	uint32_t count = 0;
+	int result = count_up_to(&reader, BY_TIME, ms, &count);
+
+	if (!result)
+		result = read_pair(&reader, count, &entry, &next);
+	*last_ms = next.before_ms <= ms ? next.before_ms : entry.ms;
+	return result;
+}
+
 int times_of(struct engine *engine, const struct history *device, uint64_t sequence, uint64_t *ms)
 {
 	struct times_reader reader = { .engine = engine, .device = &device->device };
@@ -324,7 +339,9 @@ int times_note(struct engine_txn *txn)
 			.put_bytes = engine->put_bytes,
 		};
 
-		result = append(txn, root, &entry);
+		result = clock_note(txn, &root->history);
+		if (!result)
+			result = append(txn, root, &entry);
 	}
 	partition_release(engine, root);
 	return result;

@@ -71,6 +71,10 @@ int times_boundary_of(struct engine *engine, const struct history *device, uint6
 int times_of_boundary(struct engine *engine, const struct history *device, uint64_t bound,
 		      uint64_t *ms, uint64_t *last_ms);
 
+/* The last commit that the table is sure to place at or before `ms`, or when its slot began; 0: before the table. */
+int times_last_before(struct engine *engine, const struct history *device, uint64_t ms,
+		      uint64_t *last_ms);
+
 /* When the first slot of the table was over. -ENOENT: there is none. */
 int times_first_boundary(struct engine *engine, const struct history *device, uint64_t *ms);
 

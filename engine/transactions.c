@@ -205,6 +205,8 @@ static void note_committed(struct engine_txn *txn)
 	struct engine *engine = txn->engine;
 
 	engine->put_bytes += txn->put_bytes;
+	if (txn->doubts_changed)
+		engine->doubts = txn->doubts;
 	/* What is noted for merging alone is no moment: to whoever looks back it has not been. */
 	if (!txn->put_bytes || txn->is_aside)
 		return;

@@ -55,6 +55,13 @@ int ctl_fail_moment(struct ctl *ctl, struct osd_client_address address,
 	char where[64] = "the device", wanted[CTL_TIME_TEXT], reached[CTL_TIME_TEXT];
 	uint64_t horizon;
 
+	if (error->result == -ESTALE && moment->kind == OSD_CLIENT_AT_TIME)
+		return ctl_fail(
+			ctl, CTL_NOT_FOUND,
+			"%s is no certain moment: the target's clock was ahead then, or is behind "
+			"now, so it is not known what was when; `muninnctl log` of an object "
+			"shows sequence numbers, which can be taken as #N",
+			ctl_format_time(moment->value, wanted));
 	/* Of the moment, not of what it is a moment of. */
 	if (error->result != -ENOENT || !error->has_sense ||
 	    error->sense.code != SENSE_INVALID_FIELD_IN_PARAMETER_LIST)

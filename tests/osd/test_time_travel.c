@@ -281,6 +281,26 @@ static void test_a_rollback_goes_to_a_point_in_time(void **state)
 	expect_text_at(unit, P, O, "again");
 }
 
+static void test_a_time_at_which_the_clock_was_ahead_is_refused(void **state)
+{
+	struct unit *unit = *state;
+	uint64_t then;
+
+	function_subscribe(unit);
+	write_text(unit, O, "first");
+	unit->now_ms += 1000 * STEP_MS;
+	write_text(unit, O, "ahead");
+	unit->now_ms -= 900 * STEP_MS;
+	write_text(unit, O, "right");
+	then = unit->now_ms += STEP_MS;
+	unit->now_ms += STEP_MS;
+	run_with_number(unit, OSD_FUNCTION_ROLLBACK, P, 0, OSD_ITEM_TIME, then);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_PARAMETER_VALUE_INVALID);
+	run_with_number(unit, OSD_FUNCTION_VIEW, P, 0, OSD_ITEM_TIME, then);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_PARAMETER_VALUE_INVALID);
+	expect_text_at(unit, P, O, "right");
+}
+
 static void test_one_object_goes_back_alone_and_modifications_are_undone(void **state)
 {
 	struct unit *unit = *state;
@@ -636,6 +656,7 @@ int main(void)
 		with_object(
 			test_a_rollback_of_a_partition_brings_everything_back_and_can_be_rolled_back),
 		with_object(test_a_rollback_goes_to_a_point_in_time),
+		with_object(test_a_time_at_which_the_clock_was_ahead_is_refused),
 		with_object(test_one_object_goes_back_alone_and_modifications_are_undone),
 		with_object(test_diff_tells_objects_and_ranges),
 		with_object(test_a_view_by_sequence_shows_an_object_between_moments),

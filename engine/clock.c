@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "engine/clock.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "common/bytes.h"
+#include "common/log.h"
+#include "engine/objects.h"
+#include "engine/times.h"
+
+static const struct record_key spans_key = { .identifier = RECORD_ID_CLOCK };
+
+/* ---- the record ---- */
+
+int clock_load(struct engine *engine)
+{
+	uint8_t record[CLOCK_SPANS_MAX * CLOCK_SPAN_BYTES];
+	struct record_info info;
+	int result =
+		record_get(engine->store, spans_key, RECORD_NEWEST, record, sizeof(record), &info);
+
+	engine->doubts = (struct clock_spans){ 0 };
+	if (result)
+		return result == -ENOENT ? 0 : result;
+	if (info.length > sizeof(record) || info.length % CLOCK_SPAN_BYTES)
+		return -EBADMSG;
+	engine->doubts.count = info.length / CLOCK_SPAN_BYTES;
+	for (uint32_t at = 0; at < engine->doubts.count; at++)
+		engine->doubts.list[at] = (struct clock_span){
+			.from_ms = get_le48(record + at * CLOCK_SPAN_BYTES),
+			.until_ms = get_le48(record + at * CLOCK_SPAN_BYTES + 6),
+		};
+	return 0;
+}
+
+static int put_spans(struct engine_txn *txn, const struct clock_spans *spans)
+{
+	uint8_t record[CLOCK_SPANS_MAX * CLOCK_SPAN_BYTES];
+
+	for (uint32_t at = 0; at < spans->count; at++) {
+		put_le48(record + at * CLOCK_SPAN_BYTES, spans->list[at].from_ms);
+		put_le48(record + at * CLOCK_SPAN_BYTES + 6, spans->list[at].until_ms);
+	}
+	return record_put(&txn->writer, spans_key, 0, RECORD_ABSORB, record,
+			  spans->count * CLOCK_SPAN_BYTES);
+}
+
+/* ---- spans ---- */
+
+/* The span that a clock is in which says `now_ms`; empty if it is not behind the latest time on record. */
+static int present_span(struct engine *engine, const struct history *device, uint64_t now_ms,
+			struct clock_span *span)
+{
+	uint64_t latest_ms = max_u64(engine->committed_ms, device->device.slot_ms);
+	int result;
+
+	*span = (struct clock_span){ 0 };
+	if (now_ms + CLOCK_STEP_MS >= latest_ms)
+		return 0;
+	result = times_last_before(engine, device, now_ms, &span->from_ms);
+	/*
+	 * From before the device was made, as clocks come from that have lost their battery: what is on record was not ahead of
+	 * that, and no time until then means anything else than it did.
+	 */
+	if (!result && span->from_ms)
+		span->until_ms = latest_ms;
+	return result;
+}
+
+/* Takes a span in. False: it was there. Those on record were noted one after the other, so it is with the last ones. */
+static bool add_span(struct clock_spans *spans, const struct clock_span *span)
+{
+	struct clock_span *last = spans->count ? &spans->list[spans->count - 1] : NULL;
+
+	if (last && span->from_ms >= last->from_ms && span->until_ms <= last->until_ms)
+		return false;
+	if (last && (span->from_ms < last->until_ms || spans->count == CLOCK_SPANS_MAX)) {
+		last->from_ms = min_u64(last->from_ms, span->from_ms);
+		last->until_ms = max_u64(last->until_ms, span->until_ms);
+	} else {
+		spans->list[spans->count++] = *span;
+	}
+	return true;
+}
+
+static void format_time(uint64_t ms, char text[32])
+{
+	time_t seconds = (time_t)(ms / 1000);
+	struct tm parts;
+
+	snprintf(text, 32, "?");
+	if (gmtime_r(&seconds, &parts))
+		strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &parts);
+}
+
+static void tell(uint64_t now_ms, const struct clock_span *span)
+{
+	char now[32], from[32], until[32];
+
+	format_time(now_ms, now);
+	format_time(span->from_ms, from);
+	format_time(span->until_ms, until);
+	log_line(
+		LOG_LEVEL_WARNING,
+		"the clock says %s, but commands are on record up to %s: it was ahead, or is "
+		"behind "
+		"now. Points in time between %s and %s are refused from now on, since it is not "
+		"known what was when; go by sequence numbers (`muninnctl log`, `#N`) there. If the "
+		"clock is wrong now, set it",
+		now, until, from, until);
+}
+
+int clock_note(struct engine_txn *txn, const struct history *device)
+{
+	struct clock_spans spans = txn->engine->doubts;
+	struct clock_span span;
+	int result = present_span(txn->engine, device, txn->time_ms, &span);
+
+	/* What was in doubt goes away with all else. */
+	if (txn->formats)
+		spans.count = 0;
+	if (result || !span.until_ms || !add_span(&spans, &span))
+		return result;
+	result = put_spans(txn, &spans);
+	if (result)
+		return result;
+	txn->doubts = spans;
+	txn->doubts_changed = true;
+	tell(txn->time_ms, &span);
+	return 0;
+}
+
+static bool is_within(const struct clock_span *span, uint64_t ms)
+{
+	return ms > span->from_ms && ms < span->until_ms;
+}
+
+int clock_check(struct engine *engine, const struct history *device, uint64_t now_ms, uint64_t ms)
+{
+	struct clock_span span;
+	int result = present_span(engine, device, now_ms, &span);
+
+	if (result)
+		return result;
+	if (is_within(&span, ms))
+		return -ESTALE;
+	for (uint32_t at = 0; at < engine->doubts.count; at++)
+		if (is_within(&engine->doubts.list[at], ms))
+			return -ESTALE;
+	return 0;
+}
