@@ -57,8 +57,11 @@ static void check_moment(struct model_run *run, const struct model_moment *momen
 	if (result == 0 && !moment->version &&
 	    answer(run, engine_moment_resolve(run->txn, partition->id, by_time, &of_time)) == 0)
 		assert_int_equal(of_time, sequence);
-	if (!object_model_is_same(&partition->now, then))
+	/* Not there yet, or gone until a rollback of the device brought it back. */
+	if (!object_model_is_same(&partition->now, then)) {
+		assert_int_equal(result, -ENOENT);
 		return;
+	}
 	if (result) {
 		assert_int_equal(result, -ENOENT);
 		assert_true(horizon_of(run, partition) > moment->sequence);
@@ -231,12 +234,13 @@ static void drop_version(struct model_run *run)
 
 /* ---- a moment to go back to ---- */
 
-/* Some moment that the model remembers of a partition. false: it has none. */
+/* Some moment that the model remembers of a partition. false: it has none, or, with *then, it was not there. */
 static bool some_past(struct model_run *run, struct model_partition *partition,
 		      struct engine_moment *moment, struct model_state **then)
 {
 	struct model_moment *noted = &run->model.moments[model_run_below(run, MODEL_MOMENTS)];
 
+	*then = NULL;
 	if (one_in(run, 2)) {
 		uint64_t index;
 
@@ -269,13 +273,20 @@ static void roll_back(struct model_run *run)
 	struct model_partition *partition = some_partition(run);
 	struct engine_moment moment;
 	struct model_state *then;
+	bool was_there;
 	int result;
 
-	if (!partition->now.self || !some_past(run, partition, &moment, &then))
+	if (!partition->now.self)
+		return;
+	was_there = some_past(run, partition, &moment, &then);
+	if (!then)
 		return;
 	begin(run, ENGINE_HISTORY, MODEL_ROLLBACK);
 	result = answer(run, engine_rollback(run->txn, partition->id, moment));
-	reached(result, &moment);
+	if (was_there)
+		reached(result, &moment);
+	else
+		assert_int_equal(result, -ENOENT);
 	if (!finish(run, result))
 		return;
 	object_model_go_back(&run->model, partition, then);
