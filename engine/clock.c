@@ -150,3 +150,15 @@ int clock_check(struct engine *engine, const struct history *device, uint64_t no
 			return -ESTALE;
 	return 0;
 }
+
+bool clock_was(const struct engine *engine, uint64_t recorded_ms, uint64_t ms)
+{
+	for (uint32_t at = 0; at < engine->doubts.count; at++) {
+		const struct clock_span *span = &engine->doubts.list[at];
+
+		if (is_within(span, ms) && recorded_ms > span->from_ms &&
+		    recorded_ms <= span->until_ms)
+			return true;
+	}
+	return false;
+}

@@ -8,6 +8,7 @@
 #ifndef MUNINN_ENGINE_CLOCK_H
 #define MUNINN_ENGINE_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Spans on record. When there are more, the last one takes the next one in, with what lies between. */
@@ -43,5 +44,11 @@ int clock_note(struct engine_txn *txn, const struct history *device);
 
 /* Whether the time `ms`, asked for at `now_ms`, means one moment. -ESTALE: it is in doubt. -EIO, -EBADMSG. */
 int clock_check(struct engine *engine, const struct history *device, uint64_t now_ms, uint64_t ms);
+
+/*
+ * Whether the clock may have said `ms` when something was committed of which the time on record is `recorded_ms`: that is in
+ * doubt, and both are of the same span.
+ */
+bool clock_was(const struct engine *engine, uint64_t recorded_ms, uint64_t ms);
 
 #endif

@@ -4,6 +4,7 @@
  * one look-up, whatever else was done meanwhile.
  */
 #include "common/bytes.h"
+#include "engine/clock.h"
 #include "engine/objects.h"
 #include "engine/times.h"
 
@@ -84,24 +85,26 @@ static int reaches(const struct walk *walk)
 	return history_reaches(walk->txn->engine, walk->partition, walk->bound);
 }
 
-/* When a modification was: as exact as the slot that it was in, or its own time if that fits. */
+/* When a modification was: its own time if that fits what is known of its number, or what its number tells. */
 static int set_time(const struct walk *walk, struct engine_modification *modification)
 {
 	struct engine *engine = walk->txn->engine;
 	struct partition *root;
 	uint64_t from_ms, own_ms = modification->time_ms;
+	bool fits;
 	int result = partition_get(engine, 0, &root);
 
 	if (result)
 		return result;
-	result = times_of(engine, &root->history, modification->sequence, &from_ms);
+	result = times_of(engine, &root->history, modification->sequence, &from_ms,
+			  &modification->time_ms);
 	partition_release(engine, root);
 	if (result)
 		return result;
-	modification->time_ms = from_ms;
 	/* Times can be set to anything. */
-	if (!modification->removed && own_ms >= from_ms &&
-	    (from_ms == 0 || own_ms - from_ms <= engine->options.history_interval_ms))
+	fits = own_ms >= from_ms &&
+	       (from_ms == 0 || own_ms - from_ms <= engine->options.history_interval_ms);
+	if (!modification->removed && (fits || clock_was(engine, from_ms, own_ms)))
 		modification->time_ms = own_ms;
 	return 0;
 }

@@ -231,17 +231,27 @@ int times_last_before(struct engine *engine, const struct history *device, uint6
 	return result;
 }
 
-int times_of(struct engine *engine, const struct history *device, uint64_t sequence, uint64_t *ms)
+int times_of(struct engine *engine, const struct history *device, uint64_t sequence,
+	     uint64_t *from_ms, uint64_t *ms)
 {
 	struct times_reader reader = { .engine = engine, .device = &device->device };
 	struct times_entry entry = { 0 }, next = { 0 };
+	uint64_t interval_ms = engine->options.history_interval_ms;
 	uint32_t count = 0;
 	int result = count_up_to(&reader, BY_SEQUENCE, sequence, &count);
 
 	if (!result)
 		result = read_pair(&reader, count, &entry, &next);
-	*ms = entry.ms;
-	return result;
+	*from_ms = *ms = entry.ms;
+	if (result || !entry.ms || interval_ms == ENGINE_EVERY_COMMAND)
+		return result;
+	/* The slot's last commit is known; of a slot that went on for longer than they may now, its numbers tell nothing. */
+	if (next.before_ms <= entry.ms + interval_ms)
+		*ms = entry.ms + slot_elapsed_ms(sequence - slot_begin(sequence), interval_ms);
+	else
+		*ms = next.before_ms;
+	*ms = min_u64(*ms, max_u64(next.before_ms, entry.ms));
+	return 0;
 }
 
 int times_boundary_after(struct engine *engine, const struct history *device, uint64_t sequence,

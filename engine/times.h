@@ -78,8 +78,12 @@ int times_last_before(struct engine *engine, const struct history *device, uint6
 /* When the first slot of the table was over. -ENOENT: there is none. */
 int times_first_boundary(struct engine *engine, const struct history *device, uint64_t *ms);
 
-/* About when `sequence` was committed: when its slot began. 0: before the table. */
-int times_of(struct engine *engine, const struct history *device, uint64_t sequence, uint64_t *ms);
+/*
+ * When `sequence` was committed: not before `from_ms`, when its slot began, and not behind `ms`, which is about when it was, to a
+ * 32768th of history_interval_ms, or later after more commands than that has room for. Both 0: before the table.
+ */
+int times_of(struct engine *engine, const struct history *device, uint64_t sequence,
+	     uint64_t *from_ms, uint64_t *ms);
 
 /*
  * The first end of a slot behind `sequence` at which `bytes` more than at `sequence` had been put; the end of the present

@@ -121,6 +121,23 @@ static void test_a_rollback_to_such_a_time_is_refused_and_by_number_it_is_done(v
 	check_text(f, object(OID), "at 1020 s");
 }
 
+static void test_a_log_says_what_the_clock_said(void **state)
+{
+	static const uint64_t seconds[] = { 1030, 1020, 2000, 1010, 1005, 1000 };
+	struct engine_modification modification = { .sequence = UINT64_MAX >> 16 };
+	struct fixture *f = *state;
+
+	be_ahead(f);
+	begin(f, ENGINE_READ);
+	for (size_t at = 0; at < sizeof(seconds) / sizeof(seconds[0]); at++) {
+		assert_int_equal(
+			engine_log_next(f->txn, PID, OID, modification.sequence - 1, &modification),
+			0);
+		assert_int_equal(modification.time_ms, seconds[at] * SECOND);
+	}
+	commit(f);
+}
+
 static void test_a_clock_that_is_kept_right_puts_nothing_in_doubt(void **state)
 {
 	struct fixture *f = *state;
@@ -195,6 +212,7 @@ int main(void)
 		TEST(test_so_they_are_when_those_times_have_come_for_good),
 		TEST(test_so_they_are_after_a_restart),
 		TEST(test_a_rollback_to_such_a_time_is_refused_and_by_number_it_is_done),
+		TEST(test_a_log_says_what_the_clock_said),
 		TEST(test_a_clock_that_is_kept_right_puts_nothing_in_doubt),
 		TEST(test_a_clock_from_before_the_device_puts_nothing_in_doubt),
 		TEST(test_of_many_such_days_none_is_forgotten),

@@ -131,6 +131,41 @@ static void test_the_log_tells_creation_changes_and_removal(void **state)
 	commit(f);
 }
 
+/* A tombstone has no times: its number tells how late in its slot it was. */
+static void test_the_log_has_the_time_of_a_removal(void **state)
+{
+	struct fixture *f = *state;
+	struct engine_modification found;
+
+	make_text_object(f);
+	f->now = 5 * SECOND;
+	put_text(f, object(OID), "begins a slot");
+	f->now = 5 * SECOND + 327;
+	put_text(f, object(OID), "is in it, too");
+	f->now = 5 * SECOND + 564;
+	begin(f, ENGINE_FREE);
+	assert_int_equal(engine_remove(f->txn, object(OID)), 0);
+	commit(f);
+	/* As it does when others follow, in that slot and behind it, and after a restart. */
+	for (int after = 0; after < 4; after++) {
+		begin(f, ENGINE_READ);
+		assert_int_equal(engine_log_next(f->txn, PID, OID, RECORD_NEWEST, &found), 0);
+		assert_true(found.removed);
+		assert_int_equal(found.time_ms, 5 * SECOND + 564);
+		assert_int_equal(engine_log_next(f->txn, PID, OID, found.sequence - 1, &found), 0);
+		assert_int_equal(found.time_ms, 5 * SECOND + 327);
+		commit(f);
+		f->now = after == 0 ? 5 * SECOND + 900 : (uint64_t)(8 + after) * SECOND;
+		begin(f, ENGINE_WRITE);
+		assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT,
+					       OID + 1 + (uint64_t)after, 1, NULL),
+				 0);
+		commit(f);
+		if (after == 2)
+			crash(f);
+	}
+}
+
 /* ---- differences ---- */
 
 static void expect_difference(struct fixture *f, struct engine_diff_cursor *cursor,
@@ -207,6 +242,7 @@ int main(void)
 		TEST(test_a_removed_object_comes_back_and_a_new_one_goes),
 		TEST(test_undo_goes_back_modification_by_modification),
 		TEST(test_the_log_tells_creation_changes_and_removal),
+		TEST(test_the_log_has_the_time_of_a_removal),
 		TEST(test_differences_are_exactly_what_was_changed),
 	};
 
