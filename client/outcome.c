@@ -255,6 +255,16 @@ static struct meaning of_data_out_field(const struct osd_cdb *cdb, const struct 
 		cdb, (uint16_t)(OSD_FIELD_CAPABILITY_FORMAT + OSD_EXTENSION_BYTES - before));
 }
 
+/* UNDO, or ROLLBACK of an object. */
+static bool puts_object_again(const struct osd_cdb *cdb)
+{
+	uint64_t function = cdb->address >> 48;
+
+	return cdb->action == OSD_EXECUTE &&
+	       (function == OSD_FUNCTION_UNDO ||
+		(function == OSD_FUNCTION_ROLLBACK && cdb->object != 0));
+}
+
 static struct meaning of_code(const struct osd_cdb *cdb, const struct osd_sense *sense)
 {
 	switch (sense->code) {
@@ -286,6 +296,13 @@ static struct meaning of_code(const struct osd_cdb *cdb, const struct osd_sense 
 	case SENSE_SYSTEM_RESOURCE_FAILURE:
 		return of_resource(cdb, sense);
 	case SENSE_QUOTA_ERROR:
+		if (puts_object_again(cdb))
+			return (struct meaning){
+				-ENOSPC, "there is no room to put again what differs, with now and "
+					 "then both kept meanwhile, or a quota is used up; drop "
+					 "versions, or copy what was out (`muninnctl get "
+					 "PID/OID@MOMENT FILE`) and put it with --replace"
+			};
 		return (struct meaning){ -ENOSPC, "the device is full, or a quota is used up" };
 	case SENSE_WRITE_PROTECTED:
 		return (struct meaning){

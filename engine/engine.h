@@ -580,6 +580,17 @@ int engine_rollback_object(struct engine_txn *txn, uint64_t partition, uint64_t 
 int engine_undo(struct engine_txn *txn, uint64_t partition, uint64_t object,
 		uint32_t modifications);
 
+/* Room that a command would have needed, and the moment that must not be given up for it. */
+struct engine_room {
+	uint64_t bytes, moment;
+};
+
+/*
+ * After the -ENOSPC of one of the last two: whether it was seen before anything was put that there is too little room, but may be
+ * some if history is given up. Then the transaction is to be aborted, and it may be tried once more after engine_make_room_for.
+ */
+bool engine_room_wanted(const struct engine_txn *txn, struct engine_room *wanted);
+
 struct engine_modification {
 	uint64_t sequence, time_ms;
 	uint64_t length; /* of the object after it */
@@ -700,6 +711,12 @@ struct engine_merge_result {
  * few segments was worth it. -ENOSPC, -EBADMSG (a damaged page: its segment stays), -EOPNOTSUPP.
  */
 int engine_merge(struct engine *engine, struct engine_merge_result *result);
+
+/*
+ * Merges, and gives up the oldest history, until there is so much room; others get their turn between steps, and may use some of
+ * it. Not inside a transaction. -ENOSPC: so much can't be had.
+ */
+int engine_make_room_for(struct engine *engine, const struct engine_room *wanted);
 
 /* ---- statistics ---- */
 

@@ -24,6 +24,10 @@ enum {
 	FUTILE_STEPS_RECLAIM = 2,
 	/* ... that took so many times the room that is short. */
 	RECLAIM_FACTOR = 2,
+	/* Before a single command that puts much; it ends sooner, with the room or without anything more to merge. */
+	STEPS_FOR_ONE_MAX = 16384,
+	/* A sealed segment is not quite full. */
+	ROOM_LOST_PART = 16,
 	/* Transactions between two tries after a walk over all segments found nothing. */
 	FUTILE_TRANSACTIONS = 256,
 };
@@ -435,8 +439,8 @@ static int reclaim(struct engine *engine, uint32_t segments)
 
 	/* It takes a little room itself, so a device that is full of what is needed does it once. */
 	if (engine->transactions > engine->reclaimed_at)
-		result = retention_reclaim(engine,
-					   segments * RECLAIM_FACTOR * engine->segment_bytes);
+		result = retention_reclaim(
+			engine, segments * RECLAIM_FACTOR * engine->segment_bytes, RECORD_NEWEST);
 	engine->reclaimed_at = engine->transactions;
 	if (!result) {
 		engine->merge_futile = 0;
@@ -512,4 +516,78 @@ void engine_make_room(struct engine *engine, enum engine_mode mode)
 		if (engine->merge_futile >= FUTILE_STEPS_RECLAIM && reclaim(engine, shortage))
 			return;
 	}
+}
+
+/* ---- room for a command that puts much ---- */
+
+/* What is free, less what `rows` buffers may take in addition. */
+static uint64_t free_bytes(struct engine *engine, uint32_t *rows)
+{
+	struct engine_statistics statistics = { 0 };
+
+	engine->store->operations->statistics(engine->store, &statistics);
+	*rows = (uint32_t)statistics.rows;
+	return statistics.capacity_bytes -
+	       min_u64(statistics.used_bytes, statistics.capacity_bytes);
+}
+
+static uint64_t with_loss(uint64_t bytes)
+{
+	return bytes + bytes / ROOM_LOST_PART;
+}
+
+bool engine_has_room(struct engine *engine, uint64_t bytes)
+{
+	uint32_t rows;
+
+	/* So little goes into what is buffered, or each command makes room for it. */
+	return !engine->store->operations->merge || bytes <= engine->segment_bytes ||
+	       with_loss(bytes) <= free_bytes(engine, &rows);
+}
+
+bool engine_fits(struct engine *engine, uint64_t bytes)
+{
+	struct engine_statistics statistics = { 0 };
+
+	engine->store->operations->statistics(engine->store, &statistics);
+	return bytes <= statistics.capacity_bytes;
+}
+
+/* -EAGAIN: another step is needed. -ENOSPC: none will help. */
+static int step_to_room(struct engine *engine, const struct engine_room *wanted)
+{
+	uint32_t rows, futile_max = engine->store->operations->merge_calls_max(engine->store);
+	uint64_t bytes = with_loss(wanted->bytes), found = free_bytes(engine, &rows);
+
+	bytes += rows * engine->segment_bytes;
+	if (found >= bytes)
+		return 0;
+	if (make_some_room(engine, SEGMENTS_AT_ONCE) == 0)
+		return -EAGAIN;
+	if (engine->merge_futile < FUTILE_STEPS_RECLAIM)
+		return -EAGAIN;
+	if (retention_reclaim(engine, bytes - found, wanted->moment) == 0) {
+		engine->merge_futile = 0;
+		standing_review(engine);
+		return -EAGAIN;
+	}
+	return engine->merge_futile > futile_max ? -ENOSPC : -EAGAIN;
+}
+
+int engine_make_room_for(struct engine *engine, const struct engine_room *wanted)
+{
+	int result = -EAGAIN;
+
+	if (!engine->store->operations->merge || engine->options.merge_manual)
+		return -ENOSPC;
+	for (int step = 0; result == -EAGAIN && step < STEPS_FOR_ONE_MAX; step++) {
+		pthread_rwlock_wrlock(&engine->turn);
+		if (step == 0) {
+			retention_judge(engine);
+			standing_review(engine);
+		}
+		result = step_to_room(engine, wanted);
+		pthread_rwlock_unlock(&engine->turn);
+	}
+	return result == -EAGAIN ? -ENOSPC : result;
 }

@@ -133,6 +133,7 @@ struct engine_txn {
 	/* The partition (0: all of them) whose noted access times are of a past that is hidden now. */
 	bool forgets_accesses;
 	uint64_t accesses_of;
+	struct engine_room room_wanted; /* bytes 0: none */
 	struct old_view old;
 	uint8_t *pages[2]; /* buffers of a page each, made when needed */
 };
@@ -164,6 +165,12 @@ void engine_settle_accesses(struct engine *engine, uint32_t most);
  * open.
  */
 void engine_make_room(struct engine *engine, enum engine_mode mode);
+
+/* Whether `bytes` of records can be put. The caller has a turn. True when the store doesn't know. */
+bool engine_has_room(struct engine *engine, uint64_t bytes);
+
+/* Whether so many bytes of records can be on the device at all. */
+bool engine_fits(struct engine *engine, uint64_t bytes);
 
 /* Forgets everything about the store's contents that is kept in memory. No transaction may be open. */
 void engine_forget(struct engine *engine);

@@ -365,7 +365,7 @@ int retention_judge(struct engine *engine)
 }
 
 struct reclaim {
-	uint64_t bytes;
+	uint64_t bytes, needed;
 };
 
 static int give_up_oldest(struct engine_txn *txn, void *context)
@@ -389,6 +389,8 @@ static int give_up_oldest(struct engine_txn *txn, void *context)
 		result = times_boundary_after(engine, &root->history, device->reclaimed,
 					      max_u64(reclaim->bytes, bytes / RECLAIM_PART),
 					      &bound);
+	if (!result && bound > reclaim->needed)
+		result = times_boundary_of(engine, &root->history, reclaim->needed, &bound);
 	if (!result && bound <= device->reclaimed)
 		result = -EAGAIN;
 	if (!result) {
@@ -403,9 +405,9 @@ static int give_up_oldest(struct engine_txn *txn, void *context)
 	return result;
 }
 
-int retention_reclaim(struct engine *engine, uint64_t bytes)
+int retention_reclaim(struct engine *engine, uint64_t bytes, uint64_t needed)
 {
-	struct reclaim reclaim = { .bytes = bytes };
+	struct reclaim reclaim = { .bytes = bytes, .needed = needed };
 
 	return engine_aside(engine, give_up_oldest, &reclaim);
 }

@@ -18,8 +18,9 @@ int retention_forget(struct engine_txn *txn, struct partition *root, struct part
 int retention_judge(struct engine *engine);
 
 /*
- * Gives up some of the oldest history, so much that `bytes` were put in that time. -EAGAIN: there is none that may go.
+ * Gives up some of the oldest history, so much that `bytes` were put in that time. Never the moment `needed` (RECORD_NEWEST:
+ * all may go), nor what came after it. -EAGAIN: there is none that may go.
  */
-int retention_reclaim(struct engine *engine, uint64_t bytes);
+int retention_reclaim(struct engine *engine, uint64_t bytes, uint64_t needed);
 
 #endif

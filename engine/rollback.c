@@ -177,6 +177,53 @@ static bool is_same_record(const struct pair *pair, uint32_t piece)
 	       then_info.sequence >= then->min_sequence;
 }
 
+/* How many of then's pieces have to be put. */
+static uint64_t differing_pieces(const struct pair *pair)
+{
+	const struct extents *then = &pair->then.onode->extents;
+	uint64_t count = 0;
+
+	for (uint64_t piece = extents_next_piece(then, 0); piece < ENGINE_PIECES_MAX;
+	     piece = extents_next_piece(then, piece + 1))
+		count += !is_same_record(pair, (uint32_t)piece);
+	return count;
+}
+
+/*
+ * Whether there would be room if all history but the moment that is gone back to were given up: then and now are both kept until
+ * the end, and what differs is put once more. A clone's bytes may be its source's.
+ */
+static bool may_get_room(const struct pair *pair, uint64_t bytes)
+{
+	const struct partition *partition = pair->now.partition;
+	uint64_t present = partition->origin.index ? 0 : partition->used_bytes;
+
+	return engine_fits(pair->now.txn->engine, present + 2 * bytes);
+}
+
+/* Of what is large it is known before whether there is room: finding out by putting it would leave less to everybody. */
+static int check_room(struct pair *pair)
+{
+	struct engine_txn *txn = pair->now.txn;
+	uint64_t page_bytes = txn->engine->page_bytes, bytes;
+
+	if (engine_has_room(txn->engine, pair->then.onode->extents.pieces * page_bytes))
+		return 0;
+	bytes = differing_pieces(pair) * page_bytes;
+	if (engine_has_room(txn->engine, bytes))
+		return 0;
+	if (may_get_room(pair, bytes))
+		txn->room_wanted =
+			(struct engine_room){ .bytes = bytes, .moment = pair->then.bound };
+	return -ENOSPC;
+}
+
+bool engine_room_wanted(const struct engine_txn *txn, struct engine_room *wanted)
+{
+	*wanted = txn->room_wanted;
+	return wanted->bytes != 0;
+}
+
 /* Makes one piece that had data then what it was. */
 static int restore_piece(struct pair *pair, uint32_t piece)
 {
@@ -242,8 +289,10 @@ static int restore_pair(struct pair *pair)
 {
 	struct engine_txn *txn = pair->now.txn;
 	uint64_t length = pair->then.onode->head.length;
-	int result = target_change(&pair->now);
+	int result = check_room(pair);
 
+	if (!result)
+		result = target_change(&pair->now);
 	if (!result && length < pair->now.onode->head.length)
 		result = data_cut(&pair->now, length);
 	if (!result)

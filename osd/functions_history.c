@@ -217,6 +217,14 @@ int osd_function_view(struct osd_request *request)
 
 /* ---- going back ---- */
 
+/* An object goes back by being put again. Where there is too little room for that, the command is tried again when some was made. */
+static int object_result(struct osd_request *request, int result, uint16_t field)
+{
+	if (result == -ENOSPC)
+		engine_room_wanted(request->txn, &request->room);
+	return osd_result(request, result, field);
+}
+
 int osd_function_rollback(struct osd_request *request)
 {
 	struct engine_moment moment;
@@ -246,8 +254,8 @@ int osd_function_rollback(struct osd_request *request)
 	else
 		result = engine_rollback(request->txn, partition_of(request), moment);
 	if (result != 0)
-		return osd_result(request, result,
-				  request->object ? OSD_FIELD_OBJECT : OSD_FIELD_PARTITION);
+		return object_result(request, result,
+				     request->object ? OSD_FIELD_OBJECT : OSD_FIELD_PARTITION);
 	osd_result_begin(request, &writer);
 	osd_item_add_number(&writer, OSD_ITEM_SEQUENCE, sequence);
 	osd_result_end(request, &writer, NULL, 0, -1);
@@ -267,7 +275,8 @@ int osd_function_undo(struct osd_request *request)
 		return osd_fail_parameter(request, OSD_ITEM_MODIFICATIONS);
 	result = engine_undo(request->txn, partition_of(request), request->object,
 			     (uint32_t)modifications);
-	return moment_result(request, result, OSD_ITEM_MODIFICATIONS);
+	return result == -ENOENT ? osd_fail_parameter(request, OSD_ITEM_MODIFICATIONS)
+				 : object_result(request, result, 0);
 }
 
 /* ---- looking back ---- */
