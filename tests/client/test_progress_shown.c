@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 /* It is part of the program and of no library. */
-#include "client/ctl/progress.c"
+#include "client/ctl/progress.c" /* NOLINT(bugprone-suspicious-include) */
 
 const char *ctl_format_size(uint64_t bytes, char text[CTL_SIZE_TEXT])
 {
