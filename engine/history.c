@@ -141,28 +141,92 @@ static struct record_key history_key(uint16_t index)
 	return (struct record_key){ .identifier = RECORD_ID_HISTORY, .partition = index };
 }
 
-int history_read(struct record_store *store, uint16_t index, struct history *history)
+/* The same as history_read; *put = the number with which it was put, 0: nothing is recorded. */
+static int read_record(struct record_store *store, uint16_t index, struct history *history,
+		       uint64_t *put)
 {
 	uint8_t record[HISTORY_DEVICE_BYTES];
 	struct record_info info;
 	int result =
 		record_get(store, history_key(index), RECORD_NEWEST, record, sizeof(record), &info);
 
+	*put = result ? 0 : info.sequence;
 	if (!result)
 		return history_decode(history, index, record, info.length);
 	*history = history_new(index, 0);
 	return result == -ENOENT ? 0 : result;
 }
 
+int history_read(struct record_store *store, uint16_t index, struct history *history)
+{
+	uint64_t put;
+
+	return read_record(store, index, history, &put);
+}
+
+/*
+ * *gone becomes true if a partition had been removed at `bound`, which the device went back to. Only its removal says so: its state
+ * of then may not be kept, that of a partition which stayed.
+ */
+static int was_removed(struct engine *engine, uint16_t index, uint64_t created_sequence,
+		       uint64_t bound, bool *gone)
+{
+	struct partition state;
+	uint64_t since;
+	int result = partition_found_at(engine->store, index, bound, &state, &since);
+
+	if (!result && since > created_sequence)
+		*gone = !state.id || state.created_sequence != created_sequence;
+	return result;
+}
+
+/*
+ * *vanished = the last rollback of the device since which a partition was not there: it had been made behind the moment that the
+ * device went back to, or had been removed at that moment. The latter is looked for only behind `put`, when it was there.
+ */
+static int find_vanished(struct engine *engine, uint16_t index, uint64_t created_sequence,
+			 uint64_t put, uint64_t *vanished)
+{
+	const struct timeline *timeline = &engine->timeline;
+	uint32_t count, first = timeline_of(timeline, RECORD_ROOT_INDEX, &count);
+	uint64_t there_at = 0;
+
+	*vanished = timeline_vanished(timeline, created_sequence);
+	while (count-- > 0) {
+		const struct rollback *rollback = &timeline->list[first + count];
+		bool gone = false;
+		int result;
+
+		if (rollback->at <= max_u64(*vanished, put))
+			return 0;
+		/* It often goes back to the same moment again. */
+		if (rollback->to < created_sequence || rollback->to == there_at)
+			continue;
+		result = was_removed(engine, index, created_sequence, rollback->to, &gone);
+		if (result)
+			return result;
+		if (gone)
+			*vanished = rollback->at;
+		there_at = rollback->to;
+	}
+	return 0;
+}
+
 int history_load(struct engine *engine, uint16_t index, uint64_t created_sequence,
 		 struct history *history)
 {
-	uint64_t vanished = timeline_vanished(&engine->timeline, created_sequence);
+	uint64_t vanished = 0, put;
 	struct history found;
-	int result = history_read(engine->store, index, &found);
+	int result = read_record(engine->store, index, &found, &put);
 
 	*history = found;
-	if (result || index == RECORD_ROOT_INDEX ||
+	if (result || index == RECORD_ROOT_INDEX)
+		return result;
+	if (found.created_sequence == created_sequence)
+		result = find_vanished(engine, index, created_sequence, put, &vanished);
+	else
+		vanished = timeline_vanished(&engine->timeline, created_sequence);
+	if (result ||
 	    (found.created_sequence == created_sequence && found.valid_sequence >= vanished))
 		return result;
 	/*

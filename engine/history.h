@@ -48,7 +48,7 @@ struct device_history {
 
 struct history {
 	uint64_t created_sequence; /* of the partition that it is about */
-	/* What it says began here. A rollback of the device that made the partition vanish since ends it. */
+	/* What it says began here. A rollback of the device since which the partition was not there ends it. */
 	uint64_t valid_sequence;
 	uint32_t next_version; /* the number that the next version gets if no kept one has it */
 	bool particular;       /* has a policy of its own; otherwise the device's counts */

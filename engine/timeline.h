@@ -51,7 +51,7 @@ const struct rollback *timeline_last(const struct timeline *timeline, uint16_t p
 int timeline_add(struct engine_txn *txn, struct rollback rollback, const struct rollback *replaced);
 void timeline_undo(struct timeline *timeline, uint64_t at);
 
-/* The last rollback of the device that made vanish what was created at `sequence`; 0: none did. */
+/* The last rollback of the device behind what was created at `sequence`, to a moment before that; 0: none was. */
 uint64_t timeline_vanished(const struct timeline *timeline, uint64_t sequence);
 
 /* The rollbacks of one scope: from where in the list, and how many. */

@@ -294,6 +294,36 @@ static void test_a_partition_that_comes_back_has_no_intervals_of_before(void **s
 			assert_int_equal(view_at(device, second * SECOND), 0);
 }
 
+/* Among others one that had been removed at the moment that the device goes back to, and was there before and behind it. */
+static void test_a_partition_that_comes_back_has_no_policy_and_no_version_of_before(void **state)
+{
+	const struct engine_retention all = { .kind = ENGINE_RETAIN_ALL };
+	struct device *device = *state;
+	struct engine_retention found;
+	struct engine_version version;
+
+	write_page(device, 12 * SECOND, 0, 'a');
+	device->now = 20 * SECOND;
+	remove_partition(device);
+	device->now = 40 * SECOND;
+	roll_back_device(device, ENGINE_AT_TIME, 15 * SECOND);
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(device->txn, PARTITION, &all, false), 0);
+	commit(device);
+	device->now = 45 * SECOND;
+	take_snapshot(device, PARTITION);
+	device->now = 50 * SECOND;
+	roll_back_device(device, ENGINE_AT_TIME, 30 * SECOND);
+	device->now = 60 * SECOND;
+	roll_back_device(device, ENGINE_AT_TIME, 15 * SECOND);
+	check_page(device, 0, 0, 'a');
+	begin(device, ENGINE_READ);
+	assert_int_equal(engine_retention_get(device->txn, PARTITION, &found), 0);
+	assert_int_equal(found.kind, ENGINE_RETAIN_SNAPSHOTS);
+	assert_int_equal(engine_version_next(device->txn, PARTITION, 0, &version), -ENOENT);
+	commit(device);
+}
+
 static void test_the_device_goes_back_to_an_interval_with_all_that_was_removed(void **state)
 {
 	struct device *device = *state;
@@ -422,6 +452,7 @@ int main(void)
 		TEST(test_a_new_policy_is_told_in_the_transaction_that_sets_it),
 		TEST(test_moments_that_an_older_policy_gave_up_do_not_count),
 		TEST(test_a_partition_that_comes_back_has_no_intervals_of_before),
+		TEST(test_a_partition_that_comes_back_has_no_policy_and_no_version_of_before),
 		TEST(test_the_device_goes_back_to_an_interval_with_all_that_was_removed),
 		TEST(test_the_device_has_no_intervals_that_a_partition_does_not_keep),
 		TEST(test_the_device_goes_back_to_more_than_a_partition_that_came_back_shows),
