@@ -83,10 +83,17 @@ int ctl_fail_moment(struct ctl *ctl, struct osd_client_address address,
 		horizon = horizon_of(ctl, partition);
 		if (horizon == 0)
 			break;
+		if (moment->value > horizon && address.partition)
+			return ctl_fail(
+				ctl, CTL_NOT_FOUND,
+				"%s is no moment of %s: it was gone then (`muninnctl ls` of "
+				"0@%s lists what was there), or it was made in that very "
+				"second, or the target's clock is behind this host's",
+				ctl_format_time(moment->value, wanted), where, wanted);
 		if (moment->value > horizon)
 			return ctl_fail(ctl, CTL_NOT_FOUND,
 					"%s is no moment of %s yet: the target's clock is behind "
-					"this host's, or it was made in that very second",
+					"this host's",
 					ctl_format_time(moment->value, wanted), where);
 		return ctl_fail(ctl, CTL_NOT_FOUND,
 				"the history of %s reaches back to %s, not to %s; `muninnctl "

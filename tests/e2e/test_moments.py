@@ -286,6 +286,21 @@ class DeviceMoments(Told):
                     self.assertEqual(self.ctl("search", self.url, listed, "first").split()[0], listed)
                     self.assertEqual(self.ctl("ls", self.url, "-l", f"0@{moment}").split()[1], str(4096))
 
+    def test_a_partition_that_came_back_does_not_go_to_when_it_was_gone(self):
+        time.sleep(1.2)
+        self.end_state("three")
+        self.ctl("rollback", self.url, 0, "two")
+        for moment, sentence in (("<2>", "it was gone then"), ("three", "no version with the name 'three'")):
+            for verb, words in (("rollback", [self.KEPT, moment]), ("clone", [f"{self.KEPT}@{moment}"]), ("diff", [self.KEPT, moment, "--raw"])):
+                with self.subTest(verb=verb, moment=moment):
+                    done = self.try_ctl(verb, self.url, *words)
+                    self.assertEqual((done.returncode, done.stdout), (3, b""), done.stderr)
+                    if verb != "diff":
+                        self.assertRegex(done.stderr.decode(), sentence)
+                    self.assertEqual(self.ctl("cat", self.url, self.address, binary=True), FIRST)
+        listed = json.loads(self.ctl("--json", "versions", self.url, self.KEPT))
+        self.assertEqual([version["name"] for version in listed], ["one", "two"])
+
     def test_moments_that_are_none_of_the_device_are_refused_with_what_is_wrong(self):
         for moment, code, sentence in (
             ("1", 3, "the device has no such version"),
