@@ -78,6 +78,12 @@ static bool keeps_less(const struct engine_retention *now, const struct engine_r
 	       now->keep_interval_ms % wanted->keep_interval_ms != 0;
 }
 
+/* How much a partition's own policy leaves of the device's moments: all, those that there is room for, or none. */
+static int loss_of(const struct engine_retention *policy)
+{
+	return policy->kind == ENGINE_RETAIN_NONE ? 2 : policy->kind == ENGINE_RETAIN_SNAPSHOTS;
+}
+
 bool locks_refuse_policy(const struct model_run *run, const struct model_state *state,
 			 const struct engine_retention *wanted)
 {
@@ -85,9 +91,9 @@ bool locks_refuse_policy(const struct model_run *run, const struct model_state *
 
 	if (is_locked(run, now) && keeps_less(now, wanted))
 		return true;
-	/* The moments of a locked device are those that all partitions keep, so none begins to keep less than all. */
-	return state && is_locked(run, &run->model.policy) && wanted->kind != ENGINE_RETAIN_ALL &&
-	       !(state->particular && state->policy.kind != ENGINE_RETAIN_ALL);
+	/* The moments of a locked device are those that all partitions keep, so none begins to keep fewer of them. */
+	return state && is_locked(run, &run->model.policy) &&
+	       loss_of(wanted) > (state->particular ? loss_of(&state->policy) : 0);
 }
 
 enum locks_answer locks_on_going_back(const struct model_run *run,
