@@ -221,6 +221,8 @@ int osd_fail_attribute(struct osd_request *request, uint32_t page, uint32_t numb
  * fault, 0 = none.
  */
 int osd_result(struct osd_request *request, int result, uint16_t field);
+/* The sense key << 16 | sense code that a command would tell of a negative errno of the engine. */
+uint32_t osd_sense_of(int result);
 /* Ends the command: status and sense. */
 void osd_finish(struct osd_request *request);
 

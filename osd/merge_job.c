@@ -174,12 +174,21 @@ void osd_merge_job_destroy(struct osd_merge_job *job)
 static void answer(struct osd_request *request, struct osd_merge_job *job)
 {
 	struct osd_item_writer writer;
-	uint32_t permille;
+	enum osd_merge_state state = OSD_MERGE_IDLE;
+	uint32_t permille = 1000;
 
 	osd_result_begin(request, &writer);
 	pthread_mutex_lock(&job->lock);
-	permille = job->running ? job->permille : 1000;
-	osd_item_add_number(&writer, OSD_ITEM_STATE, job->running);
+	if (job->running)
+		state = OSD_MERGE_RUNNING;
+	else if (job->result != 0)
+		state = OSD_MERGE_FAILED;
+	/* What has failed stays where it was. */
+	if (state != OSD_MERGE_IDLE)
+		permille = job->permille;
+	osd_item_add_number(&writer, OSD_ITEM_STATE, state);
+	if (state == OSD_MERGE_FAILED)
+		osd_item_add_number(&writer, OSD_ITEM_SENSE, osd_sense_of(job->result));
 	osd_item_add_number(&writer, OSD_ITEM_COUNT, job->steps);
 	osd_item_add_number(&writer, OSD_ITEM_FREED, job->freed.segments_freed);
 	osd_item_add_number(&writer, OSD_ITEM_MOVED, job->freed.records_moved);

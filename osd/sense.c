@@ -70,10 +70,17 @@ int osd_fail_attribute(struct osd_request *request, uint32_t page, uint32_t numb
 	return -EINVAL;
 }
 
+uint32_t osd_sense_of(int result)
+{
+	for (size_t i = 0; i < sizeof(error_table) / sizeof(error_table[0]); i++)
+		if (error_table[i].error == -result)
+			return (uint32_t)error_table[i].key << 16 | error_table[i].code;
+	return (uint32_t)SENSE_HARDWARE_ERROR << 16 | SENSE_INTERNAL_TARGET_FAILURE;
+}
+
 int osd_result(struct osd_request *request, int result, uint16_t field)
 {
-	uint8_t key = SENSE_HARDWARE_ERROR;
-	uint16_t code = SENSE_INTERNAL_TARGET_FAILURE;
+	uint16_t code;
 
 	if (result == 0)
 		return 0;
@@ -83,13 +90,8 @@ int osd_result(struct osd_request *request, int result, uint16_t field)
 		request->command->status = SCSI_STATUS_BUSY;
 		return result;
 	}
-	for (size_t i = 0; i < sizeof(error_table) / sizeof(error_table[0]); i++) {
-		if (error_table[i].error == -result) {
-			key = error_table[i].key;
-			code = error_table[i].code;
-		}
-	}
-	begin_failure(request, key, code);
+	code = (uint16_t)osd_sense_of(result);
+	begin_failure(request, (uint8_t)(osd_sense_of(result) >> 16), code);
 	if (code == SENSE_INVALID_FIELD_IN_CDB && field != 0) {
 		request->sense.has_field = true;
 		request->sense.field_in_cdb = true;

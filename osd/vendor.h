@@ -80,7 +80,7 @@ enum osd_item_tag {
 	OSD_ITEM_KEEP_INTERVAL = 0x0018,     /* ms */
 	OSD_ITEM_KEEP_INTERVAL_FOR = 0x0019, /* ms */
 	OSD_ITEM_ACTION = 0x001A,            /* of MERGE: enum osd_merge_action */
-	OSD_ITEM_STATE = 0x001B,             /* of MERGE: 0 idle, 1 running */
+	OSD_ITEM_STATE = 0x001B,             /* of MERGE: enum osd_merge_state */
 	OSD_ITEM_FREED = 0x001C,             /* segments */
 	OSD_ITEM_MOVED = 0x001D,             /* records */
 	OSD_ITEM_DROPPED = 0x001E,           /* records */
@@ -89,11 +89,15 @@ enum osd_item_tag {
 	OSD_ITEM_ROLLBACKS = 0x0021,
 	OSD_ITEM_FROM = 0x0022, /* contains a moment */
 	OSD_ITEM_TO = 0x0023,   /* contains a moment */
+	OSD_ITEM_SENSE =
+		0x0024, /* why it failed: sense key << 16 | additional sense code and qualifier */
 	/* Contain items. */
 	OSD_ITEM_ENTRY = 0x0100,
 };
 
 enum osd_merge_action { OSD_MERGE_PROGRESS = 0, OSD_MERGE_START = 1, OSD_MERGE_CANCEL = 2 };
+
+enum osd_merge_state { OSD_MERGE_IDLE = 0, OSD_MERGE_RUNNING = 1, OSD_MERGE_FAILED = 2 };
 
 /* OSD_ITEM_KIND of DIFF entries. */
 enum osd_difference {

@@ -204,22 +204,40 @@ static int merge_step(struct ctl *ctl, enum osd_merge_action action, struct item
 
 static int merge_report(const struct ctl *ctl, const struct items *found)
 {
-	bool runs = items_number(found, OSD_ITEM_STATE) == 1;
+	bool runs = items_number(found, OSD_ITEM_STATE) == OSD_MERGE_RUNNING;
+	bool failed = items_number(found, OSD_ITEM_STATE) == OSD_MERGE_FAILED;
 
 	if (ctl->options->json)
 		return ctl_print_json(
 			stdout,
-			json_pack("{s:b,s:I,s:I,s:I,s:I}", "running", runs, "steps",
-				  (json_int_t)items_number(found, OSD_ITEM_COUNT), "freed",
+			json_pack("{s:b,s:b,s:I,s:I,s:I,s:I}", "running", runs, "failed", failed,
+				  "steps", (json_int_t)items_number(found, OSD_ITEM_COUNT), "freed",
 				  (json_int_t)items_number(found, OSD_ITEM_FREED), "moved",
 				  (json_int_t)items_number(found, OSD_ITEM_MOVED), "dropped",
 				  (json_int_t)items_number(found, OSD_ITEM_DROPPED)));
 	printf("%s: %" PRIu64 " segments freed, %" PRIu64 " records moved, %" PRIu64
 	       " dropped, %" PRIu64 " steps\n",
-	       runs ? "running" : "idle", items_number(found, OSD_ITEM_FREED),
-	       items_number(found, OSD_ITEM_MOVED), items_number(found, OSD_ITEM_DROPPED),
-	       items_number(found, OSD_ITEM_COUNT));
+	       runs     ? "running"
+	       : failed ? "failed"
+			: "idle",
+	       items_number(found, OSD_ITEM_FREED), items_number(found, OSD_ITEM_MOVED),
+	       items_number(found, OSD_ITEM_DROPPED), items_number(found, OSD_ITEM_COUNT));
 	return ctl_end_output(ctl);
+}
+
+/* Says why the last merge ended early, if it did. */
+static int merge_outcome(struct ctl *ctl, const struct items *found)
+{
+	uint64_t sense = items_number(found, OSD_ITEM_SENSE);
+	uint16_t code = (uint16_t)sense;
+
+	if (items_number(found, OSD_ITEM_STATE) != OSD_MERGE_FAILED)
+		return CTL_OK;
+	return ctl_fail(ctl, code == SENSE_QUOTA_ERROR ? CTL_NO_SPACE : CTL_TARGET,
+			"merge: the last one ended early [%s, %s %02x/%02x]; the target's log says "
+			"why; `muninnctl merge` begins another",
+			osd_sense_key_name((uint8_t)(sense >> 16)), osd_sense_code_name(code),
+			code >> 8, code & 0xFF);
 }
 
 /* Until it has ended; or, interrupted, until it has stopped. */
@@ -265,7 +283,9 @@ int verb_merge(struct ctl *ctl)
 		code = merge_wait(ctl, &found);
 	if (code != CTL_OK && code != CTL_INTERRUPTED)
 		return code;
-	return merge_report(ctl, &found) == CTL_OK ? code : CTL_LOCAL;
+	if (merge_report(ctl, &found) != CTL_OK)
+		return CTL_LOCAL;
+	return code == CTL_OK ? merge_outcome(ctl, &found) : code;
 }
 
 /* ---- retention ---- */

@@ -14,6 +14,8 @@
 #include <time.h>
 
 #include "common/bytes.h"
+#include "nand/faults.h"
+#include "osd/functions.h"
 #include "tests/osd/function_call.h"
 
 /* ---- what all functions share ---- */
@@ -215,6 +217,54 @@ static void test_a_merge_runs_by_itself_tells_how_far_it_is_and_is_cancelled(voi
 	while (function_number(unit, OSD_ITEM_STATE) == 1);
 	merge(unit, 9);
 	expect_parameter(unit, 0);
+}
+
+/* Leaves segments with a part that is still needed, and that can be moved nowhere. */
+static void make_merging_fail(struct unit *unit)
+{
+	static const uint8_t data[65536] = { 1 };
+	struct nand_faults faults = nand_faults_default();
+	struct error_text error = { "" };
+	struct function_call call;
+
+	function_of(&call, OSD_FUNCTION_SET_RETENTION, 0, 0);
+	osd_item_add_number(&call.writer, OSD_ITEM_KIND, OSD_RETAIN_NONE);
+	function_run(unit, &call);
+	expect_good(unit);
+	for (uint64_t at = 0; at < 200; at++)
+		unit_write(unit, O, at * sizeof(data), data, sizeof(data));
+	for (uint64_t at = 0; at < 200; at++)
+		unit_write(unit, O, at * sizeof(data), data, sizeof(data) / 4 * 3);
+	faults.on = 1 << NAND_FAULT_PROGRAM;
+	faults.program_failure = 1;
+	assert_int_equal(nand_set_faults(unit->nand, &faults, &error), 0);
+}
+
+static void test_a_merge_that_fails_says_so_until_another_begins(void **state)
+{
+	struct unit *unit = *state;
+	uint64_t sense;
+
+	function_subscribe(unit);
+	osd_merge_job_by_hand(unit->device->merge_job);
+	make_merging_fail(unit);
+	merge(unit, OSD_MERGE_START);
+	expect_good(unit);
+	assert_int_equal(function_number(unit, OSD_ITEM_STATE), OSD_MERGE_RUNNING);
+	for (int step = 0; step < 20000 && osd_merge_job_step(unit->device->merge_job); step++)
+		;
+	merge(unit, OSD_MERGE_PROGRESS);
+	expect_good(unit);
+	assert_int_equal(function_number(unit, OSD_ITEM_STATE), OSD_MERGE_FAILED);
+	assert_in_range(function_number(unit, OSD_ITEM_PROGRESS), 0, 999);
+	sense = function_number(unit, OSD_ITEM_SENSE);
+	assert_in_range(sense >> 16, SENSE_MEDIUM_ERROR, SENSE_DATA_PROTECT);
+	assert_int_not_equal((uint16_t)sense, 0);
+	assert_int_equal(nand_set_faults(unit->nand, NULL, &(struct error_text){ "" }), 0);
+	merge(unit, OSD_MERGE_START);
+	expect_good(unit);
+	assert_int_equal(function_number(unit, OSD_ITEM_STATE), OSD_MERGE_RUNNING);
+	assert_false(function_has(unit, OSD_ITEM_SENSE, &(struct osd_item){ 0 }));
 }
 
 /* ---- SEARCH ---- */
@@ -532,6 +582,7 @@ int main(void)
 		with_unit(test_unknown_features_and_functions_and_damaged_parameters_are_refused),
 		with_object(test_a_result_that_has_no_room_says_how_much_it_wants),
 		with_object(test_statistics_are_those_of_the_engine),
+		with_object(test_a_merge_that_fails_says_so_until_another_begins),
 		with_object(test_a_merge_runs_by_itself_tells_how_far_it_is_and_is_cancelled),
 		with_object(test_search_finds_bytes_wherever_they_lie),
 		with_object(test_search_takes_regular_expressions_and_their_lines),
