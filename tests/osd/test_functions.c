@@ -574,6 +574,32 @@ static void test_functions_point_at_an_object_that_they_can_t_be_about(void **st
 	expect_field(unit, 24);
 }
 
+/* What is about a partition or the whole device is not carried out on it when an object of it was named. */
+static void test_functions_of_a_whole_refuse_a_part(void **state)
+{
+	static const enum osd_function whole[] = { OSD_FUNCTION_SNAPSHOT, OSD_FUNCTION_DROP,
+						   OSD_FUNCTION_VIEW, OSD_FUNCTION_DIFF,
+						   OSD_FUNCTION_SET_RETENTION };
+	static const enum osd_function of_root[] = { OSD_FUNCTION_STATISTICS, OSD_FUNCTION_MERGE };
+	struct unit *unit = *state;
+	struct function_call call;
+
+	function_subscribe(unit);
+	for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
+		function_of(&call, whole[i], P, O);
+		function_run(unit, &call);
+		expect_field(unit, 24);
+	}
+	for (size_t i = 0; i < sizeof(of_root) / sizeof(of_root[0]); i++) {
+		function_of(&call, of_root[i], P, 0);
+		function_run(unit, &call);
+		expect_field(unit, 16);
+		function_of(&call, of_root[i], 0, O);
+		function_run(unit, &call);
+		expect_field(unit, 24);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -583,6 +609,7 @@ int main(void)
 		with_object(test_a_result_that_has_no_room_says_how_much_it_wants),
 		with_object(test_statistics_are_those_of_the_engine),
 		with_object(test_a_merge_that_fails_says_so_until_another_begins),
+		with_object(test_functions_of_a_whole_refuse_a_part),
 		with_object(test_a_merge_runs_by_itself_tells_how_far_it_is_and_is_cancelled),
 		with_object(test_search_finds_bytes_wherever_they_lie),
 		with_object(test_search_takes_regular_expressions_and_their_lines),
