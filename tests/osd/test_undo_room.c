@@ -69,7 +69,7 @@ static uint64_t fill_with_history(struct unit *unit, uint64_t length)
 {
 	uint64_t before = 0;
 
-	for (uint8_t round = 1; round <= ROUNDS; round++) {
+	for (int round = 1; round <= ROUNDS; round++) {
 		before = unit->now_ms + 1000;
 		write_all(unit, length, round);
 	}
