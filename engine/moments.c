@@ -137,30 +137,32 @@ int moment_resolve_object(struct engine_txn *txn, struct partition *partition,
 	return result ? result : presence_check_inside(txn->engine, partition, *bound);
 }
 
-int engine_moment_resolve(struct engine_txn *txn, uint64_t id, struct engine_moment moment,
-			  uint64_t *sequence)
+typedef int resolver(struct engine_txn *txn, struct partition *partition,
+		     struct engine_moment moment, uint64_t *bound);
+
+static int resolve_in(struct engine_txn *txn, uint64_t id, resolver *resolve,
+		      struct engine_moment moment, uint64_t *sequence)
 {
 	struct partition *partition;
 	int result = partition_get(txn->engine, id, &partition);
 
 	if (result)
 		return result;
-	result = moment_resolve(txn, partition, moment, sequence);
+	result = resolve(txn, partition, moment, sequence);
 	partition_release(txn->engine, partition);
 	return result;
+}
+
+int engine_moment_resolve(struct engine_txn *txn, uint64_t id, struct engine_moment moment,
+			  uint64_t *sequence)
+{
+	return resolve_in(txn, id, moment_resolve, moment, sequence);
 }
 
 int engine_object_moment_resolve(struct engine_txn *txn, uint64_t id, struct engine_moment moment,
 				 uint64_t *sequence)
 {
-	struct partition *partition;
-	int result = partition_get(txn->engine, id, &partition);
-
-	if (result)
-		return result;
-	result = moment_resolve_object(txn, partition, moment, sequence);
-	partition_release(txn->engine, partition);
-	return result;
+	return resolve_in(txn, id, moment_resolve_object, moment, sequence);
 }
 
 /* ---- version numbers ---- */
