@@ -59,6 +59,18 @@ static inline void commit(struct device *device)
 	device->txn = NULL;
 }
 
+/* Ends a transaction as its call went: commits, or aborts what failed. Returns that result. */
+static inline int end(struct device *device, int result)
+{
+	if (!result) {
+		commit(device);
+		return 0;
+	}
+	engine_abort(device->txn);
+	device->txn = NULL;
+	return result;
+}
+
 static inline void create(struct device *device, uint64_t partition)
 {
 	begin(device, ENGINE_WRITE);

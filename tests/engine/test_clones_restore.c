@@ -31,16 +31,8 @@ static struct engine_moment moment_of_snapshot(struct device *device)
 
 static int go_back(struct device *device, struct engine_moment moment)
 {
-	int result;
-
 	begin(device, ENGINE_WRITE);
-	result = engine_rollback(device->txn, PARTITION, moment);
-	if (result)
-		engine_abort(device->txn);
-	else
-		commit(device);
-	device->txn = NULL;
-	return result;
+	return end(device, engine_rollback(device->txn, PARTITION, moment));
 }
 
 /* Overwrites pages again and again until history is given up for room, and with it the times of then. */

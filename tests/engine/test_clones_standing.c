@@ -34,17 +34,8 @@ static void refresh(struct device *device, uint64_t clone)
 
 static int drop(struct device *device, uint64_t partition, uint32_t version)
 {
-	int result;
-
 	begin(device, ENGINE_FREE);
-	result = engine_version_drop(device->txn, partition, version);
-	if (!result) {
-		commit(device);
-		return 0;
-	}
-	engine_abort(device->txn);
-	device->txn = NULL;
-	return result;
+	return end(device, engine_version_drop(device->txn, partition, version));
 }
 
 static void keep_everything(struct device *device)

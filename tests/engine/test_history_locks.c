@@ -6,16 +6,8 @@ enum { YEARS = 1000000000 };
 
 static int try_policy(struct device *device, uint64_t partition, struct engine_retention retention)
 {
-	int result;
-
 	begin(device, ENGINE_RESCUE);
-	result = engine_retention_set(device->txn, partition, &retention, false);
-	if (result)
-		engine_abort(device->txn);
-	else
-		commit(device);
-	device->txn = NULL;
-	return result;
+	return end(device, engine_retention_set(device->txn, partition, &retention, false));
 }
 
 static void lock(struct device *device, uint64_t partition, enum engine_retention_kind kind)
@@ -27,16 +19,8 @@ static void lock(struct device *device, uint64_t partition, enum engine_retentio
 
 static int try_rollback_to(struct device *device, uint64_t partition, struct engine_moment to)
 {
-	int result;
-
 	begin(device, ENGINE_RESCUE);
-	result = engine_rollback(device->txn, partition, to);
-	if (result)
-		engine_abort(device->txn);
-	else
-		commit(device);
-	device->txn = NULL;
-	return result;
+	return end(device, engine_rollback(device->txn, partition, to));
 }
 
 static int try_rollback(struct device *device, uint64_t partition, uint64_t ms)

@@ -10,30 +10,15 @@ static int try_policy(struct device *device, uint64_t partition, enum engine_ret
 {
 	const struct engine_retention retention = { .kind = kind,
 						    .locked_until_ms = locked_until_ms };
-	int result;
 
 	begin(device, ENGINE_RESCUE);
-	result = engine_retention_set(device->txn, partition, &retention, false);
-	if (result)
-		engine_abort(device->txn);
-	else
-		commit(device);
-	device->txn = NULL;
-	return result;
+	return end(device, engine_retention_set(device->txn, partition, &retention, false));
 }
 
 static int try_rollback(struct device *device, struct engine_moment to)
 {
-	int result;
-
 	begin(device, ENGINE_RESCUE);
-	result = engine_rollback(device->txn, 0, to);
-	if (result)
-		engine_abort(device->txn);
-	else
-		commit(device);
-	device->txn = NULL;
-	return result;
+	return end(device, engine_rollback(device->txn, 0, to));
 }
 
 static struct engine_moment at(uint64_t ms)

@@ -7,7 +7,8 @@
 
 enum { YEARS = 1000000000, GOOD = 5 * SECOND, OFTEN = 60000 };
 
-static int end(struct device *device, int result)
+/* As end() does, but that the device may be too full to commit. */
+static int end_full(struct device *device, int result)
 {
 	if (result)
 		engine_abort(device->txn);
@@ -25,7 +26,8 @@ static int set_kind(struct device *device, uint64_t partition, enum engine_reten
 						    .locked_until_ms = locked_until_ms };
 
 	begin(device, ENGINE_RESCUE);
-	return end(device, engine_retention_set(device->txn, partition, &retention, administrator));
+	return end_full(device,
+			engine_retention_set(device->txn, partition, &retention, administrator));
 }
 
 static int go_back(struct device *device, uint64_t partition, uint64_t ms)
@@ -33,7 +35,7 @@ static int go_back(struct device *device, uint64_t partition, uint64_t ms)
 	const struct engine_moment to = { .kind = ENGINE_AT_TIME, .value = ms };
 
 	begin(device, ENGINE_HISTORY);
-	return end(device, engine_rollback(device->txn, partition, to));
+	return end_full(device, engine_rollback(device->txn, partition, to));
 }
 
 static int go_back_to_version(struct device *device, uint64_t partition, uint32_t version)
@@ -41,13 +43,13 @@ static int go_back_to_version(struct device *device, uint64_t partition, uint32_
 	const struct engine_moment to = { .kind = ENGINE_AT_VERSION, .value = version };
 
 	begin(device, ENGINE_HISTORY);
-	return end(device, engine_rollback(device->txn, partition, to));
+	return end_full(device, engine_rollback(device->txn, partition, to));
 }
 
 static int take_version(struct device *device, uint64_t partition)
 {
 	begin(device, ENGINE_HISTORY);
-	return end(device, engine_snapshot(device->txn, partition, NULL, NULL));
+	return end_full(device, engine_snapshot(device->txn, partition, NULL, NULL));
 }
 
 static int drop_first_version(struct device *device, uint64_t partition)
@@ -58,7 +60,7 @@ static int drop_first_version(struct device *device, uint64_t partition)
 	begin(device, ENGINE_RESCUE);
 	result = engine_version_next(device->txn, partition, 0, &version);
 	assert_int_equal(result, 0);
-	return end(device, engine_version_drop(device->txn, partition, version.version));
+	return end_full(device, engine_version_drop(device->txn, partition, version.version));
 }
 
 static int try_write(struct device *device, uint64_t partition, uint64_t length)
@@ -67,7 +69,7 @@ static int try_write(struct device *device, uint64_t partition, uint64_t length)
 	static char bytes[16 * PAGE];
 
 	begin(device, ENGINE_WRITE);
-	return end(device, engine_write(device->txn, address, 0, bytes, length));
+	return end_full(device, engine_write(device->txn, address, 0, bytes, length));
 }
 
 static int try_truncate(struct device *device, uint64_t length)
@@ -75,7 +77,7 @@ static int try_truncate(struct device *device, uint64_t length)
 	const struct engine_address address = { .partition = PARTITION, .object = OBJECT };
 
 	begin(device, ENGINE_FREE);
-	return end(device, engine_truncate(device->txn, address, length));
+	return end_full(device, engine_truncate(device->txn, address, length));
 }
 
 /* Locks what PARTITION has at GOOD, and overwrites it until nothing can be written. */

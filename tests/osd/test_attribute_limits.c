@@ -34,26 +34,6 @@ static void add_source(struct call *call, uint64_t object, bool attributes)
 	call_descriptor(call, OSD_CONTINUATION_COPY_SOURCE, content, sizeof(content));
 }
 
-/* SET ATTRIBUTES in page format, by which a value may be long. */
-static void set_long(struct unit *unit, uint32_t number, uint32_t length)
-{
-	struct osd_cdb cdb = { .version = unit_version,
-			       .action = OSD_SET_ATTRIBUTES,
-			       .format = OSD_ATTRIBUTES_PAGE,
-			       .partition = P,
-			       .object = O,
-			       .set_page = PAGE,
-			       .set_number = number,
-			       .set_data = { 0, length } };
-	uint8_t bytes[OSD_CDB_BYTES_MAX], *value = calloc(1, length);
-	size_t cdb_length;
-
-	assert_non_null(value);
-	assert_int_equal(osd_cdb_encode(&cdb, bytes, &cdb_length), 0);
-	unit_execute(unit, bytes, cdb_length, value, length, 0);
-	free(value);
-}
-
 /* ---- attributes of one object ---- */
 
 static void join(struct unit *unit, uint32_t number, uint64_t collection)
@@ -122,13 +102,13 @@ static void test_the_attributes_of_an_object_are_1_mib_at_most(void **state)
 	uint32_t count = 0;
 
 	do
-		set_long(unit, ++count, 65534);
+		unit_try_set_long(unit, P, O, PAGE, ++count, 65534);
 	while (unit->command.status == SCSI_STATUS_GOOD && count < 20);
 	assert_int_equal(count, 16);
 	shows_sense(unit, SET_ATTRIBUTES, "more than 1 MiB of attributes", ILLEGAL_REQUEST,
 		    INVALID_FIELD_IN_PARAMETER_LIST);
 	assert_int_equal(unit_sense(unit).attribute[0].number, count);
-	set_long(unit, 1, 65535);
+	unit_try_set_long(unit, P, O, PAGE, 1, 65535);
 	shows_sense(unit, SET_ATTRIBUTES, "a value above 65,534 bytes", ILLEGAL_REQUEST,
 		    INVALID_FIELD_IN_PARAMETER_LIST);
 }

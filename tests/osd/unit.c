@@ -317,10 +317,10 @@ void unit_set(struct unit *unit, uint64_t partition, uint64_t object, uint32_t p
 	expect_good(unit);
 }
 
-void unit_set_long(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page,
-		   uint32_t number, uint32_t length)
+void unit_try_set_long(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page,
+		       uint32_t number, uint32_t length)
 {
-	struct osd_cdb cdb = { .version = OSD_2,
+	struct osd_cdb cdb = { .version = unit_version,
 			       .action = OSD_SET_ATTRIBUTES,
 			       .format = OSD_ATTRIBUTES_PAGE,
 			       .partition = partition,
@@ -334,8 +334,14 @@ void unit_set_long(struct unit *unit, uint64_t partition, uint64_t object, uint3
 	assert_non_null(value);
 	assert_int_equal(osd_cdb_encode(&cdb, bytes, &cdb_length), 0);
 	unit_execute(unit, bytes, cdb_length, value, length, 0);
-	expect_good(unit);
 	free(value);
+}
+
+void unit_set_long(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page,
+		   uint32_t number, uint32_t length)
+{
+	unit_try_set_long(unit, partition, object, page, number, length);
+	expect_good(unit);
 }
 
 uint32_t unit_get(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page,

@@ -124,6 +124,8 @@ uint64_t unit_get_number(struct unit *unit, uint64_t partition, uint64_t object,
 void unit_set(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page,
 	      uint32_t number, const void *value, uint32_t length);
 /* Zeros, also more than the sets of a call have room for. */
+void unit_try_set_long(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page,
+		       uint32_t number, uint32_t length);
 void unit_set_long(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page,
 		   uint32_t number, uint32_t length);
 /* Length of a stored or computed attribute, 0 = not defined; copies at most `capacity` bytes. */
