@@ -522,6 +522,7 @@ class HeldTasks(E2ETest):
         session, device, reading = self.held(threads=4)
         other = self.login(self.daemons[4])
         tasks = [self.write(session, ORDERED, b"aborted"), self.write(session, SIMPLE, b"aborted")]
+        session.until_answered()  # connections are not in order with each other
         of_other = [self.write(other, SIMPLE, b"aborted"), self.submit(other, ORDERED, bytes(6))]
         other.until_answered()
         self.assertEqual(session.manage(LOGICAL_UNIT_RESET), FUNCTION_COMPLETE)
