@@ -53,7 +53,7 @@ LEARNT_FROM := $(addprefix nand/,format.c geometry.c faults_text.c power_text.c 
 	$(addprefix engine/muninn/,format.c page.c table.c)
 UNWATCHED := $(filter-out $(LEARNT_FROM),$(wildcard common/*.c nand/*.c engine/muninn/*.c))
 $(UNWATCHED:%.c=$(OBJ)/%.o): CFLAGS += -fno-sanitize-coverage=inline-8bit-counters,pc-table,trace-cmp,indirect-calls
-$(OBJ)/engine/%.o $(OBJ)/osd/expression_match.o: CFLAGS += -fno-sanitize-coverage=trace-cmp
+$(OBJ)/engine/%.o $(OBJ)/osd/expression_match.o $(OBJ)/osd/expression_zeros.o: CFLAGS += -fno-sanitize-coverage=trace-cmp
 endif
 
 # The engine's allocator in muninn-bench and its tests; the sanitizers bring their own. The module has that of tgtd.

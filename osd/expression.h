@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * POSIX extended regular expressions on bytes, for SEARCH: leftmost-longest matches inside lines, as `grep -o` finds them, in
- * objects that are much longer than memory. expression.c compiles, expression_match.c finds.
+ * objects that are much longer than memory. expression.c compiles, expression_match.c finds, expression_zeros.c goes over holes.
  *
  * An expression comes from a stranger, and so does the text: compiling takes memory for EXPRESSION_STEPS_MAX steps, and
  * finding a match takes time that is at most the bytes looked at times the steps. What this is and why it is not a library is
@@ -76,7 +76,7 @@ void expression_matcher_free(struct expression_matcher *matcher);
 
 /*
  * Gives the bytes of the text from `offset` on, as many as it likes but at least one; *length 0: the text ends at or before
- * it. They stay until the next call. Negative errno.
+ * it. *bytes NULL: *length zeros, which are gone over at once, however many they are. Bytes stay until the next call. Negative errno.
  */
 typedef int expression_read(void *context, uint64_t offset, const uint8_t **bytes, size_t *length);
 

@@ -7,31 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "osd/expression.h"
-
-struct thread {
-	uint32_t step;
-	uint64_t begin;
-};
-
-struct expression_matcher {
-	const struct expression *expression;
-	struct thread here[EXPRESSION_STEPS_MAX + 1]; /* before the next byte, not followed yet */
-	struct thread next[EXPRESSION_STEPS_MAX + 1];
-	uint32_t here_count, next_count;
-	uint32_t waiting[EXPRESSION_STEPS_MAX + 1]; /* steps that one thread has yet to follow */
-	uint64_t seen[EXPRESSION_STEPS_MAX];        /* the turn in which a thread was last there */
-	uint64_t turn;
-	/* The best match so far. */
-	bool found;
-	uint64_t begin, end;
-	/* The text. */
-	expression_read *read;
-	void *context;
-	const uint8_t *bytes;
-	size_t length;
-	uint64_t bytes_at;
-};
+#include "osd/expression_match.h"
 
 struct expression_matcher *expression_matcher_create(const struct expression *expression)
 {
@@ -57,6 +33,7 @@ static int byte_at(struct expression_matcher *matcher, uint64_t offset)
 			matcher->read(matcher->context, offset, &matcher->bytes, &matcher->length);
 
 		matcher->bytes_at = offset;
+		expression_zeros_forget(matcher);
 		if (result < 0) {
 			matcher->length = 0;
 			return result - 1;
@@ -64,16 +41,10 @@ static int byte_at(struct expression_matcher *matcher, uint64_t offset)
 		if (matcher->length == 0)
 			return -1;
 	}
-	return matcher->bytes[offset - matcher->bytes_at];
+	return matcher->bytes ? matcher->bytes[offset - matcher->bytes_at] : 0;
 }
 
 /* ---- threads ---- */
-
-/* What stands around the place where threads are. */
-struct place {
-	uint64_t offset;
-	int before, behind; /* bytes; -1: the text begins or ends */
-};
 
 static void note_match(struct expression_matcher *matcher, uint64_t begin, uint64_t end)
 {
@@ -156,7 +127,7 @@ static uint32_t advance(struct expression_matcher *matcher, const struct place *
 	return work;
 }
 
-/* Skips bytes that no match begins with; only without threads. The last one skipped, or as it was. */
+/* Skips bytes that no match begins with; only without threads. Returns the byte where it ends. */
 static int skip(struct expression_matcher *matcher, struct place *place, uint64_t *work)
 {
 	int byte = byte_at(matcher, place->offset);
@@ -164,7 +135,8 @@ static int skip(struct expression_matcher *matcher, struct place *place, uint64_
 	while (byte >= 0 && *work < EXPRESSION_WORK_MAX &&
 	       !expression_set_has(&matcher->expression->first, (uint8_t)byte)) {
 		place->before = byte;
-		place->offset++;
+		place->offset = matcher->bytes ? place->offset + 1
+					       : matcher->bytes_at + matcher->length;
 		*work += 4;
 		byte = byte_at(matcher, place->offset);
 	}
@@ -187,6 +159,7 @@ static int restart(struct expression_matcher *matcher, uint64_t from, struct pla
 	*place = (struct place){ .offset = from, .before = -1 };
 	matcher->here_count = 0;
 	matcher->found = false;
+	expression_zeros_forget(matcher);
 	if (from > 0)
 		place->before = byte_at(matcher, from - 1);
 	return place->before < -1 ? place->before + 1 : 0;
@@ -214,6 +187,8 @@ int expression_find(struct expression_matcher *matcher, uint64_t from, expressio
 			*begin = open_begin(matcher, place.offset);
 			return EXPRESSION_PAUSED;
 		}
+		if (expression_zeros_cross(matcher, &place))
+			continue;
 		*work += advance(matcher, &place);
 		if (place.behind < 0 && !matcher->found)
 			return EXPRESSION_NONE;
@@ -224,7 +199,8 @@ int expression_find(struct expression_matcher *matcher, uint64_t from, expressio
 		/* Too long a match: what was found is taken, or the search goes on further behind. */
 		if (matcher->found)
 			break;
-		from = matcher->here[0].begin + span;
+		from = expression_zeros_resume(matcher, from, place.offset,
+					       matcher->here[0].begin + span);
 		result = restart(matcher, from, &place);
 	}
 	if (result != 0)

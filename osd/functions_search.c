@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * SEARCH: what would otherwise have to cross the wire is looked at here. A command does a bounded amount of work and says
- * where the next one goes on.
+ * where the next one goes on. Holes are known to be zeros and are not read.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,10 +12,11 @@
 #include "osd/functions.h"
 
 enum {
-	WINDOW_BYTES = 64 << 10, /* of an object, in memory */
+	WINDOW_BYTES = 64 << 10, /* of an object, in memory; shorter holes are read */
 	READ_BYTES = 4096,       /* reads begin at multiples of it */
 	WORK_BYTE = 4,           /* as expression_find counts */
 	WORK_OBJECT = 4096,      /* to find and open one */
+	WORK_HOLE = 1024,        /* to find its end */
 };
 
 struct search {
@@ -24,6 +25,7 @@ struct search {
 	/* What is looked for: bytes, or (NULL) an expression. */
 	const uint8_t *bytes;
 	uint32_t length;
+	bool zeros; /* the bytes are nothing but zeros: there are matches in holes */
 	struct expression *expression;
 	struct expression_matcher *matcher;
 	/* Where. */
@@ -31,7 +33,11 @@ struct search {
 	uint64_t passed;         /* objects left behind since the first command */
 	uint64_t object_bytes;   /* length of the object in question */
 	struct engine_address address;
+	struct engine_extent
+		extent;  /* of the object, what was asked about last; length 0: nothing */
 	uint8_t *window; /* WINDOW_BYTES, and OSD_PATTERN_BYTES_MAX behind */
+	uint64_t window_at,
+		window_length; /* what an expression is looked for in; length 0: nothing yet */
 	uint64_t work, looked_at;
 	bool full; /* of results, or enough was done */
 };
@@ -64,6 +70,36 @@ static int take_pattern(struct search *search)
 		return osd_fail_parameter(request, OSD_ITEM_PATTERN);
 	search->bytes = bytes.value;
 	search->length = bytes.length;
+	search->zeros = bytes.value[0] == 0 &&
+			memcmp(bytes.value, bytes.value + 1, bytes.length - 1) == 0;
+	return 0;
+}
+
+/* ---- holes ---- */
+
+static bool is_inside(const struct engine_extent *extent, uint64_t offset)
+{
+	return offset >= extent->offset && offset - extent->offset < extent->length;
+}
+
+/* *length: bytes up to the end of the hole at `offset`, which is inside the object; 0: there is data, or whether there is any would have to be read. */
+static int find_hole(struct search *search, uint64_t offset, uint64_t *length)
+{
+	struct engine_extent *extent = &search->extent;
+	uint32_t budget = 0;
+	int result;
+
+	*length = 0;
+	if (!is_inside(extent, offset)) {
+		result = engine_map(search->request->txn, search->address, offset, false, &budget,
+				    extent);
+		if (result != 0)
+			extent->length = 0;
+		if (result != 0 && result != -EAGAIN)
+			return result;
+	}
+	if (extent->length > 0 && extent->kind == ENGINE_EXTENT_HOLE)
+		*length = extent->offset + extent->length - offset;
 	return 0;
 }
 
@@ -81,16 +117,37 @@ static bool add_match(struct search *search, uint64_t offset, uint64_t length)
 	return !search->full;
 }
 
-/* Matches that begin in the WINDOW_BYTES at search->offset; they do not overlap. */
+/* Goes on to where the first match can begin that ends behind the hole at search->offset. *done: there was one. */
+static int skip_hole(struct search *search, bool *done)
+{
+	uint64_t hole, end;
+	int result = find_hole(search, search->offset, &hole);
+
+	*done = result == 0 && hole >= WINDOW_BYTES && !search->zeros;
+	if (!*done)
+		return result;
+	end = search->offset + hole;
+	/* Behind the end of the object there is nothing that a match could go on with. */
+	search->offset = end < search->object_bytes ? end - (search->length - 1) : end;
+	search->work += WORK_HOLE;
+	return 0;
+}
+
+/* Matches that begin in the WINDOW_BYTES at search->offset, or in the hole there; they do not overlap. */
 static int find_bytes(struct search *search)
 {
 	uint64_t start = search->offset, got;
 	const uint8_t *from = search->window, *end, *found;
-	int result = engine_read(search->request->txn, search->address, start, search->window,
-				 WINDOW_BYTES + search->length - 1, &got);
+	bool skipped;
+	int result = skip_hole(search, &skipped);
 
+	if (result == 0 && !skipped)
+		result = engine_read(search->request->txn, search->address, start, search->window,
+				     WINDOW_BYTES + search->length - 1, &got);
 	if (result != 0)
 		return osd_result(search->request, result, 0);
+	if (skipped)
+		return 0;
 	end = search->window + got;
 	while ((found = memmem(from, (size_t)(end - from), search->bytes, search->length))) {
 		if (!add_match(search, start + (uint64_t)(found - search->window), search->length))
@@ -106,18 +163,30 @@ static int find_bytes(struct search *search)
 static int read_window(void *context, uint64_t offset, const uint8_t **bytes, size_t *length)
 {
 	struct search *search = context;
-	uint64_t begin = offset - offset % READ_BYTES, got = 0;
-	int result = 0;
+	uint64_t begin = offset - offset % READ_BYTES, hole;
+	int result;
 
 	*length = 0;
+	*bytes = NULL;
 	if (offset >= search->object_bytes)
 		return 0;
-	result = engine_read(search->request->txn, search->address, begin, search->window,
-			     WINDOW_BYTES, &got);
-	if (result != 0 || got <= offset - begin)
-		return result;
-	*bytes = search->window + (offset - begin);
-	*length = got - (offset - begin);
+	if (offset < search->window_at || offset - search->window_at >= search->window_length) {
+		result = find_hole(search, offset, &hole);
+		if (result == 0 && hole >= WINDOW_BYTES) {
+			search->work += WORK_HOLE;
+			*length = hole;
+			return 0;
+		}
+		search->window_at = begin;
+		search->window_length = 0;
+		if (result == 0)
+			result = engine_read(search->request->txn, search->address, begin,
+					     search->window, WINDOW_BYTES, &search->window_length);
+		if (result != 0 || search->window_length <= offset - begin)
+			return result;
+	}
+	*bytes = search->window + (offset - search->window_at);
+	*length = search->window_length - (offset - search->window_at);
 	return 0;
 }
 
@@ -144,6 +213,7 @@ static int search_object(struct search *search, const struct engine_stat *stat)
 	search->address = search->request->subject.address;
 	search->address.object = search->object;
 	search->object_bytes = stat->length;
+	search->extent.length = search->window_length = 0;
 	search->work += WORK_OBJECT;
 	while (search->offset < stat->length && !search->full) {
 		if ((search->bytes ? find_bytes(search) : find_expression(search)) != 0)
@@ -214,6 +284,7 @@ static int search_all(struct search *search, bool *done)
 /* ---- the function ---- */
 
 #define PLACE_BYTES 24
+#define COUNT_BYTES (OSD_ITEM_HEAD_BYTES + 8)
 
 /* Where the command before ended. */
 static int load_place(struct search *search)
@@ -256,6 +327,8 @@ int osd_function_search(struct osd_request *request)
 	int result = load_place(&search);
 
 	osd_result_begin(request, &search.writer);
+	/* COUNT is told also when there is no room for more matches. */
+	search.writer.capacity -= COUNT_BYTES;
 	if (result == 0)
 		result = take_pattern(&search);
 	if (result == 0) {
@@ -268,6 +341,8 @@ int osd_function_search(struct osd_request *request)
 	free(search.window);
 	if (result != 0)
 		return result;
+	search.writer.capacity += COUNT_BYTES;
+	search.writer.full = false;
 	osd_item_add_number(&search.writer, OSD_ITEM_COUNT, search.looked_at);
 	put_be64(place, search.object);
 	put_be64(place + 8, search.offset);

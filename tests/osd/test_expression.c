@@ -4,6 +4,7 @@
 #include <regex.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,7 +20,18 @@ struct text {
 	const uint8_t *bytes;
 	size_t length, piece;
 	unsigned reads;
+	bool holes; /* zeros are given as such, however many they are */
 };
+
+/* Bytes of zeros at an offset. */
+static size_t zeros_at(const struct text *text, uint64_t offset)
+{
+	size_t length = 0;
+
+	while (offset + length < text->length && text->bytes[offset + length] == 0)
+		length++;
+	return length;
+}
 
 static int read_text(void *context, uint64_t offset, const uint8_t **bytes, size_t *length)
 {
@@ -29,6 +41,11 @@ static int read_text(void *context, uint64_t offset, const uint8_t **bytes, size
 	*length = 0;
 	if (offset >= text->length)
 		return 0;
+	if (text->holes && text->bytes[offset] == 0) {
+		*bytes = NULL;
+		*length = zeros_at(text, offset);
+		return 0;
+	}
 	*bytes = text->bytes + offset;
 	*length = text->piece - offset % text->piece;
 	if (*length > text->length - offset)
@@ -45,11 +62,10 @@ static struct expression *compiled(const char *pattern)
 	return expression;
 }
 
-/* All matches as "0+3 7+1 "; `work` as each call begins with. *pauses: how often it had to be called again. */
-static void find_all(const char *pattern, struct text *text, uint64_t work_at_first, char *found,
-		     size_t room, unsigned *pauses)
+/* All matches as "0+3 7+1 "; `work` as each call begins with. *pauses: how often it had to be called again. Owns the expression. */
+static void find_all_of(struct expression *expression, struct text *text, uint64_t work_at_first,
+			char *found, size_t room, unsigned *pauses)
 {
-	struct expression *expression = compiled(pattern);
 	struct expression_matcher *matcher = expression_matcher_create(expression);
 	uint64_t from = 0, begin = 0, end = 0, work = work_at_first;
 	size_t used = 0;
@@ -78,6 +94,12 @@ static void find_all(const char *pattern, struct text *text, uint64_t work_at_fi
 	free(expression);
 }
 
+static void find_all(const char *pattern, struct text *text, uint64_t work_at_first, char *found,
+		     size_t room, unsigned *pauses)
+{
+	find_all_of(compiled(pattern), text, work_at_first, found, room, pauses);
+}
+
 static void expect_matches(const char *pattern, const char *bytes, size_t length,
 			   const char *expected)
 {
@@ -85,7 +107,7 @@ static void expect_matches(const char *pattern, const char *bytes, size_t length
 	unsigned pauses;
 
 	for (size_t piece = 1; piece <= 64; piece *= 4) {
-		struct text text = { (const uint8_t *)bytes, length, piece, 0 };
+		struct text text = { (const uint8_t *)bytes, length, piece, 0, false };
 
 		find_all(pattern, &text, 0, found, sizeof(found), &pauses);
 		assert_string_equal(found, expected);
@@ -265,7 +287,7 @@ static void test_matches_of_up_to_a_mebibyte_are_whole(void **state)
 {
 	size_t length = EXPRESSION_SPAN_MAX + 100;
 	uint8_t *bytes = malloc(length);
-	struct text text = { bytes, length, 5000, 0 };
+	struct text text = { bytes, length, 5000, 0, false };
 	char found[256], expected[256];
 	unsigned pauses;
 
@@ -290,7 +312,7 @@ static void test_no_expression_does_more_than_its_work_before_it_pauses(void **s
 	};
 	size_t length = 400000;
 	uint8_t *bytes = malloc(length);
-	struct text text = { bytes, length, 4096, 0 };
+	struct text text = { bytes, length, 4096, 0, false };
 	uint32_t dice = 7;
 
 	(void)state;
@@ -317,6 +339,111 @@ static void test_no_expression_does_more_than_its_work_before_it_pauses(void **s
 	free(bytes);
 }
 
+/* ---- zeros ---- */
+
+/* Runs of zeros of all lengths, some of which are longer than what a match may have. */
+static size_t make_holey(uint32_t *dice, char *text, size_t room)
+{
+	size_t length = 0;
+
+	while (length + 300 < room) {
+		size_t zeros = roll(dice, 3) == 0 ? roll(dice, 300) : roll(dice, 5);
+
+		memset(text + length, 0, zeros);
+		length += zeros;
+		text[length++] = "aaabbbccd\n"[roll(dice, 10)];
+	}
+	return length - roll(dice, 2);
+}
+
+/* With matches of up to `span` bytes. */
+static void expect_the_same_in_holes(const char *pattern, const char *text, size_t length,
+				     uint64_t span, uint64_t work)
+{
+	static char found[2][1 << 17];
+	unsigned pauses;
+
+	for (unsigned holes = 0; holes < 2; holes++) {
+		struct text input = { (const uint8_t *)text, length, 64, 0, holes };
+		struct expression *expression = compiled(pattern);
+
+		expression->span = span;
+		find_all_of(expression, &input, work, found[holes], sizeof(found[holes]), &pauses);
+	}
+	if (strcmp(found[0], found[1]) != 0)
+		fail_msg("'%s', %zu bytes, span %llu: %s instead of %s", pattern, length,
+			 (unsigned long long)span, found[1], found[0]);
+}
+
+static void test_in_zeros_that_are_not_looked_at_the_same_is_found(void **state)
+{
+	static const char *const patterns[] = { "a.*b",
+						"(..)+b",
+						"((...)+|(..)+)b",
+						"(.{7}a?)*c",
+						"[^a]+",
+						"(a|.b)(.{5})*d",
+						".{40}",
+						"^.*$",
+						"a.*|c.+b",
+						"(a...|b..)*c?",
+						"((..)+|(.....)+)d",
+						"a(..)*",
+						"(b|c)(...)+",
+						"((..)+|(.....)+)[ab]?" };
+	static const uint64_t spans[] = { 10, 37, 64, 150, 100000 };
+	uint32_t dice = 19690720;
+	char text[4000];
+
+	(void)state;
+	for (unsigned turn = 0; turn < 1500; turn++) {
+		size_t length = make_holey(&dice, text, 400 + roll(&dice, sizeof(text) - 400));
+		char pattern[256];
+
+		make_pattern(&dice, pattern);
+		if (roll(&dice, 4) == 0)
+			strcpy(pattern,
+			       patterns[roll(&dice, sizeof(patterns) / sizeof(patterns[0]))]);
+		expect_the_same_in_holes(pattern, text, length, spans[roll(&dice, 5)],
+					 roll(&dice, 4) == 0 ? EXPRESSION_WORK_MAX : 0);
+	}
+}
+
+/* A TiB of zeros behind "b". */
+static int read_hole(void *context, uint64_t offset, const uint8_t **bytes, size_t *length)
+{
+	const uint64_t end = UINT64_C(1) << 40;
+
+	(void)context;
+	*bytes = offset == 0 ? (const uint8_t *)"b" : NULL;
+	*length = offset == 0 ? 1 : offset < end ? end - offset : 0;
+	return 0;
+}
+
+static void test_a_hole_costs_the_same_however_long_it_is(void **state)
+{
+	static const char *const patterns[] = {
+		"a",      ".a",      "b.*a",   "(..)+a",         "(.{3}|.{5})*a",
+		"[^x]$x", ".{100}a", "(.*)*a", "b{0,9}.{9}(c|$)"
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+		struct expression *expression = compiled(patterns[i]);
+		struct expression_matcher *matcher = expression_matcher_create(expression);
+		uint64_t work = 0, begin = 0, end = 0;
+		int outcome = expression_find(matcher, 0, read_hole, NULL, &work, &begin, &end);
+
+		if (strchr(patterns[i], '$') == NULL || outcome != EXPRESSION_FOUND)
+			assert_int_equal(outcome, EXPRESSION_NONE);
+		else
+			assert_int_equal(end, UINT64_C(1) << 40);
+		assert_true(work < 100000);
+		expression_matcher_free(matcher);
+		free(expression);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -327,6 +454,8 @@ int main(void)
 		cmocka_unit_test(test_what_is_not_understood_is_refused),
 		cmocka_unit_test(test_random_expressions_find_what_the_library_finds),
 		cmocka_unit_test(test_matches_of_up_to_a_mebibyte_are_whole),
+		cmocka_unit_test(test_in_zeros_that_are_not_looked_at_the_same_is_found),
+		cmocka_unit_test(test_a_hole_costs_the_same_however_long_it_is),
 		cmocka_unit_test(test_no_expression_does_more_than_its_work_before_it_pauses),
 	};
 

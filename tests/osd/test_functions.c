@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* EXECUTE: what all functions share, features, statistics, merge, search, checksum. */
+/* EXECUTE: what all functions share, features, statistics, merge, checksum. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/bytes.h"
 #include "nand/faults.h"
@@ -267,198 +266,6 @@ static void test_a_merge_that_fails_says_so_until_another_begins(void **state)
 	assert_false(function_has(unit, OSD_ITEM_SENSE, &(struct osd_item){ 0 }));
 }
 
-/* ---- SEARCH ---- */
-
-struct match {
-	uint64_t object, offset, length;
-};
-
-/* Runs a search to its end; returns the matches. */
-static size_t search(struct unit *unit, struct function_call *call, struct match *matches,
-		     size_t most, unsigned *commands)
-{
-	size_t count = 0;
-
-	*commands = 0;
-	do {
-		struct osd_item entry;
-
-		function_run(unit, call);
-		expect_good(unit);
-		++*commands;
-		for (size_t n = 0; function_entry(unit, n, &entry); n++) {
-			assert_true(count < most);
-			matches[count++] = (struct match){
-				entry_number(&entry, OSD_ITEM_OBJECT),
-				entry_number(&entry, OSD_ITEM_OFFSET),
-				entry_number(&entry, OSD_ITEM_LENGTH),
-			};
-		}
-	} while (function_continue(unit, call));
-	return count;
-}
-
-static void assert_match(const struct match *match, uint64_t object, uint64_t offset,
-			 uint64_t length)
-{
-	assert_int_equal(match->object, object);
-	assert_int_equal(match->offset, offset);
-	assert_int_equal(match->length, length);
-}
-
-static void test_search_finds_bytes_wherever_they_lie(void **state)
-{
-	struct unit *unit = *state;
-	static const uint64_t places[] = { 0, 65535, 65537, 131070, 200000, 262144 - 6 };
-	struct function_call call;
-	struct match matches[16];
-	unsigned commands;
-	size_t count;
-
-	function_subscribe(unit);
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-		unit_write(unit, O, places[i] == 65537 ? 65541 : places[i], "needle", 6);
-	unit_create(unit, P, O + 1);
-	unit_write(unit, O + 1, 3, "xneedlex", 8);
-
-	function_of(&call, OSD_FUNCTION_SEARCH, P, 0);
-	osd_item_add(&call.writer, OSD_ITEM_PATTERN, "needle", 6);
-	count = search(unit, &call, matches, 16, &commands);
-	assert_int_equal(count, 7);
-	for (size_t i = 0; i < 6; i++)
-		assert_match(&matches[i], O, places[i] == 65537 ? 65541 : places[i], 6);
-	assert_match(&matches[6], O + 1, 4, 6);
-
-	/* One object only. */
-	function_of(&call, OSD_FUNCTION_SEARCH, P, O + 1);
-	osd_item_add(&call.writer, OSD_ITEM_PATTERN, "needle", 6);
-	assert_int_equal(search(unit, &call, matches, 16, &commands), 1);
-	assert_int_equal(commands, 1);
-}
-
-static void test_search_takes_regular_expressions_and_their_lines(void **state)
-{
-	struct unit *unit = *state;
-	struct function_call call;
-	struct match matches[16];
-	unsigned commands;
-	uint8_t *text = malloc(200000);
-
-	function_subscribe(unit);
-	memset(text, 'a', 200000);
-	memcpy(text, "error 12\nno error 3\nerror x\n", 28);
-	memcpy(text + 65530, "\nerror 4567\0", 12);
-	unit_write(unit, O, 0, text, 200000);
-	function_of(&call, OSD_FUNCTION_SEARCH, P, O);
-	osd_item_add_text(&call.writer, OSD_ITEM_REGEX, "^error [0-9]+");
-	assert_int_equal(search(unit, &call, matches, 16, &commands), 2);
-	assert_match(&matches[0], O, 0, 8);
-	assert_match(&matches[1], O, 65531, 10);
-	free(text);
-}
-
-static void test_search_streams_more_results_than_fit_and_never_twice(void **state)
-{
-	struct unit *unit = *state;
-	struct function_call call;
-	struct match *matches = calloc(3000, sizeof(*matches));
-	uint8_t *text = malloc(3000 * 100);
-	unsigned commands;
-
-	function_subscribe(unit);
-	memset(text, ' ', 3000 * 100);
-	for (size_t i = 0; i < 3000; i++)
-		memcpy(text + i * 100, "hit", 3);
-	unit_write(unit, O, 0, text, 3000 * 100);
-	function_of(&call, OSD_FUNCTION_SEARCH, P, 0);
-	osd_item_add_text(&call.writer, OSD_ITEM_PATTERN, "hit");
-	assert_int_equal(search(unit, &call, matches, 3000, &commands), 3000);
-	assert_true(commands > 3);
-	for (size_t i = 0; i < 3000; i++)
-		assert_match(&matches[i], O, i * 100, 3);
-	free(text);
-	free(matches);
-}
-
-static void test_search_refuses_what_it_cannot_do_in_bounded_time(void **state)
-{
-	static const char *const expressions[] = { "(a)\\1", "((a{9}){9}){9}", "a{256}", "(", "" };
-	struct unit *unit = *state;
-	struct function_call call;
-
-	function_subscribe(unit);
-	for (size_t i = 0; i < sizeof(expressions) / sizeof(expressions[0]); i++) {
-		function_of(&call, OSD_FUNCTION_SEARCH, P, O);
-		osd_item_add_text(&call.writer, OSD_ITEM_REGEX, expressions[i]);
-		function_run(unit, &call);
-		expect_parameter(unit, 0);
-	}
-	/* Neither pattern nor expression, and both. */
-	function_of(&call, OSD_FUNCTION_SEARCH, P, O);
-	function_run(unit, &call);
-	expect_parameter(unit, 0);
-	osd_item_add_text(&call.writer, OSD_ITEM_REGEX, "a");
-	osd_item_add_text(&call.writer, OSD_ITEM_PATTERN, "a");
-	function_run(unit, &call);
-	expect_parameter(unit, 16);
-	function_of(&call, OSD_FUNCTION_SEARCH, P, O);
-	osd_item_add_text(&call.writer, OSD_ITEM_PATTERN, "a");
-	call.call.data_in_capacity = 1000;
-	function_run(unit, &call);
-	expect_field(unit, 32);
-}
-
-static void test_no_expression_takes_a_command_long(void **state)
-{
-	enum { TEXT_BYTES = 2 << 20 };
-	struct unit *unit = *state;
-	struct function_call call;
-	uint8_t *text = malloc(TEXT_BYTES);
-	uint32_t random = 1;
-	struct timespec before, after;
-
-	function_subscribe(unit);
-	for (size_t i = 0; i < TEXT_BYTES; i++) {
-		random = random * 1664525 + 1013904223;
-		text[i] = 'a' + (random >> 31);
-	}
-	unit_write(unit, O, 0, text, TEXT_BYTES);
-	function_of(&call, OSD_FUNCTION_SEARCH, P, O);
-	osd_item_add_text(&call.writer, OSD_ITEM_REGEX, "(a|b)*a(a|b){60}c");
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
-	function_run(unit, &call);
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
-	expect_good(unit);
-	/* It says where to go on, and has got on. */
-	assert_in_range(function_number(unit, OSD_ITEM_COUNT), 1, TEXT_BYTES - 1);
-	/* Sanitizers take their time. */
-	assert_true(after.tv_sec - before.tv_sec <= 5);
-	free(text);
-}
-
-static void test_a_match_is_found_wherever_windows_end(void **state)
-{
-	struct unit *unit = *state;
-	struct function_call call;
-	struct match matches[16];
-	static uint8_t text[140000];
-	unsigned commands;
-
-	function_subscribe(unit);
-	for (size_t at = 65300; at < 65700; at += 13) {
-		memset(text, '.', sizeof(text));
-		memset(text + at, 'x', 200);
-		unit_write(unit, O, 0, text, sizeof(text));
-		function_of(&call, OSD_FUNCTION_SEARCH, P, O);
-		osd_item_add_text(&call.writer, OSD_ITEM_REGEX, "x+");
-		assert_int_equal(search(unit, &call, matches, 16, &commands), 1);
-		assert_match(&matches[0], O, at, 200);
-		function_of(&call, OSD_FUNCTION_SEARCH, P, O);
-		osd_item_add_text(&call.writer, OSD_ITEM_REGEX, "x$");
-		assert_int_equal(search(unit, &call, matches, 16, &commands), 0);
-	}
-}
-
 /* ---- CHECKSUM ---- */
 
 static void expect_digest(struct unit *unit, const uint8_t *data, size_t length)
@@ -611,12 +418,6 @@ int main(void)
 		with_object(test_a_merge_that_fails_says_so_until_another_begins),
 		with_object(test_functions_of_a_whole_refuse_a_part),
 		with_object(test_a_merge_runs_by_itself_tells_how_far_it_is_and_is_cancelled),
-		with_object(test_search_finds_bytes_wherever_they_lie),
-		with_object(test_search_takes_regular_expressions_and_their_lines),
-		with_object(test_search_streams_more_results_than_fit_and_never_twice),
-		with_object(test_search_refuses_what_it_cannot_do_in_bounded_time),
-		with_object(test_no_expression_takes_a_command_long),
-		with_object(test_a_match_is_found_wherever_windows_end),
 		with_object(test_checksum_is_the_sha_256_of_a_range),
 		with_object(test_checksum_of_a_long_object_takes_several_commands),
 		with_object(test_functions_point_at_an_object_that_they_can_t_be_about),
