@@ -4,17 +4,16 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 
 #include "common/bytes.h"
-#include "common/crc32c.h"
 #include "engine/muninn/store.h"
 #include "engine/times.h"
 #include "nand/rehearsal.h"
+#include "tests/engine/model_cuts.h"
+#include "tests/engine/model_facts.h"
 
 enum {
 	STATES_MAX = 32, /* that are remembered since a flush */
@@ -23,25 +22,11 @@ enum {
 	ONE_IN_FAILED = 32, /* turns with the host failing as well */
 };
 
-/* What is shown of history beside contents, of each partition and of the device: a sum over each. */
-struct model_facts {
-	bool known;
-	uint32_t versions, retention, clones;
-};
-
 /* What the store may show again. */
 struct state {
 	uint64_t sequence; /* of the commit that it is of; 0: it counts for certain */
 	struct object_model model;
 	struct model_facts facts;
-};
-
-enum outcome {
-	OUTCOME_BEFORE, /* NVRAM kept: without the command in flight, if there was one */
-	OUTCOME_AFTER,  /* NVRAM kept: with it */
-	OUTCOME_FLUSH,  /* the host failed: as of the last flush */
-	OUTCOME_LATER,  /* the host failed: with commands behind it, whole ones */
-	OUTCOMES
 };
 
 struct model_power {
@@ -60,32 +45,7 @@ struct model_power {
 	uint64_t sequence, committing;
 	uint64_t last; /* number of the last commit that counts, when the power comes again */
 	struct model_facts facts; /* of the present one */
-	uint64_t cuts[MODEL_DOINGS][OUTCOMES];
-	struct {
-		uint64_t programs, erases, syncs, reads, points;
-	} in_flight;
-	uint64_t fates[NAND_CUT_NVRAMS];
-};
-
-static const char *const doing_names[MODEL_DOINGS] = {
-	"reading",
-	"writing",
-	"a flush",
-	"closing",
-	"opening again",
-	"a snapshot with changes",
-	"removing a partition",
-	"a snapshot of the device",
-	"dropping a version",
-	"a rollback of a partition",
-	"a rollback of the device",
-	"a rollback of an object",
-	"an undo",
-	"making a clone",
-	"refreshing a clone",
-	"detaching a clone",
-	"setting a policy",
-	"merging",
+	struct model_cuts cuts;
 };
 
 /* ---- the store with points at which the power may fail ---- */
@@ -227,73 +187,6 @@ void model_power_flushed(struct model_run *run)
 		forget_states(run->power);
 }
 
-/* ---- facts ---- */
-
-#define ADD(crc, value) ((crc) = crc32c((crc), &(value), sizeof(value)))
-
-static void add_versions(struct model_run *run, uint64_t partition, uint32_t *crc)
-{
-	struct engine_version version;
-	int result;
-
-	for (uint64_t from = 0;; from = version.position + 1) {
-		result = answer(run, engine_version_next(run->txn, partition, from, &version));
-		assert_true(result == 0 || result == -ENOENT);
-		if (result)
-			return;
-		ADD(*crc, version.version);
-		ADD(*crc, version.sequence);
-		ADD(*crc, version.time_ms);
-	}
-}
-
-static void add_facts(struct model_run *run, uint64_t partition, struct model_facts *facts)
-{
-	struct engine_retention retention;
-	struct engine_clone clone = { 0 };
-	int result;
-
-	add_versions(run, partition, &facts->versions);
-	assert_int_equal(answer(run, engine_retention_get(run->txn, partition, &retention)), 0);
-	ADD(facts->retention, retention.kind);
-	ADD(facts->retention, retention.keep_all_ms);
-	ADD(facts->retention, retention.keep_interval_ms);
-	ADD(facts->retention, retention.keep_interval_for_ms);
-	ADD(facts->retention, retention.locked_until_ms);
-	if (!partition)
-		return;
-	result = answer(run, engine_clone_get(run->txn, partition, &clone));
-	ADD(facts->clones, result);
-	ADD(facts->clones, clone.source);
-	ADD(facts->clones, clone.sequence);
-	ADD(facts->clones, clone.time_ms);
-}
-
-static struct model_facts learn_facts(struct model_run *run)
-{
-	struct model_facts facts = { .known = true };
-
-	assert_int_equal(answer(run, engine_begin(run->engine, ENGINE_READ, &run->txn)), 0);
-	add_facts(run, 0, &facts);
-	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++)
-		if (run->model.partitions[index].now.self)
-			add_facts(run, run->model.partitions[index].id, &facts);
-	engine_abort(run->txn);
-	run->txn = NULL;
-	return facts;
-}
-
-static void compare_facts(struct model_run *run, const struct model_facts *wanted)
-{
-	struct model_facts found = learn_facts(run);
-
-	if (!wanted->known)
-		return;
-	assert_int_equal(found.versions, wanted->versions);
-	assert_int_equal(found.retention, wanted->retention);
-	assert_int_equal(found.clones, wanted->clones);
-}
-
 /* ---- when it fails ---- */
 
 /* Often few operations, seldom many. */
@@ -354,7 +247,7 @@ static void prepare(struct model_run *run)
 		expect_the_host_to_fail(run);
 	}
 	if (is_watched(power) && !power->facts.known)
-		power->facts = learn_facts(run);
+		power->facts = model_facts_learn(run);
 }
 
 void model_power_threaten(struct model_run *run, uint64_t operations)
@@ -365,7 +258,7 @@ void model_power_threaten(struct model_run *run, uint64_t operations)
 		return;
 	if (!host_fails(power)) {
 		power->sequence = 0;
-		power->facts = learn_facts(run);
+		power->facts = model_facts_learn(run);
 	}
 	arm(run, model_run_below(run, operations));
 }
@@ -388,22 +281,11 @@ void model_power_spare(struct model_run *run)
 static void note_cut(struct model_run *run)
 {
 	struct model_power *power = run->power;
-	struct nand_power_status status;
 
-	nand_power_status(power->nand, &status);
-	power->in_flight.programs += strncmp(status.in_flight, "program", 7) == 0;
-	power->in_flight.erases += strncmp(status.in_flight, "erase", 5) == 0;
-	power->in_flight.syncs += strncmp(status.in_flight, "sync of", 7) == 0;
-	power->in_flight.reads += strncmp(status.in_flight, "read", 4) == 0;
-	power->in_flight.points += strncmp(status.in_flight, "scenario", 8) == 0;
-	power->fates[power->nvram]++;
 	if (power->failed_merging)
 		run->doing = MODEL_MERGE;
 	power->failed_merging = false;
-	if (getenv("MUNINN_VERBOSE"))
-		printf("cut %d at %llu: %s, in the %s\n", power->nvram,
-		       (unsigned long long)run->operations, doing_names[run->doing],
-		       status.in_flight);
+	model_cuts_note(&power->cuts, power->nand, power->nvram, run->doing, run->operations);
 }
 
 /* Ends the engine that has no power, and the transaction in flight. */
@@ -459,8 +341,8 @@ static void open_again(struct model_run *run)
 		if (!model_power_is_off(power))
 			break;
 		end_engine(run);
-		power->cuts[MODEL_OPENING][failed ? OUTCOME_FLUSH : OUTCOME_BEFORE]++;
-		power->fates[power->nvram]++;
+		model_cuts_note_again(&power->cuts, power->nvram,
+				      failed ? OUTCOME_FLUSH : OUTCOME_BEFORE);
 		power_on(power);
 	}
 	nand_disarm_power_cut(power->nand);
@@ -528,13 +410,13 @@ static void recover(struct model_run *run)
 	if (failed)
 		take_back_moments(run, run->engine->committed);
 	if (host_fails(power))
-		power->cuts[doing][oldest ? OUTCOME_FLUSH : OUTCOME_LATER]++;
+		power->cuts.found[doing][oldest ? OUTCOME_FLUSH : OUTCOME_LATER]++;
 	else
-		power->cuts[doing][newest && in_flight ? OUTCOME_AFTER : OUTCOME_BEFORE]++;
+		power->cuts.found[doing][newest && in_flight ? OUTCOME_AFTER : OUTCOME_BEFORE]++;
 	power->nvram = NAND_CUT_NVRAM_KEPT;
 	if (newest && doing == MODEL_DEVICE_ROLLBACK)
 		history_learn_numbers(run);
-	compare_facts(run, &power->facts);
+	model_facts_compare(run, &power->facts);
 	power->facts.known = false;
 	run->crashed = true;
 	run->unsure = failed || goes_back(doing);
@@ -563,41 +445,7 @@ void model_power_turn(struct model_run *run, void (*turn)(struct model_run *run)
 	answer(run, 0);
 }
 
-/* ---- what happened ---- */
-
 void model_power_report(const struct model_power *power)
 {
-	uint64_t sums[OUTCOMES] = { 0 }, all;
-
-	for (int doing = 0; doing < MODEL_DOINGS; doing++) {
-		const uint64_t *cuts = power->cuts[doing];
-
-		if (cuts[0] + cuts[1] + cuts[2] + cuts[3])
-			printf("power failed in %s: %llu before, %llu after; with the host: %llu "
-			       "as "
-			       "flushed, %llu later\n",
-			       doing_names[doing], (unsigned long long)cuts[OUTCOME_BEFORE],
-			       (unsigned long long)cuts[OUTCOME_AFTER],
-			       (unsigned long long)cuts[OUTCOME_FLUSH],
-			       (unsigned long long)cuts[OUTCOME_LATER]);
-		for (int outcome = 0; outcome < OUTCOMES; outcome++)
-			sums[outcome] += cuts[outcome];
-	}
-	all = sums[0] + sums[1] + sums[2] + sums[3];
-	printf("%llu power cuts: %llu before, %llu after; with the host: %llu as flushed, %llu "
-	       "later\n",
-	       (unsigned long long)all, (unsigned long long)sums[OUTCOME_BEFORE],
-	       (unsigned long long)sums[OUTCOME_AFTER], (unsigned long long)sums[OUTCOME_FLUSH],
-	       (unsigned long long)sums[OUTCOME_LATER]);
-	printf("in flight: %llu programs, %llu erases, %llu syncs, %llu reads, %llu between "
-	       "records; "
-	       "NVRAM %llu kept, %llu as flushed, %llu mixed\n",
-	       (unsigned long long)power->in_flight.programs,
-	       (unsigned long long)power->in_flight.erases,
-	       (unsigned long long)power->in_flight.syncs,
-	       (unsigned long long)power->in_flight.reads,
-	       (unsigned long long)power->in_flight.points,
-	       (unsigned long long)power->fates[NAND_CUT_NVRAM_KEPT],
-	       (unsigned long long)power->fates[NAND_CUT_NVRAM_FLUSHED],
-	       (unsigned long long)power->fates[NAND_CUT_NVRAM_MIXED]);
+	model_cuts_report(&power->cuts);
 }
