@@ -212,6 +212,12 @@ static struct meaning of_lock(const struct osd_cdb *cdb)
 	"can still be reached, the most that can be; drop versions or shorten the retention, " \
 	"and those that nothing shows any more make room; a clone begins without"
 
+#define NOT_PUT_AGAIN                                                                            \
+	"the object has more than 16384 pages, and what hides what came since can't be noted: "  \
+	"61440 rollbacks of objects are on record, the most that can be, or the partition is a " \
+	"clone that was refreshed since then; roll the whole partition back, or copy what was "  \
+	"there (`muninnctl get PID/OID@MOMENT`, `muninnctl put --replace`)"
+
 /* 55/00: something is used up. */
 static struct meaning of_resource(const struct osd_cdb *cdb, const struct osd_sense *sense)
 {
@@ -230,6 +236,10 @@ static struct meaning of_resource(const struct osd_cdb *cdb, const struct osd_se
 					 "kept versions have all the numbers that there are; drop "
 					 "some (`muninnctl versions`, `muninnctl drop`), and their "
 					 "numbers are given again" };
+	if (cdb->action == OSD_EXECUTE && cdb->object != 0 &&
+	    (cdb->address >> 48 == OSD_FUNCTION_ROLLBACK ||
+	     cdb->address >> 48 == OSD_FUNCTION_UNDO))
+		return (struct meaning){ -EFBIG, NOT_PUT_AGAIN };
 	if (cdb->action == OSD_EXECUTE && cdb->address >> 48 == OSD_FUNCTION_ROLLBACK)
 		return cdb->partition
 			       ? (struct meaning){ -ENOSPC, TOO_MANY_ROLLBACKS }

@@ -22,6 +22,13 @@
 #define DIRECTORY_CACHE_NODES_MIN 128
 /* The onode cache is bounded in bytes too: so many an entry. Most onodes are a few hundred bytes. */
 #define ONODE_CACHE_BYTES_EACH 2048
+/*
+ * What is put again leaves reading as it was, and none of the rollbacks of objects on record is used up for it: worth it for so
+ * little that it takes no time.
+ */
+#define PIECES_PUT_AGAIN 64
+/* 64 MiB in pages of 4 KiB, which takes about a second: everybody waits for it. */
+#define PIECES_PUT_MAX 16384
 /* Partition indices have 16 bits. */
 #define WRITTEN_BYTES ((UINT16_MAX + 1) * sizeof(struct written))
 /* From here on opening warns that sequence numbers come to an end. */
@@ -143,7 +150,8 @@ int engine_learn_history(struct engine *engine)
 	int result = history_read(engine->store, RECORD_ROOT_INDEX, &device);
 
 	if (!result)
-		result = timeline_load(engine, device.device.rollbacks);
+		result = timeline_load(engine, device.device.rollbacks,
+				       device.device.object_rollbacks);
 	if (!result)
 		result = clock_load(engine);
 	if (result)
@@ -182,6 +190,8 @@ int engine_open_on(struct record_store *store, const struct engine_options *opti
 		store->lineage = &engine->lineage;
 		engine->options = with_defaults(options);
 		engine->page_bytes = record_bytes_max(store);
+		engine->pieces_put_again = PIECES_PUT_AGAIN;
+		engine->pieces_put_max = PIECES_PUT_MAX;
 		turn_init(&engine->turn);
 		pthread_mutex_init(&engine->flushing, NULL);
 		pthread_mutex_init(&engine->views_mutex, NULL);

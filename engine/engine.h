@@ -569,9 +569,11 @@ void engine_view_release(struct engine_txn *txn, uint64_t partition, uint32_t ve
 int engine_rollback(struct engine_txn *txn, uint64_t partition, struct engine_moment to);
 
 /*
- * One user object: where it differs from then, the state of then is put again; a modification like any other. It may have
- * been removed since; one that did not exist then is removed. It is a member of the collections of then again, as far as they
- * are still there, and of no others that it knows of. -ENOENT: neither then nor now.
+ * One user object is again as at `to`, which is a modification like any other. It may have been removed since; one that did not
+ * exist then is removed. It is a member of the collections of then again, as far as they are still there, and of no others that
+ * it knows of. A few records, whatever the size: what was put since is hidden. Only a small one, and where hiding can't be had,
+ * is put again where it differs: see docs/objects.md, "Rollbacks". -ENOENT: neither then nor now. -EFBIG: it would have to be put
+ * again, and is too large for that.
  */
 int engine_rollback_object(struct engine_txn *txn, uint64_t partition, uint64_t object,
 			   struct engine_moment to);

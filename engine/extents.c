@@ -102,6 +102,16 @@ int extents_reserve(struct extents *extents, uint32_t more)
 	return 0;
 }
 
+void extents_copy(struct extents *extents, const struct extents *from)
+{
+	assert(from->count <= extents->capacity);
+	if (from->count)
+		memcpy(extents->list, from->list, from->count * sizeof(*from->list));
+	extents->count = from->count;
+	extents->pieces = from->pieces;
+	extents->changed_from = 0;
+}
+
 const struct extent *extents_find(const struct extents *extents, uint32_t piece)
 {
 	uint32_t index = position(extents, piece);

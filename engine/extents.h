@@ -44,6 +44,9 @@ void extents_free(struct extents *extents);
 /* Room for `more` further extents, so that as many calls below cannot fail. -ENOMEM. */
 int extents_reserve(struct extents *extents, uint32_t more);
 
+/* Makes a list what another one is. Needs room for all of the other one's. */
+void extents_copy(struct extents *extents, const struct extents *from);
+
 /* The extent that holds `piece`, or NULL. */
 const struct extent *extents_find(const struct extents *extents, uint32_t piece);
 

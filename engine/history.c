@@ -65,6 +65,7 @@ uint32_t history_encode(const struct history *history, uint16_t index, uint8_t *
 	put_le64(to + 240, device->inherited_floor);
 	put_le32(to + 248, device->slot_interval_ms);
 	put_le32(to + 252, device->losing);
+	put_le32(to + 256, device->object_rollbacks);
 	return HISTORY_DEVICE_BYTES;
 }
 
@@ -89,8 +90,16 @@ static void decode_device(struct device_history *device, const uint8_t *from)
 		.slot_bytes = get_le64(from + 232),
 		.inherited_floor = get_le64(from + 240),
 		.slot_interval_ms = get_le32(from + 248),
-		.losing = get_le32(from + (from[0] == HISTORY_FORMAT ? 252 : 200)),
+		.losing = get_le32(from + (from[0] >= HISTORY_FORMAT_3 ? 252 : 200)),
+		.object_rollbacks = from[0] >= HISTORY_FORMAT ? get_le32(from + 256) : 0,
 	};
+}
+
+static uint32_t length_of(uint16_t index, uint8_t format)
+{
+	if (index != RECORD_ROOT_INDEX)
+		return HISTORY_BYTES;
+	return format < HISTORY_FORMAT ? HISTORY_DEVICE_BYTES_OLD : HISTORY_DEVICE_BYTES;
 }
 
 int history_decode(struct history *history, uint16_t index, const uint8_t *from, uint32_t length)
@@ -100,10 +109,9 @@ int history_decode(struct history *history, uint16_t index, const uint8_t *from,
 	uint32_t last = of_root ? ENGINE_DEVICE_VERSION_LAST : ENGINE_PARTITION_VERSION_LAST;
 	int result;
 
-	if (length != (of_root ? HISTORY_DEVICE_BYTES : HISTORY_BYTES) ||
-	    from[0] < HISTORY_FORMAT_OLD || from[0] > HISTORY_FORMAT ||
-	    from[1] & ~(PARTICULAR | REMOVED) || from[4] > ENGINE_RETAIN_NONE || from[5] != 0 ||
-	    get_le16(from + 50) != 0)
+	if (length < 1 || from[0] < HISTORY_FORMAT_OLD || from[0] > HISTORY_FORMAT ||
+	    length != length_of(index, from[0]) || from[1] & ~(PARTICULAR | REMOVED) ||
+	    from[4] > ENGINE_RETAIN_NONE || from[5] != 0 || get_le16(from + 50) != 0)
 		return -EBADMSG;
 	*history = (struct history){
 		.created_sequence = get_le48(from + 6),
@@ -128,6 +136,7 @@ int history_decode(struct history *history, uint16_t index, const uint8_t *from,
 	if (of_root)
 		decode_device(&history->device, from);
 	if (history->device.rollbacks > ENGINE_ROLLBACKS_MAX ||
+	    history->device.object_rollbacks > ENGINE_ROLLBACKS_MAX ||
 	    history->device.losing > history->device.lossy ||
 	    history->device.times_first > history->device.times)
 		return -EBADMSG;

@@ -13,12 +13,15 @@
 #include "engine/idset.h"
 #include "engine/record_access.h"
 
-#define HISTORY_FORMAT 3
+#define HISTORY_FORMAT 4
+/* The root's ends before the number of rollbacks of objects: there are none. */
+#define HISTORY_FORMAT_3 3
 /* Does not tell which of the lossy partitions keep nothing: all of them count as such. */
-#define HISTORY_FORMAT_2     2
-#define HISTORY_FORMAT_OLD   1
-#define HISTORY_BYTES        164
-#define HISTORY_DEVICE_BYTES 256
+#define HISTORY_FORMAT_2         2
+#define HISTORY_FORMAT_OLD       1
+#define HISTORY_BYTES            164
+#define HISTORY_DEVICE_BYTES     260
+#define HISTORY_DEVICE_BYTES_OLD 256 /* of formats before 4 */
 
 struct engine;
 struct partition;
@@ -27,11 +30,12 @@ struct partition;
 struct device_history {
 	/* Under ENGINE_RETAIN_SNAPSHOTS what is older than this may have been reclaimed. */
 	uint64_t reclaimed;
-	uint64_t judged_ms;       /* when ages were last compared with what policies say */
-	uint64_t all_floor;       /* the floor of every partition */
-	uint64_t inherited_floor; /* of those without a policy of their own */
-	uint32_t rollbacks;       /* on record */
-	uint32_t lossy;           /* partitions with a policy of their own that gives history up */
+	uint64_t judged_ms;        /* when ages were last compared with what policies say */
+	uint64_t all_floor;        /* the floor of every partition */
+	uint64_t inherited_floor;  /* of those without a policy of their own */
+	uint32_t rollbacks;        /* on record, of partitions and the device */
+	uint32_t object_rollbacks; /* of single objects */
+	uint32_t lossy;            /* partitions with a policy of their own that gives history up */
 	uint32_t losing; /* those of them whose policy does so without need: ENGINE_RETAIN_NONE */
 	uint32_t particular; /* partitions with a policy of their own */
 	uint32_t clones;     /* that were ever made */

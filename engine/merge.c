@@ -238,6 +238,21 @@ static bool add_bound(uint64_t *bounds, uint32_t *count, uint64_t bound)
 	return true;
 }
 
+/* A rollback to a number not before the record's may bring it back: it is looked for at the first moment from then on. */
+static int add_first_behind(struct keep_context *context, uint64_t rolled_back_at, uint64_t to,
+			    uint64_t sequence, uint64_t horizon, uint64_t *bounds, uint32_t *count)
+{
+	uint64_t lowest;
+	int result;
+
+	if (to < sequence)
+		return 0;
+	result = lowest_kept(context, rolled_back_at, horizon, &lowest);
+	if (result)
+		return result;
+	return add_bound(bounds, count, lowest) ? 0 : -ENOSPC;
+}
+
 static int add_rollbacks_of(struct keep_context *context, uint16_t scope, uint64_t sequence,
 			    uint64_t horizon, uint64_t *bounds, uint32_t *count)
 {
@@ -245,29 +260,44 @@ static int add_rollbacks_of(struct keep_context *context, uint16_t scope, uint64
 	uint32_t rollbacks, first = timeline_of(timeline, scope, &rollbacks);
 
 	for (uint32_t at = first; at < first + rollbacks; at++) {
-		const struct rollback *rollback = &timeline->list[at];
-		uint64_t lowest;
-		int result;
+		int result = add_first_behind(context, timeline->list[at].at, timeline->list[at].to,
+					      sequence, horizon, bounds, count);
 
-		if (rollback->to < sequence)
-			continue;
-		result = lowest_kept(context, rollback->at, horizon, &lowest);
 		if (result)
 			return result;
-		if (!add_bound(bounds, count, lowest))
-			return -ENOSPC;
 	}
 	return 0;
 }
 
-/* Each rollback to a number not before the record's may bring it back: it is looked for at the first moment from then on. */
-static int add_rollbacks(struct keep_context *context, uint16_t index, uint64_t sequence,
-			 uint64_t horizon, uint64_t *bounds, uint32_t *count)
+/* The same for rollbacks of the object whose data it is. */
+static int add_rollbacks_of_object(struct keep_context *context, const struct record_key *key,
+				   uint64_t sequence, uint64_t horizon, uint64_t *bounds,
+				   uint32_t *count)
+{
+	const struct object_rollbacks *objects = &context->engine->timeline.objects;
+	uint32_t rollbacks,
+		first = object_rollbacks_of(objects, key->partition, key->identifier, &rollbacks);
+
+	for (uint32_t at = first; at < first + rollbacks; at++) {
+		int result = add_first_behind(context, objects->list[at].at, objects->list[at].to,
+					      sequence, horizon, bounds, count);
+
+		if (result)
+			return result;
+	}
+	return 0;
+}
+
+static int add_rollbacks(struct keep_context *context, const struct record_key *key,
+			 uint64_t sequence, uint64_t horizon, uint64_t *bounds, uint32_t *count)
 {
 	int result = 0;
 
-	if (index != RECORD_ROOT_INDEX)
-		result = add_rollbacks_of(context, index, sequence, horizon, bounds, count);
+	if (key->partition != RECORD_ROOT_INDEX)
+		result =
+			add_rollbacks_of(context, key->partition, sequence, horizon, bounds, count);
+	if (!result && record_is_data(key))
+		result = add_rollbacks_of_object(context, key, sequence, horizon, bounds, count);
 	return result ? result
 		      : add_rollbacks_of(context, RECORD_ROOT_INDEX, sequence, horizon, bounds,
 					 count);
@@ -290,7 +320,7 @@ static int collect_bounds(struct keep_context *context, const struct record_key 
 	if (result)
 		return result;
 	*count = 1;
-	return add_rollbacks(context, key->partition, sequence, horizon, bounds, count);
+	return add_rollbacks(context, key, sequence, horizon, bounds, count);
 }
 
 static uint32_t boundaries(void *context_, const struct record_key *key,
@@ -355,10 +385,11 @@ static bool object_reaches(const struct onode *onode, uint32_t piece, uint64_t s
 {
 	const struct extent *extent;
 
-	if (!onode || sequence < onode->head.created_sequence)
+	if (!onode)
 		return false;
 	if (piece >= ENGINE_PIECES_MAX)
-		return true;
+		return sequence >= onode->head.created_sequence;
+	/* One that came back after it had been removed has data from before it was created again. */
 	extent = extents_find(&onode->extents, piece);
 	return extent && sequence >= extent->min_sequence;
 }

@@ -72,6 +72,11 @@ struct engine {
 	int merge_told, review_told;
 	/* History: see times.h, timeline.h and moments.c. */
 	struct timeline timeline;
+	/*
+	 * Pieces of an object that goes back: with no more it is put again; and where that can't be had otherwise, up to so
+	 * many.
+	 */
+	uint64_t pieces_put_again, pieces_put_max;
 	struct record_lineage lineage;
 	uint64_t committed, committed_ms; /* the last transaction that put anything */
 	uint64_t numbered;                /* the last transaction since the engine was opened */
@@ -123,7 +128,7 @@ struct engine_txn {
 	struct record_writer writer;
 	uint64_t put_bytes; /* records and their headers */
 	struct written_parts written;
-	bool rolled_back, policy_changed, forgets_states;
+	bool rolled_back, object_rolled_back, policy_changed, forgets_states;
 	bool doubts_changed; /* engine->doubts become these */
 	struct clock_spans doubts;
 	struct engine_retention policy_before; /* of the device, if the transaction changed it */

@@ -39,6 +39,12 @@ static inline bool record_is_metadata(const struct record_key *key)
 	return key->identifier < ENGINE_FIRST_ID || key->piece >= ENGINE_PIECES_MAX;
 }
 
+/* A page of an object's data. */
+static inline bool record_is_data(const struct record_key *key)
+{
+	return !record_is_metadata(key);
+}
+
 /*
  * What the object layer says about history itself: only ever read as of now. No rollback hides it, it is absorbed across slots
  * and user versions, and a clone does not share it with its source.

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/bytes.h"
+#include "engine/chunked.h"
 #include "engine/objects.h"
 
 /* ---- what is hidden ---- */
@@ -48,29 +49,43 @@ const struct rollback *timeline_last(const struct timeline *timeline, uint16_t p
 	return own;
 }
 
-bool timeline_hides(const struct timeline *timeline, uint16_t partition, uint64_t sequence,
-		    uint64_t bound)
+/* Goes on from `bound` as of the number that the last rollback before it went back to. False: there is none. */
+static bool step_back(const struct timeline *timeline, const struct record_key *key, uint64_t bound,
+		      uint64_t *at, uint64_t *to)
 {
-	/* Each step goes to an earlier rollback. */
-	while (timeline->count) {
-		const struct rollback *rollback = timeline_last(timeline, partition, bound);
+	const struct rollback *rollback = timeline_last(timeline, key->partition, bound);
+	const struct object_rollback *object = NULL;
 
-		if (!rollback || sequence >= rollback->at)
-			return false;
-		if (sequence > rollback->to)
-			return true;
-		bound = rollback->to;
+	if (timeline->objects.count && record_is_data(key))
+		object = object_rollbacks_last(&timeline->objects, key, bound);
+	if (!rollback && !object)
+		return false;
+	/* One of both may only be of the same command if the object's came behind the other. */
+	if (object && (!rollback || object->at >= rollback->at)) {
+		*at = object->at;
+		*to = object->to;
+	} else {
+		*at = rollback->at;
+		*to = rollback->to;
 	}
-	return false;
+	return true;
 }
 
 static bool is_hidden(void *context, const struct record_key *key, uint64_t sequence,
 		      uint64_t bound)
 {
 	const struct timeline *timeline = context;
+	uint64_t at, to;
 
-	return timeline->count && !record_is_timeless(key) &&
-	       timeline_hides(timeline, key->partition, sequence, bound);
+	if ((!timeline->count && !timeline->objects.count) || record_is_timeless(key))
+		return false;
+	/* Each step goes to an earlier rollback. */
+	while (step_back(timeline, key, bound, &at, &to) && sequence < at) {
+		if (sequence > to)
+			return true;
+		bound = to;
+	}
+	return false;
 }
 
 uint64_t timeline_vanished(const struct timeline *timeline, uint64_t sequence)
@@ -158,79 +173,58 @@ static int by_scope_and_at(const void *a, const void *b)
 	return (first->at > second->at) - (first->at < second->at);
 }
 
-static struct record_key chunk_key(uint32_t chunk)
+/* ---- records ---- */
+
+static const struct chunked table = { RECORD_ID_ROLLBACKS, ROLLBACKS_CHUNK, ROLLBACK_BYTES };
+
+static int take(void *context, uint32_t number, const uint8_t *entry)
 {
-	return (struct record_key){ .identifier = RECORD_ID_ROLLBACKS, .piece = chunk };
+	struct timeline *timeline = context;
+	int result = make_room(timeline);
+
+	if (result)
+		return result;
+	timeline->list[timeline->count++] = (struct rollback){
+		.scope = get_le16(entry),
+		.at = get_le48(entry + 2),
+		.to = get_le48(entry + 8),
+		.number = number,
+	};
+	return 0;
 }
 
-int timeline_load(struct engine *engine, uint32_t count)
+int timeline_load(struct engine *engine, uint32_t count, uint32_t of_objects)
 {
 	struct timeline *timeline = &engine->timeline;
-	uint8_t record[ROLLBACK_CHUNK_ENTRIES * ROLLBACK_BYTES];
+	int result;
 
 	timeline->asked = (struct record_timeline){ .context = timeline, .is_hidden = is_hidden };
 	timeline->count = 0;
 	timeline->replaced_by = 0;
-	for (uint32_t number = 0; number < count; number++) {
-		uint32_t index = number % ROLLBACK_CHUNK_ENTRIES;
-		const uint8_t *at = record + (size_t)index * ROLLBACK_BYTES;
-		struct record_info info = { .length = sizeof(record) };
-		int result = 0;
-
-		if (index == 0)
-			result = record_get(engine->store,
-					    chunk_key(number / ROLLBACK_CHUNK_ENTRIES),
-					    RECORD_NEWEST, record, sizeof(record), &info);
-		if (result == -ENOENT ||
-		    (!result && index == 0 &&
-		     info.length <
-			     min_u64(count - number, ROLLBACK_CHUNK_ENTRIES) * ROLLBACK_BYTES))
-			result = -EBADMSG;
-		if (!result)
-			result = make_room(timeline);
-		if (result)
-			return result;
-		timeline->list[timeline->count++] = (struct rollback){
-			.scope = get_le16(at),
-			.at = get_le48(at + 2),
-			.to = get_le48(at + 8),
-			.number = number,
-		};
-	}
-	if (count)
-		qsort(timeline->list, count, sizeof(*timeline->list), by_scope_and_at);
-	return 0;
+	result = chunked_load(engine->store, &table, count, take, timeline);
+	if (timeline->count)
+		qsort(timeline->list, timeline->count, sizeof(*timeline->list), by_scope_and_at);
+	return result ? result
+		      : object_rollbacks_load(&timeline->objects, engine->store, of_objects);
 }
 
 void timeline_free(struct timeline *timeline)
 {
 	free(timeline->list);
+	object_rollbacks_free(&timeline->objects);
 	*timeline = (struct timeline){ 0 };
 }
 
 int timeline_add(struct engine_txn *txn, struct rollback rollback, const struct rollback *replaced)
 {
 	struct timeline *timeline = &txn->engine->timeline;
-	uint32_t chunk = rollback.number / ROLLBACK_CHUNK_ENTRIES;
-	uint32_t at = rollback.number % ROLLBACK_CHUNK_ENTRIES * ROLLBACK_BYTES;
-	uint8_t record[ROLLBACK_CHUNK_ENTRIES * ROLLBACK_BYTES];
-	struct record_info info = { 0 };
-	bool first = at == 0 && !replaced;
-	int result = 0;
+	uint8_t entry[ROLLBACK_BYTES];
+	int result;
 
-	if (!first)
-		result = record_get(txn->engine->store, chunk_key(chunk), RECORD_NEWEST, record,
-				    sizeof(record), &info);
-	if (result == -ENOENT ||
-	    (!result && (replaced ? info.length < at + ROLLBACK_BYTES : info.length != at)))
-		result = -EBADMSG;
-	if (result)
-		return result;
-	put_le16(record + at, rollback.scope);
-	put_le48(record + at + 2, rollback.at);
-	put_le48(record + at + 8, rollback.to);
-	result = record_put(&txn->writer, chunk_key(chunk), 0, RECORD_ABSORB, record,
-			    replaced ? info.length : at + ROLLBACK_BYTES);
+	put_le16(entry, rollback.scope);
+	put_le48(entry + 2, rollback.at);
+	put_le48(entry + 8, rollback.to);
+	result = chunked_put(&txn->writer, &table, rollback.number, replaced, entry);
 	if (!result)
 		result = make_room(timeline);
 	if (result)
@@ -247,6 +241,7 @@ int timeline_add(struct engine_txn *txn, struct rollback rollback, const struct 
 
 void timeline_undo(struct timeline *timeline, uint64_t at)
 {
+	object_rollbacks_undo(&timeline->objects, at);
 	take_out(timeline, at);
 	if (timeline->replaced_by == at)
 		insert(timeline, timeline->replaced);

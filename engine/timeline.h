@@ -2,15 +2,17 @@
 /*
  * Rollbacks. One at sequence number r to b hides the numbers between b and r from every reader whose bound is r or more;
  * to others all is as it was. So what a reader sees is always one line of history, without branches, and everything above
- * works as if what is hidden had never been. Rollbacks are kept in memory, and in records of the root.
+ * works as if what is hidden had never been. Rollbacks are kept in memory, and in records of the root. Those of single objects hide
+ * their data only: see object_rollbacks.h.
  */
 #ifndef MUNINN_ENGINE_TIMELINE_H
 #define MUNINN_ENGINE_TIMELINE_H
 
+#include "engine/object_rollbacks.h"
 #include "engine/record_access.h"
 
-#define ROLLBACK_BYTES         14
-#define ROLLBACK_CHUNK_ENTRIES 32
+#define ROLLBACK_BYTES  14
+#define ROLLBACKS_CHUNK 32 /* entries of a record */
 
 struct engine;
 struct engine_txn;
@@ -30,15 +32,12 @@ struct timeline {
 	/* The one whose place the newest one has taken, until that is committed. */
 	struct rollback replaced;
 	uint64_t replaced_by; /* at; 0: none */
+	struct object_rollbacks objects;
 };
 
-/* Reads the `count` rollbacks on record. -EBADMSG, -ENOMEM. */
-int timeline_load(struct engine *engine, uint32_t count);
+/* Reads the `count` rollbacks on record, and those of single objects. -EBADMSG, -EIO, -ENOMEM. */
+int timeline_load(struct engine *engine, uint32_t count, uint32_t of_objects);
 void timeline_free(struct timeline *timeline);
-
-/* Whether a reader at `bound` does not see `sequence` (<= bound) in a partition. */
-bool timeline_hides(const struct timeline *timeline, uint16_t partition, uint64_t sequence,
-		    uint64_t bound);
 
 /* The last rollback that a reader at `bound` of a partition is behind; NULL: none. */
 const struct rollback *timeline_last(const struct timeline *timeline, uint16_t partition,
@@ -46,7 +45,7 @@ const struct rollback *timeline_last(const struct timeline *timeline, uint16_t p
 
 /*
  * Notes a rollback, now and at the place `rollback.number` of the records: the one behind the last, or that of `replaced`
- * (NULL: of none), which is forgotten. timeline_undo takes it back. -ENOSPC, -EIO, -ENOMEM.
+ * (NULL: of none), which is forgotten. timeline_undo takes it back, or one of an object. -ENOSPC, -EIO, -ENOMEM.
  */
 int timeline_add(struct engine_txn *txn, struct rollback rollback, const struct rollback *replaced);
 void timeline_undo(struct timeline *timeline, uint64_t at);

@@ -188,7 +188,7 @@ static void undo(struct engine_txn *txn)
 	access_times_abort(&engine->accesses);
 	lineage_forget(&engine->lineage);
 	kept_forget(&engine->kept);
-	if (txn->rolled_back)
+	if (txn->rolled_back || txn->object_rolled_back)
 		timeline_undo(&engine->timeline, txn->sequence);
 	if (txn->partitions_created || txn->rolled_back || txn->formats)
 		engine->indices_known = false;
@@ -258,7 +258,8 @@ static int put_and_commit(struct engine_txn *txn)
 		return result;
 	engine->transactions++;
 	/* What is removed makes room: look for it again. */
-	if (txn->mode == ENGINE_FREE || txn->mode == ENGINE_RESCUE || txn->rolled_back)
+	if (txn->mode == ENGINE_FREE || txn->mode == ENGINE_RESCUE || txn->rolled_back ||
+	    txn->object_rolled_back)
 		engine->merge_futile = 0;
 	cache_commit(&engine->onodes);
 	cache_commit(&engine->nodes);

@@ -11,6 +11,9 @@ enum {
 	LOOKS = 4,
 	/* When there is none: as many as one partition may have. */
 	LOOKS_MAX = ENGINE_ROLLBACKS_OF_ONE,
+	/* The same for rollbacks of objects. */
+	OBJECT_LOOKS = 2,
+	OBJECT_LOOKS_MAX = 256,
 	/* As how many looks it counts to learn who has an index, and whether that is a clone. */
 	LOOKS_TO_OPEN = 16,
 	/* States under an index that are looked at to learn until when a partition was there. */
@@ -94,6 +97,19 @@ static bool leads_there(const struct timeline *timeline, uint16_t scope,
 	return false;
 }
 
+/* The same with rollbacks of an object, or (identifier 0) of all of a partition's. */
+static bool objects_lead_there(const struct timeline *timeline, uint16_t scope, uint64_t identifier,
+			       const struct stretch *stretch)
+{
+	const struct object_rollbacks *objects = &timeline->objects;
+	uint32_t count, first = object_rollbacks_of(objects, scope, identifier, &count);
+
+	for (uint32_t at = first; at < first + count; at++)
+		if (objects->list[at].to >= stretch->from && objects->list[at].to <= stretch->to)
+			return true;
+	return false;
+}
+
 /* The next rollback of a scope behind `sequence`. */
 static uint64_t next_of(const struct timeline *timeline, uint16_t scope, uint64_t sequence)
 {
@@ -168,7 +184,8 @@ static int is_seen(const struct search *search, struct source *owner,
 	*seen = (rollback->scope == search->scope && search->to >= stretch.from &&
 		 search->to <= stretch.to) ||
 		leads_there(timeline, rollback->scope, &stretch) ||
-		leads_there(timeline, RECORD_ROOT_INDEX, &stretch);
+		leads_there(timeline, RECORD_ROOT_INDEX, &stretch) ||
+		objects_lead_there(timeline, rollback->scope, 0, &stretch);
 	return *seen ? 0 : shows(search, owner, rollback, &stretch, seen);
 }
 
@@ -272,4 +289,123 @@ int unseen_find(struct engine *engine, struct partition *partition, uint64_t to,
 		look_at_others(&search, looks, unseen, found);
 	partition_release(engine, search.root);
 	return !result && full && !*found ? -EFBIG : result;
+}
+
+/* ---- of objects ---- */
+
+/*
+ * Until when, from `from` to `end`, the object that was rolled back at `from` was there; 0: never. One that was created later under its
+ * ID reads nothing from before.
+ */
+static int object_there_until(struct engine *engine, const struct object_rollback *rollback,
+			      uint64_t end, uint64_t *until)
+{
+	const struct record_key key = { .identifier = rollback->identifier,
+					.piece = RECORD_ONODE_PIECE,
+					.partition = rollback->partition };
+
+	*until = end;
+	for (int looks = 0; looks < STATES_LOOKED_AT; looks++) {
+		uint8_t record[ONODE_HEAD_BYTES];
+		struct record_info info;
+		struct onode_head head;
+		uint64_t since;
+		int result = engine->store->operations->get(engine->store, &key, end, record,
+							    sizeof(record), &info);
+
+		if (result && result != -ENOENT)
+			return result;
+		since = result ? 0 : info.sequence;
+		if (!result && !(info.flags & RECORD_TOMBSTONE)) {
+			result = onode_head_decode(&head, record, info.length);
+			if (result)
+				return result;
+			if (head.created_sequence <= rollback->at) {
+				*until = end;
+				return 0;
+			}
+			since = head.created_sequence;
+		}
+		if (since <= rollback->at) {
+			*until = 0;
+			return 0;
+		}
+		end = since - 1;
+	}
+	return 0;
+}
+
+/* The bounds from which readers of the object's data go by this rollback first. */
+static int stretch_of_object(const struct search *search, const struct object_rollback *rollback,
+			     struct stretch *stretch)
+{
+	const struct timeline *timeline = &search->engine->timeline;
+	const struct object_rollbacks *objects = &timeline->objects;
+	uint64_t next = min_u64(next_of(timeline, rollback->partition, rollback->at),
+				next_of(timeline, RECORD_ROOT_INDEX, rollback->at));
+	uint32_t count, first = object_rollbacks_of(objects, rollback->partition,
+						    rollback->identifier, &count);
+
+	for (uint32_t at = first + count; at-- > first && objects->list[at].at > rollback->at;)
+		next = min_u64(next, objects->list[at].at);
+	stretch->from = rollback->at;
+	return object_there_until(search->engine, rollback, next - 1, &stretch->to);
+}
+
+static int object_is_seen(const struct search *search, const struct object_rollback *coming,
+			  const struct object_rollback *rollback, bool *seen)
+{
+	const struct timeline *timeline = &search->engine->timeline;
+	const struct rollback as_partitions = { .at = rollback->at,
+						.to = rollback->to,
+						.scope = rollback->partition };
+	bool is_same = rollback->partition == coming->partition &&
+		       rollback->identifier == coming->identifier;
+	struct stretch stretch;
+	struct source owner;
+	int result = stretch_of_object(search, rollback, &stretch);
+
+	*seen = false;
+	if (result || !stretch.to)
+		return result;
+	*seen = (is_same && coming->to >= stretch.from && coming->to <= stretch.to) ||
+		leads_there(timeline, rollback->partition, &stretch) ||
+		leads_there(timeline, RECORD_ROOT_INDEX, &stretch) ||
+		objects_lead_there(timeline, rollback->partition, rollback->identifier, &stretch);
+	if (*seen)
+		return 0;
+	result = source_open(search->engine, rollback->partition, &owner);
+	if (result)
+		return result;
+	result = shows(search, &owner, &as_partitions, &stretch, seen);
+	source_close(search->engine, &owner);
+	return result;
+}
+
+int unseen_find_object(struct engine *engine, const struct object_rollback *rollback,
+		       struct object_rollback *unseen, bool *found)
+{
+	struct search search = { .engine = engine, .scope = rollback->partition };
+	struct object_rollbacks *objects = &engine->timeline.objects;
+	uint32_t own, looks;
+	bool full, seen = true;
+	int result;
+
+	object_rollbacks_of(objects, rollback->partition, 0, &own);
+	full = objects->count >= ENGINE_ROLLBACKS_MAX ||
+	       (objects->count >= ENGINE_ROLLBACKS_SHARED && own >= ENGINE_ROLLBACKS_OWN);
+	looks = full ? OBJECT_LOOKS_MAX : OBJECT_LOOKS;
+	*found = false;
+	result = partition_get(engine, 0, &search.root);
+	if (result)
+		return result;
+	for (looks = (uint32_t)min_u64(looks, objects->count); seen && looks > 0; looks--) {
+		*unseen = objects->list[objects->looked++ % objects->count];
+		/* What can't be read simply stays. */
+		if (object_is_seen(&search, rollback, unseen, &seen))
+			seen = true;
+	}
+	partition_release(engine, search.root);
+	*found = !seen;
+	return full && !*found ? -EFBIG : 0;
 }

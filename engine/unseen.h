@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Rollbacks that no reader sees any more. A reader goes by the last rollback at or before its bound, and from there as of the
+ * Rollbacks that no reader sees any more, of partitions and of single objects. A reader goes by the last rollback at or before its bound, and from there as of the
  * number that was gone back to. One of a partition that neither a moment that can be reached nor another rollback leads to may be
  * forgotten, and everybody reads as before.
  */
@@ -15,5 +15,12 @@
  */
 int unseen_find(struct engine *engine, struct partition *partition, uint64_t to,
 		struct rollback *unseen, bool *found);
+
+/*
+ * The same before the rollback of an object, `rollback`, whose number is not known yet. Data of objects is read at moments at which they
+ * are there, so of an object that is gone, or another one since, rollbacks are forgotten too.
+ */
+int unseen_find_object(struct engine *engine, const struct object_rollback *rollback,
+		       struct object_rollback *unseen, bool *found);
 
 #endif

@@ -55,6 +55,8 @@ static struct engine *open_flash(struct model_run *run)
 		result = engine_open_on(store, &run->options, &engine);
 	if (result && !(run->power && model_power_is_off(run->power)))
 		fail_msg("%s (error %d)", error.text, result);
+	if (!result)
+		engine->pieces_put_again = MODEL_PIECES_PUT_AGAIN;
 	return engine;
 }
 

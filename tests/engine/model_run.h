@@ -21,6 +21,9 @@ struct model_store {
 	void *context;
 };
 
+/* Objects are small: what goes back with more pages does so by hiding what came since. */
+#define MODEL_PIECES_PUT_AGAIN 2
+
 /* What a run is doing when the power fails. */
 enum model_doing {
 	MODEL_READING,

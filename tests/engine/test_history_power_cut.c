@@ -90,7 +90,11 @@ static int open_with_points(struct nand *nand, struct load *load, struct model_p
 	if (result)
 		return result;
 	model_power_attach(power, store);
-	return engine_open_on(store, &options, engine);
+	result = engine_open_on(store, &options, engine);
+	/* So small an object is put again otherwise, which is writing like any other. */
+	if (!result)
+		(*engine)->pieces_put_again = 0;
+	return result;
 }
 
 /* ---- what is shown ---- */

@@ -141,7 +141,9 @@ static void test_of_older_programs_all_that_gave_up_count_as_keeping_nothing(voi
 	assert_int_equal(found.device.losing, 1);
 	record[0] = HISTORY_FORMAT_2;
 	memset(record + 252, 0, 4);
-	assert_int_equal(history_decode(&found, RECORD_ROOT_INDEX, record, length), 0);
+	assert_int_equal(history_decode(&found, RECORD_ROOT_INDEX, record, length), -EBADMSG);
+	assert_int_equal(
+		history_decode(&found, RECORD_ROOT_INDEX, record, HISTORY_DEVICE_BYTES_OLD), 0);
 	assert_int_equal(found.device.lossy, 3);
 	assert_int_equal(found.device.losing, 3);
 	record[0] = HISTORY_FORMAT;
