@@ -44,12 +44,18 @@ static bool creates(uint16_t action)
 	       action == OSD_CREATE_USER_TRACKING_COLLECTION;
 }
 
+static bool clones(uint16_t action)
+{
+	return action == OSD_CREATE_CLONE || action == OSD_CREATE_SNAPSHOT;
+}
+
 static struct meaning of_partition_field(const struct osd_cdb *cdb)
 {
-	if (cdb->action == OSD_CREATE_PARTITION) {
+	if (cdb->action == OSD_CREATE_PARTITION || clones(cdb->action)) {
 		if (cdb->partition < OSD_FIRST_ID)
 			return (struct meaning){ -EINVAL, "partition IDs begin at 0x10000" };
-		return (struct meaning){ -EEXIST, "the partition exists already" };
+		return (struct meaning){ -EEXIST, "a partition with this ID exists already; "
+						  "without an ID the target chooses one" };
 	}
 	if (cdb->partition >> 48 && osd_names_root(cdb->partition))
 		return (struct meaning){
@@ -135,6 +141,10 @@ static struct meaning of_cdb_field(const struct osd_cdb *cdb, const struct osd_s
 		return (struct meaning){ -EFBIG, TOO_LONG };
 	if (!sense->has_field || !sense->field_in_cdb)
 		return (struct meaning){ -EINVAL, "the target refuses a field of the command" };
+	/* Its place is that of a starting byte address. */
+	if (clones(cdb->action) && sense->field == (cdb->version == OSD_1 ? 44 : 40))
+		return (struct meaning){ -ENOENT, "there is no such partition to clone, or it has "
+						  "no such version" };
 	switch (sense->field) {
 	case FIELD_PARTITION:
 		return of_partition_field(cdb);
@@ -247,6 +257,10 @@ static struct meaning of_resource(const struct osd_cdb *cdb, const struct osd_se
 					 -ENOSPC, "the device was rolled back 4096 times, the most "
 						  "that can be; roll its partitions back"
 				 };
+	if (clones(cdb->action))
+		return (struct meaning){ -ENOSPC,
+					 "a clone of a clone, and so on, can be 16 deep; or the "
+					 "device has all the partitions that it can have" };
 	return (struct meaning){ -ENOSPC, "the device is full, or a quota is used up" };
 }
 

@@ -69,7 +69,9 @@ struct ctl_options {
 };
 
 #define CTL_TIME_TEXT 32
-#define CTL_VIEWS_MAX 4
+/* A moment as it is written: a time, a number, or the name of a version. */
+#define CTL_MOMENT_TEXT (OSD_VERSION_NAME_MAX + 1)
+#define CTL_VIEWS_MAX   4
 
 struct ctl {
 	const struct ctl_options *options;
@@ -103,6 +105,8 @@ enum ctl_exit ctl_exit_of_connect(int result);
 
 /* Prints a JSON value and a newline, and drops it. Returns CTL_OK, or CTL_LOCAL when stdout can't be written. */
 int ctl_print_json(FILE *to, json_t *value);
+/* A partition on a line, or, with --json, as the value of `name`. CTL_OK or CTL_LOCAL. */
+int ctl_print_id(const struct ctl *ctl, const char *name, uint64_t id);
 /* Flushes stdout: CTL_OK or CTL_LOCAL. */
 int ctl_end_output(const struct ctl *ctl);
 
@@ -140,6 +144,21 @@ int ctl_address(struct ctl *ctl, int index, struct osd_client_address *address);
 /* The same, and it must name an object, or a partition. */
 int ctl_object_address(struct ctl *ctl, int index, struct osd_client_address *address);
 int ctl_partition_address(struct ctl *ctl, int index, struct osd_client_address *address);
+/* Behind one of these, for what changes the present: CTL_DENIED if the address has a moment. `code` is passed on. */
+int ctl_present(const struct ctl *ctl, int code, struct osd_client_address address);
+/* As ctl_partition_address, or the device: "0". */
+int ctl_scope_address(struct ctl *ctl, int index, struct osd_client_address *address);
+/* Decimal or 0x, with K, M, G or T behind it (powers of 1024). -EINVAL. */
+int ctl_parse_size(const char *text, uint64_t *value);
+/* Decimal or 0x. -EINVAL. */
+int ctl_parse_number(const char *text, uint64_t limit, uint64_t *value);
+/* An even number of hexadecimal digits as bytes, half as many; -EINVAL. */
+int ctl_parse_hex(const char *text, uint8_t *bytes, size_t *length);
+/* Argument `index` as a size; CTL_OK or CTL_USAGE. `what` names it. */
+int ctl_size(const struct ctl *ctl, int index, const char *what, uint64_t *value);
+
+/* ---- moments.c ---- */
+
 /*
  * As osd_client_format_address, but behind the @ is the moment that the address was resolved from, not the number that the
  * target has for it just now.
@@ -151,10 +170,9 @@ int ctl_resolve(struct ctl *ctl, const char *text, struct osd_client_address *ad
 /* The error of a function that was given a moment: says what is wrong with the moment, if that it is. Returns the code. */
 int ctl_fail_moment(struct ctl *ctl, struct osd_client_address address,
 		    const struct osd_client_moment *moment, const struct osd_client_error *error);
-/* Behind one of these, for what changes the present: CTL_DENIED if the address has a moment. `code` is passed on. */
-int ctl_present(const struct ctl *ctl, int code, struct osd_client_address address);
-/* As ctl_partition_address, or the device: "0". */
-int ctl_scope_address(struct ctl *ctl, int index, struct osd_client_address *address);
+/* Whether a partition has a moment: CTL_OK or, with a message, a code. Of one that it has, the target begins a view. */
+int ctl_check_moment(struct ctl *ctl, struct osd_client_address partition,
+		     const struct osd_client_moment *moment);
 /* Argument `index` as a moment, "now" when it is not there; none of the future. CTL_OK or CTL_USAGE. */
 int ctl_moment(const struct ctl *ctl, int index, struct osd_client_moment *moment);
 /*
@@ -163,15 +181,6 @@ int ctl_moment(const struct ctl *ctl, int index, struct osd_client_moment *momen
  */
 int ctl_add_moment(struct ctl *ctl, struct osd_item_writer *writer, uint16_t tag,
 		   const struct osd_client_moment *moment);
-/* Decimal or 0x, with K, M, G or T behind it (powers of 1024). -EINVAL. */
-int ctl_parse_size(const char *text, uint64_t *value);
-/* Decimal or 0x. -EINVAL. */
-int ctl_parse_number(const char *text, uint64_t limit, uint64_t *value);
-/* An even number of hexadecimal digits as bytes, half as many; -EINVAL. */
-int ctl_parse_hex(const char *text, uint8_t *bytes, size_t *length);
-/* Argument `index` as a size; CTL_OK or CTL_USAGE. `what` names it. */
-int ctl_size(const struct ctl *ctl, int index, const char *what, uint64_t *value);
-
 /* Milliseconds since 1970. */
 uint64_t ctl_now_ms(void);
 

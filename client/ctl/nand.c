@@ -251,32 +251,3 @@ int verb_nand_cut(struct ctl *ctl)
 		ctl_warn("the image is in use now: the cut is for the process that opens it next");
 	return CTL_OK;
 }
-
-/* ---- unlock ---- */
-
-int verb_unlock(struct ctl *ctl)
-{
-	char text[32], *path;
-	uint64_t partition;
-	int result;
-
-	if (ctl_parse_number(ctl->arguments[0], ENGINE_LAST_PARTITION_ID, &partition) < 0)
-		return ctl_fail(ctl, CTL_USAGE, "unlock: '%s' is no partition ID",
-				ctl->arguments[0]);
-	if (access(ctl->url, F_OK) < 0)
-		return ctl_fail(ctl, nand_tool_exit(-errno), "%s: %s", ctl->url, strerror(errno));
-	path = nand_left_path(ctl->url, "unlock");
-	if (!path)
-		return ctl_fail(ctl, CTL_LOCAL, "no memory");
-	snprintf(text, sizeof(text), "0x%llx\n", (unsigned long long)partition);
-	result = nand_left_put(path, text);
-	if (result < 0)
-		ctl_fail(ctl, nand_tool_exit(result), "%s: %s", path, strerror(-result));
-	free(path);
-	if (result < 0)
-		return nand_tool_exit(result);
-	if (ctl->options->json)
-		return ctl_print_json(stdout,
-				      json_pack("{s:o}", "unlocks", ctl_json_id(partition)));
-	return CTL_OK;
-}

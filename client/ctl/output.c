@@ -153,6 +153,14 @@ int ctl_end_output(const struct ctl *ctl)
 	return ctl_fail(ctl, CTL_LOCAL, "the output can't be written: %s", strerror(errno));
 }
 
+int ctl_print_id(const struct ctl *ctl, const char *name, uint64_t id)
+{
+	if (ctl->options->json)
+		return ctl_print_json(stdout, json_pack("{s:o}", name, ctl_json_id(id)));
+	printf("0x%" PRIx64 "\n", id);
+	return ctl_end_output(ctl);
+}
+
 struct ctl_list ctl_list_of(const struct ctl *ctl)
 {
 	return (struct ctl_list){ .is_json = ctl->options->json };

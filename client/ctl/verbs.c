@@ -310,10 +310,10 @@ static const struct ctl_verb verbs[] = {
 	{ "statistics", "URL", "the engine's counters", "Example:\n  muninnctl statistics $URL\n",
 	  0, 0, verb_statistics },
 	{ "unlock", "IMAGE PID|0", "end the lock of a partition's history",
-	  "On the target's host only: initiators cannot. Takes effect within a second of the next "
-	  "command, or when the "
-	  "daemon\n"
-	  "opens IMAGE.\n\n"
+	  "On the target's host only: initiators cannot. Waits until the daemon that has IMAGE "
+	  "open has done so; "
+	  "if none has,\n"
+	  "the lock ends when one opens it.\n\n"
 	  "Example:\n  muninnctl unlock /var/lib/muninn/lun1.img 0x10000\n",
 	  1, 1, verb_unlock },
 	{ "key create", "FILE", "make a device key",
@@ -385,7 +385,8 @@ static const struct ctl_verb verbs[] = {
 	  "Example:\n  muninnctl nand dump 0x1234 /var/lib/muninn/lun1.img\n",
 	  1, 1, verb_nand_dump },
 	{ "nand timing", "IMAGE TIMING|off", "let the emulated flash take its time",
-	  "From now on, also while a daemon has IMAGE open (it looks once a second), until `off`.\n"
+	  "From now on, also while a daemon has IMAGE open (it looks twice a second), until "
+	  "`off`.\n"
 	  "TIMING: none, muninn, slc, mlc or tlc, and as wanted, with commas: "
 	  "mode=real|measured|virtual, "
 	  "read=, program=, erase=TIME,\n"
@@ -393,7 +394,8 @@ static const struct ctl_verb verbs[] = {
 	  "Example:\n  muninnctl nand timing /var/lib/muninn/lun1.img tlc,read=60us\n",
 	  1, 1, verb_nand_timing },
 	{ "nand faults", "IMAGE FAULTS|off", "let the emulated flash fail now and then",
-	  "From now on, also while a daemon has IMAGE open (it looks once a second), until `off`.\n"
+	  "From now on, also while a daemon has IMAGE open (it looks twice a second), until "
+	  "`off`.\n"
 	  "FAULTS, with commas: seed=N, ecc=BITS/BYTES, factory-bad=SHARE, program=P, "
 	  "program-at=N, "
 	  "erase=P, erase-at=N,\n"

@@ -82,14 +82,6 @@ int verb_format(struct ctl *ctl)
 				  : CTL_OK;
 }
 
-static int print_id(const struct ctl *ctl, const char *name, uint64_t id)
-{
-	if (ctl->options->json)
-		return ctl_print_json(stdout, json_pack("{s:o}", name, ctl_json_id(id)));
-	printf("0x%" PRIx64 "\n", id);
-	return ctl_end_output(ctl);
-}
-
 int verb_mkpart(struct ctl *ctl)
 {
 	struct osd_client_address address = { 0 };
@@ -113,77 +105,7 @@ int verb_mkpart(struct ctl *ctl)
 	if (osd_client_create_partition(ctl->client, address.partition, layout, &chosen, &error) <
 	    0)
 		return ctl_fail_command(ctl, &error);
-	return print_id(ctl, "partition", chosen);
-}
-
-/* ---- clones ---- */
-
-/* The target says only which field of the command is wrong: was it the version? */
-static int fail_clone(struct ctl *ctl, struct osd_client_address source,
-		      const struct osd_client_error *error)
-{
-	const struct osd_client_moment moment = { .kind = OSD_CLIENT_AT_VERSION,
-						  .value = source.version };
-	const struct osd_client_address partition = { .partition = source.partition };
-	struct osd_client_error outcome;
-	uint8_t parameters[64];
-	struct osd_item_writer writer;
-
-	osd_items_begin(&writer, parameters, sizeof(parameters));
-	osd_client_add_moment(&writer, &moment);
-	if (error->result != -EINVAL || !source.version ||
-	    osd_client_execute(ctl->client, OSD_FUNCTION_VIEW, partition, parameters, writer.length,
-			       NULL, NULL, &outcome) == 0)
-		return ctl_fail_command(ctl, error);
-	return ctl_fail_moment(ctl, partition, &moment, &outcome);
-}
-
-int verb_clone(struct ctl *ctl)
-{
-	struct osd_client_address source, address = { 0 };
-	struct osd_client_error error;
-	uint64_t chosen;
-	int code = ctl_partition_address(ctl, 0, &source);
-
-	if (code == CTL_OK && ctl->argument_count > 1)
-		code = ctl_partition_address(ctl, 1, &address);
-	code = ctl_present(ctl, code, address);
-	if (code == CTL_OK)
-		code = ctl_connect(ctl);
-	if (code != CTL_OK)
-		return code;
-	if (osd_client_clone(ctl->client, source, address.partition, !ctl->options->read_only,
-			     &chosen, &error) < 0)
-		return fail_clone(ctl, source, &error);
-	return print_id(ctl, "partition", chosen);
-}
-
-typedef int change_clone(struct osd_client *client, uint64_t clone, struct osd_client_error *error);
-
-static int run_on_clone(struct ctl *ctl, change_clone *change)
-{
-	struct osd_client_address address;
-	struct osd_client_error error;
-	int code = ctl_partition_address(ctl, 0, &address);
-
-	code = ctl_present(ctl, code, address);
-	if (code == CTL_OK)
-		code = ctl_connect(ctl);
-	if (code != CTL_OK)
-		return code;
-	if (change(ctl->client, address.partition, &error) < 0)
-		return ctl_fail_command(ctl, &error);
-	return ctl->options->json ? print_id(ctl, "changed", address.partition) : CTL_OK;
-}
-
-int verb_refresh(struct ctl *ctl)
-{
-	return run_on_clone(ctl, osd_client_refresh_clone);
-}
-
-int verb_detach(struct ctl *ctl)
-{
-	return run_on_clone(ctl, osd_client_detach_clone);
+	return ctl_print_id(ctl, "partition", chosen);
 }
 
 int verb_rmpart(struct ctl *ctl)
@@ -200,7 +122,7 @@ int verb_rmpart(struct ctl *ctl)
 	if (osd_client_remove_partition(ctl->client, address.partition, ctl->options->contents,
 					&error) < 0)
 		return ctl_fail_command(ctl, &error);
-	return ctl->options->json ? print_id(ctl, "removed", address.partition) : CTL_OK;
+	return ctl->options->json ? ctl_print_id(ctl, "removed", address.partition) : CTL_OK;
 }
 
 int verb_flush(struct ctl *ctl)

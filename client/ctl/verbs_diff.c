@@ -277,6 +277,10 @@ int verb_diff(struct ctl *ctl)
 		code = ctl_add_moment(ctl, &writer, OSD_ITEM_TO, &to);
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
+	if (code == CTL_OK)
+		code = ctl_check_moment(ctl, address, &from);
+	if (code == CTL_OK)
+		code = ctl_check_moment(ctl, address, &to);
 	if (code == CTL_OK && !ctl->options->raw)
 		code = load_names(ctl, address, &from, &list.from);
 	if (code == CTL_OK && !ctl->options->raw)

@@ -189,21 +189,14 @@ int verb_log(struct ctl *ctl)
 
 /* ---- going back ---- */
 
-int ctl_add_moment(struct ctl *ctl, struct osd_item_writer *writer, uint16_t tag,
-		   const struct osd_client_moment *moment)
+static int report_change(struct ctl *ctl, struct osd_client_address address)
 {
-	if (moment->kind == OSD_CLIENT_NOW)
+	char text[OSD_CLIENT_ADDRESS_TEXT];
+
+	if (!ctl->options->json)
 		return CTL_OK;
-	if (tag)
-		osd_item_open(writer, tag);
-	if (osd_client_add_moment(writer, moment) < 0)
-		return ctl_fail(ctl, CTL_USAGE,
-				"%s: ~N counts the modifications of one object; take a version or "
-				"a time",
-				ctl->verb);
-	if (tag)
-		osd_item_end(writer);
-	return CTL_OK;
+	return ctl_print_json(
+		stdout, json_pack("{s:s}", "changed", osd_client_format_address(address, text)));
 }
 
 /* Runs a function that answers nothing of interest. `moment` (may be NULL): that of its parameters. */
@@ -212,16 +205,12 @@ static int run_change(struct ctl *ctl, enum osd_function function,
 		      const struct osd_client_moment *moment)
 {
 	struct osd_client_error error;
-	char text[OSD_CLIENT_ADDRESS_TEXT];
 
 	if (osd_client_execute(ctl->client, function, address, writer->data, writer->length, NULL,
 			       NULL, &error) < 0)
 		return moment ? ctl_fail_moment(ctl, address, moment, &error)
 			      : ctl_fail_command(ctl, &error);
-	if (!ctl->options->json)
-		return CTL_OK;
-	return ctl_print_json(
-		stdout, json_pack("{s:s}", "changed", osd_client_format_address(address, text)));
+	return report_change(ctl, address);
 }
 
 /* Looks for the versions that were made at a time. */
@@ -283,9 +272,27 @@ static int version_made_at(struct ctl *ctl, struct osd_client_address address,
 	return CTL_OK;
 }
 
+/* What `versions` of a partition shows are also versions of the device, which end there. */
+static int fail_drop(struct ctl *ctl, struct osd_client_address address,
+		     const struct osd_client_moment *moment, const struct osd_client_error *error)
+{
+	char number[CTL_MOMENT_TEXT];
+
+	if (error->result != -EINVAL || !error->has_sense || !address.partition)
+		return ctl_fail_moment(ctl, address, moment, error);
+	snprintf(number, sizeof(number), "%" PRIu64, moment->value);
+	return ctl_fail(ctl, CTL_USAGE,
+			"drop: '%s' is a version of the device, not of partition 0x%" PRIx64
+			" alone; `muninnctl drop URL 0 %s` drops it for all partitions",
+			moment->kind == OSD_CLIENT_AT_NAME ? moment->name : number,
+			address.partition,
+			moment->kind == OSD_CLIENT_AT_NAME ? moment->name : number);
+}
+
 int verb_drop(struct ctl *ctl)
 {
 	struct osd_client_address address;
+	struct osd_client_error error;
 	struct osd_client_moment moment;
 	uint8_t parameters[PARAMETERS_BYTES];
 	struct osd_item_writer writer;
@@ -305,8 +312,12 @@ int verb_drop(struct ctl *ctl)
 		code = ctl_add_moment(ctl, &writer, 0, &moment);
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
-	return code == CTL_OK ? run_change(ctl, OSD_FUNCTION_DROP, address, &writer, &moment)
-			      : code;
+	if (code != CTL_OK)
+		return code;
+	if (osd_client_execute(ctl->client, OSD_FUNCTION_DROP, address, writer.data, writer.length,
+			       NULL, NULL, &error) < 0)
+		return fail_drop(ctl, address, &moment, &error);
+	return report_change(ctl, address);
 }
 
 int verb_rollback(struct ctl *ctl)

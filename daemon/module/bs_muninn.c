@@ -8,15 +8,14 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/bytes.h"
 #include "common/log.h"
+#include "daemon/module/attendant.h"
 #include "daemon/module/identity.h"
 #include "daemon/module/io_threads.h"
 #include "daemon/module/options.h"
@@ -51,9 +50,8 @@ struct muninn_lun {
 	int (*stock_operations[NR_SCSI_OPCODES])(int host_no, struct scsi_cmd *cmd);
 	enum order_attribute arriving;              /* of the command that tgtd is handing over */
 	uint8_t sessions_seen[SESSION_NUMBERS / 8]; /* a bit for each that has sent a command */
-	/* Timing and faults of the emulated flash are looked for once a second, by the thread that sets the time. */
-	_Atomic uint64_t next_look;
-	struct nand_settings settings;
+	struct attendant *attendant;
+	struct nand_settings settings; /* as last taken up, by the attendant once that is there */
 	char *image;
 };
 
@@ -66,27 +64,6 @@ static struct muninn_lun *muninn_lun(struct scsi_lu *lu)
 }
 
 /* ---- commands ---- */
-
-static uint64_t seconds_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	return (uint64_t)now.tv_sec + 1;
-}
-
-/* The thread that moves next_look out of reach looks; the others go on. */
-static void look_for_settings(struct muninn_lun *lun)
-{
-	uint64_t now = seconds_now();
-	uint64_t next = atomic_load(&lun->next_look);
-
-	if (now < next || !atomic_compare_exchange_strong(&lun->next_look, &next, UINT64_MAX))
-		return;
-	nand_take_settings(lun->nand, &lun->settings);
-	unlock_take(lun->engine, lun->image);
-	atomic_store(&lun->next_look, now + 1);
-}
 
 /* On an I/O thread: hands an OSD command to the OSD layer, and its results back to tgtd's command. */
 static void execute(void *context, struct scsi_cmd *cmd)
@@ -107,7 +84,6 @@ static void execute(void *context, struct scsi_cmd *cmd)
 		command.data_in = scsi_get_in_buffer(cmd);
 		command.data_in_capacity = scsi_get_in_length(cmd);
 	}
-	look_for_settings(lun);
 	osd_execute(lun->device, &command);
 
 	assert(command.data_in_length <= command.data_in_capacity);
@@ -290,11 +266,21 @@ static tgtadm_err init(struct scsi_lu *lu, char *bsopts)
 	return TGTADM_SUCCESS;
 }
 
+/* On the attendant's thread: timing and faults of the emulated flash, and what ends locks. */
+static void look_beside_image(void *context)
+{
+	struct muninn_lun *lun = context;
+
+	nand_take_settings(lun->nand, &lun->settings);
+	unlock_take(lun->engine, lun->image);
+}
+
 /* Closes whatever is open, in reverse order. */
 static int close_layers(struct muninn_lun *lun)
 {
 	int result = 0, closed;
 
+	attendant_stop(lun->attendant);
 	if (lun->threads)
 		io_threads_stop(lun->threads);
 	if (lun->device)
@@ -307,6 +293,7 @@ static int close_layers(struct muninn_lun *lun)
 	}
 	free(lun->image);
 	lun->image = NULL;
+	lun->attendant = NULL;
 	lun->threads = NULL;
 	lun->device = NULL;
 	lun->engine = NULL;
@@ -358,7 +345,10 @@ static int open_layers(struct muninn_lun *lun, const char *path, struct error_te
 		return result;
 	tasks.context = lun->threads;
 	osd_device_set_tasks(lun->device, &tasks);
-	return 0;
+	result = attendant_start(look_beside_image, lun, &lun->attendant);
+	return result ? error_set(error, result, "%s: no thread can be started: %s", path,
+				  strerror(-result))
+		      : 0;
 }
 
 static int open_image(struct scsi_lu *lu, char *path, int *fd, uint64_t *size)

@@ -51,6 +51,24 @@ static int end_lock(struct engine *engine, uint64_t partition)
 	return result;
 }
 
+/* For `muninnctl unlock`, which waits for IMAGE.unlock to go. */
+static void refuse(const char *image, const char *reason)
+{
+	char *path = nand_left_path(image, "unlock.refused"), *text = NULL;
+
+	if (!path || asprintf(&text, "%s\n", reason) < 0 || nand_left_put(path, text) < 0)
+		log_line(LOG_LEVEL_ERROR, "%s: who wants to end a lock can't be told of it", image);
+	free(text);
+	free(path);
+}
+
+static const char *reason_of(int result)
+{
+	return result == -EINVAL   ? "it holds no partition ID"
+	       : result == -ENOENT ? "there is no such partition"
+				   : strerror(-result);
+}
+
 void unlock_take(struct engine *engine, const char *image)
 {
 	char *path = nand_left_path(image, "unlock");
@@ -64,16 +82,15 @@ void unlock_take(struct engine *engine, const char *image)
 	result = read_partition(path, &partition);
 	if (!result)
 		result = end_lock(engine, partition);
-	if (result)
-		log_line(LOG_LEVEL_ERROR, "%s: not carried out: %s", path,
-			 result == -EINVAL   ? "it holds no partition ID"
-			 : result == -ENOENT ? "there is no such partition"
-					     : strerror(-result));
-	else
+	if (result) {
+		log_line(LOG_LEVEL_ERROR, "%s: not carried out: %s", path, reason_of(result));
+		refuse(image, reason_of(result));
+	} else {
 		log_line(LOG_LEVEL_WARNING,
 			 "%s: the history of partition 0x%" PRIx64
 			 " is no longer locked, by the administrator's word",
 			 image, partition);
+	}
 	if (nand_left_remove(path) < 0)
 		log_line(LOG_LEVEL_ERROR, "%s can't be removed: %s", path, strerror(errno));
 	free(path);

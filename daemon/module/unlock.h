@@ -12,7 +12,7 @@ struct engine;
 
 /*
  * Takes IMAGE.unlock up, if it is there: ends the lock of the partition that it names (0: of the device's policy), and
- * removes the file. What became of it is logged.
+ * removes the file. What became of it is logged; why it was not carried out is in IMAGE.unlock.refused before the file goes.
  */
 void unlock_take(struct engine *engine, const char *image);
 

@@ -8,7 +8,7 @@ from harness import E2ETest, noise
 
 ADDRESS = "0x10000/0x10004"
 BYTES = 8 << 20
-TRIES = 600  # the daemon looks once a second; this many tenths of one only end a hang
+TRIES = 600  # the daemon looks twice a second; this many tenths of one only end a hang
 
 
 class Laboratory(E2ETest):

@@ -290,13 +290,12 @@ class DeviceMoments(Told):
         time.sleep(1.2)
         self.end_state("three")
         self.ctl("rollback", self.url, 0, "two")
-        for moment, sentence in (("<2>", "it was gone then"), ("three", "no version with the name 'three'")):
+        for moment in ("<2>", "three"):
             for verb, words in (("rollback", [self.KEPT, moment]), ("clone", [f"{self.KEPT}@{moment}"]), ("diff", [self.KEPT, moment, "--raw"])):
                 with self.subTest(verb=verb, moment=moment):
                     done = self.try_ctl(verb, self.url, *words)
                     self.assertEqual((done.returncode, done.stdout), (3, b""), done.stderr)
-                    if verb != "diff":
-                        self.assertRegex(done.stderr.decode(), sentence)
+                    self.assertIn("it was not there then", done.stderr.decode())
                     self.assertEqual(self.ctl("cat", self.url, self.address, binary=True), FIRST)
         listed = json.loads(self.ctl("--json", "versions", self.url, self.KEPT))
         self.assertEqual([version["name"] for version in listed], ["one", "two"])

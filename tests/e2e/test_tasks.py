@@ -381,7 +381,7 @@ class HeldTasks(E2ETest):
         limit = time.monotonic() + LIMIT_SECONDS
         self.ctl("nand", "timing", daemon.image(), f"none,mode=real,read={PAGE_READ},channels=1,dies=1")
         begun = ended = time.monotonic()
-        while ended - begun < HELD_SECONDS:  # the daemon looks once a second
+        while ended - begun < HELD_SECONDS:  # the daemon looks twice a second
             begun = time.monotonic()
             device.read(P, LARGE, 0, len(LARGE_DATA))
             ended = time.monotonic()

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Clones of partitions: clone, refresh, detach. */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "client/ctl/ctl.h"
+
+/* The target says only that there is no such source: is it the partition, or the version? */
+static int fail_clone(struct ctl *ctl, struct osd_client_address source,
+		      const struct osd_client_error *error)
+{
+	const struct osd_client_moment moment = { .kind = OSD_CLIENT_AT_VERSION,
+						  .value = source.version };
+	const struct osd_client_address partition = { .partition = source.partition };
+	struct osd_client_error outcome;
+	uint64_t value;
+	int code;
+
+	if (error->result != -ENOENT)
+		return ctl_fail_command(ctl, error);
+	if (osd_client_get_number(ctl->client, partition, OSD_PARTITION_INFORMATION,
+				  OSD_INFORMATION_PARTITION_ID, &value, &outcome) == -ENOENT)
+		return ctl_fail(ctl, CTL_NOT_FOUND,
+				"clone: there is no partition 0x%" PRIx64
+				" now; one that was removed can be read as it was, or brought back "
+				"by a rollback of the device, but not be cloned",
+				source.partition);
+	code = source.version ? ctl_check_moment(ctl, partition, &moment) : CTL_OK;
+	return code == CTL_OK ? ctl_fail_command(ctl, error) : code;
+}
+
+int verb_clone(struct ctl *ctl)
+{
+	struct osd_client_address source, address = { 0 };
+	struct osd_client_error error;
+	uint64_t chosen;
+	int code = ctl_partition_address(ctl, 0, &source);
+
+	if (code == CTL_OK && ctl->argument_count > 1)
+		code = ctl_partition_address(ctl, 1, &address);
+	code = ctl_present(ctl, code, address);
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	if (osd_client_clone(ctl->client, source, address.partition, !ctl->options->read_only,
+			     &chosen, &error) < 0)
+		return fail_clone(ctl, source, &error);
+	return ctl_print_id(ctl, "partition", chosen);
+}
+
+typedef int change_clone(struct osd_client *client, uint64_t clone, struct osd_client_error *error);
+
+/* The target says the same of a partition that is not there and of one that is no clone. */
+static int fail_change(struct ctl *ctl, struct osd_client_address address,
+		       const struct osd_client_error *error)
+{
+	struct osd_client_error outcome;
+	uint64_t source = 0;
+	int result;
+
+	if (error->result != -ENOENT)
+		return ctl_fail_command(ctl, error);
+	result = osd_client_get_number(ctl->client, address, OSD_MUNINN_PARTITION,
+				       OSD_MUNINN_SOURCE_PARTITION, &source, &outcome);
+	if (result == -ENODATA)
+		return ctl_fail(ctl, CTL_USAGE,
+				"%s: partition 0x%" PRIx64
+				" is no clone, or was detached: it stands on no other partition",
+				ctl->verb, address.partition);
+	if (result == 0 && source == 0)
+		return ctl_fail(ctl, CTL_NOT_FOUND,
+				"%s: the partition that 0x%" PRIx64
+				" was cloned from has been removed",
+				ctl->verb, address.partition);
+	return ctl_fail_command(ctl, error);
+}
+
+static int run_on_clone(struct ctl *ctl, change_clone *change)
+{
+	struct osd_client_address address;
+	struct osd_client_error error;
+	int code = ctl_partition_address(ctl, 0, &address);
+
+	code = ctl_present(ctl, code, address);
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	if (change(ctl->client, address.partition, &error) < 0)
+		return fail_change(ctl, address, &error);
+	return ctl->options->json ? ctl_print_id(ctl, "changed", address.partition) : CTL_OK;
+}
+
+int verb_refresh(struct ctl *ctl)
+{
+	return run_on_clone(ctl, osd_client_refresh_clone);
+}
+
+int verb_detach(struct ctl *ctl)
+{
+	return run_on_clone(ctl, osd_client_detach_clone);
+}

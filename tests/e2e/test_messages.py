@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
+"""What muninnctl says of commands that are wrong: exit code, and a sentence that tells what is wrong and what to do."""
+
+import os
+import time
+import unittest
+
+from harness import OneDaemonTest
+
+USAGE, NOT_FOUND, EXISTS, DENIED, TARGET = 2, 3, 4, 7, 8
+
+
+class Messages(OneDaemonTest):
+    def setUp(self):
+        self.url = self.shared.url()
+        self.partition = next(self.partitions)
+        self.ctl("mkpart", self.url, self.partition)
+
+    def put(self, number, content=b"content"):
+        address = f"0x{self.partition:x}/0x{0x10000 + number:x}"
+        self.ctl("put", self.url, address, "--replace", stdin=content)
+        return address
+
+    def assert_says(self, code, fragment, verb, *words):
+        """The verb fails with this code, and says so, on standard error alone."""
+        done = self.try_ctl(verb, self.url, *words)
+        said = done.stderr.decode()
+        self.assertEqual((done.returncode, done.stdout), (code, b""), (verb, words, said))
+        self.assertIn(fragment, said, (verb, words))
+
+    def test_of_clones(self):
+        p, other, missing = self.partition, next(self.partitions), next(self.partitions)
+        self.ctl("mkpart", self.url, other)
+        self.assert_says(EXISTS, "a partition with this ID exists already", "clone", p, other)
+        self.assert_says(NOT_FOUND, f"there is no partition 0x{missing:x} now", "clone", missing)
+        self.assert_says(NOT_FOUND, f"there is no partition 0x{missing:x} now", "clone", f"{missing}@3")
+        self.assert_says(NOT_FOUND, f"partition 0x{p:x} has no version 77", "clone", f"{p}@77")
+        for verb in ("refresh", "detach"):
+            self.assert_says(USAGE, f"partition 0x{p:x} is no clone", verb, p)
+            self.assert_says(NOT_FOUND, "there is no such partition", verb, missing)
+        self.ctl("clone", self.url, other, missing)
+        self.ctl("rmpart", self.url, other)
+        self.assert_says(NOT_FOUND, f"the partition that 0x{missing:x} was cloned from has been removed", "refresh", missing)
+        self.ctl("detach", self.url, missing)
+        self.assert_says(USAGE, "was detached", "detach", missing)
+
+    def test_of_versions_that_are_the_device_s(self):
+        p, name = self.partition, f"device-{self.partition}"
+        self.put(0)
+        version = self.ctl("snapshot", self.url, 0, "--name", name).strip()
+        for written in (name, version):
+            self.assert_says(USAGE, f"`muninnctl drop URL 0 {written}` drops it for all partitions", "drop", p, written)
+        self.assert_says(NOT_FOUND, "the device has no version 3", "drop", 0, 3)
+        self.assert_says(NOT_FOUND, "no version with the name 'nobody'", "drop", p, "nobody")
+        self.ctl("drop", self.url, 0, version)
+
+    def test_of_policies(self):
+        p = self.partition
+        self.assert_says(USAGE, "interval-for= is missing", "retention", p, "interval=1h")
+        self.assert_says(USAGE, "interval= is missing", "retention", p, "all", "interval-for=1h")
+        self.ctl("retention", self.url, p, "interval=1h", "interval-for=1w")
+        self.assert_says(USAGE, "interval= is missing", "retention", p, "interval=0")
+        self.ctl("retention", self.url, p, "interval-for=2w")
+        self.assert_says(USAGE, "'none' contradicts", "retention", p, "all", "none")
+        self.assert_says(USAGE, "'keep-all=2h' contradicts", "retention", p, "keep-all=1h", "keep-all=2h")
+        self.assert_says(USAGE, "90min", "retention", p, "keep-all=5m")
+        self.assert_says(USAGE, "longer than 8900 years", "retention", p, "keep-all=9999999w")
+        self.assert_says(USAGE, "lies in the past", "retention", p, "lock-until=2020-01-01")
+
+    def test_of_unlocking(self):
+        image, p, missing = self.shared.image(), self.partition, next(self.partitions)
+        self.ctl("retention", self.url, p, "all", "lock-until=2099-01-01")
+        refused = self.try_ctl("unlock", image, missing)
+        self.assertEqual(refused.returncode, NOT_FOUND)
+        self.assertIn(f"partition 0x{missing:x}: there is no such partition", refused.stderr.decode())
+        refused = self.try_ctl("unlock", image, 5)
+        self.assertEqual(refused.returncode, USAGE)
+        # It is done when the command ends, also where no initiator sends anything meanwhile.
+        self.ctl("unlock", image, p)
+        self.ctl("retention", self.url, p, "snapshots")
+        self.assertEqual([name for name in os.listdir(os.path.dirname(image)) if "unlock" in name], [])
+
+    def test_of_moments_at_which_a_partition_was_gone(self):
+        p, other, kept = self.partition, next(self.partitions), f"kept-{self.partition}"
+        self.ctl("mkpart", self.url, other)
+        address = self.put(0)
+        self.ctl("snapshot", self.url, 0, "--name", kept)
+        self.ctl("rmpart", self.url, p, "--contents")
+        time.sleep(1.1)
+        self.ctl("snapshot", self.url, 0, "--name", f"gone-{p}")
+        gone = time.strftime("%Y-%m-%dT%H:%M:%S")
+        time.sleep(1.1)
+        self.ctl("put", self.url, f"{other}/0x10000", stdin=b"later")
+        number = self.ctl("log", self.url, f"{other}/0x10000").split()[0]
+        time.sleep(1.1)
+        self.ctl("rollback", self.url, 0, kept)
+        for moment in (gone, number, f"gone-{p}"):
+            there = f"is no moment of partition 0x{p:x}: it was not there then"
+            self.assert_says(NOT_FOUND, there, "diff", p, moment)
+            self.assert_says(NOT_FOUND, there, "diff", p, kept, moment)
+            self.assert_says(NOT_FOUND, there, "rollback", p, moment)
+            self.assert_says(NOT_FOUND, there, "clone", f"{p}@{moment}")
+            self.assert_says(NOT_FOUND, there, "log", f"{address}@{moment}")
+        self.assert_says(NOT_FOUND, "no command has had the number #99999999999 yet", "diff", p, "#99999999999")
+
+
+if __name__ == "__main__":
+    unittest.main()
