@@ -9,13 +9,33 @@
 #include "engine/objects.h"
 #include "engine/times.h"
 
+#define RECORD_MAX_BYTES (CLOCK_HEAD_BYTES + CLOCK_SPANS_MAX * CLOCK_SPAN_BYTES)
+
 static const struct record_key spans_key = { .identifier = RECORD_ID_CLOCK };
 
 /* ---- the record ---- */
 
+static int decode(struct clock_spans *spans, const uint8_t *from, uint32_t length)
+{
+	/* Older programs put no head. */
+	uint32_t head = length % CLOCK_SPAN_BYTES ? CLOCK_HEAD_BYTES : 0;
+
+	*spans = (struct clock_spans){ .begun_ms = head ? get_le48(from + 2) : 0,
+				       .count = head ? from[0] : length / CLOCK_SPAN_BYTES };
+	if (spans->count > CLOCK_SPANS_MAX || (head && from[1] != 0) ||
+	    length != head + spans->count * CLOCK_SPAN_BYTES)
+		return -EBADMSG;
+	for (uint32_t at = 0; at < spans->count; at++)
+		spans->list[at] = (struct clock_span){
+			.from_ms = get_le48(from + head + at * CLOCK_SPAN_BYTES),
+			.until_ms = get_le48(from + head + at * CLOCK_SPAN_BYTES + 6),
+		};
+	return 0;
+}
+
 int clock_load(struct engine *engine)
 {
-	uint8_t record[CLOCK_SPANS_MAX * CLOCK_SPAN_BYTES];
+	uint8_t record[RECORD_MAX_BYTES];
 	struct record_info info;
 	int result =
 		record_get(engine->store, spans_key, RECORD_NEWEST, record, sizeof(record), &info);
@@ -23,27 +43,29 @@ int clock_load(struct engine *engine)
 	engine->doubts = (struct clock_spans){ 0 };
 	if (result)
 		return result == -ENOENT ? 0 : result;
-	if (info.length > sizeof(record) || info.length % CLOCK_SPAN_BYTES)
-		return -EBADMSG;
-	engine->doubts.count = info.length / CLOCK_SPAN_BYTES;
-	for (uint32_t at = 0; at < engine->doubts.count; at++)
-		engine->doubts.list[at] = (struct clock_span){
-			.from_ms = get_le48(record + at * CLOCK_SPAN_BYTES),
-			.until_ms = get_le48(record + at * CLOCK_SPAN_BYTES + 6),
-		};
-	return 0;
+	return info.length > sizeof(record) ? -EBADMSG
+					    : decode(&engine->doubts, record, info.length);
 }
 
+/* Puts it; it counts when the transaction is committed. */
 static int put_spans(struct engine_txn *txn, const struct clock_spans *spans)
 {
-	uint8_t record[CLOCK_SPANS_MAX * CLOCK_SPAN_BYTES];
+	uint8_t record[RECORD_MAX_BYTES] = { (uint8_t)spans->count };
+	uint8_t *to = record + CLOCK_HEAD_BYTES;
+	int result;
 
-	for (uint32_t at = 0; at < spans->count; at++) {
-		put_le48(record + at * CLOCK_SPAN_BYTES, spans->list[at].from_ms);
-		put_le48(record + at * CLOCK_SPAN_BYTES + 6, spans->list[at].until_ms);
+	put_le48(record + 2, spans->begun_ms);
+	for (uint32_t at = 0; at < spans->count; at++, to += CLOCK_SPAN_BYTES) {
+		put_le48(to, spans->list[at].from_ms);
+		put_le48(to + 6, spans->list[at].until_ms);
 	}
-	return record_put(&txn->writer, spans_key, 0, RECORD_ABSORB, record,
-			  spans->count * CLOCK_SPAN_BYTES);
+	result = record_put(&txn->writer, spans_key, 0, RECORD_ABSORB, record,
+			    (uint32_t)(to - record));
+	if (result)
+		return result;
+	txn->doubts = *spans;
+	txn->doubts_changed = true;
+	return 0;
 }
 
 /* ---- spans ---- */
@@ -59,6 +81,10 @@ static int present_span(struct engine *engine, const struct history *device, uin
 	if (now_ms + CLOCK_STEP_MS >= latest_ms)
 		return 0;
 	result = times_last_before(engine, device, now_ms, &span->from_ms);
+	/* Behind the beginning of which the table does not tell any more. */
+	if (!result && !span->from_ms && engine->doubts.begun_ms &&
+	    now_ms >= engine->doubts.begun_ms)
+		span->from_ms = engine->doubts.begun_ms;
 	/*
 	 * From before the device was made, as clocks come from that have lost their battery: what is on record was not ahead of
 	 * that, and no time until then means anything else than it did.
@@ -117,18 +143,22 @@ int clock_note(struct engine_txn *txn, const struct history *device)
 	struct clock_span span;
 	int result = present_span(txn->engine, device, txn->time_ms, &span);
 
-	/* What was in doubt goes away with all else. */
-	if (txn->formats)
-		spans.count = 0;
 	if (result || !span.until_ms || !add_span(&spans, &span))
 		return result;
 	result = put_spans(txn, &spans);
-	if (result)
-		return result;
-	txn->doubts = spans;
-	txn->doubts_changed = true;
-	tell(txn->time_ms, &span);
-	return 0;
+	if (!result)
+		tell(txn->time_ms, &span);
+	return result;
+}
+
+int clock_forget(struct engine_txn *txn, uint64_t first_ms)
+{
+	struct clock_spans spans = txn->engine->doubts;
+
+	if (spans.begun_ms)
+		return 0;
+	spans.begun_ms = first_ms;
+	return put_spans(txn, &spans);
 }
 
 static bool is_within(const struct clock_span *span, uint64_t ms)

@@ -14,6 +14,7 @@
 /* Spans on record. When there are more, the last one takes the next one in, with what lies between. */
 #define CLOCK_SPANS_MAX 4
 
+#define CLOCK_HEAD_BYTES 8
 #define CLOCK_SPAN_BYTES 12
 
 /* A clock that was set back by less is kept right, as clocks are. */
@@ -29,6 +30,8 @@ struct clock_span {
 };
 
 struct clock_spans {
+	/* When the device's first slot began, if the table of times does not go back to it any more; else 0. */
+	uint64_t begun_ms;
 	uint32_t count;
 	struct clock_span list[CLOCK_SPANS_MAX];
 };
@@ -41,6 +44,12 @@ int clock_load(struct engine *engine);
  * when it is committed. `device` = the root's. -ENOSPC, -EIO, -EBADMSG.
  */
 int clock_note(struct engine_txn *txn, const struct history *device);
+
+/*
+ * The table of times loses what began at `first_ms` and went on from there: if that is its beginning, it is noted, so that a clock
+ * from before the device was made is still known for what it is. -ENOSPC, -EIO.
+ */
+int clock_forget(struct engine_txn *txn, uint64_t first_ms);
 
 /* Whether the time `ms`, asked for at `now_ms`, means one moment. -ESTALE: it is in doubt. -EIO, -EBADMSG. */
 int clock_check(struct engine *engine, const struct history *device, uint64_t now_ms, uint64_t ms);

@@ -80,7 +80,8 @@ struct engine {
 	struct record_lineage lineage;
 	uint64_t committed, committed_ms; /* the last transaction that put anything */
 	uint64_t numbered;                /* the last transaction since the engine was opened */
-	uint64_t slot_ms;                 /* when the present slot began */
+	uint64_t slot_ms;                 /* when the present slot began, as the clock said */
+	uint64_t slot_recorded_ms;        /* and as it is on record: not before the one before it */
 	struct clock_spans doubts;        /* times at which it is not known what was when */
 	bool slot_over;     /* the next writing transaction begins a slot; atomic: readers set it */
 	uint64_t put_bytes; /* of all records ever; a crash may take some of it back */

@@ -340,16 +340,20 @@ int times_note(struct engine_txn *txn)
 		return result;
 	if (root->history.device.times == 0 ||
 	    slot_begin(root->history.device.slot_sequence) != slot_begin(txn->sequence)) {
-		const struct times_entry entry = {
+		struct times_entry entry = {
 			.sequence = txn->sequence,
-			.ms = max_u64(txn->time_ms,
-				      max_u64(engine->committed_ms, root->history.device.slot_ms)),
-			.before_sequence = engine->committed,
-			.before_ms = engine->committed_ms,
+			.ms = txn->time_ms,
 			.put_bytes = engine->put_bytes,
 		};
 
-		result = clock_note(txn, &root->history);
+		/* A format begins time anew: what was there before, maybe by a clock that was ahead, is no more. */
+		if (!txn->formats) {
+			entry.before_sequence = engine->committed;
+			entry.before_ms = engine->committed_ms;
+			entry.ms = max_u64(entry.ms, max_u64(engine->committed_ms,
+							     root->history.device.slot_ms));
+			result = clock_note(txn, &root->history);
+		}
 		if (!result)
 			result = append(txn, root, &entry);
 	}
@@ -362,8 +366,14 @@ int times_forget(struct engine_txn *txn, struct partition *root, uint64_t sequen
 	struct device_history *device = &root->history.device;
 	struct times_reader reader = { .engine = txn->engine, .device = device };
 	uint32_t count = 0, forgotten = 0;
+	struct times_entry first;
 	int result = count_up_to(&reader, BY_SEQUENCE, sequence, &count);
 
+	if (!result && device->times_first == 0 && count >= TIMES_CHUNK_ENTRIES + 2) {
+		result = read_entry(&reader, 0, &first);
+		if (!result)
+			result = clock_forget(txn, first.ms);
+	}
 	/* The slot that the sequence number is in, and the one before it, are still asked for. */
 	while (!result && forgotten < CHUNKS_FORGOTTEN_MAX &&
 	       device->times_first + TIMES_CHUNK_ENTRIES + 2 <= count) {

@@ -80,8 +80,10 @@ static void begin_caches(struct engine_txn *txn)
 /* The first number that a transaction at `now_ms`, which the present slot still goes on for, may have. */
 static uint64_t slot_place(const struct engine *engine, uint64_t now_ms)
 {
+	uint64_t elapsed_ms = now_ms - min_u64(now_ms, engine->slot_recorded_ms);
+
 	return slot_begin(engine->committed) +
-	       slot_offset(now_ms - engine->slot_ms, engine->options.history_interval_ms);
+	       slot_offset(elapsed_ms, engine->options.history_interval_ms);
 }
 
 static void begin_writing(struct engine_txn *txn)
@@ -212,6 +214,7 @@ static void note_committed(struct engine_txn *txn)
 		return;
 	if (slot_begin(txn->sequence) != slot_begin(engine->committed)) {
 		engine->slot_ms = txn->time_ms;
+		engine->slot_recorded_ms = max_u64(engine->committed_ms, txn->time_ms);
 		__atomic_store_n(&engine->slot_over, false, __ATOMIC_RELAXED);
 	}
 	engine->committed = txn->sequence;

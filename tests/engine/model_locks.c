@@ -110,10 +110,26 @@ enum locks_answer locks_on_going_back(const struct model_run *run,
 		if (now->self && locks_hold(run, now))
 			return LOCKS_REFUSE;
 		/* What comes back may cost others what is locked, which hangs on what they have given up. */
-		if (then->self && locks_hold_anything(run))
+		if (then->self && locks_may_hold_anything(run))
 			answer = LOCKS_MAY_REFUSE;
 	}
 	return answer;
+}
+
+/* While the clock is ahead a lock may be over, and setting it back does not bring back what was given up meanwhile. */
+void locks_follow_clock(struct model_run *run)
+{
+	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++) {
+		struct model_state *state = &run->model.partitions[index].now;
+
+		if (locks_policy(&run->model, state)->locked_until_ms <= run->now_ms)
+			state->kept_from = 0;
+	}
+}
+
+bool locks_may_hold_anything(const struct model_run *run)
+{
+	return run->model.locked_until_ms > run->now_ms;
 }
 
 /* ---- policies ---- */
@@ -160,6 +176,7 @@ void locks_set_policy(struct model_run *run, struct model_partition *partition,
 {
 	struct object_model *model = &run->model;
 
+	model->locked_until_ms = max_u64(model->locked_until_ms, policy->locked_until_ms);
 	if (partition) {
 		change_policy(run, &partition->now, administrator);
 		partition->now.particular = true;
@@ -198,7 +215,7 @@ void locks_check(struct model_run *run)
 		if (!partition->now.self)
 			continue;
 		check_policy(run, partition->id, policy);
-		if (!is_locked(run, policy) || !is_unlimited(policy))
+		if (policy->locked_until_ms <= run->model.clock.highest || !is_unlimited(policy))
 			continue;
 		assert_int_equal(answer(run, engine_history(run->txn, partition->id, &history)), 0);
 		/* The first look says how far it reached when it was locked. */

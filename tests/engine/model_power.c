@@ -139,6 +139,11 @@ static bool host_fails(const struct model_power *power)
 	return power->nvram != NAND_CUT_NVRAM_KEPT;
 }
 
+bool model_power_may_take_back(const struct model_run *run)
+{
+	return run->power && host_fails(run->power);
+}
+
 /* Whether anything may be found but the present. */
 static bool is_watched(const struct model_power *power)
 {
@@ -153,6 +158,8 @@ void model_power_committing(struct model_run *run)
 	if (!power || !is_watched(power))
 		return;
 	assert_true(power->state_count < STATES_MAX);
+	if (!model_power_is_off(power))
+		model_run_see(run);
 	before = &power->states[power->state_count++];
 	before->sequence = power->sequence;
 	before->facts = power->facts;
@@ -400,13 +407,18 @@ static void recover(struct model_run *run)
 	struct model_power *power = run->power;
 	bool newest, oldest, in_flight, failed = host_fails(power);
 	enum model_doing doing;
+	uint64_t before_ms;
 
 	note_cut(run);
 	doing = run->doing;
+	before_ms = run->now_ms;
 	end_engine(run);
+	model_run_jump(run, 4);
 	open_again(run);
 	in_flight = power->state_count > 0;
 	choose_state(run, &newest, &oldest);
+	model_clock_see(&run->model.clock, run->engine->committed, before_ms);
+	model_clock_open(&run->model.clock, run->engine->committed);
 	if (failed)
 		take_back_moments(run, run->engine->committed);
 	if (host_fails(power))
@@ -419,7 +431,7 @@ static void recover(struct model_run *run)
 	model_facts_compare(run, &power->facts);
 	power->facts.known = false;
 	run->crashed = true;
-	run->unsure = failed || goes_back(doing);
+	run->unsure = run->unsure || goes_back(doing);
 	model_run_look(run);
 }
 

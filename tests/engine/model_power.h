@@ -35,6 +35,9 @@ void model_power_committing(struct model_run *run);
 /* That had `result`; `stable`: it was asked to flush. Whether the power failed meanwhile. */
 bool model_power_committed(struct model_run *run, int result, bool stable);
 
+/* Whether the host is about to fail, which takes back what is not flushed. */
+bool model_power_may_take_back(const struct model_run *run);
+
 /* Everything is stable. */
 void model_power_flushed(struct model_run *run);
 

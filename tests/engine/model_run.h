@@ -60,6 +60,7 @@ struct model_run {
 	uint64_t commits, aborts, crashes, failures, formats; /* what happened */
 	uint64_t moments, undone, rollbacks, clones; /* what was compared or done of history */
 	uint64_t locks, refusals;                    /* that were set; of commands, for locks */
+	uint64_t jumps, times, doubted; /* of the clock; that were looked up, and refused */
 	bool history_often; /* a quarter of the turns is of history, and partitions go to come back as clones */
 	bool restless; /* partitions and their clones come and go all the time; access times are not compared */
 	bool policies;           /* some change the policies of retention */
@@ -142,15 +143,20 @@ void object_check_state(struct model_run *run, const struct model_partition *par
 /* One random operation, in a transaction of its own. */
 void history_operate(struct model_run *run);
 
-/* In the open reading transaction: all moments that the model remembers; some of them. */
-void history_check(struct model_run *run);
-void history_check_some(struct model_run *run);
-
 /*
  * Numbers of versions of a partition that a rollback of the device made another one are as the engine says: the model learns
  * them.
  */
 void history_learn_numbers(struct model_run *run);
+
+/* ---- model_past.c: in the open reading transaction ---- */
+
+/* All moments that the model remembers; some of them, and some times. */
+void history_check(struct model_run *run);
+void history_check_some(struct model_run *run);
+
+/* From when on all moments of a partition can be reached, as the engine says. */
+uint64_t history_horizon_of(struct model_run *run, const struct model_partition *partition);
 
 /* ---- model_locks.c ---- */
 
@@ -164,6 +170,15 @@ const struct engine_retention *locks_policy(const struct object_model *model,
 /* Whether the retention of a partition (NULL: the device) is locked; whether that of anything is, and until when. */
 bool locks_hold(const struct model_run *run, const struct model_state *state);
 bool locks_hold_anything(const struct model_run *run);
+
+/*
+ * The same by any lock that ever was: one that was over while the clock was ahead counts again, also that of a partition which was
+ * removed meanwhile.
+ */
+bool locks_may_hold_anything(const struct model_run *run);
+
+/* The clock was set. */
+void locks_follow_clock(struct model_run *run);
 uint64_t locks_latest(const struct object_model *model);
 
 /* A policy for a partition or the device, for which `now` holds. */
@@ -185,10 +200,30 @@ void locks_set_policy(struct model_run *run, struct model_partition *partition,
 /* In the open reading transaction: policies are as set, and the history that a lock keeps is as long as it was. */
 void locks_check(struct model_run *run);
 
+/* ---- model_operate.c ---- */
+
+/* Makes a version of some partition in the open writing transaction. */
+void operate_snapshot(struct model_run *run);
+
+/* One random operation in the open writing transaction, which ends when there is no room for it. */
+void operate(struct model_run *run);
+
+/* One that only reads, in a reading transaction. */
+void operate_reading(struct model_run *run);
+
 /* ---- model_run.c ---- */
 
 /* Compares everything; after a crash also learns which access times are left. */
 void model_run_look(struct model_run *run);
+
+/* Everything that was committed until now was by the clock as it is. */
+void model_run_see(struct model_run *run);
+
+/* The clock is set. */
+void model_run_set_clock(struct model_run *run, uint64_t ms);
+
+/* Sets it, one time in `one_of`, to some other time; not when it has gone back too often already. */
+void model_run_jump(struct model_run *run, uint64_t one_of);
 
 /* Begins a writing transaction. */
 void model_run_begin(struct model_run *run, enum engine_mode mode);

@@ -368,6 +368,27 @@ void object_model_settled(struct model_object *object)
 {
 	memcpy(object->stable_ms, object->times_ms, sizeof(object->stable_ms));
 	object->stable_unknown = false;
+	object->note_count = 0;
+}
+
+void object_model_accessed(struct model_object *object, enum engine_time which, uint64_t ms)
+{
+	object->times_ms[which] = ms;
+	if (object->note_count < MODEL_NOTES)
+		object->notes[object->note_count++] = (struct model_note){ which, ms };
+	else
+		object->stable_unknown = true;
+}
+
+bool object_model_may_be_left(const struct model_object *object, enum engine_time which,
+			      uint64_t ms)
+{
+	if (object->stable_unknown || ms == object->stable_ms[which])
+		return true;
+	for (uint32_t at = 0; at < object->note_count; at++)
+		if (object->notes[at].which == which && object->notes[at].ms == ms)
+			return true;
+	return false;
 }
 
 static void modified(struct object_model *model, struct model_object *object,

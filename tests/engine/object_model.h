@@ -7,6 +7,7 @@
 #define MUNINN_TESTS_ENGINE_OBJECT_MODEL_H
 
 #include "engine/engine.h"
+#include "tests/engine/model_clock.h"
 
 enum {
 	MODEL_PARTITIONS = 3,
@@ -17,6 +18,7 @@ enum {
 	MODEL_MOMENTS = 8,   /* of the device, versions of it among them */
 	MODEL_GRAVES = 256,  /* IDs whose removed objects are remembered */
 	MODEL_OLDER = 6,     /* modifications of an object that are remembered, at least */
+	MODEL_NOTES = 8,     /* accesses that are remembered until they are stored for certain */
 };
 
 struct model_attribute {
@@ -32,6 +34,12 @@ struct model_object {
 	uint64_t times_ms[ENGINE_TIMES];
 	uint64_t stable_ms[ENGINE_TIMES]; /* what a crash may fall back to */
 	bool stable_unknown; /* but of accessed times it is not known: something went back */
+	/* Accesses that have been noted since, each of which a crash may have left stored. */
+	struct model_note {
+		enum engine_time which;
+		uint64_t ms;
+	} notes[MODEL_NOTES];
+	uint32_t note_count; /* when there are more, any time is taken */
 	uint32_t attribute_count;
 	struct model_attribute attributes[MODEL_ATTRIBUTES]; /* in order */
 	bool live[MODEL_PIECES];
@@ -80,6 +88,8 @@ struct object_model {
 	bool bypass;
 	bool went_back;                 /* in the open transaction */
 	struct engine_retention policy; /* of the device */
+	uint64_t locked_until_ms;       /* the latest lock that ever was */
+	struct model_clock clock;
 	struct model_partition partitions[MODEL_PARTITIONS];
 	struct model_moment moments[MODEL_MOMENTS];
 };
@@ -140,6 +150,11 @@ struct model_object *object_model_change(struct object_model *model, struct mode
 
 /* Its times are stored as they are. */
 void object_model_settled(struct model_object *object);
+
+/* It was accessed, which is stored at some time; whether a crash may leave `ms` of what is known. */
+void object_model_accessed(struct model_object *object, enum engine_time which, uint64_t ms);
+bool object_model_may_be_left(const struct model_object *object, enum engine_time which,
+			      uint64_t ms);
 
 void object_model_write(struct object_model *model, struct model_object *object, uint64_t offset,
 			const void *data, uint64_t length);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* A clock that was ahead, and was set back: a time either means the moment that it was, or is refused. */
+#include "engine/retention.h"
 #include "tests/engine/history_fixture.h"
 
 enum { SECOND = 1000 };
@@ -168,6 +169,111 @@ static void test_a_clock_from_before_the_device_puts_nothing_in_doubt(void **sta
 	check_at(f, 1050, "by a clock without a battery");
 }
 
+static void test_with_such_a_clock_times_mean_the_same_after_a_restart(void **state)
+{
+	struct fixture *f = *state;
+
+	f->now = 1000 * SECOND;
+	make_text_object(f);
+	put_at(f, 1010, "at 1010 s");
+	f->now = 5 * SECOND;
+	crash(f);
+	check_at(f, 1005, "one");
+	check_at(f, 1010, "at 1010 s");
+}
+
+/* Commands by a clock that is behind have the latest time on record, whatever comes of them in a crash. */
+static void test_what_a_clock_said_that_is_behind_is_no_later_after_a_crash(void **state)
+{
+	struct fixture *f = *state;
+
+	f->now = 1000 * SECOND;
+	make_text_object(f);
+	put_at(f, 2000, "by a wrong clock");
+	f->now = 1020 * SECOND;
+	put_text(f, object(OID), "at 1020 s");
+	f->now += 900;
+	put_text(f, object(OID), "at 1020.9 s");
+	f->now = 2100 * SECOND;
+	crash(f);
+	f->now = 2200 * SECOND;
+	begin(f, ENGINE_READ);
+	uint64_t at_once, later;
+
+	assert_int_equal(engine_moment_resolve(f->txn, PID, at_time(2000 * SECOND + 10), &at_once),
+			 0);
+	assert_int_equal(engine_moment_resolve(f->txn, PID, at_time(2005 * SECOND), &later), 0);
+	commit(f);
+	assert_int_equal(at_once, later);
+	check_at(f, 2001, "at 1020.9 s");
+}
+
+/* The last command's time is as late as its number tells, also when the clock is behind as the device is opened. */
+static void test_the_last_command_before_a_restart_is_not_taken_for_an_earlier_one(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t sequence;
+
+	f->now = 1000 * SECOND;
+	make_text_object(f);
+	put_at(f, 2000, "at 2000 s");
+	f->now += 900;
+	put_text(f, object(OID), "at 2000.9 s");
+	f->now = 5 * SECOND;
+	crash(f);
+	check_at(f, 1999, "one");
+	begin(f, ENGINE_READ);
+	assert_int_equal(
+		engine_moment_resolve(f->txn, PID, at_time(2000 * SECOND + 500), &sequence), 0);
+	commit(f);
+	check_text(f, at_version(object(OID), view_of(f, PID, at_sequence(sequence))), "one");
+	check_at(f, 2001, "at 2000.9 s");
+}
+
+/* History from 1000 s to 1100 s, of which only the newest is left. */
+static void give_up_the_oldest(struct fixture *f)
+{
+	struct engine_history history;
+
+	f->now = 1000 * SECOND;
+	make_text_object(f);
+	for (uint64_t second = 1001; second <= 1100; second++)
+		put_at(f, second, "some text");
+	assert_int_equal(retention_reclaim(f->engine, UINT32_MAX, RECORD_NEWEST), 0);
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_history(f->txn, PID, &history), 0);
+	commit(f);
+	assert_true(history.horizon_time_ms > 1090 * SECOND);
+}
+
+static void test_a_clock_from_before_what_is_left_of_history_was_ahead_all_the_same(void **state)
+{
+	struct fixture *f = *state;
+
+	give_up_the_oldest(f);
+	put_at(f, 1040, "at 1040 s, after having been ahead");
+	crash(f);
+	f->now = 1200 * SECOND;
+	check_in_doubt(f, 1050);
+	check_in_doubt(f, 1099);
+	check_at(f, 1101, "at 1040 s, after having been ahead");
+}
+
+static void test_but_not_one_from_before_the_device(void **state)
+{
+	struct fixture *f = *state;
+
+	give_up_the_oldest(f);
+	crash(f);
+	put_at(f, 5, "by a clock without a battery");
+	f->now = 1200 * SECOND;
+	check_at(f, 1101, "by a clock without a battery");
+	put_at(f, 1200, "at 1200 s");
+	f->now = 1210 * SECOND;
+	check_at(f, 1150, "by a clock without a battery");
+	check_at(f, 1205, "at 1200 s");
+}
+
 /* More spans than there is room for: what lies between the last ones is in doubt, too. */
 static void test_of_many_such_days_none_is_forgotten(void **state)
 {
@@ -204,6 +310,28 @@ static void test_a_format_forgets_them(void **state)
 	assert_int_equal(try_time(f, 1045, &sequence), -ENOENT);
 }
 
+static void test_a_format_begins_time_anew_though_the_clock_had_been_ahead(void **state)
+{
+	struct fixture *f = *state;
+
+	static const uint32_t lasting = 0x30000005;
+
+	be_ahead(f);
+	engine_set_lasting_pages(f->engine, &lasting, 1);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(
+		engine_attribute_set(f->txn, (struct engine_address){ 0 }, lasting, 1, "stays", 5),
+		0);
+	commit(f);
+	assert_int_equal(engine_reformat(f->engine), 0);
+	f->now = 1060 * SECOND;
+	make_text_object(f);
+	put_at(f, 1070, "at 1070 s");
+	f->now = 1080 * SECOND;
+	check_at(f, 1065, "one");
+	check_at(f, 1075, "at 1070 s");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,8 +343,14 @@ int main(void)
 		TEST(test_a_log_says_what_the_clock_said),
 		TEST(test_a_clock_that_is_kept_right_puts_nothing_in_doubt),
 		TEST(test_a_clock_from_before_the_device_puts_nothing_in_doubt),
+		TEST(test_with_such_a_clock_times_mean_the_same_after_a_restart),
+		TEST(test_what_a_clock_said_that_is_behind_is_no_later_after_a_crash),
+		TEST(test_the_last_command_before_a_restart_is_not_taken_for_an_earlier_one),
+		TEST(test_a_clock_from_before_what_is_left_of_history_was_ahead_all_the_same),
+		TEST(test_but_not_one_from_before_the_device),
 		TEST(test_of_many_such_days_none_is_forgotten),
 		TEST(test_a_format_forgets_them),
+		TEST(test_a_format_begins_time_anew_though_the_clock_had_been_ahead),
 	};
 
 	return cmocka_run_group_tests_name("history_clock", tests, NULL, NULL);
