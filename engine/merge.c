@@ -433,9 +433,11 @@ static bool keeps_lone_tombstone(void *context_, const struct record_key *key,
 		return false;
 	if (context->failed || !learn_owner(context, key->partition))
 		return true;
-	if (is_of_owner(context, info->sequence))
-		return context->owner.partition->origin.index;
-	return context->root->history.device.clones != 0;
+	if (context->root->history.device.clones == 0)
+		return false;
+	/* What a rollback of the device hides may be of a later owner of the index, which another rollback brings back. */
+	return !is_of_owner(context, info->sequence) || context->owner.partition->origin.index ||
+	       timeline_vanished(&context->engine->timeline, info->sequence);
 }
 
 /* ---- merging ---- */

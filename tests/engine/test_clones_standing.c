@@ -192,6 +192,57 @@ static void test_a_moment_of_an_interval_keeps_what_a_vanished_clone_stood_on(vo
 
 /* ---- partitions that share an index ---- */
 
+/* Objects that come and go, so that a segment which holds what is put now is worth merging. */
+static void make_litter(struct device *device)
+{
+	struct engine_address address = { .partition = OTHERS };
+
+	for (uint64_t n = 1; n <= 200; n++) {
+		address.object = OBJECT + n;
+		begin(device, ENGINE_WRITE);
+		assert_int_equal(engine_create(device->txn, OTHERS, ENGINE_USER_OBJECT,
+					       address.object, 1, NULL),
+				 0);
+		commit(device);
+		begin(device, ENGINE_WRITE);
+		assert_int_equal(engine_remove(device->txn, address), 0);
+		commit(device);
+	}
+}
+
+/* What was removed in a clone is gone there, though its tombstone ends no record of the clone's own: the source has it. */
+static void test_what_a_vanished_clone_had_removed_stays_so_when_an_earlier_owner_is_back(
+	void **state)
+{
+	const struct engine_address address = { .partition = CLONE, .object = OBJECT };
+	struct device *device = *state;
+	struct engine_stat stat;
+	uint32_t before, after;
+
+	set_policy(device, 0, 0, 0, 0);
+	write_page(device, 2 * SECOND, 0, 'a');
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_partition_create(device->txn, ANOTHER, NULL), 0);
+	commit(device);
+	before = take_snapshot(device, 0);
+	remove_one(device, ANOTHER);
+	crash(device); /* the index that came free is the next one again */
+	make_clone(device, PARTITION, CLONE);
+	make_litter(device);
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_remove(device->txn, address), 0);
+	commit(device);
+	make_litter(device);
+	after = take_snapshot(device, 0);
+	roll_back_device(device, ENGINE_AT_VERSION, before);
+	for (int round = 0; round < 4; round++)
+		merge_what_can_be(device);
+	roll_back_device(device, ENGINE_AT_VERSION, after);
+	begin(device, ENGINE_READ);
+	assert_int_equal(engine_stat(device->txn, address, &stat), -ENOENT);
+	commit(device);
+}
+
 /* Removes the partition and makes it again; the new one gets the index of the old one, as after a restart. */
 static void make_again(struct device *device)
 {
@@ -464,6 +515,7 @@ int main(void)
 		TEST(test_a_moment_of_an_interval_keeps_what_a_vanished_clone_stood_on),
 		TEST(test_an_earlier_partition_that_comes_back_keeps_what_clones_of_a_later_stand_on),
 		TEST(test_a_later_partition_that_comes_back_keeps_what_clones_of_an_earlier_stand_on),
+		TEST(test_what_a_vanished_clone_had_removed_stays_so_when_an_earlier_owner_is_back),
 		TEST(test_the_past_of_a_removed_clone_can_be_reached),
 		TEST(test_the_past_of_a_refreshed_clone_can_be_reached),
 		TEST(test_clones_of_a_removed_clone_keep_what_both_stand_on),
