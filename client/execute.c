@@ -116,6 +116,17 @@ static int subscribe(struct osd_client *client, struct execution *execution,
 	return result;
 }
 
+/* Nobody has asked to subscribe: the sentence begins with what was wanted. */
+static void name_function(struct osd_client_error *error, enum osd_function function)
+{
+	const char *name = osd_function_name(OSD_FUNCTION_SUBSCRIBE);
+	const struct error_text said = error->sentence;
+
+	if (strncmp(said.text, name, strlen(name)) == 0)
+		error_set(&error->sentence, 0, "%s%s", osd_function_name(function),
+			  said.text + strlen(name));
+}
+
 int osd_client_execute(struct osd_client *client, enum osd_function function,
 		       struct osd_client_address address, const uint8_t *parameters, size_t length,
 		       osd_client_items *each, void *context, struct osd_client_error *error)
@@ -135,6 +146,8 @@ int osd_client_execute(struct osd_client *client, enum osd_function function,
 		return outcome_set_local(error, -ENOMEM, "no memory for a result");
 	}
 	result = subscribe(client, execution, address, error);
+	if (result < 0 && error)
+		name_function(error, function);
 	if (result == 0) {
 		execution->function = function;
 		execution->address = address;

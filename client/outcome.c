@@ -76,10 +76,41 @@ static struct meaning of_partition_field(const struct osd_cdb *cdb)
 	return (struct meaning){ -ENOENT, "there is no such partition" };
 }
 
+static bool is_function(const struct osd_cdb *cdb, enum osd_function function)
+{
+	return cdb->action == OSD_EXECUTE && cdb->address >> 48 == function;
+}
+
+/* There are two kinds of objects, and most commands know only one of them. */
+static struct meaning no_object(const struct osd_cdb *cdb)
+{
+	switch (cdb->action) {
+	case OSD_LIST_COLLECTION:
+	case OSD_REMOVE_COLLECTION:
+	case OSD_QUERY:
+	case OSD_REMOVE_MEMBER_OBJECTS:
+	case OSD_GET_MEMBER_ATTRIBUTES:
+	case OSD_SET_MEMBER_ATTRIBUTES:
+		return (struct meaning){ -ENOENT, "there is no such collection" };
+	case OSD_REMOVE:
+		return (struct meaning){ -ENOENT, "there is no such object; `coll rm` removes "
+						  "collections" };
+	case OSD_EXECUTE:
+		if (is_function(cdb, OSD_FUNCTION_ROLLBACK))
+			return (struct meaning){ -ENOENT,
+						 "there was no such object, and there is none; a "
+						 "collection goes back with its partition only" };
+		return (struct meaning){ -ENOENT, "there is no such object, or it is a collection, "
+						  "which has no content" };
+	default:
+		return (struct meaning){ -ENOENT, "there is no such object" };
+	}
+}
+
 static struct meaning of_object_field(const struct osd_cdb *cdb)
 {
 	if (!creates(cdb->action))
-		return (struct meaning){ -ENOENT, "there is no such object" };
+		return no_object(cdb);
 	if (cdb->object < OSD_FIRST_ID)
 		return (struct meaning){ -EINVAL, "object IDs begin at 0x10000" };
 	return (struct meaning){ -EEXIST, "an object with this ID exists already" };
@@ -139,8 +170,20 @@ static struct meaning of_cdb_field(const struct osd_cdb *cdb, const struct osd_s
 {
 	if (sense->has_field && sense->field_in_cdb && names_length(cdb, sense->field))
 		return (struct meaning){ -EFBIG, TOO_LONG };
+	if (is_function(cdb, OSD_FUNCTION_UNDO) && !sense->has_field)
+		return (struct meaning){ -EINVAL, "only user objects can be undone; a collection "
+						  "goes back with its partition" };
 	if (!sense->has_field || !sense->field_in_cdb)
 		return (struct meaning){ -EINVAL, "the target refuses a field of the command" };
+	if (cdb->action == OSD_FORMAT_OSD && sense->field == (cdb->version == OSD_1 ? 36 : 32))
+		return (struct meaning){ -EINVAL,
+					 "the device has not that much capacity; `muninnctl "
+					 "info` shows what it has" };
+	if (cdb->action == OSD_PUNCH && sense->field == (cdb->version == OSD_1 ? 44 : 40))
+		return (struct meaning){ -EINVAL, "the range begins behind the object's end" };
+	if (cdb->action == OSD_CREATE_USER_TRACKING_COLLECTION && sense->field == 40)
+		return (struct meaning){ -ENOENT,
+					 "there is no such collection to take members from" };
 	/* Its place is that of a starting byte address. */
 	if (clones(cdb->action) && sense->field == (cdb->version == OSD_1 ? 44 : 40))
 		return (struct meaning){ -ENOENT, "there is no such partition to clone, or it has "
@@ -178,13 +221,16 @@ static struct meaning of_cdb_field(const struct osd_cdb *cdb, const struct osd_s
 static struct meaning of_parameter(const struct osd_cdb *cdb)
 {
 	if (cdb->action != OSD_EXECUTE)
-		return (struct meaning){ -EINVAL, "the target refuses an attribute or its value" };
+		return (struct meaning){ -EINVAL, "the target refuses an attribute: objects of "
+						  "this kind have none there, nobody may set it, "
+						  "or the value is not as it must be" };
 	switch (cdb->address >> 48) {
 	case OSD_FUNCTION_SNAPSHOT:
 		return (struct meaning){ -EEXIST, "a version has this name already" };
 	case OSD_FUNCTION_DROP:
 		return (struct meaning){ -ENOENT, "there is no such version" };
 	case OSD_FUNCTION_VIEW:
+	case OSD_FUNCTION_LOG:
 	case OSD_FUNCTION_ROLLBACK:
 	case OSD_FUNCTION_DIFF:
 		return (struct meaning){ -ENOENT,
@@ -193,7 +239,8 @@ static struct meaning of_parameter(const struct osd_cdb *cdb)
 	case OSD_FUNCTION_UNDO:
 		return (struct meaning){ -ENOENT,
 					 "there are fewer modifications in the history that is "
-					 "kept; `muninnctl log` lists them" };
+					 "kept, or never was such an object; `muninnctl log` "
+					 "lists them" };
 	case OSD_FUNCTION_SEARCH:
 		return (struct meaning){ -EINVAL, "the target does not take this pattern" };
 	case OSD_FUNCTION_CHECKSUM:
@@ -306,6 +353,11 @@ static struct meaning of_code(const struct osd_cdb *cdb, const struct osd_sense 
 	case SENSE_INVALID_DATA_OUT_BUFFER_INTEGRITY_CHECK_VALUE:
 		return (struct meaning){ -EBADMSG, "the data was changed on the way" };
 	case SENSE_INVALID_COMMAND_OPERATION_CODE:
+		if (cdb->action == OSD_SET_KEY || cdb->action == OSD_SET_MASTER_KEY)
+			return (struct meaning){
+				-EOPNOTSUPP, "the unit has no device key, so it takes no "
+					     "others; key_file in its configuration names one"
+			};
 		return (struct meaning){ -EOPNOTSUPP, "the target does not know this command" };
 	case SENSE_PARAMETER_LIST_LENGTH_ERROR:
 		return of_parameter(cdb);
@@ -411,7 +463,7 @@ static void describe(const struct osd_cdb *cdb, char *text, size_t capacity)
 
 static void say(struct osd_client_error *error, const struct osd_cdb *cdb, struct meaning meaning)
 {
-	char command[128], field[32] = "";
+	char command[128], field[48] = "";
 	const struct osd_sense *sense = &error->sense;
 
 	error->result = meaning.result;
@@ -421,7 +473,10 @@ static void say(struct osd_client_error *error, const struct osd_cdb *cdb, struc
 			  error->status);
 		return;
 	}
-	if (sense->has_field)
+	if (sense->attributes > 0)
+		snprintf(field, sizeof(field), ", attribute 0x%" PRIx32 "/0x%" PRIx32,
+			 sense->attribute[0].page, sense->attribute[0].number);
+	else if (sense->has_field)
 		snprintf(field, sizeof(field), ", %s byte %u",
 			 sense->field_in_cdb ? "CDB" : "parameter", sense->field);
 	error_set(&error->sentence, 0, "%s: %s [%s, %s %02x/%02x%s]", command, meaning.text,

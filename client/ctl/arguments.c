@@ -71,9 +71,9 @@ int ctl_partition_address(struct ctl *ctl, int index, struct osd_client_address 
 	int code = ctl_address(ctl, index, address);
 
 	if (code == CTL_OK && (!address->partition || address->object))
-		return ctl_fail(
-			ctl, CTL_USAGE, "%s needs the address of a partition, PID; '%s' names none",
-			ctl->verb, index < ctl->argument_count ? ctl->arguments[index] : "");
+		return ctl_fail(ctl, CTL_USAGE, "%s needs a partition, PID; '%s' is %s", ctl->verb,
+				index < ctl->argument_count ? ctl->arguments[index] : "",
+				address->object ? "an object" : "the device");
 	return code;
 }
 

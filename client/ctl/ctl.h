@@ -224,7 +224,7 @@ int ctl_connect(struct ctl *ctl);
 /* The same, and commands are not signed, whatever the options say. */
 int ctl_connect_unsigned(struct ctl *ctl);
 
-/* ---- verbs_key.c ---- */
+/* ---- signer.c ---- */
 
 /* What --key and --credential ask for, on the connection. CTL_OK or, with a message, why not. */
 int ctl_secure(struct ctl *ctl);

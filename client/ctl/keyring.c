@@ -84,8 +84,9 @@ static int read_private(const char *path, const char *what, json_t **object,
 	close(fd);
 	if (result == 0 && !json_is_object(*object)) {
 		json_decref(*object);
-		result = error_set(error, -EINVAL, "%s %s: line %d is not as it should be", what,
-				   path, *object ? 1 : reason.line);
+		result = error_set(error, -EINVAL,
+				   "%s %s is none, or was damaged: line %d is not as it should be",
+				   what, path, *object ? 1 : reason.line);
 	}
 	return result;
 }

@@ -304,9 +304,15 @@ static int parse_options(const struct ctl *ctl, int count, char **arguments,
 	opterr = 0;
 	while (result == CTL_OK &&
 	       (code = getopt_long(count, arguments, ":hlq", long_options, NULL)) != -1) {
+		const char *word = arguments[optind - 1];
+
+		if (code == '?' && word[0] == '-' && word[1] >= '0' && word[1] <= '9')
+			return ctl_fail(ctl, CTL_USAGE,
+					"%s: no number is negative here; so long ago is written "
+					"with a unit, as in -10min",
+					word);
 		if (code == '?' || code == ':')
-			return ctl_fail(ctl, CTL_USAGE, "%s: %s; see muninnctl --help",
-					arguments[optind - 1],
+			return ctl_fail(ctl, CTL_USAGE, "%s: %s; see muninnctl --help", word,
 					code == ':' ? "this option needs a value"
 						    : "there is no such option");
 		result = take_option(ctl, code, options);
@@ -372,6 +378,28 @@ static bool shield_moments(int count, char **arguments)
 	return true;
 }
 
+/* The first words of verbs that have two, and what may follow. */
+static int fail_verb(const struct ctl *ctl, int count, char **words)
+{
+	char seconds[256];
+
+	if (!ctl_second_words(words[0], seconds, sizeof(seconds)))
+		return ctl_fail(ctl, CTL_USAGE, "'%s' is no verb; muninnctl --help lists them",
+				words[0]);
+	if (count < 2)
+		return ctl_fail(ctl, CTL_USAGE, "behind '%s' one of these is missing: %s", words[0],
+				seconds);
+	return ctl_fail(ctl, CTL_USAGE, "'%s %s' is no verb; behind '%s' stands one of: %s",
+			words[0], words[1], words[0], seconds);
+}
+
+/* What --at is about is an ADDRESS that is read. Without one a verb would do something else than was meant. */
+static bool has_address(const struct ctl_verb *verb)
+{
+	return strstr(verb->synopsis, "ADDRESS") || strstr(verb->synopsis, "PID") ||
+	       strstr(verb->synopsis, "COLLECTION");
+}
+
 static int run_verb(struct ctl *ctl, int count, char **words)
 {
 	int used;
@@ -379,8 +407,7 @@ static int run_verb(struct ctl *ctl, int count, char **words)
 	int code;
 
 	if (!verb)
-		return ctl_fail(ctl, CTL_USAGE, "'%s' is no verb; muninnctl --help lists them",
-				words[0]);
+		return fail_verb(ctl, count, words);
 	ctl->verb = verb->name;
 	if (ctl->options->help) {
 		ctl_print_verb_help(verb);
@@ -388,8 +415,13 @@ static int run_verb(struct ctl *ctl, int count, char **words)
 	}
 	if (count == used)
 		return ctl_fail(ctl, CTL_USAGE,
-				"%s: the URL is missing; the form is: muninnctl %s %s", verb->name,
-				verb->name, verb->synopsis);
+				"%s: the %.*s is missing; the form is: muninnctl %s %s", verb->name,
+				(int)strcspn(verb->synopsis, " "), verb->synopsis, verb->name,
+				verb->synopsis);
+	if (ctl->options->at && !has_address(verb))
+		return ctl_fail(ctl, CTL_USAGE,
+				"%s: --at is for verbs that read an ADDRESS; this one takes none",
+				verb->name);
 	ctl->url = words[used];
 	ctl->arguments = words + used + 1;
 	ctl->argument_count = count - used - 1;

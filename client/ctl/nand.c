@@ -57,6 +57,18 @@ int nand_tool_open(const struct ctl *ctl, const char *path, struct nand **nand)
 	return CTL_OK;
 }
 
+int nand_tool_check(const struct ctl *ctl, const char *path)
+{
+	struct error_text error;
+	struct nand *nand;
+	int result = nand_open_read_only(path, &nand, &error);
+
+	if (result < 0)
+		return ctl_fail(ctl, nand_tool_exit(result), "%s", error.text);
+	nand_abandon(nand);
+	return CTL_OK;
+}
+
 bool nand_tool_colours(void)
 {
 	const char *no_color = getenv("NO_COLOR");
@@ -98,6 +110,11 @@ int verb_nand_create(struct ctl *ctl)
 	if (result != CTL_OK)
 		return result;
 	geometry = nand_geometry_default(bytes);
+	if (geometry.blocks == 0)
+		return ctl_fail(ctl, CTL_USAGE,
+				"size '%s' is less than a block has, %" PRIu64 " bytes",
+				ctl->arguments[0],
+				(uint64_t)geometry.pages_per_block * geometry.page_bytes);
 	result = nand_create(ctl->url, &geometry, nvram_bytes, &error);
 	if (result < 0)
 		return ctl_fail(ctl, result == -EINVAL ? CTL_USAGE : nand_tool_exit(result), "%s",
@@ -205,7 +222,11 @@ static int leave_setting(struct ctl *ctl, enum nand_setting which)
 {
 	const char *text = ctl->arguments[0];
 	struct error_text error;
-	int result =
+	int result = strcmp(text, "off") == 0 ? CTL_OK : nand_tool_check(ctl, ctl->url);
+
+	if (result != CTL_OK)
+		return result;
+	result =
 		nand_leave_setting(ctl->url, which, strcmp(text, "off") == 0 ? NULL : text, &error);
 
 	if (result < 0)
@@ -235,9 +256,12 @@ int verb_nand_cut(struct ctl *ctl)
 {
 	const char *text = ctl->arguments[0];
 	struct error_text error;
-	int result = nand_leave_power_cut(ctl->url, strcmp(text, "off") == 0 ? NULL : text, &error);
+	int result = strcmp(text, "off") == 0 ? CTL_OK : nand_tool_check(ctl, ctl->url);
 	long holder;
 
+	if (result != CTL_OK)
+		return result;
+	result = nand_leave_power_cut(ctl->url, strcmp(text, "off") == 0 ? NULL : text, &error);
 	if (result < 0)
 		return ctl_fail(ctl, result == -EINVAL ? CTL_USAGE : nand_tool_exit(result), "%s",
 				error.text);

@@ -12,6 +12,9 @@
 /* Opens for reading only; warns on stderr if a process has it open for writing. CTL_OK or, with a message, why not. */
 int nand_tool_open(const struct ctl *ctl, const char *path, struct nand **nand);
 
+/* Whether there is an image: CTL_OK or, with a message, why it is none. */
+int nand_tool_check(const struct ctl *ctl, const char *path);
+
 /* The exit code for an error of nand/. */
 enum ctl_exit nand_tool_exit(int result);
 

@@ -105,7 +105,10 @@ int verb_nand_dump(struct ctl *ctl)
 	int code, result;
 
 	if (ctl_parse_number(ctl->url, UINT64_MAX, &page) < 0)
-		return ctl_fail(ctl, CTL_USAGE, "'%s' is no page number", ctl->url);
+		return ctl_fail(
+			ctl, CTL_USAGE,
+			"'%s' is no page number; the form is: muninnctl nand dump PAGE IMAGE",
+			ctl->url);
 	code = nand_tool_open(ctl, ctl->arguments[0], &nand);
 	if (code != CTL_OK)
 		return code;

@@ -57,7 +57,8 @@ static const struct ctl_verb verbs[] = {
 	  "not exist, unless:\n"
 	  "--replace   the object's content is replaced (up to one chunk in one step; a longer one "
 	  "is cut to nothing first)\n"
-	  "--offset N  the data is written into the object from byte N on; the rest stays\n"
+	  "--offset N  the data is written into the object from byte N on; the rest stays, and a "
+	  "missing one is made\n"
 	  "FILE '-' or none is standard input. What does not fit one chunk is sent several chunks "
 	  "at once (--chunk SIZE).\n\n"
 	  "Examples:\n  muninnctl put $URL 0x10000 photo.jpg\n  tar c . | muninnctl put $URL "
@@ -479,6 +480,22 @@ const struct ctl_verb *ctl_find_verb(int count, char **words, int *used)
 			return &verbs[i];
 	}
 	return NULL;
+}
+
+bool ctl_second_words(const char *first, char *text, size_t capacity)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]) && used < capacity; i++) {
+		const char *blank = strchr(verbs[i].name, ' ');
+		size_t length = blank ? (size_t)(blank - verbs[i].name) : 0;
+
+		if (length > 0 && strlen(first) == length &&
+		    memcmp(first, verbs[i].name, length) == 0)
+			used += (size_t)snprintf(text + used, capacity - used, "%s%s",
+						 used ? ", " : "", blank + 1);
+	}
+	return used > 0;
 }
 
 void ctl_print_help(void)

@@ -162,11 +162,12 @@ static int take_value(const struct ctl *ctl, struct value *value)
 	const char *text = ctl->argument_count > 3 ? ctl->arguments[3] : NULL;
 	uint64_t number;
 
-	if (options->hexadecimal + options->number + options->remove +
+	if (options->text + options->hexadecimal + options->number + options->remove +
 		    (options->from_file != NULL) >
 	    1)
 		return ctl_fail(ctl, CTL_USAGE,
-				"attr set: only one of --hex, --number, --file and --remove");
+				"attr set: only one of --text, --hex, --number, --file and "
+				"--remove");
 	if ((options->remove || options->from_file) != (text == NULL))
 		return ctl_fail(ctl, CTL_USAGE,
 				"attr set: a VALUE is wanted, or --file or --remove instead of it");

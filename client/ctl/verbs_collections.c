@@ -106,8 +106,12 @@ int verb_coll_purge(struct ctl *ctl)
 		code = ctl_connect(ctl);
 	if (code != CTL_OK)
 		return code;
-	if (osd_client_remove_members(ctl->client, address, &error) < 0)
+	if (osd_client_remove_members(ctl->client, address, &error) < 0) {
+		if (error.result == -EINVAL && error.has_sense)
+			return ctl_fail(ctl, CTL_USAGE, "coll purge: %s is no collection",
+					ctl->arguments[0]);
 		return ctl_fail_command(ctl, &error);
+	}
 	if (!ctl->options->json)
 		return CTL_OK;
 	return ctl_print_json(
@@ -169,6 +173,14 @@ int verb_coll_ls(struct ctl *ctl)
 typedef int change_membership(struct osd_client *client, struct osd_client_address object,
 			      uint64_t collection, struct osd_client_error *error);
 
+static int fail_membership(struct ctl *ctl, int index, const struct osd_client_error *error)
+{
+	if (error->result != -EINVAL || !error->has_sense)
+		return ctl_fail_command(ctl, error);
+	return ctl_fail(ctl, CTL_USAGE, "%s: %s is no collection, or %s is one", ctl->verb,
+			ctl->arguments[0], ctl->arguments[index]);
+}
+
 /* Arguments: the collection, then objects of its partition. */
 static int change_members(struct ctl *ctl, change_membership *change)
 {
@@ -191,7 +203,7 @@ static int change_members(struct ctl *ctl, change_membership *change)
 	for (int i = 1; i < ctl->argument_count && code == CTL_OK; i++) {
 		ctl_address(ctl, i, &object);
 		if (change(ctl->client, object, collection.object, &error) < 0)
-			code = ctl_fail_command(ctl, &error);
+			code = fail_membership(ctl, i, &error);
 	}
 	if (code == CTL_OK && ctl->options->json)
 		return ctl_print_json(stdout,

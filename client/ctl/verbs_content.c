@@ -94,7 +94,7 @@ int verb_search(struct ctl *ctl)
 	osd_items_begin(&writer, parameters, sizeof(parameters));
 	osd_item_add_text(&writer, ctl->options->regex ? OSD_ITEM_REGEX : OSD_ITEM_PATTERN,
 			  ctl->arguments[1]);
-	if (writer.full || ctl->arguments[1][0] == '\0')
+	if (strlen(ctl->arguments[1]) > OSD_PATTERN_BYTES_MAX || ctl->arguments[1][0] == '\0')
 		return ctl_fail(ctl, CTL_USAGE, "search: a pattern has 1 to %d bytes",
 				OSD_PATTERN_BYTES_MAX);
 	if (code == CTL_OK && ctl->options->regex)

@@ -2,6 +2,7 @@
 /* get and cat. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,8 +50,15 @@ static int find_range(struct ctl *ctl, struct osd_client_address address, uint64
 	uint64_t size;
 
 	if (osd_client_get_number(ctl->client, address, OSD_USER_OBJECT_INFORMATION,
-				  OSD_INFORMATION_LOGICAL_LENGTH, &size, &error) < 0)
+				  OSD_INFORMATION_LOGICAL_LENGTH, &size, &error) < 0) {
+		if (error.result == -EINVAL && error.has_sense)
+			return ctl_fail(ctl, CTL_USAGE,
+					"%s: 0x%" PRIx64 "/0x%" PRIx64
+					" is a collection, which has no content; `coll ls` lists "
+					"its members",
+					ctl->verb, address.partition, address.object);
 		return ctl_fail_command(ctl, &error);
+	}
 	*offset = min_u64(ctl->options->offset, size);
 	*length = size - *offset;
 	if (ctl->options->has_length)

@@ -169,7 +169,8 @@ int verb_ls(struct ctl *ctl)
 		return code;
 	if (listing.parent.object)
 		return ctl_fail(ctl, CTL_USAGE,
-				"ls: objects contain nothing; give a partition, or nothing for the "
+				"ls: objects contain nothing (`coll ls` lists the members of a "
+				"collection); give a partition, or nothing for the "
 				"partitions");
 	code = ctl_connect(ctl);
 	if (code != CTL_OK)

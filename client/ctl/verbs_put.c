@@ -127,6 +127,25 @@ static int replace_short(struct ctl *ctl, const struct source *source,
 	return error->result;
 }
 
+/* Nothing to send is no reason not to say that there is no such object. */
+static int check_object(struct ctl *ctl, struct osd_client_address address,
+			struct osd_client_error *error)
+{
+	uint64_t length;
+
+	return osd_client_get_number(ctl->client, address, OSD_USER_OBJECT_INFORMATION,
+				     OSD_INFORMATION_LOGICAL_LENGTH, &length, error);
+}
+
+static int write_short(struct ctl *ctl, const struct source *source,
+		       struct osd_client_address address, struct osd_client_error *error)
+{
+	if (source->head_length == 0)
+		return check_object(ctl, address, error);
+	return osd_client_write(ctl->client, address, ctl->options->offset, source->head,
+				source->head_length, error);
+}
+
 static int put_short(struct ctl *ctl, const struct source *source,
 		     struct osd_client_address *address, struct osd_client_error *error)
 {
@@ -134,13 +153,11 @@ static int put_short(struct ctl *ctl, const struct source *source,
 	int result = -ENOENT;
 
 	if (address->object && options->has_offset) {
-		result = osd_client_write(ctl->client, *address, options->offset, source->head,
-					  source->head_length, error);
+		result = write_short(ctl, source, *address, error);
 		if (result == -ENOENT &&
 		    osd_client_create(ctl->client, address->partition, address->object, 1, NULL,
 				      NULL, error) == 0)
-			result = osd_client_write(ctl->client, *address, options->offset,
-						  source->head, source->head_length, error);
+			result = write_short(ctl, source, *address, error);
 		return result < 0 ? error->result : 0;
 	}
 	if (address->object && options->replace)
@@ -324,7 +341,8 @@ int verb_append(struct ctl *ctl)
 		code = open_source(ctl, &source);
 	if (code != CTL_OK)
 		return code;
-	result = append_all(ctl, &source, address, &first, &error);
+	result = source.head_length > 0 ? append_all(ctl, &source, address, &first, &error)
+					: check_object(ctl, address, &error);
 	close_source(&source);
 	if (result < 0)
 		return report_failure(ctl, &source, &error);

@@ -61,10 +61,14 @@ static int take_lock(struct ctl *ctl, const char *text, struct osd_item_writer *
 	char wanted[CTL_TIME_TEXT], present[CTL_TIME_TEXT];
 
 	if (osd_client_parse_moment(text, now, &moment, &error) < 0)
-		return ctl_fail(ctl, CTL_USAGE, "retention: lock-until: %s", error.text);
+		return ctl_fail(ctl, CTL_USAGE,
+				"retention: lock-until wants a time, as 2027-01-31 or "
+				"2027-01-31T18:00:00Z: %s",
+				error.text);
 	if (moment.kind != OSD_CLIENT_AT_TIME)
 		return ctl_fail(ctl, CTL_USAGE,
-				"retention: '%s' is no time; for instance 2027-01-31", text);
+				"retention: lock-until: '%s' is no time; for instance 2027-01-31",
+				text);
 	/* Only the target's administrator ends a lock: a time that is over would look like doing it. */
 	if (moment.value <= now)
 		return ctl_fail(

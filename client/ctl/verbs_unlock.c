@@ -89,8 +89,9 @@ int verb_unlock(struct ctl *ctl)
 				"unlock: '%s' is no partition ID; they begin at 0x10000, and 0 is "
 				"the device",
 				ctl->arguments[0]);
-	if (access(ctl->url, F_OK) < 0)
-		return ctl_fail(ctl, nand_tool_exit(-errno), "%s: %s", ctl->url, strerror(errno));
+	code = nand_tool_check(ctl, ctl->url);
+	if (code != CTL_OK)
+		return code;
 	word = nand_left_path(ctl->url, "unlock");
 	refusal = nand_left_path(ctl->url, "unlock.refused");
 	snprintf(text, sizeof(text), "0x%" PRIx64 "\n", partition);

@@ -109,7 +109,7 @@ static void test_wrong_usage_is_2_and_says_what_is_wrong(void **state)
 	(void)state;
 	expect("", CTL_USAGE, "verb is missing");
 	expect("fly $U", CTL_USAGE, "'fly' is no verb");
-	expect("attr", CTL_USAGE, "'attr' is no verb");
+	expect("attr", CTL_USAGE, "behind 'attr' one of these is missing");
 	expect("attr fly $U", CTL_USAGE, "is no verb");
 	expect("ls", CTL_USAGE, "URL is missing");
 	expect("ls $U 1 2", CTL_USAGE, "too many arguments");
@@ -132,8 +132,8 @@ static void test_wrong_addresses_are_found_before_connecting(void **state)
 	expect("get $U 0x10000", CTL_USAGE, "address of an object");
 	expect("cat $U 0x10000/1 0x10000", CTL_USAGE, "address of an object");
 	expect("rm $U 0x10000/1 x", CTL_USAGE, "PID[/OID]");
-	expect("mkpart $U 0x10000/1", CTL_USAGE, "address of a partition");
-	expect("rmpart $U 0", CTL_USAGE, "address of a partition");
+	expect("mkpart $U 0x10000/1", CTL_USAGE, "needs a partition, PID");
+	expect("rmpart $U 0", CTL_USAGE, "needs a partition, PID");
 	expect("put $U 0", CTL_USAGE, "address of a partition");
 	expect("put $U 0x10000 --replace", CTL_USAGE, "--replace");
 	expect("put $U 0x10000/1 --replace --offset 1", CTL_USAGE, "either");
@@ -146,7 +146,7 @@ static void test_wrong_addresses_are_found_before_connecting(void **state)
 	expect("retention $U 0x10000 lock-until=3", CTL_USAGE, "is no time");
 	expect("ls $U 0x10000@2026-06-31", CTL_USAGE, "there is no such day");
 	expect("truncate $U 0x10000/1 many", CTL_USAGE, "number of bytes");
-	expect("clear $U 0x10000/1 1 -5", CTL_USAGE, "no such option");
+	expect("clear $U 0x10000/1 1 -5", CTL_USAGE, "no number is negative here");
 	expect("clear $U 0x10000/1 1 5X", CTL_USAGE, "number of bytes");
 	expect("attr get $U 0x10000/1 x 1", CTL_USAGE, "page 'x'");
 	expect("attr get $U 0x10000/1 1 0x100000000", CTL_USAGE, "number '0x100000000'");

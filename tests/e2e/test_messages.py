@@ -7,7 +7,7 @@ import unittest
 
 from harness import OneDaemonTest
 
-USAGE, NOT_FOUND, EXISTS, DENIED, TARGET = 2, 3, 4, 7, 8
+USAGE, NOT_FOUND, EXISTS, TARGET = 2, 3, 4, 8
 
 
 class Messages(OneDaemonTest):
@@ -102,6 +102,64 @@ class Messages(OneDaemonTest):
             self.assert_says(NOT_FOUND, there, "clone", f"{p}@{moment}")
             self.assert_says(NOT_FOUND, there, "log", f"{address}@{moment}")
         self.assert_says(NOT_FOUND, "no command has had the number #99999999999 yet", "diff", p, "#99999999999")
+
+    def test_of_things_of_another_kind(self):
+        p, o = self.partition, self.put(0)
+        collection = self.ctl("coll", "create", self.url, p).strip()
+        missing = f"{p}/0x20000"
+        for code, fragment, words in (
+            (USAGE, "is a collection, which has no content", ["get", collection]),
+            (NOT_FOUND, "`coll rm` removes collections", ["rm", collection]),
+            (NOT_FOUND, "or it is a collection", ["search", collection, "x"]),
+            (TARGET, "only user objects can be undone", ["undo", collection]),
+            (NOT_FOUND, "or never was such an object", ["undo", missing]),
+            (NOT_FOUND, "a collection goes back with its partition", ["rollback", missing, "-1ms"]),
+            (NOT_FOUND, "there is no such object", ["append", missing]),
+            (USAGE, "is an object", ["mkpart", o]),
+            (USAGE, "is the device", ["mkpart", 0]),
+            (TARGET, "begins behind the object's end", ["punch", o, 99, 5]),
+            (TARGET, "has not that much capacity", ["format", "99999T"]),
+            (TARGET, "attribute 0x1/0x81", ["attr set", o, 1, 0x81, "--number", 5]),
+            (NOT_FOUND, "there is no such version", ["log", f"{o}@7"]),
+            (USAGE, "1 to 1024 bytes", ["search", p, "x" * 1025]),
+            (NOT_FOUND, "there is no such collection", ["coll ls", o]),
+            (NOT_FOUND, "there is no such collection", ["coll query", o, "1:9"]),
+            (NOT_FOUND, "no such collection to take members from", ["coll track", p, o]),
+            (USAGE, "is no collection", ["coll add", o, o]),
+            (USAGE, "is no collection", ["coll purge", o]),
+            (USAGE, "only one of --text, --hex", ["attr set", o, 0x10000, 1, "--hex", "--text", "aa"]),
+        ):
+            done = self.try_ctl(*words[0].split(), self.url, *words[1:])
+            self.assertEqual((done.returncode, done.stdout), (code, b""), (words, done.stderr))
+            self.assertIn(fragment, done.stderr.decode(), words)
+        # What a function says begins with its name, not with that of what precedes all of them.
+        self.assert_says(NOT_FOUND, "SNAPSHOT, address 0x77777", "snapshot", 0x77777)
+
+    def test_of_words_that_are_no_verb_and_options_without_sense(self):
+        for fragment, words in (
+            ("behind 'attr' one of these is missing: get, set, ls", ["attr"]),
+            ("'coll foo' is no verb; behind 'coll' stands one of: create", ["coll", "foo"]),
+            ("the IMAGE is missing", ["nand", "info"]),
+            ("the FILE is missing", ["key", "create"]),
+            ("--at is for verbs that read an ADDRESS", ["format", self.url, "--at", "-1d"]),
+            ("-5: no number is negative here", ["rollback", self.url, self.partition, "-5"]),
+            ("--security 'frob'", ["ls", self.url, "--security", "frob"]),
+            ("'frob' is none of master, root", ["key", "set", self.url, "frob", "--key", "nofile"]),
+            ("the form is: muninnctl nand dump PAGE IMAGE", ["nand", "dump", self.shared.image(), 5]),
+        ):
+            done = self.try_ctl(*words)
+            self.assertEqual((done.returncode, done.stdout), (USAGE, b""), (words, done.stderr))
+            self.assertIn(fragment, done.stderr.decode(), words)
+
+    def test_of_files_that_are_no_images(self):
+        path = os.path.join(self.folder("images"), "notes")
+        with open(path, "w", encoding="ascii") as file:
+            file.write("no image\n")
+        for words in (["nand", "timing", path, "tlc"], ["nand", "faults", path, "seed=7"], ["nand", "cut", path, "after=5"], ["unlock", path, 0]):
+            done = self.try_ctl(*words)
+            self.assertEqual((done.returncode, done.stdout), (11, b""), (words, done.stderr))
+            self.assertIn(b"is not a Muninn image", done.stderr)
+        self.assertEqual(os.listdir(os.path.dirname(path)), ["notes"])
 
 
 if __name__ == "__main__":
