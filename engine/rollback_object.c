@@ -162,17 +162,27 @@ static int put_data(struct pair *pair)
 
 /* ---- hiding what came since ---- */
 
+/* Whether a clone stood where it stands now: then is not before a refresh, nor on a line of history before it. Errors count as no. */
+static bool stood_here(const struct pair *pair)
+{
+	const struct partition *partition = pair->now.partition;
+	struct partition then;
+
+	if (!partition->origin.index)
+		return true;
+	return partition_state_of(pair->now.txn->engine->store, partition->index, pair->then.bound,
+				  &then) == 0 &&
+	       then.origin.index == partition->origin.index &&
+	       then.origin.since == partition->origin.since;
+}
+
 /*
  * Whether the data of then can be found again by hiding what came since. Not in a transaction that may have put pieces itself, which
  * have its number; nor across a refresh of a clone, since what is older than that is its source's.
  */
 static bool can_hide(const struct pair *pair)
 {
-	const struct engine_txn *txn = pair->now.txn;
-	const struct partition *partition = pair->now.partition;
-
-	return pair->is_first && pair->then.bound < txn->sequence &&
-	       (!partition->origin.index || pair->then.bound >= partition->origin.since);
+	return pair->is_first && pair->then.bound < pair->now.txn->sequence && stood_here(pair);
 }
 
 /* Notes the rollback, as the root's next one of an object, or it replaces one that nobody sees any more. */

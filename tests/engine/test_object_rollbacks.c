@@ -407,6 +407,45 @@ static void test_an_object_of_a_clone_goes_back(void **state)
 	assert_int_equal(device->engine->timeline.objects.count, 1);
 }
 
+static void roll_back_to(struct device *device, uint64_t partition, uint64_t ms)
+{
+	const struct engine_moment to = { .kind = ENGINE_AT_TIME, .value = ms };
+
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_rollback(device->txn, partition, to), 0);
+	commit(device);
+	device->now += 2 * SECOND;
+}
+
+/* A moment that came behind a refresh may show the clone as before it, when it had been rolled back meanwhile. */
+static void test_an_object_of_a_clone_goes_back_to_a_line_of_history_without_a_refresh(void **state)
+{
+	struct device *device = *state;
+	uint64_t id = CLONE;
+
+	write_all(device, 1);
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_clone(device->txn, PARTITION,
+				      (struct engine_moment){ .kind = ENGINE_NOW }, id, true, &id),
+			 0);
+	commit(device);
+	device->now = 10 * SECOND;
+	write_pages(device, CLONE, 0, PAGES / 2, 2);
+	write_all(device, 9);
+	device->now = 20 * SECOND;
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_clone_refresh(device->txn, CLONE), 0);
+	commit(device);
+	device->now = 30 * SECOND;
+	roll_back_to(device, CLONE, 15 * SECOND);
+	device->now = 40 * SECOND;
+	roll_back_to(device, CLONE, 25 * SECOND);
+	check_pages(device, address_of(CLONE, OBJECT), 0, PAGES, 9);
+	assert_int_equal(go_back(device, CLONE, 35 * SECOND), 0);
+	check_pages(device, address_of(CLONE, OBJECT), 0, PAGES / 2, 2);
+	check_pages(device, address_of(CLONE, OBJECT), PAGES / 2, PAGES, 1);
+}
+
 /* Rollbacks that no moment leads to any more are forgotten, so that they never run out by themselves. */
 static void test_rollbacks_that_nothing_shows_make_room_for_others(void **state)
 {
@@ -537,6 +576,7 @@ int main(void)
 		TEST(test_merging_keeps_what_each_version_shows),
 		TEST(test_what_is_hidden_is_reclaimed),
 		TEST(test_an_object_of_a_clone_goes_back),
+		TEST(test_an_object_of_a_clone_goes_back_to_a_line_of_history_without_a_refresh),
 		TEST(test_rollbacks_that_nothing_shows_make_room_for_others),
 		TEST(test_when_they_run_out_an_object_is_put_again),
 		TEST(test_the_record_is_as_documented),
