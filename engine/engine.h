@@ -482,7 +482,8 @@ struct engine_moment {
  * The sequence number up to which a moment reaches; partition 0: of the whole device. A time means the last boundary that
  * is not behind it (engine_options.history_interval_ms).
  * -ENOENT: no such version; before the partition was made, or when it was gone for a while; or history does not reach back that
- * far (engine_history). -ESTALE: the clock was ahead at that time, or is behind now, so that it means no moment for certain.
+ * far (engine_history). -ENODATA: the device does not have the moment, since a partition kept nothing then (ENGINE_RETAIN_NONE of its
+ * own). -ESTALE: the clock was ahead at that time, or is behind now, so that it means no moment for certain.
  */
 int engine_moment_resolve(struct engine_txn *txn, uint64_t partition, struct engine_moment moment,
 			  uint64_t *sequence);
@@ -561,10 +562,11 @@ void engine_view_release(struct engine_txn *txn, uint64_t partition, uint32_t ve
 /*
  * The partition (0: the whole device) is again as at `to`. What came after it is hidden, and can be reached by its
  * versions and moments as before, so that a rollback can itself be rolled back, until it is reclaimed. A few records,
- * whatever the size. Versions, retention and clones are not touched. Must come before all changes of its transaction and is
+ * whatever the size, and one for each partition that the device's brings back. Versions, retention and clones are not touched, but
+ * that a partition which comes back has no versions and no retention of its own. Must come before all changes of its transaction and is
  * its only change: -EINVAL. -EFBIG: ENGINE_ROLLBACKS_OF_ONE are on record of it that moments which can be reached
  * lie behind, or ENGINE_ROLLBACKS_OWN and all that partitions share are taken. -EPERM, of the device: a partition whose retention is
- * locked would vanish, or others would lose what is locked. -ENOENT as engine_moment_resolve.
+ * locked would vanish. -ENOENT, -ENODATA, -ESTALE as engine_moment_resolve.
  */
 int engine_rollback(struct engine_txn *txn, uint64_t partition, struct engine_moment to);
 

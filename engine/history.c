@@ -6,7 +6,7 @@
 
 #include "common/bytes.h"
 #include "engine/locks.h"
-#include "engine/objects.h"
+#include "engine/returned.h"
 #include "engine/times.h"
 
 enum { PARTICULAR = 1 << 0, REMOVED = 1 << 1 };
@@ -66,11 +66,38 @@ uint32_t history_encode(const struct history *history, uint16_t index, uint8_t *
 	put_le32(to + 248, device->slot_interval_ms);
 	put_le32(to + 252, device->losing);
 	put_le32(to + 256, device->object_rollbacks);
-	return HISTORY_DEVICE_BYTES;
+	put_le48(to + 260, device->intervals_floor);
+	put_le16(to + 266, 0);
+	return HISTORY_DEVICE_HEAD_BYTES +
+	       blanks_encode(&device->blanks, to + HISTORY_DEVICE_HEAD_BYTES);
 }
 
-static void decode_device(struct device_history *device, const uint8_t *from)
+/* Whether a record of the root, or of a partition, is as long as its format says. */
+static bool has_length(uint16_t index, uint8_t format, uint32_t length)
 {
+	if (index != RECORD_ROOT_INDEX)
+		return length == HISTORY_BYTES;
+	if (format == HISTORY_FORMAT)
+		return length > HISTORY_DEVICE_HEAD_BYTES;
+	return length ==
+	       (format == HISTORY_FORMAT_4 ? HISTORY_DEVICE_BYTES_4 : HISTORY_DEVICE_BYTES_OLD);
+}
+
+/*
+ * To older programs the device had no moments that lay behind while a partition kept nothing, and none of intervals while one gave
+ * anything up. The last slot is the present one.
+ */
+static void decode_older(struct device_history *device)
+{
+	if (device->losing)
+		blanks_begin(&device->blanks, 0);
+	device->intervals_floor = device->lossy ? device->slot_sequence : device->lossy_removed;
+}
+
+static int decode_device(struct device_history *device, const uint8_t *from, uint32_t length)
+{
+	int result = 0;
+
 	*device = (struct device_history){
 		.last_version_bytes = get_le64(from + 148),
 		.slot_tells = from[0] != HISTORY_FORMAT_OLD,
@@ -91,15 +118,20 @@ static void decode_device(struct device_history *device, const uint8_t *from)
 		.inherited_floor = get_le64(from + 240),
 		.slot_interval_ms = get_le32(from + 248),
 		.losing = get_le32(from + (from[0] >= HISTORY_FORMAT_3 ? 252 : 200)),
-		.object_rollbacks = from[0] >= HISTORY_FORMAT ? get_le32(from + 256) : 0,
+		.object_rollbacks = from[0] >= HISTORY_FORMAT_4 ? get_le32(from + 256) : 0,
 	};
-}
-
-static uint32_t length_of(uint16_t index, uint8_t format)
-{
-	if (index != RECORD_ROOT_INDEX)
-		return HISTORY_BYTES;
-	return format < HISTORY_FORMAT ? HISTORY_DEVICE_BYTES_OLD : HISTORY_DEVICE_BYTES;
+	if (from[0] == HISTORY_FORMAT) {
+		device->intervals_floor = get_le48(from + 260);
+		result = blanks_decode(&device->blanks, from + HISTORY_DEVICE_HEAD_BYTES,
+				       length - HISTORY_DEVICE_HEAD_BYTES);
+	} else {
+		decode_older(device);
+	}
+	if (device->rollbacks > ENGINE_ROLLBACKS_MAX ||
+	    device->object_rollbacks > ENGINE_ROLLBACKS_MAX || device->losing > device->lossy ||
+	    device->times_first > device->times)
+		result = -EBADMSG;
+	return result;
 }
 
 int history_decode(struct history *history, uint16_t index, const uint8_t *from, uint32_t length)
@@ -107,10 +139,10 @@ int history_decode(struct history *history, uint16_t index, const uint8_t *from,
 	bool of_root = index == RECORD_ROOT_INDEX;
 	uint32_t first = of_root ? ENGINE_DEVICE_VERSION_FIRST : 1;
 	uint32_t last = of_root ? ENGINE_DEVICE_VERSION_LAST : ENGINE_PARTITION_VERSION_LAST;
-	int result;
+	int result = 0;
 
-	if (length < 1 || from[0] < HISTORY_FORMAT_OLD || from[0] > HISTORY_FORMAT ||
-	    length != length_of(index, from[0]) || from[1] & ~(PARTICULAR | REMOVED) ||
+	if (length < HISTORY_BYTES || from[0] < HISTORY_FORMAT_OLD || from[0] > HISTORY_FORMAT ||
+	    !has_length(index, from[0], length) || from[1] & ~(PARTICULAR | REMOVED) ||
 	    from[4] > ENGINE_RETAIN_NONE || from[5] != 0 || get_le16(from + 50) != 0)
 		return -EBADMSG;
 	*history = (struct history){
@@ -134,13 +166,9 @@ int history_decode(struct history *history, uint16_t index, const uint8_t *from,
 	if (history->next_version < first || history->next_version > last + 1)
 		return -EBADMSG;
 	if (of_root)
-		decode_device(&history->device, from);
-	if (history->device.rollbacks > ENGINE_ROLLBACKS_MAX ||
-	    history->device.object_rollbacks > ENGINE_ROLLBACKS_MAX ||
-	    history->device.losing > history->device.lossy ||
-	    history->device.times_first > history->device.times)
-		return -EBADMSG;
-	result = idset_header_decode(&history->versions, from + 52);
+		result = decode_device(&history->device, from, length);
+	if (!result)
+		result = idset_header_decode(&history->versions, from + 52);
 	return result ? result
 		      : idset_header_decode(&history->clones, from + 52 + IDSET_HEADER_BYTES);
 }
@@ -150,7 +178,7 @@ static struct record_key history_key(uint16_t index)
 	return (struct record_key){ .identifier = RECORD_ID_HISTORY, .partition = index };
 }
 
-/* The same as history_read; *put = the number with which it was put, 0: nothing is recorded. */
+/* The same as history_read; *put = the number with which an older program put it, 0: none did. */
 static int read_record(struct record_store *store, uint16_t index, struct history *history,
 		       uint64_t *put)
 {
@@ -159,7 +187,7 @@ static int read_record(struct record_store *store, uint16_t index, struct histor
 	int result =
 		record_get(store, history_key(index), RECORD_NEWEST, record, sizeof(record), &info);
 
-	*put = result ? 0 : info.sequence;
+	*put = result || record[0] == HISTORY_FORMAT ? 0 : info.sequence;
 	if (!result)
 		return history_decode(history, index, record, info.length);
 	*history = history_new(index, 0);
@@ -173,54 +201,6 @@ int history_read(struct record_store *store, uint16_t index, struct history *his
 	return read_record(store, index, history, &put);
 }
 
-/*
- * *gone becomes true if a partition had been removed at `bound`, which the device went back to. Only its removal says so: its state
- * of then may not be kept, that of a partition which stayed.
- */
-static int was_removed(struct engine *engine, uint16_t index, uint64_t created_sequence,
-		       uint64_t bound, bool *gone)
-{
-	struct partition state;
-	uint64_t since;
-	int result = partition_found_at(engine->store, index, bound, &state, &since);
-
-	if (!result && since > created_sequence)
-		*gone = !state.id || state.created_sequence != created_sequence;
-	return result;
-}
-
-/*
- * *vanished = the last rollback of the device since which a partition was not there: it had been made behind the moment that the
- * device went back to, or had been removed at that moment. The latter is looked for only behind `put`, when it was there.
- */
-static int find_vanished(struct engine *engine, uint16_t index, uint64_t created_sequence,
-			 uint64_t put, uint64_t *vanished)
-{
-	const struct timeline *timeline = &engine->timeline;
-	uint32_t count, first = timeline_of(timeline, RECORD_ROOT_INDEX, &count);
-	uint64_t there_at = 0;
-
-	*vanished = timeline_vanished(timeline, created_sequence);
-	while (count-- > 0) {
-		const struct rollback *rollback = &timeline->list[first + count];
-		bool gone = false;
-		int result;
-
-		if (rollback->at <= max_u64(*vanished, put))
-			return 0;
-		/* It often goes back to the same moment again. */
-		if (rollback->to < created_sequence || rollback->to == there_at)
-			continue;
-		result = was_removed(engine, index, created_sequence, rollback->to, &gone);
-		if (result)
-			return result;
-		if (gone)
-			*vanished = rollback->at;
-		there_at = rollback->to;
-	}
-	return 0;
-}
-
 int history_load(struct engine *engine, uint16_t index, uint64_t created_sequence,
 		 struct history *history)
 {
@@ -231,10 +211,11 @@ int history_load(struct engine *engine, uint16_t index, uint64_t created_sequenc
 	*history = found;
 	if (result || index == RECORD_ROOT_INDEX)
 		return result;
-	if (found.created_sequence == created_sequence)
-		result = find_vanished(engine, index, created_sequence, put, &vanished);
-	else
+	/* What is recorded of a partition that comes back begins anew at once, but by older programs. */
+	if (found.created_sequence != created_sequence)
 		vanished = timeline_vanished(&engine->timeline, created_sequence);
+	else if (put)
+		result = returned_unnoted(engine, index, created_sequence, put, &vanished);
 	if (result ||
 	    (found.created_sequence == created_sequence && found.valid_sequence >= vanished))
 		return result;
@@ -314,8 +295,9 @@ bool history_keeps_nothing(const struct engine_retention *policy)
 	return policy->kind == ENGINE_RETAIN_NONE && !policy->keep_all_ms;
 }
 
-int history_horizon(struct engine *engine, const struct history *history,
-		    const struct history *device, uint64_t created_sequence, uint64_t *horizon)
+/* The same, but of the device: from when on it has moments, where it has no blank. */
+static int first_horizon(struct engine *engine, const struct history *history,
+			 const struct history *device, uint64_t created_sequence, uint64_t *horizon)
 {
 	const struct engine_retention *policy = history_policy(history, device);
 	uint64_t floor = max_u64(history->floor, device->device.all_floor);
@@ -339,11 +321,45 @@ int history_horizon(struct engine *engine, const struct history *history,
 		/* Those that give up for room have all that is newer than this, whatever else they keep. */
 		if (device->device.lossy)
 			limit = max_u64(limit, device->device.reclaimed);
-		if (device->device.losing)
-			limit = engine->committed;
 	}
 	*horizon = max_u64(max_u64(limit, created_sequence), floor);
 	return result;
+}
+
+int history_horizon(struct engine *engine, const struct history *history,
+		    const struct history *device, uint64_t created_sequence, uint64_t *horizon)
+{
+	int result = first_horizon(engine, history, device, created_sequence, horizon);
+
+	if (history == device)
+		*horizon =
+			max_u64(*horizon, blanks_behind(&device->device.blanks, engine->committed));
+	return result;
+}
+
+int history_device_horizon(struct engine *engine, const struct history *device, uint64_t *horizon)
+{
+	return first_horizon(engine, device, device, 0, horizon);
+}
+
+uint64_t history_device_next(const struct engine *engine, const struct history *device,
+			     uint64_t horizon, uint64_t bound)
+{
+	return blanks_pass(&device->device.blanks, engine->committed, max_u64(bound, horizon));
+}
+
+/* Whether `bound` is not before the horizon: 0 or -ENOENT; of the device, in a blank: -ENODATA. */
+static int is_since_horizon(struct engine *engine, const struct history *history,
+			    const struct history *device, uint64_t created_sequence, uint64_t bound)
+{
+	uint64_t horizon;
+	int result = first_horizon(engine, history, device, created_sequence, &horizon);
+
+	if (result)
+		return result;
+	if (history == device && history_device_next(engine, device, 0, bound) != bound)
+		return -ENODATA;
+	return bound < horizon ? -ENOENT : 0;
 }
 
 uint64_t history_interval_before(const struct engine_retention *policy, uint64_t now_ms,
@@ -364,24 +380,19 @@ uint64_t history_intervals_since(const struct history *history, const struct his
 
 	if (!history->particular)
 		floor = max_u64(floor, device->device.inherited_floor);
-	if (history != device)
-		return max_u64(floor, created_sequence);
-	/* The moments of the device are those that all partitions keep. */
-	return device->device.lossy ? RECORD_NEWEST : max_u64(floor, device->device.lossy_removed);
+	return max_u64(floor,
+		       history == device ? device->device.intervals_floor : created_sequence);
 }
 
-int history_lower_by_interval(struct engine *engine, const struct history *history,
-			      const struct history *device, uint64_t created_sequence,
-			      uint64_t sequence, uint64_t *lowest)
+/* The first moment of the policy's intervals >= `sequence`; RECORD_NEWEST: there is none yet. */
+static int next_interval(struct engine *engine, const struct engine_retention *policy,
+			 const struct history *device, uint64_t sequence, uint64_t *found)
 {
-	const struct engine_retention *policy = history_policy(history, device);
 	uint64_t interval = policy->keep_interval_ms, judged = device->device.judged_ms;
 	uint64_t ms = 0, last_ms, bound = 0;
 	int result;
 
-	sequence = max_u64(sequence, history_intervals_since(history, device, created_sequence));
-	if (!interval || sequence >= *lowest)
-		return 0;
+	*found = RECORD_NEWEST;
 	/* From when on the slot of `sequence` is over. */
 	result = times_of_boundary(engine, device, slot_end(sequence), &ms, &last_ms);
 	if (result && result != -ENOENT)
@@ -390,8 +401,34 @@ int history_lower_by_interval(struct engine *engine, const struct history *histo
 		ms = max_u64(ms, judged - policy->keep_interval_for_ms);
 	ms = (ms + interval - 1) / interval * interval;
 	result = times_boundary(engine, device, ms, &bound);
-	if (!result && bound >= sequence && bound < *lowest)
-		*lowest = bound;
+	if (!result && bound >= sequence)
+		*found = bound;
+	return result;
+}
+
+int history_lower_by_interval(struct engine *engine, const struct history *history,
+			      const struct history *device, uint64_t created_sequence,
+			      uint64_t sequence, uint64_t *lowest)
+{
+	const struct engine_retention *policy = history_policy(history, device);
+	uint64_t found = RECORD_NEWEST;
+	int result = 0;
+
+	sequence = max_u64(sequence, history_intervals_since(history, device, created_sequence));
+	if (!policy->keep_interval_ms)
+		return 0;
+	/* The first one, and one behind each blank. */
+	for (int turn = 0; !result && sequence < *lowest && turn <= BLANKS_MAX + 1; turn++) {
+		result = next_interval(engine, policy, device, sequence, &found);
+		if (result || history != device || found == RECORD_NEWEST)
+			break;
+		sequence = history_device_next(engine, device, 0, found);
+		if (sequence == found)
+			break;
+		found = RECORD_NEWEST;
+	}
+	if (!result && found < *lowest)
+		*lowest = found;
 	return result;
 }
 
@@ -467,23 +504,21 @@ int history_keeps(struct engine *engine, struct partition *partition, uint64_t b
 int history_reaches(struct engine *engine, struct partition *partition, uint64_t bound)
 {
 	struct partition *root;
-	uint64_t horizon;
-	int result = partition_get(engine, 0, &root);
+	int since, result = partition_get(engine, 0, &root);
 
 	if (result)
 		return result;
-	result = history_horizon(engine, &partition->history, &root->history,
-				 partition->created_sequence, &horizon);
-	if (!result && bound < horizon) {
+	since = is_since_horizon(engine, &partition->history, &root->history,
+				 partition->created_sequence, bound);
+	result = since;
+	if (since == -ENOENT || since == -ENODATA)
 		result = history_keeps(engine, partition, bound);
-		if (result == -ENOENT &&
-		    bound >= history_intervals_since(&partition->history, &root->history,
-						     partition->created_sequence))
-			result = kept_by_interval(engine, &partition->history, &root->history,
-						  bound);
-	}
+	if (result == -ENOENT && since == -ENOENT &&
+	    bound >= history_intervals_since(&partition->history, &root->history,
+					     partition->created_sequence))
+		result = kept_by_interval(engine, &partition->history, &root->history, bound);
 	partition_release(engine, root);
-	return result;
+	return result == -ENOENT ? since : result;
 }
 
 /* ---- what shows a moment ---- */
@@ -501,14 +536,16 @@ int history_shows(struct engine *engine, struct partition *partition, uint64_t f
 		  bool *shows)
 {
 	struct idset versions = history_versions(engine, partition);
-	uint64_t horizon, bound = RECORD_NEWEST;
+	uint64_t horizon = RECORD_NEWEST, bound = RECORD_NEWEST;
 	struct partition *root;
 	int result = partition_get(engine, 0, &root);
 
 	if (result)
 		return result;
-	result = history_horizon(engine, &partition->history, &root->history,
-				 partition->created_sequence, &horizon);
+	result = first_horizon(engine, &partition->history, &root->history,
+			       partition->created_sequence, &horizon);
+	if (!result && partition == root)
+		horizon = history_device_next(engine, &root->history, horizon, from);
 	*shows |= !result && horizon <= to;
 	if (!result && !*shows)
 		result = history_set_shows(&versions, from, to, shows);

@@ -9,19 +9,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/blanks.h"
 #include "engine/engine.h"
 #include "engine/idset.h"
 #include "engine/record_access.h"
 
-#define HISTORY_FORMAT 4
+#define HISTORY_FORMAT 5
+/* Does not tell the device's blanks; and what it says of a partition may be of before that one came back. */
+#define HISTORY_FORMAT_4 4
 /* The root's ends before the number of rollbacks of objects: there are none. */
 #define HISTORY_FORMAT_3 3
 /* Does not tell which of the lossy partitions keep nothing: all of them count as such. */
 #define HISTORY_FORMAT_2         2
 #define HISTORY_FORMAT_OLD       1
 #define HISTORY_BYTES            164
-#define HISTORY_DEVICE_BYTES     260
 #define HISTORY_DEVICE_BYTES_OLD 256 /* of formats before 4 */
+#define HISTORY_DEVICE_BYTES_4   260
+/* At most: the blanks end it, of which there are mostly none. */
+#define HISTORY_DEVICE_HEAD_BYTES (HISTORY_DEVICE_BYTES_4 + 8)
+#define HISTORY_DEVICE_BYTES      (HISTORY_DEVICE_HEAD_BYTES + BLANKS_BYTES_MAX)
 
 struct engine;
 struct partition;
@@ -47,6 +53,8 @@ struct device_history {
 	uint64_t slot_sequence, slot_ms, slot_bytes; /* its last entry */
 	uint64_t last_version_bytes; /* what had ever been put when the last version was made */
 	uint32_t slot_interval_ms;   /* how long that slot may have gone on */
+	uint64_t intervals_floor;    /* no moment of the device's intervals before it */
+	struct blanks blanks;        /* no moments of the device in them */
 	bool slot_tells;             /* its numbers tell the time: see slot_offset */
 };
 
@@ -114,6 +122,16 @@ int history_horizon(struct engine *engine, const struct history *history,
 		    const struct history *device, uint64_t created_sequence, uint64_t *horizon);
 
 /*
+ * The same for the device, but before its last blank too. `device` = the root's: for its moments, and for what is kept of what is
+ * no partition's any more.
+ */
+int history_device_horizon(struct engine *engine, const struct history *device, uint64_t *horizon);
+
+/* The first bound not before `bound` and that horizon which is in no blank. */
+uint64_t history_device_next(const struct engine *engine, const struct history *device,
+			     uint64_t horizon, uint64_t bound);
+
+/*
  * Whether `bound` is kept in a partition (or in the root: in the whole device) by a version, or because a clone stands on it,
  * however old it is. 0 or -ENOENT.
  */
@@ -121,7 +139,7 @@ int history_keeps(struct engine *engine, struct partition *partition, uint64_t b
 
 /*
  * Whether `bound` can be reached in a partition (or in the root: in the whole device): it is not before the horizon, or it
- * is kept. 0 or -ENOENT.
+ * is kept. 0, -ENOENT, or, of the device in one of its blanks, -ENODATA.
  */
 int history_reaches(struct engine *engine, struct partition *partition, uint64_t bound);
 

@@ -16,14 +16,8 @@ bool locks_keeps_less(const struct engine_retention *now, const struct engine_re
 
 /*
  * Whether the whole device may go back to `bound`. -EPERM: a partition whose retention is locked would vanish, and with it the
- * lock; or one comes back, for which all others would give up what is locked. -EIO, -EBADMSG.
+ * lock. -EIO, -EBADMSG.
  */
 int locks_check_rollback(struct engine_txn *txn, uint64_t bound);
-
-/*
- * From which bound on the whole device keeps its past when a partition comes back after a rollback of the device: the floor of
- * all of them from then on. 0: none is needed.
- */
-int locks_floor_of_returned(struct engine *engine, const struct history *device, uint64_t *floor);
 
 #endif

@@ -38,15 +38,15 @@ enum {
 /* What was looked up last. Records of one object, and of one partition, tend to lie together. */
 struct keep_context {
 	struct engine *engine;
-	struct partition *root; /* pinned */
-	uint64_t device_horizon;
-	bool failed; /* to learn about the device: everything is kept */
+	struct partition *root;  /* pinned */
+	uint64_t device_horizon; /* but for its blanks */
+	bool failed;             /* to learn about the device: everything is kept */
 	/* Who has the index now. */
 	struct {
 		bool known, failed;
 		uint16_t index;
 		struct partition *partition; /* pinned; NULL: nobody */
-		uint64_t horizon;
+		uint64_t horizon;            /* of the owner by itself */
 		struct history left; /* of one that is gone and that clones stand on, if it is */
 	} owner;
 	/* What was kept between two numbers. */
@@ -75,9 +75,8 @@ static void context_begin(struct keep_context *context, struct engine *engine)
 	*context = (struct keep_context){ .engine = engine };
 	context->failed = partition_get(engine, 0, &context->root) != 0;
 	if (!context->failed)
-		context->failed = history_horizon(engine, &context->root->history,
-						  &context->root->history, 0,
-						  &context->device_horizon) != 0;
+		context->failed = history_device_horizon(engine, &context->root->history,
+							 &context->device_horizon) != 0;
 }
 
 static void forget_owner(struct keep_context *context)
@@ -106,16 +105,16 @@ static int find_owner(struct keep_context *context, uint16_t index)
 	struct partition state = { 0 };
 	int result = partition_state_of(engine->store, index, RECORD_NEWEST, &state);
 
+	/* The root's moments are the device's. */
+	context->owner.horizon = RECORD_NEWEST;
 	if (!result)
 		result = partition_get(engine, state.id, &context->owner.partition);
-	if (!result) {
+	if (!result && index != RECORD_ROOT_INDEX)
 		result = history_horizon(engine, &context->owner.partition->history,
 					 &context->root->history, state.created_sequence,
 					 &context->owner.horizon);
-		/* Of one that was gone for a while, the device can show more than itself. */
-		context->owner.horizon = min_u64(context->owner.horizon, context->device_horizon);
-		return result;
-	}
+	if (!result)
+		return 0;
 	if (result != -ENOENT)
 		return result;
 	return history_read(engine->store, index, &context->owner.left);
@@ -173,7 +172,17 @@ static int lower_by_interval(const struct keep_context *context, uint64_t sequen
 					 owner->created_sequence, sequence, lowest);
 }
 
-/* The lowest bound >= `sequence`, up to the horizon, that is kept of an index. */
+/* The first bound >= `sequence` that the device keeps as one of many. */
+static uint64_t next_of_device(const struct keep_context *context, uint64_t sequence)
+{
+	return history_device_next(context->engine, &context->root->history,
+				   context->device_horizon, sequence);
+}
+
+/*
+ * The lowest bound >= `sequence` that is kept of an index: by the device, which can show more than an owner that was gone for a
+ * while, or kept nothing later, or by the owner, from `horizon` on.
+ */
 static int lowest_kept(struct keep_context *context, uint64_t sequence, uint64_t horizon,
 		       uint64_t *lowest)
 {
@@ -181,7 +190,7 @@ static int lowest_kept(struct keep_context *context, uint64_t sequence, uint64_t
 	struct idset set = history_versions(engine, context->root);
 	int result;
 
-	*lowest = max_u64(sequence, horizon);
+	*lowest = min_u64(next_of_device(context, sequence), max_u64(sequence, horizon));
 	result = lower(&set, sequence, lowest);
 	if (!result && is_of_owner(context, sequence)) {
 		set = history_versions(engine, context->owner.partition);
@@ -306,12 +315,13 @@ static int add_rollbacks(struct keep_context *context, const struct record_key *
 static int collect_bounds(struct keep_context *context, const struct record_key *key,
 			  const struct record_info *info, uint64_t *bounds, uint32_t *count)
 {
-	uint64_t sequence = info->sequence, horizon = context->device_horizon;
+	uint64_t sequence = info->sequence, horizon = RECORD_NEWEST;
 	int result;
 
 	if (is_of_owner(context, sequence))
 		horizon = context->owner.horizon;
-	if (sequence > horizon) {
+	if (sequence > horizon ||
+	    (sequence > context->device_horizon && next_of_device(context, sequence) == sequence)) {
 		/* A moment of its own, or, as far as records are absorbed, the end of its slot. */
 		bounds[(*count)++] = info->flags & RECORD_ABSORB ? slot_end(sequence) : sequence;
 		return 0;

@@ -39,34 +39,37 @@ static int resolve_time(struct engine_txn *txn, struct partition *partition,
 {
 	const struct engine_retention *policy = history_policy(&partition->history, device);
 	struct engine *engine = txn->engine;
-	uint64_t kept;
-	int result = clock_check(engine, device, txn->time_ms, ms);
+	uint64_t before;
+	int kept, result = clock_check(engine, device, txn->time_ms, ms);
 
 	if (!result)
 		result = times_boundary(engine, device, ms, bound);
 	if (!result)
 		result = history_reaches(engine, partition, *bound);
-	if (result != -ENOENT)
+	if (result != -ENOENT && result != -ENODATA)
 		return result;
-	kept = history_interval_before(policy, device->device.judged_ms, ms);
+	before = history_interval_before(policy, device->device.judged_ms, ms);
+	if (!before)
+		return result;
+	kept = times_boundary(engine, device, before, bound);
 	if (!kept)
-		return -ENOENT;
-	result = times_boundary(engine, device, kept, bound);
-	return result ? result : history_reaches(engine, partition, *bound);
+		kept = history_reaches(engine, partition, *bound);
+	return kept == -ENOENT ? result : kept;
 }
 
 static int resolve_sequence(struct engine *engine, struct partition *partition,
 			    const struct history *device, uint64_t sequence, uint64_t *bound)
 {
-	int result = times_boundary_of(engine, device, sequence, bound);
+	int kept, result = times_boundary_of(engine, device, sequence, bound);
 
 	if (!result)
 		result = history_reaches(engine, partition, *bound);
-	if (result != -ENOENT)
+	if (result != -ENOENT && result != -ENODATA)
 		return result;
 	/* The table of times may have ended since with the history around it. */
 	*bound = sequence;
-	return history_keeps(engine, partition, sequence);
+	kept = history_keeps(engine, partition, sequence);
+	return kept == -ENOENT ? result : kept;
 }
 
 static int resolve_with(struct engine_txn *txn, struct partition *partition,
@@ -192,7 +195,7 @@ int moment_of_view(struct engine_txn *txn, uint64_t id, uint32_t version, uint64
 		return result;
 	result = history_reaches(engine, partition, view.bound);
 	partition_release(engine, partition);
-	return result;
+	return result == -ENODATA ? -ENOENT : result;
 }
 
 int moment_of_version(struct engine_txn *txn, uint64_t id, uint32_t version, uint64_t *bound)

@@ -38,20 +38,27 @@ static int loss_of(const struct history *history)
 }
 
 /*
- * Notes from when on the device has all moments, before lossy partitions stop to count as such: what they gave up does not come back.
- * One that kept nothing gives up to the last command; others have what the device has now.
+ * Notes from when on the device has moments, before lossy partitions stop to count as such: what they gave up does not come back.
+ * What those that kept nothing gave up beside that is in the blanks.
  */
-static int note_loss(struct engine_txn *txn, struct partition *root, bool of_losing)
+static int note_loss(struct engine_txn *txn, struct partition *root)
 {
 	struct history *history = &root->history;
-	uint64_t horizon = txn->sequence;
-	int result = 0;
+	uint64_t horizon;
+	int result = history_device_horizon(txn->engine, history, &horizon);
 
-	if (!of_losing)
-		result = history_horizon(txn->engine, history, history, 0, &horizon);
 	if (!result)
 		history->device.lossy_removed = max_u64(history->device.lossy_removed, horizon);
 	return result;
+}
+
+/* The device has a blank from when the first partition keeps nothing until none does any more. Before it nothing is given up. */
+static void follow_losing(const struct engine_txn *txn, struct device_history *device)
+{
+	if (device->losing)
+		blanks_begin(&device->blanks, txn->sequence);
+	else
+		blanks_end(&device->blanks, txn->sequence, device->lossy_removed);
 }
 
 /* Takes a partition into the sums of the root, or out of them. */
@@ -79,7 +86,7 @@ int retention_recount(struct engine_txn *txn, struct partition *root)
 	if (!more)
 		return 0;
 	if (root->history.device.lossy) {
-		int result = note_loss(txn, root, root->history.device.losing);
+		int result = note_loss(txn, root);
 
 		if (result)
 			return result;
@@ -104,6 +111,7 @@ int retention_recount(struct engine_txn *txn, struct partition *root)
 		if (result)
 			return result;
 	}
+	follow_losing(txn, &root->history.device);
 	return 0;
 }
 
@@ -167,10 +175,7 @@ static int take_policy(struct engine_txn *txn, struct partition *root, struct pa
 	int result = 0;
 
 	if (is_lossy(history))
-		result = note_loss(txn, root, is_losing(history));
-	else if (partition != root && history_policy(history, &root->history)->keep_interval_ms)
-		/* Neither does it keep the moments of the device's intervals any more. */
-		device->lossy_removed = max_u64(device->lossy_removed, horizon);
+		result = note_loss(txn, root);
 	if (result)
 		return result;
 	if (partition == root) {
@@ -184,6 +189,7 @@ static int take_policy(struct engine_txn *txn, struct partition *root, struct pa
 		history->particular = true;
 		history->retention = *retention;
 		count_policy(root, history, 1);
+		follow_losing(txn, device);
 	}
 	partition_mark_history(txn, partition);
 	partition_mark_history(txn, root);
@@ -260,10 +266,11 @@ int retention_forget(struct engine_txn *txn, struct partition *root, struct part
 	if (!history->particular)
 		return 0;
 	if (is_lossy(history))
-		result = note_loss(txn, root, is_losing(history));
+		result = note_loss(txn, root);
 	if (result)
 		return result;
 	count_policy(root, history, -1);
+	follow_losing(txn, &root->history.device);
 	partition_mark_history(txn, root);
 	return 0;
 }

@@ -3,6 +3,7 @@
 #include "common/bytes.h"
 #include "engine/locks.h"
 #include "engine/retention.h"
+#include "engine/returned.h"
 #include "engine/times.h"
 #include "engine/unseen.h"
 
@@ -21,26 +22,6 @@ static void forget(struct engine *engine, struct partition *partition)
 	cache_drop_partition(&engine->nodes, partition->index);
 	cache_drop(&engine->partitions, &partition->entry);
 	partition_release(engine, partition);
-}
-
-/*
- * A partition that is there again after a rollback of the device has of its past what was kept of it as that of nobody, and
- * nothing of what its policy gave up before it went. What it is about to say is what any partition says that inherits its
- * policy. Where that may be more, in moments or in intervals, the past of all of them ends with that of nobody.
- */
-static int raise_floor(struct engine_txn *txn, struct partition *root)
-{
-	struct device_history *device = &root->history.device;
-	uint64_t floor = 0;
-	int result;
-
-	/* While anything is locked none comes back for which it would have to rise: that was checked. */
-	if (device->locked_until_ms > txn->time_ms)
-		return 0;
-	result = locks_floor_of_returned(txn->engine, &root->history, &floor);
-	if (!result)
-		device->all_floor = max_u64(device->all_floor, floor);
-	return result;
 }
 
 /*
@@ -111,7 +92,7 @@ static int roll_back(struct engine_txn *txn, struct partition *partition, uint64
 	root->history.device.rollbacks += !replaces;
 	partition_mark_history(txn, root);
 	if (of_device) {
-		result = raise_floor(txn, root);
+		result = returned_note(txn, root);
 		engine->indices_known = false;
 	}
 	/* Which policies there are hangs on the table of partitions. */

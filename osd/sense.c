@@ -17,6 +17,8 @@ static const struct {
 	{ EMSGSIZE, SENSE_ILLEGAL_REQUEST, SENSE_PARAMETER_LIST_LENGTH_ERROR },
 	/* A time at which the clock was ahead: it means no moment for certain. */
 	{ ESTALE, SENSE_ILLEGAL_REQUEST, SENSE_PARAMETER_VALUE_INVALID },
+	/* A moment that the device has not, since a partition kept nothing then. */
+	{ ENODATA, SENSE_ILLEGAL_REQUEST, SENSE_PARAMETER_NOT_SUPPORTED },
 	/* An engine that cannot do it. */
 	{ EOPNOTSUPP, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_COMMAND_OPERATION_CODE },
 	{ ENOTEMPTY, SENSE_ILLEGAL_REQUEST, SENSE_PARTITION_OR_COLLECTION_CONTAINS_USER_OBJECTS },

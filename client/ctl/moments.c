@@ -195,6 +195,14 @@ int ctl_fail_moment(struct ctl *ctl, struct osd_client_address address,
 			"now, so it is not known what was when; `muninnctl log` of an object "
 			"shows sequence numbers, which can be taken as #N",
 			wanted);
+	if (error->result == -ENODATA)
+		return ctl_fail(
+			ctl, CTL_NOT_FOUND,
+			"%s is no moment of the device: a partition kept no history then "
+			"(retention "
+			"'none'). Take a time before that or after it, or a version of the device "
+			"(`muninnctl versions URL 0`), or go back partition by partition",
+			wanted);
 	/* Of the moment, not of what it is a moment of. */
 	if (error->result != -ENOENT || !error->has_sense ||
 	    error->sense.code != SENSE_INVALID_FIELD_IN_PARAMETER_LIST ||

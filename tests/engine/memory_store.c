@@ -502,6 +502,14 @@ void memory_store_lose(struct memory_store *memory, const struct record_key *key
 		drop_newest(memory, &chain->newest);
 }
 
+void memory_store_lose_newest(struct memory_store *memory, const struct record_key *key)
+{
+	struct chain *chain = find(memory, key);
+
+	assert(chain && chain->newest);
+	drop_newest(memory, &chain->newest);
+}
+
 struct memory_store_counters memory_store_counters(const struct memory_store *memory)
 {
 	return memory->counters;

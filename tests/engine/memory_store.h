@@ -35,8 +35,9 @@ void memory_store_corrupt(struct memory_store *memory, const struct record_key *
 void memory_store_overwrite(struct memory_store *memory, const struct record_key *key,
 			    const void *value, uint32_t length);
 
-/* Removes every version of a record. */
+/* Removes every version of a record, or the newest one. */
 void memory_store_lose(struct memory_store *memory, const struct record_key *key);
+void memory_store_lose_newest(struct memory_store *memory, const struct record_key *key);
 
 struct memory_store_counters {
 	uint64_t puts, put_bytes; /* committed or not */

@@ -221,10 +221,12 @@ static void roll_back_device(struct model_run *run)
 		moment = (struct engine_moment){ ENGINE_AT_VERSION, noted->version };
 	begin(run, ENGINE_HISTORY, MODEL_DEVICE_ROLLBACK);
 	result = answer(run, engine_rollback(run->txn, 0, moment));
+	if (!noted->version)
+		history_check_answer_of_device(run, noted, result);
 	if (result == -EPERM)
-		assert_int_not_equal(locks_on_going_back(run, noted), LOCKS_ALLOW);
-	else if (reached(result, &moment))
-		assert_int_not_equal(locks_on_going_back(run, noted), LOCKS_REFUSE);
+		assert_true(locks_refuse_going_back(run, noted));
+	else if (result != -ENODATA && reached(result, &moment))
+		assert_false(locks_refuse_going_back(run, noted));
 	if (!finish(run, result))
 		return;
 	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++)

@@ -96,24 +96,16 @@ bool locks_refuse_policy(const struct model_run *run, const struct model_state *
 	       loss_of(wanted) > (state->particular ? loss_of(&state->policy) : 0);
 }
 
-enum locks_answer locks_on_going_back(const struct model_run *run,
-				      const struct model_moment *moment)
+bool locks_refuse_going_back(const struct model_run *run, const struct model_moment *moment)
 {
-	enum locks_answer answer = LOCKS_ALLOW;
-
 	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++) {
 		const struct model_state *now = &run->model.partitions[index].now;
-		const struct model_state *then = &moment->states[index];
 
-		if (object_model_is_same(now, then))
-			continue;
-		if (now->self && locks_hold(run, now))
-			return LOCKS_REFUSE;
-		/* What comes back may cost others what is locked, which hangs on what they have given up. */
-		if (then->self && locks_may_hold_anything(run))
-			answer = LOCKS_MAY_REFUSE;
+		if (now->self && locks_hold(run, now) &&
+		    !object_model_is_same(now, &moment->states[index]))
+			return true;
 	}
-	return answer;
+	return false;
 }
 
 /* While the clock is ahead a lock may be over, and setting it back does not bring back what was given up meanwhile. */

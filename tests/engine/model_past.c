@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "engine/times.h"
 #include "tests/engine/model_run.h"
 
 static struct model_partition *some_partition(struct model_run *run)
@@ -75,7 +76,9 @@ static void check_time(struct model_run *run, uint64_t id, uint64_t ms)
 		check_interval(run, id, ms, found);
 		return;
 	}
-	assert_int_equal(result, -ENOENT);
+	/* Of the device also, when a partition kept nothing then. */
+	if (id || result != -ENODATA)
+		assert_int_equal(result, -ENOENT);
 	if (bound == 0)
 		return;
 	assert_int_equal(answer(run, engine_history(run->txn, id, &history)), 0);
@@ -85,7 +88,7 @@ static void check_time(struct model_run *run, uint64_t id, uint64_t ms)
 			       engine_moment_resolve(
 				       run->txn, id,
 				       (struct engine_moment){ ENGINE_AT_SEQUENCE, bound }, &same)),
-			-ENOENT);
+			result);
 }
 
 static void check_some_time(struct model_run *run)
@@ -133,6 +136,60 @@ static void check_moment(struct model_run *run, const struct model_moment *momen
 	run->moments++;
 }
 
+/* Whether a partition kept nothing at a moment of the device, which is none any more. */
+static bool is_blank(const struct model_moment *moment)
+{
+	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++) {
+		const struct model_state *state = &moment->states[index];
+
+		if (state->self && state->particular && state->policy.kind == ENGINE_RETAIN_NONE)
+			return true;
+	}
+	return false;
+}
+
+void history_check_answer_of_device(struct model_run *run, const struct model_moment *moment,
+				    int result)
+{
+	struct partition *root;
+	uint64_t horizon;
+
+	assert_int_equal(answer(run, partition_get(run->engine, 0, &root)), 0);
+	assert_int_equal(answer(run, history_device_horizon(run->engine, &root->history, &horizon)),
+			 0);
+	if (result == -ENODATA)
+		/* Of many, the nearest became one. */
+		assert_true(is_blank(moment) || root->history.device.blanks.count == BLANKS_MAX);
+	else if (result == -ENOENT)
+		/* Before the first slot was over there was nothing. */
+		assert_true(moment->sequence < horizon || moment->sequence <= slot_end(0));
+	else if (result == 0 && is_blank(moment) && moment->sequence < run->engine->committed)
+		/* A version ends there. */
+		assert_int_equal(history_keeps(run->engine, root, moment->sequence), 0);
+	partition_release(run->engine, root);
+}
+
+/* The whole device at a moment, with all that has been removed since. */
+static void check_moment_of_device(struct model_run *run, struct model_moment *moment)
+{
+	struct engine_moment by_sequence = { ENGINE_AT_SEQUENCE, moment->sequence };
+	uint32_t version;
+	int result;
+
+	if (moment->version)
+		return;
+	result = answer(run, engine_view_open(run->txn, 0, by_sequence, &version));
+	history_check_answer_of_device(run, moment, result);
+	if (result) {
+		assert_true(result == -ENOENT || result == -ENODATA);
+		return;
+	}
+	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++)
+		object_check_state(run, &run->model.partitions[index], version,
+				   &moment->states[index]);
+	run->moments++;
+}
+
 /* The object before its newest modifications, and the log of them. */
 static void check_object(struct model_run *run, struct model_partition *partition, uint64_t id)
 {
@@ -169,11 +226,13 @@ static void check_object(struct model_run *run, struct model_partition *partitio
 
 void history_check(struct model_run *run)
 {
-	for (uint32_t slot = 0; slot < MODEL_MOMENTS; slot++)
+	for (uint32_t slot = 0; slot < MODEL_MOMENTS; slot++) {
+		if (!run->model.moments[slot].sequence)
+			continue;
 		for (uint32_t index = 0; index < MODEL_PARTITIONS; index++)
-			if (run->model.moments[slot].sequence)
-				check_moment(run, &run->model.moments[slot],
-					     &run->model.partitions[index]);
+			check_moment(run, &run->model.moments[slot], &run->model.partitions[index]);
+		check_moment_of_device(run, &run->model.moments[slot]);
+	}
 	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++) {
 		struct model_partition *partition = &run->model.partitions[index];
 
@@ -190,6 +249,8 @@ void history_check_some(struct model_run *run)
 
 	if (moment->sequence)
 		check_moment(run, moment, partition);
+	if (moment->sequence && one_in(run, 4))
+		check_moment_of_device(run, moment);
 	for (int times = 0; times < 4; times++)
 		check_some_time(run);
 	check_object(run, partition, ENGINE_FIRST_ID + model_run_below(run, 90));

@@ -155,13 +155,17 @@ void history_learn_numbers(struct model_run *run);
 void history_check(struct model_run *run);
 void history_check_some(struct model_run *run);
 
+/*
+ * What the engine said to a moment of the device that is no version: it has those at which every partition kept something, as far
+ * back as it reaches.
+ */
+void history_check_answer_of_device(struct model_run *run, const struct model_moment *moment,
+				    int result);
+
 /* From when on all moments of a partition can be reached, as the engine says. */
 uint64_t history_horizon_of(struct model_run *run, const struct model_partition *partition);
 
 /* ---- model_locks.c ---- */
-
-/* Whether locks refuse what is asked for; or may, by what the model does not know. */
-enum locks_answer { LOCKS_ALLOW, LOCKS_MAY_REFUSE, LOCKS_REFUSE };
 
 /* The policy that holds for a partition's state; NULL: of the device. */
 const struct engine_retention *locks_policy(const struct object_model *model,
@@ -189,9 +193,8 @@ struct engine_retention locks_some_policy(struct model_run *run,
 bool locks_refuse_policy(const struct model_run *run, const struct model_state *state,
 			 const struct engine_retention *wanted);
 
-/* What the locks say to a rollback of the device. */
-enum locks_answer locks_on_going_back(const struct model_run *run,
-				      const struct model_moment *moment);
+/* Whether the locks refuse a rollback of the device. */
+bool locks_refuse_going_back(const struct model_run *run, const struct model_moment *moment);
 
 /* It is set: of a partition, or NULL: of the device. */
 void locks_set_policy(struct model_run *run, struct model_partition *partition,

@@ -195,9 +195,10 @@ static int clone_or_refresh(struct engine_txn *txn)
 static int change(struct engine_txn *txn, uint32_t step)
 {
 	struct engine_moment moment = { .kind = ENGINE_AT_VERSION, .value = 1 };
-	struct engine_moment device = { .kind = ENGINE_AT_VERSION,
-					.value = ENGINE_DEVICE_VERSION_FIRST };
 	uint32_t round = step / ROUND;
+	/* To before the clone was made, or, when that is gone and another one has its place, to where it was there. */
+	struct engine_moment device = { .kind = ENGINE_AT_VERSION,
+					.value = ENGINE_DEVICE_VERSION_FIRST + (round == 3) };
 	char name[16];
 
 	snprintf(name, sizeof(name), "step %u", step);

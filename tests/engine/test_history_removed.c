@@ -85,27 +85,130 @@ static void test_a_policy_that_gives_up_for_room_only_ends_no_moment_of_the_devi
 	check_page(device, 0, 0, 'a');
 }
 
-static void test_a_policy_that_keeps_nothing_ends_the_moments_of_the_device(void **state)
+static void test_a_policy_that_keeps_nothing_takes_no_moment_of_before_it(void **state)
+{
+	struct device *device = *state;
+
+	write_twice(device);
+	create(device, CLONE);
+	device->now = 11 * SECOND;
+	assert_int_equal(try_policy(device, CLONE, ENGINE_RETAIN_NONE, 0), 0);
+	device->now = 13 * SECOND;
+	remove_partition(device);
+	device->now = 15 * SECOND;
+	merge_all(device);
+	/* While it stands, and when it is gone. */
+	assert_int_equal(try_rollback(device, at(5 * SECOND)), 0);
+	check_page(device, 0, 0, 'a');
+	device->now = 17 * SECOND;
+	merge_all(device);
+	crash(device);
+	assert_int_equal(try_rollback(device, at(10 * SECOND)), 0);
+	check_page(device, 0, 0, 'b');
+	device->now = 19 * SECOND;
+	merge_all(device);
+	assert_int_equal(try_rollback(device, at(5 * SECOND)), 0);
+	check_page(device, 0, 0, 'a');
+}
+
+/* Whoever may set it can't take what it held before from who may roll the device back. */
+static void test_neither_does_it_take_what_the_partition_itself_was_then(void **state)
+{
+	struct device *device = *state;
+
+	write_twice(device);
+	assert_int_equal(try_policy(device, PARTITION, ENGINE_RETAIN_NONE, 0), 0);
+	write_page(device, 11 * SECOND, 0, 'x');
+	device->now = 13 * SECOND;
+	merge_all(device);
+	assert_int_equal(view_at(device, 5 * SECOND), 0);
+	assert_int_equal(try_rollback(device, at(5 * SECOND)), 0);
+	check_page(device, 0, 0, 'a');
+	device->now = 15 * SECOND;
+	merge_all(device);
+	remove_partition(device);
+	device->now = 17 * SECOND;
+	merge_all(device);
+	assert_int_equal(try_rollback(device, at(8 * SECOND)), 0);
+	check_page(device, 0, 0, 'b');
+}
+
+static void test_while_a_partition_keeps_nothing_the_device_has_versions_only(void **state)
 {
 	struct engine_moment version = { .kind = ENGINE_AT_VERSION };
 	struct device *device = *state;
 
 	write_twice(device);
+	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_NONE, 0), 0);
+	write_page(device, 10 * SECOND, 0, 'c');
+	device->now = 11 * SECOND;
 	version.value = take_snapshot(device, 0);
-	device->now = 10 * SECOND;
+	write_page(device, 12 * SECOND, 0, 'd');
+	write_page(device, 14 * SECOND, 0, 'e');
+	device->now = 15 * SECOND;
+	assert_int_equal(try_rollback(device, at(13 * SECOND)), -ENODATA);
+	/* Nor do they come back with another policy. */
+	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_SNAPSHOTS, 0), 0);
+	write_page(device, 17 * SECOND, 0, 'f');
+	device->now = 19 * SECOND;
+	remove_partition(device);
+	device->now = 21 * SECOND;
+	merge_all(device);
+	assert_int_equal(try_rollback(device, at(13 * SECOND)), -ENODATA);
+	/* Behind it there are some again. */
+	assert_int_equal(try_rollback(device, at(16 * SECOND)), 0);
+	check_page(device, 0, 0, 'e');
+	device->now = 23 * SECOND;
+	assert_int_equal(try_rollback(device, at(18 * SECOND)), 0);
+	check_page(device, 0, 0, 'f');
+	device->now = 25 * SECOND;
+	merge_all(device);
+	assert_int_equal(try_rollback(device, version), 0);
+	check_page(device, 0, 0, 'c');
+	device->now = 27 * SECOND;
+	assert_int_equal(try_rollback(device, at(8 * SECOND)), 0);
+	check_page(device, 0, 0, 'b');
+}
+
+/* Views show what a rollback would lead to, of removed partitions too, or are refused as it is. */
+static void test_the_device_is_viewed_as_it_can_be_rolled_back(void **state)
+{
+	struct engine_moment moment = at(8 * SECOND);
+	struct device *device = *state;
+	uint32_t version;
+
+	write_twice(device);
 	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_NONE, 0), 0);
 	device->now = 11 * SECOND;
 	remove_partition(device);
 	device->now = 13 * SECOND;
 	merge_all(device);
-	assert_int_equal(try_rollback(device, at(5 * SECOND)), -ENOENT);
-	/* Nor do they come back with another policy. */
-	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_SNAPSHOTS, 0), 0);
-	device->now = 15 * SECOND;
-	assert_int_equal(try_rollback(device, at(5 * SECOND)), -ENOENT);
-	/* But its versions. */
-	assert_int_equal(try_rollback(device, version), 0);
-	check_page(device, 0, 0, 'b');
+	begin(device, ENGINE_READ);
+	assert_int_equal(engine_view_open(device->txn, 0, moment, &version), 0);
+	moment.value = 10 * SECOND;
+	assert_int_equal(engine_view_open(device->txn, 0, moment, &(uint32_t){ 0 }), -ENODATA);
+	commit(device);
+	check_page(device, version, 0, 'b');
+}
+
+/* It keeps none of the room that a partition takes which keeps nothing, also when everything else is kept. */
+static void test_what_a_partition_held_that_kept_nothing_goes_with_it(void **state)
+{
+	struct engine_statistics before, behind;
+	struct device *device = *state;
+
+	assert_int_equal(try_policy(device, PARTITION, ENGINE_RETAIN_NONE, 0), 0);
+	assert_int_equal(try_policy(device, 0, ENGINE_RETAIN_ALL, 0), 0);
+	for (uint32_t page = 0; page < 1000; page++)
+		write_page(device, 2 * SECOND + page, page, 'a');
+	engine_read_statistics(device->engine, &before);
+	device->now = 11 * SECOND;
+	remove_partition(device);
+	device->now = 13 * SECOND;
+	merge_all(device);
+	engine_read_statistics(device->engine, &behind);
+	/* What merging wrote meanwhile is half of it. */
+	assert_true(behind.used_bytes < before.used_bytes);
 }
 
 static void test_under_a_locked_device_no_policy_ends_its_moments(void **state)
@@ -139,16 +242,39 @@ static void test_of_older_programs_all_that_gave_up_count_as_keeping_nothing(voi
 	length = history_encode(&history, RECORD_ROOT_INDEX, record);
 	assert_int_equal(history_decode(&found, RECORD_ROOT_INDEX, record, length), 0);
 	assert_int_equal(found.device.losing, 1);
+	record[252] = 4;
+	assert_int_equal(history_decode(&found, RECORD_ROOT_INDEX, record, length), -EBADMSG);
 	record[0] = HISTORY_FORMAT_2;
 	memset(record + 252, 0, 4);
 	assert_int_equal(history_decode(&found, RECORD_ROOT_INDEX, record, length), -EBADMSG);
-	assert_int_equal(
-		history_decode(&found, RECORD_ROOT_INDEX, record, HISTORY_DEVICE_BYTES_OLD), 0);
+	length = HISTORY_DEVICE_BYTES_OLD;
+	assert_int_equal(history_decode(&found, RECORD_ROOT_INDEX, record, length), 0);
 	assert_int_equal(found.device.lossy, 3);
 	assert_int_equal(found.device.losing, 3);
-	record[0] = HISTORY_FORMAT;
-	record[252] = 4;
-	assert_int_equal(history_decode(&found, RECORD_ROOT_INDEX, record, length), -EBADMSG);
+}
+
+/* They dropped what lay behind, of the device's moments and intervals. */
+static void test_of_older_programs_there_is_nothing_behind_one_that_keeps_nothing(void **state)
+{
+	struct history history = history_new(RECORD_ROOT_INDEX, 0), found;
+	uint8_t record[HISTORY_DEVICE_BYTES];
+
+	(void)state;
+	history.device.slot_sequence = 0x70000;
+	history.device.lossy_removed = 0x30000;
+	history_encode(&history, RECORD_ROOT_INDEX, record);
+	record[0] = HISTORY_FORMAT_3;
+	assert_int_equal(history_decode(&found, RECORD_ROOT_INDEX, record, HISTORY_DEVICE_BYTES_OLD),
+			 0);
+	assert_int_equal(found.device.blanks.since, 0);
+	assert_int_equal(found.device.intervals_floor, 0x30000);
+	history.device.lossy = history.device.losing = 1;
+	history_encode(&history, RECORD_ROOT_INDEX, record);
+	record[0] = HISTORY_FORMAT_3;
+	assert_int_equal(history_decode(&found, RECORD_ROOT_INDEX, record, HISTORY_DEVICE_BYTES_OLD),
+			 0);
+	assert_int_equal(found.device.intervals_floor, 0x70000);
+	assert_int_equal(blanks_pass(&found.device.blanks, 0x70005, 1), 0x70005);
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
@@ -158,9 +284,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_lock_of_another_partition_leaves_what_was_removed_in_reach),
 		TEST(test_a_policy_that_gives_up_for_room_only_ends_no_moment_of_the_device),
-		TEST(test_a_policy_that_keeps_nothing_ends_the_moments_of_the_device),
+		TEST(test_a_policy_that_keeps_nothing_takes_no_moment_of_before_it),
+		TEST(test_neither_does_it_take_what_the_partition_itself_was_then),
+		TEST(test_while_a_partition_keeps_nothing_the_device_has_versions_only),
+		TEST(test_the_device_is_viewed_as_it_can_be_rolled_back),
+		TEST(test_what_a_partition_held_that_kept_nothing_goes_with_it),
 		TEST(test_under_a_locked_device_no_policy_ends_its_moments),
 		cmocka_unit_test(test_of_older_programs_all_that_gave_up_count_as_keeping_nothing),
+		cmocka_unit_test(
+			test_of_older_programs_there_is_nothing_behind_one_that_keeps_nothing),
 	};
 
 	return cmocka_run_group_tests_name("history_removed", tests, NULL, NULL);

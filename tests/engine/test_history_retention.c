@@ -230,6 +230,13 @@ static void test_an_aborted_policy_of_the_device_counts_for_nothing(void **state
 	assert_true(check_every_modification_is_there(device, first) < first);
 }
 
+static void keep_all_of(struct device *device, uint64_t scope)
+{
+	begin(device, ENGINE_WRITE);
+	keep_all(device, scope);
+	commit(device);
+}
+
 /* ---- what is not promised again ---- */
 
 /* At a moment that a new policy would have kept, a record of a version may be out of reach: that says nothing. */
@@ -324,6 +331,45 @@ static void test_a_partition_that_comes_back_has_no_policy_and_no_version_of_bef
 	commit(device);
 }
 
+/* Also when nothing tells any more that it had been gone. */
+static void test_it_has_none_when_its_removal_has_been_merged_away(void **state)
+{
+	struct engine_retention found;
+	struct engine_version version;
+	struct device *device = *state;
+	uint32_t between;
+
+	write_page(device, 12 * SECOND, 0, 'a');
+	device->now = 20 * SECOND;
+	remove_partition(device);
+	device->now = 40 * SECOND;
+	roll_back_device(device, ENGINE_AT_TIME, 15 * SECOND);
+	keep_all_of(device, PARTITION);
+	device->now = 45 * SECOND;
+	take_snapshot(device, PARTITION);
+	between = take_snapshot(device, 0);
+	device->now = 50 * SECOND;
+	roll_back_device(device, ENGINE_AT_TIME, 30 * SECOND);
+	set_policy(device, 0, 0, 0, 0);
+	device->now = 60 * SECOND;
+	roll_back_device(device, ENGINE_AT_VERSION, between);
+	merge_all(device);
+	crash(device);
+	merge_all(device);
+	crash(device);
+	check_page(device, 0, 0, 'a');
+	begin(device, ENGINE_READ);
+	assert_int_equal(engine_retention_get(device->txn, PARTITION, &found), 0);
+	assert_int_equal(found.kind, ENGINE_RETAIN_NONE);
+	/* Of the versions it has the device's only. */
+	assert_int_equal(engine_version_next(device->txn, PARTITION, 0, &version), 0);
+	assert_int_equal(version.version, between);
+	assert_int_equal(
+		engine_version_next(device->txn, PARTITION, version.position + 1, &version),
+		-ENOENT);
+	commit(device);
+}
+
 static void test_the_device_goes_back_to_an_interval_with_all_that_was_removed(void **state)
 {
 	struct device *device = *state;
@@ -344,11 +390,21 @@ static void test_the_device_goes_back_to_an_interval_with_all_that_was_removed(v
 	check_page(device, 0, 0, 'b');
 }
 
+static int resolve_of_device(struct device *device, uint64_t ms)
+{
+	const struct engine_moment moment = { .kind = ENGINE_AT_TIME, .value = ms };
+	uint64_t sequence;
+	int result;
+
+	begin(device, ENGINE_READ);
+	result = engine_moment_resolve(device->txn, 0, moment, &sequence);
+	commit(device);
+	return result;
+}
+
 static void test_the_device_has_no_intervals_that_a_partition_does_not_keep(void **state)
 {
-	const struct engine_moment moment = { .kind = ENGINE_AT_TIME, .value = 20 * SECOND };
 	struct device *device = *state;
-	uint64_t sequence;
 
 	set_policy(device, 0, 0, 10 * SECOND, 1000 * SECOND);
 	set_policy(device, PARTITION, 0, 0, 0);
@@ -357,16 +413,43 @@ static void test_the_device_has_no_intervals_that_a_partition_does_not_keep(void
 	device->now = 40 * SECOND;
 	for (int round = 0; round < 2; round++) {
 		merge_all(device);
-		begin(device, ENGINE_READ);
-		assert_int_equal(engine_moment_resolve(device->txn, 0, moment, &sequence), -ENOENT);
-		commit(device);
+		assert_int_equal(resolve_of_device(device, 20 * SECOND), -ENODATA);
 		/* Nor when that one is gone. */
 		if (round == 0)
 			remove_partition(device);
 	}
 }
 
-/* A partition vanishes and comes back; at `ms` the device goes back to a moment between, which it does not show itself. */
+/* Policies of single partitions come and go, of which one keeps nothing for a while. */
+static void test_the_device_keeps_its_intervals_of_before_and_behind_such_a_partition(void **state)
+{
+	struct device *device = *state;
+
+	create(device, CLONE);
+	set_policy(device, 0, 0, 10 * SECOND, 1000 * SECOND);
+	for (uint64_t second = 12; second <= 80; second += 3) {
+		write_page(device, second * SECOND, 0, (char)second);
+		if (second == 33)
+			set_policy(device, CLONE, 0, 0, 0);
+		if (second == 48)
+			keep_all_of(device, CLONE);
+		if (second % 4 == 0)
+			merge_all(device);
+	}
+	remove_partition(device);
+	merge_all(device);
+	assert_int_equal(resolve_of_device(device, 40 * SECOND), -ENODATA);
+	for (uint64_t second = 20; second <= 70; second += 10) {
+		if (second == 40)
+			continue;
+		device->now += 5 * SECOND;
+		roll_back_device(device, ENGINE_AT_TIME, second * SECOND);
+		check_page(device, 0, 0, (char)((second - 12) / 3 * 3 + 12));
+		merge_all(device);
+	}
+}
+
+/* A partition vanishes and comes back, and has of its own past what the device kept of it meanwhile. */
 static void check_the_device_of_a_partition_that_comes_back(struct device *device,
 							    uint64_t interval_ms, uint64_t ms)
 {
@@ -383,18 +466,17 @@ static void check_the_device_of_a_partition_that_comes_back(struct device *devic
 	device->now = ms;
 	merge_all(device);
 	check_page(device, 0, 0, 'a');
-	assert_int_equal(view_at(device, 30 * SECOND), 0);
+	check_page(device, view_at(device, 30 * SECOND), 0, 'b');
 	roll_back_device(device, ENGINE_AT_TIME, 30 * SECOND);
 	check_page(device, 0, 0, 'b');
 }
 
-static void test_the_device_goes_back_to_more_than_a_partition_that_came_back_shows(void **state)
+static void test_a_partition_that_came_back_shows_what_the_device_has_kept(void **state)
 {
 	check_the_device_of_a_partition_that_comes_back(*state, 0, 60 * SECOND);
 }
 
-static void test_the_device_goes_back_to_intervals_that_a_partition_that_came_back_has_not(
-	void **state)
+static void test_so_it_does_of_the_intervals_that_the_device_has_kept(void **state)
 {
 	check_the_device_of_a_partition_that_comes_back(*state, 10 * SECOND, 300 * SECOND);
 }
@@ -453,10 +535,12 @@ int main(void)
 		TEST(test_moments_that_an_older_policy_gave_up_do_not_count),
 		TEST(test_a_partition_that_comes_back_has_no_intervals_of_before),
 		TEST(test_a_partition_that_comes_back_has_no_policy_and_no_version_of_before),
+		TEST(test_it_has_none_when_its_removal_has_been_merged_away),
 		TEST(test_the_device_goes_back_to_an_interval_with_all_that_was_removed),
 		TEST(test_the_device_has_no_intervals_that_a_partition_does_not_keep),
-		TEST(test_the_device_goes_back_to_more_than_a_partition_that_came_back_shows),
-		TEST(test_the_device_goes_back_to_intervals_that_a_partition_that_came_back_has_not),
+		TEST(test_the_device_keeps_its_intervals_of_before_and_behind_such_a_partition),
+		TEST(test_a_partition_that_came_back_shows_what_the_device_has_kept),
+		TEST(test_so_it_does_of_the_intervals_that_the_device_has_kept),
 		TEST(test_clones_that_vanished_keep_what_they_stand_on),
 	};
 

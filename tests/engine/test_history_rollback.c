@@ -113,9 +113,9 @@ static void test_rollbacks_of_a_partition_run_out_with_an_error(void **state)
 	check_text(f, object(OID), "one");
 	assert_int_equal(rollbacks_of(f, PID), ENGINE_ROLLBACKS_OF_ONE + 1);
 	assert_int_equal(try_rollback(f, PID, at_number(1)), -EFBIG);
-	/* Once it keeps less, there is room among them again. */
+	/* Once the device keeps less, of which they all are moments too, there is room among them again. */
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_retention_set(f->txn, PID, &none, false), 0);
+	assert_int_equal(engine_retention_set(f->txn, 0, &none, false), 0);
 	commit(f);
 	put_text(f, object(OID), "two");
 	assert_int_equal(try_rollback(f, PID, at_number(1)), 0);

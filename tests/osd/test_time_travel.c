@@ -301,6 +301,32 @@ static void test_a_time_at_which_the_clock_was_ahead_is_refused(void **state)
 	expect_text_at(unit, P, O, "right");
 }
 
+static void test_a_time_of_the_device_at_which_a_partition_kept_nothing_is_refused(void **state)
+{
+	struct unit *unit = *state;
+	uint64_t before, meanwhile;
+
+	function_subscribe(unit);
+	write_text(unit, O, "before");
+	before = unit->now_ms += STEP_MS;
+	run_with_number(unit, OSD_FUNCTION_SET_RETENTION, P, 0, OSD_ITEM_KIND, OSD_RETAIN_NONE);
+	expect_good(unit);
+	unit->now_ms += STEP_MS;
+	write_text(unit, O, "meanwhile");
+	meanwhile = unit->now_ms += STEP_MS;
+	unit->now_ms += STEP_MS;
+	write_text(unit, O, "last");
+	unit->now_ms += STEP_MS;
+	run_with_number(unit, OSD_FUNCTION_ROLLBACK, 0, 0, OSD_ITEM_TIME, meanwhile);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_PARAMETER_NOT_SUPPORTED);
+	run_with_number(unit, OSD_FUNCTION_VIEW, 0, 0, OSD_ITEM_TIME, meanwhile);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_PARAMETER_NOT_SUPPORTED);
+	expect_text_at(unit, P, O, "last");
+	run_with_number(unit, OSD_FUNCTION_ROLLBACK, 0, 0, OSD_ITEM_TIME, before);
+	expect_good(unit);
+	expect_text_at(unit, P, O, "before");
+}
+
 static void test_one_object_goes_back_alone_and_modifications_are_undone(void **state)
 {
 	struct unit *unit = *state;
@@ -657,6 +683,7 @@ int main(void)
 			test_a_rollback_of_a_partition_brings_everything_back_and_can_be_rolled_back),
 		with_object(test_a_rollback_goes_to_a_point_in_time),
 		with_object(test_a_time_at_which_the_clock_was_ahead_is_refused),
+		with_object(test_a_time_of_the_device_at_which_a_partition_kept_nothing_is_refused),
 		with_object(test_one_object_goes_back_alone_and_modifications_are_undone),
 		with_object(test_diff_tells_objects_and_ranges),
 		with_object(test_a_view_by_sequence_shows_an_object_between_moments),

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* What is known of a partition that a rollback of the device brings back, however it had gone, and what learning it costs. */
+#include "tests/engine/history_fixture.h"
+
+enum { SECOND = 1000, OTHER = PID + 1 };
+
+static void set_policy(struct fixture *f, uint64_t id, enum engine_retention_kind kind)
+{
+	const struct engine_retention policy = { .kind = kind };
+
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(f->txn, id, &policy, false), 0);
+	commit(f);
+}
+
+static void create_partition(struct fixture *f, uint64_t id)
+{
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_partition_create(f->txn, id, NULL), 0);
+	commit(f);
+}
+
+static void remove_partition(struct fixture *f, uint64_t id)
+{
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_partition_remove(f->txn, id, true), 0);
+	commit(f);
+}
+
+static void put_text_at(struct fixture *f, uint64_t second, const char *text)
+{
+	f->now = second * SECOND;
+	put_text(f, object(OID), text);
+}
+
+static void roll_back_at(struct fixture *f, uint64_t second, struct engine_moment to)
+{
+	f->now = second * SECOND;
+	roll_back(f, 0, to);
+}
+
+static int resolve(struct fixture *f, uint64_t id, uint64_t second)
+{
+	uint64_t sequence;
+	int result;
+
+	begin(f, ENGINE_READ);
+	result = engine_moment_resolve(f->txn, id, at_time(second * SECOND), &sequence);
+	commit(f);
+	return result;
+}
+
+static struct device_history history_of_device(struct fixture *f)
+{
+	struct device_history found;
+	struct partition *of_root;
+
+	assert_int_equal(partition_get(f->engine, 0, &of_root), 0);
+	found = of_root->history.device;
+	partition_release(f->engine, of_root);
+	return found;
+}
+
+/* Of its own, that is. */
+static bool has_versions(struct fixture *f)
+{
+	struct engine_version version = { 0 };
+	bool found = false;
+
+	begin(f, ENGINE_READ);
+	while (!found && engine_version_next(f->txn, PID, version.position + 1, &version) == 0)
+		found = version.version < ENGINE_DEVICE_VERSION_FIRST;
+	commit(f);
+	return found;
+}
+
+/* The partition inherits the device's policy, which all that is counted says too, and has no versions of its own. */
+static void check_new(struct fixture *f)
+{
+	struct engine_retention policy;
+
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_retention_get(f->txn, PID, &policy), 0);
+	commit(f);
+	assert_int_equal(policy.kind, ENGINE_RETAIN_SNAPSHOTS);
+	assert_int_equal(history_of_device(f).particular, 0);
+	assert_false(has_versions(f));
+}
+
+/*
+ * It was removed at 20 s, is back since 40 s with a policy and a version of its own, and gone again since 50 s. Returns a moment at
+ * which it was there in between.
+ */
+static struct engine_moment come_and_go(struct fixture *f)
+{
+	uint32_t version;
+
+	make_text_object(f);
+	f->now = 20 * SECOND;
+	remove_partition(f, PID);
+	roll_back_at(f, 40, at_time(15 * SECOND));
+	set_policy(f, PID, ENGINE_RETAIN_ALL);
+	take_snapshot(f, PID, NULL);
+	f->now = 45 * SECOND;
+	version = take_snapshot(f, 0, NULL);
+	roll_back_at(f, 50, at_time(30 * SECOND));
+	return at_number(version);
+}
+
+/* ---- what comes back ---- */
+
+static void test_one_that_was_removed_comes_back_with_nothing_of_before(void **state)
+{
+	struct fixture *f = *state;
+	struct engine_moment between = come_and_go(f);
+
+	roll_back_at(f, 60, between);
+	check_text(f, object(OID), "one");
+	check_new(f);
+	crash(f);
+	check_new(f);
+}
+
+static void test_one_that_had_vanished_does_so_too(void **state)
+{
+	struct fixture *f = *state;
+
+	f->now = 5 * SECOND;
+	make_text_object(f);
+	f->now = 10 * SECOND;
+	create_partition(f, OTHER);
+	set_policy(f, OTHER, ENGINE_RETAIN_ALL);
+	roll_back_at(f, 20, at_time(8 * SECOND));
+	assert_int_equal(history_of_device(f).particular, 0);
+	roll_back_at(f, 30, at_time(15 * SECOND));
+	assert_int_equal(resolve(f, OTHER, 14), 0);
+	check_new(f);
+	crash(f);
+	check_new(f);
+}
+
+static void test_another_one_that_had_its_index_leaves_it_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	make_text_object(f);
+	f->now = 10 * SECOND;
+	remove_partition(f, PID);
+	/* Indices are given from the first again. */
+	crash(f);
+	f->now = 20 * SECOND;
+	create_partition(f, PID);
+	set_policy(f, PID, ENGINE_RETAIN_ALL);
+	take_snapshot(f, PID, NULL);
+	roll_back_at(f, 30, at_time(5 * SECOND));
+	check_text(f, object(OID), "one");
+	check_new(f);
+	crash(f);
+	check_new(f);
+}
+
+static void test_those_that_stay_keep_policy_and_versions(void **state)
+{
+	struct fixture *f = *state;
+
+	make_text_object(f);
+	set_policy(f, PID, ENGINE_RETAIN_ALL);
+	take_snapshot(f, PID, NULL);
+	f->now = 10 * SECOND;
+	create_partition(f, OTHER);
+	roll_back_at(f, 20, at_time(8 * SECOND));
+	roll_back_at(f, 30, at_time(15 * SECOND));
+	assert_true(has_versions(f));
+	assert_int_equal(history_of_device(f).particular, 1);
+	crash(f);
+	assert_true(has_versions(f));
+}
+
+static void test_a_rollback_that_is_aborted_has_noted_nothing(void **state)
+{
+	struct engine_retention policy;
+	struct fixture *f = *state;
+
+	make_text_object(f);
+	set_policy(f, PID, ENGINE_RETAIN_ALL);
+	f->now = 10 * SECOND;
+	remove_partition(f, PID);
+	f->now = 20 * SECOND;
+	create_partition(f, PID);
+	set_policy(f, PID, ENGINE_RETAIN_ALL);
+	f->now = 30 * SECOND;
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_rollback(f->txn, 0, at_time(5 * SECOND)), 0);
+	abort_all(f);
+	for (int round = 0; round < 2; round++) {
+		begin(f, ENGINE_READ);
+		assert_int_equal(engine_retention_get(f->txn, PID, &policy), 0);
+		commit(f);
+		assert_int_equal(policy.kind, ENGINE_RETAIN_ALL);
+		assert_int_equal(history_of_device(f).particular, 1);
+		crash(f);
+	}
+}
+
+/* ---- its past ---- */
+
+/* And what others have of theirs is none of its business. */
+static void test_it_has_of_its_past_what_the_device_kept_behind_the_last_blank(void **state)
+{
+	struct fixture *f = *state;
+
+	make_text_object(f);
+	put_text_at(f, 10, "two");
+	f->now = 15 * SECOND;
+	create_partition(f, OTHER);
+	create_partition(f, OTHER + 1);
+	set_policy(f, OTHER, ENGINE_RETAIN_NONE);
+	put_text_at(f, 17, "three");
+	f->now = 18 * SECOND;
+	remove_partition(f, OTHER);
+	put_text_at(f, 20, "four");
+	f->now = 25 * SECOND;
+	remove_partition(f, PID);
+	roll_back_at(f, 30, at_time(23 * SECOND));
+	check_text(f, object(OID), "four");
+	assert_int_equal(resolve(f, PID, 12), -ENOENT);
+	assert_int_equal(resolve(f, PID, 22), 0);
+	assert_int_equal(resolve(f, OTHER + 1, 16), 0);
+	assert_int_equal(resolve(f, 0, 17), -ENODATA);
+	roll_back_at(f, 40, at_time(12 * SECOND));
+	check_text(f, object(OID), "two");
+}
+
+/* ---- what it costs ---- */
+
+static void test_learning_about_a_partition_costs_the_same_after_many_rollbacks(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t gets[2];
+
+	make_text_object(f);
+	for (uint32_t second = 1; second <= 50; second++)
+		put_text_at(f, second * 10, "two");
+	for (int round = 0; round < 2; round++) {
+		uint64_t before;
+
+		crash(f);
+		before = memory_store_counters(f->memory).gets;
+		check_text(f, object(OID), "two");
+		gets[round] = memory_store_counters(f->memory).gets - before;
+		/* To another moment each time. */
+		for (uint32_t second = 2; second <= 50 && round == 0; second++)
+			roll_back_at(f, 1000 + second, at_time((second * 10 + 5) * SECOND));
+	}
+	assert_int_equal(gets[0], gets[1]);
+}
+
+/* ---- older programs ---- */
+
+/* They left the history of before where a partition came back. Which rollbacks it was gone by tells. */
+static void test_what_older_programs_left_when_it_came_back_does_not_count(void **state)
+{
+	const struct record_key key = { .identifier = RECORD_ID_HISTORY, .partition = 1 };
+	uint8_t record[HISTORY_BYTES];
+	struct fixture *f = *state;
+	struct engine_moment between = come_and_go(f);
+	struct record_info info;
+
+	assert_int_equal(
+		record_get(f->engine->store, key, RECORD_NEWEST, record, sizeof(record), &info), 0);
+	record[0] = HISTORY_FORMAT_4;
+	memory_store_overwrite(f->memory, &key, record, info.length);
+	roll_back_at(f, 60, between);
+	memory_store_lose_newest(f->memory, &key);
+	crash(f);
+	check_new(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_one_that_was_removed_comes_back_with_nothing_of_before),
+		TEST(test_one_that_had_vanished_does_so_too),
+		TEST(test_another_one_that_had_its_index_leaves_it_nothing),
+		TEST(test_those_that_stay_keep_policy_and_versions),
+		TEST(test_a_rollback_that_is_aborted_has_noted_nothing),
+		TEST(test_it_has_of_its_past_what_the_device_kept_behind_the_last_blank),
+		TEST(test_learning_about_a_partition_costs_the_same_after_many_rollbacks),
+		TEST(test_what_older_programs_left_when_it_came_back_does_not_count),
+	};
+
+	return cmocka_run_group_tests_name("history_returned", tests, NULL, NULL);
+}
