@@ -180,6 +180,21 @@ int engine_learn_history(struct engine *engine)
 	return 0;
 }
 
+/* What a recovery without NVRAM has found is shown by moments from now on. */
+static void take_in_found(struct engine *engine)
+{
+	struct engine_statistics statistics = { 0 };
+	int result;
+
+	engine->store->operations->statistics(engine->store, &statistics);
+	result = times_note_found(engine, statistics.committed_sequence);
+	if (result)
+		log_line(LOG_LEVEL_ERROR,
+			 "when the newest data was written can't be noted (error %d); versions "
+			 "and moments may lack it until more is written",
+			 -result);
+}
+
 int engine_open_on(struct record_store *store, const struct engine_options *options,
 		   struct engine **opened)
 {
@@ -200,6 +215,8 @@ int engine_open_on(struct record_store *store, const struct engine_options *opti
 		result = allocate(engine);
 		if (!result)
 			result = engine_learn_history(engine);
+		if (!result && engine->options.recover_without_nvram)
+			take_in_found(engine);
 	}
 	if (result) {
 		if (engine)

@@ -305,7 +305,8 @@ static int append(struct engine_txn *txn, struct partition *root, const struct t
 	if (at)
 		result = record_get(txn->engine->store, chunk_key(chunk), RECORD_NEWEST, record,
 				    sizeof(record), &info);
-	if (result == -ENOENT || (at && !result && info.length != at))
+	/* More there may be of a command of which a recovery without NVRAM has found only a part. */
+	if (result == -ENOENT || (at && !result && info.length < at))
 		result = -EBADMSG;
 	if (result)
 		return result;
@@ -359,6 +360,42 @@ int times_note(struct engine_txn *txn)
 	}
 	partition_release(engine, root);
 	return result;
+}
+
+/* Notes the slot of `*committed`, which has no entry. */
+static int note_found(struct engine_txn *txn, void *committed)
+{
+	struct engine *engine = txn->engine;
+	const struct times_entry entry = {
+		.sequence = *(const uint64_t *)committed,
+		.ms = max_u64(txn->time_ms, engine->committed_ms),
+		.before_sequence = engine->committed,
+		.before_ms = engine->committed_ms,
+		.put_bytes = engine->put_bytes,
+	};
+	struct partition *root;
+	int result = partition_get(engine, 0, &root);
+
+	if (result)
+		return result;
+	result = append(txn, root, &entry);
+	partition_release(engine, root);
+	return result;
+}
+
+int times_note_found(struct engine *engine, uint64_t committed)
+{
+	uint64_t ms = max_u64(engine_time_now(engine), engine->committed_ms);
+	int result;
+
+	if (committed <= engine->committed)
+		return 0;
+	result = engine_aside(engine, note_found, &committed);
+	if (result)
+		return result;
+	engine->committed = committed;
+	engine->committed_ms = ms;
+	return 0;
 }
 
 int times_forget(struct engine_txn *txn, struct partition *root, uint64_t sequence)

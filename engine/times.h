@@ -99,6 +99,12 @@ int times_put_since(struct engine *engine, const struct history *device, uint64_
 /* Notes the slot of a transaction that is about to be committed. -ENOSPC, -EIO. */
 int times_note(struct engine_txn *txn);
 
+/*
+ * After a recovery without NVRAM: what was found up to the number `committed` may be newer than the table of times, which lies
+ * elsewhere. When it was is not known; it counts as of now. Puts a record unless the table goes so far. -ENOSPC, -EIO, -EBADMSG.
+ */
+int times_note_found(struct engine *engine, uint64_t committed);
+
 /* Drops some chunks of which everything is older than `sequence`. -ENOSPC, -EIO. */
 int times_forget(struct engine_txn *txn, struct partition *root, uint64_t sequence);
 
