@@ -105,6 +105,7 @@ static void write_json(const struct history_bench_options *options,
 	write_operation(json, "snapshot", &figures->snapshot);
 	write_operation(json, "rollback", &figures->rollback);
 	write_operation(json, "snapshot_alone", &figures->alone);
+	write_operation(json, "undo_of_a_large_object", &figures->undo);
 	fprintf(json,
 		"\"page_programs_with_snapshots\": %llu, \"page_programs_without\": %llu, "
 		"\"open\": {",
@@ -150,6 +151,7 @@ static void print(const struct history_bench_options *options,
 	print_operation(text, "rollback", &figures->rollback, figures->page_bytes);
 	print_operation(text, "snapshots, nothing between them", &figures->alone,
 			figures->page_bytes);
+	print_operation(text, "undo of a large object", &figures->undo, figures->page_bytes);
 	fprintf(text, "  %.3f a snapshot more than without snapshots, in all\nopening, medians\n",
 		added_by_snapshot(figures));
 	print_opening(text, "when filled", &figures->open_filled, &figures->open_filled);
@@ -185,6 +187,8 @@ static bool check_goals(const struct history_figures *figures, FILE *text)
 			added_by_snapshot(figures), 2);
 	reached &= goal(text, "page programs a snapshot with nothing between them, mean",
 			mean_of(&figures->alone), 2);
+	reached &= goal(text, "page programs of an undo of a large object, mean",
+			mean_of(&figures->undo), 4);
 	reached &= goal(text, "current settled objects: % more page reads than when filled",
 			percent(reads[LOOKUP_CURRENT][LOOKUP_SETTLED],
 				reads[LOOKUP_FILLED][LOOKUP_SETTLED]),

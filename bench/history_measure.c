@@ -22,6 +22,11 @@
 #define OPENINGS 31
 /* Snapshots with nothing between them, at the end. */
 #define SNAPSHOTS_ALONE 2500
+/* An object that takes this part of the device is overwritten, which is undone, and that again, so often. */
+#define LARGE_OBJECT_PART 64
+#define UNDOS             1000
+#define LARGE_OBJECT      (UINT64_C(1) << 40)
+#define WRITE_BYTES       (UINT32_C(1) << 20)
 
 struct bench {
 	const struct history_bench_options *options;
@@ -415,6 +420,108 @@ static int measure_snapshots_alone(struct bench *bench, struct history_figures *
 	return complain(bench, result, "taking snapshots one after the other");
 }
 
+/* ---- single objects ---- */
+
+/* All of the large object, a command after the other; *modifications = how many. */
+static int write_large(struct bench *bench, uint8_t contents, uint32_t *modifications)
+{
+	const struct engine_address address = { .partition = PARTITION, .object = LARGE_OBJECT };
+	uint64_t bytes = bench->options->size_bytes / LARGE_OBJECT_PART;
+	uint8_t *data = malloc(WRITE_BYTES);
+	int result = data ? 0 : -ENOMEM;
+
+	if (data)
+		memset(data, contents, WRITE_BYTES);
+	*modifications = 0;
+	for (uint64_t at = 0; !result && at < bytes; at += WRITE_BYTES) {
+		struct engine_txn *txn;
+
+		result = engine_begin(bench->engine, ENGINE_WRITE, &txn);
+		if (result)
+			break;
+		result = engine_write(txn, address, at, data, WRITE_BYTES);
+		if (result)
+			engine_abort(txn);
+		else
+			result = engine_commit(txn, false);
+		++*modifications;
+	}
+	free(data);
+	return result;
+}
+
+static int create_large(struct bench *bench)
+{
+	struct engine_txn *txn;
+	int result = engine_begin(bench->engine, ENGINE_WRITE, &txn);
+
+	if (result)
+		return result;
+	result = engine_create(txn, PARTITION, ENGINE_USER_OBJECT, LARGE_OBJECT, 1, NULL);
+	if (!result)
+		return engine_commit(txn, false);
+	engine_abort(txn);
+	return result;
+}
+
+static int undo_one(struct bench *bench, uint32_t modifications, struct operation_cost *cost)
+{
+	struct counts before = count(bench), after;
+	struct engine_txn *txn;
+	int result = engine_begin(bench->engine, ENGINE_WRITE, &txn);
+
+	if (result)
+		return result;
+	result = engine_undo(txn, PARTITION, LARGE_OBJECT, modifications);
+	if (result) {
+		engine_abort(txn);
+		return result;
+	}
+	result = engine_commit(txn, false);
+	after = count(bench);
+	add_cost(cost, &before, &after);
+	return result;
+}
+
+/* Whether the object has these contents at its beginning, in its middle and at its end. */
+static int check_large(struct bench *bench, uint8_t contents)
+{
+	const struct engine_address address = { .partition = PARTITION, .object = LARGE_OBJECT };
+	uint64_t bytes = bench->options->size_bytes / LARGE_OBJECT_PART, got = 0;
+	struct engine_txn *txn;
+	int result = engine_begin(bench->engine, ENGINE_READ, &txn);
+
+	if (result)
+		return result;
+	for (uint64_t part = 0; !result && part <= 2; part++) {
+		uint8_t byte = (uint8_t)~contents;
+		uint64_t at = part < 2 ? part * bytes / 2 : bytes - 1;
+
+		result = engine_read(txn, address, at, &byte, 1, &got);
+		if (!result && byte != contents)
+			result = -EILSEQ;
+	}
+	engine_abort(txn);
+	return result;
+}
+
+static int measure_undos(struct bench *bench, struct history_figures *figures)
+{
+	uint32_t modifications;
+	int result = create_large(bench);
+
+	for (uint8_t contents = 0; !result && contents < 2; contents++)
+		result = write_large(bench, contents, &modifications);
+	/* From then on each takes the one before it back. */
+	for (uint32_t n = 0; !result && n < UNDOS; n++) {
+		bench->now_ms += STEP_MS;
+		result = undo_one(bench, n ? 1 : modifications, &figures->undo);
+		if (!result)
+			result = check_large(bench, n % 2);
+	}
+	return complain(bench, result, "undoing what was written into a large object");
+}
+
 /* ---- the run ---- */
 
 /* Only changes: what they cost by themselves. */
@@ -449,7 +556,9 @@ static int measure_history(struct bench *bench, struct history_figures *figures)
 		result = measure_opening(bench, &figures->open_rolled_back);
 	if (!result)
 		result = measure_lookups(bench, LOOKUP_ROLLED_BACK, figures);
-	return result ? result : measure_snapshots_alone(bench, figures);
+	if (!result)
+		result = measure_snapshots_alone(bench, figures);
+	return result ? result : measure_undos(bench, figures);
 }
 
 static int run_on_device(const struct history_bench_options *options,

@@ -44,6 +44,7 @@ struct history_figures {
 	double reads[LOOKUP_MOMENTS][LOOKUP_KINDS]; /* page reads a look-up */
 	struct operation_cost snapshot, rollback;
 	struct operation_cost alone; /* snapshots with nothing between them */
+	struct operation_cost undo;  /* of all of a large object */
 	struct opening_cost open_filled, open_control, open_snapshots, open_rolled_back;
 	uint64_t programs_control,
 		programs_snapshots; /* changes included, from the filled device on */

@@ -45,6 +45,8 @@ static void test_snapshots_and_rollbacks_cost_what_they_may(void **state)
 	assert_true(number(found, "snapshot", "page_programs_most") <= 2);
 	assert_true(number(found, "snapshot_alone", "page_programs_most") <= 2);
 	assert_true(number(found, "rollback", "page_programs_most") <= 4);
+	/* Of 16 MiB. */
+	assert_true(number(found, "undo_of_a_large_object", "record_bytes") < 4096);
 	json_decref(found);
 	free(json);
 	free(text);
