@@ -6,11 +6,23 @@
 #include "common/bytes.h"
 #include "engine/data.h"
 
-/* Objects and pieces that are looked at in one call. */
-#define LOOKS_MAX 1024
+/* Objects and pieces that are looked at in one call; objects of which it is known that nothing was put count as less. */
+#define LOOKS_MAX   16384
+#define LOOKS_FULL  16
+#define LOOKS_QUICK 1
+/* IDs of a directory that are listed at once, at most. */
+#define WINDOW_IDS 256
 
 /* What comes next of the cursor's object. */
 enum { STAGE_OBJECT, STAGE_DATA, STAGE_LENGTH, STAGE_ATTRIBUTES };
+
+/* The next IDs of a directory. */
+struct window {
+	uint64_t ids[WINDOW_IDS];
+	size_t count, at;
+	size_t wanted; /* next time: a call that soon finds something needs few */
+	bool known, more;
+};
 
 /* One of the two moments. */
 struct side {
@@ -18,6 +30,8 @@ struct side {
 		target; /* the object in question; its onode is owned, NULL: it does not exist there */
 	struct partition state;
 	uint64_t bound;
+	struct window windows[PARTITION_SETS];
+	bool has_object; /* the directories of this side have the cursor's */
 };
 
 struct diff {
@@ -26,6 +40,8 @@ struct diff {
 	struct engine_diff_cursor *cursor;
 	struct engine_difference *found;
 	uint32_t looks; /* left */
+	/* Nothing was rolled back between the moments, so what was not put between them is the same. */
+	bool is_one_line;
 };
 
 /* ---- moments ---- */
@@ -43,6 +59,20 @@ static int open_side(struct engine_txn *txn, struct partition *current, struct e
 	return result;
 }
 
+/* Whether the later moment's reader sees all that the earlier one's sees, under the same keys, and only what was put since besides. */
+static bool are_on_one_line(const struct diff *diff)
+{
+	const struct engine *engine = diff->txn->engine;
+	const struct partition *from = &diff->from.state, *to = &diff->to.state;
+	const struct rollback *last = timeline_last(&engine->timeline, from->index,
+						    max_u64(diff->from.bound, diff->to.bound));
+
+	return engine->store->operations->has_between && from->index == to->index &&
+	       from->created_sequence == to->created_sequence &&
+	       from->origin.since == to->origin.since &&
+	       (!last || last->at <= min_u64(diff->from.bound, diff->to.bound));
+}
+
 static int open_sides(struct diff *diff, uint64_t partition, struct engine_moment from,
 		      struct engine_moment to)
 {
@@ -55,6 +85,7 @@ static int open_sides(struct diff *diff, uint64_t partition, struct engine_momen
 	result = open_side(diff->txn, current, from, &diff->from);
 	if (!result)
 		result = open_side(diff->txn, current, to, &diff->to);
+	diff->is_one_line = !result && are_on_one_line(diff);
 	partition_release(engine, current);
 	return result;
 }
@@ -67,26 +98,51 @@ static void close_side(struct side *side)
 
 /* ---- objects ---- */
 
+static int fill_window(struct diff *diff, struct side *side, int which, uint64_t id)
+{
+	struct idset set = partition_set(diff->txn->engine, &side->state, which, side->bound);
+	struct window *window = &side->windows[which];
+	uint64_t next;
+
+	window->wanted = window->wanted ? min_u64(window->wanted * 4, WINDOW_IDS) : 1;
+	window->at = 0;
+	window->known = true;
+	return idset_list(&set, id, window->ids, window->wanted, &window->count, &window->more,
+			  &next);
+}
+
 /* Lowers *next to the first ID >= `id` of a side. */
 static int lower_to_next(struct diff *diff, struct side *side, uint64_t id, uint64_t *next,
 			 bool *any)
 {
 	for (int which = 0; which < PARTITION_SETS; which++) {
-		struct idset set =
-			partition_set(diff->txn->engine, &side->state, which, side->bound);
-		uint64_t found, behind;
-		size_t count;
-		bool more;
-		int result = idset_list(&set, id, &found, 1, &count, &more, &behind);
+		struct window *window = &side->windows[which];
+		int result = 0;
 
+		while (window->at < window->count && window->ids[window->at] < id)
+			window->at++;
+		if (!window->known || (window->at == window->count && window->more))
+			result = fill_window(diff, side, which, id);
 		if (result)
 			return result;
-		if (count && (!*any || found < *next)) {
-			*next = found;
+		if (window->at < window->count && (!*any || window->ids[window->at] < *next)) {
+			*next = window->ids[window->at];
 			*any = true;
 		}
 	}
 	return 0;
+}
+
+static bool has_object(const struct side *side, uint64_t id)
+{
+	bool has = false;
+
+	for (int which = 0; which < PARTITION_SETS; which++) {
+		const struct window *window = &side->windows[which];
+
+		has |= window->at < window->count && window->ids[window->at] == id;
+	}
+	return has;
 }
 
 /* Moves the cursor to the first object of either side from its own on. -ENOENT: there are no more. */
@@ -103,7 +159,23 @@ static int find_object(struct diff *diff)
 	if (!any)
 		return -ENOENT;
 	diff->cursor->object = next;
+	diff->from.has_object = has_object(&diff->from, next);
+	diff->to.has_object = has_object(&diff->to, next);
 	return 0;
+}
+
+/* Whether the object, which both sides have, is the same for certain: nothing was put under it between them. */
+static bool is_untouched(const struct diff *diff)
+{
+	const struct record_store *store = diff->txn->engine->store;
+	const struct record_key key = { .identifier = diff->cursor->object,
+					.piece = RECORD_ONODE_PIECE,
+					.partition = diff->from.state.index };
+
+	return diff->is_one_line && diff->from.has_object && diff->to.has_object &&
+	       store->operations->has_between(diff->txn->engine->store, &key,
+					      min_u64(diff->from.bound, diff->to.bound),
+					      max_u64(diff->from.bound, diff->to.bound)) == 0;
 }
 
 static int load_object(struct diff *diff, struct side *side)
@@ -119,7 +191,7 @@ static int load_object(struct diff *diff, struct side *side)
 
 static void next_object(struct diff *diff)
 {
-	diff->cursor->passed += (diff->from.target.onode != NULL) + (diff->to.target.onode != NULL);
+	diff->cursor->passed += diff->from.has_object + diff->to.has_object;
 	diff->cursor->offset = 0;
 	diff->cursor->state = diff->cursor->object == UINT64_MAX ? ENGINE_DIFF_DONE : STAGE_OBJECT;
 	diff->cursor->object++;
@@ -241,7 +313,7 @@ static int compare_data(struct diff *diff)
 
 		if (result)
 			return result;
-		diff->looks--;
+		diff->looks -= min_u64(diff->looks, LOOKS_FULL);
 		if (end && (piece * page_bytes != end || first || !behind))
 			break;
 		if (behind > first) {
@@ -298,12 +370,18 @@ static int step(struct diff *diff)
 		return -ENOENT;
 	if (diff->cursor->state == STAGE_OBJECT) {
 		result = find_object(diff);
+		if (!result && is_untouched(diff)) {
+			next_object(diff);
+			diff->looks += LOOKS_FULL - LOOKS_QUICK;
+			return 0;
+		}
 		if (!result)
 			result = load_object(diff, &diff->from);
 		if (!result)
 			result = load_object(diff, &diff->to);
 		return result ? result : compare_presence(diff);
 	}
+	diff->from.has_object = diff->to.has_object = true;
 	if (!diff->from.target.onode)
 		result = load_object(diff, &diff->from);
 	if (!result && !diff->to.target.onode)
@@ -340,7 +418,7 @@ int engine_diff_next(struct engine_txn *txn, uint64_t partition, struct engine_m
 	if (result)
 		return result;
 	while (!result && diff.looks) {
-		diff.looks--;
+		diff.looks -= min_u64(diff.looks, LOOKS_FULL);
 		result = step(&diff);
 	}
 	close_side(&diff.from);

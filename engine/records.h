@@ -211,6 +211,14 @@ struct record_store_operations {
 			 uint32_t steps, void *value, uint32_t capacity, struct record_info *info);
 
 	/*
+	 * Whether anything was put under `key` with a number above `after` and up to `bound`, hidden or not, that has not been merged
+	 * away: 1 or 0. Where nothing was, that takes hardly more than filters of what is newer than `after`. -EBADMSG, -EIO. NULL: the
+	 * store can't tell.
+	 */
+	int (*has_between)(struct record_store *store, const struct record_key *key, uint64_t after,
+			   uint64_t bound);
+
+	/*
 	 * Does some of what puts of history's records have left to do, outside transactions. Programs at most `pages` pages, or with
 	 * more than RECORD_CATCH_UP_FEW all that it takes to leave room for many calls with so few. NULL: nothing is ever left.
 	 */

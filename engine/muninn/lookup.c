@@ -17,6 +17,7 @@ struct lookup {
 	const struct record_key *key;
 	struct key_hash hash;
 	struct visibility visibility;
+	uint64_t after; /* only what may hold higher numbers than this is searched */
 	enum nand_cause cause;
 	/* Looks for the key in a page. 0: the search ends. -EAGAIN: it goes on to older places. -EBADMSG. */
 	int (*visit)(struct lookup *lookup, const struct page_view *page);
@@ -115,6 +116,30 @@ static int take_versions(struct lookup *lookup, const struct page_view *page)
 		       : -EAGAIN;
 }
 
+/* ---- what is done with a page: whether anything is between two numbers ---- */
+
+static int take_between(struct lookup *lookup, const struct page_view *page)
+{
+	struct record_header header;
+	struct page_record record;
+	uint32_t offset = 0;
+	bool passed = false;
+
+	while (page_next(page, &offset, &record)) {
+		if (!record_has_key(record.header, lookup->key))
+			continue;
+		if (!record_is_intact(record.header, page->serial, record.value))
+			return -EBADMSG;
+		record_header_decode(record.header, &header);
+		/* What is in older places is older than this. */
+		passed |= header.sequence <= lookup->after && !(header.flags & RECORD_MOVED);
+		if (header.sequence > lookup->after &&
+		    sequence_is_visible(&lookup->visibility, header.sequence))
+			lookup->found = 1;
+	}
+	return lookup->found || passed ? 0 : -EAGAIN;
+}
+
 /* ---- where the key may be ---- */
 
 static bool page_has_key(const struct page_view *page, const struct record_key *key)
@@ -186,6 +211,7 @@ static int search_table(struct lookup *lookup, const struct table *table)
 	uint32_t segment, place;
 
 	table_search_begin(&search, table, &lookup->hash, newest_sequence(lookup));
+	search.after = lookup->after;
 	while (table_search_next(&search, &segment, &place)) {
 		int result = search_flash_page(lookup, segment, place);
 
@@ -213,6 +239,7 @@ static int search_buffer(struct lookup *lookup, const struct buffer *buffer)
 static int search(struct lookup *lookup)
 {
 	struct muninn_store *store = lookup->store;
+	uint32_t oldest;
 	struct row *row;
 	int result;
 
@@ -223,8 +250,9 @@ static int search(struct lookup *lookup)
 		result = search_buffer(lookup, &row->buffer);
 	if (result == -EAGAIN)
 		result = search_table(lookup, &row->growing);
+	oldest = lookup->after ? versions_find_after(row, lookup->after) : 0;
 	for (uint32_t n = versions_find(row, newest_sequence(lookup));
-	     result == -EAGAIN && n-- > 0;)
+	     result == -EAGAIN && n-- > oldest;)
 		result = search_table(lookup, &row->complete[n]);
 	if (result == -EAGAIN)
 		result = lookup->found ? 0 : -ENOENT;
@@ -308,4 +336,23 @@ int store_get_older(struct muninn_store *store, const struct record_key *key, ui
 		infos[0] = infos[found - 1];
 	}
 	return store_get(store, key, &visibility, NAND_CAUSE_USER, value, capacity, info);
+}
+
+int store_has_between(struct muninn_store *store, const struct record_key *key, uint64_t after,
+		      uint64_t bound)
+{
+	struct record_info unused;
+	struct lookup lookup = {
+		.store = store,
+		.key = key,
+		.visibility = store_visibility(store, bound),
+		.after = after,
+		.cause = NAND_CAUSE_USER,
+		.visit = take_between,
+		.info = &unused,
+		.wanted = 1,
+	};
+	int result = search(&lookup);
+
+	return result && result != -ENOENT ? result : (int)lookup.found;
 }

@@ -195,6 +195,15 @@ static int muninn_get_older(struct record_store *base, const struct record_key *
 	return store_get_older(store, key, bound, steps, value, capacity, info);
 }
 
+static int muninn_has_between(struct record_store *base, const struct record_key *key,
+			      uint64_t after, uint64_t bound)
+{
+	struct muninn_store *store = store_of(base);
+
+	/* A format has but what it put itself. */
+	return store->carry ? 1 : store_has_between(store, key, after, bound);
+}
+
 /* ---- the rest ---- */
 
 static void muninn_catch_up(struct record_store *base, uint32_t pages)
@@ -344,6 +353,7 @@ const struct record_store_operations muninn_operations = {
 	.get = muninn_get,
 	.list = muninn_list,
 	.get_older = muninn_get_older,
+	.has_between = muninn_has_between,
 	.catch_up = muninn_catch_up,
 	.flush = muninn_flush,
 	.shortage = muninn_shortage,

@@ -14,6 +14,7 @@ struct internal_version {
 	uint32_t number;     /* index of its tables / tables of a version */
 	uint32_t tables_end; /* of the row's complete tables, the first that is newer */
 	uint64_t floor;      /* no record in it or in a newer one has a lower sequence number */
+	uint64_t ceiling;    /* none in it or in an older one has a higher one */
 };
 
 struct row {
@@ -275,6 +276,10 @@ int store_list(struct muninn_store *store, const struct record_key *key,
 int store_get_older(struct muninn_store *store, const struct record_key *key, uint64_t bound,
 		    uint32_t steps, void *value, uint32_t capacity, struct record_info *info);
 
+/* record_store_operations.has_between. */
+int store_has_between(struct muninn_store *store, const struct record_key *key, uint64_t after,
+		      uint64_t bound);
+
 /* ---- versions.c: internal versions ---- */
 
 /* Finds the internal versions of a row anew, after its complete tables have changed. */
@@ -282,6 +287,9 @@ void versions_refresh(const struct muninn_store *store, struct row *row);
 
 /* How many of the row's complete tables, from the oldest on, may hold records with sequence numbers up to `bound`. */
 uint32_t versions_find(const struct row *row, uint64_t bound);
+
+/* How many of them, from the oldest on, hold nothing with a sequence number above `after`. */
+uint32_t versions_find_after(const struct row *row, uint64_t after);
 
 /* ---- overlap.c: what the filters in memory say of how much is put again ---- */
 

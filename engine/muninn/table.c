@@ -279,9 +279,11 @@ bool table_search_next(struct table_search *search, uint32_t *segment, uint32_t 
 		uint32_t column = 63 - (uint32_t)__builtin_clzll(search->columns);
 
 		search->columns &= ~(UINT64_C(1) << column);
-		/* Nothing in the segment is as old as the bound asks. */
+		/* Nothing in the segment is as old as the bound asks, or as new. */
 		if (get_le64(column_at(search->table, column) + COLUMN_FIRST_SEQUENCE_AT) >
-		    search->bound)
+			    search->bound ||
+		    get_le64(column_at(search->table, column) + COLUMN_LAST_SEQUENCE_AT) <=
+			    search->after)
 			continue;
 		search->column = column;
 		search->result = column_places(search, column, &search->places);

@@ -82,6 +82,7 @@ struct table_search {
 	const struct table *table;
 	const struct key_hash *hash;
 	uint64_t bound;
+	uint64_t after; /* columns with nothing above it are left out; 0 to begin with: none are */
 	uint64_t columns;                     /* still to visit */
 	uint64_t matches[MUNINN_FILTERS_MAX]; /* columns whose filter matches */
 	uint32_t column;                      /* being visited */

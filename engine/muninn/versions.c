@@ -5,23 +5,26 @@
  * what came later.
  *
  * The floor of an internal version is the lowest sequence number in it or in a newer one. Merge moves old records to new
- * segments, so the lowest number of a version alone need not rise from one to the next; floors do.
+ * segments, so the lowest number of a version alone need not rise from one to the next; floors do. Likewise its ceiling is the highest
+ * number in it or in an older one: nothing that is put behind a number is in a version with a ceiling up to it.
  */
 #include <stdlib.h>
 
 #include "engine/muninn/store.h"
 
-static uint64_t table_first_sequence(const struct table *table)
+/* The lowest and the highest number in a table. */
+static void sequences_of(const struct table *table, uint64_t *first, uint64_t *last)
 {
-	uint64_t first = RECORD_NEWEST;
+	*first = RECORD_NEWEST;
+	*last = 0;
 
 	for (uint64_t live = table_live(table); live; live &= live - 1) {
 		struct table_column facts;
 
 		table_read_column(table, (uint32_t)__builtin_ctzll(live), &facts);
-		first = min_u64(first, facts.first_sequence);
+		*first = min_u64(*first, facts.first_sequence);
+		*last = max_u64(*last, facts.last_sequence);
 	}
-	return first;
 }
 
 void versions_refresh(const struct muninn_store *store, struct row *row)
@@ -41,12 +44,16 @@ void versions_refresh(const struct muninn_store *store, struct row *row)
 	row->versions = versions;
 	for (uint32_t n = 0; n < row->complete_count; n++) {
 		uint32_t number = table_index(&row->complete[n]) / store->version_tables;
-		uint64_t first = table_first_sequence(&row->complete[n]);
+		uint64_t first, last;
 
+		sequences_of(&row->complete[n], &first, &last);
+		if (count)
+			last = max_u64(last, versions[count - 1].ceiling);
 		if (count == 0 || versions[count - 1].number != number)
 			versions[count++] =
 				(struct internal_version){ .number = number, .floor = first };
 		versions[count - 1].floor = min_u64(versions[count - 1].floor, first);
+		versions[count - 1].ceiling = last;
 		versions[count - 1].tables_end = n + 1;
 	}
 	for (uint32_t n = count - 1; n-- > 0;)
@@ -65,6 +72,22 @@ uint32_t versions_find(const struct row *row, uint64_t bound)
 		uint32_t middle = low + (high - low) / 2;
 
 		if (row->versions[middle].floor <= bound)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? row->versions[low - 1].tables_end : 0;
+}
+
+uint32_t versions_find_after(const struct row *row, uint64_t after)
+{
+	uint32_t low = 0, high = row->version_count;
+
+	/* The versions with nothing behind `after`, nor in an older one, come first. */
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (row->versions[middle].ceiling <= after)
 			low = middle + 1;
 		else
 			high = middle;

@@ -322,6 +322,21 @@ static int get_older(struct record_store *store, const struct record_key *key, u
 	return -ENOENT;
 }
 
+static int has_between(struct record_store *store, const struct record_key *key, uint64_t after,
+		       uint64_t bound)
+{
+	struct memory_store *memory = memory_of(store);
+	const struct chain *chain = find(memory, key);
+
+	if (memory->corrupt && keys_equal(key, &memory->corrupt_key))
+		return -EBADMSG;
+	for (const struct version *version = chain ? chain->newest : NULL; version;
+	     version = version->older)
+		if (version->sequence > after && version->sequence <= bound)
+			return 1;
+	return 0;
+}
+
 static int flush(struct record_store *store)
 {
 	assert(!memory_of(store)->writing);
@@ -411,6 +426,7 @@ static const struct record_store_operations operations = {
 	.get = get,
 	.list = list,
 	.get_older = get_older,
+	.has_between = has_between,
 	.flush = flush,
 	.begin_format = begin_format,
 	.commit_format = commit_format,

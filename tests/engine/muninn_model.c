@@ -94,6 +94,23 @@ const struct model_version *model_find(const struct model *model, uint32_t numbe
 	return NULL;
 }
 
+/* Whether the store knows of something between two numbers. What is found at the upper one counts; what is not, may be merged away. */
+static void check_between(struct model *model, uint32_t number, uint64_t after, uint64_t bound)
+{
+	const struct model_version *expected = model_find(model, number, bound);
+	const struct model_history *history = &model->keys[number];
+	struct record_key key = model_key(number);
+	int found = model->store->operations->has_between(model->store, &key, after, bound);
+	bool any = false;
+
+	for (size_t i = 0; i < history->count; i++)
+		any |= history->versions[i].sequence > after &&
+		       history->versions[i].sequence <= bound;
+	assert_in_range(found, 0, any);
+	if (expected && expected->sequence > after && !(expected->flags & RECORD_TOMBSTONE))
+		assert_int_equal(found, 1);
+}
+
 void model_check_key(struct model *model, uint32_t number, uint64_t bound)
 {
 	const struct model_version *expected = model_find(model, number, bound);
@@ -104,6 +121,10 @@ void model_check_key(struct model *model, uint32_t number, uint64_t bound)
 						   &info);
 
 	model->lookups++;
+	for (uint64_t part = 0; part < 4; part++)
+		check_between(model, number, bound / 4 * part, bound);
+	if (expected)
+		check_between(model, number, expected->sequence, bound);
 	if (!expected || (result == -ENOENT && expected->flags & RECORD_TOMBSTONE)) {
 		assert_int_equal(result, -ENOENT);
 		return;
