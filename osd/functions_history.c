@@ -6,8 +6,12 @@
 #include "common/bytes.h"
 #include "osd/functions.h"
 
-/* engine_diff_next calls in one command that find nothing. */
-#define DIFF_STEPS_MAX 64
+/*
+ * What DIFF does in one command, so that those who write wait for it some hundredths of a second at most: calls of
+ * engine_diff_next that find something count 1, such that find nothing do more.
+ */
+#define DIFF_WORK_MAX     256
+#define DIFF_WORK_IN_VAIN 64
 
 static uint64_t partition_of(const struct osd_request *request)
 {
@@ -405,7 +409,7 @@ int osd_function_diff(struct osd_request *request)
 	struct osd_item_writer writer;
 	uint8_t continuation[DIFF_CURSOR_BYTES];
 	uint64_t done = 0, total = 1;
-	unsigned steps = 0;
+	unsigned work = 0;
 	bool given, more;
 	int result = check_present(request);
 
@@ -423,7 +427,8 @@ int osd_function_diff(struct osd_request *request)
 			cursor = before;
 			break;
 		}
-	} while (result == 0 || (result == -EAGAIN && ++steps < DIFF_STEPS_MAX));
+		work += result == 0 ? 1 : DIFF_WORK_IN_VAIN;
+	} while ((result == 0 || result == -EAGAIN) && work < DIFF_WORK_MAX);
 	if (result != 0 && result != -EAGAIN && result != -ENOENT)
 		return osd_result(request, result, 0);
 	more = result != -ENOENT;

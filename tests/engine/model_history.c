@@ -164,6 +164,27 @@ static bool reached(int result, const struct engine_moment *moment)
 	return result == 0;
 }
 
+/* Between any two moments, in either order, the present among them. */
+static void compare_differences(struct model_run *run)
+{
+	struct model_partition *partition = some_partition(run);
+	struct engine_moment moments[2] = { { .kind = ENGINE_NOW }, { .kind = ENGINE_NOW } };
+	struct model_state *states[2] = { &partition->now, &partition->now };
+	bool was_there = partition->now.self;
+
+	for (int side = 0; side < 2 && was_there; side++)
+		if (!one_in(run, 3))
+			was_there = some_past(run, partition, &moments[side], &states[side]);
+	if (!was_there)
+		return;
+	run->operations++;
+	run->doing = MODEL_READING;
+	assert_int_equal(answer(run, engine_begin(run->engine, ENGINE_READ, &run->txn)), 0);
+	run->diffs += model_check_differences(run, partition, moments, states[0], states[1]);
+	engine_abort(run->txn);
+	run->txn = NULL;
+}
+
 static void roll_back(struct model_run *run)
 {
 	struct model_partition *partition = some_partition(run);
@@ -454,6 +475,7 @@ void history_operate(struct model_run *run)
 		undo,
 		undo,
 		undo,
+		compare_differences,
 		make_clone,
 		make_clone,
 		make_clone,
@@ -473,6 +495,7 @@ void history_operate(struct model_run *run)
 		undo,
 		undo,
 		undo,
+		compare_differences,
 		make_clone,
 		make_clone,
 		change_clone,

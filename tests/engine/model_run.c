@@ -306,7 +306,7 @@ void model_run(struct model_run *run, uint64_t seed, uint64_t operations)
 	printf("%llu operations: %llu commits, %llu aborts, %llu crashes, %llu without room, %llu "
 	       "formats, %llu rollbacks, %llu clones; %llu moments and %llu modifications "
 	       "compared; %llu locks, %llu refusals for them; %llu jumps of the clock, %llu times "
-	       "looked up, %llu in doubt\n",
+	       "looked up, %llu in doubt; %llu comparisons of two moments\n",
 	       (unsigned long long)run->operations, (unsigned long long)run->commits,
 	       (unsigned long long)run->aborts, (unsigned long long)run->crashes,
 	       (unsigned long long)run->failures, (unsigned long long)run->formats,
@@ -314,5 +314,5 @@ void model_run(struct model_run *run, uint64_t seed, uint64_t operations)
 	       (unsigned long long)run->moments, (unsigned long long)run->undone,
 	       (unsigned long long)run->locks, (unsigned long long)run->refusals,
 	       (unsigned long long)run->jumps, (unsigned long long)run->times,
-	       (unsigned long long)run->doubted);
+	       (unsigned long long)run->doubted, (unsigned long long)run->diffs);
 }

@@ -59,15 +59,16 @@ struct model_run {
 	struct model_power *power; /* model_power.h; NULL: it never fails */
 	uint64_t commits, aborts, crashes, failures, formats; /* what happened */
 	uint64_t moments, undone, rollbacks, clones; /* what was compared or done of history */
+	uint64_t diffs;                              /* that were compared */
 	uint64_t locks, refusals;                    /* that were set; of commands, for locks */
 	uint64_t jumps, times, doubted; /* of the clock; that were looked up, and refused */
 	bool history_often; /* a quarter of the turns is of history, and partitions go to come back as clones */
 	bool restless; /* partitions and their clones come and go all the time; access times are not compared */
-	bool policies;           /* some change the policies of retention */
-	bool lossy;              /* history is given up: by policies, or for room */
-	bool crashed;            /* accessed times may be older than in the model */
-	bool unsure;             /* after going back, accessed times are any */
-	uint8_t *buffer, *other; /* as long as the longest object */
+	bool policies;   /* some change the policies of retention */
+	bool lossy;      /* history is given up: by policies, or for room */
+	bool crashed;    /* accessed times may be older than in the model */
+	bool unsure;     /* after going back, accessed times are any */
+	uint8_t *buffer; /* as long as the longest object */
 };
 
 /* Runs `operations` operations from `seed` on an empty engine; fails the test on the first difference. */
@@ -118,6 +119,16 @@ static inline uint64_t all_bytes(const struct model_run *run)
 
 /* What a call to the engine returned; does not return if the power has failed. */
 int answer(struct model_run *run, int result);
+
+/* ---- model_diff.c ---- */
+
+/*
+ * DIFF in the open transaction between two moments, at which the partition is `from` and `to`, says exactly what is different. False:
+ * one of the moments can't be reached.
+ */
+bool model_check_differences(struct model_run *run, const struct model_partition *partition,
+			     const struct engine_moment moments[2], const struct model_state *from,
+			     const struct model_state *to);
 
 /* ---- model_check.c: the open transaction shows what the model shows ---- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Page programs of single snapshots and rollbacks, whatever the device holds and whatever was done before. */
+/* Page programs of single snapshots and rollbacks, whatever the device holds and whatever was done before; page reads of differences. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -259,6 +259,79 @@ static void test_rollbacks_program_four_pages_each_at_most(void **state)
 	assert_true(sealed(device) > before);
 }
 
+static uint64_t pages_read(struct device *device)
+{
+	struct nand_counters counters;
+	uint64_t pages = 0;
+
+	nand_read_counters(device->nand, &counters);
+	for (int cause = 0; cause < NAND_CAUSES; cause++)
+		pages += counters.by_cause[cause].pages_read;
+	return pages;
+}
+
+/* All that differs between two versions of the first partition. */
+static uint32_t count_differences(struct device *device, uint32_t from, uint32_t to)
+{
+	const struct engine_moment moments[2] = {
+		{ .kind = ENGINE_AT_VERSION, .value = from },
+		{ .kind = ENGINE_AT_VERSION, .value = to },
+	};
+	struct engine_diff_cursor cursor = { 0 };
+	struct engine_difference found;
+	uint32_t count = 0;
+
+	while (cursor.state != ENGINE_DIFF_DONE) {
+		struct engine_txn *txn = begin(device, ENGINE_READ);
+		int result = engine_diff_next(txn, FIRST, moments[0], moments[1], &cursor, &found);
+
+		assert_true(result == 0 || result == -EAGAIN || result == -ENOENT);
+		count += result == 0;
+		engine_abort(txn);
+	}
+	return count;
+}
+
+/* Filters tell of what nothing was put: hardly a page is read for it, whichever of both moments is the earlier one. */
+static void test_differences_cost_what_was_changed(void **state)
+{
+	enum { OBJECTS = 20000, CHANGES = 5 };
+	struct device *device = *state;
+	uint32_t versions[2];
+	uint64_t before;
+
+	make_partitions(device, 1);
+	for (uint64_t id = OBJECT + 1; id <= OBJECT + OBJECTS; id += 500) {
+		struct engine_txn *txn = begin(device, ENGINE_WRITE);
+
+		for (uint64_t at = 0; at < 500; at++)
+			assert_int_equal(
+				engine_create(txn, FIRST, ENGINE_USER_OBJECT, id + at, 1, NULL), 0);
+		assert_int_equal(engine_commit(txn, false), 0);
+	}
+	for (uint32_t n = 0; n < 2; n++) {
+		for (uint64_t at = 1; n && at <= CHANGES; at++) {
+			struct engine_txn *txn = begin(device, ENGINE_WRITE);
+			const struct engine_address address = { .partition = FIRST,
+								.object = OBJECT + at * 3000 };
+
+			assert_int_equal(engine_write(txn, address, 0, "x", 1), 0);
+			assert_int_equal(engine_commit(txn, false), 0);
+		}
+		versions[n] = cheap_snapshot(device, FIRST, NULL);
+	}
+	before = pages_read(device);
+	assert_int_equal(count_differences(device, versions[0], versions[1]), 2 * CHANGES);
+	/* Where there is nothing any more, only the length differs. */
+	assert_int_equal(count_differences(device, versions[1], versions[0]), CHANGES);
+	assert_in_range(pages_read(device) - before, 1, OBJECTS / 10);
+	/* Where a rollback lies between them, what was put says nothing, and all is looked at. */
+	cheap_rollback(device, FIRST, versions[0]);
+	assert_int_equal(
+		count_differences(device, versions[1], cheap_snapshot(device, FIRST, NULL)),
+		CHANGES);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -268,6 +341,7 @@ int main(void)
 		TEST(test_snapshots_of_a_device_that_is_merged_all_the_time_do_so_too),
 		TEST(test_snapshots_and_rollbacks_of_a_full_device_do_so_too),
 		TEST(test_rollbacks_program_four_pages_each_at_most),
+		TEST(test_differences_cost_what_was_changed),
 	};
 
 	return cmocka_run_group_tests_name("history_cost", tests, NULL, NULL);
