@@ -275,6 +275,12 @@ static struct meaning of_lock(const struct osd_cdb *cdb)
 	"clone that was refreshed since then; roll the whole partition back, or copy what was "  \
 	"there (`muninnctl get PID/OID@MOMENT`, `muninnctl put --replace`)"
 
+#define TOO_DEEP                                                                                 \
+	"the source is a clone of a clone, and so on, 16 deep, the most that can be; detaching " \
+	"it or removing what it was made of does not change that. Copy its objects into a new "  \
+	"partition (`muninnctl mkpart`, then `cp` each, or `export` and `import` a tree), and "  \
+	"clone that"
+
 /* 55/00: something is used up. */
 static struct meaning of_resource(const struct osd_cdb *cdb, const struct osd_sense *sense)
 {
@@ -305,9 +311,14 @@ static struct meaning of_resource(const struct osd_cdb *cdb, const struct osd_se
 						  "that can be; roll its partitions back"
 				 };
 	if (clones(cdb->action))
-		return (struct meaning){ -ENOSPC,
-					 "a clone of a clone, and so on, can be 16 deep; or the "
-					 "device has all the partitions that it can have" };
+		return sense->has_field
+			       ? (struct meaning){ -EMLINK, TOO_DEEP }
+			       : (struct meaning){
+					 -ENOSPC,
+					 "the device has all the partitions that it can have, "
+					 "or no free ID was found for one: remove partitions, "
+					 "or give it an ID"
+				 };
 	return (struct meaning){ -ENOSPC, "the device is full, or a quota is used up" };
 }
 

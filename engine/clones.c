@@ -190,7 +190,7 @@ int engine_clone(struct engine_txn *txn, uint64_t source, struct engine_moment m
 		depth = result ? 0
 			       : lineage_depth(engine->store, cloning.state.index, cloning.bound);
 		if (depth < 0 || depth >= ENGINE_CLONE_DEPTH_MAX)
-			result = depth < 0 ? depth : -EFBIG;
+			result = depth < 0 ? depth : -EMLINK;
 		if (!result)
 			result = make_clone(txn, &cloning, requested, writable, chosen);
 		partition_release(engine, cloning.source);

@@ -13,6 +13,7 @@
  *   -ENOTEMPTY  partition has members
  *   -ENOSPC     device full; the transaction can go on or be aborted
  *   -EFBIG      object, attribute set or ID space at its limit
+ *   -EMLINK     a clone of a clone, and so on, too deep
  *   -EROFS      written through an address with a version, or the transaction is a reading one
  *   -EPERM      retention is locked
  *   -EBUSY      something stands on it
@@ -681,7 +682,9 @@ int engine_history(struct engine_txn *txn, uint64_t partition, struct engine_his
 
 /*
  * A new partition whose contents are those of `source` at a moment; nothing is copied. Not writable: a snapshot partition
- * of the standard (-EROFS for changes of it). -EFBIG: source is itself a clone, and so on, ENGINE_CLONE_DEPTH_MAX deep.
+ * of the standard (-EROFS for changes of it). -EMLINK: source is itself a clone, and so on, ENGINE_CLONE_DEPTH_MAX deep; it
+ * stays so when it is detached, and when what it was made of is removed, since it reads there what it has not put itself.
+ * -EFBIG: ID space at its limit.
  */
 int engine_clone(struct engine_txn *txn, uint64_t source, struct engine_moment moment,
 		 uint64_t requested, bool writable, uint64_t *chosen);

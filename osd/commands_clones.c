@@ -43,11 +43,12 @@ static int create(struct osd_request *request, bool writable)
 		moment = (struct engine_moment){ ENGINE_AT_VERSION, source.version };
 	result = engine_clone(request->txn, source.partition, moment, request->cdb.partition,
 			      writable, &chosen);
-	/* What is not there is the source at its moment; what is there already is the new one. */
+	/* What is not there, or too deep, is the source at its moment; what is there already is the new one. */
 	if (result != 0)
 		return osd_result(request, result,
-				  result == -ENOENT ? osd_address_field(request)
-						    : OSD_FIELD_PARTITION);
+				  result == -ENOENT || result == -EMLINK
+					  ? osd_address_field(request)
+					  : OSD_FIELD_PARTITION);
 	subject->address = (struct engine_address){ .partition = chosen };
 	result = engine_stat(request->txn, subject->address, &subject->stat);
 	request->before = subject->stat;

@@ -24,6 +24,8 @@ static const struct {
 	{ ENOTEMPTY, SENSE_ILLEGAL_REQUEST, SENSE_PARTITION_OR_COLLECTION_CONTAINS_USER_OBJECTS },
 	{ EFBIG, SENSE_ILLEGAL_REQUEST, SENSE_SYSTEM_RESOURCE_FAILURE },
 	{ E2BIG, SENSE_ILLEGAL_REQUEST, SENSE_SYSTEM_RESOURCE_FAILURE },
+	/* Told from the others by the field, which names what was to be cloned. */
+	{ EMLINK, SENSE_ILLEGAL_REQUEST, SENSE_SYSTEM_RESOURCE_FAILURE },
 	/* Sequence numbers: no write gets through, as on a medium that is worn out. */
 	{ EOVERFLOW, SENSE_DATA_PROTECT, SENSE_SYSTEM_RESOURCE_FAILURE },
 	/* The code, whatever its key, is the one that Linux reports as "no space". */
@@ -94,7 +96,7 @@ int osd_result(struct osd_request *request, int result, uint16_t field)
 	}
 	code = (uint16_t)osd_sense_of(result);
 	begin_failure(request, (uint8_t)(osd_sense_of(result) >> 16), code);
-	if (code == SENSE_INVALID_FIELD_IN_CDB && field != 0) {
+	if ((code == SENSE_INVALID_FIELD_IN_CDB || result == -EMLINK) && field != 0) {
 		request->sense.has_field = true;
 		request->sense.field_in_cdb = true;
 		request->sense.field = field;

@@ -44,6 +44,23 @@ class Messages(OneDaemonTest):
         self.ctl("detach", self.url, missing)
         self.assert_says(USAGE, "was detached", "detach", missing)
 
+    def test_of_clones_that_are_too_deep(self):
+        content, last = self.put(0, b"kept"), self.partition
+        for _ in range(16):
+            clone = next(self.partitions)
+            self.ctl("clone", self.url, last, clone)
+            self.ctl("detach", self.url, clone)
+            self.ctl("rmpart", self.url, last, "--contents")
+            last = clone
+        self.assert_says(TARGET, "a clone of a clone, and so on, 16 deep", "clone", last)
+        # The way out that it names.
+        fresh, name = next(self.partitions), content.split("/")[1]
+        self.ctl("mkpart", self.url, fresh)
+        self.ctl("cp", self.url, f"0x{last:x}/{name}", f"0x{fresh:x}/{name}")
+        clone = next(self.partitions)
+        self.ctl("clone", self.url, fresh, clone)
+        self.assertEqual(self.ctl("cat", self.url, f"0x{clone:x}/{name}"), "kept")
+
     def test_of_versions_that_are_the_device_s(self):
         p, name = self.partition, f"device-{self.partition}"
         self.put(0)

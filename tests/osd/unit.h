@@ -172,6 +172,13 @@ struct osd_sense unit_sense(const struct unit *unit);
 		unit_expect_action(unit, OSD_##ACTION, condition); \
 		expect_sense(unit, SENSE_##KEY, SENSE_##CODE);     \
 	} while (0)
+/* 55/00 that names the field that asks for more than there can be. */
+#define shows_resource(unit, ACTION, condition, field)                                        \
+	do {                                                                                  \
+		unit_expect_action(unit, OSD_##ACTION, condition);                            \
+		unit_expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_SYSTEM_RESOURCE_FAILURE, \
+				  (field), __FILE__, __LINE__);                               \
+	} while (0)
 
 void unit_expect_action(const struct unit *unit, uint16_t action, const char *condition);
 
