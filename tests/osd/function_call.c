@@ -27,6 +27,32 @@ void function_run(struct unit *unit, struct function_call *call)
 	call_run(unit, &call->call);
 }
 
+void function_run_with(struct unit *unit, enum osd_function function, uint64_t partition,
+		       uint64_t object, uint16_t tag, uint64_t value)
+{
+	struct function_call call;
+
+	unit->now_ms += FUNCTION_STEP_MS;
+	function_of(&call, function, partition, object);
+	if (tag)
+		osd_item_add_number(&call.writer, tag, value);
+	function_run(unit, &call);
+}
+
+uint64_t function_snapshot(struct unit *unit, uint64_t partition, const char *name)
+{
+	struct function_call call;
+
+	unit->now_ms += FUNCTION_STEP_MS;
+	function_of(&call, OSD_FUNCTION_SNAPSHOT, partition, 0);
+	if (name)
+		osd_item_add_text(&call.writer, OSD_ITEM_NAME, name);
+	function_run(unit, &call);
+	expect_good(unit);
+	unit->now_ms += FUNCTION_STEP_MS;
+	return function_number(unit, OSD_ITEM_VERSION);
+}
+
 void function_subscribe(struct unit *unit)
 {
 	struct function_call call;

@@ -17,6 +17,14 @@ void function_of(struct function_call *call, enum osd_function function, uint64_
 		 uint64_t object);
 void function_run(struct unit *unit, struct function_call *call);
 
+/* Longer than moments are apart. */
+#define FUNCTION_STEP_MS 2000
+/* A step later: runs a function with one number, or, tag 0, with nothing. */
+void function_run_with(struct unit *unit, enum osd_function function, uint64_t partition,
+		       uint64_t object, uint16_t tag, uint64_t value);
+/* A step later, and another one before what follows: a version of a partition or, 0, of the device, with a name unless that is NULL. Its number. */
+uint64_t function_snapshot(struct unit *unit, uint64_t partition, const char *name);
+
 /* 26/00, field pointer to the parameter that begins at byte `at` of Data-Out. */
 #define expect_parameter(unit, at)                                                                \
 	unit_expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST, at, \

@@ -140,10 +140,7 @@ static void test_what_a_rollback_brings_back_is_counted(void **state)
 
 	function_subscribe(unit);
 	fill_unit(unit);
-	function_of(&call, OSD_FUNCTION_SNAPSHOT, 0, 0);
-	function_run(unit, &call);
-	expect_good(unit);
-	version = function_number(unit, OSD_ITEM_VERSION);
+	version = function_snapshot(unit, 0, NULL);
 	struct call removal = call_of(OSD_REMOVE_PARTITION, OTHER, 0);
 
 	removal.cdb.command_options = OSD_REMOVE_CONTENTS;

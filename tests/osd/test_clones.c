@@ -165,14 +165,10 @@ static void test_a_partition_that_is_no_duplicate_tells_nothing_of_one(void **st
 static void test_a_version_of_a_partition_is_cloned(void **state)
 {
 	struct unit *unit = *state;
-	struct function_call call;
 
 	function_subscribe(unit);
 	write_in(unit, P, O, "one");
-	function_of(&call, OSD_FUNCTION_SNAPSHOT, P, 0);
-	function_run(unit, &call);
-	expect_good(unit);
-	assert_int_equal(function_number(unit, OSD_ITEM_VERSION), 1);
+	assert_int_equal(function_snapshot(unit, P, NULL), 1);
 	write_in(unit, P, O, "two");
 	duplicate(unit, OSD_CREATE_CLONE, Q, UINT64_C(1) << 48 | P);
 	expect_good(unit);

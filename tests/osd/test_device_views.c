@@ -13,26 +13,13 @@
 #include "osd/layout.h"
 #include "tests/osd/function_call.h"
 
-#define Q       (P + 1)
-#define PACKED  (P + 2)
-#define STEP_MS 2000 /* longer than moments are apart */
+#define Q      (P + 1)
+#define PACKED (P + 2)
 
 /* Partition, or with 0 the root, at a version. */
 static uint64_t at(uint64_t version, uint64_t partition)
 {
 	return version << 48 | partition;
-}
-
-static uint64_t snapshot_of_device(struct unit *unit)
-{
-	struct function_call call;
-
-	unit->now_ms += STEP_MS;
-	function_of(&call, OSD_FUNCTION_SNAPSHOT, 0, 0);
-	function_run(unit, &call);
-	expect_good(unit);
-	unit->now_ms += STEP_MS;
-	return function_number(unit, OSD_ITEM_VERSION);
 }
 
 static uint64_t view_at(struct unit *unit, uint64_t partition, uint64_t ms)
@@ -51,7 +38,7 @@ static void remove_partition(struct unit *unit, uint64_t partition)
 	struct call call = call_of(OSD_REMOVE_PARTITION, partition, 0);
 
 	call.cdb.command_options = OSD_REMOVE_CONTENTS;
-	unit->now_ms += STEP_MS;
+	unit->now_ms += FUNCTION_STEP_MS;
 	call_run(unit, &call);
 	expect_good(unit);
 }
@@ -90,14 +77,14 @@ static struct story tell(struct unit *unit)
 
 	function_subscribe(unit);
 	unit_write(unit, O, 0, "precious", 8);
-	story.first = snapshot_of_device(unit);
+	story.first = function_snapshot(unit, 0, NULL);
 	story.first_ms = unit->now_ms;
-	unit->now_ms += STEP_MS;
+	unit->now_ms += FUNCTION_STEP_MS;
 	unit_create_partition(unit, Q);
-	story.second = snapshot_of_device(unit);
+	story.second = function_snapshot(unit, 0, NULL);
 	story.second_ms = unit->now_ms;
 	remove_partition(unit, P);
-	unit->now_ms += STEP_MS;
+	unit->now_ms += FUNCTION_STEP_MS;
 	return story;
 }
 
@@ -138,7 +125,7 @@ static void test_partitions_of_then_are_listed_with_attributes_of_then(void **st
 
 	function_subscribe(unit);
 	unit_set(unit, P, 0, OSD_PARTITION_INFORMATION, OSD_INFORMATION_USERNAME, "old", 3);
-	version = snapshot_of_device(unit);
+	version = function_snapshot(unit, 0, NULL);
 	unit_set(unit, P, 0, OSD_PARTITION_INFORMATION, OSD_INFORMATION_USERNAME, "new", 3);
 	call.cdb.partition = at(version, 0);
 	call.cdb.list_attributes = true;
@@ -174,7 +161,7 @@ static void test_only_versions_and_views_of_the_device_are_of_the_root(void **st
 	uint64_t view;
 
 	function_subscribe(unit);
-	unit->now_ms += STEP_MS;
+	unit->now_ms += FUNCTION_STEP_MS;
 	view = view_at(unit, P, unit->now_ms);
 	story = tell(unit);
 	call = call_of(OSD_LIST, at(view, 0), 0);
@@ -219,7 +206,8 @@ static void test_a_device_does_not_go_back_behind_its_first_command(void **state
 	function_of(&call, OSD_FUNCTION_RETENTION, 0, 0);
 	function_run(unit, &call);
 	expect_good(unit);
-	assert_in_range(function_number(unit, OSD_ITEM_HORIZON), UNIT_CLOCK, UNIT_CLOCK + STEP_MS);
+	assert_in_range(function_number(unit, OSD_ITEM_HORIZON), UNIT_CLOCK,
+			UNIT_CLOCK + FUNCTION_STEP_MS);
 	function_of(&call, OSD_FUNCTION_VIEW, 0, 0);
 	osd_item_add_number(&call.writer, OSD_ITEM_TIME, function_number(unit, OSD_ITEM_HORIZON));
 	function_run(unit, &call);
@@ -281,7 +269,7 @@ static void test_a_packed_partition_that_is_gone_is_read_by_packed_ids(void **st
 	call_data(&write, "packed", 6);
 	call_run(unit, &write);
 	expect_good(unit);
-	version = snapshot_of_device(unit);
+	version = function_snapshot(unit, 0, NULL);
 	versions[0] = version;
 	versions[1] = view_at(unit, 0, unit->now_ms);
 	remove_partition(unit, PACKED);
@@ -292,7 +280,7 @@ static void test_a_packed_partition_that_is_gone_is_read_by_packed_ids(void **st
 		}
 		if (again)
 			break;
-		unit->now_ms += STEP_MS;
+		unit->now_ms += FUNCTION_STEP_MS;
 		unit_create_partition(unit, PACKED);
 	}
 	unit_create(unit, PACKED, O);

@@ -165,10 +165,7 @@ static void end_by_rollback(struct unit *unit, uint64_t partition)
 
 	fill(unit, VICTIM);
 	function_subscribe(unit);
-	function_of(&call, OSD_FUNCTION_SNAPSHOT, partition, 0);
-	function_run(unit, &call);
-	expect_good(unit);
-	version = function_number(unit, OSD_ITEM_VERSION);
+	version = function_snapshot(unit, partition, NULL);
 	begin(unit);
 	function_of(&call, OSD_FUNCTION_ROLLBACK, partition, 0);
 	osd_item_add_number(&call.writer, OSD_ITEM_VERSION, version);

@@ -39,16 +39,6 @@ static unsigned follow(struct unit *unit, struct function_call *call)
 	return values;
 }
 
-static void snapshot(struct unit *unit)
-{
-	struct function_call call;
-
-	unit->now_ms += 2000;
-	function_of(&call, OSD_FUNCTION_SNAPSHOT, P, 0);
-	function_run(unit, &call);
-	expect_good(unit);
-}
-
 static void write_text(struct unit *unit, uint64_t object, uint64_t offset, unsigned number)
 {
 	char text[64];
@@ -67,7 +57,7 @@ static void make_history(struct unit *unit)
 	for (unsigned i = 0; i < OBJECTS; i++)
 		if (i % 5 != 1)
 			write_text(unit, O + i, 0, i);
-	snapshot(unit);
+	function_snapshot(unit, P, NULL);
 	for (unsigned i = 0; i < OBJECTS; i++)
 		if (i % 5 == 1)
 			unit_create(unit, P, O + i);
@@ -100,7 +90,7 @@ static void test_diff_of_one_long_object_tells_how_far_it_is(void **state)
 	function_subscribe(unit);
 	memset(data, 'a', LONG_OBJECT_BYTES);
 	unit_write(unit, O, 0, data, LONG_OBJECT_BYTES);
-	snapshot(unit);
+	function_snapshot(unit, P, NULL);
 	for (unsigned at = 0; at < LONG_OBJECT_BYTES; at += 20000)
 		unit_write(unit, O, at, "b", 1);
 	function_of(&call, OSD_FUNCTION_DIFF, P, 0);
@@ -119,7 +109,7 @@ static void test_versions_and_log_tell_how_far_they_are(void **state)
 	function_subscribe(unit);
 	for (unsigned i = 0; i < OBJECTS; i++) {
 		unit_write(unit, O, i, "x", 1);
-		snapshot(unit);
+		function_snapshot(unit, P, NULL);
 	}
 	function_of(&call, OSD_FUNCTION_VERSIONS, P, 0);
 	assert_true(follow(unit, &call) > 3);

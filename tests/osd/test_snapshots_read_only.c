@@ -139,36 +139,24 @@ static void test_setting_attributes_in_a_snapshot_is_refused_whatever_the_comman
 	assert_int_equal(look(unit), before);
 }
 
-static void run_function(struct unit *unit, enum osd_function function, uint64_t object,
-			 uint16_t tag, uint64_t value)
-{
-	struct function_call call;
-
-	unit->now_ms += 2000;
-	function_of(&call, function, Q, object);
-	if (tag)
-		osd_item_add_number(&call.writer, tag, value);
-	function_run(unit, &call);
-}
-
 static void test_functions_that_change_something_in_a_snapshot_are_refused(void **state)
 {
 	struct unit *unit = *state;
 	uint32_t before = look(unit);
 
-	run_function(unit, OSD_FUNCTION_SNAPSHOT, 0, 0, 0);
+	function_run_with(unit, OSD_FUNCTION_SNAPSHOT, Q, 0, 0, 0);
 	expect_protected(unit);
-	run_function(unit, OSD_FUNCTION_ROLLBACK, 0, OSD_ITEM_TIME, unit->now_ms);
+	function_run_with(unit, OSD_FUNCTION_ROLLBACK, Q, 0, OSD_ITEM_TIME, unit->now_ms);
 	expect_protected(unit);
-	run_function(unit, OSD_FUNCTION_ROLLBACK, O, OSD_ITEM_TIME, unit->now_ms);
+	function_run_with(unit, OSD_FUNCTION_ROLLBACK, Q, O, OSD_ITEM_TIME, unit->now_ms);
 	expect_protected(unit);
-	run_function(unit, OSD_FUNCTION_UNDO, O, OSD_ITEM_MODIFICATIONS, 1);
+	function_run_with(unit, OSD_FUNCTION_UNDO, Q, O, OSD_ITEM_MODIFICATIONS, 1);
 	expect_protected(unit);
 	assert_int_equal(look(unit), before);
 	/* What does not is as elsewhere. */
-	run_function(unit, OSD_FUNCTION_VERSIONS, 0, 0, 0);
+	function_run_with(unit, OSD_FUNCTION_VERSIONS, Q, 0, 0, 0);
 	expect_good(unit);
-	run_function(unit, OSD_FUNCTION_CHECKSUM, O, 0, 0);
+	function_run_with(unit, OSD_FUNCTION_CHECKSUM, Q, O, 0, 0);
 	expect_good(unit);
 }
 

@@ -14,13 +14,11 @@
 #include "osd/layout.h"
 #include "tests/osd/function_call.h"
 
-#define STEP_MS 2000 /* longer than moments are apart */
-
 /* ---- short forms ---- */
 
 static void write_text(struct unit *unit, uint64_t object, const char *text)
 {
-	unit->now_ms += STEP_MS;
+	unit->now_ms += FUNCTION_STEP_MS;
 	unit_write(unit, object, 0, text, strlen(text));
 }
 
@@ -48,30 +46,6 @@ static uint64_t at_version(uint64_t version)
 	return version << 48 | P;
 }
 
-static uint64_t snapshot(struct unit *unit, uint64_t partition, const char *name)
-{
-	struct function_call call;
-
-	unit->now_ms += STEP_MS;
-	function_of(&call, OSD_FUNCTION_SNAPSHOT, partition, 0);
-	if (name)
-		osd_item_add_text(&call.writer, OSD_ITEM_NAME, name);
-	function_run(unit, &call);
-	expect_good(unit);
-	return function_number(unit, OSD_ITEM_VERSION);
-}
-
-static void run_with_number(struct unit *unit, enum osd_function function, uint64_t partition,
-			    uint64_t object, uint16_t tag, uint64_t value)
-{
-	struct function_call call;
-
-	unit->now_ms += STEP_MS;
-	function_of(&call, function, partition, object);
-	osd_item_add_number(&call.writer, tag, value);
-	function_run(unit, &call);
-}
-
 /* ---- versions ---- */
 
 static void test_a_snapshot_keeps_a_moment_under_a_number_and_a_name(void **state)
@@ -83,9 +57,9 @@ static void test_a_snapshot_keeps_a_moment_under_a_number_and_a_name(void **stat
 
 	function_subscribe(unit);
 	write_text(unit, O, "one");
-	first = snapshot(unit, P, "before");
+	first = function_snapshot(unit, P, "before");
 	write_text(unit, O, "two");
-	second = snapshot(unit, P, NULL);
+	second = function_snapshot(unit, P, NULL);
 	write_text(unit, O, "new");
 	expect_text_at(unit, at_version(first), O, "one");
 	expect_text_at(unit, at_version(second), O, "two");
@@ -127,7 +101,7 @@ static void test_a_version_of_the_device_is_one_of_every_partition(void **state)
 	function_subscribe(unit);
 	unit_create_partition(unit, P + 1);
 	write_text(unit, O, "one");
-	version = snapshot(unit, 0, "all");
+	version = function_snapshot(unit, 0, "all");
 	assert_int_equal(version, ENGINE_DEVICE_VERSION_FIRST);
 	function_of(&call, OSD_FUNCTION_VERSIONS, P, 0);
 	function_run(unit, &call);
@@ -149,19 +123,19 @@ static void test_numbers_of_versions_run_out_until_some_are_dropped(void **state
 	function_subscribe(unit);
 	write_text(unit, O, "old");
 	for (uint64_t number = 1; number <= ENGINE_PARTITION_VERSION_LAST; number++)
-		assert_int_equal(snapshot(unit, P, NULL), number);
+		assert_int_equal(function_snapshot(unit, P, NULL), number);
 	function_of(&call, OSD_FUNCTION_SNAPSHOT, P, 0);
 	function_run(unit, &call);
 	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_SYSTEM_RESOURCE_FAILURE);
 	write_text(unit, O, "new");
-	run_with_number(unit, OSD_FUNCTION_DROP, P, 0, OSD_ITEM_VERSION, 7);
+	function_run_with(unit, OSD_FUNCTION_DROP, P, 0, OSD_ITEM_VERSION, 7);
 	expect_good(unit);
-	assert_int_equal(snapshot(unit, P, NULL), 7);
+	assert_int_equal(function_snapshot(unit, P, NULL), 7);
 	expect_text_at(unit, at_version(7), O, "new");
 	expect_text_at(unit, at_version(6), O, "old");
 	expect_text_at(unit, at_version(ENGINE_PARTITION_VERSION_LAST), O, "old");
 	for (uint64_t number = 20; number <= ENGINE_PARTITION_VERSION_LAST; number++)
-		run_with_number(unit, OSD_FUNCTION_DROP, P, 0, OSD_ITEM_VERSION, number);
+		function_run_with(unit, OSD_FUNCTION_DROP, P, 0, OSD_ITEM_VERSION, number);
 	function_of(&call, OSD_FUNCTION_VERSIONS, P, 0);
 	function_run(unit, &call);
 	expect_good(unit);
@@ -182,7 +156,7 @@ static void test_versions_stream_when_there_are_more_than_fit(void **state)
 
 	function_subscribe(unit);
 	for (int i = 0; i < 300; i++) {
-		snapshot(unit, P, NULL);
+		function_snapshot(unit, P, NULL);
 		write_text(unit, O, "x");
 	}
 	function_of(&call, OSD_FUNCTION_VERSIONS, P, 0);
@@ -202,15 +176,15 @@ static void test_a_dropped_version_is_gone(void **state)
 	uint64_t version;
 
 	function_subscribe(unit);
-	version = snapshot(unit, P, "gone soon");
+	version = function_snapshot(unit, P, "gone soon");
 	function_of(&call, OSD_FUNCTION_DROP, P, 0);
 	osd_item_add_text(&call.writer, OSD_ITEM_NAME, "gone soon");
 	function_run(unit, &call);
 	expect_good(unit);
 	expect_absent(unit, at_version(version), O);
-	run_with_number(unit, OSD_FUNCTION_DROP, P, 0, OSD_ITEM_VERSION, version);
+	function_run_with(unit, OSD_FUNCTION_DROP, P, 0, OSD_ITEM_VERSION, version);
 	expect_parameter(unit, 0);
-	run_with_number(unit, OSD_FUNCTION_DROP, P, 0, OSD_ITEM_TIME, version);
+	function_run_with(unit, OSD_FUNCTION_DROP, P, 0, OSD_ITEM_TIME, version);
 	expect_parameter(unit, 0);
 }
 
@@ -225,18 +199,18 @@ static void test_a_rollback_of_a_partition_brings_everything_back_and_can_be_rol
 
 	function_subscribe(unit);
 	write_text(unit, O, "precious");
-	version = snapshot(unit, P, NULL);
+	version = function_snapshot(unit, P, NULL);
 	write_text(unit, O, "RUINED!!");
 	unit_create(unit, P, O + 1);
 	call = call_of(OSD_REMOVE, P, O);
 	call_run(unit, &call);
 	expect_good(unit);
-	ruined = snapshot(unit, P, NULL);
-	run_with_number(unit, OSD_FUNCTION_ROLLBACK, P, 0, OSD_ITEM_VERSION, version);
+	ruined = function_snapshot(unit, P, NULL);
+	function_run_with(unit, OSD_FUNCTION_ROLLBACK, P, 0, OSD_ITEM_VERSION, version);
 	expect_good(unit);
 	expect_text_at(unit, P, O, "precious");
 	expect_absent(unit, P, O + 1);
-	run_with_number(unit, OSD_FUNCTION_ROLLBACK, P, 0, OSD_ITEM_VERSION, ruined);
+	function_run_with(unit, OSD_FUNCTION_ROLLBACK, P, 0, OSD_ITEM_VERSION, ruined);
 	expect_good(unit);
 	expect_absent(unit, P, O);
 	assert_int_equal(unit_get_number(unit, P, O + 1, OSD_USER_OBJECT_INFORMATION,
@@ -254,17 +228,17 @@ static void test_a_rollback_goes_to_a_point_in_time(void **state)
 	function_subscribe(unit);
 	for (int i = 0; i < 3; i++) {
 		write_text(unit, O, texts[i]);
-		unit->now_ms += STEP_MS;
+		unit->now_ms += FUNCTION_STEP_MS;
 		between[i] = unit->now_ms;
 	}
 	/* A look first, through a view. */
 	for (int i = 0; i < 3; i++) {
-		run_with_number(unit, OSD_FUNCTION_VIEW, P, 0, OSD_ITEM_TIME, between[i]);
+		function_run_with(unit, OSD_FUNCTION_VIEW, P, 0, OSD_ITEM_TIME, between[i]);
 		expect_good(unit);
 		expect_text_at(unit, at_version(function_number(unit, OSD_ITEM_VERSION)), O,
 			       texts[i]);
 	}
-	run_with_number(unit, OSD_FUNCTION_ROLLBACK, P, 0, OSD_ITEM_TIME, between[1]);
+	function_run_with(unit, OSD_FUNCTION_ROLLBACK, P, 0, OSD_ITEM_TIME, between[1]);
 	expect_good(unit);
 	expect_text_at(unit, P, O, "again");
 
@@ -276,7 +250,7 @@ static void test_a_rollback_goes_to_a_point_in_time(void **state)
 	osd_item_add_number(&call.writer, OSD_ITEM_VERSION, 1);
 	function_run(unit, &call);
 	expect_parameter(unit, 0);
-	run_with_number(unit, OSD_FUNCTION_ROLLBACK, P, 0, OSD_ITEM_TIME, 1000);
+	function_run_with(unit, OSD_FUNCTION_ROLLBACK, P, 0, OSD_ITEM_TIME, 1000);
 	expect_parameter(unit, 0);
 	expect_text_at(unit, P, O, "again");
 }
@@ -288,15 +262,15 @@ static void test_a_time_at_which_the_clock_was_ahead_is_refused(void **state)
 
 	function_subscribe(unit);
 	write_text(unit, O, "first");
-	unit->now_ms += 1000 * STEP_MS;
+	unit->now_ms += 1000 * FUNCTION_STEP_MS;
 	write_text(unit, O, "ahead");
-	unit->now_ms -= 900 * STEP_MS;
+	unit->now_ms -= 900 * FUNCTION_STEP_MS;
 	write_text(unit, O, "right");
-	then = unit->now_ms += STEP_MS;
-	unit->now_ms += STEP_MS;
-	run_with_number(unit, OSD_FUNCTION_ROLLBACK, P, 0, OSD_ITEM_TIME, then);
+	then = unit->now_ms += FUNCTION_STEP_MS;
+	unit->now_ms += FUNCTION_STEP_MS;
+	function_run_with(unit, OSD_FUNCTION_ROLLBACK, P, 0, OSD_ITEM_TIME, then);
 	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_PARAMETER_VALUE_INVALID);
-	run_with_number(unit, OSD_FUNCTION_VIEW, P, 0, OSD_ITEM_TIME, then);
+	function_run_with(unit, OSD_FUNCTION_VIEW, P, 0, OSD_ITEM_TIME, then);
 	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_PARAMETER_VALUE_INVALID);
 	expect_text_at(unit, P, O, "right");
 }
@@ -308,21 +282,21 @@ static void test_a_time_of_the_device_at_which_a_partition_kept_nothing_is_refus
 
 	function_subscribe(unit);
 	write_text(unit, O, "before");
-	before = unit->now_ms += STEP_MS;
-	run_with_number(unit, OSD_FUNCTION_SET_RETENTION, P, 0, OSD_ITEM_KIND, OSD_RETAIN_NONE);
+	before = unit->now_ms += FUNCTION_STEP_MS;
+	function_run_with(unit, OSD_FUNCTION_SET_RETENTION, P, 0, OSD_ITEM_KIND, OSD_RETAIN_NONE);
 	expect_good(unit);
-	unit->now_ms += STEP_MS;
+	unit->now_ms += FUNCTION_STEP_MS;
 	write_text(unit, O, "meanwhile");
-	meanwhile = unit->now_ms += STEP_MS;
-	unit->now_ms += STEP_MS;
+	meanwhile = unit->now_ms += FUNCTION_STEP_MS;
+	unit->now_ms += FUNCTION_STEP_MS;
 	write_text(unit, O, "last");
-	unit->now_ms += STEP_MS;
-	run_with_number(unit, OSD_FUNCTION_ROLLBACK, 0, 0, OSD_ITEM_TIME, meanwhile);
+	unit->now_ms += FUNCTION_STEP_MS;
+	function_run_with(unit, OSD_FUNCTION_ROLLBACK, 0, 0, OSD_ITEM_TIME, meanwhile);
 	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_PARAMETER_NOT_SUPPORTED);
-	run_with_number(unit, OSD_FUNCTION_VIEW, 0, 0, OSD_ITEM_TIME, meanwhile);
+	function_run_with(unit, OSD_FUNCTION_VIEW, 0, 0, OSD_ITEM_TIME, meanwhile);
 	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_PARAMETER_NOT_SUPPORTED);
 	expect_text_at(unit, P, O, "last");
-	run_with_number(unit, OSD_FUNCTION_ROLLBACK, 0, 0, OSD_ITEM_TIME, before);
+	function_run_with(unit, OSD_FUNCTION_ROLLBACK, 0, 0, OSD_ITEM_TIME, before);
 	expect_good(unit);
 	expect_text_at(unit, P, O, "before");
 }
@@ -339,7 +313,7 @@ static void test_one_object_goes_back_alone_and_modifications_are_undone(void **
 	unit_create(unit, P, O + 1);
 	write_text(unit, O, "one");
 	write_text(unit, O + 1, "other one");
-	version = snapshot(unit, P, NULL);
+	version = function_snapshot(unit, P, NULL);
 	write_text(unit, O, "two");
 	write_text(unit, O + 1, "other two");
 	write_text(unit, O, "333");
@@ -356,20 +330,20 @@ static void test_one_object_goes_back_alone_and_modifications_are_undone(void **
 	}
 	assert_false(function_entry(unit, 4, &entry));
 
-	run_with_number(unit, OSD_FUNCTION_UNDO, P, O, OSD_ITEM_MODIFICATIONS, 2);
+	function_run_with(unit, OSD_FUNCTION_UNDO, P, O, OSD_ITEM_MODIFICATIONS, 2);
 	expect_good(unit);
 	expect_text_at(unit, P, O, "one");
-	run_with_number(unit, OSD_FUNCTION_UNDO, P, O, OSD_ITEM_MODIFICATIONS, 1);
+	function_run_with(unit, OSD_FUNCTION_UNDO, P, O, OSD_ITEM_MODIFICATIONS, 1);
 	expect_good(unit);
 	expect_text_at(unit, P, O, "333");
 	expect_text_at(unit, P, O + 1, "other two");
-	run_with_number(unit, OSD_FUNCTION_UNDO, P, O, OSD_ITEM_MODIFICATIONS, 100);
+	function_run_with(unit, OSD_FUNCTION_UNDO, P, O, OSD_ITEM_MODIFICATIONS, 100);
 	expect_parameter(unit, 0);
 
 	removal = call_of(OSD_REMOVE, P, O);
 	call_run(unit, &removal);
 	expect_good(unit);
-	run_with_number(unit, OSD_FUNCTION_ROLLBACK, P, O, OSD_ITEM_VERSION, version);
+	function_run_with(unit, OSD_FUNCTION_ROLLBACK, P, O, OSD_ITEM_VERSION, version);
 	expect_good(unit);
 	expect_text_at(unit, P, O, "one");
 	expect_text_at(unit, P, O + 1, "other two");
@@ -389,7 +363,7 @@ static void test_diff_tells_objects_and_ranges(void **state)
 	for (uint64_t i = 1; i <= 4; i++)
 		unit_create(unit, P, O + i);
 	unit_write(unit, O, 0, text, 100000);
-	version = snapshot(unit, P, NULL);
+	version = function_snapshot(unit, P, NULL);
 	unit_write(unit, O, 8192, "b", 1);
 	change = call_of(OSD_REMOVE, P, O + 1);
 	call_run(unit, &change);
@@ -472,7 +446,7 @@ static void test_a_log_is_told_from_a_moment_backwards(void **state)
 
 	function_subscribe(unit);
 	write_text(unit, O, "one");
-	version = snapshot(unit, P, NULL);
+	version = function_snapshot(unit, P, NULL);
 	write_text(unit, O, "two");
 	unit_write(unit, O, 0, "three", 5);
 	unit_write(unit, O, 0, "four", 4);
@@ -482,21 +456,21 @@ static void test_a_log_is_told_from_a_moment_backwards(void **state)
 		assert_true(function_entry(unit, n, &entry));
 		sequences[n] = entry_number(&entry, OSD_ITEM_SEQUENCE);
 	}
-	run_with_number(unit, OSD_FUNCTION_LOG, P, O, OSD_ITEM_VERSION, version);
+	function_run_with(unit, OSD_FUNCTION_LOG, P, O, OSD_ITEM_VERSION, version);
 	assert_true(function_entry(unit, 0, &entry));
 	assert_int_equal(entry_number(&entry, OSD_ITEM_SEQUENCE), sequences[3]);
 	for (size_t n = 0; n < 3; n++) {
-		run_with_number(unit, OSD_FUNCTION_LOG, P, O, OSD_ITEM_SEQUENCE, sequences[n]);
+		function_run_with(unit, OSD_FUNCTION_LOG, P, O, OSD_ITEM_SEQUENCE, sequences[n]);
 		assert_true(function_entry(unit, 0, &entry));
 		assert_int_equal(entry_number(&entry, OSD_ITEM_SEQUENCE), sequences[n]);
-		run_with_number(unit, OSD_FUNCTION_VIEW, P, 0, OSD_ITEM_SEQUENCE, sequences[n]);
+		function_run_with(unit, OSD_FUNCTION_VIEW, P, 0, OSD_ITEM_SEQUENCE, sequences[n]);
 		view = function_number(unit, OSD_ITEM_VERSION);
-		run_with_number(unit, OSD_FUNCTION_LOG, P, O, OSD_ITEM_VERSION, view);
+		function_run_with(unit, OSD_FUNCTION_LOG, P, O, OSD_ITEM_VERSION, view);
 		expect_good(unit);
 		assert_true(function_entry(unit, 0, &entry));
 		assert_int_equal(entry_number(&entry, OSD_ITEM_SEQUENCE), sequences[n]);
 	}
-	run_with_number(unit, OSD_FUNCTION_LOG, P, O, OSD_ITEM_TIME, 1000);
+	function_run_with(unit, OSD_FUNCTION_LOG, P, O, OSD_ITEM_TIME, 1000);
 	expect_parameter(unit, 0);
 }
 
@@ -519,15 +493,16 @@ static void test_retention_is_set_shown_and_locked(void **state)
 	expect_good(unit);
 	assert_int_equal(function_number(unit, OSD_ITEM_KEEP_ALL), 86400000);
 	/* Longer is allowed, shorter is not, nor is dropping a version. */
-	run_with_number(unit, OSD_FUNCTION_SET_RETENTION, P, 0, OSD_ITEM_KEEP_ALL, 2 * 86400000);
+	function_run_with(unit, OSD_FUNCTION_SET_RETENTION, P, 0, OSD_ITEM_KEEP_ALL, 2 * 86400000);
 	expect_good(unit);
-	run_with_number(unit, OSD_FUNCTION_SET_RETENTION, P, 0, OSD_ITEM_KEEP_ALL, 86400000);
+	function_run_with(unit, OSD_FUNCTION_SET_RETENTION, P, 0, OSD_ITEM_KEEP_ALL, 86400000);
 	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_CONDITIONAL_WRITE_PROTECT);
-	run_with_number(unit, OSD_FUNCTION_SET_RETENTION, P, 0, OSD_ITEM_KIND, OSD_RETAIN_NONE);
+	function_run_with(unit, OSD_FUNCTION_SET_RETENTION, P, 0, OSD_ITEM_KIND, OSD_RETAIN_NONE);
 	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_CONDITIONAL_WRITE_PROTECT);
-	run_with_number(unit, OSD_FUNCTION_DROP, P, 0, OSD_ITEM_VERSION, snapshot(unit, P, NULL));
+	function_run_with(unit, OSD_FUNCTION_DROP, P, 0, OSD_ITEM_VERSION,
+			  function_snapshot(unit, P, NULL));
 	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_CONDITIONAL_WRITE_PROTECT);
-	run_with_number(unit, OSD_FUNCTION_SET_RETENTION, P, 0, OSD_ITEM_KIND, 7);
+	function_run_with(unit, OSD_FUNCTION_SET_RETENTION, P, 0, OSD_ITEM_KIND, 7);
 	expect_parameter(unit, 0);
 }
 
@@ -575,12 +550,12 @@ static void test_a_number_that_nothing_has_yet_is_no_moment(void **state)
 	write_text(unit, O, "here");
 	last = newest_logged(unit, O, 0);
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-		run_with_number(unit, functions[i], P, 0, OSD_ITEM_SEQUENCE, 999999999999);
+		function_run_with(unit, functions[i], P, 0, OSD_ITEM_SEQUENCE, 999999999999);
 		expect_parameter(unit, 0);
-		run_with_number(unit, functions[i], P, 0, OSD_ITEM_SEQUENCE, UINT64_MAX >> 16);
+		function_run_with(unit, functions[i], P, 0, OSD_ITEM_SEQUENCE, UINT64_MAX >> 16);
 		expect_parameter(unit, 0);
 	}
-	run_with_number(unit, OSD_FUNCTION_ROLLBACK, P, O, OSD_ITEM_SEQUENCE, 999999999999);
+	function_run_with(unit, OSD_FUNCTION_ROLLBACK, P, O, OSD_ITEM_SEQUENCE, 999999999999);
 	expect_parameter(unit, 0);
 	function_of(&call, OSD_FUNCTION_DIFF, P, 0);
 	osd_item_open(&call.writer, OSD_ITEM_FROM);
@@ -588,12 +563,12 @@ static void test_a_number_that_nothing_has_yet_is_no_moment(void **state)
 	osd_item_end(&call.writer);
 	function_run(unit, &call);
 	expect_parameter(unit, 0);
-	run_with_number(unit, OSD_FUNCTION_VIEW, P, 0, OSD_ITEM_SEQUENCE, last);
+	function_run_with(unit, OSD_FUNCTION_VIEW, P, 0, OSD_ITEM_SEQUENCE, last);
 	expect_good(unit);
-	run_with_number(unit, OSD_FUNCTION_ROLLBACK, P, 0, OSD_ITEM_SEQUENCE, last);
+	function_run_with(unit, OSD_FUNCTION_ROLLBACK, P, 0, OSD_ITEM_SEQUENCE, last);
 	expect_good(unit);
 	last = function_number(unit, OSD_ITEM_SEQUENCE);
-	run_with_number(unit, OSD_FUNCTION_VIEW, P, 0, OSD_ITEM_SEQUENCE, last);
+	function_run_with(unit, OSD_FUNCTION_VIEW, P, 0, OSD_ITEM_SEQUENCE, last);
 	expect_good(unit);
 	expect_text_at(unit, P, O, "here");
 }
@@ -611,15 +586,15 @@ static void test_an_object_goes_back_to_whatever_its_log_tells(void **state)
 	unit_write(unit, O, 0, "new", 3);
 	first = newest_logged(unit, O, 2);
 	made = newest_logged(unit, O, 3);
-	run_with_number(unit, OSD_FUNCTION_ROLLBACK, P, O, OSD_ITEM_SEQUENCE, first);
+	function_run_with(unit, OSD_FUNCTION_ROLLBACK, P, O, OSD_ITEM_SEQUENCE, first);
 	expect_good(unit);
 	assert_int_equal(function_number(unit, OSD_ITEM_SEQUENCE), first);
 	expect_text_at(unit, P, O, "one");
 	/* Before its partition there was nothing to go back to: the object is not removed. */
-	run_with_number(unit, OSD_FUNCTION_ROLLBACK, P, O, OSD_ITEM_SEQUENCE, 1);
+	function_run_with(unit, OSD_FUNCTION_ROLLBACK, P, O, OSD_ITEM_SEQUENCE, 1);
 	expect_parameter(unit, 0);
 	expect_text_at(unit, P, O, "one");
-	run_with_number(unit, OSD_FUNCTION_ROLLBACK, P, O, OSD_ITEM_SEQUENCE, made);
+	function_run_with(unit, OSD_FUNCTION_ROLLBACK, P, O, OSD_ITEM_SEQUENCE, made);
 	expect_good(unit);
 	assert_int_equal(unit_get_number(unit, P, O, OSD_USER_OBJECT_INFORMATION,
 					 OSD_INFORMATION_LOGICAL_LENGTH),
@@ -645,12 +620,12 @@ static void test_a_packed_object_id_names_a_version_or_counts_modifications_back
 	function_subscribe(unit);
 	unit_create(unit, PACKED, ID(1, 0));
 	for (int i = 0; i < 3; i++) {
-		unit->now_ms += STEP_MS;
+		unit->now_ms += FUNCTION_STEP_MS;
 		call = call_of(OSD_WRITE, PACKED, ID(1, 0));
 		call_data(&call, texts[i], 3);
 		call_run(unit, &call);
 		expect_good(unit);
-		assert_int_equal(snapshot(unit, PACKED, NULL), i + 1);
+		assert_int_equal(function_snapshot(unit, PACKED, NULL), i + 1);
 	}
 	for (int i = 0; i < 3; i++) {
 		expect_text_at(unit, PACKED, ID(1, i + 1), texts[i]);

@@ -11,35 +11,11 @@
 
 #include "tests/osd/function_call.h"
 
-#define STEP_MS 2000 /* longer than moments are apart */
-
 /* Versions of the device, and a time, with P there, without it, and with it again. */
 struct past {
 	uint64_t before, without, again;
 	uint64_t ms_without;
 };
-
-static uint64_t snapshot_device(struct unit *unit)
-{
-	struct function_call call;
-
-	unit->now_ms += STEP_MS;
-	function_of(&call, OSD_FUNCTION_SNAPSHOT, 0, 0);
-	function_run(unit, &call);
-	expect_good(unit);
-	unit->now_ms += STEP_MS;
-	return function_number(unit, OSD_ITEM_VERSION);
-}
-
-static void run_with_number(struct unit *unit, enum osd_function function, uint64_t partition,
-			    uint64_t object, uint16_t tag, uint64_t value)
-{
-	struct function_call call;
-
-	function_of(&call, function, partition, object);
-	osd_item_add_number(&call.writer, tag, value);
-	function_run(unit, &call);
-}
 
 static void expect_text(struct unit *unit, const char *text)
 {
@@ -58,16 +34,16 @@ static struct past remove_and_bring_back(struct unit *unit)
 
 	function_subscribe(unit);
 	unit_write(unit, O, 0, "precious", 8);
-	past.before = snapshot_device(unit);
+	past.before = function_snapshot(unit, 0, NULL);
 	call.cdb.command_options = OSD_REMOVE_CONTENTS;
 	call_run(unit, &call);
 	expect_good(unit);
-	unit->now_ms += STEP_MS;
+	unit->now_ms += FUNCTION_STEP_MS;
 	past.ms_without = unit->now_ms;
-	past.without = snapshot_device(unit);
-	run_with_number(unit, OSD_FUNCTION_ROLLBACK, 0, 0, OSD_ITEM_VERSION, past.before);
+	past.without = function_snapshot(unit, 0, NULL);
+	function_run_with(unit, OSD_FUNCTION_ROLLBACK, 0, 0, OSD_ITEM_VERSION, past.before);
 	expect_good(unit);
-	past.again = snapshot_device(unit);
+	past.again = function_snapshot(unit, 0, NULL);
 	return past;
 }
 
@@ -78,17 +54,17 @@ static void test_it_does_not_go_back_to_when_it_was_gone(void **state)
 	const uint64_t objects[] = { 0, O };
 
 	for (size_t n = 0; n < 2; n++) {
-		run_with_number(unit, OSD_FUNCTION_ROLLBACK, P, objects[n], OSD_ITEM_VERSION,
-				past.without);
+		function_run_with(unit, OSD_FUNCTION_ROLLBACK, P, objects[n], OSD_ITEM_VERSION,
+				  past.without);
 		expect_parameter(unit, 0);
-		run_with_number(unit, OSD_FUNCTION_ROLLBACK, P, objects[n], OSD_ITEM_TIME,
-				past.ms_without);
+		function_run_with(unit, OSD_FUNCTION_ROLLBACK, P, objects[n], OSD_ITEM_TIME,
+				  past.ms_without);
 		expect_parameter(unit, 0);
 		expect_text(unit, "precious");
 	}
 	unit_write(unit, O, 0, "RUINED!!", 8);
-	unit->now_ms += STEP_MS;
-	run_with_number(unit, OSD_FUNCTION_ROLLBACK, P, 0, OSD_ITEM_VERSION, past.before);
+	unit->now_ms += FUNCTION_STEP_MS;
+	function_run_with(unit, OSD_FUNCTION_ROLLBACK, P, 0, OSD_ITEM_VERSION, past.before);
 	expect_good(unit);
 	expect_text(unit, "precious");
 }
@@ -148,9 +124,9 @@ static void test_diff_and_view_refuse_moments_from_then(void **state)
 		expect_good(unit);
 		assert_false(function_entry(unit, 0, &entry));
 	}
-	run_with_number(unit, OSD_FUNCTION_VIEW, P, 0, OSD_ITEM_VERSION, past.without);
+	function_run_with(unit, OSD_FUNCTION_VIEW, P, 0, OSD_ITEM_VERSION, past.without);
 	expect_parameter(unit, 0);
-	run_with_number(unit, OSD_FUNCTION_VIEW, P, 0, OSD_ITEM_TIME, past.ms_without);
+	function_run_with(unit, OSD_FUNCTION_VIEW, P, 0, OSD_ITEM_TIME, past.ms_without);
 	expect_parameter(unit, 0);
 }
 
