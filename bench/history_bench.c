@@ -86,6 +86,13 @@ static void write_opening(FILE *json, const char *name, const struct opening_cos
 		cost->wall_us, cost->cpu_us, (unsigned long long)cost->page_reads, end);
 }
 
+static void write_differences(FILE *json, const char *name, const struct difference_cost *cost)
+{
+	fprintf(json, "\"%s\": {\"found\": %llu, \"page_reads\": %llu, \"cpu_us\": %.0f}, ", name,
+		(unsigned long long)cost->found, (unsigned long long)cost->page_reads,
+		cost->cpu_us);
+}
+
 static void write_json(const struct history_bench_options *options,
 		       const struct history_figures *figures, FILE *json)
 {
@@ -106,6 +113,8 @@ static void write_json(const struct history_bench_options *options,
 	write_operation(json, "rollback", &figures->rollback);
 	write_operation(json, "snapshot_alone", &figures->alone);
 	write_operation(json, "undo_of_a_large_object", &figures->undo);
+	write_differences(json, "differences_of_neighbours", &figures->differences_few);
+	write_differences(json, "differences_of_first_and_last", &figures->differences_all);
 	fprintf(json,
 		"\"page_programs_with_snapshots\": %llu, \"page_programs_without\": %llu, "
 		"\"open\": {",
@@ -134,6 +143,15 @@ static void print_opening(FILE *text, const char *name, const struct opening_cos
 		(unsigned long long)cost->page_reads);
 }
 
+static void print_differences(FILE *text, const char *name, uint64_t objects,
+			      const struct difference_cost *cost)
+{
+	fprintf(text,
+		"  %-32s %llu found; %llu page reads, %.3f s of the processor, %.2f us an object\n",
+		name, (unsigned long long)cost->found, (unsigned long long)cost->page_reads,
+		cost->cpu_us / 1e6, cost->cpu_us / (double)objects);
+}
+
 static void print(const struct history_bench_options *options,
 		  const struct history_figures *figures, FILE *text)
 {
@@ -152,8 +170,13 @@ static void print(const struct history_bench_options *options,
 	print_operation(text, "snapshots, nothing between them", &figures->alone,
 			figures->page_bytes);
 	print_operation(text, "undo of a large object", &figures->undo, figures->page_bytes);
-	fprintf(text, "  %.3f a snapshot more than without snapshots, in all\nopening, medians\n",
+	fprintf(text, "  %.3f a snapshot more than without snapshots, in all\ndifferences\n",
 		added_by_snapshot(figures));
+	print_differences(text, "of two versions, one change", options->objects,
+			  &figures->differences_few);
+	print_differences(text, "of the first version and the last", options->objects,
+			  &figures->differences_all);
+	fputs("opening, medians\n", text);
 	print_opening(text, "when filled", &figures->open_filled, &figures->open_filled);
 	print_opening(text, "changes without snapshots", &figures->open_control,
 		      &figures->open_filled);

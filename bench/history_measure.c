@@ -420,6 +420,47 @@ static int measure_snapshots_alone(struct bench *bench, struct history_figures *
 	return complain(bench, result, "taking snapshots one after the other");
 }
 
+/* ---- differences ---- */
+
+/* All that differs between two versions of the partition, in as many calls as it takes. */
+static int measure_differences(struct bench *bench, uint32_t from, uint32_t to,
+			       struct difference_cost *cost)
+{
+	const struct engine_moment moments[2] = { { .kind = ENGINE_AT_VERSION, .value = from },
+						  { .kind = ENGINE_AT_VERSION, .value = to } };
+	struct engine_diff_cursor cursor = { 0 };
+	double begin = microseconds(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t reads = count(bench).reads;
+	int result = 0;
+
+	while (!result && cursor.state != ENGINE_DIFF_DONE) {
+		struct engine_difference found;
+		struct engine_txn *txn;
+
+		result = engine_begin(bench->engine, ENGINE_READ, &txn);
+		if (result)
+			break;
+		result = engine_diff_next(txn, PARTITION, moments[0], moments[1], &cursor, &found);
+		cost->found += result == 0;
+		if (result == -EAGAIN || (result == -ENOENT && cursor.state == ENGINE_DIFF_DONE))
+			result = 0;
+		engine_abort(txn);
+	}
+	cost->cpu_us = microseconds(CLOCK_THREAD_CPUTIME_ID) - begin;
+	cost->page_reads = count(bench).reads - reads;
+	return complain(bench, result, "comparing versions");
+}
+
+/* Of two neighbours, between which one object was changed, and of the first and the last one. */
+static int measure_all_differences(struct bench *bench, struct history_figures *figures)
+{
+	uint32_t last = bench->options->snapshots;
+	int result = measure_differences(bench, last > 1 ? last - 1 : 1, last,
+					 &figures->differences_few);
+
+	return result ? result : measure_differences(bench, 1, last, &figures->differences_all);
+}
+
 /* ---- single objects ---- */
 
 /* All of the large object, a command after the other; *modifications = how many. */
@@ -550,6 +591,8 @@ static int measure_history(struct bench *bench, struct history_figures *figures)
 		result = measure_opening(bench, &figures->open_snapshots);
 	for (int at = LOOKUP_CURRENT; !result && at <= LOOKUP_RANDOM; at++)
 		result = measure_lookups(bench, (enum lookup_at)at, figures);
+	if (!result)
+		result = measure_all_differences(bench, figures);
 	if (!result)
 		result = measure_rollbacks(bench, figures);
 	if (!result)

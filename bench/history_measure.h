@@ -40,11 +40,19 @@ struct opening_cost {
 	uint64_t page_reads;
 };
 
+/* What all differences between two versions cost. */
+struct difference_cost {
+	uint64_t found, page_reads;
+	double cpu_us;
+};
+
 struct history_figures {
 	double reads[LOOKUP_MOMENTS][LOOKUP_KINDS]; /* page reads a look-up */
 	struct operation_cost snapshot, rollback;
-	struct operation_cost alone; /* snapshots with nothing between them */
-	struct operation_cost undo;  /* of all of a large object */
+	struct operation_cost alone;            /* snapshots with nothing between them */
+	struct operation_cost undo;             /* of all of a large object */
+	struct difference_cost differences_few; /* of two neighbours: one change */
+	struct difference_cost differences_all; /* of the first and the last version */
 	struct opening_cost open_filled, open_control, open_snapshots, open_rolled_back;
 	uint64_t programs_control,
 		programs_snapshots; /* changes included, from the filled device on */

@@ -45,6 +45,10 @@ static void test_snapshots_and_rollbacks_cost_what_they_may(void **state)
 	assert_true(number(found, "snapshot", "page_programs_most") <= 2);
 	assert_true(number(found, "snapshot_alone", "page_programs_most") <= 2);
 	assert_true(number(found, "rollback", "page_programs_most") <= 4);
+	/* A change of all of an object; the version before is that of the change before. */
+	assert_int_equal((int)number(found, "differences_of_neighbours", "found"), 1);
+	assert_true(number(found, "differences_of_neighbours", "page_reads") < 60000.0 / 10);
+	assert_int_equal((int)number(found, "differences_of_first_and_last", "found"), 1499);
 	/* Of 16 MiB. */
 	assert_true(number(found, "undo_of_a_large_object", "record_bytes") < 4096);
 	json_decref(found);
