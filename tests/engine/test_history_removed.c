@@ -264,15 +264,15 @@ static void test_of_older_programs_there_is_nothing_behind_one_that_keeps_nothin
 	history.device.lossy_removed = 0x30000;
 	history_encode(&history, RECORD_ROOT_INDEX, record);
 	record[0] = HISTORY_FORMAT_3;
-	assert_int_equal(history_decode(&found, RECORD_ROOT_INDEX, record, HISTORY_DEVICE_BYTES_OLD),
-			 0);
+	assert_int_equal(
+		history_decode(&found, RECORD_ROOT_INDEX, record, HISTORY_DEVICE_BYTES_OLD), 0);
 	assert_int_equal(found.device.blanks.since, 0);
 	assert_int_equal(found.device.intervals_floor, 0x30000);
 	history.device.lossy = history.device.losing = 1;
 	history_encode(&history, RECORD_ROOT_INDEX, record);
 	record[0] = HISTORY_FORMAT_3;
-	assert_int_equal(history_decode(&found, RECORD_ROOT_INDEX, record, HISTORY_DEVICE_BYTES_OLD),
-			 0);
+	assert_int_equal(
+		history_decode(&found, RECORD_ROOT_INDEX, record, HISTORY_DEVICE_BYTES_OLD), 0);
 	assert_int_equal(found.device.intervals_floor, 0x70000);
 	assert_int_equal(blanks_pass(&found.device.blanks, 0x70005, 1), 0x70005);
 }
