@@ -668,10 +668,21 @@ int engine_retention_get(struct engine_txn *txn, uint64_t partition,
 int engine_retention_set(struct engine_txn *txn, uint64_t partition,
 			 const struct engine_retention *retention, bool administrator);
 
+#define ENGINE_BLANKS_MAX 17
+
+/* The device has no moment from the first time up to before the last, since a partition kept nothing then. */
+struct engine_blank {
+	uint64_t from_ms, until_ms; /* until_ms 0: it goes on */
+};
+
 struct engine_history {
 	uint64_t horizon_sequence, horizon_time_ms; /* every moment from here on can be reached */
-	uint32_t versions;                          /* kept, the device's included */
-	uint32_t rollbacks;                         /* of the partition and of the device */
+	uint64_t
+		first_time_ms; /* of the device: every moment from here on, but for its blanks; else the same */
+	uint32_t versions;  /* kept, the device's included */
+	uint32_t rollbacks; /* of the partition and of the device */
+	uint32_t blank_count;
+	struct engine_blank blanks[ENGINE_BLANKS_MAX]; /* of the device, ascending */
 };
 
 int engine_history(struct engine_txn *txn, uint64_t partition, struct engine_history *history);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 #include "engine/retention.h"
 
+#include <assert.h>
+
 #include "common/bytes.h"
 #include "engine/locks.h"
 #include "engine/presence.h"
@@ -277,21 +279,77 @@ int retention_forget(struct engine_txn *txn, struct partition *root, struct part
 
 /* ---- what there is ---- */
 
+/* When a horizon was. 0: that is not known any more, or nothing is over yet. */
+static int time_of_horizon(struct engine *engine, const struct history *device, uint64_t horizon,
+			   uint64_t *ms)
+{
+	uint64_t last_ms;
+	int result = times_of_boundary(engine, device, horizon, ms, &last_ms);
+
+	/* All of the device's history is there, and begins with its first command. */
+	if (result == -ENOENT && horizon == 0)
+		result = times_first_boundary(engine, device, ms);
+	if (result)
+		*ms = 0;
+	return result == -ENOENT ? 0 : result;
+}
+
+/* Tells when a blank was. One that lies before all times that are known is passed over. */
+static int add_blank(struct engine *engine, const struct history *device, uint64_t from,
+		     uint64_t until, struct engine_history *history)
+{
+	struct engine_blank *blank = &history->blanks[history->blank_count];
+	uint64_t over_ms, last_ms = 0;
+	int result = times_of_boundary(engine, device, from - 1, &over_ms, &last_ms);
+
+	if (result == -ENOENT)
+		last_ms = max_u64(history->first_time_ms, 1) - 1;
+	else if (result)
+		return result;
+	*blank = (struct engine_blank){ .from_ms = last_ms + 1 };
+	result = until ? times_of_boundary(engine, device, slot_end(until), &blank->until_ms,
+					   &last_ms)
+		       : 0;
+	history->blank_count += !result && (!until || blank->until_ms > blank->from_ms);
+	return result == -ENOENT ? 0 : result;
+}
+
+static_assert(ENGINE_BLANKS_MAX == BLANKS_MAX + 1, "one of them goes on");
+
+/* From when on the device has moments, and where it has not. */
+static int read_blanks(struct engine *engine, const struct history *device,
+		       struct engine_history *history)
+{
+	const struct blanks *blanks = &device->device.blanks;
+	uint64_t horizon;
+	int result = history_device_horizon(engine, device, &horizon);
+
+	if (!result)
+		result = time_of_horizon(engine, device, horizon, &history->first_time_ms);
+	for (uint32_t at = 0; !result && at < blanks->count; at++)
+		if (blanks->list[at].until > horizon)
+			result = add_blank(engine, device, blanks->list[at].from,
+					   blanks->list[at].until, history);
+	if (!result && blanks->since)
+		result = add_blank(engine, device, blanks->since, 0, history);
+	return result;
+}
+
 static int read_history(struct engine_txn *txn, struct partition *root, struct partition *partition,
 			struct engine_history *history)
 {
 	struct engine *engine = txn->engine;
-	uint64_t last_ms, older = 0, missed = 0;
+	uint64_t older = 0, missed = 0;
 	int result = history_horizon(engine, &partition->history, &root->history,
 				     partition->created_sequence, &history->horizon_sequence);
 
 	if (!result)
-		result = times_of_boundary(engine, &root->history, history->horizon_sequence,
-					   &history->horizon_time_ms, &last_ms);
-	/* All of the device's history is there, and begins with its first command. */
-	if (result == -ENOENT && history->horizon_sequence == 0)
-		result = times_first_boundary(engine, &root->history, &history->horizon_time_ms);
-	if (result && result != -ENOENT)
+		result = time_of_horizon(engine, &root->history, history->horizon_sequence,
+					 &history->horizon_time_ms);
+	history->first_time_ms = history->horizon_time_ms;
+	if (!result && partition == root)
+		result = read_blanks(engine, &root->history, history);
+	if (result)
 		return result;
 	history->rollbacks =
 		timeline_count(&engine->timeline, partition->index, partition->created_sequence);

@@ -142,7 +142,7 @@ static int fail_time(struct ctl *ctl, struct osd_client_address address, const c
 		     const struct osd_client_moment *moment, const struct osd_client_error *error)
 {
 	const struct osd_client_address partition = { .partition = address.partition };
-	uint64_t horizon = ask(ctl, OSD_FUNCTION_RETENTION, partition, OSD_ITEM_HORIZON);
+	uint64_t horizon = ask(ctl, OSD_FUNCTION_RETENTION, partition, OSD_ITEM_FIRST);
 	char wanted[CTL_TIME_TEXT], reached[CTL_TIME_TEXT];
 
 	ctl_format_time(moment->value, wanted);
@@ -200,8 +200,10 @@ int ctl_fail_moment(struct ctl *ctl, struct osd_client_address address,
 			ctl, CTL_NOT_FOUND,
 			"%s is no moment of the device: a partition kept no history then "
 			"(retention "
-			"'none'). Take a time before that or after it, or a version of the device "
-			"(`muninnctl versions URL 0`), or go back partition by partition",
+			"'none'). `muninnctl retention URL 0` shows from when until when. Take "
+			"another "
+			"time, or a version of the device (`versions URL 0`), or go back partition "
+			"by partition",
 			wanted);
 	/* Of the moment, not of what it is a moment of. */
 	if (error->result != -ENOENT || !error->has_sense ||

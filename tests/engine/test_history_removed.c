@@ -191,6 +191,47 @@ static void test_the_device_is_viewed_as_it_can_be_rolled_back(void **state)
 	check_page(device, version, 0, 'b');
 }
 
+/* To the millisecond. */
+static void test_the_times_without_moments_are_told(void **state)
+{
+	struct device *device = *state;
+	struct engine_history history;
+	struct engine_blank *blank = history.blanks;
+
+	write_twice(device);
+	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_NONE, 0), 0);
+	write_page(device, 11 * SECOND, 0, 'c');
+	write_page(device, 13 * SECOND, 0, 'd');
+	begin(device, ENGINE_READ);
+	assert_int_equal(engine_history(device->txn, 0, &history), 0);
+	commit(device);
+	assert_int_equal(history.blank_count, 1);
+	assert_int_equal(blank->until_ms, 0);
+	device->now = 15 * SECOND;
+	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_ALL, 0), 0);
+	write_page(device, 17 * SECOND, 0, 'e');
+	device->now = 19 * SECOND;
+	begin(device, ENGINE_READ);
+	assert_int_equal(engine_history(device->txn, 0, &history), 0);
+	commit(device);
+	assert_int_equal(history.blank_count, 1);
+	assert_in_range(blank->from_ms, 8 * SECOND, 9 * SECOND);
+	assert_in_range(blank->until_ms, 15 * SECOND, 16 * SECOND);
+	assert_true(history.first_time_ms < 7 * SECOND);
+	assert_int_equal(history.horizon_time_ms, blank->until_ms);
+	assert_int_equal(try_rollback(device, at(blank->from_ms)), -ENODATA);
+	assert_int_equal(try_rollback(device, at(blank->until_ms - 1)), -ENODATA);
+	assert_int_equal(try_rollback(device, at(blank->until_ms)), 0);
+	device->now = 21 * SECOND;
+	assert_int_equal(try_rollback(device, at(blank->from_ms - 1)), 0);
+	/* A partition has none. */
+	begin(device, ENGINE_READ);
+	assert_int_equal(engine_history(device->txn, PARTITION, &history), 0);
+	commit(device);
+	assert_int_equal(history.blank_count, 0);
+	assert_int_equal(history.first_time_ms, history.horizon_time_ms);
+}
+
 /* It keeps none of the room that a partition takes which keeps nothing, also when everything else is kept. */
 static void test_what_a_partition_held_that_kept_nothing_goes_with_it(void **state)
 {
@@ -288,6 +329,7 @@ int main(void)
 		TEST(test_neither_does_it_take_what_the_partition_itself_was_then),
 		TEST(test_while_a_partition_keeps_nothing_the_device_has_versions_only),
 		TEST(test_the_device_is_viewed_as_it_can_be_rolled_back),
+		TEST(test_the_times_without_moments_are_told),
 		TEST(test_what_a_partition_held_that_kept_nothing_goes_with_it),
 		TEST(test_under_a_locked_device_no_policy_ends_its_moments),
 		cmocka_unit_test(test_of_older_programs_all_that_gave_up_count_as_keeping_nothing),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* EXECUTE: versions, rollback, undo, log, diff, retention, views; and versions in object IDs. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -278,7 +279,9 @@ static void test_a_time_at_which_the_clock_was_ahead_is_refused(void **state)
 static void test_a_time_of_the_device_at_which_a_partition_kept_nothing_is_refused(void **state)
 {
 	struct unit *unit = *state;
-	uint64_t before, meanwhile;
+	uint64_t before, meanwhile, from;
+	struct function_call call;
+	struct osd_item entry;
 
 	function_subscribe(unit);
 	write_text(unit, O, "before");
@@ -296,6 +299,14 @@ static void test_a_time_of_the_device_at_which_a_partition_kept_nothing_is_refus
 	function_run_with(unit, OSD_FUNCTION_VIEW, 0, 0, OSD_ITEM_TIME, meanwhile);
 	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_PARAMETER_NOT_SUPPORTED);
 	expect_text_at(unit, P, O, "last");
+	function_of(&call, OSD_FUNCTION_RETENTION, 0, 0);
+	function_run(unit, &call);
+	expect_good(unit);
+	assert_true(function_entry(unit, 0, &entry));
+	assert_int_equal(osd_item_find_number(entry.value, entry.length, OSD_ITEM_TIME, &from), 0);
+	assert_in_range(from, before - FUNCTION_STEP_MS, before + FUNCTION_STEP_MS);
+	assert_int_equal(osd_item_find_number(entry.value, entry.length, OSD_ITEM_HORIZON, &from),
+			 -ENOENT);
 	function_run_with(unit, OSD_FUNCTION_ROLLBACK, 0, 0, OSD_ITEM_TIME, before);
 	expect_good(unit);
 	expect_text_at(unit, P, O, "before");
