@@ -292,6 +292,29 @@ class TimeTravel(E2ETest):
         refused = self.try_ctl("retention", self.url, P, "none")
         self.assertIn(b"locked", refused.stderr)
 
+    def test_who_keeps_nothing_takes_nothing_from_before_it(self):
+        self.ctl("mkpart", self.url, P)
+        self.ctl("put", self.url, f"{P}/0x10000", stdin=b"precious")
+        time.sleep(1.1)
+        before = time.strftime("%Y-%m-%dT%H:%M:%S")
+        time.sleep(1.1)
+        self.ctl("mkpart", self.url, P + 1)
+        self.ctl("retention", self.url, P + 1, "none")
+        time.sleep(1.1)
+        meanwhile = time.strftime("%Y-%m-%dT%H:%M:%S")
+        time.sleep(1.1)
+        self.ctl("rmpart", self.url, P, "--contents")
+        refused = self.try_ctl("rollback", self.url, 0, meanwhile)
+        self.assertEqual(refused.returncode, 3, refused.stderr)
+        self.assertIn(b"a partition kept no history then", refused.stderr)
+        shown = json.loads(self.ctl("--json", "retention", self.url, 0))
+        self.assertLess(shown["reaches_back_to"], before)
+        self.assertEqual([blank["until"] for blank in shown["but_not"]], [None])
+        self.assertIn("until now", self.ctl("retention", self.url, 0))
+        self.assertEqual(self.ctl("cat", self.url, f"{P}/0x10000@{before}", binary=True), b"precious")
+        self.ctl("rollback", self.url, 0, before)
+        self.assertEqual(self.ctl("cat", self.url, f"{P}/0x10000", binary=True), b"precious")
+
     def test_objects_are_read_undone_and_logged_through_moments(self):
         self.ctl("mkpart", self.url, P)
         address = f"{P}/0x10000"
