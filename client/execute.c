@@ -300,6 +300,28 @@ int osd_client_resolve(struct osd_client *client, struct osd_client_address addr
 	return result;
 }
 
+int osd_client_undo(struct osd_client *client, struct osd_client_address object,
+		    uint64_t modifications, struct osd_client_error *error)
+{
+	struct osd_client_moment before = { .kind = OSD_CLIENT_AGO, .value = modifications };
+	enum osd_function function = OSD_FUNCTION_UNDO;
+	uint8_t parameters[32];
+	struct osd_item_writer writer;
+	int result = 0;
+
+	osd_items_begin(&writer, parameters, sizeof(parameters));
+	if (modifications <= OSD_MODIFICATIONS_MAX) {
+		osd_item_add_number(&writer, OSD_ITEM_MODIFICATIONS, modifications);
+	} else {
+		function = OSD_FUNCTION_ROLLBACK;
+		result = resolve_ago(client, object, &before, error);
+		osd_item_add_number(&writer, OSD_ITEM_SEQUENCE, before.value);
+	}
+	return result < 0 ? result
+			  : osd_client_execute(client, function, object, parameters, writer.length,
+					       NULL, NULL, error);
+}
+
 /* ---- one state ---- */
 
 struct counted {

@@ -373,6 +373,13 @@ int osd_client_resolve(struct osd_client *client, struct osd_client_address addr
 		       const struct osd_client_moment *moment, uint16_t *version,
 		       struct osd_client_error *error);
 
+/*
+ * Takes the newest `modifications` ones of an object back. More than OSD_MODIFICATIONS_MAX are counted by LOG, and the object is rolled
+ * back to before them; what others change while it counts is taken back, too. -ENOENT: the kept history has fewer.
+ */
+int osd_client_undo(struct osd_client *client, struct osd_client_address object,
+		    uint64_t modifications, struct osd_client_error *error);
+
 /* Standard INQUIRY data. */
 int osd_client_inquiry(struct osd_client *client, struct osd_inquiry_data *inquiry,
 		       struct osd_client_error *error);

@@ -376,6 +376,10 @@ static struct meaning of_code(const struct osd_cdb *cdb, const struct osd_sense 
 		return (struct meaning){ -ENODATA, "the device has no moments from then, since a "
 						   "partition kept no history" };
 	case SENSE_PARAMETER_VALUE_INVALID:
+		if (is_function(cdb, OSD_FUNCTION_UNDO))
+			return (struct meaning){ -E2BIG, "more than 65536 modifications are not "
+							 "undone by one UNDO; go back to a moment "
+							 "that `muninnctl log` shows" };
 		return (struct meaning){ -ESTALE,
 					 "the target's clock was ahead at that time, or is "
 					 "behind it now, so it is not known what was then" };

@@ -14,6 +14,7 @@
  *   -ENOSPC     device full; the transaction can go on or be aborted
  *   -EFBIG      object, attribute set or ID space at its limit
  *   -EMLINK     a clone of a clone, and so on, too deep
+ *   -E2BIG      more modifications than are looked for at once
  *   -EROFS      written through an address with a version, or the transaction is a reading one
  *   -EPERM      retention is locked
  *   -EBUSY      something stands on it
@@ -148,7 +149,7 @@ struct engine_address {
 	uint64_t object;
 	uint32_t version; /* 0 = current; v = as of that version, read-only: see "history" */
 	uint32_t
-		ago; /* user objects: as before their newest `ago` modifications, read-only; version must be 0 */
+		ago; /* user objects: as before their newest `ago` (to ENGINE_AGO_MAX) modifications, read-only; version must be 0 */
 };
 
 #define ENGINE_HISTORY_PROGRAMS 2
@@ -581,7 +582,13 @@ int engine_rollback(struct engine_txn *txn, uint64_t partition, struct engine_mo
 int engine_rollback_object(struct engine_txn *txn, uint64_t partition, uint64_t object,
 			   struct engine_moment to);
 
-/* The same to before its newest `modifications` ones. -ENOENT: there are fewer within the kept history. */
+/* Looking for a modification is one look-up for each newer one, so a single call counts so many. */
+#define ENGINE_AGO_MAX 65536
+
+/*
+ * The same to before its newest `modifications` ones. -ENOENT: there are fewer within the kept history. -E2BIG: that is more than
+ * ENGINE_AGO_MAX; engine_log_next finds the moment step by step.
+ */
 int engine_undo(struct engine_txn *txn, uint64_t partition, uint64_t object,
 		uint32_t modifications);
 

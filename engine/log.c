@@ -8,9 +8,6 @@
 #include "engine/objects.h"
 #include "engine/times.h"
 
-/* The look-ups that a single call may take. */
-#define MODIFICATIONS_MAX 65536
-
 struct walk {
 	struct engine_txn *txn;
 	struct partition *partition;
@@ -136,8 +133,8 @@ int moment_ago(struct engine_txn *txn, uint64_t partition, uint64_t object, uint
 	struct walk walk;
 	int result;
 
-	if (modifications > MODIFICATIONS_MAX)
-		return -ENOENT;
+	if (modifications > ENGINE_AGO_MAX)
+		return -E2BIG;
 	result = begin(&walk, txn, partition, object);
 	if (result)
 		return result;

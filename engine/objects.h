@@ -229,7 +229,7 @@ int moment_of_version(struct engine_txn *txn, uint64_t id, uint32_t version, uin
 int moment_of_view(struct engine_txn *txn, uint64_t id, uint32_t version, uint64_t *bound,
 		   uint64_t *objects_bound);
 
-/* The bound before the newest `modifications` ones of an object (log.c). -ENOENT: there are fewer to be reached. */
+/* The bound before the newest `modifications` ones of an object (log.c). -ENOENT: there are fewer to be reached; -E2BIG. */
 int moment_ago(struct engine_txn *txn, uint64_t partition, uint64_t object, uint32_t modifications,
 	       uint64_t *bound);
 

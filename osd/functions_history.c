@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* The functions of EXECUTE on versions and history. */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 
@@ -266,6 +267,8 @@ int osd_function_rollback(struct osd_request *request)
 	return 0;
 }
 
+static_assert(OSD_MODIFICATIONS_MAX == ENGINE_AGO_MAX, "the limit on the wire is the engine's");
+
 int osd_function_undo(struct osd_request *request)
 {
 	uint64_t modifications;
@@ -275,8 +278,14 @@ int osd_function_undo(struct osd_request *request)
 		return osd_fail_field(request, OSD_FIELD_OBJECT);
 	if (osd_parameter_number(request, OSD_ITEM_MODIFICATIONS, 1, &modifications) != 0)
 		return -EINVAL;
-	if (modifications == 0 || modifications > UINT32_MAX)
+	if (modifications == 0)
 		return osd_fail_parameter(request, OSD_ITEM_MODIFICATIONS);
+	/* There may be so many; they are only not counted at once. */
+	if (modifications > OSD_MODIFICATIONS_MAX) {
+		osd_fail_parameter(request, OSD_ITEM_MODIFICATIONS);
+		request->sense.code = SENSE_PARAMETER_VALUE_INVALID;
+		return -EINVAL;
+	}
 	result = engine_undo(request->txn, partition_of(request), request->object,
 			     (uint32_t)modifications);
 	return result == -ENOENT ? osd_fail_parameter(request, OSD_ITEM_MODIFICATIONS)

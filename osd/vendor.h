@@ -121,6 +121,7 @@ enum { OSD_LOGGED_CREATED = 1, OSD_LOGGED_REMOVED = 2 };
 #define OSD_PARAMETER_BYTES_MAX         8192
 #define OSD_PATTERN_BYTES_MAX           1024
 #define OSD_VERSION_NAME_MAX            63
+#define OSD_MODIFICATIONS_MAX           65536 /* of UNDO */
 
 /* Head of a result: bytes behind it 4, reserved 4. The items follow. */
 #define OSD_RESULT_HEAD_BYTES 8

@@ -199,20 +199,6 @@ static int report_change(struct ctl *ctl, struct osd_client_address address)
 		stdout, json_pack("{s:s}", "changed", osd_client_format_address(address, text)));
 }
 
-/* Runs a function that answers nothing of interest. `moment` (may be NULL): that of its parameters. */
-static int run_change(struct ctl *ctl, enum osd_function function,
-		      struct osd_client_address address, const struct osd_item_writer *writer,
-		      const struct osd_client_moment *moment)
-{
-	struct osd_client_error error;
-
-	if (osd_client_execute(ctl->client, function, address, writer->data, writer->length, NULL,
-			       NULL, &error) < 0)
-		return moment ? ctl_fail_moment(ctl, address, moment, &error)
-			      : ctl_fail_command(ctl, &error);
-	return report_change(ctl, address);
-}
-
 /* Looks for the versions that were made at a time. */
 struct search_by_time {
 	uint64_t first_ms, last_ms;
@@ -320,9 +306,31 @@ int verb_drop(struct ctl *ctl)
 	return report_change(ctl, address);
 }
 
+static int roll_back(struct ctl *ctl, struct osd_client_address address,
+		     const struct osd_item_writer *writer, const struct osd_client_moment *to)
+{
+	struct osd_client_error error;
+
+	if (osd_client_execute(ctl->client, OSD_FUNCTION_ROLLBACK, address, writer->data,
+			       writer->length, NULL, NULL, &error) < 0)
+		return ctl_fail_moment(ctl, address, to, &error);
+	return report_change(ctl, address);
+}
+
+static int undo(struct ctl *ctl, struct osd_client_address address, uint64_t modifications)
+{
+	struct osd_client_error error;
+	int code = ctl_connect(ctl);
+
+	if (code != CTL_OK)
+		return code;
+	if (osd_client_undo(ctl->client, address, modifications, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	return report_change(ctl, address);
+}
+
 int verb_rollback(struct ctl *ctl)
 {
-	enum osd_function function = OSD_FUNCTION_ROLLBACK;
 	struct osd_client_address address;
 	struct osd_client_moment moment;
 	uint8_t parameters[PARAMETERS_BYTES];
@@ -339,23 +347,19 @@ int verb_rollback(struct ctl *ctl)
 	if (code == CTL_OK && moment.kind == OSD_CLIENT_NOW)
 		return ctl_fail(ctl, CTL_USAGE, "rollback: to now is where everything is already");
 	/* Before its last N modifications: that is what UNDO is. */
-	if (code == CTL_OK && moment.kind == OSD_CLIENT_AGO && address.object) {
-		function = OSD_FUNCTION_UNDO;
-		osd_item_add_number(&writer, OSD_ITEM_MODIFICATIONS, moment.value);
-	} else if (code == CTL_OK) {
+	if (code == CTL_OK && moment.kind == OSD_CLIENT_AGO && address.object)
+		return undo(ctl, address, moment.value);
+	if (code == CTL_OK)
 		code = ctl_add_moment(ctl, &writer, 0, &moment);
-	}
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
-	return code == CTL_OK ? run_change(ctl, function, address, &writer, &moment) : code;
+	return code == CTL_OK ? roll_back(ctl, address, &writer, &moment) : code;
 }
 
 int verb_undo(struct ctl *ctl)
 {
 	struct osd_client_address address;
 	uint64_t modifications = 1;
-	uint8_t parameters[PARAMETERS_BYTES];
-	struct osd_item_writer writer;
 	int code = ctl_object_address(ctl, 0, &address);
 
 	code = ctl_present(ctl, code, address);
@@ -364,9 +368,5 @@ int verb_undo(struct ctl *ctl)
 	     modifications == 0))
 		return ctl_fail(ctl, CTL_USAGE, "undo: '%s' is no number of modifications",
 				ctl->arguments[1]);
-	osd_items_begin(&writer, parameters, sizeof(parameters));
-	osd_item_add_number(&writer, OSD_ITEM_MODIFICATIONS, modifications);
-	if (code == CTL_OK)
-		code = ctl_connect(ctl);
-	return code == CTL_OK ? run_change(ctl, OSD_FUNCTION_UNDO, address, &writer, NULL) : code;
+	return code == CTL_OK ? undo(ctl, address, modifications) : code;
 }

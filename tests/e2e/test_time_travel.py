@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
 """A tree's past comes back: versions, points in time, rollback after a disaster, history that nobody can shorten."""
 
+import collections
 import hashlib
 import json
 import os
@@ -9,6 +10,7 @@ import subprocess
 import time
 import unittest
 
+import osd
 import tree_changes
 import trees
 from harness import E2ETest, noise
@@ -338,6 +340,42 @@ class TimeTravel(E2ETest):
         )
         tooFar = self.try_ctl("get", self.url, f"{address}@~99")
         self.assertEqual(tooFar.returncode, 3, tooFar.stderr)
+
+    def test_more_modifications_are_undone_than_one_command_counts(self):
+        """65,536 by one UNDO; more are counted by LOG first."""
+        added, address = 66000, f"{P}/0x10000"
+        self.ctl("mkpart", self.url, P)
+        with self.server.session() as session:
+            osd.Osd(session).store(P, 0x10000, bytes(8))
+            waiting = collections.deque()
+            for _ in range(added):
+                # Whichever comes first, each adds one.
+                command = osd.Command(osd.FETCH_AND_ADD, P, 0x10000, length=8, data=(1).to_bytes(8, "big"))
+                command.read_length = 8
+                waiting.append((command, command.submit(session)))
+                if len(waiting) == 24:
+                    self.finish(session, waiting.popleft())
+            for begun in waiting:
+                self.finish(session, begun)
+        done = 0
+        for verb, argument, left in (
+            ("undo", 65537, added - 65537),
+            ("undo", 1, added),
+            ("rollback", "~65999", added - 65997),
+            ("undo", 65536, added - 65533),
+        ):
+            self.ctl(verb, self.url, address, argument)
+            number = json.loads(self.ctl("--json", "attr", "get", self.url, address, 7, 2))["hex"]
+            self.assertEqual(int(number, 16), left, (verb, argument))
+            done += 1
+        for verb, argument in (("undo", 99999), ("rollback", "~99999")):
+            refused = self.try_ctl(verb, self.url, address, argument)
+            self.assertEqual((refused.returncode, refused.stdout), (3, b""))
+            self.assertIn(f"has only {added + done + 1} modifications", refused.stderr.decode())
+
+    def finish(self, session, begun):
+        command, task = begun
+        self.assertEqual(command.answer(session.wait(task)).status, osd.GOOD)
 
     def test_a_merge_ends_under_a_policy_that_speaks_of_ages(self):
         self.ctl("mkpart", self.url, P)

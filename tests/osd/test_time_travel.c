@@ -350,6 +350,15 @@ static void test_one_object_goes_back_alone_and_modifications_are_undone(void **
 	expect_text_at(unit, P, O + 1, "other two");
 	function_run_with(unit, OSD_FUNCTION_UNDO, P, O, OSD_ITEM_MODIFICATIONS, 100);
 	expect_parameter(unit, 0);
+	function_run_with(unit, OSD_FUNCTION_UNDO, P, O, OSD_ITEM_MODIFICATIONS,
+			  OSD_MODIFICATIONS_MAX);
+	expect_parameter(unit, 0);
+	/* That many are not counted at once, which says nothing of whether there are. */
+	function_run_with(unit, OSD_FUNCTION_UNDO, P, O, OSD_ITEM_MODIFICATIONS,
+			  OSD_MODIFICATIONS_MAX + 1);
+	unit_expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_PARAMETER_VALUE_INVALID, 0, __FILE__,
+			  __LINE__);
+	expect_text_at(unit, P, O, "333");
 
 	removal = call_of(OSD_REMOVE, P, O);
 	call_run(unit, &removal);
