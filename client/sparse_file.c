@@ -60,6 +60,11 @@ int sparse_file_write(struct sparse_file *file, const void *data, size_t length)
 	return 0;
 }
 
+void sparse_file_skip(struct sparse_file *file, uint64_t length)
+{
+	file->length += length;
+}
+
 int sparse_file_end(struct sparse_file *file)
 {
 	return ftruncate(file->fd, (off_t)file->length) < 0 ? -errno : 0;

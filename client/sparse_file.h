@@ -16,6 +16,9 @@ struct sparse_file {
 /* The next bytes. 0 or negative errno. */
 int sparse_file_write(struct sparse_file *file, const void *data, size_t length);
 
+/* The next `length` bytes are zeros. */
+void sparse_file_skip(struct sparse_file *file, uint64_t length);
+
 /* Gives the file its length, which a hole at the end does not. */
 int sparse_file_end(struct sparse_file *file);
 

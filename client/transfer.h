@@ -44,4 +44,17 @@ int transfer_download(struct osd_client *client, struct osd_client_address addre
 		      const struct transfer_options *options, uint64_t *received,
 		      struct osd_client_error *error);
 
+/* Takes `length` bytes of zeros, in the order of the others. As transfer_write. */
+typedef int transfer_skip(void *context, uint64_t length);
+
+/*
+ * The same of an object that may have holes: those of a long one are not read, but given to `skip`, if the target can tell where
+ * they are. Bytes of both count as received.
+ */
+int transfer_download_sparse(struct osd_client *client, struct osd_client_address address,
+			     uint64_t offset, uint64_t length, transfer_write *write,
+			     transfer_skip *skip, void *context,
+			     const struct transfer_options *options, uint64_t *received,
+			     struct osd_client_error *error);
+
 #endif

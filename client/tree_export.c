@@ -223,6 +223,23 @@ static int write_large(void *context, const void *data, size_t length)
 	return sparse_file_write(&large->file, data, length);
 }
 
+/* They count in the digest all the same. */
+static int skip_large(void *context, uint64_t length)
+{
+	static const uint8_t zeros[65536];
+	struct large_file *large = context;
+
+	sparse_file_skip(&large->file, length);
+	while (length > 0) {
+		size_t part = min_u64(length, sizeof(zeros));
+
+		if (EVP_DigestUpdate(large->hash, zeros, part) != 1)
+			return -ENOMEM;
+		length -= part;
+	}
+	return 0;
+}
+
 static int download_large(struct exporter *exporter, const struct manifest_entry *entry,
 			  struct large_file *large)
 {
@@ -239,8 +256,8 @@ static int download_large(struct exporter *exporter, const struct manifest_entry
 	if (length != entry->length)
 		return fail_content(exporter, entry,
 				    "its length is not that of the file that was stored");
-	if (transfer_download(exporter->client, address, 0, length, write_large, large, &options,
-			      &length, &error) < 0)
+	if (transfer_download_sparse(exporter->client, address, 0, length, write_large, skip_large,
+				     large, &options, &length, &error) < 0)
 		return error.local && !error.sentence.text[0]
 			       ? fail_local(exporter, error.result, entry->path)
 			       : fail(exporter, &error);

@@ -37,6 +37,12 @@ static int write_file(void *context, const void *data, size_t length)
 	return sparse_file_write(context, data, length);
 }
 
+static int skip_in_file(void *context, uint64_t length)
+{
+	sparse_file_skip(context, length);
+	return 0;
+}
+
 static void add_bytes(void *context, uint64_t bytes)
 {
 	progress_add(context, bytes, 0);
@@ -66,8 +72,9 @@ static int find_range(struct ctl *ctl, struct osd_client_address address, uint64
 	return CTL_OK;
 }
 
+/* `skip` NULL: zeros are written as other bytes are. */
 static int fetch(struct ctl *ctl, struct osd_client_address address, transfer_write *write,
-		 void *context, const char *name, uint64_t *received)
+		 transfer_skip *skip, void *context, const char *name, uint64_t *received)
 {
 	struct osd_client_error error = { 0 };
 	struct progress progress;
@@ -82,8 +89,10 @@ static int fetch(struct ctl *ctl, struct osd_client_address address, transfer_wr
 	if (code != CTL_OK)
 		return code;
 	progress_begin(&progress, ctl, ctl->verb, length, 0);
-	result = transfer_download(ctl->client, address, offset, length, write, context, &options,
-				   received, &error);
+	result = skip ? transfer_download_sparse(ctl->client, address, offset, length, write, skip,
+						 context, &options, received, &error)
+		      : transfer_download(ctl->client, address, offset, length, write, context,
+					  &options, received, &error);
 	progress_end(&progress);
 	if (result == 0)
 		return CTL_OK;
@@ -108,7 +117,7 @@ static int fetch_file(struct ctl *ctl, struct osd_client_address address, const 
 		free(partial);
 		return code;
 	}
-	code = fetch(ctl, address, write_file, &file, partial, received);
+	code = fetch(ctl, address, write_file, skip_in_file, &file, partial, received);
 	result = code == CTL_OK ? sparse_file_end(&file) : 0;
 	if (close(file.fd) < 0 && result == 0)
 		result = -errno;
@@ -146,7 +155,7 @@ int verb_get(struct ctl *ctl)
 	if (code != CTL_OK)
 		return code;
 	if (to_stdout)
-		code = fetch(ctl, address, write_stdout, NULL, "standard output", &received);
+		code = fetch(ctl, address, write_stdout, NULL, NULL, "standard output", &received);
 	else
 		code = fetch_file(ctl, address, ctl->arguments[1], &received);
 	/* Standard output has the data. */
@@ -166,7 +175,7 @@ int verb_cat(struct ctl *ctl)
 		uint64_t received = 0;
 
 		ctl_address(ctl, i, &address);
-		code = fetch(ctl, address, write_stdout, NULL, "standard output", &received);
+		code = fetch(ctl, address, write_stdout, NULL, NULL, "standard output", &received);
 		if (code == CTL_OK)
 			code = report(ctl, address, received, stderr);
 	}
