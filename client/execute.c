@@ -211,12 +211,14 @@ static int find_ago(void *context, const uint8_t *items, size_t length)
 	return 0;
 }
 
-static int resolve_ago(struct osd_client *client, struct osd_client_address address,
-		       struct osd_client_moment *moment, struct osd_client_error *error)
+int osd_client_count_back(struct osd_client *client, struct osd_client_address address,
+			  struct osd_client_moment *moment, struct osd_client_error *error)
 {
 	struct ago ago = { .wanted = moment->value };
 	int result;
 
+	if (moment->kind != OSD_CLIENT_AGO)
+		return 0;
 	if (!address.object)
 		return outcome_set(error, -EINVAL,
 				   "~N counts the modifications of one object; the address names "
@@ -287,8 +289,7 @@ int osd_client_resolve(struct osd_client *client, struct osd_client_address addr
 	*version = 0;
 	if (at.kind == OSD_CLIENT_NOW)
 		return 0;
-	if (at.kind == OSD_CLIENT_AGO)
-		result = resolve_ago(client, address, &at, error);
+	result = osd_client_count_back(client, address, &at, error);
 	if (result < 0)
 		return result;
 	osd_items_begin(&writer, parameters, sizeof(parameters));
@@ -314,7 +315,7 @@ int osd_client_undo(struct osd_client *client, struct osd_client_address object,
 		osd_item_add_number(&writer, OSD_ITEM_MODIFICATIONS, modifications);
 	} else {
 		function = OSD_FUNCTION_ROLLBACK;
-		result = resolve_ago(client, object, &before, error);
+		result = osd_client_count_back(client, object, &before, error);
 		osd_item_add_number(&writer, OSD_ITEM_SEQUENCE, before.value);
 	}
 	return result < 0 ? result

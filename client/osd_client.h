@@ -365,6 +365,13 @@ int osd_client_execute_at_one_state(struct osd_client *client, enum osd_function
 int osd_client_add_moment(struct osd_item_writer *writer, const struct osd_client_moment *moment);
 
 /*
+ * A moment that counts the modifications of an object, AGO, becomes the sequence number that stands for it now, and later, too; others
+ * stay. -ENOENT: the kept history has fewer.
+ */
+int osd_client_count_back(struct osd_client *client, struct osd_client_address object,
+			  struct osd_client_moment *moment, struct osd_client_error *error);
+
+/*
  * The version number to read at for a moment of a partition (of the root: of the device; with AGO, of an object): that of a
  * version, or of a view that the target makes. 0 for NOW. A partition that was removed since, or was another one then, is
  * found by the moments of the device. -ENOENT.

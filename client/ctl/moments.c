@@ -260,8 +260,6 @@ static void note_view(struct ctl *ctl, struct osd_client_address address,
 		ctl_format_time(moment->value, text);
 	else if (moment->kind == OSD_CLIENT_AT_SEQUENCE)
 		snprintf(text, sizeof(text), "#%" PRIu64, moment->value);
-	else if (moment->kind == OSD_CLIENT_AGO)
-		snprintf(text, sizeof(text), "~%" PRIu64, moment->value);
 	else
 		return;
 	if (ctl->view_count == CTL_VIEWS_MAX)
@@ -309,7 +307,9 @@ int ctl_resolve(struct ctl *ctl, const char *text, struct osd_client_address *ad
 	code = ctl_connect(ctl);
 	if (code != CTL_OK)
 		return code;
-	if (osd_client_resolve(ctl->client, *address, &moment, &address->version, &outcome) < 0)
+	/* Printed, ~N would soon be something else. */
+	if (osd_client_count_back(ctl->client, *address, &moment, &outcome) < 0 ||
+	    osd_client_resolve(ctl->client, *address, &moment, &address->version, &outcome) < 0)
 		return ctl_fail_moment(ctl, *address, &moment, &outcome);
 	note_view(ctl, *address, &moment);
 	return CTL_OK;

@@ -17,8 +17,7 @@
 
 struct search {
 	struct ctl *ctl;
-	uint64_t partition;
-	uint16_t version;
+	struct osd_client_address address; /* what is searched */
 	struct ctl_list matches;
 	uint64_t count;
 	struct progress progress;
@@ -33,11 +32,7 @@ static int take_matches(void *context, const uint8_t *data, size_t length)
 	progress_clear(&search->progress);
 	osd_items_read(&reader, data, length);
 	while (osd_item_next(&reader, &item) == 1) {
-		struct osd_client_address address = {
-			.partition = search->partition,
-			.object = entry_number(&item, OSD_ITEM_OBJECT),
-			.version = search->version,
-		};
+		struct osd_client_address address = search->address;
 		char text[OSD_CLIENT_ADDRESS_TEXT];
 		uint64_t offset = entry_number(&item, OSD_ITEM_OFFSET),
 			 bytes = entry_number(&item, OSD_ITEM_LENGTH);
@@ -45,6 +40,9 @@ static int take_matches(void *context, const uint8_t *data, size_t length)
 		if (item.tag != OSD_ITEM_ENTRY)
 			continue;
 		search->count++;
+		/* The target tells objects without the version that a packed ID may have. */
+		if (!address.object)
+			address.object = entry_number(&item, OSD_ITEM_OBJECT);
 		ctl_format_address(search->ctl, address, text);
 		if (!search->matches.is_json)
 			printf("%s %" PRIu64 "+%" PRIu64 "\n", text, offset, bytes);
@@ -103,8 +101,7 @@ int verb_search(struct ctl *ctl)
 		code = ctl_connect(ctl);
 	if (code != CTL_OK)
 		return code;
-	search.partition = address.partition;
-	search.version = address.version;
+	search.address = address;
 	search.matches = ctl_list_of(ctl);
 	progress_watch(&search.progress, ctl, "search");
 	result = osd_client_execute(ctl->client, OSD_FUNCTION_SEARCH, address, parameters,

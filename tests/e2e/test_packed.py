@@ -61,6 +61,21 @@ class Packed(E2ETest):
         self.assertEqual(trees.differences(second, self.export()), [])
         self.assertEqual(self.ctl("ls", self.url, P).split()[:5], self.addresses(5))
 
+    def test_what_is_found_in_a_version_of_an_object_is_read_at_the_address_that_is_printed(self):
+        (address,) = self.addresses(1)
+        partition, oid = address.split("/")
+        self.ctl("put", self.url, address, stdin=b"one two three")
+        self.ctl("snapshot", self.url, P)
+        self.ctl("put", self.url, address, "--replace", stdin=b"nothing of it")
+        for asked, moment in ((address, "@~1"), (f"{partition}/{int(oid, 16) | 1 << 16:#x}", ""), (address, "@1")):
+            with self.subTest(asked=asked, moment=moment):
+                found, span = self.ctl("search", self.url, asked + moment, "two").split()
+                (told,) = json.loads(self.ctl("--json", "search", self.url, asked + moment, "two"))
+                self.assertEqual((span, told["address"]), ("4+3", found))
+                self.ctl("append", self.url, address, stdin=b", and more")
+                self.assertEqual(self.ctl("cat", self.url, found), "one two three")
+        self.assertEqual(self.ctl("search", self.url, f"{P}@1", "two").split(), [f"{address}@1", "4+3"])
+
     def test_a_unit_whose_partitions_are_packed_takes_trees(self):
         url = self.daemon(config="[lun 1]\ntype = osd\nsize = 256M\nlayout = packed\n").start().url()
         source = os.path.join(self.folder("source"), "tree")
