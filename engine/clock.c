@@ -9,7 +9,8 @@
 #include "engine/objects.h"
 #include "engine/times.h"
 
-#define RECORD_MAX_BYTES (CLOCK_HEAD_BYTES + CLOCK_SPANS_MAX * CLOCK_SPAN_BYTES)
+#define RECORD_MAX_BYTES \
+	(CLOCK_HEAD_BYTES + CLOCK_SPANS_MAX * CLOCK_SPAN_BYTES + CLOCK_CUTS_MAX * CLOCK_CUT_BYTES)
 
 static const struct record_key spans_key = { .identifier = RECORD_ID_CLOCK };
 
@@ -21,15 +22,19 @@ static int decode(struct clock_spans *spans, const uint8_t *from, uint32_t lengt
 	uint32_t head = length % CLOCK_SPAN_BYTES ? CLOCK_HEAD_BYTES : 0;
 
 	*spans = (struct clock_spans){ .begun_ms = head ? get_le48(from + 2) : 0,
-				       .count = head ? from[0] : length / CLOCK_SPAN_BYTES };
-	if (spans->count > CLOCK_SPANS_MAX || (head && from[1] != 0) ||
-	    length != head + spans->count * CLOCK_SPAN_BYTES)
+				       .count = head ? from[0] : length / CLOCK_SPAN_BYTES,
+				       .cut_count = head ? from[1] : 0 };
+	if (spans->count > CLOCK_SPANS_MAX || spans->cut_count > CLOCK_CUTS_MAX ||
+	    length != head + spans->count * CLOCK_SPAN_BYTES + spans->cut_count * CLOCK_CUT_BYTES)
 		return -EBADMSG;
-	for (uint32_t at = 0; at < spans->count; at++)
-		spans->list[at] = (struct clock_span){
-			.from_ms = get_le48(from + head + at * CLOCK_SPAN_BYTES),
-			.until_ms = get_le48(from + head + at * CLOCK_SPAN_BYTES + 6),
-		};
+	from += head;
+	for (uint32_t at = 0; at < spans->count; at++, from += CLOCK_SPAN_BYTES)
+		spans->list[at] = (struct clock_span){ .from_ms = get_le48(from),
+						       .until_ms = get_le48(from + 6) };
+	for (uint32_t at = 0; at < spans->cut_count; at++, from += CLOCK_CUT_BYTES)
+		spans->cuts[at] = (struct clock_cut){ .sequence = get_le48(from),
+						      .from_ms = get_le48(from + 6),
+						      .until_ms = get_le48(from + 12) };
 	return 0;
 }
 
@@ -47,10 +52,9 @@ int clock_load(struct engine *engine)
 					    : decode(&engine->doubts, record, info.length);
 }
 
-/* Puts it; it counts when the transaction is committed. */
-static int put_spans(struct engine_txn *txn, const struct clock_spans *spans)
+int clock_put(struct engine_txn *txn, const struct clock_spans *spans)
 {
-	uint8_t record[RECORD_MAX_BYTES] = { (uint8_t)spans->count };
+	uint8_t record[RECORD_MAX_BYTES] = { (uint8_t)spans->count, (uint8_t)spans->cut_count };
 	uint8_t *to = record + CLOCK_HEAD_BYTES;
 	int result;
 
@@ -59,6 +63,11 @@ static int put_spans(struct engine_txn *txn, const struct clock_spans *spans)
 		put_le48(to, spans->list[at].from_ms);
 		put_le48(to + 6, spans->list[at].until_ms);
 	}
+	for (uint32_t at = 0; at < spans->cut_count; at++, to += CLOCK_CUT_BYTES) {
+		put_le48(to, spans->cuts[at].sequence);
+		put_le48(to + 6, spans->cuts[at].from_ms);
+		put_le48(to + 12, spans->cuts[at].until_ms);
+	}
 	result = record_put(&txn->writer, spans_key, 0, RECORD_ABSORB, record,
 			    (uint32_t)(to - record));
 	if (result)
@@ -66,6 +75,14 @@ static int put_spans(struct engine_txn *txn, const struct clock_spans *spans)
 	txn->doubts = *spans;
 	txn->doubts_changed = true;
 	return 0;
+}
+
+uint64_t clock_cut(const struct clock_spans *spans, uint64_t sequence, uint64_t ms)
+{
+	for (uint32_t at = 0; at < spans->cut_count; at++)
+		if (sequence < spans->cuts[at].sequence && ms > spans->cuts[at].from_ms)
+			ms = spans->cuts[at].until_ms;
+	return ms;
 }
 
 /* ---- spans ---- */
@@ -133,7 +150,8 @@ static void tell(uint64_t now_ms, const struct clock_span *span)
 		"behind "
 		"now. Points in time between %s and %s are refused from now on, since it is not "
 		"known what was when; go by sequence numbers (`muninnctl log`, `#N`) there. If the "
-		"clock is wrong now, set it",
+		"clock is wrong now, set it; if it is right, `muninnctl trust-clock` on this host "
+		"lets times count by it again",
 		now, until, from, until);
 }
 
@@ -145,7 +163,7 @@ int clock_note(struct engine_txn *txn, const struct history *device)
 
 	if (result || !span.until_ms || !add_span(&spans, &span))
 		return result;
-	result = put_spans(txn, &spans);
+	result = clock_put(txn, &spans);
 	if (!result)
 		tell(txn->time_ms, &span);
 	return result;
@@ -158,7 +176,7 @@ int clock_forget(struct engine_txn *txn, uint64_t first_ms)
 	if (spans.begun_ms)
 		return 0;
 	spans.begun_ms = first_ms;
-	return put_spans(txn, &spans);
+	return clock_put(txn, &spans);
 }
 
 static bool is_within(const struct clock_span *span, uint64_t ms)

@@ -3,7 +3,8 @@
  * What a clock leaves behind that was ahead and was set back. What was committed meanwhile is on record as of times that come
  * once more, and what was committed next has the latest of them: between the last commit of before and that time, the table of
  * times can't tell what was when. Such spans of time are on record, so that nobody is shown another moment than the one
- * asked for. Byte layout in docs/objects.md.
+ * asked for. They end when the clock is behind that latest time by itself, or when an administrator says that it is right
+ * (clock_trust.c). Byte layout in docs/objects.md.
  */
 #ifndef MUNINN_ENGINE_CLOCK_H
 #define MUNINN_ENGINE_CLOCK_H
@@ -14,8 +15,12 @@
 /* Spans on record. When there are more, the last one takes the next one in, with what lies between. */
 #define CLOCK_SPANS_MAX 4
 
+/* Times at which the administrator has said that the clock is right. When there are more, the last one takes the next one in. */
+#define CLOCK_CUTS_MAX 4
+
 #define CLOCK_HEAD_BYTES 8
 #define CLOCK_SPAN_BYTES 12
+#define CLOCK_CUT_BYTES  18
 
 /* A clock that was set back by less is kept right, as clocks are. */
 #define CLOCK_STEP_MS 2000
@@ -29,15 +34,31 @@ struct clock_span {
 	uint64_t from_ms, until_ms;
 };
 
+/*
+ * What has a number below `sequence` and is on record as of behind `from_ms` was before `until_ms`, whatever the clock said, and
+ * counts as of then: then somebody knew what time it was.
+ */
+struct clock_cut {
+	uint64_t sequence, from_ms, until_ms;
+};
+
 struct clock_spans {
 	/* When the device's first slot began, if the table of times does not go back to it any more; else 0. */
 	uint64_t begun_ms;
 	uint32_t count;
 	struct clock_span list[CLOCK_SPANS_MAX];
+	uint32_t cut_count;
+	struct clock_cut cuts[CLOCK_CUTS_MAX]; /* both rise */
 };
 
 /* Reads the spans on record into engine->doubts. -EBADMSG, -EIO. */
 int clock_load(struct engine *engine);
+
+/* Puts these, which are on record, and in engine->doubts, when the transaction is committed. -ENOSPC, -EIO. */
+int clock_put(struct engine_txn *txn, const struct clock_spans *spans);
+
+/* As of when something counts that has a sequence number and is on record as of `ms`. */
+uint64_t clock_cut(const struct clock_spans *spans, uint64_t sequence, uint64_t ms);
 
 /*
  * Notes a span when a transaction that begins a slot finds the clock before the latest time on record; what is noted counts

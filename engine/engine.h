@@ -682,6 +682,14 @@ struct engine_blank {
 	uint64_t from_ms, until_ms; /* until_ms 0: it goes on */
 };
 
+/*
+ * The administrator's word that the clock is right now, although commands are on record as of later (-ESTALE of moments): they were
+ * before now. From this command on times count by the clock; those between *from_ms, ms since 1970, and now mean nothing, for good.
+ * What policies have given up by the wrong clock stays so, and moments of their intervals count from now on. Must come before all
+ * changes of its transaction. -EALREADY: nothing on record is ahead of the clock. -EINVAL: something was changed before.
+ */
+int engine_clock_trust(struct engine_txn *txn, uint64_t *from_ms);
+
 struct engine_history {
 	uint64_t horizon_sequence, horizon_time_ms; /* every moment from here on can be reached */
 	uint64_t

@@ -62,6 +62,9 @@ static int read_entry(struct times_reader *reader, uint32_t index, struct times_
 	if (at + TIMES_ENTRY_BYTES > reader->length)
 		return -EBADMSG;
 	times_entry_decode(entry, reader->record + at);
+	entry->ms = clock_cut(&reader->engine->doubts, entry->sequence, entry->ms);
+	entry->before_ms =
+		clock_cut(&reader->engine->doubts, entry->before_sequence, entry->before_ms);
 	return 0;
 }
 
@@ -351,6 +354,9 @@ int times_note(struct engine_txn *txn)
 		if (!txn->formats) {
 			entry.before_sequence = engine->committed;
 			entry.before_ms = engine->committed_ms;
+		}
+		/* Neither does a clock that is trusted go on from there. */
+		if (!txn->formats && !txn->clock_trusted) {
 			entry.ms = max_u64(entry.ms, max_u64(engine->committed_ms,
 							     root->history.device.slot_ms));
 			result = clock_note(txn, &root->history);

@@ -213,6 +213,8 @@ static void note_committed(struct engine_txn *txn)
 	if (!txn->put_bytes || txn->is_aside)
 		return;
 	if (slot_begin(txn->sequence) != slot_begin(engine->committed)) {
+		if (txn->clock_trusted)
+			engine->committed_ms = txn->time_ms;
 		engine->slot_ms = txn->time_ms;
 		engine->slot_recorded_ms = max_u64(engine->committed_ms, txn->time_ms);
 		__atomic_store_n(&engine->slot_over, false, __ATOMIC_RELAXED);

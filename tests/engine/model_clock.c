@@ -95,6 +95,42 @@ static void note_doubt(struct model_clock *clock, uint64_t sequence, uint64_t no
 	*last = doubt;
 }
 
+bool model_clock_is_behind(const struct model_clock *clock, uint64_t now_ms, bool *maybe)
+{
+	*maybe = now_ms < latest(clock).until;
+	return now_ms < latest(clock).from;
+}
+
+static struct model_time not_behind(struct model_time time, uint64_t ms)
+{
+	return (struct model_time){ min_u64(time.from, ms), min_u64(time.until, ms) };
+}
+
+void model_clock_trust(struct model_clock *clock, uint64_t sequence, uint64_t now_ms)
+{
+	struct model_doubt doubt = { .sequence = sequence,
+				     .from = last_before(clock, now_ms),
+				     .until = exactly(now_ms) };
+
+	/* Spans that go on behind what is trusted end there, and are one with it. */
+	for (uint32_t at = 0; at < clock->doubt_count; at++) {
+		struct model_doubt *noted = &clock->doubts[at];
+
+		if (noted->until.until <= doubt.from.from)
+			continue;
+		noted->maybe |= noted->until.from <= doubt.from.until;
+		noted->until = not_behind(noted->until, now_ms);
+		noted->from = not_behind(noted->from, now_ms);
+	}
+	if (clock->doubt_count < MODEL_DOUBTS)
+		clock->doubts[clock->doubt_count++] = doubt;
+	for (uint32_t at = 0; at < clock->count; at++) {
+		clock->slots[at].first = not_behind(clock->slots[at].first, now_ms);
+		clock->slots[at].last = not_behind(clock->slots[at].last, now_ms);
+	}
+	clock->highest = now_ms;
+}
+
 /* Whether `ms` is in doubt for certain, or may be: then *maybe. */
 static bool is_in_doubt(const struct model_doubt *doubt, uint64_t ms, bool *maybe)
 {

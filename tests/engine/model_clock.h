@@ -52,6 +52,12 @@ enum model_meaning {
 /* The clock said `ms` when everything up to `sequence` had been committed, and nothing behind it. */
 void model_clock_see(struct model_clock *clock, uint64_t sequence, uint64_t ms);
 
+/* Whether something is on record as of later than `now_ms`, for certain; *maybe: or may be. */
+bool model_clock_is_behind(const struct model_clock *clock, uint64_t now_ms, bool *maybe);
+
+/* The administrator said that the clock was right at `now_ms`, with the command `sequence`, which is still to be seen. */
+void model_clock_trust(struct model_clock *clock, uint64_t sequence, uint64_t now_ms);
+
 /* The engine was opened anew; everything up to `sequence` counts, and what was behind it is taken back. */
 void model_clock_open(struct model_clock *clock, uint64_t sequence);
 

@@ -431,6 +431,30 @@ static void set_retention(struct model_run *run)
 	run->lossy = true;
 }
 
+/* The administrator says that the clock is right. */
+static void trust_clock(struct model_run *run)
+{
+	bool maybe, behind;
+	uint64_t from_ms;
+	int result;
+
+	if (run->model.clock.doubt_count == MODEL_DOUBTS)
+		return;
+	begin(run, ENGINE_RESCUE, MODEL_TRUST);
+	behind = model_clock_is_behind(&run->model.clock, run->now_ms, &maybe);
+	result = answer(run, engine_clock_trust(run->txn, &from_ms));
+	follow(run);
+	if (result == -EALREADY)
+		assert_false(behind);
+	else
+		assert_true(result == -ENOSPC || (result == 0 && maybe));
+	if (!finish(run, result))
+		return;
+	model_clock_trust(&run->model.clock, run->model.sequence, run->now_ms);
+	locks_forget_kept(run);
+	object_model_commit(&run->model);
+}
+
 static void merge(struct model_run *run)
 {
 	struct engine_merge_result total = { 0 };
@@ -508,6 +532,8 @@ void history_operate(struct model_run *run)
 	if (one_in(run, 20)) {
 		if (one_in(run, 4))
 			roll_back_device(run);
+		else if (one_in(run, 4))
+			trust_clock(run);
 		else
 			set_retention(run);
 		return;

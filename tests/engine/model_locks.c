@@ -119,6 +119,12 @@ void locks_follow_clock(struct model_run *run)
 	}
 }
 
+void locks_forget_kept(struct model_run *run)
+{
+	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++)
+		run->model.partitions[index].now.kept_from = 0;
+}
+
 bool locks_may_hold_anything(const struct model_run *run)
 {
 	return run->model.locked_until_ms > run->now_ms;

@@ -44,6 +44,7 @@ enum model_doing {
 	MODEL_DETACH,
 	MODEL_RETENTION,
 	MODEL_MERGE,
+	MODEL_TRUST,
 	MODEL_DOINGS
 };
 
@@ -191,6 +192,9 @@ bool locks_hold_anything(const struct model_run *run);
  * removed meanwhile.
  */
 bool locks_may_hold_anything(const struct model_run *run);
+
+/* Where the history begins that locks keep is to be learned anew. */
+void locks_forget_kept(struct model_run *run);
 
 /* The clock was set. */
 void locks_follow_clock(struct model_run *run);
