@@ -214,7 +214,8 @@ static const struct ctl_verb verbs[] = {
 	  1, 1, verb_versions },
 	{ "drop", "URL PID|0 VERSION|NAME|TIME", "end a version",
 	  "What only it needs can be reclaimed from then on. TIME is when it was made, as "
-	  "`versions` shows it.\n\n"
+	  "`versions` shows it.\n"
+	  "Versions of the device, 32768 and up, are dropped at 0, for all partitions.\n\n"
 	  "Example:\n  muninnctl drop $URL 0x10000 before-upgrade\n",
 	  2, 2, verb_drop },
 	{ "rollback", "URL PID|0|PID/OID MOMENT", "go back to a version or a point in time",
@@ -276,7 +277,7 @@ static const struct ctl_verb verbs[] = {
 	  "snapshots             versions always, other history while there is room (default)\n"
 	  "all                   everything; a full device refuses writes\n"
 	  "none                  versions only\n"
-	  "keep-all=DURATION     every moment so far back for certain (24h, 7d, 0)\n"
+	  "keep-all=DURATION     every moment so far back for certain (90min, 24h, 7d, 0)\n"
 	  "interval=DURATION     behind that, one moment each DURATION...\n"
 	  "interval-for=DURATION ... so far back\n"
 	  "lock-until=TIME       nobody can shorten any of it until then\n\n"

@@ -162,6 +162,23 @@ static void test_a_partition_that_is_no_duplicate_tells_nothing_of_one(void **st
 			0);
 }
 
+/* What is missing then is the source, not what is to be made of it. */
+static void test_a_source_that_another_partition_was_at_that_moment_is_none(void **state)
+{
+	struct unit *unit = *state;
+	struct call removal = call_of(OSD_REMOVE_PARTITION, P, 0);
+	uint64_t before;
+
+	function_subscribe(unit);
+	before = function_snapshot(unit, 0, NULL);
+	removal.cdb.command_options = OSD_REMOVE_CONTENTS;
+	call_run(unit, &removal);
+	expect_good(unit);
+	unit_create_partition(unit, P);
+	duplicate(unit, OSD_CREATE_CLONE, Q, before << 48 | P);
+	expect_field(unit, 40);
+}
+
 static void test_a_version_of_a_partition_is_cloned(void **state)
 {
 	struct unit *unit = *state;
@@ -326,6 +343,7 @@ int main(void)
 		with_object(test_a_clone_and_its_source_change_apart_from_each_other),
 		with_object(test_a_duplicate_tells_its_source_its_time_and_whether_it_is_writable),
 		with_object(test_a_partition_that_is_no_duplicate_tells_nothing_of_one),
+		with_object(test_a_source_that_another_partition_was_at_that_moment_is_none),
 		with_object(test_a_version_of_a_partition_is_cloned),
 		with_object(test_the_target_chooses_the_id_of_a_snapshot),
 		with_object(test_a_snapshot_needs_a_source_and_an_id_that_is_free),
