@@ -31,12 +31,9 @@ int unit_set_up_with_members(void **state)
 	call_run(unit, &linear);
 	expect_good(unit);
 	for (uint64_t i = 0; i < MEMBERS; i++) {
-		uint8_t value[8];
-
 		unit_create(unit, P, M + i);
 		unit_join(unit, M + i, 1, C);
-		put_be64(value, i);
-		unit_set(unit, P, M + i, TEST_PAGE, TEST_NUMBER, value, 8);
+		unit_set_number(unit, P, M + i, TEST_PAGE, TEST_NUMBER, i);
 	}
 	tracking = call_of(OSD_CREATE_USER_TRACKING_COLLECTION, P, T);
 	tracking.cdb.address = C;

@@ -129,10 +129,8 @@ static void test_sets_of_get_attributes_keep_to_quotas(void **state)
 {
 	struct unit *unit = *state;
 	struct call call = call_of(OSD_GET_ATTRIBUTES, P, O);
-	uint8_t quota[8];
 
-	put_be64(quota, 5);
-	unit_set(unit, P, O, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, quota, 8);
+	unit_set_number(unit, P, O, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, 5);
 	call_set_number(&call, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH, 6);
 	call_run(unit, &call);
 	shows_sense(unit, GET_ATTRIBUTES, "sets a logical length above the object's maximum",

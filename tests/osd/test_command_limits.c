@@ -29,15 +29,6 @@ static void add_source(struct call *call, uint64_t object)
 	call_descriptor(call, OSD_CONTINUATION_COPY_SOURCE, content, sizeof(content));
 }
 
-static void set_quota(struct unit *unit, uint64_t partition, uint32_t page, uint32_t number,
-		      uint64_t quota)
-{
-	uint8_t value[8];
-
-	put_be64(value, quota);
-	unit_set(unit, partition, 0, page, number, value, 8);
-}
-
 /* ---- IDs ---- */
 
 /* Takes the IDs around which the unit looks for a gap, and the last one. */
@@ -144,14 +135,14 @@ static void test_duplicates_keep_to_the_partition_count(void **state)
 {
 	struct unit *unit = *state;
 
-	set_quota(unit, 0, OSD_ROOT_QUOTAS, OSD_QUOTA_PARTITION_COUNT, 1);
+	unit_set_number(unit, 0, 0, OSD_ROOT_QUOTAS, OSD_QUOTA_PARTITION_COUNT, 1);
 	duplicate(unit, OSD_CREATE_CLONE, P + 1, P);
 	shows_sense(unit, CREATE_CLONE, "more partitions than the root may have", DATA_PROTECT,
 		    QUOTA_ERROR);
 	duplicate(unit, OSD_CREATE_SNAPSHOT, P + 1, P);
 	shows_sense(unit, CREATE_SNAPSHOT, "more partitions than the root may have", DATA_PROTECT,
 		    QUOTA_ERROR);
-	set_quota(unit, 0, OSD_ROOT_QUOTAS, OSD_QUOTA_PARTITION_COUNT, 2);
+	unit_set_number(unit, 0, 0, OSD_ROOT_QUOTAS, OSD_QUOTA_PARTITION_COUNT, 2);
 	duplicate(unit, OSD_CREATE_SNAPSHOT, P + 1, P);
 	expect_good(unit);
 }
@@ -303,7 +294,7 @@ static void test_commands_that_add_data_keep_to_the_partition_s_capacity(void **
 	struct unit *unit = *state;
 	struct call call = call_of(OSD_APPEND, P, O);
 
-	set_quota(unit, P, OSD_PARTITION_QUOTAS, OSD_QUOTA_CAPACITY, sizeof(data));
+	unit_set_number(unit, P, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_CAPACITY, sizeof(data));
 	call_data(&call, data, sizeof(data));
 	call_run(unit, &call);
 	expect_good(unit);
@@ -321,7 +312,7 @@ static void test_create_and_write_keeps_to_the_object_count(void **state)
 	struct unit *unit = *state;
 	struct call call = call_of(OSD_CREATE_AND_WRITE, P, 0);
 
-	set_quota(unit, P, OSD_PARTITION_QUOTAS, OSD_QUOTA_OBJECT_COUNT, 1);
+	unit_set_number(unit, P, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_OBJECT_COUNT, 1);
 	call_data(&call, "x", 1);
 	call_run(unit, &call);
 	shows_sense(unit, CREATE_AND_WRITE, "more objects than the partition may have",
@@ -334,13 +325,13 @@ static void test_copies_keep_to_the_partition_s_quotas(void **state)
 	struct call call = call_of(OSD_COPY_USER_OBJECTS, P, 0);
 
 	unit_write(unit, O, 0, "x", 1);
-	set_quota(unit, P, OSD_PARTITION_QUOTAS, OSD_QUOTA_OBJECT_COUNT, 1);
+	unit_set_number(unit, P, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_OBJECT_COUNT, 1);
 	add_source(&call, O);
 	call_run(unit, &call);
 	shows_sense(unit, COPY_USER_OBJECTS, "more objects than the partition may have",
 		    DATA_PROTECT, QUOTA_ERROR);
-	set_quota(unit, P, OSD_PARTITION_QUOTAS, OSD_QUOTA_OBJECT_COUNT, 0);
-	set_quota(unit, P, OSD_PARTITION_QUOTAS, OSD_QUOTA_CAPACITY, 4096);
+	unit_set_number(unit, P, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_OBJECT_COUNT, 0);
+	unit_set_number(unit, P, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_CAPACITY, 4096);
 	call_run(unit, &call);
 	shows_sense(unit, COPY_USER_OBJECTS, "more than the partition may hold", DATA_PROTECT,
 		    QUOTA_ERROR);
@@ -351,7 +342,7 @@ static void test_collections_do_not_count_as_objects(void **state)
 {
 	struct unit *unit = *state;
 
-	set_quota(unit, P, OSD_PARTITION_QUOTAS, OSD_QUOTA_OBJECT_COUNT, 2);
+	unit_set_number(unit, P, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_OBJECT_COUNT, 2);
 	for (uint64_t i = 0; i < 4; i++) {
 		run(unit, OSD_CREATE_COLLECTION, P, C + i);
 		expect_good(unit);

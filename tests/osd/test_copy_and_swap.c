@@ -59,12 +59,10 @@ static struct call copy_call(uint64_t to, uint64_t from)
 static void join_a_collection(struct unit *unit)
 {
 	struct call call = call_of(OSD_CREATE_COLLECTION, P, O + 900);
-	uint8_t id[8];
 
 	call_run(unit, &call);
 	expect_good(unit);
-	put_be64(id, O + 900);
-	unit_set(unit, P, O, OSD_USER_OBJECT_COLLECTIONS, 1, id, 8);
+	unit_set_number(unit, P, O, OSD_USER_OBJECT_COLLECTIONS, 1, O + 900);
 }
 
 static void test_a_copy_has_the_data_and_if_asked_the_attributes(void **state)
@@ -227,11 +225,9 @@ static void test_copies_keep_to_quotas(void **state)
 {
 	struct unit *unit = *state;
 	struct call call = copy_call(0, O);
-	uint8_t quota[8];
 
 	unit_write(unit, O, 0, "nine byte", 9);
-	put_be64(quota, 8);
-	unit_set(unit, P, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, quota, 8);
+	unit_set_number(unit, P, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, 8);
 	call_run(unit, &call);
 	shows_sense(unit, COPY_USER_OBJECTS, "a copy beyond a quota", DATA_PROTECT, QUOTA_ERROR);
 	/* Each of several. */

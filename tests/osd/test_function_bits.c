@@ -35,11 +35,9 @@ static void expect_functions(struct unit *unit, uint32_t failed, uint32_t comple
 /* Objects of P may have 4096 bytes. */
 static void limit_length(struct unit *unit)
 {
-	uint8_t quota[8];
 
-	put_be64(quota, 4096);
-	unit_set(unit, P, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, quota, 8);
-	unit_set(unit, P, O, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, quota, 8);
+	unit_set_number(unit, P, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, 4096);
+	unit_set_number(unit, P, O, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, 4096);
 }
 
 static void test_what_is_refused_in_validation_was_not_begun(void **state)

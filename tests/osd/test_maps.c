@@ -326,12 +326,10 @@ static void test_collections_are_checked_with_their_members(void **state)
 {
 	struct unit *unit = *state;
 	struct call call = call_of(OSD_CREATE_COLLECTION, P, O + 1);
-	uint8_t id[8];
 
 	call_run(unit, &call);
 	expect_good(unit);
-	put_be64(id, O + 1);
-	unit_set(unit, P, O, OSD_USER_OBJECT_COLLECTIONS, 1, id, 8);
+	unit_set_number(unit, P, O, OSD_USER_OBJECT_COLLECTIONS, 1, O + 1);
 	call = check_call(P, O + 1);
 	call_run(unit, &call);
 	shows_good(unit, OBJECT_STRUCTURE_CHECK, "a collection");

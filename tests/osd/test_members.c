@@ -649,10 +649,8 @@ static void test_set_member_attributes_obeys_quotas(void **state)
 {
 	struct unit *unit = *state;
 	struct call call = call_of(OSD_SET_MEMBER_ATTRIBUTES, P, C);
-	uint8_t maximum[8];
 
-	put_be64(maximum, 100);
-	unit_set(unit, P, M + 7, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, maximum, 8);
+	unit_set_number(unit, P, M + 7, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, 100);
 	call_set_number(&call, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH, 101);
 	call_run(unit, &call);
 	shows_sense(unit, SET_MEMBER_ATTRIBUTES, "a member gets longer than its maximum",

@@ -458,22 +458,13 @@ static void test_a_collection_has_its_own_pages(void **state)
 
 /* ---- quotas ---- */
 
-static void set_quota(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page,
-		      uint32_t number, uint64_t quota)
-{
-	uint8_t value[8];
-
-	put_be64(value, quota);
-	unit_set(unit, partition, object, page, number, value, 8);
-}
-
 static void test_an_object_may_not_outgrow_its_maximum_length(void **state)
 {
 	struct unit *unit = *state;
 	struct call call = call_of(OSD_WRITE, P, O), longer = call_of(OSD_SET_ATTRIBUTES, P, O);
 
 	unit_write(unit, O, 0, "0123456789", 10);
-	set_quota(unit, P, O, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, 5);
+	unit_set_number(unit, P, O, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, 5);
 	unit_write(unit, O, 0, "smaller ok", 10); /* does not make it longer */
 	call_data(&call, "x", 1);
 	call.cdb.address = 10;
@@ -483,7 +474,7 @@ static void test_an_object_may_not_outgrow_its_maximum_length(void **state)
 	call_run(unit, &longer);
 	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR);
 	assert_int_equal(unit_get_number(unit, P, O, 1, OSD_INFORMATION_LOGICAL_LENGTH), 10);
-	set_quota(unit, P, O, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, 0);
+	unit_set_number(unit, P, O, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, 0);
 	call_run(unit, &call);
 	expect_good(unit);
 }
@@ -493,22 +484,22 @@ static void test_a_partition_keeps_its_quotas(void **state)
 	struct unit *unit = *state;
 	struct call call = call_of(OSD_CREATE, P, 0), write = call_of(OSD_WRITE, P, O);
 
-	set_quota(unit, P, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_OBJECT_COUNT, 2);
-	set_quota(unit, P, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, 77);
+	unit_set_number(unit, P, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_OBJECT_COUNT, 2);
+	unit_set_number(unit, P, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH, 77);
 	unit_create(unit, P, O + 1);
 	call_run(unit, &call);
 	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR);
 	assert_int_equal(
 		unit_get_number(unit, P, O + 1, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH),
 		77);
-	set_quota(unit, P, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_CAPACITY, 4096);
+	unit_set_number(unit, P, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_CAPACITY, 4096);
 	unit_write(unit, O, 0, "page", 4);
 	call_data(&write, "page", 4);
 	write.cdb.address = 4096;
 	call_run(unit, &write);
 	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR);
 	unit_write(unit, O, 100, "same page", 9);
-	set_quota(unit, P, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_CAPACITY, 1);
+	unit_set_number(unit, P, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_CAPACITY, 1);
 	unit_write(unit, O, 100, "less than it has, but no more than before", 41);
 }
 
@@ -520,10 +511,10 @@ static void test_the_root_s_quotas_limit_and_become_those_of_new_partitions(void
 	struct unit *unit = *state;
 	struct call call = call_of(OSD_CREATE_PARTITION, P + 2, 0);
 
-	set_quota(unit, 0, 0, OSD_ROOT_QUOTAS, OSD_QUOTA_PARTITION_COUNT, 2);
-	set_quota(unit, 0, 0, OSD_ROOT_QUOTAS, OSD_QUOTA_CAPACITY, 1 << 20);
-	set_quota(unit, 0, 0, OSD_ROOT_QUOTAS, others[0], 100);
-	set_quota(unit, 0, 0, OSD_ROOT_QUOTAS, others[1], 101);
+	unit_set_number(unit, 0, 0, OSD_ROOT_QUOTAS, OSD_QUOTA_PARTITION_COUNT, 2);
+	unit_set_number(unit, 0, 0, OSD_ROOT_QUOTAS, OSD_QUOTA_CAPACITY, 1 << 20);
+	unit_set_number(unit, 0, 0, OSD_ROOT_QUOTAS, others[0], 100);
+	unit_set_number(unit, 0, 0, OSD_ROOT_QUOTAS, others[1], 101);
 	unit_set(unit, 0, 0, OSD_ROOT_QUOTAS, others[2], "\0\0\0\x66", 4);
 	unit_create_partition(unit, P + 1);
 	assert_int_equal(unit_get_number(unit, P + 1, 0, OSD_PARTITION_QUOTAS, OSD_QUOTA_CAPACITY),

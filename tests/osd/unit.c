@@ -317,6 +317,15 @@ void unit_set(struct unit *unit, uint64_t partition, uint64_t object, uint32_t p
 	expect_good(unit);
 }
 
+void unit_set_number(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page,
+		     uint32_t number, uint64_t value)
+{
+	uint8_t bytes[8];
+
+	put_be64(bytes, value);
+	unit_set(unit, partition, object, page, number, bytes, sizeof(bytes));
+}
+
 void unit_try_set_long(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page,
 		       uint32_t number, uint32_t length)
 {

@@ -123,6 +123,9 @@ uint64_t unit_get_number(struct unit *unit, uint64_t partition, uint64_t object,
 			 uint32_t number);
 void unit_set(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page,
 	      uint32_t number, const void *value, uint32_t length);
+/* The same with a number of 8 bytes. */
+void unit_set_number(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page,
+		     uint32_t number, uint64_t value);
 /* Zeros, also more than the sets of a call have room for. */
 void unit_try_set_long(struct unit *unit, uint64_t partition, uint64_t object, uint32_t page,
 		       uint32_t number, uint32_t length);
