@@ -19,6 +19,7 @@
 #include "daemon/module/identity.h"
 #include "daemon/module/io_threads.h"
 #include "daemon/module/options.h"
+#include "daemon/module/trust_clock.h"
 #include "daemon/module/unlock.h"
 #include "engine/engine.h"
 #include "nand/live.h"
@@ -266,13 +267,14 @@ static tgtadm_err init(struct scsi_lu *lu, char *bsopts)
 	return TGTADM_SUCCESS;
 }
 
-/* On the attendant's thread: timing and faults of the emulated flash, and what ends locks. */
+/* On the attendant's thread: timing and faults of the emulated flash, what ends locks, and whether the clock is right. */
 static void look_beside_image(void *context)
 {
 	struct muninn_lun *lun = context;
 
 	nand_take_settings(lun->nand, &lun->settings);
 	unlock_take(lun->engine, lun->image);
+	trust_clock_take(lun->engine, lun->image);
 }
 
 /* Closes whatever is open, in reverse order. */

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "daemon/module/trust_clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/log.h"
+#include "daemon/module/word.h"
+#include "engine/engine.h"
+
+/* The word says to the minute what time it is, and may have waited for the unit to be opened. */
+#define FAR_MS (5 * 60 * 1000)
+
+enum { TIME_TEXT = 32 };
+
+static const char *format_time(uint64_t ms, char text[TIME_TEXT])
+{
+	time_t seconds = (time_t)(ms / 1000);
+	struct tm parts;
+
+	snprintf(text, TIME_TEXT, "?");
+	if (gmtime_r(&seconds, &parts))
+		strftime(text, TIME_TEXT, "%Y-%m-%dT%H:%M:%SZ", &parts);
+	return text;
+}
+
+/* -ERANGE: it is another time by the clock; *now_ms = which. */
+static int trust(struct engine *engine, uint64_t told_ms, uint64_t *from_ms, uint64_t *now_ms)
+{
+	struct engine_txn *txn;
+	int result = engine_begin(engine, ENGINE_RESCUE, &txn);
+
+	*from_ms = *now_ms = 0;
+	if (result)
+		return result;
+	*now_ms = engine_txn_time(txn);
+	if (*now_ms > told_ms + FAR_MS || told_ms > *now_ms + FAR_MS)
+		result = -ERANGE;
+	if (!result)
+		result = engine_clock_trust(txn, from_ms);
+	if (!result)
+		return engine_commit(txn, true);
+	engine_abort(txn);
+	return result;
+}
+
+void trust_clock_take(struct engine *engine, const char *image)
+{
+	char from[TIME_TEXT], now[TIME_TEXT], reason[128];
+	uint64_t told_ms = 0, from_ms = 0, now_ms = 0;
+	int result = word_read(image, "trust-clock", &told_ms);
+
+	if (result == -ENOENT)
+		return;
+	if (!result)
+		result = trust(engine, told_ms, &from_ms, &now_ms);
+	format_time(now_ms, now);
+	if (!result)
+		log_line(LOG_LEVEL_WARNING,
+			 "%s: times count by the clock again from %s on, by the administrator's "
+			 "word; those between %s and then are refused",
+			 image, now, format_time(from_ms, from));
+	else if (result == -ERANGE)
+		snprintf(reason, sizeof(reason), "the clock says %s; set it first", now);
+	else if (result == -EALREADY)
+		snprintf(reason, sizeof(reason),
+			 "nothing on record is ahead of the clock, which says %s", now);
+	else
+		snprintf(reason, sizeof(reason), "%s",
+			 result == -EINVAL ? "it holds no time" : strerror(-result));
+	word_answer(image, "trust-clock", result ? reason : NULL);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "daemon/module/word.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "nand/left.h"
+
+static int read_number(const char *path, uint64_t *number)
+{
+	char text[64], *end;
+	ssize_t got;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd < 0)
+		return -errno;
+	got = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (got <= 0)
+		return got < 0 ? -errno : -EINVAL;
+	text[got] = '\0';
+	text[strcspn(text, "\r\n")] = '\0';
+	errno = 0;
+	*number = strtoull(text, &end, 0);
+	return errno || end == text || *end ? -EINVAL : 0;
+}
+
+int word_read(const char *image, const char *name, uint64_t *number)
+{
+	char *path = nand_left_path(image, name);
+	int result = path ? read_number(path, number) : -ENOMEM;
+
+	free(path);
+	return result;
+}
+
+/* Puts the reason beside the word. */
+static void refuse(const char *word, const char *reason)
+{
+	char *path = nand_left_path(word, "refused"), *text = NULL;
+
+	log_line(LOG_LEVEL_ERROR, "%s: not carried out: %s", word, reason);
+	if (!path || asprintf(&text, "%s\n", reason) < 0 || nand_left_put(path, text) < 0)
+		log_line(LOG_LEVEL_ERROR, "%s: who waits for it can't be told", word);
+	free(text);
+	free(path);
+}
+
+void word_answer(const char *image, const char *name, const char *refusal)
+{
+	char *path = nand_left_path(image, name);
+
+	if (!path) {
+		log_line(LOG_LEVEL_ERROR, "%s.%s can't be removed: no memory", image, name);
+		return;
+	}
+	if (refusal)
+		refuse(path, refusal);
+	if (nand_left_remove(path) < 0)
+		log_line(LOG_LEVEL_ERROR, "%s can't be removed: %s", path, strerror(errno));
+	free(path);
+}
