@@ -133,6 +133,30 @@ static void test_neither_does_it_take_what_the_partition_itself_was_then(void **
 	check_page(device, 0, 0, 'b');
 }
 
+/* Also what is older than all moments of the device, and still showed at the first of them. */
+static void test_nor_what_it_had_long_been_then(void **state)
+{
+	const struct engine_retention while_keeping = { .kind = ENGINE_RETAIN_NONE,
+							.keep_all_ms = 100 * SECOND };
+	struct device *device = *state;
+
+	begin(device, ENGINE_RESCUE);
+	assert_int_equal(end(device, engine_retention_set(device->txn, 0, &while_keeping, false)),
+			 0);
+	for (uint32_t page = 0; page < 64; page++)
+		write_page(device, 2 * SECOND, page, 'a');
+	for (uint32_t page = 0; page < 64; page++)
+		write_page(device, 150 * SECOND, page, 'b');
+	device->now = 160 * SECOND;
+	assert_int_equal(try_policy(device, PARTITION, ENGINE_RETAIN_NONE, 0), 0);
+	device->now = 200 * SECOND;
+	merge_all(device);
+	assert_int_equal(try_rollback(device, at(2 * SECOND - 1)), -ENOENT);
+	assert_int_equal(try_rollback(device, at(120 * SECOND)), 0);
+	for (uint32_t page = 0; page < 64; page++)
+		check_page(device, 0, page, 'a');
+}
+
 static void test_while_a_partition_keeps_nothing_the_device_has_versions_only(void **state)
 {
 	struct engine_moment version = { .kind = ENGINE_AT_VERSION };
@@ -252,6 +276,47 @@ static void test_what_a_partition_held_that_kept_nothing_goes_with_it(void **sta
 	assert_true(behind.used_bytes < before.used_bytes);
 }
 
+/* Writes more than there is room for, so that the oldest history goes. */
+static void write_over(struct device *device)
+{
+	const struct engine_address address = { .partition = OTHERS, .object = OBJECT };
+	struct engine_merge_result total = { 0 };
+	char bytes[8 * PAGE] = { 0 };
+
+	for (int round = 0; round < 900; round++) {
+		int result;
+
+		device->now += SECOND;
+		begin(device, ENGINE_WRITE);
+		result = engine_write(device->txn, address, 0, bytes, sizeof(bytes));
+		if (result)
+			engine_abort(device->txn);
+		else
+			result = engine_commit(device->txn, false);
+		device->txn = NULL;
+		assert_true(result == 0 || result == -ENOSPC);
+		for (int step = 0; result && step < 64; step++)
+			engine_merge(device->engine, &total);
+	}
+	assert_true(total.segments_freed > 0);
+}
+
+static void test_what_was_given_up_for_room_does_not_come_back_with_another_policy(void **state)
+{
+	struct device *device = *state;
+	uint64_t horizon;
+
+	write_twice(device);
+	assert_int_equal(try_policy(device, 0, ENGINE_RETAIN_ALL, 0), 0);
+	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_SNAPSHOTS, 0), 0);
+	write_over(device);
+	horizon = horizon_of_device(device);
+	assert_int_equal(try_rollback(device, at(8 * SECOND)), -ENOENT);
+	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_ALL, 0), 0);
+	assert_int_equal(horizon_of_device(device), horizon);
+	assert_int_equal(try_rollback(device, at(8 * SECOND)), -ENOENT);
+}
+
 static void test_under_a_locked_device_no_policy_ends_its_moments(void **state)
 {
 	struct device *device = *state;
@@ -327,10 +392,12 @@ int main(void)
 		TEST(test_a_policy_that_gives_up_for_room_only_ends_no_moment_of_the_device),
 		TEST(test_a_policy_that_keeps_nothing_takes_no_moment_of_before_it),
 		TEST(test_neither_does_it_take_what_the_partition_itself_was_then),
+		TEST(test_nor_what_it_had_long_been_then),
 		TEST(test_while_a_partition_keeps_nothing_the_device_has_versions_only),
 		TEST(test_the_device_is_viewed_as_it_can_be_rolled_back),
 		TEST(test_the_times_without_moments_are_told),
 		TEST(test_what_a_partition_held_that_kept_nothing_goes_with_it),
+		TEST(test_what_was_given_up_for_room_does_not_come_back_with_another_policy),
 		TEST(test_under_a_locked_device_no_policy_ends_its_moments),
 		cmocka_unit_test(test_of_older_programs_all_that_gave_up_count_as_keeping_nothing),
 		cmocka_unit_test(
