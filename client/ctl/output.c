@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "client/ctl/ctl.h"
 #include "client/manifest.h"
@@ -201,30 +200,4 @@ json_t *ctl_json_text(const char *text)
 	value = json_string(escaped);
 	free(escaped);
 	return value;
-}
-
-const char *ctl_format_time(uint64_t ms, char text[CTL_TIME_TEXT])
-{
-	time_t seconds = (time_t)(ms / 1000);
-	struct tm broken_down;
-	size_t used;
-
-	gmtime_r(&seconds, &broken_down);
-	used = strftime(text, CTL_TIME_TEXT, "%Y-%m-%dT%H:%M:%S", &broken_down);
-	snprintf(text + used, CTL_TIME_TEXT - used, ".%03uZ", (unsigned)(ms % 1000));
-	return text;
-}
-
-const char *ctl_format_size(uint64_t bytes, char text[CTL_SIZE_TEXT])
-{
-	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
-	double value = (double)bytes;
-	unsigned unit = 0;
-
-	while (value >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0])) {
-		value /= 1024;
-		unit++;
-	}
-	snprintf(text, CTL_SIZE_TEXT, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
-	return text;
 }

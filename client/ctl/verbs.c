@@ -292,9 +292,10 @@ static const struct ctl_verb verbs[] = {
 	{ "watch", "URL PID|0", "space by version, as a picture",
 	  "Of a partition: its versions and the present, = used, + written since the version "
 	  "before. 0: "
-	  "the partitions of\n"
-	  "the device. On a terminal again every two seconds until interrupted, the newest that "
-	  "fit.\n\n"
+	  "the partitions and\n"
+	  "the versions of the device. On a terminal again every two seconds until interrupted, "
+	  "the largest and\n"
+	  "the newest that fit.\n\n"
 	  "Example:\n  muninnctl watch $URL 0x10000\n",
 	  1, 1, verb_watch },
 	{ "search", "URL PID[/OID][@MOMENT] PATTERN [--regex]",

@@ -2,6 +2,7 @@
 """muninnctl on a terminal: bars while the target works, ^C, and the picture of `watch`."""
 
 import fcntl
+import json
 import os
 import pty
 import random
@@ -22,9 +23,9 @@ ROWS, COLUMNS = 24, 90
 class Terminal:
     """muninnctl with a terminal of its own, for standard error and, if wanted, output."""
 
-    def __init__(self, *words, output=True):
+    def __init__(self, *words, output=True, columns=COLUMNS):
         self.master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
         self.process = subprocess.Popen(
             [MUNINNCTL, *map(str, words)],
             stdin=subprocess.DEVNULL,
@@ -124,21 +125,40 @@ class OnATerminal(OneDaemonTest):
         for number in range(30):
             self.ctl("put", self.url, f"{self.partition}/0x10000", "--replace", stdin=noise(1000 * number, number))
             self.ctl("snapshot", self.url, self.partition, "--name", f"with-a-rather-long-name-{number}")
-        terminal = Terminal("watch", self.url, self.partition)
-        terminal.wait_for(r"now(.|\n)*now")  # two pictures
-        self.assertEqual(terminal.interrupt(), 0)
-        pictures = terminal.text.split("\033[H\033[2J")
-        self.assertEqual(pictures[0], "")
-        for picture in pictures[1:3]:
-            lines = re.sub(r"\033\[[0-9;]*m", "", picture).splitlines()
-            self.assertLess(len(lines), ROWS)
-            self.assertLessEqual(max(map(len, lines)), COLUMNS)
-            self.assertRegex(lines[-1], r"^ +now ")
-            self.assertIn("more before these", picture)
+        self.ctl("snapshot", self.url, 0, "--name", "of-the-device")
+        version = json.loads(self.ctl("--json", "versions", self.url, 0))[-1]["version"]
+        for what, columns, last in ((self.partition, COLUMNS, "now"), (self.partition, 30, "now"), (0, 30, version)):
+            with self.subTest(what=what, columns=columns):
+                terminal = Terminal("watch", self.url, what, columns=columns)
+                terminal.wait_for(rf"\n +{last} (.|\n)*\n +{last} [^\n]*\n")  # two pictures
+                self.assertEqual(terminal.interrupt(), 0)
+                pictures = terminal.text.split("\033[H\033[2J")
+                self.assertEqual(pictures[0], "")
+                for picture in pictures[1:3]:
+                    lines = re.sub(r"\033\[[0-9;]*m", "", picture).splitlines()
+                    self.assertLess(len(lines), ROWS)
+                    self.assertLessEqual(max(map(len, lines)), columns)
+                    self.assertRegex(lines[-1], rf"^ +{last} ")
+                    if what:
+                        self.assertIn("more before these", picture)
         # A pipe gets everything, once.
         lines = self.ctl("watch", self.url, self.partition).splitlines()
         self.assertEqual(len([line for line in lines if "with-a-rather-long-name-" in line]), 30)
-        self.assertIn(f"0x{self.partition:x}", self.ctl("watch", self.url, 0))
+        device = self.ctl("watch", self.url, 0)
+        for shown in (f"0x{self.partition:x} ", "Versions of the device", f" {version} ", "of-the-device"):
+            self.assertIn(shown, device)
+        self.ctl("drop", self.url, 0, "of-the-device")
+
+    def test_watch_of_the_device_asks_all_partitions(self):
+        """Of more than are asked at a time none is left out."""
+        made = [next(self.partitions) for _ in range(130)]
+        for partition in made:
+            self.ctl("mkpart", self.url, partition)
+        shown = [line.split()[0] for line in self.ctl("watch", self.url, 0).splitlines() if line.startswith("0x")]
+        self.assertEqual(shown, self.ctl("ls", self.url, 0).split())
+        self.assertLessEqual({f"{partition:#x}" for partition in made}, set(shown))
+        for partition in made:
+            self.ctl("rmpart", self.url, partition)
 
 
 if __name__ == "__main__":
