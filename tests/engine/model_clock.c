@@ -181,6 +181,9 @@ void model_clock_see(struct model_clock *clock, uint64_t sequence, uint64_t ms)
 	if (sequence <= clock->sequence)
 		return;
 	clock->sequence = sequence;
+	/* The first slot is what making the device took, of which no time is on record. */
+	if (sequence < RECORD_SLOT)
+		return;
 	if (last && last->number == slot_begin(sequence)) {
 		last->last.from = max_u64(last->last.from, ms);
 		last->last.until = max_u64(last->last.until, ms);
