@@ -2,15 +2,16 @@
 #include "client/sparse_file.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/bytes.h"
 
-static bool is_zero(const uint8_t *data, size_t length)
+bool sparse_is_zero(const void *data, size_t length)
 {
-	return data[0] == 0 && memcmp(data, data + 1, length - 1) == 0;
+	const uint8_t *bytes = data;
+
+	return bytes[0] == 0 && memcmp(bytes, bytes + 1, length - 1) == 0;
 }
 
 static int write_at(int fd, const uint8_t *data, size_t length, uint64_t offset)
@@ -39,7 +40,7 @@ int sparse_file_write(struct sparse_file *file, const void *data, size_t length)
 		size_t block = min_u64(
 			SPARSE_BLOCK_BYTES - (file->length + at) % SPARSE_BLOCK_BYTES, length - at);
 
-		if (block == SPARSE_BLOCK_BYTES && is_zero(bytes + at, block)) {
+		if (block == SPARSE_BLOCK_BYTES && sparse_is_zero(bytes + at, block)) {
 			int result =
 				write_at(file->fd, bytes + begin, at - begin, file->length + begin);
 

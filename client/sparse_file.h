@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Writes a local file from its beginning and leaves holes where blocks of it are zero. */
+/* Writes a local file from its beginning and leaves holes where blocks of it are zero; and what is zero. */
 #ifndef MUNINN_CLIENT_SPARSE_FILE_H
 #define MUNINN_CLIENT_SPARSE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define SPARSE_BLOCK_BYTES 4096U
+
+/* Whether bytes, at least one, are all zero. */
+bool sparse_is_zero(const void *data, size_t length);
 
 struct sparse_file {
 	int fd;          /* of an empty file, opened for writing; the caller's */

@@ -17,6 +17,7 @@
 #include <openssl/sha.h>
 
 #include "client/read_fully.h"
+#include "client/sparse_file.h"
 #include "common/bytes.h"
 
 /* Other initiators may create objects meanwhile; IDs that turn out to be taken are passed over, so many at most. */
@@ -296,11 +297,6 @@ struct content {
 	EVP_MD_CTX *hash;
 };
 
-static bool all_zero(const uint8_t *data, size_t length)
-{
-	return data[0] == 0 && memcmp(data, data + 1, length - 1) == 0;
-}
-
 /* The next piece that is not all zeros: holes of sparse files, and what looks like them, stay holes. */
 static ssize_t read_content(void *context, void *data, size_t capacity, uint64_t *offset)
 {
@@ -322,7 +318,7 @@ static ssize_t read_content(void *context, void *data, size_t capacity, uint64_t
 			return -ENOMEM;
 		*offset = content->position;
 		content->position += (uint64_t)got;
-		if (!all_zero(data, (size_t)got))
+		if (!sparse_is_zero(data, (size_t)got))
 			return got;
 	}
 }

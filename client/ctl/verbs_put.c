@@ -11,6 +11,7 @@
 
 #include "client/ctl/ctl.h"
 #include "client/read_fully.h"
+#include "client/sparse_file.h"
 #include "common/bytes.h"
 
 /* What is being stored: the beginning is in memory, so that short content can go in one command. */
@@ -21,6 +22,10 @@ struct source {
 	size_t head_length, head_used;
 	uint64_t position; /* in the object, of the next piece */
 	uint64_t size;     /* 0: not known */
+	/* Of long content that goes where nothing is: what is zero stays a hole. */
+	bool leaves_holes;
+	uint64_t written_end; /* behind the last piece that is sent */
+	struct progress *progress;
 };
 
 static void close_source(struct source *source)
@@ -79,6 +84,21 @@ static ssize_t read_source(void *context, void *data, size_t capacity, uint64_t 
 	*offset = source->position;
 	source->position += buffered + (uint64_t)got;
 	return (ssize_t)buffered + got;
+}
+
+/* The next piece to send; the pieces of zeros before it are not. */
+static ssize_t read_next(void *context, void *data, size_t capacity, uint64_t *offset)
+{
+	struct source *source = context;
+	ssize_t got = read_source(source, data, capacity, offset);
+
+	while (got > 0 && source->leaves_holes && sparse_is_zero(data, (size_t)got)) {
+		progress_add(source->progress, (uint64_t)got, 0);
+		got = read_source(source, data, capacity, offset);
+	}
+	if (got > 0)
+		source->written_end = source->position;
+	return got;
 }
 
 static void add_bytes(void *context, uint64_t bytes)
@@ -209,7 +229,7 @@ static int prepare_long(struct ctl *ctl, struct osd_client_address *address, boo
 }
 
 static int put_long(struct ctl *ctl, struct source *source, struct osd_client_address *address,
-		    uint64_t *sent, struct osd_client_error *error)
+		    uint64_t *stored, struct osd_client_error *error)
 {
 	struct progress progress;
 	struct transfer_options options = {
@@ -225,8 +245,14 @@ static int put_long(struct ctl *ctl, struct source *source, struct osd_client_ad
 	if (result < 0)
 		return result;
 	source->position = ctl->options->offset;
+	source->leaves_holes = !ctl->options->has_offset;
+	source->progress = &progress;
 	progress_begin(&progress, ctl, "put", source->size, 0);
-	result = transfer_upload(ctl->client, *address, read_source, source, &options, sent, error);
+	result = transfer_upload(ctl->client, *address, read_next, source, &options, NULL, error);
+	/* A hole at the end is one that only the length tells. */
+	if (result == 0 && source->written_end < source->position && source->leaves_holes)
+		result = osd_client_truncate(ctl->client, *address, source->position, error);
+	*stored = source->position - ctl->options->offset;
 	progress_end(&progress);
 	if (result < 0 && created && osd_client_failed(ctl->client, NULL) == 0)
 		osd_client_remove(ctl->client, *address, NULL);

@@ -2,6 +2,7 @@
 """Data of objects, over iSCSI: sizes, holes, overwriting, appending, truncating, reading past the end; OSD-1 and OSD-2."""
 
 import hashlib
+import json
 import os
 import unittest
 
@@ -81,6 +82,33 @@ class Changing(OneDaemonTest):
         self.assertEqual(device.length(p, O), (1 << 40) + 8)
         self.assertEqual(device.read(p, O, (1 << 40) - 4, 12), bytes(4) + b"far away")
         self.assertEqual(device.read(p, O, 1 << 39, MIB), bytes(MIB))
+
+    def test_holes_of_files_stay_holes_and_come_back_as_such(self):
+        url, p, folder = self.shared.url(), next(self.partitions), self.folder("files")
+        self.ctl("mkpart", url, p)
+        source, target = os.path.join(folder, "source"), os.path.join(folder, "target")
+        with open(source, "wb") as file:
+            for place in (0, 200 * MIB + 5, 500 * MIB - 1):
+                file.seek(place)
+                file.write(noise(100, place))
+            file.truncate(700 * MIB)
+        address = f"{p}/0x10000"
+        self.ctl("put", url, address, stdin=noise(3 * MIB, 1))
+        with open(source, "rb") as file:
+            wanted = hashlib.file_digest(file, "sha256").hexdigest()
+        for words in ((address, "--replace"), (f"{p}/0x10001",)):
+            self.ctl("put", url, words[0], source, *words[1:])
+            facts = json.loads(self.ctl("--json", "stat", url, words[0]))
+            self.assertEqual(facts["length"], 700 * MIB)
+            self.assertLessEqual(facts["used"], 4 * MIB)  # a chunk for each place, one of which lies in two
+            self.ctl("get", url, words[0], target)
+            with open(target, "rb") as file:
+                self.assertEqual(hashlib.file_digest(file, "sha256").hexdigest(), wanted)
+            self.assertLess(os.stat(target).st_blocks * 512, MIB)
+        # What is written into content that is there is written, zeros too.
+        self.ctl("put", url, address, "--replace", stdin=noise(3 * MIB, 2))
+        self.ctl("put", url, address, "--offset", MIB, stdin=bytes(2 * MIB - 10))
+        self.assertEqual(self.ctl("get", url, address, binary=True), noise(3 * MIB, 2)[:MIB] + bytes(2 * MIB - 10) + noise(3 * MIB, 2)[-10:])
 
     @in_each_version
     def test_overwriting_the_middle_leaves_the_rest(self, device, p):
