@@ -210,12 +210,33 @@ static void report(struct diff *diff, enum engine_difference_kind kind, uint64_t
 	};
 }
 
+/* Whether what a side has of `sequence` is the partition's own, not that of a clone's source. */
+static bool is_own(const struct side *side, uint64_t sequence)
+{
+	return !side->state.origin.index || sequence >= side->state.origin.since;
+}
+
+/* Whether a number means the same on both sides. A transaction may have changed a clone and its source, and a refresh came between. */
+static bool is_of_same(const struct diff *diff, uint64_t sequence)
+{
+	return is_own(&diff->from, sequence) == is_own(&diff->to, sequence);
+}
+
+/* Whether both sides have the object as the same command left it. */
+static bool is_unmodified(const struct diff *diff)
+{
+	uint64_t sequence = diff->from.target.onode->head.modified_sequence;
+
+	return sequence == diff->to.target.onode->head.modified_sequence &&
+	       is_of_same(diff, sequence);
+}
+
 /* Whether the object is on one side only. 1: that was reported; 0: go on. */
 static int compare_presence(struct diff *diff)
 {
 	const struct onode *from = diff->from.target.onode, *to = diff->to.target.onode;
 
-	if (from && to && from->head.modified_sequence != to->head.modified_sequence) {
+	if (from && to && !is_unmodified(diff)) {
 		diff->cursor->state = is_user_object(&diff->from) && is_user_object(&diff->to)
 					      ? STAGE_DATA
 					      : STAGE_ATTRIBUTES;
@@ -259,8 +280,8 @@ static bool is_same_record(const struct diff *diff, uint32_t piece)
 	if (record_get(store, key, diff->from.bound, NULL, 0, &from_info) ||
 	    record_get(store, key, diff->to.bound, NULL, 0, &to_info))
 		return false;
-	return from_info.sequence == to_info.sequence && from_info.sequence >= from->min_sequence &&
-	       to_info.sequence >= to->min_sequence;
+	return from_info.sequence == to_info.sequence && is_of_same(diff, from_info.sequence) &&
+	       from_info.sequence >= from->min_sequence && to_info.sequence >= to->min_sequence;
 }
 
 /* Which bytes of a piece differ: *first..*end - 1; none: equal. */

@@ -235,6 +235,42 @@ static void test_differences_are_exactly_what_was_changed(void **state)
 	commit(f);
 }
 
+/* A clone and its source, changed by one transaction, have the same number, and after a refresh the clone has its source's. */
+static void test_differences_across_a_refresh_are_not_told_by_numbers_alone(void **state)
+{
+	const uint64_t clone = PID + 1;
+	const struct engine_address in_clone = { .partition = clone, .object = OID };
+	struct engine_diff_cursor cursor = { 0 };
+	struct engine_difference found;
+	struct fixture *f = *state;
+	uint32_t version;
+	uint64_t id;
+
+	make_text_object(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_clone(f->txn, PID, (struct engine_moment){ .kind = ENGINE_NOW },
+				      clone, true, &id),
+			 0);
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_write(f->txn, object(OID), 0, "of the source", 13), 0);
+	assert_int_equal(engine_write(f->txn, in_clone, 0, "of the clone ", 13), 0);
+	commit(f);
+	version = take_snapshot(f, clone, NULL);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_clone_refresh(f->txn, clone), 0);
+	commit(f);
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_diff_next(f->txn, clone, at_number(version),
+					  (struct engine_moment){ .kind = ENGINE_NOW }, &cursor,
+					  &found),
+			 0);
+	commit(f);
+	assert_int_equal(found.kind, ENGINE_DATA_DIFFERS);
+	assert_int_equal(found.offset, 7);
+	assert_int_equal(found.length, 6);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +280,7 @@ int main(void)
 		TEST(test_the_log_tells_creation_changes_and_removal),
 		TEST(test_the_log_has_the_time_of_a_removal),
 		TEST(test_differences_are_exactly_what_was_changed),
+		TEST(test_differences_across_a_refresh_are_not_told_by_numbers_alone),
 	};
 
 	return cmocka_run_group_tests_name("history_objects", tests, NULL, NULL);
