@@ -269,6 +269,19 @@ uint32_t osd_page_get_duplicate(const struct osd_request *request,
 	}
 }
 
+/* Stored where it was chosen. */
+uint32_t osd_page_get_layout(const struct osd_request *request, const struct osd_subject *subject,
+			     const struct osd_page_attribute *attribute, uint8_t *value)
+{
+	uint32_t length;
+
+	if (engine_attribute_get(request->txn, subject->address, attribute->page, attribute->number,
+				 value, 1, &length) != 0 ||
+	    length != 1)
+		value[0] = OSD_LAYOUT_FLAT;
+	return 1;
+}
+
 /* The layout is chosen when a partition is created and never changes. */
 int osd_page_set_layout(struct osd_request *request, const struct osd_subject *subject,
 			const struct osd_page_attribute *attribute, const uint8_t *value)

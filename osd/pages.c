@@ -188,67 +188,6 @@ static int get_stored(struct osd_request *request, const struct osd_subject *sub
 	return 0;
 }
 
-/* The directory page: `page` is a number in it. */
-static int get_directory(struct osd_request *request, const struct osd_subject *subject,
-			 uint32_t page, uint8_t *value, uint32_t *length)
-{
-	uint32_t found = page, number = 0;
-	int result;
-
-	*length = 0;
-	/*
-	 * Its own identification; of user objects that is the directory's entry of the directory,
-	 * too.
-	 */
-	if (page == OSD_ATTRIBUTE_IDENTIFICATION)
-		page = osd_first_page(subject->stat.type) + OSD_PAGE_DIRECTORY;
-	if (page >= OSD_PAGE_CURRENT_COMMAND || !fits_type(page, subject->stat.type) ||
-	    osd_page_is_private(page))
-		return 0;
-	*length = osd_page_identify(page, value);
-	if (*length != 0)
-		return 0;
-	result = engine_attribute_next(request->txn, subject->address, &found, &number, value,
-				       OSD_VALUE_BYTES_MAX, length);
-	if (result == -ENOENT || (result == 0 && found != page)) {
-		*length = 0;
-		return 0;
-	}
-	/* A page without a name of its own is one of 40 zero bytes. */
-	if (result == 0) {
-		uint32_t named = number == OSD_ATTRIBUTE_IDENTIFICATION
-					 ? min_u64(*length, OSD_IDENTIFICATION_BYTES)
-					 : 0;
-
-		memset(value + named, 0, OSD_IDENTIFICATION_BYTES - named);
-		*length = OSD_IDENTIFICATION_BYTES;
-	}
-	return result;
-}
-
-int osd_page_get(struct osd_request *request, const struct osd_subject *subject, uint32_t page,
-		 uint32_t number, uint8_t value[OSD_VALUE_BYTES_MAX], uint32_t *length)
-{
-	const struct osd_page_attribute *entry;
-
-	if (page == OSD_PAGE_CURRENT_COMMAND)
-		return osd_current_command_get(request, number, value, length);
-	if (!fits_type(page, subject->stat.type))
-		return -EINVAL;
-	if (page == osd_first_page(subject->stat.type) + OSD_PAGE_DIRECTORY)
-		return get_directory(request, subject, number, value, length);
-	if (osd_page_is_private(page)) {
-		*length = 0;
-		return 0;
-	}
-	entry = osd_page_table_find(page, number);
-	if (entry && entry->get) {
-		*length = entry->get(request, subject, entry, value);
-		return 0;
-	}
-	return get_stored(request, subject, page, number, value, length);
-}
-
 /* The first computed attribute at or behind (*page, *number) that is defined. */
 static bool next_computed(struct osd_request *request, const struct osd_subject *subject,
 			  uint32_t *page, uint32_t *number, uint8_t value[OSD_COMPUTED_BYTES_MAX],
@@ -273,6 +212,78 @@ static bool next_computed(struct osd_request *request, const struct osd_subject 
 		}
 	}
 	return false;
+}
+
+/* Whether an object has a page that none of the standard's names is for. `value`: its name, a page without one has 40 zeros. */
+static int get_own_page(struct osd_request *request, const struct osd_subject *subject,
+			uint32_t page, uint8_t *value, bool *found)
+{
+	uint8_t computed[OSD_COMPUTED_BYTES_MAX];
+	uint32_t at = page, number = 0, length, named = 0;
+	int result = engine_attribute_next(request->txn, subject->address, &at, &number, value,
+					   OSD_VALUE_BYTES_MAX, &length);
+
+	if (result != 0 && result != -ENOENT)
+		return result;
+	*found = result == 0 && at == page;
+	if (*found && number == OSD_ATTRIBUTE_IDENTIFICATION)
+		named = (uint32_t)min_u64(length, OSD_IDENTIFICATION_BYTES);
+	memset(value + named, 0, OSD_IDENTIFICATION_BYTES - named);
+	if (*found)
+		return 0;
+	at = page;
+	number = 0;
+	*found = next_computed(request, subject, &at, &number, computed, &length) && at == page;
+	return 0;
+}
+
+/* The directory page: `page` is a number in it. */
+static int get_directory(struct osd_request *request, const struct osd_subject *subject,
+			 uint32_t page, uint8_t *value, uint32_t *length)
+{
+	bool found;
+	int result;
+
+	*length = 0;
+	/*
+	 * Its own identification; of user objects that is the directory's entry of the directory,
+	 * too.
+	 */
+	if (page == OSD_ATTRIBUTE_IDENTIFICATION)
+		page = osd_first_page(subject->stat.type) + OSD_PAGE_DIRECTORY;
+	if (page >= OSD_PAGE_CURRENT_COMMAND || !fits_type(page, subject->stat.type) ||
+	    osd_page_is_private(page))
+		return 0;
+	*length = osd_page_identify(page, value);
+	if (*length != 0)
+		return 0;
+	result = get_own_page(request, subject, page, value, &found);
+	if (result == 0 && found)
+		*length = OSD_IDENTIFICATION_BYTES;
+	return result;
+}
+
+int osd_page_get(struct osd_request *request, const struct osd_subject *subject, uint32_t page,
+		 uint32_t number, uint8_t value[OSD_VALUE_BYTES_MAX], uint32_t *length)
+{
+	const struct osd_page_attribute *entry;
+
+	if (page == OSD_PAGE_CURRENT_COMMAND)
+		return osd_current_command_get(request, number, value, length);
+	if (!fits_type(page, subject->stat.type))
+		return -EINVAL;
+	if (page == osd_first_page(subject->stat.type) + OSD_PAGE_DIRECTORY)
+		return get_directory(request, subject, number, value, length);
+	if (osd_page_is_private(page)) {
+		*length = 0;
+		return 0;
+	}
+	entry = osd_page_table_find(page, number);
+	if (entry && entry->get) {
+		*length = entry->get(request, subject, entry, value);
+		return 0;
+	}
+	return get_stored(request, subject, page, number, value, length);
 }
 
 /* The first stored attribute at or behind (*page, *number) that initiators may see. */

@@ -322,20 +322,22 @@ static void test_the_directory_names_the_pages_that_there_are(void **state)
 {
 	struct unit *unit = *state;
 	struct call call = call_of(OSD_GET_ATTRIBUTES, P, 0);
-	static const uint32_t expected[] = { 0x30000000, 0x30000001, 0x30000002,
-					     0x30000003, 0x30000004, 0x30000005,
-					     0x30000006, 0x30010000, 0xF0000003 };
+	static const uint32_t expected[] = { 0x30000000, 0x30000001, 0x30000002, 0x30000003,
+					     0x30000004, 0x30000005, 0x30000006, 0x30010000,
+					     0x50000010, 0xF0000003 };
+	static const uint8_t nameless[OSD_IDENTIFICATION_BYTES];
 
 	unit_set(unit, P, 0, 0x30010000, 0, "My page", 8);
 	unit_set(unit, P, 0, 0xF0000003, 1, "x", 1);
 	call_get(&call, 0x30000000, OSD_ATTRIBUTE_ALL);
 	call_get(&call, 0x30000000, 0x30010000);
 	call_get(&call, 0x30000000, 0x30010001);
+	call_get(&call, 0x30000000, OSD_MUNINN_PARTITION);
 	call_get(&call, OSD_PARTITION_INFORMATION, 0);
 	call_run(unit, &call);
 	expect_good(unit);
-	assert_int_equal(unit_retrieved_count(unit, &call), 12);
-	for (size_t i = 0; i < 9; i++) {
+	assert_int_equal(unit_retrieved_count(unit, &call), 14);
+	for (size_t i = 0; i < 10; i++) {
 		struct osd_attribute attribute = unit_retrieved(unit, &call, i);
 
 		assert_int_equal(attribute.page, 0x30000000);
@@ -345,10 +347,21 @@ static void test_the_directory_names_the_pages_that_there_are(void **state)
 	assert_memory_equal(unit_retrieved(unit, &call, 1).value,
 			    "INCITS  T10 Partition Information\0", 35);
 	assert_memory_equal(unit_retrieved(unit, &call, 7).value, "My page\0\0", 9);
-	assert_memory_equal(unit_retrieved(unit, &call, 9).value, "My page\0\0", 9);
-	assert_int_equal(unit_retrieved(unit, &call, 10).length, 0);
-	assert_memory_equal(unit_retrieved(unit, &call, 11).value,
+	/* Pages without a name: ours, of which nothing is stored, and one that the client filled. */
+	assert_memory_equal(unit_retrieved(unit, &call, 8).value, nameless, sizeof(nameless));
+	assert_memory_equal(unit_retrieved(unit, &call, 9).value, nameless, sizeof(nameless));
+	assert_memory_equal(unit_retrieved(unit, &call, 10).value, "My page\0\0", 9);
+	assert_int_equal(unit_retrieved(unit, &call, 11).length, 0);
+	assert_int_equal(unit_retrieved(unit, &call, 12).length, OSD_IDENTIFICATION_BYTES);
+	assert_memory_equal(unit_retrieved(unit, &call, 13).value,
 			    "INCITS  T10 Partition Information\0", 35);
+
+	call = call_of(OSD_GET_ATTRIBUTES, 0, 0);
+	call_get(&call, OSD_PAGES_ROOT, OSD_MUNINN_ROOT);
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(unit_retrieved(unit, &call, 0).length, OSD_IDENTIFICATION_BYTES);
+	assert_memory_equal(unit_retrieved(unit, &call, 0).value, nameless, sizeof(nameless));
 }
 
 static void test_a_small_list_may_not_keep_the_device_busy_for_ever(void **state)

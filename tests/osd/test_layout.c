@@ -329,8 +329,10 @@ static void test_the_layout_is_chosen_once(void **state)
 	assert_int_equal(
 		unit_get(unit, PACKED, 0, OSD_MUNINN_PARTITION, OSD_MUNINN_LAYOUT, &layout, 1), 1);
 	assert_int_equal(layout, OSD_LAYOUT_PACKED);
+	/* Also where it was not. */
 	assert_int_equal(unit_get(unit, P, 0, OSD_MUNINN_PARTITION, OSD_MUNINN_LAYOUT, &layout, 1),
-			 0);
+			 1);
+	assert_int_equal(layout, OSD_LAYOUT_FLAT);
 }
 
 int main(void)
