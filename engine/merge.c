@@ -18,8 +18,11 @@ enum {
 	/* By itself merging stops earlier: writers wait for it, and what is gained gets less and less. */
 	LIVE_PERMILLE_AUTOMATIC = 700,
 	SEGMENTS_AT_ONCE = 8,
-	/* At most, before one transaction, so that none waits long. */
+	/* A step is worth it when it gains more than this part of what it frees. */
+	GAIN_PART = 16,
+	/* At most, before one transaction, so that none waits long; and none once so many pages have been read. */
 	STEPS_PER_TRANSACTION = 6,
+	READS_PER_TRANSACTION = 4096,
 	/* Steps in a row that found nothing, after which history is given up ... */
 	FUTILE_STEPS_RECLAIM = 2,
 	/* ... that took so many times the room that is short. */
@@ -28,8 +31,9 @@ enum {
 	STEPS_FOR_ONE_MAX = 16384,
 	/* A sealed segment is not quite full. */
 	ROOM_LOST_PART = 16,
-	/* Transactions between two tries after a walk over all segments found nothing. */
+	/* Between two tries after a walk over all segments found nothing: transactions, or time, in which some may have grown old. */
 	FUTILE_TRANSACTIONS = 256,
+	FUTILE_MS = 10000,
 };
 
 /* Bounds that a record is looked for at, before those that are the same are taken together. */
@@ -452,8 +456,7 @@ static bool keeps_lone_tombstone(void *context_, const struct record_key *key,
 
 /* ---- merging ---- */
 
-static int merge_step(struct engine *engine, uint32_t wanted, uint32_t live_permille_max,
-		      struct engine_merge_result *total)
+static int merge_step(struct engine *engine, struct record_merge *merge)
 {
 	struct keep_context context;
 	const struct record_keep keep = {
@@ -462,16 +465,11 @@ static int merge_step(struct engine *engine, uint32_t wanted, uint32_t live_perm
 		.is_reachable = is_reachable,
 		.keeps_lone_tombstone = keeps_lone_tombstone,
 	};
-	struct record_merge merge = { .segments_wanted = wanted,
-				      .live_permille_max = live_permille_max };
 	int result;
 
 	context_begin(&context, engine);
-	result = engine->store->operations->merge(engine->store, &keep, &merge);
+	result = engine->store->operations->merge(engine->store, &keep, merge);
 	context_end(&context);
-	total->segments_freed += merge.segments_freed;
-	total->records_moved += merge.records_moved;
-	total->records_dropped += merge.records_dropped;
 	return result;
 }
 
@@ -496,34 +494,56 @@ static int reclaim(struct engine *engine, uint32_t segments)
 int engine_merge(struct engine *engine, struct engine_merge_result *total)
 {
 	const struct record_store_operations *operations = engine->store->operations;
+	struct record_merge merge = { .segments_wanted = 1,
+				      .live_permille_max = LIVE_PERMILLE_MAX };
 	int result = -EOPNOTSUPP;
 
 	pthread_rwlock_wrlock(&engine->turn);
 	if (operations->merge) {
 		retention_judge(engine);
 		standing_review(engine);
-		result = merge_step(engine, 1, LIVE_PERMILLE_MAX, total);
+		result = merge_step(engine, &merge);
 		if (result == -EAGAIN && operations->shortage(engine->store, false) &&
 		    reclaim(engine, operations->shortage(engine->store, false)) == 0)
-			result = merge_step(engine, 1, LIVE_PERMILLE_MAX, total);
+			result = merge_step(engine, &merge);
 	}
 	pthread_rwlock_unlock(&engine->turn);
+	total->segments_freed += merge.segments_freed;
+	total->records_moved += merge.records_moved;
+	total->records_dropped += merge.records_dropped;
 	return result;
 }
 
-/* One step for a store that is `shortage` segments short of room. */
-static int make_some_room(struct engine *engine, uint32_t shortage)
+/*
+ * Whether a step was worth its time: what it moved takes clearly fewer segments than it freed. Otherwise what is there is needed,
+ * whatever a single segment looks like.
+ */
+static bool has_gained(const struct record_merge *merge)
 {
-	struct engine_merge_result total = { 0 };
+	return merge->segments_freed > merge->segments_taken + merge->segments_freed / GAIN_PART;
+}
+
+/*
+ * One step for a store that is `shortage` segments short of room. -EAGAIN: it gained nothing. *pages_read grows by those that it
+ * read.
+ */
+static int make_some_room(struct engine *engine, uint32_t shortage, uint64_t *pages_read)
+{
 	/*
 	 * Several at once share the waits for the host's storage; the lower the room, the more, so that merging keeps up
 	 * with writing.
 	 */
-	int result = merge_step(engine, shortage < SEGMENTS_AT_ONCE ? SEGMENTS_AT_ONCE : shortage,
-				LIVE_PERMILLE_AUTOMATIC, &total);
+	struct record_merge merge = { .segments_wanted =
+					      (uint32_t)max_u64(shortage, SEGMENTS_AT_ONCE),
+				      .live_permille_max = LIVE_PERMILLE_AUTOMATIC };
+	int result = merge_step(engine, &merge);
 
+	*pages_read += merge.pages_read;
+	if (result == 0 && !has_gained(&merge))
+		result = -EAGAIN;
 	engine->merge_futile = result == 0 ? 0 : engine->merge_futile + 1;
 	engine->merge_again = engine->transactions + FUTILE_TRANSACTIONS;
+	engine->merge_again_ms = engine_time_now(engine) + FUTILE_MS;
 	if (result && result != -EAGAIN && result != engine->merge_told)
 		log_line(LOG_LEVEL_WARNING, "merge: error %d; %s", -result,
 			 result == -ENOSPC ? "no room to move what is needed"
@@ -533,27 +553,43 @@ static int make_some_room(struct engine *engine, uint32_t shortage)
 	return result;
 }
 
+/* Whether all segments have been looked at for nothing, and nothing has happened since that could have changed that. */
+static bool is_pointless(struct engine *engine)
+{
+	uint64_t now = engine_time_now(engine);
+
+	if (engine->merge_futile <= engine->store->operations->merge_calls_max(engine->store))
+		return false;
+	if (engine->transactions >= engine->merge_again)
+		return false;
+	/* A clock that was set back must not hold up anything. */
+	if (now < engine->merge_again_ms && now + FUTILE_MS >= engine->merge_again_ms)
+		return true;
+	engine->merge_futile = FUTILE_STEPS_RECLAIM;
+	return false;
+}
+
 void engine_make_room(struct engine *engine, enum engine_mode mode)
 {
 	const struct record_store_operations *operations = engine->store->operations;
+	uint64_t pages_read = 0;
 
 	if (!operations->merge || engine->options.merge_manual)
 		return;
 	/* It takes little, and who comes next makes up for it. */
 	if (mode == ENGINE_HISTORY && !operations->shortage(engine->store, true))
 		return;
-	for (int step = 0; step < STEPS_PER_TRANSACTION; step++) {
+	for (int step = 0; step < STEPS_PER_TRANSACTION && pages_read < READS_PER_TRANSACTION;
+	     step++) {
 		uint32_t shortage = operations->shortage(engine->store, false);
 
-		if (!shortage ||
-		    (engine->merge_futile > operations->merge_calls_max(engine->store) &&
-		     engine->transactions < engine->merge_again))
+		if (!shortage || is_pointless(engine))
 			return;
 		if (step == 0) {
 			retention_judge(engine);
 			standing_review(engine);
 		}
-		if (make_some_room(engine, shortage) == 0)
+		if (make_some_room(engine, shortage, &pages_read) == 0)
 			continue;
 		/* What is left is needed; the oldest history is the first to be needed no more. */
 		if (engine->merge_futile >= FUTILE_STEPS_RECLAIM && reclaim(engine, shortage))
@@ -601,11 +637,12 @@ static int step_to_room(struct engine *engine, const struct engine_room *wanted)
 {
 	uint32_t rows, futile_max = engine->store->operations->merge_calls_max(engine->store);
 	uint64_t bytes = with_loss(wanted->bytes), found = free_bytes(engine, &rows);
+	uint64_t pages_read = 0;
 
 	bytes += rows * engine->segment_bytes;
 	if (found >= bytes)
 		return 0;
-	if (make_some_room(engine, SEGMENTS_AT_ONCE) == 0)
+	if (make_some_room(engine, SEGMENTS_AT_ONCE, &pages_read) == 0)
 		return -EAGAIN;
 	if (engine->merge_futile < FUTILE_STEPS_RECLAIM)
 		return -EAGAIN;

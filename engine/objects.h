@@ -62,9 +62,9 @@ struct engine {
 	/* Flushes of commits: one at a time; those who waited for it find their transaction flushed too. */
 	pthread_mutex_t flushing;
 	uint64_t flushed; /* transactions that had been committed when the last flush began */
-	/* Merge steps in a row that found nothing worth it, and the count of transactions from which on to try again. */
+	/* Merge steps in a row that gained nothing, and the count of transactions, or the time, from which on to try again. */
 	uint32_t merge_futile;
-	uint64_t merge_again;
+	uint64_t merge_again, merge_again_ms;
 	uint64_t reclaimed_at;  /* transactions when history was given up last */
 	uint64_t segment_bytes; /* about; 0: the store has no segments */
 	struct standing_review review;

@@ -153,6 +153,8 @@ struct record_merge {
 	enum record_merge_choice choice;
 	/* Results, added up over calls. */
 	uint64_t segments_freed;
+	uint64_t segments_taken; /* by what was moved */
+	uint64_t pages_read;
 	uint64_t records_moved, records_dropped;
 	uint64_t bytes_moved; /* headers and values */
 };

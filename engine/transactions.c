@@ -262,9 +262,9 @@ static int put_and_commit(struct engine_txn *txn)
 	if (result)
 		return result;
 	engine->transactions++;
-	/* What is removed makes room: look for it again. */
-	if (txn->mode == ENGINE_FREE || txn->mode == ENGINE_RESCUE || txn->rolled_back ||
-	    txn->object_rolled_back)
+	/* What is removed makes room: look for it again. What is noted for merging removes nothing. */
+	if (!txn->is_aside && (txn->mode == ENGINE_FREE || txn->mode == ENGINE_RESCUE ||
+			       txn->rolled_back || txn->object_rolled_back))
 		engine->merge_futile = 0;
 	cache_commit(&engine->onodes);
 	cache_commit(&engine->nodes);

@@ -60,6 +60,8 @@ static int take_newest(struct lookup *lookup, const struct page_view *page)
 		return -EBADMSG;
 	lookup->found = 1;
 	*lookup->info = describe(&header);
+	/* What is moved says nothing of other places, but only what is newer is still looked for. */
+	lookup->after = max_u64(lookup->after, header.sequence - 1);
 	uint32_t copied = header.length < lookup->capacity ? header.length : lookup->capacity;
 
 	if (copied)
@@ -153,6 +155,19 @@ static bool page_has_key(const struct page_view *page, const struct record_key *
 	return false;
 }
 
+/* The same for a merge, which has many pages in memory. -EBUSY: it may read no more. */
+static int search_for_merge(struct lookup *lookup, uint64_t page)
+{
+	struct muninn_store *store = lookup->store;
+	struct page_view view;
+	int result;
+
+	if (store->merge_reads >= store->merge_reads_max && !store_has_merged(store, page))
+		return -EBUSY;
+	result = store_read_merged(store, page, &view);
+	return result ? result : lookup->visit(lookup, &view);
+}
+
 /* Looks in one flash page. 0: found. -EAGAIN: go on. */
 static int search_flash_page(struct lookup *lookup, uint32_t segment, uint32_t place)
 {
@@ -170,11 +185,11 @@ static int search_flash_page(struct lookup *lookup, uint32_t segment, uint32_t p
 	/* A false positive: an earlier place stands for that page, and newer records may be at places between the two. */
 	if (page == UINT32_MAX)
 		return -EAGAIN;
-	if (lookup->cause == NAND_CAUSE_MERGE && io.page == store->merge_page)
-		return lookup->visit(lookup, &store->merge_view);
+	if (lookup->cause == NAND_CAUSE_MERGE)
+		return search_for_merge(lookup, io.page);
 	int result = nand_read(store->nand, lookup->cause, &io, 1);
 
-	count_up(&store->counters.page_reads, lookup->cause == NAND_CAUSE_USER);
+	count_up(&store->counters.page_reads, 1);
 	if (result == -ENODATA) /* sealed segments are programmed whole: the flash lost a page */
 		result = -EBADMSG;
 	if (!result && (!page_spare_decode(spare_bytes, geometry->page_bytes, &spare) ||
@@ -192,7 +207,7 @@ static int search_flash_page(struct lookup *lookup, uint32_t segment, uint32_t p
 		.large_header = spare.large ? spare.large_header : NULL,
 	};
 
-	if (lookup->cause == NAND_CAUSE_USER && !page_has_key(&view, lookup->key)) {
+	if (!page_has_key(&view, lookup->key)) {
 		count_up(&store->counters.false_positive_reads, 1);
 		return -EAGAIN;
 	}
@@ -217,6 +232,7 @@ static int search_table(struct lookup *lookup, const struct table *table)
 
 		if (result != -EAGAIN)
 			return result;
+		search.after = lookup->after;
 	}
 	return search.result ? search.result : -EAGAIN;
 }
@@ -259,14 +275,15 @@ static int search(struct lookup *lookup)
 	return result;
 }
 
-int store_get(struct muninn_store *store, const struct record_key *key,
-	      const struct visibility *visibility, enum nand_cause cause, void *value,
-	      uint32_t capacity, struct record_info *info)
+int store_get_since(struct muninn_store *store, const struct record_key *key,
+		    const struct visibility *visibility, uint64_t since, enum nand_cause cause,
+		    void *value, uint32_t capacity, struct record_info *info)
 {
 	struct lookup lookup = {
 		.store = store,
 		.key = key,
 		.visibility = *visibility,
+		.after = max_u64(since, 1) - 1,
 		.cause = cause,
 		.visit = take_newest,
 		.info = info,
@@ -276,6 +293,13 @@ int store_get(struct muninn_store *store, const struct record_key *key,
 	};
 
 	return search(&lookup);
+}
+
+int store_get(struct muninn_store *store, const struct record_key *key,
+	      const struct visibility *visibility, enum nand_cause cause, void *value,
+	      uint32_t capacity, struct record_info *info)
+{
+	return store_get_since(store, key, visibility, 0, cause, value, capacity, info);
 }
 
 int store_has_older(struct muninn_store *store, const struct record_key *key, uint64_t sequence)

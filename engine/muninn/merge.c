@@ -11,13 +11,18 @@
 #include <stdlib.h>
 
 #include "common/log.h"
-#include "engine/muninn/store.h"
+#include "engine/muninn/judge.h"
 
 enum {
 	SAMPLED_PAGES = 4,          /* of a segment, to estimate how much of it is live */
 	CANDIDATES = 16,            /* segments that are sampled for one victim, at most */
 	GOOD_ENOUGH_PERMILLE = 100, /* a victim with so little live is taken at once */
-	BOUNDS_MAX = 64,            /* at which a record is looked for */
+	SAMPLED_READS = 32,         /* of a segment with few records, to find such pages */
+	FILLED_COLUMNS = 16,        /* that tell what the segments of a row are filled to */
+	KEY_GROUPS = 1024,          /* of a segment's keys, to find the hottest */
+	READS = 4096, /* pages: with so many no more is looked for, and what was found is moved */
+	READ_SEGMENTS = 4, /* but at least the pages of so many segments */
+	READ_FACTOR_MAX = 1 << 20,
 };
 
 /* A sealed segment. */
@@ -28,109 +33,15 @@ struct victim {
 	bool is_unworn;         /* chosen to level wear */
 };
 
-/* ---- what is needed ---- */
-
-enum need { NEED_NONE, NEED_NEWEST, NEED_OLD };
-
-/* What is found for the key of a record that is judged. */
-struct judged {
-	struct muninn_store *store;
-	const struct record_header *header;
-	const uint8_t *value;
-	struct record_info found;
-	uint8_t found_value[MUNINN_PAGE_BYTES_MAX];
-};
-
-/*
- * Whether the record is the one found for its key: not superseded, not even by a later put of the same command. 1, 0, or
- * the error of the search. `found` = what is (sequence 0: nothing).
- */
-static int is_found(struct judged *judged, const struct visibility *visibility)
+static uint64_t segment_bytes(const struct muninn_store *store)
 {
-	const struct record_header *header = judged->header;
-	int result = store_get(judged->store, &header->key, visibility, NAND_CAUSE_MERGE,
-			       judged->found_value, sizeof(judged->found_value), &judged->found);
-
-	if (result) {
-		judged->found.sequence = 0;
-		return result == -ENOENT ? 0 : result;
-	}
-	return judged->found.sequence == header->sequence &&
-	       judged->found.length == header->length &&
-	       memcmp(judged->found_value, judged->value, header->length) == 0;
+	return (uint64_t)store->geometry.segment_pages * store->geometry.page_bytes;
 }
 
-/* Whether the record is found and reached at one of the bounds. 1, 0, or the error of a search. */
-static int is_needed_at(struct judged *judged, const struct record_keep *keep,
-			const struct record_info *info, bool newest, const uint64_t *bounds,
-			uint32_t count)
+/* Whether the pages that the merge may read to find out what is needed have been read. */
+static bool has_read_enough(const struct muninn_store *store)
 {
-	const struct record_header *header = judged->header;
-	uint64_t newest_sequence = judged->found.sequence;
-
-	for (uint32_t i = 0; i < count; i++) {
-		struct visibility visibility = store_visibility(judged->store, bounds[i]);
-		int found;
-
-		/* What is known already saves most searches. */
-		if (bounds[i] < header->sequence ||
-		    record_is_hidden(&visibility, &header->key, header->sequence))
-			continue;
-		if (newest)
-			found = 1;
-		else if (bounds[i] == RECORD_NEWEST &&
-			 !record_is_hidden(&visibility, &header->key, newest_sequence))
-			found = 0;
-		else
-			found = is_found(judged, &visibility);
-		if (found < 0)
-			return found;
-		if (found && (header->flags & RECORD_TOMBSTONE || !keep->is_reachable ||
-			      keep->is_reachable(keep->context, &header->key, info, bounds[i])))
-			return 1;
-	}
-	return 0;
-}
-
-/*
- * Whether a record must be kept, and whether nothing newer of its key has been put, hidden or not. Negative errno when that
- * can't be read.
- */
-static int judge_record(struct muninn_store *store, const struct record_keep *keep,
-			const struct record_header *header, const uint8_t *value)
-{
-	struct visibility everything = store_visibility(store, RECORD_NEWEST);
-	struct judged judged = { .store = store, .header = header, .value = value };
-	const struct record_info info = {
-		.sequence = header->sequence,
-		.length = header->length,
-		.version = header->version,
-		.flags = header->flags & (RECORD_TOMBSTONE | RECORD_ABSORB),
-	};
-	uint64_t bounds[BOUNDS_MAX + 1];
-	uint32_t count = 0;
-	int newest, needed = 1;
-
-	if (!sequence_is_visible(&everything, header->sequence))
-		return NEED_NONE;
-	everything.timeline = NULL;
-	newest = is_found(&judged, &everything);
-	if (newest < 0)
-		return newest;
-	if (keep->boundaries)
-		count = keep->boundaries(keep->context, &header->key, &info, bounds, BOUNDS_MAX);
-	if (count <= BOUNDS_MAX) {
-		bounds[count++] = RECORD_NEWEST;
-		needed = is_needed_at(&judged, keep, &info, newest, bounds, count);
-	}
-	/* Without older records a tombstone says nothing. */
-	if (needed > 0 && header->flags & RECORD_TOMBSTONE &&
-	    !(keep->keeps_lone_tombstone &&
-	      keep->keeps_lone_tombstone(keep->context, &header->key, &info)))
-		needed = store_has_older(store, &header->key, header->sequence);
-	if (needed <= 0)
-		return needed ? needed : NEED_NONE;
-	return newest ? NEED_NEWEST : NEED_OLD;
+	return store->merge_reads >= store->merge_reads_max;
 }
 
 /* ---- reading a segment ---- */
@@ -142,90 +53,32 @@ typedef int record_visitor(struct muninn_store *store, const struct record_keep 
 static int visit_page(struct muninn_store *store, const struct record_keep *keep, uint32_t segment,
 		      uint32_t page, record_visitor *visit, void *context)
 {
-	uint8_t data[MUNINN_PAGE_BYTES_MAX];
-	uint8_t spare_bytes[4096];
-	struct page_spare spare;
+	uint8_t data[MUNINN_PAGE_BYTES_MAX], large_header[RECORD_HEADER_BYTES];
+	uint64_t number = segment_page(&store->geometry, segment) + page;
 	struct page_record record;
-	struct nand_page_io io = {
-		.page = segment_page(&store->geometry, segment) + page,
-		.data = data,
-		.spare = spare_bytes,
-	};
+	struct page_view view;
 	uint32_t offset = 0;
-	int result = nand_read(store->nand, NAND_CAUSE_MERGE, &io, 1);
+	int result = store_read_merged(store, number, &view);
 
-	if (!result && (!page_spare_decode(spare_bytes, store->geometry.page_bytes, &spare) ||
-			spare.kind != PAGE_KIND_RECORDS))
-		result = -EBADMSG;
 	if (result) {
 		log_line(LOG_LEVEL_ERROR,
 			 "merge: flash page %llu can't be read (error %d); segment %u stays",
-			 (unsigned long long)io.page, -result, segment);
-		return result == -ENODATA ? -EBADMSG : result;
+			 (unsigned long long)number, -result, segment);
+		return result;
 	}
-	struct page_view view = {
-		.serial = spare.serial,
-		.data = data,
-		.used = spare.used,
-		.large_header = spare.large ? spare.large_header : NULL,
-	};
+	/* Other pages take its place while its records are judged. */
+	uint64_t serial = view.serial;
 
-	store->merge_page = io.page;
-	store->merge_view = view;
+	memcpy(data, view.data, view.used);
+	view.data = data;
+	if (view.large_header)
+		view.large_header = memcpy(large_header, view.large_header, sizeof(large_header));
 	while (!result && page_next(&view, &offset, &record))
-		result = visit(store, keep, &record, spare.serial, context);
-	store->merge_page = NO_PAGE;
+		result = visit(store, keep, &record, serial, context);
 	return result;
 }
 
 /* ---- choosing ---- */
-
-/* Bytes of records that were looked at, and of those that are needed. */
-struct live_bytes {
-	uint64_t live, all;
-	uint8_t *needs; /* where what is found for each record goes; NULL: nowhere */
-};
-
-static int add_live_bytes(struct muninn_store *store, const struct record_keep *keep,
-			  const struct page_record *record, uint64_t serial, void *context)
-{
-	struct live_bytes *bytes = context;
-	struct record_header header;
-
-	(void)serial;
-	record_header_decode(record->header, &header);
-	int need = judge_record(store, keep, &header, record->value);
-
-	bytes->all += RECORD_HEADER_BYTES + header.length;
-	if (need > NEED_NONE)
-		bytes->live += RECORD_HEADER_BYTES + header.length;
-	if (bytes->needs && need >= 0)
-		*bytes->needs++ = (uint8_t)need;
-	return need < 0 ? need : 0;
-}
-
-/*
- * The live part of the records in `samples` pages spread over a segment, or of a segment that is all but empty: moving its
- * few records gains room too. A segment that can't be read counts as all live.
- */
-static uint32_t measure_segment(struct muninn_store *store, const struct record_keep *keep,
-				uint32_t segment, uint32_t samples)
-{
-	uint32_t stride = store->geometry.segment_pages / samples;
-	uint32_t first = (uint32_t)(hash_mix(++store->merge_random) % stride);
-	uint64_t capacity = (uint64_t)samples * store->geometry.page_bytes;
-	bool whole = samples == store->geometry.segment_pages;
-	struct live_bytes bytes = { .needs = whole ? store->merge_needs : NULL };
-
-	store->merge_needs_segment = NO_SEGMENT;
-	for (uint32_t i = 0; i < samples; i++)
-		if (visit_page(store, keep, segment, first + i * stride, add_live_bytes, &bytes))
-			return 1000;
-	if (whole)
-		store->merge_needs_segment = segment;
-	/* Half of the capacity is what a segment is refilled to at worst. */
-	return (uint32_t)(bytes.live * 1000 / max_u64(max_u64(bytes.all, capacity / 2), 1));
-}
 
 static struct table *row_table(struct row *row, uint32_t n)
 {
@@ -238,6 +91,148 @@ static uint32_t column_segment(const struct table *table, uint32_t column)
 
 	table_read_column(table, column, &facts);
 	return facts.segment;
+}
+
+/* Finds the column of a sealed segment. */
+static struct table *find_column(struct muninn_store *store, const struct victim *victim,
+				 uint32_t *column, struct table_column *facts)
+{
+	struct row *row = &store->rows[victim->row];
+
+	for (uint32_t n = 0; n <= row->complete_count; n++) {
+		struct table *table = row_table(row, n);
+
+		for (uint64_t live = table_live(table); live; live &= live - 1) {
+			*column = (uint32_t)__builtin_ctzll(live);
+			table_read_column(table, *column, facts);
+			if (facts->segment == victim->segment)
+				return table;
+		}
+	}
+	assert(!"a sealed segment is in a table of its row");
+	abort();
+}
+
+/* What the row's segments were filled to when they were sealed, the last few on average; all of a segment: it has none yet. */
+static uint64_t filled_bytes(struct muninn_store *store, const struct row *row)
+{
+	const struct table *table = &row->growing;
+	uint64_t bytes = 0;
+	uint32_t columns, count;
+
+	if (table_columns(table) == 0 && row->complete_count)
+		table = &row->complete[row->complete_count - 1];
+	columns = table_columns(table);
+	count = columns < FILLED_COLUMNS ? columns : FILLED_COLUMNS;
+	for (uint32_t n = columns - count; n < columns; n++) {
+		struct table_column facts;
+
+		table_read_column(table, n, &facts);
+		bytes += facts.record_bytes;
+	}
+	return count ? bytes / count : segment_bytes(store);
+}
+
+/* Bytes of records that were looked at, and of those that are needed. */
+struct live_bytes {
+	uint64_t live, all;
+	uint32_t *
+		keys; /* needed bytes of the keys with the same hash, KEY_GROUPS of them; NULL: not wanted */
+	uint8_t *needs; /* where what is found for each record goes; NULL: nowhere */
+};
+
+/* What a record takes of a segment. One as large as a page takes a page. */
+static uint32_t taken_bytes(const struct muninn_store *store, uint32_t length)
+{
+	uint32_t bytes = RECORD_HEADER_BYTES + length, page_bytes = store->geometry.page_bytes;
+
+	return bytes < page_bytes ? bytes : page_bytes;
+}
+
+static int add_live_bytes(struct muninn_store *store, const struct record_keep *keep,
+			  const struct page_record *record, uint64_t serial, void *context)
+{
+	struct live_bytes *bytes = context;
+	struct record_header header;
+
+	(void)serial;
+	record_header_decode(record->header, &header);
+	int need = judge_record(store, keep, &header, record->value, !bytes->needs);
+
+	bytes->all += RECORD_HEADER_BYTES + header.length;
+	if (need > NEED_NONE) {
+		bytes->live += RECORD_HEADER_BYTES + header.length;
+		if (bytes->keys)
+			bytes->keys[key_hash(&header.key, store->geometry.segment_pages).key %
+				    KEY_GROUPS] += taken_bytes(store, header.length);
+	}
+	if (bytes->needs && need >= 0)
+		*bytes->needs++ = (uint8_t)need;
+	return need < 0 ? need : 0;
+}
+
+/*
+ * What of a segment it takes to put again what is needed of one. A row that was never filled will not be now: its segments end with
+ * the places of its hottest key. `bytes` are of all or some of the segment's pages.
+ */
+static uint32_t live_permille(struct muninn_store *store, const struct victim *victim,
+			      const struct live_bytes *bytes, uint64_t record_bytes)
+{
+	uint64_t filled = filled_bytes(store, &store->rows[victim->row]);
+	uint64_t live = bytes->all ? record_bytes * bytes->live / bytes->all : 0;
+	/* Half of the capacity is what a segment is otherwise refilled to at worst. */
+	uint64_t part =
+		live * 1000 /
+		max_u64(1, max_u64(record_bytes, min_u64(filled, segment_bytes(store) / 2)));
+
+	for (uint32_t group = 0; bytes->keys && group < KEY_GROUPS; group++)
+		part = max_u64(part, bytes->keys[group] * UINT64_C(1000) /
+					     ((uint64_t)store->geometry.places *
+					      store->geometry.page_bytes));
+	return (uint32_t)min_u64(part, 1000);
+}
+
+/*
+ * The live part of a segment by the records in a few pages that are spread over it. In one that is all but empty more of them are
+ * read until there are some with records. A segment that can't be read counts as all live.
+ */
+static uint32_t sample_segment(struct muninn_store *store, const struct record_keep *keep,
+			       const struct victim *victim)
+{
+	uint32_t pages = store->geometry.segment_pages, column, found = 0;
+	uint32_t samples = pages < SAMPLED_PAGES ? pages : SAMPLED_PAGES;
+	uint32_t first = (uint32_t)hash_mix(++store->merge_random);
+	struct live_bytes bytes = { 0 };
+	struct table_column facts;
+
+	find_column(store, victim, &column, &facts);
+	bool is_full = facts.record_bytes * 2 >= segment_bytes(store);
+	uint32_t reads = is_full || pages < SAMPLED_READS ? samples : SAMPLED_READS;
+
+	for (uint32_t i = 0; i < reads && found < samples; i++) {
+		uint32_t page = (first + i * (pages / samples) + i / samples) % pages;
+		uint64_t before = bytes.all;
+
+		if (visit_page(store, keep, victim->segment, page, add_live_bytes, &bytes))
+			return 1000;
+		found += bytes.all != before;
+	}
+	return live_permille(store, victim, &bytes, facts.record_bytes);
+}
+
+/* The same by all records, noting what is found for each. */
+static uint32_t count_segment(struct muninn_store *store, const struct record_keep *keep,
+			      const struct victim *victim)
+{
+	uint32_t keys[KEY_GROUPS] = { 0 };
+	struct live_bytes bytes = { .keys = keys, .needs = store->merge_needs };
+
+	store->merge_needs_segment = NO_SEGMENT;
+	for (uint32_t page = 0; page < store->geometry.segment_pages; page++)
+		if (visit_page(store, keep, victim->segment, page, add_live_bytes, &bytes))
+			return 1000;
+	store->merge_needs_segment = victim->segment;
+	return live_permille(store, victim, &bytes, bytes.all);
 }
 
 /*
@@ -274,22 +269,21 @@ static bool next_table(struct muninn_store *store)
 /* Notes what the filters of the walk's next table tell of its segments, and how full they are. */
 static void estimate_table(struct muninn_store *store)
 {
-	uint64_t capacity = (uint64_t)store->geometry.segment_pages * store->geometry.page_bytes;
-	uint32_t live_permille[MUNINN_COLUMNS];
+	uint32_t live[MUNINN_COLUMNS];
 
 	if (!next_table(store))
 		return;
 	const struct row *row = &store->rows[store->merge_row];
 	const struct table *table = &row->complete[store->merge_table];
 
-	overlap_estimate(store, row, store->merge_table, live_permille);
-	for (uint64_t live = table_live(table); live; live &= live - 1) {
-		uint32_t column = (uint32_t)__builtin_ctzll(live);
+	overlap_estimate(store, row, store->merge_table, live);
+	for (uint64_t columns = table_live(table); columns; columns &= columns - 1) {
+		uint32_t column = (uint32_t)__builtin_ctzll(columns);
 		struct table_column facts;
 
 		table_read_column(table, column, &facts);
 		store->merge_estimates[facts.segment] =
-			(uint16_t)(live_permille[column] * facts.record_bytes / capacity);
+			(uint16_t)(live[column] * facts.record_bytes / segment_bytes(store));
 	}
 }
 
@@ -365,7 +359,7 @@ static bool unworn_segment(struct muninn_store *store, struct victim *victim)
 
 /* -EAGAIN: there are no sealed segments. */
 static int choose_by_samples(struct muninn_store *store, const struct record_keep *keep,
-			     uint32_t samples, struct victim *best)
+			     struct victim *best)
 {
 	best->live_permille = 1001;
 	for (uint32_t i = 0; i < CANDIDATES && best->live_permille > GOOD_ENOUGH_PERMILLE; i++) {
@@ -373,7 +367,7 @@ static int choose_by_samples(struct muninn_store *store, const struct record_kee
 
 		if (!next_segment(store, &candidate))
 			return -EAGAIN;
-		candidate.live_permille = measure_segment(store, keep, candidate.segment, samples);
+		candidate.live_permille = sample_segment(store, keep, &candidate);
 		if (candidate.live_permille < best->live_permille)
 			*best = candidate;
 	}
@@ -384,27 +378,27 @@ static int choose_victim(struct muninn_store *store, const struct record_keep *k
 			 const struct record_merge *merge, struct victim *best)
 {
 	uint32_t live_permille_max = merge->live_permille_max;
-	uint32_t pages = store->geometry.segment_pages;
-	uint32_t samples = pages < SAMPLED_PAGES ? pages : SAMPLED_PAGES;
 	int result = -EAGAIN;
 
-	if (sparse_segment(store, best) || unworn_segment(store, best))
-		return 0;
+	if (sparse_segment(store, best) || unworn_segment(store, best)) {
+		count_segment(store, keep, best);
+		return has_read_enough(store) ? -EAGAIN : 0;
+	}
 	if (merge->choice == RECORD_MERGE_FILTERS) {
 		result = choose_by_filters(store, live_permille_max, best);
 		if (!result)
-			best->live_permille = measure_segment(store, keep, best->segment, samples);
+			best->live_permille = sample_segment(store, keep, best);
 		if (!result && best->live_permille > live_permille_max)
 			result = -EAGAIN;
 	}
 	/* Filters speak of complete tables only, and of other keys than a hot one at most. */
 	if (result == -EAGAIN)
-		result = choose_by_samples(store, keep, samples, best);
+		result = choose_by_samples(store, keep, best);
 	if (result)
 		return result;
 	/* A few pages tell which segment is best, not whether it is worth moving: that is counted. */
 	if (best->live_permille <= live_permille_max)
-		best->live_permille = measure_segment(store, keep, best->segment, pages);
+		best->live_permille = count_segment(store, keep, best);
 	return best->live_permille <= live_permille_max ? 0 : -EAGAIN;
 }
 
@@ -427,7 +421,7 @@ static int move_record(struct muninn_store *store, const struct record_keep *kee
 		return -EBADMSG;
 	record_header_decode(record->header, &moved.header);
 	need = moving->needs ? *moving->needs++
-			     : judge_record(store, keep, &moved.header, record->value);
+			     : judge_record(store, keep, &moved.header, record->value, false);
 	if (need <= NEED_NONE) {
 		merge->records_dropped += need == NEED_NONE;
 		return need;
@@ -448,41 +442,28 @@ static int move_record(struct muninn_store *store, const struct record_keep *kee
 static struct root_kill kill_segment(struct muninn_store *store, const struct victim *victim)
 {
 	struct row *row = &store->rows[victim->row];
+	struct table_column facts;
+	uint32_t column;
+	struct table *table = find_column(store, victim, &column, &facts);
+	struct root_kill kill = {
+		.segment = facts.segment,
+		.row = (uint16_t)victim->row,
+		.column = (uint16_t)column,
+		.table = table_index(table),
+		.serial = facts.serial,
+	};
 
-	for (uint32_t n = 0; n <= row->complete_count; n++) {
-		struct table *table = row_table(row, n);
-		uint64_t live = table_live(table);
-
-		for (; live; live &= live - 1) {
-			uint32_t column = (uint32_t)__builtin_ctzll(live);
-			struct table_column facts;
-
-			table_read_column(table, column, &facts);
-			if (facts.segment != victim->segment)
-				continue;
-			struct root_kill kill = {
-				.segment = facts.segment,
-				.row = (uint16_t)victim->row,
-				.column = (uint16_t)column,
-				.table = table_index(table),
-				.serial = facts.serial,
-			};
-
-			table_kill_column(table, column);
-			store->segment_rows[facts.segment] = NO_ROW;
-			if (store->merge_estimates)
-				store->merge_estimates[facts.segment] = UINT16_MAX;
-			store->counters.sealed_records -= facts.records;
-			store->counters.sealed_record_bytes -= facts.record_bytes;
-			if (n < row->complete_count && !table_live(table))
-				store_drop_table(store, victim->row, n);
-			versions_refresh(store, row);
-			row->unsynced = true;
-			return kill;
-		}
-	}
-	assert(!"a sealed segment is in a table of its row");
-	abort();
+	table_kill_column(table, column);
+	store->segment_rows[facts.segment] = NO_ROW;
+	if (store->merge_estimates)
+		store->merge_estimates[facts.segment] = UINT16_MAX;
+	store->counters.sealed_records -= facts.records;
+	store->counters.sealed_record_bytes -= facts.record_bytes;
+	if (table != &row->growing && !table_live(table))
+		store_drop_table(store, victim->row, (uint32_t)(table - row->complete));
+	versions_refresh(store, row);
+	row->unsynced = true;
+	return kill;
 }
 
 uint32_t store_merge_calls_max(const struct muninn_store *store)
@@ -509,7 +490,7 @@ void store_merge_begin(struct muninn_store *store)
 			break;
 	}
 	store->merge_step = step;
-	store->merge_page = NO_PAGE;
+	store->merge_read_factor = 1;
 	store->merge_needs_segment = NO_SEGMENT;
 }
 
@@ -557,19 +538,44 @@ static uint32_t move_batch(struct muninn_store *store, const struct record_keep 
 	return count;
 }
 
+/*
+ * Whoever waits for a merge shall not wait for long. Where so many reads were not enough to find out about a single segment, the
+ * next merge may do more.
+ */
+static uint64_t reads_allowed(const struct muninn_store *store)
+{
+	uint64_t reads = max_u64(READS, (uint64_t)READ_SEGMENTS * store->geometry.segment_pages);
+
+	return reads * store->merge_read_factor;
+}
+
+static void allow_reads(struct muninn_store *store, uint32_t segments_moved)
+{
+	if (segments_moved)
+		store->merge_read_factor = 1;
+	else if (has_read_enough(store) && store->merge_read_factor < READ_FACTOR_MAX)
+		store->merge_read_factor *= 2;
+}
+
 int store_merge(struct muninn_store *store, const struct record_keep *keep,
 		struct record_merge *merge)
 {
 	struct victim batch[MERGE_SEGMENTS_MAX];
 	struct root_kill kills[MERGE_SEGMENTS_MAX];
 	uint32_t wanted = merge->segments_wanted ? merge->segments_wanted : 1;
+	uint64_t taken = store->space.taken;
 	int result = 0;
+
+	judge_begin(store, reads_allowed(store));
 	uint32_t count = move_batch(store, keep, merge,
 				    wanted < MERGE_SEGMENTS_MAX ? wanted : MERGE_SEGMENTS_MAX,
 				    batch, &result);
 
 	/* So that commands that must not take long find room behind what was moved. */
 	store_catch_up(store, UINT32_MAX);
+	merge->segments_taken += store->space.taken - taken;
+	merge->pages_read += store->merge_reads;
+	allow_reads(store, count);
 	if (count == 0)
 		return result;
 	/*

@@ -60,6 +60,25 @@ struct store_counters {
 	uint64_t sealed_records, sealed_record_bytes;
 };
 
+/* What a merge has found for a key at a bound. */
+struct merge_find {
+	struct record_key key;
+	uint64_t bound;
+	uint64_t sequence;    /* 0: nothing is noted here */
+	uint32_t length, crc; /* of its value */
+	bool timeline;        /* by who sees what rollbacks leave, or by one who sees everything */
+};
+
+#define MERGE_FINDS 256
+
+/* A page that a merge has read. */
+struct merge_page {
+	uint64_t number; /* NO_PAGE: none */
+	struct page_spare spare;
+};
+
+#define MERGE_PAGES 256
+
 struct carry;
 
 struct muninn_store {
@@ -107,15 +126,19 @@ struct muninn_store {
 	uint32_t merge_cursor, merge_step; /* walk of merge over the segments */
 	uint64_t merge_random;             /* which of their pages it looks at */
 	uint32_t merge_row, merge_table;   /* walk over the complete tables */
-	struct page_view
-		merge_view; /* the page that merge has in hand: its look-ups need not read it again ... */
-	uint64_t merge_page; /* ... and where it is; NO_PAGE: none */
 	uint8_t *
 		merge_needs; /* what was found for each record of the segment that was counted last */
 	uint32_t merge_needs_segment; /* NO_SEGMENT: none */
 	uint16_t *
 		merge_estimates; /* live per mille of segments, by their filters; UINT16_MAX: unknown; NULL: all are */
-	uint32_t version_tables; /* tables of an internal version */
+	struct merge_find merge_finds[MERGE_FINDS]; /* what was found last; see judge.c */
+	struct merge_page merge_pages
+		[MERGE_PAGES]; /* that were read last, each at its number modulo that many ... */
+	uint8_t *merge_data;   /* ... and their data areas */
+	/* Pages that the running merge has read, and with how many it looks for no more. */
+	uint64_t merge_reads, merge_reads_max;
+	uint32_t merge_read_factor; /* how many times as many as usual the next one may read */
+	uint32_t version_tables;    /* tables of an internal version */
 };
 
 static inline void count_up(uint64_t *counter, uint64_t by)
@@ -261,6 +284,11 @@ int store_get(struct muninn_store *store, const struct record_key *key,
 	      const struct visibility *visibility, enum nand_cause cause, void *value,
 	      uint32_t capacity, struct record_info *info);
 
+/* The same, of those with sequence numbers from `since` on; of what is older something may be found, or not. */
+int store_get_since(struct muninn_store *store, const struct record_key *key,
+		    const struct visibility *visibility, uint64_t since, enum nand_cause cause,
+		    void *value, uint32_t capacity, struct record_info *info);
+
 /*
  * Whether a tombstone ends anything: another record of its key as old as it or older, of its own command too, hidden or
  * not. 1, 0, or the error of the search.
@@ -279,6 +307,17 @@ int store_get_older(struct muninn_store *store, const struct record_key *key, ui
 /* record_store_operations.has_between. */
 int store_has_between(struct muninn_store *store, const struct record_key *key, uint64_t after,
 		      uint64_t bound);
+
+/* ---- judge.c ---- */
+
+/*
+ * Reads a page of records for the running merge, which may have it already; it counts what is read. The view is of the store's
+ * memory and holds until the next call. The flash's errors; -EBADMSG: it is none.
+ */
+int store_read_merged(struct muninn_store *store, uint64_t page, struct page_view *view);
+
+/* Whether the running merge has the page. */
+bool store_has_merged(const struct muninn_store *store, uint64_t page);
 
 /* ---- versions.c: internal versions ---- */
 
