@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* A session with one command in flight, as many tests of what a target may do to one begin; and how they end. */
+#ifndef MUNINN_TESTS_CLIENT_PEER_SCENE_H
+#define MUNINN_TESTS_CLIENT_PEER_SCENE_H
+
+#include "tests/client/peer.h"
+
+#define PEER_SCENE_ROOM 64U /* bytes that the command reads, if it reads */
+
+struct peer_scene {
+	struct peer peer;
+	struct counted_task task;
+	uint8_t memory[PEER_SCENE_ROOM + 64]; /* the room, and a guard behind it */
+	uint32_t tag;
+	uint8_t header[48]; /* for the test */
+};
+
+/* The command writes 32 bytes, of which none were sent, and reads, or does one of the two. */
+void peer_scene_set(struct peer_scene *scene, bool writes, bool reads);
+
+/* The session must have ended with `result`, a sentence that holds `word`, and the command with it. */
+void peer_scene_expect_end(struct peer_scene *scene, int result, const char *word);
+
+/* Nothing was stored behind the room. */
+void peer_scene_expect_guard(const struct peer_scene *scene);
+
+#endif
