@@ -88,6 +88,14 @@ int ctl_present(const struct ctl *ctl, int code, struct osd_client_address addre
 	return code;
 }
 
+int ctl_partition_to_change(struct ctl *ctl, struct osd_client_address *address)
+{
+	int code = ctl_partition_address(ctl, 0, address);
+
+	code = ctl_present(ctl, code, *address);
+	return code == CTL_OK ? ctl_connect(ctl) : code;
+}
+
 int ctl_scope_address(struct ctl *ctl, int index, struct osd_client_address *address)
 {
 	int code = ctl_address(ctl, index, address);

@@ -146,6 +146,8 @@ int ctl_object_address(struct ctl *ctl, int index, struct osd_client_address *ad
 int ctl_partition_address(struct ctl *ctl, int index, struct osd_client_address *address);
 /* Behind one of these, for what changes the present: CTL_DENIED if the address has a moment. `code` is passed on. */
 int ctl_present(const struct ctl *ctl, int code, struct osd_client_address address);
+/* The first argument as a partition of the present; and connects. */
+int ctl_partition_to_change(struct ctl *ctl, struct osd_client_address *address);
 /* As ctl_partition_address, or the device: "0". */
 int ctl_scope_address(struct ctl *ctl, int index, struct osd_client_address *address);
 /* Decimal or 0x, with K, M, G or T behind it (powers of 1024). -EINVAL. */

@@ -80,11 +80,8 @@ static int run_on_clone(struct ctl *ctl, change_clone *change)
 {
 	struct osd_client_address address;
 	struct osd_client_error error;
-	int code = ctl_partition_address(ctl, 0, &address);
+	int code = ctl_partition_to_change(ctl, &address);
 
-	code = ctl_present(ctl, code, address);
-	if (code == CTL_OK)
-		code = ctl_connect(ctl);
 	if (code != CTL_OK)
 		return code;
 	if (change(ctl->client, address.partition, &error) < 0)

@@ -112,11 +112,8 @@ int verb_rmpart(struct ctl *ctl)
 {
 	struct osd_client_address address;
 	struct osd_client_error error;
-	int code = ctl_partition_address(ctl, 0, &address);
+	int code = ctl_partition_to_change(ctl, &address);
 
-	code = ctl_present(ctl, code, address);
-	if (code == CTL_OK)
-		code = ctl_connect(ctl);
 	if (code != CTL_OK)
 		return code;
 	if (osd_client_remove_partition(ctl->client, address.partition, ctl->options->contents,
