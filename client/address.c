@@ -46,6 +46,8 @@ int osd_client_parse_address(const char *text, struct osd_client_address *addres
 	if (result == 0 && *at == '@') {
 		at++;
 		result = parse_number(&at, UINT16_MAX, &version);
+		if (result == 0 && version == 0)
+			result = -EINVAL;
 		address->version = (uint16_t)version;
 	}
 	if (result == -ERANGE)

@@ -30,6 +30,20 @@ static int parse_digits(const char *text, uint64_t *value, const char **end)
 	return errno ? -EINVAL : 0;
 }
 
+/* The number of a version, as in an address: decimal, or 0x and hexadecimal digits. */
+static bool is_version(const char *text, uint64_t *version)
+{
+	bool hexadecimal = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+	const char *digits = hexadecimal ? text + 2 : text;
+
+	if (!*digits ||
+	    digits[strspn(digits, hexadecimal ? "0123456789abcdefABCDEF" : "0123456789")])
+		return false;
+	errno = 0;
+	*version = strtoull(digits, NULL, hexadecimal ? 16 : 10);
+	return errno == 0;
+}
+
 /* "10min" before now. */
 static int parse_before(const char *text, uint64_t now_ms, uint64_t *ms)
 {
@@ -210,10 +224,11 @@ int osd_client_parse_moment(const char *text, uint64_t now_ms, struct osd_client
 	*moment = (struct osd_client_moment){ 0 };
 	if (strcmp(text, "now") == 0)
 		return 0;
-	if (is_number(digits)) {
-		moment->kind = text[0] == '~'   ? OSD_CLIENT_AGO
-			       : text[0] == '#' ? OSD_CLIENT_AT_SEQUENCE
-						: OSD_CLIENT_AT_VERSION;
+	if (is_version(text, &moment->value)) {
+		moment->kind = OSD_CLIENT_AT_VERSION;
+		result = moment->value ? 0 : -EINVAL;
+	} else if (digits > text && is_number(digits)) {
+		moment->kind = text[0] == '~' ? OSD_CLIENT_AGO : OSD_CLIENT_AT_SEQUENCE;
 		result = parse_digits(digits, &moment->value, &end);
 		if (moment->value == 0)
 			result = -EINVAL;

@@ -314,7 +314,7 @@ struct osd_client_moment {
 };
 
 /*
- * What stands behind the @ of an address: "3" a version; "2026-11-21T14:32:05" (local time; with Z or +hh:mm that of
+ * What stands behind the @ of an address: "3", "0x3" a version; "2026-11-21T14:32:05" (local time; with Z or +hh:mm that of
  * there), "2026-11-21"; "-10min" (s, min, h, d, w) before `now_ms`; "~2" before the last two modifications; "#4711" a
  * sequence number; "now"; anything else that begins with a letter is a version's name. -EINVAL with a sentence, also of days that no calendar has,
  * and of local times that clocks left out or showed twice.

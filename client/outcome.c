@@ -49,9 +49,15 @@ static bool clones(uint16_t action)
 	return action == OSD_CREATE_CLONE || action == OSD_CREATE_SNAPSHOT;
 }
 
+/* Then partition 0 is the target's choice. */
+static bool makes_partition(uint16_t action)
+{
+	return action == OSD_CREATE_PARTITION || clones(action);
+}
+
 static struct meaning of_partition_field(const struct osd_cdb *cdb)
 {
-	if (cdb->action == OSD_CREATE_PARTITION || clones(cdb->action)) {
+	if (makes_partition(cdb->action)) {
 		if (cdb->partition < OSD_FIRST_ID)
 			return (struct meaning){ -EINVAL, "partition IDs begin at 0x10000" };
 		return (struct meaning){ -EEXIST, "a partition with this ID exists already; "
@@ -259,6 +265,11 @@ static struct meaning of_lock(const struct osd_cdb *cdb)
 				"comes back would cost some of it; roll the partitions back one by "
 				"one, or let the target's administrator end the lock"
 		};
+	if (osd_names_root(cdb->partition))
+		return (struct meaning){ -EPERM,
+					 "the history of the device, or of a partition of it, is "
+					 "locked; only the target's administrator can shorten it "
+					 "before the lock ends" };
 	return (struct meaning){ -EPERM,
 				 "the history of the partition is locked; only the target's "
 				 "administrator can shorten it before the lock ends" };
@@ -465,7 +476,7 @@ static const char *command_name(const struct osd_cdb *cdb)
 					  : osd_action_name(cdb->action);
 }
 
-/* "WRITE of 0x10000/0x10005" */
+/* "WRITE, address 0x10000/0x10005"; what concerns the root is "FORMAT OSD, the device". */
 static void describe(const struct osd_cdb *cdb, char *text, size_t capacity)
 {
 	char address[OSD_CLIENT_ADDRESS_TEXT];
@@ -475,8 +486,12 @@ static void describe(const struct osd_cdb *cdb, char *text, size_t capacity)
 		.version = (uint16_t)(cdb->partition >> 48),
 	};
 
-	snprintf(text, capacity, "%s, address %s", command_name(cdb),
-		 osd_client_format_address(where, address));
+	if (cdb->partition)
+		snprintf(text, capacity, "%s, address %s", command_name(cdb),
+			 osd_client_format_address(where, address));
+	else
+		snprintf(text, capacity, "%s%s", command_name(cdb),
+			 makes_partition(cdb->action) ? "" : ", the device");
 }
 
 static void say(struct osd_client_error *error, const struct osd_cdb *cdb, struct meaning meaning)

@@ -107,7 +107,9 @@ enum ctl_exit ctl_exit_of_connect(int result);
 int ctl_print_json(FILE *to, json_t *value);
 /* A partition on a line, or, with --json, as the value of `name`. CTL_OK or CTL_LOCAL. */
 int ctl_print_id(const struct ctl *ctl, const char *name, uint64_t id);
-/* Flushes stdout: CTL_OK or CTL_LOCAL. */
+/* Whether stdout is a pipe that nobody reads any more, as behind `head`: then there is nobody to be told either. */
+bool ctl_reader_is_gone(void);
+/* Flushes stdout: CTL_OK or CTL_LOCAL. Without a message where the reader is gone. */
 int ctl_end_output(const struct ctl *ctl);
 
 /*

@@ -442,7 +442,7 @@ int main(int count, char **arguments)
 	struct ctl ctl = { .options = &options, .verb = "muninnctl" };
 	int result;
 
-	/* A reader that goes away is an error of writing, with a message. */
+	/* A reader that goes away is an error of writing, and so is a target that does, which wants a message. */
 	signal(SIGPIPE, SIG_IGN);
 	keyring_guard_memory();
 	if (!shield_moments(count, arguments))

@@ -2,10 +2,12 @@
 /* Messages, exit codes, JSON. */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/ctl/ctl.h"
 #include "client/manifest.h"
@@ -145,10 +147,19 @@ int ctl_print_json(FILE *to, json_t *value)
 	return result;
 }
 
+bool ctl_reader_is_gone(void)
+{
+	struct pollfd output = { .fd = STDOUT_FILENO };
+
+	return poll(&output, 1, 0) == 1 && (output.revents & POLLERR);
+}
+
 int ctl_end_output(const struct ctl *ctl)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return CTL_OK;
+	if (ctl_reader_is_gone())
+		return CTL_LOCAL;
 	return ctl_fail(ctl, CTL_LOCAL, "the output can't be written: %s", strerror(errno));
 }
 

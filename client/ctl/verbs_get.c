@@ -96,6 +96,8 @@ static int fetch(struct ctl *ctl, struct osd_client_address address, transfer_wr
 	progress_end(&progress);
 	if (result == 0)
 		return CTL_OK;
+	if (error.local && result == -EPIPE && ctl_reader_is_gone())
+		return CTL_LOCAL;
 	if (error.local && !error.sentence.text[0])
 		return ctl_fail(ctl, CTL_LOCAL, "%s: %s", name, strerror(-error.result));
 	return ctl_fail_command(ctl, &error);

@@ -39,6 +39,8 @@ static void test_versions_sequences_and_counts_are_numbers(void **state)
 {
 	(void)state;
 	expect("3", OSD_CLIENT_AT_VERSION, 3);
+	expect("0x8001", OSD_CLIENT_AT_VERSION, 0x8001);
+	expect("@0X1f", OSD_CLIENT_AT_VERSION, 31);
 	expect("#4711", OSD_CLIENT_AT_SEQUENCE, 4711);
 	expect("~2", OSD_CLIENT_AGO, 2);
 	expect("now", OSD_CLIENT_NOW, 0);
@@ -85,6 +87,10 @@ static void test_everything_else_is_refused_with_examples(void **state)
 		"0",
 		"~",
 		"~0",
+		"~0x2",
+		"0x",
+		"0x0",
+		"0x1g",
 		"#",
 		"-",
 		"-10",

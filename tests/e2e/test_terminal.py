@@ -112,6 +112,22 @@ class OnATerminal(OneDaemonTest):
                 self.assertTrue(all(re.fullmatch(rf"{words[0]}: \d+%", line) for line in lines), lines)
                 self.assertEqual(self.try_ctl(*words, "--progress", "--quiet").stderr, b"")
 
+    def test_a_reader_that_goes_away_is_told_nothing(self):
+        self.ctl("put", self.url, f"{self.partition}/0x10000", stdin=noise(3 << 20, 1))
+        for words in (["stat"], ["get"], ["cat"], ["--json", "stat"], ["attr", "ls"], ["log"]):
+            reader, writer = os.pipe()
+            os.close(reader)
+            done = subprocess.run(
+                [MUNINNCTL, *words, self.url, f"{self.partition}/0x10000"], stdin=subprocess.DEVNULL, stdout=writer, stderr=subprocess.PIPE
+            )
+            os.close(writer)
+            self.assertEqual((done.returncode, done.stderr), (9, b""), words)
+        # Where what was printed is lost otherwise, somebody is.
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([MUNINNCTL, "stat", self.url], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 9)
+        self.assertIn(b"the output can't be written", done.stderr)
+
     def test_an_interrupted_merge_is_cancelled_on_the_target(self):
         for number in range(3):
             self.ctl("put", self.url, f"{self.partition}/0x10000", "--replace", stdin=noise(8 << 20, number))
