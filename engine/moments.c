@@ -276,9 +276,13 @@ static bool is_same_view(const struct view *one, const struct view *other)
 	       one->objects_bound == other->objects_bound;
 }
 
-/* Who reads at a number asks for it again and again. A clock that was set back makes none old. */
-static bool is_unused(const struct view *view, uint64_t now_ms)
+/*
+ * Who reads at a number asks for it again and again. A clock that was set back makes none old; those that were used while it was
+ * ahead count as used now.
+ */
+static bool is_unused(struct view *view, uint64_t now_ms)
 {
+	view->used_ms = min_u64(view->used_ms, now_ms);
 	return !view->bound || now_ms >= view->used_ms + ENGINE_VIEW_UNUSED_MS;
 }
 

@@ -295,6 +295,27 @@ static void test_of_many_such_days_none_is_forgotten(void **state)
 	check_in_doubt(f, 53500);
 }
 
+/* Numbers that were given for moments while the clock was ahead come free as others do, and not when that time has come. */
+static void test_views_from_then_come_free(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t version;
+
+	f->now = 1000 * SECOND;
+	make_text_object(f);
+	for (uint32_t at = 0; at < ENGINE_VIEWS; at++)
+		f->engine->views[at] = (struct view){ .partition = PID,
+						      .bound = 1 + at,
+						      .objects_bound = 1 + at,
+						      .used_ms = 1000000 * SECOND };
+	f->now = 1010 * SECOND;
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_view_open(f->txn, PID, at_time(1005 * SECOND), &version), -EFBIG);
+	commit(f);
+	f->now += ENGINE_VIEW_UNUSED_MS;
+	check_at(f, 1005, "one");
+}
+
 static void test_a_format_forgets_them(void **state)
 {
 	struct fixture *f = *state;
@@ -349,6 +370,7 @@ int main(void)
 		TEST(test_a_clock_from_before_what_is_left_of_history_was_ahead_all_the_same),
 		TEST(test_but_not_one_from_before_the_device),
 		TEST(test_of_many_such_days_none_is_forgotten),
+		TEST(test_views_from_then_come_free),
 		TEST(test_a_format_forgets_them),
 		TEST(test_a_format_begins_time_anew_though_the_clock_had_been_ahead),
 	};
