@@ -310,3 +310,24 @@ int engine_clone_get(struct engine_txn *txn, uint64_t id, struct engine_clone *c
 	partition_release(engine, root);
 	return result;
 }
+
+int engine_clone_depth(struct engine_txn *txn, uint64_t id, uint32_t *depth)
+{
+	struct engine *engine = txn->engine;
+	struct partition *partition;
+	struct partition_origin origin;
+	int result = partition_get(engine, id, &partition);
+
+	if (result)
+		return result;
+	origin = partition->origin;
+	partition_release(engine, partition);
+	*depth = 0;
+	if (!origin.index)
+		return 0;
+	result = lineage_depth(engine->store, origin.index, origin.bound);
+	if (result < 0)
+		return result;
+	*depth = (uint32_t)result + 1;
+	return 0;
+}

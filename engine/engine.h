@@ -730,6 +730,9 @@ struct engine_clone {
 /* -ENOENT: not a clone. */
 int engine_clone_get(struct engine_txn *txn, uint64_t partition, struct engine_clone *clone);
 
+/* Through how many partitions a partition reads what it has not put itself, detached and removed ones included. 0: it is no clone. */
+int engine_clone_depth(struct engine_txn *txn, uint64_t partition, uint32_t *depth);
+
 /* ---- reclaiming space ---- */
 
 /* Added up over calls. */

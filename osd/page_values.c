@@ -269,6 +269,19 @@ uint32_t osd_page_get_duplicate(const struct osd_request *request,
 	}
 }
 
+uint32_t osd_page_get_clone_depth(const struct osd_request *request,
+				  const struct osd_subject *subject,
+				  const struct osd_page_attribute *attribute, uint8_t *value)
+{
+	uint32_t depth;
+
+	(void)attribute;
+	if (engine_clone_depth(request->txn, subject->address.partition, &depth) != 0 || depth == 0)
+		return 0;
+	put_be32(value, depth);
+	return 4;
+}
+
 /* Stored where it was chosen. */
 uint32_t osd_page_get_layout(const struct osd_request *request, const struct osd_subject *subject,
 			     const struct osd_page_attribute *attribute, uint8_t *value)

@@ -7,7 +7,7 @@
 
 /* Information pages: what is the device's, the partition's, the object's own. */
 osd_page_getter osd_page_get_root_information, osd_page_get_information, osd_page_get_duplicate;
-osd_page_getter osd_page_get_layout;
+osd_page_getter osd_page_get_layout, osd_page_get_clone_depth;
 osd_page_setter osd_page_set_logical_length, osd_page_set_layout;
 osd_page_checker osd_page_allows_layout;
 /* Isolation: kept as it was set, all methods are alike. */

@@ -215,6 +215,8 @@ enum {
 	OSD_MUNINN_DUPLICATION_TIME =
 		0x3,               /* 6 bytes, ms since 1970: whose contents it began with */
 	OSD_MUNINN_WRITABLE = 0x4, /* 1 byte: 0 snapshot, 1 clone */
+	/* Also of those that were detached. */
+	OSD_MUNINN_CLONE_DEPTH = 0x5, /* 4 bytes: how many partitions it reads through */
 };
 
 /* Inside the range of a type. */

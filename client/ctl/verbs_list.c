@@ -188,6 +188,23 @@ int verb_ls(struct ctl *ctl)
 
 /* ---- stat ---- */
 
+/* Of partitions that were made as clones, and of our own targets. */
+static void show_clone_depth(const struct ctl *ctl, struct osd_client_address address,
+			     json_t *object)
+{
+	struct osd_client_error error;
+	uint64_t depth;
+
+	if (!address.partition || address.object ||
+	    osd_client_get_number(ctl->client, address, OSD_MUNINN_PARTITION,
+				  OSD_MUNINN_CLONE_DEPTH, &depth, &error) < 0)
+		return;
+	if (object)
+		json_object_set_new(object, "clone_depth", json_integer((json_int_t)depth));
+	else
+		printf("%-20s %" PRIu64 "\n", "clone_depth", depth);
+}
+
 static int stat_pages(struct ctl *ctl, struct osd_client_address address, uint32_t pages,
 		      const struct fact *information, size_t count)
 {
@@ -208,6 +225,8 @@ static int stat_pages(struct ctl *ctl, struct osd_client_address address, uint32
 	else
 		printf("%-20s %s\n", "address", text);
 	code = facts_print(ctl, address, pages + OSD_PAGE_INFORMATION, information, count, object);
+	if (code == CTL_OK)
+		show_clone_depth(ctl, address, object);
 	/* The root was never created, and nobody notes when it is looked at. */
 	if (code == CTL_OK && address.partition)
 		code = facts_print(ctl, address, pages + OSD_PAGE_TIMESTAMPS, times,

@@ -52,10 +52,12 @@ class Messages(OneDaemonTest):
             self.ctl("detach", self.url, clone)
             self.ctl("rmpart", self.url, last, "--contents")
             last = clone
+        self.assertRegex(self.ctl("stat", self.url, last), r"\nclone_depth +16\n")
         self.assert_says(TARGET, "a clone of a clone, and so on, 16 deep", "clone", last)
         # The way out that it names.
         fresh, name = next(self.partitions), content.split("/")[1]
         self.ctl("mkpart", self.url, fresh)
+        self.assertNotIn("clone_depth", self.ctl("stat", self.url, fresh))
         self.ctl("cp", self.url, f"0x{last:x}/{name}", f"0x{fresh:x}/{name}")
         clone = next(self.partitions)
         self.ctl("clone", self.url, fresh, clone)

@@ -186,11 +186,24 @@ static void test_there_are_65534_partitions_at_most(void **state)
 	unit_close(unit);
 }
 
+static void expect_depth(struct unit *unit, uint64_t partition, uint64_t depth)
+{
+	uint8_t value[4];
+	uint32_t length = unit_get(unit, partition, 0, OSD_MUNINN_PARTITION, OSD_MUNINN_CLONE_DEPTH,
+				   value, sizeof(value));
+
+	/* Of what is no clone there is none. */
+	assert_int_equal(length, depth ? 4 : 0);
+	if (depth)
+		assert_int_equal(get_be32(value), depth);
+}
+
 static void test_duplicates_of_duplicates_are_16_deep_at_most(void **state)
 {
 	struct unit *unit = *state;
 
 	for (uint64_t depth = 0; depth < ENGINE_CLONE_DEPTH_MAX; depth++) {
+		expect_depth(unit, P + depth, depth);
 		duplicate(unit, OSD_CREATE_CLONE, P + 1 + depth, P + depth);
 		expect_good(unit);
 	}
@@ -211,6 +224,7 @@ static void test_duplicates_of_duplicates_are_16_deep_at_most(void **state)
 		call_run(unit, &removal);
 		expect_good(unit);
 	}
+	expect_depth(unit, P + ENGINE_CLONE_DEPTH_MAX, ENGINE_CLONE_DEPTH_MAX);
 	duplicate(unit, OSD_CREATE_CLONE, P + 100, P + ENGINE_CLONE_DEPTH_MAX);
 	shows_resource(unit, CREATE_CLONE, "of a clone of a clone ... 17 deep, detached", 40);
 }

@@ -205,6 +205,7 @@ static const struct row rows[] = {
 	{ OSD_MUNINN_PARTITION, 0x2, 8, READ_ONLY, false, NULL },
 	{ OSD_MUNINN_PARTITION, 0x3, 6, READ_ONLY, false, NULL },
 	{ OSD_MUNINN_PARTITION, 0x4, 1, READ_ONLY, false, NULL },
+	{ OSD_MUNINN_PARTITION, 0x5, 4, READ_ONLY, false, NULL },
 
 	/* collection information, timestamps */
 	{ OSD_COLLECTION_INFORMATION, 0x0, 40, READ_ONLY, true, NULL },
