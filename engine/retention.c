@@ -174,13 +174,18 @@ static int take_policy(struct engine_txn *txn, struct partition *root, struct pa
 {
 	struct history *history = &partition->history;
 	struct device_history *device = &root->history.device;
+	uint64_t of_device = 0;
 	int result = 0;
 
 	if (is_lossy(history))
 		result = note_loss(txn, root);
+	/* Of a moment of the new intervals those have nothing that went by policies of their own, and gave it up. */
+	if (!result && partition == root && retention->keep_interval_ms)
+		result = history_horizon(txn->engine, history, history, 0, &of_device);
 	if (result)
 		return result;
 	if (partition == root) {
+		device->intervals_floor = max_u64(device->intervals_floor, of_device);
 		device->inherited_floor = horizon;
 		history->retention = *retention;
 		device->locked_until_ms =

@@ -5,6 +5,8 @@
  */
 #include "tests/engine/device_fixture.h"
 
+#include "engine/retention.h"
+
 /* ---- what is kept ---- */
 
 static void test_moments_of_intervals_are_kept_as_long_as_the_policy_says(void **state)
@@ -520,9 +522,47 @@ static void test_clones_that_vanished_keep_what_they_stand_on(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* What a partition gave up by a policy of its own, no interval of the device's policy brings back that is set later. */
+static void test_intervals_of_the_device_begin_where_all_partitions_have_everything(void **state)
+{
+	const struct engine_retention all = { .kind = ENGINE_RETAIN_ALL };
+	const struct engine_retention some = { .kind = ENGINE_RETAIN_SNAPSHOTS };
+	const struct engine_retention every = { .kind = ENGINE_RETAIN_ALL,
+						.keep_interval_ms = 10 * SECOND,
+						.keep_interval_for_ms = 1000 * SECOND };
+	struct device *device = *state;
+	uint64_t sequence;
+
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(device->txn, 0, &all, false), 0);
+	assert_int_equal(engine_retention_set(device->txn, PARTITION, &some, false), 0);
+	commit(device);
+	for (uint64_t second = 2; second <= 100; second++)
+		write_page(device, second * SECOND, 0, (char)second);
+	assert_int_equal(retention_reclaim(device->engine, UINT32_MAX, RECORD_NEWEST), 0);
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(device->txn, 0, &every, false), 0);
+	commit(device);
+	for (uint64_t second = 101; second <= 140; second++)
+		write_page(device, second * SECOND, 0, (char)second);
+	begin(device, ENGINE_READ);
+	for (uint64_t second = 10; second <= 90; second += 10)
+		assert_int_equal(engine_moment_resolve(
+					 device->txn, 0,
+					 (struct engine_moment){ ENGINE_AT_TIME, second * SECOND },
+					 &sequence),
+				 -ENOENT);
+	assert_int_equal(engine_moment_resolve(
+				 device->txn, 0,
+				 (struct engine_moment){ ENGINE_AT_TIME, 130 * SECOND }, &sequence),
+			 0);
+	commit(device);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(test_intervals_of_the_device_begin_where_all_partitions_have_everything),
 		TEST(test_moments_of_intervals_are_kept_as_long_as_the_policy_says),
 		TEST(test_every_moment_of_the_last_while_is_kept),
 		TEST(test_both_are_kept_together),
