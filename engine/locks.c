@@ -90,3 +90,50 @@ int locks_check_rollback(struct engine_txn *txn, uint64_t bound)
 	partition_release(txn->engine, root);
 	return result;
 }
+
+/* Whether a partition that is there now is locked. */
+static int check_locked(struct engine_txn *txn, struct partition *root)
+{
+	struct idset table =
+		partition_set(txn->engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
+	uint64_t elements[64], next = 0;
+	bool more = true;
+
+	while (more) {
+		size_t count;
+		int result = idset_list(&table, next, elements, 64, &count, &more, &next);
+
+		for (size_t at = 0; !result && at < count; at++) {
+			struct partition *partition;
+
+			result = partition_get(txn->engine, elements[at] >> 16, &partition);
+			if (result)
+				break;
+			if (partition->history.retention.locked_until_ms > txn->time_ms)
+				result = -EPERM;
+			partition_release(txn->engine, partition);
+		}
+		if (result)
+			return -EPERM;
+	}
+	return 0;
+}
+
+int locks_check_all(struct engine_txn *txn)
+{
+	const struct device_history *device;
+	struct partition *root;
+	int result = 0;
+
+	/* What can't be read at all is no reason not to begin anew. */
+	if (partition_get(txn->engine, 0, &root))
+		return 0;
+	device = &root->history.device;
+	if (root->history.retention.locked_until_ms > txn->time_ms)
+		result = -EPERM;
+	/* The latest lock may have been of one that was removed when it was over, by a clock that has been set back since. */
+	else if (device->locked_until_ms > txn->time_ms)
+		result = check_locked(txn, root);
+	partition_release(txn->engine, root);
+	return result;
+}

@@ -20,4 +20,7 @@ bool locks_keeps_less(const struct engine_retention *now, const struct engine_re
  */
 int locks_check_rollback(struct engine_txn *txn, uint64_t bound);
 
+/* Whether nothing is locked. -EPERM: the retention of the device, or of a partition, is, or that of one can't be read. */
+int locks_check_all(struct engine_txn *txn);
+
 #endif

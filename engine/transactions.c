@@ -6,6 +6,7 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "engine/lasting.h"
+#include "engine/locks.h"
 #include "engine/objects.h"
 #include "engine/times.h"
 
@@ -452,19 +453,6 @@ void engine_settle_accesses(struct engine *engine, uint32_t most)
 
 /* ---- formats ---- */
 
-/* Whether the retention of anything is locked. What can't be read is no reason not to begin anew. */
-static bool is_locked(struct engine *engine, uint64_t now_ms)
-{
-	struct partition *root;
-	uint64_t locked_until = 0;
-
-	if (partition_get(engine, 0, &root) == 0) {
-		locked_until = root->history.device.locked_until_ms;
-		partition_release(engine, root);
-	}
-	return locked_until > now_ms;
-}
-
 /* Begins the store's transaction, in which nothing is found any more; but for an abort everything is still there. */
 static int begin_empty(struct engine_txn *txn)
 {
@@ -493,7 +481,7 @@ static int begin_empty(struct engine_txn *txn)
 static int begin_format(struct engine_txn *txn)
 {
 	struct attribute_set lasting = { 0 };
-	int result = is_locked(txn->engine, txn->time_ms) ? -EPERM : 0;
+	int result = locks_check_all(txn);
 
 	if (!result)
 		result = lasting_copy(txn, &lasting);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 #include "engine/versions.h"
+#include "engine/locks.h"
 
 #include "common/bytes.h"
 #include "common/crc32c.h"
@@ -516,7 +517,7 @@ int engine_version_drop(struct engine_txn *txn, uint64_t id, uint32_t version)
 {
 	struct engine *engine = txn->engine;
 	struct partition *partition;
-	uint64_t locked_until;
+	uint64_t locked_until = 0;
 	int result;
 
 	if (txn->mode == ENGINE_READ)
@@ -528,14 +529,14 @@ int engine_version_drop(struct engine_txn *txn, uint64_t id, uint32_t version)
 		return result;
 	txn_raise_room(txn, RECORD_ROOM_RESCUE);
 	if (id == 0)
-		locked_until = partition->history.device.locked_until_ms;
+		result = locks_check_all(txn);
 	else if (partition->history.particular)
 		locked_until = partition->history.retention.locked_until_ms;
 	else
 		locked_until = engine->policy.locked_until_ms;
 	if (locked_until > txn->time_ms)
 		result = -EPERM;
-	else
+	if (!result)
 		result = drop_version(txn, partition, version);
 	partition_release(engine, partition);
 	return result;

@@ -345,6 +345,27 @@ static void test_a_refresh_leaves_the_history_of_a_locked_device(void **state)
 	check_page(device, 0, 0, 'a');
 }
 
+/* Not that of a partition which was removed when its lock was over, even if the clock that said so was ahead. */
+static void test_a_format_waits_for_the_locks_of_what_is_there(void **state)
+{
+	struct device *device = *state;
+
+	write_page(device, 2 * SECOND, 0, 'a');
+	lock(device, PARTITION, ENGINE_RETAIN_ALL);
+	assert_int_equal(engine_reformat(device->engine), -EPERM);
+	device->now = YEARS + SECOND;
+	remove_partition(device);
+	device->now = 4 * SECOND;
+	lock(device, OTHERS, ENGINE_RETAIN_ALL);
+	assert_int_equal(engine_reformat(device->engine), -EPERM);
+	device->now = YEARS + 2 * SECOND;
+	begin(device, ENGINE_FREE);
+	assert_int_equal(engine_partition_remove(device->txn, OTHERS, true), 0);
+	commit(device);
+	device->now = 5 * SECOND;
+	assert_int_equal(engine_reformat(device->engine), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -362,6 +383,7 @@ int main(void)
 		TEST(test_under_a_locked_device_no_partition_begins_to_keep_less_than_all),
 		TEST(test_a_locked_clone_that_is_refreshed_loses_nothing),
 		TEST(test_a_refresh_leaves_the_history_of_a_locked_device),
+		TEST(test_a_format_waits_for_the_locks_of_what_is_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
