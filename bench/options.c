@@ -49,7 +49,7 @@ const char bench_run_help[] =
 	"                         8/8, 8/7, 16/16, 16/15\n"
 	"  --hot-rows finalise    a segment in which a key has no place left is sealed; keep: "
 	"filled\n"
-	"                         further beside a second one\n"
+	"                         further beside a second one; spread: filled with that key\n"
 	"  --merge off            sampled, filters: segments are reclaimed when the device gets "
 	"full, "
 	"found\n"
@@ -463,8 +463,6 @@ static int parse_part(enum option_id id, const char *text, struct error_text *er
 static int parse_option(struct bench_options *options, struct said *said, enum option_id id,
 			const char *text, struct error_text *error)
 {
-	bool keep;
-	int result;
 
 	switch (id) {
 	case OPTION_ENGINE:
@@ -512,9 +510,10 @@ static int parse_option(struct bench_options *options, struct said *said, enum o
 	case OPTION_TABLES:
 		return parse_tables(options, text, error);
 	case OPTION_HOT_ROWS:
-		result = parse_choice("hot-rows", text, "keep", "finalise", &keep, error);
-		options->hot_rows = keep ? ENGINE_HOT_ROWS_KEEP : ENGINE_HOT_ROWS_FINALISE;
-		return result;
+		if (engine_hot_rows_parse(text, &options->hot_rows))
+			return error_set(error, -EINVAL,
+					 "--hot-rows %s: must be finalise, keep or spread", text);
+		return 0;
 	case OPTION_MERGE:
 		return parse_merge(&options->merge, text, error);
 	case OPTION_VERSION_TABLES:

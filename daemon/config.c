@@ -30,6 +30,7 @@ void config_defaults(struct config *config)
 	config->port = 3260;
 	config->geometry = nand_geometry_default(CONFIG_SIZE_MIN);
 	config->geometry.blocks = 0;
+	config->engine.hot_rows = ENGINE_HOT_ROWS_SPREAD;
 }
 
 static struct lun_config *add_lun(struct config *config, unsigned int number, int line)

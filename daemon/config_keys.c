@@ -69,13 +69,12 @@ static int parse_tables(const struct config_key *key, const char *value, char *b
 static int parse_hot_rows(const struct config_key *key, const char *value, char *base,
 			  struct error_text *error)
 {
-	bool keep;
-	int result = lun_option_choice(value, "finalise", "keep", &keep, error);
+	enum engine_hot_rows *hot_rows = (void *)(base + key->offset);
 
-	if (!result)
-		*(enum engine_hot_rows *)(void *)(base + key->offset) =
-			keep ? ENGINE_HOT_ROWS_KEEP : ENGINE_HOT_ROWS_FINALISE;
-	return result;
+	if (engine_hot_rows_parse(value, hot_rows))
+		return error_set(error, -EINVAL, "'%s' is none of spread, finalise and keep",
+				 value);
+	return 0;
 }
 
 /* Texts end up in tgtd's parameter strings, which are split at commas. */

@@ -1,9 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* The calls of engine.h that choose the store of records: so far there is one, engine/muninn. */
+#include <errno.h>
+#include <string.h>
 #include <time.h>
 
 #include "common/bytes.h"
 #include "engine/objects.h"
+
+static const char *const hot_rows_names[] = {
+	[ENGINE_HOT_ROWS_FINALISE] = "finalise",
+	[ENGINE_HOT_ROWS_KEEP] = "keep",
+	[ENGINE_HOT_ROWS_SPREAD] = "spread",
+};
+
+const char *engine_hot_rows_name(enum engine_hot_rows hot_rows)
+{
+	return hot_rows_names[hot_rows];
+}
+
+int engine_hot_rows_parse(const char *name, enum engine_hot_rows *hot_rows)
+{
+	for (int n = ENGINE_HOT_ROWS_FINALISE; n <= ENGINE_HOT_ROWS_SPREAD; n++)
+		if (strcmp(name, hot_rows_names[n]) == 0) {
+			*hot_rows = (enum engine_hot_rows)n;
+			return 0;
+		}
+	return -EINVAL;
+}
 
 int engine_nvram_bytes(const struct nand_geometry *geometry, const struct engine_options *options,
 		       uint64_t *bytes, struct error_text *error)

@@ -75,8 +75,20 @@ static uint32_t place_page(const struct buffer *buffer, const struct key_hash *h
 	return hash_own_page(hash, place, buffer->geometry->segment_pages);
 }
 
+/* Which of a key's entries in the overflow map is for a place, and which bit of it. `place` is not below paged_filters. */
+static uint32_t entry_of(const struct buffer *buffer, uint32_t place, uint32_t *bit)
+{
+	if (place < HASH_FUNCTIONS) {
+		*bit = place - buffer->geometry->paged_filters;
+		return 0;
+	}
+	*bit = (place - HASH_FUNCTIONS) % OVERFLOW_PLACES_MAX;
+	return 1 + (place - HASH_FUNCTIONS) / OVERFLOW_PLACES_MAX;
+}
+
+/* The n-th entry of a key, from 0; NULL: it has not so many. */
 static struct overflow_entry *overflow_find(const struct buffer *buffer,
-					    const struct key_hash *hash)
+					    const struct key_hash *hash, uint32_t n)
 {
 	uint32_t wanted = hash_overflow(hash);
 
@@ -84,19 +96,40 @@ static struct overflow_entry *overflow_find(const struct buffer *buffer,
 	    !filter_test(buffer->bits, &buffer->filters, buffer->geometry->paged_filters, hash))
 		return NULL;
 	for (uint32_t i = 0; i < buffer->overflow_count; i++)
-		if (buffer->overflow[i].hash == wanted)
+		if (buffer->overflow[i].hash == wanted && n-- == 0)
 			return &buffer->overflow[i];
 	return NULL;
+}
+
+/* How many entries a key has; *last, if it has any: the last one. */
+static uint32_t overflow_entries(const struct buffer *buffer, const struct key_hash *hash,
+				 const struct overflow_entry **last)
+{
+	const struct overflow_entry *entry = overflow_find(buffer, hash, 0);
+	uint32_t count = 0;
+
+	if (!entry)
+		return 0;
+	for (; entry < buffer->overflow + buffer->overflow_count; entry++)
+		if (entry->hash == hash_overflow(hash)) {
+			*last = entry;
+			count++;
+		}
+	return count;
 }
 
 /* The last place that the key was put to (or, by a false positive, seems to), or 0. */
 static uint32_t last_place(const struct buffer *buffer, const struct key_hash *hash)
 {
-	const struct overflow_entry *entry = overflow_find(buffer, hash);
+	const struct overflow_entry *last;
+	uint32_t count = overflow_entries(buffer, hash, &last);
 
-	if (entry)
-		return buffer->geometry->paged_filters + 31 -
-		       (uint32_t)__builtin_clz(entry->places);
+	if (count) {
+		uint32_t bit = 31 - (uint32_t)__builtin_clz(last->places);
+
+		return count == 1 ? buffer->geometry->paged_filters + bit
+				  : HASH_FUNCTIONS + (count - 2) * OVERFLOW_PLACES_MAX + bit;
+	}
 	for (uint32_t filter = buffer->geometry->paged_filters; filter-- > 0;)
 		if (filter_test(buffer->bits, &buffer->filters, filter, hash))
 			return filter;
@@ -107,32 +140,57 @@ static uint32_t last_place(const struct buffer *buffer, const struct key_hash *h
 static bool place_can_be_noted(const struct buffer *buffer, const struct key_hash *hash,
 			       uint32_t place)
 {
-	if (place >= buffer->geometry->paged_filters)
-		return overflow_find(buffer, hash) ||
-		       buffer->overflow_count < buffer->geometry->overflow_entries;
-	return buffer->keys[place] < buffer->geometry->keys_limit[place] ||
-	       filter_test(buffer->bits, &buffer->filters, place, hash);
+	const struct overflow_entry *last;
+	uint32_t bit, count, entry;
+
+	if (place < buffer->geometry->paged_filters)
+		return buffer->keys[place] < buffer->geometry->keys_limit[place] ||
+		       filter_test(buffer->bits, &buffer->filters, place, hash);
+	entry = entry_of(buffer, place, &bit);
+	count = overflow_entries(buffer, hash, &last);
+	return entry < count ||
+	       buffer->overflow_count + entry + 1 - count <= buffer->geometry->overflow_entries;
+}
+
+/*
+ * Whether a key may be put to a place. The further ones are for keys that are put often: they have a hash function's place from
+ * the overflow map. No entry is left empty for them, so that they use up the map no faster than they fill the segment.
+ */
+static bool may_place(const struct buffer *buffer, const struct key_hash *hash, uint32_t place)
+{
+	const struct overflow_entry *last;
+	uint32_t bit;
+
+	return place < HASH_FUNCTIONS ||
+	       entry_of(buffer, place, &bit) <= overflow_entries(buffer, hash, &last);
+}
+
+static void note_in_overflow(struct buffer *buffer, const struct key_hash *hash, uint32_t place)
+{
+	uint32_t bit, number = entry_of(buffer, place, &bit);
+	struct overflow_entry *entry;
+
+	/* Pages that are indexed again come in their own order, so an entry may come before those ahead of it. */
+	while (!(entry = overflow_find(buffer, hash, number))) {
+		assert(buffer->overflow_count < buffer->geometry->overflow_entries);
+		buffer->overflow[buffer->overflow_count++] =
+			(struct overflow_entry){ .hash = hash_overflow(hash) };
+	}
+	entry->places |= 1U << bit;
 }
 
 static void note_place(struct buffer *buffer, const struct key_hash *hash, uint32_t place)
 {
 	uint32_t paged = buffer->geometry->paged_filters;
 	uint32_t filter = place < paged ? place : paged;
-	struct overflow_entry *entry;
+	bool is_new = !filter_test(buffer->bits, &buffer->filters, filter, hash);
 
-	if (filter == paged) {
-		entry = overflow_find(buffer, hash);
-		if (!entry) {
-			assert(buffer->overflow_count < buffer->geometry->overflow_entries);
-			entry = &buffer->overflow[buffer->overflow_count++];
-			*entry = (struct overflow_entry){ .hash = hash_overflow(hash) };
-		}
-		entry->places |= 1U << (place - paged);
-	}
-	if (!filter_test(buffer->bits, &buffer->filters, filter, hash)) {
+	if (is_new) {
 		filter_add(buffer->bits, &buffer->filters, filter, hash);
 		buffer->keys[filter]++;
 	}
+	if (filter == paged)
+		note_in_overflow(buffer, hash, place);
 }
 
 /* ---- compaction ---- */
@@ -275,7 +333,8 @@ int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct 
 	for (uint32_t place = last_place(buffer, hash); place < buffer->geometry->places; place++) {
 		uint32_t page = place_page(buffer, hash, place);
 
-		if (page == UINT32_MAX || !place_can_be_noted(buffer, hash, place))
+		if (page == UINT32_MAX || !place_can_be_noted(buffer, hash, place) ||
+		    !may_place(buffer, hash, place))
 			continue;
 		if (!page_has_room(buffer, page, length) &&
 		    (!buffer->absorbable[page] || is_large(buffer, length) ||
@@ -309,27 +368,29 @@ uint64_t buffer_used_bytes(const struct buffer *buffer)
 /* ---- finding ---- */
 
 /* Whether the index says that the key was put to `place`. */
-static bool place_is_noted(const struct buffer *buffer, const struct key_hash *hash,
-			   const struct overflow_entry *entry, uint32_t place)
+static bool place_is_noted(const struct buffer *buffer, const struct key_hash *hash, uint32_t place)
 {
-	uint32_t paged = buffer->geometry->paged_filters;
+	const struct overflow_entry *entry;
+	uint32_t bit;
 
-	if (place >= paged)
-		return entry && entry->places >> (place - paged) & 1;
-	return filter_test(buffer->bits, &buffer->filters, place, hash);
+	if (place < buffer->geometry->paged_filters)
+		return filter_test(buffer->bits, &buffer->filters, place, hash);
+	entry = overflow_find(buffer, hash, entry_of(buffer, place, &bit));
+	return entry && entry->places >> bit & 1;
 }
 
 bool buffer_next_page(const struct buffer *buffer, const struct key_hash *hash, uint32_t *place,
 		      struct page_view *page)
 {
-	uint32_t below = *place < buffer->geometry->places ? *place : buffer->geometry->places;
-	const struct overflow_entry *entry =
-		below > buffer->geometry->paged_filters ? overflow_find(buffer, hash) : NULL;
+	uint32_t below = *place;
 
+	/* Behind the last place there is nothing to ask for. */
+	if (below > buffer->geometry->paged_filters)
+		below = (uint32_t)min_u64(below, last_place(buffer, hash) + 1);
 	while (below-- > 0) {
 		uint32_t number;
 
-		if (!place_is_noted(buffer, hash, entry, below))
+		if (!place_is_noted(buffer, hash, below))
 			continue;
 		number = place_page(buffer, hash, below);
 		if (number == UINT32_MAX)
@@ -535,14 +596,12 @@ uint32_t buffer_index_page(struct buffer *buffer, uint32_t page, const struct pa
 
 	for (; page_next(view, &offset, &record); indexed = offset) {
 		struct record_header header;
-		uint32_t place = 0;
 
 		record_header_decode(record.header, &header);
 		struct key_hash hash = key_hash(&header.key, buffer->geometry->segment_pages);
+		uint32_t place = hash_place(&hash, page, buffer->geometry->segment_pages);
 
-		while (place < buffer->geometry->places && place_page(buffer, &hash, place) != page)
-			place++;
-		if (place == buffer->geometry->places ||
+		if (place >= buffer->geometry->places ||
 		    (place >= buffer->geometry->paged_filters &&
 		     !place_can_be_noted(buffer, &hash, place)))
 			return indexed;

@@ -16,7 +16,11 @@
 
 struct overflow_entry {
 	uint32_t hash;
-	uint32_t places; /* bit n: hash function paged_filters + n placed the key */
+	/*
+	 * Bit n: of the first entry of a hash, hash function paged_filters + n placed the key; of the m-th one behind it, the
+	 * place HASH_FUNCTIONS + OVERFLOW_PLACES_MAX (m - 1) + n.
+	 */
+	uint32_t places;
 };
 
 struct buffer {
@@ -106,7 +110,7 @@ bool buffer_may_hold(const struct buffer *buffer, const struct key_hash *hash);
 uint64_t buffer_used_bytes(const struct buffer *buffer);
 
 /*
- * The page at the last of the key's places below *place (begin with MUNINN_PLACES_MAX), which is left in *place. It may hold
+ * The page at the last of the key's places below *place (begin with UINT32_MAX), which is left in *place. It may hold
  * records of the key. Points into NVRAM. False: there is no such place.
  */
 bool buffer_next_page(const struct buffer *buffer, const struct key_hash *hash, uint32_t *place,

@@ -23,7 +23,7 @@
 
 #define MUNINN_COLUMNS           64 /* sealed segments of a read-only table: one bit each of a 64-bit word */
 #define MUNINN_FILTERS_MAX       16 /* of a segment */
-#define MUNINN_PLACES_MAX        24 /* hash functions, and so places of a key in a segment */
+#define MUNINN_PLACES_MAX        24 /* hash functions, and so places of most keys in a segment */
 #define MUNINN_PAGE_BYTES_MAX    4096
 #define MUNINN_SEGMENT_PAGES_MAX 4096
 #define MUNINN_ABORTED_MAX       2048 /* ranges of aborted commands with records in sealed segments */
@@ -78,6 +78,11 @@ static inline uint64_t record_sequence(const uint8_t bytes[RECORD_HEADER_BYTES])
 static inline uint32_t record_length(const uint8_t bytes[RECORD_HEADER_BYTES])
 {
 	return get_le16(bytes + 22) & RECORD_LENGTH_MASK;
+}
+
+static inline bool record_is_moved(const uint8_t bytes[RECORD_HEADER_BYTES])
+{
+	return get_le16(bytes + 22) >> RECORD_FLAGS_SHIFT & RECORD_MOVED;
 }
 
 static inline bool record_is_tombstone(const uint8_t bytes[RECORD_HEADER_BYTES])
@@ -145,6 +150,8 @@ enum {
 	COLUMN_LAST_SEQUENCE_AT = 24,  /* 8: highest */
 	COLUMN_RECORD_BYTES_AT = 32,   /* 8: of headers and values */
 	COLUMN_OVERFLOW_COUNT_AT = 40, /* 4: entries in use */
+	COLUMN_ORDERED_AT =
+		44, /* 4: 1 = places of each key are in the order of its sequence numbers */
 	COLUMN_BYTES = 48,
 };
 

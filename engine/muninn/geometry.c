@@ -33,6 +33,7 @@ static void simulate_placement(const struct muninn_geometry *geometry, uint32_t 
 			       double keys[MUNINN_FILTERS_MAX])
 {
 	uint32_t pages = geometry->segment_pages, paged = geometry->paged_filters;
+	uint32_t functions = (uint32_t)min_u64(geometry->places, HASH_FUNCTIONS);
 	uint64_t random = UINT64_C(0x6d756e696e6e);
 	uint32_t *used = malloc(pages * sizeof(*used));
 	double taken[MUNINN_FILTERS_MAX];
@@ -47,7 +48,7 @@ static void simulate_placement(const struct muninn_geometry *geometry, uint32_t 
 		do {
 			struct key_hash hash = { .group = hash_mix(++random) };
 
-			for (place = 0; place < geometry->places; place++) {
+			for (place = 0; place < functions; place++) {
 				uint32_t page = hash_page(&hash, place, pages);
 				uint32_t filter = place < paged ? place : paged;
 
@@ -57,7 +58,7 @@ static void simulate_placement(const struct muninn_geometry *geometry, uint32_t 
 					break;
 				}
 			}
-		} while (place < geometry->places);
+		} while (place < functions);
 		for (uint32_t filter = 0; filter < geometry->filters; filter++)
 			keys[filter] += taken[filter] / PLACEMENT_RUNS;
 	}
@@ -185,11 +186,11 @@ static int check_options(const struct nand_geometry *nand, const struct muninn_g
 				 "them or all but"
 				 " one",
 				 geometry->filters, geometry->paged_filters, MUNINN_FILTERS_MAX);
-	if (geometry->hot_rows > ENGINE_HOT_ROWS_KEEP)
-		return error_set(
-			error, -EINVAL,
-			"policy %u for rows with hot keys: must be 0 (finalise) or 1 (keep)",
-			(unsigned int)geometry->hot_rows);
+	if (geometry->hot_rows > ENGINE_HOT_ROWS_SPREAD)
+		return error_set(error, -EINVAL,
+				 "policy %u for rows with hot keys: must be 0 (finalise), 1 (keep) "
+				 "or 2 (spread)",
+				 (unsigned int)geometry->hot_rows);
 	if (geometry->over_provision_permille > 900)
 		return error_set(error, -EINVAL,
 				 "over-provisioning of %u permille: must be at most 900",
@@ -331,6 +332,9 @@ int muninn_geometry_choose(const struct nand_geometry *nand, const struct engine
 		return result;
 	geometry->places = geometry->paged_filters == geometry->filters ? geometry->filters
 									: MUNINN_PLACES_MAX;
+	/* Without an overflow map there is nothing to remember them by. */
+	if (geometry->hot_rows == ENGINE_HOT_ROWS_SPREAD && geometry->places == MUNINN_PLACES_MAX)
+		geometry->places += segment_pages;
 
 	size_filters(geometry);
 	derive_sizes(geometry);

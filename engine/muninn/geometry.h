@@ -32,8 +32,9 @@ struct muninn_geometry {
 	bool even_filters; /* of equal size; otherwise skewed, each made for the keys that reach it */
 	enum engine_hot_rows hot_rows;
 	/* Derived. */
-	uint32_t rows;   /* all of them: the last one is history's, see row.c */
-	uint32_t places; /* hash functions */
+	uint32_t rows; /* all of them: the last one is history's, see row.c */
+	uint32_t
+		places; /* of a key in a segment: hash functions, and the further ones that a hot key may have */
 	uint32_t block_pages;
 	uint32_t segment_blocks;
 	uint32_t segments;

@@ -11,6 +11,9 @@
 /* Versions that one search lists on the way to an old one. */
 enum { LIST_STEP = 64 };
 
+/* From so many places in a column on the one for an old version is found by halving. */
+enum { NARROW_PLACES = 6 };
+
 /* A lookup in progress. */
 struct lookup {
 	struct muninn_store *store;
@@ -155,63 +158,71 @@ static bool page_has_key(const struct page_view *page, const struct record_key *
 	return false;
 }
 
-/* The same for a merge, which has many pages in memory. -EBUSY: it may read no more. */
-static int search_for_merge(struct lookup *lookup, uint64_t page)
+/* As read_page, for a merge, which has many pages in memory. -EBUSY: it may read no more. */
+static int read_for_merge(struct muninn_store *store, uint64_t page, struct page_view *view)
 {
-	struct muninn_store *store = lookup->store;
-	struct page_view view;
-	int result;
-
 	if (store->merge_reads >= store->merge_reads_max && !store_has_merged(store, page))
 		return -EBUSY;
-	result = store_read_merged(store, page, &view);
-	return result ? result : lookup->visit(lookup, &view);
+	return store_read_merged(store, page, view);
+}
+
+/* A page, and memory for it. */
+struct read_page {
+	struct page_view view;
+	struct page_spare spare;
+	uint8_t data[MUNINN_PAGE_BYTES_MAX];
+	uint8_t spare_bytes[4096];
+};
+
+static int read_page(struct lookup *lookup, uint64_t number, struct read_page *page)
+{
+	struct muninn_store *store = lookup->store;
+	struct nand_page_io io = { .page = number, .data = page->data, .spare = page->spare_bytes };
+
+	if (lookup->cause == NAND_CAUSE_MERGE)
+		return read_for_merge(store, number, &page->view);
+	int result = nand_read(store->nand, lookup->cause, &io, 1);
+
+	count_up(&store->counters.page_reads, 1);
+	if (result == -ENODATA) /* sealed segments are programmed whole: the flash lost a page */
+		result = -EBADMSG;
+	if (!result &&
+	    (!page_spare_decode(page->spare_bytes, store->geometry.page_bytes, &page->spare) ||
+	     page->spare.kind != PAGE_KIND_RECORDS))
+		result = -EBADMSG;
+	if (result) {
+		log_line(LOG_LEVEL_ERROR, "flash page %llu can't be read (error %d)",
+			 (unsigned long long)number, -result);
+		return result;
+	}
+	page->view = (struct page_view){
+		.serial = page->spare.serial,
+		.data = page->data,
+		.used = page->spare.used,
+		.large_header = page->spare.large ? page->spare.large_header : NULL,
+	};
+	return 0;
 }
 
 /* Looks in one flash page. 0: found. -EAGAIN: go on. */
 static int search_flash_page(struct lookup *lookup, uint32_t segment, uint32_t place)
 {
 	struct muninn_store *store = lookup->store;
-	const struct muninn_geometry *geometry = &store->geometry;
-	uint8_t data[MUNINN_PAGE_BYTES_MAX];
-	uint8_t spare_bytes[4096];
-	struct page_spare spare;
-	uint32_t page = hash_own_page(&lookup->hash, place, geometry->segment_pages);
-	struct nand_page_io io = {
-		.page = segment_page(geometry, segment) + page,
-		.data = data,
-		.spare = spare_bytes,
-	};
+	uint32_t number = hash_own_page(&lookup->hash, place, store->geometry.segment_pages);
+	struct read_page page;
+
 	/* A false positive: an earlier place stands for that page, and newer records may be at places between the two. */
-	if (page == UINT32_MAX)
+	if (number == UINT32_MAX)
 		return -EAGAIN;
-	if (lookup->cause == NAND_CAUSE_MERGE)
-		return search_for_merge(lookup, io.page);
-	int result = nand_read(store->nand, lookup->cause, &io, 1);
+	int result = read_page(lookup, segment_page(&store->geometry, segment) + number, &page);
 
-	count_up(&store->counters.page_reads, 1);
-	if (result == -ENODATA) /* sealed segments are programmed whole: the flash lost a page */
-		result = -EBADMSG;
-	if (!result && (!page_spare_decode(spare_bytes, geometry->page_bytes, &spare) ||
-			spare.kind != PAGE_KIND_RECORDS))
-		result = -EBADMSG;
-	if (result) {
-		log_line(LOG_LEVEL_ERROR, "flash page %llu can't be read (error %d)",
-			 (unsigned long long)io.page, -result);
+	if (result)
 		return result;
-	}
-	struct page_view view = {
-		.serial = spare.serial,
-		.data = data,
-		.used = spare.used,
-		.large_header = spare.large ? spare.large_header : NULL,
-	};
-
-	if (!page_has_key(&view, lookup->key)) {
+	if (lookup->cause == NAND_CAUSE_USER && !page_has_key(&page.view, lookup->key)) {
 		count_up(&store->counters.false_positive_reads, 1);
 		return -EAGAIN;
 	}
-	return lookup->visit(lookup, &view);
+	return lookup->visit(lookup, &page.view);
 }
 
 /* The highest sequence number that is looked for. */
@@ -220,15 +231,92 @@ static uint64_t newest_sequence(const struct lookup *lookup)
 	return min_u64(lookup->visibility.bound, lookup->visibility.below - 1);
 }
 
+/* Whether a page has a record of the key that is not newer than `bound`: 1, 0; 2: it has none of the key; or an error. */
+static int is_as_old(struct lookup *lookup, uint32_t segment, uint32_t place, uint64_t bound)
+{
+	const struct muninn_geometry *geometry = &lookup->store->geometry;
+	uint32_t number = hash_own_page(&lookup->hash, place, geometry->segment_pages);
+	struct page_record record;
+	struct read_page page;
+	uint32_t offset = 0;
+	int found = 2;
+
+	if (number == UINT32_MAX)
+		return found;
+	int result = read_page(lookup, segment_page(geometry, segment) + number, &page);
+
+	while (!result && found != 1 && page_next(&page.view, &offset, &record))
+		if (record_has_key(record.header, lookup->key))
+			found = record_sequence(record.header) <= bound;
+	return result ? result : found;
+}
+
+/*
+ * Of a key with many places in a column whose numbers rise with them, leaves out those behind the last one that has anything as old
+ * as is looked for: by halves, not one by one.
+ */
+static int narrow(struct lookup *lookup, struct table_search *search, uint32_t segment)
+{
+	uint32_t low = 0, high = table_search_place(search, UINT32_MAX);
+
+	/* What is looked for is not behind `high`, and in `low` or behind it. */
+	while (low < high) {
+		uint32_t middle = table_search_place(search, low + (high - low + 1) / 2);
+		int result;
+
+		if (middle == UINT32_MAX || middle <= low) {
+			low += (high - low + 1) / 2;
+			continue;
+		}
+		result = is_as_old(lookup, segment, middle, newest_sequence(lookup));
+		if (result < 0)
+			return result;
+		if (result == 2)
+			table_search_leave(search, middle);
+		else if (result)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	table_search_leave_behind(search, low);
+	return 0;
+}
+
+static bool is_worth_narrowing(const struct lookup *lookup, const struct table_search *search)
+{
+	uint64_t last;
+
+	return table_search_count(search) >= NARROW_PLACES &&
+	       table_search_is_ordered(search, &last) && newest_sequence(lookup) < last;
+}
+
+static int search_column(struct lookup *lookup, struct table_search *search, uint32_t segment)
+{
+	int result = is_worth_narrowing(lookup, search) ? narrow(lookup, search, segment) : 0;
+
+	if (result)
+		return result;
+	for (;;) {
+		uint32_t place = table_search_place(search, UINT32_MAX);
+
+		if (place == UINT32_MAX)
+			return -EAGAIN;
+		table_search_leave(search, place);
+		result = search_flash_page(lookup, segment, place);
+		if (result != -EAGAIN)
+			return result;
+	}
+}
+
 static int search_table(struct lookup *lookup, const struct table *table)
 {
 	struct table_search search;
-	uint32_t segment, place;
+	uint32_t segment;
 
 	table_search_begin(&search, table, &lookup->hash, newest_sequence(lookup));
 	search.after = lookup->after;
-	while (table_search_next(&search, &segment, &place)) {
-		int result = search_flash_page(lookup, segment, place);
+	while (table_search_column(&search, &segment)) {
+		int result = search_column(lookup, &search, segment);
 
 		if (result != -EAGAIN)
 			return result;
@@ -239,7 +327,7 @@ static int search_table(struct lookup *lookup, const struct table *table)
 
 static int search_buffer(struct lookup *lookup, const struct buffer *buffer)
 {
-	uint32_t place = MUNINN_PLACES_MAX;
+	uint32_t place = UINT32_MAX;
 	struct page_view page;
 
 	while (buffer_next_page(buffer, &lookup->hash, &place, &page)) {

@@ -29,6 +29,8 @@ static void set_shape(struct table *table, const struct muninn_geometry *geometr
 	muninn_filter_geometry(geometry, index, &table->filters);
 	table->paged_filters = geometry->paged_filters;
 	table->overflow_entries = geometry->overflow_entries;
+	table->further_places =
+		geometry->places > HASH_FUNCTIONS ? geometry->places - HASH_FUNCTIONS : 0;
 	table->image_bytes = table_image_bytes(table->filters.bits_total, table->overflow_entries);
 	assert(table->image_bytes <= geometry->image_bytes_max);
 }
@@ -94,6 +96,7 @@ struct table_column table_column_begin(uint32_t segment, uint64_t serial)
 		.segment = segment,
 		.serial = serial,
 		.first_sequence = RECORD_NEWEST,
+		.is_ordered = true,
 	};
 }
 
@@ -109,6 +112,7 @@ void table_column_add(struct table_column *facts, const struct page_view *page)
 		facts->record_bytes += RECORD_HEADER_BYTES + record_length(record.header);
 		facts->first_sequence = min_u64(facts->first_sequence, sequence);
 		facts->last_sequence = max_u64(facts->last_sequence, sequence);
+		facts->is_ordered &= !record_is_moved(record.header);
 	}
 }
 
@@ -124,6 +128,7 @@ void table_read_column(const struct table *table, uint32_t column, struct table_
 		.last_sequence = get_le64(at + COLUMN_LAST_SEQUENCE_AT),
 		.record_bytes = get_le64(at + COLUMN_RECORD_BYTES_AT),
 		.overflow_count = get_le32(at + COLUMN_OVERFLOW_COUNT_AT),
+		.is_ordered = get_le32(at + COLUMN_ORDERED_AT) == 1,
 	};
 }
 
@@ -145,6 +150,7 @@ void table_write_column(struct table *table, const struct buffer *buffer,
 	put_le64(at + COLUMN_LAST_SEQUENCE_AT, facts->last_sequence);
 	put_le64(at + COLUMN_RECORD_BYTES_AT, facts->record_bytes);
 	put_le32(at + COLUMN_OVERFLOW_COUNT_AT, buffer->overflow_count);
+	put_le32(at + COLUMN_ORDERED_AT, facts->is_ordered);
 	/* The column may hold bits of an earlier table, or of an attempt that a crash cut short: set and clear. */
 	for (uint32_t position = 0; position < table->filters.bits_total; position++) {
 		uint64_t word = get_le64(words + (uint64_t)position * 8) & ~bit;
@@ -213,7 +219,14 @@ void table_search_begin(struct table_search *search, const struct table *table,
 {
 	uint64_t all = table_live(table);
 
-	*search = (struct table_search){ .table = table, .hash = hash, .bound = bound };
+	search->table = table;
+	search->hash = hash;
+	search->bound = bound;
+	search->after = 0;
+	search->columns = 0;
+	search->places = 0;
+	search->further_end = 0;
+	search->result = 0;
 	for (uint32_t filter = 0; filter < table->filters.filters; filter++) {
 		uint64_t columns = all;
 
@@ -231,11 +244,25 @@ void table_search_begin(struct table_search *search, const struct table *table,
 	}
 }
 
-/* The further places of an overflowed key in a column. */
-static int overflow_places(const struct table_search *search, uint32_t column, uint32_t *places)
+/* Notes places HASH_FUNCTIONS + `first` and behind it. What is not in the segment is of a damaged map. */
+static void note_further(struct table_search *search, uint32_t first, uint32_t places)
+{
+	for (; places; places &= places - 1) {
+		uint32_t place = first + (uint32_t)__builtin_ctz(places);
+
+		if (place >= search->table->further_places)
+			return;
+		while (search->further_end <= place / 64)
+			search->further[search->further_end++] = 0;
+		search->further[place / 64] |= UINT64_C(1) << place % 64;
+	}
+}
+
+/* The places of an overflowed key in a column. */
+static int overflow_places(struct table_search *search, uint32_t column)
 {
 	const struct table *table = search->table;
-	uint32_t wanted = hash_overflow(search->hash);
+	uint32_t wanted = hash_overflow(search->hash), found = 0;
 	uint32_t count = get_le32(column_at(table, column) + COLUMN_OVERFLOW_COUNT_AT);
 	uint64_t at = table_overflow_offset(table->filters.bits_total) +
 		      (uint64_t)column * table->overflow_entries * OVERFLOW_ENTRY_BYTES;
@@ -248,50 +275,112 @@ static int overflow_places(const struct table_search *search, uint32_t column, u
 		if (result)
 			return result;
 		uint64_t packed = get_le48(entry);
+		uint32_t places = (uint32_t)(packed & ((1U << OVERFLOW_PLACES_MAX) - 1));
 
-		if (packed >> OVERFLOW_PLACES_MAX == wanted)
-			*places |= (uint32_t)(packed & ((1U << OVERFLOW_PLACES_MAX) - 1))
-				   << table->paged_filters;
+		if (packed >> OVERFLOW_PLACES_MAX != wanted)
+			continue;
+		if (found++ == 0)
+			search->places |= places << table->paged_filters;
+		else
+			note_further(search, (found - 2) * OVERFLOW_PLACES_MAX, places);
 	}
 	return 0;
 }
 
-/* The hash functions to try in a column: overflowed places from its map, the others from the filters. */
-static int column_places(const struct table_search *search, uint32_t column, uint32_t *places)
+/* The places to try in a column: overflowed ones from its map, the others from the filters. */
+static int column_places(struct table_search *search, uint32_t column)
 {
 	const struct table *table = search->table;
 
-	*places = 0;
+	search->places = 0;
+	search->further_end = 0;
 	for (uint32_t filter = 0; filter < table->paged_filters; filter++)
 		if (search->matches[filter] >> column & 1)
-			*places |= 1U << filter;
+			search->places |= 1U << filter;
 	if (table->paged_filters < table->filters.filters &&
 	    search->matches[table->paged_filters] >> column & 1)
-		return overflow_places(search, column, places);
+		return overflow_places(search, column);
 	return 0;
 }
 
-bool table_search_next(struct table_search *search, uint32_t *segment, uint32_t *place)
+bool table_search_column(struct table_search *search, uint32_t *segment)
 {
-	while (!search->places) {
-		if (!search->columns)
-			return false;
+	while (search->columns) {
 		uint32_t column = 63 - (uint32_t)__builtin_clzll(search->columns);
+		const uint8_t *facts = column_at(search->table, column);
 
 		search->columns &= ~(UINT64_C(1) << column);
 		/* Nothing in the segment is as old as the bound asks, or as new. */
-		if (get_le64(column_at(search->table, column) + COLUMN_FIRST_SEQUENCE_AT) >
-			    search->bound ||
-		    get_le64(column_at(search->table, column) + COLUMN_LAST_SEQUENCE_AT) <=
-			    search->after)
+		if (get_le64(facts + COLUMN_FIRST_SEQUENCE_AT) > search->bound ||
+		    get_le64(facts + COLUMN_LAST_SEQUENCE_AT) <= search->after)
 			continue;
 		search->column = column;
-		search->result = column_places(search, column, &search->places);
+		search->result = column_places(search, column);
 		if (search->result)
 			return false;
+		*segment = get_le32(facts + COLUMN_SEGMENT_AT);
+		return true;
 	}
-	*place = 31 - (uint32_t)__builtin_clz(search->places);
-	search->places &= ~(1U << *place);
-	*segment = get_le32(column_at(search->table, search->column) + COLUMN_SEGMENT_AT);
-	return true;
+	return false;
+}
+
+uint32_t table_search_place(const struct table_search *search, uint32_t most)
+{
+	uint32_t places = search->places;
+
+	if (most >= HASH_FUNCTIONS) {
+		uint32_t further = most - HASH_FUNCTIONS;
+
+		for (uint32_t word = search->further_end; word-- > 0;) {
+			uint64_t bits = search->further[word];
+
+			if (word > further / 64)
+				continue;
+			if (word == further / 64 && further % 64 < 63)
+				bits &= (UINT64_C(2) << further % 64) - 1;
+			if (bits)
+				return HASH_FUNCTIONS + word * 64 + 63 -
+				       (uint32_t)__builtin_clzll(bits);
+		}
+	} else {
+		places &= (2U << most) - 1;
+	}
+	return places ? 31 - (uint32_t)__builtin_clz(places) : UINT32_MAX;
+}
+
+void table_search_leave(struct table_search *search, uint32_t place)
+{
+	if (place < HASH_FUNCTIONS)
+		search->places &= ~(1U << place);
+	else
+		search->further[(place - HASH_FUNCTIONS) / 64] &=
+			~(UINT64_C(1) << (place - HASH_FUNCTIONS) % 64);
+}
+
+void table_search_leave_behind(struct table_search *search, uint32_t place)
+{
+	for (;;) {
+		uint32_t last = table_search_place(search, UINT32_MAX);
+
+		if (last == UINT32_MAX || last <= place)
+			return;
+		table_search_leave(search, last);
+	}
+}
+
+uint32_t table_search_count(const struct table_search *search)
+{
+	uint32_t count = (uint32_t)__builtin_popcount(search->places);
+
+	for (uint32_t word = 0; word < search->further_end; word++)
+		count += (uint32_t)__builtin_popcountll(search->further[word]);
+	return count;
+}
+
+bool table_search_is_ordered(const struct table_search *search, uint64_t *last_sequence)
+{
+	const uint8_t *facts = column_at(search->table, search->column);
+
+	*last_sequence = get_le64(facts + COLUMN_LAST_SEQUENCE_AT);
+	return get_le32(facts + COLUMN_ORDERED_AT) == 1;
 }

@@ -27,6 +27,7 @@ struct table {
 	struct filter_geometry filters;
 	uint32_t paged_filters;
 	uint32_t overflow_entries;
+	uint32_t further_places; /* of a key, behind those of hash functions */
 	uint64_t image_bytes;
 	bool unsynced; /* changed since the last flush; of a growing table */
 };
@@ -56,6 +57,7 @@ struct table_column {
 	uint64_t first_sequence, last_sequence;
 	uint64_t record_bytes;
 	uint32_t overflow_count;
+	bool is_ordered; /* no record in it is one that merge moved, so the places of a key are in the order of its numbers */
 };
 
 /* What is known of a segment without records; takes those of a page into account. */
@@ -87,13 +89,27 @@ struct table_search {
 	uint64_t matches[MUNINN_FILTERS_MAX]; /* columns whose filter matches */
 	uint32_t column;                      /* being visited */
 	uint32_t places;                      /* of it, still to visit: bit n = hash function n */
+	/* Further ones, behind these; bit n of word m = place HASH_FUNCTIONS + 64 m + n. Words from `further_end` on are not set. */
+	uint64_t further[MUNINN_SEGMENT_PAGES_MAX / 64];
+	uint32_t further_end;
 	int result; /* 0, or the error of the source that ended the walk */
 };
 
 void table_search_begin(struct table_search *search, const struct table *table,
 			const struct key_hash *hash, uint64_t bound);
 
-/* The next candidate: physical segment and hash function. False: there are no more, or `result` says why not. */
-bool table_search_next(struct table_search *search, uint32_t *segment, uint32_t *place);
+/* Goes on to the next column, and says which segment that is. False: there are no more, or `result` says why not. */
+bool table_search_column(struct table_search *search, uint32_t *segment);
+
+/* The last place in the column that is left, of those up to `most`; UINT32_MAX: there is none. */
+uint32_t table_search_place(const struct table_search *search, uint32_t most);
+
+/* Leaves out a place; those behind it. */
+void table_search_leave(struct table_search *search, uint32_t place);
+void table_search_leave_behind(struct table_search *search, uint32_t place);
+
+/* How many are left, and whether the numbers of a key rise with its places, up to what. */
+uint32_t table_search_count(const struct table_search *search);
+bool table_search_is_ordered(const struct table_search *search, uint64_t *last_sequence);
 
 #endif

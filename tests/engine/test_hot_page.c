@@ -32,6 +32,8 @@ enum {
 	PROGRAMS_MAX = 8 * SEGMENT_PAGES,
 	/* Of a refused one, on average. */
 	READS_REFUSED_MAX = 4 * SEGMENT_PAGES,
+	/* About what each version of a page takes beside itself. */
+	ONODE_BYTES = 120,
 	/* Pages that are written beside the hot one. */
 	COLD_PAGES = PAGES / 8,
 };
@@ -232,8 +234,7 @@ static void test_a_hot_page_gives_up_its_oldest_history(void **state)
 	struct device device;
 	uint64_t horizon;
 
-	(void)state;
-	open_device(&device, ENGINE_HOT_ROWS_FINALISE);
+	open_device(&device, *(const enum engine_hot_rows *)*state);
 	assert_int_equal(turn_over(&device, write_hot_page), TURNS);
 	/* The n-th write was at the time n + 1. */
 	assert_int_equal(read_hot_page(&device, 0), TURNS);
@@ -250,8 +251,7 @@ static void test_a_hot_page_keeps_its_versions(void **state)
 	struct device device;
 	uint32_t versions[VERSIONS];
 
-	(void)state;
-	open_device(&device, ENGINE_HOT_ROWS_FINALISE);
+	open_device(&device, *(const enum engine_hot_rows *)*state);
 	for (uint32_t number = 1; number <= TURNS; number++) {
 		assert_int_equal(run(&device, write_hot_page, OBJECT, number), 0);
 		if (number % APART == 0)
@@ -268,8 +268,7 @@ static void test_a_hot_page_without_history_needs_little_work(void **state)
 	const struct engine_retention none = { .kind = ENGINE_RETAIN_NONE };
 	struct device device;
 
-	(void)state;
-	open_device(&device, ENGINE_HOT_ROWS_FINALISE);
+	open_device(&device, *(const enum engine_hot_rows *)*state);
 	retain(&device, &none);
 	turn_over_and_close(&device, write_hot_page);
 }
@@ -280,8 +279,7 @@ static void test_a_hot_page_keeps_all_of_the_time_that_was_asked_for(void **stat
 	const struct engine_retention hour = { .kind = ENGINE_RETAIN_NONE, .keep_all_ms = kept_ms };
 	struct device device;
 
-	(void)state;
-	open_device(&device, ENGINE_HOT_ROWS_FINALISE);
+	open_device(&device, *(const enum engine_hot_rows *)*state);
 	retain(&device, &hour);
 	assert_int_equal(turn_over(&device, write_hot_page), TURNS);
 	for (uint64_t ms = device.now - kept_ms; ms < device.now; ms += 7 * SECOND)
@@ -289,8 +287,19 @@ static void test_a_hot_page_keeps_all_of_the_time_that_was_asked_for(void **stat
 	close_device(&device);
 }
 
+/* Versions of a page, each with its onode, fill a full device: what is left over is what a device has beside its capacity. */
+static void check_space(struct device *device, uint64_t versions)
+{
+	struct engine_statistics statistics;
+
+	engine_read_statistics(device->engine, &statistics);
+	print_message("%llu versions of a page of %d bytes in %llu\n", (unsigned long long)versions,
+		      PAGE, (unsigned long long)statistics.capacity_bytes);
+	assert_true(versions * (PAGE + ONODE_BYTES) > statistics.capacity_bytes * 9 / 10);
+}
+
 /* Fills the device, and looks whether all is there that was not refused. */
-static void refuse(struct device *device)
+static void refuse(struct device *device, enum engine_hot_rows hot_rows)
 {
 	static uint64_t written_ms[TURNS + 1];
 	uint64_t done = 0;
@@ -300,6 +309,8 @@ static void refuse(struct device *device)
 			written_ms[++done] = device->now;
 	check_costs(device);
 	assert_true(done > 0 && done < TURNS);
+	if (hot_rows == ENGINE_HOT_ROWS_SPREAD)
+		check_space(device, done);
 	assert_int_equal(read_hot_page(device, 0), done);
 	for (uint64_t number = 1; number <= done; number += 41)
 		assert_int_equal(read_hot_page_at(device, written_ms[number]), number);
@@ -311,10 +322,9 @@ static void test_a_hot_page_all_of_which_is_kept_is_refused_soon(void **state)
 	const struct engine_retention all = { .kind = ENGINE_RETAIN_ALL };
 	struct device device;
 
-	(void)state;
-	open_device(&device, ENGINE_HOT_ROWS_FINALISE);
+	open_device(&device, *(const enum engine_hot_rows *)*state);
 	retain(&device, &all);
-	refuse(&device);
+	refuse(&device, *(const enum engine_hot_rows *)*state);
 }
 
 static void test_a_hot_page_whose_history_is_locked_is_refused_soon(void **state)
@@ -324,10 +334,9 @@ static void test_a_hot_page_whose_history_is_locked_is_refused_soon(void **state
 						 .locked_until_ms = 10 * TURNS * (uint64_t)SECOND };
 	struct device device;
 
-	(void)state;
-	open_device(&device, ENGINE_HOT_ROWS_FINALISE);
+	open_device(&device, *(const enum engine_hot_rows *)*state);
 	retain(&device, &locked);
-	refuse(&device);
+	refuse(&device, *(const enum engine_hot_rows *)*state);
 }
 
 /* ---- an attribute ---- */
@@ -336,8 +345,7 @@ static void test_a_hot_attribute_gives_up_its_oldest_history(void **state)
 {
 	struct device device;
 
-	(void)state;
-	open_device(&device, ENGINE_HOT_ROWS_FINALISE);
+	open_device(&device, *(const enum engine_hot_rows *)*state);
 	turn_over_and_close(&device, set_attribute);
 }
 
@@ -346,8 +354,7 @@ static void test_a_hot_attribute_all_of_which_is_kept_is_refused_soon(void **sta
 	const struct engine_retention all = { .kind = ENGINE_RETAIN_ALL };
 	struct device device;
 
-	(void)state;
-	open_device(&device, ENGINE_HOT_ROWS_FINALISE);
+	open_device(&device, *(const enum engine_hot_rows *)*state);
 	retain(&device, &all);
 	assert_true(turn_over(&device, set_attribute) < TURNS);
 	close_device(&device);
@@ -367,8 +374,7 @@ static void test_a_page_that_a_third_of_all_writes_go_to_holds_up_nobody(void **
 {
 	struct device device;
 
-	(void)state;
-	open_device(&device, ENGINE_HOT_ROWS_FINALISE);
+	open_device(&device, *(const enum engine_hot_rows *)*state);
 	for (uint64_t number = 1; number <= TURNS; number++)
 		assert_int_equal(run(&device, number % 3 ? write_cold_page : write_hot_page,
 				     number % 3 ? OTHER : OBJECT, number),
@@ -378,18 +384,28 @@ static void test_a_page_that_a_third_of_all_writes_go_to_holds_up_nobody(void **
 	close_device(&device);
 }
 
+/* What becomes of rows with hot keys: by default, and as in devices that were formatted before there was that. */
+static enum engine_hot_rows spread = ENGINE_HOT_ROWS_SPREAD, finalise = ENGINE_HOT_ROWS_FINALISE;
+
+#define SPREAD(test)   cmocka_unit_test_prestate(test, &spread)
+#define FINALISE(test) cmocka_unit_test_prestate(test, &finalise)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_hot_page_gives_up_its_oldest_history),
-		cmocka_unit_test(test_a_hot_page_keeps_its_versions),
-		cmocka_unit_test(test_a_hot_page_without_history_needs_little_work),
-		cmocka_unit_test(test_a_hot_page_keeps_all_of_the_time_that_was_asked_for),
-		cmocka_unit_test(test_a_hot_page_all_of_which_is_kept_is_refused_soon),
-		cmocka_unit_test(test_a_hot_page_whose_history_is_locked_is_refused_soon),
-		cmocka_unit_test(test_a_hot_attribute_gives_up_its_oldest_history),
-		cmocka_unit_test(test_a_hot_attribute_all_of_which_is_kept_is_refused_soon),
-		cmocka_unit_test(test_a_page_that_a_third_of_all_writes_go_to_holds_up_nobody),
+		SPREAD(test_a_hot_page_gives_up_its_oldest_history),
+		SPREAD(test_a_hot_page_keeps_its_versions),
+		SPREAD(test_a_hot_page_without_history_needs_little_work),
+		SPREAD(test_a_hot_page_keeps_all_of_the_time_that_was_asked_for),
+		SPREAD(test_a_hot_page_all_of_which_is_kept_is_refused_soon),
+		SPREAD(test_a_hot_page_whose_history_is_locked_is_refused_soon),
+		SPREAD(test_a_hot_attribute_gives_up_its_oldest_history),
+		SPREAD(test_a_hot_attribute_all_of_which_is_kept_is_refused_soon),
+		SPREAD(test_a_page_that_a_third_of_all_writes_go_to_holds_up_nobody),
+		FINALISE(test_a_hot_page_gives_up_its_oldest_history),
+		FINALISE(test_a_hot_page_keeps_its_versions),
+		FINALISE(test_a_hot_page_all_of_which_is_kept_is_refused_soon),
+		FINALISE(test_a_page_that_a_third_of_all_writes_go_to_holds_up_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

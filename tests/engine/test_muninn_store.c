@@ -202,6 +202,21 @@ static void test_store_equals_a_model_with_rows_of_hot_keys_kept(void **state)
 		run_model(seed + n, 20000, &keeping_options);
 }
 
+/* In segments of more pages than hash functions give places. */
+static const struct engine_options spreading_options = {
+	.rows = 1, .segment_pages = 64, .record_bytes = 128, .hot_rows = ENGINE_HOT_ROWS_SPREAD
+};
+
+static void test_store_equals_a_model_with_hot_keys_spread(void **state)
+{
+	uint64_t seed = model_setting("MUNINN_SEED", 30);
+
+	(void)state;
+	print_message("MUNINN_SEED=%llu\n", (unsigned long long)seed);
+	for (uint64_t n = 0; n < 3; n++)
+		run_model(seed + n, 20000, &spreading_options);
+}
+
 /* One key takes a quarter of the puts, the others are new ones. Returns the part of the sealed segments that is used. */
 static double utilization_with_a_hot_key(enum engine_hot_rows policy)
 {
@@ -252,10 +267,12 @@ static void test_rows_with_a_hot_key_that_are_kept_are_filled_better(void **stat
 {
 	double finalised = utilization_with_a_hot_key(ENGINE_HOT_ROWS_FINALISE);
 	double kept = utilization_with_a_hot_key(ENGINE_HOT_ROWS_KEEP);
+	double spread = utilization_with_a_hot_key(ENGINE_HOT_ROWS_SPREAD);
 
 	(void)state;
-	print_message("finalised: %.3f, kept: %.3f\n", finalised, kept);
+	print_message("finalised: %.3f, kept: %.3f, spread: %.3f\n", finalised, kept, spread);
 	assert_true(kept > finalised + 0.03);
+	assert_true(spread > 0.9);
 }
 
 static void test_a_full_device_refuses_puts_keeps_everything_and_still_takes_reserved_ones(
@@ -402,6 +419,7 @@ int main(void)
 		cmocka_unit_test(
 			test_tables_read_on_demand_take_the_memory_of_the_cache_and_are_counted),
 		cmocka_unit_test(test_store_equals_a_model_with_rows_of_hot_keys_kept),
+		cmocka_unit_test(test_store_equals_a_model_with_hot_keys_spread),
 		cmocka_unit_test(test_rows_with_a_hot_key_that_are_kept_are_filled_better),
 		cmocka_unit_test(
 			test_a_full_device_refuses_puts_keeps_everything_and_still_takes_reserved_ones),

@@ -192,10 +192,12 @@ static void search_table(const struct table *table, const struct muninn_geometry
 	uint32_t segment, place, found = 0;
 
 	table_search_begin(&search, table, &hash, fuzz_take8(input) & 1 ? RECORD_NEWEST : 100);
-	while (table_search_next(&search, &segment, &place)) {
-		fuzz_check(place < 32);
-		fuzz_check(++found <= MUNINN_COLUMNS * 32);
-	}
+	while (table_search_column(&search, &segment))
+		while ((place = table_search_place(&search, UINT32_MAX)) != UINT32_MAX) {
+			table_search_leave(&search, place);
+			fuzz_check(place < geometry->places);
+			fuzz_check(++found <= MUNINN_COLUMNS * geometry->places);
+		}
 }
 
 /* An empty image with bytes of the input at places of the input. */
