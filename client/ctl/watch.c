@@ -227,6 +227,45 @@ static int look(struct watch *watch, struct osd_client_address address)
 	return CTL_OK;
 }
 
+/* ---- as JSON ---- */
+
+static json_t *version_json(const struct watch_line *line)
+{
+	char time[CTL_TIME_TEXT];
+
+	return json_pack("{s:s,s:s,s:I,s:I,s:o}", "version", line->label, "time",
+			 ctl_format_time(line->time_ms, time), "used", (json_int_t)line->used,
+			 "written", (json_int_t)line->written, "name", ctl_json_text(line->name));
+}
+
+static json_t *partition_json(const struct watch_line *line)
+{
+	return json_pack("{s:o,s:I}", "partition", ctl_json_id(line->number), "used",
+			 (json_int_t)line->used);
+}
+
+static json_t *list_json(const struct watch_list *list,
+			 json_t *(*to_json)(const struct watch_line *line))
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < list->count; i++)
+		json_array_append_new(array, to_json(&list->lines[i]));
+	return array;
+}
+
+static int print_json(const struct watch_picture *picture)
+{
+	json_t *object = json_pack("{s:I,s:I,s:o}", "device_used", (json_int_t)picture->used,
+				   "device_capacity", (json_int_t)picture->capacity, "versions",
+				   list_json(&picture->versions, version_json));
+
+	if (object && picture->is_device)
+		json_object_set_new(object, "partitions",
+				    list_json(&picture->partitions, partition_json));
+	return ctl_print_json(stdout, object);
+}
+
 /* ---- again and again ---- */
 
 static void measure_terminal(struct watch_picture *picture)
@@ -241,7 +280,7 @@ static void measure_terminal(struct watch_picture *picture)
 	}
 }
 
-/* Looks and draws. A pipe gets one picture; a terminal one after the other until it is interrupted. */
+/* Looks and draws. A pipe gets one picture, and so does who wants JSON; a terminal one after the other until it is interrupted. */
 static int run(struct watch *watch, struct osd_client_address address)
 {
 	int code;
@@ -250,6 +289,8 @@ static int run(struct watch *watch, struct osd_client_address address)
 		code = look(watch, address);
 		if (code != CTL_OK)
 			return code;
+		if (watch->ctl->options->json)
+			return print_json(&watch->picture);
 		measure_terminal(&watch->picture);
 		if (watch->picture.coloured)
 			fputs("\033[H\033[2J", stdout);

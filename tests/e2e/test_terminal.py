@@ -165,6 +165,16 @@ class OnATerminal(OneDaemonTest):
             self.assertIn(shown, device)
         self.ctl("drop", self.url, 0, "of-the-device")
 
+    def test_watch_is_told_as_json(self):
+        self.ctl("put", self.url, f"{self.partition}/0x10000", stdin=noise(5000, 1))
+        self.ctl("snapshot", self.url, self.partition, "--name", "kept")
+        told = json.loads(self.ctl("--json", "watch", self.url, self.partition))
+        self.assertEqual([(line["version"], line["name"], line["used"]) for line in told["versions"]], [("1", "kept", 8192), ("now", "", 8192)])
+        self.assertNotIn("partitions", told)
+        told = json.loads(self.ctl("--json", "watch", self.url, 0))
+        self.assertIn({"partition": f"{self.partition:#x}", "used": 8192}, told["partitions"])
+        self.assertGreater(told["device_capacity"], told["device_used"])
+
     def test_watch_of_the_device_asks_all_partitions(self):
         """Of more than are asked at a time none is left out."""
         made = [next(self.partitions) for _ in range(130)]
