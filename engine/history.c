@@ -384,6 +384,22 @@ uint64_t history_intervals_since(const struct history *history, const struct his
 		       history == device ? device->device.intervals_floor : created_sequence);
 }
 
+int history_device_oldest(struct engine *engine, const struct history *device, uint64_t *oldest)
+{
+	const struct engine_retention *policy = &device->retention;
+	uint64_t judged = device->device.judged_ms, since, aged = 0;
+	int result = history_device_horizon(engine, device, oldest);
+
+	if (result || !policy->keep_interval_ms)
+		return result;
+	since = history_intervals_since(device, device, 0);
+	if (judged > policy->keep_interval_for_ms)
+		result = times_boundary(engine, device, judged - policy->keep_interval_for_ms,
+					&aged);
+	*oldest = min_u64(*oldest, max_u64(since, aged));
+	return result;
+}
+
 /* The first moment of the policy's intervals >= `sequence`; RECORD_NEWEST: there is none yet. */
 static int next_interval(struct engine *engine, const struct engine_retention *policy,
 			 const struct history *device, uint64_t sequence, uint64_t *found)

@@ -127,6 +127,9 @@ int history_horizon(struct engine *engine, const struct history *history,
  */
 int history_device_horizon(struct engine *engine, const struct history *device, uint64_t *horizon);
 
+/* Before which number the device has no moments at all but versions: none of intervals either. */
+int history_device_oldest(struct engine *engine, const struct history *device, uint64_t *oldest);
+
 /* The first bound not before `bound` and that horizon which is in no blank. */
 uint64_t history_device_next(const struct engine *engine, const struct history *device,
 			     uint64_t horizon, uint64_t bound);

@@ -55,12 +55,20 @@ static int note_loss(struct engine_txn *txn, struct partition *root)
 }
 
 /* The device has a blank from when the first partition keeps nothing until none does any more. Before it nothing is given up. */
-static void follow_losing(const struct engine_txn *txn, struct device_history *device)
+static int follow_losing(const struct engine_txn *txn, struct partition *root)
 {
+	struct device_history *device = &root->history.device;
+	uint64_t oldest;
+	int result;
+
 	if (device->losing)
 		blanks_begin(&device->blanks, txn->sequence);
-	else
-		blanks_end(&device->blanks, txn->sequence, device->lossy_removed);
+	if (device->losing || !device->blanks.since)
+		return 0;
+	result = history_device_oldest(txn->engine, &root->history, &oldest);
+	if (!result)
+		blanks_end(&device->blanks, txn->sequence, oldest);
+	return result;
 }
 
 /* Takes a partition into the sums of the root, or out of them. */
@@ -113,8 +121,7 @@ int retention_recount(struct engine_txn *txn, struct partition *root)
 		if (result)
 			return result;
 	}
-	follow_losing(txn, &root->history.device);
-	return 0;
+	return follow_losing(txn, root);
 }
 
 int engine_retention_get(struct engine_txn *txn, uint64_t id, struct engine_retention *retention)
@@ -196,12 +203,12 @@ static int take_policy(struct engine_txn *txn, struct partition *root, struct pa
 		history->particular = true;
 		history->retention = *retention;
 		count_policy(root, history, 1);
-		follow_losing(txn, device);
+		result = follow_losing(txn, root);
 	}
 	partition_mark_history(txn, partition);
 	partition_mark_history(txn, root);
 	txn->changed = true;
-	return 0;
+	return result;
 }
 
 /* Sets the policy of a partition, or of the root: of all that have none of their own. */
@@ -277,9 +284,8 @@ int retention_forget(struct engine_txn *txn, struct partition *root, struct part
 	if (result)
 		return result;
 	count_policy(root, history, -1);
-	follow_losing(txn, &root->history.device);
 	partition_mark_history(txn, root);
-	return 0;
+	return follow_losing(txn, root);
 }
 
 /* ---- what there is ---- */
