@@ -5,7 +5,10 @@
 
 #include "common/crc32c.h"
 
-enum { BOUNDS_MAX = 64 /* at which a record is looked for */ };
+enum {
+	BOUNDS_MAX = 64, /* at which a record is looked for */
+	LIST_FROM = 4, /* a key with so many records in a segment is looked through once for all */
+};
 
 /* A record that is judged, and what is found for its key. */
 struct judged {
@@ -68,6 +71,8 @@ void judge_begin(struct muninn_store *store, uint64_t reads_max)
 	memset(store->merge_finds, 0, sizeof(store->merge_finds));
 	for (uint32_t n = 0; n < MERGE_PAGES; n++)
 		store->merge_pages[n].number = NO_PAGE;
+	store->merge_list->from = store->merge_list->to = 0;
+	store->merge_list->searches = 0;
 	store->merge_reads = 0;
 	store->merge_reads_max = reads_max;
 }
@@ -117,6 +122,99 @@ static int search(struct judged *judged, const struct visibility *visibility,
 	return 0;
 }
 
+/* ---- the records of a key ---- */
+
+/* Only the first of a number is found. -ENOSPC: the list is full. */
+static int list_record(void *context, const struct page_view *page,
+		       const struct page_record *record)
+{
+	struct merge_list *list = context;
+	uint64_t sequence = record_sequence(record->header);
+	uint32_t at = list->count;
+
+	if (!record_is_intact(record->header, page->serial, record->value))
+		return -EBADMSG;
+	while (at > 0 && list->records[at - 1].sequence < sequence)
+		at--;
+	if (at > 0 && list->records[at - 1].sequence == sequence)
+		return 0;
+	if (list->count == MERGE_LISTED)
+		return -ENOSPC;
+	memmove(&list->records[at + 1], &list->records[at],
+		(list->count - at) * sizeof(list->records[0]));
+	list->count++;
+	list->records[at] = (struct merge_listed){
+		.sequence = sequence,
+		.length = record_length(record->header),
+		.crc = crc32c(0, record->value, record_length(record->header)),
+	};
+	return 0;
+}
+
+static bool is_listed(const struct merge_list *list, const struct record_key *key, uint64_t bound)
+{
+	return bound >= list->from && bound <= list->to &&
+	       list->key.identifier == key->identifier && list->key.piece == key->piece &&
+	       list->key.partition == key->partition;
+}
+
+/* Lists the records of a key that many searches have been made for in the segment that is counted. False: it is not listed. */
+static bool list_key(struct muninn_store *store, const struct record_key *key, uint64_t bound)
+{
+	struct merge_list *list = store->merge_list;
+
+	if (is_listed(list, key, bound) && list->count)
+		return true;
+	if (bound < store->merge_from || bound > store->merge_to)
+		return false;
+	if (!is_listed(list, key, bound)) {
+		list->key = *key;
+		list->from = store->merge_from;
+		list->to = store->merge_to;
+		list->searches = list->count = 0;
+	}
+	if (++list->searches != LIST_FROM)
+		return false;
+	if (store_gather(store, key, list->from, list->to, list_record, list) == 0)
+		return list->count > 0;
+	list->count = 0;
+	return false;
+}
+
+/* Finds in the list what `search` would. False: that is not in it. */
+static bool find_in_list(struct judged *judged, const struct visibility *visibility,
+			 struct merge_find *find)
+{
+	const struct merge_list *list = judged->store->merge_list;
+	const struct record_key *key = &judged->header->key;
+	uint32_t low = 0, high;
+
+	if (judged->roughly || !list_key(judged->store, key, visibility->bound))
+		return false;
+	/* The first that is not newer than the bound. */
+	for (high = list->count; low < high;) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (list->records[middle].sequence > visibility->bound)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < list->count; low++) {
+		const struct merge_listed *listed = &list->records[low];
+
+		if (!record_is_visible(visibility, key, listed->sequence))
+			continue;
+		*find = (struct merge_find){ .sequence = listed->sequence,
+					     .length = listed->length,
+					     .crc = listed->crc };
+		return true;
+	}
+	return false;
+}
+
+/* ---- whether a record is found ---- */
+
 /*
  * Whether the record is the one found for its key: not superseded, not even by a later put of the same command. 1, 0, or
  * the error of the search. What is found for a key at a bound stays so during a merge: moving changes nothing of it, and what is
@@ -125,11 +223,12 @@ static int search(struct judged *judged, const struct visibility *visibility,
 static int is_found(struct judged *judged, const struct visibility *visibility)
 {
 	const struct record_header *header = judged->header;
-	struct merge_find *find = find_at(judged->store, &header->key, visibility);
+	struct merge_find *find = find_at(judged->store, &header->key, visibility), found;
 
 	judged->sequence = 0;
-	if (!is_of(find, &header->key, visibility)) {
-		struct merge_find found;
+	if (find_in_list(judged, visibility, &found)) {
+		find = &found;
+	} else if (!is_of(find, &header->key, visibility)) {
 		int result = search(judged, visibility, &found);
 
 		if (result)

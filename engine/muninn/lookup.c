@@ -145,6 +145,36 @@ static int take_between(struct lookup *lookup, const struct page_view *page)
 	return lookup->found || passed ? 0 : -EAGAIN;
 }
 
+/* ---- what is done with a page: all records between two numbers ---- */
+
+struct gathering {
+	struct lookup lookup;
+	int (*take)(void *context, const struct page_view *page, const struct page_record *record);
+	void *context;
+};
+
+static int take_all(struct lookup *lookup, const struct page_view *page)
+{
+	struct gathering *gathering = (struct gathering *)(void *)lookup;
+	struct page_record records[MUNINN_PAGE_BYTES_MAX / RECORD_HEADER_BYTES + 1];
+	struct page_record record;
+	uint32_t offset = 0, count = 0;
+
+	while (page_next(page, &offset, &record))
+		if (record_has_key(record.header, lookup->key) &&
+		    record_sequence(record.header) > lookup->after &&
+		    record_sequence(record.header) <= lookup->visibility.bound)
+			records[count++] = record;
+	/* Backwards: of one command's puts the last one counts. */
+	while (count-- > 0) {
+		int result = gathering->take(gathering->context, page, &records[count]);
+
+		if (result)
+			return result;
+	}
+	return -EAGAIN;
+}
+
 /* ---- where the key may be ---- */
 
 static bool page_has_key(const struct page_view *page, const struct record_key *key)
@@ -361,6 +391,27 @@ static int search(struct lookup *lookup)
 	if (result == -EAGAIN)
 		result = lookup->found ? 0 : -ENOENT;
 	return result;
+}
+
+int store_gather(struct muninn_store *store, const struct record_key *key, uint64_t from,
+		 uint64_t to,
+		 int (*take)(void *context, const struct page_view *page,
+			     const struct page_record *record),
+		 void *context)
+{
+	struct gathering gathering = {
+		.lookup = { .store = store,
+			    .key = key,
+			    .visibility = { .bound = to, .below = RECORD_NEWEST + 1 },
+			    .after = from - 1,
+			    .cause = NAND_CAUSE_MERGE,
+			    .visit = take_all },
+		.take = take,
+		.context = context,
+	};
+	int result = search(&gathering.lookup);
+
+	return result == -ENOENT ? 0 : result;
 }
 
 int store_get_since(struct muninn_store *store, const struct record_key *key,

@@ -39,7 +39,8 @@ void store_count_memory(const struct muninn_store *store, uint64_t bytes[ENGINE_
 					given(store->merge_estimates);
 	bytes[ENGINE_MEMORY_SCRATCH] = given(store->spares) + given(store->ios) +
 				       given(store->root) + given(store->kills) +
-				       given(store->merge_needs) + given(store->merge_data);
+				       given(store->merge_needs) + given(store->merge_data) +
+				       given(store->merge_list);
 }
 
 const char *engine_memory_name(enum engine_memory kind)

@@ -226,6 +226,12 @@ static uint32_t count_segment(struct muninn_store *store, const struct record_ke
 {
 	uint32_t keys[KEY_GROUPS] = { 0 };
 	struct live_bytes bytes = { .keys = keys, .needs = store->merge_needs };
+	struct table_column facts;
+	uint32_t column;
+
+	find_column(store, victim, &column, &facts);
+	store->merge_from = facts.first_sequence;
+	store->merge_to = facts.last_sequence;
 
 	store->merge_needs_segment = NO_SEGMENT;
 	for (uint32_t page = 0; page < store->geometry.segment_pages; page++)

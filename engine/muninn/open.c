@@ -43,6 +43,7 @@ void store_free(struct muninn_store *store)
 	free(store->merge_estimates);
 	free(store->merge_needs);
 	free(store->merge_data);
+	free(store->merge_list);
 	free(store->spares);
 	free(store->ios);
 	free(store->root);
@@ -74,9 +75,10 @@ int store_allocate(struct muninn_store *store, struct error_text *error)
 	store->kills = calloc(1, geometry->page_bytes);
 	store->merge_needs = malloc(segment_records_max(geometry));
 	store->merge_data = malloc(MERGE_PAGES * (size_t)geometry->page_bytes);
-	if (!store->merge_data || !store->rows || !store->merge_needs || !store->free_buffers ||
-	    !store->touched || !store->images || !store->segment_rows || !store->spares ||
-	    !store->ios || !store->root || !store->kills)
+	store->merge_list = calloc(1, sizeof(*store->merge_list));
+	if (!store->merge_data || !store->merge_list || !store->rows || !store->merge_needs ||
+	    !store->free_buffers || !store->touched || !store->images || !store->segment_rows ||
+	    !store->spares || !store->ios || !store->root || !store->kills)
 		return error_set(error, -ENOMEM, "out of memory for %u rows",
 				 geometry->hashed_rows);
 	memset(store->segment_rows, 0xff, geometry->segments * sizeof(*store->segment_rows));

@@ -60,6 +60,8 @@ struct store_counters {
 	uint64_t sealed_records, sealed_record_bytes;
 };
 
+#define MERGE_LISTED 8192
+
 /* What a merge has found for a key at a bound. */
 struct merge_find {
 	struct record_key key;
@@ -70,6 +72,18 @@ struct merge_find {
 };
 
 #define MERGE_FINDS 256
+
+/* All records of a key with numbers from `from` to `to`, newest first, as a search that sees everything meets them. */
+struct merge_list {
+	struct record_key key;
+	uint64_t from, to; /* 0, 0: nothing is listed */
+	uint32_t searches; /* that have been made for the key in that range, one for each record */
+	uint32_t count;
+	struct merge_listed {
+		uint64_t sequence;
+		uint32_t length, crc; /* of its value */
+	} records[MERGE_LISTED];
+};
 
 /* A page that a merge has read. */
 struct merge_page {
@@ -132,6 +146,8 @@ struct muninn_store {
 	uint16_t *
 		merge_estimates; /* live per mille of segments, by their filters; UINT16_MAX: unknown; NULL: all are */
 	struct merge_find merge_finds[MERGE_FINDS]; /* what was found last; see judge.c */
+	struct merge_list *merge_list;              /* of a key with many records in a segment */
+	uint64_t merge_from, merge_to;              /* the numbers in the segment that is counted */
 	struct merge_page merge_pages
 		[MERGE_PAGES]; /* that were read last, each at its number modulo that many ... */
 	uint8_t *merge_data;   /* ... and their data areas */
@@ -318,6 +334,16 @@ int store_read_merged(struct muninn_store *store, uint64_t page, struct page_vie
 
 /* Whether the running merge has the page. */
 bool store_has_merged(const struct muninn_store *store, uint64_t page);
+
+/*
+ * Calls `take` for all records of a key with numbers from `from` to `to`, hidden and aborted ones too, from the newest place to the
+ * oldest, for a merge. 0, or the first error, of `take` too.
+ */
+int store_gather(struct muninn_store *store, const struct record_key *key, uint64_t from,
+		 uint64_t to,
+		 int (*take)(void *context, const struct page_view *page,
+			     const struct page_record *record),
+		 void *context);
 
 /* ---- versions.c: internal versions ---- */
 
