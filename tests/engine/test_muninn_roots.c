@@ -85,6 +85,9 @@ static struct device *new_device(enum engine_hot_rows hot_rows, uint64_t seed)
 	device->options = (struct engine_options){
 		.rows = 2, .segment_pages = 8, .record_bytes = 128, .hot_rows = hot_rows
 	};
+	/* More pages than hash functions give most keys. */
+	if (hot_rows == ENGINE_HOT_ROWS_SPREAD)
+		device->options.segment_pages = 16;
 	if (muninn_nvram_bytes(&shape, &device->options, &nvram_bytes, &error) ||
 	    nand_open_memory(&shape, nvram_bytes, &device->nand, &error) ||
 	    muninn_format(device->nand, &device->options, &error) ||
@@ -290,6 +293,12 @@ static void test_the_same_holds_where_rows_with_hot_keys_are_kept(void **state)
 {
 	(void)state;
 	go_through_losses(ENGINE_HOT_ROWS_KEEP, 30);
+}
+
+static void test_the_same_holds_where_hot_keys_are_spread(void **state)
+{
+	(void)state;
+	go_through_losses(ENGINE_HOT_ROWS_SPREAD, 40);
 }
 
 static void test_lost_nvram_is_refused_and_the_message_names_the_option(void **state)
@@ -535,6 +544,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_was_sealed_is_found_without_nvram_and_nothing_else),
 		cmocka_unit_test(test_the_same_holds_where_rows_with_hot_keys_are_kept),
+		cmocka_unit_test(test_the_same_holds_where_hot_keys_are_spread),
 		cmocka_unit_test(test_lost_nvram_is_refused_and_the_message_names_the_option),
 		cmocka_unit_test(test_an_older_nvram_is_refused),
 		cmocka_unit_test(test_nothing_of_an_earlier_format_comes_back),

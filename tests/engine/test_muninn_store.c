@@ -275,6 +275,44 @@ static void test_rows_with_a_hot_key_that_are_kept_are_filled_better(void **stat
 	assert_true(spread > 0.9);
 }
 
+/* Its versions are on as many pages of a segment. */
+static void test_an_old_version_of_a_hot_page_is_found_with_few_page_reads(void **state)
+{
+	enum { VERSIONS = 1000, READS_MAX = 10 };
+	const struct nand_geometry nand = nand_geometry_default(UINT64_C(64) << 20);
+	const struct engine_options options = { .rows = 1, .hot_rows = ENGINE_HOT_ROWS_SPREAD };
+	const struct record_key key = { .partition = 1, .identifier = 0x10000 };
+	struct model *model = calloc(1, sizeof(*model));
+	struct engine_statistics before = { 0 }, after = { 0 };
+	static uint8_t value[4096];
+	struct record_info info;
+
+	(void)state;
+	assert_non_null(model);
+	model_open(model, &nand, &options);
+	for (uint64_t n = 1; n <= VERSIONS; n++) {
+		assert_int_equal(model->store->operations->begin(model->store, n), n);
+		put_le64(value, n);
+		assert_int_equal(model->store->operations->put(model->store, &key, 1, 0, value,
+							       sizeof(value), RECORD_ROOM_WRITE),
+				 0);
+		model->store->operations->commit(model->store);
+	}
+	for (uint64_t n = 1; n <= VERSIONS; n++) {
+		model->store->operations->statistics(model->store, &before);
+		assert_int_equal(model->store->operations->get(model->store, &key, n, value,
+							       sizeof(value), &info),
+				 0);
+		model->store->operations->statistics(model->store, &after);
+		assert_true(info.sequence == n && get_le64(value) == n);
+		assert_in_range(after.user_page_reads - before.user_page_reads, 0, READS_MAX);
+	}
+	/* Each segment holds hardly less than it has pages. */
+	assert_true(after.segments_sealed >= 3 &&
+		    after.sealed_records >= after.segments_sealed * 240);
+	model_close(model);
+}
+
 static void test_a_full_device_refuses_puts_keeps_everything_and_still_takes_reserved_ones(
 	void **state)
 {
@@ -420,6 +458,7 @@ int main(void)
 			test_tables_read_on_demand_take_the_memory_of_the_cache_and_are_counted),
 		cmocka_unit_test(test_store_equals_a_model_with_rows_of_hot_keys_kept),
 		cmocka_unit_test(test_store_equals_a_model_with_hot_keys_spread),
+		cmocka_unit_test(test_an_old_version_of_a_hot_page_is_found_with_few_page_reads),
 		cmocka_unit_test(test_rows_with_a_hot_key_that_are_kept_are_filled_better),
 		cmocka_unit_test(
 			test_a_full_device_refuses_puts_keeps_everything_and_still_takes_reserved_ones),
