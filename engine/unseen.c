@@ -336,10 +336,9 @@ static int object_there_until(struct engine *engine, const struct object_rollbac
 }
 
 /* The bounds from which readers of the object's data go by this rollback first. */
-static int stretch_of_object(const struct search *search, const struct object_rollback *rollback,
-			     struct stretch *stretch)
+static struct stretch stretch_of_object(const struct timeline *timeline,
+					const struct object_rollback *rollback)
 {
-	const struct timeline *timeline = &search->engine->timeline;
 	const struct object_rollbacks *objects = &timeline->objects;
 	uint64_t next = min_u64(next_of(timeline, rollback->partition, rollback->at),
 				next_of(timeline, RECORD_ROOT_INDEX, rollback->at));
@@ -348,8 +347,7 @@ static int stretch_of_object(const struct search *search, const struct object_ro
 
 	for (uint32_t at = first + count; at-- > first && objects->list[at].at > rollback->at;)
 		next = min_u64(next, objects->list[at].at);
-	stretch->from = rollback->at;
-	return object_there_until(search->engine, rollback, next - 1, &stretch->to);
+	return (struct stretch){ .from = rollback->at, .to = next - 1 };
 }
 
 static int object_is_seen(const struct search *search, const struct object_rollback *coming,
@@ -361,19 +359,20 @@ static int object_is_seen(const struct search *search, const struct object_rollb
 						.scope = rollback->partition };
 	bool is_same = rollback->partition == coming->partition &&
 		       rollback->identifier == coming->identifier;
-	struct stretch stretch;
+	struct stretch stretch = stretch_of_object(timeline, rollback);
 	struct source owner;
-	int result = stretch_of_object(search, rollback, &stretch);
+	int result;
 
-	*seen = false;
-	if (result || !stretch.to)
-		return result;
+	/* Of what other rollbacks lead to only the data need be there, so whether the object was does not count. */
 	*seen = (is_same && coming->to >= stretch.from && coming->to <= stretch.to) ||
 		leads_there(timeline, rollback->partition, &stretch) ||
 		leads_there(timeline, RECORD_ROOT_INDEX, &stretch) ||
 		objects_lead_there(timeline, rollback->partition, rollback->identifier, &stretch);
 	if (*seen)
 		return 0;
+	result = object_there_until(search->engine, rollback, stretch.to, &stretch.to);
+	if (result || !stretch.to)
+		return result;
 	result = source_open(search->engine, rollback->partition, &owner);
 	if (result)
 		return result;

@@ -18,7 +18,7 @@ int unseen_find(struct engine *engine, struct partition *partition, uint64_t to,
 
 /*
  * The same before the rollback of an object, `rollback`, whose number is not known yet. Data of objects is read at moments at which they
- * are there, so of an object that is gone, or another one since, rollbacks are forgotten too.
+ * are there, so of an object that is gone, or another one since, rollbacks to which no other one leads are forgotten too.
  */
 int unseen_find_object(struct engine *engine, const struct object_rollback *rollback,
 		       struct object_rollback *unseen, bool *found);

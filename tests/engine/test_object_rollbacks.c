@@ -18,8 +18,8 @@ static struct engine_address address_of(uint64_t partition, uint64_t object)
 }
 
 /* Writes pages first..end - 1 of an object, each with what it can be told by. */
-static void write_pages(struct device *device, uint64_t partition, uint32_t first, uint32_t end,
-			uint8_t round)
+static void write_object(struct device *device, struct engine_address address, uint32_t first,
+			 uint32_t end, uint8_t round)
 {
 	uint8_t page[PAGE];
 
@@ -27,11 +27,16 @@ static void write_pages(struct device *device, uint64_t partition, uint32_t firs
 	for (uint32_t at = first; at < end; at++) {
 		memset(page, round, sizeof(page));
 		put_le32(page, at);
-		assert_int_equal(engine_write(device->txn, address_of(partition, OBJECT),
-					      (uint64_t)at * PAGE, page, PAGE),
-				 0);
+		assert_int_equal(
+			engine_write(device->txn, address, (uint64_t)at * PAGE, page, PAGE), 0);
 	}
 	commit(device);
+}
+
+static void write_pages(struct device *device, uint64_t partition, uint32_t first, uint32_t end,
+			uint8_t round)
+{
+	write_object(device, address_of(partition, OBJECT), first, end, round);
 }
 
 static void write_all(struct device *device, uint8_t round)
@@ -453,34 +458,79 @@ static void test_rollbacks_that_nothing_shows_make_room_for_others(void **state)
 
 	keep(device, PARTITION, ENGINE_RETAIN_NONE);
 	keep(device, OTHERS, ENGINE_RETAIN_NONE);
-	for (int n = 0; n < 40; n++) {
-		uint64_t version;
+	for (uint64_t id = OBJECT + 1; id <= OBJECT + 40; id++) {
+		const struct engine_address address = address_of(PARTITION, id);
+		uint32_t version;
 
-		write_all(device, 1);
-		version = take_snapshot(device, PARTITION);
-		write_all(device, 2);
 		begin(device, ENGINE_WRITE);
 		assert_int_equal(
-			engine_rollback_object(device->txn, PARTITION, OBJECT,
+			engine_create(device->txn, PARTITION, ENGINE_USER_OBJECT, id, 1, NULL), 0);
+		commit(device);
+		write_object(device, address, 0, PAGES, 1);
+		version = take_snapshot(device, PARTITION);
+		write_object(device, address, 0, PAGES, 2);
+		begin(device, ENGINE_WRITE);
+		assert_int_equal(
+			engine_rollback_object(device->txn, PARTITION, id,
 					       (struct engine_moment){ .kind = ENGINE_AT_VERSION,
 								       .value = version }),
 			0);
 		commit(device);
-		check_all(device, 1);
+		check_pages(device, address, 0, PAGES, 1);
 		begin(device, ENGINE_FREE);
-		assert_int_equal(engine_version_drop(device->txn, PARTITION, (uint32_t)version), 0);
-		assert_int_equal(engine_remove(device->txn, address_of(PARTITION, OBJECT)), 0);
-		commit(device);
-		begin(device, ENGINE_WRITE);
-		assert_int_equal(
-			engine_create(device->txn, PARTITION, ENGINE_USER_OBJECT, OBJECT, 1, NULL),
-			0);
+		assert_int_equal(engine_version_drop(device->txn, PARTITION, version), 0);
+		assert_int_equal(engine_remove(device->txn, address), 0);
 		commit(device);
 		merge_all(device);
 	}
 	assert_in_range(device->engine->timeline.objects.count, 1, 4);
 	crash(device);
 	assert_in_range(device->engine->timeline.objects.count, 1, 4);
+}
+
+/* The second one goes back to behind the first, and that to before: what is shown is found by both, even when the first one's onodes are merged away. */
+static void test_a_rollback_that_another_one_leads_to_stays(void **state)
+{
+	struct device *device = *state;
+	const struct engine_address other = address_of(PARTITION, OBJECT + 1);
+
+	device->engine->pieces_put_again = 0;
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(
+		engine_create(device->txn, PARTITION, ENGINE_USER_OBJECT, OBJECT + 1, 1, NULL), 0);
+	commit(device);
+	write_page(device, 10 * SECOND, 0, 'a');
+	write_page(device, 20 * SECOND, 0, 'b');
+	device->now = 25 * SECOND;
+	take_snapshot(device, PARTITION);
+	device->now = 27 * SECOND;
+	begin(device, ENGINE_FREE);
+	assert_int_equal(engine_remove(device->txn, address_of(PARTITION, OBJECT)), 0);
+	commit(device);
+	device->now = 29 * SECOND;
+	take_snapshot(device, PARTITION);
+	device->now = 30 * SECOND;
+	assert_int_equal(go_back(device, PARTITION, 15 * SECOND), 0);
+	write_page(device, 40 * SECOND, 1, 'c');
+	write_page(device, 50 * SECOND, 0, 'd');
+	device->now = 60 * SECOND;
+	assert_int_equal(go_back(device, PARTITION, 45 * SECOND), 0);
+	write_object(device, other, 0, 1, 1);
+	device->now = 80 * SECOND;
+	set_policy(device, PARTITION, 3 * SECOND, 0, 0);
+	set_policy(device, 0, 3 * SECOND, 0, 0);
+	for (uint8_t round = 2; round < 6; round++) {
+		device->now += 20 * SECOND;
+		write_object(device, other, 0, 1, round);
+		merge_all(device);
+	}
+	device->now += 2 * SECOND;
+	write_object(device, other, 0, 1, 6);
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_undo(device->txn, PARTITION, OBJECT + 1, 1), 0);
+	commit(device);
+	check_page(device, 0, 0, 'a');
+	check_page(device, 0, 1, 'c');
 }
 
 /* As many as all partitions share, all of them seen. */
@@ -578,6 +628,7 @@ int main(void)
 		TEST(test_an_object_of_a_clone_goes_back),
 		TEST(test_an_object_of_a_clone_goes_back_to_a_line_of_history_without_a_refresh),
 		TEST(test_rollbacks_that_nothing_shows_make_room_for_others),
+		TEST(test_a_rollback_that_another_one_leads_to_stays),
 		TEST(test_when_they_run_out_an_object_is_put_again),
 		TEST(test_the_record_is_as_documented),
 	};
