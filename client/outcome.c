@@ -280,17 +280,12 @@ static struct meaning of_lock(const struct osd_cdb *cdb)
 	"can still be reached, the most that can be; drop versions or shorten the retention, " \
 	"and those that nothing shows any more make room; a clone begins without"
 
-#define NOT_PUT_AGAIN                                                                            \
-	"the object has more than 16384 pages, and what hides what came since can't be noted: "  \
-	"61440 rollbacks of objects are on record, the most that can be, or the partition is a " \
-	"clone that was refreshed since then; roll the whole partition back, or copy what was "  \
-	"there (`muninnctl get PID/OID@MOMENT`, `muninnctl put --replace`)"
-
-#define TOO_DEEP                                                                                 \
-	"the source is a clone of a clone, and so on, 16 deep, the most that can be; detaching " \
-	"it or removing what it was made of does not change that. Copy its objects into a new "  \
-	"partition (`muninnctl mkpart`, then `cp` each, or `export` and `import` a tree), and "  \
-	"clone that"
+#define NOT_PUT_AGAIN                                                                             \
+	"the object has more than 16384 pages, and what hides what came since can't be noted: "   \
+	"61440 rollbacks of objects are on record, or 4096 with changes between them of this "    \
+	"one, the most that can be, or the partition is a clone that was refreshed since then; "  \
+	"roll the whole partition back, or copy what was there (`muninnctl get PID/OID@MOMENT`, " \
+	"`muninnctl put --replace`)"
 
 /* 55/00: something is used up. */
 static struct meaning of_resource(const struct osd_cdb *cdb, const struct osd_sense *sense)

@@ -58,6 +58,7 @@ int data_put(struct target *target, uint32_t piece, const void *data, uint32_t l
 				    target->partition->version, 0, data, length);
 	if (result)
 		return result;
+	txn->data_put = true;
 	if (onode->written_sequence != txn->sequence) {
 		onode->written_sequence = txn->sequence;
 		onode->written_first = piece;

@@ -417,8 +417,11 @@ static bool is_reachable(void *context_, const struct record_key *key,
 	if (key->partition == RECORD_ROOT_INDEX || context->failed ||
 	    !learn_owner(context, key->partition))
 		return true;
-	/* A rollback of the device may bring back who it belonged to. */
-	if (key->identifier == RECORD_ID_LASTING)
+	/*
+	 * A rollback of the device may bring back who it belonged to. And were the newest history of an index dropped, an older one, of
+	 * an earlier owner, would be the newest.
+	 */
+	if (key->identifier == RECORD_ID_LASTING || key->identifier == RECORD_ID_HISTORY)
 		return true;
 	if (record_is_timeless(key))
 		return is_of_owner(context, info->sequence) || history_of(context)->clones.count;

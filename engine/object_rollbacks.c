@@ -57,6 +57,19 @@ const struct object_rollback *object_rollbacks_last(const struct object_rollback
 											: NULL;
 }
 
+uint32_t object_rollbacks_steps(const struct object_rollbacks *rollbacks,
+				const struct record_key *key, uint64_t bound, uint32_t max)
+{
+	const struct object_rollback *last;
+	uint32_t steps = 0;
+
+	while (steps < max && (last = object_rollbacks_last(rollbacks, key, bound))) {
+		bound = last->to;
+		steps++;
+	}
+	return steps;
+}
+
 uint32_t object_rollbacks_of(const struct object_rollbacks *rollbacks, uint16_t partition,
 			     uint64_t identifier, uint32_t *count)
 {
@@ -98,13 +111,20 @@ static void insert(struct object_rollbacks *rollbacks, struct object_rollback ro
 	rollbacks->count++;
 }
 
-/* Takes out the one at a sequence number, of which a transaction makes at most one. */
-static void take_out(struct object_rollbacks *rollbacks, uint64_t at)
+/* Where the one at a sequence number is, of which a transaction makes at most one; `count`: there is none. */
+static uint32_t find(const struct object_rollbacks *rollbacks, uint64_t at)
 {
 	uint32_t index = 0;
 
 	while (index < rollbacks->count && rollbacks->list[index].at != at)
 		index++;
+	return index;
+}
+
+static void take_out(struct object_rollbacks *rollbacks, uint64_t at)
+{
+	uint32_t index = find(rollbacks, at);
+
 	if (index == rollbacks->count)
 		return;
 	rollbacks->count--;
@@ -182,4 +202,12 @@ void object_rollbacks_undo(struct object_rollbacks *rollbacks, uint64_t at)
 	if (rollbacks->replaced_by == at)
 		insert(rollbacks, rollbacks->replaced);
 	rollbacks->replaced_by = 0;
+}
+
+void object_rollbacks_alone(struct object_rollbacks *rollbacks, uint64_t at)
+{
+	uint32_t index = find(rollbacks, at);
+
+	if (index < rollbacks->count)
+		rollbacks->list[index].alone = true;
 }

@@ -20,6 +20,7 @@ struct object_rollback {
 	uint64_t at, to;
 	uint32_t number;    /* of its place in the records */
 	uint16_t partition; /* index */
+	bool alone; /* its transaction put no data, as far as that is known: not when it was read from a record */
 };
 
 struct object_rollbacks {
@@ -41,6 +42,10 @@ void object_rollbacks_free(struct object_rollbacks *rollbacks);
 const struct object_rollback *object_rollbacks_last(const struct object_rollbacks *rollbacks,
 						    const struct record_key *key, uint64_t bound);
 
+/* How many of the object's own ones a reader at `bound` goes by, at most `max`. */
+uint32_t object_rollbacks_steps(const struct object_rollbacks *rollbacks,
+				const struct record_key *key, uint64_t bound, uint32_t max);
+
 /* Those of one object, or (identifier 0) of a partition index: from where in the list, and how many. */
 uint32_t object_rollbacks_of(const struct object_rollbacks *rollbacks, uint16_t partition,
 			     uint64_t identifier, uint32_t *count);
@@ -52,5 +57,8 @@ uint32_t object_rollbacks_of(const struct object_rollbacks *rollbacks, uint16_t 
 int object_rollbacks_add(struct engine_txn *txn, struct object_rollback rollback,
 			 const struct object_rollback *replaced);
 void object_rollbacks_undo(struct object_rollbacks *rollbacks, uint64_t at);
+
+/* The one at `at` has been committed, by a transaction that put no data. */
+void object_rollbacks_alone(struct object_rollbacks *rollbacks, uint64_t at);
 
 #endif

@@ -130,6 +130,7 @@ struct engine_txn {
 	uint64_t put_bytes; /* records and their headers */
 	struct written_parts written;
 	bool rolled_back, object_rolled_back, policy_changed, forgets_states;
+	bool data_put;       /* pieces of any object */
 	bool clock_trusted;  /* by the administrator's word: see clock_trust.c */
 	bool doubts_changed; /* engine->doubts become these */
 	struct clock_spans doubts;

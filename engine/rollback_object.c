@@ -8,6 +8,13 @@
 #include "engine/data.h"
 #include "engine/unseen.h"
 
+/*
+ * Rollbacks of one object that its data is found by, each of which a reader of an old piece goes by. With so many it is put again, if
+ * it is not too large for that.
+ */
+#define STEPS_MANY 512
+#define STEPS_MAX  4096
+
 /* A user object as it is, and as it was. */
 struct pair {
 	struct target now, then;
@@ -142,6 +149,12 @@ static int restore_attributes(struct pair *pair)
 	return result;
 }
 
+/* Now and then together. */
+static uint64_t pieces_of(const struct pair *pair)
+{
+	return pair->pieces + pair->then.onode->extents.pieces;
+}
+
 /* Puts what differs. */
 static int put_data(struct pair *pair)
 {
@@ -185,20 +198,38 @@ static bool can_hide(const struct pair *pair)
 	return pair->is_first && pair->then.bound < pair->now.txn->sequence && stood_here(pair);
 }
 
+/*
+ * The number that the data of then is found by. Where then is what another rollback left, that one's number is the same data, and readers
+ * are spared a step: however often what was undone is undone again, they take one.
+ */
+static uint64_t number_of_data(const struct pair *pair, const struct record_key *key)
+{
+	const struct object_rollback *last = object_rollbacks_last(
+		&pair->now.txn->engine->timeline.objects, key, pair->then.bound);
+
+	return last && last->alone && last->at == pair->then.onode->head.modified_sequence
+		       ? last->to
+		       : pair->then.bound;
+}
+
 /* Notes the rollback, as the root's next one of an object, or it replaces one that nobody sees any more. */
 static int note_rollback(struct pair *pair)
 {
 	struct engine_txn *txn = pair->now.txn;
 	struct engine *engine = txn->engine;
-	struct object_rollback unseen,
-		rollback = { .identifier = pair->now.onode->entry.key.identifier,
-			     .partition = pair->now.partition->index,
-			     .at = txn->sequence,
-			     .to = pair->then.bound };
+	const struct record_key key = { .identifier = pair->now.onode->entry.key.identifier,
+					.partition = pair->now.partition->index };
+	struct object_rollback unseen, rollback = { .identifier = key.identifier,
+						    .partition = key.partition,
+						    .at = txn->sequence,
+						    .to = number_of_data(pair, &key) };
+	uint32_t steps = pieces_of(pair) > engine->pieces_put_max ? STEPS_MAX : STEPS_MANY;
 	struct partition *root;
 	bool replaces;
-	int result = unseen_find_object(engine, &rollback, &unseen, &replaces);
+	int result = -EFBIG;
 
+	if (object_rollbacks_steps(&engine->timeline.objects, &key, rollback.to, steps) < steps)
+		result = unseen_find_object(engine, &rollback, &unseen, &replaces);
 	if (!result)
 		result = partition_get(engine, 0, &root);
 	if (result)
@@ -237,10 +268,9 @@ static int hide_data(struct pair *pair)
 
 static int restore_data(struct pair *pair)
 {
-	uint64_t pieces = pair->pieces + pair->then.onode->extents.pieces;
 	int result = -EFBIG;
 
-	if (can_hide(pair) && pieces > pair->now.txn->engine->pieces_put_again)
+	if (can_hide(pair) && pieces_of(pair) > pair->now.txn->engine->pieces_put_again)
 		result = hide_data(pair);
 	if (result == -EFBIG)
 		result = put_data(pair);

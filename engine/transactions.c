@@ -263,6 +263,8 @@ static int put_and_commit(struct engine_txn *txn)
 	if (result)
 		return result;
 	engine->transactions++;
+	if (txn->object_rolled_back && !txn->data_put)
+		object_rollbacks_alone(&engine->timeline.objects, txn->sequence);
 	/* What is removed makes room: look for it again. What is noted for merging removes nothing. */
 	if (!txn->is_aside && (txn->mode == ENGINE_FREE || txn->mode == ENGINE_RESCUE ||
 			       txn->rolled_back || txn->object_rolled_back))

@@ -533,6 +533,71 @@ static void test_a_rollback_that_another_one_leads_to_stays(void **state)
 	check_page(device, 0, 1, 'c');
 }
 
+/* How many rollbacks a reader of the object's oldest data goes by. */
+static uint32_t steps_of(struct device *device)
+{
+	struct record_key key = { .identifier = OBJECT };
+	struct partition *partition;
+
+	assert_int_equal(partition_get(device->engine, PARTITION, &partition), 0);
+	key.partition = partition->index;
+	partition_release(device->engine, partition);
+	return object_rollbacks_steps(&device->engine->timeline.objects, &key, RECORD_NEWEST,
+				      UINT32_MAX);
+}
+
+static void test_undoing_again_and_again_leaves_one_step_to_readers(void **state)
+{
+	struct device *device = *state;
+
+	write_all(device, 1);
+	write_all(device, 2);
+	for (uint8_t n = 0; n < 50; n++) {
+		undo_without_data(device, PARTITION, 1);
+		assert_int_equal(steps_of(device), 1);
+		check_all(device, n % 2 ? 2 : 1);
+	}
+	/* What is known of the last one is forgotten by a crash, which costs a step. */
+	crash(device);
+	for (uint8_t n = 0; n < 9; n++) {
+		undo_without_data(device, PARTITION, 1);
+		assert_in_range(steps_of(device), 1, 2);
+		check_all(device, n % 2 ? 2 : 1);
+	}
+	/* A transaction that writes behind its rollback leaves more than that did. */
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_undo(device->txn, PARTITION, OBJECT, 1), 0);
+	assert_int_equal(engine_write(device->txn, address_of(PARTITION, OBJECT), 5, "x", 1), 0);
+	commit(device);
+	write_all(device, 3);
+	undo_without_data(device, PARTITION, 1);
+	check_pages(device, address_of(PARTITION, OBJECT), 1, PAGES, 2);
+	begin(device, ENGINE_READ);
+	char byte;
+	uint64_t got;
+	assert_int_equal(engine_read(device->txn, address_of(PARTITION, OBJECT), 5, &byte, 1, &got),
+			 0);
+	assert_int_equal(byte, 'x');
+	commit(device);
+}
+
+/* What stays between what is undone makes each rollback a step of its own; with many of them the object is put again. */
+static void test_readers_never_go_by_too_many(void **state)
+{
+	enum { ROUNDS = 600, STEPS_MANY = 512 };
+	struct device *device = *state;
+
+	write_all(device, 0);
+	for (uint32_t n = 0; n < ROUNDS; n++) {
+		write_pages(device, PARTITION, n % PAGES, n % PAGES + 1, 1);
+		write_pages(device, PARTITION, 0, 1, 2);
+		undo(device, PARTITION, 1);
+		assert_in_range(steps_of(device), 1, STEPS_MANY);
+	}
+	assert_int_equal(steps_of(device), STEPS_MANY);
+	check_all(device, 1);
+}
+
 /* As many as all partitions share, all of them seen. */
 static void use_up_shared_ones(struct device *device)
 {
@@ -629,6 +694,8 @@ int main(void)
 		TEST(test_an_object_of_a_clone_goes_back_to_a_line_of_history_without_a_refresh),
 		TEST(test_rollbacks_that_nothing_shows_make_room_for_others),
 		TEST(test_a_rollback_that_another_one_leads_to_stays),
+		TEST(test_undoing_again_and_again_leaves_one_step_to_readers),
+		TEST(test_readers_never_go_by_too_many),
 		TEST(test_when_they_run_out_an_object_is_put_again),
 		TEST(test_the_record_is_as_documented),
 	};
