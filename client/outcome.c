@@ -287,6 +287,12 @@ static struct meaning of_lock(const struct osd_cdb *cdb)
 	"roll the whole partition back, or copy what was there (`muninnctl get PID/OID@MOMENT`, " \
 	"`muninnctl put --replace`)"
 
+#define TOO_DEEP                                                                                 \
+	"the source is a clone of a clone, and so on, 16 deep, the most that can be; detaching " \
+	"it or removing what it was made of does not change that. Copy its objects into a new "  \
+	"partition (`muninnctl mkpart`, then `cp` each, or `export` and `import` a tree), and "  \
+	"clone that"
+
 /* 55/00: something is used up. */
 static struct meaning of_resource(const struct osd_cdb *cdb, const struct osd_sense *sense)
 {
