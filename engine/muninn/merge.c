@@ -20,8 +20,9 @@ enum {
 	SAMPLED_READS = 32,         /* of a segment with few records, to find such pages */
 	FILLED_COLUMNS = 16,        /* that tell what the segments of a row are filled to */
 	KEY_GROUPS = 1024,          /* of a segment's keys, to find the hottest */
-	READS = 4096, /* pages: with so many no more is looked for, and what was found is moved */
-	READ_SEGMENTS = 4, /* but at least the pages of so many segments */
+	READS = 6144,         /* pages: with so many the segment that is counted is given up ... */
+	READS_PERMILLE = 666, /* ... and with this part of them no further one is looked for */
+	READ_SEGMENTS = 4,    /* but at least the pages of so many segments */
 	READ_FACTOR_MAX = 1 << 20,
 };
 
@@ -508,6 +509,16 @@ static bool is_chosen(const struct victim *batch, uint32_t count, uint32_t segme
 	return false;
 }
 
+/*
+ * Whether a step takes another segment. One alone, which is of one row, always comes to its end; with more the last may not, for
+ * nothing.
+ */
+static bool may_go_on(const struct muninn_store *store)
+{
+	return store->space.count > store->geometry.room_kept[RECORD_ROOM_RESCUE] &&
+	       store->merge_reads < store->merge_reads_max * READS_PERMILLE / 1000;
+}
+
 /* Chooses up to `wanted` segments and moves what is needed of each. Returns how many are done; *result: why no more. */
 static uint32_t move_batch(struct muninn_store *store, const struct record_keep *keep,
 			   struct record_merge *merge, uint32_t wanted, struct victim *batch,
@@ -515,9 +526,7 @@ static uint32_t move_batch(struct muninn_store *store, const struct record_keep 
 {
 	uint32_t count = 0;
 
-	/* One alone, which is of one row, always comes to its end; with more the last may not, for nothing. */
-	while (count < wanted &&
-	       (count == 0 || store->space.count > store->geometry.room_kept[RECORD_ROOM_RESCUE])) {
+	while (count < wanted && (count == 0 || may_go_on(store))) {
 		struct moving moving = { .merge = merge };
 		struct victim victim = { 0 };
 

@@ -28,7 +28,7 @@ enum {
 	SECOND = 1000,
 	TURNS = 3 * PAGES,
 	/* Of a single command: a few segments that are looked through and moved, however full the device is. */
-	READS_MAX = 20000,
+	READS_MAX = 28000,
 	PROGRAMS_MAX = 8 * SEGMENT_PAGES,
 	/* Of a refused one, on average. */
 	READS_REFUSED_MAX = 4 * SEGMENT_PAGES,

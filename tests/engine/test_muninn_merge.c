@@ -211,6 +211,12 @@ static const struct nand_geometry nand = {
  */
 enum { LOW_WATER = 245, LOWEST_WATER = 60 };
 
+/* What becomes of rows with hot keys in the run. Where they are spread, segments have more pages than hash functions give most keys. */
+static enum engine_hot_rows hot_rows;
+static const struct engine_options spreading = {
+	.rows = 2, .segment_pages = 32, .record_bytes = 128, .hot_rows = ENGINE_HOT_ROWS_SPREAD
+};
+
 /* Puts, and look-ups compared with the model. */
 struct done {
 	uint64_t puts, lookups;
@@ -221,6 +227,10 @@ static struct done write_many_times_over(enum record_merge_choice choice, uint64
 					 uint64_t transactions, uint64_t check_every,
 					 uint32_t low_water)
 {
+	const struct engine_options *options = hot_rows == ENGINE_HOT_ROWS_SPREAD ? &spreading
+										  : &model_options;
+	struct nand_geometry geometry = nand;
+
 	struct boundaries boundaries = { .horizon = RECORD_NEWEST };
 	struct record_merge merge = { .live_permille_max = 950, .choice = choice };
 	struct model *model = calloc(1, sizeof(*model));
@@ -229,7 +239,9 @@ static struct done write_many_times_over(enum record_merge_choice choice, uint64
 	assert_non_null(model);
 	model->random = seed;
 	boundaries.model = model;
-	model_open(model, &nand, &model_options);
+	/* As many segments, whatever they hold. */
+	geometry.blocks = nand.blocks * options->segment_pages / nand.pages_per_block;
+	model_open(model, &geometry, options);
 	for (uint64_t done = 0; done < transactions; done++) {
 		uint32_t dice = model_below(model, 1000);
 
@@ -289,6 +301,14 @@ static void test_a_device_written_many_times_over_keeps_the_present_and_every_bo
 	(void)state;
 	write_many_times_over(RECORD_MERGE_SAMPLED, model_setting("MUNINN_SEED", 100),
 			      model_setting("MUNINN_OPERATIONS", 8000), 500, LOW_WATER);
+}
+
+static void test_it_does_so_when_hot_keys_are_spread(void **state)
+{
+	(void)state;
+	hot_rows = ENGINE_HOT_ROWS_SPREAD;
+	write_many_times_over(RECORD_MERGE_SAMPLED, 31, 40000, 4000, LOW_WATER);
+	hot_rows = ENGINE_HOT_ROWS_FINALISE;
 }
 
 static void test_it_does_so_when_segments_are_chosen_by_their_filters(void **state)
@@ -479,6 +499,7 @@ int main(void)
 		cmocka_unit_test(
 			test_a_device_written_many_times_over_keeps_the_present_and_every_boundary),
 		cmocka_unit_test(test_it_does_so_when_segments_are_chosen_by_their_filters),
+		cmocka_unit_test(test_it_does_so_when_hot_keys_are_spread),
 		cmocka_unit_test(test_as_many_operations_as_wanted),
 		cmocka_unit_test(
 			test_space_is_accounted_for_exactly_before_during_and_after_merging),
