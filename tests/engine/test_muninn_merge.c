@@ -307,7 +307,7 @@ static void test_it_does_so_when_hot_keys_are_spread(void **state)
 {
 	(void)state;
 	hot_rows = ENGINE_HOT_ROWS_SPREAD;
-	write_many_times_over(RECORD_MERGE_SAMPLED, 31, 40000, 4000, LOW_WATER);
+	write_many_times_over(RECORD_MERGE_SAMPLED, 31, 17000, 4000, LOW_WATER);
 	hot_rows = ENGINE_HOT_ROWS_FINALISE;
 }
 
