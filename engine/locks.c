@@ -59,7 +59,12 @@ static int check_partition(struct engine_txn *txn, const struct history *device,
 	return result;
 }
 
-static int check_partitions(struct engine_txn *txn, struct partition *root, uint64_t bound)
+typedef int partition_check(struct engine_txn *txn, const struct history *device, uint64_t id,
+			    uint64_t bound);
+
+/* Calls `check` for all partitions that are there now. */
+static int check_each(struct engine_txn *txn, struct partition *root, partition_check *check,
+		      uint64_t bound)
 {
 	struct idset table =
 		partition_set(txn->engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
@@ -71,7 +76,7 @@ static int check_partitions(struct engine_txn *txn, struct partition *root, uint
 		int result = idset_list(&table, next, elements, 64, &count, &more, &next);
 
 		for (size_t at = 0; !result && at < count; at++)
-			result = check_partition(txn, &root->history, elements[at] >> 16, bound);
+			result = check(txn, &root->history, elements[at] >> 16, bound);
 		if (result)
 			return result;
 	}
@@ -86,37 +91,25 @@ int locks_check_rollback(struct engine_txn *txn, uint64_t bound)
 	if (result)
 		return result;
 	if (root->history.device.locked_until_ms > txn->time_ms)
-		result = check_partitions(txn, root, bound);
+		result = check_each(txn, root, check_partition, bound);
 	partition_release(txn->engine, root);
 	return result;
 }
 
-/* Whether a partition that is there now is locked. */
-static int check_locked(struct engine_txn *txn, struct partition *root)
+static int check_unlocked(struct engine_txn *txn, const struct history *device, uint64_t id,
+			  uint64_t bound)
 {
-	struct idset table =
-		partition_set(txn->engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
-	uint64_t elements[64], next = 0;
-	bool more = true;
+	struct partition *partition;
+	int result = partition_get(txn->engine, id, &partition);
 
-	while (more) {
-		size_t count;
-		int result = idset_list(&table, next, elements, 64, &count, &more, &next);
-
-		for (size_t at = 0; !result && at < count; at++) {
-			struct partition *partition;
-
-			result = partition_get(txn->engine, elements[at] >> 16, &partition);
-			if (result)
-				break;
-			if (partition->history.retention.locked_until_ms > txn->time_ms)
-				result = -EPERM;
-			partition_release(txn->engine, partition);
-		}
-		if (result)
-			return -EPERM;
-	}
-	return 0;
+	(void)device;
+	(void)bound;
+	if (result)
+		return result;
+	if (partition->history.retention.locked_until_ms > txn->time_ms)
+		result = -EPERM;
+	partition_release(txn->engine, partition);
+	return result;
 }
 
 int locks_check_all(struct engine_txn *txn)
@@ -133,7 +126,7 @@ int locks_check_all(struct engine_txn *txn)
 		result = -EPERM;
 	/* The latest lock may have been of one that was removed when it was over, by a clock that has been set back since. */
 	else if (device->locked_until_ms > txn->time_ms)
-		result = check_locked(txn, root);
+		result = check_each(txn, root, check_unlocked, 0) ? -EPERM : 0;
 	partition_release(txn->engine, root);
 	return result;
 }

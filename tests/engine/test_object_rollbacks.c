@@ -375,17 +375,24 @@ static void test_what_is_hidden_is_reclaimed(void **state)
 	check_all(device, 1);
 }
 
-static void test_an_object_of_a_clone_goes_back(void **state)
+/* A writable one of the partition as it is. */
+static void make_clone(struct device *device)
 {
-	struct device *device = *state;
 	uint64_t id = CLONE;
 
-	write_all(device, 1);
 	begin(device, ENGINE_WRITE);
 	assert_int_equal(engine_clone(device->txn, PARTITION,
 				      (struct engine_moment){ .kind = ENGINE_NOW }, id, true, &id),
 			 0);
 	commit(device);
+}
+
+static void test_an_object_of_a_clone_goes_back(void **state)
+{
+	struct device *device = *state;
+
+	write_all(device, 1);
+	make_clone(device);
 	device->now += 5 * SECOND;
 	write_pages(device, CLONE, 0, PAGES / 2, 2);
 	device->now += 5 * SECOND;
@@ -426,14 +433,9 @@ static void roll_back_to(struct device *device, uint64_t partition, uint64_t ms)
 static void test_an_object_of_a_clone_goes_back_to_a_line_of_history_without_a_refresh(void **state)
 {
 	struct device *device = *state;
-	uint64_t id = CLONE;
 
 	write_all(device, 1);
-	begin(device, ENGINE_WRITE);
-	assert_int_equal(engine_clone(device->txn, PARTITION,
-				      (struct engine_moment){ .kind = ENGINE_NOW }, id, true, &id),
-			 0);
-	commit(device);
+	make_clone(device);
 	device->now = 10 * SECOND;
 	write_pages(device, CLONE, 0, PAGES / 2, 2);
 	write_all(device, 9);
