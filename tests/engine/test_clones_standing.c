@@ -243,21 +243,26 @@ static void test_what_a_vanished_clone_had_removed_stays_so_when_an_earlier_owne
 	commit(device);
 }
 
+static uint16_t index_of(struct device *device, uint64_t id)
+{
+	struct partition *partition;
+	uint16_t index;
+
+	assert_int_equal(partition_get(device->engine, id, &partition), 0);
+	index = partition->index;
+	partition_release(device->engine, partition);
+	return index;
+}
+
 /* Removes the partition and makes it again; the new one gets the index of the old one, as after a restart. */
 static void make_again(struct device *device)
 {
-	struct partition *found;
-	uint16_t index;
+	uint16_t index = index_of(device, PARTITION);
 
-	assert_int_equal(partition_get(device->engine, PARTITION, &found), 0);
-	index = found->index;
-	partition_release(device->engine, found);
 	remove_partition(device);
 	crash(device);
 	create(device, PARTITION);
-	assert_int_equal(partition_get(device->engine, PARTITION, &found), 0);
-	assert_int_equal(found->index, index);
-	partition_release(device->engine, found);
+	assert_int_equal(index_of(device, PARTITION), index);
 }
 
 static void test_an_earlier_partition_that_comes_back_keeps_what_clones_of_a_later_stand_on(
@@ -327,6 +332,77 @@ static void test_a_later_partition_that_comes_back_keeps_what_clones_of_an_earli
 	check_page(device, later, 0, 'z');
 	check_page(device, after, 0, 'b');
 	check_page_of(device, CLONE, after, 0, 'a');
+}
+
+/* Versions of another partition, enough to fill segments of what is put of history. They are kept, or dropped again. */
+static void fill_history(struct device *device, bool drops)
+{
+	for (int n = 0; n < 100; n++) {
+		uint32_t version = take_snapshot(device, OTHERS);
+
+		if (drops)
+			assert_int_equal(drop(device, OTHERS, version), 0);
+	}
+}
+
+/*
+ * A partition has had a clone, and has none any more. What was recorded while it had one lies in a segment that is not worth merging,
+ * unlike the one in which the history of its index is recorded last. Returns a version of the device with the partition, but no clone.
+ */
+static uint32_t let_a_clone_come_and_go(struct device *device)
+{
+	create(device, ANOTHER);
+	make_clone(device, ANOTHER, CLONE);
+	fill_history(device, false);
+	remove_one(device, CLONE);
+	standing_review(device->engine);
+	assert_int_equal(bounds_of(device, ANOTHER), 0);
+	return take_snapshot(device, 0);
+}
+
+static void check_that_it_can_be_cloned(struct device *device)
+{
+	assert_int_equal(bounds_of(device, ANOTHER), 0);
+	assert_int_equal(sources(device), 0);
+	make_clone(device, ANOTHER, CLONE);
+	assert_int_equal(bounds_of(device, ANOTHER), 1);
+}
+
+static void test_what_clones_stood_on_stays_forgotten_while_nobody_has_the_index(void **state)
+{
+	struct device *device = *state;
+	uint32_t before, after;
+
+	set_policy(device, 0, 0, 0, 0);
+	before = take_snapshot(device, 0);
+	after = let_a_clone_come_and_go(device);
+	fill_history(device, true);
+	roll_back_device(device, ENGINE_AT_VERSION, before);
+	merge_all(device);
+	roll_back_device(device, ENGINE_AT_VERSION, after);
+	check_that_it_can_be_cloned(device);
+}
+
+static void test_what_clones_of_an_earlier_owner_stood_on_stays_forgotten_too(void **state)
+{
+	struct device *device = *state;
+	uint32_t before, later;
+	uint16_t index;
+
+	set_policy(device, 0, 0, 0, 0);
+	before = take_snapshot(device, 0);
+	let_a_clone_come_and_go(device);
+	index = index_of(device, ANOTHER);
+	roll_back_device(device, ENGINE_AT_VERSION, before);
+	crash(device); /* indices are given from the first again */
+	create(device, ANOTHER);
+	assert_int_equal(index_of(device, ANOTHER), index);
+	later = take_snapshot(device, 0);
+	fill_history(device, true);
+	roll_back_device(device, ENGINE_AT_VERSION, before);
+	merge_all(device);
+	roll_back_device(device, ENGINE_AT_VERSION, later);
+	check_that_it_can_be_cloned(device);
 }
 
 /* ---- clones that were removed or refreshed ---- */
@@ -516,6 +592,8 @@ int main(void)
 		TEST(test_an_earlier_partition_that_comes_back_keeps_what_clones_of_a_later_stand_on),
 		TEST(test_a_later_partition_that_comes_back_keeps_what_clones_of_an_earlier_stand_on),
 		TEST(test_what_a_vanished_clone_had_removed_stays_so_when_an_earlier_owner_is_back),
+		TEST(test_what_clones_stood_on_stays_forgotten_while_nobody_has_the_index),
+		TEST(test_what_clones_of_an_earlier_owner_stood_on_stays_forgotten_too),
 		TEST(test_the_past_of_a_removed_clone_can_be_reached),
 		TEST(test_the_past_of_a_refreshed_clone_can_be_reached),
 		TEST(test_clones_of_a_removed_clone_keep_what_both_stand_on),
