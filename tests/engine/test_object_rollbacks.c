@@ -354,6 +354,35 @@ static void test_merging_keeps_what_each_version_shows(void **state)
 	check_pages(device, address_of(PARTITION, OBJECT), PAGES / 2, PAGES, 1);
 }
 
+/* What only a version behind it shows: superseded at the version before it and at the present, with no moment left in between. */
+static void test_merging_keeps_what_only_a_version_behind_it_shows(void **state)
+{
+	struct device *device = *state;
+	struct engine_address at = address_of(PARTITION, OBJECT);
+	uint32_t versions[2];
+
+	device->now = 10 * SECOND;
+	write_all(device, 1);
+	device->now = 20 * SECOND;
+	write_all(device, 2);
+	versions[0] = take_snapshot(device, PARTITION);
+	device->now = 30 * SECOND;
+	assert_int_equal(go_back(device, PARTITION, 15 * SECOND), 0);
+	versions[1] = take_snapshot(device, PARTITION);
+	write_all(device, 3);
+	keep(device, PARTITION, ENGINE_RETAIN_NONE);
+	keep(device, OTHERS, ENGINE_RETAIN_NONE);
+	keep(device, 0, ENGINE_RETAIN_NONE);
+	push(device);
+	merge_all(device);
+	crash(device);
+	check_all(device, 3);
+	at.version = versions[0];
+	check_pages(device, at, 0, PAGES, 2);
+	at.version = versions[1];
+	check_pages(device, at, 0, PAGES, 1);
+}
+
 /* What is hidden for good makes room. */
 static void test_what_is_hidden_is_reclaimed(void **state)
 {
@@ -600,6 +629,40 @@ static void test_readers_never_go_by_too_many(void **state)
 	check_all(device, 1);
 }
 
+/* Also one of the partition, on a line of history that has been left since. */
+static void test_a_rollback_of_the_partition_that_an_objects_leads_to_stays(void **state)
+{
+	struct device *device = *state;
+
+	device->now = 10 * SECOND;
+	write_all(device, 1);
+	device->now = 20 * SECOND;
+	write_all(device, 2);
+	device->now = 30 * SECOND;
+	roll_back_to(device, PARTITION, 15 * SECOND);
+	device->now = 40 * SECOND;
+	write_pages(device, PARTITION, 0, 10, 3);
+	device->now = 50 * SECOND;
+	roll_back_to(device, PARTITION, 22 * SECOND);
+	device->now = 60 * SECOND;
+	assert_int_equal(go_back(device, PARTITION, 45 * SECOND), 0);
+	device->now = 70 * SECOND;
+	keep(device, PARTITION, ENGINE_RETAIN_NONE);
+	keep(device, 0, ENGINE_RETAIN_NONE);
+	/* Each looks for a place to take. What is hidden has not been merged away. */
+	for (int n = 0; n < 8; n++) {
+		uint32_t version = take_snapshot(device, PARTITION);
+		const struct engine_moment to = { .kind = ENGINE_AT_VERSION, .value = version };
+
+		device->now += 2 * SECOND;
+		begin(device, ENGINE_WRITE);
+		assert_int_equal(engine_rollback(device->txn, PARTITION, to), 0);
+		commit(device);
+	}
+	check_pages(device, address_of(PARTITION, OBJECT), 0, 10, 3);
+	check_pages(device, address_of(PARTITION, OBJECT), 10, PAGES, 1);
+}
+
 /* As many as all partitions share, all of them seen. */
 static void use_up_shared_ones(struct device *device)
 {
@@ -691,6 +754,7 @@ int main(void)
 		TEST(test_an_object_that_was_removed_comes_back_without_its_data_being_put_again),
 		TEST(test_holes_and_ends_are_those_of_then),
 		TEST(test_merging_keeps_what_each_version_shows),
+		TEST(test_merging_keeps_what_only_a_version_behind_it_shows),
 		TEST(test_what_is_hidden_is_reclaimed),
 		TEST(test_an_object_of_a_clone_goes_back),
 		TEST(test_an_object_of_a_clone_goes_back_to_a_line_of_history_without_a_refresh),
@@ -698,6 +762,7 @@ int main(void)
 		TEST(test_a_rollback_that_another_one_leads_to_stays),
 		TEST(test_undoing_again_and_again_leaves_one_step_to_readers),
 		TEST(test_readers_never_go_by_too_many),
+		TEST(test_a_rollback_of_the_partition_that_an_objects_leads_to_stays),
 		TEST(test_when_they_run_out_an_object_is_put_again),
 		TEST(test_the_record_is_as_documented),
 	};
