@@ -69,7 +69,7 @@ say = $(if $(V),@:,@printf '  %-5s %s\n' $(1) $(if $(2),$(2),$@))
 
 # ---- sources: by folder, so that a new file needs no line here ----
 
-CORE_SRC := $(wildcard common/*.c nand/*.c engine/*.c engine/muninn/*.c osd/*.c)
+CORE_SRC := $(wildcard common/*.c nand/*.c engine/*.c engine/*/*.c engine/*/*/*.c wire/*.c osd/*.c)
 CLIENT_SRC := $(wildcard client/*.c)
 CTL_SRC := $(wildcard client/ctl/*.c)
 MODULE_SRC := $(wildcard daemon/module/*.c)
@@ -84,8 +84,8 @@ MODULE_OBJ := $(MODULE_SRC:%.c=$(OBJ)/%.o)
 DAEMON_PARTS := $(patsubst %.c,$(OBJ)/%.o,$(filter-out daemon/muninnd.c,$(DAEMON_SRC)) \
 	daemon/module/options.c daemon/module/order.c daemon/module/io_threads.c)
 
-# Each tests/FOLDER/test_*.c is a program; the folder's other .c files are linked into all of them.
-TEST_SRC := $(wildcard tests/*/test_*.c)
+# Each tests/FOLDER/test_*.c is a program. Others of its folder and of the one above are its helpers.
+TEST_SRC := $(sort $(wildcard tests/*/test_*.c tests/*/*/test_*.c))
 TEST_BINS := $(TEST_SRC:tests/%.c=$(TESTBIN)/%)
 # Test programs with threads (they include pthread.h) also run under ThreadSanitizer.
 THREAD_TEST_SRC := $(if $(TEST_SRC),$(shell grep -l pthread.h $(TEST_SRC)))
@@ -181,8 +181,11 @@ $(TGT_IDENTITY): $(TGTD) scripts/tgt-identity
 
 # Tests that link parts of the daemon.
 DAEMON_TESTS := tests/daemon/% tests/fuzz/%
-# The helpers of a test folder: its .c files that are not tests themselves.
-test_helpers = $(filter-out $(dir $(1))test_%.c,$(wildcard $(dir $(1))*.c))
+# The helpers of a test: the .c files of its folder, and of the one above that is not tests/, that are not tests themselves. Those
+# of osd/ also have those of wire/.
+helpers_of = $(filter-out $(1)test_%.c,$(wildcard $(1)*.c))
+test_helpers = $(call helpers_of,$(dir $(1))) $(if $(word 4,$(subst /, ,$(1))),$(call helpers_of,$(dir $(patsubst %/,%,$(dir $(1)))))) \
+	$(if $(filter tests/osd/%,$(1)),$(call helpers_of,tests/wire/))
 define TEST_RULE
 $(TESTBIN)/$(1:tests/%.c=%): $(OBJ)/$(1:.c=.o) $(patsubst %.c,$(OBJ)/%.o,$(call test_helpers,$(1))) \
 		$(if $(CLIENT_SRC),$(LIB)/libosdclient.a) $(if $(filter $(DAEMON_TESTS),$(1)),$(LIB)/libdaemon.a) \
@@ -357,22 +360,22 @@ bench-history: bootstrap
 
 .PHONY: soak
 soak: bootstrap soak-history soak-power
-	+@$(SUBMAKE) $(BUILD)/tests/release/engine/test_muninn_merge
+	+@$(SUBMAKE) $(BUILD)/tests/release/engine/muninn/test_merge
 	@MUNINN_SOAK=$(or $(SOAK),10000000) MUNINN_SEED=$(or $(SEED),1000) \
-		$(BUILD)/tests/release/engine/test_muninn_merge
+		$(BUILD)/tests/release/engine/muninn/test_merge
 
 # Random runs against the model of full history, one seed after the other: 4.8 million steps, with power cuts 1.8 million.
 SEEDS ?= 20
 STEPS ?= 30000
 .PHONY: soak-history
 soak-history: bootstrap
-	+@$(SUBMAKE) $(TESTBIN)/engine/test_model
-	@scripts/soak-model $(TESTBIN)/engine/test_model $(or $(SEED),1000) $(SEEDS) $(STEPS)
+	+@$(SUBMAKE) $(TESTBIN)/engine/model/test_model
+	@scripts/soak-model $(TESTBIN)/engine/model/test_model $(or $(SEED),1000) $(SEEDS) $(STEPS)
 
 .PHONY: soak-power
 soak-power: bootstrap
-	+@$(SUBMAKE) $(TESTBIN)/engine/test_model_power
-	@scripts/soak-model $(TESTBIN)/engine/test_model_power $(or $(SEED),1000) $(SEEDS) $(STEPS)
+	+@$(SUBMAKE) $(TESTBIN)/engine/model/test_model_power
+	@scripts/soak-model $(TESTBIN)/engine/model/test_model_power $(or $(SEED),1000) $(SEEDS) $(STEPS)
 
 # LIST and LIST COLLECTION of a million, over the place in the list. BENCH_LIST: its options.
 .PHONY: bench-list

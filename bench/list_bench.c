@@ -11,7 +11,7 @@
 #include "common/bytes.h"
 #include "nand/nand.h"
 #include "osd/osd.h"
-#include "osd/wire.h"
+#include "wire/wire.h"
 
 #define PARTITION UINT64_C(0x10000)
 /* Objects come behind the collection, so that its ID is known before theirs. */

@@ -6,7 +6,7 @@
 #include "common/bytes.h"
 
 enum {
-	/* As in engine/merge.c. */
+	/* As in engine/history/merge.c. */
 	SEGMENTS_AT_ONCE = 8,
 	LIVE_PERMILLE_AUTOMATIC = 700,
 };

@@ -14,7 +14,7 @@
 
 #include "bench/random.h"
 #include "common/bytes.h"
-#include "engine/records.h"
+#include "engine/records/records.h"
 #include "nand/nand.h"
 
 /*

@@ -11,7 +11,7 @@
 #include <pthread.h>
 
 #include "bench/options.h"
-#include "engine/records.h"
+#include "engine/records/records.h"
 
 struct bench_store {
 	struct bench_options options;

@@ -32,8 +32,8 @@
 
 #include "client/session.h"
 #include "common/error.h"
-#include "osd/vendor.h"
-#include "osd/wire.h"
+#include "wire/vendor.h"
+#include "wire/wire.h"
 
 struct osd_client;
 

@@ -7,7 +7,7 @@
 
 #include "client/client_private.h"
 #include "common/bytes.h"
-#include "osd/vendor.h"
+#include "wire/vendor.h"
 
 #define VERSION_SHIFT 48
 

@@ -13,7 +13,7 @@
 #define MUNINN_CLIENT_SECURITY_H
 
 #include "client/osd_client.h"
-#include "osd/security_wire.h"
+#include "wire/security.h"
 
 /* A capability with its key. The key is secret: who has one wipes it (OPENSSL_cleanse) when it is used no more. */
 struct osd_credential {

@@ -8,9 +8,9 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
-#include "engine/idset_node.h"
-#include "engine/objects.h"
-#include "engine/times.h"
+#include "engine/history/times.h"
+#include "engine/objects/objects.h"
+#include "engine/sets/idset_node.h"
 
 #define DEFAULT_ONODE_CACHE_ENTRIES   4096
 #define DEFAULT_DIRECTORY_CACHE_NODES 1024

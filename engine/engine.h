@@ -530,6 +530,6 @@ struct engine_statistics {
 void engine_read_statistics(struct engine *engine, struct engine_statistics *statistics);
 
 /* Moments, versions, rollbacks, retention, clones. */
-#include "engine/engine_history.h"
+#include "engine/history.h"
 
 #endif

@@ -1,181 +1,284 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What is known about the history of a partition, or of the whole device: the versions that are kept, what else is, and
- * how far back it reaches. Kept in a record of its own that no rollback hides. Byte layout in docs/objects.md.
+ * The part of engine.h that is about history: moments and versions, going back, differences, what is kept, clones. Included by it; errors,
+ * addresses and transactions are explained there.
  */
 #ifndef MUNINN_ENGINE_HISTORY_H
 #define MUNINN_ENGINE_HISTORY_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "engine/blanks.h"
 #include "engine/engine.h"
-#include "engine/idset.h"
-#include "engine/record_access.h"
 
-#define HISTORY_FORMAT 5
-/* Does not tell the device's blanks; and what it says of a partition may be of before that one came back. */
-#define HISTORY_FORMAT_4 4
-/* The root's ends before the number of rollbacks of objects: there are none. */
-#define HISTORY_FORMAT_3 3
-/* Does not tell which of the lossy partitions keep nothing: all of them count as such. */
-#define HISTORY_FORMAT_2         2
-#define HISTORY_FORMAT_OLD       1
-#define HISTORY_BYTES            164
-#define HISTORY_DEVICE_BYTES_OLD 256 /* of formats before 4 */
-#define HISTORY_DEVICE_BYTES_4   260
-/* At most: the blanks end it, of which there are mostly none. */
-#define HISTORY_DEVICE_HEAD_BYTES (HISTORY_DEVICE_BYTES_4 + 8)
-#define HISTORY_DEVICE_BYTES      (HISTORY_DEVICE_HEAD_BYTES + BLANKS_BYTES_MAX)
+/* ---- moments and versions ---- */
 
-struct engine;
-struct partition;
+/* Numbers of versions, as they are in addresses: 16 bits. */
+#define ENGINE_PARTITION_VERSION_LAST 0x7fffu /* 1..: versions of one partition */
+#define ENGINE_DEVICE_VERSION_FIRST \
+	0x8000u /* ..: versions of the whole device, the same in all partitions */
+#define ENGINE_DEVICE_VERSION_LAST 0xefffu
+#define ENGINE_VIEW_FIRST          0xf000u /* ..0xffff: views, see engine_view_open */
+#define ENGINE_VIEW_LAST           0xffffu
+#define ENGINE_VIEW_UNUSED_MS      600000u
+#define ENGINE_VERSION_NAME_MAX    63
 
-/* What only the whole device has. */
-struct device_history {
-	/* Under ENGINE_RETAIN_SNAPSHOTS what is older than this may have been reclaimed. */
-	uint64_t reclaimed;
-	uint64_t judged_ms;        /* when ages were last compared with what policies say */
-	uint64_t all_floor;        /* the floor of every partition */
-	uint64_t inherited_floor;  /* of those without a policy of their own */
-	uint32_t rollbacks;        /* on record, of partitions and the device */
-	uint32_t object_rollbacks; /* of single objects */
-	uint32_t lossy;            /* partitions with a policy of their own that gives history up */
-	uint32_t losing; /* those of them whose policy does so without need: ENGINE_RETAIN_NONE */
-	uint32_t particular; /* partitions with a policy of their own */
-	uint32_t clones;     /* that were ever made */
+enum engine_moment_kind { ENGINE_NOW, ENGINE_AT_VERSION, ENGINE_AT_TIME, ENGINE_AT_SEQUENCE };
+
+/* A moment of the past. */
+struct engine_moment {
+	enum engine_moment_kind kind;
+	uint64_t value; /* version number; milliseconds since 1970 UTC; sequence number */
+};
+
+/*
+ * The sequence number up to which a moment reaches; partition 0: of the whole device. A time means the last boundary that
+ * is not behind it (engine_options.history_interval_ms).
+ * -ENOENT: no such version; before the partition was made, or when it was gone for a while; or history does not reach back that
+ * far (engine_history). -ENODATA: the device does not have the moment, since a partition kept nothing then (ENGINE_RETAIN_NONE of its
+ * own). -ESTALE: the clock was ahead at that time, or is behind now, so that it means no moment for certain.
+ */
+int engine_moment_resolve(struct engine_txn *txn, uint64_t partition, struct engine_moment moment,
+			  uint64_t *sequence);
+
+/* The same for objects alone: a sequence number between the boundaries of its partition is taken exactly. */
+int engine_object_moment_resolve(struct engine_txn *txn, uint64_t partition,
+				 struct engine_moment moment, uint64_t *sequence);
+
+/*
+ * Keeps this moment of a partition, or with partition 0 of the whole device, as a version: reading at it gives the state of
+ * now, but access times may be older. Puts a few records, whatever there is. `name` (1..ENGINE_VERSION_NAME_MAX bytes)
+ * may be NULL. Must come before all changes of its transaction: -EINVAL. -EEXIST: the name is taken. -EFBIG: kept
+ * versions have all numbers. The number is the one behind the last given that no kept version has; behind the last of all
+ * comes the first again, so that a dropped version's number is given again as late as possible.
+ */
+int engine_snapshot(struct engine_txn *txn, uint64_t partition, const char *name,
+		    uint32_t *version);
+
+struct engine_version {
+	uint32_t version;
+	uint64_t position; /* newer versions have higher ones; their numbers may be lower */
+	uint64_t sequence, time_ms;
+	uint64_t used_bytes, objects; /* of the partition then; versions of the device: 0 */
+	/*
+	 * Put since the version before: in the partition, or, of a version of the device, on the whole device. The most that
+	 * the version holds alone. A crash may take back what was put in the last second before.
+	 */
+	uint64_t written_bytes;
+	char name[ENGINE_VERSION_NAME_MAX + 1]; /* "": none */
+};
+
+/*
+ * The kept versions of a partition, those of the device at which it was there among them, or of the device
+ * (partition 0), from the oldest to the newest: the first one whose position is >= `from`. -ENOENT: no more.
+ */
+int engine_version_next(struct engine_txn *txn, uint64_t partition, uint64_t from,
+			struct engine_version *version);
+
+/* The version of that name: of the partition, else of the device. -ENOENT. */
+int engine_version_find(struct engine_txn *txn, uint64_t partition, const char *name,
+			uint32_t *version);
+
+/*
+ * Ends a version: what only it needs can be reclaimed. Partition 0 for versions of the device. -EBUSY: a clone stands on
+ * it, or did at a moment that can be reached. -EPERM: the partition's retention is locked (of the device: that of any partition).
+ */
+int engine_version_drop(struct engine_txn *txn, uint64_t partition, uint32_t version);
+
+/*
+ * A version number for a moment of a partition, in memory only: it keeps nothing from being reclaimed, and ends with the
+ * engine (-ENOENT for its number then). The same moment has the same number; that of one that nothing was read at for
+ * ENGINE_VIEW_UNUSED_MS may be given to another one. -EFBIG: all are in use. Works in reading transactions.
+ */
+int engine_view_open(struct engine_txn *txn, uint64_t partition, struct engine_moment moment,
+		     uint32_t *version);
+/*
+ * The same of the present, for who reads at it in several transactions and then releases it: unless others have asked for it, its
+ * number is free at once. *bound = what engine_moment_resolve says of the number. One that is never released ends like others.
+ */
+int engine_view_hold(struct engine_txn *txn, uint64_t partition, uint32_t *version,
+		     uint64_t *bound);
+void engine_view_release(struct engine_txn *txn, uint64_t partition, uint32_t version,
+			 uint64_t bound);
+
+/* ---- going back ---- */
+
+/* Rollbacks on record: of each partition, and of the device. */
+#define ENGINE_ROLLBACKS_OF_ONE 4096
+/* Of all partitions together; beyond that each of them still has so many of its own. */
+#define ENGINE_ROLLBACKS_SHARED 61440
+#define ENGINE_ROLLBACKS_OWN    8
+/* Of everything together: room for the own ones of all partitions, and for the device's. */
+#define ENGINE_ROLLBACKS_MAX \
+	(ENGINE_ROLLBACKS_SHARED + ENGINE_ROLLBACKS_OWN * 65536 + ENGINE_ROLLBACKS_OF_ONE)
+
+/*
+ * The partition (0: the whole device) is again as at `to`. What came after it is hidden, and can be reached by its
+ * versions and moments as before, so that a rollback can itself be rolled back, until it is reclaimed. A few records,
+ * whatever the size, and one for each partition that the device's brings back. Versions, retention and clones are not touched, but
+ * that a partition which comes back has no versions and no retention of its own. Must come before all changes of its transaction and is
+ * its only change: -EINVAL. -EFBIG: ENGINE_ROLLBACKS_OF_ONE are on record of it that moments which can be reached
+ * lie behind, or ENGINE_ROLLBACKS_OWN and all that partitions share are taken. -EPERM, of the device: a partition whose retention is
+ * locked would vanish. -ENOENT, -ENODATA, -ESTALE as engine_moment_resolve.
+ */
+int engine_rollback(struct engine_txn *txn, uint64_t partition, struct engine_moment to);
+
+/*
+ * One user object is again as at `to`, which is a modification like any other. It may have been removed since; one that did not
+ * exist then is removed. It is a member of the collections of then again, as far as they are still there, and of no others that
+ * it knows of. A few records, whatever the size: what was put since is hidden. Only a small one, and where hiding can't be had,
+ * is put again where it differs: see docs/objects.md, "Rollbacks". -ENOENT: neither then nor now. -EFBIG: it would have to be put
+ * again, and is too large for that.
+ */
+int engine_rollback_object(struct engine_txn *txn, uint64_t partition, uint64_t object,
+			   struct engine_moment to);
+
+/* Looking for a modification is one look-up for each newer one, so a single call counts so many. */
+#define ENGINE_AGO_MAX 65536
+
+/*
+ * The same to before its newest `modifications` ones. -ENOENT: there are fewer within the kept history. -E2BIG: that is more than
+ * ENGINE_AGO_MAX; engine_log_next finds the moment step by step.
+ */
+int engine_undo(struct engine_txn *txn, uint64_t partition, uint64_t object,
+		uint32_t modifications);
+
+/* Room that a command would have needed, and the moment that must not be given up for it. */
+struct engine_room {
+	uint64_t bytes, moment;
+};
+
+/*
+ * After the -ENOSPC of one of the last two: whether it was seen before anything was put that there is too little room, but may be
+ * some if history is given up. Then the transaction is to be aborted, and it may be tried once more after engine_make_room_for.
+ */
+bool engine_room_wanted(const struct engine_txn *txn, struct engine_room *wanted);
+
+struct engine_modification {
+	uint64_t sequence, time_ms;
+	uint64_t length; /* of the object after it */
+	bool removed, created;
+};
+
+/* Modifications of one object, newest first: the newest with a sequence number <= `below`. -ENOENT: no more. */
+int engine_log_next(struct engine_txn *txn, uint64_t partition, uint64_t object, uint64_t below,
+		    struct engine_modification *modification);
+
+/* ---- differences ---- */
+
+enum engine_difference_kind {
+	ENGINE_OBJECT_ADDED,
+	ENGINE_OBJECT_REMOVED,
+	ENGINE_DATA_DIFFERS, /* offset and length: within the newer length; what was not there counts as zeros */
+	ENGINE_LENGTH_DIFFERS, /* offset: the shorter of the two; length: the new one */
+	ENGINE_ATTRIBUTES_DIFFER,
+};
+
+struct engine_difference {
+	enum engine_difference_kind kind;
+	uint64_t object, offset, length;
+};
+
+/* All zero at the beginning. */
+struct engine_diff_cursor {
+	uint64_t object, offset;
+	uint64_t passed; /* objects left behind, counted at each moment where they are */
+	uint32_t state;
+};
+
+/*
+ * The next difference between two moments of a partition, in order of object and offset. Bounded work a call: -EAGAIN
+ * when none was found so far. -ENOENT: no more (cursor->state is then ENGINE_DIFF_DONE), or no such moment.
+ */
+#define ENGINE_DIFF_DONE UINT32_MAX
+int engine_diff_next(struct engine_txn *txn, uint64_t partition, struct engine_moment from,
+		     struct engine_moment to, struct engine_diff_cursor *cursor,
+		     struct engine_difference *difference);
+
+/* How far a cursor is: *done of *total; from call to call more, as long as the moments stay the same. Errors as above. */
+int engine_diff_progress(struct engine_txn *txn, uint64_t partition, struct engine_moment from,
+			 struct engine_moment to, const struct engine_diff_cursor *cursor,
+			 uint64_t *done, uint64_t *total);
+
+/* ---- what is kept ---- */
+
+enum engine_retention_kind {
+	ENGINE_RETAIN_SNAPSHOTS, /* all of history while there is room, the oldest goes first; versions stay */
+	ENGINE_RETAIN_ALL,
+	ENGINE_RETAIN_NONE, /* the present and versions */
+};
+
+/* What is kept beside the present and the versions. */
+struct engine_retention {
+	enum engine_retention_kind kind;
 	uint64_t
-		lossy_removed; /* no moment of the device before it: what lossy ones gave up that are gone */
-	uint64_t locked_until_ms; /* the latest of any partition */
-	/* The table of times: see times.h. */
-	uint32_t times, times_first;
-	uint64_t slot_sequence, slot_ms, slot_bytes; /* its last entry */
-	uint64_t last_version_bytes; /* what had ever been put when the last version was made */
-	uint32_t slot_interval_ms;   /* how long that slot may have gone on */
-	uint64_t intervals_floor;    /* no moment of the device's intervals before it */
-	struct blanks blanks;        /* no moments of the device in them */
-	bool slot_tells;             /* its numbers tell the time: see slot_offset */
+		keep_all_ms; /* every moment this far back is kept for certain; 0: as the kind says */
+	uint64_t keep_interval_ms;     /* behind that, one moment for each such interval ... */
+	uint64_t keep_interval_for_ms; /* ... this far back */
+	uint64_t
+		locked_until_ms; /* until then nothing shortens any of it nor drops a version, and what it does not limit is kept; 0: not locked */
 };
 
-struct history {
-	uint64_t created_sequence; /* of the partition that it is about */
-	/* What it says began here. A rollback of the device since which the partition was not there ends it. */
-	uint64_t valid_sequence;
-	uint32_t next_version; /* the number that the next version gets if no kept one has it */
-	bool particular;       /* has a policy of its own; otherwise the device's counts */
-	bool removed; /* the partition is gone, its index is not free: clones stand on it */
-	struct engine_retention retention;
-	uint64_t written_bytes; /* put since the last version; see written.h */
-	uint64_t floor;         /* no moment before this one can be reached, but kept versions */
-	struct idset_header versions;
-	struct idset_header
-		clones; /* of the root: indices that are not free although not in the table */
-	struct device_history device; /* of the root */
+int engine_retention_get(struct engine_txn *txn, uint64_t partition,
+			 struct engine_retention *retention);
+
+/* -EPERM: would shorten what is locked, unless `administrator`. -EINVAL: not a policy. */
+int engine_retention_set(struct engine_txn *txn, uint64_t partition,
+			 const struct engine_retention *retention, bool administrator);
+
+#define ENGINE_BLANKS_MAX 17
+
+/* The device has no moment from the first time up to before the last, since a partition kept nothing then. */
+struct engine_blank {
+	uint64_t from_ms, until_ms; /* until_ms 0: it goes on */
 };
 
-/* What holds for a partition, or with index 0 for the device, about which nothing is recorded. */
-struct history history_new(uint16_t index, uint64_t created_sequence);
+/*
+ * The administrator's word that the clock is right now, although commands are on record as of later (-ESTALE of moments): they were
+ * before now. From this command on times count by the clock; those between *from_ms, ms since 1970, and now mean nothing, for good.
+ * What policies have given up by the wrong clock stays so, and moments of their intervals count from now on. Must come before all
+ * changes of its transaction. -EALREADY: nothing on record is ahead of the clock. -EINVAL: something was changed before.
+ */
+int engine_clock_trust(struct engine_txn *txn, uint64_t *from_ms);
 
-/* Encodes into `to`, and returns the length: HISTORY_BYTES, or HISTORY_DEVICE_BYTES with index 0. */
-uint32_t history_encode(const struct history *history, uint16_t index, uint8_t *to);
+struct engine_history {
+	uint64_t horizon_sequence, horizon_time_ms; /* every moment from here on can be reached */
+	uint64_t
+		first_time_ms; /* of the device: every moment from here on, but for its blanks; else the same */
+	uint32_t versions;  /* kept, the device's included */
+	uint32_t rollbacks; /* of the partition and of the device */
+	uint32_t blank_count;
+	struct engine_blank blanks[ENGINE_BLANKS_MAX]; /* of the device, ascending */
+};
 
-/* -EBADMSG. */
-int history_decode(struct history *history, uint16_t index, const uint8_t *from, uint32_t length);
+int engine_history(struct engine_txn *txn, uint64_t partition, struct engine_history *history);
 
-/* Reads the history of an index, whoever it belongs to. Nothing is recorded: history_new with no partition. */
-int history_read(struct record_store *store, uint16_t index, struct history *history);
+/* ---- clones ---- */
 
-/* The same for an owner that was created at `created_sequence`; that of another one counts as none. */
-int history_load(struct engine *engine, uint16_t index, uint64_t created_sequence,
-		 struct history *history);
-
-/* Puts it. */
-int history_put(const struct record_writer *writer, uint16_t index, uint16_t version,
-		const struct history *history);
-
-/* The policy that holds for a partition (or the root). */
-const struct engine_retention *history_policy(const struct history *history,
-					      const struct history *device);
-
-/* The sets of versions and of clones (of the root: of indices that are not free). */
-struct idset history_versions(struct engine *engine, struct partition *partition);
-struct idset history_clones(struct engine *engine, struct partition *partition);
-
-/* Elements of the set of versions, and of clones: bound and version number, or index. */
-static inline uint64_t history_element(uint64_t bound, uint32_t number)
-{
-	return bound << 16 | number;
-}
+#define ENGINE_CLONE_DEPTH_MAX 16
 
 /*
- * The lowest bound of a set of versions or clones that is >= `sequence`; RECORD_NEWEST when there is none. `number` (may
- * be NULL) = its version number or index.
+ * A new partition whose contents are those of `source` at a moment; nothing is copied. Not writable: a snapshot partition
+ * of the standard (-EROFS for changes of it). -EMLINK: source is itself a clone, and so on, ENGINE_CLONE_DEPTH_MAX deep; it
+ * stays so when it is detached, and when what it was made of is removed, since it reads there what it has not put itself.
+ * -EFBIG: ID space at its limit.
  */
-int history_next_kept(const struct idset *set, uint64_t sequence, uint64_t *bound,
-		      uint32_t *number);
+int engine_clone(struct engine_txn *txn, uint64_t source, struct engine_moment moment,
+		 uint64_t requested, bool writable, uint64_t *chosen);
 
-/*
- * From when on every moment of a partition (or of the device) can be reached: a bound. `device` = the root's.
- */
-int history_horizon(struct engine *engine, const struct history *history,
-		    const struct history *device, uint64_t created_sequence, uint64_t *horizon);
+/* Again as its source is now; what was changed in it is hidden. -ENOENT: the source was removed. */
+int engine_clone_refresh(struct engine_txn *txn, uint64_t clone);
 
-/*
- * The same for the device, but before its last blank too. `device` = the root's: for its moments, and for what is kept of what is
- * no partition's any more.
- */
-int history_device_horizon(struct engine *engine, const struct history *device, uint64_t *horizon);
+/* No longer associated with its source; an ordinary, writable partition. */
+int engine_clone_detach(struct engine_txn *txn, uint64_t clone);
 
-/* Before which number the device has no moments at all but versions: none of intervals either. */
-int history_device_oldest(struct engine *engine, const struct history *device, uint64_t *oldest);
+struct engine_clone {
+	uint64_t source; /* 0: it was removed */
+	uint64_t sequence, time_ms;
+	bool writable;
+};
 
-/* The first bound not before `bound` and that horizon which is in no blank. */
-uint64_t history_device_next(const struct engine *engine, const struct history *device,
-			     uint64_t horizon, uint64_t bound);
+/* -ENOENT: not a clone. */
+int engine_clone_get(struct engine_txn *txn, uint64_t partition, struct engine_clone *clone);
 
-/*
- * Whether `bound` is kept in a partition (or in the root: in the whole device) by a version, or because a clone stands on it,
- * however old it is. 0 or -ENOENT.
- */
-int history_keeps(struct engine *engine, struct partition *partition, uint64_t bound);
-
-/*
- * Whether `bound` can be reached in a partition (or in the root: in the whole device): it is not before the horizon, or it
- * is kept. 0, -ENOENT, or, of the device in one of its blanks, -ENODATA.
- */
-int history_reaches(struct engine *engine, struct partition *partition, uint64_t bound);
-
-/* *shows becomes true if a set of versions or clones has a bound from `from` to `to`. */
-int history_set_shows(const struct idset *set, uint64_t from, uint64_t to, bool *shows);
-
-/*
- * *shows becomes true if a moment from `from` to `to` can be reached in a partition by itself, or in the root: of the device.
- */
-int history_shows(struct engine *engine, struct partition *partition, uint64_t from, uint64_t to,
-		  bool *shows);
-
-/*
- * From which bound on moments of a policy's intervals are kept, of a partition (or of the device); RECORD_NEWEST: none are.
- * What is older was kept by another policy, or by none, so it may be there in part only.
- */
-uint64_t history_intervals_since(const struct history *history, const struct history *device,
-				 uint64_t created_sequence);
-
-/*
- * Lowers *lowest to the first bound >= `sequence` that a policy keeps as the moment of an interval, if that is lower. Only
- * what still can be reached counts: a record that is needed later may be superseded, or lack its onode, at a moment that is
- * gone.
- */
-int history_lower_by_interval(struct engine *engine, const struct history *history,
-			      const struct history *device, uint64_t created_sequence,
-			      uint64_t sequence, uint64_t *lowest);
-
-/* Whether a policy keeps nothing but the present and versions. */
-bool history_keeps_nothing(const struct engine_retention *policy);
-
-/* The moment that a policy with intervals keeps at or before `ms`, as a time; 0: none, at the judged time `now_ms`. */
-uint64_t history_interval_before(const struct engine_retention *policy, uint64_t now_ms,
-				 uint64_t ms);
+/* Through how many partitions a partition reads what it has not put itself, detached and removed ones included. 0: it is no clone. */
+int engine_clone_depth(struct engine_txn *txn, uint64_t partition, uint32_t *depth);
 
 #endif

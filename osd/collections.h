@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "osd/wire.h"
+#include "wire/wire.h"
 
 struct osd_request;
 struct osd_subject;

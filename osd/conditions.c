@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "osd/standard.h"
+#include "wire/standard.h"
 
 struct nexus {
 	uint64_t nexus;   /* 0: free */

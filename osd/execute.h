@@ -25,7 +25,7 @@
 #include "osd/listings.h"
 #include "osd/osd.h"
 #include "osd/security.h"
-#include "osd/wire.h"
+#include "wire/wire.h"
 
 #define OSD_VENDOR   "MUNINN  "
 #define OSD_PRODUCT  "OBJECT STORE    "

@@ -9,7 +9,7 @@
 #define MUNINN_OSD_FUNCTIONS_H
 
 #include "osd/execute.h"
-#include "osd/vendor.h"
+#include "wire/vendor.h"
 
 /* Data-In that a function with a streamed result needs. */
 #define OSD_RESULT_BYTES_MIN 1024

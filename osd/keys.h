@@ -17,9 +17,9 @@
 #include <pthread.h>
 
 #include "engine/engine.h"
-#include "osd/keys_exchange.h"
 #include "osd/security_nonces.h"
-#include "osd/security_wire.h"
+#include "wire/keys_exchange.h"
+#include "wire/security.h"
 
 struct osd_device;
 struct osd_request;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * A T10 OSD logical unit: executes OSD-1 and OSD-2 commands on an engine. Knows nothing of tgt,
- * iSCSI or sockets. The byte layouts are in osd/wire.h, which the initiator library uses too.
+ * iSCSI or sockets. The byte layouts are in wire/wire.h, which the initiator library uses too.
  */
 #ifndef MUNINN_OSD_OSD_H
 #define MUNINN_OSD_OSD_H

@@ -15,7 +15,7 @@
 
 #include "engine/engine.h"
 #include "osd/keys.h"
-#include "osd/security_wire.h"
+#include "wire/security.h"
 
 struct osd_device;
 struct osd_options;

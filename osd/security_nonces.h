@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "osd/security_wire.h"
+#include "wire/security.h"
 
 struct osd_nonces;
 

@@ -7,7 +7,7 @@
 
 #include "client/osd_client.h"
 #include "client/transfer.h"
-#include "osd/security_wire.h"
+#include "wire/security.h"
 
 /* What the process exits with; documented, for scripts. */
 enum ctl_exit {

@@ -3,7 +3,7 @@
 #ifndef MUNINN_CLIENT_CTL_ITEMS_H
 #define MUNINN_CLIENT_CTL_ITEMS_H
 
-#include "osd/vendor.h"
+#include "wire/vendor.h"
 
 /* A short result. Zeroed at the beginning. */
 struct items {

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "osd/vendor.h"
+#include "wire/vendor.h"
 
 /* Lines of a list that are kept: above what a target of ours can have, 65,534 partitions or 61,439 versions. */
 #define WATCH_LINES_MAX 65536

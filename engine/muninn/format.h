@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "common/bytes.h"
-#include "engine/records.h"
+#include "engine/records/records.h"
 
 #define MUNINN_FORMAT_VERSION 3
 

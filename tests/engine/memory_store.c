@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-#include "memory_store.h"
+#include "tests/engine/memory_store.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A store of records in plain memory that keeps every version: the reference for what engine/records.h promises. It
+ * A store of records in plain memory that keeps every version: the reference for what engine/records/records.h promises. It
  * outlives being closed, as a device does, and can be told to fail.
  */
 #ifndef MUNINN_TESTS_ENGINE_MEMORY_STORE_H
 #define MUNINN_TESTS_ENGINE_MEMORY_STORE_H
 
-#include "engine/records.h"
+#include "engine/records/records.h"
 
 struct memory_store;
 

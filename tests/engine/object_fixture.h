@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "engine/objects.h"
+#include "engine/objects/objects.h"
 #include "tests/engine/memory_store.h"
 
 #define PAGE 512

@@ -7,7 +7,7 @@
 #define MUNINN_TESTS_ENGINE_OBJECT_MODEL_H
 
 #include "engine/engine.h"
-#include "tests/engine/model_clock.h"
+#include "tests/engine/model/model_clock.h"
 
 enum {
 	MODEL_PARTITIONS = 3,

@@ -7,10 +7,10 @@
 
 #include "common/bytes.h"
 #include "common/crc32c.h"
-#include "engine/history.h"
-#include "engine/idset_node.h"
-#include "engine/onode.h"
-#include "engine/partition.h"
+#include "engine/history/history.h"
+#include "engine/objects/onode.h"
+#include "engine/objects/partition.h"
+#include "engine/sets/idset_node.h"
 
 #define PAGE_BYTES  512
 #define RECORDS_MAX 16

@@ -2,7 +2,7 @@
 #include "tests/fuzz/osd_access.h"
 
 #include "common/bytes.h"
-#include "osd/wire.h"
+#include "wire/wire.h"
 
 struct item {
 	uint32_t page, number;

@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "osd/keys_exchange.h"
-#include "osd/security_wire.h"
-#include "osd/vendor.h"
 #include "tests/fuzz/osd_generate.h"
+#include "wire/keys_exchange.h"
+#include "wire/security.h"
+#include "wire/vendor.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

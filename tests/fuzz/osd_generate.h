@@ -3,8 +3,8 @@
 #ifndef MUNINN_TESTS_FUZZ_OSD_GENERATE_H
 #define MUNINN_TESTS_FUZZ_OSD_GENERATE_H
 
-#include "osd/wire.h"
 #include "tests/fuzz/osd_input.h"
+#include "wire/wire.h"
 
 /* Mostly IDs of the scenes. */
 uint64_t osd_generate_partition(struct fuzz_random *random);

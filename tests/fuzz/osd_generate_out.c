@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "osd/security_wire.h"
-#include "osd/vendor.h"
-#include "osd/wire.h"
 #include "tests/fuzz/osd_generate.h"
+#include "wire/security.h"
+#include "wire/vendor.h"
+#include "wire/wire.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "osd/wire.h"
+#include "wire/wire.h"
 
 const uint8_t osd_keys_uuid[16] = { 0x10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
 

@@ -6,10 +6,10 @@
 #ifndef MUNINN_TESTS_FUZZ_OSD_KEYS_H
 #define MUNINN_TESTS_FUZZ_OSD_KEYS_H
 
-#include "osd/keys_exchange.h"
 #include "osd/osd.h"
-#include "osd/security_wire.h"
 #include "tests/fuzz/osd_input.h"
+#include "wire/keys_exchange.h"
+#include "wire/security.h"
 
 /* The version of the first partition's working key that is used. */
 #define OSD_KEYS_VERSION 5

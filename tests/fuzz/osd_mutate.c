@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "osd/wire.h"
 #include "tests/fuzz/osd_input.h"
+#include "wire/wire.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

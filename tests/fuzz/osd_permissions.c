@@ -2,7 +2,7 @@
 #include "tests/fuzz/osd_permissions.h"
 
 #include "engine/engine.h"
-#include "osd/wire.h"
+#include "wire/wire.h"
 
 static const struct {
 	uint16_t action;

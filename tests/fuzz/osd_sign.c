@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "osd/security_wire.h"
-#include "osd/vendor.h"
 #include "tests/fuzz/osd_access.h"
 #include "tests/fuzz/osd_permissions.h"
+#include "wire/security.h"
+#include "wire/vendor.h"
 
 /* ---- signing ---- */
 

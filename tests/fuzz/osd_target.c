@@ -9,12 +9,12 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "osd/vendor.h"
-#include "osd/wire.h"
 #include "tests/fuzz/osd_access.h"
 #include "tests/fuzz/osd_damage.h"
 #include "tests/fuzz/osd_permissions.h"
 #include "tests/fuzz/osd_sign.h"
+#include "wire/vendor.h"
+#include "wire/wire.h"
 
 /* One command with buffers of exactly their size, so that the address sanitizer sees every byte too far. */
 struct run {

@@ -9,12 +9,12 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
-#include "engine/objects.h"
+#include "engine/objects/objects.h"
 #include "osd/functions.h"
-#include "osd/wire.h"
 #include "tests/fuzz/osd_damage.h"
 #include "tests/fuzz/osd_flash.h"
 #include "tests/fuzz/osd_sign.h"
+#include "wire/wire.h"
 
 /* Small pages and segments: little data goes a long way. */
 static const struct nand_geometry geometry = {

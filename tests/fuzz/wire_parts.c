@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "osd/security_wire.h"
-#include "osd/vendor.h"
+#include "wire/security.h"
+#include "wire/vendor.h"
 
 /* ---- items of EXECUTE ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The decoders of osd/wire.h, each alone: the first byte of an input says which. Whatever they take
+ * The decoders of wire/wire.h, each alone: the first byte of an input says which. Whatever they take
  * must stay inside the bytes that came, and what can be encoded again must come back the same.
  */
 #include <errno.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "osd/wire.h"
 #include "tests/fuzz/wire_parts.h"
+#include "wire/wire.h"
 
 /* Is [inner, inner + length) inside the input? */
 static bool is_inside(const struct fuzz_reader *outer, const uint8_t *inner, size_t length)

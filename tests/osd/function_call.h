@@ -3,8 +3,8 @@
 #ifndef MUNINN_TESTS_OSD_FUNCTION_CALL_H
 #define MUNINN_TESTS_OSD_FUNCTION_CALL_H
 
-#include "osd/vendor.h"
 #include "tests/osd/unit.h"
+#include "wire/vendor.h"
 
 struct function_call {
 	struct call call;

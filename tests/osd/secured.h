@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * A unit with keys, and commands that are signed as an initiator with a credential does. Signing
- * stands on osd/security_wire.h, whose computations test_security_vectors.c holds against answers
+ * stands on wire/security.h, whose computations test_security_vectors.c holds against answers
  * from elsewhere.
  */
 #ifndef MUNINN_TESTS_OSD_SECURED_H
 #define MUNINN_TESTS_OSD_SECURED_H
 
-#include "osd/security_wire.h"
 #include "tests/osd/unit.h"
+#include "wire/security.h"
 
 struct key_pair {
 	uint8_t authentication[OSD_KEY_BYTES];

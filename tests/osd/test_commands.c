@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "tests/osd/hex.h"
+#include "tests/wire/hex.h"
 #include "tests/osd/unit.h"
 
 static void run(struct unit *unit, uint16_t action, uint64_t partition, uint64_t object)

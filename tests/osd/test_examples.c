@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "tests/osd/hex.h"
+#include "tests/wire/hex.h"
 #include "tests/osd/unit.h"
 
 /* Executes an example's CDB with `out_length` bytes of the dump `out`. */

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "osd/wire.h"
-#include "tests/osd/hex.h"
+#include "tests/wire/hex.h"
+#include "wire/wire.h"
 
 /* ---- CDBs ---- */
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "tests/osd/hex.h"
+#include "tests/wire/hex.h"
 #include "tests/osd/secured.h"
 
 /* ---- INQUIRY ---- */

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "tests/osd/hex.h"
+#include "tests/wire/hex.h"
 #include "tests/osd/shadow.h"
 #include "tests/osd/unit.h"
 

@@ -13,7 +13,7 @@
 
 #include "nand/nand.h"
 #include "osd/osd.h"
-#include "osd/wire.h"
+#include "wire/wire.h"
 
 /* The partition and object that most tests use. */
 #define P UINT64_C(0x10000)

@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The record about history, and what it says about which moments can be reached. */
+#include "engine/history/history.h"
+
+#include <assert.h>
+
+#include "common/bytes.h"
+#include "engine/history/locks.h"
+#include "engine/history/returned.h"
+#include "engine/history/times.h"
+
+enum { PARTICULAR = 1 << 0, REMOVED = 1 << 1 };
+
+static_assert(HISTORY_BYTES == 68 + 2 * IDSET_HEADER_BYTES, "the parts add up");
+
+struct history history_new(uint16_t index, uint64_t created_sequence)
+{
+	return (struct history){
+		.created_sequence = created_sequence,
+		.valid_sequence = created_sequence,
+		.next_version = index == RECORD_ROOT_INDEX ? ENGINE_DEVICE_VERSION_FIRST : 1,
+	};
+}
+
+/* ---- the record ---- */
+
+uint32_t history_encode(const struct history *history, uint16_t index, uint8_t *to)
+{
+	const struct device_history *device = &history->device;
+	const struct engine_retention *retention = &history->retention;
+
+	to[0] = HISTORY_FORMAT;
+	to[1] = (history->particular ? PARTICULAR : 0) | (history->removed ? REMOVED : 0);
+	put_le16(to + 2, (uint16_t)history->next_version);
+	to[4] = (uint8_t)retention->kind;
+	to[5] = 0;
+	put_le48(to + 6, history->created_sequence);
+	put_le64(to + 12, retention->keep_all_ms);
+	put_le64(to + 20, retention->keep_interval_ms);
+	put_le64(to + 28, retention->keep_interval_for_ms);
+	put_le64(to + 36, retention->locked_until_ms);
+	put_le48(to + 44, history->floor);
+	put_le16(to + 50, 0);
+	idset_header_encode(&history->versions, to + 52);
+	idset_header_encode(&history->clones, to + 52 + IDSET_HEADER_BYTES);
+	put_le64(to + 148,
+		 index == RECORD_ROOT_INDEX ? device->last_version_bytes : history->written_bytes);
+	put_le64(to + 156, history->valid_sequence);
+	if (index != RECORD_ROOT_INDEX)
+		return HISTORY_BYTES;
+	put_le48(to + 164, device->reclaimed);
+	put_le48(to + 170, device->all_floor);
+	put_le48(to + 176, device->judged_ms);
+	put_le48(to + 182, device->lossy_removed);
+	put_le64(to + 188, device->locked_until_ms);
+	put_le32(to + 196, device->rollbacks);
+	put_le32(to + 200, device->lossy);
+	put_le32(to + 204, device->particular);
+	put_le32(to + 208, device->clones);
+	put_le32(to + 212, device->times);
+	put_le32(to + 216, device->times_first);
+	put_le48(to + 220, device->slot_sequence);
+	put_le48(to + 226, device->slot_ms);
+	put_le64(to + 232, device->slot_bytes);
+	put_le64(to + 240, device->inherited_floor);
+	put_le32(to + 248, device->slot_interval_ms);
+	put_le32(to + 252, device->losing);
+	put_le32(to + 256, device->object_rollbacks);
+	put_le48(to + 260, device->intervals_floor);
+	put_le16(to + 266, 0);
+	return HISTORY_DEVICE_HEAD_BYTES +
+	       blanks_encode(&device->blanks, to + HISTORY_DEVICE_HEAD_BYTES);
+}
+
+/* Whether a record of the root, or of a partition, is as long as its format says. */
+static bool has_length(uint16_t index, uint8_t format, uint32_t length)
+{
+	if (index != RECORD_ROOT_INDEX)
+		return length == HISTORY_BYTES;
+	if (format == HISTORY_FORMAT)
+		return length > HISTORY_DEVICE_HEAD_BYTES;
+	return length ==
+	       (format == HISTORY_FORMAT_4 ? HISTORY_DEVICE_BYTES_4 : HISTORY_DEVICE_BYTES_OLD);
+}
+
+/*
+ * To older programs the device had no moments that lay behind while a partition kept nothing, and none of intervals while one gave
+ * anything up. The last slot is the present one.
+ */
+static void decode_older(struct device_history *device)
+{
+	if (device->losing)
+		blanks_begin(&device->blanks, 0);
+	device->intervals_floor = device->lossy ? device->slot_sequence : device->lossy_removed;
+}
+
+static int decode_device(struct device_history *device, const uint8_t *from, uint32_t length)
+{
+	int result = 0;
+
+	*device = (struct device_history){
+		.last_version_bytes = get_le64(from + 148),
+		.slot_tells = from[0] != HISTORY_FORMAT_OLD,
+		.reclaimed = get_le48(from + 164),
+		.all_floor = get_le48(from + 170),
+		.judged_ms = get_le48(from + 176),
+		.lossy_removed = get_le48(from + 182),
+		.locked_until_ms = get_le64(from + 188),
+		.rollbacks = get_le32(from + 196),
+		.lossy = get_le32(from + 200),
+		.particular = get_le32(from + 204),
+		.clones = get_le32(from + 208),
+		.times = get_le32(from + 212),
+		.times_first = get_le32(from + 216),
+		.slot_sequence = get_le48(from + 220),
+		.slot_ms = get_le48(from + 226),
+		.slot_bytes = get_le64(from + 232),
+		.inherited_floor = get_le64(from + 240),
+		.slot_interval_ms = get_le32(from + 248),
+		.losing = get_le32(from + (from[0] >= HISTORY_FORMAT_3 ? 252 : 200)),
+		.object_rollbacks = from[0] >= HISTORY_FORMAT_4 ? get_le32(from + 256) : 0,
+	};
+	if (from[0] == HISTORY_FORMAT) {
+		device->intervals_floor = get_le48(from + 260);
+		result = blanks_decode(&device->blanks, from + HISTORY_DEVICE_HEAD_BYTES,
+				       length - HISTORY_DEVICE_HEAD_BYTES);
+	} else {
+		decode_older(device);
+	}
+	if (device->rollbacks > ENGINE_ROLLBACKS_MAX ||
+	    device->object_rollbacks > ENGINE_ROLLBACKS_MAX || device->losing > device->lossy ||
+	    device->times_first > device->times)
+		result = -EBADMSG;
+	return result;
+}
+
+int history_decode(struct history *history, uint16_t index, const uint8_t *from, uint32_t length)
+{
+	bool of_root = index == RECORD_ROOT_INDEX;
+	uint32_t first = of_root ? ENGINE_DEVICE_VERSION_FIRST : 1;
+	uint32_t last = of_root ? ENGINE_DEVICE_VERSION_LAST : ENGINE_PARTITION_VERSION_LAST;
+	int result = 0;
+
+	if (length < HISTORY_BYTES || from[0] < HISTORY_FORMAT_OLD || from[0] > HISTORY_FORMAT ||
+	    !has_length(index, from[0], length) || from[1] & ~(PARTICULAR | REMOVED) ||
+	    from[4] > ENGINE_RETAIN_NONE || from[5] != 0 || get_le16(from + 50) != 0)
+		return -EBADMSG;
+	*history = (struct history){
+		.created_sequence = get_le48(from + 6),
+		.next_version = get_le16(from + 2),
+		.particular = from[1] & PARTICULAR,
+		.removed = from[1] & REMOVED,
+		.retention = {
+			.kind = (enum engine_retention_kind)from[4],
+			.keep_all_ms = get_le64(from + 12),
+			.keep_interval_ms = get_le64(from + 20),
+			.keep_interval_for_ms = get_le64(from + 28),
+			.locked_until_ms = get_le64(from + 36),
+		},
+		.floor = get_le48(from + 44),
+		/* Format 1 has something else there: what had been put on the whole device. */
+		.written_bytes = from[0] != HISTORY_FORMAT_OLD && !of_root ? get_le64(from + 148)
+									    : 0,
+		.valid_sequence = get_le64(from + 156),
+	};
+	if (history->next_version < first || history->next_version > last + 1)
+		return -EBADMSG;
+	if (of_root)
+		result = decode_device(&history->device, from, length);
+	if (!result)
+		result = idset_header_decode(&history->versions, from + 52);
+	return result ? result
+		      : idset_header_decode(&history->clones, from + 52 + IDSET_HEADER_BYTES);
+}
+
+static struct record_key history_key(uint16_t index)
+{
+	return (struct record_key){ .identifier = RECORD_ID_HISTORY, .partition = index };
+}
+
+/* The same as history_read; *put = the number with which an older program put it, 0: none did. */
+static int read_record(struct record_store *store, uint16_t index, struct history *history,
+		       uint64_t *put)
+{
+	uint8_t record[HISTORY_DEVICE_BYTES];
+	struct record_info info;
+	int result =
+		record_get(store, history_key(index), RECORD_NEWEST, record, sizeof(record), &info);
+
+	*put = result || record[0] == HISTORY_FORMAT ? 0 : info.sequence;
+	if (!result)
+		return history_decode(history, index, record, info.length);
+	*history = history_new(index, 0);
+	return result == -ENOENT ? 0 : result;
+}
+
+int history_read(struct record_store *store, uint16_t index, struct history *history)
+{
+	uint64_t put;
+
+	return read_record(store, index, history, &put);
+}
+
+int history_load(struct engine *engine, uint16_t index, uint64_t created_sequence,
+		 struct history *history)
+{
+	uint64_t vanished = 0, put;
+	struct history found;
+	int result = read_record(engine->store, index, &found, &put);
+
+	*history = found;
+	if (result || index == RECORD_ROOT_INDEX)
+		return result;
+	/* What is recorded of a partition that comes back begins anew at once, but by older programs. */
+	if (found.created_sequence != created_sequence)
+		vanished = timeline_vanished(&engine->timeline, created_sequence);
+	else if (put)
+		result = returned_unnoted(engine, index, created_sequence, put, &vanished);
+	if (result ||
+	    (found.created_sequence == created_sequence && found.valid_sequence >= vanished))
+		return result;
+	/*
+	 * While it was gone nobody looked after what it had kept. What is recorded from now on is valid again. But clones
+	 * stand on an index, whoever has it: on an earlier or a later owner, or on this one.
+	 */
+	*history = history_new(index, created_sequence);
+	history->valid_sequence = max_u64(created_sequence, vanished);
+	history->floor = vanished;
+	history->clones = found.clones;
+	history->versions.generation = found.versions.generation;
+	return 0;
+}
+
+int history_put(const struct record_writer *writer, uint16_t index, uint16_t version,
+		const struct history *history)
+{
+	uint8_t record[HISTORY_DEVICE_BYTES];
+	uint32_t length = history_encode(history, index, record);
+
+	return record_put(writer, history_key(index), version, RECORD_ABSORB, record, length);
+}
+
+/* ---- sets ---- */
+
+static struct idset set_of(struct engine *engine, struct partition *partition,
+			   struct idset_header *header, uint64_t identifier)
+{
+	return (struct idset){
+		.store = engine->store,
+		.nodes = &engine->nodes,
+		.header = header,
+		.identifier = identifier,
+		.bound = RECORD_NEWEST,
+		.partition = partition->index,
+		.version = partition->version,
+	};
+}
+
+struct idset history_versions(struct engine *engine, struct partition *partition)
+{
+	return set_of(engine, partition, &partition->history.versions, RECORD_ID_VERSION_SET);
+}
+
+struct idset history_clones(struct engine *engine, struct partition *partition)
+{
+	return set_of(engine, partition, &partition->history.clones, RECORD_ID_CLONE_SET);
+}
+
+int history_next_kept(const struct idset *set, uint64_t sequence, uint64_t *bound, uint32_t *number)
+{
+	uint64_t element = 0, next;
+	size_t count = 0;
+	bool more;
+	int result =
+		idset_list(set, history_element(sequence, 0), &element, 1, &count, &more, &next);
+
+	if (result)
+		return result;
+	*bound = count ? element >> 16 : RECORD_NEWEST;
+	if (number)
+		*number = count ? (uint16_t)element : 0;
+	return 0;
+}
+
+/* ---- what can be reached ---- */
+
+const struct engine_retention *history_policy(const struct history *history,
+					      const struct history *device)
+{
+	return history->particular ? &history->retention : &device->retention;
+}
+
+bool history_keeps_nothing(const struct engine_retention *policy)
+{
+	return policy->kind == ENGINE_RETAIN_NONE && !policy->keep_all_ms;
+}
+
+/* The same, but of the device: from when on it has moments, where it has no blank. */
+static int first_horizon(struct engine *engine, const struct history *history,
+			 const struct history *device, uint64_t created_sequence, uint64_t *horizon)
+{
+	const struct engine_retention *policy = history_policy(history, device);
+	uint64_t floor = max_u64(history->floor, device->device.all_floor);
+	uint64_t judged = device->device.judged_ms, certain = 0;
+	uint64_t limit = locks_keep_all(policy, judged)       ? 0
+			 : policy->kind == ENGINE_RETAIN_NONE ? engine->committed
+							      : device->device.reclaimed;
+	int result = 0;
+
+	if (limit && policy->keep_all_ms) {
+		if (judged > policy->keep_all_ms)
+			result = times_boundary(engine, device, judged - policy->keep_all_ms,
+						&certain);
+		limit = min_u64(limit, certain);
+	}
+	if (!history->particular)
+		floor = max_u64(floor, device->device.inherited_floor);
+	/* What is said of the whole device holds as far as it does for every partition. */
+	if (history == device) {
+		limit = max_u64(limit, device->device.lossy_removed);
+		/* Those that give up for room have all that is newer than this, whatever else they keep. */
+		if (device->device.lossy)
+			limit = max_u64(limit, device->device.reclaimed);
+	}
+	*horizon = max_u64(max_u64(limit, created_sequence), floor);
+	return result;
+}
+
+int history_horizon(struct engine *engine, const struct history *history,
+		    const struct history *device, uint64_t created_sequence, uint64_t *horizon)
+{
+	int result = first_horizon(engine, history, device, created_sequence, horizon);
+
+	if (history == device)
+		*horizon =
+			max_u64(*horizon, blanks_behind(&device->device.blanks, engine->committed));
+	return result;
+}
+
+int history_device_horizon(struct engine *engine, const struct history *device, uint64_t *horizon)
+{
+	return first_horizon(engine, device, device, 0, horizon);
+}
+
+uint64_t history_device_next(const struct engine *engine, const struct history *device,
+			     uint64_t horizon, uint64_t bound)
+{
+	return blanks_pass(&device->device.blanks, engine->committed, max_u64(bound, horizon));
+}
+
+/* Whether `bound` is not before the horizon: 0 or -ENOENT; of the device, in a blank: -ENODATA. */
+static int is_since_horizon(struct engine *engine, const struct history *history,
+			    const struct history *device, uint64_t created_sequence, uint64_t bound)
+{
+	uint64_t horizon;
+	int result = first_horizon(engine, history, device, created_sequence, &horizon);
+
+	if (result)
+		return result;
+	if (history == device && history_device_next(engine, device, 0, bound) != bound)
+		return -ENODATA;
+	return bound < horizon ? -ENOENT : 0;
+}
+
+uint64_t history_interval_before(const struct engine_retention *policy, uint64_t now_ms,
+				 uint64_t ms)
+{
+	uint64_t interval = policy->keep_interval_ms;
+	uint64_t kept = interval ? ms / interval * interval : 0;
+
+	if (policy->keep_interval_for_ms < now_ms && kept < now_ms - policy->keep_interval_for_ms)
+		return 0;
+	return kept;
+}
+
+uint64_t history_intervals_since(const struct history *history, const struct history *device,
+				 uint64_t created_sequence)
+{
+	uint64_t floor = max_u64(history->floor, device->device.all_floor);
+
+	if (!history->particular)
+		floor = max_u64(floor, device->device.inherited_floor);
+	return max_u64(floor,
+		       history == device ? device->device.intervals_floor : created_sequence);
+}
+
+int history_device_oldest(struct engine *engine, const struct history *device, uint64_t *oldest)
+{
+	const struct engine_retention *policy = &device->retention;
+	uint64_t judged = device->device.judged_ms, since, aged = 0;
+	int result = history_device_horizon(engine, device, oldest);
+
+	if (result || !policy->keep_interval_ms)
+		return result;
+	since = history_intervals_since(device, device, 0);
+	if (judged > policy->keep_interval_for_ms)
+		result = times_boundary(engine, device, judged - policy->keep_interval_for_ms,
+					&aged);
+	*oldest = min_u64(*oldest, max_u64(since, aged));
+	return result;
+}
+
+/* The first moment of the policy's intervals >= `sequence`; RECORD_NEWEST: there is none yet. */
+static int next_interval(struct engine *engine, const struct engine_retention *policy,
+			 const struct history *device, uint64_t sequence, uint64_t *found)
+{
+	uint64_t interval = policy->keep_interval_ms, judged = device->device.judged_ms;
+	uint64_t ms = 0, last_ms, bound = 0;
+	int result;
+
+	*found = RECORD_NEWEST;
+	/* From when on the slot of `sequence` is over. */
+	result = times_of_boundary(engine, device, slot_end(sequence), &ms, &last_ms);
+	if (result && result != -ENOENT)
+		return result;
+	if (judged > policy->keep_interval_for_ms)
+		ms = max_u64(ms, judged - policy->keep_interval_for_ms);
+	ms = (ms + interval - 1) / interval * interval;
+	result = times_boundary(engine, device, ms, &bound);
+	if (!result && bound >= sequence)
+		*found = bound;
+	return result;
+}
+
+int history_lower_by_interval(struct engine *engine, const struct history *history,
+			      const struct history *device, uint64_t created_sequence,
+			      uint64_t sequence, uint64_t *lowest)
+{
+	const struct engine_retention *policy = history_policy(history, device);
+	uint64_t found = RECORD_NEWEST;
+	int result = 0;
+
+	sequence = max_u64(sequence, history_intervals_since(history, device, created_sequence));
+	if (!policy->keep_interval_ms)
+		return 0;
+	/* The first one, and one behind each blank. */
+	for (int turn = 0; !result && sequence < *lowest && turn <= BLANKS_MAX + 1; turn++) {
+		result = next_interval(engine, policy, device, sequence, &found);
+		if (result || history != device || found == RECORD_NEWEST)
+			break;
+		sequence = history_device_next(engine, device, 0, found);
+		if (sequence == found)
+			break;
+		found = RECORD_NEWEST;
+	}
+	if (!result && found < *lowest)
+		*lowest = found;
+	return result;
+}
+
+/* Whether a policy with intervals keeps just this bound. */
+static int kept_by_interval(struct engine *engine, const struct history *history,
+			    const struct history *device, uint64_t bound)
+{
+	const struct engine_retention *policy = history_policy(history, device);
+	uint64_t ms, next_ms, kept, found;
+	int result;
+
+	if (!policy->keep_interval_ms)
+		return -ENOENT;
+	/* The bound ends a slot: the interval's moment lies between that and the next slot. */
+	result = times_of_boundary(engine, device, bound, &ms, &next_ms);
+	if (result)
+		return result;
+	kept = history_interval_before(policy, device->device.judged_ms, next_ms);
+	if (!kept || kept < ms)
+		return -ENOENT;
+	result = times_boundary(engine, device, kept, &found);
+	return result ? result : found == bound ? 0 : -ENOENT;
+}
+
+/* Whether a version of the set ends at `bound`. */
+static int kept_by_version(struct engine *engine, struct partition *partition, uint64_t bound)
+{
+	struct idset versions = history_versions(engine, partition);
+	uint64_t found;
+	int result = history_next_kept(&versions, bound, &found, NULL);
+
+	return result ? result : found == bound ? 0 : -ENOENT;
+}
+
+/*
+ * Whether a clone stands, or is still to be seen standing, on `bound` of a partition. Its set is the index's: it may be of one
+ * that had it before a rollback of the device.
+ */
+static int kept_by_clone(struct engine *engine, struct partition *partition, uint64_t bound)
+{
+	struct idset clones = history_clones(engine, partition);
+	struct partition then;
+	uint64_t found = 0;
+	int result = history_next_kept(&clones, bound, &found, NULL);
+
+	if (!result && found != bound)
+		result = -ENOENT;
+	if (!result)
+		result = partition_state_of(engine->store, partition->index, bound, &then);
+	if (!result && then.created_sequence != partition->created_sequence)
+		result = -ENOENT;
+	return result;
+}
+
+int history_keeps(struct engine *engine, struct partition *partition, uint64_t bound)
+{
+	struct partition *root;
+	int result;
+
+	if (bound < partition->created_sequence)
+		return -ENOENT;
+	result = kept_by_version(engine, partition, bound);
+	if (result != -ENOENT || partition->index == RECORD_ROOT_INDEX)
+		return result;
+	result = partition_get(engine, 0, &root);
+	if (result)
+		return result;
+	result = kept_by_version(engine, root, bound);
+	partition_release(engine, root);
+	return result == -ENOENT ? kept_by_clone(engine, partition, bound) : result;
+}
+
+int history_reaches(struct engine *engine, struct partition *partition, uint64_t bound)
+{
+	struct partition *root;
+	int since, result = partition_get(engine, 0, &root);
+
+	if (result)
+		return result;
+	since = is_since_horizon(engine, &partition->history, &root->history,
+				 partition->created_sequence, bound);
+	result = since;
+	if (since == -ENOENT || since == -ENODATA)
+		result = history_keeps(engine, partition, bound);
+	if (result == -ENOENT && since == -ENOENT &&
+	    bound >= history_intervals_since(&partition->history, &root->history,
+					     partition->created_sequence))
+		result = kept_by_interval(engine, &partition->history, &root->history, bound);
+	partition_release(engine, root);
+	return result == -ENOENT ? since : result;
+}
+
+/* ---- what shows a moment ---- */
+
+int history_set_shows(const struct idset *set, uint64_t from, uint64_t to, bool *shows)
+{
+	uint64_t bound;
+	int result = history_next_kept(set, from, &bound, NULL);
+
+	*shows |= !result && bound != RECORD_NEWEST && bound <= to;
+	return result;
+}
+
+int history_shows(struct engine *engine, struct partition *partition, uint64_t from, uint64_t to,
+		  bool *shows)
+{
+	struct idset versions = history_versions(engine, partition);
+	uint64_t horizon = RECORD_NEWEST, bound = RECORD_NEWEST;
+	struct partition *root;
+	int result = partition_get(engine, 0, &root);
+
+	if (result)
+		return result;
+	result = first_horizon(engine, &partition->history, &root->history,
+			       partition->created_sequence, &horizon);
+	if (!result && partition == root)
+		horizon = history_device_next(engine, &root->history, horizon, from);
+	*shows |= !result && horizon <= to;
+	if (!result && !*shows)
+		result = history_set_shows(&versions, from, to, shows);
+	if (!result && !*shows)
+		result = history_lower_by_interval(engine, &partition->history, &root->history,
+						   partition->created_sequence, from, &bound);
+	*shows |= bound <= to;
+	partition_release(engine, root);
+	return result;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "engine/history/locks.h"
+
+#include "common/bytes.h"
+
+/* ---- policies ---- */
+
+static bool is_unlimited(const struct engine_retention *policy)
+{
+	return policy->kind == ENGINE_RETAIN_ALL ||
+	       (policy->kind == ENGINE_RETAIN_SNAPSHOTS && !policy->keep_all_ms);
+}
+
+bool locks_keep_all(const struct engine_retention *policy, uint64_t now_ms)
+{
+	return policy->kind == ENGINE_RETAIN_ALL ||
+	       (policy->locked_until_ms > now_ms && is_unlimited(policy));
+}
+
+/* How much a kind keeps. */
+static int rank_of(enum engine_retention_kind kind)
+{
+	return kind == ENGINE_RETAIN_ALL ? 2 : kind == ENGINE_RETAIN_SNAPSHOTS ? 1 : 0;
+}
+
+bool locks_keeps_less(const struct engine_retention *now, const struct engine_retention *wanted)
+{
+	if (wanted->locked_until_ms < now->locked_until_ms ||
+	    rank_of(wanted->kind) < rank_of(now->kind) ||
+	    (is_unlimited(now) && !is_unlimited(wanted)))
+		return true;
+	if (wanted->kind == ENGINE_RETAIN_ALL)
+		return false;
+	return wanted->keep_all_ms < now->keep_all_ms ||
+	       wanted->keep_interval_for_ms < now->keep_interval_for_ms ||
+	       (now->keep_interval_ms && (!wanted->keep_interval_ms ||
+					  now->keep_interval_ms % wanted->keep_interval_ms != 0));
+}
+
+/* ---- rollbacks of the device ---- */
+
+/* -EPERM: a partition of the present is not there at `bound`, and its retention is locked. */
+static int check_partition(struct engine_txn *txn, const struct history *device, uint64_t id,
+			   uint64_t bound)
+{
+	struct engine *engine = txn->engine;
+	struct partition *partition, then;
+	int result = partition_get(engine, id, &partition);
+
+	if (result)
+		return result;
+	if (history_policy(&partition->history, device)->locked_until_ms > txn->time_ms) {
+		result = partition_as_of(engine, id, bound, &then);
+		if (result == -ENOENT ||
+		    (!result && then.created_sequence != partition->created_sequence))
+			result = -EPERM;
+	}
+	partition_release(engine, partition);
+	return result;
+}
+
+typedef int partition_check(struct engine_txn *txn, const struct history *device, uint64_t id,
+			    uint64_t bound);
+
+/* Calls `check` for all partitions that are there now. */
+static int check_each(struct engine_txn *txn, struct partition *root, partition_check *check,
+		      uint64_t bound)
+{
+	struct idset table =
+		partition_set(txn->engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
+	uint64_t elements[64], next = 0;
+	bool more = true;
+
+	while (more) {
+		size_t count;
+		int result = idset_list(&table, next, elements, 64, &count, &more, &next);
+
+		for (size_t at = 0; !result && at < count; at++)
+			result = check(txn, &root->history, elements[at] >> 16, bound);
+		if (result)
+			return result;
+	}
+	return 0;
+}
+
+int locks_check_rollback(struct engine_txn *txn, uint64_t bound)
+{
+	struct partition *root;
+	int result = partition_get(txn->engine, 0, &root);
+
+	if (result)
+		return result;
+	if (root->history.device.locked_until_ms > txn->time_ms)
+		result = check_each(txn, root, check_partition, bound);
+	partition_release(txn->engine, root);
+	return result;
+}
+
+static int check_unlocked(struct engine_txn *txn, const struct history *device, uint64_t id,
+			  uint64_t bound)
+{
+	struct partition *partition;
+	int result = partition_get(txn->engine, id, &partition);
+
+	(void)device;
+	(void)bound;
+	if (result)
+		return result;
+	if (partition->history.retention.locked_until_ms > txn->time_ms)
+		result = -EPERM;
+	partition_release(txn->engine, partition);
+	return result;
+}
+
+int locks_check_all(struct engine_txn *txn)
+{
+	const struct device_history *device;
+	struct partition *root;
+	int result = 0;
+
+	/* What can't be read at all is no reason not to begin anew. */
+	if (partition_get(txn->engine, 0, &root))
+		return 0;
+	device = &root->history.device;
+	if (root->history.retention.locked_until_ms > txn->time_ms)
+		result = -EPERM;
+	/* The latest lock may have been of one that was removed when it was over, by a clock that has been set back since. */
+	else if (device->locked_until_ms > txn->time_ms)
+		result = check_each(txn, root, check_unlocked, 0) ? -EPERM : 0;
+	partition_release(txn->engine, root);
+	return result;
+}

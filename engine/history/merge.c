@@ -1,0 +1,676 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * What merging must keep, told to the record store: what is found at the present, at the end of every kept version, and at
+ * every moment that can be reached, of objects that exist there. And when to merge.
+ */
+#include <errno.h>
+
+#include "common/bytes.h"
+#include "common/log.h"
+#include "engine/history/retention.h"
+#include "engine/history/standing.h"
+#include "engine/history/times.h"
+#include "engine/objects/objects.h"
+
+enum {
+	/* Segments with more live bytes are left alone; the paper takes 80 %. */
+	LIVE_PERMILLE_MAX = 800,
+	/* By itself merging stops earlier: writers wait for it, and what is gained gets less and less. */
+	LIVE_PERMILLE_AUTOMATIC = 700,
+	SEGMENTS_AT_ONCE = 8,
+	/* A step is worth it when it gains more than this part of what it frees. */
+	GAIN_PART = 16,
+	/* At most, before one transaction, so that none waits long; and none once so many pages have been read. */
+	STEPS_PER_TRANSACTION = 6,
+	READS_PER_TRANSACTION = 4096,
+	/* Steps in a row that found nothing, after which history is given up ... */
+	FUTILE_STEPS_RECLAIM = 2,
+	/* ... that took so many times the room that is short. */
+	RECLAIM_FACTOR = 2,
+	/* Before a single command that puts much; it ends sooner, with the room or without anything more to merge. */
+	STEPS_FOR_ONE_MAX = 16384,
+	/* A sealed segment is not quite full. */
+	ROOM_LOST_PART = 16,
+	/* Between two tries after a walk over all segments found nothing: transactions, or time, in which some may have grown old. */
+	FUTILE_TRANSACTIONS = 256,
+	FUTILE_MS = 10000,
+};
+
+/* Bounds that a record is looked for at, before those that are the same are taken together. */
+#define BOUNDS_MAX 64
+
+/* What was looked up last. Records of one object, and of one partition, tend to lie together. */
+struct keep_context {
+	struct engine *engine;
+	struct partition *root;  /* pinned */
+	uint64_t device_horizon; /* but for its blanks */
+	bool failed;             /* to learn about the device: everything is kept */
+	/* Who has the index now. */
+	struct {
+		bool known, failed;
+		uint16_t index;
+		struct partition *partition; /* pinned; NULL: nobody */
+		uint64_t horizon;            /* of the owner by itself */
+		struct history left; /* of one that is gone and that clones stand on, if it is */
+	} owner;
+	/* What was kept between two numbers. */
+	struct {
+		bool known, of_owner;
+		uint16_t index;
+		uint64_t from, bound;
+	} kept;
+	struct {
+		bool known, exists;
+		uint16_t index;
+		uint64_t bound;
+		struct partition state;
+	} state;
+	struct {
+		bool known;
+		uint16_t index;
+		uint64_t identifier;
+		uint64_t bound;
+		struct onode *onode; /* NULL: does not exist there */
+	} object;
+};
+
+static void context_begin(struct keep_context *context, struct engine *engine)
+{
+	*context = (struct keep_context){ .engine = engine };
+	context->failed = partition_get(engine, 0, &context->root) != 0;
+	if (!context->failed)
+		context->failed = history_device_horizon(engine, &context->root->history,
+							 &context->device_horizon) != 0;
+}
+
+static void forget_owner(struct keep_context *context)
+{
+	if (context->owner.partition)
+		partition_release(context->engine, context->owner.partition);
+	context->owner.partition = NULL;
+	context->owner.known = false;
+	context->kept.known = false;
+}
+
+static void context_end(struct keep_context *context)
+{
+	forget_owner(context);
+	if (context->root)
+		partition_release(context->engine, context->root);
+	onode_free(context->object.onode);
+}
+
+/* ---- owners ---- */
+
+/* The partition that has an index now, or what is left of it. */
+static int find_owner(struct keep_context *context, uint16_t index)
+{
+	struct engine *engine = context->engine;
+	struct partition state = { 0 };
+	int result = partition_state_of(engine->store, index, RECORD_NEWEST, &state);
+
+	/* The root's moments are the device's. */
+	context->owner.horizon = RECORD_NEWEST;
+	if (!result)
+		result = partition_get(engine, state.id, &context->owner.partition);
+	if (!result && index != RECORD_ROOT_INDEX)
+		result = history_horizon(engine, &context->owner.partition->history,
+					 &context->root->history, state.created_sequence,
+					 &context->owner.horizon);
+	if (!result)
+		return 0;
+	if (result != -ENOENT)
+		return result;
+	return history_read(engine->store, index, &context->owner.left);
+}
+
+/* False: that can't be read. */
+static bool learn_owner(struct keep_context *context, uint16_t index)
+{
+	if (context->owner.known && context->owner.index == index)
+		return !context->owner.failed;
+	forget_owner(context);
+	context->owner.left = (struct history){ 0 };
+	context->owner.known = true;
+	context->owner.index = index;
+	context->owner.failed = find_owner(context, index) != 0;
+	return !context->owner.failed;
+}
+
+/* Whether a record is of the partition that has its index now. */
+static bool is_of_owner(const struct keep_context *context, uint64_t sequence)
+{
+	return context->owner.partition && sequence >= context->owner.partition->created_sequence;
+}
+
+/* The history of an index: its owner's, or what is left of one that is gone. */
+static struct history *history_of(struct keep_context *context)
+{
+	return context->owner.partition ? &context->owner.partition->history : &context->owner.left;
+}
+
+/* ---- bounds ---- */
+
+static int lower(const struct idset *set, uint64_t sequence, uint64_t *lowest)
+{
+	uint64_t bound;
+	int result = history_next_kept(set, sequence, &bound, NULL);
+
+	if (!result && bound < *lowest)
+		*lowest = bound;
+	return result;
+}
+
+/* The first of the moments that are kept at intervals, of the device and of who has the index. */
+static int lower_by_interval(const struct keep_context *context, uint64_t sequence,
+			     uint64_t *lowest)
+{
+	const struct history *device = &context->root->history;
+	const struct partition *owner = context->owner.partition;
+	int result =
+		history_lower_by_interval(context->engine, device, device, 0, sequence, lowest);
+
+	if (result || !is_of_owner(context, sequence) || owner == context->root)
+		return result;
+	return history_lower_by_interval(context->engine, &owner->history, device,
+					 owner->created_sequence, sequence, lowest);
+}
+
+/* The first bound >= `sequence` that the device keeps as one of many. */
+static uint64_t next_of_device(const struct keep_context *context, uint64_t sequence)
+{
+	return history_device_next(context->engine, &context->root->history,
+				   context->device_horizon, sequence);
+}
+
+/*
+ * The lowest bound >= `sequence` that is kept of an index: by the device, which can show more than an owner that was gone for a
+ * while, or kept nothing later, or by the owner, from `horizon` on.
+ */
+static int lowest_kept(struct keep_context *context, uint64_t sequence, uint64_t horizon,
+		       uint64_t *lowest)
+{
+	struct engine *engine = context->engine;
+	struct idset set = history_versions(engine, context->root);
+	int result;
+
+	*lowest = min_u64(next_of_device(context, sequence), max_u64(sequence, horizon));
+	result = lower(&set, sequence, lowest);
+	if (!result && is_of_owner(context, sequence)) {
+		set = history_versions(engine, context->owner.partition);
+		result = lower(&set, sequence, lowest);
+	}
+	/* Rollbacks of the device may have changed who has the index; clones may stand on any of them. */
+	if (!result && context->owner.index != RECORD_ROOT_INDEX &&
+	    history_of(context)->clones.count) {
+		struct partition any = { .index = context->owner.index,
+					 .history = *history_of(context) };
+
+		set = history_clones(engine, &any);
+		result = lower(&set, sequence, lowest);
+	}
+	return result ? result : lower_by_interval(context, sequence, lowest);
+}
+
+/* The same, remembered. */
+static int lowest_bound(struct keep_context *context, uint16_t index, uint64_t sequence,
+			uint64_t horizon, uint64_t *lowest)
+{
+	bool of_owner = is_of_owner(context, sequence);
+	int result;
+
+	if (context->kept.known && context->kept.index == index &&
+	    context->kept.of_owner == of_owner && sequence >= context->kept.from &&
+	    sequence <= context->kept.bound) {
+		*lowest = context->kept.bound;
+		return 0;
+	}
+	result = lowest_kept(context, sequence, horizon, lowest);
+	context->kept.known = !result;
+	context->kept.index = index;
+	context->kept.of_owner = of_owner;
+	context->kept.from = sequence;
+	context->kept.bound = *lowest;
+	return result;
+}
+
+/* Inserts into an ascending list without doubles. False: there is no room. */
+static bool add_bound(uint64_t *bounds, uint32_t *count, uint64_t bound)
+{
+	uint32_t at = 0;
+
+	while (at < *count && bounds[at] < bound)
+		at++;
+	if (at < *count && bounds[at] == bound)
+		return true;
+	if (*count == BOUNDS_MAX)
+		return false;
+	memmove(&bounds[at + 1], &bounds[at], (*count - at) * sizeof(*bounds));
+	bounds[at] = bound;
+	(*count)++;
+	return true;
+}
+
+/* A rollback to a number not before the record's may bring it back: it is looked for at the first moment from then on. */
+static int add_first_behind(struct keep_context *context, uint64_t rolled_back_at, uint64_t to,
+			    uint64_t sequence, uint64_t horizon, uint64_t *bounds, uint32_t *count)
+{
+	uint64_t lowest;
+	int result;
+
+	if (to < sequence)
+		return 0;
+	result = lowest_kept(context, rolled_back_at, horizon, &lowest);
+	if (result)
+		return result;
+	return add_bound(bounds, count, lowest) ? 0 : -ENOSPC;
+}
+
+static int add_rollbacks_of(struct keep_context *context, uint16_t scope, uint64_t sequence,
+			    uint64_t horizon, uint64_t *bounds, uint32_t *count)
+{
+	const struct timeline *timeline = &context->engine->timeline;
+	uint32_t rollbacks, first = timeline_of(timeline, scope, &rollbacks);
+
+	for (uint32_t at = first; at < first + rollbacks; at++) {
+		int result = add_first_behind(context, timeline->list[at].at, timeline->list[at].to,
+					      sequence, horizon, bounds, count);
+
+		if (result)
+			return result;
+	}
+	return 0;
+}
+
+/* The same for rollbacks of the object whose data it is. */
+static int add_rollbacks_of_object(struct keep_context *context, const struct record_key *key,
+				   uint64_t sequence, uint64_t horizon, uint64_t *bounds,
+				   uint32_t *count)
+{
+	const struct object_rollbacks *objects = &context->engine->timeline.objects;
+	uint32_t rollbacks,
+		first = object_rollbacks_of(objects, key->partition, key->identifier, &rollbacks);
+
+	for (uint32_t at = first; at < first + rollbacks; at++) {
+		int result = add_first_behind(context, objects->list[at].at, objects->list[at].to,
+					      sequence, horizon, bounds, count);
+
+		if (result)
+			return result;
+	}
+	return 0;
+}
+
+static int add_rollbacks(struct keep_context *context, const struct record_key *key,
+			 uint64_t sequence, uint64_t horizon, uint64_t *bounds, uint32_t *count)
+{
+	int result = 0;
+
+	if (key->partition != RECORD_ROOT_INDEX)
+		result =
+			add_rollbacks_of(context, key->partition, sequence, horizon, bounds, count);
+	if (!result && record_is_data(key))
+		result = add_rollbacks_of_object(context, key, sequence, horizon, bounds, count);
+	return result ? result
+		      : add_rollbacks_of(context, RECORD_ROOT_INDEX, sequence, horizon, bounds,
+					 count);
+}
+
+static int collect_bounds(struct keep_context *context, const struct record_key *key,
+			  const struct record_info *info, uint64_t *bounds, uint32_t *count)
+{
+	uint64_t sequence = info->sequence, horizon = RECORD_NEWEST;
+	int result;
+
+	if (is_of_owner(context, sequence))
+		horizon = context->owner.horizon;
+	if (sequence > horizon ||
+	    (sequence > context->device_horizon && next_of_device(context, sequence) == sequence)) {
+		/* A moment of its own, or, as far as records are absorbed, the end of its slot. */
+		bounds[(*count)++] = info->flags & RECORD_ABSORB ? slot_end(sequence) : sequence;
+		return 0;
+	}
+	result = lowest_bound(context, key->partition, sequence, horizon, &bounds[0]);
+	if (result)
+		return result;
+	*count = 1;
+	return add_rollbacks(context, key, sequence, horizon, bounds, count);
+}
+
+static uint32_t boundaries(void *context_, const struct record_key *key,
+			   const struct record_info *info, uint64_t *bounds, uint32_t max)
+{
+	struct keep_context *context = context_;
+	uint64_t found[BOUNDS_MAX];
+	uint32_t count = 0;
+
+	if (record_is_timeless(key))
+		return 0;
+	if (context->failed || !learn_owner(context, key->partition) ||
+	    collect_bounds(context, key, info, found, &count))
+		return max + 1;
+	for (uint32_t at = 0; at < count && at < max; at++)
+		bounds[at] = found[at];
+	return count;
+}
+
+/* ---- reachability ---- */
+
+/* The partition of an index as of `bound`. NULL: none. Errors are negative. */
+static int find_state(struct keep_context *context, uint16_t index, uint64_t bound)
+{
+	int result;
+
+	if (context->state.known && context->state.index == index && context->state.bound == bound)
+		return 0;
+	context->state.state = (struct partition){ 0 };
+	result = partition_state_of(context->engine->store, index, bound, &context->state.state);
+	context->state.known = !result || result == -ENOENT;
+	context->state.exists = !result;
+	context->state.index = index;
+	context->state.bound = bound;
+	return context->state.known ? 0 : result;
+}
+
+/* The object as of `bound`; NULL when it does not exist there. Negative errno when that can't be read. */
+static int find_object(struct keep_context *context, const struct record_key *key, uint64_t bound)
+{
+	int result;
+
+	if (context->object.known && context->object.index == key->partition &&
+	    context->object.identifier == key->identifier && context->object.bound == bound)
+		return 0;
+	onode_free(context->object.onode);
+	context->object.onode = NULL;
+	context->object.known = false;
+	result = onode_load(context->engine->store, key->partition, key->identifier, bound,
+			    partition_objects_since(&context->state.state), 0,
+			    &context->object.onode);
+	if (result && result != -ENOENT)
+		return result;
+	context->object.known = true;
+	context->object.index = key->partition;
+	context->object.identifier = key->identifier;
+	context->object.bound = bound;
+	return 0;
+}
+
+static bool object_reaches(const struct onode *onode, uint32_t piece, uint64_t sequence)
+{
+	const struct extent *extent;
+
+	if (!onode)
+		return false;
+	if (piece >= ENGINE_PIECES_MAX)
+		return sequence >= onode->head.created_sequence;
+	/* One that came back after it had been removed has data from before it was created again. */
+	extent = extents_find(&onode->extents, piece);
+	return extent && sequence >= extent->min_sequence;
+}
+
+/* Errors count as reachable. */
+static bool is_reachable(void *context_, const struct record_key *key,
+			 const struct record_info *info, uint64_t bound)
+{
+	struct keep_context *context = context_;
+
+	if (key->partition == RECORD_ROOT_INDEX || context->failed ||
+	    !learn_owner(context, key->partition))
+		return true;
+	/*
+	 * A rollback of the device may bring back who it belonged to. And were the newest history of an index dropped, an older one, of
+	 * an earlier owner, would be the newest.
+	 */
+	if (key->identifier == RECORD_ID_LASTING || key->identifier == RECORD_ID_HISTORY)
+		return true;
+	if (record_is_timeless(key))
+		return is_of_owner(context, info->sequence) || history_of(context)->clones.count;
+	/* Just put, it is reached. */
+	if (bound == info->sequence || bound == slot_end(info->sequence))
+		return true;
+	if (find_state(context, key->partition, bound))
+		return true;
+	if (!context->state.exists || info->sequence < context->state.state.created_sequence)
+		return false;
+	if (key->identifier != 0 && info->sequence < context->state.state.origin.since)
+		return false;
+	if (key->identifier < ENGINE_FIRST_ID || key->piece == RECORD_ONODE_PIECE)
+		return true;
+	return find_object(context, key, bound) ||
+	       object_reaches(context->object.onode, key->piece, info->sequence);
+}
+
+/* In a clone a tombstone hides what its source has. */
+static bool keeps_lone_tombstone(void *context_, const struct record_key *key,
+				 const struct record_info *info)
+{
+	struct keep_context *context = context_;
+
+	if (record_is_timeless(key) || key->partition == RECORD_ROOT_INDEX)
+		return false;
+	if (context->failed || !learn_owner(context, key->partition))
+		return true;
+	if (context->root->history.device.clones == 0)
+		return false;
+	/* What a rollback of the device hides may be of a later owner of the index, which another rollback brings back. */
+	return !is_of_owner(context, info->sequence) || context->owner.partition->origin.index ||
+	       timeline_vanished(&context->engine->timeline, info->sequence);
+}
+
+/* ---- merging ---- */
+
+static int merge_step(struct engine *engine, struct record_merge *merge)
+{
+	struct keep_context context;
+	const struct record_keep keep = {
+		.context = &context,
+		.boundaries = boundaries,
+		.is_reachable = is_reachable,
+		.keeps_lone_tombstone = keeps_lone_tombstone,
+	};
+	int result;
+
+	context_begin(&context, engine);
+	result = engine->store->operations->merge(engine->store, &keep, merge);
+	context_end(&context);
+	return result;
+}
+
+/* Gives the oldest history up for so many segments. -EAGAIN: there is none that may go. */
+static int reclaim(struct engine *engine, uint32_t segments)
+{
+	int result = -EAGAIN;
+
+	/* It takes a little room itself, so a device that is full of what is needed does it once. */
+	if (engine->transactions > engine->reclaimed_at)
+		result = retention_reclaim(
+			engine, segments * RECLAIM_FACTOR * engine->segment_bytes, RECORD_NEWEST);
+	engine->reclaimed_at = engine->transactions;
+	if (!result) {
+		engine->merge_futile = 0;
+		/* What clones stood on may have been for moments that are given up. */
+		standing_review(engine);
+	}
+	return result;
+}
+
+int engine_merge(struct engine *engine, struct engine_merge_result *total)
+{
+	const struct record_store_operations *operations = engine->store->operations;
+	struct record_merge merge = { .segments_wanted = 1,
+				      .live_permille_max = LIVE_PERMILLE_MAX };
+	int result = -EOPNOTSUPP;
+
+	pthread_rwlock_wrlock(&engine->turn);
+	if (operations->merge) {
+		retention_judge(engine);
+		standing_review(engine);
+		result = merge_step(engine, &merge);
+		if (result == -EAGAIN && operations->shortage(engine->store, false) &&
+		    reclaim(engine, operations->shortage(engine->store, false)) == 0)
+			result = merge_step(engine, &merge);
+	}
+	pthread_rwlock_unlock(&engine->turn);
+	total->segments_freed += merge.segments_freed;
+	total->records_moved += merge.records_moved;
+	total->records_dropped += merge.records_dropped;
+	return result;
+}
+
+/*
+ * Whether a step was worth its time: what it moved takes clearly fewer segments than it freed. Otherwise what is there is needed,
+ * whatever a single segment looks like.
+ */
+static bool has_gained(const struct record_merge *merge)
+{
+	return merge->segments_freed > merge->segments_taken + merge->segments_freed / GAIN_PART;
+}
+
+/*
+ * One step for a store that is `shortage` segments short of room. -EAGAIN: it gained nothing. *pages_read grows by those that it
+ * read.
+ */
+static int make_some_room(struct engine *engine, uint32_t shortage, uint64_t *pages_read)
+{
+	/*
+	 * Several at once share the waits for the host's storage; the lower the room, the more, so that merging keeps up
+	 * with writing.
+	 */
+	struct record_merge merge = { .segments_wanted =
+					      (uint32_t)max_u64(shortage, SEGMENTS_AT_ONCE),
+				      .live_permille_max = LIVE_PERMILLE_AUTOMATIC };
+	int result = merge_step(engine, &merge);
+
+	*pages_read += merge.pages_read;
+	if (result == 0 && !has_gained(&merge))
+		result = -EAGAIN;
+	engine->merge_futile = result == 0 ? 0 : engine->merge_futile + 1;
+	engine->merge_again = engine->transactions + FUTILE_TRANSACTIONS;
+	engine->merge_again_ms = engine_time_now(engine) + FUTILE_MS;
+	if (result && result != -EAGAIN && result != engine->merge_told)
+		log_line(LOG_LEVEL_WARNING, "merge: error %d; %s", -result,
+			 result == -ENOSPC ? "no room to move what is needed"
+					   : "a segment stays as it is");
+	if (result != -EAGAIN)
+		engine->merge_told = result;
+	return result;
+}
+
+/* Whether all segments have been looked at for nothing, and nothing has happened since that could have changed that. */
+static bool is_pointless(struct engine *engine)
+{
+	uint64_t now = engine_time_now(engine);
+
+	if (engine->merge_futile <= engine->store->operations->merge_calls_max(engine->store))
+		return false;
+	if (engine->transactions >= engine->merge_again)
+		return false;
+	/* A clock that was set back must not hold up anything. */
+	if (now < engine->merge_again_ms && now + FUTILE_MS >= engine->merge_again_ms)
+		return true;
+	engine->merge_futile = FUTILE_STEPS_RECLAIM;
+	return false;
+}
+
+void engine_make_room(struct engine *engine, enum engine_mode mode)
+{
+	const struct record_store_operations *operations = engine->store->operations;
+	uint64_t pages_read = 0;
+
+	if (!operations->merge || engine->options.merge_manual)
+		return;
+	/* It takes little, and who comes next makes up for it. */
+	if (mode == ENGINE_HISTORY && !operations->shortage(engine->store, true))
+		return;
+	for (int step = 0; step < STEPS_PER_TRANSACTION && pages_read < READS_PER_TRANSACTION;
+	     step++) {
+		uint32_t shortage = operations->shortage(engine->store, false);
+
+		if (!shortage || is_pointless(engine))
+			return;
+		if (step == 0) {
+			retention_judge(engine);
+			standing_review(engine);
+		}
+		if (make_some_room(engine, shortage, &pages_read) == 0)
+			continue;
+		/* What is left is needed; the oldest history is the first to be needed no more. */
+		if (engine->merge_futile >= FUTILE_STEPS_RECLAIM && reclaim(engine, shortage))
+			return;
+	}
+}
+
+/* ---- room for a command that puts much ---- */
+
+/* What is free, less what `rows` buffers may take in addition. */
+static uint64_t free_bytes(struct engine *engine, uint32_t *rows)
+{
+	struct engine_statistics statistics = { 0 };
+
+	engine->store->operations->statistics(engine->store, &statistics);
+	*rows = (uint32_t)statistics.rows;
+	return statistics.capacity_bytes -
+	       min_u64(statistics.used_bytes, statistics.capacity_bytes);
+}
+
+static uint64_t with_loss(uint64_t bytes)
+{
+	return bytes + bytes / ROOM_LOST_PART;
+}
+
+bool engine_has_room(struct engine *engine, uint64_t bytes)
+{
+	uint32_t rows;
+
+	/* So little goes into what is buffered, or each command makes room for it. */
+	return !engine->store->operations->merge || bytes <= engine->segment_bytes ||
+	       with_loss(bytes) <= free_bytes(engine, &rows);
+}
+
+bool engine_fits(struct engine *engine, uint64_t bytes)
+{
+	struct engine_statistics statistics = { 0 };
+
+	engine->store->operations->statistics(engine->store, &statistics);
+	return bytes <= statistics.capacity_bytes;
+}
+
+/* -EAGAIN: another step is needed. -ENOSPC: none will help. */
+static int step_to_room(struct engine *engine, const struct engine_room *wanted)
+{
+	uint32_t rows, futile_max = engine->store->operations->merge_calls_max(engine->store);
+	uint64_t bytes = with_loss(wanted->bytes), found = free_bytes(engine, &rows);
+	uint64_t pages_read = 0;
+
+	bytes += rows * engine->segment_bytes;
+	if (found >= bytes)
+		return 0;
+	if (make_some_room(engine, SEGMENTS_AT_ONCE, &pages_read) == 0)
+		return -EAGAIN;
+	if (engine->merge_futile < FUTILE_STEPS_RECLAIM)
+		return -EAGAIN;
+	if (retention_reclaim(engine, bytes - found, wanted->moment) == 0) {
+		engine->merge_futile = 0;
+		standing_review(engine);
+		return -EAGAIN;
+	}
+	return engine->merge_futile > futile_max ? -ENOSPC : -EAGAIN;
+}
+
+int engine_make_room_for(struct engine *engine, const struct engine_room *wanted)
+{
+	int result = -EAGAIN;
+
+	if (!engine->store->operations->merge || engine->options.merge_manual)
+		return -ENOSPC;
+	for (int step = 0; result == -EAGAIN && step < STEPS_FOR_ONE_MAX; step++) {
+		pthread_rwlock_wrlock(&engine->turn);
+		if (step == 0) {
+			retention_judge(engine);
+			standing_review(engine);
+		}
+		result = step_to_room(engine, wanted);
+		pthread_rwlock_unlock(&engine->turn);
+	}
+	return result == -EAGAIN ? -ENOSPC : result;
+}

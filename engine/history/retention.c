@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "engine/history/retention.h"
+
+#include <assert.h>
+
+#include "common/bytes.h"
+#include "engine/history/locks.h"
+#include "engine/history/presence.h"
+#include "engine/history/times.h"
+#include "engine/history/versions.h"
+
+/* Of all history at least this part goes at once: looking for segments to free has its price. */
+#define RECLAIM_PART 16
+
+/* ---- policies ---- */
+
+static bool is_policy(const struct engine_retention *retention)
+{
+	return retention->kind <= ENGINE_RETAIN_NONE && retention->keep_all_ms <= ONODE_TIME_MAX &&
+	       retention->keep_interval_ms <= ONODE_TIME_MAX &&
+	       retention->keep_interval_for_ms <= ONODE_TIME_MAX &&
+	       (retention->keep_interval_ms != 0) == (retention->keep_interval_for_ms != 0);
+}
+
+static bool is_lossy(const struct history *history)
+{
+	return history->particular && history->retention.kind != ENGINE_RETAIN_ALL;
+}
+
+/* Whether it gives history up that nobody needs the room of. */
+static bool is_losing(const struct history *history)
+{
+	return history->particular && history->retention.kind == ENGINE_RETAIN_NONE;
+}
+
+/* How much a policy of its own leaves of the moments of the device: the less, the higher. One that is inherited takes none. */
+static int loss_of(const struct history *history)
+{
+	return is_losing(history) ? 2 : is_lossy(history) ? 1 : 0;
+}
+
+/*
+ * Notes from when on the device has moments, before lossy partitions stop to count as such: what they gave up does not come back.
+ * What those that kept nothing gave up beside that is in the blanks.
+ */
+static int note_loss(struct engine_txn *txn, struct partition *root)
+{
+	struct history *history = &root->history;
+	uint64_t horizon;
+	int result = history_device_horizon(txn->engine, history, &horizon);
+
+	if (!result)
+		history->device.lossy_removed = max_u64(history->device.lossy_removed, horizon);
+	return result;
+}
+
+/* The device has a blank from when the first partition keeps nothing until none does any more. Before it nothing is given up. */
+static int follow_losing(const struct engine_txn *txn, struct partition *root)
+{
+	struct device_history *device = &root->history.device;
+	uint64_t oldest;
+	int result;
+
+	if (device->losing)
+		blanks_begin(&device->blanks, txn->sequence);
+	if (device->losing || !device->blanks.since)
+		return 0;
+	result = history_device_oldest(txn->engine, &root->history, &oldest);
+	if (!result)
+		blanks_end(&device->blanks, txn->sequence, oldest);
+	return result;
+}
+
+/* Takes a partition into the sums of the root, or out of them. */
+static void count_policy(struct partition *root, const struct history *history, int by)
+{
+	struct device_history *device = &root->history.device;
+
+	if (history->particular)
+		device->particular += (uint32_t)by;
+	if (is_lossy(history))
+		device->lossy += (uint32_t)by;
+	if (is_losing(history))
+		device->losing += (uint32_t)by;
+	device->locked_until_ms =
+		max_u64(device->locked_until_ms, history->retention.locked_until_ms);
+}
+
+int retention_recount(struct engine_txn *txn, struct partition *root)
+{
+	struct engine *engine = txn->engine;
+	struct idset table = partition_set(engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
+	uint64_t elements[64], next = 0;
+	bool more = root->history.device.particular || root->history.device.locked_until_ms;
+
+	if (!more)
+		return 0;
+	if (root->history.device.lossy) {
+		int result = note_loss(txn, root);
+
+		if (result)
+			return result;
+	}
+	root->history.device.particular = 0;
+	root->history.device.lossy = root->history.device.losing = 0;
+	root->history.device.locked_until_ms = root->history.retention.locked_until_ms;
+	partition_mark_history(txn, root);
+	while (more) {
+		size_t count;
+		int result = idset_list(&table, next, elements, 64, &count, &more, &next);
+
+		for (size_t at = 0; !result && at < count; at++) {
+			struct partition *partition;
+
+			result = partition_get(engine, elements[at] >> 16, &partition);
+			if (result)
+				break;
+			count_policy(root, &partition->history, 1);
+			partition_release(engine, partition);
+		}
+		if (result)
+			return result;
+	}
+	return follow_losing(txn, root);
+}
+
+int engine_retention_get(struct engine_txn *txn, uint64_t id, struct engine_retention *retention)
+{
+	struct engine *engine = txn->engine;
+	struct partition *partition, *root;
+	int result = partition_get(engine, 0, &root);
+
+	if (result)
+		return result;
+	result = partition_get(engine, id, &partition);
+	if (!result) {
+		*retention = *history_policy(&partition->history, &root->history);
+		partition_release(engine, partition);
+	}
+	partition_release(engine, root);
+	return result;
+}
+
+/* What the transaction changes from here on is under the new policy; an abort brings the old one back. */
+static void change_policy_of_device(struct engine_txn *txn,
+				    const struct engine_retention *retention)
+{
+	if (!txn->policy_changed)
+		txn->policy_before = txn->engine->policy;
+	txn->policy_changed = true;
+	txn->engine->policy = *retention;
+}
+
+/*
+ * From which moment on a new policy can promise every one: none that the old one may have given up. Under one that keeps nothing,
+ * records of a slot took the place of earlier ones, and those that are there still give way to later ones. So the new policy
+ * begins a slot, or, in a transaction that has done something already, behind this one.
+ */
+static int floor_of_new(struct engine_txn *txn, const struct partition *root,
+			const struct partition *partition, const struct engine_retention *wanted,
+			uint64_t *floor)
+{
+	struct engine *engine = txn->engine;
+	const struct engine_retention *now = history_policy(&partition->history, &root->history);
+	/* The device's policy is about partitions that inherit it, of which the root is not one. */
+	const struct history inherits = history_new(RECORD_ROOT_INDEX, 0);
+	bool of_device = partition == root;
+	int result = history_horizon(engine, of_device ? &inherits : &partition->history,
+				     &root->history, partition->created_sequence, floor);
+
+	if (result || !history_keeps_nothing(now) || history_keeps_nothing(wanted))
+		return result;
+	result = txn_begin_slot(txn);
+	*floor = max_u64(*floor, slot_end(result ? txn->sequence : engine->committed));
+	return result == -EINVAL || result == -EOVERFLOW ? 0 : result;
+}
+
+/* Takes a policy over. `horizon`: what the old one may have given up, no new one brings back. */
+static int take_policy(struct engine_txn *txn, struct partition *root, struct partition *partition,
+		       const struct engine_retention *retention, uint64_t horizon)
+{
+	struct history *history = &partition->history;
+	struct device_history *device = &root->history.device;
+	uint64_t of_device = 0;
+	int result = 0;
+
+	if (is_lossy(history))
+		result = note_loss(txn, root);
+	/* Of a moment of the new intervals those have nothing that went by policies of their own, and gave it up. */
+	if (!result && partition == root && retention->keep_interval_ms)
+		result = history_horizon(txn->engine, history, history, 0, &of_device);
+	if (result)
+		return result;
+	if (partition == root) {
+		device->intervals_floor = max_u64(device->intervals_floor, of_device);
+		device->inherited_floor = horizon;
+		history->retention = *retention;
+		device->locked_until_ms =
+			max_u64(device->locked_until_ms, retention->locked_until_ms);
+	} else {
+		history->floor = horizon;
+		count_policy(root, history, -1);
+		history->particular = true;
+		history->retention = *retention;
+		count_policy(root, history, 1);
+		result = follow_losing(txn, root);
+	}
+	partition_mark_history(txn, partition);
+	partition_mark_history(txn, root);
+	txn->changed = true;
+	return result;
+}
+
+/* Sets the policy of a partition, or of the root: of all that have none of their own. */
+static int set_policy(struct engine_txn *txn, struct partition *root, struct partition *partition,
+		      const struct engine_retention *retention, bool administrator)
+{
+	struct history *history = &partition->history;
+	const struct engine_retention *now = history_policy(history, &root->history);
+	const struct history wanted = { .particular = true, .retention = *retention };
+	bool locked = now->locked_until_ms > txn->time_ms, unlocks;
+	uint64_t horizon;
+	int result;
+
+	if (locked && !administrator && locks_keeps_less(now, retention))
+		return -EPERM;
+	/* The moments of the whole device are those that all partitions keep. */
+	if (!administrator && partition != root && loss_of(&wanted) > loss_of(history) &&
+	    root->history.retention.locked_until_ms > txn->time_ms)
+		return -EPERM;
+	/* There and back again it begins a slot each time, so that is done with the room that any number of rollbacks has, too. */
+	if (administrator)
+		txn_raise_room(txn, RECORD_ROOM_UPKEEP);
+	else if (!history_keeps_nothing(now) || history_keeps_nothing(retention))
+		txn_raise_room(txn, RECORD_ROOM_RESCUE);
+	unlocks = retention->locked_until_ms < now->locked_until_ms;
+	result = floor_of_new(txn, root, partition, retention, &horizon);
+	if (!result)
+		result = partition_room(txn);
+	if (result)
+		return result;
+	result = take_policy(txn, root, partition, retention, horizon);
+	if (result)
+		return result;
+	if (partition == root)
+		change_policy_of_device(txn, retention);
+	return unlocks ? retention_recount(txn, root) : 0;
+}
+
+int engine_retention_set(struct engine_txn *txn, uint64_t id,
+			 const struct engine_retention *retention, bool administrator)
+{
+	struct engine *engine = txn->engine;
+	struct partition *root, *partition;
+	int result;
+
+	if (txn->mode == ENGINE_READ)
+		return -EROFS;
+	if (!is_policy(retention))
+		return -EINVAL;
+	result = partition_get(engine, 0, &root);
+	if (result)
+		return result;
+	result = partition_get(engine, id, &partition);
+	if (!result) {
+		result = set_policy(txn, root, partition, retention, administrator);
+		partition_release(engine, partition);
+	}
+	partition_release(engine, root);
+	return result;
+}
+
+int retention_forget(struct engine_txn *txn, struct partition *root, struct partition *partition)
+{
+	const struct history *history = &partition->history;
+	int result = 0;
+
+	if (history_policy(history, &root->history)->locked_until_ms > txn->time_ms)
+		return -EPERM;
+	if (!history->particular)
+		return 0;
+	if (is_lossy(history))
+		result = note_loss(txn, root);
+	if (result)
+		return result;
+	count_policy(root, history, -1);
+	partition_mark_history(txn, root);
+	return follow_losing(txn, root);
+}
+
+/* ---- what there is ---- */
+
+/* When a horizon was. 0: that is not known any more, or nothing is over yet. */
+static int time_of_horizon(struct engine *engine, const struct history *device, uint64_t horizon,
+			   uint64_t *ms)
+{
+	uint64_t last_ms;
+	int result = times_of_boundary(engine, device, horizon, ms, &last_ms);
+
+	/* All of the device's history is there, and begins with its first command. */
+	if (result == -ENOENT && horizon == 0)
+		result = times_first_boundary(engine, device, ms);
+	if (result)
+		*ms = 0;
+	return result == -ENOENT ? 0 : result;
+}
+
+/* Tells when a blank was. One that lies before all times that are known is passed over. */
+static int add_blank(struct engine *engine, const struct history *device, uint64_t from,
+		     uint64_t until, struct engine_history *history)
+{
+	struct engine_blank *blank = &history->blanks[history->blank_count];
+	uint64_t over_ms, last_ms = 0;
+	int result = times_of_boundary(engine, device, from - 1, &over_ms, &last_ms);
+
+	if (result == -ENOENT)
+		last_ms = max_u64(history->first_time_ms, 1) - 1;
+	else if (result)
+		return result;
+	*blank = (struct engine_blank){ .from_ms = last_ms + 1 };
+	result = until ? times_of_boundary(engine, device, slot_end(until), &blank->until_ms,
+					   &last_ms)
+		       : 0;
+	history->blank_count += !result && (!until || blank->until_ms > blank->from_ms);
+	return result == -ENOENT ? 0 : result;
+}
+
+static_assert(ENGINE_BLANKS_MAX == BLANKS_MAX + 1, "one of them goes on");
+
+/* From when on the device has moments, and where it has not. */
+static int read_blanks(struct engine *engine, const struct history *device,
+		       struct engine_history *history)
+{
+	const struct blanks *blanks = &device->device.blanks;
+	uint64_t horizon;
+	int result = history_device_horizon(engine, device, &horizon);
+
+	if (!result)
+		result = time_of_horizon(engine, device, horizon, &history->first_time_ms);
+	for (uint32_t at = 0; !result && at < blanks->count; at++)
+		if (blanks->list[at].until > horizon)
+			result = add_blank(engine, device, blanks->list[at].from,
+					   blanks->list[at].until, history);
+	if (!result && blanks->since)
+		result = add_blank(engine, device, blanks->since, 0, history);
+	return result;
+}
+
+static int read_history(struct engine_txn *txn, struct partition *root, struct partition *partition,
+			struct engine_history *history)
+{
+	struct engine *engine = txn->engine;
+	uint64_t older = 0, missed = 0;
+	int result = history_horizon(engine, &partition->history, &root->history,
+				     partition->created_sequence, &history->horizon_sequence);
+
+	if (!result)
+		result = time_of_horizon(engine, &root->history, history->horizon_sequence,
+					 &history->horizon_time_ms);
+	history->first_time_ms = history->horizon_time_ms;
+	if (!result && partition == root)
+		result = read_blanks(engine, &root->history, history);
+	if (result)
+		return result;
+	history->rollbacks =
+		timeline_count(&engine->timeline, partition->index, partition->created_sequence);
+	history->versions = (uint32_t)root->history.versions.count;
+	if (partition == root)
+		return 0;
+	/* Versions of the device at which the partition was not there yet, or gone, are none of it. */
+	result = versions_before(engine, root, partition->created_sequence, &older);
+	if (!result)
+		result = presence_count_missed(engine, root, partition, &missed);
+	history->versions += (uint32_t)(partition->history.versions.count - older - missed);
+	return result;
+}
+
+int engine_history(struct engine_txn *txn, uint64_t id, struct engine_history *history)
+{
+	struct engine *engine = txn->engine;
+	struct partition *root, *partition;
+	int result = partition_get(engine, 0, &root);
+
+	*history = (struct engine_history){ 0 };
+	if (result)
+		return result;
+	result = partition_get(engine, id, &partition);
+	if (!result) {
+		result = read_history(txn, root, partition, history);
+		partition_release(engine, partition);
+	}
+	partition_release(engine, root);
+	return result;
+}
+
+/* ---- giving up ---- */
+
+static bool speaks_of_ages(const struct engine *engine, const struct device_history *device)
+{
+	return device->particular || engine->policy.keep_all_ms ||
+	       engine->policy.keep_interval_ms ||
+	       engine->policy.locked_until_ms > device->judged_ms;
+}
+
+static int note_judged(struct engine_txn *txn, void *context)
+{
+	struct partition *root;
+	int result = partition_get(txn->engine, 0, &root);
+
+	(void)context;
+	if (result)
+		return result;
+	root->history.device.judged_ms = max_u64(root->history.device.judged_ms, txn->time_ms);
+	partition_mark_history(txn, root);
+	partition_release(txn->engine, root);
+	return 0;
+}
+
+/* Whether a slot has passed since. What is noted is a record: noting it at each step, a merge would never run out of work. */
+static bool is_due(const struct engine *engine, uint64_t judged_ms)
+{
+	uint64_t interval = engine->options.history_interval_ms;
+
+	if (interval == ENGINE_EVERY_COMMAND)
+		interval = 1;
+	return engine_time_now(engine) >= judged_ms + interval;
+}
+
+int retention_judge(struct engine *engine)
+{
+	struct partition *root;
+	bool needed;
+	int result = partition_get(engine, 0, &root);
+
+	if (result)
+		return result;
+	needed = speaks_of_ages(engine, &root->history.device) &&
+		 is_due(engine, root->history.device.judged_ms);
+	partition_release(engine, root);
+	return needed ? engine_aside(engine, note_judged, NULL) : 0;
+}
+
+struct reclaim {
+	uint64_t bytes, needed;
+};
+
+static int give_up_oldest(struct engine_txn *txn, void *context)
+{
+	const struct reclaim *reclaim = context;
+	struct engine *engine = txn->engine;
+	struct device_history *device;
+	struct partition *root;
+	uint64_t bound = 0, bytes;
+	int result = partition_get(engine, 0, &root);
+
+	if (result)
+		return result;
+	device = &root->history.device;
+	/* Where nobody gives any up for room, it would be lost for nothing when a lock ends. */
+	if (device->lossy == 0 && locks_keep_all(&engine->policy, device->judged_ms))
+		result = -EAGAIN;
+	if (!result)
+		result = times_put_since(engine, &root->history, device->reclaimed, &bytes);
+	if (!result)
+		result = times_boundary_after(engine, &root->history, device->reclaimed,
+					      max_u64(reclaim->bytes, bytes / RECLAIM_PART),
+					      &bound);
+	if (!result && bound > reclaim->needed)
+		result = times_boundary_of(engine, &root->history, reclaim->needed, &bound);
+	if (!result && bound <= device->reclaimed)
+		result = -EAGAIN;
+	if (!result) {
+		device->reclaimed = bound;
+		partition_mark_history(txn, root);
+		/* Others may still ask for older times. */
+		if (!speaks_of_ages(engine, device) &&
+		    engine->policy.kind == ENGINE_RETAIN_SNAPSHOTS)
+			result = times_forget(txn, root, bound);
+	}
+	partition_release(engine, root);
+	return result;
+}
+
+int retention_reclaim(struct engine *engine, uint64_t bytes, uint64_t needed)
+{
+	struct reclaim reclaim = { .bytes = bytes, .needed = needed };
+
+	return engine_aside(engine, give_up_oldest, &reclaim);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Going back of partitions and of the device: a note that hides what came after. Of single objects: rollback_object.c. */
+#include "common/bytes.h"
+#include "engine/history/locks.h"
+#include "engine/history/retention.h"
+#include "engine/history/returned.h"
+#include "engine/history/times.h"
+#include "engine/history/unseen.h"
+
+/* Forgets all that is known of a partition (or of everything) as it was before the rollback. */
+static void forget(struct engine *engine, struct partition *partition)
+{
+	lineage_forget(&engine->lineage);
+	if (partition->index == RECORD_ROOT_INDEX) {
+		partition_release(engine, partition);
+		cache_clear(&engine->onodes);
+		cache_clear(&engine->nodes);
+		cache_clear(&engine->partitions);
+		return;
+	}
+	cache_drop_partition(&engine->onodes, partition->index);
+	cache_drop_partition(&engine->nodes, partition->index);
+	cache_drop(&engine->partitions, &partition->entry);
+	partition_release(engine, partition);
+}
+
+/*
+ * Notes the rollback, as the root's next one, or it replaces one that nobody sees any more. How many there are then the caller
+ * tells the root, which is about to be forgotten.
+ */
+static int add_rollback(struct engine_txn *txn, struct partition *partition,
+			struct rollback rollback, bool *replaces)
+{
+	struct rollback unseen;
+	struct partition *root;
+	int result = unseen_find(txn->engine, partition, rollback.to, &unseen, replaces);
+
+	if (result)
+		return result;
+	if (*replaces) {
+		rollback.number = unseen.number;
+		return timeline_add(txn, rollback, &unseen);
+	}
+	result = partition_get(txn->engine, 0, &root);
+	if (result)
+		return result;
+	rollback.number = root->history.device.rollbacks;
+	partition_release(txn->engine, root);
+	return timeline_add(txn, rollback, NULL);
+}
+
+/*
+ * The rollbacks of what is locked are few, each of them being kept: other ones, of which any number can take one another's place,
+ * leave them their room.
+ */
+static int take_room(struct engine_txn *txn, const struct partition *partition)
+{
+	struct partition *root;
+	int result = partition_get(txn->engine, 0, &root);
+
+	if (result)
+		return result;
+	txn_raise_room(txn, history_policy(&partition->history, &root->history)->locked_until_ms >
+					    txn->time_ms
+				    ? RECORD_ROOM_RESCUE
+				    : RECORD_ROOM_RETURN);
+	partition_release(txn->engine, root);
+	return 0;
+}
+
+/* Rolls back what `partition` stands for, which is released. */
+static int roll_back(struct engine_txn *txn, struct partition *partition, uint64_t bound)
+{
+	struct engine *engine = txn->engine;
+	const struct rollback rollback = { .at = txn->sequence,
+					   .to = bound,
+					   .scope = partition->index };
+	bool of_device = rollback.scope == RECORD_ROOT_INDEX, replaces;
+	struct partition *root;
+	int result;
+
+	txn->changed = txn->rolled_back = txn->forgets_accesses = true;
+	txn->forgets_states = true;
+	txn->accesses_of = partition->id;
+	result = add_rollback(txn, partition, rollback, &replaces);
+	/* From here on everything reads otherwise than before, the root too. */
+	forget(engine, partition);
+	if (!result)
+		result = partition_get(engine, 0, &root);
+	if (result)
+		return result;
+	root->history.device.rollbacks += !replaces;
+	partition_mark_history(txn, root);
+	if (of_device) {
+		result = returned_note(txn, root);
+		engine->indices_known = false;
+	}
+	/* Which policies there are hangs on the table of partitions. */
+	if (!result && of_device)
+		result = retention_recount(txn, root);
+	partition_release(engine, root);
+	return result;
+}
+
+int engine_rollback(struct engine_txn *txn, uint64_t id, struct engine_moment to)
+{
+	struct partition *partition;
+	uint64_t bound;
+	int result = txn_begin_slot(txn);
+
+	if (!result && txn->put_bytes)
+		result = -EINVAL;
+	if (result)
+		return result;
+	result = partition_get(txn->engine, id, &partition);
+	if (result)
+		return result;
+	result = partition_is_read_only(partition) ? -EROFS
+						   : moment_resolve(txn, partition, to, &bound);
+	if (!result && id == 0)
+		result = locks_check_rollback(txn, bound);
+	if (!result)
+		result = take_room(txn, partition);
+	onode_free(txn->old.onode);
+	txn->old = (struct old_view){ 0 };
+	if (!result)
+		return roll_back(txn, partition, bound);
+	partition_release(txn->engine, partition);
+	return result;
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Going back of single objects. The onode is put again as it was. The data of then comes back by a note that hides what was put
+ * since; where there is little of it, or that can't be, by putting it again.
+ */
+#include "common/bytes.h"
+#include "engine/history/unseen.h"
+#include "engine/objects/collections.h"
+#include "engine/objects/data.h"
+
+/*
+ * Rollbacks of one object that its data is found by, each of which a reader of an old piece goes by. With so many it is put again, if
+ * it is not too large for that.
+ */
+#define STEPS_MANY 512
+#define STEPS_MAX  4096
+
+/* A user object as it is, and as it was. */
+struct pair {
+	struct target now, then;
+	uint64_t pieces; /* that it had when it began */
+	bool is_first;   /* the transaction had not changed anything before */
+};
+
+/* ---- putting the data of then again ---- */
+
+/* Whether a piece has the same record now as then. Errors count as no. */
+static bool is_same_record(const struct pair *pair, uint32_t piece)
+{
+	struct record_store *store = pair->now.txn->engine->store;
+	struct record_key key = { .identifier = pair->now.onode->entry.key.identifier,
+				  .piece = piece,
+				  .partition = pair->now.partition->index };
+	const struct extent *now = extents_find(&pair->now.onode->extents, piece);
+	const struct extent *then = extents_find(&pair->then.onode->extents, piece);
+	struct record_info now_info, then_info;
+
+	return now && then && record_get(store, key, RECORD_NEWEST, NULL, 0, &now_info) == 0 &&
+	       record_get(store, key, pair->then.bound, NULL, 0, &then_info) == 0 &&
+	       now_info.sequence == then_info.sequence && now_info.sequence >= now->min_sequence &&
+	       then_info.sequence >= then->min_sequence;
+}
+
+/* How many of then's pieces have to be put. */
+static uint64_t differing_pieces(const struct pair *pair)
+{
+	const struct extents *then = &pair->then.onode->extents;
+	uint64_t count = 0;
+
+	for (uint64_t piece = extents_next_piece(then, 0); piece < ENGINE_PIECES_MAX;
+	     piece = extents_next_piece(then, piece + 1))
+		count += !is_same_record(pair, (uint32_t)piece);
+	return count;
+}
+
+/*
+ * Whether there would be room if all history but the moment that is gone back to were given up: then and now are both kept until
+ * the end, and what differs is put once more. A clone's bytes may be its source's.
+ */
+static bool may_get_room(const struct pair *pair, uint64_t bytes)
+{
+	const struct partition *partition = pair->now.partition;
+	uint64_t present = partition->origin.index ? 0 : partition->used_bytes;
+
+	return engine_fits(pair->now.txn->engine, present + 2 * bytes);
+}
+
+/* Of what is large it is known before whether there is room: finding out by putting it would leave less to everybody. */
+static int check_room(struct pair *pair)
+{
+	struct engine_txn *txn = pair->now.txn;
+	uint64_t page_bytes = txn->engine->page_bytes, bytes;
+
+	if (engine_has_room(txn->engine, pair->then.onode->extents.pieces * page_bytes))
+		return 0;
+	bytes = differing_pieces(pair) * page_bytes;
+	if (engine_has_room(txn->engine, bytes))
+		return 0;
+	if (may_get_room(pair, bytes))
+		txn->room_wanted =
+			(struct engine_room){ .bytes = bytes, .moment = pair->then.bound };
+	return -ENOSPC;
+}
+
+bool engine_room_wanted(const struct engine_txn *txn, struct engine_room *wanted)
+{
+	*wanted = txn->room_wanted;
+	return wanted->bytes != 0;
+}
+
+/* Makes one piece that had data then what it was. */
+static int restore_piece(struct pair *pair, uint32_t piece)
+{
+	uint8_t *page = txn_page(pair->now.txn, 0);
+	uint32_t length;
+	int result;
+
+	if (!page)
+		return -ENOMEM;
+	if (is_same_record(pair, piece))
+		return 0;
+	result = data_get(&pair->then, piece, page, pair->now.txn->engine->page_bytes, &length);
+	if (!result)
+		result = data_put(&pair->now, piece, page, length);
+	return result ? result : data_limit_extents(&pair->now);
+}
+
+/* Makes holes where there were holes, piece by extent, and puts the pieces that differ. */
+static int restore_pieces(struct pair *pair)
+{
+	const struct extents *then = &pair->then.onode->extents;
+	uint64_t piece = 0;
+	int result = 0;
+
+	while (!result && piece < ENGINE_PIECES_MAX) {
+		const struct extent *extent = extents_find(then, (uint32_t)piece);
+		uint64_t end = extent ? (uint64_t)extent->first + extent->count
+				      : extents_next_piece(then, piece);
+
+		end = min_u64(end, ENGINE_PIECES_MAX);
+		if (!extent)
+			result = data_void(&pair->now, piece, end);
+		for (; extent && !result && piece < end; piece++)
+			result = restore_piece(pair, (uint32_t)piece);
+		piece = end;
+	}
+	return result;
+}
+
+/* Takes over the attributes of then, but not memberships, which are the collections' too. */
+static int restore_attributes(struct pair *pair)
+{
+	const struct attribute_set *from = &pair->then.onode->attributes;
+	struct attribute_set *to = &pair->now.onode->attributes;
+	const uint8_t *value;
+	uint32_t page, number, length;
+	int result = 0;
+
+	for (uint32_t index = to->count; !result && index-- > 0;) {
+		attribute_set_at(to, index, &page, &number, &value, &length);
+		if (page != ENGINE_MEMBERSHIPS_PAGE && page != ENGINE_PRIVATE_PAGE)
+			result = attribute_set_change(to, page, number, NULL, 0);
+	}
+	for (uint32_t index = 0; !result && index < from->count; index++) {
+		attribute_set_at(from, index, &page, &number, &value, &length);
+		if (page != ENGINE_MEMBERSHIPS_PAGE && page != ENGINE_PRIVATE_PAGE)
+			result = attribute_set_change(to, page, number, value, length);
+	}
+	return result;
+}
+
+/* Now and then together. */
+static uint64_t pieces_of(const struct pair *pair)
+{
+	return pair->pieces + pair->then.onode->extents.pieces;
+}
+
+/* Puts what differs. */
+static int put_data(struct pair *pair)
+{
+	uint64_t length = pair->then.onode->head.length;
+	int result = 0;
+
+	/* What can't be had otherwise must not take long, since everybody waits for it. */
+	if (pair->pieces + pair->then.onode->extents.pieces > pair->now.txn->engine->pieces_put_max)
+		result = -EFBIG;
+	if (!result)
+		result = check_room(pair);
+	if (!result)
+		result = target_change(&pair->now);
+	if (!result && length < pair->now.onode->head.length)
+		result = data_cut(&pair->now, length);
+	return result ? result : restore_pieces(pair);
+}
+
+/* ---- hiding what came since ---- */
+
+/* Whether a clone stood where it stands now: then is not before a refresh, nor on a line of history before it. Errors count as no. */
+static bool stood_here(const struct pair *pair)
+{
+	const struct partition *partition = pair->now.partition;
+	struct partition then;
+
+	if (!partition->origin.index)
+		return true;
+	return partition_state_of(pair->now.txn->engine->store, partition->index, pair->then.bound,
+				  &then) == 0 &&
+	       then.origin.index == partition->origin.index &&
+	       then.origin.since == partition->origin.since;
+}
+
+/*
+ * Whether the data of then can be found again by hiding what came since. Not in a transaction that may have put pieces itself, which
+ * have its number; nor across a refresh of a clone, since what is older than that is its source's.
+ */
+static bool can_hide(const struct pair *pair)
+{
+	return pair->is_first && pair->then.bound < pair->now.txn->sequence && stood_here(pair);
+}
+
+/*
+ * The number that the data of then is found by. Where then is what another rollback left, that one's number is the same data, and readers
+ * are spared a step: however often what was undone is undone again, they take one.
+ */
+static uint64_t number_of_data(const struct pair *pair, const struct record_key *key)
+{
+	const struct object_rollback *last = object_rollbacks_last(
+		&pair->now.txn->engine->timeline.objects, key, pair->then.bound);
+
+	return last && last->alone && last->at == pair->then.onode->head.modified_sequence
+		       ? last->to
+		       : pair->then.bound;
+}
+
+/* Notes the rollback, as the root's next one of an object, or it replaces one that nobody sees any more. */
+static int note_rollback(struct pair *pair)
+{
+	struct engine_txn *txn = pair->now.txn;
+	struct engine *engine = txn->engine;
+	const struct record_key key = { .identifier = pair->now.onode->entry.key.identifier,
+					.partition = pair->now.partition->index };
+	struct object_rollback unseen, rollback = { .identifier = key.identifier,
+						    .partition = key.partition,
+						    .at = txn->sequence,
+						    .to = number_of_data(pair, &key) };
+	uint32_t steps = pieces_of(pair) > engine->pieces_put_max ? STEPS_MAX : STEPS_MANY;
+	struct partition *root;
+	bool replaces;
+	int result = -EFBIG;
+
+	if (object_rollbacks_steps(&engine->timeline.objects, &key, rollback.to, steps) < steps)
+		result = unseen_find_object(engine, &rollback, &unseen, &replaces);
+	if (!result)
+		result = partition_get(engine, 0, &root);
+	if (result)
+		return result;
+	rollback.number = replaces ? unseen.number : root->history.device.object_rollbacks;
+	txn->changed = txn->object_rolled_back = true;
+	result = object_rollbacks_add(txn, rollback, replaces ? &unseen : NULL);
+	if (!result && !replaces) {
+		root->history.device.object_rollbacks++;
+		partition_mark_history(txn, root);
+	}
+	partition_release(engine, root);
+	return result;
+}
+
+static int hide_data(struct pair *pair)
+{
+	struct onode *now = pair->now.onode;
+	const struct onode *then = pair->then.onode;
+	int result = partition_room(pair->now.txn);
+
+	if (!result)
+		result = extents_reserve(&now->extents, then->extents.count);
+	if (!result)
+		result = note_rollback(pair);
+	if (!result)
+		result = target_change(&pair->now);
+	if (result)
+		return result;
+	extents_copy(&now->extents, &then->extents);
+	now->head.void_sequence = then->head.void_sequence;
+	return 0;
+}
+
+/* ---- all of an object ---- */
+
+static int restore_data(struct pair *pair)
+{
+	int result = -EFBIG;
+
+	if (can_hide(pair) && pieces_of(pair) > pair->now.txn->engine->pieces_put_again)
+		result = hide_data(pair);
+	if (result == -EFBIG)
+		result = put_data(pair);
+	data_account(&pair->now, pair->pieces);
+	return result;
+}
+
+static int restore_pair(struct pair *pair)
+{
+	struct engine_txn *txn = pair->now.txn;
+	int result = restore_data(pair);
+
+	if (!result)
+		result = restore_attributes(pair);
+	if (result)
+		return result;
+	pair->now.onode->head.length = pair->then.onode->head.length;
+	data_modified_now(&pair->now);
+	if (!txn->bypass)
+		pair->now.onode->head.times_ms[ENGINE_TIME_ATTRIBUTES_MODIFIED] = txn->time_ms;
+	return 0;
+}
+
+static bool is_unchanged(const struct pair *pair)
+{
+	return pair->now.onode->head.modified_sequence == pair->then.onode->head.modified_sequence;
+}
+
+/* Restores an object that exists now to what it was then. */
+static int restore_existing(struct pair *pair, struct engine_address address)
+{
+	int result = target_open(pair->then.txn, address, TARGET_CHANGE, &pair->now);
+
+	if (result)
+		return result;
+	pair->pieces = pair->now.onode->extents.pieces;
+	if (pair->now.onode->head.type != ENGINE_USER_OBJECT)
+		result = -EINVAL;
+	else if (!is_unchanged(pair))
+		result = restore_pair(pair);
+	/* Also of one that is unchanged: its collections may have been emptied. */
+	if (!result)
+		result = memberships_restore(&pair->now, &pair->then);
+	target_close(&pair->now);
+	return result;
+}
+
+/* Restores an object to `bound`. */
+static int restore(struct engine_txn *txn, struct engine_address address, uint64_t bound)
+{
+	struct pair pair = { .is_first = !txn->changed && !txn->put_bytes };
+	struct engine_stat stat;
+	int exists = engine_stat(txn, address, &stat), result;
+
+	if (exists && exists != -ENOENT)
+		return exists;
+	result = target_open_at(txn, address.partition, address.object, bound, &pair.then);
+	if (result == -ENOENT && !exists)
+		return stat.type == ENGINE_USER_OBJECT ? engine_remove(txn, address) : -EINVAL;
+	if (!result && pair.then.onode->head.type != ENGINE_USER_OBJECT)
+		result = -EINVAL;
+	if (!result && exists)
+		result = engine_create(txn, address.partition, ENGINE_USER_OBJECT, address.object,
+				       1, NULL);
+	return result ? result : restore_existing(&pair, address);
+}
+
+/* Finds the partition that an object is to go back in. -EROFS: it only shows its source. */
+static int open_writable(struct engine_txn *txn, uint64_t id, struct partition **partition)
+{
+	int result = txn->mode == ENGINE_READ ? -EROFS : partition_get(txn->engine, id, partition);
+
+	if (!result && partition_is_read_only(*partition)) {
+		partition_release(txn->engine, *partition);
+		result = -EROFS;
+	}
+	return result;
+}
+
+int engine_rollback_object(struct engine_txn *txn, uint64_t id, uint64_t object,
+			   struct engine_moment to)
+{
+	struct engine_address address = { .partition = id, .object = object };
+	struct partition *partition;
+	uint64_t bound = 0;
+	int result = open_writable(txn, id, &partition);
+
+	if (result)
+		return result;
+	result = object < ENGINE_FIRST_ID ? -ENOENT
+					  : moment_resolve_object(txn, partition, to, &bound);
+	partition_release(txn->engine, partition);
+	return result ? result : restore(txn, address, bound);
+}
+
+int engine_undo(struct engine_txn *txn, uint64_t id, uint64_t object, uint32_t modifications)
+{
+	struct engine_address address = { .partition = id, .object = object };
+	struct partition *partition;
+	uint64_t bound = 0;
+	int result = open_writable(txn, id, &partition);
+
+	if (result)
+		return result;
+	partition_release(txn->engine, partition);
+	if (modifications == 0)
+		return -EINVAL;
+	result = moment_ago(txn, id, object, modifications, &bound);
+	return result ? result : restore(txn, address, bound);
+}

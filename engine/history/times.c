@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "engine/history/times.h"
+
+#include "common/bytes.h"
+#include "engine/history/clock.h"
+#include "engine/objects/objects.h"
+
+/* Chunks that one transaction drops. */
+#define CHUNKS_FORGOTTEN_MAX 64
+
+void times_entry_encode(const struct times_entry *entry, uint8_t *to)
+{
+	put_le48(to, entry->sequence);
+	put_le48(to + 6, entry->ms);
+	put_le48(to + 12, entry->before_sequence);
+	put_le48(to + 18, entry->before_ms);
+	put_le64(to + 24, entry->put_bytes);
+}
+
+void times_entry_decode(struct times_entry *entry, const uint8_t *from)
+{
+	*entry = (struct times_entry){
+		.sequence = get_le48(from),
+		.ms = get_le48(from + 6),
+		.before_sequence = get_le48(from + 12),
+		.before_ms = get_le48(from + 18),
+		.put_bytes = get_le64(from + 24),
+	};
+}
+
+static struct record_key chunk_key(uint32_t chunk)
+{
+	return (struct record_key){ .identifier = RECORD_ID_TIMES, .piece = chunk };
+}
+
+/* ---- looking up ---- */
+
+/* A walk over the table that remembers the chunk it read last. */
+struct times_reader {
+	struct engine *engine;
+	const struct device_history *device;
+	uint32_t chunk; /* + 1; 0: none read */
+	uint32_t length;
+	uint8_t record[TIMES_CHUNK_ENTRIES * TIMES_ENTRY_BYTES];
+};
+
+static int read_entry(struct times_reader *reader, uint32_t index, struct times_entry *entry)
+{
+	uint32_t chunk = index / TIMES_CHUNK_ENTRIES;
+	uint32_t at = index % TIMES_CHUNK_ENTRIES * TIMES_ENTRY_BYTES;
+
+	if (reader->chunk != chunk + 1) {
+		struct record_info info;
+		int result = record_get(reader->engine->store, chunk_key(chunk), RECORD_NEWEST,
+					reader->record, sizeof(reader->record), &info);
+
+		if (result)
+			return result == -ENOENT ? -EBADMSG : result;
+		reader->chunk = chunk + 1;
+		reader->length = info.length;
+	}
+	if (at + TIMES_ENTRY_BYTES > reader->length)
+		return -EBADMSG;
+	times_entry_decode(entry, reader->record + at);
+	entry->ms = clock_cut(&reader->engine->doubts, entry->sequence, entry->ms);
+	entry->before_ms =
+		clock_cut(&reader->engine->doubts, entry->before_sequence, entry->before_ms);
+	return 0;
+}
+
+enum order { BY_SEQUENCE, BY_TIME, BY_BYTES };
+
+static uint64_t value_of(const struct times_entry *entry, enum order order)
+{
+	return order == BY_SEQUENCE ? entry->sequence
+	       : order == BY_TIME   ? entry->ms
+				    : entry->put_bytes;
+}
+
+/* How many entries there are, from the table's first one on, whose value is not above `limit`; all of them rise. */
+static int count_up_to(struct times_reader *reader, enum order order, uint64_t limit,
+		       uint32_t *count)
+{
+	uint32_t low = reader->device->times_first, high = reader->device->times;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		struct times_entry entry;
+		int result = read_entry(reader, middle, &entry);
+
+		if (result)
+			return result;
+		if (value_of(&entry, order) <= limit)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*count = low;
+	return 0;
+}
+
+/*
+ * The slot of number `count` - 1 and the one behind it, if they are there. The one behind the last slot is the one that will
+ * follow the present.
+ */
+static int read_pair(struct times_reader *reader, uint32_t count, struct times_entry *entry,
+		     struct times_entry *next)
+{
+	const struct engine *engine = reader->engine;
+	int result = 0;
+
+	*entry = (struct times_entry){ 0 };
+	if (count > reader->device->times_first)
+		result = read_entry(reader, count - 1, entry);
+	if (result)
+		return result;
+	if (count < reader->device->times)
+		return read_entry(reader, count, next);
+	*next = (struct times_entry){
+		.sequence = slot_end(engine->committed) + 1,
+		.ms = UINT64_MAX,
+		.before_sequence = engine->committed,
+		.before_ms = engine->committed_ms,
+		.put_bytes = engine->put_bytes,
+	};
+	return 0;
+}
+
+/* The end of the `count`-th slot; 0: history begins later. Nothing lies between it and the next slot that is in the table. */
+static int end_of(struct times_reader *reader, uint32_t count, uint64_t *bound)
+{
+	struct times_entry entry;
+	int result;
+
+	*bound = 0;
+	if (count <= reader->device->times_first || count > reader->device->times)
+		return 0;
+	result = read_entry(reader, count - 1, &entry);
+	if (!result)
+		*bound = slot_end(entry.sequence);
+	return result;
+}
+
+/* A bound behind all that is committed is one if nothing follows in its slot. */
+static void seal_present(struct engine *engine, uint64_t bound)
+{
+	if (bound >= engine->committed)
+		__atomic_store_n(&engine->slot_over, true, __ATOMIC_RELAXED);
+}
+
+int times_boundary(struct engine *engine, const struct history *device, uint64_t ms,
+		   uint64_t *bound)
+{
+	struct times_reader reader = { .engine = engine, .device = &device->device };
+	struct times_entry entry = { 0 }, next = { 0 };
+	uint32_t count = device->device.times;
+	int result = 0;
+
+	*bound = 0;
+	if (ms < engine->committed_ms)
+		result = count_up_to(&reader, BY_TIME, ms, &count);
+	if (!result)
+		result = read_pair(&reader, count, &entry, &next);
+	if (!result)
+		result = end_of(&reader, next.before_ms <= ms ? count : count - 1, bound);
+	seal_present(engine, *bound);
+	return result;
+}
+
+int times_boundary_of(struct engine *engine, const struct history *device, uint64_t sequence,
+		      uint64_t *bound)
+{
+	struct times_reader reader = { .engine = engine, .device = &device->device };
+	struct times_entry entry = { 0 }, next = { 0 };
+	uint32_t count = 0;
+	int result = count_up_to(&reader, BY_SEQUENCE, sequence, &count);
+	bool over = sequence == slot_end(sequence);
+
+	*bound = 0;
+	if (!result)
+		result = read_pair(&reader, count, &entry, &next);
+	if (!result)
+		result = end_of(&reader,
+				over || next.before_sequence <= sequence ? count : count - 1,
+				bound);
+	seal_present(engine, *bound);
+	return result;
+}
+
+int times_of_boundary(struct engine *engine, const struct history *device, uint64_t bound,
+		      uint64_t *ms, uint64_t *last_ms)
+{
+	struct times_reader reader = { .engine = engine, .device = &device->device };
+	struct times_entry entry = { 0 }, next = { 0 };
+	uint32_t count = 0;
+	int result = count_up_to(&reader, BY_SEQUENCE, bound, &count);
+
+	if (!result)
+		result = read_pair(&reader, count, &entry, &next);
+	if (result)
+		return result;
+	if (entry.sequence == 0)
+		return -ENOENT;
+	*ms = next.before_ms;
+	*last_ms = next.ms - 1;
+	return 0;
+}
+
+int times_first_boundary(struct engine *engine, const struct history *device, uint64_t *ms)
+{
+	struct times_reader reader = { .engine = engine, .device = &device->device };
+	struct times_entry entry = { 0 }, next = { 0 };
+	int result;
+
+	if (device->device.times == device->device.times_first)
+		return -ENOENT;
+	result = read_pair(&reader, device->device.times_first + 1, &entry, &next);
+	if (!result)
+		*ms = next.before_ms;
+	return result;
+}
+
+int times_last_before(struct engine *engine, const struct history *device, uint64_t ms,
+		      uint64_t *last_ms)
+{
+	struct times_reader reader = { .engine = engine, .device = &device->device };
+	struct times_entry entry = { 0 }, next = { 0 };
+	uint32_t count = 0;
+	int result = count_up_to(&reader, BY_TIME, ms, &count);
+
+	if (!result)
+		result = read_pair(&reader, count, &entry, &next);
+	*last_ms = next.before_ms <= ms ? next.before_ms : entry.ms;
+	return result;
+}
+
+int times_of(struct engine *engine, const struct history *device, uint64_t sequence,
+	     uint64_t *from_ms, uint64_t *ms)
+{
+	struct times_reader reader = { .engine = engine, .device = &device->device };
+	struct times_entry entry = { 0 }, next = { 0 };
+	uint64_t interval_ms = engine->options.history_interval_ms;
+	uint32_t count = 0;
+	int result = count_up_to(&reader, BY_SEQUENCE, sequence, &count);
+
+	if (!result)
+		result = read_pair(&reader, count, &entry, &next);
+	*from_ms = *ms = entry.ms;
+	if (result || !entry.ms || interval_ms == ENGINE_EVERY_COMMAND)
+		return result;
+	/* The slot's last commit is known; of a slot that went on for longer than they may now, its numbers tell nothing. */
+	if (next.before_ms <= entry.ms + interval_ms)
+		*ms = entry.ms + slot_elapsed_ms(sequence - slot_begin(sequence), interval_ms);
+	else
+		*ms = next.before_ms;
+	*ms = min_u64(*ms, max_u64(next.before_ms, entry.ms));
+	return 0;
+}
+
+int times_boundary_after(struct engine *engine, const struct history *device, uint64_t sequence,
+			 uint64_t bytes, uint64_t *bound)
+{
+	struct times_reader reader = { .engine = engine, .device = &device->device };
+	uint32_t at = 0, count = 0, last = device->device.times;
+	struct times_entry entry = { 0 }, next = { 0 };
+	int result = count_up_to(&reader, BY_SEQUENCE, sequence, &at);
+
+	*bound = 0;
+	if (!result)
+		result = read_pair(&reader, at, &entry, &next);
+	if (!result)
+		result = count_up_to(&reader, BY_BYTES, next.put_bytes + bytes, &count);
+	if (count <= at)
+		count = at < last ? at + 1 : last;
+	if (!result)
+		result = end_of(&reader, count, bound);
+	seal_present(engine, *bound);
+	return result;
+}
+
+int times_put_since(struct engine *engine, const struct history *device, uint64_t bound,
+		    uint64_t *bytes)
+{
+	struct times_reader reader = { .engine = engine, .device = &device->device };
+	struct times_entry entry = { 0 }, next = { 0 };
+	uint32_t count = 0;
+	int result = count_up_to(&reader, BY_SEQUENCE, bound, &count);
+
+	if (!result)
+		result = read_pair(&reader, count, &entry, &next);
+	if (!result)
+		*bytes = engine->put_bytes - min_u64(engine->put_bytes, next.put_bytes);
+	return result;
+}
+
+/* ---- changing ---- */
+
+/* Adds an entry behind the last one. */
+static int append(struct engine_txn *txn, struct partition *root, const struct times_entry *entry)
+{
+	struct device_history *device = &root->history.device;
+	uint32_t chunk = device->times / TIMES_CHUNK_ENTRIES;
+	uint32_t at = device->times % TIMES_CHUNK_ENTRIES * TIMES_ENTRY_BYTES;
+	uint8_t record[TIMES_CHUNK_ENTRIES * TIMES_ENTRY_BYTES];
+	struct record_info info;
+	int result = 0;
+
+	if (at)
+		result = record_get(txn->engine->store, chunk_key(chunk), RECORD_NEWEST, record,
+				    sizeof(record), &info);
+	/* More there may be of a command of which a recovery without NVRAM has found only a part. */
+	if (result == -ENOENT || (at && !result && info.length < at))
+		result = -EBADMSG;
+	if (result)
+		return result;
+	times_entry_encode(entry, record + at);
+	result = record_put(&txn->writer, chunk_key(chunk), 0, RECORD_ABSORB, record,
+			    at + TIMES_ENTRY_BYTES);
+	if (result)
+		return result;
+	device->times++;
+	device->slot_sequence = entry->sequence;
+	device->slot_ms = entry->ms;
+	device->slot_bytes = entry->put_bytes;
+	device->slot_tells = true;
+	device->slot_interval_ms = txn->engine->options.history_interval_ms;
+	if (device->slot_interval_ms == ENGINE_EVERY_COMMAND)
+		device->slot_interval_ms = 0;
+	partition_mark_history(txn, root);
+	return 0;
+}
+
+int times_note(struct engine_txn *txn)
+{
+	struct engine *engine = txn->engine;
+	struct partition *root;
+	int result;
+
+	/* What is noted for merging may be noted every second on a device without room, and must not grow by it. */
+	if (txn->is_aside || (txn->put_bytes == 0 && engine->partitions.dirty_entries == 0))
+		return 0;
+	result = partition_get(engine, 0, &root);
+	if (result)
+		return result;
+	if (root->history.device.times == 0 ||
+	    slot_begin(root->history.device.slot_sequence) != slot_begin(txn->sequence)) {
+		struct times_entry entry = {
+			.sequence = txn->sequence,
+			.ms = txn->time_ms,
+			.put_bytes = engine->put_bytes,
+		};
+
+		/* A format begins time anew: what was there before, maybe by a clock that was ahead, is no more. */
+		if (!txn->formats) {
+			entry.before_sequence = engine->committed;
+			entry.before_ms = engine->committed_ms;
+		}
+		/* Neither does a clock that is trusted go on from there. */
+		if (!txn->formats && !txn->clock_trusted) {
+			entry.ms = max_u64(entry.ms, max_u64(engine->committed_ms,
+							     root->history.device.slot_ms));
+			result = clock_note(txn, &root->history);
+		}
+		if (!result)
+			result = append(txn, root, &entry);
+	}
+	partition_release(engine, root);
+	return result;
+}
+
+/* Notes the slot of `*committed`, which has no entry. */
+static int note_found(struct engine_txn *txn, void *committed)
+{
+	struct engine *engine = txn->engine;
+	const struct times_entry entry = {
+		.sequence = *(const uint64_t *)committed,
+		.ms = max_u64(txn->time_ms, engine->committed_ms),
+		.before_sequence = engine->committed,
+		.before_ms = engine->committed_ms,
+		.put_bytes = engine->put_bytes,
+	};
+	struct partition *root;
+	int result = partition_get(engine, 0, &root);
+
+	if (result)
+		return result;
+	result = append(txn, root, &entry);
+	partition_release(engine, root);
+	return result;
+}
+
+int times_note_found(struct engine *engine, uint64_t committed)
+{
+	uint64_t ms = max_u64(engine_time_now(engine), engine->committed_ms);
+	int result;
+
+	if (committed <= engine->committed)
+		return 0;
+	result = engine_aside(engine, note_found, &committed);
+	if (result)
+		return result;
+	engine->committed = committed;
+	engine->committed_ms = ms;
+	return 0;
+}
+
+int times_forget(struct engine_txn *txn, struct partition *root, uint64_t sequence)
+{
+	struct device_history *device = &root->history.device;
+	struct times_reader reader = { .engine = txn->engine, .device = device };
+	uint32_t count = 0, forgotten = 0;
+	struct times_entry first;
+	int result = count_up_to(&reader, BY_SEQUENCE, sequence, &count);
+
+	if (!result && device->times_first == 0 && count >= TIMES_CHUNK_ENTRIES + 2) {
+		result = read_entry(&reader, 0, &first);
+		if (!result)
+			result = clock_forget(txn, first.ms);
+	}
+	/* The slot that the sequence number is in, and the one before it, are still asked for. */
+	while (!result && forgotten < CHUNKS_FORGOTTEN_MAX &&
+	       device->times_first + TIMES_CHUNK_ENTRIES + 2 <= count) {
+		uint32_t chunk = device->times_first / TIMES_CHUNK_ENTRIES;
+
+		result = record_put(&txn->writer, chunk_key(chunk), 0, RECORD_TOMBSTONE, NULL, 0);
+		if (result)
+			break;
+		device->times_first = (chunk + 1) * TIMES_CHUNK_ENTRIES;
+		partition_mark_history(txn, root);
+		forgotten++;
+	}
+	return result;
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Pieces of data: reading and putting one, voiding, keeping the list of extents short; and on top of them the calls
+ * of engine.h that read and write. No record reaches beyond the end of its object.
+ */
+#include "engine/objects/data.h"
+
+#include <assert.h>
+
+#include "common/bytes.h"
+#include "common/log.h"
+
+/* ---- single pieces ---- */
+
+static struct record_key piece_key(const struct target *target, uint32_t piece)
+{
+	return (struct record_key){ .identifier = target->onode->entry.key.identifier,
+				    .piece = piece,
+				    .partition = target->onode->entry.key.partition };
+}
+
+static int lost(const struct target *target, uint32_t piece)
+{
+	log_line(LOG_LEVEL_ERROR,
+		 "partition 0x%llx object 0x%llx: the record of page %u is missing from the store",
+		 (unsigned long long)target->partition->id,
+		 (unsigned long long)target->onode->entry.key.identifier, piece);
+	return -EBADMSG;
+}
+
+int data_get(const struct target *target, uint32_t piece, void *data, uint32_t capacity,
+	     uint32_t *length)
+{
+	const struct extent *extent = extents_find(&target->onode->extents, piece);
+	struct record_info info;
+	int result;
+
+	*length = 0;
+	if (!extent)
+		return 0;
+	result = record_get(target->txn->engine->store, piece_key(target, piece), target->bound,
+			    data, capacity, &info);
+	if (result == -ENOENT || (!result && info.sequence < extent->min_sequence))
+		return extent->loose ? 0 : lost(target, piece);
+	if (!result)
+		*length = info.length;
+	return result;
+}
+
+int data_put(struct target *target, uint32_t piece, const void *data, uint32_t length)
+{
+	struct onode *onode = target->onode;
+	struct engine_txn *txn = target->txn;
+	int result = extents_reserve(&onode->extents, 1);
+
+	if (!result)
+		result = record_put(&txn->writer, piece_key(target, piece),
+				    target->partition->version, 0, data, length);
+	if (result)
+		return result;
+	txn->data_put = true;
+	if (onode->written_sequence != txn->sequence) {
+		onode->written_sequence = txn->sequence;
+		onode->written_first = piece;
+		onode->written_end = (uint64_t)piece + 1;
+	} else {
+		onode->written_first = min_u64(onode->written_first, piece);
+		onode->written_end = max_u64(onode->written_end, (uint64_t)piece + 1);
+	}
+	extents_add(&onode->extents, piece, onode->head.void_sequence);
+	return 0;
+}
+
+/* Gives the pieces of an extent that this transaction has put, within first..end - 1, empty records. */
+static int empty_written(struct target *target, uint64_t first, uint64_t end)
+{
+	struct onode *onode = target->onode;
+	struct engine_txn *txn = target->txn;
+	uint32_t piece;
+
+	if (onode->written_sequence != txn->sequence)
+		return 0;
+	first = max_u64(first, onode->written_first);
+	end = min_u64(end, onode->written_end);
+	while (first < end) {
+		struct record_info info;
+		int result;
+
+		piece = extents_next_piece(&onode->extents, first);
+		if (piece == EXTENTS_NO_PIECE || piece >= end)
+			return 0;
+		result = record_get(txn->engine->store, piece_key(target, piece), RECORD_NEWEST,
+				    NULL, 0, &info);
+		if (!result && info.sequence == txn->sequence && info.length)
+			result = record_put(&txn->writer, piece_key(target, piece),
+					    target->partition->version, 0, NULL, 0);
+		if (result && result != -ENOENT)
+			return result;
+		first = (uint64_t)piece + 1;
+	}
+	return 0;
+}
+
+int data_void(struct target *target, uint64_t first, uint64_t end)
+{
+	struct onode *onode = target->onode;
+	uint32_t piece = extents_next_piece(&onode->extents, first);
+	int result;
+
+	if (piece == EXTENTS_NO_PIECE || piece >= end)
+		return 0;
+	result = extents_reserve(&onode->extents, 1);
+	if (!result)
+		result = empty_written(target, first, end);
+	if (result)
+		return result;
+	extents_remove(&onode->extents, first, end);
+	onode->head.void_sequence = target->txn->sequence - 1;
+	return 0;
+}
+
+void data_account(struct target *target, uint64_t before)
+{
+	uint64_t page_bytes = target->txn->engine->page_bytes;
+	uint64_t after = target->onode->extents.pieces;
+
+	if (after == before)
+		return;
+	target->partition->used_bytes += (after - before) * page_bytes;
+	usage_change(target->txn, before * page_bytes, after * page_bytes);
+	partition_mark(target->txn, target->partition);
+}
+
+/* ---- extents, when they get too many ---- */
+
+/* Puts the live pieces of an extent again, so that they are newer than everything voided. */
+static int put_again(struct target *target, struct extent extent)
+{
+	uint8_t *page = txn_page(target->txn, 1);
+	uint64_t end = (uint64_t)extent.first + extent.count;
+
+	if (!page)
+		return -ENOMEM;
+	if (extent.min_sequence > target->onode->head.void_sequence)
+		return 0;
+	for (uint64_t piece = extent.first; piece < end; piece++) {
+		uint32_t length;
+		int result = data_get(target, (uint32_t)piece, page,
+				      target->txn->engine->page_bytes, &length);
+
+		if (!result && (length || !extent.loose))
+			result = data_put(target, (uint32_t)piece, page, length);
+		if (result)
+			return result;
+	}
+	return 0;
+}
+
+int data_limit_extents(struct target *target)
+{
+	struct onode *onode = target->onode;
+	struct extents *extents = &onode->extents;
+
+	while (extents->count > EXTENTS_MAX) {
+		uint32_t index = extents_cheapest_pair(extents, onode->head.void_sequence);
+		int result = put_again(target, extents->list[index]);
+
+		if (!result)
+			result = put_again(target, extents->list[index + 1]);
+		if (result)
+			return result;
+		extents_bridge(extents, index, onode->head.void_sequence);
+	}
+	return 0;
+}
+
+/* ---- reading ---- */
+
+/* Reads `wanted` bytes from `from` of a piece, zeros where there are none. */
+static int read_piece(struct target *target, uint32_t piece, uint32_t from, uint32_t wanted,
+		      uint8_t *data)
+{
+	uint32_t length, have = 0;
+	uint8_t *page = data;
+	int result;
+
+	if (from) {
+		page = txn_page(target->txn, 0);
+		if (!page)
+			return -ENOMEM;
+	}
+	result = data_get(target, piece, page, from + wanted, &length);
+	if (result)
+		return result;
+	if (length > from)
+		have = (uint32_t)min_u64(length - from, wanted);
+	if (from)
+		memcpy(data, page + from, have);
+	memset(data + have, 0, wanted - have);
+	return 0;
+}
+
+/* Where the next run of data at or behind `offset` begins; `end` if that is earlier. */
+static uint64_t next_data(const struct target *target, uint64_t offset, uint64_t end)
+{
+	uint64_t page_bytes = target->txn->engine->page_bytes;
+	uint32_t piece = extents_next_piece(&target->onode->extents, offset / page_bytes);
+
+	if (piece == EXTENTS_NO_PIECE)
+		return end;
+	return min_u64(end, max_u64(offset, piece * page_bytes));
+}
+
+static int read_range(struct target *target, uint64_t offset, uint8_t *data, uint64_t end)
+{
+	uint64_t page_bytes = target->txn->engine->page_bytes;
+
+	while (offset < end) {
+		uint32_t from = (uint32_t)(offset % page_bytes), wanted;
+		uint64_t hole = next_data(target, offset, end) - offset;
+		int result;
+
+		if (hole) {
+			memset(data, 0, hole);
+			data += hole;
+			offset += hole;
+			continue;
+		}
+		wanted = (uint32_t)min_u64(page_bytes - from, end - offset);
+		result = read_piece(target, (uint32_t)(offset / page_bytes), from, wanted, data);
+		if (result)
+			return result;
+		data += wanted;
+		offset += wanted;
+	}
+	return 0;
+}
+
+int engine_read(struct engine_txn *txn, struct engine_address address, uint64_t offset, void *data,
+		uint64_t length, uint64_t *got)
+{
+	struct target target;
+	uint64_t size;
+	int result = target_open_user_object(txn, address, TARGET_READ, &target);
+
+	*got = 0;
+	if (result)
+		return result;
+	size = target.onode->head.length;
+	if (offset < size) {
+		length = min_u64(length, size - offset);
+		result = read_range(&target, offset, data, offset + length);
+		if (!result)
+			*got = length;
+	}
+	target_close(&target);
+	return result;
+}
+
+/* ---- writing ---- */
+
+/* Checks that a range fits into an object. */
+int data_check_range(const struct engine_txn *txn, uint64_t offset, uint64_t length)
+{
+	uint64_t most = (uint64_t)ENGINE_PIECES_MAX * txn->engine->page_bytes;
+
+	return offset > most || length > most - offset ? -EFBIG : 0;
+}
+
+void data_modified_now(struct target *target)
+{
+	if (!target->txn->bypass)
+		target->onode->head.times_ms[ENGINE_TIME_DATA_MODIFIED] = target->txn->time_ms;
+}
+
+/* Writes `length` bytes at `from` of a piece of which some other bytes may have to be kept. */
+static int write_part(struct target *target, uint32_t piece, uint32_t from, const uint8_t *data,
+		      uint32_t length)
+{
+	uint32_t page_bytes = target->txn->engine->page_bytes;
+	uint64_t end = (uint64_t)piece * page_bytes + from + length;
+	uint8_t *page;
+	uint32_t had;
+	int result;
+
+	/* No record reaches beyond the object's end, so writing up to there leaves nothing to keep. */
+	if (from == 0 && (length == page_bytes || end >= target->onode->head.length))
+		return data_put(target, piece, data, length);
+	page = txn_page(target->txn, 0);
+	if (!page)
+		return -ENOMEM;
+	result = data_get(target, piece, page, page_bytes, &had);
+	if (result)
+		return result;
+	if (had < from)
+		memset(page + had, 0, from - had);
+	memcpy(page + from, data, length);
+	return data_put(target, piece, page, (uint32_t)max_u64(had, from + length));
+}
+
+/* Writes piece by piece. After an error what was written before it is part of the object. */
+static int write_range(struct target *target, uint64_t offset, const uint8_t *data, uint64_t length)
+{
+	uint64_t page_bytes = target->txn->engine->page_bytes, end = offset + length;
+	struct onode_head *head = &target->onode->head;
+
+	while (offset < end) {
+		uint32_t from = (uint32_t)(offset % page_bytes);
+		uint32_t bytes = (uint32_t)min_u64(page_bytes - from, end - offset);
+		int result = write_part(target, (uint32_t)(offset / page_bytes), from, data, bytes);
+
+		if (result)
+			return result;
+		data += bytes;
+		offset += bytes;
+		head->length = max_u64(head->length, offset);
+		result = data_limit_extents(target);
+		if (result)
+			return result;
+	}
+	return 0;
+}
+
+static int write_target(struct target *target, uint64_t offset, const void *data, uint64_t length)
+{
+	uint64_t pieces = target->onode->extents.pieces;
+	int result = data_check_range(target->txn, offset, length);
+
+	if (result || length == 0)
+		return result;
+	result = target_change(target);
+	if (result)
+		return result;
+	data_modified_now(target);
+	result = write_range(target, offset, data, length);
+	data_account(target, pieces);
+	return result;
+}
+
+int engine_write(struct engine_txn *txn, struct engine_address address, uint64_t offset,
+		 const void *data, uint64_t length)
+{
+	struct target target;
+	int result = target_open_user_object(txn, address, TARGET_CHANGE, &target);
+
+	if (result)
+		return result;
+	result = write_target(&target, offset, data, length);
+	target_close(&target);
+	return result;
+}
+
+int engine_append(struct engine_txn *txn, struct engine_address address, const void *data,
+		  uint64_t length, uint64_t *offset)
+{
+	struct target target;
+	uint64_t end;
+	int result = target_open_user_object(txn, address, TARGET_CHANGE, &target);
+
+	if (result)
+		return result;
+	end = target.onode->head.length;
+	result = write_target(&target, end, data, length);
+	if (!result && offset)
+		*offset = end;
+	target_close(&target);
+	return result;
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The inside of the object layer: the engine, its transactions, and how a call gets at the object it is about.
+ */
+#ifndef MUNINN_ENGINE_OBJECTS_OBJECTS_H
+#define MUNINN_ENGINE_OBJECTS_OBJECTS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/engine.h"
+#include "engine/history/clock.h"
+#include "engine/history/kept.h"
+#include "engine/history/lineage.h"
+#include "engine/history/timeline.h"
+#include "engine/objects/access_times.h"
+#include "engine/objects/cache.h"
+#include "engine/objects/onode.h"
+#include "engine/objects/partition.h"
+#include "engine/objects/record_access.h"
+
+/* Onodes that a transaction has changed and not put; the oldest is put when there would be more. */
+#define ENGINE_DIRTY_ONODES_MAX     64
+#define ENGINE_DIRTY_PARTITIONS_MAX 16
+
+/* A number given to a moment. */
+struct view {
+	uint64_t partition;     /* 0: the whole device */
+	uint64_t bound;         /* 0: not in use */
+	uint64_t objects_bound; /* of objects, each change of which can be told apart; >= bound */
+	uint64_t used_ms;       /* when it was asked for last, or something was read at it */
+	bool told;              /* by engine_view_open: somebody may come back to its number */
+	uint32_t holders;       /* engine_view_hold, and not released */
+};
+
+/* How far the round has got that looks for bounds that no clone stands on any more: see standing.h. */
+struct standing_review {
+	uint32_t source;  /* index of the next one */
+	uint64_t element; /* of its set, the next one */
+	bool failed;      /* something of this round could not be looked at */
+};
+
+#define ENGINE_VIEWS (ENGINE_VIEW_LAST - ENGINE_VIEW_FIRST + 1)
+
+struct engine {
+	struct record_store *store;
+	struct engine_options options; /* with the defaults filled in */
+	uint32_t page_bytes;           /* most data of a piece = of a record */
+	pthread_rwlock_t turn;     /* shared by reading transactions, held alone by writing ones */
+	struct engine_txn *writer; /* the open writing transaction; owned by the holder of `turn` */
+	struct cache onodes;       /* struct onode, current ones */
+	struct cache nodes;        /* struct idset_node, current ones */
+	struct cache partitions;   /* struct partition, current ones */
+	struct access_times accesses;
+	/* Which partition indices are taken, read from the table of partitions when that is to be changed. */
+	bool indices_known;
+	uint8_t indices[(UINT16_MAX + 1) / 8];
+	uint16_t last_index;
+	uint8_t *page;         /* scratch space of the writer: see struct record_writer */
+	uint64_t transactions; /* committed since open */
+	/* Flushes of commits: one at a time; those who waited for it find their transaction flushed too. */
+	pthread_mutex_t flushing;
+	uint64_t flushed; /* transactions that had been committed when the last flush began */
+	/* Merge steps in a row that gained nothing, and the count of transactions, or the time, from which on to try again. */
+	uint32_t merge_futile;
+	uint64_t merge_again, merge_again_ms;
+	uint64_t reclaimed_at;  /* transactions when history was given up last */
+	uint64_t segment_bytes; /* about; 0: the store has no segments */
+	struct standing_review review;
+	/* Errors that were logged last, each until something else comes, since writers meet them again and again. */
+	int merge_told, review_told;
+	/* History: see times.h, timeline.h and moments.c. */
+	struct timeline timeline;
+	/*
+	 * Pieces of an object that goes back: with no more it is put again; and where that can't be had otherwise, up to so
+	 * many.
+	 */
+	uint64_t pieces_put_again, pieces_put_max;
+	struct record_lineage lineage;
+	uint64_t committed, committed_ms; /* the last transaction that put anything */
+	uint64_t numbered;                /* the last transaction since the engine was opened */
+	uint64_t slot_ms;                 /* when the present slot began, as the clock said */
+	uint64_t slot_recorded_ms;        /* and as it is on record: not before the one before it */
+	struct clock_spans doubts;        /* times at which it is not known what was when */
+	bool slot_over;     /* the next writing transaction begins a slot; atomic: readers set it */
+	uint64_t put_bytes; /* of all records ever; a crash may take some of it back */
+	struct written *written; /* by partition index */
+	struct engine_retention
+		policy; /* of the device: what partitions without one of their own have */
+	pthread_mutex_t views_mutex;
+	struct view views[ENGINE_VIEWS];
+	/* Where the next one goes. It begins somewhere else each time, so that a number of before seldom means anything. */
+	uint32_t views_next;
+	struct kept kept;
+	uint64_t open_microseconds; /* 0: not opened on a device */
+	/* Sum of what all partitions hold: see usage.c. */
+	bool used_known; /* atomic, as is what it speaks of: readers count it */
+	uint64_t used_bytes;
+	uint32_t lasting_pages[ENGINE_LASTING_PAGES_MAX]; /* see lasting.h */
+	uint32_t lasting_count;
+};
+
+/* A partition as of a moment, kept from one call of a transaction to the next. */
+struct old_view {
+	/* What it was opened for. Without a version and `ago`: just for the bound. */
+	struct engine_address address;
+	uint64_t bound;         /* 0: nothing kept */
+	uint64_t objects_bound; /* the same but for views by sequence number: see struct view */
+	bool one_object;        /* only for one: the partition is that of now */
+	struct partition partition;
+	struct onode *onode; /* the object looked at last, or NULL */
+};
+
+struct engine_txn {
+	struct engine *engine;
+	enum engine_mode mode;
+	bool bypass;
+	bool is_aside; /* the engine's own, of what merging needs: see engine_aside */
+	bool changed;  /* anything but version numbers */
+	bool partitions_created, partitions_removed;
+	/*
+	 * Highest generation of a node of the collections that it removed: one that it makes under the same ID goes on from
+	 * there, since sequence numbers do not tell its records from theirs.
+	 */
+	uint32_t members_generation;
+	uint64_t time_ms;
+	uint64_t sequence; /* of writing transactions, otherwise 0 */
+	struct record_writer writer;
+	uint64_t put_bytes; /* records and their headers */
+	struct written_parts written;
+	bool rolled_back, object_rolled_back, policy_changed, forgets_states;
+	bool data_put;       /* pieces of any object */
+	bool clock_trusted;  /* by the administrator's word: see clock_trust.c */
+	bool doubts_changed; /* engine->doubts become these */
+	struct clock_spans doubts;
+	struct engine_retention policy_before; /* of the device, if the transaction changed it */
+	int64_t used_change; /* by how much what partitions hold has grown; not told after a rollback */
+	bool formats;        /* its commit takes away all that was there before */
+	uint64_t put_bytes_before; /* then: what engine->put_bytes was */
+	/* The partition (0: all of them) whose noted access times are of a past that is hidden now. */
+	bool forgets_accesses;
+	uint64_t accesses_of;
+	struct engine_room room_wanted; /* bytes 0: none */
+	struct old_view old;
+	uint8_t *pages[2]; /* buffers of a page each, made when needed */
+};
+
+/*
+ * Makes an engine on a store of records, which belongs to the engine from now on, also on failure: it is closed
+ * with it. NULL options = defaults. -ENOMEM.
+ */
+int engine_open_on(struct record_store *store, const struct engine_options *options,
+		   struct engine **engine);
+
+/* Learns from the records where history stands: after opening and after a format. Errors as those of records. */
+int engine_learn_history(struct engine *engine);
+
+/* Frees what a transaction that has ended holds, and itself. */
+void txn_free(struct engine_txn *txn);
+
+/* Scratch buffer 0 or 1 of a transaction, a page long; contents undefined. NULL: no memory. */
+uint8_t *txn_page(struct engine_txn *txn, int which);
+
+/* The time by the engine's clock. */
+uint64_t engine_time_now(const struct engine *engine);
+
+/* Writes noted access times into onodes until at most `most` wait. */
+void engine_settle_accesses(struct engine *engine, uint32_t most);
+
+/*
+ * Frees some segments if the store gets low and merging is automatic. The caller has the turn alone, and no transaction is
+ * open.
+ */
+void engine_make_room(struct engine *engine, enum engine_mode mode);
+
+/* Whether `bytes` of records can be put. The caller has a turn. True when the store doesn't know. */
+bool engine_has_room(struct engine *engine, uint64_t bytes);
+
+/* Whether so many bytes of records can be on the device at all. */
+bool engine_fits(struct engine *engine, uint64_t bytes);
+
+/* Forgets everything about the store's contents that is kept in memory. No transaction may be open. */
+void engine_forget(struct engine *engine);
+
+/*
+ * Makes a writing transaction that has changed nothing so far the first one of its slot, so that everything before it is a
+ * moment. Its sequence number may change. -EROFS, -EINVAL: it has changed something. -EOVERFLOW: no slots left.
+ */
+int txn_begin_slot(struct engine_txn *txn);
+
+/* Lets a transaction of mode ENGINE_RESCUE or ENGINE_HISTORY use more of a full device's room from here on; those of other modes are left alone. */
+void txn_raise_room(struct engine_txn *txn, enum record_room room);
+
+/*
+ * Runs `work` in a transaction of its own, while the caller has the turn and no transaction is open: what the engine notes so
+ * that merging can go on. It may use the last room, and is no moment: what it puts must be timeless, and take the place of what
+ * it put before.
+ */
+int engine_aside(struct engine *engine, int (*work)(struct engine_txn *txn, void *context),
+		 void *context);
+
+/* ---- what partitions hold (usage.c) ---- */
+
+/* A partition holds more, or less, from now on. */
+void usage_change(struct engine_txn *txn, uint64_t before, uint64_t after);
+
+/* The transaction is committed. */
+void usage_commit(struct engine_txn *txn);
+
+/* ---- moments (moments.c) ---- */
+
+/*
+ * The bound of a moment of a current partition, of the root: of the whole device. In a writing transaction the present is one
+ * only if nothing has been changed: -EINVAL. -ENOENT: not to be reached.
+ */
+int moment_resolve(struct engine_txn *txn, struct partition *partition, struct engine_moment moment,
+		   uint64_t *bound);
+
+/* The same for one object: sequence numbers are taken as they are. */
+int moment_resolve_object(struct engine_txn *txn, struct partition *partition,
+			  struct engine_moment moment, uint64_t *bound);
+
+/* Which view is the first one to be given by an engine that is opened at `now_ms`. */
+uint32_t views_begin(uint64_t now_ms);
+
+/* The bound of a version number of partition `id`, which need not exist any more. -ENOENT. */
+int moment_of_version(struct engine_txn *txn, uint64_t id, uint32_t version, uint64_t *bound);
+
+/* The same of a view, and as of when it shows objects. */
+int moment_of_view(struct engine_txn *txn, uint64_t id, uint32_t version, uint64_t *bound,
+		   uint64_t *objects_bound);
+
+/* The bound before the newest `modifications` ones of an object (log.c). -ENOENT: there are fewer to be reached; -E2BIG. */
+int moment_ago(struct engine_txn *txn, uint64_t partition, uint64_t object, uint32_t modifications,
+	       uint64_t *bound);
+
+/* ---- the object that a call is about ---- */
+
+struct target {
+	struct engine_txn *txn;
+	struct partition *partition; /* of the object; the root's for the root */
+	struct onode *onode;
+	uint64_t bound; /* RECORD_NEWEST, or as of when it is read */
+	bool old;       /* addressed with a version */
+};
+
+enum target_use { TARGET_READ, TARGET_CHANGE };
+
+/* Finds what `address` names. -ENOENT; -EROFS if it cannot be changed but is to be; -EBADMSG... */
+int target_open(struct engine_txn *txn, struct engine_address address, enum target_use use,
+		struct target *target);
+void target_close(struct target *target);
+
+/* The object (0: the partition itself) as of `bound`. */
+int target_open_at(struct engine_txn *txn, uint64_t partition, uint64_t object, uint64_t bound,
+		   struct target *target);
+
+/* The partition that an address with a version or `ago` means. The view is the transaction's. */
+int target_view(struct engine_txn *txn, struct engine_address address, struct old_view **view);
+
+/* As target_open, and -EINVAL for what is not a user object. */
+int target_open_user_object(struct engine_txn *txn, struct engine_address address,
+			    enum target_use use, struct target *target);
+
+/*
+ * Call before the first change of the target, after all checks. target_touch does not count as a modification of
+ * the object (for access times), target_change does. -ENOSPC, -EIO: of another onode that had to be put.
+ */
+int target_touch(struct target *target);
+int target_change(struct target *target);
+
+/* The modification itself, behind target_touch. */
+void target_modified(struct target *target);
+
+/* What target_touch does when there is room: takes noted access times in and marks the onode. */
+void target_mark(struct target *target);
+
+/* Makes room for one more changed onode. -ENOSPC, -EIO: of another one that had to be put for it. */
+int onodes_room(struct engine_txn *txn);
+
+/* Puts the onodes that the transaction changed. */
+int onodes_put_dirty(struct engine_txn *txn);
+
+/* Sequence numbers and times of an onode that is created now. They are set even if timestamps are bypassed. */
+void onode_born(struct onode *onode, const struct engine_txn *txn);
+
+#endif

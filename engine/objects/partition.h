@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The state of a partition (or the root): what is known about it beside its attributes and times, and where its
+ * directories begin. Byte layout in docs/objects.md.
+ */
+#ifndef MUNINN_ENGINE_OBJECTS_PARTITION_H
+#define MUNINN_ENGINE_OBJECTS_PARTITION_H
+
+#include <stdint.h>
+
+#include "engine/history/history.h"
+#include "engine/objects/cache.h"
+#include "engine/sets/idset.h"
+
+struct engine;
+struct engine_txn;
+
+#define PARTITION_FORMAT      1
+#define PARTITION_STATE_BYTES 144
+/* Of a clone that knows when what it shows was. */
+#define PARTITION_CLONE_BYTES 150
+
+/* The directories of a partition. The root's PARTITION_USER_OBJECTS holds partition ID << 16 | partition index. */
+enum { PARTITION_USER_OBJECTS, PARTITION_COLLECTIONS, PARTITION_SETS };
+
+/*
+ * Where a clone finds what it has not got itself: in partition `index` as of `bound`, but nothing older than `source_since`
+ * there; of its own index nothing older than `since`.
+ */
+struct partition_origin {
+	uint16_t index; /* 0: not a clone */
+	bool associated, writable;
+	uint64_t bound, since;
+	uint64_t ms; /* when the bound was; 0: not known */
+};
+
+struct partition {
+	struct cache_entry entry; /* key: 0, partition ID, 0 */
+	uint64_t id;
+	uint16_t index;
+	uint16_t version; /* current user version; of the root 0 */
+	uint64_t created_sequence;
+	uint64_t used_bytes; /* sum over its objects */
+	struct idset_header sets[PARTITION_SETS];
+	struct partition_origin origin; /* of a clone */
+	struct history history;         /* of current ones; not of old states */
+	uint64_t written_mark; /* the count that history.written_bytes is as of: see written.h */
+	bool state_changed, history_changed;
+};
+
+/* Objects of its index that were created before this belong to an earlier partition. A clone's store sees to that itself. */
+static inline uint64_t partition_objects_since(const struct partition *partition)
+{
+	return partition->origin.index ? 0 : partition->created_sequence;
+}
+
+/* Encodes into `to`, and returns the length: PARTITION_STATE_BYTES, or PARTITION_CLONE_BYTES. */
+uint32_t partition_encode(const struct partition *partition, uint8_t *to);
+
+/* Fills in everything but entry and index. -EBADMSG. */
+int partition_decode(struct partition *partition, const uint8_t *from, uint32_t length);
+
+/* As a cache's destroy function. */
+void partition_destroy(struct cache_entry *entry);
+
+/* Whether it is a clone that only shows its source. */
+static inline bool partition_is_read_only(const struct partition *partition)
+{
+	return partition->origin.index && !partition->origin.writable;
+}
+
+/* Whether a current partition keeps no history of its own. */
+bool partition_keeps_nothing(const struct engine *engine, const struct partition *partition);
+
+/* The current state of partition `id`, 0 = the root, pinned. -ENOENT: no such partition. */
+int partition_get(struct engine *engine, uint64_t id, struct partition **partition);
+void partition_release(struct engine *engine, struct partition *partition);
+
+/* Reads the state of partition `id`, 0 = the root, as of sequence number `bound`. -ENOENT: it did not exist. */
+int partition_as_of(struct engine *engine, uint64_t id, uint64_t bound,
+		    struct partition *partition);
+
+/* Reads the state under an index as of `bound`, whoever it belonged to. -ENOENT: to nobody. */
+int partition_state_of(struct record_store *store, uint16_t index, uint64_t bound,
+		       struct partition *partition);
+
+/*
+ * What readers at `bound` find under an index, and from which number on it has been so; what lies before that, the number before
+ * it tells. After a removal it is a state with ID 0; *since = 0: nothing was ever there. -EIO, -EBADMSG.
+ */
+int partition_found_at(struct record_store *store, uint16_t index, uint64_t bound,
+		       struct partition *partition, uint64_t *since);
+
+/* The directory `which` of a partition, current with `bound` RECORD_NEWEST. */
+struct idset partition_set(struct engine *engine, struct partition *partition, int which,
+			   uint64_t bound);
+
+/* Makes room for one more changed state. -ENOSPC, -EIO: of another one that had to be put for it. */
+int partition_room(struct engine_txn *txn);
+
+/* The pinned state is about to be changed; there is room. */
+void partition_mark(struct engine_txn *txn, struct partition *partition);
+
+/* The same for what is known of its history. */
+void partition_mark_history(struct engine_txn *txn, struct partition *partition);
+
+/* Puts the state (and history) of a pinned partition at once. */
+int partition_put_now(struct engine_txn *txn, struct partition *partition);
+
+/* Puts the states that the transaction changed. */
+int partition_put_dirty(struct engine_txn *txn);
+
+#endif

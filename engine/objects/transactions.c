@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Transactions: the one that writes and those that read; formats, which are transactions too; access times on their way. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "common/bytes.h"
+#include "common/log.h"
+#include "engine/history/locks.h"
+#include "engine/history/times.h"
+#include "engine/objects/lasting.h"
+#include "engine/objects/objects.h"
+
+/* Page programs behind a commit, of what is left to do: a segment takes some ten commits, and none of them long. */
+#define CATCH_UP_PROGRAMS 16
+
+static_assert(RECORD_CATCH_UP_FEW == ENGINE_HISTORY_PROGRAMS, "a promise of the store's");
+
+/* ---- begin ---- */
+
+/*
+ * The number that the next slot begins with; 0: there are no more. There are 2^32 slots: one a second for 136 years, but with
+ * a slot for every command, a thousand of them a second, for 50 days. The last one would end with RECORD_NEWEST.
+ */
+static uint64_t next_slot(const struct engine *engine)
+{
+	uint64_t next = slot_end(engine->committed) + 1;
+
+	return next < slot_begin(RECORD_NEWEST) ? next : 0;
+}
+
+/* Whether there is a number for one more transaction. In the last slot but one they go on to its end. */
+static bool has_number(const struct engine *engine)
+{
+	return max_u64(engine->committed, engine->numbered) + 1 < slot_begin(RECORD_NEWEST);
+}
+
+static bool slot_is_over(const struct engine *engine, uint64_t now_ms)
+{
+	uint32_t interval = engine->options.history_interval_ms;
+
+	return __atomic_load_n(&engine->slot_over, __ATOMIC_RELAXED) ||
+	       interval == ENGINE_EVERY_COMMAND || now_ms < engine->slot_ms ||
+	       now_ms - engine->slot_ms >= interval;
+}
+
+/* What it may use of a full device. */
+static enum record_room room_of(const struct engine_txn *txn)
+{
+	if (txn->is_aside)
+		return RECORD_ROOM_UPKEEP;
+	/* Which of those behind it the last two may use hangs on what is done: see txn_raise_room. */
+	return txn->mode == ENGINE_WRITE    ? RECORD_ROOM_WRITE
+	       : txn->mode == ENGINE_RESCUE ? RECORD_ROOM_RETURN
+					    : RECORD_ROOM_FREE;
+}
+
+void txn_raise_room(struct engine_txn *txn, enum record_room room)
+{
+	if ((txn->mode == ENGINE_RESCUE || txn->mode == ENGINE_HISTORY) && txn->writer.room < room)
+		txn->writer.room = room;
+}
+
+/* What follows when the store has begun a transaction. */
+static void begin_caches(struct engine_txn *txn)
+{
+	struct engine *engine = txn->engine;
+
+	engine->numbered = txn->sequence;
+	txn->writer = (struct record_writer){ .store = engine->store,
+					      .sequence = txn->sequence,
+					      .page = engine->page,
+					      .put_bytes = &txn->put_bytes,
+					      .written = &txn->written,
+					      .room = room_of(txn) };
+	cache_begin(&engine->onodes);
+	cache_begin(&engine->nodes);
+	cache_begin(&engine->partitions);
+	engine->writer = txn;
+}
+
+/* The first number that a transaction at `now_ms`, which the present slot still goes on for, may have. */
+static uint64_t slot_place(const struct engine *engine, uint64_t now_ms)
+{
+	uint64_t elapsed_ms = now_ms - min_u64(now_ms, engine->slot_recorded_ms);
+
+	return slot_begin(engine->committed) +
+	       slot_offset(elapsed_ms, engine->options.history_interval_ms);
+}
+
+static void begin_writing(struct engine_txn *txn)
+{
+	struct engine *engine = txn->engine;
+	uint64_t at_least = slot_is_over(engine, txn->time_ms) ? next_slot(engine)
+							       : slot_place(engine, txn->time_ms);
+
+	txn->sequence = engine->store->operations->begin(engine->store,
+							 max_u64(at_least, engine->committed + 1));
+	begin_caches(txn);
+}
+
+int txn_begin_slot(struct engine_txn *txn)
+{
+	struct engine *engine = txn->engine;
+
+	if (txn->mode == ENGINE_READ)
+		return -EROFS;
+	if (txn->changed)
+		return -EINVAL;
+	if (slot_begin(txn->sequence) > engine->committed)
+		return 0;
+	if (txn->put_bytes)
+		return -EINVAL;
+	if (next_slot(engine) == 0)
+		return -EOVERFLOW;
+	engine->store->operations->abort(engine->store);
+	txn->sequence = engine->store->operations->begin(engine->store, next_slot(engine));
+	txn->writer.sequence = txn->sequence;
+	engine->numbered = txn->sequence;
+	return 0;
+}
+
+int engine_begin(struct engine *engine, enum engine_mode mode, struct engine_txn **begun)
+{
+	struct engine_txn *txn = calloc(1, sizeof(*txn));
+
+	*begun = txn;
+	if (!txn)
+		return -ENOMEM;
+	txn->engine = engine;
+	txn->mode = mode;
+	if (mode == ENGINE_READ) {
+		pthread_rwlock_rdlock(&engine->turn);
+	} else {
+		pthread_rwlock_wrlock(&engine->turn);
+		engine_make_room(engine, mode);
+	}
+	txn->time_ms = engine_time_now(engine);
+	if (mode == ENGINE_READ)
+		return 0;
+	if (!has_number(engine)) {
+		pthread_rwlock_unlock(&engine->turn);
+		free(txn);
+		*begun = NULL;
+		return -EOVERFLOW;
+	}
+	begin_writing(txn);
+	return 0;
+}
+
+void engine_bypass_timestamps(struct engine_txn *txn, bool bypass)
+{
+	txn->bypass = bypass;
+}
+
+uint64_t engine_txn_time(const struct engine_txn *txn)
+{
+	return txn->time_ms;
+}
+
+uint64_t engine_txn_sequence_max(const struct engine_txn *txn)
+{
+	return slot_end(txn->engine->committed);
+}
+
+uint8_t *txn_page(struct engine_txn *txn, int which)
+{
+	if (!txn->pages[which])
+		txn->pages[which] = malloc(txn->engine->page_bytes);
+	return txn->pages[which];
+}
+
+/* ---- end ---- */
+
+void txn_free(struct engine_txn *txn)
+{
+	onode_free(txn->old.onode);
+	free(txn->pages[0]);
+	free(txn->pages[1]);
+	free(txn);
+}
+
+/* Forgets what a writing transaction did and ends it; it still holds its turn. */
+static void undo(struct engine_txn *txn)
+{
+	struct engine *engine = txn->engine;
+
+	engine->store->operations->abort(engine->store);
+	cache_abort(&engine->onodes);
+	cache_abort(&engine->nodes);
+	cache_abort(&engine->partitions);
+	access_times_abort(&engine->accesses);
+	lineage_forget(&engine->lineage);
+	kept_forget(&engine->kept);
+	if (txn->rolled_back || txn->object_rolled_back)
+		timeline_undo(&engine->timeline, txn->sequence);
+	if (txn->partitions_created || txn->rolled_back || txn->formats)
+		engine->indices_known = false;
+	if (txn->formats)
+		engine->put_bytes = txn->put_bytes_before;
+	if (txn->policy_changed)
+		engine->policy = txn->policy_before;
+	engine->writer = NULL;
+}
+
+/* Notes where history stands after a commit. */
+static void note_committed(struct engine_txn *txn)
+{
+	struct engine *engine = txn->engine;
+
+	engine->put_bytes += txn->put_bytes;
+	if (txn->doubts_changed)
+		engine->doubts = txn->doubts;
+	/* What is noted for merging alone is no moment: to whoever looks back it has not been. */
+	if (!txn->put_bytes || txn->is_aside)
+		return;
+	if (slot_begin(txn->sequence) != slot_begin(engine->committed)) {
+		if (txn->clock_trusted)
+			engine->committed_ms = txn->time_ms;
+		engine->slot_ms = txn->time_ms;
+		engine->slot_recorded_ms = max_u64(engine->committed_ms, txn->time_ms);
+		__atomic_store_n(&engine->slot_over, false, __ATOMIC_RELAXED);
+	}
+	engine->committed = txn->sequence;
+	engine->committed_ms = max_u64(engine->committed_ms, txn->time_ms);
+}
+
+/* After a format: nothing that was known of the past is true any more. */
+static void note_formatted(struct engine *engine)
+{
+	int result;
+
+	access_times_clear(&engine->accesses);
+	memset(engine->views, 0, sizeof(engine->views));
+	result = engine_learn_history(engine);
+	if (result)
+		log_line(LOG_LEVEL_ERROR,
+			 "what was just formatted can't be read (error %d); open the unit again",
+			 -result);
+}
+
+/* Puts all that was changed in memory and makes it visible. On an error the transaction goes on. */
+static int put_and_commit(struct engine_txn *txn)
+{
+	struct engine *engine = txn->engine;
+	int result = onodes_put_dirty(txn);
+
+	if (!result)
+		result = idset_put_dirty(&engine->nodes, &txn->writer);
+	if (!result)
+		result = written_mark(txn);
+	assert(!txn->is_aside || txn->written.count == 0);
+	if (!result)
+		result = times_note(txn);
+	if (!result)
+		result = partition_put_dirty(txn);
+	if (!result && txn->formats)
+		result = engine->store->operations->commit_format(engine->store);
+	else if (!result && txn->put_bytes)
+		engine->store->operations->commit(engine->store);
+	else if (!result)
+		/* Nothing happened, not even a number was used. */
+		engine->store->operations->abort(engine->store);
+	if (result)
+		return result;
+	engine->transactions++;
+	if (txn->object_rolled_back && !txn->data_put)
+		object_rollbacks_alone(&engine->timeline.objects, txn->sequence);
+	/* What is removed makes room: look for it again. What is noted for merging removes nothing. */
+	if (!txn->is_aside && (txn->mode == ENGINE_FREE || txn->mode == ENGINE_RESCUE ||
+			       txn->rolled_back || txn->object_rolled_back))
+		engine->merge_futile = 0;
+	cache_commit(&engine->onodes);
+	cache_commit(&engine->nodes);
+	cache_commit(&engine->partitions);
+	access_times_commit(&engine->accesses);
+	if (txn->forgets_accesses)
+		access_times_forget_partition(&engine->accesses, txn->accesses_of);
+	if (txn->partitions_removed)
+		engine->indices_known = false;
+	if (txn->partitions_created || txn->partitions_removed)
+		lineage_forget(&engine->lineage);
+	if (txn->partitions_created || txn->partitions_removed || txn->forgets_states)
+		kept_forget(&engine->kept);
+	usage_commit(txn);
+	written_commit(txn);
+	engine->writer = NULL;
+	if (txn->formats)
+		note_formatted(engine);
+	note_committed(txn);
+	if (engine->store->operations->catch_up)
+		engine->store->operations->catch_up(engine->store, txn->mode == ENGINE_HISTORY
+									   ? RECORD_CATCH_UP_FEW
+									   : CATCH_UP_PROGRAMS);
+	return 0;
+}
+
+int engine_aside(struct engine *engine, int (*work)(struct engine_txn *txn, void *context),
+		 void *context)
+{
+	struct engine_txn txn = { .engine = engine, .mode = ENGINE_FREE, .is_aside = true };
+	int result;
+
+	if (!has_number(engine))
+		return -EOVERFLOW;
+	txn.time_ms = engine_time_now(engine);
+	begin_writing(&txn);
+	result = work(&txn, context);
+	if (!result)
+		result = put_and_commit(&txn);
+	if (result)
+		undo(&txn);
+	onode_free(txn.old.onode);
+	free(txn.pages[0]);
+	free(txn.pages[1]);
+	return result;
+}
+
+/* Gives the turn back and frees. */
+static void end(struct engine_txn *txn)
+{
+	struct engine *engine = txn->engine;
+
+	pthread_rwlock_unlock(&engine->turn);
+	txn_free(txn);
+}
+
+/* Most access times that wait in memory between transactions. */
+static uint32_t accesses_max(const struct engine *engine)
+{
+	return engine->options.onode_cache_entries / 4 * 3;
+}
+
+static void settle_accesses_if_many(struct engine *engine)
+{
+	struct access_key key;
+
+	if (access_times_count(&engine->accesses) <= accesses_max(engine))
+		return;
+	engine_settle_accesses(engine, engine->options.onode_cache_entries / 2);
+	/* If they cannot be stored because the device is full, the oldest are given up. */
+	while (access_times_count(&engine->accesses) > accesses_max(engine) &&
+	       access_times_oldest(&engine->accesses, &key))
+		access_times_forget(&engine->accesses, key);
+}
+
+/* Flushes unless another thread has done so since `committed` transactions were committed. */
+static int make_stable(struct engine *engine, uint64_t committed)
+{
+	int result = 0;
+
+	pthread_mutex_lock(&engine->flushing);
+	if (engine->flushed < committed) {
+		pthread_rwlock_wrlock(&engine->turn);
+		committed = engine->transactions;
+		result = engine->store->operations->flush(engine->store);
+		pthread_rwlock_unlock(&engine->turn);
+		if (!result)
+			engine->flushed = committed;
+	}
+	pthread_mutex_unlock(&engine->flushing);
+	return result;
+}
+
+int engine_commit(struct engine_txn *txn, bool stable)
+{
+	struct engine *engine = txn->engine;
+	bool writing = txn->mode != ENGINE_READ, quick = txn->mode == ENGINE_HISTORY;
+	uint64_t committed;
+	int result = 0;
+
+	if (writing)
+		result = put_and_commit(txn);
+	if (result)
+		undo(txn);
+	committed = engine->transactions;
+	end(txn);
+	if (!result && (stable || (writing && engine->options.stable_commits)))
+		result = make_stable(engine, committed);
+	if (!quick)
+		settle_accesses_if_many(engine);
+	return result;
+}
+
+void engine_abort(struct engine_txn *txn)
+{
+	struct engine *engine = txn->engine;
+
+	if (txn->mode != ENGINE_READ)
+		undo(txn);
+	end(txn);
+	settle_accesses_if_many(engine);
+}
+
+/* ---- access times ---- */
+
+/* Takes the note that waits longest into its object's onode. */
+static int settle_access(struct engine_txn *txn, struct access_key key)
+{
+	struct engine_address address = { .partition = key.partition, .object = key.object };
+	struct target target;
+	int result = target_open(txn, address, TARGET_CHANGE, &target);
+
+	if (result == -ENOENT || result == -EBADMSG || result == -EROFS) {
+		access_times_forget(&txn->engine->accesses, key);
+		return 0;
+	}
+	if (result)
+		return result;
+	if (target.onode->head.created_sequence == key.created_sequence)
+		result = target_touch(&target);
+	else
+		access_times_forget(&txn->engine->accesses, key);
+	target_close(&target);
+	return result;
+}
+
+/* Takes the notes that wait longest until at most `most` wait or the transaction has enough. */
+static int settle_some(struct engine_txn *txn, uint32_t most)
+{
+	struct access_times *accesses = &txn->engine->accesses;
+	struct access_key key;
+	int result = 0;
+
+	for (int count = 0; !result && count < ENGINE_DIRTY_ONODES_MAX; count++) {
+		if (access_times_count(accesses) <= most || !access_times_oldest(accesses, &key))
+			return 0;
+		result = settle_access(txn, key);
+	}
+	return result;
+}
+
+void engine_settle_accesses(struct engine *engine, uint32_t most)
+{
+	/* Other threads may note more meanwhile, so the rounds are counted. */
+	uint32_t rounds = access_times_count(&engine->accesses) / ENGINE_DIRTY_ONODES_MAX + 1;
+	struct engine_txn *txn;
+
+	for (; rounds && access_times_count(&engine->accesses) > most; rounds--) {
+		int result = engine_begin(engine, ENGINE_WRITE, &txn);
+
+		if (result)
+			return;
+		result = settle_some(txn, most);
+		if (!result)
+			result = put_and_commit(txn);
+		if (result)
+			undo(txn);
+		end(txn);
+		if (result) {
+			log_line(LOG_LEVEL_DEBUG, "access times stay in memory: error %d", -result);
+			return;
+		}
+	}
+}
+
+/* ---- formats ---- */
+
+/* Begins the store's transaction, in which nothing is found any more; but for an abort everything is still there. */
+static int begin_empty(struct engine_txn *txn)
+{
+	struct engine *engine = txn->engine;
+	int result = -EOVERFLOW;
+
+	if (next_slot(engine))
+		result = engine->store->operations->begin_format(engine->store, next_slot(engine),
+								 &txn->sequence);
+	if (result)
+		return result;
+	engine->numbered = txn->sequence;
+	cache_clear(&engine->onodes);
+	cache_clear(&engine->nodes);
+	cache_clear(&engine->partitions);
+	lineage_forget(&engine->lineage);
+	kept_forget(&engine->kept);
+	engine->indices_known = false;
+	txn->put_bytes_before = engine->put_bytes;
+	engine->put_bytes = 0;
+	txn->changed = true;
+	begin_caches(txn);
+	return 0;
+}
+
+static int begin_format(struct engine_txn *txn)
+{
+	struct attribute_set lasting = { 0 };
+	int result = locks_check_all(txn);
+
+	if (!result)
+		result = lasting_copy(txn, &lasting);
+	if (!result)
+		result = begin_empty(txn);
+	if (!result) {
+		result = lasting_give(txn, &lasting);
+		if (result)
+			undo(txn);
+	}
+	attribute_set_free(&lasting);
+	return result;
+}
+
+int engine_begin_format(struct engine *engine, struct engine_txn **begun)
+{
+	struct engine_txn *txn = calloc(1, sizeof(*txn));
+	int result;
+
+	*begun = NULL;
+	if (!txn)
+		return -ENOMEM;
+	txn->engine = engine;
+	txn->mode = ENGINE_FREE;
+	txn->formats = true;
+	pthread_rwlock_wrlock(&engine->turn);
+	txn->time_ms = engine_time_now(engine);
+	result = begin_format(txn);
+	if (result)
+		end(txn);
+	else
+		*begun = txn;
+	return result;
+}
+
+int engine_reformat(struct engine *engine)
+{
+	struct engine_txn *txn;
+	int result = engine_begin_format(engine, &txn);
+
+	return result ? result : engine_commit(txn, false);
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Versions, moments, and what is kept of them. */
+#include "tests/engine/history_fixture.h"
+
+#include "engine/history/times.h"
+#include "engine/history/versions.h"
+
+#define SECOND 1000
+
+/* ---- versions ---- */
+
+static void test_versions_have_names_that_are_found_and_taken_once(void **state)
+{
+	struct fixture *f = *state;
+	struct engine_version version;
+	uint32_t number;
+
+	make_text_object(f);
+	assert_int_equal(take_snapshot(f, PID, "before"), 1);
+	assert_int_equal(take_snapshot(f, 0, "all"), ENGINE_DEVICE_VERSION_FIRST);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_snapshot(f->txn, PID, "before", &number), -EEXIST);
+	assert_int_equal(engine_snapshot(f->txn, PID, "", &number), -EINVAL);
+	assert_int_equal(engine_version_find(f->txn, PID, "before", &number), 0);
+	assert_int_equal(number, 1);
+	assert_int_equal(engine_version_find(f->txn, PID, "all", &number), 0);
+	assert_int_equal(number, ENGINE_DEVICE_VERSION_FIRST);
+	assert_int_equal(engine_version_find(f->txn, PID, "after", &number), -ENOENT);
+	assert_int_equal(engine_version_next(f->txn, PID, 0, &version), 0);
+	assert_int_equal(version.version, 1);
+	assert_string_equal(version.name, "before");
+	assert_int_equal(version.objects, 1);
+	assert_int_equal(version.used_bytes, PAGE);
+	assert_int_equal(version.time_ms, f->now);
+	assert_int_equal(engine_version_next(f->txn, PID, version.position + 1, &version), 0);
+	assert_int_equal(version.version, ENGINE_DEVICE_VERSION_FIRST);
+	assert_int_equal(engine_version_next(f->txn, PID, version.position + 1, &version), -ENOENT);
+	abort_all(f);
+}
+
+static void test_a_dropped_version_is_gone_and_its_name_is_free(void **state)
+{
+	struct fixture *f = *state;
+	struct engine_version version;
+
+	make_text_object(f);
+	for (uint32_t number = 1; number <= 5; number++)
+		assert_int_equal(take_snapshot(f, PID, number == 3 ? "three" : NULL), number);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_version_drop(f->txn, PID, 3), 0);
+	assert_int_equal(engine_version_drop(f->txn, PID, 3), -ENOENT);
+	assert_int_equal(engine_version_drop(f->txn, PID, 2), 0);
+	commit(f);
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_version_next(f->txn, PID, 0, &version), 0);
+	assert_int_equal(version.version, 1);
+	assert_int_equal(engine_version_next(f->txn, PID, version.position + 1, &version), 0);
+	assert_int_equal(version.version, 4);
+	commit(f);
+	check_absent(f, at_version(object(OID), 3));
+	check_text(f, at_version(object(OID), 4), "one");
+	assert_int_equal(take_snapshot(f, PID, "three"), 6);
+}
+
+static void test_a_version_of_the_device_shows_removed_partitions(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t ids[2], next;
+	size_t count;
+
+	make_text_object(f);
+	take_snapshot(f, 0, NULL);
+	begin(f, ENGINE_FREE);
+	assert_int_equal(engine_partition_remove(f->txn, PID, true), 0);
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_partition_create(f->txn, PID + 1, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PID + 1, ENGINE_USER_OBJECT, OID, 1, NULL), 0);
+	commit(f);
+	check_text(f, at_version(object(OID), ENGINE_DEVICE_VERSION_FIRST), "one");
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_list(f->txn, at_version(root, ENGINE_DEVICE_VERSION_FIRST),
+				     ENGINE_LIST_PARTITIONS, 0, ids, 2, &count, &next),
+			 0);
+	assert_int_equal(count, 1);
+	assert_int_equal(ids[0], PID);
+	commit(f);
+	roll_back(f, 0, at_number(ENGINE_DEVICE_VERSION_FIRST));
+	check_text(f, object(OID), "one");
+	check_absent(f, (struct engine_address){ .partition = PID + 1 });
+	crash(f);
+	check_text(f, object(OID), "one");
+}
+
+/* ---- moments ---- */
+
+static void test_a_time_shows_what_was_there_then(void **state)
+{
+	static const char *const texts[] = { "at 10 s", "at 20 s", "at 30 s, longer" };
+	struct fixture *f = *state;
+
+	make_text_object(f);
+	for (uint64_t n = 0; n < 3; n++) {
+		f->now = (10 + 10 * n) * SECOND;
+		put_text(f, object(OID), texts[n]);
+	}
+	f->now = 60 * SECOND;
+	check_text(f, at_version(object(OID), view_of(f, PID, at_time(30 * SECOND))), texts[2]);
+	/* After a crash it is not known any more when in its second the last commit was. */
+	for (int reopened = 0; reopened < 2; reopened++) {
+		for (uint64_t n = 0; n < 3; n++) {
+			uint64_t ms = (10 + 10 * n) * SECOND;
+
+			check_text(f,
+				   at_version(object(OID), view_of(f, PID, at_time(ms + SECOND))),
+				   texts[n]);
+			check_text(f, at_version(object(OID), view_of(f, PID, at_time(ms + 9999))),
+				   texts[n]);
+		}
+		crash(f);
+	}
+	roll_back(f, PID, at_time(25 * SECOND));
+	check_text(f, object(OID), texts[1]);
+	/* A rollback can be rolled back. */
+	roll_back(f, PID, at_time(45 * SECOND));
+	check_text(f, object(OID), texts[2]);
+}
+
+static void test_a_time_inside_a_slot_means_the_end_of_the_one_before(void **state)
+{
+	struct fixture *f = *state;
+
+	make_text_object(f);
+	f->now = 10 * SECOND;
+	put_text(f, object(OID), "slot");
+	f->now += 300;
+	put_text(f, object(OID), "slot goes on");
+	f->now = 20 * SECOND;
+	put_text(f, object(OID), "later");
+	check_text(f, at_version(object(OID), view_of(f, PID, at_time(10 * SECOND + 299))), "one");
+	check_text(f, at_version(object(OID), view_of(f, PID, at_time(10 * SECOND + 300))),
+		   "slot goes on");
+}
+
+static void test_a_moment_before_a_partition_is_none(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t sequence;
+
+	f->now = 10 * SECOND;
+	make_text_object(f);
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_moment_resolve(f->txn, PID, at_time(5 * SECOND), &sequence),
+			 -ENOENT);
+	assert_int_equal(engine_moment_resolve(f->txn, PID, at_sequence(1), &sequence), -ENOENT);
+	assert_int_equal(engine_moment_resolve(f->txn, PID, at_number(1), &sequence), -ENOENT);
+	commit(f);
+}
+
+/* Nobody who reads at a number is ever shown another moment. */
+static void test_a_view_that_is_in_use_keeps_its_number(void **state)
+{
+	const struct engine_moment present = { .kind = ENGINE_NOW };
+	struct fixture *f = *state;
+	uint32_t first, again, none;
+
+	make_text_object(f);
+	first = view_of(f, PID, at_sequence(UINT32_MAX));
+	f->now += 2 * SECOND;
+	put_text(f, object(OID), "two");
+	check_text(f, at_version(object(OID), first), "one");
+	again = view_of(f, PID, present);
+	assert_int_not_equal(again, first);
+	check_text(f, at_version(object(OID), again), "two");
+	assert_int_equal(view_of(f, PID, present), again);
+	for (uint32_t n = 0; n < ENGINE_VIEWS - 2; n++) {
+		f->now += 100;
+		begin(f, ENGINE_WRITE);
+		assert_int_equal(engine_snapshot(f->txn, PID, NULL, NULL), 0);
+		commit(f);
+		view_of(f, PID, present);
+	}
+	f->now += 2 * SECOND;
+	put_text(f, object(OID), "three");
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_view_open(f->txn, PID, present, &none), -EFBIG);
+	commit(f);
+	check_text(f, at_version(object(OID), first), "one");
+	check_text(f, at_version(object(OID), again), "two");
+	/* One is read at, the other is not. */
+	f->now += ENGINE_VIEW_UNUSED_MS - SECOND;
+	check_text(f, at_version(object(OID), first), "one");
+	f->now += 2 * SECOND;
+	for (uint32_t n = 0; n < ENGINE_VIEWS - 1; n++) {
+		f->now += 100;
+		begin(f, ENGINE_WRITE);
+		assert_int_equal(engine_snapshot(f->txn, PID, NULL, NULL), 0);
+		commit(f);
+		assert_int_not_equal(view_of(f, PID, present), first);
+	}
+	check_text(f, at_version(object(OID), first), "one");
+	check_text(f, at_version(object(OID), again), "three");
+}
+
+static void test_a_view_ends_with_the_engine(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t first;
+
+	make_text_object(f);
+	first = view_of(f, PID, at_sequence(UINT32_MAX));
+	crash(f);
+	f->now += SECOND;
+	check_absent(f, at_version(object(OID), first));
+	crash(f);
+	assert_int_not_equal(view_of(f, PID, at_sequence(UINT32_MAX)), first);
+	check_absent(f, at_version(object(OID), first));
+}
+
+/* ---- retention ---- */
+
+static int set_retention(struct fixture *f, uint64_t id, struct engine_retention retention,
+			 bool administrator)
+{
+	int result;
+
+	begin(f, ENGINE_WRITE);
+	result = engine_retention_set(f->txn, id, &retention, administrator);
+	if (result)
+		abort_all(f);
+	else
+		commit(f);
+	return result;
+}
+
+static void test_a_locked_retention_is_shortened_by_the_administrator_only(void **state)
+{
+	const struct engine_retention locked = { .kind = ENGINE_RETAIN_ALL,
+						 .locked_until_ms = 100 * SECOND };
+	struct engine_retention weaker = { .kind = ENGINE_RETAIN_SNAPSHOTS,
+					   .locked_until_ms = 100 * SECOND };
+	struct fixture *f = *state;
+
+	make_text_object(f);
+	take_snapshot(f, PID, NULL);
+	take_snapshot(f, 0, NULL);
+	assert_int_equal(set_retention(f, PID, locked, false), 0);
+	assert_int_equal(set_retention(f, PID, weaker, false), -EPERM);
+	begin(f, ENGINE_FREE);
+	assert_int_equal(engine_version_drop(f->txn, PID, 1), -EPERM);
+	assert_int_equal(engine_version_drop(f->txn, 0, ENGINE_DEVICE_VERSION_FIRST), -EPERM);
+	assert_int_equal(engine_partition_remove(f->txn, PID, true), -EPERM);
+	abort_all(f);
+	assert_int_equal(engine_reformat(f->engine), -EPERM);
+	crash(f);
+	weaker.locked_until_ms = 200 * SECOND;
+	assert_int_equal(set_retention(f, PID, weaker, false), -EPERM);
+	weaker.locked_until_ms = 0;
+	assert_int_equal(set_retention(f, PID, weaker, true), 0);
+	begin(f, ENGINE_FREE);
+	assert_int_equal(engine_version_drop(f->txn, PID, 1), 0);
+	commit(f);
+	assert_int_equal(engine_reformat(f->engine), 0);
+}
+
+static void test_a_lock_ends_by_itself(void **state)
+{
+	const struct engine_retention locked = { .kind = ENGINE_RETAIN_ALL,
+						 .locked_until_ms = 100 * SECOND };
+	struct fixture *f = *state;
+
+	make_text_object(f);
+	assert_int_equal(set_retention(f, PID, locked, false), 0);
+	f->now = 100 * SECOND;
+	assert_int_equal(set_retention(f, PID, (struct engine_retention){ 0 }, false), 0);
+	assert_int_equal(engine_reformat(f->engine), 0);
+}
+
+static void test_retention_none_keeps_versions_only(void **state)
+{
+	struct fixture *f = *state;
+	struct engine_history history;
+	uint64_t sequence;
+
+	make_text_object(f);
+	take_snapshot(f, PID, NULL);
+	assert_int_equal(set_retention(f, PID,
+				       (struct engine_retention){ .kind = ENGINE_RETAIN_NONE },
+				       false),
+			 0);
+	f->now = 10 * SECOND;
+	put_text(f, object(OID), "two");
+	f->now = 20 * SECOND;
+	put_text(f, object(OID), "three");
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_moment_resolve(f->txn, PID, at_time(15 * SECOND), &sequence),
+			 -ENOENT);
+	assert_int_equal(engine_history(f->txn, PID, &history), 0);
+	assert_int_equal(history.versions, 1);
+	commit(f);
+	check_text(f, at_version(object(OID), 1), "one");
+	/* What was not kept does not come back with another policy. */
+	assert_int_equal(set_retention(f, PID, (struct engine_retention){ 0 }, false), 0);
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_moment_resolve(f->txn, PID, at_time(15 * SECOND), &sequence),
+			 -ENOENT);
+	commit(f);
+}
+
+static void test_partitions_take_over_the_policy_of_the_device(void **state)
+{
+	struct engine_retention all = { .kind = ENGINE_RETAIN_ALL }, found;
+	struct fixture *f = *state;
+
+	make_text_object(f);
+	assert_int_equal(set_retention(f, 0, all, false), 0);
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_retention_get(f->txn, PID, &found), 0);
+	assert_int_equal(found.kind, ENGINE_RETAIN_ALL);
+	commit(f);
+	assert_int_equal(set_retention(f, PID,
+				       (struct engine_retention){ .kind = ENGINE_RETAIN_NONE },
+				       false),
+			 0);
+	crash(f);
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_retention_get(f->txn, PID, &found), 0);
+	assert_int_equal(found.kind, ENGINE_RETAIN_NONE);
+	assert_int_equal(engine_retention_get(f->txn, 0, &found), 0);
+	assert_int_equal(found.kind, ENGINE_RETAIN_ALL);
+	commit(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_versions_have_names_that_are_found_and_taken_once),
+		TEST(test_a_dropped_version_is_gone_and_its_name_is_free),
+		TEST(test_a_version_of_the_device_shows_removed_partitions),
+		TEST(test_a_time_shows_what_was_there_then),
+		TEST(test_a_time_inside_a_slot_means_the_end_of_the_one_before),
+		TEST(test_a_moment_before_a_partition_is_none),
+		TEST(test_a_view_that_is_in_use_keeps_its_number),
+		TEST(test_a_view_ends_with_the_engine),
+		TEST(test_a_locked_retention_is_shortened_by_the_administrator_only),
+		TEST(test_a_lock_ends_by_itself),
+		TEST(test_retention_none_keeps_versions_only),
+		TEST(test_partitions_take_over_the_policy_of_the_device),
+	};
+
+	return cmocka_run_group_tests_name("history", tests, NULL, NULL);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* A clock that was far ahead, was set back, and of which the administrator says that it is right now: times mean something again. */
+#include "engine/history/retention.h"
+#include "tests/engine/history_fixture.h"
+
+enum { SECOND = 1000, YEAR = 366 * 24 * 3600 };
+
+static void put_at(struct fixture *f, uint64_t seconds, const char *text)
+{
+	f->now = seconds * SECOND;
+	put_text(f, object(OID), text);
+}
+
+static int try_time(struct fixture *f, uint64_t seconds)
+{
+	uint64_t sequence;
+	int result;
+
+	begin(f, ENGINE_READ);
+	result = engine_moment_resolve(f->txn, PID, at_time(seconds * SECOND), &sequence);
+	commit(f);
+	return result;
+}
+
+static void check_at(struct fixture *f, uint64_t seconds, const char *text)
+{
+	check_text(f, at_version(object(OID), view_of(f, PID, at_time(seconds * SECOND))), text);
+}
+
+static int trust(struct fixture *f, uint64_t *from_ms)
+{
+	int result;
+
+	begin(f, ENGINE_RESCUE);
+	result = engine_clock_trust(f->txn, from_ms);
+	if (!result)
+		commit(f);
+	else
+		abort_all(f);
+	return result;
+}
+
+static void trust_at(struct fixture *f, uint64_t seconds)
+{
+	uint64_t from_ms;
+
+	f->now = seconds * SECOND;
+	assert_int_equal(trust(f, &from_ms), 0);
+}
+
+/* Writes at 1000 and 1010 s, and by a clock that is a year ahead; at 1020 s it is right again. */
+static void be_a_year_ahead(struct fixture *f)
+{
+	f->now = 1000 * SECOND;
+	make_text_object(f);
+	put_at(f, 1010, "at 1010 s");
+	put_at(f, YEAR, "a year ahead");
+	put_at(f, 1020, "at 1020 s");
+}
+
+static void test_times_count_again_from_then_on(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t from_ms = 1;
+
+	be_a_year_ahead(f);
+	put_at(f, 1030, "at 1030 s");
+	f->now = 1040 * SECOND;
+	assert_int_equal(try_time(f, 1035), -ESTALE);
+	assert_int_equal(trust(f, &from_ms), 0);
+	assert_int_equal(from_ms, 1010 * SECOND);
+	put_at(f, 1050, "at 1050 s");
+	put_at(f, 1060, "at 1060 s");
+	f->now = 1070 * SECOND;
+	for (int start = 0; start < 3; start++) {
+		check_at(f, 1005, "one");
+		check_at(f, 1010, "at 1010 s");
+		for (uint64_t second = 1011; second < 1040; second++)
+			assert_int_equal(try_time(f, second), -ESTALE);
+		check_at(f, 1045, "at 1030 s");
+		check_at(f, 1055, "at 1050 s");
+		check_at(f, 1065, "at 1060 s");
+		if (start)
+			crash(f);
+		else
+			assert_int_equal(engine_close(f->engine), 0);
+		if (!start)
+			reopen(f);
+	}
+	/* A year later nothing comes up again. */
+	put_at(f, YEAR - 5, "a year later");
+	f->now = (YEAR + 10) * (uint64_t)SECOND;
+	check_at(f, YEAR - 10, "at 1060 s");
+	check_at(f, YEAR - 2, "a year later");
+	check_at(f, YEAR + 5, "a year later");
+}
+
+static void test_what_was_written_by_the_wrong_clock_is_reached_by_number(void **state)
+{
+	static const char *const texts[] = { "at 1020 s", "a year ahead", "at 1010 s" };
+	struct engine_modification modification = { .sequence = UINT64_MAX >> 16 };
+	struct fixture *f = *state;
+
+	be_a_year_ahead(f);
+	trust_at(f, 1040);
+	for (int n = 0; n < 3; n++) {
+		begin(f, ENGINE_READ);
+		assert_int_equal(
+			engine_log_next(f->txn, PID, OID, modification.sequence - 1, &modification),
+			0);
+		commit(f);
+		/* None is told to have been later than the word. */
+		assert_true(modification.time_ms <= 1041 * SECOND);
+		check_text(f,
+			   at_version(object(OID),
+				      view_of(f, PID, at_sequence(modification.sequence))),
+			   texts[n]);
+	}
+}
+
+static void test_a_device_that_was_made_by_a_wrong_clock_gets_times(void **state)
+{
+	struct fixture *f = *state;
+
+	f->now = YEAR * (uint64_t)SECOND;
+	make_text_object(f);
+	put_at(f, YEAR + 10, "two");
+	trust_at(f, 1000);
+	put_at(f, 1010, "at 1010 s");
+	f->now = 1020 * SECOND;
+	check_at(f, 1005, "two");
+	check_at(f, 1015, "at 1010 s");
+	assert_int_equal(try_time(f, 990), -ESTALE);
+}
+
+static void test_a_clock_that_nothing_is_ahead_of_needs_no_word(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t from_ms;
+
+	f->now = 1000 * SECOND;
+	make_text_object(f);
+	put_at(f, 1010, "at 1010 s");
+	assert_int_equal(trust(f, &from_ms), -EALREADY);
+	f->now = 1020 * SECOND;
+	assert_int_equal(trust(f, &from_ms), -EALREADY);
+	check_at(f, 1005, "one");
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_clock_trust(f->txn, &from_ms), -EROFS);
+	commit(f);
+}
+
+static void test_an_aborted_word_is_none(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t from_ms;
+
+	be_a_year_ahead(f);
+	f->now = 1040 * SECOND;
+	begin(f, ENGINE_RESCUE);
+	assert_int_equal(engine_clock_trust(f->txn, &from_ms), 0);
+	abort_all(f);
+	put_at(f, 1050, "at 1050 s");
+	f->now = 1060 * SECOND;
+	assert_int_equal(try_time(f, 1055), -ESTALE);
+	crash(f);
+	assert_int_equal(try_time(f, 1055), -ESTALE);
+}
+
+static void test_the_clock_may_be_wrong_again_and_again(void **state)
+{
+	struct fixture *f = *state;
+
+	f->now = 1000 * SECOND;
+	make_text_object(f);
+	for (uint64_t day = 1; day <= 7; day++) {
+		put_at(f, day * 10000, "right");
+		put_at(f, day * 10000 + YEAR, "ahead");
+		put_at(f, day * 10000 + 1000, "right again");
+		trust_at(f, day * 10000 + 2000);
+		put_at(f, day * 10000 + 3000, "right for long");
+		crash(f);
+	}
+	for (uint64_t day = 1; day <= 7; day++)
+		assert_int_equal(try_time(f, day * 10000 + 1500), -ESTALE);
+	/* The first ones are known one by one, the last ones as one. */
+	check_at(f, 12500, "right again");
+	check_at(f, 15000, "right for long");
+	check_at(f, 32500, "right again");
+	assert_int_equal(try_time(f, 55000), -ESTALE);
+	check_at(f, 72500, "right again");
+	check_at(f, 73500, "right for long");
+}
+
+static void test_a_word_that_was_itself_wrong_is_ended_by_another(void **state)
+{
+	struct fixture *f = *state;
+
+	be_a_year_ahead(f);
+	trust_at(f, 5000);
+	put_at(f, 5010, "at 5010 s, by a clock that was wrong again");
+	trust_at(f, 1100);
+	put_at(f, 1110, "at 1110 s");
+	f->now = 1120 * SECOND;
+	check_at(f, 1005, "one");
+	check_at(f, 1105, "at 5010 s, by a clock that was wrong again");
+	check_at(f, 1115, "at 1110 s");
+	assert_int_equal(try_time(f, 1050), -ESTALE);
+	f->now = 6000 * SECOND;
+	check_at(f, 5005, "at 1110 s");
+}
+
+static void set_policy(struct fixture *f, uint64_t id, uint64_t all_ms)
+{
+	const struct engine_retention retention = { .kind = ENGINE_RETAIN_NONE,
+						    .keep_all_ms = all_ms };
+
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(f->txn, id, &retention, false), 0);
+	commit(f);
+}
+
+/* Ages were compared by the wrong clock. From the word on a policy keeps what it says again, and promises nothing that is gone. */
+static void keep_again(struct fixture *f, uint64_t id)
+{
+	f->now = 1000 * SECOND;
+	make_text_object(f);
+	set_policy(f, id, 100 * SECOND);
+	put_at(f, 1010, "at 1010 s");
+	put_at(f, YEAR, "a year ahead");
+	f->now = (YEAR + 1000) * (uint64_t)SECOND;
+	retention_judge(f->engine);
+	trust_at(f, 1040);
+	put_at(f, 1050, "at 1050 s");
+	put_at(f, 1060, "at 1060 s");
+	for (int start = 0; start < 2; start++) {
+		f->now = 1070 * SECOND;
+		retention_judge(f->engine);
+		assert_int_equal(try_time(f, 1005), -ENOENT);
+		check_at(f, 1055, "at 1050 s");
+		crash(f);
+	}
+	/* And as long as it says. */
+	put_at(f, 1500, "at 1500 s");
+	retention_judge(f->engine);
+	assert_int_equal(try_time(f, 1055), -ENOENT);
+}
+
+static void test_a_partition_keeps_again_what_its_policy_says(void **state)
+{
+	keep_again(*state, PID);
+}
+
+static void test_all_partitions_keep_again_what_the_devices_policy_says(void **state)
+{
+	keep_again(*state, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_times_count_again_from_then_on),
+		TEST(test_what_was_written_by_the_wrong_clock_is_reached_by_number),
+		TEST(test_a_device_that_was_made_by_a_wrong_clock_gets_times),
+		TEST(test_a_clock_that_nothing_is_ahead_of_needs_no_word),
+		TEST(test_an_aborted_word_is_none),
+		TEST(test_the_clock_may_be_wrong_again_and_again),
+		TEST(test_a_word_that_was_itself_wrong_is_ended_by_another),
+		TEST(test_a_partition_keeps_again_what_its_policy_says),
+		TEST(test_all_partitions_keep_again_what_the_devices_policy_says),
+	};
+
+	return cmocka_run_group_tests_name("history_clock_trust", tests, NULL, NULL);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* When the last commit was is known after a crash or a restart too, so that moments behind it mean what they meant before. */
+#include "engine/history/times.h"
+#include "tests/engine/history_fixture.h"
+
+enum { SECOND = 1000 };
+
+static void make_object(struct fixture *f)
+{
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_partition_create(f->txn, PID, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID, 1, NULL), 0);
+	commit(f);
+}
+
+static uint64_t bound_at(struct fixture *f, uint64_t ms)
+{
+	uint64_t bound = 0;
+
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_moment_resolve(f->txn, PID, at_time(ms), &bound), 0);
+	commit(f);
+	return bound;
+}
+
+/* A write at 60.0 s, two more in the same slot, and then nothing. */
+static void write_and_rest(struct fixture *f)
+{
+	make_object(f);
+	f->now = 50 * SECOND;
+	put_text(f, object(OID), "before");
+	f->now = 60 * SECOND;
+	put_text(f, object(OID), "one");
+	f->now += 100;
+	put_text(f, object(OID), "two");
+	f->now += 200;
+	put_text(f, object(OID), "three");
+	f->now += 1;
+}
+
+static void test_a_moment_behind_the_last_commit_is_the_same_after_a_crash(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t bound;
+
+	write_and_rest(f);
+	bound = bound_at(f, f->now);
+	assert_true(bound_at(f, f->now - 2) < bound);
+	f->now = 70 * SECOND;
+	crash(f);
+	assert_int_equal(bound_at(f, 60 * SECOND + 301), bound);
+	assert_true(bound_at(f, 60 * SECOND + 299) < bound);
+	/* Also when it is noted for good. */
+	put_text(f, object(OID), "four");
+	crash(f);
+	assert_int_equal(bound_at(f, 60 * SECOND + 301), bound);
+	check_text(f, at_version(object(OID), view_of(f, PID, at_time(60 * SECOND + 301))),
+		   "three");
+}
+
+/* Every moment of the last 10 s is kept: just behind the last commit, too. */
+static void test_what_is_kept_for_certain_is_no_shorter_after_a_crash(void **state)
+{
+	const struct engine_retention keep = { .kind = ENGINE_RETAIN_NONE,
+					       .keep_all_ms = 10 * SECOND };
+	struct fixture *f = *state;
+	struct engine_history before, after;
+
+	make_object(f);
+	f->now = 40 * SECOND;
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(f->txn, PID, &keep, false), 0);
+	commit(f);
+	f->now = 60 * SECOND;
+	put_text(f, object(OID), "one");
+	f->now = 60 * SECOND + 301;
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_history(f->txn, PID, &before), 0);
+	commit(f);
+	crash(f);
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_history(f->txn, PID, &after), 0);
+	commit(f);
+	assert_int_equal(after.horizon_sequence, before.horizon_sequence);
+	check_text(f, at_version(object(OID), view_of(f, PID, at_time(60 * SECOND + 2))), "one");
+}
+
+/* A policy that kept nothing ends: what it says is kept from then on is the moment of the last commit. */
+static void test_the_floor_of_a_policy_that_ended_is_no_later_after_a_crash(void **state)
+{
+	const struct engine_retention none = { .kind = ENGINE_RETAIN_NONE };
+	const struct engine_retention all = { .kind = ENGINE_RETAIN_ALL };
+	struct fixture *f = *state;
+
+	make_object(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(f->txn, PID, &none, false), 0);
+	commit(f);
+	f->now = 60 * SECOND;
+	put_text(f, object(OID), "one");
+	f->now = 62 * SECOND;
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(f->txn, PID, &all, false), 0);
+	commit(f);
+	f->now = 70 * SECOND;
+	crash(f);
+	check_text(f, at_version(object(OID), view_of(f, PID, at_time(62 * SECOND + 1))), "one");
+}
+
+static void test_commands_that_change_nothing_leave_the_last_commit_where_it_was(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t bound;
+
+	write_and_rest(f);
+	bound = bound_at(f, f->now);
+	f->now = 65 * SECOND;
+	begin(f, ENGINE_WRITE);
+	commit(f);
+	f->now = 70 * SECOND;
+	crash(f);
+	assert_int_equal(bound_at(f, 60 * SECOND + 301), bound);
+}
+
+/* As on a device that was so short of room that all history went, in the slot that goes on. */
+static void test_the_present_has_a_number_when_all_before_it_is_given_up(void **state)
+{
+	struct fixture *f = *state;
+	struct partition *device;
+	uint64_t bound = 0;
+
+	write_and_rest(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(partition_get(f->engine, 0, &device), 0);
+	device->history.device.reclaimed = slot_end(f->txn->sequence);
+	partition_mark_history(f->txn, device);
+	partition_release(f->engine, device);
+	commit(f);
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_moment_resolve(f->txn, PID, (struct engine_moment){ 0 }, &bound),
+			 0);
+	assert_true(bound > f->engine->committed);
+	commit(f);
+	check_text(f, at_version(object(OID), view_of(f, PID, at_sequence(bound))), "three");
+}
+
+static void test_numbers_tell_how_late_in_its_slot_a_commit_was(void **state)
+{
+	(void)state;
+	for (uint64_t interval = 1; interval < 40000000; interval = interval * 3 + 1) {
+		for (uint64_t step = 0; step < 50; step++) {
+			uint64_t elapsed = interval * step / 50;
+			uint64_t offset = slot_offset(elapsed, interval);
+			uint64_t told = slot_elapsed_ms(offset, interval);
+
+			assert_true(offset < SLOT_OFFSETS);
+			assert_true(told >= elapsed);
+			assert_true(told <= elapsed + interval / SLOT_OFFSETS);
+		}
+		assert_int_equal(slot_elapsed_ms(RECORD_SLOT - 1, interval), interval);
+		assert_int_equal(slot_offset(interval, interval), 0);
+	}
+	/* With every command a slot of its own. */
+	assert_int_equal(slot_elapsed_ms(RECORD_SLOT - 1, 0), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_a_moment_behind_the_last_commit_is_the_same_after_a_crash),
+		TEST(test_what_is_kept_for_certain_is_no_shorter_after_a_crash),
+		TEST(test_the_floor_of_a_policy_that_ended_is_no_later_after_a_crash),
+		TEST(test_commands_that_change_nothing_leave_the_last_commit_where_it_was),
+		TEST(test_the_present_has_a_number_when_all_before_it_is_given_up),
+		cmocka_unit_test(test_numbers_tell_how_late_in_its_slot_a_commit_was),
+	};
+
+	return cmocka_run_group_tests_name("history_last_commit", tests, NULL, NULL);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* When all slots, and then all sequence numbers, have been used up, writing is refused; reading goes on, and nothing wraps. */
+#include "engine/history/times.h"
+#include "tests/engine/history_fixture.h"
+
+/* The last slot whose end is not "newest". */
+#define LAST_SLOT (slot_begin(RECORD_NEWEST) - RECORD_SLOT)
+
+static void make_object(struct fixture *f)
+{
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_partition_create(f->txn, PID, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID, 1, NULL), 0);
+	commit(f);
+}
+
+/* Lets the numbers go on behind this one, as if those before had been used, with a write. */
+static void go_on_behind(struct fixture *f, uint64_t sequence, const char *text)
+{
+	f->engine->committed = sequence;
+	f->now += 2000;
+	put_text(f, object(OID), text);
+	assert_true(f->engine->committed > sequence);
+}
+
+static void try_to_write(struct fixture *f, enum engine_mode mode)
+{
+	struct engine_txn *txn = (struct engine_txn *)f;
+
+	assert_int_equal(engine_begin(f->engine, mode, &txn), -EOVERFLOW);
+	assert_null(txn);
+}
+
+static void test_slots_are_used_up(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t version, of_device;
+	uint64_t chosen;
+
+	make_object(f);
+	put_text(f, object(OID), "one");
+	go_on_behind(f, LAST_SLOT - 2 * RECORD_SLOT, "two");
+	version = take_snapshot(f, PID, NULL);
+	put_text(f, object(OID), "three");
+	assert_int_equal(slot_begin(f->engine->committed), LAST_SLOT);
+	/* What needs a slot of its own has none; what does not goes on. */
+	f->now += 2000;
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_snapshot(f->txn, PID, NULL, &of_device), -EOVERFLOW);
+	assert_int_equal(engine_snapshot(f->txn, 0, NULL, &of_device), -EOVERFLOW);
+	assert_int_equal(engine_rollback(f->txn, PID, at_number(version)), -EOVERFLOW);
+	assert_int_equal(engine_clone(f->txn, PID, (struct engine_moment){ .kind = ENGINE_NOW }, 0,
+				      true, &chosen),
+			 -EOVERFLOW);
+	abort_all(f);
+	assert_int_equal(engine_reformat(f->engine), -EOVERFLOW);
+	for (int n = 0; n < 10; n++) {
+		f->now += 2000;
+		put_text(f, object(OID), n % 2 ? "odd" : "even");
+	}
+	crash(f);
+	assert_int_equal(slot_begin(f->engine->committed), LAST_SLOT);
+	check_text(f, object(OID), "odd");
+	check_text(f, at_version(object(OID), version), "two");
+	f->now += 2000;
+	put_text(f, object(OID), "last");
+	check_text(f, object(OID), "last");
+}
+
+static void test_numbers_are_used_up(void **state)
+{
+	struct fixture *f = *state;
+
+	make_object(f);
+	go_on_behind(f, LAST_SLOT - 1, "one");
+	go_on_behind(f, LAST_SLOT + RECORD_SLOT - 3, "two");
+	assert_int_equal(f->engine->committed, LAST_SLOT + RECORD_SLOT - 2);
+	put_text(f, object(OID), "three");
+	assert_int_equal(f->engine->committed + 1, slot_begin(RECORD_NEWEST));
+	for (int round = 0; round < 2; round++) {
+		try_to_write(f, ENGINE_WRITE);
+		try_to_write(f, ENGINE_FREE);
+		check_text(f, object(OID), "three");
+		/* Access times stay in memory. */
+		begin(f, ENGINE_READ);
+		assert_int_equal(engine_accessed(f->txn, object(OID), true, false), 0);
+		commit(f);
+		assert_int_equal(engine_flush(f->engine), 0);
+		assert_int_equal(engine_reformat(f->engine), -EOVERFLOW);
+		crash(f);
+	}
+}
+
+/* Numbers of transactions that are aborted do not lead past the end either. */
+static void test_aborted_transactions_do_not_lead_past_the_end(void **state)
+{
+	struct fixture *f = *state;
+
+	make_object(f);
+	go_on_behind(f, LAST_SLOT + RECORD_SLOT - 6, "one");
+	for (int n = 0; n < 10; n++) {
+		struct engine_txn *txn;
+
+		if (engine_begin(f->engine, ENGINE_WRITE, &txn) == -EOVERFLOW)
+			break;
+		assert_true(txn->sequence < slot_begin(RECORD_NEWEST));
+		engine_abort(txn);
+	}
+	check_text(f, object(OID), "one");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_slots_are_used_up),
+		TEST(test_numbers_are_used_up),
+		TEST(test_aborted_transactions_do_not_lead_past_the_end),
+	};
+
+	return cmocka_run_group_tests_name("history_numbers_end", tests, NULL, NULL);
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Removed partitions at points in time of the device: whose policy takes them out of reach, and whose does not. */
+#include "engine/history/history.h"
+#include "tests/engine/device_fixture.h"
+
+enum { YEARS = 1000000000 };
+
+static int try_policy(struct device *device, uint64_t partition, enum engine_retention_kind kind,
+		      uint64_t locked_until_ms)
+{
+	const struct engine_retention retention = { .kind = kind,
+						    .locked_until_ms = locked_until_ms };
+
+	begin(device, ENGINE_RESCUE);
+	return end(device, engine_retention_set(device->txn, partition, &retention, false));
+}
+
+static int try_rollback(struct device *device, struct engine_moment to)
+{
+	begin(device, ENGINE_RESCUE);
+	return end(device, engine_rollback(device->txn, 0, to));
+}
+
+static struct engine_moment at(uint64_t ms)
+{
+	return (struct engine_moment){ .kind = ENGINE_AT_TIME, .value = ms };
+}
+
+static uint64_t horizon_of_device(struct device *device)
+{
+	struct engine_history history;
+
+	begin(device, ENGINE_READ);
+	assert_int_equal(engine_history(device->txn, 0, &history), 0);
+	commit(device);
+	return history.horizon_sequence;
+}
+
+/* A partition that says 'a' at 4 s and 'b' at 8 s. */
+static void write_twice(struct device *device)
+{
+	write_page(device, 2 * SECOND, 0, 'a');
+	write_page(device, 7 * SECOND, 0, 'b');
+	device->now = 9 * SECOND;
+}
+
+static void test_a_lock_of_another_partition_leaves_what_was_removed_in_reach(void **state)
+{
+	struct device *device = *state;
+
+	write_twice(device);
+	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_SNAPSHOTS, YEARS), 0);
+	device->now = 11 * SECOND;
+	remove_partition(device);
+	device->now = 13 * SECOND;
+	merge_all(device);
+	/* Since the lock, and from before it. */
+	assert_int_equal(try_rollback(device, at(10 * SECOND)), 0);
+	check_page(device, 0, 0, 'b');
+	device->now = 15 * SECOND;
+	merge_all(device);
+	assert_int_equal(try_rollback(device, at(5 * SECOND)), 0);
+	check_page(device, 0, 0, 'a');
+}
+
+static void test_a_policy_that_gives_up_for_room_only_ends_no_moment_of_the_device(void **state)
+{
+	struct device *device = *state;
+
+	assert_int_equal(try_policy(device, 0, ENGINE_RETAIN_ALL, 0), 0);
+	write_twice(device);
+	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_SNAPSHOTS, 0), 0);
+	remove_partition(device);
+	/* Nor does it when the policy goes. */
+	device->now = 11 * SECOND;
+	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_ALL, 0), 0);
+	device->now = 13 * SECOND;
+	merge_all(device);
+	assert_int_equal(try_rollback(device, at(8 * SECOND)), 0);
+	check_page(device, 0, 0, 'b');
+	/* Which looks at all policies again. */
+	device->now = 15 * SECOND;
+	merge_all(device);
+	assert_int_equal(try_rollback(device, at(5 * SECOND)), 0);
+	check_page(device, 0, 0, 'a');
+}
+
+static void test_a_policy_that_keeps_nothing_takes_no_moment_of_before_it(void **state)
+{
+	struct device *device = *state;
+
+	write_twice(device);
+	create(device, CLONE);
+	device->now = 11 * SECOND;
+	assert_int_equal(try_policy(device, CLONE, ENGINE_RETAIN_NONE, 0), 0);
+	device->now = 13 * SECOND;
+	remove_partition(device);
+	device->now = 15 * SECOND;
+	merge_all(device);
+	/* While it stands, and when it is gone. */
+	assert_int_equal(try_rollback(device, at(5 * SECOND)), 0);
+	check_page(device, 0, 0, 'a');
+	device->now = 17 * SECOND;
+	merge_all(device);
+	crash(device);
+	assert_int_equal(try_rollback(device, at(10 * SECOND)), 0);
+	check_page(device, 0, 0, 'b');
+	device->now = 19 * SECOND;
+	merge_all(device);
+	assert_int_equal(try_rollback(device, at(5 * SECOND)), 0);
+	check_page(device, 0, 0, 'a');
+}
+
+/* Whoever may set it can't take what it held before from who may roll the device back. */
+static void test_neither_does_it_take_what_the_partition_itself_was_then(void **state)
+{
+	struct device *device = *state;
+
+	write_twice(device);
+	assert_int_equal(try_policy(device, PARTITION, ENGINE_RETAIN_NONE, 0), 0);
+	write_page(device, 11 * SECOND, 0, 'x');
+	device->now = 13 * SECOND;
+	merge_all(device);
+	assert_int_equal(view_at(device, 5 * SECOND), 0);
+	assert_int_equal(try_rollback(device, at(5 * SECOND)), 0);
+	check_page(device, 0, 0, 'a');
+	device->now = 15 * SECOND;
+	merge_all(device);
+	remove_partition(device);
+	device->now = 17 * SECOND;
+	merge_all(device);
+	assert_int_equal(try_rollback(device, at(8 * SECOND)), 0);
+	check_page(device, 0, 0, 'b');
+}
+
+/* Also what is older than all moments of the device, and still showed at the first of them. */
+static void test_nor_what_it_had_long_been_then(void **state)
+{
+	const struct engine_retention while_keeping = { .kind = ENGINE_RETAIN_NONE,
+							.keep_all_ms = 100 * SECOND };
+	struct device *device = *state;
+
+	begin(device, ENGINE_RESCUE);
+	assert_int_equal(end(device, engine_retention_set(device->txn, 0, &while_keeping, false)),
+			 0);
+	for (uint32_t page = 0; page < 64; page++)
+		write_page(device, 2 * SECOND, page, 'a');
+	for (uint32_t page = 0; page < 64; page++)
+		write_page(device, 150 * SECOND, page, 'b');
+	device->now = 160 * SECOND;
+	assert_int_equal(try_policy(device, PARTITION, ENGINE_RETAIN_NONE, 0), 0);
+	device->now = 200 * SECOND;
+	merge_all(device);
+	assert_int_equal(try_rollback(device, at(2 * SECOND - 1)), -ENOENT);
+	assert_int_equal(try_rollback(device, at(120 * SECOND)), 0);
+	for (uint32_t page = 0; page < 64; page++)
+		check_page(device, 0, page, 'a');
+}
+
+static void test_while_a_partition_keeps_nothing_the_device_has_versions_only(void **state)
+{
+	struct engine_moment version = { .kind = ENGINE_AT_VERSION };
+	struct device *device = *state;
+
+	write_twice(device);
+	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_NONE, 0), 0);
+	write_page(device, 10 * SECOND, 0, 'c');
+	device->now = 11 * SECOND;
+	version.value = take_snapshot(device, 0);
+	write_page(device, 12 * SECOND, 0, 'd');
+	write_page(device, 14 * SECOND, 0, 'e');
+	device->now = 15 * SECOND;
+	assert_int_equal(try_rollback(device, at(13 * SECOND)), -ENODATA);
+	/* Nor do they come back with another policy. */
+	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_SNAPSHOTS, 0), 0);
+	write_page(device, 17 * SECOND, 0, 'f');
+	device->now = 19 * SECOND;
+	remove_partition(device);
+	device->now = 21 * SECOND;
+	merge_all(device);
+	assert_int_equal(try_rollback(device, at(13 * SECOND)), -ENODATA);
+	/* Behind it there are some again. */
+	assert_int_equal(try_rollback(device, at(16 * SECOND)), 0);
+	check_page(device, 0, 0, 'e');
+	device->now = 23 * SECOND;
+	assert_int_equal(try_rollback(device, at(18 * SECOND)), 0);
+	check_page(device, 0, 0, 'f');
+	device->now = 25 * SECOND;
+	merge_all(device);
+	assert_int_equal(try_rollback(device, version), 0);
+	check_page(device, 0, 0, 'c');
+	device->now = 27 * SECOND;
+	assert_int_equal(try_rollback(device, at(8 * SECOND)), 0);
+	check_page(device, 0, 0, 'b');
+}
+
+/* Views show what a rollback would lead to, of removed partitions too, or are refused as it is. */
+static void test_the_device_is_viewed_as_it_can_be_rolled_back(void **state)
+{
+	struct engine_moment moment = at(8 * SECOND);
+	struct device *device = *state;
+	uint32_t version;
+
+	write_twice(device);
+	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_NONE, 0), 0);
+	device->now = 11 * SECOND;
+	remove_partition(device);
+	device->now = 13 * SECOND;
+	merge_all(device);
+	begin(device, ENGINE_READ);
+	assert_int_equal(engine_view_open(device->txn, 0, moment, &version), 0);
+	moment.value = 10 * SECOND;
+	assert_int_equal(engine_view_open(device->txn, 0, moment, &(uint32_t){ 0 }), -ENODATA);
+	commit(device);
+	check_page(device, version, 0, 'b');
+}
+
+/* To the millisecond. */
+static void test_the_times_without_moments_are_told(void **state)
+{
+	struct device *device = *state;
+	struct engine_history history;
+	struct engine_blank *blank = history.blanks;
+
+	write_twice(device);
+	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_NONE, 0), 0);
+	write_page(device, 11 * SECOND, 0, 'c');
+	write_page(device, 13 * SECOND, 0, 'd');
+	begin(device, ENGINE_READ);
+	assert_int_equal(engine_history(device->txn, 0, &history), 0);
+	commit(device);
+	assert_int_equal(history.blank_count, 1);
+	assert_int_equal(blank->until_ms, 0);
+	device->now = 15 * SECOND;
+	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_ALL, 0), 0);
+	write_page(device, 17 * SECOND, 0, 'e');
+	device->now = 19 * SECOND;
+	begin(device, ENGINE_READ);
+	assert_int_equal(engine_history(device->txn, 0, &history), 0);
+	commit(device);
+	assert_int_equal(history.blank_count, 1);
+	assert_in_range(blank->from_ms, 8 * SECOND, 9 * SECOND);
+	assert_in_range(blank->until_ms, 15 * SECOND, 16 * SECOND);
+	assert_true(history.first_time_ms < 7 * SECOND);
+	assert_int_equal(history.horizon_time_ms, blank->until_ms);
+	assert_int_equal(try_rollback(device, at(blank->from_ms)), -ENODATA);
+	assert_int_equal(try_rollback(device, at(blank->until_ms - 1)), -ENODATA);
+	assert_int_equal(try_rollback(device, at(blank->until_ms)), 0);
+	device->now = 21 * SECOND;
+	assert_int_equal(try_rollback(device, at(blank->from_ms - 1)), 0);
+	/* A partition has none. */
+	begin(device, ENGINE_READ);
+	assert_int_equal(engine_history(device->txn, PARTITION, &history), 0);
+	commit(device);
+	assert_int_equal(history.blank_count, 0);
+	assert_int_equal(history.first_time_ms, history.horizon_time_ms);
+}
+
+/* It keeps none of the room that a partition takes which keeps nothing, also when everything else is kept. */
+static void test_what_a_partition_held_that_kept_nothing_goes_with_it(void **state)
+{
+	struct engine_statistics before, behind;
+	struct device *device = *state;
+
+	assert_int_equal(try_policy(device, PARTITION, ENGINE_RETAIN_NONE, 0), 0);
+	assert_int_equal(try_policy(device, 0, ENGINE_RETAIN_ALL, 0), 0);
+	for (uint32_t page = 0; page < 1000; page++)
+		write_page(device, 2 * SECOND + page, page, 'a');
+	engine_read_statistics(device->engine, &before);
+	device->now = 11 * SECOND;
+	remove_partition(device);
+	device->now = 13 * SECOND;
+	merge_all(device);
+	engine_read_statistics(device->engine, &behind);
+	/* What merging wrote meanwhile is half of it. */
+	assert_true(behind.used_bytes < before.used_bytes);
+}
+
+/* Writes more than there is room for, so that the oldest history goes. */
+static void write_over(struct device *device)
+{
+	const struct engine_address address = { .partition = OTHERS, .object = OBJECT };
+	struct engine_merge_result total = { 0 };
+	char bytes[8 * PAGE] = { 0 };
+
+	for (int round = 0; round < 900; round++) {
+		int result;
+
+		device->now += SECOND;
+		begin(device, ENGINE_WRITE);
+		result = engine_write(device->txn, address, 0, bytes, sizeof(bytes));
+		if (result)
+			engine_abort(device->txn);
+		else
+			result = engine_commit(device->txn, false);
+		device->txn = NULL;
+		assert_true(result == 0 || result == -ENOSPC);
+		for (int step = 0; result && step < 64; step++)
+			engine_merge(device->engine, &total);
+	}
+	assert_true(total.segments_freed > 0);
+}
+
+static void test_what_was_given_up_for_room_does_not_come_back_with_another_policy(void **state)
+{
+	struct device *device = *state;
+	uint64_t horizon;
+
+	write_twice(device);
+	assert_int_equal(try_policy(device, 0, ENGINE_RETAIN_ALL, 0), 0);
+	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_SNAPSHOTS, 0), 0);
+	write_over(device);
+	horizon = horizon_of_device(device);
+	assert_int_equal(try_rollback(device, at(8 * SECOND)), -ENOENT);
+	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_ALL, 0), 0);
+	assert_int_equal(horizon_of_device(device), horizon);
+	assert_int_equal(try_rollback(device, at(8 * SECOND)), -ENOENT);
+}
+
+static void test_under_a_locked_device_no_policy_ends_its_moments(void **state)
+{
+	struct device *device = *state;
+	uint64_t horizon;
+
+	write_twice(device);
+	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_SNAPSHOTS, 0), 0);
+	assert_int_equal(try_policy(device, 0, ENGINE_RETAIN_SNAPSHOTS, YEARS), 0);
+	horizon = horizon_of_device(device);
+	device->now = 11 * SECOND;
+	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_NONE, 0), -EPERM);
+	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_ALL, 0), 0);
+	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_SNAPSHOTS, 0), -EPERM);
+	assert_int_equal(horizon_of_device(device), horizon);
+	create(device, PARTITION + 0x1000);
+	assert_int_equal(try_policy(device, PARTITION + 0x1000, ENGINE_RETAIN_NONE, 0), -EPERM);
+	assert_int_equal(horizon_of_device(device), horizon);
+}
+
+static void test_of_older_programs_all_that_gave_up_count_as_keeping_nothing(void **state)
+{
+	struct history history = history_new(RECORD_ROOT_INDEX, 0), found;
+	uint8_t record[HISTORY_DEVICE_BYTES];
+	uint32_t length;
+
+	(void)state;
+	history.device.lossy = 3;
+	history.device.losing = 1;
+	length = history_encode(&history, RECORD_ROOT_INDEX, record);
+	assert_int_equal(history_decode(&found, RECORD_ROOT_INDEX, record, length), 0);
+	assert_int_equal(found.device.losing, 1);
+	record[252] = 4;
+	assert_int_equal(history_decode(&found, RECORD_ROOT_INDEX, record, length), -EBADMSG);
+	record[0] = HISTORY_FORMAT_2;
+	memset(record + 252, 0, 4);
+	assert_int_equal(history_decode(&found, RECORD_ROOT_INDEX, record, length), -EBADMSG);
+	length = HISTORY_DEVICE_BYTES_OLD;
+	assert_int_equal(history_decode(&found, RECORD_ROOT_INDEX, record, length), 0);
+	assert_int_equal(found.device.lossy, 3);
+	assert_int_equal(found.device.losing, 3);
+}
+
+/* They dropped what lay behind, of the device's moments and intervals. */
+static void test_of_older_programs_there_is_nothing_behind_one_that_keeps_nothing(void **state)
+{
+	struct history history = history_new(RECORD_ROOT_INDEX, 0), found;
+	uint8_t record[HISTORY_DEVICE_BYTES];
+
+	(void)state;
+	history.device.slot_sequence = 0x70000;
+	history.device.lossy_removed = 0x30000;
+	history_encode(&history, RECORD_ROOT_INDEX, record);
+	record[0] = HISTORY_FORMAT_3;
+	assert_int_equal(
+		history_decode(&found, RECORD_ROOT_INDEX, record, HISTORY_DEVICE_BYTES_OLD), 0);
+	assert_int_equal(found.device.blanks.since, 0);
+	assert_int_equal(found.device.intervals_floor, 0x30000);
+	history.device.lossy = history.device.losing = 1;
+	history_encode(&history, RECORD_ROOT_INDEX, record);
+	record[0] = HISTORY_FORMAT_3;
+	assert_int_equal(
+		history_decode(&found, RECORD_ROOT_INDEX, record, HISTORY_DEVICE_BYTES_OLD), 0);
+	assert_int_equal(found.device.intervals_floor, 0x70000);
+	assert_int_equal(blanks_pass(&found.device.blanks, 0x70005, 1), 0x70005);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_a_lock_of_another_partition_leaves_what_was_removed_in_reach),
+		TEST(test_a_policy_that_gives_up_for_room_only_ends_no_moment_of_the_device),
+		TEST(test_a_policy_that_keeps_nothing_takes_no_moment_of_before_it),
+		TEST(test_neither_does_it_take_what_the_partition_itself_was_then),
+		TEST(test_nor_what_it_had_long_been_then),
+		TEST(test_while_a_partition_keeps_nothing_the_device_has_versions_only),
+		TEST(test_the_device_is_viewed_as_it_can_be_rolled_back),
+		TEST(test_the_times_without_moments_are_told),
+		TEST(test_what_a_partition_held_that_kept_nothing_goes_with_it),
+		TEST(test_what_was_given_up_for_room_does_not_come_back_with_another_policy),
+		TEST(test_under_a_locked_device_no_policy_ends_its_moments),
+		cmocka_unit_test(test_of_older_programs_all_that_gave_up_count_as_keeping_nothing),
+		cmocka_unit_test(
+			test_of_older_programs_there_is_nothing_behind_one_that_keeps_nothing),
+	};
+
+	return cmocka_run_group_tests_name("history_removed", tests, NULL, NULL);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Runs against the model on the record store on flash, with and without power cuts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "common/log.h"
+#include "tests/engine/model/model_power.h"
+
+static uint64_t setting(const char *name, uint64_t otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoull(text, NULL, 0) : otherwise;
+}
+
+void model_start(struct model_run *run, const char *name, uint64_t otherwise_seed,
+		 uint64_t operations)
+{
+	uint64_t seed = setting("MUNINN_SEED", otherwise_seed);
+
+	run->history_often = run->power || getenv("MUNINN_HISTORY_OFTEN");
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	operations /= 4;
+#endif
+	operations = setting("MUNINN_OPERATIONS", operations);
+	printf("%s: MUNINN_SEED=%llu MUNINN_OPERATIONS=%llu\n", name, (unsigned long long)seed,
+	       (unsigned long long)operations);
+	model_run(run, seed, operations);
+}
+
+/* The smallest caches, so that records are read again and again. */
+static const struct engine_options small = {
+	.rows = 2,
+	.segment_pages = 8,
+	.record_bytes = 128,
+	.onode_cache_entries = 1,
+	.directory_cache_nodes = 1,
+};
+
+/* As engine_open does, with points between records at which the power may fail. */
+static struct engine *open_flash(struct model_run *run)
+{
+	struct error_text error = { "" };
+	struct record_store *store;
+	struct engine *engine = NULL;
+	int result = muninn_open(run->store.context, &run->options, &store, &error);
+
+	if (!result && run->power)
+		model_power_attach(run->power, store);
+	if (!result)
+		result = engine_open_on(store, &run->options, &engine);
+	if (result && !(run->power && model_power_is_off(run->power)))
+		fail_msg("%s (error %d)", error.text, result);
+	if (!result)
+		engine->pieces_put_again = MODEL_PIECES_PUT_AGAIN;
+	return engine;
+}
+
+static void discard_line(enum log_level level, const char *line)
+{
+	(void)level;
+	(void)line;
+}
+
+static struct nand *make_device(const struct model_flash *flash,
+				const struct engine_options *options)
+{
+	const struct nand_geometry geometry = {
+		.page_bytes = 512,
+		.spare_bytes = 64,
+		.pages_per_block = 8,
+		.blocks = flash->blocks,
+		.channels = 1,
+		.dies_per_channel = 1,
+	};
+	struct error_text error = { "" };
+	struct nand *nand = NULL;
+	uint64_t nvram;
+
+	if (engine_nvram_bytes(&geometry, options, &nvram, &error) ||
+	    nand_open_memory(&geometry, nvram, &nand, &error) ||
+	    engine_format(nand, options, &error))
+		fail_msg("%s", error.text);
+	return nand;
+}
+
+void model_run_on_flash(const char *name, const struct model_flash *flash, uint64_t seed,
+			uint64_t operations)
+{
+	/* For room, history is given up. */
+	struct model_run run = { .store = { .open = open_flash },
+				 .options = small,
+				 .policies = true,
+				 .lossy = true,
+				 .restless = flash->restless };
+	static const uint8_t first_boot[16];
+	struct nand *nand;
+
+	run.options.merge_manual = flash->merge_manual;
+	if (flash->power_fails)
+		run.options.boot_id = first_boot;
+	nand = make_device(flash, &run.options);
+	run.store.context = nand;
+	if (flash->power_fails) {
+		run.power = model_power_create(nand);
+		run.options.boot_id = model_power_boot(run.power);
+		log_configure(getenv("MUNINN_VERBOSE") ? NULL : discard_line, LOG_LEVEL_ERROR);
+	}
+	model_start(&run, name, seed, operations);
+	if (flash->power_fails) {
+		log_configure(NULL, LOG_LEVEL_WARNING);
+		model_power_report(run.power);
+		model_power_destroy(run.power);
+	}
+	nand_close(nand);
+}

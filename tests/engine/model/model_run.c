@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+#include "tests/engine/model/model_power.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/bytes.h"
+
+/* When a run begins: long enough behind the beginning of time for the clock to go back. */
+#define FIRST_MS 300000
+
+uint64_t model_run_below(struct model_run *run, uint64_t limit)
+{
+	uint64_t z = run->random += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return (z ^ z >> 31) % limit;
+}
+
+static uint64_t clock_of(void *context)
+{
+	return ((struct model_run *)context)->now_ms;
+}
+
+/* ---- transactions ---- */
+
+static void reading_transaction(struct model_run *run)
+{
+	uint64_t count = 1 + model_run_below(run, 6);
+
+	run->doing = MODEL_READING;
+	run->model.bypass = false;
+	assert_int_equal(answer(run, engine_begin(run->engine, ENGINE_READ, &run->txn)), 0);
+	if (one_in(run, 6))
+		history_check_some(run);
+	for (; count; count--)
+		operate_reading(run);
+	engine_abort(run->txn);
+	run->txn = NULL;
+}
+
+/* ---- the clock ---- */
+
+void model_run_see(struct model_run *run)
+{
+	struct partition *root;
+	int result;
+
+	answer(run, 0);
+	model_clock_see(&run->model.clock, run->engine->committed, run->now_ms);
+	result = partition_get(run->engine, 0, &root);
+	if (!result) {
+		run->model.clock.cut = root->history.device.times_first > 0;
+		partition_release(run->engine, root);
+	}
+	assert_int_equal(answer(run, result), 0);
+}
+
+void model_run_set_clock(struct model_run *run, uint64_t ms)
+{
+	if (run->engine)
+		model_run_see(run);
+	run->now_ms = ms;
+	locks_follow_clock(run);
+}
+
+void model_run_jump(struct model_run *run, uint64_t one_of)
+{
+	if (run->model.clock.doubt_count == MODEL_DOUBTS || !one_in(run, one_of))
+		return;
+	model_run_set_clock(run, model_clock_some_jump(&run->model.clock, run->now_ms,
+						       model_run_below(run, UINT64_MAX)));
+	run->jumps++;
+}
+
+/* ---- opening again ---- */
+
+static void open_again(struct model_run *run)
+{
+	uint64_t before_ms = run->now_ms;
+
+	run->doing = MODEL_OPENING;
+	model_run_jump(run, 4);
+	run->engine = run->store.open(run);
+	answer(run, 0);
+	model_clock_see(&run->model.clock, run->engine->committed, before_ms);
+	model_clock_open(&run->model.clock, run->engine->committed);
+}
+
+void model_run_abandon(struct model_run *run)
+{
+	engine_abandon(run->engine);
+	run->engine = NULL;
+	run->txn = NULL;
+	object_model_abort(&run->model);
+	run->crashes++;
+	run->crashed = true;
+	open_again(run);
+}
+
+void model_run_begin(struct model_run *run, enum engine_mode mode)
+{
+	/* What the engine has committed for itself may be of the slot before. */
+	model_run_see(run);
+	assert_int_equal(engine_begin(run->engine, mode, &run->txn), 0);
+	object_model_begin(&run->model, run->txn->sequence, run->now_ms);
+	answer(run, 0);
+}
+
+bool model_run_commit(struct model_run *run)
+{
+	bool stable = one_in(run, 10);
+	int result;
+
+	model_power_committing(run);
+	result = engine_commit(run->txn, stable);
+	run->txn = NULL;
+	if (model_power_committed(run, result, stable))
+		return true;
+	run->commits += result == 0;
+	run->failures += result == -ENOSPC;
+	assert_true(result == 0 || result == -ENOSPC);
+	return result == 0;
+}
+
+static void writing_transaction(struct model_run *run)
+{
+	enum engine_mode mode = one_in(run, 10) ? ENGINE_FREE : ENGINE_WRITE;
+	uint64_t count = 1 + model_run_below(run, 8);
+
+	run->doing = MODEL_WRITING;
+	if (run->store.disturb && one_in(run, 20))
+		run->store.disturb(run);
+	model_run_begin(run, mode);
+	if (one_in(run, 40))
+		operate_snapshot(run);
+	while (run->txn && count--)
+		operate(run);
+	if (!run->txn)
+		return;
+	if (one_in(run, 200)) {
+		model_run_abandon(run);
+	} else if (one_in(run, 12)) {
+		engine_abort(run->txn);
+		run->txn = NULL;
+		object_model_abort(&run->model);
+		run->aborts++;
+	} else if (model_run_commit(run)) {
+		object_model_commit(&run->model);
+	} else {
+		object_model_abort(&run->model);
+	}
+}
+
+/* The access times of an object are found as they are stored, unless the host fails: then they may be those of before. */
+static void found_stored(struct model_run *run, struct model_object *object)
+{
+	if (!model_power_may_take_back(run)) {
+		object_model_settled(object);
+		return;
+	}
+	object_model_accessed(object, ENGINE_TIME_DATA_ACCESSED,
+			      object->times_ms[ENGINE_TIME_DATA_ACCESSED]);
+	object_model_accessed(object, ENGINE_TIME_ATTRIBUTES_ACCESSED,
+			      object->times_ms[ENGINE_TIME_ATTRIBUTES_ACCESSED]);
+}
+
+/* Everything that is known about access times is stable now. */
+static void all_stable(struct model_run *run)
+{
+	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++) {
+		struct model_state *state = &run->model.partitions[index].now;
+
+		if (state->self)
+			found_stored(run, state->self);
+		for (uint32_t object = 0; object < state->count; object++)
+			found_stored(run, state->objects[object]);
+	}
+}
+
+void model_run_look(struct model_run *run)
+{
+	assert_int_equal(answer(run, engine_begin(run->engine, ENGINE_READ, &run->txn)), 0);
+	object_check_all(run);
+	locks_check(run);
+	if (one_in(run, 3) || (run->power && run->crashed))
+		history_check(run);
+	engine_abort(run->txn);
+	run->txn = NULL;
+	if (run->crashed)
+		all_stable(run);
+	run->crashed = run->unsure = false;
+}
+
+static void format(struct model_run *run)
+{
+	answer(run, 0); /* it may have none already */
+	model_power_spare(run);
+	if (locks_hold_anything(run)) {
+		assert_int_equal(engine_reformat(run->engine), -EPERM);
+		run->refusals++;
+		model_run_set_clock(run, locks_latest(&run->model));
+	}
+	assert_int_equal(engine_reformat(run->engine), 0);
+	object_model_clear(&run->model);
+	model_clock_open(&run->model.clock, run->engine->committed);
+	run->formats++;
+}
+
+static void close_and_open(struct model_run *run)
+{
+	struct engine *engine = run->engine;
+
+	run->engine = NULL;
+	run->doing = MODEL_CLOSING;
+	assert_int_equal(answer(run, engine_close(engine)), 0);
+	model_power_flushed(run);
+	/* On a full device access times can get lost. */
+	run->crashed = true;
+	open_again(run);
+}
+
+/* Opens again, cleanly or not, flushes, or formats. */
+static void upheaval(struct model_run *run)
+{
+	switch (model_run_below(run, 4)) {
+	case 0:
+		object_model_begin(&run->model, 0, 0);
+		model_run_abandon(run);
+		break;
+	case 1:
+		close_and_open(run);
+		break;
+	case 2:
+		run->doing = MODEL_FLUSHING;
+		assert_int_equal(answer(run, engine_flush(run->engine)), 0);
+		model_power_flushed(run);
+		break;
+	default:
+		if (one_in(run, 10))
+			format(run);
+		break;
+	}
+	run->doing = MODEL_READING;
+	model_run_look(run);
+}
+
+/* A full store is formatted, or nothing would happen any more. */
+static void format_if_full(struct model_run *run, uint64_t *failures, uint64_t *commits)
+{
+	if (run->commits > *commits) {
+		*commits = run->commits;
+		*failures = run->failures;
+	}
+	if (run->failures - *failures < 20)
+		return;
+	model_power_spare(run);
+	model_run_look(run);
+	format(run);
+	*failures = run->failures;
+}
+
+/* A transaction, and sometimes more. */
+static void turn(struct model_run *run)
+{
+	model_run_set_clock(run, run->now_ms + model_run_below(run, 100));
+	model_run_jump(run, 150);
+	if (one_in(run, 3))
+		reading_transaction(run);
+	else if (one_in(run, run->restless ? 3 : run->history_often ? 4 : 12))
+		history_operate(run);
+	else
+		writing_transaction(run);
+	if (run->store.calm)
+		run->store.calm(run);
+	if (one_in(run, 300))
+		upheaval(run);
+	else if (run->crashed || run->unsure || one_in(run, 300))
+		model_run_look(run);
+}
+
+void model_run(struct model_run *run, uint64_t seed, uint64_t operations)
+{
+	uint64_t failures = 0, commits = 0;
+
+	run->random = seed;
+	run->now_ms = FIRST_MS;
+	run->options.clock_ms = clock_of;
+	run->options.clock_context = run;
+	run->engine = run->store.open(run);
+	object_model_init(&run->model, run->engine->page_bytes);
+	run->buffer = malloc(max_u64(all_bytes(run), 5000));
+	assert_non_null(run->buffer);
+	while (run->operations < operations) {
+		model_power_turn(run, turn);
+		format_if_full(run, &failures, &commits);
+	}
+	model_power_spare(run);
+	model_run_look(run);
+	assert_int_equal(engine_close(run->engine), 0);
+	object_model_clear(&run->model);
+	free(run->buffer);
+	printf("%llu operations: %llu commits, %llu aborts, %llu crashes, %llu without room, %llu "
+	       "formats, %llu rollbacks, %llu clones; %llu moments and %llu modifications "
+	       "compared; %llu locks, %llu refusals for them; %llu jumps of the clock, %llu times "
+	       "looked up, %llu in doubt; %llu comparisons of two moments\n",
+	       (unsigned long long)run->operations, (unsigned long long)run->commits,
+	       (unsigned long long)run->aborts, (unsigned long long)run->crashes,
+	       (unsigned long long)run->failures, (unsigned long long)run->formats,
+	       (unsigned long long)run->rollbacks, (unsigned long long)run->clones,
+	       (unsigned long long)run->moments, (unsigned long long)run->undone,
+	       (unsigned long long)run->locks, (unsigned long long)run->refusals,
+	       (unsigned long long)run->jumps, (unsigned long long)run->times,
+	       (unsigned long long)run->doubted, (unsigned long long)run->diffs);
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Random operations on an engine and on the model of it side by side: both give the same results, and the engine shows
+ * what the model shows, at any moment, in any version, after aborts, crashes and failures for lack of room.
+ */
+#ifndef MUNINN_TESTS_ENGINE_MODEL_MODEL_RUN_H
+#define MUNINN_TESTS_ENGINE_MODEL_MODEL_RUN_H
+
+#include "engine/objects/objects.h"
+#include "tests/engine/object_model.h"
+
+struct model_run;
+
+/* The store that a run is on. */
+struct model_store {
+	/* Opens the engine on what the store holds. Fails only for want of power: NULL. */
+	struct engine *(*open)(struct model_run *run);
+	/* The store begins to fail for lack of room now and then, at random, or is asked to. May be NULL. */
+	void (*disturb)(struct model_run *run);
+	void (*calm)(struct model_run *run);
+	void *context;
+};
+
+/* Objects are small: what goes back with more pages does so by hiding what came since. */
+#define MODEL_PIECES_PUT_AGAIN 2
+
+/* What a run is doing when the power fails. */
+enum model_doing {
+	MODEL_READING,
+	MODEL_WRITING,
+	MODEL_FLUSHING,
+	MODEL_CLOSING,
+	MODEL_OPENING,
+	MODEL_SNAPSHOT,
+	MODEL_REMOVE,
+	MODEL_DEVICE_SNAPSHOT,
+	MODEL_DROP,
+	MODEL_ROLLBACK,
+	MODEL_DEVICE_ROLLBACK,
+	MODEL_OBJECT_ROLLBACK,
+	MODEL_UNDO,
+	MODEL_CLONE,
+	MODEL_REFRESH,
+	MODEL_DETACH,
+	MODEL_RETENTION,
+	MODEL_MERGE,
+	MODEL_TRUST,
+	MODEL_DOINGS
+};
+
+struct model_run {
+	struct model_store store;
+	struct engine_options options;
+	struct engine *engine;
+	struct engine_txn *txn;
+	struct object_model model;
+	uint64_t random, now_ms;
+	uint64_t operations;
+	enum model_doing doing;
+	struct model_power *power; /* model_power.h; NULL: it never fails */
+	uint64_t commits, aborts, crashes, failures, formats; /* what happened */
+	uint64_t moments, undone, rollbacks, clones; /* what was compared or done of history */
+	uint64_t diffs;                              /* that were compared */
+	uint64_t locks, refusals;                    /* that were set; of commands, for locks */
+	uint64_t jumps, times, doubted; /* of the clock; that were looked up, and refused */
+	bool history_often; /* a quarter of the turns is of history, and partitions go to come back as clones */
+	bool restless; /* partitions and their clones come and go all the time; access times are not compared */
+	bool policies;   /* some change the policies of retention */
+	bool lossy;      /* history is given up: by policies, or for room */
+	bool crashed;    /* accessed times may be older than in the model */
+	bool unsure;     /* after going back, accessed times are any */
+	uint8_t *buffer; /* as long as the longest object */
+};
+
+/* Runs `operations` operations from `seed` on an empty engine; fails the test on the first difference. */
+void model_run(struct model_run *run, uint64_t seed, uint64_t operations);
+
+/*
+ * The same with the seed and number of operations that MUNINN_SEED and MUNINN_OPERATIONS ask for, or these. Says how to repeat
+ * the run before it begins.
+ */
+void model_start(struct model_run *run, const char *name, uint64_t otherwise_seed,
+		 uint64_t operations);
+
+/* A small device in memory. */
+struct model_flash {
+	uint32_t blocks;
+	bool merge_manual;
+	bool power_fails;
+	bool restless;
+};
+
+/* A run on the store on flash, as model_start. */
+void model_run_on_flash(const char *name, const struct model_flash *flash, uint64_t seed,
+			uint64_t operations);
+
+/* 0..limit - 1 */
+uint64_t model_run_below(struct model_run *run, uint64_t limit);
+
+static inline bool one_in(struct model_run *run, uint64_t limit)
+{
+	return model_run_below(run, limit) == 0;
+}
+
+static inline struct engine_address address_of(const struct model_partition *partition,
+					       uint64_t object, uint32_t version)
+{
+	return (struct engine_address){ .partition = partition->id,
+					.object = object,
+					.version = version };
+}
+
+/* The length of the longest object. */
+static inline uint64_t all_bytes(const struct model_run *run)
+{
+	return (uint64_t)MODEL_PIECES * run->model.page_bytes;
+}
+
+/* ---- model_power.c ---- */
+
+/* What a call to the engine returned; does not return if the power has failed. */
+int answer(struct model_run *run, int result);
+
+/* ---- model_diff.c ---- */
+
+/*
+ * DIFF in the open transaction between two moments, at which the partition is `from` and `to`, says exactly what is different. False:
+ * one of the moments can't be reached.
+ */
+bool model_check_differences(struct model_run *run, const struct model_partition *partition,
+			     const struct engine_moment moments[2], const struct model_state *from,
+			     const struct model_state *to);
+
+/* ---- model_check.c: the open transaction shows what the model shows ---- */
+
+/* The value in run->buffer, of which at most `copied` bytes are there. */
+void object_check_attribute(struct model_run *run, const struct model_attribute *wanted,
+			    uint32_t length, uint32_t copied);
+void object_check_read(struct model_run *run, struct engine_address address,
+		       const struct model_object *object, uint64_t offset, uint64_t length);
+void object_check_stat(struct model_run *run, struct engine_address address,
+		       const struct model_state *state, struct model_object *object);
+
+/* All of an object; all of everything, versions of old included. */
+void object_check(struct model_run *run, struct engine_address address,
+		  const struct model_state *state, struct model_object *object);
+void object_check_all(struct model_run *run);
+
+/* A partition at a version, 0 = now. */
+void object_check_state(struct model_run *run, const struct model_partition *partition,
+			uint32_t version, const struct model_state *state);
+
+/* ---- model_history.c ---- */
+
+/* One random operation, in a transaction of its own. */
+void history_operate(struct model_run *run);
+
+/*
+ * Numbers of versions of a partition that a rollback of the device made another one are as the engine says: the model learns
+ * them.
+ */
+void history_learn_numbers(struct model_run *run);
+
+/* ---- model_past.c: in the open reading transaction ---- */
+
+/* All moments that the model remembers; some of them, and some times. */
+void history_check(struct model_run *run);
+void history_check_some(struct model_run *run);
+
+/*
+ * What the engine said to a moment of the device that is no version: it has those at which every partition kept something, as far
+ * back as it reaches.
+ */
+void history_check_answer_of_device(struct model_run *run, const struct model_moment *moment,
+				    int result);
+
+/* From when on all moments of a partition can be reached, as the engine says. */
+uint64_t history_horizon_of(struct model_run *run, const struct model_partition *partition);
+
+/* ---- model_locks.c ---- */
+
+/* The policy that holds for a partition's state; NULL: of the device. */
+const struct engine_retention *locks_policy(const struct object_model *model,
+					    const struct model_state *state);
+
+/* Whether the retention of a partition (NULL: the device) is locked; whether that of anything is, and until when. */
+bool locks_hold(const struct model_run *run, const struct model_state *state);
+bool locks_hold_anything(const struct model_run *run);
+
+/*
+ * The same by any lock that ever was: one that was over while the clock was ahead counts again, also that of a partition which was
+ * removed meanwhile.
+ */
+bool locks_may_hold_anything(const struct model_run *run);
+
+/* Where the history begins that locks keep is to be learned anew. */
+void locks_forget_kept(struct model_run *run);
+
+/* The clock was set. */
+void locks_follow_clock(struct model_run *run);
+uint64_t locks_latest(const struct object_model *model);
+
+/* A policy for a partition or the device, for which `now` holds. */
+struct engine_retention locks_some_policy(struct model_run *run,
+					  const struct engine_retention *now);
+
+/* Whether nobody but the administrator may set it: of a partition, or NULL: of the device. */
+bool locks_refuse_policy(const struct model_run *run, const struct model_state *state,
+			 const struct engine_retention *wanted);
+
+/* Whether the locks refuse a rollback of the device. */
+bool locks_refuse_going_back(const struct model_run *run, const struct model_moment *moment);
+
+/* It is set: of a partition, or NULL: of the device. */
+void locks_set_policy(struct model_run *run, struct model_partition *partition,
+		      const struct engine_retention *policy, bool administrator);
+
+/* In the open reading transaction: policies are as set, and the history that a lock keeps is as long as it was. */
+void locks_check(struct model_run *run);
+
+/* ---- model_operate.c ---- */
+
+/* Makes a version of some partition in the open writing transaction. */
+void operate_snapshot(struct model_run *run);
+
+/* One random operation in the open writing transaction, which ends when there is no room for it. */
+void operate(struct model_run *run);
+
+/* One that only reads, in a reading transaction. */
+void operate_reading(struct model_run *run);
+
+/* ---- model_run.c ---- */
+
+/* Compares everything; after a crash also learns which access times are left. */
+void model_run_look(struct model_run *run);
+
+/* Everything that was committed until now was by the clock as it is. */
+void model_run_see(struct model_run *run);
+
+/* The clock is set. */
+void model_run_set_clock(struct model_run *run, uint64_t ms);
+
+/* Sets it, one time in `one_of`, to some other time; not when it has gone back too often already. */
+void model_run_jump(struct model_run *run, uint64_t one_of);
+
+/* Begins a writing transaction. */
+void model_run_begin(struct model_run *run, enum engine_mode mode);
+
+/*
+ * Ends the open writing transaction in a commit; whether the model follows. When the power fails meanwhile it does, and what
+ * became of it shows when the store is open again.
+ */
+bool model_run_commit(struct model_run *run);
+
+/* Closes as a crash does and opens again. */
+void model_run_abandon(struct model_run *run);
+
+#endif

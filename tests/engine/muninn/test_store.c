@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The Muninn record store against a model that keeps every version: random transactions, aborts and crashes.
+ * MUNINN_SEED and MUNINN_OPERATIONS choose another run; the seed is printed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <errno.h>
+
+#include "tests/engine/muninn/muninn_model.h"
+
+/* Sequence numbers leave gaps, so a moment is that of some version; half of the time a recent one. */
+static uint64_t some_bound(struct model *model)
+{
+	const struct model_history *history = &model->keys[model_below(model, MODEL_KEYS)];
+	size_t newest = history->count < 8 || model_below(model, 2) ? history->count : 8;
+
+	if (!newest)
+		return 0;
+	return history->versions[history->count - 1 - model_random(model) % newest].sequence;
+}
+
+/* The last moment before the slot of `bound`: 0 is before everything. */
+static uint64_t end_of_slot_before(uint64_t bound)
+{
+	return bound < RECORD_SLOT ? 0 : bound / RECORD_SLOT * RECORD_SLOT - 1;
+}
+
+static void run_model(uint64_t seed, uint64_t transactions, const struct engine_options *options)
+{
+	struct model *model = calloc(1, sizeof(*model));
+	struct engine_statistics statistics = { 0 };
+	uint64_t done = 0;
+	bool room = true;
+
+	assert_non_null(model);
+	model->random = seed;
+	model_open(model, &model_nand, options);
+	for (; done < transactions && room; done++) {
+		uint32_t dice = model_below(model, 200);
+
+		room = model_transaction(model, dice >= 10, dice < 2);
+		model_check_key(model, model_below(model, MODEL_KEYS), RECORD_NEWEST);
+		model_check_key(model, 10 + model_below(model, MODEL_KEYS - 10), some_bound(model));
+		if (dice == 52)
+			model_end_slot(model);
+		if (done % 200 == 0)
+			model_check_versions(model, 10 + model_below(model, MODEL_KEYS - 10),
+					     done % 400 ? RECORD_NEWEST : some_bound(model));
+		if (dice == 53 && model->rollback_count < MODEL_ROLLBACKS_MAX)
+			model_roll_back(model, (uint16_t)model_below(model, 3),
+					end_of_slot_before(some_bound(model)));
+		if (dice == 50)
+			model_crash(model);
+		if (dice == 51)
+			assert_int_equal(model->store->operations->flush(model->store), 0);
+		if (done % 1000 == 0)
+			model_check_all(model);
+	}
+	model_check_all(model);
+	model_crash(model);
+	model_check_all(model);
+	model->store->operations->statistics(model->store, &statistics);
+	print_message(
+		"%llu transactions, %zu rollbacks, %llu segments sealed, %llu tables, %.1f %% "
+		"of their space used\n",
+		(unsigned long long)done, model->rollback_count,
+		(unsigned long long)statistics.segments_sealed,
+		(unsigned long long)statistics.tables,
+		100.0 * (double)statistics.sealed_record_bytes /
+			((double)statistics.segments_sealed * options->segment_pages *
+			 model_nand.page_bytes));
+	assert_true(statistics.tables >= 2);
+	model_close(model);
+}
+
+static void test_store_equals_a_model_under_random_transactions_aborts_and_crashes(void **state)
+{
+	uint64_t seed = model_setting("MUNINN_SEED", 1);
+	uint64_t transactions = model_setting("MUNINN_OPERATIONS", 40000);
+
+	(void)state;
+	print_message("MUNINN_SEED=%llu\n", (unsigned long long)seed);
+	for (uint64_t n = 0; n < 3; n++)
+		run_model(seed + n, transactions, &model_options);
+}
+
+static void test_store_equals_a_model_with_every_configuration_of_filters(void **state)
+{
+	static const struct {
+		uint32_t filters, paged;
+		bool even;
+	} shapes[] = {
+		{ 8, 8, false }, { 8, 8, true }, { 8, 7, true }, { 16, 16, false }, { 16, 15, true }
+	};
+	uint64_t seed = model_setting("MUNINN_SEED", 10);
+
+	(void)state;
+	print_message("MUNINN_SEED=%llu\n", (unsigned long long)seed);
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		struct engine_options options = model_options;
+
+		options.filters = shapes[i].filters;
+		options.paged_filters = shapes[i].paged;
+		options.even_filters = shapes[i].even;
+		run_model(seed + i, 10000, &options);
+	}
+}
+
+static void test_store_equals_a_model_with_tables_read_on_demand(void **state)
+{
+	uint64_t seed = model_setting("MUNINN_SEED", 30);
+	struct engine_options options = model_options;
+
+	(void)state;
+	print_message("MUNINN_SEED=%llu\n", (unsigned long long)seed);
+	options.table_cache_bytes = ENGINE_TABLE_CACHE_MIN;
+	for (uint64_t n = 0; n < 2; n++)
+		run_model(seed + n, 20000, &options);
+}
+
+static void put_new_key(struct model *model, uint64_t number)
+{
+	struct record_key key = { .partition = 1, .identifier = 0x10000 + number };
+	uint8_t value[100] = { 0 };
+
+	model->store->operations->begin(model->store, 0);
+	put_le64(value, number);
+	assert_int_equal(model->store->operations->put(model->store, &key, 1, 0, value,
+						       sizeof(value), false),
+			 0);
+	model->store->operations->commit(model->store);
+}
+
+static void test_tables_read_on_demand_take_the_memory_of_the_cache_and_are_counted(void **state)
+{
+	struct model *model = calloc(1, sizeof(*model));
+	struct engine_options options = model_options;
+	struct engine_statistics in_memory = { 0 }, on_demand = { 0 };
+	struct nand_counters counters;
+	struct record_info info;
+	struct muninn_store *store;
+	uint8_t value[100];
+
+	(void)state;
+	assert_non_null(model);
+	model_open(model, &model_nand, &options);
+	for (uint64_t number = 0; number < 40000; number++)
+		put_new_key(model, number);
+	model->store->operations->statistics(model->store, &in_memory);
+	assert_true(in_memory.tables > 10);
+	assert_int_equal(in_memory.table_cache_bytes + in_memory.table_reads, 0);
+	model->options.table_cache_bytes = ENGINE_TABLE_CACHE_MIN;
+	model_crash(model);
+	for (uint64_t number = 0; number < 40000; number += 7) {
+		struct record_key key = { .partition = 1, .identifier = 0x10000 + number };
+
+		assert_int_equal(model->store->operations->get(model->store, &key, RECORD_NEWEST,
+							       value, sizeof(value), &info),
+				 0);
+		assert_int_equal(get_le64(value), number);
+	}
+	model->store->operations->statistics(model->store, &on_demand);
+	nand_read_counters(model->nand, &counters);
+	assert_int_equal(on_demand.tables, in_memory.tables);
+	assert_true(on_demand.index_bytes < in_memory.index_bytes * 2 / 3);
+	assert_true(on_demand.table_cache_bytes <= ENGINE_TABLE_CACHE_MIN + 8192);
+	assert_true(on_demand.table_page_reads > 0 &&
+		    on_demand.table_page_reads < on_demand.table_reads);
+	assert_true(counters.by_cause[NAND_CAUSE_INDEX].pages_read >= on_demand.table_page_reads);
+	/* A table that can't be read is an error, not an absent key. */
+	store = (struct muninn_store *)(void *)model->store;
+	for (uint32_t segment = 0; segment < store->geometry.segments; segment++)
+		if (store->images[segment])
+			assert_int_equal(nand_erase(model->nand, NAND_CAUSE_USER, segment), 0);
+	table_cache_clear(store->table_cache);
+	struct record_key first = { .partition = 1, .identifier = 0x10000 };
+
+	assert_int_equal(model->store->operations->get(model->store, &first, RECORD_NEWEST, value,
+						       sizeof(value), &info),
+			 -EBADMSG);
+	model_close(model);
+}
+
+static const struct engine_options keeping_options = {
+	.rows = 2, .segment_pages = 16, .record_bytes = 128, .hot_rows = ENGINE_HOT_ROWS_KEEP
+};
+
+static void test_store_equals_a_model_with_rows_of_hot_keys_kept(void **state)
+{
+	uint64_t seed = model_setting("MUNINN_SEED", 20);
+
+	(void)state;
+	print_message("MUNINN_SEED=%llu\n", (unsigned long long)seed);
+	for (uint64_t n = 0; n < 3; n++)
+		run_model(seed + n, 20000, &keeping_options);
+}
+
+/* In segments of more pages than hash functions give places. */
+static const struct engine_options spreading_options = {
+	.rows = 1, .segment_pages = 64, .record_bytes = 128, .hot_rows = ENGINE_HOT_ROWS_SPREAD
+};
+
+static void test_store_equals_a_model_with_hot_keys_spread(void **state)
+{
+	uint64_t seed = model_setting("MUNINN_SEED", 30);
+
+	(void)state;
+	print_message("MUNINN_SEED=%llu\n", (unsigned long long)seed);
+	for (uint64_t n = 0; n < 3; n++)
+		run_model(seed + n, 20000, &spreading_options);
+}
+
+/* One key takes a quarter of the puts, the others are new ones. Returns the part of the sealed segments that is used. */
+static double utilization_with_a_hot_key(enum engine_hot_rows policy)
+{
+	const struct nand_geometry nand = nand_geometry_default(UINT64_C(512) << 20);
+	const struct engine_options options = { .rows = 8,
+						.record_bytes = 1024,
+						.hot_rows = policy };
+	struct model *model = calloc(1, sizeof(*model));
+	struct engine_statistics statistics = { 0 };
+	struct record_info info;
+	uint8_t value[990] = { 0 };
+
+	assert_non_null(model);
+	model_open(model, &nand, &options);
+	for (uint64_t n = 0; n < 150000; n++) {
+		struct record_key key = { .partition = 1, .identifier = 0x10000 + n };
+
+		if (n % 100 < 2)
+			key.identifier = 1 << 30;
+		model->store->operations->begin(model->store, 0);
+		put_le64(value, n);
+		assert_int_equal(model->store->operations->put(model->store, &key, 1, 0, value,
+							       sizeof(value), false),
+				 0);
+		model->store->operations->commit(model->store);
+		if (n % 1000 != 1)
+			continue;
+		/* The newest, and one of a hundred puts ago. */
+		assert_int_equal(model->store->operations->get(model->store, &key, RECORD_NEWEST,
+							       value, sizeof(value), &info),
+				 0);
+		assert_int_equal(get_le64(value), n);
+		if (n > 1000) {
+			assert_int_equal(model->store->operations->get(model->store, &key,
+								       info.sequence - 100, value,
+								       sizeof(value), &info),
+					 0);
+			assert_int_equal(get_le64(value), n - 100);
+		}
+	}
+	model->store->operations->statistics(model->store, &statistics);
+	model_close(model);
+	return (double)statistics.sealed_record_bytes /
+	       ((double)statistics.segments_sealed * (1 << 20));
+}
+
+static void test_rows_with_a_hot_key_that_are_kept_are_filled_better(void **state)
+{
+	double finalised = utilization_with_a_hot_key(ENGINE_HOT_ROWS_FINALISE);
+	double kept = utilization_with_a_hot_key(ENGINE_HOT_ROWS_KEEP);
+	double spread = utilization_with_a_hot_key(ENGINE_HOT_ROWS_SPREAD);
+
+	(void)state;
+	print_message("finalised: %.3f, kept: %.3f, spread: %.3f\n", finalised, kept, spread);
+	assert_true(kept > finalised + 0.03);
+	assert_true(spread > 0.9);
+}
+
+/* Its versions are on as many pages of a segment. */
+static void test_an_old_version_of_a_hot_page_is_found_with_few_page_reads(void **state)
+{
+	enum { VERSIONS = 1000, READS_MAX = 10 };
+	const struct nand_geometry nand = nand_geometry_default(UINT64_C(64) << 20);
+	const struct engine_options options = { .rows = 1, .hot_rows = ENGINE_HOT_ROWS_SPREAD };
+	const struct record_key key = { .partition = 1, .identifier = 0x10000 };
+	struct model *model = calloc(1, sizeof(*model));
+	struct engine_statistics before = { 0 }, after = { 0 };
+	static uint8_t value[4096];
+	struct record_info info;
+
+	(void)state;
+	assert_non_null(model);
+	model_open(model, &nand, &options);
+	for (uint64_t n = 1; n <= VERSIONS; n++) {
+		assert_int_equal(model->store->operations->begin(model->store, n), n);
+		put_le64(value, n);
+		assert_int_equal(model->store->operations->put(model->store, &key, 1, 0, value,
+							       sizeof(value), RECORD_ROOM_WRITE),
+				 0);
+		model->store->operations->commit(model->store);
+	}
+	for (uint64_t n = 1; n <= VERSIONS; n++) {
+		model->store->operations->statistics(model->store, &before);
+		assert_int_equal(model->store->operations->get(model->store, &key, n, value,
+							       sizeof(value), &info),
+				 0);
+		model->store->operations->statistics(model->store, &after);
+		assert_true(info.sequence == n && get_le64(value) == n);
+		assert_in_range(after.user_page_reads - before.user_page_reads, 0, READS_MAX);
+	}
+	/* Each segment holds hardly less than it has pages. */
+	assert_true(after.segments_sealed >= 3 &&
+		    after.sealed_records >= after.segments_sealed * 240);
+	model_close(model);
+}
+
+static void test_a_full_device_refuses_puts_keeps_everything_and_still_takes_reserved_ones(
+	void **state)
+{
+	struct model *model = calloc(1, sizeof(*model));
+	const struct nand_geometry nand = {
+		.page_bytes = 512,
+		.spare_bytes = 64,
+		.pages_per_block = 8,
+		.blocks = 120,
+		.channels = 1,
+		.dies_per_channel = 1,
+	};
+	uint64_t transactions = 0;
+	int result = 0;
+
+	(void)state;
+	assert_non_null(model);
+	model_open(model, &nand, &model_options);
+	while (model_transaction(model, true, false))
+		assert_true(++transactions < 100000);
+	model_check_all(model);
+	model_crash(model);
+	model_check_all(model);
+	/* Reserved puts go on for a while, then are refused too, and nothing is lost. */
+	for (uint32_t puts = 0; result == 0; puts++) {
+		struct model_version version = { .length = 100, .version = 9, .fill = puts };
+
+		assert_true(puts < 100000);
+		version.sequence = model->store->operations->begin(model->store, 0);
+		result = model_put(model, 200, &version, true);
+		if (result == 0) {
+			model->store->operations->commit(model->store);
+			model_add(&model->keys[200], &version);
+		} else {
+			assert_int_equal(result, -ENOSPC);
+			assert_true(puts > 30);
+			model->store->operations->abort(model->store);
+		}
+	}
+	model_check_all(model);
+	model_crash(model);
+	model_check_all(model);
+	model_close(model);
+}
+
+static void test_format_empties_the_store_and_sequence_numbers_go_on(void **state)
+{
+	struct model *model = calloc(1, sizeof(*model));
+	struct record_info info;
+	uint64_t before, sequence;
+
+	(void)state;
+	assert_non_null(model);
+	model_open(model, &model_nand, &model_options);
+	for (uint32_t i = 0; i < 5000; i++)
+		assert_true(model_transaction(model, true, false));
+	before = model->sequence;
+	assert_int_equal(model->store->operations->begin_format(model->store, 0, &sequence), 0);
+	assert_int_equal(model->store->operations->commit_format(model->store), 0);
+	for (uint32_t number = 0; number < MODEL_KEYS; number++)
+		model->keys[number].count = 0;
+	model_check_all(model);
+	model_crash(model);
+	model_check_all(model);
+	for (uint32_t i = 0; i < 5000; i++)
+		assert_true(model_transaction(model, true, false));
+	assert_true(model->sequence > before);
+	model_check_all(model);
+	assert_int_equal(model->store->operations->get(model->store,
+						       &(struct record_key){ .partition = 9 },
+						       RECORD_NEWEST, NULL, 0, &info),
+			 -ENOENT);
+	model_close(model);
+}
+
+static void test_many_versions_of_one_absorbed_key_do_not_fill_the_device(void **state)
+{
+	struct model *model = calloc(1, sizeof(*model));
+	struct engine_statistics statistics = { 0 };
+	struct record_key key = model_key(0);
+	struct record_info info;
+	uint8_t value[100] = { 7 };
+
+	(void)state;
+	assert_non_null(model);
+	model_open(model, &model_nand, &model_options);
+	for (uint32_t i = 0; i < 100000; i++) {
+		model->store->operations->begin(model->store, 0);
+		put_le32(value, i);
+		assert_int_equal(model->store->operations->put(model->store, &key, 1, RECORD_ABSORB,
+							       value, sizeof(value), false),
+				 0);
+		model->store->operations->commit(model->store);
+	}
+	model->store->operations->statistics(model->store, &statistics);
+	assert_int_equal(statistics.segments_sealed, 0);
+	assert_int_equal(model->store->operations->get(model->store, &key, RECORD_NEWEST, value,
+						       sizeof(value), &info),
+			 0);
+	assert_int_equal(get_le32(value), 99999);
+	model_close(model);
+}
+
+static void test_a_record_of_a_whole_page_costs_one_program(void **state)
+{
+	const struct nand_geometry nand = nand_geometry_default(UINT64_C(128) << 20);
+	const struct engine_options options = { .rows = 1 };
+	struct model *model = calloc(1, sizeof(*model));
+	struct engine_statistics statistics = { 0 };
+	struct nand_counters counters;
+	uint8_t value[4096] = { 0 };
+
+	(void)state;
+	assert_non_null(model);
+	model_open(model, &nand, &options);
+	/* Twenty whole megabytes, each of consecutive pieces of one object: each fills a segment to the last page. */
+	for (uint32_t piece = 0; piece < 20 * 256; piece++) {
+		struct record_key key = { .partition = 1, .identifier = 0x10000, .piece = piece };
+
+		model->store->operations->begin(model->store, 0);
+		put_le32(value, piece);
+		assert_int_equal(model->store->operations->put(model->store, &key, 1, 0, value,
+							       sizeof(value), false),
+				 0);
+		model->store->operations->commit(model->store);
+	}
+	model->store->operations->statistics(model->store, &statistics);
+	nand_read_counters(model->nand, &counters);
+	assert_int_equal(statistics.segments_sealed, 19);
+	assert_int_equal(statistics.sealed_records, 19 * 256);
+	assert_int_equal(counters.by_cause[NAND_CAUSE_USER].pages_programmed, 19 * 256);
+	model_close(model);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			test_store_equals_a_model_under_random_transactions_aborts_and_crashes),
+		cmocka_unit_test(test_store_equals_a_model_with_every_configuration_of_filters),
+		cmocka_unit_test(test_store_equals_a_model_with_tables_read_on_demand),
+		cmocka_unit_test(
+			test_tables_read_on_demand_take_the_memory_of_the_cache_and_are_counted),
+		cmocka_unit_test(test_store_equals_a_model_with_rows_of_hot_keys_kept),
+		cmocka_unit_test(test_store_equals_a_model_with_hot_keys_spread),
+		cmocka_unit_test(test_an_old_version_of_a_hot_page_is_found_with_few_page_reads),
+		cmocka_unit_test(test_rows_with_a_hot_key_that_are_kept_are_filled_better),
+		cmocka_unit_test(
+			test_a_full_device_refuses_puts_keeps_everything_and_still_takes_reserved_ones),
+		cmocka_unit_test(test_format_empties_the_store_and_sequence_numbers_go_on),
+		cmocka_unit_test(test_many_versions_of_one_absorbed_key_do_not_fill_the_device),
+		cmocka_unit_test(test_a_record_of_a_whole_page_costs_one_program),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

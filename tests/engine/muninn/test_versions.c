@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Internal versions: which tables a bound points at, and what filters tell of how much of a segment is put again. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <errno.h>
+
+#include "tests/engine/muninn/muninn_model.h"
+
+static const struct muninn_store *store_of(const struct model *model)
+{
+	return (const struct muninn_store *)(const void *)model->store;
+}
+
+static uint64_t first_sequence(const struct table *table)
+{
+	uint64_t first = RECORD_NEWEST;
+
+	for (uint32_t column = 0; column < table_columns(table); column++) {
+		struct table_column facts;
+
+		table_read_column(table, column, &facts);
+		if (table_live(table) >> column & 1)
+			first = min_u64(first, facts.first_sequence);
+	}
+	return first;
+}
+
+/* Whatever is left out is too new. Returns how many tables are left out, over all rows. */
+static uint32_t check_bound(const struct model *model, uint64_t bound)
+{
+	uint32_t left_out = 0;
+
+	for (uint32_t number = 0; number < store_of(model)->geometry.rows; number++) {
+		const struct row *row = &store_of(model)->rows[number];
+		uint32_t count = versions_find(row, bound);
+
+		assert_true(count <= row->complete_count);
+		for (uint32_t n = count; n < row->complete_count; n++, left_out++)
+			assert_true(first_sequence(&row->complete[n]) > bound);
+	}
+	return left_out;
+}
+
+static struct engine_statistics statistics_of(const struct model *model)
+{
+	struct engine_statistics statistics = { 0 };
+
+	model->store->operations->statistics(model->store, &statistics);
+	return statistics;
+}
+
+static void merge_some(struct model *model, uint32_t steps)
+{
+	const struct record_keep keep = { 0 }; /* the present is all */
+	struct record_merge merge = { .live_permille_max = 1000 };
+
+	for (uint32_t i = 0; i < steps; i++)
+		model->store->operations->merge(model->store, &keep, &merge);
+	assert_true(merge.records_moved > 0);
+}
+
+static void test_a_bound_points_at_the_tables_that_are_old_enough(void **state)
+{
+	static const uint32_t sizes[] = { 1, 2, 5 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct engine_options options = model_options;
+		struct model *model = calloc(1, sizeof(*model));
+
+		assert_non_null(model);
+		options.internal_version_tables = sizes[i];
+		model->random = 7;
+		model_open(model, &model_nand, &options);
+		while (statistics_of(model).tables < 24)
+			assert_true(model_transaction(model, true, false));
+		assert_in_range(statistics_of(model).internal_versions, 24 / sizes[i],
+				24 / sizes[i] + 2);
+		/* In the eldest quarter of history most tables are too new; at the present none is. */
+		assert_true(check_bound(model, model->sequence / 4) >= 24 / 2 - 2 * sizes[i]);
+		assert_int_equal(check_bound(model, 0), 24);
+		assert_int_equal(check_bound(model, RECORD_NEWEST), 0);
+		for (uint64_t bound = 0; bound < model->sequence; bound += model->sequence / 50)
+			check_bound(model, bound);
+		/* Moved records are old ones in new tables. */
+		merge_some(model, 700);
+		for (uint64_t bound = 0; bound < model->sequence; bound += model->sequence / 50)
+			check_bound(model, bound);
+		model_check_all(model);
+		model_close(model);
+	}
+}
+
+enum { VALUE_BYTES = 100 };
+
+static void put_key(struct record_store *store, uint32_t number)
+{
+	struct record_key key = { .partition = 1, .identifier = 0x10000 + number };
+	uint8_t value[VALUE_BYTES] = { 0 };
+
+	store->operations->begin(store, 0);
+	assert_int_equal(store->operations->put(store, &key, 1, 0, value, sizeof(value), false), 0);
+	store->operations->commit(store);
+}
+
+/* All keys once, then every one of the first half again: in other words what the first tables hold is half dead. */
+static void test_filters_tell_segments_that_are_put_again_from_others(void **state)
+{
+	const struct nand_geometry nand = {
+		.page_bytes = 4096,
+		.spare_bytes = 64,
+		.pages_per_block = 8,
+		.blocks = 3000,
+		.channels = 1,
+		.dies_per_channel = 1,
+	};
+	const struct engine_options options = { .rows = 1,
+						.segment_pages = 8,
+						.record_bytes = 128 };
+	struct model *model = calloc(1, sizeof(*model));
+	uint32_t live_permille[MUNINN_COLUMNS];
+	uint32_t written = 0, dead = 0, alive = 0;
+
+	(void)state;
+	assert_non_null(model);
+	model_open(model, &nand, &options);
+	while (statistics_of(model).tables < 1)
+		put_key(model->store, written++);
+	for (uint32_t number = 0; number < written / 2; number++)
+		put_key(model->store, number);
+	while (statistics_of(model).tables < 2)
+		put_key(model->store, 1000000 + written++);
+	overlap_estimate(store_of(model), &store_of(model)->rows[0], 0, live_permille);
+	for (uint32_t column = 0; column < MUNINN_COLUMNS; column++) {
+		if (column < MUNINN_COLUMNS / 2 - 1)
+			dead += live_permille[column];
+		else if (column > MUNINN_COLUMNS / 2)
+			alive += live_permille[column];
+	}
+	print_message("put again: %u per mille live by estimate; not: %u\n",
+		      dead / (MUNINN_COLUMNS / 2 - 1), alive / (MUNINN_COLUMNS / 2 - 1));
+	assert_true(dead * 2 < alive);
+	model_close(model);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_bound_points_at_the_tables_that_are_old_enough),
+		cmocka_unit_test(test_filters_tell_segments_that_are_put_again_from_others),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

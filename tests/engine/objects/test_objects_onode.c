@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The onode's record: its bytes, what spills out of it, and that damaged ones are refused. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/bytes.h"
+#include "engine/objects/onode.h"
+#include "engine/objects/partition.h"
+#include "tests/engine/memory_store.h"
+
+enum { PAGE = 512, PARTITION = 7, IDENTIFIER = 0x10203 };
+
+struct fixture {
+	struct memory_store *memory;
+	struct record_store *store;
+	struct record_writer writer;
+	struct onode *onode;
+	uint8_t page[PAGE];
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	f->memory = memory_store_create(PAGE);
+	f->store = memory_store_open(f->memory);
+	f->writer = (struct record_writer){ .store = f->store, .page = f->page };
+	f->onode = onode_new(PARTITION, IDENTIFIER);
+	f->onode->head.type = ENGINE_USER_OBJECT;
+	f->onode->version = 1;
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	onode_free(f->onode);
+	f->store->operations->close(f->store, false);
+	memory_store_destroy(f->memory);
+	free(f);
+	return 0;
+}
+
+static struct record_key key_of(uint32_t piece)
+{
+	return (struct record_key){ .identifier = IDENTIFIER,
+				    .piece = piece,
+				    .partition = PARTITION };
+}
+
+/* Puts the onode in a transaction of its own; how many records that took. */
+static uint64_t put(struct fixture *f)
+{
+	uint64_t before = memory_store_counters(f->memory).puts;
+
+	f->writer.sequence = f->store->operations->begin(f->store, 0);
+	assert_int_equal(onode_put(&f->writer, f->onode), 0);
+	f->store->operations->commit(f->store);
+	return memory_store_counters(f->memory).puts - before;
+}
+
+static uint32_t get(struct fixture *f, uint32_t piece, uint8_t *record)
+{
+	struct record_key key = key_of(piece);
+	struct record_info info;
+
+	assert_int_equal(
+		f->store->operations->get(f->store, &key, RECORD_NEWEST, record, PAGE, &info), 0);
+	return info.length;
+}
+
+static int load(struct fixture *f, struct onode **onode)
+{
+	return onode_load(f->store, PARTITION, IDENTIFIER, RECORD_NEWEST, 0, 0, onode);
+}
+
+static void set_attribute(struct fixture *f, uint32_t number, uint8_t fill, uint32_t length)
+{
+	uint8_t value[4096];
+
+	memset(value, fill, sizeof(value));
+	assert_int_equal(attribute_set_change(&f->onode->attributes, 1, number, value, length), 0);
+}
+
+static void add_piece(struct fixture *f, uint32_t piece)
+{
+	assert_int_equal(extents_reserve(&f->onode->extents, 1), 0);
+	extents_add(&f->onode->extents, piece, 0);
+}
+
+/* What is loaded is what was put. */
+static void assert_stored(struct fixture *f)
+{
+	const struct attribute_set *wanted = &f->onode->attributes;
+	struct onode *onode;
+
+	assert_int_equal(load(f, &onode), 0);
+	assert_int_equal(onode->head.length, f->onode->head.length);
+	assert_int_equal(onode->extents.count, f->onode->extents.count);
+	assert_int_equal(onode->extents.pieces, f->onode->extents.pieces);
+	for (uint32_t index = 0; index < onode->extents.count; index++)
+		assert_int_equal(onode->extents.list[index].first,
+				 f->onode->extents.list[index].first);
+	assert_int_equal(onode->attributes.count, wanted->count);
+	assert_int_equal(onode->attributes.length, wanted->length);
+	if (wanted->length)
+		assert_memory_equal(onode->attributes.bytes, wanted->bytes, wanted->length);
+	onode_free(onode);
+}
+
+static void test_an_onode_is_stored_as_documented(void **state)
+{
+	/* The example of docs/objects.md. */
+	static const uint8_t wanted[] = {
+		0x01, 0x03, 0x00, 0x00, 0x01, 0x00,
+		0x01, 0x00,             /* format, type, flags; 1 extent, 1 attribute */
+		0x0d, 0x00, 0x00, 0x00, /* 13 bytes of attributes */
+		0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+		0x00, 0x00, /* nothing spilled */
+		0x05, 0x04, 0x00, 0x00, 0x00, 0x00,
+		0x00, 0x00,                         /* length 1029 */
+		0x10, 0x00, 0x00, 0x00, 0x00, 0x00, /* created by 16 */
+		0x12, 0x00, 0x00, 0x00, 0x00, 0x00, /* modified by 18 */
+		0x0f, 0x00, 0x00, 0x00, 0x00, 0x00, /* voided up to 15 */
+		0xe8, 0x03, 0x00, 0x00, 0x00, 0x00, /* created at 1000 ms */
+		0xe9, 0x03, 0x00, 0x00, 0x00, 0x00, /* attributes accessed */
+		0xea, 0x03, 0x00, 0x00, 0x00, 0x00, /* attributes modified */
+		0xeb, 0x03, 0x00, 0x00, 0x00, 0x00, /* data accessed */
+		0xec, 0x03, 0x00, 0x00, 0x00, 0x00, /* data modified */
+		0x00, 0x00, 0x00, 0x00, 0x02, 0x00,
+		0x00, 0x00, /* pieces 0..2 */
+		0x10, 0x00, 0x00, 0x00, 0x00, 0x00,
+		0x00, 0x00, /* ... since 16 */
+		0x00, 0x00, 0x00, 0x30, 0x07, 0x00,
+		0x00, 0x00,                   /* page 0x30000000, number 7 */
+		0x03, 0x00, 0x61, 0x62, 0x63, /* "abc" */
+	};
+	struct fixture *f = *state;
+	struct onode_head *head = &f->onode->head;
+	uint8_t record[PAGE];
+
+	head->length = 1029;
+	head->created_sequence = 16;
+	head->modified_sequence = 18;
+	head->void_sequence = 15;
+	for (uint64_t which = 0; which < ENGINE_TIMES; which++)
+		head->times_ms[which] = 1000 + which;
+	for (uint32_t piece = 0; piece < 3; piece++) {
+		assert_int_equal(extents_reserve(&f->onode->extents, 1), 0);
+		extents_add(&f->onode->extents, piece, head->void_sequence);
+	}
+	assert_int_equal(attribute_set_change(&f->onode->attributes, 0x30000000, 7, "abc", 3), 0);
+	assert_int_equal(put(f), 1);
+	assert_int_equal(get(f, RECORD_ONODE_PIECE, record), sizeof(wanted));
+	assert_memory_equal(record, wanted, sizeof(wanted));
+	assert_stored(f);
+}
+
+static void test_what_does_not_fit_spills_into_chunks(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t record[PAGE];
+
+	set_attribute(f, 1, 'a', 100);
+	assert_int_equal(put(f), 1);
+	set_attribute(f, 2, 'b', 400); /* longer than what is left */
+	assert_int_equal(put(f), 3);
+	assert_int_equal(get(f, RECORD_ONODE_PIECE, record), ONODE_HEAD_BYTES);
+	assert_int_equal(record[2], ONODE_ATTRIBUTES_SPILLED);
+	assert_int_equal(get(f, RECORD_ATTRIBUTES_PIECE, record), PAGE);
+	assert_int_equal(get(f, RECORD_ATTRIBUTES_PIECE + 1, record),
+			 2 * ATTRIBUTE_HEAD_BYTES + 500 - PAGE);
+	assert_stored(f);
+	for (uint32_t piece = 0; piece < 100; piece += 2)
+		add_piece(f, piece);
+	assert_int_equal(put(f), 3); /* two chunks of extents */
+	assert_int_equal(get(f, RECORD_ONODE_PIECE, record), ONODE_HEAD_BYTES);
+	assert_int_equal(record[2], ONODE_EXTENTS_SPILLED | ONODE_ATTRIBUTES_SPILLED);
+	assert_stored(f);
+	set_attribute(f, 2, 0, 0);
+	assert_int_equal(put(f), 1); /* attributes fit again */
+	assert_int_equal(get(f, RECORD_ONODE_PIECE, record),
+			 ONODE_HEAD_BYTES + ATTRIBUTE_HEAD_BYTES + 100);
+	assert_stored(f);
+}
+
+static void test_only_chunks_that_changed_are_put_again(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint32_t number = 0; number < 40; number++)
+		set_attribute(f, number, 'a', 246); /* two a chunk */
+	assert_int_equal(put(f), 21);
+	f->onode->head.length = 5;
+	assert_int_equal(put(f), 1);
+	set_attribute(f, 20, 'b', 246);
+	assert_int_equal(put(f), 2);
+	set_attribute(f, 36, 'c', 100); /* those behind it move */
+	assert_int_equal(put(f), 3);
+	set_attribute(f, 39, 0, 0);
+	assert_true(put(f) <= 2);
+	assert_stored(f);
+	for (uint32_t piece = 0; piece < 2000; piece += 2)
+		add_piece(f, piece);
+	assert_int_equal(put(f), 1 + 1000 / (PAGE / EXTENT_BYTES) + 1);
+	add_piece(f, 2000);
+	assert_int_equal(put(f), 2);
+	extents_remove(&f->onode->extents, 1998, 1999);
+	assert_int_equal(put(f), 2);
+	assert_stored(f);
+}
+
+static void test_the_largest_set_of_attributes_and_extents_survives(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t number = 0;
+
+	while (attribute_set_change(&f->onode->attributes, 1, number, "x", 1) == 0)
+		number++;
+	assert_int_equal(number, ENGINE_ATTRIBUTE_SET_BYTES_MAX / (ATTRIBUTE_OVERHEAD + 1));
+	assert_true(f->onode->attributes.length <= ENGINE_ATTRIBUTE_SET_BYTES_MAX);
+	for (uint32_t piece = 0; piece < 2 * EXTENTS_MAX; piece += 2)
+		add_piece(f, piece);
+	put(f);
+	assert_stored(f);
+}
+
+static void test_damaged_records_are_refused_or_harmless(void **state)
+{
+	struct record_key key = key_of(RECORD_ONODE_PIECE);
+	struct fixture *f = *state;
+	uint8_t record[PAGE], damaged[PAGE];
+	uint32_t length, refused = 0;
+	struct onode *onode;
+
+	set_attribute(f, 1, 'a', 20);
+	set_attribute(f, 2, 'b', 30);
+	add_piece(f, 1);
+	add_piece(f, 3);
+	put(f);
+	length = get(f, RECORD_ONODE_PIECE, record);
+	for (uint32_t bit = 0; bit < length * 8; bit++) {
+		int result;
+
+		memcpy(damaged, record, length);
+		damaged[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		memory_store_overwrite(f->memory, &key, damaged, length);
+		result = load(f, &onode);
+		assert_true(result == 0 || result == -EBADMSG);
+		refused += result != 0;
+		onode_free(onode);
+	}
+	assert_true(refused > 100);
+	for (uint32_t cut = 0; cut < length; cut++) {
+		memory_store_overwrite(f->memory, &key, record, cut);
+		assert_int_equal(load(f, &onode), -EBADMSG);
+		assert_null(onode);
+	}
+}
+
+static void test_damaged_and_missing_chunks_are_refused(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t record[PAGE];
+	struct record_key key;
+	struct onode *onode;
+	uint32_t length;
+
+	set_attribute(f, 1, 'a', 2000);
+	for (uint32_t piece = 0; piece < 200; piece += 2)
+		add_piece(f, piece);
+	put(f);
+	for (uint32_t part = 0; part < 2; part++) {
+		key = key_of(part ? RECORD_ATTRIBUTES_PIECE + 1 : RECORD_EXTENTS_PIECE + 1);
+		length = get(f, key.piece, record);
+		record[100] ^= 1;
+		memory_store_overwrite(f->memory, &key, record, length);
+		assert_int_equal(load(f, &onode), -EBADMSG);
+		record[100] ^= 1;
+		memory_store_overwrite(f->memory, &key, record, length - 1);
+		assert_int_equal(load(f, &onode), -EBADMSG);
+		memory_store_overwrite(f->memory, &key, record, length);
+		assert_int_equal(load(f, &onode), 0);
+		onode_free(onode);
+	}
+	memory_store_lose(f->memory, &key);
+	assert_int_equal(load(f, &onode), -EBADMSG);
+}
+
+static void test_an_onode_older_than_its_partition_is_none(void **state)
+{
+	struct fixture *f = *state;
+	struct onode *onode;
+
+	f->onode->head.created_sequence = 10;
+	put(f);
+	assert_int_equal(onode_load(f->store, PARTITION, IDENTIFIER, RECORD_NEWEST, 11, 0, &onode),
+			 -ENOENT);
+	assert_int_equal(onode_load(f->store, PARTITION, IDENTIFIER, RECORD_NEWEST, 10, 0, &onode),
+			 0);
+	onode_free(onode);
+}
+
+static void test_without_room_nothing_is_taken_for_stored(void **state)
+{
+	struct fixture *f = *state;
+
+	set_attribute(f, 1, 'a', 2000);
+	put(f);
+	for (int puts = 0; puts < 4; puts++) {
+		set_attribute(f, 1, (uint8_t)('b' + puts), 2000);
+		f->store->operations->begin(f->store, 0);
+		memory_store_fail_put(f->memory, puts);
+		assert_int_equal(onode_put(&f->writer, f->onode), -ENOSPC);
+		f->store->operations->abort(f->store);
+		put(f);
+		assert_stored(f);
+	}
+}
+
+/* ---- the partition's state ---- */
+
+static void test_the_state_of_a_partition_is_stored_as_documented(void **state)
+{
+	static const uint8_t wanted[PARTITION_STATE_BYTES] = {
+		0x01, 0x00, 0x02, 0x00,
+		0x00, 0x00, 0x00, 0x00, /* format, user version 2 */
+		0x05, 0x00, 0x01, 0x00,
+		0x00, 0x00, 0x00, 0x00, /* partition 0x10005 */
+		0x00, 0x30, 0x00, 0x00,
+		0x00, 0x00, 0x00, 0x00, /* 12288 bytes in use */
+		0x09, 0x00, 0x00, 0x00,
+		0x00, 0x00, 0x00, 0x00, /* created by 9 */
+		0x03, 0x00, 0x00, 0x00,
+		0x00, 0x00, 0x00, 0x00, /* three user objects ... */
+		0x04, 0x00, 0x00, 0x00,
+		0x06, 0x00, 0x00, 0x00, /* root node 4, nodes from 6 on unused */
+		0x08, 0x00, 0x00, 0x00,
+		0x01, 0x01, 0x00, 0x00, /* generation 8, height 1, one free node: */
+		0x05, 0x00, 0x00, 0x00, /* 5 */
+	};
+	struct partition partition = {
+		.id = 0x10005,
+		.version = 2,
+		.created_sequence = 9,
+		.used_bytes = 12288,
+		.sets[PARTITION_USER_OBJECTS] = { .count = 3,
+						  .root = 4,
+						  .next_node = 6,
+						  .generation = 8,
+						  .height = 1,
+						  .free_count = 1,
+						  .free_nodes = { 5 } },
+	};
+	uint8_t bytes[PARTITION_STATE_BYTES];
+	struct partition again = { 0 };
+
+	(void)state;
+	assert_int_equal(partition_encode(&partition, bytes), sizeof(bytes));
+	assert_memory_equal(bytes, wanted, sizeof(wanted));
+	assert_int_equal(partition_decode(&again, bytes, sizeof(bytes)), 0);
+	assert_int_equal(again.used_bytes, 12288);
+	assert_int_equal(again.sets[PARTITION_USER_OBJECTS].free_nodes[0], 5);
+	assert_int_equal(partition_decode(&again, bytes, sizeof(bytes) - 1), -EBADMSG);
+	bytes[0] = 2;
+	assert_int_equal(partition_decode(&again, bytes, sizeof(bytes)), -EBADMSG);
+}
+
+static void test_the_state_of_a_clone_says_where_and_when_it_began(void **state)
+{
+	static const uint8_t wanted[] = {
+		0x07, 0x00, 0x03, 0x00,             /* source 7, associated, writable */
+		0xff, 0xff, 0x04, 0x00, 0x00, 0x00, /* as of 0x4ffff */
+		0x02, 0x00, 0x05, 0x00, 0x00, 0x00, /* its own since 0x50002 */
+		0xd0, 0x07, 0x00, 0x00, 0x00, 0x00, /* two seconds after 1970 */
+	};
+	struct partition clone = {
+		.id = 0x10005,
+		.version = 1,
+		.origin = { .index = 7,
+			    .associated = true,
+			    .writable = true,
+			    .bound = 0x4ffff,
+			    .since = 0x50002,
+			    .ms = 2000 },
+	};
+	uint8_t bytes[PARTITION_CLONE_BYTES];
+	struct partition again = { 0 };
+
+	(void)state;
+	assert_int_equal(partition_encode(&clone, bytes), PARTITION_CLONE_BYTES);
+	assert_memory_equal(bytes + 128, wanted, sizeof(wanted));
+	assert_int_equal(partition_decode(&again, bytes, PARTITION_CLONE_BYTES), 0);
+	assert_int_equal(again.origin.since, 0x50002);
+	assert_int_equal(again.origin.ms, 2000);
+	/* Older programs put none, and only clones have one. */
+	assert_int_equal(partition_decode(&again, bytes, PARTITION_STATE_BYTES), 0);
+	assert_int_equal(again.origin.ms, 0);
+	bytes[128] = 0;
+	assert_int_equal(partition_decode(&again, bytes, PARTITION_CLONE_BYTES), -EBADMSG);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_an_onode_is_stored_as_documented),
+		TEST(test_what_does_not_fit_spills_into_chunks),
+		TEST(test_only_chunks_that_changed_are_put_again),
+		TEST(test_the_largest_set_of_attributes_and_extents_survives),
+		TEST(test_damaged_records_are_refused_or_harmless),
+		TEST(test_damaged_and_missing_chunks_are_refused),
+		TEST(test_an_onode_older_than_its_partition_is_none),
+		TEST(test_without_room_nothing_is_taken_for_stored),
+		cmocka_unit_test(test_the_state_of_a_partition_is_stored_as_documented),
+		cmocka_unit_test(test_the_state_of_a_clone_says_where_and_when_it_began),
+	};
+
+	return cmocka_run_group_tests_name("onode", tests, NULL, NULL);
+}
