@@ -24,14 +24,18 @@ int bench_take_number(const struct bench_number *option, const char *text, uint6
 		      struct error_text *error);
 
 /*
- * The next option by getopt_long, whose `optind` the caller has set to 0 before the first: its code, -1 behind the last one, or
- * -EINVAL with a sentence for an option that there is not or that lacks its value, and for what is none.
+ * The next option by getopt_long, whose `optind` the caller has set to 0 before the first: its
+ * code, -1 behind the last one, or -EINVAL with a sentence for an option that there is not or that
+ * lacks its value, and for what is none.
  */
 struct option;
 int bench_next_option(int argc, char **argv, const struct option *options,
 		      struct error_text *error);
 
-/* How `muninn-bench COMMAND` ends when its options ask for help (`result` > 0) or are wrong (< 0): says so; the exit code. */
+/*
+ * How `muninn-bench COMMAND` ends when its options ask for help (`result` > 0) or are wrong (< 0):
+ * says so; the exit code.
+ */
 int bench_do_without(const char *command, const char *help, int result,
 		     const struct error_text *error, FILE *json, FILE *text);
 

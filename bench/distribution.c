@@ -28,7 +28,10 @@ bool distribution_parse(const char *name, enum distribution *distribution)
 	return false;
 }
 
-/* ---- zipfian: rejection-inversion (Hormann and Derflinger, 1996), exact without summing all weights ---- */
+/*
+ * ---- zipfian: rejection-inversion (Hormann and Derflinger, 1996), exact without summing all
+ * weights ----
+ */
 
 /* The integral of x^-theta, with 0 at x = 1; theta = 1 is the limit, log x. */
 static double weight_integral(double theta, double x)
@@ -58,8 +61,9 @@ static void zipfian_begin(struct sampler *sampler)
 }
 
 /*
- * Draws under the integral, which lies above the steps of the weights, and rejects what is above its step. A draw is accepted
- * with a probability above 0.7, so the bound on the tries is never reached in practice; behind it is the hottest rank.
+ * Draws under the integral, which lies above the steps of the weights, and rejects what is above
+ * its step. A draw is accepted with a probability above 0.7, so the bound on the tries is never
+ * reached in practice; behind it is the hottest rank.
  */
 uint64_t sampler_zipfian_rank(const struct sampler *sampler, struct random_state *random)
 {
@@ -80,7 +84,10 @@ uint64_t sampler_zipfian_rank(const struct sampler *sampler, struct random_state
 
 /* ---- pareto ---- */
 
-/* The share p of the pairs takes p^(1 - 1/a), so the rank of an operation is pairs * u^(1 / (1 - 1/a)) for uniform u. */
+/*
+ * The share p of the pairs takes p^(1 - 1/a), so the rank of an operation is pairs * u^(1 / (1 -
+ * 1/a)) for uniform u.
+ */
 uint64_t sampler_pareto_rank(const struct sampler *sampler, struct random_state *random)
 {
 	double rank =

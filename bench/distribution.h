@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Which pair an operation uses. Pairs are numbered 0..pairs - 1 in the order in which they were first inserted, so the
- * distributions by age need no further bookkeeping.
+ * Which pair an operation uses. Pairs are numbered 0..pairs - 1 in the order in which they were
+ * first inserted, so the distributions by age need no further bookkeeping.
  *
  *   sequential  operation number modulo pairs
  *   random      every pair alike; inserts and deletes take each pair once, in random order
- *   pareto      popularity is Pareto distributed with shape a: the hottest share p of the pairs takes p^(1 - 1/a) of the
- *               operations; a = log 5 / log 4 = 1.161 is the 80/20 rule. The hot pairs are strewn over all ages.
- *   zipfian     the k-th hottest pair is drawn in proportion to k^-theta; strewn likewise
- *   latest      zipfian by age: the newest pair is the hottest
- *   oldest      every pair alike of the `window` oldest ones
- *   newest      every pair alike of the `window` newest ones
+ *   pareto      popularity is Pareto distributed with shape a: the hottest share p of the pairs
+ * takes p^(1 - 1/a) of the operations; a = log 5 / log 4 = 1.161 is the 80/20 rule. The hot pairs
+ * are strewn over all ages. zipfian     the k-th hottest pair is drawn in proportion to k^-theta;
+ * strewn likewise latest      zipfian by age: the newest pair is the hottest oldest      every pair
+ * alike of the `window` oldest ones newest      every pair alike of the `window` newest ones
  */
 #ifndef MUNINN_BENCH_DISTRIBUTION_H
 #define MUNINN_BENCH_DISTRIBUTION_H

@@ -101,7 +101,10 @@ static int run_phase(struct bench_store *store, const struct bench_phase *phase,
 
 /* ---- Figure 7: filters of a segment ---- */
 
-/* Inserts until so many segments are sealed; pairs that are drawn again are absorbed in the buffers. */
+/*
+ * Inserts until so many segments are sealed; pairs that are drawn again are absorbed in the
+ * buffers.
+ */
 static int run_filters(struct experiment *experiment, struct bench_store *store,
 		       struct error_text *error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The experiments of the paper (Kang, Pitchumani, Marlette, Miller: Muninn, SYSTOR'14), sections 6.1 to 6.5. Each one is a store
- * of its own; they are independent of each other.
+ * The experiments of the paper (Kang, Pitchumani, Marlette, Miller: Muninn, SYSTOR'14),
+ * sections 6.1 to 6.5. Each one is a store of its own; they are independent of each other.
  */
 #ifndef MUNINN_BENCH_EXPERIMENTS_H
 #define MUNINN_BENCH_EXPERIMENTS_H
@@ -41,9 +41,10 @@ struct experiment {
 };
 
 /*
- * How large the experiments are. Whatever the scale, a row has its share of the paper's device, 512 MiB, and where it matters as
- * many tables as with 50 million pairs on 64 GiB and 128 rows, 402 segments: what a lookup reads and what the index takes depends on the tables
- * of a row, not on the number of rows.
+ * How large the experiments are. Whatever the scale, a row has its share of the paper's device, 512
+ * MiB, and where it matters as many tables as with 50 million pairs on 64 GiB and 128 rows, 402
+ * segments: what a lookup reads and what the index takes depends on the tables of a row, not on the
+ * number of rows.
  */
 struct experiment_scale {
 	const char *name, *description;
@@ -74,7 +75,10 @@ struct experiment_list {
 /* Of the paper's device, for a row. */
 #define EXPERIMENT_ROW_BYTES (UINT64_C(512) << 20)
 
-/* Adds an experiment to the list, and a number to what an experiment has found. For those who define experiments. */
+/*
+ * Adds an experiment to the list, and a number to what an experiment has found. For those who
+ * define experiments.
+ */
 struct experiment *experiment_add(struct experiment_list *list, const char *section, uint64_t seed);
 struct finding *experiment_find(struct experiment *experiment, const char *metric, const char *unit,
 				double ours);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Figure 10 and section 6.5: what the filters of internal versions tell of the data that are still live in them, and what
- * merging costs when segments are found by them or by samples.
+ * Figure 10 and section 6.5: what the filters of internal versions tell of the data that are still
+ * live in them, and what merging costs when segments are found by them or by samples.
  */
 #include "bench/experiments_merge.h"
 
@@ -17,8 +17,8 @@ enum { VERSIONS_MAX = 12 };
 
 /* Of an internal version, over all rows. */
 struct version_facts {
-	uint64_t set,
-		common; /* bits of its filters, for each newer table; those that are set there too */
+	uint64_t set, common; /* bits of its filters, for each newer table; those that are set there
+				 too */
 	uint64_t records, live;  /* versions of pairs in it; the newest ones */
 	double live_by_estimate; /* sum over its segments' records */
 };
@@ -26,8 +26,8 @@ struct version_facts {
 /* ---- Figure 10 ---- */
 
 /*
- * Inserts all pairs, then puts them again in random order, the oldest all and the newest none of them, so that internal versions
- * hold anything between nothing and only live data.
+ * Inserts all pairs, then puts them again in random order, the oldest all and the newest none of
+ * them, so that internal versions hold anything between nothing and only live data.
  */
 static int fill(struct experiment *experiment, struct bench_store *store, struct error_text *error)
 {
@@ -77,7 +77,10 @@ static void look_at_row(const struct muninn_store *store, const struct row *row,
 	}
 }
 
-/* The internal version that a record is in, by its number: a row's segments follow each other. VERSIONS_MAX: in none. */
+/*
+ * The internal version that a record is in, by its number: a row's segments follow each other.
+ * VERSIONS_MAX: in none.
+ */
 static uint32_t version_of(const struct row *row, uint32_t tables, uint64_t sequence)
 {
 	for (uint32_t n = 0; n < row->complete_count; n++) {

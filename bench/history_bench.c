@@ -13,8 +13,8 @@
 enum { DONE = 0, FAILED = 1, WRONG_USE = 2 };
 
 /*
- * Page reads that the paper's look-ups of pairs in the oldest table take beside those of all pairs: 20,000 and 34,000 a second,
- * at 15 us a page access (figure 9 and section 6.3).
+ * Page reads that the paper's look-ups of pairs in the oldest table take beside those of all pairs:
+ * 20,000 and 34,000 a second, at 15 us a page access (figure 9 and section 6.3).
  */
 #define PAPER_OLDER_READS ((1e6 / 20000 - 1e6 / 34000) / 15)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * `muninn-bench history`: what snapshots, rollbacks and reading old versions cost, by the device's own counters. The engine
- * on flash in memory, no iSCSI in between.
+ * `muninn-bench history`: what snapshots, rollbacks and reading old versions cost, by the device's
+ * own counters. The engine on flash in memory, no iSCSI in between.
  */
 #ifndef MUNINN_BENCH_HISTORY_BENCH_H
 #define MUNINN_BENCH_HISTORY_BENCH_H
@@ -22,8 +22,10 @@ struct history_bench_options {
 
 struct history_bench_options history_bench_defaults(void);
 
-/* One JSON object to `json`, lines to `text`. Every byte read is checked. 0; 1: a goal is missed; negative with
- * a sentence. */
+/*
+ * One JSON object to `json`, lines to `text`. Every byte read is checked. 0; 1: a goal is missed;
+ * negative with a sentence.
+ */
 int history_bench_run(const struct history_bench_options *options, FILE *json, FILE *text,
 		      struct error_text *error);
 

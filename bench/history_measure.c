@@ -22,7 +22,10 @@
 #define OPENINGS 31
 /* Snapshots with nothing between them, at the end. */
 #define SNAPSHOTS_ALONE 2500
-/* An object that takes this part of the device is overwritten, which is undone, and that again, so often. */
+/*
+ * An object that takes this part of the device is overwritten, which is undone, and that again, so
+ * often.
+ */
 #define LARGE_OBJECT_PART 64
 #define UNDOS             1000
 #define LARGE_OBJECT      (UINT64_C(1) << 40)
@@ -161,7 +164,10 @@ uint64_t history_changed_objects(const struct history_bench_options *options)
 	return min_u64(options->snapshots, options->objects / 2);
 }
 
-/* How often an object has been changed: what version `version` shows, or with as many versions as there are the present. */
+/*
+ * How often an object has been changed: what version `version` shows, or with as many versions as
+ * there are the present.
+ */
 static uint64_t changes_of(const struct bench *bench, uint64_t object, uint32_t version)
 {
 	uint64_t changed = history_changed_objects(bench->options);

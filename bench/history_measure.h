@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The measuring of `muninn-bench history`: two devices, filled alike, of which one gets snapshots. */
+/*
+ * The measuring of `muninn-bench history`: two devices, filled alike, of which one gets snapshots.
+ */
 #ifndef MUNINN_BENCH_HISTORY_MEASURE_H
 #define MUNINN_BENCH_HISTORY_MEASURE_H
 
@@ -7,7 +9,9 @@
 
 /* Which objects are looked up. */
 enum lookup_of {
-	/* Never changed, and so old that they had left the row buffers when the device was filled. */
+	/*
+	 * Never changed, and so old that they had left the row buffers when the device was filled.
+	 */
 	LOOKUP_SETTLED,
 	LOOKUP_UNCHANGED, /* of all that are never changed */
 	LOOKUP_CHANGED,   /* one of them is changed before each snapshot */

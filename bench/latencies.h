@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Counts of values (nanoseconds) in buckets whose width grows with the value, as HdrHistogram has them: 256 buckets for every
- * power of two, so a bucket is never wider than 1/256 of its values. A bucket also keeps the sum of its values: where all
- * values of a bucket are equal, as in virtual time, percentiles are exact.
+ * Counts of values (nanoseconds) in buckets whose width grows with the value, as HdrHistogram has
+ * them: 256 buckets for every power of two, so a bucket is never wider than 1/256 of its values. A
+ * bucket also keeps the sum of its values: where all values of a bucket are equal, as in virtual
+ * time, percentiles are exact.
  */
 #ifndef MUNINN_BENCH_LATENCIES_H
 #define MUNINN_BENCH_LATENCIES_H
@@ -11,7 +12,10 @@
 
 #define LATENCIES_STEPS_BITS 8
 #define LATENCIES_STEPS      (1 << LATENCIES_STEPS_BITS)
-/* Values below 2 * LATENCIES_STEPS have a bucket each; every higher power of two has LATENCIES_STEPS. */
+/*
+ * Values below 2 * LATENCIES_STEPS have a bucket each; every higher power of two has
+ * LATENCIES_STEPS.
+ */
 #define LATENCIES_BUCKETS ((64 - LATENCIES_STEPS_BITS + 1) * LATENCIES_STEPS)
 
 struct latencies {
@@ -32,8 +36,8 @@ void latencies_add(struct latencies *latencies, uint64_t value);
 void latencies_merge(struct latencies *latencies, const struct latencies *from);
 
 /*
- * The least value that at least the share `portion` (0..1) of all values does not exceed; the mean of its bucket stands
- * for it. 0 when empty.
+ * The least value that at least the share `portion` (0..1) of all values does not exceed; the mean
+ * of its bucket stands for it. 0 when empty.
  */
 double latencies_percentile(const struct latencies *latencies, double portion);
 

@@ -127,7 +127,9 @@ static int create_container(struct bench_unit *unit, uint16_t action, uint64_t o
 	return execute(unit, &cdb, NULL, &command, error);
 }
 
-/* Creates objects that become members with the same command, and begins again with an empty cache. */
+/*
+ * Creates objects that become members with the same command, and begins again with an empty cache.
+ */
 static int fill(struct bench_unit *unit, const struct list_bench_options *options,
 		struct error_text *error)
 {

@@ -6,7 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bytes that jemalloc has given out and not got back. False: another allocator is linked (builds with sanitizers). */
+/*
+ * Bytes that jemalloc has given out and not got back. False: another allocator is linked (builds
+ * with sanitizers).
+ */
 bool memory_allocated(uint64_t *bytes);
 
 #endif

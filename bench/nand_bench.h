@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * `muninn-bench nand`: the emulated NAND by itself, each back end beside what the machine can do without it, in turns
- * and in one run, so that a noisy machine disturbs both. Figures are medians.
+ * `muninn-bench nand`: the emulated NAND by itself, each back end beside what the machine can do
+ * without it, in turns and in one run, so that a noisy machine disturbs both. Figures are medians.
  */
 #ifndef MUNINN_BENCH_NAND_BENCH_H
 #define MUNINN_BENCH_NAND_BENCH_H
@@ -80,7 +80,10 @@ struct nand_bench_fio {
 	double seconds;
 };
 
-/* Runs fio(1), engine io_uring, direct, registered buffers and files. Fills operations and bytes a second. */
+/*
+ * Runs fio(1), engine io_uring, direct, registered buffers and files. Fills operations and bytes a
+ * second.
+ */
 int nand_bench_run_fio(const struct nand_bench_fio *fio, double *operations, double *bytes,
 		       struct error_text *error);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The file part: one image on a drive, used in turns by the file back end and by fio, the latter on the image's page
- * data alone, with the same block size, depth, direct I/O and registrations. Our side checks and seals every page.
- * Here sequential writes; reads are in nand_bench_file_reads.c.
+ * The file part: one image on a drive, used in turns by the file back end and by fio, the latter on
+ * the image's page data alone, with the same block size, depth, direct I/O and registrations. Our
+ * side checks and seals every page. Here sequential writes; reads are in nand_bench_file_reads.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -164,7 +164,10 @@ static int compare_writes(struct nand_bench_file *bench, struct nand *nand,
 	synced.name = "file_program_1MiB_and_sync";
 	synced.goal = 0;
 	for (uint32_t run = 0; run < pair.runs; run++) {
-		/* Who is first changes, so that what one leaves to the other does not favour either. */
+		/*
+		 * Who is first changes, so that what one leaves to the other does not favour
+		 * either.
+		 */
 		for (uint32_t side = 0; side < 2 && result == 0; side++)
 			result = (run + side) % 2 == 0
 					 ? nand_bench_run_fio(&fio, &operations,
@@ -210,7 +213,10 @@ static void remove_image(const char *path)
 	unlink(path);
 }
 
-/* The first program of a fresh image: the host's file system has to find room and to note that it is written. */
+/*
+ * The first program of a fresh image: the host's file system has to find room and to note that it
+ * is written.
+ */
 static int measure_fresh(struct nand_bench_file *bench, struct nand *nand,
 			 const struct nand_bench_output *output, struct error_text *error)
 {
@@ -228,7 +234,10 @@ static int measure_fresh(struct nand_bench_file *bench, struct nand *nand,
 	return 0;
 }
 
-/* Leaves the image programmed by the last turn, which is the back end's: nothing of fio's may be read. */
+/*
+ * Leaves the image programmed by the last turn, which is the back end's: nothing of fio's may be
+ * read.
+ */
 static int program_all(struct nand_bench_file *bench, const struct nand_bench_output *output,
 		       struct error_text *error)
 {

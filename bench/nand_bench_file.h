@@ -27,7 +27,10 @@ struct nand_bench_fio nand_bench_file_fio(const struct nand_bench_file *bench, b
 int nand_bench_file_report(const struct nand_bench_output *output,
 			   const struct nand_bench_pair *pair, struct error_text *error);
 
-/* Random reads beside fio, and those that need a spare area that the host has not in memory. As nand_bench_file. */
+/*
+ * Random reads beside fio, and those that need a spare area that the host has not in memory. As
+ * nand_bench_file.
+ */
 int nand_bench_file_reads(struct nand_bench_file *bench, const struct nand_bench_output *output,
 			  struct error_text *error);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Random reads of the file part: calls and queues beside fio, in turns; and reads whose spare area the host has not in
- * memory beside the same reads when it has.
+ * Random reads of the file part: calls and queues beside fio, in turns; and reads whose spare area
+ * the host has not in memory beside the same reads when it has.
  *
- * The device is opened once and its spare areas are looked at before the first turn, as they are in use by the time
- * that a store is busy. Both sides read the same pages of the same file, so many at once, whole pages anywhere.
+ * The device is opened once and its spare areas are looked at before the first turn, as they are in
+ * use by the time that a store is busy. Both sides read the same pages of the same file, so many at
+ * once, whole pages anywhere.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -159,7 +160,10 @@ static int compare_reads(struct nand_bench_file *bench, struct nand *nand, uint3
 	int result = 0;
 
 	for (uint32_t run = 0; run < pair.runs; run++) {
-		/* Who is first changes, so that what one leaves to the other does not favour either. */
+		/*
+		 * Who is first changes, so that what one leaves to the other does not favour
+		 * either.
+		 */
 		for (uint32_t side = 0; side < 2 && result == 0; side++)
 			result = (run + side) % 2 == 0
 					 ? nand_bench_run_fio(&fio, &pair.reference[run], &bytes,
@@ -216,7 +220,10 @@ static int compare_with_fio(struct nand_bench_file *bench, const struct nand_ben
 
 /* ---- spare areas that the host has not in memory ---- */
 
-/* Has the host forget the spare areas, which no device may have open. How many bytes of them it kept all the same. */
+/*
+ * Has the host forget the spare areas, which no device may have open. How many bytes of them it
+ * kept all the same.
+ */
 static int forget_spares(const struct nand_bench_file *bench, uint64_t *kept)
 {
 	uint64_t bytes = pages_of(bench) * bench->geometry.spare_bytes;
@@ -251,7 +258,9 @@ static void choose_pages(struct nand_bench_file *bench, uint64_t *list, uint64_t
 	uint64_t neighbours = max_u64(HOST_PAGE_BYTES / bench->geometry.spare_bytes, 1);
 	uint64_t places = pages_of(bench) / neighbours, left = count;
 
-	/* Each place is taken with the chance that makes the number right: ascending, so shuffle. */
+	/*
+	 * Each place is taken with the chance that makes the number right: ascending, so shuffle.
+	 */
 	for (uint64_t place = 0; place < places && left > 0; place++)
 		if (random_below(&bench->random, places - place) < left)
 			list[count - left--] =

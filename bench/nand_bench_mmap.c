@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The mmap part: a device in memory, programmed and read a block a call, beside memcpy(3) of the same pages from the same
- * buffer to memory of the same size and kind, and back. Everything has been touched before it is measured.
+ * The mmap part: a device in memory, programmed and read a block a call, beside memcpy(3) of the
+ * same pages from the same buffer to memory of the same size and kind, and back. Everything has
+ * been touched before it is measured.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -41,8 +42,8 @@ struct slice {
 };
 
 /*
- * Time of this thread on a processor: others on the machine take their time in turns, and would be measured here as part of
- * one side or the other.
+ * Time of this thread on a processor: others on the machine take their time in turns, and would be
+ * measured here as part of one side or the other.
  */
 static double processor_seconds(void)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* What to measure: the options of `muninn-bench run`, also filled in directly by the experiments. */
+/*
+ * What to measure: the options of `muninn-bench run`, also filled in directly by the experiments.
+ */
 #ifndef MUNINN_BENCH_OPTIONS_H
 #define MUNINN_BENCH_OPTIONS_H
 
@@ -36,9 +38,9 @@ struct bench_phase {
 	enum bench_operation operation;
 	enum distribution distribution;
 	double lookup_share; /* mixed: 0..1 */
-	uint64_t
-		operations; /* 0: all pairs for insert and delete, at most OPERATIONS_DEFAULT otherwise */
-	uint64_t window; /* of oldest and newest; 0: as phase.h says */
+	uint64_t operations; /* 0: all pairs for insert and delete, at most OPERATIONS_DEFAULT
+				otherwise */
+	uint64_t window;     /* of oldest and newest; 0: as phase.h says */
 };
 
 struct bench_options {
@@ -84,14 +86,19 @@ void filters_name(const struct bench_options *options, char text[FILTERS_NAME_BY
 /* What `run` does when nothing is said. */
 struct bench_options bench_options_default(void);
 
-/* Reads the options of `run`; argv[0] is not looked at. -EINVAL with a sentence; 1: --help was asked for. */
+/*
+ * Reads the options of `run`; argv[0] is not looked at. -EINVAL with a sentence; 1: --help was
+ * asked for.
+ */
 int bench_options_parse(struct bench_options *options, int argc, char **argv,
 			struct error_text *error);
 
 /* Reads "S8/7", "N16/16" and so on. -EINVAL with a sentence. */
 int bench_filters_parse(struct bench_options *options, const char *text, struct error_text *error);
 
-/* Whether the options make sense together, before anything is allocated. -EINVAL with a sentence. */
+/*
+ * Whether the options make sense together, before anything is allocated. -EINVAL with a sentence.
+ */
 int bench_options_check(const struct bench_options *options, struct error_text *error);
 
 extern const char bench_run_help[];

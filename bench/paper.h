@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* `muninn-bench paper`: runs the experiments side by side and puts the paper's numbers beside ours. */
+/*
+ * `muninn-bench paper`: runs the experiments side by side and puts the paper's numbers beside ours.
+ */
 #ifndef MUNINN_BENCH_PAPER_H
 #define MUNINN_BENCH_PAPER_H
 
@@ -22,7 +24,10 @@ extern const char bench_paper_help[];
 int paper_options_parse(struct paper_options *options, int argc, char **argv,
 			struct error_text *error);
 
-/* Progress goes to `progress`, the table to `table`. Errors with a sentence; then no file is written. */
+/*
+ * Progress goes to `progress`, the table to `table`. Errors with a sentence; then no file is
+ * written.
+ */
 int paper_run(const struct paper_options *options, FILE *table, FILE *progress,
 	      struct error_text *error);
 

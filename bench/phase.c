@@ -175,7 +175,10 @@ static void gather(struct worker *workers, uint32_t threads, struct phase_report
 	}
 }
 
-/* What the process has allocated since before the engine was opened, less what is the device's and ours. */
+/*
+ * What the process has allocated since before the engine was opened, less what is the device's and
+ * ours.
+ */
 static uint64_t engine_allocated(const struct bench_store *store, const struct phase_report *report)
 {
 	struct nand_headers_usage usage;
@@ -244,7 +247,10 @@ static void note_ages(struct bench_store *store)
 	store->records->operations->statistics(store->records, &statistics);
 	per_segment = statistics.sealed_records / max_u64(1, statistics.segments_sealed);
 	complete = min_u64(store->inserted - 1, statistics.tables * TABLE_SEGMENTS * per_segment);
-	/* Rows do not fill evenly: the last pairs of the slowest row's table are younger than those of the fastest one's. */
+	/*
+	 * Rows do not fill evenly: the last pairs of the slowest row's table are younger than those
+	 * of the fastest one's.
+	 */
 	oldest = statistics.rows * TABLE_SEGMENTS * per_segment / 100 * 98;
 	store->newest_window = store->inserted - complete;
 	store->oldest_window = complete < oldest || oldest == 0 ? divide_up(store->inserted, 2)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Repeatable random numbers and random permutations. Each operation of a phase has a generator of its own, so what it
- * draws does not depend on which thread runs it.
+ * Repeatable random numbers and random permutations. Each operation of a phase has a generator of
+ * its own, so what it draws does not depend on which thread runs it.
  */
 #ifndef MUNINN_BENCH_RANDOM_H
 #define MUNINN_BENCH_RANDOM_H
@@ -64,8 +64,9 @@ static inline struct permutation permutation_make(uint64_t count, uint64_t seed)
 }
 
 /*
- * Where `number` (0..count - 1) goes: a Feistel network over the next power of four, repeated until the result is in range
- * (Black and Rogaway's cycle walking; fewer than four rounds of it on average).
+ * Where `number` (0..count - 1) goes: a Feistel network over the next power of four, repeated until
+ * the result is in range (Black and Rogaway's cycle walking; fewer than four rounds of it on
+ * average).
  */
 static inline uint64_t permutation_at(const struct permutation *permutation, uint64_t number)
 {

@@ -131,8 +131,9 @@ static bool read_spare(const uint8_t *spare, uint32_t page_bytes, struct page_sp
 }
 
 /*
- * Behind the last record a page holds what its buffer held before: zeroes, or records of an earlier segment, which stand at
- * the same offsets when all have one size. Whether it is one is seen when the page is regenerated.
+ * Behind the last record a page holds what its buffer held before: zeroes, or records of an earlier
+ * segment, which stand at the same offsets when all have one size. Whether it is one is seen when
+ * the page is regenerated.
  */
 static bool may_be_left_over(const struct record_header *header, uint32_t at, uint32_t page_bytes)
 {

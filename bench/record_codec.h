@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A payload codec for the NAND's headers back end: knows pages of the Muninn engine (engine/muninn/format.h) whose values
- * come from record_value_make, and keeps the keys, sequence numbers and lengths of their records, some 10 bytes each.
+ * A payload codec for the NAND's headers back end: knows pages of the Muninn engine
+ * (engine/muninn/format.h) whose values come from record_value_make, and keeps the keys, sequence
+ * numbers and lengths of their records, some 10 bytes each.
  *
- *   page     number of records 1 (255: one large record, whose header is in the spare area); records
- *   record   shape 1: bits 2-0 bytes of the identifier less one, and a bit for each field that is as in the record before:
- *            3 partition and version, 4 piece, 5 length and flags
- *            partition 2, version 2; identifier 1-8; piece 4; length and flags 2: those that differ
- *            sequence number less that of the record before, zigzag, 7 bits a byte, low first
+ *   page     number of records 1 (255: one large record, whose header is in the spare area);
+ * records record   shape 1: bits 2-0 bytes of the identifier less one, and a bit for each field
+ * that is as in the record before: 3 partition and version, 4 piece, 5 length and flags partition
+ * 2, version 2; identifier 1-8; piece 4; length and flags 2: those that differ sequence number less
+ * that of the record before, zigzag, 7 bits a byte, low first
  */
 #ifndef MUNINN_BENCH_RECORD_CODEC_H
 #define MUNINN_BENCH_RECORD_CODEC_H
@@ -18,8 +19,8 @@
 #include "nand/nand.h"
 
 /*
- * The value of a version: 64-bit little-endian words, the first of which names the version, each RANDOM_STEP more
- * than the one before; a last part of a word is its low bytes.
+ * The value of a version: 64-bit little-endian words, the first of which names the version, each
+ * RANDOM_STEP more than the one before; a last part of a word is its low bytes.
  */
 static inline void record_value_make(const struct record_key *key, uint64_t sequence,
 				     uint8_t *value, uint32_t length)

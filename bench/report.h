@@ -8,14 +8,20 @@
 
 #include "bench/phase.h"
 
-/* Everything that is known of a phase, as docs/benchmarks.md lists it. The caller has the reference. NULL: out of memory. */
+/*
+ * Everything that is known of a phase, as docs/benchmarks.md lists it. The caller has the
+ * reference. NULL: out of memory.
+ */
 json_t *report_json(const struct phase_report *report, const struct bench_store *store);
 
 void report_table_head(FILE *to);
 void report_table_line(FILE *to, const struct phase_report *report,
 		       const struct bench_store *store);
 
-/* Runs all phases of the options on a fresh store: a JSON object a line to `json`, the table to `table`. */
+/*
+ * Runs all phases of the options on a fresh store: a JSON object a line to `json`, the table to
+ * `table`.
+ */
 int bench_run(const struct bench_options *options, FILE *json, FILE *table,
 	      struct error_text *error);
 

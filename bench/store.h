@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The store under measurement: a fresh device, a freshly formatted engine, and what must be found in it.
+ * The store under measurement: a fresh device, a freshly formatted engine, and what must be found
+ * in it.
  *
- * Pair n has the value that follows from its key and the sequence number of its newest version, so a lookup is checked byte by
- * byte with no copy of the values; 4 bytes are kept for each pair.
+ * Pair n has the value that follows from its key and the sequence number of its newest version, so
+ * a lookup is checked byte by byte with no copy of the values; 4 bytes are kept for each pair.
  */
 #ifndef MUNINN_BENCH_STORE_H
 #define MUNINN_BENCH_STORE_H
@@ -21,10 +22,10 @@ struct bench_store {
 	pthread_rwlock_t lock; /* a put excludes all else; lookups run side by side */
 	bool random_keys;      /* key n is the n-th of a permutation; otherwise keys ascend */
 	struct permutation keys;
-	uint32_t *
-		expected; /* of each pair: sequence number of its newest version, 0 = none, EXPECTED_DELETED */
-	uint64_t inserted;          /* pairs 0..inserted - 1 may exist */
-	uint64_t live;              /* pairs that exist */
+	uint32_t *expected; /* of each pair: sequence number of its newest version, 0 = none,
+			       EXPECTED_DELETED */
+	uint64_t inserted;  /* pairs 0..inserted - 1 may exist */
+	uint64_t live;      /* pairs that exist */
 	struct record_merge merged; /* what merging has done so far */
 	uint64_t allocated_before;  /* by the process, before the engine was opened; 0: not known */
 	uint64_t oldest_window, newest_window; /* pairs that the distributions mean; phase.h */
@@ -33,7 +34,9 @@ struct bench_store {
 #define EXPECTED_DELETED (UINT32_C(1) << 31)
 #define SEQUENCE_MAX     (EXPECTED_DELETED - 1)
 
-/* Creates device and engine. -EINVAL, -ENOMEM, -errno with a sentence. Ended by bench_store_close. */
+/*
+ * Creates device and engine. -EINVAL, -ENOMEM, -errno with a sentence. Ended by bench_store_close.
+ */
 int bench_store_open(struct bench_store **store, const struct bench_options *options,
 		     struct error_text *error);
 
@@ -46,12 +49,15 @@ struct record_key bench_store_key(const struct bench_store *store, uint64_t pair
 /* Bytes of a value, or room for it. */
 #define VALUE_BYTES_MAX 4096
 
-/* A newer version of a pair; `deleted`: a tombstone. -ENOSPC, -EFBIG (more than SEQUENCE_MAX puts), -EIO. */
+/*
+ * A newer version of a pair; `deleted`: a tombstone. -ENOSPC, -EFBIG (more than SEQUENCE_MAX puts),
+ * -EIO.
+ */
 int bench_store_put(struct bench_store *store, uint64_t pair, bool deleted);
 
 /*
- * Looks a pair up and checks what is found. `found`: it exists. -EILSEQ: another version or other bytes than were put, or it is
- * missing, or it should be.
+ * Looks a pair up and checks what is found. `found`: it exists. -EILSEQ: another version or other
+ * bytes than were put, or it is missing, or it should be.
  */
 int bench_store_get(struct bench_store *store, uint64_t pair, bool *found);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Looks for damage in what a unit stores: OBJECT STRUCTURE CHECK, in as many commands as it takes. OSD-2 only. */
+/*
+ * Looks for damage in what a unit stores: OBJECT STRUCTURE CHECK, in as many commands as it takes.
+ * OSD-2 only.
+ */
 #ifndef MUNINN_CLIENT_CHECK_H
 #define MUNINN_CLIENT_CHECK_H
 
@@ -11,12 +14,15 @@ struct osd_client_checked {
 	uint64_t pages;   /* of data read */
 };
 
-/* `type`: OSD_MAP_DAMAGED_DATA, _ATTRIBUTES or _DIRECTORY. A result other than 0 ends the check and is returned. */
+/*
+ * `type`: OSD_MAP_DAMAGED_DATA, _ATTRIBUTES or _DIRECTORY. A result other than 0 ends the check and
+ * is returned.
+ */
 typedef int osd_client_damaged(void *context, struct osd_client_address address, uint16_t type);
 
 /*
- * Checks an object, a partition with everything in it, or the root (its table of partitions and what they say of
- * themselves, not what is in them). Adds to `checked`, also when it fails.
+ * Checks an object, a partition with everything in it, or the root (its table of partitions and
+ * what they say of themselves, not what is in them). Adds to `checked`, also when it fails.
  */
 int osd_client_check(struct osd_client *client, struct osd_client_address address,
 		     osd_client_damaged *each, void *context, struct osd_client_checked *checked,

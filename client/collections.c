@@ -131,7 +131,10 @@ int osd_client_remove_members(struct osd_client *client, struct osd_client_addre
 
 /* ---- memberships ---- */
 
-/* The memberships of an object: the number of the one in `collection`, and the first free one at or behind `wanted`. */
+/*
+ * The memberships of an object: the number of the one in `collection`, and the first free one at or
+ * behind `wanted`.
+ */
 struct memberships {
 	uint64_t collection;
 	uint32_t wanted;
@@ -153,8 +156,8 @@ static int take_membership(void *context, const struct osd_attribute *attribute)
 }
 
 /*
- * Numbers follow from the collection's ID, so that two clients that make an object a member of different collections at the
- * same time do not take one number.
+ * Numbers follow from the collection's ID, so that two clients that make an object a member of
+ * different collections at the same time do not take one number.
  */
 static int find_membership(struct osd_client *client, struct osd_client_address object,
 			   struct memberships *memberships, struct osd_client_error *error)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Collections of a partition, and commands on their members. Conventions as in client/osd_client.h; all of them wait. */
+/*
+ * Collections of a partition, and commands on their members. Conventions as in client/osd_client.h;
+ * all of them wait.
+ */
 #ifndef MUNINN_CLIENT_COLLECTIONS_H
 #define MUNINN_CLIENT_COLLECTIONS_H
 
@@ -18,14 +21,18 @@ int osd_client_create_tracking_collection(struct osd_client *client, uint64_t pa
 int osd_client_remove_collection(struct osd_client *client, struct osd_client_address collection,
 				 bool force, struct osd_client_error *error);
 
-/* As osd_client_list: the members of a collection, or with object 0 the collections of the partition. */
+/*
+ * As osd_client_list: the members of a collection, or with object 0 the collections of the
+ * partition.
+ */
 int osd_client_list_collection(struct osd_client *client, struct osd_client_address address,
 			       uint64_t first, osd_client_listed *each, void *context,
 			       struct osd_client_error *error);
 
 /*
- * Makes an object a member, under a number of its collections page that is free; being one already is no error. Not atomic
- * against another client that gives the same object a membership at the same time, unless both use these functions.
+ * Makes an object a member, under a number of its collections page that is free; being one already
+ * is no error. Not atomic against another client that gives the same object a membership at the
+ * same time, unless both use these functions.
  */
 int osd_client_join_collection(struct osd_client *client, struct osd_client_address object,
 			       uint64_t collection, struct osd_client_error *error);
@@ -35,8 +42,9 @@ int osd_client_leave_collection(struct osd_client *client, struct osd_client_add
 				uint64_t collection, struct osd_client_error *error);
 
 /*
- * REMOVE MEMBER OBJECTS: the members are removed, not only taken out. With a tracking collection the target works on it in
- * the background, and this asks until it has ended, so that very many members take no command long. OSD-2 only.
+ * REMOVE MEMBER OBJECTS: the members are removed, not only taken out. With a tracking collection
+ * the target works on it in the background, and this asks until it has ended, so that very many
+ * members take no command long. OSD-2 only.
  */
 int osd_client_remove_members(struct osd_client *client, struct osd_client_address collection,
 			      struct osd_client_error *error);
@@ -49,8 +57,8 @@ struct osd_client_criterion {
 };
 
 /*
- * QUERY: calls `each` with the members that match all, or any, of the criteria, in ascending order. `collection` may have
- * a version. OSD-2 only. -EMSGSIZE: the criteria do not fit a command.
+ * QUERY: calls `each` with the members that match all, or any, of the criteria, in ascending order.
+ * `collection` may have a version. OSD-2 only. -EMSGSIZE: the criteria do not fit a command.
  */
 int osd_client_query(struct osd_client *client, struct osd_client_address collection, bool all,
 		     const struct osd_client_criterion *criteria, size_t count,

@@ -30,8 +30,9 @@ struct told {
 #define TWO_OBJECTS_BYTES 256U
 
 /*
- * Where the next object is, behind the one at the reader's position: in OSD-2 an object has all its attributes behind it and says
- * how long they are, in OSD-1 each attribute has its object before it.
+ * Where the next object is, behind the one at the reader's position: in OSD-2 an object has all its
+ * attributes behind it and says how long they are, in OSD-1 each attribute has its object before
+ * it.
  */
 static bool pass_object(struct osd_list_reader *reader)
 {
@@ -165,7 +166,9 @@ int osd_client_remove_partition(struct osd_client *client, uint64_t partition, b
 	return run(client, &request, error);
 }
 
-/* Adds what gives the right to read a second partition. `segment`: OSD_REQUEST_EXTENSIONS_BYTES(1). */
+/*
+ * Adds what gives the right to read a second partition. `segment`: OSD_REQUEST_EXTENSIONS_BYTES(1).
+ */
 static int extend_by_partition(struct osd_client *client, struct osd_request *request,
 			       uint64_t partition, uint8_t *segment, struct osd_client_error *error)
 {

@@ -96,7 +96,10 @@ static int run_all(struct osd_client *client, struct execution *execution, osd_c
 
 /* ---- subscribing ---- */
 
-/* At the partition that the function is for, or its version, so that one credential is good for both. */
+/*
+ * At the partition that the function is for, or its version, so that one credential is good for
+ * both.
+ */
 static int subscribe(struct osd_client *client, struct execution *execution,
 		     struct osd_client_address address, struct osd_client_error *error)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The iSCSI PDUs of the full-feature phase (RFC 7143, section 11), byte by byte. Nothing here does I/O or keeps
- * state. Digests are not spoken: the login offers HeaderDigest and DataDigest None only.
+ * The iSCSI PDUs of the full-feature phase (RFC 7143, section 11), byte by byte. Nothing here does
+ * I/O or keeps state. Digests are not spoken: the login offers HeaderDigest and DataDigest None
+ * only.
  */
 #ifndef MUNINN_CLIENT_ISCSI_PDU_H
 #define MUNINN_CLIENT_ISCSI_PDU_H
@@ -11,7 +12,10 @@
 #include <stdint.h>
 
 #define ISCSI_BHS_BYTES 48U
-/* CDB bytes that the basic header holds; the rest travels in an extended-CDB additional header segment. */
+/*
+ * CDB bytes that the basic header holds; the rest travels in an extended-CDB additional header
+ * segment.
+ */
 #define ISCSI_BHS_CDB_BYTES 16U
 /* The longest CDB of SPC: 8 bytes of header and 252 behind ADDITIONAL CDB LENGTH. */
 #define ISCSI_CDB_BYTES_MAX 260U
@@ -47,7 +51,9 @@ enum {
 	ISCSI_DATA_IN_STATUS = 0x01,
 };
 
-/* A LUN below 16384 as the 8 bytes of SAM: peripheral addressing below 256, flat space from there. */
+/*
+ * A LUN below 16384 as the 8 bytes of SAM: peripheral addressing below 256, flat space from there.
+ */
 void iscsi_encode_lun(uint8_t to[8], unsigned lun);
 
 struct iscsi_command {
@@ -64,7 +70,10 @@ struct iscsi_command {
 	bool final;                /* no unsolicited Data-Out PDU follows */
 };
 
-/* Encodes a SCSI Command with the additional header segments that it needs; returns the bytes written. */
+/*
+ * Encodes a SCSI Command with the additional header segments that it needs; returns the bytes
+ * written.
+ */
 size_t iscsi_encode_command(uint8_t to[ISCSI_COMMAND_HEADER_BYTES_MAX],
 			    const struct iscsi_command *command);
 
@@ -89,7 +98,10 @@ void iscsi_encode_nop_answer(uint8_t to[ISCSI_BHS_BYTES], const uint8_t lun[8],
 void iscsi_encode_logout(uint8_t to[ISCSI_BHS_BYTES], uint32_t task_tag, uint32_t cmd_sn,
 			 uint32_t exp_stat_sn);
 
-/* What a target's PDU says in its basic header. Fields that its opcode does not have are 0 or false. */
+/*
+ * What a target's PDU says in its basic header. Fields that its opcode does not have are 0 or
+ * false.
+ */
 struct iscsi_header {
 	enum iscsi_opcode opcode;
 	uint8_t flags;    /* byte 1 */
@@ -112,8 +124,8 @@ struct iscsi_header {
 };
 
 /*
- * Takes a received basic header apart. -EPROTO when it is no PDU that a target may send in the full-feature phase.
- * Values are not judged: the session knows what they must be.
+ * Takes a received basic header apart. -EPROTO when it is no PDU that a target may send in the
+ * full-feature phase. Values are not judged: the session knows what they must be.
  */
 int iscsi_decode_header(const uint8_t from[ISCSI_BHS_BYTES], struct iscsi_header *header);
 

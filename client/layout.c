@@ -7,7 +7,9 @@
 
 #define LAYOUT_PACKED 1U
 
-/* Packed: the identifier is in the upper half; below it are version and first page, 16 bits each. */
+/*
+ * Packed: the identifier is in the upper half; below it are version and first page, 16 bits each.
+ */
 #define PACKED_STEP      (UINT64_C(1) << 32)
 #define PACKED_LAST      (UINT64_C(0xFFFFFFFF) << 32)
 #define PACKED_PAGES_MAX 65536U

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * libiscsi keeps the negotiated values and the sequence numbers to itself. So each login response is looked at with
- * MSG_PEEK, whole, before libiscsi is told that there is something to read. A login is strictly request and answer:
- * what stands in the socket is one response.
+ * libiscsi keeps the negotiated values and the sequence numbers to itself. So each login response
+ * is looked at with MSG_PEEK, whole, before libiscsi is told that there is something to read. A
+ * login is strictly request and answer: what stands in the socket is one response.
  */
 #include "client/login.h"
 
@@ -47,8 +47,8 @@ struct attempt {
 	login_found *found;
 	void *found_context;
 	int found_result;
-	char reason
-		[256]; /* what libiscsi said at the moment of failure; later it says something else */
+	char reason[256]; /* what libiscsi said at the moment of failure; later it says something
+			     else */
 };
 
 static uint64_t now_ms(void)
@@ -143,7 +143,10 @@ static int begin(struct attempt *attempt, const char *url, const struct login_op
 	return 0;
 }
 
-/* The CHAP secrets do not stay in freed memory: names and secrets of the context are overwritten in their whole length. */
+/*
+ * The CHAP secrets do not stay in freed memory: names and secrets of the context are overwritten in
+ * their whole length.
+ */
 static void end(struct attempt *attempt)
 {
 	if (attempt->url) {
@@ -319,7 +322,10 @@ static int advance(struct attempt *attempt, struct error_text *error)
 			return noted;
 	}
 	if (noted == 0) {
-		/* Half a response: the socket stays readable, so poll alone would not wait for the rest. */
+		/*
+		 * Half a response: the socket stays readable, so poll alone would not wait for the
+		 * rest.
+		 */
 		poll(NULL, 0, 1);
 		return 0;
 	}

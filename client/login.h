@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * From an iSCSI URL to a socket in the full-feature phase. libiscsi parses the URL, connects, logs in, does CHAP
- * (user%secret in the URL; for mutual CHAP the URL's target_user and target_password) and discovery; then it is gone and
- * the socket remains.
+ * From an iSCSI URL to a socket in the full-feature phase. libiscsi parses the URL, connects, logs
+ * in, does CHAP (user%secret in the URL; for mutual CHAP the URL's target_user and target_password)
+ * and discovery; then it is gone and the socket remains.
  */
 #ifndef MUNINN_CLIENT_LOGIN_H
 #define MUNINN_CLIENT_LOGIN_H
@@ -23,8 +23,9 @@ struct login_result {
 };
 
 /*
- * Follows redirections, four at most. -EINVAL: malformed URL; -EACCES: CHAP or access control; -ENODEV: no such target;
- * -ETIMEDOUT; -ECONNREFUSED and other errors of the socket as far as they are known, else -EIO; -EPROTO.
+ * Follows redirections, four at most. -EINVAL: malformed URL; -EACCES: CHAP or access control;
+ * -ENODEV: no such target; -ETIMEDOUT; -ECONNREFUSED and other errors of the socket as far as they
+ * are known, else -EIO; -EPROTO.
  */
 int login_connect(const char *url, const struct login_options *options, struct login_result *result,
 		  struct error_text *error);
@@ -32,7 +33,10 @@ int login_connect(const char *url, const struct login_options *options, struct l
 /* A target that a portal announces. */
 typedef int login_found(void *context, const char *target_name, const char *portal_address);
 
-/* Asks the portal of `url` (a target and LUN in it are ignored) for its targets. Errors as login_connect. */
+/*
+ * Asks the portal of `url` (a target and LUN in it are ignored) for its targets. Errors as
+ * login_connect.
+ */
 int login_discover(const char *url, const struct login_options *options, login_found *found,
 		   void *context, struct error_text *error);
 

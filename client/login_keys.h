@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What a login agrees on. libiscsi negotiates, but does not tell the outcome; so the target's login responses are read
- * along (login.c looks at them before libiscsi takes them off the socket) and understood here.
+ * What a login agrees on. libiscsi negotiates, but does not tell the outcome; so the target's login
+ * responses are read along (login.c looks at them before libiscsi takes them off the socket) and
+ * understood here.
  */
 #ifndef MUNINN_CLIENT_LOGIN_KEYS_H
 #define MUNINN_CLIENT_LOGIN_KEYS_H
@@ -12,7 +13,10 @@
 #include "client/session.h"
 #include "common/error.h"
 
-/* Login responses carry no more data than this (RFC 7143, 13.12: the default MaxRecvDataSegmentLength). */
+/*
+ * Login responses carry no more data than this (RFC 7143, 13.12: the default
+ * MaxRecvDataSegmentLength).
+ */
 #define LOGIN_DATA_BYTES_MAX 8192U
 
 /* What libiscsi 1.19 offers in every login. */
@@ -22,16 +26,20 @@
 struct login_outcome {
 	struct session_parameters parameters;
 	bool offered_immediate_data, offered_initial_r2t;
-	uint8_t status_class; /* of the last response: 0 success, 1 redirection, 2 initiator error, 3 target error */
+	uint8_t status_class; /* of the last response: 0 success, 1 redirection, 2 initiator error,
+				 3 target error */
 	uint8_t status_detail;
 };
 
-/* The values that hold while the target has said nothing (RFC 7143, section 13), and what this side offers. */
+/*
+ * The values that hold while the target has said nothing (RFC 7143, section 13), and what this side
+ * offers.
+ */
 void login_outcome_begin(struct login_outcome *outcome, bool immediate_data, bool initial_r2t);
 
 /*
- * Reads one login response: basic header and data segment without padding. -EPROTO with a sentence when it is none, or
- * agrees on something that this side has not offered.
+ * Reads one login response: basic header and data segment without padding. -EPROTO with a sentence
+ * when it is none, or agrees on something that this side has not offered.
  */
 int login_outcome_note(struct login_outcome *outcome, const uint8_t bhs[ISCSI_BHS_BYTES],
 		       const uint8_t *data, size_t length, struct error_text *error);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The manifest of a directory tree that is stored in a partition: names, modes, times, links, and which object holds
- * which file. A text, described byte by byte in docs/muninnctl.md.
+ * The manifest of a directory tree that is stored in a partition: names, modes, times, links, and
+ * which object holds which file. A text, described byte by byte in docs/muninnctl.md.
  *
- * A manifest may come from anybody: manifest_parse lets only such trees through as can be unpacked into an empty
- * directory without ever leaving it.
+ * A manifest may come from anybody: manifest_parse lets only such trees through as can be unpacked
+ * into an empty directory without ever leaving it.
  */
 #ifndef MUNINN_CLIENT_MANIFEST_H
 #define MUNINN_CLIENT_MANIFEST_H
@@ -52,14 +52,17 @@ struct manifest_entry *manifest_add(struct manifest *manifest);
 int manifest_format(const struct manifest *manifest, char **text, size_t *length);
 
 /*
- * Takes a text apart and checks all of it: form, checksum, paths (relative, no "." or "..", no empty part, parent an
- * earlier directory, names of at most 255 bytes), links. `manifest` is empty on error. -EBADMSG with a sentence that
- * names the line; -ENOMEM.
+ * Takes a text apart and checks all of it: form, checksum, paths (relative, no "." or "..", no
+ * empty part, parent an earlier directory, names of at most 255 bytes), links. `manifest` is empty
+ * on error. -EBADMSG with a sentence that names the line; -ENOMEM.
  */
 int manifest_parse(const char *text, size_t length, struct manifest *manifest,
 		   struct error_text *error);
 
-/* Bytes as printable text without blanks: all but letters, digits and ._-+=,:@/~ become %XX. `*to` is the caller's. */
+/*
+ * Bytes as printable text without blanks: all but letters, digits and ._-+=,:@/~ become %XX. `*to`
+ * is the caller's.
+ */
 int manifest_escape(const char *from, char **to);
 
 /* "d2c7…": 2 * length characters and NUL. */

@@ -22,7 +22,10 @@ struct cursor {
 
 struct parser {
 	struct manifest *manifest;
-	/* Indices of the directories from the root to the last one seen: whose children may come next. */
+	/*
+	 * Indices of the directories from the root to the last one seen: whose children may come
+	 * next.
+	 */
 	size_t *stack;
 	size_t depth;
 	size_t line;
@@ -114,7 +117,10 @@ static bool take_sha256(struct cursor *line, uint8_t *bytes)
 	return true;
 }
 
-/* Up to a blank or the end of the line. NULL: malformed, empty, too long, or a NUL in it (then errno is not set). */
+/*
+ * Up to a blank or the end of the line. NULL: malformed, empty, too long, or a NUL in it (then
+ * errno is not set).
+ */
 static char *take_escaped(struct cursor *line)
 {
 	size_t length = 0;
@@ -150,7 +156,10 @@ static char *take_escaped(struct cursor *line)
 
 /* ---- what a line may say ---- */
 
-/* No empty part, no "." or "..", no part of more than 255 bytes. A path that begins with / has an empty part. */
+/*
+ * No empty part, no "." or "..", no part of more than 255 bytes. A path that begins with / has an
+ * empty part.
+ */
 static bool path_is_clean(const char *path)
 {
 	for (const char *part = path;;) {
@@ -166,8 +175,8 @@ static bool path_is_clean(const char *path)
 }
 
 /*
- * The parent must be one of the directories on the way to the last one seen. So nothing is ever put below a symbolic
- * link, a file or a directory of somebody else's.
+ * The parent must be one of the directories on the way to the last one seen. So nothing is ever put
+ * below a symbolic link, a file or a directory of somebody else's.
  */
 static bool parent_is_open(struct parser *parser, const char *path)
 {

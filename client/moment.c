@@ -109,8 +109,9 @@ static bool same_time(const struct tm *a, const struct tm *b)
 #define DAY_SECONDS 86400
 
 /*
- * When a clock on the wall here shows `wall`, which it does once unless it is set: two offsets at most, that of the day before and
- * that of the day behind, are tried. -ENOENT: never; -ENOTUNIQ: twice.
+ * When a clock on the wall here shows `wall`, which it does once unless it is set: two offsets at
+ * most, that of the day before and that of the day behind, are tried. -ENOENT: never; -ENOTUNIQ:
+ * twice.
  */
 static int find_local(const struct tm *wall, time_t *seconds)
 {

@@ -2,8 +2,9 @@
 /*
  * An OSD initiator: T10 OSD commands to a logical unit behind an iSCSI URL, several in flight.
  *
- * One client is one iSCSI session and belongs to one thread. Nothing happens in the background: commands are sent and
- * answered inside osd_client_step, and inside the calls that wait, which are made of it.
+ * One client is one iSCSI session and belongs to one thread. Nothing happens in the background:
+ * commands are sent and answered inside osd_client_step, and inside the calls that wait, which are
+ * made of it.
  *
  * Results are 0 or a negative errno. Those of commands:
  *   -ENOENT     no such partition, object, version
@@ -20,8 +21,9 @@
  *   -EREMOTEIO  the target gave the command up
  *   -EBADMSG    the answer to a signed command is not signed as it should be (client/security.h)
  *   -EPROTO     the answer makes no sense
- * When the session ends (closed, silent, broke the protocol), all commands get its error: -ECONNRESET, -ETIMEDOUT,
- * -EPROTO, -EPIPE…; from then on the client is only good for osd_client_disconnect.
+ * When the session ends (closed, silent, broke the protocol), all commands get its error:
+ * -ECONNRESET, -ETIMEDOUT, -EPROTO, -EPIPE…; from then on the client is only good for
+ * osd_client_disconnect.
  */
 #ifndef MUNINN_CLIENT_OSD_CLIENT_H
 #define MUNINN_CLIENT_OSD_CLIENT_H
@@ -44,7 +46,8 @@ struct osd_client_options {
 	uint32_t timeout_ms;      /* login as a whole, and a target that does nothing; 0 = 30000 */
 	enum osd_version version; /* of the commands; 0 = OSD_2 */
 	bool no_immediate_data;   /* negotiate ImmediateData=No */
-	bool no_initial_r2t; /* offer InitialR2T=No: first bursts need no R2T if the target agrees */
+	bool no_initial_r2t;  /* offer InitialR2T=No: first bursts need no R2T if the target agrees
+			       */
 	bool any_device_type; /* do not insist on an OSD; for tests of the transport */
 };
 
@@ -59,8 +62,9 @@ struct osd_client_error {
 };
 
 /*
- * Logs in at an iscsi:// URL, takes unit attentions, and checks that the LUN is an OSD. -EINVAL: URL; -EACCES: CHAP or
- * access control; -ENODEV: no such target or LUN; -EMEDIUMTYPE: no OSD; errors of the connection.
+ * Logs in at an iscsi:// URL, takes unit attentions, and checks that the LUN is an OSD. -EINVAL:
+ * URL; -EACCES: CHAP or access control; -ENODEV: no such target or LUN; -EMEDIUMTYPE: no OSD;
+ * errors of the connection.
  */
 int osd_client_connect(const char *url, const struct osd_client_options *options,
 		       struct osd_client **client, struct error_text *error);
@@ -69,7 +73,10 @@ int osd_client_connect(const char *url, const struct osd_client_options *options
 int osd_client_on_session(struct session *session, enum osd_version version,
 			  struct osd_client **client);
 
-/* Waits for commands in flight, logs out, closes and frees. Commands that can't be ended get -ECANCELED. NULL is allowed. */
+/*
+ * Waits for commands in flight, logs out, closes and frees. Commands that can't be ended get
+ * -ECANCELED. NULL is allowed.
+ */
 void osd_client_disconnect(struct osd_client *client);
 
 /* 0 while the session lives, otherwise why it ended. */
@@ -86,12 +93,13 @@ int osd_client_discover(const char *url, const struct osd_client_options *option
 struct osd_client_address {
 	uint64_t partition; /* at most 48 bits */
 	uint64_t object;
-	uint16_t
-		version; /* 0 = current; v = as of user version v of the partition, read-only; root: of the device */
+	uint16_t version; /* 0 = current; v = as of user version v of the partition, read-only;
+			     root: of the device */
 };
 
 /*
- * Reads "PID[/OID][@VERSION]", numbers decimal or 0x; "" and "0" are the root. -EINVAL with a sentence.
+ * Reads "PID[/OID][@VERSION]", numbers decimal or 0x; "" and "0" are the root. -EINVAL with a
+ * sentence.
  */
 int osd_client_parse_address(const char *text, struct osd_client_address *address,
 			     struct error_text *error);
@@ -134,19 +142,20 @@ struct osd_request_security {
 };
 
 /*
- * One command. The caller owns it and all that it points to, unmoved, from osd_client_submit until `done` is called.
- * Zeroed, then `cdb.action`, the address and what the command needs is set.
+ * One command. The caller owns it and all that it points to, unmoved, from osd_client_submit until
+ * `done` is called. Zeroed, then `cdb.action`, the address and what the command needs is set.
  */
 struct osd_request {
-	struct osd_cdb
-		cdb; /* version, lengths of data, segments and capability are filled in by osd_client_submit */
+	struct osd_cdb cdb; /* version, lengths of data, segments and capability are filled in by
+			       osd_client_submit */
 	/*
-	 * Command data to send; its length becomes LENGTH. With cdb.continuation_length a continuation segment of that
-	 * length comes first in it, and does not count.
+	 * Command data to send; its length becomes LENGTH. With cdb.continuation_length a
+	 * continuation segment of that length comes first in it, and does not count.
 	 */
 	const void *data;
 	size_t data_length;
-	void *room; /* for command data to receive; its length becomes LENGTH or ALLOCATION LENGTH */
+	void *room; /* for command data to receive; its length becomes LENGTH or ALLOCATION LENGTH
+		     */
 	size_t room_length;
 	const struct osd_client_value *sets; /* attributes to set with the command */
 	size_t set_count;
@@ -158,13 +167,14 @@ struct osd_request {
 
 	/* Results, valid in `done`. */
 	struct osd_client_error error; /* error.result: 0 or negative errno */
-	size_t received; /* bytes of command data that were read: for READ short at the object's end */
+	size_t received; /* bytes of command data that were read: for READ short at the object's end
+			  */
 
 	/* The client's own. */
 	struct session_task task;
 	struct osd_client *client;
-	uint8_t *
-		scratch; /* lists to send, then room for retrieved attributes; lives until `done` returns */
+	uint8_t *scratch; /* lists to send, then room for retrieved attributes; lives until `done`
+			     returns */
 	size_t lists_length, retrieved_offset, retrieved_length;
 	struct osd_request_security security;
 	struct osd_request_extension extensions[OSD_REQUEST_EXTENSIONS_MAX];
@@ -180,20 +190,31 @@ void osd_request_address(struct osd_request *request, struct osd_client_address 
 /* Queues the command. -EINVAL, -ENOMEM, or the session's error; then `done` is not called. */
 int osd_client_submit(struct osd_client *client, struct osd_request *request);
 
-/* Attributes that came back: for osd_list_next, inside `done`. -ENODATA: none asked for or none came; -EPROTO. */
+/*
+ * Attributes that came back: for osd_list_next, inside `done`. -ENODATA: none asked for or none
+ * came; -EPROTO.
+ */
 int osd_request_attributes(const struct osd_request *request, struct osd_list_reader *reader);
 
-/* Sends and receives, waiting at most `timeout_ms` (-1: until something happens), and calls `done`. */
+/*
+ * Sends and receives, waiting at most `timeout_ms` (-1: until something happens), and calls `done`.
+ */
 int osd_client_step(struct osd_client *client, int timeout_ms);
 
 /* Commands submitted and not done. */
 size_t osd_client_outstanding(const struct osd_client *client);
 uint32_t osd_client_queue_depth(const struct osd_client *client);
 
-/* Steps until nothing is outstanding. 0 or the session's error; results of commands went to their `done`. */
+/*
+ * Steps until nothing is outstanding. 0 or the session's error; results of commands went to their
+ * `done`.
+ */
 int osd_client_drain(struct osd_client *client);
 
-/* Submits and steps until this command is done (others go on meanwhile). Not to be called inside a `done`. */
+/*
+ * Submits and steps until this command is done (others go on meanwhile). Not to be called inside a
+ * `done`.
+ */
 int osd_client_run(struct osd_client *client, struct osd_request *request);
 
 /* ---- commands, synchronous: `error` may be NULL. Not to be called inside a `done`. ---- */
@@ -202,8 +223,8 @@ int osd_client_run(struct osd_client *client, struct osd_request *request);
 int osd_client_format(struct osd_client *client, uint64_t capacity, struct osd_client_error *error);
 
 /*
- * `requested` 0: the target chooses; `chosen` may be NULL. `layout` of its object IDs: 0 flat, 1 packed, -1 as the unit is
- * configured (other targets know only that).
+ * `requested` 0: the target chooses; `chosen` may be NULL. `layout` of its object IDs: 0 flat, 1
+ * packed, -1 as the unit is configured (other targets know only that).
  */
 int osd_client_create_partition(struct osd_client *client, uint64_t requested, int layout,
 				uint64_t *chosen, struct osd_client_error *error);
@@ -211,8 +232,9 @@ int osd_client_remove_partition(struct osd_client *client, uint64_t partition, b
 				struct osd_client_error *error);
 
 /*
- * How the IDs of a partition's objects count: multiples of `step` from `first` to `last`, and an object has at most `bytes_max` bytes.
- * Of a target that does not tell: flat. -ENOENT: no such partition.
+ * How the IDs of a partition's objects count: multiples of `step` from `first` to `last`, and an
+ * object has at most `bytes_max` bytes. Of a target that does not tell: flat. -ENOENT: no such
+ * partition.
  */
 struct osd_client_ids {
 	uint64_t first, step, last;
@@ -222,8 +244,8 @@ int osd_client_find_ids(struct osd_client *client, struct osd_client_address par
 			struct osd_client_ids *ids, struct osd_client_error *error);
 
 /*
- * `count` objects; `requested` only with count 1. `first` (may be NULL) = the lowest new ID; each of the others is `step` (may be
- * NULL; 0 with one object) above the one before it.
+ * `count` objects; `requested` only with count 1. `first` (may be NULL) = the lowest new ID; each
+ * of the others is `step` (may be NULL; 0 with one object) above the one before it.
  */
 int osd_client_create(struct osd_client *client, uint64_t partition, uint64_t requested,
 		      uint16_t count, uint64_t *first, uint64_t *step,
@@ -246,8 +268,8 @@ int osd_client_append(struct osd_client *client, struct osd_client_address addre
 int osd_client_read(struct osd_client *client, struct osd_client_address address, uint64_t offset,
 		    void *data, size_t length, size_t *got, struct osd_client_error *error);
 /*
- * A new object in `partition` with data and attributes of another one, which may be in another partition or of an old version;
- * the target copies. `requested`, `chosen` as above. OSD-2 only.
+ * A new object in `partition` with data and attributes of another one, which may be in another
+ * partition or of an old version; the target copies. `requested`, `chosen` as above. OSD-2 only.
  */
 int osd_client_copy(struct osd_client *client, struct osd_client_address source, uint64_t partition,
 		    uint64_t requested, uint64_t *chosen, struct osd_client_error *error);
@@ -265,8 +287,9 @@ int osd_client_flush(struct osd_client *client, struct osd_client_address addres
 		     struct osd_client_error *error);
 
 /*
- * IDs >= `first` in ascending order: of the user objects of a partition, or of all partitions for the root.
- * As many LIST commands as needed. A result other than 0 of `each` ends it and is returned.
+ * IDs >= `first` in ascending order: of the user objects of a partition, or of all partitions for
+ * the root. As many LIST commands as needed. A result other than 0 of `each` ends it and is
+ * returned.
  */
 typedef int osd_client_listed(void *context, uint64_t id);
 int osd_client_list(struct osd_client *client, struct osd_client_address address, uint64_t first,
@@ -277,8 +300,9 @@ int osd_client_set_attributes(struct osd_client *client, struct osd_client_addre
 			      struct osd_client_error *error);
 
 /*
- * Gets `count` attributes and calls `each` for each that came back, in the order asked for; undefined ones have length 0.
- * A number (and page) of 0xFFFFFFFF asks for all: give the room for all of them as its length.
+ * Gets `count` attributes and calls `each` for each that came back, in the order asked for;
+ * undefined ones have length 0. A number (and page) of 0xFFFFFFFF asks for all: give the room for
+ * all of them as its length.
  */
 typedef int osd_client_attribute(void *context, const struct osd_attribute *attribute);
 int osd_client_get_attributes(struct osd_client *client, struct osd_client_address address,
@@ -286,7 +310,10 @@ int osd_client_get_attributes(struct osd_client *client, struct osd_client_addre
 			      osd_client_attribute *each, void *context,
 			      struct osd_client_error *error);
 
-/* One attribute into a buffer; `length` (may be NULL) = its full length. -ENODATA: not defined. -ENOBUFS: cut off. */
+/*
+ * One attribute into a buffer; `length` (may be NULL) = its full length. -ENODATA: not defined.
+ * -ENOBUFS: cut off.
+ */
 int osd_client_get_attribute(struct osd_client *client, struct osd_client_address address,
 			     uint32_t page, uint32_t number, void *value, uint32_t capacity,
 			     uint32_t *length, struct osd_client_error *error);
@@ -314,9 +341,10 @@ struct osd_client_moment {
 };
 
 /*
- * What stands behind the @ of an address: "3", "0x3" a version; "2026-11-21T14:32:05" (local time; with Z or +hh:mm that of
- * there), "2026-11-21"; "-10min" (s, min, h, d, w) before `now_ms`; "~2" before the last two modifications; "#4711" a
- * sequence number; "now"; anything else that begins with a letter is a version's name. -EINVAL with a sentence, also of days that no calendar has,
+ * What stands behind the @ of an address: "3", "0x3" a version; "2026-11-21T14:32:05" (local time;
+ * with Z or +hh:mm that of there), "2026-11-21"; "-10min" (s, min, h, d, w) before `now_ms`; "~2"
+ * before the last two modifications; "#4711" a sequence number; "now"; anything else that begins
+ * with a letter is a version's name. -EINVAL with a sentence, also of days that no calendar has,
  * and of local times that clocks left out or showed twice.
  */
 int osd_client_parse_moment(const char *text, uint64_t now_ms, struct osd_client_moment *moment,
@@ -325,13 +353,15 @@ int osd_client_parse_moment(const char *text, uint64_t now_ms, struct osd_client
 /* ---- clones and snapshots: partitions that begin with the contents of another one ---- */
 
 /*
- * `source`: a partition, at a version if wanted. `requested`, `chosen` as in osd_client_create_partition. Not `writable`: a
- * snapshot of the standard.
+ * `source`: a partition, at a version if wanted. `requested`, `chosen` as in
+ * osd_client_create_partition. Not `writable`: a snapshot of the standard.
  */
 int osd_client_clone(struct osd_client *client, struct osd_client_address source,
 		     uint64_t requested, bool writable, uint64_t *chosen,
 		     struct osd_client_error *error);
-/* Again as its source is now; no longer associated with it; a partition again as its snapshot is. */
+/*
+ * Again as its source is now; no longer associated with it; a partition again as its snapshot is.
+ */
 int osd_client_refresh_clone(struct osd_client *client, uint64_t clone,
 			     struct osd_client_error *error);
 int osd_client_detach_clone(struct osd_client *client, uint64_t clone,
@@ -339,22 +369,31 @@ int osd_client_detach_clone(struct osd_client *client, uint64_t clone,
 int osd_client_restore_partition(struct osd_client *client, uint64_t partition, uint64_t snapshot,
 				 struct osd_client_error *error);
 
-/* ---- EXECUTE: the target's functions beyond the standard. The client subscribes to their features by itself. ---- */
+/*
+ * ---- EXECUTE: the target's functions beyond the standard. The client subscribes to their features
+ * by itself. ----
+ */
 
-/* A result's items, of each command that a stream takes. A result other than 0 ends it and is returned. */
+/*
+ * A result's items, of each command that a stream takes. A result other than 0 ends it and is
+ * returned.
+ */
 typedef int osd_client_items(void *context, const uint8_t *items, size_t length);
 
 /*
- * Runs a function to its end. `parameters`: items of osd_items_begin…; may be NULL with length 0. `each` may be NULL.
+ * Runs a function to its end. `parameters`: items of osd_items_begin…; may be NULL with length 0.
+ * `each` may be NULL.
  */
 int osd_client_execute(struct osd_client *client, enum osd_function function,
 		       struct osd_client_address address, const uint8_t *parameters, size_t length,
 		       osd_client_items *each, void *context, struct osd_client_error *error);
 
 /*
- * The same, of a function that only reads, all of whose commands shall see the present as it is at the first one: at a view that the
- * target makes for it. Where it gives none, or can't be read there (no history is kept, or no credential permits it), it is run
- * without, `each` from the beginning; then *one_state is false if it took several commands, between which things may have changed.
+ * The same, of a function that only reads, all of whose commands shall see the present as it is at
+ * the first one: at a view that the target makes for it. Where it gives none, or can't be read
+ * there (no history is kept, or no credential permits it), it is run without, `each` from the
+ * beginning; then *one_state is false if it took several commands, between which things may have
+ * changed.
  */
 int osd_client_execute_at_one_state(struct osd_client *client, enum osd_function function,
 				    struct osd_client_address address, const uint8_t *parameters,
@@ -365,24 +404,25 @@ int osd_client_execute_at_one_state(struct osd_client *client, enum osd_function
 int osd_client_add_moment(struct osd_item_writer *writer, const struct osd_client_moment *moment);
 
 /*
- * A moment that counts the modifications of an object, AGO, becomes the sequence number that stands for it now, and later, too; others
- * stay. -ENOENT: the kept history has fewer.
+ * A moment that counts the modifications of an object, AGO, becomes the sequence number that stands
+ * for it now, and later, too; others stay. -ENOENT: the kept history has fewer.
  */
 int osd_client_count_back(struct osd_client *client, struct osd_client_address object,
 			  struct osd_client_moment *moment, struct osd_client_error *error);
 
 /*
- * The version number to read at for a moment of a partition (of the root: of the device; with AGO, of an object): that of a
- * version, or of a view that the target makes. 0 for NOW. A partition that was removed since, or was another one then, is
- * found by the moments of the device. -ENOENT.
+ * The version number to read at for a moment of a partition (of the root: of the device; with AGO,
+ * of an object): that of a version, or of a view that the target makes. 0 for NOW. A partition that
+ * was removed since, or was another one then, is found by the moments of the device. -ENOENT.
  */
 int osd_client_resolve(struct osd_client *client, struct osd_client_address address,
 		       const struct osd_client_moment *moment, uint16_t *version,
 		       struct osd_client_error *error);
 
 /*
- * Takes the newest `modifications` ones of an object back. More than OSD_MODIFICATIONS_MAX are counted by LOG, and the object is rolled
- * back to before them; what others change while it counts is taken back, too. -ENOENT: the kept history has fewer.
+ * Takes the newest `modifications` ones of an object back. More than OSD_MODIFICATIONS_MAX are
+ * counted by LOG, and the object is rolled back to before them; what others change while it counts
+ * is taken back, too. -ENOENT: the kept history has fewer.
  */
 int osd_client_undo(struct osd_client *client, struct osd_client_address object,
 		    uint64_t modifications, struct osd_client_error *error);

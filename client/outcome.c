@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * From status and sense data to an errno and a sentence. The codes are those of section 4.5 of the protocol: which error
- * stands for what.
+ * From status and sense data to an errno and a sentence. The codes are those of section 4.5 of the
+ * protocol: which error stands for what.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -208,7 +208,9 @@ static struct meaning of_cdb_field(const struct osd_cdb *cdb, const struct osd_s
 					 "the last 16 bits of an ID in a packed partition are a "
 					 "page, and this takes an ID without one" };
 	case FIELD_CONTINUATION:
-		/* What names the source is the only thing there that this client can't make right. */
+		/*
+		 * What names the source is the only thing there that this client can't make right.
+		 */
 		if (cdb->action == OSD_COPY_USER_OBJECTS)
 			return (struct meaning){
 				-ENOENT, "there is no such object to copy, or it is longer than "
@@ -223,7 +225,10 @@ static struct meaning of_cdb_field(const struct osd_cdb *cdb, const struct osd_s
 	}
 }
 
-/* A parameter of a function: what the client sent is well-formed, so it is what it names that is wrong. */
+/*
+ * A parameter of a function: what the client sent is well-formed, so it is what it names that is
+ * wrong.
+ */
 static struct meaning of_parameter(const struct osd_cdb *cdb)
 {
 	if (cdb->action != OSD_EXECUTE)
@@ -335,8 +340,8 @@ static struct meaning of_resource(const struct osd_cdb *cdb, const struct osd_se
 }
 
 /*
- * 26/00 with a place in Data-Out. Extension capabilities are at the end of the continuation segment, and a place in one is that of
- * the CDB's less 80.
+ * 26/00 with a place in Data-Out. Extension capabilities are at the end of the continuation
+ * segment, and a place in one is that of the CDB's less 80.
  */
 static struct meaning of_data_out_field(const struct osd_cdb *cdb, const struct osd_sense *sense)
 {
@@ -519,8 +524,9 @@ static void say(struct osd_client_error *error, const struct osd_cdb *cdb, struc
 }
 
 /*
- * How much of a READ is data: of one that crosses the object's end, what the information descriptor says. One that
- * begins behind the end may also be refused with the address as the field at fault; that is a read of nothing.
+ * How much of a READ is data: of one that crosses the object's end, what the information descriptor
+ * says. One that begins behind the end may also be refused with the address as the field at fault;
+ * that is a read of nothing.
  */
 static bool read_past_end(struct osd_request *request)
 {

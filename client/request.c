@@ -100,8 +100,9 @@ static bool values_valid(const struct osd_request *request)
 }
 
 /*
- * Data-Out: command data where the caller has it; behind it, in scratch, padding, the set list, padding, the get list.
- * Data-In: command data where the caller wants it; behind it, in scratch, padding and the retrieved attributes.
+ * Data-Out: command data where the caller has it; behind it, in scratch, padding, the set list,
+ * padding, the get list. Data-In: command data where the caller wants it; behind it, in scratch,
+ * padding and the retrieved attributes.
  */
 struct layout {
 	struct osd_segment set_data, get_list, retrieved;
@@ -193,7 +194,10 @@ static void add_segment(struct iovec *segments, unsigned *count, const void *bas
 		segments[(*count)++] = (struct iovec){ (void *)base, length };
 }
 
-/* Command data; of a signed command the check value of its continuation segment is not the caller's. */
+/*
+ * Command data; of a signed command the check value of its continuation segment is not the
+ * caller's.
+ */
 static void add_data(struct osd_request *request)
 {
 	struct session_task *task = &request->task;

@@ -195,7 +195,10 @@ static uint32_t take_slot(struct session *session, struct session_task *task)
 	assert(slot < session->options.queue_depth);
 	session->slots[slot] = task;
 	session->slots_used++;
-	/* The generation makes a late or invented answer to an old command a wrong tag. 0xFFFF stays unused. */
+	/*
+	 * The generation makes a late or invented answer to an old command a wrong tag. 0xFFFF
+	 * stays unused.
+	 */
 	session->generations[slot] = (session->generations[slot] + 1) % 0xFFFF;
 	return session->generations[slot] << 16 | slot;
 }
@@ -254,7 +257,9 @@ void session_answered(struct session *session, struct session_task *task)
 		session_drop_burst(session, task);
 		task->state = TASK_ANSWERED;
 	}
-	/* Its buffers must stay while the kernel has not taken the last of its PDUs that was begun. */
+	/*
+	 * Its buffers must stay while the kernel has not taken the last of its PDUs that was begun.
+	 */
 	if (task->batched == 0)
 		finish(session, task);
 }
@@ -294,7 +299,10 @@ int session_error(const struct session *session, struct error_text *error)
 	return session->failure;
 }
 
-/* All commands get the session's failure. The connection is dead: nothing of theirs will be touched again. */
+/*
+ * All commands get the session's failure. The connection is dead: nothing of theirs will be touched
+ * again.
+ */
 static void fail_all(struct session *session)
 {
 	struct session_task *task;
@@ -308,7 +316,9 @@ static void fail_all(struct session *session)
 		task = session->slots[slot];
 		if (!task)
 			continue;
-		/* An answer that was complete counts, even if the connection died right behind it. */
+		/*
+		 * An answer that was complete counts, even if the connection died right behind it.
+		 */
 		if (task->state == TASK_ACTIVE)
 			task->result = session->failure;
 		finish(session, task);
@@ -354,7 +364,10 @@ static uint64_t next_deadline(const struct session *session)
 	return first;
 }
 
-/* A target may close its window for ever while nothing is in flight; no command's deadline would notice. */
+/*
+ * A target may close its window for ever while nothing is in flight; no command's deadline would
+ * notice.
+ */
 static void watch_window(struct session *session)
 {
 	bool blocked = session->waiting.first && session->slots_used == 0 && !window_open(session);

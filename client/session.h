@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The full-feature phase of one iSCSI session with one connection, error recovery level 0: SCSI commands with long
- * CDBs and bidirectional transfers, several in flight. It owns a socket that the login has brought so far, and
- * knows nothing of OSD.
+ * The full-feature phase of one iSCSI session with one connection, error recovery level 0: SCSI
+ * commands with long CDBs and bidirectional transfers, several in flight. It owns a socket that the
+ * login has brought so far, and knows nothing of OSD.
  *
- * One thread. Nothing blocks but session_step. A target is not trusted: whatever it sends is checked before it is
- * used, data is written into the room of the command that asked for it and nowhere else, and a target that breaks
- * the protocol, closes the connection or is silent for too long ends the session with a sentence; every command
- * that was under way then completes with that error.
+ * One thread. Nothing blocks but session_step. A target is not trusted: whatever it sends is
+ * checked before it is used, data is written into the room of the command that asked for it and
+ * nowhere else, and a target that breaks the protocol, closes the connection or is silent for too
+ * long ends the session with a sentence; every command that was under way then completes with that
+ * error.
  */
 #ifndef MUNINN_CLIENT_SESSION_H
 #define MUNINN_CLIENT_SESSION_H
@@ -30,8 +31,8 @@ struct session_parameters {
 	bool initial_r2t;
 	uint32_t first_burst_bytes;
 	uint32_t max_burst_bytes;
-	uint32_t
-		target_segment_bytes; /* MaxRecvDataSegmentLength of the target: longest segment to send */
+	uint32_t target_segment_bytes; /* MaxRecvDataSegmentLength of the target: longest segment to
+					  send */
 	uint32_t initiator_segment_bytes; /* ours: longest segment to accept */
 	uint32_t cmd_sn;                  /* of the first command */
 	uint32_t exp_stat_sn;             /* of the first answer */
@@ -41,8 +42,9 @@ struct session_parameters {
 struct session_options {
 	uint32_t queue_depth; /* commands sent and not answered, 1..SESSION_QUEUE_DEPTH_MAX */
 	/*
-	 * How long a command waits while the target does nothing for any command, if it has no time of its own; 0 = for
-	 * ever. Answers, requests for data and data count: a slow target is not a dead one.
+	 * How long a command waits while the target does nothing for any command, if it has no time
+	 * of its own; 0 = for ever. Answers, requests for data and data count: a slow target is not
+	 * a dead one.
 	 */
 	uint32_t timeout_ms;
 	unsigned lun;
@@ -52,7 +54,10 @@ struct session_options {
 
 struct session;
 
-/* One SCSI command. The caller owns it and all that it points to, unmoved, from session_submit until `done`. */
+/*
+ * One SCSI command. The caller owns it and all that it points to, unmoved, from session_submit
+ * until `done`.
+ */
 struct session_task {
 	uint8_t cdb[ISCSI_CDB_BYTES_MAX];
 	size_t cdb_length;
@@ -65,13 +70,15 @@ struct session_task {
 			     *task); /* called from session_step; may submit; must not step */
 
 	/* Results, valid in `done`. */
-	int result; /* 0: the target has answered with `status`; otherwise negative errno, see session_error */
+	int result;     /* 0: the target has answered with `status`; otherwise negative errno, see
+			   session_error */
 	uint8_t status; /* SCSI status */
 	uint8_t sense[SESSION_SENSE_BYTES_MAX];
 	size_t sense_length;
 	size_t in_received; /* bytes at the beginning of the Data-In room that the target has set */
-	int64_t out_residual; /* bytes not used (> 0) or missing (< 0) of Data-Out, as the target says */
-	int64_t in_residual; /* the same for the room for Data-In */
+	int64_t out_residual; /* bytes not used (> 0) or missing (< 0) of Data-Out, as the target
+				 says */
+	int64_t in_residual;  /* the same for the room for Data-In */
 
 	/* The session's own. */
 	struct session_task *next;
@@ -87,33 +94,40 @@ struct session_task {
 };
 
 /*
- * Takes over `fd`, a connected socket behind a successful login; it is closed by session_destroy, and at once
- * when this fails. -EINVAL (options or parameters out of range), -ENOMEM.
+ * Takes over `fd`, a connected socket behind a successful login; it is closed by session_destroy,
+ * and at once when this fails. -EINVAL (options or parameters out of range), -ENOMEM.
  */
 int session_create(int fd, const struct session_parameters *parameters,
 		   const struct session_options *options, struct session **session,
 		   struct error_text *error);
 
-/* Closes the connection without a word. Commands under way complete with -ECANCELED before it returns. */
+/*
+ * Closes the connection without a word. Commands under way complete with -ECANCELED before it
+ * returns.
+ */
 void session_destroy(struct session *session);
 
 /*
- * Queues a command; it is sent by the next session_step that finds a place in the queue and in the target's window.
- * -EINVAL: lengths out of range; -ENOTCONN or the reason: the session has ended. On error `done` is not called.
+ * Queues a command; it is sent by the next session_step that finds a place in the queue and in the
+ * target's window. -EINVAL: lengths out of range; -ENOTCONN or the reason: the session has ended.
+ * On error `done` is not called.
  */
 int session_submit(struct session *session, struct session_task *task);
 
 /*
- * Sends and receives what can be, waiting at most `timeout_ms` (-1: until something happens or times out) when
- * there is nothing to do at once, and calls `done` of what is finished. Returns 0, or the negative errno with which
- * the session has ended.
+ * Sends and receives what can be, waiting at most `timeout_ms` (-1: until something happens or
+ * times out) when there is nothing to do at once, and calls `done` of what is finished. Returns 0,
+ * or the negative errno with which the session has ended.
  */
 int session_step(struct session *session, int timeout_ms);
 
 /* Commands submitted and not done. */
 size_t session_outstanding(const struct session *session);
 
-/* Takes commands that are in flight to their end, then logs out. 0, or why the session ended before. */
+/*
+ * Takes commands that are in flight to their end, then logs out. 0, or why the session ended
+ * before.
+ */
 int session_logout(struct session *session, uint32_t timeout_ms);
 
 /* Why the session has ended: 0 while it lives; `error` gets the sentence. */

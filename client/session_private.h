@@ -76,7 +76,8 @@ struct session {
 	unsigned nop_count;
 	enum logout_state logout;
 	bool closing; /* the target wants no more commands */
-	bool deaf; /* the connection takes no more bytes; what it still has to give is taken first */
+	bool deaf; /* the connection takes no more bytes; what it still has to give is taken first
+		    */
 
 	int failure;
 	struct error_text failure_text;
@@ -112,8 +113,8 @@ static inline bool serial_after(uint32_t a, uint32_t b)
 }
 
 /*
- * Fills `to` with at most `capacity` vectors that cover [offset, offset + length) of `count` segments; returns how
- * many. The range lies inside the segments.
+ * Fills `to` with at most `capacity` vectors that cover [offset, offset + length) of `count`
+ * segments; returns how many. The range lies inside the segments.
  */
 unsigned segments_slice(const struct iovec *segments, unsigned count, size_t offset, size_t length,
 			struct iovec *to, unsigned capacity);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The receiving half: takes the byte stream apart into PDUs and acts on them. Headers and small data come through one
- * buffer; long Data-In goes from the socket straight to where the caller wants it.
+ * The receiving half: takes the byte stream apart into PDUs and acts on them. Headers and small
+ * data come through one buffer; long Data-In goes from the socket straight to where the caller
+ * wants it.
  *
  * Every number of the target's is compared with what it may be before it is used.
  */
@@ -156,7 +157,10 @@ static int begin_data_in(struct session *session, const struct iscsi_header *hea
 		return protocol_error(session, "data for a command that reads nothing");
 	if (check_sequence(session, task, header) < 0)
 		return session->failure;
-	/* DataPDUInOrder and DataSequenceInOrder are Yes: bytes arrive once and in order, so none can be missing. */
+	/*
+	 * DataPDUInOrder and DataSequenceInOrder are Yes: bytes arrive once and in order, so none
+	 * can be missing.
+	 */
 	if (header->offset != task->in_received)
 		return protocol_error(session, "data out of order (buffer offset)");
 	if (header->data_length > task->in_length - task->in_received)
@@ -224,7 +228,10 @@ static int end_nop_in(struct session *session, const struct iscsi_header *header
 {
 	struct nop_answer *answer;
 
-	/* This side sends no pings, so a NOP-In can only be the target's: its StatSN is shown, not used up. */
+	/*
+	 * This side sends no pings, so a NOP-In can only be the target's: its StatSN is shown, not
+	 * used up.
+	 */
 	if (header->task_tag != ISCSI_TAG_NONE)
 		return protocol_error(session, "answer to a ping that was not sent");
 	if (header->transfer_tag == ISCSI_TAG_NONE)
@@ -264,7 +271,10 @@ static int end_reject(struct session *session, const struct iscsi_header *header
 		return session->failure;
 	if (header->data_length >= ISCSI_BHS_BYTES)
 		rejected.opcode = session->receive.control[0] & 0x3f;
-	/* Without error recovery nothing tells whether the target still has the command: start anew. */
+	/*
+	 * Without error recovery nothing tells whether the target still has the command: start
+	 * anew.
+	 */
 	return session_fail(session, -EPROTO,
 			    "iSCSI session: the target rejected a %s PDU: %s (0x%02x)",
 			    iscsi_opcode_name(rejected.opcode),
@@ -395,7 +405,10 @@ static int consume(struct session *session)
 	}
 }
 
-/* One read: what is missing of a data segment goes to its place, what comes behind it into the buffer. */
+/*
+ * One read: what is missing of a data segment goes to its place, what comes behind it into the
+ * buffer.
+ */
 static ssize_t read_socket(struct session *session)
 {
 	struct receive_state *receive = &session->receive;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The sending half: answers to pings, Data-Out bursts, new commands and the logout are gathered into batches of PDUs
- * that go out with one system call. Data is sent from where the caller has it.
+ * The sending half: answers to pings, Data-Out bursts, new commands and the logout are gathered
+ * into batches of PDUs that go out with one system call. Data is sent from where the caller has it.
  */
 #include <assert.h>
 #include <errno.h>
@@ -18,7 +18,10 @@ static bool batch_full(const struct send_batch *batch)
 	return batch->pdus == BATCH_PDUS;
 }
 
-/* Adds the PDU whose header stands in headers[pdus]; `length` bytes of the command's Data-Out from `offset` follow. */
+/*
+ * Adds the PDU whose header stands in headers[pdus]; `length` bytes of the command's Data-Out from
+ * `offset` follow.
+ */
 static void batch_add(struct send_batch *batch, size_t header_length, struct session_task *task,
 		      uint32_t offset, uint32_t length)
 {
@@ -208,7 +211,10 @@ int session_send(struct session *session)
 		sent = sendmsg(session->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return 0;
-		/* Answers may have come before the end: session_receive reports it when it has taken them. */
+		/*
+		 * Answers may have come before the end: session_receive reports it when it has
+		 * taken them.
+		 */
 		session->deaf = sent < 0 && (errno == EPIPE || errno == ECONNRESET);
 		if (session->deaf)
 			return 0;

@@ -35,7 +35,9 @@ int sparse_file_write(struct sparse_file *file, const void *data, size_t length)
 	const uint8_t *bytes = data;
 	size_t begin = 0, at = 0;
 
-	/* Blocks are those of the file, so that a hole is one also when the pieces are not aligned. */
+	/*
+	 * Blocks are those of the file, so that a hole is one also when the pieces are not aligned.
+	 */
 	while (at < length) {
 		size_t block = min_u64(
 			SPARSE_BLOCK_BYTES - (file->length + at) % SPARSE_BLOCK_BYTES, length - at);

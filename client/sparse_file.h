@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Writes a local file from its beginning and leaves holes where blocks of it are zero; and what is zero. */
+/*
+ * Writes a local file from its beginning and leaves holes where blocks of it are zero; and what is
+ * zero.
+ */
 #ifndef MUNINN_CLIENT_SPARSE_FILE_H
 #define MUNINN_CLIENT_SPARSE_FILE_H
 

@@ -169,7 +169,10 @@ int transfer_upload(struct osd_client *client, struct osd_client_address address
 
 		if (slot)
 			more = upload_piece(&transfer, slot, address, read, context);
-		/* Looks after the connection also while there are free slots, so that the target is kept busy. */
+		/*
+		 * Looks after the connection also while there are free slots, so that the target is
+		 * kept busy.
+		 */
 		osd_client_step(client, slot ? 0 : -1);
 	}
 	while (any_busy(&transfer))

@@ -19,14 +19,16 @@ struct transfer_options {
 };
 
 /*
- * Gives the next piece to store: at most `capacity` bytes into `data`, and where in the object they go. Returns the
- * number of bytes, 0 at the end, or a negative errno (the caller of transfer_upload knows why).
+ * Gives the next piece to store: at most `capacity` bytes into `data`, and where in the object they
+ * go. Returns the number of bytes, 0 at the end, or a negative errno (the caller of transfer_upload
+ * knows why).
  */
 typedef ssize_t transfer_read(void *context, void *data, size_t capacity, uint64_t *offset);
 
 /*
- * Writes pieces into an existing object, in no particular order. Waits until all that was begun is ended, also
- * after an error. `sent` (may be NULL) = bytes written. Errors of `read` are returned with an empty sentence.
+ * Writes pieces into an existing object, in no particular order. Waits until all that was begun is
+ * ended, also after an error. `sent` (may be NULL) = bytes written. Errors of `read` are returned
+ * with an empty sentence.
  */
 int transfer_upload(struct osd_client *client, struct osd_client_address address,
 		    transfer_read *read, void *context, const struct transfer_options *options,
@@ -36,8 +38,9 @@ int transfer_upload(struct osd_client *client, struct osd_client_address address
 typedef int transfer_write(void *context, const void *data, size_t length);
 
 /*
- * Reads [offset, offset + length) of an object. `received` (may be NULL) = bytes given to `write`; fewer than
- * `length` when the object ends before. Errors of `write` are returned with an empty sentence.
+ * Reads [offset, offset + length) of an object. `received` (may be NULL) = bytes given to `write`;
+ * fewer than `length` when the object ends before. Errors of `write` are returned with an empty
+ * sentence.
  */
 int transfer_download(struct osd_client *client, struct osd_client_address address, uint64_t offset,
 		      uint64_t length, transfer_write *write, void *context,
@@ -48,8 +51,8 @@ int transfer_download(struct osd_client *client, struct osd_client_address addre
 typedef int transfer_skip(void *context, uint64_t length);
 
 /*
- * The same of an object that may have holes: those of a long one are not read, but given to `skip`, if the target can tell where
- * they are. Bytes of both count as received.
+ * The same of an object that may have holes: those of a long one are not read, but given to `skip`,
+ * if the target can tell where they are. Bytes of both count as received.
  */
 int transfer_download_sparse(struct osd_client *client, struct osd_client_address address,
 			     uint64_t offset, uint64_t length, transfer_write *write,

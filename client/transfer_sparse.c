@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Reading a long object past its holes: READ MAP tells where data is, and only that crosses the network. */
+/*
+ * Reading a long object past its holes: READ MAP tells where data is, and only that crosses the
+ * network.
+ */
 #include <errno.h>
 #include <stdlib.h>
 

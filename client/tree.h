@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Directory trees in a partition: one object for each file, and a manifest object (manifest.h) with the rest. An
- * attribute of the partition points to the manifest and is set last, so a tree is there as a whole or not at all.
- * docs/muninnctl.md describes attributes and manifest.
+ * Directory trees in a partition: one object for each file, and a manifest object (manifest.h) with
+ * the rest. An attribute of the partition points to the manifest and is set last, so a tree is
+ * there as a whole or not at all. docs/muninnctl.md describes attributes and manifest.
  */
 #ifndef MUNINN_CLIENT_TREE_H
 #define MUNINN_CLIENT_TREE_H
@@ -14,21 +14,30 @@
 #define TREE_OBJECT_PAGE    0x00014D55U
 #define TREE_PARTITION_PAGE 0x30014D55U
 
-/* Of TREE_OBJECT_PAGE: length (8) and SHA-256 (32) of the content. An object without it is not complete. */
+/*
+ * Of TREE_OBJECT_PAGE: length (8) and SHA-256 (32) of the content. An object without it is not
+ * complete.
+ */
 #define TREE_OBJECT_COMPLETE 1U
 #define TREE_COMPLETE_BYTES  40U
-/* Of TREE_OBJECT_PAGE, set with the object's creation: 8 random bytes, one value for all objects of an import. */
+/*
+ * Of TREE_OBJECT_PAGE, set with the object's creation: 8 random bytes, one value for all objects of
+ * an import.
+ */
 #define TREE_OBJECT_IMPORT 2U
 #define TREE_IMPORT_BYTES  8U
-/* Of TREE_OBJECT_PAGE: permission bits (4), modification time in seconds (8) and nanoseconds (4). */
+/*
+ * Of TREE_OBJECT_PAGE: permission bits (4), modification time in seconds (8) and nanoseconds (4).
+ */
 #define TREE_OBJECT_STATUS 3U
 #define TREE_STATUS_BYTES  16U
 /* Of TREE_PARTITION_PAGE: object (8), length (8), SHA-256 (32) of the manifest. */
 #define TREE_PARTITION_MANIFEST 1U
 #define TREE_POINTER_BYTES      48U
 /*
- * Of TREE_PARTITION_PAGE, while an update changes objects of the tree: its TREE_OBJECT_IMPORT (8), when it began in
- * milliseconds since 1970 (8). The manifest does not fit them then; who finds it and updates nothing must not read on.
+ * Of TREE_PARTITION_PAGE, while an update changes objects of the tree: its TREE_OBJECT_IMPORT (8),
+ * when it began in milliseconds since 1970 (8). The manifest does not fit them then; who finds it
+ * and updates nothing must not read on.
  */
 #define TREE_PARTITION_UPDATE 2U
 #define TREE_UPDATE_BYTES     16U
@@ -39,18 +48,25 @@ struct tree_report {
 	uint64_t skipped; /* devices, pipes and sockets */
 	uint64_t removed; /* objects of former or unfinished imports */
 	uint64_t manifest_object;
-	/* Of an import: files that became new objects; whose content, or only attributes, changed in place; that stayed. */
+	/*
+	 * Of an import: files that became new objects; whose content, or only attributes, changed
+	 * in place; that stayed.
+	 */
 	uint64_t added, changed, touched, unchanged;
 	uint64_t sent_bytes; /* of content */
 };
 
 struct tree_options {
 	size_t chunk_bytes; /* as of struct transfer_options */
-	bool replace; /* import: take the place of the tree that is there, and remove its objects afterwards */
-	bool update; /* import: make the tree that is there as the directory is, by its differences */
-	bool checksum; /* update: compare the content of all files, also of those with the same length and time */
-	bool clean; /* import: first remove what unfinished imports have left */
-	int log_fd; /* import: gets "OID LENGTH SHA256 PATH" for each object that is acknowledged; -1 = no log */
+	bool replace; /* import: take the place of the tree that is there, and remove its objects
+			 afterwards */
+	bool update;  /* import: make the tree that is there as the directory is, by its differences
+		       */
+	bool checksum; /* update: compare the content of all files, also of those with the same
+			  length and time */
+	bool clean;    /* import: first remove what unfinished imports have left */
+	int log_fd; /* import: gets "OID LENGTH SHA256 PATH" for each object that is acknowledged;
+		       -1 = no log */
 	/* All may be NULL. */
 	void (*total)(void *context, uint64_t files,
 		      uint64_t bytes); /* once, before the first progress */
@@ -60,20 +76,21 @@ struct tree_options {
 };
 
 /*
- * Stores a directory. The partition is created if it does not exist. -EEXIST: it holds a tree already. Small files are
- * one command each; larger ones are complete when TREE_OBJECT_COMPLETE is set. On error everything acknowledged stays.
+ * Stores a directory. The partition is created if it does not exist. -EEXIST: it holds a tree
+ * already. Small files are one command each; larger ones are complete when TREE_OBJECT_COMPLETE is
+ * set. On error everything acknowledged stays.
  *
- * With `update`: an object stays that of its file. What an interrupted update left is found by its TREE_OBJECT_COMPLETE,
- * and the next update makes it right.
+ * With `update`: an object stays that of its file. What an interrupted update left is found by its
+ * TREE_OBJECT_COMPLETE, and the next update makes it right.
  */
 int tree_import(struct osd_client *client, uint64_t partition, const char *directory,
 		const struct tree_options *options, struct tree_report *report,
 		struct osd_client_error *error);
 
 /*
- * Unpacks the tree of a partition into a directory that does not exist or is empty. Content is checked against the
- * manifest. -ENODATA: no tree there. -EINPROGRESS: an update of it has not been completed. -EBADMSG: something is not as the
- * manifest says; what was written so far stays.
+ * Unpacks the tree of a partition into a directory that does not exist or is empty. Content is
+ * checked against the manifest. -ENODATA: no tree there. -EINPROGRESS: an update of it has not been
+ * completed. -EBADMSG: something is not as the manifest says; what was written so far stays.
  */
 int tree_export(struct osd_client *client, struct osd_client_address partition,
 		const char *directory, const struct tree_options *options,

@@ -191,7 +191,10 @@ static int any_from(struct osd_client *client, uint64_t partition, uint64_t firs
 	return 0;
 }
 
-/* Doubles a distance until nothing is behind it, then halves the interval: 128 short commands at most. */
+/*
+ * Doubles a distance until nothing is behind it, then halves the interval: 128 short commands at
+ * most.
+ */
 int tree_first_free(struct osd_client *client, uint64_t partition, const struct osd_client_ids *ids,
 		    uint64_t *id, struct osd_client_error *error)
 {

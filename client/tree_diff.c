@@ -148,7 +148,10 @@ static int tell_status(const struct comparison *comparison, const struct tree_na
 	return result;
 }
 
-/* The next name of `list` that `other` does not have, or its end. Both have the names of one object. */
+/*
+ * The next name of `list` that `other` does not have, or its end. Both have the names of one
+ * object.
+ */
 static size_t next_alone(const struct tree_name *list, size_t at, size_t end,
 			 const struct tree_name *other, size_t other_count)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* What differs between two trees, as far as manifests tell: names, modes, times, links. Content is compared by the target. */
+/*
+ * What differs between two trees, as far as manifests tell: names, modes, times, links. Content is
+ * compared by the target.
+ */
 #ifndef MUNINN_CLIENT_TREE_DIFF_H
 #define MUNINN_CLIENT_TREE_DIFF_H
 
@@ -19,8 +22,8 @@ struct tree_names {
 };
 
 /*
- * Reads the tree of a partition, at a version if wanted. -ENODATA: there is none; -EINPROGRESS: a half updated one;
- * -EBADMSG; -ENOMEM. `names` is empty on error.
+ * Reads the tree of a partition, at a version if wanted. -ENODATA: there is none; -EINPROGRESS: a
+ * half updated one; -EBADMSG; -ENOMEM. `names` is empty on error.
  */
 int tree_names_load(struct osd_client *client, struct osd_client_address partition,
 		    struct tree_names *names, struct osd_client_error *error);
@@ -31,14 +34,18 @@ void tree_names_free(struct tree_names *names);
 /* The first name of an object; NULL: none of the tree's. */
 const struct tree_name *tree_names_find(const struct tree_names *names, uint64_t object);
 
-/* Whether manifests show that the object's attributes must differ: other content, mode, time or name. */
+/*
+ * Whether manifests show that the object's attributes must differ: other content, mode, time or
+ * name.
+ */
 bool tree_names_explain(const struct tree_names *from, const struct tree_names *to,
 			uint64_t object);
 
 enum tree_difference_kind {
 	/* Of a file that is in both trees. */
 	TREE_RENAMED, /* from_path to to_path */
-	TREE_LINKED, /* to_path is one more name of it; also of a new file: all names but the first */
+	TREE_LINKED,  /* to_path is one more name of it; also of a new file: all names but the first
+		       */
 	TREE_UNLINKED, /* from_path is none any more; also of a removed file */
 	/* Of whatever is in both. */
 	TREE_MODE,
@@ -56,7 +63,10 @@ struct tree_difference {
 	const char *from_path, *to_path;
 };
 
-/* Files by object, then directories and links by path. A result other than 0 of `each` ends it and is returned. -ENOMEM. */
+/*
+ * Files by object, then directories and links by path. A result other than 0 of `each` ends it and
+ * is returned. -ENOMEM.
+ */
 typedef int tree_each_difference(void *context, const struct tree_difference *difference);
 int tree_compare(const struct tree_names *from, const struct tree_names *to,
 		 tree_each_difference *each, void *context);

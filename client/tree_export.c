@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Unpacks a tree. Directories are made first as they come and get their modes and times last; files arrive many at
- * once. manifest_parse has made sure that no path leaves the directory; everything is created anew, so that nothing
- * that is there already is ever followed or overwritten.
+ * Unpacks a tree. Directories are made first as they come and get their modes and times last; files
+ * arrive many at once. manifest_parse has made sure that no path leaves the directory; everything
+ * is created anew, so that nothing that is there already is ever followed or overwritten.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Stores a tree: the files, then the manifest, then the partition's pointer to it. An update goes on with the objects of
- * the tree that is there and changes what differs.
+ * Stores a tree: the files, then the manifest, then the partition's pointer to it. An update goes
+ * on with the objects of the tree that is there and changes what differs.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +12,10 @@
 #include "client/tree_store.h"
 #include "common/bytes.h"
 
-/* All files that have no object yet, in the order of their paths; IDs ascend with it. On return nothing is in flight. */
+/*
+ * All files that have no object yet, in the order of their paths; IDs ascend with it. On return
+ * nothing is in flight.
+ */
 static int store_files(struct importer *importer)
 {
 	for (size_t i = 0; i < importer->manifest->count && importer->result == 0; i++) {
@@ -79,8 +82,8 @@ static int refuse_tree(const struct importer *importer)
 }
 
 /*
- * Makes sure that there is a partition without a tree, or one that may be replaced or updated; `old` = what is to be updated,
- * *has_old: there is such a tree.
+ * Makes sure that there is a partition without a tree, or one that may be replaced or updated;
+ * `old` = what is to be updated, *has_old: there is such a tree.
  */
 static int prepare_partition(struct importer *importer, struct manifest *old, bool *has_old)
 {

@@ -6,7 +6,10 @@
 
 #include "client/tree_store.h"
 
-/* Files that vanished with the same length and time, of which one is looked for that nobody goes on with yet. */
+/*
+ * Files that vanished with the same length and time, of which one is looked for that nobody goes on
+ * with yet.
+ */
 #define CANDIDATES_MAX 64U
 
 struct matcher {

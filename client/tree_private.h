@@ -37,8 +37,8 @@ int tree_read_manifest(struct osd_client *client, struct osd_client_address part
 		       struct osd_client_error *error);
 
 /*
- * Entries of everything below `directory`, parents first, names in byte order; objects and checksums are still 0.
- * Counts into `report`.
+ * Entries of everything below `directory`, parents first, names in byte order; objects and
+ * checksums are still 0. Counts into `report`.
  */
 int tree_walk(const char *directory, const struct tree_options *options, struct manifest *manifest,
 	      struct tree_report *report, struct osd_client_error *error);

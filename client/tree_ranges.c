@@ -36,7 +36,10 @@ static void add_range(struct tree_ranges *ranges, uint64_t begin, uint64_t end)
 		ranges->list[ranges->count++] = (struct tree_range){ begin, end };
 }
 
-/* Where `file`, which is at `offset`, differs from `object`; NULL: zeros. Ascending offsets from call to call. */
+/*
+ * Where `file`, which is at `offset`, differs from `object`; NULL: zeros. Ascending offsets from
+ * call to call.
+ */
 static void compare_part(struct tree_ranges *ranges, uint64_t offset, const uint8_t *file,
 			 const uint8_t *object, size_t length)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Where a long file differs from the object that it was stored in, and nothing but that of it. Private to the tree_*.c files. */
+/*
+ * Where a long file differs from the object that it was stored in, and nothing but that of it.
+ * Private to the tree_*.c files.
+ */
 #ifndef MUNINN_CLIENT_TREE_RANGES_H
 #define MUNINN_CLIENT_TREE_RANGES_H
 
@@ -25,9 +28,15 @@ struct tree_comparison;
 
 /* Of the file `fd`, from where it stands. NULL: out of memory. */
 struct tree_comparison *tree_comparison_begin(int fd);
-/* Compares the file's next bytes with the object's. -ESTALE: the file is shorter than it was; errors of reading it; -ENOMEM. */
+/*
+ * Compares the file's next bytes with the object's. -ESTALE: the file is shorter than it was;
+ * errors of reading it; -ENOMEM.
+ */
 int tree_comparison_next(struct tree_comparison *comparison, const void *object, size_t length);
-/* The rest of the file, which has `length` bytes in all, has no counterpart: compares it with zeros. Gives the file's SHA-256. */
+/*
+ * The rest of the file, which has `length` bytes in all, has no counterpart: compares it with
+ * zeros. Gives the file's SHA-256.
+ */
 int tree_comparison_end(struct tree_comparison *comparison, uint64_t length,
 			uint8_t sha256[MANIFEST_SHA256_BYTES]);
 /* Those found so far; the comparison's own. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Stores files as new objects: small ones as one command each, many in flight; larger ones piece by piece and marked
- * complete at the end.
+ * Stores files as new objects: small ones as one command each, many in flight; larger ones piece by
+ * piece and marked complete at the end.
  */
 #include "client/tree_store.h"
 
@@ -20,7 +20,10 @@
 #include "client/sparse_file.h"
 #include "common/bytes.h"
 
-/* Other initiators may create objects meanwhile; IDs that turn out to be taken are passed over, so many at most. */
+/*
+ * Other initiators may create objects meanwhile; IDs that turn out to be taken are passed over, so
+ * many at most.
+ */
 #define TAKEN_MAX 10000U
 /* USERNAME holds the path, if it is not longer. */
 #define USERNAME_BYTES_MAX 255U
@@ -297,7 +300,10 @@ struct content {
 	EVP_MD_CTX *hash;
 };
 
-/* The next piece that is not all zeros: holes of sparse files, and what looks like them, stay holes. */
+/*
+ * The next piece that is not all zeros: holes of sparse files, and what looks like them, stay
+ * holes.
+ */
 static ssize_t read_content(void *context, void *data, size_t capacity, uint64_t *offset)
 {
 	struct content *content = context;

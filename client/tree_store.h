@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* An import under way: what storing new files (tree_store.c) and changing old ones (tree_update.c) share. */
+/*
+ * An import under way: what storing new files (tree_store.c) and changing old ones (tree_update.c)
+ * share.
+ */
 #ifndef MUNINN_CLIENT_TREE_STORE_H
 #define MUNINN_CLIENT_TREE_STORE_H
 
@@ -43,12 +46,15 @@ void tree_encode_complete(const struct manifest_entry *entry,
 struct osd_client_value tree_complete_value(const uint8_t complete[TREE_COMPLETE_BYTES]);
 void tree_encode_status(const struct manifest_entry *entry, uint8_t status[TREE_STATUS_BYTES]);
 struct osd_client_value tree_status_value(const uint8_t status[TREE_STATUS_BYTES]);
-/* USERNAME: the path, for people who list the partition. Length 0, which means none, when it is too long. */
+/*
+ * USERNAME: the path, for people who list the partition. Length 0, which means none, when it is too
+ * long.
+ */
 struct osd_client_value tree_username_value(const struct manifest_entry *entry);
 
 /*
- * Stores the file of an entry as a new object. It may still be in flight on return; the entry's object and SHA-256, and
- * its length if the file has shrunk, are set when it is not.
+ * Stores the file of an entry as a new object. It may still be in flight on return; the entry's
+ * object and SHA-256, and its length if the file has shrunk, are set when it is not.
  */
 int tree_store_file(struct importer *importer, size_t index);
 /* Stores a text; nothing is in flight on return. */
@@ -56,9 +62,10 @@ int tree_store_text(struct importer *importer, const char *text, size_t length,
 		    struct manifest_entry *entry);
 
 /*
- * tree_update.c: gives entries of the new manifest the objects that the partition's present tree, `old`, has for them, and makes
- * content and attributes of these as the files are. Entries without object are new. Two steps, new files are stored in
- * between, so that a device that is full shows before anything of the present tree is changed.
+ * tree_update.c: gives entries of the new manifest the objects that the partition's present tree,
+ * `old`, has for them, and makes content and attributes of these as the files are. Entries without
+ * object are new. Two steps, new files are stored in between, so that a device that is full shows
+ * before anything of the present tree is changed.
  */
 struct tree_update;
 int tree_update_begin(struct importer *importer, const struct manifest *old,
@@ -67,9 +74,9 @@ int tree_update_change(struct tree_update *update);
 void tree_update_free(struct tree_update *update);
 
 /*
- * tree_match.c: for each entry of `manifest` that is a file, the index of the entry of `old` whose object it goes on
- * with, or SIZE_MAX: the file of the same path, or else one that is there no more and had this length and time, as
- * after a rename. `matches` has room for manifest->count. -ENOMEM.
+ * tree_match.c: for each entry of `manifest` that is a file, the index of the entry of `old` whose
+ * object it goes on with, or SIZE_MAX: the file of the same path, or else one that is there no more
+ * and had this length and time, as after a rename. `matches` has room for manifest->count. -ENOMEM.
  */
 int tree_match(const struct manifest *manifest, const struct manifest *old, size_t *matches);
 

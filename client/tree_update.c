@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Makes the objects of a stored tree as the files of a directory are. First all are looked at, many at a time: an object
- * whose attributes say that it holds what the manifest says, of a file with the same length and time, keeps its content
- * unread. The others are compared byte by byte with their files, and ranges that differ are written.
+ * Makes the objects of a stored tree as the files of a directory are. First all are looked at, many
+ * at a time: an object whose attributes say that it holds what the manifest says, of a file with
+ * the same length and time, keeps its content unread. The others are compared byte by byte with
+ * their files, and ranges that differ are written.
  *
- * What fits one command is one: a file of up to TREE_SMALL_BYTES is as it was or as it shall be. A longer one loses
- * TREE_OBJECT_COMPLETE while it is written.
+ * What fits one command is one: a file of up to TREE_SMALL_BYTES is as it was or as it shall be. A
+ * longer one loses TREE_OBJECT_COMPLETE while it is written.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -388,7 +389,10 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
 	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* The file is read twice: it must not change in between, or the SHA-256 would be that of another content. */
+/*
+ * The file is read twice: it must not change in between, or the SHA-256 would be that of another
+ * content.
+ */
 static int change_large(struct tree_update *update, size_t index, int fd,
 			struct tree_comparison *comparison)
 {

@@ -13,7 +13,10 @@
 
 #define LINK_BYTES_MAX 65535U
 
-/* Files with several names: which entry was the first. Open addressing; `used` stays below half of `capacity`. */
+/*
+ * Files with several names: which entry was the first. Open addressing; `used` stays below half of
+ * `capacity`.
+ */
 struct link_table {
 	struct link {
 		dev_t device;

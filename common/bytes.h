@@ -2,7 +2,8 @@
 /*
  * Integers in byte buffers, big-endian (SCSI, OSD, iSCSI) and little-endian (flash, NVRAM).
  *
- * Nothing in this project overlays a C struct on wire or flash bytes; everything goes through these.
+ * Nothing in this project overlays a C struct on wire or flash bytes; everything goes through
+ * these.
  */
 #ifndef MUNINN_COMMON_BYTES_H
 #define MUNINN_COMMON_BYTES_H

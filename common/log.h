@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Log lines of every layer; the process decides where they go (stderr by default, tgtd's log in the module). */
+/*
+ * Log lines of every layer; the process decides where they go (stderr by default, tgtd's log in the
+ * module).
+ */
 #ifndef MUNINN_COMMON_LOG_H
 #define MUNINN_COMMON_LOG_H
 
@@ -7,7 +10,10 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_D
 
 typedef void log_sink(enum log_level level, const char *line);
 
-/* Sends lines up to `most` to `sink` (NULL: stderr). Not thread-safe: call before other threads start. */
+/*
+ * Sends lines up to `most` to `sink` (NULL: stderr). Not thread-safe: call before other threads
+ * start.
+ */
 void log_configure(log_sink *sink, enum log_level most);
 
 /* One line, without newline. Thread-safe. */

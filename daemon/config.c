@@ -159,8 +159,8 @@ static int set_key(struct reading *reading, const char *section, const char *nam
 }
 
 /*
- * inih tells of keys only. A section without any would be passed over in silence: of a unit that is a unit which is missing,
- * and a name may be misspelt. The general sections may be empty.
+ * inih tells of keys only. A section without any would be passed over in silence: of a unit that is
+ * a unit which is missing, and a name may be misspelt. The general sections may be empty.
  */
 static void end_section(struct reading *reading)
 {
@@ -233,7 +233,10 @@ static int read_file(struct reading *reading, struct error_text *error)
 	const char *source = reading->config->source;
 	int result;
 
-	/* A line that begins with blanks is a key like any other, and ; inside a value is part of it. */
+	/*
+	 * A line that begins with blanks is a key like any other, and ; inside a value is part of
+	 * it.
+	 */
 	ini_allow_multiline = false;
 	ini_allow_inline_comments = false;
 	ini_max_line = CONFIG_LINE_BYTES;

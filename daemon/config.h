@@ -70,12 +70,15 @@ void config_defaults(struct config *config);
 void config_add_default_lun(struct config *config);
 
 /*
- * Reads `path` over the built-in values. On failure a negative errno and a sentence `FILE:LINE: reason` (without the
- * line where none is to blame). At least one [lun N] is required.
+ * Reads `path` over the built-in values. On failure a negative errno and a sentence `FILE:LINE:
+ * reason` (without the line where none is to blame). At least one [lun N] is required.
  */
 int config_read(const char *path, struct config *config, struct error_text *error);
 
-/* Name of the i-th key that a file may have, for checks of the documentation; NULL behind the last one. */
+/*
+ * Name of the i-th key that a file may have, for checks of the documentation; NULL behind the last
+ * one.
+ */
 const char *config_key_name(size_t i);
 
 /* Parses bytes with an optional suffix K, M, G or T (powers of 1024). -EINVAL with a sentence. */
@@ -85,8 +88,9 @@ int config_parse_size(const char *text, uint64_t *bytes, struct error_text *erro
 int config_parse_port(const char *text, uint16_t *port, struct error_text *error);
 
 /*
- * Makes state_dir, run_dir and every image an absolute path and checks what only the whole configuration shows: two
- * units with one image, a CHAP user without a secret. -EINVAL with a sentence as in config_read.
+ * Makes state_dir, run_dir and every image an absolute path and checks what only the whole
+ * configuration shows: two units with one image, a CHAP user without a secret. -EINVAL with a
+ * sentence as in config_read.
  */
 int config_complete(struct config *config, struct error_text *error);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The keys of the configuration file: where each belongs, and how its value is read. Private to config.c. */
+/*
+ * The keys of the configuration file: where each belongs, and how its value is read. Private to
+ * config.c.
+ */
 #ifndef MUNINN_DAEMON_CONFIG_KEYS_H
 #define MUNINN_DAEMON_CONFIG_KEYS_H
 
@@ -14,8 +17,8 @@
 struct config_key;
 
 /*
- * Reads a value into `base` + the key's offset. `base` is the struct config, of keys in [lun N] the unit's struct lun_config.
- * -EINVAL with a sentence that does not name the key.
+ * Reads a value into `base` + the key's offset. `base` is the struct config, of keys in [lun N] the
+ * unit's struct lun_config. -EINVAL with a sentence that does not name the key.
  */
 typedef int config_key_parser(const struct config_key *key, const char *value, char *base,
 			      struct error_text *error);

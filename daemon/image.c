@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * An image is two files, IMAGE and IMAGE.nvram. Both are made and formatted under the name IMAGE.new and then renamed,
- * NVRAM first, so that IMAGE by its name is always a complete device.
+ * An image is two files, IMAGE and IMAGE.nvram. Both are made and formatted under the name
+ * IMAGE.new and then renamed, NVRAM first, so that IMAGE by its name is always a complete device.
  */
 #include "daemon/image.h"
 
@@ -115,7 +115,10 @@ static int create(const struct config *config, const struct lun_config *lun,
 	int result;
 
 	if (exists(names->nvram)) {
-		/* Either the end of an interrupted creation, or half a device whose other half is elsewhere. */
+		/*
+		 * Either the end of an interrupted creation, or half a device whose other half is
+		 * elsewhere.
+		 */
 		if (exists(names->new_image) && !exists(names->new_nvram))
 			return rename_new(names, error);
 		return error_set(

@@ -63,8 +63,9 @@ static int lock_file(const char *name, int flags, int *fd)
 }
 
 /*
- * Two locks: one is muninnd's. The other one is also tgtd's, which inherits it and holds it to its last moment: after a
- * kill of muninnd its tgtd follows at once, but not before a successor can look. That one waits for it.
+ * Two locks: one is muninnd's. The other one is also tgtd's, which inherits it and holds it to its
+ * last moment: after a kill of muninnd its tgtd follows at once, but not before a successor can
+ * look. That one waits for it.
  */
 static int lock_run_dir(struct server *server, struct error_text *error)
 {
@@ -198,8 +199,8 @@ static int create_target(struct server *server, struct error_text *error)
 }
 
 /*
- * tgtd's own values make a PDU of every 8 KiB. These let 256 KiB come with the command itself, without asking for them.
- * Initiators can negotiate smaller ones.
+ * tgtd's own values make a PDU of every 8 KiB. These let 256 KiB come with the command itself,
+ * without asking for them. Initiators can negotiate smaller ones.
  */
 static int offer_large_transfers(struct server *server, struct error_text *error)
 {

@@ -119,7 +119,10 @@ static int exchange(struct tgtd *tgtd, int fd, struct tgtadm_req *request, const
 	return result;
 }
 
-/* `answer` may be NULL; otherwise the caller frees it after success. `what` names the deed in sentences. */
+/*
+ * `answer` may be NULL; otherwise the caller frees it after success. `what` names the deed in
+ * sentences.
+ */
 static int request_answer(struct tgtd *tgtd, struct tgtadm_req *request, const char *parameters,
 			  const char *what, char **answer, struct error_text *error)
 {

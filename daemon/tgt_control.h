@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Requests to a running tgtd over its control socket: what `tgtadm` does, without secrets in the process list.
+ * Requests to a running tgtd over its control socket: what `tgtadm` does, without secrets in the
+ * process list.
  *
- * All return 0; TGT_REFUSED (tgtd said no) or TGT_BUSY (commands are active: try again) with a sentence; or a negative
- * errno with a sentence when tgtd did not answer (-ESRCH: it has ended).
+ * All return 0; TGT_REFUSED (tgtd said no) or TGT_BUSY (commands are active: try again) with a
+ * sentence; or a negative errno with a sentence when tgtd did not answer (-ESRCH: it has ended).
  */
 #ifndef MUNINN_DAEMON_TGT_CONTROL_H
 #define MUNINN_DAEMON_TGT_CONTROL_H
@@ -28,7 +29,10 @@ int tgt_portal_close(struct tgtd *tgtd, const char *portal, struct error_text *e
 
 int tgt_target_create(struct tgtd *tgtd, const char *name, struct error_text *error);
 
-/* Sets what the target offers in negotiations of new sessions: "KEY=VALUE" as in RFC 3720 chapter 12. */
+/*
+ * Sets what the target offers in negotiations of new sessions: "KEY=VALUE" as in RFC 3720
+ * chapter 12.
+ */
 int tgt_target_offer(struct tgtd *tgtd, const char *parameter, struct error_text *error);
 
 /* Adds a logical unit of type OSD. No comma in `image` and `options`. */
@@ -46,7 +50,9 @@ int tgt_require_account(struct tgtd *tgtd, const char *user, const char *secret,
 /* Ends all connections of initiators. */
 int tgt_connections_close(struct tgtd *tgtd, struct error_text *error);
 
-/* Removes the target with its units, which closes their images. TGT_BUSY while commands are active. */
+/*
+ * Removes the target with its units, which closes their images. TGT_BUSY while commands are active.
+ */
 int tgt_target_delete(struct tgtd *tgtd, struct error_text *error);
 
 /* Makes tgtd end. The target is gone before. */

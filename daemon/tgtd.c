@@ -18,8 +18,9 @@
 /* ---- messages ---- */
 
 /*
- * Lines that say nothing to whoever runs muninnd: tgtd's choice of timers, RDMA that is not there, privileges that it
- * would like (in containers), our own requests, what it drops when we end a session.
+ * Lines that say nothing to whoever runs muninnd: tgtd's choice of timers, RDMA that is not there,
+ * privileges that it would like (in containers), our own requests, what it drops when we end a
+ * session.
  */
 static bool is_noise(const char *line)
 {
@@ -76,7 +77,10 @@ static void relay_rest(struct tgtd *tgtd)
 
 /* ---- start ---- */
 
-/* The name that goes into LD_PRELOAD must have no blank and no colon, whatever the module's folder is called. */
+/*
+ * The name that goes into LD_PRELOAD must have no blank and no colon, whatever the module's folder
+ * is called.
+ */
 static int link_module(const char *module, struct error_text *error)
 {
 	if (access(module, R_OK))
@@ -113,11 +117,17 @@ static void become_tgtd(const struct tgtd_options *options, pid_t parent, int lo
 	char portal[128];
 	sigset_t none;
 
-	/* Dies with us, even when we are killed. If that happened before the call, nobody would tell: look. */
+	/*
+	 * Dies with us, even when we are killed. If that happened before the call, nobody would
+	 * tell: look.
+	 */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
-	/* Out of the terminal's foreground group: Ctrl-C is for muninnd, which stops tgtd in good order. */
+	/*
+	 * Out of the terminal's foreground group: Ctrl-C is for muninnd, which stops tgtd in good
+	 * order.
+	 */
 	setpgid(0, 0);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);

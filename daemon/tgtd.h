@@ -2,8 +2,8 @@
 /*
  * One tgtd process: started in the foreground as a child, its messages relayed, never outliving us.
  *
- * The working directory of this process and of tgtd is the run directory, so that the control socket has a short name
- * however deep that directory lies (socket addresses hold 107 bytes).
+ * The working directory of this process and of tgtd is the run directory, so that the control
+ * socket has a short name however deep that directory lies (socket addresses hold 107 bytes).
  */
 #ifndef MUNINN_DAEMON_TGTD_H
 #define MUNINN_DAEMON_TGTD_H
@@ -29,15 +29,15 @@ struct tgtd {
 
 struct tgtd_options {
 	const char *program;
-	const char *
-		module; /* preloaded, so that it need not be installed; NULL: tgtd loads the installed one */
+	const char *module; /* preloaded, so that it need not be installed; NULL: tgtd loads the
+			       installed one */
 	const char *portal; /* ADDRESS:PORT, IPv6 in brackets */
 	enum log_level log_level;
 };
 
 /*
- * Starts tgtd; the current directory is the run directory. The caller has no other threads. -errno with a sentence
- * when it cannot be started; that it ends at once shows in tgtd_wait only.
+ * Starts tgtd; the current directory is the run directory. The caller has no other threads. -errno
+ * with a sentence when it cannot be started; that it ends at once shows in tgtd_wait only.
  */
 int tgtd_start(const struct tgtd_options *options, struct tgtd *tgtd, struct error_text *error);
 
@@ -48,12 +48,15 @@ enum tgtd_event {
 };
 
 /*
- * Waits for `fd` (-1: none), relaying tgtd's messages to stderr meanwhile. `timeout_ms` -1 = for ever. Both having
- * happened, `fd` comes first.
+ * Waits for `fd` (-1: none), relaying tgtd's messages to stderr meanwhile. `timeout_ms` -1 = for
+ * ever. Both having happened, `fd` comes first.
  */
 enum tgtd_event tgtd_wait(struct tgtd *tgtd, int fd, int timeout_ms);
 
-/* After TGTD_ENDED: says in `how` how it ended, with its last words; true when it ended with exit code 0. */
+/*
+ * After TGTD_ENDED: says in `how` how it ended, with its last words; true when it ended with exit
+ * code 0.
+ */
 bool tgtd_reap(struct tgtd *tgtd, struct error_text *how);
 
 /* Ends it with SIGKILL if it still runs, and forgets it. */

@@ -20,11 +20,13 @@
 /* Below these a transaction would not find room for what it works on. */
 #define ONODE_CACHE_ENTRIES_MIN   (2 * ENGINE_DIRTY_ONODES_MAX)
 #define DIRECTORY_CACHE_NODES_MIN 128
-/* The onode cache is bounded in bytes too: so many an entry. Most onodes are a few hundred bytes. */
+/*
+ * The onode cache is bounded in bytes too: so many an entry. Most onodes are a few hundred bytes.
+ */
 #define ONODE_CACHE_BYTES_EACH 2048
 /*
- * What is put again leaves reading as it was, and none of the rollbacks of objects on record is used up for it: worth it for so
- * little that it takes no time.
+ * What is put again leaves reading as it was, and none of the rollbacks of objects on record is
+ * used up for it: worth it for so little that it takes no time.
  */
 #define PIECES_PUT_AGAIN 64
 /* 64 MiB in pages of 4 KiB, which takes about a second: everybody waits for it. */
@@ -76,7 +78,10 @@ static void turn_init(pthread_rwlock_t *turn)
 	pthread_rwlockattr_destroy(&attributes);
 }
 
-/* What was written to each partition there could be: zeros, which take memory only where there are partitions. */
+/*
+ * What was written to each partition there could be: zeros, which take memory only where there are
+ * partitions.
+ */
 static struct written *map_written(void)
 {
 	void *at = mmap(NULL, WRITTEN_BYTES, PROT_READ | PROT_WRITE,
@@ -133,7 +138,10 @@ uint64_t engine_time_now(const struct engine *engine)
 	return min_u64(engine->options.clock_ms(engine->options.clock_context), ONODE_TIME_MAX);
 }
 
-/* When the last commit was, or a little later; not behind now, unless the clock is behind the table of times. */
+/*
+ * When the last commit was, or a little later; not behind now, unless the clock is behind the table
+ * of times.
+ */
 static uint64_t latest_commit(const struct device_history *device, uint64_t committed,
 			      uint64_t now_ms)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The object store: partitions of user objects and collections with data, attributes, timestamps and versions.
+ * The object store: partitions of user objects and collections with data, attributes, timestamps
+ * and versions.
  *
- * Everything happens inside a transaction (one transaction = one OSD command). A writing transaction excludes all
- * others; reading transactions run side by side. What a writing transaction did becomes visible, and
- * crash-proof, as a whole at engine_commit, or not at all.
+ * Everything happens inside a transaction (one transaction = one OSD command). A writing
+ * transaction excludes all others; reading transactions run side by side. What a writing
+ * transaction did becomes visible, and crash-proof, as a whole at engine_commit, or not at all.
  *
  * Results are 0 or a negative errno:
  *   -ENOENT     no such partition, object, attribute or version
@@ -21,8 +22,8 @@
  *   -EOVERFLOW  all sequence numbers, or all moments, have been used up: see engine_begin
  *   -EBADMSG    stored data fails its checksum; nothing was returned
  *   -EIO        device error
- * After an error other than -ENOSPC/-EFBIG/-EIO a call has changed nothing. After any error of a writing call
- * the caller normally aborts.
+ * After an error other than -ENOSPC/-EFBIG/-EIO a call has changed nothing. After any error of a
+ * writing call the caller normally aborts.
  */
 #ifndef MUNINN_ENGINE_ENGINE_H
 #define MUNINN_ENGINE_ENGINE_H
@@ -52,11 +53,15 @@ struct engine_txn;
 /* See engine_options.history_interval_ms. */
 #define ENGINE_EVERY_COMMAND UINT32_MAX
 
-/* What becomes of a row's active segment in which a key has no place left, while others still have. */
+/*
+ * What becomes of a row's active segment in which a key has no place left, while others still have.
+ */
 enum engine_hot_rows {
 	ENGINE_HOT_ROWS_FINALISE, /* it is sealed as it is */
-	ENGINE_HOT_ROWS_KEEP, /* it is filled further beside a second one that takes such keys; costs an eighth more NVRAM */
-	ENGINE_HOT_ROWS_SPREAD, /* the key goes on page by page wherever there is room, and the segment is filled */
+	ENGINE_HOT_ROWS_KEEP,     /* it is filled further beside a second one that takes such keys;
+				     costs an eighth more NVRAM */
+	ENGINE_HOT_ROWS_SPREAD,   /* the key goes on page by page wherever there is room, and the
+				     segment is filled */
 };
 
 /* finalise, keep, spread; and back. -EINVAL: another word. */
@@ -65,55 +70,60 @@ int engine_hot_rows_parse(const char *name, enum engine_hot_rows *hot_rows);
 
 struct engine_options {
 	/* Placement (fixed at format; stored in the device). 0 = default everywhere. */
-	uint32_t
-		rows; /* active segments, power of two 1..1024; default by device size: 128 from 16 GiB */
+	uint32_t rows; /* active segments, power of two 1..1024; default by device size: 128 from 16
+			  GiB */
 	uint32_t segment_pages; /* power of two 8..4096, multiple of the erase block; default 256 */
-	uint32_t
-		record_bytes; /* expected mean record with header, sizes the filters; default 1024 */
-	uint32_t
-		fpr_millionths; /* false-positive rate of the newest table, 10^-6; default 500 (0.0005) */
+	uint32_t record_bytes;  /* expected mean record with header, sizes the filters; default 1024
+				 */
+	uint32_t fpr_millionths;      /* false-positive rate of the newest table, 10^-6; default 500
+					 (0.0005) */
 	uint32_t fpr_factor_permille; /* growth of the rate per older table; default 1010 (1.01) */
 	uint32_t filters;             /* of a segment, 8..16; default 8 */
-	uint32_t
-		paged_filters; /* of them, with a hash function of their own: filters, or filters - 1 and the last for
-				     overflowed keys; default 7 ("8/7") */
-	bool even_filters;                /* of equal size ("N"); default skewed ("S") */
+	uint32_t paged_filters; /* of them, with a hash function of their own: filters, or filters -
+				   1 and the last for overflowed keys; default 7 ("8/7") */
+	bool even_filters;      /* of equal size ("N"); default skewed ("S") */
 	uint32_t over_provision_permille; /* hidden from users; default 100 (10 %) */
 	enum engine_hot_rows hot_rows;    /* default: finalise */
 	/* Run time. */
-	bool stable_commits; /* every commit is as with `stable`; otherwise they survive a crash of the process only */
+	bool stable_commits; /* every commit is as with `stable`; otherwise they survive a crash of
+				the process only */
 	/*
-	 * Complete tables stay on flash and are read a page at a time as they are needed, through a cache of so many bytes
-	 * (at least ENGINE_TABLE_CACHE_MIN); 0: they are kept in memory.
+	 * Complete tables stay on flash and are read a page at a time as they are needed, through a
+	 * cache of so many bytes (at least ENGINE_TABLE_CACHE_MIN); 0: they are kept in memory.
 	 */
 	uint64_t table_cache_bytes;
 	/*
-	 * When the NVRAM is lost or unusable: open with what is on flash, without what was only in NVRAM (-EINVAL otherwise).
-	 * To be given once, and taken back.
+	 * When the NVRAM is lost or unusable: open with what is on flash, without what was only in
+	 * NVRAM (-EINVAL otherwise). To be given once, and taken back.
 	 */
 	bool recover_without_nvram;
-	bool merge_manual; /* space is reclaimed by engine_merge only; otherwise also when it gets low */
-	uint32_t
-		internal_version_tables; /* read-only tables of a row that make an internal version; default 1 */
-	uint32_t onode_cache_entries;   /* decoded objects kept in memory; default 4096 */
-	uint32_t directory_cache_nodes; /* decoded directory nodes kept in memory; default 1024 */
+	bool merge_manual; /* space is reclaimed by engine_merge only; otherwise also when it gets
+			      low */
+	uint32_t internal_version_tables; /* read-only tables of a row that make an internal
+					     version; default 1 */
+	uint32_t onode_cache_entries;     /* decoded objects kept in memory; default 4096 */
+	uint32_t directory_cache_nodes;   /* decoded directory nodes kept in memory; default 1024 */
 	/*
-	 * Versions whose bound is kept in memory once it was asked for, 24 bytes each; default 16384. Reading an object as of
-	 * another one costs one more look-up, of the version's record.
+	 * Versions whose bound is kept in memory once it was asked for, 24 bytes each; default
+	 * 16384. Reading an object as of another one costs one more look-up, of the version's
+	 * record.
 	 */
 	uint32_t version_cache_entries;
 	/*
-	 * Moments of the past that can be told apart are so far apart; default 1000. ENGINE_EVERY_COMMAND: each command is
-	 * one, which keeps every state of every directory.
+	 * Moments of the past that can be told apart are so far apart; default 1000.
+	 * ENGINE_EVERY_COMMAND: each command is one, which keeps every state of every directory.
 	 */
 	uint32_t history_interval_ms;
 	uint64_t (*clock_ms)(void *); /* milliseconds since 1970 UTC; NULL = the system's clock */
 	void *clock_context;
-	const uint8_t *
-		boot_id; /* 16 bytes that change when the host starts, read while opening; NULL: the kernel's */
+	const uint8_t *boot_id; /* 16 bytes that change when the host starts, read while opening;
+				   NULL: the kernel's */
 };
 
-/* Zeroed NVRAM bytes that nand_create must provide for an engine formatted with these options. -EINVAL in `error`. */
+/*
+ * Zeroed NVRAM bytes that nand_create must provide for an engine formatted with these options.
+ * -EINVAL in `error`.
+ */
 int engine_nvram_bytes(const struct nand_geometry *geometry, const struct engine_options *options,
 		       uint64_t *bytes, struct error_text *error);
 
@@ -122,9 +132,9 @@ int engine_format(struct nand *nand, const struct engine_options *options,
 		  struct error_text *error);
 
 /*
- * Opens a formatted device, completing or discarding whatever a crash left. The placement fields of `options` are
- * ignored. The engine uses `nand` until engine_close but does not own it.
- * -ENODEV: not formatted. -EINVAL: other version, corrupt. `error` says what and where.
+ * Opens a formatted device, completing or discarding whatever a crash left. The placement fields of
+ * `options` are ignored. The engine uses `nand` until engine_close but does not own it. -ENODEV:
+ * not formatted. -EINVAL: other version, corrupt. `error` says what and where.
  */
 int engine_open(struct nand *nand, const struct engine_options *options, struct engine **engine,
 		struct error_text *error);
@@ -153,8 +163,8 @@ struct engine_address {
 	uint64_t partition;
 	uint64_t object;
 	uint32_t version; /* 0 = current; v = as of that version, read-only: see "history" */
-	uint32_t
-		ago; /* user objects: as before their newest `ago` (to ENGINE_AGO_MAX) modifications, read-only; version must be 0 */
+	uint32_t ago;     /* user objects: as before their newest `ago` (to ENGINE_AGO_MAX)
+			     modifications, read-only; version must be 0 */
 };
 
 #define ENGINE_HISTORY_PROGRAMS 2
@@ -164,22 +174,25 @@ enum engine_mode {
 	ENGINE_WRITE, /* exclusive; refuses to use the space reserved for removing */
 	ENGINE_FREE,  /* exclusive; for removing, which must work on a full device */
 	/*
-	 * Exclusive; for one engine_snapshot or engine_rollback: neither begins nor ends with work that others have left to do. At
-	 * most ENGINE_HISTORY_PROGRAMS pages are programmed from beginning to end, unless the device is so full that nothing can
-	 * be removed. A rollback works then, too, a snapshot does not.
+	 * Exclusive; for one engine_snapshot or engine_rollback: neither begins nor ends with work
+	 * that others have left to do. At most ENGINE_HISTORY_PROGRAMS pages are programmed from
+	 * beginning to end, unless the device is so full that nothing can be removed. A rollback
+	 * works then, too, a snapshot does not.
 	 */
 	ENGINE_HISTORY,
 	/*
-	 * Exclusive; for setting policies and dropping versions alone. However often anything is removed, room is left for these and
-	 * for going back; these, and going back in what is locked, have some that no other rollback uses.
+	 * Exclusive; for setting policies and dropping versions alone. However often anything is
+	 * removed, room is left for these and for going back; these, and going back in what is
+	 * locked, have some that no other rollback uses.
 	 */
 	ENGINE_RESCUE,
 };
 
 /*
- * Waits for its turn. Only the thread that began a transaction uses and ends it. -ENOMEM. -EOVERFLOW: the engine has 2^48
- * sequence numbers in 2^32 slots, of which it uses one for each history_interval_ms, or for each command. When there are no more
- * slots, what needs a moment of its own (versions, going back, clones) ends with this error; when there are no more numbers
+ * Waits for its turn. Only the thread that began a transaction uses and ends it. -ENOMEM.
+ * -EOVERFLOW: the engine has 2^48 sequence numbers in 2^32 slots, of which it uses one for each
+ * history_interval_ms, or for each command. When there are no more slots, what needs a moment of
+ * its own (versions, going back, clones) ends with this error; when there are no more numbers
  * either, every writing transaction. Reading goes on.
  */
 int engine_begin(struct engine *engine, enum engine_mode mode, struct engine_txn **txn);
@@ -190,14 +203,18 @@ void engine_bypass_timestamps(struct engine_txn *txn, bool bypass);
 /* Milliseconds since 1970 at engine_begin. */
 uint64_t engine_txn_time(const struct engine_txn *txn);
 
-/* The highest sequence number that has been, or that a moment up to now may be told as: the end of the present one's. */
+/*
+ * The highest sequence number that has been, or that a moment up to now may be told as: the end of
+ * the present one's.
+ */
 uint64_t engine_txn_sequence_max(const struct engine_txn *txn);
 
 /*
- * Ends a transaction and frees it. `stable`: on return all that is committed survives power loss of the host, of a reading
- * one all that it may have read; commits of several threads that come together share one flush.
- * -ENOSPC: there was no room for its metadata; nothing of it happened, as after engine_abort. -EIO of the sync: it is
- * committed, its durability unknown. Other errors (-EIO of a put, -ENOMEM): nothing of it happened.
+ * Ends a transaction and frees it. `stable`: on return all that is committed survives power loss of
+ * the host, of a reading one all that it may have read; commits of several threads that come
+ * together share one flush. -ENOSPC: there was no room for its metadata; nothing of it happened, as
+ * after engine_abort. -EIO of the sync: it is committed, its durability unknown. Other errors (-EIO
+ * of a put, -ENOMEM): nothing of it happened.
  */
 int engine_commit(struct engine_txn *txn, bool stable);
 
@@ -205,10 +222,11 @@ int engine_commit(struct engine_txn *txn, bool stable);
 void engine_abort(struct engine_txn *txn);
 
 /*
- * FORMAT OSD: begins a transaction as with ENGINE_FREE, in which there are no partitions, objects, versions and attributes any
- * more, but for the root's lasting attributes; it may set others. With its commit everything else is gone and all that it did is
- * there, at once; an abort leaves everything as it was. -EPERM: the retention of a partition is locked. -EBADMSG: the
- * lasting attributes can't be read.
+ * FORMAT OSD: begins a transaction as with ENGINE_FREE, in which there are no partitions, objects,
+ * versions and attributes any more, but for the root's lasting attributes; it may set others. With
+ * its commit everything else is gone and all that it did is there, at once; an abort leaves
+ * everything as it was. -EPERM: the retention of a partition is locked. -EBADMSG: the lasting
+ * attributes can't be read.
  */
 int engine_begin_format(struct engine *engine, struct engine_txn **txn);
 
@@ -216,16 +234,16 @@ int engine_begin_format(struct engine *engine, struct engine_txn **txn);
 int engine_reformat(struct engine *engine);
 
 /*
- * Everything committed becomes stable on the host's storage, access times included (unless the device is full: then
- * they stay in memory).
+ * Everything committed becomes stable on the host's storage, access times included (unless the
+ * device is full: then they stay in memory).
  */
 int engine_flush(struct engine *engine);
 
 /* ---- partitions and objects ---- */
 
 /*
- * `requested` 0: the engine chooses highest + 1, from ENGINE_FIRST_ID, or when that is beyond the last ID one in a gap
- * (free_ids.h). `chosen` may be NULL.
+ * `requested` 0: the engine chooses highest + 1, from ENGINE_FIRST_ID, or when that is beyond the
+ * last ID one in a gap (free_ids.h). `chosen` may be NULL.
  */
 int engine_partition_create(struct engine_txn *txn, uint64_t requested, uint64_t *chosen);
 
@@ -233,9 +251,9 @@ int engine_partition_create(struct engine_txn *txn, uint64_t requested, uint64_t
 int engine_partition_remove(struct engine_txn *txn, uint64_t partition, bool contents);
 
 /*
- * Creates `count` (>= 1) empty objects of `type` (ENGINE_USER_OBJECT or ENGINE_COLLECTION) with consecutive IDs.
- * `requested` 0: highest ID of either type + 1, or in a gap as above; otherwise count must be 1. `first` (may be NULL) = lowest
- * new ID.
+ * Creates `count` (>= 1) empty objects of `type` (ENGINE_USER_OBJECT or ENGINE_COLLECTION) with
+ * consecutive IDs. `requested` 0: highest ID of either type + 1, or in a gap as above; otherwise
+ * count must be 1. `first` (may be NULL) = lowest new ID.
  */
 int engine_create(struct engine_txn *txn, uint64_t partition, enum engine_type type,
 		  uint64_t requested, uint32_t count, uint64_t *first);
@@ -248,7 +266,10 @@ int engine_remove(struct engine_txn *txn, struct engine_address address);
 
 /* ---- data of user objects ---- */
 
-/* Extends the object when the range ends behind its end; the gap is a hole. Length 0 changes nothing. */
+/*
+ * Extends the object when the range ends behind its end; the gap is a hole. Length 0 changes
+ * nothing.
+ */
 int engine_write(struct engine_txn *txn, struct engine_address address, uint64_t offset,
 		 const void *data, uint64_t length);
 
@@ -286,31 +307,36 @@ struct engine_extent {
 };
 
 /*
- * The run of one kind that begins at `offset`, in whole pages but for its ends. With `verify` all data is read, and damaged
- * data is found; otherwise it is read only where memory does not tell whether there is any. `*budget` pages at most
- * are read, by which it is lowered: the run ends where it is used up. -ENOENT: `offset` is not inside the object.
- * -EAGAIN: the budget does not even allow the first page. -EINVAL: not a user object.
+ * The run of one kind that begins at `offset`, in whole pages but for its ends. With `verify` all
+ * data is read, and damaged data is found; otherwise it is read only where memory does not tell
+ * whether there is any. `*budget` pages at most are read, by which it is lowered: the run ends
+ * where it is used up. -ENOENT: `offset` is not inside the object. -EAGAIN: the budget does not
+ * even allow the first page. -EINVAL: not a user object.
  */
 int engine_map(struct engine_txn *txn, struct engine_address address, uint64_t offset, bool verify,
 	       uint32_t *budget, struct engine_extent *extent);
 
 /*
- * The run that begins at `offset` in which two user objects are the same, or differ: then the kind is what the first has
- * there, or damaged if either is. Where only one of them has bytes they differ. Budget and errors as engine_map; -ENOENT
- * when `offset` is inside neither object, or there is no such object.
+ * The run that begins at `offset` in which two user objects are the same, or differ: then the kind
+ * is what the first has there, or damaged if either is. Where only one of them has bytes they
+ * differ. Budget and errors as engine_map; -ENOENT when `offset` is inside neither object, or there
+ * is no such object.
  */
 int engine_compare(struct engine_txn *txn, struct engine_address first,
 		   struct engine_address second, uint64_t offset, uint32_t *budget,
 		   struct engine_extent *extent);
 
-/* Gives a user object the data of another one: length, bytes and holes. -EBADMSG: some of it is damaged. */
+/*
+ * Gives a user object the data of another one: length, bytes and holes. -EBADMSG: some of it is
+ * damaged.
+ */
 int engine_copy_data(struct engine_txn *txn, struct engine_address from, struct engine_address to);
 
 /* ---- attributes: plain storage of any object, root and partitions included ---- */
 
 /*
- * Sets, or with length 0 removes, one attribute; removing what is not set is no error. Page and number are not
- * interpreted. -EFBIG past the limits.
+ * Sets, or with length 0 removes, one attribute; removing what is not set is no error. Page and
+ * number are not interpreted. -EFBIG past the limits.
  */
 int engine_attribute_set(struct engine_txn *txn, struct engine_address address, uint32_t page,
 			 uint32_t number, const void *value, uint32_t length);
@@ -319,26 +345,32 @@ int engine_attribute_set(struct engine_txn *txn, struct engine_address address, 
 int engine_attribute_get(struct engine_txn *txn, struct engine_address address, uint32_t page,
 			 uint32_t number, void *value, uint32_t capacity, uint32_t *length);
 
-/* The first attribute at or behind (*page, *number), in order of page and number; fills both. -ENOENT: no more. */
+/*
+ * The first attribute at or behind (*page, *number), in order of page and number; fills both.
+ * -ENOENT: no more.
+ */
 int engine_attribute_next(struct engine_txn *txn, struct engine_address address, uint32_t *page,
 			  uint32_t *number, void *value, uint32_t capacity, uint32_t *length);
 
 /*
- * Attributes of the root and of partitions on these pages are **lasting** from now on: of what holds now, and no part of
- * history. The calls above find them like all others, under an address with a version those of the present. No rollback
- * takes them back, a clone begins without any, a refreshed one keeps its own, engine_begin_format leaves those of the root. A
- * partition that a rollback of the device brings back has those that it was removed with, or none if they are lost (struct
- * engine_stat). To be called before the first transaction; at most ENGINE_LASTING_PAGES_MAX pages.
+ * Attributes of the root and of partitions on these pages are **lasting** from now on: of what
+ * holds now, and no part of history. The calls above find them like all others, under an address
+ * with a version those of the present. No rollback takes them back, a clone begins without any, a
+ * refreshed one keeps its own, engine_begin_format leaves those of the root. A partition that a
+ * rollback of the device brings back has those that it was removed with, or none if they are lost
+ * (struct engine_stat). To be called before the first transaction; at most ENGINE_LASTING_PAGES_MAX
+ * pages.
  */
 #define ENGINE_LASTING_PAGES_MAX 8
 void engine_set_lasting_pages(struct engine *engine, const uint32_t *pages, uint32_t count);
 
 /*
- * The memo: a number that the caller keeps on the device beside all objects. It is no part of history, no rollback and no
- * format takes it away; it is 0 on a new device, and again on one whose NVRAM was lost. Setting it needs neither room nor a sequence
- * number nor a turn: it works, inside and outside of transactions and on any thread, where nothing else can be written any
- * more, and outlives the process from then on. `stable`: on return also a power loss of the host (-EIO: it may not); otherwise
- * with the next flush, or with engine_options.stable_commits at once.
+ * The memo: a number that the caller keeps on the device beside all objects. It is no part of
+ * history, no rollback and no format takes it away; it is 0 on a new device, and again on one whose
+ * NVRAM was lost. Setting it needs neither room nor a sequence number nor a turn: it works, inside
+ * and outside of transactions and on any thread, where nothing else can be written any more, and
+ * outlives the process from then on. `stable`: on return also a power loss of the host (-EIO: it
+ * may not); otherwise with the next flush, or with engine_options.stable_commits at once.
  */
 uint64_t engine_memo(const struct engine *engine);
 int engine_set_memo(struct engine *engine, uint64_t memo, bool stable);
@@ -346,10 +378,11 @@ int engine_set_memo(struct engine *engine, uint64_t memo, bool stable);
 /*
  * ---- collections: ordered sets of IDs of their partition's user objects ----
  *
- * An object can know that it is a member: its memberships are attributes of page ENGINE_MEMBERSHIPS_PAGE, each value a
- * collection's ID in 8 bytes, big-endian. The attribute calls above show them, only engine_membership_set changes them
- * (engine_attribute_set: -EINVAL). They end with the object and with the collection. Members that were only
- * inserted are bare IDs, which stay when their object goes.
+ * An object can know that it is a member: its memberships are attributes of page
+ * ENGINE_MEMBERSHIPS_PAGE, each value a collection's ID in 8 bytes, big-endian. The attribute calls
+ * above show them, only engine_membership_set changes them (engine_attribute_set: -EINVAL). They
+ * end with the object and with the collection. Members that were only inserted are bare IDs, which
+ * stay when their object goes.
  */
 #define ENGINE_MEMBERSHIPS_PAGE        4u
 #define ENGINE_MEMBERSHIPS_LAST_NUMBER UINT32_C(0xFFFFFF00) /* the first is 1 */
@@ -359,9 +392,9 @@ int engine_set_memo(struct engine *engine, uint64_t memo, bool stable);
 #define ENGINE_PRIVATE_PAGE UINT32_C(0xFFFFFFFF)
 
 /*
- * Makes membership `number` of a user object that of `collection`, 0 = of none; the one that it was before ends.
- * -EINVAL: not a user object, number out of range, no such collection. -EEXIST: the object is in that collection already.
- * -EFBIG: more than ENGINE_MEMBERSHIPS_MAX.
+ * Makes membership `number` of a user object that of `collection`, 0 = of none; the one that it was
+ * before ends. -EINVAL: not a user object, number out of range, no such collection. -EEXIST: the
+ * object is in that collection already. -EFBIG: more than ENGINE_MEMBERSHIPS_MAX.
  */
 int engine_membership_set(struct engine_txn *txn, struct engine_address object, uint32_t number,
 			  uint64_t collection);
@@ -370,8 +403,9 @@ int engine_membership_set(struct engine_txn *txn, struct engine_address object, 
 int engine_membership_count(struct engine_txn *txn, struct engine_address object, uint32_t *count);
 
 /*
- * Adds a bare ID, whether there is such an object or not. If the object was a member before and was taken out by
- * engine_member_remove or engine_members_clear, it knows of it again. -EEXIST; -EINVAL: not a collection.
+ * Adds a bare ID, whether there is such an object or not. If the object was a member before and was
+ * taken out by engine_member_remove or engine_members_clear, it knows of it again. -EEXIST;
+ * -EINVAL: not a collection.
  */
 int engine_member_insert(struct engine_txn *txn, struct engine_address collection, uint64_t object);
 
@@ -394,9 +428,9 @@ enum engine_time {
 
 struct engine_stat {
 	enum engine_type type;
-	uint64_t length; /* user objects: logical length in bytes */
-	uint64_t
-		used_bytes; /* pieces that hold data * page size; partition: sum over its objects; root: 0 */
+	uint64_t length;     /* user objects: logical length in bytes */
+	uint64_t used_bytes; /* pieces that hold data * page size; partition: sum over its objects;
+				root: 0 */
 	/* root: partitions; partition: user objects and collections; collection: IDs in it */
 	uint64_t members;
 	uint64_t collections;       /* partition: collections among the members */
@@ -405,11 +439,15 @@ struct engine_stat {
 	uint64_t
 		filled_sequence; /* collection: of the last command that added a member, 0 = none */
 	uint32_t version;        /* partition: its current user version, counting from 1 */
-	/* root, partition, where there are lasting attributes: of the last command that changed one of the present's */
+	/*
+	 * root, partition, where there are lasting attributes: of the last command that changed one
+	 * of the present's
+	 */
 	uint64_t lasting_sequence;
 	/*
-	 * The partition was removed, another one had its place, and a rollback of the device brought it back: what lasting
-	 * attributes it had is not known. It stays so, whatever is set.
+	 * The partition was removed, another one had its place, and a rollback of the device
+	 * brought it back: what lasting attributes it had is not known. It stays so, whatever is
+	 * set.
 	 */
 	bool lasting_lost;
 	uint64_t times_ms[ENGINE_TIMES];
@@ -421,17 +459,18 @@ uint32_t engine_page_bytes(const struct engine *engine);
 int engine_stat(struct engine_txn *txn, struct engine_address address, struct engine_stat *stat);
 
 /*
- * What all partitions hold together: the sum of their used_bytes, with what the transaction has changed, and by how much this has
- * made it grow (0 of a transaction that rolls a partition or the device back). Counted once, by reading the state of each
- * partition, when it is asked for the first time, and after rollbacks; otherwise constant time.
+ * What all partitions hold together: the sum of their used_bytes, with what the transaction has
+ * changed, and by how much this has made it grow (0 of a transaction that rolls a partition or the
+ * device back). Counted once, by reading the state of each partition, when it is asked for the
+ * first time, and after rollbacks; otherwise constant time.
  */
 int engine_used(struct engine_txn *txn, uint64_t *bytes, int64_t *change);
 
 /*
- * Sets one timestamp explicitly (all but created; below 2^48). Creating an object sets all of them. The engine itself
- * maintains them: data and attribute calls update the modified times at commit, engine_accessed the accessed times.
- * Accessed times are kept in memory and become stable at flush, close, when many have gathered, or at the next change
- * of the object.
+ * Sets one timestamp explicitly (all but created; below 2^48). Creating an object sets all of them.
+ * The engine itself maintains them: data and attribute calls update the modified times at commit,
+ * engine_accessed the accessed times. Accessed times are kept in memory and become stable at flush,
+ * close, when many have gathered, or at the next change of the object.
  */
 int engine_set_time(struct engine_txn *txn, struct engine_address address, enum engine_time which,
 		    uint64_t ms);
@@ -448,19 +487,23 @@ enum engine_list {
 };
 
 /*
- * IDs >= `first` in ascending order, at most `capacity` of them. `partition.object` is ignored but for members; for
- * partitions the whole address but its version. `next` = first ID not returned, 0 when all were.
+ * IDs >= `first` in ascending order, at most `capacity` of them. `partition.object` is ignored but
+ * for members; for partitions the whole address but its version. `next` = first ID not returned, 0
+ * when all were.
  */
 int engine_list(struct engine_txn *txn, struct engine_address partition, enum engine_list what,
 		uint64_t first, uint64_t *ids, size_t capacity, size_t *count, uint64_t *next);
 
-/* How many IDs >= `first` there are. Constant time for first = 0, otherwise proportional to the directory's nodes. */
+/*
+ * How many IDs >= `first` there are. Constant time for first = 0, otherwise proportional to the
+ * directory's nodes.
+ */
 int engine_list_count(struct engine_txn *txn, struct engine_address partition,
 		      enum engine_list what, uint64_t first, uint64_t *count);
 
 /*
- * The sequence number of the last command that changed the list; it may be that of a later one after the unit was opened or a
- * command failed. So of two equal ones the list is the same.
+ * The sequence number of the last command that changed the list; it may be that of a later one
+ * after the unit was opened or a command failed. So of two equal ones the list is the same.
  */
 int engine_list_sequence(struct engine_txn *txn, struct engine_address partition,
 			 enum engine_list what, uint64_t *sequence);
@@ -474,23 +517,27 @@ struct engine_merge_result {
 };
 
 /*
- * One step of a merge: frees one segment that holds little of what the present and the ended user versions need; moves
- * that. Not inside a transaction; waits for its turn; other threads get theirs between steps. -EAGAIN: none of the next
- * few segments was worth it. -ENOSPC, -EBADMSG (a damaged page: its segment stays), -EOPNOTSUPP.
+ * One step of a merge: frees one segment that holds little of what the present and the ended user
+ * versions need; moves that. Not inside a transaction; waits for its turn; other threads get theirs
+ * between steps. -EAGAIN: none of the next few segments was worth it. -ENOSPC, -EBADMSG (a damaged
+ * page: its segment stays), -EOPNOTSUPP.
  */
 int engine_merge(struct engine *engine, struct engine_merge_result *result);
 
 struct engine_room; /* see engine_room_wanted */
 
 /*
- * Merges, and gives up the oldest history, until there is so much room; others get their turn between steps, and may use some of
- * it. Not inside a transaction. -ENOSPC: so much can't be had.
+ * Merges, and gives up the oldest history, until there is so much room; others get their turn
+ * between steps, and may use some of it. Not inside a transaction. -ENOSPC: so much can't be had.
  */
 int engine_make_room_for(struct engine *engine, const struct engine_room *wanted);
 
 /* ---- statistics ---- */
 
-/* Heap memory of the record store by what it holds, as the allocator counts it. NVRAM is apart: buffer_bytes, growing tables. */
+/*
+ * Heap memory of the record store by what it holds, as the allocator counts it. NVRAM is apart:
+ * buffer_bytes, growing tables.
+ */
 enum engine_memory {
 	ENGINE_MEMORY_TABLES, /* complete tables: images, or what of them is not on flash alone */
 	ENGINE_MEMORY_TABLE_CACHE, /* pages of tables on flash */
@@ -504,9 +551,9 @@ enum engine_memory {
 const char *engine_memory_name(enum engine_memory kind);
 
 struct engine_statistics {
-	uint64_t
-		capacity_bytes; /* offered to users: page data less over-provisioning and metadata */
-	uint64_t used_bytes;    /* occupied by records of any age, of what is offered */
+	uint64_t capacity_bytes; /* offered to users: page data less over-provisioning and metadata
+				  */
+	uint64_t used_bytes;     /* occupied by records of any age, of what is offered */
 	uint64_t segments, segments_free, segments_sealed, segments_metadata;
 	uint64_t rows, tables, internal_versions;
 	uint64_t records_put, records_got, records_absent; /* since open */
@@ -526,7 +573,10 @@ struct engine_statistics {
 	uint64_t open_microseconds; /* how long engine_open took */
 };
 
-/* Waits for its turn like a reading transaction: never call it inside a transaction of the same thread. */
+/*
+ * Waits for its turn like a reading transaction: never call it inside a transaction of the same
+ * thread.
+ */
 void engine_read_statistics(struct engine *engine, struct engine_statistics *statistics);
 
 /* Moments, versions, rollbacks, retention, clones. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The part of engine.h that is about history: moments and versions, going back, differences, what is kept, clones. Included by it; errors,
- * addresses and transactions are explained there.
+ * The part of engine.h that is about history: moments and versions, going back, differences, what
+ * is kept, clones. Included by it; errors, addresses and transactions are explained there.
  */
 #ifndef MUNINN_ENGINE_HISTORY_H
 #define MUNINN_ENGINE_HISTORY_H
@@ -29,25 +29,30 @@ struct engine_moment {
 };
 
 /*
- * The sequence number up to which a moment reaches; partition 0: of the whole device. A time means the last boundary that
- * is not behind it (engine_options.history_interval_ms).
- * -ENOENT: no such version; before the partition was made, or when it was gone for a while; or history does not reach back that
- * far (engine_history). -ENODATA: the device does not have the moment, since a partition kept nothing then (ENGINE_RETAIN_NONE of its
- * own). -ESTALE: the clock was ahead at that time, or is behind now, so that it means no moment for certain.
+ * The sequence number up to which a moment reaches; partition 0: of the whole device. A time means
+ * the last boundary that is not behind it (engine_options.history_interval_ms). -ENOENT: no such
+ * version; before the partition was made, or when it was gone for a while; or history does not
+ * reach back that far (engine_history). -ENODATA: the device does not have the moment, since a
+ * partition kept nothing then (ENGINE_RETAIN_NONE of its own). -ESTALE: the clock was ahead at that
+ * time, or is behind now, so that it means no moment for certain.
  */
 int engine_moment_resolve(struct engine_txn *txn, uint64_t partition, struct engine_moment moment,
 			  uint64_t *sequence);
 
-/* The same for objects alone: a sequence number between the boundaries of its partition is taken exactly. */
+/*
+ * The same for objects alone: a sequence number between the boundaries of its partition is taken
+ * exactly.
+ */
 int engine_object_moment_resolve(struct engine_txn *txn, uint64_t partition,
 				 struct engine_moment moment, uint64_t *sequence);
 
 /*
- * Keeps this moment of a partition, or with partition 0 of the whole device, as a version: reading at it gives the state of
- * now, but access times may be older. Puts a few records, whatever there is. `name` (1..ENGINE_VERSION_NAME_MAX bytes)
- * may be NULL. Must come before all changes of its transaction: -EINVAL. -EEXIST: the name is taken. -EFBIG: kept
- * versions have all numbers. The number is the one behind the last given that no kept version has; behind the last of all
- * comes the first again, so that a dropped version's number is given again as late as possible.
+ * Keeps this moment of a partition, or with partition 0 of the whole device, as a version: reading
+ * at it gives the state of now, but access times may be older. Puts a few records, whatever there
+ * is. `name` (1..ENGINE_VERSION_NAME_MAX bytes) may be NULL. Must come before all changes of its
+ * transaction: -EINVAL. -EEXIST: the name is taken. -EFBIG: kept versions have all numbers. The
+ * number is the one behind the last given that no kept version has; behind the last of all comes
+ * the first again, so that a dropped version's number is given again as late as possible.
  */
 int engine_snapshot(struct engine_txn *txn, uint64_t partition, const char *name,
 		    uint32_t *version);
@@ -58,16 +63,18 @@ struct engine_version {
 	uint64_t sequence, time_ms;
 	uint64_t used_bytes, objects; /* of the partition then; versions of the device: 0 */
 	/*
-	 * Put since the version before: in the partition, or, of a version of the device, on the whole device. The most that
-	 * the version holds alone. A crash may take back what was put in the last second before.
+	 * Put since the version before: in the partition, or, of a version of the device, on the
+	 * whole device. The most that the version holds alone. A crash may take back what was put
+	 * in the last second before.
 	 */
 	uint64_t written_bytes;
 	char name[ENGINE_VERSION_NAME_MAX + 1]; /* "": none */
 };
 
 /*
- * The kept versions of a partition, those of the device at which it was there among them, or of the device
- * (partition 0), from the oldest to the newest: the first one whose position is >= `from`. -ENOENT: no more.
+ * The kept versions of a partition, those of the device at which it was there among them, or of the
+ * device (partition 0), from the oldest to the newest: the first one whose position is >= `from`.
+ * -ENOENT: no more.
  */
 int engine_version_next(struct engine_txn *txn, uint64_t partition, uint64_t from,
 			struct engine_version *version);
@@ -77,21 +84,24 @@ int engine_version_find(struct engine_txn *txn, uint64_t partition, const char *
 			uint32_t *version);
 
 /*
- * Ends a version: what only it needs can be reclaimed. Partition 0 for versions of the device. -EBUSY: a clone stands on
- * it, or did at a moment that can be reached. -EPERM: the partition's retention is locked (of the device: that of any partition).
+ * Ends a version: what only it needs can be reclaimed. Partition 0 for versions of the device.
+ * -EBUSY: a clone stands on it, or did at a moment that can be reached. -EPERM: the partition's
+ * retention is locked (of the device: that of any partition).
  */
 int engine_version_drop(struct engine_txn *txn, uint64_t partition, uint32_t version);
 
 /*
- * A version number for a moment of a partition, in memory only: it keeps nothing from being reclaimed, and ends with the
- * engine (-ENOENT for its number then). The same moment has the same number; that of one that nothing was read at for
- * ENGINE_VIEW_UNUSED_MS may be given to another one. -EFBIG: all are in use. Works in reading transactions.
+ * A version number for a moment of a partition, in memory only: it keeps nothing from being
+ * reclaimed, and ends with the engine (-ENOENT for its number then). The same moment has the same
+ * number; that of one that nothing was read at for ENGINE_VIEW_UNUSED_MS may be given to another
+ * one. -EFBIG: all are in use. Works in reading transactions.
  */
 int engine_view_open(struct engine_txn *txn, uint64_t partition, struct engine_moment moment,
 		     uint32_t *version);
 /*
- * The same of the present, for who reads at it in several transactions and then releases it: unless others have asked for it, its
- * number is free at once. *bound = what engine_moment_resolve says of the number. One that is never released ends like others.
+ * The same of the present, for who reads at it in several transactions and then releases it: unless
+ * others have asked for it, its number is free at once. *bound = what engine_moment_resolve says of
+ * the number. One that is never released ends like others.
  */
 int engine_view_hold(struct engine_txn *txn, uint64_t partition, uint32_t *version,
 		     uint64_t *bound);
@@ -110,22 +120,25 @@ void engine_view_release(struct engine_txn *txn, uint64_t partition, uint32_t ve
 	(ENGINE_ROLLBACKS_SHARED + ENGINE_ROLLBACKS_OWN * 65536 + ENGINE_ROLLBACKS_OF_ONE)
 
 /*
- * The partition (0: the whole device) is again as at `to`. What came after it is hidden, and can be reached by its
- * versions and moments as before, so that a rollback can itself be rolled back, until it is reclaimed. A few records,
- * whatever the size, and one for each partition that the device's brings back. Versions, retention and clones are not touched, but
- * that a partition which comes back has no versions and no retention of its own. Must come before all changes of its transaction and is
- * its only change: -EINVAL. -EFBIG: ENGINE_ROLLBACKS_OF_ONE are on record of it that moments which can be reached
- * lie behind, or ENGINE_ROLLBACKS_OWN and all that partitions share are taken. -EPERM, of the device: a partition whose retention is
- * locked would vanish. -ENOENT, -ENODATA, -ESTALE as engine_moment_resolve.
+ * The partition (0: the whole device) is again as at `to`. What came after it is hidden, and can be
+ * reached by its versions and moments as before, so that a rollback can itself be rolled back,
+ * until it is reclaimed. A few records, whatever the size, and one for each partition that the
+ * device's brings back. Versions, retention and clones are not touched, but that a partition which
+ * comes back has no versions and no retention of its own. Must come before all changes of its
+ * transaction and is its only change: -EINVAL. -EFBIG: ENGINE_ROLLBACKS_OF_ONE are on record of it
+ * that moments which can be reached lie behind, or ENGINE_ROLLBACKS_OWN and all that partitions
+ * share are taken. -EPERM, of the device: a partition whose retention is locked would vanish.
+ * -ENOENT, -ENODATA, -ESTALE as engine_moment_resolve.
  */
 int engine_rollback(struct engine_txn *txn, uint64_t partition, struct engine_moment to);
 
 /*
- * One user object is again as at `to`, which is a modification like any other. It may have been removed since; one that did not
- * exist then is removed. It is a member of the collections of then again, as far as they are still there, and of no others that
- * it knows of. A few records, whatever the size: what was put since is hidden. Only a small one, and where hiding can't be had,
- * is put again where it differs: see docs/objects.md, "Rollbacks". -ENOENT: neither then nor now. -EFBIG: it would have to be put
- * again, and is too large for that.
+ * One user object is again as at `to`, which is a modification like any other. It may have been
+ * removed since; one that did not exist then is removed. It is a member of the collections of then
+ * again, as far as they are still there, and of no others that it knows of. A few records, whatever
+ * the size: what was put since is hidden. Only a small one, and where hiding can't be had, is put
+ * again where it differs: see docs/objects.md, "Rollbacks". -ENOENT: neither then nor now. -EFBIG:
+ * it would have to be put again, and is too large for that.
  */
 int engine_rollback_object(struct engine_txn *txn, uint64_t partition, uint64_t object,
 			   struct engine_moment to);
@@ -134,8 +147,8 @@ int engine_rollback_object(struct engine_txn *txn, uint64_t partition, uint64_t 
 #define ENGINE_AGO_MAX 65536
 
 /*
- * The same to before its newest `modifications` ones. -ENOENT: there are fewer within the kept history. -E2BIG: that is more than
- * ENGINE_AGO_MAX; engine_log_next finds the moment step by step.
+ * The same to before its newest `modifications` ones. -ENOENT: there are fewer within the kept
+ * history. -E2BIG: that is more than ENGINE_AGO_MAX; engine_log_next finds the moment step by step.
  */
 int engine_undo(struct engine_txn *txn, uint64_t partition, uint64_t object,
 		uint32_t modifications);
@@ -146,8 +159,9 @@ struct engine_room {
 };
 
 /*
- * After the -ENOSPC of one of the last two: whether it was seen before anything was put that there is too little room, but may be
- * some if history is given up. Then the transaction is to be aborted, and it may be tried once more after engine_make_room_for.
+ * After the -ENOSPC of one of the last two: whether it was seen before anything was put that there
+ * is too little room, but may be some if history is given up. Then the transaction is to be
+ * aborted, and it may be tried once more after engine_make_room_for.
  */
 bool engine_room_wanted(const struct engine_txn *txn, struct engine_room *wanted);
 
@@ -157,7 +171,10 @@ struct engine_modification {
 	bool removed, created;
 };
 
-/* Modifications of one object, newest first: the newest with a sequence number <= `below`. -ENOENT: no more. */
+/*
+ * Modifications of one object, newest first: the newest with a sequence number <= `below`. -ENOENT:
+ * no more.
+ */
 int engine_log_next(struct engine_txn *txn, uint64_t partition, uint64_t object, uint64_t below,
 		    struct engine_modification *modification);
 
@@ -166,7 +183,8 @@ int engine_log_next(struct engine_txn *txn, uint64_t partition, uint64_t object,
 enum engine_difference_kind {
 	ENGINE_OBJECT_ADDED,
 	ENGINE_OBJECT_REMOVED,
-	ENGINE_DATA_DIFFERS, /* offset and length: within the newer length; what was not there counts as zeros */
+	ENGINE_DATA_DIFFERS,   /* offset and length: within the newer length; what was not there
+				  counts as zeros */
 	ENGINE_LENGTH_DIFFERS, /* offset: the shorter of the two; length: the new one */
 	ENGINE_ATTRIBUTES_DIFFER,
 };
@@ -184,15 +202,19 @@ struct engine_diff_cursor {
 };
 
 /*
- * The next difference between two moments of a partition, in order of object and offset. Bounded work a call: -EAGAIN
- * when none was found so far. -ENOENT: no more (cursor->state is then ENGINE_DIFF_DONE), or no such moment.
+ * The next difference between two moments of a partition, in order of object and offset. Bounded
+ * work a call: -EAGAIN when none was found so far. -ENOENT: no more (cursor->state is then
+ * ENGINE_DIFF_DONE), or no such moment.
  */
 #define ENGINE_DIFF_DONE UINT32_MAX
 int engine_diff_next(struct engine_txn *txn, uint64_t partition, struct engine_moment from,
 		     struct engine_moment to, struct engine_diff_cursor *cursor,
 		     struct engine_difference *difference);
 
-/* How far a cursor is: *done of *total; from call to call more, as long as the moments stay the same. Errors as above. */
+/*
+ * How far a cursor is: *done of *total; from call to call more, as long as the moments stay the
+ * same. Errors as above.
+ */
 int engine_diff_progress(struct engine_txn *txn, uint64_t partition, struct engine_moment from,
 			 struct engine_moment to, const struct engine_diff_cursor *cursor,
 			 uint64_t *done, uint64_t *total);
@@ -200,7 +222,8 @@ int engine_diff_progress(struct engine_txn *txn, uint64_t partition, struct engi
 /* ---- what is kept ---- */
 
 enum engine_retention_kind {
-	ENGINE_RETAIN_SNAPSHOTS, /* all of history while there is room, the oldest goes first; versions stay */
+	ENGINE_RETAIN_SNAPSHOTS, /* all of history while there is room, the oldest goes first;
+				    versions stay */
 	ENGINE_RETAIN_ALL,
 	ENGINE_RETAIN_NONE, /* the present and versions */
 };
@@ -208,12 +231,12 @@ enum engine_retention_kind {
 /* What is kept beside the present and the versions. */
 struct engine_retention {
 	enum engine_retention_kind kind;
-	uint64_t
-		keep_all_ms; /* every moment this far back is kept for certain; 0: as the kind says */
+	uint64_t keep_all_ms; /* every moment this far back is kept for certain; 0: as the kind says
+			       */
 	uint64_t keep_interval_ms;     /* behind that, one moment for each such interval ... */
 	uint64_t keep_interval_for_ms; /* ... this far back */
-	uint64_t
-		locked_until_ms; /* until then nothing shortens any of it nor drops a version, and what it does not limit is kept; 0: not locked */
+	uint64_t locked_until_ms; /* until then nothing shortens any of it nor drops a version, and
+				     what it does not limit is kept; 0: not locked */
 };
 
 int engine_retention_get(struct engine_txn *txn, uint64_t partition,
@@ -225,25 +248,30 @@ int engine_retention_set(struct engine_txn *txn, uint64_t partition,
 
 #define ENGINE_BLANKS_MAX 17
 
-/* The device has no moment from the first time up to before the last, since a partition kept nothing then. */
+/*
+ * The device has no moment from the first time up to before the last, since a partition kept
+ * nothing then.
+ */
 struct engine_blank {
 	uint64_t from_ms, until_ms; /* until_ms 0: it goes on */
 };
 
 /*
- * The administrator's word that the clock is right now, although commands are on record as of later (-ESTALE of moments): they were
- * before now. From this command on times count by the clock; those between *from_ms, ms since 1970, and now mean nothing, for good.
- * What policies have given up by the wrong clock stays so, and moments of their intervals count from now on. Must come before all
- * changes of its transaction. -EALREADY: nothing on record is ahead of the clock. -EINVAL: something was changed before.
+ * The administrator's word that the clock is right now, although commands are on record as of later
+ * (-ESTALE of moments): they were before now. From this command on times count by the clock; those
+ * between *from_ms, ms since 1970, and now mean nothing, for good. What policies have given up by
+ * the wrong clock stays so, and moments of their intervals count from now on. Must come before all
+ * changes of its transaction. -EALREADY: nothing on record is ahead of the clock. -EINVAL:
+ * something was changed before.
  */
 int engine_clock_trust(struct engine_txn *txn, uint64_t *from_ms);
 
 struct engine_history {
 	uint64_t horizon_sequence, horizon_time_ms; /* every moment from here on can be reached */
-	uint64_t
-		first_time_ms; /* of the device: every moment from here on, but for its blanks; else the same */
-	uint32_t versions;  /* kept, the device's included */
-	uint32_t rollbacks; /* of the partition and of the device */
+	uint64_t first_time_ms; /* of the device: every moment from here on, but for its blanks;
+				   else the same */
+	uint32_t versions;      /* kept, the device's included */
+	uint32_t rollbacks;     /* of the partition and of the device */
 	uint32_t blank_count;
 	struct engine_blank blanks[ENGINE_BLANKS_MAX]; /* of the device, ascending */
 };
@@ -255,10 +283,11 @@ int engine_history(struct engine_txn *txn, uint64_t partition, struct engine_his
 #define ENGINE_CLONE_DEPTH_MAX 16
 
 /*
- * A new partition whose contents are those of `source` at a moment; nothing is copied. Not writable: a snapshot partition
- * of the standard (-EROFS for changes of it). -EMLINK: source is itself a clone, and so on, ENGINE_CLONE_DEPTH_MAX deep; it
- * stays so when it is detached, and when what it was made of is removed, since it reads there what it has not put itself.
- * -EFBIG: ID space at its limit.
+ * A new partition whose contents are those of `source` at a moment; nothing is copied. Not
+ * writable: a snapshot partition of the standard (-EROFS for changes of it). -EMLINK: source is
+ * itself a clone, and so on, ENGINE_CLONE_DEPTH_MAX deep; it stays so when it is detached, and when
+ * what it was made of is removed, since it reads there what it has not put itself. -EFBIG: ID space
+ * at its limit.
  */
 int engine_clone(struct engine_txn *txn, uint64_t source, struct engine_moment moment,
 		 uint64_t requested, bool writable, uint64_t *chosen);
@@ -278,7 +307,10 @@ struct engine_clone {
 /* -ENOENT: not a clone. */
 int engine_clone_get(struct engine_txn *txn, uint64_t partition, struct engine_clone *clone);
 
-/* Through how many partitions a partition reads what it has not put itself, detached and removed ones included. 0: it is no clone. */
+/*
+ * Through how many partitions a partition reads what it has not put itself, detached and removed
+ * ones included. 0: it is no clone.
+ */
 int engine_clone_depth(struct engine_txn *txn, uint64_t partition, uint32_t *depth);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Where pages are kept. A back end moves whole pages and knows neither rules, nor checksums, nor counters: nand.c
- * does that in front of it, once for all of them.
+ * Where pages are kept. A back end moves whole pages and knows neither rules, nor checksums, nor
+ * counters: nand.c does that in front of it, once for all of them.
  *
- * Results are 0 or -EIO; a back end logs the host's reason itself. The caller has checked page and block numbers.
- * All functions are thread-safe for different blocks; read may run beside anything.
+ * Results are 0 or -EIO; a back end logs the host's reason itself. The caller has checked page and
+ * block numbers. All functions are thread-safe for different blocks; read may run beside anything.
  */
 #ifndef MUNINN_NAND_BACKEND_H
 #define MUNINN_NAND_BACKEND_H
@@ -17,7 +17,10 @@
 
 /* Of a back end that moves page data while the caller goes on; spare areas it has in memory. */
 struct nand_backend_async {
-	/* A mover of `depth` transfers of the image file; `memory` as in struct nand_mover_options. 0 or -errno. */
+	/*
+	 * A mover of `depth` transfers of the image file; `memory` as in struct nand_mover_options.
+	 * 0 or -errno.
+	 */
 	int (*open_mover)(struct nand *nand, uint32_t depth, void *memory, uint64_t memory_bytes,
 			  struct nand_mover **mover);
 
@@ -34,7 +37,10 @@ struct nand_backend_async {
 struct nand_backend {
 	const char *name;
 
-	/* Before every program: makes sure that the host has room for all of the block. Quick once it has. */
+	/*
+	 * Before every program: makes sure that the host has room for all of the block. Quick once
+	 * it has.
+	 */
 	int (*prepare)(struct nand *nand, uint32_t block);
 
 	/* `data` is page_bytes long, `spare` spare_bytes, reserved part included. */
@@ -56,13 +62,22 @@ struct nand_backend {
 	const struct nand_backend_async *async;
 };
 
-/* The pages of the image file, or anonymous memory, mapped. Sets nand->backend; 0 or -errno with `error`. */
+/*
+ * The pages of the image file, or anonymous memory, mapped. Sets nand->backend; 0 or -errno with
+ * `error`.
+ */
 int nand_mmap_open(struct nand *nand, struct error_text *error);
 
-/* The pages of the image file by direct I/O. As above; also -EPERM and -ENOSYS for want of io_uring. */
+/*
+ * The pages of the image file by direct I/O. As above; also -EPERM and -ENOSYS for want of
+ * io_uring.
+ */
 int nand_file_open(struct nand *nand, enum nand_io_kind io, struct error_text *error);
 
-/* What cannot be regenerated of the pages, in memory. `codec` may be NULL. 0 or -ENOMEM with `error`. */
+/*
+ * What cannot be regenerated of the pages, in memory. `codec` may be NULL. 0 or -ENOMEM with
+ * `error`.
+ */
 int nand_headers_open(struct nand *nand, const struct nand_payload_codec *codec,
 		      struct error_text *error);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The queues behind nand_read and nand_program where a back end has many pages under way. Private to nand/. */
+/*
+ * The queues behind nand_read and nand_program where a back end has many pages under way. Private
+ * to nand/.
+ */
 #ifndef MUNINN_NAND_CALLS_H
 #define MUNINN_NAND_CALLS_H
 

@@ -2,9 +2,10 @@
 /*
  * Copies of page data into and out of a device's memory, which is larger than any cache.
  *
- * In: past the caches, as what is programmed is seldom read soon; a third faster than memcpy(3), and what the caller has
- * in the caches stays there. Out: with vector registers instead of the string instructions that memcpy takes for
- * this size, which start slowly (measured by `muninn-bench nand`).
+ * In: past the caches, as what is programmed is seldom read soon; a third faster than memcpy(3),
+ * and what the caller has in the caches stays there. Out: with vector registers instead of the
+ * string instructions that memcpy takes for this size, which start slowly (measured by
+ * `muninn-bench nand`).
  *
  * `bytes` is a multiple of 64. The device's side begins at a multiple of 64, the caller's anywhere.
  */
@@ -32,7 +33,10 @@ static inline void nand_copy_in(void *device, const void *from, size_t bytes)
 		_mm_stream_si128(target + i + 2, c);
 		_mm_stream_si128(target + i + 3, d);
 	}
-	/* These stores are not ordered by themselves; what says that the page is there must come after them. */
+	/*
+	 * These stores are not ordered by themselves; what says that the page is there must come
+	 * after them.
+	 */
 	_mm_sfence();
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * nand_create: both superblocks say "creating" until all else is stable, so that a crash at any point leaves something
- * that nand_open knows for what it is.
+ * nand_create: both superblocks say "creating" until all else is stable, so that a crash at any
+ * point leaves something that nand_open knows for what it is.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,10 @@ char *nand_nvram_path(const char *path)
 	return asprintf(&nvram_path, "%s.nvram", path) < 0 ? NULL : nvram_path;
 }
 
-/* The two files while they are made. A file that has a descriptor is ours, to be removed on failure. */
+/*
+ * The two files while they are made. A file that has a descriptor is ours, to be removed on
+ * failure.
+ */
 struct creation {
 	const char *path;
 	char *nvram_path;
@@ -72,7 +75,9 @@ static int create_file(const char *path, int *fd, struct error_text *error)
 	return failed(error, -errno, "create", path);
 }
 
-/* Images are sparse, so a small file system is no error, but better known now than when it is full. */
+/*
+ * Images are sparse, so a small file system is no error, but better known now than when it is full.
+ */
 static void warn_if_short_of_room(const struct creation *creation)
 {
 	uint64_t needed = creation->layout.image_bytes + creation->superblock.nvram_bytes;

@@ -49,7 +49,10 @@ static bool is_on(const struct nand_faults *faults, enum nand_fault fault)
 
 /* ---- drawing ---- */
 
-/* The finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): every bit of the result depends on every bit given. */
+/*
+ * The finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): every bit of the result depends on
+ * every bit given.
+ */
 static uint64_t mix(uint64_t value)
 {
 	value += 0x9E3779B97F4A7C15U;
@@ -111,9 +114,10 @@ static void correct_codeword(struct faults_state *state, uint8_t *bytes, uint32_
 }
 
 /*
- * Puts errors into one codeword. Wrong bits are the first arrivals of a Poisson process with exponential gaps, each at
- * a place of its own chance: a bit is spared with probability exp(-mean / bits), which is 1 - rate for
- * mean = -bits * log(1 - rate). A higher rate lets more of the same arrivals in.
+ * Puts errors into one codeword. Wrong bits are the first arrivals of a Poisson process with
+ * exponential gaps, each at a place of its own chance: a bit is spared with probability exp(-mean /
+ * bits), which is 1 - rate for mean = -bits * log(1 - rate). A higher rate lets more of the same
+ * arrivals in.
  */
 static void strike_codeword(struct faults_state *state, uint8_t *bytes, uint32_t length,
 			    double rate, uint64_t drawn)

@@ -153,7 +153,10 @@ enum nand_header_verdict nand_nvram_header_decode(const uint8_t *from,
 	return NAND_HEADER_VALID;
 }
 
-/* CRC-32C of the low 48 bits, folded. Not zero for an all-zero state, so a lost table page does not pass for erased. */
+/*
+ * CRC-32C of the low 48 bits, folded. Not zero for an all-zero state, so a lost table page does not
+ * pass for erased.
+ */
 static uint64_t block_word_check(uint64_t state)
 {
 	uint8_t bytes[8];

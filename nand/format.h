@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What an image and its NVRAM file look like on the host's disk: docs/format.md, part "Image file", in C.
- * Nothing that is stored is defined elsewhere. All integers are little-endian.
+ * What an image and its NVRAM file look like on the host's disk: docs/format.md, part "Image file",
+ * in C. Nothing that is stored is defined elsewhere. All integers are little-endian.
  *
  * Pure functions on byte buffers: no files, no state.
  */
@@ -16,7 +16,10 @@
 #define NAND_FORMAT_VERSION 1
 #define NAND_UUID_BYTES     16
 
-/* A superblock or NVRAM header; its CRC-32C is in the last four bytes, in every version of the format. */
+/*
+ * A superblock or NVRAM header; its CRC-32C is in the last four bytes, in every version of the
+ * format.
+ */
 #define NAND_HEADER_BYTES 4096
 
 /* Largest NVRAM: more than any host's memory, small enough that no sum with it overflows. */
@@ -65,12 +68,17 @@ struct nand_nvram_header {
 /* What a stored header turned out to be. */
 enum nand_header_verdict {
 	NAND_HEADER_VALID,
-	NAND_HEADER_FOREIGN, /* does not begin with the magic */
-	NAND_HEADER_CORRUPT, /* the magic is there, the CRC does not match or the content contradicts itself */
-	NAND_HEADER_OTHER_VERSION, /* intact, of a version that this program does not know; `version` is set */
+	NAND_HEADER_FOREIGN,       /* does not begin with the magic */
+	NAND_HEADER_CORRUPT,       /* the magic is there, the CRC does not match or the content
+				      contradicts itself */
+	NAND_HEADER_OTHER_VERSION, /* intact, of a version that this program does not know;
+				      `version` is set */
 };
 
-/* `to` and `from` are NAND_HEADER_BYTES long. Decoding fills `version` unless the verdict is FOREIGN or CORRUPT. */
+/*
+ * `to` and `from` are NAND_HEADER_BYTES long. Decoding fills `version` unless the verdict is
+ * FOREIGN or CORRUPT.
+ */
 void nand_superblock_encode(const struct nand_superblock *superblock, uint8_t *to);
 enum nand_header_verdict nand_superblock_decode(const uint8_t *from,
 						struct nand_superblock *superblock,
@@ -81,9 +89,9 @@ enum nand_header_verdict nand_nvram_header_decode(const uint8_t *from,
 						  uint32_t *version);
 
 /*
- * A word of the block table: the whole state of a block in 64 bits, so that one aligned store changes it and the end
- * of the process at any instruction leaves either the old or the new state. The value is in host order; it is
- * stored little-endian.
+ * A word of the block table: the whole state of a block in 64 bits, so that one aligned store
+ * changes it and the end of the process at any instruction leaves either the old or the new state.
+ * The value is in host order; it is stored little-endian.
  */
 struct nand_block_word {
 	uint32_t erase_count;
@@ -98,15 +106,19 @@ bool nand_block_word_decode(uint64_t stored, uint32_t pages_per_block,
 			    struct nand_block_word *word);
 
 /*
- * The last NAND_SPARE_RESERVED bytes of a spare area. `erase_count` is that of the block when the page was
- * programmed: a page that a lost write-back left over from an earlier life of its block gives itself away.
+ * The last NAND_SPARE_RESERVED bytes of a spare area. `erase_count` is that of the block when the
+ * page was programmed: a page that a lost write-back left over from an earlier life of its block
+ * gives itself away.
  */
 struct nand_page_check {
 	uint32_t data_crc; /* CRC-32C of the data area */
 	uint32_t erase_count;
 };
 
-/* Fills the reserved bytes of `spare` (spare_bytes long, its usable part already in place), last of all its own CRC. */
+/*
+ * Fills the reserved bytes of `spare` (spare_bytes long, its usable part already in place), last of
+ * all its own CRC.
+ */
 void nand_spare_seal(uint8_t *spare, uint32_t spare_bytes, uint64_t page,
 		     const struct nand_page_check *check);
 

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The headers back end: devices of terabytes in a few gigabytes of memory, for studies of amplification and memory.
+ * The headers back end: devices of terabytes in a few gigabytes of memory, for studies of
+ * amplification and memory.
  *
- * Of a page it keeps what the caller's codec cannot regenerate. Every page is regenerated once when it is written and
- * compared; one that differs in any bit is kept whole, as is one that the codec declines. So what is read is what
- * was programmed, always; only the memory depends on the codec.
+ * Of a page it keeps what the caller's codec cannot regenerate. Every page is regenerated once when
+ * it is written and compared; one that differs in any bit is kept whole, as is one that the codec
+ * declines. So what is read is what was programmed, always; only the memory depends on the codec.
  *
- * The pages of a block stand one behind the other in one piece of memory, which grows while the block is programmed, is
- * cut to size with its last page, and freed by the erase. Spare areas lose their zeroes and what can be computed again.
+ * The pages of a block stand one behind the other in one piece of memory, which grows while the
+ * block is programmed, is cut to size with its last page, and freed by the erase. Spare areas lose
+ * their zeroes and what can be computed again.
  *
  *   entry   flags 1; spare area; data
- *   spare   whole, or: CRC of the data 4, length without trailing zeroes 2, a bit a byte: is not zero, those bytes
- *   data    whole, or what the codec made of it
+ *   spare   whole, or: CRC of the data 4, length without trailing zeroes 2, a bit a byte: is not
+ * zero, those bytes data    whole, or what the codec made of it
  */
 #include <assert.h>
 #include <errno.h>
@@ -110,7 +112,10 @@ struct entry {
 	uint8_t packed_data[PACKED_MAX];
 };
 
-/* Packs the spare area if its seal is the one that belongs there: a torn or damaged one is kept whole. */
+/*
+ * Packs the spare area if its seal is the one that belongs there: a torn or damaged one is kept
+ * whole.
+ */
 static void make_spare(const struct nand *nand, uint64_t page, uint32_t erase_count,
 		       const uint8_t *spare, struct entry *entry)
 {
@@ -200,7 +205,10 @@ static void forget_entry(struct nand *nand, struct packed_block *packed, uint8_t
 				  1, memory_order_relaxed);
 }
 
-/* Puts the entry in its place; usually that is behind all others, but a page may also be written again. */
+/*
+ * Puts the entry in its place; usually that is behind all others, but a page may also be written
+ * again.
+ */
 static void place_entry(struct nand *nand, struct packed_block *packed, uint32_t index,
 			const struct entry *entry)
 {

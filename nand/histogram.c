@@ -13,8 +13,9 @@ void histogram_clear(struct histogram *histogram)
 }
 
 /*
- * Values below 2^(SUB_BITS + 1) have a bucket each. Above, the highest SUB_BITS + 1 bits of the value choose: the
- * number of bits shifted out is the doubling, the bits below the leading one are the bucket in it.
+ * Values below 2^(SUB_BITS + 1) have a bucket each. Above, the highest SUB_BITS + 1 bits of the
+ * value choose: the number of bits shifted out is the doubling, the bits below the leading one are
+ * the bucket in it.
  */
 size_t histogram_bucket_of(uint64_t ns)
 {

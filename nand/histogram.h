@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Histograms of latencies in nanoseconds: exact to 32 ns, beyond that 16 buckets to each doubling, so a percentile is
- * never more than 6.25 % above the truth. Count, sum, least and most are exact. Recording takes no lock.
+ * Histograms of latencies in nanoseconds: exact to 32 ns, beyond that 16 buckets to each doubling,
+ * so a percentile is never more than 6.25 % above the truth. Count, sum, least and most are exact.
+ * Recording takes no lock.
  *
  * Sub-bucketed powers of two are an old idea; HdrHistogram (Gil Tene) made it common for latencies.
  */
@@ -41,8 +42,9 @@ uint64_t histogram_bucket_most(size_t bucket);
 size_t histogram_bucket_of(uint64_t ns);
 
 /*
- * The smallest value that at least `permille` thousandths of the recorded ones do not exceed, rounded up to the end
- * of its bucket, at most `most_ns`; 0 when nothing was recorded. 500 is the median, 1000 the largest.
+ * The smallest value that at least `permille` thousandths of the recorded ones do not exceed,
+ * rounded up to the end of its bucket, at most `most_ns`; 0 when nothing was recorded. 500 is the
+ * median, 1000 the largest.
  */
 uint64_t histogram_percentile(const struct histogram_snapshot *snapshot, unsigned permille);
 

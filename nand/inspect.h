@@ -62,8 +62,8 @@ int nand_dump_page(struct nand *nand, uint64_t page, struct nand_page_dump *dump
 void nand_page_dump_free(struct nand_page_dump *dump);
 
 /*
- * The process that has the image open for writing; 0: none, or the host does not tell. Takes no lock, so it is in
- * nobody's way, and an answer of the past when it is given.
+ * The process that has the image open for writing; 0: none, or the host does not tell. Takes no
+ * lock, so it is in nobody's way, and an answer of the past when it is given.
  */
 long nand_image_holder(const char *path);
 

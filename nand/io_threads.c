@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A mover made of threads that call preadv(2) and pwritev(2), for hosts where io_uring is switched off. Slower: each
- * transfer is handed over twice.
+ * A mover made of threads that call preadv(2) and pwritev(2), for hosts where io_uring is switched
+ * off. Slower: each transfer is handed over twice.
  */
 #include <assert.h>
 #include <errno.h>

@@ -2,8 +2,9 @@
 /*
  * Where the paths of read, program and erase meet timing, faults and power cuts. Private to nand/.
  *
- * Everything is off until a nand_set_… or arm function was called; until then all that a path pays is one load of
- * nand->features. The state behind a feature is allocated when it is first wanted, and stays until the handle is freed.
+ * Everything is off until a nand_set_… or arm function was called; until then all that a path pays
+ * is one load of nand->features. The state behind a feature is allocated when it is first wanted,
+ * and stays until the handle is freed.
  */
 #ifndef MUNINN_NAND_LAB_H
 #define MUNINN_NAND_LAB_H
@@ -30,16 +31,17 @@ void nand_feature_switch(struct nand *nand, enum nand_feature feature, bool on);
 /* ---- timing ---- */
 
 /*
- * One call of a user, with any number of pages; or one asynchronous request. `begin` when it is submitted; `page` for
- * each page or block in the order of submission (in virtual time: before anything whose order is the host's); `end`
- * waits until all of it is complete. An asynchronous request ends when `completion_ns` is not later than
- * nand_timed_now, and calls `end` then (in virtual time: take the request with the least completion_ns, then `end`).
+ * One call of a user, with any number of pages; or one asynchronous request. `begin` when it is
+ * submitted; `page` for each page or block in the order of submission (in virtual time: before
+ * anything whose order is the host's); `end` waits until all of it is complete. An asynchronous
+ * request ends when `completion_ns` is not later than nand_timed_now, and calls `end` then (in
+ * virtual time: take the request with the least completion_ns, then `end`).
  */
 struct nand_timed {
 	uint64_t arrival_ns;
-	uint64_t
-		completion_ns; /* of the page that is complete last; on the clock of nand_timed_now */
-	uint32_t generation;   /* of the timing; 0: off */
+	uint64_t completion_ns; /* of the page that is complete last; on the clock of nand_timed_now
+				 */
+	uint32_t generation;    /* of the timing; 0: off */
 };
 
 void nand_timed_begin_slow(struct nand *nand, struct nand_timed *timed);
@@ -111,8 +113,8 @@ void nand_faults_free(struct nand *nand);
 /* ---- power (power.h) ---- */
 
 /*
- * Each is called when its operation is about to happen and nothing else can refuse it. 0: go on. -EIO: the power is off,
- * or it failed just now and has left of the operation what it leaves.
+ * Each is called when its operation is about to happen and nothing else can refuse it. 0: go on.
+ * -EIO: the power is off, or it failed just now and has left of the operation what it leaves.
  */
 int nand_power_read_slow(struct nand *nand, uint64_t page);
 int nand_power_program_slow(struct nand *nand, const struct nand_page_io *io,
@@ -155,7 +157,10 @@ static inline bool nand_power_is_off(struct nand *nand)
 /* A sync of the NVRAM has been done. Only while NAND_FEATURE_POWER is on. */
 void nand_power_nvram_synced(struct nand *nand, uint64_t offset, uint64_t length);
 
-/* Arms what nand_leave_power_cut left, at the end of opening for writing. 0, or -errno: do not open. */
+/*
+ * Arms what nand_leave_power_cut left, at the end of opening for writing. 0, or -errno: do not
+ * open.
+ */
 int nand_take_left_power_cut(struct nand *nand, struct error_text *error);
 
 void nand_power_free(struct nand *nand);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Timing and faults of a device that another process has open: left beside its image as IMAGE.timing and IMAGE.faults, and
- * taken up by that process while it runs. They stay until they are taken back, for later openings too.
+ * Timing and faults of a device that another process has open: left beside its image as
+ * IMAGE.timing and IMAGE.faults, and taken up by that process while it runs. They stay until they
+ * are taken back, for later openings too.
  */
 #ifndef MUNINN_NAND_LIVE_H
 #define MUNINN_NAND_LIVE_H
@@ -22,21 +23,21 @@ enum nand_setting {
 const char *nand_setting_name(enum nand_setting which);
 
 /*
- * Leaves a setting for the image's present and later users; NULL takes it back: as at creation. -EINVAL: bad text;
- * -ENOENT: no such image, or nothing to take back; -errno of the file system.
+ * Leaves a setting for the image's present and later users; NULL takes it back: as at creation.
+ * -EINVAL: bad text; -ENOENT: no such image, or nothing to take back; -errno of the file system.
  */
 int nand_leave_setting(const char *image, enum nand_setting which, const char *text,
 		       struct error_text *error);
 
 /* Which settings a process has taken up. All zero: none. Used by one thread at a time. */
 struct nand_settings {
-	uint64_t seen
-		[NAND_SETTINGS]; /* what identifies the file that was applied; 0 = there was none */
+	uint64_t seen[NAND_SETTINGS]; /* what identifies the file that was applied; 0 = there was
+					 none */
 };
 
 /*
- * Takes up what has changed since the last call; one stat for each setting when nothing has. A setting that can't be read
- * or applied is logged once and leaves the device as it is.
+ * Takes up what has changed since the last call; one stat for each setting when nothing has. A
+ * setting that can't be read or applied is logged once and leaves the device as it is.
  */
 void nand_take_settings(struct nand *nand, struct nand_settings *settings);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The mmap back end: page data and spare areas of the image file, or of anonymous memory, as one mapping.
+ * The mmap back end: page data and spare areas of the image file, or of anonymous memory, as one
+ * mapping.
  *
- * Sync is one fdatasync(2) for the whole file, not msync(2) of ranges: data, spare areas and table are three ranges,
- * and each msync would wait for a flush of the host's drive. A page is programmed once, so what fdatasync
- * writes beyond the range asked for had to be written once anyway.
+ * Sync is one fdatasync(2) for the whole file, not msync(2) of ranges: data, spare areas and table
+ * are three ranges, and each msync would wait for a flush of the host's drive. A page is programmed
+ * once, so what fdatasync writes beyond the range asked for had to be written once anyway.
  */
 #include <errno.h>
 #include <string.h>
@@ -31,7 +32,10 @@ int nand_map(struct nand_mapping *mapping, enum nand_mapping_kind kind, int fd, 
 	if (at == MAP_FAILED)
 		return error_set(error, -errno, "cannot map %llu bytes of %s: %s",
 				 (unsigned long long)bytes, what, strerror(errno));
-	/* Fewer misses when pages of flash are found at random. A hint: a host without large pages does without. */
+	/*
+	 * Fewer misses when pages of flash are found at random. A hint: a host without large pages
+	 * does without.
+	 */
 	if (fd < 0 && bytes >= LARGE_PAGES_FROM)
 		(void)madvise(at, bytes, MADV_HUGEPAGE);
 	mapping->at = at;
@@ -98,6 +102,9 @@ int nand_mmap_open(struct nand *nand, struct error_text *error)
 	if (result < 0)
 		return result;
 	nand->backend = &mmap_backend;
-	/* Memory keeps its pages for the next program; a file gives the space back where the file system can. */
+	/*
+	 * Memory keeps its pages for the next program; a file gives the space back where the file
+	 * system can.
+	 */
 	return nand->image_fd < 0 ? 0 : nand_room_open(nand, error);
 }

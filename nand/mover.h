@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Moves ranges of a file to and from memory while the caller goes on. Two kinds: io_uring, and threads where the
- * host forbids it. Knows files and bytes, nothing of flash.
+ * Moves ranges of a file to and from memory while the caller goes on. Two kinds: io_uring, and
+ * threads where the host forbids it. Knows files and bytes, nothing of flash.
  *
  * One thread at a time may use a mover.
  */
@@ -21,17 +21,24 @@ struct nand_transfer {
 	struct iovec *vectors; /* used up by the mover */
 	uint32_t count;        /* 1..1024 */
 	bool write;
-	int result; /* 0 or -errno, once it is finished: all bytes were moved, or the contents are undefined */
+	int result; /* 0 or -errno, once it is finished: all bytes were moved, or the contents are
+		       undefined */
 	struct nand_transfer *following; /* the mover's */
 };
 
 struct nand_mover;
 
 struct nand_mover_operations {
-	/* Takes a transfer. At most `depth` may be held at a time. Need not begin before `flush` or a waiting `next`. */
+	/*
+	 * Takes a transfer. At most `depth` may be held at a time. Need not begin before `flush` or
+	 * a waiting `next`.
+	 */
 	void (*start)(struct nand_mover *mover, struct nand_transfer *transfer);
 	void (*flush)(struct nand_mover *mover);
-	/* A finished transfer; NULL: none is finished now. `wait`: until one is, at least one must be held. */
+	/*
+	 * A finished transfer; NULL: none is finished now. `wait`: until one is, at least one must
+	 * be held.
+	 */
 	struct nand_transfer *(*next)(struct nand_mover *mover, bool wait);
 	/* Nothing may be held any more. */
 	void (*close)(struct nand_mover *mover);
@@ -45,7 +52,8 @@ struct nand_mover {
 struct nand_mover_options {
 	int fd;
 	uint32_t depth; /* transfers held at most; 1..4096 */
-	void *memory; /* where most transfers begin and end, to be made known to the kernel; NULL: none */
+	void *memory;   /* where most transfers begin and end, to be made known to the kernel; NULL:
+			   none */
 	uint64_t memory_bytes;
 };
 
@@ -58,8 +66,8 @@ int nand_uring_open(const struct nand_mover_options *options, struct nand_mover 
 int nand_io_threads_open(const struct nand_mover_options *options, struct nand_mover **mover);
 
 /*
- * preadv(2) or pwritev(2) of a transfer of which `done` bytes have been moved, until all have been, as a short result
- * is none yet. 0 or -errno; -EIO for the end of the file.
+ * preadv(2) or pwritev(2) of a transfer of which `done` bytes have been moved, until all have been,
+ * as a short result is none yet. 0 or -errno; -EIO for the end of the file.
  */
 int nand_transfer_by_hand(int fd, struct nand_transfer *transfer, uint64_t done);
 

@@ -31,7 +31,10 @@ void nand_set_violation_policy(struct nand *nand, enum nand_violation_policy pol
 
 /* ---- the block table ---- */
 
-/* There is something to sync. After the stores that it speaks of; unconditional, as a load could overtake them. */
+/*
+ * There is something to sync. After the stores that it speaks of; unconditional, as a load could
+ * overtake them.
+ */
 static void set_dirty(struct nand *nand)
 {
 	atomic_store_explicit(&nand->dirty, true, memory_order_release);
@@ -150,7 +153,9 @@ int nand_read(struct nand *nand, enum nand_cause cause, const struct nand_page_i
 	size_t done;
 	int result;
 
-	/* A page by itself takes the shortest way: one system call that waits, no queue, no lock. */
+	/*
+	 * A page by itself takes the shortest way: one system call that waits, no queue, no lock.
+	 */
 	if (nand->backend->async && count > 1)
 		return nand_call(nand, NAND_REQUEST_READ, cause, pages, count);
 	nand_timed_begin(nand, &timed);
@@ -276,8 +281,9 @@ int nand_erase(struct nand *nand, enum nand_cause cause, uint32_t block)
 /* ---- stable storage ---- */
 
 /*
- * One at a time, so that a caller that finds nothing to do has waited for the sync that did it. A failed sync stays
- * failed: the host marks pages clean that it could not write, so a second one would succeed without cause.
+ * One at a time, so that a caller that finds nothing to do has waited for the sync that did it. A
+ * failed sync stays failed: the host marks pages clean that it could not write, so a second one
+ * would succeed without cause.
  */
 static int sync_image(struct nand *nand)
 {

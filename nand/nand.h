@@ -2,15 +2,16 @@
 /*
  * The emulated NAND: pages, blocks, spare areas, a battery-backed NVRAM region, exact counters.
  *
- * A device is one image file plus an NVRAM file beside it (IMAGE and IMAGE.nvram). The rules of real flash hold
- * in every build: a page is programmed once between erases, pages of a block in ascending order, erase is by
- * block, bad blocks refuse both. Breaking a rule is a bug of the caller: debug builds abort, release builds
- * return -EPERM and count it.
+ * A device is one image file plus an NVRAM file beside it (IMAGE and IMAGE.nvram). The rules of
+ * real flash hold in every build: a page is programmed once between erases, pages of a block in
+ * ascending order, erase is by block, bad blocks refuse both. Breaking a rule is a bug of the
+ * caller: debug builds abort, release builds return -EPERM and count it.
  *
- * A page keeps a CRC-32C of its data and its spare area, stored in the last NAND_SPARE_RESERVED bytes of the spare
- * area; a read that does not match it fails with -EBADMSG and returns no data.
+ * A page keeps a CRC-32C of its data and its spare area, stored in the last NAND_SPARE_RESERVED
+ * bytes of the spare area; a read that does not match it fails with -EBADMSG and returns no data.
  *
- * All functions are thread-safe. Two threads must not program or erase the same block at the same time.
+ * All functions are thread-safe. Two threads must not program or erase the same block at the same
+ * time.
  */
 #ifndef MUNINN_NAND_NAND_H
 #define MUNINN_NAND_NAND_H
@@ -28,14 +29,14 @@ struct nand;
 
 /* Shape of a device; stored in the superblock, fixed at creation. */
 struct nand_geometry {
-	uint32_t page_bytes; /* data area of a page: power of two, 512..65536, default 4096 */
-	uint32_t
-		spare_bytes; /* spare area of a page, reserved part included: 64..4096, default 256 */
-	uint32_t pages_per_block; /* 8..1024, default 64 */
-	uint32_t blocks;          /* 1..2^28; pages are numbered 0..blocks * pages_per_block - 1 */
-	uint32_t channels;        /* 1..64, default 4 */
-	uint32_t
-		dies_per_channel; /* 1..64, default 2; block b is on die b % (channels * dies_per_channel) */
+	uint32_t page_bytes;  /* data area of a page: power of two, 512..65536, default 4096 */
+	uint32_t spare_bytes; /* spare area of a page, reserved part included: 64..4096, default 256
+			       */
+	uint32_t pages_per_block;  /* 8..1024, default 64 */
+	uint32_t blocks;           /* 1..2^28; pages are numbered 0..blocks * pages_per_block - 1 */
+	uint32_t channels;         /* 1..64, default 4 */
+	uint32_t dies_per_channel; /* 1..64, default 2; block b is on die b % (channels *
+				      dies_per_channel) */
 };
 
 /* The default geometry with as many whole blocks as `bytes` of page data hold. */
@@ -84,37 +85,40 @@ enum nand_block_state { NAND_BLOCK_GOOD, NAND_BLOCK_BAD };
 
 struct nand_block_info {
 	enum nand_block_state state;
-	uint32_t
-		next_page; /* pages programmed since the last erase = first page that may be programmed */
+	uint32_t next_page; /* pages programmed since the last erase = first page that may be
+			       programmed */
 	uint32_t erase_count;
 };
 
 /*
- * Creates IMAGE (sparse) and IMAGE.nvram with `nvram_bytes` of zeroed NVRAM. Fails with -EEXIST if either exists,
- * -EINVAL for a bad geometry, -ENOSPC/-errno of the file system; leaves nothing behind on failure. A crash in the
- * middle of creation leaves something that nand_open refuses with a message that says so, never a half-valid device.
+ * Creates IMAGE (sparse) and IMAGE.nvram with `nvram_bytes` of zeroed NVRAM. Fails with -EEXIST if
+ * either exists, -EINVAL for a bad geometry, -ENOSPC/-errno of the file system; leaves nothing
+ * behind on failure. A crash in the middle of creation leaves something that nand_open refuses with
+ * a message that says so, never a half-valid device.
  */
 int nand_create(const char *path, const struct nand_geometry *geometry, uint64_t nvram_bytes,
 		struct error_text *error);
 
 /*
  * Opens an image for one process at a time (lock; -EBUSY names the holder when it is known).
- * -ENOENT: no such image. -EINVAL: not an image, foreign byte order, other version, truncated, corrupt, or an NVRAM
- * file that is missing, of another image or of the wrong size; `error` says which, and nothing is modified.
- * One valid superblock copy of two is enough; the other is repaired after a successful open.
+ * -ENOENT: no such image. -EINVAL: not an image, foreign byte order, other version, truncated,
+ * corrupt, or an NVRAM file that is missing, of another image or of the wrong size; `error` says
+ * which, and nothing is modified. One valid superblock copy of two is enough; the other is repaired
+ * after a successful open.
  */
 int nand_open(const char *path, struct nand **nand, struct error_text *error);
 
 /*
- * As nand_open, but no lock is taken and nothing can be changed, for inspection tools: program and erase fail with
- * -EROFS, sync does nothing, the NVRAM is a private copy.
+ * As nand_open, but no lock is taken and nothing can be changed, for inspection tools: program and
+ * erase fail with -EROFS, sync does nothing, the NVRAM is a private copy.
  */
 int nand_open_read_only(const char *path, struct nand **nand, struct error_text *error);
 
 /* How the pages of an image are reached. The image is the same for all. */
 enum nand_backend_kind {
 	NAND_BACKEND_MMAP, /* mapped: the host's page cache is the device's memory; the default */
-	NAND_BACKEND_FILE, /* page data by direct I/O with many transfers under way, spare areas mapped */
+	NAND_BACKEND_FILE, /* page data by direct I/O with many transfers under way, spare areas
+			      mapped */
 };
 
 /* What the file back end moves page data with. */
@@ -126,9 +130,10 @@ enum nand_io_kind {
 
 /* What an erase does with the block's room on the host's file system. */
 enum nand_room_kind {
-	NAND_ROOM_DEFAULT, /* mmap gives it back, file keeps it */
-	NAND_ROOM_GIVEN_BACK, /* the image takes what is on it; costs a few hundred microseconds an erase */
-	NAND_ROOM_KEPT, /* programs are faster, the image never shrinks */
+	NAND_ROOM_DEFAULT,    /* mmap gives it back, file keeps it */
+	NAND_ROOM_GIVEN_BACK, /* the image takes what is on it; costs a few hundred microseconds an
+				 erase */
+	NAND_ROOM_KEPT,       /* programs are faster, the image never shrinks */
 };
 
 /* All zero: the defaults. */
@@ -140,26 +145,32 @@ struct nand_options {
 };
 
 /*
- * As nand_open, with a choice. `options` may be NULL. -EPERM or -ENOSYS, with the reason, if io_uring was demanded and
- * this host has none.
+ * As nand_open, with a choice. `options` may be NULL. -EPERM or -ENOSYS, with the reason, if
+ * io_uring was demanded and this host has none.
  */
 int nand_open_with(const char *path, const struct nand_options *options, struct nand **nand,
 		   struct error_text *error);
 
-/* An anonymous device in memory with the same rules, for tests and benchmarks; gone at nand_close. */
+/*
+ * An anonymous device in memory with the same rules, for tests and benchmarks; gone at nand_close.
+ */
 int nand_open_memory(const struct nand_geometry *geometry, uint64_t nvram_bytes, struct nand **nand,
 		     struct error_text *error);
 
 /*
- * What the headers back end is told about the contents of pages, to keep only what cannot be computed again. Both
- * functions run on any thread, several at a time, and depend on their arguments alone. `data` is page_bytes long,
- * `spare` nand_spare_usable(). Pages that do not come back bit by bit are noticed when they are programmed, and kept
- * whole; so a codec cannot do harm, only waste memory.
+ * What the headers back end is told about the contents of pages, to keep only what cannot be
+ * computed again. Both functions run on any thread, several at a time, and depend on their
+ * arguments alone. `data` is page_bytes long, `spare` nand_spare_usable(). Pages that do not come
+ * back bit by bit are noticed when they are programmed, and kept whole; so a codec cannot do harm,
+ * only waste memory.
  */
 struct nand_payload_codec {
 	void *context;
 
-	/* Writes 1 to `capacity` bytes to `to` from which `unpack` makes `data`. False: keep it whole. */
+	/*
+	 * Writes 1 to `capacity` bytes to `to` from which `unpack` makes `data`. False: keep it
+	 * whole.
+	 */
 	bool (*pack)(void *context, uint64_t page, const uint8_t *data, const uint8_t *spare,
 		     uint8_t *to, size_t capacity, size_t *bytes);
 
@@ -169,8 +180,9 @@ struct nand_payload_codec {
 };
 
 /*
- * A device in memory that keeps of each page what `codec` needs to make it again; NULL: keeps all pages whole, and of
- * the spare areas what is not zero. Unprogrammed pages take no memory, a block of the geometry 16 bytes.
+ * A device in memory that keeps of each page what `codec` needs to make it again; NULL: keeps all
+ * pages whole, and of the spare areas what is not zero. Unprogrammed pages take no memory, a block
+ * of the geometry 16 bytes.
  */
 int nand_open_headers(const struct nand_geometry *geometry, uint64_t nvram_bytes,
 		      const struct nand_payload_codec *codec, struct nand **nand,
@@ -195,29 +207,30 @@ const struct nand_geometry *nand_geometry(const struct nand *nand);
 const uint8_t *nand_uuid(const struct nand *nand);
 
 /*
- * Reads `count` pages. 0, or the error of the first page that failed: -EBADMSG (checksum), -ENODATA (page not
- * programmed since its block was erased), -ERANGE (no such page), -EIO. On error the contents of all buffers
- * are undefined.
+ * Reads `count` pages. 0, or the error of the first page that failed: -EBADMSG (checksum), -ENODATA
+ * (page not programmed since its block was erased), -ERANGE (no such page), -EIO. On error the
+ * contents of all buffers are undefined.
  */
 int nand_read(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,
 	      size_t count);
 
 /*
- * Programs `count` pages in the order given. 0, or -EPERM (rule broken), -ERANGE, -EIO; pages before the failing
- * one are programmed.
+ * Programs `count` pages in the order given. 0, or -EPERM (rule broken), -ERANGE, -EIO; pages
+ * before the failing one are programmed.
  */
 int nand_program(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,
 		 size_t count);
 
 /*
- * Erases a block. 0, -EPERM (bad block), -ERANGE, -EIO. Not ordered with anything on the host's storage: what replaces
- * the contents has to be stable before.
+ * Erases a block. 0, -EPERM (bad block), -ERANGE, -EIO. Not ordered with anything on the host's
+ * storage: what replaces the contents has to be stable before.
  */
 int nand_erase(struct nand *nand, enum nand_cause cause, uint32_t block);
 
 /*
- * Many pages under way at once. A queue holds up to `depth` requests; it is used by one thread at a time, each thread
- * makes its own. Rules, checksums and counters are those of nand_read and nand_program.
+ * Many pages under way at once. A queue holds up to `depth` requests; it is used by one thread at a
+ * time, each thread makes its own. Rules, checksums and counters are those of nand_read and
+ * nand_program.
  */
 struct nand_queue;
 
@@ -228,15 +241,19 @@ struct nand_queue_options {
 	uint32_t depth;         /* requests held at most, 1..4096 */
 	uint32_t request_pages; /* pages of a request at most, 1..1024; 0: NAND_REQUEST_PAGES */
 	/*
-	 * Size of a memory region that the queue makes; 0: none. Page data there move fastest (registered with the
-	 * kernel). Elsewhere they should begin at multiples of 4096, or they are copied.
+	 * Size of a memory region that the queue makes; 0: none. Page data there move fastest
+	 * (registered with the kernel). Elsewhere they should begin at multiples of 4096, or they
+	 * are copied.
 	 */
 	size_t memory_bytes;
 };
 
 enum nand_request_kind { NAND_REQUEST_READ, NAND_REQUEST_PROGRAM };
 
-/* The caller's, with all that it points to, and left alone by him from nand_submit until nand_reap returns it. */
+/*
+ * The caller's, with all that it points to, and left alone by him from nand_submit until nand_reap
+ * returns it.
+ */
 struct nand_request {
 	enum nand_request_kind kind;
 	enum nand_cause cause;
@@ -244,8 +261,8 @@ struct nand_request {
 	size_t count; /* 1..request_pages */
 	void *owner;  /* for the caller */
 	/*
-	 * Set on completion: 0 or what nand_read or nand_program would have returned, and how many pages before the
-	 * first failing one were read or programmed.
+	 * Set on completion: 0 or what nand_read or nand_program would have returned, and how many
+	 * pages before the first failing one were read or programmed.
 	 */
 	int result;
 	size_t done;
@@ -263,24 +280,28 @@ void nand_queue_close(struct nand_queue *queue);
 void *nand_queue_memory(struct nand_queue *queue);
 
 /*
- * Takes requests in order, as many as the queue still holds, and returns their number; 0: full, reap first. What is
- * wrong with a request becomes its result.
+ * Takes requests in order, as many as the queue still holds, and returns their number; 0: full,
+ * reap first. What is wrong with a request becomes its result.
  *
- * Reads complete in any order. Programs of a queue complete in the order of submission: pages of a block that were
- * submitted one behind the other are in order for the rule of flash, and a page counts as programmed when its request
- * has completed, not before. If a program fails, later pages of its block that were under way fail with -EIO. A block
- * must not be erased, or programmed by others, while programs of it are under way.
+ * Reads complete in any order. Programs of a queue complete in the order of submission: pages of a
+ * block that were submitted one behind the other are in order for the rule of flash, and a page
+ * counts as programmed when its request has completed, not before. If a program fails, later pages
+ * of its block that were under way fail with -EIO. A block must not be erased, or programmed by
+ * others, while programs of it are under way.
  */
 size_t nand_submit(struct nand_queue *queue, struct nand_request *const *requests, size_t count);
 
 /*
- * Returns up to `most` completed requests in `completed`, after waiting until there are `least` of them or nothing is
- * under way any more.
+ * Returns up to `most` completed requests in `completed`, after waiting until there are `least` of
+ * them or nothing is under way any more.
  */
 size_t nand_reap(struct nand_queue *queue, struct nand_request **completed, size_t most,
 		 size_t least);
 
-/* State of a block; -ERANGE, -EBADMSG (the record of its state is damaged; only an erase makes it usable again). */
+/*
+ * State of a block; -ERANGE, -EBADMSG (the record of its state is damaged; only an erase makes it
+ * usable again).
+ */
 int nand_block_info(struct nand *nand, uint32_t block, struct nand_block_info *info);
 
 /*
@@ -290,13 +311,15 @@ int nand_block_info(struct nand *nand, uint32_t block, struct nand_block_info *i
 int nand_sync(struct nand *nand, uint32_t first, uint32_t count);
 
 /*
- * The NVRAM region: as many bytes as the device was created with, ordinary memory, mapped from IMAGE.nvram. Stores are
- * stable against the end of this process at any instruction, in the order in which they were made; stable against power
- * loss of the host once a nand_nvram_sync that covers them has returned. Until then the host may have stored any of the
- * region's pages of memory, or none. `bytes` may be NULL.
+ * The NVRAM region: as many bytes as the device was created with, ordinary memory, mapped from
+ * IMAGE.nvram. Stores are stable against the end of this process at any instruction, in the order
+ * in which they were made; stable against power loss of the host once a nand_nvram_sync that covers
+ * them has returned. Until then the host may have stored any of the region's pages of memory, or
+ * none. `bytes` may be NULL.
  *
- * nand_nvram_sync: 0, -ERANGE, or -EIO, after which nothing can be called stable until the image is opened again.
- * Callers at the same time share syncs of the host. A device in memory has nothing to sync, and answers 0.
+ * nand_nvram_sync: 0, -ERANGE, or -EIO, after which nothing can be called stable until the image is
+ * opened again. Callers at the same time share syncs of the host. A device in memory has nothing to
+ * sync, and answers 0.
  */
 void *nand_nvram(struct nand *nand, uint64_t *bytes);
 int nand_nvram_sync(struct nand *nand, uint64_t offset, uint64_t length);

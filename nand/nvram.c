@@ -39,7 +39,9 @@ void *nand_nvram(struct nand *nand, uint64_t *bytes)
 	return nand->nvram.at + NAND_HEADER_BYTES;
 }
 
-/* Syncs for the gathering group, which becomes the running one. Called and returns with the lock. */
+/*
+ * Syncs for the gathering group, which becomes the running one. Called and returns with the lock.
+ */
 static void run_group(struct nand *nand, struct nand_nvram_group *group)
 {
 	uint64_t number = group->gathering++, from = group->from, to = group->to;

@@ -2,11 +2,13 @@
 /*
  * What happens to one page in front of any back end: the rules of flash and the checksums.
  *
- * Each read and program has a beginning (may it be?) and an end (is it right? now it counts); between them the back
- * end moves the page, at once or while others are on the way too. Every path, synchronous or not, goes through these.
+ * Each read and program has a beginning (may it be?) and an end (is it right? now it counts);
+ * between them the back end moves the page, at once or while others are on the way too. Every path,
+ * synchronous or not, goes through these.
  *
- * Order of a program: data and spare area first, then, with release, the block's word. So the end of the process at
- * any instruction leaves a page whole or not programmed. Order of an erase: the word first, then the contents.
+ * Order of a program: data and spare area first, then, with release, the block's word. So the end
+ * of the process at any instruction leaves a page whole or not programmed. Order of an erase: the
+ * word first, then the contents.
  */
 #ifndef MUNINN_NAND_PAGE_H
 #define MUNINN_NAND_PAGE_H
@@ -17,7 +19,9 @@
 int nand_violation(struct nand *nand, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* A block's word. False: it is damaged. What was programmed before it was stored is visible after. */
+/*
+ * A block's word. False: it is damaged. What was programmed before it was stored is visible after.
+ */
 bool nand_word_load(const struct nand *nand, uint32_t block, struct nand_block_word *word);
 void nand_word_store(struct nand *nand, uint32_t block, const struct nand_block_word *word);
 
@@ -35,20 +39,25 @@ struct nand_page_way {
 	struct nand_block_word word;
 };
 
-/* May the page be read? 0, -ERANGE, -EBADMSG (state of the block damaged), -ENODATA or -EIO (the power is off). */
+/*
+ * May the page be read? 0, -ERANGE, -EBADMSG (state of the block damaged), -ENODATA or -EIO (the
+ * power is off).
+ */
 int nand_page_read_begin(struct nand *nand, const struct nand_page_io *io,
 			 struct nand_page_way *way);
 
 /*
- * Puts bit errors, if there are any, into what the back end returned in io->data (if wanted) and `spare` (spare_bytes).
- * Is it what was programmed? Then fills io->spare. 0, -EBADMSG, or -ENODATA if the block was erased meanwhile.
+ * Puts bit errors, if there are any, into what the back end returned in io->data (if wanted) and
+ * `spare` (spare_bytes). Is it what was programmed? Then fills io->spare. 0, -EBADMSG, or -ENODATA
+ * if the block was erased meanwhile.
  */
 int nand_page_read_finish(struct nand *nand, const struct nand_page_io *io,
 			  const struct nand_page_way *way, uint8_t *spare);
 
 /*
- * May the page be programmed? Makes sure of the room for it. 0, -ERANGE, -EPERM or -EIO: also when the program fails
- * by an injected fault, or the power does; what they leave of the page has been left then.
+ * May the page be programmed? Makes sure of the room for it. 0, -ERANGE, -EPERM or -EIO: also when
+ * the program fails by an injected fault, or the power does; what they leave of the page has been
+ * left then.
  */
 int nand_page_program_begin(struct nand *nand, const struct nand_page_io *io,
 			    struct nand_page_way *way);

@@ -27,7 +27,10 @@ struct power_state {
 	_Atomic bool off;
 	_Atomic bool count_reads; /* as in `cut`, for those who do not take the lock */
 	char in_flight[64];
-	/* The NVRAM region: as flushed while a cut is armed, as it will be found while the power is off. */
+	/*
+	 * The NVRAM region: as flushed while a cut is armed, as it will be found while the power is
+	 * off.
+	 */
 	uint8_t *kept;
 };
 
@@ -79,8 +82,9 @@ static void settle_nvram(struct nand *nand, struct power_state *power)
 }
 
 /*
- * Puts memory that nothing is stored from in the place of an image's NVRAM, with its contents, and what is to be found
- * into the file. mremap replaces the mapping in one step, so other threads never see a gap.
+ * Puts memory that nothing is stored from in the place of an image's NVRAM, with its contents, and
+ * what is to be found into the file. mremap replaces the mapping in one step, so other threads
+ * never see a gap.
  */
 static int detach_nvram(struct nand *nand, const uint8_t *found)
 {
@@ -161,7 +165,10 @@ __attribute__((format(printf, 3, 4))) static void switch_off(struct nand *nand,
 		 nand->path, power->operations, power->in_flight);
 }
 
-/* Counts an operation. 0: it goes on; 1, with the lock held: it is the one in flight; -EIO: the power is off. */
+/*
+ * Counts an operation. 0: it goes on; 1, with the lock held: it is the one in flight; -EIO: the
+ * power is off.
+ */
 static int count_operation(struct power_state *power, bool counts)
 {
 	if (atomic_load(&power->off))

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The handle and what the files of nand/ share; of the rest of the project only tests may include it. */
+/*
+ * The handle and what the files of nand/ share; of the rest of the project only tests may include
+ * it.
+ */
 #ifndef MUNINN_NAND_PRIVATE_H
 #define MUNINN_NAND_PRIVATE_H
 
@@ -67,10 +70,10 @@ struct nand {
 	struct nand_mapping pages;    /* the mmap back end's: data areas, then spare areas */
 	_Atomic uint64_t
 		*prepared; /* of an image's blocks, a bit each: has its room on the host for sure */
-	_Atomic uint16_t *
-		on_the_way; /* pages of each block being programmed by queues; NULL: no queue has any */
-	struct nand_mapping table; /* block words, stored little-endian */
-	struct nand_mapping nvram; /* NVRAM header, then the region */
+	_Atomic uint16_t *on_the_way; /* pages of each block being programmed by queues; NULL: no
+					 queue has any */
+	struct nand_mapping table;    /* block words, stored little-endian */
+	struct nand_mapping nvram;    /* NVRAM header, then the region */
 	uint64_t nvram_bytes;
 	uint8_t uuid[NAND_UUID_BYTES];
 	char *path;   /* for messages */
@@ -84,8 +87,8 @@ struct nand {
 	_Atomic bool dirty;        /* something was programmed or erased since the last sync */
 	bool sync_failed; /* the host dropped dirty pages: nothing can be called stable any more */
 	struct nand_nvram_group nvram_group;
-	_Atomic bool
-		prepare_failed; /* the host's file system is full; logged once until it has room again */
+	_Atomic bool prepare_failed; /* the host's file system is full; logged once until it has
+					room again */
 
 	struct nand_cause_counters by_cause[NAND_CAUSES];
 	_Atomic uint64_t rule_violations;
@@ -95,7 +98,10 @@ struct nand {
 	_Atomic uint64_t nvram_syncs;
 	_Atomic uint64_t nvram_bytes_synced;
 
-	/* The laboratory (lab.h): which of its features are on, and their states, NULL until first wanted. */
+	/*
+	 * The laboratory (lab.h): which of its features are on, and their states, NULL until first
+	 * wanted.
+	 */
 	_Atomic unsigned features;
 	pthread_mutex_t lab_lock; /* guards the making of the states */
 	struct timing_state *timing;
@@ -112,9 +118,8 @@ void nand_set_violation_policy(struct nand *nand, enum nand_violation_policy pol
 int nand_mark_bad(struct nand *nand, uint32_t block);
 
 /*
- * Maps `bytes` of `fd` from `offset` shared, read-only, or as a private writable copy; fresh zeroed memory if `fd` is
- * -1.
- * 0 or -errno with `what` in `error`.
+ * Maps `bytes` of `fd` from `offset` shared, read-only, or as a private writable copy; fresh zeroed
+ * memory if `fd` is -1. 0 or -errno with `what` in `error`.
  */
 enum nand_mapping_kind { NAND_MAP_SHARED, NAND_MAP_READ_ONLY, NAND_MAP_PRIVATE };
 int nand_map(struct nand_mapping *mapping, enum nand_mapping_kind kind, int fd, uint64_t offset,
@@ -128,12 +133,15 @@ void nand_table_initialise(uint8_t *to, uint32_t count);
 char *nand_nvram_path(const char *path);
 
 /*
- * Takes the image's lock: flock(2), which vanishes with the process however it ends. 0, or -EBUSY/-errno with
- * the holder's process number, if the host tells it, in `error`.
+ * Takes the image's lock: flock(2), which vanishes with the process however it ends. 0, or
+ * -EBUSY/-errno with the holder's process number, if the host tells it, in `error`.
  */
 int nand_lock_image(int fd, const char *path, struct error_text *error);
 
-/* The process that holds a flock on the file, from /proc/locks; 0 if there is none, or the host does not tell. */
+/*
+ * The process that holds a flock on the file, from /proc/locks; 0 if there is none, or the host
+ * does not tell.
+ */
 long nand_lock_holder(int fd);
 
 /* nand_read and nand_program page by page; `done`: pages before the first failing one. */
@@ -143,7 +151,10 @@ int nand_read_each(struct nand *nand, struct nand_timed *timed, enum nand_cause 
 int nand_program_each(struct nand *nand, struct nand_timed *timed, enum nand_cause cause,
 		      const struct nand_page_io *pages, size_t count, size_t *done);
 
-/* Counts what a read moved, whatever came of it, or what a program made valid; the latter is to be synced. */
+/*
+ * Counts what a read moved, whatever came of it, or what a program made valid; the latter is to be
+ * synced.
+ */
 void nand_count_read(struct nand *nand, enum nand_cause cause, uint64_t pages, uint64_t bytes,
 		     int result);
 void nand_count_programmed(struct nand *nand, enum nand_cause cause, uint64_t pages);

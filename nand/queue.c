@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Queues: many pages under way at once, with the rules and checks of page.c at both ends of each page's way.
+ * Queues: many pages under way at once, with the rules and checks of page.c at both ends of each
+ * page's way.
  *
- * A request takes a slot, and has it until it is complete. Where page data move at once anyway, that is done in
- * nand_submit; else request.c has them moved. With a model of time, a request whose data have arrived is complete when the
- * flash would be done with it; in virtual time requests complete in that order alone.
+ * A request takes a slot, and has it until it is complete. Where page data move at once anyway,
+ * that is done in nand_submit; else request.c has them moved. With a model of time, a request whose
+ * data have arrived is complete when the flash would be done with it; in virtual time requests
+ * complete in that order alone.
  */
 #include <assert.h>
 #include <errno.h>
@@ -142,7 +144,10 @@ size_t nand_submit(struct nand_queue *queue, struct nand_request *const *request
 
 /* ---- the caller takes what is complete ---- */
 
-/* Completes the request that the flash is done with first. False: there is none, or none yet and `wait` is not set. */
+/*
+ * Completes the request that the flash is done with first. False: there is none, or none yet and
+ * `wait` is not set.
+ */
 static bool complete_timed(struct nand_queue *queue, bool wait)
 {
 	struct slot *slot = queue->first_timed;
@@ -212,7 +217,10 @@ static int map_slots(struct nand_queue *queue, struct error_text *error)
 	return 0;
 }
 
-/* What is made known to the kernel: the caller's region; of a queue without, for a caller's single request, the copies. */
+/*
+ * What is made known to the kernel: the caller's region; of a queue without, for a caller's single
+ * request, the copies.
+ */
 static int open_mover(struct nand_queue *queue, struct error_text *error)
 {
 	const struct nand_backend_async *async = queue->nand->backend->async;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The way of a request where pages move while the caller goes on: its pages set out one by one until one may not;
- * neighbours on flash share a transfer; when all that set out have arrived, they are checked and counted.
+ * The way of a request where pages move while the caller goes on: its pages set out one by one
+ * until one may not; neighbours on flash share a transfer; when all that set out have arrived, they
+ * are checked and counted.
  *
- * Programs end in the order in which they were submitted, whatever order their data arrive in: so a block's pages
- * become valid in order, and what counts as programmed never has a hole, also if the process dies between.
+ * Programs end in the order in which they were submitted, whatever order their data arrive in: so a
+ * block's pages become valid in order, and what counts as programmed never has a hole, also if the
+ * process dies between.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -175,7 +177,10 @@ static int set_out(struct nand_queue *queue, struct slot *slot, uint32_t page)
 	return result;
 }
 
-/* Stores the spare areas of a program's pages while their data are under way. They mean nothing before the pages count. */
+/*
+ * Stores the spare areas of a program's pages while their data are under way. They mean nothing
+ * before the pages count.
+ */
 static void seal_all(struct nand_queue *queue, struct slot *slot)
 {
 	struct nand *nand = queue->nand;
@@ -222,7 +227,10 @@ static bool extend(const struct nand_queue *queue, struct slot_transfer *transfe
 	return true;
 }
 
-/* The vectors of a transfer stand where those of one vector a page would, so that none runs into another's. */
+/*
+ * The vectors of a transfer stand where those of one vector a page would, so that none runs into
+ * another's.
+ */
 static struct slot_transfer *new_transfer(struct nand_queue *queue, struct slot *slot,
 					  uint32_t page)
 {

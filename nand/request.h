@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A queue and the requests in it: what queue.c, which takes requests in and gives them back, and request.c, which brings
- * their pages to the mover and through the checks, share. Private to them.
+ * A queue and the requests in it: what queue.c, which takes requests in and gives them back, and
+ * request.c, which brings their pages to the mover and through the checks, share. Private to them.
  */
 #ifndef MUNINN_NAND_REQUEST_H
 #define MUNINN_NAND_REQUEST_H
@@ -66,7 +66,10 @@ static inline bool nand_slot_is_modelled(const struct slot *slot)
 /* The result of a request; it is complete unless the flash still takes its time. */
 void nand_slot_settle(struct nand_queue *queue, struct slot *slot, int result, size_t done);
 
-/* The times of a request's pages: when they set out if they are modelled, when they have been moved if measured. */
+/*
+ * The times of a request's pages: when they set out if they are modelled, when they have been moved
+ * if measured.
+ */
 void nand_slot_time_pages(struct nand_queue *queue, struct slot *slot);
 
 /* All pages of the request have been given their times. */
@@ -77,7 +80,10 @@ void nand_slot_insert_timed(struct nand_queue *queue, struct slot *slot);
 /* The request of a slot sets out; what can share the next flush of the mover waits for it. */
 void nand_request_begin(struct nand_queue *queue, struct slot *slot);
 
-/* Takes a finished transfer from the mover, and settles its request if that was the last one. False: there is none. */
+/*
+ * Takes a finished transfer from the mover, and settles its request if that was the last one.
+ * False: there is none.
+ */
 bool nand_request_collect(struct nand_queue *queue, bool wait);
 
 #endif

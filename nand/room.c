@@ -2,9 +2,9 @@
 /*
  * Room of an image's blocks on the host's file system.
  *
- * A store into a mapped hole of a full file system would kill the process (SIGBUS), so a block gets its room with
- * fallocate(2) before its first program, and once again in every process: a copy of the image may have lost it. A host
- * without room is an error there and nowhere later.
+ * A store into a mapped hole of a full file system would kill the process (SIGBUS), so a block gets
+ * its room with fallocate(2) before its first program, and once again in every process: a copy of
+ * the image may have lost it. A host without room is an error there and nowhere later.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,10 @@
 #include "common/log.h"
 #include "nand/room.h"
 
-/* Page data that get their room together where it is kept: few calls, each of which waits for what is under way. */
+/*
+ * Page data that get their room together where it is kept: few calls, each of which waits for what
+ * is under way.
+ */
 #define ROOM_AHEAD_BYTES (UINT64_C(64) << 20)
 
 /* The two ranges of some blocks in the image file. */

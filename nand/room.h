@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Room of an image's blocks on the host's file system, and its way to the host's drive; for the back ends on files. */
+/*
+ * Room of an image's blocks on the host's file system, and its way to the host's drive; for the
+ * back ends on files.
+ */
 #ifndef MUNINN_NAND_ROOM_H
 #define MUNINN_NAND_ROOM_H
 

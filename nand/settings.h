@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Settings as text, "word,key=value,key=value": how timing, faults and power cuts are written on command lines and in
- * configuration files. Private to nand/.
+ * Settings as text, "word,key=value,key=value": how timing, faults and power cuts are written on
+ * command lines and in configuration files. Private to nand/.
  */
 #ifndef MUNINN_NAND_SETTINGS_H
 #define MUNINN_NAND_SETTINGS_H
@@ -22,8 +22,8 @@ struct setting {
 };
 
 /*
- * Takes the next item off `*text`. 1: `setting` is filled; 0: there is no more; -EINVAL: it is empty or too long.
- * `setting->what` must be set.
+ * Takes the next item off `*text`. 1: `setting` is filled; 0: there is no more; -EINVAL: it is
+ * empty or too long. `setting->what` must be set.
  */
 int setting_next(const char **text, struct setting *setting, struct error_text *error);
 

@@ -13,15 +13,19 @@
 #include "nand/lab.h"
 
 /*
- * Transfers that a channel has been promised to and that are not over yet, in order, neighbours merged. When there are
- * more, the earliest gap is given up: results are then a little slower, and still the same in every run.
+ * Transfers that a channel has been promised to and that are not over yet, in order, neighbours
+ * merged. When there are more, the earliest gap is given up: results are then a little slower, and
+ * still the same in every run.
  */
 #define RESERVATIONS_MAX 512
 
 #define DIES_MAX     (64 * 64)
 #define CHANNELS_MAX 64
 
-/* How long before its time a sleep ends, to be waited out awake: what sleeps were seen to be late by, in these limits. */
+/*
+ * How long before its time a sleep ends, to be waited out awake: what sleeps were seen to be late
+ * by, in these limits.
+ */
 #define AWAKE_NS_MIN 2000
 #define AWAKE_NS_MAX 200000
 
@@ -81,7 +85,10 @@ static void tidy(struct channel *channel, uint64_t now_ns)
 		channel->count * sizeof(channel->reserved[0]));
 }
 
-/* Promises the channel for `length_ns`, as early as possible from `ready_ns` on. Returns the beginning. */
+/*
+ * Promises the channel for `length_ns`, as early as possible from `ready_ns` on. Returns the
+ * beginning.
+ */
 static uint64_t reserve(struct channel *channel, uint64_t now_ns, uint64_t ready_ns,
 			uint64_t length_ns)
 {
@@ -119,7 +126,10 @@ static uint64_t reserve(struct channel *channel, uint64_t now_ns, uint64_t ready
 	return from_ns;
 }
 
-/* Puts an operation that arrives at `arrival_ns` on its die and channel. Returns when it is complete. */
+/*
+ * Puts an operation that arrives at `arrival_ns` on its die and channel. Returns when it is
+ * complete.
+ */
 static uint64_t schedule(struct timing_state *state, enum nand_operation operation, uint32_t block,
 			 uint64_t bytes, uint64_t arrival_ns)
 {
@@ -152,7 +162,10 @@ static uint64_t schedule(struct timing_state *state, enum nand_operation operati
 
 /* ---- waiting ---- */
 
-/* Sleeps that end microseconds late by default would make short waits useless. For the calling thread, once. */
+/*
+ * Sleeps that end microseconds late by default would make short waits useless. For the calling
+ * thread, once.
+ */
 static void want_precise_sleeps(void)
 {
 	static _Thread_local bool done;
@@ -162,7 +175,10 @@ static void want_precise_sleeps(void)
 	done = true;
 }
 
-/* Sleeps until shortly before the time, then watches the clock. How shortly is learnt from how late sleeps end. */
+/*
+ * Sleeps until shortly before the time, then watches the clock. How shortly is learnt from how late
+ * sleeps end.
+ */
 static void wait_until(struct timing_state *state, uint64_t until_ns)
 {
 	uint64_t awake_ns = atomic_load_explicit(&state->awake_ns, memory_order_relaxed);
@@ -228,8 +244,8 @@ void nand_timed_page_slow(struct nand *nand, struct nand_timed *timed,
 		return;
 	}
 	if (state->timing.mode == NAND_TIMING_MEASURED) {
-		from_ns =
-			timed->completion_ns; /* the page before: the host does one after the other */
+		from_ns = timed->completion_ns; /* the page before: the host does one after the
+						   other */
 		complete_ns = host_ns();
 	} else {
 		complete_ns = schedule(state, operation, block, bytes, timed->arrival_ns);
@@ -299,7 +315,9 @@ static int check_timing(const struct nand_timing *timing, struct error_text *err
 	return 0;
 }
 
-/* The state, allocated at the first use and then there until the handle goes. Under nand->lab_lock. */
+/*
+ * The state, allocated at the first use and then there until the handle goes. Under nand->lab_lock.
+ */
 static struct timing_state *timing_state(struct nand *nand)
 {
 	if (!nand->timing) {

@@ -2,13 +2,15 @@
 /*
  * Named timings.
  *
- * slc, mlc, tlc: times of the array from Hewlett-Packard's white paper "Solid State Drive Technology: Differences
- * between SLC, MLC and TLC NAND", table 1 (read 25, 50, 75 us; program 200-300, 600-900, 900-1350 us, of which
- * the middle is taken; erase 1.5-2, 3, 4.5 ms, of which the least). Transfer at the full rate of the ONFI
- * generation that such parts have: 1.0 (50 MB/s, 20 ns a byte), 2.1 (200 MB/s), 3.0 (400 MB/s).
+ * slc, mlc, tlc: times of the array from Hewlett-Packard's white paper "Solid State Drive
+ * Technology: Differences between SLC, MLC and TLC NAND", table 1 (read 25, 50, 75 us; program
+ * 200-300, 600-900, 900-1350 us, of which the middle is taken; erase 1.5-2, 3, 4.5 ms, of which the
+ * least). Transfer at the full rate of the ONFI generation that such parts have: 1.0 (50 MB/s, 20
+ * ns a byte), 2.1 (200 MB/s), 3.0 (400 MB/s).
  *
- * muninn: 15 us for each page access, one after the other, as the published measurements of the Muninn store assume
- * (Kang et al., SYSTOR 2014). They charge page accesses only, so an erase is free here.
+ * muninn: 15 us for each page access, one after the other, as the published measurements of the
+ * Muninn store assume (Kang et al., SYSTOR 2014). They charge page accesses only, so an erase is
+ * free here.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A mover on io_uring(7): the file and the caller's memory are registered, so that the kernel neither looks up the one
- * nor pins the other for each transfer; what was started goes to the kernel in one system call, which also waits.
+ * A mover on io_uring(7): the file and the caller's memory are registered, so that the kernel
+ * neither looks up the one nor pins the other for each transfer; what was started goes to the
+ * kernel in one system call, which also waits.
  */
 #include <assert.h>
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* How worn a device is: the erase counts of its blocks, which are kept for ever in the block table. */
+/*
+ * How worn a device is: the erase counts of its blocks, which are kept for ever in the block table.
+ */
 #ifndef MUNINN_NAND_WEAR_H
 #define MUNINN_NAND_WEAR_H
 
@@ -20,7 +22,10 @@ struct nand_wear {
 	uint64_t buckets[NAND_WEAR_BUCKETS];
 };
 
-/* Goes through all blocks; others may use the device meanwhile. All zero if no block could be counted. */
+/*
+ * Goes through all blocks; others may use the device meanwhile. All zero if no block could be
+ * counted.
+ */
 void nand_read_wear(struct nand *nand, struct nand_wear *wear);
 
 #endif

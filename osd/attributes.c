@@ -308,7 +308,10 @@ int osd_check_gets(struct osd_request *request, enum engine_type type)
 	return result < 0 ? fail_list(request, result) : 0;
 }
 
-/* No room that an initiator could give is enough for this object: it is named, to be asked by itself. */
+/*
+ * No room that an initiator could give is enough for this object: it is named, to be asked by
+ * itself.
+ */
 static int fail_too_long(struct osd_request *request, const struct osd_subject *subject,
 			 const struct osd_attribute *asked)
 {

@@ -122,7 +122,10 @@ void osd_background_destroy(struct osd_background *background)
 
 /* ---- handing over ---- */
 
-/* Retrieved attributes are part of the answer, so a command that gets any is answered when it has ended. */
+/*
+ * Retrieved attributes are part of the answer, so a command that gets any is answered when it has
+ * ended.
+ */
 static bool may_be_taken(const struct osd_request *request)
 {
 	return request->cdb.immediate_tracking && request->tracking.partition != 0 &&
@@ -151,7 +154,10 @@ static struct osd_background_job *make_job(const struct osd_request *request)
 	if (out > 0)
 		memcpy(job->bytes, command->data_out, out);
 	memcpy(job->bytes + out, command->cdb, command->cdb_length);
-	/* They point into Data-Out. Of descriptors only query list and extension capabilities are looked at again. */
+	/*
+	 * They point into Data-Out. Of descriptors only query list and extension capabilities are
+	 * looked at again.
+	 */
 	if (request->query.content)
 		job->request.query.content =
 			job->bytes + (request->query.content - command->data_out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Commands with IMMED_TR that are answered after their first transaction and do the others on a thread of the logical
- * unit, one command after the other. Private to osd/.
+ * Commands with IMMED_TR that are answered after their first transaction and do the others on a
+ * thread of the logical unit, one command after the other. Private to osd/.
  */
 #ifndef MUNINN_OSD_BACKGROUND_H
 #define MUNINN_OSD_BACKGROUND_H
@@ -24,7 +24,10 @@ struct osd_background {
 };
 
 void osd_background_init(struct osd_background *background);
-/* Before the first command: nothing goes on by itself, so that it is known what other commands come in between. */
+/*
+ * Before the first command: nothing goes on by itself, so that it is known what other commands come
+ * in between.
+ */
 void osd_background_by_hand(struct osd_background *background);
 /* By hand: the next transaction of the first job. False: there is none. */
 bool osd_background_step(struct osd_background *background);
@@ -32,8 +35,8 @@ bool osd_background_step(struct osd_background *background);
 void osd_background_destroy(struct osd_background *background);
 
 /*
- * Takes the rest of a command over, tracker included, if it is one that may be answered now: false, and it goes on where it is, if
- * not, or if there is no memory or thread for it.
+ * Takes the rest of a command over, tracker included, if it is one that may be answered now: false,
+ * and it goes on where it is, if not, or if there is no memory or thread for it.
  */
 bool osd_background_take(struct osd_request *request);
 

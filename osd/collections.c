@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Making and removing collections, memberships, and how commands on tracking collections are kept track of. */
+/*
+ * Making and removing collections, memberships, and how commands on tracking collections are kept
+ * track of.
+ */
 #include <errno.h>
 
 #include "common/bytes.h"
@@ -166,7 +169,9 @@ int osd_set_membership(struct osd_request *request, const struct osd_subject *su
 		result = engine_membership_count(request->txn, subject->address, &after);
 	if (result == 0 && after > before && quota != 0 && after > quota)
 		result = -EDQUOT;
-	/* A second membership in one collection is the value's fault, not that of an ID in the CDB. */
+	/*
+	 * A second membership in one collection is the value's fault, not that of an ID in the CDB.
+	 */
 	return result == -EEXIST ? -EINVAL : result;
 }
 
@@ -178,8 +183,8 @@ void osd_trackers_init(struct osd_trackers *trackers)
 }
 
 /*
- * The entry of a collection, or with partition 0 a free one; NULL: there is none. A cancelled command is no longer at work on
- * what is there now. The mutex is held.
+ * The entry of a collection, or with partition 0 a free one; NULL: there is none. A cancelled
+ * command is no longer at work on what is there now. The mutex is held.
  */
 static struct osd_tracker *find_tracker(struct osd_trackers *trackers, uint64_t partition,
 					uint64_t object)
@@ -337,8 +342,8 @@ int osd_tracking_store(struct osd_request *request, bool ended)
 }
 
 /*
- * A failure that can't be stored, because the device is full or the collection is gone, leaves the page as the last batch
- * did: not ended.
+ * A failure that can't be stored, because the device is full or the collection is gone, leaves the
+ * page as the last batch did: not ended.
  */
 static void store_failure(const struct osd_request *request)
 {

@@ -2,11 +2,12 @@
 /*
  * Collections, and the commands on their members. Private to osd/.
  *
- * A command on the members of a linear collection is one transaction like every other. On those of a tracking
- * collection it is one for each batch of members, each of which leaves the collection when it has been dealt with: what
- * is left when the command fails, or the target dies, is what remains to be done. How far it has come is in the command
- * tracking page of the collection, stored with each batch. Where the answer tells of the members, all are one batch: who is not
- * told of a member because a later one failed finds it still there.
+ * A command on the members of a linear collection is one transaction like every other. On those of
+ * a tracking collection it is one for each batch of members, each of which leaves the collection
+ * when it has been dealt with: what is left when the command fails, or the target dies, is what
+ * remains to be done. How far it has come is in the command tracking page of the collection, stored
+ * with each batch. Where the answer tells of the members, all are one batch: who is not told of a
+ * member because a later one failed finds it still there.
  */
 #ifndef MUNINN_OSD_COLLECTIONS_H
 #define MUNINN_OSD_COLLECTIONS_H
@@ -29,7 +30,8 @@ struct osd_trackers {
 	struct osd_tracker {
 		uint64_t partition, object; /* partition 0: free */
 		uint16_t action;
-		bool cancelled; /* what is there under these IDs is not what the command was sent for */
+		bool cancelled; /* what is there under these IDs is not what the command was sent
+				   for */
 	} entries[OSD_TRACKERS_MAX];
 };
 
@@ -52,10 +54,10 @@ struct osd_tracking {
 /* How far a QUERY has come whose matches are returned. */
 struct osd_search_progress {
 	bool begun;
-	bool whole; /* in one transaction */
-	uint32_t
-		view; /* version number of the moment that it is about, 0: what it searches does not change */
-	uint64_t bound;     /* what that number has to stand for */
+	bool whole;     /* in one transaction */
+	uint32_t view;  /* version number of the moment that it is about, 0: what it searches does
+			   not change */
+	uint64_t bound; /* what that number has to stand for */
 	uint64_t partition; /* whose it is */
 	uint64_t next;      /* member that is looked at next */
 	uint64_t found;
@@ -74,32 +76,35 @@ void osd_trackers_init(struct osd_trackers *trackers);
 uint16_t osd_tracker_active(struct osd_trackers *trackers, uint64_t partition, uint64_t object);
 
 /*
- * The command begins to work on a tracking collection of `members` members. Fails with `field` if another one does, or too
- * many do.
+ * The command begins to work on a tracking collection of `members` members. Fails with `field` if
+ * another one does, or too many do.
  */
 int osd_tracking_begin(struct osd_request *request, uint64_t object, uint64_t members,
 		       uint16_t field);
 /*
- * Another batch of the command. Fails if the collection in the CDB, or the one that is tracked, is not the one that the
- * command began with. Inside its transaction.
+ * Another batch of the command. Fails if the collection in the CDB, or the one that is tracked, is
+ * not the one that the command began with. Inside its transaction.
  */
 int osd_tracking_resume(struct osd_request *request);
 /*
- * The command takes away, or back, what others work on: ends those. To be called at the end of its transaction, so that no batch
- * comes in between; a commit that fails has ended them all the same.
+ * The command takes away, or back, what others work on: ends those. To be called at the end of its
+ * transaction, so that no batch comes in between; a commit that fails has ended them all the same.
  */
 void osd_tracking_cancel_others(const struct osd_request *request);
 /* Stores how far it has come; with `ended` that it has ended well. Inside a writing transaction. */
 int osd_tracking_store(struct osd_request *request, bool ended);
-/* The command has ended: if it has failed, that and its sense data are stored. Outside transactions. */
+/*
+ * The command has ended: if it has failed, that and its sense data are stored. Outside
+ * transactions.
+ */
 void osd_tracking_end(struct osd_request *request);
 
 /* Type of a collection: *type = OSD_COLLECTION_... */
 int osd_collection_type(const struct osd_request *request, const struct osd_subject *subject,
 			uint8_t *type);
 /*
- * Finds a second collection that a command names, in the partition of its first one; errors are about `field`.
- * `permissions`: as of osd_further_check.
+ * Finds a second collection that a command names, in the partition of its first one; errors are
+ * about `field`. `permissions`: as of osd_further_check.
  */
 int osd_find_collection(struct osd_request *request, uint64_t object, uint16_t field,
 			uint16_t permissions, struct osd_subject *subject);
@@ -118,11 +123,17 @@ int osd_remove_member_objects(struct osd_request *request);
 int osd_get_member_attributes(struct osd_request *request);
 int osd_set_member_attributes(struct osd_request *request);
 int osd_check_query(struct osd_request *request);
-/* Calls `use` with page and number of each criterion of a query that was checked. Ends at the first non-zero result. */
+/*
+ * Calls `use` with page and number of each criterion of a query that was checked. Ends at the first
+ * non-zero result.
+ */
 int osd_query_each(struct osd_request *request,
 		   int (*use)(void *context, const struct osd_attribute *attribute), void *context);
 int osd_query(struct osd_request *request);
-/* Behind the last transaction, inside none: a QUERY that failed between its turns gives the number of its moment back. */
+/*
+ * Behind the last transaction, inside none: a QUERY that failed between its turns gives the number
+ * of its moment back.
+ */
 void osd_query_end(struct osd_request *request);
 
 #endif

@@ -106,10 +106,10 @@ static int read_operands(struct osd_request *request, struct osd_list_reader *re
 }
 
 /*
- * CONDITIONAL SET ATTRIBUTES and GENERAL COMPARE AND SWAP. They differ in the entries behind the two
- * operands: the first one sets them only if the comparison held. An attribute that is not defined
- * takes the new value whatever it is compared with, as in osc-osd's target; that does not count as a
- * comparison that held unless the value to compare with is empty.
+ * CONDITIONAL SET ATTRIBUTES and GENERAL COMPARE AND SWAP. They differ in the entries behind the
+ * two operands: the first one sets them only if the comparison held. An attribute that is not
+ * defined takes the new value whatever it is compared with, as in osc-osd's target; that does not
+ * count as a comparison that held unless the value to compare with is empty.
  */
 int osd_conditional_set(struct osd_request *request)
 {

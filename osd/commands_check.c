@@ -2,10 +2,10 @@
 /*
  * OBJECT STRUCTURE CHECK: reads everything that an object consists of, and reports what is damaged.
  *
- * Of a user object that is its onode, attributes and data; of a collection the onode, attributes and
- * members; of a partition its own, its directories
- * and every object in them; of the root its own, the table of partitions and what each partition
- * says of itself. One command reads a bounded amount and says where to go on.
+ * Of a user object that is its onode, attributes and data; of a collection the onode, attributes
+ * and members; of a partition its own, its directories and every object in them; of the root its
+ * own, the table of partitions and what each partition says of itself. One command reads a bounded
+ * amount and says where to go on.
  */
 #include <errno.h>
 
@@ -57,7 +57,9 @@ static void report(struct check *check, struct engine_address address, uint16_t 
 	check->written += OSD_CHECK_ENTRY_BYTES;
 }
 
-/* What was checked as a whole since `found` things had been found is whole, if that is still all. */
+/*
+ * What was checked as a whole since `found` things had been found is whole, if that is still all.
+ */
 static void settle(struct check *check, struct engine_address address, uint32_t found)
 {
 	if (check->found == found)
@@ -237,7 +239,10 @@ static int check_members(struct check *check)
 	if (result < 0)
 		return damage(check, check->request->subject.address, OSD_MAP_DAMAGED_DIRECTORY,
 			      result);
-	/* The object that had no room, or was not read to its end, comes again; otherwise the one behind. */
+	/*
+	 * The object that had no room, or was not read to its end, comes again; otherwise the one
+	 * behind.
+	 */
 	if (id != 0)
 		check->head.continuation =
 			osd_wire_object(check->request, result == 1 || check->full ? id : id + 1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Snapshots and clones of partitions, as the standard has them: partitions of their own whose contents are those of a
- * source at a moment. A snapshot is read-only. Nothing is copied, whatever the duplication method.
+ * Snapshots and clones of partitions, as the standard has them: partitions of their own whose
+ * contents are those of a source at a moment. A snapshot is read-only. Nothing is copied, whatever
+ * the duplication method.
  */
 #include <errno.h>
 
@@ -43,7 +44,10 @@ static int create(struct osd_request *request, bool writable)
 		moment = (struct engine_moment){ ENGINE_AT_VERSION, source.version };
 	result = engine_clone(request->txn, source.partition, moment, request->cdb.partition,
 			      writable, &chosen);
-	/* What is not there, or too deep, is the source at its moment; what is there already is the new one. */
+	/*
+	 * What is not there, or too deep, is the source at its moment; what is there already is the
+	 * new one.
+	 */
 	if (result != 0)
 		return osd_result(request, result,
 				  result == -ENOENT || result == -EMLINK
@@ -55,7 +59,9 @@ static int create(struct osd_request *request, bool writable)
 	request->created = 1;
 	if (result != 0)
 		return osd_result(request, result, 0);
-	/* A snapshot has that of its source anyway, as long as there is one and it is not detached. */
+	/*
+	 * A snapshot has that of its source anyway, as long as there is one and it is not detached.
+	 */
 	return osd_security_inherit_clone(request, source.partition);
 }
 
@@ -114,7 +120,10 @@ int osd_refresh_clone(struct osd_request *request)
 	return clone.writable ? strengthen(request, partition, clone.source) : 0;
 }
 
-/* The partition is again as its snapshot was taken. What came after that is hidden, and can be reached as history. */
+/*
+ * The partition is again as its snapshot was taken. What came after that is hidden, and can be
+ * reached as history.
+ */
 int osd_restore_partition(struct osd_request *request)
 {
 	struct engine_address address = osd_address(SOURCE(request), 0);

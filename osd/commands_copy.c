@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * COPY USER OBJECTS: new objects with the data, and if asked the attributes, of others, which may be
- * in another partition or of an old version.
+ * COPY USER OBJECTS: new objects with the data, and if asked the attributes, of others, which may
+ * be in another partition or of an old version.
  */
 #include <errno.h>
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * LIST: partitions of the root, user objects of a partition. LIST COLLECTION: collections of a partition, members of a
- * collection.
+ * LIST: partitions of the root, user objects of a partition. LIST COLLECTION: collections of a
+ * partition, members of a collection.
  *
- * A listing is continued without state: the list identifier tells which command changed the list last, so that the next part can
- * say whether it is still the same one. How many IDs remain is kept in memory (listings.h), or counted again.
+ * A listing is continued without state: the list identifier tells which command changed the list
+ * last, so that the next part can say whether it is still the same one. How many IDs remain is kept
+ * in memory (listings.h), or counted again.
  */
 #include <errno.h>
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The commands on all members of a collection: REMOVE MEMBER OBJECTS, GET and SET MEMBER ATTRIBUTES.
+ * The commands on all members of a collection: REMOVE MEMBER OBJECTS, GET and SET MEMBER
+ * ATTRIBUTES.
  */
 #include <errno.h>
 
 #include "common/bytes.h"
 #include "osd/execute.h"
 
-/* A result of the functions below: there is no room for the answer about a member. It is no error. */
+/*
+ * A result of the functions below: there is no room for the answer about a member. It is no error.
+ */
 #define ANSWER_FULL 1
 
 /* Does the command's work on one member. ANSWER_FULL: it was not done. */
@@ -104,7 +107,9 @@ static int set_member(struct osd_request *request, struct osd_subject *member)
 
 	if (result == 0)
 		result = get_attributes(request, member);
-	/* The sets are what the command is for: they go on when there is no room to tell of them. */
+	/*
+	 * The sets are what the command is for: they go on when there is no room to tell of them.
+	 */
 	return result == ANSWER_FULL ? 0 : result;
 }
 
@@ -162,8 +167,9 @@ static int deal_with(struct osd_request *request, uint64_t id, visit *work)
 }
 
 /*
- * Deals with members: with all, or in batches with the next one. When the answer tells of them it is all in one transaction: a
- * failure takes what was told of the ones before with it, and then they must not have left.
+ * Deals with members: with all, or in batches with the next one. When the answer tells of them it
+ * is all in one transaction: a failure takes what was told of the ones before with it, and then
+ * they must not have left.
  */
 static int visit_members(struct osd_request *request, visit *work, bool batches, bool *more)
 {
@@ -188,8 +194,8 @@ static int visit_members(struct osd_request *request, visit *work, bool batches,
 }
 
 /*
- * Makes sure that a command on a tracking collection writes, and that it is the only one. Sets request->more if that
- * needs another transaction.
+ * Makes sure that a command on a tracking collection writes, and that it is the only one. Sets
+ * request->more if that needs another transaction.
  */
 static int begin_tracking(struct osd_request *request)
 {
@@ -220,7 +226,10 @@ static void begin_answer(struct osd_request *request)
 	answer->full = answer->writer.truncated;
 }
 
-/* Does the collection lose the members that have been dealt with? A tracking one does, but not of the past. */
+/*
+ * Does the collection lose the members that have been dealt with? A tracking one does, but not of
+ * the past.
+ */
 static int loses_members(struct osd_request *request, bool *loses)
 {
 	const struct engine_address *address = &request->subject.address;

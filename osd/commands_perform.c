@@ -10,7 +10,10 @@
 
 enum { FIELD_EMBEDDED_CDB = 32 };
 
-/* REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS: a service action of MAINTENANCE IN, and the bits of its data. */
+/*
+ * REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS: a service action of MAINTENANCE IN, and the bits of
+ * its data.
+ */
 enum { REPORT_TASK_FUNCTIONS = 0x0D, TASK_FUNCTIONS_BYTES = 4 };
 enum { ATS = 0x80, ATSS = 0x40, CTSS = 0x10, LURS = 0x08, QTS = 0x04 }; /* byte 0 */
 enum { QAES = 0x04, QTSS = 0x02 };                                      /* byte 1 */

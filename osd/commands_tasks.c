@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * PERFORM TASK MANAGEMENT FUNCTION, on the tasks that the device was given (osd.h). The function is
- * carried out inside the command's transaction, after everything that can refuse the command: the tasks are
- * not the engine's, and what was done to them can't be undone.
+ * carried out inside the command's transaction, after everything that can refuse the command: the
+ * tasks are not the engine's, and what was done to them can't be undone.
  */
 #include <errno.h>
 
@@ -74,7 +74,10 @@ static uint8_t query(struct osd_request *request, bool one)
 							    : OSD_TASK_FUNCTION_COMPLETE;
 }
 
-/* ADDITIONAL RESPONSE INFORMATION: how many unit attentions the nexus has to be told, and the first. */
+/*
+ * ADDITIONAL RESPONSE INFORMATION: how many unit attentions the nexus has to be told, and the
+ * first.
+ */
 static uint8_t query_attention(struct osd_request *request, uint8_t *information)
 {
 	enum osd_attention attention;
@@ -89,7 +92,10 @@ static uint8_t query_attention(struct osd_request *request, uint8_t *information
 	return OSD_TASK_FUNCTION_SUCCEEDED;
 }
 
-/* SERVICE RESPONSE. Functions on tasks that are not known, and those of the connection, are rejected. */
+/*
+ * SERVICE RESPONSE. Functions on tasks that are not known, and those of the connection, are
+ * rejected.
+ */
 static uint8_t perform(struct osd_request *request, uint8_t *information)
 {
 	uint8_t function = request->cdb.task_function;

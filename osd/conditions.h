@@ -9,7 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Nexuses that are known at a time. When another one comes the one is forgotten that was not heard of for longest. */
+/*
+ * Nexuses that are known at a time. When another one comes the one is forgotten that was not heard
+ * of for longest.
+ */
 #define OSD_NEXUSES_MAX 256
 
 /* In the order in which they are reported. */
@@ -41,8 +44,8 @@ unsigned osd_attention_look(struct osd_conditions *conditions, uint64_t nexus,
 			    enum osd_attention *attention);
 
 /*
- * Notes that a nexus is there (0: nobody) and takes what it has not been told, the first of several.
- * False: nothing.
+ * Notes that a nexus is there (0: nobody) and takes what it has not been told, the first of
+ * several. False: nothing.
  */
 bool osd_attention_take(struct osd_conditions *conditions, uint64_t nexus,
 			enum osd_attention *attention);

@@ -78,7 +78,9 @@ void osd_damage_clear_all(struct osd_damage_log *log, uint64_t partition)
 
 /* ---- what the pages tell ---- */
 
-/* Under lock: is this the first entry of its partition? Versions of a partition are one partition. */
+/*
+ * Under lock: is this the first entry of its partition? Versions of a partition are one partition.
+ */
 static bool is_first_of_partition(const struct osd_damage_log *log, unsigned index)
 {
 	const uint64_t mask = (UINT64_C(1) << 48) - 1;
@@ -121,7 +123,10 @@ struct osd_damage_summary osd_damage_read(struct osd_damage_log *log, uint64_t p
 
 /* ---- commands ---- */
 
-/* What a command that ended with MEDIUM ERROR has met; where it was to make something, what that was to be in. */
+/*
+ * What a command that ended with MEDIUM ERROR has met; where it was to make something, what that
+ * was to be in.
+ */
 static void note_failure(struct osd_request *request)
 {
 	struct osd_damage_log *log = &request->device->damage;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Damage that commands have met since the unit was opened, for the error recovery pages. Private to osd/. Thread-safe;
- * all in memory: OBJECT STRUCTURE CHECK finds it again.
+ * Damage that commands have met since the unit was opened, for the error recovery pages. Private to
+ * osd/. Thread-safe; all in memory: OBJECT STRUCTURE CHECK finds it again.
  *
- * Addresses are those of the wire, bits of versions included: an old version may be damaged where the present is not.
+ * Addresses are those of the wire, bits of versions included: an old version may be damaged where
+ * the present is not.
  */
 #ifndef MUNINN_OSD_DAMAGE_H
 #define MUNINN_OSD_DAMAGE_H

@@ -40,7 +40,10 @@
  */
 #define OSD_ATTRIBUTE_VISITS_MAX (1u << 20)
 
-/* How much a command does at a time. Tests make it little, so that with few objects there is much to go on with. */
+/*
+ * How much a command does at a time. Tests make it little, so that with few objects there is much
+ * to go on with.
+ */
 struct osd_portions {
 	uint32_t members; /* that are dealt with in one transaction; at most OSD_MEMBERS_PORTION */
 	uint32_t candidates; /* that QUERY lists at once; at most OSD_CANDIDATES_PORTION */
@@ -67,7 +70,10 @@ struct osd_device {
 	struct osd_background background;
 	struct osd_damage_log damage;
 	struct osd_task_set tasks; /* choose NULL: unknown */
-	/* Called inside no transaction, before each one of a command: so tests step through commands. NULL: nobody looks. */
+	/*
+	 * Called inside no transaction, before each one of a command: so tests step through
+	 * commands. NULL: nobody looks.
+	 */
 	void (*step)(void *context);
 	void *step_context;
 };
@@ -114,8 +120,8 @@ struct osd_request {
 	size_t out_data; /* Data-Out: where the command data starts */
 	uint64_t out_data_length;
 	uint64_t in_data_length; /* Data-In: room for command data, 0 without */
-	uint64_t
-		in_data; /* of that, bytes in front of the data, in which attributes may be: of the atomics, whose CDB has its place */
+	uint64_t in_data; /* of that, bytes in front of the data, in which attributes may be: of the
+			     atomics, whose CDB has its place */
 	struct osd_descriptor pieces;     /* scatter/gather list; content NULL: none */
 	struct osd_descriptor query;      /* query list, likewise */
 	struct osd_descriptor other;      /* user object descriptor, likewise */
@@ -131,7 +137,10 @@ struct osd_request {
 		room;     /* that the command wants before it is tried once more; bytes 0: none */
 	bool room_made;   /* that was tried */
 	bool partly_done; /* an earlier transaction has changed something, which stays */
-	/* All descriptors, for osd_continuation_next on a copy; each is of a type that the command may have. */
+	/*
+	 * All descriptors, for osd_continuation_next on a copy; each is of a type that the command
+	 * may have.
+	 */
 	struct osd_continuation descriptors;
 
 	struct osd_security_state security;
@@ -203,7 +212,10 @@ const struct osd_command_entry *osd_command_find(uint16_t action);
 
 /* ---- target.c ---- */
 
-/* Gets of a command that reads data find that noted already: in the subject's stat, until the end of the transaction notes it. */
+/*
+ * Gets of a command that reads data find that noted already: in the subject's stat, until the end
+ * of the transaction notes it.
+ */
 int osd_show_data_access(struct osd_request *request);
 /* One transaction of a command. False: it has failed. request->more: it wants another one. */
 bool osd_run_once(struct osd_request *request);
@@ -217,8 +229,8 @@ int osd_fail(struct osd_request *request, uint8_t key, uint16_t code);
 /* A set or get of this attribute can't be: 26/00 with the attribute, in CDB format 24/00. */
 int osd_fail_attribute(struct osd_request *request, uint32_t page, uint32_t number);
 /*
- * An engine's result: 0 is 0; errors become sense by the one table, -ENOMEM the status BUSY without any. `field` is the CDB field at
- * fault, 0 = none.
+ * An engine's result: 0 is 0; errors become sense by the one table, -ENOMEM the status BUSY without
+ * any. `field` is the CDB field at fault, 0 = none.
  */
 int osd_result(struct osd_request *request, int result, uint16_t field);
 /* The sense key << 16 | sense code that a command would tell of a negative errno of the engine. */
@@ -280,13 +292,18 @@ uint64_t osd_wire_partition(struct engine_address address);
 int osd_check_sets(struct osd_request *request, enum engine_type type);
 int osd_apply_sets(struct osd_request *request);
 int osd_answer_gets(struct osd_request *request);
-/* Zeros up to the room for retrieved attributes, where `length` bytes (or none) are in place; it may be in front of the data. */
+/*
+ * Zeros up to the room for retrieved attributes, where `length` bytes (or none) are in place; it
+ * may be in front of the data.
+ */
 void osd_add_to_data_in(struct osd_request *request, size_t length);
 bool osd_has_sets(const struct osd_request *request);
 bool osd_has_gets(const struct osd_request *request);
 /* Is one of the sets that of LOGICAL LENGTH? */
 bool osd_sets_length(const struct osd_request *request);
-/* Can the get list, if there is one, be about objects of `type`? For when there may be none to ask. */
+/*
+ * Can the get list, if there is one, be about objects of `type`? For when there may be none to ask.
+ */
 int osd_check_gets(struct osd_request *request, enum engine_type type);
 /* Adds what the get list asks for of `subject` to the answer. */
 int osd_answer_list(struct osd_request *request, const struct osd_subject *subject,
@@ -339,11 +356,14 @@ int osd_current_command_get(struct osd_request *request, uint32_t number, uint8_
 /* What was created takes the defaults of what it is in. */
 int osd_quotas_inherit_object(struct osd_request *request);
 int osd_quotas_inherit_partition(struct osd_request *request);
-/* After the command's work: did it make something grow beyond its quota, or the unit beyond its capacity? */
+/*
+ * After the command's work: did it make something grow beyond its quota, or the unit beyond its
+ * capacity?
+ */
 int osd_quotas_check(struct osd_request *request);
 /*
- * FORMAT OSD: how much the unit's partitions may hold together is kept with the keys, out of the reach of rollbacks and across
- * formats, until the next one.
+ * FORMAT OSD: how much the unit's partitions may hold together is kept with the keys, out of the
+ * reach of rollbacks and across formats, until the next one.
  */
 int osd_set_capacity(struct osd_request *request);
 /* TOTAL and USED CAPACITY: what was formatted, or what the device has. */
@@ -376,7 +396,9 @@ int osd_create_snapshot(struct osd_request *request);
 int osd_detach_clone(struct osd_request *request);
 int osd_refresh_clone(struct osd_request *request);
 int osd_restore_partition(struct osd_request *request);
-/* INITIAL OBJECT_ID, in bytes 40(8) of OSD-2, as the first of the engine's IDs that are not below. */
+/*
+ * INITIAL OBJECT_ID, in bytes 40(8) of OSD-2, as the first of the engine's IDs that are not below.
+ */
 uint64_t osd_first_id(const struct osd_request *request);
 int osd_check_map(struct osd_request *request);
 int osd_read_map(struct osd_request *request);

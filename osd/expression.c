@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Compiles an expression, from left to right, into steps that a set of threads goes through (Thompson's construction, CACM
- * 11/6, 1968). Jumps are relative and the code of each piece is in one place with its exit at its end, so that a repetition is
- * made by putting steps around a piece, and a bound by copying it.
+ * Compiles an expression, from left to right, into steps that a set of threads goes through
+ * (Thompson's construction, CACM 11/6, 1968). Jumps are relative and the code of each piece is in
+ * one place with its exit at its end, so that a repetition is made by putting steps around a piece,
+ * and a bound by copying it.
  */
 #include "osd/expression.h"
 
@@ -12,8 +13,8 @@
 /* A group that is open; the first is the whole expression. */
 struct group {
 	uint32_t branch; /* where the present alternative begins */
-	uint32_t
-		exits; /* jumps to the group's end, as a list through their `jump`: distance to the one before, 0 ends */
+	uint32_t exits; /* jumps to the group's end, as a list through their `jump`: distance to the
+			   one before, 0 ends */
 	uint32_t begin;
 	bool has_exits;
 };
@@ -244,7 +245,10 @@ static int copy_piece(struct compiler *compiler, uint32_t begin, uint32_t length
 	return 0;
 }
 
-/* Makes what is behind step `begin` repeatable any number of times, or, `once`, left out or there once. */
+/*
+ * Makes what is behind step `begin` repeatable any number of times, or, `once`, left out or there
+ * once.
+ */
 static int make_optional(struct compiler *compiler, uint32_t begin, bool once)
 {
 	uint32_t end = compiler->expression->step_count + 1;
@@ -338,7 +342,10 @@ static void begin_group(struct compiler *compiler)
 	begin_branch(compiler);
 }
 
-/* At "|": the alternative so far gets a way around it, and a jump to the group's end that is not known yet. */
+/*
+ * At "|": the alternative so far gets a way around it, and a jump to the group's end that is not
+ * known yet.
+ */
 static int end_branch(struct compiler *compiler)
 {
 	struct group *group = &compiler->groups[compiler->depth];

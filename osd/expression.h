@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * POSIX extended regular expressions on bytes, for SEARCH: leftmost-longest matches inside lines, as `grep -o` finds them, in
- * objects that are much longer than memory. expression.c compiles, expression_match.c finds, expression_zeros.c goes over holes.
+ * POSIX extended regular expressions on bytes, for SEARCH: leftmost-longest matches inside lines,
+ * as `grep -o` finds them, in objects that are much longer than memory. expression.c compiles,
+ * expression_match.c finds, expression_zeros.c goes over holes.
  *
- * An expression comes from a stranger, and so does the text: compiling takes memory for EXPRESSION_STEPS_MAX steps, and
- * finding a match takes time that is at most the bytes looked at times the steps. What this is and why it is not a library is
- * in docs/design.md, "Regular expressions".
+ * An expression comes from a stranger, and so does the text: compiling takes memory for
+ * EXPRESSION_STEPS_MAX steps, and finding a match takes time that is at most the bytes looked at
+ * times the steps. What this is and why it is not a library is in docs/design.md, "Regular
+ * expressions".
  *
- * What is understood: literals, ".", brackets with ranges and classes, "^", "$", groups, "|", "*", "+", "?", {n}, {n,}, {n,m}
- * with n, m <= 255, a backslash before any punctuation, and \w \W \s \S. Bytes are characters (the C locale). No back
- * references, no word boundaries. Nothing matches a newline.
+ * What is understood: literals, ".", brackets with ranges and classes, "^", "$", groups, "|", "*",
+ * "+", "?", {n}, {n,}, {n,m} with n, m <= 255, a backslash before any punctuation, and \w \W \s \S.
+ * Bytes are characters (the C locale). No back references, no word boundaries. Nothing matches a
+ * newline.
  */
 #ifndef MUNINN_OSD_EXPRESSION_H
 #define MUNINN_OSD_EXPRESSION_H
@@ -25,9 +28,14 @@ enum {
 	EXPRESSION_REPEAT_MAX = 255, /* in bounds */
 };
 
-/* The work of one call of expression_find, in steps; twice that at most. A byte is at least four. */
+/*
+ * The work of one call of expression_find, in steps; twice that at most. A byte is at least four.
+ */
 #define EXPRESSION_WORK_MAX (UINT64_C(1) << 25)
-/* Matches up to so long are found exactly; or up to EXPRESSION_WORK_MAX / 2 / steps, if that is less (32 KiB at least). */
+/*
+ * Matches up to so long are found exactly; or up to EXPRESSION_WORK_MAX / 2 / steps, if that is
+ * less (32 KiB at least).
+ */
 #define EXPRESSION_SPAN_MAX (UINT64_C(1) << 20)
 
 enum expression_operation {
@@ -63,7 +71,9 @@ static inline bool expression_set_has(const struct expression_set *set, uint8_t 
 	return set->bits[byte / 64] >> (byte % 64) & 1;
 }
 
-/* -EINVAL: not an expression, or one with what is not understood; -E2BIG: too many steps or groups. */
+/*
+ * -EINVAL: not an expression, or one with what is not understood; -E2BIG: too many steps or groups.
+ */
 int expression_compile(const uint8_t *text, size_t length, struct expression *expression);
 
 /* ---- finding ---- */
@@ -75,8 +85,9 @@ struct expression_matcher *expression_matcher_create(const struct expression *ex
 void expression_matcher_free(struct expression_matcher *matcher);
 
 /*
- * Gives the bytes of the text from `offset` on, as many as it likes but at least one; *length 0: the text ends at or before
- * it. *bytes NULL: *length zeros, which are gone over at once, however many they are. Bytes stay until the next call. Negative errno.
+ * Gives the bytes of the text from `offset` on, as many as it likes but at least one; *length 0:
+ * the text ends at or before it. *bytes NULL: *length zeros, which are gone over at once, however
+ * many they are. Bytes stay until the next call. Negative errno.
  */
 typedef int expression_read(void *context, uint64_t offset, const uint8_t **bytes, size_t *length);
 
@@ -87,9 +98,10 @@ enum expression_outcome {
 };
 
 /*
- * The first match that begins at or behind `from`, and the longest of those; never an empty one. `from` is where a search
- * begins or the end of the match before. *work counts on from what it is, and once it has got to EXPRESSION_WORK_MAX the
- * search pauses as soon as it has got any further. An enum expression_outcome or a negative errno.
+ * The first match that begins at or behind `from`, and the longest of those; never an empty one.
+ * `from` is where a search begins or the end of the match before. *work counts on from what it is,
+ * and once it has got to EXPRESSION_WORK_MAX the search pauses as soon as it has got any further.
+ * An enum expression_outcome or a negative errno.
  */
 int expression_find(struct expression_matcher *matcher, uint64_t from, expression_read *read,
 		    void *context, uint64_t *work, uint64_t *begin, uint64_t *end);

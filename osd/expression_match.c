@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Finds leftmost-longest matches: all threads go through the text at once, byte by byte (after Pike's way of running
- * Thompson's machines). A thread is a step and where in the text it began. Threads are in the order of their beginnings, and
- * of two at the same step only the earlier one stays, so there are never more than steps.
+ * Finds leftmost-longest matches: all threads go through the text at once, byte by byte (after
+ * Pike's way of running Thompson's machines). A thread is a step and where in the text it began.
+ * Threads are in the order of their beginnings, and of two at the same step only the earlier one
+ * stays, so there are never more than steps.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -63,7 +64,10 @@ static void visit(struct expression_matcher *matcher, uint32_t step, uint32_t *c
 	matcher->waiting[(*count)++] = step;
 }
 
-/* Follows a thread through all steps that consume nothing, and those that consume the byte behind. Returns the work. */
+/*
+ * Follows a thread through all steps that consume nothing, and those that consume the byte behind.
+ * Returns the work.
+ */
 static uint32_t follow(struct expression_matcher *matcher, struct thread thread,
 		       const struct place *place)
 {
@@ -196,7 +200,9 @@ int expression_find(struct expression_matcher *matcher, uint64_t from, expressio
 		place.offset += place.behind >= 0;
 		if (matcher->here_count == 0 || place.offset - matcher->here[0].begin < 2 * span)
 			continue;
-		/* Too long a match: what was found is taken, or the search goes on further behind. */
+		/*
+		 * Too long a match: what was found is taken, or the search goes on further behind.
+		 */
 		if (matcher->found)
 			break;
 		from = expression_zeros_resume(matcher, from, place.offset,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The state of a search with an expression. Private to expression_match.c and expression_zeros.c. */
+/*
+ * The state of a search with an expression. Private to expression_match.c and expression_zeros.c.
+ */
 #ifndef MUNINN_OSD_EXPRESSION_MATCH_H
 #define MUNINN_OSD_EXPRESSION_MATCH_H
 
@@ -48,14 +50,16 @@ struct expression_matcher {
 };
 
 /*
- * In zeros: when threads are where they were a while ago, they will be there again and again, and as many whiles are left out
- * as end inside the zeros and do not make a match too long. True: the place is another one, and its `behind` not valid.
+ * In zeros: when threads are where they were a while ago, they will be there again and again, and
+ * as many whiles are left out as end inside the zeros and do not make a match too long. True: the
+ * place is another one, and its `behind` not valid.
  */
 bool expression_zeros_cross(struct expression_matcher *matcher, struct place *place);
 
 /*
- * Where to go on when what began at `from` was given up at `end` and would go on at `next`: there, or, as in zeros everything
- * is given up in the same way, as many such strides further as end inside them.
+ * Where to go on when what began at `from` was given up at `end` and would go on at `next`: there,
+ * or, as in zeros everything is given up in the same way, as many such strides further as end
+ * inside them.
  */
 uint64_t expression_zeros_resume(const struct expression_matcher *matcher, uint64_t from,
 				 uint64_t end, uint64_t next);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Goes over a hole of an object without looking at each of its zeros. Threads that meet the same byte again and again are soon
- * at steps where they were before, `period` bytes ago. Which thread comes from which is then the same in every period:
- * it follows from the steps and their order alone. So are the beginnings, if the threads that have kept theirs are those in
- * front, and the others began as much further as the period is long: each of these comes from one of these, or is new.
+ * Goes over a hole of an object without looking at each of its zeros. Threads that meet the same
+ * byte again and again are soon at steps where they were before, `period` bytes ago. Which thread
+ * comes from which is then the same in every period: it follows from the steps and their order
+ * alone. So are the beginnings, if the threads that have kept theirs are those in front, and the
+ * others began as much further as the period is long: each of these comes from one of these, or is
+ * new.
  */
 #include <string.h>
 
@@ -35,7 +37,10 @@ static void set_landmark(struct expression_matcher *matcher, uint64_t offset)
 	landmark->end = matcher->end;
 }
 
-/* Whether the state is that of the landmark. *kept: so many threads in front began where they did there. */
+/*
+ * Whether the state is that of the landmark. *kept: so many threads in front began where they did
+ * there.
+ */
 static bool is_at_landmark(const struct expression_matcher *matcher, uint64_t period,
 			   uint32_t *kept)
 {

@@ -68,7 +68,10 @@ static int named_version(struct osd_request *request, const struct osd_item *ite
 	return result;
 }
 
-/* What has not been is no moment: taken as the present, a wrong year or a slip in a number would look like success. */
+/*
+ * What has not been is no moment: taken as the present, a wrong year or a slip in a number would
+ * look like success.
+ */
 static bool has_been(const struct osd_request *request, const struct engine_moment *moment)
 {
 	switch (moment->kind) {
@@ -292,7 +295,10 @@ static int check(struct osd_request *request);
 
 /* Their results need room for one entry and where to go on. */
 #define STREAMED (1u << 31)
-/* They are about a partition or the root as a whole, or (OF_ROOT) the root alone: addresses that name more are refused. */
+/*
+ * They are about a partition or the root as a whole, or (OF_ROOT) the root alone: addresses that
+ * name more are refused.
+ */
 #define WHOLE   (1u << 30)
 #define OF_ROOT (1u << 29)
 

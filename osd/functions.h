@@ -2,8 +2,8 @@
 /*
  * The functions of EXECUTE on the target. Private to osd/.
  *
- * Each is an entry like that of a command (struct osd_command_entry), chosen by the function code in the CDB; functions.c
- * has the table, checks parameters and frames results.
+ * Each is an entry like that of a command (struct osd_command_entry), chosen by the function code
+ * in the CDB; functions.c has the table, checks parameters and frames results.
  */
 #ifndef MUNINN_OSD_FUNCTIONS_H
 #define MUNINN_OSD_FUNCTIONS_H
@@ -14,7 +14,10 @@
 /* Data-In that a function with a streamed result needs. */
 #define OSD_RESULT_BYTES_MIN 1024
 
-/* Hosts whose subscriptions are remembered; the one that asked longest ago is forgotten for a new one. */
+/*
+ * Hosts whose subscriptions are remembered; the one that asked longest ago is forgotten for a new
+ * one.
+ */
 #define OSD_SUBSCRIBERS_MAX 256
 
 struct osd_subscriptions;
@@ -51,17 +54,23 @@ int osd_parameter(const struct osd_request *request, uint16_t tag, struct osd_it
 /* A number; `otherwise` when it is not given. -EINVAL with sense: it is no number. */
 int osd_parameter_number(struct osd_request *request, uint16_t tag, uint64_t otherwise,
 			 uint64_t *value);
-/* The moment inside item `container`, or, 0, at the top. *given: there is one. -EINVAL with sense. */
+/*
+ * The moment inside item `container`, or, 0, at the top. *given: there is one. -EINVAL with sense.
+ */
 int osd_parameter_moment(struct osd_request *request, uint16_t container,
 			 struct engine_moment *moment, bool *given);
-/* 26/00 INVALID FIELD IN PARAMETER LIST, field pointer to the item with this tag, or to the list. Returns -EINVAL. */
+/*
+ * 26/00 INVALID FIELD IN PARAMETER LIST, field pointer to the item with this tag, or to the list.
+ * Returns -EINVAL.
+ */
 int osd_fail_parameter(struct osd_request *request, uint16_t tag);
 
 /* ---- results ---- */
 
 /*
- * Begins the items of the result behind its head; of a stream, with room kept back for what osd_result_end adds. What does not fit is
- * left out, and counts in the head's number nevertheless if the function is no stream.
+ * Begins the items of the result behind its head; of a stream, with room kept back for what
+ * osd_result_end adds. What does not fit is left out, and counts in the head's number nevertheless
+ * if the function is no stream.
  */
 void osd_result_begin(struct osd_request *request, struct osd_item_writer *writer);
 /* Ends it; `continuation` NULL: complete. `permille` < 0: the function tells none. */

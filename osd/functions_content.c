@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* CHECKSUM: a command digests a bounded number of bytes, and its state goes to the initiator and back between commands. */
+/*
+ * CHECKSUM: a command digests a bounded number of bytes, and its state goes to the initiator and
+ * back between commands.
+ */
 #define OPENSSL_SUPPRESS_DEPRECATED /* a digest whose state can be looked at */
 
 #include <errno.h>
@@ -14,7 +17,10 @@ enum {
 	CHECKSUM_BYTES_MAX = 64 << 20, /* digested by one command */
 };
 
-/* Between commands: bytes digested 8, the digest's eight words 4 each. Commands end at whole blocks. */
+/*
+ * Between commands: bytes digested 8, the digest's eight words 4 each. Commands end at whole
+ * blocks.
+ */
 #define DIGEST_STATE_BYTES 40
 
 static void save_digest(const SHA256_CTX *digest, uint64_t digested, uint8_t *state)

@@ -8,8 +8,8 @@
 #include "osd/functions.h"
 
 /*
- * What DIFF does in one command, so that those who write wait for it some hundredths of a second at most: calls of
- * engine_diff_next that find something count 1, such that find nothing do more.
+ * What DIFF does in one command, so that those who write wait for it some hundredths of a second at
+ * most: calls of engine_diff_next that find something count 1, such that find nothing do more.
  */
 #define DIFF_WORK_MAX     256
 #define DIFF_WORK_IN_VAIN 64
@@ -104,7 +104,10 @@ static bool add_version(struct osd_item_writer *writer, const struct engine_vers
 	return osd_item_end(writer);
 }
 
-/* Where a list goes on, and how many entries were told before; `otherwise` and none at the beginning. */
+/*
+ * Where a list goes on, and how many entries were told before; `otherwise` and none at the
+ * beginning.
+ */
 #define PLACE_BYTES 16
 
 static int load_place(struct osd_request *request, uint64_t otherwise, uint64_t *place,
@@ -222,7 +225,10 @@ int osd_function_view(struct osd_request *request)
 
 /* ---- going back ---- */
 
-/* Some objects go back by being put again. Where there is too little room for that, the command is tried again when some was made. */
+/*
+ * Some objects go back by being put again. Where there is too little room for that, the command is
+ * tried again when some was made.
+ */
 static int object_result(struct osd_request *request, int result, uint16_t field)
 {
 	if (result == -ENOSPC)
@@ -348,7 +354,10 @@ int osd_function_log(struct osd_request *request)
 	if (result == -ENOENT && writer.length == 0 &&
 	    osd_parameter(request, OSD_ITEM_CONTINUATION, &(struct osd_item){ 0 }) != 0)
 		return osd_fail_field(request, OSD_FIELD_OBJECT);
-	/* How many there are is not known before; how far back it is in the numbers that count them is. */
+	/*
+	 * How many there are is not known before; how far back it is in the numbers that count them
+	 * is.
+	 */
 	save_place(below, newest, continuation);
 	osd_result_end(request, &writer, result == 0 ? continuation : NULL, sizeof(continuation),
 		       osd_permille(newest - min_u64(below, newest), newest));
@@ -397,7 +406,10 @@ static bool add_difference(const struct osd_request *request, struct osd_item_wr
 	return osd_item_end(writer);
 }
 
-/* Both moments must be there before the first difference is looked for: -ENOENT means two things later. */
+/*
+ * Both moments must be there before the first difference is looked for: -ENOENT means two things
+ * later.
+ */
 static int check_moments(struct osd_request *request, struct engine_moment from,
 			 struct engine_moment to)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * SEARCH: what would otherwise have to cross the wire is looked at here. A command does a bounded amount of work and says
- * where the next one goes on. Holes are known to be zeros and are not read.
+ * SEARCH: what would otherwise have to cross the wire is looked at here. A command does a bounded
+ * amount of work and says where the next one goes on. Holes are known to be zeros and are not read.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -82,7 +82,10 @@ static bool is_inside(const struct engine_extent *extent, uint64_t offset)
 	return offset >= extent->offset && offset - extent->offset < extent->length;
 }
 
-/* *length: bytes up to the end of the hole at `offset`, which is inside the object; 0: there is data, or whether there is any would have to be read. */
+/*
+ * *length: bytes up to the end of the hole at `offset`, which is inside the object; 0: there is
+ * data, or whether there is any would have to be read.
+ */
 static int find_hole(struct search *search, uint64_t offset, uint64_t *length)
 {
 	struct engine_extent *extent = &search->extent;
@@ -117,7 +120,10 @@ static bool add_match(struct search *search, uint64_t offset, uint64_t length)
 	return !search->full;
 }
 
-/* Goes on to where the first match can begin that ends behind the hole at search->offset. *done: there was one. */
+/*
+ * Goes on to where the first match can begin that ends behind the hole at search->offset. *done:
+ * there was one.
+ */
 static int skip_hole(struct search *search, bool *done)
 {
 	uint64_t hole, end;
@@ -133,7 +139,10 @@ static int skip_hole(struct search *search, bool *done)
 	return 0;
 }
 
-/* Matches that begin in the WINDOW_BYTES at search->offset, or in the hole there; they do not overlap. */
+/*
+ * Matches that begin in the WINDOW_BYTES at search->offset, or in the hole there; they do not
+ * overlap.
+ */
 static int find_bytes(struct search *search)
 {
 	uint64_t start = search->offset, got;

@@ -275,8 +275,8 @@ int osd_key_find(const struct osd_request *request, struct osd_key_name name, st
 {
 	struct osd_cached_key cached;
 	/*
-	 * What a transaction has changed so far may still be undone, and has no number of its own. One that formats begins with
-	 * attributes that it has put itself.
+	 * What a transaction has changed so far may still be undone, and has no number of its own.
+	 * One that formats begins with attributes that it has put itself.
 	 */
 	bool settled = request->phase == OSD_PHASE_VALIDATION &&
 		       !(request->entry->flags & OSD_REFORMATS);

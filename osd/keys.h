@@ -49,8 +49,8 @@ struct osd_key {
 };
 
 /*
- * A key that was found, for the next commands. It is right as long as the lasting attributes of root and
- * partition are as they were then, which their sequence numbers tell: they only ever rise.
+ * A key that was found, for the next commands. It is right as long as the lasting attributes of
+ * root and partition are as they were then, which their sequence numbers tell: they only ever rise.
  */
 #define OSD_CACHED_KEYS 64
 struct osd_cached_key {
@@ -107,15 +107,19 @@ uint32_t osd_private_page(enum engine_type type);
 bool osd_page_is_private(uint32_t page);
 
 /*
- * Takes the keys of a partition that is about to be removed: should a rollback of the device bring it back, it is
- * protected as it was, and closed until it has new ones. Inside a writing transaction.
+ * Takes the keys of a partition that is about to be removed: should a rollback of the device bring
+ * it back, it is protected as it was, and closed until it has new ones. Inside a writing
+ * transaction.
  */
 int osd_security_close(struct osd_request *request, uint64_t partition);
 
 /* Has the unit ever been started with a device key? Inside a transaction. */
 int osd_unit_was_secured(const struct osd_request *request, bool *secured);
 
-/* The boot epoch as the attribute has it; 0: never set. Inside a transaction, the other a writing one. */
+/*
+ * The boot epoch as the attribute has it; 0: never set. Inside a transaction, the other a writing
+ * one.
+ */
 int osd_boot_epoch_read(struct engine_txn *txn, uint16_t *epoch);
 int osd_boot_epoch_write(struct engine_txn *txn, uint16_t epoch);
 

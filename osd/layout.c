@@ -32,8 +32,9 @@ uint64_t osd_object_id_encode(enum osd_layout layout, uint64_t object)
 }
 
 /*
- * Where the layout of a partition stands. It never changes, so that of now will do, where reading is cheapest; but versions
- * of the device may show a partition that is gone, or had the place of this one.
+ * Where the layout of a partition stands. It never changes, so that of now will do, where reading
+ * is cheapest; but versions of the device may show a partition that is gone, or had the place of
+ * this one.
  */
 static int whose_layout(struct osd_request *request, uint64_t partition,
 			struct engine_address *address)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * How many IDs remain of lists that were cut, so that the next part need not count them. Private to osd/. In memory and
- * bounded: what is not known is counted again.
+ * How many IDs remain of lists that were cut, so that the next part need not count them. Private to
+ * osd/. In memory and bounded: what is not known is counted again.
  */
 #ifndef MUNINN_OSD_LISTINGS_H
 #define MUNINN_OSD_LISTINGS_H

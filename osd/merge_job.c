@@ -8,7 +8,10 @@
 #include "common/log.h"
 #include "osd/functions.h"
 
-/* Steps in a row that free nothing, after which there is nothing left to do: a walk over all segments. */
+/*
+ * Steps in a row that free nothing, after which there is nothing left to do: a walk over all
+ * segments.
+ */
 #define FUTILE_STEPS_MAX 4096
 
 struct osd_merge_job {
@@ -38,8 +41,8 @@ struct osd_merge_job *osd_merge_job_create(struct engine *engine)
 }
 
 /*
- * Each segment that there was at the beginning is freed once at most. Who has freed more than there were has done its work;
- * what others go on writing is for the next one.
+ * Each segment that there was at the beginning is freed once at most. Who has freed more than there
+ * were has done its work; what others go on writing is for the next one.
  */
 static bool go_on(struct osd_merge_job *job)
 {
@@ -53,8 +56,9 @@ static bool go_on(struct osd_merge_job *job)
 }
 
 /*
- * How many steps there will be nobody knows before: half of the way is freeing, at most all that was there at the beginning,
- * the other half the last walk, which finds nothing more. With the lock held.
+ * How many steps there will be nobody knows before: half of the way is freeing, at most all that
+ * was there at the beginning, the other half the last walk, which finds nothing more. With the lock
+ * held.
  */
 static void note_progress(struct osd_merge_job *job)
 {

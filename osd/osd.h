@@ -20,7 +20,8 @@ enum { SCSI_STATUS_GOOD = 0x00, SCSI_STATUS_CHECK_CONDITION = 0x02, SCSI_STATUS_
 /* Identity of the logical unit, shown in the root information page. */
 struct osd_options {
 	uint8_t system_id[20]; /* OSD SYSTEM ID; all zero: derived from the device's UUID */
-	uint8_t layout; /* of object IDs in new partitions: enum osd_layout of osd/layout.h; 0: flat */
+	uint8_t layout; /* of object IDs in new partitions: enum osd_layout of osd/layout.h; 0: flat
+			 */
 	char serial[37]; /* PRODUCT SERIAL NUMBER, NUL-terminated; empty: the device's UUID */
 	/*
 	 * Encrypts the keys that are stored on the device. Without it there is no security method
@@ -46,15 +47,16 @@ typedef void osd_task_found(void *context, uint64_t nexus);
 
 /*
  * The tasks of a logical unit: commands that have arrived and have not ended. Kept by who calls
- * osd_execute, for PERFORM TASK MANAGEMENT FUNCTION, which calls this from inside osd_execute; the task that
- * calls is never chosen.
+ * osd_execute, for PERFORM TASK MANAGEMENT FUNCTION, which calls this from inside osd_execute; the
+ * task that calls is never chosen.
  */
 struct osd_task_set {
 	void *context;
 	/*
-	 * Returns how many tasks are chosen, and calls `found` (may be NULL) for each of them. With `abort`
-	 * those that have not begun never do. Those that have begun go on to their end, and the answer of the
-	 * command that aborts them is not given before. Must not wait for any of them itself.
+	 * Returns how many tasks are chosen, and calls `found` (may be NULL) for each of them. With
+	 * `abort` those that have not begun never do. Those that have begun go on to their end, and
+	 * the answer of the command that aborts them is not given before. Must not wait for any of
+	 * them itself.
 	 */
 	uint32_t (*choose)(void *context, const struct osd_task_choice *choice, bool abort,
 			   osd_task_found *found, void *found_context);
@@ -65,8 +67,8 @@ int osd_device_create(struct engine *engine, const uint8_t uuid[16],
 		      const struct osd_options *options, struct osd_device **device);
 void osd_device_destroy(struct osd_device *device);
 /*
- * Gives the device its tasks, before the first command; `tasks` is copied. A device without rejects task
- * management functions.
+ * Gives the device its tasks, before the first command; `tasks` is copied. A device without rejects
+ * task management functions.
  */
 void osd_device_set_tasks(struct osd_device *device, const struct osd_task_set *tasks);
 
@@ -99,8 +101,8 @@ struct osd_command {
 void osd_execute(struct osd_device *device, struct osd_command *command);
 
 /*
- * What a session has not been told yet of things that happened to the unit, for TEST UNIT READY; it is
- * told with that. Descriptor-format sense data; false: there is nothing.
+ * What a session has not been told yet of things that happened to the unit, for TEST UNIT READY; it
+ * is told with that. Descriptor-format sense data; false: there is nothing.
  */
 bool osd_unit_attention(struct osd_device *device, uint64_t nexus,
 			uint8_t sense[OSD_SENSE_BYTES_MAX], size_t *length);

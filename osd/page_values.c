@@ -154,8 +154,8 @@ uint32_t osd_page_get_duplication(const struct osd_request *request,
 }
 
 /*
- * What CREATE SNAPSHOT and CREATE CLONE do when they are not told. All methods are alike, so that what is set is kept and
- * changes nothing; there is one time of duplication.
+ * What CREATE SNAPSHOT and CREATE CLONE do when they are not told. All methods are alike, so that
+ * what is set is kept and changes nothing; there is one time of duplication.
  */
 uint32_t osd_page_get_default_duplication(const struct osd_request *request,
 					  const struct osd_subject *subject,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The functions that the table of attributes names. Private to page_table.c; see struct osd_page_attribute. */
+/*
+ * The functions that the table of attributes names. Private to page_table.c; see struct
+ * osd_page_attribute.
+ */
 #ifndef MUNINN_OSD_PAGE_VALUES_H
 #define MUNINN_OSD_PAGE_VALUES_H
 

@@ -149,7 +149,10 @@ int osd_page_copy_stored(struct osd_request *request, struct engine_address from
 		const struct osd_page_attribute *entry =
 			osd_page_table_find(attribute.page, attribute.number);
 
-		/* What is not settable, does something when it is set, or protects the object is its own. */
+		/*
+		 * What is not settable, does something when it is set, or protects the object is
+		 * its own.
+		 */
 		if (!(entry && (entry->get || entry->set)) &&
 		    !osd_page_is_security(attribute.page) &&
 		    !is_membership(attribute.page, attribute.number) &&
@@ -214,7 +217,10 @@ static bool next_computed(struct osd_request *request, const struct osd_subject 
 	return false;
 }
 
-/* Whether an object has a page that none of the standard's names is for. `value`: its name, a page without one has 40 zeros. */
+/*
+ * Whether an object has a page that none of the standard's names is for. `value`: its name, a page
+ * without one has 40 zeros.
+ */
 static int get_own_page(struct osd_request *request, const struct osd_subject *subject,
 			uint32_t page, uint8_t *value, bool *found)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * QUERY: which members of a collection have attributes inside given bounds. The matches are returned, or become
- * the members of a tracking collection.
+ * QUERY: which members of a collection have attributes inside given bounds. The matches are
+ * returned, or become the members of a tracking collection.
  */
 #include <errno.h>
 
@@ -16,7 +16,9 @@
 #define ANSWER_HEAD_BYTES    12
 #define ANSWER_FORMAT_OFFSET 11
 
-/* A value of an attribute between two others, inclusive, as byte strings. Length 0: no such bound. */
+/*
+ * A value of an attribute between two others, inclusive, as byte strings. Length 0: no such bound.
+ */
 struct criterion {
 	uint32_t page, number;
 	uint16_t minimum_length, maximum_length;
@@ -217,7 +219,10 @@ static int look_at(struct search *search, uint64_t id)
 	return result == 1 ? take_match(search, id) : result;
 }
 
-/* Looks at members from *next on: at so many portions at most. *next = the first that was not, 0: none. */
+/*
+ * Looks at members from *next on: at so many portions at most. *next = the first that was not, 0:
+ * none.
+ */
 static int look_at_members(struct search *search, uint64_t portions, uint64_t *next)
 {
 	struct osd_request *request = search->request;
@@ -236,7 +241,10 @@ static int look_at_members(struct search *search, uint64_t portions, uint64_t *n
 	return 0;
 }
 
-/* The collection that takes the matches: a tracking one that nobody works on, emptied at the beginning. */
+/*
+ * The collection that takes the matches: a tracking one that nobody works on, emptied at the
+ * beginning.
+ */
 static int prepare_matches(struct search *search)
 {
 	struct osd_request *request = search->request;
@@ -294,8 +302,8 @@ static void finish_answer(const struct search *search)
 /* ---- matches that are returned: those of one moment, whatever others change meanwhile ---- */
 
 /*
- * Does the past show the attribute as it was? Accessed times are noted for the present only, and the partition's ID would have
- * the version that is looked at.
+ * Does the past show the attribute as it was? Accessed times are noted for the present only, and
+ * the partition's ID would have the version that is looked at.
  */
 static bool is_in_history(const struct criterion *criterion)
 {
@@ -304,7 +312,10 @@ static bool is_in_history(const struct criterion *criterion)
 		 criterion->number == OSD_INFORMATION_PARTITION_ID);
 }
 
-/* Can the moment still be seen? Its number may stand for another one now, or the past have been given up. */
+/*
+ * Can the moment still be seen? Its number may stand for another one now, or the past have been
+ * given up.
+ */
 static bool is_reachable(const struct osd_request *request)
 {
 	const struct osd_search_progress *progress = &request->search;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Quotas: attributes of the quotas pages, 0 or undefined = no limit; and the capacity that the unit was formatted with. A
- * command that made something grow beyond its quota fails as a whole; one that did not make it grow never does.
+ * Quotas: attributes of the quotas pages, 0 or undefined = no limit; and the capacity that the unit
+ * was formatted with. A command that made something grow beyond its quota fails as a whole; one
+ * that did not make it grow never does.
  */
 #include <errno.h>
 

@@ -218,8 +218,8 @@ static int find_signer(const struct osd_request *request, const struct osd_capab
 }
 
 /*
- * Has who sends the request asked for a method by himself, where none is demanded? What existing initiators send there is no
- * capability, but none of it has a right check value.
+ * Has who sends the request asked for a method by himself, where none is demanded? What existing
+ * initiators send there is no capability, but none of it has a right check value.
  */
 static int is_signed(const struct osd_request *request, bool *is_signed)
 {
@@ -303,7 +303,9 @@ static int check_frozen(struct osd_request *request)
 
 /* ---- the whole check ---- */
 
-/* Whose method and keys count, as things are now, and the weakest method that the command may use. */
+/*
+ * Whose method and keys count, as things are now, and the weakest method that the command may use.
+ */
 static int find_policy(struct osd_request *request, uint8_t *least)
 {
 	int result = is_of_root(request) ? 0
@@ -333,8 +335,8 @@ static int check_key_again(struct osd_request *request)
 }
 
 /*
- * What others may have changed since an earlier transaction of the same command. Whether it came in time and unchanged has
- * been settled.
+ * What others may have changed since an earlier transaction of the same command. Whether it came in
+ * time and unchanged has been settled.
  */
 static int check_again(struct osd_request *request)
 {

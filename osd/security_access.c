@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * ALLOWED ATTRIBUTES ACCESS: a capability that names an attribute of the partition's attributes access
- * page allows gets and sets of the attributes in that list only. Each item is a page and a number, either of which may
- * be FFFFFFFF for all; what asks for all pages or numbers itself needs such an item.
+ * ALLOWED ATTRIBUTES ACCESS: a capability that names an attribute of the partition's attributes
+ * access page allows gets and sets of the attributes in that list only. Each item is a page and a
+ * number, either of which may be FFFFFFFF for all; what asks for all pages or numbers itself needs
+ * such an item.
  */
 #include <errno.h>
 

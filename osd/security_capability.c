@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What a capability says, in the CDB or among the extension capabilities: which key it was made with, whether it is valid;
- * and what the CDB's allows: the command, its attributes and its range.
+ * What a capability says, in the CDB or among the extension capabilities: which key it was made
+ * with, whether it is valid; and what the CDB's allows: the command, its attributes and its range.
  */
 #include <errno.h>
 
@@ -126,8 +126,9 @@ static bool gets_attributes(const struct osd_request *request)
 }
 
 /*
- * Does the command name further objects? Each needs an extension capability, see osd_further_check. Sources of snapshots
- * and clones are not among them: GLOBAL is for those, which are about partitions.
+ * Does the command name further objects? Each needs an extension capability, see osd_further_check.
+ * Sources of snapshots and clones are not among them: GLOBAL is for those, which are about
+ * partitions.
  */
 static bool names_objects(const struct osd_request *request)
 {
@@ -140,8 +141,8 @@ static bool names_objects(const struct osd_request *request)
 }
 
 /*
- * Does the command reach more than the object that the capability names: what is in it, other than a collection's members,
- * or other initiators' commands?
+ * Does the command reach more than the object that the capability names: what is in it, other than
+ * a collection's members, or other initiators' commands?
  */
 static bool reaches_more(const struct osd_request *request)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Extension capabilities: what allows a command to work on further objects than the addressed one. The capability in the
- * CDB is about that alone; for each other object that the command names there must be one of its own, whose check value
- * shows that who sends the request has its key, and is good for this request only.
+ * Extension capabilities: what allows a command to work on further objects than the addressed one.
+ * The capability in the CDB is about that alone; for each other object that the command names there
+ * must be one of its own, whose check value shows that who sends the request has its key, and is
+ * good for this request only.
  */
 #include <errno.h>
 
@@ -131,7 +132,10 @@ static int check_value(struct osd_request *request, size_t index, const uint8_t 
 				   osd_security_layout(OSD_2)->check_value);
 }
 
-/* Made with the key that a command on its object is signed with, for this request, and not withdrawn? */
+/*
+ * Made with the key that a command on its object is signed with, for this request, and not
+ * withdrawn?
+ */
 static int check_genuine(struct osd_request *request, size_t index,
 			 const struct osd_capability *capability, const uint8_t *bytes)
 {
@@ -151,7 +155,10 @@ static int check_genuine(struct osd_request *request, size_t index,
 	return result;
 }
 
-/* What can change while the command is under way: the methods that are demanded, keys, what was withdrawn. */
+/*
+ * What can change while the command is under way: the methods that are demanded, keys, what was
+ * withdrawn.
+ */
 static int check_standing(struct osd_request *request, size_t index,
 			  const struct osd_capability *capability, const uint8_t *bytes)
 {

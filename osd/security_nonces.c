@@ -118,8 +118,9 @@ static void sift_down(struct osd_nonces *nonces)
 }
 
 /*
- * Forgets the oldest nonce; returns its entry, which stays first in the heap. It can't come back: all that are remembered
- * from now on are as new or newer, and a full list takes only what is newer than its oldest.
+ * Forgets the oldest nonce; returns its entry, which stays first in the heap. It can't come back:
+ * all that are remembered from now on are as new or newer, and a full list takes only what is newer
+ * than its oldest.
  */
 static uint32_t forget_oldest(struct osd_nonces *nonces)
 {

@@ -2,10 +2,10 @@
 /*
  * The nonces of requests that were accepted, so that no request is accepted twice. Private to osd/.
  *
- * Memory is bounded: a full list takes only nonces that are newer than the oldest that it has, which
- * goes then. So a forgotten nonce can never come back. A floor keeps out nonces from before the
- * unit's start, of which nothing is known: whoever owns the list notes, where it lasts, a bound above the timestamps that
- * are taken, which may lie in the future, and begins with it.
+ * Memory is bounded: a full list takes only nonces that are newer than the oldest that it has,
+ * which goes then. So a forgotten nonce can never come back. A floor keeps out nonces from before
+ * the unit's start, of which nothing is known: whoever owns the list notes, where it lasts, a bound
+ * above the timestamps that are taken, which may lie in the future, and begins with it.
  */
 #ifndef MUNINN_OSD_SECURITY_NONCES_H
 #define MUNINN_OSD_SECURITY_NONCES_H
@@ -19,8 +19,8 @@
 struct osd_nonces;
 
 /*
- * Remembers `capacity` (1..2^24) nonces, 28 bytes each; none older than `floor_ms`. `noted_ms`: the bound that is noted.
- * -ENOMEM.
+ * Remembers `capacity` (1..2^24) nonces, 28 bytes each; none older than `floor_ms`. `noted_ms`: the
+ * bound that is noted. -ENOMEM.
  */
 int osd_nonces_create(size_t capacity, uint64_t floor_ms, uint64_t noted_ms,
 		      struct osd_nonces **nonces);

@@ -55,8 +55,8 @@ int osd_security_governing(const struct osd_request *request, uint64_t partition
 }
 
 /*
- * The method of a partition none is stored of. Where that is because it was lost it may have been any, unless the unit never
- * had any security.
+ * The method of a partition none is stored of. Where that is because it was lost it may have been
+ * any, unless the unit never had any security.
  */
 static int method_unset(const struct osd_request *request, struct engine_address address,
 			uint8_t *method)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What a unit with a device key knows of its earlier starts: how many there were (the boot epoch), and a bound above the
- * timestamps of all nonces that were taken. Both are in the engine's memo, so that they can be noted whatever else can't be written:
- * on a full device, or when numbers have been used up. The epoch is an attribute, too, by which it is seen when the memo was lost.
+ * What a unit with a device key knows of its earlier starts: how many there were (the boot epoch),
+ * and a bound above the timestamps of all nonces that were taken. Both are in the engine's memo, so
+ * that they can be noted whatever else can't be written: on a full device, or when numbers have
+ * been used up. The epoch is an attribute, too, by which it is seen when the memo was lost.
  */
 #include "osd/security_start.h"
 
@@ -35,7 +36,10 @@ static int read_attribute(struct osd_device *device, uint16_t *epoch)
 	return result;
 }
 
-/* A device that takes no writes can be opened, too: it is there to be read, and the memo has the epoch. */
+/*
+ * A device that takes no writes can be opened, too: it is there to be read, and the memo has the
+ * epoch.
+ */
 static int write_attribute(struct osd_device *device, uint16_t epoch)
 {
 	struct engine_txn *txn;
@@ -51,7 +55,10 @@ static int write_attribute(struct osd_device *device, uint16_t epoch)
 	return result == -ENOSPC || result == -EOVERFLOW ? 0 : result;
 }
 
-/* With the memo it is lost which nonces were taken: none is taken that may have been, by a clock that is right. */
+/*
+ * With the memo it is lost which nonces were taken: none is taken that may have been, by a clock
+ * that is right.
+ */
 static void bound_lost(struct osd_security *security)
 {
 	security->nonces_bound_ms = security->started_ms + OSD_NONCE_WINDOW_MAX_MS;
@@ -102,7 +109,10 @@ int osd_security_raise_bound(struct osd_device *device, uint64_t time_ms, uint64
 	struct osd_security *security = device->security;
 	int result = 0;
 
-	/* Of several that come at the same time the first one waits for the host, and the others for it. */
+	/*
+	 * Of several that come at the same time the first one waits for the host, and the others
+	 * for it.
+	 */
 	pthread_mutex_lock(&security->memo_lock);
 	if (time_ms > security->nonces_bound_ms) {
 		uint64_t raised_ms = min_u64(time_ms + OSD_NONCES_AHEAD_MS, BOUND_MAX);
@@ -121,7 +131,10 @@ void osd_security_stop(struct osd_device *device, uint64_t newest_ms)
 {
 	struct osd_security *security = device->security;
 
-	/* Closing the engine makes it stable. If it does not come to that, the bound of before refuses a little more. */
+	/*
+	 * Closing the engine makes it stable. If it does not come to that, the bound of before
+	 * refuses a little more.
+	 */
 	if (newest_ms != 0)
 		engine_set_memo(device->engine, memo_of(security->boot_epoch, newest_ms), false);
 }

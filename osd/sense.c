@@ -136,8 +136,9 @@ static uint32_t functions_of_validation(const struct osd_request *request)
 }
 
 /*
- * Functions that started and did not come to their end: the one that failed. What others had done was undone with it, so that they
- * count as not initiated; but what earlier transactions of the command have done stays. (Those that get attributes of members have one.)
+ * Functions that started and did not come to their end: the one that failed. What others had done
+ * was undone with it, so that they count as not initiated; but what earlier transactions of the
+ * command have done stays. (Those that get attributes of members have one.)
  */
 static uint32_t functions_failed(const struct osd_request *request)
 {
@@ -151,7 +152,10 @@ static uint32_t functions_failed(const struct osd_request *request)
 	return functions;
 }
 
-/* A function in neither field has started and failed. What fails in validation was not begun at all. */
+/*
+ * A function in neither field has started and failed. What fails in validation was not begun at
+ * all.
+ */
 static void tell_functions(const struct osd_request *request, struct osd_sense *sense)
 {
 	if (!request->failed) {

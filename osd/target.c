@@ -148,7 +148,10 @@ static bool accesses_data(const struct osd_request *request)
 	return request->entry->flags & OSD_READS_DATA && address->version == 0 && address->ago == 0;
 }
 
-/* Where a transaction only reads, accesses are noted for good: at its end, when nothing can fail any more. */
+/*
+ * Where a transaction only reads, accesses are noted for good: at its end, when nothing can fail
+ * any more.
+ */
 static int do_command(struct osd_request *request)
 {
 	int result = 0;
@@ -181,7 +184,10 @@ static bool consists_of_sets(const struct osd_request *request)
 	       osd_has_sets(request);
 }
 
-/* What is too much is the command's work, unless that is all sets, or one of them is of LOGICAL LENGTH, which has the last word. */
+/*
+ * What is too much is the command's work, unless that is all sets, or one of them is of LOGICAL
+ * LENGTH, which has the last word.
+ */
 static int check_quotas(struct osd_request *request)
 {
 	int result = osd_quotas_check(request);
@@ -299,8 +305,9 @@ static int rehearse_gets(struct osd_request *request)
 }
 
 /*
- * FORMAT OSD: the right to it is a matter of what is there now, and so is whether its sets and gets can be; the transaction
- * that does it finds an empty device, but for keys and policy of the root, by which the right is looked at again.
+ * FORMAT OSD: the right to it is a matter of what is there now, and so is whether its sets and gets
+ * can be; the transaction that does it finds an empty device, but for keys and policy of the root,
+ * by which the right is looked at again.
  */
 static int check_format_now(struct osd_request *request)
 {
@@ -337,7 +344,10 @@ static void read_statistics(struct osd_request *request)
 		engine_read_statistics(request->device->engine, &request->statistics);
 }
 
-/* Whether what was done has to survive a failure of the host. A key that was replaced must not come back by one. */
+/*
+ * Whether what was done has to survive a failure of the host. A key that was replaced must not come
+ * back by one.
+ */
 static bool is_to_be_stable(const struct osd_request *request)
 {
 	uint16_t action = request->cdb.action;
@@ -351,7 +361,10 @@ static bool is_begun(const struct osd_request *request)
 	return request->tracking.partition != 0 || request->search.begun;
 }
 
-/* Makes the room that the command failed for. Once: others may use it before. False: the failure stays. */
+/*
+ * Makes the room that the command failed for. Once: others may use it before. False: the failure
+ * stays.
+ */
 static bool make_room(struct osd_request *request)
 {
 	if (request->room.bytes == 0 || request->room_made)
@@ -426,7 +439,10 @@ static bool is_interrupted(struct osd_request *request)
 static void raise_attention(const struct osd_request *request)
 {
 	const struct osd_cdb *cdb = &request->cdb;
-	/* Of SET MASTER KEY the second step sets one; the rollback of one object is a change of it like others. */
+	/*
+	 * Of SET MASTER KEY the second step sets one; the rollback of one object is a change of it
+	 * like others.
+	 */
 	bool sets_key = cdb->action == OSD_SET_KEY ||
 			(cdb->action == OSD_SET_MASTER_KEY &&
 			 (cdb->command_options & 3) == OSD_CHANGE_MASTER_KEY);

@@ -486,7 +486,10 @@ static bool is_growing(const struct osd_request *request)
 {
 	const struct osd_command_entry *entry = request->entry;
 
-	/* A QUERY with a collection for its matches fills that; a single object goes back by putting it again. */
+	/*
+	 * A QUERY with a collection for its matches fills that; a single object goes back by
+	 * putting it again.
+	 */
 	return (entry->flags & OSD_QUERIES && request->cdb.address != 0) ||
 	       (entry->execute == osd_function_rollback && request->cdb.object != 0) ||
 	       (entry->execute == osd_function_snapshot && osd_has_sets(request));
@@ -500,6 +503,9 @@ enum engine_mode osd_transaction_mode(const struct osd_request *request)
 		return ENGINE_WRITE;
 	if (!osd_has_sets(request))
 		return mode;
-	/* Whatever the command is for: with its sets anything could be put in the room that is kept for it. */
+	/*
+	 * Whatever the command is for: with its sets anything could be put in the room that is kept
+	 * for it.
+	 */
 	return osd_each_set(request, is_growing_set, NULL) == 0 ? ENGINE_FREE : ENGINE_WRITE;
 }

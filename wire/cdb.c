@@ -159,7 +159,10 @@ uint64_t osd_offset_encode(enum osd_version version, uint64_t at_least, uint32_t
 		if (at_least > UINT64_MAX - unit)
 			break;
 		mantissa = (at_least + unit - 1) >> shift;
-		/* The largest mantissa with the largest exponent field means that there is no offset. */
+		/*
+		 * The largest mantissa with the largest exponent field means that there is no
+		 * offset.
+		 */
 		if (mantissa > MANTISSA_MAX ||
 		    (exponent << 28 | (uint32_t)mantissa) == OSD_OFFSET_UNUSED)
 			continue;

@@ -35,9 +35,15 @@ int osd_dh_share(const struct osd_dh_pair *pair, const uint8_t *peer,
 #define OSD_SEED_BYTES_MAX          (4 + OSD_DH_BYTES_MAX)
 #define OSD_CHANGE_MASTER_BYTES_MAX (8 + 2 * OSD_DH_BYTES_MAX)
 
-/* Step SEED EXCHANGE: in Data-Out the initiator's number, in Data-In the target's. Returns the length. */
+/*
+ * Step SEED EXCHANGE: in Data-Out the initiator's number, in Data-In the target's. Returns the
+ * length.
+ */
 size_t osd_seed_encode(uint8_t group, const uint8_t *number, uint8_t *list);
-/* `number` points into the list. -EINVAL: the list does not fit the group, or there is no such group. */
+/*
+ * `number` points into the list. -EINVAL: the list does not fit the group, or there is no such
+ * group.
+ */
 int osd_seed_decode(const uint8_t *list, size_t length, uint8_t group, const uint8_t **number);
 
 /* Step CHANGE MASTER KEY, Data-Out: both numbers, the initiator's first. */

@@ -111,7 +111,10 @@ uint8_t osd_descriptor_type(enum osd_version version, enum osd_object_type type)
 
 /* ---- check values ---- */
 
-/* A context with the digest chosen and no key: looking up the algorithms takes longer than most check values. */
+/*
+ * A context with the digest chosen and no key: looking up the algorithms takes longer than most
+ * check values.
+ */
 static EVP_MAC_CTX *hmac_sha1;
 
 static void prepare_hmac(void)

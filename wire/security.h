@@ -116,19 +116,25 @@ int osd_token_check_value(const uint8_t key[OSD_KEY_BYTES],
 int osd_request_check_value(enum osd_version version, const uint8_t key[OSD_KEY_BYTES],
 			    const uint8_t *cdb, uint8_t value[OSD_CHECK_VALUE_BYTES]);
 
-/* ---- extension capabilities: content of descriptor FFEE, for the further objects of a command ---- */
+/*
+ * ---- extension capabilities: content of descriptor FFEE, for the further objects of a command
+ * ----
+ */
 
-/* Capability and check value, as they stand in the CDB from byte 80 on: places in it are CDB fields less 80. */
+/*
+ * Capability and check value, as they stand in the CDB from byte 80 on: places in it are CDB fields
+ * less 80.
+ */
 #define OSD_EXTENSION_BYTES       (OSD2_CAPABILITY_BYTES + OSD_CHECK_VALUE_BYTES_MAX)
 #define OSD_EXTENSION_CHECK_VALUE OSD2_CAPABILITY_BYTES
 /* Each is summed up with the whole segment: more would keep a target busy. */
 #define OSD_EXTENSIONS_MAX 64
 
 /*
- * Check value of one of `count` (1..OSD_EXTENSIONS_MAX) extension capabilities that stand at `list`, inside
- * the continuation segment of `length` bytes. `key`: its capability key; `token`: the nexus's security token
- * with CAPKEY, otherwise NULL; `cdb`: 236 bytes. What the fields of check values hold does not matter, so this
- * comes before those of the segment and of the request.
+ * Check value of one of `count` (1..OSD_EXTENSIONS_MAX) extension capabilities that stand at
+ * `list`, inside the continuation segment of `length` bytes. `key`: its capability key; `token`:
+ * the nexus's security token with CAPKEY, otherwise NULL; `cdb`: 236 bytes. What the fields of
+ * check values hold does not matter, so this comes before those of the segment and of the request.
  */
 int osd_extension_check_value(const uint8_t key[OSD_KEY_BYTES], const uint8_t *token,
 			      const uint8_t *cdb, const uint8_t *segment, size_t length,

@@ -386,7 +386,10 @@ enum {
 /* Atomics page: the values that COMPARE AND SWAP and FETCH AND ADD work on. */
 enum { OSD_ATOMICS_COMPARE_AND_SWAP = 0x1, OSD_ATOMICS_FETCH_AND_ADD = 0x2 };
 
-/* Error recovery pages. Collections and user objects have no contained objects, and no number of them. */
+/*
+ * Error recovery pages. Collections and user objects have no contained objects, and no number of
+ * them.
+ */
 enum {
 	OSD_RECOVERY_DAMAGE_SUMMARY = 0x1,
 	OSD_RECOVERY_CONTAINED_DAMAGE_SUMMARY = 0x2,

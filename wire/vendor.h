@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The vendor command EXECUTE: its numbers, and the encoding of its parameters and results (docs/protocol.md, "EXECUTE").
- * Used by the target (osd/) and the initiator (client/). Pure functions; decoders take any bytes.
+ * The vendor command EXECUTE: its numbers, and the encoding of its parameters and results
+ * (docs/protocol.md, "EXECUTE"). Used by the target (osd/) and the initiator (client/). Pure
+ * functions; decoders take any bytes.
  *
- * Parameters go in Data-Out, results come in Data-In, both as a list of items: tag, flags, length, value, padded to 8
- * bytes. An item may contain items. A call does a bounded amount of work; when there is more, the result has a
- * CONTINUATION item that the next call of the same function gives back as it is. So nothing is kept on the target
- * between calls, and a long function is cancelled by not calling again.
+ * Parameters go in Data-Out, results come in Data-In, both as a list of items: tag, flags, length,
+ * value, padded to 8 bytes. An item may contain items. A call does a bounded amount of work; when
+ * there is more, the result has a CONTINUATION item that the next call of the same function gives
+ * back as it is. So nothing is kept on the target between calls, and a long function is cancelled
+ * by not calling again.
  */
 #ifndef MUNINN_WIRE_VENDOR_H
 #define MUNINN_WIRE_VENDOR_H
@@ -19,8 +21,9 @@
 #define OSD_EXECUTE 0x8F80
 
 /*
- * STARTING BYTE ADDRESS of the CDB holds the function (bytes 0, 1 of it), zeros (2, 3) and the bytes of parameters at the
- * start of Data-Out (4..7). LENGTH is the allocation length for the result.
+ * STARTING BYTE ADDRESS of the CDB holds the function (bytes 0, 1 of it), zeros (2, 3) and the
+ * bytes of parameters at the start of Data-Out (4..7). LENGTH is the allocation length for the
+ * result.
  */
 enum osd_function {
 	OSD_FUNCTION_FEATURES = 0x0001,
@@ -148,13 +151,15 @@ bool osd_item_add_number(struct osd_item_writer *writer, uint16_t tag,
 bool osd_item_add_text(struct osd_item_writer *writer, uint16_t tag, const char *text);
 
 /*
- * Whether a version may have this name, so that it can be written behind the @ of an address and is nothing else there: 1 to
- * OSD_VERSION_NAME_MAX bytes of UTF-8 without control characters, the first an ASCII letter, and not "now".
+ * Whether a version may have this name, so that it can be written behind the @ of an address and is
+ * nothing else there: 1 to OSD_VERSION_NAME_MAX bytes of UTF-8 without control characters, the
+ * first an ASCII letter, and not "now".
  */
 bool osd_version_name_is_valid(const uint8_t *name, size_t length);
 /*
- * Items that are added between the two are contained in one. Not nested. If one of them does not fit, _end takes the
- * containing item out as a whole and returns false; then the writer takes no more.
+ * Items that are added between the two are contained in one. Not nested. If one of them does not
+ * fit, _end takes the containing item out as a whole and returns false; then the writer takes no
+ * more.
  */
 bool osd_item_open(struct osd_item_writer *writer, uint16_t tag);
 bool osd_item_end(struct osd_item_writer *writer);

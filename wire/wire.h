@@ -198,8 +198,8 @@ bool osd_list_object_begin(struct osd_list_writer *writer, uint64_t object,
 			   enum osd_object_type type);
 void osd_list_object_end(struct osd_list_writer *writer);
 /*
- * Between them: something did not fit into the 16 bits that the entries' length has, whatever the room. What _end makes of it
- * does not show it.
+ * Between them: something did not fit into the 16 bits that the entries' length has, whatever the
+ * room. What _end makes of it does not show it.
  */
 bool osd_list_object_is_too_long(const struct osd_list_writer *writer);
 
@@ -314,7 +314,10 @@ struct osd_map_entry {
 	uint64_t address;
 };
 void osd_map_entry_encode(const struct osd_map_entry *entry, uint8_t data[OSD_MAP_ENTRY_BYTES]);
-/* Entry at *position (starting at OSD_MAP_HEAD_BYTES); moves on. 1, or 0 when no further one is whole in the data. */
+/*
+ * Entry at *position (starting at OSD_MAP_HEAD_BYTES); moves on. 1, or 0 when no further one is
+ * whole in the data.
+ */
 int osd_map_next(const uint8_t *data, size_t length, size_t *position, struct osd_map_entry *entry);
 
 /* ---- data of OBJECT STRUCTURE CHECK ---- */

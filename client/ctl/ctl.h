@@ -81,7 +81,10 @@ struct ctl {
 	/* Behind the URL. */
 	int argument_count;
 	char **arguments;
-	/* Moments that the target gave a number to, and how they are written so that they mean the same later. */
+	/*
+	 * Moments that the target gave a number to, and how they are written so that they mean the
+	 * same later.
+	 */
 	struct {
 		uint64_t partition;
 		uint16_t version;
@@ -103,18 +106,25 @@ void ctl_warn(const char *sentence);
 enum ctl_exit ctl_exit_of(const struct osd_client_error *error);
 enum ctl_exit ctl_exit_of_connect(int result);
 
-/* Prints a JSON value and a newline, and drops it. Returns CTL_OK, or CTL_LOCAL when stdout can't be written. */
+/*
+ * Prints a JSON value and a newline, and drops it. Returns CTL_OK, or CTL_LOCAL when stdout can't
+ * be written.
+ */
 int ctl_print_json(FILE *to, json_t *value);
 /* A partition on a line, or, with --json, as the value of `name`. CTL_OK or CTL_LOCAL. */
 int ctl_print_id(const struct ctl *ctl, const char *name, uint64_t id);
-/* Whether stdout is a pipe that nobody reads any more, as behind `head`: then there is nobody to be told either. */
+/*
+ * Whether stdout is a pipe that nobody reads any more, as behind `head`: then there is nobody to be
+ * told either.
+ */
 bool ctl_reader_is_gone(void);
 /* Flushes stdout: CTL_OK or CTL_LOCAL. Without a message where the reader is gone. */
 int ctl_end_output(const struct ctl *ctl);
 
 /*
- * An array of JSON values on standard output, each printed as it comes, so that long lists cost no memory. Nothing is printed
- * before the first one, or the end; one that fails on the way is not closed.
+ * An array of JSON values on standard output, each printed as it comes, so that long lists cost no
+ * memory. Nothing is printed before the first one, or the end; one that fails on the way is not
+ * closed.
  */
 struct ctl_list {
 	bool is_json; /* with --json; otherwise the verb prints lines */
@@ -139,14 +149,18 @@ const char *ctl_format_size(uint64_t bytes, char text[CTL_SIZE_TEXT]);
 /* ---- arguments.c ---- */
 
 /*
- * Argument `index` as an address; CTL_OK or, with a message, CTL_USAGE. A moment that is no version number, like
- * 0x10000@-10min, becomes the number of a view; that connects, and fails as connecting and asking do. So does --at.
+ * Argument `index` as an address; CTL_OK or, with a message, CTL_USAGE. A moment that is no version
+ * number, like 0x10000@-10min, becomes the number of a view; that connects, and fails as connecting
+ * and asking do. So does --at.
  */
 int ctl_address(struct ctl *ctl, int index, struct osd_client_address *address);
 /* The same, and it must name an object, or a partition. */
 int ctl_object_address(struct ctl *ctl, int index, struct osd_client_address *address);
 int ctl_partition_address(struct ctl *ctl, int index, struct osd_client_address *address);
-/* Behind one of these, for what changes the present: CTL_DENIED if the address has a moment. `code` is passed on. */
+/*
+ * Behind one of these, for what changes the present: CTL_DENIED if the address has a moment. `code`
+ * is passed on.
+ */
 int ctl_present(const struct ctl *ctl, int code, struct osd_client_address address);
 /* The first argument as a partition of the present; and connects. */
 int ctl_partition_to_change(struct ctl *ctl, struct osd_client_address *address);
@@ -164,24 +178,36 @@ int ctl_size(const struct ctl *ctl, int index, const char *what, uint64_t *value
 /* ---- moments.c ---- */
 
 /*
- * As osd_client_format_address, but behind the @ is the moment that the address was resolved from, not the number that the
- * target has for it just now.
+ * As osd_client_format_address, but behind the @ is the moment that the address was resolved from,
+ * not the number that the target has for it just now.
  */
 const char *ctl_format_address(const struct ctl *ctl, struct osd_client_address address,
 			       char text[OSD_CLIENT_ADDRESS_TEXT]);
-/* Puts a moment, by the number that the target gives it, into an address. Connects. CTL_OK or a code. */
+/*
+ * Puts a moment, by the number that the target gives it, into an address. Connects. CTL_OK or a
+ * code.
+ */
 int ctl_resolve(struct ctl *ctl, const char *text, struct osd_client_address *address);
-/* The error of a function that was given a moment: says what is wrong with the moment, if that it is. Returns the code. */
+/*
+ * The error of a function that was given a moment: says what is wrong with the moment, if that it
+ * is. Returns the code.
+ */
 int ctl_fail_moment(struct ctl *ctl, struct osd_client_address address,
 		    const struct osd_client_moment *moment, const struct osd_client_error *error);
-/* Whether a partition has a moment: CTL_OK or, with a message, a code. Of one that it has, the target begins a view. */
+/*
+ * Whether a partition has a moment: CTL_OK or, with a message, a code. Of one that it has, the
+ * target begins a view.
+ */
 int ctl_check_moment(struct ctl *ctl, struct osd_client_address partition,
 		     const struct osd_client_moment *moment);
-/* Argument `index` as a moment, "now" when it is not there; none of the future. CTL_OK or CTL_USAGE. */
+/*
+ * Argument `index` as a moment, "now" when it is not there; none of the future. CTL_OK or
+ * CTL_USAGE.
+ */
 int ctl_moment(const struct ctl *ctl, int index, struct osd_client_moment *moment);
 /*
- * Adds a moment to the parameters of a function, inside an item with this tag unless that is 0. CTL_OK, or CTL_USAGE: ~N is
- * no moment of a partition.
+ * Adds a moment to the parameters of a function, inside an item with this tag unless that is 0.
+ * CTL_OK, or CTL_USAGE: ~N is no moment of a partition.
  */
 int ctl_add_moment(struct ctl *ctl, struct osd_item_writer *writer, uint16_t tag,
 		   const struct osd_client_moment *moment);
@@ -208,8 +234,9 @@ void progress_add(struct progress *progress, uint64_t bytes, uint64_t files);
 void progress_end(struct progress *progress);
 
 /*
- * Of a function that the target works on for a while. Shown as above once it has taken long enough for somebody to wonder; as lines
- * with --progress. From here on SIGINT does not end the process, but the function: progress_items tells so.
+ * Of a function that the target works on for a while. Shown as above once it has taken long enough
+ * for somebody to wonder; as lines with --progress. From here on SIGINT does not end the process,
+ * but the function: progress_items tells so.
  */
 void progress_watch(struct progress *progress, const struct ctl *ctl, const char *label);
 /* Takes what a result says of progress. -ECANCELED: interrupted. */
@@ -221,8 +248,8 @@ bool progress_interrupted(void);
 /* ---- main.c ---- */
 
 /*
- * Connects, unless that is done; verbs call it when their arguments are found right. CTL_OK or, with a message, why
- * not.
+ * Connects, unless that is done; verbs call it when their arguments are found right. CTL_OK or,
+ * with a message, why not.
  */
 int ctl_connect(struct ctl *ctl);
 /* The same, and commands are not signed, whatever the options say. */

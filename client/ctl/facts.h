@@ -14,8 +14,9 @@ struct fact {
 };
 
 /*
- * Gets the attributes of one page and prints those that are defined, with one GET ATTRIBUTES. With `object` (a JSON
- * object) they are put into it under --json instead of being printed; otherwise it may be NULL. An exit code.
+ * Gets the attributes of one page and prints those that are defined, with one GET ATTRIBUTES. With
+ * `object` (a JSON object) they are put into it under --json instead of being printed; otherwise it
+ * may be NULL. An exit code.
  */
 int facts_print(const struct ctl *ctl, struct osd_client_address address, uint32_t page,
 		const struct fact *facts, size_t count, json_t *object);

@@ -11,7 +11,10 @@ struct items {
 	size_t length;
 };
 
-/* As osd_client_items; `context` is a struct items. The last result of a stream stays. -EPROTO: it is no short one. */
+/*
+ * As osd_client_items; `context` is a struct items. The last result of a stream stays. -EPROTO: it
+ * is no short one.
+ */
 int items_take(void *context, const uint8_t *data, size_t length);
 
 /* A number; 0 when it is not there. */

@@ -29,8 +29,8 @@ struct keyring {
 };
 
 /*
- * From now on the JSON library wipes what it frees: keys of keyrings and credentials live in its strings. To be called before
- * it is used.
+ * From now on the JSON library wipes what it frees: keys of keyrings and credentials live in its
+ * strings. To be called before it is used.
  */
 void keyring_guard_memory(void);
 

@@ -357,8 +357,8 @@ static bool takes_value(const char *word)
 }
 
 /*
- * "-10min" is a moment, and no option: no option begins with a digit. getopt would not know, so it gets the moment as it may
- * also be written, "@-10min". Values of options it takes as they are.
+ * "-10min" is a moment, and no option: no option begins with a digit. getopt would not know, so it
+ * gets the moment as it may also be written, "@-10min". Values of options it takes as they are.
  */
 static bool shield_moments(int count, char **arguments)
 {
@@ -393,7 +393,10 @@ static int fail_verb(const struct ctl *ctl, int count, char **words)
 			words[0], words[1], words[0], seconds);
 }
 
-/* What --at is about is an ADDRESS that is read. Without one a verb would do something else than was meant. */
+/*
+ * What --at is about is an ADDRESS that is read. Without one a verb would do something else than
+ * was meant.
+ */
 static bool has_address(const struct ctl_verb *verb)
 {
 	return strstr(verb->synopsis, "ADDRESS") || strstr(verb->synopsis, "PID") ||
@@ -442,7 +445,10 @@ int main(int count, char **arguments)
 	struct ctl ctl = { .options = &options, .verb = "muninnctl" };
 	int result;
 
-	/* A reader that goes away is an error of writing, and so is a target that does, which wants a message. */
+	/*
+	 * A reader that goes away is an error of writing, and so is a target that does, which wants
+	 * a message.
+	 */
 	signal(SIGPIPE, SIG_IGN);
 	keyring_guard_memory();
 	if (!shield_moments(count, arguments))

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Moments in arguments: what they are on the target, how addresses of the past are printed, and why one is no moment. */
+/*
+ * Moments in arguments: what they are on the target, how addresses of the past are printed, and why
+ * one is no moment.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -250,7 +253,10 @@ int ctl_check_moment(struct ctl *ctl, struct osd_client_address partition,
 
 /* ---- addresses at a moment ---- */
 
-/* Notes how a moment is written that has got the number of a view. One too many is shown by its number. */
+/*
+ * Notes how a moment is written that has got the number of a view. One too many is shown by its
+ * number.
+ */
 static void note_view(struct ctl *ctl, struct osd_client_address address,
 		      const struct osd_client_moment *moment)
 {

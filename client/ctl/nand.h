@@ -9,7 +9,10 @@
 #include "nand/inspect.h"
 #include "nand/nand.h"
 
-/* Opens for reading only; warns on stderr if a process has it open for writing. CTL_OK or, with a message, why not. */
+/*
+ * Opens for reading only; warns on stderr if a process has it open for writing. CTL_OK or, with a
+ * message, why not.
+ */
 int nand_tool_open(const struct ctl *ctl, const char *path, struct nand **nand);
 
 /* Whether there is an image: CTL_OK or, with a message, why it is none. */

@@ -20,7 +20,10 @@ static const char *verdict_name(const struct nand_page_dump *dump)
 	}
 }
 
-/* 16 bytes a line, hexadecimal and printable; a line like the one before is left out, as hexdump -C does. */
+/*
+ * 16 bytes a line, hexadecimal and printable; a line like the one before is left out, as hexdump -C
+ * does.
+ */
 static void print_bytes(const char *name, const uint8_t *bytes, uint32_t count)
 {
 	bool starred = false;

@@ -159,7 +159,10 @@ int progress_items(struct progress *progress, const uint8_t *items, size_t lengt
 		return -ECANCELED;
 	if (osd_item_find_number(items, length, OSD_ITEM_PROGRESS, &permille) < 0)
 		return 0;
-	/* Where things are added meanwhile the target has less of all behind it than before: a bar that goes back says nothing. */
+	/*
+	 * Where things are added meanwhile the target has less of all behind it than before: a bar
+	 * that goes back says nothing.
+	 */
 	progress->permille = max_u64(progress->permille, min_u64(permille, 1000));
 	if (progress->shown && now - progress->started_ms >= QUIET_MS &&
 	    now - progress->drawn_ms >= REDRAW_MS)

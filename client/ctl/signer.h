@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Credentials for the commands of any verb: what the options --key, --credential and --security ask for (ctl_secure). */
+/*
+ * Credentials for the commands of any verb: what the options --key, --credential and --security ask
+ * for (ctl_secure).
+ */
 #ifndef MUNINN_CLIENT_CTL_SIGNER_H
 #define MUNINN_CLIENT_CTL_SIGNER_H
 
@@ -12,7 +15,10 @@ const struct keyring *signer_keyring(void);
 /* What --security says, or alldata. CTL_OK or CTL_USAGE. */
 int signer_method(const struct ctl *ctl, uint8_t *method);
 
-/* A snapshot has the keys of what it is one of, which the keyring does not know: those of partition `key_of`, unless that is 0. */
+/*
+ * A snapshot has the keys of what it is one of, which the keyring does not know: those of partition
+ * `key_of`, unless that is 0.
+ */
 uint64_t signer_whose_keys(const struct keyring *keyring, uint64_t partition, uint64_t key_of);
 
 #endif

@@ -17,7 +17,10 @@ struct ctl_verb {
 /* The verb that the words begin with, and how many words it has; NULL: none. */
 const struct ctl_verb *ctl_find_verb(int count, char **words, int *used);
 
-/* Of the verbs of two words that begin with `first`, the second ones, as "create, track"; false: there are none. */
+/*
+ * Of the verbs of two words that begin with `first`, the second ones, as "create, track"; false:
+ * there are none.
+ */
 bool ctl_second_words(const char *first, char *text, size_t capacity);
 
 void ctl_print_help(void);

@@ -223,7 +223,10 @@ int verb_coll_drop(struct ctl *ctl)
 
 /* ---- queries ---- */
 
-/* Criteria, and the memory of their bounds: what the arguments decode to is not longer than they are. */
+/*
+ * Criteria, and the memory of their bounds: what the arguments decode to is not longer than they
+ * are.
+ */
 struct criteria {
 	struct osd_client_criterion items[CRITERIA_MAX];
 	size_t count;

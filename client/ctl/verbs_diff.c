@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* What differs between two moments of a partition: of its objects, and, where it holds a directory tree, by name. */
+/*
+ * What differs between two moments of a partition: of its objects, and, where it holds a directory
+ * tree, by name.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -224,8 +224,8 @@ static int compare_times(void *context, const uint8_t *data, size_t length)
 }
 
 /*
- * The version that was made at a time, as `versions` shows it, with or without its milliseconds. Not one near it: what is
- * dropped does not come back.
+ * The version that was made at a time, as `versions` shows it, with or without its milliseconds.
+ * Not one near it: what is dropped does not come back.
  */
 static int version_made_at(struct ctl *ctl, struct osd_client_address address,
 			   struct osd_client_moment *moment)

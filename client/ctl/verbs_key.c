@@ -135,8 +135,8 @@ static int key_argument(struct ctl *ctl, struct keyring_name *name)
 }
 
 /*
- * The new key goes into FILE.new before the target gets it and into FILE behind that, so that no key can be set that
- * nobody has.
+ * The new key goes into FILE.new before the target gets it and into FILE behind that, so that no
+ * key can be set that nobody has.
  */
 static int commit(const struct ctl *ctl, struct osd_request *request)
 {

@@ -237,7 +237,10 @@ static int stat_pages(struct ctl *ctl, struct osd_client_address address, uint32
 	return code;
 }
 
-/* Whether it is there, and which pages it has; of a target that does not tell, those of a user object. */
+/*
+ * Whether it is there, and which pages it has; of a target that does not tell, those of a user
+ * object.
+ */
 static int find(struct ctl *ctl, struct osd_client_address address, bool *is_collection)
 {
 	struct osd_client_error error;

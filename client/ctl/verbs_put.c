@@ -35,7 +35,10 @@ static void close_source(struct source *source)
 	free(source->head);
 }
 
-/* Argument 1, or standard input. Reads one chunk and a byte, to see whether there is more than a chunk. */
+/*
+ * Argument 1, or standard input. Reads one chunk and a byte, to see whether there is more than a
+ * chunk.
+ */
 static int open_source(const struct ctl *ctl, struct source *source)
 {
 	bool from_stdin = ctl->argument_count < 2 || strcmp(ctl->arguments[1], "-") == 0;
@@ -187,7 +190,10 @@ static int put_short(struct ctl *ctl, const struct source *source,
 
 /* ---- many ---- */
 
-/* Whether it has room in an object of this partition, as far as can be known before the target refuses it. */
+/*
+ * Whether it has room in an object of this partition, as far as can be known before the target
+ * refuses it.
+ */
 static int check_length(const struct ctl *ctl, const struct source *source,
 			struct osd_client_address address, struct osd_client_error *error)
 {
@@ -207,7 +213,10 @@ static int check_length(const struct ctl *ctl, const struct source *source,
 			 source->name, address.partition, ids.bytes_max);
 }
 
-/* Makes sure that the object is there and ready to be filled. `created`: it is new, and of no use if filling fails. */
+/*
+ * Makes sure that the object is there and ready to be filled. `created`: it is new, and of no use
+ * if filling fails.
+ */
 static int prepare_long(struct ctl *ctl, struct osd_client_address *address, bool *created,
 			struct osd_client_error *error)
 {

@@ -69,7 +69,10 @@ static int take_lock(struct ctl *ctl, const char *text, struct osd_item_writer *
 		return ctl_fail(ctl, CTL_USAGE,
 				"retention: lock-until: '%s' is no time; for instance 2027-01-31",
 				text);
-	/* Only the target's administrator ends a lock: a time that is over would look like doing it. */
+	/*
+	 * Only the target's administrator ends a lock: a time that is over would look like doing
+	 * it.
+	 */
 	if (moment.value <= now)
 		return ctl_fail(
 			ctl, CTL_USAGE,
@@ -126,7 +129,10 @@ static void print_duration(const char *name, uint64_t ms)
 		printf("%-13s %" PRIu64 " s\n", name, ms / 1000);
 }
 
-/* The next stretch in which the device has no moments; false: there is no more. until_ms 0: it goes on. */
+/*
+ * The next stretch in which the device has no moments; false: there is no more. until_ms 0: it goes
+ * on.
+ */
 static bool next_blank(struct osd_item_reader *reader, uint64_t *from_ms, uint64_t *until_ms)
 {
 	struct osd_item item;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* unlock, trust-clock: an administrator's words on the target's host, which no initiator can say. */
+/*
+ * unlock, trust-clock: an administrator's words on the target's host, which no initiator can say.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

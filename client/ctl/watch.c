@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * watch: where space is, as a picture. Of a partition by version; of the device by partition, and by version of the device. On a
- * terminal what fits, again and again; into a pipe all of it, once.
+ * watch: where space is, as a picture. Of a partition by version; of the device by partition, and
+ * by version of the device. On a terminal what fits, again and again; into a pipe all of it, once.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -75,7 +75,10 @@ static int take_versions(void *context, const uint8_t *data, size_t length)
 	return 0;
 }
 
-/* The versions of a partition, the device's among them, or of the device; the target lists the oldest first. */
+/*
+ * The versions of a partition, the device's among them, or of the device; the target lists the
+ * oldest first.
+ */
 static int look_at_versions(struct watch *watch, struct osd_client_address address,
 			    struct osd_client_error *error)
 {
@@ -280,7 +283,10 @@ static void measure_terminal(struct watch_picture *picture)
 	}
 }
 
-/* Looks and draws. A pipe gets one picture, and so does who wants JSON; a terminal one after the other until it is interrupted. */
+/*
+ * Looks and draws. A pipe gets one picture, and so does who wants JSON; a terminal one after the
+ * other until it is interrupted.
+ */
 static int run(struct watch *watch, struct osd_client_address address)
 {
 	int code;

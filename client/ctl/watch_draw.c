@@ -59,7 +59,10 @@ static void measure(const struct watch_list *list, struct widths *widest)
 	}
 }
 
-/* The bar first, then what was written, then times; then a good bar; names, and a longer bar, from what is left. */
+/*
+ * The bar first, then what was written, then times; then a good bar; names, and a longer bar, from
+ * what is left.
+ */
 static struct widths fit(const struct watch_picture *picture)
 {
 	struct widths widest = { .label = LABEL_MIN }, widths = { .all = picture->columns };
@@ -122,7 +125,10 @@ static void write_text(struct drawing *drawing, const char *text)
 	}
 }
 
-/* The first bytes of a text, no more than so many, that are whole characters; which have at least a byte a column. */
+/*
+ * The first bytes of a text, no more than so many, that are whole characters; which have at least a
+ * byte a column.
+ */
 static int whole_characters(const char *text, size_t bytes)
 {
 	size_t length = strlen(text);

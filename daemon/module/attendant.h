@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A thread that looks twice a second for what the administrator of the host has left beside an image: also while no initiator
- * sends anything, for somebody waits for what becomes of it.
+ * A thread that looks twice a second for what the administrator of the host has left beside an
+ * image: also while no initiator sends anything, for somebody waits for what becomes of it.
  */
 #ifndef MUNINN_DAEMON_MODULE_ATTENDANT_H
 #define MUNINN_DAEMON_MODULE_ATTENDANT_H

@@ -2,8 +2,9 @@
 /*
  * The backing store `muninn` of tgtd: one logical unit of type OSD on one flash image.
  *
- * tgtd calls bs_init (options), bs_open (image), bs_cmd_submit (each command with operation code 0x7F), bs_close and
- * bs_exit, all on its main thread. Commands run on the unit's own threads (io_threads.h).
+ * tgtd calls bs_init (options), bs_open (image), bs_cmd_submit (each command with operation code
+ * 0x7F), bs_close and bs_exit, all on its main thread. Commands run on the unit's own threads
+ * (io_threads.h).
  */
 #include <assert.h>
 #include <errno.h>
@@ -46,7 +47,9 @@ struct muninn_lun {
 	struct engine *engine;
 	struct osd_device *device;
 	struct io_threads *threads;
-	/* tgtd's own functions, where ours are in their places: of the unit, and by operation code. */
+	/*
+	 * tgtd's own functions, where ours are in their places: of the unit, and by operation code.
+	 */
 	int (*stock_perform)(int tid, struct scsi_cmd *cmd);
 	int (*stock_operations[NR_SCSI_OPCODES])(int host_no, struct scsi_cmd *cmd);
 	enum order_attribute arriving;              /* of the command that tgtd is handing over */
@@ -66,7 +69,9 @@ static struct muninn_lun *muninn_lun(struct scsi_lu *lu)
 
 /* ---- commands ---- */
 
-/* On an I/O thread: hands an OSD command to the OSD layer, and its results back to tgtd's command. */
+/*
+ * On an I/O thread: hands an OSD command to the OSD layer, and its results back to tgtd's command.
+ */
 static void execute(void *context, struct scsi_cmd *cmd)
 {
 	struct muninn_lun *lun = context;
@@ -91,7 +96,10 @@ static void execute(void *context, struct scsi_cmd *cmd)
 	assert(command.sense_length <= OSD_SENSE_BYTES_MAX);
 	memcpy(cmd->sense_buffer, command.sense, command.sense_length);
 	cmd->sense_len = (int)command.sense_length;
-	/* tgtd sends the transfer length of Data-In whatever the status is, so a short read's data goes with its sense. */
+	/*
+	 * tgtd sends the transfer length of Data-In whatever the status is, so a short read's data
+	 * goes with its sense.
+	 */
 	scsi_set_in_resid_by_actual(cmd, (uint32_t)command.data_in_length);
 	scsi_set_out_resid_by_actual(
 		cmd, (uint32_t)min_u64(command.data_out_used, command.data_out_length));
@@ -112,7 +120,10 @@ static int submit(struct scsi_cmd *cmd)
 	return SAM_STAT_GOOD;
 }
 
-/* INQUIRY of an OSD logical unit, in place of tgtd's, which knows neither vendor nor identification of ours. */
+/*
+ * INQUIRY of an OSD logical unit, in place of tgtd's, which knows neither vendor nor identification
+ * of ours.
+ */
 static int inquiry(struct muninn_lun *lun, struct scsi_cmd *cmd)
 {
 	uint32_t allocated = get_be16(&cmd->scb[3]);
@@ -132,7 +143,10 @@ static int inquiry(struct muninn_lun *lun, struct scsi_cmd *cmd)
 	return SAM_STAT_GOOD;
 }
 
-/* TEST UNIT READY: tells what the session has not been told yet of things that happened to the unit. */
+/*
+ * TEST UNIT READY: tells what the session has not been told yet of things that happened to the
+ * unit.
+ */
 static int test_unit_ready(struct muninn_lun *lun, int host_no, struct scsi_cmd *cmd)
 {
 	uint8_t sense[OSD_SENSE_BYTES_MAX];
@@ -145,7 +159,10 @@ static int test_unit_ready(struct muninn_lun *lun, int host_no, struct scsi_cmd 
 	return SAM_STAT_CHECK_CONDITION;
 }
 
-/* On tgtd's main thread: what is no OSD command. tgtd has refused the operation codes that the module does not name. */
+/*
+ * On tgtd's main thread: what is no OSD command. tgtd has refused the operation codes that the
+ * module does not name.
+ */
 static int perform_on_main(void *context, struct scsi_cmd *cmd)
 {
 	struct muninn_lun *lun = context;
@@ -170,8 +187,9 @@ static int perform_in_turn(int host_no, struct scsi_cmd *cmd)
 }
 
 /*
- * tgtd takes all of Data-In for answered unless somebody says otherwise, and many refusals of its own do not: it would then send
- * what earlier commands, of other sessions too, have left in that memory. Whoever answers with data says how much.
+ * tgtd takes all of Data-In for answered unless somebody says otherwise, and many refusals of its
+ * own do not: it would then send what earlier commands, of other sessions too, have left in that
+ * memory. Whoever answers with data says how much.
  */
 static void nothing_answered_yet(struct scsi_cmd *cmd)
 {
@@ -186,9 +204,10 @@ static enum order_attribute attribute_of(const struct scsi_cmd *cmd)
 }
 
 /*
- * tgtd keeps a unit attention (29/00) for each session from its login on. Initiators of OSDs do not repeat a command that was
- * refused for one: exofs would see an I/O error after each reconnect. What comes later, from a reset, stays. Numbers are used
- * again after a round, when half of them are forgotten.
+ * tgtd keeps a unit attention (29/00) for each session from its login on. Initiators of OSDs do not
+ * repeat a command that was refused for one: exofs would see an I/O error after each reconnect.
+ * What comes later, from a reset, stays. Numbers are used again after a round, when half of them
+ * are forgotten.
  */
 static void forget_power_on(struct muninn_lun *lun, struct scsi_cmd *cmd)
 {
@@ -203,9 +222,10 @@ static void forget_power_on(struct muninn_lun *lun, struct scsi_cmd *cmd)
 }
 
 /*
- * In place of tgtd's own. tgtd would hold back what may not begin yet, but not by SAM's rules (it lets others overtake an ORDERED
- * command), and it dies when a command that it holds back is aborted. So every command is SIMPLE to it: it hands over all of
- * them at once, and the order is ours.
+ * In place of tgtd's own. tgtd would hold back what may not begin yet, but not by SAM's rules (it
+ * lets others overtake an ORDERED command), and it dies when a command that it holds back is
+ * aborted. So every command is SIMPLE to it: it hands over all of them at once, and the order is
+ * ours.
  */
 static int arrive(int tid, struct scsi_cmd *cmd)
 {
@@ -219,7 +239,10 @@ static int arrive(int tid, struct scsi_cmd *cmd)
 	return lun->stock_perform(tid, cmd);
 }
 
-/* In place of tgtd's own for the target's first unit, which answers for those that do not exist, too. */
+/*
+ * In place of tgtd's own for the target's first unit, which answers for those that do not exist,
+ * too.
+ */
 static int arrive_at_first(int tid, struct scsi_cmd *cmd)
 {
 	if (cmd->dev->dev_type_template.type == TYPE_RAID || cmd->dev->lun != cmd->dev_id)
@@ -227,7 +250,9 @@ static int arrive_at_first(int tid, struct scsi_cmd *cmd)
 	return target_cmd_perform(tid, cmd);
 }
 
-/* A controller is what tgtd makes as LUN 0; other kinds of unit set their residuals by other rules. */
+/*
+ * A controller is what tgtd makes as LUN 0; other kinds of unit set their residuals by other rules.
+ */
 static void watch_first_unit(struct target *target)
 {
 	struct scsi_lu *first;
@@ -267,7 +292,10 @@ static tgtadm_err init(struct scsi_lu *lu, char *bsopts)
 	return TGTADM_SUCCESS;
 }
 
-/* On the attendant's thread: timing and faults of the emulated flash, what ends locks, and whether the clock is right. */
+/*
+ * On the attendant's thread: timing and faults of the emulated flash, what ends locks, and whether
+ * the clock is right.
+ */
 static void look_beside_image(void *context)
 {
 	struct muninn_lun *lun = context;
@@ -447,8 +475,9 @@ void register_bs_module(void)
 }
 
 /*
- * muninnd can preload the module into its tgtd, so that a module that is not installed is used without a change to the
- * system. Then nobody calls register_bs_module; and programs that tgtd starts shall not have it.
+ * muninnd can preload the module into its tgtd, so that a module that is not installed is used
+ * without a change to the system. Then nobody calls register_bs_module; and programs that tgtd
+ * starts shall not have it.
  */
 __attribute__((constructor)) static void register_when_preloaded(void)
 {

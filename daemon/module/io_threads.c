@@ -65,12 +65,15 @@ struct io_threads {
 	struct io_thread threads[];
 };
 
-/* How long an aborted command that has not begun may stay: tgtd notes the request in it and tells nobody. */
+/*
+ * How long an aborted command that has not begun may stay: tgtd notes the request in it and tells
+ * nobody.
+ */
 #define ABORT_LOOK_MS 100
 
 /*
- * A command's place in the order lies in the link of tgtd's own queue of what it holds back. It never holds back a command of
- * ours: to it they are all SIMPLE.
+ * A command's place in the order lies in the link of tgtd's own queue of what it holds back. It
+ * never holds back a command of ours: to it they are all SIMPLE.
  */
 static_assert(sizeof(struct order_task) <= sizeof(struct list_head), "they fit there");
 static_assert(_Alignof(struct order_task) <= _Alignof(struct list_head), "they fit there");
@@ -95,8 +98,9 @@ static void announce(struct io_threads *io)
 }
 
 /*
- * An initiator aborted a command, by a task management function of iSCSI: one that has not begun is not begun. tgtd sets the
- * mark on its main thread; it answers the function when the command comes back, whatever its status.
+ * An initiator aborted a command, by a task management function of iSCSI: one that has not begun is
+ * not begun. tgtd sets the mark on its main thread; it answers the function when the command comes
+ * back, whatever its status.
  */
 static bool is_aborted(struct scsi_cmd *cmd)
 {
@@ -111,7 +115,10 @@ static void end_aborted(struct scsi_cmd *cmd)
 	scsi_set_result(cmd, SAM_STAT_TASK_ABORTED);
 }
 
-/* Under lock: to `due` or `done`. The main thread takes all of both at once: one announcement a batch. */
+/*
+ * Under lock: to `due` or `done`. The main thread takes all of both at once: one announcement a
+ * batch.
+ */
 static void give_to_main(struct io_threads *io, struct scsi_cmd *cmd, struct list_head *list)
 {
 	bool first = list_empty(&io->due) && list_empty(&io->done);
@@ -145,8 +152,9 @@ static void release_waiting(struct io_thread *thread)
 }
 
 /*
- * Under lock. tgtd notes one request in a command. A second one, as of an initiator that resets the unit when ABORT TASK takes
- * too long, takes the place of the first, and tgtd would never answer that nor let its connection end.
+ * Under lock. tgtd notes one request in a command. A second one, as of an initiator that resets the
+ * unit when ABORT TASK takes too long, takes the place of the first, and tgtd would never answer
+ * that nor let its connection end.
  */
 static void look_at_request(struct io_thread *thread)
 {
@@ -175,7 +183,10 @@ static void run(struct io_thread *thread, struct order_task *task)
 	else
 		io->execute(io->context, cmd);
 	pthread_mutex_lock(&io->lock);
-	/* What it waits for is at work on other threads and waits for nobody: see io_threads_choose. */
+	/*
+	 * What it waits for is at work on other threads and waits for nobody: see
+	 * io_threads_choose.
+	 */
 	while (thread->awaited != 0)
 		pthread_cond_wait(&io->changed, &io->lock);
 	look_at_request(thread);
@@ -253,8 +264,8 @@ static bool choose_waiting(void *context, struct order_task *task)
 }
 
 /*
- * Under lock: those at work on other threads. What aborts others itself is not waited for, so that two that abort each
- * other both end.
+ * Under lock: those at work on other threads. What aborts others itself is not waited for, so that
+ * two that abort each other both end.
  */
 static void choose_running(struct io_thread *self, struct search *search)
 {
@@ -309,8 +320,9 @@ static void perform(struct io_threads *io, struct scsi_cmd *cmd)
 }
 
 /*
- * tgtd answers ABORT TASK by "task does not exist" when a command that it has handed over ends, whatever became of it. One that
- * has been kept from being executed did exist, and has been aborted.
+ * tgtd answers ABORT TASK by "task does not exist" when a command that it has handed over ends,
+ * whatever became of it. One that has been kept from being executed did exist, and has been
+ * aborted.
  */
 static void say_that_it_was_aborted(struct scsi_cmd *cmd)
 {
@@ -319,7 +331,10 @@ static void say_that_it_was_aborted(struct scsi_cmd *cmd)
 		cmd->mreq->function = ABORT_TASK_SET;
 }
 
-/* As tgtd does when a command of the request's has ended, but that the function was not carried out. */
+/*
+ * As tgtd does when a command of the request's has ended, but that the function was not carried
+ * out.
+ */
 static void answer_superseded(const struct superseded *superseded)
 {
 	struct mgmt_req *request = superseded->request;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The I/O threads of one logical unit, and the order of its commands: all that tgtd hands over begin here, in the order that
- * their task attributes ask for (order.h). They come back to tgtd's main thread in batches, announced over one eventfd.
+ * The I/O threads of one logical unit, and the order of its commands: all that tgtd hands over
+ * begin here, in the order that their task attributes ask for (order.h). They come back to tgtd's
+ * main thread in batches, announced over one eventfd.
  *
- * Commands are tgtd's and are linked through their own fields; tgtd's command window (128 a session) bounds their number and
- * nothing is allocated on the way. Everything of tgtd's is called on its main thread.
+ * Commands are tgtd's and are linked through their own fields; tgtd's command window (128 a
+ * session) bounds their number and nothing is allocated on the way. Everything of tgtd's is called
+ * on its main thread.
  */
 #ifndef MUNINN_DAEMON_MODULE_IO_THREADS_H
 #define MUNINN_DAEMON_MODULE_IO_THREADS_H
@@ -22,10 +24,16 @@ struct io_threads;
 /* As many as one word has bits. */
 #define IO_THREADS_MAX 64
 
-/* Executes one command on an I/O thread and leaves the status in cmd->result, sense and residuals in their places. */
+/*
+ * Executes one command on an I/O thread and leaves the status in cmd->result, sense and residuals
+ * in their places.
+ */
 typedef void io_execute(void *context, struct scsi_cmd *cmd);
 
-/* Executes one command on tgtd's main thread, without waiting for anything; the same, but returns the status. */
+/*
+ * Executes one command on tgtd's main thread, without waiting for anything; the same, but returns
+ * the status.
+ */
 typedef int io_perform(void *context, struct scsi_cmd *cmd);
 
 /* Starts `count` threads (1..IO_THREADS_MAX). -ENOMEM, -EAGAIN, -EMFILE with a sentence. */
@@ -33,23 +41,24 @@ int io_threads_start(unsigned int count, io_execute *execute, io_perform *perfor
 		     void *context, struct io_threads **threads, struct error_text *error);
 
 /*
- * A command for an I/O thread. Main thread; the command completes later, also when it is aborted meanwhile: with TASK ABORTED
- * if it has not begun, soon and without waiting for others.
+ * A command for an I/O thread. Main thread; the command completes later, also when it is aborted
+ * meanwhile: with TASK ABORTED if it has not begun, soon and without waiting for others.
  */
 void io_threads_submit(struct io_threads *threads, struct scsi_cmd *cmd,
 		       enum order_attribute attribute);
 
 /*
- * A command for the main thread, where this is called: performs it if its turn has come and returns its status. Otherwise it is
- * made asynchronous and completes later, as above.
+ * A command for the main thread, where this is called: performs it if its turn has come and returns
+ * its status. Otherwise it is made asynchronous and completes later, as above.
  */
 int io_threads_perform(struct io_threads *threads, struct scsi_cmd *cmd,
 		       enum order_attribute attribute);
 
 /*
- * As osd_task_set's `choose`, with the io_threads as context, on the commands that have arrived and have not ended. On an
- * I/O thread, from inside io_execute. Commands that are aborted before they have begun end with TASK ABORTED, at once. A command
- * that aborts others completes behind those of them that had begun.
+ * As osd_task_set's `choose`, with the io_threads as context, on the commands that have arrived and
+ * have not ended. On an I/O thread, from inside io_execute. Commands that are aborted before they
+ * have begun end with TASK ABORTED, at once. A command that aborts others completes behind those of
+ * them that had begun.
  */
 uint32_t io_threads_choose(void *threads, const struct osd_task_choice *choice, bool abort,
 			   osd_task_found *found, void *found_context);

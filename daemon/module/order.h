@@ -4,14 +4,17 @@
  *
  *   HEAD OF QUEUE   may begin at once, ahead of all that have not begun
  *   ORDERED         may begin when all that came before it and all HEAD OF QUEUE ones have ended
- *   SIMPLE          may begin when all ORDERED ones that came before it and all HEAD OF QUEUE ones have ended
+ *   SIMPLE          may begin when all ORDERED ones that came before it and all HEAD OF QUEUE ones
+ * have ended
  *
- * A task arrives, may begin (is `enabled`) at once or later, begins when somebody takes it, and ends; one that has not begun
- * can be taken out instead. What may not begin yet is dormant, in order of arrival: behind one that may not begin nothing
- * else may but HEAD OF QUEUE, so counters of what is enabled say what the first of them waits for.
+ * A task arrives, may begin (is `enabled`) at once or later, begins when somebody takes it, and
+ * ends; one that has not begun can be taken out instead. What may not begin yet is dormant, in
+ * order of arrival: behind one that may not begin nothing else may but HEAD OF QUEUE, so counters
+ * of what is enabled say what the first of them waits for.
  *
- * Knows neither threads nor tgtd: the caller locks, and owns the tasks, which are linked here from their arrival until they
- * begin. Nothing is allocated, and no call but order_visit takes longer for more tasks, except by what it enables.
+ * Knows neither threads nor tgtd: the caller locks, and owns the tasks, which are linked here from
+ * their arrival until they begin. Nothing is allocated, and no call but order_visit takes longer
+ * for more tasks, except by what it enables.
  */
 #ifndef MUNINN_DAEMON_MODULE_ORDER_H
 #define MUNINN_DAEMON_MODULE_ORDER_H
@@ -36,7 +39,10 @@ struct order_queue {
 struct order {
 	struct order_queue enabled; /* may begin and have not, HEAD OF QUEUE first */
 	struct order_queue dormant; /* may not begin yet, the oldest first */
-	/* By attribute: may begin or have begun, and have not ended. Of ORDERED ones there is one at most. */
+	/*
+	 * By attribute: may begin or have begun, and have not ended. Of ORDERED ones there is one
+	 * at most.
+	 */
 	uint32_t active[ORDER_HEAD_OF_QUEUE + 1];
 };
 
@@ -60,10 +66,16 @@ struct order_task *order_take(struct order *order);
 /* A task that has begun ends. Whether others may begin now. */
 bool order_end(struct order *order, const struct order_task *task);
 
-/* Whether the task, which has not begun, shall be taken out, as if it had ended. Must not call anything of this file. */
+/*
+ * Whether the task, which has not begun, shall be taken out, as if it had ended. Must not call
+ * anything of this file.
+ */
 typedef bool order_visitor(void *context, struct order_task *task);
 
-/* Shows every task that has not begun: those that may begin first, then the oldest first. Whether others may begin now. */
+/*
+ * Shows every task that has not begun: those that may begin first, then the oldest first. Whether
+ * others may begin now.
+ */
 bool order_visit(struct order *order, order_visitor *visitor, void *context);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The administrator's word that ends the lock of a partition's history. It comes through the file system of the target's
- * host, as IMAGE.unlock beside the image, which no initiator can write.
+ * The administrator's word that ends the lock of a partition's history. It comes through the file
+ * system of the target's host, as IMAGE.unlock beside the image, which no initiator can write.
  */
 #ifndef MUNINN_DAEMON_MODULE_UNLOCK_H
 #define MUNINN_DAEMON_MODULE_UNLOCK_H
@@ -11,8 +11,9 @@
 struct engine;
 
 /*
- * Takes IMAGE.unlock up, if it is there: ends the lock of the partition that it names (0: of the device's policy), and
- * removes the file. What became of it is logged; why it was not carried out is in IMAGE.unlock.refused before the file goes.
+ * Takes IMAGE.unlock up, if it is there: ends the lock of the partition that it names (0: of the
+ * device's policy), and removes the file. What became of it is logged; why it was not carried out
+ * is in IMAGE.unlock.refused before the file goes.
  */
 void unlock_take(struct engine *engine, const char *image);
 

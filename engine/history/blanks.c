@@ -49,7 +49,10 @@ int blanks_decode(struct blanks *blanks, const uint8_t *from, uint32_t length)
 
 void blanks_begin(struct blanks *blanks, uint64_t sequence)
 {
-	/* Moments are ends of slots: that of this one is the first that is not kept. Bound 0 is no moment. */
+	/*
+	 * Moments are ends of slots: that of this one is the first that is not kept. Bound 0 is no
+	 * moment.
+	 */
 	uint64_t from = max_u64(slot_begin(sequence), 1);
 
 	if (blanks->since)
@@ -66,7 +69,9 @@ static void take_out(struct blanks *blanks, uint32_t at)
 		(blanks->count - at) * sizeof(blanks->list[0]));
 }
 
-/* Makes one of the two neighbours that are nearest to one another, `last` being behind all of them. */
+/*
+ * Makes one of the two neighbours that are nearest to one another, `last` being behind all of them.
+ */
 static void join_nearest(struct blanks *blanks, struct blank *last)
 {
 	uint32_t nearest = blanks->count - 1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Tables of the root whose entries have a fixed size, by number, so many in a record. Only ever read as a whole, and as of now.
+ * Tables of the root whose entries have a fixed size, by number, so many in a record. Only ever
+ * read as a whole, and as of now.
  */
 #ifndef MUNINN_ENGINE_HISTORY_CHUNKED_H
 #define MUNINN_ENGINE_HISTORY_CHUNKED_H
@@ -15,11 +16,16 @@ struct chunked {
 	uint32_t entries, entry_bytes; /* of a record */
 };
 
-/* Calls `take` for entries 0..count - 1, in order. Its errors, and -EBADMSG (one is missing), -EIO. */
+/*
+ * Calls `take` for entries 0..count - 1, in order. Its errors, and -EBADMSG (one is missing), -EIO.
+ */
 int chunked_load(struct record_store *store, const struct chunked *table, uint32_t count,
 		 int (*take)(void *context, uint32_t number, const uint8_t *entry), void *context);
 
-/* Puts entry `number`: the next one behind the last, or, with `replaces`, in the place of one. -ENOSPC, -EIO, -EBADMSG. */
+/*
+ * Puts entry `number`: the next one behind the last, or, with `replaces`, in the place of one.
+ * -ENOSPC, -EIO, -EBADMSG.
+ */
 int chunked_put(const struct record_writer *writer, const struct chunked *table, uint32_t number,
 		bool replaces, const uint8_t *entry);
 

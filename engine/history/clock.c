@@ -87,7 +87,10 @@ uint64_t clock_cut(const struct clock_spans *spans, uint64_t sequence, uint64_t 
 
 /* ---- spans ---- */
 
-/* The span that a clock is in which says `now_ms`; empty if it is not behind the latest time on record. */
+/*
+ * The span that a clock is in which says `now_ms`; empty if it is not behind the latest time on
+ * record.
+ */
 static int present_span(struct engine *engine, const struct history *device, uint64_t now_ms,
 			struct clock_span *span)
 {
@@ -103,15 +106,19 @@ static int present_span(struct engine *engine, const struct history *device, uin
 	    now_ms >= engine->doubts.begun_ms)
 		span->from_ms = engine->doubts.begun_ms;
 	/*
-	 * From before the device was made, as clocks come from that have lost their battery: what is on record was not ahead of
-	 * that, and no time until then means anything else than it did.
+	 * From before the device was made, as clocks come from that have lost their battery: what
+	 * is on record was not ahead of that, and no time until then means anything else than it
+	 * did.
 	 */
 	if (!result && span->from_ms)
 		span->until_ms = latest_ms;
 	return result;
 }
 
-/* Takes a span in. False: it was there. Those on record were noted one after the other, so it is with the last ones. */
+/*
+ * Takes a span in. False: it was there. Those on record were noted one after the other, so it is
+ * with the last ones.
+ */
 static bool add_span(struct clock_spans *spans, const struct clock_span *span)
 {
 	struct clock_span *last = spans->count ? &spans->list[spans->count - 1] : NULL;

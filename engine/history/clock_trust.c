@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The administrator's word that the clock is right now, after it had been ahead: what is on record as of later than now was before
- * it, and times count by the clock again.
+ * The administrator's word that the clock is right now, after it had been ahead: what is on record
+ * as of later than now was before it, and times count by the clock again.
  */
 #include "common/bytes.h"
 #include "engine/history/clock.h"
@@ -11,8 +11,8 @@
 /* ---- what is kept ---- */
 
 /*
- * What a policy promises goes by ages, and those change: what it may have given up by the wrong clock does not come back. Moments of
- * intervals count from there on.
+ * What a policy promises goes by ages, and those change: what it may have given up by the wrong
+ * clock does not come back. Moments of intervals count from there on.
  */
 static int raise_floor(struct engine_txn *txn, const struct partition *root, uint64_t id)
 {
@@ -80,7 +80,10 @@ static int raise_floors(struct engine_txn *txn, struct partition *root)
 
 /* ---- the word ---- */
 
-/* The cut at `sequence`, and the span up to now: earlier ones that go on behind it, or have no place, are of the same. */
+/*
+ * The cut at `sequence`, and the span up to now: earlier ones that go on behind it, or have no
+ * place, are of the same.
+ */
 static void add_cut(struct clock_spans *spans, uint64_t sequence, uint64_t from_ms, uint64_t now_ms)
 {
 	while (spans->cut_count && (spans->cuts[spans->cut_count - 1].until_ms > now_ms ||

@@ -9,8 +9,9 @@
 /* ---- who stands on whom ---- */
 
 /*
- * Notes that clone `index` stands on a bound of a partition. That one's index is not free from then on: a rollback of the
- * device may take both out of the table, and versions of the device still show the clone.
+ * Notes that clone `index` stands on a bound of a partition. That one's index is not free from then
+ * on: a rollback of the device may take both out of the table, and versions of the device still
+ * show the clone.
  */
 static int stand_on(struct engine_txn *txn, struct partition *root, struct partition *source,
 		    uint64_t bound, uint16_t index)
@@ -44,7 +45,10 @@ int clones_remove(struct engine_txn *txn, struct partition *root, struct partiti
 	if (result && result != -EEXIST)
 		return result;
 	partition_mark_history(txn, root);
-	/* Should a rollback of the device bring it back, its versions are gone: nobody looked after them meanwhile. */
+	/*
+	 * Should a rollback of the device bring it back, its versions are gone: nobody looked after
+	 * them meanwhile.
+	 */
 	left.removed = true;
 	left.clones = partition->history.clones;
 	left.versions.generation = partition->history.versions.generation;
@@ -53,7 +57,10 @@ int clones_remove(struct engine_txn *txn, struct partition *root, struct partiti
 
 /* ---- making ---- */
 
-/* When the contents of a moment came about. 0: the table of times has ended since, with the history around the moment. */
+/*
+ * When the contents of a moment came about. 0: the table of times has ended since, with the history
+ * around the moment.
+ */
 static int time_of_bound(struct engine *engine, const struct partition *root, uint64_t bound,
 			 uint64_t *ms)
 {
@@ -144,7 +151,10 @@ static int make_clone(struct engine_txn *txn, struct cloning *cloning, uint64_t 
 	return result;
 }
 
-/* Learns when the contents of the clone came about. A version tells it longer than the table of times. */
+/*
+ * Learns when the contents of the clone came about. A version tells it longer than the table of
+ * times.
+ */
 static int learn_time(struct engine_txn *txn, struct cloning *cloning, struct engine_moment moment)
 {
 	struct engine *engine = txn->engine;
@@ -182,7 +192,10 @@ int engine_clone(struct engine_txn *txn, uint64_t source, struct engine_moment m
 		result = moment_resolve(txn, cloning.source, moment, &cloning.bound);
 		if (!result)
 			result = partition_as_of(engine, source, cloning.bound, &cloning.state);
-		/* The bound is one of the partition of now: an earlier one of that ID is another one. */
+		/*
+		 * The bound is one of the partition of now: an earlier one of that ID is another
+		 * one.
+		 */
 		if (!result && cloning.state.index != cloning.source->index)
 			result = -ENOENT;
 		if (!result)

@@ -5,7 +5,10 @@
 
 #include "engine/objects/objects.h"
 
-/* A partition is about to be removed: keeps its index if clones stand on it; *kept = whether it did. */
+/*
+ * A partition is about to be removed: keeps its index if clones stand on it; *kept = whether it
+ * did.
+ */
 int clones_remove(struct engine_txn *txn, struct partition *root, struct partition *partition,
 		  bool *kept);
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Differences between two moments of a partition. What was not touched in between is told by sequence numbers: an object by
- * that of its last modification, a piece by that of its record.
+ * Differences between two moments of a partition. What was not touched in between is told by
+ * sequence numbers: an object by that of its last modification, a piece by that of its record.
  */
 #include "common/bytes.h"
 #include "engine/objects/data.h"
 
-/* Objects and pieces that are looked at in one call; objects of which it is known that nothing was put count as less. */
+/*
+ * Objects and pieces that are looked at in one call; objects of which it is known that nothing was
+ * put count as less.
+ */
 #define LOOKS_MAX   16384
 #define LOOKS_FULL  16
 #define LOOKS_QUICK 1
@@ -26,8 +29,8 @@ struct window {
 
 /* One of the two moments. */
 struct side {
-	struct target
-		target; /* the object in question; its onode is owned, NULL: it does not exist there */
+	struct target target; /* the object in question; its onode is owned, NULL: it does not exist
+				 there */
 	struct partition state;
 	uint64_t bound;
 	struct window windows[PARTITION_SETS];
@@ -40,7 +43,10 @@ struct diff {
 	struct engine_diff_cursor *cursor;
 	struct engine_difference *found;
 	uint32_t looks; /* left */
-	/* Nothing was rolled back between the moments, so what was not put between them is the same. */
+	/*
+	 * Nothing was rolled back between the moments, so what was not put between them is the
+	 * same.
+	 */
 	bool is_one_line;
 };
 
@@ -59,7 +65,10 @@ static int open_side(struct engine_txn *txn, struct partition *current, struct e
 	return result;
 }
 
-/* Whether the later moment's reader sees all that the earlier one's sees, under the same keys, and only what was put since besides. */
+/*
+ * Whether the later moment's reader sees all that the earlier one's sees, under the same keys, and
+ * only what was put since besides.
+ */
 static bool are_on_one_line(const struct diff *diff)
 {
 	const struct engine *engine = diff->txn->engine;
@@ -145,7 +154,9 @@ static bool has_object(const struct side *side, uint64_t id)
 	return has;
 }
 
-/* Moves the cursor to the first object of either side from its own on. -ENOENT: there are no more. */
+/*
+ * Moves the cursor to the first object of either side from its own on. -ENOENT: there are no more.
+ */
 static int find_object(struct diff *diff)
 {
 	uint64_t id = diff->cursor->object, next = 0;
@@ -164,7 +175,10 @@ static int find_object(struct diff *diff)
 	return 0;
 }
 
-/* Whether the object, which both sides have, is the same for certain: nothing was put under it between them. */
+/*
+ * Whether the object, which both sides have, is the same for certain: nothing was put under it
+ * between them.
+ */
 static bool is_untouched(const struct diff *diff)
 {
 	const struct record_store *store = diff->txn->engine->store;
@@ -216,7 +230,10 @@ static bool is_own(const struct side *side, uint64_t sequence)
 	return !side->state.origin.index || sequence >= side->state.origin.since;
 }
 
-/* Whether a number means the same on both sides. A transaction may have changed a clone and its source, and a refresh came between. */
+/*
+ * Whether a number means the same on both sides. A transaction may have changed a clone and its
+ * source, and a refresh came between.
+ */
 static bool is_of_same(const struct diff *diff, uint64_t sequence)
 {
 	return is_own(&diff->from, sequence) == is_own(&diff->to, sequence);
@@ -319,8 +336,8 @@ static uint64_t next_piece(const struct diff *diff, uint64_t piece)
 }
 
 /*
- * The next range of data that differs: it begins in the first piece that does, and goes on as long as each next one differs
- * from its first byte on. 1: reported; 0: go on.
+ * The next range of data that differs: it begins in the first piece that does, and goes on as long
+ * as each next one differs from its first byte on. 1: reported; 0: go on.
  */
 static int compare_data(struct diff *diff)
 {
@@ -382,7 +399,9 @@ static int compare_attributes(struct diff *diff)
 	return same ? 0 : 1;
 }
 
-/* Does what the cursor's stage asks for. 1: a difference was reported; 0: go on; -ENOENT: the end. */
+/*
+ * Does what the cursor's stage asks for. 1: a difference was reported; 0: go on; -ENOENT: the end.
+ */
 static int step(struct diff *diff)
 {
 	int result = 0;

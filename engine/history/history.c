@@ -84,8 +84,8 @@ static bool has_length(uint16_t index, uint8_t format, uint32_t length)
 }
 
 /*
- * To older programs the device had no moments that lay behind while a partition kept nothing, and none of intervals while one gave
- * anything up. The last slot is the present one.
+ * To older programs the device had no moments that lay behind while a partition kept nothing, and
+ * none of intervals while one gave anything up. The last slot is the present one.
  */
 static void decode_older(struct device_history *device)
 {
@@ -211,7 +211,10 @@ int history_load(struct engine *engine, uint16_t index, uint64_t created_sequenc
 	*history = found;
 	if (result || index == RECORD_ROOT_INDEX)
 		return result;
-	/* What is recorded of a partition that comes back begins anew at once, but by older programs. */
+	/*
+	 * What is recorded of a partition that comes back begins anew at once, but by older
+	 * programs.
+	 */
 	if (found.created_sequence != created_sequence)
 		vanished = timeline_vanished(&engine->timeline, created_sequence);
 	else if (put)
@@ -220,8 +223,9 @@ int history_load(struct engine *engine, uint16_t index, uint64_t created_sequenc
 	    (found.created_sequence == created_sequence && found.valid_sequence >= vanished))
 		return result;
 	/*
-	 * While it was gone nobody looked after what it had kept. What is recorded from now on is valid again. But clones
-	 * stand on an index, whoever has it: on an earlier or a later owner, or on this one.
+	 * While it was gone nobody looked after what it had kept. What is recorded from now on is
+	 * valid again. But clones stand on an index, whoever has it: on an earlier or a later
+	 * owner, or on this one.
 	 */
 	*history = history_new(index, created_sequence);
 	history->valid_sequence = max_u64(created_sequence, vanished);
@@ -318,7 +322,10 @@ static int first_horizon(struct engine *engine, const struct history *history,
 	/* What is said of the whole device holds as far as it does for every partition. */
 	if (history == device) {
 		limit = max_u64(limit, device->device.lossy_removed);
-		/* Those that give up for room have all that is newer than this, whatever else they keep. */
+		/*
+		 * Those that give up for room have all that is newer than this, whatever else they
+		 * keep.
+		 */
 		if (device->device.lossy)
 			limit = max_u64(limit, device->device.reclaimed);
 	}
@@ -480,8 +487,8 @@ static int kept_by_version(struct engine *engine, struct partition *partition, u
 }
 
 /*
- * Whether a clone stands, or is still to be seen standing, on `bound` of a partition. Its set is the index's: it may be of one
- * that had it before a rollback of the device.
+ * Whether a clone stands, or is still to be seen standing, on `bound` of a partition. Its set is
+ * the index's: it may be of one that had it before a rollback of the device.
  */
 static int kept_by_clone(struct engine *engine, struct partition *partition, uint64_t bound)
 {

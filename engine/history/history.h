@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What is known about the history of a partition, or of the whole device: the versions that are kept, what else is, and
- * how far back it reaches. Kept in a record of its own that no rollback hides. Byte layout in docs/objects.md.
+ * What is known about the history of a partition, or of the whole device: the versions that are
+ * kept, what else is, and how far back it reaches. Kept in a record of its own that no rollback
+ * hides. Byte layout in docs/objects.md.
  */
 #ifndef MUNINN_ENGINE_HISTORY_HISTORY_H
 #define MUNINN_ENGINE_HISTORY_HISTORY_H
@@ -15,7 +16,10 @@
 #include "engine/sets/idset.h"
 
 #define HISTORY_FORMAT 5
-/* Does not tell the device's blanks; and what it says of a partition may be of before that one came back. */
+/*
+ * Does not tell the device's blanks; and what it says of a partition may be of before that one came
+ * back.
+ */
 #define HISTORY_FORMAT_4 4
 /* The root's ends before the number of rollbacks of objects: there are none. */
 #define HISTORY_FORMAT_3 3
@@ -43,10 +47,10 @@ struct device_history {
 	uint32_t object_rollbacks; /* of single objects */
 	uint32_t lossy;            /* partitions with a policy of their own that gives history up */
 	uint32_t losing; /* those of them whose policy does so without need: ENGINE_RETAIN_NONE */
-	uint32_t particular; /* partitions with a policy of their own */
-	uint32_t clones;     /* that were ever made */
-	uint64_t
-		lossy_removed; /* no moment of the device before it: what lossy ones gave up that are gone */
+	uint32_t particular;      /* partitions with a policy of their own */
+	uint32_t clones;          /* that were ever made */
+	uint64_t lossy_removed;   /* no moment of the device before it: what lossy ones gave up that
+				     are gone */
 	uint64_t locked_until_ms; /* the latest of any partition */
 	/* The table of times: see times.h. */
 	uint32_t times, times_first;
@@ -60,7 +64,10 @@ struct device_history {
 
 struct history {
 	uint64_t created_sequence; /* of the partition that it is about */
-	/* What it says began here. A rollback of the device since which the partition was not there ends it. */
+	/*
+	 * What it says began here. A rollback of the device since which the partition was not there
+	 * ends it.
+	 */
 	uint64_t valid_sequence;
 	uint32_t next_version; /* the number that the next version gets if no kept one has it */
 	bool particular;       /* has a policy of its own; otherwise the device's counts */
@@ -77,16 +84,23 @@ struct history {
 /* What holds for a partition, or with index 0 for the device, about which nothing is recorded. */
 struct history history_new(uint16_t index, uint64_t created_sequence);
 
-/* Encodes into `to`, and returns the length: HISTORY_BYTES, or HISTORY_DEVICE_BYTES with index 0. */
+/*
+ * Encodes into `to`, and returns the length: HISTORY_BYTES, or HISTORY_DEVICE_BYTES with index 0.
+ */
 uint32_t history_encode(const struct history *history, uint16_t index, uint8_t *to);
 
 /* -EBADMSG. */
 int history_decode(struct history *history, uint16_t index, const uint8_t *from, uint32_t length);
 
-/* Reads the history of an index, whoever it belongs to. Nothing is recorded: history_new with no partition. */
+/*
+ * Reads the history of an index, whoever it belongs to. Nothing is recorded: history_new with no
+ * partition.
+ */
 int history_read(struct record_store *store, uint16_t index, struct history *history);
 
-/* The same for an owner that was created at `created_sequence`; that of another one counts as none. */
+/*
+ * The same for an owner that was created at `created_sequence`; that of another one counts as none.
+ */
 int history_load(struct engine *engine, uint16_t index, uint64_t created_sequence,
 		 struct history *history);
 
@@ -109,21 +123,22 @@ static inline uint64_t history_element(uint64_t bound, uint32_t number)
 }
 
 /*
- * The lowest bound of a set of versions or clones that is >= `sequence`; RECORD_NEWEST when there is none. `number` (may
- * be NULL) = its version number or index.
+ * The lowest bound of a set of versions or clones that is >= `sequence`; RECORD_NEWEST when there
+ * is none. `number` (may be NULL) = its version number or index.
  */
 int history_next_kept(const struct idset *set, uint64_t sequence, uint64_t *bound,
 		      uint32_t *number);
 
 /*
- * From when on every moment of a partition (or of the device) can be reached: a bound. `device` = the root's.
+ * From when on every moment of a partition (or of the device) can be reached: a bound. `device` =
+ * the root's.
  */
 int history_horizon(struct engine *engine, const struct history *history,
 		    const struct history *device, uint64_t created_sequence, uint64_t *horizon);
 
 /*
- * The same for the device, but before its last blank too. `device` = the root's: for its moments, and for what is kept of what is
- * no partition's any more.
+ * The same for the device, but before its last blank too. `device` = the root's: for its moments,
+ * and for what is kept of what is no partition's any more.
  */
 int history_device_horizon(struct engine *engine, const struct history *device, uint64_t *horizon);
 
@@ -135,14 +150,14 @@ uint64_t history_device_next(const struct engine *engine, const struct history *
 			     uint64_t horizon, uint64_t bound);
 
 /*
- * Whether `bound` is kept in a partition (or in the root: in the whole device) by a version, or because a clone stands on it,
- * however old it is. 0 or -ENOENT.
+ * Whether `bound` is kept in a partition (or in the root: in the whole device) by a version, or
+ * because a clone stands on it, however old it is. 0 or -ENOENT.
  */
 int history_keeps(struct engine *engine, struct partition *partition, uint64_t bound);
 
 /*
- * Whether `bound` can be reached in a partition (or in the root: in the whole device): it is not before the horizon, or it
- * is kept. 0, -ENOENT, or, of the device in one of its blanks, -ENODATA.
+ * Whether `bound` can be reached in a partition (or in the root: in the whole device): it is not
+ * before the horizon, or it is kept. 0, -ENOENT, or, of the device in one of its blanks, -ENODATA.
  */
 int history_reaches(struct engine *engine, struct partition *partition, uint64_t bound);
 
@@ -150,22 +165,24 @@ int history_reaches(struct engine *engine, struct partition *partition, uint64_t
 int history_set_shows(const struct idset *set, uint64_t from, uint64_t to, bool *shows);
 
 /*
- * *shows becomes true if a moment from `from` to `to` can be reached in a partition by itself, or in the root: of the device.
+ * *shows becomes true if a moment from `from` to `to` can be reached in a partition by itself, or
+ * in the root: of the device.
  */
 int history_shows(struct engine *engine, struct partition *partition, uint64_t from, uint64_t to,
 		  bool *shows);
 
 /*
- * From which bound on moments of a policy's intervals are kept, of a partition (or of the device); RECORD_NEWEST: none are.
- * What is older was kept by another policy, or by none, so it may be there in part only.
+ * From which bound on moments of a policy's intervals are kept, of a partition (or of the device);
+ * RECORD_NEWEST: none are. What is older was kept by another policy, or by none, so it may be there
+ * in part only.
  */
 uint64_t history_intervals_since(const struct history *history, const struct history *device,
 				 uint64_t created_sequence);
 
 /*
- * Lowers *lowest to the first bound >= `sequence` that a policy keeps as the moment of an interval, if that is lower. Only
- * what still can be reached counts: a record that is needed later may be superseded, or lack its onode, at a moment that is
- * gone.
+ * Lowers *lowest to the first bound >= `sequence` that a policy keeps as the moment of an interval,
+ * if that is lower. Only what still can be reached counts: a record that is needed later may be
+ * superseded, or lack its onode, at a moment that is gone.
  */
 int history_lower_by_interval(struct engine *engine, const struct history *history,
 			      const struct history *device, uint64_t created_sequence,
@@ -174,7 +191,10 @@ int history_lower_by_interval(struct engine *engine, const struct history *histo
 /* Whether a policy keeps nothing but the present and versions. */
 bool history_keeps_nothing(const struct engine_retention *policy);
 
-/* The moment that a policy with intervals keeps at or before `ms`, as a time; 0: none, at the judged time `now_ms`. */
+/*
+ * The moment that a policy with intervals keeps at or before `ms`, as a time; 0: none, at the
+ * judged time `now_ms`.
+ */
 uint64_t history_interval_before(const struct engine_retention *policy, uint64_t now_ms,
 				 uint64_t ms);
 

@@ -43,7 +43,10 @@ void kept_forget(struct kept *kept)
 	pthread_mutex_unlock(&kept->mutex);
 }
 
-/* Versions of one partition lie side by side: none takes another one's place while there are enough. */
+/*
+ * Versions of one partition lie side by side: none takes another one's place while there are
+ * enough.
+ */
 static struct kept_bound *bound_place(struct kept *kept, uint64_t id, uint32_t version)
 {
 	uint64_t place = ((id * HASH_FACTOR) >> 32) + version;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What is kept in memory of versions and moments from one transaction to the next: which bound a version has, and what the
- * state of a partition was as of a bound. Neither changes but by what calls kept_forget. Two tables of fixed size, in which an
- * entry takes the place of another one. Thread-safe.
+ * What is kept in memory of versions and moments from one transaction to the next: which bound a
+ * version has, and what the state of a partition was as of a bound. Neither changes but by what
+ * calls kept_forget. Two tables of fixed size, in which an entry takes the place of another one.
+ * Thread-safe.
  */
 #ifndef MUNINN_ENGINE_HISTORY_KEPT_H
 #define MUNINN_ENGINE_HISTORY_KEPT_H

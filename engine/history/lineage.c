@@ -101,7 +101,10 @@ int lineage_get(struct record_store *store, struct record_key key, uint64_t boun
 			return result;
 		if (known)
 			return known;
-		/* What is older belongs to an earlier partition of this index, or to what a refresh replaced. */
+		/*
+		 * What is older belongs to an earlier partition of this index, or to what a refresh
+		 * replaced.
+		 */
 		if (!result && info->sequence >= (entry.origin.index ? entry.origin.since
 								     : entry.created_sequence))
 			return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Where clones find what they have not got themselves. A record that a clone's index does not have is that of its source's
- * index as of the clone's origin, and so on. Everything that reads goes through record_get, which asks here, so that
- * nobody else knows of it.
+ * Where clones find what they have not got themselves. A record that a clone's index does not have
+ * is that of its source's index as of the clone's origin, and so on. Everything that reads goes
+ * through record_get, which asks here, so that nobody else knows of it.
  */
 #ifndef MUNINN_ENGINE_HISTORY_LINEAGE_H
 #define MUNINN_ENGINE_HISTORY_LINEAGE_H
@@ -27,7 +27,10 @@ struct lineage_entry {
 struct record_lineage {
 	pthread_mutex_t mutex;
 	struct lineage_entry entries[LINEAGE_ENTRIES];
-	/* Indices that may be those of clones: somebody has seen such a state. Read without the mutex. */
+	/*
+	 * Indices that may be those of clones: somebody has seen such a state. Read without the
+	 * mutex.
+	 */
 	uint8_t clones[(UINT16_MAX + 1) / 8];
 };
 

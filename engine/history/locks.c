@@ -124,7 +124,10 @@ int locks_check_all(struct engine_txn *txn)
 	device = &root->history.device;
 	if (root->history.retention.locked_until_ms > txn->time_ms)
 		result = -EPERM;
-	/* The latest lock may have been of one that was removed when it was over, by a clock that has been set back since. */
+	/*
+	 * The latest lock may have been of one that was removed when it was over, by a clock that
+	 * has been set back since.
+	 */
 	else if (device->locked_until_ms > txn->time_ms)
 		result = check_each(txn, root, check_unlocked, 0) ? -EPERM : 0;
 	partition_release(txn->engine, root);

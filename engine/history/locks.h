@@ -6,8 +6,9 @@
 #include "engine/objects/objects.h"
 
 /*
- * Whether a policy keeps every moment as long as `now_ms` says. A lock keeps all that the policy does not limit: with the kind
- * `snapshots` and no keep_all_ms it is as `all` until it ends, or any write could make room of what is locked.
+ * Whether a policy keeps every moment as long as `now_ms` says. A lock keeps all that the policy
+ * does not limit: with the kind `snapshots` and no keep_all_ms it is as `all` until it ends, or any
+ * write could make room of what is locked.
  */
 bool locks_keep_all(const struct engine_retention *policy, uint64_t now_ms);
 
@@ -15,12 +16,15 @@ bool locks_keep_all(const struct engine_retention *policy, uint64_t now_ms);
 bool locks_keeps_less(const struct engine_retention *now, const struct engine_retention *wanted);
 
 /*
- * Whether the whole device may go back to `bound`. -EPERM: a partition whose retention is locked would vanish, and with it the
- * lock. -EIO, -EBADMSG.
+ * Whether the whole device may go back to `bound`. -EPERM: a partition whose retention is locked
+ * would vanish, and with it the lock. -EIO, -EBADMSG.
  */
 int locks_check_rollback(struct engine_txn *txn, uint64_t bound);
 
-/* Whether nothing is locked. -EPERM: the retention of the device, or of a partition, is, or that of one can't be read. */
+/*
+ * Whether nothing is locked. -EPERM: the retention of the device, or of a partition, is, or that of
+ * one can't be read.
+ */
 int locks_check_all(struct engine_txn *txn);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The modifications of one object, newest first. Each left an onode (or a tombstone), so going from one to the one before is
- * one look-up, whatever else was done meanwhile.
+ * The modifications of one object, newest first. Each left an onode (or a tombstone), so going from
+ * one to the one before is one look-up, whatever else was done meanwhile.
  */
 #include "common/bytes.h"
 #include "engine/history/clock.h"
@@ -82,7 +82,10 @@ static int reaches(const struct walk *walk)
 	return history_reaches(walk->txn->engine, walk->partition, walk->bound);
 }
 
-/* When a modification was: its own time if that fits what is known of its number, or what its number tells. */
+/*
+ * When a modification was: its own time if that fits what is known of its number, or what its
+ * number tells.
+ */
 static int set_time(const struct walk *walk, struct engine_modification *modification)
 {
 	struct engine *engine = walk->txn->engine;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What merging must keep, told to the record store: what is found at the present, at the end of every kept version, and at
- * every moment that can be reached, of objects that exist there. And when to merge.
+ * What merging must keep, told to the record store: what is found at the present, at the end of
+ * every kept version, and at every moment that can be reached, of objects that exist there. And
+ * when to merge.
  */
 #include <errno.h>
 
@@ -15,23 +16,27 @@
 enum {
 	/* Segments with more live bytes are left alone; the paper takes 80 %. */
 	LIVE_PERMILLE_MAX = 800,
-	/* By itself merging stops earlier: writers wait for it, and what is gained gets less and less. */
+	/* By itself merging stops earlier: writers wait for it, and what is gained gets less and
+	   less. */
 	LIVE_PERMILLE_AUTOMATIC = 700,
 	SEGMENTS_AT_ONCE = 8,
 	/* A step is worth it when it gains more than this part of what it frees. */
 	GAIN_PART = 16,
-	/* At most, before one transaction, so that none waits long; and none once so many pages have been read. */
+	/* At most, before one transaction, so that none waits long; and none once so many pages
+	   have been read. */
 	STEPS_PER_TRANSACTION = 6,
 	READS_PER_TRANSACTION = 4096,
 	/* Steps in a row that found nothing, after which history is given up ... */
 	FUTILE_STEPS_RECLAIM = 2,
 	/* ... that took so many times the room that is short. */
 	RECLAIM_FACTOR = 2,
-	/* Before a single command that puts much; it ends sooner, with the room or without anything more to merge. */
+	/* Before a single command that puts much; it ends sooner, with the room or without anything
+	   more to merge. */
 	STEPS_FOR_ONE_MAX = 16384,
 	/* A sealed segment is not quite full. */
 	ROOM_LOST_PART = 16,
-	/* Between two tries after a walk over all segments found nothing: transactions, or time, in which some may have grown old. */
+	/* Between two tries after a walk over all segments found nothing: transactions, or time, in
+	   which some may have grown old. */
 	FUTILE_TRANSACTIONS = 256,
 	FUTILE_MS = 10000,
 };
@@ -184,8 +189,8 @@ static uint64_t next_of_device(const struct keep_context *context, uint64_t sequ
 }
 
 /*
- * The lowest bound >= `sequence` that is kept of an index: by the device, which can show more than an owner that was gone for a
- * while, or kept nothing later, or by the owner, from `horizon` on.
+ * The lowest bound >= `sequence` that is kept of an index: by the device, which can show more than
+ * an owner that was gone for a while, or kept nothing later, or by the owner, from `horizon` on.
  */
 static int lowest_kept(struct keep_context *context, uint64_t sequence, uint64_t horizon,
 		       uint64_t *lowest)
@@ -200,7 +205,10 @@ static int lowest_kept(struct keep_context *context, uint64_t sequence, uint64_t
 		set = history_versions(engine, context->owner.partition);
 		result = lower(&set, sequence, lowest);
 	}
-	/* Rollbacks of the device may have changed who has the index; clones may stand on any of them. */
+	/*
+	 * Rollbacks of the device may have changed who has the index; clones may stand on any of
+	 * them.
+	 */
 	if (!result && context->owner.index != RECORD_ROOT_INDEX &&
 	    history_of(context)->clones.count) {
 		struct partition any = { .index = context->owner.index,
@@ -251,7 +259,10 @@ static bool add_bound(uint64_t *bounds, uint32_t *count, uint64_t bound)
 	return true;
 }
 
-/* A rollback to a number not before the record's may bring it back: it is looked for at the first moment from then on. */
+/*
+ * A rollback to a number not before the record's may bring it back: it is looked for at the first
+ * moment from then on.
+ */
 static int add_first_behind(struct keep_context *context, uint64_t rolled_back_at, uint64_t to,
 			    uint64_t sequence, uint64_t horizon, uint64_t *bounds, uint32_t *count)
 {
@@ -372,7 +383,10 @@ static int find_state(struct keep_context *context, uint16_t index, uint64_t bou
 	return context->state.known ? 0 : result;
 }
 
-/* The object as of `bound`; NULL when it does not exist there. Negative errno when that can't be read. */
+/*
+ * The object as of `bound`; NULL when it does not exist there. Negative errno when that can't be
+ * read.
+ */
 static int find_object(struct keep_context *context, const struct record_key *key, uint64_t bound)
 {
 	int result;
@@ -403,7 +417,9 @@ static bool object_reaches(const struct onode *onode, uint32_t piece, uint64_t s
 		return false;
 	if (piece >= ENGINE_PIECES_MAX)
 		return sequence >= onode->head.created_sequence;
-	/* One that came back after it had been removed has data from before it was created again. */
+	/*
+	 * One that came back after it had been removed has data from before it was created again.
+	 */
 	extent = extents_find(&onode->extents, piece);
 	return extent && sequence >= extent->min_sequence;
 }
@@ -418,8 +434,8 @@ static bool is_reachable(void *context_, const struct record_key *key,
 	    !learn_owner(context, key->partition))
 		return true;
 	/*
-	 * A rollback of the device may bring back who it belonged to. And were the newest history of an index dropped, an older one, of
-	 * an earlier owner, would be the newest.
+	 * A rollback of the device may bring back who it belonged to. And were the newest history
+	 * of an index dropped, an older one, of an earlier owner, would be the newest.
 	 */
 	if (key->identifier == RECORD_ID_LASTING || key->identifier == RECORD_ID_HISTORY)
 		return true;
@@ -452,7 +468,10 @@ static bool keeps_lone_tombstone(void *context_, const struct record_key *key,
 		return true;
 	if (context->root->history.device.clones == 0)
 		return false;
-	/* What a rollback of the device hides may be of a later owner of the index, which another rollback brings back. */
+	/*
+	 * What a rollback of the device hides may be of a later owner of the index, which another
+	 * rollback brings back.
+	 */
 	return !is_of_owner(context, info->sequence) || context->owner.partition->origin.index ||
 	       timeline_vanished(&context->engine->timeline, info->sequence);
 }
@@ -481,7 +500,9 @@ static int reclaim(struct engine *engine, uint32_t segments)
 {
 	int result = -EAGAIN;
 
-	/* It takes a little room itself, so a device that is full of what is needed does it once. */
+	/*
+	 * It takes a little room itself, so a device that is full of what is needed does it once.
+	 */
 	if (engine->transactions > engine->reclaimed_at)
 		result = retention_reclaim(
 			engine, segments * RECLAIM_FACTOR * engine->segment_bytes, RECORD_NEWEST);
@@ -518,8 +539,8 @@ int engine_merge(struct engine *engine, struct engine_merge_result *total)
 }
 
 /*
- * Whether a step was worth its time: what it moved takes clearly fewer segments than it freed. Otherwise what is there is needed,
- * whatever a single segment looks like.
+ * Whether a step was worth its time: what it moved takes clearly fewer segments than it freed.
+ * Otherwise what is there is needed, whatever a single segment looks like.
  */
 static bool has_gained(const struct record_merge *merge)
 {
@@ -527,14 +548,14 @@ static bool has_gained(const struct record_merge *merge)
 }
 
 /*
- * One step for a store that is `shortage` segments short of room. -EAGAIN: it gained nothing. *pages_read grows by those that it
- * read.
+ * One step for a store that is `shortage` segments short of room. -EAGAIN: it gained nothing.
+ * *pages_read grows by those that it read.
  */
 static int make_some_room(struct engine *engine, uint32_t shortage, uint64_t *pages_read)
 {
 	/*
-	 * Several at once share the waits for the host's storage; the lower the room, the more, so that merging keeps up
-	 * with writing.
+	 * Several at once share the waits for the host's storage; the lower the room, the more, so
+	 * that merging keeps up with writing.
 	 */
 	struct record_merge merge = { .segments_wanted =
 					      (uint32_t)max_u64(shortage, SEGMENTS_AT_ONCE),
@@ -556,7 +577,10 @@ static int make_some_room(struct engine *engine, uint32_t shortage, uint64_t *pa
 	return result;
 }
 
-/* Whether all segments have been looked at for nothing, and nothing has happened since that could have changed that. */
+/*
+ * Whether all segments have been looked at for nothing, and nothing has happened since that could
+ * have changed that.
+ */
 static bool is_pointless(struct engine *engine)
 {
 	uint64_t now = engine_time_now(engine);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Moments of the past as bounds of sequence numbers: versions, times, numbers, and views, which are numbers for any of them. */
+/*
+ * Moments of the past as bounds of sequence numbers: versions, times, numbers, and views, which are
+ * numbers for any of them.
+ */
 #include "common/bytes.h"
 #include <assert.h>
 
@@ -25,8 +28,8 @@ static int present(struct engine_txn *txn, uint64_t *bound)
 }
 
 /*
- * All of a writing transaction lies behind the moments that it asks for, if it can be so. Readers of a transaction that has
- * changed something already must do with the moments before its slot.
+ * All of a writing transaction lies behind the moments that it asks for, if it can be so. Readers
+ * of a transaction that has changed something already must do with the moments before its slot.
  */
 static void settle_slot(struct engine_txn *txn)
 {
@@ -103,7 +106,10 @@ int moment_resolve(struct engine_txn *txn, struct partition *partition, struct e
 	if (result)
 		return result;
 	result = resolve_with(txn, partition, &root->history, moment, bound);
-	/* Bound 0: before anything was ever written. An empty device is not what a wrong year should lead to. */
+	/*
+	 * Bound 0: before anything was ever written. An empty device is not what a wrong year
+	 * should lead to.
+	 */
 	if (!result && (*bound < partition->created_sequence || *bound == 0))
 		result = -ENOENT;
 	/* A moment of another partition of its ID, or of none, is no moment of this one. */
@@ -127,7 +133,10 @@ int moment_resolve_object(struct engine_txn *txn, struct partition *partition,
 	}
 	if (moment.kind != ENGINE_AT_SEQUENCE)
 		return moment_resolve(txn, partition, moment, bound);
-	/* Before it was made it had no objects, and to be without them is not what a wrong number should lead to. */
+	/*
+	 * Before it was made it had no objects, and to be without them is not what a wrong number
+	 * should lead to.
+	 */
 	if (moment.value < partition->created_sequence)
 		return -ENOENT;
 	/* The present can be reached even if all up to the end of its slot has been given up. */
@@ -221,8 +230,9 @@ int moment_of_version(struct engine_txn *txn, uint64_t id, uint32_t version, uin
 }
 
 /*
- * As of when a view of one number shows directories, when the moment before it is none of its partition: that one was made behind
- * it, or was gone. What it had when a rollback of the device brought it back is exactly as it was.
+ * As of when a view of one number shows directories, when the moment before it is none of its
+ * partition: that one was made behind it, or was gone. What it had when a rollback of the device
+ * brought it back is exactly as it was.
  */
 static int find_directories(struct engine *engine, const struct partition *partition,
 			    struct view *view)
@@ -239,8 +249,8 @@ static int find_directories(struct engine *engine, const struct partition *parti
 }
 
 /*
- * A sequence number may lie between the moments of partitions. Objects are shown exactly as then, directories as of the moment
- * before it, or not at all when their partition was made behind that.
+ * A sequence number may lie between the moments of partitions. Objects are shown exactly as then,
+ * directories as of the moment before it, or not at all when their partition was made behind that.
  */
 static int resolve_view(struct engine_txn *txn, struct engine_moment moment, struct view *view)
 {
@@ -266,7 +276,10 @@ static int resolve_view(struct engine_txn *txn, struct engine_moment moment, str
 
 uint32_t views_begin(uint64_t now_ms)
 {
-	/* The upper bits of the product with 2^64 divided by the golden ratio: near times lead far apart. */
+	/*
+	 * The upper bits of the product with 2^64 divided by the golden ratio: near times lead far
+	 * apart.
+	 */
 	return (uint32_t)(now_ms * UINT64_C(0x9e3779b97f4a7c15) >> 32) % ENGINE_VIEWS;
 }
 
@@ -277,8 +290,8 @@ static bool is_same_view(const struct view *one, const struct view *other)
 }
 
 /*
- * Who reads at a number asks for it again and again. A clock that was set back makes none old; those that were used while it was
- * ahead count as used now.
+ * Who reads at a number asks for it again and again. A clock that was set back makes none old;
+ * those that were used while it was ahead count as used now.
  */
 static bool is_unused(struct view *view, uint64_t now_ms)
 {
@@ -286,7 +299,10 @@ static bool is_unused(struct view *view, uint64_t now_ms)
 	return !view->bound || now_ms >= view->used_ms + ENGINE_VIEW_UNUSED_MS;
 }
 
-/* The place for a view: where it is, or the next one that is not in use. ENGINE_VIEWS: there is none. */
+/*
+ * The place for a view: where it is, or the next one that is not in use. ENGINE_VIEWS: there is
+ * none.
+ */
 static uint32_t place_of_view(struct engine *engine, const struct view *view, uint64_t now_ms)
 {
 	uint32_t place = ENGINE_VIEWS;

@@ -111,7 +111,10 @@ static void insert(struct object_rollbacks *rollbacks, struct object_rollback ro
 	rollbacks->count++;
 }
 
-/* Where the one at a sequence number is, of which a transaction makes at most one; `count`: there is none. */
+/*
+ * Where the one at a sequence number is, of which a transaction makes at most one; `count`: there
+ * is none.
+ */
 static uint32_t find(const struct object_rollbacks *rollbacks, uint64_t at)
 {
 	uint32_t index = 0;

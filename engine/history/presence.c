@@ -69,8 +69,8 @@ static uint64_t end_of_slot(uint64_t slot)
 }
 
 /*
- * Between two rollbacks of the device a partition can go, but not come back. It is gone at the end of slot `last`: finds the first
- * slot from `first` on at whose end it is.
+ * Between two rollbacks of the device a partition can go, but not come back. It is gone at the end
+ * of slot `last`: finds the first slot from `first` on at whose end it is.
  */
 static int find_gap(struct engine *engine, const struct partition *partition, uint64_t first,
 		    uint64_t last, uint64_t *gap)
@@ -91,8 +91,8 @@ static int find_gap(struct engine *engine, const struct partition *partition, ui
 }
 
 /*
- * Counts those of the versions from the one at `bound` up to the next rollback of the device, at `to`, at which the partition was
- * gone. A rollback begins a slot.
+ * Counts those of the versions from the one at `bound` up to the next rollback of the device, at
+ * `to`, at which the partition was gone. A rollback begins a slot.
  */
 static int count_up_to(struct engine *engine, const struct partition *partition,
 		       const struct idset *versions, uint64_t bound, uint64_t to, uint64_t *missed)

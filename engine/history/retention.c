@@ -33,15 +33,19 @@ static bool is_losing(const struct history *history)
 	return history->particular && history->retention.kind == ENGINE_RETAIN_NONE;
 }
 
-/* How much a policy of its own leaves of the moments of the device: the less, the higher. One that is inherited takes none. */
+/*
+ * How much a policy of its own leaves of the moments of the device: the less, the higher. One that
+ * is inherited takes none.
+ */
 static int loss_of(const struct history *history)
 {
 	return is_losing(history) ? 2 : is_lossy(history) ? 1 : 0;
 }
 
 /*
- * Notes from when on the device has moments, before lossy partitions stop to count as such: what they gave up does not come back.
- * What those that kept nothing gave up beside that is in the blanks.
+ * Notes from when on the device has moments, before lossy partitions stop to count as such: what
+ * they gave up does not come back. What those that kept nothing gave up beside that is in the
+ * blanks.
  */
 static int note_loss(struct engine_txn *txn, struct partition *root)
 {
@@ -54,7 +58,10 @@ static int note_loss(struct engine_txn *txn, struct partition *root)
 	return result;
 }
 
-/* The device has a blank from when the first partition keeps nothing until none does any more. Before it nothing is given up. */
+/*
+ * The device has a blank from when the first partition keeps nothing until none does any more.
+ * Before it nothing is given up.
+ */
 static int follow_losing(const struct engine_txn *txn, struct partition *root)
 {
 	struct device_history *device = &root->history.device;
@@ -141,7 +148,10 @@ int engine_retention_get(struct engine_txn *txn, uint64_t id, struct engine_rete
 	return result;
 }
 
-/* What the transaction changes from here on is under the new policy; an abort brings the old one back. */
+/*
+ * What the transaction changes from here on is under the new policy; an abort brings the old one
+ * back.
+ */
 static void change_policy_of_device(struct engine_txn *txn,
 				    const struct engine_retention *retention)
 {
@@ -152,9 +162,10 @@ static void change_policy_of_device(struct engine_txn *txn,
 }
 
 /*
- * From which moment on a new policy can promise every one: none that the old one may have given up. Under one that keeps nothing,
- * records of a slot took the place of earlier ones, and those that are there still give way to later ones. So the new policy
- * begins a slot, or, in a transaction that has done something already, behind this one.
+ * From which moment on a new policy can promise every one: none that the old one may have given up.
+ * Under one that keeps nothing, records of a slot took the place of earlier ones, and those that
+ * are there still give way to later ones. So the new policy begins a slot, or, in a transaction
+ * that has done something already, behind this one.
  */
 static int floor_of_new(struct engine_txn *txn, const struct partition *root,
 			const struct partition *partition, const struct engine_retention *wanted,
@@ -186,7 +197,10 @@ static int take_policy(struct engine_txn *txn, struct partition *root, struct pa
 
 	if (is_lossy(history))
 		result = note_loss(txn, root);
-	/* Of a moment of the new intervals those have nothing that went by policies of their own, and gave it up. */
+	/*
+	 * Of a moment of the new intervals those have nothing that went by policies of their own,
+	 * and gave it up.
+	 */
 	if (!result && partition == root && retention->keep_interval_ms)
 		result = history_horizon(txn->engine, history, history, 0, &of_device);
 	if (result)
@@ -228,7 +242,10 @@ static int set_policy(struct engine_txn *txn, struct partition *root, struct par
 	if (!administrator && partition != root && loss_of(&wanted) > loss_of(history) &&
 	    root->history.retention.locked_until_ms > txn->time_ms)
 		return -EPERM;
-	/* There and back again it begins a slot each time, so that is done with the room that any number of rollbacks has, too. */
+	/*
+	 * There and back again it begins a slot each time, so that is done with the room that any
+	 * number of rollbacks has, too.
+	 */
 	if (administrator)
 		txn_raise_room(txn, RECORD_ROOM_UPKEEP);
 	else if (!history_keeps_nothing(now) || history_keeps_nothing(retention))
@@ -367,7 +384,9 @@ static int read_history(struct engine_txn *txn, struct partition *root, struct p
 	history->versions = (uint32_t)root->history.versions.count;
 	if (partition == root)
 		return 0;
-	/* Versions of the device at which the partition was not there yet, or gone, are none of it. */
+	/*
+	 * Versions of the device at which the partition was not there yet, or gone, are none of it.
+	 */
 	result = versions_before(engine, root, partition->created_sequence, &older);
 	if (!result)
 		result = presence_count_missed(engine, root, partition, &missed);
@@ -416,7 +435,10 @@ static int note_judged(struct engine_txn *txn, void *context)
 	return 0;
 }
 
-/* Whether a slot has passed since. What is noted is a record: noting it at each step, a merge would never run out of work. */
+/*
+ * Whether a slot has passed since. What is noted is a record: noting it at each step, a merge would
+ * never run out of work.
+ */
 static bool is_due(const struct engine *engine, uint64_t judged_ms)
 {
 	uint64_t interval = engine->options.history_interval_ms;

@@ -6,8 +6,8 @@
 /* ---- by this rollback ---- */
 
 /*
- * Whether the partition that has an index now had it before the rollback, at `bound`, too. One of which the state can't be read
- * counts as such: going back may be what mends it.
+ * Whether the partition that has an index now had it before the rollback, at `bound`, too. One of
+ * which the state can't be read counts as such: going back may be what mends it.
  */
 static bool was_there(struct engine *engine, uint16_t index, uint64_t bound)
 {
@@ -21,7 +21,10 @@ static bool was_there(struct engine *engine, uint16_t index, uint64_t bound)
 	return result ? result != -ENOENT : before.created_sequence == now.created_sequence;
 }
 
-/* Begins anew what is known of a partition. Clones stand on an index, whoever has it: on an earlier or a later owner, or on this one. */
+/*
+ * Begins anew what is known of a partition. Clones stand on an index, whoever has it: on an earlier
+ * or a later owner, or on this one.
+ */
 static void begin_anew(struct engine_txn *txn, struct partition *partition, uint64_t floor)
 {
 	struct history *history = &partition->history;
@@ -93,8 +96,8 @@ int returned_note(struct engine_txn *txn, struct partition *root)
 /* ---- by those of older programs ---- */
 
 /*
- * *gone becomes true if a partition had been removed at `bound`, which the device went back to. Only its removal says so: its state
- * of then may not be kept, that of a partition which stayed.
+ * *gone becomes true if a partition had been removed at `bound`, which the device went back to.
+ * Only its removal says so: its state of then may not be kept, that of a partition which stayed.
  */
 static int was_removed(struct engine *engine, uint16_t index, uint64_t created_sequence,
 		       uint64_t bound, bool *gone)

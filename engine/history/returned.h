@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Partitions that a rollback of the device brings back: those that are there behind it and were not just before it, having been
- * removed, or made to vanish by another rollback. While one was gone nobody looked after what it had kept, and its policy had
- * gone with it, so what is recorded of it begins anew.
+ * Partitions that a rollback of the device brings back: those that are there behind it and were not
+ * just before it, having been removed, or made to vanish by another rollback. While one was gone
+ * nobody looked after what it had kept, and its policy had gone with it, so what is recorded of it
+ * begins anew.
  */
 #ifndef MUNINN_ENGINE_HISTORY_RETURNED_H
 #define MUNINN_ENGINE_HISTORY_RETURNED_H
@@ -10,14 +11,16 @@
 #include "engine/objects/objects.h"
 
 /*
- * Behind the rollback of the device that the transaction has noted: a new history for each partition that came back. Of its own
- * past it has what the device keeps without a gap. `root`: pinned, as of the rollback. -ENOSPC, -EIO, -EBADMSG, -ENOMEM.
+ * Behind the rollback of the device that the transaction has noted: a new history for each
+ * partition that came back. Of its own past it has what the device keeps without a gap. `root`:
+ * pinned, as of the rollback. -ENOSPC, -EIO, -EBADMSG, -ENOMEM.
  */
 int returned_note(struct engine_txn *txn, struct partition *root);
 
 /*
- * Older programs did not note it: *vanished = the last rollback of the device that brought the partition back which was created at
- * `created_sequence`, though its history, put as `put`, is not of that time. 0: none did. Looks at up to all rollbacks of the device.
+ * Older programs did not note it: *vanished = the last rollback of the device that brought the
+ * partition back which was created at `created_sequence`, though its history, put as `put`, is not
+ * of that time. 0: none did. Looks at up to all rollbacks of the device.
  */
 int returned_unnoted(struct engine *engine, uint16_t index, uint64_t created_sequence, uint64_t put,
 		     uint64_t *vanished);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Going back of partitions and of the device: a note that hides what came after. Of single objects: rollback_object.c. */
+/*
+ * Going back of partitions and of the device: a note that hides what came after. Of single objects:
+ * rollback_object.c.
+ */
 #include "common/bytes.h"
 #include "engine/history/locks.h"
 #include "engine/history/retention.h"
@@ -25,8 +28,8 @@ static void forget(struct engine *engine, struct partition *partition)
 }
 
 /*
- * Notes the rollback, as the root's next one, or it replaces one that nobody sees any more. How many there are then the caller
- * tells the root, which is about to be forgotten.
+ * Notes the rollback, as the root's next one, or it replaces one that nobody sees any more. How
+ * many there are then the caller tells the root, which is about to be forgotten.
  */
 static int add_rollback(struct engine_txn *txn, struct partition *partition,
 			struct rollback rollback, bool *replaces)
@@ -50,8 +53,8 @@ static int add_rollback(struct engine_txn *txn, struct partition *partition,
 }
 
 /*
- * The rollbacks of what is locked are few, each of them being kept: other ones, of which any number can take one another's place,
- * leave them their room.
+ * The rollbacks of what is locked are few, each of them being kept: other ones, of which any number
+ * can take one another's place, leave them their room.
  */
 static int take_room(struct engine_txn *txn, const struct partition *partition)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Going back of single objects. The onode is put again as it was. The data of then comes back by a note that hides what was put
- * since; where there is little of it, or that can't be, by putting it again.
+ * Going back of single objects. The onode is put again as it was. The data of then comes back by a
+ * note that hides what was put since; where there is little of it, or that can't be, by putting it
+ * again.
  */
 #include "common/bytes.h"
 #include "engine/history/unseen.h"
@@ -9,8 +10,8 @@
 #include "engine/objects/data.h"
 
 /*
- * Rollbacks of one object that its data is found by, each of which a reader of an old piece goes by. With so many it is put again, if
- * it is not too large for that.
+ * Rollbacks of one object that its data is found by, each of which a reader of an old piece goes
+ * by. With so many it is put again, if it is not too large for that.
  */
 #define STEPS_MANY 512
 #define STEPS_MAX  4096
@@ -54,8 +55,9 @@ static uint64_t differing_pieces(const struct pair *pair)
 }
 
 /*
- * Whether there would be room if all history but the moment that is gone back to were given up: then and now are both kept until
- * the end, and what differs is put once more. A clone's bytes may be its source's.
+ * Whether there would be room if all history but the moment that is gone back to were given up:
+ * then and now are both kept until the end, and what differs is put once more. A clone's bytes may
+ * be its source's.
  */
 static bool may_get_room(const struct pair *pair, uint64_t bytes)
 {
@@ -65,7 +67,10 @@ static bool may_get_room(const struct pair *pair, uint64_t bytes)
 	return engine_fits(pair->now.txn->engine, present + 2 * bytes);
 }
 
-/* Of what is large it is known before whether there is room: finding out by putting it would leave less to everybody. */
+/*
+ * Of what is large it is known before whether there is room: finding out by putting it would leave
+ * less to everybody.
+ */
 static int check_room(struct pair *pair)
 {
 	struct engine_txn *txn = pair->now.txn;
@@ -175,7 +180,10 @@ static int put_data(struct pair *pair)
 
 /* ---- hiding what came since ---- */
 
-/* Whether a clone stood where it stands now: then is not before a refresh, nor on a line of history before it. Errors count as no. */
+/*
+ * Whether a clone stood where it stands now: then is not before a refresh, nor on a line of history
+ * before it. Errors count as no.
+ */
 static bool stood_here(const struct pair *pair)
 {
 	const struct partition *partition = pair->now.partition;
@@ -190,8 +198,9 @@ static bool stood_here(const struct pair *pair)
 }
 
 /*
- * Whether the data of then can be found again by hiding what came since. Not in a transaction that may have put pieces itself, which
- * have its number; nor across a refresh of a clone, since what is older than that is its source's.
+ * Whether the data of then can be found again by hiding what came since. Not in a transaction that
+ * may have put pieces itself, which have its number; nor across a refresh of a clone, since what is
+ * older than that is its source's.
  */
 static bool can_hide(const struct pair *pair)
 {
@@ -199,8 +208,9 @@ static bool can_hide(const struct pair *pair)
 }
 
 /*
- * The number that the data of then is found by. Where then is what another rollback left, that one's number is the same data, and readers
- * are spared a step: however often what was undone is undone again, they take one.
+ * The number that the data of then is found by. Where then is what another rollback left, that
+ * one's number is the same data, and readers are spared a step: however often what was undone is
+ * undone again, they take one.
  */
 static uint64_t number_of_data(const struct pair *pair, const struct record_key *key)
 {
@@ -212,7 +222,10 @@ static uint64_t number_of_data(const struct pair *pair, const struct record_key 
 		       : pair->then.bound;
 }
 
-/* Notes the rollback, as the root's next one of an object, or it replaces one that nobody sees any more. */
+/*
+ * Notes the rollback, as the root's next one of an object, or it replaces one that nobody sees any
+ * more.
+ */
 static int note_rollback(struct pair *pair)
 {
 	struct engine_txn *txn = pair->now.txn;

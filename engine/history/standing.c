@@ -15,7 +15,10 @@ enum {
 
 /* ---- sources ---- */
 
-/* Who has an index now; NULL: nobody. -EBADMSG: its state says that somebody does, the table of partitions does not. */
+/*
+ * Who has an index now; NULL: nobody. -EBADMSG: its state says that somebody does, the table of
+ * partitions does not.
+ */
 static int owner_of(struct engine *engine, uint16_t index, struct partition **owner)
 {
 	struct partition state = { 0 };
@@ -48,7 +51,10 @@ void source_close(struct engine *engine, struct source *source)
 		partition_release(engine, source->partition);
 }
 
-/* Stores what has changed about a source. One that is gone and not needed any more gives its index free. */
+/*
+ * Stores what has changed about a source. One that is gone and not needed any more gives its index
+ * free.
+ */
 static int source_changed(struct engine_txn *txn, struct partition *root, struct source *source)
 {
 	struct history *history = &source->partition->history;
@@ -81,12 +87,18 @@ struct standing {
 	struct partition *root;
 	uint16_t source, index; /* of the clone */
 	uint64_t bound;
-	/* Who has the clone's index now; NULL: nobody. Then what is left of one that clones of its own stand on. */
+	/*
+	 * Who has the clone's index now; NULL: nobody. Then what is left of one that clones of its
+	 * own stand on.
+	 */
 	struct partition *owner;
 	struct history left;
 };
 
-/* Whether clones of the clone stand on it at a moment from `from` to `to`. They do so on the index, whoever has it now. */
+/*
+ * Whether clones of the clone stand on it at a moment from `from` to `to`. They do so on the index,
+ * whoever has it now.
+ */
 static int clones_show(const struct standing *standing, uint64_t from, uint64_t to, bool *shows)
 {
 	struct partition any = { .index = standing->index, .history = standing->left };
@@ -98,7 +110,10 @@ static int clones_show(const struct standing *standing, uint64_t from, uint64_t 
 	return history_set_shows(&clones, from, to, shows);
 }
 
-/* Whether anything shows the partition that was created at `created_sequence` at a moment from `from` to `to`. */
+/*
+ * Whether anything shows the partition that was created at `created_sequence` at a moment from
+ * `from` to `to`.
+ */
 static int anything_shows(const struct standing *standing, uint64_t created_sequence, uint64_t from,
 			  uint64_t to, bool *shows)
 {
@@ -113,8 +128,8 @@ static int anything_shows(const struct standing *standing, uint64_t created_sequ
 }
 
 /*
- * Whether readers from `begin` to `end`, between two rollbacks, find the clone standing there at a moment that can be reached.
- * Goes back from state to state: each tells since when it has been so.
+ * Whether readers from `begin` to `end`, between two rollbacks, find the clone standing there at a
+ * moment that can be reached. Goes back from state to state: each tells since when it has been so.
  */
 static int line_shows(const struct standing *standing, uint64_t begin, uint64_t end,
 		      uint32_t *states, bool *shows)
@@ -171,8 +186,8 @@ static int learn_owner(struct standing *standing)
 }
 
 /*
- * Whether the clone of an element (bound << 16 | index) of a source's set is still to be seen standing there. Adds the states
- * that it read for it.
+ * Whether the clone of an element (bound << 16 | index) of a source's set is still to be seen
+ * standing there. Adds the states that it read for it.
  */
 static int is_needed(struct engine *engine, struct partition *root, uint16_t source,
 		     uint64_t element, uint32_t *states, bool *needed)
@@ -345,7 +360,10 @@ static int next_source(struct engine *engine, struct partition *root, uint16_t *
 	return 0;
 }
 
-/* One step of a round: a source, or a part of its bounds. One that can't be looked at is passed over until the next round. */
+/*
+ * One step of a round: a source, or a part of its bounds. One that can't be looked at is passed
+ * over until the next round.
+ */
 static int review_some(struct engine *engine, uint32_t *states, bool *over)
 {
 	struct found found = { 0 };

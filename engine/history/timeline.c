@@ -49,7 +49,10 @@ const struct rollback *timeline_last(const struct timeline *timeline, uint16_t p
 	return own;
 }
 
-/* Goes on from `bound` as of the number that the last rollback before it went back to. False: there is none. */
+/*
+ * Goes on from `bound` as of the number that the last rollback before it went back to. False: there
+ * is none.
+ */
 static bool step_back(const struct timeline *timeline, const struct record_key *key, uint64_t bound,
 		      uint64_t *at, uint64_t *to)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Rollbacks. One at sequence number r to b hides the numbers between b and r from every reader whose bound is r or more;
- * to others all is as it was. So what a reader sees is always one line of history, without branches, and everything above
- * works as if what is hidden had never been. Rollbacks are kept in memory, and in records of the root. Those of single objects hide
- * their data only: see object_rollbacks.h.
+ * Rollbacks. One at sequence number r to b hides the numbers between b and r from every reader
+ * whose bound is r or more; to others all is as it was. So what a reader sees is always one line of
+ * history, without branches, and everything above works as if what is hidden had never been.
+ * Rollbacks are kept in memory, and in records of the root. Those of single objects hide their data
+ * only: see object_rollbacks.h.
  */
 #ifndef MUNINN_ENGINE_HISTORY_TIMELINE_H
 #define MUNINN_ENGINE_HISTORY_TIMELINE_H
@@ -27,7 +28,10 @@ struct timeline {
 	struct record_timeline asked; /* what the record store calls */
 	struct rollback *list;        /* by scope and `at` */
 	uint32_t count, capacity;
-	/* How often one was looked at whether it is still seen, and at which place those of others are to be: see unseen.c. */
+	/*
+	 * How often one was looked at whether it is still seen, and at which place those of others
+	 * are to be: see unseen.c.
+	 */
 	uint32_t looked, looked_others;
 	/* The one whose place the newest one has taken, until that is committed. */
 	struct rollback replaced;
@@ -44,19 +48,26 @@ const struct rollback *timeline_last(const struct timeline *timeline, uint16_t p
 				     uint64_t bound);
 
 /*
- * Notes a rollback, now and at the place `rollback.number` of the records: the one behind the last, or that of `replaced`
- * (NULL: of none), which is forgotten. timeline_undo takes it back, or one of an object. -ENOSPC, -EIO, -ENOMEM.
+ * Notes a rollback, now and at the place `rollback.number` of the records: the one behind the last,
+ * or that of `replaced` (NULL: of none), which is forgotten. timeline_undo takes it back, or one of
+ * an object. -ENOSPC, -EIO, -ENOMEM.
  */
 int timeline_add(struct engine_txn *txn, struct rollback rollback, const struct rollback *replaced);
 void timeline_undo(struct timeline *timeline, uint64_t at);
 
-/* The last rollback of the device behind what was created at `sequence`, to a moment before that; 0: none was. */
+/*
+ * The last rollback of the device behind what was created at `sequence`, to a moment before that;
+ * 0: none was.
+ */
 uint64_t timeline_vanished(const struct timeline *timeline, uint64_t sequence);
 
 /* The rollbacks of one scope: from where in the list, and how many. */
 uint32_t timeline_of(const struct timeline *timeline, uint16_t scope, uint32_t *count);
 
-/* Those of a scope from `since` on, when the partition was created: what its index has before are an earlier one's. */
+/*
+ * Those of a scope from `since` on, when the partition was created: what its index has before are
+ * an earlier one's.
+ */
 uint32_t timeline_own(const struct timeline *timeline, uint16_t scope, uint64_t since);
 
 /* These of a partition, and all of the device. */

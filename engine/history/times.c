@@ -77,7 +77,10 @@ static uint64_t value_of(const struct times_entry *entry, enum order order)
 				    : entry->put_bytes;
 }
 
-/* How many entries there are, from the table's first one on, whose value is not above `limit`; all of them rise. */
+/*
+ * How many entries there are, from the table's first one on, whose value is not above `limit`; all
+ * of them rise.
+ */
 static int count_up_to(struct times_reader *reader, enum order order, uint64_t limit,
 		       uint32_t *count)
 {
@@ -100,8 +103,8 @@ static int count_up_to(struct times_reader *reader, enum order order, uint64_t l
 }
 
 /*
- * The slot of number `count` - 1 and the one behind it, if they are there. The one behind the last slot is the one that will
- * follow the present.
+ * The slot of number `count` - 1 and the one behind it, if they are there. The one behind the last
+ * slot is the one that will follow the present.
  */
 static int read_pair(struct times_reader *reader, uint32_t count, struct times_entry *entry,
 		     struct times_entry *next)
@@ -126,7 +129,10 @@ static int read_pair(struct times_reader *reader, uint32_t count, struct times_e
 	return 0;
 }
 
-/* The end of the `count`-th slot; 0: history begins later. Nothing lies between it and the next slot that is in the table. */
+/*
+ * The end of the `count`-th slot; 0: history begins later. Nothing lies between it and the next
+ * slot that is in the table.
+ */
 static int end_of(struct times_reader *reader, uint32_t count, uint64_t *bound)
 {
 	struct times_entry entry;
@@ -248,7 +254,10 @@ int times_of(struct engine *engine, const struct history *device, uint64_t seque
 	*from_ms = *ms = entry.ms;
 	if (result || !entry.ms || interval_ms == ENGINE_EVERY_COMMAND)
 		return result;
-	/* The slot's last commit is known; of a slot that went on for longer than they may now, its numbers tell nothing. */
+	/*
+	 * The slot's last commit is known; of a slot that went on for longer than they may now, its
+	 * numbers tell nothing.
+	 */
 	if (next.before_ms <= entry.ms + interval_ms)
 		*ms = entry.ms + slot_elapsed_ms(sequence - slot_begin(sequence), interval_ms);
 	else
@@ -308,7 +317,9 @@ static int append(struct engine_txn *txn, struct partition *root, const struct t
 	if (at)
 		result = record_get(txn->engine->store, chunk_key(chunk), RECORD_NEWEST, record,
 				    sizeof(record), &info);
-	/* More there may be of a command of which a recovery without NVRAM has found only a part. */
+	/*
+	 * More there may be of a command of which a recovery without NVRAM has found only a part.
+	 */
 	if (result == -ENOENT || (at && !result && info.length < at))
 		result = -EBADMSG;
 	if (result)
@@ -336,7 +347,10 @@ int times_note(struct engine_txn *txn)
 	struct partition *root;
 	int result;
 
-	/* What is noted for merging may be noted every second on a device without room, and must not grow by it. */
+	/*
+	 * What is noted for merging may be noted every second on a device without room, and must
+	 * not grow by it.
+	 */
 	if (txn->is_aside || (txn->put_bytes == 0 && engine->partitions.dirty_entries == 0))
 		return 0;
 	result = partition_get(engine, 0, &root);
@@ -350,7 +364,10 @@ int times_note(struct engine_txn *txn)
 			.put_bytes = engine->put_bytes,
 		};
 
-		/* A format begins time anew: what was there before, maybe by a clock that was ahead, is no more. */
+		/*
+		 * A format begins time anew: what was there before, maybe by a clock that was
+		 * ahead, is no more.
+		 */
 		if (!txn->formats) {
 			entry.before_sequence = engine->committed;
 			entry.before_ms = engine->committed_ms;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Slots of sequence numbers, and when they were. Records of one slot may absorb one another, so the state of a partition
- * is exact at the end of each slot only; a slot ends with a snapshot, a rollback, or when history_interval_ms have
- * passed. The table of times has an entry for every slot in which something was committed, in chunks that are records.
+ * Slots of sequence numbers, and when they were. Records of one slot may absorb one another, so the
+ * state of a partition is exact at the end of each slot only; a slot ends with a snapshot, a
+ * rollback, or when history_interval_ms have passed. The table of times has an entry for every slot
+ * in which something was committed, in chunks that are records.
  */
 #ifndef MUNINN_ENGINE_HISTORY_TIMES_H
 #define MUNINN_ENGINE_HISTORY_TIMES_H
@@ -24,9 +25,10 @@ static inline uint64_t slot_end(uint64_t sequence)
 }
 
 /*
- * A transaction's number also tells how late in its slot it was: it lies at least as far behind the slot's first one as its time
- * does, when the first half of the slot's numbers stand for the time that the slot may go on. So after a crash the last
- * number tells, to about a millisecond, when the last commit was.
+ * A transaction's number also tells how late in its slot it was: it lies at least as far behind the
+ * slot's first one as its time does, when the first half of the slot's numbers stand for the time
+ * that the slot may go on. So after a crash the last number tells, to about a millisecond, when the
+ * last commit was.
  */
 #define SLOT_OFFSETS (RECORD_SLOT / 2)
 
@@ -55,23 +57,30 @@ void times_entry_encode(const struct times_entry *entry, uint8_t *to);
 void times_entry_decode(struct times_entry *entry, const uint8_t *from);
 
 /*
- * The last end of a slot that was over at `ms`; 0: history begins later. If all that is committed was, the present is
- * made one: the next writing transaction begins a slot.
+ * The last end of a slot that was over at `ms`; 0: history begins later. If all that is committed
+ * was, the present is made one: the next writing transaction begins a slot.
  */
 int times_boundary(struct engine *engine, const struct history *device, uint64_t ms,
 		   uint64_t *bound);
 
-/* The last end of a slot not behind `sequence` where nothing follows in the slot; 0: history begins later. */
+/*
+ * The last end of a slot not behind `sequence` where nothing follows in the slot; 0: history begins
+ * later.
+ */
 int times_boundary_of(struct engine *engine, const struct history *device, uint64_t sequence,
 		      uint64_t *bound);
 
 /*
- * When the slot that ends at `bound` was over, and the last time before something followed. -ENOENT: before the table.
+ * When the slot that ends at `bound` was over, and the last time before something followed.
+ * -ENOENT: before the table.
  */
 int times_of_boundary(struct engine *engine, const struct history *device, uint64_t bound,
 		      uint64_t *ms, uint64_t *last_ms);
 
-/* The last commit that the table is sure to place at or before `ms`, or when its slot began; 0: before the table. */
+/*
+ * The last commit that the table is sure to place at or before `ms`, or when its slot began; 0:
+ * before the table.
+ */
 int times_last_before(struct engine *engine, const struct history *device, uint64_t ms,
 		      uint64_t *last_ms);
 
@@ -79,15 +88,16 @@ int times_last_before(struct engine *engine, const struct history *device, uint6
 int times_first_boundary(struct engine *engine, const struct history *device, uint64_t *ms);
 
 /*
- * When `sequence` was committed: not before `from_ms`, when its slot began, and not behind `ms`, which is about when it was, to a
- * 32768th of history_interval_ms, or later after more commands than that has room for. Both 0: before the table.
+ * When `sequence` was committed: not before `from_ms`, when its slot began, and not behind `ms`,
+ * which is about when it was, to a 32768th of history_interval_ms, or later after more commands
+ * than that has room for. Both 0: before the table.
  */
 int times_of(struct engine *engine, const struct history *device, uint64_t sequence,
 	     uint64_t *from_ms, uint64_t *ms);
 
 /*
- * The first end of a slot behind `sequence` at which `bytes` more than at `sequence` had been put; the end of the present
- * slot when that is not so yet.
+ * The first end of a slot behind `sequence` at which `bytes` more than at `sequence` had been put;
+ * the end of the present slot when that is not so yet.
  */
 int times_boundary_after(struct engine *engine, const struct history *device, uint64_t sequence,
 			 uint64_t bytes, uint64_t *bound);
@@ -100,8 +110,9 @@ int times_put_since(struct engine *engine, const struct history *device, uint64_
 int times_note(struct engine_txn *txn);
 
 /*
- * After a recovery without NVRAM: what was found up to the number `committed` may be newer than the table of times, which lies
- * elsewhere. When it was is not known; it counts as of now. Puts a record unless the table goes so far. -ENOSPC, -EIO, -EBADMSG.
+ * After a recovery without NVRAM: what was found up to the number `committed` may be newer than the
+ * table of times, which lies elsewhere. When it was is not known; it counts as of now. Puts a
+ * record unless the table goes so far. -ENOSPC, -EIO, -EBADMSG.
  */
 int times_note_found(struct engine *engine, uint64_t committed);
 

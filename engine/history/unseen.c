@@ -5,9 +5,11 @@
 #include "engine/history/standing.h"
 
 enum {
-	/* Bounds of clones that are looked at to learn whether an index is one's; with more of them it counts as one. */
+	/* Bounds of clones that are looked at to learn whether an index is one's; with more of them
+	   it counts as one. */
 	CLONES_LOOKED_AT = 1024,
-	/* Rollbacks of one's own, and of others, that are looked at when there is room for one more. */
+	/* Rollbacks of one's own, and of others, that are looked at when there is room for one
+	   more. */
 	LOOKS = 4,
 	/* When there is none: as many as one partition may have. */
 	LOOKS_MAX = ENGINE_ROLLBACKS_OF_ONE,
@@ -28,14 +30,20 @@ struct search {
 	uint64_t to;
 };
 
-/* The bounds from which readers of a partition go by one of its rollbacks first: from it on until the next one. */
+/*
+ * The bounds from which readers of a partition go by one of its rollbacks first: from it on until
+ * the next one.
+ */
 struct stretch {
 	uint64_t from, to;
 };
 
 /* ---- clones ---- */
 
-/* Whether a clone of this index stands, or stood, on one of a source's bounds that are not given free. */
+/*
+ * Whether a clone of this index stands, or stood, on one of a source's bounds that are not given
+ * free.
+ */
 static int look_for_clone(struct engine *engine, uint16_t source, uint16_t index, uint32_t *looks,
 			  bool *is_clone)
 {
@@ -59,8 +67,8 @@ static int look_for_clone(struct engine *engine, uint16_t source, uint16_t index
 }
 
 /*
- * Whether the partition is, or was, a clone. What it stands on is looked for line by line, from rollback to rollback
- * (standing.c), so it needs them all.
+ * Whether the partition is, or was, a clone. What it stands on is looked for line by line, from
+ * rollback to rollback (standing.c), so it needs them all.
  */
 static int may_be_clone(struct engine *engine, struct partition *root, uint16_t index,
 			bool *is_clone)
@@ -124,8 +132,9 @@ static uint64_t next_of(const struct timeline *timeline, uint16_t scope, uint64_
 /* ---- who is shown ---- */
 
 /*
- * Until when, from `rollback` to `end`, the partition that was rolled back was there; 0: it was not, since nobody reads what is
- * hidden by it. A later one of its index takes nothing from before its own creation.
+ * Until when, from `rollback` to `end`, the partition that was rolled back was there; 0: it was
+ * not, since nobody reads what is hidden by it. A later one of its index takes nothing from before
+ * its own creation.
  */
 static int there_until(const struct search *search, const struct rollback *rollback, uint64_t end,
 		       uint64_t *until)
@@ -153,7 +162,10 @@ static int there_until(const struct search *search, const struct rollback *rollb
 	return 0;
 }
 
-/* Whether anybody reads in a stretch that begins with a rollback of `owner`, who has its index now or left it. */
+/*
+ * Whether anybody reads in a stretch that begins with a rollback of `owner`, who has its index now
+ * or left it.
+ */
 static int shows(const struct search *search, struct source *owner, const struct rollback *rollback,
 		 const struct stretch *stretch, bool *seen)
 {
@@ -192,8 +204,9 @@ static int is_seen(const struct search *search, struct source *owner,
 /* ---- the search ---- */
 
 /*
- * Looks at up to `now` of a partition's `count` rollbacks from `first` on, going round them from `*looked` on, which it counts up.
- * *found: *unseen is one that nobody sees. What it costs is taken from *looks.
+ * Looks at up to `now` of a partition's `count` rollbacks from `first` on, going round them from
+ * `*looked` on, which it counts up. *found: *unseen is one that nobody sees. What it costs is taken
+ * from *looks.
  */
 static int look_at_scope(const struct search *search, uint32_t first, uint32_t count, uint32_t now,
 			 uint32_t *looked, uint32_t *looks, struct rollback *unseen, bool *found)
@@ -211,7 +224,10 @@ static int look_at_scope(const struct search *search, uint32_t first, uint32_t c
 		result = is_seen(search, &owner, unseen, &seen);
 	}
 	source_close(search->engine, &owner);
-	/* The same for all of them, so it is looked for once: with thousands of rollbacks everybody would wait for it. */
+	/*
+	 * The same for all of them, so it is looked for once: with thousands of rollbacks everybody
+	 * would wait for it.
+	 */
 	if (!result && !seen) {
 		result = may_be_clone(search->engine, search->root, unseen->scope, &is_clone);
 		used += CLONES_LOOKED_AT;
@@ -221,7 +237,10 @@ static int look_at_scope(const struct search *search, uint32_t first, uint32_t c
 	return result;
 }
 
-/* The same with those of other partitions, one partition after the other from where the last call ended, at most once round. */
+/*
+ * The same with those of other partitions, one partition after the other from where the last call
+ * ended, at most once round.
+ */
 static void look_at_others(const struct search *search, uint32_t looks, struct rollback *unseen,
 			   bool *found)
 {
@@ -264,7 +283,10 @@ int unseen_find(struct engine *engine, struct partition *partition, uint64_t to,
 	int result;
 
 	*found = false;
-	/* What is kept for the device is no partition's; and each of these has some that are no other's. */
+	/*
+	 * What is kept for the device is no partition's; and each of these has some that are no
+	 * other's.
+	 */
 	full |= timeline->count >= ENGINE_ROLLBACKS_MAX - (of_device ? 0 : ENGINE_ROLLBACKS_OF_ONE);
 	full |= !of_device && timeline->count >= ENGINE_ROLLBACKS_SHARED &&
 		own >= ENGINE_ROLLBACKS_OWN;
@@ -279,7 +301,10 @@ int unseen_find(struct engine *engine, struct partition *partition, uint64_t to,
 		first += count - own;
 		count = own;
 	}
-	/* Some are looked at each time, in turn, so that they do not gather; when there is no room, more. */
+	/*
+	 * Some are looked at each time, in turn, so that they do not gather; when there is no room,
+	 * more.
+	 */
 	looks = full ? LOOKS_MAX : LOOKS;
 	if (count)
 		result = look_at_scope(&search, first, count, (uint32_t)min_u64(count, looks),
@@ -294,8 +319,8 @@ int unseen_find(struct engine *engine, struct partition *partition, uint64_t to,
 /* ---- of objects ---- */
 
 /*
- * Until when, from `from` to `end`, the object that was rolled back at `from` was there; 0: never. One that was created later under its
- * ID reads nothing from before.
+ * Until when, from `from` to `end`, the object that was rolled back at `from` was there; 0: never.
+ * One that was created later under its ID reads nothing from before.
  */
 static int object_there_until(struct engine *engine, const struct object_rollback *rollback,
 			      uint64_t end, uint64_t *until)
@@ -363,7 +388,10 @@ static int object_is_seen(const struct search *search, const struct object_rollb
 	struct source owner;
 	int result;
 
-	/* Of what other rollbacks lead to only the data need be there, so whether the object was does not count. */
+	/*
+	 * Of what other rollbacks lead to only the data need be there, so whether the object was
+	 * does not count.
+	 */
 	*seen = (is_same && coming->to >= stretch.from && coming->to <= stretch.to) ||
 		leads_there(timeline, rollback->partition, &stretch) ||
 		leads_there(timeline, RECORD_ROOT_INDEX, &stretch) ||

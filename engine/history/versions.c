@@ -74,7 +74,10 @@ int version_read(struct engine *engine, struct partition *partition, uint32_t nu
 		result = version_decode(record, bytes, info.length);
 	if (result)
 		return result;
-	/* An earlier partition of this index, or this one before it was gone for a while, may have left the record. */
+	/*
+	 * An earlier partition of this index, or this one before it was gone for a while, may have
+	 * left the record.
+	 */
 	result = idset_contains(&versions, history_element(record->sequence, number));
 	return result < 0 ? result : result ? 0 : -ENOENT;
 }
@@ -121,7 +124,10 @@ static int read_name(struct engine *engine, struct partition *partition, const c
 	return result;
 }
 
-/* The version of a name. -ENOENT, then *place = a piece that the name can have; NAME_PIECES: there is none. */
+/*
+ * The version of a name. -ENOENT, then *place = a piece that the name can have; NAME_PIECES: there
+ * is none.
+ */
 static int find_name(struct engine *engine, struct partition *partition, const char *name,
 		     uint32_t *number, uint32_t *place)
 {
@@ -180,7 +186,10 @@ static void range_of(const struct partition *partition, uint32_t *first, uint32_
 	*last = of_device ? ENGINE_DEVICE_VERSION_LAST : ENGINE_PARTITION_VERSION_LAST;
 }
 
-/* The first number from `from` on, and then from the beginning, that no kept version has; there is one. */
+/*
+ * The first number from `from` on, and then from the beginning, that no kept version has; there is
+ * one.
+ */
 static int search_free(const struct idset *versions, uint32_t first, uint32_t last, uint32_t from,
 		       uint32_t *number)
 {
@@ -210,8 +219,8 @@ static int search_free(const struct idset *versions, uint32_t first, uint32_t la
 }
 
 /*
- * Chooses the number of a new version: the one behind the last given, so that one that was dropped is given again as late as
- * possible. -EFBIG: kept versions have all of them.
+ * Chooses the number of a new version: the one behind the last given, so that one that was dropped
+ * is given again as late as possible. -EFBIG: kept versions have all of them.
  */
 static int choose_number(struct engine *engine, struct partition *partition, uint32_t *number)
 {
@@ -369,7 +378,10 @@ static int describe(struct engine *engine, struct partition *partition, uint64_t
 	return 0;
 }
 
-/* Of the versions of the device from element `*of_device` on, the first one at which a partition was there. */
+/*
+ * Of the versions of the device from element `*of_device` on, the first one at which a partition
+ * was there.
+ */
 static int skip_missed(struct engine *engine, struct partition *root,
 		       const struct partition *partition, uint64_t *of_device)
 {

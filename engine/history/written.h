@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * How much is put in each partition, for what versions say of it. Counted in memory, by partition index; the sum since the last
- * version is in the partition's history, which is put for it at most once a second: that much a crash may take back.
+ * How much is put in each partition, for what versions say of it. Counted in memory, by partition
+ * index; the sum since the last version is in the partition's history, which is put for it at most
+ * once a second: that much a crash may take back.
  */
 #ifndef MUNINN_ENGINE_HISTORY_WRITTEN_H
 #define MUNINN_ENGINE_HISTORY_WRITTEN_H
@@ -10,8 +11,9 @@
 #include <stdint.h>
 
 /*
- * Partitions that are counted in one transaction: as many as it may put the access times of objects in, which are the most that
- * any puts something in, and the root. What it would put in further ones is not counted.
+ * Partitions that are counted in one transaction: as many as it may put the access times of objects
+ * in, which are the most that any puts something in, and the root. What it would put in further
+ * ones is not counted.
  */
 #define WRITTEN_PARTS 65
 
@@ -43,14 +45,19 @@ void written_add(struct written_parts *parts, uint16_t index, uint64_t bytes);
 void written_loaded(const struct engine *engine, struct partition *partition);
 void written_begins(const struct engine *engine, struct partition *partition);
 
-/* Bytes put in a partition since its last version, but for the open transaction's; and begins anew. */
+/*
+ * Bytes put in a partition since its last version, but for the open transaction's; and begins anew.
+ */
 uint64_t written_since(const struct engine *engine, const struct partition *partition);
 void written_restart(const struct engine *engine, struct partition *partition);
 
 /* The history of a pinned, marked partition is about to be put: it counts all so far. */
 void written_settle(struct engine_txn *txn, struct partition *partition);
 
-/* Marks the histories that are to be put again. Before the states of partitions are put. -ENOSPC, -EIO, -EBADMSG. */
+/*
+ * Marks the histories that are to be put again. Before the states of partitions are put. -ENOSPC,
+ * -EIO, -EBADMSG.
+ */
 int written_mark(struct engine_txn *txn);
 
 /* The transaction is committed. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Sequence numbers that never count although sealed segments may hold records with them: commands that were aborted or cut
- * off by a crash, and all that a failure of the host took back. A list of ranges in NVRAM, ascending.
+ * Sequence numbers that never count although sealed segments may hold records with them: commands
+ * that were aborted or cut off by a crash, and all that a failure of the host took back. A list of
+ * ranges in NVRAM, ascending.
  */
 #include <errno.h>
 
@@ -65,7 +66,10 @@ void aborted_take_back(struct muninn_store *store, uint64_t last)
 	while (kept < count && range_first(store, kept) <= last &&
 	       (kept == 0 || range_first(store, kept) > range_last(store, kept - 1)))
 		kept++;
-	/* One that has grown since, as in an outage that another one interrupted, ended with `last` then. */
+	/*
+	 * One that has grown since, as in an outage that another one interrupted, ended with `last`
+	 * then.
+	 */
 	if (kept && range_last(store, kept - 1) > last)
 		nvram_store64(range_at(store, kept - 1) + 8, last);
 	nvram_store64(store->nvram + STATE_ABORTED_COUNT_AT, kept);
@@ -94,8 +98,8 @@ static bool is_in_use(const struct muninn_store *store, uint64_t first, uint64_t
 }
 
 /*
- * A range is moved down before its old entry is written over, and is on stable storage by then, so that at every moment
- * the list holds all that are needed, some twice.
+ * A range is moved down before its old entry is written over, and is on stable storage by then, so
+ * that at every moment the list holds all that are needed, some twice.
  */
 int aborted_prune(struct muninn_store *store)
 {

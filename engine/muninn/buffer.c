@@ -75,7 +75,10 @@ static uint32_t place_page(const struct buffer *buffer, const struct key_hash *h
 	return hash_own_page(hash, place, buffer->geometry->segment_pages);
 }
 
-/* Which of a key's entries in the overflow map is for a place, and which bit of it. `place` is not below paged_filters. */
+/*
+ * Which of a key's entries in the overflow map is for a place, and which bit of it. `place` is not
+ * below paged_filters.
+ */
 static uint32_t entry_of(const struct buffer *buffer, uint32_t place, uint32_t *bit)
 {
 	if (place < HASH_FUNCTIONS) {
@@ -153,8 +156,9 @@ static bool place_can_be_noted(const struct buffer *buffer, const struct key_has
 }
 
 /*
- * Whether a key may be put to a place. The further ones are for keys that are put often: they have a hash function's place from
- * the overflow map. No entry is left empty for them, so that they use up the map no faster than they fill the segment.
+ * Whether a key may be put to a place. The further ones are for keys that are put often: they have
+ * a hash function's place from the overflow map. No entry is left empty for them, so that they use
+ * up the map no faster than they fill the segment.
  */
 static bool may_place(const struct buffer *buffer, const struct key_hash *hash, uint32_t place)
 {
@@ -170,7 +174,10 @@ static void note_in_overflow(struct buffer *buffer, const struct key_hash *hash,
 	uint32_t bit, number = entry_of(buffer, place, &bit);
 	struct overflow_entry *entry;
 
-	/* Pages that are indexed again come in their own order, so an entry may come before those ahead of it. */
+	/*
+	 * Pages that are indexed again come in their own order, so an entry may come before those
+	 * ahead of it.
+	 */
 	while (!(entry = overflow_find(buffer, hash, number))) {
 		assert(buffer->overflow_count < buffer->geometry->overflow_entries);
 		buffer->overflow[buffer->overflow_count++] =
@@ -195,7 +202,10 @@ static void note_place(struct buffer *buffer, const struct key_hash *hash, uint3
 
 /* ---- compaction ---- */
 
-/* Whether two records of a key are of the same user version and slot: between them no state is looked for. */
+/*
+ * Whether two records of a key are of the same user version and slot: between them no state is
+ * looked for.
+ */
 static bool may_absorb(const struct record_header *later, const struct record_header *old)
 {
 	if (record_is_timeless(&old->key))
@@ -239,8 +249,8 @@ static int sync_slot(const struct buffer *buffer, uint32_t slot)
 }
 
 /*
- * Drops superseded records of a page. Returns the bytes that became free. Of what a flush made stable, only what another
- * stable record supersedes.
+ * Drops superseded records of a page. Returns the bytes that became free. Of what a flush made
+ * stable, only what another stable record supersedes.
  */
 static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t committed)
 {
@@ -272,7 +282,9 @@ static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t comm
 	if (buffer->promised && sync_slot(buffer, buffer->spare_slot))
 		return 0;
 	nvram_store16(map_entry(buffer, page), buffer->spare_slot);
-	/* Only now may the old slot be written again: no map on stable storage names it any more. */
+	/*
+	 * Only now may the old slot be written again: no map on stable storage names it any more.
+	 */
 	if (buffer->promised && sync_at(buffer, map_entry(buffer, page), 2))
 		log_line(LOG_LEVEL_ERROR,
 			 "NVRAM can't be made stable; flushed data may not survive a power "
@@ -329,7 +341,10 @@ int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct 
 {
 	uint32_t length = record->header.length;
 
-	/* Never before the last place of the key: a search takes the last place first and must find the newest there. */
+	/*
+	 * Never before the last place of the key: a search takes the last place first and must find
+	 * the newest there.
+	 */
 	for (uint32_t place = last_place(buffer, hash); place < buffer->geometry->places; place++) {
 		uint32_t page = place_page(buffer, hash, place);
 
@@ -491,7 +506,10 @@ void buffer_promise(struct buffer *buffer, uint64_t sequence)
 	buffer->stable_sequence = sequence;
 }
 
-/* Where the page's records with sequence numbers up to `last` end. `*damaged`: a record there fails its CRC. */
+/*
+ * Where the page's records with sequence numbers up to `last` end. `*damaged`: a record there fails
+ * its CRC.
+ */
 static uint32_t page_end_at(const struct page_view *page, uint64_t last, bool check, bool *damaged)
 {
 	struct page_record record;
@@ -512,8 +530,9 @@ static uint32_t page_end_at(const struct page_view *page, uint64_t last, bool ch
 }
 
 /*
- * Ends a slot at `end`. Nothing is left behind it: should its header reach the host's storage with records put there later,
- * and its data not, what was cut off would be taken for them, and its numbers may be lower than those that a flush speaks of.
+ * Ends a slot at `end`. Nothing is left behind it: should its header reach the host's storage with
+ * records put there later, and its data not, what was cut off would be taken for them, and its
+ * numbers may be lower than those that a flush speaks of.
  */
 static void end_slot(struct buffer *buffer, uint32_t slot, uint32_t end)
 {
@@ -562,7 +581,9 @@ void buffer_clear_rest(struct buffer *buffer)
 	}
 }
 
-/* Finds the spare slot: the one that the map does not name. -EINVAL when the map is no permutation. */
+/*
+ * Finds the spare slot: the one that the map does not name. -EINVAL when the map is no permutation.
+ */
 static int recover_map(struct buffer *buffer)
 {
 	uint32_t slots = buffer_slots(buffer->geometry);
@@ -643,7 +664,10 @@ int buffer_recover(struct buffer *buffer, const struct filter_geometry *filters,
 
 		uint32_t indexed = buffer_index_page(buffer, page, &view);
 
-		/* Of another page: slots and map did not reach the host's storage together, so no flush spoke of them. */
+		/*
+		 * Of another page: slots and map did not reach the host's storage together, so no
+		 * flush spoke of them.
+		 */
 		if (indexed != view.used) {
 			end_slot(buffer, page_slot(buffer, page), indexed);
 			damaged++;

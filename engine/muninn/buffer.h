@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The active segment of a row: its pages live in NVRAM until it is sealed, its filters and overflow map in memory.
+ * The active segment of a row: its pages live in NVRAM until it is sealed, its filters and overflow
+ * map in memory.
  *
  * Crash rules (the process may die between any two instructions):
  *   - A record counts once the slot's state word says so, and that store comes last.
- *   - A slot counts only for the serial in its header, so one store of the row's serial empties the buffer.
+ *   - A slot counts only for the serial in its header, so one store of the row's serial empties the
+ * buffer.
  *   - A page is compacted into the spare slot; one store of the page map makes it the page.
- * Records of the running command are always at the ends of their pages, so undoing them is cutting pages shorter.
+ * Records of the running command are always at the ends of their pages, so undoing them is cutting
+ * pages shorter.
  */
 #ifndef MUNINN_ENGINE_MUNINN_BUFFER_H
 #define MUNINN_ENGINE_MUNINN_BUFFER_H
@@ -17,8 +20,8 @@
 struct overflow_entry {
 	uint32_t hash;
 	/*
-	 * Bit n: of the first entry of a hash, hash function paged_filters + n placed the key; of the m-th one behind it, the
-	 * place HASH_FUNCTIONS + OVERFLOW_PLACES_MAX (m - 1) + n.
+	 * Bit n: of the first entry of a hash, hash function paged_filters + n placed the key; of
+	 * the m-th one behind it, the place HASH_FUNCTIONS + OVERFLOW_PLACES_MAX (m - 1) + n.
 	 */
 	uint32_t places;
 };
@@ -72,33 +75,38 @@ int buffer_rest(struct buffer *buffer);
 /* Empties the buffer and begins segment `serial` with these filters. */
 void buffer_start(struct buffer *buffer, uint64_t serial, const struct filter_geometry *filters);
 
-/* Everything in it with numbers up to `sequence` is stable now, and stays so until the buffer begins again. */
+/*
+ * Everything in it with numbers up to `sequence` is stable now, and stays so until the buffer
+ * begins again.
+ */
 void buffer_promise(struct buffer *buffer, uint64_t sequence);
 
 /*
- * Takes up what is in NVRAM: cuts records with sequence numbers above `committed` and rebuilds filters and maps.
- * Returns how many records were cut because they were damaged (0 unless the NVRAM lost bytes), or -EINVAL when the
- * area makes no sense at all.
+ * Takes up what is in NVRAM: cuts records with sequence numbers above `committed` and rebuilds
+ * filters and maps. Returns how many records were cut because they were damaged (0 unless the NVRAM
+ * lost bytes), or -EINVAL when the area makes no sense at all.
  */
 int buffer_recover(struct buffer *buffer, const struct filter_geometry *filters,
 		   uint64_t committed);
 
 /*
- * Clears all of the area's slots that no record is in. A failure of the host may have left records there that their slot's header
- * does not tell of, and that would be taken for later ones if another failure left the header of those, and not themselves.
+ * Clears all of the area's slots that no record is in. A failure of the host may have left records
+ * there that their slot's header does not tell of, and that would be taken for later ones if
+ * another failure left the header of those, and not themselves.
  */
 void buffer_clear_rest(struct buffer *buffer);
 
 /*
- * Uses the buffer's memory, not its area, to build the index of a segment on flash: begins with nothing; notes the records of a
- * page, up to one of whose key's places the page is none. Returns how many bytes they take: all that are used, if all is well.
+ * Uses the buffer's memory, not its area, to build the index of a segment on flash: begins with
+ * nothing; notes the records of a page, up to one of whose key's places the page is none. Returns
+ * how many bytes they take: all that are used, if all is well.
  */
 void buffer_index_begin(struct buffer *buffer, const struct filter_geometry *filters);
 uint32_t buffer_index_page(struct buffer *buffer, uint32_t page, const struct page_view *view);
 
 /*
- * Places a record in write order. `committed`: records up to it may be dropped when a newer one supersedes them.
- * -ENOSPC: none of the key's places has room; the segment is to be sealed.
+ * Places a record in write order. `committed`: records up to it may be dropped when a newer one
+ * supersedes them. -ENOSPC: none of the key's places has room; the segment is to be sealed.
  */
 int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct new_record *record,
 	       uint64_t committed);
@@ -110,8 +118,8 @@ bool buffer_may_hold(const struct buffer *buffer, const struct key_hash *hash);
 uint64_t buffer_used_bytes(const struct buffer *buffer);
 
 /*
- * The page at the last of the key's places below *place (begin with UINT32_MAX), which is left in *place. It may hold
- * records of the key. Points into NVRAM. False: there is no such place.
+ * The page at the last of the key's places below *place (begin with UINT32_MAX), which is left in
+ * *place. It may hold records of the key. Points into NVRAM. False: there is no such place.
  */
 bool buffer_next_page(const struct buffer *buffer, const struct key_hash *hash, uint32_t *place,
 		      struct page_view *page);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What an emptied store begins with. The records of a transaction that empties the store are gathered in memory, as pages; its
- * commit programs them to free segments, notes these in NVRAM, and then stores the word that the store is being emptied. From then
- * on it is: a crash leaves the word, and opening empties the store again and puts the records, which are read from the flash, to
+ * What an emptied store begins with. The records of a transaction that empties the store are
+ * gathered in memory, as pages; its commit programs them to free segments, notes these in NVRAM,
+ * and then stores the word that the store is being emptied. From then on it is: a crash leaves the
+ * word, and opening empties the store again and puts the records, which are read from the flash, to
  * the rows. Before the word nothing has happened.
  */
 #include <errno.h>
@@ -46,7 +47,10 @@ void carry_end(struct muninn_store *store)
 	store->carry = NULL;
 }
 
-/* Pages that the segments have room for. An emptied device has room for them once more, in its rows. */
+/*
+ * Pages that the segments have room for. An emptied device has room for them once more, in its
+ * rows.
+ */
 static uint32_t pages_max(const struct muninn_store *store)
 {
 	uint64_t segments = min_u64(CARRY_SEGMENTS_MAX, store->geometry.segments / 8 + 1);

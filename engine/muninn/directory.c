@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Complete tables: their images on flash, the directory in NVRAM that says where, their copies in memory.
+ * Complete tables: their images on flash, the directory in NVRAM that says where, their copies in
+ * memory.
  *
- * Images are written one behind the other through segments of their own. Which segments those are, and where the last one
- * ends, follows from the directory and the flash itself.
+ * Images are written one behind the other through segments of their own. Which segments those are,
+ * and where the last one ends, follows from the directory and the flash itself.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -62,7 +63,10 @@ static uint8_t *free_entry(const struct muninn_store *store)
 	return NULL;
 }
 
-/* Counts (by = 1) or no longer counts (-1) an image in the segments that it touches; gives back those without any. */
+/*
+ * Counts (by = 1) or no longer counts (-1) an image in the segments that it touches; gives back
+ * those without any.
+ */
 static void refer_to_segments(struct muninn_store *store, const uint8_t *entry, int by)
 {
 	for (uint32_t n = 0; n < entry_segments(store, entry); n++) {
@@ -141,7 +145,10 @@ static int program_image_page(struct muninn_store *store, const struct image_wri
 	return result;
 }
 
-/* Finds a place for the image, whose segments count as used from now on. What a place that failed holds stays out of use. */
+/*
+ * Finds a place for the image, whose segments count as used from now on. What a place that failed
+ * holds stays out of use.
+ */
 static int place_image(struct muninn_store *store, struct image_writing *writing)
 {
 	int result = -EIO;
@@ -191,7 +198,10 @@ static int sync_image(struct muninn_store *store, const uint8_t *entry)
 	return result;
 }
 
-/* Programs at most *budget pages of the image; on a failing block tries elsewhere. On an error there is none on its way. */
+/*
+ * Programs at most *budget pages of the image; on a failing block tries elsewhere. On an error
+ * there is none on its way.
+ */
 static int program_image(struct muninn_store *store, struct image_writing *writing,
 			 uint32_t *budget)
 {
@@ -233,7 +243,10 @@ static int sync_entry(struct muninn_store *store, const uint8_t *entry)
 			       store->geometry.directory_entry_bytes);
 }
 
-/* Of a table whose image is on flash, header and columns stay in memory when there is a cache for the rest. */
+/*
+ * Of a table whose image is on flash, header and columns stay in memory when there is a cache for
+ * the rest.
+ */
 static void keep_head(struct muninn_store *store, struct table *table)
 {
 	uint8_t *head = store->table_cache ? realloc(table->image, table_bits_offset()) : NULL;
@@ -260,8 +273,9 @@ static void tell_unstable(int result)
 }
 
 /*
- * Begins the next table of a row. That is made stable at once: otherwise a failure of the host could bring back the beginning of
- * the one before, although that is complete, has been merged away, or has been followed by others.
+ * Begins the next table of a row. That is made stable at once: otherwise a failure of the host
+ * could bring back the beginning of the one before, although that is complete, has been merged
+ * away, or has been followed by others.
  */
 static void begin_next_table(struct muninn_store *store, uint32_t number)
 {
@@ -493,7 +507,10 @@ static int load_table(struct muninn_store *store, uint8_t *entry, bool *in_use,
 	return result;
 }
 
-/* Images go on where an image segment has most room. Pages that a crash left there without an entry are skipped. */
+/*
+ * Images go on where an image segment has most room. Pages that a crash left there without an entry
+ * are skipped.
+ */
 static int find_metadata_end(struct muninn_store *store)
 {
 	store->metadata_segment = NO_SEGMENT;

@@ -7,8 +7,9 @@
 #include "engine/muninn/hash.h"
 
 /*
- * Walks the bit positions of one key in one filter. The positions come from a linear congruential generator (Knuth's
- * constants) seeded with the key: double hashing, which is usual, triples the false-positive rate of the small filters.
+ * Walks the bit positions of one key in one filter. The positions come from a linear congruential
+ * generator (Knuth's constants) seeded with the key: double hashing, which is usual, triples the
+ * false-positive rate of the small filters.
  */
 struct filter_cursor {
 	uint64_t next;
@@ -64,7 +65,10 @@ static inline void filter_add(uint64_t *set, const struct filter_geometry *filte
 
 /* ---- a table: a 64-bit word for each bit position, a bit for each column ---- */
 
-/* The columns among `columns` whose filter may hold the key. `words` is the image's filter part (little-endian). */
+/*
+ * The columns among `columns` whose filter may hold the key. `words` is the image's filter part
+ * (little-endian).
+ */
 static inline uint64_t filter_columns(const uint8_t *words, const struct filter_geometry *filters,
 				      uint32_t filter, const struct key_hash *hash,
 				      uint64_t columns)

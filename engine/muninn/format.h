@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Every byte that the Muninn engine keeps on flash and in NVRAM. Nothing about the medium is defined elsewhere.
- * Described for readers in docs/format.md; little-endian throughout.
+ * Every byte that the Muninn engine keeps on flash and in NVRAM. Nothing about the medium is
+ * defined elsewhere. Described for readers in docs/format.md; little-endian throughout.
  *
  *   record       28-byte header, value
- *   page         records one behind the other, or one large record whose header is in the spare area
- *   table image  a read-only version table: columns, filters, overflow maps; same bytes in NVRAM, on flash, in memory
- *   root         what NVRAM says of the flash, kept on flash for the case that NVRAM is lost
- *   NVRAM        static header, state words, aborted sequence numbers, table directory, buffer areas, growing tables
+ *   page         records one behind the other, or one large record whose header is in the spare
+ * area table image  a read-only version table: columns, filters, overflow maps; same bytes in
+ * NVRAM, on flash, in memory root         what NVRAM says of the flash, kept on flash for the case
+ * that NVRAM is lost NVRAM        static header, state words, aborted sequence numbers, table
+ * directory, buffer areas, growing tables
  */
 #ifndef MUNINN_ENGINE_MUNINN_FORMAT_H
 #define MUNINN_ENGINE_MUNINN_FORMAT_H
@@ -21,7 +22,9 @@
 
 #define MUNINN_FORMAT_VERSION 3
 
-#define MUNINN_COLUMNS           64 /* sealed segments of a read-only table: one bit each of a 64-bit word */
+#define MUNINN_COLUMNS                                                            \
+	64 /* sealed segments of a read-only table: one bit each of a 64-bit word \
+	    */
 #define MUNINN_FILTERS_MAX       16 /* of a segment */
 #define MUNINN_PLACES_MAX        24 /* hash functions, and so places of most keys in a segment */
 #define MUNINN_PAGE_BYTES_MAX    4096
@@ -37,8 +40,9 @@
 #define RECORD_FLAGS_SHIFT  13
 
 /*
- * Beside enum record_flag: merge moved the record when newer ones of its key existed, so its place says nothing of its age.
- * A record that was the newest when it was moved needs no mark: whatever is newer has been put since, and is found before it.
+ * Beside enum record_flag: merge moved the record when newer ones of its key existed, so its place
+ * says nothing of its age. A record that was the newest when it was moved needs no mark: whatever
+ * is newer has been put since, and is found before it.
  */
 #define RECORD_MOVED (1 << 2)
 
@@ -57,8 +61,8 @@ void record_header_encode(const struct record_header *header, uint64_t serial, c
 void record_header_decode(const uint8_t bytes[RECORD_HEADER_BYTES], struct record_header *header);
 
 /*
- * Whether the header's CRC fits segment, header and value. With the serial, what an earlier segment left in the same
- * memory does not fit, whatever of it comes back when the host loses power.
+ * Whether the header's CRC fits segment, header and value. With the serial, what an earlier segment
+ * left in the same memory does not fit, whatever of it comes back when the host loses power.
  */
 bool record_is_intact(const uint8_t bytes[RECORD_HEADER_BYTES], uint64_t serial, const void *value);
 
@@ -103,11 +107,12 @@ enum page_kind {
 
 struct page_spare {
 	uint8_t kind;
-	bool large; /* one record fills the data area, its header is here */
-	bool unfinished; /* the segment holds records of a command that was not committed when it was sealed */
-	uint16_t row; /* of the segment */
-	uint32_t
-		used; /* bytes of the data area that hold records, or a table image's or root's part */
+	bool large;      /* one record fills the data area, its header is here */
+	bool unfinished; /* the segment holds records of a command that was not committed when it
+			    was sealed */
+	uint16_t row;    /* of the segment */
+	uint32_t used;   /* bytes of the data area that hold records, or a table image's or root's
+			    part */
 	uint64_t serial; /* of the segment; for a table image its row << 32 | index; of the root */
 	union {
 		uint8_t large_header[RECORD_HEADER_BYTES];
@@ -119,7 +124,9 @@ struct page_spare {
 
 void page_spare_encode(const struct page_spare *spare, uint8_t bytes[PAGE_SPARE_BYTES]);
 
-/* False when the bytes are not those of a page of this engine, or `used` is not within page_bytes. */
+/*
+ * False when the bytes are not those of a page of this engine, or `used` is not within page_bytes.
+ */
 bool page_spare_decode(const uint8_t bytes[PAGE_SPARE_BYTES], uint32_t page_bytes,
 		       struct page_spare *spare);
 
@@ -155,7 +162,10 @@ enum {
 	COLUMN_BYTES = 48,
 };
 
-/* One overflowed key, 48 bits: bits 16-0 a bit for each further hash function that placed it, bits 47-17 its hash. */
+/*
+ * One overflowed key, 48 bits: bits 16-0 a bit for each further hash function that placed it, bits
+ * 47-17 its hash.
+ */
 #define OVERFLOW_ENTRY_BYTES 6
 #define OVERFLOW_PLACES_MAX  17
 #define OVERFLOW_HASH_BITS   31
@@ -182,14 +192,15 @@ static inline uint64_t table_image_bytes(uint32_t bits, uint32_t overflow_entrie
 #define KILLS_MAGIC UINT64_C(0x314c4c494b4e554d) /* "MUNKILL1" */
 
 /*
- * A root is a header, the static header of the NVRAM, the aborted sequence numbers, the directory entries in use, and for each
- * row an entry and the segments of its growing table. A list of kills is a header and entries, in one page.
+ * A root is a header, the static header of the NVRAM, the aborted sequence numbers, the directory
+ * entries in use, and for each row an entry and the segments of its growing table. A list of kills
+ * is a header and entries, in one page.
  */
 struct root_header {
 	uint64_t magic;
-	uint32_t bytes; /* of all of it */
-	uint32_t
-		count; /* root: directory entries; list: columns that have been merged away since the root */
+	uint32_t bytes;  /* of all of it */
+	uint32_t count;  /* root: directory entries; list: columns that have been merged away since
+			    the root */
 	uint64_t serial; /* of this page or these pages */
 	uint64_t base;   /* list: serial of the root that it goes with; root: 0 */
 	uint64_t committed, sealed, next_serial, aborted_count; /* the state words */
@@ -212,8 +223,8 @@ enum {
 	ROOT_ROW_INDEX_AT = 0,   /* 4: of the growing table */
 	ROOT_ROW_COLUMNS_AT = 4, /* 4 */
 	ROOT_ROW_LIVE_AT = 8,    /* 8: a bit for each column that has not been merged */
-	ROOT_ROW_SERIAL_AT =
-		16, /* 8: of the older buffer: segments sealed later have this serial or a higher one */
+	ROOT_ROW_SERIAL_AT = 16, /* 8: of the older buffer: segments sealed later have this serial
+				    or a higher one */
 	ROOT_ROW_BYTES = 24,
 };
 
@@ -260,7 +271,9 @@ enum {
 
 #define NVRAM_BOOT_BYTES 16
 
-/* State words: each is changed by one aligned 8-byte store, and each such store is a commit point. */
+/*
+ * State words: each is changed by one aligned 8-byte store, and each such store is a commit point.
+ */
 enum {
 	STATE_AT = 128,
 	STATE_COMMITTED_AT = STATE_AT,        /* highest sequence number that counts */
@@ -273,7 +286,10 @@ enum {
 	STATE_ROOT_SEGMENT_AT = STATE_AT + 56, /* of the ring, that the last one is in */
 };
 
-/* 8: what the layers above keep beside the records, changed by one aligned store; outlives formats of the store. */
+/*
+ * 8: what the layers above keep beside the records, changed by one aligned store; outlives formats
+ * of the store.
+ */
 #define NVRAM_MEMO_AT 192
 
 /* What the store that is being emptied begins with: counts while STATE_WIPING is CARRYING. */
@@ -299,7 +315,10 @@ static_assert(NVRAM_MEMO_AT >= STATE_ROOT_SEGMENT_AT + 8 && NVRAM_CARRY_AT >= NV
 		      NVRAM_CARRY_AT + CARRY_NOTE_BYTES + 4 * CARRY_SEGMENTS_MAX <= NVRAM_PAGE,
 	      "it reaches storage together with the state words");
 
-/* The high half of a buffer's serial counts the formats of a device, so that none finds the segments of another. */
+/*
+ * The high half of a buffer's serial counts the formats of a device, so that none finds the
+ * segments of another.
+ */
 #define SERIAL_FORMAT_STEP (UINT64_C(1) << 32)
 
 /* MUNINN_ABORTED_MAX ranges of sequence numbers, ascending: first (8), last (8). */
@@ -308,8 +327,8 @@ static_assert(NVRAM_MEMO_AT >= STATE_ROOT_SEGMENT_AT + 8 && NVRAM_CARRY_AT >= NV
 #define NVRAM_DIRECTORY_AT  (NVRAM_ABORTED_AT + MUNINN_ABORTED_MAX * ABORTED_RANGE_BYTES)
 
 /*
- * Directory entry: where a complete table image is. In use when a column is live; the store of that word makes and ends it.
- * Its size depends on how many segments an image may touch.
+ * Directory entry: where a complete table image is. In use when a column is live; the store of that
+ * word makes and ends it. Its size depends on how many segments an image may touch.
  */
 enum {
 	DIRECTORY_ROW_AT = 0,   /* 4 */
@@ -322,12 +341,13 @@ enum {
 };
 
 /*
- * Buffer area: header, map of logical page to slot, slot headers, slots; each part NVRAM_PAGE aligned. A row has one, or
- * with ENGINE_HOT_ROWS_KEEP up to two; which ones is in the areas themselves. The growing table images of the rows follow.
+ * Buffer area: header, map of logical page to slot, slot headers, slots; each part NVRAM_PAGE
+ * aligned. A row has one, or with ENGINE_HOT_ROWS_KEEP up to two; which ones is in the areas
+ * themselves. The growing table images of the rows follow.
  */
 enum {
-	BUFFER_SERIAL_AT =
-		0, /* 8: serial of the buffered segment; the store of this word empties the buffer */
+	BUFFER_SERIAL_AT = 0, /* 8: serial of the buffered segment; the store of this word empties
+				 the buffer */
 	BUFFER_ROW_AT = 8,  /* 4: row + 1; 0 = no row's; the store of this word gives or takes it */
 	BUFFER_MAP_AT = 64, /* 2 a page: slot that holds the page */
 };

@@ -19,14 +19,14 @@ enum {
 	SEGMENTS_PER_ROOT_SEGMENT = 512,
 	UPKEEP_SEGMENTS =
 		2, /* for history's row, and to move a segment, all of which is of one row */
-	ROWS_PER_SPARE_BUFFER =
-		8, /* rows that are kept beside a second buffer are few: those with the hottest keys */
+	ROWS_PER_SPARE_BUFFER = 8, /* rows that are kept beside a second buffer are few: those with
+				      the hottest keys */
 };
 
 /*
- * Fills a segment with records of equal size as the engine would, until one finds no place, and counts how many each
- * filter took. The averages are what the skewed filters are made for (the paper sizes them the same way). `limits`:
- * keys that a filter takes at most.
+ * Fills a segment with records of equal size as the engine would, until one finds no place, and
+ * counts how many each filter took. The averages are what the skewed filters are made for (the
+ * paper sizes them the same way). `limits`: keys that a filter takes at most.
  */
 static void simulate_placement(const struct muninn_geometry *geometry, uint32_t per_page,
 			       const double limits[MUNINN_FILTERS_MAX],
@@ -85,7 +85,10 @@ static void size_filters(struct muninn_geometry *geometry)
 			continue;
 		}
 		geometry->keys_nominal[filter] = (uint32_t)ceil(keys[filter]) + 1;
-		/* A quarter more costs a false-positive rate of 0.0025 instead of 0.0005, a quarter less space. */
+		/*
+		 * A quarter more costs a false-positive rate of 0.0025 instead of 0.0005, a quarter
+		 * less space.
+		 */
 		geometry->keys_limit[filter] = geometry->keys_nominal[filter] * 5 / 4 + 2;
 	}
 	if (geometry->paged_filters < geometry->filters) {
@@ -96,10 +99,11 @@ static void size_filters(struct muninn_geometry *geometry)
 }
 
 /*
- * How much rarer false positives should be in a filter than the configured rate. A wasted page read costs the same
- * whichever filter caused it, while lowering a rate costs bits for each key of the filter; the sum of the rates is
- * lowest for a given memory when each rate is proportional to its filter's keys (Lagrange). The factor below keeps the
- * memory that equal rates would take: rate_f = rate * share_f * exp(entropy of the shares).
+ * How much rarer false positives should be in a filter than the configured rate. A wasted page read
+ * costs the same whichever filter caused it, while lowering a rate costs bits for each key of the
+ * filter; the sum of the rates is lowest for a given memory when each rate is proportional to its
+ * filter's keys (Lagrange). The factor below keeps the memory that equal rates would take: rate_f =
+ * rate * share_f * exp(entropy of the shares).
  */
 static void filter_weights(const struct muninn_geometry *geometry,
 			   double weights[MUNINN_FILTERS_MAX])
@@ -199,8 +203,9 @@ static int check_options(const struct nand_geometry *nand, const struct muninn_g
 }
 
 /*
- * The ring of roots. Two roots fit, so that there is one while the next is written. Roots are a small part of what is written,
- * and the ring is as large a part of the device, or it would wear out first.
+ * The ring of roots. Two roots fit, so that there is one while the next is written. Roots are a
+ * small part of what is written, and the ring is as large a part of the device, or it would wear
+ * out first.
  */
 static void size_roots(struct muninn_geometry *geometry)
 {
@@ -245,9 +250,9 @@ static void place_in_nvram(struct muninn_geometry *geometry)
 }
 
 /*
- * Divides what users do not get among those that need it when they get no more. Removing may put to any row, so it has at least a
- * segment for each, since all may be full; from then on nobody before it fills what was sealed for it (row.c). The others put to
- * history's row alone.
+ * Divides what users do not get among those that need it when they get no more. Removing may put to
+ * any row, so it has at least a segment for each, since all may be full; from then on nobody before
+ * it fills what was sealed for it (row.c). The others put to history's row alone.
  */
 static void size_rooms(struct muninn_geometry *geometry)
 {

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Sizes that follow from the NAND geometry and the options: segments, rows, filters, the places of things in NVRAM. */
+/*
+ * Sizes that follow from the NAND geometry and the options: segments, rows, filters, the places of
+ * things in NVRAM.
+ */
 #ifndef MUNINN_ENGINE_MUNINN_GEOMETRY_H
 #define MUNINN_ENGINE_MUNINN_GEOMETRY_H
 
 #include "engine/muninn/format.h"
 
-/* A complete table with so few live columns, or fewer, is merged away: bounds tables and the directory. */
+/*
+ * A complete table with so few live columns, or fewer, is merged away: bounds tables and the
+ * directory.
+ */
 #define TABLE_SPARSE_COLUMNS 16
 
 /* Filters of the segments of one table. */
@@ -26,15 +32,16 @@ struct muninn_geometry {
 	uint32_t fpr_millionths;
 	uint32_t fpr_factor_permille;
 	uint32_t over_provision_permille;
-	uint32_t filters; /* of a segment: 8 or 16 */
-	uint32_t
-		paged_filters; /* that stand for a hash function each; one less than filters: the last is for overflow */
-	bool even_filters; /* of equal size; otherwise skewed, each made for the keys that reach it */
+	uint32_t filters;       /* of a segment: 8 or 16 */
+	uint32_t paged_filters; /* that stand for a hash function each; one less than filters: the
+				   last is for overflow */
+	bool even_filters; /* of equal size; otherwise skewed, each made for the keys that reach it
+			    */
 	enum engine_hot_rows hot_rows;
 	/* Derived. */
-	uint32_t rows; /* all of them: the last one is history's, see row.c */
-	uint32_t
-		places; /* of a key in a segment: hash functions, and the further ones that a hot key may have */
+	uint32_t rows;   /* all of them: the last one is history's, see row.c */
+	uint32_t places; /* of a key in a segment: hash functions, and the further ones that a hot
+			    key may have */
 	uint32_t block_pages;
 	uint32_t segment_blocks;
 	uint32_t segments;
@@ -52,8 +59,8 @@ struct muninn_geometry {
 	uint32_t image_segments_max; /* segments that an image may touch */
 	uint32_t directory_entry_bytes;
 	uint32_t directory_entries;
-	uint32_t
-		buffers; /* active segments that there is NVRAM for: one a row, a second one for history's, and spare ones */
+	uint32_t buffers; /* active segments that there is NVRAM for: one a row, a second one for
+			     history's, and spare ones */
 	/* NVRAM places. */
 	uint64_t buffers_at;                /* first buffer area */
 	uint64_t buffer_bytes;              /* size of a buffer area */
@@ -67,7 +74,10 @@ struct muninn_geometry {
 int muninn_geometry_choose(const struct nand_geometry *nand, const struct engine_options *options,
 			   struct muninn_geometry *geometry, struct error_text *error);
 
-/* Filters of table number `index` of a row: the first (in the end oldest) table has the highest false-positive rate. */
+/*
+ * Filters of table number `index` of a row: the first (in the end oldest) table has the highest
+ * false-positive rate.
+ */
 void muninn_filter_geometry(const struct muninn_geometry *geometry, uint32_t index,
 			    struct filter_geometry *filters);
 

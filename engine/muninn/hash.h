@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Where a key goes. The pieces of an object are hashed in groups as large as a segment has pages: the group chooses the
- * row and, for each hash function, the page of its first piece; the following pieces go to the following pages. A large
- * object that is written in order is thus read in order, and small keys are spread as in the paper.
+ * Where a key goes. The pieces of an object are hashed in groups as large as a segment has pages:
+ * the group chooses the row and, for each hash function, the page of its first piece; the following
+ * pieces go to the following pages. A large object that is written in order is thus read in order,
+ * and small keys are spread as in the paper.
  */
 #ifndef MUNINN_ENGINE_MUNINN_HASH_H
 #define MUNINN_ENGINE_MUNINN_HASH_H
@@ -42,8 +43,9 @@ static inline uint32_t hash_row(const struct key_hash *hash, uint32_t rows)
 #define HASH_METADATA_SHIFT  3
 
 /*
- * Page of the segment that hash function `place` (0..MUNINN_PLACES_MAX - 1) gives. Metadata records are small, and a page that holds one
- * is lost for a piece of a page's size; so their first places are in an eighth of the pages.
+ * Page of the segment that hash function `place` (0..MUNINN_PLACES_MAX - 1) gives. Metadata records
+ * are small, and a page that holds one is lost for a piece of a page's size; so their first places
+ * are in an eighth of the pages.
  */
 static inline uint32_t hash_page(const struct key_hash *hash, uint32_t place,
 				 uint32_t segment_pages)
@@ -56,7 +58,10 @@ static inline uint32_t hash_page(const struct key_hash *hash, uint32_t place,
 	return ((uint32_t)base + hash->offset) & (pages - 1);
 }
 
-/* Hash functions. Further places of a key are the pages behind that of the last one, all of a segment. */
+/*
+ * Hash functions. Further places of a key are the pages behind that of the last one, all of a
+ * segment.
+ */
 #define HASH_FUNCTIONS MUNINN_PLACES_MAX
 
 static inline uint32_t hash_run_page(const struct key_hash *hash, uint32_t number,
@@ -67,8 +72,9 @@ static inline uint32_t hash_run_page(const struct key_hash *hash, uint32_t numbe
 }
 
 /*
- * The page of a place, or UINT32_MAX when an earlier function gives the same page: each page stands for one place of a key, so that the
- * order of places is the order of writing. Puts and searches leave such places out alike.
+ * The page of a place, or UINT32_MAX when an earlier function gives the same page: each page stands
+ * for one place of a key, so that the order of places is the order of writing. Puts and searches
+ * leave such places out alike.
  */
 static inline uint32_t hash_own_page(const struct key_hash *hash, uint32_t place,
 				     uint32_t segment_pages)

@@ -158,7 +158,10 @@ static bool is_listed(const struct merge_list *list, const struct record_key *ke
 	       list->key.partition == key->partition;
 }
 
-/* Lists the records of a key that many searches have been made for in the segment that is counted. False: it is not listed. */
+/*
+ * Lists the records of a key that many searches have been made for in the segment that is counted.
+ * False: it is not listed.
+ */
 static bool list_key(struct muninn_store *store, const struct record_key *key, uint64_t bound)
 {
 	struct merge_list *list = store->merge_list;
@@ -216,9 +219,10 @@ static bool find_in_list(struct judged *judged, const struct visibility *visibil
 /* ---- whether a record is found ---- */
 
 /*
- * Whether the record is the one found for its key: not superseded, not even by a later put of the same command. 1, 0, or
- * the error of the search. What is found for a key at a bound stays so during a merge: moving changes nothing of it, and what is
- * put meanwhile is what is moved. So of a key with many records in a segment the search is made once for each bound.
+ * Whether the record is the one found for its key: not superseded, not even by a later put of the
+ * same command. 1, 0, or the error of the search. What is found for a key at a bound stays so
+ * during a merge: moving changes nothing of it, and what is put meanwhile is what is moved. So of a
+ * key with many records in a segment the search is made once for each bound.
  */
 static int is_found(struct judged *judged, const struct visibility *visibility)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Search: the newest record of a key, or its newest few, from the newest place to the oldest. All look-ups visit the same
- * pages; they differ in what they do with one, and in when they have enough.
+ * Search: the newest record of a key, or its newest few, from the newest place to the oldest. All
+ * look-ups visit the same pages; they differ in what they do with one, and in when they have
+ * enough.
  */
 #include <errno.h>
 
@@ -22,7 +23,10 @@ struct lookup {
 	struct visibility visibility;
 	uint64_t after; /* only what may hold higher numbers than this is searched */
 	enum nand_cause cause;
-	/* Looks for the key in a page. 0: the search ends. -EAGAIN: it goes on to older places. -EBADMSG. */
+	/*
+	 * Looks for the key in a page. 0: the search ends. -EAGAIN: it goes on to older places.
+	 * -EBADMSG.
+	 */
 	int (*visit)(struct lookup *lookup, const struct page_view *page);
 	struct record_info
 		*info;          /* of the newest found so far; an array when versions are listed */
@@ -44,8 +48,9 @@ static struct record_info describe(const struct record_header *header)
 }
 
 /*
- * Takes over the newest record of the page when it is newer than what was found before. A record's place says how old it is,
- * so the first one found is the newest; except that of a RECORD_MOVED one, with which the search goes on.
+ * Takes over the newest record of the page when it is newer than what was found before. A record's
+ * place says how old it is, so the first one found is the newest; except that of a RECORD_MOVED
+ * one, with which the search goes on.
  */
 static int take_newest(struct lookup *lookup, const struct page_view *page)
 {
@@ -63,7 +68,9 @@ static int take_newest(struct lookup *lookup, const struct page_view *page)
 		return -EBADMSG;
 	lookup->found = 1;
 	*lookup->info = describe(&header);
-	/* What is moved says nothing of other places, but only what is newer is still looked for. */
+	/*
+	 * What is moved says nothing of other places, but only what is newer is still looked for.
+	 */
 	lookup->after = max_u64(lookup->after, header.sequence - 1);
 	uint32_t copied = header.length < lookup->capacity ? header.length : lookup->capacity;
 
@@ -74,7 +81,9 @@ static int take_newest(struct lookup *lookup, const struct page_view *page)
 
 /* ---- what is done with a page: all versions ---- */
 
-/* Inserts a version into the list, newest first, unless one of the same command is there already. */
+/*
+ * Inserts a version into the list, newest first, unless one of the same command is there already.
+ */
 static void insert_version(struct lookup *lookup, const struct record_header *header)
 {
 	uint32_t at = lookup->found;
@@ -91,8 +100,8 @@ static void insert_version(struct lookup *lookup, const struct record_header *he
 }
 
 /*
- * Adds the versions in the page to the list. When the list is full, a record that is not newer than its last one, and has not
- * been moved, ends the search: what is in older places is older than it.
+ * Adds the versions in the page to the list. When the list is full, a record that is not newer than
+ * its last one, and has not been moved, ends the search: what is in older places is older than it.
  */
 static int take_versions(struct lookup *lookup, const struct page_view *page)
 {
@@ -241,7 +250,10 @@ static int search_flash_page(struct lookup *lookup, uint32_t segment, uint32_t p
 	uint32_t number = hash_own_page(&lookup->hash, place, store->geometry.segment_pages);
 	struct read_page page;
 
-	/* A false positive: an earlier place stands for that page, and newer records may be at places between the two. */
+	/*
+	 * A false positive: an earlier place stands for that page, and newer records may be at
+	 * places between the two.
+	 */
 	if (number == UINT32_MAX)
 		return -EAGAIN;
 	int result = read_page(lookup, segment_page(&store->geometry, segment) + number, &page);
@@ -261,7 +273,10 @@ static uint64_t newest_sequence(const struct lookup *lookup)
 	return min_u64(lookup->visibility.bound, lookup->visibility.below - 1);
 }
 
-/* Whether a page has a record of the key that is not newer than `bound`: 1, 0; 2: it has none of the key; or an error. */
+/*
+ * Whether a page has a record of the key that is not newer than `bound`: 1, 0; 2: it has none of
+ * the key; or an error.
+ */
 static int is_as_old(struct lookup *lookup, uint32_t segment, uint32_t place, uint64_t bound)
 {
 	const struct muninn_geometry *geometry = &lookup->store->geometry;
@@ -282,8 +297,8 @@ static int is_as_old(struct lookup *lookup, uint32_t segment, uint32_t place, ui
 }
 
 /*
- * Of a key with many places in a column whose numbers rise with them, leaves out those behind the last one that has anything as old
- * as is looked for: by halves, not one by one.
+ * Of a key with many places in a column whose numbers rise with them, leaves out those behind the
+ * last one that has anything as old as is looked for: by halves, not one by one.
  */
 static int narrow(struct lookup *lookup, struct table_search *search, uint32_t segment)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Reclaiming segments. One step takes a few sealed segments, puts again what is still needed of them, takes their columns
- * out of their tables and frees them.
+ * Reclaiming segments. One step takes a few sealed segments, puts again what is still needed of
+ * them, takes their columns out of their tables and frees them.
  *
- * A moved record keeps its sequence number, so it counts at once and both copies are the same record; a crash leaves at
- * worst both. A record that is not the newest of its key, hidden ones counted, is marked as moved: its new place is newer
- * than it is, and a search that meets it goes on (store.c).
+ * A moved record keeps its sequence number, so it counts at once and both copies are the same
+ * record; a crash leaves at worst both. A record that is not the newest of its key, hidden ones
+ * counted, is marked as moved: its new place is newer than it is, and a search that meets it goes
+ * on (store.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -114,7 +115,10 @@ static struct table *find_column(struct muninn_store *store, const struct victim
 	abort();
 }
 
-/* What the row's segments were filled to when they were sealed, the last few on average; all of a segment: it has none yet. */
+/*
+ * What the row's segments were filled to when they were sealed, the last few on average; all of a
+ * segment: it has none yet.
+ */
 static uint64_t filled_bytes(struct muninn_store *store, const struct row *row)
 {
 	const struct table *table = &row->growing;
@@ -137,8 +141,8 @@ static uint64_t filled_bytes(struct muninn_store *store, const struct row *row)
 /* Bytes of records that were looked at, and of those that are needed. */
 struct live_bytes {
 	uint64_t live, all;
-	uint32_t *
-		keys; /* needed bytes of the keys with the same hash, KEY_GROUPS of them; NULL: not wanted */
+	uint32_t *keys; /* needed bytes of the keys with the same hash, KEY_GROUPS of them; NULL:
+			   not wanted */
 	uint8_t *needs; /* where what is found for each record goes; NULL: nowhere */
 };
 
@@ -173,8 +177,9 @@ static int add_live_bytes(struct muninn_store *store, const struct record_keep *
 }
 
 /*
- * What of a segment it takes to put again what is needed of one. A row that was never filled will not be now: its segments end with
- * the places of its hottest key. `bytes` are of all or some of the segment's pages.
+ * What of a segment it takes to put again what is needed of one. A row that was never filled will
+ * not be now: its segments end with the places of its hottest key. `bytes` are of all or some of
+ * the segment's pages.
  */
 static uint32_t live_permille(struct muninn_store *store, const struct victim *victim,
 			      const struct live_bytes *bytes, uint64_t record_bytes)
@@ -194,8 +199,9 @@ static uint32_t live_permille(struct muninn_store *store, const struct victim *v
 }
 
 /*
- * The live part of a segment by the records in a few pages that are spread over it. In one that is all but empty more of them are
- * read until there are some with records. A segment that can't be read counts as all live.
+ * The live part of a segment by the records in a few pages that are spread over it. In one that is
+ * all but empty more of them are read until there are some with records. A segment that can't be
+ * read counts as all live.
  */
 static uint32_t sample_segment(struct muninn_store *store, const struct record_keep *keep,
 			       const struct victim *victim)
@@ -243,7 +249,8 @@ static uint32_t count_segment(struct muninn_store *store, const struct record_ke
 }
 
 /*
- * The next sealed segment of a walk that visits all segments, far apart ones one after the other. False: there are none.
+ * The next sealed segment of a walk that visits all segments, far apart ones one after the other.
+ * False: there are none.
  */
 static bool next_segment(struct muninn_store *store, struct victim *victim)
 {
@@ -294,7 +301,10 @@ static void estimate_table(struct muninn_store *store)
 	}
 }
 
-/* -EAGAIN: by the filters no segment of a complete table is worth it. Their word grows old, so a table is looked at each time. */
+/*
+ * -EAGAIN: by the filters no segment of a complete table is worth it. Their word grows old, so a
+ * table is looked at each time.
+ */
 static int choose_by_filters(struct muninn_store *store, uint32_t live_permille_max,
 			     struct victim *best)
 {
@@ -403,7 +413,9 @@ static int choose_victim(struct muninn_store *store, const struct record_keep *k
 		result = choose_by_samples(store, keep, best);
 	if (result)
 		return result;
-	/* A few pages tell which segment is best, not whether it is worth moving: that is counted. */
+	/*
+	 * A few pages tell which segment is best, not whether it is worth moving: that is counted.
+	 */
 	if (best->live_permille <= live_permille_max)
 		best->live_permille = count_segment(store, keep, best);
 	return best->live_permille <= live_permille_max ? 0 : -EAGAIN;
@@ -445,7 +457,10 @@ static int move_record(struct muninn_store *store, const struct record_keep *kee
 	return result;
 }
 
-/* Takes the column of a segment out of its table, and the table out of its row when that was the last one. */
+/*
+ * Takes the column of a segment out of its table, and the table out of its row when that was the
+ * last one.
+ */
 static struct root_kill kill_segment(struct muninn_store *store, const struct victim *victim)
 {
 	struct row *row = &store->rows[victim->row];
@@ -510,8 +525,8 @@ static bool is_chosen(const struct victim *batch, uint32_t count, uint32_t segme
 }
 
 /*
- * Whether a step takes another segment. One alone, which is of one row, always comes to its end; with more the last may not, for
- * nothing.
+ * Whether a step takes another segment. One alone, which is of one row, always comes to its end;
+ * with more the last may not, for nothing.
  */
 static bool may_go_on(const struct muninn_store *store)
 {
@@ -519,7 +534,10 @@ static bool may_go_on(const struct muninn_store *store)
 	       store->merge_reads < store->merge_reads_max * READS_PERMILLE / 1000;
 }
 
-/* Chooses up to `wanted` segments and moves what is needed of each. Returns how many are done; *result: why no more. */
+/*
+ * Chooses up to `wanted` segments and moves what is needed of each. Returns how many are done;
+ * *result: why no more.
+ */
 static uint32_t move_batch(struct muninn_store *store, const struct record_keep *keep,
 			   struct record_merge *merge, uint32_t wanted, struct victim *batch,
 			   int *result)
@@ -554,8 +572,8 @@ static uint32_t move_batch(struct muninn_store *store, const struct record_keep 
 }
 
 /*
- * Whoever waits for a merge shall not wait for long. Where so many reads were not enough to find out about a single segment, the
- * next merge may do more.
+ * Whoever waits for a merge shall not wait for long. Where so many reads were not enough to find
+ * out about a single segment, the next merge may do more.
  */
 static uint64_t reads_allowed(const struct muninn_store *store)
 {
@@ -594,8 +612,8 @@ int store_merge(struct muninn_store *store, const struct record_keep *keep,
 	if (count == 0)
 		return result;
 	/*
-	 * On stable storage, what was moved comes before the end of its old place, and that before the segments can
-	 * be written again.
+	 * On stable storage, what was moved comes before the end of its old place, and that before
+	 * the segments can be written again.
 	 */
 	result = store_flush(store);
 	if (result)

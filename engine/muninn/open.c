@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Formatting, opening and closing. Opening is a list of named steps; each leaves the store as recovered as it is so far. */
+/*
+ * Formatting, opening and closing. Opening is a list of named steps; each leaves the store as
+ * recovered as it is so far.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
@@ -142,9 +145,10 @@ static int begin_wiping(struct muninn_store *store, uint64_t how)
 }
 
 /*
- * Clears the word when all that it stands for is stable, and before what was carried may be written over. Until then the host may
- * store a mixture of before and after, so the word stays: each put is refused, and opening begins again. Once a sync has failed
- * none succeeds before the image is opened anew.
+ * Clears the word when all that it stands for is stable, and before what was carried may be written
+ * over. Until then the host may store a mixture of before and after, so the word stays: each put is
+ * refused, and opening begins again. Once a sync has failed none succeeds before the image is
+ * opened anew.
  */
 static int end_wiping(struct muninn_store *store, uint64_t how)
 {
@@ -177,8 +181,8 @@ int store_wipe(struct muninn_store *store, uint64_t how, bool *begun)
 	sealing_begin(&store->history_sealing);
 	empty_rows(store);
 	/*
-	 * Before a segment that the last root speaks of is written again. A device that is being formatted gets its first root when
-	 * it has a header.
+	 * Before a segment that the last root speaks of is written again. A device that is being
+	 * formatted gets its first root when it has a header.
 	 */
 	if (get_le64(store->nvram + NVRAM_MAGIC_AT) == NVRAM_MAGIC)
 		store_write_root(store);
@@ -191,7 +195,10 @@ int store_wipe(struct muninn_store *store, uint64_t how, bool *begun)
 	return result;
 }
 
-/* Numbers that no earlier format of this device has used, so that what is left of it on flash is known to be old. */
+/*
+ * Numbers that no earlier format of this device has used, so that what is left of it on flash is
+ * known to be old.
+ */
 static void begin_numbers(struct muninn_store *store)
 {
 	uint64_t serial = SERIAL_FORMAT_STEP, root_serial = 1;
@@ -281,8 +288,9 @@ static int step_outage(struct muninn_store *store, struct error_text *error)
 }
 
 /*
- * What a format was to leave can't be had: keys and policy among it, without which the unit must not be opened, and all else is
- * formatted away. -EPROTO: what is on flash is not to be used in its place.
+ * What a format was to leave can't be had: keys and policy among it, without which the unit must
+ * not be opened, and all else is formatted away. -EPROTO: what is on flash is not to be used in its
+ * place.
  */
 static int refuse_carried(struct error_text *error)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * After the host itself has failed. Its page cache is gone, so each page of the NVRAM is as of its last sync or somewhat
- * newer, and no two of them need fit together. What the last flush promised is there all the same, since what it rests on was
- * synced before it was changed. So the store falls back to the committed number of that flush: everything newer is cut off the
- * buffers, and in sealed segments it is aborted as one range.
+ * After the host itself has failed. Its page cache is gone, so each page of the NVRAM is as of its
+ * last sync or somewhat newer, and no two of them need fit together. What the last flush promised
+ * is there all the same, since what it rests on was synced before it was changed. So the store
+ * falls back to the committed number of that flush: everything newer is cut off the buffers, and in
+ * sealed segments it is aborted as one range.
  *
- * That the host has failed shows by its boot ID, which is another one than when the store was last opened.
+ * That the host has failed shows by its boot ID, which is another one than when the store was last
+ * opened.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -18,7 +20,8 @@
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
 
 enum {
-	/* More than can have been used since the last sync: slots of that time must not count for a new buffer. */
+	/* More than can have been used since the last sync: slots of that time must not count for a
+	   new buffer. */
 	SERIALS_LEFT_OUT = 1 << 24,
 };
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * How much of a sealed segment has been put again since, judged by the filters in memory alone: the more bits a
- * segment's filters have in common with those of newer segments of its row, the more keys they share. No page of records
- * is read. The idea is the paper's; what is made of the number of bits is ours:
+ * How much of a sealed segment has been put again since, judged by the filters in memory alone: the
+ * more bits a segment's filters have in common with those of newer segments of its row, the more
+ * keys they share. No page of records is read. The idea is the paper's; what is made of the number
+ * of bits is ours:
  *
- *   Two filters of n bits with a and b of them set have a b / n in common by chance. A shared key that is in the same filter
- *   in both segments adds k (1 - a / n) (1 - b / n) bits on average, with k hash functions.
+ *   Two filters of n bits with a and b of them set have a b / n in common by chance. A shared key
+ * that is in the same filter in both segments adds k (1 - a / n) (1 - b / n) bits on average, with
+ * k hash functions.
  *
- * A key is in the same filter of both only if the same hash function had room for it, which is as likely as the sum of the
- * squares of the filters' shares of the keys. The spread of the chance part limits what can be told: see
- * docs/benchmarks.md.
+ * A key is in the same filter of both only if the same hash function had room for it, which is as
+ * likely as the sum of the squares of the filters' shares of the keys. The spread of the chance
+ * part limits what can be told: see docs/benchmarks.md.
  */
 #include <math.h>
 
@@ -29,8 +31,8 @@ static uint64_t word_at(const struct table *table, uint32_t position)
 }
 
 /*
- * The columns with a bit where bit `position` of a filter of `bits` bits would be in this table, whose filter may have
- * another length: the same key's bits lie at the same fraction of the length.
+ * The columns with a bit where bit `position` of a filter of `bits` bits would be in this table,
+ * whose filter may have another length: the same key's bits lie at the same fraction of the length.
  */
 static uint64_t word_at_fraction(const struct table *table, uint32_t filter, uint32_t position,
 				 uint32_t bits)
@@ -45,7 +47,10 @@ static uint64_t word_at_fraction(const struct table *table, uint32_t filter, uin
 	return word;
 }
 
-/* Adds what the columns of `older` share with the live ones of `newer` in one filter. The same table: with those behind. */
+/*
+ * Adds what the columns of `older` share with the live ones of `newer` in one filter. The same
+ * table: with those behind.
+ */
 static void compare_filter(const struct table *older, const struct table *newer, uint32_t filter,
 			   struct gathered *gathered)
 {

@@ -50,8 +50,8 @@ static inline bool record_is_visible(const struct visibility *visibility,
 }
 
 /*
- * The record at *offset (0 to begin, then as left by the last call); false at the end. A record that runs over the end of
- * the used part also ends the walk, with *offset left below `used`.
+ * The record at *offset (0 to begin, then as left by the last call); false at the end. A record
+ * that runs over the end of the used part also ends the walk, with *offset left below `used`.
  */
 static inline bool page_next(const struct page_view *page, uint32_t *offset,
 			     struct page_record *record)
@@ -76,7 +76,9 @@ static inline bool page_next(const struct page_view *page, uint32_t *offset,
 	return true;
 }
 
-/* The visible record of `key` with the highest sequence number in the page; of equal ones the last. */
+/*
+ * The visible record of `key` with the highest sequence number in the page; of equal ones the last.
+ */
 bool page_find(const struct page_view *page, const struct record_key *key,
 	       const struct visibility *visibility, struct page_record *found);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A device whose NVRAM is lost: what NVRAM says of the flash is made again from the newest root and from the segments sealed
- * since, which say row and serial in every page. One page is read of every segment that has been written, and all pages of
- * those that are in no complete table. What was in the row buffers is gone.
+ * A device whose NVRAM is lost: what NVRAM says of the flash is made again from the newest root and
+ * from the segments sealed since, which say row and serial in every page. One page is read of every
+ * segment that has been written, and all pages of those that are in no complete table. What was in
+ * the row buffers is gone.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,7 +27,8 @@ struct rebuild {
 	uint32_t since_count;
 	uint64_t serial_most;     /* highest of any segment */
 	uint64_t sequence_most;   /* highest sequence number of any sealed segment ... */
-	bool sequence_unfinished; /* ... and whether its command was under way when that was sealed */
+	bool sequence_unfinished; /* ... and whether its command was under way when that was sealed
+				   */
 	uint64_t pages_damaged, segments_left_out;
 };
 
@@ -183,7 +185,10 @@ static int step_sealed_since(struct rebuild *rebuild, struct error_text *error)
 
 /* ---- growing tables ---- */
 
-/* Builds the index of a segment in `buffer` and gathers the facts. False: it is not the row's, or older than wanted. */
+/*
+ * Builds the index of a segment in `buffer` and gathers the facts. False: it is not the row's, or
+ * older than wanted.
+ */
 static bool index_segment(struct rebuild *rebuild, uint32_t row, uint32_t segment,
 			  struct buffer *buffer, struct table_column *facts)
 {
@@ -216,7 +221,9 @@ static bool index_segment(struct rebuild *rebuild, uint32_t row, uint32_t segmen
 		table_column_add(facts, &view);
 	}
 	if (facts->records && facts->last_sequence >= rebuild->sequence_most) {
-		/* Whether the last command was committed is known when something later is on flash. */
+		/*
+		 * Whether the last command was committed is known when something later is on flash.
+		 */
 		rebuild->sequence_unfinished = facts->last_sequence > rebuild->sequence_most
 						       ? said.unfinished
 						       : rebuild->sequence_unfinished ||
@@ -283,7 +290,10 @@ static int step_growing_tables(struct rebuild *rebuild, struct error_text *error
 
 /* ---- the end ---- */
 
-/* The last command is taken for interrupted when it was under way at the last seal; lost ones had higher numbers. */
+/*
+ * The last command is taken for interrupted when it was under way at the last seal; lost ones had
+ * higher numbers.
+ */
 static int step_sequence(struct rebuild *rebuild, struct error_text *error)
 {
 	struct muninn_store *store = rebuild->store;

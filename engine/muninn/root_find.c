@@ -2,9 +2,10 @@
 /*
  * Finding the newest root on a device of which nothing else is known.
  *
- * The first page of a segment of the ring is the first of a root, which holds the device's static header, and with it where the
- * ring's segments are. In each of them pages are in the order of their serials, so the last ones tell where to look; how far a
- * segment is programmed is known without reading. A root that is not whole is passed over for the one before it.
+ * The first page of a segment of the ring is the first of a root, which holds the device's static
+ * header, and with it where the ring's segments are. In each of them pages are in the order of
+ * their serials, so the last ones tell where to look; how far a segment is programmed is known
+ * without reading. A root that is not whole is passed over for the one before it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +13,10 @@
 #include "common/log.h"
 #include "engine/muninn/store.h"
 
-/* A segment of the ring: pages that have not been looked at, the last of which is `spare` when `known`. */
+/*
+ * A segment of the ring: pages that have not been looked at, the last of which is `spare` when
+ * `known`.
+ */
 struct cursor {
 	uint32_t end;
 	bool known;
@@ -53,7 +57,10 @@ static bool read_geometry(struct search *search, uint64_t page)
 	       page / geometry->segment_pages < geometry->root_segments;
 }
 
-/* Segments are a power of two of blocks: the beginnings of the first few are known without their size. */
+/*
+ * Segments are a power of two of blocks: the beginnings of the first few are known without their
+ * size.
+ */
 static bool find_geometry(struct search *search)
 {
 	const struct nand_geometry *nand = nand_geometry(search->nand);
@@ -105,7 +112,10 @@ static struct cursor *newest(struct search *search)
 	return best;
 }
 
-/* Reads all pages with the serial of the cursor, and passes them. The bytes, or NULL when some are missing. */
+/*
+ * Reads all pages with the serial of the cursor, and passes them. The bytes, or NULL when some are
+ * missing.
+ */
 static uint8_t *gather(struct search *search, const struct page_spare *wanted)
 {
 	const struct muninn_geometry *geometry = &search->found->geometry;

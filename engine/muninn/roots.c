@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Roots: the part of NVRAM that says what is where on flash, kept on flash too, for the case that NVRAM is lost.
+ * Roots: the part of NVRAM that says what is where on flash, kept on flash too, for the case that
+ * NVRAM is lost.
  *
- * The first segments of the device are a ring that roots are appended to. A root is written when a table is complete, when
- * the store is emptied or closed, and when a command is aborted that had sealed a segment. When columns have been merged away
- * a page with a list of all such since the last root follows it. What was sealed since is found by the pages themselves.
+ * The first segments of the device are a ring that roots are appended to. A root is written when a
+ * table is complete, when the store is emptied or closed, and when a command is aborted that had
+ * sealed a segment. When columns have been merged away a page with a list of all such since the
+ * last root follows it. What was sealed since is found by the pages themselves.
  *
- * A root that does not fit the rest of a segment begins in the next one, and the ring has room for two of the largest: the
- * last root is not erased before the next one is complete.
+ * A root that does not fit the rest of a segment begins in the next one, and the ring has room for
+ * two of the largest: the last root is not erased before the next one is complete.
  */
 #include <errno.h>
 
@@ -22,7 +24,10 @@ static uint32_t ring_segment(const struct muninn_store *store)
 	return (uint32_t)state_read(store, STATE_ROOT_SEGMENT_AT);
 }
 
-/* NVRAM is not behind the flash by more than a list of kills: roots that it does not know of are a sign of an older NVRAM. */
+/*
+ * NVRAM is not behind the flash by more than a list of kills: roots that it does not know of are a
+ * sign of an older NVRAM.
+ */
 static int set_state(struct muninn_store *store, uint32_t at, uint64_t value)
 {
 	nvram_store64(store->nvram + at, value);
@@ -96,7 +101,9 @@ static int begin_append(struct muninn_store *store, const uint8_t *bytes, bool w
 		.pages = (uint32_t)divide_up(get_le32(bytes + 12), geometry->page_bytes),
 		.serial = get_le64(bytes + 24),
 	};
-	/* The next segment is tried, too, when the blocks of this one can't be read or programmed. */
+	/*
+	 * The next segment is tried, too, when the blocks of this one can't be read or programmed.
+	 */
 	if (result || has_bad_block(store, ring_segment(store)) ||
 	    writing->pages > geometry->segment_pages - end)
 		end = geometry->segment_pages;
@@ -104,7 +111,9 @@ static int begin_append(struct muninn_store *store, const uint8_t *bytes, bool w
 	return end == geometry->segment_pages && !whole ? -ENOSPC : 0;
 }
 
-/* Programs at most *budget pages, which are taken off; when that was the last one, all are stable. */
+/*
+ * Programs at most *budget pages, which are taken off; when that was the last one, all are stable.
+ */
 static int append_some(struct muninn_store *store, const uint8_t *bytes,
 		       struct root_writing *writing, uint32_t *budget)
 {
@@ -132,7 +141,9 @@ static int append_some(struct muninn_store *store, const uint8_t *bytes,
 	return nand_sync(store->nand, 0, geometry->root_segments * geometry->segment_blocks);
 }
 
-/* A page that can't be programmed ends its segment's use; the whole is tried again in the next one. */
+/*
+ * A page that can't be programmed ends its segment's use; the whole is tried again in the next one.
+ */
 static int append_somewhere(struct muninn_store *store, const uint8_t *bytes,
 			    struct root_writing *writing, uint32_t *budget)
 {
@@ -193,7 +204,10 @@ static bool root_fits(const struct muninn_store *store)
 	return bytes <= geometry->root_bytes_max;
 }
 
-/* Makes a root in store->root. -EFBIG: the list of aborted numbers is longer than the ring was made for. */
+/*
+ * Makes a root in store->root. -EFBIG: the list of aborted numbers is longer than the ring was made
+ * for.
+ */
 static int make_root(struct muninn_store *store, uint64_t serial)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
@@ -242,7 +256,10 @@ int store_begin_root(struct muninn_store *store)
 	uint64_t serial;
 	int result;
 
-	/* Each is complete before the next one begins: the ring has room for the last one and one more. */
+	/*
+	 * Each is complete before the next one begins: the ring has room for the last one and one
+	 * more.
+	 */
 	store_go_on_root(store, &all);
 	serial = state_read(store, STATE_ROOT_SERIAL_AT);
 	result = set_state(store, STATE_ROOT_SERIAL_AT, serial + 1);
@@ -336,7 +353,9 @@ int store_check_ring(struct muninn_store *store, struct error_text *error)
 	if (segment_end(store->nand, &store->geometry, ring_segment(store), &end) || end == 0)
 		return 0;
 	io.page = segment_page(&store->geometry, ring_segment(store)) + end - 1;
-	/* What can't be read was torn when the power failed, or is damaged; NVRAM does not need it. */
+	/*
+	 * What can't be read was torn when the power failed, or is damaged; NVRAM does not need it.
+	 */
 	if (nand_read(store->nand, NAND_CAUSE_RECOVERY, &io, 1) ||
 	    !page_spare_decode(store->spares, store->geometry.page_bytes, &spare) ||
 	    spare.kind != PAGE_KIND_ROOT || spare.serial < serial)

@@ -2,18 +2,20 @@
 /*
  * Which buffers a row has, and which of them a record goes to.
  *
- * A key that is put often runs out of places in a segment that has room for others. With ENGINE_HOT_ROWS_KEEP the row then takes
- * a second, newer buffer. Keys without a place in the older one go to the newer one and stay there, so that the newer
- * buffer is the first to be searched and the last to be sealed; all others go on filling the older one. That one is sealed
- * when it is full, or when a key has run out of places in the newer one too.
+ * A key that is put often runs out of places in a segment that has room for others. With
+ * ENGINE_HOT_ROWS_KEEP the row then takes a second, newer buffer. Keys without a place in the older
+ * one go to the newer one and stay there, so that the newer buffer is the first to be searched and
+ * the last to be sealed; all others go on filling the older one. That one is sealed when it is
+ * full, or when a key has run out of places in the newer one too.
  *
- * History's row, which what snapshots and rollbacks put goes to, always finds a second buffer. As soon as it has one nothing is
- * put to the first, and this is programmed a few pages at a time behind each command (store_catch_up). So a snapshot never waits
- * for a whole segment. It fills slowly. So that not more of it than of other rows is lost with the NVRAM, it is sealed as it is
+ * History's row, which what snapshots and rollbacks put goes to, always finds a second buffer. As
+ * soon as it has one nothing is put to the first, and this is programmed a few pages at a time
+ * behind each command (store_catch_up). So a snapshot never waits for a whole segment. It fills
+ * slowly. So that not more of it than of other rows is lost with the NVRAM, it is sealed as it is
  * when these have sealed one segment each.
  *
- * Which buffer is whose is in the buffers' areas in NVRAM. The older one of a row has the lower serial. A buffer whose
- * serial is not above that of the row's last column has been sealed.
+ * Which buffer is whose is in the buffers' areas in NVRAM. The older one of a row has the lower
+ * serial. A buffer whose serial is not above that of the row's last column has been sealed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -157,7 +159,9 @@ static int put_in_row(struct muninn_store *store, struct row *row, const struct 
 	return buffer_put(&row->newer, hash, record, store->committed);
 }
 
-/* Whether a row that has no place for a key takes a second buffer before its first one is sealed. */
+/*
+ * Whether a row that has no place for a key takes a second buffer before its first one is sealed.
+ */
 static bool may_take_newer(const struct muninn_store *store, const struct row *row)
 {
 	const struct row *history = &store->rows[history_row(&store->geometry)];
@@ -172,8 +176,9 @@ static bool may_take_newer(const struct muninn_store *store, const struct row *r
 }
 
 /*
- * Whether more than a room leaves has been taken already, by one behind it. What was sealed then was sealed for that one, and
- * filling the row again would make it seal once more, until nothing is left.
+ * Whether more than a room leaves has been taken already, by one behind it. What was sealed then
+ * was sealed for that one, and filling the row again would make it seal once more, until nothing is
+ * left.
  */
 static bool is_overdrawn(const struct muninn_store *store, enum record_room room)
 {

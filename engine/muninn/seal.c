@@ -7,8 +7,8 @@
 #include "engine/muninn/store.h"
 
 /*
- * Of rows fewer than that history's row does not wait for one segment each, but for so many: segments that are programmed half
- * empty shall be few.
+ * Of rows fewer than that history's row does not wait for one segment each, but for so many:
+ * segments that are programmed half empty shall be few.
  */
 enum { SEALED_BESIDE_HISTORY_MIN = 16 };
 
@@ -54,7 +54,10 @@ static struct nand_page_io page_io(const struct muninn_store *store, uint32_t ro
 	};
 }
 
-/* Programs the next `count` pages of the buffer, empty ones too: pages of a block are programmed in order. */
+/*
+ * Programs the next `count` pages of the buffer, empty ones too: pages of a block are programmed in
+ * order.
+ */
 static int program_pages(struct muninn_store *store, uint32_t row, const struct sealing *sealing,
 			 uint32_t count)
 {
@@ -80,8 +83,8 @@ static void give_up(struct muninn_store *store, struct sealing *sealing)
 }
 
 /*
- * Programs at most *budget pages of the buffer, which are taken off, to a segment that it takes; one that fails is given up for
- * another one.
+ * Programs at most *budget pages of the buffer, which are taken off, to a segment that it takes;
+ * one that fails is given up for another one.
  */
 static int write_segment(struct muninn_store *store, uint32_t row, struct sealing *sealing,
 			 uint32_t *budget)
@@ -113,10 +116,10 @@ static int write_segment(struct muninn_store *store, uint32_t row, struct sealin
 }
 
 /*
- * The order in which things reach the host's storage, so that its power may fail at any moment and what a flush
- * promised is still found: the segment, then the column that describes it, then the count that makes it one. Only
- * then may the buffer be used again. Where nothing was promised only the segment is synced: a column that is on
- * storage never names pages that are not.
+ * The order in which things reach the host's storage, so that its power may fail at any moment and
+ * what a flush promised is still found: the segment, then the column that describes it, then the
+ * count that makes it one. Only then may the buffer be used again. Where nothing was promised only
+ * the segment is synced: a column that is on storage never names pages that are not.
  */
 static int sync_segment(struct muninn_store *store, uint32_t segment)
 {
@@ -132,12 +135,16 @@ static int sync_table(struct muninn_store *store, const struct row *row, uint64_
 	return nand_nvram_sync(store->nand, (uint64_t)(row->growing.image - store->nvram), bytes);
 }
 
-/* Makes a programmed segment a column of the row's growing table. Nothing has changed on an error. */
+/*
+ * Makes a programmed segment a column of the row's growing table. Nothing has changed on an error.
+ */
 static int add_column(struct muninn_store *store, struct row *row, const struct table_column *facts)
 {
 	int result;
 
-	/* Before the segment counts, so that recovery knows of records that were never committed. */
+	/*
+	 * Before the segment counts, so that recovery knows of records that were never committed.
+	 */
 	if (facts->last_sequence > state_read(store, STATE_SEALED_AT))
 		nvram_store64(store->nvram + STATE_SEALED_AT, facts->last_sequence);
 	table_write_column(&row->growing, &row->buffer, facts);
@@ -170,7 +177,10 @@ static int make_column(struct muninn_store *store, uint32_t number, uint32_t *bu
 		if (result)
 			return result;
 	}
-	/* Before what comes into the next table, so that no root lacks more than one table can hold. */
+	/*
+	 * Before what comes into the next table, so that no root lacks more than one table can
+	 * hold.
+	 */
 	if (number == history_row(&store->geometry))
 		store_go_on_root(store, budget); /* what fails is logged: NVRAM says it all */
 	return 0;
@@ -302,7 +312,10 @@ static int flush_row(struct muninn_store *store, struct row *row)
 	return 0;
 }
 
-/* That a buffer is no row's any more: otherwise it would come back when the columns that it became have been merged. */
+/*
+ * That a buffer is no row's any more: otherwise it would come back when the columns that it became
+ * have been merged.
+ */
 static int flush_free_buffers(struct muninn_store *store)
 {
 	int result = 0;

@@ -6,7 +6,10 @@
 
 #include "common/log.h"
 
-/* So many of the segments that were free longest are compared: enough to level, few enough to keep the order of writing. */
+/*
+ * So many of the segments that were free longest are compared: enough to level, few enough to keep
+ * the order of writing.
+ */
 enum { CANDIDATES = 8 };
 
 static void note_wear(struct space *space, uint32_t segment, uint32_t erasures)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Free segments. Which ones are in use follows from the tables and the directory; nothing else is stored.
+ * Free segments. Which ones are in use follows from the tables and the directory; nothing else is
+ * stored.
  *
- * Wear: of the segments that were free longest the least worn is taken. That levels what is written again and again. What lies
- * still on a segment that is far behind the most worn one is named by space_level, for the merge to move it.
+ * Wear: of the segments that were free longest the least worn is taken. That levels what is written
+ * again and again. What lies still on a segment that is far behind the most worn one is named by
+ * space_level, for the merge to move it.
  */
 #ifndef MUNINN_ENGINE_MUNINN_SPACE_H
 #define MUNINN_ENGINE_MUNINN_SPACE_H
@@ -34,8 +36,8 @@ int space_create(struct space *space, struct nand *nand, const struct muninn_geo
 void space_destroy(struct space *space);
 
 /*
- * Takes the least worn of the segments that were free longest and erases it if need be; a segment that can't be erased is
- * retired and the next one taken. -ENOSPC: no free segment.
+ * Takes the least worn of the segments that were free longest and erases it if need be; a segment
+ * that can't be erased is retired and the next one taken. -ENOSPC: no free segment.
  */
 int space_take(struct space *space, uint32_t *segment);
 
@@ -43,7 +45,10 @@ int space_take(struct space *space, uint32_t *segment);
 int segment_end(struct nand *nand, const struct muninn_geometry *geometry, uint32_t segment,
 		uint32_t *end);
 
-/* Erases the blocks of a segment that are not erased already; -EIO, with a line in the log. `erasures`: of its most worn block. */
+/*
+ * Erases the blocks of a segment that are not erased already; -EIO, with a line in the log.
+ * `erasures`: of its most worn block.
+ */
 int segment_erase(struct nand *nand, const struct muninn_geometry *geometry, enum nand_cause cause,
 		  uint32_t segment, uint32_t *erasures);
 
@@ -51,13 +56,16 @@ int segment_erase(struct nand *nand, const struct muninn_geometry *geometry, enu
 void space_release(struct space *space, uint32_t segment);
 
 /*
- * The least worn of the segments for which `is_used`, when it is so far behind and enough was written since the last one;
- * otherwise NO_SEGMENT.
+ * The least worn of the segments for which `is_used`, when it is so far behind and enough was
+ * written since the last one; otherwise NO_SEGMENT.
  */
 uint32_t space_level(struct space *space, bool (*is_used)(const void *context, uint32_t segment),
 		     const void *context);
 
-/* A segment that was named but can't be moved is not named again before the most worn one is far ahead of it once more. */
+/*
+ * A segment that was named but can't be moved is not named again before the most worn one is far
+ * ahead of it once more.
+ */
 void space_leave(struct space *space, uint32_t segment);
 
 /* First page of a segment. */

@@ -140,7 +140,10 @@ static int muninn_put(struct record_store *base, const struct record_key *key, u
 
 	assert(store->sequence != 0 && length <= store->geometry.page_bytes &&
 	       flags < RECORD_MOVED);
-	/* A format that could not be ended: opening ends it, and all that was put since would be gone. */
+	/*
+	 * A format that could not be ended: opening ends it, and all that was put since would be
+	 * gone.
+	 */
 	if (!store->carry && state_read(store, STATE_WIPING_AT))
 		return -EIO;
 	int result = store->carry ? carry_put(store, &record) : store_place(store, &record, room);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The Muninn record store: rows of an active segment and read-only tables, on one NAND device. Private to this folder. */
+/*
+ * The Muninn record store: rows of an active segment and read-only tables, on one NAND device.
+ * Private to this folder.
+ */
 #ifndef MUNINN_ENGINE_MUNINN_STORE_H
 #define MUNINN_ENGINE_MUNINN_STORE_H
 
@@ -19,8 +22,8 @@ struct internal_version {
 
 struct row {
 	struct buffer buffer; /* the active segment */
-	struct buffer
-		newer; /* a second one, for keys that have no place left in the first; `area` NULL: none */
+	struct buffer newer;  /* a second one, for keys that have no place left in the first; `area`
+				 NULL: none */
 	struct table growing; /* the read-only table that sealed segments are added to, in NVRAM */
 	struct table *complete; /* complete tables in memory, oldest first */
 	uint32_t complete_count;
@@ -73,7 +76,10 @@ struct merge_find {
 
 #define MERGE_FINDS 256
 
-/* All records of a key with numbers from `from` to `to`, newest first, as a search that sees everything meets them. */
+/*
+ * All records of a key with numbers from `from` to `to`, newest first, as a search that sees
+ * everything meets them.
+ */
 struct merge_list {
 	struct record_key key;
 	uint64_t from, to; /* 0, 0: nothing is listed */
@@ -109,11 +115,12 @@ struct muninn_store {
 	struct table_cache *table_cache; /* of complete tables; NULL: they are in memory */
 	uint64_t committed;              /* highest sequence number that counts */
 	uint64_t sequence;               /* of the running transaction, 0 = none */
-	struct carry *
-		carry; /* of a running transaction that empties the store: what it has put; otherwise NULL */
+	struct carry *carry; /* of a running transaction that empties the store: what it has put;
+				otherwise NULL */
 	const struct record_timeline *timeline; /* what rollbacks hide; NULL: nothing */
-	bool sealed_running; /* the running transaction sealed a segment, so some of its records may be on flash */
-	uint16_t *images; /* for each segment the table images that touch it */
+	bool sealed_running; /* the running transaction sealed a segment, so some of its records may
+				be on flash */
+	uint16_t *images;    /* for each segment the table images that touch it */
 	uint32_t metadata_segment,
 		metadata_page; /* where the next table image begins; NO_SEGMENT: in a new segment */
 	uint8_t *spares;       /* spare areas of a segment, for programming */
@@ -140,17 +147,17 @@ struct muninn_store {
 	uint32_t merge_cursor, merge_step; /* walk of merge over the segments */
 	uint64_t merge_random;             /* which of their pages it looks at */
 	uint32_t merge_row, merge_table;   /* walk over the complete tables */
-	uint8_t *
-		merge_needs; /* what was found for each record of the segment that was counted last */
+	uint8_t *merge_needs; /* what was found for each record of the segment that was counted last
+			       */
 	uint32_t merge_needs_segment; /* NO_SEGMENT: none */
-	uint16_t *
-		merge_estimates; /* live per mille of segments, by their filters; UINT16_MAX: unknown; NULL: all are */
+	uint16_t *merge_estimates;    /* live per mille of segments, by their filters; UINT16_MAX:
+					 unknown; NULL: all are */
 	struct merge_find merge_finds[MERGE_FINDS]; /* what was found last; see judge.c */
 	struct merge_list *merge_list;              /* of a key with many records in a segment */
 	uint64_t merge_from, merge_to;              /* the numbers in the segment that is counted */
-	struct merge_page merge_pages
-		[MERGE_PAGES]; /* that were read last, each at its number modulo that many ... */
-	uint8_t *merge_data;   /* ... and their data areas */
+	struct merge_page merge_pages[MERGE_PAGES]; /* that were read last, each at its number
+						       modulo that many ... */
+	uint8_t *merge_data;                        /* ... and their data areas */
 	/* Pages that the running merge has read, and with how many it looks for no more. */
 	uint64_t merge_reads, merge_reads_max;
 	uint32_t merge_read_factor; /* how many times as many as usual the next one may read */
@@ -195,8 +202,8 @@ struct visibility store_visibility(const struct muninn_store *store, uint64_t bo
 bool aborted_has_room(const struct muninn_store *store, enum record_room room);
 
 /*
- * Notes that the numbers above the committed one, up to `last`, never count; their records on flash are skipped from now on.
- * `last` becomes the committed number. There must be room.
+ * Notes that the numbers above the committed one, up to `last`, never count; their records on flash
+ * are skipped from now on. `last` becomes the committed number. There must be room.
  */
 void store_abandon(struct muninn_store *store, uint64_t last);
 
@@ -208,7 +215,9 @@ int aborted_prune(struct muninn_store *store);
 
 /* ---- outage.c: when the host itself has failed ---- */
 
-/* Whether this boot of the host is another one than when the store was last opened: `host_failed`. */
+/*
+ * Whether this boot of the host is another one than when the store was last opened: `host_failed`.
+ */
 void outage_look(struct muninn_store *store, const struct engine_options *options);
 
 /* Notes this boot in NVRAM. */
@@ -242,8 +251,8 @@ void row_end_buffer(struct muninn_store *store, uint32_t row);
 void rows_release_buffers(struct muninn_store *store);
 
 /*
- * Gives each row the buffers in NVRAM that are its own and not sealed, cuts them to what is committed and builds their filters
- * again. -EINVAL with a sentence.
+ * Gives each row the buffers in NVRAM that are its own and not sealed, cuts them to what is
+ * committed and builds their filters again. -EINVAL with a sentence.
  */
 int rows_recover_buffers(struct muninn_store *store, struct error_text *error);
 
@@ -258,8 +267,8 @@ uint64_t rows_buffered_bytes(const struct muninn_store *store);
 uint64_t rows_filter_bytes(const struct muninn_store *store);
 
 /*
- * Puts a record into its row's buffer, sealing it first when it is full. Visible at once when its sequence number is a
- * committed one. -ENOSPC, -EIO.
+ * Puts a record into its row's buffer, sealing it first when it is full. Visible at once when its
+ * sequence number is a committed one. -ENOSPC, -EIO.
  */
 int store_place(struct muninn_store *store, const struct new_record *record, enum record_room room);
 
@@ -278,12 +287,15 @@ int carry_get(const struct muninn_store *store, const struct record_key *key, ui
 	      void *value, uint32_t capacity, struct record_info *info);
 
 /*
- * Programs it to free segments, which are stable then, and notes these in NVRAM, where the note counts for nothing yet. An
- * error leaves everything as it was. -ENOSPC, -EIO.
+ * Programs it to free segments, which are stable then, and notes these in NVRAM, where the note
+ * counts for nothing yet. An error leaves everything as it was. -ENOSPC, -EIO.
  */
 int carry_write(struct muninn_store *store, uint64_t sequence);
 
-/* Reads what NVRAM notes into `store->carry`, to be ended also after an error: -EBADMSG, -EIO, -ENOMEM, with a sentence on what. */
+/*
+ * Reads what NVRAM notes into `store->carry`, to be ended also after an error: -EBADMSG, -EIO,
+ * -ENOMEM, with a sentence on what.
+ */
 int carry_load(struct muninn_store *store, struct error_text *error);
 
 /* Its segments are not free; and are again. */
@@ -295,23 +307,31 @@ int carry_place(struct muninn_store *store);
 
 /* ---- lookup.c ---- */
 
-/* record_store_operations.get, with what counts, and the cause that page reads are counted under. */
+/*
+ * record_store_operations.get, with what counts, and the cause that page reads are counted under.
+ */
 int store_get(struct muninn_store *store, const struct record_key *key,
 	      const struct visibility *visibility, enum nand_cause cause, void *value,
 	      uint32_t capacity, struct record_info *info);
 
-/* The same, of those with sequence numbers from `since` on; of what is older something may be found, or not. */
+/*
+ * The same, of those with sequence numbers from `since` on; of what is older something may be
+ * found, or not.
+ */
 int store_get_since(struct muninn_store *store, const struct record_key *key,
 		    const struct visibility *visibility, uint64_t since, enum nand_cause cause,
 		    void *value, uint32_t capacity, struct record_info *info);
 
 /*
- * Whether a tombstone ends anything: another record of its key as old as it or older, of its own command too, hidden or
- * not. 1, 0, or the error of the search.
+ * Whether a tombstone ends anything: another record of its key as old as it or older, of its own
+ * command too, hidden or not. 1, 0, or the error of the search.
  */
 int store_has_older(struct muninn_store *store, const struct record_key *key, uint64_t sequence);
 
-/* The `max` newest versions that count, newest first. Returns how many there are, or the error of the search. */
+/*
+ * The `max` newest versions that count, newest first. Returns how many there are, or the error of
+ * the search.
+ */
 int store_list(struct muninn_store *store, const struct record_key *key,
 	       const struct visibility *visibility, enum nand_cause cause,
 	       struct record_info *infos, uint32_t max);
@@ -327,8 +347,9 @@ int store_has_between(struct muninn_store *store, const struct record_key *key, 
 /* ---- judge.c ---- */
 
 /*
- * Reads a page of records for the running merge, which may have it already; it counts what is read. The view is of the store's
- * memory and holds until the next call. The flash's errors; -EBADMSG: it is none.
+ * Reads a page of records for the running merge, which may have it already; it counts what is read.
+ * The view is of the store's memory and holds until the next call. The flash's errors; -EBADMSG: it
+ * is none.
  */
 int store_read_merged(struct muninn_store *store, uint64_t page, struct page_view *view);
 
@@ -336,8 +357,8 @@ int store_read_merged(struct muninn_store *store, uint64_t page, struct page_vie
 bool store_has_merged(const struct muninn_store *store, uint64_t page);
 
 /*
- * Calls `take` for all records of a key with numbers from `from` to `to`, hidden and aborted ones too, from the newest place to the
- * oldest, for a merge. 0, or the first error, of `take` too.
+ * Calls `take` for all records of a key with numbers from `from` to `to`, hidden and aborted ones
+ * too, from the newest place to the oldest, for a merge. 0, or the first error, of `take` too.
  */
 int store_gather(struct muninn_store *store, const struct record_key *key, uint64_t from,
 		 uint64_t to,
@@ -350,7 +371,10 @@ int store_gather(struct muninn_store *store, const struct record_key *key, uint6
 /* Finds the internal versions of a row anew, after its complete tables have changed. */
 void versions_refresh(const struct muninn_store *store, struct row *row);
 
-/* How many of the row's complete tables, from the oldest on, may hold records with sequence numbers up to `bound`. */
+/*
+ * How many of the row's complete tables, from the oldest on, may hold records with sequence numbers
+ * up to `bound`.
+ */
 uint32_t versions_find(const struct row *row, uint64_t bound);
 
 /* How many of them, from the oldest on, hold nothing with a sequence number above `after`. */
@@ -359,8 +383,8 @@ uint32_t versions_find_after(const struct row *row, uint64_t after);
 /* ---- overlap.c: what the filters in memory say of how much is put again ---- */
 
 /*
- * The live part of each segment of a row's n-th complete table, as far as its filters tell; 1000 for columns that are
- * not live. Reads no flash.
+ * The live part of each segment of a row's n-th complete table, as far as its filters tell; 1000
+ * for columns that are not live. Reads no flash.
  */
 void overlap_estimate(const struct muninn_store *store, const struct row *row, uint32_t n,
 		      uint32_t live_permille[MUNINN_COLUMNS]);
@@ -375,14 +399,15 @@ void overlap_count_bits(const struct table *older, const struct table *newer, ui
 void sealing_begin(struct sealing *sealing);
 
 /*
- * Programs a row's (older) active segment, adds it to the growing table and begins an empty one. Of history's row it does what is
- * left to do. -ENOSPC, -EIO.
+ * Programs a row's (older) active segment, adds it to the growing table and begins an empty one. Of
+ * history's row it does what is left to do. -ENOSPC, -EIO.
  */
 int store_seal_row(struct muninn_store *store, uint32_t row);
 
 /*
- * record_store_operations.catch_up: when history's row has a second buffer, or needs one, goes on sealing the first, for which it
- * programs at most `pages` pages. Outside transactions. What fails is logged, and tried again by the next call.
+ * record_store_operations.catch_up: when history's row has a second buffer, or needs one, goes on
+ * sealing the first, for which it programs at most `pages` pages. Outside transactions. What fails
+ * is logged, and tried again by the next call.
  */
 void store_catch_up(struct muninn_store *store, uint32_t pages);
 
@@ -392,14 +417,15 @@ int store_flush(struct muninn_store *store);
 /* ---- directory.c: complete tables ---- */
 
 /*
- * Writes a row's growing table, which must be full, to flash, and begins the next one and, of history's row, a root. Takes the
- * pages that it programs off *pages; where these are too few for a table of history's row, the next call goes on. -ENOSPC, -EIO.
+ * Writes a row's growing table, which must be full, to flash, and begins the next one and, of
+ * history's row, a root. Takes the pages that it programs off *pages; where these are too few for a
+ * table of history's row, the next call goes on. -ENOSPC, -EIO.
  */
 int store_complete_table(struct muninn_store *store, uint32_t row, uint32_t *pages);
 
 /*
- * Loads all complete tables into memory, marks the segments that they and their images occupy, and finds where the next
- * image goes. -EINVAL, -EBADMSG with a sentence.
+ * Loads all complete tables into memory, marks the segments that they and their images occupy, and
+ * finds where the next image goes. -EINVAL, -EBADMSG with a sentence.
  */
 int store_load_tables(struct muninn_store *store, bool *in_use, struct error_text *error);
 
@@ -412,29 +438,43 @@ void store_drop_table(struct muninn_store *store, uint32_t row, uint32_t n);
 /* Entries of the directory that are in use. */
 uint32_t store_directory_used(const struct muninn_store *store);
 
-/* Copies the entries in use one behind the other and returns their number; makes such a copy the directory. */
+/*
+ * Copies the entries in use one behind the other and returns their number; makes such a copy the
+ * directory.
+ */
 uint32_t store_copy_directory(const struct muninn_store *store, uint8_t *to);
 void store_restore_directory(struct muninn_store *store, const uint8_t *from, uint32_t count);
 
 /* ---- roots.c ---- */
 
 /*
- * Appends a root to the ring: what NVRAM says of the flash. What fails is logged: the store works without. -EIO, -EFBIG
- * (interrupted commands without end).
+ * Appends a root to the ring: what NVRAM says of the flash. What fails is logged: the store works
+ * without. -EIO, -EFBIG (interrupted commands without end).
  */
 int store_write_root(struct muninn_store *store);
 
-/* The same in parts: makes the root; appends at most *pages pages of it, which are taken off. Without one on its way: 0. */
+/*
+ * The same in parts: makes the root; appends at most *pages pages of it, which are taken off.
+ * Without one on its way: 0.
+ */
 int store_begin_root(struct muninn_store *store);
 int store_go_on_root(struct muninn_store *store, uint32_t *pages);
 
-/* Notes in the ring that columns have been merged away. Before their segments may be written again. Errors as above. */
+/*
+ * Notes in the ring that columns have been merged away. Before their segments may be written again.
+ * Errors as above.
+ */
 int store_write_kills(struct muninn_store *store, const struct root_kill *kills, uint32_t count);
 
-/* Erases the ring, which begins anew with roots from `serial` on. What can't be erased is left out. */
+/*
+ * Erases the ring, which begins anew with roots from `serial` on. What can't be erased is left out.
+ */
 void store_format_ring(struct muninn_store *store, uint64_t serial);
 
-/* Whether the flash has a newer root than NVRAM knows: one page is looked at. -EINVAL with a sentence. */
+/*
+ * Whether the flash has a newer root than NVRAM knows: one page is looked at. -EINVAL with a
+ * sentence.
+ */
 int store_check_ring(struct muninn_store *store, struct error_text *error);
 
 /* ---- root_find.c ---- */
@@ -457,13 +497,19 @@ void root_found_free(struct found_root *found);
 
 /* ---- rebuild.c ---- */
 
-/* Makes the NVRAM again from what is on flash, without what was only in NVRAM. -ENOENT: there is no root. */
+/*
+ * Makes the NVRAM again from what is on flash, without what was only in NVRAM. -ENOENT: there is no
+ * root.
+ */
 int store_rebuild_nvram(struct nand *nand, const struct engine_options *options,
 			struct error_text *error);
 
 /* ---- header.c ---- */
 
-/* The static header of a device, NVRAM_HEADER_CRC_AT + 4 bytes. header_read: -ENODEV, -EPROTO (another version), -EINVAL. */
+/*
+ * The static header of a device, NVRAM_HEADER_CRC_AT + 4 bytes. header_read: -ENODEV, -EPROTO
+ * (another version), -EINVAL.
+ */
 void header_write(uint8_t *to, const struct muninn_geometry *geometry, const uint8_t uuid[16]);
 int header_read(const uint8_t *from, struct nand *nand, struct muninn_geometry *geometry,
 		struct error_text *error);
@@ -493,12 +539,15 @@ void store_drop_tables(struct muninn_store *store);
 
 /* ---- open.c ---- */
 
-/* Memory for a store whose geometry is known. -EINVAL (too little NVRAM), -ENOMEM, with a sentence. */
+/*
+ * Memory for a store whose geometry is known. -EINVAL (too little NVRAM), -ENOMEM, with a sentence.
+ */
 int store_allocate(struct muninn_store *store, struct error_text *error);
 
 /*
- * Empties rows, tables and directory in NVRAM, and puts what is carried, if anything is; crash-safe by STATE_WIPING, which is set
- * to `how`. The lists in memory are rebuilt. *begun: there is no way back. -ENOMEM, -EIO, -ENOSPC.
+ * Empties rows, tables and directory in NVRAM, and puts what is carried, if anything is; crash-safe
+ * by STATE_WIPING, which is set to `how`. The lists in memory are rebuilt. *begun: there is no way
+ * back. -ENOMEM, -EIO, -ENOSPC.
  */
 int store_wipe(struct muninn_store *store, uint64_t how, bool *begun);
 

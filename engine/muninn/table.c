@@ -151,7 +151,10 @@ void table_write_column(struct table *table, const struct buffer *buffer,
 	put_le64(at + COLUMN_RECORD_BYTES_AT, facts->record_bytes);
 	put_le32(at + COLUMN_OVERFLOW_COUNT_AT, buffer->overflow_count);
 	put_le32(at + COLUMN_ORDERED_AT, facts->is_ordered);
-	/* The column may hold bits of an earlier table, or of an attempt that a crash cut short: set and clear. */
+	/*
+	 * The column may hold bits of an earlier table, or of an attempt that a crash cut short:
+	 * set and clear.
+	 */
 	for (uint32_t position = 0; position < table->filters.bits_total; position++) {
 		uint64_t word = get_le64(words + (uint64_t)position * 8) & ~bit;
 
@@ -244,7 +247,10 @@ void table_search_begin(struct table_search *search, const struct table *table,
 	}
 }
 
-/* Notes places HASH_FUNCTIONS + `first` and behind it. What is not in the segment is of a damaged map. */
+/*
+ * Notes places HASH_FUNCTIONS + `first` and behind it. What is not in the segment is of a damaged
+ * map.
+ */
 static void note_further(struct table_search *search, uint32_t first, uint32_t places)
 {
 	for (; places; places &= places - 1) {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Read-only version tables: the filters of up to 64 sealed segments of one row, combined column-wise. For every bit
- * position there is one 64-bit word, a bit for each segment, so one AND a position tests all 64 segments at once.
+ * Read-only version tables: the filters of up to 64 sealed segments of one row, combined
+ * column-wise. For every bit position there is one 64-bit word, a bit for each segment, so one AND
+ * a position tests all 64 segments at once.
  *
- * A table grows in NVRAM, a column for each sealed segment. Complete, its image is written to flash, listed in the
- * directory, and kept in memory. The bytes are the same in all three places (format.h).
+ * A table grows in NVRAM, a column for each sealed segment. Complete, its image is written to
+ * flash, listed in the directory, and kept in memory. The bytes are the same in all three places
+ * (format.h).
  */
 #ifndef MUNINN_ENGINE_MUNINN_TABLE_H
 #define MUNINN_ENGINE_MUNINN_TABLE_H
@@ -32,11 +34,17 @@ struct table {
 	bool unsynced; /* changed since the last flush; of a growing table */
 };
 
-/* Begins table `index` of `row` in NVRAM: no columns. Crash-safe: the store of the index comes last. */
+/*
+ * Begins table `index` of `row` in NVRAM: no columns. Crash-safe: the store of the index comes
+ * last.
+ */
 void table_begin(struct table *table, const struct muninn_geometry *geometry, uint8_t *image,
 		 uint32_t row, uint32_t index);
 
-/* Takes up an image in NVRAM or memory. False when its header is not that of table of `row` with this geometry. */
+/*
+ * Takes up an image in NVRAM or memory. False when its header is not that of table of `row` with
+ * this geometry.
+ */
 bool table_attach(struct table *table, const struct muninn_geometry *geometry, uint8_t *image,
 		  uint32_t row);
 
@@ -57,7 +65,8 @@ struct table_column {
 	uint64_t first_sequence, last_sequence;
 	uint64_t record_bytes;
 	uint32_t overflow_count;
-	bool is_ordered; /* no record in it is one that merge moved, so the places of a key are in the order of its numbers */
+	bool is_ordered; /* no record in it is one that merge moved, so the places of a key are in
+			    the order of its numbers */
 };
 
 /* What is known of a segment without records; takes those of a page into account. */
@@ -66,7 +75,10 @@ void table_column_add(struct table_column *facts, const struct page_view *page);
 
 void table_read_column(const struct table *table, uint32_t column, struct table_column *facts);
 
-/* Writes the index of `buffer`, whose pages have been programmed to `facts->segment`, into the next column. */
+/*
+ * Writes the index of `buffer`, whose pages have been programmed to `facts->segment`, into the next
+ * column.
+ */
 void table_write_column(struct table *table, const struct buffer *buffer,
 			const struct table_column *facts);
 
@@ -89,7 +101,10 @@ struct table_search {
 	uint64_t matches[MUNINN_FILTERS_MAX]; /* columns whose filter matches */
 	uint32_t column;                      /* being visited */
 	uint32_t places;                      /* of it, still to visit: bit n = hash function n */
-	/* Further ones, behind these; bit n of word m = place HASH_FUNCTIONS + 64 m + n. Words from `further_end` on are not set. */
+	/*
+	 * Further ones, behind these; bit n of word m = place HASH_FUNCTIONS + 64 m + n. Words from
+	 * `further_end` on are not set.
+	 */
 	uint64_t further[MUNINN_SEGMENT_PAGES_MAX / 64];
 	uint32_t further_end;
 	int result; /* 0, or the error of the source that ended the walk */
@@ -98,7 +113,10 @@ struct table_search {
 void table_search_begin(struct table_search *search, const struct table *table,
 			const struct key_hash *hash, uint64_t bound);
 
-/* Goes on to the next column, and says which segment that is. False: there are no more, or `result` says why not. */
+/*
+ * Goes on to the next column, and says which segment that is. False: there are no more, or `result`
+ * says why not.
+ */
 bool table_search_column(struct table_search *search, uint32_t *segment);
 
 /* The last place in the column that is left, of those up to `most`; UINT32_MAX: there is none. */

@@ -30,7 +30,10 @@ struct table_cache {
 	uint64_t asked, missed;
 };
 
-/* Rows are fewer than 2^16, images shorter than 2^16 pages; a store does not come to 2^31 tables in a row. */
+/*
+ * Rows are fewer than 2^16, images shorter than 2^16 pages; a store does not come to 2^31 tables in
+ * a row.
+ */
 static uint64_t key_of(const struct table *table, uint32_t page)
 {
 	uint64_t row = get_le32(table->image + TABLE_ROW_AT);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The parts of complete tables that are not in memory, read from flash a page at a time through a cache of fixed size. Eight
- * pages share a set, and the one of them that was not asked for longest makes room. Thread-safe.
+ * The parts of complete tables that are not in memory, read from flash a page at a time through a
+ * cache of fixed size. Eight pages share a set, and the one of them that was not asked for longest
+ * makes room. Thread-safe.
  */
 #ifndef MUNINN_ENGINE_MUNINN_TABLE_CACHE_H
 #define MUNINN_ENGINE_MUNINN_TABLE_CACHE_H
@@ -14,7 +15,9 @@ struct table_cache;
 typedef int table_page_reader(void *context, const struct table *table, uint32_t page,
 			      uint8_t *data);
 
-/* `bytes`: of memory, ENGINE_TABLE_CACHE_MIN at least. NULL: out of memory. NULL may be destroyed. */
+/*
+ * `bytes`: of memory, ENGINE_TABLE_CACHE_MIN at least. NULL: out of memory. NULL may be destroyed.
+ */
 struct table_cache *table_cache_create(uint64_t bytes, uint32_t page_bytes, table_page_reader *read,
 				       void *context);
 void table_cache_destroy(struct table_cache *cache);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Internal versions: a fixed number of consecutive read-only tables of a row. A bound on sequence numbers points at the newest
- * one that can hold something so old, found by binary search, so that reading an old version does not test the filters of
- * what came later.
+ * Internal versions: a fixed number of consecutive read-only tables of a row. A bound on sequence
+ * numbers points at the newest one that can hold something so old, found by binary search, so that
+ * reading an old version does not test the filters of what came later.
  *
- * The floor of an internal version is the lowest sequence number in it or in a newer one. Merge moves old records to new
- * segments, so the lowest number of a version alone need not rise from one to the next; floors do. Likewise its ceiling is the highest
- * number in it or in an older one: nothing that is put behind a number is in a version with a ceiling up to it.
+ * The floor of an internal version is the lowest sequence number in it or in a newer one. Merge
+ * moves old records to new segments, so the lowest number of a version alone need not rise from one
+ * to the next; floors do. Likewise its ceiling is the highest number in it or in an older one:
+ * nothing that is put behind a number is in a version with a ceiling up to it.
  */
 #include <stdlib.h>
 
@@ -67,7 +68,9 @@ uint32_t versions_find(const struct row *row, uint64_t bound)
 
 	if (!row->version_count)
 		return row->complete_count;
-	/* The versions with a floor within the bound come first; wanted is the end of the last one. */
+	/*
+	 * The versions with a floor within the bound come first; wanted is the end of the last one.
+	 */
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 

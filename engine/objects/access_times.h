@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Accessed times that are not in any onode yet. Reading transactions note them here; writing ones take them into the
- * onode when the object changes, or when the table gets full. Bounded and thread-safe: when it is full all the same,
- * the oldest note is lost.
+ * Accessed times that are not in any onode yet. Reading transactions note them here; writing ones
+ * take them into the onode when the object changes, or when the table gets full. Bounded and
+ * thread-safe: when it is full all the same, the oldest note is lost.
  */
 #ifndef MUNINN_ENGINE_OBJECTS_ACCESS_TIMES_H
 #define MUNINN_ENGINE_OBJECTS_ACCESS_TIMES_H
@@ -46,10 +46,14 @@ void access_times_destroy(struct access_times *times);
 void access_times_note(struct access_times *times, struct access_key key, bool data,
 		       bool attributes, uint64_t ms);
 
-/* Overwrites the accessed times among `times_ms` (indexed by enum engine_time) with what is noted. */
+/*
+ * Overwrites the accessed times among `times_ms` (indexed by enum engine_time) with what is noted.
+ */
 void access_times_apply(struct access_times *times, struct access_key key, uint64_t *times_ms);
 
-/* The same, and the note goes when the writing transaction commits. Returns whether there was one. */
+/*
+ * The same, and the note goes when the writing transaction commits. Returns whether there was one.
+ */
 bool access_times_take(struct access_times *times, struct access_key key, uint64_t *times_ms);
 
 void access_times_commit(struct access_times *times);

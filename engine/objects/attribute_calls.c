@@ -4,7 +4,10 @@
 #include "engine/objects/collections.h"
 #include "engine/objects/lasting.h"
 
-/* A lasting attribute. That there is another one is a change of the partition, unless timestamps are bypassed. */
+/*
+ * A lasting attribute. That there is another one is a change of the partition, unless timestamps
+ * are bypassed.
+ */
 static int set_lasting(struct target *partition, struct engine_address address, uint32_t page,
 		       uint32_t number, const void *value, uint32_t length)
 {
@@ -63,8 +66,8 @@ static void copy_value(const uint8_t *from, uint32_t full, void *value, uint32_t
 }
 
 /*
- * What of a stored attribute is shown: `length` becomes the bytes of that. -ENOENT: nothing, as if it were not there;
- * errors of looking at the collection of a membership.
+ * What of a stored attribute is shown: `length` becomes the bytes of that. -ENOENT: nothing, as if
+ * it were not there; errors of looking at the collection of a membership.
  */
 static int show(const struct target *target, uint32_t page, uint32_t number, const uint8_t *stored,
 		uint32_t *length)
@@ -128,7 +131,10 @@ static int next_of(const struct target *target, uint32_t *page, uint32_t *number
 	return result;
 }
 
-/* Takes the lasting attribute instead, if it comes first. `result` = of the search for another one, at `at`. */
+/*
+ * Takes the lasting attribute instead, if it comes first. `result` = of the search for another one,
+ * at `at`.
+ */
 static int next_lasting(struct engine_txn *txn, struct engine_address address, int result,
 			const uint32_t from[2], uint32_t at[2], void *value, uint32_t capacity,
 			uint32_t *length)

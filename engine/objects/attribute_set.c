@@ -110,7 +110,10 @@ static void changed(struct attribute_set *set, uint32_t from, uint32_t end)
 	set->changed_end = end > set->changed_end ? end : set->changed_end;
 }
 
-/* Makes the entry at `index` `to` bytes long instead of `from` (0: none yet) and moves those behind it. */
+/*
+ * Makes the entry at `index` `to` bytes long instead of `from` (0: none yet) and moves those behind
+ * it.
+ */
 static void resize(struct attribute_set *set, uint32_t index, uint32_t offset, uint32_t from,
 		   uint32_t to)
 {

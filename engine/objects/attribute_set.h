@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The attributes of one object in memory: encoded entries in order of (page, number), as they are stored, and
- * where each begins.
+ * The attributes of one object in memory: encoded entries in order of (page, number), as they are
+ * stored, and where each begins.
  *
- * An entry is page 4, number 4, length 2 and `length` bytes of value, little-endian. Values are 1 to
- * ENGINE_ATTRIBUTE_BYTES_MAX bytes.
+ * An entry is page 4, number 4, length 2 and `length` bytes of value, little-endian. Values are 1
+ * to ENGINE_ATTRIBUTE_BYTES_MAX bytes.
  */
 #ifndef MUNINN_ENGINE_OBJECTS_ATTRIBUTE_SET_H
 #define MUNINN_ENGINE_OBJECTS_ATTRIBUTE_SET_H
@@ -22,7 +22,9 @@ struct attribute_set {
 	uint32_t *offsets; /* of the entries in `bytes` */
 	uint32_t length, bytes_capacity;
 	uint32_t count, offsets_capacity;
-	/* Bytes that differ from what attribute_set_mark_put left: changed_from..changed_end - 1. */
+	/*
+	 * Bytes that differ from what attribute_set_mark_put left: changed_from..changed_end - 1.
+	 */
 	uint32_t changed_from, changed_end;
 };
 
@@ -40,13 +42,16 @@ bool attribute_set_find(const struct attribute_set *set, uint32_t page, uint32_t
 			uint32_t *index);
 
 /*
- * Sets, or with length 0 removes, one attribute; removing what is not set changes nothing. On an error the set is as it was:
- * -EFBIG past the limits of engine.h, -ENOMEM.
+ * Sets, or with length 0 removes, one attribute; removing what is not set changes nothing. On an
+ * error the set is as it was: -EFBIG past the limits of engine.h, -ENOMEM.
  */
 int attribute_set_change(struct attribute_set *set, uint32_t page, uint32_t number,
 			 const void *value, uint32_t length);
 
-/* Replaces the set by `length` encoded bytes holding `count` attributes. -EBADMSG when they are not that, -ENOMEM. */
+/*
+ * Replaces the set by `length` encoded bytes holding `count` attributes. -EBADMSG when they are not
+ * that, -ENOMEM.
+ */
 int attribute_set_decode(struct attribute_set *set, const uint8_t *from, uint32_t length,
 			 uint32_t count);
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A bounded cache of decoded records (onodes, directory nodes, partitions) that knows about transactions.
+ * A bounded cache of decoded records (onodes, directory nodes, partitions) that knows about
+ * transactions.
  *
- * What the open writing transaction added or changed is remembered: cache_commit keeps it, cache_abort drops it, so
- * that the next look-up reads the store again. Changed entries are "dirty" until their owner has put them into
- * the store and says so with cache_mark_clean; dirty and pinned entries are never evicted.
+ * What the open writing transaction added or changed is remembered: cache_commit keeps it,
+ * cache_abort drops it, so that the next look-up reads the store again. Changed entries are "dirty"
+ * until their owner has put them into the store and says so with cache_mark_clean; dirty and pinned
+ * entries are never evicted.
  *
- * Thread-safe. The functions of the writer (marked W) are called by the one writing transaction only.
+ * Thread-safe. The functions of the writer (marked W) are called by the one writing transaction
+ * only.
  */
 #ifndef MUNINN_ENGINE_OBJECTS_CACHE_H
 #define MUNINN_ENGINE_OBJECTS_CACHE_H
@@ -28,7 +31,9 @@ enum cache_state {
 	CACHE_DIRTY,     /* changed by the open transaction, not put yet */
 };
 
-/* First member of what is cached. Its fields belong to the cache, but for `key` before cache_add. */
+/*
+ * First member of what is cached. Its fields belong to the cache, but for `key` before cache_add.
+ */
 struct cache_entry {
 	struct cache_key key;
 	struct cache_entry *hash_next;
@@ -58,8 +63,8 @@ struct cache {
 };
 
 /*
- * At most `entries_max` entries of together `bytes_max` bytes, but for pinned and dirty ones. `destroy` frees an entry
- * and must not call the cache. -ENOMEM.
+ * At most `entries_max` entries of together `bytes_max` bytes, but for pinned and dirty ones.
+ * `destroy` frees an entry and must not call the cache. -ENOMEM.
  */
 int cache_init(struct cache *cache, uint32_t entries_max, size_t bytes_max,
 	       void (*destroy)(struct cache_entry *entry));
@@ -71,8 +76,8 @@ void cache_destroy(struct cache *cache);
 struct cache_entry *cache_get(struct cache *cache, struct cache_key key);
 
 /*
- * Adds an entry of `bytes` bytes, whose ownership passes to the cache. Returns it pinned, or, when another thread
- * was faster, that thread's entry pinned, with `entry` destroyed.
+ * Adds an entry of `bytes` bytes, whose ownership passes to the cache. Returns it pinned, or, when
+ * another thread was faster, that thread's entry pinned, with `entry` destroyed.
  */
 struct cache_entry *cache_add(struct cache *cache, struct cache_entry *entry, size_t bytes);
 
@@ -85,13 +90,19 @@ void cache_begin(struct cache *cache);
 /* W: a pinned entry is about to be changed. */
 void cache_mark_dirty(struct cache *cache, struct cache_entry *entry);
 
-/* W: a pinned entry is about to change in memory only: there is nothing to put, but an abort has to drop it. */
+/*
+ * W: a pinned entry is about to change in memory only: there is nothing to put, but an abort has to
+ * drop it.
+ */
 void cache_mark_touched(struct cache *cache, struct cache_entry *entry);
 
 /* W: a dirty entry has been put into the store and takes `bytes` bytes now. */
 void cache_mark_clean(struct cache *cache, struct cache_entry *entry, size_t bytes);
 
-/* W: the dirty entry that was marked first among those that are not pinned, pinned; NULL: there is none. */
+/*
+ * W: the dirty entry that was marked first among those that are not pinned, pinned; NULL: there is
+ * none.
+ */
 struct cache_entry *cache_oldest_dirty(struct cache *cache);
 
 /* W: forgets an entry, dirty or not; it is destroyed when its last pin goes. */
@@ -101,7 +112,10 @@ void cache_drop(struct cache *cache, struct cache_entry *entry);
 void cache_drop_partition(struct cache *cache, uint16_t partition);
 void cache_drop_identifier(struct cache *cache, uint16_t partition, uint64_t identifier);
 
-/* W: the transaction ends. At commit nothing may be dirty. Nothing may be pinned that the transaction changed. */
+/*
+ * W: the transaction ends. At commit nothing may be dirty. Nothing may be pinned that the
+ * transaction changed.
+ */
 void cache_commit(struct cache *cache);
 void cache_abort(struct cache *cache);
 

@@ -265,7 +265,10 @@ bool membership_is_at(const struct onode *onode, uint32_t page, uint32_t number)
 	       number >= 1 && number <= ENGINE_MEMBERSHIPS_LAST_NUMBER;
 }
 
-/* A collection as it is, or was, beside an object: current ones are pinned in the cache, old ones are owned. */
+/*
+ * A collection as it is, or was, beside an object: current ones are pinned in the cache, old ones
+ * are owned.
+ */
 struct neighbour {
 	struct target target;
 	struct collection_state state;
@@ -279,7 +282,10 @@ static void neighbour_close(struct neighbour *neighbour)
 		target_close(&neighbour->target);
 }
 
-/* Opens collection `id` of the partition and at the time of `object`. -ENOENT, also when it is something else. */
+/*
+ * Opens collection `id` of the partition and at the time of `object`. -ENOENT, also when it is
+ * something else.
+ */
 static int neighbour_open(const struct target *object, uint64_t id, struct neighbour *neighbour)
 {
 	struct engine_address address = { .partition = object->partition->id, .object = id };
@@ -453,7 +459,9 @@ static int touch_object(struct target *object)
 	return result;
 }
 
-/* Whether the object can have one more membership, or may change the one that it has as `number`. */
+/*
+ * Whether the object can have one more membership, or may change the one that it has as `number`.
+ */
 static int check_room(struct target *object, bool replaces)
 {
 	uint32_t stored, live;

@@ -2,10 +2,11 @@
 /*
  * Collections inside the engine. Byte layouts in docs/objects.md.
  *
- * The members of a collection are an ID set under the collection's own identifier; its header is a private attribute of
- * the collection. A membership that an object knows is an attribute of the object with the collection's ID and the
- * sequence number of the collection's creation. It counts only while that collection is there and has the object in its
- * set, so that a collection goes, or is emptied, without its members being visited.
+ * The members of a collection are an ID set under the collection's own identifier; its header is a
+ * private attribute of the collection. A membership that an object knows is an attribute of the
+ * object with the collection's ID and the sequence number of the collection's creation. It counts
+ * only while that collection is there and has the object in its set, so that a collection goes, or
+ * is emptied, without its members being visited.
  */
 #ifndef MUNINN_ENGINE_OBJECTS_COLLECTIONS_H
 #define MUNINN_ENGINE_OBJECTS_COLLECTIONS_H
@@ -32,8 +33,9 @@ int collection_drop(struct target *target);
 int memberships_end(struct target *target);
 
 /*
- * Lets the opened user object, which is to be as it was then, be a member of the collections of then: those that are still there,
- * and no others that it knows of. -ENOSPC, -EFBIG, errors of reading.
+ * Lets the opened user object, which is to be as it was then, be a member of the collections of
+ * then: those that are still there, and no others that it knows of. -ENOSPC, -EFBIG, errors of
+ * reading.
  */
 int memberships_restore(struct target *now, const struct target *then);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Pieces of data: reading and putting one, voiding, keeping the list of extents short; and on top of them the calls
- * of engine.h that read and write. No record reaches beyond the end of its object.
+ * Pieces of data: reading and putting one, voiding, keeping the list of extents short; and on top
+ * of them the calls of engine.h that read and write. No record reaches beyond the end of its
+ * object.
  */
 #include "engine/objects/data.h"
 
@@ -71,7 +72,10 @@ int data_put(struct target *target, uint32_t piece, const void *data, uint32_t l
 	return 0;
 }
 
-/* Gives the pieces of an extent that this transaction has put, within first..end - 1, empty records. */
+/*
+ * Gives the pieces of an extent that this transaction has put, within first..end - 1, empty
+ * records.
+ */
 static int empty_written(struct target *target, uint64_t first, uint64_t end)
 {
 	struct onode *onode = target->onode;
@@ -283,7 +287,9 @@ static int write_part(struct target *target, uint32_t piece, uint32_t from, cons
 	uint32_t had;
 	int result;
 
-	/* No record reaches beyond the object's end, so writing up to there leaves nothing to keep. */
+	/*
+	 * No record reaches beyond the object's end, so writing up to there leaves nothing to keep.
+	 */
 	if (from == 0 && (length == page_bytes || end >= target->onode->head.length))
 		return data_put(target, piece, data, length);
 	page = txn_page(target->txn, 0);

@@ -6,28 +6,38 @@
 #include "engine/objects/objects.h"
 
 /*
- * Reads the record of a piece: at most `capacity` bytes; *length = how long it is, 0 in a hole. What is behind its end
- * is zeros. -EBADMSG.
+ * Reads the record of a piece: at most `capacity` bytes; *length = how long it is, 0 in a hole.
+ * What is behind its end is zeros. -EBADMSG.
  */
 int data_get(const struct target *target, uint32_t piece, void *data, uint32_t capacity,
 	     uint32_t *length);
 
-/* Puts a piece of a changed target. -ENOSPC, -EIO, -ENOMEM. The caller sees to data_limit_extents and data_account. */
+/*
+ * Puts a piece of a changed target. -ENOSPC, -EIO, -ENOMEM. The caller sees to data_limit_extents
+ * and data_account.
+ */
 int data_put(struct target *target, uint32_t piece, const void *data, uint32_t length);
 
 /*
- * Makes pieces first..end - 1 of a changed target a hole. Those that this very transaction has put get an empty record,
- * so that all records voided with content are older than the transaction. Then as for data_put.
+ * Makes pieces first..end - 1 of a changed target a hole. Those that this very transaction has put
+ * get an empty record, so that all records voided with content are older than the transaction. Then
+ * as for data_put.
  */
 int data_void(struct target *target, uint64_t first, uint64_t end);
 
 /* Cuts a changed target to fewer bytes than it has. Uses scratch buffer 0. Then as for data_put. */
 int data_cut(struct target *target, uint64_t length);
 
-/* Bridges gaps until there are at most EXTENTS_MAX extents. Uses scratch buffer 1. Errors as data_get and data_put. */
+/*
+ * Bridges gaps until there are at most EXTENTS_MAX extents. Uses scratch buffer 1. Errors as
+ * data_get and data_put.
+ */
 int data_limit_extents(struct target *target);
 
-/* Carries what the object's pieces have become since there were `before` of them over to the partition. */
+/*
+ * Carries what the object's pieces have become since there were `before` of them over to the
+ * partition.
+ */
 void data_account(struct target *target, uint64_t before);
 
 /* -EFBIG: the range does not fit into any object. */

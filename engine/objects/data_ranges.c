@@ -5,7 +5,10 @@
 
 /* ---- parts of a piece ---- */
 
-/* Zeros over bytes from..end - 1 of a piece that is kept: its record gets shorter if they are its last ones. */
+/*
+ * Zeros over bytes from..end - 1 of a piece that is kept: its record gets shorter if they are its
+ * last ones.
+ */
 static int zero_part(struct target *target, uint32_t piece, uint32_t from, uint32_t end)
 {
 	uint8_t *page = txn_page(target->txn, 0);
@@ -73,8 +76,8 @@ int engine_truncate(struct engine_txn *txn, struct engine_address address, uint6
 /* ---- clear ---- */
 
 /*
- * Zeros over bytes offset..end - 1 (offset < end) of what the object has. A piece of which nothing else is left
- * becomes a hole.
+ * Zeros over bytes offset..end - 1 (offset < end) of what the object has. A piece of which nothing
+ * else is left becomes a hole.
  */
 static int clear_range(struct target *target, uint64_t offset, uint64_t end)
 {
@@ -135,7 +138,10 @@ int engine_clear(struct engine_txn *txn, struct engine_address address, uint64_t
 
 /* ---- punch ---- */
 
-/* A punch at work: bytes from `offset` on become those `distance` further up; `size` is the old length. */
+/*
+ * A punch at work: bytes from `offset` on become those `distance` further up; `size` is the old
+ * length.
+ */
 struct punch {
 	struct target *target;
 	uint64_t offset, distance, size;
@@ -148,8 +154,8 @@ static bool is_live(const struct punch *punch, uint64_t piece)
 }
 
 /*
- * Adds to `page`, which holds `*length` bytes of the new piece, the bytes at..end - 1 of the old object, which go to `to`
- * and on. They lie in one old piece.
+ * Adds to `page`, which holds `*length` bytes of the new piece, the bytes at..end - 1 of the old
+ * object, which go to `to` and on. They lie in one old piece.
  */
 static int collect(const struct punch *punch, uint64_t at, uint64_t end, uint8_t *page, uint32_t to,
 		   uint32_t *length)
@@ -220,7 +226,10 @@ static uint64_t next_concerned(const struct punch *punch, uint64_t piece)
 	return next;
 }
 
-/* Moves what is behind the hole down, piece by piece; each is made of old pieces that are not behind it. */
+/*
+ * Moves what is behind the hole down, piece by piece; each is made of old pieces that are not
+ * behind it.
+ */
 static int move_down(const struct punch *punch)
 {
 	uint64_t page_bytes = punch->target->txn->engine->page_bytes;

@@ -56,9 +56,9 @@ static void erase(struct extents *extents, uint32_t index, uint32_t count)
 }
 
 /*
- * Joins extents `index` and `index` + 1 if they touch and one min_sequence can serve both. It may not be newer than
- * any live record, so it is the lower of the two; that is right for the gaps inside a loose extent only if it is that
- * extent's own or newer than everything voided.
+ * Joins extents `index` and `index` + 1 if they touch and one min_sequence can serve both. It may
+ * not be newer than any live record, so it is the lower of the two; that is right for the gaps
+ * inside a loose extent only if it is that extent's own or newer than everything voided.
  */
 static void join_if_allowed(struct extents *extents, uint32_t index, uint64_t void_sequence)
 {

@@ -23,8 +23,9 @@ bool lasting_has(const struct engine *engine, struct engine_address address, uin
 }
 
 /*
- * The record is of whoever put to the index last. With another partition's, put since this one was created, this one's was
- * written over: a rollback of the device brought it back after it had been removed and its index used again.
+ * The record is of whoever put to the index last. With another partition's, put since this one was
+ * created, this one's was written over: a rollback of the device brought it back after it had been
+ * removed and its index used again.
  */
 static int load(const struct target *target, struct onode **loaded)
 {

@@ -21,8 +21,8 @@ static bool spend(uint32_t *budget)
 }
 
 /*
- * Kind of the pieces from `piece` on, and in *end up to which one without another look. -EAGAIN: the budget does not
- * allow the look that it takes.
+ * Kind of the pieces from `piece` on, and in *end up to which one without another look. -EAGAIN:
+ * the budget does not allow the look that it takes.
  */
 static int kind_of(const struct mapping *mapping, uint32_t piece, enum engine_extent_kind *kind,
 		   uint64_t *end)

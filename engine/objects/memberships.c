@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Memberships of an object that goes back: those of then come back, and those that it has got since end. */
+/*
+ * Memberships of an object that goes back: those of then come back, and those that it has got since
+ * end.
+ */
 #include "common/bytes.h"
 #include "engine/objects/collections.h"
 
@@ -8,7 +11,10 @@ struct membership {
 	uint64_t collection, created_sequence; /* of the collection */
 };
 
-/* The first membership that counts at or behind *number, as seen from an object now or then. -ENOENT: no more. */
+/*
+ * The first membership that counts at or behind *number, as seen from an object now or then.
+ * -ENOENT: no more.
+ */
 static int next_live(const struct target *object, uint32_t *number, struct membership *membership)
 {
 	const struct attribute_set *set = &object->onode->attributes;

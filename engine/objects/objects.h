@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The inside of the object layer: the engine, its transactions, and how a call gets at the object it is about.
+ * The inside of the object layer: the engine, its transactions, and how a call gets at the object
+ * it is about.
  */
 #ifndef MUNINN_ENGINE_OBJECTS_OBJECTS_H
 #define MUNINN_ENGINE_OBJECTS_OBJECTS_H
@@ -34,7 +35,9 @@ struct view {
 	uint32_t holders;       /* engine_view_hold, and not released */
 };
 
-/* How far the round has got that looks for bounds that no clone stands on any more: see standing.h. */
+/*
+ * How far the round has got that looks for bounds that no clone stands on any more: see standing.h.
+ */
 struct standing_review {
 	uint32_t source;  /* index of the next one */
 	uint64_t element; /* of its set, the next one */
@@ -53,28 +56,40 @@ struct engine {
 	struct cache nodes;        /* struct idset_node, current ones */
 	struct cache partitions;   /* struct partition, current ones */
 	struct access_times accesses;
-	/* Which partition indices are taken, read from the table of partitions when that is to be changed. */
+	/*
+	 * Which partition indices are taken, read from the table of partitions when that is to be
+	 * changed.
+	 */
 	bool indices_known;
 	uint8_t indices[(UINT16_MAX + 1) / 8];
 	uint16_t last_index;
 	uint8_t *page;         /* scratch space of the writer: see struct record_writer */
 	uint64_t transactions; /* committed since open */
-	/* Flushes of commits: one at a time; those who waited for it find their transaction flushed too. */
+	/*
+	 * Flushes of commits: one at a time; those who waited for it find their transaction flushed
+	 * too.
+	 */
 	pthread_mutex_t flushing;
 	uint64_t flushed; /* transactions that had been committed when the last flush began */
-	/* Merge steps in a row that gained nothing, and the count of transactions, or the time, from which on to try again. */
+	/*
+	 * Merge steps in a row that gained nothing, and the count of transactions, or the time,
+	 * from which on to try again.
+	 */
 	uint32_t merge_futile;
 	uint64_t merge_again, merge_again_ms;
 	uint64_t reclaimed_at;  /* transactions when history was given up last */
 	uint64_t segment_bytes; /* about; 0: the store has no segments */
 	struct standing_review review;
-	/* Errors that were logged last, each until something else comes, since writers meet them again and again. */
+	/*
+	 * Errors that were logged last, each until something else comes, since writers meet them
+	 * again and again.
+	 */
 	int merge_told, review_told;
 	/* History: see times.h, timeline.h and moments.c. */
 	struct timeline timeline;
 	/*
-	 * Pieces of an object that goes back: with no more it is put again; and where that can't be had otherwise, up to so
-	 * many.
+	 * Pieces of an object that goes back: with no more it is put again; and where that can't be
+	 * had otherwise, up to so many.
 	 */
 	uint64_t pieces_put_again, pieces_put_max;
 	struct record_lineage lineage;
@@ -90,7 +105,10 @@ struct engine {
 		policy; /* of the device: what partitions without one of their own have */
 	pthread_mutex_t views_mutex;
 	struct view views[ENGINE_VIEWS];
-	/* Where the next one goes. It begins somewhere else each time, so that a number of before seldom means anything. */
+	/*
+	 * Where the next one goes. It begins somewhere else each time, so that a number of before
+	 * seldom means anything.
+	 */
 	uint32_t views_next;
 	struct kept kept;
 	uint64_t open_microseconds; /* 0: not opened on a device */
@@ -120,8 +138,9 @@ struct engine_txn {
 	bool changed;  /* anything but version numbers */
 	bool partitions_created, partitions_removed;
 	/*
-	 * Highest generation of a node of the collections that it removed: one that it makes under the same ID goes on from
-	 * there, since sequence numbers do not tell its records from theirs.
+	 * Highest generation of a node of the collections that it removed: one that it makes under
+	 * the same ID goes on from there, since sequence numbers do not tell its records from
+	 * theirs.
 	 */
 	uint32_t members_generation;
 	uint64_t time_ms;
@@ -135,10 +154,13 @@ struct engine_txn {
 	bool doubts_changed; /* engine->doubts become these */
 	struct clock_spans doubts;
 	struct engine_retention policy_before; /* of the device, if the transaction changed it */
-	int64_t used_change; /* by how much what partitions hold has grown; not told after a rollback */
-	bool formats;        /* its commit takes away all that was there before */
+	int64_t used_change;       /* by how much what partitions hold has grown; not told after a
+				      rollback */
+	bool formats;              /* its commit takes away all that was there before */
 	uint64_t put_bytes_before; /* then: what engine->put_bytes was */
-	/* The partition (0: all of them) whose noted access times are of a past that is hidden now. */
+	/*
+	 * The partition (0: all of them) whose noted access times are of a past that is hidden now.
+	 */
 	bool forgets_accesses;
 	uint64_t accesses_of;
 	struct engine_room room_wanted; /* bytes 0: none */
@@ -147,13 +169,16 @@ struct engine_txn {
 };
 
 /*
- * Makes an engine on a store of records, which belongs to the engine from now on, also on failure: it is closed
- * with it. NULL options = defaults. -ENOMEM.
+ * Makes an engine on a store of records, which belongs to the engine from now on, also on failure:
+ * it is closed with it. NULL options = defaults. -ENOMEM.
  */
 int engine_open_on(struct record_store *store, const struct engine_options *options,
 		   struct engine **engine);
 
-/* Learns from the records where history stands: after opening and after a format. Errors as those of records. */
+/*
+ * Learns from the records where history stands: after opening and after a format. Errors as those
+ * of records.
+ */
 int engine_learn_history(struct engine *engine);
 
 /* Frees what a transaction that has ended holds, and itself. */
@@ -169,33 +194,41 @@ uint64_t engine_time_now(const struct engine *engine);
 void engine_settle_accesses(struct engine *engine, uint32_t most);
 
 /*
- * Frees some segments if the store gets low and merging is automatic. The caller has the turn alone, and no transaction is
- * open.
+ * Frees some segments if the store gets low and merging is automatic. The caller has the turn
+ * alone, and no transaction is open.
  */
 void engine_make_room(struct engine *engine, enum engine_mode mode);
 
-/* Whether `bytes` of records can be put. The caller has a turn. True when the store doesn't know. */
+/*
+ * Whether `bytes` of records can be put. The caller has a turn. True when the store doesn't know.
+ */
 bool engine_has_room(struct engine *engine, uint64_t bytes);
 
 /* Whether so many bytes of records can be on the device at all. */
 bool engine_fits(struct engine *engine, uint64_t bytes);
 
-/* Forgets everything about the store's contents that is kept in memory. No transaction may be open. */
+/*
+ * Forgets everything about the store's contents that is kept in memory. No transaction may be open.
+ */
 void engine_forget(struct engine *engine);
 
 /*
- * Makes a writing transaction that has changed nothing so far the first one of its slot, so that everything before it is a
- * moment. Its sequence number may change. -EROFS, -EINVAL: it has changed something. -EOVERFLOW: no slots left.
+ * Makes a writing transaction that has changed nothing so far the first one of its slot, so that
+ * everything before it is a moment. Its sequence number may change. -EROFS, -EINVAL: it has changed
+ * something. -EOVERFLOW: no slots left.
  */
 int txn_begin_slot(struct engine_txn *txn);
 
-/* Lets a transaction of mode ENGINE_RESCUE or ENGINE_HISTORY use more of a full device's room from here on; those of other modes are left alone. */
+/*
+ * Lets a transaction of mode ENGINE_RESCUE or ENGINE_HISTORY use more of a full device's room from
+ * here on; those of other modes are left alone.
+ */
 void txn_raise_room(struct engine_txn *txn, enum record_room room);
 
 /*
- * Runs `work` in a transaction of its own, while the caller has the turn and no transaction is open: what the engine notes so
- * that merging can go on. It may use the last room, and is no moment: what it puts must be timeless, and take the place of what
- * it put before.
+ * Runs `work` in a transaction of its own, while the caller has the turn and no transaction is
+ * open: what the engine notes so that merging can go on. It may use the last room, and is no
+ * moment: what it puts must be timeless, and take the place of what it put before.
  */
 int engine_aside(struct engine *engine, int (*work)(struct engine_txn *txn, void *context),
 		 void *context);
@@ -211,8 +244,9 @@ void usage_commit(struct engine_txn *txn);
 /* ---- moments (moments.c) ---- */
 
 /*
- * The bound of a moment of a current partition, of the root: of the whole device. In a writing transaction the present is one
- * only if nothing has been changed: -EINVAL. -ENOENT: not to be reached.
+ * The bound of a moment of a current partition, of the root: of the whole device. In a writing
+ * transaction the present is one only if nothing has been changed: -EINVAL. -ENOENT: not to be
+ * reached.
  */
 int moment_resolve(struct engine_txn *txn, struct partition *partition, struct engine_moment moment,
 		   uint64_t *bound);
@@ -231,7 +265,10 @@ int moment_of_version(struct engine_txn *txn, uint64_t id, uint32_t version, uin
 int moment_of_view(struct engine_txn *txn, uint64_t id, uint32_t version, uint64_t *bound,
 		   uint64_t *objects_bound);
 
-/* The bound before the newest `modifications` ones of an object (log.c). -ENOENT: there are fewer to be reached; -E2BIG. */
+/*
+ * The bound before the newest `modifications` ones of an object (log.c). -ENOENT: there are fewer
+ * to be reached; -E2BIG.
+ */
 int moment_ago(struct engine_txn *txn, uint64_t partition, uint64_t object, uint32_t modifications,
 	       uint64_t *bound);
 
@@ -264,8 +301,9 @@ int target_open_user_object(struct engine_txn *txn, struct engine_address addres
 			    enum target_use use, struct target *target);
 
 /*
- * Call before the first change of the target, after all checks. target_touch does not count as a modification of
- * the object (for access times), target_change does. -ENOSPC, -EIO: of another onode that had to be put.
+ * Call before the first change of the target, after all checks. target_touch does not count as a
+ * modification of the object (for access times), target_change does. -ENOSPC, -EIO: of another
+ * onode that had to be put.
  */
 int target_touch(struct target *target);
 int target_change(struct target *target);
@@ -276,13 +314,18 @@ void target_modified(struct target *target);
 /* What target_touch does when there is room: takes noted access times in and marks the onode. */
 void target_mark(struct target *target);
 
-/* Makes room for one more changed onode. -ENOSPC, -EIO: of another one that had to be put for it. */
+/*
+ * Makes room for one more changed onode. -ENOSPC, -EIO: of another one that had to be put for it.
+ */
 int onodes_room(struct engine_txn *txn);
 
 /* Puts the onodes that the transaction changed. */
 int onodes_put_dirty(struct engine_txn *txn);
 
-/* Sequence numbers and times of an onode that is created now. They are set even if timestamps are bypassed. */
+/*
+ * Sequence numbers and times of an onode that is created now. They are set even if timestamps are
+ * bypassed.
+ */
 void onode_born(struct onode *onode, const struct engine_txn *txn);
 
 #endif

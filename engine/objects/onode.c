@@ -224,8 +224,9 @@ static uint8_t choose_spilling(const struct onode *onode, uint32_t room)
 }
 
 /*
- * Every modification is a moment of the object, so its records stay. Those of which only accessed times are new need not, nor
- * those of collections, of which single modifications are not asked for.
+ * Every modification is a moment of the object, so its records stay. Those of which only accessed
+ * times are new need not, nor those of collections, of which single modifications are not asked
+ * for.
  */
 static unsigned flags_of(const struct record_writer *writer, const struct onode *onode)
 {

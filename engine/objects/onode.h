@@ -44,7 +44,9 @@ struct onode {
 	struct onode_head head;   /* flags, counts and CRCs are as last put, the rest is current */
 	struct extents extents;
 	struct attribute_set attributes;
-	/* Data pieces that transaction `written_sequence` has put: written_first..written_end - 1. */
+	/*
+	 * Data pieces that transaction `written_sequence` has put: written_first..written_end - 1.
+	 */
 	uint64_t written_sequence, written_first, written_end;
 };
 
@@ -66,14 +68,18 @@ void onode_head_encode(const struct onode_head *head, uint8_t *to);
 int onode_head_decode(struct onode_head *head, const uint8_t *from, uint32_t length);
 
 /*
- * Reads the onode of an object as of `bound`. One created before sequence number `created_min` is none: it belongs to an
- * earlier partition with this index. `writing` = sequence number of the open writing transaction if that is the caller,
- * otherwise 0. -ENOENT: there is none. -EBADMSG, -ENOMEM. The caller owns *onode.
+ * Reads the onode of an object as of `bound`. One created before sequence number `created_min` is
+ * none: it belongs to an earlier partition with this index. `writing` = sequence number of the open
+ * writing transaction if that is the caller, otherwise 0. -ENOENT: there is none. -EBADMSG,
+ * -ENOMEM. The caller owns *onode.
  */
 int onode_load(struct record_store *store, uint16_t partition, uint64_t identifier, uint64_t bound,
 	       uint64_t created_min, uint64_t writing, struct onode **onode);
 
-/* Puts the onode's record and those chunks of it that changed. -ENOSPC, -EIO: some of them may have been put. */
+/*
+ * Puts the onode's record and those chunks of it that changed. -ENOSPC, -EIO: some of them may have
+ * been put.
+ */
 int onode_put(const struct record_writer *writer, struct onode *onode);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The state of a partition (or the root): what is known about it beside its attributes and times, and where its
- * directories begin. Byte layout in docs/objects.md.
+ * The state of a partition (or the root): what is known about it beside its attributes and times,
+ * and where its directories begin. Byte layout in docs/objects.md.
  */
 #ifndef MUNINN_ENGINE_OBJECTS_PARTITION_H
 #define MUNINN_ENGINE_OBJECTS_PARTITION_H
@@ -20,12 +20,15 @@ struct engine_txn;
 /* Of a clone that knows when what it shows was. */
 #define PARTITION_CLONE_BYTES 150
 
-/* The directories of a partition. The root's PARTITION_USER_OBJECTS holds partition ID << 16 | partition index. */
+/*
+ * The directories of a partition. The root's PARTITION_USER_OBJECTS holds partition ID << 16 |
+ * partition index.
+ */
 enum { PARTITION_USER_OBJECTS, PARTITION_COLLECTIONS, PARTITION_SETS };
 
 /*
- * Where a clone finds what it has not got itself: in partition `index` as of `bound`, but nothing older than `source_since`
- * there; of its own index nothing older than `since`.
+ * Where a clone finds what it has not got itself: in partition `index` as of `bound`, but nothing
+ * older than `source_since` there; of its own index nothing older than `since`.
  */
 struct partition_origin {
 	uint16_t index; /* 0: not a clone */
@@ -48,7 +51,10 @@ struct partition {
 	bool state_changed, history_changed;
 };
 
-/* Objects of its index that were created before this belong to an earlier partition. A clone's store sees to that itself. */
+/*
+ * Objects of its index that were created before this belong to an earlier partition. A clone's
+ * store sees to that itself.
+ */
 static inline uint64_t partition_objects_since(const struct partition *partition)
 {
 	return partition->origin.index ? 0 : partition->created_sequence;
@@ -76,7 +82,10 @@ bool partition_keeps_nothing(const struct engine *engine, const struct partition
 int partition_get(struct engine *engine, uint64_t id, struct partition **partition);
 void partition_release(struct engine *engine, struct partition *partition);
 
-/* Reads the state of partition `id`, 0 = the root, as of sequence number `bound`. -ENOENT: it did not exist. */
+/*
+ * Reads the state of partition `id`, 0 = the root, as of sequence number `bound`. -ENOENT: it did
+ * not exist.
+ */
 int partition_as_of(struct engine *engine, uint64_t id, uint64_t bound,
 		    struct partition *partition);
 
@@ -85,8 +94,9 @@ int partition_state_of(struct record_store *store, uint16_t index, uint64_t boun
 		       struct partition *partition);
 
 /*
- * What readers at `bound` find under an index, and from which number on it has been so; what lies before that, the number before
- * it tells. After a removal it is a state with ID 0; *since = 0: nothing was ever there. -EIO, -EBADMSG.
+ * What readers at `bound` find under an index, and from which number on it has been so; what lies
+ * before that, the number before it tells. After a removal it is a state with ID 0; *since = 0:
+ * nothing was ever there. -EIO, -EBADMSG.
  */
 int partition_found_at(struct record_store *store, uint16_t index, uint64_t bound,
 		       struct partition *partition, uint64_t *since);
@@ -95,7 +105,9 @@ int partition_found_at(struct record_store *store, uint16_t index, uint64_t boun
 struct idset partition_set(struct engine *engine, struct partition *partition, int which,
 			   uint64_t bound);
 
-/* Makes room for one more changed state. -ENOSPC, -EIO: of another one that had to be put for it. */
+/*
+ * Makes room for one more changed state. -ENOSPC, -EIO: of another one that had to be put for it.
+ */
 int partition_room(struct engine_txn *txn);
 
 /* The pinned state is about to be changed; there is room. */

@@ -45,7 +45,10 @@ static int take_indices(struct engine *engine, const struct idset *set)
 	return 0;
 }
 
-/* Learns which indices are taken: by those in the table of partitions, and by removed ones that clones stand on. */
+/*
+ * Learns which indices are taken: by those in the table of partitions, and by removed ones that
+ * clones stand on.
+ */
 static int learn_indices(struct engine *engine, struct partition *root)
 {
 	struct idset table = partition_set(engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
@@ -65,8 +68,8 @@ static int learn_indices(struct engine *engine, struct partition *root)
 }
 
 /*
- * Chooses the next free index. One that this transaction removed counts as taken until it is committed: reused under one
- * sequence number it could not tell its old records from its new ones.
+ * Chooses the next free index. One that this transaction removed counts as taken until it is
+ * committed: reused under one sequence number it could not tell its old records from its new ones.
  */
 static int choose_index(const struct engine *engine, uint16_t *chosen)
 {
@@ -206,8 +209,8 @@ static int put_tombstone(struct engine_txn *txn, const struct partition *partiti
 }
 
 /*
- * Takes a partition out of the table. That is all: what it held is older than any later partition of its index, and
- * nobody looks at it again.
+ * Takes a partition out of the table. That is all: what it held is older than any later partition
+ * of its index, and nobody looks at it again.
  */
 static int remove_partition(struct engine_txn *txn, struct partition *root,
 			    struct partition *partition)

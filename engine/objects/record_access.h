@@ -62,7 +62,10 @@ bool lineage_concerns(const struct record_store *store, const struct record_key 
 int lineage_get(struct record_store *store, struct record_key key, uint64_t bound, void *value,
 		uint32_t capacity, struct record_info *info);
 
-/* The newest record within `bound`, tombstones too, wherever it is. Otherwise as record_store_operations.get. */
+/*
+ * The newest record within `bound`, tombstones too, wherever it is. Otherwise as
+ * record_store_operations.get.
+ */
 static inline int record_get_any(struct record_store *store, struct record_key key, uint64_t bound,
 				 void *value, uint32_t capacity, struct record_info *info)
 {

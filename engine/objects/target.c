@@ -47,7 +47,10 @@ void onode_born(struct onode *onode, const struct engine_txn *txn)
 	struct onode_head *head = &onode->head;
 
 	head->created_sequence = head->modified_sequence = txn->sequence;
-	/* Records of earlier objects with this ID are older; those of this transaction were emptied. */
+	/*
+	 * Records of earlier objects with this ID are older; those of this transaction were
+	 * emptied.
+	 */
 	head->void_sequence = txn->sequence - 1;
 	for (int which = 0; which < ENGINE_TIMES; which++)
 		head->times_ms[which] = txn->time_ms;
@@ -127,8 +130,8 @@ static int bound_of_version(struct engine_txn *txn, uint64_t id, uint32_t versio
 }
 
 /*
- * Makes the transaction's view show partition `address.partition` as of `bound`. For one object any bound will do, but the
- * partition is the one of now: its state is known at the ends of slots only.
+ * Makes the transaction's view show partition `address.partition` as of `bound`. For one object any
+ * bound will do, but the partition is the one of now: its state is known at the ends of slots only.
  */
 static int view_bound(struct engine_txn *txn, struct engine_address address, uint64_t bound,
 		      bool one_object)
@@ -173,8 +176,8 @@ static void view_objects(struct engine_txn *txn, uint64_t bound)
 }
 
 /*
- * Whether the partition of now will do. It has kept its own versions since it was made, under the same index; the device's may
- * show another partition of that ID.
+ * Whether the partition of now will do. It has kept its own versions since it was made, under the
+ * same index; the device's may show another partition of that ID.
  */
 static bool shows_one_object(const struct engine_address *address)
 {

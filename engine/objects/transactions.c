@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Transactions: the one that writes and those that read; formats, which are transactions too; access times on their way. */
+/*
+ * Transactions: the one that writes and those that read; formats, which are transactions too;
+ * access times on their way.
+ */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -10,7 +13,10 @@
 #include "engine/objects/lasting.h"
 #include "engine/objects/objects.h"
 
-/* Page programs behind a commit, of what is left to do: a segment takes some ten commits, and none of them long. */
+/*
+ * Page programs behind a commit, of what is left to do: a segment takes some ten commits, and none
+ * of them long.
+ */
 #define CATCH_UP_PROGRAMS 16
 
 static_assert(RECORD_CATCH_UP_FEW == ENGINE_HISTORY_PROGRAMS, "a promise of the store's");
@@ -18,8 +24,9 @@ static_assert(RECORD_CATCH_UP_FEW == ENGINE_HISTORY_PROGRAMS, "a promise of the 
 /* ---- begin ---- */
 
 /*
- * The number that the next slot begins with; 0: there are no more. There are 2^32 slots: one a second for 136 years, but with
- * a slot for every command, a thousand of them a second, for 50 days. The last one would end with RECORD_NEWEST.
+ * The number that the next slot begins with; 0: there are no more. There are 2^32 slots: one a
+ * second for 136 years, but with a slot for every command, a thousand of them a second, for 50
+ * days. The last one would end with RECORD_NEWEST.
  */
 static uint64_t next_slot(const struct engine *engine)
 {
@@ -28,7 +35,10 @@ static uint64_t next_slot(const struct engine *engine)
 	return next < slot_begin(RECORD_NEWEST) ? next : 0;
 }
 
-/* Whether there is a number for one more transaction. In the last slot but one they go on to its end. */
+/*
+ * Whether there is a number for one more transaction. In the last slot but one they go on to its
+ * end.
+ */
 static bool has_number(const struct engine *engine)
 {
 	return max_u64(engine->committed, engine->numbered) + 1 < slot_begin(RECORD_NEWEST);
@@ -48,7 +58,9 @@ static enum record_room room_of(const struct engine_txn *txn)
 {
 	if (txn->is_aside)
 		return RECORD_ROOM_UPKEEP;
-	/* Which of those behind it the last two may use hangs on what is done: see txn_raise_room. */
+	/*
+	 * Which of those behind it the last two may use hangs on what is done: see txn_raise_room.
+	 */
 	return txn->mode == ENGINE_WRITE    ? RECORD_ROOM_WRITE
 	       : txn->mode == ENGINE_RESCUE ? RECORD_ROOM_RETURN
 					    : RECORD_ROOM_FREE;
@@ -78,7 +90,10 @@ static void begin_caches(struct engine_txn *txn)
 	engine->writer = txn;
 }
 
-/* The first number that a transaction at `now_ms`, which the present slot still goes on for, may have. */
+/*
+ * The first number that a transaction at `now_ms`, which the present slot still goes on for, may
+ * have.
+ */
 static uint64_t slot_place(const struct engine *engine, uint64_t now_ms)
 {
 	uint64_t elapsed_ms = now_ms - min_u64(now_ms, engine->slot_recorded_ms);
@@ -265,7 +280,9 @@ static int put_and_commit(struct engine_txn *txn)
 	engine->transactions++;
 	if (txn->object_rolled_back && !txn->data_put)
 		object_rollbacks_alone(&engine->timeline.objects, txn->sequence);
-	/* What is removed makes room: look for it again. What is noted for merging removes nothing. */
+	/*
+	 * What is removed makes room: look for it again. What is noted for merging removes nothing.
+	 */
 	if (!txn->is_aside && (txn->mode == ENGINE_FREE || txn->mode == ENGINE_RESCUE ||
 			       txn->rolled_back || txn->object_rolled_back))
 		engine->merge_futile = 0;
@@ -455,7 +472,10 @@ void engine_settle_accesses(struct engine *engine, uint32_t most)
 
 /* ---- formats ---- */
 
-/* Begins the store's transaction, in which nothing is found any more; but for an abort everything is still there. */
+/*
+ * Begins the store's transaction, in which nothing is found any more; but for an abort everything
+ * is still there.
+ */
 static int begin_empty(struct engine_txn *txn)
 {
 	struct engine *engine = txn->engine;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What all partitions hold together. The sum is counted when it is asked for the first time, and anew after a rollback; from
- * then on it is kept up to date in memory. Nobody pays for it who does not ask.
+ * What all partitions hold together. The sum is counted when it is asked for the first time, and
+ * anew after a rollback; from then on it is kept up to date in memory. Nobody pays for it who does
+ * not ask.
  */
 #include "engine/objects/objects.h"
 

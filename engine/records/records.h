@@ -2,12 +2,14 @@
 /*
  * What objects.c needs from a store of records. Private to engine/.
  *
- * A record is a value of 0..page_bytes bytes under a key (partition index, identifier, piece). Putting never
- * replaces: every put adds a version, told apart by its modification sequence number (48 bits, one per writing
- * transaction). A lookup returns the newest committed record within a bound.
+ * A record is a value of 0..page_bytes bytes under a key (partition index, identifier, piece).
+ * Putting never replaces: every put adds a version, told apart by its modification sequence number
+ * (48 bits, one per writing transaction). A lookup returns the newest committed record within a
+ * bound.
  *
- * Locking is the caller's: `begin`..`commit`/`abort`, `format` and `set_timeline` exclude everything else on the store;
- * `get` may run on many threads at once between them, and by the writer inside its transaction, where it sees its own puts.
+ * Locking is the caller's: `begin`..`commit`/`abort`, `format` and `set_timeline` exclude
+ * everything else on the store; `get` may run on many threads at once between them, and by the
+ * writer inside its transaction, where it sees its own puts.
  */
 #ifndef MUNINN_ENGINE_RECORDS_RECORDS_H
 #define MUNINN_ENGINE_RECORDS_RECORDS_H
@@ -21,8 +23,8 @@
 #define RECORD_NEWEST ((UINT64_C(1) << 48) - 1)
 
 /*
- * The upper bits of a sequence number are its slot. Records are absorbed within a slot only, so at the end of every slot the
- * whole state is exact.
+ * The upper bits of a sequence number are its slot. Records are absorbed within a slot only, so at
+ * the end of every slot the whole state is exact.
  */
 #define RECORD_SLOT_BITS 16
 #define RECORD_SLOT      (UINT64_C(1) << RECORD_SLOT_BITS)
@@ -33,7 +35,10 @@ struct record_key {
 	uint16_t partition;
 };
 
-/* Keys below the first object's identifier, and pieces from 2^31 on, are not data: most of their records are small. */
+/*
+ * Keys below the first object's identifier, and pieces from 2^31 on, are not data: most of their
+ * records are small.
+ */
 static inline bool record_is_metadata(const struct record_key *key)
 {
 	return key->identifier < ENGINE_FIRST_ID || key->piece >= ENGINE_PIECES_MAX;
@@ -46,15 +51,18 @@ static inline bool record_is_data(const struct record_key *key)
 }
 
 /*
- * What the object layer says about history itself: only ever read as of now. No rollback hides it, it is absorbed across slots
- * and user versions, and a clone does not share it with its source.
+ * What the object layer says about history itself: only ever read as of now. No rollback hides it,
+ * it is absorbed across slots and user versions, and a clone does not share it with its source.
  */
 static inline bool record_is_timeless(const struct record_key *key)
 {
 	return key->identifier == 3 || (key->identifier >= 32 && key->identifier < 64);
 }
 
-/* Of these, what snapshots and rollbacks put. It lies apart, so that their cost does not hang on what others have put. */
+/*
+ * Of these, what snapshots and rollbacks put. It lies apart, so that their cost does not hang on
+ * what others have put.
+ */
 static inline bool record_is_of_history(const struct record_key *key)
 {
 	return key->identifier == 3 || (key->identifier >= 32 && key->identifier < 38);
@@ -63,21 +71,24 @@ static inline bool record_is_of_history(const struct record_key *key)
 enum record_flag {
 	RECORD_TOMBSTONE = 1 << 0, /* the key ends here; length 0 */
 	/*
-	 * While it is still buffered the record may be dropped in favour of a newer committed one of the same key, the
-	 * same user version and the same slot. For onodes and directory nodes, never for data that history needs.
+	 * While it is still buffered the record may be dropped in favour of a newer committed one
+	 * of the same key, the same user version and the same slot. For onodes and directory nodes,
+	 * never for data that history needs.
 	 */
 	RECORD_ABSORB = 1 << 1,
 };
 
 /*
- * What a put may use of the room that is left when a device fills up. Each of these leaves to those behind it what is kept for
- * them, so that what the ones before do, however often, takes nothing from what leads out of a full device.
+ * What a put may use of the room that is left when a device fills up. Each of these leaves to those
+ * behind it what is kept for them, so that what the ones before do, however often, takes nothing
+ * from what leads out of a full device.
  */
 enum record_room {
 	RECORD_ROOM_WRITE,  /* all that is not kept for those below */
 	RECORD_ROOM_FREE,   /* removing */
 	RECORD_ROOM_RETURN, /* going back */
-	/* Going back where history is locked, which is done a limited number of times; what gives history up. */
+	/* Going back where history is locked, which is done a limited number of times; what gives
+	   history up. */
 	RECORD_ROOM_RESCUE,
 	RECORD_ROOM_UPKEEP, /* merging, what is noted for it, and what is done on the host */
 };
@@ -95,41 +106,46 @@ struct record_info {
 	uint8_t flags;
 };
 
-/* What was rolled back. Its functions run on any thread, at any time between two calls of set_timeline. */
+/*
+ * What was rolled back. Its functions run on any thread, at any time between two calls of
+ * set_timeline.
+ */
 struct record_timeline {
 	void *context;
 	/*
-	 * Whether a rollback hides a record of `key` with `sequence` (<= bound) from a reader at `bound`. Quick when there are
-	 * no rollbacks; must not call the store.
+	 * Whether a rollback hides a record of `key` with `sequence` (<= bound) from a reader at
+	 * `bound`. Quick when there are no rollbacks; must not call the store.
 	 */
 	bool (*is_hidden)(void *context, const struct record_key *key, uint64_t sequence,
 			  uint64_t bound);
 };
 
 /*
- * What merge must keep: the record that is found for every key at the present, and at each boundary of its partition. May
- * call `get`.
+ * What merge must keep: the record that is found for every key at the present, and at each boundary
+ * of its partition. May call `get`.
  */
 struct record_keep {
 	void *context;
 	/*
-	 * The bounds besides the present (RECORD_NEWEST) at which a record is looked for, ascending, none below its
-	 * sequence number; at most `max`. Found and reachable at one of them, it is kept. A bound equal to its sequence number
-	 * means: keep it unless a later put of its own command supersedes it. Returns how many; more than `max`: keep it
-	 * anyway. Without rollbacks the lowest boundary is enough, since what is superseded there stays so; each rollback may
-	 * bring a record back, so the lowest boundary behind it belongs to the list too. NULL: the present is all.
+	 * The bounds besides the present (RECORD_NEWEST) at which a record is looked for,
+	 * ascending, none below its sequence number; at most `max`. Found and reachable at one of
+	 * them, it is kept. A bound equal to its sequence number means: keep it unless a later put
+	 * of its own command supersedes it. Returns how many; more than `max`: keep it anyway.
+	 * Without rollbacks the lowest boundary is enough, since what is superseded there stays so;
+	 * each rollback may bring a record back, so the lowest boundary behind it belongs to the
+	 * list too. NULL: the present is all.
 	 */
 	uint32_t (*boundaries)(void *context, const struct record_key *key,
 			       const struct record_info *info, uint64_t *bounds, uint32_t max);
 	/*
-	 * Whether the record, found for its key at `bound`, can be reached there: it is not a piece of something removed or
-	 * cut off. NULL: every one can.
+	 * Whether the record, found for its key at `bound`, can be reached there: it is not a piece
+	 * of something removed or cut off. NULL: every one can.
 	 */
 	bool (*is_reachable)(void *context, const struct record_key *key,
 			     const struct record_info *info, uint64_t bound);
 	/*
-	 * Whether a tombstone that ends no older record of its key says something all the same, as in a clone, where it hides
-	 * a record of the origin. NULL: none does.
+	 * Whether a tombstone that ends no older record of its key says something all the same, as
+	 * in a clone, where it hides a record of the origin. NULL: none does.
 	 */
 	bool (*keeps_lone_tombstone)(void *context, const struct record_key *key,
 				     const struct record_info *info);
@@ -143,13 +159,14 @@ struct record_keep {
 /* How the segments to merge are found. What is found is counted before it is moved, either way. */
 enum record_merge_choice {
 	RECORD_MERGE_SAMPLED, /* some segments' pages are read, and those that hold least taken */
-	RECORD_MERGE_FILTERS, /* as in the paper: by the bits that filters have in common with newer ones, and utilization */
+	RECORD_MERGE_FILTERS, /* as in the paper: by the bits that filters have in common with newer
+				 ones, and utilization */
 };
 
 struct record_merge {
-	uint32_t segments_wanted; /* in one call, 1..MERGE_SEGMENTS_MAX; 0 = 1 */
-	uint32_t
-		live_permille_max; /* of a segment's bytes; with more live it is left alone; the paper takes 800 */
+	uint32_t segments_wanted;   /* in one call, 1..MERGE_SEGMENTS_MAX; 0 = 1 */
+	uint32_t live_permille_max; /* of a segment's bytes; with more live it is left alone; the
+				       paper takes 800 */
 	enum record_merge_choice choice;
 	/* Results, added up over calls. */
 	uint64_t segments_freed;
@@ -166,14 +183,15 @@ struct record_store_operations {
 	uint32_t (*value_bytes_max)(struct record_store *store);
 
 	/*
-	 * What rollbacks hide from now on; the store keeps the pointer. NULL, and after opening: nothing. Bounds of readers stay
-	 * plain numbers.
+	 * What rollbacks hide from now on; the store keeps the pointer. NULL, and after opening:
+	 * nothing. Bounds of readers stay plain numbers.
 	 */
 	void (*set_timeline)(struct record_store *store, const struct record_timeline *timeline);
 
 	/*
-	 * Begins the one writing transaction and returns its sequence number: `at_least`, or higher when it has been used up
-	 * (never 0). Numbers left out mean nothing; at most RECORD_GAP_MAX in a row.
+	 * Begins the one writing transaction and returns its sequence number: `at_least`, or higher
+	 * when it has been used up (never 0). Numbers left out mean nothing; at most RECORD_GAP_MAX
+	 * in a row.
 	 */
 	uint64_t (*begin)(struct record_store *store, uint64_t at_least);
 
@@ -191,38 +209,43 @@ struct record_store_operations {
 	void (*abort)(struct record_store *store);
 
 	/*
-	 * Finds the newest visible record of `key` with sequence <= `bound` and copies at most `capacity` bytes of its value
-	 * (value may be NULL with capacity 0). A tombstone is returned like any record, with its flag. -ENOENT: there is none.
-	 * -EBADMSG: a page that may hold it is corrupt.
+	 * Finds the newest visible record of `key` with sequence <= `bound` and copies at most
+	 * `capacity` bytes of its value (value may be NULL with capacity 0). A tombstone is
+	 * returned like any record, with its flag. -ENOENT: there is none. -EBADMSG: a page that
+	 * may hold it is corrupt.
 	 */
 	int (*get)(struct record_store *store, const struct record_key *key, uint64_t bound,
 		   void *value, uint32_t capacity, struct record_info *info);
 
 	/*
-	 * Lists the newest versions of a key that a reader at `bound` sees, tombstones too, newest first, at most `max`; only
-	 * those with a sequence number below `below` (RECORD_NEWEST + 1: all). Returns how many. -EBADMSG.
+	 * Lists the newest versions of a key that a reader at `bound` sees, tombstones too, newest
+	 * first, at most `max`; only those with a sequence number below `below` (RECORD_NEWEST + 1:
+	 * all). Returns how many. -EBADMSG.
 	 */
 	int (*list)(struct record_store *store, const struct record_key *key, uint64_t bound,
 		    uint64_t below, struct record_info *infos, uint32_t max);
 
 	/*
-	 * Like get, for the version `steps` older than the newest: 0 = the newest itself. -ENOENT: there are not so many. What
-	 * was absorbed, or dropped by merge, does not count. Time grows with `steps`, by the pages that they are in.
+	 * Like get, for the version `steps` older than the newest: 0 = the newest itself. -ENOENT:
+	 * there are not so many. What was absorbed, or dropped by merge, does not count. Time grows
+	 * with `steps`, by the pages that they are in.
 	 */
 	int (*get_older)(struct record_store *store, const struct record_key *key, uint64_t bound,
 			 uint32_t steps, void *value, uint32_t capacity, struct record_info *info);
 
 	/*
-	 * Whether anything was put under `key` with a number above `after` and up to `bound`, hidden or not, that has not been merged
-	 * away: 1 or 0. Where nothing was, that takes hardly more than filters of what is newer than `after`. -EBADMSG, -EIO. NULL: the
-	 * store can't tell.
+	 * Whether anything was put under `key` with a number above `after` and up to `bound`,
+	 * hidden or not, that has not been merged away: 1 or 0. Where nothing was, that takes
+	 * hardly more than filters of what is newer than `after`. -EBADMSG, -EIO. NULL: the store
+	 * can't tell.
 	 */
 	int (*has_between)(struct record_store *store, const struct record_key *key, uint64_t after,
 			   uint64_t bound);
 
 	/*
-	 * Does some of what puts of history's records have left to do, outside transactions. Programs at most `pages` pages, or with
-	 * more than RECORD_CATCH_UP_FEW all that it takes to leave room for many calls with so few. NULL: nothing is ever left.
+	 * Does some of what puts of history's records have left to do, outside transactions.
+	 * Programs at most `pages` pages, or with more than RECORD_CATCH_UP_FEW all that it takes
+	 * to leave room for many calls with so few. NULL: nothing is ever left.
 	 */
 	void (*catch_up)(struct record_store *store, uint32_t pages);
 
@@ -232,37 +255,40 @@ struct record_store_operations {
 	/* The next three are NULL in a store that cannot merge. */
 
 	/*
-	 * How many segments short of its mark the store is; 0 = there is enough room and no need to merge. `little`: for one that
-	 * hardly takes any.
+	 * How many segments short of its mark the store is; 0 = there is enough room and no need to
+	 * merge. `little`: for one that hardly takes any.
 	 */
 	uint32_t (*shortage)(struct record_store *store, bool little);
 
 	/*
-	 * Frees segments: moves what `keep` needs of them to the active ones. Outside transactions; crash-safe at any
-	 * point. -EAGAIN: none of the next few segments was worth it; as many calls as merge_calls_max go round all of them.
-	 * -ENOSPC: no room for what is to be moved.
+	 * Frees segments: moves what `keep` needs of them to the active ones. Outside transactions;
+	 * crash-safe at any point. -EAGAIN: none of the next few segments was worth it; as many
+	 * calls as merge_calls_max go round all of them. -ENOSPC: no room for what is to be moved.
 	 */
 	uint32_t (*merge_calls_max)(struct record_store *store);
 	int (*merge)(struct record_store *store, const struct record_keep *keep,
 		     struct record_merge *merge);
 
 	/*
-	 * Begins the one writing transaction as the first one of an empty store: until its end `get` finds but what it has put. It
-	 * ends with `commit_format`, which takes away all that the store held before and makes what was put visible, at once and
-	 * across a crash; or with `abort`, and nothing has happened. Sequence numbers go on. -ENOMEM.
+	 * Begins the one writing transaction as the first one of an empty store: until its end
+	 * `get` finds but what it has put. It ends with `commit_format`, which takes away all that
+	 * the store held before and makes what was put visible, at once and across a crash; or with
+	 * `abort`, and nothing has happened. Sequence numbers go on. -ENOMEM.
 	 */
 	int (*begin_format)(struct record_store *store, uint64_t at_least, uint64_t *sequence);
 
 	/*
-	 * -ENOSPC, -EIO, -ENOMEM: nothing has happened, and the transaction goes on. Also 0 when what was there is gone, but not all
-	 * that was put has found its place: then each `put` ends with -EIO until the store is opened again, which ends the format.
+	 * -ENOSPC, -EIO, -ENOMEM: nothing has happened, and the transaction goes on. Also 0 when
+	 * what was there is gone, but not all that was put has found its place: then each `put`
+	 * ends with -EIO until the store is opened again, which ends the format.
 	 */
 	int (*commit_format)(struct record_store *store);
 
 	/*
-	 * A number that is kept beside the records, whatever becomes of them: 0 until it is set. Setting it takes no room, can't
-	 * fail, is crash-proof at once and as a whole, and belongs to no transaction: both may be called at any time, on any
-	 * thread. It becomes stable on the host's storage with `sync_memo` (-EIO) or `flush`.
+	 * A number that is kept beside the records, whatever becomes of them: 0 until it is set.
+	 * Setting it takes no room, can't fail, is crash-proof at once and as a whole, and belongs
+	 * to no transaction: both may be called at any time, on any thread. It becomes stable on
+	 * the host's storage with `sync_memo` (-EIO) or `flush`.
 	 */
 	uint64_t (*memo)(struct record_store *store);
 	void (*set_memo)(struct record_store *store, uint64_t memo);

@@ -28,7 +28,10 @@ static int find_highest(const struct search *search, uint64_t *highest)
 	return 0;
 }
 
-/* The free IDs *first..*last around `id`, or if that is taken those right below it; *first > *last: none. */
+/*
+ * The free IDs *first..*last around `id`, or if that is taken those right below it; *first > *last:
+ * none.
+ */
 static int find_gap(const struct search *search, uint64_t id, uint64_t *first, uint64_t *last)
 {
 	*first = ENGINE_FIRST_ID;

@@ -6,13 +6,13 @@
 #include "engine/sets/idset.h"
 
 /*
- * The first of `count` (>= 1) consecutive IDs from ENGINE_FIRST_ID to `last` that are in none of `sets` sets, whose elements
- * are IDs with `shift` more bits at their low end.
+ * The first of `count` (>= 1) consecutive IDs from ENGINE_FIRST_ID to `last` that are in none of
+ * `sets` sets, whose elements are IDs with `shift` more bits at their low end.
  *
- * They are behind the highest ID that is taken. Where that leaves too few, they are in a gap below: of those around the IDs
- * ENGINE_FIRST_ID + 2^n - 1 the lowest that is large enough, from its start on. So IDs that follow each other go on doing so when
- * one at the far end has been taken, at the cost of some look-ups, however many IDs there are.
- * -EFBIG: none of these 64 gaps is large enough.
+ * They are behind the highest ID that is taken. Where that leaves too few, they are in a gap below:
+ * of those around the IDs ENGINE_FIRST_ID + 2^n - 1 the lowest that is large enough, from its start
+ * on. So IDs that follow each other go on doing so when one at the far end has been taken, at the
+ * cost of some look-ups, however many IDs there are. -EFBIG: none of these 64 gaps is large enough.
  */
 int free_ids_find(const struct idset *sets, unsigned count_of_sets, unsigned shift, uint64_t last,
 		  uint32_t count, uint64_t *first);

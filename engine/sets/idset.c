@@ -219,7 +219,10 @@ static void node_frees(struct idset *set, struct idset_node *node)
 	cache_drop(set->nodes, &node->entry);
 }
 
-/* Makes and pins `count` new nodes: of the leaf level, the level above it... On an error nothing has changed. */
+/*
+ * Makes and pins `count` new nodes: of the leaf level, the level above it... On an error nothing
+ * has changed.
+ */
 static int nodes_make(struct idset *set, uint32_t count, struct idset_node **nodes)
 {
 	struct idset_header before = *set->header;
@@ -253,7 +256,10 @@ static int nodes_make(struct idset *set, uint32_t count, struct idset_node **nod
 	return 0;
 }
 
-/* How many new nodes an insertion along `path` needs: one for each full node, and a root if the old one splits. */
+/*
+ * How many new nodes an insertion along `path` needs: one for each full node, and a root if the old
+ * one splits.
+ */
 static uint32_t nodes_needed(const struct idset_path *path)
 {
 	uint32_t needed = 0;
@@ -269,8 +275,9 @@ static uint32_t nodes_needed(const struct idset_path *path)
 }
 
 /*
- * Inserts an entry at `index` of a full node by moving its upper half to `right`. An entry that goes to the end
- * becomes the first of `right` instead, so that ascending IDs leave full nodes behind.
+ * Inserts an entry at `index` of a full node by moving its upper half to `right`. An entry that
+ * goes to the end becomes the first of `right` instead, so that ascending IDs leave full nodes
+ * behind.
  */
 static void insert_splitting(struct idset *set, struct idset_node *node, uint32_t index,
 			     uint64_t key, uint32_t child, struct idset_node *right)
@@ -285,7 +292,9 @@ static void insert_splitting(struct idset *set, struct idset_node *node, uint32_
 		idset_node_insert(node, index, key, child);
 }
 
-/* Puts a new root above the old one and its new sibling `child`, which has the IDs from `key` on. */
+/*
+ * Puts a new root above the old one and its new sibling `child`, which has the IDs from `key` on.
+ */
 static void grow_root(struct idset *set, struct idset_node *root, uint64_t key, uint32_t child)
 {
 	idset_node_insert(root, 0, 0, set->header->root);
@@ -294,7 +303,10 @@ static void grow_root(struct idset *set, struct idset_node *root, uint64_t key, 
 	set->header->height++;
 }
 
-/* Inserts `id` along `path`, whose leaf and so many nodes above it are full that `needed` new ones were made. */
+/*
+ * Inserts `id` along `path`, whose leaf and so many nodes above it are full that `needed` new ones
+ * were made.
+ */
 static void insert_along(struct idset *set, const struct idset_path *path, uint64_t id,
 			 struct idset_node **made, uint32_t needed)
 {
@@ -388,7 +400,9 @@ int idset_insert(struct idset *set, const struct record_writer *writer, uint64_t
 	return result;
 }
 
-/* Takes the emptied leaf of `path` and the inner nodes that become empty with it out of the tree. */
+/*
+ * Takes the emptied leaf of `path` and the inner nodes that become empty with it out of the tree.
+ */
 static void remove_along(struct idset *set, const struct idset_path *path)
 {
 	uint32_t level = path->depth;
@@ -402,7 +416,10 @@ static void remove_along(struct idset *set, const struct idset_path *path)
 		}
 	}
 	if (level == 0) {
-		/* Empty: all nodes are free. The generation goes on, so that their old records are not taken for new ones. */
+		/*
+		 * Empty: all nodes are free. The generation goes on, so that their old records are
+		 * not taken for new ones.
+		 */
 		*set->header = (struct idset_header){ .generation = set->header->generation };
 		return;
 	}

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Ordered sets of 64-bit IDs on records: a B+ tree whose nodes are records (idset_node.h). Adding or removing an ID
- * costs one small record; a leaf's base record is rewritten after some dozens of them. The set's header is kept by its
- * owner, who stores it whenever `changed` is set. Because records have versions, a header of old with the bound of
- * its time shows the set of old.
+ * Ordered sets of 64-bit IDs on records: a B+ tree whose nodes are records (idset_node.h). Adding
+ * or removing an ID costs one small record; a leaf's base record is rewritten after some dozens of
+ * them. The set's header is kept by its owner, who stores it whenever `changed` is set. Because
+ * records have versions, a header of old with the bound of its time shows the set of old.
  *
- * Sets with equal node caches share a bound on memory. Any number of threads may read; see cache.h for writing.
+ * Sets with equal node caches share a bound on memory. Any number of threads may read; see cache.h
+ * for writing.
  */
 #ifndef MUNINN_ENGINE_SETS_IDSET_H
 #define MUNINN_ENGINE_SETS_IDSET_H
@@ -30,7 +31,10 @@ struct idset_header {
 	uint8_t height;      /* 0: empty, 1: the root is a leaf */
 	uint8_t free_count;
 	uint32_t free_nodes[IDSET_FREE_NODES]; /* some that can be used again */
-	/* Not encoded, the owner's to fill in: sequence number of the last change, or of a later one since when it is as it is. */
+	/*
+	 * Not encoded, the owner's to fill in: sequence number of the last change, or of a later
+	 * one since when it is as it is.
+	 */
 	uint64_t changed_sequence;
 };
 
@@ -52,8 +56,9 @@ void idset_header_encode(const struct idset_header *header, uint8_t *to);
 int idset_header_decode(struct idset_header *header, const uint8_t *from);
 
 /*
- * Adds an ID; -EEXIST: it is there. -EFBIG: no node numbers left. Other errors: see engine.h. After an error other than
- * -ENOSPC and -EIO the set is as before. Changed nodes wait in the cache for idset_put_dirty.
+ * Adds an ID; -EEXIST: it is there. -EFBIG: no node numbers left. Other errors: see engine.h. After
+ * an error other than -ENOSPC and -EIO the set is as before. Changed nodes wait in the cache for
+ * idset_put_dirty.
  */
 int idset_insert(struct idset *set, const struct record_writer *writer, uint64_t id);
 
@@ -70,15 +75,16 @@ int idset_last(const struct idset *set, uint64_t *id);
 int idset_before(const struct idset *set, uint64_t id, uint64_t *before);
 
 /*
- * IDs >= `first` in ascending order, at most `capacity` of them. *more = whether there are further ones, then *next is
- * the first of them.
+ * IDs >= `first` in ascending order, at most `capacity` of them. *more = whether there are further
+ * ones, then *next is the first of them.
  */
 int idset_list(const struct idset *set, uint64_t first, uint64_t *ids, size_t capacity,
 	       size_t *count, bool *more, uint64_t *next);
 
 /*
- * How many IDs >= `first` there are. Of the present: visits each leaf at most once for all calls as long as inner nodes stay in the
- * cache, and none that idset_list has passed; of old: those before or behind `first`, whatever is less.
+ * How many IDs >= `first` there are. Of the present: visits each leaf at most once for all calls as
+ * long as inner nodes stay in the cache, and none that idset_list has passed; of old: those before
+ * or behind `first`, whatever is less.
  */
 int idset_count(const struct idset *set, uint64_t first, uint64_t *count);
 

@@ -63,7 +63,10 @@ static bool add_known(struct frame *frame)
 	return true;
 }
 
-/* IDs below node `number` of that level (1: a leaf). Visits the leaves below it that nobody has counted. */
+/*
+ * IDs below node `number` of that level (1: a leaf). Visits the leaves below it that nobody has
+ * counted.
+ */
 static int count_below(const struct idset *set, uint32_t number, uint32_t level, uint64_t *count)
 {
 	struct frame frames[IDSET_HEIGHT_MAX];
@@ -109,7 +112,10 @@ static uint32_t unknown_between(const struct idset_node *node, uint32_t from, ui
 	return unknown;
 }
 
-/* Whether there is less to visit before the path than behind it; what is unknown high up weighs more than all below. */
+/*
+ * Whether there is less to visit before the path than behind it; what is unknown high up weighs
+ * more than all below.
+ */
 static bool less_before(const struct idset_path *path)
 {
 	for (uint32_t depth = 0; depth + 1 < path->depth; depth++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * One node of an ID set (idset.h): in memory, and as a base record with the operations that were put since.
- * Byte layout in docs/objects.md.
+ * One node of an ID set (idset.h): in memory, and as a base record with the operations that were
+ * put since. Byte layout in docs/objects.md.
  */
 #ifndef MUNINN_ENGINE_SETS_IDSET_NODE_H
 #define MUNINN_ENGINE_SETS_IDSET_NODE_H
@@ -13,8 +13,9 @@
 #include "engine/objects/record_access.h"
 
 /*
- * A node's records are the pieces node << 7 | slot: slot 0 the base, 1.. the operations since. Under the identifier
- * of a collection they begin at RECORD_MEMBERS_PIECE, so that there are a few nodes less than pieces for them.
+ * A node's records are the pieces node << 7 | slot: slot 0 the base, 1.. the operations since.
+ * Under the identifier of a collection they begin at RECORD_MEMBERS_PIECE, so that there are a few
+ * nodes less than pieces for them.
  */
 #define IDSET_SLOT_BITS           7
 #define IDSET_NODES_MAX           ((UINT32_C(1) << 24) - 1025)
@@ -44,8 +45,8 @@ struct idset_node {
 	bool whole; /* the next put rewrites the base; `operations` is not kept up to date */
 	uint32_t operations_count, operations_put;
 	struct idset_operation operations[IDSET_OPERATIONS_MAX]; /* on leaves, since the base */
-	uint64_t *
-		counts; /* inner nodes: IDs below each child, in memory only; 0: not known (idset_count.h) */
+	uint64_t *counts;   /* inner nodes: IDs below each child, in memory only; 0: not known
+			       (idset_count.h) */
 	uint32_t *children; /* inner nodes: capacity node numbers */
 	uint64_t
 		keys[]; /* leaves: the IDs. Inner nodes: where each child begins, 0 for the first */
@@ -77,7 +78,10 @@ void idset_node_split(struct idset_node *node, uint32_t from, struct idset_node 
 /* Notes an operation for the next put. false: there is no room; the base has to be rewritten. */
 bool idset_node_log(struct idset_node *node, enum idset_operation_kind kind, uint64_t id);
 
-/* Reads a node as of `bound`. -EBADMSG when it is not there or breaks the rules; -ENOMEM. The caller owns *node. */
+/*
+ * Reads a node as of `bound`. -EBADMSG when it is not there or breaks the rules; -ENOMEM. The
+ * caller owns *node.
+ */
 int idset_node_load(struct record_store *store, uint16_t partition, uint64_t identifier,
 		    uint32_t number, uint64_t bound, struct idset_node **node);
 

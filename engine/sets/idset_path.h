@@ -32,7 +32,10 @@ int idset_node_get(const struct idset *set, uint32_t number, struct idset_node *
 
 void idset_node_release(const struct idset *set, struct idset_node *node);
 
-/* Pins the way to the leaf where `id` is or belongs; the set is not empty. On an error nothing stays pinned. */
+/*
+ * Pins the way to the leaf where `id` is or belongs; the set is not empty. On an error nothing
+ * stays pinned.
+ */
 int idset_descend(const struct idset *set, uint64_t id, struct idset_path *path);
 
 void idset_path_release(const struct idset *set, struct idset_path *path);

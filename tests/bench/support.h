@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Runs of muninn-bench inside the test program, and what they wrote. All fail the test when something goes wrong. */
+/*
+ * Runs of muninn-bench inside the test program, and what they wrote. All fail the test when
+ * something goes wrong.
+ */
 #ifndef MUNINN_TESTS_BENCH_SUPPORT_H
 #define MUNINN_TESTS_BENCH_SUPPORT_H
 
@@ -11,7 +14,9 @@ enum { PHASES = 12 };
 /* A store so small that tests are quick and tables complete: 4 rows of segments of 16 pages. */
 #define SMALL "--size 256M --rows 4 --segment-size 64K --pairs 40000 "
 
-/* Splits the line at spaces and parses it as the command line; results as of bench_options_parse. */
+/*
+ * Splits the line at spaces and parses it as the command line; results as of bench_options_parse.
+ */
 int parse(struct bench_options *options, const char *line, struct error_text *error);
 
 void parse_well(struct bench_options *options, const char *line);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* `muninn-bench history`: what it prints, what it refuses, and the goals on a device that is small enough for a test. */
+/*
+ * `muninn-bench history`: what it prints, what it refuses, and the goals on a device that is small
+ * enough for a test.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -59,7 +59,9 @@ static void test_small_values_are_exact(void **state)
 	free(latencies);
 }
 
-/* As in virtual time: multiples of a page access, so far apart that each has a bucket of its own. */
+/*
+ * As in virtual time: multiples of a page access, so far apart that each has a bucket of its own.
+ */
 static void test_multiples_of_a_page_access_are_exact(void **state)
 {
 	uint64_t values[VALUES];

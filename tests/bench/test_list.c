@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* `muninn-bench list`: what it prints, what it refuses, and that lists do not get dearer towards their end. */
+/*
+ * `muninn-bench list`: what it prints, what it refuses, and that lists do not get dearer towards
+ * their end.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +56,10 @@ static void test_ids_cost_as_many_page_reads_at_the_end_as_at_the_start(void **s
 			objects += number(object, "entries");
 		/* A leaf has 511 IDs and is read once; some pages read hold something else. */
 		assert_true(number(object, "page_reads_per_entry") < 0.006);
-		/* Not with the list: the answer, and caches with a limit, most of which is filled before. */
+		/*
+		 * Not with the list: the answer, and caches with a limit, most of which is filled
+		 * before.
+		 */
 		assert_true(number(object, "resident_growth_bytes") < GROWTH_MAX);
 		assert_true(number(object, "cpu_ns_per_entry") > 0);
 		json_decref(object);

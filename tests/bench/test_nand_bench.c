@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* `muninn-bench nand` on a small scale: that it measures, checks what it reads, and says what is wrong. Not how fast. */
+/*
+ * `muninn-bench nand` on a small scale: that it measures, checks what it reads, and says what is
+ * wrong. Not how fast.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

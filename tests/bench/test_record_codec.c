@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The codec of records: pages as the engine makes them come back from a few bytes; others are declined or kept whole. */
+/*
+ * The codec of records: pages as the engine makes them come back from a few bytes; others are
+ * declined or kept whole.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

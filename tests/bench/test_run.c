@@ -197,7 +197,10 @@ static void test_a_full_device_says_what_to_do(void **state)
 	fclose(nowhere);
 }
 
-/* By structure, at least 95 % of what the allocator has given out since the engine was opened; and no more than all of it. */
+/*
+ * By structure, at least 95 % of what the allocator has given out since the engine was opened; and
+ * no more than all of it.
+ */
 static void test_memory_by_structure_explains_what_the_allocator_says(void **state)
 {
 	static const char *const runs[] = {
@@ -360,7 +363,10 @@ static void test_lookups_read_a_page_and_the_wasted_ones(void **state)
 	release(phases, count);
 }
 
-/* The first table of each row: 64 segments of as many records as segments hold on average, less 2 %. */
+/*
+ * The first table of each row: 64 segments of as many records as segments hold on average, less 2
+ * %.
+ */
 static void test_oldest_means_the_first_tables(void **state)
 {
 	json_t *phases[PHASES];

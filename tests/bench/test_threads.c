@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Several threads on one store. A program of its own because, the workers being started by pthread_create, it also runs under
- * ThreadSanitizer.
+ * Several threads on one store. A program of its own because, the workers being started by
+ * pthread_create, it also runs under ThreadSanitizer.
  */
 #include <setjmp.h>
 #include <stdarg.h>

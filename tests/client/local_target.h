@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The target's own OSD layer over a device in memory, behind a loopback session: what a client of the real target talks to. */
+/*
+ * The target's own OSD layer over a device in memory, behind a loopback session: what a client of
+ * the real target talks to.
+ */
 #ifndef MUNINN_TESTS_CLIENT_LOCAL_TARGET_H
 #define MUNINN_TESTS_CLIENT_LOCAL_TARGET_H
 
@@ -15,10 +18,16 @@ struct local_target {
 	struct osd_client *client;
 };
 
-/* An empty unit with room for `bytes`; `options` may be NULL. Fails the test when something goes wrong. */
+/*
+ * An empty unit with room for `bytes`; `options` may be NULL. Fails the test when something goes
+ * wrong.
+ */
 void local_target_open(struct local_target *target, uint64_t bytes, const uint8_t uuid[16],
 		       const struct osd_options *options);
-/* Starts the session: commands go to `execute`, which passes OSD commands on to local_target_execute. */
+/*
+ * Starts the session: commands go to `execute`, which passes OSD commands on to
+ * local_target_execute.
+ */
 void local_target_start(struct local_target *target, enum osd_version version,
 			loopback_execute *execute, void *context);
 /* Both, for OSD-2 commands and nothing else. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A small iSCSI target in a thread of its own, with a client logged in: commands go to a function of the test. It asks
- * for Data-Out with R2T in short bursts and sends Data-In in short segments.
+ * A small iSCSI target in a thread of its own, with a client logged in: commands go to a function
+ * of the test. It asks for Data-Out with R2T in short bursts and sends Data-In in short segments.
  */
 #ifndef MUNINN_TESTS_CLIENT_LOOPBACK_H
 #define MUNINN_TESTS_CLIENT_LOOPBACK_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * An OSD in memory for the loopback target: only the commands that the client sends, OSD-2, without timestamps. It
- * can be made to die, or to run full, at a chosen command.
+ * An OSD in memory for the loopback target: only the commands that the client sends, OSD-2, without
+ * timestamps. It can be made to die, or to run full, at a chosen command.
  */
 #ifndef MUNINN_TESTS_CLIENT_MEMORY_OSD_H
 #define MUNINN_TESTS_CLIENT_MEMORY_OSD_H
@@ -30,8 +30,8 @@ struct memory_osd {
 	bool executes_the_last; /* … but it is carried out */
 	uint64_t objects_max;   /* 0 = no limit; otherwise CREATEs fail with a quota error */
 	size_t list_ids_max;    /* IDs in one LIST answer; 0 = as many as there is room for */
-	uint64_t
-		thief_every; /* so often somebody else takes the ID behind one just created; 0 = never */
+	uint64_t thief_every;   /* so often somebody else takes the ID behind one just created; 0 =
+				   never */
 };
 
 void memory_osd_free(struct memory_osd *osd);

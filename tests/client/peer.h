@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The other end of a session, in the same thread: the test plays the target. It takes PDUs that the session has sent
- * and answers with whatever it likes, right or wrong.
+ * The other end of a session, in the same thread: the test plays the target. It takes PDUs that the
+ * session has sent and answers with whatever it likes, right or wrong.
  */
 #ifndef MUNINN_TESTS_CLIENT_PEER_H
 #define MUNINN_TESTS_CLIENT_PEER_H
@@ -42,7 +42,10 @@ void peer_take(struct peer *peer, struct sent_pdu *pdu);
 /* Nothing is being sent. */
 void peer_takes_nothing(struct peer *peer);
 
-/* Sends a header of 48 bytes, `data` and padding, and lets the session work; returns what session_step returned. */
+/*
+ * Sends a header of 48 bytes, `data` and padding, and lets the session work; returns what
+ * session_step returned.
+ */
 int peer_give(struct peer *peer, const uint8_t header[48], const void *data, size_t length);
 
 /* Headers of the target's PDUs, with StatSN (of the next answer) and window filled in. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* A session with one command in flight, as many tests of what a target may do to one begin; and how they end. */
+/*
+ * A session with one command in flight, as many tests of what a target may do to one begin; and how
+ * they end.
+ */
 #ifndef MUNINN_TESTS_CLIENT_PEER_SCENE_H
 #define MUNINN_TESTS_CLIENT_PEER_SCENE_H
 
@@ -18,7 +21,9 @@ struct peer_scene {
 /* The command writes 32 bytes, of which none were sent, and reads, or does one of the two. */
 void peer_scene_set(struct peer_scene *scene, bool writes, bool reads);
 
-/* The session must have ended with `result`, a sentence that holds `word`, and the command with it. */
+/*
+ * The session must have ended with `result`, a sentence that holds `word`, and the command with it.
+ */
 void peer_scene_expect_end(struct peer_scene *scene, int result, const char *word);
 
 /* Nothing was stored behind the room. */

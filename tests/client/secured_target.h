@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The target's own OSD layer behind a session, with keys and a secured partition, and a client that signs by them.
+ * The target's own OSD layer behind a session, with keys and a secured partition, and a client that
+ * signs by them.
  */
 #ifndef MUNINN_TESTS_CLIENT_SECURED_TARGET_H
 #define MUNINN_TESTS_CLIENT_SECURED_TARGET_H
@@ -34,14 +35,19 @@ extern FILE *record_of_targets;
 /* A unit without partitions; the client does not sign. */
 void open_target(struct target *target, enum osd_version version);
 void close_target(struct target *target);
-/* A partition secured with `wanted`, an object in it with ten bytes of content; the client signs. */
+/*
+ * A partition secured with `wanted`, an object in it with ten bytes of content; the client signs.
+ */
 void open_secured(struct target *target, enum osd_version version, uint8_t wanted);
 
 /* Gives credentials for all commands, with this method; SET KEY has at least CMDRSP. */
 extern uint8_t method;
 int give(void *context, const struct osd_cdb *cdb, struct osd_credential *credential);
 
-/* Calls of the client that must succeed, on the object and in the partition. Its content is ten bytes again at the end. */
+/*
+ * Calls of the client that must succeed, on the object and in the partition. Its content is ten
+ * bytes again at the end.
+ */
 void do_everything(struct osd_client *client);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Looking for damage from the client's side: against the target itself, behind a loopback session. */
+/*
+ * Looking for damage from the client's side: against the target itself, behind a loopback session.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -184,7 +184,9 @@ static void look(void *context, struct loopback_command *command)
 	command->in_length = command->in_capacity;
 }
 
-/* 9.7: five bytes, a set list of 56 bytes at 8, a get list of 16 at 64; the answer, 32 bytes at 0. */
+/*
+ * 9.7: five bytes, a set list of 56 bytes at 8, a get list of 16 at 64; the answer, 32 bytes at 0.
+ */
 static void test_lists_lie_where_the_worked_example_has_them(void **state)
 {
 	const uint8_t length[8] = { 0, 0, 0, 0, 0x80, 0, 0, 0 };

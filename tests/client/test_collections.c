@@ -123,7 +123,10 @@ static void test_collections_are_removed_when_empty_or_by_force(void **state)
 	assert_int_equal(list(f, 0).count, 0);
 }
 
-/* A collection with all objects, by their creation's attribute: made through a tracking collection of a copy. */
+/*
+ * A collection with all objects, by their creation's attribute: made through a tracking collection
+ * of a copy.
+ */
 static uint64_t collect_all(struct fixture *f)
 {
 	uint64_t collection, first;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Partitions whose object IDs are packed: how a client counts them, and what it says of what they can't hold. */
+/*
+ * Partitions whose object IDs are packed: how a client counts them, and what it says of what they
+ * can't hold.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -22,7 +22,9 @@ static void make_response(uint8_t bhs[48])
 	put_be32(bhs + 32, 1031);
 }
 
-/* Notes one response with these keys (NUL between them) in a fresh outcome that offers the usual. */
+/*
+ * Notes one response with these keys (NUL between them) in a fresh outcome that offers the usual.
+ */
 static int note(struct login_outcome *outcome, const char *keys, size_t length)
 {
 	struct error_text error = { "" };

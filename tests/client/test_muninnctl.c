@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The command itself: help, and exit codes and messages of what goes wrong before there is a target. */
+/*
+ * The command itself: help, and exit codes and messages of what goes wrong before there is a
+ * target.
+ */
 #include <errno.h>
 #include <libgen.h>
 #include <netinet/in.h>
@@ -24,7 +27,9 @@ static char program[4096];
 static char output[65536];
 static char closed_url[128];
 
-/* build/tests/VARIANT/client/test_muninnctl → build/bin/muninnctl, or build/VARIANT/bin/muninnctl. */
+/*
+ * build/tests/VARIANT/client/test_muninnctl → build/bin/muninnctl, or build/VARIANT/bin/muninnctl.
+ */
 static int find_program(void **state)
 {
 	char path[2048], variant[64], build[2048];
@@ -54,7 +59,10 @@ static int find_program(void **state)
 	return 0;
 }
 
-/* Runs with arguments as a shell reads them; `output` gets both of its outputs. Returns the exit code. */
+/*
+ * Runs with arguments as a shell reads them; `output` gets both of its outputs. Returns the exit
+ * code.
+ */
 static int run(const char *arguments)
 {
 	char command[8192];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Signed commands to the target's own OSD layer, over a session; and answers that somebody has changed
- * on the way.
+ * Signed commands to the target's own OSD layer, over a session; and answers that somebody has
+ * changed on the way.
  */
 #include <errno.h>
 #include <setjmp.h>

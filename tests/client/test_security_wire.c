@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Everything that a signing client and the target say to each other is verified by a program that shares nothing with them:
- * verify_signed.py knows docs/protocol.md, the device key, and what went over the wire.
+ * Everything that a signing client and the target say to each other is verified by a program that
+ * shares nothing with them: verify_signed.py knows docs/protocol.md, the device key, and what went
+ * over the wire.
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -522,7 +522,10 @@ static void test_an_answered_command_keeps_its_buffers_until_they_are_sent(void 
 		counted_task_make(&tasks[i], data, 262144, NULL, 0);
 		session_submit(peer.session, &tasks[i].task);
 	}
-	/* The target reads nothing: the socket fills, and the session still has PDUs of some command to send. */
+	/*
+	 * The target reads nothing: the socket fills, and the session still has PDUs of some
+	 * command to send.
+	 */
 	session_step(peer.session, 0);
 	assert_true(session_events(peer.session) & POLLOUT);
 	for (int i = 0; i < 16; i++)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Targets that break the protocol: the session ends with a reason, and no byte lands where it must not. */
+/*
+ * Targets that break the protocol: the session ends with a reason, and no byte lands where it must
+ * not.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <setjmp.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Targets that fall silent or die: all commands end, in time, and what was answered before counts. */
+/*
+ * Targets that fall silent or die: all commands end, in time, and what was answered before counts.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -118,7 +120,9 @@ static void test_a_slow_target_is_not_given_up(void **state)
 	counted_task_make(&other, NULL, 0, NULL, 0);
 	session_submit(scene.peer.session, &other.task);
 	peer_take(&scene.peer, &pdu);
-	/* Something happens, for this command or for another one, whenever the time is nearly over. */
+	/*
+	 * Something happens, for this command or for another one, whenever the time is nearly over.
+	 */
 	scene.peer.clock_ms += 999;
 	assert_int_equal(peer_r2t(&scene.peer, scene.tag, 1, 0, 0, 16), 0);
 	scene.peer.clock_ms += 999;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Long transfers, several pieces in flight, and past holes: against an OSD in memory, the target itself, and one that lies. */
+/*
+ * Long transfers, several pieces in flight, and past holes: against an OSD in memory, the target
+ * itself, and one that lies.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -145,7 +148,10 @@ static void test_errors_end_a_transfer_with_nothing_left_in_flight(void **state)
 
 #define TEBIBYTE (UINT64_C(1) << 40)
 
-/* What came of an object: bytes of data, of which those that are not zero are summed up with their places, and zeros. */
+/*
+ * What came of an object: bytes of data, of which those that are not zero are summed up with their
+ * places, and zeros.
+ */
 struct received {
 	uint64_t at, data, zeros, sum;
 	bool fails;

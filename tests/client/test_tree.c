@@ -205,7 +205,10 @@ static void test_export_needs_an_empty_directory_and_a_tree(void **state)
 
 /* ---- interruption ---- */
 
-/* Each line of the log must be an object that is there, with the mark and the content that the line tells. */
+/*
+ * Each line of the log must be an object that is there, with the mark and the content that the line
+ * tells.
+ */
 static size_t check_log(struct scene *scene)
 {
 	FILE *log = fopen(scene->log, "r");

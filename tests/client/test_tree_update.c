@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Trees that are imported again: what is the same stays, what differs is changed, and updates cut off are found out. */
+/*
+ * Trees that are imported again: what is the same stays, what differs is changed, and updates cut
+ * off are found out.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* What tests of directory trees stand on: a folder of their own, a tree with everything in it, and an OSD in memory. */
+/*
+ * What tests of directory trees stand on: a folder of their own, a tree with everything in it, and
+ * an OSD in memory.
+ */
 #ifndef MUNINN_TESTS_CLIENT_TREE_SCENE_H
 #define MUNINN_TESTS_CLIENT_TREE_SCENE_H
 
@@ -29,7 +32,10 @@ void scene_make_tree(const struct scene *scene);
 /* Fails at the first difference; returns the number of names. */
 size_t scene_compare_trees(const char *left, const char *right);
 
-/* Source into the partition, with a log if wanted; partition into the copy. As tree_import, tree_export. */
+/*
+ * Source into the partition, with a log if wanted; partition into the copy. As tree_import,
+ * tree_export.
+ */
 int scene_import(struct scene *scene, struct tree_options options, bool log);
 int scene_export(struct scene *scene);
 /* Fails with the sentence. */

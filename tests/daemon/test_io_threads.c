@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The I/O threads of a logical unit, with the three functions of tgtd that they call played by the test. */
+/*
+ * The I/O threads of a logical unit, with the three functions of tgtd that they call played by the
+ * test.
+ */
 #include <endian.h>
 #include <errno.h>
 #include <poll.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The order of a unit's tasks: the rules one by one, and random arrivals, ends and aborts against a model of SAM-3, 8.6. */
+/*
+ * The order of a unit's tasks: the rules one by one, and random arrivals, ends and aborts against a
+ * model of SAM-3, 8.6.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -211,7 +214,10 @@ static void model_end(size_t number)
 	assert_int_equal(order_end(&order, &tasks[number]), model_changes());
 }
 
-/* What is taken may begin, is HEAD OF QUEUE if one is there, and there is something as long as something may. */
+/*
+ * What is taken may begin, is HEAD OF QUEUE if one is there, and there is something as long as
+ * something may.
+ */
 static void model_take(void)
 {
 	const struct order_task *taken = order_take(&order);

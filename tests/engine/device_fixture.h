@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * An engine on a small device in memory with a clock of its own, two partitions of an object each, and merging only when a
- * test says so: for what must be there, or need not be, after all that can go has been merged away.
+ * An engine on a small device in memory with a clock of its own, two partitions of an object each,
+ * and merging only when a test says so: for what must be there, or need not be, after all that can
+ * go has been merged away.
  */
 #ifndef MUNINN_TESTS_ENGINE_DEVICE_FIXTURE_H
 #define MUNINN_TESTS_ENGINE_DEVICE_FIXTURE_H
@@ -227,8 +228,8 @@ static inline void set_policy(struct device *device, uint64_t partition, uint64_
 }
 
 /*
- * Seals what is buffered by writing something else again and again, and merges until nothing is worth it. Returns the segments
- * that were freed.
+ * Seals what is buffered by writing something else again and again, and merges until nothing is
+ * worth it. Returns the segments that were freed.
  */
 static inline uint64_t merge_what_can_be(struct device *device)
 {

@@ -239,11 +239,13 @@ static void abort_transaction(struct record_store *store)
 		free(memory->buckets);
 		memory->buckets = memory->aside;
 		memory->bucket_count = memory->aside_count;
-		memory->chains =
-			memory->aside_count; /* at a guess: it says when there are to be more buckets */
+		memory->chains = memory->aside_count; /* at a guess: it says when there are to be
+							 more buckets */
 		memory->aside = NULL;
 	}
-	/* Numbers of aborted transactions are used again, which is the harder case for the caller. */
+	/*
+	 * Numbers of aborted transactions are used again, which is the harder case for the caller.
+	 */
 	memory->sequence = memory->committed;
 	memory->writing = false;
 }

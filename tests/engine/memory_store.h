@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A store of records in plain memory that keeps every version: the reference for what engine/records/records.h promises. It
- * outlives being closed, as a device does, and can be told to fail.
+ * A store of records in plain memory that keeps every version: the reference for what
+ * engine/records/records.h promises. It outlives being closed, as a device does, and can be told to
+ * fail.
  */
 #ifndef MUNINN_TESTS_ENGINE_MEMORY_STORE_H
 #define MUNINN_TESTS_ENGINE_MEMORY_STORE_H
@@ -14,15 +15,18 @@ struct memory_store *memory_store_create(uint32_t value_bytes_max);
 void memory_store_destroy(struct memory_store *memory);
 
 /*
- * Opens it; one user at a time. Closing it, stable or not, drops an uncommitted transaction and keeps what is
- * committed.
+ * Opens it; one user at a time. Closing it, stable or not, drops an uncommitted transaction and
+ * keeps what is committed.
  */
 struct record_store *memory_store_open(struct memory_store *memory);
 
 /* Makes commits drop what RECORD_ABSORB allows to drop. */
 void memory_store_absorb(struct memory_store *memory, bool absorb);
 
-/* Puts may take values of at most `bytes` altogether from now on, those with `reserve` at most `with_reserve`. */
+/*
+ * Puts may take values of at most `bytes` altogether from now on, those with `reserve` at most
+ * `with_reserve`.
+ */
 void memory_store_limit(struct memory_store *memory, uint64_t bytes, uint64_t with_reserve);
 
 /* The put after the next `puts` fails with -ENOSPC, once. Negative: none does. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* An engine on a record store in memory, with short forms of what the tests of the object layer do again and again. */
+/*
+ * An engine on a record store in memory, with short forms of what the tests of the object layer do
+ * again and again.
+ */
 #ifndef MUNINN_TESTS_ENGINE_OBJECT_FIXTURE_H
 #define MUNINN_TESTS_ENGINE_OBJECT_FIXTURE_H
 

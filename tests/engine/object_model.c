@@ -299,7 +299,10 @@ void object_model_snapshot(struct model_partition *partition, uint32_t number)
 {
 	struct model_state *versions = partition->versions;
 
-	/* The slots behind version_count are free: snapshots come first in a transaction that is committed. */
+	/*
+	 * The slots behind version_count are free: snapshots come first in a transaction that is
+	 * committed.
+	 */
 	if (partition->version_count == MODEL_VERSIONS) {
 		state_clear(&versions[0]);
 		memmove(&versions[0], &versions[1], (MODEL_VERSIONS - 1) * sizeof(versions[0]));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What engine/engine.h promises, in plain arrays: partitions, objects, data, attributes, times, versions. A few small
- * objects only. Objects are shared between states (versions, the state to go back to) and copied when they change.
+ * What engine/engine.h promises, in plain arrays: partitions, objects, data, attributes, times,
+ * versions. A few small objects only. Objects are shared between states (versions, the state to go
+ * back to) and copied when they change.
  */
 #ifndef MUNINN_TESTS_ENGINE_OBJECT_MODEL_H
 #define MUNINN_TESTS_ENGINE_OBJECT_MODEL_H
@@ -44,7 +45,10 @@ struct model_object {
 	struct model_attribute attributes[MODEL_ATTRIBUTES]; /* in order */
 	bool live[MODEL_PIECES];
 	uint8_t *data; /* MODEL_PIECES pages; NULL: all zeros */
-	/* Its state before its last modification, which may be that it did not exist; NULL: not remembered. */
+	/*
+	 * Its state before its last modification, which may be that it did not exist; NULL: not
+	 * remembered.
+	 */
 	struct model_object *older;
 	bool removed; /* stands for an object that does not exist */
 	uint64_t created_sequence;
@@ -61,8 +65,8 @@ struct model_state {
 	/* No part of history: it is as now. */
 	bool particular; /* has a policy of its own */
 	struct engine_retention policy;
-	uint64_t
-		kept_from; /* while a lock keeps all of it: where its history begins; 0: not learned */
+	uint64_t kept_from; /* while a lock keeps all of it: where its history begins; 0: not
+			       learned */
 };
 
 struct model_partition {
@@ -97,7 +101,10 @@ struct object_model {
 void object_model_init(struct object_model *model, uint32_t page_bytes);
 void object_model_clear(struct object_model *model);
 
-/* `to` becomes a copy, which shares the objects. It must hold nothing before: a model that is all zeros, or cleared. */
+/*
+ * `to` becomes a copy, which shares the objects. It must hold nothing before: a model that is all
+ * zeros, or cleared.
+ */
 void object_model_copy(struct object_model *to, const struct object_model *from);
 
 void object_model_begin(struct object_model *model, uint64_t sequence, uint64_t time_ms);
@@ -112,7 +119,10 @@ uint64_t object_model_highest(const struct model_state *state);
 /* Changes. All of them are allowed; the caller has checked. */
 void object_model_partition_create(struct object_model *model, struct model_partition *partition);
 void object_model_partition_remove(struct object_model *model, struct model_partition *partition);
-/* Version `number` is the partition as it was when the transaction began; the next number is expected to follow. */
+/*
+ * Version `number` is the partition as it was when the transaction began; the next number is
+ * expected to follow.
+ */
 void object_model_snapshot(struct model_partition *partition, uint32_t number);
 void object_model_create(struct object_model *model, struct model_state *state,
 			 enum engine_type type, uint64_t id);
@@ -151,7 +161,9 @@ struct model_object *object_model_change(struct object_model *model, struct mode
 /* Its times are stored as they are. */
 void object_model_settled(struct model_object *object);
 
-/* It was accessed, which is stored at some time; whether a crash may leave `ms` of what is known. */
+/*
+ * It was accessed, which is stored at some time; whether a crash may leave `ms` of what is known.
+ */
 void object_model_accessed(struct model_object *object, enum engine_time which, uint64_t ms);
 bool object_model_may_be_left(const struct model_object *object, enum engine_time which,
 			      uint64_t ms);

@@ -5,7 +5,10 @@
 
 #include "tests/fuzz/fuzz.h"
 
-/* PDUs of a target in the full-feature phase, more or less right, for a session with commands in flight. */
+/*
+ * PDUs of a target in the full-feature phase, more or less right, for a session with commands in
+ * flight.
+ */
 void fuzz_client_session(struct fuzz_reader *input);
 
 /* Answers to calls of osd_client.h, well-formed as PDUs. */

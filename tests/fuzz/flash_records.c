@@ -172,8 +172,8 @@ void fuzz_flash_attributes(struct fuzz_reader *input)
 /* ---- onodes ---- */
 
 /*
- * Lengths of the onode's record, of its spilled extents and attributes (2 each), then these, at most
- * 7 pages each. The checksums of what is spilled are put right.
+ * Lengths of the onode's record, of its spilled extents and attributes (2 each), then these, at
+ * most 7 pages each. The checksums of what is spilled are put right.
  */
 void fuzz_flash_onode(struct fuzz_reader *input)
 {

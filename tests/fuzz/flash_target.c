@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What is read from flash and from an image file: the first byte of an input says which decoder takes
- * the rest. Where a checksum stands before a decoder, the input gets the right one: what is behind
- * it must stand by itself.
+ * What is read from flash and from an image file: the first byte of an input says which decoder
+ * takes the rest. Where a checksum stands before a decoder, the input gets the right one: what is
+ * behind it must stand by itself.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -28,7 +28,10 @@ struct fuzz_target {
 	size_t (*cross)(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size,
 			uint8_t *to, size_t capacity, unsigned seed);
 
-	/* Commands that all inputs of this process have executed; NULL: an input is not made of commands. */
+	/*
+	 * Commands that all inputs of this process have executed; NULL: an input is not made of
+	 * commands.
+	 */
 	uint64_t (*commands)(void);
 };
 

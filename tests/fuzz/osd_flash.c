@@ -85,7 +85,10 @@ void osd_flash_restore(const struct osd_flash_state *state)
 {
 	const struct nand *nand = state->nand;
 
-	/* The word of a block changes whenever one of its pages does: it counts programs and erases. */
+	/*
+	 * The word of a block changes whenever one of its pages does: it counts programs and
+	 * erases.
+	 */
 	for (size_t block = 0; block < nand->geometry.blocks; block++)
 		if (memcmp(nand->table.at + block * WORD_BYTES, state->table + block * WORD_BYTES,
 			   WORD_BYTES) != 0)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Data-Out of the commands that osd_generate.c makes: lists of attributes, descriptors, parameters. */
+/*
+ * Data-Out of the commands that osd_generate.c makes: lists of attributes, descriptors, parameters.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -101,7 +103,10 @@ static void add_operands(struct fuzz_random *random, struct osd_list_writer *wri
 	}
 }
 
-/* One of the attributes of the standard that can be set, of the type of what the CDB addresses, to something that may do. */
+/*
+ * One of the attributes of the standard that can be set, of the type of what the CDB addresses, to
+ * something that may do.
+ */
 static void add_settable(struct fuzz_random *random, struct osd_list_writer *writer,
 			 const struct osd_cdb *cdb)
 {
@@ -473,7 +478,9 @@ static void add_search(struct fuzz_random *random, struct osd_item_writer *write
 			  pattern);
 }
 
-/* Where an answer before might have ended: objects and offsets, and what the function has beside. */
+/*
+ * Where an answer before might have ended: objects and offsets, and what the function has beside.
+ */
 static void add_continuation(struct fuzz_random *random, enum osd_function function,
 			     struct osd_item_writer *writer)
 {

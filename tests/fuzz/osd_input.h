@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * An input of the osd target: a sequence of commands to one logical unit. Byte 0 chooses the scene
- * that they find; then each command has a head of OSD_INPUT_HEAD_BYTES bytes, its CDB, its Data-Out.
+ * that they find; then each command has a head of OSD_INPUT_HEAD_BYTES bytes, its CDB, its
+ * Data-Out.
  *
  *   0  the first eight flags, enum osd_input_flag
  *   1  bytes of CDB that the target is given; 255 stands for 260
  *   2  bytes of CDB that follow; the others are 0
  *   3  what Data-Out is filled with behind the bytes that follow
- *   4  bytes of Data-Out that the target is given, at most OSD_INPUT_OUT_MAX       2, big-endian; above them two flags more
- *   6  bytes of Data-Out that follow                                               2
- *   8  room for Data-In, at most OSD_INPUT_IN_MAX                                  2; above it two flags more
- *  10  milliseconds that pass before the command                                   2
+ *   4  bytes of Data-Out that the target is given, at most OSD_INPUT_OUT_MAX       2, big-endian;
+ * above them two flags more 6  bytes of Data-Out that follow 2 8  room for Data-In, at most
+ * OSD_INPUT_IN_MAX                                  2; above it two flags more 10  milliseconds
+ * that pass before the command                                   2
  *
  * What is missing at the end of the input is 0.
  */
@@ -38,9 +39,8 @@ enum osd_input_flag {
 	OSD_INPUT_SIGN = 1 << 6,    /* it gets a capability and check values (osd_sign.h) */
 	OSD_INPUT_FORGE = 1 << 7,   /* then a bit of them, which the fill byte chooses, is turned */
 	OSD_INPUT_STEP = 1 << 8,    /* behind the command those in the background do a step */
-	OSD_INPUT_DAMAGE =
-		1
-		<< 9, /* before it the flash gets faults, which the fill byte chooses (osd_damage.h) */
+	OSD_INPUT_DAMAGE = 1 << 9,  /* before it the flash gets faults, which the fill byte chooses
+				       (osd_damage.h) */
 	OSD_INPUT_COMPLETE =
 		1 << 10, /* SET MASTER KEY gets the numbers of the exchange (osd_keys.h) */
 };
@@ -51,9 +51,11 @@ enum osd_scene {
 	OSD_SCENE_OBJECTS,  /* two partitions, one with objects and a collection; a subscription */
 	OSD_SCENE_VERSIONS, /* the same, changed since a snapshot */
 	OSD_SCENE_SMALL,    /* OBJECTS on a device that is soon full */
-	OSD_SCENE_SECURED, /* OBJECTS, the first partition with keys, lists of allowed attributes and the method CAPKEY */
-	OSD_SCENE_LOCKED, /* VERSIONS on a device that is soon full, the retention of its first partition locked */
-	OSD_SCENE_PACKED, /* VERSIONS, the first partition of packed IDs (osd_input_pack) */
+	OSD_SCENE_SECURED,  /* OBJECTS, the first partition with keys, lists of allowed attributes
+			       and the method CAPKEY */
+	OSD_SCENE_LOCKED,   /* VERSIONS on a device that is soon full, the retention of its first
+			       partition locked */
+	OSD_SCENE_PACKED,   /* VERSIONS, the first partition of packed IDs (osd_input_pack) */
 	OSD_SCENES
 };
 
@@ -90,8 +92,9 @@ size_t osd_input_append(const struct osd_input_command *command, uint8_t *to, si
 			size_t capacity);
 
 /*
- * Makes a packed ID of an object ID OSD_SCENE_OBJECT + 0..15: as of a version, or some modifications ago, that bits 20 to 23 say as
- * a number from -8 to 7; of the first page in bits 24 to 27. So the same inputs make sense with both layouts.
+ * Makes a packed ID of an object ID OSD_SCENE_OBJECT + 0..15: as of a version, or some
+ * modifications ago, that bits 20 to 23 say as a number from -8 to 7; of the first page in bits 24
+ * to 27. So the same inputs make sense with both layouts.
  */
 void osd_input_pack(struct osd_input_command *command);
 

@@ -60,7 +60,10 @@ void osd_keys_begin(struct osd_keys *keys)
 
 /* ---- the exchange ---- */
 
-/* The manager's numbers, of each group: once for all inputs, since it takes long. NULL: no such group. */
+/*
+ * The manager's numbers, of each group: once for all inputs, since it takes long. NULL: no such
+ * group.
+ */
 static const struct osd_dh_pair *own_pair(uint8_t group)
 {
 	static struct osd_dh_pair pairs[2];
@@ -125,7 +128,10 @@ static void note_seed(struct osd_keys *keys, const struct osd_key_fields *fields
 	memcpy(keys->device, number, osd_dh_bytes(keys->group));
 }
 
-/* The unit has taken the two numbers: those of osd_keys_complete, since no other secret would be known. */
+/*
+ * The unit has taken the two numbers: those of osd_keys_complete, since no other secret would be
+ * known.
+ */
 static void note_master(struct osd_keys *keys)
 {
 	const struct osd_dh_pair *pair = own_pair(keys->group);

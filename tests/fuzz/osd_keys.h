@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The security manager's side of the keys of one logical unit: what they are, and the numbers of a SET MASTER KEY that no
- * fuzzer finds by itself.
+ * The security manager's side of the keys of one logical unit: what they are, and the numbers of a
+ * SET MASTER KEY that no fuzzer finds by itself.
  */
 #ifndef MUNINN_TESTS_FUZZ_OSD_KEYS_H
 #define MUNINN_TESTS_FUZZ_OSD_KEYS_H
@@ -46,10 +46,15 @@ void osd_keys_begin(struct osd_keys *keys);
 /* What SET KEY of the scene says. */
 void osd_keys_fields(enum osd_keys_level level, struct osd_key_fields *fields);
 
-/* Puts the manager's number, and behind it the unit's, into SET MASTER KEY's parameters. Others are left alone. */
+/*
+ * Puts the manager's number, and behind it the unit's, into SET MASTER KEY's parameters. Others are
+ * left alone.
+ */
 void osd_keys_complete(const struct osd_keys *keys, struct osd_input_command *input);
 
-/* SET KEY or SET MASTER KEY that succeeded: notes what the keys are now. `answer` is its Data-In. */
+/*
+ * SET KEY or SET MASTER KEY that succeeded: notes what the keys are now. `answer` is its Data-In.
+ */
 void osd_keys_note(struct osd_keys *keys, const struct osd_input_command *input,
 		   const uint8_t *answer, size_t length);
 

@@ -94,7 +94,10 @@ static void mutate_sequence(struct fuzz_random *random, struct sequence *sequenc
 	default:
 		osd_input_generate(random, &command);
 		insert(sequence, at, &command);
-		/* The first step of an exchange of keys is rarely worth anything without the second. */
+		/*
+		 * The first step of an exchange of keys is rarely worth anything without the
+		 * second.
+		 */
 		if (get_be16(command.cdb + 8) == OSD_SET_MASTER_KEY && !(command.cdb[11] & 3)) {
 			command.cdb[11] |= 1;
 			insert(sequence, at + 1, &command);

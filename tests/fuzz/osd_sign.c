@@ -288,7 +288,10 @@ bool osd_sign_restricts(const struct osd_input_command *input)
 	       input->cdb[RANGE_AT] != 0;
 }
 
-/* All, but for one if the input says so: of those that the command needs if it is known what they are. */
+/*
+ * All, but for one if the input says so: of those that the command needs if it is known what they
+ * are.
+ */
 static uint16_t choose_permissions(const struct osd_input_command *input)
 {
 	uint16_t needed = osd_permissions_of(input);

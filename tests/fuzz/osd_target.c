@@ -16,7 +16,10 @@
 #include "wire/vendor.h"
 #include "wire/wire.h"
 
-/* One command with buffers of exactly their size, so that the address sanitizer sees every byte too far. */
+/*
+ * One command with buffers of exactly their size, so that the address sanitizer sees every byte too
+ * far.
+ */
 struct run {
 	struct osd_fuzz_unit unit;
 	struct osd_input_command input;
@@ -26,8 +29,9 @@ struct run {
 	uint32_t signatures;           /* made so far */
 	struct osd_sign_limits limits; /* of the capability that the command was signed with */
 	enum osd_scene scene;
-	bool full; /* the device soon is: history is given up, whatever becomes of who needs the room */
-	bool locked;                 /* nothing has happened that could let unsigned commands in */
+	bool full;   /* the device soon is: history is given up, whatever becomes of who needs the
+			room */
+	bool locked; /* nothing has happened that could let unsigned commands in */
 	bool rolled_back;            /* the whole device */
 	struct osd_fuzz_locks locks; /* before the command */
 };
@@ -229,7 +233,10 @@ static bool may_compare(struct run *run, bool wanted)
 	return wanted && run->comparisons++ < COMPARISONS_MAX;
 }
 
-/* Where the input asks for it, and where a permission may be missing: then nothing may have happened. */
+/*
+ * Where the input asks for it, and where a permission may be missing: then nothing may have
+ * happened.
+ */
 static bool wants_comparison(const struct run *run)
 {
 	return run->input.flags & OSD_INPUT_COMPARE ||
@@ -298,8 +305,8 @@ static void run_inquiry(struct run *run)
 }
 
 /*
- * Without a right signature, or by a capability that lacks what the command needs, nothing gets into a partition that demands
- * one, and nothing out of it.
+ * Without a right signature, or by a capability that lacks what the command needs, nothing gets
+ * into a partition that demands one, and nothing out of it.
  */
 static void check_lock(struct run *run)
 {
@@ -343,15 +350,18 @@ static bool is_tracked(const struct run *run)
 }
 
 /*
- * May a command that fails leave something behind: how it ended, in a tracking collection, or that its nonce came? Others commit
- * nothing at all, which costs less to know than what the unit holds.
+ * May a command that fails leave something behind: how it ended, in a tracking collection, or that
+ * its nonce came? Others commit nothing at all, which costs less to know than what the unit holds.
  */
 static bool may_commit(const struct run *run)
 {
 	return is_tracked(run) || run->input.flags & OSD_INPUT_SIGN || run->full;
 }
 
-/* A retention that is locked stays so until then: no command takes anything of it away, nor what it is the retention of. */
+/*
+ * A retention that is locked stays so until then: no command takes anything of it away, nor what it
+ * is the retention of.
+ */
 static void check_retention(struct run *run)
 {
 	struct osd_fuzz_locks before = run->locks;

@@ -41,8 +41,8 @@ static const struct osd_portions portions = {
 #define DIGEST_VALUE_BYTES 4096
 #define DIGEST_ATTRIBUTES  64
 /*
- * The root's count of starts, which no initiator sees as it is stored; and that a genuine request came, which may be noted
- * whether it is executed or not.
+ * The root's count of starts, which no initiator sees as it is stored; and that a genuine request
+ * came, which may be noted whether it is executed or not.
  */
 #define DIGEST_NOT_PAGE   0xBFFFFFFFU
 #define DIGEST_NOT_STARTS 0x20U
@@ -228,7 +228,10 @@ static void set_scene(struct osd_fuzz_unit *unit, enum osd_scene scene)
 
 /* ---- the unit ---- */
 
-/* A flash with a scene on it, as a clean end of the target left it: made once, put back for each sequence. */
+/*
+ * A flash with a scene on it, as a clean end of the target left it: made once, put back for each
+ * sequence.
+ */
 struct stage {
 	struct nand *nand; /* NULL: not made yet */
 	struct osd_flash_state *state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The decoders of wire/wire.h, each alone: the first byte of an input says which. Whatever they take
- * must stay inside the bytes that came, and what can be encoded again must come back the same.
+ * The decoders of wire/wire.h, each alone: the first byte of an input says which. Whatever they
+ * take must stay inside the bytes that came, and what can be encoded again must come back the same.
  */
 #include <errno.h>
 #include <stdlib.h>

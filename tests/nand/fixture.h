@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Devices, images in a directory of their own, and pages with known contents, for the tests of nand/. */
+/*
+ * Devices, images in a directory of their own, and pages with known contents, for the tests of
+ * nand/.
+ */
 #ifndef MUNINN_TESTS_NAND_FIXTURE_H
 #define MUNINN_TESTS_NAND_FIXTURE_H
 
@@ -29,7 +32,10 @@ enum test_device {
 };
 extern enum test_device test_device;
 
-/* Of devices of TEST_DEVICE_HEADERS: knows pages of fill_page by their contents, keeps a byte of each. */
+/*
+ * Of devices of TEST_DEVICE_HEADERS: knows pages of fill_page by their contents, keeps a byte of
+ * each.
+ */
 extern const struct nand_payload_codec test_codec;
 
 /* Of images that are opened; NAND_ROOM_DEFAULT unless a test program says otherwise. */
@@ -45,17 +51,25 @@ int run_on_devices(enum test_device end, const char *name, const struct CMUnitTe
 	run_on_devices(TEST_IMAGE_DEVICES, __FILE__, tests, sizeof(tests) / sizeof((tests)[0]), \
 		       setup, teardown)
 
-/* A device of small_geometry, or another, that answers -EPERM to broken rules and leaves nothing behind. */
+/*
+ * A device of small_geometry, or another, that answers -EPERM to broken rules and leaves nothing
+ * behind.
+ */
 struct nand *open_small(void);
 struct nand *open_device(const struct nand_geometry *geometry);
 
-/* The bytes of a page where they are kept, past all rules and checks. `spare` is spare_bytes long. */
+/*
+ * The bytes of a page where they are kept, past all rules and checks. `spare` is spare_bytes long.
+ */
 void raw_read(struct nand *nand, uint64_t page, uint8_t *data, uint8_t *spare);
 void raw_write(struct nand *nand, uint64_t page, const uint8_t *data, const uint8_t *spare);
 void raw_flip_data(struct nand *nand, uint64_t page, uint32_t byte, uint8_t bits);
 void raw_flip_spare(struct nand *nand, uint64_t page, uint32_t byte, uint8_t bits);
 
-/* cmocka setup and teardown: an empty directory, whose paths `image` and `nvram` below are; removed with its files. */
+/*
+ * cmocka setup and teardown: an empty directory, whose paths `image` and `nvram` below are; removed
+ * with its files.
+ */
 struct test_directory {
 	char directory[64];
 	char image[96];
@@ -64,7 +78,10 @@ struct test_directory {
 int directory_setup(void **state);
 int directory_teardown(void **state);
 
-/* Creates and opens; both must succeed. Skips the test where devices have no image. The handle answers -EPERM to broken rules. */
+/*
+ * Creates and opens; both must succeed. Skips the test where devices have no image. The handle
+ * answers -EPERM to broken rules.
+ */
 struct nand *create_image(const struct test_directory *directory);
 struct nand *open_image_ok(const struct test_directory *directory);
 

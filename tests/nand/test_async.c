@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Queues on every kind of device: what they return, in what order, how much they hold, and what they count. */
+/*
+ * Queues on every kind of device: what they return, in what order, how much they hold, and what
+ * they count.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -388,7 +391,10 @@ static void test_damage_is_found_in_requests(void **state)
 	nand_queue_close(queue);
 }
 
-/* The erase comes while the read is under way, or after it has been done: both are an answer, damage is none. */
+/*
+ * The erase comes while the read is under way, or after it has been done: both are an answer,
+ * damage is none.
+ */
 static void test_a_read_that_an_erase_overtakes_is_no_damage(void **state)
 {
 	struct nand *nand = *state;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Transfers that arrive in an order, or fail, as the test says: a mover that holds them until it is told which one is
- * next. What counts as programmed must never have a hole, whatever the host does first.
+ * Transfers that arrive in an order, or fail, as the test says: a mover that holds them until it is
+ * told which one is next. What counts as programmed must never have a hole, whatever the host does
+ * first.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The back ends of an image: one format, one contract; hosts without io_uring; the end of the process in mid-air. */
+/*
+ * The back ends of an image: one format, one contract; hosts without io_uring; the end of the
+ * process in mid-air.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -232,7 +235,9 @@ static void test_the_room_of_erased_blocks_is_kept_if_wanted(void **state)
 
 enum { DEPTH = 8 };
 
-/* Erases and programs round the device for ever, a block a request, all of them under way at once. */
+/*
+ * Erases and programs round the device for ever, a block a request, all of them under way at once.
+ */
 static void churn(const struct test_directory *directory, _Atomic uint64_t *steps)
 {
 	static struct nand_request requests[DEPTH];

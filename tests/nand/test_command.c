@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* muninnctl nand …: what it shows of an image, on terminals, in files and as JSON, and that it changes nothing. */
+/*
+ * muninnctl nand …: what it shows of an image, on terminals, in files and as JSON, and that it
+ * changes nothing.
+ */
 #include <errno.h>
 #include <jansson.h>
 #include <libgen.h>
@@ -37,7 +40,10 @@ static int find_program(void **state)
 	return 0;
 }
 
-/* Runs `muninnctl nand ARGUMENTS`, $I is the image, $D its directory; `output` gets both outputs. Returns the exit code. */
+/*
+ * Runs `muninnctl nand ARGUMENTS`, $I is the image, $D its directory; `output` gets both outputs.
+ * Returns the exit code.
+ */
 static int run(const struct test_directory *directory, const char *arguments)
 {
 	char command[8192];

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Counters are exact, by cause; syncs reach the host when there is something to sync, and failures stick. */
+/*
+ * Counters are exact, by cause; syncs reach the host when there is something to sync, and failures
+ * stick.
+ */
 #include <errno.h>
 #include <string.h>
 

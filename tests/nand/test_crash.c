@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The end of the process at any instruction: each page is whole or not programmed, NVRAM is as it was last stored to. */
+/*
+ * The end of the process at any instruction: each page is whole or not programmed, NVRAM is as it
+ * was last stored to.
+ */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -12,7 +15,9 @@
 
 #include "tests/nand/fixture.h"
 
-/* Every page is unprogrammed, or has the contents that its block's life (= erase count) was given. */
+/*
+ * Every page is unprogrammed, or has the contents that its block's life (= erase count) was given.
+ */
 static void assert_pages_whole_or_absent(struct nand *nand)
 {
 	for (uint32_t block = 0; block < nand->geometry.blocks; block++) {
@@ -73,7 +78,10 @@ static void dying_discard(struct nand *nand, uint32_t block)
 	die();
 }
 
-/* Opens the image in a child whose back end dies, and starts there a program of `page` or an erase of its block. */
+/*
+ * Opens the image in a child whose back end dies, and starts there a program of `page` or an erase
+ * of its block.
+ */
 static void die_in_child(const struct test_directory *directory, uint64_t page, bool erase)
 {
 	pid_t child = fork();

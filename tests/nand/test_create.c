@@ -131,7 +131,9 @@ static void test_bad_arguments_leave_nothing(void **state)
 	assert_int_equal(files_in(directory->directory), 0);
 }
 
-/* Runs a creation under a limit on the size of files, so that it fails where the limit is reached. */
+/*
+ * Runs a creation under a limit on the size of files, so that it fails where the limit is reached.
+ */
 static void create_under_limit(const struct test_directory *directory, uint64_t limit,
 			       uint64_t nvram_bytes, const char *fragment)
 {
@@ -158,7 +160,10 @@ static void test_a_failure_at_any_step_leaves_nothing(void **state)
 	create_under_limit(directory, layout.image_bytes, layout.image_bytes, "cannot reserve");
 }
 
-/* A crash is the end of the process at any point, so every prefix of what nand_create does must be refused. */
+/*
+ * A crash is the end of the process at any point, so every prefix of what nand_create does must be
+ * refused.
+ */
 static void test_what_is_left_of_a_half_made_image_is_refused(void **state)
 {
 	struct test_directory *directory = *state;

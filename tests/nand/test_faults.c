@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Faults: each does what its name says, can be replayed from its seed, and hits as often as it was told to. */
+/*
+ * Faults: each does what its name says, can be replayed from its seed, and hits as often as it was
+ * told to.
+ */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -138,7 +141,10 @@ static void test_errors_are_spread_evenly_and_independently(void **state)
 	}
 	for (size_t bin = 0; bin < BINS; bin++)
 		assert_within_3_sigma(in_bin[bin], PAGES * bits / BINS, rate);
-	/* The variance of the errors of a page is that of independent bits: bits * rate * (1 - rate), within 3 sigma. */
+	/*
+	 * The variance of the errors of a page is that of independent bits: bits * rate * (1 -
+	 * rate), within 3 sigma.
+	 */
 	assert_true(fabs(squares / PAGES / (bits * rate * (1 - rate)) - 1) < 3 * sqrt(2.0 / PAGES));
 	assert_int_equal(nand_close(nand), 0);
 }
@@ -283,7 +289,10 @@ static void test_ecc_corrects_up_to_its_power_and_not_a_bit_more(void **state)
 	assert_int_equal(nand_close(nand), 0);
 }
 
-/* The model never answers for the data: with its power at nothing, whatever is wrong is found by the page's checksums. */
+/*
+ * The model never answers for the data: with its power at nothing, whatever is wrong is found by
+ * the page's checksums.
+ */
 static void test_no_wrong_bit_ever_gets_past_the_checksum(void **state)
 {
 	struct nand *nand = open_large();
@@ -529,7 +538,10 @@ static void test_factory_bad_blocks_are_a_share_of_those_that_hold_nothing(void 
 
 /* ---- together, switched, replayed ---- */
 
-/* Everything on; a load that is answered as it comes. Returns a sum over all answers, counters and states. */
+/*
+ * Everything on; a load that is answered as it comes. Returns a sum over all answers, counters and
+ * states.
+ */
 static uint64_t run_everything(const char *text, bool backwards)
 {
 	struct nand *nand = open_small();

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* What is stored: the examples of docs/format.md, and that damage never passes. Run from the top of the source. */
+/*
+ * What is stored: the examples of docs/format.md, and that damage never passes. Run from the top of
+ * the source.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +20,10 @@ static const struct nand_superblock example = {
 	.nvram_bytes = 1 << 20,
 };
 
-/* The example of this name in docs/format.md: `bytes` from offset `from`; what it does not show is zero. */
+/*
+ * The example of this name in docs/format.md: `bytes` from offset `from`; what it does not show is
+ * zero.
+ */
 static void documented(const char *name, size_t from, uint8_t *to, size_t bytes)
 {
 	FILE *file = fopen("docs/format.md", "r");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The headers back end: whatever the codec does, what is read is what was programmed; memory is counted and comes back. */
+/*
+ * The headers back end: whatever the codec does, what is read is what was programmed; memory is
+ * counted and comes back.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -142,7 +145,10 @@ static void test_an_erase_gives_the_memory_back(void **state)
 	}
 }
 
-/* What a fault or a power cut does: a page is written again, shorter or longer, before or behind others. */
+/*
+ * What a fault or a power cut does: a page is written again, shorter or longer, before or behind
+ * others.
+ */
 static void test_a_page_written_again_does_not_disturb_its_neighbours(void **state)
 {
 	struct nand *nand = *state;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The host's file system: space comes back after an erase; a full one is an error, never the end of the process.
- * The full one is a small tmpfs in a mount namespace of this process; where that is not allowed, those tests are skipped.
+ * The host's file system: space comes back after an erase; a full one is an error, never the end of
+ * the process. The full one is a small tmpfs in a mount namespace of this process; where that is
+ * not allowed, those tests are skipped.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -124,7 +125,10 @@ static void test_a_full_file_system_fails_programs_and_nothing_else(void **state
 	assert_int_equal(nand_close(nand), 0);
 }
 
-/* Where room is kept, it is taken for many blocks at once; what is left must be used up all the same. */
+/*
+ * Where room is kept, it is taken for many blocks at once; what is left must be used up all the
+ * same.
+ */
 static void test_a_full_file_system_fails_programs_where_room_is_kept(void **state)
 {
 	struct test_directory *directory = mount_small(state, 2 << 20);

@@ -147,7 +147,9 @@ static void test_a_damaged_block_state_refuses_all_but_erase(void **state)
 
 static const struct nand_backend *intact;
 
-/* Another thread's erase and program, exactly between the look at the block's state and the read. */
+/*
+ * Another thread's erase and program, exactly between the look at the block's state and the read.
+ */
 static int overtaken_read(struct nand *nand, uint64_t page, void *data, void *spare)
 {
 	assert_int_equal(nand_erase(nand, NAND_CAUSE_MERGE, 0), 0);

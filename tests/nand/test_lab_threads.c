@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Timing, faults and power are switched while threads use the device; a cut stops all of them at once. */
+/*
+ * Timing, faults and power are switched while threads use the device; a cut stops all of them at
+ * once.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -33,7 +36,9 @@ struct worker {
 	pthread_t thread;
 };
 
-/* Fills and erases its block, reading what it wrote; ends at the first failure, or after `ROUNDS`. */
+/*
+ * Fills and erases its block, reading what it wrote; ends at the first failure, or after `ROUNDS`.
+ */
 static void *work(void *context)
 {
 	struct worker *worker = context;

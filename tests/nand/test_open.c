@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Opening: what is refused, with which words; that a refused file is as it was; the lock; read-only. */
+/*
+ * Opening: what is refused, with which words; that a refused file is as it was; the lock;
+ * read-only.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* A power cut comes at the operation it was armed for, leaves what it says, and nothing works until the power is back. */
+/*
+ * A power cut comes at the operation it was armed for, leaves what it says, and nothing works until
+ * the power is back.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -325,8 +328,8 @@ static void test_an_erase_done_leaves_the_block_erased(void **state)
 /* ---- what is left of the NVRAM ---- */
 
 /*
- * 0x11 in all of it when the cut is armed; 0x22 in all of it, its first half flushed; 0x33 in all of it, not flushed; the cut;
- * 0x44 in all of it, by a program that has not noticed.
+ * 0x11 in all of it when the cut is armed; 0x22 in all of it, its first half flushed; 0x33 in all
+ * of it, not flushed; the cut; 0x44 in all of it, by a program that has not noticed.
  */
 static void store_and_cut(struct nand *nand, const char *text)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The power fails at every operation of a mixed scenario, in every way: what was acknowledged is there, what was in
- * flight is whole, absent or detected. And scenarios that are wrong are found out.
+ * The power fails at every operation of a mixed scenario, in every way: what was acknowledged is
+ * there, what was in flight is whole, absent or detected. And scenarios that are wrong are found
+ * out.
  */
 #include <errno.h>
 #include <string.h>
@@ -25,8 +26,9 @@ enum { NVRAM_BYTES = 3 * 4096, STEPS = 70 };
 /* ---- the scenario: a log that goes round the blocks ---- */
 
 /*
- * Step n programs page n mod 32 with generation n / 32 + 1, after erasing the block when it comes round to it again, and
- * notes n + 1 in the NVRAM as the number of steps done, which every fourth step it syncs.
+ * Step n programs page n mod 32 with generation n / 32 + 1, after erasing the block when it comes
+ * round to it again, and notes n + 1 in the NVRAM as the number of steps done, which every fourth
+ * step it syncs.
  */
 struct rounds {
 	uint64_t acknowledged;      /* steps */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Threads on one device: different blocks are independent, readers run beside writers, counters stay exact. */
+/*
+ * Threads on one device: different blocks are independent, readers run beside writers, counters
+ * stay exact.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Virtual time is arithmetic: every case here has a formula, and the clock must show exactly its value. */
+/*
+ * Virtual time is arithmetic: every case here has a formula, and the clock must show exactly its
+ * value.
+ */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -45,7 +48,10 @@ static struct nand *open_dies(uint32_t channels, uint32_t dies_per_channel)
 
 static uint8_t buffer[4096];
 
-/* One call with `each` pages of the first `dies` blocks, a page of each block in turn. Returns the time it took. */
+/*
+ * One call with `each` pages of the first `dies` blocks, a page of each block in turn. Returns the
+ * time it took.
+ */
 static uint64_t striped(struct nand *nand, enum nand_operation operation, uint32_t dies,
 			uint32_t each)
 {
@@ -118,7 +124,10 @@ static void test_few_dies_of_a_channel_are_limited_by_the_dies(void **state)
 	}
 }
 
-/* With 32 dies, 31 transfers take longer than a read: the bus never rests between the first and the last of them. */
+/*
+ * With 32 dies, 31 transfers take longer than a read: the bus never rests between the first and the
+ * last of them.
+ */
 static void test_many_dies_of_a_channel_are_limited_by_the_channel(void **state)
 {
 	struct nand *nand = open_dies(1, 32);
@@ -150,7 +159,10 @@ static void test_channels_do_not_disturb_one_another(void **state)
 	}
 }
 
-/* The order of submission is not the order of the bus: a die that is ready does not wait for one that is not. */
+/*
+ * The order of submission is not the order of the bus: a die that is ready does not wait for one
+ * that is not.
+ */
 static void test_a_channel_serves_whoever_is_ready_first(void **state)
 {
 	struct nand *nand = open_dies(1, 2);

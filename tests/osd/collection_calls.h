@@ -11,7 +11,10 @@
 #define C       (O + 0x1000)
 #define T       (O + 0x1001)
 
-/* A page of user objects, and number, for tests to set and query: object M + i has the 8-byte number i under it. */
+/*
+ * A page of user objects, and number, for tests to set and query: object M + i has the 8-byte
+ * number i under it.
+ */
 #define TEST_PAGE   0x10001u
 #define TEST_NUMBER 7u
 

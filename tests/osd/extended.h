@@ -48,13 +48,18 @@ struct signed_call call_of_use(struct unit *unit, const struct use *use, uint8_t
 /* Adds the extension capability for its further object. */
 struct granted *extend(struct signed_call *call, const struct use *use);
 
-/* A copy of object O of OTHER into P; and the extension capability for that, by the key of OTHER. */
+/*
+ * A copy of object O of OTHER into P; and the extension capability for that, by the key of OTHER.
+ */
 struct signed_call copy_of_other(struct unit *unit, uint8_t method);
 void extend_by_other(struct signed_call *call);
 /* Adds a copy source. */
 void add_source(struct call *call, uint64_t partition, uint64_t object, bool attributes);
 
-/* 26/00, with a field pointer into Data-Out: to `field` of the CDB's capability in extension capability 0. */
+/*
+ * 26/00, with a field pointer into Data-Out: to `field` of the CDB's capability in extension
+ * capability 0.
+ */
 void expect_extension_field(struct unit *unit, const struct signed_call *call, uint16_t field);
 
 #endif

@@ -22,7 +22,10 @@ void function_run(struct unit *unit, struct function_call *call);
 /* A step later: runs a function with one number, or, tag 0, with nothing. */
 void function_run_with(struct unit *unit, enum osd_function function, uint64_t partition,
 		       uint64_t object, uint16_t tag, uint64_t value);
-/* A step later, and another one before what follows: a version of a partition or, 0, of the device, with a name unless that is NULL. Its number. */
+/*
+ * A step later, and another one before what follows: a version of a partition or, 0, of the device,
+ * with a name unless that is NULL. Its number.
+ */
 uint64_t function_snapshot(struct unit *unit, uint64_t partition, const char *name);
 
 /* 26/00, field pointer to the parameter that begins at byte `at` of Data-Out. */

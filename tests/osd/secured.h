@@ -50,7 +50,9 @@ void secured_restart(struct unit *unit, const uint8_t *device_key);
 /* SET KEY of root, partition P and working key KEY_VERSION; they must succeed. */
 void secured_set_keys(struct unit *unit, struct manager *manager);
 void secured_set_method(struct unit *unit, uint64_t partition, uint8_t method);
-/* SET KEY of partition and working key KEY_VERSION of a further partition; `working` = the latter. */
+/*
+ * SET KEY of partition and working key KEY_VERSION of a further partition; `working` = the latter.
+ */
 void secured_set_keys_of(struct unit *unit, uint64_t partition, uint8_t fill,
 			 struct key_pair *working);
 
@@ -84,8 +86,8 @@ struct signed_call signed_call_of(struct unit *unit, uint16_t action, uint64_t p
 /* A WRITE of `text` to object O of P. */
 struct signed_call signed_write(struct unit *unit, uint8_t method, const char *text);
 /*
- * Adds an extension capability for another object (object 0: a partition) by the working key of P, with the call's method.
- * It may be changed until the call is encoded.
+ * Adds an extension capability for another object (object 0: a partition) by the working key of P,
+ * with the call's method. It may be changed until the call is encoded.
  */
 struct granted *signed_extend(struct signed_call *signed_call, uint64_t partition, uint64_t object,
 			      uint8_t type, uint16_t permissions);
@@ -93,12 +95,18 @@ struct granted *signed_extend(struct signed_call *signed_call, uint64_t partitio
 struct signed_call signed_set_key(struct unit *unit, unsigned key_to_set, uint64_t partition,
 				  uint8_t version, uint8_t fill, struct key_pair *to);
 
-/* Signs anew what has been encoded, after a test has changed it: request, segment and extension capabilities. */
+/*
+ * Signs anew what has been encoded, after a test has changed it: request, segment and extension
+ * capabilities.
+ */
 void signed_again(struct unit *unit, struct signed_call *signed_call, struct encoded_call *encoded);
 /* Where the list of extension capabilities is in an encoded call. */
 uint8_t *extensions_of(const struct encoded_call *encoded, const struct signed_call *signed_call);
 
-/* Each makes a capability, before it is signed, one that does not allow a WRITE to O: the first thing wrong is its field. */
+/*
+ * Each makes a capability, before it is signed, one that does not allow a WRITE to O: the first
+ * thing wrong is its field.
+ */
 void change_algorithm(struct osd_capability *capability);
 void change_key_version(struct osd_capability *capability);
 void let_expire(struct osd_capability *capability);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A test for each way in which GET and SET ATTRIBUTES end, in both versions, and for the quotas of containers. What else they do is in
- * test_attributes.c and test_pages.c.
+ * A test for each way in which GET and SET ATTRIBUTES end, in both versions, and for the quotas of
+ * containers. What else they do is in test_attributes.c and test_pages.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Where commands end since an object would have too many attributes or memberships, or a list could not say all that there is. */
+/*
+ * Where commands end since an object would have too many attributes or memberships, or a list could
+ * not say all that there is.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

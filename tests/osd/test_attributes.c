@@ -347,7 +347,9 @@ static void test_the_directory_names_the_pages_that_there_are(void **state)
 	assert_memory_equal(unit_retrieved(unit, &call, 1).value,
 			    "INCITS  T10 Partition Information\0", 35);
 	assert_memory_equal(unit_retrieved(unit, &call, 7).value, "My page\0\0", 9);
-	/* Pages without a name: ours, of which nothing is stored, and one that the client filled. */
+	/*
+	 * Pages without a name: ours, of which nothing is stored, and one that the client filled.
+	 */
 	assert_memory_equal(unit_retrieved(unit, &call, 8).value, nameless, sizeof(nameless));
 	assert_memory_equal(unit_retrieved(unit, &call, 9).value, nameless, sizeof(nameless));
 	assert_memory_equal(unit_retrieved(unit, &call, 10).value, "My page\0\0", 9);

@@ -65,7 +65,9 @@ static uint64_t used(struct unit *unit)
 	return unit_get_number(unit, 0, 0, OSD_ROOT_INFORMATION, OSD_ROOT_USED_CAPACITY);
 }
 
-/* A unit of CAPACITY with an object in each of two partitions, all of which but a page is in use. */
+/*
+ * A unit of CAPACITY with an object in each of two partitions, all of which but a page is in use.
+ */
 static void fill_unit(struct unit *unit)
 {
 	format(unit, CAPACITY);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A test for each way in which READ, WRITE, APPEND, CLEAR, PUNCH, LIST and the FLUSH family end, in both versions. What else
- * they do is in test_data.c and test_list.c.
+ * A test for each way in which READ, WRITE, APPEND, CLEAR, PUNCH, LIST and the FLUSH family end, in
+ * both versions. What else they do is in test_data.c and test_list.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>

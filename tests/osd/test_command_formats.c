@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Errors in the page and CDB formats of attributes, and a device without room, tried on each command of command_rows.c
- * that can have them, in both versions; nothing happens.
+ * Errors in the page and CDB formats of attributes, and a device without room, tried on each
+ * command of command_rows.c that can have them, in both versions; nothing happens.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -183,8 +183,8 @@ static void test_errors_of_cdb_format(void **state)
 /* ---- a device without room ---- */
 
 /*
- * Makes objects from `object` on, or where that is there already sets an attribute of it, until that was refused so many
- * times in a row. Returns how often it was not.
+ * Makes objects from `object` on, or where that is there already sets an attribute of it, until
+ * that was refused so many times in a row. Returns how often it was not.
  */
 static uint64_t find_room(struct unit *unit, uint64_t object, uint64_t refusals)
 {
@@ -212,7 +212,10 @@ static uint64_t find_room(struct unit *unit, uint64_t object, uint64_t refusals)
 	return found;
 }
 
-/* Writes until nothing more fits, first much at once, then little. History is kept, so that nothing gets free. */
+/*
+ * Writes until nothing more fits, first much at once, then little. History is kept, so that nothing
+ * gets free.
+ */
 static void fill_up(struct unit *unit)
 {
 	const struct engine_retention keep_all = { .kind = ENGINE_RETAIN_ALL };
@@ -235,7 +238,10 @@ static void fill_up(struct unit *unit)
 		expect_sense(unit, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR);
 		part /= 2;
 	}
-	/* What is smaller than a page goes where its ID sends it: until nothing finds room any more. */
+	/*
+	 * What is smaller than a page goes where its ID sends it: until nothing finds room any
+	 * more.
+	 */
 	while (find_room(unit, O + 1000, 256) + find_room(unit, O, 1) +
 		       find_room(unit, ROW_COLLECTION_ID, 1) + find_room(unit, 0, 1) >
 	       0)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Where commands end for want of something that is limited: IDs, partitions, what quotas allow; or for a locked history. */
+/*
+ * Where commands end for want of something that is limited: IDs, partitions, what quotas allow; or
+ * for a locked history.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -214,7 +217,10 @@ static void test_duplicates_of_duplicates_are_16_deep_at_most(void **state)
 	shows_resource(unit, CREATE_CLONE, "of a clone of a clone ... 17 deep", 40);
 	duplicate(unit, OSD_CREATE_SNAPSHOT, P + 100, P + ENGINE_CLONE_DEPTH_MAX);
 	shows_resource(unit, CREATE_SNAPSHOT, "of a clone of a clone ... 17 deep", 40);
-	/* A detached one reads on where it did, also when nothing is left of the partitions behind it. */
+	/*
+	 * A detached one reads on where it did, also when nothing is left of the partitions behind
+	 * it.
+	 */
 	run(unit, OSD_DETACH_CLONE, P + ENGINE_CLONE_DEPTH_MAX, 0);
 	expect_good(unit);
 	for (uint64_t depth = 0; depth < ENGINE_CLONE_DEPTH_MAX; depth++) {

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "tests/wire/hex.h"
 #include "tests/osd/unit.h"
+#include "tests/wire/hex.h"
 
 static void run(struct unit *unit, uint16_t action, uint64_t partition, uint64_t object)
 {
@@ -435,7 +435,10 @@ static void test_fua_and_flush_wait_for_stable_storage_and_nothing_else_does(voi
 	call_run(unit, &call);
 	expect_good(unit);
 	assert_true(syncs(unit) > before);
-	/* What a READ with FUA has read is as stable; when it is already there is nothing to wait for. */
+	/*
+	 * What a READ with FUA has read is as stable; when it is already there is nothing to wait
+	 * for.
+	 */
 	unit_write(unit, O, 0, "read", 4);
 	call = call_of(OSD_READ, P, O);
 	call.cdb.length = call.data_in_capacity = 4;

@@ -29,7 +29,10 @@ struct series {
 };
 
 static const struct series small = { .rounds = 120, .data_bytes = 1800, .stride = 7, .ends = 2 };
-/* Several times what a row's buffer holds, so that segments are sealed before the command is committed. */
+/*
+ * Several times what a row's buffer holds, so that segments are sealed before the command is
+ * committed.
+ */
 static const struct series large = {
 	.rounds = 30, .data_bytes = DATA_BYTES_MAX, .stride = 5, .ends = NAND_REHEARSAL_ENDS
 };
@@ -105,7 +108,9 @@ static bool run_round(struct osd_device *device, uint32_t round)
 	return execute(device, &cdb, data, series->data_bytes, NULL, 0);
 }
 
-/* The round that an object's data and attribute say; they must agree. 0: there is no such object. */
+/*
+ * The round that an object's data and attribute say; they must agree. 0: there is no such object.
+ */
 static uint32_t round_of(struct osd_device *device, uint64_t object)
 {
 	struct osd_cdb cdb = command_of(OSD_READ, object);
@@ -168,7 +173,9 @@ static void run(struct nand *nand, void *context)
 	engine_abandon(engine);
 }
 
-/* The state behind round n: the last one that wrote O, and whether an object of a round is there. */
+/*
+ * The state behind round n: the last one that wrote O, and whether an object of a round is there.
+ */
 static bool is_state_of(struct osd_device *device, uint32_t round, uint32_t written)
 {
 	uint32_t last = round - round % 3;

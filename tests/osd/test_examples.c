@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "tests/wire/hex.h"
 #include "tests/osd/unit.h"
+#include "tests/wire/hex.h"
 
 /* Executes an example's CDB with `out_length` bytes of the dump `out`. */
 static void run_example(struct unit *unit, const char *cdb_dump, const char *out, size_t out_length,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Regular expressions: what is understood, what is found, in how much work. tests/e2e/test_search.py compares with grep. */
+/*
+ * Regular expressions: what is understood, what is found, in how much work.
+ * tests/e2e/test_search.py compares with grep.
+ */
 #include <errno.h>
 #include <regex.h>
 #include <setjmp.h>
@@ -62,7 +65,10 @@ static struct expression *compiled(const char *pattern)
 	return expression;
 }
 
-/* All matches as "0+3 7+1 "; `work` as each call begins with. *pauses: how often it had to be called again. Owns the expression. */
+/*
+ * All matches as "0+3 7+1 "; `work` as each call begins with. *pauses: how often it had to be
+ * called again. Owns the expression.
+ */
 static void find_all_of(struct expression *expression, struct text *text, uint64_t work_at_first,
 			char *found, size_t room, unsigned *pauses)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A device without room: whatever commands come, what leads out of it goes on working. A client that means harm sends them on
- * purpose, so the last tests send all of them, in any order, until none has any effect.
+ * A device without room: whatever commands come, what leads out of it goes on working. A client
+ * that means harm sends them on purpose, so the last tests send all of them, in any order, until
+ * none has any effect.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -111,7 +112,9 @@ static void set_policy(struct unit *unit, uint64_t partition, enum osd_retention
 	function_run(unit, &call);
 }
 
-/* What the administrator does on the host: ends the lock of P, and keeps nothing more of its past. */
+/*
+ * What the administrator does on the host: ends the lock of P, and keeps nothing more of its past.
+ */
 static void unlock(struct unit *unit)
 {
 	const struct engine_retention nothing = { .kind = ENGINE_RETAIN_NONE };
@@ -176,7 +179,10 @@ static void test_going_back_with_a_single_object_takes_no_room_from_removing(voi
 	truncate_to(unit, SMALL, 0);
 	expect_good(unit);
 	fill(unit);
-	/* A large one takes a few records each time: again and again, until there is no room for those. */
+	/*
+	 * A large one takes a few records each time: again and again, until there is no room for
+	 * those.
+	 */
 	for (uint32_t tries = 0; tries < 20000 && (tries == 0 || !is_full(unit)); tries++) {
 		if (tries % 2)
 			run_function(unit, OSD_FUNCTION_UNDO, P, SMALL, OSD_ITEM_MODIFICATIONS, 1);
@@ -190,7 +196,10 @@ static void test_going_back_with_a_single_object_takes_no_room_from_removing(voi
 
 /* ---- whatever commands come ---- */
 
-/* A device of which P has something precious at `good`, from when on it is locked, and much that can be removed. */
+/*
+ * A device of which P has something precious at `good`, from when on it is locked, and much that
+ * can be removed.
+ */
 static void prepare(struct unit *unit, uint64_t *good)
 {
 	unit_open(unit, FULL_BYTES);
@@ -424,7 +433,9 @@ static void play_history(struct play *play)
 	}
 }
 
-/* Whichever of all there are; with some of them again and again, so that they use up what they can. */
+/*
+ * Whichever of all there are; with some of them again and again, so that they use up what they can.
+ */
 static void play_one(struct play *play)
 {
 	static void (*const kinds[])(struct play *) = { play_data, play_objects, play_objects,

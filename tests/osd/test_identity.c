@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* INQUIRY data and sense data, byte by byte: each VPD page, and each type of descriptor as commands send it. */
+/*
+ * INQUIRY data and sense data, byte by byte: each VPD page, and each type of descriptor as commands
+ * send it.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,8 +15,8 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "tests/wire/hex.h"
 #include "tests/osd/secured.h"
+#include "tests/wire/hex.h"
 
 /* ---- INQUIRY ---- */
 

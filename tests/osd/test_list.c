@@ -139,7 +139,10 @@ static void test_what_is_no_change_of_the_list_is_not_told_as_one(void **state)
 	struct osd_list_head head = run_list(unit, &call);
 	uint64_t collection;
 
-	/* Data and attributes of listed objects, what fails, and collections, which have a list of their own. */
+	/*
+	 * Data and attributes of listed objects, what fails, and collections, which have a list of
+	 * their own.
+	 */
 	unit_write(unit, P + 60, 100000, "x", 1);
 	unit_set(unit, P, P + 60, 0x10000, 1, "x", 1);
 	unit_set(unit, P, 0, 0x30010000, 1, "x", 1);

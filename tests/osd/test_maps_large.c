@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * Objects of more pages than READ MAP, READ MAPS AND COMPARE and OBJECT STRUCTURE CHECK read in one
- * command: how far they get, that they say so, and that going on ends with everything looked at. On flash with small
- * pages, so that many of them are little data.
+ * command: how far they get, that they say so, and that going on ends with everything looked at. On
+ * flash with small pages, so that many of them are little data.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -236,7 +236,10 @@ static void test_a_check_of_an_object_goes_on_at_a_byte_address(void **state)
 	assert_int_equal(head.additional_length, OSD_CHECK_HEAD_BYTES - 8);
 }
 
-/* Goes on until a partition has been checked; returns the objects looked at, `left` those that are to be checked by themselves. */
+/*
+ * Goes on until a partition has been checked; returns the objects looked at, `left` those that are
+ * to be checked by themselves.
+ */
 static uint64_t check_partition(struct unit *unit, uint64_t *left, size_t *left_count)
 {
 	uint64_t address = 0, objects = 0;
@@ -269,7 +272,10 @@ static void test_a_check_of_a_partition_leaves_large_objects_out_by_name(void **
 	uint64_t left[4];
 	size_t left_count;
 
-	/* Before and behind the large one, which is checked alone by the command that begins with it. */
+	/*
+	 * Before and behind the large one, which is checked alone by the command that begins with
+	 * it.
+	 */
 	for (uint64_t i = 1; i <= 3; i++) {
 		unit_create(unit, P, O - i);
 		write_range(unit, O - i, 0, 20);

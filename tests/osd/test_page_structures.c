@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Page format, byte by byte: which standard pages have a structure, and where each of their attributes
- * is in it.
+ * Page format, byte by byte: which standard pages have a structure, and where each of their
+ * attributes is in it.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Error recovery pages: what root, partition and object tell of damage that was met, and when they forget it. */
+/*
+ * Error recovery pages: what root, partition and object tell of damage that was met, and when they
+ * forget it.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +24,9 @@
 
 #define PAGES_EACH 2048u
 #define PAGE       4096u
-/* How many objects there are, O, O + 1...: the row buffers hold the last ones, which can be read. */
+/*
+ * How many objects there are, O, O + 1...: the row buffers hold the last ones, which can be read.
+ */
 #define OBJECTS 3u
 
 static void no_log(enum log_level level, const char *line)

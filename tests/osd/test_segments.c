@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Where the parts of Data-Out and Data-In are: segments in any order, with gaps, at offsets of every exponent, in both
- * versions; and what is used and sent of the buffers, from which residuals are reckoned.
+ * Where the parts of Data-Out and Data-In are: segments in any order, with gaps, at offsets of
+ * every exponent, in both versions; and what is used and sent of the buffers, from which residuals
+ * are reckoned.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,8 +26,8 @@
 /* A command with a set list and a get list, and where everything is. */
 struct placed {
 	uint16_t action;
-	uint64_t
-		data; /* where the data is: behind the continuation segment; none in commands without */
+	uint64_t data;      /* where the data is: behind the continuation segment; none in commands
+			       without */
 	uint64_t set, get;  /* offsets in Data-Out */
 	uint64_t retrieved; /* and in Data-In */
 	uint64_t behind;    /* further bytes of Data-Out, and of Data-In's room */
@@ -34,7 +35,9 @@ struct placed {
 
 static uint8_t *out;
 
-/* The form of an offset with this exponent (as in the CDB: OSD-2 signed); the offset must have one. */
+/*
+ * The form of an offset with this exponent (as in the CDB: OSD-2 signed); the offset must have one.
+ */
 static uint32_t form(uint64_t offset, int exponent)
 {
 	uint64_t unit = UINT64_C(1) << (exponent + 8);
@@ -140,7 +143,10 @@ static void test_segments_may_be_in_any_order_with_gaps(void **state)
 	}
 }
 
-/* The one data that does not begin at byte 0 is the answer of the atomics, whose CDB says where it is. */
+/*
+ * The one data that does not begin at byte 0 is the answer of the atomics, whose CDB says where it
+ * is.
+ */
 enum { ANSWER_AT = 512, ANSWER_END = ANSWER_AT + 8 };
 
 static struct call count_call(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Every attribute of the standard's pages: how long it is, whether clients may set it, and that it is
- * refused when read-only, of the wrong length or of a value that can't be.
+ * Every attribute of the standard's pages: how long it is, whether clients may set it, and that it
+ * is refused when read-only, of the wrong length or of a value that can't be.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,8 +31,8 @@ struct row {
 };
 
 /*
- * Every attribute of every standard page of the four types of objects, with some numbers that a page
- * does not have beside those that it has.
+ * Every attribute of every standard page of the four types of objects, with some numbers that a
+ * page does not have beside those that it has.
  */
 static const struct row rows[] = {
 	/* root information */

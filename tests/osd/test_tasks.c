@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * PERFORM TASK MANAGEMENT FUNCTION: which tasks of the logical unit a function is about, and what it
- * answers. The tasks are the test's; those of the daemon are tried in tests/daemon/test_io_threads.c.
+ * PERFORM TASK MANAGEMENT FUNCTION: which tasks of the logical unit a function is about, and what
+ * it answers. The tasks are the test's; those of the daemon are tried in
+ * tests/daemon/test_io_threads.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>

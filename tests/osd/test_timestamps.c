@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Which timestamps each command changes, and of what; and that none changes when the CDB, the partition or the root says
- * that timestamps are to be left alone.
+ * Which timestamps each command changes, and of what; and that none changes when the CDB, the
+ * partition or the root says that timestamps are to be left alone.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +53,10 @@ static struct times read_times(struct unit *unit)
 	return times;
 }
 
-/* What changed, as text: of each that is still there 'A' attributes modified, 'a' accessed, 'D' data modified, 'd' accessed. */
+/*
+ * What changed, as text: of each that is still there 'A' attributes modified, 'a' accessed, 'D'
+ * data modified, 'd' accessed.
+ */
 static void changes(const struct times *before, const struct times *after, char text[64])
 {
 	static const char letters[ENGINE_TIMES + 1] = "CaAdD";
@@ -76,13 +79,14 @@ static void changes(const struct times *before, const struct times *after, char 
 /* ---- what changes what ---- */
 
 /*
- * Of each command that changes a time of what is watched, when it has no attributes. With a set and a get it changes the
- * attributes' times of what those are about, too.
+ * Of each command that changes a time of what is watched, when it has no attributes. With a set and
+ * a get it changes the attributes' times of what those are about, too.
  */
 static const struct expectation {
 	uint16_t action;
 	const char *bare;
-	int attributes_of; /* -1: of something that is not watched, or not there before and behind it */
+	int attributes_of; /* -1: of something that is not watched, or not there before and behind
+			      it */
 } expectations[] = {
 	{ OSD_OBJECT_STRUCTURE_CHECK, "", OBJECT },
 	{ OSD_FORMAT_OSD, "r:A", ROOT },
@@ -262,7 +266,10 @@ static void get_object_times(struct call *call)
 
 enum { ATTRIBUTES_ACCESSED, ATTRIBUTES_MODIFIED, DATA_ACCESSED, DATA_MODIFIED };
 
-/* What the command does to data and attributes is noted when its gets ask for it; the gets themselves are not. */
+/*
+ * What the command does to data and attributes is noted when its gets ask for it; the gets
+ * themselves are not.
+ */
 static void test_gets_find_the_times_that_the_command_itself_has_changed(void **state)
 {
 	struct unit *unit = *state;

@@ -18,9 +18,9 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "tests/wire/hex.h"
 #include "tests/osd/shadow.h"
 #include "tests/osd/unit.h"
+#include "tests/wire/hex.h"
 
 #define TRACE    "tests/osd/data/exofs-trace.jsonl"
 #define COMMANDS 288

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Capabilities, check values and keys against answers that tests/wire/security_vectors.py worked out
- * from the documentation.
+ * Capabilities, check values and keys against answers that tests/wire/security_vectors.py worked
+ * out from the documentation.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Stretches in which the device has no moments: where they begin and end, how many are told apart, how they are recorded. */
+/*
+ * Stretches in which the device has no moments: where they begin and end, how many are told apart,
+ * how they are recorded.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Clones that are not writable: nothing changes what they show, but a refresh; also after a restart. */
+/*
+ * Clones that are not writable: nothing changes what they show, but a refresh; also after a
+ * restart.
+ */
 #include "tests/engine/history_fixture.h"
 
 #define SNAPSHOT_ID (PID + 1)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* A source can go back to what its clones and snapshots show, as long as they are there, whatever else is left of its past. */
+/*
+ * A source can go back to what its clones and snapshots show, as long as they are there, whatever
+ * else is left of its past.
+ */
 #include "tests/engine/device_fixture.h"
 
 static void make_snapshot(struct device *device, uint64_t ms)
@@ -35,7 +38,10 @@ static int go_back(struct device *device, struct engine_moment moment)
 	return end(device, engine_rollback(device->txn, PARTITION, moment));
 }
 
-/* Overwrites pages again and again until history is given up for room, and with it the times of then. */
+/*
+ * Overwrites pages again and again until history is given up for room, and with it the times of
+ * then.
+ */
 static void write_until_history_goes(struct device *device)
 {
 	const struct engine_address address = { .partition = PARTITION, .object = OBJECT };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What clones stand on is kept as long as anything shows them standing there, also when they are gone, and no longer.
+ * What clones stand on is kept as long as anything shows them standing there, also when they are
+ * gone, and no longer.
  */
 #include "tests/engine/device_fixture.h"
 
@@ -210,7 +211,10 @@ static void make_litter(struct device *device)
 	}
 }
 
-/* What was removed in a clone is gone there, though its tombstone ends no record of the clone's own: the source has it. */
+/*
+ * What was removed in a clone is gone there, though its tombstone ends no record of the clone's
+ * own: the source has it.
+ */
 static void test_what_a_vanished_clone_had_removed_stays_so_when_an_earlier_owner_is_back(
 	void **state)
 {
@@ -254,7 +258,10 @@ static uint16_t index_of(struct device *device, uint64_t id)
 	return index;
 }
 
-/* Removes the partition and makes it again; the new one gets the index of the old one, as after a restart. */
+/*
+ * Removes the partition and makes it again; the new one gets the index of the old one, as after a
+ * restart.
+ */
 static void make_again(struct device *device)
 {
 	uint16_t index = index_of(device, PARTITION);
@@ -334,7 +341,10 @@ static void test_a_later_partition_that_comes_back_keeps_what_clones_of_an_earli
 	check_page_of(device, CLONE, after, 0, 'a');
 }
 
-/* Versions of another partition, enough to fill segments of what is put of history. They are kept, or dropped again. */
+/*
+ * Versions of another partition, enough to fill segments of what is put of history. They are kept,
+ * or dropped again.
+ */
 static void fill_history(struct device *device, bool drops)
 {
 	for (int n = 0; n < 100; n++) {
@@ -346,8 +356,9 @@ static void fill_history(struct device *device, bool drops)
 }
 
 /*
- * A partition has had a clone, and has none any more. What was recorded while it had one lies in a segment that is not worth merging,
- * unlike the one in which the history of its index is recorded last. Returns a version of the device with the partition, but no clone.
+ * A partition has had a clone, and has none any more. What was recorded while it had one lies in a
+ * segment that is not worth merging, unlike the one in which the history of its index is recorded
+ * last. Returns a version of the device with the partition, but no clone.
  */
 static uint32_t let_a_clone_come_and_go(struct device *device)
 {
@@ -477,7 +488,10 @@ static void test_clones_of_a_removed_clone_keep_what_both_stand_on(void **state)
 	assert_int_equal(sources(device), 0);
 }
 
-/* A clone of the removed clone shows that it stood on its source, also when somebody else has its index again. */
+/*
+ * A clone of the removed clone shows that it stood on its source, also when somebody else has its
+ * index again.
+ */
 static void test_clones_of_a_clone_keep_what_that_stood_on_whoever_has_its_index(void **state)
 {
 	struct device *device = *state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Space comes back by itself: objects that are overwritten, cut or removed, and partitions that are gone, make room for new
- * ones, while user versions keep what they need.
+ * Space comes back by itself: objects that are overwritten, cut or removed, and partitions that are
+ * gone, make room for new ones, while user versions keep what they need.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -229,7 +229,9 @@ static void test_removing_and_cutting_objects_makes_room_on_a_full_device(void *
 				 0);
 		assert_int_equal(engine_commit(txn, false), 0);
 	}
-	/* The first ones may still be refused until a walk over the segments has found what went. */
+	/*
+	 * The first ones may still be refused until a walk over the segments has found what went.
+	 */
 	for (uint32_t tries = 0; tries < 2000 && written < count * 8 / 10; tries++) {
 		int result = write_object(device, written % OBJECTS, 10 + written / OBJECTS);
 

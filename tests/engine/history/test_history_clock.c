@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* A clock that was ahead, and was set back: a time either means the moment that it was, or is refused. */
+/*
+ * A clock that was ahead, and was set back: a time either means the moment that it was, or is
+ * refused.
+ */
 #include "engine/history/retention.h"
 #include "tests/engine/history_fixture.h"
 
@@ -33,7 +36,9 @@ static void check_at(struct fixture *f, uint64_t seconds, const char *text)
 	check_text(f, at_version(object(OID), view_of(f, PID, at_time(seconds * SECOND))), text);
 }
 
-/* Writes at 1000, 1005 and 1010 s, at 2000 s by a wrong clock, and from 1020 s on by the right one. */
+/*
+ * Writes at 1000, 1005 and 1010 s, at 2000 s by a wrong clock, and from 1020 s on by the right one.
+ */
 static void be_ahead(struct fixture *f)
 {
 	f->now = 1000 * SECOND;
@@ -182,7 +187,10 @@ static void test_with_such_a_clock_times_mean_the_same_after_a_restart(void **st
 	check_at(f, 1010, "at 1010 s");
 }
 
-/* Commands by a clock that is behind have the latest time on record, whatever comes of them in a crash. */
+/*
+ * Commands by a clock that is behind have the latest time on record, whatever comes of them in a
+ * crash.
+ */
 static void test_what_a_clock_said_that_is_behind_is_no_later_after_a_crash(void **state)
 {
 	struct fixture *f = *state;
@@ -208,7 +216,10 @@ static void test_what_a_clock_said_that_is_behind_is_no_later_after_a_crash(void
 	check_at(f, 2001, "at 1020.9 s");
 }
 
-/* The last command's time is as late as its number tells, also when the clock is behind as the device is opened. */
+/*
+ * The last command's time is as late as its number tells, also when the clock is behind as the
+ * device is opened.
+ */
 static void test_the_last_command_before_a_restart_is_not_taken_for_an_earlier_one(void **state)
 {
 	struct fixture *f = *state;
@@ -295,7 +306,10 @@ static void test_of_many_such_days_none_is_forgotten(void **state)
 	check_in_doubt(f, 53500);
 }
 
-/* Numbers that were given for moments while the clock was ahead come free as others do, and not when that time has come. */
+/*
+ * Numbers that were given for moments while the clock was ahead come free as others do, and not
+ * when that time has come.
+ */
 static void test_views_from_then_come_free(void **state)
 {
 	struct fixture *f = *state;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* A clock that was far ahead, was set back, and of which the administrator says that it is right now: times mean something again. */
+/*
+ * A clock that was far ahead, was set back, and of which the administrator says that it is right
+ * now: times mean something again.
+ */
 #include "engine/history/retention.h"
 #include "tests/engine/history_fixture.h"
 
@@ -220,7 +223,10 @@ static void set_policy(struct fixture *f, uint64_t id, uint64_t all_ms)
 	commit(f);
 }
 
-/* Ages were compared by the wrong clock. From the word on a policy keeps what it says again, and promises nothing that is gone. */
+/*
+ * Ages were compared by the wrong clock. From the word on a policy keeps what it says again, and
+ * promises nothing that is gone.
+ */
 static void keep_again(struct fixture *f, uint64_t id)
 {
 	f->now = 1000 * SECOND;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Page programs of single snapshots and rollbacks, whatever the device holds and whatever was done before; page reads of differences. */
+/*
+ * Page programs of single snapshots and rollbacks, whatever the device holds and whatever was done
+ * before; page reads of differences.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -292,7 +295,10 @@ static uint32_t count_differences(struct device *device, uint32_t from, uint32_t
 	return count;
 }
 
-/* Filters tell of what nothing was put: hardly a page is read for it, whichever of both moments is the earlier one. */
+/*
+ * Filters tell of what nothing was put: hardly a page is read for it, whichever of both moments is
+ * the earlier one.
+ */
 static void test_differences_cost_what_was_changed(void **state)
 {
 	enum { OBJECTS = 20000, CHANGES = 5 };

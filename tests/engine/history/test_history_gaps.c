@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Partitions that were gone for a while, until a rollback of the device brought them back: moments from then are none of theirs. */
+/*
+ * Partitions that were gone for a while, until a rollback of the device brought them back: moments
+ * from then are none of theirs.
+ */
 #include "tests/engine/history_fixture.h"
 
 #define SECOND 1000
@@ -202,7 +205,10 @@ static void test_nothing_is_shown_or_taken_from_when_it_was_gone(void **state)
 	check_text(f, at_version(object(OID), view_of(f, PID, at_number(gap.before))), "one");
 }
 
-/* With its ID, but with a past of its own; under another index, and, opened again, under the same one. */
+/*
+ * With its ID, but with a past of its own; under another index, and, opened again, under the same
+ * one.
+ */
 static void test_what_another_partition_of_its_id_was_is_none_of_its_past(void **state)
 {
 	struct fixture *f = *state;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* When the last commit was is known after a crash or a restart too, so that moments behind it mean what they meant before. */
+/*
+ * When the last commit was is known after a crash or a restart too, so that moments behind it mean
+ * what they meant before.
+ */
 #include "engine/history/times.h"
 #include "tests/engine/history_fixture.h"
 
@@ -85,7 +88,10 @@ static void test_what_is_kept_for_certain_is_no_shorter_after_a_crash(void **sta
 	check_text(f, at_version(object(OID), view_of(f, PID, at_time(60 * SECOND + 2))), "one");
 }
 
-/* A policy that kept nothing ends: what it says is kept from then on is the moment of the last commit. */
+/*
+ * A policy that kept nothing ends: what it says is kept from then on is the moment of the last
+ * commit.
+ */
 static void test_the_floor_of_a_policy_that_ended_is_no_later_after_a_crash(void **state)
 {
 	const struct engine_retention none = { .kind = ENGINE_RETAIN_NONE };

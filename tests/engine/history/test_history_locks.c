@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* What a lock promises: whatever commands come, until its day is over nothing gets shorter of what could be reached. */
+/*
+ * What a lock promises: whatever commands come, until its day is over nothing gets shorter of what
+ * could be reached.
+ */
 #include "tests/engine/device_fixture.h"
 
 enum { YEARS = 1000000000 };
@@ -61,7 +64,10 @@ static int try_write(struct device *device)
 	return result;
 }
 
-/* Overwrites a few pages again and again, more than the device can keep. False: it refused one of the writes. */
+/*
+ * Overwrites a few pages again and again, more than the device can keep. False: it refused one of
+ * the writes.
+ */
 static bool write_much(struct device *device)
 {
 	for (int round = 0; round < 600; round++) {
@@ -345,7 +351,10 @@ static void test_a_refresh_leaves_the_history_of_a_locked_device(void **state)
 	check_page(device, 0, 0, 'a');
 }
 
-/* Not that of a partition which was removed when its lock was over, even if the clock that said so was ahead. */
+/*
+ * Not that of a partition which was removed when its lock was over, even if the clock that said so
+ * was ahead.
+ */
 static void test_a_format_waits_for_the_locks_of_what_is_there(void **state)
 {
 	struct device *device = *state;

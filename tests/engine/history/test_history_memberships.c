@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Objects that go back by undo or rollback are members of the collections of then, as far as they are still there. */
+/*
+ * Objects that go back by undo or rollback are members of the collections of then, as far as they
+ * are still there.
+ */
 #include "common/bytes.h"
 #include "tests/engine/history_fixture.h"
 

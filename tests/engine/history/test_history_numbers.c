@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Numbers of versions: given in turn, those of dropped versions again, never one that a kept version has. */
+/*
+ * Numbers of versions: given in turn, those of dropped versions again, never one that a kept
+ * version has.
+ */
 #include "tests/engine/history_fixture.h"
 
 static void make_object(struct fixture *f)
@@ -10,7 +13,10 @@ static void make_object(struct fixture *f)
 	commit(f);
 }
 
-/* Lets the numbers of a partition (0: of the device) go on with this one, as if those before had been given. */
+/*
+ * Lets the numbers of a partition (0: of the device) go on with this one, as if those before had
+ * been given.
+ */
 static void go_on_with(struct fixture *f, uint64_t id, uint32_t number)
 {
 	struct partition *found;
@@ -183,7 +189,10 @@ static void test_an_old_version_with_a_high_number_is_older_than_a_new_one_with_
 	assert_int_equal(take_snapshot(f, PID, NULL), 4);
 }
 
-/* A rollback of the device brings a removed partition back without its versions: their records count no more. */
+/*
+ * A rollback of the device brings a removed partition back without its versions: their records
+ * count no more.
+ */
 static void test_numbers_of_a_partition_that_came_back_show_nothing_old(void **state)
 {
 	static const char *const names[] = { "one", "two", "three" };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* When all slots, and then all sequence numbers, have been used up, writing is refused; reading goes on, and nothing wraps. */
+/*
+ * When all slots, and then all sequence numbers, have been used up, writing is refused; reading
+ * goes on, and nothing wraps.
+ */
 #include "engine/history/times.h"
 #include "tests/engine/history_fixture.h"
 

@@ -235,7 +235,10 @@ static void test_differences_are_exactly_what_was_changed(void **state)
 	commit(f);
 }
 
-/* A clone and its source, changed by one transaction, have the same number, and after a refresh the clone has its source's. */
+/*
+ * A clone and its source, changed by one transaction, have the same number, and after a refresh the
+ * clone has its source's.
+ */
 static void test_differences_across_a_refresh_are_not_told_by_numbers_alone(void **state)
 {
 	const uint64_t clone = PID + 1;

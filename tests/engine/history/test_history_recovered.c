@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A device that was recovered without its NVRAM: each row is as of its last seal, that of history too, so the table of times may
- * end before the newest data. What is there is shown all the same by moments and versions made from then on.
+ * A device that was recovered without its NVRAM: each row is as of its last seal, that of history
+ * too, so the table of times may end before the newest data. What is there is shown all the same by
+ * moments and versions made from then on.
  */
 #include "tests/engine/device_fixture.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Removed partitions at points in time of the device: whose policy takes them out of reach, and whose does not. */
+/*
+ * Removed partitions at points in time of the device: whose policy takes them out of reach, and
+ * whose does not.
+ */
 #include "engine/history/history.h"
 #include "tests/engine/device_fixture.h"
 
@@ -256,7 +259,10 @@ static void test_the_times_without_moments_are_told(void **state)
 	assert_int_equal(history.first_time_ms, history.horizon_time_ms);
 }
 
-/* It keeps none of the room that a partition takes which keeps nothing, also when everything else is kept. */
+/*
+ * It keeps none of the room that a partition takes which keeps nothing, also when everything else
+ * is kept.
+ */
 static void test_what_a_partition_held_that_kept_nothing_goes_with_it(void **state)
 {
 	struct engine_statistics before, behind;

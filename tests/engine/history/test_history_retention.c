@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What policies keep of the past is there after everything else has been merged away, and what they gave up is not
- * promised again, whatever policies and partitions come and go.
+ * What policies keep of the past is there after everything else has been merged away, and what they
+ * gave up is not promised again, whatever policies and partitions come and go.
  */
 #include "tests/engine/device_fixture.h"
 
@@ -140,8 +140,9 @@ static void keep_all(struct device *device, uint64_t scope)
 }
 
 /*
- * Modifies the object many times more, each in a transaction of its own; then every modification as far back as history is said
- * to reach is in the object's log, and the last one before that. Returns the horizon.
+ * Modifies the object many times more, each in a transaction of its own; then every modification as
+ * far back as history is said to reach is in the object's log, and the last one before that.
+ * Returns the horizon.
  */
 static uint64_t check_every_modification_is_there(struct device *device, uint64_t first)
 {
@@ -165,7 +166,10 @@ static uint64_t check_every_modification_is_there(struct device *device, uint64_
 	return history.horizon_sequence;
 }
 
-/* While nothing is kept, modifications of one slot take each other's place; those that history is said to reach do not. */
+/*
+ * While nothing is kept, modifications of one slot take each other's place; those that history is
+ * said to reach do not.
+ */
 static void test_every_modification_since_a_policy_that_kept_nothing_is_there(void **state)
 {
 	struct device *device = *state;
@@ -241,7 +245,10 @@ static void keep_all_of(struct device *device, uint64_t scope)
 
 /* ---- what is not promised again ---- */
 
-/* At a moment that a new policy would have kept, a record of a version may be out of reach: that says nothing. */
+/*
+ * At a moment that a new policy would have kept, a record of a version may be out of reach: that
+ * says nothing.
+ */
 static void test_moments_that_an_older_policy_gave_up_do_not_count(void **state)
 {
 	const struct engine_address address = { .partition = PARTITION, .object = OBJECT };
@@ -303,7 +310,10 @@ static void test_a_partition_that_comes_back_has_no_intervals_of_before(void **s
 			assert_int_equal(view_at(device, second * SECOND), 0);
 }
 
-/* Among others one that had been removed at the moment that the device goes back to, and was there before and behind it. */
+/*
+ * Among others one that had been removed at the moment that the device goes back to, and was there
+ * before and behind it.
+ */
 static void test_a_partition_that_comes_back_has_no_policy_and_no_version_of_before(void **state)
 {
 	const struct engine_retention all = { .kind = ENGINE_RETAIN_ALL };
@@ -452,7 +462,10 @@ static void test_the_device_keeps_its_intervals_of_before_and_behind_such_a_part
 	}
 }
 
-/* A partition vanishes and comes back, and has of its own past what the device kept of it meanwhile. */
+/*
+ * A partition vanishes and comes back, and has of its own past what the device kept of it
+ * meanwhile.
+ */
 static void check_the_device_of_a_partition_that_comes_back(struct device *device,
 							    uint64_t interval_ms, uint64_t ms)
 {
@@ -484,7 +497,10 @@ static void test_so_it_does_of_the_intervals_that_the_device_has_kept(void **sta
 	check_the_device_of_a_partition_that_comes_back(*state, 10 * SECOND, 300 * SECOND);
 }
 
-/* Source and clone are of a time that the device was rolled back behind. What versions of the device show of them stays. */
+/*
+ * Source and clone are of a time that the device was rolled back behind. What versions of the
+ * device show of them stays.
+ */
 static void test_clones_that_vanished_keep_what_they_stand_on(void **state)
 {
 	const struct engine_moment now = { .kind = ENGINE_NOW };
@@ -523,7 +539,10 @@ static void test_clones_that_vanished_keep_what_they_stand_on(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-/* What a partition gave up by a policy of its own, no interval of the device's policy brings back that is set later. */
+/*
+ * What a partition gave up by a policy of its own, no interval of the device's policy brings back
+ * that is set later.
+ */
 static void test_intervals_of_the_device_begin_where_all_partitions_have_everything(void **state)
 {
 	const struct engine_retention all = { .kind = ENGINE_RETAIN_ALL };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* What is known of a partition that a rollback of the device brings back, however it had gone, and what learning it costs. */
+/*
+ * What is known of a partition that a rollback of the device brings back, however it had gone, and
+ * what learning it costs.
+ */
 #include "tests/engine/history_fixture.h"
 
 enum { SECOND = 1000, OTHER = PID + 1 };
@@ -74,7 +77,10 @@ static bool has_versions(struct fixture *f)
 	return found;
 }
 
-/* The partition inherits the device's policy, which all that is counted says too, and has no versions of its own. */
+/*
+ * The partition inherits the device's policy, which all that is counted says too, and has no
+ * versions of its own.
+ */
 static void check_new(struct fixture *f)
 {
 	struct engine_retention policy;
@@ -88,8 +94,8 @@ static void check_new(struct fixture *f)
 }
 
 /*
- * It was removed at 20 s, is back since 40 s with a policy and a version of its own, and gone again since 50 s. Returns a moment at
- * which it was there in between.
+ * It was removed at 20 s, is back since 40 s with a policy and a version of its own, and gone again
+ * since 50 s. Returns a moment at which it was there in between.
  */
 static struct engine_moment come_and_go(struct fixture *f)
 {
@@ -257,7 +263,10 @@ static void test_learning_about_a_partition_costs_the_same_after_many_rollbacks(
 
 /* ---- older programs ---- */
 
-/* They left the history of before where a partition came back. Which rollbacks it was gone by tells. */
+/*
+ * They left the history of before where a partition came back. Which rollbacks it was gone by
+ * tells.
+ */
 static void test_what_older_programs_left_when_it_came_back_does_not_count(void **state)
 {
 	const struct record_key key = { .identifier = RECORD_ID_HISTORY, .partition = 1 };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Partitions and the device go back; how many rollbacks are on record, and which of them are forgotten. */
+/*
+ * Partitions and the device go back; how many rollbacks are on record, and which of them are
+ * forgotten.
+ */
 #include <stdio.h>
 
 #include "tests/engine/history_fixture.h"
@@ -113,7 +116,10 @@ static void test_rollbacks_of_a_partition_run_out_with_an_error(void **state)
 	check_text(f, object(OID), "one");
 	assert_int_equal(rollbacks_of(f, PID), ENGINE_ROLLBACKS_OF_ONE + 1);
 	assert_int_equal(try_rollback(f, PID, at_number(1)), -EFBIG);
-	/* Once the device keeps less, of which they all are moments too, there is room among them again. */
+	/*
+	 * Once the device keeps less, of which they all are moments too, there is room among them
+	 * again.
+	 */
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_retention_set(f->txn, 0, &none, false), 0);
 	commit(f);
@@ -328,7 +334,10 @@ static void test_a_removed_partition_s_past_stays_as_a_version_of_the_device_sho
 	check_text(f, address, "then");
 }
 
-/* What a clone stood on is looked for from one of its rollbacks to the one before, so it needs them all. */
+/*
+ * What a clone stood on is looked for from one of its rollbacks to the one before, so it needs them
+ * all.
+ */
 static void test_rollbacks_of_a_clone_stay_although_nothing_shows_them(void **state)
 {
 	const struct engine_retention none = { .kind = ENGINE_RETAIN_NONE };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* What versions say was put since the one before: in their own partition, or, of the device's, on the whole device. */
+/*
+ * What versions say was put since the one before: in their own partition, or, of the device's, on
+ * the whole device.
+ */
 #include "tests/engine/history_fixture.h"
 
 enum { OTHERS = PID + 1, BYTES = 20 * PAGE };
@@ -120,7 +123,10 @@ static void test_what_is_aborted_does_not_count(void **state)
 	assert_int_equal(written(f, PID, 2), 0);
 }
 
-/* The most partitions that one transaction puts something in: access times of as many objects as it changes. */
+/*
+ * The most partitions that one transaction puts something in: access times of as many objects as it
+ * changes.
+ */
 static void test_all_partitions_of_a_transaction_count(void **state)
 {
 	const uint64_t last = PID + ENGINE_DIRTY_ONODES_MAX - 1;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* What is kept in memory of versions and old states, and that it never shows what is not so any more. */
+/*
+ * What is kept in memory of versions and old states, and that it never shows what is not so any
+ * more.
+ */
 #include "tests/engine/history_fixture.h"
 
 #include "engine/history/kept.h"
@@ -72,7 +75,10 @@ static void test_a_state_is_of_its_partition_and_bound(void **state)
 	kept_destroy(&kept);
 }
 
-/* Looking at an object of then does without the partition of then; looking at the partition does not. */
+/*
+ * Looking at an object of then does without the partition of then; looking at the partition does
+ * not.
+ */
 static void test_one_transaction_sees_object_and_directory_of_the_same_version(void **state)
 {
 	struct fixture *f = *state;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Large objects go back by a note that hides what was put since, whatever their size; and what merging keeps of them. */
+/*
+ * Large objects go back by a note that hides what was put since, whatever their size; and what
+ * merging keeps of them.
+ */
 #include "tests/engine/device_fixture.h"
 
 #include "common/bytes.h"
@@ -8,7 +11,8 @@
 enum {
 	PAGES = 200,
 	BYTES = PAGES * PAGE,
-	/* Onode, rollback and the root's history, and the two records with which a slot begins: none of them holds data. */
+	/* Onode, rollback and the root's history, and the two records with which a slot begins:
+	   none of them holds data. */
 	RECORDS_PUT_MAX = 2 * PAGE,
 };
 
@@ -335,7 +339,9 @@ static void test_merging_keeps_what_each_version_shows(void **state)
 		check_pages(device, at, 0, PAGES / 2, (uint8_t[]){ 1, 2, 1, 4 }[i]);
 		check_pages(device, at, PAGES / 2, PAGES, (uint8_t[]){ 1, 2, 1, 1 }[i]);
 	}
-	/* The partition goes to the version in between, and sees it without the object's rollback. */
+	/*
+	 * The partition goes to the version in between, and sees it without the object's rollback.
+	 */
 	begin(device, ENGINE_RESCUE);
 	assert_int_equal(engine_rollback(device->txn, PARTITION,
 					 (struct engine_moment){ .kind = ENGINE_AT_VERSION,
@@ -354,7 +360,10 @@ static void test_merging_keeps_what_each_version_shows(void **state)
 	check_pages(device, address_of(PARTITION, OBJECT), PAGES / 2, PAGES, 1);
 }
 
-/* What only a version behind it shows: superseded at the version before it and at the present, with no moment left in between. */
+/*
+ * What only a version behind it shows: superseded at the version before it and at the present, with
+ * no moment left in between.
+ */
 static void test_merging_keeps_what_only_a_version_behind_it_shows(void **state)
 {
 	struct device *device = *state;
@@ -458,7 +467,10 @@ static void roll_back_to(struct device *device, uint64_t partition, uint64_t ms)
 	device->now += 2 * SECOND;
 }
 
-/* A moment that came behind a refresh may show the clone as before it, when it had been rolled back meanwhile. */
+/*
+ * A moment that came behind a refresh may show the clone as before it, when it had been rolled back
+ * meanwhile.
+ */
 static void test_an_object_of_a_clone_goes_back_to_a_line_of_history_without_a_refresh(void **state)
 {
 	struct device *device = *state;
@@ -482,7 +494,10 @@ static void test_an_object_of_a_clone_goes_back_to_a_line_of_history_without_a_r
 	check_pages(device, address_of(CLONE, OBJECT), PAGES / 2, PAGES, 1);
 }
 
-/* Rollbacks that no moment leads to any more are forgotten, so that they never run out by themselves. */
+/*
+ * Rollbacks that no moment leads to any more are forgotten, so that they never run out by
+ * themselves.
+ */
 static void test_rollbacks_that_nothing_shows_make_room_for_others(void **state)
 {
 	struct device *device = *state;
@@ -519,7 +534,10 @@ static void test_rollbacks_that_nothing_shows_make_room_for_others(void **state)
 	assert_in_range(device->engine->timeline.objects.count, 1, 4);
 }
 
-/* The second one goes back to behind the first, and that to before: what is shown is found by both, even when the first one's onodes are merged away. */
+/*
+ * The second one goes back to behind the first, and that to before: what is shown is found by both,
+ * even when the first one's onodes are merged away.
+ */
 static void test_a_rollback_that_another_one_leads_to_stays(void **state)
 {
 	struct device *device = *state;
@@ -612,7 +630,10 @@ static void test_undoing_again_and_again_leaves_one_step_to_readers(void **state
 	commit(device);
 }
 
-/* What stays between what is undone makes each rollback a step of its own; with many of them the object is put again. */
+/*
+ * What stays between what is undone makes each rollback a step of its own; with many of them the
+ * object is put again.
+ */
 static void test_readers_never_go_by_too_many(void **state)
 {
 	enum { ROUNDS = 600, STEPS_MANY = 512 };
@@ -691,7 +712,10 @@ static void use_up_shared_ones(struct device *device)
 	partition_release(device->engine, others);
 }
 
-/* Other objects' never shut one out: each partition has some of its own, and what is not too large is put again. */
+/*
+ * Other objects' never shut one out: each partition has some of its own, and what is not too large
+ * is put again.
+ */
 static void test_when_they_run_out_an_object_is_put_again(void **state)
 {
 	struct device *device = *state;

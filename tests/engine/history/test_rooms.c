@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The rooms of a full device: what is done with one of them, however often, leaves those behind it to what they are for. A partition
- * whose history is locked can be gone back to from each of these states.
+ * The rooms of a full device: what is done with one of them, however often, leaves those behind it
+ * to what they are for. A partition whose history is locked can be gone back to from each of these
+ * states.
  */
 #include "tests/engine/device_fixture.h"
 
@@ -107,7 +108,10 @@ static void use_up_removing(struct device *device)
 	}
 }
 
-/* Rollbacks of OTHERS, of whose past nothing is kept but a version, and policies that begin to keep and end it. */
+/*
+ * Rollbacks of OTHERS, of whose past nothing is kept but a version, and policies that begin to keep
+ * and end it.
+ */
 static void use_up_other_ways_back(struct device *device, uint32_t version)
 {
 	int rollbacks_refused = 0, policies_refused = 0;
@@ -126,7 +130,10 @@ static void use_up_other_ways_back(struct device *device, uint32_t version)
 	assert_int_equal(go_back_to_version(device, OTHERS, version), -ENOSPC);
 }
 
-/* Going back to what was locked, a longer lock, dropping; then what is done on the host, and room for others. */
+/*
+ * Going back to what was locked, a longer lock, dropping; then what is done on the host, and room
+ * for others.
+ */
 static void expect_the_way_out(struct device *device)
 {
 	struct engine_merge_result total = { 0 };

@@ -11,8 +11,9 @@
 #include "tests/engine/model/model_run.h"
 
 /*
- * Access times are those of the model. After a crash they may be the ones that were stable for sure, or any noted in
- * between, because the engine may store them at any time; the model takes over what is found.
+ * Access times are those of the model. After a crash they may be the ones that were stable for
+ * sure, or any noted in between, because the engine may store them at any time; the model takes
+ * over what is found.
  */
 static void check_times(struct model_run *run, const uint64_t *got, struct model_object *object,
 			bool old)
@@ -24,8 +25,9 @@ static void check_times(struct model_run *run, const uint64_t *got, struct model
 		if ((old || run->restless) && accessed)
 			continue;
 		/*
-		 * After going back the model learns what is shown: as it was stored then, or a note that is still in memory,
-		 * in which case a crash shows what was stored, which may be later, since times can be set to anything.
+		 * After going back the model learns what is shown: as it was stored then, or a note
+		 * that is still in memory, in which case a crash shows what was stored, which may
+		 * be later, since times can be set to anything.
 		 */
 		if (run->unsure && accessed) {
 			object->times_ms[which] = got[which];

@@ -85,7 +85,10 @@ static void note_doubt(struct model_clock *clock, uint64_t sequence, uint64_t no
 	if (clock->doubt_count < MODEL_DOUBTS) {
 		clock->doubt_count++;
 	} else {
-		/* The clock goes back no more, so that this is a time on record that is not known exactly. */
+		/*
+		 * The clock goes back no more, so that this is a time on record that is not known
+		 * exactly.
+		 */
 		last--;
 		doubt.from.from = min_u64(doubt.from.from, last->from.from);
 		doubt.until.until = max_u64(doubt.until.until, last->until.until);
@@ -140,8 +143,8 @@ static bool is_in_doubt(const struct model_doubt *doubt, uint64_t ms, bool *mayb
 }
 
 /*
- * What was noted is on record span by span, until there are too many: the last one takes the others in then, with what lies
- * between.
+ * What was noted is on record span by span, until there are too many: the last one takes the others
+ * in then, with what lies between.
  */
 static bool may_be_joined(const struct model_clock *clock, uint64_t ms)
 {
@@ -204,7 +207,10 @@ void model_clock_open(struct model_clock *clock, uint64_t sequence)
 	clock->sequence = sequence;
 	if (!clock->count)
 		return;
-	/* How late in its slot the last commit was its number tells, that of what was noted for merging also; some may be gone. */
+	/*
+	 * How late in its slot the last commit was its number tells, that of what was noted for
+	 * merging also; some may be gone.
+	 */
 	last = &clock->slots[clock->count - 1];
 	last->last.from = last->first.from;
 	last->last.until = max_u64(last->last.until, last->first.until + SLOT_MS);
@@ -228,7 +234,9 @@ static enum model_meaning find_moment(const struct model_clock *clock, uint64_t 
 		*bound = slot_end(clock->slots[at - 1].number);
 		return MODEL_MEANS_MOMENT;
 	}
-	/* It goes on: the one before it, if there was none in between that the model did not see. */
+	/*
+	 * It goes on: the one before it, if there was none in between that the model did not see.
+	 */
 	if (clock->slots[at - 1].last.from <= ms || at == 1 ||
 	    clock->slots[at - 2].number + RECORD_SLOT != clock->slots[at - 1].number ||
 	    clock->slots[at - 2].last.until > ms)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What times mean, by the model's own reckoning: it sees which number was committed when, by a clock that goes ahead and back,
- * and knows from that alone which moment a time is, and which times are in doubt. Where what the engine knows hangs on a crash,
- * the model knows a range, and within that nothing for certain.
+ * What times mean, by the model's own reckoning: it sees which number was committed when, by a
+ * clock that goes ahead and back, and knows from that alone which moment a time is, and which times
+ * are in doubt. Where what the engine knows hangs on a crash, the model knows a range, and within
+ * that nothing for certain.
  */
 #ifndef MUNINN_TESTS_ENGINE_MODEL_MODEL_CLOCK_H
 #define MUNINN_TESTS_ENGINE_MODEL_MODEL_CLOCK_H
@@ -26,7 +27,10 @@ struct model_slot {
 	struct model_time first, last;
 };
 
-/* Times in doubt, as noted with the commit `sequence`: behind `from` and before `until`, both exclusive. */
+/*
+ * Times in doubt, as noted with the commit `sequence`: behind `from` and before `until`, both
+ * exclusive.
+ */
 struct model_doubt {
 	uint64_t sequence;
 	struct model_time from, until;
@@ -49,23 +53,34 @@ enum model_meaning {
 	MODEL_NOT_CERTAIN, /* the model does not know */
 };
 
-/* The clock said `ms` when everything up to `sequence` had been committed, and nothing behind it. */
+/*
+ * The clock said `ms` when everything up to `sequence` had been committed, and nothing behind it.
+ */
 void model_clock_see(struct model_clock *clock, uint64_t sequence, uint64_t ms);
 
 /* Whether something is on record as of later than `now_ms`, for certain; *maybe: or may be. */
 bool model_clock_is_behind(const struct model_clock *clock, uint64_t now_ms, bool *maybe);
 
-/* The administrator said that the clock was right at `now_ms`, with the command `sequence`, which is still to be seen. */
+/*
+ * The administrator said that the clock was right at `now_ms`, with the command `sequence`, which
+ * is still to be seen.
+ */
 void model_clock_trust(struct model_clock *clock, uint64_t sequence, uint64_t now_ms);
 
-/* The engine was opened anew; everything up to `sequence` counts, and what was behind it is taken back. */
+/*
+ * The engine was opened anew; everything up to `sequence` counts, and what was behind it is taken
+ * back.
+ */
 void model_clock_open(struct model_clock *clock, uint64_t sequence);
 
 /* What the time `ms` means when the clock says `now_ms`. */
 enum model_meaning model_clock_meaning(const struct model_clock *clock, uint64_t now_ms,
 				       uint64_t ms, uint64_t *bound);
 
-/* Some time that may tell a mistake: near what is on record, near the edge of a doubt, or any. `random`: any number. */
+/*
+ * Some time that may tell a mistake: near what is on record, near the edge of a doubt, or any.
+ * `random`: any number.
+ */
 uint64_t model_clock_some_time(const struct model_clock *clock, uint64_t now_ms, uint64_t random);
 
 /* A time that the clock is set to, ahead or back, a little or a lot. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Differences between two moments of a partition in random runs: exactly those that the model's two states have. */
+/*
+ * Differences between two moments of a partition in random runs: exactly those that the model's two
+ * states have.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -72,7 +75,10 @@ static void check_object(const struct model_object *from, const struct model_obj
 	assert_false(!both && told->attributes);
 }
 
-/* Asks for all that differs of an object, from the one that `found` is about; *found = the first of the next one. */
+/*
+ * Asks for all that differs of an object, from the one that `found` is about; *found = the first of
+ * the next one.
+ */
 static int collect(struct model_run *run, const struct model_partition *partition,
 		   const struct engine_moment moments[2], struct engine_diff_cursor *cursor,
 		   struct engine_difference *found, struct told *told)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * History in random runs: moments and versions of the device, rollbacks, undo, clones, policies, each in a transaction of
- * its own that may end in a crash; and comparing what can be reached of the past with what the model remembers.
+ * History in random runs: moments and versions of the device, rollbacks, undo, clones, policies,
+ * each in a transaction of its own that may end in a crash; and comparing what can be reached of
+ * the past with what the model remembers.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -130,7 +131,10 @@ static void drop_version(struct model_run *run)
 
 /* ---- a moment to go back to ---- */
 
-/* Some moment that the model remembers of a partition. false: it has none, or, with *then, it was not there. */
+/*
+ * Some moment that the model remembers of a partition. false: it has none, or, with *then, it was
+ * not there.
+ */
 static bool some_past(struct model_run *run, struct model_partition *partition,
 		      struct engine_moment *moment, struct model_state **then)
 {

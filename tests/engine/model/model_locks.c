@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Policies and their locks in random runs: what holds, what must be refused for it, and that what is locked stays. */
+/*
+ * Policies and their locks in random runs: what holds, what must be refused for it, and that what
+ * is locked stays.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -78,7 +81,10 @@ static bool keeps_less(const struct engine_retention *now, const struct engine_r
 	       now->keep_interval_ms % wanted->keep_interval_ms != 0;
 }
 
-/* How much a partition's own policy leaves of the device's moments: all, those that there is room for, or none. */
+/*
+ * How much a partition's own policy leaves of the device's moments: all, those that there is room
+ * for, or none.
+ */
 static int loss_of(const struct engine_retention *policy)
 {
 	return policy->kind == ENGINE_RETAIN_NONE ? 2 : policy->kind == ENGINE_RETAIN_SNAPSHOTS;
@@ -91,7 +97,10 @@ bool locks_refuse_policy(const struct model_run *run, const struct model_state *
 
 	if (is_locked(run, now) && keeps_less(now, wanted))
 		return true;
-	/* The moments of a locked device are those that all partitions keep, so none begins to keep fewer of them. */
+	/*
+	 * The moments of a locked device are those that all partitions keep, so none begins to keep
+	 * fewer of them.
+	 */
 	return state && is_locked(run, &run->model.policy) &&
 	       loss_of(wanted) > (state->particular ? loss_of(&state->policy) : 0);
 }
@@ -108,7 +117,10 @@ bool locks_refuse_going_back(const struct model_run *run, const struct model_mom
 	return false;
 }
 
-/* While the clock is ahead a lock may be over, and setting it back does not bring back what was given up meanwhile. */
+/*
+ * While the clock is ahead a lock may be over, and setting it back does not bring back what was
+ * given up meanwhile.
+ */
 void locks_follow_clock(struct model_run *run)
 {
 	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++) {
@@ -160,7 +172,10 @@ struct engine_retention locks_some_policy(struct model_run *run, const struct en
 	return policy;
 }
 
-/* Of a state for which another policy holds from now on: where its history begins is to be learned anew, unless that is locked. */
+/*
+ * Of a state for which another policy holds from now on: where its history begins is to be learned
+ * anew, unless that is locked.
+ */
 static void change_policy(struct model_run *run, struct model_state *state, bool administrator)
 {
 	const struct engine_retention *now = locks_policy(&run->model, state);

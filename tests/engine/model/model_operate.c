@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Random operations on partitions, objects and what they hold, one by one, on engine and model side by side. */
+/*
+ * Random operations on partitions, objects and what they hold, one by one, on engine and model side
+ * by side.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,8 +64,8 @@ static uint64_t some_length(struct model_run *run, uint64_t offset)
 }
 
 /*
- * A call that fails for lack of room ends the transaction; all else must be as wanted. Returns whether the model follows
- * the call.
+ * A call that fails for lack of room ends the transaction; all else must be as wanted. Returns
+ * whether the model follows the call.
  */
 static bool succeeded(struct model_run *run, int result, int wanted)
 {
@@ -109,8 +112,8 @@ static void change_partition(struct model_run *run, struct model_partition *part
 }
 
 /*
- * Numbers that have been given once come again when all have been: so that this happens, they sometimes go on with the last of
- * them, or with one that a kept version has.
+ * Numbers that have been given once come again when all have been: so that this happens, they
+ * sometimes go on with the last of them, or with one that a kept version has.
  */
 static void turn_numbers(struct model_run *run, const struct model_partition *model)
 {
@@ -325,7 +328,10 @@ static void set_time(struct model_run *run, struct model_partition *partition, u
 	object_model_settled(changed);
 }
 
-/* Notes an access. In a reading transaction the state of the object is shared and stays as it is, but for the times. */
+/*
+ * Notes an access. In a reading transaction the state of the object is shared and stays as it is,
+ * but for the times.
+ */
 static void note_access(struct model_run *run, struct model_partition *partition, uint64_t id,
 			struct model_object *object, bool writing)
 {

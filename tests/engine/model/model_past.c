@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Comparing what can be reached of the past with what the model remembers: by number, by time, modification by modification. */
+/*
+ * Comparing what can be reached of the past with what the model remembers: by number, by time,
+ * modification by modification.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,7 +53,10 @@ static void check_interval(struct model_run *run, uint64_t id, uint64_t ms, uint
 		assert_int_equal(found, bound);
 }
 
-/* A time means the moment that it was, in a partition or on the device, or it is refused, as the model says. */
+/*
+ * A time means the moment that it was, in a partition or on the device, or it is refused, as the
+ * model says.
+ */
 static void check_time(struct model_run *run, uint64_t id, uint64_t ms)
 {
 	struct engine_moment by_time = { ENGINE_AT_TIME, ms };

@@ -41,7 +41,9 @@ struct model_power {
 		nvram; /* what the NVRAM will be; when not kept, states are remembered */
 	struct state states[STATES_MAX]; /* older than the present one, which is in the run */
 	uint32_t state_count;
-	/* Of the present one; of the first commit since a transaction was to be committed, 0: none. */
+	/*
+	 * Of the present one; of the first commit since a transaction was to be committed, 0: none.
+	 */
 	uint64_t sequence, committing;
 	uint64_t last; /* number of the last commit that counts, when the power comes again */
 	struct model_facts facts; /* of the present one */
@@ -317,7 +319,8 @@ static void power_on(struct model_power *power)
 }
 
 /*
- * What the store will go back to. Later it can't be asked: which numbers are aborted it forgets when nothing is left of them.
+ * What the store will go back to. Later it can't be asked: which numbers are aborted it forgets
+ * when nothing is left of them.
  */
 static void learn_last(struct model_power *power)
 {
@@ -357,7 +360,10 @@ static void open_again(struct model_run *run)
 	power->nvram = failed ? NAND_CUT_NVRAM_FLUSHED : NAND_CUT_NVRAM_KEPT;
 }
 
-/* The newest state that counts becomes the model; `before` it are so many that could have been found. */
+/*
+ * The newest state that counts becomes the model; `before` it are so many that could have been
+ * found.
+ */
 static void choose_state(struct model_run *run, bool *newest, bool *oldest)
 {
 	struct model_power *power = run->power;
@@ -382,9 +388,10 @@ static void choose_state(struct model_run *run, bool *newest, bool *oldest)
 }
 
 /*
- * Before a command the engine commits for itself, in a slot of its own, what it reclaims or judges. No state of the model is of such
- * a commit: the host's failure takes it back, and the model's present stays. A moment noted behind it holds what the slot that is
- * the last one again holds, and is that slot's end from now on: its own number may be given again.
+ * Before a command the engine commits for itself, in a slot of its own, what it reclaims or judges.
+ * No state of the model is of such a commit: the host's failure takes it back, and the model's
+ * present stays. A moment noted behind it holds what the slot that is the last one again holds, and
+ * is that slot's end from now on: its own number may be given again.
  */
 static void take_back_moments(struct model_run *run, uint64_t last)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The power of a run's device fails: at a random operation of the flash or between two records that a command puts, with the
- * page in flight in any of its ways, and the NVRAM kept, or as of the last flush, or a mixture of that and newer pages. The
- * store is opened again, during which the power may fail too, and shows exactly one state of the model: with the NVRAM
- * kept that before or after the command in flight, otherwise that of the last flush or of a whole command behind it.
+ * The power of a run's device fails: at a random operation of the flash or between two records that
+ * a command puts, with the page in flight in any of its ways, and the NVRAM kept, or as of the last
+ * flush, or a mixture of that and newer pages. The store is opened again, during which the power
+ * may fail too, and shows exactly one state of the model: with the NVRAM kept that before or after
+ * the command in flight, otherwise that of the last flush or of a whole command behind it.
  */
 #ifndef MUNINN_TESTS_ENGINE_MODEL_MODEL_POWER_H
 #define MUNINN_TESTS_ENGINE_MODEL_MODEL_POWER_H
@@ -14,7 +15,10 @@
 struct model_power *model_power_create(struct nand *nand);
 void model_power_destroy(struct model_power *power);
 
-/* The store, just opened, on the device; what it is told to put counts as operations of the device from now on. */
+/*
+ * The store, just opened, on the device; what it is told to put counts as operations of the device
+ * from now on.
+ */
 void model_power_attach(struct model_power *power, struct record_store *store);
 
 /* Which boot of the host the store is opened in: 16 bytes for engine_options. */
@@ -26,7 +30,10 @@ bool model_power_is_off(const struct model_power *power);
 /* Runs one turn, during which the power may fail; if it does, the run goes on with what is left. */
 void model_power_turn(struct model_run *run, void (*turn)(struct model_run *run));
 
-/* A command begins: often the power fails among its next few operations, of which there are about `operations`. */
+/*
+ * A command begins: often the power fails among its next few operations, of which there are about
+ * `operations`.
+ */
 void model_power_threaten(struct model_run *run, uint64_t operations);
 
 /* The open transaction is about to be committed. */

@@ -159,7 +159,10 @@ static void writing_transaction(struct model_run *run)
 	}
 }
 
-/* The access times of an object are found as they are stored, unless the host fails: then they may be those of before. */
+/*
+ * The access times of an object are found as they are stored, unless the host fails: then they may
+ * be those of before.
+ */
 static void found_stored(struct model_run *run, struct model_object *object)
 {
 	if (!model_power_may_take_back(run)) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Random operations on an engine and on the model of it side by side: both give the same results, and the engine shows
- * what the model shows, at any moment, in any version, after aborts, crashes and failures for lack of room.
+ * Random operations on an engine and on the model of it side by side: both give the same results,
+ * and the engine shows what the model shows, at any moment, in any version, after aborts, crashes
+ * and failures for lack of room.
  */
 #ifndef MUNINN_TESTS_ENGINE_MODEL_MODEL_RUN_H
 #define MUNINN_TESTS_ENGINE_MODEL_MODEL_RUN_H
@@ -15,7 +16,10 @@ struct model_run;
 struct model_store {
 	/* Opens the engine on what the store holds. Fails only for want of power: NULL. */
 	struct engine *(*open)(struct model_run *run);
-	/* The store begins to fail for lack of room now and then, at random, or is asked to. May be NULL. */
+	/*
+	 * The store begins to fail for lack of room now and then, at random, or is asked to. May be
+	 * NULL.
+	 */
 	void (*disturb)(struct model_run *run);
 	void (*calm)(struct model_run *run);
 	void *context;
@@ -63,21 +67,26 @@ struct model_run {
 	uint64_t diffs;                              /* that were compared */
 	uint64_t locks, refusals;                    /* that were set; of commands, for locks */
 	uint64_t jumps, times, doubted; /* of the clock; that were looked up, and refused */
-	bool history_often; /* a quarter of the turns is of history, and partitions go to come back as clones */
-	bool restless; /* partitions and their clones come and go all the time; access times are not compared */
-	bool policies;   /* some change the policies of retention */
-	bool lossy;      /* history is given up: by policies, or for room */
-	bool crashed;    /* accessed times may be older than in the model */
-	bool unsure;     /* after going back, accessed times are any */
+	bool history_often; /* a quarter of the turns is of history, and partitions go to come back
+			       as clones */
+	bool restless; /* partitions and their clones come and go all the time; access times are not
+			  compared */
+	bool policies; /* some change the policies of retention */
+	bool lossy;    /* history is given up: by policies, or for room */
+	bool crashed;  /* accessed times may be older than in the model */
+	bool unsure;   /* after going back, accessed times are any */
 	uint8_t *buffer; /* as long as the longest object */
 };
 
-/* Runs `operations` operations from `seed` on an empty engine; fails the test on the first difference. */
+/*
+ * Runs `operations` operations from `seed` on an empty engine; fails the test on the first
+ * difference.
+ */
 void model_run(struct model_run *run, uint64_t seed, uint64_t operations);
 
 /*
- * The same with the seed and number of operations that MUNINN_SEED and MUNINN_OPERATIONS ask for, or these. Says how to repeat
- * the run before it begins.
+ * The same with the seed and number of operations that MUNINN_SEED and MUNINN_OPERATIONS ask for,
+ * or these. Says how to repeat the run before it begins.
  */
 void model_start(struct model_run *run, const char *name, uint64_t otherwise_seed,
 		 uint64_t operations);
@@ -124,8 +133,8 @@ int answer(struct model_run *run, int result);
 /* ---- model_diff.c ---- */
 
 /*
- * DIFF in the open transaction between two moments, at which the partition is `from` and `to`, says exactly what is different. False:
- * one of the moments can't be reached.
+ * DIFF in the open transaction between two moments, at which the partition is `from` and `to`, says
+ * exactly what is different. False: one of the moments can't be reached.
  */
 bool model_check_differences(struct model_run *run, const struct model_partition *partition,
 			     const struct engine_moment moments[2], const struct model_state *from,
@@ -156,8 +165,8 @@ void object_check_state(struct model_run *run, const struct model_partition *par
 void history_operate(struct model_run *run);
 
 /*
- * Numbers of versions of a partition that a rollback of the device made another one are as the engine says: the model learns
- * them.
+ * Numbers of versions of a partition that a rollback of the device made another one are as the
+ * engine says: the model learns them.
  */
 void history_learn_numbers(struct model_run *run);
 
@@ -168,8 +177,8 @@ void history_check(struct model_run *run);
 void history_check_some(struct model_run *run);
 
 /*
- * What the engine said to a moment of the device that is no version: it has those at which every partition kept something, as far
- * back as it reaches.
+ * What the engine said to a moment of the device that is no version: it has those at which every
+ * partition kept something, as far back as it reaches.
  */
 void history_check_answer_of_device(struct model_run *run, const struct model_moment *moment,
 				    int result);
@@ -183,13 +192,16 @@ uint64_t history_horizon_of(struct model_run *run, const struct model_partition 
 const struct engine_retention *locks_policy(const struct object_model *model,
 					    const struct model_state *state);
 
-/* Whether the retention of a partition (NULL: the device) is locked; whether that of anything is, and until when. */
+/*
+ * Whether the retention of a partition (NULL: the device) is locked; whether that of anything is,
+ * and until when.
+ */
 bool locks_hold(const struct model_run *run, const struct model_state *state);
 bool locks_hold_anything(const struct model_run *run);
 
 /*
- * The same by any lock that ever was: one that was over while the clock was ahead counts again, also that of a partition which was
- * removed meanwhile.
+ * The same by any lock that ever was: one that was over while the clock was ahead counts again,
+ * also that of a partition which was removed meanwhile.
  */
 bool locks_may_hold_anything(const struct model_run *run);
 
@@ -215,7 +227,10 @@ bool locks_refuse_going_back(const struct model_run *run, const struct model_mom
 void locks_set_policy(struct model_run *run, struct model_partition *partition,
 		      const struct engine_retention *policy, bool administrator);
 
-/* In the open reading transaction: policies are as set, and the history that a lock keeps is as long as it was. */
+/*
+ * In the open reading transaction: policies are as set, and the history that a lock keeps is as
+ * long as it was.
+ */
 void locks_check(struct model_run *run);
 
 /* ---- model_operate.c ---- */
@@ -240,15 +255,17 @@ void model_run_see(struct model_run *run);
 /* The clock is set. */
 void model_run_set_clock(struct model_run *run, uint64_t ms);
 
-/* Sets it, one time in `one_of`, to some other time; not when it has gone back too often already. */
+/*
+ * Sets it, one time in `one_of`, to some other time; not when it has gone back too often already.
+ */
 void model_run_jump(struct model_run *run, uint64_t one_of);
 
 /* Begins a writing transaction. */
 void model_run_begin(struct model_run *run, enum engine_mode mode);
 
 /*
- * Ends the open writing transaction in a commit; whether the model follows. When the power fails meanwhile it does, and what
- * became of it shows when the store is open again.
+ * Ends the open writing transaction in a commit; whether the model follows. When the power fails
+ * meanwhile it does, and what became of it shows when the store is open again.
  */
 bool model_run_commit(struct model_run *run);
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The power of the flash fails at every operation, and between any two records, while snapshots are taken and dropped,
- * partitions and the device rolled back, objects undone, policies set, partitions cloned, refreshed, detached and removed, and
- * segments merged; the page in flight ends in each of its ways. With the NVRAM kept the device is as before or as after the
- * step that was under way. When the host fails too, so that the NVRAM is as of the last flush or a mixture of that and newer
- * pages, it is as after the last flush or a later step. What it shows is always what one of the steps left.
+ * The power of the flash fails at every operation, and between any two records, while snapshots are
+ * taken and dropped, partitions and the device rolled back, objects undone, policies set,
+ * partitions cloned, refreshed, detached and removed, and segments merged; the page in flight ends
+ * in each of its ways. With the NVRAM kept the device is as before or as after the step that was
+ * under way. When the host fails too, so that the NVRAM is as of the last flush or a mixture of
+ * that and newer pages, it is as after the last flush or a later step. What it shows is always what
+ * one of the steps left.
  *
  * Some of the cuts are tried; with MUNINN_EVERY_CUT all of them.
  */
@@ -138,7 +140,10 @@ static uint32_t add_policy(struct engine_txn *txn, uint64_t partition, uint32_t 
 	return add(crc, &clone.sequence, sizeof(clone.sequence));
 }
 
-/* A sum over all objects, now and at all versions, and over what is said of versions, policies and clones. */
+/*
+ * A sum over all objects, now and at all versions, and over what is said of versions, policies and
+ * clones.
+ */
 static uint32_t look(struct engine *engine)
 {
 	static const uint64_t partitions[] = { PARTITION, CLONE };
@@ -196,7 +201,10 @@ static int change(struct engine_txn *txn, uint32_t step)
 {
 	struct engine_moment moment = { .kind = ENGINE_AT_VERSION, .value = 1 };
 	uint32_t round = step / ROUND;
-	/* To before the clone was made, or, when that is gone and another one has its place, to where it was there. */
+	/*
+	 * To before the clone was made, or, when that is gone and another one has its place, to
+	 * where it was there.
+	 */
 	struct engine_moment device = { .kind = ENGINE_AT_VERSION,
 					.value = ENGINE_DEVICE_VERSION_FIRST + (round == 3) };
 	char name[16];
@@ -246,7 +254,10 @@ static bool changes_nothing(int result)
 /* 0: committed, or there was nothing to change. */
 static int run_step(struct engine *engine, struct load *load, uint32_t step)
 {
-	/* Most commands leave the rest of a segment to the next ones, as snapshots do: the power fails between two of its pages. */
+	/*
+	 * Most commands leave the rest of a segment to the next ones, as snapshots do: the power
+	 * fails between two of its pages.
+	 */
 	enum engine_mode mode = step % 16 < 12 ? ENGINE_HISTORY : ENGINE_WRITE;
 	struct engine_txn *txn;
 	int result = engine_begin(engine, mode, &txn);
@@ -261,7 +272,10 @@ static int run_step(struct engine *engine, struct load *load, uint32_t step)
 	return changes_nothing(result) ? 0 : result;
 }
 
-/* Now and then flushes and merges, which drops of versions may wait for. Whether it flushed, or the error of that. */
+/*
+ * Now and then flushes and merges, which drops of versions may wait for. Whether it flushed, or the
+ * error of that.
+ */
 static int settle(struct engine *engine, uint32_t step)
 {
 	struct engine_merge_result total = { 0 };

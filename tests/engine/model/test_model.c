@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The whole of engine.h against a model, by random operations: on the record store in memory, and on the one on
- * flash with a device so small that it turns over its segments and tables all the time.
- * MUNINN_SEED and MUNINN_OPERATIONS choose another run; the seed is printed.
+ * The whole of engine.h against a model, by random operations: on the record store in memory, and
+ * on the one on flash with a device so small that it turns over its segments and tables all the
+ * time. MUNINN_SEED and MUNINN_OPERATIONS choose another run; the seed is printed.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Power cuts in random runs of the whole engine against a model of full history, on flash: see model_power.h.
- * MUNINN_SEED and MUNINN_OPERATIONS choose another run; the seed is printed. MUNINN_VERBOSE prints every cut.
+ * Power cuts in random runs of the whole engine against a model of full history, on flash: see
+ * model_power.h. MUNINN_SEED and MUNINN_OPERATIONS choose another run; the seed is printed.
+ * MUNINN_VERBOSE prints every cut.
  */
 #include <setjmp.h>
 #include <stdarg.h>

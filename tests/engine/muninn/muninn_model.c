@@ -94,7 +94,10 @@ const struct model_version *model_find(const struct model *model, uint32_t numbe
 	return NULL;
 }
 
-/* Whether the store knows of something between two numbers. What is found at the upper one counts; what is not, may be merged away. */
+/*
+ * Whether the store knows of something between two numbers. What is found at the upper one counts;
+ * what is not, may be merged away.
+ */
 static void check_between(struct model *model, uint32_t number, uint64_t after, uint64_t bound)
 {
 	const struct model_version *expected = model_find(model, number, bound);

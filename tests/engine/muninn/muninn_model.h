@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A model of the record store that keeps every version, for the tests of engine/muninn: keys of all kinds, random
- * transactions, rollbacks, crashes. The device is so small that segments are sealed, tables completed and places overflowed all the
- * time.
+ * A model of the record store that keeps every version, for the tests of engine/muninn: keys of all
+ * kinds, random transactions, rollbacks, crashes. The device is so small that segments are sealed,
+ * tables completed and places overflowed all the time.
  */
 #ifndef MUNINN_TESTS_ENGINE_MUNINN_MUNINN_MODEL_H
 #define MUNINN_TESTS_ENGINE_MUNINN_MUNINN_MODEL_H
@@ -67,37 +67,54 @@ uint64_t model_setting(const char *name, uint64_t otherwise);
 uint64_t model_random(struct model *model);
 uint32_t model_below(struct model *model, uint32_t limit);
 
-/* Key number 0..MODEL_KEYS - 1: onode-like pieces, consecutive pieces of one object, single keys. */
+/*
+ * Key number 0..MODEL_KEYS - 1: onode-like pieces, consecutive pieces of one object, single keys.
+ */
 struct record_key model_key(uint32_t number);
 bool model_is_absorbed(uint32_t number);
 
 struct model_version model_new_version(struct model *model, uint32_t number, uint64_t sequence);
 void model_fill(uint8_t *value, uint16_t length, uint64_t fill);
 
-/* Puts a version into the store; notes one in the model; the newest noted that a reader at a bound sees. */
+/*
+ * Puts a version into the store; notes one in the model; the newest noted that a reader at a bound
+ * sees.
+ */
 int model_put(struct model *model, uint32_t number, const struct model_version *version,
 	      enum record_room room);
 void model_add(struct model_history *history, const struct model_version *version);
 const struct model_version *model_find(const struct model *model, uint32_t number, uint64_t bound);
 
-/* The store has of this key, or of every key at the present, what the model says. A lone tombstone may be gone. */
+/*
+ * The store has of this key, or of every key at the present, what the model says. A lone tombstone
+ * may be gone.
+ */
 void model_check_key(struct model *model, uint32_t number, uint64_t bound);
 void model_check_all(struct model *model);
 
-/* The store lists all versions of the key that a reader at `bound` sees, and finds each by its number. None may be absorbed. */
+/*
+ * The store lists all versions of the key that a reader at `bound` sees, and finds each by its
+ * number. None may be absorbed.
+ */
 void model_check_versions(struct model *model, uint32_t number, uint64_t bound);
 
 /*
- * The same after merging: all versions from `horizon` on are there, but for tombstones that end nothing; older ones may be gone;
- * none is there that should not be.
+ * The same after merging: all versions from `horizon` on are there, but for tombstones that end
+ * nothing; older ones may be gone; none is there that should not be.
  */
 void model_check_versions_since(struct model *model, uint32_t number, uint64_t bound,
 				uint64_t horizon);
 
-/* One transaction of some puts; committed, aborted or cut off by a crash. Returns false when the device is full. */
+/*
+ * One transaction of some puts; committed, aborted or cut off by a crash. Returns false when the
+ * device is full.
+ */
 bool model_transaction(struct model *model, bool commit, bool crash);
 
-/* The present is the end of a slot: the next transaction begins another one. Returns its sequence number. */
+/*
+ * The present is the end of a slot: the next transaction begins another one. Returns its sequence
+ * number.
+ */
 uint64_t model_end_slot(struct model *model);
 
 /* Rolls a partition, or all of them (0), back to the end of a slot. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A transaction that empties the store: it finds nothing but what it puts; its commit leaves that alone, its abort all else; the
- * power may fail at every operation.
+ * A transaction that empties the store: it finds nothing but what it puts; its commit leaves that
+ * alone, its abort all else; the power may fail at every operation.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +53,10 @@ static struct record_store *open_store(struct nand *nand, int boot)
 	return open_store_with(nand, boot, false);
 }
 
-/* Two kinds of keys that differ in their partition; values of all lengths, up to one that fills a page. */
+/*
+ * Two kinds of keys that differ in their partition; values of all lengths, up to one that fills a
+ * page.
+ */
 static struct record_key key_of(uint16_t kind, uint32_t number)
 {
 	return (struct record_key){ .partition = kind, .identifier = 0x10000 + number };
@@ -239,7 +242,10 @@ struct progress {
 	unsigned before, after, refused;
 };
 
-/* What is put behind a format that could not be ended would be gone with the next opening, which ends it. */
+/*
+ * What is put behind a format that could not be ended would be gone with the next opening, which
+ * ends it.
+ */
 static bool is_refused(struct nand *nand, struct record_store *store)
 {
 	int result;
@@ -285,7 +291,10 @@ static void check(struct nand *nand, void *context, const struct nand_power_cut 
 	store->operations->close(store, false);
 }
 
-/* Without NVRAM, what was in the rows' buffers is gone; but nothing is there that was formatted away beside what came after. */
+/*
+ * Without NVRAM, what was in the rows' buffers is gone; but nothing is there that was formatted
+ * away beside what came after.
+ */
 static void check_without_nvram(struct nand *nand, void *context, const struct nand_power_cut *cut)
 {
 	struct progress *progress = context;
@@ -350,7 +359,10 @@ static int store_while_it_works(struct nand *nand, uint64_t from, uint64_t to)
 	return 0;
 }
 
-/* From now on so many syncs of the NVRAM succeed. The device is in memory, which otherwise has none. */
+/*
+ * From now on so many syncs of the NVRAM succeed. The device is in memory, which otherwise has
+ * none.
+ */
 static void limit_syncs(struct nand *nand, unsigned syncs)
 {
 	syncs_left = syncs;
@@ -460,8 +472,9 @@ static void write_until_it_ends(struct record_store *store)
 }
 
 /*
- * Nothing was flushed since, but what a format began with is stable, wherever it was carried; and rows that have completed several
- * tables by then do not come back with the beginning of an earlier one.
+ * Nothing was flushed since, but what a format began with is stable, wherever it was carried; and
+ * rows that have completed several tables by then do not come back with the beginning of an earlier
+ * one.
  */
 static void test_the_host_fails_while_what_a_format_carried_is_written_over(void **state)
 {

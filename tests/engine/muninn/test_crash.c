@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * kill -9 at arbitrary instructions: a child process runs transactions on an image file and is killed; the parent opens
- * the image and finds every committed transaction whole and the one in flight whole or absent.
+ * kill -9 at arbitrary instructions: a child process runs transactions on an image file and is
+ * killed; the parent opens the image and finds every committed transaction whole and the one in
+ * flight whole or absent.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -250,7 +250,10 @@ static void test_filters_have_the_false_positive_rate_that_they_are_made_for(voi
 
 			hits += filter_test(set, &filters, filter, &hash);
 		}
-		/* The number of set bits varies with the keys chosen, the more so the smaller the filter. */
+		/*
+		 * The number of set bits varies with the keys chosen, the more so the smaller the
+		 * filter.
+		 */
 		double sigma = sqrt(PROBES * expected) + PROBES * expected * k / sqrt(m);
 
 		print_message("filter %u: %.0f keys, rate %.5f, expected %.5f\n", filter, keys,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * One page, or one attribute, that is written again and again until the device has been turned over three times: whatever the
- * policy, no single command costs more than a bounded number of page reads and programs, and history goes as was promised.
+ * One page, or one attribute, that is written again and again until the device has been turned over
+ * three times: whatever the policy, no single command costs more than a bounded number of page
+ * reads and programs, and history goes as was promised.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -27,7 +28,8 @@ enum {
 	PAGES = SEGMENTS * SEGMENT_PAGES,
 	SECOND = 1000,
 	TURNS = 3 * PAGES,
-	/* Of a single command: a few segments that are looked through and moved, however full the device is. */
+	/* Of a single command: a few segments that are looked through and moved, however full the
+	   device is. */
 	READS_MAX = 28000,
 	PROGRAMS_MAX = 8 * SEGMENT_PAGES,
 	/* Of a refused one, on average. */
@@ -210,7 +212,10 @@ static uint64_t read_hot_page_at(struct device *device, uint64_t ms)
 	return read_hot_page(device, version);
 }
 
-/* Runs a command again and again until the device has been turned over. Returns how many were not refused. */
+/*
+ * Runs a command again and again until the device has been turned over. Returns how many were not
+ * refused.
+ */
 static uint64_t turn_over(struct device *device, command *work)
 {
 	uint64_t done = 0;
@@ -287,7 +292,10 @@ static void test_a_hot_page_keeps_all_of_the_time_that_was_asked_for(void **stat
 	close_device(&device);
 }
 
-/* Versions of a page, each with its onode, fill a full device: what is left over is what a device has beside its capacity. */
+/*
+ * Versions of a page, each with its onode, fill a full device: what is left over is what a device
+ * has beside its capacity.
+ */
 static void check_space(struct device *device, uint64_t versions)
 {
 	struct engine_statistics statistics;
@@ -384,7 +392,10 @@ static void test_a_page_that_a_third_of_all_writes_go_to_holds_up_nobody(void **
 	close_device(&device);
 }
 
-/* What becomes of rows with hot keys: by default, and as in devices that were formatted before there was that. */
+/*
+ * What becomes of rows with hot keys: by default, and as in devices that were formatted before
+ * there was that.
+ */
 static enum engine_hot_rows spread = ENGINE_HOT_ROWS_SPREAD, finalise = ENGINE_HOT_ROWS_FINALISE;
 
 #define SPREAD(test)   cmocka_unit_test_prestate(test, &spread)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Merging: a device that has been written many times over keeps the present and what its boundaries need, and nothing
- * else keeps its space.
+ * Merging: a device that has been written many times over keeps the present and what its boundaries
+ * need, and nothing else keeps its space.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -206,12 +206,15 @@ static const struct nand_geometry nand = {
 };
 
 /*
- * Free segments below which the tests merge: so many that live records have to be moved all the time; or few, so that tables
- * grow and much is dropped at once.
+ * Free segments below which the tests merge: so many that live records have to be moved all the
+ * time; or few, so that tables grow and much is dropped at once.
  */
 enum { LOW_WATER = 245, LOWEST_WATER = 60 };
 
-/* What becomes of rows with hot keys in the run. Where they are spread, segments have more pages than hash functions give most keys. */
+/*
+ * What becomes of rows with hot keys in the run. Where they are spread, segments have more pages
+ * than hash functions give most keys.
+ */
 static enum engine_hot_rows hot_rows;
 static const struct engine_options spreading = {
 	.rows = 2, .segment_pages = 32, .record_bytes = 128, .hot_rows = ENGINE_HOT_ROWS_SPREAD
@@ -273,8 +276,8 @@ static struct done write_many_times_over(enum record_merge_choice choice, uint64
 }
 
 /*
- * MUNINN_SOAK=N goes on with further seeds, choosing segments by turns, until there were N puts and compared look-ups:
- * `make soak`.
+ * MUNINN_SOAK=N goes on with further seeds, choosing segments by turns, until there were N puts and
+ * compared look-ups: `make soak`.
  */
 static void test_as_many_operations_as_wanted(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The host fails again and again, also while the store recovers from it: what the first failure took back does not come back
- * with a later one.
+ * The host fails again and again, also while the store recovers from it: what the first failure
+ * took back does not come back with a later one.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,7 +82,10 @@ static void run_transactions(struct record_store *store, uint64_t first, uint64_
 	}
 }
 
-/* The power is to fail after so many operations; each page of the NVRAM will be as flushed or as it is then. */
+/*
+ * The power is to fail after so many operations; each page of the NVRAM will be as flushed or as it
+ * is then.
+ */
 static void arm(struct host *host, uint64_t operations, uint64_t seed)
 {
 	const struct nand_power_cut cut = { .after = operations,
@@ -149,7 +152,10 @@ static void discard_line(enum log_level level, const char *line)
 	(void)line;
 }
 
-/* Two failures of the host, and a third one after so many operations of recovery. Whether it came to that. */
+/*
+ * Two failures of the host, and a third one after so many operations of recovery. Whether it came
+ * to that.
+ */
 static bool fail_three_times(uint64_t operations, uint64_t seed)
 {
 	struct record_store *store;
@@ -223,8 +229,9 @@ static void check_small(struct record_store *store, uint64_t word)
 }
 
 /*
- * Puts of an aborted command lie where later ones are put. When the later ones' place reaches the host's storage and they do
- * not, the aborted ones, with lower numbers than the last flush, are not taken for them.
+ * Puts of an aborted command lie where later ones are put. When the later ones' place reaches the
+ * host's storage and they do not, the aborted ones, with lower numbers than the last flush, are not
+ * taken for them.
  */
 static void test_what_was_aborted_before_a_flush_does_not_come_back_with_pages_of_nvram_mixed(
 	void **state)
@@ -243,7 +250,9 @@ static void test_what_was_aborted_before_a_flush_does_not_come_back_with_pages_o
 		store->operations->begin(store, 0);
 		put_small(store, 2);
 		store->operations->abort(store);
-		/* Numbers may be left out, so those of the aborted command are lower than this one. */
+		/*
+		 * Numbers may be left out, so those of the aborted command are lower than this one.
+		 */
 		store->operations->begin(store, RECORD_SLOT);
 		store->operations->commit(store);
 		assert_int_equal(store->operations->flush(store), 0);
@@ -261,8 +270,9 @@ static void test_what_was_aborted_before_a_flush_does_not_come_back_with_pages_o
 }
 
 /*
- * A failure takes puts back of which the slot's header had not reached the host's storage, but the slot itself had. A second one,
- * behind a flush with higher numbers, leaves the header of later puts and the slot as it was.
+ * A failure takes puts back of which the slot's header had not reached the host's storage, but the
+ * slot itself had. A second one, behind a flush with higher numbers, leaves the header of later
+ * puts and the slot as it was.
  */
 static void test_what_one_failure_took_back_does_not_come_back_in_the_place_of_later_puts(
 	void **state)

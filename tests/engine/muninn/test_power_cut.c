@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The power of the flash fails at every operation of a load that seals segments, completes a table, flushes and merges,
- * and between the stores to NVRAM of every command; the page in flight is absent, torn or garbage.
+ * The power of the flash fails at every operation of a load that seals segments, completes a table,
+ * flushes and merges, and between the stores to NVRAM of every command; the page in flight is
+ * absent, torn or garbage.
  *
- * With the NVRAM kept, which is what the store is made for, every committed transaction is there and the one in flight is
- * whole or absent. With the NVRAM lost, the store refuses to open. With the host failed too, so that the NVRAM is back at its
- * last syncs or a mixture of old and new pages, the state is that of some transaction between the last flush and the last
- * commit, whole. No value is ever wrong.
+ * With the NVRAM kept, which is what the store is made for, every committed transaction is there
+ * and the one in flight is whole or absent. With the NVRAM lost, the store refuses to open. With
+ * the host failed too, so that the NVRAM is back at its last syncs or a mixture of old and new
+ * pages, the state is that of some transaction between the last flush and the last commit, whole.
+ * No value is ever wrong.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,8 +45,8 @@ static struct engine_options options = { .rows = 1, .segment_pages = 8, .record_
 static const uint8_t first_boot[16] = { 1 }, second_boot[16] = { 2 };
 
 struct load {
-	struct nand *
-		stage; /* the device that every run begins with, closed after `first` - 1 transactions */
+	struct nand *stage; /* the device that every run begins with, closed after `first` - 1
+			       transactions */
 	uint64_t nvram_bytes;
 	uint64_t first;
 	uint64_t tables;
@@ -58,9 +60,9 @@ struct load {
 		uint64_t programs, erases, syncs, points;
 	} in_flight; /* what the power failed in, over all runs */
 	struct {
-		uint64_t present; /* opened: all that was committed */
-		uint64_t
-			older; /* opened: all that some earlier transaction left, not older than the last flush */
+		uint64_t present;  /* opened: all that was committed */
+		uint64_t older;    /* opened: all that some earlier transaction left, not older than
+				      the last flush */
 		uint64_t refused;  /* did not open */
 		uint64_t detected; /* opened; what is missing is answered by an error */
 		uint64_t lost;     /* opened; silently without something that was flushed */
@@ -451,7 +453,10 @@ static void test_nvram_kept_with_the_page_in_flight_torn_or_garbage(void **state
 	free(rehearse(NAND_CUT_NVRAM_KEPT, 1, NAND_REHEARSAL_ENDS - 1, false, 1));
 }
 
-/* Keys run out of places in segments of so few pages all the time, so the row has two buffers most of the time. */
+/*
+ * Keys run out of places in segments of so few pages all the time, so the row has two buffers most
+ * of the time.
+ */
 static void test_nvram_kept_with_rows_of_hot_keys_kept(void **state)
 {
 	(void)state;
@@ -473,7 +478,10 @@ static void test_nvram_lost_is_refused_with_a_clear_message(void **state)
 	free(load);
 }
 
-/* The state is that of a flush or of a later transaction, whole: nothing flushed is missing, nothing else is there in part. */
+/*
+ * The state is that of a flush or of a later transaction, whole: nothing flushed is missing,
+ * nothing else is there in part.
+ */
 static void expect_whole_transactions(const struct load *load)
 {
 	assert_true(load->outcomes.older > 0);
@@ -518,8 +526,8 @@ static void test_the_host_fails_with_rows_of_hot_keys_kept(void **state)
 }
 
 /*
- * With consent the store opens all the same. What was in the buffers is gone, so commands are there in part, or not at all; no
- * value is wrong, and nothing is damaged.
+ * With consent the store opens all the same. What was in the buffers is gone, so commands are there
+ * in part, or not at all; no value is wrong, and nothing is damaged.
  */
 static void test_nvram_lost_is_recovered_from_flash_with_consent(void **state)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * NVRAM lost: refused by default; with consent everything that was sealed is found, and nothing that was merged away,
- * aborted or of an earlier format. A device is taken through many losses, with writing, aborting and merging between them.
+ * NVRAM lost: refused by default; with consent everything that was sealed is found, and nothing
+ * that was merged away, aborted or of an earlier format. A device is taken through many losses,
+ * with writing, aborting and merging between them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -379,7 +380,10 @@ static void commit_some(struct device *device, uint32_t count)
 	}
 }
 
-/* Without merges and aborts an older root leads to the same, since what was sealed later says so itself. */
+/*
+ * Without merges and aborts an older root leads to the same, since what was sealed later says so
+ * itself.
+ */
 static void test_without_the_newest_root_the_one_before_it_is_found(void **state)
 {
 	struct device *device = new_device(ENGINE_HOT_ROWS_FINALISE, 14);

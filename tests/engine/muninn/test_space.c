@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Which free segment is taken, and that erasures spread over all segments, those of data that never change too. */
+/*
+ * Which free segment is taken, and that erasures spread over all segments, those of data that never
+ * change too.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The Muninn record store against a model that keeps every version: random transactions, aborts and crashes.
- * MUNINN_SEED and MUNINN_OPERATIONS choose another run; the seed is printed.
+ * The Muninn record store against a model that keeps every version: random transactions, aborts and
+ * crashes. MUNINN_SEED and MUNINN_OPERATIONS choose another run; the seed is printed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,9 @@
 
 #include "tests/engine/muninn/muninn_model.h"
 
-/* Sequence numbers leave gaps, so a moment is that of some version; half of the time a recent one. */
+/*
+ * Sequence numbers leave gaps, so a moment is that of some version; half of the time a recent one.
+ */
 static uint64_t some_bound(struct model *model)
 {
 	const struct model_history *history = &model->keys[model_below(model, MODEL_KEYS)];
@@ -217,7 +219,10 @@ static void test_store_equals_a_model_with_hot_keys_spread(void **state)
 		run_model(seed + n, 20000, &spreading_options);
 }
 
-/* One key takes a quarter of the puts, the others are new ones. Returns the part of the sealed segments that is used. */
+/*
+ * One key takes a quarter of the puts, the others are new ones. Returns the part of the sealed
+ * segments that is used.
+ */
 static double utilization_with_a_hot_key(enum engine_hot_rows policy)
 {
 	const struct nand_geometry nand = nand_geometry_default(UINT64_C(512) << 20);
@@ -428,7 +433,10 @@ static void test_a_record_of_a_whole_page_costs_one_program(void **state)
 	(void)state;
 	assert_non_null(model);
 	model_open(model, &nand, &options);
-	/* Twenty whole megabytes, each of consecutive pieces of one object: each fills a segment to the last page. */
+	/*
+	 * Twenty whole megabytes, each of consecutive pieces of one object: each fills a segment to
+	 * the last page.
+	 */
 	for (uint32_t piece = 0; piece < 20 * 256; piece++) {
 		struct record_key key = { .partition = 1, .identifier = 0x10000, .piece = piece };
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Internal versions: which tables a bound points at, and what filters tell of how much of a segment is put again. */
+/*
+ * Internal versions: which tables a bound points at, and what filters tell of how much of a segment
+ * is put again.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,7 +85,9 @@ static void test_a_bound_points_at_the_tables_that_are_old_enough(void **state)
 			assert_true(model_transaction(model, true, false));
 		assert_in_range(statistics_of(model).internal_versions, 24 / sizes[i],
 				24 / sizes[i] + 2);
-		/* In the eldest quarter of history most tables are too new; at the present none is. */
+		/*
+		 * In the eldest quarter of history most tables are too new; at the present none is.
+		 */
 		assert_true(check_bound(model, model->sequence / 4) >= 24 / 2 - 2 * sizes[i]);
 		assert_int_equal(check_bound(model, 0), 24);
 		assert_int_equal(check_bound(model, RECORD_NEWEST), 0);
@@ -109,7 +114,10 @@ static void put_key(struct record_store *store, uint32_t number)
 	store->operations->commit(store);
 }
 
-/* All keys once, then every one of the first half again: in other words what the first tables hold is half dead. */
+/*
+ * All keys once, then every one of the first half again: in other words what the first tables hold
+ * is half dead.
+ */
 static void test_filters_tell_segments_that_are_put_again_from_others(void **state)
 {
 	const struct nand_geometry nand = {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Collections of the engine: memberships that objects know, bare members, what ends them, versions. */
+/*
+ * Collections of the engine: memberships that objects know, bare members, what ends them, versions.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -495,7 +497,10 @@ static void test_no_failed_put_leaves_half_a_membership(void **state)
 	abort_all(f);
 }
 
-/* The first collection of the first partition with OID as its only member, byte by byte as docs/objects.md has it. */
+/*
+ * The first collection of the first partition with OID as its only member, byte by byte as
+ * docs/objects.md has it.
+ */
 static void test_the_stored_bytes_are_as_documented(void **state)
 {
 	struct fixture *f = *state;

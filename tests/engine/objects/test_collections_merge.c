@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Members of collections, present and of old versions, survive that space is reclaimed around them. */
+/*
+ * Members of collections, present and of old versions, survive that space is reclaimed around them.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -89,8 +91,8 @@ static int teardown(void **state)
 }
 
 /*
- * Writes the device over several times. The members' onodes, too: they share segments with the nodes of the collection, which
- * have to be moved out of them.
+ * Writes the device over several times. The members' onodes, too: they share segments with the
+ * nodes of the collection, which have to be moved out of them.
  */
 static void churn(struct device *device)
 {

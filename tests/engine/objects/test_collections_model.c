@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Collections against a model: random transactions of everything that changes who is a member of what, some of
- * them aborted, cut short by a crash or out of room, and every member, membership and old version compared. A
- * run follows from its seed; COLLECTIONS_SEED chooses another one.
+ * Collections against a model: random transactions of everything that changes who is a member of
+ * what, some of them aborted, cut short by a crash or out of room, and every member, membership and
+ * old version compared. A run follows from its seed; COLLECTIONS_SEED chooses another one.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -277,7 +277,10 @@ static void open_on_flash(struct run *run)
 		fail_msg("%s", error.text);
 }
 
-/* Other objects, whose data and attributes fill segments together with what collections are made of. */
+/*
+ * Other objects, whose data and attributes fill segments together with what collections are made
+ * of.
+ */
 enum { FILLERS = 60, FILLER_PAGES = 8 };
 
 static void make_fillers(struct run *run)

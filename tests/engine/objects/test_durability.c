@@ -163,7 +163,10 @@ static void *work(void *argument)
 	return NULL;
 }
 
-/* How many waits are shared depends on the machine; that every thread's last commit is there does not. */
+/*
+ * How many waits are shared depends on the machine; that every thread's last commit is there does
+ * not.
+ */
 static void test_threads_commit_stably_side_by_side(void **state)
 {
 	struct device *device = *state;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Lasting attributes: no rollback takes them back, and a format leaves the root's. Formats as transactions. */
+/*
+ * Lasting attributes: no rollback takes them back, and a format leaves the root's. Formats as
+ * transactions.
+ */
 #include "tests/engine/history_fixture.h"
 
 enum { PLAIN = 0x30010000, LASTING = 0x30000005, OTHER = 0x5fffffff };

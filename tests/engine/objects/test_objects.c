@@ -149,7 +149,10 @@ static void test_ids_go_on_in_a_gap_when_the_last_one_is_taken(void **state)
 	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, 0, DENSE, &first), 0);
 	assert_int_equal(first, ENGINE_FIRST_ID);
 	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, UINT64_MAX, 1, &id), 0);
-	/* One after the other, of both types, also across the places that are looked at; several stay together. */
+	/*
+	 * One after the other, of both types, also across the places that are looked at; several
+	 * stay together.
+	 */
 	for (uint64_t next = first + DENSE; next < first + FURTHER; next += 5) {
 		assert_int_equal(engine_create(f->txn, PID, ENGINE_COLLECTION, 0, 1, &id), 0);
 		assert_int_equal(id, next);

@@ -108,7 +108,9 @@ static struct engine_stat stat_of(struct fixture *f)
 	return stat;
 }
 
-/* Every second page up to 2 * `pages`, so that each is an extent of its own; page 2 n has value n. */
+/*
+ * Every second page up to 2 * `pages`, so that each is an extent of its own; page 2 n has value n.
+ */
 static void write_scattered(struct fixture *f, uint32_t pages)
 {
 	for (uint32_t page = 0; page < pages; page++)
@@ -223,7 +225,10 @@ static void test_what_a_long_transaction_wrote_and_cut_does_not_come_back(void *
 
 	for (uint32_t piece = 0; piece < 3 * EXTENTS_MAX; piece++)
 		write_page(f, piece, 0xee);
-	/* So many others that the object's onode is put and forgotten in the middle of the transaction. */
+	/*
+	 * So many others that the object's onode is put and forgotten in the middle of the
+	 * transaction.
+	 */
 	assert_int_equal(
 		engine_create(f->txn, object.partition, ENGINE_USER_OBJECT, 0, 10000, NULL), 0);
 	assert_int_equal(engine_truncate(f->txn, object, 0), 0);

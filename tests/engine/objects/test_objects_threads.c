@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Several readers and a writer at once: readers see whole transactions only, whatever the caches do meanwhile. */
+/*
+ * Several readers and a writer at once: readers see whole transactions only, whatever the caches do
+ * meanwhile.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +31,10 @@ static struct engine_address object(uint64_t number)
 	return (struct engine_address){ .partition = pid, .object = ENGINE_FIRST_ID + number };
 }
 
-/* Every transaction gives all bytes of two neighbouring objects, and an attribute of theirs, one value. */
+/*
+ * Every transaction gives all bytes of two neighbouring objects, and an attribute of theirs, one
+ * value.
+ */
 static void write_pair(struct engine *engine, uint64_t number, uint8_t value)
 {
 	struct engine_txn *txn;

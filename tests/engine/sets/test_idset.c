@@ -414,7 +414,9 @@ static void test_counting_anywhere_reads_each_leaf_once_whatever_changes_between
 		commit(f);
 		count_from(f, f->ids[below(f, f->count)]);
 	}
-	/* Three leaves a round are read to change two and look at one, and some again that split. */
+	/*
+	 * Three leaves a round are read to change two and look at one, and some again that split.
+	 */
 	assert_true(memory_store_counters(f->memory).gets - before < (3 * 200 + 2 * leaves) * 10);
 }
 

@@ -46,8 +46,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t capacity, unsi
 }
 
 /*
- * Inputs are short-lived: short histories of allocations will do, and save half of the time. What the engine takes at once is
- * marked by writing, not by new memory, which costs a fault a page.
+ * Inputs are short-lived: short histories of allocations will do, and save half of the time. What
+ * the engine takes at once is marked by writing, not by new memory, which costs a fault a page.
  */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* What goes on behind commands that were answered before their end, step by step: what each does, and what may come in between. */
+/*
+ * What goes on behind commands that were answered before their end, step by step: what each does,
+ * and what may come in between.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* REMOVE MEMBER OBJECTS, GET and SET MEMBER ATTRIBUTES: on linear and tracking collections, whole and in part. */
+/*
+ * REMOVE MEMBER OBJECTS, GET and SET MEMBER ATTRIBUTES: on linear and tracking collections, whole
+ * and in part.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +19,9 @@
 
 #define ALL ((1U << MEMBERS) - 1)
 
-/* A tracking collection of so many members that they take several transactions: W .. W + MANY - 1. */
+/*
+ * A tracking collection of so many members that they take several transactions: W .. W + MANY - 1.
+ */
 enum { MANY = 150, BATCH = 64 };
 #define W (O + 0x2000)
 #define U (O + 0x3000)
@@ -279,7 +284,10 @@ static void test_a_collection_in_work_is_neither_removed_nor_copied(void **state
 
 /* ---- GET MEMBER ATTRIBUTES ---- */
 
-/* Reads the answer about members: the first one's ID, how many there are; checks number TEST_NUMBER of each. */
+/*
+ * Reads the answer about members: the first one's ID, how many there are; checks number TEST_NUMBER
+ * of each.
+ */
 static size_t check_answer(struct unit *unit, const struct call *call, uint64_t first)
 {
 	const uint8_t *list = unit->data_in + call->cdb.retrieved.offset, *at = list + 8;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Commands on tracking collections whose partition is taken away, or taken back, between two of their batches: they end
- * there, and touch nothing of what is found later under the same IDs.
+ * Commands on tracking collections whose partition is taken away, or taken back, between two of
+ * their batches: they end there, and touch nothing of what is found later under the same IDs.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Commands on tracking collections side by side with others: their progress is seen, and nothing gets lost. */
+/*
+ * Commands on tracking collections side by side with others: their progress is seen, and nothing
+ * gets lost.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

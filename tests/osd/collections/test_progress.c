@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* EXECUTE: long functions tell how far they are, never less than before, and 1000 at the end and only there. */
+/*
+ * EXECUTE: long functions tell how far they are, never less than before, and 1000 at the end and
+ * only there.
+ */
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +18,10 @@
 
 enum { OBJECTS = 60, LONG_OBJECT_BYTES = 2 << 20, CALLS_MAX = 4000 };
 
-/* Runs a stream to its end in commands with the least room. Returns how many values of progress it saw. */
+/*
+ * Runs a stream to its end in commands with the least room. Returns how many values of progress it
+ * saw.
+ */
 static unsigned follow(struct unit *unit, struct function_call *call)
 {
 	uint64_t last = 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* QUERY: criteria, their combination, the answer, collections of matches, and each way to be refused. */
+/*
+ * QUERY: criteria, their combination, the answer, collections of matches, and each way to be
+ * refused.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

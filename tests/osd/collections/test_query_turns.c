@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * QUERY of a collection so large that others get their turn in between: what it answers is that of one moment all the same.
+ * QUERY of a collection so large that others get their turn in between: what it answers is that of
+ * one moment all the same.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -114,8 +115,8 @@ struct writer {
 };
 
 /*
- * Gives the members their attribute, one of the first half, one of the second, and so on: at any moment as many of both have it, or
- * one more of the first.
+ * Gives the members their attribute, one of the first half, one of the second, and so on: at any
+ * moment as many of both have it, or one more of the first.
  */
 static void *set_one_by_one(void *context)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* CREATE SNAPSHOT, CREATE CLONE, REFRESH SNAPSHOT OR CLONE, DETACH CLONE, RESTORE PARTITION FROM SNAPSHOT. */
+/*
+ * CREATE SNAPSHOT, CREATE CLONE, REFRESH SNAPSHOT OR CLONE, DETACH CLONE, RESTORE PARTITION FROM
+ * SNAPSHOT.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

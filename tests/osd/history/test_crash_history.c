@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The power fails at every operation of the flash under commands that change much at once: ROLLBACK of a partition and of the
- * device, RESTORE, REFRESH, snapshots, clones, REMOVE PARTITION and FORMAT OSD, on a unit with keys. After it the unit is as
- * before or as after the command under way: partitions, data, attributes, policy, and which keys open what.
+ * The power fails at every operation of the flash under commands that change much at once: ROLLBACK
+ * of a partition and of the device, RESTORE, REFRESH, snapshots, clones, REMOVE PARTITION and
+ * FORMAT OSD, on a unit with keys. After it the unit is as before or as after the command under
+ * way: partitions, data, attributes, policy, and which keys open what.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +37,10 @@ static const struct nand_geometry geometry = {
 	.dies_per_channel = 1,
 };
 static const uint8_t uuid[16] = { 0x10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
-/* Each start is so much later that nobody is refused for what was signed before; the second one follows a crash. */
+/*
+ * Each start is so much later that nobody is refused for what was signed before; the second one
+ * follows a crash.
+ */
 #define LATER      (UNIT_CLOCK + 1)
 #define MUCH_LATER (UNIT_CLOCK + 5000)
 

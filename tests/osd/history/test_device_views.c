@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The root at a moment of the past: which partitions there were, and what is in those that are gone. */
+/*
+ * The root at a moment of the past: which partitions there were, and what is in those that are
+ * gone.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

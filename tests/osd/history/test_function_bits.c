@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Which functions the sense data says were not begun, which came to their end, and so which one failed: the one in neither field. */
+/*
+ * Which functions the sense data says were not begun, which came to their end, and so which one
+ * failed: the one in neither field.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -107,7 +110,10 @@ static void test_a_length_beyond_a_quota_is_a_failure_of_the_sets(void **state)
 	}
 }
 
-/* The work of the command was undone with it: it can be sent again as it was, without that set or get. */
+/*
+ * The work of the command was undone with it: it can be sent again as it was, without that set or
+ * get.
+ */
 static void test_what_was_undone_counts_as_not_begun(void **state)
 {
 	struct unit *unit = *state;
@@ -141,7 +147,9 @@ static void test_batches_that_were_done_leave_nothing_that_was_not_begun(void **
 	expect_functions(unit, OSD_FUNCTION_SET_ATTRIBUTES, OSD_FUNCTION_VALIDATION);
 }
 
-/* A member whose attributes are too long for the answer: with it all others are left as they were. */
+/*
+ * A member whose attributes are too long for the answer: with it all others are left as they were.
+ */
 static void test_gets_of_members_that_fail_leave_nothing_begun(void **state)
 {
 	struct unit *unit = *state;

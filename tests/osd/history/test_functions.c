@@ -100,7 +100,9 @@ static void test_unknown_features_and_functions_and_damaged_parameters_are_refus
 	expect_field(unit, 42);
 }
 
-/* Runs it with so much room. The result has whole items, and says how many bytes all of them have. */
+/*
+ * Runs it with so much room. The result has whole items, and says how many bytes all of them have.
+ */
 static size_t run_with_room(struct unit *unit, enum osd_function function, size_t room,
 			    size_t *stated)
 {
@@ -381,7 +383,10 @@ static void test_functions_point_at_an_object_that_they_can_t_be_about(void **st
 	expect_field(unit, 24);
 }
 
-/* What is about a partition or the whole device is not carried out on it when an object of it was named. */
+/*
+ * What is about a partition or the whole device is not carried out on it when an object of it was
+ * named.
+ */
 static void test_functions_of_a_whole_refuse_a_part(void **state)
 {
 	static const enum osd_function whole[] = { OSD_FUNCTION_SNAPSHOT, OSD_FUNCTION_DROP,

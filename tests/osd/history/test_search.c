@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* SEARCH: what it finds, in how many commands, and in holes. test_expression.c has the expressions themselves. */
+/*
+ * SEARCH: what it finds, in how many commands, and in holes. test_expression.c has the expressions
+ * themselves.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +24,9 @@ struct match {
 	uint64_t object, offset, length;
 };
 
-/* No search here is worth more commands; without a limit one that gets nowhere would take its time. */
+/*
+ * No search here is worth more commands; without a limit one that gets nowhere would take its time.
+ */
 #define COMMANDS_MAX 64
 
 /* Runs a search to its end; returns the matches. */
@@ -216,7 +221,9 @@ static void test_a_match_is_found_wherever_windows_end(void **state)
 
 #define TEBIBYTE (UINT64_C(1) << 40)
 
-/* An object of a TiB with data in it at both ends and in the middle, each part shorter than a page. */
+/*
+ * An object of a TiB with data in it at both ends and in the middle, each part shorter than a page.
+ */
 static void make_sparse(struct unit *unit, uint64_t object)
 {
 	unit_write(unit, object, 0, "abc\nfirst", 9);
@@ -300,7 +307,10 @@ static void test_bytes_of_holes_count_as_looked_at(void **state)
 	assert_int_equal(count_looked_at(unit, &call, COMMANDS_MAX), TEBIBYTE);
 }
 
-/* A result for each match, as everywhere; so the stream is as long as the hole, and ends when nobody calls again. */
+/*
+ * A result for each match, as everywhere; so the stream is as long as the hole, and ends when
+ * nobody calls again.
+ */
 static void test_what_matches_zeros_matches_all_along_a_hole(void **state)
 {
 	struct unit *unit = *state;

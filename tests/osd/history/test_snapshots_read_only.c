@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Snapshots of partitions are refused for every command, attribute and function that would change them. */
+/*
+ * Snapshots of partitions are refused for every command, attribute and function that would change
+ * them.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -114,7 +114,10 @@ static void test_a_version_of_the_device_is_one_of_every_partition(void **state)
 	expect_text_at(unit, at_version(version), O, "one");
 }
 
-/* Kept versions have all numbers: refused. Dropped ones give theirs to new ones, which are listed as the newest. */
+/*
+ * Kept versions have all numbers: refused. Dropped ones give theirs to new ones, which are listed
+ * as the newest.
+ */
 static void test_numbers_of_versions_run_out_until_some_are_dropped(void **state)
 {
 	struct unit *unit = *state;
@@ -456,7 +459,10 @@ static void test_a_view_by_sequence_shows_an_object_between_moments(void **state
 	}
 }
 
-/* From a version, a point in time, or any modification on, also one that is no moment of the partition. */
+/*
+ * From a version, a point in time, or any modification on, also one that is no moment of the
+ * partition.
+ */
 static void test_a_log_is_told_from_a_moment_backwards(void **state)
 {
 	struct unit *unit = *state;
@@ -558,7 +564,10 @@ static uint64_t newest_logged(struct unit *unit, uint64_t object, size_t n)
 	return entry_number(&entry, OSD_ITEM_SEQUENCE);
 }
 
-/* Numbers that nothing has yet are those of the future; what an answer tells, the end of the present moment, can be asked for. */
+/*
+ * Numbers that nothing has yet are those of the future; what an answer tells, the end of the
+ * present moment, can be asked for.
+ */
 static void test_a_number_that_nothing_has_yet_is_no_moment(void **state)
 {
 	static const enum osd_function functions[] = { OSD_FUNCTION_ROLLBACK, OSD_FUNCTION_VIEW };
@@ -653,7 +662,10 @@ static void test_a_packed_object_id_names_a_version_or_counts_modifications_back
 	}
 	expect_absent(unit, PACKED, ID(1, 4));
 	expect_absent(unit, PACKED, ID(1, -10));
-	/* Functions take moments as parameters. Those that change something say what they say to any version. */
+	/*
+	 * Functions take moments as parameters. Those that change something say what they say to
+	 * any version.
+	 */
 	function_of(&function, OSD_FUNCTION_UNDO, PACKED, ID(1, 1));
 	function_run(unit, &function);
 	expect_sense(unit, SENSE_DATA_PROTECT, SENSE_WRITE_PROTECTED);

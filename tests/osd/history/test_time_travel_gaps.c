@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* EXECUTE on a partition that was removed and brought back: moments from between are none of its. */
+/*
+ * EXECUTE on a partition that was removed and brought back: moments from between are none of its.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * UNDO and ROLLBACK of a large object on a device whose room history has taken: what came since is hidden, so that it takes none,
- * gives up no history and leaves the others what they had.
+ * UNDO and ROLLBACK of a large object on a device whose room history has taken: what came since is
+ * hidden, so that it takes none, gives up no history and leaves the others what they had.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,10 @@
 
 enum { PART = 65536, ROUNDS = 20 };
 
-/* Of the device's 64 MiB, of which it can hold 57. The larger one not three times: then, now, and once more. */
+/*
+ * Of the device's 64 MiB, of which it can hold 57. The larger one not three times: then, now, and
+ * once more.
+ */
 #define LARGE  (UINT64_C(12) << 20)
 #define LARGER (UINT64_C(20) << 20)
 
@@ -53,7 +56,10 @@ static uint64_t free_segments(struct unit *unit)
 	return statistics.segments_free;
 }
 
-/* Writes over all of it until the past has taken all the room that there is. Returns when the last but one was there. */
+/*
+ * Writes over all of it until the past has taken all the room that there is. Returns when the last
+ * but one was there.
+ */
 static uint64_t fill_with_history(struct unit *unit, uint64_t length)
 {
 	uint64_t before = 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The file that holds a unit's device key: made once, read by its owner only, refused when it is anything else. */
+/*
+ * The file that holds a unit's device key: made once, read by its owner only, refused when it is
+ * anything else.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

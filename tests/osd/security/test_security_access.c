@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* ALLOWED ATTRIBUTES ACCESS: capabilities for some attributes only, and the page that lists them. */
+/*
+ * ALLOWED ATTRIBUTES ACCESS: capabilities for some attributes only, and the page that lists them.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +17,10 @@
 #define FIELD_ACCESS 136
 #define APPLICATION  0x10003u
 
-/* What test capabilities name: list 3 has all of an application page, the name of any page, and one more attribute. */
+/*
+ * What test capabilities name: list 3 has all of an application page, the name of any page, and one
+ * more attribute.
+ */
 #define LIST 3
 static const uint8_t items[] = {
 	0x00, 0x01, 0x00, 0x03, 0xFF, 0xFF, 0xFF, 0xFF, /* 10003, all */

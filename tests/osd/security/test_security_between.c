@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What a session changes of keys and policy while another one's command is under way: no transaction of that executes anything that
- * is not allowed as things are then. The command is stopped before one of its transactions, and something else is done there.
+ * What a session changes of keys and policy while another one's command is under way: no
+ * transaction of that executes anything that is not allowed as things are then. The command is
+ * stopped before one of its transactions, and something else is done there.
  */
 #include <setjmp.h>
 #include <stdarg.h>

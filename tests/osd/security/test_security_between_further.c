@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What a session changes of keys and tags of a further object while another one's command works on it: its extension capability
- * counts as long as the command runs.
+ * What a session changes of keys and tags of a further object while another one's command works on
+ * it: its extension capability counts as long as the command runs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -119,8 +119,8 @@ static void change_bound(struct unit *unit)
 }
 
 /*
- * Others wait while a command has its turn, so what it has sent has been summed up before: changed then, it is not noticed.
- * Here by a tool that initiators do not have.
+ * Others wait while a command has its turn, so what it has sent has been summed up before: changed
+ * then, it is not noticed. Here by a tool that initiators do not have.
  */
 static void test_nothing_long_is_summed_up_in_a_command_s_turn(void **state)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What genuine capabilities allow: this command on this object, for so long, with these bits; and no way around it.
+ * What genuine capabilities allow: this command on this object, for so long, with these bits; and
+ * no way around it.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Extension capabilities: a command works on further objects only with a capability for each that allows it.
+ * Extension capabilities: a command works on further objects only with a capability for each that
+ * allows it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -266,7 +267,10 @@ static void test_nothing_leaves_a_secured_partition_for_an_open_one_unsigned(voi
 	struct call plain;
 
 	secured_set_method(unit, OTHER, OSD_CMDRSP);
-	/* Without capability; with one that nobody has signed; with one whose request nobody has signed. */
+	/*
+	 * Without capability; with one that nobody has signed; with one whose request nobody has
+	 * signed.
+	 */
 	plain = copy_of_other(unit, OSD_NOSEC).call;
 	call_run(unit, &plain);
 	expect_field(unit, 129);

@@ -42,8 +42,8 @@ static void test_every_bit_is_protected(void **state)
 }
 
 /*
- * Whoever has a right to the destination alone can sign request and segment, but not the extension capability that somebody
- * else has sent.
+ * Whoever has a right to the destination alone can sign request and segment, but not the extension
+ * capability that somebody else has sent.
  */
 static void test_no_bit_can_be_changed_by_those_without_its_key(void **state)
 {
@@ -61,7 +61,10 @@ static void test_no_bit_can_be_changed_by_those_without_its_key(void **state)
 		signed_again(unit, &call, &encoded);
 		call.extension_count = 1;
 		signed_execute(unit, &call, &encoded);
-		/* Format, algorithm and method are looked at before the value; so is whose key it is. */
+		/*
+		 * Format, algorithm and method are looked at before the value; so is whose key it
+		 * is.
+		 */
 		if (bit / 8 > 2 && (bit / 8 < 72 || bit / 8 >= 80))
 			expect_extension_field(unit, &call, unit_layout()->check_value);
 		else
@@ -87,7 +90,10 @@ static void test_one_made_with_another_key_is_refused(void **state)
 	}
 }
 
-/* Puts the extension capability of one request into another one, which is signed anew as far as its sender can. */
+/*
+ * Puts the extension capability of one request into another one, which is signed anew as far as its
+ * sender can.
+ */
 static void move(struct unit *unit, struct signed_call *from, struct signed_call *to)
 {
 	struct encoded_call seen, encoded;

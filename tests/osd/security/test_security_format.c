@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * FORMAT OSD is checked in a transaction before the one that does it, and what others change in between of the root's keys and
- * policy counts in that.
+ * FORMAT OSD is checked in a transaction before the one that does it, and what others change in
+ * between of the root's keys and policy counts in that.
  */
 #include <setjmp.h>
 #include <stdarg.h>

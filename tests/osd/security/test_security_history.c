@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Going back in time never weakens what protects a partition, and never brings back a key that was replaced. */
+/*
+ * Going back in time never weakens what protects a partition, and never brings back a key that was
+ * replaced.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

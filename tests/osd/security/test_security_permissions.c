@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Which permissions each command and each function of EXECUTE needs, by a table of this test's own: without any one of them
- * it is refused and does nothing, with exactly those it does its work.
+ * Which permissions each command and each function of EXECUTE needs, by a table of this test's own:
+ * without any one of them it is refused and does nothing, with exactly those it does its work.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -85,7 +85,8 @@ static uint64_t last_change(const struct unit *unit)
 }
 
 /*
- * The call with all bits of `needed` but one, for each of them: refused, signed, nothing done. Then with exactly those.
+ * The call with all bits of `needed` but one, for each of them: refused, signed, nothing done. Then
+ * with exactly those.
  */
 static void expect_needed(struct unit *unit, const struct signed_call *prepared, uint16_t needed)
 {

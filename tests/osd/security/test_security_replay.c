@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * No signed request is accepted twice, whatever happens to the unit in between: also not on one that takes no writes any more,
- * which can be started and read all the same.
+ * No signed request is accepted twice, whatever happens to the unit in between: also not on one
+ * that takes no writes any more, which can be started and read all the same.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +37,9 @@ static void use_numbers_up(struct unit *unit)
 	assert_int_equal(engine_begin(unit->engine, ENGINE_FREE, &txn), -EOVERFLOW);
 }
 
-/* Writes pieces of `bytes` to FILLER until there is no room for another one, the reserve included. */
+/*
+ * Writes pieces of `bytes` to FILLER until there is no room for another one, the reserve included.
+ */
 static void fill_with(struct unit *unit, size_t bytes)
 {
 	struct engine_address filler = { .partition = P, .object = FILLER };
@@ -59,7 +61,10 @@ static void fill_with(struct unit *unit, size_t bytes)
 	free(data);
 }
 
-/* Creates objects with small attributes until none finds room any more, wherever it would have its place. */
+/*
+ * Creates objects with small attributes until none finds room any more, wherever it would have its
+ * place.
+ */
 static void fill_gaps(struct unit *unit)
 {
 	static const uint8_t value[120] = { 1 };
@@ -134,7 +139,10 @@ static uint64_t clock_of(void *context)
 	return ((const struct unit *)context)->now_ms;
 }
 
-/* The process is killed, and started again with the same keys. `lose` (may be NULL) is done to the device in between. */
+/*
+ * The process is killed, and started again with the same keys. `lose` (may be NULL) is done to the
+ * device in between.
+ */
 static void kill_and_start(struct unit *unit, void (*lose)(struct unit *unit))
 {
 	const struct engine_options options = { .clock_ms = clock_of,
@@ -234,8 +242,8 @@ static void encode_abort(struct unit *unit, struct signed_call *abort, struct en
 }
 
 /*
- * What reads is accepted once, by a unit that has to be started with it as it is, and no second time: not at once, not behind a start,
- * and not when the clock has been set back there.
+ * What reads is accepted once, by a unit that has to be started with it as it is, and no second
+ * time: not at once, not behind a start, and not when the clock has been set back there.
  */
 static void check_once(struct unit *unit, void (*start)(struct unit *unit), int64_t clock_ms)
 {
@@ -356,8 +364,8 @@ static int put_without_memory(struct record_store *store, const struct record_ke
 }
 
 /*
- * It has not happened, and does not happen later: who has listened can't send it once more behind the one that the initiator
- * signs in its place.
+ * It has not happened, and does not happen later: who has listened can't send it once more behind
+ * the one that the initiator signs in its place.
  */
 static void test_a_request_that_was_answered_busy_is_dead(void **state)
 {

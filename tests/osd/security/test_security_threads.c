@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Signed commands side by side: each is checked for itself, and of two with one nonce one is executed. */
+/*
+ * Signed commands side by side: each is checked for itself, and of two with one nonce one is
+ * executed.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,8 +76,8 @@ static void encode(struct unit *unit, bool writes, struct encoded_call *call)
 }
 
 /*
- * `lists` lists of READs or WRITEs, which the threads share in turn; `meanwhile` (may be NULL) is done in this one. Adds up what
- * became of all.
+ * `lists` lists of READs or WRITEs, which the threads share in turn; `meanwhile` (may be NULL) is
+ * done in this one. Adds up what became of all.
  */
 static struct worker run_all(struct unit *unit, size_t lists, bool writes,
 			     void (*meanwhile)(struct unit *unit))
@@ -127,7 +130,10 @@ static void change_working_key(struct unit *unit)
 	expect_good(unit);
 }
 
-/* What was summed up before a command's turn came does not let it in when the key was changed meanwhile. */
+/*
+ * What was summed up before a command's turn came does not let it in when the key was changed
+ * meanwhile.
+ */
 static void test_no_command_is_executed_with_a_key_that_was_changed(void **state)
 {
 	struct unit *unit = *state;
