@@ -6,7 +6,7 @@
  *
  * An expression comes from a stranger, and so does the text: compiling takes memory for
  * EXPRESSION_STEPS_MAX steps, and finding a match takes time that is at most the bytes looked at
- * times the steps. What this is and why it is not a library is in docs/design.md, "Regular
+ * times the steps. What this is and why it is not a library is in docs/explanation/design.md, "Regular
  * expressions".
  *
  * What is understood: literals, ".", brackets with ranges and classes, "^", "$", groups, "|", "*",

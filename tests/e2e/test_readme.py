@@ -18,7 +18,8 @@ RUNS_OF_MAKE = {key: value for key, value in os.environ.items() if not key.start
 def tours():
     """{file: its tour's commands, in order} of README.md and docs/."""
     found = {}
-    for path in [os.path.join(ROOT, "README.md"), *sorted(glob.glob(os.path.join(ROOT, "docs", "*.md")))]:
+    pages = glob.glob(os.path.join(ROOT, "docs", "**", "*.md"), recursive=True)
+    for path in [os.path.join(ROOT, "README.md"), *sorted(pages)]:
         with open(path, encoding="utf-8") as file:
             commands = "".join(TOUR.findall(file.read()))
         if commands:
