@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Reads what the command lines of `muninn-bench list` and `muninn-bench nand` share. */
 #include "bench/command_line.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Draws the pair that an operation uses: the same one for the same seed and operation number. */
 #include "bench/distribution.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Runs the experiments of the Muninn paper, one store each. */
 #include "bench/experiments.h"
 
 #include <assert.h>

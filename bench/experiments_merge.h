@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The experiments of the paper that measure merging. */
 #ifndef MUNINN_BENCH_EXPERIMENTS_MERGE_H
 #define MUNINN_BENCH_EXPERIMENTS_MERGE_H
 

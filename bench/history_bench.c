@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* `muninn-bench history`: its options, its goals, and what it prints. */
 #include "bench/history_bench.h"
 
 #include <errno.h>

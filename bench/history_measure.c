@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Measures two equal devices, of which one gets snapshots, for `muninn-bench history`. */
 #include "bench/history_measure.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Counts latencies in buckets and reads percentiles out of them. */
 #include "bench/latencies.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* `muninn-bench list`: fills a unit and measures what an entry of LIST costs. */
 #include "bench/list_bench.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Asks jemalloc how much memory the process has allocated. */
 #include "bench/memory.h"
 
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Reclaims segments between operations, as the object layer does on a full device. */
 #include "bench/merging.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* `muninn-bench nand`: its options, its turns over the back ends, and their medians. */
 #include "bench/nand_bench.h"
 
 #include <errno.h>

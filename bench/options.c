@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Parses and checks the options of `muninn-bench run`. */
 #include "bench/options.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* `muninn-bench paper`: runs the experiments side by side and compares with the paper's numbers. */
 #include "bench/paper.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Runs the operations of a phase on its threads and takes down what they cost. */
 #include "bench/phase.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Packs the pages of the Muninn engine into a few bytes for the NAND's headers back end. */
 #include "bench/record_codec.h"
 
 #include <string.h>

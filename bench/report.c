@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Writes the results of phases as JSON and as a table. */
 #include "bench/report.h"
 
 #include <errno.h>

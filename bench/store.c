@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Opens a fresh store, puts pairs into it, and checks every byte that it gives back. */
 #include "bench/store.h"
 #include "bench/merging.h"
 

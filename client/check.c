@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Looks for damage in a unit with OBJECT STRUCTURE CHECK, in as many commands as it takes. */
 #include "client/check.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Creates collections, changes their members and asks queries of them. */
 #include "client/collections.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Encodes and decodes the iSCSI PDUs of the full-feature phase, byte by byte. */
 #include "client/iscsi_pdu.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Learns from the target's login responses what the login agreed on. */
 #include "client/login_keys.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Reads from a file descriptor until there is enough. */
 #include "client/read_fully.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Reading from a file descriptor until there is enough. */
 #ifndef MUNINN_CLIENT_READ_FULLY_H
 #define MUNINN_CLIENT_READ_FULLY_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Mints credentials, signs commands with them, and verifies the answers. */
 #include "client/security.h"
 
 #include <assert.h>

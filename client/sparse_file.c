@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Writes a local file and leaves holes where its blocks are zero. */
 #include "client/sparse_file.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Moves long data in pieces, several of them in flight. */
 #include "client/transfer.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Compares the names, modes, times and links of two trees by their manifests. */
 #include "client/tree_diff.h"
 
 #include <errno.h>

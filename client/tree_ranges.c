@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Finds where a long file differs from the object that it was stored in. */
 #include "client/tree_ranges.h"
 
 #include <errno.h>

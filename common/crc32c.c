@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Computes CRC-32C, with the processor's instruction where there is one. */
 #include "common/crc32c.h"
 
 #include <isa-l/crc.h>

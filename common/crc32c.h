@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* CRC-32C, the checksum of everything that is stored. */
 #ifndef MUNINN_COMMON_CRC32C_H
 #define MUNINN_COMMON_CRC32C_H
 

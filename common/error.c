@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Writes the sentence that goes with an error. */
 #include "common/error.h"
 
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Writes log lines of every layer to where the process wants them. */
 #include "common/log.h"
 
 #include <stdarg.h>

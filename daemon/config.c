@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Reads the configuration file into one flat structure. */
 #include "daemon/config.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The keys of the configuration file, and how each value is read. */
 #include "daemon/config_keys.h"
 
 #include <arpa/inet.h>

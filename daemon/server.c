@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Starts and stops a configured tgtd by a table of steps. */
 #include "daemon/server.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Sends requests to a running tgtd over its control socket. */
 #include "daemon/tgt_control.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Starts one tgtd as a child, relays its messages, and ends it. */
 #include "daemon/tgtd.h"
 
 #include <errno.h>

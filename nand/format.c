@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Encodes and decodes what an image and its NVRAM file hold on the host's disk. */
 #include "nand/format.h"
 
 #include <assert.h>

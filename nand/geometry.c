@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Checks a geometry, and places the regions of an image by it. */
 #include <errno.h>
 
 #include "common/bytes.h"

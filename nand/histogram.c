@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Records latencies without a lock and reads percentiles out of them. */
 #include "nand/histogram.h"
 
 #include "common/bytes.h"

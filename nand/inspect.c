@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Looks at a device without touching it. */
 #include "nand/inspect.h"
 
 #include <assert.h>

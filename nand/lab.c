@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Switches timing, faults and power cuts of a device on and off. */
 #include "nand/lab.h"
 
 void nand_feature_switch(struct nand *nand, enum nand_feature feature, bool on)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Leaves and removes the small files beside an image. */
 #include "nand/left.h"
 
 #include <errno.h>

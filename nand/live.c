@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Leaves timing and faults beside an image, and takes them up from there. */
 #include "nand/live.h"
 
 #include <errno.h>

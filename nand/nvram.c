@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Makes the NVRAM stable with one sync for several callers. */
 #include "nand/nvram.h"
 
 #include <errno.h>

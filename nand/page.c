@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Applies the rules of flash and the checksums to one page, in front of any back end. */
 #include "nand/page.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Runs a scenario again and again, with the power failing one operation later each time. */
 #include "nand/rehearsal.h"
 
 #include <errno.h>

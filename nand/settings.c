@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Parses settings of the form "word,key=value,key=value". */
 #include "nand/settings.h"
 
 #include <ctype.h>

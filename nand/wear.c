@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Reads the erase counts of a device's blocks. */
 #include "nand/wear.h"
 
 #include <math.h>

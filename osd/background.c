@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Carries on commands that were answered after their first transaction. */
 #include "osd/background.h"
 
 #include <stdlib.h>

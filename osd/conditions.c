@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Remembers the unit attentions that an initiator has not been told yet. */
 #include "osd/conditions.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Remembers the damage that commands have met since the unit was opened. */
 #include "osd/damage.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Stores the keys of a logical unit, wrapped, and finds them. */
 #include "osd/keys.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Reads and creates the file that holds a unit's device key. */
 #include "osd/keys_file.h"
 
 #include <errno.h>

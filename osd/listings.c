@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Remembers how many IDs remain of a list that was cut. */
 #include "osd/listings.h"
 
 void osd_listings_init(struct osd_listings *listings)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The Diffie-Hellman exchange of SET MASTER KEY, and its parameter lists. */
 #include "wire/keys_exchange.h"
 
 #include <assert.h>

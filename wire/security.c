@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Encodes capabilities and computes check values and keys, for target and initiator. */
 #include "wire/security.h"
 
 #include <assert.h>

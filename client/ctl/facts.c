@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Prints attributes of an object under their names, as text and as JSON. */
 #include "client/ctl/facts.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Takes results of EXECUTE apart for the verbs. */
 #include "client/ctl/items.h"
 
 #include <errno.h>

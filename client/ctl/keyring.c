@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Reads and writes the files of keys and credentials that a security manager keeps. */
 #include "client/ctl/keyring.h"
 
 #include <errno.h>

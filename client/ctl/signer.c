@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Gives the commands of a verb the credentials that its options ask for. */
 #include "client/ctl/signer.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The table of verbs, and their help. */
 #include "client/ctl/verbs.h"
 
 #include <limits.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Leaves a word beside an image for the daemon that has it open, and waits for the answer. */
 #include "client/ctl/word.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The thread that looks for what the administrator has left beside an image. */
 #include "daemon/module/attendant.h"
 
 #include <errno.h>

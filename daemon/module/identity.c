@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Checks that this tgtd is the one that the module was built for. */
 #include "daemon/module/identity.h"
 
 #include <elf.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Runs the commands of one logical unit on its threads and gives them back to tgtd. */
 #include "daemon/module/io_threads.h"
 
 #include <assert.h>

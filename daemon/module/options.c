@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Parses the options of one logical unit from tgtd's `bsopts`. */
 #include "daemon/module/options.h"
 
 #include <ctype.h>

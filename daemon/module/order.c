@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Decides which task of a logical unit may begin, by the task attributes. */
 #include "daemon/module/order.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Takes the administrator's word that the host's clock is right again. */
 #include "daemon/module/trust_clock.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Takes the administrator's word that ends the lock of a partition's history. */
 #include "daemon/module/unlock.h"
 
 #include <errno.h>

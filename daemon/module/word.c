@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Reads and answers the words that an administrator leaves beside an image. */
 #include "daemon/module/word.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Loads and puts tables of the root whose entries have a fixed size. */
 #include "engine/history/chunked.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Makes, refreshes and detaches clones. */
 #include "engine/history/clones.h"
 
 #include "common/bytes.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Keeps bounds of versions and past states of partitions in memory. */
 #include "engine/history/kept.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Checks commands against the locks of retention. */
 #include "engine/history/locks.h"
 
 #include "common/bytes.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Keeps the policies of retention, and gives up the oldest history for room. */
 #include "engine/history/retention.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Keeps the bounds that clones stand on, and releases those that nothing shows any more. */
 #include "engine/history/standing.h"
 
 #include "common/bytes.h"

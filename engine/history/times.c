@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Keeps the table of slots: which sequence number was committed when. */
 #include "engine/history/times.h"
 
 #include "common/bytes.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Makes, finds, names and drops kept versions. */
 #include "engine/history/versions.h"
 #include "engine/history/locks.h"
 

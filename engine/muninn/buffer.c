@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The active segment of a row in NVRAM: places, finds, cuts and recovers its records. */
 #include "engine/muninn/buffer.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Encodes and decodes every structure of format.h. */
 #include "engine/muninn/format.h"
 
 #include "common/crc32c.h"

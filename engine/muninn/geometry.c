@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Chooses the sizes that follow from the NAND geometry and the options. */
 #include "engine/muninn/geometry.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Hashes a key to its row, its pages and its filter bits. */
 #include "engine/muninn/hash.h"
 
 #include <xxhash.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Decides which records of a segment the merge must keep. */
 #include "engine/muninn/judge.h"
 
 #include <errno.h>

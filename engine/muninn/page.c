@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Finds records in a page, wherever the page is. */
 #include "engine/muninn/page.h"
 
 bool sequence_is_visible(const struct visibility *visibility, uint64_t sequence)

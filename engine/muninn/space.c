@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Hands out free segments, the less worn ones first. */
 #include "engine/muninn/space.h"
 
 #include <errno.h>

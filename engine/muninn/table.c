@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Read-only tables: grows, stores and searches the filters of up to 64 segments. */
 #include "engine/muninn/table.h"
 
 #include "engine/muninn/nvram.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Reads the parts of complete tables that are on flash through a cache of fixed size. */
 #include "engine/muninn/table_cache.h"
 
 #include <malloc.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Notes accessed times until the onode of their object is put. */
 #include "engine/objects/access_times.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Finds and changes the encoded attributes of one object in memory. */
 #include "engine/objects/attribute_set.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* A bounded cache of decoded records that knows about transactions. */
 #include "engine/objects/cache.h"
 
 #include <assert.h>

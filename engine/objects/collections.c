@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Keeps the members of collections, and the memberships that objects know. */
 #include "engine/objects/collections.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Keeps the sorted list of runs of pieces that hold data. */
 #include "engine/objects/extents.h"
 
 #include <assert.h>

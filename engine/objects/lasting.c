@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Keeps the attributes of the root and of partitions that are no part of history. */
 #include "engine/objects/lasting.h"
 
 #include <assert.h>

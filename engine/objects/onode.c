@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Loads and puts onodes: all that the engine knows about an object but its data. */
 #include "engine/objects/onode.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Chooses IDs for objects that are created without a requested one. */
 #include "engine/sets/free_ids.h"
 
 #include <errno.h>

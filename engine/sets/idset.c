@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Changes and lists ordered sets of IDs: B+ trees whose nodes are records. */
 #include "engine/sets/idset.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Counts the IDs of a set below each child of its inner nodes, in memory. */
 #include "engine/sets/idset_count.h"
 
 /* Several readers may count at once; they find the same numbers. Writers are alone. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Loads, changes and puts one node of a set of IDs. */
 #include "engine/sets/idset_node.h"
 
 #include <assert.h>

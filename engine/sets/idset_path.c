@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Finds the way from the root of a set of IDs to one of its leaves. */
 #include "engine/sets/idset_path.h"
 
 int idset_node_get(const struct idset *set, uint32_t number, struct idset_node **node)

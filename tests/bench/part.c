@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Runs the parts of muninn-bench that have a command line of their own. */
 #include "tests/bench/part.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Runs muninn-bench inside the test program and reads its results. */
 #include "tests/bench/support.h"
 
 #include <setjmp.h>

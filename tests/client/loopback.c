@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* A small iSCSI target in a thread of its own, with a client logged in. */
 #include "tests/client/loopback.h"
 
 #include <pthread.h>

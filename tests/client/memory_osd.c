@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* An OSD in memory that knows the commands which the client sends. */
 #include "tests/client/memory_osd.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The other end of a session, played by the test in the same thread. */
 #include "tests/client/peer.h"
 
 #include <errno.h>

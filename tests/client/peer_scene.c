@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* A session with one command in flight, as many tests begin. */
 #include "tests/client/peer_scene.h"
 
 #include <setjmp.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* A target with keys and a secured partition, and a client that signs for it. */
 #include "tests/client/secured_target.h"
 
 #include <setjmp.h>

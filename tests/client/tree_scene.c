@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* A folder, a tree with everything in it, and an OSD in memory for tests of trees. */
 #include "tests/client/tree_scene.h"
 
 #include <dirent.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The reference record store: records in plain memory, every version kept. */
 #include "tests/engine/memory_store.h"
 
 #include <assert.h>

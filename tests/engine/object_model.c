@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* A model of engine/engine.h in plain arrays. */
 #include "tests/engine/object_model.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Fuzzes what a target may answer to a session of the client. */
 #include "tests/fuzz/client_session.h"
 
 #include <stdlib.h>

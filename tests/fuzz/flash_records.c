@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Fuzzes the records that the object layer keeps. */
 #include "tests/fuzz/flash_records.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* What all fuzz targets share: taking an input apart, random numbers, and failing. */
 #include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>

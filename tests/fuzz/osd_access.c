@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Makes lists of allowed attributes, and knows by itself what they allow. */
 #include "tests/fuzz/osd_access.h"
 
 #include "common/bytes.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Makes the flash below the osd target fail, and checks what the target says of it. */
 #include "tests/fuzz/osd_damage.h"
 
 #include <errno.h>

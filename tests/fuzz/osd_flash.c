@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Remembers what a flash in memory held, and puts it back. */
 #include "tests/fuzz/osd_flash.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Takes an input of the osd target apart into commands, and packs one. */
 #include "tests/fuzz/osd_input.h"
 
 #include <string.h>

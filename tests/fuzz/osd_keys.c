@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Plays the security manager of the osd target: its keys and their exchange. */
 #include "tests/fuzz/osd_keys.h"
 
 #include <string.h>

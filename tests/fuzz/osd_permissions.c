@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Knows by itself which command needs which permission. */
 #include "tests/fuzz/osd_permissions.h"
 
 #include "engine/engine.h"

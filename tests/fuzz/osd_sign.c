@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Signs commands of the osd target, or forges their signatures. */
 #include "tests/fuzz/osd_sign.h"
 
 #include <string.h>

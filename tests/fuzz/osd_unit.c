@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The logical unit that the osd target's commands go to. */
 #include "tests/fuzz/osd_unit.h"
 
 #include <errno.h>

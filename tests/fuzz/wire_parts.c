@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Fuzzes maps, capabilities, keys and the vendor's own layouts for the wire target. */
 #include "tests/fuzz/wire_parts.h"
 
 #include <errno.h>

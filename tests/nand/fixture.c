@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Devices, images and pages with known contents for the tests of nand/. */
 #include "tests/nand/fixture.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Calls that the tests of collections make again and again. */
 #include "tests/osd/collection_calls.h"
 
 #include <setjmp.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Every command of the target with a call that succeeds. */
 #include "tests/osd/command_rows.h"
 
 #include <setjmp.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Commands with further objects, for tests of extension capabilities. */
 #include "tests/osd/extended.h"
 
 #include <setjmp.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Calls of EXECUTE's functions, and how tests read their results. */
 #include "tests/osd/function_call.h"
 
 #include <setjmp.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* A unit with keys, and commands that are signed as an initiator signs them. */
 #include "tests/osd/secured.h"
 #include "osd/execute.h"
 #include "osd/keys.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* A copy of every byte that user objects should hold. */
 #include "tests/osd/shadow.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Stops a command before one of its transactions, for another session to act there. */
 #include "tests/osd/stepped.h"
 
 #include <setjmp.h>

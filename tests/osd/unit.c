@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* A logical unit in memory, and calls of its commands. */
 #include "tests/osd/unit.h"
 
 #include <setjmp.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Withdraws what a command under way is allowed by, from another session. */
 #include "tests/osd/withdrawals.h"
 
 #include <setjmp.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Reads hex dumps, and the worked examples of the protocol. */
 #include "tests/wire/hex.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Reckons by itself which moment a time means. */
 #include "tests/engine/model/model_clock.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Counts the power cuts of a run by what they hit and what was found. */
 #include "tests/engine/model/model_cuts.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Lets the power of a run's device fail, and finds the state that the engine may show then. */
 #include "tests/engine/model/model_power.h"
 
 #include <errno.h>

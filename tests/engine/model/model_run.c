@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Runs random operations on an engine and on its model side by side. */
 #include "tests/engine/model/model_power.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* A model of the record store that keeps every version, and random work for both. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
