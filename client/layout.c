@@ -4,15 +4,7 @@
 
 #include "client/client_private.h"
 #include "common/bytes.h"
-
-#define LAYOUT_PACKED 1U
-
-/*
- * Packed: the identifier is in the upper half; below it are version and first page, 16 bits each.
- */
-#define PACKED_STEP      (UINT64_C(1) << 32)
-#define PACKED_LAST      (UINT64_C(0xFFFFFFFF) << 32)
-#define PACKED_PAGES_MAX 65536U
+#include "wire/layout.h"
 
 struct facts {
 	unsigned layout;
@@ -47,12 +39,13 @@ int osd_client_find_ids(struct osd_client *client, struct osd_client_address par
 	*ids = (struct osd_client_ids){
 		.first = OSD_FIRST_ID, .step = 1, .last = UINT64_MAX, .bytes_max = UINT64_MAX
 	};
-	if (result < 0 || facts.layout != LAYOUT_PACKED)
+	if (result < 0 || facts.layout != OSD_LAYOUT_PACKED)
 		return result;
-	ids->first = PACKED_STEP;
-	ids->step = PACKED_STEP;
-	ids->last = PACKED_LAST;
-	if (facts.page_bytes && facts.page_bytes <= UINT64_MAX / PACKED_PAGES_MAX)
-		ids->bytes_max = PACKED_PAGES_MAX * facts.page_bytes;
+	/* The identifier is in the upper half. */
+	ids->first = osd_object_id_encode(OSD_LAYOUT_PACKED, OSD_FIRST_ID);
+	ids->step = ids->first;
+	ids->last = osd_object_id_encode(OSD_LAYOUT_PACKED, OSD_PACKED_OBJECT_MAX);
+	if (facts.page_bytes && facts.page_bytes <= UINT64_MAX / OSD_PACKED_PAGES_MAX)
+		ids->bytes_max = OSD_PACKED_PAGES_MAX * facts.page_bytes;
 	return 0;
 }

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/config_keys.h"
-#include "osd/keys_file.h"
+#include "wire/keys_file.h"
 
 #define SECTION_BYTES 64 /* more than any name there is */
 

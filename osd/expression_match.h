@@ -5,7 +5,7 @@
 #ifndef MUNINN_OSD_EXPRESSION_MATCH_H
 #define MUNINN_OSD_EXPRESSION_MATCH_H
 
-#include "osd/expression.h"
+#include "osd/expression_find.h"
 
 struct thread {
 	uint32_t step;

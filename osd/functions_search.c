@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "osd/expression.h"
+#include "osd/expression_find.h"
 #include "osd/functions.h"
 
 enum {

@@ -1,35 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Object IDs on the wire and in the engine. */
+/* The layout of a partition, and what its layout can name. */
 #include "osd/layout.h"
 
 #include <errno.h>
 
 #include "osd/execute.h"
-
-/* Engine's IDs below ENGINE_FIRST_ID are reserved; identifiers begin with 1. */
-#define IDENTIFIER_OFFSET (ENGINE_FIRST_ID - 1)
-
-int osd_object_id_decode(enum osd_layout layout, uint64_t wire, struct osd_object_id *id)
-{
-	uint32_t identifier = (uint32_t)(wire >> 32);
-	int16_t version = (int16_t)(wire >> 16);
-
-	*id = (struct osd_object_id){ .object = wire };
-	if (layout == OSD_LAYOUT_FLAT || wire == 0)
-		return 0;
-	*id = (struct osd_object_id){ .object = identifier + IDENTIFIER_OFFSET,
-				      .version = version > 0 ? (uint32_t)version : 0,
-				      .ago = version < 0 ? (uint32_t)-version : 0,
-				      .page = (uint16_t)wire };
-	return identifier ? 0 : -EINVAL;
-}
-
-uint64_t osd_object_id_encode(enum osd_layout layout, uint64_t object)
-{
-	if (layout == OSD_LAYOUT_FLAT || object == 0)
-		return object;
-	return (object - IDENTIFIER_OFFSET) << 32;
-}
 
 /*
  * Where the layout of a partition stands. It never changes, so that of now will do, where reading
@@ -83,9 +58,7 @@ int osd_layout_create(struct osd_request *request, enum engine_type type, uint32
 		      uint64_t *first)
 {
 	uint64_t partition = request->subject.address.partition;
-	uint64_t last = request->layout == OSD_LAYOUT_PACKED
-				? OSD_PACKED_IDENTIFIER_MAX + IDENTIFIER_OFFSET
-				: UINT64_MAX;
+	uint64_t last = request->layout == OSD_LAYOUT_PACKED ? OSD_PACKED_OBJECT_MAX : UINT64_MAX;
 
 	if (request->object != 0)
 		return engine_create(request->txn, partition, type, request->object, count, first);
@@ -127,7 +100,7 @@ int osd_layout_check(struct osd_request *request)
 	if (request->layout != OSD_LAYOUT_PACKED ||
 	    request->subject.stat.type != ENGINE_USER_OBJECT)
 		return 0;
-	if (address.object + objects - 1 > OSD_PACKED_IDENTIFIER_MAX + IDENTIFIER_OFFSET)
+	if (address.object + objects - 1 > OSD_PACKED_OBJECT_MAX)
 		return osd_result(request, -EFBIG, 0);
 	for (uint64_t i = 0; i < objects; i++, address.object++) {
 		struct engine_stat after;

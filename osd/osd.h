@@ -20,8 +20,9 @@ enum { SCSI_STATUS_GOOD = 0x00, SCSI_STATUS_CHECK_CONDITION = 0x02, SCSI_STATUS_
 /* Identity of the logical unit, shown in the root information page. */
 struct osd_options {
 	uint8_t system_id[20]; /* OSD SYSTEM ID; all zero: derived from the device's UUID */
-	uint8_t layout; /* of object IDs in new partitions: enum osd_layout of osd/layout.h; 0: flat
-			 */
+	uint8_t layout;  /* of object IDs in new partitions: enum osd_layout of wire/layout.h; 0:
+			  * flat
+			  */
 	char serial[37]; /* PRODUCT SERIAL NUMBER, NUL-terminated; empty: the device's UUID */
 	/*
 	 * Encrypts the keys that are stored on the device. Without it there is no security method

@@ -6,7 +6,7 @@
 
 #include "common/bytes.h"
 #include "osd/execute.h"
-#include "osd/expression.h"
+#include "osd/expression_find.h"
 #include "osd/functions.h"
 
 /* ---- the logical unit ---- */

@@ -31,9 +31,11 @@ struct osd_segment {
 };
 
 /* PARTITION_ID has a version in bits 63..48; what is below them is 0 of the root. */
+#define OSD_LAST_PARTITION_ID UINT64_C(0xFFFFFFFFFFFF)
+
 static inline bool osd_names_root(uint64_t partition_id)
 {
-	return (partition_id & UINT64_C(0xFFFFFFFFFFFF)) == 0;
+	return (partition_id & OSD_LAST_PARTITION_ID) == 0;
 }
 
 /*

@@ -9,7 +9,7 @@
 
 #include "client/ctl/ctl.h"
 #include "client/ctl/items.h"
-#include "osd/expression.h"
+#include "wire/expression.h"
 
 #define PARAMETERS_BYTES 2048
 

@@ -11,8 +11,8 @@
 #include "client/ctl/ctl.h"
 #include "client/ctl/signer.h"
 #include "common/bytes.h"
-#include "osd/keys_file.h"
 #include "wire/keys_exchange.h"
+#include "wire/keys_file.h"
 
 static int fail_local(const struct ctl *ctl, const struct error_text *error)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "client/ctl/word.h"
-#include "engine/engine.h"
+#include "wire/wire.h"
 
 int verb_unlock(struct ctl *ctl)
 {
@@ -16,7 +16,7 @@ int verb_unlock(struct ctl *ctl)
 	long holder;
 	int code;
 
-	if (ctl_parse_number(ctl->arguments[0], ENGINE_LAST_PARTITION_ID, &partition) < 0 ||
+	if (ctl_parse_number(ctl->arguments[0], OSD_LAST_PARTITION_ID, &partition) < 0 ||
 	    (partition != 0 && partition < OSD_FIRST_ID))
 		return ctl_fail(ctl, CTL_USAGE,
 				"unlock: '%s' is no partition ID; they begin at 0x10000, and 0 is "

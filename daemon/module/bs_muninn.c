@@ -25,8 +25,8 @@
 #include "engine/engine.h"
 #include "nand/live.h"
 #include "nand/nand.h"
-#include "osd/keys_file.h"
 #include "osd/osd.h"
+#include "wire/keys_file.h"
 
 #include "list.h"
 #include "scsi.h"

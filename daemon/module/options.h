@@ -28,7 +28,7 @@ struct lun_options {
 	bool recover_without_nvram;     /* as in engine_options */
 	uint32_t table_cache_mib; /* of engine_options.table_cache_bytes; 0: tables in memory */
 	char key_file[LUN_PATH_BYTES]; /* of the device key; empty: none */
-	struct osd_options osd;        /* its device key is not parsed: see osd/keys_file.h */
+	struct osd_options osd;        /* its device key is not parsed: see wire/keys_file.h */
 };
 
 /*

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "osd/expression.h"
+#include "osd/expression_find.h"
 
 /* A text that is given in pieces of so many bytes. */
 struct text {

@@ -18,27 +18,6 @@
 #define ID(identifier, version, page) \
 	((uint64_t)(identifier) << 32 | (uint64_t)(uint16_t)(version) << 16 | (page))
 
-static void test_packed_ids_are_identifier_version_and_first_page(void **state)
-{
-	struct osd_object_id id;
-
-	(void)state;
-	assert_int_equal(osd_object_id_decode(OSD_LAYOUT_PACKED, UINT64_C(0x0000000500030002), &id),
-			 0);
-	assert_true(id.object == 0x10004 && id.version == 3 && id.ago == 0 && id.page == 2);
-	assert_int_equal(osd_object_id_decode(OSD_LAYOUT_PACKED, UINT64_C(0xFFFFFFFFFFFE0000), &id),
-			 0);
-	assert_true(id.object == UINT64_C(0x10000FFFE) && id.version == 0 && id.ago == 2 &&
-		    id.page == 0);
-	assert_int_equal(osd_object_id_decode(OSD_LAYOUT_PACKED, ID(1, INT16_MIN, 0xFFFF), &id), 0);
-	assert_true(id.object == ENGINE_FIRST_ID && id.ago == 32768 && id.page == 0xFFFF);
-	assert_int_equal(osd_object_id_decode(OSD_LAYOUT_PACKED, ID(0, 1, 0), &id), -EINVAL);
-	assert_int_equal(osd_object_id_decode(OSD_LAYOUT_PACKED, 0, &id), 0);
-	assert_true(id.object == 0);
-	assert_true(osd_object_id_encode(OSD_LAYOUT_PACKED, 0x10004) == ID(5, 0, 0));
-	assert_true(osd_object_id_encode(OSD_LAYOUT_FLAT, 0x10004) == 0x10004);
-}
-
 static void set_up_packed(struct unit *unit)
 {
 	struct call call = call_of(OSD_CREATE_PARTITION, PACKED, 0);
@@ -338,7 +317,6 @@ static void test_the_layout_is_chosen_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_packed_ids_are_identifier_version_and_first_page),
 		with_unit(test_a_packed_object_is_created_listed_written_and_read_by_its_id),
 		with_unit(test_the_first_page_counts_for_commands_on_data_and_for_no_others),
 		with_unit(test_an_object_has_one_version_at_a_time),

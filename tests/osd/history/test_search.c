@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "osd/expression.h"
+#include "osd/expression_find.h"
 #include "osd/functions.h"
 #include "tests/osd/function_call.h"
 

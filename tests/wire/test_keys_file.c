@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "osd/keys_file.h"
+#include "wire/keys_file.h"
 
 #define DIGITS "00112233445566778899aabbccddeeff0123456789abcdefABCDEF0123456789"
 

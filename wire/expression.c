@@ -5,7 +5,7 @@
  * one place with its exit at its end, so that a repetition is made by putting steps around a piece,
  * and a bound by copying it.
  */
-#include "osd/expression.h"
+#include "wire/expression.h"
 
 #include <errno.h>
 #include <string.h>

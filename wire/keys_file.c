@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Reads and creates the file that holds a unit's device key. */
-#include "osd/keys_file.h"
+#include "wire/keys_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* The file that holds a unit's device key: 64 hexadecimal digits and a newline. */
-#ifndef MUNINN_OSD_KEYS_FILE_H
-#define MUNINN_OSD_KEYS_FILE_H
+#ifndef MUNINN_WIRE_KEYS_FILE_H
+#define MUNINN_WIRE_KEYS_FILE_H
 
 #include <stdint.h>
 
