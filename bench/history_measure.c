@@ -10,6 +10,7 @@
 #include "bench/random.h"
 #include "common/bytes.h"
 #include "engine/engine.h"
+#include "engine/history.h"
 #include "nand/nand.h"
 
 #define PARTITION    UINT64_C(0x10000)

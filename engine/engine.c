@@ -269,8 +269,9 @@ uint32_t engine_page_bytes(const struct engine *engine)
 
 uint32_t engine_capabilities(const struct engine *engine)
 {
-	return ENGINE_CAN_SNAPSHOT | ENGINE_KEEPS_HISTORY |
-	       (engine->store->operations->merge ? ENGINE_CAN_MERGE : 0);
+	return ENGINE_HAS_COLLECTIONS | ENGINE_HAS_VERSIONS | ENGINE_HAS_ROLLBACK |
+	       ENGINE_HAS_DIFFERENCES | ENGINE_HAS_RETENTION | ENGINE_HAS_CLONES |
+	       (engine->store->operations->merge ? ENGINE_HAS_MERGE : 0);
 }
 
 void engine_forget(struct engine *engine)

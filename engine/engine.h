@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The object store: partitions of user objects and collections with data, attributes, timestamps
- * and versions.
+ * What any object store can do: partitions of user objects and collections with data, attributes
+ * and timestamps. What this one adds, its history, is in history.h; engine_capabilities tells what
+ * a store has.
  *
  * Everything happens inside a transaction (one transaction = one OSD command). A writing
  * transaction excludes all others; reading transactions run side by side. What a writing
@@ -145,13 +146,22 @@ int engine_close(struct engine *engine);
 /* Closes as `kill -9` would: nothing is flushed. For tests. */
 void engine_abandon(struct engine *engine);
 
-/* What this engine can do; later engines differ. */
+/*
+ * What this object store can do beside what every one can. The calls of what it can't do are not
+ * to be made.
+ */
 enum engine_capability {
-	ENGINE_CAN_SNAPSHOT = 1 << 0,
-	ENGINE_CAN_ROLLBACK = 1 << 1,
-	ENGINE_CAN_MERGE = 1 << 2,
-	ENGINE_KEEPS_HISTORY = 1 << 3,
+	ENGINE_HAS_COLLECTIONS = 1 << 0, /* "collections" below */
+	ENGINE_HAS_MERGE = 1 << 1,       /* engine_merge frees space */
+	/* The others are of history.h. */
+	ENGINE_HAS_VERSIONS = 1 << 2, /* moments, versions, views, and addresses that name them */
+	ENGINE_HAS_ROLLBACK = 1 << 3, /* going back, and the modifications of one object */
+	ENGINE_HAS_DIFFERENCES = 1 << 4,
+	ENGINE_HAS_RETENTION = 1 << 5,
+	ENGINE_HAS_CLONES = 1 << 6,
 };
+
+/* Bits of enum engine_capability; the same as long as the engine is open. */
 uint32_t engine_capabilities(const struct engine *engine);
 
 /* ---- addresses and transactions ---- */
@@ -524,14 +534,6 @@ struct engine_merge_result {
  */
 int engine_merge(struct engine *engine, struct engine_merge_result *result);
 
-struct engine_room; /* see engine_room_wanted */
-
-/*
- * Merges, and gives up the oldest history, until there is so much room; others get their turn
- * between steps, and may use some of it. Not inside a transaction. -ENOSPC: so much can't be had.
- */
-int engine_make_room_for(struct engine *engine, const struct engine_room *wanted);
-
 /* ---- statistics ---- */
 
 /*
@@ -578,8 +580,5 @@ struct engine_statistics {
  * thread.
  */
 void engine_read_statistics(struct engine *engine, struct engine_statistics *statistics);
-
-/* Moments, versions, rollbacks, retention, clones. */
-#include "engine/history.h"
 
 #endif

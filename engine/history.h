@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The part of engine.h that is about history: moments and versions, going back, differences, what
- * is kept, clones. Included by it; errors, addresses and transactions are explained there.
+ * What this object store adds to engine.h, its history: moments and versions, going back,
+ * differences, what is kept, clones. Errors, addresses and transactions are explained there.
  */
 #ifndef MUNINN_ENGINE_HISTORY_H
 #define MUNINN_ENGINE_HISTORY_H
@@ -164,6 +164,12 @@ struct engine_room {
  * aborted, and it may be tried once more after engine_make_room_for.
  */
 bool engine_room_wanted(const struct engine_txn *txn, struct engine_room *wanted);
+
+/*
+ * Merges, and gives up the oldest history, until there is so much room; others get their turn
+ * between steps, and may use some of it. Not inside a transaction. -ENOSPC: so much can't be had.
+ */
+int engine_make_room_for(struct engine *engine, const struct engine_room *wanted);
 
 struct engine_modification {
 	uint64_t sequence, time_ms;

@@ -21,6 +21,13 @@ bool osd_clone_method_is_known(uint8_t method)
 	       method == OSD_DUPLICATION_HIGHEST_AVAILABILITY || method == OSD_DUPLICATION_ANY;
 }
 
+int osd_clone_get(const struct osd_request *request, uint64_t partition, struct engine_clone *clone)
+{
+	if (!osd_has(request->device, ENGINE_HAS_CLONES))
+		return -ENOENT;
+	return engine_clone_get(request->txn, partition, clone);
+}
+
 int osd_check_clone(struct osd_request *request)
 {
 	struct engine_address source = osd_address(SOURCE(request), 0);

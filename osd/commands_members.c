@@ -240,7 +240,7 @@ static int loses_members(struct osd_request *request, bool *loses)
 	*loses = type == OSD_COLLECTION_IS_TRACKING && address->version == 0 && address->ago == 0;
 	if (result != 0 || !*loses)
 		return result;
-	result = engine_clone_get(request->txn, address->partition, &clone);
+	result = osd_clone_get(request, address->partition, &clone);
 	if (result == 0)
 		*loses = clone.writable;
 	return result == -ENOENT ? 0 : result;

@@ -16,6 +16,7 @@
 
 #include "common/bytes.h"
 #include "engine/engine.h"
+#include "engine/history.h"
 #include "osd/background.h"
 #include "osd/collections.h"
 #include "osd/conditions.h"
@@ -56,6 +57,7 @@ struct osd_portions {
 
 struct osd_device {
 	struct engine *engine;
+	uint32_t capabilities; /* of the engine */
 	struct osd_portions portions;
 	uint8_t uuid[16];
 	uint8_t system_id[20];
@@ -205,7 +207,15 @@ struct osd_command_entry {
 	 * attributes. 0: no capability allows it where one is asked for.
 	 */
 	uint16_t permissions;
+	uint32_t needs; /* enum engine_capability: without these of the engine there is no such
+			   command */
 };
+
+/* Does the device's engine have all of these enum engine_capability? */
+static inline bool osd_has(const struct osd_device *device, uint32_t capabilities)
+{
+	return (device->capabilities & capabilities) == capabilities;
+}
 
 /* commands.c. NULL: an action that this target does not carry out. */
 const struct osd_command_entry *osd_command_find(uint16_t action);
@@ -388,6 +398,9 @@ int osd_clear(struct osd_request *request);
 int osd_punch(struct osd_request *request);
 int osd_list(struct osd_request *request);
 int osd_check_list(struct osd_request *request);
+/* engine_clone_get, by an engine that has clones. -ENOENT: not a clone. */
+int osd_clone_get(const struct osd_request *request, uint64_t partition,
+		  struct engine_clone *clone);
 /* DUPLICATION METHOD of CREATE SNAPSHOT and CREATE CLONE. */
 bool osd_clone_method_is_known(uint8_t method);
 int osd_check_clone(struct osd_request *request);

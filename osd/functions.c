@@ -229,6 +229,8 @@ static void set_features(struct osd_subscriptions *subscriptions, uint64_t nexus
 
 /* ---- FEATURES, SUBSCRIBE, STATISTICS ---- */
 
+static uint64_t offered_features(const struct osd_device *device);
+
 static int subscribe(struct osd_request *request)
 {
 	struct osd_item_writer writer;
@@ -236,7 +238,7 @@ static int subscribe(struct osd_request *request)
 
 	if (osd_parameter_number(request, OSD_ITEM_FEATURES, 0, &features) != 0)
 		return -EINVAL;
-	if (features & ~(uint64_t)OSD_FEATURES_ALL)
+	if (features & ~offered_features(request->device))
 		return osd_fail_parameter(request, OSD_ITEM_FEATURES);
 	set_features(request->device->subscriptions, request->command->nexus, features);
 	osd_result_begin(request, &writer);
@@ -308,47 +310,52 @@ static const struct function {
 	unsigned flags;
 	struct osd_command_entry entry;
 } functions[] = {
-#define FUNCTION(code, feature, flags, mode, target, execute, permissions)                 \
+#define FUNCTION(code, feature, flags, mode, target, execute, permissions, needs)          \
 	{                                                                                  \
 		OSD_FUNCTION_##code, feature, flags,                                       \
 		{                                                                          \
 			OSD_EXECUTE, mode, target, OSD_PARAMETERS | OSD_ALLOCATION, check, \
-				execute, permissions                                       \
+				execute, permissions, needs                                \
 		}                                                                          \
 	}
 	FUNCTION(FEATURES, 0, 0, ENGINE_READ, OSD_TARGET_ROOT_OR_PARTITION, features,
-		 OSD_PERMISSION_GET_ATTR),
+		 OSD_PERMISSION_GET_ATTR, 0),
 	FUNCTION(SUBSCRIBE, 0, 0, ENGINE_READ, OSD_TARGET_ROOT_OR_PARTITION, subscribe,
-		 OSD_PERMISSION_GET_ATTR),
+		 OSD_PERMISSION_GET_ATTR, 0),
 	FUNCTION(STATISTICS, OSD_FEATURE_STATISTICS, WHOLE | OF_ROOT, ENGINE_READ, OSD_TARGET_ROOT,
-		 statistics, OSD_PERMISSION_GET_ATTR),
+		 statistics, OSD_PERMISSION_GET_ATTR, 0),
 	FUNCTION(SNAPSHOT, OSD_FEATURE_VERSIONS, WHOLE, ENGINE_HISTORY,
-		 OSD_TARGET_ROOT_OR_PARTITION, osd_function_snapshot, OSD_PERMISSION_OBJ_MGMT),
+		 OSD_TARGET_ROOT_OR_PARTITION, osd_function_snapshot, OSD_PERMISSION_OBJ_MGMT,
+		 ENGINE_HAS_VERSIONS),
 	FUNCTION(VERSIONS, OSD_FEATURE_VERSIONS, STREAMED, ENGINE_READ,
-		 OSD_TARGET_ROOT_OR_PARTITION, osd_function_versions, OSD_PERMISSION_GET_ATTR),
+		 OSD_TARGET_ROOT_OR_PARTITION, osd_function_versions, OSD_PERMISSION_GET_ATTR,
+		 ENGINE_HAS_VERSIONS),
 	FUNCTION(DROP, OSD_FEATURE_VERSIONS, WHOLE, ENGINE_RESCUE, OSD_TARGET_ROOT_OR_PARTITION,
-		 osd_function_drop, OSD_PERMISSION_OBJ_MGMT | OSD_PERMISSION_REMOVE),
+		 osd_function_drop, OSD_PERMISSION_OBJ_MGMT | OSD_PERMISSION_REMOVE,
+		 ENGINE_HAS_VERSIONS),
 	FUNCTION(VIEW, OSD_FEATURE_VERSIONS, WHOLE, ENGINE_READ, OSD_TARGET_ROOT_OR_PARTITION,
-		 osd_function_view, OSD_PERMISSION_READ),
+		 osd_function_view, OSD_PERMISSION_READ, ENGINE_HAS_VERSIONS),
 	FUNCTION(ROLLBACK, OSD_FEATURE_ROLLBACK, 0, ENGINE_HISTORY, OSD_TARGET_ROOT_OR_PARTITION,
 		 osd_function_rollback,
-		 OSD_PERMISSION_OBJ_MGMT | OSD_PERMISSION_WRITE | OSD_PERMISSION_REMOVE),
+		 OSD_PERMISSION_OBJ_MGMT | OSD_PERMISSION_WRITE | OSD_PERMISSION_REMOVE,
+		 ENGINE_HAS_ROLLBACK),
 	FUNCTION(UNDO, OSD_FEATURE_ROLLBACK, 0, ENGINE_WRITE, OSD_TARGET_PARTITION,
-		 osd_function_undo, OSD_PERMISSION_WRITE),
+		 osd_function_undo, OSD_PERMISSION_WRITE, ENGINE_HAS_ROLLBACK),
 	FUNCTION(LOG, OSD_FEATURE_ROLLBACK, STREAMED, ENGINE_READ, OSD_TARGET_PARTITION,
-		 osd_function_log, OSD_PERMISSION_GET_ATTR),
+		 osd_function_log, OSD_PERMISSION_GET_ATTR, ENGINE_HAS_ROLLBACK),
 	FUNCTION(DIFF, OSD_FEATURE_ROLLBACK, STREAMED | WHOLE, ENGINE_READ, OSD_TARGET_PARTITION,
-		 osd_function_diff, OSD_PERMISSION_READ),
+		 osd_function_diff, OSD_PERMISSION_READ, ENGINE_HAS_DIFFERENCES),
 	FUNCTION(RETENTION, OSD_FEATURE_RETENTION, 0, ENGINE_READ, OSD_TARGET_ROOT_OR_PARTITION,
-		 osd_function_retention, OSD_PERMISSION_GET_ATTR),
+		 osd_function_retention, OSD_PERMISSION_GET_ATTR, ENGINE_HAS_RETENTION),
 	FUNCTION(SET_RETENTION, OSD_FEATURE_RETENTION, WHOLE, ENGINE_RESCUE,
-		 OSD_TARGET_ROOT_OR_PARTITION, osd_function_set_retention, OSD_PERMISSION_POL_SEC),
+		 OSD_TARGET_ROOT_OR_PARTITION, osd_function_set_retention, OSD_PERMISSION_POL_SEC,
+		 ENGINE_HAS_RETENTION),
 	FUNCTION(MERGE, OSD_FEATURE_RETENTION, WHOLE | OF_ROOT, ENGINE_READ, OSD_TARGET_ROOT,
-		 osd_function_merge, OSD_PERMISSION_DEV_MGMT),
+		 osd_function_merge, OSD_PERMISSION_DEV_MGMT, ENGINE_HAS_MERGE),
 	FUNCTION(SEARCH, OSD_FEATURE_SEARCH, STREAMED, ENGINE_READ, OSD_TARGET_ANY,
-		 osd_function_search, OSD_PERMISSION_READ),
+		 osd_function_search, OSD_PERMISSION_READ, 0),
 	FUNCTION(CHECKSUM, OSD_FEATURE_CHECKSUM, STREAMED, ENGINE_READ, OSD_TARGET_USER_OBJECT,
-		 osd_function_checksum, OSD_PERMISSION_READ),
+		 osd_function_checksum, OSD_PERMISSION_READ, 0),
 #undef FUNCTION
 };
 
@@ -372,13 +379,26 @@ const struct osd_command_entry *osd_function_find(const struct osd_cdb *cdb)
 	return function ? &function->entry : NULL;
 }
 
+/* What hosts can subscribe to: the features of the functions that the engine is able to serve. */
+static uint64_t offered_features(const struct osd_device *device)
+{
+	uint64_t offered = 0;
+
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+		if (osd_has(device, functions[i].entry.needs))
+			offered |= functions[i].feature;
+	return offered;
+}
+
 static int features(struct osd_request *request)
 {
 	struct osd_item_writer writer;
 
 	osd_result_begin(request, &writer);
-	osd_item_add_number(&writer, OSD_ITEM_FEATURES, OSD_FEATURES_ALL);
+	osd_item_add_number(&writer, OSD_ITEM_FEATURES, offered_features(request->device));
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		if (!osd_has(request->device, functions[i].entry.needs))
+			continue;
 		osd_item_open(&writer, OSD_ITEM_ENTRY);
 		osd_item_add_number(&writer, OSD_ITEM_FUNCTION, functions[i].code);
 		osd_item_add_text(&writer, OSD_ITEM_NAME, osd_function_name(functions[i].code));

@@ -20,7 +20,8 @@ static int whose_layout(struct osd_request *request, uint64_t partition,
 	int result = 0;
 
 	*address = (struct engine_address){ .partition = addressed.partition };
-	if (addressed.version > ENGINE_PARTITION_VERSION_LAST)
+	if (addressed.version > ENGINE_PARTITION_VERSION_LAST &&
+	    osd_has(request->device, ENGINE_HAS_VERSIONS))
 		result =
 			engine_moment_resolve(request->txn, addressed.partition, moment, &sequence);
 	if (result == -ENOENT)

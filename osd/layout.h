@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "engine/engine.h"
+#include "engine/history.h"
 #include "wire/layout.h"
 
 struct osd_request;

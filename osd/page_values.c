@@ -41,6 +41,7 @@ uint32_t osd_page_get_root_information(const struct osd_request *request,
 				       const struct osd_page_attribute *attribute, uint8_t *value)
 {
 	const struct osd_device *device = request->device;
+	bool clones = osd_has(device, ENGINE_HAS_CLONES);
 
 	switch (attribute->number) {
 	case OSD_ROOT_SYSTEM_ID:
@@ -81,13 +82,13 @@ uint32_t osd_page_get_root_information(const struct osd_request *request,
 		return number64(value, 1);
 	case OSD_ROOT_SNAPSHOTS_MAX:
 	case OSD_ROOT_CLONES_MAX:
-		put_be32(value, ENGINE_PARTITIONS_MAX);
+		put_be32(value, clones ? ENGINE_PARTITIONS_MAX : 0);
 		return 4;
 	case OSD_ROOT_BRANCH_DEPTH_MAX:
-		put_be32(value, ENGINE_CLONE_DEPTH_MAX);
+		put_be32(value, clones ? ENGINE_CLONE_DEPTH_MAX : 0);
 		return 4;
 	case OSD_ROOT_SNAPSHOT_REFRESHING:
-		value[0] = 1;
+		value[0] = clones;
 		return 1;
 	case OSD_ROOT_ATOMICITY_MULTIPLIER:
 		value[0] = 1;
@@ -255,7 +256,7 @@ uint32_t osd_page_get_duplicate(const struct osd_request *request,
 {
 	struct engine_clone clone;
 
-	if (engine_clone_get(request->txn, subject->address.partition, &clone) != 0)
+	if (osd_clone_get(request, subject->address.partition, &clone) != 0)
 		return 0;
 	switch (attribute->number) {
 	case OSD_MUNINN_SOURCE_PARTITION:
@@ -276,7 +277,8 @@ uint32_t osd_page_get_clone_depth(const struct osd_request *request,
 	uint32_t depth;
 
 	(void)attribute;
-	if (engine_clone_depth(request->txn, subject->address.partition, &depth) != 0 || depth == 0)
+	if (!osd_has(request->device, ENGINE_HAS_CLONES) ||
+	    engine_clone_depth(request->txn, subject->address.partition, &depth) != 0 || depth == 0)
 		return 0;
 	put_be32(value, depth);
 	return 4;

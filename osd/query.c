@@ -366,7 +366,8 @@ static void begin_search(struct search *search)
 	if (progress->whole || subject->address.version != 0 || subject->address.ago != 0)
 		return;
 	progress->partition = subject->address.partition;
-	if (engine_view_hold(request->txn, progress->partition, &progress->view,
+	if (!osd_has(request->device, ENGINE_HAS_VERSIONS) ||
+	    engine_view_hold(request->txn, progress->partition, &progress->view,
 			     &progress->bound) != 0)
 		progress->view = 0;
 	/* Where nothing is kept of the past. */

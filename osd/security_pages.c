@@ -42,7 +42,7 @@ int osd_security_governing(const struct osd_request *request, uint64_t partition
 	*governing = partition;
 	for (unsigned i = 0; i <= ENGINE_CLONE_DEPTH_MAX && *governing != 0; i++) {
 		struct engine_clone clone;
-		int result = engine_clone_get(request->txn, *governing, &clone);
+		int result = osd_clone_get(request, *governing, &clone);
 
 		/* A partition like any other, or none at all. */
 		if (result == -ENOENT || (result == 0 && (clone.writable || clone.source == 0)))

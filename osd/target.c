@@ -39,6 +39,7 @@ int osd_device_create(struct engine *engine, const uint8_t uuid[16],
 	if (!created)
 		return -ENOMEM;
 	created->engine = engine;
+	created->capabilities = engine_capabilities(engine);
 	created->portions = (struct osd_portions){ .members = OSD_MEMBERS_PORTION,
 						   .candidates = OSD_CANDIDATES_PORTION,
 						   .turn = OSD_TURN_PORTIONS,
@@ -208,7 +209,7 @@ int osd_show_data_access(struct osd_request *request)
 	if (request->mode != ENGINE_READ || request->timestamps_bypassed ||
 	    !accesses_data(request) || subject->address.partition == 0)
 		return 0;
-	result = engine_clone_get(request->txn, subject->address.partition, &clone);
+	result = osd_clone_get(request, subject->address.partition, &clone);
 	if (result == -ENOENT || (result == 0 && clone.writable))
 		subject->stat.times_ms[ENGINE_TIME_DATA_ACCESSED] = request->time_ms;
 	return result == -ENOENT ? 0 : osd_result(request, result, 0);
@@ -489,12 +490,12 @@ static bool prepare(struct osd_request *request)
 	request->entry = result == 0 ? osd_command_find(request->cdb.action) : NULL;
 	if (!request->entry && result == 0 && request->cdb.action == OSD_EXECUTE) {
 		request->entry = osd_function_find(&request->cdb);
-		if (!request->entry) {
+		if (!request->entry || !osd_has(request->device, request->entry->needs)) {
 			osd_fail_field(request, osd_address_field(request));
 			return false;
 		}
 	}
-	if (!request->entry) {
+	if (!request->entry || !osd_has(request->device, request->entry->needs)) {
 		osd_fail(request, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_COMMAND_OPERATION_CODE);
 		return false;
 	}

@@ -386,12 +386,20 @@ static int read_object_id(struct osd_request *request, struct engine_address *ad
 	return 0;
 }
 
+/* An address with a version, where there are none, names nothing. */
+static int check_version(struct osd_request *request, const struct engine_address *address)
+{
+	if (osd_has(request->device, ENGINE_HAS_VERSIONS) || (!address->version && !address->ago))
+		return 0;
+	return osd_result(request, -ENOENT, OSD_FIELD_PARTITION);
+}
+
 static int find_target(struct osd_request *request)
 {
 	const struct osd_cdb *cdb = &request->cdb;
 	struct engine_address root = { 0 }, address;
 
-	if (read_object_id(request, &address) != 0)
+	if (read_object_id(request, &address) != 0 || check_version(request, &address) != 0)
 		return -EINVAL;
 
 	switch (request->entry->target) {
@@ -449,6 +457,8 @@ int osd_find_named_object(struct osd_request *request, uint64_t partition, uint6
 		address->version = id.version;
 		address->ago = id.ago;
 	}
+	if (check_version(request, address) != 0)
+		return -EINVAL;
 	result = engine_stat(request->txn, *address, stat);
 	if (result == -ENOENT || (result == 0 && stat->type != ENGINE_USER_OBJECT))
 		return osd_fail_field(request, OSD_FIELD_CONTINUATION);

@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "daemon/module/word.h"
 #include "engine/engine.h"
+#include "engine/history.h"
 
 /* The word says to the minute what time it is, and may have waited for the unit to be opened. */
 #define FAR_MS (5 * 60 * 1000)

@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "daemon/module/word.h"
 #include "engine/engine.h"
+#include "engine/history.h"
 
 static int end_lock(struct engine *engine, uint64_t partition)
 {

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "engine/engine.h"
+#include "engine/history.h"
 #include "engine/history/blanks.h"
 #include "engine/objects/record_access.h"
 #include "engine/sets/idset.h"

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "engine/engine.h"
+#include "engine/history.h"
 #include "engine/history/clock.h"
 #include "engine/history/kept.h"
 #include "engine/history/lineage.h"

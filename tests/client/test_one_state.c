@@ -13,6 +13,7 @@
 
 #include "client/osd_client.h"
 #include "common/bytes.h"
+#include "engine/history.h"
 #include "tests/client/local_target.h"
 
 #define PARTITION 0x10000

@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "engine/engine.h"
+#include "engine/history.h"
 
 enum {
 	PARTITION = 0x10000,

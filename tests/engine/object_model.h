@@ -8,6 +8,7 @@
 #define MUNINN_TESTS_ENGINE_OBJECT_MODEL_H
 
 #include "engine/engine.h"
+#include "engine/history.h"
 #include "tests/engine/model/model_clock.h"
 
 enum {

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/history.h"
 #include "nand/nand.h"
 #include "osd/osd.h"
 #include "wire/wire.h"

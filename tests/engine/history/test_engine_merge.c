@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "engine/engine.h"
+#include "engine/history.h"
 
 enum { OBJECTS = 20, OBJECT_BYTES = 20000, PARTITION = 0x10000, FIRST = 0x10000 };
 
@@ -263,7 +264,7 @@ static void test_without_automatic_merging_space_comes_back_on_request_only(void
 	assert_int_equal(total.segments_freed, 40);
 	assert_int_equal(write_object(device, 0, 1), 0);
 	check_object(device, 0, 0, 1);
-	assert_true(engine_capabilities(device->engine) & ENGINE_CAN_MERGE);
+	assert_true(engine_capabilities(device->engine) & ENGINE_HAS_MERGE);
 }
 
 /* Until a rollback of the device brings it back. */

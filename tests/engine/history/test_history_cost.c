@@ -15,6 +15,7 @@
 #include <errno.h>
 
 #include "engine/engine.h"
+#include "engine/history.h"
 #include "nand/nand.h"
 
 enum {

@@ -24,6 +24,7 @@
 #include "common/crc32c.h"
 #include "common/log.h"
 #include "engine/engine.h"
+#include "engine/history.h"
 #include "nand/nand.h"
 #include "nand/power.h"
 #include "nand/rehearsal.h"

@@ -17,6 +17,7 @@
 
 #include "common/bytes.h"
 #include "engine/engine.h"
+#include "engine/history.h"
 
 enum {
 	PARTITION = 0x10000,

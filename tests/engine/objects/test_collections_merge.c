@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "engine/engine.h"
+#include "engine/history.h"
 
 enum { MEMBERS = 600, PARTITION = 0x10000, FIRST = 0x10000, COLLECTION = 0x20000 };
 enum { CHURN_BYTES = 20000, CHURN_OBJECTS = 20, CHURN_ROUNDS = 40, CHURN_FIRST = 0x30000 };
