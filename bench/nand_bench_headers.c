@@ -51,7 +51,7 @@ static uint32_t make_page(const struct headers_bench *bench, uint64_t number, ui
 	for (uint32_t i = 0; i < count; i++) {
 		struct record_header header = {
 			.key = { .partition = 1, .identifier = random_next(&random) },
-			.version = 1,
+			.epoch = 1,
 			.length = (uint16_t)(bench->options->record_bytes - RECORD_HEADER_BYTES),
 			/* Rows fill side by side, so the sequence numbers of a page are some way
 			   apart. */

@@ -11,7 +11,8 @@ enum {
 	SAME_OWNER = 1 << 3,
 	SAME_PIECE = 1 << 4,
 	SAME_LENGTH = 1 << 5,
-	PACKED_RECORD_MAX = 1 + 4 + 8 + 4 + 2 + 10,
+	OWNER_BYTES = 2 + 1 + 6,
+	PACKED_RECORD_MAX = 1 + OWNER_BYTES + 8 + 4 + 2 + 10,
 };
 
 /* ---- numbers ---- */
@@ -61,12 +62,14 @@ static uint8_t *pack_record(uint8_t *to, const struct record_header *header,
 	uint8_t identifier[8];
 
 	*shape = (uint8_t)(identifier_bytes - 1);
-	if (header->key.partition == before->key.partition && header->version == before->version) {
+	if (header->key.partition == before->key.partition &&
+	    header->key.class == before->key.class && header->epoch == before->epoch) {
 		*shape |= SAME_OWNER;
 	} else {
 		put_le16(to, header->key.partition);
-		put_le16(to + 2, header->version);
-		to += 4;
+		to[2] = header->key.class;
+		put_le48(to + 3, header->epoch);
+		to += OWNER_BYTES;
 	}
 	put_le64(identifier, header->key.identifier);
 	memcpy(to, identifier, identifier_bytes);
@@ -98,13 +101,14 @@ static const uint8_t *unpack_record(const uint8_t *from, const uint8_t *end,
 		return NULL;
 	shape = *from++;
 	identifier_bytes = (shape & 7) + 1;
-	if (end - from < (shape & SAME_OWNER ? 0 : 4) + (int)identifier_bytes +
+	if (end - from < (shape & SAME_OWNER ? 0 : OWNER_BYTES) + (int)identifier_bytes +
 				 (shape & SAME_PIECE ? 0 : 4) + (shape & SAME_LENGTH ? 0 : 2))
 		return NULL;
 	if (!(shape & SAME_OWNER)) {
 		header->key.partition = get_le16(from);
-		header->version = get_le16(from + 2);
-		from += 4;
+		header->key.class = from[2];
+		header->epoch = get_le48(from + 3);
+		from += OWNER_BYTES;
 	}
 	memcpy(identifier, from, identifier_bytes);
 	header->key.identifier = get_le64(identifier);

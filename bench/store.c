@@ -15,7 +15,7 @@
 #include "bench/record_codec.h"
 #include "common/bytes.h"
 
-enum { PARTITION = 1, VERSION = 1, BLOCK_PAGES_DEFAULT = 64 };
+enum { PARTITION = 1, BLOCK_PAGES_DEFAULT = 64 };
 
 /* ---- keys and values ---- */
 
@@ -191,12 +191,13 @@ static int put_locked(struct bench_store *store, uint64_t pair, bool deleted)
 	unsigned flags = store->options.history ? 0 : RECORD_ABSORB;
 	uint32_t length = deleted ? 0 : value_bytes(store);
 	uint64_t sequence = operations->begin(store->records, 0);
+	uint64_t epoch = sequence & ~(RECORD_SLOT - 1);
 	uint8_t value[VALUE_BYTES_MAX];
 	int result = -EFBIG;
 
 	if (sequence <= SEQUENCE_MAX) {
 		record_value_make(&key, sequence, value, length);
-		result = operations->put(store->records, &key, VERSION,
+		result = operations->put(store->records, &key, epoch,
 					 flags | (deleted ? RECORD_TOMBSTONE : 0), value, length,
 					 false);
 	}

@@ -9,8 +9,7 @@
 
 static struct record_key chunk_key(const struct chunked *table, uint32_t number)
 {
-	return (struct record_key){ .identifier = table->identifier,
-				    .piece = number / table->entries };
+	return key_of_table(table->identifier, number / table->entries);
 }
 
 int chunked_load(struct record_store *store, const struct chunked *table, uint32_t count,
@@ -55,6 +54,6 @@ int chunked_put(const struct record_writer *writer, const struct chunked *table,
 	if (result)
 		return result;
 	memcpy(record + at, entry, table->entry_bytes);
-	return record_put(writer, chunk_key(table, number), 0, RECORD_ABSORB, record,
+	return record_put(writer, chunk_key(table, number), RECORD_ABSORB, record,
 			  replaces ? info.length : end);
 }

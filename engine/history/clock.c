@@ -12,8 +12,6 @@
 #define RECORD_MAX_BYTES \
 	(CLOCK_HEAD_BYTES + CLOCK_SPANS_MAX * CLOCK_SPAN_BYTES + CLOCK_CUTS_MAX * CLOCK_CUT_BYTES)
 
-static const struct record_key spans_key = { .identifier = RECORD_ID_CLOCK };
-
 /* ---- the record ---- */
 
 static int decode(struct clock_spans *spans, const uint8_t *from, uint32_t length)
@@ -42,8 +40,8 @@ int clock_load(struct engine *engine)
 {
 	uint8_t record[RECORD_MAX_BYTES];
 	struct record_info info;
-	int result =
-		record_get(engine->store, spans_key, RECORD_NEWEST, record, sizeof(record), &info);
+	int result = record_get(engine->store, key_of_table(RECORD_ID_CLOCK, 0), RECORD_NEWEST,
+				record, sizeof(record), &info);
 
 	engine->doubts = (struct clock_spans){ 0 };
 	if (result)
@@ -68,7 +66,7 @@ int clock_put(struct engine_txn *txn, const struct clock_spans *spans)
 		put_le48(to + 6, spans->cuts[at].from_ms);
 		put_le48(to + 12, spans->cuts[at].until_ms);
 	}
-	result = record_put(&txn->writer, spans_key, 0, RECORD_ABSORB, record,
+	result = record_put(&txn->writer, key_of_table(RECORD_ID_CLOCK, 0), RECORD_ABSORB, record,
 			    (uint32_t)(to - record));
 	if (result)
 		return result;

@@ -53,7 +53,7 @@ int clones_remove(struct engine_txn *txn, struct partition *root, struct partiti
 	left.removed = true;
 	left.clones = partition->history.clones;
 	left.versions.generation = partition->history.versions.generation;
-	return history_put(&txn->writer, partition->index, partition->version, &left);
+	return history_put(&txn->writer, partition->index, &left);
 }
 
 /* ---- making ---- */

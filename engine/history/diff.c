@@ -182,9 +182,7 @@ static int find_object(struct diff *diff)
 static bool is_untouched(const struct diff *diff)
 {
 	const struct record_store *store = diff->txn->engine->store;
-	const struct record_key key = { .identifier = diff->cursor->object,
-					.piece = RECORD_ONODE_PIECE,
-					.partition = diff->from.state.index };
+	const struct record_key key = key_of_onode(diff->from.state.index, diff->cursor->object);
 
 	return diff->is_one_line && diff->from.has_object && diff->to.has_object &&
 	       store->operations->has_between(diff->txn->engine->store, &key,
@@ -285,9 +283,7 @@ static int read_side(const struct side *side, uint32_t piece, uint8_t *page, uin
 static bool is_same_record(const struct diff *diff, uint32_t piece)
 {
 	struct record_store *store = diff->txn->engine->store;
-	struct record_key key = { .identifier = diff->cursor->object,
-				  .piece = piece,
-				  .partition = diff->from.state.index };
+	struct record_key key = key_of_data(diff->from.state.index, diff->cursor->object, piece);
 	const struct extent *from = extents_find(&diff->from.target.onode->extents, piece);
 	const struct extent *to = extents_find(&diff->to.target.onode->extents, piece);
 	struct record_info from_info, to_info;

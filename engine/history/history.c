@@ -173,19 +173,14 @@ int history_decode(struct history *history, uint16_t index, const uint8_t *from,
 		      : idset_header_decode(&history->clones, from + 52 + IDSET_HEADER_BYTES);
 }
 
-static struct record_key history_key(uint16_t index)
-{
-	return (struct record_key){ .identifier = RECORD_ID_HISTORY, .partition = index };
-}
-
 /* The same as history_read; *put = the number with which an older program put it, 0: none did. */
 static int read_record(struct record_store *store, uint16_t index, struct history *history,
 		       uint64_t *put)
 {
 	uint8_t record[HISTORY_DEVICE_BYTES];
 	struct record_info info;
-	int result =
-		record_get(store, history_key(index), RECORD_NEWEST, record, sizeof(record), &info);
+	int result = record_get(store, key_of_history(index), RECORD_NEWEST, record, sizeof(record),
+				&info);
 
 	*put = result || record[0] == HISTORY_FORMAT ? 0 : info.sequence;
 	if (!result)
@@ -235,13 +230,12 @@ int history_load(struct engine *engine, uint16_t index, uint64_t created_sequenc
 	return 0;
 }
 
-int history_put(const struct record_writer *writer, uint16_t index, uint16_t version,
-		const struct history *history)
+int history_put(const struct record_writer *writer, uint16_t index, const struct history *history)
 {
 	uint8_t record[HISTORY_DEVICE_BYTES];
 	uint32_t length = history_encode(history, index, record);
 
-	return record_put(writer, history_key(index), version, RECORD_ABSORB, record, length);
+	return record_put(writer, key_of_history(index), RECORD_ABSORB, record, length);
 }
 
 /* ---- sets ---- */
@@ -256,7 +250,6 @@ static struct idset set_of(struct engine *engine, struct partition *partition,
 		.identifier = identifier,
 		.bound = RECORD_NEWEST,
 		.partition = partition->index,
-		.version = partition->version,
 	};
 }
 

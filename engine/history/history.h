@@ -106,8 +106,7 @@ int history_load(struct engine *engine, uint16_t index, uint64_t created_sequenc
 		 struct history *history);
 
 /* Puts it. */
-int history_put(const struct record_writer *writer, uint16_t index, uint16_t version,
-		const struct history *history);
+int history_put(const struct record_writer *writer, uint16_t index, const struct history *history);
 
 /* The policy that holds for a partition (or the root). */
 const struct engine_retention *history_policy(const struct history *history,

@@ -83,7 +83,7 @@ bool lineage_concerns(const struct record_store *store, const struct record_key 
 {
 	/* Its own onode and state a partition has got itself, always. */
 	return may_be_clone(store->lineage, key->partition) && key->identifier != 0 &&
-	       key->identifier != RECORD_ID_STATE && !record_is_timeless(key);
+	       key->identifier != RECORD_ID_STATE && !key_is_timeless(key);
 }
 
 int lineage_get(struct record_store *store, struct record_key key, uint64_t bound, void *value,

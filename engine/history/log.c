@@ -63,9 +63,7 @@ static int begin(struct walk *walk, struct engine_txn *txn, uint64_t partition, 
 		return result;
 	walk->txn = txn;
 	walk->bound = RECORD_NEWEST;
-	walk->key = (struct record_key){ .identifier = object,
-					 .piece = RECORD_ONODE_PIECE,
-					 .partition = walk->partition->index };
+	walk->key = key_of_onode(walk->partition->index, object);
 	return 0;
 }
 

@@ -320,7 +320,7 @@ static int add_rollbacks(struct keep_context *context, const struct record_key *
 	if (key->partition != RECORD_ROOT_INDEX)
 		result =
 			add_rollbacks_of(context, key->partition, sequence, horizon, bounds, count);
-	if (!result && record_is_data(key))
+	if (!result && key_is_data(key))
 		result = add_rollbacks_of_object(context, key, sequence, horizon, bounds, count);
 	return result ? result
 		      : add_rollbacks_of(context, RECORD_ROOT_INDEX, sequence, horizon, bounds,
@@ -355,7 +355,7 @@ static uint32_t boundaries(void *context_, const struct record_key *key,
 	uint64_t found[BOUNDS_MAX];
 	uint32_t count = 0;
 
-	if (record_is_timeless(key))
+	if (key_is_timeless(key))
 		return 0;
 	if (context->failed || !learn_owner(context, key->partition) ||
 	    collect_bounds(context, key, info, found, &count))
@@ -439,7 +439,7 @@ static bool is_reachable(void *context_, const struct record_key *key,
 	 */
 	if (key->identifier == RECORD_ID_LASTING || key->identifier == RECORD_ID_HISTORY)
 		return true;
-	if (record_is_timeless(key))
+	if (key_is_timeless(key))
 		return is_of_owner(context, info->sequence) || history_of(context)->clones.count;
 	/* Just put, it is reached. */
 	if (bound == info->sequence || bound == slot_end(info->sequence))
@@ -462,7 +462,7 @@ static bool keeps_lone_tombstone(void *context_, const struct record_key *key,
 {
 	struct keep_context *context = context_;
 
-	if (record_is_timeless(key) || key->partition == RECORD_ROOT_INDEX)
+	if (key_is_timeless(key) || key->partition == RECORD_ROOT_INDEX)
 		return false;
 	if (context->failed || !learn_owner(context, key->partition))
 		return true;

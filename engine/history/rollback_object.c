@@ -29,9 +29,8 @@ struct pair {
 static bool is_same_record(const struct pair *pair, uint32_t piece)
 {
 	struct record_store *store = pair->now.txn->engine->store;
-	struct record_key key = { .identifier = pair->now.onode->entry.key.identifier,
-				  .piece = piece,
-				  .partition = pair->now.partition->index };
+	struct record_key key = key_of_data(pair->now.partition->index,
+					    pair->now.onode->entry.key.identifier, piece);
 	const struct extent *now = extents_find(&pair->now.onode->extents, piece);
 	const struct extent *then = extents_find(&pair->then.onode->extents, piece);
 	struct record_info now_info, then_info;
@@ -230,8 +229,8 @@ static int note_rollback(struct pair *pair)
 {
 	struct engine_txn *txn = pair->now.txn;
 	struct engine *engine = txn->engine;
-	const struct record_key key = { .identifier = pair->now.onode->entry.key.identifier,
-					.partition = pair->now.partition->index };
+	const struct record_key key =
+		key_of_data(pair->now.partition->index, pair->now.onode->entry.key.identifier, 0);
 	struct object_rollback unseen, rollback = { .identifier = key.identifier,
 						    .partition = key.partition,
 						    .at = txn->sequence,

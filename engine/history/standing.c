@@ -42,7 +42,6 @@ int source_open(struct engine *engine, uint16_t index, struct source *source)
 		return result;
 	source->partition = &source->left;
 	result = history_read(engine->store, index, &source->left.history);
-	source->left.version = (uint16_t)source->left.history.next_version;
 	return result;
 }
 
@@ -60,14 +59,12 @@ static int source_changed(struct engine_txn *txn, struct partition *root, struct
 {
 	struct history *history = &source->partition->history;
 	struct idset reserved = history_clones(txn->engine, root);
-	const struct record_key key = { .identifier = RECORD_ID_HISTORY,
-					.partition = source->left.index };
 	int result;
 
 	if (source->partition != &source->left)
 		partition_mark_history(txn, source->partition);
 	else if (history->clones.count)
-		return history_put(&txn->writer, source->left.index, source->left.version, history);
+		return history_put(&txn->writer, source->left.index, history);
 	if (history->clones.count)
 		return 0;
 	result = idset_remove(&reserved, &txn->writer, source->left.index);
@@ -77,7 +74,8 @@ static int source_changed(struct engine_txn *txn, struct partition *root, struct
 	if (source->partition != &source->left)
 		return 0;
 	txn->partitions_removed = true; /* an index is free again */
-	return record_put(&txn->writer, key, source->left.version, RECORD_TOMBSTONE, NULL, 0);
+	return record_put(&txn->writer, key_of_history(source->left.index), RECORD_TOMBSTONE, NULL,
+			  0);
 }
 
 /* ---- what shows a clone ---- */

@@ -59,7 +59,7 @@ static bool step_back(const struct timeline *timeline, const struct record_key *
 	const struct rollback *rollback = timeline_last(timeline, key->partition, bound);
 	const struct object_rollback *object = NULL;
 
-	if (timeline->objects.count && record_is_data(key))
+	if (timeline->objects.count && key_is_data(key))
 		object = object_rollbacks_last(&timeline->objects, key, bound);
 	if (!rollback && !object)
 		return false;
@@ -80,7 +80,7 @@ static bool is_hidden(void *context, const struct record_key *key, uint64_t sequ
 	const struct timeline *timeline = context;
 	uint64_t at, to;
 
-	if ((!timeline->count && !timeline->objects.count) || record_is_timeless(key))
+	if ((!timeline->count && !timeline->objects.count) || key_is_timeless(key))
 		return false;
 	/* Each step goes to an earlier rollback. */
 	while (step_back(timeline, key, bound, &at, &to) && sequence < at) {

@@ -29,11 +29,6 @@ void times_entry_decode(struct times_entry *entry, const uint8_t *from)
 	};
 }
 
-static struct record_key chunk_key(uint32_t chunk)
-{
-	return (struct record_key){ .identifier = RECORD_ID_TIMES, .piece = chunk };
-}
-
 /* ---- looking up ---- */
 
 /* A walk over the table that remembers the chunk it read last. */
@@ -52,8 +47,9 @@ static int read_entry(struct times_reader *reader, uint32_t index, struct times_
 
 	if (reader->chunk != chunk + 1) {
 		struct record_info info;
-		int result = record_get(reader->engine->store, chunk_key(chunk), RECORD_NEWEST,
-					reader->record, sizeof(reader->record), &info);
+		int result = record_get(reader->engine->store, key_of_table(RECORD_ID_TIMES, chunk),
+					RECORD_NEWEST, reader->record, sizeof(reader->record),
+					&info);
 
 		if (result)
 			return result == -ENOENT ? -EBADMSG : result;
@@ -316,8 +312,8 @@ static int append(struct engine_txn *txn, struct partition *root, const struct t
 	int result = 0;
 
 	if (at)
-		result = record_get(txn->engine->store, chunk_key(chunk), RECORD_NEWEST, record,
-				    sizeof(record), &info);
+		result = record_get(txn->engine->store, key_of_table(RECORD_ID_TIMES, chunk),
+				    RECORD_NEWEST, record, sizeof(record), &info);
 	/*
 	 * More there may be of a command of which a recovery without NVRAM has found only a part.
 	 */
@@ -326,8 +322,8 @@ static int append(struct engine_txn *txn, struct partition *root, const struct t
 	if (result)
 		return result;
 	times_entry_encode(entry, record + at);
-	result = record_put(&txn->writer, chunk_key(chunk), 0, RECORD_ABSORB, record,
-			    at + TIMES_ENTRY_BYTES);
+	result = record_put(&txn->writer, key_of_table(RECORD_ID_TIMES, chunk), RECORD_ABSORB,
+			    record, at + TIMES_ENTRY_BYTES);
 	if (result)
 		return result;
 	device->times++;
@@ -440,7 +436,8 @@ int times_forget(struct engine_txn *txn, struct partition *root, uint64_t sequen
 	       device->times_first + TIMES_CHUNK_ENTRIES + 2 <= count) {
 		uint32_t chunk = device->times_first / TIMES_CHUNK_ENTRIES;
 
-		result = record_put(&txn->writer, chunk_key(chunk), 0, RECORD_TOMBSTONE, NULL, 0);
+		result = record_put(&txn->writer, key_of_table(RECORD_ID_TIMES, chunk),
+				    RECORD_TOMBSTONE, NULL, 0);
 		if (result)
 			break;
 		device->times_first = (chunk + 1) * TIMES_CHUNK_ENTRIES;

@@ -325,9 +325,7 @@ int unseen_find(struct engine *engine, struct partition *partition, uint64_t to,
 static int object_there_until(struct engine *engine, const struct object_rollback *rollback,
 			      uint64_t end, uint64_t *until)
 {
-	const struct record_key key = { .identifier = rollback->identifier,
-					.piece = RECORD_ONODE_PIECE,
-					.partition = rollback->partition };
+	const struct record_key key = key_of_onode(rollback->partition, rollback->identifier);
 
 	*until = end;
 	for (int looks = 0; looks < STATES_LOOKED_AT; looks++) {

@@ -44,13 +44,6 @@ int version_decode(struct version_record *record, const uint8_t *from, uint32_t 
 	return 0;
 }
 
-static struct record_key version_key(const struct partition *partition, uint32_t number)
-{
-	return (struct record_key){ .identifier = RECORD_ID_VERSIONS,
-				    .piece = number,
-				    .partition = partition->index };
-}
-
 /* Whether a number can be one of a version of a partition, or of the device. */
 static bool is_number_of(const struct partition *partition, uint32_t number)
 {
@@ -69,8 +62,8 @@ int version_read(struct engine *engine, struct partition *partition, uint32_t nu
 
 	if (!is_number_of(partition, number))
 		return -ENOENT;
-	result = record_get(engine->store, version_key(partition, number), RECORD_NEWEST, bytes,
-			    sizeof(bytes), &info);
+	result = record_get(engine->store, key_of_version(partition->index, number), RECORD_NEWEST,
+			    bytes, sizeof(bytes), &info);
 	if (!result)
 		result = version_decode(record, bytes, info.length);
 	if (result)
@@ -88,8 +81,8 @@ static int put_version(struct engine_txn *txn, const struct partition *partition
 {
 	uint8_t bytes[VERSION_HEAD_BYTES + ENGINE_VERSION_NAME_MAX];
 
-	return record_put(&txn->writer, version_key(partition, number), partition->version, 0,
-			  bytes, version_encode(record, bytes));
+	return record_put(&txn->writer, key_of_version(partition->index, number), 0, bytes,
+			  version_encode(record, bytes));
 }
 
 /* ---- names ---- */
@@ -98,9 +91,7 @@ static struct record_key name_key(const struct partition *partition, const char 
 {
 	uint32_t hash = crc32c(0, name, strlen(name)) * NAME_PIECES;
 
-	return (struct record_key){ .identifier = RECORD_ID_VERSION_NAMES,
-				    .piece = (hash & (ENGINE_PIECES_MAX - 1)) + n,
-				    .partition = partition->index };
+	return key_of_version_name(partition->index, (hash & (ENGINE_PIECES_MAX - 1)) + n);
 }
 
 /* The version that a piece of the names leads to, if that has this name. */
@@ -161,8 +152,8 @@ static int add_name(struct engine_txn *txn, struct partition *partition, const c
 	if (place == NAME_PIECES)
 		return -EEXIST; /* eight others have its hash: as good as taken */
 	put_le16(record, (uint16_t)number);
-	return record_put(&txn->writer, name_key(partition, name, place), partition->version, 0,
-			  record, sizeof(record));
+	return record_put(&txn->writer, name_key(partition, name, place), 0, record,
+			  sizeof(record));
 }
 
 static int drop_name(struct engine_txn *txn, struct partition *partition, const char *name)
@@ -172,8 +163,8 @@ static int drop_name(struct engine_txn *txn, struct partition *partition, const 
 
 	if (result)
 		return result == -ENOENT ? 0 : result;
-	return record_put(&txn->writer, name_key(partition, name, place), partition->version,
-			  RECORD_TOMBSTONE, NULL, 0);
+	return record_put(&txn->writer, name_key(partition, name, place), RECORD_TOMBSTONE, NULL,
+			  0);
 }
 
 /* ---- numbers ---- */
@@ -521,8 +512,8 @@ static int drop_version(struct engine_txn *txn, struct partition *partition, uin
 	if (record.name[0])
 		result = drop_name(txn, partition, record.name);
 	if (!result)
-		result = record_put(&txn->writer, version_key(partition, number),
-				    partition->version, RECORD_TOMBSTONE, NULL, 0);
+		result = record_put(&txn->writer, key_of_version(partition->index, number),
+				    RECORD_TOMBSTONE, NULL, 0);
 	return result ? result : hand_over(txn, partition, record.sequence, record.written_bytes);
 }
 

@@ -203,18 +203,6 @@ static void note_place(struct buffer *buffer, const struct key_hash *hash, uint3
 
 /* ---- compaction ---- */
 
-/*
- * Whether two records of a key are of the same user version and slot: between them no state is
- * looked for.
- */
-static bool may_absorb(const struct record_header *later, const struct record_header *old)
-{
-	if (record_is_timeless(&old->key))
-		return true;
-	return later->version == old->version &&
-	       later->sequence >> RECORD_SLOT_BITS == old->sequence >> RECORD_SLOT_BITS;
-}
-
 /* Whether a later committed record of the page makes this one superfluous. */
 static bool is_superseded(const struct page_view *page, uint32_t next,
 			  const struct page_record *record, uint64_t committed)
@@ -230,7 +218,7 @@ static bool is_superseded(const struct page_view *page, uint32_t next,
 			continue;
 		record_header_decode(other.header, &later);
 		if (later.sequence > old.sequence && later.sequence <= committed &&
-		    may_absorb(&later, &old))
+		    old.sequence >= later.epoch)
 			return true;
 	}
 	return false;

@@ -132,7 +132,6 @@ int carry_get(const struct muninn_store *store, const struct record_key *key, ui
 		record_header_decode(found.header, &header);
 		*info = (struct record_info){ .sequence = header.sequence,
 					      .length = header.length,
-					      .version = header.version,
 					      .flags = header.flags };
 		if (header.length && capacity)
 			memcpy(value, found.value, min_u64(header.length, capacity));

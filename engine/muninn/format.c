@@ -13,13 +13,36 @@ static uint32_t record_crc(const uint8_t bytes[RECORD_HEADER_BYTES], uint64_t se
 	return crc32c(crc32c(crc32c(0, segment, sizeof(segment)), bytes, 24), value, length);
 }
 
+static uint32_t encode_reach(uint64_t epoch, uint64_t sequence)
+{
+	uint64_t begin = epoch / RECORD_REACH_STEP + (epoch % RECORD_REACH_STEP != 0);
+	uint64_t own = sequence / RECORD_REACH_STEP;
+
+	if (epoch == RECORD_EPOCH_ENDLESS)
+		return RECORD_REACH_ALL;
+	if (begin > own)
+		return RECORD_REACH_NONE;
+	return own - begin < RECORD_REACH_MAX ? (uint32_t)(own - begin) : RECORD_REACH_MAX;
+}
+
+static uint64_t decode_epoch(uint32_t reach, uint64_t sequence)
+{
+	if (reach == RECORD_REACH_ALL)
+		return RECORD_EPOCH_ENDLESS;
+	/* Also of one that reaches back to the first number or further, which nobody has put. */
+	if (reach == RECORD_REACH_NONE || reach >= sequence / RECORD_REACH_STEP)
+		return sequence;
+	return (sequence / RECORD_REACH_STEP - reach) * RECORD_REACH_STEP;
+}
+
 void record_header_encode(const struct record_header *header, uint64_t serial, const void *value,
 			  uint8_t bytes[RECORD_HEADER_BYTES])
 {
 	assert(header->length <= MUNINN_PAGE_BYTES_MAX && header->flags < 8);
 	put_le16(bytes, header->key.partition);
 	put_le64(bytes + 2, header->key.identifier);
-	put_le16(bytes + 10, header->version);
+	put_le16(bytes + 10, (uint16_t)(header->key.class << RECORD_CLASS_SHIFT |
+					encode_reach(header->epoch, header->sequence)));
 	put_le32(bytes + 12, header->key.piece);
 	put_le48(bytes + 16, header->sequence);
 	put_le16(bytes + 22, (uint16_t)(header->length | header->flags << RECORD_FLAGS_SHIFT));
@@ -30,9 +53,10 @@ void record_header_decode(const uint8_t bytes[RECORD_HEADER_BYTES], struct recor
 {
 	header->key.partition = get_le16(bytes);
 	header->key.identifier = get_le64(bytes + 2);
-	header->version = get_le16(bytes + 10);
+	header->key.class = (uint8_t)(get_le16(bytes + 10) >> RECORD_CLASS_SHIFT);
 	header->key.piece = get_le32(bytes + 12);
 	header->sequence = get_le48(bytes + 16);
+	header->epoch = decode_epoch(get_le16(bytes + 10) & RECORD_REACH_ALL, header->sequence);
 	header->length = (uint16_t)record_length(bytes);
 	header->flags = (uint8_t)(get_le16(bytes + 22) >> RECORD_FLAGS_SHIFT);
 	header->crc = get_le32(bytes + 24);

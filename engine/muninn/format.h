@@ -20,7 +20,7 @@
 #include "common/bytes.h"
 #include "engine/records/records.h"
 
-#define MUNINN_FORMAT_VERSION 3
+#define MUNINN_FORMAT_VERSION 4
 
 #define MUNINN_COLUMNS                                                            \
 	64 /* sealed segments of a read-only table: one bit each of a 64-bit word \
@@ -34,10 +34,22 @@
 
 /* ---- record ---- */
 
-/* partition 2, identifier 8, version 2, piece 4, sequence 6, length and flags 2, CRC-32C 4 */
+/* partition 2, identifier 8, class and reach 2, piece 4, sequence 6, length and flags 2, CRC-32C 4
+ */
 #define RECORD_HEADER_BYTES 28
 #define RECORD_LENGTH_MASK  0x1FFFU /* 13 bits; the 3 above are enum record_flag */
 #define RECORD_FLAGS_SHIFT  13
+
+/*
+ * Class in 3 bits. How far a record reaches back to its epoch's beginning in 13: the steps of
+ * sequence numbers from the beginning, rounded up, to the record's own step. Since it says a
+ * distance and not which epoch, no two epochs are ever taken for the same.
+ */
+#define RECORD_CLASS_SHIFT 13
+#define RECORD_REACH_STEP  8
+#define RECORD_REACH_MAX   0x1FFD
+#define RECORD_REACH_NONE  0x1FFE /* the epoch begins with the record */
+#define RECORD_REACH_ALL   0x1FFF /* RECORD_EPOCH_ENDLESS */
 
 /*
  * Beside enum record_flag: merge moved the record when newer ones of its key existed, so its place
@@ -49,7 +61,11 @@
 struct record_header {
 	struct record_key key;
 	uint64_t sequence;
-	uint16_t version;
+	/*
+	 * It may absorb records with numbers from here on. As it is stored, not below what was put,
+	 * and equal to it when that is a multiple of RECORD_REACH_STEP not too far back.
+	 */
+	uint64_t epoch;
 	uint16_t length;
 	uint8_t flags;
 	uint32_t crc; /* of the segment's serial (8 bytes), the 24 bytes before it and the value */
@@ -71,7 +87,8 @@ static inline bool record_has_key(const uint8_t bytes[RECORD_HEADER_BYTES],
 				  const struct record_key *key)
 {
 	return get_le64(bytes + 2) == key->identifier && get_le32(bytes + 12) == key->piece &&
-	       get_le16(bytes) == key->partition;
+	       get_le16(bytes) == key->partition &&
+	       get_le16(bytes + 10) >> RECORD_CLASS_SHIFT == key->class;
 }
 
 static inline uint64_t record_sequence(const uint8_t bytes[RECORD_HEADER_BYTES])

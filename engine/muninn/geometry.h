@@ -87,7 +87,7 @@ static inline uint64_t segment_records_max(const struct muninn_geometry *geometr
 	return (uint64_t)geometry->segment_pages * (geometry->page_bytes / RECORD_HEADER_BYTES + 1);
 }
 
-/* The row of record_is_of_history. */
+/* The row of RECORD_CLASS_HISTORY. */
 static inline uint32_t history_row(const struct muninn_geometry *geometry)
 {
 	return geometry->hashed_rows;

@@ -19,6 +19,6 @@ struct key_hash key_hash(const struct record_key *key, uint32_t segment_pages)
 		.group = hash.low64,
 		.key = hash_mix(hash.high64 + offset * UINT64_C(0xd1342543de82ef95)),
 		.offset = offset,
-		.metadata = record_is_metadata(key),
+		.metadata = key->class != RECORD_CLASS_DATA,
 	};
 }

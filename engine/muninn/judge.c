@@ -290,7 +290,6 @@ int judge_record(struct muninn_store *store, const struct record_keep *keep,
 	const struct record_info info = {
 		.sequence = header->sequence,
 		.length = header->length,
-		.version = header->version,
 		.flags = header->flags & (RECORD_TOMBSTONE | RECORD_ABSORB),
 	};
 	uint64_t bounds[BOUNDS_MAX + 1];

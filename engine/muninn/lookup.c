@@ -42,7 +42,6 @@ static struct record_info describe(const struct record_header *header)
 	return (struct record_info){
 		.sequence = header->sequence,
 		.length = header->length,
-		.version = header->version,
 		.flags = header->flags & (RECORD_TOMBSTONE | RECORD_ABSORB),
 	};
 }

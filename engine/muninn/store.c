@@ -123,7 +123,7 @@ static int muninn_commit_format(struct record_store *base)
 
 /* ---- putting ---- */
 
-static int muninn_put(struct record_store *base, const struct record_key *key, uint16_t version,
+static int muninn_put(struct record_store *base, const struct record_key *key, uint64_t epoch,
 		      unsigned flags, const void *value, uint32_t length, enum record_room room)
 {
 	struct muninn_store *store = store_of(base);
@@ -131,13 +131,14 @@ static int muninn_put(struct record_store *base, const struct record_key *key, u
 		.header = {
 			.key = *key,
 			.sequence = store->sequence,
-			.version = version,
+			.epoch = epoch,
 			.length = (uint16_t)length,
 			.flags = (uint8_t)flags,
 		},
 		.value = value,
 	};
 
+	assert(epoch <= store->sequence && key->class < RECORD_CLASSES);
 	assert(store->sequence != 0 && length <= store->geometry.page_bytes &&
 	       flags < RECORD_MOVED);
 	/*

@@ -185,12 +185,12 @@ static inline bool row_has_newer(const struct row *row)
 	return row->newer.area != NULL;
 }
 
-/* Where a key's records are. What snapshots and rollbacks put has a row of its own. */
+/* Where a key's records are. RECORD_CLASS_HISTORY has a row of its own. */
 static inline uint32_t store_row(const struct muninn_store *store, const struct record_key *key,
 				 const struct key_hash *hash)
 {
-	return record_is_of_history(key) ? history_row(&store->geometry)
-					 : hash_row(hash, store->geometry.hashed_rows);
+	return key->class == RECORD_CLASS_HISTORY ? history_row(&store->geometry)
+						  : hash_row(hash, store->geometry.hashed_rows);
 }
 
 /* Which records count up to `bound`, for readers. */

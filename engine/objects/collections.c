@@ -54,7 +54,6 @@ static struct idset members_of(const struct target *target, struct collection_st
 		.identifier = target->onode->entry.key.identifier,
 		.bound = target->bound,
 		.partition = target->partition->index,
-		.version = target->partition->version,
 	};
 }
 

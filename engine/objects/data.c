@@ -15,9 +15,9 @@
 
 static struct record_key piece_key(const struct target *target, uint32_t piece)
 {
-	return (struct record_key){ .identifier = target->onode->entry.key.identifier,
-				    .piece = piece,
-				    .partition = target->onode->entry.key.partition };
+	const struct cache_key *key = &target->onode->entry.key;
+
+	return key_of_data(key->partition, key->identifier, piece);
 }
 
 static int lost(const struct target *target, uint32_t piece)
@@ -55,8 +55,7 @@ int data_put(struct target *target, uint32_t piece, const void *data, uint32_t l
 	int result = extents_reserve(&onode->extents, 1);
 
 	if (!result)
-		result = record_put(&txn->writer, piece_key(target, piece),
-				    target->partition->version, 0, data, length);
+		result = record_put(&txn->writer, piece_key(target, piece), 0, data, length);
 	if (result)
 		return result;
 	txn->data_put = true;
@@ -96,8 +95,7 @@ static int empty_written(struct target *target, uint64_t first, uint64_t end)
 		result = record_get(txn->engine->store, piece_key(target, piece), RECORD_NEWEST,
 				    NULL, 0, &info);
 		if (!result && info.sequence == txn->sequence && info.length)
-			result = record_put(&txn->writer, piece_key(target, piece),
-					    target->partition->version, 0, NULL, 0);
+			result = record_put(&txn->writer, piece_key(target, piece), 0, NULL, 0);
 		if (result && result != -ENOENT)
 			return result;
 		first = (uint64_t)piece + 1;

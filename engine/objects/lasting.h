@@ -2,7 +2,7 @@
 /*
  * Lasting attributes: those of the root and of partitions that are no part of history. They are
  * kept in an onode beside the one of the root or partition, under an identifier that is timeless
- * (record_is_timeless): no rollback takes them back, whatever it rolls back and however much that
+ * (key_is_timeless): no rollback takes them back, whatever it rolls back and however much that
  * is, and a clone does not have its source's.
  */
 #ifndef MUNINN_ENGINE_OBJECTS_LASTING_H

@@ -60,7 +60,6 @@ static int create_one(struct engine_txn *txn, struct partition *partition, enum 
 	}
 	partition_mark(txn, partition);
 	onode->head.type = type;
-	onode->version = partition->version;
 	onode->absorb = partition_keeps_nothing(engine, partition);
 	onode_born(onode, txn);
 	onode = (struct onode *)cache_add(&engine->onodes, &onode->entry, onode_bytes(onode));
@@ -130,9 +129,6 @@ static int remove_object(struct target *target)
 	uint64_t id = onode->entry.key.identifier, pieces = onode->extents.pieces;
 	struct idset set =
 		partition_set(engine, partition, set_of_type(onode->head.type), RECORD_NEWEST);
-	struct record_key key = { .identifier = id,
-				  .piece = RECORD_ONODE_PIECE,
-				  .partition = partition->index };
 	int result = onode->head.type == ENGINE_COLLECTION ? collection_drop(target)
 							   : memberships_end(target);
 
@@ -146,8 +142,8 @@ static int remove_object(struct target *target)
 	result = data_void(target, 0, ENGINE_PIECES_MAX);
 	data_account(target, pieces);
 	if (!result)
-		result = record_put(&txn->writer, key, partition->version, RECORD_TOMBSTONE, NULL,
-				    0);
+		result = record_put(&txn->writer, key_of_onode(partition->index, id),
+				    RECORD_TOMBSTONE, NULL, 0);
 	if (!result)
 		cache_drop(&engine->onodes, &onode->entry);
 	return result;

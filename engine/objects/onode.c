@@ -98,9 +98,7 @@ int onode_head_decode(struct onode_head *head, const uint8_t *from, uint32_t len
 
 static struct record_key key_of(const struct onode *onode, uint32_t piece)
 {
-	return (struct record_key){ .identifier = onode->entry.key.identifier,
-				    .piece = piece,
-				    .partition = onode->entry.key.partition };
+	return key_of_onode_chunk(onode->entry.key.partition, onode->entry.key.identifier, piece);
 }
 
 /* Reads `length` spilled bytes from the chunks that begin at `piece`. The caller frees *bytes. */
@@ -252,9 +250,8 @@ static int spill_extents(const struct record_writer *writer, struct onode *onode
 		extents_encode(extents, first, count, writer->page);
 		crc = crc32c(crc, writer->page, count * EXTENT_BYTES);
 		if (first + count > changed_from)
-			result = record_put(writer, key_of(onode, piece), onode->version,
-					    flags_of(writer, onode), writer->page,
-					    count * EXTENT_BYTES);
+			result = record_put(writer, key_of(onode, piece), flags_of(writer, onode),
+					    writer->page, count * EXTENT_BYTES);
 	}
 	onode->head.extents_crc = crc;
 	return result;
@@ -271,8 +268,8 @@ static int spill_attributes(const struct record_writer *writer, struct onode *on
 		uint32_t bytes = (uint32_t)min_u64(set->length - at, chunk_bytes);
 
 		if (all || (at < set->changed_end && at + bytes > set->changed_from))
-			result = record_put(writer, key_of(onode, piece), onode->version,
-					    flags_of(writer, onode), set->bytes + at, bytes);
+			result = record_put(writer, key_of(onode, piece), flags_of(writer, onode),
+					    set->bytes + at, bytes);
 	}
 	onode->head.attributes_crc = crc32c(0, set->bytes, set->length);
 	return result;
@@ -307,8 +304,8 @@ int onode_put(const struct record_writer *writer, struct onode *onode)
 		memcpy(record + length, onode->attributes.bytes, onode->attributes.length);
 		length += onode->attributes.length;
 	}
-	result = record_put(writer, key_of(onode, RECORD_ONODE_PIECE), onode->version,
-			    flags_of(writer, onode), record, length);
+	result = record_put(writer, key_of(onode, RECORD_ONODE_PIECE), flags_of(writer, onode),
+			    record, length);
 	if (result) {
 		onode->head.flags = before;
 		return result;

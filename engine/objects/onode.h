@@ -39,7 +39,6 @@ struct onode_head {
 
 struct onode {
 	struct cache_entry entry; /* key: partition index, identifier, 0 */
-	uint16_t version;         /* user version that the next put belongs to */
 	bool absorb;              /* the next put may go in favour of a later one of its slot */
 	struct onode_head head;   /* flags, counts and CRCs are as last put, the rest is current */
 	struct extents extents;

@@ -76,17 +76,12 @@ void partition_destroy(struct cache_entry *entry)
 	free((struct partition *)entry);
 }
 
-static struct record_key state_key(uint16_t index)
-{
-	return (struct record_key){ .identifier = RECORD_ID_STATE, .piece = 0, .partition = index };
-}
-
 int partition_state_of(struct record_store *store, uint16_t index, uint64_t bound,
 		       struct partition *partition)
 {
 	uint8_t record[PARTITION_CLONE_BYTES];
 	struct record_info info;
-	int result = record_get(store, state_key(index), bound, record, sizeof(record), &info);
+	int result = record_get(store, key_of_state(index), bound, record, sizeof(record), &info);
 
 	partition->index = index;
 	/* A root that has never had a partition has no record. */
@@ -108,7 +103,8 @@ int partition_found_at(struct record_store *store, uint16_t index, uint64_t boun
 {
 	uint8_t record[PARTITION_CLONE_BYTES];
 	struct record_info info;
-	int result = record_get_any(store, state_key(index), bound, record, sizeof(record), &info);
+	int result =
+		record_get_any(store, key_of_state(index), bound, record, sizeof(record), &info);
 
 	*partition = (struct partition){ .index = index };
 	*since = 0;
@@ -249,7 +245,6 @@ struct idset partition_set(struct engine *engine, struct partition *partition, i
 		.identifier = RECORD_ID_USER_OBJECTS + (uint64_t)which,
 		.bound = bound,
 		.partition = partition->index,
-		.version = partition->version,
 	};
 }
 
@@ -258,7 +253,7 @@ struct idset partition_set(struct engine *engine, struct partition *partition, i
 static int put_history(struct engine_txn *txn, struct partition *partition)
 {
 	written_settle(txn, partition);
-	return history_put(&txn->writer, partition->index, partition->version, &partition->history);
+	return history_put(&txn->writer, partition->index, &partition->history);
 }
 
 int partition_put_now(struct engine_txn *txn, struct partition *partition)
@@ -271,7 +266,7 @@ int partition_put_now(struct engine_txn *txn, struct partition *partition)
 
 	partition_mark(txn, partition);
 	length = partition_encode(partition, record);
-	result = record_put(&txn->writer, state_key(partition->index), partition->version,
+	result = record_put(&txn->writer, key_of_state(partition->index),
 			    begins ? 0 : RECORD_ABSORB, record, length);
 	if (!result && partition->history_changed)
 		result = put_history(txn, partition);

@@ -114,7 +114,6 @@ static struct onode *new_onode(const struct engine_txn *txn, uint16_t index)
 	if (!onode)
 		return NULL;
 	onode->head.type = ENGINE_PARTITION;
-	onode->version = 1;
 	onode->absorb = true;
 	onode_born(onode, txn);
 	return onode;
@@ -198,14 +197,9 @@ int engine_partition_create(struct engine_txn *txn, uint64_t requested, uint64_t
 	return result;
 }
 
-static int put_tombstone(struct engine_txn *txn, const struct partition *partition,
-			 uint64_t identifier, uint32_t piece)
+static int put_tombstone(struct engine_txn *txn, struct record_key key)
 {
-	struct record_key key = { .identifier = identifier,
-				  .piece = piece,
-				  .partition = partition->index };
-
-	return record_put(&txn->writer, key, partition->version, RECORD_TOMBSTONE, NULL, 0);
+	return record_put(&txn->writer, key, RECORD_TOMBSTONE, NULL, 0);
 }
 
 /*
@@ -238,11 +232,11 @@ static int remove_partition(struct engine_txn *txn, struct partition *root,
 	cache_drop_partition(&engine->onodes, partition->index);
 	cache_drop_partition(&engine->nodes, partition->index);
 	cache_drop(&engine->partitions, &partition->entry);
-	result = put_tombstone(txn, partition, RECORD_ID_STATE, 0);
+	result = put_tombstone(txn, key_of_state(partition->index));
 	if (!result)
-		result = put_tombstone(txn, partition, 0, RECORD_ONODE_PIECE);
+		result = put_tombstone(txn, key_of_onode(partition->index, 0));
 	if (!result && !kept)
-		result = put_tombstone(txn, partition, RECORD_ID_HISTORY, 0);
+		result = put_tombstone(txn, key_of_history(partition->index));
 	return result;
 }
 

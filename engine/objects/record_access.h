@@ -26,7 +26,7 @@ enum {
 	RECORD_ID_COLLECTIONS = 2, /* directory of collections */
 	RECORD_ID_VERSIONS = 3,    /* one piece for each ended user version */
 	RECORD_ID_STATE = 4,       /* piece 0: the partition's state */
-	/* What is said about history is not itself history: see record_is_timeless. */
+	/* What is said about history is not itself history: see key_is_timeless. */
 	RECORD_ID_HISTORY = 32, /* piece 0: what is kept */
 	RECORD_ID_VERSION_SET =
 		33,               /* set of boundary << 16 | number of the versions that are kept */
@@ -37,7 +37,96 @@ enum {
 	RECORD_ID_LASTING = 38,          /* an onode: attributes that are no part of history */
 	RECORD_ID_CLOCK = 39,            /* of the root: times in doubt, see clock.h */
 	RECORD_ID_OBJECT_ROLLBACKS = 40, /* of the root */
+	RECORD_ID_TIMELESS_END = 64,
 };
+
+/* ---- keys: the only place that makes them ---- */
+
+static inline struct record_key key_make(enum record_class class, uint16_t partition,
+					 uint64_t identifier, uint32_t piece)
+{
+	return (struct record_key){ .identifier = identifier,
+				    .piece = piece,
+				    .partition = partition,
+				    .class = (uint8_t) class };
+}
+
+/* A page of an object's data. */
+static inline struct record_key key_of_data(uint16_t partition, uint64_t object, uint32_t piece)
+{
+	return key_make(RECORD_CLASS_DATA, partition, object, piece);
+}
+
+/* The onode of an object, of a partition (0), or with lasting attributes (RECORD_ID_LASTING). */
+static inline struct record_key key_of_onode(uint16_t partition, uint64_t object)
+{
+	return key_make(RECORD_CLASS_METADATA, partition, object, RECORD_ONODE_PIECE);
+}
+
+/* A chunk of an onode's extents or attributes. */
+static inline struct record_key key_of_onode_chunk(uint16_t partition, uint64_t object,
+						   uint32_t piece)
+{
+	return key_make(RECORD_CLASS_METADATA, partition, object, piece);
+}
+
+/* A part of a set's node. The identifier is that of a reserved set, or of a collection. */
+static inline struct record_key key_of_node(uint16_t partition, uint64_t set, uint32_t part)
+{
+	bool of_history = set == RECORD_ID_VERSION_SET || set == RECORD_ID_CLONE_SET;
+
+	return key_make(of_history ? RECORD_CLASS_HISTORY : RECORD_CLASS_NODE, partition, set,
+			set < ENGINE_FIRST_ID ? part : RECORD_MEMBERS_PIECE + part);
+}
+
+static inline struct record_key key_of_state(uint16_t partition)
+{
+	return key_make(RECORD_CLASS_METADATA, partition, RECORD_ID_STATE, 0);
+}
+
+static inline struct record_key key_of_history(uint16_t partition)
+{
+	return key_make(RECORD_CLASS_HISTORY, partition, RECORD_ID_HISTORY, 0);
+}
+
+static inline struct record_key key_of_version(uint16_t partition, uint32_t number)
+{
+	return key_make(RECORD_CLASS_HISTORY, partition, RECORD_ID_VERSIONS, number);
+}
+
+static inline struct record_key key_of_version_name(uint16_t partition, uint32_t piece)
+{
+	return key_make(RECORD_CLASS_HISTORY, partition, RECORD_ID_VERSION_NAMES, piece);
+}
+
+/*
+ * A chunk of a table of the root. Users put those of objects' rollbacks and of the clock at will,
+ * so they do not lie with what snapshots put.
+ */
+static inline struct record_key key_of_table(uint64_t table, uint32_t chunk)
+{
+	bool apart = table == RECORD_ID_TIMES || table == RECORD_ID_ROLLBACKS;
+
+	return key_make(apart ? RECORD_CLASS_HISTORY : RECORD_CLASS_METADATA, RECORD_ROOT_INDEX,
+			table, chunk);
+}
+
+/*
+ * What is said about history itself: only ever read as of now. No rollback hides it, its epoch
+ * never ends, and a clone does not share it with its source.
+ */
+static inline bool key_is_timeless(const struct record_key *key)
+{
+	return key->identifier == RECORD_ID_VERSIONS ||
+	       (key->identifier >= RECORD_ID_HISTORY && key->identifier < RECORD_ID_TIMELESS_END);
+}
+
+static inline bool key_is_data(const struct record_key *key)
+{
+	return key->class == RECORD_CLASS_DATA;
+}
+
+/* ---- access ---- */
 
 /* Bytes that a record is counted with beside its value. */
 #define RECORD_OVERHEAD 28
@@ -45,7 +134,7 @@ enum {
 /* What the open writing transaction puts with. */
 struct record_writer {
 	struct record_store *store;
-	uint64_t sequence;
+	uint64_t sequence, epoch;
 	uint8_t *page;       /* value_bytes_max bytes of scratch space for encoding */
 	uint64_t *put_bytes; /* of the records that were put, is counted up; NULL: nobody asks */
 	struct written_parts *written; /* the same by partition, of what is not timeless */
@@ -84,14 +173,15 @@ static inline int record_get(struct record_store *store, struct record_key key, 
 }
 
 static inline int record_put(const struct record_writer *writer, struct record_key key,
-			     uint16_t version, unsigned flags, const void *value, uint32_t length)
+			     unsigned flags, const void *value, uint32_t length)
 {
-	int result = writer->store->operations->put(writer->store, &key, version, flags, value,
+	uint64_t epoch = key_is_timeless(&key) ? RECORD_EPOCH_ENDLESS : writer->epoch;
+	int result = writer->store->operations->put(writer->store, &key, epoch, flags, value,
 						    length, writer->room);
 
 	if (!result && writer->put_bytes)
 		*writer->put_bytes += RECORD_OVERHEAD + length;
-	if (!result && writer->written && !record_is_timeless(&key))
+	if (!result && writer->written && !key_is_timeless(&key))
 		written_add(writer->written, key.partition, RECORD_OVERHEAD + length);
 	return result;
 }

@@ -333,7 +333,6 @@ void target_mark(struct target *target)
 
 	access_times_take(&engine->accesses, key, onode->head.times_ms);
 	cache_mark_dirty(&engine->onodes, &onode->entry);
-	onode->version = target->partition->version;
 	onode->absorb = partition_keeps_nothing(engine, target->partition);
 }
 

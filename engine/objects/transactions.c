@@ -80,6 +80,7 @@ static void begin_caches(struct engine_txn *txn)
 	engine->numbered = txn->sequence;
 	txn->writer = (struct record_writer){ .store = engine->store,
 					      .sequence = txn->sequence,
+					      .epoch = slot_begin(txn->sequence),
 					      .page = engine->page,
 					      .put_bytes = &txn->put_bytes,
 					      .written = &txn->written,
@@ -130,6 +131,7 @@ int txn_begin_slot(struct engine_txn *txn)
 	engine->store->operations->abort(engine->store);
 	txn->sequence = engine->store->operations->begin(engine->store, next_slot(engine));
 	txn->writer.sequence = txn->sequence;
+	txn->writer.epoch = slot_begin(txn->sequence);
 	engine->numbered = txn->sequence;
 	return 0;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What objects.c needs from a store of records. Private to engine/.
+ * What the object layer needs from a store of records. Private to engine/. A store knows nothing of
+ * objects or history.
  *
- * A record is a value of 0..page_bytes bytes under a key (partition index, identifier, piece).
+ * A record is a value of 0..page_bytes bytes under a key (class, partition, identifier, piece).
  * Putting never replaces: every put adds a version, told apart by its modification sequence number
  * (48 bits, one per writing transaction). A lookup returns the newest committed record within a
  * bound.
@@ -23,57 +24,47 @@
 #define RECORD_NEWEST ((UINT64_C(1) << 48) - 1)
 
 /*
- * The upper bits of a sequence number are its slot. Records are absorbed within a slot only, so at
- * the end of every slot the whole state is exact.
+ * Numbers come in slots of so many. A store knows of them only this: when it has lost the last
+ * commands, it uses up the rest of the slot that the last number it still has is in, so that no
+ * lost number is ever given again.
  */
 #define RECORD_SLOT_BITS 16
 #define RECORD_SLOT      (UINT64_C(1) << RECORD_SLOT_BITS)
 
+/*
+ * How a kind of record is used, chosen by the caller. A store may place, index or keep records by
+ * it; it says nothing about what they mean.
+ */
+enum record_class {
+	RECORD_CLASS_DATA,     /* about a page each; many, read in runs of pieces */
+	RECORD_CLASS_NODE,     /* up to a page; few, put again and again */
+	RECORD_CLASS_METADATA, /* small; one for each thing that is stored */
+	/* Few and small. What it costs to put them must not depend on what else is put. */
+	RECORD_CLASS_HISTORY,
+};
+
+#define RECORD_CLASSES (RECORD_CLASS_HISTORY + 1)
+
+/* Keys that differ in any field are different keys. */
 struct record_key {
 	uint64_t identifier;
 	uint32_t piece;
 	uint16_t partition;
+	uint8_t class; /* enum record_class */
 };
 
 /*
- * Keys below the first object's identifier, and pieces from 2^31 on, are not data: most of their
- * records are small.
+ * An epoch is a range of sequence numbers inside which nobody will ever look back. It is named by
+ * the number that it begins with. This one begins before all others and never ends: for records
+ * that are only read as of now.
  */
-static inline bool record_is_metadata(const struct record_key *key)
-{
-	return key->identifier < ENGINE_FIRST_ID || key->piece >= ENGINE_PIECES_MAX;
-}
-
-/* A page of an object's data. */
-static inline bool record_is_data(const struct record_key *key)
-{
-	return !record_is_metadata(key);
-}
-
-/*
- * What the object layer says about history itself: only ever read as of now. No rollback hides it,
- * it is absorbed across slots and user versions, and a clone does not share it with its source.
- */
-static inline bool record_is_timeless(const struct record_key *key)
-{
-	return key->identifier == 3 || (key->identifier >= 32 && key->identifier < 64);
-}
-
-/*
- * Of these, what snapshots and rollbacks put. It lies apart, so that their cost does not hang on
- * what others have put.
- */
-static inline bool record_is_of_history(const struct record_key *key)
-{
-	return key->identifier == 3 || (key->identifier >= 32 && key->identifier < 38);
-}
+#define RECORD_EPOCH_ENDLESS 0
 
 enum record_flag {
 	RECORD_TOMBSTONE = 1 << 0, /* the key ends here; length 0 */
 	/*
 	 * While it is still buffered the record may be dropped in favour of a newer committed one
-	 * of the same key, the same user version and the same slot. For onodes and directory nodes,
-	 * never for data that history needs.
+	 * of the same key and the same epoch. Never in favour of anything else.
 	 */
 	RECORD_ABSORB = 1 << 1,
 };
@@ -101,8 +92,7 @@ enum record_room {
 /* A record as found. */
 struct record_info {
 	uint64_t sequence;
-	uint32_t length;  /* of the value */
-	uint16_t version; /* user version of the partition when it was put */
+	uint32_t length; /* of the value */
 	uint8_t flags;
 };
 
@@ -196,10 +186,11 @@ struct record_store_operations {
 	uint64_t (*begin)(struct record_store *store, uint64_t at_least);
 
 	/*
-	 * Adds a record. -ENOSPC: there is no room for it of that kind.
-	 * Two puts of one key in one transaction: the later one counts.
+	 * Adds a record. `epoch`: the number that its epoch began with, at most the transaction's
+	 * own. A store may take it for a later one, and then absorbs less. -ENOSPC: there is no
+	 * room for it of that kind. Two puts of one key in one transaction: the later one counts.
 	 */
-	int (*put)(struct record_store *store, const struct record_key *key, uint16_t version,
+	int (*put)(struct record_store *store, const struct record_key *key, uint64_t epoch,
 		   unsigned flags, const void *value, uint32_t length, enum record_room room);
 
 	/* Makes all puts since begin visible and crash-proof. Cannot fail. */

@@ -178,7 +178,6 @@ int idset_put_dirty(struct cache *nodes, const struct record_writer *writer)
 static void node_changes(struct idset *set, struct idset_node *node)
 {
 	cache_mark_dirty(set->nodes, &node->entry);
-	node->version = set->version;
 }
 
 /* The next put of the node rewrites its base. */

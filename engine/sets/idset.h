@@ -46,7 +46,6 @@ struct idset {
 	uint64_t identifier;
 	uint64_t bound;     /* RECORD_NEWEST, or the sequence number as of which it is read */
 	uint16_t partition; /* index */
-	uint16_t version;   /* user version that changes belong to */
 };
 
 /* Encodes into IDSET_HEADER_BYTES bytes. */

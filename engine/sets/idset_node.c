@@ -141,11 +141,7 @@ bool idset_node_log(struct idset_node *node, enum idset_operation_kind kind, uin
 static struct record_key key_of(uint16_t partition, uint64_t identifier, uint32_t number,
 				uint32_t slot)
 {
-	uint32_t first = identifier < ENGINE_FIRST_ID ? 0 : RECORD_MEMBERS_PIECE;
-
-	return (struct record_key){ .identifier = identifier,
-				    .piece = first + (number << IDSET_SLOT_BITS | slot),
-				    .partition = partition };
+	return key_of_node(partition, identifier, number << IDSET_SLOT_BITS | slot);
 }
 
 /* Fills in an empty node from its base record. */
@@ -304,8 +300,7 @@ static int put_base(const struct record_writer *writer, struct idset_node *node)
 		}
 	}
 	return record_put(writer, key_of(key->partition, key->identifier, key->number, 0),
-			  node->version, RECORD_ABSORB, writer->page,
-			  (uint32_t)(at - writer->page));
+			  RECORD_ABSORB, writer->page, (uint32_t)(at - writer->page));
 }
 
 static int put_slot(const struct record_writer *writer, struct idset_node *node, uint32_t slot)
@@ -322,8 +317,7 @@ static int put_slot(const struct record_writer *writer, struct idset_node *node,
 		put_le64(at + 1, node->operations[index].id);
 	}
 	return record_put(writer, key_of(key->partition, key->identifier, key->number, slot),
-			  node->version, RECORD_ABSORB, writer->page,
-			  (uint32_t)(at - writer->page));
+			  RECORD_ABSORB, writer->page, (uint32_t)(at - writer->page));
 }
 
 int idset_node_put(const struct record_writer *writer, struct idset_node *node)

@@ -39,7 +39,6 @@ struct idset_operation {
 struct idset_node {
 	struct cache_entry entry; /* key: partition index, identifier of the set, node number */
 	enum idset_kind kind;
-	uint16_t version;    /* user version that the next put belongs to */
 	uint32_t generation; /* of the base record and the operations that belong to it */
 	uint32_t count, capacity;
 	bool whole; /* the next put rewrites the base; `operations` is not kept up to date */

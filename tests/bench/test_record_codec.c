@@ -77,7 +77,7 @@ static void test_a_page_of_records_takes_few_bytes(void **state)
 	for (uint64_t i = 0; i < 4; i++)
 		add(&page,
 		    &(struct record_header){ .key = { .partition = 1, .identifier = random_mix(i) },
-					     .version = 1,
+					     .epoch = 1000000,
 					     .sequence = 1000000 + i * 100,
 					     .length = 996 });
 	assert_in_range(assert_comes_back(&page), 4 * 9, 60);
@@ -97,14 +97,15 @@ static void test_every_field_may_be_anything(void **state)
 					 .identifier = random_next(&random) >>
 						       random_below(&random, 64),
 					 .piece = (uint32_t)random_next(&random) >>
-						  random_below(&random, 32) },
-				.version = (uint16_t)random_below(&random, 2),
+						  random_below(&random, 32),
+					 .class = (uint8_t)random_below(&random, RECORD_CLASSES) },
 				.sequence = random_next(&random) >>
 					    (16 + random_below(&random, 48)),
 				.length = (uint16_t)random_below(&random, 200),
 				.flags = (uint8_t)random_below(&random, 4),
 			};
 
+			header.epoch = header.sequence >> random_below(&random, 48);
 			add(&page, &header);
 		}
 		assert_comes_back(&page);

@@ -12,7 +12,7 @@ struct version {
 	struct version *older;
 	uint64_t sequence;
 	uint32_t length;
-	uint16_t user_version;
+	uint64_t epoch;
 	uint8_t flags;
 	uint8_t value[];
 };
@@ -56,7 +56,7 @@ static struct memory_store *memory_of(struct record_store *store)
 static bool keys_equal(const struct record_key *a, const struct record_key *b)
 {
 	return a->identifier == b->identifier && a->piece == b->piece &&
-	       a->partition == b->partition;
+	       a->partition == b->partition && a->class == b->class;
 }
 
 static uint64_t hash_of(const struct record_key *key)
@@ -147,7 +147,7 @@ static uint64_t begin(struct record_store *store, uint64_t at_least)
 	return memory->sequence;
 }
 
-static int put(struct record_store *store, const struct record_key *key, uint16_t user_version,
+static int put(struct record_store *store, const struct record_key *key, uint64_t epoch,
 	       unsigned flags, const void *value, uint32_t length, enum record_room room)
 {
 	struct memory_store *memory = memory_of(store);
@@ -169,7 +169,7 @@ static int put(struct record_store *store, const struct record_key *key, uint16_
 	*version = (struct version){ .older = chain->newest,
 				     .sequence = memory->sequence,
 				     .length = length,
-				     .user_version = user_version,
+				     .epoch = epoch,
 				     .flags = (uint8_t)flags };
 	if (length)
 		memcpy(version->value, value, length);
@@ -198,10 +198,7 @@ static void commit(struct record_store *store)
 		memory->changed = chain->next_changed;
 		chain->changed = false;
 		while (memory->absorb && version->older && version->older->flags & RECORD_ABSORB &&
-		       (record_is_timeless(&chain->key) ||
-			(version->older->user_version == version->user_version &&
-			 version->older->sequence >> RECORD_SLOT_BITS ==
-				 version->sequence >> RECORD_SLOT_BITS)))
+		       version->older->sequence >= version->epoch)
 			drop_newest(memory, &version->older);
 	}
 	memory->writing = false;
@@ -264,7 +261,6 @@ static struct record_info describe(const struct version *version)
 {
 	return (struct record_info){ .sequence = version->sequence,
 				     .length = version->length,
-				     .version = version->user_version,
 				     .flags = version->flags };
 }
 

@@ -555,19 +555,17 @@ static void test_a_version_that_a_clone_stands_on_is_dropped_when_nothing_shows_
 static void put_state_with_id(struct device *device, uint64_t partition, uint64_t id)
 {
 	uint8_t record[PARTITION_STATE_BYTES];
-	struct record_key key = { .identifier = RECORD_ID_STATE };
 	struct partition *found, changed;
 
 	begin(device, ENGINE_WRITE);
 	assert_int_equal(partition_get(device->engine, partition, &found), 0);
 	changed = *found;
 	partition_release(device->engine, found);
-	key.partition = changed.index;
 	changed.id = id;
 	partition_encode(&changed, record);
-	assert_int_equal(
-		record_put(&device->txn->writer, key, changed.version, 0, record, sizeof(record)),
-		0);
+	assert_int_equal(record_put(&device->txn->writer, key_of_state(changed.index), 0, record,
+				    sizeof(record)),
+			 0);
 	commit(device);
 }
 

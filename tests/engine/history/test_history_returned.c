@@ -269,7 +269,7 @@ static void test_learning_about_a_partition_costs_the_same_after_many_rollbacks(
  */
 static void test_what_older_programs_left_when_it_came_back_does_not_count(void **state)
 {
-	const struct record_key key = { .identifier = RECORD_ID_HISTORY, .partition = 1 };
+	const struct record_key key = key_of_history(1);
 	uint8_t record[HISTORY_BYTES];
 	struct fixture *f = *state;
 	struct engine_moment between = come_and_go(f);

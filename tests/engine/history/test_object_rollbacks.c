@@ -585,7 +585,7 @@ static void test_a_rollback_that_another_one_leads_to_stays(void **state)
 /* How many rollbacks a reader of the object's oldest data goes by. */
 static uint32_t steps_of(struct device *device)
 {
-	struct record_key key = { .identifier = OBJECT };
+	struct record_key key = key_of_data(0, OBJECT, 0);
 	struct partition *partition;
 
 	assert_int_equal(partition_get(device->engine, PARTITION, &partition), 0);
@@ -745,7 +745,7 @@ static void test_the_record_is_as_documented(void **state)
 {
 	static const uint8_t wanted[OBJECT_ROLLBACK_BYTES] = { 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0 };
 	struct device *device = *state;
-	const struct record_key key = { .identifier = RECORD_ID_OBJECT_ROLLBACKS };
+	const struct record_key key = key_of_table(RECORD_ID_OBJECT_ROLLBACKS, 0);
 	const struct object_rollback *rollback;
 	uint8_t record[PAGE], entry[OBJECT_ROLLBACK_BYTES];
 	struct record_info info;

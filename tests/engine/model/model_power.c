@@ -66,14 +66,14 @@ bool model_power_is_off(const struct model_power *power)
 	return status.off;
 }
 
-static int put_or_fail(struct record_store *store, const struct record_key *key, uint16_t version,
+static int put_or_fail(struct record_store *store, const struct record_key *key, uint64_t epoch,
 		       unsigned flags, const void *value, uint32_t length, enum record_room room)
 {
 	struct model_power *power = power_of(store);
 
 	if (nand_power_point(power->nand))
 		return -EIO;
-	return power->original->put(store, key, version, flags, value, length, room);
+	return power->original->put(store, key, epoch, flags, value, length, room);
 }
 
 /* A commit is a store to NVRAM, which goes nowhere when the power is off. */

@@ -27,7 +27,8 @@ struct record_key model_key(uint32_t number)
 	if (number < 20)
 		return (struct record_key){ .partition = 1,
 					    .identifier = 0x10000 + number,
-					    .piece = UINT32_MAX };
+					    .piece = UINT32_MAX,
+					    .class = RECORD_CLASS_METADATA };
 	if (number < 150)
 		return (struct record_key){ .partition = 1,
 					    .identifier = 0x20000,
@@ -142,7 +143,6 @@ void model_check_key(struct model *model, uint32_t number, uint64_t bound)
 	assert_int_equal(result, 0);
 	assert_int_equal(info.sequence, expected->sequence);
 	assert_int_equal(info.length, expected->length);
-	assert_int_equal(info.version, expected->version);
 	assert_int_equal(info.flags, expected->flags);
 	model_fill(wanted, expected->length, expected->fill);
 	assert_memory_equal(found, wanted, expected->length);
@@ -207,7 +207,6 @@ void model_check_versions(struct model *model, uint32_t number, uint64_t bound)
 	for (uint32_t n = 0; n < count; n++) {
 		assert_int_equal(infos[n].sequence, expected[n]->sequence);
 		assert_int_equal(infos[n].length, expected[n]->length);
-		assert_int_equal(infos[n].version, expected[n]->version);
 		assert_int_equal(infos[n].flags, expected[n]->flags);
 		model->lookups++;
 		assert_int_equal(operations->get_older(model->store, &key, bound, n, found,
@@ -315,7 +314,7 @@ struct model_version model_new_version(struct model *model, uint32_t number, uin
 		.length = (uint16_t)(model_below(model, 10)
 					     ? model_below(model, 150)
 					     : model_below(model, MODEL_VALUE_MAX + 1)),
-		.version = (uint16_t)(1 + sequence / 1000),
+		.epoch = max_u64(sequence - sequence % 1000, sequence & ~(RECORD_SLOT - 1)),
 		.flags = model_is_absorbed(number) ? RECORD_ABSORB : 0,
 	};
 
@@ -333,7 +332,7 @@ int model_put(struct model *model, uint32_t number, const struct model_version *
 	uint8_t value[MODEL_VALUE_MAX];
 
 	model_fill(value, version->length, version->fill);
-	return model->store->operations->put(model->store, &key, version->version, version->flags,
+	return model->store->operations->put(model->store, &key, version->epoch, version->flags,
 					     value, version->length, room);
 }
 

@@ -22,7 +22,7 @@ struct model_version {
 	uint64_t sequence;
 	uint64_t fill;
 	uint16_t length;
-	uint16_t version;
+	uint64_t epoch;
 	uint8_t flags;
 };
 

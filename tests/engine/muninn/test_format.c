@@ -19,15 +19,16 @@ static void test_a_record_header_has_the_documented_bytes(void **state)
 	const struct record_header header = {
 		.key = { .partition = 0x0102,
 			 .identifier = UINT64_C(0x1112131415161718),
-			 .piece = 0x21222324 },
+			 .piece = 0x21222324,
+			 .class = RECORD_CLASS_HISTORY },
 		.sequence = UINT64_C(0x313233343536),
-		.version = 0x4142,
+		.epoch = UINT64_C(0x313233340000),
 		.length = 5,
 		.flags = RECORD_ABSORB,
 	};
 	const uint8_t documented[RECORD_HEADER_BYTES] = {
-		0x02, 0x01, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, 0x42, 0x41, 0x24, 0x23,
-		0x22, 0x21, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31, 0x05, 0x40, 0x31, 0x45, 0xf1, 0x9d,
+		0x02, 0x01, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, 0xa6, 0x66, 0x24, 0x23,
+		0x22, 0x21, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31, 0x05, 0x40, 0x0b, 0xc9, 0x29, 0x93,
 	};
 	struct record_header decoded;
 	uint8_t bytes[RECORD_HEADER_BYTES];
@@ -46,7 +47,8 @@ static void test_a_record_header_has_the_documented_bytes(void **state)
 	assert_int_equal(decoded.key.identifier, header.key.identifier);
 	assert_int_equal(decoded.key.piece, header.key.piece);
 	assert_int_equal(decoded.sequence, header.sequence);
-	assert_int_equal(decoded.version, header.version);
+	assert_int_equal(decoded.key.class, header.key.class);
+	assert_int_equal(decoded.epoch, header.epoch);
 	assert_int_equal(decoded.length, header.length);
 	assert_int_equal(decoded.flags, header.flags);
 	assert_true(record_has_key(bytes, &header.key));
@@ -55,6 +57,43 @@ static void test_a_record_header_has_the_documented_bytes(void **state)
 		assert_false(record_is_intact(bytes, 7,
 					      "hello\0padding that a longer length may take in"));
 		bytes[i] ^= 0x10;
+	}
+}
+
+/* As it is stored, of a record with this number. */
+static uint64_t stored_epoch(uint64_t sequence, uint64_t epoch)
+{
+	const struct record_header header = { .sequence = sequence, .epoch = epoch };
+	uint8_t bytes[RECORD_HEADER_BYTES];
+	struct record_header decoded;
+
+	record_header_encode(&header, 1, NULL, bytes);
+	record_header_decode(bytes, &decoded);
+	return decoded.epoch;
+}
+
+static void test_an_epoch_is_stored_as_it_is_or_as_a_later_one(void **state)
+{
+	const uint64_t slot = UINT64_C(0x123456780000);
+
+	(void)state;
+	assert_int_equal(stored_epoch(1, RECORD_EPOCH_ENDLESS), RECORD_EPOCH_ENDLESS);
+	assert_int_equal(stored_epoch(RECORD_NEWEST, RECORD_EPOCH_ENDLESS), RECORD_EPOCH_ENDLESS);
+	/* Slots begin with a multiple of the step: they are told exactly to nearly their end. */
+	for (uint64_t sequence = slot; sequence < slot + 65520; sequence++)
+		assert_int_equal(stored_epoch(sequence, slot), slot);
+	for (uint64_t sequence = 1; sequence < 3000; sequence++)
+		for (uint64_t epoch = 1; epoch <= sequence; epoch++) {
+			assert_in_range(stored_epoch(sequence, epoch), epoch,
+					epoch + RECORD_REACH_STEP - 1);
+			assert_true(stored_epoch(sequence, epoch) <= sequence);
+		}
+	/* One that is too long is cut off; it never comes out as one of long ago. */
+	for (int bit = 16; bit < 47; bit++) {
+		uint64_t sequence = slot + (UINT64_C(1) << bit);
+
+		assert_in_range(stored_epoch(sequence, slot), sequence - 65536, sequence);
+		assert_in_range(stored_epoch(sequence, 1), sequence - 65536, sequence);
 	}
 }
 
@@ -174,11 +213,11 @@ static void test_a_list_of_kills_has_the_documented_bytes(void **state)
 		.segment = 0x01020304, .row = 0x0506, .column = 63, .table = 7, .serial = 0x99
 	};
 	const uint8_t documented[ROOT_HEADER_BYTES + ROOT_KILL_BYTES] = {
-		'M', 'U', 'N', 'K', 'I',  'L',  'L',  '1',  3, 0, 0, 0, 104,  0,    0,    0, 1, 0,
+		'M', 'U', 'N', 'K', 'I',  'L',  'L',  '1',  4, 0, 0, 0, 104,  0,    0,    0, 1, 0,
 		0,   0,   0,   0,   0,    0,    0x12, 0,    0, 0, 0, 0, 0,    0,    0x11, 0, 0, 0,
 		0,   0,   0,   0,   0,    0,    2,    0,    0, 0, 0, 0, 0xff, 0xff, 1,    0, 0, 0,
 		0,   0,   7,   0,   0,    0,    1,    0,    0, 0, 2, 0, 0,    0,    0,    0, 0, 0,
-		0,   0,   0,   0,   0x75, 0xa4, 0xb7, 0x13, 4, 3, 2, 1, 6,    5,    63,   0, 7, 0,
+		0,   0,   0,   0,   0xa2, 0xa5, 0xb3, 0x47, 4, 3, 2, 1, 6,    5,    63,   0, 7, 0,
 		0,   0,   0,   0,   0,    0,    0x99, 0,    0, 0, 0, 0, 0,    0,
 	};
 	uint8_t bytes[sizeof(documented)];
@@ -375,10 +414,10 @@ static void test_opening_damaged_nvram_says_what_is_wrong(void **state)
 	/* Later and earlier versions of the format, with a right checksum. */
 	put_le32(nvram + NVRAM_VERSION_AT, MUNINN_FORMAT_VERSION + 1);
 	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
-	expect_open(nand, -EINVAL, "format 4, this program knows 3");
-	put_le32(nvram + NVRAM_VERSION_AT, 2);
+	expect_open(nand, -EINVAL, "format 5, this program knows 4");
+	put_le32(nvram + NVRAM_VERSION_AT, 3);
 	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
-	expect_open(nand, -EINVAL, "format 2, this program knows 3");
+	expect_open(nand, -EINVAL, "format 3, this program knows 4");
 	assert_int_equal(nand_close(nand), 0);
 }
 
@@ -445,6 +484,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_record_header_has_the_documented_bytes),
+		cmocka_unit_test(test_an_epoch_is_stored_as_it_is_or_as_a_later_one),
 		cmocka_unit_test(test_a_page_s_spare_area_has_the_documented_bytes),
 		cmocka_unit_test(test_a_page_of_one_large_record_is_walked_once_whatever_it_says),
 		cmocka_unit_test(test_a_page_of_a_root_has_the_documented_spare_area),

@@ -71,8 +71,7 @@ static void run_transactions(struct record_store *store, uint64_t first, uint64_
 	uint8_t value[VALUE_BYTES] = { 0 };
 
 	for (uint64_t n = first; n < first + count; n++) {
-		struct record_key key = { .partition = 1,
-					  .identifier = ENGINE_FIRST_ID + n % KEYS };
+		struct record_key key = { .partition = 1, .identifier = 0x10000 + n % KEYS };
 
 		put_le64(value, n);
 		store->operations->begin(store, 0);
@@ -134,7 +133,7 @@ static bool fail_in_opening(struct host *host, uint64_t operations, uint64_t see
 static void check_flushed(struct record_store *store)
 {
 	for (uint64_t number = 0; number < KEYS; number++) {
-		struct record_key key = { .partition = 1, .identifier = ENGINE_FIRST_ID + number };
+		struct record_key key = { .partition = 1, .identifier = 0x10000 + number };
 		uint64_t newest = FLUSHED - 1 - (FLUSHED - 1 - number) % KEYS;
 		uint8_t value[VALUE_BYTES];
 		struct record_info info;
@@ -207,7 +206,7 @@ static void put_small(struct record_store *store, uint64_t word)
 
 	put_le64(value, word);
 	for (uint64_t number = 0; number < SMALL_KEYS; number++) {
-		struct record_key key = { .partition = 2, .identifier = ENGINE_FIRST_ID + number };
+		struct record_key key = { .partition = 2, .identifier = 0x10000 + number };
 
 		assert_int_equal(
 			store->operations->put(store, &key, 1, 0, value, sizeof(value), false), 0);
@@ -217,7 +216,7 @@ static void put_small(struct record_store *store, uint64_t word)
 static void check_small(struct record_store *store, uint64_t word)
 {
 	for (uint64_t number = 0; number < SMALL_KEYS; number++) {
-		struct record_key key = { .partition = 2, .identifier = ENGINE_FIRST_ID + number };
+		struct record_key key = { .partition = 2, .identifier = 0x10000 + number };
 		uint8_t value[SMALL_BYTES];
 		struct record_info info;
 

@@ -505,7 +505,7 @@ static void test_the_stored_bytes_are_as_documented(void **state)
 {
 	struct fixture *f = *state;
 	static const uint8_t leaf[] = { 1, 0, 1, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0 };
-	struct record_key node = { .identifier = C, .piece = 0x80020000, .partition = 1 };
+	struct record_key node = key_of_node(1, C, 0);
 	uint8_t record[PAGE];
 	struct record_info info;
 

@@ -153,7 +153,7 @@ static void test_only_verifying_reads_and_never_beyond_its_budget(void **state)
 static void test_a_verified_map_shows_damage_where_it_is(void **state)
 {
 	struct fixture *f = *state;
-	struct record_key key = { .partition = 1, .identifier = object.object, .piece = 2 };
+	struct record_key key = key_of_data(1, object.object, 2);
 
 	fill(f, object, 0, 4 * PAGE, 'a');
 	next(f);
@@ -237,7 +237,7 @@ static void test_a_comparison_reads_no_more_than_its_budget(void **state)
 static void test_damage_in_either_object_is_told(void **state)
 {
 	struct fixture *f = *state;
-	struct record_key key = { .partition = 1, .identifier = other.object, .piece = 1 };
+	struct record_key key = key_of_data(1, other.object, 1);
 
 	fill(f, object, 0, 3 * PAGE, 'a');
 	fill(f, other, 0, 3 * PAGE, 'a');
@@ -289,7 +289,7 @@ static void test_a_copy_has_the_same_bytes_holes_and_length(void **state)
 static void test_damaged_data_is_not_copied(void **state)
 {
 	struct fixture *f = *state;
-	struct record_key key = { .partition = 1, .identifier = object.object, .piece = 1 };
+	struct record_key key = key_of_data(1, object.object, 1);
 
 	fill(f, object, 0, 3 * PAGE, 'a');
 	next(f);

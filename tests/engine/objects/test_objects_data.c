@@ -288,7 +288,7 @@ static void test_huge_holes_cost_nothing(void **state)
 
 static void test_a_damaged_page_fails_the_read_and_nothing_is_returned(void **state)
 {
-	struct record_key key = { .identifier = object.object, .piece = 1, .partition = 1 };
+	struct record_key key = key_of_data(1, object.object, 1);
 	struct fixture *f = *state;
 	uint8_t data[3 * PAGE];
 	uint64_t got = 9;
@@ -310,7 +310,7 @@ static void test_a_damaged_page_fails_the_read_and_nothing_is_returned(void **st
 
 static void test_a_lost_page_is_noticed(void **state)
 {
-	struct record_key key = { .identifier = object.object, .piece = 1, .partition = 1 };
+	struct record_key key = key_of_data(1, object.object, 1);
 	struct fixture *f = *state;
 	uint8_t data[PAGE];
 	uint64_t got;
@@ -324,9 +324,7 @@ static void test_a_lost_page_is_noticed(void **state)
 
 static void test_a_damaged_onode_hurts_nothing_else(void **state)
 {
-	struct record_key key = { .identifier = object.object,
-				  .piece = RECORD_ONODE_PIECE,
-				  .partition = 1 };
+	struct record_key key = key_of_onode(1, object.object);
 	struct engine_address other = { .partition = object.partition,
 					.object = object.object + 1 };
 	struct fixture *f = *state;

@@ -34,7 +34,6 @@ static int setup(void **state)
 	f->writer = (struct record_writer){ .store = f->store, .page = f->page };
 	f->onode = onode_new(PARTITION, IDENTIFIER);
 	f->onode->head.type = ENGINE_USER_OBJECT;
-	f->onode->version = 1;
 	*state = f;
 	return 0;
 }
@@ -52,9 +51,7 @@ static int teardown(void **state)
 
 static struct record_key key_of(uint32_t piece)
 {
-	return (struct record_key){ .identifier = IDENTIFIER,
-				    .piece = piece,
-				    .partition = PARTITION };
+	return key_of_onode_chunk(PARTITION, IDENTIFIER, piece);
 }
 
 /* Puts the onode in a transaction of its own; how many records that took. */

@@ -41,8 +41,7 @@ static void open_set(struct fixture *f, uint32_t cached)
 				 .header = &f->header,
 				 .identifier = IDENTIFIER,
 				 .bound = RECORD_NEWEST,
-				 .partition = PARTITION,
-				 .version = 1 };
+				 .partition = PARTITION };
 	f->writer = (struct record_writer){ .store = f->store, .page = f->page };
 }
 
@@ -293,7 +292,7 @@ static void test_a_header_of_old_shows_the_set_of_old(void **state)
 	f->random = 5;
 	memory_store_absorb(f->memory, true);
 	for (int version = 0; version < 20; version++) {
-		f->set.version = (uint16_t)(version + 1);
+		f->writer.epoch = f->writer.sequence + 1;
 		for (int round = 0; round < 30; round++) {
 			begin(f);
 			change_some(f, version < 12);
@@ -486,7 +485,7 @@ static void test_an_emptied_set_can_be_filled_for_ever(void **state)
 static void test_damaged_nodes_are_refused(void **state)
 {
 	struct fixture *f = *state;
-	struct record_key base = { .identifier = IDENTIFIER, .partition = PARTITION };
+	struct record_key base;
 	uint8_t record[PAGE], damaged[PAGE];
 	struct record_info info;
 	uint32_t refused = 0;
@@ -494,7 +493,7 @@ static void test_damaged_nodes_are_refused(void **state)
 	begin(f);
 	insert_run(f, 1000, 30);
 	commit(f);
-	base.piece = f->header.root << IDSET_SLOT_BITS;
+	base = key_of_node(PARTITION, IDENTIFIER, f->header.root << IDSET_SLOT_BITS);
 	assert_int_equal(
 		f->store->operations->get(f->store, &base, RECORD_NEWEST, record, PAGE, &info), 0);
 	for (uint32_t bit = 0; bit < info.length * 8; bit++) {
@@ -525,7 +524,7 @@ static void test_damaged_nodes_are_refused(void **state)
 static void test_damaged_operations_are_refused(void **state)
 {
 	struct fixture *f = *state;
-	struct record_key slot = { .identifier = IDENTIFIER, .partition = PARTITION };
+	struct record_key slot;
 	uint8_t record[PAGE];
 	struct record_info info;
 
@@ -535,7 +534,7 @@ static void test_damaged_operations_are_refused(void **state)
 	begin(f);
 	insert_run(f, 2000, 2);
 	commit(f);
-	slot.piece = f->header.root << IDSET_SLOT_BITS | 1;
+	slot = key_of_node(PARTITION, IDENTIFIER, f->header.root << IDSET_SLOT_BITS | 1);
 	assert_int_equal(
 		f->store->operations->get(f->store, &slot, RECORD_NEWEST, record, PAGE, &info), 0);
 	assert_int_equal(info.length, IDSET_SLOT_HEAD_BYTES + 2 * IDSET_OPERATION_BYTES);
@@ -562,7 +561,7 @@ static void test_a_base_record_is_as_documented(void **state)
 		1, 0, 0, 0,                /* generation 1 */
 		2, 5, 0, 1, 0, 0, 0, 0, 0, /* remove 0x10005 */
 	};
-	struct record_key key = { .identifier = IDENTIFIER, .partition = PARTITION };
+	struct record_key key = key_of_node(PARTITION, IDENTIFIER, 0);
 	struct fixture *f = *state;
 	struct record_info info;
 	uint8_t record[PAGE];

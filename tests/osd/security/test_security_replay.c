@@ -102,12 +102,12 @@ static void fill_up(struct unit *unit)
 	fill_gaps(unit);
 }
 
-static int put_nothing(struct record_store *store, const struct record_key *key, uint16_t version,
+static int put_nothing(struct record_store *store, const struct record_key *key, uint64_t epoch,
 		       unsigned flags, const void *value, uint32_t length, enum record_room room)
 {
 	(void)store;
 	(void)key;
-	(void)version;
+	(void)epoch;
 	(void)flags;
 	(void)value;
 	(void)length;
@@ -350,12 +350,12 @@ static void test_every_start_of_a_full_device_has_its_own_boot_epoch(void **stat
 /* ---- no memory ---- */
 
 static int put_without_memory(struct record_store *store, const struct record_key *key,
-			      uint16_t version, unsigned flags, const void *value, uint32_t length,
+			      uint64_t epoch, unsigned flags, const void *value, uint32_t length,
 			      enum record_room room)
 {
 	(void)store;
 	(void)key;
-	(void)version;
+	(void)epoch;
 	(void)flags;
 	(void)value;
 	(void)length;
