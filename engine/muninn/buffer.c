@@ -238,10 +238,11 @@ static int sync_slot(const struct buffer *buffer, uint32_t slot)
 }
 
 /*
- * Drops superseded records of a page. Returns the bytes that became free. Of what a flush made
- * stable, only what another stable record supersedes.
+ * Drops superseded records of a page, and those with numbers below `void_before`. Returns the bytes
+ * that became free. Of what a flush made stable, only what another stable record supersedes.
  */
-static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t committed)
+static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t committed,
+			     uint64_t void_before)
 {
 	uint32_t slot = page_slot(buffer, page);
 	struct page_view view = slot_view(buffer, slot);
@@ -257,7 +258,8 @@ static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t comm
 	while (page_next(&view, &offset, &record)) {
 		uint32_t bytes = RECORD_HEADER_BYTES + record_length(record.header);
 
-		if (is_superseded(&view, offset, &record, committed))
+		if (record_sequence(record.header) < void_before ||
+		    is_superseded(&view, offset, &record, committed))
 			continue;
 		memcpy(to + used, record.header, bytes);
 		used += bytes;
@@ -342,7 +344,7 @@ int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct 
 			continue;
 		if (!page_has_room(buffer, page, length) &&
 		    (!buffer->absorbable[page] || is_large(buffer, length) ||
-		     !compact_page(buffer, page, committed) ||
+		     !compact_page(buffer, page, committed, 0) ||
 		     !page_has_room(buffer, page, length)))
 			continue;
 		append_to_page(buffer, page, record);
@@ -549,6 +551,47 @@ void buffer_cut(struct buffer *buffer, uint64_t last)
 {
 	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++)
 		cut_page(buffer, page, last, false);
+}
+
+/* How many records of a page have numbers below `before`, and how many have others. */
+static uint32_t count_void(const struct page_view *page, uint64_t before, uint32_t *others)
+{
+	struct page_record record;
+	uint32_t offset = 0, count = 0;
+
+	*others = 0;
+	while (page_next(page, &offset, &record)) {
+		bool is_void = record_sequence(record.header) < before;
+
+		count += is_void;
+		*others += !is_void;
+	}
+	return count;
+}
+
+void buffer_drop_void(struct buffer *buffer, uint64_t before)
+{
+	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
+		struct page_view view = buffer_page(buffer, page);
+		uint32_t others;
+
+		if (count_void(&view, before, &others) == 0)
+			continue;
+		if (others)
+			compact_page(buffer, page, 0, before);
+		else
+			end_slot(buffer, page_slot(buffer, page), 0);
+	}
+}
+
+void buffer_index_again(struct buffer *buffer, const struct filter_geometry *filters)
+{
+	forget_index(buffer, filters);
+	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
+		struct page_view view = buffer_page(buffer, page);
+
+		buffer_index_page(buffer, page, &view);
+	}
 }
 
 static bool is_zero(const uint8_t *bytes, uint32_t length)

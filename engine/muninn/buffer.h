@@ -127,6 +127,12 @@ bool buffer_next_page(const struct buffer *buffer, const struct key_hash *hash, 
 /* Removes all records with a sequence number above `last`. */
 void buffer_cut(struct buffer *buffer, uint64_t last);
 
+/* Removes all records with a sequence number below `before`. buffer_index_again has to follow. */
+void buffer_drop_void(struct buffer *buffer, uint64_t before);
+
+/* Builds filters and overflow map again, of what is in the buffer. */
+void buffer_index_again(struct buffer *buffer, const struct filter_geometry *filters);
+
 /* The records of a page (used 0: empty). */
 struct page_view buffer_page(const struct buffer *buffer, uint32_t page);
 

@@ -376,16 +376,40 @@ int store_complete_table(struct muninn_store *store, uint32_t number, uint32_t *
 	return 0;
 }
 
-void store_drop_table(struct muninn_store *store, uint32_t number, uint32_t n)
+/* ---- taking away ---- */
+
+void store_kill_column(struct muninn_store *store, uint32_t number, struct table *table,
+		       uint32_t column)
+{
+	struct table_column facts;
+
+	table_read_column(table, column, &facts);
+	table_kill_column(table, column);
+	store->segment_rows[facts.segment] = NO_ROW;
+	if (store->merge_estimates)
+		store->merge_estimates[facts.segment] = UINT16_MAX;
+	store->counters.sealed_records -= facts.records;
+	store->counters.sealed_record_bytes -= facts.record_bytes;
+	store->rows[number].unsynced = true;
+}
+
+void store_drop_empty_tables(struct muninn_store *store, uint32_t number)
 {
 	struct row *row = &store->rows[number];
-	struct table *table = &row->complete[n];
+	uint32_t kept = 0;
 
-	assert(n < row->complete_count && table_live(table) == 0);
-	refer_to_segments(store, table->live_word - DIRECTORY_LIVE_AT, -1);
-	free(table->image);
-	memmove(table, table + 1, (row->complete_count - n - 1) * sizeof(*table));
-	row->complete_count--;
+	for (uint32_t n = 0; n < row->complete_count; n++) {
+		struct table table = row->complete[n];
+
+		if (table_live(&table)) {
+			row->complete[kept++] = table;
+			continue;
+		}
+		refer_to_segments(store, table.live_word - DIRECTORY_LIVE_AT, -1);
+		free(table.image);
+	}
+	row->complete_count = kept;
+	versions_refresh(store, row);
 }
 
 /* ---- loading ---- */

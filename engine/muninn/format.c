@@ -100,13 +100,13 @@ bool page_spare_decode(const uint8_t bytes[PAGE_SPARE_BYTES], uint32_t page_byte
 		spare->part = get_le32(bytes + 16);
 		spare->parts = get_le32(bytes + 20);
 	}
-	return spare->kind >= PAGE_KIND_RECORDS && spare->kind <= PAGE_KIND_CARRY &&
+	return spare->kind >= PAGE_KIND_RECORDS && spare->kind <= PAGE_KIND_ROOT &&
 	       bytes[1] <= (SPARE_LARGE | SPARE_UNFINISHED) && spare->used <= page_bytes;
 }
 
 /* ---- roots ---- */
 
-enum { ROOT_CRC_AT = 76 };
+enum { ROOT_CRC_AT = ROOT_HEADER_BYTES - 4 };
 
 void root_header_encode(const struct root_header *header, uint8_t bytes[ROOT_HEADER_BYTES])
 {
@@ -121,6 +121,7 @@ void root_header_encode(const struct root_header *header, uint8_t bytes[ROOT_HEA
 	put_le64(bytes + 48, header->sealed);
 	put_le64(bytes + 56, header->next_serial);
 	put_le64(bytes + 64, header->aborted_count);
+	put_le64(bytes + 72, header->void_before);
 }
 
 static uint32_t root_crc(const uint8_t *bytes, uint32_t length)
@@ -151,6 +152,7 @@ bool root_header_decode(const uint8_t *bytes, uint32_t length, struct root_heade
 		.sealed = get_le64(bytes + 48),
 		.next_serial = get_le64(bytes + 56),
 		.aborted_count = get_le64(bytes + 64),
+		.void_before = get_le64(bytes + 72),
 	};
 	return (header->magic == ROOT_MAGIC || header->magic == KILLS_MAGIC) &&
 	       get_le32(bytes + 8) == MUNINN_FORMAT_VERSION && header->bytes >= ROOT_HEADER_BYTES &&
@@ -177,39 +179,4 @@ void root_kill_decode(const uint8_t bytes[ROOT_KILL_BYTES], struct root_kill *ki
 		.table = get_le32(bytes + 8),
 		.serial = get_le64(bytes + 16),
 	};
-}
-
-/* ---- what an emptied store begins with ---- */
-
-void carry_note_encode(const struct carry_note *note, uint8_t *to)
-{
-	uint32_t length = CARRY_NOTE_BYTES + 4 * note->segment_count;
-
-	put_le32(to, note->pages);
-	put_le32(to + 4, note->segment_count);
-	put_le64(to + 8, note->serial);
-	put_le64(to + 16, note->sequence);
-	put_le64(to + 24, 0);
-	for (uint32_t n = 0; n < note->segment_count; n++)
-		put_le32(to + CARRY_NOTE_BYTES + 4 * n, note->segments[n]);
-	put_le32(to + 24, crc32c(0, to, length));
-}
-
-bool carry_note_decode(struct carry_note *note, const uint8_t *from)
-{
-	static const uint8_t zero[8];
-	uint32_t crc;
-
-	*note = (struct carry_note){ .pages = get_le32(from),
-				     .segment_count = get_le32(from + 4),
-				     .serial = get_le64(from + 8),
-				     .sequence = get_le64(from + 16) };
-	if (note->segment_count > CARRY_SEGMENTS_MAX)
-		return false;
-	crc = crc32c(0, from, 24);
-	crc = crc32c(crc, zero, sizeof(zero));
-	crc = crc32c(crc, from + CARRY_NOTE_BYTES, 4 * note->segment_count);
-	for (uint32_t n = 0; n < note->segment_count; n++)
-		note->segments[n] = get_le32(from + CARRY_NOTE_BYTES + 4 * n);
-	return get_le32(from + 24) == crc && get_le32(from + 28) == 0;
 }

@@ -119,7 +119,6 @@ enum page_kind {
 	PAGE_KIND_RECORDS = 1,
 	PAGE_KIND_TABLE = 2,
 	PAGE_KIND_ROOT = 3,
-	PAGE_KIND_CARRY = 4, /* records that an emptied store begins with */
 };
 
 struct page_spare {
@@ -221,9 +220,10 @@ struct root_header {
 	uint64_t serial; /* of this page or these pages */
 	uint64_t base;   /* list: serial of the root that it goes with; root: 0 */
 	uint64_t committed, sealed, next_serial, aborted_count; /* the state words */
+	uint64_t void_before;                                   /* what is older does not count */
 };
 
-#define ROOT_HEADER_BYTES 80
+#define ROOT_HEADER_BYTES 88
 #define ROOT_STATIC_BYTES 96 /* room for the static header of the NVRAM */
 
 /* Without the CRC, which is of everything and set by root_seal. */
@@ -296,40 +296,22 @@ enum {
 	STATE_COMMITTED_AT = STATE_AT,        /* highest sequence number that counts */
 	STATE_SEALED_AT = STATE_AT + 8,       /* highest sequence number in any sealed segment */
 	STATE_NEXT_SERIAL_AT = STATE_AT + 16, /* serial of the next segment buffer */
-	STATE_WIPING_AT = STATE_AT + 24, /* while the store is being emptied: WIPING, CARRYING */
+	STATE_VOID_AT = STATE_AT + 24, /* records with lower numbers do not count; see void.c */
 	STATE_ABORTED_COUNT_AT = STATE_AT + 32,
 	STATE_FLUSHED_AT = STATE_AT + 40,      /* what the last flush made stable on the host */
 	STATE_ROOT_SERIAL_AT = STATE_AT + 48,  /* of the next root or list of kills */
 	STATE_ROOT_SEGMENT_AT = STATE_AT + 56, /* of the ring, that the last one is in */
+	/* Takes the place of STATE_VOID_AT once it is committed; 0: there is none. */
+	STATE_VOID_NEXT_AT = STATE_AT + 64,
 };
 
 /*
  * 8: what the layers above keep beside the records, changed by one aligned store; outlives formats
  * of the store.
  */
-#define NVRAM_MEMO_AT 192
+#define NVRAM_MEMO_AT 256
 
-/* What the store that is being emptied begins with: counts while STATE_WIPING is CARRYING. */
-#define NVRAM_CARRY_AT     256
-#define CARRY_NOTE_BYTES   32 /* in front of the segments, 4 each */
-#define CARRY_SEGMENTS_MAX 256
-
-struct carry_note {
-	uint32_t pages, segment_count;
-	uint64_t serial;   /* that the records' CRCs are made with */
-	uint64_t sequence; /* of all of them */
-	uint32_t segments[CARRY_SEGMENTS_MAX];
-};
-
-void carry_note_encode(const struct carry_note *note, uint8_t *to);
-
-/* False: damaged. */
-bool carry_note_decode(struct carry_note *note, const uint8_t *from);
-
-enum { WIPING = 1, CARRYING = 2 }; /* STATE_WIPING */
-
-static_assert(NVRAM_MEMO_AT >= STATE_ROOT_SEGMENT_AT + 8 && NVRAM_CARRY_AT >= NVRAM_MEMO_AT + 8 &&
-		      NVRAM_CARRY_AT + CARRY_NOTE_BYTES + 4 * CARRY_SEGMENTS_MAX <= NVRAM_PAGE,
+static_assert(NVRAM_MEMO_AT >= STATE_VOID_NEXT_AT + 8 && NVRAM_MEMO_AT + 8 <= NVRAM_PAGE,
 	      "it reaches storage together with the state words");
 
 /*

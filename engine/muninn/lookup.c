@@ -391,6 +391,8 @@ static int search(struct lookup *lookup)
 	struct row *row;
 	int result;
 
+	if (lookup->visibility.from)
+		lookup->after = max_u64(lookup->after, lookup->visibility.from - 1);
 	lookup->hash = key_hash(lookup->key, store->geometry.segment_pages);
 	row = &store->rows[store_row(store, lookup->key, &lookup->hash)];
 	result = row_has_newer(row) ? search_buffer(lookup, &row->newer) : -EAGAIN;

@@ -463,7 +463,6 @@ static int move_record(struct muninn_store *store, const struct record_keep *kee
  */
 static struct root_kill kill_segment(struct muninn_store *store, const struct victim *victim)
 {
-	struct row *row = &store->rows[victim->row];
 	struct table_column facts;
 	uint32_t column;
 	struct table *table = find_column(store, victim, &column, &facts);
@@ -475,16 +474,8 @@ static struct root_kill kill_segment(struct muninn_store *store, const struct vi
 		.serial = facts.serial,
 	};
 
-	table_kill_column(table, column);
-	store->segment_rows[facts.segment] = NO_ROW;
-	if (store->merge_estimates)
-		store->merge_estimates[facts.segment] = UINT16_MAX;
-	store->counters.sealed_records -= facts.records;
-	store->counters.sealed_record_bytes -= facts.record_bytes;
-	if (table != &row->growing && !table_live(table))
-		store_drop_table(store, victim->row, (uint32_t)(table - row->complete));
-	versions_refresh(store, row);
-	row->unsynced = true;
+	store_kill_column(store, victim->row, table, column);
+	store_drop_empty_tables(store, victim->row);
 	return kill;
 }
 
@@ -597,8 +588,10 @@ int store_merge(struct muninn_store *store, const struct record_keep *keep,
 	struct root_kill kills[MERGE_SEGMENTS_MAX];
 	uint32_t wanted = merge->segments_wanted ? merge->segments_wanted : 1;
 	uint64_t taken = store->space.taken;
-	int result = 0;
+	int result = void_settle(store);
 
+	if (result)
+		return result;
 	judge_begin(store, reads_allowed(store));
 	uint32_t count = move_batch(store, keep, merge,
 				    wanted < MERGE_SEGMENTS_MAX ? wanted : MERGE_SEGMENTS_MAX,

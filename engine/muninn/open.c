@@ -35,7 +35,6 @@ void store_free(struct muninn_store *store)
 	}
 	for (uint32_t n = 0; n < store->free_buffer_count; n++)
 		buffer_destroy(&store->free_buffers[n]);
-	carry_end(store);
 	free(store->free_buffers);
 	free(store->touched);
 	space_destroy(&store->space);
@@ -98,101 +97,17 @@ int store_allocate(struct muninn_store *store, struct error_text *error)
 	return 0;
 }
 
-/* ---- emptying ---- */
+/* ---- formatting ---- */
 
-/* All segments are free but those of what is carried. */
-static int free_segments(const struct muninn_store *store, struct space *space)
-{
-	bool *in_use = calloc(store->geometry.segments, sizeof(*in_use));
-	int result = in_use ? 0 : -ENOMEM;
-
-	if (!result) {
-		carry_mark(store, in_use);
-		result = space_create(space, store->nand, &store->geometry, in_use);
-	}
-	free(in_use);
-	return result;
-}
-
-static void empty_rows(struct muninn_store *store)
+static void begin_rows(struct muninn_store *store)
 {
 	store_empty_directory(store);
-	nvram_store64(store->nvram + STATE_ABORTED_COUNT_AT, 0);
-	nvram_store64(store->nvram + STATE_SEALED_AT, 0);
-	store_drop_tables(store);
 	rows_release_buffers(store);
 	for (uint32_t number = 0; number < store->geometry.rows; number++) {
 		table_begin(&store->rows[number].growing, &store->geometry,
 			    growing_image(store, number), number, 0);
 		row_start_buffer(store, number);
 	}
-	memset(store->segment_rows, 0xff, store->geometry.segments * sizeof(*store->segment_rows));
-}
-
-/* Sets the word and makes it stable, and with it what NVRAM notes of what is carried. */
-static int begin_wiping(struct muninn_store *store, uint64_t how)
-{
-	uint64_t before = state_read(store, STATE_WIPING_AT);
-	int result = nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
-
-	if (result)
-		return result;
-	nvram_store64(store->nvram + STATE_WIPING_AT, how);
-	result = nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
-	if (result)
-		nvram_store64(store->nvram + STATE_WIPING_AT, before);
-	return result;
-}
-
-/*
- * Clears the word when all that it stands for is stable, and before what was carried may be written
- * over. Until then the host may store a mixture of before and after, so the word stays: each put is
- * refused, and opening begins again. Once a sync has failed none succeeds before the image is
- * opened anew.
- */
-static int end_wiping(struct muninn_store *store, uint64_t how)
-{
-	int result = store_flush(store);
-
-	if (result)
-		return result;
-	nvram_store64(store->nvram + STATE_WIPING_AT, 0);
-	result = nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
-	if (result)
-		nvram_store64(store->nvram + STATE_WIPING_AT, how);
-	return result;
-}
-
-int store_wipe(struct muninn_store *store, uint64_t how, bool *begun)
-{
-	struct space space = { 0 };
-	/* First all that can fail while nothing has happened. */
-	int result = free_segments(store, &space);
-
-	if (!result)
-		result = begin_wiping(store, how);
-	if (result) {
-		space_destroy(&space);
-		return result;
-	}
-	*begun = true;
-	space_destroy(&store->space);
-	store->space = space;
-	sealing_begin(&store->history_sealing);
-	empty_rows(store);
-	/*
-	 * Before a segment that the last root speaks of is written again. A device that is being
-	 * formatted gets its first root when it has a header.
-	 */
-	if (get_le64(store->nvram + NVRAM_MAGIC_AT) == NVRAM_MAGIC)
-		store_write_root(store);
-	if (store->carry)
-		result = carry_place(store);
-	if (!result)
-		result = end_wiping(store, how);
-	if (!result && store->carry)
-		carry_release(store);
-	return result;
 }
 
 /*
@@ -216,7 +131,6 @@ static void begin_numbers(struct muninn_store *store)
 int muninn_format(struct nand *nand, const struct engine_options *options, struct error_text *error)
 {
 	struct muninn_store *store = calloc(1, sizeof(*store));
-	bool begun = false;
 	int result;
 
 	if (!store)
@@ -229,16 +143,16 @@ int muninn_format(struct nand *nand, const struct engine_options *options, struc
 		/* Not a device of this engine until the very end. */
 		nvram_store64(store->nvram + NVRAM_MAGIC_AT, 0);
 		memset(store->nvram + 8, 0, NVRAM_DIRECTORY_AT - 8);
+		result = nand_nvram_sync(nand, 0, NVRAM_PAGE);
 		begin_numbers(store);
-		result = store_wipe(store, WIPING, &begun);
-		if (result)
-			error_set(error, result, "the device can't be emptied (error %d)", -result);
-	}
-	if (!result) {
+		begin_rows(store);
+		if (!result)
+			result = store_flush(store);
 		header_write(store->nvram, &store->geometry, nand_uuid(nand));
 		outage_look(store, options);
 		outage_note_boot(store);
-		result = store_flush(store);
+		if (!result)
+			result = store_flush(store);
 		if (!result)
 			result = store_write_root(store);
 		if (result)
@@ -285,51 +199,6 @@ static int step_outage(struct muninn_store *store, struct error_text *error)
 	outage_look(store, store->options);
 	store->committed = state_read(store, STATE_COMMITTED_AT);
 	return 0;
-}
-
-/*
- * What a format was to leave can't be had: keys and policy among it, without which the unit must
- * not be opened, and all else is formatted away. -EPROTO: what is on flash is not to be used in its
- * place.
- */
-static int refuse_carried(struct error_text *error)
-{
-	struct error_text reason = *error;
-
-	return error_set(error, -EPROTO,
-			 "a format was interrupted, and what it was to leave (keys, policy, "
-			 "capacity) can't be read: %s; the rest is formatted away, so nothing can "
-			 "be saved: remove the image and its NVRAM file, start again, and set the "
-			 "keys anew",
-			 reason.text);
-}
-
-/* A format that a crash cut short is done again. */
-static int step_wipe(struct muninn_store *store, struct error_text *error)
-{
-	uint64_t how = state_read(store, STATE_WIPING_AT);
-	bool begun = false;
-	int result = 0;
-
-	if (!how)
-		return 0;
-	log_line(LOG_LEVEL_INFO, "completing a format that was interrupted");
-	if (how == CARRYING)
-		result = carry_load(store, error);
-	if (result) {
-		carry_end(store);
-		return result == -EBADMSG ? refuse_carried(error) : result;
-	}
-	result = store_wipe(store, how, &begun);
-	carry_end(store);
-	/* All of it is counted when tables are loaded. */
-	store->counters.sealed_records = store->counters.sealed_record_bytes = 0;
-	return result ? error_set(error, result,
-				  "a format that was interrupted can't be completed (error %d), "
-				  "since flash or NVRAM can't be written; mend that and start "
-				  "again, which goes on with it",
-				  -result)
-		      : 0;
 }
 
 static int step_growing_tables(struct muninn_store *store, struct error_text *error)
@@ -413,6 +282,14 @@ static int step_buffers(struct muninn_store *store, struct error_text *error)
 	return rows_recover_buffers(store, error);
 }
 
+/* Before numbers that were not committed are taken for used up. */
+static int step_format(struct muninn_store *store, struct error_text *error)
+{
+	(void)error;
+	void_recover(store);
+	return 0;
+}
+
 /* A command that had sealed a segment but not committed: its sequence number never counts. */
 static int step_interrupted(struct muninn_store *store, struct error_text *error)
 {
@@ -444,6 +321,13 @@ static int step_interrupted(struct muninn_store *store, struct error_text *error
 	return 0;
 }
 
+static int step_void(struct muninn_store *store, struct error_text *error)
+{
+	(void)error;
+	void_settle(store); /* what fails is logged, and tried again */
+	return 0;
+}
+
 /* Aborted numbers are in no segment: the flash alone would not tell. */
 static int step_root(struct muninn_store *store, struct error_text *error)
 {
@@ -462,11 +346,12 @@ static const struct {
 	{ "allocate a cache of tables", step_table_cache },
 	{ "look at the last root", store_check_ring },
 	{ "look for a failure of the host", step_outage },
-	{ "complete a format", step_wipe },
 	{ "attach growing tables", step_growing_tables },
 	{ "load complete tables", step_complete_tables },
 	{ "recover row buffers", step_buffers },
+	{ "look for a format", step_format },
 	{ "discard what was interrupted", step_interrupted },
+	{ "free what is void", step_void },
 	{ "note on flash what was discarded", step_root },
 };
 

@@ -7,7 +7,8 @@ bool sequence_is_visible(const struct visibility *visibility, uint64_t sequence)
 	uint64_t low = 0;
 	uint64_t high = visibility->aborted_count;
 
-	if (sequence > visibility->bound || sequence >= visibility->below)
+	if (sequence > visibility->bound || sequence >= visibility->below ||
+	    sequence < visibility->from)
 		return false;
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;

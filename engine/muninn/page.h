@@ -23,6 +23,7 @@ struct page_record {
 struct visibility {
 	uint64_t bound;                         /* of the reader: highest sequence number */
 	uint64_t below;                         /* only lower numbers than this */
+	uint64_t from;                          /* what is older is void */
 	const struct record_timeline *timeline; /* what rollbacks hide; NULL: nothing */
 	const uint8_t *aborted; /* ascending ranges of numbers that do not count, as in NVRAM */
 	uint64_t aborted_count;

@@ -89,6 +89,7 @@ static int step_state(struct rebuild *rebuild, struct error_text *error)
 	memcpy(store->nvram + NVRAM_ABORTED_AT, aborted,
 	       header->aborted_count * ABORTED_RANGE_BYTES);
 	put_le64(store->nvram + STATE_ABORTED_COUNT_AT, header->aborted_count);
+	put_le64(store->nvram + STATE_VOID_AT, newest_header(rebuild)->void_before);
 	put_le64(store->nvram + STATE_ROOT_SERIAL_AT, rebuild->found.serial_most + 1);
 	put_le64(store->nvram + STATE_ROOT_SEGMENT_AT, rebuild->found.segment);
 	rebuild->serial_most = newest_header(rebuild)->next_serial;

@@ -171,6 +171,7 @@ static struct root_header state_header(const struct muninn_store *store, uint64_
 		.sealed = state_read(store, STATE_SEALED_AT),
 		.next_serial = state_read(store, STATE_NEXT_SERIAL_AT),
 		.aborted_count = state_read(store, STATE_ABORTED_COUNT_AT),
+		.void_before = void_in_effect(store),
 	};
 }
 

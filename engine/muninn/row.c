@@ -118,6 +118,35 @@ void rows_release_buffers(struct muninn_store *store)
 	}
 }
 
+/* Begins the index of a row's buffers anew. An older buffer without records is none. */
+static void index_again(struct muninn_store *store, uint32_t number)
+{
+	struct row *row = &store->rows[number];
+	struct filter_geometry filters;
+
+	if (row_has_newer(row) && buffer_used_bytes(&row->buffer) == 0)
+		row_end_buffer(store, number);
+	row_next_filters(store, row, 0, &filters);
+	buffer_index_again(&row->buffer, &filters);
+	row->unsynced = true;
+	if (!row_has_newer(row))
+		return;
+	row_next_filters(store, row, 1, &filters);
+	buffer_index_again(&row->newer, &filters);
+}
+
+void rows_drop_void(struct muninn_store *store, uint64_t before)
+{
+	for (uint32_t number = 0; number < store->geometry.rows; number++) {
+		struct row *row = &store->rows[number];
+
+		buffer_drop_void(&row->buffer, before);
+		if (row_has_newer(row))
+			buffer_drop_void(&row->newer, before);
+		index_again(store, number);
+	}
+}
+
 /* ---- putting ---- */
 
 /* Whether a row may be sealed now. */

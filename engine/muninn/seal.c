@@ -74,8 +74,7 @@ void sealing_begin(struct sealing *sealing)
 	*sealing = (struct sealing){ .segment = NO_SEGMENT };
 }
 
-/* The segment that was taken is free again. */
-static void give_up(struct muninn_store *store, struct sealing *sealing)
+void sealing_give_up(struct muninn_store *store, struct sealing *sealing)
 {
 	if (sealing->segment != NO_SEGMENT)
 		space_release(&store->space, sealing->segment);
@@ -235,7 +234,7 @@ int store_seal_row(struct muninn_store *store, uint32_t number)
 	result = seal(store, number, at, &budget);
 	/* A transaction that ends without it takes its records out of the buffer again. */
 	if (result && (!of_history || at->unfinished))
-		give_up(store, at);
+		sealing_give_up(store, at);
 	return result;
 }
 
@@ -265,8 +264,6 @@ void store_catch_up(struct muninn_store *store, uint32_t pages)
 	int result = 0;
 
 	assert(store->sequence == 0);
-	if (state_read(store, STATE_WIPING_AT))
-		return;
 	if (pages > RECORD_CATCH_UP_FEW && is_due(store))
 		row_take_newer(store, number);
 	if (!row_has_newer(row))

@@ -18,6 +18,7 @@ struct visibility store_visibility(const struct muninn_store *store, uint64_t bo
 	return (struct visibility){
 		.bound = bound,
 		.below = RECORD_NEWEST + 1,
+		.from = store->void_before,
 		.timeline = store->timeline,
 		.aborted = store->nvram + NVRAM_ABORTED_AT,
 		.aborted_count = state_read(store, STATE_ABORTED_COUNT_AT),
@@ -56,11 +57,14 @@ static void end_transaction(struct muninn_store *store)
 static void muninn_commit(struct record_store *base)
 {
 	struct muninn_store *store = store_of(base);
+	bool formats = store->void_before == store->sequence;
 
-	assert(store->sequence > store->committed && !store->carry);
+	assert(store->sequence > store->committed);
 	nvram_store64(store->nvram + STATE_COMMITTED_AT, store->sequence);
 	store->committed = store->sequence;
 	end_transaction(store);
+	if (formats)
+		void_settle(store); /* what fails is logged, and tried again */
 }
 
 static void muninn_abort(struct record_store *base)
@@ -69,7 +73,7 @@ static void muninn_abort(struct record_store *base)
 	uint64_t sequence = store->sequence;
 
 	assert(sequence > store->committed);
-	carry_end(store);
+	void_take_back(store);
 	for (uint32_t n = 0; n < store->touched_count; n++)
 		row_cut(&store->rows[store->touched[n]], store->committed);
 	if (store->sealed_running) {
@@ -82,42 +86,12 @@ static void muninn_abort(struct record_store *base)
 static int muninn_begin_format(struct record_store *base, uint64_t at_least, uint64_t *sequence)
 {
 	struct muninn_store *store = store_of(base);
-	int result = carry_begin(store);
+	int result = void_settle(store);
 
 	if (result)
 		return result;
-	carry_set_serial(store, store_next_serial(store));
 	*sequence = muninn_begin(base, at_least);
-	return 0;
-}
-
-static int muninn_commit_format(struct record_store *base)
-{
-	struct muninn_store *store = store_of(base);
-	uint64_t sequence = store->sequence;
-	bool begun = false;
-	int result;
-
-	assert(sequence > store->committed && store->carry);
-	result = carry_write(store, sequence);
-	if (result)
-		return result;
-	result = store_wipe(store, CARRYING, &begun);
-	if (!begun) {
-		carry_release(store);
-		return result;
-	}
-	if (result)
-		log_line(LOG_LEVEL_ERROR,
-			 "the device was formatted, but can't be written (error %d); it takes "
-			 "nothing "
-			 "until the unit is opened again, which completes the format",
-			 -result);
-	/* Whatever failed, what was there is gone. */
-	nvram_store64(store->nvram + STATE_COMMITTED_AT, sequence);
-	store->committed = sequence;
-	carry_end(store);
-	end_transaction(store);
+	void_begin(store, *sequence);
 	return 0;
 }
 
@@ -141,13 +115,7 @@ static int muninn_put(struct record_store *base, const struct record_key *key, u
 	assert(epoch <= store->sequence && key->class < RECORD_CLASSES);
 	assert(store->sequence != 0 && length <= store->geometry.page_bytes &&
 	       flags < RECORD_MOVED);
-	/*
-	 * A format that could not be ended: opening ends it, and all that was put since would be
-	 * gone.
-	 */
-	if (!store->carry && state_read(store, STATE_WIPING_AT))
-		return -EIO;
-	int result = store->carry ? carry_put(store, &record) : store_place(store, &record, room);
+	int result = store_place(store, &record, room);
 
 	if (result == 0) {
 		count_up(&store->counters.records_put, 1);
@@ -163,9 +131,7 @@ static int muninn_get(struct record_store *base, const struct record_key *key, u
 {
 	struct muninn_store *store = store_of(base);
 	struct visibility visibility = store_visibility(store, bound);
-	int result = store->carry ? carry_get(store, key, bound, value, capacity, info)
-				  : store_get(store, key, &visibility, NAND_CAUSE_USER, value,
-					      capacity, info);
+	int result = store_get(store, key, &visibility, NAND_CAUSE_USER, value, capacity, info);
 
 	count_up(&store->counters.records_got, result == 0);
 	count_up(&store->counters.records_absent, result == -ENOENT);
@@ -178,12 +144,6 @@ static int muninn_list(struct record_store *base, const struct record_key *key, 
 	struct muninn_store *store = store_of(base);
 	struct visibility visibility = store_visibility(store, bound);
 
-	if (store->carry) {
-		int result = max ? carry_get(store, key, min_u64(bound, below - 1), NULL, 0, infos)
-				 : -ENOENT;
-
-		return result ? (result == -ENOENT ? 0 : result) : 1;
-	}
 	visibility.below = below;
 	return store_list(store, key, &visibility, NAND_CAUSE_USER, infos, max);
 }
@@ -194,18 +154,13 @@ static int muninn_get_older(struct record_store *base, const struct record_key *
 {
 	struct muninn_store *store = store_of(base);
 
-	if (store->carry)
-		return steps ? -ENOENT : carry_get(store, key, bound, value, capacity, info);
 	return store_get_older(store, key, bound, steps, value, capacity, info);
 }
 
 static int muninn_has_between(struct record_store *base, const struct record_key *key,
 			      uint64_t after, uint64_t bound)
 {
-	struct muninn_store *store = store_of(base);
-
-	/* A format has but what it put itself. */
-	return store->carry ? 1 : store_has_between(store, key, after, bound);
+	return store_has_between(store_of(base), key, after, bound);
 }
 
 /* ---- the rest ---- */
@@ -364,7 +319,6 @@ const struct record_store_operations muninn_operations = {
 	.merge_calls_max = muninn_merge_calls_max,
 	.merge = muninn_merge,
 	.begin_format = muninn_begin_format,
-	.commit_format = muninn_commit_format,
 	.memo = muninn_memo,
 	.set_memo = muninn_set_memo,
 	.sync_memo = muninn_sync_memo,

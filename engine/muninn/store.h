@@ -99,8 +99,6 @@ struct merge_page {
 
 #define MERGE_PAGES 256
 
-struct carry;
-
 struct muninn_store {
 	struct record_store base;
 	struct nand *nand;
@@ -112,11 +110,10 @@ struct muninn_store {
 	struct buffer *free_buffers; /* of no row */
 	uint32_t free_buffer_count;
 	struct space space;
-	struct table_cache *table_cache; /* of complete tables; NULL: they are in memory */
-	uint64_t committed;              /* highest sequence number that counts */
-	uint64_t sequence;               /* of the running transaction, 0 = none */
-	struct carry *carry; /* of a running transaction that empties the store: what it has put;
-				otherwise NULL */
+	struct table_cache *table_cache;        /* of complete tables; NULL: they are in memory */
+	uint64_t committed;                     /* highest sequence number that counts */
+	uint64_t sequence;                      /* of the running transaction, 0 = none */
+	uint64_t void_before;                   /* what is older does not count; see void.c */
 	const struct record_timeline *timeline; /* what rollbacks hide; NULL: nothing */
 	bool sealed_running; /* the running transaction sealed a segment, so some of its records may
 				be on flash */
@@ -272,38 +269,31 @@ uint64_t rows_filter_bytes(const struct muninn_store *store);
  */
 int store_place(struct muninn_store *store, const struct new_record *record, enum record_room room);
 
-/* ---- carry.c: what an emptied store begins with ---- */
+/* Drops what is older than `before` from all buffers. It must not be needed any more. */
+void rows_drop_void(struct muninn_store *store, uint64_t before);
 
-/* `store->carry`, empty; and its end. -ENOMEM. */
-int carry_begin(struct muninn_store *store);
-void carry_end(struct muninn_store *store);
+/* ---- void.c: what a format makes void ---- */
 
-/* The serial of its records' CRCs, before the first of them. */
-void carry_set_serial(struct muninn_store *store, uint64_t serial);
+/* The running transaction sees only what it puts, and its commit makes all else void. */
+void void_begin(struct muninn_store *store, uint64_t sequence);
 
-/* As the store's operations, on what is carried alone. put: -ENOSPC, -ENOMEM. */
-int carry_put(struct muninn_store *store, const struct new_record *record);
-int carry_get(const struct muninn_store *store, const struct record_key *key, uint64_t bound,
-	      void *value, uint32_t capacity, struct record_info *info);
+/* The running transaction is aborted. */
+void void_take_back(struct muninn_store *store);
 
-/*
- * Programs it to free segments, which are stable then, and notes these in NVRAM, where the note
- * counts for nothing yet. An error leaves everything as it was. -ENOSPC, -EIO.
- */
-int carry_write(struct muninn_store *store, uint64_t sequence);
+/* Whether a format is committed, but not settled yet. */
+bool void_is_unsettled(const struct muninn_store *store);
 
 /*
- * Reads what NVRAM notes into `store->carry`, to be ended also after an error: -EBADMSG, -EIO,
- * -ENOMEM, with a sentence on what.
+ * After the commit of a format: makes it stable and frees what is void, unless that has been done.
+ * An error is logged; it leaves all as it is, to be tried again. -EIO, -ENOMEM.
  */
-int carry_load(struct muninn_store *store, struct error_text *error);
+int void_settle(struct muninn_store *store);
 
-/* Its segments are not free; and are again. */
-void carry_mark(const struct muninn_store *store, bool *in_use);
-void carry_release(struct muninn_store *store);
+/* What is older does not count, by the last format that was committed. */
+uint64_t void_in_effect(const struct muninn_store *store);
 
-/* Puts it to the rows of the store, which is empty, and makes it count. -ENOSPC, -EIO. */
-int carry_place(struct muninn_store *store);
+/* When opening: whether the last format was committed. `committed` is final. */
+void void_recover(struct muninn_store *store);
 
 /* ---- lookup.c ---- */
 
@@ -398,6 +388,9 @@ void overlap_count_bits(const struct table *older, const struct table *newer, ui
 /* Nothing is on its way. */
 void sealing_begin(struct sealing *sealing);
 
+/* What has been programmed does not count; its segment is free again. */
+void sealing_give_up(struct muninn_store *store, struct sealing *sealing);
+
 /*
  * Programs a row's (older) active segment, adds it to the growing table and begins an empty one. Of
  * history's row it does what is left to do. -ENOSPC, -EIO.
@@ -432,8 +425,12 @@ int store_load_tables(struct muninn_store *store, bool *in_use, struct error_tex
 /* Reads a page of a complete table's image; a table_page_reader with the store as its context. */
 int store_read_table_page(void *context, const struct table *table, uint32_t page, uint8_t *data);
 
-/* Ends a row's n-th complete table, none of whose columns is live. */
-void store_drop_table(struct muninn_store *store, uint32_t row, uint32_t n);
+/* Takes a column out of a table of a row. The store no longer looks for anything in its segment. */
+void store_kill_column(struct muninn_store *store, uint32_t row, struct table *table,
+		       uint32_t column);
+
+/* Ends the complete tables of a row that have no column left, and gives back their images. */
+void store_drop_empty_tables(struct muninn_store *store, uint32_t row);
 
 /* Entries of the directory that are in use. */
 uint32_t store_directory_used(const struct muninn_store *store);
@@ -543,13 +540,6 @@ void store_drop_tables(struct muninn_store *store);
  * Memory for a store whose geometry is known. -EINVAL (too little NVRAM), -ENOMEM, with a sentence.
  */
 int store_allocate(struct muninn_store *store, struct error_text *error);
-
-/*
- * Empties rows, tables and directory in NVRAM, and puts what is carried, if anything is; crash-safe
- * by STATE_WIPING, which is set to `how`. The lists in memory are rebuilt. *begun: there is no way
- * back. -ENOMEM, -EIO, -ENOSPC.
- */
-int store_wipe(struct muninn_store *store, uint64_t how, bool *begun);
 
 extern const struct record_store_operations muninn_operations;
 

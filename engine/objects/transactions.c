@@ -58,6 +58,8 @@ static enum record_room room_of(const struct engine_txn *txn)
 {
 	if (txn->is_aside)
 		return RECORD_ROOM_UPKEEP;
+	if (txn->formats)
+		return RECORD_ROOM_RESCUE;
 	/*
 	 * Which of those behind it the last two may use hangs on what is done: see txn_raise_room.
 	 */
@@ -270,9 +272,7 @@ static int put_and_commit(struct engine_txn *txn)
 		result = times_note(txn);
 	if (!result)
 		result = partition_put_dirty(txn);
-	if (!result && txn->formats)
-		result = engine->store->operations->commit_format(engine->store);
-	else if (!result && txn->put_bytes)
+	if (!result && (txn->formats || txn->put_bytes))
 		engine->store->operations->commit(engine->store);
 	else if (!result)
 		/* Nothing happened, not even a number was used. */

@@ -261,19 +261,12 @@ struct record_store_operations {
 		     struct record_merge *merge);
 
 	/*
-	 * Begins the one writing transaction as the first one of an empty store: until its end
-	 * `get` finds but what it has put. It ends with `commit_format`, which takes away all that
-	 * the store held before and makes what was put visible, at once and across a crash; or with
-	 * `abort`, and nothing has happened. Sequence numbers go on. -ENOMEM.
+	 * Begins the one writing transaction as the first one of an empty store: all that is older
+	 * is void. Until its end `get` finds only what it has put. Its `commit` makes that so for
+	 * good, at once and across a crash; `abort` leaves all as it was. Sequence numbers go on.
+	 * -EIO, -ENOMEM: the format before this one is not stable on the host yet.
 	 */
 	int (*begin_format)(struct record_store *store, uint64_t at_least, uint64_t *sequence);
-
-	/*
-	 * -ENOSPC, -EIO, -ENOMEM: nothing has happened, and the transaction goes on. Also 0 when
-	 * what was there is gone, but not all that was put has found its place: then each `put`
-	 * ends with -EIO until the store is opened again, which ends the format.
-	 */
-	int (*commit_format)(struct record_store *store);
 
 	/*
 	 * A number that is kept beside the records, whatever becomes of them: 0 until it is set.

@@ -42,10 +42,7 @@ struct memory_store {
 	bool corrupt;
 	struct record_key corrupt_key;
 	struct memory_store_counters counters;
-	/* What was there before a format that is under way. */
-	struct chain **aside;
-	uint32_t aside_count;
-	struct memory_store_counters aside_counters;
+	uint64_t void_before; /* what is older than a format does not count */
 };
 
 static struct memory_store *memory_of(struct record_store *store)
@@ -186,6 +183,30 @@ static int put(struct record_store *store, const struct record_key *key, uint64_
 	return 0;
 }
 
+/* Frees what is older than a format that is committed; UINT64_MAX: all that is in the store. */
+static void drop_void(struct memory_store *memory, uint64_t before)
+{
+	for (uint32_t bucket = 0; bucket < memory->bucket_count; bucket++) {
+		struct chain **at = &memory->buckets[bucket], *chain;
+
+		while ((chain = *at)) {
+			struct version **link = &chain->newest;
+
+			while (*link && (*link)->sequence >= before)
+				link = &(*link)->older;
+			while (*link)
+				drop_newest(memory, link);
+			if (chain->newest) {
+				at = &chain->next;
+				continue;
+			}
+			*at = chain->next;
+			memory->chains--;
+			free(chain);
+		}
+	}
+}
+
 static void commit(struct record_store *store)
 {
 	struct memory_store *memory = memory_of(store);
@@ -201,23 +222,10 @@ static void commit(struct record_store *store)
 		       version->older->sequence >= version->epoch)
 			drop_newest(memory, &version->older);
 	}
+	if (memory->void_before)
+		drop_void(memory, memory->void_before);
+	memory->void_before = 0;
 	memory->writing = false;
-}
-
-/* Frees all that is in the store. */
-static void empty(struct memory_store *memory)
-{
-	struct chain *chain;
-
-	for (uint32_t bucket = 0; bucket < memory->bucket_count; bucket++) {
-		while ((chain = memory->buckets[bucket])) {
-			memory->buckets[bucket] = chain->next;
-			while (chain->newest)
-				drop_newest(memory, &chain->newest);
-			free(chain);
-		}
-	}
-	memory->chains = 0;
 }
 
 static void abort_transaction(struct record_store *store)
@@ -232,15 +240,7 @@ static void abort_transaction(struct record_store *store)
 		assert(chain->newest->sequence == memory->sequence);
 		drop_newest(memory, &chain->newest);
 	}
-	if (memory->aside) {
-		empty(memory);
-		free(memory->buckets);
-		memory->buckets = memory->aside;
-		memory->bucket_count = memory->aside_count;
-		memory->chains = memory->aside_count; /* at a guess: it says when there are to be
-							 more buckets */
-		memory->aside = NULL;
-	}
+	memory->void_before = 0;
 	/*
 	 * Numbers of aborted transactions are used again, which is the harder case for the caller.
 	 */
@@ -253,7 +253,7 @@ static bool is_visible(const struct memory_store *memory, const struct record_ke
 {
 	const struct record_timeline *timeline = memory->timeline;
 
-	return version->sequence <= bound &&
+	return version->sequence <= bound && version->sequence >= memory->void_before &&
 	       !(timeline && timeline->is_hidden(timeline->context, key, version->sequence, bound));
 }
 
@@ -331,7 +331,8 @@ static int has_between(struct record_store *store, const struct record_key *key,
 		return -EBADMSG;
 	for (const struct version *version = chain ? chain->newest : NULL; version;
 	     version = version->older)
-		if (version->sequence > after && version->sequence <= bound)
+		if (version->sequence > after && version->sequence <= bound &&
+		    version->sequence >= memory->void_before)
 			return 1;
 	return 0;
 }
@@ -342,36 +343,10 @@ static int flush(struct record_store *store)
 	return 0;
 }
 
-/* What was there is set aside, so that an abort can bring it back. */
 static int begin_format(struct record_store *store, uint64_t at_least, uint64_t *sequence)
 {
-	struct memory_store *memory = memory_of(store);
-
 	*sequence = begin(store, at_least);
-	memory->aside = memory->buckets;
-	memory->aside_count = memory->bucket_count;
-	memory->aside_counters = memory->counters;
-	memory->bucket_count = 1024;
-	memory->buckets = calloc(memory->bucket_count, sizeof(*memory->buckets));
-	assert(memory->buckets);
-	memory->chains = 0;
-	return 0;
-}
-
-/* Frees what was set aside. */
-static int commit_format(struct record_store *store)
-{
-	struct memory_store *memory = memory_of(store);
-	struct memory_store old = { .buckets = memory->aside, .bucket_count = memory->aside_count };
-
-	assert(memory->aside);
-	old.counters = memory->aside_counters;
-	empty(&old);
-	free(memory->aside);
-	memory->aside = NULL;
-	memory->counters.records -= memory->aside_counters.records;
-	memory->counters.bytes -= memory->aside_counters.bytes;
-	commit(store);
+	memory_of(store)->void_before = *sequence;
 	return 0;
 }
 
@@ -428,7 +403,6 @@ static const struct record_store_operations operations = {
 	.has_between = has_between,
 	.flush = flush,
 	.begin_format = begin_format,
-	.commit_format = commit_format,
 	.memo = memo,
 	.set_memo = set_memo,
 	.sync_memo = sync_memo,
@@ -456,7 +430,7 @@ struct memory_store *memory_store_create(uint32_t bytes_max)
 void memory_store_destroy(struct memory_store *memory)
 {
 	assert(!memory->open);
-	empty(memory);
+	drop_void(memory, UINT64_MAX);
 	free(memory->buckets);
 	free(memory);
 }

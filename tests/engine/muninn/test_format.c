@@ -170,32 +170,6 @@ static void test_a_page_of_a_root_has_the_documented_spare_area(void **state)
 	assert_int_equal(decoded.parts, 4);
 }
 
-static void test_a_note_of_what_is_carried_has_the_documented_bytes(void **state)
-{
-	const struct carry_note note = { .pages = 9,
-					 .segment_count = 2,
-					 .serial = UINT64_C(0x100000007),
-					 .sequence = 0x020000,
-					 .segments = { 0x21, 0x43 } };
-	const uint8_t documented[CARRY_NOTE_BYTES + 8] = {
-		9, 0, 0, 0, 2,    0,    0,    0,    7, 0, 0, 0, 1,    0, 0, 0, 0,    0, 2, 0,
-		0, 0, 0, 0, 0xbd, 0xe0, 0x99, 0x36, 0, 0, 0, 0, 0x21, 0, 0, 0, 0x43, 0, 0, 0,
-	};
-	uint8_t bytes[CARRY_NOTE_BYTES + 4 * CARRY_SEGMENTS_MAX] = { 0 };
-	struct carry_note found;
-
-	(void)state;
-	carry_note_encode(&note, bytes);
-	assert_memory_equal(bytes, documented, sizeof(documented));
-	assert_true(carry_note_decode(&found, bytes));
-	assert_memory_equal(&found, &note, sizeof(note));
-	for (size_t i = 0; i < sizeof(documented); i++) {
-		bytes[i] ^= 1;
-		assert_false(carry_note_decode(&found, bytes));
-		bytes[i] ^= 1;
-	}
-}
-
 static void test_a_list_of_kills_has_the_documented_bytes(void **state)
 {
 	const struct root_header header = {
@@ -208,17 +182,19 @@ static void test_a_list_of_kills_has_the_documented_bytes(void **state)
 		.sealed = 0x01ffff,
 		.next_serial = UINT64_C(0x100000007),
 		.aborted_count = 2,
+		.void_before = 0x010000,
 	};
 	const struct root_kill kill = {
 		.segment = 0x01020304, .row = 0x0506, .column = 63, .table = 7, .serial = 0x99
 	};
 	const uint8_t documented[ROOT_HEADER_BYTES + ROOT_KILL_BYTES] = {
-		'M', 'U', 'N', 'K', 'I',  'L',  'L',  '1',  4, 0, 0, 0, 104,  0,    0,    0, 1, 0,
-		0,   0,   0,   0,   0,    0,    0x12, 0,    0, 0, 0, 0, 0,    0,    0x11, 0, 0, 0,
-		0,   0,   0,   0,   0,    0,    2,    0,    0, 0, 0, 0, 0xff, 0xff, 1,    0, 0, 0,
-		0,   0,   7,   0,   0,    0,    1,    0,    0, 0, 2, 0, 0,    0,    0,    0, 0, 0,
-		0,   0,   0,   0,   0xa2, 0xa5, 0xb3, 0x47, 4, 3, 2, 1, 6,    5,    63,   0, 7, 0,
-		0,   0,   0,   0,   0,    0,    0x99, 0,    0, 0, 0, 0, 0,    0,
+		'M',  'U',  'N', 'K', 'I',  'L',  'L',  '1',  4,    0, 0, 0, 112, 0, 0,  0,
+		1,    0,    0,   0,   0,    0,    0,    0,    0x12, 0, 0, 0, 0,   0, 0,  0,
+		0x11, 0,    0,   0,   0,    0,    0,    0,    0,    0, 2, 0, 0,   0, 0,  0,
+		0xff, 0xff, 1,   0,   0,    0,    0,    0,    7,    0, 0, 0, 1,   0, 0,  0,
+		2,    0,    0,   0,   0,    0,    0,    0,    0,    0, 1, 0, 0,   0, 0,  0,
+		0,    0,    0,   0,   0xe1, 0xe9, 0x19, 0x0e, 4,    3, 2, 1, 6,   5, 63, 0,
+		7,    0,    0,   0,   0,    0,    0,    0,    0x99, 0, 0, 0, 0,   0, 0,  0,
 	};
 	uint8_t bytes[sizeof(documented)];
 	struct root_header found;
@@ -421,25 +397,6 @@ static void test_opening_damaged_nvram_says_what_is_wrong(void **state)
 	assert_int_equal(nand_close(nand), 0);
 }
 
-static void test_an_interrupted_format_is_completed_by_open(void **state)
-{
-	struct record_store *store;
-	struct nand *nand = small_device(&store, 3000);
-	struct error_text error = { "" };
-	struct record_key key = { .partition = 1, .identifier = 0x10000 };
-	struct record_info info;
-
-	(void)state;
-	store->operations->close(store, false);
-	put_le64((uint8_t *)nand_nvram(nand, NULL) + STATE_WIPING_AT, 1);
-	assert_int_equal(muninn_open(nand, &(struct engine_options){ 0 }, &store, &error), 0);
-	for (; key.identifier < 0x10000 + 3000; key.identifier++)
-		assert_int_equal(store->operations->get(store, &key, RECORD_NEWEST, NULL, 0, &info),
-				 -ENOENT);
-	store->operations->close(store, false);
-	assert_int_equal(nand_close(nand), 0);
-}
-
 static void test_impossible_shapes_are_refused_with_a_sentence(void **state)
 {
 	const struct nand_geometry good = nand_geometry_default(UINT64_C(64) << 20);
@@ -488,12 +445,10 @@ int main(void)
 		cmocka_unit_test(test_a_page_s_spare_area_has_the_documented_bytes),
 		cmocka_unit_test(test_a_page_of_one_large_record_is_walked_once_whatever_it_says),
 		cmocka_unit_test(test_a_page_of_a_root_has_the_documented_spare_area),
-		cmocka_unit_test(test_a_note_of_what_is_carried_has_the_documented_bytes),
 		cmocka_unit_test(test_a_list_of_kills_has_the_documented_bytes),
 		cmocka_unit_test(test_filters_have_the_false_positive_rate_that_they_are_made_for),
 		cmocka_unit_test(test_filters_take_the_memory_of_equal_rates_and_waste_fewer_reads),
 		cmocka_unit_test(test_opening_damaged_nvram_says_what_is_wrong),
-		cmocka_unit_test(test_an_interrupted_format_is_completed_by_open),
 		cmocka_unit_test(test_impossible_shapes_are_refused_with_a_sentence),
 	};
 

@@ -356,8 +356,7 @@ static void test_nothing_of_an_earlier_format_comes_back(void **state)
 			assert_int_equal(device->store->operations->begin_format(device->store, 0,
 										 &sequence),
 					 0);
-			assert_int_equal(device->store->operations->commit_format(device->store),
-					 0);
+			device->store->operations->commit(device->store);
 		} else {
 			device->store->operations->close(device->store, true);
 			assert_int_equal(muninn_format(device->nand, &device->options, &error), 0);
