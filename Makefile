@@ -5,7 +5,8 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
 
-# Variants: release (what is installed), asan (ASan + UBSan), tsan, coverage, clang, fuzz. One object tree for each.
+# Variants: release (what is installed), asan (ASan + UBSan), tsan, coverage, clang, fuzz. One
+# object tree for each.
 VARIANT ?= release
 BUILD := build
 OBJ := $(BUILD)/obj/$(VARIANT)
@@ -35,7 +36,8 @@ CFLAGS += -O1 -fno-omit-frame-pointer -fsanitize=thread
 LDFLAGS += -fsanitize=thread
 endif
 ifeq ($(VARIANT),coverage)
-# Counters that are not atomic: several times as fast, and a count that two threads lose is still not zero.
+# Counters that are not atomic: several times as fast, and a count that two threads lose is still
+# not zero.
 CFLAGS += -Og --coverage -fprofile-update=single
 LDFLAGS += --coverage
 endif
@@ -47,8 +49,9 @@ ifeq ($(VARIANT),fuzz)
 CC := clang
 CFLAGS += -fno-omit-frame-pointer -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all -DMUNINN_DEBUG
 LDFLAGS += -fsanitize=address,undefined
-# The fuzzer does not learn from what the record store and the flash do with it: that is no answer to an input, and
-# takes most of the time. What they decode is; and comparisons count only where they are with what an input says.
+# The fuzzer does not learn from what the record store and the flash do with it: that is no answer
+# to an input, and takes most of the time. What they decode is; and comparisons count only where
+# they are with what an input says.
 LEARNT_FROM := $(addprefix nand/,format.c geometry.c faults_text.c power_text.c timing.c settings.c) \
 	$(addprefix engine/muninn/,format.c page.c table.c)
 UNWATCHED := $(filter-out $(LEARNT_FROM),$(wildcard common/*.c nand/*.c engine/muninn/*.c))
@@ -56,10 +59,12 @@ $(UNWATCHED:%.c=$(OBJ)/%.o): CFLAGS += -fno-sanitize-coverage=inline-8bit-counte
 $(OBJ)/engine/%.o $(OBJ)/osd/expression_match.o $(OBJ)/osd/expression_zeros.o: CFLAGS += -fno-sanitize-coverage=trace-cmp
 endif
 
-# The engine's allocator in muninn-bench and its tests; the sanitizers bring their own. The module has that of tgtd.
+# The engine's allocator in muninn-bench and its tests; the sanitizers bring their own. The module
+# has that of tgtd.
 ALLOCATOR := $(if $(filter asan tsan fuzz,$(VARIANT)),,-ljemalloc)
 
-# Compilation jobs of the targets that build and then do more (run, check, ...); `make -jN` of one's own wins.
+# Compilation jobs of the targets that build and then do more (run, check, ...); `make -jN` of one's
+# own wins.
 JOBS := $(shell nproc)
 SUBMAKE = $(MAKE) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(JOBS)) --no-print-directory $(if $(V),,-s)
 
@@ -84,12 +89,15 @@ MODULE_OBJ := $(MODULE_SRC:%.c=$(OBJ)/%.o)
 DAEMON_PARTS := $(patsubst %.c,$(OBJ)/%.o,$(filter-out daemon/muninnd.c,$(DAEMON_SRC)) \
 	daemon/module/options.c daemon/module/order.c daemon/module/io_threads.c)
 
-# Each tests/FOLDER/test_*.c is a program. Others of its folder and of the one above are its helpers.
+# Each tests/FOLDER/test_*.c is a program. Others of its folder and of the one above are its
+# helpers.
 TEST_SRC := $(sort $(wildcard tests/*/test_*.c tests/*/*/test_*.c))
 TEST_BINS := $(TEST_SRC:tests/%.c=$(TESTBIN)/%)
 # Test programs with threads (they include pthread.h) also run under ThreadSanitizer.
 THREAD_TEST_SRC := $(if $(TEST_SRC),$(shell grep -l pthread.h $(TEST_SRC)))
 E2E_TESTS := $(wildcard tests/e2e/test_*.py)
+# Tests of scripts/.
+SCRIPT_TESTS := $(wildcard tests/scripts/test_*.py)
 # End-to-end tests that also run with everything built with ASan + UBSan.
 SANITIZED_E2E_TESTS := $(if $(E2E_TESTS),$(shell grep -l '^SANITIZED = True' $(E2E_TESTS)))
 
@@ -181,8 +189,8 @@ $(TGT_IDENTITY): $(TGTD) scripts/tgt-identity
 
 # Tests that link parts of the daemon.
 DAEMON_TESTS := tests/daemon/% tests/fuzz/%
-# The helpers of a test: the .c files of its folder, and of the one above that is not tests/, that are not tests themselves. Those
-# of osd/ also have those of wire/.
+# The helpers of a test: the .c files of its folder, and of the one above that is not tests/, that
+# are not tests themselves. Those of osd/ also have those of wire/.
 helpers_of = $(filter-out $(1)test_%.c,$(wildcard $(1)*.c))
 test_helpers = $(call helpers_of,$(dir $(1))) $(if $(word 4,$(subst /, ,$(1))),$(call helpers_of,$(dir $(patsubst %/,%,$(dir $(1)))))) \
 	$(if $(filter tests/osd/%,$(1)),$(call helpers_of,tests/wire/))
@@ -280,14 +288,14 @@ sanitized-tests:
 check: bootstrap
 	+@$(SUBMAKE) all unit-tests
 	+@$(SUBMAKE) sanitized-tests
-	@$(RUN_TESTS) $(call test_bins,release,$(TEST_SRC)) $(SANITIZED_TESTS) $(E2E_TESTS)
+	@$(RUN_TESTS) $(call test_bins,release,$(TEST_SRC)) $(SANITIZED_TESTS) $(E2E_TESTS) $(SCRIPT_TESTS)
 
 sanitize: bootstrap
 	+@$(SUBMAKE) sanitized-tests
 	@$(RUN_TESTS) $(SANITIZED_TESTS)
 
-# Line coverage in percent that the three layers must reach together. The models' random runs are short here: what they reach
-# they reach early.
+# Line coverage in percent that the three layers must reach together. The models' random runs are
+# short here: what they reach they reach early.
 COVERAGE_MIN ?= 90
 COVERED := nand engine osd
 COVERAGE_TESTS = $(call test_bins,coverage,$(filter $(COVERED:%=tests/%/%),$(TEST_SRC)))
@@ -343,7 +351,8 @@ bench: bootstrap
 	@$(BIN)/muninn-bench run $(BENCH_RUN) >$(BUILD)/bench/muninn-run.json
 
 QUICK ?=
-# The emulated NAND beside memcpy and fio; its image is made, and removed, in build/bench/. BENCH_NAND: its options.
+# The emulated NAND beside memcpy and fio; its image is made, and removed, in build/bench/.
+# BENCH_NAND: its options.
 .PHONY: bench-nand
 bench-nand:
 	@scripts/bootstrap bench
@@ -364,7 +373,8 @@ soak: bootstrap soak-history soak-power
 	@MUNINN_SOAK=$(or $(SOAK),10000000) MUNINN_SEED=$(or $(SEED),1000) \
 		$(BUILD)/tests/release/engine/muninn/test_merge
 
-# Random runs against the model of full history, one seed after the other: 4.8 million steps, with power cuts 1.8 million.
+# Random runs against the model of full history, one seed after the other: 4.8 million steps, with
+# power cuts 1.8 million.
 SEEDS ?= 20
 STEPS ?= 30000
 .PHONY: soak-history

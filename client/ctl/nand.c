@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/engine.h"
 #include "nand/left.h"
 #include "nand/live.h"
 #include "nand/power.h"

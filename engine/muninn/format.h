@@ -29,7 +29,7 @@
 #define MUNINN_PLACES_MAX        24 /* hash functions, and so places of most keys in a segment */
 #define MUNINN_PAGE_BYTES_MAX    4096
 #define MUNINN_SEGMENT_PAGES_MAX 4096
-#define MUNINN_ABORTED_MAX       2048 /* ranges of aborted commands with records in sealed segments */
+#define MUNINN_ABORTED_MAX       2048 /* ranges of aborted commands with sealed records */
 #define MUNINN_ABORTED_KEPT      64   /* of them for what must work on a full device */
 
 /* ---- record ---- */

@@ -22,7 +22,8 @@ CREATE_CLONE, CREATE_SNAPSHOT = 0x28, 0x29
 ROOT_KEY, PARTITION_KEY, WORKING_KEY = 1, 2, 3
 EXTENSION_CAPABILITIES = 0xFFEE
 CURRENT_COMMAND = 0xFFFFFFFE
-# Where things are in a CDB of OSD-1 and of OSD-2: capability, check value, nonce, integrity offsets of Data-In and Data-Out.
+# Where things are in a CDB of OSD-1 and of OSD-2: capability, check value, nonce, integrity offsets
+# of Data-In and Data-Out.
 PLACES = {
     1: {"bytes": 200, "capability": (80, 80), "value": (160, 20), "nonce": 180, "in": 192, "out": 196},
     2: {"bytes": 236, "capability": (80, 104), "value": (184, 32), "nonce": 216, "in": 228, "out": 232},

@@ -27,8 +27,8 @@ LIST_FORMAT = 0x30
 USER_INFORMATION, LOGICAL_LENGTH, USERNAME = 0x00000001, 0x82, 0x9
 CURRENT_COMMAND = 0xFFFFFFFE
 
-# Where OSD-1 and OSD-2 differ: bytes of a CDB; offsets of LENGTH, STARTING BYTE ADDRESS and NUMBER OF USER OBJECTS; unit
-# of the offsets of segments; exponent nibble of that unit.
+# Where OSD-1 and OSD-2 differ: bytes of a CDB; offsets of LENGTH, STARTING BYTE ADDRESS and NUMBER
+# OF USER OBJECTS; unit of the offsets of segments; exponent nibble of that unit.
 LAYOUT = {1: (200, 36, 44, 36, 256, 0x0), 2: (236, 32, 40, 32, 8, 0xB)}
 
 

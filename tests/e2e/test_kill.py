@@ -23,7 +23,8 @@ ROUNDS = 20
 P = 0x10000
 FILES = 250
 CHUNK = 1 << 20
-# What an import leaves on its objects (docs/muninnctl.md): length and SHA-256 of an object that is complete.
+# What an import leaves on its objects (docs/muninnctl.md): length and SHA-256 of an object that is
+# complete.
 COMPLETE = (0x14D55, 1)
 USERNAME = (osd.USER_INFORMATION, osd.USERNAME)
 LENGTH = (osd.USER_INFORMATION, osd.LOGICAL_LENGTH)
@@ -189,7 +190,8 @@ class Killing(E2ETest):
             # A kill may come before even the partition was made.
             if objects:
                 acknowledged.setdefault(partition, {}).update(objects)
-            # Mostly the next import goes on beside what this one has left; a finished one has its partition for itself.
+            # Mostly the next import goes on beside what this one has left; a finished one has its
+            # partition for itself.
             if code == 0 or self.numbers.random() < 0.2:
                 partition += 1
             daemon.start()

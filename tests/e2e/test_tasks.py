@@ -165,7 +165,8 @@ class Tasks(E2ETest):
     def test_an_aborted_command_still_ends_once(self):
         session, device, tasks = self.prepared()
         tag = session.tag_of(tasks[-1])
-        # Too late for a command that has begun: then the answer is that it does not exist (any more).
+        # Too late for a command that has begun: then the answer is that it does not exist (any
+        # more).
         self.assertIn(session.manage(ABORT_TASK, tag), (FUNCTION_COMPLETE, NO_SUCH_TASK))
         session.wait(*tasks)
         self.assert_works(session, device)
@@ -352,7 +353,8 @@ threads = {threads}
 """
 LARGE = O + 1  # nearly all of it is on the flash, as rows are small
 LARGE_DATA = noise(1 << 21, 1)
-# Reading the large object takes 512 times as long; all other commands of a test are there long before.
+# Reading the large object takes 512 times as long; all other commands of a test are there long
+# before.
 PAGE_READ = "5ms"
 HELD_SECONDS = 1.5
 
