@@ -87,7 +87,7 @@ BENCH_OBJ := $(BENCH_SRC:%.c=$(OBJ)/%.o)
 MODULE_OBJ := $(MODULE_SRC:%.c=$(OBJ)/%.o)
 # What muninnd's main program and the unit tests link.
 DAEMON_PARTS := $(patsubst %.c,$(OBJ)/%.o,$(filter-out daemon/muninnd.c,$(DAEMON_SRC)) \
-	daemon/module/options.c daemon/module/order.c daemon/module/io_threads.c)
+	$(filter-out daemon/module/bs_muninn.c daemon/module/osd_unit.c daemon/module/identity.c,$(MODULE_SRC)))
 
 # Each tests/FOLDER/test_*.c is a program. Others of its folder and of the one above are its
 # helpers.

@@ -7,6 +7,7 @@
 #include <ini.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,9 +30,16 @@ void config_defaults(struct config *config)
 	strcpy(config->target_name, "iqn.2014-06.local.muninn:osd");
 	strcpy(config->address, "127.0.0.1");
 	config->port = 3260;
-	config->geometry = nand_geometry_default(CONFIG_SIZE_MIN);
-	config->geometry.blocks = 0;
-	config->engine.hot_rows = ENGINE_HOT_ROWS_SPREAD;
+}
+
+static void lun_defaults(struct lun_config *lun)
+{
+	memset(lun, 0, sizeof(*lun));
+	lun->size_bytes = UINT64_C(8) << 30;
+	lun->geometry = nand_geometry_default(CONFIG_SIZE_MIN);
+	lun->geometry.blocks = 0;
+	lun_options_default(&lun->options);
+	lun->options.engine.hot_rows = ENGINE_HOT_ROWS_SPREAD;
 }
 
 static struct lun_config *add_lun(struct config *config, unsigned int number, int line)
@@ -40,12 +48,10 @@ static struct lun_config *add_lun(struct config *config, unsigned int number, in
 
 	assert(config->lun_count < CONFIG_LUNS_MAX);
 	lun = &config->luns[config->lun_count++];
-	memset(lun, 0, sizeof(*lun));
+	lun_defaults(lun);
 	lun->number = number;
 	lun->line = line;
 	snprintf(lun->image, sizeof(lun->image), "lun%u.img", number);
-	lun->size_bytes = UINT64_C(8) << 30;
-	lun->options.threads = LUN_THREADS_DEFAULT;
 	return lun;
 }
 
@@ -64,6 +70,8 @@ struct reading {
 	struct config *config;
 	uint64_t keys_seen; /* bit i: config_keys[i], outside of [lun N] */
 	uint64_t lun_keys_seen[CONFIG_LUNS_MAX];
+	/* For all units: the values in [nand] and [engine] as they stand there; else NULL. */
+	char *for_all[CONFIG_KEYS_MAX];
 	char section[SECTION_BYTES]; /* that is being read, as far as it fits */
 	int section_line;            /* 0 = none yet */
 	bool section_has_keys;
@@ -106,6 +114,11 @@ static bool is_plain_section(const char *section)
 	return false;
 }
 
+static bool belongs(const struct config_key *key, const char *kind)
+{
+	return !strcmp(key->section, kind) || (!strcmp(kind, "lun") && config_key_is_of_unit(key));
+}
+
 /* Names what there is: most wrong keys are misspelt, or stand in the wrong section. */
 static int refuse_key(const char *section, const char *kind, const char *name,
 		      struct error_text *error)
@@ -114,7 +127,7 @@ static int refuse_key(const char *section, const char *kind, const char *name,
 	size_t length = 0;
 
 	for (size_t i = 0; i < config_key_count; i++) {
-		if (!strcmp(config_keys[i].name, name) && strcmp(config_keys[i].section, kind))
+		if (!strcmp(config_keys[i].name, name))
 			return error_set(error, -EINVAL, "[%s] has no key %s; it belongs to [%s]",
 					 section, name,
 					 strcmp(config_keys[i].section, "lun")
@@ -124,14 +137,44 @@ static int refuse_key(const char *section, const char *kind, const char *name,
 			length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s",
 						   length ? ", " : "", config_keys[i].name);
 	}
-	return error_set(error, -EINVAL, "[%s] has no key %s; it has %s", section, name, names);
+	return error_set(error, -EINVAL, "[%s] has no key %s; it has %s%s", section, name, names,
+			 strcmp(kind, "lun") ? "" : ", and all of [nand] and [engine]");
+}
+
+/*
+ * A value for all units is read into one that nobody uses, to find out what is wrong with it, and
+ * kept until all units are known.
+ */
+static int set_for_all(struct reading *reading, size_t i, const char *value,
+		       struct error_text *error)
+{
+	struct lun_config scratch;
+	int result;
+
+	lun_defaults(&scratch);
+	result = config_keys[i].parse(&config_keys[i], value, (char *)&scratch, error);
+	if (result)
+		return result;
+	reading->for_all[i] = strdup(value);
+	return reading->for_all[i] ? 0 : error_set(error, -ENOMEM, "out of memory");
+}
+
+/* `lun`: the unit whose section it is; NULL: another section. */
+static int set_value(struct reading *reading, size_t i, const char *value, struct lun_config *lun,
+		     struct error_text *error)
+{
+	const struct config_key *key = &config_keys[i];
+
+	if (!lun && config_key_is_of_unit(key))
+		return set_for_all(reading, i, value, error);
+	return key->parse(key, value, lun ? (char *)lun : (char *)reading->config, error);
 }
 
 static int set_key(struct reading *reading, const char *section, const char *name,
 		   const char *value, struct error_text *error)
 {
-	char *base = (char *)reading->config;
 	uint64_t *seen = &reading->keys_seen;
+	struct lun_config *lun = NULL;
 	const char *kind = section;
 	struct error_text reason = { "" };
 	int result;
@@ -139,24 +182,38 @@ static int set_key(struct reading *reading, const char *section, const char *nam
 	if (!*section)
 		return error_set(error, -EINVAL, "%s stands before the first [section]", name);
 	if (!is_plain_section(section)) {
-		struct lun_config *lun = section_lun(reading, section, error);
-
+		lun = section_lun(reading, section, error);
 		if (!lun)
 			return -EINVAL;
 		kind = "lun";
-		base = (char *)lun;
 		seen = &reading->lun_keys_seen[lun - reading->config->luns];
 	}
 	for (size_t i = 0; i < config_key_count; i++) {
-		if (strcmp(config_keys[i].section, kind) || strcmp(config_keys[i].name, name))
+		if (!belongs(&config_keys[i], kind) || strcmp(config_keys[i].name, name))
 			continue;
 		if (*seen & UINT64_C(1) << i)
 			return error_set(error, -EINVAL, "%s is set twice in [%s]", name, section);
 		*seen |= UINT64_C(1) << i;
-		result = config_keys[i].parse(&config_keys[i], value, base, &reason);
+		result = set_value(reading, i, value, lun, &reason);
 		return result ? error_set(error, result, "%s: %s", name, reason.text) : 0;
 	}
 	return refuse_key(section, kind, name, error);
+}
+
+/* What is said for all units holds for those whose section does not say it, wherever that is. */
+static void spread_defaults(struct reading *reading)
+{
+	struct config *config = reading->config;
+	struct error_text none;
+
+	for (size_t i = 0; i < config_key_count; i++) {
+		for (unsigned int lun = 0; reading->for_all[i] && lun < config->lun_count; lun++)
+			if (!(reading->lun_keys_seen[lun] & UINT64_C(1) << i))
+				config_keys[i].parse(&config_keys[i], reading->for_all[i],
+						     (char *)&config->luns[lun], &none);
+		free(reading->for_all[i]);
+		reading->for_all[i] = NULL;
+	}
 }
 
 /*
@@ -281,6 +338,7 @@ int config_read(const char *path, struct config *config, struct error_text *erro
 						   "does without"
 						 : "");
 	result = read_file(&reading, error);
+	spread_defaults(&reading);
 	fclose(reading.file);
 	return result;
 }

@@ -24,13 +24,15 @@
 #define CONFIG_SIZE_MIN       (UINT64_C(1) << 20)
 #define CONFIG_SIZE_MAX       (UINT64_C(1) << 50)
 
-/* One [lun N] section. */
+/* One [lun N] section, with what [nand] and [engine] say for all units where it is silent. */
 struct lun_config {
 	unsigned int number;
 	int line; /* of its first key, for messages; 0 = built in */
 	char image[PATH_MAX];
-	uint64_t size_bytes; /* page data of an image that is created */
-	struct lun_options options;
+	/* Of an image that is created: bytes of page data, and shape; `blocks` comes from them. */
+	uint64_t size_bytes;
+	struct nand_geometry geometry;
+	struct lun_options options; /* with the placement of an engine that is created */
 };
 
 struct config {
@@ -54,10 +56,6 @@ struct config {
 	unsigned int allow_names;
 	char chap_user[64];
 	char chap_secret[64];
-
-	/* [nand] and [engine]: of images that are created; `blocks` comes from the size. */
-	struct nand_geometry geometry;
-	struct engine_options engine;
 
 	struct lun_config luns[CONFIG_LUNS_MAX];
 	unsigned int lun_count;

@@ -26,45 +26,24 @@ static int parse_number(const struct config_key *key, const char *value, char *b
 	return result;
 }
 
-static int parse_durability(const struct config_key *key, const char *value, char *base,
-			    struct error_text *error)
-{
-	return lun_option_choice(value, "process", "host", (bool *)(base + key->offset), error);
-}
-
-static int parse_merge(const struct config_key *key, const char *value, char *base,
-		       struct error_text *error)
-{
-	return lun_option_choice(value, "auto", "manual", (bool *)(base + key->offset), error);
-}
-
-static int parse_layout(const struct config_key *key, const char *value, char *base,
+/* What the module parses too: an option of a unit has the key's name there. */
+static int parse_option(const struct config_key *key, const char *value, char *base,
 			struct error_text *error)
 {
-	struct osd_options *osd = (struct osd_options *)(base + key->offset);
-	bool packed = false;
-	int result = lun_option_choice(value, "flat", "packed", &packed, error);
+	struct lun_config *lun = (struct lun_config *)(void *)base;
 
-	osd->layout = packed;
-	return result;
+	return lun_option_set(&lun->options, key->name, value, error);
 }
 
-static int parse_history_interval(const struct config_key *key, const char *value, char *base,
-				  struct error_text *error)
-{
-	return lun_option_history_interval(value, (uint32_t *)(base + key->offset), error);
-}
-
-static int parse_yes(const struct config_key *key, const char *value, char *base,
-		     struct error_text *error)
-{
-	return lun_option_choice(value, "no", "yes", (bool *)(base + key->offset), error);
-}
-
-static int parse_tables(const struct config_key *key, const char *value, char *base,
+/* The kind of an image's engine is on the image: the key only has to name one that there is. */
+static int parse_engine(const struct config_key *key, const char *value, char *base,
 			struct error_text *error)
 {
-	return lun_option_tables(value, (uint32_t *)(void *)(base + key->offset), error);
+	(void)key;
+	(void)base;
+	if (strcmp(value, "muninn"))
+		return error_set(error, -EINVAL, "'%s' is no engine; there is: muninn", value);
+	return 0;
 }
 
 static int parse_hot_rows(const struct config_key *key, const char *value, char *base,
@@ -302,24 +281,6 @@ static int parse_size(const struct config_key *key, const char *value, char *bas
 	return result;
 }
 
-static int parse_serial(const struct config_key *key, const char *value, char *base,
-			struct error_text *error)
-{
-	return lun_option_serial(value, (struct osd_options *)(base + key->offset), error);
-}
-
-static int parse_key_file(const struct config_key *key, const char *value, char *base,
-			  struct error_text *error)
-{
-	return lun_option_key_file(value, base + key->offset, error);
-}
-
-static int parse_system_id(const struct config_key *key, const char *value, char *base,
-			   struct error_text *error)
-{
-	return lun_option_system_id(value, (struct osd_options *)(base + key->offset), error);
-}
-
 int config_parse_size(const char *text, uint64_t *bytes, struct error_text *error)
 {
 	static const char suffixes[] = "KMGT";
@@ -357,6 +318,7 @@ int config_parse_port(const char *text, uint16_t *port, struct error_text *error
 
 #define IN_CONFIG(field)  offsetof(struct config, field)
 #define IN_LUN(field)     offsetof(struct lun_config, field)
+#define IN_ENGINE(field)  offsetof(struct lun_config, options.engine.field)
 #define TEXT_BYTES(field) sizeof(((struct config *)NULL)->field)
 
 const struct config_key config_keys[] = {
@@ -374,48 +336,51 @@ const struct config_key config_keys[] = {
 	{ "target", "chap_secret", parse_chap_secret, IN_CONFIG(chap_secret), 0,
 	  TEXT_BYTES(chap_secret) },
 
-	{ "nand", "page_bytes", parse_number, IN_CONFIG(geometry.page_bytes), 512, 65536 },
-	{ "nand", "spare_bytes", parse_number, IN_CONFIG(geometry.spare_bytes), 64, 4096 },
-	{ "nand", "pages_per_block", parse_number, IN_CONFIG(geometry.pages_per_block), 8, 1024 },
-	{ "nand", "channels", parse_number, IN_CONFIG(geometry.channels), 1, 64 },
-	{ "nand", "dies_per_channel", parse_number, IN_CONFIG(geometry.dies_per_channel), 1, 64 },
+	{ "nand", "backend", parse_option, 0, 0, 0 },
+	{ "nand", "page_bytes", parse_number, IN_LUN(geometry.page_bytes), 512, 65536 },
+	{ "nand", "spare_bytes", parse_number, IN_LUN(geometry.spare_bytes), 64, 4096 },
+	{ "nand", "pages_per_block", parse_number, IN_LUN(geometry.pages_per_block), 8, 1024 },
+	{ "nand", "channels", parse_number, IN_LUN(geometry.channels), 1, 64 },
+	{ "nand", "dies_per_channel", parse_number, IN_LUN(geometry.dies_per_channel), 1, 64 },
 
-	{ "engine", "rows", parse_number, IN_CONFIG(engine.rows), 0, 1024 },
-	{ "engine", "segment_pages", parse_number, IN_CONFIG(engine.segment_pages), 0, 4096 },
-	{ "engine", "record_bytes", parse_number, IN_CONFIG(engine.record_bytes), 0, 65536 },
-	{ "engine", "fpr_millionths", parse_number, IN_CONFIG(engine.fpr_millionths), 0, 500000 },
-	{ "engine", "fpr_factor_permille", parse_number, IN_CONFIG(engine.fpr_factor_permille), 0,
-	  4000 },
-	{ "engine", "over_provision_permille", parse_number,
-	  IN_CONFIG(engine.over_provision_permille), 0, 900 },
-	{ "engine", "hot_rows", parse_hot_rows, IN_CONFIG(engine.hot_rows), 0, 0 },
+	{ "engine", "engine", parse_engine, 0, 0, 0 },
+	{ "engine", "rows", parse_number, IN_ENGINE(rows), 0, 1024 },
+	{ "engine", "segment_pages", parse_number, IN_ENGINE(segment_pages), 0, 4096 },
+	{ "engine", "record_bytes", parse_number, IN_ENGINE(record_bytes), 0, 65536 },
+	{ "engine", "fpr_millionths", parse_number, IN_ENGINE(fpr_millionths), 0, 500000 },
+	{ "engine", "fpr_factor_permille", parse_number, IN_ENGINE(fpr_factor_permille), 0, 4000 },
+	{ "engine", "over_provision_permille", parse_number, IN_ENGINE(over_provision_permille), 0,
+	  900 },
+	{ "engine", "hot_rows", parse_hot_rows, IN_ENGINE(hot_rows), 0, 0 },
+	{ "engine", "onode_cache", parse_option, 0, 0, 0 },
+	{ "engine", "directory_cache", parse_option, 0, 0, 0 },
+	{ "engine", "version_cache", parse_option, 0, 0, 0 },
+	{ "engine", "durability", parse_option, 0, 0, 0 },
+	{ "engine", "merge", parse_option, 0, 0, 0 },
+	{ "engine", "tables", parse_option, 0, 0, 0 },
+	{ "engine", "history_interval", parse_option, 0, 0, 0 },
 
 	{ "lun", "type", parse_type, 0, 0, 0 },
 	{ "lun", "image", parse_path, IN_LUN(image), 0, 0 },
 	{ "lun", "size", parse_size, IN_LUN(size_bytes), 0, 0 },
-	{ "lun", "threads", parse_number, IN_LUN(options.threads), 1, LUN_THREADS_MAX },
-	{ "lun", "onode_cache", parse_number, IN_LUN(options.onode_cache_entries), 0,
-	  LUN_CACHE_ENTRIES_MAX },
-	{ "lun", "directory_cache", parse_number, IN_LUN(options.directory_cache_nodes), 0,
-	  LUN_CACHE_ENTRIES_MAX },
-	{ "lun", "version_cache", parse_number, IN_LUN(options.version_cache_entries), 0,
-	  LUN_CACHE_ENTRIES_MAX },
-	{ "lun", "durability", parse_durability, IN_LUN(options.durable), 0, 0 },
-	{ "lun", "recover_without_nvram", parse_yes, IN_LUN(options.recover_without_nvram), 0, 0 },
-	{ "lun", "tables", parse_tables, IN_LUN(options.table_cache_mib), 0, 0 },
-	{ "lun", "merge", parse_merge, IN_LUN(options.merge_manual), 0, 0 },
-	{ "lun", "layout", parse_layout, IN_LUN(options.osd), 0, 0 },
-	{ "lun", "history_interval", parse_history_interval, IN_LUN(options.history_interval_ms), 0,
-	  0 },
-	{ "lun", "serial", parse_serial, IN_LUN(options.osd), 0, 0 },
-	{ "lun", "key_file", parse_key_file, IN_LUN(options.key_file), 0, 0 },
-	{ "lun", "system_id", parse_system_id, IN_LUN(options.osd), 0, 0 },
+	{ "lun", "threads", parse_option, 0, 0, 0 },
+	{ "lun", "recover_without_nvram", parse_option, 0, 0, 0 },
+	{ "lun", "layout", parse_option, 0, 0, 0 },
+	{ "lun", "serial", parse_option, 0, 0, 0 },
+	{ "lun", "key_file", parse_option, 0, 0, 0 },
+	{ "lun", "system_id", parse_option, 0, 0, 0 },
 };
 
 #define KEYS (sizeof(config_keys) / sizeof(config_keys[0]))
 static_assert(KEYS <= CONFIG_KEYS_MAX, "there is a bit for each key");
 
 const size_t config_key_count = KEYS;
+
+bool config_key_is_of_unit(const struct config_key *key)
+{
+	return !strcmp(key->section, "lun") || !strcmp(key->section, "nand") ||
+	       !strcmp(key->section, "engine");
+}
 
 const char *config_key_name(size_t i)
 {

@@ -6,6 +6,7 @@
 #ifndef MUNINN_DAEMON_CONFIG_KEYS_H
 #define MUNINN_DAEMON_CONFIG_KEYS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,19 +18,26 @@
 struct config_key;
 
 /*
- * Reads a value into `base` + the key's offset. `base` is the struct config, of keys in [lun N] the
+ * Reads a value into `base` + the key's offset. `base` is the struct config, of keys of units the
  * unit's struct lun_config. -EINVAL with a sentence that does not name the key.
  */
 typedef int config_key_parser(const struct config_key *key, const char *value, char *base,
 			      struct error_text *error);
 
+/*
+ * Keys of [nand] and [engine] are keys of units: they stand in [lun N] too, which is stronger, and
+ * in their own section they are for all units.
+ */
 struct config_key {
-	const char *section; /* "lun" for [lun N] */
+	const char *section; /* "lun" for what stands in [lun N] only */
 	const char *name;
 	config_key_parser *parse;
 	size_t offset;
 	uint32_t least, most; /* numbers: limits; texts: most = bytes with NUL */
 };
+
+/* Whether a key is about a unit. */
+bool config_key_is_of_unit(const struct config_key *key);
 
 /* All of them, CONFIG_KEYS_MAX at most; those of a section together. */
 extern const struct config_key config_keys[];

@@ -58,24 +58,24 @@ static int sync_folder(const char *file)
 	return result;
 }
 
-static int format(const char *path, const struct engine_options *options, struct error_text *error)
+static int format(const char *path, const struct lun_options *options, struct error_text *error)
 {
 	struct nand *nand;
-	int result = nand_open(path, &nand, error), closed;
+	int result = nand_open_with(path, &options->nand, &nand, error), closed;
 
 	if (result)
 		return result;
-	result = engine_format(nand, options, error);
+	result = engine_format(nand, &options->engine, error);
 	closed = nand_close(nand);
 	if (!result && closed)
 		result = error_set(error, closed, "%s: %s", path, strerror(-closed));
 	return result;
 }
 
-static int make_new(const struct config *config, const struct lun_config *lun,
-		    const struct image_names *names, struct error_text *error)
+static int make_new(const struct lun_config *lun, const struct image_names *names,
+		    struct error_text *error)
 {
-	struct nand_geometry geometry = config->geometry;
+	struct nand_geometry geometry = lun->geometry;
 	uint64_t block_bytes = (uint64_t)geometry.page_bytes * geometry.pages_per_block;
 	uint64_t blocks = lun->size_bytes / block_bytes, nvram_bytes;
 	int result;
@@ -86,11 +86,11 @@ static int make_new(const struct config *config, const struct lun_config *lun,
 				 " erase blocks of %" PRIu64 " bytes; 1 to 2^28 are possible",
 				 lun->size_bytes, blocks, block_bytes);
 	geometry.blocks = (uint32_t)blocks;
-	result = engine_nvram_bytes(&geometry, &config->engine, &nvram_bytes, error);
+	result = engine_nvram_bytes(&geometry, &lun->options.engine, &nvram_bytes, error);
 	if (!result)
 		result = nand_create(names->new_image, &geometry, nvram_bytes, error);
 	if (!result)
-		result = format(names->new_image, &config->engine, error);
+		result = format(names->new_image, &lun->options, error);
 	return result;
 }
 
@@ -109,8 +109,8 @@ static int rename_new(const struct image_names *names, struct error_text *error)
 	return result;
 }
 
-static int create(const struct config *config, const struct lun_config *lun,
-		  const struct image_names *names, struct error_text *error)
+static int create(const struct lun_config *lun, const struct image_names *names,
+		  struct error_text *error)
 {
 	int result;
 
@@ -129,7 +129,7 @@ static int create(const struct config *config, const struct lun_config *lun,
 	}
 	unlink(names->new_image);
 	unlink(names->new_nvram);
-	result = make_new(config, lun, names, error);
+	result = make_new(lun, names, error);
 	if (!result)
 		result = rename_new(names, error);
 	if (result) {
@@ -143,7 +143,7 @@ static int create(const struct config *config, const struct lun_config *lun,
 static int look_at(const struct lun_config *lun, struct error_text *error)
 {
 	struct nand *nand;
-	int result = nand_open(lun->image, &nand, error);
+	int result = nand_open_with(lun->image, &lun->options.nand, &nand, error);
 	const struct nand_geometry *geometry;
 	uint64_t bytes;
 
@@ -160,8 +160,7 @@ static int look_at(const struct lun_config *lun, struct error_text *error)
 	return 0;
 }
 
-int image_prepare(const struct config *config, const struct lun_config *lun, bool *created,
-		  struct error_text *error)
+int image_prepare(const struct lun_config *lun, bool *created, struct error_text *error)
 {
 	struct image_names names;
 
@@ -170,5 +169,5 @@ int image_prepare(const struct config *config, const struct lun_config *lun, boo
 	if (exists(names.image))
 		return look_at(lun, error);
 	*created = true;
-	return create(config, lun, &names, error);
+	return create(lun, &names, error);
 }

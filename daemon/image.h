@@ -10,11 +10,10 @@
 
 /*
  * Afterwards the unit's image exists, is formatted, and nobody else has it open. A missing one is
- * created with the configured size, geometry and engine options; `created` says so. An interrupted
+ * created with the unit's size, geometry and engine options; `created` says so. An interrupted
  * creation starts over (nothing was ever stored in it). -errno with a sentence; an existing image
  * is never changed.
  */
-int image_prepare(const struct config *config, const struct lun_config *lun, bool *created,
-		  struct error_text *error);
+int image_prepare(const struct lun_config *lun, bool *created, struct error_text *error);
 
 #endif

@@ -23,7 +23,8 @@ static const char help[] =
 	"\n"
 	"  muninnd [--config FILE]     serve what FILE says (" CONFIG_FILE_DEFAULT ")\n"
 	"  muninnd --defaults          serve one logical unit with the built-in configuration\n"
-	"  muninnd --check-config      only check the configuration\n"
+	"                              (type osd, engine muninn, back end mmap)\n"
+	"  muninnd --check-config      only check the configuration, and say what it would serve\n"
 	"\n"
 	"Options, stronger than the configuration:\n"
 	"  --state-dir DIR   folder of the images and of the control socket\n"
@@ -31,6 +32,9 @@ static const char help[] =
 	"  --size SIZE       size of images that have to be created: bytes, or with K, M, G, T\n"
 	"  --help            this text\n"
 	"  --version         which muninnd this is\n"
+	"\n"
+	"What a unit stands on (engine, back end, cache sizes...) is said in FILE: in [nand] and\n"
+	"[engine] for all units, in [lun N] for one.\n"
 	"\n"
 	"Runs in the foreground. Prints `LUN NUMBER TYPE URL` for each logical unit when "
 	"initiators can\n"
@@ -133,6 +137,17 @@ static void control_command(const char *started_in, char *command, size_t bytes)
 		snprintf(command, bytes, "%s", path + length + 1);
 	else
 		snprintf(command, bytes, "%s", path);
+}
+
+static void say_configuration(const struct config *config)
+{
+	printf("%s: correct, %u logical units\n", config->source, config->lun_count);
+	for (unsigned int i = 0; i < config->lun_count; i++) {
+		const struct lun_config *lun = &config->luns[i];
+
+		printf("LUN %u osd %s: engine muninn, back end %s\n", lun->number, lun->image,
+		       lun_options_backend(&lun->options));
+	}
 }
 
 static void say_ready(const struct server *server, const char *started_in)
@@ -254,7 +269,7 @@ int main(int argc, char **argv)
 	if (load(&options, &config, &error))
 		return complain(EXIT_USAGE, error.text);
 	if (options.check) {
-		printf("%s: correct, %u logical units\n", config.source, config.lun_count);
+		say_configuration(&config);
 		return EXIT_STOPPED;
 	}
 	return serve(&config);

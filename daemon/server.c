@@ -109,7 +109,7 @@ static int prepare_images(struct server *server, struct error_text *error)
 		const struct lun_config *lun = &server->config->luns[i];
 		struct error_text reason = { "" };
 		bool created;
-		int result = image_prepare(server->config, lun, &created, &reason);
+		int result = image_prepare(lun, &created, &reason);
 
 		if (result)
 			return error_set(error, result, "LUN %u: %s", lun->number, reason.text);
@@ -217,50 +217,14 @@ static int offer_large_transfers(struct server *server, struct error_text *error
 	return result;
 }
 
-/* The options of a unit as the module parses them (module/options.h). */
-static void write_lun_options(const struct lun_options *options, char *text, size_t bytes)
-{
-	static const uint8_t no_system_id[sizeof(options->osd.system_id)];
-	size_t used;
-
-	snprintf(text, bytes,
-		 "threads=%u;onode_cache=%u;directory_cache=%u;version_cache=%u;durability=%s;"
-		 "merge=%s%s%s%s",
-		 options->threads, options->onode_cache_entries, options->directory_cache_nodes,
-		 options->version_cache_entries, options->durable ? "host" : "process",
-		 options->merge_manual ? "manual" : "auto",
-		 options->recover_without_nvram ? ";recover_without_nvram=yes" : "",
-		 options->osd.serial[0] ? ";serial=" : "", options->osd.serial);
-	used = strlen(text);
-	if (options->osd.layout)
-		used += (size_t)snprintf(text + used, bytes - used, ";layout=packed");
-	if (options->history_interval_ms)
-		used += (size_t)snprintf(text + used, bytes - used, ";history_interval=%u",
-					 options->history_interval_ms == ENGINE_EVERY_COMMAND
-						 ? 0
-						 : options->history_interval_ms);
-	if (options->table_cache_mib)
-		used += (size_t)snprintf(text + used, bytes - used, ";tables=demand:%u",
-					 options->table_cache_mib);
-	if (options->key_file[0])
-		used += (size_t)snprintf(text + used, bytes - used, ";key_file=%s",
-					 options->key_file);
-	if (!memcmp(options->osd.system_id, no_system_id, sizeof(no_system_id)))
-		return;
-	used += (size_t)snprintf(text + used, bytes - used, ";system_id=");
-	for (size_t i = 0; i < sizeof(no_system_id); i++)
-		used += (size_t)snprintf(text + used, bytes - used, "%02x",
-					 options->osd.system_id[i]);
-}
-
 static int create_luns(struct server *server, struct error_text *error)
 {
 	for (unsigned int i = 0; i < server->config->lun_count; i++) {
 		const struct lun_config *lun = &server->config->luns[i];
-		char options[512 + LUN_PATH_BYTES];
+		char options[LUN_OPTIONS_TEXT_BYTES];
 		int result;
 
-		write_lun_options(&lun->options, options, sizeof(options));
+		lun_options_write(&lun->options, options);
 		result = tgt_lun_create(&server->tgtd, lun->number, lun->image, options, error);
 		if (result)
 			return result;

@@ -223,7 +223,7 @@ static void *serve(void *argument)
 
 /* ---- choosing tasks ---- */
 
-static bool is_chosen(const struct osd_task_choice *choice, const struct scsi_cmd *cmd)
+static bool is_chosen(const struct task_choice *choice, const struct scsi_cmd *cmd)
 {
 	if (!choice->every_nexus && cmd->cmd_itn_id != choice->nexus)
 		return false;
@@ -234,9 +234,9 @@ static bool is_chosen(const struct osd_task_choice *choice, const struct scsi_cm
 /* What io_threads_choose looks for, and what it has found so far. */
 struct search {
 	struct io_threads *io;
-	const struct osd_task_choice *choice;
+	const struct task_choice *choice;
 	bool abort;
-	osd_task_found *found;
+	task_found *found;
 	void *found_context;
 	uint32_t count;
 };
@@ -284,10 +284,9 @@ static void choose_running(struct io_thread *self, struct search *search)
 	}
 }
 
-uint32_t io_threads_choose(void *threads, const struct osd_task_choice *choice, bool abort,
-			   osd_task_found *found, void *found_context)
+uint32_t io_threads_choose(struct io_threads *io, const struct task_choice *choice, bool abort,
+			   task_found *found, void *found_context)
 {
-	struct io_threads *io = threads;
 	struct search search = { io, choice, abort, found, found_context, 0 };
 	struct io_thread *self = NULL;
 

@@ -16,7 +16,6 @@
 
 #include "common/error.h"
 #include "daemon/module/order.h"
-#include "osd/osd.h"
 
 struct scsi_cmd;
 struct io_threads;
@@ -54,14 +53,25 @@ void io_threads_submit(struct io_threads *threads, struct scsi_cmd *cmd,
 int io_threads_perform(struct io_threads *threads, struct scsi_cmd *cmd,
 		       enum order_attribute attribute);
 
+/* Which commands a task management function is about. */
+struct task_choice {
+	bool every_nexus; /* of all sessions, not of `nexus` alone */
+	uint64_t nexus;   /* scsi_cmd.cmd_itn_id */
+	bool one;         /* of those the one with `tag` only */
+	uint64_t tag;     /* iSCSI's Initiator Task Tag */
+};
+
+/* Called with the session of each command that was found. */
+typedef void task_found(void *context, uint64_t nexus);
+
 /*
- * As osd_task_set's `choose`, with the io_threads as context, on the commands that have arrived and
- * have not ended. On an I/O thread, from inside io_execute. Commands that are aborted before they
- * have begun end with TASK ABORTED, at once. A command that aborts others completes behind those of
- * them that had begun.
+ * Chooses among the commands that have arrived and have not ended, but for the one that calls: on
+ * an I/O thread, from inside io_execute. Calls `found` (may be NULL) for each, and returns their
+ * number. With `abort`, those that have not begun end with TASK ABORTED, at once; a command that
+ * aborts others completes behind those of them that had begun.
  */
-uint32_t io_threads_choose(void *threads, const struct osd_task_choice *choice, bool abort,
-			   osd_task_found *found, void *found_context);
+uint32_t io_threads_choose(struct io_threads *threads, const struct task_choice *choice, bool abort,
+			   task_found *found, void *found_context);
 
 /* Executes and completes everything that has arrived, then ends the threads. Main thread. */
 void io_threads_stop(struct io_threads *threads);

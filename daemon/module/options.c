@@ -1,11 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Parses the options of one logical unit from tgtd's `bsopts`. */
+/* The options of a logical unit: a table of them, each read from text and written as text. */
 #include "daemon/module/options.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "wire/layout.h"
+
+/* The longest text of a value. */
+#define VALUE_BYTES (LUN_PATH_BYTES + 1)
+
+struct option {
+	const char *name;
+	int (*parse)(const struct option *option, const char *text, void *field,
+		     struct error_text *error);
+	/* A text that `parse` reads again; empty where the option can't say the value. */
+	void (*write)(const struct option *option, const void *field, char text[VALUE_BYTES]);
+	size_t offset;        /* of the field in struct lun_options */
+	uint32_t least, most; /* numbers */
+	const char *words[2]; /* choices: of false and true */
+};
 
 int lun_option_number(const char *text, uint32_t least, uint32_t most, uint32_t *value,
 		      struct error_text *error)
@@ -22,42 +39,176 @@ int lun_option_number(const char *text, uint32_t least, uint32_t most, uint32_t 
 	return 0;
 }
 
-int lun_option_choice(const char *text, const char *first, const char *second, bool *value,
-		      struct error_text *error)
+/* ---- values ---- */
+
+static int parse_number(const struct option *option, const char *text, void *field,
+			struct error_text *error)
 {
-	*value = strcmp(text, second) == 0;
-	if (!*value && strcmp(text, first) != 0)
-		return error_set(error, -EINVAL, "'%s' is neither %s nor %s", text, first, second);
+	return lun_option_number(text, option->least, option->most, field, error);
+}
+
+static void write_number(const struct option *option, const void *field, char text[VALUE_BYTES])
+{
+	(void)option;
+	snprintf(text, VALUE_BYTES, "%u", *(const uint32_t *)field);
+}
+
+static int find_word(const struct option *option, const char *text, bool *second,
+		     struct error_text *error)
+{
+	*second = strcmp(text, option->words[1]) == 0;
+	if (!*second && strcmp(text, option->words[0]) != 0)
+		return error_set(error, -EINVAL, "'%s' is neither %s nor %s", text,
+				 option->words[0], option->words[1]);
 	return 0;
 }
 
-int lun_option_serial(const char *text, struct osd_options *osd, struct error_text *error)
+static int parse_choice(const struct option *option, const char *text, void *field,
+			struct error_text *error)
 {
+	return find_word(option, text, field, error);
+}
+
+static void write_choice(const struct option *option, const void *field, char text[VALUE_BYTES])
+{
+	snprintf(text, VALUE_BYTES, "%s", option->words[*(const bool *)field]);
+}
+
+static const char *const backend_names[] = {
+	[NAND_BACKEND_MMAP] = "mmap",
+	[NAND_BACKEND_FILE] = "file",
+};
+
+const char *lun_options_backend(const struct lun_options *options)
+{
+	return backend_names[options->nand.backend];
+}
+
+static int parse_backend(const struct option *option, const char *text, void *field,
+			 struct error_text *error)
+{
+	enum nand_backend_kind *backend = field;
+	bool file = false;
+	int result = find_word(option, text, &file, error);
+
+	*backend = file ? NAND_BACKEND_FILE : NAND_BACKEND_MMAP;
+	return result;
+}
+
+static void write_backend(const struct option *option, const void *field, char text[VALUE_BYTES])
+{
+	const enum nand_backend_kind *backend = field;
+
+	(void)option;
+	snprintf(text, VALUE_BYTES, "%s", backend_names[*backend]);
+}
+
+static int parse_layout(const struct option *option, const char *text, void *field,
+			struct error_text *error)
+{
+	uint8_t *layout = field;
+	bool packed = false;
+	int result = find_word(option, text, &packed, error);
+
+	*layout = packed ? OSD_LAYOUT_PACKED : OSD_LAYOUT_FLAT;
+	return result;
+}
+
+static void write_layout(const struct option *option, const void *field, char text[VALUE_BYTES])
+{
+	const uint8_t *layout = field;
+
+	snprintf(text, VALUE_BYTES, "%s", option->words[*layout == OSD_LAYOUT_PACKED]);
+}
+
+/* "ram" (0), or "demand:MIB": the bytes of the cache. */
+static int parse_tables(const struct option *option, const char *text, void *field,
+			struct error_text *error)
+{
+	uint64_t *bytes = field;
+	uint32_t mib = 0;
+	int result = 0;
+
+	if (strncmp(text, "demand:", 7) == 0)
+		result = lun_option_number(text + 7, option->least, option->most, &mib, error);
+	else if (strcmp(text, "ram") != 0)
+		result = error_set(error, -EINVAL, "'%s' is neither ram nor demand:MIB", text);
+	*bytes = (uint64_t)mib << 20;
+	return result;
+}
+
+static void write_tables(const struct option *option, const void *field, char text[VALUE_BYTES])
+{
+	const uint64_t *bytes = field;
+
+	(void)option;
+	if (*bytes)
+		snprintf(text, VALUE_BYTES, "demand:%u", (uint32_t)(*bytes >> 20));
+	else
+		snprintf(text, VALUE_BYTES, "ram");
+}
+
+/* Of the engine, 0 is its default. */
+static int parse_history_interval(const struct option *option, const char *text, void *field,
+				  struct error_text *error)
+{
+	uint32_t *ms = field;
+	int result = lun_option_number(text, option->least, option->most, ms, error);
+
+	if (!result && *ms == 0)
+		*ms = ENGINE_EVERY_COMMAND;
+	return result;
+}
+
+static void write_history_interval(const struct option *option, const void *field,
+				   char text[VALUE_BYTES])
+{
+	const uint32_t *ms = field;
+
+	(void)option;
+	text[0] = '\0';
+	if (*ms)
+		snprintf(text, VALUE_BYTES, "%u", *ms == ENGINE_EVERY_COMMAND ? 0 : *ms);
+}
+
+static int parse_serial(const struct option *option, const char *text, void *field,
+			struct error_text *error)
+{
+	const size_t capacity = sizeof(((struct osd_options *)NULL)->serial);
 	size_t length = strlen(text);
 
+	(void)option;
 	for (size_t i = 0; i < length; i++)
 		if (!isgraph((unsigned char)text[i]) || strchr(",;=", text[i]))
 			return error_set(
 				error, -EINVAL,
 				"serial number '%s': only printable characters, no space , ; or =",
 				text);
-	if (length == 0 || length >= sizeof(osd->serial))
+	if (length == 0 || length >= capacity)
 		return error_set(error, -EINVAL, "serial number '%s': 1 to %zu characters", text,
-				 sizeof(osd->serial) - 1);
-	memcpy(osd->serial, text, length + 1);
+				 capacity - 1);
+	memcpy(field, text, length + 1);
 	return 0;
 }
 
-int lun_option_key_file(const char *text, char *path, struct error_text *error)
+static int parse_key_file(const struct option *option, const char *text, void *field,
+			  struct error_text *error)
 {
 	size_t length = strlen(text);
 
+	(void)option;
 	if (length == 0 || length >= LUN_PATH_BYTES || strpbrk(text, ",;"))
 		return error_set(error, -EINVAL,
 				 "device key '%s': a path of 1 to %d bytes without , and ;", text,
 				 LUN_PATH_BYTES - 1);
-	memcpy(path, text, length + 1);
+	memcpy(field, text, length + 1);
 	return 0;
+}
+
+static void write_text(const struct option *option, const void *field, char text[VALUE_BYTES])
+{
+	(void)option;
+	snprintf(text, VALUE_BYTES, "%s", (const char *)field);
 }
 
 static int hexadecimal_digit(char digit)
@@ -71,87 +222,105 @@ static int hexadecimal_digit(char digit)
 	return -1;
 }
 
-int lun_option_tables(const char *text, uint32_t *mib, struct error_text *error)
+#define SYSTEM_ID_BYTES sizeof(((struct osd_options *)NULL)->system_id)
+
+static int parse_system_id(const struct option *option, const char *text, void *field,
+			   struct error_text *error)
 {
-	*mib = 0;
-	if (!strcmp(text, "ram"))
-		return 0;
-	if (strncmp(text, "demand:", 7) != 0)
-		return error_set(error, -EINVAL, "'%s' is neither ram nor demand:MIB", text);
-	return lun_option_number(text + 7, 1, LUN_TABLE_CACHE_MAX, mib, error);
-}
+	uint8_t *id = field;
+	bool valid = strlen(text) == 2 * SYSTEM_ID_BYTES;
 
-int lun_option_history_interval(const char *text, uint32_t *ms, struct error_text *error)
-{
-	int result = lun_option_number(text, 0, LUN_HISTORY_INTERVAL_MAX, ms, error);
-
-	if (!result && *ms == 0)
-		*ms = ENGINE_EVERY_COMMAND;
-	return result;
-}
-
-int lun_option_system_id(const char *text, struct osd_options *osd, struct error_text *error)
-{
-	const size_t bytes = sizeof(osd->system_id);
-	bool valid = strlen(text) == 2 * bytes;
-
-	for (size_t i = 0; valid && i < bytes; i++) {
+	(void)option;
+	for (size_t i = 0; valid && i < SYSTEM_ID_BYTES; i++) {
 		int high = hexadecimal_digit(text[2 * i]);
 		int low = hexadecimal_digit(text[2 * i + 1]);
 
 		valid = high >= 0 && low >= 0;
-		osd->system_id[i] = (uint8_t)(high * 16 + low);
+		id[i] = (uint8_t)(high * 16 + low);
 	}
 	if (!valid)
 		return error_set(error, -EINVAL, "system ID '%s' is not %zu hexadecimal digits",
-				 text, 2 * bytes);
+				 text, 2 * SYSTEM_ID_BYTES);
 	return 0;
 }
 
-static int set_option(struct lun_options *options, const char *name, const char *value,
-		      struct error_text *error)
+static void write_system_id(const struct option *option, const void *field, char text[VALUE_BYTES])
 {
-	if (!strcmp(name, "threads"))
-		return lun_option_number(value, 1, LUN_THREADS_MAX, &options->threads, error);
-	if (!strcmp(name, "onode_cache"))
-		return lun_option_number(value, 0, LUN_CACHE_ENTRIES_MAX,
-					 &options->onode_cache_entries, error);
-	if (!strcmp(name, "directory_cache"))
-		return lun_option_number(value, 0, LUN_CACHE_ENTRIES_MAX,
-					 &options->directory_cache_nodes, error);
-	if (!strcmp(name, "version_cache"))
-		return lun_option_number(value, 0, LUN_CACHE_ENTRIES_MAX,
-					 &options->version_cache_entries, error);
-	if (!strcmp(name, "durability"))
-		return lun_option_choice(value, "process", "host", &options->durable, error);
-	if (!strcmp(name, "merge"))
-		return lun_option_choice(value, "auto", "manual", &options->merge_manual, error);
-	if (!strcmp(name, "history_interval"))
-		return lun_option_history_interval(value, &options->history_interval_ms, error);
-	if (!strcmp(name, "layout")) {
-		bool packed = false;
-		int result = lun_option_choice(value, "flat", "packed", &packed, error);
+	const uint8_t *id = field;
 
-		options->osd.layout = packed;
-		return result;
+	(void)option;
+	for (size_t i = 0; i < SYSTEM_ID_BYTES; i++)
+		snprintf(text + 2 * i, 3, "%02x", id[i]);
+}
+
+/* ---- the table ---- */
+
+#define AT(field) offsetof(struct lun_options, field)
+#define NUMBER(least, most) \
+	least, most,        \
+	{                   \
+		NULL, NULL  \
 	}
-	if (!strcmp(name, "tables"))
-		return lun_option_tables(value, &options->table_cache_mib, error);
-	if (!strcmp(name, "recover_without_nvram"))
-		return lun_option_choice(value, "no", "yes", &options->recover_without_nvram,
-					 error);
-	if (!strcmp(name, "serial"))
-		return lun_option_serial(value, &options->osd, error);
-	if (!strcmp(name, "key_file"))
-		return lun_option_key_file(value, options->key_file, error);
-	if (!strcmp(name, "system_id"))
-		return lun_option_system_id(value, &options->osd, error);
-	return error_set(error, -EINVAL,
-			 "unknown option '%s'; known are threads, onode_cache, directory_cache, "
-			 "version_cache, durability, merge, recover_without_nvram, tables, "
-			 "history_interval, "
-			 "layout, serial, key_file and system_id",
-			 name);
+#define CHOICE(first, second) \
+	0, 0,                 \
+	{                     \
+		first, second \
+	}
+
+static const struct option known[] = {
+	{ "threads", parse_number, write_number, AT(threads), NUMBER(1, LUN_THREADS_MAX) },
+	{ "backend", parse_backend, write_backend, AT(nand.backend), CHOICE("mmap", "file") },
+	{ "onode_cache", parse_number, write_number, AT(engine.onode_cache_entries),
+	  NUMBER(0, LUN_CACHE_ENTRIES_MAX) },
+	{ "directory_cache", parse_number, write_number, AT(engine.directory_cache_nodes),
+	  NUMBER(0, LUN_CACHE_ENTRIES_MAX) },
+	{ "version_cache", parse_number, write_number, AT(engine.version_cache_entries),
+	  NUMBER(0, LUN_CACHE_ENTRIES_MAX) },
+	{ "durability", parse_choice, write_choice, AT(engine.stable_commits),
+	  CHOICE("process", "host") },
+	{ "merge", parse_choice, write_choice, AT(engine.merge_manual), CHOICE("auto", "manual") },
+	{ "recover_without_nvram", parse_choice, write_choice, AT(engine.recover_without_nvram),
+	  CHOICE("no", "yes") },
+	{ "tables", parse_tables, write_tables, AT(engine.table_cache_bytes),
+	  NUMBER(1, LUN_TABLE_CACHE_MAX) },
+	{ "history_interval", parse_history_interval, write_history_interval,
+	  AT(engine.history_interval_ms), NUMBER(0, LUN_HISTORY_INTERVAL_MAX) },
+	{ "layout", parse_layout, write_layout, AT(osd.layout), CHOICE("flat", "packed") },
+	{ "serial", parse_serial, write_text, AT(osd.serial), NUMBER(0, 0) },
+	{ "key_file", parse_key_file, write_text, AT(key_file), NUMBER(0, 0) },
+	{ "system_id", parse_system_id, write_system_id, AT(osd.system_id), NUMBER(0, 0) },
+};
+
+#define KNOWN (sizeof(known) / sizeof(known[0]))
+
+void lun_options_default(struct lun_options *options)
+{
+	memset(options, 0, sizeof(*options));
+	options->threads = LUN_THREADS_DEFAULT;
+}
+
+static int refuse_unknown(const char *name, struct error_text *error)
+{
+	char names[320] = "";
+	size_t length = 0;
+
+	for (size_t i = 0; i < KNOWN && length < sizeof(names); i++)
+		length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s",
+					   i == 0           ? ""
+					   : i == KNOWN - 1 ? " and "
+							    : ", ",
+					   known[i].name);
+	return error_set(error, -EINVAL, "unknown option '%s'; known are %s", name, names);
+}
+
+int lun_option_set(struct lun_options *options, const char *name, const char *value,
+		   struct error_text *error)
+{
+	for (size_t i = 0; i < KNOWN; i++)
+		if (!strcmp(known[i].name, name))
+			return known[i].parse(&known[i], value, (char *)options + known[i].offset,
+					      error);
+	return refuse_unknown(name, error);
 }
 
 int lun_options_parse(const char *text, struct lun_options *options, struct error_text *error)
@@ -159,8 +328,7 @@ int lun_options_parse(const char *text, struct lun_options *options, struct erro
 	char *copy, *rest, *item;
 	int result = 0;
 
-	memset(options, 0, sizeof(*options));
-	options->threads = LUN_THREADS_DEFAULT;
+	lun_options_default(options);
 	if (!text)
 		return 0;
 	copy = strdup(text);
@@ -180,10 +348,30 @@ int lun_options_parse(const char *text, struct lun_options *options, struct erro
 			break;
 		}
 		*value++ = '\0';
-		result = set_option(options, item, value, &reason);
+		result = lun_option_set(options, item, value, &reason);
 		if (result)
 			error_set(error, result, "option %s: %s", item, reason.text);
 	}
 	free(copy);
 	return result;
+}
+
+void lun_options_write(const struct lun_options *options, char text[LUN_OPTIONS_TEXT_BYTES])
+{
+	struct lun_options defaults;
+	size_t length = 0;
+
+	lun_options_default(&defaults);
+	text[0] = '\0';
+	for (size_t i = 0; i < KNOWN && length < LUN_OPTIONS_TEXT_BYTES; i++) {
+		const struct option *option = &known[i];
+		char value[VALUE_BYTES], usual[VALUE_BYTES];
+
+		option->write(option, (const char *)options + option->offset, value);
+		option->write(option, (const char *)&defaults + option->offset, usual);
+		if (strcmp(value, usual) != 0)
+			length += (size_t)snprintf(text + length, LUN_OPTIONS_TEXT_BYTES - length,
+						   "%s%s=%s", length ? ";" : "", option->name,
+						   value);
+	}
 }

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The options of one logical unit, as they come through tgtd's `bsopts` parameter. */
+/*
+ * The options of one logical unit: what muninnd hands to the module through tgtd's `bsopts`
+ * parameter. The configuration file reads its values with the same functions.
+ */
 #ifndef MUNINN_DAEMON_MODULE_OPTIONS_H
 #define MUNINN_DAEMON_MODULE_OPTIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/error.h"
+#include "engine/engine.h"
+#include "nand/nand.h"
 #include "osd/osd.h"
 
 #define LUN_THREADS_DEFAULT   2
@@ -16,47 +22,51 @@
 #define LUN_PATH_BYTES        1024
 /* A day. */
 #define LUN_HISTORY_INTERVAL_MAX 86400000U
+/* What lun_options_write needs at most. */
+#define LUN_OPTIONS_TEXT_BYTES (512 + LUN_PATH_BYTES)
 
 struct lun_options {
-	uint32_t threads;               /* I/O threads, 1..LUN_THREADS_MAX */
-	uint32_t onode_cache_entries;   /* as in engine_options; 0 = the engine's default */
-	uint32_t directory_cache_nodes; /* as in engine_options; 0 = the engine's default */
-	uint32_t version_cache_entries; /* as in engine_options; 0 = the engine's default */
-	bool durable;                   /* acknowledged = on the host's stable storage */
-	bool merge_manual;              /* as in engine_options */
-	uint32_t history_interval_ms;   /* as in engine_options; 0 = the engine's default */
-	bool recover_without_nvram;     /* as in engine_options */
-	uint32_t table_cache_mib; /* of engine_options.table_cache_bytes; 0: tables in memory */
+	uint32_t threads;         /* I/O threads, 1..LUN_THREADS_MAX */
+	struct nand_options nand; /* the back end */
+	/*
+	 * Options name the fields of run time only. Placement counts when the image is made, which
+	 * muninnd does.
+	 */
+	struct engine_options engine;
 	char key_file[LUN_PATH_BYTES]; /* of the device key; empty: none */
 	struct osd_options osd;        /* its device key is not parsed: see wire/keys_file.h */
 };
 
+/* What a unit has whose options name nothing. */
+void lun_options_default(struct lun_options *options);
+
 /*
- * Parses `NAME=VALUE;NAME=VALUE...` (NULL or empty: all defaults), tgtd taking commas for itself:
- *   threads=1..64  onode_cache=0..2^24  directory_cache=0..2^24
- *   version_cache=0..2^24
- *   durability=process|host  merge=auto|manual  layout=flat|packed
- *   recover_without_nvram=no|yes  tables=ram|demand:MIB
- *   history_interval=milliseconds, 0 = every command
- *   key_file=absolute path without , and ;
+ * Sets one option from its text:
+ *   threads=1..64  backend=mmap|file
+ *   onode_cache=0..2^24  directory_cache=0..2^24  version_cache=0..2^24
+ *   durability=process|host  merge=auto|manual  recover_without_nvram=no|yes
+ *   tables=ram|demand:MIB  history_interval=milliseconds, 0 = every command
+ *   layout=flat|packed  key_file=path without , and ;
  *   system_id=40 hexadecimal digits  serial=1..36 printable characters without space , ; and =
- * -EINVAL with a sentence that names the option; `options` is then undefined.
+ * -EINVAL with a sentence that does not name the option, unless it is not known.
+ */
+int lun_option_set(struct lun_options *options, const char *name, const char *value,
+		   struct error_text *error);
+
+/*
+ * Parses `NAME=VALUE;NAME=VALUE...` over the defaults (NULL or empty: nothing), tgtd taking commas
+ * for itself. -EINVAL with a sentence that names the option; `options` is then undefined.
  */
 int lun_options_parse(const char *text, struct lun_options *options, struct error_text *error);
 
-/* The parsers of single values, which the configuration file uses too. -EINVAL with a sentence. */
+/* The opposite: those options that differ from the defaults. */
+void lun_options_write(const struct lun_options *options, char text[LUN_OPTIONS_TEXT_BYTES]);
+
+/* The name of the unit's back end. */
+const char *lun_options_backend(const struct lun_options *options);
+
+/* A whole number within limits. -EINVAL with a sentence. */
 int lun_option_number(const char *text, uint32_t least, uint32_t most, uint32_t *value,
 		      struct error_text *error);
-/* "ram" (0) or "demand:MIB". */
-int lun_option_tables(const char *text, uint32_t *mib, struct error_text *error);
-/* One of two words; true = the second one. */
-int lun_option_choice(const char *text, const char *first, const char *second, bool *value,
-		      struct error_text *error);
-/* "0" becomes ENGINE_EVERY_COMMAND. */
-int lun_option_history_interval(const char *text, uint32_t *ms, struct error_text *error);
-int lun_option_serial(const char *text, struct osd_options *osd, struct error_text *error);
-/* `path` has LUN_PATH_BYTES. */
-int lun_option_key_file(const char *text, char *path, struct error_text *error);
-int lun_option_system_id(const char *text, struct osd_options *osd, struct error_text *error);
 
 #endif

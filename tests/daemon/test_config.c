@@ -88,9 +88,10 @@ static void test_every_key_gets_to_its_place(void **state)
 			"allow_address = 192.0.2.0/24, ::1 10.0.0.1\n"
 			"allow_name = iqn.2014-06.h:a,iqn.2014-06.h:b\n"
 			"chap_user = u\nchap_secret = 123456789012\n"
-			"[nand]\npage_bytes = 8192\nspare_bytes = 512\n"
+			"[nand]\nbackend = file\npage_bytes = 8192\nspare_bytes = 512\n"
 			"pages_per_block = 128\nchannels = 2\ndies_per_channel = 3\n"
-			"[engine]\nrows = 16\nsegment_pages = 512\nrecord_bytes = 2048\n"
+			"[engine]\nengine = muninn\nrows = 16\nsegment_pages = 512\nrecord_bytes = "
+			"2048\n"
 			"fpr_millionths = 7\nfpr_factor_permille = 1020\n"
 			"over_provision_permille = 50\nhot_rows = keep\n"
 			"[lun 5]\ntype = osd\nimage = /i\nsize = 3M\nthreads = 4\n"
@@ -116,33 +117,125 @@ static void test_every_key_gets_to_its_place(void **state)
 	assert_string_equal(config.allow_name[1], "iqn.2014-06.h:b");
 	assert_string_equal(config.chap_user, "u");
 	assert_string_equal(config.chap_secret, "123456789012");
-	assert_int_equal(config.geometry.page_bytes, 8192);
-	assert_int_equal(config.geometry.spare_bytes, 512);
-	assert_int_equal(config.geometry.pages_per_block, 128);
-	assert_int_equal(config.geometry.channels, 2);
-	assert_int_equal(config.geometry.dies_per_channel, 3);
-	assert_int_equal(config.engine.rows, 16);
-	assert_int_equal(config.engine.segment_pages, 512);
-	assert_int_equal(config.engine.record_bytes, 2048);
-	assert_int_equal(config.engine.fpr_millionths, 7);
-	assert_int_equal(config.engine.fpr_factor_permille, 1020);
-	assert_int_equal(config.engine.over_provision_permille, 50);
-	assert_int_equal(config.engine.hot_rows, ENGINE_HOT_ROWS_KEEP);
+	assert_int_equal(config.luns[0].geometry.page_bytes, 8192);
+	assert_int_equal(config.luns[0].geometry.spare_bytes, 512);
+	assert_int_equal(config.luns[0].geometry.pages_per_block, 128);
+	assert_int_equal(config.luns[0].geometry.channels, 2);
+	assert_int_equal(config.luns[0].geometry.dies_per_channel, 3);
+	assert_int_equal(config.luns[0].options.engine.rows, 16);
+	assert_int_equal(config.luns[0].options.engine.segment_pages, 512);
+	assert_int_equal(config.luns[0].options.engine.record_bytes, 2048);
+	assert_int_equal(config.luns[0].options.engine.fpr_millionths, 7);
+	assert_int_equal(config.luns[0].options.engine.fpr_factor_permille, 1020);
+	assert_int_equal(config.luns[0].options.engine.over_provision_permille, 50);
+	assert_int_equal(config.luns[0].options.engine.hot_rows, ENGINE_HOT_ROWS_KEEP);
 	assert_string_equal(config.luns[0].image, "/i");
 	assert_int_equal(config.luns[0].size_bytes, 3 << 20);
 	assert_int_equal(config.luns[0].options.threads, 4);
-	assert_int_equal(config.luns[0].options.onode_cache_entries, 11);
-	assert_int_equal(config.luns[0].options.directory_cache_nodes, 12);
-	assert_int_equal(config.luns[0].options.version_cache_entries, 13);
-	assert_true(config.luns[0].options.durable);
-	assert_true(config.luns[0].options.merge_manual);
+	assert_int_equal(config.luns[0].options.engine.onode_cache_entries, 11);
+	assert_int_equal(config.luns[0].options.engine.directory_cache_nodes, 12);
+	assert_int_equal(config.luns[0].options.engine.version_cache_entries, 13);
+	assert_true(config.luns[0].options.engine.stable_commits);
+	assert_true(config.luns[0].options.engine.merge_manual);
 	assert_int_equal(config.luns[0].options.osd.layout, 1);
-	assert_int_equal(config.luns[0].options.history_interval_ms, ENGINE_EVERY_COMMAND);
-	assert_true(config.luns[0].options.recover_without_nvram);
-	assert_int_equal(config.luns[0].options.table_cache_mib, 64);
+	assert_int_equal(config.luns[0].options.engine.history_interval_ms, ENGINE_EVERY_COMMAND);
+	assert_true(config.luns[0].options.engine.recover_without_nvram);
+	assert_true(config.luns[0].options.engine.table_cache_bytes == 64 << 20);
+	assert_int_equal(config.luns[0].options.nand.backend, NAND_BACKEND_FILE);
 	assert_string_equal(config.luns[0].options.osd.serial, "s5");
 	assert_string_equal(config.luns[0].options.key_file, "device.key");
 	assert_int_equal(config.luns[0].options.osd.system_id[19], 1);
+}
+
+static void test_nand_and_engine_are_for_all_units_and_a_unit_is_stronger(void **state)
+{
+	(void)state;
+	/* Wherever the sections stand. */
+	assert_int_equal(read_text("[lun 1]\nbackend = mmap\nonode_cache = 3\nrows = 4\n"
+				   "merge = auto\npage_bytes = 2048\n"
+				   "[nand]\nbackend = file\npage_bytes = 8192\n"
+				   "[engine]\nonode_cache = 7\nrows = 16\nmerge = manual\n"
+				   "durability = host\n"
+				   "[lun 2]\ntype = osd\n"),
+			 0);
+	assert_int_equal(config.luns[0].options.nand.backend, NAND_BACKEND_MMAP);
+	assert_int_equal(config.luns[0].geometry.page_bytes, 2048);
+	assert_int_equal(config.luns[0].options.engine.onode_cache_entries, 3);
+	assert_int_equal(config.luns[0].options.engine.rows, 4);
+	assert_false(config.luns[0].options.engine.merge_manual);
+	assert_true(config.luns[0].options.engine.stable_commits);
+	assert_int_equal(config.luns[1].options.nand.backend, NAND_BACKEND_FILE);
+	assert_int_equal(config.luns[1].geometry.page_bytes, 8192);
+	assert_int_equal(config.luns[1].options.engine.onode_cache_entries, 7);
+	assert_int_equal(config.luns[1].options.engine.rows, 16);
+	assert_true(config.luns[1].options.engine.merge_manual);
+	assert_true(config.luns[1].options.engine.stable_commits);
+}
+
+/* Each key of [nand] and [engine], with a good value and a bad one, there and in [lun N]. */
+static void test_each_key_of_nand_and_engine_is_checked_in_both_places(void **state)
+{
+	static const struct {
+		const char *section, *key, *good, *bad, *reason;
+	} keys[] = {
+		{ "nand", "backend", "file", "zoned", "'zoned' is neither mmap nor file" },
+		{ "nand", "page_bytes", "512", "511", "'511' is not a whole number" },
+		{ "nand", "spare_bytes", "64", "63", "'63' is not a whole number" },
+		{ "nand", "pages_per_block", "8", "7", "'7' is not a whole number" },
+		{ "nand", "channels", "64", "65", "'65' is not a whole number" },
+		{ "nand", "dies_per_channel", "64", "0", "'0' is not a whole number" },
+		{ "engine", "engine", "muninn", "kaml", "'kaml' is no engine; there is: muninn" },
+		{ "engine", "rows", "0", "1025", "'1025' is not a whole number" },
+		{ "engine", "segment_pages", "8", "4097", "'4097' is not a whole number" },
+		{ "engine", "record_bytes", "1024", "65537", "'65537' is not a whole number" },
+		{ "engine", "fpr_millionths", "500", "500001", "'500001' is not a whole number" },
+		{ "engine", "fpr_factor_permille", "1010", "4001", "'4001' is not" },
+		{ "engine", "over_provision_permille", "100", "901", "'901' is not" },
+		{ "engine", "hot_rows", "spread", "cold", "'cold' is none of" },
+		{ "engine", "onode_cache", "0", "16777217", "'16777217' is not" },
+		{ "engine", "directory_cache", "1", "x", "'x' is not a whole number" },
+		{ "engine", "version_cache", "1", "-1", "'-1' is not a whole number" },
+		{ "engine", "durability", "host", "disk", "'disk' is neither process nor host" },
+		{ "engine", "merge", "manual", "never", "'never' is neither auto nor manual" },
+		{ "engine", "tables", "demand:1", "demand:0", "'0' is not a whole number" },
+		{ "engine", "history_interval", "0", "86400001", "'86400001' is not" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		char text[128], rest[128];
+
+		snprintf(text, sizeof(text), "[%s]\n%s = %s\n[lun 1]\n%s = %s\n", keys[i].section,
+			 keys[i].key, keys[i].good, keys[i].key, keys[i].good);
+		if (read_text(text))
+			fail_msg("%s", error.text);
+		snprintf(rest, sizeof(rest), ":2: %s: %s", keys[i].key, keys[i].reason);
+		snprintf(text, sizeof(text), "[%s]\n%s = %s\n[lun 1]\ntype = osd\n",
+			 keys[i].section, keys[i].key, keys[i].bad);
+		assert_refused(text, rest);
+		snprintf(text, sizeof(text), "[lun 1]\n%s = %s\n", keys[i].key, keys[i].bad);
+		assert_refused(text, rest);
+		snprintf(text, sizeof(text), "[target]\n%s = %s\n", keys[i].key, keys[i].good);
+		snprintf(rest, sizeof(rest), ":2: [target] has no key %s; it belongs to [%s]",
+			 keys[i].key, keys[i].section);
+		assert_refused(text, rest);
+	}
+}
+
+static void test_a_key_of_all_units_is_set_once(void **state)
+{
+	(void)state;
+	assert_refused("[nand]\nbackend = mmap\nbackend = file\n",
+		       ":3: backend is set twice in [nand]");
+	assert_refused("[lun 1]\nbackend = mmap\nbackend = file\n",
+		       ":3: backend is set twice in [lun 1]");
+	assert_refused("[nand]\nsize = 8G\n", ":2: [nand] has no key size; it belongs to [lun N]");
+	assert_refused("[engine]\nbackend = file\n",
+		       ":2: [engine] has no key backend; it belongs to [nand]");
+	assert_refused("[lun 1]\ncolour = blue\n",
+		       ":2: [lun 1] has no key colour; it has type, image, size, threads, "
+		       "recover_without_nvram, layout, serial, key_file, system_id, and all of "
+		       "[nand] and [engine]");
 }
 
 static void test_an_ipv6_portal_is_written_in_brackets(void **state)
@@ -366,8 +459,13 @@ static void test_the_example_shows_the_built_in_values(void **state)
 	assert_string_equal(config.target_name, defaults.target_name);
 	assert_string_equal(config.address, defaults.address);
 	assert_int_equal(config.port, defaults.port);
-	assert_memory_equal(&config.geometry, &defaults.geometry, sizeof(config.geometry));
-	assert_memory_equal(&config.engine, &defaults.engine, sizeof(config.engine));
+	assert_memory_equal(&config.luns[0].geometry, &defaults.luns[0].geometry,
+			    sizeof(config.luns[0].geometry));
+	assert_int_equal(config.luns[0].options.nand.backend, NAND_BACKEND_MMAP);
+	assert_int_equal(config.luns[0].options.engine.history_interval_ms, 1000);
+	config.luns[0].options.engine.history_interval_ms = 0; /* the engine's default is 1000 */
+	assert_memory_equal(&config.luns[0].options.engine, &defaults.luns[0].options.engine,
+			    sizeof(config.luns[0].options.engine));
 	assert_string_equal(config.luns[0].image, defaults.luns[0].image);
 	assert_int_equal(config.luns[0].size_bytes, defaults.luns[0].size_bytes);
 	assert_int_equal(config.luns[0].options.threads, defaults.luns[0].options.threads);
@@ -400,6 +498,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		with_file(test_one_unit_is_enough_and_the_rest_is_default),
 		with_file(test_every_key_gets_to_its_place),
+		with_file(test_nand_and_engine_are_for_all_units_and_a_unit_is_stronger),
+		with_file(test_each_key_of_nand_and_engine_is_checked_in_both_places),
+		with_file(test_a_key_of_all_units_is_set_once),
 		with_file(test_an_ipv6_portal_is_written_in_brackets),
 		with_file(test_errors_tell_file_line_and_reason),
 		with_file(test_sections_without_keys_are_not_passed_over),

@@ -487,7 +487,7 @@ static void test_a_stop_performs_what_waits_for_its_turn(void **state)
 /* ---- task management: command 0 manages the others ---- */
 
 /* What the manager is to do, and what came of it. */
-static struct osd_task_choice choice;
+static struct task_choice choice;
 static bool abort_them;
 static atomic_uint chosen;
 static uint64_t found_nexuses[8];
@@ -522,7 +522,7 @@ static void begin_managing(unsigned int count)
 	atomic_store(&has_managed, false);
 	atomic_store(&order[0], NULL);
 	found_count = 0;
-	choice = (struct osd_task_choice){ .nexus = 5 };
+	choice = (struct task_choice){ .nexus = 5 };
 	for (unsigned int i = 0; i < 8; i++) {
 		commands[i].cmd_itn_id = 5;
 		commands[i].state = 0;

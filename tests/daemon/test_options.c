@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -30,21 +31,24 @@ static void test_nothing_means_defaults(void **state)
 	assert_int_equal(options.threads, LUN_THREADS_DEFAULT);
 	assert_int_equal(lun_options_parse(NULL, &options, &error), 0);
 	assert_int_equal(options.threads, LUN_THREADS_DEFAULT);
-	assert_int_equal(options.onode_cache_entries, 0);
-	assert_int_equal(options.directory_cache_nodes, 0);
+	assert_int_equal(options.engine.onode_cache_entries, 0);
+	assert_int_equal(options.engine.directory_cache_nodes, 0);
 	assert_string_equal(options.osd.serial, "");
-	assert_false(options.durable);
-	assert_false(options.merge_manual);
+	assert_false(options.engine.stable_commits);
+	assert_false(options.engine.merge_manual);
+	assert_int_equal(options.nand.backend, NAND_BACKEND_MMAP);
+	assert_false(options.nand.read_only);
 }
 
 static void test_choices_take_their_two_words_only(void **state)
 {
 	(void)state;
 	assert_int_equal(lun_options_parse("durability=process;merge=auto", &options, &error), 0);
-	assert_false(options.durable);
-	assert_false(options.merge_manual);
+	assert_false(options.engine.stable_commits);
+	assert_false(options.engine.merge_manual);
 	assert_refused("durability=disk", "option durability: 'disk' is neither process nor host");
 	assert_refused("merge=", "option merge: '' is neither auto nor manual");
+	assert_refused("backend=zoned", "option backend: 'zoned' is neither mmap nor file");
 	assert_refused("layout=wide", "option layout: 'wide' is neither flat nor packed");
 }
 
@@ -52,22 +56,24 @@ static void test_every_option_gets_to_its_place(void **state)
 {
 	(void)state;
 	assert_int_equal(
-		lun_options_parse(
-			"threads=7;onode_cache=100;directory_cache=50;version_cache=25;serial=A-1;"
-			"durability=host;merge=manual;recover_without_nvram=yes;layout="
-			"packed;history_interval=250;"
-			"system_id=000102030405060708090a0b0c0d0e0f1011FDfe",
-			&options, &error),
+		lun_options_parse("threads=7;backend=file;tables=demand:64;onode_cache=100;"
+				  "directory_cache=50;version_cache=25;serial=A-1;"
+				  "durability=host;merge=manual;recover_without_nvram=yes;layout="
+				  "packed;history_interval=250;"
+				  "system_id=000102030405060708090a0b0c0d0e0f1011FDfe",
+				  &options, &error),
 		0);
 	assert_int_equal(options.threads, 7);
-	assert_int_equal(options.onode_cache_entries, 100);
-	assert_int_equal(options.directory_cache_nodes, 50);
-	assert_int_equal(options.version_cache_entries, 25);
-	assert_true(options.durable);
-	assert_true(options.merge_manual);
+	assert_int_equal(options.nand.backend, NAND_BACKEND_FILE);
+	assert_true(options.engine.table_cache_bytes == UINT64_C(64) << 20);
+	assert_int_equal(options.engine.onode_cache_entries, 100);
+	assert_int_equal(options.engine.directory_cache_nodes, 50);
+	assert_int_equal(options.engine.version_cache_entries, 25);
+	assert_true(options.engine.stable_commits);
+	assert_true(options.engine.merge_manual);
 	assert_int_equal(options.osd.layout, 1);
-	assert_int_equal(options.history_interval_ms, 250);
-	assert_true(options.recover_without_nvram);
+	assert_int_equal(options.engine.history_interval_ms, 250);
+	assert_true(options.engine.recover_without_nvram);
 	assert_string_equal(options.osd.serial, "A-1");
 	for (uint8_t i = 0; i < 18; i++)
 		assert_int_equal(options.osd.system_id[i], i);
@@ -75,11 +81,53 @@ static void test_every_option_gets_to_its_place(void **state)
 	assert_int_equal(options.osd.system_id[19], 0xfe);
 }
 
+/* What muninnd writes is what the module reads. */
+static void assert_written(const char *text)
+{
+	char written[LUN_OPTIONS_TEXT_BYTES];
+	struct lun_options again;
+
+	if (lun_options_parse(text, &options, &error))
+		fail_msg("%s", error.text);
+	lun_options_write(&options, written);
+	assert_string_equal(written, text);
+	assert_int_equal(lun_options_parse(written, &again, &error), 0);
+	assert_memory_equal(&again, &options, sizeof(options));
+}
+
+static void test_options_are_written_as_they_are_read_and_defaults_not_at_all(void **state)
+{
+	char longest[LUN_OPTIONS_TEXT_BYTES];
+	int length;
+
+	(void)state;
+	assert_written("");
+	assert_written("backend=file");
+	assert_written("history_interval=0");
+	assert_written("history_interval=250;serial=A-1");
+	assert_written("tables=demand:1048576");
+	length = snprintf(longest, sizeof(longest),
+			  "threads=64;backend=file;onode_cache=16777216;directory_cache=16777216;"
+			  "version_cache=16777216;durability=host;merge=manual;"
+			  "recover_without_nvram=yes;tables=demand:1048576;"
+			  "history_interval=86400000;layout=packed;"
+			  "serial=123456789012345678901234567890123456;key_file=");
+	memset(longest + length, 'k', LUN_PATH_BYTES - 1);
+	strcpy(longest + length + LUN_PATH_BYTES - 1,
+	       ";system_id=000102030405060708090a0b0c0d0e0f1011fdfe");
+	assert_written(longest);
+	assert_int_equal(
+		lun_options_parse("threads=2;merge=auto;backend=mmap;tables=ram", &options, &error),
+		0);
+	lun_options_write(&options, longest);
+	assert_string_equal(longest, "");
+}
+
 static void test_a_history_interval_of_0_makes_every_command_a_moment(void **state)
 {
 	(void)state;
 	assert_int_equal(lun_options_parse("history_interval=0", &options, &error), 0);
-	assert_int_equal(options.history_interval_ms, ENGINE_EVERY_COMMAND);
+	assert_int_equal(options.engine.history_interval_ms, ENGINE_EVERY_COMMAND);
 	assert_refused("history_interval=86400001", "from 0 to 86400000");
 }
 
@@ -101,7 +149,10 @@ static void test_numbers_outside_of_their_limits_are_refused(void **state)
 static void test_unknown_options_and_missing_values_are_named(void **state)
 {
 	(void)state;
-	assert_refused("colour=blue", "unknown option 'colour'");
+	assert_refused("colour=blue",
+		       "unknown option 'colour'; known are threads, backend, onode_cache, "
+		       "directory_cache, version_cache, durability, merge, recover_without_nvram, "
+		       "tables, history_interval, layout, serial, key_file and system_id");
 	assert_refused("threads", "option 'threads' has no value");
 	assert_refused("threads=2;serial", "option 'serial' has no value");
 }
@@ -146,6 +197,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_means_defaults),
 		cmocka_unit_test(test_every_option_gets_to_its_place),
 		cmocka_unit_test(test_choices_take_their_two_words_only),
+		cmocka_unit_test(test_options_are_written_as_they_are_read_and_defaults_not_at_all),
 		cmocka_unit_test(test_a_history_interval_of_0_makes_every_command_a_moment),
 		cmocka_unit_test(test_numbers_outside_of_their_limits_are_refused),
 		cmocka_unit_test(test_unknown_options_and_missing_values_are_named),

@@ -234,9 +234,18 @@ static void run_lun_options(struct fuzz_reader *input)
 	int result = lun_options_parse(text, &options, &error);
 
 	check_sentence(result, &error);
-	if (result == 0)
+	if (result == 0) {
+		char written[LUN_OPTIONS_TEXT_BYTES];
+		struct lun_options again;
+
 		fuzz_check(options.threads >= 1 && options.threads <= LUN_THREADS_MAX &&
 			   strlen(options.osd.serial) < sizeof(options.osd.serial));
+		lun_options_write(&options, written);
+		fuzz_check(lun_options_parse(written, &again, &error) == 0 &&
+			   again.threads == options.threads &&
+			   again.nand.backend == options.nand.backend &&
+			   !strcmp(again.key_file, options.key_file));
+	}
 	free(text);
 }
 

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * How commands of a unit arrive: the functions that stand where tgtd's own stood, on tgtd's main
+ * thread. They keep tgtd from holding commands back, and give each to the unit's order of tasks.
+ */
+#include "daemon/module/unit.h"
+
+/* Wants the others before it. */
+#include "target.h"
+
+/* In place of tgtd's function of every operation code but those that are executed on threads. */
+static int perform_in_turn(int host_no, struct scsi_cmd *cmd)
+{
+	struct unit *unit = unit_of(cmd->dev);
+
+	/* tgtd answers for a unit that does not exist through the target's first one. */
+	if (cmd->dev->lun != cmd->dev_id || !unit->threads)
+		return unit->stock_operations[cmd->scb[0]](host_no, cmd);
+	return io_threads_perform(unit->threads, cmd, unit->arriving);
+}
+
+/*
+ * tgtd takes all of Data-In for answered unless somebody says otherwise, and many refusals of its
+ * own do not: it would then send what earlier commands, of other sessions too, have left in that
+ * memory. Whoever answers with data says how much.
+ */
+static void nothing_answered_yet(struct scsi_cmd *cmd)
+{
+	scsi_set_in_resid_by_actual(cmd, 0);
+}
+
+static enum order_attribute attribute_of(const struct scsi_cmd *cmd)
+{
+	if (cmd->attribute == MSG_SIMPLE_TAG)
+		return ORDER_SIMPLE;
+	return cmd->attribute == MSG_HEAD_TAG ? ORDER_HEAD_OF_QUEUE : ORDER_ORDERED;
+}
+
+/*
+ * tgtd keeps a unit attention (29/00) for each session from its login on. Initiators of OSDs do not
+ * repeat a command that was refused for one: exofs would see an I/O error after each reconnect.
+ * What comes later, from a reset, stays. Numbers are used again after a round, when half of them
+ * are forgotten.
+ */
+static void forget_power_on(struct unit *unit, struct scsi_cmd *cmd)
+{
+	uint32_t number = (uint32_t)(cmd->cmd_itn_id % SESSION_NUMBERS);
+	uint32_t opposite = (number + SESSION_NUMBERS / 2) % SESSION_NUMBERS;
+
+	if (unit->sessions_seen[number / 8] & 1u << number % 8)
+		return;
+	unit->sessions_seen[number / 8] |= (uint8_t)(1u << number % 8);
+	unit->sessions_seen[opposite / 8] &= (uint8_t) ~(1u << opposite % 8);
+	ua_sense_clear(cmd->itn_lu_info, ASC_POWERON_RESET);
+}
+
+/*
+ * In place of tgtd's own. tgtd would hold back what may not begin yet, but not by SAM's rules (it
+ * lets others overtake an ORDERED command), and it dies when a command that it holds back is
+ * aborted. So every command is SIMPLE to it: it hands over all of them at once, and the order is
+ * ours.
+ */
+static int arrive(int tid, struct scsi_cmd *cmd)
+{
+	struct unit *unit = unit_of(cmd->dev);
+
+	nothing_answered_yet(cmd);
+	if (cmd->dev->lun == cmd->dev_id)
+		forget_power_on(unit, cmd);
+	unit->arriving = attribute_of(cmd);
+	cmd->attribute = MSG_SIMPLE_TAG;
+	return unit->stock_perform(tid, cmd);
+}
+
+/*
+ * In place of tgtd's own for the target's first unit, which answers for those that do not exist,
+ * too.
+ */
+static int arrive_at_first(int tid, struct scsi_cmd *cmd)
+{
+	if (cmd->dev->dev_type_template.type == TYPE_RAID || cmd->dev->lun != cmd->dev_id)
+		nothing_answered_yet(cmd);
+	return target_cmd_perform(tid, cmd);
+}
+
+/*
+ * A controller is what tgtd makes as LUN 0; other kinds of unit set their residuals by other rules.
+ */
+static void watch_first_unit(struct target *target)
+{
+	struct scsi_lu *first;
+
+	if (list_empty(&target->device_list))
+		return;
+	first = list_first_entry(&target->device_list, struct scsi_lu, device_siblings);
+	if (first->cmd_perform == target_cmd_perform)
+		first->cmd_perform = arrive_at_first;
+}
+
+static bool is_on_threads(const struct unit_kind *kind, size_t operation)
+{
+	for (size_t i = 0; i < kind->on_threads_count; i++)
+		if (kind->on_threads[i] == operation)
+			return true;
+	return false;
+}
+
+void unit_watch_arrivals(struct unit *unit, struct scsi_lu *lu)
+{
+	watch_first_unit(lu->tgt);
+	unit->stock_perform = lu->cmd_perform;
+	lu->cmd_perform = arrive;
+	for (size_t i = 0; i < NR_SCSI_OPCODES; i++) {
+		unit->stock_operations[i] = lu->dev_type_template.ops[i].cmd_perform;
+		if (!is_on_threads(unit->kind, i))
+			lu->dev_type_template.ops[i].cmd_perform = perform_in_turn;
+	}
+}
+
+int unit_submit(struct scsi_cmd *cmd)
+{
+	struct unit *unit = unit_of(cmd->dev);
+
+	/* An administrator has taken the unit's image away. */
+	if (!unit->threads) {
+		scsi_set_in_resid_by_actual(cmd, 0);
+		sense_data_build(cmd, NOT_READY, ASC_MANUAL_INTERVENTION_REQ);
+		return SAM_STAT_CHECK_CONDITION;
+	}
+	io_threads_submit(unit->threads, cmd, unit->arriving);
+	return SAM_STAT_GOOD;
+}
+
+int unit_perform_stock(struct unit *unit, struct scsi_cmd *cmd)
+{
+	return unit->stock_operations[cmd->scb[0]](cmd->it_nexus->host_no, cmd);
+}

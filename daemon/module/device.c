@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* A flash device from opening to closing, and what an administrator leaves beside its image. */
+#include "daemon/module/device.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/module/attendant.h"
+#include "daemon/module/trust_clock.h"
+#include "daemon/module/unlock.h"
+#include "nand/live.h"
+
+struct device {
+	char *image;
+	struct nand *nand;
+	struct nand_settings settings; /* as last taken up, by the attendant once that is there */
+	struct engine *engine;
+	struct attendant *attendant;
+};
+
+/*
+ * On the attendant's thread: timing and faults of the emulated flash, what ends locks, and whether
+ * the clock is right.
+ */
+static void look_beside_image(void *context)
+{
+	struct device *device = context;
+
+	nand_take_settings(device->nand, &device->settings);
+	unlock_take(device->engine, device->image);
+	trust_clock_take(device->engine, device->image);
+}
+
+static int open_layers(struct device *device, const struct nand_options *nand,
+		       const struct engine_options *engine, struct error_text *error)
+{
+	int result;
+
+	if (!device->image)
+		return error_set(error, -ENOMEM, "out of memory");
+	result = nand_open_with(device->image, nand, &device->nand, error);
+	if (result)
+		return result;
+	nand_take_settings(device->nand, &device->settings);
+	result = engine_open(device->nand, engine, &device->engine, error);
+	if (result)
+		return result;
+	result = attendant_start(look_beside_image, device, &device->attendant);
+	return result ? error_set(error, result, "%s: no thread can be started: %s", device->image,
+				  strerror(-result))
+		      : 0;
+}
+
+int device_open(const char *image, const struct nand_options *nand,
+		const struct engine_options *engine, struct device **device,
+		struct error_text *error)
+{
+	struct device *new = calloc(1, sizeof(*new));
+	int result;
+
+	if (!new)
+		return error_set(error, -ENOMEM, "out of memory");
+	new->image = strdup(image);
+	result = open_layers(new, nand, engine, error);
+	if (result)
+		device_close(new);
+	else
+		*device = new;
+	return result;
+}
+
+int device_close(struct device *device)
+{
+	int result = 0, closed = 0;
+
+	if (!device)
+		return 0;
+	attendant_stop(device->attendant);
+	if (device->engine)
+		result = engine_close(device->engine);
+	if (device->nand)
+		closed = nand_close(device->nand);
+	free(device->image);
+	free(device);
+	return result ? result : closed;
+}
+
+struct engine *device_engine(const struct device *device)
+{
+	return device->engine;
+}
+
+const uint8_t *device_uuid(const struct device *device)
+{
+	return nand_uuid(device->nand);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * A flash device that units stand on: an image with its back end, the engine on it, and a thread
+ * that takes up what an administrator leaves beside the image. Knows nothing of tgtd, nor of kinds
+ * of units.
+ */
+#ifndef MUNINN_DAEMON_MODULE_DEVICE_H
+#define MUNINN_DAEMON_MODULE_DEVICE_H
+
+#include <stdint.h>
+
+#include "common/error.h"
+#include "engine/engine.h"
+#include "nand/nand.h"
+
+struct device;
+
+/* What muninnd has made (daemon/image.h). -errno with a sentence; nothing is open then. */
+int device_open(const char *image, const struct nand_options *nand,
+		const struct engine_options *engine, struct device **device,
+		struct error_text *error);
+
+/*
+ * Makes everything stable and closes. The first error; the device is gone in any case. NULL is
+ * allowed. Nobody uses its engine any more.
+ */
+int device_close(struct device *device);
+
+/* The device's, until it is closed. */
+struct engine *device_engine(const struct device *device);
+
+/* 16 bytes, chosen when the image was made. */
+const uint8_t *device_uuid(const struct device *device);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The OSD unit: commands of T10 OSD (operation code 0x7F) on the unit's threads, INQUIRY and TEST
+ * UNIT READY in place of tgtd's own. What the commands mean is in osd/.
+ */
+#include "daemon/module/osd_unit.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "daemon/module/unit.h"
+#include "osd/osd.h"
+#include "wire/keys_file.h"
+
+/* Wants the others before it. */
+#include "target.h"
+
+/*
+ * On an I/O thread: hands an OSD command to the OSD layer, and its results back to tgtd's command.
+ */
+static void execute(struct unit *unit, struct scsi_cmd *cmd)
+{
+	enum data_direction direction = scsi_get_data_dir(cmd);
+	struct osd_command command = {
+		.cdb = cmd->scb,
+		.cdb_length = (size_t)cmd->scb_len,
+		.nexus = cmd->cmd_itn_id,
+	};
+
+	if (direction & DATA_WRITE) {
+		command.data_out = scsi_get_out_buffer(cmd);
+		command.data_out_length = scsi_get_out_length(cmd);
+	}
+	if (direction & DATA_READ) {
+		command.data_in = scsi_get_in_buffer(cmd);
+		command.data_in_capacity = scsi_get_in_length(cmd);
+	}
+	osd_execute(unit->state, &command);
+
+	assert(command.data_in_length <= command.data_in_capacity);
+	assert(command.sense_length <= OSD_SENSE_BYTES_MAX);
+	memcpy(cmd->sense_buffer, command.sense, command.sense_length);
+	cmd->sense_len = (int)command.sense_length;
+	/*
+	 * tgtd sends the transfer length of Data-In whatever the status is, so a short read's data
+	 * goes with its sense.
+	 */
+	scsi_set_in_resid_by_actual(cmd, (uint32_t)command.data_in_length);
+	scsi_set_out_resid_by_actual(
+		cmd, (uint32_t)min_u64(command.data_out_used, command.data_out_length));
+	scsi_set_result(cmd, command.status);
+}
+
+/*
+ * INQUIRY of an OSD logical unit, in place of tgtd's, which knows neither vendor nor identification
+ * of ours.
+ */
+static int inquiry(struct unit *unit, struct scsi_cmd *cmd)
+{
+	uint32_t allocated = get_be16(&cmd->scb[3]);
+	uint32_t capacity = scsi_get_in_length(cmd);
+	int length;
+
+	if (allocated < capacity)
+		capacity = allocated;
+	length = osd_inquiry(unit->state, cmd->cmd_itn_id, cmd->scb, scsi_get_in_buffer(cmd),
+			     capacity);
+	if (length < 0) {
+		scsi_set_in_resid_by_actual(cmd, 0);
+		sense_data_build(cmd, ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+		return SAM_STAT_CHECK_CONDITION;
+	}
+	scsi_set_in_resid_by_actual(cmd, (uint32_t)min_u64((uint64_t)length, capacity));
+	return SAM_STAT_GOOD;
+}
+
+/*
+ * TEST UNIT READY: tells what the session has not been told yet of things that happened to the
+ * unit.
+ */
+static int test_unit_ready(struct unit *unit, struct scsi_cmd *cmd)
+{
+	uint8_t sense[OSD_SENSE_BYTES_MAX];
+	size_t length;
+
+	if (!osd_unit_attention(unit->state, cmd->cmd_itn_id, sense, &length))
+		return unit_perform_stock(unit, cmd);
+	memcpy(cmd->sense_buffer, sense, length);
+	cmd->sense_len = (int)length;
+	return SAM_STAT_CHECK_CONDITION;
+}
+
+/* tgtd has refused the operation codes that the kind does not name. */
+static int perform(struct unit *unit, struct scsi_cmd *cmd)
+{
+	if (cmd->scb[0] == INQUIRY)
+		return inquiry(unit, cmd);
+	if (cmd->scb[0] == TEST_UNIT_READY)
+		return test_unit_ready(unit, cmd);
+	return unit_perform_stock(unit, cmd);
+}
+
+/* For PERFORM TASK MANAGEMENT FUNCTION, from inside osd_execute. */
+static uint32_t choose_tasks(void *context, const struct osd_task_choice *choice, bool abort,
+			     osd_task_found *found, void *found_context)
+{
+	const struct unit *unit = context;
+	const struct task_choice chosen = {
+		.every_nexus = choice->every_nexus,
+		.nexus = choice->nexus,
+		.one = choice->one,
+		.tag = choice->tag,
+	};
+
+	return io_threads_choose(unit->threads, &chosen, abort, found, found_context);
+}
+
+static int read_device_key(struct unit *unit, struct error_text *error)
+{
+	struct lun_options *options = &unit->options;
+	int result;
+
+	if (!options->key_file[0])
+		return 0;
+	result = osd_key_file_read(options->key_file, options->osd.device_key, error);
+	options->osd.has_device_key = result == 0;
+	return result;
+}
+
+static int open_osd(struct unit *unit, struct error_text *error)
+{
+	const struct osd_task_set tasks = { .context = unit, .choose = choose_tasks };
+	struct osd_options *options = &unit->options.osd;
+	struct osd_device *osd;
+	int result = read_device_key(unit, error);
+
+	if (!result) {
+		result = osd_device_create(device_engine(unit->device), device_uuid(unit->device),
+					   options, &osd);
+		if (result)
+			error_set(error, result, "no OSD can be made: %s", strerror(-result));
+	}
+	explicit_bzero(options->device_key, sizeof(options->device_key));
+	if (result)
+		return result;
+	osd_device_set_tasks(osd, &tasks);
+	unit->state = osd;
+	return 0;
+}
+
+static void close_osd(struct unit *unit)
+{
+	osd_device_destroy(unit->state);
+	unit->state = NULL;
+}
+
+static const uint8_t operations[] = { TEST_UNIT_READY, REQUEST_SENSE, INQUIRY, REPORT_LUNS,
+				      VARLEN_CDB };
+static const uint8_t on_threads[] = { VARLEN_CDB };
+
+const struct unit_kind osd_unit = {
+	.backing_store = "muninn",
+	.type_name = "osd",
+	.device_type = TYPE_OSD,
+	.operations = operations,
+	.operation_count = sizeof(operations),
+	.on_threads = on_threads,
+	.on_threads_count = sizeof(on_threads),
+	.open = open_osd,
+	.close = close_osd,
+	.execute = execute,
+	.perform = perform,
+};

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The life of a logical unit: device, kind and threads, opened in this order and closed in reverse.
+ */
+#include "daemon/module/unit.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void execute(void *context, struct scsi_cmd *cmd)
+{
+	struct unit *unit = context;
+
+	unit->kind->execute(unit, cmd);
+}
+
+static int perform_on_main(void *context, struct scsi_cmd *cmd)
+{
+	struct unit *unit = context;
+
+	return unit->kind->perform(unit, cmd);
+}
+
+int unit_attach(struct scsi_lu *lu, const struct unit_kind *kind, const char *bsopts,
+		struct error_text *error)
+{
+	struct unit *unit = unit_of(lu);
+	struct error_text reason = { "" };
+
+	memset(unit, 0, sizeof(*unit));
+	unit->kind = kind;
+	if (lu->dev_type_template.type != kind->device_type)
+		return error_set(error, -EINVAL, "this backing store serves device type %s",
+				 kind->type_name);
+	if (lun_options_parse(bsopts, &unit->options, &reason))
+		return error_set(error, -EINVAL, "bsopts: %s", reason.text);
+	unit_watch_arrivals(unit, lu);
+	return 0;
+}
+
+/* The kind has nothing open when its own opening fails. */
+static int open_kind(struct unit *unit, struct error_text *error)
+{
+	int result = unit->kind->open(unit, error);
+
+	if (result)
+		return result;
+	result = io_threads_start(unit->options.threads, execute, perform_on_main, unit,
+				  &unit->threads, error);
+	if (result)
+		unit->kind->close(unit);
+	return result;
+}
+
+int unit_open(struct unit *unit, const char *image, struct error_text *error)
+{
+	int result = device_open(image, &unit->options.nand, &unit->options.engine, &unit->device,
+				 error);
+
+	if (result)
+		return result;
+	result = open_kind(unit, error);
+	if (result) {
+		device_close(unit->device);
+		unit->device = NULL;
+	}
+	return result;
+}
+
+int unit_close(struct unit *unit)
+{
+	struct device *device = unit->device;
+
+	if (!device)
+		return 0;
+	io_threads_stop(unit->threads);
+	unit->threads = NULL;
+	unit->kind->close(unit);
+	unit->device = NULL;
+	return device_close(device);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * A logical unit of tgtd's on a device of ours: what every kind of unit needs. Its life (unit.c),
+ * the way of its commands from tgtd to a thread (arrival.c, order.h, io_threads.h), and the seam to
+ * its kind, which says what the commands mean.
+ *
+ * A kind is one file with one struct unit_kind, and a line in bs_muninn.c.
+ */
+#ifndef MUNINN_DAEMON_MODULE_UNIT_H
+#define MUNINN_DAEMON_MODULE_UNIT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "daemon/module/device.h"
+#include "daemon/module/io_threads.h"
+#include "daemon/module/options.h"
+
+#include "list.h"
+#include "scsi.h"
+#include "tgtd.h"
+
+/* tgtd numbers sessions with 16 bits, in turn. */
+#define SESSION_NUMBERS 65536
+
+struct unit;
+
+struct unit_kind {
+	const char *backing_store; /* its name among tgtd's backing stores */
+	const char *type_name;     /* of `device_type`, for messages */
+	uint8_t device_type;       /* TYPE_... of tgtd's */
+	/*
+	 * The operation codes that it knows; tgtd refuses others. Those of `on_threads` are
+	 * executed on an I/O thread (tgtd must hand them to the backing store, as its device type
+	 * decides), the others are performed on tgtd's main thread.
+	 */
+	const uint8_t *operations;
+	size_t operation_count;
+	const uint8_t *on_threads;
+	size_t on_threads_count;
+
+	/*
+	 * Makes unit->state on the unit's device, before there are threads. -errno with a sentence;
+	 * `close` is not called then.
+	 */
+	int (*open)(struct unit *unit, struct error_text *error);
+	/* Ends it. No command is under way. */
+	void (*close)(struct unit *unit);
+	/*
+	 * On an I/O thread, any number side by side: leaves status, sense and residuals in the
+	 * command.
+	 */
+	void (*execute)(struct unit *unit, struct scsi_cmd *cmd);
+	/*
+	 * On tgtd's main thread, without waiting for anything: the same, but returns the status.
+	 * What the kind does not answer itself goes to unit_perform_stock.
+	 */
+	int (*perform)(struct unit *unit, struct scsi_cmd *cmd);
+};
+
+/* What one logical unit keeps; lies behind tgtd's own structure. */
+struct unit {
+	const struct unit_kind *kind;
+	struct lun_options options;
+	struct device *device;      /* NULL: no image is open */
+	struct io_threads *threads; /* NULL: as above */
+	void *state;                /* the kind's */
+	/*
+	 * tgtd's own functions, where ours are in their places: of the unit, and by operation code.
+	 */
+	int (*stock_perform)(int tid, struct scsi_cmd *cmd);
+	int (*stock_operations[NR_SCSI_OPCODES])(int host_no, struct scsi_cmd *cmd);
+	enum order_attribute arriving;              /* of the command that tgtd is handing over */
+	uint8_t sessions_seen[SESSION_NUMBERS / 8]; /* a bit for each that has sent a command */
+};
+
+static inline struct unit *unit_of(struct scsi_lu *lu)
+{
+	return (struct unit *)((char *)lu + sizeof(*lu));
+}
+
+/* ---- for bs_muninn.c, on tgtd's main thread ---- */
+
+/*
+ * A new unit without an image: puts the module's functions where commands for it arrive.
+ * `bsopts`: options.h. -EINVAL with a sentence: it is of another device type, or the options are
+ * wrong.
+ */
+int unit_attach(struct scsi_lu *lu, const struct unit_kind *kind, const char *bsopts,
+		struct error_text *error);
+
+/* Opens the image and begins to serve. -errno with a sentence; nothing is open then. */
+int unit_open(struct unit *unit, const char *image, struct error_text *error);
+
+/*
+ * Executes what has arrived, makes everything stable and closes; the unit can be opened again. The
+ * first error.
+ */
+int unit_close(struct unit *unit);
+
+/* A command that tgtd hands to the backing store. Returns what bs_cmd_submit returns. */
+int unit_submit(struct scsi_cmd *cmd);
+
+/* ---- for kinds ---- */
+
+/* tgtd's own answer to a command, in place of which ours was called. Main thread. */
+int unit_perform_stock(struct unit *unit, struct scsi_cmd *cmd);
+
+/* ---- between unit.c and arrival.c ---- */
+
+void unit_watch_arrivals(struct unit *unit, struct scsi_lu *lu);
+
+#endif
