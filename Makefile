@@ -167,7 +167,7 @@ TGT_VERSION := $(shell dpkg-query -W -f '$${Version}' tgt 2>/dev/null)
 TGT_NAME := $(BUILD)/tgt-$(lastword $(subst :, ,$(TGT_VERSION)))
 TGT_DIR := $(or $(TGT_SRC),$(TGT_NAME))
 TGT_IDENTITY := $(BUILD)/generated/tgt_identity.h
-TGT_USERS := $(MODULE_OBJ) $(OBJ)/daemon/tgt_control.o $(OBJ)/tests/daemon/test_io_threads.o
+TGT_USERS := $(MODULE_OBJ) $(OBJ)/daemon/tgt_control.o $(OBJ)/tests/daemon/test_io_threads.o $(OBJ)/tests/daemon/test_unit.o
 
 $(TGT_USERS): CPPFLAGS += -isystem $(TGT_DIR)/usr -isystem $(BUILD)/generated
 $(TGT_USERS): $(TGT_DIR)/usr/tgtd.h $(TGT_IDENTITY)

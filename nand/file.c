@@ -227,8 +227,8 @@ static int open_data(struct nand *nand, struct error_text *error)
 		log_line(
 			LOG_LEVEL_WARNING,
 			"%s: its file system has no direct I/O for pages of %u bytes: page data go "
-			"through the "
-			"host's page cache",
+			"through the host's page cache; the back end mmap does that with fewer "
+			"copies, or put the image on a file system with direct I/O (ext4, XFS)",
 			nand->path, nand->geometry.page_bytes);
 	}
 	if (file->data_fd < 0)

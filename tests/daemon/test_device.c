@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* A flash device that units stand on: both back ends, refusals, and what lies beside the image. */
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/log.h"
+#include "daemon/module/device.h"
+#include "tests/daemon/device_image.h"
+
+#define P UINT64_C(0x10000)
+
+static struct device_image image;
+static char last_warning[1024];
+
+static void keep_warning(enum log_level level, const char *line)
+{
+	if (level <= LOG_LEVEL_WARNING)
+		snprintf(last_warning, sizeof(last_warning), "%s", line);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	last_warning[0] = '\0';
+	log_configure(keep_warning, LOG_LEVEL_WARNING);
+	device_image_make(&image);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	device_image_remove(&image);
+	return 0;
+}
+
+static struct device *open_with(enum nand_backend_kind backend)
+{
+	const struct nand_options nand = { .backend = backend };
+	const struct engine_options engine = { 0 };
+	struct error_text error = { "" };
+	struct device *device = NULL;
+
+	if (device_open(image.path, &nand, &engine, &device, &error))
+		fail_msg("%s", error.text);
+	return device;
+}
+
+static void create_partition(struct device *device, uint64_t partition)
+{
+	struct engine_txn *txn;
+
+	assert_int_equal(engine_begin(device_engine(device), ENGINE_WRITE, &txn), 0);
+	assert_int_equal(engine_partition_create(txn, partition, NULL), 0);
+	assert_int_equal(engine_commit(txn, true), 0);
+}
+
+static int find_partition(struct device *device, uint64_t partition)
+{
+	const struct engine_address address = { .partition = partition };
+	struct engine_stat stat;
+	struct engine_txn *txn;
+	int result;
+
+	assert_int_equal(engine_begin(device_engine(device), ENGINE_READ, &txn), 0);
+	result = engine_stat(txn, address, &stat);
+	engine_abort(txn);
+	return result;
+}
+
+static void test_what_one_back_end_stored_the_other_finds(void **state)
+{
+	struct device *device = open_with(NAND_BACKEND_FILE);
+	uint8_t uuid[16];
+
+	(void)state;
+	memcpy(uuid, device_uuid(device), sizeof(uuid));
+	create_partition(device, P);
+	assert_int_equal(device_close(device), 0);
+	device = open_with(NAND_BACKEND_MMAP);
+	assert_memory_equal(device_uuid(device), uuid, sizeof(uuid));
+	assert_int_equal(find_partition(device, P), 0);
+	create_partition(device, P + 1);
+	assert_int_equal(device_close(device), 0);
+	device = open_with(NAND_BACKEND_FILE);
+	assert_int_equal(find_partition(device, P), 0);
+	assert_int_equal(find_partition(device, P + 1), 0);
+	assert_int_equal(find_partition(device, P + 2), -ENOENT);
+	assert_int_equal(device_close(device), 0);
+}
+
+static void assert_refused(const char *path, int result, const char *reason)
+{
+	const struct nand_options nand = { 0 };
+	const struct engine_options engine = { 0 };
+	struct error_text error = { "" };
+	struct device *device = NULL;
+
+	assert_int_equal(device_open(path, &nand, &engine, &device, &error), result);
+	assert_null(device);
+	if (!strstr(error.text, reason))
+		fail_msg("refused with '%s', which does not say '%s'", error.text, reason);
+}
+
+static void test_what_can_not_be_opened_is_named_and_left_alone(void **state)
+{
+	struct device *device;
+
+	(void)state;
+	assert_refused("/nonexistent/image", -ENOENT, "/nonexistent/image");
+	device = open_with(NAND_BACKEND_MMAP);
+	assert_refused(image.path, -EBUSY, image.path);
+	assert_int_equal(device_close(device), 0);
+	/* A refusal has left nothing open. */
+	assert_int_equal(device_close(open_with(NAND_BACKEND_FILE)), 0);
+	assert_int_equal(device_close(NULL), 0);
+}
+
+static void test_a_device_that_is_not_formatted_is_closed_again(void **state)
+{
+	struct nand_geometry geometry = nand_geometry_default(32 << 20);
+	struct error_text error;
+	char blank[128];
+
+	(void)state;
+	snprintf(blank, sizeof(blank), "%s/blank", image.folder);
+	assert_int_equal(nand_create(blank, &geometry, 1 << 20, &error), 0);
+	assert_refused(blank, -ENODEV, "");
+	assert_refused(blank, -ENODEV, "");
+}
+
+/* The words themselves are tested end to end; here that a device with either back end has them. */
+static void test_a_word_beside_the_image_is_answered(void **state)
+{
+	(void)state;
+	for (int backend = NAND_BACKEND_MMAP; backend <= NAND_BACKEND_FILE; backend++) {
+		struct device *device = open_with((enum nand_backend_kind)backend);
+		char word[128], refused[160];
+		FILE *file;
+
+		snprintf(word, sizeof(word), "%s.unlock", image.path);
+		snprintf(refused, sizeof(refused), "%s.refused", word);
+		file = fopen(word, "w");
+		assert_non_null(file);
+		assert_true(fputs("0x10000\n", file) >= 0);
+		assert_int_equal(fclose(file), 0);
+		for (int waited_ms = 0; access(word, F_OK) == 0; waited_ms += 10) {
+			assert_true(waited_ms < 10000);
+			poll(NULL, 0, 10);
+		}
+		assert_int_equal(access(refused, F_OK), 0);
+		if (!strstr(last_warning, "there is no such partition"))
+			fail_msg("%s", last_warning);
+		assert_int_equal(device_close(device), 0);
+		assert_int_equal(unlink(refused), 0);
+	}
+}
+
+#define with_image(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		with_image(test_what_one_back_end_stored_the_other_finds),
+		with_image(test_what_can_not_be_opened_is_named_and_left_alone),
+		with_image(test_a_device_that_is_not_formatted_is_closed_again),
+		with_image(test_a_word_beside_the_image_is_answered),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
