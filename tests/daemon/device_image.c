@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Makes a formatted image for one test, and removes it with all that lies beside it. */
 #include "tests/daemon/device_image.h"
 
 #include <dirent.h>

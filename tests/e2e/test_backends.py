@@ -126,7 +126,7 @@ class Backends(E2ETest):
 
     @unittest.skipUnless(os.path.isdir("/dev/shm"), "no tmpfs at /dev/shm")
     def test_without_direct_io_file_serves_and_says_what_to_do(self):
-        # tmpfs has no direct I/O for pages that are smaller than those of the host, whatever the kernel.
+        # Whatever the kernel, tmpfs has none for pages that are smaller than those of the host.
         folder = tempfile.mkdtemp(prefix="muninn-", dir="/dev/shm")
         self.addCleanup(shutil.rmtree, folder)
         daemon = self.daemon(
