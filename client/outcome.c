@@ -398,8 +398,8 @@ static struct meaning of_code(const struct osd_cdb *cdb, const struct osd_sense 
 							 "undone by one UNDO; go back to a moment "
 							 "that `muninnctl log` shows" };
 		return (struct meaning){ -ESTALE,
-					 "the target's clock was ahead at that time, or is "
-					 "behind it now, so it is not known what was then" };
+					 "that is before the target's times began anew, after "
+					 "its clock had been ahead" };
 	case SENSE_INVALID_FIELD_IN_PARAMETER_LIST:
 		return of_data_out_field(cdb, sense);
 	case SENSE_PARTITION_OR_COLLECTION_CONTAINS_USER_OBJECTS:

@@ -138,20 +138,6 @@ uint64_t engine_time_now(const struct engine *engine)
 	return min_u64(engine->options.clock_ms(engine->options.clock_context), ONODE_TIME_MAX);
 }
 
-/*
- * When the last commit was, or a little later; not behind now, unless the clock is behind the table
- * of times.
- */
-static uint64_t latest_commit(const struct device_history *device, uint64_t committed,
-			      uint64_t now_ms)
-{
-	/* Numbers of older programs do not tell. */
-	uint64_t offset = device->slot_tells ? committed & (RECORD_SLOT - 1) : RECORD_SLOT - 1;
-	uint64_t ms = device->slot_ms + slot_elapsed_ms(offset, device->slot_interval_ms);
-
-	return now_ms < device->slot_ms ? ms : min_u64(now_ms, ms);
-}
-
 /* Learns where history stands. Nothing here grows with the number of versions. */
 int engine_learn_history(struct engine *engine)
 {
@@ -162,8 +148,6 @@ int engine_learn_history(struct engine *engine)
 	if (!result)
 		result = timeline_load(engine, device.device.rollbacks,
 				       device.device.object_rollbacks);
-	if (!result)
-		result = clock_load(engine);
 	if (result)
 		return result;
 	engine->store->operations->set_timeline(engine->store, &engine->timeline.asked);
@@ -173,8 +157,7 @@ int engine_learn_history(struct engine *engine)
 	/* What was committed behind the slot in the table put nothing. */
 	engine->committed =
 		min_u64(statistics.committed_sequence, slot_end(device.device.slot_sequence));
-	engine->committed_ms =
-		latest_commit(&device.device, engine->committed, engine_time_now(engine));
+	engine->committed_ms = device.device.slot_ms;
 	if (engine->committed > SEQUENCES_WARNED_AT)
 		log_line(LOG_LEVEL_WARNING,
 			 "%" PRIu64

@@ -33,8 +33,8 @@ struct engine_moment {
  * the last boundary that is not behind it (engine_options.history_interval_ms). -ENOENT: no such
  * version; before the partition was made, or when it was gone for a while; or history does not
  * reach back that far (engine_history). -ENODATA: the device does not have the moment, since a
- * partition kept nothing then (ENGINE_RETAIN_NONE of its own). -ESTALE: the clock was ahead at that
- * time, or is behind now, so that it means no moment for certain.
+ * partition kept nothing then (ENGINE_RETAIN_NONE of its own). -ESTALE: a time before
+ * the present epoch of times (engine_time_epoch).
  */
 int engine_moment_resolve(struct engine_txn *txn, uint64_t partition, struct engine_moment moment,
 			  uint64_t *sequence);
@@ -263,14 +263,15 @@ struct engine_blank {
 };
 
 /*
- * The administrator's word that the clock is right now, although commands are on record as of later
- * (-ESTALE of moments): they were before now. From this command on times count by the clock; those
- * between *from_ms, ms since 1970, and now mean nothing, for good. What policies have given up by
- * the wrong clock stays so, and moments of their intervals count from now on. Must come before all
- * changes of its transaction. -EALREADY: nothing on record is ahead of the clock. -EINVAL:
- * something was changed before.
+ * Begins a new epoch of times, after a clock that was far ahead: recorded times never go down, so
+ * until the clock has caught up all commands have the last one. From this command on times count by
+ * the clock again. Moments of before are reached by number, version or name; a time before the
+ * epoch is refused (-ESTALE). Ages of what is kept count from now on at most: nothing is given up
+ * earlier for it, what is gone stays so, and moments of intervals of before are no longer kept. No
+ * lock ends earlier. Must come before all changes of its transaction. -EALREADY: nothing is
+ * recorded as of later than the clock says. -EINVAL: something was changed before.
  */
-int engine_clock_trust(struct engine_txn *txn, uint64_t *from_ms);
+int engine_time_epoch(struct engine_txn *txn);
 
 struct engine_history {
 	uint64_t horizon_sequence, horizon_time_ms; /* every moment from here on can be reached */

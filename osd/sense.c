@@ -15,7 +15,7 @@ static const struct {
 	{ EEXIST, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_CDB },
 	{ EINVAL, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_CDB },
 	{ EMSGSIZE, SENSE_ILLEGAL_REQUEST, SENSE_PARAMETER_LIST_LENGTH_ERROR },
-	/* A time at which the clock was ahead: it means no moment for certain. */
+	/* A time before the present epoch of times. */
 	{ ESTALE, SENSE_ILLEGAL_REQUEST, SENSE_PARAMETER_VALUE_INVALID },
 	/* A moment that the device has not, since a partition kept nothing then. */
 	{ ENODATA, SENSE_ILLEGAL_REQUEST, SENSE_PARAMETER_NOT_SUPPORTED },

@@ -280,7 +280,7 @@ ctl_run verb_retention, verb_merge, verb_watch;
 ctl_run verb_search, verb_checksum, verb_statistics;
 ctl_run verb_clone, verb_refresh, verb_detach;
 ctl_run verb_unlock;
-ctl_run verb_trust_clock;
+ctl_run verb_time_epoch;
 ctl_run verb_nand_create, verb_nand_info, verb_nand_map, verb_nand_wear, verb_nand_dump,
 	verb_nand_cut, verb_nand_timing, verb_nand_faults;
 

@@ -194,9 +194,9 @@ int ctl_fail_moment(struct ctl *ctl, struct osd_client_address address,
 	if (error->result == -ESTALE && moment->kind == OSD_CLIENT_AT_TIME)
 		return ctl_fail(
 			ctl, CTL_NOT_FOUND,
-			"%s is no certain moment: the target's clock was ahead then, or is behind "
-			"now, so it is not known what was when; `muninnctl log` of an object "
-			"shows sequence numbers, which can be taken as #N",
+			"%s lies before the target's times began anew (`muninnctl time-epoch`), "
+			"after its clock had been ahead; go by version, by name, or by a number "
+			"that `muninnctl log` of an object shows, as #N",
 			wanted);
 	if (error->result == -ENODATA)
 		return ctl_fail(

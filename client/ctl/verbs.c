@@ -320,15 +320,19 @@ static const struct ctl_verb verbs[] = {
 	  "the lock ends when one opens it.\n\n"
 	  "Example:\n  muninnctl unlock /var/lib/muninn/lun1.img 0x10000\n",
 	  1, 1, verb_unlock },
-	{ "trust-clock", "IMAGE TIME", "say that the clock is right, after it was ahead",
-	  "On the target's host only: initiators cannot. While commands are on record as of times "
-	  "to "
-	  "come, moments up to\n"
-	  "them are \"no certain moment\"; from this word on times count by the clock again. Those "
-	  "between the last command\n"
-	  "of before and now are refused for good. TIME is what time it is, by your watch.\n\n"
-	  "Example:\n  muninnctl trust-clock /var/lib/muninn/lun1.img 2026-11-22T05:15\n",
-	  1, 1, verb_trust_clock },
+	{ "time-epoch", "IMAGE TIME", "begin times anew, after the clock was far ahead",
+	  "On the target's host only: initiators cannot. Recorded times never go down: after a "
+	  "clock "
+	  "that was far ahead, all\n"
+	  "commands are on record as of one time until the clock has passed it. From this command "
+	  "on "
+	  "times count by the clock\n"
+	  "again. Moments of before are reached by number (#N), version or name, no longer by "
+	  "time. "
+	  "No lock ends earlier for\n"
+	  "it. TIME is what time it is, by your watch.\n\n"
+	  "Example:\n  muninnctl time-epoch /var/lib/muninn/lun1.img 2026-11-22T05:15\n",
+	  1, 1, verb_time_epoch },
 	{ "key create", "FILE", "make a device key",
 	  "A random one, in a file that only its owner can read, for key_file in the service's "
 	  "configuration.\n\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * unlock, trust-clock: an administrator's words on the target's host, which no initiator can say.
+ * unlock, time-epoch: an administrator's words on the target's host, which no initiator can say.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ int verb_unlock(struct ctl *ctl)
 	return CTL_OK;
 }
 
-/* ---- trust-clock ---- */
+/* ---- time-epoch ---- */
 
 /* It is typed to the minute or so. */
 #define FAR_MS (2 * 60 * 1000)
@@ -48,7 +48,7 @@ static bool is_far(uint64_t a, uint64_t b)
 	return a > b + FAR_MS || b > a + FAR_MS;
 }
 
-int verb_trust_clock(struct ctl *ctl)
+int verb_time_epoch(struct ctl *ctl)
 {
 	const char *time = ctl->arguments[0];
 	struct osd_client_moment told;
@@ -59,17 +59,17 @@ int verb_trust_clock(struct ctl *ctl)
 	int code;
 
 	if (osd_client_parse_moment(time, now_ms, &told, &error) < 0)
-		return ctl_fail(ctl, CTL_USAGE, "trust-clock: %s", error.text);
+		return ctl_fail(ctl, CTL_USAGE, "time-epoch: %s", error.text);
 	/* One that is counted from now says nothing about the clock. */
 	if (told.kind != OSD_CLIENT_AT_TIME || time[strspn(time, "@")] == '-')
 		return ctl_fail(
 			ctl, CTL_USAGE,
-			"trust-clock: '%.80s' does not say what time it is; for instance %s", time,
+			"time-epoch: '%.80s' does not say what time it is; for instance %s", time,
 			ctl_format_time(now_ms, present));
 	if (is_far(told.value, now_ms))
 		return ctl_fail(
 			ctl, CTL_USAGE,
-			"trust-clock: by this host's clock it is %s, not %.80s; set the clock "
+			"time-epoch: by this host's clock it is %s, not %.80s; set the clock "
 			"first if that is wrong",
 			ctl_format_time(now_ms, present), time);
 	holder = word_holder(ctl, &code);
@@ -77,13 +77,13 @@ int verb_trust_clock(struct ctl *ctl)
 		return code;
 	if (holder <= 0)
 		return ctl_fail(ctl, CTL_LOCAL,
-				"trust-clock: no daemon has %s open, and what time it is can't be "
+				"time-epoch: no daemon has %s open, and what time it is can't be "
 				"said in advance; start it",
 				ctl->url);
 	snprintf(text, sizeof(text), "%" PRIu64 "\n", told.value);
-	code = word_leave(ctl, "trust-clock", text, holder, CTL_TARGET, ctl->url);
+	code = word_leave(ctl, "time-epoch", text, holder, CTL_TARGET, ctl->url);
 	if (code != CTL_OK || !ctl->options->json)
 		return code;
-	return ctl_print_json(stdout, json_pack("{s:o}", "trusted",
+	return ctl_print_json(stdout, json_pack("{s:o}", "epoch",
 						ctl_json_text(ctl_format_time(now_ms, present))));
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/module/attendant.h"
-#include "daemon/module/trust_clock.h"
+#include "daemon/module/time_epoch.h"
 #include "daemon/module/unlock.h"
 #include "nand/live.h"
 
@@ -20,8 +20,8 @@ struct device {
 };
 
 /*
- * On the attendant's thread: timing and faults of the emulated flash, what ends locks, and whether
- * the clock is right.
+ * On the attendant's thread: timing and faults of the emulated flash, what ends locks, and new
+ * epochs of times.
  */
 static void look_beside_image(void *context)
 {
@@ -29,7 +29,7 @@ static void look_beside_image(void *context)
 
 	nand_take_settings(device->nand, &device->settings);
 	unlock_take(device->engine, device->image);
-	trust_clock_take(device->engine, device->image);
+	time_epoch_take(device->engine, device->image);
 }
 
 static int open_layers(struct device *device, const struct nand_options *nand,

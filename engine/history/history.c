@@ -5,8 +5,8 @@
 #include <assert.h>
 
 #include "common/bytes.h"
+#include "common/log.h"
 #include "engine/history/locks.h"
-#include "engine/history/returned.h"
 #include "engine/history/times.h"
 
 enum { PARTICULAR = 1 << 0, REMOVED = 1 << 1 };
@@ -49,84 +49,57 @@ uint32_t history_encode(const struct history *history, uint16_t index, uint8_t *
 	if (index != RECORD_ROOT_INDEX)
 		return HISTORY_BYTES;
 	put_le48(to + 164, device->reclaimed);
-	put_le48(to + 170, device->all_floor);
-	put_le48(to + 176, device->judged_ms);
+	put_le48(to + 170, device->judged_ms);
+	put_le48(to + 176, device->inherited_floor);
 	put_le48(to + 182, device->lossy_removed);
 	put_le64(to + 188, device->locked_until_ms);
 	put_le32(to + 196, device->rollbacks);
-	put_le32(to + 200, device->lossy);
-	put_le32(to + 204, device->particular);
-	put_le32(to + 208, device->clones);
-	put_le32(to + 212, device->times);
-	put_le32(to + 216, device->times_first);
-	put_le48(to + 220, device->slot_sequence);
-	put_le48(to + 226, device->slot_ms);
-	put_le64(to + 232, device->slot_bytes);
-	put_le64(to + 240, device->inherited_floor);
-	put_le32(to + 248, device->slot_interval_ms);
-	put_le32(to + 252, device->losing);
-	put_le32(to + 256, device->object_rollbacks);
+	put_le32(to + 200, device->object_rollbacks);
+	put_le32(to + 204, device->lossy);
+	put_le32(to + 208, device->losing);
+	put_le32(to + 212, device->particular);
+	put_le32(to + 216, device->clones);
+	put_le32(to + 220, device->times);
+	put_le32(to + 224, device->times_first);
+	put_le48(to + 228, device->slot_sequence);
+	put_le48(to + 234, device->slot_ms);
+	put_le64(to + 240, device->slot_bytes);
+	put_le48(to + 248, device->epoch_sequence);
+	put_le48(to + 254, device->epoch_ms);
 	put_le48(to + 260, device->intervals_floor);
 	put_le16(to + 266, 0);
 	return HISTORY_DEVICE_HEAD_BYTES +
 	       blanks_encode(&device->blanks, to + HISTORY_DEVICE_HEAD_BYTES);
 }
 
-/* Whether a record of the root, or of a partition, is as long as its format says. */
-static bool has_length(uint16_t index, uint8_t format, uint32_t length)
-{
-	if (index != RECORD_ROOT_INDEX)
-		return length == HISTORY_BYTES;
-	if (format == HISTORY_FORMAT)
-		return length > HISTORY_DEVICE_HEAD_BYTES;
-	return length ==
-	       (format == HISTORY_FORMAT_4 ? HISTORY_DEVICE_BYTES_4 : HISTORY_DEVICE_BYTES_OLD);
-}
-
-/*
- * To older programs the device had no moments that lay behind while a partition kept nothing, and
- * none of intervals while one gave anything up. The last slot is the present one.
- */
-static void decode_older(struct device_history *device)
-{
-	if (device->losing)
-		blanks_begin(&device->blanks, 0);
-	device->intervals_floor = device->lossy ? device->slot_sequence : device->lossy_removed;
-}
-
 static int decode_device(struct device_history *device, const uint8_t *from, uint32_t length)
 {
-	int result = 0;
+	int result;
 
 	*device = (struct device_history){
 		.last_version_bytes = get_le64(from + 148),
-		.slot_tells = from[0] != HISTORY_FORMAT_OLD,
 		.reclaimed = get_le48(from + 164),
-		.all_floor = get_le48(from + 170),
-		.judged_ms = get_le48(from + 176),
+		.judged_ms = get_le48(from + 170),
+		.inherited_floor = get_le48(from + 176),
 		.lossy_removed = get_le48(from + 182),
 		.locked_until_ms = get_le64(from + 188),
 		.rollbacks = get_le32(from + 196),
-		.lossy = get_le32(from + 200),
-		.particular = get_le32(from + 204),
-		.clones = get_le32(from + 208),
-		.times = get_le32(from + 212),
-		.times_first = get_le32(from + 216),
-		.slot_sequence = get_le48(from + 220),
-		.slot_ms = get_le48(from + 226),
-		.slot_bytes = get_le64(from + 232),
-		.inherited_floor = get_le64(from + 240),
-		.slot_interval_ms = get_le32(from + 248),
-		.losing = get_le32(from + (from[0] >= HISTORY_FORMAT_3 ? 252 : 200)),
-		.object_rollbacks = from[0] >= HISTORY_FORMAT_4 ? get_le32(from + 256) : 0,
+		.object_rollbacks = get_le32(from + 200),
+		.lossy = get_le32(from + 204),
+		.losing = get_le32(from + 208),
+		.particular = get_le32(from + 212),
+		.clones = get_le32(from + 216),
+		.times = get_le32(from + 220),
+		.times_first = get_le32(from + 224),
+		.slot_sequence = get_le48(from + 228),
+		.slot_ms = get_le48(from + 234),
+		.slot_bytes = get_le64(from + 240),
+		.epoch_sequence = get_le48(from + 248),
+		.epoch_ms = get_le48(from + 254),
+		.intervals_floor = get_le48(from + 260),
 	};
-	if (from[0] == HISTORY_FORMAT) {
-		device->intervals_floor = get_le48(from + 260);
-		result = blanks_decode(&device->blanks, from + HISTORY_DEVICE_HEAD_BYTES,
-				       length - HISTORY_DEVICE_HEAD_BYTES);
-	} else {
-		decode_older(device);
-	}
+	result = blanks_decode(&device->blanks, from + HISTORY_DEVICE_HEAD_BYTES,
+			       length - HISTORY_DEVICE_HEAD_BYTES);
 	if (device->rollbacks > ENGINE_ROLLBACKS_MAX ||
 	    device->object_rollbacks > ENGINE_ROLLBACKS_MAX || device->losing > device->lossy ||
 	    device->times_first > device->times)
@@ -141,9 +114,10 @@ int history_decode(struct history *history, uint16_t index, const uint8_t *from,
 	uint32_t last = of_root ? ENGINE_DEVICE_VERSION_LAST : ENGINE_PARTITION_VERSION_LAST;
 	int result = 0;
 
-	if (length < HISTORY_BYTES || from[0] < HISTORY_FORMAT_OLD || from[0] > HISTORY_FORMAT ||
-	    !has_length(index, from[0], length) || from[1] & ~(PARTICULAR | REMOVED) ||
-	    from[4] > ENGINE_RETAIN_NONE || from[5] != 0 || get_le16(from + 50) != 0)
+	if (length < HISTORY_BYTES || from[0] != HISTORY_FORMAT ||
+	    (of_root ? length <= HISTORY_DEVICE_HEAD_BYTES : length != HISTORY_BYTES) ||
+	    from[1] & ~(PARTICULAR | REMOVED) || from[4] > ENGINE_RETAIN_NONE || from[5] != 0 ||
+	    get_le16(from + 50) != 0)
 		return -EBADMSG;
 	*history = (struct history){
 		.created_sequence = get_le48(from + 6),
@@ -158,9 +132,7 @@ int history_decode(struct history *history, uint16_t index, const uint8_t *from,
 			.locked_until_ms = get_le64(from + 36),
 		},
 		.floor = get_le48(from + 44),
-		/* Format 1 has something else there: what had been put on the whole device. */
-		.written_bytes = from[0] != HISTORY_FORMAT_OLD && !of_root ? get_le64(from + 148)
-									    : 0,
+		.written_bytes = of_root ? 0 : get_le64(from + 148),
 		.valid_sequence = get_le64(from + 156),
 	};
 	if (history->next_version < first || history->next_version > last + 1)
@@ -173,50 +145,38 @@ int history_decode(struct history *history, uint16_t index, const uint8_t *from,
 		      : idset_header_decode(&history->clones, from + 52 + IDSET_HEADER_BYTES);
 }
 
-/* The same as history_read; *put = the number with which an older program put it, 0: none did. */
-static int read_record(struct record_store *store, uint16_t index, struct history *history,
-		       uint64_t *put)
+int history_read(struct record_store *store, uint16_t index, struct history *history)
 {
 	uint8_t record[HISTORY_DEVICE_BYTES];
 	struct record_info info;
 	int result = record_get(store, key_of_history(index), RECORD_NEWEST, record, sizeof(record),
 				&info);
 
-	*put = result || record[0] == HISTORY_FORMAT ? 0 : info.sequence;
-	if (!result)
-		return history_decode(history, index, record, info.length);
 	*history = history_new(index, 0);
-	return result == -ENOENT ? 0 : result;
-}
-
-int history_read(struct record_store *store, uint16_t index, struct history *history)
-{
-	uint64_t put;
-
-	return read_record(store, index, history, &put);
+	if (result)
+		return result == -ENOENT ? 0 : result;
+	if (info.length && record[0] != HISTORY_FORMAT)
+		log_line(LOG_LEVEL_ERROR,
+			 "what is recorded of history has format %u; this program reads %u only",
+			 record[0], HISTORY_FORMAT);
+	return history_decode(history, index, record, info.length);
 }
 
 int history_load(struct engine *engine, uint16_t index, uint64_t created_sequence,
 		 struct history *history)
 {
-	uint64_t vanished = 0, put;
+	uint64_t vanished = 0;
 	struct history found;
-	int result = read_record(engine->store, index, &found, &put);
+	int result = history_read(engine->store, index, &found);
 
 	*history = found;
 	if (result || index == RECORD_ROOT_INDEX)
 		return result;
-	/*
-	 * What is recorded of a partition that comes back begins anew at once, but by older
-	 * programs.
-	 */
+	/* What is recorded of a partition that comes back begins anew at once. */
 	if (found.created_sequence != created_sequence)
 		vanished = timeline_vanished(&engine->timeline, created_sequence);
-	else if (put)
-		result = returned_unnoted(engine, index, created_sequence, put, &vanished);
-	if (result ||
-	    (found.created_sequence == created_sequence && found.valid_sequence >= vanished))
-		return result;
+	if (found.created_sequence == created_sequence && found.valid_sequence >= vanished)
+		return 0;
 	/*
 	 * While it was gone nobody looked after what it had kept. What is recorded from now on is
 	 * valid again. But clones stand on an index, whoever has it: on an earlier or a later
@@ -297,7 +257,7 @@ static int first_horizon(struct engine *engine, const struct history *history,
 			 const struct history *device, uint64_t created_sequence, uint64_t *horizon)
 {
 	const struct engine_retention *policy = history_policy(history, device);
-	uint64_t floor = max_u64(history->floor, device->device.all_floor);
+	uint64_t floor = history->floor;
 	uint64_t judged = device->device.judged_ms, certain = 0;
 	uint64_t limit = locks_keep_all(policy, judged)       ? 0
 			 : policy->kind == ENGINE_RETAIN_NONE ? engine->committed
@@ -376,7 +336,7 @@ uint64_t history_interval_before(const struct engine_retention *policy, uint64_t
 uint64_t history_intervals_since(const struct history *history, const struct history *device,
 				 uint64_t created_sequence)
 {
-	uint64_t floor = max_u64(history->floor, device->device.all_floor);
+	uint64_t floor = history->floor;
 
 	if (!history->particular)
 		floor = max_u64(floor, device->device.inherited_floor);

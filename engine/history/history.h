@@ -16,22 +16,10 @@
 #include "engine/objects/record_access.h"
 #include "engine/sets/idset.h"
 
-#define HISTORY_FORMAT 5
-/*
- * Does not tell the device's blanks; and what it says of a partition may be of before that one came
- * back.
- */
-#define HISTORY_FORMAT_4 4
-/* The root's ends before the number of rollbacks of objects: there are none. */
-#define HISTORY_FORMAT_3 3
-/* Does not tell which of the lossy partitions keep nothing: all of them count as such. */
-#define HISTORY_FORMAT_2         2
-#define HISTORY_FORMAT_OLD       1
-#define HISTORY_BYTES            164
-#define HISTORY_DEVICE_BYTES_OLD 256 /* of formats before 4 */
-#define HISTORY_DEVICE_BYTES_4   260
+#define HISTORY_FORMAT 6
+#define HISTORY_BYTES  164
 /* At most: the blanks end it, of which there are mostly none. */
-#define HISTORY_DEVICE_HEAD_BYTES (HISTORY_DEVICE_BYTES_4 + 8)
+#define HISTORY_DEVICE_HEAD_BYTES 268
 #define HISTORY_DEVICE_BYTES      (HISTORY_DEVICE_HEAD_BYTES + BLANKS_BYTES_MAX)
 
 struct engine;
@@ -42,7 +30,6 @@ struct device_history {
 	/* Under ENGINE_RETAIN_SNAPSHOTS what is older than this may have been reclaimed. */
 	uint64_t reclaimed;
 	uint64_t judged_ms;        /* when ages were last compared with what policies say */
-	uint64_t all_floor;        /* the floor of every partition */
 	uint64_t inherited_floor;  /* of those without a policy of their own */
 	uint32_t rollbacks;        /* on record, of partitions and the device */
 	uint32_t object_rollbacks; /* of single objects */
@@ -57,10 +44,9 @@ struct device_history {
 	uint32_t times, times_first;
 	uint64_t slot_sequence, slot_ms, slot_bytes; /* its last entry */
 	uint64_t last_version_bytes; /* what had ever been put when the last version was made */
-	uint32_t slot_interval_ms;   /* how long that slot may have gone on */
-	uint64_t intervals_floor;    /* no moment of the device's intervals before it */
-	struct blanks blanks;        /* no moments of the device in them */
-	bool slot_tells;             /* its numbers tell the time: see slot_offset */
+	uint64_t epoch_sequence, epoch_ms; /* where the present epoch of times began: see epoch.c */
+	uint64_t intervals_floor;          /* no moment of the device's intervals before it */
+	struct blanks blanks;              /* no moments of the device in them */
 };
 
 struct history {

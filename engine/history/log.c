@@ -4,7 +4,6 @@
  * one to the one before is one look-up, whatever else was done meanwhile.
  */
 #include "common/bytes.h"
-#include "engine/history/clock.h"
 #include "engine/history/times.h"
 #include "engine/objects/objects.h"
 
@@ -81,29 +80,25 @@ static int reaches(const struct walk *walk)
 }
 
 /*
- * When a modification was: its own time if that fits what is known of its number, or what its
- * number tells.
+ * When a modification was: its own time if that fits its slot, or when the slot began. Times can be
+ * set to anything.
  */
 static int set_time(const struct walk *walk, struct engine_modification *modification)
 {
 	struct engine *engine = walk->txn->engine;
 	struct partition *root;
 	uint64_t from_ms, own_ms = modification->time_ms;
-	bool fits;
 	int result = partition_get(engine, 0, &root);
 
 	if (result)
 		return result;
-	result = times_of(engine, &root->history, modification->sequence, &from_ms,
-			  &modification->time_ms);
+	result = times_of(engine, &root->history, modification->sequence, &from_ms);
 	partition_release(engine, root);
 	if (result)
 		return result;
-	/* Times can be set to anything. */
-	fits = own_ms >= from_ms &&
-	       (from_ms == 0 || own_ms - from_ms <= engine->options.history_interval_ms);
-	if (!modification->removed && (fits || clock_was(engine, from_ms, own_ms)))
-		modification->time_ms = own_ms;
+	if (modification->removed || own_ms < from_ms ||
+	    (from_ms && own_ms - from_ms > engine->options.history_interval_ms))
+		modification->time_ms = from_ms;
 	return 0;
 }
 

@@ -6,7 +6,6 @@
 #include "common/bytes.h"
 #include <assert.h>
 
-#include "engine/history/clock.h"
 #include "engine/history/presence.h"
 #include "engine/history/times.h"
 #include "engine/history/versions.h"
@@ -43,10 +42,12 @@ static int resolve_time(struct engine_txn *txn, struct partition *partition,
 	const struct engine_retention *policy = history_policy(&partition->history, device);
 	struct engine *engine = txn->engine;
 	uint64_t before;
-	int kept, result = clock_check(engine, device, txn->time_ms, ms);
+	int kept, result;
 
-	if (!result)
-		result = times_boundary(engine, device, ms, bound);
+	/* What was recorded before the epoch was at other times, whatever the table says. */
+	if (ms < device->device.epoch_ms)
+		return -ESTALE;
+	result = times_boundary(engine, device, ms, bound);
 	if (!result)
 		result = history_reaches(engine, partition, *bound);
 	if (result != -ENOENT && result != -ENODATA)

@@ -3,8 +3,6 @@
 
 #include "common/bytes.h"
 
-/* ---- by this rollback ---- */
-
 /*
  * Whether the partition that has an index now had it before the rollback, at `bound`, too. One of
  * which the state can't be read counts as such: going back may be what mends it.
@@ -91,50 +89,4 @@ int returned_note(struct engine_txn *txn, struct partition *root)
 			return result;
 	}
 	return result;
-}
-
-/* ---- by those of older programs ---- */
-
-/*
- * *gone becomes true if a partition had been removed at `bound`, which the device went back to.
- * Only its removal says so: its state of then may not be kept, that of a partition which stayed.
- */
-static int was_removed(struct engine *engine, uint16_t index, uint64_t created_sequence,
-		       uint64_t bound, bool *gone)
-{
-	struct partition state;
-	uint64_t since;
-	int result = partition_found_at(engine->store, index, bound, &state, &since);
-
-	if (!result && since > created_sequence)
-		*gone = !state.id || state.created_sequence != created_sequence;
-	return result;
-}
-
-int returned_unnoted(struct engine *engine, uint16_t index, uint64_t created_sequence, uint64_t put,
-		     uint64_t *vanished)
-{
-	const struct timeline *timeline = &engine->timeline;
-	uint32_t count, first = timeline_of(timeline, RECORD_ROOT_INDEX, &count);
-	uint64_t there_at = 0;
-
-	*vanished = timeline_vanished(timeline, created_sequence);
-	while (count-- > 0) {
-		const struct rollback *rollback = &timeline->list[first + count];
-		bool gone = false;
-		int result;
-
-		if (rollback->at <= max_u64(*vanished, put))
-			return 0;
-		/* It often goes back to the same moment again. */
-		if (rollback->to < created_sequence || rollback->to == there_at)
-			continue;
-		result = was_removed(engine, index, created_sequence, rollback->to, &gone);
-		if (result)
-			return result;
-		if (gone)
-			*vanished = rollback->at;
-		there_at = rollback->to;
-	}
-	return 0;
 }

@@ -17,12 +17,4 @@
  */
 int returned_note(struct engine_txn *txn, struct partition *root);
 
-/*
- * Older programs did not note it: *vanished = the last rollback of the device that brought the
- * partition back which was created at `created_sequence`, though its history, put as `put`, is not
- * of that time. 0: none did. Looks at up to all rollbacks of the device.
- */
-int returned_unnoted(struct engine *engine, uint16_t index, uint64_t created_sequence, uint64_t put,
-		     uint64_t *vanished);
-
 #endif

@@ -2,8 +2,11 @@
 /* Keeps the table of slots: which sequence number was committed when. */
 #include "engine/history/times.h"
 
+#include <stdio.h>
+#include <time.h>
+
 #include "common/bytes.h"
-#include "engine/history/clock.h"
+#include "common/log.h"
 #include "engine/objects/objects.h"
 
 /* Chunks that one transaction drops. */
@@ -37,8 +40,18 @@ struct times_reader {
 	const struct device_history *device;
 	uint32_t chunk; /* + 1; 0: none read */
 	uint32_t length;
+	bool of_any_epoch; /* entries are as they were recorded */
 	uint8_t record[TIMES_CHUNK_ENTRIES * TIMES_ENTRY_BYTES];
 };
+
+/* Takes times of before the epoch for its beginning, so that the times of the table rise. */
+static void take_into_epoch(const struct device_history *device, struct times_entry *entry)
+{
+	if (entry->sequence < device->epoch_sequence)
+		entry->ms = device->epoch_ms;
+	if (entry->before_sequence < device->epoch_sequence)
+		entry->before_ms = device->epoch_ms;
+}
 
 static int read_entry(struct times_reader *reader, uint32_t index, struct times_entry *entry)
 {
@@ -59,9 +72,8 @@ static int read_entry(struct times_reader *reader, uint32_t index, struct times_
 	if (at + TIMES_ENTRY_BYTES > reader->length)
 		return -EBADMSG;
 	times_entry_decode(entry, reader->record + at);
-	entry->ms = clock_cut(&reader->engine->doubts, entry->sequence, entry->ms);
-	entry->before_ms =
-		clock_cut(&reader->engine->doubts, entry->before_sequence, entry->before_ms);
+	if (!reader->of_any_epoch)
+		take_into_epoch(reader->device, entry);
 	return 0;
 }
 
@@ -223,44 +235,19 @@ int times_first_boundary(struct engine *engine, const struct history *device, ui
 	return result;
 }
 
-int times_last_before(struct engine *engine, const struct history *device, uint64_t ms,
-		      uint64_t *last_ms)
+int times_of(struct engine *engine, const struct history *device, uint64_t sequence, uint64_t *ms)
 {
-	struct times_reader reader = { .engine = engine, .device = &device->device };
-	struct times_entry entry = { 0 }, next = { 0 };
-	uint32_t count = 0;
-	int result = count_up_to(&reader, BY_TIME, ms, &count);
-
-	if (!result)
-		result = read_pair(&reader, count, &entry, &next);
-	*last_ms = next.before_ms <= ms ? next.before_ms : entry.ms;
-	return result;
-}
-
-int times_of(struct engine *engine, const struct history *device, uint64_t sequence,
-	     uint64_t *from_ms, uint64_t *ms)
-{
-	struct times_reader reader = { .engine = engine, .device = &device->device };
-	struct times_entry entry = { 0 }, next = { 0 };
-	uint64_t interval_ms = engine->options.history_interval_ms;
+	struct times_reader reader = { .engine = engine,
+				       .device = &device->device,
+				       .of_any_epoch = true };
+	struct times_entry entry = { 0 };
 	uint32_t count = 0;
 	int result = count_up_to(&reader, BY_SEQUENCE, sequence, &count);
 
-	if (!result)
-		result = read_pair(&reader, count, &entry, &next);
-	*from_ms = *ms = entry.ms;
-	if (result || !entry.ms || interval_ms == ENGINE_EVERY_COMMAND)
-		return result;
-	/*
-	 * The slot's last commit is known; of a slot that went on for longer than they may now, its
-	 * numbers tell nothing.
-	 */
-	if (next.before_ms <= entry.ms + interval_ms)
-		*ms = entry.ms + slot_elapsed_ms(sequence - slot_begin(sequence), interval_ms);
-	else
-		*ms = next.before_ms;
-	*ms = min_u64(*ms, max_u64(next.before_ms, entry.ms));
-	return 0;
+	if (!result && count > device->device.times_first)
+		result = read_entry(&reader, count - 1, &entry);
+	*ms = entry.ms;
+	return result;
 }
 
 int times_boundary_after(struct engine *engine, const struct history *device, uint64_t sequence,
@@ -330,12 +317,37 @@ static int append(struct engine_txn *txn, struct partition *root, const struct t
 	device->slot_sequence = entry->sequence;
 	device->slot_ms = entry->ms;
 	device->slot_bytes = entry->put_bytes;
-	device->slot_tells = true;
-	device->slot_interval_ms = txn->engine->options.history_interval_ms;
-	if (device->slot_interval_ms == ENGINE_EVERY_COMMAND)
-		device->slot_interval_ms = 0;
 	partition_mark_history(txn, root);
 	return 0;
+}
+
+static void format_time(uint64_t ms, char text[32])
+{
+	time_t seconds = (time_t)(ms / 1000);
+	struct tm parts;
+
+	snprintf(text, 32, "?");
+	if (gmtime_r(&seconds, &parts))
+		strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &parts);
+}
+
+/* Warns once until the clock has caught up. */
+static void watch_clock(struct engine *engine, uint64_t now_ms)
+{
+	bool behind = now_ms + TIMES_BEHIND_MS < engine->committed_ms;
+	char now[32], last[32];
+
+	if (behind && !engine->clock_behind) {
+		format_time(now_ms, now);
+		format_time(engine->committed_ms, last);
+		log_line(LOG_LEVEL_WARNING,
+			 "the clock says %s, but the last command is on record as of %s: the clock "
+			 "was ahead then, or is behind now. Commands count as of %s until the "
+			 "clock has passed it. If the clock is wrong now, set it; if it is right, "
+			 "`muninnctl time-epoch` on this host begins times anew",
+			 now, last, last);
+	}
+	engine->clock_behind = behind;
 }
 
 int times_note(struct engine_txn *txn)
@@ -369,14 +381,12 @@ int times_note(struct engine_txn *txn)
 			entry.before_sequence = engine->committed;
 			entry.before_ms = engine->committed_ms;
 		}
-		/* Neither does a clock that is trusted go on from there. */
-		if (!txn->formats && !txn->clock_trusted) {
-			entry.ms = max_u64(entry.ms, max_u64(engine->committed_ms,
-							     root->history.device.slot_ms));
-			result = clock_note(txn, &root->history);
+		/* Neither does an epoch go on from there. */
+		if (!txn->formats && !txn->begins_epoch) {
+			watch_clock(engine, txn->time_ms);
+			entry.ms = max_u64(entry.ms, engine->committed_ms);
 		}
-		if (!result)
-			result = append(txn, root, &entry);
+		result = append(txn, root, &entry);
 	}
 	partition_release(engine, root);
 	return result;
@@ -423,14 +433,8 @@ int times_forget(struct engine_txn *txn, struct partition *root, uint64_t sequen
 	struct device_history *device = &root->history.device;
 	struct times_reader reader = { .engine = txn->engine, .device = device };
 	uint32_t count = 0, forgotten = 0;
-	struct times_entry first;
 	int result = count_up_to(&reader, BY_SEQUENCE, sequence, &count);
 
-	if (!result && device->times_first == 0 && count >= TIMES_CHUNK_ENTRIES + 2) {
-		result = read_entry(&reader, 0, &first);
-		if (!result)
-			result = clock_forget(txn, first.ms);
-	}
 	/* The slot that the sequence number is in, and the one before it, are still asked for. */
 	while (!result && forgotten < CHUNKS_FORGOTTEN_MAX &&
 	       device->times_first + TIMES_CHUNK_ENTRIES + 2 <= count) {

@@ -4,6 +4,10 @@
  * state of a partition is exact at the end of each slot only; a slot ends with a snapshot, a
  * rollback, or when history_interval_ms have passed. The table of times has an entry for every slot
  * in which something was committed, in chunks that are records.
+ *
+ * Recorded times never go down: what is committed while the clock is behind the last recorded time
+ * has that time. Only an administrator begins anew, with an epoch of times (epoch.c). Whatever was
+ * before counts as having been when the epoch began.
  */
 #ifndef MUNINN_ENGINE_HISTORY_TIMES_H
 #define MUNINN_ENGINE_HISTORY_TIMES_H
@@ -24,33 +28,18 @@ static inline uint64_t slot_end(uint64_t sequence)
 	return sequence | (RECORD_SLOT - 1);
 }
 
-/*
- * A transaction's number also tells how late in its slot it was: it lies at least as far behind the
- * slot's first one as its time does, when the first half of the slot's numbers stand for the time
- * that the slot may go on. So after a crash the last number tells, to about a millisecond, when the
- * last commit was.
- */
-#define SLOT_OFFSETS (RECORD_SLOT / 2)
-
-/* How far behind its slot's first number one must be that comes `elapsed_ms` after it. */
-static inline uint64_t slot_offset(uint64_t elapsed_ms, uint64_t interval_ms)
-{
-	return elapsed_ms < interval_ms ? elapsed_ms * SLOT_OFFSETS / interval_ms : 0;
-}
-
-/* The most milliseconds after its slot's beginning that a number so far behind the first can be. */
-static inline uint64_t slot_elapsed_ms(uint64_t offset, uint64_t interval_ms)
-{
-	uint64_t ms = interval_ms ? (offset * interval_ms + interval_ms - 1) / SLOT_OFFSETS : 0;
-
-	return ms < interval_ms ? ms : interval_ms;
-}
+/* A clock that is behind the last recorded time by more than this is warned of. */
+#define TIMES_BEHIND_MS 2000
 
 /* A slot. */
 struct times_entry {
-	uint64_t sequence, ms;               /* of its first commit */
-	uint64_t before_sequence, before_ms; /* of the last commit before it */
-	uint64_t put_bytes;                  /* of all records that were ever put before it */
+	uint64_t sequence, ms; /* of its first commit */
+	/*
+	 * Of the last commit before it. After a restart that is not known any more: the time is
+	 * then the one at which its slot began.
+	 */
+	uint64_t before_sequence, before_ms;
+	uint64_t put_bytes; /* of all records that were ever put before it */
 };
 
 void times_entry_encode(const struct times_entry *entry, uint8_t *to);
@@ -77,23 +66,13 @@ int times_boundary_of(struct engine *engine, const struct history *device, uint6
 int times_of_boundary(struct engine *engine, const struct history *device, uint64_t bound,
 		      uint64_t *ms, uint64_t *last_ms);
 
-/*
- * The last commit that the table is sure to place at or before `ms`, or when its slot began; 0:
- * before the table.
- */
-int times_last_before(struct engine *engine, const struct history *device, uint64_t ms,
-		      uint64_t *last_ms);
-
 /* When the first slot of the table was over. -ENOENT: there is none. */
 int times_first_boundary(struct engine *engine, const struct history *device, uint64_t *ms);
 
 /*
- * When `sequence` was committed: not before `from_ms`, when its slot began, and not behind `ms`,
- * which is about when it was, to a 32768th of history_interval_ms, or later after more commands
- * than that has room for. Both 0: before the table.
+ * The recorded time at which the slot of `sequence` began, in whatever epoch. 0: before the table.
  */
-int times_of(struct engine *engine, const struct history *device, uint64_t sequence,
-	     uint64_t *from_ms, uint64_t *ms);
+int times_of(struct engine *engine, const struct history *device, uint64_t sequence, uint64_t *ms);
 
 /*
  * The first end of a slot behind `sequence` at which `bytes` more than at `sequence` had been put;

@@ -12,7 +12,6 @@
 
 #include "engine/engine.h"
 #include "engine/history.h"
-#include "engine/history/clock.h"
 #include "engine/history/kept.h"
 #include "engine/history/lineage.h"
 #include "engine/history/timeline.h"
@@ -97,8 +96,7 @@ struct engine {
 	uint64_t committed, committed_ms; /* the last transaction that put anything */
 	uint64_t numbered;                /* the last transaction since the engine was opened */
 	uint64_t slot_ms;                 /* when the present slot began, as the clock said */
-	uint64_t slot_recorded_ms;        /* and as it is on record: not before the one before it */
-	struct clock_spans doubts;        /* times at which it is not known what was when */
+	bool clock_behind;                /* it was warned of: see times.c */
 	bool slot_over;     /* the next writing transaction begins a slot; atomic: readers set it */
 	uint64_t put_bytes; /* of all records ever; a crash may take some of it back */
 	struct written *written; /* by partition index */
@@ -150,10 +148,8 @@ struct engine_txn {
 	uint64_t put_bytes; /* records and their headers */
 	struct written_parts written;
 	bool rolled_back, object_rolled_back, policy_changed, forgets_states;
-	bool data_put;       /* pieces of any object */
-	bool clock_trusted;  /* by the administrator's word: see clock_trust.c */
-	bool doubts_changed; /* engine->doubts become these */
-	struct clock_spans doubts;
+	bool data_put;                         /* pieces of any object */
+	bool begins_epoch;                     /* of times: see epoch.c */
 	struct engine_retention policy_before; /* of the device, if the transaction changed it */
 	int64_t used_change;       /* by how much what partitions hold has grown; not told after a
 				      rollback */

@@ -35,7 +35,6 @@ enum {
 	RECORD_ID_TIMES = 36,            /* of the root: times of the slots */
 	RECORD_ID_ROLLBACKS = 37,        /* of the root */
 	RECORD_ID_LASTING = 38,          /* an onode: attributes that are no part of history */
-	RECORD_ID_CLOCK = 39,            /* of the root: times in doubt, see clock.h */
 	RECORD_ID_OBJECT_ROLLBACKS = 40, /* of the root */
 	RECORD_ID_TIMELESS_END = 64,
 };
@@ -100,7 +99,7 @@ static inline struct record_key key_of_version_name(uint16_t partition, uint32_t
 }
 
 /*
- * A chunk of a table of the root. Users put those of objects' rollbacks and of the clock at will,
+ * A chunk of a table of the root. Users put those of objects' rollbacks at will,
  * so they do not lie with what snapshots put.
  */
 static inline struct record_key key_of_table(uint64_t table, uint32_t chunk)

@@ -93,23 +93,10 @@ static void begin_caches(struct engine_txn *txn)
 	engine->writer = txn;
 }
 
-/*
- * The first number that a transaction at `now_ms`, which the present slot still goes on for, may
- * have.
- */
-static uint64_t slot_place(const struct engine *engine, uint64_t now_ms)
-{
-	uint64_t elapsed_ms = now_ms - min_u64(now_ms, engine->slot_recorded_ms);
-
-	return slot_begin(engine->committed) +
-	       slot_offset(elapsed_ms, engine->options.history_interval_ms);
-}
-
 static void begin_writing(struct engine_txn *txn)
 {
 	struct engine *engine = txn->engine;
-	uint64_t at_least = slot_is_over(engine, txn->time_ms) ? next_slot(engine)
-							       : slot_place(engine, txn->time_ms);
+	uint64_t at_least = slot_is_over(engine, txn->time_ms) ? next_slot(engine) : 0;
 
 	txn->sequence = engine->store->operations->begin(engine->store,
 							 max_u64(at_least, engine->committed + 1));
@@ -227,16 +214,13 @@ static void note_committed(struct engine_txn *txn)
 	struct engine *engine = txn->engine;
 
 	engine->put_bytes += txn->put_bytes;
-	if (txn->doubts_changed)
-		engine->doubts = txn->doubts;
 	/* What is noted for merging alone is no moment: to whoever looks back it has not been. */
 	if (!txn->put_bytes || txn->is_aside)
 		return;
 	if (slot_begin(txn->sequence) != slot_begin(engine->committed)) {
-		if (txn->clock_trusted)
+		if (txn->begins_epoch)
 			engine->committed_ms = txn->time_ms;
 		engine->slot_ms = txn->time_ms;
-		engine->slot_recorded_ms = max_u64(engine->committed_ms, txn->time_ms);
 		__atomic_store_n(&engine->slot_over, false, __ATOMIC_RELAXED);
 	}
 	engine->committed = txn->sequence;

@@ -99,7 +99,7 @@ class Messages(OneDaemonTest):
         self.ctl("retention", self.url, p, "snapshots")
         self.assertEqual([name for name in os.listdir(os.path.dirname(image)) if "unlock" in name], [])
 
-    def test_of_trusting_the_clock(self):
+    def test_of_beginning_times_anew(self):
         image, now = self.shared.image(), time.strftime("%Y-%m-%dT%H:%M:%S")
         for fragment, code, words in (
             ("nothing on record is ahead of the clock", TARGET, [now]),
@@ -107,10 +107,10 @@ class Messages(OneDaemonTest):
             ("does not say what time it is; for instance", USAGE, ["-1s"]),
             ("does not say what time it is; for instance", USAGE, ["#5"]),
         ):
-            refused = self.try_ctl("trust-clock", image, *words)
+            refused = self.try_ctl("time-epoch", image, *words)
             self.assertEqual(refused.returncode, code, (words, refused.stderr))
             self.assertIn(fragment, refused.stderr.decode())
-        self.assertEqual([name for name in os.listdir(os.path.dirname(image)) if "trust" in name], [])
+        self.assertEqual([name for name in os.listdir(os.path.dirname(image)) if "epoch" in name], [])
 
     def test_of_moments_at_which_a_partition_was_gone(self):
         p, other, kept = self.partition, next(self.partitions), f"kept-{self.partition}"

@@ -342,53 +342,6 @@ static void test_under_a_locked_device_no_policy_ends_its_moments(void **state)
 	assert_int_equal(horizon_of_device(device), horizon);
 }
 
-static void test_of_older_programs_all_that_gave_up_count_as_keeping_nothing(void **state)
-{
-	struct history history = history_new(RECORD_ROOT_INDEX, 0), found;
-	uint8_t record[HISTORY_DEVICE_BYTES];
-	uint32_t length;
-
-	(void)state;
-	history.device.lossy = 3;
-	history.device.losing = 1;
-	length = history_encode(&history, RECORD_ROOT_INDEX, record);
-	assert_int_equal(history_decode(&found, RECORD_ROOT_INDEX, record, length), 0);
-	assert_int_equal(found.device.losing, 1);
-	record[252] = 4;
-	assert_int_equal(history_decode(&found, RECORD_ROOT_INDEX, record, length), -EBADMSG);
-	record[0] = HISTORY_FORMAT_2;
-	memset(record + 252, 0, 4);
-	assert_int_equal(history_decode(&found, RECORD_ROOT_INDEX, record, length), -EBADMSG);
-	length = HISTORY_DEVICE_BYTES_OLD;
-	assert_int_equal(history_decode(&found, RECORD_ROOT_INDEX, record, length), 0);
-	assert_int_equal(found.device.lossy, 3);
-	assert_int_equal(found.device.losing, 3);
-}
-
-/* They dropped what lay behind, of the device's moments and intervals. */
-static void test_of_older_programs_there_is_nothing_behind_one_that_keeps_nothing(void **state)
-{
-	struct history history = history_new(RECORD_ROOT_INDEX, 0), found;
-	uint8_t record[HISTORY_DEVICE_BYTES];
-
-	(void)state;
-	history.device.slot_sequence = 0x70000;
-	history.device.lossy_removed = 0x30000;
-	history_encode(&history, RECORD_ROOT_INDEX, record);
-	record[0] = HISTORY_FORMAT_3;
-	assert_int_equal(
-		history_decode(&found, RECORD_ROOT_INDEX, record, HISTORY_DEVICE_BYTES_OLD), 0);
-	assert_int_equal(found.device.blanks.since, 0);
-	assert_int_equal(found.device.intervals_floor, 0x30000);
-	history.device.lossy = history.device.losing = 1;
-	history_encode(&history, RECORD_ROOT_INDEX, record);
-	record[0] = HISTORY_FORMAT_3;
-	assert_int_equal(
-		history_decode(&found, RECORD_ROOT_INDEX, record, HISTORY_DEVICE_BYTES_OLD), 0);
-	assert_int_equal(found.device.intervals_floor, 0x70000);
-	assert_int_equal(blanks_pass(&found.device.blanks, 0x70005, 1), 0x70005);
-}
-
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -405,9 +358,6 @@ int main(void)
 		TEST(test_what_a_partition_held_that_kept_nothing_goes_with_it),
 		TEST(test_what_was_given_up_for_room_does_not_come_back_with_another_policy),
 		TEST(test_under_a_locked_device_no_policy_ends_its_moments),
-		cmocka_unit_test(test_of_older_programs_all_that_gave_up_count_as_keeping_nothing),
-		cmocka_unit_test(
-			test_of_older_programs_there_is_nothing_behind_one_that_keeps_nothing),
 	};
 
 	return cmocka_run_group_tests_name("history_removed", tests, NULL, NULL);

@@ -261,30 +261,6 @@ static void test_learning_about_a_partition_costs_the_same_after_many_rollbacks(
 	assert_int_equal(gets[0], gets[1]);
 }
 
-/* ---- older programs ---- */
-
-/*
- * They left the history of before where a partition came back. Which rollbacks it was gone by
- * tells.
- */
-static void test_what_older_programs_left_when_it_came_back_does_not_count(void **state)
-{
-	const struct record_key key = key_of_history(1);
-	uint8_t record[HISTORY_BYTES];
-	struct fixture *f = *state;
-	struct engine_moment between = come_and_go(f);
-	struct record_info info;
-
-	assert_int_equal(
-		record_get(f->engine->store, key, RECORD_NEWEST, record, sizeof(record), &info), 0);
-	record[0] = HISTORY_FORMAT_4;
-	memory_store_overwrite(f->memory, &key, record, info.length);
-	roll_back_at(f, 60, between);
-	memory_store_lose_newest(f->memory, &key);
-	crash(f);
-	check_new(f);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -295,7 +271,6 @@ int main(void)
 		TEST(test_a_rollback_that_is_aborted_has_noted_nothing),
 		TEST(test_it_has_of_its_past_what_the_device_kept_behind_the_last_blank),
 		TEST(test_learning_about_a_partition_costs_the_same_after_many_rollbacks),
-		TEST(test_what_older_programs_left_when_it_came_back_does_not_count),
 	};
 
 	return cmocka_run_group_tests_name("history_returned", tests, NULL, NULL);

@@ -176,7 +176,7 @@ static void test_a_dropped_version_leaves_its_count_to_the_next_one(void **state
 	check_pages(written(f, PID, 3), 12);
 }
 
-static void test_histories_of_older_programs_are_read(void **state)
+static void test_histories_of_other_formats_are_refused(void **state)
 {
 	struct history history = history_new(7, 100), found;
 	uint8_t record[HISTORY_DEVICE_BYTES];
@@ -186,13 +186,52 @@ static void test_histories_of_older_programs_are_read(void **state)
 	history.written_bytes = 4711;
 	length = history_encode(&history, 7, record);
 	assert_int_equal(history_decode(&found, 7, record, length), 0);
-	assert_int_equal(found.written_bytes, 4711);
-	record[0] = 1;
-	assert_int_equal(history_decode(&found, 7, record, length), 0);
 	assert_int_equal(found.created_sequence, 100);
-	assert_int_equal(found.written_bytes, 0);
+	assert_int_equal(found.written_bytes, 4711);
+	record[0] = HISTORY_FORMAT - 1;
+	assert_int_equal(history_decode(&found, 7, record, length), -EBADMSG);
 	record[0] = HISTORY_FORMAT + 1;
 	assert_int_equal(history_decode(&found, 7, record, length), -EBADMSG);
+}
+
+/* That of the root, in which every number is another one. */
+static void test_a_history_of_the_device_is_read_as_it_was_put(void **state)
+{
+	struct history history = history_new(RECORD_ROOT_INDEX, 0), found;
+	struct device_history *device = &history.device;
+	uint8_t record[HISTORY_DEVICE_BYTES], again[HISTORY_DEVICE_BYTES];
+	uint32_t length;
+
+	(void)state;
+	*device = (struct device_history){
+		.reclaimed = 1,
+		.judged_ms = 2,
+		.inherited_floor = 3,
+		.rollbacks = 4,
+		.object_rollbacks = 5,
+		.lossy = 7,
+		.losing = 6,
+		.particular = 8,
+		.clones = 9,
+		.lossy_removed = 10,
+		.locked_until_ms = 11,
+		.times = 13,
+		.times_first = 12,
+		.slot_sequence = 14,
+		.slot_ms = 15,
+		.slot_bytes = 16,
+		.last_version_bytes = 17,
+		.epoch_sequence = 18,
+		.epoch_ms = 19,
+		.intervals_floor = 20,
+	};
+	length = history_encode(&history, RECORD_ROOT_INDEX, record);
+	assert_int_equal(history_decode(&found, RECORD_ROOT_INDEX, record, length), 0);
+	assert_memory_equal(&found.device, device, sizeof(*device));
+	assert_int_equal(history_encode(&found, RECORD_ROOT_INDEX, again), length);
+	assert_memory_equal(again, record, length);
+	assert_int_equal(history_decode(&found, RECORD_ROOT_INDEX, record, HISTORY_BYTES),
+			 -EBADMSG);
 }
 
 int main(void)
@@ -204,7 +243,8 @@ int main(void)
 		TEST(test_what_is_aborted_does_not_count),
 		TEST(test_all_partitions_of_a_transaction_count),
 		TEST(test_a_dropped_version_leaves_its_count_to_the_next_one),
-		cmocka_unit_test(test_histories_of_older_programs_are_read),
+		cmocka_unit_test(test_histories_of_other_formats_are_refused),
+		cmocka_unit_test(test_a_history_of_the_device_is_read_as_it_was_put),
 	};
 
 	return cmocka_run_group_tests_name("history_written", tests, NULL, NULL);

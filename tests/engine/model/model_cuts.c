@@ -25,7 +25,7 @@ static const char *const doing_names[MODEL_DOINGS] = {
 	"detaching a clone",
 	"setting a policy",
 	"merging",
-	"trusting the clock",
+	"beginning an epoch",
 };
 
 void model_cuts_note(struct model_cuts *cuts, struct nand *nand, enum nand_cut_nvram nvram,

@@ -435,28 +435,22 @@ static void set_retention(struct model_run *run)
 	run->lossy = true;
 }
 
-/* The administrator says that the clock is right. */
-static void trust_clock(struct model_run *run)
+static void begin_epoch(struct model_run *run)
 {
-	bool maybe, behind;
-	uint64_t from_ms;
+	bool behind;
 	int result;
 
-	if (run->model.clock.doubt_count == MODEL_DOUBTS)
-		return;
-	begin(run, ENGINE_RESCUE, MODEL_TRUST);
-	behind = model_clock_is_behind(&run->model.clock, run->now_ms, &maybe);
-	result = answer(run, engine_clock_trust(run->txn, &from_ms));
+	begin(run, ENGINE_RESCUE, MODEL_EPOCH);
+	behind = model_clock_is_behind(&run->model.clock, run->now_ms);
+	result = answer(run, engine_time_epoch(run->txn));
 	follow(run);
-	if (result == -EALREADY)
-		assert_false(behind);
-	else
-		assert_true(result == -ENOSPC || (result == 0 && maybe));
+	assert_true(behind ? result == 0 || result == -ENOSPC : result == -EALREADY);
 	if (!finish(run, result))
 		return;
-	model_clock_trust(&run->model.clock, run->model.sequence, run->now_ms);
+	model_clock_begin_epoch(&run->model.clock, run->model.sequence, run->now_ms);
 	locks_forget_kept(run);
 	object_model_commit(&run->model);
+	run->epochs++;
 }
 
 static void merge(struct model_run *run)
@@ -537,7 +531,7 @@ void history_operate(struct model_run *run)
 		if (one_in(run, 4))
 			roll_back_device(run);
 		else if (one_in(run, 4))
-			trust_clock(run);
+			begin_epoch(run);
 		else
 			set_retention(run);
 		return;

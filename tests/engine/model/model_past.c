@@ -48,7 +48,7 @@ static void check_interval(struct model_run *run, uint64_t id, uint64_t ms, uint
 	if (!interval)
 		fail_msg("at %llu the time %llu means %llu", (unsigned long long)run->now_ms,
 			 (unsigned long long)ms, (unsigned long long)found);
-	if (model_clock_meaning(&run->model.clock, run->now_ms, ms / interval * interval, &bound) ==
+	if (model_clock_meaning(&run->model.clock, ms / interval * interval, &bound) ==
 	    MODEL_MEANS_MOMENT)
 		assert_int_equal(found, bound);
 }
@@ -66,13 +66,13 @@ static void check_time(struct model_run *run, uint64_t id, uint64_t ms)
 	int result;
 
 	model_run_see(run);
-	meaning = model_clock_meaning(&run->model.clock, run->now_ms, ms, &bound);
+	meaning = model_clock_meaning(&run->model.clock, ms, &bound);
 	result = answer(run, engine_moment_resolve(run->txn, id, by_time, &found));
 	if (meaning == MODEL_NOT_CERTAIN)
 		return;
 	run->times++;
-	run->doubted += meaning == MODEL_IN_DOUBT;
-	if (meaning == MODEL_IN_DOUBT) {
+	run->refused_times += meaning == MODEL_BEFORE_EPOCH;
+	if (meaning == MODEL_BEFORE_EPOCH) {
 		assert_int_equal(result, -ESTALE);
 		return;
 	}

@@ -48,7 +48,7 @@ enum model_doing {
 	MODEL_DETACH,
 	MODEL_RETENTION,
 	MODEL_MERGE,
-	MODEL_TRUST,
+	MODEL_EPOCH,
 	MODEL_DOINGS
 };
 
@@ -63,10 +63,10 @@ struct model_run {
 	enum model_doing doing;
 	struct model_power *power; /* model_power.h; NULL: it never fails */
 	uint64_t commits, aborts, crashes, failures, formats; /* what happened */
-	uint64_t moments, undone, rollbacks, clones; /* what was compared or done of history */
-	uint64_t diffs;                              /* that were compared */
-	uint64_t locks, refusals;                    /* that were set; of commands, for locks */
-	uint64_t jumps, times, doubted; /* of the clock; that were looked up, and refused */
+	uint64_t moments, undone, rollbacks, clones;  /* what was compared or done of history */
+	uint64_t diffs;                               /* that were compared */
+	uint64_t locks, refusals;                     /* that were set; of commands, for locks */
+	uint64_t jumps, epochs, times, refused_times; /* of the clock; that were looked up */
 	bool history_often; /* a quarter of the turns is of history, and partitions go to come back
 			       as clones */
 	bool restless; /* partitions and their clones come and go all the time; access times are not
@@ -255,9 +255,7 @@ void model_run_see(struct model_run *run);
 /* The clock is set. */
 void model_run_set_clock(struct model_run *run, uint64_t ms);
 
-/*
- * Sets it, one time in `one_of`, to some other time; not when it has gone back too often already.
- */
+/* Sets it, one time in `one_of`, to some other time. */
 void model_run_jump(struct model_run *run, uint64_t one_of);
 
 /* Begins a writing transaction. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The administrator's word that the clock is right now, after it had been ahead: what is on record
- * as of later than now was before it, and times count by the clock again.
+ * Epochs of times. Recorded times never go down, so after a clock that was far ahead they stand
+ * still. An administrator ends that by beginning a new epoch: from then on times count by the clock
+ * again, and what was before counts as having been when the epoch began.
  */
 #include "common/bytes.h"
-#include "engine/history/clock.h"
 #include "engine/history/times.h"
 #include "engine/objects/objects.h"
 
@@ -78,67 +78,39 @@ static int raise_floors(struct engine_txn *txn, struct partition *root)
 	return 0;
 }
 
-/* ---- the word ---- */
+/* ---- the epoch ---- */
 
-/*
- * The cut at `sequence`, and the span up to now: earlier ones that go on behind it, or have no
- * place, are of the same.
- */
-static void add_cut(struct clock_spans *spans, uint64_t sequence, uint64_t from_ms, uint64_t now_ms)
+static int begin_epoch(struct engine_txn *txn, struct partition *root)
 {
-	while (spans->cut_count && (spans->cuts[spans->cut_count - 1].until_ms > now_ms ||
-				    spans->cut_count == CLOCK_CUTS_MAX)) {
-		spans->cut_count--;
-		from_ms = min_u64(from_ms, spans->cuts[spans->cut_count].from_ms);
-	}
-	spans->cuts[spans->cut_count++] =
-		(struct clock_cut){ .sequence = sequence, .from_ms = from_ms, .until_ms = now_ms };
-	while (spans->count && (spans->list[spans->count - 1].until_ms > from_ms ||
-				spans->count == CLOCK_SPANS_MAX)) {
-		spans->count--;
-		from_ms = min_u64(from_ms, spans->list[spans->count].from_ms);
-	}
-	spans->list[spans->count++] = (struct clock_span){ .from_ms = from_ms, .until_ms = now_ms };
-}
-
-static int trust(struct engine_txn *txn, struct partition *root, uint64_t *from_ms)
-{
-	struct clock_spans spans = txn->engine->doubts;
-	int result = times_last_before(txn->engine, &root->history, txn->time_ms, from_ms);
+	struct device_history *device = &root->history.device;
+	int result = raise_floors(txn, root);
 
 	if (result)
 		return result;
-	if (!*from_ms && spans.begun_ms && txn->time_ms >= spans.begun_ms)
-		*from_ms = spans.begun_ms;
-	result = raise_floors(txn, root);
-	if (result)
-		return result;
-	add_cut(&spans, txn->sequence, *from_ms, txn->time_ms);
-	*from_ms = spans.list[spans.count - 1].from_ms;
-	result = clock_put(txn, &spans);
-	txn->changed = txn->clock_trusted = !result;
-	return result;
+	device->epoch_sequence = txn->sequence;
+	device->epoch_ms = txn->time_ms;
+	txn->changed = txn->begins_epoch = true;
+	return 0;
 }
 
-int engine_clock_trust(struct engine_txn *txn, uint64_t *from_ms)
+int engine_time_epoch(struct engine_txn *txn)
 {
 	struct engine *engine = txn->engine;
 	struct partition *root;
 	int result;
 
-	*from_ms = 0;
 	if (txn->mode == ENGINE_READ)
 		return -EROFS;
 	result = partition_get(engine, 0, &root);
 	if (result)
 		return result;
-	if (txn->time_ms >= max_u64(engine->committed_ms, root->history.device.slot_ms))
+	if (txn->time_ms >= engine->committed_ms)
 		result = -EALREADY;
 	if (!result)
 		result = txn_begin_slot(txn);
 	txn_raise_room(txn, RECORD_ROOM_UPKEEP);
 	if (!result)
-		result = trust(txn, root, from_ms);
+		result = begin_epoch(txn, root);
 	partition_release(engine, root);
 	return result;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A clock that was far ahead, was set back, and of which the administrator says that it is right
- * now: times mean something again.
+ * A new epoch of times: a clock was far ahead and was set back, and an administrator lets times
+ * begin anew.
  */
 #include "engine/history/retention.h"
 #include "tests/engine/history_fixture.h"
@@ -30,12 +30,12 @@ static void check_at(struct fixture *f, uint64_t seconds, const char *text)
 	check_text(f, at_version(object(OID), view_of(f, PID, at_time(seconds * SECOND))), text);
 }
 
-static int trust(struct fixture *f, uint64_t *from_ms)
+static int begin_epoch(struct fixture *f)
 {
 	int result;
 
 	begin(f, ENGINE_RESCUE);
-	result = engine_clock_trust(f->txn, from_ms);
+	result = engine_time_epoch(f->txn);
 	if (!result)
 		commit(f);
 	else
@@ -43,12 +43,10 @@ static int trust(struct fixture *f, uint64_t *from_ms)
 	return result;
 }
 
-static void trust_at(struct fixture *f, uint64_t seconds)
+static void begin_epoch_at(struct fixture *f, uint64_t seconds)
 {
-	uint64_t from_ms;
-
 	f->now = seconds * SECOND;
-	assert_int_equal(trust(f, &from_ms), 0);
+	assert_int_equal(begin_epoch(f), 0);
 }
 
 /* Writes at 1000 and 1010 s, and by a clock that is a year ahead; at 1020 s it is right again. */
@@ -61,25 +59,18 @@ static void be_a_year_ahead(struct fixture *f)
 	put_at(f, 1020, "at 1020 s");
 }
 
-static void test_times_count_again_from_then_on(void **state)
+static void test_times_count_by_the_clock_from_then_on(void **state)
 {
 	struct fixture *f = *state;
-	uint64_t from_ms = 1;
 
 	be_a_year_ahead(f);
 	put_at(f, 1030, "at 1030 s");
-	f->now = 1040 * SECOND;
-	assert_int_equal(try_time(f, 1035), -ESTALE);
-	assert_int_equal(trust(f, &from_ms), 0);
-	assert_int_equal(from_ms, 1010 * SECOND);
+	begin_epoch_at(f, 1040);
 	put_at(f, 1050, "at 1050 s");
 	put_at(f, 1060, "at 1060 s");
 	f->now = 1070 * SECOND;
 	for (int start = 0; start < 3; start++) {
-		check_at(f, 1005, "one");
-		check_at(f, 1010, "at 1010 s");
-		for (uint64_t second = 1011; second < 1040; second++)
-			assert_int_equal(try_time(f, second), -ESTALE);
+		check_at(f, 1040, "at 1030 s");
 		check_at(f, 1045, "at 1030 s");
 		check_at(f, 1055, "at 1050 s");
 		check_at(f, 1065, "at 1060 s");
@@ -98,27 +89,47 @@ static void test_times_count_again_from_then_on(void **state)
 	check_at(f, YEAR + 5, "a year later");
 }
 
-static void test_what_was_written_by_the_wrong_clock_is_reached_by_number(void **state)
+static void test_a_time_before_the_epoch_is_refused(void **state)
+{
+	struct fixture *f = *state;
+
+	be_a_year_ahead(f);
+	begin_epoch_at(f, 1040);
+	put_at(f, 1050, "at 1050 s");
+	f->now = 1060 * SECOND;
+	assert_int_equal(try_time(f, 1), -ESTALE);
+	assert_int_equal(try_time(f, 1005), -ESTALE);
+	assert_int_equal(try_time(f, 1039), -ESTALE);
+	assert_int_equal(try_time(f, 1040), 0);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_rollback(f->txn, PID, at_time(1010 * SECOND)), -ESTALE);
+	abort_all(f);
+}
+
+static void test_what_was_before_is_reached_by_number_and_version(void **state)
 {
 	static const char *const texts[] = { "at 1020 s", "a year ahead", "at 1010 s" };
 	struct engine_modification modification = { .sequence = UINT64_MAX >> 16 };
 	struct fixture *f = *state;
+	uint32_t version;
 
 	be_a_year_ahead(f);
-	trust_at(f, 1040);
+	version = take_snapshot(f, PID, NULL);
+	begin_epoch_at(f, 1040);
 	for (int n = 0; n < 3; n++) {
 		begin(f, ENGINE_READ);
 		assert_int_equal(
 			engine_log_next(f->txn, PID, OID, modification.sequence - 1, &modification),
 			0);
 		commit(f);
-		/* None is told to have been later than the word. */
-		assert_true(modification.time_ms <= 1041 * SECOND);
 		check_text(f,
 			   at_version(object(OID),
 				      view_of(f, PID, at_sequence(modification.sequence))),
 			   texts[n]);
 	}
+	check_text(f, at_version(object(OID), version), "at 1020 s");
+	roll_back(f, PID, at_sequence(modification.sequence));
+	check_text(f, object(OID), "at 1010 s");
 }
 
 static void test_a_device_that_was_made_by_a_wrong_clock_gets_times(void **state)
@@ -128,7 +139,7 @@ static void test_a_device_that_was_made_by_a_wrong_clock_gets_times(void **state
 	f->now = YEAR * (uint64_t)SECOND;
 	make_text_object(f);
 	put_at(f, YEAR + 10, "two");
-	trust_at(f, 1000);
+	begin_epoch_at(f, 1000);
 	put_at(f, 1010, "at 1010 s");
 	f->now = 1020 * SECOND;
 	check_at(f, 1005, "two");
@@ -136,38 +147,37 @@ static void test_a_device_that_was_made_by_a_wrong_clock_gets_times(void **state
 	assert_int_equal(try_time(f, 990), -ESTALE);
 }
 
-static void test_a_clock_that_nothing_is_ahead_of_needs_no_word(void **state)
+static void test_a_clock_that_nothing_is_ahead_of_needs_none(void **state)
 {
 	struct fixture *f = *state;
-	uint64_t from_ms;
 
 	f->now = 1000 * SECOND;
 	make_text_object(f);
 	put_at(f, 1010, "at 1010 s");
-	assert_int_equal(trust(f, &from_ms), -EALREADY);
+	assert_int_equal(begin_epoch(f), -EALREADY);
 	f->now = 1020 * SECOND;
-	assert_int_equal(trust(f, &from_ms), -EALREADY);
+	assert_int_equal(begin_epoch(f), -EALREADY);
 	check_at(f, 1005, "one");
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_clock_trust(f->txn, &from_ms), -EROFS);
+	assert_int_equal(engine_time_epoch(f->txn), -EROFS);
 	commit(f);
 }
 
-static void test_an_aborted_word_is_none(void **state)
+static void test_an_aborted_epoch_is_none(void **state)
 {
 	struct fixture *f = *state;
-	uint64_t from_ms;
 
 	be_a_year_ahead(f);
 	f->now = 1040 * SECOND;
 	begin(f, ENGINE_RESCUE);
-	assert_int_equal(engine_clock_trust(f->txn, &from_ms), 0);
+	assert_int_equal(engine_time_epoch(f->txn), 0);
 	abort_all(f);
 	put_at(f, 1050, "at 1050 s");
 	f->now = 1060 * SECOND;
-	assert_int_equal(try_time(f, 1055), -ESTALE);
+	check_at(f, 1015, "at 1010 s");
+	check_at(f, 1055, "at 1010 s");
 	crash(f);
-	assert_int_equal(try_time(f, 1055), -ESTALE);
+	check_at(f, 1055, "at 1010 s");
 }
 
 static void test_the_clock_may_be_wrong_again_and_again(void **state)
@@ -180,37 +190,54 @@ static void test_the_clock_may_be_wrong_again_and_again(void **state)
 		put_at(f, day * 10000, "right");
 		put_at(f, day * 10000 + YEAR, "ahead");
 		put_at(f, day * 10000 + 1000, "right again");
-		trust_at(f, day * 10000 + 2000);
+		begin_epoch_at(f, day * 10000 + 2000);
 		put_at(f, day * 10000 + 3000, "right for long");
 		crash(f);
-	}
-	for (uint64_t day = 1; day <= 7; day++)
+		check_at(f, day * 10000 + 2500, "right again");
+		check_at(f, day * 10000 + 3000, "right for long");
 		assert_int_equal(try_time(f, day * 10000 + 1500), -ESTALE);
-	/* The first ones are known one by one, the last ones as one. */
-	check_at(f, 12500, "right again");
-	check_at(f, 15000, "right for long");
-	check_at(f, 32500, "right again");
-	assert_int_equal(try_time(f, 55000), -ESTALE);
-	check_at(f, 72500, "right again");
-	check_at(f, 73500, "right for long");
+	}
 }
 
-static void test_a_word_that_was_itself_wrong_is_ended_by_another(void **state)
+static void test_an_epoch_that_began_too_late_is_ended_by_another(void **state)
 {
 	struct fixture *f = *state;
 
 	be_a_year_ahead(f);
-	trust_at(f, 5000);
+	begin_epoch_at(f, 5000);
 	put_at(f, 5010, "at 5010 s, by a clock that was wrong again");
-	trust_at(f, 1100);
+	begin_epoch_at(f, 1100);
 	put_at(f, 1110, "at 1110 s");
 	f->now = 1120 * SECOND;
-	check_at(f, 1005, "one");
 	check_at(f, 1105, "at 5010 s, by a clock that was wrong again");
 	check_at(f, 1115, "at 1110 s");
 	assert_int_equal(try_time(f, 1050), -ESTALE);
 	f->now = 6000 * SECOND;
 	check_at(f, 5005, "at 1110 s");
+}
+
+/* A lock ends when the clock says so, in whatever epoch. */
+static void test_no_lock_ends_earlier_for_it(void **state)
+{
+	const struct engine_retention locked = {
+		.kind = ENGINE_RETAIN_ALL, .locked_until_ms = (YEAR + 100) * (uint64_t)SECOND
+	};
+	const struct engine_retention less = { .kind = ENGINE_RETAIN_SNAPSHOTS };
+	struct fixture *f = *state;
+
+	be_a_year_ahead(f);
+	f->now = YEAR * (uint64_t)SECOND;
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(f->txn, PID, &locked, false), 0);
+	commit(f);
+	begin_epoch_at(f, 1040);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(f->txn, PID, &less, false), -EPERM);
+	abort_all(f);
+	f->now = (YEAR + 99) * (uint64_t)SECOND;
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(f->txn, PID, &less, false), -EPERM);
+	abort_all(f);
 }
 
 static void set_policy(struct fixture *f, uint64_t id, uint64_t all_ms)
@@ -224,7 +251,7 @@ static void set_policy(struct fixture *f, uint64_t id, uint64_t all_ms)
 }
 
 /*
- * Ages were compared by the wrong clock. From the word on a policy keeps what it says again, and
+ * Ages were compared by the wrong clock. From the epoch on a policy keeps what it says again, and
  * promises nothing that is gone.
  */
 static void keep_again(struct fixture *f, uint64_t id)
@@ -236,13 +263,13 @@ static void keep_again(struct fixture *f, uint64_t id)
 	put_at(f, YEAR, "a year ahead");
 	f->now = (YEAR + 1000) * (uint64_t)SECOND;
 	retention_judge(f->engine);
-	trust_at(f, 1040);
+	begin_epoch_at(f, 1040);
 	put_at(f, 1050, "at 1050 s");
 	put_at(f, 1060, "at 1060 s");
 	for (int start = 0; start < 2; start++) {
 		f->now = 1070 * SECOND;
 		retention_judge(f->engine);
-		assert_int_equal(try_time(f, 1005), -ENOENT);
+		assert_int_equal(try_time(f, 1005), -ESTALE);
 		check_at(f, 1055, "at 1050 s");
 		crash(f);
 	}
@@ -265,16 +292,18 @@ static void test_all_partitions_keep_again_what_the_devices_policy_says(void **s
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_times_count_again_from_then_on),
-		TEST(test_what_was_written_by_the_wrong_clock_is_reached_by_number),
+		TEST(test_times_count_by_the_clock_from_then_on),
+		TEST(test_a_time_before_the_epoch_is_refused),
+		TEST(test_what_was_before_is_reached_by_number_and_version),
 		TEST(test_a_device_that_was_made_by_a_wrong_clock_gets_times),
-		TEST(test_a_clock_that_nothing_is_ahead_of_needs_no_word),
-		TEST(test_an_aborted_word_is_none),
+		TEST(test_a_clock_that_nothing_is_ahead_of_needs_none),
+		TEST(test_an_aborted_epoch_is_none),
 		TEST(test_the_clock_may_be_wrong_again_and_again),
-		TEST(test_a_word_that_was_itself_wrong_is_ended_by_another),
+		TEST(test_an_epoch_that_began_too_late_is_ended_by_another),
+		TEST(test_no_lock_ends_earlier_for_it),
 		TEST(test_a_partition_keeps_again_what_its_policy_says),
 		TEST(test_all_partitions_keep_again_what_the_devices_policy_says),
 	};
 
-	return cmocka_run_group_tests_name("history_clock_trust", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("history_epoch", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Takes the administrator's word that the host's clock is right again. */
-#include "daemon/module/trust_clock.h"
+#include "daemon/module/time_epoch.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -29,41 +29,41 @@ static const char *format_time(uint64_t ms, char text[TIME_TEXT])
 }
 
 /* -ERANGE: it is another time by the clock; *now_ms = which. */
-static int trust(struct engine *engine, uint64_t told_ms, uint64_t *from_ms, uint64_t *now_ms)
+static int begin_epoch(struct engine *engine, uint64_t told_ms, uint64_t *now_ms)
 {
 	struct engine_txn *txn;
 	int result = engine_begin(engine, ENGINE_RESCUE, &txn);
 
-	*from_ms = *now_ms = 0;
+	*now_ms = 0;
 	if (result)
 		return result;
 	*now_ms = engine_txn_time(txn);
 	if (*now_ms > told_ms + FAR_MS || told_ms > *now_ms + FAR_MS)
 		result = -ERANGE;
 	if (!result)
-		result = engine_clock_trust(txn, from_ms);
+		result = engine_time_epoch(txn);
 	if (!result)
 		return engine_commit(txn, true);
 	engine_abort(txn);
 	return result;
 }
 
-void trust_clock_take(struct engine *engine, const char *image)
+void time_epoch_take(struct engine *engine, const char *image)
 {
-	char from[TIME_TEXT], now[TIME_TEXT], reason[128];
-	uint64_t told_ms = 0, from_ms = 0, now_ms = 0;
-	int result = word_read(image, "trust-clock", &told_ms);
+	char now[TIME_TEXT], reason[128];
+	uint64_t told_ms = 0, now_ms = 0;
+	int result = word_read(image, "time-epoch", &told_ms);
 
 	if (result == -ENOENT)
 		return;
 	if (!result)
-		result = trust(engine, told_ms, &from_ms, &now_ms);
+		result = begin_epoch(engine, told_ms, &now_ms);
 	format_time(now_ms, now);
 	if (!result)
 		log_line(LOG_LEVEL_WARNING,
-			 "%s: times count by the clock again from %s on, by the administrator's "
-			 "word; those between %s and then are refused",
-			 image, now, format_time(from_ms, from));
+			 "%s: times begin anew at %s, by the administrator's word; moments of "
+			 "before are reached by number, version or name",
+			 image, now);
 	else if (result == -ERANGE)
 		snprintf(reason, sizeof(reason), "the clock says %s; set it first", now);
 	else if (result == -EALREADY)
@@ -72,5 +72,5 @@ void trust_clock_take(struct engine *engine, const char *image)
 	else
 		snprintf(reason, sizeof(reason), "%s",
 			 result == -EINVAL ? "it holds no time" : strerror(-result));
-	word_answer(image, "trust-clock", result ? reason : NULL);
+	word_answer(image, "time-epoch", result ? reason : NULL);
 }
