@@ -48,9 +48,9 @@ const char bench_run_help[] =
 	"  --filters S8/7         of a segment: S(kewed) or N (even), filters / filters with a "
 	"page;\n"
 	"                         8/8, 8/7, 16/16, 16/15\n"
-	"  --hot-rows finalise    a segment in which a key has no place left is sealed; keep: "
+	"  --hot-rows finalise    a segment in which a key has no place left is sealed; spread: "
 	"filled\n"
-	"                         further beside a second one; spread: filled with that key\n"
+	"                         with that key\n"
 	"  --merge off            sampled, filters: segments are reclaimed when the device gets "
 	"full, "
 	"found\n"
@@ -513,7 +513,7 @@ static int parse_option(struct bench_options *options, struct said *said, enum o
 	case OPTION_HOT_ROWS:
 		if (engine_hot_rows_parse(text, &options->hot_rows))
 			return error_set(error, -EINVAL,
-					 "--hot-rows %s: must be finalise, keep or spread", text);
+					 "--hot-rows %s: must be finalise or spread", text);
 		return 0;
 	case OPTION_MERGE:
 		return parse_merge(&options->merge, text, error);

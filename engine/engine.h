@@ -59,13 +59,11 @@ struct engine_txn;
  */
 enum engine_hot_rows {
 	ENGINE_HOT_ROWS_FINALISE, /* it is sealed as it is */
-	ENGINE_HOT_ROWS_KEEP,     /* it is filled further beside a second one that takes such keys;
-				     costs an eighth more NVRAM */
 	ENGINE_HOT_ROWS_SPREAD,   /* the key goes on page by page wherever there is room, and the
 				     segment is filled */
 };
 
-/* finalise, keep, spread; and back. -EINVAL: another word. */
+/* finalise, spread; and back. -EINVAL: another word. */
 const char *engine_hot_rows_name(enum engine_hot_rows hot_rows);
 int engine_hot_rows_parse(const char *name, enum engine_hot_rows *hot_rows);
 

@@ -9,7 +9,6 @@
 
 static const char *const hot_rows_names[] = {
 	[ENGINE_HOT_ROWS_FINALISE] = "finalise",
-	[ENGINE_HOT_ROWS_KEEP] = "keep",
 	[ENGINE_HOT_ROWS_SPREAD] = "spread",
 };
 

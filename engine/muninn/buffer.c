@@ -354,14 +354,6 @@ int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct 
 	return -ENOSPC;
 }
 
-bool buffer_may_hold(const struct buffer *buffer, const struct key_hash *hash)
-{
-	for (uint32_t filter = 0; filter < buffer->geometry->filters; filter++)
-		if (filter_test(buffer->bits, &buffer->filters, filter, hash))
-			return true;
-	return false;
-}
-
 uint64_t buffer_used_bytes(const struct buffer *buffer)
 {
 	uint64_t bytes = 0;

@@ -111,9 +111,6 @@ uint32_t buffer_index_page(struct buffer *buffer, uint32_t page, const struct pa
 int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct new_record *record,
 	       uint64_t committed);
 
-/* Whether the key was put to the buffer since it began; now and then true for others. */
-bool buffer_may_hold(const struct buffer *buffer, const struct key_hash *hash);
-
 /* Bytes of headers and values in it. */
 uint64_t buffer_used_bytes(const struct buffer *buffer);
 

@@ -341,7 +341,7 @@ enum {
 
 /*
  * Buffer area: header, map of logical page to slot, slot headers, slots; each part NVRAM_PAGE
- * aligned. A row has one, or with ENGINE_HOT_ROWS_KEEP up to two; which ones is in the areas
+ * aligned. A row has one, history's up to two; which ones is in the areas
  * themselves. The growing table images of the rows follow.
  */
 enum {

@@ -20,8 +20,6 @@ enum {
 	SEGMENTS_PER_ROOT_SEGMENT = 512,
 	UPKEEP_SEGMENTS =
 		2, /* for history's row, and to move a segment, all of which is of one row */
-	ROWS_PER_SPARE_BUFFER = 8, /* rows that are kept beside a second buffer are few: those with
-				      the hottest keys */
 };
 
 /*
@@ -192,10 +190,10 @@ static int check_options(const struct nand_geometry *nand, const struct muninn_g
 				 " one",
 				 geometry->filters, geometry->paged_filters, MUNINN_FILTERS_MAX);
 	if (geometry->hot_rows > ENGINE_HOT_ROWS_SPREAD)
-		return error_set(error, -EINVAL,
-				 "policy %u for rows with hot keys: must be 0 (finalise), 1 (keep) "
-				 "or 2 (spread)",
-				 (unsigned int)geometry->hot_rows);
+		return error_set(
+			error, -EINVAL,
+			"policy %u for rows with hot keys: must be 0 (finalise) or 1 (spread)",
+			(unsigned int)geometry->hot_rows);
 	if (geometry->over_provision_permille > 900)
 		return error_set(error, -EINVAL,
 				 "over-provisioning of %u permille: must be at most 900",
@@ -296,9 +294,6 @@ static void derive_sizes(struct muninn_geometry *geometry)
 				     1;
 	size_rooms(geometry);
 	geometry->buffers = geometry->rows + 1;
-	if (geometry->hot_rows == ENGINE_HOT_ROWS_KEEP)
-		geometry->buffers +=
-			(uint32_t)divide_up(geometry->hashed_rows, ROWS_PER_SPARE_BUFFER);
 }
 
 int muninn_geometry_choose(const struct nand_geometry *nand, const struct engine_options *options,

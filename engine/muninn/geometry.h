@@ -60,7 +60,7 @@ struct muninn_geometry {
 	uint32_t directory_entry_bytes;
 	uint32_t directory_entries;
 	uint32_t buffers; /* active segments that there is NVRAM for: one a row, a second one for
-			     history's, and spare ones */
+			     history's */
 	/* NVRAM places. */
 	uint64_t buffers_at;                /* first buffer area */
 	uint64_t buffer_bytes;              /* size of a buffer area */

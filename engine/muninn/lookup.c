@@ -9,9 +9,6 @@
 #include "common/log.h"
 #include "engine/muninn/store.h"
 
-/* Versions that one search lists on the way to an old one. */
-enum { LIST_STEP = 64 };
-
 /* From so many places in a column on the one for an old version is found by halving. */
 enum { NARROW_PLACES = 6 };
 
@@ -496,25 +493,6 @@ int store_list(struct muninn_store *store, const struct record_key *key,
 	int result = search(&lookup);
 
 	return result && result != -ENOENT ? result : (int)lookup.found;
-}
-
-int store_get_older(struct muninn_store *store, const struct record_key *key, uint64_t bound,
-		    uint32_t steps, void *value, uint32_t capacity, struct record_info *info)
-{
-	struct visibility visibility = store_visibility(store, bound);
-	struct record_info infos[LIST_STEP];
-
-	/* Each search begins at the tables in which the last one ended. */
-	for (; steps > 0; visibility.below = infos[0].sequence) {
-		uint32_t wanted = steps < LIST_STEP ? steps : LIST_STEP;
-		int found = store_list(store, key, &visibility, NAND_CAUSE_USER, infos, wanted);
-
-		if (found <= 0 || (uint32_t)found < wanted)
-			return found < 0 ? found : -ENOENT;
-		steps -= wanted;
-		infos[0] = infos[found - 1];
-	}
-	return store_get(store, key, &visibility, NAND_CAUSE_USER, value, capacity, info);
 }
 
 int store_has_between(struct muninn_store *store, const struct record_key *key, uint64_t after,

@@ -2,12 +2,6 @@
 /*
  * Which buffers a row has, and which of them a record goes to.
  *
- * A key that is put often runs out of places in a segment that has room for others. With
- * ENGINE_HOT_ROWS_KEEP the row then takes a second, newer buffer. Keys without a place in the older
- * one go to the newer one and stay there, so that the newer buffer is the first to be searched and
- * the last to be sealed; all others go on filling the older one. That one is sealed when it is
- * full, or when a key has run out of places in the newer one too.
- *
  * History's row, which what snapshots and rollbacks put goes to, always finds a second buffer. As
  * soon as it has one nothing is put to the first, and this is programmed a few pages at a time
  * behind each command (store_catch_up). So a snapshot never waits for a whole segment. It fills
@@ -24,12 +18,8 @@
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/store.h"
 
-enum {
-	FULL_PERMILLE =
-		900, /* of a segment's bytes: a key without a place there is not a hot one */
-	PLACE_ATTEMPTS =
-		4, /* the older buffer is sealed, then the newer one, or one taken beside it */
-};
+/* The older buffer is sealed, then the newer one, or one taken beside it. */
+enum { PLACE_ATTEMPTS = 4 };
 
 void row_next_filters(const struct muninn_store *store, const struct row *row, uint32_t ahead,
 		      struct filter_geometry *filters)
@@ -165,43 +155,10 @@ static int check_room(struct muninn_store *store, enum record_room room)
 	return 0;
 }
 
-static bool is_full(const struct buffer *buffer)
+/* Whether a row takes a second buffer before its first one is sealed. */
+static bool takes_newer(const struct muninn_store *store, const struct row *row)
 {
-	uint64_t bytes = (uint64_t)buffer->geometry->segment_pages * buffer->geometry->page_bytes;
-
-	return buffer_used_bytes(buffer) * 1000 >= bytes * FULL_PERMILLE;
-}
-
-/* -ENOSPC: the (older) buffer must go first, or a newer one come. */
-static int put_in_row(struct muninn_store *store, struct row *row, const struct key_hash *hash,
-		      const struct new_record *record)
-{
-	bool of_history = row == &store->rows[history_row(&store->geometry)];
-
-	/* Once in the newer buffer a key never goes back: the newer one is searched first. */
-	if (!row_has_newer(row) || (!of_history && !buffer_may_hold(&row->newer, hash))) {
-		int result = buffer_put(&row->buffer, hash, record, store->committed);
-
-		if (result != -ENOSPC || !row_has_newer(row) || is_full(&row->buffer))
-			return result;
-	}
-	return buffer_put(&row->newer, hash, record, store->committed);
-}
-
-/*
- * Whether a row that has no place for a key takes a second buffer before its first one is sealed.
- */
-static bool may_take_newer(const struct muninn_store *store, const struct row *row)
-{
-	const struct row *history = &store->rows[history_row(&store->geometry)];
-	uint32_t reserved = row_has_newer(history) ? 0 : 1;
-
-	if (row_has_newer(row))
-		return false;
-	if (row == history)
-		return store->free_buffer_count > 0;
-	return store->geometry.hot_rows == ENGINE_HOT_ROWS_KEEP &&
-	       store->free_buffer_count > reserved && !is_full(&row->buffer);
+	return row == &store->rows[history_row(&store->geometry)] && !row_has_newer(row);
 }
 
 /*
@@ -224,10 +181,11 @@ int store_place(struct muninn_store *store, const struct new_record *record, enu
 	if (is_overdrawn(store, room))
 		return -ENOSPC;
 	for (int attempt = 0; attempt < PLACE_ATTEMPTS; attempt++) {
-		result = put_in_row(store, row, &hash, record);
+		result = buffer_put(row_has_newer(row) ? &row->newer : &row->buffer, &hash, record,
+				    store->committed);
 		if (result != -ENOSPC)
 			break;
-		if (may_take_newer(store, row)) {
+		if (takes_newer(store, row)) {
 			row_take_newer(store, number);
 			continue;
 		}

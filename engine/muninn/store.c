@@ -148,15 +148,6 @@ static int muninn_list(struct record_store *base, const struct record_key *key, 
 	return store_list(store, key, &visibility, NAND_CAUSE_USER, infos, max);
 }
 
-static int muninn_get_older(struct record_store *base, const struct record_key *key, uint64_t bound,
-			    uint32_t steps, void *value, uint32_t capacity,
-			    struct record_info *info)
-{
-	struct muninn_store *store = store_of(base);
-
-	return store_get_older(store, key, bound, steps, value, capacity, info);
-}
-
 static int muninn_has_between(struct record_store *base, const struct record_key *key,
 			      uint64_t after, uint64_t bound)
 {
@@ -311,7 +302,6 @@ const struct record_store_operations muninn_operations = {
 	.abort = muninn_abort,
 	.get = muninn_get,
 	.list = muninn_list,
-	.get_older = muninn_get_older,
 	.has_between = muninn_has_between,
 	.catch_up = muninn_catch_up,
 	.flush = muninn_flush,

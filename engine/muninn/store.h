@@ -326,10 +326,6 @@ int store_list(struct muninn_store *store, const struct record_key *key,
 	       const struct visibility *visibility, enum nand_cause cause,
 	       struct record_info *infos, uint32_t max);
 
-/* record_store_operations.get_older. */
-int store_get_older(struct muninn_store *store, const struct record_key *key, uint64_t bound,
-		    uint32_t steps, void *value, uint32_t capacity, struct record_info *info);
-
 /* record_store_operations.has_between. */
 int store_has_between(struct muninn_store *store, const struct record_key *key, uint64_t after,
 		      uint64_t bound);

@@ -217,14 +217,6 @@ struct record_store_operations {
 		    uint64_t below, struct record_info *infos, uint32_t max);
 
 	/*
-	 * Like get, for the version `steps` older than the newest: 0 = the newest itself. -ENOENT:
-	 * there are not so many. What was absorbed, or dropped by merge, does not count. Time grows
-	 * with `steps`, by the pages that they are in.
-	 */
-	int (*get_older)(struct record_store *store, const struct record_key *key, uint64_t bound,
-			 uint32_t steps, void *value, uint32_t capacity, struct record_info *info);
-
-	/*
 	 * Whether anything was put under `key` with a number above `after` and up to `bound`,
 	 * hidden or not, that has not been merged away: 1 or 0. Where nothing was, that takes
 	 * hardly more than filters of what is newer than `after`. -EBADMSG, -EIO. NULL: the store

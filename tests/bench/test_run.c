@@ -31,7 +31,7 @@ static void test_arguments_are_understood(void **state)
 		   " --pair-size 512 --op insert,mixed:0.25,absent --dist sequential,latest,"
 		   "zipfian --ops 7 --threads 2 --timing none --time real --history off --rows"
 		   " 16 --segment-size 2M --filters N16/15 --fpr 0.001 --fpr-factor 1.1 --seed 9"
-		   " --hot-rows keep --tables demand:64M");
+		   " --hot-rows spread --tables demand:64M");
 	assert_true(options.size == UINT64_C(64) << 30);
 	assert_true(options.pairs == 50000000 && options.pair_bytes == 512);
 	assert_int_equal(options.phase_count, 3);
@@ -49,7 +49,7 @@ static void test_arguments_are_understood(void **state)
 	assert_true(options.rows == 16 && options.segment_bytes == 2 << 20);
 	assert_true(options.filters == 16 && options.paged_filters == 15 && options.even_filters);
 	assert_true(options.fpr_millionths == 1000 && options.fpr_factor_permille == 1100);
-	assert_true(options.seed == 9 && options.hot_rows == ENGINE_HOT_ROWS_KEEP);
+	assert_true(options.seed == 9 && options.hot_rows == ENGINE_HOT_ROWS_SPREAD);
 	assert_true(options.table_cache_bytes == 64 << 20);
 }
 
@@ -101,6 +101,7 @@ static void test_wrong_arguments_are_named(void **state)
 		{ "--time sometimes", "--time sometimes" },
 		{ "--history maybe", "--history maybe" },
 		{ "--hot-rows cool", "--hot-rows cool" },
+		{ "--hot-rows keep", "finalise or spread" },
 		{ "--merge often", "--merge often" },
 		{ "--internal-version-tables 0", "--internal-version-tables 0" },
 		{ "--tables disk", "--tables disk" },
@@ -207,7 +208,7 @@ static void test_memory_by_structure_explains_what_the_allocator_says(void **sta
 		"--nand mmap --size 1G --rows 4 --pairs 600000 --op insert,lookup --ops 1000",
 		"--nand headers --size 1G --rows 4 --pairs 600000 --op insert,lookup --ops 1000",
 		("--nand mmap --size 1G --rows 4 --pairs 600000 --op insert,lookup --ops 1000 "
-		 "--tables demand:1M --hot-rows keep"),
+		 "--tables demand:1M --hot-rows spread"),
 	};
 
 	(void)state;

@@ -93,7 +93,7 @@ static void test_every_key_gets_to_its_place(void **state)
 			"[engine]\nengine = muninn\nrows = 16\nsegment_pages = 512\nrecord_bytes = "
 			"2048\n"
 			"fpr_millionths = 7\nfpr_factor_permille = 1020\n"
-			"over_provision_permille = 50\nhot_rows = keep\n"
+			"over_provision_permille = 50\nhot_rows = finalise\n"
 			"[lun 5]\ntype = osd\nimage = /i\nsize = 3M\nthreads = 4\n"
 			"onode_cache = 11\ndirectory_cache = 12\nversion_cache = 13\nserial = s5\n"
 			"key_file = device.key\n"
@@ -128,7 +128,7 @@ static void test_every_key_gets_to_its_place(void **state)
 	assert_int_equal(config.luns[0].options.engine.fpr_millionths, 7);
 	assert_int_equal(config.luns[0].options.engine.fpr_factor_permille, 1020);
 	assert_int_equal(config.luns[0].options.engine.over_provision_permille, 50);
-	assert_int_equal(config.luns[0].options.engine.hot_rows, ENGINE_HOT_ROWS_KEEP);
+	assert_int_equal(config.luns[0].options.engine.hot_rows, ENGINE_HOT_ROWS_FINALISE);
 	assert_string_equal(config.luns[0].image, "/i");
 	assert_int_equal(config.luns[0].size_bytes, 3 << 20);
 	assert_int_equal(config.luns[0].options.threads, 4);

@@ -308,19 +308,6 @@ static int list(struct record_store *store, const struct record_key *key, uint64
 	return (int)count;
 }
 
-static int get_older(struct record_store *store, const struct record_key *key, uint64_t bound,
-		     uint32_t steps, void *value, uint32_t capacity, struct record_info *info)
-{
-	struct memory_store *memory = memory_of(store);
-	const struct chain *chain = find(memory, key);
-
-	for (const struct version *version = chain ? chain->newest : NULL; version;
-	     version = version->older)
-		if (is_visible(memory, key, version, bound) && steps-- == 0)
-			return take(version, value, capacity, info);
-	return -ENOENT;
-}
-
 static int has_between(struct record_store *store, const struct record_key *key, uint64_t after,
 		       uint64_t bound)
 {
@@ -399,7 +386,6 @@ static const struct record_store_operations operations = {
 	.abort = abort_transaction,
 	.get = get,
 	.list = list,
-	.get_older = get_older,
 	.has_between = has_between,
 	.flush = flush,
 	.begin_format = begin_format,

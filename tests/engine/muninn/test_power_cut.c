@@ -80,9 +80,13 @@ static uint32_t key_number(uint64_t transaction, uint32_t put)
 	return (uint32_t)(hash_mix(transaction * PUTS + put) % KEYS);
 }
 
+/* Of half of the keys. */
+static enum record_class class_of_keys = RECORD_CLASS_DATA;
+
 static struct record_key key_of(uint32_t number)
 {
-	return (struct record_key){ .partition = 1,
+	return (struct record_key){ .class = number / 8 % 2 ? class_of_keys : RECORD_CLASS_DATA,
+				    .partition = 1,
 				    .identifier = 0x10000 + number / 8,
 				    .piece = number % 8 };
 }
@@ -453,16 +457,13 @@ static void test_nvram_kept_with_the_page_in_flight_torn_or_garbage(void **state
 	free(rehearse(NAND_CUT_NVRAM_KEPT, 1, NAND_REHEARSAL_ENDS - 1, false, 1));
 }
 
-/*
- * Keys run out of places in segments of so few pages all the time, so the row has two buffers most
- * of the time.
- */
-static void test_nvram_kept_with_rows_of_hot_keys_kept(void **state)
+/* History's row has two buffers most of the time, and segments that are programmed in parts. */
+static void test_nvram_kept_with_records_of_history_in_a_row_of_two_buffers(void **state)
 {
 	(void)state;
-	options.hot_rows = ENGINE_HOT_ROWS_KEEP;
+	class_of_keys = RECORD_CLASS_HISTORY;
 	free(rehearse(NAND_CUT_NVRAM_KEPT, 0, 1, true, 1));
-	options.hot_rows = ENGINE_HOT_ROWS_FINALISE;
+	class_of_keys = RECORD_CLASS_DATA;
 }
 
 static void test_nvram_lost_is_refused_with_a_clear_message(void **state)
@@ -510,19 +511,19 @@ static void test_the_host_fails_and_its_nvram_is_a_mixture_of_old_and_new_pages(
 	free(load);
 }
 
-static void test_the_host_fails_with_rows_of_hot_keys_kept(void **state)
+static void test_the_host_fails_with_records_of_history_in_a_row_of_two_buffers(void **state)
 {
 	static const enum nand_cut_nvram nvram[] = { NAND_CUT_NVRAM_FLUSHED, NAND_CUT_NVRAM_MIXED };
 
 	(void)state;
-	options.hot_rows = ENGINE_HOT_ROWS_KEEP;
+	class_of_keys = RECORD_CLASS_HISTORY;
 	for (size_t i = 0; i < 2; i++) {
 		struct load *load = rehearse(nvram[i], 0, 3, true, 2);
 
 		expect_whole_transactions(load);
 		free(load);
 	}
-	options.hot_rows = ENGINE_HOT_ROWS_FINALISE;
+	class_of_keys = RECORD_CLASS_DATA;
 }
 
 /*
@@ -547,13 +548,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nvram_kept_cut_between_any_two_stores_of_a_command),
 		cmocka_unit_test(test_nvram_kept_with_the_page_in_flight_torn_or_garbage),
-		cmocka_unit_test(test_nvram_kept_with_rows_of_hot_keys_kept),
+		cmocka_unit_test(test_nvram_kept_with_records_of_history_in_a_row_of_two_buffers),
 		cmocka_unit_test(test_nvram_lost_is_refused_with_a_clear_message),
 		cmocka_unit_test(test_nvram_lost_is_recovered_from_flash_with_consent),
 		cmocka_unit_test(test_the_host_fails_and_its_nvram_is_as_last_flushed),
 		cmocka_unit_test(
 			test_the_host_fails_and_its_nvram_is_a_mixture_of_old_and_new_pages),
-		cmocka_unit_test(test_the_host_fails_with_rows_of_hot_keys_kept),
+		cmocka_unit_test(
+			test_the_host_fails_with_records_of_history_in_a_row_of_two_buffers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
