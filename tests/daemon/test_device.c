@@ -145,15 +145,18 @@ static void test_a_word_beside_the_image_is_answered(void **state)
 	(void)state;
 	for (int backend = NAND_BACKEND_MMAP; backend <= NAND_BACKEND_FILE; backend++) {
 		struct device *device = open_with((enum nand_backend_kind)backend);
-		char word[128], refused[160];
+		char word[128], refused[160], written[160];
 		FILE *file;
 
 		snprintf(word, sizeof(word), "%s.unlock", image.path);
 		snprintf(refused, sizeof(refused), "%s.refused", word);
-		file = fopen(word, "w");
+		/* Renamed when complete: the daemon must not find half a word. */
+		snprintf(written, sizeof(written), "%s.new", word);
+		file = fopen(written, "w");
 		assert_non_null(file);
 		assert_true(fputs("0x10000\n", file) >= 0);
 		assert_int_equal(fclose(file), 0);
+		assert_int_equal(rename(written, word), 0);
 		for (int waited_ms = 0; access(word, F_OK) == 0; waited_ms += 10) {
 			assert_true(waited_ms < 10000);
 			poll(NULL, 0, 10);
