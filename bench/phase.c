@@ -196,7 +196,7 @@ static int run_measured(struct phase_run *run, struct phase_report *report,
 			struct error_text *error)
 {
 	struct bench_store *store = run->store;
-	struct engine_statistics before = { 0 };
+	struct record_statistics before = { 0 };
 	struct worker workers[THREADS_MAX] = { 0 };
 	struct flash_counts counts_before, counts;
 	struct merge_costs merge_before = bench_merge_costs(store), merge;
@@ -242,7 +242,7 @@ static int run_measured(struct phase_run *run, struct phase_report *report,
 /* What oldest and newest mean from now on; see phase.h. */
 static void note_ages(struct bench_store *store)
 {
-	struct engine_statistics statistics = { 0 };
+	struct record_statistics statistics = { 0 };
 	uint64_t complete, per_segment, oldest;
 
 	store->records->operations->statistics(store->records, &statistics);

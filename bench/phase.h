@@ -31,7 +31,7 @@ struct phase_report {
 	uint64_t live;
 	uint64_t engine_allocated; /* heap memory of the process since before the engine was opened;
 				      0: not known */
-	struct engine_statistics statistics;
+	struct record_statistics statistics;
 };
 
 /*

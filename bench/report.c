@@ -38,7 +38,7 @@ static json_t *parameters_json(const struct phase_report *report, const struct b
 		"threads", (int)options->threads, "history", options->history ? "on" : "off",
 		"window", (json_int_t)report->window, "rows", (json_int_t)report->statistics.rows,
 		"segment_size", (int)options->segment_bytes, "filters", filters, "hot_rows",
-		engine_hot_rows_name(options->hot_rows), "merge", merge_name(options->merge),
+		muninn_hot_rows_name(options->hot_rows), "merge", merge_name(options->merge),
 		"internal_version_tables",
 		options->internal_version_tables ? (int)options->internal_version_tables : 1, "fpr",
 		options->fpr_millionths ? options->fpr_millionths / 1e6 : 0.0005, "fpr_factor",
@@ -54,11 +54,11 @@ static json_t *memory_json(const struct phase_report *report)
 	uint64_t sum = 0;
 	int failed = memory == NULL;
 
-	for (int kind = 0; kind < ENGINE_MEMORY_KINDS; kind++) {
-		uint64_t bytes = report->statistics.memory_bytes[kind];
+	for (int kind = 0; report->statistics.memory[kind].name; kind++) {
+		uint64_t bytes = report->statistics.memory[kind].bytes;
 
 		sum += bytes;
-		failed |= json_object_set_new(memory, engine_memory_name((enum engine_memory)kind),
+		failed |= json_object_set_new(memory, report->statistics.memory[kind].name,
 					      json_integer((json_int_t)bytes));
 	}
 	failed |= json_object_set_new(memory, "sum", json_integer((json_int_t)sum));
@@ -74,7 +74,7 @@ static json_t *memory_json(const struct phase_report *report)
 
 json_t *report_json(const struct phase_report *report, const struct bench_store *store)
 {
-	const struct engine_statistics *statistics = &report->statistics;
+	const struct record_statistics *statistics = &report->statistics;
 	json_t *object = parameters_json(report, store);
 	json_t *results = json_pack(
 		"{s:I, s:f, s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:I, s:I, s:I,"

@@ -2,6 +2,7 @@
 /* Opens a fresh store, puts pairs into it, and checks every byte that it gives back. */
 #include "bench/store.h"
 #include "bench/merging.h"
+#include "engine/open.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -57,17 +58,18 @@ static struct engine_options engine_options_of(const struct bench_store *store)
 	const struct bench_options *options = &store->options;
 
 	return (struct engine_options){
-		.rows = options->rows,
-		.segment_pages = options->segment_bytes / store->geometry.page_bytes,
-		.record_bytes = (uint32_t)min_u64(options->pair_bytes, store->geometry.page_bytes),
-		.fpr_millionths = options->fpr_millionths,
-		.fpr_factor_permille = options->fpr_factor_permille,
-		.filters = options->filters,
-		.paged_filters = options->paged_filters,
-		.even_filters = options->even_filters,
-		.hot_rows = options->hot_rows,
-		.internal_version_tables = options->internal_version_tables,
-		.table_cache_bytes = options->table_cache_bytes,
+		.muninn.rows = options->rows,
+		.muninn.segment_pages = options->segment_bytes / store->geometry.page_bytes,
+		.muninn.record_bytes =
+			(uint32_t)min_u64(options->pair_bytes, store->geometry.page_bytes),
+		.muninn.fpr_millionths = options->fpr_millionths,
+		.muninn.fpr_factor_permille = options->fpr_factor_permille,
+		.muninn.filters = options->filters,
+		.muninn.paged_filters = options->paged_filters,
+		.muninn.even_filters = options->even_filters,
+		.muninn.hot_rows = options->hot_rows,
+		.muninn.internal_version_tables = options->internal_version_tables,
+		.muninn.table_cache_bytes = options->table_cache_bytes,
 	};
 }
 
@@ -111,25 +113,23 @@ static int open_engine(struct bench_store *store, struct error_text *error)
 {
 	struct engine_options options = engine_options_of(store);
 	uint64_t nvram_bytes;
-	int result = muninn_nvram_bytes(&store->geometry, &options, &nvram_bytes, error);
+	int result = engine_nvram_bytes(&store->geometry, &options, &nvram_bytes, error);
 
 	if (!result)
 		result = open_device(store, nvram_bytes, error);
 	if (!result)
-		result = muninn_format(store->nand, &options, error);
+		result = engine_format(store->nand, &options, error);
 	if (!result)
 		result = nand_set_timing(store->nand, &store->options.timing, error);
 	if (!result && !memory_allocated(&store->allocated_before))
 		store->allocated_before = 0;
 	if (!result)
-		result = muninn_open(store->nand, &options, &store->records, error);
-	if (!result &&
-	    value_bytes(store) > store->records->operations->value_bytes_max(store->records))
+		result = engine_open_records(store->nand, &options, &store->records, error);
+	if (!result && value_bytes(store) > store->records->limits.value_bytes)
 		result = error_set(error, -EINVAL,
 				   "--pair-size %u: the engine takes values of at most"
 				   " %u bytes and a header of %d",
-				   store->options.pair_bytes,
-				   store->records->operations->value_bytes_max(store->records),
+				   store->options.pair_bytes, store->records->limits.value_bytes,
 				   PAIR_HEADER_BYTES);
 	return result;
 }

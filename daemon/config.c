@@ -39,7 +39,7 @@ static void lun_defaults(struct lun_config *lun)
 	lun->geometry = nand_geometry_default(CONFIG_SIZE_MIN);
 	lun->geometry.blocks = 0;
 	lun_options_default(&lun->options);
-	lun->options.engine.hot_rows = ENGINE_HOT_ROWS_SPREAD;
+	lun->options.engine.muninn.hot_rows = MUNINN_HOT_ROWS_SPREAD;
 }
 
 static struct lun_config *add_lun(struct config *config, unsigned int number, int line)

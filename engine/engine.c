@@ -141,7 +141,7 @@ uint64_t engine_time_now(const struct engine *engine)
 /* Learns where history stands. Nothing here grows with the number of versions. */
 int engine_learn_history(struct engine *engine)
 {
-	struct engine_statistics statistics = { 0 };
+	struct record_statistics statistics = { 0 };
 	struct history device;
 	int result = history_read(engine->store, RECORD_ROOT_INDEX, &device);
 
@@ -152,8 +152,6 @@ int engine_learn_history(struct engine *engine)
 		return result;
 	engine->store->operations->set_timeline(engine->store, &engine->timeline.asked);
 	engine->store->operations->statistics(engine->store, &statistics);
-	engine->segment_bytes =
-		statistics.segments ? statistics.capacity_bytes / statistics.segments : 0;
 	/* What was committed behind the slot in the table put nothing. */
 	engine->committed =
 		min_u64(statistics.committed_sequence, slot_end(device.device.slot_sequence));
@@ -174,7 +172,7 @@ int engine_learn_history(struct engine *engine)
 /* What a recovery without NVRAM has found is shown by moments from now on. */
 static void take_in_found(struct engine *engine)
 {
-	struct engine_statistics statistics = { 0 };
+	struct record_statistics statistics = { 0 };
 	int result;
 
 	engine->store->operations->statistics(engine->store, &statistics);
@@ -206,7 +204,7 @@ int engine_open_on(struct record_store *store, const struct engine_options *opti
 		result = allocate(engine);
 		if (!result)
 			result = engine_learn_history(engine);
-		if (!result && engine->options.recover_without_nvram)
+		if (!result && engine->options.records.recover_without_nvram)
 			take_in_found(engine);
 	}
 	if (result) {
@@ -282,10 +280,38 @@ int engine_flush(struct engine *engine)
 
 void engine_read_statistics(struct engine *engine, struct engine_statistics *statistics)
 {
-	*statistics = (struct engine_statistics){ 0 };
+	struct record_statistics records = { 0 };
+
 	pthread_rwlock_rdlock(&engine->turn);
-	engine->store->operations->statistics(engine->store, statistics);
+	engine->store->operations->statistics(engine->store, &records);
 	pthread_rwlock_unlock(&engine->turn);
+	*statistics = (struct engine_statistics){
+		.capacity_bytes = engine->store->limits.capacity_bytes,
+		.used_bytes = records.used_bytes,
+		.segments = records.segments,
+		.segments_free = records.segments_free,
+		.segments_sealed = records.segments_sealed,
+		.segments_metadata = records.segments_metadata,
+		.rows = records.rows,
+		.tables = records.tables,
+		.internal_versions = records.internal_versions,
+		.records_put = records.records_put,
+		.records_got = records.records_got,
+		.records_absent = records.records_absent,
+		.record_bytes_put = records.record_bytes_put,
+		.user_page_reads = records.user_page_reads,
+		.false_positive_reads = records.false_positive_reads,
+		.index_bytes = records.index_bytes,
+		.table_cache_bytes = records.table_cache_bytes,
+		.table_reads = records.table_reads,
+		.table_page_reads = records.table_page_reads,
+		.buffer_bytes = records.buffer_bytes,
+		.sealed_records = records.sealed_records,
+		.sealed_record_bytes = records.sealed_record_bytes,
+		.committed_sequence = records.committed_sequence,
+		.open_microseconds = records.open_microseconds,
+	};
+	memcpy(statistics->memory, records.memory, sizeof(records.memory));
 	statistics->cache_bytes = engine->onodes.bytes_max + engine->nodes.bytes_max +
 				  PARTITION_CACHE_ENTRIES * sizeof(struct partition) +
 				  access_times_bytes(&engine->accesses) + kept_bytes(&engine->kept);

@@ -34,6 +34,9 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "engine/muninn/options.h"
+#include "engine/records/options.h"
+#include "engine/records/statistics.h"
 #include "nand/nand.h"
 
 struct engine;
@@ -47,61 +50,26 @@ struct engine_txn;
 /* Largest object: 2^31 pieces of a page. With 4096-byte pages 8 TiB. */
 #define ENGINE_PIECES_MAX          UINT32_C(0x80000000)
 #define ENGINE_ATTRIBUTE_BYTES_MAX 65534
-#define ENGINE_TABLE_CACHE_MIN     (UINT64_C(64) << 10)
 /* All attributes of one object together, 16 bytes of overhead an attribute included. */
 #define ENGINE_ATTRIBUTE_SET_BYTES_MAX (1U << 20)
 
 /* See engine_options.history_interval_ms. */
 #define ENGINE_EVERY_COMMAND UINT32_MAX
 
-/*
- * What becomes of a row's active segment in which a key has no place left, while others still have.
- */
-enum engine_hot_rows {
-	ENGINE_HOT_ROWS_FINALISE, /* it is sealed as it is */
-	ENGINE_HOT_ROWS_SPREAD,   /* the key goes on page by page wherever there is room, and the
-				     segment is filled */
-};
-
-/* finalise, spread; and back. -EINVAL: another word. */
-const char *engine_hot_rows_name(enum engine_hot_rows hot_rows);
-int engine_hot_rows_parse(const char *name, enum engine_hot_rows *hot_rows);
-
 struct engine_options {
-	/* Placement (fixed at format; stored in the device). 0 = default everywhere. */
-	uint32_t rows; /* active segments, power of two 1..1024; default by device size: 128 from 16
-			  GiB */
-	uint32_t segment_pages; /* power of two 8..4096, multiple of the erase block; default 256 */
-	uint32_t record_bytes;  /* expected mean record with header, sizes the filters; default 1024
-				 */
-	uint32_t fpr_millionths;      /* false-positive rate of the newest table, 10^-6; default 500
-					 (0.0005) */
-	uint32_t fpr_factor_permille; /* growth of the rate per older table; default 1010 (1.01) */
-	uint32_t filters;             /* of a segment, 8..16; default 8 */
-	uint32_t paged_filters; /* of them, with a hash function of their own: filters, or filters -
-				   1 and the last for overflowed keys; default 7 ("8/7") */
-	bool even_filters;      /* of equal size ("N"); default skewed ("S") */
-	uint32_t over_provision_permille; /* hidden from users; default 100 (10 %) */
-	enum engine_hot_rows hot_rows;    /* default: finalise */
-	/* Run time. */
+	/*
+	 * The kind of record store: "muninn". NULL: that one at format, and at opening whatever the
+	 * device was formatted for.
+	 */
+	const char *store;
+	struct record_options records; /* what every kind of store takes */
+	struct muninn_options muninn;  /* what one kind takes; the others leave it alone */
 	bool stable_commits; /* every commit is as with `stable`; otherwise they survive a crash of
 				the process only */
-	/*
-	 * Complete tables stay on flash and are read a page at a time as they are needed, through a
-	 * cache of so many bytes (at least ENGINE_TABLE_CACHE_MIN); 0: they are kept in memory.
-	 */
-	uint64_t table_cache_bytes;
-	/*
-	 * When the NVRAM is lost or unusable: open with what is on flash, without what was only in
-	 * NVRAM (-EINVAL otherwise). To be given once, and taken back.
-	 */
-	bool recover_without_nvram;
-	bool merge_manual; /* space is reclaimed by engine_merge only; otherwise also when it gets
-			      low */
-	uint32_t internal_version_tables; /* read-only tables of a row that make an internal
-					     version; default 1 */
-	uint32_t onode_cache_entries;     /* decoded objects kept in memory; default 4096 */
-	uint32_t directory_cache_nodes;   /* decoded directory nodes kept in memory; default 1024 */
+	bool merge_manual;   /* space is reclaimed by engine_merge only; otherwise also when it gets
+				low */
+	uint32_t onode_cache_entries;   /* decoded objects kept in memory; default 4096 */
+	uint32_t directory_cache_nodes; /* decoded directory nodes kept in memory; default 1024 */
 	/*
 	 * Versions whose bound is kept in memory once it was asked for, 24 bytes each; default
 	 * 16384. Reading an object as of another one costs one more look-up, of the version's
@@ -115,8 +83,6 @@ struct engine_options {
 	uint32_t history_interval_ms;
 	uint64_t (*clock_ms)(void *); /* milliseconds since 1970 UTC; NULL = the system's clock */
 	void *clock_context;
-	const uint8_t *boot_id; /* 16 bytes that change when the host starts, read while opening;
-				   NULL: the kernel's */
 };
 
 /*
@@ -131,8 +97,8 @@ int engine_format(struct nand *nand, const struct engine_options *options,
 		  struct error_text *error);
 
 /*
- * Opens a formatted device, completing or discarding whatever a crash left. The placement fields of
- * `options` are ignored. The engine uses `nand` until engine_close but does not own it. -ENODEV:
+ * Opens a formatted device, completing or discarding whatever a crash left. Options that are fixed
+ * at format are ignored. The engine uses `nand` until engine_close but does not own it. -ENODEV:
  * not formatted. -EINVAL: other version, corrupt. `error` says what and where.
  */
 int engine_open(struct nand *nand, const struct engine_options *options, struct engine **engine,
@@ -534,22 +500,6 @@ int engine_merge(struct engine *engine, struct engine_merge_result *result);
 
 /* ---- statistics ---- */
 
-/*
- * Heap memory of the record store by what it holds, as the allocator counts it. NVRAM is apart:
- * buffer_bytes, growing tables.
- */
-enum engine_memory {
-	ENGINE_MEMORY_TABLES, /* complete tables: images, or what of them is not on flash alone */
-	ENGINE_MEMORY_TABLE_CACHE, /* pages of tables on flash */
-	ENGINE_MEMORY_FILTERS,     /* filters and overflow maps of the active segments */
-	ENGINE_MEMORY_ROWS,        /* rows, their lists of tables, internal versions and buffers */
-	ENGINE_MEMORY_SEGMENTS, /* what is known of each segment: free ones, wear, rows, images */
-	ENGINE_MEMORY_SCRATCH,  /* room for programming a segment and for roots */
-	ENGINE_MEMORY_KINDS
-};
-
-const char *engine_memory_name(enum engine_memory kind);
-
 struct engine_statistics {
 	uint64_t capacity_bytes; /* offered to users: page data less over-provisioning and metadata
 				  */
@@ -564,9 +514,9 @@ struct engine_statistics {
 	uint64_t table_cache_bytes;    /* of them, the cache of tables on flash */
 	uint64_t table_reads;          /* pages of tables asked of that cache since open ... */
 	uint64_t table_page_reads;     /* ... and those that it had to read from flash */
-	uint64_t memory_bytes[ENGINE_MEMORY_KINDS];
-	uint64_t buffer_bytes; /* row buffers, in NVRAM */
-	uint64_t cache_bytes;  /* onode, directory, partition and version caches at their limits */
+	struct record_memory memory[RECORD_MEMORY_KINDS_MAX]; /* of the record store */
+	uint64_t buffer_bytes;                                /* row buffers, in NVRAM */
+	uint64_t cache_bytes; /* onode, directory, partition and version caches at their limits */
 	uint64_t sealed_records; /* records in sealed segments */
 	uint64_t sealed_record_bytes;
 	uint64_t committed_sequence;

@@ -1,41 +1,121 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The calls of engine.h that choose the store of records: so far there is one, engine/muninn. */
+/* The kinds of record stores, and the calls of engine.h that choose one of them. */
+#include "engine/open.h"
+
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <time.h>
 
 #include "common/bytes.h"
+#include "engine/muninn/muninn.h"
 #include "engine/objects/objects.h"
 
-static const char *const hot_rows_names[] = {
-	[ENGINE_HOT_ROWS_FINALISE] = "finalise",
-	[ENGINE_HOT_ROWS_SPREAD] = "spread",
+#define KINDS_MAX 4
+
+/* A kind of store, and where engine_options has its own options. */
+struct kind {
+	const struct record_store_type *type;
+	size_t options_at;
 };
 
-const char *engine_hot_rows_name(enum engine_hot_rows hot_rows)
+static const struct engine_options defaults;
+
+/* The first one is the default. */
+static struct kind kinds[KINDS_MAX] = {
+	{ &muninn_store_type, offsetof(struct engine_options, muninn) },
+};
+
+void engine_add_store(const struct record_store_type *type)
 {
-	return hot_rows_names[hot_rows];
+	size_t at = 0;
+
+	while (at < KINDS_MAX && kinds[at].type)
+		at++;
+	assert(at < KINDS_MAX);
+	kinds[at] = (struct kind){ .type = type };
 }
 
-int engine_hot_rows_parse(const char *name, enum engine_hot_rows *hot_rows)
+static const void *own_options(const struct kind *kind, const struct engine_options *options)
 {
-	for (int n = ENGINE_HOT_ROWS_FINALISE; n <= ENGINE_HOT_ROWS_SPREAD; n++)
-		if (strcmp(name, hot_rows_names[n]) == 0) {
-			*hot_rows = (enum engine_hot_rows)n;
-			return 0;
-		}
-	return -EINVAL;
+	return kind->options_at ? (const char *)options + kind->options_at : NULL;
+}
+
+/* NULL: there is none of that name. */
+static const struct kind *kind_named(const char *name)
+{
+	if (!name)
+		return &kinds[0];
+	for (size_t at = 0; at < KINDS_MAX && kinds[at].type; at++)
+		if (strcmp(kinds[at].type->name, name) == 0)
+			return &kinds[at];
+	return NULL;
+}
+
+/* The kind that formatted a device. NULL: the NVRAM doesn't say. */
+static const struct kind *kind_of(struct nand *nand)
+{
+	uint64_t bytes, magic;
+	const uint8_t *nvram = nand_nvram(nand, &bytes);
+
+	if (bytes < sizeof(magic))
+		return NULL;
+	magic = get_le64(nvram);
+	for (size_t at = 0; at < KINDS_MAX && kinds[at].type; at++)
+		if (kinds[at].type->magic == magic)
+			return &kinds[at];
+	return NULL;
+}
+
+static int unknown_store(const struct engine_options *options, struct error_text *error)
+{
+	return error_set(error, -EINVAL, "there is no engine \"%s\"", options->store);
 }
 
 int engine_nvram_bytes(const struct nand_geometry *geometry, const struct engine_options *options,
 		       uint64_t *bytes, struct error_text *error)
 {
-	return muninn_nvram_bytes(geometry, options, bytes, error);
+	const struct kind *kind;
+
+	options = options ? options : &defaults;
+	kind = kind_named(options->store);
+	if (!kind)
+		return unknown_store(options, error);
+	return kind->type->nvram_bytes(geometry, &options->records, own_options(kind, options),
+				       bytes, error);
 }
 
 int engine_format(struct nand *nand, const struct engine_options *options, struct error_text *error)
 {
-	return muninn_format(nand, options, error);
+	const struct kind *kind;
+
+	options = options ? options : &defaults;
+	kind = kind_named(options->store);
+	if (!kind)
+		return unknown_store(options, error);
+	return kind->type->format(nand, &options->records, own_options(kind, options), error);
+}
+
+int engine_open_records(struct nand *nand, const struct engine_options *options,
+			struct record_store **store, struct error_text *error)
+{
+	const struct kind *wanted, *found = kind_of(nand);
+
+	*store = NULL;
+	options = options ? options : &defaults;
+	wanted = kind_named(options->store);
+	if (!wanted)
+		return unknown_store(options, error);
+	if (found && options->store && found != wanted)
+		return error_set(error, -EINVAL,
+				 "the device was formatted for engine \"%s\", and is to be opened "
+				 "with \"%s\"",
+				 found->type->name, wanted->type->name);
+	/* Where the NVRAM is lost, the kind that is asked for says what can be done. */
+	if (!found)
+		found = wanted;
+	return found->type->open(nand, &options->records, own_options(found, options), store,
+				 error);
 }
 
 static uint64_t now_microseconds(void)
@@ -51,7 +131,7 @@ int engine_open(struct nand *nand, const struct engine_options *options, struct 
 {
 	struct record_store *store;
 	uint64_t begin = now_microseconds();
-	int result = muninn_open(nand, options, &store, error);
+	int result = engine_open_records(nand, options, &store, error);
 
 	*engine = NULL;
 	if (result)

@@ -505,7 +505,8 @@ static int reclaim(struct engine *engine, uint32_t segments)
 	 */
 	if (engine->transactions > engine->reclaimed_at)
 		result = retention_reclaim(
-			engine, segments * RECLAIM_FACTOR * engine->segment_bytes, RECORD_NEWEST);
+			engine, segments * RECLAIM_FACTOR * engine->store->limits.segment_bytes,
+			RECORD_NEWEST);
 	engine->reclaimed_at = engine->transactions;
 	if (!result) {
 		engine->merge_futile = 0;
@@ -626,15 +627,13 @@ void engine_make_room(struct engine *engine, enum engine_mode mode)
 
 /* ---- room for a command that puts much ---- */
 
-/* What is free, less what `rows` buffers may take in addition. */
-static uint64_t free_bytes(struct engine *engine, uint32_t *rows)
+static uint64_t free_bytes(struct engine *engine)
 {
-	struct engine_statistics statistics = { 0 };
+	uint64_t capacity = engine->store->limits.capacity_bytes;
+	struct record_statistics statistics = { 0 };
 
 	engine->store->operations->statistics(engine->store, &statistics);
-	*rows = (uint32_t)statistics.rows;
-	return statistics.capacity_bytes -
-	       min_u64(statistics.used_bytes, statistics.capacity_bytes);
+	return capacity - min_u64(statistics.used_bytes, capacity);
 }
 
 static uint64_t with_loss(uint64_t bytes)
@@ -644,29 +643,25 @@ static uint64_t with_loss(uint64_t bytes)
 
 bool engine_has_room(struct engine *engine, uint64_t bytes)
 {
-	uint32_t rows;
-
 	/* So little goes into what is buffered, or each command makes room for it. */
-	return !engine->store->operations->merge || bytes <= engine->segment_bytes ||
-	       with_loss(bytes) <= free_bytes(engine, &rows);
+	return !engine->store->operations->merge || bytes <= engine->store->limits.segment_bytes ||
+	       with_loss(bytes) <= free_bytes(engine);
 }
 
 bool engine_fits(struct engine *engine, uint64_t bytes)
 {
-	struct engine_statistics statistics = { 0 };
-
-	engine->store->operations->statistics(engine->store, &statistics);
-	return bytes <= statistics.capacity_bytes;
+	return bytes <= engine->store->limits.capacity_bytes;
 }
 
 /* -EAGAIN: another step is needed. -ENOSPC: none will help. */
 static int step_to_room(struct engine *engine, const struct engine_room *wanted)
 {
-	uint32_t rows, futile_max = engine->store->operations->merge_calls_max(engine->store);
-	uint64_t bytes = with_loss(wanted->bytes), found = free_bytes(engine, &rows);
+	uint32_t futile_max = engine->store->operations->merge_calls_max(engine->store);
+	uint64_t bytes = with_loss(wanted->bytes), found = free_bytes(engine);
 	uint64_t pages_read = 0;
 
-	bytes += rows * engine->segment_bytes;
+	/* Segments that are being filled may take so much in addition. */
+	bytes += engine->store->limits.segments_open * engine->store->limits.segment_bytes;
 	if (found >= bytes)
 		return 0;
 	if (make_some_room(engine, SEGMENTS_AT_ONCE, &pages_read) == 0)

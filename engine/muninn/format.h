@@ -19,6 +19,7 @@
 
 #include "common/bytes.h"
 #include "engine/records/records.h"
+#include "nand/nand.h"
 
 #define MUNINN_FORMAT_VERSION 4
 
@@ -279,7 +280,7 @@ enum {
 	NVRAM_FILTERS_AT = 48,        /* 1: filters of a segment */
 	NVRAM_PAGED_FILTERS_AT = 49,  /* 1: of them, with a hash function of their own */
 	NVRAM_EVEN_AT = 50,           /* 1: filters of equal size */
-	NVRAM_HOT_ROWS_AT = 51,       /* 1: enum engine_hot_rows */
+	NVRAM_HOT_ROWS_AT = 51,       /* 1: enum muninn_hot_rows */
 	NVRAM_UUID_AT = 64,           /* 16: of the NAND image */
 	NVRAM_HEADER_CRC_AT = 80,     /* 4: of bytes 0..79 */
 	NVRAM_BOOT_AT =

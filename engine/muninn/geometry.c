@@ -189,7 +189,7 @@ static int check_options(const struct nand_geometry *nand, const struct muninn_g
 				 "them or all but"
 				 " one",
 				 geometry->filters, geometry->paged_filters, MUNINN_FILTERS_MAX);
-	if (geometry->hot_rows > ENGINE_HOT_ROWS_SPREAD)
+	if (geometry->hot_rows > MUNINN_HOT_ROWS_SPREAD)
 		return error_set(
 			error, -EINVAL,
 			"policy %u for rows with hot keys: must be 0 (finalise) or 1 (spread)",
@@ -296,8 +296,9 @@ static void derive_sizes(struct muninn_geometry *geometry)
 	geometry->buffers = geometry->rows + 1;
 }
 
-int muninn_geometry_choose(const struct nand_geometry *nand, const struct engine_options *options,
-			   struct muninn_geometry *geometry, struct error_text *error)
+int muninn_geometry_choose(const struct nand_geometry *nand, const struct record_options *records,
+			   const struct muninn_options *options, struct muninn_geometry *geometry,
+			   struct error_text *error)
 {
 	uint32_t segment_pages = options->segment_pages ? options->segment_pages
 							: SEGMENT_PAGES_DEFAULT;
@@ -316,7 +317,7 @@ int muninn_geometry_choose(const struct nand_geometry *nand, const struct engine
 		.fpr_factor_permille = options->fpr_factor_permille ? options->fpr_factor_permille
 								    : 1010,
 		.over_provision_permille =
-			options->over_provision_permille ? options->over_provision_permille : 100,
+			records->over_provision_permille ? records->over_provision_permille : 100,
 		.filters = options->filters ? options->filters : 8,
 		.paged_filters = options->paged_filters ? options->paged_filters : 7,
 		.even_filters = options->even_filters,
@@ -334,7 +335,7 @@ int muninn_geometry_choose(const struct nand_geometry *nand, const struct engine
 	geometry->places = geometry->paged_filters == geometry->filters ? geometry->filters
 									: MUNINN_PLACES_MAX;
 	/* Without an overflow map there is nothing to remember them by. */
-	if (geometry->hot_rows == ENGINE_HOT_ROWS_SPREAD && geometry->places == MUNINN_PLACES_MAX)
+	if (geometry->hot_rows == MUNINN_HOT_ROWS_SPREAD && geometry->places == MUNINN_PLACES_MAX)
 		geometry->places += segment_pages;
 
 	size_filters(geometry);

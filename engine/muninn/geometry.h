@@ -7,6 +7,7 @@
 #define MUNINN_ENGINE_MUNINN_GEOMETRY_H
 
 #include "engine/muninn/format.h"
+#include "engine/muninn/options.h"
 
 /*
  * A complete table with so few live columns, or fewer, is merged away: bounds tables and the
@@ -37,7 +38,7 @@ struct muninn_geometry {
 				   last is for overflow */
 	bool even_filters; /* of equal size; otherwise skewed, each made for the keys that reach it
 			    */
-	enum engine_hot_rows hot_rows;
+	enum muninn_hot_rows hot_rows;
 	/* Derived. */
 	uint32_t rows;   /* all of them: the last one is history's, see row.c */
 	uint32_t places; /* of a key in a segment: hash functions, and the further ones that a hot
@@ -71,8 +72,9 @@ struct muninn_geometry {
 };
 
 /* Fills in the defaults and checks. -EINVAL with a sentence. */
-int muninn_geometry_choose(const struct nand_geometry *nand, const struct engine_options *options,
-			   struct muninn_geometry *geometry, struct error_text *error);
+int muninn_geometry_choose(const struct nand_geometry *nand, const struct record_options *records,
+			   const struct muninn_options *options, struct muninn_geometry *geometry,
+			   struct error_text *error);
 
 /*
  * Filters of table number `index` of a row: the first (in the end oldest) table has the highest

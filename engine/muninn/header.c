@@ -31,17 +31,19 @@ int header_read(const uint8_t *from, struct nand *nand_, struct muninn_geometry 
 		struct error_text *error)
 {
 	const struct nand_geometry *nand = nand_geometry(nand_);
-	struct engine_options options = {
+	const struct record_options records = {
+		.over_provision_permille = get_le32(from + NVRAM_OVER_PROVISION_AT),
+	};
+	const struct muninn_options options = {
 		.rows = get_le32(from + NVRAM_ROWS_AT),
 		.segment_pages = get_le32(from + NVRAM_SEGMENT_PAGES_AT),
 		.record_bytes = get_le32(from + NVRAM_RECORD_BYTES_AT),
 		.fpr_millionths = get_le32(from + NVRAM_FPR_AT),
 		.fpr_factor_permille = get_le32(from + NVRAM_FACTOR_AT),
-		.over_provision_permille = get_le32(from + NVRAM_OVER_PROVISION_AT),
 		.filters = from[NVRAM_FILTERS_AT],
 		.paged_filters = from[NVRAM_PAGED_FILTERS_AT],
 		.even_filters = from[NVRAM_EVEN_AT],
-		.hot_rows = (enum engine_hot_rows)from[NVRAM_HOT_ROWS_AT],
+		.hot_rows = (enum muninn_hot_rows)from[NVRAM_HOT_ROWS_AT],
 	};
 	uint32_t version = get_le32(from + NVRAM_VERSION_AT);
 
@@ -62,5 +64,5 @@ int header_read(const uint8_t *from, struct nand *nand_, struct muninn_geometry 
 	    get_le32(from + NVRAM_BLOCK_PAGES_AT) != nand->pages_per_block ||
 	    get_le32(from + NVRAM_BLOCKS_AT) != nand->blocks)
 		return error_set(error, -EINVAL, "the NVRAM was formatted for another flash image");
-	return muninn_geometry_choose(nand, &options, geometry, error);
+	return muninn_geometry_choose(nand, &records, &options, geometry, error);
 }

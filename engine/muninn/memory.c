@@ -18,39 +18,51 @@ static uint64_t filter_memory(const struct buffer *buffer)
 	return given(buffer->bits) + given(buffer->overflow) + given(buffer->absorbable);
 }
 
-void store_count_memory(const struct muninn_store *store, uint64_t bytes[ENGINE_MEMORY_KINDS])
+enum memory_kind {
+	MEMORY_TABLES,      /* complete tables: images, or what of them is not on flash alone */
+	MEMORY_TABLE_CACHE, /* pages of tables on flash */
+	MEMORY_FILTERS,     /* filters and overflow maps of the active segments */
+	MEMORY_ROWS,        /* rows, their lists of tables, internal versions and buffers */
+	MEMORY_SEGMENTS,    /* what is known of each segment: free ones, wear, rows, images */
+	MEMORY_SCRATCH,     /* room for programming a segment and for roots */
+	MEMORY_KINDS
+};
+
+static_assert(MEMORY_KINDS < RECORD_MEMORY_KINDS_MAX, "the list of kinds has an end");
+
+static void count(const struct muninn_store *store, uint64_t bytes[MEMORY_KINDS])
 {
-	memset(bytes, 0, ENGINE_MEMORY_KINDS * sizeof(*bytes));
-	bytes[ENGINE_MEMORY_ROWS] = given(store) + given(store->rows) + given(store->free_buffers) +
-				    given(store->touched);
+	bytes[MEMORY_ROWS] = given(store) + given(store->rows) + given(store->free_buffers) +
+			     given(store->touched);
 	for (uint32_t number = 0; number < store->geometry.rows; number++) {
 		const struct row *row = &store->rows[number];
 
 		for (uint32_t n = 0; n < row->complete_count; n++)
-			bytes[ENGINE_MEMORY_TABLES] += given(row->complete[n].image);
-		bytes[ENGINE_MEMORY_ROWS] += given(row->complete) + given(row->versions);
-		bytes[ENGINE_MEMORY_FILTERS] +=
-			filter_memory(&row->buffer) + filter_memory(&row->newer);
+			bytes[MEMORY_TABLES] += given(row->complete[n].image);
+		bytes[MEMORY_ROWS] += given(row->complete) + given(row->versions);
+		bytes[MEMORY_FILTERS] += filter_memory(&row->buffer) + filter_memory(&row->newer);
 	}
 	for (uint32_t n = 0; n < store->free_buffer_count; n++)
-		bytes[ENGINE_MEMORY_FILTERS] += filter_memory(&store->free_buffers[n]);
-	bytes[ENGINE_MEMORY_TABLE_CACHE] = table_cache_bytes(store->table_cache);
-	bytes[ENGINE_MEMORY_SEGMENTS] = given(store->space.ring) + given(store->space.wear) +
-					given(store->images) + given(store->segment_rows) +
-					given(store->merge_estimates);
-	bytes[ENGINE_MEMORY_SCRATCH] = given(store->spares) + given(store->ios) +
-				       given(store->root) + given(store->kills) +
-				       given(store->merge_needs) + given(store->merge_data) +
-				       given(store->merge_list);
+		bytes[MEMORY_FILTERS] += filter_memory(&store->free_buffers[n]);
+	bytes[MEMORY_TABLE_CACHE] = table_cache_bytes(store->table_cache);
+	bytes[MEMORY_SEGMENTS] = given(store->space.ring) + given(store->space.wear) +
+				 given(store->images) + given(store->segment_rows) +
+				 given(store->merge_estimates);
+	bytes[MEMORY_SCRATCH] = given(store->spares) + given(store->ios) + given(store->root) +
+				given(store->kills) + given(store->merge_needs) +
+				given(store->merge_data) + given(store->merge_list);
 }
 
-const char *engine_memory_name(enum engine_memory kind)
+void store_count_memory(const struct muninn_store *store, struct record_memory *memory)
 {
 	static const char *const names[] = {
-		[ENGINE_MEMORY_TABLES] = "tables",     [ENGINE_MEMORY_TABLE_CACHE] = "table_cache",
-		[ENGINE_MEMORY_FILTERS] = "filters",   [ENGINE_MEMORY_ROWS] = "rows",
-		[ENGINE_MEMORY_SEGMENTS] = "segments", [ENGINE_MEMORY_SCRATCH] = "scratch",
+		[MEMORY_TABLES] = "tables",     [MEMORY_TABLE_CACHE] = "table_cache",
+		[MEMORY_FILTERS] = "filters",   [MEMORY_ROWS] = "rows",
+		[MEMORY_SEGMENTS] = "segments", [MEMORY_SCRATCH] = "scratch",
 	};
+	uint64_t bytes[MEMORY_KINDS] = { 0 };
 
-	return names[kind];
+	count(store, bytes);
+	for (int kind = 0; kind < MEMORY_KINDS; kind++)
+		memory[kind] = (struct record_memory){ .name = names[kind], .bytes = bytes[kind] };
 }

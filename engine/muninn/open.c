@@ -11,11 +11,13 @@
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/store.h"
 
-int muninn_nvram_bytes(const struct nand_geometry *nand, const struct engine_options *options,
-		       uint64_t *bytes, struct error_text *error)
+static const struct muninn_options defaults;
+
+static int nvram_bytes(const struct nand_geometry *nand, const struct record_options *records,
+		       const void *own, uint64_t *bytes, struct error_text *error)
 {
 	struct muninn_geometry geometry;
-	int result = muninn_geometry_choose(nand, options, &geometry, error);
+	int result = muninn_geometry_choose(nand, records, own ? own : &defaults, &geometry, error);
 
 	if (!result)
 		*bytes = geometry.nvram_bytes;
@@ -128,7 +130,8 @@ static void begin_numbers(struct muninn_store *store)
 	store_format_ring(store, root_serial);
 }
 
-int muninn_format(struct nand *nand, const struct engine_options *options, struct error_text *error)
+static int format(struct nand *nand, const struct record_options *records, const void *own,
+		  struct error_text *error)
 {
 	struct muninn_store *store = calloc(1, sizeof(*store));
 	int result;
@@ -136,7 +139,8 @@ int muninn_format(struct nand *nand, const struct engine_options *options, struc
 	if (!store)
 		return error_set(error, -ENOMEM, "out of memory");
 	store->nand = nand;
-	result = muninn_geometry_choose(nand_geometry(nand), options, &store->geometry, error);
+	result = muninn_geometry_choose(nand_geometry(nand), records, own ? own : &defaults,
+					&store->geometry, error);
 	if (!result)
 		result = store_allocate(store, error);
 	if (!result) {
@@ -149,7 +153,7 @@ int muninn_format(struct nand *nand, const struct engine_options *options, struc
 		if (!result)
 			result = store_flush(store);
 		header_write(store->nvram, &store->geometry, nand_uuid(nand));
-		outage_look(store, options);
+		outage_look(store, records);
 		outage_note_boot(store);
 		if (!result)
 			result = store_flush(store);
@@ -181,11 +185,11 @@ static int step_table_cache(struct muninn_store *store, struct error_text *error
 
 	if (!bytes)
 		return 0;
-	if (bytes < ENGINE_TABLE_CACHE_MIN)
+	if (bytes < MUNINN_TABLE_CACHE_MIN)
 		return error_set(error, -ERANGE,
 				 "a cache of %llu bytes for tables is too small: at least %llu",
 				 (unsigned long long)bytes,
-				 (unsigned long long)ENGINE_TABLE_CACHE_MIN);
+				 (unsigned long long)MUNINN_TABLE_CACHE_MIN);
 	store->table_cache =
 		table_cache_create(bytes, store->geometry.page_bytes, store_read_table_page, store);
 	return store->table_cache
@@ -196,7 +200,7 @@ static int step_table_cache(struct muninn_store *store, struct error_text *error
 static int step_outage(struct muninn_store *store, struct error_text *error)
 {
 	(void)error;
-	outage_look(store, store->options);
+	outage_look(store, store->records);
 	store->committed = state_read(store, STATE_COMMITTED_AT);
 	return 0;
 }
@@ -363,8 +367,24 @@ static uint64_t now_microseconds(void)
 	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-static int open_once(struct nand *nand, const struct engine_options *options,
-		     struct record_store **out, struct error_text *error)
+static void set_limits(struct muninn_store *store)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+	uint64_t segments = geometry->segments - geometry->root_segments -
+			    geometry->room_kept[RECORD_ROOM_WRITE];
+	uint64_t capacity = segments * geometry->segment_pages * geometry->page_bytes;
+
+	store->base.limits = (struct record_limits){
+		.value_bytes = geometry->page_bytes,
+		.capacity_bytes = capacity,
+		.segment_bytes = capacity / geometry->segments,
+		.segments_open = geometry->hashed_rows,
+	};
+}
+
+static int open_once(struct nand *nand, const struct record_options *records,
+		     const struct muninn_options *options, struct record_store **out,
+		     struct error_text *error)
 {
 	struct muninn_store *store = calloc(1, sizeof(*store));
 	uint64_t begin = now_microseconds();
@@ -373,9 +393,10 @@ static int open_once(struct nand *nand, const struct engine_options *options,
 		return error_set(error, -ENOMEM, "out of memory");
 	store->base.operations = &muninn_operations;
 	store->nand = nand;
+	store->records = records;
 	store->options = options; /* placement is fixed at format */
-	store->version_tables =
-		options && options->internal_version_tables ? options->internal_version_tables : 1;
+	store->version_tables = options->internal_version_tables ? options->internal_version_tables
+								 : 1;
 	for (size_t i = 0; i < sizeof(open_steps) / sizeof(open_steps[0]); i++) {
 		uint64_t step_begin = now_microseconds();
 		int result = open_steps[i].run(store, error);
@@ -388,7 +409,9 @@ static int open_once(struct nand *nand, const struct engine_options *options,
 		log_line(LOG_LEVEL_DEBUG, "open: %s: %llu us", open_steps[i].name,
 			 (unsigned long long)(now_microseconds() - step_begin));
 	}
+	store->records = NULL;
 	store->options = NULL;
+	set_limits(store);
 	store->open_microseconds = now_microseconds() - begin;
 	*out = &store->base;
 	return 0;
@@ -410,21 +433,22 @@ static int refuse(struct nand *nand, int result, struct error_text *error)
 	return result;
 }
 
-int muninn_open(struct nand *nand, const struct engine_options *options, struct record_store **out,
-		struct error_text *error)
+static int open_store(struct nand *nand, const struct record_options *records, const void *own,
+		      struct record_store **out, struct error_text *error)
 {
+	const struct muninn_options *options = own ? own : &defaults;
 	struct error_text why;
-	int result = open_once(nand, options, out, error);
+	int result = open_once(nand, records, options, out, error);
 
 	if (result == -EPROTO || result == -ERANGE)
 		return -EINVAL;
 	if (result != -ENODEV && result != -EINVAL)
 		return result;
-	if (!options->recover_without_nvram)
+	if (!records->recover_without_nvram)
 		return refuse(nand, result, error);
 	log_line(LOG_LEVEL_WARNING, "the NVRAM is not usable (%s); recovering without it",
 		 error->text);
-	int rebuilt = store_rebuild_nvram(nand, options, &why);
+	int rebuilt = store_rebuild_nvram(nand, records, options, &why);
 
 	if (rebuilt == -ENOENT)
 		return result;
@@ -432,5 +456,13 @@ int muninn_open(struct nand *nand, const struct engine_options *options, struct 
 		*error = why;
 		return rebuilt;
 	}
-	return open_once(nand, options, out, error);
+	return open_once(nand, records, options, out, error);
 }
+
+const struct record_store_type muninn_store_type = {
+	.name = "muninn",
+	.magic = NVRAM_MAGIC,
+	.nvram_bytes = nvram_bytes,
+	.format = format,
+	.open = open_store,
+};

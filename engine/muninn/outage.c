@@ -51,10 +51,10 @@ static void read_boot_id(uint8_t id[NVRAM_BOOT_BYTES])
 				      "noticed");
 }
 
-void outage_look(struct muninn_store *store, const struct engine_options *options)
+void outage_look(struct muninn_store *store, const struct record_options *records)
 {
-	if (options && options->boot_id)
-		memcpy(store->boot_id, options->boot_id, NVRAM_BOOT_BYTES);
+	if (records->boot_id)
+		memcpy(store->boot_id, records->boot_id, NVRAM_BOOT_BYTES);
 	else
 		read_boot_id(store->boot_id);
 	store->host_failed =

@@ -324,7 +324,7 @@ static int step_begin(struct rebuild *rebuild, struct error_text *error)
 	for (uint32_t number = 0; number < store->geometry.rows; number++)
 		row_start_buffer(store, number);
 	header_write(store->nvram, &store->geometry, nand_uuid(store->nand));
-	outage_look(store, store->options);
+	outage_look(store, store->records);
 	outage_note_boot(store);
 	int result = store_flush(store);
 
@@ -360,8 +360,8 @@ static void say_what_is_lost(const struct rebuild *rebuild)
 			 (unsigned long long)rebuild->segments_left_out);
 }
 
-int store_rebuild_nvram(struct nand *nand, const struct engine_options *options,
-			struct error_text *error)
+int store_rebuild_nvram(struct nand *nand, const struct record_options *records,
+			const struct muninn_options *options, struct error_text *error)
 {
 	struct rebuild rebuild = { .store = calloc(1, sizeof(*rebuild.store)) };
 	int result;
@@ -369,6 +369,7 @@ int store_rebuild_nvram(struct nand *nand, const struct engine_options *options,
 	if (!rebuild.store)
 		return error_set(error, -ENOMEM, "out of memory");
 	rebuild.store->nand = nand;
+	rebuild.store->records = records;
 	rebuild.store->options = options;
 	result = root_find(nand, &rebuild.found);
 	if (result) {

@@ -11,6 +11,7 @@
 #define MUNINN_ENGINE_MUNINN_SPACE_H
 
 #include "engine/muninn/geometry.h"
+#include "nand/nand.h"
 
 struct space {
 	struct nand *nand;

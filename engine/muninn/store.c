@@ -25,11 +25,6 @@ struct visibility store_visibility(const struct muninn_store *store, uint64_t bo
 	};
 }
 
-static uint32_t muninn_value_bytes_max(struct record_store *base)
-{
-	return store_of(base)->geometry.page_bytes;
-}
-
 /* ---- transactions ---- */
 
 static void muninn_set_timeline(struct record_store *base, const struct record_timeline *timeline)
@@ -211,7 +206,7 @@ static int muninn_merge(struct record_store *base, const struct record_keep *kee
 	return store_merge(store, keep, merge);
 }
 
-static void muninn_statistics(struct record_store *base, struct engine_statistics *statistics)
+static void muninn_statistics(struct record_store *base, struct record_statistics *statistics)
 {
 	struct muninn_store *store = store_of(base);
 	const struct muninn_geometry *geometry = &store->geometry;
@@ -245,11 +240,8 @@ static void muninn_statistics(struct record_store *base, struct engine_statistic
 		geometry->segments - free_segments - store->space.retired - sealed;
 	statistics->rows = geometry->hashed_rows;
 	statistics->tables = tables;
-	statistics->capacity_bytes = (uint64_t)(geometry->segments - geometry->root_segments -
-						geometry->room_kept[RECORD_ROOM_WRITE]) *
-				     segment_bytes;
 	statistics->used_bytes = min_u64(
-		statistics->capacity_bytes,
+		store->base.limits.capacity_bytes,
 		(geometry->segments - geometry->root_segments - free_segments) * segment_bytes +
 			rows_buffered_bytes(store));
 	statistics->records_put = __atomic_load_n(&store->counters.records_put, __ATOMIC_RELAXED);
@@ -263,7 +255,7 @@ static void muninn_statistics(struct record_store *base, struct engine_statistic
 	statistics->false_positive_reads =
 		__atomic_load_n(&store->counters.false_positive_reads, __ATOMIC_RELAXED);
 	statistics->index_bytes = index_bytes;
-	store_count_memory(store, statistics->memory_bytes);
+	store_count_memory(store, statistics->memory);
 	statistics->table_cache_bytes = table_cache_bytes(store->table_cache);
 	table_cache_counters(store->table_cache, &statistics->table_reads,
 			     &statistics->table_page_reads);
@@ -294,7 +286,6 @@ static int muninn_close(struct record_store *base, bool stable)
 }
 
 const struct record_store_operations muninn_operations = {
-	.value_bytes_max = muninn_value_bytes_max,
 	.set_timeline = muninn_set_timeline,
 	.begin = muninn_begin,
 	.put = muninn_put,

@@ -6,6 +6,7 @@
 #ifndef MUNINN_ENGINE_MUNINN_STORE_H
 #define MUNINN_ENGINE_MUNINN_STORE_H
 
+#include "engine/muninn/muninn.h"
 #include "engine/muninn/space.h"
 #include "engine/muninn/table_cache.h"
 
@@ -129,7 +130,9 @@ struct muninn_store {
 		sealed_beside_history; /* segments of other rows, since history's was sealed last */
 	int history_told;              /* the error that was logged last, until all is well */
 	uint64_t open_microseconds;
-	const struct engine_options *options; /* while it is opened */
+	/* While it is opened: */
+	const struct record_options *records;
+	const struct muninn_options *options;
 	uint8_t boot_id[NVRAM_BOOT_BYTES];
 	bool host_failed;     /* since the store was last open */
 	uint64_t fallen_from; /* then: the highest sequence number that there was */
@@ -215,7 +218,7 @@ int aborted_prune(struct muninn_store *store);
 /*
  * Whether this boot of the host is another one than when the store was last opened: `host_failed`.
  */
-void outage_look(struct muninn_store *store, const struct engine_options *options);
+void outage_look(struct muninn_store *store, const struct record_options *records);
 
 /* Notes this boot in NVRAM. */
 void outage_note_boot(struct muninn_store *store);
@@ -494,8 +497,8 @@ void root_found_free(struct found_root *found);
  * Makes the NVRAM again from what is on flash, without what was only in NVRAM. -ENOENT: there is no
  * root.
  */
-int store_rebuild_nvram(struct nand *nand, const struct engine_options *options,
-			struct error_text *error);
+int store_rebuild_nvram(struct nand *nand, const struct record_options *records,
+			const struct muninn_options *options, struct error_text *error);
 
 /* ---- header.c ---- */
 
@@ -509,7 +512,7 @@ int header_read(const uint8_t *from, struct nand *nand, struct muninn_geometry *
 
 /* ---- memory.c ---- */
 
-void store_count_memory(const struct muninn_store *store, uint64_t bytes[ENGINE_MEMORY_KINDS]);
+void store_count_memory(const struct muninn_store *store, struct record_memory *memory);
 
 /* ---- merge.c ---- */
 

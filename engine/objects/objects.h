@@ -77,8 +77,7 @@ struct engine {
 	 */
 	uint32_t merge_futile;
 	uint64_t merge_again, merge_again_ms;
-	uint64_t reclaimed_at;  /* transactions when history was given up last */
-	uint64_t segment_bytes; /* about; 0: the store has no segments */
+	uint64_t reclaimed_at; /* transactions when history was given up last */
 	struct standing_review review;
 	/*
 	 * Errors that were logged last, each until something else comes, since writers meet them

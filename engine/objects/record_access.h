@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "engine/engine.h"
 #include "engine/history/written.h"
 #include "engine/records/records.h"
 
@@ -142,7 +143,7 @@ struct record_writer {
 
 static inline uint32_t record_bytes_max(struct record_store *store)
 {
-	return store->operations->value_bytes_max(store);
+	return store->limits.value_bytes;
 }
 
 /* lineage.c: whether a record may be one of a clone's source, and the search that goes there. */

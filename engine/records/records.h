@@ -18,7 +18,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/engine.h"
+#include "common/error.h"
+#include "engine/records/options.h"
+#include "engine/records/statistics.h"
+
+struct nand;
+struct nand_geometry;
 
 /* Sequence number bound that means "newest". Sequence numbers start at 1. */
 #define RECORD_NEWEST ((UINT64_C(1) << 48) - 1)
@@ -169,9 +174,6 @@ struct record_merge {
 struct record_store;
 
 struct record_store_operations {
-	/* Most bytes of a value. */
-	uint32_t (*value_bytes_max)(struct record_store *store);
-
 	/*
 	 * What rollbacks hide from now on; the store keeps the pointer. NULL, and after opening:
 	 * nothing. Bounds of readers stay plain numbers.
@@ -270,8 +272,8 @@ struct record_store_operations {
 	void (*set_memo)(struct record_store *store, uint64_t memo);
 	int (*sync_memo)(struct record_store *store);
 
-	/* Fills in everything but cache_bytes. */
-	void (*statistics)(struct record_store *store, struct engine_statistics *statistics);
+	/* Fills in what the store counts. */
+	void (*statistics)(struct record_store *store, struct record_statistics *statistics);
 
 	/* Frees the store; `stable`: flushes before. */
 	int (*close)(struct record_store *store, bool stable);
@@ -280,15 +282,34 @@ struct record_store_operations {
 /* First member of every implementation. */
 struct record_store {
 	const struct record_store_operations *operations;
+	struct record_limits limits;
 	struct record_lineage *lineage; /* the object layer's: see lineage.h */
 };
 
-/* engine/muninn: the published algorithm. Arguments as in engine.h. */
-int muninn_nvram_bytes(const struct nand_geometry *geometry, const struct engine_options *options,
-		       uint64_t *bytes, struct error_text *error);
-int muninn_format(struct nand *nand, const struct engine_options *options,
-		  struct error_text *error);
-int muninn_open(struct nand *nand, const struct engine_options *options,
-		struct record_store **store, struct error_text *error);
+/*
+ * A kind of record store. `records` are the options that all kinds take, `own` those of this one;
+ * both are used only during the call, `own` NULL: defaults.
+ */
+struct record_store_type {
+	const char *name; /* as in the configuration */
+	/* The first 8 bytes of the NVRAM of a device that it has formatted, little-endian. */
+	uint64_t magic;
+
+	/* Zeroed NVRAM bytes that it needs. -EINVAL. */
+	int (*nvram_bytes)(const struct nand_geometry *geometry,
+			   const struct record_options *records, const void *own, uint64_t *bytes,
+			   struct error_text *error);
+
+	/* Makes an empty store; the magic is written last. */
+	int (*format)(struct nand *nand, const struct record_options *records, const void *own,
+		      struct error_text *error);
+
+	/*
+	 * Completes or discards what a crash left. The NVRAM may be lost: then it has no magic.
+	 * -ENODEV: not formatted. -EINVAL: another version of the format, or corrupt.
+	 */
+	int (*open)(struct nand *nand, const struct record_options *records, const void *own,
+		    struct record_store **store, struct error_text *error);
+};
 
 #endif

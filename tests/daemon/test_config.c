@@ -122,13 +122,13 @@ static void test_every_key_gets_to_its_place(void **state)
 	assert_int_equal(config.luns[0].geometry.pages_per_block, 128);
 	assert_int_equal(config.luns[0].geometry.channels, 2);
 	assert_int_equal(config.luns[0].geometry.dies_per_channel, 3);
-	assert_int_equal(config.luns[0].options.engine.rows, 16);
-	assert_int_equal(config.luns[0].options.engine.segment_pages, 512);
-	assert_int_equal(config.luns[0].options.engine.record_bytes, 2048);
-	assert_int_equal(config.luns[0].options.engine.fpr_millionths, 7);
-	assert_int_equal(config.luns[0].options.engine.fpr_factor_permille, 1020);
-	assert_int_equal(config.luns[0].options.engine.over_provision_permille, 50);
-	assert_int_equal(config.luns[0].options.engine.hot_rows, ENGINE_HOT_ROWS_FINALISE);
+	assert_int_equal(config.luns[0].options.engine.muninn.rows, 16);
+	assert_int_equal(config.luns[0].options.engine.muninn.segment_pages, 512);
+	assert_int_equal(config.luns[0].options.engine.muninn.record_bytes, 2048);
+	assert_int_equal(config.luns[0].options.engine.muninn.fpr_millionths, 7);
+	assert_int_equal(config.luns[0].options.engine.muninn.fpr_factor_permille, 1020);
+	assert_int_equal(config.luns[0].options.engine.records.over_provision_permille, 50);
+	assert_int_equal(config.luns[0].options.engine.muninn.hot_rows, MUNINN_HOT_ROWS_FINALISE);
 	assert_string_equal(config.luns[0].image, "/i");
 	assert_int_equal(config.luns[0].size_bytes, 3 << 20);
 	assert_int_equal(config.luns[0].options.threads, 4);
@@ -139,8 +139,8 @@ static void test_every_key_gets_to_its_place(void **state)
 	assert_true(config.luns[0].options.engine.merge_manual);
 	assert_int_equal(config.luns[0].options.osd.layout, 1);
 	assert_int_equal(config.luns[0].options.engine.history_interval_ms, ENGINE_EVERY_COMMAND);
-	assert_true(config.luns[0].options.engine.recover_without_nvram);
-	assert_true(config.luns[0].options.engine.table_cache_bytes == 64 << 20);
+	assert_true(config.luns[0].options.engine.records.recover_without_nvram);
+	assert_true(config.luns[0].options.engine.muninn.table_cache_bytes == 64 << 20);
 	assert_int_equal(config.luns[0].options.nand.backend, NAND_BACKEND_FILE);
 	assert_string_equal(config.luns[0].options.osd.serial, "s5");
 	assert_string_equal(config.luns[0].options.key_file, "device.key");
@@ -161,13 +161,13 @@ static void test_nand_and_engine_are_for_all_units_and_a_unit_is_stronger(void *
 	assert_int_equal(config.luns[0].options.nand.backend, NAND_BACKEND_MMAP);
 	assert_int_equal(config.luns[0].geometry.page_bytes, 2048);
 	assert_int_equal(config.luns[0].options.engine.onode_cache_entries, 3);
-	assert_int_equal(config.luns[0].options.engine.rows, 4);
+	assert_int_equal(config.luns[0].options.engine.muninn.rows, 4);
 	assert_false(config.luns[0].options.engine.merge_manual);
 	assert_true(config.luns[0].options.engine.stable_commits);
 	assert_int_equal(config.luns[1].options.nand.backend, NAND_BACKEND_FILE);
 	assert_int_equal(config.luns[1].geometry.page_bytes, 8192);
 	assert_int_equal(config.luns[1].options.engine.onode_cache_entries, 7);
-	assert_int_equal(config.luns[1].options.engine.rows, 16);
+	assert_int_equal(config.luns[1].options.engine.muninn.rows, 16);
 	assert_true(config.luns[1].options.engine.merge_manual);
 	assert_true(config.luns[1].options.engine.stable_commits);
 }

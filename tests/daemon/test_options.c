@@ -65,7 +65,7 @@ static void test_every_option_gets_to_its_place(void **state)
 		0);
 	assert_int_equal(options.threads, 7);
 	assert_int_equal(options.nand.backend, NAND_BACKEND_FILE);
-	assert_true(options.engine.table_cache_bytes == UINT64_C(64) << 20);
+	assert_true(options.engine.muninn.table_cache_bytes == UINT64_C(64) << 20);
 	assert_int_equal(options.engine.onode_cache_entries, 100);
 	assert_int_equal(options.engine.directory_cache_nodes, 50);
 	assert_int_equal(options.engine.version_cache_entries, 25);
@@ -73,7 +73,7 @@ static void test_every_option_gets_to_its_place(void **state)
 	assert_true(options.engine.merge_manual);
 	assert_int_equal(options.osd.layout, 1);
 	assert_int_equal(options.engine.history_interval_ms, 250);
-	assert_true(options.engine.recover_without_nvram);
+	assert_true(options.engine.records.recover_without_nvram);
 	assert_string_equal(options.osd.serial, "A-1");
 	for (uint8_t i = 0; i < 18; i++)
 		assert_int_equal(options.osd.system_id[i], i);

@@ -84,9 +84,9 @@ static inline void create(struct device *device, uint64_t partition)
 
 static inline struct engine_options options_of(struct device *device)
 {
-	return (struct engine_options){ .rows = 2,
-					.segment_pages = 8,
-					.record_bytes = 128,
+	return (struct engine_options){ .muninn.rows = 2,
+					.muninn.segment_pages = 8,
+					.muninn.record_bytes = 128,
 					.merge_manual = true,
 					.clock_ms = clock_of,
 					.clock_context = device };

@@ -35,7 +35,6 @@ struct memory_store {
 	uint64_t committed;
 	const struct record_timeline *timeline;
 	bool writing, open, absorb;
-	uint32_t value_bytes_max;
 	uint64_t bytes_max, reserve_bytes_max;
 	uint64_t memo;
 	int64_t fail_put;
@@ -122,11 +121,6 @@ static void drop_newest(struct memory_store *memory, struct version **link)
 
 /* ---- the operations ---- */
 
-static uint32_t value_bytes_max(struct record_store *store)
-{
-	return memory_of(store)->value_bytes_max;
-}
-
 static void set_timeline(struct record_store *store, const struct record_timeline *timeline)
 {
 	memory_of(store)->timeline = timeline;
@@ -151,7 +145,7 @@ static int put(struct record_store *store, const struct record_key *key, uint64_
 	struct version *version;
 	struct chain *chain;
 
-	assert(memory->writing && length <= memory->value_bytes_max);
+	assert(memory->writing && length <= memory->store.limits.value_bytes);
 	assert(!(flags & RECORD_TOMBSTONE) || length == 0);
 	if (memory->fail_put >= 0 && memory->fail_put-- == 0)
 		return -ENOSPC;
@@ -337,7 +331,7 @@ static int begin_format(struct record_store *store, uint64_t at_least, uint64_t 
 	return 0;
 }
 
-static void statistics(struct record_store *store, struct engine_statistics *statistics)
+static void statistics(struct record_store *store, struct record_statistics *statistics)
 {
 	const struct memory_store *memory = memory_of(store);
 
@@ -345,7 +339,6 @@ static void statistics(struct record_store *store, struct engine_statistics *sta
 	statistics->record_bytes_put = memory->counters.put_bytes;
 	statistics->records_got = memory->counters.gets;
 	statistics->used_bytes = memory->counters.bytes;
-	statistics->capacity_bytes = memory->bytes_max;
 	statistics->committed_sequence = memory->sequence;
 }
 
@@ -378,7 +371,6 @@ static int close_store(struct record_store *store, bool stable)
 }
 
 static const struct record_store_operations operations = {
-	.value_bytes_max = value_bytes_max,
 	.set_timeline = set_timeline,
 	.begin = begin,
 	.put = put,
@@ -404,7 +396,8 @@ struct memory_store *memory_store_create(uint32_t bytes_max)
 
 	assert(memory);
 	memory->store.operations = &operations;
-	memory->value_bytes_max = bytes_max;
+	memory->store.limits =
+		(struct record_limits){ .value_bytes = bytes_max, .capacity_bytes = UINT64_MAX };
 	memory->bytes_max = memory->reserve_bytes_max = UINT64_MAX;
 	memory->fail_put = -1;
 	memory->bucket_count = 1024;
@@ -435,7 +428,7 @@ void memory_store_absorb(struct memory_store *memory, bool absorb)
 
 void memory_store_limit(struct memory_store *memory, uint64_t bytes, uint64_t with_reserve)
 {
-	memory->bytes_max = bytes;
+	memory->bytes_max = memory->store.limits.capacity_bytes = bytes;
 	memory->reserve_bytes_max = with_reserve;
 }
 

@@ -32,12 +32,6 @@ struct held_store {
 	unsigned count;
 };
 
-static uint32_t value_bytes_max(struct record_store *store)
-{
-	(void)store;
-	return PAGE_BYTES;
-}
-
 static int get(struct record_store *store, const struct record_key *key, uint64_t bound,
 	       void *value, uint32_t capacity, struct record_info *info)
 {
@@ -59,7 +53,6 @@ static int get(struct record_store *store, const struct record_key *key, uint64_
 }
 
 static const struct record_store_operations operations = {
-	.value_bytes_max = value_bytes_max,
 	.get = get,
 };
 
@@ -188,6 +181,7 @@ void fuzz_flash_onode(struct fuzz_reader *input)
 	int result;
 
 	held.store.operations = &operations;
+	held.store.limits.value_bytes = PAGE_BYTES;
 	held.count = 0;
 	for (int part = 0; part < 3; part++) {
 		uint32_t crc = 0;
@@ -238,6 +232,7 @@ void fuzz_flash_idset(struct fuzz_reader *input)
 	int result;
 
 	held.store.operations = &operations;
+	held.store.limits.value_bytes = PAGE_BYTES;
 	held.count = 0;
 	hold(&held, 1 << IDSET_SLOT_BITS, 5, input, fuzz_take16(input));
 	for (uint32_t slot = 1; slot < RECORDS_MAX && input->left > 0; slot++) {

@@ -10,6 +10,7 @@
 
 #include "common/bytes.h"
 #include "common/crc32c.h"
+#include "engine/engine.h"
 #include "engine/muninn/page.h"
 #include "engine/muninn/table.h"
 #include "nand/format.h"
@@ -174,10 +175,13 @@ static const struct muninn_geometry *table_geometry(void)
 				      .blocks = 512,
 				      .channels = 1,
 				      .dies_per_channel = 1 };
-	struct engine_options options = { .rows = 2, .segment_pages = 8, .record_bytes = 128 };
+	struct engine_options options = { .muninn.rows = 2,
+					  .muninn.segment_pages = 8,
+					  .muninn.record_bytes = 128 };
 
 	if (geometry.segments == 0)
-		fuzz_check(muninn_geometry_choose(&nand, &options, &geometry, NULL) == 0);
+		fuzz_check(muninn_geometry_choose(&nand, &options.records, &options.muninn,
+						  &geometry, NULL) == 0);
 	return &geometry;
 }
 

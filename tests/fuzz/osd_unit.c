@@ -57,9 +57,9 @@ static uint64_t read_clock(void *context)
 static struct engine_options options_of(struct osd_fuzz_unit *unit)
 {
 	return (struct engine_options){
-		.rows = 1,
-		.segment_pages = 8,
-		.record_bytes = 128,
+		.muninn.rows = 1,
+		.muninn.segment_pages = 8,
+		.muninn.record_bytes = 128,
 		.onode_cache_entries = 1,
 		.directory_cache_nodes = 1,
 		.version_cache_entries = 1,

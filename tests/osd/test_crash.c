@@ -46,7 +46,9 @@ static const struct nand_geometry geometry = {
 	.channels = 1,
 	.dies_per_channel = 1,
 };
-static const struct engine_options options = { .rows = 1, .segment_pages = 8, .record_bytes = 256 };
+static const struct engine_options options = { .muninn.rows = 1,
+					       .muninn.segment_pages = 8,
+					       .muninn.record_bytes = 256 };
 static const uint8_t uuid[16] = { 0x10 };
 
 /* What the series has come to. */

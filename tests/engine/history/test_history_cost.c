@@ -44,8 +44,8 @@ static uint64_t clock_of(void *context)
 
 static struct engine_options options_of(struct device *device)
 {
-	return (struct engine_options){ .rows = 4,
-					.segment_pages = SEGMENT_PAGES,
+	return (struct engine_options){ .muninn.rows = 4,
+					.muninn.segment_pages = SEGMENT_PAGES,
 					.clock_ms = clock_of,
 					.clock_context = device };
 }

@@ -28,7 +28,7 @@ static void lose_nvram(struct device *device)
 	engine_abandon(device->engine);
 	log_configure(NULL, LOG_LEVEL_WARNING);
 	assert_int_equal(nand_power_on(device->nand), 0);
-	options.recover_without_nvram = true;
+	options.records.recover_without_nvram = true;
 	if (engine_open(device->nand, &options, &device->engine, &error))
 		fail_msg("%s", error.text);
 }

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "common/log.h"
+#include "engine/open.h"
 #include "tests/engine/model/model_power.h"
 
 static uint64_t setting(const char *name, uint64_t otherwise)
@@ -34,9 +35,9 @@ void model_start(struct model_run *run, const char *name, uint64_t otherwise_see
 
 /* The smallest caches, so that records are read again and again. */
 static const struct engine_options small = {
-	.rows = 2,
-	.segment_pages = 8,
-	.record_bytes = 128,
+	.muninn.rows = 2,
+	.muninn.segment_pages = 8,
+	.muninn.record_bytes = 128,
 	.onode_cache_entries = 1,
 	.directory_cache_nodes = 1,
 };
@@ -47,7 +48,7 @@ static struct engine *open_flash(struct model_run *run)
 	struct error_text error = { "" };
 	struct record_store *store;
 	struct engine *engine = NULL;
-	int result = muninn_open(run->store.context, &run->options, &store, &error);
+	int result = engine_open_records(run->store.context, &run->options, &store, &error);
 
 	if (!result && run->power)
 		model_power_attach(run->power, store);
@@ -102,12 +103,12 @@ void model_run_on_flash(const char *name, const struct model_flash *flash, uint6
 
 	run.options.merge_manual = flash->merge_manual;
 	if (flash->power_fails)
-		run.options.boot_id = first_boot;
+		run.options.records.boot_id = first_boot;
 	nand = make_device(flash, &run.options);
 	run.store.context = nand;
 	if (flash->power_fails) {
 		run.power = model_power_create(nand);
-		run.options.boot_id = model_power_boot(run.power);
+		run.options.records.boot_id = model_power_boot(run.power);
 		log_configure(getenv("MUNINN_VERBOSE") ? NULL : discard_line, LOG_LEVEL_ERROR);
 	}
 	model_start(&run, name, seed, operations);

@@ -25,6 +25,7 @@
 #include "common/log.h"
 #include "engine/engine.h"
 #include "engine/history.h"
+#include "engine/open.h"
 #include "nand/nand.h"
 #include "nand/power.h"
 #include "nand/rehearsal.h"
@@ -65,10 +66,10 @@ static uint64_t clock_of(void *context)
 
 static struct engine_options options_of(struct load *load)
 {
-	return (struct engine_options){ .rows = 1,
-					.segment_pages = 8,
-					.record_bytes = 256,
-					.boot_id = load->boot,
+	return (struct engine_options){ .muninn.rows = 1,
+					.muninn.segment_pages = 8,
+					.muninn.record_bytes = 256,
+					.records.boot_id = load->boot,
 					.clock_ms = clock_of,
 					.clock_context = load };
 }
@@ -88,7 +89,7 @@ static int open_with_points(struct nand *nand, struct load *load, struct model_p
 	struct engine_options options = options_of(load);
 	struct record_store *store;
 	struct error_text error;
-	int result = muninn_open(nand, &options, &store, &error);
+	int result = engine_open_records(nand, &options, &store, &error);
 
 	if (result)
 		return result;

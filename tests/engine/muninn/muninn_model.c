@@ -10,6 +10,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
+#include "engine/open.h"
 #include "tests/engine/muninn/muninn_model.h"
 
 uint64_t model_random(struct model *model)
@@ -262,7 +263,9 @@ const struct nand_geometry model_nand = {
 	.dies_per_channel = 1,
 };
 
-const struct engine_options model_options = { .rows = 2, .segment_pages = 8, .record_bytes = 128 };
+const struct engine_options model_options = { .muninn.rows = 2,
+					      .muninn.segment_pages = 8,
+					      .muninn.record_bytes = 128 };
 
 void model_open(struct model *model, const struct nand_geometry *nand,
 		const struct engine_options *options)
@@ -271,10 +274,10 @@ void model_open(struct model *model, const struct nand_geometry *nand,
 	struct error_text error = { "" };
 	uint64_t nvram;
 
-	assert_int_equal(muninn_nvram_bytes(nand, options, &nvram, &error), 0);
+	assert_int_equal(engine_nvram_bytes(nand, options, &nvram, &error), 0);
 	assert_int_equal(nand_open_memory(nand, nvram, &model->nand, &error), 0);
-	if (muninn_format(model->nand, options, &error) ||
-	    muninn_open(model->nand, options, &model->store, &error))
+	if (engine_format(model->nand, options, &error) ||
+	    engine_open_records(model->nand, options, &model->store, &error))
 		fail_msg("%s", error.text);
 	model->timeline = (struct record_timeline){ .context = model, .is_hidden = is_hidden };
 	model->store->operations->set_timeline(model->store, &model->timeline);
@@ -285,7 +288,7 @@ void model_crash(struct model *model)
 	struct error_text error = { "" };
 
 	model->store->operations->close(model->store, false);
-	if (muninn_open(model->nand, &model->options, &model->store, &error))
+	if (engine_open_records(model->nand, &model->options, &model->store, &error))
 		fail_msg("%s", error.text);
 	model->store->operations->set_timeline(model->store, &model->timeline);
 }

@@ -8,6 +8,7 @@
 #define MUNINN_TESTS_ENGINE_MUNINN_MUNINN_MODEL_H
 
 #include "engine/muninn/store.h"
+#include "engine/open.h"
 
 enum {
 	MODEL_KEYS = 300,

@@ -21,6 +21,7 @@
 
 #include "common/bytes.h"
 #include "engine/muninn/store.h"
+#include "engine/open.h"
 
 enum {
 	KEYS = 64,
@@ -39,7 +40,9 @@ static const struct nand_geometry geometry = {
 	.channels = 1,
 	.dies_per_channel = 1,
 };
-static struct engine_options options = { .rows = 2, .segment_pages = 8, .record_bytes = 256 };
+static struct engine_options options = { .muninn.rows = 2,
+					 .muninn.segment_pages = 8,
+					 .muninn.record_bytes = 256 };
 
 /* Transaction n puts these keys; all values say n. */
 static uint32_t key_number(uint64_t transaction, uint32_t put)
@@ -83,7 +86,7 @@ static void merge_when_low(struct record_store *store)
 {
 	const struct record_keep keep = { 0 }; /* the present is all */
 	struct record_merge merge = { .live_permille_max = 1000 };
-	struct engine_statistics statistics;
+	struct record_statistics statistics;
 	int result = 0;
 
 	store->operations->statistics(store, &statistics);
@@ -98,7 +101,7 @@ static _Noreturn void child(const char *path, uint64_t next, volatile uint64_t *
 	struct record_store *store = NULL;
 	struct nand *nand = NULL;
 
-	if (nand_open(path, &nand, &error) || muninn_open(nand, &options, &store, &error))
+	if (nand_open(path, &nand, &error) || engine_open_records(nand, &options, &store, &error))
 		_exit(1);
 	for (;; next++) {
 		if (run_transaction(store, next))
@@ -165,7 +168,7 @@ static void kill_and_recover(int rounds)
 	uint64_t nvram_bytes, last = 0, seed = 1, in_flight = 0;
 	volatile uint64_t *committed =
 		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct engine_statistics statistics = { 0 };
+	struct record_statistics statistics = { 0 };
 	struct record_store *store = NULL;
 	struct nand *nand = NULL;
 
@@ -173,9 +176,9 @@ static void kill_and_recover(int rounds)
 	assert_non_null(mkdtemp(directory));
 	snprintf(path, sizeof(path), "%s/image", directory);
 	snprintf(nvram_path, sizeof(nvram_path), "%s.nvram", path);
-	assert_int_equal(muninn_nvram_bytes(&geometry, &options, &nvram_bytes, &error), 0);
+	assert_int_equal(engine_nvram_bytes(&geometry, &options, &nvram_bytes, &error), 0);
 	if (nand_create(path, &geometry, nvram_bytes, &error) || nand_open(path, &nand, &error) ||
-	    muninn_format(nand, &options, &error))
+	    engine_format(nand, &options, &error))
 		fail_msg("%s", error.text);
 	assert_int_equal(nand_close(nand), 0);
 
@@ -190,7 +193,8 @@ static void kill_and_recover(int rounds)
 		kill_child_after(pid, committed, target);
 		for (; last < *committed; last++)
 			apply(expected, last + 1);
-		if (nand_open(path, &nand, &error) || muninn_open(nand, &options, &store, &error))
+		if (nand_open(path, &nand, &error) ||
+		    engine_open_records(nand, &options, &store, &error))
 			fail_msg("round %d: %s", round, error.text);
 		if (is_applied(store, last + 1)) {
 			apply(expected, ++last);

@@ -13,6 +13,7 @@
 
 #include "common/crc32c.h"
 #include "engine/muninn/store.h"
+#include "engine/open.h"
 
 static void test_a_record_header_has_the_documented_bytes(void **state)
 {
@@ -236,7 +237,7 @@ static void test_a_list_of_kills_has_the_documented_bytes(void **state)
 static void test_filters_have_the_false_positive_rate_that_they_are_made_for(void **state)
 {
 	const struct nand_geometry nand = nand_geometry_default(UINT64_C(1) << 30);
-	const struct engine_options options = { .fpr_millionths = 10000 };
+	const struct engine_options options = { .muninn.fpr_millionths = 10000 };
 	struct muninn_geometry geometry;
 	struct filter_geometry filters;
 	struct error_text error;
@@ -244,7 +245,9 @@ static void test_filters_have_the_false_positive_rate_that_they_are_made_for(voi
 	uint64_t *set;
 
 	(void)state;
-	assert_int_equal(muninn_geometry_choose(&nand, &options, &geometry, &error), 0);
+	assert_int_equal(
+		muninn_geometry_choose(&nand, &options.records, &options.muninn, &geometry, &error),
+		0);
 	muninn_filter_geometry(&geometry, geometry.tables_expected, &filters);
 	set = calloc(1, align_up(filters.bits_total, 64) / 8);
 	assert_non_null(set);
@@ -288,7 +291,9 @@ static void test_filters_take_the_memory_of_equal_rates_and_waste_fewer_reads(vo
 	double equal_bits = 0, rates = 0;
 
 	(void)state;
-	assert_int_equal(muninn_geometry_choose(&nand, &options, &geometry, &error), 0);
+	assert_int_equal(
+		muninn_geometry_choose(&nand, &options.records, &options.muninn, &geometry, &error),
+		0);
 	assert_int_equal(geometry.hashed_rows, 128);
 	muninn_filter_geometry(&geometry, geometry.tables_expected, &filters);
 	for (uint32_t filter = 0; filter < geometry.filters; filter++) {
@@ -311,18 +316,18 @@ static struct nand *small_device(struct record_store **store, uint32_t puts)
 		.channels = 1,
 		.dies_per_channel = 1,
 	};
-	const struct engine_options options = { .rows = 1,
-						.segment_pages = 8,
-						.record_bytes = 128 };
+	const struct engine_options options = { .muninn.rows = 1,
+						.muninn.segment_pages = 8,
+						.muninn.record_bytes = 128 };
 	struct error_text error = { "" };
 	struct nand *nand;
 	uint64_t nvram;
 	uint8_t value[100] = { 0 };
 
-	assert_int_equal(muninn_nvram_bytes(&nand_shape, &options, &nvram, &error), 0);
+	assert_int_equal(engine_nvram_bytes(&nand_shape, &options, &nvram, &error), 0);
 	assert_int_equal(nand_open_memory(&nand_shape, nvram, &nand, &error), 0);
-	assert_int_equal(muninn_format(nand, &options, &error), 0);
-	assert_int_equal(muninn_open(nand, &options, store, &error), 0);
+	assert_int_equal(engine_format(nand, &options, &error), 0);
+	assert_int_equal(engine_open_records(nand, &options, store, &error), 0);
 	for (uint32_t i = 0; i < puts; i++) {
 		struct record_key key = { .partition = 1, .identifier = 0x10000 + i };
 
@@ -340,7 +345,7 @@ static void expect_open(struct nand *nand, int expected, const char *words)
 {
 	struct error_text error = { "" };
 	struct record_store *store = NULL;
-	int result = muninn_open(nand, &(struct engine_options){ 0 }, &store, &error);
+	int result = engine_open_records(nand, &(struct engine_options){ 0 }, &store, &error);
 
 	assert_int_equal(result, expected);
 	if (result == 0)
@@ -356,7 +361,7 @@ static void test_opening_damaged_nvram_says_what_is_wrong(void **state)
 	uint8_t *nvram = nand_nvram(nand, NULL);
 	uint64_t buffers_at = ((struct muninn_store *)(void *)store)->geometry.buffers_at;
 	uint64_t tables_at = ((struct muninn_store *)(void *)store)->geometry.tables_at;
-	struct engine_statistics statistics = { 0 };
+	struct record_statistics statistics = { 0 };
 
 	(void)state;
 	store->operations->statistics(store, &statistics);
@@ -407,16 +412,16 @@ static void test_impossible_shapes_are_refused_with_a_sentence(void **state)
 		struct engine_options options;
 		const char *words;
 	} cases[] = {
-		{ &good, { .rows = 3 }, "rows" },
-		{ &good, { .segment_pages = 96 }, "segments of 96 pages" },
-		{ &good, { .segment_pages = 32 }, "erase block" },
-		{ &good, { .record_bytes = 8000 }, "record size" },
-		{ &good, { .fpr_millionths = 900000 }, "false-positive rate" },
-		{ &good, { .fpr_factor_permille = 10 }, "factor" },
-		{ &good, { .filters = 4, .paged_filters = 4 }, "4 filters" },
-		{ &good, { .filters = 8, .paged_filters = 5 }, "5 of them" },
-		{ &good, { .over_provision_permille = 950 }, "over-provisioning" },
-		{ &good, { .rows = 64 }, "too few" },
+		{ &good, { .muninn.rows = 3 }, "rows" },
+		{ &good, { .muninn.segment_pages = 96 }, "segments of 96 pages" },
+		{ &good, { .muninn.segment_pages = 32 }, "erase block" },
+		{ &good, { .muninn.record_bytes = 8000 }, "record size" },
+		{ &good, { .muninn.fpr_millionths = 900000 }, "false-positive rate" },
+		{ &good, { .muninn.fpr_factor_permille = 10 }, "factor" },
+		{ &good, { .muninn.filters = 4, .muninn.paged_filters = 4 }, "4 filters" },
+		{ &good, { .muninn.filters = 8, .muninn.paged_filters = 5 }, "5 of them" },
+		{ &good, { .records.over_provision_permille = 950 }, "over-provisioning" },
+		{ &good, { .muninn.rows = 64 }, "too few" },
 		{ &tiny, { 0 }, "too few" },
 		{ &large_pages, { 0 }, "page size" },
 		{ &small_spare, { 0 }, "spare" },
@@ -430,7 +435,7 @@ static void test_impossible_shapes_are_refused_with_a_sentence(void **state)
 		uint64_t bytes;
 
 		assert_int_equal(
-			muninn_nvram_bytes(cases[i].nand, &cases[i].options, &bytes, &error),
+			engine_nvram_bytes(cases[i].nand, &cases[i].options, &bytes, &error),
 			-EINVAL);
 		if (!strstr(error.text, cases[i].words))
 			fail_msg("case %zu: message is: %s", i, error.text);

@@ -18,6 +18,7 @@
 #include "common/bytes.h"
 #include "engine/engine.h"
 #include "engine/history.h"
+#include "engine/open.h"
 
 enum {
 	PARTITION = 0x10000,
@@ -64,12 +65,12 @@ static uint64_t clock_of(void *context)
 	return ((struct device *)context)->now;
 }
 
-static void open_device(struct device *device, enum engine_hot_rows hot_rows)
+static void open_device(struct device *device, enum muninn_hot_rows hot_rows)
 {
-	const struct engine_options options = { .rows = 2,
-						.segment_pages = SEGMENT_PAGES,
-						.record_bytes = 256,
-						.hot_rows = hot_rows,
+	const struct engine_options options = { .muninn.rows = 2,
+						.muninn.segment_pages = SEGMENT_PAGES,
+						.muninn.record_bytes = 256,
+						.muninn.hot_rows = hot_rows,
 						.clock_ms = clock_of,
 						.clock_context = device };
 	struct error_text error = { "" };
@@ -240,7 +241,7 @@ static void test_a_hot_page_gives_up_its_oldest_history(void **state)
 	struct device device;
 	uint64_t horizon;
 
-	open_device(&device, *(const enum engine_hot_rows *)*state);
+	open_device(&device, *(const enum muninn_hot_rows *)*state);
 	assert_int_equal(turn_over(&device, write_hot_page), TURNS);
 	/* The n-th write was at the time n + 1. */
 	assert_int_equal(read_hot_page(&device, 0), TURNS);
@@ -257,7 +258,7 @@ static void test_a_hot_page_keeps_its_versions(void **state)
 	struct device device;
 	uint32_t versions[VERSIONS];
 
-	open_device(&device, *(const enum engine_hot_rows *)*state);
+	open_device(&device, *(const enum muninn_hot_rows *)*state);
 	for (uint32_t number = 1; number <= TURNS; number++) {
 		assert_int_equal(run(&device, write_hot_page, OBJECT, number), 0);
 		if (number % APART == 0)
@@ -274,7 +275,7 @@ static void test_a_hot_page_without_history_needs_little_work(void **state)
 	const struct engine_retention none = { .kind = ENGINE_RETAIN_NONE };
 	struct device device;
 
-	open_device(&device, *(const enum engine_hot_rows *)*state);
+	open_device(&device, *(const enum muninn_hot_rows *)*state);
 	retain(&device, &none);
 	turn_over_and_close(&device, write_hot_page);
 }
@@ -285,7 +286,7 @@ static void test_a_hot_page_keeps_all_of_the_time_that_was_asked_for(void **stat
 	const struct engine_retention hour = { .kind = ENGINE_RETAIN_NONE, .keep_all_ms = kept_ms };
 	struct device device;
 
-	open_device(&device, *(const enum engine_hot_rows *)*state);
+	open_device(&device, *(const enum muninn_hot_rows *)*state);
 	retain(&device, &hour);
 	assert_int_equal(turn_over(&device, write_hot_page), TURNS);
 	for (uint64_t ms = device.now - kept_ms; ms < device.now; ms += 7 * SECOND)
@@ -308,7 +309,7 @@ static void check_space(struct device *device, uint64_t versions)
 }
 
 /* Fills the device, and looks whether all is there that was not refused. */
-static void refuse(struct device *device, enum engine_hot_rows hot_rows)
+static void refuse(struct device *device, enum muninn_hot_rows hot_rows)
 {
 	static uint64_t written_ms[TURNS + 1];
 	uint64_t done = 0;
@@ -318,7 +319,7 @@ static void refuse(struct device *device, enum engine_hot_rows hot_rows)
 			written_ms[++done] = device->now;
 	check_costs(device);
 	assert_true(done > 0 && done < TURNS);
-	if (hot_rows == ENGINE_HOT_ROWS_SPREAD)
+	if (hot_rows == MUNINN_HOT_ROWS_SPREAD)
 		check_space(device, done);
 	assert_int_equal(read_hot_page(device, 0), done);
 	for (uint64_t number = 1; number <= done; number += 41)
@@ -331,9 +332,9 @@ static void test_a_hot_page_all_of_which_is_kept_is_refused_soon(void **state)
 	const struct engine_retention all = { .kind = ENGINE_RETAIN_ALL };
 	struct device device;
 
-	open_device(&device, *(const enum engine_hot_rows *)*state);
+	open_device(&device, *(const enum muninn_hot_rows *)*state);
 	retain(&device, &all);
-	refuse(&device, *(const enum engine_hot_rows *)*state);
+	refuse(&device, *(const enum muninn_hot_rows *)*state);
 }
 
 static void test_a_hot_page_whose_history_is_locked_is_refused_soon(void **state)
@@ -343,9 +344,9 @@ static void test_a_hot_page_whose_history_is_locked_is_refused_soon(void **state
 						 .locked_until_ms = 10 * TURNS * (uint64_t)SECOND };
 	struct device device;
 
-	open_device(&device, *(const enum engine_hot_rows *)*state);
+	open_device(&device, *(const enum muninn_hot_rows *)*state);
 	retain(&device, &locked);
-	refuse(&device, *(const enum engine_hot_rows *)*state);
+	refuse(&device, *(const enum muninn_hot_rows *)*state);
 }
 
 /* ---- an attribute ---- */
@@ -354,7 +355,7 @@ static void test_a_hot_attribute_gives_up_its_oldest_history(void **state)
 {
 	struct device device;
 
-	open_device(&device, *(const enum engine_hot_rows *)*state);
+	open_device(&device, *(const enum muninn_hot_rows *)*state);
 	turn_over_and_close(&device, set_attribute);
 }
 
@@ -363,7 +364,7 @@ static void test_a_hot_attribute_all_of_which_is_kept_is_refused_soon(void **sta
 	const struct engine_retention all = { .kind = ENGINE_RETAIN_ALL };
 	struct device device;
 
-	open_device(&device, *(const enum engine_hot_rows *)*state);
+	open_device(&device, *(const enum muninn_hot_rows *)*state);
 	retain(&device, &all);
 	assert_true(turn_over(&device, set_attribute) < TURNS);
 	close_device(&device);
@@ -383,7 +384,7 @@ static void test_a_page_that_a_third_of_all_writes_go_to_holds_up_nobody(void **
 {
 	struct device device;
 
-	open_device(&device, *(const enum engine_hot_rows *)*state);
+	open_device(&device, *(const enum muninn_hot_rows *)*state);
 	for (uint64_t number = 1; number <= TURNS; number++)
 		assert_int_equal(run(&device, number % 3 ? write_cold_page : write_hot_page,
 				     number % 3 ? OTHER : OBJECT, number),
@@ -397,7 +398,7 @@ static void test_a_page_that_a_third_of_all_writes_go_to_holds_up_nobody(void **
  * What becomes of rows with hot keys: by default, and as in devices that were formatted before
  * there was that.
  */
-static enum engine_hot_rows spread = ENGINE_HOT_ROWS_SPREAD, finalise = ENGINE_HOT_ROWS_FINALISE;
+static enum muninn_hot_rows spread = MUNINN_HOT_ROWS_SPREAD, finalise = MUNINN_HOT_ROWS_FINALISE;
 
 #define SPREAD(test)   cmocka_unit_test_prestate(test, &spread)
 #define FINALISE(test) cmocka_unit_test_prestate(test, &finalise)

@@ -71,9 +71,9 @@ static int merge_once(struct model *model, struct boundaries *boundaries,
 	return model->store->operations->merge(model->store, &keep, merge);
 }
 
-static struct engine_statistics statistics_of(struct model *model)
+static struct record_statistics statistics_of(struct model *model)
 {
-	struct engine_statistics statistics = { 0 };
+	struct record_statistics statistics = { 0 };
 
 	model->store->operations->statistics(model->store, &statistics);
 	return statistics;
@@ -215,10 +215,11 @@ enum { LOW_WATER = 245, LOWEST_WATER = 60 };
  * What becomes of rows with hot keys in the run. Where they are spread, segments have more pages
  * than hash functions give most keys.
  */
-static enum engine_hot_rows hot_rows;
-static const struct engine_options spreading = {
-	.rows = 2, .segment_pages = 32, .record_bytes = 128, .hot_rows = ENGINE_HOT_ROWS_SPREAD
-};
+static enum muninn_hot_rows hot_rows;
+static const struct engine_options spreading = { .muninn.rows = 2,
+						 .muninn.segment_pages = 32,
+						 .muninn.record_bytes = 128,
+						 .muninn.hot_rows = MUNINN_HOT_ROWS_SPREAD };
 
 /* Puts, and look-ups compared with the model. */
 struct done {
@@ -230,7 +231,7 @@ static struct done write_many_times_over(enum record_merge_choice choice, uint64
 					 uint64_t transactions, uint64_t check_every,
 					 uint32_t low_water)
 {
-	const struct engine_options *options = hot_rows == ENGINE_HOT_ROWS_SPREAD ? &spreading
+	const struct engine_options *options = hot_rows == MUNINN_HOT_ROWS_SPREAD ? &spreading
 										  : &model_options;
 	struct nand_geometry geometry = nand;
 
@@ -243,7 +244,7 @@ static struct done write_many_times_over(enum record_merge_choice choice, uint64
 	model->random = seed;
 	boundaries.model = model;
 	/* As many segments, whatever they hold. */
-	geometry.blocks = nand.blocks * options->segment_pages / nand.pages_per_block;
+	geometry.blocks = nand.blocks * options->muninn.segment_pages / nand.pages_per_block;
 	model_open(model, &geometry, options);
 	for (uint64_t done = 0; done < transactions; done++) {
 		uint32_t dice = model_below(model, 1000);
@@ -309,9 +310,9 @@ static void test_a_device_written_many_times_over_keeps_the_present_and_every_bo
 static void test_it_does_so_when_hot_keys_are_spread(void **state)
 {
 	(void)state;
-	hot_rows = ENGINE_HOT_ROWS_SPREAD;
+	hot_rows = MUNINN_HOT_ROWS_SPREAD;
 	write_many_times_over(RECORD_MERGE_SAMPLED, 31, 17000, 4000, LOW_WATER);
-	hot_rows = ENGINE_HOT_ROWS_FINALISE;
+	hot_rows = MUNINN_HOT_ROWS_FINALISE;
 }
 
 static void test_it_does_so_when_segments_are_chosen_by_their_filters(void **state)
@@ -354,7 +355,7 @@ static void count_segment(struct model *model, uint32_t segment, uint64_t *recor
 static void check_accounts(struct model *model)
 {
 	const struct muninn_store *store = (const void *)model->store;
-	struct engine_statistics said = statistics_of(model);
+	struct record_statistics said = statistics_of(model);
 	uint64_t sealed = 0, records = 0, bytes = 0;
 
 	for (uint32_t number = 0; number < store->geometry.rows; number++) {
@@ -386,7 +387,7 @@ static void test_space_is_accounted_for_exactly_before_during_and_after_merging(
 	struct boundaries none = { .horizon = RECORD_NEWEST };
 	struct record_merge merge = { .live_permille_max = 1000 };
 	struct model *model = calloc(1, sizeof(*model));
-	struct engine_statistics before, after;
+	struct record_statistics before, after;
 
 	(void)state;
 	assert_non_null(model);

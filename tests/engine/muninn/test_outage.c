@@ -15,6 +15,7 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "engine/muninn/store.h"
+#include "engine/open.h"
 #include "nand/nand.h"
 #include "nand/power.h"
 
@@ -47,11 +48,13 @@ static void start_host(struct host *host)
 	struct error_text error = { "" };
 	uint64_t bytes;
 
-	*host = (struct host){ .options = { .rows = 1, .segment_pages = 8, .record_bytes = 256 } };
-	host->options.boot_id = host->boot;
-	if (muninn_nvram_bytes(&geometry, &host->options, &bytes, &error) ||
+	*host = (struct host){ .options = { .muninn.rows = 1,
+					    .muninn.segment_pages = 8,
+					    .muninn.record_bytes = 256 } };
+	host->options.records.boot_id = host->boot;
+	if (engine_nvram_bytes(&geometry, &host->options, &bytes, &error) ||
 	    nand_open_memory(&geometry, bytes, &host->nand, &error) ||
-	    muninn_format(host->nand, &host->options, &error))
+	    engine_format(host->nand, &host->options, &error))
 		fail_msg("%s", error.text);
 }
 
@@ -60,7 +63,7 @@ static struct record_store *open_store(struct host *host)
 	struct error_text error = { "" };
 	struct record_store *store;
 
-	if (muninn_open(host->nand, &host->options, &store, &error))
+	if (engine_open_records(host->nand, &host->options, &store, &error))
 		fail_msg("%s", error.text);
 	return store;
 }
@@ -121,7 +124,7 @@ static bool fail_in_opening(struct host *host, uint64_t operations, uint64_t see
 	bool off;
 
 	arm(host, operations, seed);
-	if (muninn_open(host->nand, &host->options, &store, &error) == 0)
+	if (engine_open_records(host->nand, &host->options, &store, &error) == 0)
 		store->operations->close(store, false);
 	off = is_off(host);
 	nand_disarm_power_cut(host->nand);

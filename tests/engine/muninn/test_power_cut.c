@@ -23,6 +23,7 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "engine/muninn/store.h"
+#include "engine/open.h"
 #include "nand/private.h"
 #include "nand/rehearsal.h"
 
@@ -39,7 +40,9 @@ static const struct nand_geometry geometry = {
 	.channels = 1,
 	.dies_per_channel = 1,
 };
-static struct engine_options options = { .rows = 1, .segment_pages = 8, .record_bytes = 256 };
+static struct engine_options options = { .muninn.rows = 1,
+					 .muninn.segment_pages = 8,
+					 .muninn.record_bytes = 256 };
 
 /* Where the NVRAM is not what it was, the host has been started again. */
 static const uint8_t first_boot[16] = { 1 }, second_boot[16] = { 2 };
@@ -143,7 +146,7 @@ static struct record_store *open_store(struct nand *nand)
 	struct error_text error = { "" };
 	struct record_store *store;
 
-	if (muninn_open(nand, &options, &store, &error))
+	if (engine_open_records(nand, &options, &store, &error))
 		fail_msg("%s", error.text);
 	return store;
 }
@@ -156,13 +159,13 @@ static uint32_t growing_columns(struct record_store *store)
 static void set_stage(struct load *load)
 {
 	const struct load quiet = { 0 };
-	struct engine_statistics statistics = { 0 };
+	struct record_statistics statistics = { 0 };
 	struct error_text error = { "" };
 	struct record_store *store;
 
-	if (muninn_nvram_bytes(&geometry, &options, &load->nvram_bytes, &error) ||
+	if (engine_nvram_bytes(&geometry, &options, &load->nvram_bytes, &error) ||
 	    nand_open_memory(&geometry, load->nvram_bytes, &load->stage, &error) ||
-	    muninn_format(load->stage, &options, &error))
+	    engine_format(load->stage, &options, &error))
 		fail_msg("%s", error.text);
 	store = open_store(load->stage);
 	for (load->first = 1;
@@ -192,7 +195,7 @@ static void prepare(struct nand *nand, void *context)
 {
 	struct load *load = context;
 
-	options.boot_id = first_boot;
+	options.records.boot_id = first_boot;
 	copy_mapping(&nand->pages, &load->stage->pages);
 	copy_mapping(&nand->table, &load->stage->table);
 	copy_mapping(&nand->nvram, &load->stage->nvram);
@@ -229,7 +232,7 @@ static void run(struct nand *nand, void *context)
 	struct record_store *store;
 	int result = 0;
 
-	if (muninn_open(nand, &options, &store, &error))
+	if (engine_open_records(nand, &options, &store, &error))
 		return;
 	for (uint64_t n = 0; n < TRANSACTIONS && result == 0; n++) {
 		uint64_t transaction = load->first + n;
@@ -364,8 +367,8 @@ static void check(struct nand *nand, void *context, const struct nand_power_cut 
 	if (cut)
 		nand_power_cut_format(cut, text);
 	if (cut && cut->nvram != NAND_CUT_NVRAM_KEPT)
-		options.boot_id = second_boot;
-	if (muninn_open(nand, &options, &store, &error)) {
+		options.records.boot_id = second_boot;
+	if (engine_open_records(nand, &options, &store, &error)) {
 		load->outcomes.refused++;
 		snprintf(load->refusal, sizeof(load->refusal), "%s", error.text);
 		if (!cut || cut->nvram == NAND_CUT_NVRAM_KEPT)
@@ -374,7 +377,7 @@ static void check(struct nand *nand, void *context, const struct nand_power_cut 
 	}
 	judge(load, store);
 	if (!cut) {
-		struct engine_statistics statistics = { 0 };
+		struct record_statistics statistics = { 0 };
 
 		store->operations->statistics(store, &statistics);
 		assert_true(statistics.tables > load->tables);
@@ -402,7 +405,7 @@ static struct load *rehearse(enum nand_cut_nvram nvram, size_t ends_first, size_
 
 	assert_non_null(load);
 	log_configure(discard_line, LOG_LEVEL_ERROR);
-	options.boot_id = first_boot;
+	options.records.boot_id = first_boot;
 	set_stage(load);
 	load->points = points;
 	nand_rehearsal_ends(&geometry, nvram, ends);
@@ -535,9 +538,9 @@ static void test_nvram_lost_is_recovered_from_flash_with_consent(void **state)
 	struct load *load;
 
 	(void)state;
-	options.recover_without_nvram = true;
+	options.records.recover_without_nvram = true;
 	load = rehearse(NAND_CUT_NVRAM_LOST, 0, 3, false, 2);
-	options.recover_without_nvram = false;
+	options.records.recover_without_nvram = false;
 	assert_int_equal(load->outcomes.refused, 0);
 	assert_int_equal(load->outcomes.detected + load->outcomes.wrong, 0);
 	free(load);

@@ -17,6 +17,7 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "engine/muninn/store.h"
+#include "engine/open.h"
 #include "nand/private.h"
 
 enum { KEYS = 200, VALUE_MAX = 300, BOUNDS = 4, PUTS_MAX = 20, FREE_MIN = 120 };
@@ -63,9 +64,9 @@ static int open_device(struct device *device, bool recover, struct error_text *e
 {
 	struct engine_options options = device->options;
 
-	options.recover_without_nvram = recover;
+	options.records.recover_without_nvram = recover;
 	*error = (struct error_text){ "" };
-	return muninn_open(device->nand, &options, &device->store, error);
+	return engine_open_records(device->nand, &options, &device->store, error);
 }
 
 static void discard_line(enum log_level level, const char *line)
@@ -74,7 +75,7 @@ static void discard_line(enum log_level level, const char *line)
 	(void)line;
 }
 
-static struct device *new_device(enum engine_hot_rows hot_rows, uint64_t seed)
+static struct device *new_device(enum muninn_hot_rows hot_rows, uint64_t seed)
 {
 	struct device *device = calloc(1, sizeof(*device));
 	struct error_text error = { "" };
@@ -83,15 +84,16 @@ static struct device *new_device(enum engine_hot_rows hot_rows, uint64_t seed)
 	assert_non_null(device);
 	log_configure(discard_line, LOG_LEVEL_ERROR);
 	device->random = seed << 32;
-	device->options = (struct engine_options){
-		.rows = 2, .segment_pages = 8, .record_bytes = 128, .hot_rows = hot_rows
-	};
+	device->options = (struct engine_options){ .muninn.rows = 2,
+						   .muninn.segment_pages = 8,
+						   .muninn.record_bytes = 128,
+						   .muninn.hot_rows = hot_rows };
 	/* More pages than hash functions give most keys. */
-	if (hot_rows == ENGINE_HOT_ROWS_SPREAD)
-		device->options.segment_pages = 16;
-	if (muninn_nvram_bytes(&shape, &device->options, &nvram_bytes, &error) ||
+	if (hot_rows == MUNINN_HOT_ROWS_SPREAD)
+		device->options.muninn.segment_pages = 16;
+	if (engine_nvram_bytes(&shape, &device->options, &nvram_bytes, &error) ||
 	    nand_open_memory(&shape, nvram_bytes, &device->nand, &error) ||
-	    muninn_format(device->nand, &device->options, &error) ||
+	    engine_format(device->nand, &device->options, &error) ||
 	    open_device(device, false, &error))
 		fail_msg("%s", error.text);
 	return device;
@@ -137,7 +139,7 @@ static void merge_when_low(struct device *device)
 	const struct record_keep keep = { 0 }; /* the present is all */
 	struct record_merge merge = { .segments_wanted = 1 + below(device, 4),
 				      .live_permille_max = 950 };
-	struct engine_statistics statistics = { 0 };
+	struct record_statistics statistics = { 0 };
 
 	for (int i = 0; i < 1000; i++) {
 		device->store->operations->statistics(device->store, &statistics);
@@ -187,7 +189,7 @@ static void expect_answer(uint32_t number, uint64_t bound, const struct answer *
 
 static uint64_t segments_sealed(struct device *device)
 {
-	struct engine_statistics statistics = { 0 };
+	struct record_statistics statistics = { 0 };
 
 	device->store->operations->statistics(device->store, &statistics);
 	return statistics.segments_sealed;
@@ -254,10 +256,10 @@ static bool check_answers(struct device *device)
 	return last_left_out;
 }
 
-static void go_through_losses(enum engine_hot_rows hot_rows, int rounds)
+static void go_through_losses(enum muninn_hot_rows hot_rows, int rounds)
 {
 	struct device *device = new_device(hot_rows, 1 + hot_rows);
-	struct engine_statistics statistics = { 0 };
+	struct record_statistics statistics = { 0 };
 	struct error_text error;
 	int under_way = 0, left_out = 0;
 
@@ -291,26 +293,26 @@ static void go_through_losses(enum engine_hot_rows hot_rows, int rounds)
 static void test_what_was_sealed_is_found_without_nvram_and_nothing_else(void **state)
 {
 	(void)state;
-	go_through_losses(ENGINE_HOT_ROWS_FINALISE, 60);
+	go_through_losses(MUNINN_HOT_ROWS_FINALISE, 60);
 }
 
 static void test_the_same_holds_of_history_s_row_which_has_two_buffers(void **state)
 {
 	(void)state;
 	class_of_keys = RECORD_CLASS_HISTORY;
-	go_through_losses(ENGINE_HOT_ROWS_FINALISE, 30);
+	go_through_losses(MUNINN_HOT_ROWS_FINALISE, 30);
 	class_of_keys = RECORD_CLASS_DATA;
 }
 
 static void test_the_same_holds_where_hot_keys_are_spread(void **state)
 {
 	(void)state;
-	go_through_losses(ENGINE_HOT_ROWS_SPREAD, 40);
+	go_through_losses(MUNINN_HOT_ROWS_SPREAD, 40);
 }
 
 static void test_lost_nvram_is_refused_and_the_message_names_the_option(void **state)
 {
-	struct device *device = new_device(ENGINE_HOT_ROWS_FINALISE, 9);
+	struct device *device = new_device(MUNINN_HOT_ROWS_FINALISE, 9);
 	struct error_text error;
 
 	(void)state;
@@ -327,7 +329,7 @@ static void test_lost_nvram_is_refused_and_the_message_names_the_option(void **s
 
 static void test_an_older_nvram_is_refused(void **state)
 {
-	struct device *device = new_device(ENGINE_HOT_ROWS_FINALISE, 10);
+	struct device *device = new_device(MUNINN_HOT_ROWS_FINALISE, 10);
 	struct error_text error;
 	uint64_t bytes;
 	uint8_t *nvram = nand_nvram(device->nand, &bytes), *older = malloc(bytes);
@@ -351,7 +353,7 @@ static void test_an_older_nvram_is_refused(void **state)
 
 static void test_nothing_of_an_earlier_format_comes_back(void **state)
 {
-	struct device *device = new_device(ENGINE_HOT_ROWS_FINALISE, 11);
+	struct device *device = new_device(MUNINN_HOT_ROWS_FINALISE, 11);
 	struct error_text error;
 	uint64_t sequence;
 
@@ -365,7 +367,7 @@ static void test_nothing_of_an_earlier_format_comes_back(void **state)
 			device->store->operations->commit(device->store);
 		} else {
 			device->store->operations->close(device->store, true);
-			assert_int_equal(muninn_format(device->nand, &device->options, &error), 0);
+			assert_int_equal(engine_format(device->nand, &device->options, &error), 0);
 			assert_int_equal(open_device(device, false, &error), 0);
 		}
 		lose_nvram(device);
@@ -391,7 +393,7 @@ static void commit_some(struct device *device, uint32_t count)
  */
 static void test_without_the_newest_root_the_one_before_it_is_found(void **state)
 {
-	struct device *device = new_device(ENGINE_HOT_ROWS_FINALISE, 14);
+	struct device *device = new_device(MUNINN_HOT_ROWS_FINALISE, 14);
 	uint32_t segment, earlier;
 	struct error_text error;
 
@@ -441,7 +443,7 @@ static void kill_last_column(struct muninn_store *store, uint16_t row)
 
 static void test_what_was_sealed_and_merged_away_since_the_root_stays_away(void **state)
 {
-	struct device *device = new_device(ENGINE_HOT_ROWS_FINALISE, 16);
+	struct device *device = new_device(MUNINN_HOT_ROWS_FINALISE, 16);
 	struct error_text error;
 
 	(void)state;
@@ -461,7 +463,7 @@ static void test_what_was_sealed_and_merged_away_since_the_root_stays_away(void 
 
 static void test_without_any_root_nothing_is_made_up(void **state)
 {
-	struct device *device = new_device(ENGINE_HOT_ROWS_FINALISE, 15);
+	struct device *device = new_device(MUNINN_HOT_ROWS_FINALISE, 15);
 	uint32_t ring = inside(device)->geometry.root_segments;
 	struct error_text error;
 
@@ -478,7 +480,7 @@ static void test_without_any_root_nothing_is_made_up(void **state)
 
 static void test_no_root_is_appended_to_a_segment_of_which_a_block_failed(void **state)
 {
-	struct device *device = new_device(ENGINE_HOT_ROWS_FINALISE, 41);
+	struct device *device = new_device(MUNINN_HOT_ROWS_FINALISE, 41);
 	struct muninn_store *store = inside(device);
 	uint32_t blocks = store->geometry.segment_blocks;
 	uint32_t segment;
@@ -495,7 +497,7 @@ static void test_no_root_is_appended_to_a_segment_of_which_a_block_failed(void *
 
 static void test_opening_with_nvram_reads_one_page_of_the_ring(void **state)
 {
-	struct device *device = new_device(ENGINE_HOT_ROWS_FINALISE, 12);
+	struct device *device = new_device(MUNINN_HOT_ROWS_FINALISE, 12);
 	struct nand_counters before, after;
 	struct error_text error;
 	uint64_t image_pages = 0;
@@ -520,7 +522,7 @@ static void test_opening_with_nvram_reads_one_page_of_the_ring(void **state)
 /* The pages of growing tables, a page of each other segment, the ring, and the images. */
 static void test_recovering_without_nvram_reads_a_bounded_number_of_pages(void **state)
 {
-	struct device *device = new_device(ENGINE_HOT_ROWS_FINALISE, 13);
+	struct device *device = new_device(MUNINN_HOT_ROWS_FINALISE, 13);
 	struct nand_counters before, after;
 	const struct muninn_geometry *geometry = &inside(device)->geometry;
 	struct error_text error;

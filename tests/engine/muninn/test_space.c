@@ -15,6 +15,7 @@
 
 #include "common/bytes.h"
 #include "engine/muninn/store.h"
+#include "engine/open.h"
 
 enum { SEGMENTS = 208, COLD_KEYS = 1600, HOT_KEYS = 200, VALUE_BYTES = 200, FREE_MIN = 45 };
 
@@ -26,7 +27,9 @@ static const struct nand_geometry nand_shape = {
 	.channels = 1,
 	.dies_per_channel = 1,
 };
-static const struct engine_options options = { .rows = 2, .segment_pages = 8, .record_bytes = 256 };
+static const struct engine_options options = { .muninn.rows = 2,
+					       .muninn.segment_pages = 8,
+					       .muninn.record_bytes = 256 };
 
 static const struct muninn_geometry shape = {
 	.segments = SEGMENTS,
@@ -149,7 +152,7 @@ static void merge_when_low(struct record_store *store)
 {
 	const struct record_keep keep = { 0 }; /* the present is all */
 	struct record_merge merge = { .live_permille_max = 800 };
-	struct engine_statistics statistics = { 0 };
+	struct record_statistics statistics = { 0 };
 
 	for (int i = 0; i < 100; i++) {
 		store->operations->statistics(store, &statistics);
@@ -185,10 +188,10 @@ static void test_erasures_spread_over_segments_of_data_that_never_change(void **
 	struct nand *nand;
 
 	(void)state;
-	assert_int_equal(muninn_nvram_bytes(&nand_shape, &options, &nvram_bytes, &error), 0);
+	assert_int_equal(engine_nvram_bytes(&nand_shape, &options, &nvram_bytes, &error), 0);
 	nand = open_nand(nvram_bytes);
-	assert_int_equal(muninn_format(nand, &options, &error), 0);
-	assert_int_equal(muninn_open(nand, &options, &store, &error), 0);
+	assert_int_equal(engine_format(nand, &options, &error), 0);
+	assert_int_equal(engine_open_records(nand, &options, &store, &error), 0);
 	for (uint32_t number = 0; number < COLD_KEYS; number++) {
 		put(store, HOT_KEYS + number, number);
 		merge_when_low(store);
@@ -231,7 +234,7 @@ static void put_and_abort(struct record_store *store, uint32_t records)
 
 static uint64_t used_bytes(struct record_store *store)
 {
-	struct engine_statistics statistics = { 0 };
+	struct record_statistics statistics = { 0 };
 
 	store->operations->statistics(store, &statistics);
 	return statistics.used_bytes;
@@ -247,10 +250,10 @@ static void test_an_aborted_transaction_leaves_no_more_than_the_segments_that_it
 	struct nand *nand;
 
 	(void)state;
-	assert_int_equal(muninn_nvram_bytes(&nand_shape, &options, &nvram_bytes, &error), 0);
+	assert_int_equal(engine_nvram_bytes(&nand_shape, &options, &nvram_bytes, &error), 0);
 	nand = open_nand(nvram_bytes);
-	assert_int_equal(muninn_format(nand, &options, &error), 0);
-	assert_int_equal(muninn_open(nand, &options, &store, &error), 0);
+	assert_int_equal(engine_format(nand, &options, &error), 0);
+	assert_int_equal(engine_open_records(nand, &options, &store, &error), 0);
 	put(store, 0, 1);
 	before = used_bytes(store);
 	put_and_abort(store, 12);

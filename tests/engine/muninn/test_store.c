@@ -37,7 +37,7 @@ static uint64_t end_of_slot_before(uint64_t bound)
 static void run_model(uint64_t seed, uint64_t transactions, const struct engine_options *options)
 {
 	struct model *model = calloc(1, sizeof(*model));
-	struct engine_statistics statistics = { 0 };
+	struct record_statistics statistics = { 0 };
 	uint64_t done = 0;
 	bool room = true;
 
@@ -76,7 +76,7 @@ static void run_model(uint64_t seed, uint64_t transactions, const struct engine_
 		(unsigned long long)statistics.segments_sealed,
 		(unsigned long long)statistics.tables,
 		100.0 * (double)statistics.sealed_record_bytes /
-			((double)statistics.segments_sealed * options->segment_pages *
+			((double)statistics.segments_sealed * options->muninn.segment_pages *
 			 model_nand.page_bytes));
 	assert_true(statistics.tables >= 2);
 	model_close(model);
@@ -108,9 +108,9 @@ static void test_store_equals_a_model_with_every_configuration_of_filters(void *
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
 		struct engine_options options = model_options;
 
-		options.filters = shapes[i].filters;
-		options.paged_filters = shapes[i].paged;
-		options.even_filters = shapes[i].even;
+		options.muninn.filters = shapes[i].filters;
+		options.muninn.paged_filters = shapes[i].paged;
+		options.muninn.even_filters = shapes[i].even;
 		run_model(seed + i, 10000, &options);
 	}
 }
@@ -122,7 +122,7 @@ static void test_store_equals_a_model_with_tables_read_on_demand(void **state)
 
 	(void)state;
 	print_message("MUNINN_SEED=%llu\n", (unsigned long long)seed);
-	options.table_cache_bytes = ENGINE_TABLE_CACHE_MIN;
+	options.muninn.table_cache_bytes = MUNINN_TABLE_CACHE_MIN;
 	for (uint64_t n = 0; n < 2; n++)
 		run_model(seed + n, 20000, &options);
 }
@@ -144,7 +144,7 @@ static void test_tables_read_on_demand_take_the_memory_of_the_cache_and_are_coun
 {
 	struct model *model = calloc(1, sizeof(*model));
 	struct engine_options options = model_options;
-	struct engine_statistics in_memory = { 0 }, on_demand = { 0 };
+	struct record_statistics in_memory = { 0 }, on_demand = { 0 };
 	struct nand_counters counters;
 	struct record_info info;
 	struct muninn_store *store;
@@ -158,7 +158,7 @@ static void test_tables_read_on_demand_take_the_memory_of_the_cache_and_are_coun
 	model->store->operations->statistics(model->store, &in_memory);
 	assert_true(in_memory.tables > 10);
 	assert_int_equal(in_memory.table_cache_bytes + in_memory.table_reads, 0);
-	model->options.table_cache_bytes = ENGINE_TABLE_CACHE_MIN;
+	model->options.muninn.table_cache_bytes = MUNINN_TABLE_CACHE_MIN;
 	model_crash(model);
 	for (uint64_t number = 0; number < 40000; number += 7) {
 		struct record_key key = { .partition = 1, .identifier = 0x10000 + number };
@@ -172,7 +172,7 @@ static void test_tables_read_on_demand_take_the_memory_of_the_cache_and_are_coun
 	nand_read_counters(model->nand, &counters);
 	assert_int_equal(on_demand.tables, in_memory.tables);
 	assert_true(on_demand.index_bytes < in_memory.index_bytes * 2 / 3);
-	assert_true(on_demand.table_cache_bytes <= ENGINE_TABLE_CACHE_MIN + 8192);
+	assert_true(on_demand.table_cache_bytes <= MUNINN_TABLE_CACHE_MIN + 8192);
 	assert_true(on_demand.table_page_reads > 0 &&
 		    on_demand.table_page_reads < on_demand.table_reads);
 	assert_true(counters.by_cause[NAND_CAUSE_INDEX].pages_read >= on_demand.table_page_reads);
@@ -191,9 +191,11 @@ static void test_tables_read_on_demand_take_the_memory_of_the_cache_and_are_coun
 }
 
 /* In segments of more pages than hash functions give places. */
-static const struct engine_options spreading_options = {
-	.rows = 1, .segment_pages = 64, .record_bytes = 128, .hot_rows = ENGINE_HOT_ROWS_SPREAD
-};
+static const struct engine_options spreading_options = { .muninn.rows = 1,
+							 .muninn.segment_pages = 64,
+							 .muninn.record_bytes = 128,
+							 .muninn.hot_rows =
+								 MUNINN_HOT_ROWS_SPREAD };
 
 static void test_store_equals_a_model_with_hot_keys_spread(void **state)
 {
@@ -209,14 +211,14 @@ static void test_store_equals_a_model_with_hot_keys_spread(void **state)
  * One key takes a quarter of the puts, the others are new ones. Returns the part of the sealed
  * segments that is used.
  */
-static double utilization_with_a_hot_key(enum engine_hot_rows policy)
+static double utilization_with_a_hot_key(enum muninn_hot_rows policy)
 {
 	const struct nand_geometry nand = nand_geometry_default(UINT64_C(512) << 20);
-	const struct engine_options options = { .rows = 8,
-						.record_bytes = 1024,
-						.hot_rows = policy };
+	const struct engine_options options = { .muninn.rows = 8,
+						.muninn.record_bytes = 1024,
+						.muninn.hot_rows = policy };
 	struct model *model = calloc(1, sizeof(*model));
-	struct engine_statistics statistics = { 0 };
+	struct record_statistics statistics = { 0 };
 	struct record_info info;
 	uint8_t value[990] = { 0 };
 
@@ -256,8 +258,8 @@ static double utilization_with_a_hot_key(enum engine_hot_rows policy)
 
 static void test_rows_with_a_hot_key_that_is_spread_are_filled(void **state)
 {
-	double finalised = utilization_with_a_hot_key(ENGINE_HOT_ROWS_FINALISE);
-	double spread = utilization_with_a_hot_key(ENGINE_HOT_ROWS_SPREAD);
+	double finalised = utilization_with_a_hot_key(MUNINN_HOT_ROWS_FINALISE);
+	double spread = utilization_with_a_hot_key(MUNINN_HOT_ROWS_SPREAD);
 
 	(void)state;
 	print_message("finalised: %.3f, spread: %.3f\n", finalised, spread);
@@ -269,10 +271,11 @@ static void test_an_old_version_of_a_hot_page_is_found_with_few_page_reads(void 
 {
 	enum { VERSIONS = 1000, READS_MAX = 10 };
 	const struct nand_geometry nand = nand_geometry_default(UINT64_C(64) << 20);
-	const struct engine_options options = { .rows = 1, .hot_rows = ENGINE_HOT_ROWS_SPREAD };
+	const struct engine_options options = { .muninn.rows = 1,
+						.muninn.hot_rows = MUNINN_HOT_ROWS_SPREAD };
 	const struct record_key key = { .partition = 1, .identifier = 0x10000 };
 	struct model *model = calloc(1, sizeof(*model));
-	struct engine_statistics before = { 0 }, after = { 0 };
+	struct record_statistics before = { 0 }, after = { 0 };
 	static uint8_t value[4096];
 	struct record_info info;
 
@@ -380,7 +383,7 @@ static void test_format_empties_the_store_and_sequence_numbers_go_on(void **stat
 static void test_many_versions_of_one_absorbed_key_do_not_fill_the_device(void **state)
 {
 	struct model *model = calloc(1, sizeof(*model));
-	struct engine_statistics statistics = { 0 };
+	struct record_statistics statistics = { 0 };
 	struct record_key key = model_key(0);
 	struct record_info info;
 	uint8_t value[100] = { 7 };
@@ -408,9 +411,9 @@ static void test_many_versions_of_one_absorbed_key_do_not_fill_the_device(void *
 static void test_a_record_of_a_whole_page_costs_one_program(void **state)
 {
 	const struct nand_geometry nand = nand_geometry_default(UINT64_C(128) << 20);
-	const struct engine_options options = { .rows = 1 };
+	const struct engine_options options = { .muninn.rows = 1 };
 	struct model *model = calloc(1, sizeof(*model));
-	struct engine_statistics statistics = { 0 };
+	struct record_statistics statistics = { 0 };
 	struct nand_counters counters;
 	uint8_t value[4096] = { 0 };
 

@@ -50,9 +50,9 @@ static uint32_t check_bound(const struct model *model, uint64_t bound)
 	return left_out;
 }
 
-static struct engine_statistics statistics_of(const struct model *model)
+static struct record_statistics statistics_of(const struct model *model)
 {
-	struct engine_statistics statistics = { 0 };
+	struct record_statistics statistics = { 0 };
 
 	model->store->operations->statistics(model->store, &statistics);
 	return statistics;
@@ -78,7 +78,7 @@ static void test_a_bound_points_at_the_tables_that_are_old_enough(void **state)
 		struct model *model = calloc(1, sizeof(*model));
 
 		assert_non_null(model);
-		options.internal_version_tables = sizes[i];
+		options.muninn.internal_version_tables = sizes[i];
 		model->random = 7;
 		model_open(model, &model_nand, &options);
 		while (statistics_of(model).tables < 24)
@@ -128,9 +128,9 @@ static void test_filters_tell_segments_that_are_put_again_from_others(void **sta
 		.channels = 1,
 		.dies_per_channel = 1,
 	};
-	const struct engine_options options = { .rows = 1,
-						.segment_pages = 8,
-						.record_bytes = 128 };
+	const struct engine_options options = { .muninn.rows = 1,
+						.muninn.segment_pages = 8,
+						.muninn.record_bytes = 128 };
 	struct model *model = calloc(1, sizeof(*model));
 	uint32_t live_permille[MUNINN_COLUMNS];
 	uint32_t written = 0, dead = 0, alive = 0;

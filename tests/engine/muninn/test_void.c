@@ -16,6 +16,7 @@
 
 #include "common/log.h"
 #include "engine/muninn/format.h"
+#include "engine/open.h"
 #include "engine/records/records.h"
 #include "nand/private.h"
 #include "nand/rehearsal.h"
@@ -34,15 +35,15 @@ static const uint8_t boots[2][16] = { { 1 }, { 2 } };
 
 static struct record_store *open_store_with(struct nand *nand, int boot, bool without_nvram)
 {
-	const struct engine_options options = { .rows = 2,
-						.segment_pages = 8,
-						.record_bytes = 256,
-						.recover_without_nvram = without_nvram,
-						.boot_id = boots[boot] };
+	const struct engine_options options = { .muninn.rows = 2,
+						.muninn.segment_pages = 8,
+						.muninn.record_bytes = 256,
+						.records.recover_without_nvram = without_nvram,
+						.records.boot_id = boots[boot] };
 	struct error_text error = { "" };
 	struct record_store *store;
 
-	if (muninn_open(nand, &options, &store, &error))
+	if (engine_open_records(nand, &options, &store, &error))
 		fail_msg("%s", error.text);
 	return store;
 }
@@ -137,26 +138,27 @@ static struct nand *new_device(uint64_t nvram_bytes)
 
 static uint64_t nvram_bytes(void)
 {
-	const struct engine_options options = { .rows = 2,
-						.segment_pages = 8,
-						.record_bytes = 256 };
+	const struct engine_options options = { .muninn.rows = 2,
+						.muninn.segment_pages = 8,
+						.muninn.record_bytes = 256 };
 	struct error_text error = { "" };
 	uint64_t bytes;
 
-	assert_int_equal(muninn_nvram_bytes(&geometry, &options, &bytes, &error), 0);
+	assert_int_equal(engine_nvram_bytes(&geometry, &options, &bytes, &error), 0);
 	return bytes;
 }
 
 static void prepare(struct nand *nand, void *context)
 {
-	const struct engine_options options = {
-		.rows = 2, .segment_pages = 8, .record_bytes = 256, .boot_id = boots[0]
-	};
+	const struct engine_options options = { .muninn.rows = 2,
+						.muninn.segment_pages = 8,
+						.muninn.record_bytes = 256,
+						.records.boot_id = boots[0] };
 	struct error_text error = { "" };
 	struct record_store *store;
 
 	(void)context;
-	assert_int_equal(muninn_format(nand, &options, &error), 0);
+	assert_int_equal(engine_format(nand, &options, &error), 0);
 	store = open_store(nand, 0);
 	fill(store, 1, OLD_KEYS);
 	assert_int_equal(store->operations->close(store, true), 0);
@@ -187,7 +189,7 @@ static void test_a_format_finds_only_what_it_puts_and_an_abort_leaves_the_rest(v
 static void test_a_format_leaves_what_it_put_and_a_store_that_can_be_filled(void **state)
 {
 	struct nand *nand = new_device(nvram_bytes());
-	struct engine_statistics before, after;
+	struct record_statistics before, after;
 	struct record_store *store;
 
 	(void)state;
@@ -360,7 +362,7 @@ static void end_limit(struct nand *nand)
 /* How many records are in segments. */
 static uint64_t sealed_records(struct record_store *store)
 {
-	struct engine_statistics statistics = { 0 };
+	struct record_statistics statistics = { 0 };
 
 	store->operations->statistics(store, &statistics);
 	return statistics.sealed_records;

@@ -26,9 +26,9 @@ static const struct nand_geometry shape = {
 	.channels = 1,
 	.dies_per_channel = 1,
 };
-static const struct engine_options options = { .rows = 2,
-					       .segment_pages = 16,
-					       .record_bytes = 256 };
+static const struct engine_options options = { .muninn.rows = 2,
+					       .muninn.segment_pages = 16,
+					       .muninn.record_bytes = 256 };
 
 struct device {
 	struct nand *nand;

@@ -254,9 +254,9 @@ static void clock_moves(struct run *run)
 
 static void open_on_flash(struct run *run)
 {
-	struct engine_options options = { .rows = 2,
-					  .segment_pages = 16,
-					  .record_bytes = 256,
+	struct engine_options options = { .muninn.rows = 2,
+					  .muninn.segment_pages = 16,
+					  .muninn.record_bytes = 256,
 					  .clock_ms = clock_of,
 					  .clock_context = run->f };
 	static const struct nand_geometry shape = { .page_bytes = 512,

@@ -50,8 +50,8 @@ static int open_device(void **state, bool stable_commits)
 	uint64_t nvram;
 
 	assert_non_null(device);
-	device->options = (struct engine_options){ .rows = 2, .segment_pages = 16 };
-	device->options.record_bytes = 256;
+	device->options = (struct engine_options){ .muninn.rows = 2, .muninn.segment_pages = 16 };
+	device->options.muninn.record_bytes = 256;
 	device->options.stable_commits = stable_commits;
 	assert_int_equal(engine_nvram_bytes(&shape, &device->options, &nvram, &error), 0);
 	strcpy(device->directory, "/tmp/muninn-durability-XXXXXX");

@@ -59,12 +59,12 @@ static uint64_t clock_of(void *context)
 
 static bool open_unit(struct unit *unit, struct nand *nand, const uint8_t *boot_id, uint64_t now_ms)
 {
-	const struct engine_options options = { .rows = 1,
-						.segment_pages = 8,
-						.record_bytes = 256,
+	const struct engine_options options = { .muninn.rows = 1,
+						.muninn.segment_pages = 8,
+						.muninn.record_bytes = 256,
 						.clock_ms = clock_of,
 						.clock_context = unit,
-						.boot_id = boot_id };
+						.records.boot_id = boot_id };
 	struct osd_options osd_options = { .has_device_key = true };
 	struct error_text error = { "" };
 
@@ -322,9 +322,9 @@ struct progress {
 /* Everything has a past in which P had another key, no method and other contents. */
 static void prepare(struct nand *nand, void *context)
 {
-	const struct engine_options options = { .rows = 1,
-						.segment_pages = 8,
-						.record_bytes = 256 };
+	const struct engine_options options = { .muninn.rows = 1,
+						.muninn.segment_pages = 8,
+						.muninn.record_bytes = 256 };
 	struct progress *progress = context;
 	struct error_text error = { "" };
 	struct signed_call call;
@@ -431,9 +431,9 @@ static void no_log(enum log_level level, const char *line)
 
 static void rehearse(enum nand_cut_nvram nvram, size_t ends_count, uint64_t stride)
 {
-	const struct engine_options options = { .rows = 1,
-						.segment_pages = 8,
-						.record_bytes = 256 };
+	const struct engine_options options = { .muninn.rows = 1,
+						.muninn.segment_pages = 8,
+						.muninn.record_bytes = 256 };
 	struct nand_power_cut ends[NAND_REHEARSAL_ENDS];
 	struct progress progress = { .host_fails = nvram != NAND_CUT_NVRAM_KEPT };
 	struct nand_rehearsal rehearsal = { .geometry = &geometry,

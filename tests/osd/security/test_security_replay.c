@@ -147,7 +147,7 @@ static void kill_and_start(struct unit *unit, void (*lose)(struct unit *unit))
 {
 	const struct engine_options options = { .clock_ms = clock_of,
 						.clock_context = unit,
-						.recover_without_nvram = lose != NULL };
+						.records.recover_without_nvram = lose != NULL };
 	static const uint8_t uuid[16] = { 0x10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
 	struct osd_options secured = { .has_device_key = true };
 	struct osd_security *security = unit->device->security;
