@@ -35,15 +35,22 @@ static int parse_option(const struct config_key *key, const char *value, char *b
 	return lun_option_set(&lun->options, key->name, value, error);
 }
 
-/* The kind of an image's engine is on the image: the key only has to name one that there is. */
+/* The image says which engine it has, once it is made. */
 static int parse_engine(const struct config_key *key, const char *value, char *base,
 			struct error_text *error)
 {
-	(void)key;
-	(void)base;
-	if (strcmp(value, "muninn"))
-		return error_set(error, -EINVAL, "'%s' is no engine; there is: muninn", value);
-	return 0;
+	const char **store = (const char **)(void *)(base + key->offset);
+	char names[128] = "";
+	size_t length = 0;
+
+	for (size_t i = 0; (*store = engine_store_name(i)); i++) {
+		if (!strcmp(*store, value))
+			return 0;
+		if (length < sizeof(names))
+			length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s",
+						   length ? ", " : "", *store);
+	}
+	return error_set(error, -EINVAL, "'%s' is no engine; there is: %s", value, names);
 }
 
 static int parse_hot_rows(const struct config_key *key, const char *value, char *base,
@@ -52,8 +59,7 @@ static int parse_hot_rows(const struct config_key *key, const char *value, char 
 	enum muninn_hot_rows *hot_rows = (void *)(base + key->offset);
 
 	if (muninn_hot_rows_parse(value, hot_rows))
-		return error_set(error, -EINVAL, "'%s' is none of spread, finalise and keep",
-				 value);
+		return error_set(error, -EINVAL, "'%s' is neither spread nor finalise", value);
 	return 0;
 }
 
@@ -343,7 +349,7 @@ const struct config_key config_keys[] = {
 	{ "nand", "channels", parse_number, IN_LUN(geometry.channels), 1, 64 },
 	{ "nand", "dies_per_channel", parse_number, IN_LUN(geometry.dies_per_channel), 1, 64 },
 
-	{ "engine", "engine", parse_engine, 0, 0, 0 },
+	{ "engine", "engine", parse_engine, IN_ENGINE(store), 0, 0 },
 	{ "engine", "rows", parse_number, IN_ENGINE(muninn.rows), 0, 1024 },
 	{ "engine", "segment_pages", parse_number, IN_ENGINE(muninn.segment_pages), 0, 4096 },
 	{ "engine", "record_bytes", parse_number, IN_ENGINE(muninn.record_bytes), 0, 65536 },

@@ -145,8 +145,8 @@ static void say_configuration(const struct config *config)
 	for (unsigned int i = 0; i < config->lun_count; i++) {
 		const struct lun_config *lun = &config->luns[i];
 
-		printf("LUN %u osd %s: engine muninn, back end %s\n", lun->number, lun->image,
-		       lun_options_backend(&lun->options));
+		printf("LUN %u osd %s: engine %s, back end %s\n", lun->number, lun->image,
+		       lun->options.engine.store, lun_options_backend(&lun->options));
 	}
 }
 

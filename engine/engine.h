@@ -85,6 +85,10 @@ struct engine_options {
 	void *clock_context;
 };
 
+/* The names of the kinds of record stores that there are, the default first; NULL behind the last.
+ */
+const char *engine_store_name(size_t i);
+
 /*
  * Zeroed NVRAM bytes that nand_create must provide for an engine formatted with these options.
  * -EINVAL in `error`.

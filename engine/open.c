@@ -36,6 +36,11 @@ void engine_add_store(const struct record_store_type *type)
 	kinds[at] = (struct kind){ .type = type };
 }
 
+const char *engine_store_name(size_t i)
+{
+	return i < KINDS_MAX && kinds[i].type ? kinds[i].type->name : NULL;
+}
+
 static const void *own_options(const struct kind *kind, const struct engine_options *options)
 {
 	return kind->options_at ? (const char *)options + kind->options_at : NULL;

@@ -142,6 +142,7 @@ static void test_every_key_gets_to_its_place(void **state)
 	assert_true(config.luns[0].options.engine.records.recover_without_nvram);
 	assert_true(config.luns[0].options.engine.muninn.table_cache_bytes == 64 << 20);
 	assert_int_equal(config.luns[0].options.nand.backend, NAND_BACKEND_FILE);
+	assert_string_equal(config.luns[0].options.engine.store, "muninn");
 	assert_string_equal(config.luns[0].options.osd.serial, "s5");
 	assert_string_equal(config.luns[0].options.key_file, "device.key");
 	assert_int_equal(config.luns[0].options.osd.system_id[19], 1);
@@ -191,7 +192,7 @@ static void test_each_key_of_nand_and_engine_is_checked_in_both_places(void **st
 		{ "engine", "fpr_millionths", "500", "500001", "'500001' is not a whole number" },
 		{ "engine", "fpr_factor_permille", "1010", "4001", "'4001' is not" },
 		{ "engine", "over_provision_permille", "100", "901", "'901' is not" },
-		{ "engine", "hot_rows", "spread", "cold", "'cold' is none of" },
+		{ "engine", "hot_rows", "spread", "cold", "'cold' is neither spread nor finalise" },
 		{ "engine", "onode_cache", "0", "16777217", "'16777217' is not" },
 		{ "engine", "directory_cache", "1", "x", "'x' is not a whole number" },
 		{ "engine", "version_cache", "1", "-1", "'-1' is not a whole number" },
