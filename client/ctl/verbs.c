@@ -171,23 +171,20 @@ static const struct ctl_verb verbs[] = {
 	  "Files, directories, symbolic and hard links with names, modes and times. The tree is "
 	  "there when the command\n"
 	  "ends, or not at all. The partition is created if it does not exist.\n"
-	  "--update    makes a tree that is there already as DIR is, by what differs: files with "
-	  "the "
-	  "same length and time are\n"
-	  "            left alone, of others the ranges that differ are written; what an "
-	  "interrupted "
-	  "update left is made right\n"
-	  "--checksum  with it: compares the content of all files\n"
-	  "--replace   takes the place of a tree that is there already, whose objects are removed "
-	  "afterwards\n"
+	  "--update    makes the stored tree equal to DIR. Leaves files with the same length and "
+	  "time alone,\n"
+	  "            and writes the ranges of others that differ. Also completes an interrupted "
+	  "update\n"
+	  "--checksum  with --update: compares the content of all files\n"
+	  "--replace   replaces the stored tree, and removes its objects afterwards\n"
 	  "--clean     first removes objects that interrupted imports have left\n"
 	  "--log FILE  appends a line 'OID LENGTH SHA256 PATH' when an object is acknowledged\n\n"
 	  "Examples:\n  muninnctl import $URL 0x10000 /usr/share/doc\n"
 	  "  muninnctl import $URL 0x10000 /usr/share/doc --update\n",
 	  2, 2, verb_import },
 	{ "export", "URL PID[@MOMENT] DIR [--at MOMENT]", "bring a directory tree back",
-	  "DIR is made, or is an empty directory. Lengths and SHA-256 of all files are checked. "
-	  "Owners are not kept, so files\nlose their set-user-ID and set-group-ID bits.\n\n"
+	  "Makes DIR, or fills an empty one. Checks length and SHA-256 of every file. Owners are "
+	  "not kept, so files\nlose their set-user-ID and set-group-ID bits.\n\n"
 	  "Example:\n  muninnctl export $URL 0x10000 /tmp/doc\n",
 	  2, 2, verb_export },
 	{ "flush", "URL [ADDRESS]", "make everything at or below the address stable",
@@ -201,38 +198,33 @@ static const struct ctl_verb verbs[] = {
 	  "Examples:\n  muninnctl check $URL\n  muninnctl check $URL 0x10000/0x10004\n",
 	  0, 1, verb_check },
 	{ "snapshot", "URL PID|0 [--name NAME]", "keep this moment as a version",
-	  "Costs nothing, however much there is. Prints the version's number. 0 is the whole "
-	  "device.\n"
+	  "Takes the same short time, whatever the partition holds. Prints the version's number. "
+	  "0 is the whole device.\n"
 	  "--name NAME  to find it by; unique among the versions\n\n"
 	  "Examples:\n  muninnctl snapshot $URL 0x10000 --name before-upgrade\n  muninnctl "
 	  "snapshot $URL 0\n",
 	  1, 1, verb_snapshot },
 	{ "versions", "URL PID|0", "list versions with time, size and name",
-	  "`written` is what was written between the version before and this one: the most that it "
-	  "can hold "
-	  "alone.\n\n"
+	  "`written` is what was written since the version before: the most that this version "
+	  "holds alone.\n\n"
 	  "Example:\n  muninnctl versions $URL 0x10000\n",
 	  1, 1, verb_versions },
 	{ "drop", "URL PID|0 VERSION|NAME|TIME", "end a version",
-	  "What only it needs can be reclaimed from then on. TIME is when it was made, as "
-	  "`versions` shows it.\n"
+	  "From then on `merge` can reclaim what only this version needs. TIME is when it was "
+	  "made, as `versions` shows it.\n"
 	  "Versions of the device, 32768 and up, are dropped at 0, for all partitions.\n\n"
 	  "Example:\n  muninnctl drop $URL 0x10000 before-upgrade\n",
 	  2, 2, verb_drop },
 	{ "rollback", "URL PID|0|PID/OID MOMENT", "go back to a version or a point in time",
-	  "A partition or the device is as at MOMENT at once, whatever its size; what came after "
-	  "it is hidden, "
-	  "and stays\n"
-	  "reachable by its versions and times, so that a rollback can be rolled back. Of one "
-	  "object, what differs "
-	  "is\n"
-	  "written again.\n\n"
+	  "Takes no longer for a large one. What came after MOMENT is hidden, not deleted: roll "
+	  "back again,\n"
+	  "to a later moment, to see it.\n\n"
 	  "Examples:\n  muninnctl rollback $URL 0x10000 -10min\n  muninnctl rollback $URL 0x10000 "
 	  "3\n"
 	  "  muninnctl rollback $URL 0x10000/0x10004 2026-11-21T14:32:05\n",
 	  2, 2, verb_rollback },
 	{ "undo", "URL PID/OID [N]", "take the last N modifications of an object back",
-	  "N is 1 if it is not given. That is a modification, too, and can be undone.\n\n"
+	  "Without N: the last one. An undo is a modification too, and can be undone.\n\n"
 	  "Example:\n  muninnctl undo $URL 0x10000/0x10004 2\n",
 	  1, 2, verb_undo },
 	{ "log", "URL PID/OID[@MOMENT]", "all modifications of an object, newest first",
@@ -242,46 +234,42 @@ static const struct ctl_verb verbs[] = {
 	  1, 1, verb_log },
 	{ "diff", "URL PID MOMENT [MOMENT] [--raw]",
 	  "what differs between two moments of a partition",
-	  "One a line: object and what differs: added, removed, data OFFSET+LENGTH, length N, "
-	  "attributes. "
-	  "Without the\n"
-	  "second MOMENT: the present. If the partition holds a directory tree at both, the file's "
-	  "path stands behind, and\n"
-	  "lines follow for what else differs in the tree: renamed OLD, mode OLD NEW, time OLD "
-	  "NEW, "
-	  "linked, unlinked; of\n"
-	  "directories and links, which are no objects (-): added, removed, mode, time, target. "
-	  "Paths "
-	  "are escaped as in\n"
-	  "manifests.\n"
+	  "One difference a line: the object, then added, removed, data OFFSET+LENGTH, length N or "
+	  "attributes.\n"
+	  "Without the second MOMENT: compared with the present. If the partition holds a "
+	  "directory tree\n"
+	  "at both, the file's path ends the line, and further lines show: renamed OLD, mode OLD "
+	  "NEW,\n"
+	  "time OLD NEW, linked, unlinked; and of directories and links, which are no objects (-): "
+	  "added,\n"
+	  "removed, mode, time, target. Paths are escaped as in manifests.\n"
 	  "--raw  objects only\n\n"
 	  "Example:\n  muninnctl diff $URL 0x10000 3 -1h\n",
 	  2, 3, verb_diff },
 	{ "clone", "URL PID[@MOMENT] [PID] [--read-only]",
 	  "make a partition with the contents of another one",
-	  "Nothing is copied, however much there is; what is changed in either is its own. Prints "
-	  "the new ID. Without "
-	  "the second\n"
-	  "PID the target chooses.\n"
+	  "Copies nothing, and takes no time. From then on the two change independently. Prints "
+	  "the new ID.\n"
+	  "Without the second PID the target chooses it.\n"
 	  "--read-only  as the standard's snapshots are\n\n"
 	  "Example:\n  muninnctl clone $URL 0x10000@-1d 0x20000\n",
 	  1, 2, verb_clone },
-	{ "refresh", "URL PID", "make a clone again as its source is now",
-	  "What was changed in the clone is gone from its present.\n\n"
+	{ "refresh", "URL PID", "bring a clone up to its source",
+	  "The clone loses its own changes.\n\n"
 	  "Example:\n  muninnctl refresh $URL 0x20000\n",
 	  1, 1, verb_refresh },
 	{ "detach", "URL PID", "make a clone a partition of its own",
 	  "Example:\n  muninnctl detach $URL 0x20000\n", 1, 1, verb_detach },
 	{ "retention", "URL PID|0 [POLICY...]", "how much history a partition keeps",
-	  "Without POLICY: shows it. 0: what partitions without one of their own have. POLICY is "
+	  "Without POLICY: shows it. 0: for partitions without a policy of their own. POLICY is "
 	  "one or more of:\n"
-	  "snapshots             versions always, other history while there is room (default)\n"
+	  "snapshots             versions always, other history while there is space (default)\n"
 	  "all                   everything; a full device refuses writes\n"
 	  "none                  versions only\n"
-	  "keep-all=DURATION     every moment so far back for certain (90min, 24h, 7d, 0)\n"
-	  "interval=DURATION     behind that, one moment each DURATION...\n"
-	  "interval-for=DURATION ... so far back\n"
-	  "lock-until=TIME       nobody can shorten any of it until then\n\n"
+	  "keep-all=DURATION     every moment this far back, in any case (90min, 24h, 7d, 0)\n"
+	  "interval=DURATION     before that, one moment each DURATION...\n"
+	  "interval-for=DURATION ... this far back\n"
+	  "lock-until=TIME       no initiator can shorten any of it until then\n\n"
 	  "Example:\n  muninnctl retention $URL 0x10000 keep-all=24h interval=1h interval-for=1w\n",
 	  1, 8, verb_retention },
 	{ "merge", "URL [start|progress|cancel] [--progress]", "reclaim space that nothing needs",
@@ -291,12 +279,11 @@ static const struct ctl_verb verbs[] = {
 	  "Example:\n  muninnctl merge $URL --progress\n",
 	  0, 1, verb_merge },
 	{ "watch", "URL PID|0", "space by version, as a picture",
-	  "Of a partition: its versions and the present, = used, + written since the version "
-	  "before. 0: "
-	  "the partitions and\n"
-	  "the versions of the device. On a terminal again every two seconds until interrupted, "
-	  "the largest and\n"
-	  "the newest that fit.\n\n"
+	  "Of a partition: its versions and the present; = used, + written since the version "
+	  "before.\n"
+	  "0: the partitions and the versions of the device. On a terminal it shows the largest "
+	  "and the\n"
+	  "newest that fit, every two seconds until interrupted.\n\n"
 	  "Example:\n  muninnctl watch $URL 0x10000\n",
 	  1, 1, verb_watch },
 	{ "search", "URL PID[/OID][@MOMENT] PATTERN [--regex]",
