@@ -386,8 +386,7 @@ void store_kill_column(struct muninn_store *store, uint32_t number, struct table
 	table_read_column(table, column, &facts);
 	table_kill_column(table, column);
 	store->segment_rows[facts.segment] = NO_ROW;
-	if (store->merge_estimates)
-		store->merge_estimates[facts.segment] = UINT16_MAX;
+	store_merge_forget(store, facts.segment);
 	store->counters.sealed_records -= facts.records;
 	store->counters.sealed_record_bytes -= facts.record_bytes;
 	store->rows[number].unsynced = true;

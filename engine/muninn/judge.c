@@ -13,7 +13,7 @@ enum {
 
 /* A record that is judged, and what is found for its key. */
 struct judged {
-	struct muninn_store *store;
+	struct merge_run *run;
 	const struct record_header *header;
 	uint32_t crc;      /* of its value */
 	uint64_t sequence; /* of the record that was found last; 0: none */
@@ -22,19 +22,14 @@ struct judged {
 
 /* ---- pages ---- */
 
-bool store_has_merged(const struct muninn_store *store, uint64_t page)
+static int read_page(struct merge_run *run, uint64_t number, struct merge_page *page, uint8_t *data)
 {
-	return store->merge_pages[page % MERGE_PAGES].number == page;
-}
-
-static int read_page(struct muninn_store *store, uint64_t number, struct merge_page *page,
-		     uint8_t *data)
-{
+	struct muninn_store *store = run->store;
 	uint8_t spare[4096];
 	struct nand_page_io io = { .page = number, .data = data, .spare = spare };
 	int result = nand_read(store->nand, NAND_CAUSE_MERGE, &io, 1);
 
-	store->merge_reads++;
+	run->reads++;
 	page->number = NO_PAGE;
 	if (result == -ENODATA) /* sealed segments are programmed whole: the flash lost a page */
 		return -EBADMSG;
@@ -47,12 +42,12 @@ static int read_page(struct muninn_store *store, uint64_t number, struct merge_p
 	return 0;
 }
 
-int store_read_merged(struct muninn_store *store, uint64_t number, struct page_view *view)
+int merge_read_page(struct merge_run *run, uint64_t number, struct page_view *view)
 {
-	struct merge_page *page = &store->merge_pages[number % MERGE_PAGES];
-	uint8_t *data =
-		store->merge_data + number % MERGE_PAGES * (uint64_t)store->geometry.page_bytes;
-	int result = page->number == number ? 0 : read_page(store, number, page, data);
+	uint32_t page_bytes = run->store->geometry.page_bytes;
+	struct merge_page *page = &run->pages[number % MERGE_PAGES];
+	uint8_t *data = run->data + number % MERGE_PAGES * (uint64_t)page_bytes;
+	int result = page->number == number ? 0 : read_page(run, number, page, data);
 
 	if (result)
 		return result;
@@ -65,27 +60,37 @@ int store_read_merged(struct muninn_store *store, uint64_t number, struct page_v
 	return 0;
 }
 
-/* ---- what has been found ---- */
-
-void judge_begin(struct muninn_store *store, uint64_t reads_max)
+int merge_read_more(struct merge_run *run, uint64_t number, struct page_view *view)
 {
-	memset(store->merge_finds, 0, sizeof(store->merge_finds));
-	for (uint32_t n = 0; n < MERGE_PAGES; n++)
-		store->merge_pages[n].number = NO_PAGE;
-	store->merge_list->from = store->merge_list->to = 0;
-	store->merge_list->searches = 0;
-	store->merge_reads = 0;
-	store->merge_reads_max = reads_max;
+	if (run->reads >= run->reads_max && run->pages[number % MERGE_PAGES].number != number)
+		return -EBUSY;
+	return merge_read_page(run, number, view);
 }
 
-static struct merge_find *find_at(struct muninn_store *store, const struct record_key *key,
+/* ---- what has been found ---- */
+
+void merge_run_begin(struct merge_run *run, const struct record_keep *keep,
+		     struct record_merge *merge, uint64_t reads_max)
+{
+	run->keep = keep;
+	run->merge = merge;
+	memset(run->finds, 0, sizeof(run->finds));
+	for (uint32_t n = 0; n < MERGE_PAGES; n++)
+		run->pages[n].number = NO_PAGE;
+	run->list.from = run->list.to = 0;
+	run->list.searches = 0;
+	run->reads = 0;
+	run->reads_max = reads_max;
+}
+
+static struct merge_find *find_at(struct merge_run *run, const struct record_key *key,
 				  const struct visibility *visibility)
 {
 	uint64_t hash = hash_mix(key->identifier ^ (uint64_t)key->piece << 32 ^
 				 (uint64_t)key->partition << 16);
 
 	hash = hash_mix(hash ^ visibility->bound ^ (visibility->timeline ? UINT64_C(1) << 63 : 0));
-	return &store->merge_finds[hash % MERGE_FINDS];
+	return &run->finds[hash % MERGE_FINDS];
 }
 
 static bool is_of(const struct merge_find *find, const struct record_key *key,
@@ -103,9 +108,9 @@ static int search(struct judged *judged, const struct visibility *visibility,
 {
 	uint8_t value[MUNINN_PAGE_BYTES_MAX];
 	struct record_info info;
-	int result = store_get_since(judged->store, &judged->header->key, visibility,
-				     judged->header->sequence, NAND_CAUSE_MERGE, value,
-				     sizeof(value), &info);
+	int result = store_get_since(judged->run->store, &judged->header->key, visibility,
+				     judged->header->sequence, judged->run, value, sizeof(value),
+				     &info);
 
 	if (result)
 		return result;
@@ -163,23 +168,23 @@ static bool is_listed(const struct merge_list *list, const struct record_key *ke
  * Lists the records of a key that many searches have been made for in the segment that is counted.
  * False: it is not listed.
  */
-static bool list_key(struct muninn_store *store, const struct record_key *key, uint64_t bound)
+static bool list_key(struct merge_run *run, const struct record_key *key, uint64_t bound)
 {
-	struct merge_list *list = store->merge_list;
+	struct merge_list *list = &run->list;
 
 	if (is_listed(list, key, bound) && list->count)
 		return true;
-	if (bound < store->merge_from || bound > store->merge_to)
+	if (bound < run->from || bound > run->to)
 		return false;
 	if (!is_listed(list, key, bound)) {
 		list->key = *key;
-		list->from = store->merge_from;
-		list->to = store->merge_to;
+		list->from = run->from;
+		list->to = run->to;
 		list->searches = list->count = 0;
 	}
 	if (++list->searches != LIST_FROM)
 		return false;
-	if (store_gather(store, key, list->from, list->to, list_record, list) == 0)
+	if (store_gather(run->store, key, list->from, list->to, run, list_record, list) == 0)
 		return list->count > 0;
 	list->count = 0;
 	return false;
@@ -189,11 +194,11 @@ static bool list_key(struct muninn_store *store, const struct record_key *key, u
 static bool find_in_list(struct judged *judged, const struct visibility *visibility,
 			 struct merge_find *find)
 {
-	const struct merge_list *list = judged->store->merge_list;
+	const struct merge_list *list = &judged->run->list;
 	const struct record_key *key = &judged->header->key;
 	uint32_t low = 0, high;
 
-	if (judged->roughly || !list_key(judged->store, key, visibility->bound))
+	if (judged->roughly || !list_key(judged->run, key, visibility->bound))
 		return false;
 	/* The first that is not newer than the bound. */
 	for (high = list->count; low < high;) {
@@ -228,7 +233,7 @@ static bool find_in_list(struct judged *judged, const struct visibility *visibil
 static int is_found(struct judged *judged, const struct visibility *visibility)
 {
 	const struct record_header *header = judged->header;
-	struct merge_find *find = find_at(judged->store, &header->key, visibility), found;
+	struct merge_find *find = find_at(judged->run, &header->key, visibility), found;
 
 	judged->sequence = 0;
 	if (find_in_list(judged, visibility, &found)) {
@@ -248,15 +253,15 @@ static int is_found(struct judged *judged, const struct visibility *visibility)
 /* ---- what is needed ---- */
 
 /* Whether the record is found and reached at one of the bounds. 1, 0, or the error of a search. */
-static int is_needed_at(struct judged *judged, const struct record_keep *keep,
-			const struct record_info *info, bool newest, const uint64_t *bounds,
-			uint32_t count)
+static int is_needed_at(struct judged *judged, const struct record_info *info, bool newest,
+			const uint64_t *bounds, uint32_t count)
 {
+	const struct record_keep *keep = judged->run->keep;
 	const struct record_header *header = judged->header;
 	uint64_t newest_sequence = judged->sequence;
 
 	for (uint32_t i = 0; i < count; i++) {
-		struct visibility visibility = store_visibility(judged->store, bounds[i]);
+		struct visibility visibility = store_visibility(judged->run->store, bounds[i]);
 		int found;
 
 		/* What is known already saves most searches. */
@@ -279,11 +284,13 @@ static int is_needed_at(struct judged *judged, const struct record_keep *keep,
 	return 0;
 }
 
-int judge_record(struct muninn_store *store, const struct record_keep *keep,
-		 const struct record_header *header, const uint8_t *value, bool roughly)
+int judge_record(struct merge_run *run, const struct record_header *header, const uint8_t *value,
+		 bool roughly)
 {
+	const struct record_keep *keep = run->keep;
+	struct muninn_store *store = run->store;
 	struct visibility everything = store_visibility(store, RECORD_NEWEST);
-	struct judged judged = { .store = store,
+	struct judged judged = { .run = run,
 				 .header = header,
 				 .crc = crc32c(0, value, header->length),
 				 .roughly = roughly };
@@ -298,7 +305,7 @@ int judge_record(struct muninn_store *store, const struct record_keep *keep,
 
 	if (!sequence_is_visible(&everything, header->sequence))
 		return NEED_NONE;
-	if (store->merge_reads > store->merge_reads_max)
+	if (run->reads > run->reads_max)
 		return -EBUSY;
 	everything.timeline = NULL;
 	newest = is_found(&judged, &everything);
@@ -308,13 +315,13 @@ int judge_record(struct muninn_store *store, const struct record_keep *keep,
 		count = keep->boundaries(keep->context, &header->key, &info, bounds, BOUNDS_MAX);
 	if (count <= BOUNDS_MAX) {
 		bounds[count++] = RECORD_NEWEST;
-		needed = is_needed_at(&judged, keep, &info, newest, bounds, count);
+		needed = is_needed_at(&judged, &info, newest, bounds, count);
 	}
 	/* Without older records a tombstone says nothing. */
 	if (needed > 0 && header->flags & RECORD_TOMBSTONE &&
 	    !(keep->keeps_lone_tombstone &&
 	      keep->keeps_lone_tombstone(keep->context, &header->key, &info)))
-		needed = store_has_older(store, &header->key, header->sequence);
+		needed = store_has_older(store, &header->key, header->sequence, run);
 	if (needed <= 0)
 		return needed ? needed : NEED_NONE;
 	return newest ? NEED_NEWEST : NEED_OLD;

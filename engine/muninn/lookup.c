@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "common/log.h"
-#include "engine/muninn/store.h"
+#include "engine/muninn/judge.h"
 
 /* From so many places in a column on the one for an old version is found by halving. */
 enum { NARROW_PLACES = 6 };
@@ -18,8 +18,8 @@ struct lookup {
 	const struct record_key *key;
 	struct key_hash hash;
 	struct visibility visibility;
-	uint64_t after; /* only what may hold higher numbers than this is searched */
-	enum nand_cause cause;
+	uint64_t after;        /* only what may hold higher numbers than this is searched */
+	struct merge_run *run; /* that it is made for; NULL: a user waits for it */
 	/*
 	 * Looks for the key in a page. 0: the search ends. -EAGAIN: it goes on to older places.
 	 * -EBADMSG.
@@ -193,14 +193,6 @@ static bool page_has_key(const struct page_view *page, const struct record_key *
 	return false;
 }
 
-/* As read_page, for a merge, which has many pages in memory. -EBUSY: it may read no more. */
-static int read_for_merge(struct muninn_store *store, uint64_t page, struct page_view *view)
-{
-	if (store->merge_reads >= store->merge_reads_max && !store_has_merged(store, page))
-		return -EBUSY;
-	return store_read_merged(store, page, view);
-}
-
 /* A page, and memory for it. */
 struct read_page {
 	struct page_view view;
@@ -214,9 +206,9 @@ static int read_page(struct lookup *lookup, uint64_t number, struct read_page *p
 	struct muninn_store *store = lookup->store;
 	struct nand_page_io io = { .page = number, .data = page->data, .spare = page->spare_bytes };
 
-	if (lookup->cause == NAND_CAUSE_MERGE)
-		return read_for_merge(store, number, &page->view);
-	int result = nand_read(store->nand, lookup->cause, &io, 1);
+	if (lookup->run)
+		return merge_read_more(lookup->run, number, &page->view);
+	int result = nand_read(store->nand, NAND_CAUSE_USER, &io, 1);
 
 	count_up(&store->counters.page_reads, 1);
 	if (result == -ENODATA) /* sealed segments are programmed whole: the flash lost a page */
@@ -256,7 +248,7 @@ static int search_flash_page(struct lookup *lookup, uint32_t segment, uint32_t p
 
 	if (result)
 		return result;
-	if (lookup->cause == NAND_CAUSE_USER && !page_has_key(&page.view, lookup->key)) {
+	if (!lookup->run && !page_has_key(&page.view, lookup->key)) {
 		count_up(&store->counters.false_positive_reads, 1);
 		return -EAGAIN;
 	}
@@ -407,7 +399,7 @@ static int search(struct lookup *lookup)
 }
 
 int store_gather(struct muninn_store *store, const struct record_key *key, uint64_t from,
-		 uint64_t to,
+		 uint64_t to, struct merge_run *run,
 		 int (*take)(void *context, const struct page_view *page,
 			     const struct page_record *record),
 		 void *context)
@@ -417,7 +409,7 @@ int store_gather(struct muninn_store *store, const struct record_key *key, uint6
 			    .key = key,
 			    .visibility = { .bound = to, .below = RECORD_NEWEST + 1 },
 			    .after = from - 1,
-			    .cause = NAND_CAUSE_MERGE,
+			    .run = run,
 			    .visit = take_all },
 		.take = take,
 		.context = context,
@@ -428,7 +420,7 @@ int store_gather(struct muninn_store *store, const struct record_key *key, uint6
 }
 
 int store_get_since(struct muninn_store *store, const struct record_key *key,
-		    const struct visibility *visibility, uint64_t since, enum nand_cause cause,
+		    const struct visibility *visibility, uint64_t since, struct merge_run *run,
 		    void *value, uint32_t capacity, struct record_info *info)
 {
 	struct lookup lookup = {
@@ -436,7 +428,7 @@ int store_get_since(struct muninn_store *store, const struct record_key *key,
 		.key = key,
 		.visibility = *visibility,
 		.after = max_u64(since, 1) - 1,
-		.cause = cause,
+		.run = run,
 		.visit = take_newest,
 		.info = info,
 		.wanted = 1,
@@ -448,20 +440,21 @@ int store_get_since(struct muninn_store *store, const struct record_key *key,
 }
 
 int store_get(struct muninn_store *store, const struct record_key *key,
-	      const struct visibility *visibility, enum nand_cause cause, void *value,
+	      const struct visibility *visibility, struct merge_run *run, void *value,
 	      uint32_t capacity, struct record_info *info)
 {
-	return store_get_since(store, key, visibility, 0, cause, value, capacity, info);
+	return store_get_since(store, key, visibility, 0, run, value, capacity, info);
 }
 
-int store_has_older(struct muninn_store *store, const struct record_key *key, uint64_t sequence)
+int store_has_older(struct muninn_store *store, const struct record_key *key, uint64_t sequence,
+		    struct merge_run *run)
 {
 	struct record_info info;
 	struct lookup lookup = {
 		.store = store,
 		.key = key,
 		.visibility = store_visibility(store, sequence),
-		.cause = NAND_CAUSE_MERGE,
+		.run = run,
 		.visit = take_newest,
 		.info = &info,
 		.wanted = 1,
@@ -475,14 +468,12 @@ int store_has_older(struct muninn_store *store, const struct record_key *key, ui
 }
 
 int store_list(struct muninn_store *store, const struct record_key *key,
-	       const struct visibility *visibility, enum nand_cause cause,
-	       struct record_info *infos, uint32_t max)
+	       const struct visibility *visibility, struct record_info *infos, uint32_t max)
 {
 	struct lookup lookup = {
 		.store = store,
 		.key = key,
 		.visibility = *visibility,
-		.cause = cause,
 		.visit = take_versions,
 		.info = infos,
 		.wanted = max,
@@ -504,7 +495,6 @@ int store_has_between(struct muninn_store *store, const struct record_key *key, 
 		.key = key,
 		.visibility = store_visibility(store, bound),
 		.after = after,
-		.cause = NAND_CAUSE_USER,
 		.visit = take_between,
 		.info = &unused,
 		.wanted = 1,

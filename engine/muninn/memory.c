@@ -47,10 +47,9 @@ static void count(const struct muninn_store *store, uint64_t bytes[MEMORY_KINDS]
 	bytes[MEMORY_TABLE_CACHE] = table_cache_bytes(store->table_cache);
 	bytes[MEMORY_SEGMENTS] = given(store->space.ring) + given(store->space.wear) +
 				 given(store->images) + given(store->segment_rows) +
-				 given(store->merge_estimates);
+				 store_merge_segment_bytes(store);
 	bytes[MEMORY_SCRATCH] = given(store->spares) + given(store->ios) + given(store->root) +
-				given(store->kills) + given(store->merge_needs) +
-				given(store->merge_data) + given(store->merge_list);
+				given(store->kills) + store_merge_scratch_bytes(store);
 }
 
 void store_count_memory(const struct muninn_store *store, struct record_memory *memory)

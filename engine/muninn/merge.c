@@ -6,9 +6,10 @@
  * A moved record keeps its sequence number, so it counts at once and both copies are the same
  * record; a crash leaves at worst both. A record that is not the newest of its key, hidden ones
  * counted, is marked as moved: its new place is newer than it is, and a search that meets it goes
- * on (store.c).
+ * on (lookup.c).
  */
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 
 #include "common/log.h"
@@ -41,26 +42,26 @@ static uint64_t segment_bytes(const struct muninn_store *store)
 }
 
 /* Whether the pages that the merge may read to find out what is needed have been read. */
-static bool has_read_enough(const struct muninn_store *store)
+static bool has_read_enough(const struct merge_run *run)
 {
-	return store->merge_reads >= store->merge_reads_max;
+	return run->reads >= run->reads_max;
 }
 
 /* ---- reading a segment ---- */
 
 /* Called for each record of a page, in order. */
-typedef int record_visitor(struct muninn_store *store, const struct record_keep *keep,
-			   const struct page_record *record, uint64_t serial, void *context);
+typedef int record_visitor(struct merge_run *run, const struct page_record *record, uint64_t serial,
+			   void *context);
 
-static int visit_page(struct muninn_store *store, const struct record_keep *keep, uint32_t segment,
-		      uint32_t page, record_visitor *visit, void *context)
+static int visit_page(struct merge_run *run, uint32_t segment, uint32_t page, record_visitor *visit,
+		      void *context)
 {
 	uint8_t data[MUNINN_PAGE_BYTES_MAX], large_header[RECORD_HEADER_BYTES];
-	uint64_t number = segment_page(&store->geometry, segment) + page;
+	uint64_t number = segment_page(&run->store->geometry, segment) + page;
 	struct page_record record;
 	struct page_view view;
 	uint32_t offset = 0;
-	int result = store_read_merged(store, number, &view);
+	int result = merge_read_page(run, number, &view);
 
 	if (result) {
 		log_line(LOG_LEVEL_ERROR,
@@ -76,7 +77,7 @@ static int visit_page(struct muninn_store *store, const struct record_keep *keep
 	if (view.large_header)
 		view.large_header = memcpy(large_header, view.large_header, sizeof(large_header));
 	while (!result && page_next(&view, &offset, &record))
-		result = visit(store, keep, &record, serial, context);
+		result = visit(run, &record, serial, context);
 	return result;
 }
 
@@ -154,15 +155,16 @@ static uint32_t taken_bytes(const struct muninn_store *store, uint32_t length)
 	return bytes < page_bytes ? bytes : page_bytes;
 }
 
-static int add_live_bytes(struct muninn_store *store, const struct record_keep *keep,
-			  const struct page_record *record, uint64_t serial, void *context)
+static int add_live_bytes(struct merge_run *run, const struct page_record *record, uint64_t serial,
+			  void *context)
 {
+	const struct muninn_store *store = run->store;
 	struct live_bytes *bytes = context;
 	struct record_header header;
 
 	(void)serial;
 	record_header_decode(record->header, &header);
-	int need = judge_record(store, keep, &header, record->value, !bytes->needs);
+	int need = judge_record(run, &header, record->value, !bytes->needs);
 
 	bytes->all += RECORD_HEADER_BYTES + header.length;
 	if (need > NEED_NONE) {
@@ -203,12 +205,12 @@ static uint32_t live_permille(struct muninn_store *store, const struct victim *v
  * all but empty more of them are read until there are some with records. A segment that can't be
  * read counts as all live.
  */
-static uint32_t sample_segment(struct muninn_store *store, const struct record_keep *keep,
-			       const struct victim *victim)
+static uint32_t sample_segment(struct merge_run *run, const struct victim *victim)
 {
+	struct muninn_store *store = run->store;
 	uint32_t pages = store->geometry.segment_pages, column, found = 0;
 	uint32_t samples = pages < SAMPLED_PAGES ? pages : SAMPLED_PAGES;
-	uint32_t first = (uint32_t)hash_mix(++store->merge_random);
+	uint32_t first = (uint32_t)hash_mix(++store->merge_walk.random);
 	struct live_bytes bytes = { 0 };
 	struct table_column facts;
 
@@ -220,7 +222,7 @@ static uint32_t sample_segment(struct muninn_store *store, const struct record_k
 		uint32_t page = (first + i * (pages / samples) + i / samples) % pages;
 		uint64_t before = bytes.all;
 
-		if (visit_page(store, keep, victim->segment, page, add_live_bytes, &bytes))
+		if (visit_page(run, victim->segment, page, add_live_bytes, &bytes))
 			return 1000;
 		found += bytes.all != before;
 	}
@@ -228,23 +230,23 @@ static uint32_t sample_segment(struct muninn_store *store, const struct record_k
 }
 
 /* The same by all records, noting what is found for each. */
-static uint32_t count_segment(struct muninn_store *store, const struct record_keep *keep,
-			      const struct victim *victim)
+static uint32_t count_segment(struct merge_run *run, const struct victim *victim)
 {
+	struct muninn_store *store = run->store;
 	uint32_t keys[KEY_GROUPS] = { 0 };
-	struct live_bytes bytes = { .keys = keys, .needs = store->merge_needs };
+	struct live_bytes bytes = { .keys = keys, .needs = run->needs };
 	struct table_column facts;
 	uint32_t column;
 
 	find_column(store, victim, &column, &facts);
-	store->merge_from = facts.first_sequence;
-	store->merge_to = facts.last_sequence;
+	run->from = facts.first_sequence;
+	run->to = facts.last_sequence;
 
-	store->merge_needs_segment = NO_SEGMENT;
+	run->needs_segment = NO_SEGMENT;
 	for (uint32_t page = 0; page < store->geometry.segment_pages; page++)
-		if (visit_page(store, keep, victim->segment, page, add_live_bytes, &bytes))
+		if (visit_page(run, victim->segment, page, add_live_bytes, &bytes))
 			return 1000;
-	store->merge_needs_segment = victim->segment;
+	run->needs_segment = victim->segment;
 	return live_permille(store, victim, &bytes, bytes.all);
 }
 
@@ -254,15 +256,15 @@ static uint32_t count_segment(struct muninn_store *store, const struct record_ke
  */
 static bool next_segment(struct muninn_store *store, struct victim *victim)
 {
+	struct merge_walk *walk = &store->merge_walk;
 	uint32_t segments = store->geometry.segments;
 
 	for (uint32_t tried = 0; tried < segments; tried++) {
-		store->merge_cursor =
-			(uint32_t)(((uint64_t)store->merge_cursor + store->merge_step) % segments);
-		if (store->segment_rows[store->merge_cursor] == NO_ROW)
+		walk->cursor = (uint32_t)(((uint64_t)walk->cursor + walk->step) % segments);
+		if (store->segment_rows[walk->cursor] == NO_ROW)
 			continue;
-		victim->segment = store->merge_cursor;
-		victim->row = store->segment_rows[store->merge_cursor];
+		victim->segment = walk->cursor;
+		victim->row = store->segment_rows[walk->cursor];
 		return true;
 	}
 	return false;
@@ -271,32 +273,34 @@ static bool next_segment(struct muninn_store *store, struct victim *victim)
 /* The next complete table of a walk over all rows. False: it begins again, or there are none. */
 static bool next_table(struct muninn_store *store)
 {
-	for (store->merge_table++; store->merge_row < store->geometry.rows;
-	     store->merge_row++, store->merge_table = 0)
-		if (store->merge_table < store->rows[store->merge_row].complete_count)
+	struct merge_walk *walk = &store->merge_walk;
+
+	for (walk->table++; walk->row < store->geometry.rows; walk->row++, walk->table = 0)
+		if (walk->table < store->rows[walk->row].complete_count)
 			return true;
-	store->merge_row = 0;
-	store->merge_table = UINT32_MAX;
+	walk->row = 0;
+	walk->table = UINT32_MAX;
 	return false;
 }
 
 /* Notes what the filters of the walk's next table tell of its segments, and how full they are. */
 static void estimate_table(struct muninn_store *store)
 {
+	const struct merge_walk *walk = &store->merge_walk;
 	uint32_t live[MUNINN_COLUMNS];
 
 	if (!next_table(store))
 		return;
-	const struct row *row = &store->rows[store->merge_row];
-	const struct table *table = &row->complete[store->merge_table];
+	const struct row *row = &store->rows[walk->row];
+	const struct table *table = &row->complete[walk->table];
 
-	overlap_estimate(store, row, store->merge_table, live);
+	overlap_estimate(store, row, walk->table, live);
 	for (uint64_t columns = table_live(table); columns; columns &= columns - 1) {
 		uint32_t column = (uint32_t)__builtin_ctzll(columns);
 		struct table_column facts;
 
 		table_read_column(table, column, &facts);
-		store->merge_estimates[facts.segment] =
+		walk->estimates[facts.segment] =
 			(uint16_t)(live[column] * facts.record_bytes / segment_bytes(store));
 	}
 }
@@ -308,28 +312,29 @@ static void estimate_table(struct muninn_store *store)
 static int choose_by_filters(struct muninn_store *store, uint32_t live_permille_max,
 			     struct victim *best)
 {
+	struct merge_walk *walk = &store->merge_walk;
 	uint32_t segments = store->geometry.segments;
 
-	if (!store->merge_estimates) {
-		store->merge_estimates = malloc(segments * sizeof(*store->merge_estimates));
-		if (!store->merge_estimates)
+	if (!walk->estimates) {
+		walk->estimates = malloc(segments * sizeof(*walk->estimates));
+		if (!walk->estimates)
 			return -ENOMEM;
-		memset(store->merge_estimates, 0xff, segments * sizeof(*store->merge_estimates));
+		memset(walk->estimates, 0xff, segments * sizeof(*walk->estimates));
 	}
 	estimate_table(store);
 	*best = (struct victim){ .segment = NO_SEGMENT, .live_permille = live_permille_max + 1 };
 	for (uint32_t segment = 0; segment < segments; segment++) {
 		if (store->segment_rows[segment] == NO_ROW ||
-		    store->merge_estimates[segment] >= best->live_permille)
+		    walk->estimates[segment] >= best->live_permille)
 			continue;
 		*best = (struct victim){ .row = store->segment_rows[segment],
 					 .segment = segment,
-					 .live_permille = store->merge_estimates[segment] };
+					 .live_permille = walk->estimates[segment] };
 	}
 	if (best->segment == NO_SEGMENT)
 		return -EAGAIN;
 	/* Whatever comes of it, not again before its table is looked at again. */
-	store->merge_estimates[best->segment] = UINT16_MAX;
+	walk->estimates[best->segment] = UINT16_MAX;
 	return 0;
 }
 
@@ -375,64 +380,62 @@ static bool unworn_segment(struct muninn_store *store, struct victim *victim)
 }
 
 /* -EAGAIN: there are no sealed segments. */
-static int choose_by_samples(struct muninn_store *store, const struct record_keep *keep,
-			     struct victim *best)
+static int choose_by_samples(struct merge_run *run, struct victim *best)
 {
 	best->live_permille = 1001;
 	for (uint32_t i = 0; i < CANDIDATES && best->live_permille > GOOD_ENOUGH_PERMILLE; i++) {
 		struct victim candidate = { 0 };
 
-		if (!next_segment(store, &candidate))
+		if (!next_segment(run->store, &candidate))
 			return -EAGAIN;
-		candidate.live_permille = sample_segment(store, keep, &candidate);
+		candidate.live_permille = sample_segment(run, &candidate);
 		if (candidate.live_permille < best->live_permille)
 			*best = candidate;
 	}
 	return 0;
 }
 
-static int choose_victim(struct muninn_store *store, const struct record_keep *keep,
-			 const struct record_merge *merge, struct victim *best)
+static int choose_victim(struct merge_run *run, struct victim *best)
 {
-	uint32_t live_permille_max = merge->live_permille_max;
+	uint32_t live_permille_max = run->merge->live_permille_max;
+	struct muninn_store *store = run->store;
 	int result = -EAGAIN;
 
 	if (sparse_segment(store, best) || unworn_segment(store, best)) {
-		count_segment(store, keep, best);
-		return has_read_enough(store) ? -EAGAIN : 0;
+		count_segment(run, best);
+		return has_read_enough(run) ? -EAGAIN : 0;
 	}
-	if (merge->choice == RECORD_MERGE_FILTERS) {
+	if (run->merge->choice == RECORD_MERGE_FILTERS) {
 		result = choose_by_filters(store, live_permille_max, best);
 		if (!result)
-			best->live_permille = sample_segment(store, keep, best);
+			best->live_permille = sample_segment(run, best);
 		if (!result && best->live_permille > live_permille_max)
 			result = -EAGAIN;
 	}
 	/* Filters speak of complete tables only, and of other keys than a hot one at most. */
 	if (result == -EAGAIN)
-		result = choose_by_samples(store, keep, best);
+		result = choose_by_samples(run, best);
 	if (result)
 		return result;
 	/*
 	 * A few pages tell which segment is best, not whether it is worth moving: that is counted.
 	 */
 	if (best->live_permille <= live_permille_max)
-		best->live_permille = count_segment(store, keep, best);
+		best->live_permille = count_segment(run, best);
 	return best->live_permille <= live_permille_max ? 0 : -EAGAIN;
 }
 
 /* ---- moving ---- */
 
 struct moving {
-	struct record_merge *merge;
 	const uint8_t *needs; /* of the records to come, as counted; NULL: to be found out */
 };
 
-static int move_record(struct muninn_store *store, const struct record_keep *keep,
-		       const struct page_record *record, uint64_t serial, void *context)
+static int move_record(struct merge_run *run, const struct page_record *record, uint64_t serial,
+		       void *context)
 {
 	struct moving *moving = context;
-	struct record_merge *merge = moving->merge;
+	struct record_merge *merge = run->merge;
 	struct new_record moved = { .value = record->value };
 	int need, result;
 
@@ -440,7 +443,7 @@ static int move_record(struct muninn_store *store, const struct record_keep *kee
 		return -EBADMSG;
 	record_header_decode(record->header, &moved.header);
 	need = moving->needs ? *moving->needs++
-			     : judge_record(store, keep, &moved.header, record->value, false);
+			     : judge_record(run, &moved.header, record->value, false);
 	if (need <= NEED_NONE) {
 		merge->records_dropped += need == NEED_NONE;
 		return need;
@@ -449,7 +452,7 @@ static int move_record(struct muninn_store *store, const struct record_keep *kee
 		moved.header.flags |= RECORD_MOVED;
 	else
 		moved.header.flags &= (uint8_t)~RECORD_MOVED;
-	result = store_place(store, &moved, RECORD_ROOM_UPKEEP);
+	result = store_place(run->store, &moved, RECORD_ROOM_UPKEEP);
 	if (!result) {
 		merge->records_moved++;
 		merge->bytes_moved += RECORD_HEADER_BYTES + moved.header.length;
@@ -484,13 +487,10 @@ uint32_t store_merge_calls_max(const struct muninn_store *store)
 	return store->geometry.segments / CANDIDATES + 1;
 }
 
-void store_merge_begin(struct muninn_store *store)
+/* A step without a common divisor visits every segment. */
+static uint32_t walk_step(uint32_t segments)
 {
-	uint32_t segments = store->geometry.segments;
-	uint32_t step = (uint32_t)(segments * 0.618);
-
-	/* A step without a common divisor visits every segment. */
-	for (;; step++) {
+	for (uint32_t step = (uint32_t)(segments * 0.618);; step++) {
 		uint32_t a = segments, b = step;
 
 		while (b) {
@@ -500,11 +500,52 @@ void store_merge_begin(struct muninn_store *store)
 			b = rest;
 		}
 		if (a == 1)
-			break;
+			return step;
 	}
-	store->merge_step = step;
-	store->merge_read_factor = 1;
-	store->merge_needs_segment = NO_SEGMENT;
+}
+
+int store_merge_create(struct muninn_store *store)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+	struct merge_run *run = calloc(1, sizeof(*run));
+
+	store->merge_walk =
+		(struct merge_walk){ .step = walk_step(geometry->segments), .read_factor = 1 };
+	store->merge_run = run;
+	if (!run)
+		return -ENOMEM;
+	run->store = store;
+	run->needs = malloc(segment_records_max(geometry));
+	run->data = malloc(MERGE_PAGES * (size_t)geometry->page_bytes);
+	run->needs_segment = NO_SEGMENT;
+	return run->needs && run->data ? 0 : -ENOMEM;
+}
+
+void store_merge_destroy(struct muninn_store *store)
+{
+	free(store->merge_walk.estimates);
+	if (!store->merge_run)
+		return;
+	free(store->merge_run->needs);
+	free(store->merge_run->data);
+	free(store->merge_run);
+}
+
+uint64_t store_merge_segment_bytes(const struct muninn_store *store)
+{
+	return malloc_usable_size(store->merge_walk.estimates);
+}
+
+uint64_t store_merge_scratch_bytes(const struct muninn_store *store)
+{
+	return malloc_usable_size(store->merge_run) + malloc_usable_size(store->merge_run->needs) +
+	       malloc_usable_size(store->merge_run->data);
+}
+
+void store_merge_forget(struct muninn_store *store, uint32_t segment)
+{
+	if (store->merge_walk.estimates)
+		store->merge_walk.estimates[segment] = UINT16_MAX;
 }
 
 static bool is_chosen(const struct victim *batch, uint32_t count, uint32_t segment)
@@ -519,41 +560,42 @@ static bool is_chosen(const struct victim *batch, uint32_t count, uint32_t segme
  * Whether a step takes another segment. One alone, which is of one row, always comes to its end;
  * with more the last may not, for nothing.
  */
-static bool may_go_on(const struct muninn_store *store)
+static bool may_go_on(const struct merge_run *run)
 {
+	const struct muninn_store *store = run->store;
+
 	return store->space.count > store->geometry.room_kept[RECORD_ROOM_RESCUE] &&
-	       store->merge_reads < store->merge_reads_max * READS_PERMILLE / 1000;
+	       run->reads < run->reads_max * READS_PERMILLE / 1000;
 }
 
 /*
  * Chooses up to `wanted` segments and moves what is needed of each. Returns how many are done;
  * *result: why no more.
  */
-static uint32_t move_batch(struct muninn_store *store, const struct record_keep *keep,
-			   struct record_merge *merge, uint32_t wanted, struct victim *batch,
+static uint32_t move_batch(struct merge_run *run, uint32_t wanted, struct victim *batch,
 			   int *result)
 {
+	struct muninn_store *store = run->store;
 	uint32_t count = 0;
 
-	while (count < wanted && (count == 0 || may_go_on(store))) {
-		struct moving moving = { .merge = merge };
+	while (count < wanted && (count == 0 || may_go_on(run))) {
+		struct moving moving = { .needs = NULL };
 		struct victim victim = { 0 };
 
-		*result = choose_victim(store, keep, merge, &victim);
+		*result = choose_victim(run, &victim);
 		if (!*result && is_chosen(batch, count, victim.segment))
 			*result = -EAGAIN;
 		/* Nothing has been put since it was counted. */
-		if (store->merge_needs_segment == victim.segment)
-			moving.needs = store->merge_needs;
+		if (run->needs_segment == victim.segment)
+			moving.needs = run->needs;
 		for (uint32_t page = 0; !*result && page < store->geometry.segment_pages; page++)
-			*result =
-				visit_page(store, keep, victim.segment, page, move_record, &moving);
+			*result = visit_page(run, victim.segment, page, move_record, &moving);
 		/* A damaged segment is no reason to stop: levelling can do without it. */
 		if (*result && *result != -ENOSPC && victim.is_unworn) {
 			space_leave(&store->space, victim.segment);
 			continue;
 		}
-		store->merge_needs_segment = NO_SEGMENT;
+		run->needs_segment = NO_SEGMENT;
 		if (*result)
 			break;
 		batch[count++] = victim;
@@ -570,20 +612,23 @@ static uint64_t reads_allowed(const struct muninn_store *store)
 {
 	uint64_t reads = max_u64(READS, (uint64_t)READ_SEGMENTS * store->geometry.segment_pages);
 
-	return reads * store->merge_read_factor;
+	return reads * store->merge_walk.read_factor;
 }
 
-static void allow_reads(struct muninn_store *store, uint32_t segments_moved)
+static void allow_reads(const struct merge_run *run, uint32_t segments_moved)
 {
+	struct merge_walk *walk = &run->store->merge_walk;
+
 	if (segments_moved)
-		store->merge_read_factor = 1;
-	else if (has_read_enough(store) && store->merge_read_factor < READ_FACTOR_MAX)
-		store->merge_read_factor *= 2;
+		walk->read_factor = 1;
+	else if (has_read_enough(run) && walk->read_factor < READ_FACTOR_MAX)
+		walk->read_factor *= 2;
 }
 
 int store_merge(struct muninn_store *store, const struct record_keep *keep,
 		struct record_merge *merge)
 {
+	struct merge_run *run = store->merge_run;
 	struct victim batch[MERGE_SEGMENTS_MAX];
 	struct root_kill kills[MERGE_SEGMENTS_MAX];
 	uint32_t wanted = merge->segments_wanted ? merge->segments_wanted : 1;
@@ -592,16 +637,15 @@ int store_merge(struct muninn_store *store, const struct record_keep *keep,
 
 	if (result)
 		return result;
-	judge_begin(store, reads_allowed(store));
-	uint32_t count = move_batch(store, keep, merge,
-				    wanted < MERGE_SEGMENTS_MAX ? wanted : MERGE_SEGMENTS_MAX,
-				    batch, &result);
+	merge_run_begin(run, keep, merge, reads_allowed(store));
+	uint32_t count =
+		move_batch(run, (uint32_t)min_u64(wanted, MERGE_SEGMENTS_MAX), batch, &result);
 
 	/* So that commands that must not take long find room behind what was moved. */
 	store_catch_up(store, UINT32_MAX);
 	merge->segments_taken += store->space.taken - taken;
-	merge->pages_read += store->merge_reads;
-	allow_reads(store, count);
+	merge->pages_read += run->reads;
+	allow_reads(run, count);
 	if (count == 0)
 		return result;
 	/*

@@ -44,10 +44,7 @@ void store_free(struct muninn_store *store)
 	free(store->rows);
 	free(store->images);
 	free(store->segment_rows);
-	free(store->merge_estimates);
-	free(store->merge_needs);
-	free(store->merge_data);
-	free(store->merge_list);
+	store_merge_destroy(store);
 	free(store->spares);
 	free(store->ios);
 	free(store->root);
@@ -77,16 +74,12 @@ int store_allocate(struct muninn_store *store, struct error_text *error)
 	store->ios = calloc(geometry->segment_pages, sizeof(*store->ios));
 	store->root = calloc(1, geometry->root_bytes_max);
 	store->kills = calloc(1, geometry->page_bytes);
-	store->merge_needs = malloc(segment_records_max(geometry));
-	store->merge_data = malloc(MERGE_PAGES * (size_t)geometry->page_bytes);
-	store->merge_list = calloc(1, sizeof(*store->merge_list));
-	if (!store->merge_data || !store->merge_list || !store->rows || !store->merge_needs ||
-	    !store->free_buffers || !store->touched || !store->images || !store->segment_rows ||
-	    !store->spares || !store->ios || !store->root || !store->kills)
+	if (store_merge_create(store) || !store->rows || !store->free_buffers || !store->touched ||
+	    !store->images || !store->segment_rows || !store->spares || !store->ios ||
+	    !store->root || !store->kills)
 		return error_set(error, -ENOMEM, "out of memory for %u rows",
 				 geometry->hashed_rows);
 	memset(store->segment_rows, 0xff, geometry->segments * sizeof(*store->segment_rows));
-	store_merge_begin(store);
 	sealing_begin(&store->history_sealing);
 	/* The last is taken first: a new store gives row n buffer n. */
 	for (uint32_t number = geometry->buffers; number-- > 0; store->free_buffer_count++)

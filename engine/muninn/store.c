@@ -126,7 +126,7 @@ static int muninn_get(struct record_store *base, const struct record_key *key, u
 {
 	struct muninn_store *store = store_of(base);
 	struct visibility visibility = store_visibility(store, bound);
-	int result = store_get(store, key, &visibility, NAND_CAUSE_USER, value, capacity, info);
+	int result = store_get(store, key, &visibility, NULL, value, capacity, info);
 
 	count_up(&store->counters.records_got, result == 0);
 	count_up(&store->counters.records_absent, result == -ENOENT);
@@ -140,7 +140,7 @@ static int muninn_list(struct record_store *base, const struct record_key *key, 
 	struct visibility visibility = store_visibility(store, bound);
 
 	visibility.below = below;
-	return store_list(store, key, &visibility, NAND_CAUSE_USER, infos, max);
+	return store_list(store, key, &visibility, infos, max);
 }
 
 static int muninn_has_between(struct record_store *base, const struct record_key *key,

@@ -64,41 +64,17 @@ struct store_counters {
 	uint64_t sealed_records, sealed_record_bytes;
 };
 
-#define MERGE_LISTED 8192
+struct merge_run;
 
-/* What a merge has found for a key at a bound. */
-struct merge_find {
-	struct record_key key;
-	uint64_t bound;
-	uint64_t sequence;    /* 0: nothing is noted here */
-	uint32_t length, crc; /* of its value */
-	bool timeline;        /* by who sees what rollbacks leave, or by one who sees everything */
+/* What merging remembers from one run to the next. */
+struct merge_walk {
+	uint32_t cursor, step; /* walk over the segments */
+	uint64_t random;       /* which of their pages it looks at */
+	uint32_t row, table;   /* walk over the complete tables */
+	uint32_t read_factor;  /* how many times as many pages as usual the next run may read */
+	uint16_t *estimates;   /* live per mille of segments, by their filters; UINT16_MAX: unknown;
+				  NULL: all are */
 };
-
-#define MERGE_FINDS 256
-
-/*
- * All records of a key with numbers from `from` to `to`, newest first, as a search that sees
- * everything meets them.
- */
-struct merge_list {
-	struct record_key key;
-	uint64_t from, to; /* 0, 0: nothing is listed */
-	uint32_t searches; /* that have been made for the key in that range, one for each record */
-	uint32_t count;
-	struct merge_listed {
-		uint64_t sequence;
-		uint32_t length, crc; /* of its value */
-	} records[MERGE_LISTED];
-};
-
-/* A page that a merge has read. */
-struct merge_page {
-	uint64_t number; /* NO_PAGE: none */
-	struct page_spare spare;
-};
-
-#define MERGE_PAGES 256
 
 struct muninn_store {
 	struct record_store base;
@@ -144,24 +120,9 @@ struct muninn_store {
 	bool root_outdated;     /* segments have been sealed since, or numbers aborted */
 	int root_told;          /* the error that was logged last, until one is written */
 	uint16_t *segment_rows; /* for each segment the row that it is sealed in, or NO_ROW */
-	uint32_t merge_cursor, merge_step; /* walk of merge over the segments */
-	uint64_t merge_random;             /* which of their pages it looks at */
-	uint32_t merge_row, merge_table;   /* walk over the complete tables */
-	uint8_t *merge_needs; /* what was found for each record of the segment that was counted last
-			       */
-	uint32_t merge_needs_segment; /* NO_SEGMENT: none */
-	uint16_t *merge_estimates;    /* live per mille of segments, by their filters; UINT16_MAX:
-					 unknown; NULL: all are */
-	struct merge_find merge_finds[MERGE_FINDS]; /* what was found last; see judge.c */
-	struct merge_list *merge_list;              /* of a key with many records in a segment */
-	uint64_t merge_from, merge_to;              /* the numbers in the segment that is counted */
-	struct merge_page merge_pages[MERGE_PAGES]; /* that were read last, each at its number
-						       modulo that many ... */
-	uint8_t *merge_data;                        /* ... and their data areas */
-	/* Pages that the running merge has read, and with how many it looks for no more. */
-	uint64_t merge_reads, merge_reads_max;
-	uint32_t merge_read_factor; /* how many times as many as usual the next one may read */
-	uint32_t version_tables;    /* tables of an internal version */
+	struct merge_walk merge_walk;
+	struct merge_run *merge_run; /* memory for one; passed along while it goes on */
+	uint32_t version_tables;     /* tables of an internal version */
 };
 
 static inline void count_up(uint64_t *counter, uint64_t by)
@@ -298,13 +259,12 @@ uint64_t void_in_effect(const struct muninn_store *store);
 /* When opening: whether the last format was committed. `committed` is final. */
 void void_recover(struct muninn_store *store);
 
-/* ---- lookup.c ---- */
-
-/*
- * record_store_operations.get, with what counts, and the cause that page reads are counted under.
+/* ---- lookup.c: each with the merge that it is made for, which counts its reads; NULL: none ----
  */
+
+/* record_store_operations.get, with what counts. -EBUSY: the merge may read no more. */
 int store_get(struct muninn_store *store, const struct record_key *key,
-	      const struct visibility *visibility, enum nand_cause cause, void *value,
+	      const struct visibility *visibility, struct merge_run *run, void *value,
 	      uint32_t capacity, struct record_info *info);
 
 /*
@@ -312,48 +272,36 @@ int store_get(struct muninn_store *store, const struct record_key *key,
  * found, or not.
  */
 int store_get_since(struct muninn_store *store, const struct record_key *key,
-		    const struct visibility *visibility, uint64_t since, enum nand_cause cause,
+		    const struct visibility *visibility, uint64_t since, struct merge_run *run,
 		    void *value, uint32_t capacity, struct record_info *info);
 
 /*
  * Whether a tombstone ends anything: another record of its key as old as it or older, of its own
  * command too, hidden or not. 1, 0, or the error of the search.
  */
-int store_has_older(struct muninn_store *store, const struct record_key *key, uint64_t sequence);
+int store_has_older(struct muninn_store *store, const struct record_key *key, uint64_t sequence,
+		    struct merge_run *run);
 
 /*
  * The `max` newest versions that count, newest first. Returns how many there are, or the error of
  * the search.
  */
 int store_list(struct muninn_store *store, const struct record_key *key,
-	       const struct visibility *visibility, enum nand_cause cause,
-	       struct record_info *infos, uint32_t max);
+	       const struct visibility *visibility, struct record_info *infos, uint32_t max);
+
+/*
+ * Calls `take` for all records of a key with numbers from `from` to `to`, hidden and aborted ones
+ * too, from the newest place to the oldest. 0, or the first error, of `take` too.
+ */
+int store_gather(struct muninn_store *store, const struct record_key *key, uint64_t from,
+		 uint64_t to, struct merge_run *run,
+		 int (*take)(void *context, const struct page_view *page,
+			     const struct page_record *record),
+		 void *context);
 
 /* record_store_operations.has_between. */
 int store_has_between(struct muninn_store *store, const struct record_key *key, uint64_t after,
 		      uint64_t bound);
-
-/* ---- judge.c ---- */
-
-/*
- * Reads a page of records for the running merge, which may have it already; it counts what is read.
- * The view is of the store's memory and holds until the next call. The flash's errors; -EBADMSG: it
- * is none.
- */
-int store_read_merged(struct muninn_store *store, uint64_t page, struct page_view *view);
-
-/* Whether the running merge has the page. */
-bool store_has_merged(const struct muninn_store *store, uint64_t page);
-
-/*
- * Calls `take` for all records of a key with numbers from `from` to `to`, hidden and aborted ones
- * too, from the newest place to the oldest, for a merge. 0, or the first error, of `take` too.
- */
-int store_gather(struct muninn_store *store, const struct record_key *key, uint64_t from,
-		 uint64_t to,
-		 int (*take)(void *context, const struct page_view *page,
-			     const struct page_record *record),
-		 void *context);
 
 /* ---- versions.c: internal versions ---- */
 
@@ -516,8 +464,16 @@ void store_count_memory(const struct muninn_store *store, struct record_memory *
 
 /* ---- merge.c ---- */
 
-/* Chooses the walk over the segments. */
-void store_merge_begin(struct muninn_store *store);
+/* Memory for merges, and the walk over the segments. -ENOMEM. */
+int store_merge_create(struct muninn_store *store);
+void store_merge_destroy(struct muninn_store *store);
+
+/* Bytes of that memory: what grows with the segments; what does not. */
+uint64_t store_merge_segment_bytes(const struct muninn_store *store);
+uint64_t store_merge_scratch_bytes(const struct muninn_store *store);
+
+/* A segment is taken out of the store: nothing is estimated of it any more. */
+void store_merge_forget(struct muninn_store *store, uint32_t segment);
 
 /* record_store_operations.merge_calls_max and .merge. */
 uint32_t store_merge_calls_max(const struct muninn_store *store);
