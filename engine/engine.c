@@ -184,12 +184,43 @@ static void take_in_found(struct engine *engine)
 			 -result);
 }
 
+static int refuse_memory(const struct engine_options *options, struct error_text *error)
+{
+	return error_set(
+		error, -ENOMEM,
+		"out of memory for the caches of the object layer (%u onodes, %u directory "
+		"nodes, %u versions); make onode_cache, directory_cache or version_cache "
+		"smaller",
+		options->onode_cache_entries, options->directory_cache_nodes,
+		options->version_cache_entries);
+}
+
+static int refuse_history(int result, struct error_text *error)
+{
+	if (result == -ENOMEM)
+		return error_set(error, result,
+				 "out of memory for what the device has on record of its history; "
+				 "give the service more");
+	if (result == -EBADMSG)
+		return error_set(
+			error, result,
+			"what the device has on record of its history is damaged; messages "
+			"above name the flash page, if it is one; go back to a copy of the "
+			"image");
+	return error_set(error, result,
+			 "what the device has on record of its history can't be read (error %d); "
+			 "mend the host's storage and start again",
+			 -result);
+}
+
 int engine_open_on(struct record_store *store, const struct engine_options *options,
-		   struct engine **opened)
+		   struct engine **opened, struct error_text *error)
 {
 	struct engine *engine = calloc(1, sizeof(*engine));
 	int result = -ENOMEM;
 
+	if (!engine)
+		error_set(error, result, "out of memory for an object store");
 	if (engine) {
 		engine->store = store;
 		lineage_init(&engine->lineage);
@@ -202,8 +233,13 @@ int engine_open_on(struct record_store *store, const struct engine_options *opti
 		pthread_mutex_init(&engine->flushing, NULL);
 		pthread_mutex_init(&engine->views_mutex, NULL);
 		result = allocate(engine);
-		if (!result)
+		if (result)
+			refuse_memory(&engine->options, error);
+		if (!result) {
 			result = engine_learn_history(engine);
+			if (result)
+				refuse_history(result, error);
+		}
 		if (!result && engine->options.records.recover_without_nvram)
 			take_in_found(engine);
 	}

@@ -141,12 +141,9 @@ int engine_open(struct nand *nand, const struct engine_options *options, struct 
 	*engine = NULL;
 	if (result)
 		return result;
-	result = engine_open_on(store, options, engine);
+	result = engine_open_on(store, options, engine, error);
 	if (result)
-		return error_set(
-			error, result,
-			"no memory for the caches of the object layer; lower onode_cache_entries "
-			"or directory_cache_nodes");
+		return result;
 	(*engine)->open_microseconds = max_u64(now_microseconds() - begin, 1);
 	return 0;
 }

@@ -388,8 +388,7 @@ static int open_once(struct nand *nand, const struct record_options *records,
 	store->nand = nand;
 	store->records = records;
 	store->options = options; /* placement is fixed at format */
-	store->version_tables = options->internal_version_tables ? options->internal_version_tables
-								 : 1;
+	store->version_tables = (uint32_t)max_u64(options->internal_version_tables, 1);
 	for (size_t i = 0; i < sizeof(open_steps) / sizeof(open_steps[0]); i++) {
 		uint64_t step_begin = now_microseconds();
 		int result = open_steps[i].run(store, error);

@@ -169,7 +169,7 @@ struct engine_txn {
  * it is closed with it. NULL options = defaults. -ENOMEM.
  */
 int engine_open_on(struct record_store *store, const struct engine_options *options,
-		   struct engine **engine);
+		   struct engine **engine, struct error_text *error);
 
 /*
  * Learns from the records where history stands: after opening and after a format. Errors as those

@@ -37,7 +37,8 @@ static inline void reopen(struct fixture *f)
 {
 	struct engine_options options = { .clock_ms = clock_of, .clock_context = f };
 
-	assert_int_equal(engine_open_on(memory_store_open(f->memory), &options, &f->engine), 0);
+	assert_int_equal(engine_open_on(memory_store_open(f->memory), &options, &f->engine, NULL),
+			 0);
 }
 
 static inline int setup(void **state)

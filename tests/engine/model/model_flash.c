@@ -53,7 +53,7 @@ static struct engine *open_flash(struct model_run *run)
 	if (!result && run->power)
 		model_power_attach(run->power, store);
 	if (!result)
-		result = engine_open_on(store, &run->options, &engine);
+		result = engine_open_on(store, &run->options, &engine, NULL);
 	if (result && !(run->power && model_power_is_off(run->power)))
 		fail_msg("%s (error %d)", error.text, result);
 	if (!result)

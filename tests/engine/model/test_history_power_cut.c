@@ -94,7 +94,7 @@ static int open_with_points(struct nand *nand, struct load *load, struct model_p
 	if (result)
 		return result;
 	model_power_attach(power, store);
-	result = engine_open_on(store, &options, engine);
+	result = engine_open_on(store, &options, engine, NULL);
 	/* So small an object is put again otherwise, which is writing like any other. */
 	if (!result)
 		(*engine)->pieces_put_again = 0;

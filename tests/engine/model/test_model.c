@@ -23,7 +23,8 @@ static struct engine *open_memory(struct model_run *run)
 	struct engine *engine;
 
 	assert_int_equal(
-		engine_open_on(memory_store_open(run->store.context), &run->options, &engine), 0);
+		engine_open_on(memory_store_open(run->store.context), &run->options, &engine, NULL),
+		0);
 	engine->pieces_put_again = MODEL_PIECES_PUT_AGAIN;
 	return engine;
 }

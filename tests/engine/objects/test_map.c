@@ -42,7 +42,7 @@ static int setup(void **state)
 	log_configure(no_log, LOG_LEVEL_ERROR);
 	f->memory = memory_store_create(PAGE);
 	f->budget = 1000;
-	if (engine_open_on(memory_store_open(f->memory), NULL, &f->engine))
+	if (engine_open_on(memory_store_open(f->memory), NULL, &f->engine, NULL))
 		return -1;
 	assert_int_equal(engine_begin(f->engine, ENGINE_WRITE, &f->txn), 0);
 	assert_int_equal(engine_partition_create(f->txn, object.partition, NULL), 0);

@@ -57,7 +57,7 @@ static int setup(void **state)
 
 	log_configure(no_log, LOG_LEVEL_ERROR);
 	f->memory = memory_store_create(PAGE);
-	if (engine_open_on(memory_store_open(f->memory), NULL, &f->engine))
+	if (engine_open_on(memory_store_open(f->memory), NULL, &f->engine, NULL))
 		return -1;
 	begin(f);
 	assert_int_equal(engine_partition_create(f->txn, object.partition, NULL), 0);
@@ -143,7 +143,7 @@ static void test_any_number_of_scattered_pages_can_be_written(void **state)
 	commit(f);
 	/* All of it can be read again after a crash. */
 	engine_abandon(f->engine);
-	assert_int_equal(engine_open_on(memory_store_open(f->memory), NULL, &f->engine), 0);
+	assert_int_equal(engine_open_on(memory_store_open(f->memory), NULL, &f->engine, NULL), 0);
 	begin(f);
 	assert_page(f, 0, 1);
 	assert_page(f, 4 * EXTENTS_MAX - 2, (uint8_t)((2 * EXTENTS_MAX - 1) | 1));
