@@ -185,13 +185,37 @@ static void fill_value(uint8_t *value, uint64_t object, uint64_t changes)
 		value[at] = (uint8_t)(object * 7 + changes * 13 + at);
 }
 
+static int write_at(struct engine_txn *txn, struct engine_address address, uint64_t offset,
+		    const void *data, uint64_t length)
+{
+	struct engine_object *object;
+	int result = engine_open_object(txn, address, &object);
+
+	if (result == 0)
+		result = engine_object_write(object, offset, data, length);
+	engine_close_object(object);
+	return result;
+}
+
+static int read_at(struct engine_txn *txn, struct engine_address address, uint64_t offset,
+		   void *data, uint64_t length, uint64_t *got)
+{
+	struct engine_object *object;
+	int result = engine_open_object(txn, address, &object);
+
+	if (result == 0)
+		result = engine_object_read(object, offset, data, length, got);
+	engine_close_object(object);
+	return result;
+}
+
 static int write_object(struct engine_txn *txn, uint64_t object, uint64_t changes)
 {
 	struct engine_address address = { .partition = PARTITION, .object = FIRST_OBJECT + object };
 	uint8_t value[OBJECT_BYTES];
 
 	fill_value(value, object, changes);
-	return engine_write(txn, address, 0, value, sizeof(value));
+	return write_at(txn, address, 0, value, sizeof(value));
 }
 
 static int fill_some(struct bench *bench, uint64_t first, uint32_t number)
@@ -246,7 +270,7 @@ static int look_up(struct bench *bench, const struct lookup *lookup)
 
 	if (result)
 		return result;
-	result = engine_read(txn, address, 0, value, sizeof(value), &got);
+	result = read_at(txn, address, 0, value, sizeof(value), &got);
 	engine_abort(txn);
 	fill_value(wanted, lookup->object, lookup->changes);
 	if (!result && (got != sizeof(value) ||
@@ -488,7 +512,7 @@ static int write_large(struct bench *bench, uint8_t contents, uint32_t *modifica
 		result = engine_begin(bench->engine, ENGINE_WRITE, &txn);
 		if (result)
 			break;
-		result = engine_write(txn, address, at, data, WRITE_BYTES);
+		result = write_at(txn, address, at, data, WRITE_BYTES);
 		if (result)
 			engine_abort(txn);
 		else
@@ -546,7 +570,7 @@ static int check_large(struct bench *bench, uint8_t contents)
 		uint8_t byte = (uint8_t)~contents;
 		uint64_t at = part < 2 ? part * bytes / 2 : bytes - 1;
 
-		result = engine_read(txn, address, at, &byte, 1, &got);
+		result = read_at(txn, address, at, &byte, 1, &got);
 		if (!result && byte != contents)
 			result = -EILSEQ;
 	}

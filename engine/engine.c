@@ -268,6 +268,7 @@ int engine_close(struct engine *engine)
 void engine_abandon(struct engine *engine)
 {
 	if (engine->writer) {
+		objects_release(engine->writer);
 		txn_free(engine->writer);
 		cache_abort(&engine->onodes);
 		cache_abort(&engine->nodes);
@@ -351,6 +352,7 @@ void engine_read_statistics(struct engine *engine, struct engine_statistics *sta
 	statistics->cache_bytes = engine->onodes.bytes_max + engine->nodes.bytes_max +
 				  PARTITION_CACHE_ENTRIES * sizeof(struct partition) +
 				  access_times_bytes(&engine->accesses) + kept_bytes(&engine->kept);
+	statistics->object_lookups = __atomic_load_n(&engine->object_lookups, __ATOMIC_RELAXED);
 	if (engine->open_microseconds)
 		statistics->open_microseconds = engine->open_microseconds;
 }

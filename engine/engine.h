@@ -41,6 +41,7 @@
 
 struct engine;
 struct engine_txn;
+struct engine_object;
 
 /* IDs 1..0xFFFF are reserved in every partition, and as partition IDs. */
 #define ENGINE_FIRST_ID UINT64_C(0x10000)
@@ -217,6 +218,25 @@ int engine_reformat(struct engine *engine);
  */
 int engine_flush(struct engine *engine);
 
+/* ---- opened objects ---- */
+
+/* Objects that a transaction has open at once. */
+#define ENGINE_OBJECTS_MAX 8
+
+/*
+ * Finds what an address names, once for all calls about it in this transaction. Opened again, an
+ * object has the same handle, and takes no time. What is removed, or made something else by going
+ * back, is found anew by the next call. It ends with engine_close_object, once for each opening, or
+ * with the transaction. -ENOENT, -EBADMSG.
+ */
+int engine_open_object(struct engine_txn *txn, struct engine_address address,
+		       struct engine_object **object);
+
+/* NULL: nothing happens. */
+void engine_close_object(struct engine_object *object);
+
+struct engine_address engine_object_address(const struct engine_object *object);
+
 /* ---- partitions and objects ---- */
 
 /*
@@ -240,7 +260,7 @@ int engine_create_up_to(struct engine_txn *txn, uint64_t partition, enum engine_
 			uint64_t last, uint32_t count, uint64_t *first);
 
 /* A user object leaves its collections with it. -ENOTEMPTY: a collection with members. */
-int engine_remove(struct engine_txn *txn, struct engine_address address);
+int engine_object_remove(struct engine_object *object);
 
 /* ---- data of user objects ---- */
 
@@ -248,27 +268,25 @@ int engine_remove(struct engine_txn *txn, struct engine_address address);
  * Extends the object when the range ends behind its end; the gap is a hole. Length 0 changes
  * nothing.
  */
-int engine_write(struct engine_txn *txn, struct engine_address address, uint64_t offset,
-		 const void *data, uint64_t length);
+int engine_object_write(struct engine_object *object, uint64_t offset, const void *data,
+			uint64_t length);
 
 /* Writes at the end; `offset` (may be NULL) = where. */
-int engine_append(struct engine_txn *txn, struct engine_address address, const void *data,
-		  uint64_t length, uint64_t *offset);
+int engine_object_append(struct engine_object *object, const void *data, uint64_t length,
+			 uint64_t *offset);
 
 /* Cuts or extends (with a hole) to `length` bytes. */
-int engine_truncate(struct engine_txn *txn, struct engine_address address, uint64_t length);
+int engine_object_truncate(struct engine_object *object, uint64_t length);
 
 /* Zeros over the range (a hole where whole pieces are covered); extends like a write. */
-int engine_clear(struct engine_txn *txn, struct engine_address address, uint64_t offset,
-		 uint64_t length);
+int engine_object_clear(struct engine_object *object, uint64_t offset, uint64_t length);
 
 /* Removes the range and moves the rest down. -EINVAL when it starts behind the end. */
-int engine_punch(struct engine_txn *txn, struct engine_address address, uint64_t offset,
-		 uint64_t length);
+int engine_object_punch(struct engine_object *object, uint64_t offset, uint64_t length);
 
 /* Reads up to the end; `got` = bytes read (0 at or behind the end). Holes are zeros. */
-int engine_read(struct engine_txn *txn, struct engine_address address, uint64_t offset, void *data,
-		uint64_t length, uint64_t *got);
+int engine_object_read(struct engine_object *object, uint64_t offset, void *data, uint64_t length,
+		       uint64_t *got);
 
 /* ---- layout of data ---- */
 
@@ -276,7 +294,7 @@ enum engine_extent_kind {
 	ENGINE_EXTENT_DATA,
 	ENGINE_EXTENT_HOLE,
 	ENGINE_EXTENT_DAMAGED, /* stored data that fails its checksum or is lost */
-	ENGINE_EXTENT_SAME,    /* engine_compare: both objects have the same bytes */
+	ENGINE_EXTENT_SAME,    /* engine_object_compare: both objects have the same bytes */
 };
 
 struct engine_extent {
@@ -291,24 +309,23 @@ struct engine_extent {
  * where it is used up. -ENOENT: `offset` is not inside the object. -EAGAIN: the budget does not
  * even allow the first page. -EINVAL: not a user object.
  */
-int engine_map(struct engine_txn *txn, struct engine_address address, uint64_t offset, bool verify,
-	       uint32_t *budget, struct engine_extent *extent);
+int engine_object_map(struct engine_object *object, uint64_t offset, bool verify, uint32_t *budget,
+		      struct engine_extent *extent);
 
 /*
  * The run that begins at `offset` in which two user objects are the same, or differ: then the kind
  * is what the first has there, or damaged if either is. Where only one of them has bytes they
- * differ. Budget and errors as engine_map; -ENOENT when `offset` is inside neither object, or there
- * is no such object.
+ * differ. Budget and errors as engine_object_map; -ENOENT when `offset` is inside neither object,
+ * or there is no such object.
  */
-int engine_compare(struct engine_txn *txn, struct engine_address first,
-		   struct engine_address second, uint64_t offset, uint32_t *budget,
-		   struct engine_extent *extent);
+int engine_object_compare(struct engine_object *first, struct engine_object *second,
+			  uint64_t offset, uint32_t *budget, struct engine_extent *extent);
 
 /*
  * Gives a user object the data of another one: length, bytes and holes. -EBADMSG: some of it is
  * damaged.
  */
-int engine_copy_data(struct engine_txn *txn, struct engine_address from, struct engine_address to);
+int engine_object_copy_data(struct engine_object *from, struct engine_object *to);
 
 /* ---- attributes: plain storage of any object, root and partitions included ---- */
 
@@ -316,19 +333,19 @@ int engine_copy_data(struct engine_txn *txn, struct engine_address from, struct 
  * Sets, or with length 0 removes, one attribute; removing what is not set is no error. Page and
  * number are not interpreted. -EFBIG past the limits.
  */
-int engine_attribute_set(struct engine_txn *txn, struct engine_address address, uint32_t page,
-			 uint32_t number, const void *value, uint32_t length);
+int engine_object_attribute_set(struct engine_object *object, uint32_t page, uint32_t number,
+				const void *value, uint32_t length);
 
 /* Copies at most `capacity` bytes; `length` = full length. -ENOENT when not set. */
-int engine_attribute_get(struct engine_txn *txn, struct engine_address address, uint32_t page,
-			 uint32_t number, void *value, uint32_t capacity, uint32_t *length);
+int engine_object_attribute_get(struct engine_object *object, uint32_t page, uint32_t number,
+				void *value, uint32_t capacity, uint32_t *length);
 
 /*
  * The first attribute at or behind (*page, *number), in order of page and number; fills both.
  * -ENOENT: no more.
  */
-int engine_attribute_next(struct engine_txn *txn, struct engine_address address, uint32_t *page,
-			  uint32_t *number, void *value, uint32_t capacity, uint32_t *length);
+int engine_object_attribute_next(struct engine_object *object, uint32_t *page, uint32_t *number,
+				 void *value, uint32_t capacity, uint32_t *length);
 
 /*
  * Attributes of the root and of partitions on these pages are **lasting** from now on: of what
@@ -358,9 +375,9 @@ int engine_set_memo(struct engine *engine, uint64_t memo, bool stable);
  *
  * An object can know that it is a member: its memberships are attributes of page
  * ENGINE_MEMBERSHIPS_PAGE, each value a collection's ID in 8 bytes, big-endian. The attribute calls
- * above show them, only engine_membership_set changes them (engine_attribute_set: -EINVAL). They
- * end with the object and with the collection. Members that were only inserted are bare IDs, which
- * stay when their object goes.
+ * above show them, only engine_object_membership_set changes them (engine_object_attribute_set:
+ * -EINVAL). They end with the object and with the collection. Members that were only inserted are
+ * bare IDs, which stay when their object goes.
  */
 #define ENGINE_MEMBERSHIPS_PAGE        4u
 #define ENGINE_MEMBERSHIPS_LAST_NUMBER UINT32_C(0xFFFFFF00) /* the first is 1 */
@@ -374,24 +391,24 @@ int engine_set_memo(struct engine *engine, uint64_t memo, bool stable);
  * before ends. -EINVAL: not a user object, number out of range, no such collection. -EEXIST: the
  * object is in that collection already. -EFBIG: more than ENGINE_MEMBERSHIPS_MAX.
  */
-int engine_membership_set(struct engine_txn *txn, struct engine_address object, uint32_t number,
-			  uint64_t collection);
+int engine_object_membership_set(struct engine_object *object, uint32_t number,
+				 uint64_t collection);
 
 /* How many collections an object knows that it is in. */
-int engine_membership_count(struct engine_txn *txn, struct engine_address object, uint32_t *count);
+int engine_object_membership_count(struct engine_object *object, uint32_t *count);
 
 /*
  * Adds a bare ID, whether there is such an object or not. If the object was a member before and was
- * taken out by engine_member_remove or engine_members_clear, it knows of it again. -EEXIST;
- * -EINVAL: not a collection.
+ * taken out by engine_object_member_remove or engine_object_members_clear, it knows of it again.
+ * -EEXIST; -EINVAL: not a collection.
  */
-int engine_member_insert(struct engine_txn *txn, struct engine_address collection, uint64_t object);
+int engine_object_member_insert(struct engine_object *collection, uint64_t object);
 
 /* Takes an ID out. -ENOENT: it was not in (or there is no such collection). */
-int engine_member_remove(struct engine_txn *txn, struct engine_address collection, uint64_t object);
+int engine_object_member_remove(struct engine_object *collection, uint64_t object);
 
 /* Empties a collection at once, whatever it holds. */
-int engine_members_clear(struct engine_txn *txn, struct engine_address collection);
+int engine_object_members_clear(struct engine_object *collection);
 
 /* ---- facts ---- */
 
@@ -434,7 +451,7 @@ struct engine_stat {
 /* Bytes of a piece: objects are stored in whole ones. */
 uint32_t engine_page_bytes(const struct engine *engine);
 
-int engine_stat(struct engine_txn *txn, struct engine_address address, struct engine_stat *stat);
+int engine_object_stat(struct engine_object *object, struct engine_stat *stat);
 
 /*
  * What all partitions hold together: the sum of their used_bytes, with what the transaction has
@@ -447,44 +464,42 @@ int engine_used(struct engine_txn *txn, uint64_t *bytes, int64_t *change);
 /*
  * Sets one timestamp explicitly (all but created; below 2^48). Creating an object sets all of them.
  * The engine itself maintains them: data and attribute calls update the modified times at commit,
- * engine_accessed the accessed times. Accessed times are kept in memory and become stable at flush,
- * close, when many have gathered, or at the next change of the object.
+ * engine_object_accessed the accessed times. Accessed times are kept in memory and become stable at
+ * flush, close, when many have gathered, or at the next change of the object.
  */
-int engine_set_time(struct engine_txn *txn, struct engine_address address, enum engine_time which,
-		    uint64_t ms);
+int engine_object_set_time(struct engine_object *object, enum engine_time which, uint64_t ms);
 
 /* Notes an access now. Works in reading transactions. */
-int engine_accessed(struct engine_txn *txn, struct engine_address address, bool data,
-		    bool attributes);
+int engine_object_accessed(struct engine_object *object, bool data, bool attributes);
 
 enum engine_list {
 	ENGINE_LIST_PARTITIONS,
 	ENGINE_LIST_USER_OBJECTS,
 	ENGINE_LIST_COLLECTIONS,
-	ENGINE_LIST_MEMBERS, /* of the collection `partition.object`; -EINVAL if that is none */
+	ENGINE_LIST_MEMBERS,
 };
 
 /*
- * IDs >= `first` in ascending order, at most `capacity` of them. `partition.object` is ignored but
- * for members; for partitions the whole address but its version. `next` = first ID not returned, 0
- * when all were.
+ * IDs >= `first` in ascending order, at most `capacity` of them: partitions of the root, user
+ * objects and collections of a partition, members of a collection. `next` = first ID not returned,
+ * 0 when all were. -EINVAL: the object has no such list.
  */
-int engine_list(struct engine_txn *txn, struct engine_address partition, enum engine_list what,
-		uint64_t first, uint64_t *ids, size_t capacity, size_t *count, uint64_t *next);
+int engine_object_list(struct engine_object *object, enum engine_list what, uint64_t first,
+		       uint64_t *ids, size_t capacity, size_t *count, uint64_t *next);
 
 /*
  * How many IDs >= `first` there are. Constant time for first = 0, otherwise proportional to the
  * directory's nodes.
  */
-int engine_list_count(struct engine_txn *txn, struct engine_address partition,
-		      enum engine_list what, uint64_t first, uint64_t *count);
+int engine_object_list_count(struct engine_object *object, enum engine_list what, uint64_t first,
+			     uint64_t *count);
 
 /*
  * The sequence number of the last command that changed the list; it may be that of a later one
  * after the unit was opened or a command failed. So of two equal ones the list is the same.
  */
-int engine_list_sequence(struct engine_txn *txn, struct engine_address partition,
-			 enum engine_list what, uint64_t *sequence);
+int engine_object_list_sequence(struct engine_object *object, enum engine_list what,
+				uint64_t *sequence);
 
 /* ---- reclaiming space ---- */
 
@@ -525,6 +540,7 @@ struct engine_statistics {
 	uint64_t sealed_record_bytes;
 	uint64_t committed_sequence;
 	uint64_t open_microseconds; /* how long engine_open took */
+	uint64_t object_lookups;    /* objects found by their addresses since open */
 };
 
 /*

@@ -134,17 +134,21 @@ static int apply_set(void *context, const struct osd_attribute *attribute)
 
 int osd_apply_sets(struct osd_request *request)
 {
-	struct osd_subject subject = request->subject;
+	struct osd_subject subject;
 	struct set_context set = { .request = request, .subject = &subject };
 	uint64_t objects = max_u64(request->created, 1);
 
 	if (!osd_has_sets(request) || request->entry->flags & OSD_OWN_LISTS)
 		return 0;
 	for (uint64_t i = 0; i < objects; i++) {
+		int result = osd_open_created(request, i, &subject);
+
+		if (result != 0)
+			return osd_result(request, result, OSD_FIELD_OBJECT);
 		/* The lists were checked: a result here is a failure that has its sense data. */
 		if (osd_each_set(request, apply_set, &set) != 0)
 			return -EINVAL;
-		subject.address.object++;
+		osd_close(&subject);
 	}
 	return 0;
 }
@@ -350,12 +354,9 @@ int osd_answer_list(struct osd_request *request, const struct osd_subject *subje
 
 /* ---- answers about several created objects ---- */
 
-static int stat_created(struct osd_request *request, uint64_t index, struct osd_subject *subject)
+static int open_created(struct osd_request *request, uint64_t index, struct osd_subject *subject)
 {
-	*subject = request->subject;
-	subject->address.object += index;
-	return osd_result(request, engine_stat(request->txn, subject->address, &subject->stat),
-			  OSD_FIELD_OBJECT);
+	return osd_result(request, osd_open_created(request, index, subject), OSD_FIELD_OBJECT);
 }
 
 /* OSD-2: object by object, all attributes of each. */
@@ -363,7 +364,7 @@ static int answer_objects(struct osd_request *request, struct osd_list_writer *w
 {
 	for (uint64_t i = 0; i < request->created && !writer->truncated; i++) {
 		struct osd_subject subject;
-		int result = stat_created(request, i, &subject);
+		int result = open_created(request, i, &subject);
 
 		if (result != 0)
 			return result;
@@ -374,6 +375,7 @@ static int answer_objects(struct osd_request *request, struct osd_list_writer *w
 		if (result != 0)
 			return result;
 		osd_list_object_end(writer);
+		osd_close(&subject);
 	}
 	return 0;
 }
@@ -395,10 +397,11 @@ static int answer_objects_osd1(struct osd_request *request, struct osd_list_writ
 			struct osd_subject subject;
 			uint32_t length;
 
-			if (count_visit(request) != 0 || stat_created(request, i, &subject) != 0)
+			if (count_visit(request) != 0 || open_created(request, i, &subject) != 0)
 				return -EINVAL;
 			result = osd_page_get(request, &subject, asked.page, asked.number, value,
 					      &length);
+			osd_close(&subject);
 			if (result == -EINVAL)
 				return osd_fail_attribute(request, asked.page, asked.number);
 			if (result != 0)
@@ -491,7 +494,7 @@ int osd_answer_gets(struct osd_request *request)
 	if (!osd_has_gets(request) || request->entry->flags & OSD_OWN_LISTS)
 		return 0;
 	/* The command may have changed it. */
-	result = engine_stat(request->txn, subject->address, &subject->stat);
+	result = engine_object_stat(subject->object, &subject->stat);
 	if (result != 0)
 		return osd_result(request, result, OSD_FIELD_OBJECT);
 	if (osd_show_data_access(request) != 0)

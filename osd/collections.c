@@ -22,13 +22,11 @@ static struct engine_address neighbour(const struct osd_request *request, uint64
 
 /* ---- types ---- */
 
-int osd_collection_type(const struct osd_request *request, const struct osd_subject *subject,
-			uint8_t *type)
+int osd_collection_type(const struct osd_subject *subject, uint8_t *type)
 {
 	uint32_t length;
-	int result = engine_attribute_get(request->txn, subject->address,
-					  OSD_COLLECTION_INFORMATION,
-					  OSD_INFORMATION_COLLECTION_TYPE, type, 1, &length);
+	int result = engine_object_attribute_get(subject->object, OSD_COLLECTION_INFORMATION,
+						 OSD_INFORMATION_COLLECTION_TYPE, type, 1, &length);
 
 	if (result != -ENOENT)
 		return result;
@@ -48,8 +46,7 @@ int osd_find_collection(struct osd_request *request, uint64_t object, uint16_t f
 	if (osd_object_id_decode(request->layout, object, &id) != 0 || id.object < OSD_FIRST_ID ||
 	    id.version || id.ago || id.page)
 		return osd_fail_field(request, field);
-	subject->address = neighbour(request, id.object);
-	result = engine_stat(request->txn, subject->address, &subject->stat);
+	result = osd_open(request, neighbour(request, id.object), subject);
 	if (result == 0 && subject->stat.type != ENGINE_COLLECTION)
 		result = -EINVAL;
 	if (result != 0)
@@ -66,25 +63,22 @@ int osd_create_collection(struct osd_request *request)
 
 	if (result != 0)
 		return osd_result(request, result, OSD_FIELD_OBJECT);
-	subject->stat = (struct engine_stat){ .type = ENGINE_COLLECTION };
-	request->before = subject->stat;
-	request->created = 1;
-	return 0;
+	return osd_created(request, ENGINE_COLLECTION, 1);
 }
 
 /* Puts the members of a collection into the new one. */
-static int copy_members(struct osd_request *request, struct engine_address from)
+static int copy_members(struct osd_request *request, struct engine_object *from)
 {
-	struct engine_address to = request->subject.address;
+	struct engine_object *to = request->subject.object;
 	uint64_t ids[BATCH], next = 0;
 	size_t count;
 
 	do {
-		int result = engine_list(request->txn, from, ENGINE_LIST_MEMBERS, next, ids, BATCH,
-					 &count, &next);
+		int result = engine_object_list(from, ENGINE_LIST_MEMBERS, next, ids, BATCH, &count,
+						&next);
 
 		for (size_t i = 0; result == 0 && i < count; i++)
-			result = engine_member_insert(request->txn, to, ids[i]);
+			result = engine_object_member_insert(to, ids[i]);
 		if (result != 0)
 			return osd_result(request, result, 0);
 	} while (next != 0);
@@ -108,12 +102,11 @@ int osd_create_user_tracking_collection(struct osd_request *request)
 	result = osd_create_collection(request);
 	if (result != 0)
 		return result;
-	result = engine_attribute_set(request->txn, request->subject.address,
-				      OSD_COLLECTION_INFORMATION, OSD_INFORMATION_COLLECTION_TYPE,
-				      &type, 1);
+	result = engine_object_attribute_set(request->subject.object, OSD_COLLECTION_INFORMATION,
+					     OSD_INFORMATION_COLLECTION_TYPE, &type, 1);
 	if (result != 0)
 		return osd_result(request, result, 0);
-	return source != 0 ? copy_members(request, from.address) : 0;
+	return source != 0 ? copy_members(request, from.object) : 0;
 }
 
 int osd_remove_collection(struct osd_request *request)
@@ -125,9 +118,9 @@ int osd_remove_collection(struct osd_request *request)
 	if (osd_tracker_active(&request->device->trackers, address.partition, address.object) != 0)
 		return osd_fail_field(request, OSD_FIELD_OBJECT);
 	if (force)
-		result = engine_members_clear(request->txn, address);
+		result = engine_object_members_clear(request->subject.object);
 	if (result == 0)
-		result = engine_remove(request->txn, address);
+		result = engine_object_remove(request->subject.object);
 	return osd_result(request, result, OSD_FIELD_OBJECT);
 }
 
@@ -138,9 +131,9 @@ static int get_quota(struct osd_request *request, uint64_t *quota)
 {
 	uint8_t value[4];
 	uint32_t length;
-	int result = engine_attribute_get(request->txn, neighbour(request, 0), OSD_PARTITION_QUOTAS,
-					  OSD_QUOTA_COLLECTIONS_PER_OBJECT, value, sizeof(value),
-					  &length);
+	int result = osd_attribute_at(request->txn, neighbour(request, 0), OSD_PARTITION_QUOTAS,
+				      OSD_QUOTA_COLLECTIONS_PER_OBJECT, value, sizeof(value),
+				      &length);
 
 	*quota = result == 0 && length == sizeof(value) ? get_be32(value) : 0;
 	return result == -ENOENT ? 0 : result;
@@ -152,7 +145,7 @@ int osd_set_membership(struct osd_request *request, const struct osd_subject *su
 	uint64_t collection = attribute->length != 0 ? get_be64(attribute->value) : 0, quota;
 	struct osd_object_id id;
 	uint32_t before, after;
-	int result = engine_membership_count(request->txn, subject->address, &before);
+	int result = engine_object_membership_count(subject->object, &before);
 
 	/* The ID 0 is no way to leave. */
 	if (attribute->length != 0 && collection == 0)
@@ -161,12 +154,12 @@ int osd_set_membership(struct osd_request *request, const struct osd_subject *su
 	    id.page)
 		return -EINVAL;
 	if (result == 0)
-		result = engine_membership_set(request->txn, subject->address, attribute->number,
-					       id.object);
+		result =
+			engine_object_membership_set(subject->object, attribute->number, id.object);
 	if (result == 0)
 		result = get_quota(request, &quota);
 	if (result == 0)
-		result = engine_membership_count(request->txn, subject->address, &after);
+		result = engine_object_membership_count(subject->object, &after);
 	if (result == 0 && after > before && quota != 0 && after > quota)
 		result = -EDQUOT;
 	/*
@@ -298,7 +291,7 @@ static int store_number(struct engine_txn *txn, struct engine_address address, u
 	uint8_t encoded[8];
 
 	put_be64(encoded, value);
-	return engine_attribute_set(txn, address, OSD_COLLECTION_TRACKING, number,
+	return osd_attribute_set_at(txn, address, OSD_COLLECTION_TRACKING, number,
 				    encoded + 8 - bytes, bytes);
 }
 
@@ -361,7 +354,7 @@ static void store_failure(const struct osd_request *request)
 			 ? -ENOENT
 			 : store_page(txn, tracking, &tracking->committed, command->status, false);
 	if (result == 0)
-		result = engine_attribute_set(txn, address, OSD_COLLECTION_TRACKING,
+		result = osd_attribute_set_at(txn, address, OSD_COLLECTION_TRACKING,
 					      OSD_TRACKING_SENSE_DATA, command->sense,
 					      (uint32_t)command->sense_length);
 	if (result == 0)

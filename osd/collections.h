@@ -100,8 +100,7 @@ int osd_tracking_store(struct osd_request *request, bool ended);
 void osd_tracking_end(struct osd_request *request);
 
 /* Type of a collection: *type = OSD_COLLECTION_... */
-int osd_collection_type(const struct osd_request *request, const struct osd_subject *subject,
-			uint8_t *type);
+int osd_collection_type(const struct osd_subject *subject, uint8_t *type);
 /*
  * Finds a second collection that a command names, in the partition of its first one; errors are
  * about `field`. `permissions`: as of osd_further_check.

@@ -28,10 +28,9 @@ static int create_partition(struct osd_request *request)
 	if (result != 0)
 		return osd_result(request, result, OSD_FIELD_PARTITION);
 	subject->address = (struct engine_address){ .partition = chosen };
-	subject->stat = (struct engine_stat){ .type = ENGINE_PARTITION };
-	request->before = subject->stat;
-	request->created = 1;
-	result = osd_security_inherit(request);
+	result = osd_created(request, ENGINE_PARTITION, 1);
+	if (result == 0)
+		result = osd_security_inherit(request);
 	if (result == 0)
 		result = osd_layout_inherit(request);
 	return result == 0 ? osd_quotas_inherit_partition(request) : result;
@@ -78,10 +77,9 @@ int osd_create_objects(struct osd_request *request, uint32_t count)
 	if (result != 0)
 		return osd_result(request, result, OSD_FIELD_OBJECT);
 	subject->address.object = first;
-	subject->stat = (struct engine_stat){ .type = ENGINE_USER_OBJECT };
-	request->before = subject->stat;
-	request->created = count;
-	result = osd_security_inherit(request);
+	result = osd_created(request, ENGINE_USER_OBJECT, count);
+	if (result == 0)
+		result = osd_security_inherit(request);
 	return result == 0 ? osd_quotas_inherit_object(request) : result;
 }
 
@@ -99,8 +97,7 @@ static int create_and_write(struct osd_request *request)
 
 static int remove_object(struct osd_request *request)
 {
-	return osd_result(request, engine_remove(request->txn, request->subject.address),
-			  OSD_FIELD_OBJECT);
+	return osd_result(request, engine_object_remove(request->subject.object), OSD_FIELD_OBJECT);
 }
 
 /* ---- FLUSH family ---- */

@@ -21,9 +21,8 @@ static int get_number(struct osd_request *request, uint32_t number, uint64_t *va
 {
 	uint8_t bytes[8];
 	uint32_t length;
-	int result = engine_attribute_get(request->txn, request->subject.address,
-					  OSD_USER_OBJECT_ATOMICS, number, bytes, sizeof(bytes),
-					  &length);
+	int result = engine_object_attribute_get(request->subject.object, OSD_USER_OBJECT_ATOMICS,
+						 number, bytes, sizeof(bytes), &length);
 
 	*value = result == 0 && length == sizeof(bytes) ? get_be64(bytes) : 0;
 	return result == -ENOENT ? 0 : osd_result(request, result, 0);
@@ -35,9 +34,9 @@ static int set_number(struct osd_request *request, uint32_t number, uint64_t val
 
 	put_be64(bytes, value);
 	return osd_result(request,
-			  engine_attribute_set(request->txn, request->subject.address,
-					       OSD_USER_OBJECT_ATOMICS, number, bytes,
-					       sizeof(bytes)),
+			  engine_object_attribute_set(request->subject.object,
+						      OSD_USER_OBJECT_ATOMICS, number, bytes,
+						      sizeof(bytes)),
 			  0);
 }
 
@@ -137,10 +136,9 @@ int osd_conditional_set(struct osd_request *request)
 	       osd_list_next(&reader, &further) == 1)
 		result = osd_apply_set(request, subject, &further);
 	if (result == 0)
-		result = osd_result(
-			request,
-			engine_stat(request->txn, subject->address, &request->subject.stat),
-			OSD_FIELD_OBJECT);
+		result = osd_result(request,
+				    engine_object_stat(subject->object, &request->subject.stat),
+				    OSD_FIELD_OBJECT);
 	if (result == 0 && request->cdb.get_list.length > 0)
 		result = osd_answer_list(request, subject, &writer);
 	if (result == 0)

@@ -83,7 +83,7 @@ static int damage(struct check *check, struct engine_address address, uint16_t t
  * Data of a user object from `offset` on. Returns 1 if the budget was used up before its end, then
  * *offset is where.
  */
-static int check_data(struct check *check, struct engine_address address, uint64_t *offset)
+static int check_data(struct check *check, const struct osd_subject *object, uint64_t *offset)
 {
 	struct engine_extent extent;
 	bool damaged = false;
@@ -92,14 +92,13 @@ static int check_data(struct check *check, struct engine_address address, uint64
 	do {
 		uint32_t before = check->budget;
 
-		result = engine_map(check->request->txn, address, *offset, true, &check->budget,
-				    &extent);
+		result = engine_object_map(object->object, *offset, true, &check->budget, &extent);
 		check->head.pages += before - check->budget;
 		if (result == 0)
 			*offset = extent.offset + extent.length;
 		if (result == 0 && extent.kind == ENGINE_EXTENT_DAMAGED && !damaged) {
 			damaged = true;
-			report(check, address, OSD_MAP_DAMAGED_DATA);
+			report(check, object->address, OSD_MAP_DAMAGED_DATA);
 		}
 	} while (result == 0);
 	if (result == -EAGAIN)
@@ -108,16 +107,14 @@ static int check_data(struct check *check, struct engine_address address, uint64
 }
 
 /* The directory of a collection holds as many IDs as the collection says. */
-static int check_collection(struct check *check, struct engine_address address,
-			    const struct engine_stat *stat)
+static int check_collection(struct check *check, const struct osd_subject *object)
 {
 	uint64_t count = 0;
-	int result =
-		engine_list_count(check->request->txn, address, ENGINE_LIST_MEMBERS, 1, &count);
+	int result = engine_object_list_count(object->object, ENGINE_LIST_MEMBERS, 1, &count);
 
-	if (result == 0 && count != stat->members)
+	if (result == 0 && count != object->stat.members)
 		result = -EBADMSG;
-	return damage(check, address, OSD_MAP_DAMAGED_DIRECTORY, result);
+	return damage(check, object->address, OSD_MAP_DAMAGED_DIRECTORY, result);
 }
 
 /*
@@ -127,20 +124,21 @@ static int check_collection(struct check *check, struct engine_address address,
 static int check_member(struct check *check, struct engine_address address)
 {
 	struct check before = *check;
-	struct engine_stat stat;
+	struct osd_subject object;
 	uint64_t offset = 0;
-	int result = engine_stat(check->request->txn, address, &stat);
+	int result = osd_open(check->request, address, &object);
 
 	if (result == -ENOENT)
 		result = -EBADMSG; /* it came out of the directory */
 	check->head.objects++;
 	if (result != 0)
 		return damage(check, address, OSD_MAP_DAMAGED_ATTRIBUTES, result);
-	check->used_bytes += stat.used_bytes;
-	if (stat.type == ENGINE_USER_OBJECT)
-		result = check_data(check, address, &offset);
+	check->used_bytes += object.stat.used_bytes;
+	if (object.stat.type == ENGINE_USER_OBJECT)
+		result = check_data(check, &object, &offset);
 	else
-		result = check_collection(check, address, &stat);
+		result = check_collection(check, &object);
+	osd_close(&object);
 	if (result == 0)
 		settle(check, address, before.found);
 	if (result == 1) {
@@ -166,9 +164,9 @@ static int fill(struct check *check, struct directory *directory)
 
 	while (directory->position == directory->count && directory->next != 0 && result == 0) {
 		directory->position = 0;
-		result = engine_list(check->request->txn, check->request->subject.address,
-				     directory->what, directory->next, directory->ids, BATCH,
-				     &directory->count, &directory->next);
+		result = engine_object_list(check->request->subject.object, directory->what,
+					    directory->next, directory->ids, BATCH,
+					    &directory->count, &directory->next);
 	}
 	return result;
 }
@@ -265,7 +263,7 @@ static int check_partitions(struct check *check)
 	       check->head.objects < OBJECTS_MAX) {
 		address.partition = table.ids[table.position];
 		result = damage(check, address, OSD_MAP_DAMAGED_ATTRIBUTES,
-				engine_stat(check->request->txn, address, &stat));
+				osd_stat_at(check->request, address, &stat));
 		if (check->full)
 			break;
 		table.position++;
@@ -294,12 +292,12 @@ static int check_subject(struct check *check)
 	case ENGINE_PARTITION:
 		return check_members(check);
 	case ENGINE_USER_OBJECT:
-		result = check_data(check, subject->address, &offset);
+		result = check_data(check, subject, &offset);
 		if (result == 1)
 			check->head.continuation = offset;
 		return result == 1 ? 0 : result;
 	case ENGINE_COLLECTION:
-		return check_collection(check, subject->address, &subject->stat);
+		return check_collection(check, subject);
 	}
 	return 0;
 }

@@ -60,8 +60,7 @@ static int create(struct osd_request *request, bool writable)
 				  result == -ENOENT || result == -EMLINK
 					  ? osd_address_field(request)
 					  : OSD_FIELD_PARTITION);
-	subject->address = (struct engine_address){ .partition = chosen };
-	result = engine_stat(request->txn, subject->address, &subject->stat);
+	result = osd_open(request, (struct engine_address){ .partition = chosen }, subject);
 	request->before = subject->stat;
 	request->created = 1;
 	if (result != 0)

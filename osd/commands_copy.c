@@ -62,24 +62,26 @@ int osd_check_copy(struct osd_request *request)
 }
 
 static int copy_one(struct osd_request *request, const struct osd_copy_source *source,
-		    struct engine_address to)
+		    struct engine_object *to)
 {
 	uint16_t permissions = OSD_PERMISSION_READ;
-	struct engine_address from;
-	struct engine_stat stat;
+	struct osd_subject from;
 	int result;
 
 	if (source->attributes)
 		permissions |= OSD_PERMISSION_GET_ATTR;
-	if (osd_find_named_object(request, source->partition, source->object, permissions, &from,
-				  &stat) != 0)
+	if (osd_find_named_object(request, source->partition, source->object, permissions, &from) !=
+	    0)
 		return -EINVAL;
-	result = engine_copy_data(request->txn, from, to);
+	result = engine_object_copy_data(from.object, to);
 	if (result == 0)
-		result = engine_accessed(request->txn, from, true, source->attributes);
+		result = engine_object_accessed(from.object, true, source->attributes);
 	if (result != 0)
 		return osd_result(request, result, OSD_FIELD_CONTINUATION);
-	return source->attributes ? osd_page_copy_stored(request, from, to, stat.type) : 0;
+	if (source->attributes)
+		result = osd_page_copy_stored(request, &from, to);
+	osd_close(&from);
+	return result;
 }
 
 int osd_copy_user_objects(struct osd_request *request)
@@ -87,14 +89,16 @@ int osd_copy_user_objects(struct osd_request *request)
 	struct osd_continuation descriptors = request->descriptors;
 	struct osd_descriptor descriptor;
 	struct osd_copy_source source;
-	struct engine_address to;
+	struct osd_subject to;
+	uint64_t made = 0;
 	int result = osd_create_objects(request, count_sources(request));
 
-	to = request->subject.address;
 	while (result == 0 && next_source(&descriptors, &descriptor) &&
 	       osd_copy_source_decode(&descriptor, &source) == 0) {
-		result = copy_one(request, &source, to);
-		to.object++;
+		result = osd_open_created(request, made++, &to);
+		result = result != 0 ? osd_result(request, result, OSD_FIELD_OBJECT)
+				     : copy_one(request, &source, to.object);
+		osd_close(&to);
 	}
 	return result;
 }

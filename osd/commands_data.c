@@ -67,8 +67,8 @@ int osd_read(struct osd_request *request)
 
 		if (piece.length == 0)
 			continue;
-		result = engine_read(request->txn, request->subject.address, piece.offset, place,
-				     piece.length, &got);
+		result = engine_object_read(request->subject.object, piece.offset, place,
+					    piece.length, &got);
 		if (result != 0)
 			return range_result(request, result);
 		memset(place + got, 0, piece.length - got);
@@ -90,8 +90,8 @@ int osd_write(struct osd_request *request)
 
 		if (piece.length == 0)
 			continue;
-		result = engine_write(request->txn, request->subject.address, piece.offset, data,
-				      piece.length);
+		result = engine_object_write(request->subject.object, piece.offset, data,
+					     piece.length);
 		if (result != 0)
 			return range_result(request, result);
 		data += piece.length;
@@ -105,8 +105,8 @@ int osd_append(struct osd_request *request)
 	int result = 0;
 
 	if (request->cdb.length > 0)
-		result = engine_append(request->txn, request->subject.address, data_out(request),
-				       request->cdb.length, &offset);
+		result = engine_object_append(request->subject.object, data_out(request),
+					      request->cdb.length, &offset);
 	request->append_address = offset;
 	if (result == -EFBIG || result == -EINVAL)
 		return osd_fail_field(request, osd_length_field(request));
@@ -119,8 +119,8 @@ int osd_clear(struct osd_request *request)
 
 	if (cdb->length == 0)
 		return 0;
-	return range_result(request, engine_clear(request->txn, request->subject.address,
-						  cdb->address, cdb->length));
+	return range_result(
+		request, engine_object_clear(request->subject.object, cdb->address, cdb->length));
 }
 
 int osd_punch(struct osd_request *request)
@@ -131,7 +131,7 @@ int osd_punch(struct osd_request *request)
 	if (cdb->address > object_length)
 		return osd_fail_field(request, osd_address_field(request));
 	/* A range that ends behind the object's end cuts it off at its start. */
-	return range_result(request,
-			    engine_punch(request->txn, request->subject.address, cdb->address,
-					 min_u64(cdb->length, object_length - cdb->address)));
+	return range_result(
+		request, engine_object_punch(request->subject.object, cdb->address,
+					     min_u64(cdb->length, object_length - cdb->address)));
 }

@@ -61,14 +61,15 @@ static int add_with_attributes(struct listing *listing, uint64_t id)
 {
 	struct osd_request *request = listing->request;
 	struct osd_list_writer before = listing->writer;
-	struct osd_subject subject = { .address = request->subject.address };
+	struct engine_address address = request->subject.address;
+	struct osd_subject subject;
 	int result;
 
 	if (listing->what == ENGINE_LIST_PARTITIONS)
-		subject.address.partition = id;
+		address.partition = id;
 	else
-		subject.address.object = id;
-	result = engine_stat(request->txn, subject.address, &subject.stat);
+		address.object = id;
+	result = osd_open(request, address, &subject);
 	if (result == -ENOENT && listing->what == ENGINE_LIST_MEMBERS)
 		return 0; /* tracking collections keep the IDs of objects that are gone */
 	if (result != 0)
@@ -80,6 +81,7 @@ static int add_with_attributes(struct listing *listing, uint64_t id)
 			return -EINVAL;
 		osd_list_object_end(&listing->writer);
 	}
+	osd_close(&subject);
 	if (listing->writer.truncated) {
 		listing->writer = before;
 		return -ENOSPC;
@@ -108,8 +110,8 @@ static int fill(struct listing *listing)
 	size_t count;
 
 	do {
-		int result = engine_list(request->txn, request->subject.address, listing->what,
-					 listing->next, ids, BATCH, &count, &listing->next);
+		int result = engine_object_list(request->subject.object, listing->what,
+						listing->next, ids, BATCH, &count, &listing->next);
 
 		if (result != 0)
 			return osd_result(request, result, OSD_FIELD_PARTITION);
@@ -147,10 +149,10 @@ static int count_ids(struct listing *listing, uint64_t *total, uint32_t *identif
 {
 	struct osd_request *request = listing->request;
 	struct osd_listings *listings = &request->device->listings;
-	struct engine_address address = request->subject.address;
+	struct engine_object *object = request->subject.object;
 	struct osd_listing_key key;
 	uint64_t sequence;
-	int result = engine_list_sequence(request->txn, address, listing->what, &sequence);
+	int result = engine_object_list_sequence(object, listing->what, &sequence);
 
 	if (result != 0)
 		return osd_result(request, result, OSD_FIELD_PARTITION);
@@ -161,7 +163,7 @@ static int count_ids(struct listing *listing, uint64_t *total, uint32_t *identif
 		return 0;
 	key = key_of(listing, sequence, osd_first_id(request));
 	if (!osd_listings_find(listings, &key, total))
-		result = engine_list_count(request->txn, address, listing->what, key.next, total);
+		result = engine_object_list_count(object, listing->what, key.next, total);
 	if (result != 0)
 		return osd_result(request, result, OSD_FIELD_PARTITION);
 	key.next = listing->next;

@@ -15,11 +15,11 @@
 
 struct map {
 	struct osd_request *request;
-	struct engine_address other; /* to compare with */
-	uint64_t end;                /* of the longer object */
-	uint32_t budget;             /* pages that may still be read */
-	uint64_t entries;            /* of the full map */
-	size_t written;              /* bytes in Data-In */
+	struct osd_subject other; /* to compare with */
+	uint64_t end;             /* of the longer object */
+	uint32_t budget;          /* pages that may still be read */
+	uint64_t entries;         /* of the full map */
+	size_t written;           /* bytes in Data-In */
 };
 
 int osd_check_map(struct osd_request *request)
@@ -81,12 +81,12 @@ static int next_range(struct map *map, uint64_t offset, struct engine_extent *ex
 	uint16_t wanted = request->cdb.map_type;
 
 	if (request->cdb.action == OSD_READ_MAPS_AND_COMPARE)
-		return engine_compare(request->txn, request->subject.address, map->other, offset,
-				      &map->budget, extent);
+		return engine_object_compare(request->subject.object, map->other.object, offset,
+					     &map->budget, extent);
 	/* Damage is known only by reading. */
-	return engine_map(request->txn, request->subject.address, offset,
-			  wanted == OSD_MAP_ALL || wanted == OSD_MAP_DAMAGED_DATA, &map->budget,
-			  extent);
+	return engine_object_map(request->subject.object, offset,
+				 wanted == OSD_MAP_ALL || wanted == OSD_MAP_DAMAGED_DATA,
+				 &map->budget, extent);
 }
 
 static bool is_wanted(const struct map *map, enum engine_extent_kind kind)
@@ -158,15 +158,13 @@ int osd_read_map(struct osd_request *request)
 int osd_read_maps_and_compare(struct osd_request *request)
 {
 	struct map map = { .request = request };
-	struct engine_stat stat;
 	uint64_t partition, object;
 
 	if (!request->other.content ||
 	    osd_user_object_decode(&request->other, &partition, &object) != 0)
 		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
-	if (osd_find_named_object(request, partition, object, OSD_PERMISSION_READ, &map.other,
-				  &stat) != 0)
+	if (osd_find_named_object(request, partition, object, OSD_PERMISSION_READ, &map.other) != 0)
 		return -EINVAL;
-	map.end = max_u64(request->subject.stat.length, stat.length);
+	map.end = max_u64(request->subject.stat.length, map.other.stat.length);
 	return answer_map(&map);
 }

@@ -42,7 +42,7 @@ int osd_check_members(struct osd_request *request)
 
 static int remove_member(struct osd_request *request, struct osd_subject *member)
 {
-	return osd_result(request, engine_remove(request->txn, member->address), OSD_FIELD_OBJECT);
+	return osd_result(request, engine_object_remove(member->object), OSD_FIELD_OBJECT);
 }
 
 /* The command's sets, with the member in the place of the addressed object. */
@@ -77,7 +77,7 @@ static int get_attributes(struct osd_request *request, struct osd_subject *membe
 	request->phase = OSD_PHASE_GETS;
 	if (request->answer.full)
 		return ANSWER_FULL;
-	result = engine_stat(request->txn, member->address, &member->stat);
+	result = engine_object_stat(member->object, &member->stat);
 	if (result != 0)
 		return osd_result(request, result, 0);
 	if (osd_list_object_begin(writer, osd_wire_object(request, member->address.object),
@@ -91,7 +91,7 @@ static int get_attributes(struct osd_request *request, struct osd_subject *membe
 		request->answer.full = true;
 		return ANSWER_FULL;
 	}
-	return osd_result(request, engine_accessed(request->txn, member->address, false, true), 0);
+	return osd_result(request, engine_object_accessed(member->object, false, true), 0);
 }
 
 static int get_member(struct osd_request *request, struct osd_subject *member)
@@ -121,12 +121,12 @@ enum fate { FATE_VISITED, FATE_MISSING, FATE_NEWER };
 static int find_member(struct osd_request *request, uint64_t id, struct osd_subject *member,
 		       enum fate *fate)
 {
+	struct engine_address address = request->subject.address;
 	int result;
 
 	*fate = FATE_VISITED;
-	member->address = request->subject.address;
-	member->address.object = id;
-	result = engine_stat(request->txn, member->address, &member->stat);
+	address.object = id;
+	result = osd_open(request, address, member);
 	if (result == -ENOENT || (result == 0 && member->stat.type != ENGINE_USER_OBJECT)) {
 		*fate = FATE_MISSING;
 		return 0;
@@ -150,7 +150,7 @@ static int leave(struct osd_request *request, uint64_t id, enum fate fate)
 		tracking->counts.newer_skipped++;
 	else
 		tracking->counts.processed++;
-	result = engine_member_remove(request->txn, request->subject.address, id);
+	result = engine_object_member_remove(request->subject.object, id);
 	/* It may have gone with its object. */
 	return result == -ENOENT ? 0 : osd_result(request, result, 0);
 }
@@ -163,6 +163,7 @@ static int deal_with(struct osd_request *request, uint64_t id, visit *work)
 
 	if (result == 0 && fate == FATE_VISITED)
 		result = work(request, &member);
+	osd_close(&member);
 	return result == 0 ? leave(request, id, fate) : result;
 }
 
@@ -177,9 +178,9 @@ static int visit_members(struct osd_request *request, visit *work, bool batches,
 	size_t count;
 
 	do {
-		int result = engine_list(request->txn, request->subject.address,
-					 ENGINE_LIST_MEMBERS, next, ids,
-					 request->device->portions.members, &count, &next);
+		int result = engine_object_list(request->subject.object, ENGINE_LIST_MEMBERS, next,
+						ids, request->device->portions.members, &count,
+						&next);
 
 		if (result != 0)
 			return osd_result(request, result, OSD_FIELD_OBJECT);
@@ -235,7 +236,7 @@ static int loses_members(struct osd_request *request, bool *loses)
 	const struct engine_address *address = &request->subject.address;
 	struct engine_clone clone;
 	uint8_t type = OSD_COLLECTION_LINEAR;
-	int result = osd_collection_type(request, &request->subject, &type);
+	int result = osd_collection_type(&request->subject, &type);
 
 	*loses = type == OSD_COLLECTION_IS_TRACKING && address->version == 0 && address->ago == 0;
 	if (result != 0 || !*loses)

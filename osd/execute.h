@@ -24,6 +24,7 @@
 #include "osd/keys.h"
 #include "osd/layout.h"
 #include "osd/listings.h"
+#include "osd/objects.h"
 #include "osd/osd.h"
 #include "osd/security.h"
 #include "wire/wire.h"
@@ -78,12 +79,6 @@ struct osd_device {
 	 */
 	void (*step)(void *context);
 	void *step_context;
-};
-
-/* What a command, a set or a get is about. */
-struct osd_subject {
-	struct engine_address address;
-	struct engine_stat stat;
 };
 
 /* How far a command has come; decides the function bits of the sense data. */
@@ -281,8 +276,7 @@ int osd_validate_target(struct osd_request *request);
  * continuation segment. `permissions`: enum osd_permission, what the command does with it.
  */
 int osd_find_named_object(struct osd_request *request, uint64_t partition, uint64_t object,
-			  uint16_t permissions, struct engine_address *address,
-			  struct engine_stat *stat);
+			  uint16_t permissions, struct osd_subject *subject);
 /* Shared, exclusive, or exclusive with the reserve, from the command and its sets. */
 enum engine_mode osd_transaction_mode(const struct osd_request *request);
 /*
@@ -386,8 +380,8 @@ int osd_apply_set(struct osd_request *request, const struct osd_subject *subject
 void osd_begin_answer(struct osd_request *request, struct osd_list_writer *writer);
 void osd_end_answer(struct osd_request *request, struct osd_list_writer *writer);
 /* pages.c: gives `to` the attributes of `from` that are plain storage. */
-int osd_page_copy_stored(struct osd_request *request, struct engine_address from,
-			 struct engine_address to, enum engine_type type);
+int osd_page_copy_stored(struct osd_request *request, const struct osd_subject *from,
+			 struct engine_object *to);
 
 /* ---- commands ---- */
 

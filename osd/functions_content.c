@@ -62,8 +62,8 @@ static int digest_some(struct osd_request *request, uint64_t offset, uint64_t le
 	while (result == 0 && *digested < end) {
 		uint64_t part = min_u64(end - *digested, BUFFER_BYTES);
 
-		result = engine_read(request->txn, request->subject.address, offset + *digested,
-				     buffer, part, &got);
+		result = engine_object_read(request->subject.object, offset + *digested, buffer,
+					    part, &got);
 		if (result == 0 && got != part)
 			result = -EIO; /* the range lies inside the object */
 		if (result == 0)

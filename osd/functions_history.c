@@ -82,7 +82,7 @@ static int size_version(struct osd_request *request, struct engine_version *vers
 
 	if (address.partition == 0 || version->version < ENGINE_DEVICE_VERSION_FIRST)
 		return 0;
-	result = engine_stat(request->txn, address, &stat);
+	result = osd_stat_at(request, address, &stat);
 	if (result == 0) {
 		version->used_bytes = stat.used_bytes;
 		version->objects = stat.members;

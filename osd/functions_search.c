@@ -32,7 +32,7 @@ struct search {
 	uint64_t object, offset; /* to go on */
 	uint64_t passed;         /* objects left behind since the first command */
 	uint64_t object_bytes;   /* length of the object in question */
-	struct engine_address address;
+	struct engine_object *opened;
 	struct engine_extent
 		extent;  /* of the object, what was asked about last; length 0: nothing */
 	uint8_t *window; /* WINDOW_BYTES, and OSD_PATTERN_BYTES_MAX behind */
@@ -94,8 +94,7 @@ static int find_hole(struct search *search, uint64_t offset, uint64_t *length)
 
 	*length = 0;
 	if (!is_inside(extent, offset)) {
-		result = engine_map(search->request->txn, search->address, offset, false, &budget,
-				    extent);
+		result = engine_object_map(search->opened, offset, false, &budget, extent);
 		if (result != 0)
 			extent->length = 0;
 		if (result != 0 && result != -EAGAIN)
@@ -151,8 +150,8 @@ static int find_bytes(struct search *search)
 	int result = skip_hole(search, &skipped);
 
 	if (result == 0 && !skipped)
-		result = engine_read(search->request->txn, search->address, start, search->window,
-				     WINDOW_BYTES + search->length - 1, &got);
+		result = engine_object_read(search->opened, start, search->window,
+					    WINDOW_BYTES + search->length - 1, &got);
 	if (result != 0)
 		return osd_result(search->request, result, 0);
 	if (skipped)
@@ -189,8 +188,8 @@ static int read_window(void *context, uint64_t offset, const uint8_t **bytes, si
 		search->window_at = begin;
 		search->window_length = 0;
 		if (result == 0)
-			result = engine_read(search->request->txn, search->address, begin,
-					     search->window, WINDOW_BYTES, &search->window_length);
+			result = engine_object_read(search->opened, begin, search->window,
+						    WINDOW_BYTES, &search->window_length);
 		if (result != 0 || search->window_length <= offset - begin)
 			return result;
 	}
@@ -215,12 +214,12 @@ static int find_expression(struct search *search)
 }
 
 /* One object from search->offset on; *object is the next one when it is done with. */
-static int search_object(struct search *search, const struct engine_stat *stat)
+static int search_object(struct search *search, const struct osd_subject *object)
 {
+	const struct engine_stat *stat = &object->stat;
 	uint64_t start = min_u64(search->offset, stat->length);
 
-	search->address = search->request->subject.address;
-	search->address.object = search->object;
+	search->opened = object->object;
 	search->object_bytes = stat->length;
 	search->extent.length = search->window_length = 0;
 	search->work += WORK_OBJECT;
@@ -245,15 +244,14 @@ static int search_partition(struct search *search, bool *done)
 {
 	struct osd_request *request = search->request;
 	struct engine_address address = request->subject.address;
-	struct engine_stat stat;
+	struct osd_subject object;
 	uint64_t next = 1;
 	size_t count;
 
 	while (!search->full) {
 		uint64_t id;
-		int result = engine_list(request->txn, request->subject.address,
-					 ENGINE_LIST_USER_OBJECTS, search->object, &id, 1, &count,
-					 &next);
+		int result = engine_object_list(request->subject.object, ENGINE_LIST_USER_OBJECTS,
+						search->object, &id, 1, &count, &next);
 
 		if (result != 0)
 			return osd_result(request, result, OSD_FIELD_PARTITION);
@@ -264,11 +262,13 @@ static int search_partition(struct search *search, bool *done)
 		if (id != search->object)
 			search->offset = 0;
 		search->object = address.object = id;
-		result = engine_stat(request->txn, address, &stat);
+		result = osd_open(request, address, &object);
 		if (result != 0)
 			return osd_result(request, result, 0);
-		if (search_object(search, &stat) != 0)
-			return -EINVAL;
+		result = search_object(search, &object);
+		osd_close(&object);
+		if (result != 0)
+			return result;
 		search->full |= search->work >= EXPRESSION_WORK_MAX;
 	}
 	return 0;
@@ -285,7 +285,7 @@ static int search_all(struct search *search, bool *done)
 		return search_partition(search, done);
 	if (subject->stat.type != ENGINE_USER_OBJECT || search->object != object)
 		return osd_fail_field(search->request, OSD_FIELD_OBJECT);
-	result = search_object(search, &subject->stat);
+	result = search_object(search, subject);
 	*done = search->object != object;
 	return result;
 }

@@ -157,8 +157,8 @@ static int load(const struct osd_request *request, struct osd_key_name name, str
 
 	if (!security->has_device_key)
 		return -ENOENT;
-	result = engine_attribute_get(request->txn, place.address, place.page, place.number,
-				      wrapped, sizeof(wrapped), &length);
+	result = osd_attribute_at(request->txn, place.address, place.page, place.number, wrapped,
+				  sizeof(wrapped), &length);
 	if (result != 0)
 		return result;
 	if (length != WRAPPED_BYTES)
@@ -220,7 +220,7 @@ static int sequences_of(const struct osd_request *request, struct osd_key_name n
 {
 	struct engine_address address = { 0 };
 	struct engine_stat stat;
-	int result = engine_stat(request->txn, address, &stat);
+	int result = osd_stat_at(request, address, &stat);
 
 	if (result != 0)
 		return result;
@@ -230,7 +230,7 @@ static int sequences_of(const struct osd_request *request, struct osd_key_name n
 	if (name.kind < OSD_KEY_PARTITION)
 		return 0;
 	address.partition = name.partition;
-	result = engine_stat(request->txn, address, &stat);
+	result = osd_stat_at(request, address, &stat);
 	if (result == 0)
 		wanted->partition_sequence = stat.lasting_sequence;
 	return result;
@@ -321,7 +321,7 @@ int osd_key_store(struct osd_request *request, struct osd_key_name name, struct 
 	OPENSSL_cleanse(plain, sizeof(plain));
 	if (result != 0)
 		return result;
-	return engine_attribute_set(request->txn, place.address, place.page, place.number, wrapped,
+	return osd_attribute_set_at(request->txn, place.address, place.page, place.number, wrapped,
 				    sizeof(wrapped));
 }
 
@@ -337,10 +337,9 @@ int osd_security_close(struct osd_request *request, uint64_t partition)
 	     result == 0 && number < NUMBER_WORKING_KEYS + OSD_WORKING_KEYS; number++) {
 		uint32_t length;
 
-		result =
-			engine_attribute_get(request->txn, address, page, number, NULL, 0, &length);
+		result = osd_attribute_at(request->txn, address, page, number, NULL, 0, &length);
 		if (result == 0)
-			result = engine_attribute_set(request->txn, address, page, number, NULL, 0);
+			result = osd_attribute_set_at(request->txn, address, page, number, NULL, 0);
 		else if (result == -ENOENT)
 			result = 0;
 	}
@@ -351,8 +350,8 @@ int osd_unit_was_secured(const struct osd_request *request, bool *secured)
 {
 	struct engine_address root = { 0 };
 	uint32_t length;
-	int result = engine_attribute_get(request->txn, root, osd_private_page(ENGINE_ROOT),
-					  NUMBER_BOOT_EPOCH, NULL, 0, &length);
+	int result = osd_attribute_at(request->txn, root, osd_private_page(ENGINE_ROOT),
+				      NUMBER_BOOT_EPOCH, NULL, 0, &length);
 
 	*secured = result == 0;
 	return result == -ENOENT ? 0 : result;
@@ -363,8 +362,8 @@ int osd_boot_epoch_read(struct engine_txn *txn, uint16_t *epoch)
 	struct engine_address root = { 0 };
 	uint8_t value[2] = { 0 };
 	uint32_t length;
-	int result = engine_attribute_get(txn, root, osd_private_page(ENGINE_ROOT),
-					  NUMBER_BOOT_EPOCH, value, sizeof(value), &length);
+	int result = osd_attribute_at(txn, root, osd_private_page(ENGINE_ROOT), NUMBER_BOOT_EPOCH,
+				      value, sizeof(value), &length);
 
 	*epoch = get_be16(value);
 	return result == -ENOENT ? 0 : result;
@@ -378,6 +377,6 @@ int osd_boot_epoch_write(struct engine_txn *txn, uint16_t epoch)
 	put_be16(value, epoch);
 	/* No initiator sees the attribute, so none shall see that it was set. */
 	engine_bypass_timestamps(txn, true);
-	return engine_attribute_set(txn, root, osd_private_page(ENGINE_ROOT), NUMBER_BOOT_EPOCH,
+	return osd_attribute_set_at(txn, root, osd_private_page(ENGINE_ROOT), NUMBER_BOOT_EPOCH,
 				    value, sizeof(value));
 }

@@ -74,7 +74,7 @@ static int thaw(struct osd_request *request, uint8_t version)
 	if (result != 0 || !(frozen >> version & 1))
 		return result;
 	put_be16(value, (uint16_t)(frozen & ~(UINT64_C(1) << version)));
-	return engine_attribute_set(request->txn, partition, OSD_PARTITION_SECURITY,
+	return osd_attribute_set_at(request->txn, partition, OSD_PARTITION_SECURITY,
 				    OSD_SECURITY_FROZEN_KEYS, value, sizeof(value));
 }
 

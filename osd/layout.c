@@ -32,8 +32,8 @@ static int whose_layout(struct osd_request *request, uint64_t partition,
 static int get_layout(struct osd_request *request, struct engine_address partition, uint8_t *layout)
 {
 	uint32_t length;
-	int result = engine_attribute_get(request->txn, partition, OSD_MUNINN_PARTITION,
-					  OSD_MUNINN_LAYOUT, layout, 1, &length);
+	int result = osd_attribute_at(request->txn, partition, OSD_MUNINN_PARTITION,
+				      OSD_MUNINN_LAYOUT, layout, 1, &length);
 
 	if (result == -ENOENT || length != 1)
 		*layout = OSD_LAYOUT_FLAT;
@@ -73,8 +73,8 @@ int osd_layout_inherit(struct osd_request *request)
 	if (layout == OSD_LAYOUT_FLAT)
 		return 0;
 	return osd_result(request,
-			  engine_attribute_set(request->txn, request->subject.address,
-					       OSD_MUNINN_PARTITION, OSD_MUNINN_LAYOUT, &layout, 1),
+			  engine_object_attribute_set(request->subject.object, OSD_MUNINN_PARTITION,
+						      OSD_MUNINN_LAYOUT, &layout, 1),
 			  0);
 }
 
@@ -103,13 +103,14 @@ int osd_layout_check(struct osd_request *request)
 		return 0;
 	if (address.object + objects - 1 > OSD_PACKED_OBJECT_MAX)
 		return osd_result(request, -EFBIG, 0);
-	for (uint64_t i = 0; i < objects; i++, address.object++) {
-		struct engine_stat after;
-		int result = engine_stat(request->txn, address, &after);
+	for (uint64_t i = 0; i < objects; i++) {
+		struct osd_subject after;
+		int result = osd_open_created(request, i, &after);
 
 		if (result != 0)
 			return osd_result(request, result, OSD_FIELD_OBJECT);
-		if (after.length > bytes_max && after.length > request->before.length)
+		osd_close(&after);
+		if (after.stat.length > bytes_max && after.stat.length > request->before.length)
 			return fail_too_long(request);
 	}
 	return 0;

@@ -109,7 +109,7 @@ uint32_t osd_page_get_information(const struct osd_request *request,
 	case OSD_INFORMATION_OBJECT_ID:
 		return number64(value, osd_wire_object(request, subject->address.object));
 	case OSD_INFORMATION_COLLECTION_TYPE:
-		return osd_collection_type(request, subject, value) == 0 ? 1 : 0;
+		return osd_collection_type(subject, value) == 0 ? 1 : 0;
 	case OSD_INFORMATION_USED_CAPACITY:
 	case OSD_INFORMATION_ACTUAL_DATA_SPACE:
 		return number64(value, subject->stat.used_bytes);
@@ -131,8 +131,9 @@ uint32_t osd_page_get_default_isolation(const struct osd_request *request,
 {
 	uint32_t length;
 
-	if (engine_attribute_get(request->txn, subject->address, attribute->page, attribute->number,
-				 value, 1, &length) != 0)
+	(void)request;
+	if (engine_object_attribute_get(subject->object, attribute->page, attribute->number, value,
+					1, &length) != 0)
 		value[0] = OSD_ISOLATION_STRICT;
 	return 1;
 }
@@ -166,8 +167,9 @@ uint32_t osd_page_get_default_duplication(const struct osd_request *request,
 	bool method = attribute->number < OSD_INFORMATION_SNAPSHOT_TIME;
 	uint32_t length;
 
-	if (engine_attribute_get(request->txn, subject->address, attribute->page, attribute->number,
-				 value, 4, &length) != 0)
+	(void)request;
+	if (engine_object_attribute_get(subject->object, attribute->page, attribute->number, value,
+					4, &length) != 0)
 		put_be32(value, method ? OSD_DUPLICATION_SPACE_EFFICIENT : 0);
 	return 4;
 }
@@ -290,8 +292,9 @@ uint32_t osd_page_get_layout(const struct osd_request *request, const struct osd
 {
 	uint32_t length;
 
-	if (engine_attribute_get(request->txn, subject->address, attribute->page, attribute->number,
-				 value, 1, &length) != 0 ||
+	(void)request;
+	if (engine_object_attribute_get(subject->object, attribute->page, attribute->number, value,
+					1, &length) != 0 ||
 	    length != 1)
 		value[0] = OSD_LAYOUT_FLAT;
 	return 1;
@@ -303,8 +306,8 @@ int osd_page_set_layout(struct osd_request *request, const struct osd_subject *s
 {
 	if (request->entry->target != OSD_TARGET_NEW_PARTITION)
 		return -EINVAL;
-	return engine_attribute_set(request->txn, subject->address, attribute->page,
-				    attribute->number, value, 1);
+	return engine_object_attribute_set(subject->object, attribute->page, attribute->number,
+					   value, 1);
 }
 
 bool osd_page_allows_layout(const uint8_t *value)
@@ -315,14 +318,14 @@ bool osd_page_allows_layout(const uint8_t *value)
 int osd_page_set_logical_length(struct osd_request *request, const struct osd_subject *subject,
 				const struct osd_page_attribute *attribute, const uint8_t *value)
 {
-	int result = engine_truncate(request->txn, subject->address, get_be64(value));
+	int result = engine_object_truncate(subject->object, get_be64(value));
 
 	(void)attribute;
 	/* It is data and attribute alike. */
 	if (result != 0 || request->timestamps_bypassed)
 		return result;
-	return engine_set_time(request->txn, subject->address, ENGINE_TIME_ATTRIBUTES_MODIFIED,
-			       engine_txn_time(request->txn));
+	return engine_object_set_time(subject->object, ENGINE_TIME_ATTRIBUTES_MODIFIED,
+				      engine_txn_time(request->txn));
 }
 
 /* ---- the command tracking page ---- */
@@ -335,7 +338,7 @@ uint32_t osd_page_get_active_command(const struct osd_request *request,
 	uint8_t type;
 
 	(void)attribute;
-	if (osd_collection_type(request, subject, &type) != 0 || type != OSD_COLLECTION_IS_TRACKING)
+	if (osd_collection_type(subject, &type) != 0 || type != OSD_COLLECTION_IS_TRACKING)
 		return 0;
 	put_be16(value, osd_tracker_active(&request->device->trackers, subject->address.partition,
 					   subject->address.object));
@@ -360,8 +363,8 @@ uint32_t osd_page_get_time(const struct osd_request *request, const struct osd_s
 int osd_page_set_time(struct osd_request *request, const struct osd_subject *subject,
 		      const struct osd_page_attribute *attribute, const uint8_t *value)
 {
-	return engine_set_time(request->txn, subject->address, time_of(attribute->number),
-			       get_be48(value));
+	(void)request;
+	return engine_object_set_time(subject->object, time_of(attribute->number), get_be48(value));
 }
 
 bool osd_page_allows_bypass(const uint8_t *value)

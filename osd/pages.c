@@ -132,20 +132,20 @@ int osd_page_set(struct osd_request *request, const struct osd_subject *subject,
 		return osd_set_membership(request, subject, attribute);
 	if (entry && entry->set)
 		return entry->set(request, subject, entry, attribute->value);
-	return engine_attribute_set(request->txn, subject->address, attribute->page,
-				    attribute->number, attribute->value, attribute->length);
+	return engine_object_attribute_set(subject->object, attribute->page, attribute->number,
+					   attribute->value, attribute->length);
 }
 
-int osd_page_copy_stored(struct osd_request *request, struct engine_address from,
-			 struct engine_address to, enum engine_type type)
+int osd_page_copy_stored(struct osd_request *request, const struct osd_subject *from,
+			 struct engine_object *to)
 {
 	uint8_t value[OSD_VALUE_BYTES_MAX];
 	struct osd_attribute attribute = { .value = value };
 	int result;
 
-	while ((result = engine_attribute_next(request->txn, from, &attribute.page,
-					       &attribute.number, value, sizeof(value),
-					       &attribute.length)) == 0) {
+	while ((result = engine_object_attribute_next(from->object, &attribute.page,
+						      &attribute.number, value, sizeof(value),
+						      &attribute.length)) == 0) {
 		const struct osd_page_attribute *entry =
 			osd_page_table_find(attribute.page, attribute.number);
 
@@ -156,9 +156,9 @@ int osd_page_copy_stored(struct osd_request *request, struct engine_address from
 		if (!(entry && (entry->get || entry->set)) &&
 		    !osd_page_is_security(attribute.page) &&
 		    !is_membership(attribute.page, attribute.number) &&
-		    osd_page_check_set(type, &attribute) == 0)
-			result = engine_attribute_set(request->txn, to, attribute.page,
-						      attribute.number, value, attribute.length);
+		    osd_page_check_set(from->stat.type, &attribute) == 0)
+			result = engine_object_attribute_set(to, attribute.page, attribute.number,
+							     value, attribute.length);
 		if (result != 0)
 			return osd_result(request, result, 0);
 		if (attribute.number++ == UINT32_MAX && attribute.page++ == UINT32_MAX)
@@ -180,8 +180,8 @@ static void id_to_wire(const struct osd_request *request, uint32_t page, uint8_t
 static int get_stored(struct osd_request *request, const struct osd_subject *subject, uint32_t page,
 		      uint32_t number, uint8_t *value, uint32_t *length)
 {
-	int result = engine_attribute_get(request->txn, subject->address, page, number, value,
-					  OSD_VALUE_BYTES_MAX, length);
+	int result = engine_object_attribute_get(subject->object, page, number, value,
+						 OSD_VALUE_BYTES_MAX, length);
 
 	if (result == 0)
 		id_to_wire(request, page, value, *length);
@@ -226,8 +226,8 @@ static int get_own_page(struct osd_request *request, const struct osd_subject *s
 {
 	uint8_t computed[OSD_COMPUTED_BYTES_MAX];
 	uint32_t at = page, number = 0, length, named = 0;
-	int result = engine_attribute_next(request->txn, subject->address, &at, &number, value,
-					   OSD_VALUE_BYTES_MAX, &length);
+	int result = engine_object_attribute_next(subject->object, &at, &number, value,
+						  OSD_VALUE_BYTES_MAX, &length);
 
 	if (result != 0 && result != -ENOENT)
 		return result;
@@ -293,19 +293,19 @@ int osd_page_get(struct osd_request *request, const struct osd_subject *subject,
 }
 
 /* The first stored attribute at or behind (*page, *number) that initiators may see. */
-static int next_stored(struct osd_request *request, const struct osd_subject *subject,
-		       uint32_t *page, uint32_t *number, uint8_t *value, uint32_t *length)
+static int next_stored(const struct osd_subject *subject, uint32_t *page, uint32_t *number,
+		       uint8_t *value, uint32_t *length)
 {
-	int result = engine_attribute_next(request->txn, subject->address, page, number, value,
-					   OSD_VALUE_BYTES_MAX, length);
+	int result = engine_object_attribute_next(subject->object, page, number, value,
+						  OSD_VALUE_BYTES_MAX, length);
 
 	if (result != 0 || !osd_page_is_private(*page))
 		return result;
 	/* It is the last page of its type. */
 	(*page)++;
 	*number = 0;
-	return engine_attribute_next(request->txn, subject->address, page, number, value,
-				     OSD_VALUE_BYTES_MAX, length);
+	return engine_object_attribute_next(subject->object, page, number, value,
+					    OSD_VALUE_BYTES_MAX, length);
 }
 
 int osd_page_next(struct osd_request *request, const struct osd_subject *subject, uint32_t *page,
@@ -315,7 +315,7 @@ int osd_page_next(struct osd_request *request, const struct osd_subject *subject
 	uint32_t computed_page = *page, computed_number = *number, computed_length;
 	bool has_computed = next_computed(request, subject, &computed_page, &computed_number,
 					  computed, &computed_length);
-	int result = next_stored(request, subject, page, number, value, length);
+	int result = next_stored(subject, page, number, value, length);
 
 	if (result != 0 && result != -ENOENT)
 		return result;

@@ -181,7 +181,7 @@ struct search {
 	struct osd_request *request;
 	struct query query;
 	struct engine_address from; /* collection that is searched, as of when */
-	struct engine_address into; /* collection for the matches; object 0: they are returned */
+	struct engine_object *into; /* collection for the matches; NULL: they are returned */
 	uint64_t looked_at, missing, found;
 };
 
@@ -192,8 +192,8 @@ static int take_match(struct search *search, uint64_t id)
 	size_t at = ANSWER_HEAD_BYTES + 8 * (size_t)search->found;
 
 	search->found++;
-	if (search->into.object != 0)
-		return engine_member_insert(search->request->txn, search->into, id);
+	if (search->into)
+		return engine_object_member_insert(search->into, id);
 	if (search->request->in_data_length < at + 8)
 		return 0;
 	put_be64(command->data_in + at, osd_wire_object(search->request, id));
@@ -204,18 +204,21 @@ static int take_match(struct search *search, uint64_t id)
 static int look_at(struct search *search, uint64_t id)
 {
 	struct osd_request *request = search->request;
-	struct osd_subject member = { .address = search->from };
+	struct engine_address address = search->from;
+	struct osd_subject member;
 	int result;
 
-	member.address.object = id;
-	result = engine_stat(request->txn, member.address, &member.stat);
+	address.object = id;
+	result = osd_open(request, address, &member);
 	if (result == -ENOENT || (result == 0 && member.stat.type != ENGINE_USER_OBJECT)) {
+		osd_close(&member);
 		search->missing++;
 		return 0;
 	}
 	search->looked_at++;
 	if (result == 0)
 		result = matches(request, &search->query, &member);
+	osd_close(&member);
 	return result == 1 ? take_match(search, id) : result;
 }
 
@@ -227,18 +230,20 @@ static int look_at_members(struct search *search, uint64_t portions, uint64_t *n
 {
 	struct osd_request *request = search->request;
 	uint64_t ids[OSD_CANDIDATES_PORTION];
+	struct engine_object *collection;
 	size_t count;
+	int result = engine_open_object(request->txn, search->from, &collection);
 
-	do {
-		int result = engine_list(request->txn, search->from, ENGINE_LIST_MEMBERS, *next,
-					 ids, request->device->portions.candidates, &count, next);
-
+	while (result == 0) {
+		result = engine_object_list(collection, ENGINE_LIST_MEMBERS, *next, ids,
+					    request->device->portions.candidates, &count, next);
 		for (size_t i = 0; result == 0 && i < count; i++)
 			result = look_at(search, ids[i]);
-		if (result != 0)
-			return osd_result(request, result, 0);
-	} while (--portions > 0 && *next != 0);
-	return 0;
+		if (--portions == 0 || *next == 0)
+			break;
+	}
+	engine_close_object(collection);
+	return osd_result(request, result, 0);
 }
 
 /*
@@ -257,10 +262,10 @@ static int prepare_matches(struct search *search)
 	if (osd_find_collection(request, request->cdb.address, field, OSD_PERMISSION_WRITE,
 				&into) != 0)
 		return -EINVAL;
-	search->into = into.address;
+	search->into = into.object;
 	if (begun)
 		return osd_tracking_resume(request);
-	result = osd_collection_type(request, &into, &type);
+	result = osd_collection_type(&into, &type);
 	if (result != 0)
 		return osd_result(request, result, field);
 	if (type != OSD_COLLECTION_IS_TRACKING)
@@ -268,7 +273,7 @@ static int prepare_matches(struct search *search)
 	if (osd_tracking_begin(request, into.address.object, request->subject.stat.members,
 			       field) != 0)
 		return -EINVAL;
-	return osd_result(request, engine_members_clear(request->txn, into.address), field);
+	return osd_result(request, engine_object_members_clear(into.object), field);
 }
 
 /* A transaction of a search whose matches are collected. */

@@ -15,8 +15,8 @@ static int get_quota(struct osd_request *request, struct engine_address address,
 {
 	uint8_t value[8];
 	uint32_t length;
-	int result = engine_attribute_get(request->txn, address, page, number, value, sizeof(value),
-					  &length);
+	int result = osd_attribute_at(request->txn, address, page, number, value, sizeof(value),
+				      &length);
 
 	*quota = result == 0 && length == sizeof(value) ? get_be64(value) : 0;
 	return result == -ENOENT ? 0 : osd_result(request, result, 0);
@@ -36,16 +36,15 @@ static struct engine_address partition_of(const struct osd_request *request)
 static int inherit(struct osd_request *request, struct engine_address from, uint32_t from_page,
 		   uint32_t page, uint32_t number)
 {
-	struct engine_address address = request->subject.address;
 	uint8_t value[8];
 	uint32_t length;
-	int result = engine_attribute_get(request->txn, from, from_page, number, value,
-					  sizeof(value), &length);
+	int result = osd_attribute_at(request->txn, from, from_page, number, value, sizeof(value),
+				      &length);
 
 	if (result == -ENOENT)
 		return 0;
-	for (uint64_t i = 0; result == 0 && i < max_u64(request->created, 1); i++, address.object++)
-		result = engine_attribute_set(request->txn, address, page, number, value, length);
+	for (uint64_t i = 0; result == 0 && i < max_u64(request->created, 1); i++)
+		result = osd_set_created(request, i, page, number, value, length);
 	return osd_result(request, result, 0);
 }
 
@@ -84,23 +83,24 @@ static int check(struct osd_request *request, struct engine_address address, uin
 /* What a partition holds, after the command. */
 static int stat_partition(struct osd_request *request, struct engine_stat *stat)
 {
-	return osd_result(request, engine_stat(request->txn, partition_of(request), stat),
+	return osd_result(request, osd_stat_at(request, partition_of(request), stat),
 			  OSD_FIELD_PARTITION);
 }
 
 /* The maximum length of an object that the command made longer. Adds its used capacity to *used. */
-static int check_length(struct osd_request *request, struct engine_address address, uint64_t *used)
+static int check_length(struct osd_request *request, uint64_t index, uint64_t *used)
 {
-	struct engine_stat after;
-	int result = engine_stat(request->txn, address, &after);
+	struct osd_subject after;
+	int result = osd_open_created(request, index, &after);
 
 	if (result != 0)
 		return osd_result(request, result, OSD_FIELD_OBJECT);
-	*used += after.used_bytes;
-	if (after.length <= request->before.length)
-		return 0;
-	return check(request, address, OSD_USER_OBJECT_QUOTAS, OSD_QUOTA_MAXIMUM_LENGTH,
-		     after.length);
+	*used += after.stat.used_bytes;
+	if (after.stat.length > request->before.length)
+		result = check(request, after.address, OSD_USER_OBJECT_QUOTAS,
+			       OSD_QUOTA_MAXIMUM_LENGTH, after.stat.length);
+	osd_close(&after);
+	return result;
 }
 
 /* What a partition may hold, if the command added to it. */
@@ -126,7 +126,7 @@ static int check_partitions(struct osd_request *request)
 {
 	struct engine_address root = { 0 };
 	struct engine_stat stat;
-	int result = engine_stat(request->txn, root, &stat);
+	int result = osd_stat_at(request, root, &stat);
 
 	if (result != 0)
 		return osd_result(request, result, 0);
@@ -151,7 +151,7 @@ int osd_set_capacity(struct osd_request *request)
 
 	put_be64(value, request->cdb.length);
 	return osd_result(request,
-			  engine_attribute_set(request->txn, root, osd_private_page(ENGINE_ROOT),
+			  osd_attribute_set_at(request->txn, root, osd_private_page(ENGINE_ROOT),
 					       OSD_PRIVATE_FORMATTED_CAPACITY, value,
 					       request->cdb.length ? sizeof(value) : 0),
 			  0);
@@ -189,7 +189,6 @@ static int check_capacity(struct osd_request *request)
 
 int osd_quotas_check(struct osd_request *request)
 {
-	struct engine_address address = request->subject.address;
 	uint64_t used = 0;
 
 	if (osd_layout_check(request) != 0 || check_capacity(request) != 0)
@@ -198,8 +197,8 @@ int osd_quotas_check(struct osd_request *request)
 		return check_partitions(request);
 	if (request->subject.stat.type != ENGINE_USER_OBJECT)
 		return 0;
-	for (uint64_t i = 0; i < max_u64(request->created, 1); i++, address.object++)
-		if (check_length(request, address, &used) != 0)
+	for (uint64_t i = 0; i < max_u64(request->created, 1); i++)
+		if (check_length(request, i, &used) != 0)
 			return -EINVAL;
 	request->created_used_bytes = request->created > 0 ? used : 0;
 	return check_partition(request, used > request->before.used_bytes);

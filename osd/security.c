@@ -442,8 +442,7 @@ int osd_security_tag_of(struct osd_request *request, struct engine_address addre
 	if (type == ENGINE_ROOT)
 		return 0;
 	/* Withdrawing what is there now withdraws its past, too. */
-	if ((address.version != 0 || address.ago != 0) &&
-	    engine_stat(request->txn, present, &now) == 0)
+	if ((address.version != 0 || address.ago != 0) && osd_stat_at(request, present, &now) == 0)
 		address = present;
 	return osd_result(request,
 			  osd_security_number(request, address,

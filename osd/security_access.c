@@ -102,9 +102,9 @@ int osd_capability_check_attributes(struct osd_request *request)
 		return 0;
 	result = partition.partition == 0 || number > OSD_ACCESS_LISTS_MAX
 			 ? -ENOENT
-			 : engine_attribute_get(request->txn, partition,
-						OSD_PARTITION_ATTRIBUTES_ACCESS, number, list.items,
-						sizeof(list.items), &list.length);
+			 : osd_attribute_at(request->txn, partition,
+					    OSD_PARTITION_ATTRIBUTES_ACCESS, number, list.items,
+					    sizeof(list.items), &list.length);
 	if (result != 0 && result != -ENOENT)
 		return osd_result(request, result, 0);
 	if (result == -ENOENT || osd_each_set(request, look_at, &list) > 0 ||

@@ -260,7 +260,7 @@ int osd_further_find_partition(struct osd_request *request, uint64_t partition, 
 
 	if (osd_further_check(request, partition, 0, OSD_PERMISSION_READ, &further) != 0)
 		return -EINVAL;
-	result = engine_stat(request->txn, address, &stat);
+	result = osd_stat_at(request, address, &stat);
 	if (result != 0)
 		return osd_result(request, result, field);
 	return osd_further_check_found(request, &further, address, &stat);

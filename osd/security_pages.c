@@ -23,8 +23,8 @@ int osd_security_number(const struct osd_request *request, struct engine_address
 {
 	uint8_t bytes[8];
 	uint32_t length;
-	int result = engine_attribute_get(request->txn, address, page, number, bytes, sizeof(bytes),
-					  &length);
+	int result = osd_attribute_at(request->txn, address, page, number, bytes, sizeof(bytes),
+				      &length);
 
 	*value = 0;
 	if (result != 0)
@@ -63,7 +63,7 @@ static int method_unset(const struct osd_request *request, struct engine_address
 {
 	struct engine_stat stat;
 	bool secured = false;
-	int result = engine_stat(request->txn, address, &stat);
+	int result = osd_stat_at(request, address, &stat);
 
 	if (result == 0 && stat.lasting_lost)
 		result = osd_unit_was_secured(request, &secured);
@@ -83,9 +83,9 @@ int osd_security_method_of(const struct osd_request *request, uint64_t partition
 		address.version = 0;
 	*method = OSD_NOSEC;
 	if (result == 0)
-		result = engine_attribute_get(request->txn, address,
-					      id ? OSD_PARTITION_SECURITY : OSD_ROOT_SECURITY,
-					      OSD_SECURITY_DEFAULT_METHOD, method, 1, &length);
+		result = osd_attribute_at(request->txn, address,
+					  id ? OSD_PARTITION_SECURITY : OSD_ROOT_SECURITY,
+					  OSD_SECURITY_DEFAULT_METHOD, method, 1, &length);
 	if (result == -ENOENT)
 		return method_unset(request, address, method);
 	if (result == 0 && (length != 1 || *method > OSD_ALLDATA))
@@ -121,7 +121,7 @@ int osd_security_audit_is_frozen(const struct osd_request *request, uint64_t par
 
 	*frozen = false;
 	for (unsigned i = 0; i < OSD_FROZEN_AUDITS_MAX && !*frozen; i++, number++) {
-		int result = engine_attribute_next(request->txn, address, &page, &number, value,
+		int result = osd_attribute_next_at(request->txn, address, &page, &number, value,
 						   sizeof(value), &length);
 
 		if (result == -ENOENT || page != OSD_PARTITION_FROZEN_AUDITS)
@@ -136,16 +136,15 @@ int osd_security_audit_is_frozen(const struct osd_request *request, uint64_t par
 static int copy_value(struct osd_request *request, struct engine_address from, uint32_t from_page,
 		      uint32_t from_number, uint32_t to_page, uint32_t to_number, uint64_t count)
 {
-	struct engine_address to = request->subject.address;
 	uint8_t value[8];
 	uint32_t length;
-	int result = engine_attribute_get(request->txn, from, from_page, from_number, value,
-					  sizeof(value), &length);
+	int result = osd_attribute_at(request->txn, from, from_page, from_number, value,
+				      sizeof(value), &length);
 
 	if (result == -ENOENT)
 		return 0;
-	for (uint64_t i = 0; i < count && result == 0; i++, to.object++)
-		result = engine_attribute_set(request->txn, to, to_page, to_number, value, length);
+	for (uint64_t i = 0; i < count && result == 0; i++)
+		result = osd_set_created(request, i, to_page, to_number, value, length);
 	return osd_result(request, result, 0);
 }
 
@@ -171,14 +170,14 @@ static int copy_page(struct osd_request *request, struct engine_address from,
 	uint32_t found = page, number = 0, length;
 
 	for (unsigned count = 0; count < POLICY_VALUES_MAX; count++, number++) {
-		int result = engine_attribute_next(request->txn, from, &found, &number, value,
+		int result = osd_attribute_next_at(request->txn, from, &found, &number, value,
 						   sizeof(value), &length);
 
 		if (result == -ENOENT || (result == 0 && found != page))
 			return 0;
 		if (result == 0 && length <= sizeof(value))
 			result =
-				engine_attribute_set(request->txn, to, page, number, value, length);
+				osd_attribute_set_at(request->txn, to, page, number, value, length);
 		if (result != 0 || number == UINT32_MAX)
 			return result;
 	}
@@ -191,7 +190,7 @@ int osd_security_set_method(struct osd_request *request, struct engine_address p
 	if (method == OSD_NOSEC)
 		return 0;
 	return osd_result(request,
-			  engine_attribute_set(request->txn, partition, OSD_PARTITION_SECURITY,
+			  osd_attribute_set_at(request->txn, partition, OSD_PARTITION_SECURITY,
 					       OSD_SECURITY_DEFAULT_METHOD, &method, 1),
 			  0);
 }

@@ -100,8 +100,8 @@ static int is_bypassed(struct osd_request *request, struct engine_address addres
 {
 	uint8_t value = OSD_TIMESTAMPS_UPDATE;
 	uint32_t length;
-	int result = engine_attribute_get(request->txn, address, page, OSD_TIME_BYPASS, &value, 1,
-					  &length);
+	int result =
+		osd_attribute_at(request->txn, address, page, OSD_TIME_BYPASS, &value, 1, &length);
 
 	if (result == 0 && length == 1 && value == OSD_TIMESTAMPS_BYPASS)
 		*bypassed = true;
@@ -162,8 +162,7 @@ static int do_command(struct osd_request *request)
 		result = request->entry->execute(request);
 	if (result != 0 || request->more || request->mode == ENGINE_READ || !accesses_data(request))
 		return result;
-	return osd_result(request,
-			  engine_accessed(request->txn, request->subject.address, true, false), 0);
+	return osd_result(request, engine_object_accessed(request->subject.object, true, false), 0);
 }
 
 static int do_sets(struct osd_request *request)
@@ -225,8 +224,7 @@ static int note_access(struct osd_request *request)
 	    request->subject.address.version != 0 || request->subject.address.ago != 0)
 		return 0;
 	return osd_result(request,
-			  engine_accessed(request->txn, request->subject.address, data, attributes),
-			  0);
+			  engine_object_accessed(request->subject.object, data, attributes), 0);
 }
 
 typedef int step(struct osd_request *request);
@@ -283,6 +281,7 @@ static int begin(struct osd_request *request, enum engine_mode mode)
 	bool formats = request->entry->flags & OSD_REFORMATS && mode != ENGINE_READ;
 	int result;
 
+	request->subject.object = NULL; /* it went with the transaction before */
 	if (request->device->step)
 		request->device->step(request->device->step_context);
 	result = formats ? engine_begin_format(engine, &request->txn)
@@ -295,10 +294,11 @@ static int begin(struct osd_request *request, enum engine_mode mode)
 /* Can what the command asks for be answered of the root? Leaves nothing behind but a failure. */
 static int rehearse_gets(struct osd_request *request)
 {
-	int result;
+	struct engine_address root = { 0 };
+	int result = osd_result(request, osd_open(request, root, &request->subject), 0);
 
-	request->subject.stat.type = ENGINE_ROOT;
-	result = do_gets(request);
+	if (result == 0)
+		result = do_gets(request);
 	request->command->data_in_length = 0;
 	request->attribute_visits = 0;
 	request->phase = OSD_PHASE_VALIDATION;

@@ -296,16 +296,15 @@ static int find_object(struct osd_request *request, struct engine_address addres
 	struct osd_subject *subject = &request->subject;
 	int result;
 
-	subject->address = address;
 	if (address.partition == 0 && address.object != 0)
 		return osd_fail_field(request, OSD_FIELD_PARTITION);
-	result = engine_stat(request->txn, address, &subject->stat);
+	result = osd_open(request, address, subject);
 	if (result == -ENOENT && address.object != 0) {
 		struct engine_stat ignored;
 		struct engine_address partition = address;
 
 		partition.object = 0;
-		if (engine_stat(request->txn, partition, &ignored) == 0)
+		if (osd_stat_at(request, partition, &ignored) == 0)
 			return osd_fail_field(request, OSD_FIELD_OBJECT);
 	}
 	return osd_result(request, result, OSD_FIELD_PARTITION);
@@ -434,11 +433,11 @@ static int find_target(struct osd_request *request)
 }
 
 int osd_find_named_object(struct osd_request *request, uint64_t partition, uint64_t object,
-			  uint16_t permissions, struct engine_address *address,
-			  struct engine_stat *stat)
+			  uint16_t permissions, struct osd_subject *subject)
 {
 	enum osd_layout addressed = request->layout;
 	struct osd_further further;
+	struct engine_address address;
 	struct osd_object_id id;
 	int result = osd_further_check(request, partition, object, permissions, &further);
 
@@ -449,22 +448,22 @@ int osd_find_named_object(struct osd_request *request, uint64_t partition, uint6
 	request->layout = addressed;
 	if (request->failed)
 		return -EINVAL;
-	*address = osd_address(partition, id.object);
+	address = osd_address(partition, id.object);
 	if (result != 0 || id.object == 0 || id.page != 0 ||
-	    ((id.version || id.ago) && address->version))
+	    ((id.version || id.ago) && address.version))
 		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
 	if (id.version || id.ago) {
-		address->version = id.version;
-		address->ago = id.ago;
+		address.version = id.version;
+		address.ago = id.ago;
 	}
-	if (check_version(request, address) != 0)
+	if (check_version(request, &address) != 0)
 		return -EINVAL;
-	result = engine_stat(request->txn, *address, stat);
-	if (result == -ENOENT || (result == 0 && stat->type != ENGINE_USER_OBJECT))
+	result = osd_open(request, address, subject);
+	if (result == -ENOENT || (result == 0 && subject->stat.type != ENGINE_USER_OBJECT))
 		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
 	if (result != 0)
 		return osd_result(request, result, OSD_FIELD_CONTINUATION);
-	return osd_further_check_found(request, &further, *address, stat);
+	return osd_further_check_found(request, &further, address, &subject->stat);
 }
 
 int osd_validate_target(struct osd_request *request)

@@ -11,11 +11,14 @@
 #include "engine/history/unseen.h"
 
 /* Forgets all that is known of a partition (or of everything) as it was before the rollback. */
-static void forget(struct engine *engine, struct partition *partition)
+static void forget(struct engine_txn *txn, struct partition *partition)
 {
+	struct engine *engine = txn->engine;
+
 	lineage_forget(&engine->lineage);
 	if (partition->index == RECORD_ROOT_INDEX) {
 		partition_release(engine, partition);
+		objects_release(txn);
 		cache_clear(&engine->onodes);
 		cache_clear(&engine->nodes);
 		cache_clear(&engine->partitions);
@@ -87,7 +90,7 @@ static int roll_back(struct engine_txn *txn, struct partition *partition, uint64
 	txn->accesses_of = partition->id;
 	result = add_rollback(txn, partition, rollback, &replaces);
 	/* From here on everything reads otherwise than before, the root too. */
-	forget(engine, partition);
+	forget(txn, partition);
 	if (!result)
 		result = partition_get(engine, 0, &root);
 	if (result)

@@ -330,18 +330,32 @@ static int restore_existing(struct pair *pair, struct engine_address address)
 	return result;
 }
 
+/* It was not there then. */
+static int remove_now(struct engine_txn *txn, struct engine_address address)
+{
+	struct target target;
+	int result = target_open(txn, address, TARGET_CHANGE, &target);
+
+	if (result)
+		return result;
+	result = target.onode->head.type == ENGINE_USER_OBJECT ? object_remove(&target) : -EINVAL;
+	target_close(&target);
+	return result;
+}
+
 /* Restores an object to `bound`. */
 static int restore(struct engine_txn *txn, struct engine_address address, uint64_t bound)
 {
 	struct pair pair = { .is_first = !txn->changed && !txn->put_bytes };
-	struct engine_stat stat;
-	int exists = engine_stat(txn, address, &stat), result;
+	int exists = target_open(txn, address, TARGET_READ, &pair.now), result;
 
 	if (exists && exists != -ENOENT)
 		return exists;
+	if (!exists)
+		target_close(&pair.now);
 	result = target_open_at(txn, address.partition, address.object, bound, &pair.then);
 	if (result == -ENOENT && !exists)
-		return stat.type == ENGINE_USER_OBJECT ? engine_remove(txn, address) : -EINVAL;
+		return remove_now(txn, address);
 	if (!result && pair.then.onode->head.type != ENGINE_USER_OBJECT)
 		result = -EINVAL;
 	if (!result && exists)

@@ -2,6 +2,7 @@
 /* The calls of engine.h that are about attributes. */
 #include "common/bytes.h"
 #include "engine/objects/collections.h"
+#include "engine/objects/handles.h"
 #include "engine/objects/lasting.h"
 
 /*
@@ -30,30 +31,30 @@ static int set_lasting(struct target *partition, struct engine_address address, 
 	return result;
 }
 
-int engine_attribute_set(struct engine_txn *txn, struct engine_address address, uint32_t page,
-			 uint32_t number, const void *value, uint32_t length)
+int engine_object_attribute_set(struct engine_object *object, uint32_t page, uint32_t number,
+				const void *value, uint32_t length)
 {
-	struct target target;
-	int result = target_open(txn, address, TARGET_CHANGE, &target);
+	struct engine_txn *txn = object->txn;
+	struct target *target;
+	int result = object_use(object, TARGET_CHANGE, &target);
 
 	if (result)
 		return result;
 	/* These are kept by the engine itself. */
-	if (page == ENGINE_PRIVATE_PAGE || membership_is_at(target.onode, page, number)) {
+	if (page == ENGINE_PRIVATE_PAGE || membership_is_at(target->onode, page, number)) {
 		result = -EINVAL;
-	} else if (lasting_has(txn->engine, address, page)) {
-		result = set_lasting(&target, address, page, number, value, length);
+	} else if (lasting_has(txn->engine, object->address, page)) {
+		result = set_lasting(target, object->address, page, number, value, length);
 	} else {
-		result = target_touch(&target);
+		result = target_touch(target);
 		if (!result)
-			result = attribute_set_change(&target.onode->attributes, page, number,
+			result = attribute_set_change(&target->onode->attributes, page, number,
 						      value, length);
 		if (!result)
-			target_modified(&target);
+			target_modified(target);
 	}
 	if (!result && !txn->bypass)
-		target.onode->head.times_ms[ENGINE_TIME_ATTRIBUTES_MODIFIED] = txn->time_ms;
-	target_close(&target);
+		target->onode->head.times_ms[ENGINE_TIME_ATTRIBUTES_MODIFIED] = txn->time_ms;
 	return result;
 }
 
@@ -83,36 +84,38 @@ static int show(const struct target *target, uint32_t page, uint32_t number, con
 	return live < 0 ? live : live ? 0 : -ENOENT;
 }
 
-/* Opens what has, or may have, attributes of a page of an object. */
-static int open_for_page(struct engine_txn *txn, struct engine_address address, uint32_t page,
-			 struct target *target)
+static int get(const struct target *target, uint32_t page, uint32_t number, void *value,
+	       uint32_t capacity, uint32_t *length)
 {
-	return lasting_has(txn->engine, address, page)
-		       ? lasting_open(txn, address, target)
-		       : target_open(txn, address, TARGET_READ, target);
-}
-
-int engine_attribute_get(struct engine_txn *txn, struct engine_address address, uint32_t page,
-			 uint32_t number, void *value, uint32_t capacity, uint32_t *length)
-{
-	const struct attribute_set *set;
+	const struct attribute_set *set = &target->onode->attributes;
 	const uint8_t *found;
 	uint32_t index, full;
-	struct target target;
-	int result = open_for_page(txn, address, page, &target);
+	int result;
 
-	if (result)
-		return result;
-	set = &target.onode->attributes;
-	if (attribute_set_find(set, page, number, &index)) {
-		attribute_set_at(set, index, &page, &number, &found, &full);
-		result = show(&target, page, number, found, &full);
-	} else {
-		result = -ENOENT;
-	}
+	if (!attribute_set_find(set, page, number, &index))
+		return -ENOENT;
+	attribute_set_at(set, index, &page, &number, &found, &full);
+	result = show(target, page, number, found, &full);
 	if (!result)
 		copy_value(found, full, value, capacity, length);
-	target_close(&target);
+	return result;
+}
+
+int engine_object_attribute_get(struct engine_object *object, uint32_t page, uint32_t number,
+				void *value, uint32_t capacity, uint32_t *length)
+{
+	struct target lasting, *target;
+	int result;
+
+	if (!lasting_has(object->txn->engine, object->address, page)) {
+		result = object_use(object, TARGET_READ, &target);
+		return result ? result : get(target, page, number, value, capacity, length);
+	}
+	result = lasting_open(object->txn, object->address, &lasting);
+	if (result)
+		return result;
+	result = get(&lasting, page, number, value, capacity, length);
+	target_close(&lasting);
 	return result;
 }
 
@@ -157,24 +160,25 @@ static int next_lasting(struct engine_txn *txn, struct engine_address address, i
 	return lasting && lasting != -ENOENT ? lasting : result;
 }
 
-int engine_attribute_next(struct engine_txn *txn, struct engine_address address, uint32_t *page,
-			  uint32_t *number, void *value, uint32_t capacity, uint32_t *length)
+int engine_object_attribute_next(struct engine_object *object, uint32_t *page, uint32_t *number,
+				 void *value, uint32_t capacity, uint32_t *length)
 {
 	const uint32_t from[2] = { *page, *number };
 	uint32_t at[2] = { *page, *number };
 	const uint8_t *found;
-	struct target target;
+	struct target *target;
 	uint32_t full;
-	int result = target_open(txn, address, TARGET_READ, &target);
+	int result = object_use(object, TARGET_READ, &target);
 
 	if (result)
 		return result;
-	result = next_of(&target, &at[0], &at[1], &found, &full);
+	result = next_of(target, &at[0], &at[1], &found, &full);
 	if (!result)
 		copy_value(found, full, value, capacity, length);
-	target_close(&target);
-	if ((!result || result == -ENOENT) && !address.object && txn->engine->lasting_count)
-		result = next_lasting(txn, address, result, from, at, value, capacity, length);
+	if ((!result || result == -ENOENT) && !object->address.object &&
+	    object->txn->engine->lasting_count)
+		result = next_lasting(object->txn, object->address, result, from, at, value,
+				      capacity, length);
 	if (!result) {
 		*page = at[0];
 		*number = at[1];

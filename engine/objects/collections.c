@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Keeps the members of collections, and the memberships that objects know. */
 #include "engine/objects/collections.h"
+#include "engine/objects/handles.h"
 
 #include <assert.h>
 
@@ -75,12 +76,24 @@ int collection_has_members(const struct onode *onode)
 	return result ? result : state.members.count != 0;
 }
 
-/* Opens the collection at an address. -EINVAL: something else is there. */
-static int open_collection(struct engine_txn *txn, struct engine_address address,
-			   enum target_use use, struct target *target,
-			   struct collection_state *state)
+/* What an opened collection stands for. -EINVAL: it is something else. */
+static int use_collection(struct engine_object *object, enum target_use use, struct target **target,
+			  struct collection_state *state)
 {
-	int result = target_open(txn, address, use, target);
+	int result = object_use(object, use, target);
+
+	if (result)
+		return result;
+	return (*target)->onode->head.type == ENGINE_COLLECTION
+		       ? state_read((*target)->onode, state)
+		       : -EINVAL;
+}
+
+/* The same by its address; ended by target_close. */
+static int open_collection(struct engine_txn *txn, struct engine_address address,
+			   struct target *target, struct collection_state *state)
+{
+	int result = target_open(txn, address, TARGET_CHANGE, target);
 
 	if (result)
 		return result;
@@ -139,32 +152,24 @@ static int take_out(struct target *target, struct collection_state *state, uint6
 	return state_write(target->onode, state);
 }
 
-int engine_member_insert(struct engine_txn *txn, struct engine_address collection, uint64_t object)
+int engine_object_member_insert(struct engine_object *collection, uint64_t object)
 {
 	struct collection_state state;
-	struct target target;
+	struct target *target;
 	int result = object < ENGINE_FIRST_ID
 			     ? -EINVAL
-			     : open_collection(txn, collection, TARGET_CHANGE, &target, &state);
+			     : use_collection(collection, TARGET_CHANGE, &target, &state);
 
-	if (result)
-		return result;
-	result = insert(&target, &state, object);
-	target_close(&target);
-	return result;
+	return result ? result : insert(target, &state, object);
 }
 
-int engine_member_remove(struct engine_txn *txn, struct engine_address collection, uint64_t object)
+int engine_object_member_remove(struct engine_object *collection, uint64_t object)
 {
 	struct collection_state state;
-	struct target target;
-	int result = open_collection(txn, collection, TARGET_CHANGE, &target, &state);
+	struct target *target;
+	int result = use_collection(collection, TARGET_CHANGE, &target, &state);
 
-	if (result)
-		return result;
-	result = take_out(&target, &state, object);
-	target_close(&target);
-	return result;
+	return result ? result : take_out(target, &state, object);
 }
 
 /* Forgets the set's nodes. Those of the store are not reached any more once the header is gone. */
@@ -178,24 +183,21 @@ static void forget_nodes(const struct target *target, const struct collection_st
 		txn->members_generation = state->members.generation;
 }
 
-int engine_members_clear(struct engine_txn *txn, struct engine_address collection)
+int engine_object_members_clear(struct engine_object *collection)
 {
 	struct collection_state state;
-	struct target target;
-	int result = open_collection(txn, collection, TARGET_CHANGE, &target, &state);
+	struct target *target;
+	int result = use_collection(collection, TARGET_CHANGE, &target, &state);
 
+	if (result || !state.members.count)
+		return result;
+	result = target_change(target);
 	if (result)
 		return result;
-	if (state.members.count)
-		result = target_change(&target);
-	if (!result && state.members.count) {
-		forget_nodes(&target, &state);
-		state.members = (struct idset_header){ .generation = state.members.generation };
-		note_change(&target);
-		result = state_write(target.onode, &state);
-	}
-	target_close(&target);
-	return result;
+	forget_nodes(target, &state);
+	state.members = (struct idset_header){ .generation = state.members.generation };
+	note_change(target);
+	return state_write(target->onode, &state);
 }
 
 int collection_drop(struct target *target)
@@ -208,52 +210,17 @@ int collection_drop(struct target *target)
 	return result;
 }
 
-int collection_list(struct engine_txn *txn, struct engine_address address, uint64_t first,
-		    uint64_t *ids, size_t capacity, size_t *count, uint64_t *next)
+int collection_set(struct engine_object *object, struct idset *set, struct idset_header *header)
 {
 	struct collection_state state;
-	struct target target;
-	struct idset members;
-	bool more = false;
-	int result = open_collection(txn, address, TARGET_READ, &target, &state);
+	struct target *target;
+	int result = use_collection(object, TARGET_READ, &target, &state);
 
 	if (result)
 		return result;
-	members = members_of(&target, &state);
-	result = idset_list(&members, first, ids, capacity, count, &more, next);
-	if (result || !more)
-		*next = 0;
-	target_close(&target);
-	return result;
-}
-
-int collection_count(struct engine_txn *txn, struct engine_address address, uint64_t first,
-		     uint64_t *count)
-{
-	struct collection_state state;
-	struct target target;
-	struct idset members;
-	int result = open_collection(txn, address, TARGET_READ, &target, &state);
-
-	if (result)
-		return result;
-	members = members_of(&target, &state);
-	result = idset_count(&members, first, count);
-	target_close(&target);
-	return result;
-}
-
-int collection_list_sequence(struct engine_txn *txn, struct engine_address address,
-			     uint64_t *sequence)
-{
-	struct collection_state state;
-	struct target target;
-	int result = open_collection(txn, address, TARGET_READ, &target, &state);
-
-	if (result)
-		return result;
-	*sequence = state.members.changed_sequence;
-	target_close(&target);
+	*set = members_of(target, &state);
+	*header = state.members;
+	set->header = header;
 	return 0;
 }
 
@@ -360,17 +327,13 @@ static int count_memberships(const struct target *target, uint32_t *stored, uint
 	return 0;
 }
 
-int engine_membership_count(struct engine_txn *txn, struct engine_address object, uint32_t *count)
+int engine_object_membership_count(struct engine_object *object, uint32_t *count)
 {
 	uint32_t stored;
-	struct target target;
-	int result = target_open_user_object(txn, object, TARGET_READ, &target);
+	struct target *target;
+	int result = object_use_data(object, TARGET_READ, &target);
 
-	if (result)
-		return result;
-	result = count_memberships(&target, &stored, count);
-	target_close(&target);
-	return result;
+	return result ? result : count_memberships(target, &stored, count);
 }
 
 /* Forgets memberships whose collection is gone. */
@@ -397,12 +360,19 @@ static int purge(struct target *target)
 static int end_membership(struct target *target, const uint8_t *value, uint32_t length)
 {
 	struct engine_address address = { .partition = target->partition->id };
+	struct collection_state state;
+	struct target collection;
 	int result = membership_is_live(target, value, length);
 
 	if (result <= 0)
 		return result;
 	address.object = get_be64(value);
-	return engine_member_remove(target->txn, address, target->onode->entry.key.identifier);
+	result = open_collection(target->txn, address, &collection, &state);
+	if (result)
+		return result;
+	result = take_out(&collection, &state, target->onode->entry.key.identifier);
+	target_close(&collection);
+	return result;
 }
 
 int memberships_end(struct target *target)
@@ -511,7 +481,7 @@ static int leave(struct target *object, uint32_t number, const uint8_t *before, 
 	return result;
 }
 
-static int set_membership(struct target *object, uint32_t number, uint64_t collection)
+int membership_change(struct target *object, uint32_t number, uint64_t collection)
 {
 	struct engine_address address = { .partition = object->partition->id,
 					  .object = collection };
@@ -533,7 +503,7 @@ static int set_membership(struct target *object, uint32_t number, uint64_t colle
 		return found ? leave(object, number, found, length) : 0;
 	if (collection < ENGINE_FIRST_ID)
 		return -EINVAL;
-	result = open_collection(object->txn, address, TARGET_CHANGE, &target, &state);
+	result = open_collection(object->txn, address, &target, &state);
 	if (result)
 		return result == -ENOENT ? -EINVAL : result;
 	result = change_to(object, number, found, length, &target, &state);
@@ -541,18 +511,13 @@ static int set_membership(struct target *object, uint32_t number, uint64_t colle
 	return result;
 }
 
-int engine_membership_set(struct engine_txn *txn, struct engine_address address, uint32_t number,
-			  uint64_t collection)
+int engine_object_membership_set(struct engine_object *object, uint32_t number, uint64_t collection)
 {
-	struct target object;
+	struct target *target;
 	int result;
 
 	if (number < 1 || number > ENGINE_MEMBERSHIPS_LAST_NUMBER)
 		return -EINVAL;
-	result = target_open_user_object(txn, address, TARGET_CHANGE, &object);
-	if (result)
-		return result;
-	result = set_membership(&object, number, collection);
-	target_close(&object);
-	return result;
+	result = object_use_data(object, TARGET_CHANGE, &target);
+	return result ? result : membership_change(target, number, collection);
 }

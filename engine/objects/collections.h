@@ -45,12 +45,13 @@ bool membership_is_at(const struct onode *onode, uint32_t page, uint32_t number)
 /* Does the stored membership count as seen from the object of `target`? 1, 0; errors of reading. */
 int membership_is_live(const struct target *target, const uint8_t *value, uint32_t length);
 
-/* As engine_list and engine_list_count, of ENGINE_LIST_MEMBERS. */
-int collection_list(struct engine_txn *txn, struct engine_address collection, uint64_t first,
-		    uint64_t *ids, size_t capacity, size_t *count, uint64_t *next);
-int collection_count(struct engine_txn *txn, struct engine_address collection, uint64_t first,
-		     uint64_t *count);
-int collection_list_sequence(struct engine_txn *txn, struct engine_address collection,
-			     uint64_t *sequence);
+/* As engine_object_membership_set, of an opened user object; `number` is in range. */
+int membership_change(struct target *object, uint32_t number, uint64_t collection);
+
+/*
+ * The members of an opened collection. `header` becomes that of the set, which points to it.
+ * -EINVAL: something else.
+ */
+int collection_set(struct engine_object *object, struct idset *set, struct idset_header *header);
 
 #endif

@@ -5,6 +5,7 @@
  * object.
  */
 #include "engine/objects/data.h"
+#include "engine/objects/handles.h"
 
 #include <assert.h>
 
@@ -238,25 +239,30 @@ static int read_range(struct target *target, uint64_t offset, uint8_t *data, uin
 	return 0;
 }
 
-int engine_read(struct engine_txn *txn, struct engine_address address, uint64_t offset, void *data,
-		uint64_t length, uint64_t *got)
+static int read_target(struct target *target, uint64_t offset, void *data, uint64_t length,
+		       uint64_t *got)
 {
-	struct target target;
-	uint64_t size;
-	int result = target_open_user_object(txn, address, TARGET_READ, &target);
+	uint64_t size = target->onode->head.length;
+	int result = 0;
 
 	*got = 0;
-	if (result)
-		return result;
-	size = target.onode->head.length;
 	if (offset < size) {
 		length = min_u64(length, size - offset);
-		result = read_range(&target, offset, data, offset + length);
+		result = read_range(target, offset, data, offset + length);
 		if (!result)
 			*got = length;
 	}
-	target_close(&target);
 	return result;
+}
+
+int engine_object_read(struct engine_object *object, uint64_t offset, void *data, uint64_t length,
+		       uint64_t *got)
+{
+	struct target *target;
+	int result = object_use_data(object, TARGET_READ, &target);
+
+	*got = 0;
+	return result ? result : read_target(target, offset, data, length, got);
 }
 
 /* ---- writing ---- */
@@ -341,32 +347,27 @@ static int write_target(struct target *target, uint64_t offset, const void *data
 	return result;
 }
 
-int engine_write(struct engine_txn *txn, struct engine_address address, uint64_t offset,
-		 const void *data, uint64_t length)
+int engine_object_write(struct engine_object *object, uint64_t offset, const void *data,
+			uint64_t length)
 {
-	struct target target;
-	int result = target_open_user_object(txn, address, TARGET_CHANGE, &target);
+	struct target *target;
+	int result = object_use_data(object, TARGET_CHANGE, &target);
 
-	if (result)
-		return result;
-	result = write_target(&target, offset, data, length);
-	target_close(&target);
-	return result;
+	return result ? result : write_target(target, offset, data, length);
 }
 
-int engine_append(struct engine_txn *txn, struct engine_address address, const void *data,
-		  uint64_t length, uint64_t *offset)
+int engine_object_append(struct engine_object *object, const void *data, uint64_t length,
+			 uint64_t *offset)
 {
-	struct target target;
+	struct target *target;
 	uint64_t end;
-	int result = target_open_user_object(txn, address, TARGET_CHANGE, &target);
+	int result = object_use_data(object, TARGET_CHANGE, &target);
 
 	if (result)
 		return result;
-	end = target.onode->head.length;
-	result = write_target(&target, end, data, length);
+	end = target->onode->head.length;
+	result = write_target(target, end, data, length);
 	if (!result && offset)
 		*offset = end;
-	target_close(&target);
 	return result;
 }

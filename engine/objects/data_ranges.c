@@ -2,6 +2,7 @@
 /* The calls of engine.h that cut, clear and move ranges of data. */
 #include "common/bytes.h"
 #include "engine/objects/data.h"
+#include "engine/objects/handles.h"
 
 /* ---- parts of a piece ---- */
 
@@ -61,16 +62,12 @@ static int truncate_target(struct target *target, uint64_t length)
 	return result;
 }
 
-int engine_truncate(struct engine_txn *txn, struct engine_address address, uint64_t length)
+int engine_object_truncate(struct engine_object *object, uint64_t length)
 {
-	struct target target;
-	int result = target_open_user_object(txn, address, TARGET_CHANGE, &target);
+	struct target *target;
+	int result = object_use_data(object, TARGET_CHANGE, &target);
 
-	if (result)
-		return result;
-	result = truncate_target(&target, length);
-	target_close(&target);
-	return result;
+	return result ? result : truncate_target(target, length);
 }
 
 /* ---- clear ---- */
@@ -123,17 +120,12 @@ static int clear_target(struct target *target, uint64_t offset, uint64_t length)
 	return result;
 }
 
-int engine_clear(struct engine_txn *txn, struct engine_address address, uint64_t offset,
-		 uint64_t length)
+int engine_object_clear(struct engine_object *object, uint64_t offset, uint64_t length)
 {
-	struct target target;
-	int result = target_open_user_object(txn, address, TARGET_CHANGE, &target);
+	struct target *target;
+	int result = object_use_data(object, TARGET_CHANGE, &target);
 
-	if (result)
-		return result;
-	result = clear_target(&target, offset, length);
-	target_close(&target);
-	return result;
+	return result ? result : clear_target(target, offset, length);
 }
 
 /* ---- punch ---- */
@@ -269,15 +261,10 @@ static int punch_target(struct target *target, uint64_t offset, uint64_t length)
 	return result;
 }
 
-int engine_punch(struct engine_txn *txn, struct engine_address address, uint64_t offset,
-		 uint64_t length)
+int engine_object_punch(struct engine_object *object, uint64_t offset, uint64_t length)
 {
-	struct target target;
-	int result = target_open_user_object(txn, address, TARGET_CHANGE, &target);
+	struct target *target;
+	int result = object_use_data(object, TARGET_CHANGE, &target);
 
-	if (result)
-		return result;
-	result = punch_target(&target, offset, length);
-	target_close(&target);
-	return result;
+	return result ? result : punch_target(target, offset, length);
 }

@@ -2,6 +2,7 @@
 /* The calls of engine.h about the layout of data: maps, comparisons and copies of objects. */
 #include "common/bytes.h"
 #include "engine/objects/data.h"
+#include "engine/objects/handles.h"
 
 /* ---- maps ---- */
 
@@ -90,18 +91,13 @@ static int map_target(const struct mapping *mapping, uint64_t offset, struct eng
 	return 0;
 }
 
-int engine_map(struct engine_txn *txn, struct engine_address address, uint64_t offset, bool verify,
-	       uint32_t *budget, struct engine_extent *extent)
+int engine_object_map(struct engine_object *object, uint64_t offset, bool verify, uint32_t *budget,
+		      struct engine_extent *extent)
 {
-	struct target target;
-	struct mapping mapping = { .target = &target, .verify = verify, .budget = budget };
-	int result = target_open_user_object(txn, address, TARGET_READ, &target);
+	struct mapping mapping = { .verify = verify, .budget = budget };
+	int result = object_use_data(object, TARGET_READ, &mapping.target);
 
-	if (result)
-		return result;
-	result = map_target(&mapping, offset, extent);
-	target_close(&target);
-	return result;
+	return result ? result : map_target(&mapping, offset, extent);
 }
 
 /* ---- comparisons ---- */
@@ -109,7 +105,7 @@ int engine_map(struct engine_txn *txn, struct engine_address address, uint64_t o
 /* Two objects being compared, and their lengths. */
 struct comparison {
 	struct engine_txn *txn;
-	struct engine_address address[2];
+	struct engine_object *objects[2];
 	uint64_t length[2];
 	uint32_t *budget;
 };
@@ -117,14 +113,12 @@ struct comparison {
 static int open_comparison(struct comparison *comparison)
 {
 	for (int i = 0; i < 2; i++) {
-		struct engine_stat stat;
-		int result = engine_stat(comparison->txn, comparison->address[i], &stat);
+		struct target *target;
+		int result = object_use_data(comparison->objects[i], TARGET_READ, &target);
 
 		if (result)
 			return result;
-		if (stat.type != ENGINE_USER_OBJECT)
-			return -EINVAL;
-		comparison->length[i] = stat.length;
+		comparison->length[i] = target->onode->head.length;
 	}
 	return 0;
 }
@@ -141,8 +135,8 @@ static int compare_page(const struct comparison *comparison, uint64_t offset, ui
 		return -ENOMEM;
 	for (int i = 0; i < 2; i++) {
 		/* From the page's start: a read from inside it would use the buffers as well. */
-		int result = engine_read(comparison->txn, comparison->address[i], begin, pages[i],
-					 offset - begin + length, &got);
+		int result = engine_object_read(comparison->objects[i], begin, pages[i],
+						offset - begin + length, &got);
 
 		if (result == -EBADMSG)
 			*kind = ENGINE_EXTENT_DAMAGED;
@@ -162,8 +156,8 @@ static int compare_step(const struct comparison *comparison, uint64_t offset,
 	struct engine_extent runs[2];
 
 	for (int i = 0; i < 2; i++) {
-		int result = engine_map(comparison->txn, comparison->address[i], offset, false,
-					comparison->budget, &runs[i]);
+		int result = engine_object_map(comparison->objects[i], offset, false,
+					       comparison->budget, &runs[i]);
 
 		if (result == -ENOENT)
 			runs[i] = (struct engine_extent){ ENGINE_EXTENT_HOLE, offset, UINT64_MAX };
@@ -186,12 +180,11 @@ static int compare_step(const struct comparison *comparison, uint64_t offset,
 	return compare_page(comparison, offset, extent->length, &extent->kind);
 }
 
-int engine_compare(struct engine_txn *txn, struct engine_address first,
-		   struct engine_address second, uint64_t offset, uint32_t *budget,
-		   struct engine_extent *extent)
+int engine_object_compare(struct engine_object *first, struct engine_object *second,
+			  uint64_t offset, uint32_t *budget, struct engine_extent *extent)
 {
-	struct comparison comparison = { .txn = txn,
-					 .address = { first, second },
+	struct comparison comparison = { .txn = first->txn,
+					 .objects = { first, second },
 					 .budget = budget };
 	uint64_t end;
 	int result = open_comparison(&comparison);
@@ -217,9 +210,10 @@ int engine_compare(struct engine_txn *txn, struct engine_address first,
 
 /* ---- copies ---- */
 
-static int copy_run(struct engine_txn *txn, struct engine_address from, struct engine_address to,
+static int copy_run(struct engine_object *from, struct engine_object *to,
 		    const struct engine_extent *run)
 {
+	struct engine_txn *txn = from->txn;
 	uint32_t page_bytes = txn->engine->page_bytes;
 	uint64_t offset = run->offset, end = run->offset + run->length, got;
 	int result = 0;
@@ -230,32 +224,32 @@ static int copy_run(struct engine_txn *txn, struct engine_address from, struct e
 
 		if (!page)
 			return -ENOMEM;
-		result = engine_read(txn, from, offset, page, min_u64(page_bytes, end - offset),
-				     &got);
+		result = engine_object_read(from, offset, page, min_u64(page_bytes, end - offset),
+					    &got);
 		if (!result)
-			result = engine_write(txn, to, offset, page, got);
+			result = engine_object_write(to, offset, page, got);
 		offset += page_bytes;
 	}
 	return result;
 }
 
-int engine_copy_data(struct engine_txn *txn, struct engine_address from, struct engine_address to)
+int engine_object_copy_data(struct engine_object *from, struct engine_object *to)
 {
 	struct engine_extent run = { ENGINE_EXTENT_HOLE, 0, 0 };
 	struct engine_stat stat;
-	int result = engine_stat(txn, from, &stat);
+	int result = engine_object_stat(from, &stat);
 
 	if (result)
 		return result;
-	result = engine_truncate(txn, to, 0);
+	result = engine_object_truncate(to, 0);
 	while (!result) {
 		uint32_t budget = UINT32_MAX;
 
-		result = engine_map(txn, from, run.offset + run.length, false, &budget, &run);
+		result = engine_object_map(from, run.offset + run.length, false, &budget, &run);
 		if (!result && run.kind == ENGINE_EXTENT_DATA)
-			result = copy_run(txn, from, to, &run);
+			result = copy_run(from, to, &run);
 		else if (!result && run.kind == ENGINE_EXTENT_DAMAGED)
 			result = -EBADMSG;
 	}
-	return result == -ENOENT ? engine_truncate(txn, to, stat.length) : result;
+	return result == -ENOENT ? engine_object_truncate(to, stat.length) : result;
 }

@@ -54,7 +54,7 @@ static int has(const struct target *object, uint32_t number, const struct member
 }
 
 /* Ends what the object was not in then, or under another number. */
-static int end_later(struct target *now, const struct target *then, struct engine_address address)
+static int end_later(struct target *now, const struct target *then)
 {
 	struct membership membership;
 	uint32_t number = 1;
@@ -66,7 +66,7 @@ static int end_later(struct target *now, const struct target *then, struct engin
 		if (same < 0)
 			return same;
 		if (!same)
-			result = engine_membership_set(now->txn, address, number, 0);
+			result = membership_change(now, number, 0);
 		if (result)
 			return result;
 		number++;
@@ -75,38 +75,38 @@ static int end_later(struct target *now, const struct target *then, struct engin
 }
 
 /* Makes the object a member again where the collection of then is still there. */
-static int join_again(struct target *now, uint32_t number, const struct membership *membership,
-		      struct engine_address address)
+static int join_again(struct target *now, uint32_t number, const struct membership *membership)
 {
-	const struct engine_address collection = { .partition = address.partition,
-						   .object = membership->collection };
-	struct engine_stat stat;
-	int result = engine_stat(now->txn, collection, &stat);
+	const struct engine_address address = { .partition = now->partition->id,
+						.object = membership->collection };
+	struct onode_head collection;
+	struct target target;
+	int result = target_open(now->txn, address, TARGET_READ, &target);
 
-	if (result == -ENOENT ||
-	    (!result && (stat.type != ENGINE_COLLECTION ||
-			 stat.created_sequence != membership->created_sequence)))
+	if (result)
+		return result == -ENOENT ? 0 : result;
+	collection = target.onode->head;
+	target_close(&target);
+	if (collection.type != ENGINE_COLLECTION ||
+	    collection.created_sequence != membership->created_sequence)
 		return 0;
-	if (!result)
-		result = engine_membership_set(now->txn, address, number, membership->collection);
+	result = membership_change(now, number, membership->collection);
 	/* Somebody has put its bare ID there meanwhile, which stays as it is. */
 	return result == -EEXIST ? 0 : result;
 }
 
 int memberships_restore(struct target *now, const struct target *then)
 {
-	const struct engine_address address = { .partition = now->partition->id,
-						.object = now->onode->entry.key.identifier };
 	struct membership membership;
 	uint32_t number = 1;
-	int result = end_later(now, then, address);
+	int result = end_later(now, then);
 
 	if (result)
 		return result;
 	while ((result = next_live(then, &number, &membership)) == 0) {
 		int same = has(now, number, &membership);
 
-		result = same < 0 ? same : same ? 0 : join_again(now, number, &membership, address);
+		result = same < 0 ? same : same ? 0 : join_again(now, number, &membership);
 		if (result)
 			return result;
 		number++;

@@ -5,6 +5,7 @@
 #include "common/bytes.h"
 #include "engine/objects/collections.h"
 #include "engine/objects/data.h"
+#include "engine/objects/handles.h"
 #include "engine/objects/lasting.h"
 #include "engine/sets/free_ids.h"
 
@@ -120,7 +121,7 @@ int engine_create_up_to(struct engine_txn *txn, uint64_t partition, enum engine_
 
 /* ---- remove ---- */
 
-static int remove_object(struct target *target)
+static int take_away(struct target *target)
 {
 	struct engine_txn *txn = target->txn;
 	struct engine *engine = txn->engine;
@@ -149,23 +150,25 @@ static int remove_object(struct target *target)
 	return result;
 }
 
-int engine_remove(struct engine_txn *txn, struct engine_address address)
+int object_remove(struct target *target)
 {
-	struct target target;
-	int result = target_open(txn, address, TARGET_CHANGE, &target);
+	int has_members = target->onode->head.type == ENGINE_COLLECTION
+				  ? collection_has_members(target->onode)
+				  : 0;
 
-	if (result)
-		return result;
-	if (!address.object)
-		result = -EINVAL;
-	else if (target.onode->head.type == ENGINE_COLLECTION)
-		result = collection_has_members(target.onode);
-	if (!result)
-		result = remove_object(&target);
-	else if (result > 0)
-		result = -ENOTEMPTY;
-	target_close(&target);
-	return result;
+	if (target->onode->entry.key.identifier == 0)
+		return -EINVAL;
+	if (has_members)
+		return has_members < 0 ? has_members : -ENOTEMPTY;
+	return take_away(target);
+}
+
+int engine_object_remove(struct engine_object *object)
+{
+	struct target *target;
+	int result = object_use(object, TARGET_CHANGE, &target);
+
+	return result ? result : object_remove(target);
 }
 
 /* ---- facts ---- */
@@ -192,17 +195,19 @@ static int stat_lasting(struct engine_txn *txn, struct engine_address address,
 	return 0;
 }
 
-int engine_stat(struct engine_txn *txn, struct engine_address address, struct engine_stat *stat)
+int engine_object_stat(struct engine_object *object, struct engine_stat *stat)
 {
+	struct engine_address address = object->address;
+	struct engine_txn *txn = object->txn;
 	const struct partition *partition;
 	const struct onode_head *head;
-	struct target target;
-	int result = target_open(txn, address, TARGET_READ, &target);
+	struct target *target;
+	int result = object_use(object, TARGET_READ, &target);
 
 	if (result)
 		return result;
-	partition = target.partition;
-	head = &target.onode->head;
+	partition = target->partition;
+	head = &target->onode->head;
 	*stat = (struct engine_stat){
 		.type = head->type,
 		.length = head->length,
@@ -210,7 +215,7 @@ int engine_stat(struct engine_txn *txn, struct engine_address address, struct en
 		.modified_sequence = head->modified_sequence,
 	};
 	if (address.object) {
-		stat->used_bytes = target.onode->extents.pieces * txn->engine->page_bytes;
+		stat->used_bytes = target->onode->extents.pieces * txn->engine->page_bytes;
 	} else {
 		stat->collections = partition->sets[PARTITION_COLLECTIONS].count;
 		stat->members = partition->sets[PARTITION_USER_OBJECTS].count + stat->collections;
@@ -221,61 +226,56 @@ int engine_stat(struct engine_txn *txn, struct engine_address address, struct en
 					: partition->version;
 	}
 	if (head->type == ENGINE_COLLECTION)
-		result = collection_stat(target.onode, stat);
+		result = collection_stat(target->onode, stat);
 	memcpy(stat->times_ms, head->times_ms, sizeof(stat->times_ms));
-	if (!target.old)
-		access_times_apply(&txn->engine->accesses, access_key_of(&target), stat->times_ms);
-	target_close(&target);
+	if (!target->old)
+		access_times_apply(&txn->engine->accesses, access_key_of(target), stat->times_ms);
 	if (!result && !address.object && txn->engine->lasting_count)
 		result = stat_lasting(txn, address, stat);
 	return result;
 }
 
-int engine_set_time(struct engine_txn *txn, struct engine_address address, enum engine_time which,
-		    uint64_t ms)
+int engine_object_set_time(struct engine_object *object, enum engine_time which, uint64_t ms)
 {
-	struct target target;
+	struct target *target;
 	int result;
 
 	if (which <= ENGINE_TIME_CREATED || which >= ENGINE_TIMES || ms > ONODE_TIME_MAX)
 		return -EINVAL;
-	result = target_open(txn, address, TARGET_CHANGE, &target);
-	if (result)
-		return result;
-	result = target_change(&target);
+	result = object_use(object, TARGET_CHANGE, &target);
 	if (!result)
-		target.onode->head.times_ms[which] = ms;
-	target_close(&target);
+		result = target_change(target);
+	if (!result)
+		target->onode->head.times_ms[which] = ms;
 	return result;
 }
 
-int engine_accessed(struct engine_txn *txn, struct engine_address address, bool data,
-		    bool attributes)
+int engine_object_accessed(struct engine_object *object, bool data, bool attributes)
 {
-	struct target target;
+	struct engine_txn *txn = object->txn;
+	struct target *target;
 	uint64_t *times_ms;
 	int result;
 
-	if (address.version || address.ago)
+	if (object->address.version || object->address.ago)
 		return 0;
-	result = target_open(txn, address, TARGET_READ, &target);
+	result = object_use(object, TARGET_READ, &target);
 	if (result)
 		return result;
-	if (txn->bypass || (!data && !attributes) || partition_is_read_only(target.partition)) {
-		target_close(&target);
+	if (txn->bypass || (!data && !attributes) || partition_is_read_only(target->partition))
+		return 0;
+	if (txn->mode == ENGINE_READ) {
+		access_times_note(&txn->engine->accesses, access_key_of(target), data, attributes,
+				  txn->time_ms);
 		return 0;
 	}
-	if (txn->mode == ENGINE_READ) {
-		access_times_note(&txn->engine->accesses, access_key_of(&target), data, attributes,
-				  txn->time_ms);
-	} else {
-		result = target_touch(&target);
-		times_ms = target.onode->head.times_ms;
-		if (!result && data)
-			times_ms[ENGINE_TIME_DATA_ACCESSED] = txn->time_ms;
-		if (!result && attributes)
-			times_ms[ENGINE_TIME_ATTRIBUTES_ACCESSED] = txn->time_ms;
-	}
-	target_close(&target);
-	return result;
+	result = target_touch(target);
+	if (result)
+		return result;
+	times_ms = target->onode->head.times_ms;
+	if (data)
+		times_ms[ENGINE_TIME_DATA_ACCESSED] = txn->time_ms;
+	if (attributes)
+		times_ms[ENGINE_TIME_ATTRIBUTES_ACCESSED] = txn->time_ms;
+	return 0;
 }

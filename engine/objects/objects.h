@@ -110,6 +110,7 @@ struct engine {
 	uint32_t views_next;
 	struct kept kept;
 	uint64_t open_microseconds; /* 0: not opened on a device */
+	uint64_t object_lookups;    /* atomic: see engine_statistics */
 	/* Sum of what all partitions hold: see usage.c. */
 	bool used_known; /* atomic, as is what it speaks of: readers count it */
 	uint64_t used_bytes;
@@ -126,6 +127,25 @@ struct old_view {
 	bool one_object;        /* only for one: the partition is that of now */
 	struct partition partition;
 	struct onode *onode; /* the object looked at last, or NULL */
+};
+
+/* ---- the object that a call is about ---- */
+
+struct target {
+	struct engine_txn *txn;
+	struct partition *partition; /* of the object; the root's for the root */
+	struct onode *onode;
+	uint64_t bound; /* RECORD_NEWEST, or as of when it is read */
+	bool old;       /* addressed with a version */
+};
+
+/* An opened object: a place in its transaction. */
+struct engine_object {
+	struct engine_txn *txn; /* NULL: never used */
+	struct engine_address address;
+	struct target target; /* onode NULL: to be found by the address */
+	uint32_t uses;        /* 0: closed */
+	uint32_t closed;      /* counts closings of the transaction: when it was closed last */
 };
 
 struct engine_txn {
@@ -161,6 +181,8 @@ struct engine_txn {
 	uint64_t accesses_of;
 	struct engine_room room_wanted; /* bytes 0: none */
 	struct old_view old;
+	struct engine_object objects[ENGINE_OBJECTS_MAX];
+	uint32_t closings;
 	uint8_t *pages[2]; /* buffers of a page each, made when needed */
 };
 
@@ -268,15 +290,7 @@ int moment_of_view(struct engine_txn *txn, uint64_t id, uint32_t version, uint64
 int moment_ago(struct engine_txn *txn, uint64_t partition, uint64_t object, uint32_t modifications,
 	       uint64_t *bound);
 
-/* ---- the object that a call is about ---- */
-
-struct target {
-	struct engine_txn *txn;
-	struct partition *partition; /* of the object; the root's for the root */
-	struct onode *onode;
-	uint64_t bound; /* RECORD_NEWEST, or as of when it is read */
-	bool old;       /* addressed with a version */
-};
+/* ---- targets ---- */
 
 enum target_use { TARGET_READ, TARGET_CHANGE };
 
@@ -285,6 +299,9 @@ int target_open(struct engine_txn *txn, struct engine_address address, enum targ
 		struct target *target);
 void target_close(struct target *target);
 
+/* -EROFS: it is in a partition that only shows its source. */
+int target_check_writable(const struct target *target);
+
 /* The object (0: the partition itself) as of `bound`. */
 int target_open_at(struct engine_txn *txn, uint64_t partition, uint64_t object, uint64_t bound,
 		   struct target *target);
@@ -292,9 +309,17 @@ int target_open_at(struct engine_txn *txn, uint64_t partition, uint64_t object, 
 /* The partition that an address with a version or `ago` means. The view is the transaction's. */
 int target_view(struct engine_txn *txn, struct engine_address address, struct old_view **view);
 
-/* As target_open, and -EINVAL for what is not a user object. */
-int target_open_user_object(struct engine_txn *txn, struct engine_address address,
-			    enum target_use use, struct target *target);
+/*
+ * Removes what a target that can be changed stands for, as engine_object_remove. It is to be
+ * closed.
+ */
+int object_remove(struct target *target);
+
+/*
+ * Gives back what the transaction's opened objects have found; they find it anew. Before the caches
+ * are cleared, and before its end.
+ */
+void objects_release(struct engine_txn *txn);
 
 /*
  * Call before the first change of the target, after all checks. target_touch does not count as a

@@ -6,6 +6,7 @@
 #include "engine/history/clones.h"
 #include "engine/history/retention.h"
 #include "engine/objects/collections.h"
+#include "engine/objects/handles.h"
 #include "engine/objects/lasting.h"
 #include "engine/objects/objects.h"
 #include "engine/sets/free_ids.h"
@@ -266,109 +267,77 @@ int engine_partition_remove(struct engine_txn *txn, uint64_t id, bool contents)
 
 /* ---- lists ---- */
 
-struct listing {
-	struct idset set;
-	struct partition *pinned; /* NULL: it is the transaction's view of old */
-};
-
-static int listing_open(struct engine_txn *txn, struct engine_address address,
-			enum engine_list what, struct listing *listing)
+/* The set that a list is about, and its header. -EINVAL: the object has no such list. */
+static int open_list(struct engine_object *object, enum engine_list what, struct idset *set,
+		     struct idset_header *header)
 {
-	struct engine *engine = txn->engine;
-	bool of_root = what == ENGINE_LIST_PARTITIONS;
 	int which = what == ENGINE_LIST_COLLECTIONS ? PARTITION_COLLECTIONS
 						    : PARTITION_USER_OBJECTS;
+	struct engine_address address = object->address;
+	struct target *target;
 	int result;
 
-	*listing = (struct listing){ 0 };
-	if (what != ENGINE_LIST_PARTITIONS && what != ENGINE_LIST_USER_OBJECTS &&
-	    what != ENGINE_LIST_COLLECTIONS)
+	if (what == ENGINE_LIST_MEMBERS)
+		return collection_set(object, set, header);
+	if ((what != ENGINE_LIST_PARTITIONS && what != ENGINE_LIST_USER_OBJECTS &&
+	     what != ENGINE_LIST_COLLECTIONS) ||
+	    address.object || (what == ENGINE_LIST_PARTITIONS) != (address.partition == 0))
 		return -EINVAL;
-	if (!of_root && address.partition == 0)
-		return -ENOENT;
-	if (of_root)
-		address.partition = 0;
-	address.object = 0;
-	if (address.version) {
-		struct old_view *view;
-
-		result = target_view(txn, address, &view);
-		if (!result)
-			listing->set = partition_set(engine, &view->partition, which, view->bound);
+	result = object_use(object, TARGET_READ, &target);
+	if (result)
 		return result;
-	}
-	result = partition_get(engine, address.partition, &listing->pinned);
-	if (!result)
-		listing->set = partition_set(engine, listing->pinned, which, RECORD_NEWEST);
-	return result;
+	*set = partition_set(object->txn->engine, target->partition, which, target->bound);
+	*header = *set->header;
+	set->header = header;
+	return 0;
 }
 
-static void listing_close(struct engine_txn *txn, struct listing *listing)
+int engine_object_list(struct engine_object *object, enum engine_list what, uint64_t first,
+		       uint64_t *ids, size_t capacity, size_t *count, uint64_t *next)
 {
-	if (listing->pinned)
-		partition_release(txn->engine, listing->pinned);
-}
-
-int engine_list(struct engine_txn *txn, struct engine_address address, enum engine_list what,
-		uint64_t first, uint64_t *ids, size_t capacity, size_t *count, uint64_t *next)
-{
-	bool partitions = what == ENGINE_LIST_PARTITIONS, more;
-	struct listing listing;
-	int result;
+	bool partitions = what == ENGINE_LIST_PARTITIONS, more = false;
+	struct idset_header header;
+	struct idset set;
+	int result = open_list(object, what, &set, &header);
 
 	*count = 0;
 	*next = 0;
-	if (what == ENGINE_LIST_MEMBERS)
-		return collection_list(txn, address, first, ids, capacity, count, next);
-	result = listing_open(txn, address, what, &listing);
-	if (result)
+	if (result || (partitions && first > ENGINE_LAST_PARTITION_ID))
 		return result;
-	if (!partitions || first <= ENGINE_LAST_PARTITION_ID) {
-		result = idset_list(&listing.set, partitions ? first << 16 : first, ids, capacity,
-				    count, &more, next);
-		if (result || !more)
-			*next = 0;
-		if (partitions) {
-			*next >>= 16;
-			for (size_t index = 0; index < *count; index++)
-				ids[index] >>= 16;
-		}
+	result = idset_list(&set, partitions ? first << 16 : first, ids, capacity, count, &more,
+			    next);
+	if (result || !more)
+		*next = 0;
+	if (partitions) {
+		*next >>= 16;
+		for (size_t index = 0; index < *count; index++)
+			ids[index] >>= 16;
 	}
-	listing_close(txn, &listing);
 	return result;
 }
 
-int engine_list_count(struct engine_txn *txn, struct engine_address address, enum engine_list what,
-		      uint64_t first, uint64_t *count)
+int engine_object_list_count(struct engine_object *object, enum engine_list what, uint64_t first,
+			     uint64_t *count)
 {
 	bool partitions = what == ENGINE_LIST_PARTITIONS;
-	struct listing listing;
-	int result;
+	struct idset_header header;
+	struct idset set;
+	int result = open_list(object, what, &set, &header);
 
 	*count = 0;
-	if (what == ENGINE_LIST_MEMBERS)
-		return collection_count(txn, address, first, count);
-	result = listing_open(txn, address, what, &listing);
-	if (result)
+	if (result || (partitions && first > ENGINE_LAST_PARTITION_ID))
 		return result;
-	if (!partitions || first <= ENGINE_LAST_PARTITION_ID)
-		result = idset_count(&listing.set, partitions ? first << 16 : first, count);
-	listing_close(txn, &listing);
-	return result;
+	return idset_count(&set, partitions ? first << 16 : first, count);
 }
 
-int engine_list_sequence(struct engine_txn *txn, struct engine_address address,
-			 enum engine_list what, uint64_t *sequence)
+int engine_object_list_sequence(struct engine_object *object, enum engine_list what,
+				uint64_t *sequence)
 {
-	struct listing listing;
-	int result;
+	struct idset_header header;
+	struct idset set;
+	int result = open_list(object, what, &set, &header);
 
-	if (what == ENGINE_LIST_MEMBERS)
-		return collection_list_sequence(txn, address, sequence);
-	result = listing_open(txn, address, what, &listing);
-	if (result)
-		return result;
-	*sequence = listing.set.header->changed_sequence;
-	listing_close(txn, &listing);
-	return 0;
+	if (!result)
+		*sequence = header.changed_sequence;
+	return result;
 }

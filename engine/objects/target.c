@@ -58,6 +58,11 @@ void onode_born(struct onode *onode, const struct engine_txn *txn)
 
 /* ---- onodes ---- */
 
+static void count_lookup(struct engine *engine)
+{
+	__atomic_fetch_add(&engine->object_lookups, 1, __ATOMIC_RELAXED);
+}
+
 /* Reads an onode of `partition`. The root has one even if nothing was ever stored in it. */
 static int load(struct target *target, uint64_t identifier, struct onode **onode)
 {
@@ -80,6 +85,7 @@ static int get_current(struct target *target, uint64_t identifier)
 	struct onode *onode = (struct onode *)cache_get(cache, key);
 	int result = 0;
 
+	count_lookup(target->txn->engine);
 	if (!onode) {
 		result = load(target, identifier, &onode);
 		if (!result)
@@ -223,8 +229,10 @@ static int open_in_view(struct target *target, uint64_t identifier)
 		onode_free(view->onode);
 		view->onode = NULL;
 	}
-	if (!view->onode)
+	if (!view->onode) {
+		count_lookup(target->txn->engine);
 		result = load(target, identifier, &view->onode);
+	}
 	target->onode = view->onode;
 	return result;
 }
@@ -255,14 +263,23 @@ static int open_old(struct target *target, struct engine_address address)
 	return result ? result : check_type(target, address.object);
 }
 
+int target_check_writable(const struct target *target)
+{
+	const struct partition *partition = target->partition;
+
+	/* The command that makes a snapshot may still give it attributes. */
+	return partition_is_read_only(partition) &&
+			       partition->created_sequence != target->txn->sequence
+		       ? -EROFS
+		       : 0;
+}
+
 static int open_current(struct target *target, struct engine_address address, enum target_use use)
 {
 	int result = partition_get(target->txn->engine, address.partition, &target->partition);
 
-	/* The command that makes a snapshot may still give it attributes. */
-	if (!result && use == TARGET_CHANGE && partition_is_read_only(target->partition) &&
-	    target->partition->created_sequence != target->txn->sequence)
-		result = -EROFS;
+	if (!result && use == TARGET_CHANGE)
+		result = target_check_writable(target);
 	if (!result)
 		result = get_current(target, address.object);
 	if (!result)
@@ -310,17 +327,6 @@ void target_close(struct target *target)
 		cache_unpin(&engine->onodes, &target->onode->entry);
 	if (target->partition)
 		partition_release(engine, target->partition);
-}
-
-int target_open_user_object(struct engine_txn *txn, struct engine_address address,
-			    enum target_use use, struct target *target)
-{
-	int result = target_open(txn, address, use, target);
-
-	if (result || target->onode->head.type == ENGINE_USER_OBJECT)
-		return result;
-	target_close(target);
-	return -EINVAL;
 }
 
 void target_mark(struct target *target)

@@ -190,6 +190,7 @@ static void undo(struct engine_txn *txn)
 {
 	struct engine *engine = txn->engine;
 
+	objects_release(txn);
 	engine->store->operations->abort(engine->store);
 	cache_abort(&engine->onodes);
 	cache_abort(&engine->nodes);
@@ -245,8 +246,10 @@ static void note_formatted(struct engine *engine)
 static int put_and_commit(struct engine_txn *txn)
 {
 	struct engine *engine = txn->engine;
-	int result = onodes_put_dirty(txn);
+	int result;
 
+	objects_release(txn);
+	result = onodes_put_dirty(txn);
 	if (!result)
 		result = idset_put_dirty(&engine->nodes, &txn->writer);
 	if (!result)
@@ -323,6 +326,7 @@ static void end(struct engine_txn *txn)
 {
 	struct engine *engine = txn->engine;
 
+	objects_release(txn);
 	pthread_rwlock_unlock(&engine->turn);
 	txn_free(txn);
 }

@@ -15,6 +15,7 @@
 #include "common/bytes.h"
 #include "engine/history.h"
 #include "tests/client/local_target.h"
+#include "tests/engine/by_address.h"
 
 #define PARTITION 0x10000
 #define OBJECT    0x10000

@@ -16,6 +16,7 @@
 #include "common/log.h"
 #include "daemon/module/device.h"
 #include "tests/daemon/device_image.h"
+#include "tests/engine/by_address.h"
 
 #define P UINT64_C(0x10000)
 

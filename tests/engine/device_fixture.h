@@ -19,6 +19,7 @@
 
 #include "engine/engine.h"
 #include "engine/history.h"
+#include "tests/engine/by_address.h"
 
 enum {
 	PARTITION = 0x10000,

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "engine/objects/objects.h"
+#include "tests/engine/by_address.h"
 #include "tests/engine/memory_store.h"
 
 #define PAGE 512

@@ -9,6 +9,7 @@
 
 #include "engine/engine.h"
 #include "engine/history.h"
+#include "tests/engine/by_address.h"
 #include "tests/engine/model/model_clock.h"
 
 enum {

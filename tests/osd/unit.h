@@ -14,6 +14,7 @@
 #include "engine/history.h"
 #include "nand/nand.h"
 #include "osd/osd.h"
+#include "tests/engine/by_address.h"
 #include "wire/wire.h"
 
 /* The partition and object that most tests use. */

@@ -17,6 +17,7 @@
 #include "engine/engine.h"
 #include "engine/history.h"
 #include "nand/nand.h"
+#include "tests/engine/by_address.h"
 
 enum {
 	PARTITIONS = 300,

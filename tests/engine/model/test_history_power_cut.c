@@ -29,6 +29,7 @@
 #include "nand/nand.h"
 #include "nand/power.h"
 #include "nand/rehearsal.h"
+#include "tests/engine/by_address.h"
 #include "tests/engine/model/model_power.h"
 
 enum { PARTITION = 0x10000, CLONE = 0x10001, OBJECT = 0x10000, OBJECTS = 3, BYTES = 700 };

@@ -14,6 +14,7 @@
 
 #include "engine/engine.h"
 #include "engine/history.h"
+#include "tests/engine/by_address.h"
 
 enum { MEMBERS = 600, PARTITION = 0x10000, FIRST = 0x10000, COLLECTION = 0x20000 };
 enum { CHURN_BYTES = 20000, CHURN_OBJECTS = 20, CHURN_ROUNDS = 40, CHURN_FIRST = 0x30000 };

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "engine/engine.h"
+#include "tests/engine/by_address.h"
 
 enum { PARTITION = 0x10000, FIRST = 0x10000, THREADS = 4, COMMITS = 100 };
 

@@ -12,6 +12,7 @@
 
 #include "common/log.h"
 #include "engine/objects/objects.h"
+#include "tests/engine/by_address.h"
 #include "tests/engine/memory_store.h"
 
 enum { PAGE = 512 };

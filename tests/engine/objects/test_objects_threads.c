@@ -14,6 +14,7 @@
 #include <pthread.h>
 
 #include "engine/objects/objects.h"
+#include "tests/engine/by_address.h"
 #include "tests/engine/memory_store.h"
 
 enum { PAGE = 512, OBJECTS = 200, READERS = 3, WRITES = 1500, LENGTH = 3 * PAGE };

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The calls of engine.h on opened objects, for tests that name an object by its address in each
+ * call: it is opened, called and closed.
+ */
+#ifndef MUNINN_TESTS_ENGINE_BY_ADDRESS_H
+#define MUNINN_TESTS_ENGINE_BY_ADDRESS_H
+
+#include "engine/engine.h"
+
+static inline int engine_write(struct engine_txn *txn, struct engine_address address,
+			       uint64_t offset, const void *data, uint64_t length)
+{
+	struct engine_object *object;
+	int result;
+
+	result = engine_open_object(txn, address, &object);
+	if (!result)
+		result = engine_object_write(object, offset, data, length);
+	engine_close_object(object);
+	return result;
+}
+
+static inline int engine_append(struct engine_txn *txn, struct engine_address address,
+				const void *data, uint64_t length, uint64_t *offset)
+{
+	struct engine_object *object;
+	int result;
+
+	result = engine_open_object(txn, address, &object);
+	if (!result)
+		result = engine_object_append(object, data, length, offset);
+	engine_close_object(object);
+	return result;
+}
+
+static inline int engine_truncate(struct engine_txn *txn, struct engine_address address,
+				  uint64_t length)
+{
+	struct engine_object *object;
+	int result;
+
+	result = engine_open_object(txn, address, &object);
+	if (!result)
+		result = engine_object_truncate(object, length);
+	engine_close_object(object);
+	return result;
+}
+
+static inline int engine_clear(struct engine_txn *txn, struct engine_address address,
+			       uint64_t offset, uint64_t length)
+{
+	struct engine_object *object;
+	int result;
+
+	result = engine_open_object(txn, address, &object);
+	if (!result)
+		result = engine_object_clear(object, offset, length);
+	engine_close_object(object);
+	return result;
+}
+
+static inline int engine_punch(struct engine_txn *txn, struct engine_address address,
+			       uint64_t offset, uint64_t length)
+{
+	struct engine_object *object;
+	int result;
+
+	result = engine_open_object(txn, address, &object);
+	if (!result)
+		result = engine_object_punch(object, offset, length);
+	engine_close_object(object);
+	return result;
+}
+
+static inline int engine_read(struct engine_txn *txn, struct engine_address address,
+			      uint64_t offset, void *data, uint64_t length, uint64_t *got)
+{
+	struct engine_object *object;
+	int result;
+
+	*got = 0;
+	result = engine_open_object(txn, address, &object);
+	if (!result)
+		result = engine_object_read(object, offset, data, length, got);
+	engine_close_object(object);
+	return result;
+}
+
+static inline int engine_map(struct engine_txn *txn, struct engine_address address, uint64_t offset,
+			     bool verify, uint32_t *budget, struct engine_extent *extent)
+{
+	struct engine_object *object;
+	int result;
+
+	result = engine_open_object(txn, address, &object);
+	if (!result)
+		result = engine_object_map(object, offset, verify, budget, extent);
+	engine_close_object(object);
+	return result;
+}
+
+static inline int engine_attribute_set(struct engine_txn *txn, struct engine_address address,
+				       uint32_t page, uint32_t number, const void *value,
+				       uint32_t length)
+{
+	struct engine_object *object;
+	int result;
+
+	result = engine_open_object(txn, address, &object);
+	if (!result)
+		result = engine_object_attribute_set(object, page, number, value, length);
+	engine_close_object(object);
+	return result;
+}
+
+static inline int engine_attribute_get(struct engine_txn *txn, struct engine_address address,
+				       uint32_t page, uint32_t number, void *value,
+				       uint32_t capacity, uint32_t *length)
+{
+	struct engine_object *object;
+	int result;
+
+	result = engine_open_object(txn, address, &object);
+	if (!result)
+		result = engine_object_attribute_get(object, page, number, value, capacity, length);
+	engine_close_object(object);
+	return result;
+}
+
+static inline int engine_attribute_next(struct engine_txn *txn, struct engine_address address,
+					uint32_t *page, uint32_t *number, void *value,
+					uint32_t capacity, uint32_t *length)
+{
+	struct engine_object *object;
+	int result;
+
+	result = engine_open_object(txn, address, &object);
+	if (!result)
+		result =
+			engine_object_attribute_next(object, page, number, value, capacity, length);
+	engine_close_object(object);
+	return result;
+}
+
+static inline int engine_membership_set(struct engine_txn *txn, struct engine_address address,
+					uint32_t number, uint64_t collection)
+{
+	struct engine_object *object;
+	int result;
+
+	result = engine_open_object(txn, address, &object);
+	if (!result)
+		result = engine_object_membership_set(object, number, collection);
+	engine_close_object(object);
+	return result;
+}
+
+static inline int engine_membership_count(struct engine_txn *txn, struct engine_address address,
+					  uint32_t *count)
+{
+	struct engine_object *object;
+	int result;
+
+	result = engine_open_object(txn, address, &object);
+	if (!result)
+		result = engine_object_membership_count(object, count);
+	engine_close_object(object);
+	return result;
+}
+
+static inline int engine_member_insert(struct engine_txn *txn, struct engine_address address,
+				       uint64_t member)
+{
+	struct engine_object *object;
+	int result;
+
+	result = engine_open_object(txn, address, &object);
+	if (!result)
+		result = engine_object_member_insert(object, member);
+	engine_close_object(object);
+	return result;
+}
+
+static inline int engine_member_remove(struct engine_txn *txn, struct engine_address address,
+				       uint64_t member)
+{
+	struct engine_object *object;
+	int result;
+
+	result = engine_open_object(txn, address, &object);
+	if (!result)
+		result = engine_object_member_remove(object, member);
+	engine_close_object(object);
+	return result;
+}
+
+static inline int engine_members_clear(struct engine_txn *txn, struct engine_address address)
+{
+	struct engine_object *object;
+	int result;
+
+	result = engine_open_object(txn, address, &object);
+	if (!result)
+		result = engine_object_members_clear(object);
+	engine_close_object(object);
+	return result;
+}
+
+static inline int engine_stat(struct engine_txn *txn, struct engine_address address,
+			      struct engine_stat *stat)
+{
+	struct engine_object *object;
+	int result;
+
+	result = engine_open_object(txn, address, &object);
+	if (!result)
+		result = engine_object_stat(object, stat);
+	engine_close_object(object);
+	return result;
+}
+
+static inline int engine_set_time(struct engine_txn *txn, struct engine_address address,
+				  enum engine_time which, uint64_t ms)
+{
+	struct engine_object *object;
+	int result;
+
+	result = engine_open_object(txn, address, &object);
+	if (!result)
+		result = engine_object_set_time(object, which, ms);
+	engine_close_object(object);
+	return result;
+}
+
+static inline int engine_accessed(struct engine_txn *txn, struct engine_address address, bool data,
+				  bool attributes)
+{
+	struct engine_object *object;
+	int result;
+
+	result = engine_open_object(txn, address, &object);
+	if (!result)
+		result = engine_object_accessed(object, data, attributes);
+	engine_close_object(object);
+	return result;
+}
+
+static inline int engine_remove(struct engine_txn *txn, struct engine_address address)
+{
+	struct engine_object *object;
+	int result;
+
+	result = engine_open_object(txn, address, &object);
+	if (!result)
+		result = engine_object_remove(object);
+	engine_close_object(object);
+	return result;
+}
+
+static inline int engine_list(struct engine_txn *txn, struct engine_address address,
+			      enum engine_list what, uint64_t first, uint64_t *ids, size_t capacity,
+			      size_t *count, uint64_t *next)
+{
+	struct engine_object *object;
+	int result;
+
+	if (what != ENGINE_LIST_MEMBERS)
+		address.object = 0;
+	if (what == ENGINE_LIST_PARTITIONS)
+		address.partition = 0;
+	*count = 0;
+	*next = 0;
+	result = engine_open_object(txn, address, &object);
+	if (!result)
+		result = engine_object_list(object, what, first, ids, capacity, count, next);
+	engine_close_object(object);
+	return result;
+}
+
+static inline int engine_list_count(struct engine_txn *txn, struct engine_address address,
+				    enum engine_list what, uint64_t first, uint64_t *count)
+{
+	struct engine_object *object;
+	int result;
+
+	if (what != ENGINE_LIST_MEMBERS)
+		address.object = 0;
+	if (what == ENGINE_LIST_PARTITIONS)
+		address.partition = 0;
+	*count = 0;
+	result = engine_open_object(txn, address, &object);
+	if (!result)
+		result = engine_object_list_count(object, what, first, count);
+	engine_close_object(object);
+	return result;
+}
+
+static inline int engine_list_sequence(struct engine_txn *txn, struct engine_address address,
+				       enum engine_list what, uint64_t *sequence)
+{
+	struct engine_object *object;
+	int result;
+
+	if (what != ENGINE_LIST_MEMBERS)
+		address.object = 0;
+	if (what == ENGINE_LIST_PARTITIONS)
+		address.partition = 0;
+	result = engine_open_object(txn, address, &object);
+	if (!result)
+		result = engine_object_list_sequence(object, what, sequence);
+	engine_close_object(object);
+	return result;
+}
+
+static inline int engine_compare(struct engine_txn *txn, struct engine_address first,
+				 struct engine_address second, uint64_t offset, uint32_t *budget,
+				 struct engine_extent *extent)
+{
+	struct engine_object *one, *other = NULL;
+	int result = engine_open_object(txn, first, &one);
+
+	if (!result)
+		result = engine_open_object(txn, second, &other);
+	if (!result)
+		result = engine_object_compare(one, other, offset, budget, extent);
+	engine_close_object(one);
+	engine_close_object(other);
+	return result;
+}
+
+static inline int engine_copy_data(struct engine_txn *txn, struct engine_address from,
+				   struct engine_address to)
+{
+	struct engine_object *source, *copy = NULL;
+	int result = engine_open_object(txn, from, &source);
+
+	if (!result)
+		result = engine_open_object(txn, to, &copy);
+	if (!result)
+		result = engine_object_copy_data(source, copy);
+	engine_close_object(source);
+	engine_close_object(copy);
+	return result;
+}
+
+#endif
