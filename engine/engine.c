@@ -100,6 +100,7 @@ static void free_memory(struct engine *engine)
 	timeline_free(&engine->timeline);
 	lineage_destroy(&engine->lineage);
 	pthread_mutex_destroy(&engine->views_mutex);
+	pthread_mutex_destroy(&engine->facts_mutex);
 	kept_destroy(&engine->kept);
 	free(engine->page);
 	if (engine->written)
@@ -232,6 +233,7 @@ int engine_open_on(struct record_store *store, const struct engine_options *opti
 		turn_init(&engine->turn);
 		pthread_mutex_init(&engine->flushing, NULL);
 		pthread_mutex_init(&engine->views_mutex, NULL);
+		pthread_mutex_init(&engine->facts_mutex, NULL);
 		result = allocate(engine);
 		if (result)
 			refuse_memory(&engine->options, error);

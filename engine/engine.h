@@ -360,6 +360,25 @@ int engine_object_attribute_next(struct engine_object *object, uint32_t *page, u
 void engine_set_lasting_pages(struct engine *engine, const uint32_t *pages, uint32_t count);
 
 /*
+ * Facts: what the caller makes of the attributes of the root or of a partition, as they are now, so
+ * that it need not look them up for each command. The engine keeps them with what it knows of the
+ * partition, and has them made again when an attribute has changed.
+ */
+#define ENGINE_FACTS_BYTES 160
+struct engine_facts {
+	uint8_t bytes[ENGINE_FACTS_BYTES];
+};
+
+/* Makes them: 0, or the error with which engine_facts_of ends. */
+typedef int engine_facts_maker(struct engine_object *object, struct engine_facts *facts);
+
+/* To be called before the first transaction. */
+void engine_set_facts_maker(struct engine *engine, engine_facts_maker *make);
+
+/* Those of the root (0) or of a partition. -ENOENT: no such partition; errors of the maker. */
+int engine_facts_of(struct engine_txn *txn, uint64_t partition, struct engine_facts *facts);
+
+/*
  * The memo: a number that the caller keeps on the device beside all objects. It is no part of
  * history, no rollback and no format takes it away; it is 0 on a new device, and again on one whose
  * NVRAM was lost. Setting it needs neither room nor a sequence number nor a turn: it works, inside

@@ -3,6 +3,7 @@
 #include "osd/objects.h"
 
 #include "osd/execute.h"
+#include "osd/facts.h"
 
 int osd_open(const struct osd_request *request, struct engine_address address,
 	     struct osd_subject *subject)
@@ -58,8 +59,11 @@ int osd_attribute_at(struct engine_txn *txn, struct engine_address address, uint
 		     uint32_t number, void *value, uint32_t capacity, uint32_t *length)
 {
 	struct engine_object *object;
-	int result = engine_open_object(txn, address, &object);
+	int result;
 
+	if (osd_facts_find(txn, address, page, number, value, capacity, length, &result))
+		return result;
+	result = engine_open_object(txn, address, &object);
 	if (result == 0)
 		result = engine_object_attribute_get(object, page, number, value, capacity, length);
 	engine_close_object(object);

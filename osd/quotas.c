@@ -107,19 +107,23 @@ static int check_length(struct osd_request *request, uint64_t index, uint64_t *u
 static int check_partition(struct osd_request *request, bool grew)
 {
 	struct engine_address address = partition_of(request);
+	uint64_t capacity = 0, objects = 0;
 	struct engine_stat partition;
 
-	if (!grew && request->created == 0)
+	if (grew &&
+	    get_quota(request, address, OSD_PARTITION_QUOTAS, OSD_QUOTA_CAPACITY, &capacity) != 0)
+		return -EINVAL;
+	if (request->created != 0 && get_quota(request, address, OSD_PARTITION_QUOTAS,
+					       OSD_QUOTA_OBJECT_COUNT, &objects) != 0)
+		return -EINVAL;
+	if (capacity == 0 && objects == 0)
 		return 0;
 	if (stat_partition(request, &partition) != 0)
 		return -EINVAL;
-	if (grew && check(request, address, OSD_PARTITION_QUOTAS, OSD_QUOTA_CAPACITY,
-			  partition.used_bytes) != 0)
-		return -EINVAL;
-	if (request->created == 0)
-		return 0;
-	return check(request, address, OSD_PARTITION_QUOTAS, OSD_QUOTA_OBJECT_COUNT,
-		     partition.members - partition.collections);
+	if ((capacity != 0 && partition.used_bytes > capacity) ||
+	    (objects != 0 && partition.members - partition.collections > objects))
+		return osd_result(request, -EDQUOT, 0);
+	return 0;
 }
 
 static int check_partitions(struct osd_request *request)

@@ -6,6 +6,7 @@
 
 #include "common/bytes.h"
 #include "osd/execute.h"
+#include "osd/facts.h"
 #include "osd/keys.h"
 
 /* How far from the clock timestamps of nonces may be, unless a partition says otherwise. */
@@ -62,10 +63,14 @@ static int method_unset(const struct osd_request *request, struct engine_address
 			uint8_t *method)
 {
 	struct engine_stat stat;
-	bool secured = false;
-	int result = osd_stat_at(request, address, &stat);
+	bool secured = false, lost = false;
+	int result = 0;
 
-	if (result == 0 && stat.lasting_lost)
+	if (!osd_facts_lost(request->txn, address, &lost)) {
+		result = osd_stat_at(request, address, &stat);
+		lost = result == 0 && stat.lasting_lost;
+	}
+	if (lost)
 		result = osd_unit_was_secured(request, &secured);
 	*method = secured ? OSD_ALLDATA : OSD_NOSEC;
 	return result == -ENOENT ? 0 : result;

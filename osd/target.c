@@ -7,6 +7,7 @@
 #include "common/bytes.h"
 #include "osd/execute.h"
 #include "osd/expression_find.h"
+#include "osd/facts.h"
 #include "osd/functions.h"
 
 /* ---- the logical unit ---- */
@@ -40,6 +41,7 @@ int osd_device_create(struct engine *engine, const uint8_t uuid[16],
 		return -ENOMEM;
 	created->engine = engine;
 	created->capabilities = engine_capabilities(engine);
+	engine_set_facts_maker(engine, osd_facts_make);
 	created->portions = (struct osd_portions){ .members = OSD_MEMBERS_PORTION,
 						   .candidates = OSD_CANDIDATES_PORTION,
 						   .turn = OSD_TURN_PORTIONS,

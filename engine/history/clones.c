@@ -256,6 +256,7 @@ static int begin_anew(struct engine_txn *txn, struct partition *root, struct par
 	txn->accesses_of = clone->id;
 	cache_drop_partition(&engine->onodes, clone->index);
 	cache_drop_partition(&engine->nodes, clone->index);
+	partition_forget_facts(clone);
 	return inherit(txn, clone, source, bound, ms, clone->origin.writable);
 }
 

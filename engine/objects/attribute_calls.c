@@ -53,6 +53,8 @@ int engine_object_attribute_set(struct engine_object *object, uint32_t page, uin
 		if (!result)
 			target_modified(target);
 	}
+	if (!object->address.object)
+		partition_forget_facts(target->partition);
 	if (!result && !txn->bypass)
 		target->onode->head.times_ms[ENGINE_TIME_ATTRIBUTES_MODIFIED] = txn->time_ms;
 	return result;

@@ -114,6 +114,8 @@ struct engine {
 	/* Sum of what all partitions hold: see usage.c. */
 	bool used_known; /* atomic, as is what it speaks of: readers count it */
 	uint64_t used_bytes;
+	engine_facts_maker *make_facts;
+	pthread_mutex_t facts_mutex;                      /* of writing facts down */
 	uint32_t lasting_pages[ENGINE_LASTING_PAGES_MAX]; /* see lasting.h */
 	uint32_t lasting_count;
 };

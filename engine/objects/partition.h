@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "engine/engine.h"
 #include "engine/history/history.h"
 #include "engine/objects/cache.h"
 #include "engine/sets/idset.h"
@@ -49,6 +50,9 @@ struct partition {
 	struct history history;         /* of current ones; not of old states */
 	uint64_t written_mark; /* the count that history.written_bytes is as of: see written.h */
 	bool state_changed, history_changed;
+	/* Atomic; facts are written before it becomes true, under the engine's facts_mutex. */
+	bool facts_known;
+	struct engine_facts facts;
 };
 
 /*
@@ -115,6 +119,9 @@ void partition_mark(struct engine_txn *txn, struct partition *partition);
 
 /* The same for what is known of its history. */
 void partition_mark_history(struct engine_txn *txn, struct partition *partition);
+
+/* Attributes of a pinned partition have changed: its facts are made anew. */
+void partition_forget_facts(struct partition *partition);
 
 /* Puts the state (and history) of a pinned partition at once. */
 int partition_put_now(struct engine_txn *txn, struct partition *partition);
