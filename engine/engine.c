@@ -103,6 +103,7 @@ static void free_memory(struct engine *engine)
 	pthread_mutex_destroy(&engine->facts_mutex);
 	kept_destroy(&engine->kept);
 	free(engine->page);
+	txn_pool_destroy(engine);
 	if (engine->written)
 		munmap(engine->written, WRITTEN_BYTES);
 	pthread_rwlock_destroy(&engine->turn);
@@ -129,6 +130,8 @@ static int allocate(struct engine *engine)
 	if (!result)
 		result = cache_init(&engine->partitions, PARTITION_CACHE_ENTRIES, SIZE_MAX,
 				    partition_destroy);
+	if (!result)
+		result = txn_pool_init(engine);
 	if (!result)
 		result = access_times_init(&engine->accesses, onodes);
 	return result;

@@ -306,8 +306,6 @@ static int compare_piece(struct diff *diff, uint32_t piece, uint32_t *first, uin
 	int result;
 
 	*first = *end = 0;
-	if (!from || !to)
-		return -ENOMEM;
 	if (is_same_record(diff, piece))
 		return 0;
 	result = read_side(&diff->from, piece, from, page_bytes);

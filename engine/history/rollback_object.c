@@ -99,8 +99,6 @@ static int restore_piece(struct pair *pair, uint32_t piece)
 	uint32_t length;
 	int result;
 
-	if (!page)
-		return -ENOMEM;
 	if (is_same_record(pair, piece))
 		return 0;
 	result = data_get(&pair->then, piece, page, pair->now.txn->engine->page_bytes, &length);

@@ -142,8 +142,6 @@ static int put_again(struct target *target, struct extent extent)
 	uint8_t *page = txn_page(target->txn, 1);
 	uint64_t end = (uint64_t)extent.first + extent.count;
 
-	if (!page)
-		return -ENOMEM;
 	if (extent.min_sequence > target->onode->head.void_sequence)
 		return 0;
 	for (uint64_t piece = extent.first; piece < end; piece++) {
@@ -189,8 +187,6 @@ static int read_piece(struct target *target, uint32_t piece, uint32_t from, uint
 
 	if (from) {
 		page = txn_page(target->txn, 0);
-		if (!page)
-			return -ENOMEM;
 	}
 	result = data_get(target, piece, page, from + wanted, &length);
 	if (result)
@@ -297,8 +293,6 @@ static int write_part(struct target *target, uint32_t piece, uint32_t from, cons
 	if (from == 0 && (length == page_bytes || end >= target->onode->head.length))
 		return data_put(target, piece, data, length);
 	page = txn_page(target->txn, 0);
-	if (!page)
-		return -ENOMEM;
 	result = data_get(target, piece, page, page_bytes, &had);
 	if (result)
 		return result;

@@ -16,8 +16,6 @@ static int zero_part(struct target *target, uint32_t piece, uint32_t from, uint3
 	uint32_t length;
 	int result;
 
-	if (!page)
-		return -ENOMEM;
 	result = data_get(target, piece, page, target->txn->engine->page_bytes, &length);
 	if (result || length <= from)
 		return result;
@@ -157,8 +155,6 @@ static int collect(const struct punch *punch, uint64_t at, uint64_t end, uint8_t
 	uint8_t *source = txn_page(punch->target->txn, 1);
 	int result;
 
-	if (!source)
-		return -ENOMEM;
 	result = data_get(punch->target, (uint32_t)(at / page_bytes), source, page_bytes, &had);
 	if (result || had <= from)
 		return result;
@@ -184,8 +180,6 @@ static int punch_piece(const struct punch *punch, uint32_t piece)
 	uint32_t length = 0;
 	int result = 0;
 
-	if (!page)
-		return -ENOMEM;
 	if (!(kept && is_live(punch, piece)) && !is_live(punch, at / page_bytes) &&
 	    !(turn < end && is_live(punch, turn / page_bytes)))
 		return data_void(target, piece, (uint64_t)piece + 1);

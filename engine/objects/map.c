@@ -47,8 +47,6 @@ static int kind_of(const struct mapping *mapping, uint32_t piece, enum engine_ex
 	*end = (uint64_t)piece + 1;
 	if (!spend(mapping->budget))
 		return -EAGAIN;
-	if (!page)
-		return -ENOMEM;
 	result = data_get(mapping->target, piece, page, txn->engine->page_bytes, &length);
 	if (result == -EBADMSG)
 		*kind = ENGINE_EXTENT_DAMAGED;
@@ -131,8 +129,6 @@ static int compare_page(const struct comparison *comparison, uint64_t offset, ui
 	uint64_t page_bytes = comparison->txn->engine->page_bytes;
 	uint64_t begin = offset / page_bytes * page_bytes, got;
 
-	if (!pages[0] || !pages[1])
-		return -ENOMEM;
 	for (int i = 0; i < 2; i++) {
 		/* From the page's start: a read from inside it would use the buffers as well. */
 		int result = engine_object_read(comparison->objects[i], begin, pages[i],
@@ -222,8 +218,6 @@ static int copy_run(struct engine_object *from, struct engine_object *to,
 		/* Not used by reads and writes of whole pages, and of the last one. */
 		uint8_t *page = txn_page(txn, 1);
 
-		if (!page)
-			return -ENOMEM;
 		result = engine_object_read(from, offset, page, min_u64(page_bytes, end - offset),
 					    &got);
 		if (!result)

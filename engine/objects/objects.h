@@ -46,11 +46,20 @@ struct standing_review {
 
 #define ENGINE_VIEWS (ENGINE_VIEW_LAST - ENGINE_VIEW_FIRST + 1)
 
+/* Transactions that wait to be used. */
+struct txn_pool {
+	pthread_mutex_t mutex;
+	struct engine_txn *free;
+	struct engine_txn *transactions; /* all of them ... */
+	uint8_t *pages;                  /* ... and theirs */
+};
+
 struct engine {
 	struct record_store *store;
 	struct engine_options options; /* with the defaults filled in */
 	uint32_t page_bytes;           /* most data of a piece = of a record */
-	pthread_rwlock_t turn;     /* shared by reading transactions, held alone by writing ones */
+	pthread_rwlock_t turn; /* shared by reading transactions, held alone by writing ones */
+	struct txn_pool pool;
 	struct engine_txn *writer; /* the open writing transaction; owned by the holder of `turn` */
 	struct cache onodes;       /* struct onode, current ones */
 	struct cache nodes;        /* struct idset_node, current ones */
@@ -151,6 +160,8 @@ struct engine_object {
 };
 
 struct engine_txn {
+	struct engine_txn *next_free; /* in the pool */
+	bool pooled;
 	struct engine *engine;
 	enum engine_mode mode;
 	bool bypass;
@@ -185,7 +196,7 @@ struct engine_txn {
 	struct old_view old;
 	struct engine_object objects[ENGINE_OBJECTS_MAX];
 	uint32_t closings;
-	uint8_t *pages[2]; /* buffers of a page each, made when needed */
+	uint8_t *pages[2]; /* buffers of a page each */
 };
 
 /*
@@ -201,11 +212,21 @@ int engine_open_on(struct record_store *store, const struct engine_options *opti
  */
 int engine_learn_history(struct engine *engine);
 
-/* Frees what a transaction that has ended holds, and itself. */
+/* The transactions of an engine, made with it and used again. -ENOMEM. */
+int txn_pool_init(struct engine *engine);
+void txn_pool_destroy(struct engine *engine);
+
+/* A transaction that has not begun. NULL: no memory. */
+struct engine_txn *txn_new(struct engine *engine, enum engine_mode mode);
+
+/* Gives back what a transaction that has ended holds, and itself. */
 void txn_free(struct engine_txn *txn);
 
-/* Scratch buffer 0 or 1 of a transaction, a page long; contents undefined. NULL: no memory. */
-uint8_t *txn_page(struct engine_txn *txn, int which);
+/* Scratch buffer 0 or 1 of a transaction, a page long; contents undefined. */
+static inline uint8_t *txn_page(struct engine_txn *txn, int which)
+{
+	return txn->pages[which];
+}
 
 /* The time by the engine's clock. */
 uint64_t engine_time_now(const struct engine *engine);

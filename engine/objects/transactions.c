@@ -4,7 +4,6 @@
  * access times on their way.
  */
 #include <assert.h>
-#include <stdlib.h>
 
 #include "common/bytes.h"
 #include "common/log.h"
@@ -127,13 +126,11 @@ int txn_begin_slot(struct engine_txn *txn)
 
 int engine_begin(struct engine *engine, enum engine_mode mode, struct engine_txn **begun)
 {
-	struct engine_txn *txn = calloc(1, sizeof(*txn));
+	struct engine_txn *txn = txn_new(engine, mode);
 
 	*begun = txn;
 	if (!txn)
 		return -ENOMEM;
-	txn->engine = engine;
-	txn->mode = mode;
 	if (mode == ENGINE_READ) {
 		pthread_rwlock_rdlock(&engine->turn);
 	} else {
@@ -145,7 +142,7 @@ int engine_begin(struct engine *engine, enum engine_mode mode, struct engine_txn
 		return 0;
 	if (!has_number(engine)) {
 		pthread_rwlock_unlock(&engine->turn);
-		free(txn);
+		txn_free(txn);
 		*begun = NULL;
 		return -EOVERFLOW;
 	}
@@ -168,22 +165,7 @@ uint64_t engine_txn_sequence_max(const struct engine_txn *txn)
 	return slot_end(txn->engine->committed);
 }
 
-uint8_t *txn_page(struct engine_txn *txn, int which)
-{
-	if (!txn->pages[which])
-		txn->pages[which] = malloc(txn->engine->page_bytes);
-	return txn->pages[which];
-}
-
 /* ---- end ---- */
-
-void txn_free(struct engine_txn *txn)
-{
-	onode_free(txn->old.onode);
-	free(txn->pages[0]);
-	free(txn->pages[1]);
-	free(txn);
-}
 
 /* Forgets what a writing transaction did and ends it; it still holds its turn. */
 static void undo(struct engine_txn *txn)
@@ -303,21 +285,23 @@ static int put_and_commit(struct engine_txn *txn)
 int engine_aside(struct engine *engine, int (*work)(struct engine_txn *txn, void *context),
 		 void *context)
 {
-	struct engine_txn txn = { .engine = engine, .mode = ENGINE_FREE, .is_aside = true };
+	struct engine_txn *txn;
 	int result;
 
 	if (!has_number(engine))
 		return -EOVERFLOW;
-	txn.time_ms = engine_time_now(engine);
-	begin_writing(&txn);
-	result = work(&txn, context);
+	txn = txn_new(engine, ENGINE_FREE);
+	if (!txn)
+		return -ENOMEM;
+	txn->is_aside = true;
+	txn->time_ms = engine_time_now(engine);
+	begin_writing(txn);
+	result = work(txn, context);
 	if (!result)
-		result = put_and_commit(&txn);
+		result = put_and_commit(txn);
 	if (result)
-		undo(&txn);
-	onode_free(txn.old.onode);
-	free(txn.pages[0]);
-	free(txn.pages[1]);
+		undo(txn);
+	txn_free(txn);
 	return result;
 }
 
@@ -510,14 +494,12 @@ static int begin_format(struct engine_txn *txn)
 
 int engine_begin_format(struct engine *engine, struct engine_txn **begun)
 {
-	struct engine_txn *txn = calloc(1, sizeof(*txn));
+	struct engine_txn *txn = txn_new(engine, ENGINE_FREE);
 	int result;
 
 	*begun = NULL;
 	if (!txn)
 		return -ENOMEM;
-	txn->engine = engine;
-	txn->mode = ENGINE_FREE;
 	txn->formats = true;
 	pthread_rwlock_wrlock(&engine->turn);
 	txn->time_ms = engine_time_now(engine);

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Transactions with their buffers, made when the engine is opened, so that commands allocate none.
+ */
+#include <stdlib.h>
+
+#include "engine/objects/objects.h"
+
+/* Transactions at once, beyond which each one is allocated: more threads than any unit has. */
+#define TRANSACTIONS_KEPT 32
+#define PAGES_EACH        2
+
+int txn_pool_init(struct engine *engine)
+{
+	struct txn_pool *pool = &engine->pool;
+	size_t page_bytes = engine->page_bytes;
+
+	pthread_mutex_init(&pool->mutex, NULL);
+	pool->transactions = calloc(TRANSACTIONS_KEPT, sizeof(*pool->transactions));
+	pool->pages = malloc(TRANSACTIONS_KEPT * PAGES_EACH * page_bytes);
+	if (!pool->transactions || !pool->pages)
+		return -ENOMEM;
+	for (size_t i = 0; i < TRANSACTIONS_KEPT; i++) {
+		struct engine_txn *txn = &pool->transactions[i];
+
+		txn->pooled = true;
+		for (size_t page = 0; page < PAGES_EACH; page++)
+			txn->pages[page] = pool->pages + (i * PAGES_EACH + page) * page_bytes;
+		txn->next_free = pool->free;
+		pool->free = txn;
+	}
+	return 0;
+}
+
+void txn_pool_destroy(struct engine *engine)
+{
+	free(engine->pool.transactions);
+	free(engine->pool.pages);
+	pthread_mutex_destroy(&engine->pool.mutex);
+}
+
+static struct engine_txn *allocate(const struct engine *engine)
+{
+	struct engine_txn *txn = calloc(1, sizeof(*txn));
+	uint8_t *pages = malloc(PAGES_EACH * (size_t)engine->page_bytes);
+
+	if (!txn || !pages) {
+		free(txn);
+		free(pages);
+		return NULL;
+	}
+	for (size_t page = 0; page < PAGES_EACH; page++)
+		txn->pages[page] = pages + page * engine->page_bytes;
+	return txn;
+}
+
+struct engine_txn *txn_new(struct engine *engine, enum engine_mode mode)
+{
+	struct txn_pool *pool = &engine->pool;
+	struct engine_txn *txn;
+
+	pthread_mutex_lock(&pool->mutex);
+	txn = pool->free;
+	if (txn)
+		pool->free = txn->next_free;
+	pthread_mutex_unlock(&pool->mutex);
+	if (!txn)
+		txn = allocate(engine);
+	if (!txn)
+		return NULL;
+	*txn = (struct engine_txn){ .pooled = txn->pooled,
+				    .pages = { txn->pages[0], txn->pages[1] },
+				    .engine = engine,
+				    .mode = mode };
+	return txn;
+}
+
+void txn_free(struct engine_txn *txn)
+{
+	struct txn_pool *pool = &txn->engine->pool;
+
+	onode_free(txn->old.onode);
+	if (!txn->pooled) {
+		free(txn->pages[0]);
+		free(txn);
+		return;
+	}
+	pthread_mutex_lock(&pool->mutex);
+	txn->next_free = pool->free;
+	pool->free = txn;
+	pthread_mutex_unlock(&pool->mutex);
+}
