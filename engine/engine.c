@@ -8,6 +8,7 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
+#include "engine/history/calls.h"
 #include "engine/history/times.h"
 #include "engine/objects/objects.h"
 #include "engine/sets/idset_node.h"
@@ -33,8 +34,6 @@
 #define PIECES_PUT_MAX 16384
 /* Partition indices have 16 bits. */
 #define WRITTEN_BYTES ((UINT16_MAX + 1) * sizeof(struct written))
-/* From here on opening warns that sequence numbers come to an end. */
-#define SEQUENCES_WARNED_AT (RECORD_NEWEST / 10 * 9)
 
 static uint64_t system_clock_ms(void *context)
 {
@@ -137,42 +136,6 @@ static int allocate(struct engine *engine)
 	return result;
 }
 
-uint64_t engine_time_now(const struct engine *engine)
-{
-	return min_u64(engine->options.clock_ms(engine->options.clock_context), ONODE_TIME_MAX);
-}
-
-/* Learns where history stands. Nothing here grows with the number of versions. */
-int engine_learn_history(struct engine *engine)
-{
-	struct record_statistics statistics = { 0 };
-	struct history device;
-	int result = history_read(engine->store, RECORD_ROOT_INDEX, &device);
-
-	if (!result)
-		result = timeline_load(engine, device.device.rollbacks,
-				       device.device.object_rollbacks);
-	if (result)
-		return result;
-	engine->store->operations->set_timeline(engine->store, &engine->timeline.asked);
-	engine->store->operations->statistics(engine->store, &statistics);
-	/* What was committed behind the slot in the table put nothing. */
-	engine->committed =
-		min_u64(statistics.committed_sequence, slot_end(device.device.slot_sequence));
-	engine->committed_ms = device.device.slot_ms;
-	if (engine->committed > SEQUENCES_WARNED_AT)
-		log_line(LOG_LEVEL_WARNING,
-			 "%" PRIu64
-			 " %% of the moments that the device can tell apart are used up; "
-			 "begin a new one with a copy of it before none are left",
-			 engine->committed / (RECORD_NEWEST / 100));
-	engine->put_bytes = device.device.slot_bytes;
-	engine->policy = device.retention;
-	engine->slot_over = true;
-	engine->views_next = views_begin(engine_time_now(engine));
-	return 0;
-}
-
 /* What a recovery without NVRAM has found is shown by moments from now on. */
 static void take_in_found(struct engine *engine)
 {
@@ -227,6 +190,7 @@ int engine_open_on(struct record_store *store, const struct engine_options *opti
 		error_set(error, result, "out of memory for an object store");
 	if (engine) {
 		engine->store = store;
+		engine->history = &history_calls;
 		lineage_init(&engine->lineage);
 		store->lineage = &engine->lineage;
 		engine->options = with_defaults(options);
@@ -241,7 +205,7 @@ int engine_open_on(struct record_store *store, const struct engine_options *opti
 		if (result)
 			refuse_memory(&engine->options, error);
 		if (!result) {
-			result = engine_learn_history(engine);
+			result = engine->history->learn(engine);
 			if (result)
 				refuse_history(result, error);
 		}

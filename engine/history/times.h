@@ -17,17 +17,6 @@
 #define TIMES_ENTRY_BYTES   32
 #define TIMES_CHUNK_ENTRIES 16
 
-/* The slot that a sequence number is in: its first and its last possible number. */
-static inline uint64_t slot_begin(uint64_t sequence)
-{
-	return sequence & ~(RECORD_SLOT - 1);
-}
-
-static inline uint64_t slot_end(uint64_t sequence)
-{
-	return sequence | (RECORD_SLOT - 1);
-}
-
 /* A clock that is behind the last recorded time by more than this is warned of. */
 #define TIMES_BEHIND_MS 2000
 

@@ -12,11 +12,12 @@
 
 #include "engine/engine.h"
 #include "engine/history.h"
-#include "engine/history/kept.h"
-#include "engine/history/lineage.h"
 #include "engine/history/timeline.h"
 #include "engine/objects/access_times.h"
 #include "engine/objects/cache.h"
+#include "engine/objects/history_calls.h"
+#include "engine/objects/kept.h"
+#include "engine/objects/lineage.h"
 #include "engine/objects/onode.h"
 #include "engine/objects/partition.h"
 #include "engine/objects/record_access.h"
@@ -56,6 +57,7 @@ struct txn_pool {
 
 struct engine {
 	struct record_store *store;
+	const struct history_calls *history;
 	struct engine_options options; /* with the defaults filled in */
 	uint32_t page_bytes;           /* most data of a piece = of a record */
 	pthread_rwlock_t turn; /* shared by reading transactions, held alone by writing ones */

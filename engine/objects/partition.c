@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "common/bytes.h"
-#include "engine/history/lineage.h"
+#include "engine/objects/lineage.h"
 #include "engine/objects/objects.h"
 
 enum { ASSOCIATED = 1 << 0, WRITABLE = 1 << 1 };
@@ -160,8 +160,8 @@ static int load_current(struct engine *engine, uint64_t id, struct partition *pa
 	if (result == -ENOENT || (!result && partition->id != id))
 		return -EBADMSG;
 	if (!result)
-		result = history_load(engine, index, partition->created_sequence,
-				      &partition->history);
+		result = engine->history->load(engine, index, partition->created_sequence,
+					       &partition->history);
 	written_loaded(engine, partition);
 	/* A rollback takes the state back, but not the numbers. */
 	if (!result && id)
@@ -230,8 +230,8 @@ int partition_as_of(struct engine *engine, uint64_t id, uint64_t bound, struct p
 
 bool partition_keeps_nothing(const struct engine *engine, const struct partition *partition)
 {
-	return history_keeps_nothing(partition->history.particular ? &partition->history.retention
-								   : &engine->policy);
+	return engine->history->keeps_nothing(
+		partition->history.particular ? &partition->history.retention : &engine->policy);
 }
 
 struct idset partition_set(struct engine *engine, struct partition *partition, int which,
@@ -253,7 +253,7 @@ struct idset partition_set(struct engine *engine, struct partition *partition, i
 static int put_history(struct engine_txn *txn, struct partition *partition)
 {
 	written_settle(txn, partition);
-	return history_put(&txn->writer, partition->index, &partition->history);
+	return txn->engine->history->put(&txn->writer, partition->index, &partition->history);
 }
 
 int partition_put_now(struct engine_txn *txn, struct partition *partition)

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 
 #include "common/bytes.h"
-#include "engine/history/clones.h"
-#include "engine/history/retention.h"
 #include "engine/objects/collections.h"
 #include "engine/objects/handles.h"
 #include "engine/objects/lasting.h"
@@ -53,7 +51,7 @@ static int take_indices(struct engine *engine, const struct idset *set)
 static int learn_indices(struct engine *engine, struct partition *root)
 {
 	struct idset table = partition_set(engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
-	struct idset reserved = history_clones(engine, root);
+	struct idset reserved = engine->history->reserved(engine, root);
 	int result;
 
 	if (engine->indices_known)
@@ -137,7 +135,7 @@ static int add_partition(struct engine_txn *txn, uint64_t id, uint16_t index)
 	partition->index = index;
 	partition->version = 1;
 	partition->created_sequence = txn->sequence;
-	partition->history = history_new(index, txn->sequence);
+	partition->history = engine->history->begin(index, txn->sequence);
 	partition = (struct partition *)cache_add(&engine->partitions, &partition->entry,
 						  sizeof(*partition));
 	written_begins(engine, partition);
@@ -218,9 +216,7 @@ static int remove_partition(struct engine_txn *txn, struct partition *root,
 	if (!result)
 		result = partition_room(txn);
 	if (!result)
-		result = retention_forget(txn, root, partition);
-	if (!result)
-		result = clones_remove(txn, root, partition, &kept);
+		result = engine->history->remove(txn, root, partition, &kept);
 	if (!result)
 		result = lasting_put(txn, partition);
 	if (!result)

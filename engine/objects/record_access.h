@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "engine/engine.h"
-#include "engine/history/written.h"
+#include "engine/objects/written.h"
 #include "engine/records/records.h"
 
 /* Partition index 0 is the root; identifier 0 is the partition (or the root) itself. */

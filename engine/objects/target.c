@@ -129,7 +129,7 @@ static int bound_of_version(struct engine_txn *txn, uint64_t id, uint32_t versio
 
 	if (kept_find_bound(kept, id, version, bound))
 		return 0;
-	result = moment_of_version(txn, id, version, bound);
+	result = txn->engine->history->bound_of_version(txn, id, version, bound);
 	if (!result)
 		kept_add_bound(kept, id, version, *bound);
 	return result;
@@ -203,10 +203,11 @@ int target_view(struct engine_txn *txn, struct engine_address address, struct ol
 	    is_same_moment(&txn->old, &address))
 		return 0;
 	if (address.ago)
-		result = moment_ago(txn, address.partition, address.object, address.ago, &bound);
+		result = txn->engine->history->bound_ago(txn, address.partition, address.object,
+							 address.ago, &bound);
 	else if (address.version >= ENGINE_VIEW_FIRST && address.version <= ENGINE_VIEW_LAST)
-		result = moment_of_view(txn, address.partition, address.version, &bound,
-					&objects_bound);
+		result = txn->engine->history->bound_of_view(
+			txn, address.partition, address.version, &bound, &objects_bound);
 	else
 		result = bound_of_version(txn, address.partition, address.version, &bound);
 	if (!result)

@@ -7,8 +7,6 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
-#include "engine/history/locks.h"
-#include "engine/history/times.h"
 #include "engine/objects/lasting.h"
 #include "engine/objects/objects.h"
 
@@ -19,6 +17,11 @@
 #define CATCH_UP_PROGRAMS 16
 
 static_assert(RECORD_CATCH_UP_FEW == ENGINE_HISTORY_PROGRAMS, "a promise of the store's");
+
+uint64_t engine_time_now(const struct engine *engine)
+{
+	return min_u64(engine->options.clock_ms(engine->options.clock_context), ONODE_TIME_MAX);
+}
 
 /* ---- begin ---- */
 
@@ -135,7 +138,7 @@ int engine_begin(struct engine *engine, enum engine_mode mode, struct engine_txn
 		pthread_rwlock_rdlock(&engine->turn);
 	} else {
 		pthread_rwlock_wrlock(&engine->turn);
-		engine_make_room(engine, mode);
+		engine->history->make_room(engine, mode);
 	}
 	txn->time_ms = engine_time_now(engine);
 	if (mode == ENGINE_READ)
@@ -180,8 +183,7 @@ static void undo(struct engine_txn *txn)
 	access_times_abort(&engine->accesses);
 	lineage_forget(&engine->lineage);
 	kept_forget(&engine->kept);
-	if (txn->rolled_back || txn->object_rolled_back)
-		timeline_undo(&engine->timeline, txn->sequence);
+	engine->history->aborted(txn);
 	if (txn->partitions_created || txn->rolled_back || txn->formats)
 		engine->indices_known = false;
 	if (txn->formats)
@@ -217,7 +219,7 @@ static void note_formatted(struct engine *engine)
 
 	access_times_clear(&engine->accesses);
 	memset(engine->views, 0, sizeof(engine->views));
-	result = engine_learn_history(engine);
+	result = engine->history->learn(engine);
 	if (result)
 		log_line(LOG_LEVEL_ERROR,
 			 "what was just formatted can't be read (error %d); open the unit again",
@@ -238,7 +240,7 @@ static int put_and_commit(struct engine_txn *txn)
 		result = written_mark(txn);
 	assert(!txn->is_aside || txn->written.count == 0);
 	if (!result)
-		result = times_note(txn);
+		result = engine->history->commit(txn);
 	if (!result)
 		result = partition_put_dirty(txn);
 	if (!result && (txn->formats || txn->put_bytes))
@@ -249,8 +251,7 @@ static int put_and_commit(struct engine_txn *txn)
 	if (result)
 		return result;
 	engine->transactions++;
-	if (txn->object_rolled_back && !txn->data_put)
-		object_rollbacks_alone(&engine->timeline.objects, txn->sequence);
+	engine->history->committed(txn);
 	/*
 	 * What is removed makes room: look for it again. What is noted for merging removes nothing.
 	 */
@@ -477,7 +478,7 @@ static int begin_empty(struct engine_txn *txn)
 static int begin_format(struct engine_txn *txn)
 {
 	struct attribute_set lasting = { 0 };
-	int result = locks_check_all(txn);
+	int result = txn->engine->history->format(txn);
 
 	if (!result)
 		result = lasting_copy(txn, &lasting);

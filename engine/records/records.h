@@ -36,6 +36,17 @@ struct nand_geometry;
 #define RECORD_SLOT_BITS 16
 #define RECORD_SLOT      (UINT64_C(1) << RECORD_SLOT_BITS)
 
+/* The slot that a sequence number is in: its first and its last possible number. */
+static inline uint64_t slot_begin(uint64_t sequence)
+{
+	return sequence & ~(RECORD_SLOT - 1);
+}
+
+static inline uint64_t slot_end(uint64_t sequence)
+{
+	return sequence | (RECORD_SLOT - 1);
+}
+
 /*
  * How a kind of record is used, chosen by the caller. A store may place, index or keep records by
  * it; it says nothing about what they mean.

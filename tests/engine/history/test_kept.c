@@ -5,7 +5,7 @@
  */
 #include "tests/engine/history_fixture.h"
 
-#include "engine/history/kept.h"
+#include "engine/objects/kept.h"
 
 static void test_a_bound_is_found_until_all_is_forgotten(void **state)
 {

@@ -4,8 +4,8 @@
  * index; the sum since the last version is in the partition's history, which is put for it at most
  * once a second: that much a crash may take back.
  */
-#ifndef MUNINN_ENGINE_HISTORY_WRITTEN_H
-#define MUNINN_ENGINE_HISTORY_WRITTEN_H
+#ifndef MUNINN_ENGINE_OBJECTS_WRITTEN_H
+#define MUNINN_ENGINE_OBJECTS_WRITTEN_H
 
 #include <stdbool.h>
 #include <stdint.h>

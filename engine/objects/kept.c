@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Keeps bounds of versions and past states of partitions in memory. */
-#include "engine/history/kept.h"
+#include "engine/objects/kept.h"
 
 #include <errno.h>
 #include <stdlib.h>

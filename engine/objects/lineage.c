@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Finds what a clone has not got itself in the partitions that it stands on. */
-#include "engine/history/lineage.h"
+#include "engine/objects/lineage.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
  * is that of its source's index as of the clone's origin, and so on. Everything that reads goes
  * through record_get, which asks here, so that nobody else knows of it.
  */
-#ifndef MUNINN_ENGINE_HISTORY_LINEAGE_H
-#define MUNINN_ENGINE_HISTORY_LINEAGE_H
+#ifndef MUNINN_ENGINE_OBJECTS_LINEAGE_H
+#define MUNINN_ENGINE_OBJECTS_LINEAGE_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -5,8 +5,8 @@
  * calls kept_forget. Two tables of fixed size, in which an entry takes the place of another one.
  * Thread-safe.
  */
-#ifndef MUNINN_ENGINE_HISTORY_KEPT_H
-#define MUNINN_ENGINE_HISTORY_KEPT_H
+#ifndef MUNINN_ENGINE_OBJECTS_KEPT_H
+#define MUNINN_ENGINE_OBJECTS_KEPT_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Counts how much is put in each partition. */
-#include "engine/history/written.h"
+#include "engine/objects/written.h"
 
 #include <assert.h>
 

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Fills the table through which objects call history. */
+#include "engine/history/calls.h"
+
+#include "engine/history/clones.h"
+#include "engine/history/locks.h"
+#include "engine/history/retention.h"
+#include "engine/history/times.h"
+
+static int remove_partition(struct engine_txn *txn, struct partition *root,
+			    struct partition *partition, bool *kept)
+{
+	int result = retention_forget(txn, root, partition);
+
+	return result ? result : clones_remove(txn, root, partition, kept);
+}
+
+static void note_committed(struct engine_txn *txn)
+{
+	if (txn->object_rolled_back && !txn->data_put)
+		object_rollbacks_alone(&txn->engine->timeline.objects, txn->sequence);
+}
+
+static void note_aborted(struct engine_txn *txn)
+{
+	if (txn->rolled_back || txn->object_rolled_back)
+		timeline_undo(&txn->engine->timeline, txn->sequence);
+}
+
+const struct history_calls history_calls = {
+	.begin = history_new,
+	.load = history_load,
+	.put = history_put,
+	.keeps_nothing = history_keeps_nothing,
+	.reserved = history_clones,
+	.remove = remove_partition,
+	.format = locks_check_all,
+	.bound_of_version = moment_of_version,
+	.bound_of_view = moment_of_view,
+	.bound_ago = moment_ago,
+	.make_room = engine_make_room,
+	.commit = times_note,
+	.committed = note_committed,
+	.aborted = note_aborted,
+	.learn = engine_learn_history,
+};
