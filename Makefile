@@ -53,8 +53,8 @@ LDFLAGS += -fsanitize=address,undefined
 # to an input, and takes most of the time. What they decode is; and comparisons count only where
 # they are with what an input says.
 LEARNT_FROM := $(addprefix nand/,format.c geometry.c faults_text.c power_text.c timing.c settings.c) \
-	$(addprefix engine/muninn/,format.c page.c table.c)
-UNWATCHED := $(filter-out $(LEARNT_FROM),$(wildcard common/*.c nand/*.c engine/muninn/*.c))
+	$(addprefix engine/muninn/,format.c page.c index/bloom_table.c index/bloom_search.c)
+UNWATCHED := $(filter-out $(LEARNT_FROM),$(wildcard common/*.c nand/*.c engine/muninn/*.c engine/muninn/index/*.c))
 $(UNWATCHED:%.c=$(OBJ)/%.o): CFLAGS += -fno-sanitize-coverage=inline-8bit-counters,pc-table,trace-cmp,indirect-calls
 $(OBJ)/engine/%.o $(OBJ)/osd/expression_match.o $(OBJ)/osd/expression_zeros.o: CFLAGS += -fno-sanitize-coverage=trace-cmp
 endif

@@ -66,7 +66,8 @@ static void look_at_row(const struct muninn_store *store, const struct row *row,
 			overlap_count_bits(&row->complete[n], &row->complete[newer], &facts->set,
 					   &facts->common);
 		overlap_count_bits(&row->complete[n], &row->growing, &facts->set, &facts->common);
-		overlap_estimate(store, row, n, live_permille);
+		overlap_estimate(&store->geometry, &row->complete[n], row->complete_count - n,
+				 &row->growing, live_permille);
 		for (uint32_t column = 0; column < MUNINN_COLUMNS; column++) {
 			struct table_column segment;
 

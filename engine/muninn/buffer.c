@@ -69,138 +69,6 @@ struct page_view buffer_page(const struct buffer *buffer, uint32_t page)
 	return slot_view(buffer, page_slot(buffer, page));
 }
 
-/* ---- places of a key ---- */
-
-static uint32_t place_page(const struct buffer *buffer, const struct key_hash *hash, uint32_t place)
-{
-	return hash_own_page(hash, place, buffer->geometry->segment_pages);
-}
-
-/*
- * Which of a key's entries in the overflow map is for a place, and which bit of it. `place` is not
- * below paged_filters.
- */
-static uint32_t entry_of(const struct buffer *buffer, uint32_t place, uint32_t *bit)
-{
-	if (place < HASH_FUNCTIONS) {
-		*bit = place - buffer->geometry->paged_filters;
-		return 0;
-	}
-	*bit = (place - HASH_FUNCTIONS) % OVERFLOW_PLACES_MAX;
-	return 1 + (place - HASH_FUNCTIONS) / OVERFLOW_PLACES_MAX;
-}
-
-/* The n-th entry of a key, from 0; NULL: it has not so many. */
-static struct overflow_entry *overflow_find(const struct buffer *buffer,
-					    const struct key_hash *hash, uint32_t n)
-{
-	uint32_t wanted = hash_overflow(hash);
-
-	if (buffer->geometry->paged_filters == buffer->geometry->filters ||
-	    !filter_test(buffer->bits, &buffer->filters, buffer->geometry->paged_filters, hash))
-		return NULL;
-	for (uint32_t i = 0; i < buffer->overflow_count; i++)
-		if (buffer->overflow[i].hash == wanted && n-- == 0)
-			return &buffer->overflow[i];
-	return NULL;
-}
-
-/* How many entries a key has; *last, if it has any: the last one. */
-static uint32_t overflow_entries(const struct buffer *buffer, const struct key_hash *hash,
-				 const struct overflow_entry **last)
-{
-	const struct overflow_entry *entry = overflow_find(buffer, hash, 0);
-	uint32_t count = 0;
-
-	if (!entry)
-		return 0;
-	for (; entry < buffer->overflow + buffer->overflow_count; entry++)
-		if (entry->hash == hash_overflow(hash)) {
-			*last = entry;
-			count++;
-		}
-	return count;
-}
-
-/* The last place that the key was put to (or, by a false positive, seems to), or 0. */
-static uint32_t last_place(const struct buffer *buffer, const struct key_hash *hash)
-{
-	const struct overflow_entry *last;
-	uint32_t count = overflow_entries(buffer, hash, &last);
-
-	if (count) {
-		uint32_t bit = 31 - (uint32_t)__builtin_clz(last->places);
-
-		return count == 1 ? buffer->geometry->paged_filters + bit
-				  : HASH_FUNCTIONS + (count - 2) * OVERFLOW_PLACES_MAX + bit;
-	}
-	for (uint32_t filter = buffer->geometry->paged_filters; filter-- > 0;)
-		if (filter_test(buffer->bits, &buffer->filters, filter, hash))
-			return filter;
-	return 0;
-}
-
-/* Whether the index has room to note the key at `place`. */
-static bool place_can_be_noted(const struct buffer *buffer, const struct key_hash *hash,
-			       uint32_t place)
-{
-	const struct overflow_entry *last;
-	uint32_t bit, count, entry;
-
-	if (place < buffer->geometry->paged_filters)
-		return buffer->keys[place] < buffer->geometry->keys_limit[place] ||
-		       filter_test(buffer->bits, &buffer->filters, place, hash);
-	entry = entry_of(buffer, place, &bit);
-	count = overflow_entries(buffer, hash, &last);
-	return entry < count ||
-	       buffer->overflow_count + entry + 1 - count <= buffer->geometry->overflow_entries;
-}
-
-/*
- * Whether a key may be put to a place. The further ones are for keys that are put often: they have
- * a hash function's place from the overflow map. No entry is left empty for them, so that they use
- * up the map no faster than they fill the segment.
- */
-static bool may_place(const struct buffer *buffer, const struct key_hash *hash, uint32_t place)
-{
-	const struct overflow_entry *last;
-	uint32_t bit;
-
-	return place < HASH_FUNCTIONS ||
-	       entry_of(buffer, place, &bit) <= overflow_entries(buffer, hash, &last);
-}
-
-static void note_in_overflow(struct buffer *buffer, const struct key_hash *hash, uint32_t place)
-{
-	uint32_t bit, number = entry_of(buffer, place, &bit);
-	struct overflow_entry *entry;
-
-	/*
-	 * Pages that are indexed again come in their own order, so an entry may come before those
-	 * ahead of it.
-	 */
-	while (!(entry = overflow_find(buffer, hash, number))) {
-		assert(buffer->overflow_count < buffer->geometry->overflow_entries);
-		buffer->overflow[buffer->overflow_count++] =
-			(struct overflow_entry){ .hash = hash_overflow(hash) };
-	}
-	entry->places |= 1U << bit;
-}
-
-static void note_place(struct buffer *buffer, const struct key_hash *hash, uint32_t place)
-{
-	uint32_t paged = buffer->geometry->paged_filters;
-	uint32_t filter = place < paged ? place : paged;
-	bool is_new = !filter_test(buffer->bits, &buffer->filters, filter, hash);
-
-	if (is_new) {
-		filter_add(buffer->bits, &buffer->filters, filter, hash);
-		buffer->keys[filter]++;
-	}
-	if (filter == paged)
-		note_in_overflow(buffer, hash, place);
-}
-
 /* ---- compaction ---- */
 
 /* Whether a later committed record of the page makes this one superfluous. */
@@ -332,23 +200,15 @@ int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct 
 {
 	uint32_t length = record->header.length;
 
-	/*
-	 * Never before the last place of the key: a search takes the last place first and must find
-	 * the newest there.
-	 */
-	for (uint32_t place = last_place(buffer, hash); place < buffer->geometry->places; place++) {
-		uint32_t page = place_page(buffer, hash, place);
-
-		if (page == UINT32_MAX || !place_can_be_noted(buffer, hash, place) ||
-		    !may_place(buffer, hash, place))
-			continue;
+	for (uint32_t page, place = segment_index_first(buffer->index, hash);
+	     segment_index_next(buffer->index, hash, &place, &page); place++) {
 		if (!page_has_room(buffer, page, length) &&
 		    (!buffer->absorbable[page] || is_large(buffer, length) ||
 		     !compact_page(buffer, page, committed, 0) ||
 		     !page_has_room(buffer, page, length)))
 			continue;
 		append_to_page(buffer, page, record);
-		note_place(buffer, hash, place);
+		segment_index_note(buffer->index, hash, place);
 		return 0;
 	}
 	return -ENOSPC;
@@ -365,39 +225,15 @@ uint64_t buffer_used_bytes(const struct buffer *buffer)
 
 /* ---- finding ---- */
 
-/* Whether the index says that the key was put to `place`. */
-static bool place_is_noted(const struct buffer *buffer, const struct key_hash *hash, uint32_t place)
-{
-	const struct overflow_entry *entry;
-	uint32_t bit;
-
-	if (place < buffer->geometry->paged_filters)
-		return filter_test(buffer->bits, &buffer->filters, place, hash);
-	entry = overflow_find(buffer, hash, entry_of(buffer, place, &bit));
-	return entry && entry->places >> bit & 1;
-}
-
 bool buffer_next_page(const struct buffer *buffer, const struct key_hash *hash, uint32_t *place,
 		      struct page_view *page)
 {
-	uint32_t below = *place;
+	uint32_t number;
 
-	/* Behind the last place there is nothing to ask for. */
-	if (below > buffer->geometry->paged_filters)
-		below = (uint32_t)min_u64(below, last_place(buffer, hash) + 1);
-	while (below-- > 0) {
-		uint32_t number;
-
-		if (!place_is_noted(buffer, hash, below))
-			continue;
-		number = place_page(buffer, hash, below);
-		if (number == UINT32_MAX)
-			continue;
-		*page = buffer_page(buffer, number);
-		*place = below;
-		return true;
-	}
-	return false;
+	if (!segment_index_find(buffer->index, hash, place, &number))
+		return false;
+	*page = buffer_page(buffer, number);
+	return true;
 }
 
 /* ---- beginning, cutting, recovering ---- */
@@ -405,20 +241,15 @@ bool buffer_next_page(const struct buffer *buffer, const struct key_hash *hash, 
 int buffer_create(struct buffer *buffer, const struct muninn_geometry *geometry, struct nand *nand,
 		  uint64_t area_at)
 {
-	struct filter_geometry newest;
-
-	muninn_filter_geometry(geometry, geometry->tables_expected, &newest);
 	*buffer = (struct buffer){
 		.geometry = geometry,
 		.nand = nand,
 		.area = (uint8_t *)nand_nvram(nand, NULL) + area_at,
 		.area_at = area_at,
 	};
-	buffer->bits_bytes = align_up(newest.bits_total, 64) / 8;
-	buffer->bits = calloc(1, buffer->bits_bytes);
-	buffer->overflow = calloc(geometry->overflow_entries, sizeof(*buffer->overflow));
+	buffer->index = segment_index_create(geometry);
 	buffer->absorbable = calloc(geometry->segment_pages, sizeof(*buffer->absorbable));
-	if (buffer->bits && buffer->overflow && buffer->absorbable)
+	if (buffer->index && buffer->absorbable)
 		return 0;
 	buffer_destroy(buffer);
 	return -ENOMEM;
@@ -426,8 +257,7 @@ int buffer_create(struct buffer *buffer, const struct muninn_geometry *geometry,
 
 void buffer_destroy(struct buffer *buffer)
 {
-	free(buffer->bits);
-	free(buffer->overflow);
+	segment_index_destroy(buffer->index);
 	free(buffer->absorbable);
 	*buffer = (struct buffer){ 0 };
 }
@@ -441,23 +271,19 @@ void buffer_format(struct buffer *buffer)
 	buffer->spare_slot = (uint16_t)buffer->geometry->segment_pages;
 }
 
-static void forget_index(struct buffer *buffer, const struct filter_geometry *filters)
+static void forget_index(struct buffer *buffer, uint32_t table)
 {
-	buffer->filters = *filters;
-	assert(align_up(filters->bits_total, 64) / 8 <= buffer->bits_bytes);
-	memset(buffer->bits, 0, buffer->bits_bytes);
-	memset(buffer->keys, 0, sizeof(buffer->keys));
+	segment_index_begin(buffer->index, table);
 	memset(buffer->absorbable, 0,
 	       buffer->geometry->segment_pages * sizeof(*buffer->absorbable));
-	buffer->overflow_count = 0;
 }
 
-void buffer_start(struct buffer *buffer, uint64_t serial, const struct filter_geometry *filters)
+void buffer_start(struct buffer *buffer, uint64_t serial, uint32_t table)
 {
 	assert(serial > buffer->serial);
 	buffer->serial = serial;
 	nvram_store64(buffer->area + BUFFER_SERIAL_AT, serial);
-	forget_index(buffer, filters);
+	forget_index(buffer, table);
 	buffer->promised = false;
 }
 
@@ -576,9 +402,9 @@ void buffer_drop_void(struct buffer *buffer, uint64_t before)
 	}
 }
 
-void buffer_index_again(struct buffer *buffer, const struct filter_geometry *filters)
+void buffer_index_again(struct buffer *buffer, uint32_t table)
 {
-	forget_index(buffer, filters);
+	forget_index(buffer, table);
 	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
 		struct page_view view = buffer_page(buffer, page);
 
@@ -629,9 +455,9 @@ static int recover_map(struct buffer *buffer)
 	return result;
 }
 
-void buffer_index_begin(struct buffer *buffer, const struct filter_geometry *filters)
+void buffer_index_begin(struct buffer *buffer, uint32_t table)
 {
-	forget_index(buffer, filters);
+	forget_index(buffer, table);
 }
 
 uint32_t buffer_index_page(struct buffer *buffer, uint32_t page, const struct page_view *view)
@@ -644,13 +470,9 @@ uint32_t buffer_index_page(struct buffer *buffer, uint32_t page, const struct pa
 
 		record_header_decode(record.header, &header);
 		struct key_hash hash = key_hash(&header.key, buffer->geometry->segment_pages);
-		uint32_t place = hash_place(&hash, page, buffer->geometry->segment_pages);
 
-		if (place >= buffer->geometry->places ||
-		    (place >= buffer->geometry->paged_filters &&
-		     !place_can_be_noted(buffer, &hash, place)))
+		if (!segment_index_note_page(buffer->index, &hash, page))
 			return indexed;
-		note_place(buffer, &hash, place);
 		if (header.flags & RECORD_ABSORB)
 			buffer->absorbable[page] = true;
 	}
@@ -669,7 +491,7 @@ int buffer_rest(struct buffer *buffer)
 	return result;
 }
 
-int buffer_recover(struct buffer *buffer, const struct filter_geometry *filters, uint64_t committed)
+int buffer_recover(struct buffer *buffer, uint32_t table, uint64_t committed)
 {
 	int result = recover_map(buffer);
 	int damaged = 0;
@@ -677,7 +499,7 @@ int buffer_recover(struct buffer *buffer, const struct filter_geometry *filters,
 	if (result)
 		return result;
 	buffer->serial = buffer_stored_serial(buffer);
-	forget_index(buffer, filters);
+	forget_index(buffer, table);
 	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
 		uint32_t state = slot_state(buffer, page_slot(buffer, page));
 

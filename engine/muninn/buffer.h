@@ -14,34 +14,19 @@
 #ifndef MUNINN_ENGINE_MUNINN_BUFFER_H
 #define MUNINN_ENGINE_MUNINN_BUFFER_H
 
-#include "engine/muninn/filters.h"
-#include "engine/muninn/page.h"
-
-struct overflow_entry {
-	uint32_t hash;
-	/*
-	 * Bit n: of the first entry of a hash, hash function paged_filters + n placed the key; of
-	 * the m-th one behind it, the place HASH_FUNCTIONS + OVERFLOW_PLACES_MAX (m - 1) + n.
-	 */
-	uint32_t places;
-};
+#include "engine/muninn/index/index.h"
 
 struct buffer {
 	const struct muninn_geometry *geometry;
 	struct nand *nand;
 	uint8_t *area;    /* buffer area in NVRAM; NULL: there is no such buffer */
 	uint64_t area_at; /* its offset there */
-	struct filter_geometry filters;
+	struct segment_index *index;
 	uint64_t serial;
 	bool promised;            /* it holds records that a flush made stable ... */
 	uint64_t stable_sequence; /* ... up to this number */
 	bool unsynced;            /* a row's no more, which is not on stable storage yet */
 	uint16_t spare_slot;
-	uint64_t *bits;      /* filters.bits_total bits */
-	uint64_t bits_bytes; /* allocated */
-	uint32_t keys[MUNINN_FILTERS_MAX];
-	struct overflow_entry *overflow;
-	uint32_t overflow_count;
 	bool *absorbable; /* a page: holds records that compaction may drop */
 };
 
@@ -72,8 +57,8 @@ uint64_t buffer_stored_serial(const struct buffer *buffer);
 /* Takes up a buffer that is no row's; its contents do not count. -ENOMEM. */
 int buffer_rest(struct buffer *buffer);
 
-/* Empties the buffer and begins segment `serial` with these filters. */
-void buffer_start(struct buffer *buffer, uint64_t serial, const struct filter_geometry *filters);
+/* Empties the buffer and begins segment `serial`, which table number `table` will take. */
+void buffer_start(struct buffer *buffer, uint64_t serial, uint32_t table);
 
 /*
  * Everything in it with numbers up to `sequence` is stable now, and stays so until the buffer
@@ -86,8 +71,7 @@ void buffer_promise(struct buffer *buffer, uint64_t sequence);
  * filters and maps. Returns how many records were cut because they were damaged (0 unless the NVRAM
  * lost bytes), or -EINVAL when the area makes no sense at all.
  */
-int buffer_recover(struct buffer *buffer, const struct filter_geometry *filters,
-		   uint64_t committed);
+int buffer_recover(struct buffer *buffer, uint32_t table, uint64_t committed);
 
 /*
  * Clears all of the area's slots that no record is in. A failure of the host may have left records
@@ -101,7 +85,7 @@ void buffer_clear_rest(struct buffer *buffer);
  * nothing; notes the records of a page, up to one of whose key's places the page is none. Returns
  * how many bytes they take: all that are used, if all is well.
  */
-void buffer_index_begin(struct buffer *buffer, const struct filter_geometry *filters);
+void buffer_index_begin(struct buffer *buffer, uint32_t table);
 uint32_t buffer_index_page(struct buffer *buffer, uint32_t page, const struct page_view *view);
 
 /*
@@ -128,7 +112,7 @@ void buffer_cut(struct buffer *buffer, uint64_t last);
 void buffer_drop_void(struct buffer *buffer, uint64_t before);
 
 /* Builds filters and overflow map again, of what is in the buffer. */
-void buffer_index_again(struct buffer *buffer, const struct filter_geometry *filters);
+void buffer_index_again(struct buffer *buffer, uint32_t table);
 
 /* The records of a page (used 0: empty). */
 struct page_view buffer_page(const struct buffer *buffer, uint32_t page);

@@ -288,7 +288,7 @@ static void begin_next_table(struct muninn_store *store, uint32_t number)
 				 NVRAM_PAGE);
 	if (result)
 		tell_unstable(result);
-	versions_refresh(store, row);
+	row_refresh_bounds(store, row);
 }
 
 /* An image is on flash: it becomes a complete table of its row, which begins the next one. */
@@ -408,7 +408,7 @@ void store_drop_empty_tables(struct muninn_store *store, uint32_t number)
 		free(table.image);
 	}
 	row->complete_count = kept;
-	versions_refresh(store, row);
+	row_refresh_bounds(store, row);
 }
 
 /* ---- loading ---- */
@@ -621,9 +621,8 @@ void store_drop_tables(struct muninn_store *store)
 		free(row->complete);
 		row->complete = NULL;
 		row->complete_count = 0;
-		free(row->versions);
-		row->versions = NULL;
-		row->version_count = 0;
+		free(row->bounds.versions);
+		row->bounds = (struct table_bounds){ 0 };
 	}
 	if (store->images)
 		memset(store->images, 0, store->geometry.segments * sizeof(*store->images));

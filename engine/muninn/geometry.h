@@ -15,15 +15,6 @@
  */
 #define TABLE_SPARSE_COLUMNS 16
 
-/* Filters of the segments of one table. */
-struct filter_geometry {
-	uint32_t filters;                    /* in use */
-	uint32_t hashes[MUNINN_FILTERS_MAX]; /* bits that a key sets in each filter */
-	uint32_t bits[MUNINN_FILTERS_MAX];   /* length of each filter */
-	uint32_t offset[MUNINN_FILTERS_MAX]; /* its first bit position in the table */
-	uint32_t bits_total;
-};
-
 struct muninn_geometry {
 	/* As configured. */
 	uint32_t page_bytes;
@@ -75,13 +66,6 @@ struct muninn_geometry {
 int muninn_geometry_choose(const struct nand_geometry *nand, const struct record_options *records,
 			   const struct muninn_options *options, struct muninn_geometry *geometry,
 			   struct error_text *error);
-
-/*
- * Filters of table number `index` of a row: the first (in the end oldest) table has the highest
- * false-positive rate.
- */
-void muninn_filter_geometry(const struct muninn_geometry *geometry, uint32_t index,
-			    struct filter_geometry *filters);
 
 /* Most records that a segment can hold. */
 static inline uint64_t segment_records_max(const struct muninn_geometry *geometry)

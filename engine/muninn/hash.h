@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Where a key goes. The pieces of an object are hashed in groups as large as a segment has pages:
- * the group chooses the row and, for each hash function, the page of its first piece; the following
+ * The hashes of a key. The pieces of an object are hashed in groups as large as a segment has
+ * pages: the group chooses the row and, in the index, the page of its first piece; the following
  * pieces go to the following pages. A large object that is written in order is thus read in order,
  * and small keys are spread as in the paper.
  */
@@ -36,75 +36,6 @@ static inline uint64_t hash_mix(uint64_t x)
 static inline uint32_t hash_row(const struct key_hash *hash, uint32_t rows)
 {
 	return (uint32_t)(hash->group >> 40) & (rows - 1);
-}
-
-/* Places of metadata that lie in the first part of a segment, and how small that part is. */
-#define HASH_METADATA_PLACES 2
-#define HASH_METADATA_SHIFT  3
-
-/*
- * Page of the segment that hash function `place` (0..MUNINN_PLACES_MAX - 1) gives. Metadata records
- * are small, and a page that holds one is lost for a piece of a page's size; so their first places
- * are in an eighth of the pages.
- */
-static inline uint32_t hash_page(const struct key_hash *hash, uint32_t place,
-				 uint32_t segment_pages)
-{
-	uint64_t base = hash_mix(hash->group + (place + 1) * UINT64_C(0x9e3779b97f4a7c15));
-	uint32_t pages = hash->metadata && place < HASH_METADATA_PLACES
-				 ? segment_pages >> HASH_METADATA_SHIFT
-				 : segment_pages;
-
-	return ((uint32_t)base + hash->offset) & (pages - 1);
-}
-
-/*
- * Hash functions. Further places of a key are the pages behind that of the last one, all of a
- * segment.
- */
-#define HASH_FUNCTIONS MUNINN_PLACES_MAX
-
-static inline uint32_t hash_run_page(const struct key_hash *hash, uint32_t number,
-				     uint32_t segment_pages)
-{
-	return (hash_page(hash, HASH_FUNCTIONS - 1, segment_pages) + 1 + number) &
-	       (segment_pages - 1);
-}
-
-/*
- * The page of a place, or UINT32_MAX when an earlier function gives the same page: each page stands
- * for one place of a key, so that the order of places is the order of writing. Puts and searches
- * leave such places out alike.
- */
-static inline uint32_t hash_own_page(const struct key_hash *hash, uint32_t place,
-				     uint32_t segment_pages)
-{
-	uint32_t functions = place < HASH_FUNCTIONS ? place : HASH_FUNCTIONS;
-	uint32_t page = place < HASH_FUNCTIONS
-				? hash_page(hash, place, segment_pages)
-				: hash_run_page(hash, place - HASH_FUNCTIONS, segment_pages);
-
-	for (uint32_t earlier = 0; earlier < functions; earlier++)
-		if (hash_page(hash, earlier, segment_pages) == page)
-			return UINT32_MAX;
-	return page;
-}
-
-/* The place that a page is for a key: the inverse. */
-static inline uint32_t hash_place(const struct key_hash *hash, uint32_t page,
-				  uint32_t segment_pages)
-{
-	for (uint32_t place = 0; place < HASH_FUNCTIONS; place++)
-		if (hash_page(hash, place, segment_pages) == page)
-			return place;
-	return HASH_FUNCTIONS +
-	       ((page - hash_run_page(hash, 0, segment_pages)) & (segment_pages - 1));
-}
-
-/* The 31 bits that stand for the key in an overflow map. */
-static inline uint32_t hash_overflow(const struct key_hash *hash)
-{
-	return (uint32_t)(hash->key >> 33);
 }
 
 #endif

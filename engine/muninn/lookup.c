@@ -9,9 +9,6 @@
 #include "common/log.h"
 #include "engine/muninn/judge.h"
 
-/* From so many places in a column on the one for an old version is found by halving. */
-enum { NARROW_PLACES = 6 };
-
 /* A lookup in progress. */
 struct lookup {
 	struct muninn_store *store;
@@ -232,24 +229,15 @@ static int read_page(struct lookup *lookup, uint64_t number, struct read_page *p
 }
 
 /* Looks in one flash page. 0: found. -EAGAIN: go on. */
-static int search_flash_page(struct lookup *lookup, uint32_t segment, uint32_t place)
+static int search_flash_page(struct lookup *lookup, uint64_t number)
 {
-	struct muninn_store *store = lookup->store;
-	uint32_t number = hash_own_page(&lookup->hash, place, store->geometry.segment_pages);
 	struct read_page page;
-
-	/*
-	 * A false positive: an earlier place stands for that page, and newer records may be at
-	 * places between the two.
-	 */
-	if (number == UINT32_MAX)
-		return -EAGAIN;
-	int result = read_page(lookup, segment_page(&store->geometry, segment) + number, &page);
+	int result = read_page(lookup, number, &page);
 
 	if (result)
 		return result;
 	if (!lookup->run && !page_has_key(&page.view, lookup->key)) {
-		count_up(&store->counters.false_positive_reads, 1);
+		count_up(&lookup->store->counters.false_positive_reads, 1);
 		return -EAGAIN;
 	}
 	return lookup->visit(lookup, &page.view);
@@ -261,84 +249,44 @@ static uint64_t newest_sequence(const struct lookup *lookup)
 	return min_u64(lookup->visibility.bound, lookup->visibility.below - 1);
 }
 
-/*
- * Whether a page has a record of the key that is not newer than `bound`: 1, 0; 2: it has none of
- * the key; or an error.
- */
-static int is_as_old(struct lookup *lookup, uint32_t segment, uint32_t place, uint64_t bound)
+/* A segment whose pages are probed. */
+struct probed {
+	struct lookup *lookup;
+	uint64_t first_page;
+};
+
+/* Whether a page has a record of the key that is old enough; see table_search_narrow. */
+static int is_as_old(void *context, uint32_t number)
 {
-	const struct muninn_geometry *geometry = &lookup->store->geometry;
-	uint32_t number = hash_own_page(&lookup->hash, place, geometry->segment_pages);
+	const struct probed *probed = context;
+	struct lookup *lookup = probed->lookup;
 	struct page_record record;
 	struct read_page page;
 	uint32_t offset = 0;
 	int found = 2;
-
-	if (number == UINT32_MAX)
-		return found;
-	int result = read_page(lookup, segment_page(geometry, segment) + number, &page);
+	int result = read_page(lookup, probed->first_page + number, &page);
 
 	while (!result && found != 1 && page_next(&page.view, &offset, &record))
 		if (record_has_key(record.header, lookup->key))
-			found = record_sequence(record.header) <= bound;
+			found = record_sequence(record.header) <= newest_sequence(lookup);
 	return result ? result : found;
 }
 
-/*
- * Of a key with many places in a column whose numbers rise with them, leaves out those behind the
- * last one that has anything as old as is looked for: by halves, not one by one.
- */
-static int narrow(struct lookup *lookup, struct table_search *search, uint32_t segment)
+static int search_segment(struct lookup *lookup, struct table_search *search, uint32_t segment)
 {
-	uint32_t low = 0, high = table_search_place(search, UINT32_MAX);
-
-	/* What is looked for is not behind `high`, and in `low` or behind it. */
-	while (low < high) {
-		uint32_t middle = table_search_place(search, low + (high - low + 1) / 2);
-		int result;
-
-		if (middle == UINT32_MAX || middle <= low) {
-			low += (high - low + 1) / 2;
-			continue;
-		}
-		result = is_as_old(lookup, segment, middle, newest_sequence(lookup));
-		if (result < 0)
-			return result;
-		if (result == 2)
-			table_search_leave(search, middle);
-		else if (result)
-			low = middle;
-		else
-			high = middle - 1;
-	}
-	table_search_leave_behind(search, low);
-	return 0;
-}
-
-static bool is_worth_narrowing(const struct lookup *lookup, const struct table_search *search)
-{
-	uint64_t last;
-
-	return table_search_count(search) >= NARROW_PLACES &&
-	       table_search_is_ordered(search, &last) && newest_sequence(lookup) < last;
-}
-
-static int search_column(struct lookup *lookup, struct table_search *search, uint32_t segment)
-{
-	int result = is_worth_narrowing(lookup, search) ? narrow(lookup, search, segment) : 0;
+	struct probed probed = { .lookup = lookup,
+				 .first_page = segment_page(&lookup->store->geometry, segment) };
+	int result = table_search_narrow(search, newest_sequence(lookup), is_as_old, &probed);
+	uint32_t page;
 
 	if (result)
 		return result;
-	for (;;) {
-		uint32_t place = table_search_place(search, UINT32_MAX);
-
-		if (place == UINT32_MAX)
-			return -EAGAIN;
-		table_search_leave(search, place);
-		result = search_flash_page(lookup, segment, place);
+	while (table_search_page(search, &page)) {
+		result = search_flash_page(lookup, probed.first_page + page);
 		if (result != -EAGAIN)
 			return result;
 	}
+	return -EAGAIN;
 }
 
 static int search_table(struct lookup *lookup, const struct table *table)
@@ -348,8 +296,8 @@ static int search_table(struct lookup *lookup, const struct table *table)
 
 	table_search_begin(&search, table, &lookup->hash, newest_sequence(lookup));
 	search.after = lookup->after;
-	while (table_search_column(&search, &segment)) {
-		int result = search_column(lookup, &search, segment);
+	while (table_search_segment(&search, &segment)) {
+		int result = search_segment(lookup, &search, segment);
 
 		if (result != -EAGAIN)
 			return result;
@@ -389,8 +337,8 @@ static int search(struct lookup *lookup)
 		result = search_buffer(lookup, &row->buffer);
 	if (result == -EAGAIN)
 		result = search_table(lookup, &row->growing);
-	oldest = lookup->after ? versions_find_after(row, lookup->after) : 0;
-	for (uint32_t n = versions_find(row, newest_sequence(lookup));
+	oldest = lookup->after ? bounds_find_after(&row->bounds, lookup->after) : 0;
+	for (uint32_t n = bounds_find(&row->bounds, row->complete_count, newest_sequence(lookup));
 	     result == -EAGAIN && n-- > oldest;)
 		result = search_table(lookup, &row->complete[n]);
 	if (result == -EAGAIN)

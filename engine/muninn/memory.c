@@ -15,7 +15,7 @@ static uint64_t given(const void *memory)
 
 static uint64_t filter_memory(const struct buffer *buffer)
 {
-	return given(buffer->bits) + given(buffer->overflow) + given(buffer->absorbable);
+	return segment_index_memory(buffer->index) + given(buffer->absorbable);
 }
 
 enum memory_kind {
@@ -39,7 +39,7 @@ static void count(const struct muninn_store *store, uint64_t bytes[MEMORY_KINDS]
 
 		for (uint32_t n = 0; n < row->complete_count; n++)
 			bytes[MEMORY_TABLES] += given(row->complete[n].image);
-		bytes[MEMORY_ROWS] += given(row->complete) + given(row->versions);
+		bytes[MEMORY_ROWS] += given(row->complete) + given(row->bounds.versions);
 		bytes[MEMORY_FILTERS] += filter_memory(&row->buffer) + filter_memory(&row->newer);
 	}
 	for (uint32_t n = 0; n < store->free_buffer_count; n++)

@@ -195,7 +195,7 @@ static uint32_t live_permille(struct muninn_store *store, const struct victim *v
 
 	for (uint32_t group = 0; bytes->keys && group < KEY_GROUPS; group++)
 		part = max_u64(part, bytes->keys[group] * UINT64_C(1000) /
-					     ((uint64_t)store->geometry.places *
+					     ((uint64_t)index_key_pages_max(&store->geometry) *
 					      store->geometry.page_bytes));
 	return (uint32_t)min_u64(part, 1000);
 }
@@ -294,7 +294,8 @@ static void estimate_table(struct muninn_store *store)
 	const struct row *row = &store->rows[walk->row];
 	const struct table *table = &row->complete[walk->table];
 
-	overlap_estimate(store, row, walk->table, live);
+	overlap_estimate(&store->geometry, table, row->complete_count - walk->table, &row->growing,
+			 live);
 	for (uint64_t columns = table_live(table); columns; columns &= columns - 1) {
 		uint32_t column = (uint32_t)__builtin_ctzll(columns);
 		struct table_column facts;

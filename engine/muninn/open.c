@@ -264,7 +264,7 @@ static int step_complete_tables(struct muninn_store *store, struct error_text *e
 		}
 	}
 	for (uint32_t number = 0; !result && number < geometry->rows; number++)
-		versions_refresh(store, &store->rows[number]);
+		row_refresh_bounds(store, &store->rows[number]);
 	space_destroy(&store->space);
 	if (!result && space_create(&store->space, store->nand, geometry, in_use))
 		result = error_set(error, -ENOMEM, "out of memory");

@@ -244,7 +244,7 @@ static void add_column(struct rebuild *rebuild, uint32_t row, uint32_t segment, 
 	struct table_column facts = table_column_begin(0, 0);
 	uint32_t column = table_columns(table);
 
-	buffer_index_begin(buffer, &table->filters);
+	buffer_index_begin(buffer, table_index(table));
 	if (live && !index_segment(rebuild, row, segment, buffer, &facts)) {
 		log_line(LOG_LEVEL_ERROR,
 			 "segment %u is not what the root says of row %u; its records are lost",
@@ -252,7 +252,7 @@ static void add_column(struct rebuild *rebuild, uint32_t row, uint32_t segment, 
 		rebuild->segments_left_out++;
 		live = false;
 	}
-	table_write_column(table, buffer, &facts);
+	table_write_column(table, buffer->index, &facts);
 	table_commit_column(table);
 	if (!live)
 		table_kill_column(table, column);

@@ -21,12 +21,10 @@
 /* The older buffer is sealed, then the newer one, or one taken beside it. */
 enum { PLACE_ATTEMPTS = 4 };
 
-void row_next_filters(const struct muninn_store *store, const struct row *row, uint32_t ahead,
-		      struct filter_geometry *filters)
+uint32_t row_next_table(const struct row *row, uint32_t ahead)
 {
-	bool next_table = table_columns(&row->growing) + ahead >= MUNINN_COLUMNS;
-
-	muninn_filter_geometry(&store->geometry, table_index(&row->growing) + next_table, filters);
+	return table_index(&row->growing) +
+	       (table_columns(&row->growing) + ahead >= MUNINN_COLUMNS);
 }
 
 uint64_t store_next_serial(struct muninn_store *store)
@@ -41,13 +39,12 @@ uint64_t store_next_serial(struct muninn_store *store)
 
 static struct buffer take_buffer(struct muninn_store *store, uint32_t number, uint32_t ahead)
 {
-	struct filter_geometry filters;
 	struct buffer buffer;
 
 	assert(store->free_buffer_count > 0);
 	buffer = store->free_buffers[--store->free_buffer_count];
-	row_next_filters(store, &store->rows[number], ahead, &filters);
-	buffer_start(&buffer, store_next_serial(store), &filters);
+	buffer_start(&buffer, store_next_serial(store),
+		     row_next_table(&store->rows[number], ahead));
 	buffer_give(&buffer, number);
 	store->rows[number].unsynced = true;
 	return buffer;
@@ -75,16 +72,13 @@ void row_take_newer(struct muninn_store *store, uint32_t number)
 void row_end_buffer(struct muninn_store *store, uint32_t number)
 {
 	struct row *row = &store->rows[number];
-	struct filter_geometry filters;
-
 	if (row_has_newer(row)) {
 		buffer_take_back(&row->buffer);
 		return_buffer(store, &row->buffer);
 		row->buffer = row->newer;
 		row->newer = (struct buffer){ 0 };
 	} else {
-		row_next_filters(store, row, 0, &filters);
-		buffer_start(&row->buffer, store_next_serial(store), &filters);
+		buffer_start(&row->buffer, store_next_serial(store), row_next_table(row, 0));
 	}
 	row->unsynced = true;
 }
@@ -112,17 +106,13 @@ void rows_release_buffers(struct muninn_store *store)
 static void index_again(struct muninn_store *store, uint32_t number)
 {
 	struct row *row = &store->rows[number];
-	struct filter_geometry filters;
-
 	if (row_has_newer(row) && buffer_used_bytes(&row->buffer) == 0)
 		row_end_buffer(store, number);
-	row_next_filters(store, row, 0, &filters);
-	buffer_index_again(&row->buffer, &filters);
+	buffer_index_again(&row->buffer, row_next_table(row, 0));
 	row->unsynced = true;
 	if (!row_has_newer(row))
 		return;
-	row_next_filters(store, row, 1, &filters);
-	buffer_index_again(&row->newer, &filters);
+	buffer_index_again(&row->newer, row_next_table(row, 1));
 }
 
 void rows_drop_void(struct muninn_store *store, uint64_t before)
@@ -294,10 +284,8 @@ static int distribute_buffers(struct muninn_store *store, struct error_text *err
 static int recover_buffer(struct muninn_store *store, uint32_t number, struct buffer *buffer,
 			  uint32_t ahead, struct error_text *error)
 {
-	struct filter_geometry filters;
-
-	row_next_filters(store, &store->rows[number], ahead, &filters);
-	int result = buffer_recover(buffer, &filters, store->committed);
+	int result = buffer_recover(buffer, row_next_table(&store->rows[number], ahead),
+				    store->committed);
 
 	if (result < 0)
 		return error_set(error, result, "the buffer of row %u in NVRAM is corrupt", number);
@@ -352,8 +340,5 @@ uint64_t rows_buffered_bytes(const struct muninn_store *store)
 
 uint64_t rows_filter_bytes(const struct muninn_store *store)
 {
-	const struct buffer *any = &store->rows[0].buffer;
-
-	return store->geometry.buffers *
-	       (any->bits_bytes + store->geometry.overflow_entries * sizeof(*any->overflow));
+	return store->geometry.buffers * segment_index_bytes(store->rows[0].buffer.index);
 }

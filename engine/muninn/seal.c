@@ -146,7 +146,7 @@ static int add_column(struct muninn_store *store, struct row *row, const struct 
 	 */
 	if (facts->last_sequence > state_read(store, STATE_SEALED_AT))
 		nvram_store64(store->nvram + STATE_SEALED_AT, facts->last_sequence);
-	table_write_column(&row->growing, &row->buffer, facts);
+	table_write_column(&row->growing, row->buffer.index, facts);
 	result = sync_table(store, row, row->growing.image_bytes);
 	if (!result && row->buffer.promised)
 		result = nand_nvram_sync(store->nand, 0, NVRAM_PAGE);

@@ -223,7 +223,7 @@ static void muninn_statistics(struct record_store *base, struct record_statistic
 
 		sealed += (uint64_t)__builtin_popcountll(table_live(&row->growing));
 		tables += row->complete_count;
-		statistics->internal_versions += row->version_count;
+		statistics->internal_versions += row->bounds.count;
 		for (uint32_t n = 0; n < row->complete_count; n++) {
 			sealed += (uint64_t)__builtin_popcountll(table_live(&row->complete[n]));
 			index_bytes += table_memory_bytes(&row->complete[n]);

@@ -6,20 +6,13 @@
 #ifndef MUNINN_ENGINE_MUNINN_STORE_H
 #define MUNINN_ENGINE_MUNINN_STORE_H
 
+#include "engine/muninn/buffer.h"
+#include "engine/muninn/index/table_cache.h"
 #include "engine/muninn/muninn.h"
 #include "engine/muninn/space.h"
-#include "engine/muninn/table_cache.h"
 
 #define NO_ROW  UINT16_MAX
 #define NO_PAGE UINT64_MAX
-
-/* A few read-only tables; versions.c. */
-struct internal_version {
-	uint32_t number;     /* index of its tables / tables of a version */
-	uint32_t tables_end; /* of the row's complete tables, the first that is newer */
-	uint64_t floor;      /* no record in it or in a newer one has a lower sequence number */
-	uint64_t ceiling;    /* none in it or in an older one has a higher one */
-};
 
 struct row {
 	struct buffer buffer; /* the active segment */
@@ -28,10 +21,9 @@ struct row {
 	struct table growing; /* the read-only table that sealed segments are added to, in NVRAM */
 	struct table *complete; /* complete tables in memory, oldest first */
 	uint32_t complete_count;
-	struct internal_version *versions; /* oldest first */
-	uint32_t version_count;
-	bool touched;  /* by the running transaction: listed in the store */
-	bool unsynced; /* changed since the last flush */
+	struct table_bounds bounds; /* of the complete tables */
+	bool touched;               /* by the running transaction: listed in the store */
+	bool unsynced;              /* changed since the last flush */
 };
 
 /* A row's older buffer on its way to a segment of flash. */
@@ -195,9 +187,8 @@ uint64_t store_next_serial(struct muninn_store *store);
 
 /* ---- row.c: which buffers a row has, and which of them a record goes to ---- */
 
-/* Filters of the segment that the row seals next (0), or the one after (1). */
-void row_next_filters(const struct muninn_store *store, const struct row *row, uint32_t ahead,
-		      struct filter_geometry *filters);
+/* Number of the table that takes the segment that the row seals next (0), or the one after (1). */
+uint32_t row_next_table(const struct row *row, uint32_t ahead);
 
 /* Begins an empty active segment for a row without one. There must be a free buffer. */
 void row_start_buffer(struct muninn_store *store, uint32_t row);
@@ -303,32 +294,11 @@ int store_gather(struct muninn_store *store, const struct record_key *key, uint6
 int store_has_between(struct muninn_store *store, const struct record_key *key, uint64_t after,
 		      uint64_t bound);
 
-/* ---- versions.c: internal versions ---- */
-
-/* Finds the internal versions of a row anew, after its complete tables have changed. */
-void versions_refresh(const struct muninn_store *store, struct row *row);
-
-/*
- * How many of the row's complete tables, from the oldest on, may hold records with sequence numbers
- * up to `bound`.
- */
-uint32_t versions_find(const struct row *row, uint64_t bound);
-
-/* How many of them, from the oldest on, hold nothing with a sequence number above `after`. */
-uint32_t versions_find_after(const struct row *row, uint64_t after);
-
-/* ---- overlap.c: what the filters in memory say of how much is put again ---- */
-
-/*
- * The live part of each segment of a row's n-th complete table, as far as its filters tell; 1000
- * for columns that are not live. Reads no flash.
- */
-void overlap_estimate(const struct muninn_store *store, const struct row *row, uint32_t n,
-		      uint32_t live_permille[MUNINN_COLUMNS]);
-
-/* Adds the bits that are set in the combined filters of `older`, and in those of both. */
-void overlap_count_bits(const struct table *older, const struct table *newer, uint64_t *set,
-			uint64_t *common);
+/* Finds again which of the row's complete tables are old enough for what. */
+static inline void row_refresh_bounds(const struct muninn_store *store, struct row *row)
+{
+	bounds_refresh(&row->bounds, row->complete, row->complete_count, store->version_tables);
+}
 
 /* ---- seal.c ---- */
 

@@ -11,8 +11,8 @@
 #include "common/bytes.h"
 #include "common/crc32c.h"
 #include "engine/engine.h"
+#include "engine/muninn/index/bloom.h"
 #include "engine/muninn/page.h"
-#include "engine/muninn/table.h"
 #include "nand/format.h"
 #include "tests/fuzz/flash_records.h"
 
@@ -196,7 +196,7 @@ static void search_table(const struct table *table, const struct muninn_geometry
 	uint32_t segment, place, found = 0;
 
 	table_search_begin(&search, table, &hash, fuzz_take8(input) & 1 ? RECORD_NEWEST : 100);
-	while (table_search_column(&search, &segment))
+	while (table_search_segment(&search, &segment))
 		while ((place = table_search_place(&search, UINT32_MAX)) != UINT32_MAX) {
 			table_search_leave(&search, place);
 			fuzz_check(place < geometry->places);

@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "common/crc32c.h"
+#include "engine/muninn/index/bloom.h"
 #include "engine/muninn/store.h"
 #include "engine/open.h"
 

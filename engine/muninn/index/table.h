@@ -8,12 +8,24 @@
  * flash, listed in the directory, and kept in memory. The bytes are the same in all three places
  * (format.h).
  */
-#ifndef MUNINN_ENGINE_MUNINN_TABLE_H
-#define MUNINN_ENGINE_MUNINN_TABLE_H
+#ifndef MUNINN_ENGINE_MUNINN_INDEX_TABLE_H
+#define MUNINN_ENGINE_MUNINN_INDEX_TABLE_H
 
-#include "engine/muninn/buffer.h"
+#include "engine/muninn/geometry.h"
+#include "engine/muninn/hash.h"
+#include "engine/muninn/page.h"
 
 struct table;
+struct segment_index;
+
+/* Filters of the segments of one table. */
+struct filter_geometry {
+	uint32_t filters;                    /* in use */
+	uint32_t hashes[MUNINN_FILTERS_MAX]; /* bits that a key sets in each filter */
+	uint32_t bits[MUNINN_FILTERS_MAX];   /* length of each filter */
+	uint32_t offset[MUNINN_FILTERS_MAX]; /* its first bit position in the table */
+	uint32_t bits_total;
+};
 
 /* Where the bytes of a table come from that are not in memory. */
 struct table_source {
@@ -30,6 +42,7 @@ struct table {
 	uint32_t paged_filters;
 	uint32_t overflow_entries;
 	uint32_t further_places; /* of a key, behind those of hash functions */
+	uint32_t segment_pages;
 	uint64_t image_bytes;
 	bool unsynced; /* changed since the last flush; of a growing table */
 };
@@ -76,10 +89,10 @@ void table_column_add(struct table_column *facts, const struct page_view *page);
 void table_read_column(const struct table *table, uint32_t column, struct table_column *facts);
 
 /*
- * Writes the index of `buffer`, whose pages have been programmed to `facts->segment`, into the next
+ * Writes the index of a segment, which has been programmed to `facts->segment`, into the next
  * column.
  */
-void table_write_column(struct table *table, const struct buffer *buffer,
+void table_write_column(struct table *table, const struct segment_index *index,
 			const struct table_column *facts);
 
 /* Makes that column count: one store. Header and columns lie within one page of NVRAM. */
@@ -87,9 +100,6 @@ void table_commit_column(struct table *table);
 
 /* Bytes of the image that are in memory. */
 uint64_t table_memory_bytes(const struct table *table);
-
-/* The word of a bit position of all filters. Errors of the source. */
-int table_word(const struct table *table, uint32_t position, uint64_t *word);
 
 /* Walks the flash pages that may hold a key, newest first. */
 struct table_search {
@@ -117,17 +127,17 @@ void table_search_begin(struct table_search *search, const struct table *table,
  * Goes on to the next column, and says which segment that is. False: there are no more, or `result`
  * says why not.
  */
-bool table_search_column(struct table_search *search, uint32_t *segment);
+bool table_search_segment(struct table_search *search, uint32_t *segment);
 
-/* The last place in the column that is left, of those up to `most`; UINT32_MAX: there is none. */
-uint32_t table_search_place(const struct table_search *search, uint32_t most);
+/* Goes on to the next page of that segment, the newest first. False: there are no more. */
+bool table_search_page(struct table_search *search, uint32_t *page);
 
-/* Leaves out a place; those behind it. */
-void table_search_leave(struct table_search *search, uint32_t place);
-void table_search_leave_behind(struct table_search *search, uint32_t place);
-
-/* How many are left, and whether the numbers of a key rise with its places, up to what. */
-uint32_t table_search_count(const struct table_search *search);
-bool table_search_is_ordered(const struct table_search *search, uint64_t *last_sequence);
+/*
+ * Leaves out pages of the segment that hold only what is newer than `bound`, as far as few probes
+ * tell. `probe` reads a page: 1: it has a record of the key up to the bound, 0: only newer ones, 2:
+ * none of the key, or an error, which ends this.
+ */
+int table_search_narrow(struct table_search *search, uint64_t bound,
+			int (*probe)(void *context, uint32_t page), void *context);
 
 #endif

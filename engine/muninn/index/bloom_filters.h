@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Bloom filter bits of a key, the same in the active segment's bit set and in a table's columns. */
-#ifndef MUNINN_ENGINE_MUNINN_FILTERS_H
-#define MUNINN_ENGINE_MUNINN_FILTERS_H
+#ifndef MUNINN_ENGINE_MUNINN_INDEX_BLOOM_FILTERS_H
+#define MUNINN_ENGINE_MUNINN_INDEX_BLOOM_FILTERS_H
 
-#include "engine/muninn/geometry.h"
-#include "engine/muninn/hash.h"
+#include "engine/muninn/index/table.h"
 
 /*
  * Walks the bit positions of one key in one filter. The positions come from a linear congruential

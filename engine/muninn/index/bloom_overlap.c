@@ -15,7 +15,7 @@
  */
 #include <math.h>
 
-#include "engine/muninn/store.h"
+#include "engine/muninn/index/bloom.h"
 
 /* What is gathered of the columns of one table. */
 struct gathered {
@@ -118,17 +118,18 @@ static double same_filter_share(const struct muninn_geometry *geometry)
 	return squares / (all * all);
 }
 
-void overlap_estimate(const struct muninn_store *store, const struct row *row, uint32_t n,
+void overlap_estimate(const struct muninn_geometry *geometry, const struct table *tables,
+		      uint32_t count, const struct table *growing,
 		      uint32_t live_permille[MUNINN_COLUMNS])
 {
-	const struct table *table = &row->complete[n];
+	const struct table *table = &tables[0];
 	struct gathered gathered = { 0 };
-	double share = same_filter_share(&store->geometry);
+	double share = same_filter_share(geometry);
 
 	compare_tables(table, table, &gathered);
-	for (uint32_t newer = n + 1; newer < row->complete_count; newer++)
-		compare_tables(table, &row->complete[newer], &gathered);
-	compare_tables(table, &row->growing, &gathered);
+	for (uint32_t newer = 1; newer < count; newer++)
+		compare_tables(table, &tables[newer], &gathered);
+	compare_tables(table, growing, &gathered);
 	for (uint32_t column = 0; column < MUNINN_COLUMNS; column++) {
 		struct table_column facts;
 

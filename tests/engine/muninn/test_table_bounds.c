@@ -41,7 +41,7 @@ static uint32_t check_bound(const struct model *model, uint64_t bound)
 
 	for (uint32_t number = 0; number < store_of(model)->geometry.rows; number++) {
 		const struct row *row = &store_of(model)->rows[number];
-		uint32_t count = versions_find(row, bound);
+		uint32_t count = bounds_find(&row->bounds, row->complete_count, bound);
 
 		assert_true(count <= row->complete_count);
 		for (uint32_t n = count; n < row->complete_count; n++, left_out++)
@@ -144,7 +144,9 @@ static void test_filters_tell_segments_that_are_put_again_from_others(void **sta
 		put_key(model->store, number);
 	while (statistics_of(model).tables < 2)
 		put_key(model->store, 1000000 + written++);
-	overlap_estimate(store_of(model), &store_of(model)->rows[0], 0, live_permille);
+	overlap_estimate(&store_of(model)->geometry, store_of(model)->rows[0].complete,
+			 store_of(model)->rows[0].complete_count, &store_of(model)->rows[0].growing,
+			 live_permille);
 	for (uint32_t column = 0; column < MUNINN_COLUMNS; column++) {
 		if (column < MUNINN_COLUMNS / 2 - 1)
 			dead += live_permille[column];

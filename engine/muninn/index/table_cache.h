@@ -4,10 +4,10 @@
  * cache of fixed size. Eight pages share a set, and the one of them that was not asked for longest
  * makes room. Thread-safe.
  */
-#ifndef MUNINN_ENGINE_MUNINN_TABLE_CACHE_H
-#define MUNINN_ENGINE_MUNINN_TABLE_CACHE_H
+#ifndef MUNINN_ENGINE_MUNINN_INDEX_TABLE_CACHE_H
+#define MUNINN_ENGINE_MUNINN_INDEX_TABLE_CACHE_H
 
-#include "engine/muninn/table.h"
+#include "engine/muninn/index/table.h"
 
 struct table_cache;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Reads the parts of complete tables that are on flash through a cache of fixed size. */
-#include "engine/muninn/table_cache.h"
+#include "engine/muninn/index/table_cache.h"
 
 #include <malloc.h>
 #include <pthread.h>

@@ -11,7 +11,7 @@
  */
 #include <stdlib.h>
 
-#include "engine/muninn/store.h"
+#include "engine/muninn/index/index.h"
 
 /* The lowest and the highest number in a table. */
 static void sequences_of(const struct table *table, uint64_t *first, uint64_t *last)
@@ -28,26 +28,27 @@ static void sequences_of(const struct table *table, uint64_t *first, uint64_t *l
 	}
 }
 
-void versions_refresh(const struct muninn_store *store, struct row *row)
+void bounds_refresh(struct table_bounds *bounds, const struct table *tables, uint32_t table_count,
+		    uint32_t tables_each)
 {
 	struct internal_version *versions = NULL;
 	uint32_t count = 0;
 
-	if (row->complete_count)
-		versions = realloc(row->versions, row->complete_count * sizeof(*versions));
+	if (table_count)
+		versions = realloc(bounds->versions, table_count * sizeof(*versions));
 	if (!versions) {
 		/* No memory, or no tables: every search begins with the newest one. */
-		free(row->versions);
-		row->versions = NULL;
-		row->version_count = 0;
+		free(bounds->versions);
+		bounds->versions = NULL;
+		bounds->count = 0;
 		return;
 	}
-	row->versions = versions;
-	for (uint32_t n = 0; n < row->complete_count; n++) {
-		uint32_t number = table_index(&row->complete[n]) / store->version_tables;
+	bounds->versions = versions;
+	for (uint32_t n = 0; n < table_count; n++) {
+		uint32_t number = table_index(&tables[n]) / tables_each;
 		uint64_t first, last;
 
-		sequences_of(&row->complete[n], &first, &last);
+		sequences_of(&tables[n], &first, &last);
 		if (count)
 			last = max_u64(last, versions[count - 1].ceiling);
 		if (count == 0 || versions[count - 1].number != number)
@@ -59,41 +60,41 @@ void versions_refresh(const struct muninn_store *store, struct row *row)
 	}
 	for (uint32_t n = count - 1; n-- > 0;)
 		versions[n].floor = min_u64(versions[n].floor, versions[n + 1].floor);
-	row->version_count = count;
+	bounds->count = count;
 }
 
-uint32_t versions_find(const struct row *row, uint64_t bound)
+uint32_t bounds_find(const struct table_bounds *bounds, uint32_t table_count, uint64_t bound)
 {
-	uint32_t low = 0, high = row->version_count;
+	uint32_t low = 0, high = bounds->count;
 
-	if (!row->version_count)
-		return row->complete_count;
+	if (!bounds->count)
+		return table_count;
 	/*
 	 * The versions with a floor within the bound come first; wanted is the end of the last one.
 	 */
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (row->versions[middle].floor <= bound)
+		if (bounds->versions[middle].floor <= bound)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low ? row->versions[low - 1].tables_end : 0;
+	return low ? bounds->versions[low - 1].tables_end : 0;
 }
 
-uint32_t versions_find_after(const struct row *row, uint64_t after)
+uint32_t bounds_find_after(const struct table_bounds *bounds, uint64_t after)
 {
-	uint32_t low = 0, high = row->version_count;
+	uint32_t low = 0, high = bounds->count;
 
 	/* The versions with nothing behind `after`, nor in an older one, come first. */
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (row->versions[middle].ceiling <= after)
+		if (bounds->versions[middle].ceiling <= after)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low ? row->versions[low - 1].tables_end : 0;
+	return low ? bounds->versions[low - 1].tables_end : 0;
 }

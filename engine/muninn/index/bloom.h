@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The published Bloom index. Private to this folder. */
+#ifndef MUNINN_ENGINE_MUNINN_INDEX_BLOOM_H
+#define MUNINN_ENGINE_MUNINN_INDEX_BLOOM_H
+
+#include "engine/muninn/index/bloom_filters.h"
+#include "engine/muninn/index/bloom_places.h"
+#include "engine/muninn/index/index.h"
+
+struct overflow_entry {
+	uint32_t hash;
+	/*
+	 * Bit n: of the first entry of a hash, hash function paged_filters + n placed the key; of
+	 * the m-th one behind it, the place HASH_FUNCTIONS + OVERFLOW_PLACES_MAX (m - 1) + n.
+	 */
+	uint32_t places;
+};
+
+struct segment_index {
+	const struct muninn_geometry *geometry;
+	struct filter_geometry filters;
+	uint64_t *bits;      /* filters.bits_total bits */
+	uint64_t bits_bytes; /* allocated */
+	uint32_t keys[MUNINN_FILTERS_MAX];
+	struct overflow_entry *overflow;
+	uint32_t overflow_count;
+};
+
+/*
+ * Filters of table number `index` of a row: the first (in the end oldest) table has the highest
+ * false-positive rate.
+ */
+void muninn_filter_geometry(const struct muninn_geometry *geometry, uint32_t index,
+			    struct filter_geometry *filters);
+
+/* ---- bloom_table.c ---- */
+
+/* The word of a bit position of all filters. Errors of the source. */
+int table_word(const struct table *table, uint32_t position, uint64_t *word);
+
+/* Bytes of a table's image, from its source when they are not in memory. Errors of the source. */
+int table_read_bytes(const struct table *table, uint64_t offset, void *to, uint32_t bytes);
+
+/* ---- bloom_search.c ---- */
+
+/* The last place in the column that is left, of those up to `most`; UINT32_MAX: there is none. */
+uint32_t table_search_place(const struct table_search *search, uint32_t most);
+
+/* Leaves out a place; those behind it. */
+void table_search_leave(struct table_search *search, uint32_t place);
+void table_search_leave_behind(struct table_search *search, uint32_t place);
+
+/* How many are left, and whether the numbers of a key rise with its places, up to what. */
+uint32_t table_search_count(const struct table_search *search);
+bool table_search_is_ordered(const struct table_search *search, uint64_t *last_sequence);
+
+#endif
