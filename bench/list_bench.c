@@ -25,7 +25,7 @@ struct list_bench_options list_bench_defaults(void)
 {
 	return (struct list_bench_options){
 		.objects = 1000000,
-		.room_bytes = 64 << 10,
+		.answer_bytes = 64 << 10,
 		.steps = 20,
 		.size_bytes = UINT64_C(4) << 30,
 	};
@@ -37,7 +37,7 @@ struct bench_unit {
 	struct nand *nand;
 	struct engine *engine;
 	struct osd_device *device;
-	uint8_t *room;
+	uint8_t *answer;
 };
 
 static int open_engine(struct bench_unit *unit, const struct list_bench_options *options,
@@ -67,7 +67,7 @@ static void unit_close(struct bench_unit *unit)
 	close_engine(unit);
 	if (unit->nand)
 		nand_close(unit->nand);
-	free(unit->room);
+	free(unit->answer);
 }
 
 static int unit_open(struct bench_unit *unit, const struct list_bench_options *options,
@@ -78,8 +78,8 @@ static int unit_open(struct bench_unit *unit, const struct list_bench_options *o
 	uint64_t nvram_bytes;
 	int result = engine_nvram_bytes(&geometry, &engine_options, &nvram_bytes, error);
 
-	unit->room = malloc(options->room_bytes);
-	if (!unit->room)
+	unit->answer = malloc(options->answer_bytes);
+	if (!unit->answer)
 		return error_set(error, -ENOMEM, "out of memory");
 	if (result == 0)
 		result = nand_open_memory(&geometry, nvram_bytes, &unit->nand, error);
@@ -246,12 +246,12 @@ static int list_once(struct bench_unit *unit, const struct list_bench_options *o
 	struct osd_cdb cdb = { .action = walk->action,
 			       .partition = PARTITION,
 			       .object = walk->object,
-			       .length = options->room_bytes,
+			       .length = options->answer_bytes,
 			       .address = start_of_list ? 0 : walk->next,
 			       .list_identifier = walk->identifier,
 			       .list_attributes = walk->attributes };
-	struct osd_command command = { .data_in = unit->room,
-				       .data_in_capacity = options->room_bytes };
+	struct osd_command command = { .data_in = unit->answer,
+				       .data_in_capacity = options->answer_bytes };
 	uint64_t first = walk->next, reads = page_reads(unit);
 	double start = cpu_seconds();
 	struct osd_list_head head;
@@ -264,14 +264,14 @@ static int list_once(struct bench_unit *unit, const struct list_bench_options *o
 	point->page_reads += page_reads(unit) - reads;
 	if (result != 0)
 		return result;
-	osd_list_head_decode(OSD_2, unit->room, command.data_in_length, &head);
-	result = check(walk, &head, unit->room, command.data_in_length, error);
+	osd_list_head_decode(OSD_2, unit->answer, command.data_in_length, &head);
+	result = check(walk, &head, unit->answer, command.data_in_length, error);
 	point->entries += walk->next - first;
 	point->commands++;
 	walk->identifier = head.identifier;
 	walk->done = head.continuation_id == 0;
 	if (result == 0 && !walk->done && walk->next == first)
-		result = error_set(error, -EMSGSIZE, "--room is too little for an entry");
+		result = error_set(error, -EMSGSIZE, "--answer is too little for an entry");
 	return result;
 }
 

@@ -13,12 +13,12 @@
 #include "common/error.h"
 
 struct list_bench_options {
-	uint64_t objects;    /* in the partition, all of them members of one collection */
-	uint32_t room_bytes; /* allocation length of each command */
-	uint32_t steps;      /* parts of the list, each of which is a point of the curve */
-	uint64_t size_bytes; /* page data of the device */
-	uint32_t nodes;      /* nodes of directories kept in memory, 0 = the engine's default */
-	bool ids_only;       /* not the lists with an attribute of each entry */
+	uint64_t objects;      /* in the partition, all of them members of one collection */
+	uint32_t answer_bytes; /* allocation length of each command */
+	uint32_t steps;        /* parts of the list, each of which is a point of the curve */
+	uint64_t size_bytes;   /* page data of the device */
+	uint32_t nodes;        /* nodes of directories kept in memory, 0 = the engine's default */
+	bool ids_only;         /* not the lists with an attribute of each entry */
 	bool members; /* then also the commands on all members, the last of which removes them */
 };
 

@@ -11,7 +11,7 @@ static const char help[] =
 	"place in the list\n"
 	"\n"
 	"  --objects N   in the partition and in the collection (default 1000000)\n"
-	"  --room N      bytes of an answer (default 65536)\n"
+	"  --answer N      bytes of an answer (default 65536)\n"
 	"  --steps N     points of each curve (default 20)\n"
 	"  --nodes N     nodes of directories kept in memory (default 1024)\n"
 	"  --ids         without the lists that have an attribute of each entry\n"
@@ -25,7 +25,7 @@ enum option_code {
 	OPTION_IDS,
 	OPTION_MEMBERS,
 	OPTION_OBJECTS,
-	OPTION_ROOM,
+	OPTION_ANSWER,
 	OPTION_STEPS,
 	OPTION_NODES,
 	OPTION_SIZE
@@ -36,7 +36,7 @@ static const struct option long_options[] = {
 	{ "ids", no_argument, NULL, OPTION_IDS },
 	{ "members", no_argument, NULL, OPTION_MEMBERS },
 	{ "objects", required_argument, NULL, OPTION_OBJECTS },
-	{ "room", required_argument, NULL, OPTION_ROOM },
+	{ "answer", required_argument, NULL, OPTION_ANSWER },
 	{ "steps", required_argument, NULL, OPTION_STEPS },
 	{ "nodes", required_argument, NULL, OPTION_NODES },
 	{ "size", required_argument, NULL, OPTION_SIZE },
@@ -47,7 +47,7 @@ static int take_number(struct list_bench_options *options, int option, const cha
 		       struct error_text *error)
 {
 	static const struct bench_number numbers[] = {
-		{ "objects", false, 1, 100000000 }, { "room", false, 32, 1 << 28 },
+		{ "objects", false, 1, 100000000 }, { "answer", false, 32, 1 << 28 },
 		{ "steps", false, 1, 10000 },       { "nodes", false, 128, 1 << 20 },
 		{ "size", false, 1, 4096 },
 	};
@@ -59,8 +59,8 @@ static int take_number(struct list_bench_options *options, int option, const cha
 	case OPTION_OBJECTS:
 		options->objects = value;
 		break;
-	case OPTION_ROOM:
-		options->room_bytes = (uint32_t)value;
+	case OPTION_ANSWER:
+		options->answer_bytes = (uint32_t)value;
 		break;
 	case OPTION_STEPS:
 		options->steps = (uint32_t)value;

@@ -23,7 +23,7 @@ static int merge_step(struct bench_store *store, uint32_t wanted, uint32_t live_
 	return store->records->operations->merge(store->records, &keep, &store->merged);
 }
 
-int bench_make_room(struct bench_store *store)
+int bench_make_space(struct bench_store *store)
 {
 	uint32_t shortage;
 	int result;

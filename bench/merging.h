@@ -14,10 +14,10 @@ struct merge_costs {
 };
 
 /*
- * One step, where the store is short of room. The caller holds the store's lock for writing. 0, or
+ * One step, where the store is short of space. The caller holds the store's lock for writing. 0, or
  * what the step failed with.
  */
-int bench_make_room(struct bench_store *store);
+int bench_make_space(struct bench_store *store);
 
 /*
  * Frees `segments` segments of at most `live_permille_max` live bytes, however much room there is;

@@ -214,7 +214,7 @@ static void remove_image(const char *path)
 }
 
 /*
- * The first program of a fresh image: the host's file system has to find room and to note that it
+ * The first program of a fresh image: the host's file system has to find space and to note that it
  * is written.
  */
 static int measure_fresh(struct nand_bench_file *bench, struct nand *nand,

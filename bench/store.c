@@ -217,7 +217,7 @@ int bench_store_put(struct bench_store *store, uint64_t pair, bool deleted)
 	int result;
 
 	pthread_rwlock_wrlock(&store->lock);
-	result = bench_make_room(store);
+	result = bench_make_space(store);
 	if (!result)
 		result = put_locked(store, pair, deleted);
 	pthread_rwlock_unlock(&store->lock);

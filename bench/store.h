@@ -46,7 +46,7 @@ void bench_store_close(struct bench_store *store);
 /* The key of a pair. */
 struct record_key bench_store_key(const struct bench_store *store, uint64_t pair);
 
-/* Bytes of a value, or room for it. */
+/* Bytes of a value, or space for it. */
 #define VALUE_BYTES_MAX 4096
 
 /*

@@ -175,9 +175,10 @@ static int list_part(struct osd_client *client, struct osd_request *request,
 
 	if (result < 0)
 		return result;
-	if (osd_list_head_decode(request->cdb.version, request->room, request->received, &head) < 0)
+	if (osd_list_head_decode(request->cdb.version, request->buffer, request->received, &head) <
+	    0)
 		return outcome_set(error, -EPROTO, "LIST: the target's answer has no head");
-	result = take_ids(listing, &head, request->room, request->received);
+	result = take_ids(listing, &head, request->buffer, request->received);
 	if (result == -EPROTO)
 		return outcome_set(error, result,
 				   "LIST: the target's IDs are not in ascending order");
@@ -199,18 +200,18 @@ static int list_all(struct osd_client *client, uint16_t action, struct osd_clien
 	struct listing listing = { .each = each, .context = context, .least = first };
 	struct osd_request request = {
 		.cdb = { .action = action, .address = first },
-		.room_length = OSD_LIST_HEAD_BYTES + 8 * LIST_IDS,
+		.buffer_length = OSD_LIST_HEAD_BYTES + 8 * LIST_IDS,
 	};
 	bool more = true;
 	int result = 0;
 
 	osd_request_address(&request, address);
-	request.room = malloc(request.room_length);
-	if (!request.room)
+	request.buffer = malloc(request.buffer_length);
+	if (!request.buffer)
 		return outcome_set(error, -ENOMEM, "LIST: out of memory");
 	while (result == 0 && more)
 		result = list_part(client, &request, &listing, &more, error);
-	free(request.room);
+	free(request.buffer);
 	return result;
 }
 

@@ -23,8 +23,8 @@ static int check_part(const struct checking *checking, struct osd_client_address
 {
 	struct osd_request request = { .cdb = { .action = OSD_OBJECT_STRUCTURE_CHECK,
 						.address = *initial },
-				       .room = report,
-				       .room_length = REPORT_BYTES };
+				       .buffer = report,
+				       .buffer_length = REPORT_BYTES };
 	struct osd_check_head head;
 	int result;
 

@@ -12,7 +12,8 @@
 
 /* Room for all memberships that an object may have, and then some. */
 #define MEMBERSHIPS_BYTES (64U << 10)
-/* Matches that the first QUERY has room for; if there are more, a second one has room for them. */
+/* Matches that the first QUERY has space for; if there are more, a second one has space for them.
+ */
 #define MATCHES           4096U
 #define QUERY_HEAD_BYTES  12U
 #define QUERY_TRIES       4
@@ -263,7 +264,7 @@ static uint8_t *make_segment(bool all, const struct osd_client_criterion *criter
 /* Bytes of the whole answer that `request` got a part of. 0: it makes no sense. */
 static uint64_t answer_bytes(const struct osd_request *request)
 {
-	const uint8_t *answer = request->room;
+	const uint8_t *answer = request->buffer;
 	uint64_t additional;
 
 	if (request->received < QUERY_HEAD_BYTES ||
@@ -275,7 +276,7 @@ static uint64_t answer_bytes(const struct osd_request *request)
 	return 8 + additional;
 }
 
-/* Runs the command with as much room as its answer needs. */
+/* Runs the command with as much space as its answer needs. */
 static int query(struct osd_client *client, struct osd_request *request,
 		 struct osd_client_error *error)
 {
@@ -285,11 +286,11 @@ static int query(struct osd_client *client, struct osd_request *request,
 	for (int tries = 0; tries < QUERY_TRIES; tries++) {
 		int result;
 
-		free(request->room);
-		request->room = malloc(wanted);
-		if (!request->room)
+		free(request->buffer);
+		request->buffer = malloc(wanted);
+		if (!request->buffer)
 			return outcome_set_local(error, -ENOMEM, "QUERY: out of memory");
-		request->room_length = wanted;
+		request->buffer_length = wanted;
 		result = run(client, request, error);
 		if (result < 0)
 			return result;
@@ -299,7 +300,7 @@ static int query(struct osd_client *client, struct osd_request *request,
 					   "QUERY: the target's answer makes no sense");
 		if (wanted <= request->received)
 			return 0;
-		if (wanted <= request->room_length)
+		if (wanted <= request->buffer_length)
 			return outcome_set(error, -EPROTO, "QUERY: the target's answer is cut");
 	}
 	return outcome_set(error, -EBUSY, "QUERY: there are more matches each time");
@@ -322,10 +323,10 @@ int osd_client_query(struct osd_client *client, struct osd_client_address collec
 	request.cdb.continuation_length = (uint32_t)bytes;
 	osd_request_address(&request, collection);
 	result = query(client, &request, error);
-	answer = request.room;
+	answer = request.buffer;
 	for (size_t at = QUERY_HEAD_BYTES; result == 0 && at + 8 <= request.received; at += 8)
 		result = each(context, get_be64(answer + at));
-	free(request.room);
+	free(request.buffer);
 	free(segment);
 	return result;
 }

@@ -307,8 +307,8 @@ int osd_client_read(struct osd_client *client, struct osd_client_address address
 {
 	struct osd_request request = {
 		.cdb = { .action = OSD_READ, .address = offset },
-		.room = data,
-		.room_length = length,
+		.buffer = data,
+		.buffer_length = length,
 	};
 	int result;
 

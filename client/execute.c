@@ -30,8 +30,8 @@ static int run_once(struct osd_client *client, struct execution *execution,
 							(uint32_t)execution->sent_bytes) },
 		.data = execution->parameters,
 		.data_length = execution->sent_bytes,
-		.room = execution->result,
-		.room_length = RESULT_BYTES,
+		.buffer = execution->result,
+		.buffer_length = RESULT_BYTES,
 	};
 	size_t items;
 

@@ -64,7 +64,7 @@ struct iscsi_command {
 	const uint8_t *cdb;
 	size_t cdb_length; /* 1..ISCSI_CDB_BYTES_MAX */
 	bool reads, writes;
-	uint32_t read_length;      /* bytes of room for Data-In */
+	uint32_t read_length;      /* bytes of space for Data-In */
 	uint32_t write_length;     /* bytes of Data-Out, immediate data included */
 	uint32_t immediate_length; /* bytes of data segment behind this header */
 	bool final;                /* no unsolicited Data-Out PDU follows */

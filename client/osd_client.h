@@ -115,7 +115,7 @@ struct osd_client_value {
 	uint32_t page;
 	uint32_t number;
 	const void *value;
-	uint32_t length; /* to set: 0 removes; to get: the bytes of room for this one's value */
+	uint32_t length; /* to set: 0 removes; to get: the bytes of space for this one's value */
 };
 
 /* ---- commands, asynchronous ---- */
@@ -154,9 +154,9 @@ struct osd_request {
 	 */
 	const void *data;
 	size_t data_length;
-	void *room; /* for command data to receive; its length becomes LENGTH or ALLOCATION LENGTH
-		     */
-	size_t room_length;
+	void *buffer; /* for command data to receive; its length becomes LENGTH or ALLOCATION LENGTH
+		       */
+	size_t buffer_length;
 	const struct osd_client_value *sets; /* attributes to set with the command */
 	size_t set_count;
 	const struct osd_client_value *gets; /* attributes to get with it; `value` is not used */
@@ -173,7 +173,7 @@ struct osd_request {
 	/* The client's own. */
 	struct session_task task;
 	struct osd_client *client;
-	uint8_t *scratch; /* lists to send, then room for retrieved attributes; lives until `done`
+	uint8_t *scratch; /* lists to send, then space for retrieved attributes; lives until `done`
 			     returns */
 	size_t lists_length, retrieved_offset, retrieved_length;
 	struct osd_request_security security;
@@ -301,7 +301,7 @@ int osd_client_set_attributes(struct osd_client *client, struct osd_client_addre
 
 /*
  * Gets `count` attributes and calls `each` for each that came back, in the order asked for;
- * undefined ones have length 0. A number (and page) of 0xFFFFFFFF asks for all: give the room for
+ * undefined ones have length 0. A number (and page) of 0xFFFFFFFF asks for all: give the space for
  * all of them as its length.
  */
 typedef int osd_client_attribute(void *context, const struct osd_attribute *attribute);

@@ -283,7 +283,7 @@ static struct meaning of_lock(const struct osd_cdb *cdb)
 #define TOO_MANY_ROLLBACKS                                                                     \
 	"4096 rollbacks of the partition, or 61440 of all of them, lie behind moments that "   \
 	"can still be reached, the most that can be; drop versions or shorten the retention, " \
-	"and those that nothing shows any more make room; a clone begins without"
+	"and those that nothing shows any more make space; a clone begins without"
 
 #define NOT_PUT_AGAIN                                                                             \
 	"the object has more than 16384 pages, and what hides what came since can't be noted: "   \
@@ -409,10 +409,11 @@ static struct meaning of_code(const struct osd_cdb *cdb, const struct osd_sense 
 	case SENSE_QUOTA_ERROR:
 		if (puts_object_again(cdb))
 			return (struct meaning){
-				-ENOSPC, "there is no room to put again what differs, with now and "
-					 "then both kept meanwhile, or a quota is used up; drop "
-					 "versions, or copy what was out (`muninnctl get "
-					 "PID/OID@MOMENT FILE`) and put it with --replace"
+				-ENOSPC,
+				"there is no space to put again what differs, with now and "
+				"then both kept meanwhile, or a quota is used up; drop "
+				"versions, or copy what was out (`muninnctl get "
+				"PID/OID@MOMENT FILE`) and put it with --replace"
 			};
 		return (struct meaning){ -ENOSPC, "the device is full, or a quota is used up" };
 	case SENSE_WRITE_PROTECTED:
@@ -575,7 +576,7 @@ void outcome_decode(struct osd_request *request, const struct session *session)
 	struct meaning meaning;
 
 	*error = (struct osd_client_error){ .status = task->status };
-	request->received = min_u64(task->in_received, request->room_length);
+	request->received = min_u64(task->in_received, request->buffer_length);
 	if (task->result < 0) {
 		no_answer(request, session);
 		return;

@@ -93,10 +93,10 @@ static bool values_valid(const struct osd_request *request)
 	for (size_t i = 0; i < request->set_count; i++)
 		if (request->sets[i].length > OSD_ATTRIBUTE_BYTES_MAX)
 			return false;
-	return request->data_length <= INT32_MAX && request->room_length <= INT32_MAX &&
+	return request->data_length <= INT32_MAX && request->buffer_length <= INT32_MAX &&
 	       request->data_length >= request->cdb.continuation_length &&
 	       (request->cdb.action == OSD_EXECUTE || request->cdb.action == OSD_SET_MASTER_KEY ||
-		!(command_bytes(request) && request->room_length));
+		!(command_bytes(request) && request->buffer_length));
 }
 
 /*
@@ -131,7 +131,7 @@ static void add_integrity(struct osd_request *request, enum osd_version version,
 
 static int lay_out(struct osd_request *request, enum osd_version version, struct layout *layout)
 {
-	size_t out = request->data_length, in = request->room_length;
+	size_t out = request->data_length, in = request->buffer_length;
 
 	*layout = (struct layout){ 0 };
 	if (request->set_count) {
@@ -152,7 +152,7 @@ static int lay_out(struct osd_request *request, enum osd_version version, struct
 	if (out > INT32_MAX || in > INT32_MAX)
 		return -EINVAL;
 	layout->lists = out - request->data_length;
-	layout->answer = in - request->room_length;
+	layout->answer = in - request->buffer_length;
 	return 0;
 }
 
@@ -249,9 +249,9 @@ int request_prepare(struct osd_request *request, const struct osd_client *client
 	cdb->get_list = layout.get_list;
 	cdb->retrieved = layout.retrieved;
 	if (cdb->action == OSD_EXECUTE)
-		cdb->length = request->room_length; /* the parameters' length is in cdb.address */
-	else if (command_bytes(request) || request->room_length)
-		cdb->length = command_bytes(request) + request->room_length;
+		cdb->length = request->buffer_length; /* the parameters' length is in cdb.address */
+	else if (command_bytes(request) || request->buffer_length)
+		cdb->length = command_bytes(request) + request->buffer_length;
 	*task = (struct session_task){ .timeout_ms = request->timeout_ms };
 	if (osd_cdb_encode(cdb, task->cdb, &task->cdb_length) < 0) {
 		request_release(request);
@@ -259,7 +259,7 @@ int request_prepare(struct osd_request *request, const struct osd_client *client
 	}
 	add_data(request);
 	add_segment(task->out, &task->out_count, request->scratch, layout.lists);
-	add_segment(task->in, &task->in_count, request->room, request->room_length);
+	add_segment(task->in, &task->in_count, request->buffer, request->buffer_length);
 	if (request->scratch)
 		add_segment(task->in, &task->in_count, request->scratch + layout.lists,
 			    layout.answer);
@@ -281,7 +281,7 @@ void request_release(struct osd_request *request)
 
 int request_retrieved(const struct osd_request *request, const uint8_t **list, size_t *length)
 {
-	size_t gap = request->retrieved_offset - request->room_length;
+	size_t gap = request->retrieved_offset - request->buffer_length;
 	size_t arrived = request->task.in_received;
 
 	if (request->retrieved_length == 0 || arrived <= request->retrieved_offset)

@@ -440,22 +440,22 @@ static bool data_is_right(struct osd_request *request)
 	struct osd_integrity_lengths lengths;
 	uint8_t expected[64];
 
-	/* With status GOOD something comes wherever there is room. */
+	/* With status GOOD something comes wherever there is space. */
 	if (task->in_received == 0)
 		return task->status != 0 || security->in_encoded == OSD_OFFSET_UNUSED;
 	assert(bytes <= sizeof(expected));
 	if (security->in_encoded == OSD_OFFSET_UNUSED ||
 	    task->in_received < security->in_integrity + bytes)
 		return false;
-	information = behind_data + (security->in_integrity - request->room_length);
+	information = behind_data + (security->in_integrity - request->buffer_length);
 	lengths = (struct osd_integrity_lengths){ .data = get_be64(information),
 						  .gets = get_be64(information + 8) };
-	if (lengths.data > request->room_length || lengths.gets > request->retrieved_length)
+	if (lengths.data > request->buffer_length || lengths.gets > request->retrieved_length)
 		return false;
 	const struct iovec pieces[] = {
-		{ request->room, lengths.data },
+		{ request->buffer, lengths.data },
 		{ (void *)(behind_data +
-			   (lengths.gets ? request->retrieved_offset - request->room_length : 0)),
+			   (lengths.gets ? request->retrieved_offset - request->buffer_length : 0)),
 		  lengths.gets },
 	};
 

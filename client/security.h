@@ -56,7 +56,7 @@ int osd_credential_for_command(const struct osd_cdb *cdb, uint8_t method, uint8_
  * `segment` of `capacity` bytes, and without command data behind it. `others`: for each further
  * object a command on it, whose credential is asked for; those without are left out. Nothing is
  * added where nothing is signed. They are signed with the request, and their keys wiped when it is
- * over: to send it again is to add them again. -EINVAL: too many or no room; the credential's
+ * over: to send it again is to add them again. -EINVAL: too many or no space; the credential's
  * errors.
  */
 int osd_request_extend(struct osd_client *client, struct osd_request *request, uint8_t *segment,

@@ -5,7 +5,7 @@
  * login has brought so far, and knows nothing of OSD.
  *
  * One thread. Nothing blocks but session_step. A target is not trusted: whatever it sends is
- * checked before it is used, data is written into the room of the command that asked for it and
+ * checked before it is used, data is written into the buffer of the command that asked for it and
  * nowhere else, and a target that breaks the protocol, closes the connection or is silent for too
  * long ends the session with a sentence; every command that was under way then completes with that
  * error.
@@ -63,7 +63,7 @@ struct session_task {
 	size_t cdb_length;
 	struct iovec out[SESSION_SEGMENTS_MAX]; /* Data-Out: the segments one behind the other */
 	unsigned out_count;
-	struct iovec in[SESSION_SEGMENTS_MAX]; /* room for Data-In */
+	struct iovec in[SESSION_SEGMENTS_MAX]; /* space for Data-In */
 	unsigned in_count;
 	uint32_t timeout_ms; /* 0 = the session's */
 	void (*done)(struct session_task
@@ -75,10 +75,11 @@ struct session_task {
 	uint8_t status; /* SCSI status */
 	uint8_t sense[SESSION_SENSE_BYTES_MAX];
 	size_t sense_length;
-	size_t in_received; /* bytes at the beginning of the Data-In room that the target has set */
+	size_t in_received; /* bytes at the beginning of the Data-In buffer that the target has set
+			     */
 	int64_t out_residual; /* bytes not used (> 0) or missing (< 0) of Data-Out, as the target
 				 says */
-	int64_t in_residual;  /* the same for the room for Data-In */
+	int64_t in_residual;  /* the same for the space for Data-In */
 
 	/* The session's own. */
 	struct session_task *next;

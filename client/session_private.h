@@ -42,9 +42,9 @@ struct receive_state {
 	size_t begin, end; /* bytes received and not looked at */
 	bool in_pdu;       /* `header` is valid and its data is awaited */
 	struct iscsi_header header;
-	struct session_task *task;                   /* Data-In: whose */
-	struct iovec room[SESSION_SEGMENTS_MAX + 1]; /* where the rest of the data segment goes */
-	unsigned room_count;
+	struct session_task *task;                     /* Data-In: whose */
+	struct iovec places[SESSION_SEGMENTS_MAX + 1]; /* where the rest of the data segment goes */
+	unsigned places_count;
 	uint32_t data_left, padding_left;
 	uint8_t control[CONTROL_BYTES_MAX];
 };

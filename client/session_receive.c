@@ -164,11 +164,11 @@ static int begin_data_in(struct session *session, const struct iscsi_header *hea
 	if (header->offset != task->in_received)
 		return protocol_error(session, "data out of order (buffer offset)");
 	if (header->data_length > task->in_length - task->in_received)
-		return protocol_error(session, "more data than there is room for");
+		return protocol_error(session, "more data than there is space for");
 	receive->task = task;
-	receive->room_count = segments_slice(task->in, task->in_count, header->offset,
-					     header->data_length, receive->room,
-					     SESSION_SEGMENTS_MAX);
+	receive->places_count = segments_slice(task->in, task->in_count, header->offset,
+					       header->data_length, receive->places,
+					       SESSION_SEGMENTS_MAX);
 	return 0;
 }
 
@@ -315,8 +315,8 @@ static int begin_pdu(struct session *session, const uint8_t *bhs)
 		return begin_data_in(session, header);
 	if (header->data_length > CONTROL_BYTES_MAX)
 		return protocol_error(session, "data segment of unreasonable length");
-	receive->room[0] = (struct iovec){ receive->control, header->data_length };
-	receive->room_count = 1;
+	receive->places[0] = (struct iovec){ receive->control, header->data_length };
+	receive->places_count = 1;
 	return 0;
 }
 
@@ -348,32 +348,32 @@ static int end_pdu(struct session *session)
 
 /* ---- bytes ---- */
 
-/* `length` bytes of the data segment have been stored: the rest of the room moves on. */
-static void room_advance(struct receive_state *receive, size_t length)
+/* `length` bytes of the data segment have been stored: the rest of the places moves on. */
+static void places_advance(struct receive_state *receive, size_t length)
 {
 	unsigned gone = 0;
 
 	assert(length <= receive->data_left);
 	receive->data_left -= (uint32_t)length;
-	while (gone < receive->room_count && length >= receive->room[gone].iov_len)
-		length -= receive->room[gone++].iov_len;
-	memmove(receive->room, receive->room + gone,
-		(receive->room_count - gone) * sizeof(receive->room[0]));
-	receive->room_count -= gone;
+	while (gone < receive->places_count && length >= receive->places[gone].iov_len)
+		length -= receive->places[gone++].iov_len;
+	memmove(receive->places, receive->places + gone,
+		(receive->places_count - gone) * sizeof(receive->places[0]));
+	receive->places_count -= gone;
 	if (length > 0) {
-		receive->room[0].iov_base = (uint8_t *)receive->room[0].iov_base + length;
-		receive->room[0].iov_len -= length;
+		receive->places[0].iov_base = (uint8_t *)receive->places[0].iov_base + length;
+		receive->places[0].iov_len -= length;
 	}
 }
 
 static void copy_buffered_data(struct receive_state *receive)
 {
 	while (receive->data_left > 0 && receive->begin < receive->end) {
-		size_t take = min_u64(receive->end - receive->begin, receive->room[0].iov_len);
+		size_t take = min_u64(receive->end - receive->begin, receive->places[0].iov_len);
 
-		memcpy(receive->room[0].iov_base, receive->buffer + receive->begin, take);
+		memcpy(receive->places[0].iov_base, receive->buffer + receive->begin, take);
 		receive->begin += take;
-		room_advance(receive, take);
+		places_advance(receive, take);
 	}
 }
 
@@ -422,8 +422,8 @@ static ssize_t read_socket(struct session *session)
 	receive->begin = 0;
 	if (direct > 0) {
 		assert(receive->end == 0);
-		count = receive->room_count;
-		memcpy(vectors, receive->room, count * sizeof(vectors[0]));
+		count = receive->places_count;
+		memcpy(vectors, receive->places, count * sizeof(vectors[0]));
 	}
 	vectors[count++] = (struct iovec){ receive->buffer + receive->end,
 					   RECEIVE_BUFFER_BYTES - receive->end };
@@ -432,7 +432,7 @@ static ssize_t read_socket(struct session *session)
 		size_t placed = min_u64((uint64_t)got, direct);
 
 		if (placed > 0)
-			room_advance(receive, placed);
+			places_advance(receive, placed);
 		receive->end += (size_t)got - placed;
 	}
 	return got;

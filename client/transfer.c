@@ -200,8 +200,8 @@ static void download_piece(struct transfer *transfer, struct slot *slot,
 {
 	slot->request = (struct osd_request){
 		.cdb = { .action = OSD_READ, .address = offset },
-		.room = slot->buffer,
-		.room_length = length,
+		.buffer = slot->buffer,
+		.buffer_length = length,
 		.done = piece_read,
 		.context = transfer,
 	};
@@ -244,7 +244,7 @@ int transfer_download(struct osd_client *client, struct osd_client_address addre
 			if (result < 0)
 				fail_silently(&transfer, result);
 		}
-		ended = oldest->request.received < oldest->request.room_length;
+		ended = oldest->request.received < oldest->request.buffer_length;
 		written++;
 	}
 	while (any_busy(&transfer))

@@ -30,13 +30,13 @@ struct sparse {
 	struct osd_client_error *error;
 };
 
-/* Ranges of data in [at, end), ascending; those that have no room are for another answer. */
+/* Ranges of data in [at, end), ascending; those that have no space are for another answer. */
 static int read_map(const struct sparse *sparse, uint8_t map[MAP_BYTES], size_t *length)
 {
 	struct osd_request request = {
 		.cdb = { .action = OSD_READ_MAP, .address = sparse->at, .map_type = OSD_MAP_DATA },
-		.room = map,
-		.room_length = MAP_BYTES
+		.buffer = map,
+		.buffer_length = MAP_BYTES
 	};
 	int result;
 

@@ -174,18 +174,18 @@ int tree_read_manifest(struct osd_client *client, struct osd_client_address part
 static int any_from(struct osd_client *client, uint64_t partition, uint64_t first, bool *any,
 		    struct osd_client_error *error)
 {
-	uint8_t room[OSD_LIST_HEAD_BYTES + 8];
+	uint8_t buffer[OSD_LIST_HEAD_BYTES + 8];
 	struct osd_list_head head;
 	struct osd_request request = {
 		.cdb = { .action = OSD_LIST, .partition = partition, .address = first },
-		.room = room,
-		.room_length = sizeof(room),
+		.buffer = buffer,
+		.buffer_length = sizeof(buffer),
 	};
 	int result = osd_client_run(client, &request);
 
 	if (result < 0)
 		return outcome_give(&request.error, error);
-	if (osd_list_head_decode(request.cdb.version, room, request.received, &head) < 0)
+	if (osd_list_head_decode(request.cdb.version, buffer, request.received, &head) < 0)
 		return outcome_set(error, -EPROTO, "LIST: the target's answer has no head");
 	*any = head.additional_length > OSD_LIST_HEAD_BYTES - 8;
 	return 0;

@@ -186,8 +186,8 @@ static int fetch_small(struct exporter *exporter, size_t index)
 	};
 	small->request = (struct osd_request){
 		.cdb = { .action = entry->length ? OSD_READ : OSD_GET_ATTRIBUTES },
-		.room = small->data,
-		.room_length = entry->length,
+		.buffer = small->data,
+		.buffer_length = entry->length,
 		.gets = &small->get,
 		.get_count = 1,
 		.done = small_done,

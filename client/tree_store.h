@@ -76,7 +76,8 @@ void tree_update_free(struct tree_update *update);
 /*
  * tree_match.c: for each entry of `manifest` that is a file, the index of the entry of `old` whose
  * object it goes on with, or SIZE_MAX: the file of the same path, or else one that is there no more
- * and had this length and time, as after a rename. `matches` has room for manifest->count. -ENOMEM.
+ * and had this length and time, as after a rename. `matches` has space for manifest->count.
+ * -ENOMEM.
  */
 int tree_match(const struct manifest *manifest, const struct manifest *old, size_t *matches);
 

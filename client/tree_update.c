@@ -21,7 +21,7 @@
 #include "client/tree_store.h"
 #include "common/bytes.h"
 
-enum { USERNAME_ROOM = 256 };
+enum { USERNAME_BYTES = 256 };
 
 /* An object that goes on, as looked at. */
 struct kept {
@@ -134,7 +134,7 @@ static int look_at(struct tree_update *update, size_t index)
 	look->gets[2] = (struct osd_client_value){ OSD_USER_OBJECT_INFORMATION,
 						   OSD_INFORMATION_LOGICAL_LENGTH, NULL, 8 };
 	look->gets[3] = (struct osd_client_value){ OSD_USER_OBJECT_INFORMATION,
-						   OSD_INFORMATION_USERNAME, NULL, USERNAME_ROOM };
+						   OSD_INFORMATION_USERNAME, NULL, USERNAME_BYTES };
 	look->request = (struct osd_request){
 		.cdb = { .action = OSD_GET_ATTRIBUTES,
 			 .partition = importer->partition,

@@ -346,7 +346,7 @@ int config_read(const char *path, struct config *config, struct error_text *erro
 
 /* ---- the whole ---- */
 
-/* `path` has room for `bytes`. */
+/* `path` has space for `bytes`. */
 static int make_absolute(char *path, size_t bytes, const char *folder, struct error_text *error)
 {
 	char joined[2 * PATH_MAX];

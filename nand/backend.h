@@ -38,7 +38,7 @@ struct nand_backend {
 	const char *name;
 
 	/*
-	 * Before every program: makes sure that the host has room for all of the block. Quick once
+	 * Before every program: makes sure that the host has space for all of the block. Quick once
 	 * it has.
 	 */
 	int (*prepare)(struct nand *nand, uint32_t block);

@@ -78,7 +78,7 @@ static int create_file(const char *path, int *fd, struct error_text *error)
 /*
  * Images are sparse, so a small file system is no error, but better known now than when it is full.
  */
-static void warn_if_short_of_room(const struct creation *creation)
+static void warn_if_short_of_space(const struct creation *creation)
 {
 	uint64_t needed = creation->layout.image_bytes + creation->superblock.nvram_bytes;
 	struct statvfs status;
@@ -110,7 +110,7 @@ static int write_superblocks(struct creation *creation, enum nand_image_state st
 	return result < 0 ? failed(error, result, "write the superblock of", creation->path) : 0;
 }
 
-/* Written, not left as a hole: the mapped table must never want room of the host later. */
+/* Written, not left as a hole: the mapped table must never want space of the host later. */
 static int write_table(struct creation *creation, struct error_text *error)
 {
 	enum { CHUNK_BYTES = NAND_REGION_ALIGNMENT, CHUNK_WORDS = CHUNK_BYTES / sizeof(uint64_t) };
@@ -201,7 +201,7 @@ static int create_files(struct creation *creation, struct error_text *error)
 		result = create_file(creation->nvram_path, &creation->nvram_fd, error);
 	if (result < 0)
 		return result;
-	warn_if_short_of_room(creation);
+	warn_if_short_of_space(creation);
 	result = fill_image(creation, error);
 	if (result == 0)
 		result = fill_nvram(creation, error);

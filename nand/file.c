@@ -19,7 +19,7 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "nand/private.h"
-#include "nand/room.h"
+#include "nand/space.h"
 
 /* Memory for direct I/O begins here at the latest, on every host that we know. */
 #define ALIGNMENT_SAFE 4096
@@ -157,7 +157,7 @@ static void file_close(struct nand *nand)
 {
 	struct nand_file *file = nand->file;
 
-	nand_room_close(nand);
+	nand_space_close(nand);
 	if (!file)
 		return;
 	nand_unmap(&file->spares);
@@ -177,10 +177,10 @@ static const struct nand_backend_async file_async = {
 
 static const struct nand_backend file_backend = {
 	.name = "file",
-	.prepare = nand_room_take,
+	.prepare = nand_space_take,
 	.write = file_write,
 	.read = file_read,
-	.discard = nand_room_give,
+	.discard = nand_space_give,
 	.sync = nand_image_sync,
 	.close = file_close,
 	.async = &file_async,
@@ -308,5 +308,5 @@ int nand_file_open(struct nand *nand, enum nand_io_kind io, struct error_text *e
 			nand->layout.image_bytes - nand->layout.spare_offset, nand->path, error);
 	if (result == 0)
 		result = choose_mover(nand, io, error);
-	return result == 0 ? nand_room_open(nand, error) : result;
+	return result == 0 ? nand_space_open(nand, error) : result;
 }

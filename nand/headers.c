@@ -27,13 +27,13 @@
 
 #define LOCKS              256  /* block b under lock b mod this */
 #define PACKED_MAX         2048 /* a page that the codec needs more for is kept whole */
-#define FIRST_ROOM_BYTES   256
+#define FIRST_SPACE_BYTES  256
 #define SPARE_PACKED_FIXED 6
 
 enum { ENTRY_DATA_WHOLE = 1 << 0, ENTRY_SPARE_WHOLE = 1 << 1 };
 
 struct packed_block {
-	uint32_t room;          /* bytes allocated behind the ends */
+	uint32_t space;         /* bytes allocated behind the ends */
 	uint32_t erase_count;   /* of the pages whose spare area is packed */
 	uint32_t packed, whole; /* pages */
 	uint32_t ends[];        /* of each page's entry; then the entries */
@@ -174,20 +174,20 @@ static uint64_t held_bytes(struct packed_block *packed)
 	return packed ? malloc_usable_size(packed) : 0;
 }
 
-/* Makes the block's memory `room` bytes for entries. Under its lock. 0 or -ENOMEM. */
-static int set_room(struct nand *nand, uint32_t block, uint32_t room)
+/* Makes the block's memory `space` bytes for entries. Under its lock. 0 or -ENOMEM. */
+static int set_space(struct nand *nand, uint32_t block, uint32_t space)
 {
 	struct packed_block **at = block_at(nand, block);
 	size_t head = sizeof(struct packed_block) +
 		      nand->geometry.pages_per_block * sizeof((*at)->ends[0]);
 	uint64_t before = held_bytes(*at);
-	struct packed_block *resized = realloc(*at, head + room);
+	struct packed_block *resized = realloc(*at, head + space);
 
 	if (!resized)
 		return -ENOMEM;
 	if (!*at)
 		memset(resized, 0, head);
-	resized->room = room;
+	resized->space = space;
 	*at = resized;
 	atomic_fetch_add_explicit(&nand->headers->bytes, held_bytes(resized) - before,
 				  memory_order_relaxed);
@@ -242,15 +242,15 @@ static int store_entry(struct nand *nand, uint32_t block, uint32_t index, const 
 	uint32_t used = packed->ends[pages - 1];
 	int result = 0;
 
-	if (used + bytes > packed->room)
-		result = set_room(nand, block, (uint32_t)max_u64(used + bytes, used + used / 2));
+	if (used + bytes > packed->space)
+		result = set_space(nand, block, (uint32_t)max_u64(used + bytes, used + used / 2));
 	if (result < 0)
 		return result;
 	packed = *block_at(nand, block);
 	place_entry(nand, packed, index, entry);
 	/* The last page: nothing more is to come. Not being able to shrink is no harm. */
 	if (index == pages - 1)
-		(void)set_room(nand, block, packed->ends[pages - 1]);
+		(void)set_space(nand, block, packed->ends[pages - 1]);
 	return 0;
 }
 
@@ -267,7 +267,7 @@ static int headers_write(struct nand *nand, uint64_t page, const void *data, con
 	make_data(nand, page, data, spare, &entry);
 	pthread_mutex_lock(lock_of(nand, block));
 	if (!*block_at(nand, block)) {
-		result = set_room(nand, block, FIRST_ROOM_BYTES);
+		result = set_space(nand, block, FIRST_SPACE_BYTES);
 		nand_spare_open(spare, nand->geometry.spare_bytes, page, &check);
 		if (result == 0)
 			(*block_at(nand, block))->erase_count = check.erase_count;

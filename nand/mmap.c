@@ -14,7 +14,7 @@
 #include "common/bytes.h"
 #include "nand/copy.h"
 #include "nand/private.h"
-#include "nand/room.h"
+#include "nand/space.h"
 
 /* Memory smaller than this takes the host's ordinary pages. */
 #define LARGE_PAGES_FROM (UINT64_C(32) << 20)
@@ -79,15 +79,15 @@ static int mmap_read(struct nand *nand, uint64_t page, void *data, void *spare)
 static void mmap_close(struct nand *nand)
 {
 	nand_unmap(&nand->pages);
-	nand_room_close(nand);
+	nand_space_close(nand);
 }
 
 static const struct nand_backend mmap_backend = {
 	.name = "mmap",
-	.prepare = nand_room_take,
+	.prepare = nand_space_take,
 	.write = mmap_write,
 	.read = mmap_read,
-	.discard = nand_room_give,
+	.discard = nand_space_give,
 	.sync = nand_image_sync,
 	.close = mmap_close,
 };
@@ -106,5 +106,5 @@ int nand_mmap_open(struct nand *nand, struct error_text *error)
 	 * Memory keeps its pages for the next program; a file gives the space back where the file
 	 * system can.
 	 */
-	return nand->image_fd < 0 ? 0 : nand_room_open(nand, error);
+	return nand->image_fd < 0 ? 0 : nand_space_open(nand, error);
 }

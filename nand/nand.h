@@ -128,19 +128,19 @@ enum nand_io_kind {
 	NAND_IO_THREADS, /* pread(2) and pwrite(2) */
 };
 
-/* What an erase does with the block's room on the host's file system. */
-enum nand_room_kind {
-	NAND_ROOM_DEFAULT,    /* mmap gives it back, file keeps it */
-	NAND_ROOM_GIVEN_BACK, /* the image takes what is on it; costs a few hundred microseconds an
+/* What an erase does with the block's space on the host's file system. */
+enum nand_space_kind {
+	NAND_SPACE_DEFAULT,    /* mmap gives it back, file keeps it */
+	NAND_SPACE_GIVEN_BACK, /* the image takes what is on it; costs a few hundred microseconds an
 				 erase */
-	NAND_ROOM_KEPT,       /* programs are faster, the image never shrinks */
+	NAND_SPACE_KEPT,       /* programs are faster, the image never shrinks */
 };
 
 /* All zero: the defaults. */
 struct nand_options {
 	enum nand_backend_kind backend;
 	enum nand_io_kind io;
-	enum nand_room_kind room;
+	enum nand_space_kind space;
 	bool read_only; /* as nand_open_read_only */
 };
 

@@ -55,7 +55,7 @@ int nand_page_read_finish(struct nand *nand, const struct nand_page_io *io,
 			  const struct nand_page_way *way, uint8_t *spare);
 
 /*
- * May the page be programmed? Makes sure of the room for it. 0, -ERANGE, -EPERM or -EIO: also when
+ * May the page be programmed? Makes sure of the space for it. 0, -ERANGE, -EPERM or -EIO: also when
  * the program fails by an injected fault, or the power does; what they leave of the page has been
  * left then.
  */

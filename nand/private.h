@@ -68,8 +68,8 @@ struct nand {
 	struct nand_file *file;       /* the file back end's */
 	struct nand_headers *headers; /* the headers back end\'s */
 	struct nand_mapping pages;    /* the mmap back end's: data areas, then spare areas */
-	_Atomic uint64_t
-		*prepared; /* of an image's blocks, a bit each: has its room on the host for sure */
+	_Atomic uint64_t *
+		prepared; /* of an image's blocks, a bit each: has its space on the host for sure */
 	_Atomic uint16_t *on_the_way; /* pages of each block being programmed by queues; NULL: no
 					 queue has any */
 	struct nand_mapping table;    /* block words, stored little-endian */
@@ -80,7 +80,7 @@ struct nand {
 	int image_fd; /* -1: in memory */
 	int nvram_fd;
 	bool read_only;
-	bool keep_room; /* an erased block's room on the host stays its own */
+	bool keep_space; /* an erased block's space on the host stays its own */
 	enum nand_violation_policy violation_policy;
 
 	pthread_mutex_t sync_lock; /* one image sync at a time; guards sync_failed */
@@ -88,7 +88,7 @@ struct nand {
 	bool sync_failed; /* the host dropped dirty pages: nothing can be called stable any more */
 	struct nand_nvram_group nvram_group;
 	_Atomic bool prepare_failed; /* the host's file system is full; logged once until it has
-					room again */
+					space again */
 
 	struct nand_cause_counters by_cause[NAND_CAUSES];
 	_Atomic uint64_t rule_violations;

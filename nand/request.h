@@ -32,7 +32,7 @@ struct slot {
 	struct page_state *pages;
 	struct iovec *vectors;
 	struct slot_transfer *transfers;
-	uint8_t *copies;  /* room for data that do not begin where the host wants them */
+	uint8_t *copies;  /* space for data that do not begin where the host wants them */
 	uint32_t set_out; /* pages that are or were under way */
 	int stop;         /* why the page after them was not */
 	uint32_t transfers_used;

@@ -69,7 +69,7 @@ static uint64_t host_ns(void)
 
 /* ---- the model ---- */
 
-/* Forgets what is over, and makes room for one more. */
+/* Forgets what is over, and makes space for one more. */
 static void tidy(struct channel *channel, uint64_t now_ns)
 {
 	uint32_t over = 0;

@@ -49,7 +49,7 @@ static void uring_start(struct nand_mover *mover, struct nand_transfer *transfer
 	struct io_uring_sqe *entry = io_uring_get_sqe(&uring->ring);
 	const struct iovec *first = transfer->vectors;
 
-	/* The ring has room for all that may be held. */
+	/* The ring has space for all that may be held. */
 	assert(entry && uring->held < uring->depth);
 	if (transfer->count == 1 && in_memory(uring, first)) {
 		if (transfer->write)

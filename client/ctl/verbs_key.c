@@ -205,18 +205,18 @@ static int set_key(const struct ctl *ctl, struct keyring_name name)
 }
 
 static struct osd_request master_request(unsigned step, uint8_t group, const uint8_t *list,
-					 size_t length, const uint8_t *identifier, uint8_t *room,
-					 size_t room_length)
+					 size_t length, const uint8_t *identifier, uint8_t *buffer,
+					 size_t buffer_length)
 {
 	struct osd_request request = { .cdb = { .action = OSD_SET_MASTER_KEY,
 						.command_options = (uint8_t)step },
 				       .data = list,
 				       .data_length = length,
-				       .room = room,
-				       .room_length = room_length };
+				       .buffer = buffer,
+				       .buffer_length = buffer_length };
 	struct osd_key_fields fields = { .dh_group = group,
 					 .parameter_length = (uint32_t)length,
-					 .allocation_length = (uint32_t)room_length };
+					 .allocation_length = (uint32_t)buffer_length };
 
 	memcpy(fields.identifier, identifier, sizeof(fields.identifier));
 	osd_key_fields_encode(OSD_SET_MASTER_KEY, &fields, request.cdb.key_bytes);

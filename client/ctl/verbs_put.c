@@ -191,7 +191,7 @@ static int put_short(struct ctl *ctl, const struct source *source,
 /* ---- many ---- */
 
 /*
- * Whether it has room in an object of this partition, as far as can be known before the target
+ * Whether it has space in an object of this partition, as far as can be known before the target
  * refuses it.
  */
 static int check_length(const struct ctl *ctl, const struct source *source,

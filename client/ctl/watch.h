@@ -28,7 +28,7 @@ struct watch_line {
 struct watch_list {
 	struct watch_line *lines; /* WATCH_LINES_MAX, the caller's */
 	size_t count;
-	uint64_t left_out, left_out_used; /* how many were no room for, and their bytes */
+	uint64_t left_out, left_out_used; /* how many did not fit, and their bytes */
 };
 
 struct watch_picture {

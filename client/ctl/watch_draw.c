@@ -328,21 +328,21 @@ static void draw_device(struct drawing *drawing)
 {
 	const struct watch_picture *picture = drawing->picture;
 	size_t partitions = rows_of(&picture->partitions), versions = rows_of(&picture->versions);
-	size_t room = drawing->rows_left;
+	size_t lines = drawing->rows_left;
 
 	if (partitions == 0) {
 		write_text(drawing, "No partitions.");
-		room = drawing->rows_left;
+		lines = drawing->rows_left;
 	}
 	if (versions) { /* a blank row and the title, which may need two */
 		const size_t title = 3;
 
-		room = room > title ? room - title : 0;
-		versions = versions < room / 2 ? versions : room / 2;
-		if (partitions < room - versions)
-			versions = room - partitions;
+		lines = lines > title ? lines - title : 0;
+		versions = versions < lines / 2 ? versions : lines / 2;
+		if (partitions < lines - versions)
+			versions = lines - partitions;
 	}
-	draw_partitions(drawing, versions < room ? room - versions : 0);
+	draw_partitions(drawing, versions < lines ? lines - versions : 0);
 	if (versions && drawing->rows_left > 1) {
 		end_row(drawing);
 		write_text(drawing, "Versions of the device: + written since the one before.");

@@ -45,7 +45,8 @@ static void test_ids_cost_as_many_page_reads_at_the_end_as_at_the_start(void **s
 
 	(void)state;
 	assert_int_equal(
-		run("--objects 100000 --nodes 128 --steps 4 --room 40000 --ids", &json, &text), 0);
+		run("--objects 100000 --nodes 128 --steps 4 --answer 40000 --ids", &json, &text),
+		0);
 	for (rest = json; (line = strsep(&rest, "\n")) && *line;) {
 		json_t *object = json_loads(line, 0, NULL);
 
@@ -87,8 +88,8 @@ static void test_attributes_are_listed_too(void **state)
 
 static void test_wrong_options_are_told(void **state)
 {
-	static const char *const lines[] = { "--objects 0", "--room 8", "--steps x",
-					     "--what",      "--size",   "more" };
+	static const char *const lines[] = { "--objects 0", "--answer 8", "--steps x",
+					     "--what",      "--size",     "more" };
 	char *json, *text;
 
 	(void)state;
@@ -109,8 +110,8 @@ static void test_too_little_room_for_an_entry_is_told(void **state)
 	char *json, *text;
 
 	(void)state;
-	assert_int_equal(run("--objects 10 --room 40", &json, &text), 1);
-	assert_non_null(strstr(text, "--room is too little"));
+	assert_int_equal(run("--objects 10 --answer 40", &json, &text), 1);
+	assert_non_null(strstr(text, "--answer is too little"));
 	free(json);
 	free(text);
 }

@@ -19,7 +19,7 @@ struct local_target {
 };
 
 /*
- * An empty unit with room for `bytes`; `options` may be NULL. Fails the test when something goes
+ * An empty unit with space for `bytes`; `options` may be NULL. Fails the test when something goes
  * wrong.
  */
 void local_target_open(struct local_target *target, uint64_t bytes, const uint8_t uuid[16],

@@ -211,11 +211,11 @@ static void list(struct memory_osd *osd, const struct osd_cdb *cdb,
 	uint64_t first = cdb->address > 1 ? cdb->address : 1;
 	size_t at = position_of(osd, cdb->partition, first),
 	       end = position_of(osd, cdb->partition, UINT64_MAX);
-	size_t room = cdb->length < OSD_LIST_HEAD_BYTES ? 0
+	size_t fits = cdb->length < OSD_LIST_HEAD_BYTES ? 0
 							: (cdb->length - OSD_LIST_HEAD_BYTES) / 8;
 	struct osd_list_head head = { .additional_length = 16 + 8 * (end - at),
 				      .format = OSD_LISTED_USER_OBJECTS };
-	size_t count = end - at < room ? end - at : room;
+	size_t count = end - at < fits ? end - at : fits;
 
 	if (osd->list_ids_max && count > osd->list_ids_max)
 		count = osd->list_ids_max;

@@ -29,7 +29,7 @@ struct memory_osd {
 	uint64_t dies_at;  /* this command is not answered and the connection closed; 0 = never */
 	bool executes_the_last; /* … but it is carried out */
 	uint64_t objects_max;   /* 0 = no limit; otherwise CREATEs fail with a quota error */
-	size_t list_ids_max;    /* IDs in one LIST answer; 0 = as many as there is room for */
+	size_t list_ids_max;    /* IDs in one LIST answer; 0 = as many as there is space for */
 	uint64_t thief_every;   /* so often somebody else takes the ID behind one just created; 0 =
 				   never */
 };

@@ -70,7 +70,7 @@ struct counted_task {
 	struct session_task task; /* first */
 	unsigned done;
 };
-/* A 6-byte CDB, Data-Out of `out_length` and room of `in_length` bytes. */
+/* A 6-byte CDB, Data-Out of `out_length` and buffer of `in_length` bytes. */
 void counted_task_make(struct counted_task *task, const void *out, size_t out_length, void *in,
 		       size_t in_length);
 

@@ -22,7 +22,7 @@ void peer_scene_set(struct peer_scene *scene, bool writes, bool reads)
 	peer_open(&scene->peer, &parameters, 4);
 	memset(scene->memory, GUARD, sizeof(scene->memory));
 	counted_task_make(&scene->task, data, writes ? 32 : 0, scene->memory,
-			  reads ? PEER_SCENE_ROOM : 0);
+			  reads ? PEER_SCENE_BYTES : 0);
 	session_submit(scene->peer.session, &scene->task.task);
 	peer_take(&scene->peer, &pdu);
 	scene->tag = sent_tag(&pdu);
@@ -30,7 +30,7 @@ void peer_scene_set(struct peer_scene *scene, bool writes, bool reads)
 
 void peer_scene_expect_guard(const struct peer_scene *scene)
 {
-	for (size_t i = PEER_SCENE_ROOM; i < sizeof(scene->memory); i++)
+	for (size_t i = PEER_SCENE_BYTES; i < sizeof(scene->memory); i++)
 		assert_int_equal(scene->memory[i], GUARD);
 }
 

@@ -8,12 +8,12 @@
 
 #include "tests/client/peer.h"
 
-#define PEER_SCENE_ROOM 64U /* bytes that the command reads, if it reads */
+#define PEER_SCENE_BYTES 64U /* bytes that the command reads, if it reads */
 
 struct peer_scene {
 	struct peer peer;
 	struct counted_task task;
-	uint8_t memory[PEER_SCENE_ROOM + 64]; /* the room, and a guard behind it */
+	uint8_t memory[PEER_SCENE_BYTES + 64]; /* the buffer, and a guard behind it */
 	uint32_t tag;
 	uint8_t header[48]; /* for the test */
 };
@@ -26,7 +26,7 @@ void peer_scene_set(struct peer_scene *scene, bool writes, bool reads);
  */
 void peer_scene_expect_end(struct peer_scene *scene, int result, const char *word);
 
-/* Nothing was stored behind the room. */
+/* Nothing was stored behind the buffer. */
 void peer_scene_expect_guard(const struct peer_scene *scene);
 
 #endif

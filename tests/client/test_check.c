@@ -122,7 +122,7 @@ static void test_a_sound_unit_checks_clean(void **state)
 	assert_int_equal(f->count, 0);
 }
 
-/* More than the report of one command has room for. */
+/* More than the report of one command has space for. */
 static void test_every_damaged_object_is_found_over_several_commands(void **state)
 {
 	struct fixture *f = *state;

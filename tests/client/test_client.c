@@ -297,10 +297,10 @@ static void expect_read(struct read_answer answer, int expected, size_t expected
 {
 	struct osd_client *client;
 	struct loopback *loopback = loopback_start(answer_read, &answer, OSD_2, &client);
-	char room[100];
+	char buffer[100];
 	size_t got = 999;
 
-	assert_int_equal(osd_client_read(client, ADDRESS, 0, room, sizeof(room), &got, NULL),
+	assert_int_equal(osd_client_read(client, ADDRESS, 0, buffer, sizeof(buffer), &got, NULL),
 			 expected);
 	assert_int_equal(got, expected_length);
 	loopback_stop(loopback, client);

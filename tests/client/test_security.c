@@ -37,15 +37,15 @@ static void test_many_signed_commands_may_be_in_flight(void **state)
 {
 	enum { COMMANDS = 64 };
 	static struct osd_request requests[COMMANDS];
-	static uint8_t rooms[COMMANDS][10];
+	static uint8_t buffers[COMMANDS][10];
 	struct target target;
 
 	(void)state;
 	open_secured(&target, OSD_2, OSD_ALLDATA);
 	for (size_t i = 0; i < COMMANDS; i++) {
 		requests[i] = (struct osd_request){ .cdb = { .action = OSD_READ },
-						    .room = rooms[i],
-						    .room_length = 10 };
+						    .buffer = buffers[i],
+						    .buffer_length = 10 };
 		osd_request_address(&requests[i], ADDRESS);
 		assert_int_equal(osd_client_submit(target.client, &requests[i]), 0);
 	}
@@ -53,7 +53,7 @@ static void test_many_signed_commands_may_be_in_flight(void **state)
 	for (size_t i = 0; i < COMMANDS; i++) {
 		assert_int_equal(requests[i].error.result, 0);
 		assert_int_equal(requests[i].received, 10);
-		assert_memory_equal(rooms[i], "0123456789", 10);
+		assert_memory_equal(buffers[i], "0123456789", 10);
 	}
 	close_target(&target);
 }
@@ -76,11 +76,11 @@ static void count_without_key(struct osd_request *request)
 	expect_no_key(request);
 }
 
-static struct osd_request request_to_read(uint8_t *room, unsigned *done)
+static struct osd_request request_to_read(uint8_t *buffer, unsigned *done)
 {
 	struct osd_request request = { .cdb = { .action = OSD_READ },
-				       .room = room,
-				       .room_length = 10,
+				       .buffer = buffer,
+				       .buffer_length = 10,
 				       .done = count_without_key,
 				       .context = done };
 
@@ -94,20 +94,20 @@ static void test_a_command_that_is_over_has_no_key_left(void **state)
 	for (unsigned wanted = OSD_CAPKEY; wanted <= OSD_ALLDATA; wanted++) {
 		struct target target;
 		unsigned done = 0;
-		uint8_t room[10];
+		uint8_t buffer[10];
 		struct osd_request request;
 
 		open_secured(&target, OSD_2, (uint8_t)wanted);
-		request = request_to_read(room, &done);
+		request = request_to_read(buffer, &done);
 		assert_int_equal(osd_client_run(target.client, &request), 0);
 		assert_int_equal(request.security.method, wanted);
 		/* One that is refused, and one that is not even sent. */
-		request = request_to_read(room, &done);
+		request = request_to_read(buffer, &done);
 		request.cdb.object++;
 		assert_int_equal(osd_client_run(target.client, &request), -ENOENT);
 		assert_int_equal(done, 2);
-		request = request_to_read(room, &done);
-		request.room_length = (size_t)INT32_MAX;
+		request = request_to_read(buffer, &done);
+		request.buffer_length = (size_t)INT32_MAX;
 		request.gets = &(struct osd_client_value){ 1, 1, NULL, 8 };
 		request.get_count = 1;
 		assert_int_equal(osd_client_submit(target.client, &request), -EINVAL);
@@ -142,7 +142,7 @@ static void test_keys_of_further_objects_do_not_outlive_the_command(void **state
 	assert_memory_not_equal(request.extensions[0].key, none, sizeof(none));
 	assert_int_equal(osd_client_run(target.client, &request), 0);
 	expect_no_key(&request);
-	/* Nor those for which there is no room. */
+	/* Nor those for which there is no space. */
 	request.extension_count = 0;
 	assert_int_equal(osd_request_extend(target.client, &request, segment, request.data_length,
 					    &other, 1),
@@ -441,7 +441,7 @@ static void interrupt_once(struct loopback_command *command)
 	const struct osd_sense sense = { .key = SENSE_UNIT_ATTENTION,
 					 .code = SENSE_POWER_ON_RESET };
 
-	/* As tgtd does: all of the room counts as sent. */
+	/* As tgtd does: all of the buffer counts as sent. */
 	if (attentions++ == 0) {
 		command->in_length = command->in_capacity;
 		loopback_fail(command, &sense);

@@ -16,7 +16,7 @@
 #include "tests/client/peer.h"
 
 static struct sent_pdu pdu;
-static uint8_t data[1 << 20], room[1 << 20];
+static uint8_t data[1 << 20], buffer[1 << 20];
 
 static int fill(void **state)
 {
@@ -193,12 +193,12 @@ static void test_data_in_fills_the_room_across_its_segments(void **state)
 	uint32_t tag, at = 0, sequence = 0;
 
 	(void)state;
-	memset(room, 0, sizeof(room));
+	memset(buffer, 0, sizeof(buffer));
 	peer_open(&peer, &PEER_PARAMETERS, 4);
 	counted_task_make(&task, NULL, 0, NULL, 0);
-	task.task.in[0] = (struct iovec){ room, 3 };
-	task.task.in[1] = (struct iovec){ room + 3, 499997 };
-	task.task.in[2] = (struct iovec){ room + 500000, 123457 };
+	task.task.in[0] = (struct iovec){ buffer, 3 };
+	task.task.in[1] = (struct iovec){ buffer + 3, 499997 };
+	task.task.in[2] = (struct iovec){ buffer + 500000, 123457 };
 	task.task.in_count = 3;
 	session_submit(peer.session, &task.task);
 	peer_take(&peer, &pdu);
@@ -218,8 +218,8 @@ static void test_data_in_fills_the_room_across_its_segments(void **state)
 	assert_int_equal(task.done, 1);
 	assert_int_equal(task.task.result, 0);
 	assert_int_equal(task.task.in_received, 623457);
-	assert_memory_equal(room, data, 623457);
-	assert_int_equal(room[623457], 0);
+	assert_memory_equal(buffer, data, 623457);
+	assert_int_equal(buffer[623457], 0);
 	peer_close(&peer);
 }
 
@@ -231,7 +231,7 @@ static void test_the_last_data_in_may_bring_the_status_and_residual(void **state
 
 	(void)state;
 	peer_open(&peer, &PEER_PARAMETERS, 4);
-	counted_task_make(&task, NULL, 0, room, 100);
+	counted_task_make(&task, NULL, 0, buffer, 100);
 	session_submit(peer.session, &task.task);
 	peer_take(&peer, &pdu);
 	peer_header(&peer, header, ISCSI_DATA_IN,
@@ -243,7 +243,7 @@ static void test_the_last_data_in_may_bring_the_status_and_residual(void **state
 	assert_int_equal(task.task.result, 0);
 	assert_int_equal(task.task.in_received, 40);
 	assert_int_equal(task.task.in_residual, 60);
-	assert_memory_equal(room, data, 40);
+	assert_memory_equal(buffer, data, 40);
 	peer_close(&peer);
 }
 
@@ -258,7 +258,7 @@ static void test_a_bidirectional_command_has_both_residuals_and_one_numbering(vo
 	(void)state;
 	parameters.immediate_data = false;
 	peer_open(&peer, &parameters, 4);
-	counted_task_make(&task, data, 50, room, 100);
+	counted_task_make(&task, data, 50, buffer, 100);
 	session_submit(peer.session, &task.task);
 	peer_take(&peer, &pdu);
 	tag = sent_tag(&pdu);
@@ -279,7 +279,7 @@ static void test_a_bidirectional_command_has_both_residuals_and_one_numbering(vo
 	assert_int_equal(task.task.in_received, 30);
 	assert_int_equal(task.task.in_residual, 70);
 	assert_int_equal(task.task.out_residual, 10);
-	assert_memory_equal(room, data + 500, 30);
+	assert_memory_equal(buffer, data + 500, 30);
 	peer_close(&peer);
 }
 
@@ -291,7 +291,7 @@ static void test_an_overflow_is_a_negative_residual(void **state)
 
 	(void)state;
 	peer_open(&peer, &PEER_PARAMETERS, 4);
-	counted_task_make(&task, NULL, 0, room, 8);
+	counted_task_make(&task, NULL, 0, buffer, 8);
 	session_submit(peer.session, &task.task);
 	peer_take(&peer, &pdu);
 	peer_data_in(&peer, sent_tag(&pdu), 0, 0, data, 8);
@@ -313,7 +313,7 @@ static void test_sense_arrives_with_its_status(void **state)
 
 	(void)state;
 	peer_open(&peer, &PEER_PARAMETERS, 4);
-	counted_task_make(&task, NULL, 0, room, 8);
+	counted_task_make(&task, NULL, 0, buffer, 8);
 	session_submit(peer.session, &task.task);
 	peer_take(&peer, &pdu);
 	assert_int_equal(peer_respond_sense(&peer, sent_tag(&pdu), sense, sizeof(sense)), 0);
@@ -342,7 +342,7 @@ static void test_the_queue_depth_bounds_commands_in_flight(void **state)
 		tags[i] = sent_tag(&pdu);
 	}
 	peer_takes_nothing(&peer);
-	/* Answers may come in any order; each makes room for one. */
+	/* Answers may come in any order; each makes space for one. */
 	assert_int_equal(peer_respond(&peer, tags[1], 0), 0);
 	assert_int_equal(tasks[1].done, 1);
 	assert_int_equal(tasks[0].done + tasks[2].done, 0);
@@ -487,9 +487,9 @@ static void test_bytes_may_arrive_one_by_one(void **state)
 	uint8_t header[48], stream[48 + 8];
 
 	(void)state;
-	memset(room, 0, 16);
+	memset(buffer, 0, 16);
 	peer_open(&peer, &PEER_PARAMETERS, 1);
-	counted_task_make(&task, NULL, 0, room, 5);
+	counted_task_make(&task, NULL, 0, buffer, 5);
 	session_submit(peer.session, &task.task);
 	peer_take(&peer, &pdu);
 	peer_header(&peer, header, ISCSI_DATA_IN, ISCSI_FINAL | ISCSI_DATA_IN_STATUS,
@@ -504,7 +504,7 @@ static void test_bytes_may_arrive_one_by_one(void **state)
 	}
 	assert_int_equal(task.done, 1);
 	assert_int_equal(task.task.result, 0);
-	assert_memory_equal(room, "hello\0\0\0", 8);
+	assert_memory_equal(buffer, "hello\0\0\0", 8);
 	peer_close(&peer);
 }
 
@@ -554,7 +554,7 @@ static void test_impossible_options_and_lengths_are_refused(void **state)
 	task.task.cdb_length = ISCSI_CDB_BYTES_MAX + 1;
 	assert_int_equal(session_submit(peer.session, &task.task), -EINVAL);
 	task.task.cdb_length = 6;
-	task.task.in[0] = (struct iovec){ room, (size_t)INT32_MAX + 1 };
+	task.task.in[0] = (struct iovec){ buffer, (size_t)INT32_MAX + 1 };
 	task.task.in_count = 1;
 	assert_int_equal(session_submit(peer.session, &task.task), -EINVAL);
 	task.task.in_count = SESSION_SEGMENTS_MAX + 1;

@@ -27,7 +27,7 @@ static void test_more_data_than_room_is_refused(void **state)
 
 	(void)state;
 	peer_scene_set(&scene, false, true);
-	peer_data_in(&scene.peer, scene.tag, 0, 0, data, PEER_SCENE_ROOM + 1);
+	peer_data_in(&scene.peer, scene.tag, 0, 0, data, PEER_SCENE_BYTES + 1);
 	peer_scene_expect_end(&scene, -EPROTO, "more data");
 }
 
@@ -37,15 +37,15 @@ static void test_more_data_than_is_left_is_refused(void **state)
 
 	(void)state;
 	peer_scene_set(&scene, false, true);
-	assert_int_equal(peer_data_in(&scene.peer, scene.tag, 0, 0, data, PEER_SCENE_ROOM - 1), 0);
-	peer_data_in(&scene.peer, scene.tag, 1, PEER_SCENE_ROOM - 1, data, 2);
+	assert_int_equal(peer_data_in(&scene.peer, scene.tag, 0, 0, data, PEER_SCENE_BYTES - 1), 0);
+	peer_data_in(&scene.peer, scene.tag, 1, PEER_SCENE_BYTES - 1, data, 2);
 	peer_scene_expect_end(&scene, -EPROTO, "more data");
 }
 
 static void test_data_out_of_order_is_refused(void **state)
 {
 	static const uint32_t offsets[] = {
-		1, 8, PEER_SCENE_ROOM, PEER_SCENE_ROOM + 1, 0x7fffffff, 0xffffffff, 0xfffffff8
+		1, 8, PEER_SCENE_BYTES, PEER_SCENE_BYTES + 1, 0x7fffffff, 0xffffffff, 0xfffffff8
 	};
 
 	(void)state;
@@ -237,13 +237,13 @@ static void test_impossible_residuals_are_refused(void **state)
 	give_response(&scene, ISCSI_FINAL | ISCSI_UNDERFLOW, 0, 33);
 	peer_scene_expect_end(&scene, -EPROTO, "residual");
 	peer_scene_set(&scene, true, true);
-	give_response(&scene, ISCSI_FINAL | ISCSI_READ_UNDERFLOW, PEER_SCENE_ROOM + 1, 0);
+	give_response(&scene, ISCSI_FINAL | ISCSI_READ_UNDERFLOW, PEER_SCENE_BYTES + 1, 0);
 	peer_scene_expect_end(&scene, -EPROTO, "residual");
 	peer_scene_set(&scene, true, true);
 	give_response(&scene, ISCSI_FINAL | ISCSI_READ_UNDERFLOW | ISCSI_READ_OVERFLOW, 1, 0);
 	peer_scene_expect_end(&scene, -EPROTO, "residual");
 	peer_scene_set(&scene, false, true);
-	give_response(&scene, ISCSI_FINAL | ISCSI_UNDERFLOW, 0, PEER_SCENE_ROOM + 1);
+	give_response(&scene, ISCSI_FINAL | ISCSI_UNDERFLOW, 0, PEER_SCENE_BYTES + 1);
 	peer_scene_expect_end(&scene, -EPROTO, "residual");
 }
 
@@ -255,7 +255,7 @@ static void test_a_read_that_is_called_complete_without_its_data_fails(void **st
 	(void)state;
 	peer_scene_set(&scene, false, true);
 	peer_data_in(&scene.peer, scene.tag, 0, 0, data, 8);
-	give_response(&scene, ISCSI_FINAL | ISCSI_UNDERFLOW, 0, PEER_SCENE_ROOM - 9);
+	give_response(&scene, ISCSI_FINAL | ISCSI_UNDERFLOW, 0, PEER_SCENE_BYTES - 9);
 	assert_int_equal(scene.task.done, 1);
 	assert_int_equal(scene.task.task.result, -EPROTO);
 	assert_int_equal(session_error(scene.peer.session, NULL), 0);

@@ -49,7 +49,7 @@ static void test_a_connection_that_ends_in_the_middle_of_data_ends_the_command(v
 	(void)state;
 	peer_scene_set(&scene, false, true);
 	peer_header(&scene.peer, scene.header, ISCSI_DATA_IN, 0, scene.tag);
-	scene.header[7] = PEER_SCENE_ROOM;
+	scene.header[7] = PEER_SCENE_BYTES;
 	assert_int_equal(send(scene.peer.fd, scene.header, 48, 0), 48);
 	assert_int_equal(send(scene.peer.fd, data, 10, 0), 10);
 	session_step(scene.peer.session, 0);

@@ -56,10 +56,10 @@ static void transmit(struct peer *peer, const uint8_t header[ISCSI_BHS_BYTES], c
 static void answer(struct peer *peer, const uint8_t *command)
 {
 	uint8_t header[ISCSI_BHS_BYTES] = { 0 }, how = fuzz_take8(peer->input), sense[258];
-	size_t taken, room = command[1] & ISCSI_COMMAND_READ ? get_be32(command + 20) : 0;
+	size_t taken, wanted = command[1] & ISCSI_COMMAND_READ ? get_be32(command + 20) : 0;
 	const uint8_t *data = fuzz_take(peer->input, fuzz_take16(peer->input) & 0xFFF, &taken);
 	bool is_sense = (how & 0x7F) == 2;
-	size_t in = is_sense ? 0 : min_u64(taken, room);
+	size_t in = is_sense ? 0 : min_u64(taken, wanted);
 
 	if (command[1] & ISCSI_COMMAND_WRITE)
 		in = 0; /* the expected length in the header is that of Data-Out */
@@ -76,9 +76,9 @@ static void answer(struct peer *peer, const uint8_t *command)
 	header[3] = how & 0x7F;
 	memcpy(header + 16, command + 16, 4);
 	put_be32(header + 24, peer->stat_sn++);
-	if (room > in && !(command[1] & ISCSI_COMMAND_WRITE)) {
+	if (wanted > in && !(command[1] & ISCSI_COMMAND_WRITE)) {
 		header[1] |= ISCSI_UNDERFLOW;
-		put_be32(header + 44, (uint32_t)(room - in));
+		put_be32(header + 44, (uint32_t)(wanted - in));
 	}
 	taken = is_sense ? min_u64(taken, 256) : 0;
 	put_be16(sense, (uint16_t)taken);
@@ -90,19 +90,19 @@ static void answer(struct peer *peer, const uint8_t *command)
 
 /*
  * Bidirectional and writing commands have their answer in Data-In of which the response does not
- * say how much there is: the room for it is in the additional header segment.
+ * say how much there is: the space for it is in the additional header segment.
  */
 static void answer_bidirectional(struct peer *peer, const uint8_t *command, size_t ahs)
 {
 	const uint8_t *segments = command + ISCSI_BHS_BYTES;
 	uint8_t header[ISCSI_BHS_BYTES] = { 0 }, how = fuzz_take8(peer->input);
-	size_t taken, room = 0, in;
+	size_t taken, wanted = 0, in;
 	const uint8_t *data = fuzz_take(peer->input, fuzz_take16(peer->input) & 0xFFF, &taken);
 
 	for (size_t at = 0; at + 8 <= ahs; at += align_up(3 + (size_t)get_be16(segments + at), 4))
 		if (segments[at + 2] == 2)
-			room = get_be32(segments + at + 4);
-	in = min_u64(taken, room);
+			wanted = get_be32(segments + at + 4);
+	in = min_u64(taken, wanted);
 	if (in > 0) {
 		header[0] = ISCSI_DATA_IN;
 		header[1] = ISCSI_FINAL;
@@ -112,11 +112,11 @@ static void answer_bidirectional(struct peer *peer, const uint8_t *command, size
 		memset(header, 0, sizeof(header));
 	}
 	header[0] = ISCSI_SCSI_RESPONSE;
-	header[1] = (uint8_t)(ISCSI_FINAL | (room > in ? ISCSI_READ_UNDERFLOW : 0));
+	header[1] = (uint8_t)(ISCSI_FINAL | (wanted > in ? ISCSI_READ_UNDERFLOW : 0));
 	header[3] = how & 0x7F;
 	memcpy(header + 16, command + 16, 4);
 	put_be32(header + 24, peer->stat_sn++);
-	put_be32(header + 40, (uint32_t)(room - in));
+	put_be32(header + 40, (uint32_t)(wanted - in));
 	if (peer->fd >= 0)
 		transmit(peer, header, NULL, 0);
 }
@@ -341,7 +341,7 @@ void fuzz_client_outcome(struct fuzz_reader *input)
 	request.cdb.action = (uint16_t)(OSD_OBJECT_STRUCTURE_CHECK + fuzz_take8(input) % 0x33);
 	request.cdb.partition = (uint64_t)fuzz_take16(input) << 48 | fuzz_take16(input);
 	request.cdb.object = fuzz_take16(input);
-	request.room_length = fuzz_take8(input);
+	request.buffer_length = fuzz_take8(input);
 	request.task.in_received = fuzz_take8(input);
 	request.task.status = fuzz_take8(input);
 	sense = fuzz_take(input, SESSION_SENSE_BYTES_MAX, &taken);
@@ -349,7 +349,7 @@ void fuzz_client_outcome(struct fuzz_reader *input)
 		memcpy(request.task.sense, sense, taken);
 	request.task.sense_length = taken;
 	outcome_decode(&request, NULL);
-	fuzz_check(request.received <= request.room_length);
+	fuzz_check(request.received <= request.buffer_length);
 	fuzz_check(request.error.result <= 0);
 	fuzz_check((request.error.result < 0) == (request.error.sentence.text[0] != '\0'));
 }

@@ -10,15 +10,15 @@
 #include "client/session.h"
 #include "common/bytes.h"
 
-#define TASKS_MAX  4
-#define ROOM_BYTES 300
-#define OUT_BYTES  700
+#define TASKS_MAX    4
+#define BUFFER_BYTES 300
+#define OUT_BYTES    700
 /* PDUs of one input. */
 #define PDUS_MAX 32
 
 struct task {
 	struct session_task task; /* first */
-	uint8_t *room;
+	uint8_t *buffer;
 	uint32_t sequence, offset; /* of the next Data-In as it should be */
 	unsigned done;
 };
@@ -50,10 +50,10 @@ static void submit(struct scene *scene, bool writes, bool reads)
 	task->task.cdb[0] = 0x28;
 	task->task.cdb_length = 10;
 	task->task.done = note_done;
-	task->room = fuzz_exact(ROOM_BYTES, 0);
+	task->buffer = fuzz_exact(BUFFER_BYTES, 0);
 	if (reads) {
-		task->task.in[0] = (struct iovec){ task->room, 100 };
-		task->task.in[1] = (struct iovec){ task->room + 100, ROOM_BYTES - 100 };
+		task->task.in[0] = (struct iovec){ task->buffer, 100 };
+		task->task.in[1] = (struct iovec){ task->buffer + 100, BUFFER_BYTES - 100 };
 		task->task.in_count = 2;
 	}
 	if (writes) {
@@ -138,7 +138,7 @@ static void transmit_pdu(struct scene *scene, struct fuzz_reader *input)
 	if (opcode == ISCSI_DATA_IN || opcode == ISCSI_R2T) {
 		put_be32(header + 36, task->sequence++);
 		put_be32(header + 40, opcode == ISCSI_R2T ? task->task.out_promised : task->offset);
-		put_be32(header + 44, opcode == ISCSI_R2T ? (length >> 9) + 1U : ROOM_BYTES);
+		put_be32(header + 44, opcode == ISCSI_R2T ? (length >> 9) + 1U : BUFFER_BYTES);
 		task->offset += opcode == ISCSI_DATA_IN ? (uint32_t)taken : 0;
 	}
 	if (opcode != ISCSI_NOP_IN && opcode != ISCSI_R2T &&
@@ -178,8 +178,8 @@ void fuzz_client_session(struct fuzz_reader *input)
 	for (unsigned i = 0; i < scene.count; i++) {
 		fuzz_check(scene.tasks[i].done == 1);
 		fuzz_check(scene.tasks[i].task.result <= 0);
-		fuzz_check(scene.tasks[i].task.in_received <= ROOM_BYTES);
+		fuzz_check(scene.tasks[i].task.in_received <= BUFFER_BYTES);
 		fuzz_check(scene.tasks[i].task.sense_length <= SESSION_SENSE_BYTES_MAX);
-		free(scene.tasks[i].room);
+		free(scene.tasks[i].buffer);
 	}
 }

@@ -22,7 +22,7 @@ const struct nand_geometry small_geometry = {
 };
 
 enum test_device test_device;
-enum nand_room_kind test_room;
+enum nand_space_kind test_space;
 static uint32_t codec_page_bytes; /* of the device opened last */
 
 static const char *const device_names[] = { "mmap", "file", "file, threads", "headers" };
@@ -60,7 +60,7 @@ static struct nand *open_path(const char *path)
 	const struct nand_options options = {
 		.backend = test_device == TEST_DEVICE_MMAP ? NAND_BACKEND_MMAP : NAND_BACKEND_FILE,
 		.io = test_device == TEST_DEVICE_FILE_THREADS ? NAND_IO_THREADS : NAND_IO_URING,
-		.room = test_room,
+		.space = test_space,
 	};
 	struct error_text error = { "" };
 	struct nand *nand;

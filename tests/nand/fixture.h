@@ -38,8 +38,8 @@ extern enum test_device test_device;
  */
 extern const struct nand_payload_codec test_codec;
 
-/* Of images that are opened; NAND_ROOM_DEFAULT unless a test program says otherwise. */
-extern enum nand_room_kind test_room;
+/* Of images that are opened; NAND_SPACE_DEFAULT unless a test program says otherwise. */
+extern enum nand_space_kind test_space;
 
 /* Runs a group of tests once on each kind of device below `end`. Returns the number of failures. */
 int run_on_devices(enum test_device end, const char *name, const struct CMUnitTest *tests,

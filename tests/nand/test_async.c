@@ -13,7 +13,7 @@
 
 enum { PAGES = 128, BLOCK_PAGES = 8 };
 
-/* A request of some pages with room for what is read or programmed. */
+/* A request of some pages with space for what is read or programmed. */
 struct work {
 	struct nand_request request;
 	struct nand_page_io pages[16];

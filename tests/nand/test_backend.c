@@ -196,7 +196,7 @@ static void test_a_page_that_the_host_lost_is_an_error(void **state)
 	assert_int_equal(nand_close(nand), 0);
 }
 
-/* ---- the room of erased blocks ---- */
+/* ---- the space of erased blocks ---- */
 
 static blkcnt_t allocated(const struct test_directory *directory)
 {
@@ -206,7 +206,7 @@ static blkcnt_t allocated(const struct test_directory *directory)
 	return status.st_blocks;
 }
 
-static void test_the_room_of_erased_blocks_is_kept_if_wanted(void **state)
+static void test_the_space_of_erased_blocks_is_kept_if_wanted(void **state)
 {
 	struct test_directory *directory = *state;
 	blkcnt_t full;
@@ -328,7 +328,7 @@ int main(void)
 		IN_DIRECTORY(test_without_io_uring_threads_do_its_work_and_a_demand_is_refused),
 		IN_DIRECTORY(test_a_transfer_that_was_cut_short_is_gone_on_with),
 		IN_DIRECTORY(test_a_page_that_the_host_lost_is_an_error),
-		IN_DIRECTORY(test_the_room_of_erased_blocks_is_kept_if_wanted),
+		IN_DIRECTORY(test_the_space_of_erased_blocks_is_kept_if_wanted),
 	};
 	const struct CMUnitTest everywhere[] = {
 		IN_DIRECTORY(test_killed_with_requests_under_way_every_page_is_whole_or_absent),

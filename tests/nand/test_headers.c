@@ -42,7 +42,7 @@ static int teardown(void **state)
 }
 
 /* Spare areas of the tests have no zeroes; 112 bytes of 128 can be used. */
-static void test_pages_that_can_be_regenerated_take_no_room_for_data(void **state)
+static void test_pages_that_can_be_regenerated_take_no_space_for_data(void **state)
 {
 	struct nand *nand = *state;
 	struct nand_headers_usage usage;
@@ -311,7 +311,7 @@ static void test_reads_beside_erases_find_a_page_or_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_DEVICE(test_pages_that_can_be_regenerated_take_no_room_for_data),
+		WITH_DEVICE(test_pages_that_can_be_regenerated_take_no_space_for_data),
 		WITH_DEVICE(test_a_page_that_comes_back_otherwise_is_kept_whole),
 		WITH_DEVICE(test_spare_areas_of_any_kind_come_back),
 		WITH_DEVICE(test_an_erase_gives_the_memory_back),

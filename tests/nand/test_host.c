@@ -52,7 +52,7 @@ static int group_setup(void **state)
 	(void)state;
 	/* Once for all runs of the group. */
 	have_namespace = have_namespace || enter_namespace();
-	test_room = NAND_ROOM_GIVEN_BACK;
+	test_space = NAND_SPACE_GIVEN_BACK;
 	return 0;
 }
 
@@ -98,7 +98,7 @@ static void test_a_full_file_system_fails_programs_and_nothing_else(void **state
 	char filler[128];
 	struct nand *nand;
 
-	/* Each spare area is a page of the host, so that none has its room by accident. */
+	/* Each spare area is a page of the host, so that none has its space by accident. */
 	geometry.spare_bytes = 4096;
 	assert_int_equal(nand_create(directory->image, &geometry, TEST_NVRAM_BYTES, NULL), 0);
 	nand = open_image_ok(directory);
@@ -107,13 +107,13 @@ static void test_a_full_file_system_fails_programs_and_nothing_else(void **state
 	fill_up(directory->directory, filler, sizeof(filler));
 	memset(nand_nvram(nand, NULL), 1, TEST_NVRAM_BYTES);
 	log_capture();
-	/* The second block was begun before, so it has its room; the third has not. */
+	/* The second block was begun before, so it has its space; the third has not. */
 	for (uint64_t page = 12; page < 16; page++)
 		assert_int_equal(program_filled(nand, page, 1), 0);
 	assert_int_equal(program_filled(nand, 16, 1), -EIO);
 	assert_int_equal(program_filled(nand, 24, 1), -EIO);
 	assert_non_null(strstr(log_captured(),
-			       "no room for block 2 on the host's file system (No space left"));
+			       "no space for block 2 on the host's file system (No space left"));
 	assert_null(strstr(log_captured(), "block 3"));
 	for (uint64_t page = 0; page < 16; page++)
 		assert_int_equal(read_filled(nand, page, 1), 0);
@@ -126,10 +126,10 @@ static void test_a_full_file_system_fails_programs_and_nothing_else(void **state
 }
 
 /*
- * Where room is kept, it is taken for many blocks at once; what is left must be used up all the
+ * Where space is kept, it is taken for many blocks at once; what is left must be used up all the
  * same.
  */
-static void test_a_full_file_system_fails_programs_where_room_is_kept(void **state)
+static void test_a_full_file_system_fails_programs_where_space_is_kept(void **state)
 {
 	struct test_directory *directory = mount_small(state, 2 << 20);
 	struct nand_geometry geometry = small_geometry;
@@ -139,16 +139,16 @@ static void test_a_full_file_system_fails_programs_where_room_is_kept(void **sta
 
 	geometry.blocks = 64; /* 2 MiB of data, which do not fit with their spare areas */
 	assert_int_equal(nand_create(directory->image, &geometry, TEST_NVRAM_BYTES, NULL), 0);
-	test_room = NAND_ROOM_KEPT;
+	test_space = NAND_SPACE_KEPT;
 	nand = open_image_ok(directory);
-	test_room = NAND_ROOM_GIVEN_BACK;
+	test_space = NAND_SPACE_GIVEN_BACK;
 	fill_up(directory->directory, filler, sizeof(filler));
 	assert_int_equal(program_filled(nand, 0, 1), -EIO);
 	assert_int_equal(unlink(filler), 0);
 	while (blocks < 64 && program_filled(nand, blocks * UINT64_C(8), 1) == 0)
 		blocks++;
 	assert_in_range(blocks, 32, 63);
-	/* No erase gives room back, but each block has its own for ever. */
+	/* No erase gives space back, but each block has its own for ever. */
 	assert_int_equal(nand_erase(nand, NAND_CAUSE_USER, 0), 0);
 	assert_int_equal(program_filled(nand, blocks * UINT64_C(8), 1), -EIO);
 	for (uint64_t page = 0; page < 8; page++)
@@ -159,7 +159,7 @@ static void test_a_full_file_system_fails_programs_where_room_is_kept(void **sta
 }
 
 /* cp(1) makes holes of what is allocated but not written yet. */
-static void test_a_copy_that_lost_its_room_fails_programs_and_nothing_else(void **state)
+static void test_a_copy_that_lost_its_space_fails_programs_and_nothing_else(void **state)
 {
 	struct test_directory *directory = mount_small(state, 2 << 20);
 	struct nand *nand = create_image(directory);
@@ -202,7 +202,7 @@ static void test_space_of_an_erased_block_serves_another(void **state)
 	unlink(filler);
 }
 
-static void test_creation_without_room_leaves_nothing(void **state)
+static void test_creation_without_space_leaves_nothing(void **state)
 {
 	struct test_directory *directory = mount_small(state, 1 << 20);
 	struct error_text error = { "" };
@@ -243,10 +243,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		IN_DIRECTORY(test_a_full_file_system_fails_programs_and_nothing_else),
-		IN_DIRECTORY(test_a_full_file_system_fails_programs_where_room_is_kept),
-		IN_DIRECTORY(test_a_copy_that_lost_its_room_fails_programs_and_nothing_else),
+		IN_DIRECTORY(test_a_full_file_system_fails_programs_where_space_is_kept),
+		IN_DIRECTORY(test_a_copy_that_lost_its_space_fails_programs_and_nothing_else),
 		IN_DIRECTORY(test_space_of_an_erased_block_serves_another),
-		IN_DIRECTORY(test_creation_without_room_leaves_nothing),
+		IN_DIRECTORY(test_creation_without_space_leaves_nothing),
 		IN_DIRECTORY(test_an_erase_gives_its_space_back),
 	};
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Room of an image's blocks on the host's file system.
+ * Space of an image's blocks on the host's file system.
  *
  * A store into a mapped hole of a full file system would kill the process (SIGBUS), so a block gets
- * its room with fallocate(2) before its first program, and once again in every process: a copy of
- * the image may have lost it. A host without room is an error there and nowhere later.
+ * its space with fallocate(2) before its first program, and once again in every process: a copy of
+ * the image may have lost it. A host without space is an error there and nowhere later.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,13 +14,13 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
-#include "nand/room.h"
+#include "nand/space.h"
 
 /*
- * Page data that get their room together where it is kept: few calls, each of which waits for what
+ * Page data that get their space together where it is kept: few calls, each of which waits for what
  * is under way.
  */
-#define ROOM_AHEAD_BYTES (UINT64_C(64) << 20)
+#define SPACE_AHEAD_BYTES (UINT64_C(64) << 20)
 
 /* The two ranges of some blocks in the image file. */
 struct block_ranges {
@@ -42,7 +42,7 @@ static struct block_ranges ranges_of(const struct nand *nand, uint32_t block, ui
 	};
 }
 
-/* For file systems without fallocate: zeroes take the room as well. */
+/* For file systems without fallocate: zeroes take the space as well. */
 static int reserve_by_writing(int fd, uint64_t offset, uint64_t bytes)
 {
 	static const uint8_t zeroes[65536];
@@ -87,9 +87,9 @@ static void mark_prepared(struct nand *nand, uint32_t block, uint32_t count)
 	atomic_store_explicit(&nand->prepare_failed, false, memory_order_relaxed);
 }
 
-int nand_room_take(struct nand *nand, uint32_t block)
+int nand_space_take(struct nand *nand, uint32_t block)
 {
-	uint64_t ahead = max_u64(ROOM_AHEAD_BYTES / nand->layout.block_bytes, 1);
+	uint64_t ahead = max_u64(SPACE_AHEAD_BYTES / nand->layout.block_bytes, 1);
 	uint32_t count = (uint32_t)min_u64(ahead, nand->geometry.blocks - block);
 	int result;
 
@@ -97,7 +97,7 @@ int nand_room_take(struct nand *nand, uint32_t block)
 	    atomic_load_explicit(&nand->prepared[block / 64], memory_order_relaxed) &
 		    UINT64_C(1) << block % 64)
 		return 0;
-	if (nand->keep_room && reserve_blocks(nand, block, count) == 0) {
+	if (nand->keep_space && reserve_blocks(nand, block, count) == 0) {
 		mark_prepared(nand, block, count);
 		return 0;
 	}
@@ -108,19 +108,19 @@ int nand_room_take(struct nand *nand, uint32_t block)
 	}
 	if (!atomic_exchange(&nand->prepare_failed, true))
 		log_line(LOG_LEVEL_ERROR,
-			 "%s: no room for block %u on the host's file system (%s): programs fail "
+			 "%s: no space for block %u on the host's file system (%s): programs fail "
 			 "until "
 			 "there is",
 			 nand->path, block, strerror(-result));
 	return -EIO;
 }
 
-void nand_room_give(struct nand *nand, uint32_t block)
+void nand_space_give(struct nand *nand, uint32_t block)
 {
 	struct block_ranges ranges = ranges_of(nand, block, 1);
 	int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 
-	if (!nand->prepared || nand->keep_room)
+	if (!nand->prepared || nand->keep_space)
 		return;
 	atomic_fetch_and_explicit(&nand->prepared[block / 64], ~(UINT64_C(1) << block % 64),
 				  memory_order_relaxed);
@@ -130,7 +130,7 @@ void nand_room_give(struct nand *nand, uint32_t block)
 				(off_t)ranges.spare.bytes);
 }
 
-int nand_room_open(struct nand *nand, struct error_text *error)
+int nand_space_open(struct nand *nand, struct error_text *error)
 {
 	nand->prepared = calloc(divide_up(nand->geometry.blocks, 64), sizeof(*nand->prepared));
 	return nand->prepared ? 0
@@ -138,7 +138,7 @@ int nand_room_open(struct nand *nand, struct error_text *error)
 					  strerror(ENOMEM));
 }
 
-void nand_room_close(struct nand *nand)
+void nand_space_close(struct nand *nand)
 {
 	free(nand->prepared);
 	nand->prepared = NULL;
