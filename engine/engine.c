@@ -110,6 +110,48 @@ static void free_memory(struct engine *engine)
 	free(engine);
 }
 
+/* ---- what is remembered ---- */
+
+static void forget_cache(void *what)
+{
+	cache_clear(what);
+}
+
+static void forget_accesses(void *what)
+{
+	access_times_clear(what);
+}
+
+static void forget_lineage(void *what)
+{
+	lineage_forget(what);
+}
+
+static void forget_kept(void *what)
+{
+	kept_forget(what);
+}
+
+static void forget_indices(void *what)
+{
+	*(bool *)what = false;
+}
+
+static void register_memories(struct engine *engine)
+{
+	struct memories *memories = &engine->memories;
+
+	stale_register(memories, &engine->onodes, forget_cache, STALE_RECORDS);
+	stale_register(memories, &engine->nodes, forget_cache, STALE_RECORDS);
+	stale_register(memories, &engine->partitions, forget_cache, STALE_RECORDS);
+	stale_register(memories, &engine->lineage, forget_lineage,
+		       STALE_RECORDS | STALE_UNDONE | STALE_PARTITIONS);
+	stale_register(memories, &engine->kept, forget_kept,
+		       STALE_RECORDS | STALE_UNDONE | STALE_PARTITIONS | STALE_STATES);
+	stale_register(memories, &engine->accesses, forget_accesses, STALE_NOTES);
+	stale_register(memories, &engine->indices_known, forget_indices, STALE_INDICES);
+}
+
 static int allocate(struct engine *engine)
 {
 	uint32_t onodes = engine->options.onode_cache_entries;
@@ -133,6 +175,8 @@ static int allocate(struct engine *engine)
 		result = txn_pool_init(engine);
 	if (!result)
 		result = access_times_init(&engine->accesses, onodes);
+	if (!result)
+		register_memories(engine);
 	return result;
 }
 
@@ -263,13 +307,7 @@ uint32_t engine_capabilities(const struct engine *engine)
 
 void engine_forget(struct engine *engine)
 {
-	cache_clear(&engine->onodes);
-	cache_clear(&engine->nodes);
-	cache_clear(&engine->partitions);
-	access_times_clear(&engine->accesses);
-	lineage_forget(&engine->lineage);
-	kept_forget(&engine->kept);
-	engine->indices_known = false;
+	stale_say(&engine->memories, STALE_ALL);
 	engine->review = (struct standing_review){ 0 };
 }
 

@@ -302,7 +302,7 @@ static int compare_piece(struct diff *diff, uint32_t piece, uint32_t *first, uin
 {
 	uint32_t page_bytes = diff->txn->engine->page_bytes, at = 0;
 	uint64_t length = diff->to.target.onode->head.length - (uint64_t)piece * page_bytes;
-	uint8_t *from = txn_page(diff->txn, 0), *to = txn_page(diff->txn, 1);
+	uint8_t *from = txn_page(diff->txn, TXN_PIECE), *to = txn_page(diff->txn, TXN_OTHER_PIECE);
 	int result;
 
 	*first = *end = 0;

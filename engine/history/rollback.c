@@ -19,9 +19,7 @@ static void forget(struct engine_txn *txn, struct partition *partition)
 	if (partition->index == RECORD_ROOT_INDEX) {
 		partition_release(engine, partition);
 		objects_release(txn);
-		cache_clear(&engine->onodes);
-		cache_clear(&engine->nodes);
-		cache_clear(&engine->partitions);
+		stale_say(&engine->memories, STALE_RECORDS);
 		return;
 	}
 	cache_drop_partition(&engine->onodes, partition->index);

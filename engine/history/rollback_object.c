@@ -95,7 +95,7 @@ bool engine_room_wanted(const struct engine_txn *txn, struct engine_room *wanted
 /* Makes one piece that had data then what it was. */
 static int restore_piece(struct pair *pair, uint32_t piece)
 {
-	uint8_t *page = txn_page(pair->now.txn, 0);
+	uint8_t *page = txn_page(pair->now.txn, TXN_PIECE);
 	uint32_t length;
 	int result;
 

@@ -139,7 +139,7 @@ void data_account(struct target *target, uint64_t before)
 /* Puts the live pieces of an extent again, so that they are newer than everything voided. */
 static int put_again(struct target *target, struct extent extent)
 {
-	uint8_t *page = txn_page(target->txn, 1);
+	uint8_t *page = txn_page(target->txn, TXN_OTHER_PIECE);
 	uint64_t end = (uint64_t)extent.first + extent.count;
 
 	if (extent.min_sequence > target->onode->head.void_sequence)
@@ -186,7 +186,7 @@ static int read_piece(struct target *target, uint32_t piece, uint32_t from, uint
 	int result;
 
 	if (from) {
-		page = txn_page(target->txn, 0);
+		page = txn_page(target->txn, TXN_PIECE);
 	}
 	result = data_get(target, piece, page, from + wanted, &length);
 	if (result)
@@ -292,7 +292,7 @@ static int write_part(struct target *target, uint32_t piece, uint32_t from, cons
 	 */
 	if (from == 0 && (length == page_bytes || end >= target->onode->head.length))
 		return data_put(target, piece, data, length);
-	page = txn_page(target->txn, 0);
+	page = txn_page(target->txn, TXN_PIECE);
 	result = data_get(target, piece, page, page_bytes, &had);
 	if (result)
 		return result;

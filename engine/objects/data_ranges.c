@@ -12,7 +12,7 @@
  */
 static int zero_part(struct target *target, uint32_t piece, uint32_t from, uint32_t end)
 {
-	uint8_t *page = txn_page(target->txn, 0);
+	uint8_t *page = txn_page(target->txn, TXN_PIECE);
 	uint32_t length;
 	int result;
 
@@ -152,7 +152,7 @@ static int collect(const struct punch *punch, uint64_t at, uint64_t end, uint8_t
 {
 	uint32_t page_bytes = punch->target->txn->engine->page_bytes, had, bytes;
 	uint32_t from = (uint32_t)(at % page_bytes);
-	uint8_t *source = txn_page(punch->target->txn, 1);
+	uint8_t *source = txn_page(punch->target->txn, TXN_OTHER_PIECE);
 	int result;
 
 	result = data_get(punch->target, (uint32_t)(at / page_bytes), source, page_bytes, &had);
@@ -176,7 +176,7 @@ static int punch_piece(const struct punch *punch, uint32_t piece)
 	uint64_t end = min_u64(begin + page_bytes + punch->distance, punch->size);
 	uint64_t turn =
 		min_u64(end, align_up(at + 1, page_bytes)); /* where the second old piece begins */
-	uint8_t *page = txn_page(target->txn, 0);
+	uint8_t *page = txn_page(target->txn, TXN_PIECE);
 	uint32_t length = 0;
 	int result = 0;
 

@@ -31,7 +31,7 @@ static int kind_of(const struct mapping *mapping, uint32_t piece, enum engine_ex
 	const struct extents *extents = &mapping->target->onode->extents;
 	const struct extent *extent = extents_find(extents, piece);
 	struct engine_txn *txn = mapping->target->txn;
-	uint8_t *page = txn_page(txn, 0);
+	uint8_t *page = txn_page(txn, TXN_PIECE);
 	uint32_t length;
 	int result;
 
@@ -125,7 +125,8 @@ static int open_comparison(struct comparison *comparison)
 static int compare_page(const struct comparison *comparison, uint64_t offset, uint64_t length,
 			enum engine_extent_kind *kind)
 {
-	uint8_t *pages[2] = { txn_page(comparison->txn, 0), txn_page(comparison->txn, 1) };
+	uint8_t *pages[2] = { txn_page(comparison->txn, TXN_PIECE),
+			      txn_page(comparison->txn, TXN_OTHER_PIECE) };
 	uint64_t page_bytes = comparison->txn->engine->page_bytes;
 	uint64_t begin = offset / page_bytes * page_bytes, got;
 
@@ -216,7 +217,7 @@ static int copy_run(struct engine_object *from, struct engine_object *to,
 
 	while (!result && offset < end) {
 		/* Not used by reads and writes of whole pages, and of the last one. */
-		uint8_t *page = txn_page(txn, 1);
+		uint8_t *page = txn_page(txn, TXN_OTHER_PIECE);
 
 		result = engine_object_read(from, offset, page, min_u64(page_bytes, end - offset),
 					    &got);

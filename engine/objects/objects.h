@@ -21,6 +21,7 @@
 #include "engine/objects/onode.h"
 #include "engine/objects/partition.h"
 #include "engine/objects/record_access.h"
+#include "engine/objects/stale.h"
 
 /* Onodes that a transaction has changed and not put; the oldest is put when there would be more. */
 #define ENGINE_DIRTY_ONODES_MAX     64
@@ -63,6 +64,7 @@ struct engine {
 	pthread_rwlock_t turn; /* shared by reading transactions, held alone by writing ones */
 	struct txn_pool pool;
 	struct engine_txn *writer; /* the open writing transaction; owned by the holder of `turn` */
+	struct memories memories;  /* what is remembered of the records */
 	struct cache onodes;       /* struct onode, current ones */
 	struct cache nodes;        /* struct idset_node, current ones */
 	struct cache partitions;   /* struct partition, current ones */
@@ -161,6 +163,14 @@ struct engine_object {
 	uint32_t closed;      /* counts closings of the transaction: when it was closed last */
 };
 
+/* Buffers of a transaction, of a page each. */
+enum txn_buffer {
+	TXN_PIECE,       /* the piece that is read or written */
+	TXN_OTHER_PIECE, /* a second one, which the first is copied from, merged with or compared to
+			  */
+	TXN_BUFFERS
+};
+
 struct engine_txn {
 	struct engine_txn *next_free; /* in the pool */
 	bool pooled;
@@ -198,7 +208,7 @@ struct engine_txn {
 	struct old_view old;
 	struct engine_object objects[ENGINE_OBJECTS_MAX];
 	uint32_t closings;
-	uint8_t *pages[2]; /* buffers of a page each */
+	uint8_t *pages[TXN_BUFFERS]; /* of a page each */
 };
 
 /*
@@ -225,7 +235,7 @@ struct engine_txn *txn_new(struct engine *engine, enum engine_mode mode);
 void txn_free(struct engine_txn *txn);
 
 /* Scratch buffer 0 or 1 of a transaction, a page long; contents undefined. */
-static inline uint8_t *txn_page(struct engine_txn *txn, int which)
+static inline uint8_t *txn_page(struct engine_txn *txn, enum txn_buffer which)
 {
 	return txn->pages[which];
 }

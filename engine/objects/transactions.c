@@ -181,11 +181,10 @@ static void undo(struct engine_txn *txn)
 	cache_abort(&engine->nodes);
 	cache_abort(&engine->partitions);
 	access_times_abort(&engine->accesses);
-	lineage_forget(&engine->lineage);
-	kept_forget(&engine->kept);
+	stale_say(&engine->memories, STALE_UNDONE);
 	engine->history->aborted(txn);
 	if (txn->partitions_created || txn->rolled_back || txn->formats)
-		engine->indices_known = false;
+		stale_say(&engine->memories, STALE_INDICES);
 	if (txn->formats)
 		engine->put_bytes = txn->put_bytes_before;
 	if (txn->policy_changed)
@@ -217,7 +216,7 @@ static void note_formatted(struct engine *engine)
 {
 	int result;
 
-	access_times_clear(&engine->accesses);
+	stale_say(&engine->memories, STALE_NOTES);
 	memset(engine->views, 0, sizeof(engine->views));
 	result = engine->history->learn(engine);
 	if (result)
@@ -264,12 +263,11 @@ static int put_and_commit(struct engine_txn *txn)
 	access_times_commit(&engine->accesses);
 	if (txn->forgets_accesses)
 		access_times_forget_partition(&engine->accesses, txn->accesses_of);
-	if (txn->partitions_removed)
-		engine->indices_known = false;
-	if (txn->partitions_created || txn->partitions_removed)
-		lineage_forget(&engine->lineage);
-	if (txn->partitions_created || txn->partitions_removed || txn->forgets_states)
-		kept_forget(&engine->kept);
+	stale_say(&engine->memories,
+		  (txn->partitions_removed ? STALE_INDICES : 0) |
+			  (txn->partitions_created || txn->partitions_removed ? STALE_PARTITIONS
+									      : 0) |
+			  (txn->forgets_states ? STALE_STATES : 0));
 	usage_commit(txn);
 	written_commit(txn);
 	engine->writer = NULL;
@@ -462,12 +460,7 @@ static int begin_empty(struct engine_txn *txn)
 	if (result)
 		return result;
 	engine->numbered = txn->sequence;
-	cache_clear(&engine->onodes);
-	cache_clear(&engine->nodes);
-	cache_clear(&engine->partitions);
-	lineage_forget(&engine->lineage);
-	kept_forget(&engine->kept);
-	engine->indices_known = false;
+	stale_say(&engine->memories, STALE_RECORDS | STALE_INDICES);
 	txn->put_bytes_before = engine->put_bytes;
 	engine->put_bytes = 0;
 	txn->changed = true;
