@@ -133,6 +133,19 @@ static int muninn_get(struct record_store *base, const struct record_key *key, u
 	return result;
 }
 
+/* Piece by piece: pages of one group mostly follow one another, but each is found by its own key.
+ */
+static void muninn_get_run(struct record_store *base, const struct record_key *key, uint32_t count,
+			   uint64_t bound, uint8_t *values, uint32_t capacity,
+			   struct record_found *found)
+{
+	struct record_key piece = *key;
+
+	for (uint32_t n = 0; n < count; n++, piece.piece++)
+		found[n].result = muninn_get(base, &piece, bound, values + (size_t)n * capacity,
+					     capacity, &found[n].info);
+}
+
 static int muninn_list(struct record_store *base, const struct record_key *key, uint64_t bound,
 		       uint64_t below, struct record_info *infos, uint32_t max)
 {
@@ -292,6 +305,7 @@ const struct record_store_operations muninn_operations = {
 	.commit = muninn_commit,
 	.abort = muninn_abort,
 	.get = muninn_get,
+	.get_run = muninn_get_run,
 	.list = muninn_list,
 	.has_between = muninn_has_between,
 	.catch_up = muninn_catch_up,

@@ -30,23 +30,31 @@ static int lost(const struct target *target, uint32_t piece)
 	return -EBADMSG;
 }
 
+/* What a record of an extent's piece means: how many bytes there are. */
+static int piece_found(const struct target *target, const struct extent *extent, uint32_t piece,
+		       const struct record_found *found, uint32_t *length)
+{
+	*length = 0;
+	if (found->result == -ENOENT ||
+	    (!found->result && found->info.sequence < extent->min_sequence))
+		return extent->loose ? 0 : lost(target, piece);
+	if (!found->result)
+		*length = found->info.length;
+	return found->result;
+}
+
 int data_get(const struct target *target, uint32_t piece, void *data, uint32_t capacity,
 	     uint32_t *length)
 {
 	const struct extent *extent = extents_find(&target->onode->extents, piece);
-	struct record_info info;
-	int result;
+	struct record_found found;
 
 	*length = 0;
 	if (!extent)
 		return 0;
-	result = record_get(target->txn->engine->store, piece_key(target, piece), target->bound,
-			    data, capacity, &info);
-	if (result == -ENOENT || (!result && info.sequence < extent->min_sequence))
-		return extent->loose ? 0 : lost(target, piece);
-	if (!result)
-		*length = info.length;
-	return result;
+	found.result = record_get(target->txn->engine->store, piece_key(target, piece),
+				  target->bound, data, capacity, &found.info);
+	return piece_found(target, extent, piece, &found, length);
 }
 
 int data_put(struct target *target, uint32_t piece, const void *data, uint32_t length)
@@ -199,6 +207,32 @@ static int read_piece(struct target *target, uint32_t piece, uint32_t from, uint
 	return 0;
 }
 
+/*
+ * Reads whole pieces from `piece` on, at most `count`, as many as one request takes: *read says how
+ * many. There is data at the first one.
+ */
+static int read_run(struct target *target, uint32_t piece, uint64_t count, uint8_t *data,
+		    uint32_t *read)
+{
+	const struct extent *extent = extents_find(&target->onode->extents, piece);
+	uint32_t page_bytes = target->txn->engine->page_bytes;
+	struct record_found found[RECORD_RUN_MAX];
+	int result = 0;
+
+	count = min_u64(count, extent->first + (uint64_t)extent->count - piece);
+	count = min_u64(count, RECORD_RUN_MAX);
+	record_get_run(target->txn->engine->store, piece_key(target, piece), (uint32_t)count,
+		       target->bound, data, page_bytes, found);
+	for (*read = 0; !result && *read < count; ++*read, data += page_bytes) {
+		uint32_t length;
+
+		result = piece_found(target, extent, piece + *read, &found[*read], &length);
+		if (!result)
+			memset(data + length, 0, page_bytes - length);
+	}
+	return result;
+}
+
 /* Where the next run of data at or behind `offset` begins; `end` if that is earlier. */
 static uint64_t next_data(const struct target *target, uint64_t offset, uint64_t end)
 {
@@ -225,8 +259,15 @@ static int read_range(struct target *target, uint64_t offset, uint8_t *data, uin
 			offset += hole;
 			continue;
 		}
-		wanted = (uint32_t)min_u64(page_bytes - from, end - offset);
-		result = read_piece(target, (uint32_t)(offset / page_bytes), from, wanted, data);
+		if (from || end - offset < page_bytes) {
+			wanted = (uint32_t)min_u64(page_bytes - from, end - offset);
+			result = read_piece(target, (uint32_t)(offset / page_bytes), from, wanted,
+					    data);
+		} else {
+			result = read_run(target, (uint32_t)(offset / page_bytes),
+					  (end - offset) / page_bytes, data, &wanted);
+			wanted *= (uint32_t)page_bytes;
+		}
 		if (result)
 			return result;
 		data += wanted;

@@ -172,6 +172,25 @@ static inline int record_get(struct record_store *store, struct record_key key, 
 	return result == 0 && info->flags & RECORD_TOMBSTONE ? -ENOENT : result;
 }
 
+/* record_get for `count` keys in a row; see record_store_operations.get_run. */
+static inline void record_get_run(struct record_store *store, struct record_key key, uint32_t count,
+				  uint64_t bound, uint8_t *values, uint32_t capacity,
+				  struct record_found *found)
+{
+	bool has_lineage = store->lineage && lineage_concerns(store, &key);
+
+	if (!has_lineage)
+		store->operations->get_run(store, &key, count, bound, values, capacity, found);
+	for (uint32_t n = 0; n < count; n++, key.piece++) {
+		if (has_lineage)
+			found[n].result = lineage_get(store, key, bound,
+						      values + (size_t)n * capacity, capacity,
+						      &found[n].info);
+		if (found[n].result == 0 && found[n].info.flags & RECORD_TOMBSTONE)
+			found[n].result = -ENOENT;
+	}
+}
+
 static inline int record_put(const struct record_writer *writer, struct record_key key,
 			     unsigned flags, const void *value, uint32_t length)
 {

@@ -112,6 +112,15 @@ struct record_info {
 	uint8_t flags;
 };
 
+/* What was found under a key of a run: 0, or the error of `get`. */
+struct record_found {
+	int result;
+	struct record_info info;
+};
+
+/* Most keys of a run. */
+#define RECORD_RUN_MAX 32
+
 /*
  * What was rolled back. Its functions run on any thread, at any time between two calls of
  * set_timeline.
@@ -220,6 +229,22 @@ struct record_store_operations {
 	 */
 	int (*get)(struct record_store *store, const struct record_key *key, uint64_t bound,
 		   void *value, uint32_t capacity, struct record_info *info);
+
+	/*
+	 * get for the `count` keys, at most RECORD_RUN_MAX, whose pieces follow one another from
+	 * that of `key`, so that a store can read them in one request. Their values stand
+	 * `capacity` bytes apart.
+	 */
+	void (*get_run)(struct record_store *store, const struct record_key *key, uint32_t count,
+			uint64_t bound, uint8_t *values, uint32_t capacity,
+			struct record_found *found);
+
+	/*
+	 * Makes *key the first key not before it under which `get` finds something at `bound`,
+	 * tombstones too, in the order of partition, identifier, piece and class. -ENOENT: there is
+	 * none. NULL: the store has no order of keys.
+	 */
+	int (*next)(struct record_store *store, struct record_key *key, uint64_t bound);
 
 	/*
 	 * Lists the newest versions of a key that a reader at `bound` sees, tombstones too, newest

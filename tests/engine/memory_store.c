@@ -286,6 +286,47 @@ static int get(struct record_store *store, const struct record_key *key, uint64_
 	return -ENOENT;
 }
 
+static void get_run(struct record_store *store, const struct record_key *key, uint32_t count,
+		    uint64_t bound, uint8_t *values, uint32_t capacity, struct record_found *found)
+{
+	struct record_key piece = *key;
+
+	for (uint32_t n = 0; n < count; n++, piece.piece++)
+		found[n].result = get(store, &piece, bound, values + (size_t)n * capacity, capacity,
+				      &found[n].info);
+}
+
+/* Negative, 0 or positive, as `a` comes before, is, or comes behind `b`. */
+static int compare_keys(const struct record_key *a, const struct record_key *b)
+{
+	if (a->partition != b->partition)
+		return a->partition < b->partition ? -1 : 1;
+	if (a->identifier != b->identifier)
+		return a->identifier < b->identifier ? -1 : 1;
+	if (a->piece != b->piece)
+		return a->piece < b->piece ? -1 : 1;
+	return a->class - b->class;
+}
+
+static int next(struct record_store *store, struct record_key *key, uint64_t bound)
+{
+	struct memory_store *memory = memory_of(store);
+	const struct chain *best = NULL;
+	struct record_info info;
+
+	for (uint32_t bucket = 0; bucket < memory->bucket_count; bucket++)
+		for (const struct chain *chain = memory->buckets[bucket]; chain;
+		     chain = chain->next)
+			if (compare_keys(&chain->key, key) >= 0 &&
+			    (!best || compare_keys(&chain->key, &best->key) < 0) &&
+			    get(store, &chain->key, bound, NULL, 0, &info) == 0)
+				best = chain;
+	if (!best)
+		return -ENOENT;
+	*key = best->key;
+	return 0;
+}
+
 static int list(struct record_store *store, const struct record_key *key, uint64_t bound,
 		uint64_t below, struct record_info *infos, uint32_t max)
 {
@@ -377,6 +418,8 @@ static const struct record_store_operations operations = {
 	.commit = commit,
 	.abort = abort_transaction,
 	.get = get,
+	.get_run = get_run,
+	.next = next,
 	.list = list,
 	.has_between = has_between,
 	.flush = flush,

@@ -52,8 +52,19 @@ static int get(struct record_store *store, const struct record_key *key, uint64_
 	return -ENOENT;
 }
 
+static void get_run(struct record_store *store, const struct record_key *key, uint32_t count,
+		    uint64_t bound, uint8_t *values, uint32_t capacity, struct record_found *found)
+{
+	struct record_key piece = *key;
+
+	for (uint32_t n = 0; n < count; n++, piece.piece++)
+		found[n].result = get(store, &piece, bound, values + (size_t)n * capacity, capacity,
+				      &found[n].info);
+}
+
 static const struct record_store_operations operations = {
 	.get = get,
+	.get_run = get_run,
 };
 
 /* Takes a record off the input; NULL: there is no more room. */

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* A device is opened by the kind of record store that formatted it. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/bytes.h"
+#include "engine/open.h"
+#include "tests/engine/memory_store.h"
+
+/* ---- a second kind: only its magic is on the device, all else in memory ---- */
+
+#define MAGIC UINT64_C(0x2159524f4d454d)
+
+static struct memory_store *memory;
+
+static int nvram_bytes(const struct nand_geometry *geometry, const struct record_options *records,
+		       const void *own, uint64_t *bytes, struct error_text *error)
+{
+	(void)geometry;
+	(void)records;
+	(void)error;
+	assert_null(own);
+	*bytes = 4096;
+	return 0;
+}
+
+static int format(struct nand *nand, const struct record_options *records, const void *own,
+		  struct error_text *error)
+{
+	(void)records;
+	(void)own;
+	(void)error;
+	put_le64(nand_nvram(nand, NULL), MAGIC);
+	return 0;
+}
+
+static int open_store(struct nand *nand, const struct record_options *records, const void *own,
+		      struct record_store **store, struct error_text *error)
+{
+	(void)nand;
+	(void)records;
+	(void)own;
+	(void)error;
+	*store = memory_store_open(memory);
+	return 0;
+}
+
+static const struct record_store_type memory_type = {
+	.name = "memory",
+	.magic = MAGIC,
+	.nvram_bytes = nvram_bytes,
+	.format = format,
+	.open = open_store,
+};
+
+/* ---- tests ---- */
+
+static const struct nand_geometry shape = {
+	.page_bytes = 512,
+	.spare_bytes = 64,
+	.pages_per_block = 8,
+	.blocks = 600,
+	.channels = 1,
+	.dies_per_channel = 1,
+};
+
+static struct engine_options options_of(const char *store)
+{
+	return (struct engine_options){
+		.store = store,
+		.muninn = { .rows = 2, .segment_pages = 8, .record_bytes = 128 },
+	};
+}
+
+static struct nand *formatted(const char *store)
+{
+	const struct engine_options options = options_of(store);
+	struct error_text error = { "" };
+	struct nand *nand;
+	uint64_t bytes;
+
+	assert_int_equal(engine_nvram_bytes(&shape, &options, &bytes, &error), 0);
+	assert_int_equal(nand_open_memory(&shape, bytes, &nand, &error), 0);
+	assert_int_equal(engine_format(nand, &options, &error), 0);
+	return nand;
+}
+
+static int open_as(struct nand *nand, const char *store, struct error_text *error)
+{
+	const struct engine_options options = options_of(store);
+	struct engine *engine;
+	int result = engine_open(nand, &options, &engine, error);
+
+	return result ? result : engine_close(engine);
+}
+
+static void test_a_device_is_opened_by_its_own_kind(void **state)
+{
+	struct error_text error = { "" };
+
+	(void)state;
+	for (int round = 0; round < 2; round++) {
+		const char *own = round ? "memory" : "muninn";
+		struct nand *nand = formatted(own);
+
+		assert_int_equal(open_as(nand, NULL, &error), 0);
+		assert_int_equal(open_as(nand, own, &error), 0);
+		assert_int_equal(open_as(nand, round ? "muninn" : "memory", &error), -EINVAL);
+		assert_non_null(strstr(error.text, "was formatted for engine"));
+		assert_int_equal(nand_close(nand), 0);
+	}
+}
+
+static void test_an_unknown_kind_is_refused_by_its_name(void **state)
+{
+	const struct engine_options options = options_of("gone");
+	struct nand *nand = formatted(NULL);
+	struct error_text error = { "" };
+	uint64_t bytes;
+
+	(void)state;
+	assert_int_equal(engine_nvram_bytes(&shape, &options, &bytes, &error), -EINVAL);
+	assert_int_equal(engine_format(nand, &options, &error), -EINVAL);
+	assert_int_equal(open_as(nand, "gone", &error), -EINVAL);
+	assert_non_null(strstr(error.text, "no engine \"gone\""));
+	assert_int_equal(nand_close(nand), 0);
+}
+
+static void test_a_device_that_nobody_formatted_is_refused(void **state)
+{
+	struct error_text error = { "" };
+	struct nand *nand;
+
+	(void)state;
+	assert_int_equal(nand_open_memory(&shape, 1 << 20, &nand, &error), 0);
+	assert_int_equal(open_as(nand, NULL, &error), -ENODEV);
+	assert_non_null(strstr(error.text, "not formatted"));
+	assert_int_equal(nand_close(nand), 0);
+}
+
+static int begin_all(void **state)
+{
+	(void)state;
+	memory = memory_store_create(512);
+	engine_add_store(&memory_type);
+	return 0;
+}
+
+static int end_all(void **state)
+{
+	(void)state;
+	memory_store_destroy(memory);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_device_is_opened_by_its_own_kind),
+		cmocka_unit_test(test_an_unknown_kind_is_refused_by_its_name),
+		cmocka_unit_test(test_a_device_that_nobody_formatted_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, begin_all, end_all);
+}
