@@ -20,6 +20,9 @@ static uint32_t encode_reach(uint64_t epoch, uint64_t sequence)
 
 	if (epoch == RECORD_EPOCH_ENDLESS)
 		return RECORD_REACH_ALL;
+	/* As decode_epoch tells of one that reaches nothing. */
+	if (epoch > sequence)
+		return (uint32_t)(epoch - sequence - 1) & RECORD_REACH_ALL;
 	if (begin > own)
 		return RECORD_REACH_NONE;
 	return own - begin < RECORD_REACH_MAX ? (uint32_t)(own - begin) : RECORD_REACH_MAX;
@@ -31,7 +34,7 @@ static uint64_t decode_epoch(uint32_t reach, uint64_t sequence)
 		return RECORD_EPOCH_ENDLESS;
 	/* Also of one that reaches back to the first number or further, which nobody has put. */
 	if (reach == RECORD_REACH_NONE || reach >= sequence / RECORD_REACH_STEP)
-		return sequence;
+		return sequence + 1 + reach;
 	return (sequence / RECORD_REACH_STEP - reach) * RECORD_REACH_STEP;
 }
 

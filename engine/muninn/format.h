@@ -64,7 +64,8 @@ struct record_header {
 	uint64_t sequence;
 	/*
 	 * It may absorb records with numbers from here on. As it is stored, not below what was put,
-	 * and equal to it when that is a multiple of RECORD_REACH_STEP not too far back.
+	 * and equal to it when that is a multiple of RECORD_REACH_STEP not too far back. Above the
+	 * record's own number when it may absorb nothing.
 	 */
 	uint64_t epoch;
 	uint16_t length;
