@@ -236,7 +236,7 @@ int engine_open_on(struct record_store *store, const struct engine_options *opti
 		engine->store = store;
 		engine->history = &history_calls;
 		lineage_init(&engine->lineage);
-		store->lineage = &engine->lineage;
+		store->lineage = &engine->lineage.calls;
 		engine->options = with_defaults(options);
 		engine->page_bytes = record_bytes_max(store);
 		engine->pieces_put_again = PIECES_PUT_AGAIN;

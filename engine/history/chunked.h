@@ -6,7 +6,7 @@
 #ifndef MUNINN_ENGINE_HISTORY_CHUNKED_H
 #define MUNINN_ENGINE_HISTORY_CHUNKED_H
 
-#include "engine/objects/record_access.h"
+#include "engine/sets/record_access.h"
 
 /* Of a record: pages of 512 bytes have room for no more. */
 #define CHUNKED_BYTES_MAX 448

@@ -13,7 +13,7 @@
 #include "engine/engine.h"
 #include "engine/history.h"
 #include "engine/history/blanks.h"
-#include "engine/objects/record_access.h"
+#include "engine/sets/record_access.h"
 #include "engine/sets/idset.h"
 
 #define HISTORY_FORMAT 6

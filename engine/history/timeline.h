@@ -10,7 +10,7 @@
 #define MUNINN_ENGINE_HISTORY_TIMELINE_H
 
 #include "engine/history/object_rollbacks.h"
-#include "engine/objects/record_access.h"
+#include "engine/sets/record_access.h"
 
 #define ROLLBACK_BYTES  14
 #define ROLLBACKS_CHUNK 32 /* entries of a record */

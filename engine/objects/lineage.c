@@ -4,32 +4,24 @@
 
 #include <string.h>
 
-#include "engine/objects/record_access.h"
-
-void lineage_init(struct record_lineage *lineage)
-{
-	memset(lineage, 0, sizeof(*lineage));
-	pthread_mutex_init(&lineage->mutex, NULL);
-}
-
-void lineage_destroy(struct record_lineage *lineage)
+void lineage_destroy(struct lineage *lineage)
 {
 	pthread_mutex_destroy(&lineage->mutex);
 }
 
-void lineage_forget(struct record_lineage *lineage)
+void lineage_forget(struct lineage *lineage)
 {
 	pthread_mutex_lock(&lineage->mutex);
 	memset(lineage->entries, 0, sizeof(lineage->entries));
 	pthread_mutex_unlock(&lineage->mutex);
 }
 
-void lineage_note(struct record_lineage *lineage, uint16_t index)
+void lineage_note(struct lineage *lineage, uint16_t index)
 {
 	__atomic_fetch_or(&lineage->clones[index / 8], (uint8_t)(1 << index % 8), __ATOMIC_RELAXED);
 }
 
-static bool may_be_clone(const struct record_lineage *lineage, uint16_t index)
+static bool may_be_clone(const struct lineage *lineage, uint16_t index)
 {
 	return __atomic_load_n(&lineage->clones[index / 8], __ATOMIC_RELAXED) >> index % 8 & 1;
 }
@@ -38,7 +30,7 @@ static bool may_be_clone(const struct record_lineage *lineage, uint16_t index)
 static int look_up(struct record_store *store, uint16_t index, uint64_t bound,
 		   struct lineage_entry *found)
 {
-	struct record_lineage *lineage = store->lineage;
+	struct lineage *lineage = lineage_of(store);
 	struct lineage_entry *entry =
 		&lineage->entries[(index * UINT64_C(31) + (bound >> RECORD_SLOT_BITS) + bound) %
 				  LINEAGE_ENTRIES];
@@ -79,15 +71,15 @@ int lineage_depth(struct record_store *store, uint16_t index, uint64_t bound)
 	return ENGINE_CLONE_DEPTH_MAX + 1;
 }
 
-bool lineage_concerns(const struct record_store *store, const struct record_key *key)
+static bool lineage_concerns(const struct record_store *store, const struct record_key *key)
 {
 	/* Its own onode and state a partition has got itself, always. */
-	return may_be_clone(store->lineage, key->partition) && key->identifier != 0 &&
+	return may_be_clone(lineage_of(store), key->partition) && key->identifier != 0 &&
 	       key->identifier != RECORD_ID_STATE && !key_is_timeless(key);
 }
 
-int lineage_get(struct record_store *store, struct record_key key, uint64_t bound, void *value,
-		uint32_t capacity, struct record_info *info)
+static int lineage_get(struct record_store *store, struct record_key key, uint64_t bound,
+		       void *value, uint32_t capacity, struct record_info *info)
 {
 	for (int depth = 0; depth <= ENGINE_CLONE_DEPTH_MAX; depth++) {
 		struct lineage_entry entry;
@@ -115,4 +107,12 @@ int lineage_get(struct record_store *store, struct record_key key, uint64_t boun
 		bound = entry.origin.bound;
 	}
 	return -EBADMSG;
+}
+
+void lineage_init(struct lineage *lineage)
+{
+	memset(lineage, 0, sizeof(*lineage));
+	lineage->calls =
+		(struct record_lineage){ .concerns = lineage_concerns, .get = lineage_get };
+	pthread_mutex_init(&lineage->mutex, NULL);
 }

@@ -12,6 +12,7 @@
 
 #include "engine/objects/partition.h"
 #include "engine/records/records.h"
+#include "engine/sets/record_access.h"
 
 #define LINEAGE_ENTRIES 256
 
@@ -24,7 +25,9 @@ struct lineage_entry {
 	struct partition_origin origin;
 };
 
-struct record_lineage {
+/* Behind a store: record_store.lineage points at `calls`. */
+struct lineage {
+	struct record_lineage calls; /* must be first */
 	pthread_mutex_t mutex;
 	struct lineage_entry entries[LINEAGE_ENTRIES];
 	/*
@@ -34,14 +37,20 @@ struct record_lineage {
 	uint8_t clones[(UINT16_MAX + 1) / 8];
 };
 
-void lineage_init(struct record_lineage *lineage);
-void lineage_destroy(struct record_lineage *lineage);
+void lineage_init(struct lineage *lineage);
+void lineage_destroy(struct lineage *lineage);
+
+/* That of a store, which has one. */
+static inline struct lineage *lineage_of(const struct record_store *store)
+{
+	return (struct lineage *)store->lineage;
+}
 
 /* Forgets what the states said: one of them, or which one is found, has changed. */
-void lineage_forget(struct record_lineage *lineage);
+void lineage_forget(struct lineage *lineage);
 
 /* Notes that an index is that of a clone. */
-void lineage_note(struct record_lineage *lineage, uint16_t index);
+void lineage_note(struct lineage *lineage, uint16_t index);
 
 /* How many sources a partition has behind it as of `bound`; negative errno. */
 int lineage_depth(struct record_store *store, uint16_t index, uint64_t bound);

@@ -14,14 +14,15 @@
 #include "engine/history.h"
 #include "engine/history/timeline.h"
 #include "engine/objects/access_times.h"
-#include "engine/objects/cache.h"
 #include "engine/objects/history_calls.h"
 #include "engine/objects/kept.h"
 #include "engine/objects/lineage.h"
 #include "engine/objects/onode.h"
 #include "engine/objects/partition.h"
-#include "engine/objects/record_access.h"
 #include "engine/objects/stale.h"
+#include "engine/objects/written.h"
+#include "engine/sets/cache.h"
+#include "engine/sets/record_access.h"
 
 /* Onodes that a transaction has changed and not put; the oldest is put when there would be more. */
 #define ENGINE_DIRTY_ONODES_MAX     64
@@ -104,7 +105,7 @@ struct engine {
 	 * had otherwise, up to so many.
 	 */
 	uint64_t pieces_put_again, pieces_put_max;
-	struct record_lineage lineage;
+	struct lineage lineage;
 	uint64_t committed, committed_ms; /* the last transaction that put anything */
 	uint64_t numbered;                /* the last transaction since the engine was opened */
 	uint64_t slot_ms;                 /* when the present slot began, as the clock said */

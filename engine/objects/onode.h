@@ -11,9 +11,9 @@
 
 #include "engine/engine.h"
 #include "engine/objects/attribute_set.h"
-#include "engine/objects/cache.h"
+#include "engine/sets/cache.h"
 #include "engine/objects/extents.h"
-#include "engine/objects/record_access.h"
+#include "engine/sets/record_access.h"
 
 #define ONODE_FORMAT     1
 #define ONODE_HEAD_BYTES 76

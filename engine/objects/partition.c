@@ -94,7 +94,7 @@ int partition_state_of(struct record_store *store, uint16_t index, uint64_t boun
 	if (!result && (index == RECORD_ROOT_INDEX) != (partition->version == 0))
 		result = -EBADMSG;
 	if (!result && partition->origin.index && store->lineage)
-		lineage_note(store->lineage, index);
+		lineage_note(lineage_of(store), index);
 	return result;
 }
 

@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/objects/cache.h"
-#include "engine/objects/record_access.h"
+#include "engine/sets/cache.h"
+#include "engine/sets/record_access.h"
 
 #define IDSET_HEIGHT_MAX   12
 #define IDSET_FREE_NODES   6

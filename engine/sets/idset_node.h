@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/objects/cache.h"
-#include "engine/objects/record_access.h"
+#include "engine/sets/cache.h"
+#include "engine/sets/record_access.h"
 
 /*
  * A node's records are the pieces node << 7 | slot: slot 0 the base, 1.. the operations since.

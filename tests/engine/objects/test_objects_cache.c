@@ -11,7 +11,7 @@
 
 #include "engine/engine.h"
 #include "engine/objects/access_times.h"
-#include "engine/objects/cache.h"
+#include "engine/sets/cache.h"
 
 static int destroyed;
 

@@ -2,13 +2,12 @@
 /*
  * Which keys the object layer uses (docs/objects.md), and short forms of the calls of records.h.
  */
-#ifndef MUNINN_ENGINE_OBJECTS_RECORD_ACCESS_H
-#define MUNINN_ENGINE_OBJECTS_RECORD_ACCESS_H
+#ifndef MUNINN_ENGINE_SETS_RECORD_ACCESS_H
+#define MUNINN_ENGINE_SETS_RECORD_ACCESS_H
 
 #include <errno.h>
 
 #include "engine/engine.h"
-#include "engine/objects/written.h"
 #include "engine/records/records.h"
 
 /* Partition index 0 is the root; identifier 0 is the partition (or the root) itself. */
@@ -131,6 +130,46 @@ static inline bool key_is_data(const struct record_key *key)
 /* Bytes that a record is counted with beside its value. */
 #define RECORD_OVERHEAD 28
 
+/*
+ * Partitions that are counted in one transaction: as many as it may put the access times of objects
+ * in, which are the most that any puts something in, and the root. What it would put in further
+ * ones is not counted.
+ */
+#define WRITTEN_PARTS 65
+
+/* What one transaction has put, by partition. */
+struct written_parts {
+	uint32_t count;
+	struct {
+		uint16_t index;
+		bool saves; /* the history is put again and counts up to `saved` */
+		uint64_t bytes, saved;
+	} list[WRITTEN_PARTS];
+};
+
+/* The place of an index, made if there is room; WRITTEN_PARTS: there is none. */
+static inline uint32_t written_place(struct written_parts *parts, uint16_t index)
+{
+	uint32_t at = 0;
+
+	while (at < parts->count && parts->list[at].index != index)
+		at++;
+	if (at == parts->count && at < WRITTEN_PARTS) {
+		parts->list[at].index = index;
+		parts->count++;
+	}
+	return at;
+}
+
+/* Counts a record of an index. */
+static inline void written_add(struct written_parts *parts, uint16_t index, uint64_t bytes)
+{
+	uint32_t at = written_place(parts, index);
+
+	if (at < WRITTEN_PARTS)
+		parts->list[at].bytes += bytes;
+}
+
 /* What the open writing transaction puts with. */
 struct record_writer {
 	struct record_store *store;
@@ -146,10 +185,13 @@ static inline uint32_t record_bytes_max(struct record_store *store)
 	return store->limits.value_bytes;
 }
 
-/* lineage.c: whether a record may be one of a clone's source, and the search that goes there. */
-bool lineage_concerns(const struct record_store *store, const struct record_key *key);
-int lineage_get(struct record_store *store, struct record_key key, uint64_t bound, void *value,
-		uint32_t capacity, struct record_info *info);
+/* How records of a clone's sources are found: the object layer's (engine/objects/lineage.h). */
+struct record_lineage {
+	/* Whether a record may be one of a source; and the search that goes there. */
+	bool (*concerns)(const struct record_store *store, const struct record_key *key);
+	int (*get)(struct record_store *store, struct record_key key, uint64_t bound, void *value,
+		   uint32_t capacity, struct record_info *info);
+};
 
 /*
  * The newest record within `bound`, tombstones too, wherever it is. Otherwise as
@@ -158,8 +200,8 @@ int lineage_get(struct record_store *store, struct record_key key, uint64_t boun
 static inline int record_get_any(struct record_store *store, struct record_key key, uint64_t bound,
 				 void *value, uint32_t capacity, struct record_info *info)
 {
-	if (store->lineage && lineage_concerns(store, &key))
-		return lineage_get(store, key, bound, value, capacity, info);
+	if (store->lineage && store->lineage->concerns(store, &key))
+		return store->lineage->get(store, key, bound, value, capacity, info);
 	return store->operations->get(store, &key, bound, value, capacity, info);
 }
 
@@ -177,15 +219,15 @@ static inline void record_get_run(struct record_store *store, struct record_key 
 				  uint64_t bound, uint8_t *values, uint32_t capacity,
 				  struct record_found *found)
 {
-	bool has_lineage = store->lineage && lineage_concerns(store, &key);
+	bool has_lineage = store->lineage && store->lineage->concerns(store, &key);
 
 	if (!has_lineage)
 		store->operations->get_run(store, &key, count, bound, values, capacity, found);
 	for (uint32_t n = 0; n < count; n++, key.piece++) {
 		if (has_lineage)
-			found[n].result = lineage_get(store, key, bound,
-						      values + (size_t)n * capacity, capacity,
-						      &found[n].info);
+			found[n].result = store->lineage->get(store, key, bound,
+							      values + (size_t)n * capacity,
+							      capacity, &found[n].info);
 		if (found[n].result == 0 && found[n].info.flags & RECORD_TOMBSTONE)
 			found[n].result = -ENOENT;
 	}
