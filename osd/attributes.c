@@ -313,7 +313,7 @@ int osd_check_gets(struct osd_request *request, enum engine_type type)
 }
 
 /*
- * No room that an initiator could give is enough for this object: it is named, to be asked by
+ * No space that an initiator could give is enough for this object: it is named, to be asked by
  * itself.
  */
 static int fail_too_long(struct osd_request *request, const struct osd_subject *subject,
@@ -432,7 +432,7 @@ void osd_add_to_data_in(struct osd_request *request, size_t length)
 }
 
 /* What page format asks for: a page's structure, or with page FFFFFFFF the list of everything. */
-static int answer_page(struct osd_request *request, uint8_t *place, size_t room)
+static int answer_page(struct osd_request *request, uint8_t *place, size_t space)
 {
 	uint8_t structure[OSD_PAGE_STRUCTURE_BYTES_MAX];
 	uint32_t page = request->cdb.get_page;
@@ -446,7 +446,7 @@ static int answer_page(struct osd_request *request, uint8_t *place, size_t room)
 						    .number = OSD_ATTRIBUTE_ALL };
 		struct osd_list_writer writer;
 
-		osd_list_begin(&writer, request->cdb.version, OSD_LIST_RETRIEVED, place, room);
+		osd_list_begin(&writer, request->cdb.version, OSD_LIST_RETRIEVED, place, space);
 		result = add_wildcard(request, &request->subject, &everything, &writer);
 		if (result != 0)
 			return request->failed ? result : osd_result(request, result, 0);
@@ -456,7 +456,7 @@ static int answer_page(struct osd_request *request, uint8_t *place, size_t room)
 	result = osd_page_structure(request, &request->subject, page, structure, &length);
 	if (result != 0)
 		return osd_result(request, result, 52);
-	length = min_u64(length, room);
+	length = min_u64(length, space);
 	if (length > 0)
 		memcpy(place, structure, length);
 	osd_add_to_data_in(request, length);

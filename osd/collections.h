@@ -67,7 +67,7 @@ struct osd_search_progress {
 struct osd_member_answer {
 	struct osd_list_writer writer;
 	bool begun;
-	bool full; /* there was no room for a member */
+	bool full; /* there was no space for a member */
 };
 
 void osd_trackers_init(struct osd_trackers *trackers);

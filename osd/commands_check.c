@@ -24,13 +24,13 @@ struct check {
 	size_t written; /* bytes in Data-In, of entries: behind the head */
 	uint32_t budget;
 	uint32_t found;      /* damage of any kind */
-	bool full;           /* no room for a further entry */
+	bool full;           /* no space for a further entry */
 	uint64_t used_bytes; /* of the objects checked */
 };
 
 int osd_check_structure_check(struct osd_request *request)
 {
-	/* Without room for the head nobody would learn what was found. */
+	/* Without space for the head nobody would learn what was found. */
 	return request->in_data_length >= OSD_CHECK_HEAD_BYTES
 		       ? 0
 		       : osd_fail_field(request, osd_length_field(request));
@@ -238,7 +238,7 @@ static int check_members(struct check *check)
 		return damage(check, check->request->subject.address, OSD_MAP_DAMAGED_DIRECTORY,
 			      result);
 	/*
-	 * The object that had no room, or was not read to its end, comes again; otherwise the one
+	 * The object that had no space, or was not read to its end, comes again; otherwise the one
 	 * behind.
 	 */
 	if (id != 0)

@@ -218,7 +218,7 @@ static enum engine_type type_of_entries(enum engine_list what)
 int osd_list(struct osd_request *request)
 {
 	struct osd_command *command = request->command;
-	size_t room = request->in_data_length, head_room = min_u64(room, OSD_LIST_HEAD_BYTES);
+	size_t space = request->in_data_length, head_space = min_u64(space, OSD_LIST_HEAD_BYTES);
 	struct listing listing = {
 		.request = request,
 		.what = what_to_list(request),
@@ -234,9 +234,10 @@ int osd_list(struct osd_request *request)
 	if (request->cdb.list_attributes &&
 	    osd_check_gets(request, type_of_entries(listing.what)) != 0)
 		return -EINVAL;
-	if (room == 0)
+	if (space == 0)
 		return 0;
-	osd_list_begin_bare(&listing.writer, OSD_2, command->data_in + head_room, room - head_room);
+	osd_list_begin_bare(&listing.writer, OSD_2, command->data_in + head_space,
+			    space - head_space);
 	if (fill(&listing) != 0 || count_ids(&listing, &total, &identifier) != 0)
 		return -EINVAL;
 	head.format = list_format(&listing);
@@ -245,7 +246,7 @@ int osd_list(struct osd_request *request)
 	head.identifier = listing.next != 0 ? identifier : 0;
 	head.changed = claimed != 0 && claimed != identifier;
 	osd_list_head_encode(request->cdb.version, &head, head_bytes);
-	memcpy(command->data_in, head_bytes, head_room);
-	command->data_in_length = head_room + listing.writer.length;
+	memcpy(command->data_in, head_bytes, head_space);
+	command->data_in_length = head_space + listing.writer.length;
 	return 0;
 }

@@ -36,11 +36,11 @@ int osd_check_map(struct osd_request *request)
 	}
 }
 
-/* Adds the entries of a range; those that have no room are only counted. */
+/* Adds the entries of a range; those that have no space are only counted. */
 static void add_range(struct map *map, uint16_t type, uint64_t address, uint64_t length)
 {
 	uint8_t *data = map->request->command->data_in;
-	size_t room = map->request->in_data_length;
+	size_t space = map->request->in_data_length;
 
 	while (length > 0) {
 		struct osd_map_entry entry = {
@@ -49,7 +49,8 @@ static void add_range(struct map *map, uint16_t type, uint64_t address, uint64_t
 			.address = address,
 		};
 		uint8_t bytes[OSD_MAP_ENTRY_BYTES];
-		size_t part = room > map->written ? min_u64(room - map->written, sizeof(bytes)) : 0;
+		size_t part = space > map->written ? min_u64(space - map->written, sizeof(bytes))
+						   : 0;
 
 		osd_map_entry_encode(&entry, bytes);
 		memcpy(data + map->written, bytes, part);

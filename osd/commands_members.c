@@ -9,7 +9,7 @@
 #include "osd/execute.h"
 
 /*
- * A result of the functions below: there is no room for the answer about a member. It is no error.
+ * A result of the functions below: there is no space for the answer about a member. It is no error.
  */
 #define ANSWER_FULL 1
 
@@ -108,7 +108,7 @@ static int set_member(struct osd_request *request, struct osd_subject *member)
 	if (result == 0)
 		result = get_attributes(request, member);
 	/*
-	 * The sets are what the command is for: they go on when there is no room to tell of them.
+	 * The sets are what the command is for: they go on when there is no space to tell of them.
 	 */
 	return result == ANSWER_FULL ? 0 : result;
 }
@@ -216,14 +216,14 @@ static int begin_tracking(struct osd_request *request)
 static void begin_answer(struct osd_request *request)
 {
 	struct osd_member_answer *answer = &request->answer;
-	const struct osd_segment *room = &request->cdb.retrieved;
-	uint8_t *place = request->command->data_in + (room->length > 0 ? room->offset : 0);
+	const struct osd_segment *space = &request->cdb.retrieved;
+	uint8_t *place = request->command->data_in + (space->length > 0 ? space->offset : 0);
 
 	if (!has_get_list(request) || answer->begun)
 		return;
 	answer->begun = true;
 	osd_list_begin(&answer->writer, request->cdb.version, OSD_LIST_OF_OBJECTS, place,
-		       room->length);
+		       space->length);
 	answer->full = answer->writer.truncated;
 }
 

@@ -43,21 +43,21 @@ int osd_check_embedded(struct osd_request *request)
 }
 
 /* Sense data of a device that has nothing to say: the sense of a command comes with its status. */
-static size_t answer_sense(uint8_t *data, size_t room)
+static size_t answer_sense(uint8_t *data, size_t space)
 {
 	static const struct osd_sense nothing = { .key = SENSE_NO_SENSE, .code = SENSE_NONE };
 	uint8_t sense[OSD_SENSE_ENCODED_MAX];
-	size_t length = min_u64(osd_sense_encode(&nothing, sense, sizeof(sense)), room);
+	size_t length = min_u64(osd_sense_encode(&nothing, sense, sizeof(sense)), space);
 
 	memcpy(data, sense, length);
 	return length;
 }
 
 /* Those that PERFORM TASK MANAGEMENT FUNCTION performs. */
-static size_t answer_task_functions(const struct osd_device *device, uint8_t *data, size_t room)
+static size_t answer_task_functions(const struct osd_device *device, uint8_t *data, size_t space)
 {
 	uint8_t functions[TASK_FUNCTIONS_BYTES] = { 0, QAES };
-	size_t length = min_u64(sizeof(functions), room);
+	size_t length = min_u64(sizeof(functions), space);
 
 	if (device->tasks.choose) {
 		functions[0] = ATS | ATSS | CTSS | LURS | QTS;
@@ -71,19 +71,19 @@ int osd_perform_scsi_command(struct osd_request *request)
 {
 	struct osd_command *command = request->command;
 	const uint8_t *cdb = request->cdb.embedded_cdb;
-	size_t room = request->in_data_length;
+	size_t space = request->in_data_length;
 	int length;
 
 	if (cdb[0] == OSD_SCSI_REQUEST_SENSE)
-		command->data_in_length = answer_sense(command->data_in, room);
+		command->data_in_length = answer_sense(command->data_in, space);
 	if (cdb[0] == OSD_SCSI_MAINTENANCE_IN)
 		command->data_in_length =
-			answer_task_functions(request->device, command->data_in, room);
+			answer_task_functions(request->device, command->data_in, space);
 	if (cdb[0] != OSD_SCSI_INQUIRY)
 		return 0;
-	length = osd_inquiry(request->device, command->nexus, cdb, command->data_in, room);
+	length = osd_inquiry(request->device, command->nexus, cdb, command->data_in, space);
 	if (length < 0)
 		return osd_fail_field(request, FIELD_EMBEDDED_CDB + 2);
-	command->data_in_length = min_u64((uint64_t)length, room);
+	command->data_in_length = min_u64((uint64_t)length, space);
 	return 0;
 }

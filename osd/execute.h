@@ -116,7 +116,7 @@ struct osd_request {
 	/* Parts of the buffers. */
 	size_t out_data; /* Data-Out: where the command data starts */
 	uint64_t out_data_length;
-	uint64_t in_data_length; /* Data-In: room for command data, 0 without */
+	uint64_t in_data_length; /* Data-In: space for command data, 0 without */
 	uint64_t in_data; /* of that, bytes in front of the data, in which attributes may be: of the
 			     atomics, whose CDB has its place */
 	struct osd_descriptor pieces;     /* scatter/gather list; content NULL: none */
@@ -166,7 +166,7 @@ enum osd_command_flag {
 	OSD_DATA_OUT = 1 << 0, /* LENGTH bytes of command data in Data-Out */
 	OSD_DATA_IN = 1 << 1,  /* LENGTH bytes of command data in Data-In */
 	OSD_ALLOCATION =
-		1 << 2, /* LENGTH is the room in Data-In, bounded by what the initiator expects */
+		1 << 2, /* LENGTH is the space in Data-In, bounded by what the initiator expects */
 	OSD_SCATTERS = 1 << 3,         /* may have a scatter/gather list */
 	OSD_HAS_RANGE = 1 << 4,        /* LENGTH bytes at STARTING BYTE ADDRESS */
 	OSD_GETS_FIRST = 1 << 5,       /* gets before sets */
@@ -297,7 +297,7 @@ int osd_check_sets(struct osd_request *request, enum engine_type type);
 int osd_apply_sets(struct osd_request *request);
 int osd_answer_gets(struct osd_request *request);
 /*
- * Zeros up to the room for retrieved attributes, where `length` bytes (or none) are in place; it
+ * Zeros up to the space for retrieved attributes, where `length` bytes (or none) are in place; it
  * may be in front of the data.
  */
 void osd_add_to_data_in(struct osd_request *request, size_t length);
@@ -351,7 +351,8 @@ enum osd_object_type osd_wire_type(enum engine_type type);
 int osd_page_structure(struct osd_request *request, const struct osd_subject *subject,
 		       uint32_t page, uint8_t data[OSD_PAGE_STRUCTURE_BYTES_MAX], size_t *length);
 
-/* Attributes of the current command page; *length 0: not defined. `value` has room for 40 bytes. */
+/* Attributes of the current command page; *length 0: not defined. `value` has space for 40 bytes.
+ */
 int osd_current_command_get(struct osd_request *request, uint32_t number, uint8_t *value,
 			    uint32_t *length);
 

@@ -140,9 +140,9 @@ static bool is_streamed(const struct osd_request *request);
 void osd_result_begin(struct osd_request *request, struct osd_item_writer *writer)
 {
 	size_t kept = OSD_RESULT_HEAD_BYTES + (is_streamed(request) ? TRAILER_BYTES : 0),
-	       room = request->in_data_length;
+	       space = request->in_data_length;
 
-	osd_items_begin(writer, result_of(request), room > kept ? room - kept : 0);
+	osd_items_begin(writer, result_of(request), space > kept ? space - kept : 0);
 }
 
 void osd_result_end(struct osd_request *request, struct osd_item_writer *writer,
@@ -163,7 +163,7 @@ void osd_result_end(struct osd_request *request, struct osd_item_writer *writer,
 		osd_item_add_number(writer, OSD_ITEM_PROGRESS, (uint64_t)permille);
 	if (continuation)
 		osd_item_add(writer, OSD_ITEM_CONTINUATION, continuation, length);
-	/* What can't go on elsewhere says at least how much room it wants. */
+	/* What can't go on elsewhere says at least how much space it wants. */
 	put_be32(head, (uint32_t)(writer->length + (is_streamed(request) ? 0 : writer->missing)));
 	put_be32(head + 4, 0);
 	request->command->data_in_length = OSD_RESULT_HEAD_BYTES + writer->length;
@@ -295,7 +295,7 @@ static int features(struct osd_request *request);
 
 static int check(struct osd_request *request);
 
-/* Their results need room for one entry and where to go on. */
+/* Their results need space for one entry and where to go on. */
 #define STREAMED (1u << 31)
 /*
  * They are about a partition or the root as a whole, or (OF_ROOT) the root alone: addresses that

@@ -68,7 +68,7 @@ int osd_fail_parameter(struct osd_request *request, uint16_t tag);
 /* ---- results ---- */
 
 /*
- * Begins the items of the result behind its head; of a stream, with room kept back for what
+ * Begins the items of the result behind its head; of a stream, with space kept back for what
  * osd_result_end adds. What does not fit is left out, and counts in the head's number nevertheless
  * if the function is no stream.
  */

@@ -226,7 +226,7 @@ int osd_function_view(struct osd_request *request)
 /* ---- going back ---- */
 
 /*
- * Some objects go back by being put again. Where there is too little room for that, the command is
+ * Some objects go back by being put again. Where there is too little space for that, the command is
  * tried again when some was made.
  */
 static int object_result(struct osd_request *request, int result, uint16_t field)

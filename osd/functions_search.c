@@ -336,7 +336,7 @@ int osd_function_search(struct osd_request *request)
 	int result = load_place(&search);
 
 	osd_result_begin(request, &search.writer);
-	/* COUNT is told also when there is no room for more matches. */
+	/* COUNT is told also when there is no space for more matches. */
 	search.writer.capacity -= COUNT_BYTES;
 	if (result == 0)
 		result = take_pattern(&search);

@@ -98,7 +98,7 @@ static int unwrap(const struct osd_security *security, const uint8_t wrapped[WRA
 		  uint8_t plain[PLAIN_BYTES])
 {
 	EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
-	uint8_t room[WRAPPED_BYTES];
+	uint8_t padded[WRAPPED_BYTES];
 	int length;
 	bool good;
 
@@ -107,12 +107,12 @@ static int unwrap(const struct osd_security *security, const uint8_t wrapped[WRA
 	EVP_CIPHER_CTX_set_flags(context, EVP_CIPHER_CTX_FLAG_WRAP_ALLOW);
 	good = EVP_DecryptInit_ex(context, EVP_aes_256_wrap(), NULL, security->wrapping_key,
 				  NULL) == 1 &&
-	       EVP_DecryptUpdate(context, room, &length, wrapped, WRAPPED_BYTES) == 1 &&
+	       EVP_DecryptUpdate(context, padded, &length, wrapped, WRAPPED_BYTES) == 1 &&
 	       length == PLAIN_BYTES;
 	EVP_CIPHER_CTX_free(context);
 	if (good)
-		memcpy(plain, room, PLAIN_BYTES);
-	OPENSSL_cleanse(room, sizeof(room));
+		memcpy(plain, padded, PLAIN_BYTES);
+	OPENSSL_cleanse(padded, sizeof(padded));
 	return good ? 0 : -EBADMSG;
 }
 

@@ -80,7 +80,7 @@ struct osd_command {
 	const uint8_t *data_out;
 	size_t data_out_length; /* bytes received from the initiator */
 	uint8_t *data_in;
-	size_t data_in_capacity; /* bytes that the initiator has room for */
+	size_t data_in_capacity; /* bytes that the initiator has space for */
 	/*
 	 * Tells connections of initiators (I_T nexuses) apart; never used again. 0: nobody; unit
 	 * attentions do not concern the command.

@@ -185,7 +185,7 @@ struct search {
 	uint64_t looked_at, missing, found;
 };
 
-/* A match: into the collection, or into Data-In if there is room. */
+/* A match: into the collection, or into Data-In if there is space. */
 static int take_match(struct search *search, uint64_t id)
 {
 	struct osd_command *command = search->request->command;
@@ -295,13 +295,13 @@ static void finish_answer(const struct search *search)
 {
 	struct osd_command *command = search->request->command;
 	uint8_t head[ANSWER_HEAD_BYTES] = { 0 };
-	size_t room = min_u64(search->request->in_data_length, ANSWER_HEAD_BYTES);
+	size_t space = min_u64(search->request->in_data_length, ANSWER_HEAD_BYTES);
 
 	put_be64(head, ANSWER_HEAD_BYTES - 8 + 8 * search->found);
 	head[ANSWER_FORMAT_OFFSET] = OSD_LISTED_USER_OBJECTS << 2;
-	memcpy(command->data_in, head, room);
-	if (command->data_in_length < room)
-		command->data_in_length = room;
+	memcpy(command->data_in, head, space);
+	if (command->data_in_length < space)
+		command->data_in_length = space;
 }
 
 /* ---- matches that are returned: those of one moment, whatever others change meanwhile ---- */

@@ -171,7 +171,7 @@ int osd_capacities(const struct osd_request *request, uint64_t *total, uint64_t 
 	*used = request->statistics.used_bytes;
 	if (result != 0 || formatted == 0)
 		return result;
-	/* What is kept of the past takes no room of what was formatted. */
+	/* What is kept of the past takes no space of what was formatted. */
 	*total = min_u64(*total, formatted);
 	return engine_used(request->txn, used, &change);
 }

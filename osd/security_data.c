@@ -78,12 +78,12 @@ static int check_continuation_value(struct osd_request *request)
 
 /* Integrity information of `bytes` at the place that the CDB's `field` gives, behind `used`. */
 static int find_integrity(struct osd_request *request, uint16_t field, uint64_t used, size_t bytes,
-			  uint64_t room, uint64_t *offset)
+			  uint64_t space, uint64_t *offset)
 {
 	uint32_t encoded = get_be32(request->command->cdb + field);
 
 	if (osd_offset_decode(request->cdb.version, encoded, offset) != 0 || *offset < used ||
-	    *offset > room || room - *offset < bytes)
+	    *offset > space || space - *offset < bytes)
 		return osd_fail_field(request, field);
 	return 0;
 }

@@ -50,7 +50,7 @@ static int check_attribute_segments(struct osd_request *request)
 	bool page = cdb->format == OSD_ATTRIBUTES_PAGE;
 	struct segment_fields retrieved = page ? (struct segment_fields){ 56, 60 }
 					       : (struct segment_fields){ 60, 64 };
-	size_t room = request->command->data_in_capacity;
+	size_t space = request->command->data_in_capacity;
 
 	if (check_out_segment(request, &cdb->set_data, page ? set_value : set_list) != 0 ||
 	    check_out_segment(request, &cdb->get_list, get_list) != 0)
@@ -61,11 +61,11 @@ static int check_attribute_segments(struct osd_request *request)
 		return 0;
 	if (cdb->list_attributes && request->entry->flags & OSD_LISTS)
 		return 0; /* the attributes are in the command data */
-	/* In front of the data there is room only where that does not begin at 0. */
+	/* In front of the data there is space only where that does not begin at 0. */
 	if (cdb->retrieved.offset < request->in_data_length &&
 	    cdb->retrieved.offset + (uint64_t)cdb->retrieved.length > request->in_data)
 		return osd_fail_field(request, retrieved.offset);
-	if (cdb->retrieved.offset > room || cdb->retrieved.length > room - cdb->retrieved.offset)
+	if (cdb->retrieved.offset > space || cdb->retrieved.length > space - cdb->retrieved.offset)
 		return osd_fail_field(request, retrieved.length);
 	return 0;
 }

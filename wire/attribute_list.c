@@ -98,7 +98,7 @@ bool osd_list_add_value(struct osd_list_writer *writer, uint32_t page, uint32_t 
 	size_t head = entry_head_bytes(writer->version);
 	size_t rest = osd_list_entry_bytes(writer->version, length) - head;
 	uint8_t *place = take_whole(writer, head);
-	size_t room, copied;
+	size_t space, copied;
 
 	assert(length <= OSD_ATTRIBUTE_BYTES_MAX);
 	if (!place)
@@ -106,13 +106,13 @@ bool osd_list_add_value(struct osd_list_writer *writer, uint32_t page, uint32_t 
 	put_be32(place, page);
 	put_be32(place + 4, number);
 	put_be16(place + head - 2, (uint16_t)length);
-	room = min_u64(rest, writer->capacity - writer->length);
-	copied = min_u64(length, room);
+	space = min_u64(rest, writer->capacity - writer->length);
+	copied = min_u64(length, space);
 	if (copied > 0)
 		memcpy(place + head, value, copied);
-	memset(place + head + copied, 0, room - copied);
-	writer->length += room;
-	writer->truncated = room < rest;
+	memset(place + head + copied, 0, space - copied);
+	writer->length += space;
+	writer->truncated = space < rest;
 	return !writer->truncated;
 }
 

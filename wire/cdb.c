@@ -328,7 +328,7 @@ static int decode_list_format(const uint8_t *cdb, bool always_answers, struct os
 	    get_segment(version, cdb, 68, 72, &decoded->set_data, bad_field) != 0)
 		return -EINVAL;
 	if (decoded->get_list.length == 0 && !always_answers)
-		return 0; /* nothing to retrieve, whatever room there is */
+		return 0; /* nothing to retrieve, whatever space there is */
 	return get_segment(version, cdb, 60, 64, &decoded->retrieved, bad_field);
 }
 

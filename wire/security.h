@@ -203,7 +203,7 @@ struct osd_key_fields {
 	uint8_t seed[OSD_SEED_BYTES]; /* SET KEY */
 	uint8_t dh_group;             /* SET MASTER KEY, SEED EXCHANGE */
 	uint32_t parameter_length;    /* SET MASTER KEY: bytes of Data-Out */
-	uint32_t allocation_length;   /* SET MASTER KEY: room in Data-In */
+	uint32_t allocation_length;   /* SET MASTER KEY: space in Data-In */
 };
 void osd_key_fields_encode(uint16_t action, const struct osd_key_fields *fields,
 			   uint8_t key_bytes[28]);

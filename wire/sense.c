@@ -16,7 +16,7 @@ struct sense_writer {
 	size_t length;
 };
 
-/* Appends a zeroed descriptor of `bytes`; NULL if there is no room. */
+/* Appends a zeroed descriptor of `bytes`; NULL if there is no space. */
 static uint8_t *add_descriptor(struct sense_writer *writer, uint8_t type, size_t bytes)
 {
 	uint8_t *descriptor = writer->data + writer->length;

@@ -79,7 +79,7 @@ struct osd_cdb {
 
 	/* Get and set attributes. */
 	struct osd_segment get_list;  /* list format, in Data-Out */
-	struct osd_segment retrieved; /* list and page format, in Data-In: room for the answer */
+	struct osd_segment retrieved; /* list and page format, in Data-In: space for the answer */
 	struct osd_segment
 		set_data;  /* list format: the list; page format: the value; in Data-Out */
 	uint32_t get_page; /* page format; 0 = get nothing */
@@ -201,7 +201,7 @@ bool osd_list_object_begin(struct osd_list_writer *writer, uint64_t object,
 void osd_list_object_end(struct osd_list_writer *writer);
 /*
  * Between them: something did not fit into the 16 bits that the entries' length has, whatever the
- * room. What _end makes of it does not show it.
+ * space. What _end makes of it does not show it.
  */
 bool osd_list_object_is_too_long(const struct osd_list_writer *writer);
 
