@@ -159,7 +159,7 @@ static bool is_large(const struct buffer *buffer, uint32_t length)
 	return RECORD_HEADER_BYTES + length > buffer->geometry->page_bytes;
 }
 
-static bool page_has_room(const struct buffer *buffer, uint32_t page, uint32_t length)
+static bool page_has_space(const struct buffer *buffer, uint32_t page, uint32_t length)
 {
 	uint32_t state = slot_state(buffer, page_slot(buffer, page));
 
@@ -202,10 +202,10 @@ int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct 
 
 	for (uint32_t page, place = segment_index_first(buffer->index, hash);
 	     segment_index_next(buffer->index, hash, &place, &page); place++) {
-		if (!page_has_room(buffer, page, length) &&
+		if (!page_has_space(buffer, page, length) &&
 		    (!buffer->absorbable[page] || is_large(buffer, length) ||
 		     !compact_page(buffer, page, committed, 0) ||
-		     !page_has_room(buffer, page, length)))
+		     !page_has_space(buffer, page, length)))
 			continue;
 		append_to_page(buffer, page, record);
 		segment_index_note(buffer->index, hash, place);

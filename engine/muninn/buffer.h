@@ -90,7 +90,7 @@ uint32_t buffer_index_page(struct buffer *buffer, uint32_t page, const struct pa
 
 /*
  * Places a record in write order. `committed`: records up to it may be dropped when a newer one
- * supersedes them. -ENOSPC: none of the key's places has room; the segment is to be sealed.
+ * supersedes them. -ENOSPC: none of the key's places has space; the segment is to be sealed.
  */
 int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct new_record *record,
 	       uint64_t committed);

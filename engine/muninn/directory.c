@@ -531,8 +531,8 @@ static int load_table(struct muninn_store *store, uint8_t *entry, bool *in_use,
 }
 
 /*
- * Images go on where an image segment has most room. Pages that a crash left there without an entry
- * are skipped.
+ * Images go on where an image segment has most space. Pages that a crash left there without an
+ * entry are skipped.
  */
 static int find_metadata_end(struct muninn_store *store)
 {

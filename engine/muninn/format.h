@@ -159,7 +159,7 @@ enum {
 	TABLE_INDEX_AT = 12,    /* 4: number of the table in its row, from 0 */
 	TABLE_COLUMNS_AT = 16,  /* 4: columns in use; the store of this word seals a segment */
 	TABLE_BITS_AT = 20,     /* 4: bit positions of all filters together */
-	TABLE_OVERFLOW_AT = 24, /* 4: entries that a column's overflow map has room for */
+	TABLE_OVERFLOW_AT = 24, /* 4: entries that a column's overflow map has space for */
 	TABLE_CRC_AT =
 		28, /* 4: of all bytes of a complete image with this field zero; 0 in NVRAM */
 	TABLE_LIVE_AT =
@@ -226,7 +226,7 @@ struct root_header {
 };
 
 #define ROOT_HEADER_BYTES 88
-#define ROOT_STATIC_BYTES 96 /* room for the static header of the NVRAM */
+#define ROOT_STATIC_BYTES 96 /* space for the static header of the NVRAM */
 
 /* Without the CRC, which is of everything and set by root_seal. */
 void root_header_encode(const struct root_header *header, uint8_t bytes[ROOT_HEADER_BYTES]);

@@ -45,7 +45,7 @@ struct muninn_geometry {
 	uint32_t room_kept[RECORD_ROOMS]; /* free segments that puts of each room leave */
 	uint32_t keys_nominal[MUNINN_FILTERS_MAX]; /* keys that each filter is made for */
 	uint32_t keys_limit[MUNINN_FILTERS_MAX];   /* keys that it takes before it counts as full */
-	uint32_t overflow_entries;                 /* room of a segment's overflow map */
+	uint32_t overflow_entries;                 /* space of a segment's overflow map */
 	uint32_t tables_expected;    /* read-only tables of a row when the device is full */
 	uint64_t image_bytes_max;    /* of a table image */
 	uint32_t image_segments_max; /* segments that an image may touch */
@@ -58,7 +58,7 @@ struct muninn_geometry {
 	uint64_t buffer_bytes;              /* size of a buffer area */
 	uint64_t slot_headers_at, slots_at; /* within a buffer area */
 	uint64_t tables_at;                 /* first row's growing table */
-	uint64_t table_bytes;               /* room for one */
+	uint64_t table_bytes;               /* space for one */
 	uint64_t nvram_bytes;
 };
 

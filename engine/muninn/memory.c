@@ -24,7 +24,7 @@ enum memory_kind {
 	MEMORY_FILTERS,     /* filters and overflow maps of the active segments */
 	MEMORY_ROWS,        /* rows, their lists of tables, internal versions and buffers */
 	MEMORY_SEGMENTS,    /* what is known of each segment: free ones, wear, rows, images */
-	MEMORY_SCRATCH,     /* room for programming a segment and for roots */
+	MEMORY_SCRATCH,     /* space for programming a segment and for roots */
 	MEMORY_KINDS
 };
 

@@ -339,7 +339,7 @@ static int choose_by_filters(struct muninn_store *store, uint32_t live_permille_
 	return 0;
 }
 
-/* Where few columns of a table are left, the rest goes too, when the directory needs the room. */
+/* Where few columns of a table are left, the rest goes too, when the directory needs the space. */
 static bool sparse_segment(struct muninn_store *store, struct victim *victim)
 {
 	if (store_directory_used(store) < store->geometry.directory_entries / 4 * 3)
@@ -642,7 +642,7 @@ int store_merge(struct muninn_store *store, const struct record_keep *keep,
 	uint32_t count =
 		move_batch(run, (uint32_t)min_u64(wanted, MERGE_SEGMENTS_MAX), batch, &result);
 
-	/* So that commands that must not take long find room behind what was moved. */
+	/* So that commands that must not take long find space behind what was moved. */
 	store_catch_up(store, UINT32_MAX);
 	merge->segments_taken += store->space.taken - taken;
 	merge->pages_read += run->reads;

@@ -11,7 +11,7 @@
  */
 enum muninn_hot_rows {
 	MUNINN_HOT_ROWS_FINALISE, /* it is sealed as it is */
-	MUNINN_HOT_ROWS_SPREAD,   /* the key goes on page by page wherever there is room, and the
+	MUNINN_HOT_ROWS_SPREAD,   /* the key goes on page by page wherever there is space, and the
 				     segment is filled */
 };
 

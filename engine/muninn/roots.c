@@ -8,7 +8,7 @@
  * sealed a segment. When columns have been merged away a page with a list of all such since the
  * last root follows it. What was sealed since is found by the pages themselves.
  *
- * A root that does not fit the rest of a segment begins in the next one, and the ring has room for
+ * A root that does not fit the rest of a segment begins in the next one, and the ring has space for
  * two of the largest: the last root is not erased before the next one is complete.
  */
 #include <errno.h>
@@ -193,7 +193,7 @@ static uint8_t *put_row(const struct row *row, uint8_t *to)
 	return to;
 }
 
-/* Whether the list of aborted numbers leaves room for the rest. */
+/* Whether the list of aborted numbers leaves space for the rest. */
 static bool root_fits(const struct muninn_store *store)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
@@ -258,7 +258,7 @@ int store_begin_root(struct muninn_store *store)
 	int result;
 
 	/*
-	 * Each is complete before the next one begins: the ring has room for the last one and one
+	 * Each is complete before the next one begins: the ring has space for the last one and one
 	 * more.
 	 */
 	store_go_on_root(store, &all);

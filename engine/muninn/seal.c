@@ -167,7 +167,7 @@ static int add_column(struct muninn_store *store, struct row *row, const struct 
 	return 0;
 }
 
-/* Makes room for one more column. *budget may be used up before there is. */
+/* Makes space for one more column. *budget may be used up before there is. */
 static int make_column(struct muninn_store *store, uint32_t number, uint32_t *budget)
 {
 	if (table_columns(&store->rows[number].growing) == MUNINN_COLUMNS) {

@@ -104,7 +104,7 @@ struct muninn_store {
 	uint8_t boot_id[NVRAM_BOOT_BYTES];
 	bool host_failed;     /* since the store was last open */
 	uint64_t fallen_from; /* then: the highest sequence number that there was */
-	uint8_t *root;        /* room for a root */
+	uint8_t *root;        /* space for a root */
 	struct root_writing root_writing;
 	uint8_t *kills;         /* a list of kills, as it is written; a page */
 	uint32_t kill_count;    /* in it: since the last root */

@@ -9,7 +9,7 @@
  * that is in the same filter in both segments adds k (1 - a / n) (1 - b / n) bits on average, with
  * k hash functions.
  *
- * A key is in the same filter of both only if the same hash function had room for it, which is as
+ * A key is in the same filter of both only if the same hash function had space for it, which is as
  * likely as the sum of the squares of the filters' shares of the keys. The spread of the chance
  * part limits what can be told: see docs/benchmarks.md.
  */
@@ -78,24 +78,24 @@ static void compare_filter(const struct table *older, const struct table *newer,
 			newer_set[__builtin_ctzll(other)]++;
 	}
 	for (uint32_t column = 0; column < MUNINN_COLUMNS; column++) {
-		double density = (double)set[column] / bits, chance = 0, room = 0;
+		double density = (double)set[column] / bits, chance = 0, space = 0;
 		uint32_t count = 0;
 
 		if (!(live >> column & 1))
 			continue;
 		for (uint32_t n = older == newer ? column + 1 : 0; n < MUNINN_COLUMNS; n++) {
 			chance += density * (double)newer_set[n];
-			room += 1 - (double)newer_set[n] / bits;
+			space += 1 - (double)newer_set[n] / bits;
 			count += newer_live >> n & 1;
 		}
 		if (!count)
 			continue;
-		/* `room` counts columns that are not there as empty. */
-		room = (room - (MUNINN_COLUMNS - (older == newer ? column + 1 : 0) - count)) /
-		       count;
+		/* `space` counts columns that are not there as empty. */
+		space = (space - (MUNINN_COLUMNS - (older == newer ? column + 1 : 0) - count)) /
+			count;
 		gathered->shared[column] +=
 			((double)common[column] - chance) /
-			(older->filters.hashes[filter] * fmax((1 - density) * room, 0.01));
+			(older->filters.hashes[filter] * fmax((1 - density) * space, 0.01));
 	}
 }
 

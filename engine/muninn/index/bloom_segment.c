@@ -75,7 +75,7 @@ static uint32_t last_place(const struct segment_index *index, const struct key_h
 	return 0;
 }
 
-/* Whether the index has room to note the key at `place`. */
+/* Whether the index has space to note the key at `place`. */
 static bool place_can_be_noted(const struct segment_index *index, const struct key_hash *hash,
 			       uint32_t place)
 {

@@ -2,7 +2,7 @@
 /*
  * The parts of complete tables that are not in memory, read from flash a page at a time through a
  * cache of fixed size. Eight pages share a set, and the one of them that was not asked for longest
- * makes room. Thread-safe.
+ * makes space. Thread-safe.
  */
 #ifndef MUNINN_ENGINE_MUNINN_INDEX_TABLE_CACHE_H
 #define MUNINN_ENGINE_MUNINN_INDEX_TABLE_CACHE_H
