@@ -6,7 +6,8 @@
 #ifndef MUNINN_ENGINE_HISTORY_CHUNKED_H
 #define MUNINN_ENGINE_HISTORY_CHUNKED_H
 
-#include "engine/sets/record_access.h"
+#include "engine/objects/keys.h"
+#include "engine/records/access.h"
 
 /* Of a record: pages of 512 bytes have room for no more. */
 #define CHUNKED_BYTES_MAX 448

@@ -207,9 +207,8 @@ static struct idset set_of(struct engine *engine, struct partition *partition,
 		.store = engine->store,
 		.nodes = &engine->nodes,
 		.header = header,
-		.identifier = identifier,
+		.first = key_of_node(partition->index, identifier, 0),
 		.bound = RECORD_NEWEST,
-		.partition = partition->index,
 	};
 }
 

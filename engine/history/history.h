@@ -13,7 +13,8 @@
 #include "engine/engine.h"
 #include "engine/history.h"
 #include "engine/history/blanks.h"
-#include "engine/sets/record_access.h"
+#include "engine/objects/keys.h"
+#include "engine/records/access.h"
 #include "engine/sets/idset.h"
 
 #define HISTORY_FORMAT 6

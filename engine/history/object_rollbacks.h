@@ -8,7 +8,8 @@
 #ifndef MUNINN_ENGINE_HISTORY_OBJECT_ROLLBACKS_H
 #define MUNINN_ENGINE_HISTORY_OBJECT_ROLLBACKS_H
 
-#include "engine/sets/record_access.h"
+#include "engine/objects/keys.h"
+#include "engine/records/access.h"
 
 #define OBJECT_ROLLBACK_BYTES  22
 #define OBJECT_ROLLBACKS_CHUNK 16 /* entries of a record */

@@ -10,7 +10,8 @@
 #define MUNINN_ENGINE_HISTORY_TIMELINE_H
 
 #include "engine/history/object_rollbacks.h"
-#include "engine/sets/record_access.h"
+#include "engine/objects/keys.h"
+#include "engine/records/access.h"
 
 #define ROLLBACK_BYTES  14
 #define ROLLBACKS_CHUNK 32 /* entries of a record */

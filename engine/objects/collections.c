@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Keeps the members of collections, and the memberships that objects know. */
 #include "engine/objects/collections.h"
-#include "engine/objects/handles.h"
 
 #include <assert.h>
 
 #include "common/bytes.h"
+#include "engine/objects/handles.h"
+#include "engine/sets/idset_node.h"
 
 /* ---- the state of a collection ---- */
 
@@ -44,6 +45,10 @@ static int state_write(struct onode *onode, const struct collection_state *state
 				    sizeof(value));
 }
 
+static_assert(RECORD_MEMBERS_PIECE + ((uint64_t)IDSET_NODES_MAX << IDSET_SLOT_BITS) <=
+		      RECORD_ONODE_PIECE,
+	      "the nodes of a collection end before its onode");
+
 static struct idset members_of(const struct target *target, struct collection_state *state)
 {
 	struct engine *engine = target->txn->engine;
@@ -52,9 +57,9 @@ static struct idset members_of(const struct target *target, struct collection_st
 		.store = engine->store,
 		.nodes = &engine->nodes,
 		.header = &state->members,
-		.identifier = target->onode->entry.key.identifier,
+		.first = key_of_node(target->partition->index, target->onode->entry.key.identifier,
+				     0),
 		.bound = target->bound,
-		.partition = target->partition->index,
 	};
 }
 

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "engine/objects/keys.h"
+
 void lineage_destroy(struct lineage *lineage)
 {
 	pthread_mutex_destroy(&lineage->mutex);

@@ -11,8 +11,7 @@
 #include <stdbool.h>
 
 #include "engine/objects/partition.h"
-#include "engine/records/records.h"
-#include "engine/sets/record_access.h"
+#include "engine/records/access.h"
 
 #define LINEAGE_ENTRIES 256
 

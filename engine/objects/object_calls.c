@@ -36,7 +36,11 @@ static int choose_ids(struct engine *engine, struct partition *partition, uint64
 
 	for (int which = 0; which < PARTITION_SETS; which++)
 		sets[which] = partition_set(engine, partition, which, RECORD_NEWEST);
-	return free_ids_find(sets, PARTITION_SETS, 0, last, count, first);
+	return free_ids_find(&(struct free_ids){ .sets = sets,
+						 .count_of_sets = PARTITION_SETS,
+						 .lowest = ENGINE_FIRST_ID,
+						 .highest = last },
+			     count, first);
 }
 
 static int create_one(struct engine_txn *txn, struct partition *partition, enum engine_type type,

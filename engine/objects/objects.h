@@ -16,13 +16,14 @@
 #include "engine/objects/access_times.h"
 #include "engine/objects/history_calls.h"
 #include "engine/objects/kept.h"
+#include "engine/objects/keys.h"
 #include "engine/objects/lineage.h"
 #include "engine/objects/onode.h"
 #include "engine/objects/partition.h"
 #include "engine/objects/stale.h"
 #include "engine/objects/written.h"
-#include "engine/sets/cache.h"
-#include "engine/sets/record_access.h"
+#include "engine/records/access.h"
+#include "engine/records/cache.h"
 
 /* Onodes that a transaction has changed and not put; the oldest is put when there would be more. */
 #define ENGINE_DIRTY_ONODES_MAX     64

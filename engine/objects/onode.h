@@ -11,9 +11,10 @@
 
 #include "engine/engine.h"
 #include "engine/objects/attribute_set.h"
-#include "engine/sets/cache.h"
 #include "engine/objects/extents.h"
-#include "engine/sets/record_access.h"
+#include "engine/objects/keys.h"
+#include "engine/records/access.h"
+#include "engine/records/cache.h"
 
 #define ONODE_FORMAT     1
 #define ONODE_HEAD_BYTES 76

@@ -242,9 +242,8 @@ struct idset partition_set(struct engine *engine, struct partition *partition, i
 		.store = engine->store,
 		.nodes = &engine->nodes,
 		.header = &partition->sets[which],
-		.identifier = RECORD_ID_USER_OBJECTS + (uint64_t)which,
+		.first = key_of_node(partition->index, RECORD_ID_USER_OBJECTS + (uint64_t)which, 0),
 		.bound = bound,
-		.partition = partition->index,
 	};
 }
 

@@ -10,7 +10,7 @@
 
 #include "engine/engine.h"
 #include "engine/history/history.h"
-#include "engine/sets/cache.h"
+#include "engine/records/cache.h"
 #include "engine/sets/idset.h"
 
 struct engine;

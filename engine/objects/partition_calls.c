@@ -103,7 +103,12 @@ static int choose_id(const struct idset *table, uint64_t requested, uint64_t *id
 			result = -EEXIST;
 		return result;
 	}
-	return free_ids_find(table, 1, 16, ENGINE_LAST_PARTITION_ID, 1, id);
+	return free_ids_find(&(struct free_ids){ .sets = table,
+						 .count_of_sets = 1,
+						 .shift = 16,
+						 .lowest = ENGINE_FIRST_ID,
+						 .highest = ENGINE_LAST_PARTITION_ID },
+			     1, id);
 }
 
 static struct onode *new_onode(const struct engine_txn *txn, uint16_t index)

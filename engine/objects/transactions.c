@@ -76,6 +76,16 @@ void txn_raise_room(struct engine_txn *txn, enum record_room room)
 		txn->writer.room = room;
 }
 
+/* As a writer's `count`. */
+static void count_put(void *context, const struct record_key *key, uint64_t bytes)
+{
+	struct engine_txn *txn = context;
+
+	txn->put_bytes += bytes;
+	if (!key_is_timeless(key))
+		written_add(&txn->written, key->partition, bytes);
+}
+
 /* What follows when the store has begun a transaction. */
 static void begin_caches(struct engine_txn *txn)
 {
@@ -86,9 +96,10 @@ static void begin_caches(struct engine_txn *txn)
 					      .sequence = txn->sequence,
 					      .epoch = slot_begin(txn->sequence),
 					      .page = engine->page,
-					      .put_bytes = &txn->put_bytes,
-					      .written = &txn->written,
-					      .room = room_of(txn) };
+					      .room = room_of(txn),
+					      .is_timeless = key_is_timeless,
+					      .count = count_put,
+					      .context = txn };
 	cache_begin(&engine->onodes);
 	cache_begin(&engine->nodes);
 	cache_begin(&engine->partitions);

@@ -10,6 +10,28 @@
 
 static_assert(WRITTEN_PARTS > ENGINE_DIRTY_ONODES_MAX, "partitions of access times, and the root");
 
+/* The place of an index, made if there is room; WRITTEN_PARTS: there is none. */
+static uint32_t place_of(struct written_parts *parts, uint16_t index)
+{
+	uint32_t at = 0;
+
+	while (at < parts->count && parts->list[at].index != index)
+		at++;
+	if (at == parts->count && at < WRITTEN_PARTS) {
+		parts->list[at].index = index;
+		parts->count++;
+	}
+	return at;
+}
+
+void written_add(struct written_parts *parts, uint16_t index, uint64_t bytes)
+{
+	uint32_t at = place_of(parts, index);
+
+	if (at < WRITTEN_PARTS)
+		parts->list[at].bytes += bytes;
+}
+
 void written_loaded(const struct engine *engine, struct partition *partition)
 {
 	partition->written_mark = engine->written[partition->index].saved;
@@ -34,7 +56,7 @@ void written_restart(const struct engine *engine, struct partition *partition)
 
 void written_settle(struct engine_txn *txn, struct partition *partition)
 {
-	uint32_t at = written_place(&txn->written, partition->index);
+	uint32_t at = place_of(&txn->written, partition->index);
 	uint64_t now;
 
 	if (partition->index == RECORD_ROOT_INDEX || at == WRITTEN_PARTS)

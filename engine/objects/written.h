@@ -10,6 +10,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/*
+ * Partitions that are counted in one transaction: as many as it may put the access times of objects
+ * in, which are the most that any puts something in, and the root. What it would put in further
+ * ones is not counted.
+ */
+#define WRITTEN_PARTS 65
+
 struct engine;
 struct engine_txn;
 struct partition;
@@ -20,6 +27,19 @@ struct written {
 	uint64_t saved;    /* of them, those that the history counts which was put last */
 	uint64_t saved_ms; /* when that was; 0: not yet */
 };
+
+/* What one transaction has put. */
+struct written_parts {
+	uint32_t count;
+	struct {
+		uint16_t index;
+		bool saves; /* the history is put again and counts up to `saved` */
+		uint64_t bytes, saved;
+	} list[WRITTEN_PARTS];
+};
+
+/* Counts a record of an index. */
+void written_add(struct written_parts *parts, uint16_t index, uint64_t bytes);
 
 /* A current partition was loaded, or is new: from where on its count goes. */
 void written_loaded(const struct engine *engine, struct partition *partition);

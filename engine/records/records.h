@@ -319,7 +319,8 @@ struct record_store_operations {
 struct record_store {
 	const struct record_store_operations *operations;
 	struct record_limits limits;
-	struct record_lineage *lineage; /* the object layer's: see lineage.h */
+	/* Of those above the store: see access.h. NULL: records are where their keys say. */
+	const struct record_lineage *lineage;
 };
 
 /*

@@ -231,7 +231,7 @@ static int nodes_make(struct idset *set, uint32_t count, struct idset_node **nod
 	uint32_t made = 0;
 
 	while (!result && made < count) {
-		nodes[made] = idset_node_new(set->partition, set->identifier, numbers[made],
+		nodes[made] = idset_node_new(&set->first, numbers[made],
 					     made ? IDSET_INNER : IDSET_LEAF,
 					     record_bytes_max(set->store));
 		if (nodes[made])

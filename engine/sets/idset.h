@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/sets/cache.h"
-#include "engine/sets/record_access.h"
+#include "engine/records/access.h"
+#include "engine/records/cache.h"
 
 #define IDSET_HEIGHT_MAX   12
 #define IDSET_FREE_NODES   6
@@ -43,9 +43,8 @@ struct idset {
 	struct record_store *store;
 	struct cache *nodes;         /* of struct idset_node; not used when `bound` is one of old */
 	struct idset_header *header; /* the owner's */
-	uint64_t identifier;
-	uint64_t bound;     /* RECORD_NEWEST, or the sequence number as of which it is read */
-	uint16_t partition; /* index */
+	struct record_key first;     /* key of its first record; others differ by their piece */
+	uint64_t bound; /* RECORD_NEWEST, or the sequence number as of which it is read */
 };
 
 /* Encodes into IDSET_HEADER_BYTES bytes. */
@@ -55,9 +54,9 @@ void idset_header_encode(const struct idset_header *header, uint8_t *to);
 int idset_header_decode(struct idset_header *header, const uint8_t *from);
 
 /*
- * Adds an ID; -EEXIST: it is there. -EFBIG: no node numbers left. Other errors: see engine.h. After
- * an error other than -ENOSPC and -EIO the set is as before. Changed nodes wait in the cache for
- * idset_put_dirty.
+ * Adds an ID; -EEXIST: it is there. -EFBIG: no node numbers left. Others as those of records,
+ * and -ENOMEM. After an error other than -ENOSPC and -EIO the set is as before. Changed nodes wait
+ * in the cache for idset_put_dirty.
  */
 int idset_insert(struct idset *set, const struct record_writer *writer, uint64_t id);
 

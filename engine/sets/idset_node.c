@@ -10,9 +10,6 @@
 
 static_assert(IDSET_OPERATIONS_MAX / IDSET_OPERATIONS_PER_SLOT < 1 << IDSET_SLOT_BITS,
 	      "all operations fit in the slots");
-static_assert(RECORD_MEMBERS_PIECE + ((uint64_t)IDSET_NODES_MAX << IDSET_SLOT_BITS) <=
-		      RECORD_ONODE_PIECE,
-	      "the nodes of a collection end before its onode");
 
 /* What an inner node keeps in memory of each child, beside its key. */
 #define CHILD_BYTES (sizeof(uint64_t) + sizeof(uint32_t))
@@ -23,7 +20,14 @@ uint32_t idset_node_capacity(enum idset_kind kind, uint32_t record_bytes)
 	       (kind == IDSET_LEAF ? IDSET_LEAF_ENTRY_BYTES : IDSET_INNER_ENTRY_BYTES);
 }
 
-struct idset_node *idset_node_new(uint16_t partition, uint64_t identifier, uint32_t number,
+struct cache_key idset_node_cache_key(const struct record_key *first, uint32_t number)
+{
+	return (struct cache_key){ .identifier = first->identifier,
+				   .number = number,
+				   .partition = first->partition };
+}
+
+struct idset_node *idset_node_new(const struct record_key *first, uint32_t number,
 				  enum idset_kind kind, uint32_t record_bytes)
 {
 	uint32_t capacity = idset_node_capacity(kind, record_bytes);
@@ -33,9 +37,8 @@ struct idset_node *idset_node_new(uint16_t partition, uint64_t identifier, uint3
 	node = calloc(1, sizeof(*node) + capacity * sizeof(node->keys[0]) + children);
 	if (!node)
 		return NULL;
-	node->entry.key = (struct cache_key){ .identifier = identifier,
-					      .number = number,
-					      .partition = partition };
+	node->entry.key = idset_node_cache_key(first, number);
+	node->first = *first;
 	node->kind = kind;
 	node->capacity = capacity;
 	if (children) {
@@ -138,10 +141,12 @@ bool idset_node_log(struct idset_node *node, enum idset_operation_kind kind, uin
 
 /* ---- records ---- */
 
-static struct record_key key_of(uint16_t partition, uint64_t identifier, uint32_t number,
-				uint32_t slot)
+static struct record_key key_of(const struct record_key *first, uint32_t number, uint32_t slot)
 {
-	return key_of_node(partition, identifier, number << IDSET_SLOT_BITS | slot);
+	struct record_key key = *first;
+
+	key.piece += number << IDSET_SLOT_BITS | slot;
+	return key;
 }
 
 /* Fills in an empty node from its base record. */
@@ -221,14 +226,12 @@ static int apply_slot(struct idset_node *node, const uint8_t *from, uint32_t len
 static int load_slots(struct record_store *store, struct idset_node *node, uint64_t bound,
 		      uint64_t base_sequence)
 {
-	const struct cache_key *key = &node->entry.key;
 	uint8_t record[IDSET_SLOT_HEAD_BYTES + IDSET_OPERATIONS_PER_SLOT * IDSET_OPERATION_BYTES];
 	struct record_info info;
 	int result = 0;
 
 	for (uint32_t slot = 1; slot <= IDSET_OPERATIONS_MAX / IDSET_OPERATIONS_PER_SLOT; slot++) {
-		result = record_get(store,
-				    key_of(key->partition, key->identifier, key->number, slot),
+		result = record_get(store, key_of(&node->first, node->entry.key.number, slot),
 				    bound, record, sizeof(record), &info);
 		if (result == -ENOENT)
 			return 0;
@@ -247,8 +250,8 @@ static int load_slots(struct record_store *store, struct idset_node *node, uint6
 	return 0;
 }
 
-int idset_node_load(struct record_store *store, uint16_t partition, uint64_t identifier,
-		    uint32_t number, uint64_t bound, struct idset_node **loaded)
+int idset_node_load(struct record_store *store, const struct record_key *first, uint32_t number,
+		    uint64_t bound, struct idset_node **loaded)
 {
 	uint32_t capacity = record_bytes_max(store);
 	uint8_t *record = malloc(capacity);
@@ -258,14 +261,14 @@ int idset_node_load(struct record_store *store, uint16_t partition, uint64_t ide
 	int result = -ENOMEM;
 
 	if (record)
-		result = record_get(store, key_of(partition, identifier, number, 0), bound, record,
-				    capacity, &info);
+		result =
+			record_get(store, key_of(first, number, 0), bound, record, capacity, &info);
 	if (result == -ENOENT)
 		result = -EBADMSG;
 	if (!result)
 		result = check_base(record, info.length, capacity, &kind);
 	if (!result) {
-		node = idset_node_new(partition, identifier, number, kind, capacity);
+		node = idset_node_new(first, number, kind, capacity);
 		result = node ? decode_base(node, record) : -ENOMEM;
 	}
 	if (!result && kind == IDSET_LEAF)
@@ -283,7 +286,6 @@ int idset_node_load(struct record_store *store, uint16_t partition, uint64_t ide
 
 static int put_base(const struct record_writer *writer, struct idset_node *node)
 {
-	const struct cache_key *key = &node->entry.key;
 	uint8_t *at = writer->page;
 
 	at[0] = (uint8_t)node->kind;
@@ -299,13 +301,12 @@ static int put_base(const struct record_writer *writer, struct idset_node *node)
 			at += sizeof(uint32_t);
 		}
 	}
-	return record_put(writer, key_of(key->partition, key->identifier, key->number, 0),
-			  RECORD_ABSORB, writer->page, (uint32_t)(at - writer->page));
+	return record_put(writer, key_of(&node->first, node->entry.key.number, 0), RECORD_ABSORB,
+			  writer->page, (uint32_t)(at - writer->page));
 }
 
 static int put_slot(const struct record_writer *writer, struct idset_node *node, uint32_t slot)
 {
-	const struct cache_key *key = &node->entry.key;
 	uint32_t first = (slot - 1) * IDSET_OPERATIONS_PER_SLOT;
 	uint32_t end = (uint32_t)min_u64(node->operations_count, slot * IDSET_OPERATIONS_PER_SLOT);
 	uint8_t *at = writer->page;
@@ -316,8 +317,8 @@ static int put_slot(const struct record_writer *writer, struct idset_node *node,
 		at[0] = (uint8_t)node->operations[index].kind;
 		put_le64(at + 1, node->operations[index].id);
 	}
-	return record_put(writer, key_of(key->partition, key->identifier, key->number, slot),
-			  RECORD_ABSORB, writer->page, (uint32_t)(at - writer->page));
+	return record_put(writer, key_of(&node->first, node->entry.key.number, slot), RECORD_ABSORB,
+			  writer->page, (uint32_t)(at - writer->page));
 }
 
 int idset_node_put(const struct record_writer *writer, struct idset_node *node)

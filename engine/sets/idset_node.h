@@ -9,13 +9,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/sets/cache.h"
-#include "engine/sets/record_access.h"
+#include "engine/records/access.h"
+#include "engine/records/cache.h"
 
 /*
- * A node's records are the pieces node << 7 | slot: slot 0 the base, 1.. the operations since.
- * Under the identifier of a collection they begin at RECORD_MEMBERS_PIECE, so that there are a few
- * nodes less than pieces for them.
+ * A node's records are the pieces node << 7 | slot, counted from that of the set's first key: slot
+ * 0 the base, 1.. the operations since. There are a few nodes less than pieces, so that an owner
+ * can let a set begin behind piece 0, and keep some pieces behind it.
  */
 #define IDSET_SLOT_BITS           7
 #define IDSET_NODES_MAX           ((UINT32_C(1) << 24) - 1025)
@@ -38,6 +38,7 @@ struct idset_operation {
 
 struct idset_node {
 	struct cache_entry entry; /* key: partition index, identifier of the set, node number */
+	struct record_key first;  /* of the set's records */
 	enum idset_kind kind;
 	uint32_t generation; /* of the base record and the operations that belong to it */
 	uint32_t count, capacity;
@@ -55,8 +56,11 @@ struct idset_node {
 uint32_t idset_node_capacity(enum idset_kind kind, uint32_t record_bytes);
 
 /* An empty node of a set, not in any cache. NULL: no memory. */
-struct idset_node *idset_node_new(uint16_t partition, uint64_t identifier, uint32_t number,
+struct idset_node *idset_node_new(const struct record_key *first, uint32_t number,
 				  enum idset_kind kind, uint32_t record_bytes);
+
+/* The key under which caches have a node of the set whose records begin with `first`. */
+struct cache_key idset_node_cache_key(const struct record_key *first, uint32_t number);
 
 /* Memory that a node takes. */
 size_t idset_node_bytes(const struct idset_node *node);
@@ -81,8 +85,8 @@ bool idset_node_log(struct idset_node *node, enum idset_operation_kind kind, uin
  * Reads a node as of `bound`. -EBADMSG when it is not there or breaks the rules; -ENOMEM. The
  * caller owns *node.
  */
-int idset_node_load(struct record_store *store, uint16_t partition, uint64_t identifier,
-		    uint32_t number, uint64_t bound, struct idset_node **node);
+int idset_node_load(struct record_store *store, const struct record_key *first, uint32_t number,
+		    uint64_t bound, struct idset_node **node);
 
 /* Puts what changed. -ENOSPC, -EIO. */
 int idset_node_put(const struct record_writer *writer, struct idset_node *node);

@@ -4,18 +4,15 @@
 
 int idset_node_get(const struct idset *set, uint32_t number, struct idset_node **node)
 {
-	struct cache_key key = { .identifier = set->identifier,
-				 .number = number,
-				 .partition = set->partition };
 	int result;
 
 	if (idset_is_current(set)) {
-		*node = (struct idset_node *)cache_get(set->nodes, key);
+		*node = (struct idset_node *)cache_get(set->nodes,
+						       idset_node_cache_key(&set->first, number));
 		if (*node)
 			return 0;
 	}
-	result = idset_node_load(set->store, set->partition, set->identifier, number, set->bound,
-				 node);
+	result = idset_node_load(set->store, &set->first, number, set->bound, node);
 	if (!result && idset_is_current(set))
 		*node = (struct idset_node *)cache_add(set->nodes, &(*node)->entry,
 						       idset_node_bytes(*node));

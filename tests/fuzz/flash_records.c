@@ -239,6 +239,7 @@ static void check_node(const struct idset_node *node)
 void fuzz_flash_idset(struct fuzz_reader *input)
 {
 	static struct held_store held;
+	const struct record_key first = key_of_node(1, RECORD_ID_USER_OBJECTS, 0);
 	struct idset_node *node;
 	int result;
 
@@ -251,7 +252,7 @@ void fuzz_flash_idset(struct fuzz_reader *input)
 
 		hold(&held, 1 << IDSET_SLOT_BITS | slot, head & 0x80 ? 4 : 6, input, head & 0x7F);
 	}
-	result = idset_node_load(&held.store, 1, RECORD_ID_USER_OBJECTS, 1, RECORD_NEWEST, &node);
+	result = idset_node_load(&held.store, &first, 1, RECORD_NEWEST, &node);
 	fuzz_check(result == 0 || result == -EBADMSG);
 	fuzz_check((result == 0) == (node != NULL));
 	if (result != 0)

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "common/bytes.h"
+#include "engine/objects/keys.h"
 #include "engine/sets/idset.h"
 #include "engine/sets/idset_node.h"
 #include "tests/engine/memory_store.h"
@@ -39,9 +40,8 @@ static void open_set(struct fixture *f, uint32_t cached)
 	f->set = (struct idset){ .store = f->store,
 				 .nodes = &f->nodes,
 				 .header = &f->header,
-				 .identifier = IDENTIFIER,
-				 .bound = RECORD_NEWEST,
-				 .partition = PARTITION };
+				 .first = key_of_node(PARTITION, IDENTIFIER, 0),
+				 .bound = RECORD_NEWEST };
 	f->writer = (struct record_writer){ .store = f->store, .page = f->page };
 }
 

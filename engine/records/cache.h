@@ -11,8 +11,8 @@
  * Thread-safe. The functions of the writer (marked W) are called by the one writing transaction
  * only.
  */
-#ifndef MUNINN_ENGINE_SETS_CACHE_H
-#define MUNINN_ENGINE_SETS_CACHE_H
+#ifndef MUNINN_ENGINE_RECORDS_CACHE_H
+#define MUNINN_ENGINE_RECORDS_CACHE_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* A bounded cache of decoded records that knows about transactions. */
-#include "engine/sets/cache.h"
+#include "engine/records/cache.h"
 
 #include <assert.h>
 #include <errno.h>

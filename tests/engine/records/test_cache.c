@@ -11,7 +11,7 @@
 
 #include "engine/engine.h"
 #include "engine/objects/access_times.h"
-#include "engine/sets/cache.h"
+#include "engine/records/cache.h"
 
 static int destroyed;
 
