@@ -543,12 +543,6 @@ uint64_t store_merge_scratch_bytes(const struct muninn_store *store)
 	       malloc_usable_size(store->merge_run->data);
 }
 
-void store_merge_forget(struct muninn_store *store, uint32_t segment)
-{
-	if (store->merge_walk.estimates)
-		store->merge_walk.estimates[segment] = UINT16_MAX;
-}
-
 static bool is_chosen(const struct victim *batch, uint32_t count, uint32_t segment)
 {
 	for (uint32_t i = 0; i < count; i++)

@@ -147,7 +147,17 @@ static inline uint32_t store_row(const struct muninn_store *store, const struct 
 }
 
 /* Which records count up to `bound`, for readers. */
-struct visibility store_visibility(const struct muninn_store *store, uint64_t bound);
+static inline struct visibility store_visibility(const struct muninn_store *store, uint64_t bound)
+{
+	return (struct visibility){
+		.bound = bound,
+		.below = RECORD_NEWEST + 1,
+		.from = store->void_before,
+		.timeline = store->timeline,
+		.aborted = store->nvram + NVRAM_ABORTED_AT,
+		.aborted_count = state_read(store, STATE_ABORTED_COUNT_AT),
+	};
+}
 
 /* ---- aborted.c: sequence numbers that never count ---- */
 
@@ -236,7 +246,12 @@ void void_begin(struct muninn_store *store, uint64_t sequence);
 void void_take_back(struct muninn_store *store);
 
 /* Whether a format is committed, but not settled yet. */
-bool void_is_unsettled(const struct muninn_store *store);
+static inline bool void_is_unsettled(const struct muninn_store *store)
+{
+	uint64_t next = state_read(store, STATE_VOID_NEXT_AT);
+
+	return next && next <= store->committed;
+}
 
 /*
  * After the commit of a format: makes it stable and frees what is void, unless that has been done.
@@ -245,7 +260,11 @@ bool void_is_unsettled(const struct muninn_store *store);
 int void_settle(struct muninn_store *store);
 
 /* What is older does not count, by the last format that was committed. */
-uint64_t void_in_effect(const struct muninn_store *store);
+static inline uint64_t void_in_effect(const struct muninn_store *store)
+{
+	return void_is_unsettled(store) ? state_read(store, STATE_VOID_NEXT_AT)
+					: state_read(store, STATE_VOID_AT);
+}
 
 /* When opening: whether the last format was committed. `committed` is final. */
 void void_recover(struct muninn_store *store);
@@ -443,7 +462,11 @@ uint64_t store_merge_segment_bytes(const struct muninn_store *store);
 uint64_t store_merge_scratch_bytes(const struct muninn_store *store);
 
 /* A segment is taken out of the store: nothing is estimated of it any more. */
-void store_merge_forget(struct muninn_store *store, uint32_t segment);
+static inline void store_merge_forget(struct muninn_store *store, uint32_t segment)
+{
+	if (store->merge_walk.estimates)
+		store->merge_walk.estimates[segment] = UINT16_MAX;
+}
 
 /* record_store_operations.merge_calls_max and .merge. */
 uint32_t store_merge_calls_max(const struct muninn_store *store);
@@ -459,15 +482,16 @@ void store_empty_directory(struct muninn_store *store);
 /* Forgets the complete tables of all rows. */
 void store_drop_tables(struct muninn_store *store);
 
-/* ---- open.c ---- */
+/* ---- allocate.c ---- */
 
 /*
  * Memory for a store whose geometry is known. -EINVAL (too little NVRAM), -ENOMEM, with a sentence.
  */
 int store_allocate(struct muninn_store *store, struct error_text *error);
+void store_free(struct muninn_store *store);
+
+/* ---- operations.c ---- */
 
 extern const struct record_store_operations muninn_operations;
-
-void store_free(struct muninn_store *store);
 
 #endif

@@ -15,19 +15,6 @@
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/store.h"
 
-uint64_t void_in_effect(const struct muninn_store *store)
-{
-	return void_is_unsettled(store) ? state_read(store, STATE_VOID_NEXT_AT)
-					: state_read(store, STATE_VOID_AT);
-}
-
-bool void_is_unsettled(const struct muninn_store *store)
-{
-	uint64_t next = state_read(store, STATE_VOID_NEXT_AT);
-
-	return next && next <= store->committed;
-}
-
 void void_begin(struct muninn_store *store, uint64_t sequence)
 {
 	nvram_store64(store->nvram + STATE_VOID_NEXT_AT, sequence);

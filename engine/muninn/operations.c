@@ -13,18 +13,6 @@ static struct muninn_store *store_of(struct record_store *base)
 	return (struct muninn_store *)(void *)base;
 }
 
-struct visibility store_visibility(const struct muninn_store *store, uint64_t bound)
-{
-	return (struct visibility){
-		.bound = bound,
-		.below = RECORD_NEWEST + 1,
-		.from = store->void_before,
-		.timeline = store->timeline,
-		.aborted = store->nvram + NVRAM_ABORTED_AT,
-		.aborted_count = state_read(store, STATE_ABORTED_COUNT_AT),
-	};
-}
-
 /* ---- transactions ---- */
 
 static void muninn_set_timeline(struct record_store *base, const struct record_timeline *timeline)

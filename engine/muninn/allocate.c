@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Allocates the memory of a store, and frees it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/muninn/store.h"
+
+void store_free(struct muninn_store *store)
+{
+	if (store->rows) {
+		store_drop_tables(store);
+		for (uint32_t number = 0; number < store->geometry.rows; number++) {
+			buffer_destroy(&store->rows[number].buffer);
+			buffer_destroy(&store->rows[number].newer);
+		}
+	}
+	for (uint32_t n = 0; n < store->free_buffer_count; n++)
+		buffer_destroy(&store->free_buffers[n]);
+	free(store->free_buffers);
+	free(store->touched);
+	space_destroy(&store->space);
+	table_cache_destroy(store->table_cache);
+	free(store->rows);
+	free(store->images);
+	free(store->segment_rows);
+	store_merge_destroy(store);
+	free(store->spares);
+	free(store->ios);
+	free(store->root);
+	free(store->kills);
+	free(store);
+}
+
+int store_allocate(struct muninn_store *store, struct error_text *error)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+	uint64_t bytes;
+
+	store->nvram = nand_nvram(store->nand, &bytes);
+	if (bytes < geometry->nvram_bytes)
+		return error_set(
+			error, -EINVAL,
+			"the device has %llu bytes of NVRAM, the engine needs %llu; create the"
+			" image again with the configured rows",
+			(unsigned long long)bytes, (unsigned long long)geometry->nvram_bytes);
+	store->rows = calloc(geometry->rows, sizeof(*store->rows));
+	store->touched = calloc(geometry->rows, sizeof(*store->touched));
+	store->free_buffers = calloc(geometry->buffers, sizeof(*store->free_buffers));
+	store->images = calloc(geometry->segments, sizeof(*store->images));
+	store->segment_rows = malloc(geometry->segments * sizeof(*store->segment_rows));
+	store->spares =
+		calloc(geometry->segment_pages, nand_spare_usable(nand_geometry(store->nand)));
+	store->ios = calloc(geometry->segment_pages, sizeof(*store->ios));
+	store->root = calloc(1, geometry->root_bytes_max);
+	store->kills = calloc(1, geometry->page_bytes);
+	if (store_merge_create(store) || !store->rows || !store->free_buffers || !store->touched ||
+	    !store->images || !store->segment_rows || !store->spares || !store->ios ||
+	    !store->root || !store->kills)
+		return error_set(error, -ENOMEM, "out of memory for %u rows",
+				 geometry->hashed_rows);
+	memset(store->segment_rows, 0xff, geometry->segments * sizeof(*store->segment_rows));
+	sealing_begin(&store->history_sealing);
+	/* The last is taken first: a new store gives row n buffer n. */
+	for (uint32_t number = geometry->buffers; number-- > 0; store->free_buffer_count++)
+		if (buffer_create(&store->free_buffers[store->free_buffer_count], geometry,
+				  store->nand,
+				  geometry->buffers_at + number * geometry->buffer_bytes))
+			return error_set(error, -ENOMEM,
+					 "out of memory for the filters of %u buffers",
+					 geometry->buffers);
+	return 0;
+}
