@@ -58,7 +58,7 @@ static int check_large(const struct checking *checking, struct osd_client_addres
 {
 	uint8_t report[REPORT_BYTES];
 	uint64_t initial = 0;
-	bool told = false;
+	bool shown = false;
 	size_t length;
 	int result;
 
@@ -67,9 +67,9 @@ static int check_large(const struct checking *checking, struct osd_client_addres
 		struct osd_check_entry entry;
 
 		result = check_part(checking, address, &initial, report, &length);
-		if (result == 0 && !told &&
+		if (result == 0 && !shown &&
 		    osd_check_next(report, length, &position, &entry) == 1) {
-			told = true;
+			shown = true;
 			result = checking->each(checking->context, address, entry.type);
 		}
 	} while (result == 0 && initial != 0);

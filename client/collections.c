@@ -37,7 +37,7 @@ int osd_client_create_collection(struct osd_client *client, uint64_t partition, 
 						.partition = partition,
 						.object = requested } };
 
-	return request_run_told(client, &request, OSD_CURRENT_OBJECT_ID, chosen, error);
+	return request_run_for_number(client, &request, OSD_CURRENT_OBJECT_ID, chosen, error);
 }
 
 int osd_client_create_tracking_collection(struct osd_client *client, uint64_t partition,
@@ -58,7 +58,7 @@ int osd_client_create_tracking_collection(struct osd_client *client, uint64_t pa
 
 	if (result < 0)
 		return result;
-	return request_run_told(client, &request, OSD_CURRENT_OBJECT_ID, chosen, error);
+	return request_run_for_number(client, &request, OSD_CURRENT_OBJECT_ID, chosen, error);
 }
 
 int osd_client_remove_collection(struct osd_client *client, struct osd_client_address collection,

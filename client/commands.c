@@ -18,7 +18,7 @@ static int run(struct osd_client *client, struct osd_request *request,
 
 /* ---- ids that the target tells ---- */
 
-struct told {
+struct asked_number {
 	uint32_t number; /* in the current command page */
 	bool several;    /* the answer is a list of objects: the first two IDs are wanted */
 	uint64_t value;
@@ -50,7 +50,7 @@ static bool pass_object(struct osd_list_reader *reader)
 }
 
 /* The first two that differ; one alone does not tell where the others are. */
-static void take_objects(const struct osd_request *request, struct told *told)
+static void take_objects(const struct osd_request *request, struct asked_number *asked)
 {
 	struct osd_list_reader reader;
 	const uint8_t *list;
@@ -59,73 +59,73 @@ static void take_objects(const struct osd_request *request, struct told *told)
 	if (request_retrieved(request, &list, &length) < 0 ||
 	    osd_list_read(&reader, request->cdb.version, OSD_LIST_OF_OBJECTS, list, length) < 0)
 		return;
-	while (!told->known && reader.length - reader.position >= OSD_LIST_OBJECT_HEAD_BYTES) {
+	while (!asked->known && reader.length - reader.position >= OSD_LIST_OBJECT_HEAD_BYTES) {
 		uint64_t id = get_be64(list + reader.position);
 
-		if (told->value == 0)
-			told->value = id;
-		told->step = id - told->value;
-		told->known = id > told->value;
+		if (asked->value == 0)
+			asked->value = id;
+		asked->step = id - asked->value;
+		asked->known = id > asked->value;
 		if (!pass_object(&reader))
 			return;
 	}
 }
 
-static void take_told(struct osd_request *request)
+static void take_number(struct osd_request *request)
 {
-	struct told *told = request->context;
+	struct asked_number *asked = request->context;
 	struct osd_list_reader reader;
 	struct osd_attribute attribute;
 
 	if (request->error.result < 0)
 		return;
-	if (told->several)
-		take_objects(request, told);
-	if (told->several || osd_request_attributes(request, &reader) < 0)
+	if (asked->several)
+		take_objects(request, asked);
+	if (asked->several || osd_request_attributes(request, &reader) < 0)
 		return;
 	while (osd_list_next(&reader, &attribute) == 1)
 		if (attribute.page == OSD_PAGE_CURRENT_COMMAND &&
-		    attribute.number == told->number && attribute.length == 8 &&
+		    attribute.number == asked->number && attribute.length == 8 &&
 		    attribute.present == 8) {
-			told->value = get_be64(attribute.value);
-			told->known = true;
+			asked->value = get_be64(attribute.value);
+			asked->known = true;
 		}
 }
 
 /* `step` may be NULL; of one object it is 0. */
-static int run_told(struct osd_client *client, struct osd_request *request, uint32_t number,
-		    uint64_t *value, uint64_t *step, struct osd_client_error *error)
+static int run_for_number(struct osd_client *client, struct osd_request *request, uint32_t number,
+			  uint64_t *value, uint64_t *step, struct osd_client_error *error)
 {
 	struct osd_client_value get = { .page = OSD_PAGE_CURRENT_COMMAND,
 					.number = number,
 					.length = 8 };
-	struct told told = { .number = number, .several = request->cdb.objects > 1 };
+	struct asked_number asked = { .number = number, .several = request->cdb.objects > 1 };
 	int result;
 
 	if (value) {
-		get.length += told.several ? TWO_OBJECTS_BYTES : 0;
+		get.length += asked.several ? TWO_OBJECTS_BYTES : 0;
 		request->gets = &get;
 		request->get_count = 1;
-		request->done = take_told;
-		request->context = &told;
+		request->done = take_number;
+		request->context = &asked;
 	}
 	result = run(client, request, error);
 	if (result < 0 || !value)
 		return result;
-	if (!told.known)
+	if (!asked.known)
 		return outcome_set(error, -EPROTO,
 				   "%s: done, but the target does not tell the new ID or address",
 				   osd_action_name(request->cdb.action));
-	*value = told.value;
+	*value = asked.value;
 	if (step)
-		*step = told.step;
+		*step = asked.step;
 	return 0;
 }
 
-int request_run_told(struct osd_client *client, struct osd_request *request, uint32_t number,
-		     uint64_t *value, struct osd_client_error *error)
+int request_run_for_number(struct osd_client *client, struct osd_request *request, uint32_t number,
+			   uint64_t *value, struct osd_client_error *error)
 {
-	return run_told(client, request, number, value, NULL, error);
+	return run_for_number(client, request, number, value, NULL, error);
 }
 
 /* ---- commands ---- */
@@ -151,7 +151,7 @@ int osd_client_create_partition(struct osd_client *client, uint64_t requested, i
 		.set_count = layout >= 0,
 	};
 
-	return request_run_told(client, &request, OSD_CURRENT_PARTITION_ID, chosen, error);
+	return request_run_for_number(client, &request, OSD_CURRENT_PARTITION_ID, chosen, error);
 }
 
 int osd_client_remove_partition(struct osd_client *client, uint64_t partition, bool contents,
@@ -193,7 +193,7 @@ int osd_client_clone(struct osd_client *client, struct osd_client_address source
 	result = extend_by_partition(client, &request, request.cdb.address, segment, error);
 	if (result < 0)
 		return result;
-	return request_run_told(client, &request, OSD_CURRENT_PARTITION_ID, chosen, error);
+	return request_run_for_number(client, &request, OSD_CURRENT_PARTITION_ID, chosen, error);
 }
 
 int osd_client_refresh_clone(struct osd_client *client, uint64_t clone,
@@ -250,7 +250,7 @@ int osd_client_create(struct osd_client *client, uint64_t partition, uint64_t re
 	if (requested && count > 1)
 		return outcome_set(error, -EINVAL,
 				   "CREATE: only one object can be created with a requested ID");
-	return run_told(client, &request, OSD_CURRENT_OBJECT_ID, first, step, error);
+	return run_for_number(client, &request, OSD_CURRENT_OBJECT_ID, first, step, error);
 }
 
 int osd_client_remove(struct osd_client *client, struct osd_client_address address,
@@ -274,7 +274,7 @@ int osd_client_create_and_write(struct osd_client *client, uint64_t partition, u
 		.data_length = length,
 	};
 
-	return request_run_told(client, &request, OSD_CURRENT_OBJECT_ID, chosen, error);
+	return request_run_for_number(client, &request, OSD_CURRENT_OBJECT_ID, chosen, error);
 }
 
 int osd_client_write(struct osd_client *client, struct osd_client_address address, uint64_t offset,
@@ -299,7 +299,7 @@ int osd_client_append(struct osd_client *client, struct osd_client_address addre
 				       .data_length = length };
 
 	osd_request_address(&request, address);
-	return request_run_told(client, &request, OSD_CURRENT_APPEND_ADDRESS, offset, error);
+	return request_run_for_number(client, &request, OSD_CURRENT_APPEND_ADDRESS, offset, error);
 }
 
 int osd_client_read(struct osd_client *client, struct osd_client_address address, uint64_t offset,
@@ -355,7 +355,7 @@ int osd_client_copy(struct osd_client *client, struct osd_client_address source,
 	result = request_extend_by(client, &request, &named.cdb, segment, sizeof(segment), error);
 	if (result < 0)
 		return result;
-	return request_run_told(client, &request, OSD_CURRENT_OBJECT_ID, chosen, error);
+	return request_run_for_number(client, &request, OSD_CURRENT_OBJECT_ID, chosen, error);
 }
 
 int osd_client_clear(struct osd_client *client, struct osd_client_address address, uint64_t offset,

@@ -51,22 +51,21 @@ static bool is_far(uint64_t a, uint64_t b)
 int verb_time_epoch(struct ctl *ctl)
 {
 	const char *time = ctl->arguments[0];
-	struct osd_client_moment told;
+	struct osd_client_moment moment;
 	struct error_text error;
 	uint64_t now_ms = ctl_now_ms();
 	char text[32], present[CTL_TIME_TEXT];
 	long holder;
 	int code;
 
-	if (osd_client_parse_moment(time, now_ms, &told, &error) < 0)
+	if (osd_client_parse_moment(time, now_ms, &moment, &error) < 0)
 		return ctl_fail(ctl, CTL_USAGE, "time-epoch: %s", error.text);
 	/* One that is counted from now says nothing about the clock. */
-	if (told.kind != OSD_CLIENT_AT_TIME || time[strspn(time, "@")] == '-')
-		return ctl_fail(
-			ctl, CTL_USAGE,
-			"time-epoch: '%.80s' does not say what time it is; for instance %s", time,
-			ctl_format_time(now_ms, present));
-	if (is_far(told.value, now_ms))
+	if (moment.kind != OSD_CLIENT_AT_TIME || time[strspn(time, "@")] == '-')
+		return ctl_fail(ctl, CTL_USAGE,
+				"time-epoch: '%.80s' does not say what time it is; for instance %s",
+				time, ctl_format_time(now_ms, present));
+	if (is_far(moment.value, now_ms))
 		return ctl_fail(
 			ctl, CTL_USAGE,
 			"time-epoch: by this host's clock it is %s, not %.80s; set the clock "
@@ -80,7 +79,7 @@ int verb_time_epoch(struct ctl *ctl)
 				"time-epoch: no daemon has %s open, and what time it is can't be "
 				"said in advance; start it",
 				ctl->url);
-	snprintf(text, sizeof(text), "%" PRIu64 "\n", told.value);
+	snprintf(text, sizeof(text), "%" PRIu64 "\n", moment.value);
 	code = word_leave(ctl, "time-epoch", text, holder, CTL_TARGET, ctl->url);
 	if (code != CTL_OK || !ctl->options->json)
 		return code;
