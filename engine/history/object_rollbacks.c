@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Keeps the rollbacks of single objects, in memory and on record. */
 #include "engine/history/object_rollbacks.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Keeps the rollbacks of partitions and the device, in memory and on record. */
 #include "engine/history/timeline.h"
 
 #include <stdlib.h>

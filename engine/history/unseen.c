@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Finds rollbacks that nobody sees any more. */
 #include "engine/history/unseen.h"
 
 #include "common/bytes.h"
