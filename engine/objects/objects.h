@@ -175,7 +175,7 @@ enum txn_buffer {
 
 struct engine_txn {
 	struct engine_txn *next_free; /* in the pool */
-	bool pooled;
+	bool alone;                   /* allocated by itself, not with the engine */
 	struct engine *engine;
 	enum engine_mode mode;
 	bool bypass;

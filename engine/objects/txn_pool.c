@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Transactions with their buffers, made when the engine is opened, so that commands allocate none.
- */
+/* Transactions with their buffers, used again and again, so that commands allocate none. */
 #include <stdlib.h>
 
 #include "engine/objects/objects.h"
 
-/* Transactions at once, beyond which each one is allocated: more threads than any unit has. */
-#define TRANSACTIONS_KEPT 32
+/*
+ * So many are made when the engine is opened. When more are open at once, further ones are made,
+ * and kept. There are never more than threads that call the engine, each of which has one open: a
+ * unit's I/O threads, at most 64, and the few that work behind them.
+ */
+#define TRANSACTIONS_MADE 32
 #define PAGES_EACH        2
 
 int txn_pool_init(struct engine *engine)
@@ -15,14 +18,13 @@ int txn_pool_init(struct engine *engine)
 	size_t page_bytes = engine->page_bytes;
 
 	pthread_mutex_init(&pool->mutex, NULL);
-	pool->transactions = calloc(TRANSACTIONS_KEPT, sizeof(*pool->transactions));
-	pool->pages = malloc(TRANSACTIONS_KEPT * PAGES_EACH * page_bytes);
+	pool->transactions = calloc(TRANSACTIONS_MADE, sizeof(*pool->transactions));
+	pool->pages = malloc(TRANSACTIONS_MADE * PAGES_EACH * page_bytes);
 	if (!pool->transactions || !pool->pages)
 		return -ENOMEM;
-	for (size_t i = 0; i < TRANSACTIONS_KEPT; i++) {
+	for (size_t i = 0; i < TRANSACTIONS_MADE; i++) {
 		struct engine_txn *txn = &pool->transactions[i];
 
-		txn->pooled = true;
 		for (size_t page = 0; page < PAGES_EACH; page++)
 			txn->pages[page] = pool->pages + (i * PAGES_EACH + page) * page_bytes;
 		txn->next_free = pool->free;
@@ -33,6 +35,15 @@ int txn_pool_init(struct engine *engine)
 
 void txn_pool_destroy(struct engine *engine)
 {
+	struct engine_txn *txn, *next;
+
+	for (txn = engine->pool.free; txn; txn = next) {
+		next = txn->next_free;
+		if (txn->alone) {
+			free(txn->pages[0]);
+			free(txn);
+		}
+	}
 	free(engine->pool.transactions);
 	free(engine->pool.pages);
 	pthread_mutex_destroy(&engine->pool.mutex);
@@ -48,6 +59,7 @@ static struct engine_txn *allocate(const struct engine *engine)
 		free(pages);
 		return NULL;
 	}
+	txn->alone = true;
 	for (size_t page = 0; page < PAGES_EACH; page++)
 		txn->pages[page] = pages + page * engine->page_bytes;
 	return txn;
@@ -67,7 +79,7 @@ struct engine_txn *txn_new(struct engine *engine, enum engine_mode mode)
 		txn = allocate(engine);
 	if (!txn)
 		return NULL;
-	*txn = (struct engine_txn){ .pooled = txn->pooled,
+	*txn = (struct engine_txn){ .alone = txn->alone,
 				    .pages = { txn->pages[0], txn->pages[1] },
 				    .engine = engine,
 				    .mode = mode };
@@ -79,11 +91,6 @@ void txn_free(struct engine_txn *txn)
 	struct txn_pool *pool = &txn->engine->pool;
 
 	onode_free(txn->old.onode);
-	if (!txn->pooled) {
-		free(txn->pages[0]);
-		free(txn);
-		return;
-	}
 	pthread_mutex_lock(&pool->mutex);
 	txn->next_free = pool->free;
 	pool->free = txn;

@@ -97,6 +97,20 @@ static void a_quota_whose_command_fails_does_not_count(void **state)
 	write_fits(unit, true);
 }
 
+/* Its facts are made behind the set, of what it set, when a get of what is not here ends it. */
+static void a_quota_whose_command_is_taken_back_does_not_count(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_SET_ATTRIBUTES, 0, 0);
+
+	call_set_number(&call, OSD_ROOT_QUOTAS, OSD_QUOTA_PARTITION_COUNT, 1);
+	call_get(&call, OSD_PARTITION_QUOTAS, OSD_QUOTA_CAPACITY);
+	call_run(unit, &call);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+	unit_create_partition(unit, P + 1);
+	unit_create_partition(unit, P + 2);
+}
+
 static void a_quota_goes_and_comes_with_its_moment(void **state)
 {
 	static const uint64_t partitions[] = { P, 0 };
@@ -138,6 +152,7 @@ int main(void)
 		with_object(a_command_looks_up_once_what_it_names),
 		with_object(a_quota_counts_from_its_command_on),
 		with_object(a_quota_whose_command_fails_does_not_count),
+		with_object(a_quota_whose_command_is_taken_back_does_not_count),
 		with_object(a_quota_goes_and_comes_with_its_moment),
 		with_object(a_format_takes_quotas_and_layouts_away),
 	};

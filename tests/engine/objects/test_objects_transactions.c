@@ -297,6 +297,32 @@ static void test_reformat_empties_everything(void **state)
 	commit(f);
 }
 
+/* More at once than an engine begins with: again and again, each with buffers of its own. */
+static void test_many_transactions_read_at_once(void **state)
+{
+	enum { AT_ONCE = 70 };
+	struct fixture *f = *state;
+	struct engine_txn *txns[AT_ONCE];
+
+	begin_with_object(f);
+	write_text(f, 0, "text");
+	commit(f);
+	for (uint32_t round = 0; round < 3; round++) {
+		for (uint32_t n = 0; n < AT_ONCE; n++) {
+			assert_int_equal(engine_begin(f->engine, ENGINE_READ, &txns[n]), 0);
+			memset(txn_page(txns[n], TXN_PIECE), (int)n, PAGE);
+			memset(txn_page(txns[n], TXN_OTHER_PIECE), (int)n, PAGE);
+		}
+		for (uint32_t n = 0; n < AT_ONCE; n++) {
+			assert_int_equal(txn_page(txns[n], TXN_PIECE)[PAGE - 1], n);
+			assert_int_equal(txn_page(txns[n], TXN_OTHER_PIECE)[0], n);
+			f->txn = txns[n];
+			assert_data(f, object(OID), "text", 4);
+			commit(f);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -312,6 +338,7 @@ int main(void)
 		TEST(test_accessed_times_survive_a_flush_and_a_close),
 		TEST(test_many_accesses_are_stored_before_memory_runs_out),
 		TEST(test_reformat_empties_everything),
+		TEST(test_many_transactions_read_at_once),
 	};
 
 	return cmocka_run_group_tests_name("transactions on objects", tests, NULL, NULL);
