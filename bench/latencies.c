@@ -32,7 +32,7 @@ void latencies_add(struct latencies *latencies, uint64_t value)
 		latencies->max = value;
 }
 
-void latencies_merge(struct latencies *latencies, const struct latencies *from)
+void latencies_add_all(struct latencies *latencies, const struct latencies *from)
 {
 	for (uint32_t i = 0; i < LATENCIES_BUCKETS; i++) {
 		latencies->buckets[i].count += from->buckets[i].count;

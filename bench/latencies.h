@@ -33,7 +33,7 @@ struct latencies *latencies_create(void);
 void latencies_add(struct latencies *latencies, uint64_t value);
 
 /* Adds all that is in `from`. */
-void latencies_merge(struct latencies *latencies, const struct latencies *from);
+void latencies_add_all(struct latencies *latencies, const struct latencies *from);
 
 /*
  * The least value that at least the share `portion` (0..1) of all values does not exceed; the mean

@@ -169,7 +169,7 @@ static void gather(struct worker *workers, uint32_t threads, struct phase_report
 		report->operations += workers[i].done;
 		report->absent += workers[i].absent;
 		if (i > 0) {
-			latencies_merge(report->latencies, workers[i].latencies);
+			latencies_add_all(report->latencies, workers[i].latencies);
 			free(workers[i].latencies);
 		}
 		workers[i].latencies = NULL;

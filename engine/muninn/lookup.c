@@ -22,9 +22,8 @@ struct lookup {
 	 * -EBADMSG.
 	 */
 	int (*visit)(struct lookup *lookup, const struct page_view *page);
-	struct record_info
-		*info;          /* of the newest found so far; an array when versions are listed */
-	uint32_t found, wanted; /* of them */
+	struct record_info *info; /* of the newest found so far; an array when records are listed */
+	uint32_t found, wanted;   /* of them */
 	uint8_t *value;
 	uint32_t capacity;
 };
@@ -72,12 +71,12 @@ static int take_newest(struct lookup *lookup, const struct page_view *page)
 	return result;
 }
 
-/* ---- what is done with a page: all versions ---- */
+/* ---- what is done with a page: several records of the key ---- */
 
 /*
- * Inserts a version into the list, newest first, unless one of the same command is there already.
+ * Inserts a record into the list, newest first, unless one of the same command is there already.
  */
-static void insert_version(struct lookup *lookup, const struct record_header *header)
+static void insert_found(struct lookup *lookup, const struct record_header *header)
 {
 	uint32_t at = lookup->found;
 
@@ -93,10 +92,11 @@ static void insert_version(struct lookup *lookup, const struct record_header *he
 }
 
 /*
- * Adds the versions in the page to the list. When the list is full, a record that is not newer than
- * its last one, and has not been moved, ends the search: what is in older places is older than it.
+ * Adds the records of the key in the page to the list. When the list is full, a record that is not
+ * newer than its last one, and has not been moved, ends the search: what is in older places is
+ * older than it.
  */
-static int take_versions(struct lookup *lookup, const struct page_view *page)
+static int take_several(struct lookup *lookup, const struct page_view *page)
 {
 	const uint8_t *headers[MUNINN_PAGE_BYTES_MAX / RECORD_HEADER_BYTES + 1];
 	struct record_header header;
@@ -116,7 +116,7 @@ static int take_versions(struct lookup *lookup, const struct page_view *page)
 		if (!(header.flags & RECORD_MOVED))
 			oldest = min_u64(oldest, header.sequence);
 		if (record_is_visible(&lookup->visibility, lookup->key, header.sequence))
-			insert_version(lookup, &header);
+			insert_found(lookup, &header);
 	}
 	return lookup->found == lookup->wanted && lookup->info[lookup->found - 1].sequence >= oldest
 		       ? 0
@@ -422,7 +422,7 @@ int store_list(struct muninn_store *store, const struct record_key *key,
 		.store = store,
 		.key = key,
 		.visibility = *visibility,
-		.visit = take_versions,
+		.visit = take_several,
 		.info = infos,
 		.wanted = max,
 	};

@@ -293,8 +293,8 @@ int store_has_older(struct muninn_store *store, const struct record_key *key, ui
 		    struct merge_run *run);
 
 /*
- * The `max` newest versions that count, newest first. Returns how many there are, or the error of
- * the search.
+ * The `max` newest records of a key that count, newest first. Returns how many there are, or the
+ * error of the search.
  */
 int store_list(struct muninn_store *store, const struct record_key *key,
 	       const struct visibility *visibility, struct record_info *infos, uint32_t max);

@@ -4,9 +4,9 @@
  * objects or history.
  *
  * A record is a value of 0..page_bytes bytes under a key (class, partition, identifier, piece).
- * Putting never replaces: every put adds a version, told apart by its modification sequence number
- * (48 bits, one per writing transaction). A lookup returns the newest committed record within a
- * bound.
+ * Putting never replaces: every put adds a record, distinguished by its modification sequence
+ * number (48 bits, one per writing transaction). A lookup returns the newest committed record
+ * within a bound.
  *
  * Locking is the caller's: `begin`..`commit`/`abort`, `format` and `set_timeline` exclude
  * everything else on the store; `get` may run on many threads at once between them, and by the
@@ -247,7 +247,7 @@ struct record_store_operations {
 	int (*next)(struct record_store *store, struct record_key *key, uint64_t bound);
 
 	/*
-	 * Lists the newest versions of a key that a reader at `bound` sees, tombstones too, newest
+	 * Lists the newest records of a key that a reader at `bound` sees, tombstones too, newest
 	 * first, at most `max`; only those with a sequence number below `below` (RECORD_NEWEST + 1:
 	 * all). Returns how many. -EBADMSG.
 	 */

@@ -124,7 +124,7 @@ static void test_merging_is_adding_all_values(void **state)
 	struct latencies *half = filled(values, VALUES / 2);
 	struct latencies *rest = filled(values + VALUES / 2, VALUES - VALUES / 2);
 
-	latencies_merge(half, rest);
+	latencies_add_all(half, rest);
 	assert_memory_equal(half, whole, sizeof(*whole));
 	free(whole);
 	free(half);
