@@ -2,6 +2,7 @@
 /* A session with one command in flight, as many tests begin. */
 #include "tests/client/peer_scene.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,4 +49,21 @@ void peer_scene_expect_end(struct peer_scene *scene, int result, const char *wor
 	peer_scene_expect_guard(scene);
 	peer_close(&scene->peer);
 	assert_int_equal(scene->task.done, 1);
+}
+
+uint32_t peer_scene_submit_other(struct peer_scene *scene, struct counted_task *other)
+{
+	struct sent_pdu pdu;
+
+	counted_task_make(other, NULL, 0, NULL, 0);
+	session_submit(scene->peer.session, &other->task);
+	peer_take(&scene->peer, &pdu);
+	return sent_tag(&pdu);
+}
+
+void peer_scene_expect_silence_end(struct peer_scene *scene)
+{
+	scene->peer.clock_ms += 1;
+	assert_int_equal(session_step(scene->peer.session, 0), -ETIMEDOUT);
+	peer_scene_expect_end(scene, -ETIMEDOUT, "no answer");
 }

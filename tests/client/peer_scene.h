@@ -21,6 +21,12 @@ struct peer_scene {
 /* The command writes 32 bytes, of which none were sent, and reads, or does one of the two. */
 void peer_scene_set(struct peer_scene *scene, bool writes, bool reads);
 
+/* Submits another command without data, and gives its tag. */
+uint32_t peer_scene_submit_other(struct peer_scene *scene, struct counted_task *other);
+
+/* After another millisecond of silence the session ends, for there was no answer. */
+void peer_scene_expect_silence_end(struct peer_scene *scene);
+
 /*
  * The session must have ended with `result`, a sentence that holds `word`, and the command with it.
  */

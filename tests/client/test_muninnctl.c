@@ -4,7 +4,6 @@
  * target.
  */
 #include <errno.h>
-#include <libgen.h>
 #include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,34 +21,21 @@
 #include <cmocka.h>
 
 #include "client/ctl/ctl.h"
+#include "tests/client/muninnctl_path.h"
 
 static char program[4096];
 static char output[65536];
 static char closed_url[128];
 
-/*
- * build/tests/VARIANT/client/test_muninnctl → build/bin/muninnctl, or build/VARIANT/bin/muninnctl.
- */
 static int find_program(void **state)
 {
-	char path[2048], variant[64], build[2048];
 	struct sockaddr_in address = { .sin_family = AF_INET,
 				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t size = sizeof(address);
-	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
 	int fd;
 
 	(void)state;
-	assert_true(length > 0);
-	path[length] = '\0';
-	dirname(dirname(path));
-	snprintf(variant, sizeof(variant), "%.60s", strrchr(path, '/') + 1);
-	snprintf(build, sizeof(build), "%.2000s", dirname(dirname(path)));
-	if (strcmp(variant, "release") == 0)
-		snprintf(program, sizeof(program), "%s/bin/muninnctl", build);
-	else
-		snprintf(program, sizeof(program), "%s/%s/bin/muninnctl", build, variant);
-	assert_int_equal(access(program, X_OK), 0);
+	muninnctl_path(program);
 	/* A port that nobody listens at: bound, and kept. */
 	fd = socket(AF_INET, SOCK_STREAM, 0);
 	assert_int_equal(bind(fd, (struct sockaddr *)&address, size), 0);

@@ -118,15 +118,14 @@ static void test_an_answer_given_twice_is_refused(void **state)
 {
 	struct counted_task other;
 	struct peer_scene scene;
+	uint32_t tag;
 
 	(void)state;
 	peer_scene_set(&scene, true, true);
-	counted_task_make(&other, NULL, 0, NULL, 0);
-	session_submit(scene.peer.session, &other.task);
-	peer_take(&scene.peer, &pdu);
-	peer_respond(&scene.peer, sent_tag(&pdu), 0);
+	tag = peer_scene_submit_other(&scene, &other);
+	peer_respond(&scene.peer, tag, 0);
 	assert_int_equal(other.done, 1);
-	peer_respond(&scene.peer, sent_tag(&pdu), 0);
+	peer_respond(&scene.peer, tag, 0);
 	assert_int_equal(other.done, 1);
 	peer_scene_expect_end(&scene, -EPROTO, "tag of no command");
 }

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <jansson.h>
-#include <libgen.h>
 #include <pty.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,27 +15,16 @@
 #include "tests/nand/fixture.h"
 
 #include "client/ctl/ctl.h"
+#include "tests/client/muninnctl_path.h"
 
 static char program[4096];
 static char output[262144];
 
-/* build/tests/VARIANT/nand/test_command → build/bin/muninnctl, or build/VARIANT/bin/muninnctl. */
 static int find_program(void **state)
 {
-	char path[2048], variant[64], build[2048];
-	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
 
 	(void)state;
-	assert_true(length > 0);
-	path[length] = '\0';
-	dirname(dirname(path));
-	snprintf(variant, sizeof(variant), "%.60s", strrchr(path, '/') + 1);
-	snprintf(build, sizeof(build), "%.2000s", dirname(dirname(path)));
-	if (strcmp(variant, "release") == 0)
-		snprintf(program, sizeof(program), "%s/bin/muninnctl", build);
-	else
-		snprintf(program, sizeof(program), "%s/%s/bin/muninnctl", build, variant);
-	assert_int_equal(access(program, X_OK), 0);
+	muninnctl_path(program);
 	return 0;
 }
 
