@@ -327,14 +327,16 @@ static struct meaning of_resource(const struct osd_cdb *cdb, const struct osd_se
 					 -ENOSPC, "the device was rolled back 4096 times, the most "
 						  "that can be; roll its partitions back"
 				 };
-	if (clones(cdb->action))
+	if (makes_partition(cdb->action))
 		return sense->has_field
 			       ? (struct meaning){ -EMLINK, TOO_DEEP }
 			       : (struct meaning){
 					 -ENOSPC,
 					 "the device has all the partitions that it can have, "
-					 "or no free ID was found for one: remove partitions, "
-					 "or give it an ID"
+					 "with those that its history still shows, or no free ID "
+					 "was found for one: remove partitions, drop versions of "
+					 "the device or shorten its retention, and try again; or "
+					 "give it an ID"
 				 };
 	return (struct meaning){ -ENOSPC, "the device is full, or a quota is used up" };
 }

@@ -241,7 +241,8 @@ struct engine_address engine_object_address(const struct engine_object *object);
 
 /*
  * `requested` 0: the engine chooses highest + 1, from ENGINE_FIRST_ID, or when that is beyond the
- * last ID one in a gap (free_ids.h). `chosen` may be NULL.
+ * last ID one in a gap (free_ids.h). `chosen` may be NULL. -EFBIG: no ID is free, or as many
+ * partitions as there can be are there or shown by moments that can be reached.
  */
 int engine_partition_create(struct engine_txn *txn, uint64_t requested, uint64_t *chosen);
 
@@ -458,12 +459,6 @@ struct engine_stat {
 	 * of the present's
 	 */
 	uint64_t lasting_sequence;
-	/*
-	 * The partition was removed, another one had its place, and a rollback of the device
-	 * brought it back: what lasting attributes it had is not known. It stays so, whatever is
-	 * set.
-	 */
-	bool lasting_lost;
 	uint64_t times_ms[ENGINE_TIMES];
 };
 

@@ -122,13 +122,12 @@ void engine_view_release(struct engine_txn *txn, uint64_t partition, uint32_t ve
 /*
  * The partition (0: the whole device) is again as at `to`. What came after it is hidden, and can be
  * reached by its versions and moments as before, so that a rollback can itself be rolled back,
- * until it is reclaimed. A few records, whatever the size, and one for each partition that the
- * device's brings back. Versions, retention and clones are not touched, but that a partition which
- * comes back has no versions and no retention of its own. Must come before all changes of its
- * transaction and is its only change: -EINVAL. -EFBIG: ENGINE_ROLLBACKS_OF_ONE are on record of it
- * that moments which can be reached lie behind, or ENGINE_ROLLBACKS_OWN and all that partitions
- * share are taken. -EPERM, of the device: a partition whose retention is locked would vanish.
- * -ENOENT, -ENODATA, -ESTALE as engine_moment_resolve.
+ * until it is reclaimed. A few records, whatever the size. Versions, retention and clones are not
+ * touched: a partition that the device's brings back has its own ones. Must come before all changes
+ * of its transaction and is its only change: -EINVAL. -EFBIG: ENGINE_ROLLBACKS_OF_ONE are on record
+ * of it that moments which can be reached lie behind, or ENGINE_ROLLBACKS_OWN and all that
+ * partitions share are taken. -EPERM, of the device: a partition whose retention is locked would
+ * vanish. -ENOENT, -ENODATA, -ESTALE as engine_moment_resolve.
  */
 int engine_rollback(struct engine_txn *txn, uint64_t partition, struct engine_moment to);
 

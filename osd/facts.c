@@ -11,9 +11,7 @@
 
 /* Each fact is a byte of length, 0 = not set, and up to 8 bytes of value. */
 #define FACT_BYTES 9
-#define FACTS_MAX  ((ENGINE_FACTS_BYTES - 1) / FACT_BYTES)
-/* The last byte: the partition's lasting attributes are lost. */
-#define LOST_AT (ENGINE_FACTS_BYTES - 1)
+#define FACTS_MAX  (ENGINE_FACTS_BYTES / FACT_BYTES)
 /* The value is longer than a fact: nobody has set one that the target allows. */
 #define LONG UINT8_MAX
 
@@ -62,11 +60,8 @@ int osd_facts_make(struct engine_object *object, struct engine_facts *facts)
 {
 	size_t count;
 	const struct place *places = places_of(engine_object_address(object).partition, &count);
-	struct engine_stat stat;
-	int result = engine_object_stat(object, &stat);
+	int result = 0;
 
-	if (result == 0)
-		facts->bytes[LOST_AT] = stat.lasting_lost;
 	for (size_t i = 0; result == 0 && i < count; i++) {
 		uint8_t *fact = facts->bytes + i * FACT_BYTES;
 		uint32_t length = 0;
@@ -108,15 +103,5 @@ bool osd_facts_find(struct engine_txn *txn, struct engine_address address, uint3
 		memcpy(value, fact + 1, min_u64(fact[0], capacity));
 		*length = fact[0];
 	}
-	return true;
-}
-
-bool osd_facts_lost(struct engine_txn *txn, struct engine_address address, bool *lost)
-{
-	struct engine_facts facts;
-
-	if (!has_facts(address) || engine_facts_of(txn, address.partition, &facts) != 0)
-		return false;
-	*lost = facts.bytes[LOST_AT];
 	return true;
 }

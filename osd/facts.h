@@ -20,7 +20,4 @@ int osd_facts_make(struct engine_object *object, struct engine_facts *facts);
 bool osd_facts_find(struct engine_txn *txn, struct engine_address address, uint32_t page,
 		    uint32_t number, void *value, uint32_t capacity, uint32_t *length, int *result);
 
-/* Whether the lasting attributes of a partition are lost. False: the object has to be asked. */
-bool osd_facts_lost(struct engine_txn *txn, struct engine_address address, bool *lost);
-
 #endif

@@ -346,17 +346,6 @@ int osd_security_close(struct osd_request *request, uint64_t partition)
 	return osd_result(request, result, 0);
 }
 
-int osd_unit_was_secured(const struct osd_request *request, bool *secured)
-{
-	struct engine_address root = { 0 };
-	uint32_t length;
-	int result = osd_attribute_at(request->txn, root, osd_private_page(ENGINE_ROOT),
-				      NUMBER_BOOT_EPOCH, NULL, 0, &length);
-
-	*secured = result == 0;
-	return result == -ENOENT ? 0 : result;
-}
-
 int osd_boot_epoch_read(struct engine_txn *txn, uint16_t *epoch)
 {
 	struct engine_address root = { 0 };

@@ -113,9 +113,6 @@ bool osd_page_is_private(uint32_t page);
  */
 int osd_security_close(struct osd_request *request, uint64_t partition);
 
-/* Has the unit ever been started with a device key? Inside a transaction. */
-int osd_unit_was_secured(const struct osd_request *request, bool *secured);
-
 /*
  * The boot epoch as the attribute has it; 0: never set. Inside a transaction, the other a writing
  * one.

@@ -55,27 +55,6 @@ int osd_security_governing(const struct osd_request *request, uint64_t partition
 	return 0;
 }
 
-/*
- * The method of a partition none is stored of. Where that is because it was lost it may have been
- * any, unless the unit never had any security.
- */
-static int method_unset(const struct osd_request *request, struct engine_address address,
-			uint8_t *method)
-{
-	struct engine_stat stat;
-	bool secured = false, lost = false;
-	int result = 0;
-
-	if (!osd_facts_lost(request->txn, address, &lost)) {
-		result = osd_stat_at(request, address, &stat);
-		lost = result == 0 && stat.lasting_lost;
-	}
-	if (lost)
-		result = osd_unit_was_secured(request, &secured);
-	*method = secured ? OSD_ALLDATA : OSD_NOSEC;
-	return result == -ENOENT ? 0 : result;
-}
-
 int osd_security_method_of(const struct osd_request *request, uint64_t partition, uint8_t *method)
 {
 	uint64_t id = partition & ENGINE_LAST_PARTITION_ID;
@@ -92,7 +71,7 @@ int osd_security_method_of(const struct osd_request *request, uint64_t partition
 					  id ? OSD_PARTITION_SECURITY : OSD_ROOT_SECURITY,
 					  OSD_SECURITY_DEFAULT_METHOD, method, 1, &length);
 	if (result == -ENOENT)
-		return method_unset(request, address, method);
+		return 0;
 	if (result == 0 && (length != 1 || *method > OSD_ALLDATA))
 		return -EBADMSG;
 	return result;

@@ -2,18 +2,9 @@
 /* Fills the table through which objects call history. */
 #include "engine/history/calls.h"
 
-#include "engine/history/clones.h"
 #include "engine/history/locks.h"
 #include "engine/history/retention.h"
 #include "engine/history/times.h"
-
-static int remove_partition(struct engine_txn *txn, struct partition *root,
-			    struct partition *partition, bool *kept)
-{
-	int result = retention_forget(txn, root, partition);
-
-	return result ? result : clones_remove(txn, root, partition, kept);
-}
 
 static void note_committed(struct engine_txn *txn)
 {
@@ -32,8 +23,8 @@ const struct history_calls history_calls = {
 	.load = history_load,
 	.put = history_put,
 	.keeps_nothing = history_keeps_nothing,
-	.reserved = history_clones,
-	.remove = remove_partition,
+	.indices = history_indices,
+	.remove = retention_forget,
 	.format = locks_check_all,
 	.bound_of_version = moment_of_version,
 	.bound_of_view = moment_of_view,

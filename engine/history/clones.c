@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Makes, refreshes and detaches clones. */
-#include "engine/history/clones.h"
-
+/* Clones: partitions that begin as another one was. How they read is in lineage.h. */
 #include "common/bytes.h"
 #include "engine/history/standing.h"
 #include "engine/history/times.h"
@@ -9,51 +7,17 @@
 
 /* ---- who stands on whom ---- */
 
-/*
- * Notes that clone `index` stands on a bound of a partition. That one's index is not free from then
- * on: a rollback of the device may take both out of the table, and versions of the device still
- * show the clone.
- */
-static int stand_on(struct engine_txn *txn, struct partition *root, struct partition *source,
-		    uint64_t bound, uint16_t index)
+/* Notes that clone `index` stands on a bound of a partition. */
+static int stand_on(struct engine_txn *txn, struct partition *source, uint64_t bound,
+		    uint16_t index)
 {
 	struct idset clones = history_clones(txn->engine, source);
-	struct idset reserved = history_clones(txn->engine, root);
-	int result = idset_insert(&reserved, &txn->writer, source->index);
+	int result = idset_insert(&clones, &txn->writer, history_element(bound, index));
 
-	if (result && result != -EEXIST)
-		return result;
-	partition_mark_history(txn, root);
-	result = idset_insert(&clones, &txn->writer, history_element(bound, index));
 	if (result)
 		return result == -EEXIST ? 0 : result;
 	partition_mark_history(txn, source);
 	return 0;
-}
-
-int clones_remove(struct engine_txn *txn, struct partition *root, struct partition *partition,
-		  bool *kept)
-{
-	struct idset reserved = history_clones(txn->engine, root);
-	struct history left = history_new(partition->index, partition->created_sequence);
-	int result;
-
-	*kept = partition->history.clones.count != 0;
-	lineage_forget(&txn->engine->lineage);
-	if (!*kept)
-		return 0;
-	result = idset_insert(&reserved, &txn->writer, partition->index);
-	if (result && result != -EEXIST)
-		return result;
-	partition_mark_history(txn, root);
-	/*
-	 * Should a rollback of the device bring it back, its versions are gone: nobody looked after
-	 * them meanwhile.
-	 */
-	left.removed = true;
-	left.clones = partition->history.clones;
-	left.versions.generation = partition->history.versions.generation;
-	return history_put(&txn->writer, partition->index, &left);
 }
 
 /* ---- making ---- */
@@ -86,6 +50,8 @@ static int inherit(struct engine_txn *txn, struct partition *clone, const struct
 		.since = txn->sequence,
 		.ms = ms,
 	};
+	clone->history.is_clone = true;
+	partition_mark_history(txn, clone);
 	lineage_note(&txn->engine->lineage, clone->index);
 	lineage_forget(&txn->engine->lineage);
 	return partition_put_now(txn, clone);
@@ -138,7 +104,7 @@ static int make_clone(struct engine_txn *txn, struct cloning *cloning, uint64_t 
 	result = partition_get(engine, id, &clone);
 	if (result)
 		return result;
-	result = stand_on(txn, cloning->root, cloning->source, cloning->bound, clone->index);
+	result = stand_on(txn, cloning->source, cloning->bound, clone->index);
 	if (!result)
 		result =
 			inherit(txn, clone, &cloning->state, cloning->bound, cloning->ms, writable);
@@ -249,7 +215,7 @@ static int begin_anew(struct engine_txn *txn, struct partition *root, struct par
 	int result = time_of_bound(engine, root, bound, &ms);
 
 	if (!result)
-		result = stand_on(txn, root, source, bound, clone->index);
+		result = stand_on(txn, source, bound, clone->index);
 	if (result)
 		return result;
 	txn->changed = txn->forgets_accesses = txn->forgets_states = true;
@@ -269,8 +235,7 @@ static int refresh(struct engine_txn *txn, struct partition *root, struct partit
 		result = source_open(txn->engine, clone->origin.index, &source);
 	if (result)
 		return result;
-	result = source.partition == &source.left ? -ENOENT
-						  : begin_anew(txn, root, clone, source.partition);
+	result = source.is_gone ? -ENOENT : begin_anew(txn, root, clone, source.partition);
 	source_close(txn->engine, &source);
 	return result;
 }
@@ -313,7 +278,7 @@ int engine_clone_get(struct engine_txn *txn, uint64_t id, struct engine_clone *c
 	partition_release(engine, partition);
 	if (result)
 		return result;
-	clone->source = source.partition->id;
+	clone->source = source.partition->id; /* 0: it is gone */
 	source_close(engine, &source);
 	/* One that an older program made does not tell. */
 	if (clone->time_ms)

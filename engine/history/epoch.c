@@ -5,6 +5,7 @@
  * again, and what was before counts as having been when the epoch began.
  */
 #include "common/bytes.h"
+#include "engine/history/standing.h"
 #include "engine/history/times.h"
 #include "engine/objects/objects.h"
 
@@ -14,33 +15,35 @@
  * What a policy promises goes by ages, and those change: what it may have given up by the wrong
  * clock does not come back. Moments of intervals count from there on.
  */
-static int raise_floor(struct engine_txn *txn, const struct partition *root, uint64_t id)
+static int raise_floor(struct engine_txn *txn, const struct partition *root, uint16_t index)
 {
 	struct engine *engine = txn->engine;
-	struct partition *partition;
+	struct history *history;
+	struct source source;
 	uint64_t horizon;
-	int result = partition_get(engine, id, &partition);
+	int result = source_open(engine, index, &source);
 
 	if (result)
 		return result;
-	if (partition->history.particular) {
-		result = history_horizon(engine, &partition->history, &root->history,
-					 partition->created_sequence, &horizon);
+	history = &source.partition->history;
+	if (history->particular) {
+		result = history_horizon(engine, history, &root->history,
+					 source.partition->created_sequence, &horizon);
 		if (!result)
 			result = partition_room(txn);
 		if (!result) {
-			partition->history.floor = max_u64(partition->history.floor, horizon);
-			partition_mark_history(txn, partition);
+			history->floor = max_u64(history->floor, horizon);
+			result = source_changed(txn, &source);
 		}
 	}
-	partition_release(engine, partition);
+	source_close(engine, &source);
 	return result;
 }
 
+/* Also of those that are gone and may come back. */
 static int raise_floors_of_partitions(struct engine_txn *txn, struct partition *root)
 {
-	struct idset table =
-		partition_set(txn->engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
+	struct idset indices = history_indices(txn->engine, root);
 	uint64_t elements[64], next = 0;
 	bool more = root->history.device.particular != 0;
 	int result = 0;
@@ -48,9 +51,9 @@ static int raise_floors_of_partitions(struct engine_txn *txn, struct partition *
 	while (!result && more) {
 		size_t count;
 
-		result = idset_list(&table, next, elements, 64, &count, &more, &next);
+		result = idset_list(&indices, next, elements, 64, &count, &more, &next);
 		for (size_t at = 0; !result && at < count; at++)
-			result = raise_floor(txn, root, elements[at] >> 16);
+			result = raise_floor(txn, root, (uint16_t)elements[at]);
 	}
 	return result;
 }

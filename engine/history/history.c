@@ -9,7 +9,7 @@
 #include "engine/history/locks.h"
 #include "engine/history/times.h"
 
-enum { PARTICULAR = 1 << 0, REMOVED = 1 << 1 };
+enum { PARTICULAR = 1 << 0, IS_CLONE = 1 << 1 };
 
 static_assert(HISTORY_BYTES == 68 + 2 * IDSET_HEADER_BYTES, "the parts add up");
 
@@ -17,7 +17,6 @@ struct history history_new(uint16_t index, uint64_t created_sequence)
 {
 	return (struct history){
 		.created_sequence = created_sequence,
-		.valid_sequence = created_sequence,
 		.next_version = index == RECORD_ROOT_INDEX ? ENGINE_DEVICE_VERSION_FIRST : 1,
 	};
 }
@@ -30,7 +29,7 @@ uint32_t history_encode(const struct history *history, uint16_t index, uint8_t *
 	const struct engine_retention *retention = &history->retention;
 
 	to[0] = HISTORY_FORMAT;
-	to[1] = (history->particular ? PARTICULAR : 0) | (history->removed ? REMOVED : 0);
+	to[1] = (history->particular ? PARTICULAR : 0) | (history->is_clone ? IS_CLONE : 0);
 	put_le16(to + 2, (uint16_t)history->next_version);
 	to[4] = (uint8_t)retention->kind;
 	to[5] = 0;
@@ -45,7 +44,7 @@ uint32_t history_encode(const struct history *history, uint16_t index, uint8_t *
 	idset_header_encode(&history->clones, to + 52 + IDSET_HEADER_BYTES);
 	put_le64(to + 148,
 		 index == RECORD_ROOT_INDEX ? device->last_version_bytes : history->written_bytes);
-	put_le64(to + 156, history->valid_sequence);
+	put_le64(to + 156, 0);
 	if (index != RECORD_ROOT_INDEX)
 		return HISTORY_BYTES;
 	put_le48(to + 164, device->reclaimed);
@@ -116,14 +115,14 @@ int history_decode(struct history *history, uint16_t index, const uint8_t *from,
 
 	if (length < HISTORY_BYTES || from[0] != HISTORY_FORMAT ||
 	    (of_root ? length <= HISTORY_DEVICE_HEAD_BYTES : length != HISTORY_BYTES) ||
-	    from[1] & ~(PARTICULAR | REMOVED) || from[4] > ENGINE_RETAIN_NONE || from[5] != 0 ||
+	    from[1] & ~(PARTICULAR | IS_CLONE) || from[4] > ENGINE_RETAIN_NONE || from[5] != 0 ||
 	    get_le16(from + 50) != 0)
 		return -EBADMSG;
 	*history = (struct history){
 		.created_sequence = get_le48(from + 6),
 		.next_version = get_le16(from + 2),
 		.particular = from[1] & PARTICULAR,
-		.removed = from[1] & REMOVED,
+		.is_clone = from[1] & IS_CLONE,
 		.retention = {
 			.kind = (enum engine_retention_kind)from[4],
 			.keep_all_ms = get_le64(from + 12),
@@ -133,7 +132,6 @@ int history_decode(struct history *history, uint16_t index, const uint8_t *from,
 		},
 		.floor = get_le48(from + 44),
 		.written_bytes = of_root ? 0 : get_le64(from + 148),
-		.valid_sequence = get_le64(from + 156),
 	};
 	if (history->next_version < first || history->next_version > last + 1)
 		return -EBADMSG;
@@ -165,29 +163,12 @@ int history_read(struct record_store *store, uint16_t index, struct history *his
 int history_load(struct engine *engine, uint16_t index, uint64_t created_sequence,
 		 struct history *history)
 {
-	uint64_t vanished = 0;
-	struct history found;
-	int result = history_read(engine->store, index, &found);
+	int result = history_read(engine->store, index, history);
 
-	*history = found;
-	if (result || index == RECORD_ROOT_INDEX)
-		return result;
-	/* What is recorded of a partition that comes back begins anew at once. */
-	if (found.created_sequence != created_sequence)
-		vanished = timeline_vanished(&engine->timeline, created_sequence);
-	if (found.created_sequence == created_sequence && found.valid_sequence >= vanished)
-		return 0;
-	/*
-	 * While it was gone nobody looked after what it had kept. What is recorded from now on is
-	 * valid again. But clones stand on an index, whoever has it: on an earlier or a later
-	 * owner, or on this one.
-	 */
-	*history = history_new(index, created_sequence);
-	history->valid_sequence = max_u64(created_sequence, vanished);
-	history->floor = vanished;
-	history->clones = found.clones;
-	history->versions.generation = found.versions.generation;
-	return 0;
+	/* Only a recovery without NVRAM loses it. */
+	if (!result && history->created_sequence != created_sequence)
+		*history = history_new(index, created_sequence);
+	return result;
 }
 
 int history_put(const struct record_writer *writer, uint16_t index, const struct history *history)
@@ -222,6 +203,11 @@ struct idset history_clones(struct engine *engine, struct partition *partition)
 	return set_of(engine, partition, &partition->history.clones, RECORD_ID_CLONE_SET);
 }
 
+struct idset history_indices(struct engine *engine, struct partition *root)
+{
+	return history_clones(engine, root);
+}
+
 int history_next_kept(const struct idset *set, uint64_t sequence, uint64_t *bound, uint32_t *number)
 {
 	uint64_t element = 0, next;
@@ -239,6 +225,27 @@ int history_next_kept(const struct idset *set, uint64_t sequence, uint64_t *boun
 }
 
 /* ---- what can be reached ---- */
+
+int history_was_there(struct engine *engine, const struct partition *partition, uint64_t bound)
+{
+	struct partition state = { 0 };
+	int result = 0;
+
+	if (bound < partition->created_sequence)
+		return -ENOENT;
+	/* Nothing but a rollback of the device brings a partition back. */
+	if (partition->index == RECORD_ROOT_INDEX ||
+	    timeline_next(&engine->timeline, partition->created_sequence) == RECORD_NEWEST)
+		return 0;
+	if (!kept_find_state(&engine->kept, partition->id, bound, &state)) {
+		result = partition_state_of(engine->store, partition->index, bound, &state);
+		if (!result && state.id == partition->id)
+			kept_add_state(&engine->kept, bound, &state);
+	}
+	if (result)
+		return result;
+	return state.created_sequence == partition->created_sequence ? 0 : -ENOENT;
+}
 
 const struct engine_retention *history_policy(const struct history *history,
 					      const struct history *device)
@@ -438,24 +445,14 @@ static int kept_by_version(struct engine *engine, struct partition *partition, u
 	return result ? result : found == bound ? 0 : -ENOENT;
 }
 
-/*
- * Whether a clone stands, or is still to be seen standing, on `bound` of a partition. Its set is
- * the index's: it may be of one that had it before a rollback of the device.
- */
+/* Whether a clone stands, or is still to be seen standing, on `bound` of a partition. */
 static int kept_by_clone(struct engine *engine, struct partition *partition, uint64_t bound)
 {
 	struct idset clones = history_clones(engine, partition);
-	struct partition then;
 	uint64_t found = 0;
 	int result = history_next_kept(&clones, bound, &found, NULL);
 
-	if (!result && found != bound)
-		result = -ENOENT;
-	if (!result)
-		result = partition_state_of(engine->store, partition->index, bound, &then);
-	if (!result && then.created_sequence != partition->created_sequence)
-		result = -ENOENT;
-	return result;
+	return result ? result : found == bound ? 0 : -ENOENT;
 }
 
 int history_keeps(struct engine *engine, struct partition *partition, uint64_t bound)

@@ -36,8 +36,8 @@ struct device_history {
 	uint32_t object_rollbacks; /* of single objects */
 	uint32_t lossy;            /* partitions with a policy of their own that gives history up */
 	uint32_t losing; /* those of them whose policy does so without need: ENGINE_RETAIN_NONE */
-	uint32_t particular;      /* partitions with a policy of their own */
-	uint32_t clones;          /* that were ever made */
+	uint32_t particular; /* partitions with a policy of their own, also those that are gone */
+	uint32_t clones;     /* that were ever made */
 	uint64_t lossy_removed;   /* no moment of the device before it: what lossy ones gave up that
 				     are gone */
 	uint64_t locked_until_ms; /* the latest of any partition */
@@ -52,20 +52,14 @@ struct device_history {
 
 struct history {
 	uint64_t created_sequence; /* of the partition that it is about */
-	/*
-	 * What it says began here. A rollback of the device since which the partition was not there
-	 * ends it.
-	 */
-	uint64_t valid_sequence;
-	uint32_t next_version; /* the number that the next version gets if no kept one has it */
-	bool particular;       /* has a policy of its own; otherwise the device's counts */
-	bool removed; /* the partition is gone, its index is not free: clones stand on it */
+	uint32_t next_version;     /* the number that the next version gets if no kept one has it */
+	bool particular;           /* has a policy of its own; otherwise the device's counts */
+	bool is_clone;             /* the partition began as a clone */
 	struct engine_retention retention;
 	uint64_t written_bytes; /* put since the last version; see written.h */
 	uint64_t floor;         /* no moment before this one can be reached, but kept versions */
 	struct idset_header versions;
-	struct idset_header
-		clones; /* of the root: indices that are not free although not in the table */
+	struct idset_header clones;   /* of the root: indices that are taken */
 	struct device_history device; /* of the root */
 };
 
@@ -99,9 +93,15 @@ int history_put(const struct record_writer *writer, uint16_t index, const struct
 const struct engine_retention *history_policy(const struct history *history,
 					      const struct history *device);
 
-/* The sets of versions and of clones (of the root: of indices that are not free). */
+/* The sets of versions and of clones. */
 struct idset history_versions(struct engine *engine, struct partition *partition);
 struct idset history_clones(struct engine *engine, struct partition *partition);
+
+/*
+ * The indices that are taken: each from the creation of its owner until nothing shows that one any
+ * more (standing.h), whether it is there now or not.
+ */
+struct idset history_indices(struct engine *engine, struct partition *root);
 
 /* Elements of the set of versions, and of clones: bound and version number, or index. */
 static inline uint64_t history_element(uint64_t bound, uint32_t number)
@@ -135,6 +135,12 @@ int history_device_oldest(struct engine *engine, const struct history *device, u
 /* The first bound not before `bound` and that horizon which is in no blank. */
 uint64_t history_device_next(const struct engine *engine, const struct history *device,
 			     uint64_t horizon, uint64_t bound);
+
+/*
+ * Whether a current partition, or the root, was there at `bound`: it may have been gone for a while
+ * until a rollback of the device brought it back. -ENOENT: it was not, or not yet. -EIO, -EBADMSG.
+ */
+int history_was_there(struct engine *engine, const struct partition *partition, uint64_t bound);
 
 /*
  * Whether `bound` is kept in a partition (or in the root: in the whole device) by a version, or

@@ -50,13 +50,12 @@ struct keep_context {
 	struct partition *root;  /* pinned */
 	uint64_t device_horizon; /* but for its blanks */
 	bool failed;             /* to learn about the device: everything is kept */
-	/* Who has the index now. */
+	/* Who has the index, there or gone. */
 	struct {
 		bool known, failed;
 		uint16_t index;
-		struct partition *partition; /* pinned; NULL: nobody */
-		uint64_t horizon;            /* of the owner by itself */
-		struct history left; /* of one that is gone and that clones stand on, if it is */
+		struct source source;
+		uint64_t horizon; /* of the owner by itself */
 	} owner;
 	/* What was kept between two numbers. */
 	struct {
@@ -90,9 +89,8 @@ static void context_begin(struct keep_context *context, struct engine *engine)
 
 static void forget_owner(struct keep_context *context)
 {
-	if (context->owner.partition)
-		partition_release(context->engine, context->owner.partition);
-	context->owner.partition = NULL;
+	if (context->owner.known && context->owner.source.partition)
+		source_close(context->engine, &context->owner.source);
 	context->owner.known = false;
 	context->kept.known = false;
 }
@@ -107,26 +105,22 @@ static void context_end(struct keep_context *context)
 
 /* ---- owners ---- */
 
-/* The partition that has an index now, or what is left of it. */
+/* What it is about is kept as its own history says, also while it is gone: it may come back. */
 static int find_owner(struct keep_context *context, uint16_t index)
 {
 	struct engine *engine = context->engine;
-	struct partition state = { 0 };
-	int result = partition_state_of(engine->store, index, RECORD_NEWEST, &state);
+	struct source *source = &context->owner.source;
+	int result = source_open(engine, index, source);
 
 	/* The root's moments are the device's. */
 	context->owner.horizon = RECORD_NEWEST;
-	if (!result)
-		result = partition_get(engine, state.id, &context->owner.partition);
-	if (!result && index != RECORD_ROOT_INDEX)
-		result = history_horizon(engine, &context->owner.partition->history,
-					 &context->root->history, state.created_sequence,
-					 &context->owner.horizon);
-	if (!result)
-		return 0;
-	if (result != -ENOENT)
-		return result;
-	return history_read(engine->store, index, &context->owner.left);
+	if (result)
+		source->partition = NULL;
+	else if (index != RECORD_ROOT_INDEX)
+		result = history_horizon(
+			engine, &source->partition->history, &context->root->history,
+			source->partition->created_sequence, &context->owner.horizon);
+	return result;
 }
 
 /* False: that can't be read. */
@@ -135,23 +129,22 @@ static bool learn_owner(struct keep_context *context, uint16_t index)
 	if (context->owner.known && context->owner.index == index)
 		return !context->owner.failed;
 	forget_owner(context);
-	context->owner.left = (struct history){ 0 };
 	context->owner.known = true;
 	context->owner.index = index;
 	context->owner.failed = find_owner(context, index) != 0;
 	return !context->owner.failed;
 }
 
-/* Whether a record is of the partition that has its index now. */
+/*
+ * Whether a record is of the owner of its index. Otherwise it is of an earlier one, and nothing
+ * shows that any more.
+ */
 static bool is_of_owner(const struct keep_context *context, uint64_t sequence)
 {
-	return context->owner.partition && sequence >= context->owner.partition->created_sequence;
-}
+	const struct partition *owner = context->owner.source.partition;
 
-/* The history of an index: its owner's, or what is left of one that is gone. */
-static struct history *history_of(struct keep_context *context)
-{
-	return context->owner.partition ? &context->owner.partition->history : &context->owner.left;
+	return owner->index == RECORD_ROOT_INDEX ||
+	       (owner->created_sequence && sequence >= owner->created_sequence);
 }
 
 /* ---- bounds ---- */
@@ -171,7 +164,7 @@ static int lower_by_interval(const struct keep_context *context, uint64_t sequen
 			     uint64_t *lowest)
 {
 	const struct history *device = &context->root->history;
-	const struct partition *owner = context->owner.partition;
+	const struct partition *owner = context->owner.source.partition;
 	int result =
 		history_lower_by_interval(context->engine, device, device, 0, sequence, lowest);
 
@@ -190,7 +183,7 @@ static uint64_t next_of_device(const struct keep_context *context, uint64_t sequ
 
 /*
  * The lowest bound >= `sequence` that is kept of an index: by the device, which can show more than
- * an owner that was gone for a while, or kept nothing later, or by the owner, from `horizon` on.
+ * an owner that kept nothing later, or by the owner, from `horizon` on.
  */
 static int lowest_kept(struct keep_context *context, uint64_t sequence, uint64_t horizon,
 		       uint64_t *lowest)
@@ -202,20 +195,11 @@ static int lowest_kept(struct keep_context *context, uint64_t sequence, uint64_t
 	*lowest = min_u64(next_of_device(context, sequence), max_u64(sequence, horizon));
 	result = lower(&set, sequence, lowest);
 	if (!result && is_of_owner(context, sequence)) {
-		set = history_versions(engine, context->owner.partition);
+		set = history_versions(engine, context->owner.source.partition);
 		result = lower(&set, sequence, lowest);
-	}
-	/*
-	 * Rollbacks of the device may have changed who has the index; clones may stand on any of
-	 * them.
-	 */
-	if (!result && context->owner.index != RECORD_ROOT_INDEX &&
-	    history_of(context)->clones.count) {
-		struct partition any = { .index = context->owner.index,
-					 .history = *history_of(context) };
-
-		set = history_clones(engine, &any);
-		result = lower(&set, sequence, lowest);
+		set = history_clones(engine, context->owner.source.partition);
+		if (!result && context->owner.index != RECORD_ROOT_INDEX)
+			result = lower(&set, sequence, lowest);
 	}
 	return result ? result : lower_by_interval(context, sequence, lowest);
 }
@@ -434,13 +418,15 @@ static bool is_reachable(void *context_, const struct record_key *key,
 	    !learn_owner(context, key->partition))
 		return true;
 	/*
-	 * A rollback of the device may bring back who it belonged to. And were the newest history
-	 * of an index dropped, an older one, of an earlier owner, would be the newest.
+	 * Were the newest history of an index dropped, an older one, of an earlier owner, would be
+	 * the newest.
 	 */
-	if (key->identifier == RECORD_ID_LASTING || key->identifier == RECORD_ID_HISTORY)
+	if (key->identifier == RECORD_ID_HISTORY)
 		return true;
+	if (!is_of_owner(context, info->sequence))
+		return false;
 	if (key_is_timeless(key))
-		return is_of_owner(context, info->sequence) || history_of(context)->clones.count;
+		return true;
 	/* Just put, it is reached. */
 	if (bound == info->sequence || bound == slot_end(info->sequence))
 		return true;
@@ -466,14 +452,8 @@ static bool keeps_lone_tombstone(void *context_, const struct record_key *key,
 		return false;
 	if (context->failed || !learn_owner(context, key->partition))
 		return true;
-	if (context->root->history.device.clones == 0)
-		return false;
-	/*
-	 * What a rollback of the device hides may be of a later owner of the index, which another
-	 * rollback brings back.
-	 */
-	return !is_of_owner(context, info->sequence) || context->owner.partition->origin.index ||
-	       timeline_vanished(&context->engine->timeline, info->sequence);
+	return is_of_owner(context, info->sequence) &&
+	       context->owner.source.partition->history.is_clone;
 }
 
 /* ---- merging ---- */
@@ -597,11 +577,23 @@ static bool is_pointless(struct engine *engine)
 	return false;
 }
 
+/* Partitions are created, and few indices are free. */
+static void look_for_indices(struct engine *engine)
+{
+	retention_judge(engine);
+	do
+		standing_review(engine);
+	while (--engine->indices_wanted && engine->indices_known);
+	engine->indices_wanted = 0;
+}
+
 void engine_make_room(struct engine *engine, enum engine_mode mode)
 {
 	const struct record_store_operations *operations = engine->store->operations;
 	uint64_t pages_read = 0;
 
+	if (engine->indices_wanted)
+		look_for_indices(engine);
 	if (!operations->merge || engine->options.merge_manual)
 		return;
 	/* It takes little, and who comes next makes up for it. */

@@ -6,7 +6,6 @@
 #include "common/bytes.h"
 #include <assert.h>
 
-#include "engine/history/presence.h"
 #include "engine/history/times.h"
 #include "engine/history/versions.h"
 
@@ -115,9 +114,20 @@ int moment_resolve(struct engine_txn *txn, struct partition *partition, struct e
 		result = -ENOENT;
 	/* A moment of another partition of its ID, or of none, is no moment of this one. */
 	if (!result && moment.kind != ENGINE_NOW)
-		result = presence_check(txn->engine, partition, *bound);
+		result = history_was_there(txn->engine, partition, *bound);
 	partition_release(txn->engine, root);
 	return result;
+}
+
+/* As history_was_there, for a number that need not end a slot. */
+static int was_there_inside(struct engine *engine, const struct partition *partition,
+			    uint64_t sequence)
+{
+	int result = history_was_there(engine, partition, sequence);
+
+	/* Its state of then may have been absorbed by one that came later in the slot. */
+	return result == -ENOENT ? history_was_there(engine, partition, slot_end(sequence))
+				 : result;
 }
 
 int moment_resolve_object(struct engine_txn *txn, struct partition *partition,
@@ -130,7 +140,7 @@ int moment_resolve_object(struct engine_txn *txn, struct partition *partition,
 	    moment.value <= ENGINE_VIEW_LAST) {
 		result = moment_of_view(txn, partition->id, (uint32_t)moment.value, &of_partition,
 					bound);
-		return result ? result : presence_check_inside(txn->engine, partition, *bound);
+		return result ? result : was_there_inside(txn->engine, partition, *bound);
 	}
 	if (moment.kind != ENGINE_AT_SEQUENCE)
 		return moment_resolve(txn, partition, moment, bound);
@@ -147,7 +157,7 @@ int moment_resolve_object(struct engine_txn *txn, struct partition *partition,
 	}
 	*bound = moment.value;
 	result = history_reaches(txn->engine, partition, *bound);
-	return result ? result : presence_check_inside(txn->engine, partition, *bound);
+	return result ? result : was_there_inside(txn->engine, partition, *bound);
 }
 
 typedef int resolver(struct engine_txn *txn, struct partition *partition,
@@ -238,14 +248,14 @@ int moment_of_version(struct engine_txn *txn, uint64_t id, uint32_t version, uin
 static int find_directories(struct engine *engine, const struct partition *partition,
 			    struct view *view)
 {
-	int result = presence_check(engine, partition, view->bound);
+	int result = history_was_there(engine, partition, view->bound);
 
 	if (result != -ENOENT)
 		return result;
 	if (view->bound < partition->created_sequence)
 		view->bound = view->objects_bound;
 	else
-		view->bound = presence_next(engine, view->bound);
+		view->bound = timeline_next(&engine->timeline, view->bound);
 	return 0;
 }
 

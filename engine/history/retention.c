@@ -6,7 +6,7 @@
 
 #include "common/bytes.h"
 #include "engine/history/locks.h"
-#include "engine/history/presence.h"
+#include "engine/history/standing.h"
 #include "engine/history/times.h"
 #include "engine/history/versions.h"
 
@@ -79,13 +79,11 @@ static int follow_losing(const struct engine_txn *txn, struct partition *root)
 	return result;
 }
 
-/* Takes a partition into the sums of the root, or out of them. */
+/* Takes a partition that is there into the sums of the root, or out of them. */
 static void count_policy(struct partition *root, const struct history *history, int by)
 {
 	struct device_history *device = &root->history.device;
 
-	if (history->particular)
-		device->particular += (uint32_t)by;
 	if (is_lossy(history))
 		device->lossy += (uint32_t)by;
 	if (is_losing(history))
@@ -109,7 +107,6 @@ int retention_recount(struct engine_txn *txn, struct partition *root)
 		if (result)
 			return result;
 	}
-	root->history.device.particular = 0;
 	root->history.device.lossy = root->history.device.losing = 0;
 	root->history.device.locked_until_ms = root->history.retention.locked_until_ms;
 	partition_mark_history(txn, root);
@@ -215,6 +212,7 @@ static int take_policy(struct engine_txn *txn, struct partition *root, struct pa
 	} else {
 		history->floor = horizon;
 		count_policy(root, history, -1);
+		device->particular += !history->particular;
 		history->particular = true;
 		history->retention = *retention;
 		count_policy(root, history, 1);
@@ -390,7 +388,7 @@ static int read_history(struct engine_txn *txn, struct partition *root, struct p
 	 */
 	result = versions_before(engine, root, partition->created_sequence, &older);
 	if (!result)
-		result = presence_count_missed(engine, root, partition, &missed);
+		result = versions_missed(engine, root, partition, &missed);
 	history->versions += (uint32_t)(partition->history.versions.count - older - missed);
 	return result;
 }
@@ -508,5 +506,7 @@ int retention_reclaim(struct engine *engine, uint64_t bytes, uint64_t needed)
 {
 	struct reclaim reclaim = { .bytes = bytes, .needed = needed };
 
+	if (standing_give_up(engine) == 0)
+		return 0;
 	return engine_aside(engine, give_up_oldest, &reclaim);
 }

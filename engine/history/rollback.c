@@ -6,7 +6,6 @@
 #include "common/bytes.h"
 #include "engine/history/locks.h"
 #include "engine/history/retention.h"
-#include "engine/history/returned.h"
 #include "engine/history/times.h"
 #include "engine/history/unseen.h"
 
@@ -95,12 +94,8 @@ static int roll_back(struct engine_txn *txn, struct partition *partition, uint64
 		return result;
 	root->history.device.rollbacks += !replaces;
 	partition_mark_history(txn, root);
-	if (of_device) {
-		result = returned_note(txn, root);
-		engine->indices_known = false;
-	}
 	/* Which policies there are hangs on the table of partitions. */
-	if (!result && of_device)
+	if (of_device)
 		result = retention_recount(txn, root);
 	partition_release(engine, root);
 	return result;

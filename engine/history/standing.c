@@ -10,15 +10,15 @@ enum {
 	REVIEWED_AT_ONCE = 64,
 	/* States that one call reads, or a little more. */
 	STATES_AT_ONCE = 1024,
-	/* States that are read to learn about one bound; if it takes more, it stays. */
-	STATES_READ_MAX = 3 * ENGINE_ROLLBACKS_OF_ONE,
+	/* States that are read to learn about one bound or index; if it takes more, it stays. */
+	STATES_READ_MAX = 12288,
 };
 
-/* ---- sources ---- */
+/* ---- owners of indices ---- */
 
 /*
- * Who has an index now; NULL: nobody. -EBADMSG: its state says that somebody does, the table of
- * partitions does not.
+ * Who has an index and is there; NULL: nobody. -EBADMSG: its state says that somebody is, the table
+ * of partitions does not.
  */
 static int owner_of(struct engine *engine, uint16_t index, struct partition **owner)
 {
@@ -34,14 +34,17 @@ static int owner_of(struct engine *engine, uint16_t index, struct partition **ow
 
 int source_open(struct engine *engine, uint16_t index, struct source *source)
 {
+	struct partition *left = &source->left;
 	int result;
 
 	*source = (struct source){ .left = { .index = index } };
 	result = owner_of(engine, index, &source->partition);
 	if (result || source->partition)
 		return result;
-	source->partition = &source->left;
-	result = history_read(engine->store, index, &source->left.history);
+	source->is_gone = true;
+	source->partition = left;
+	result = history_read(engine->store, index, &left->history);
+	left->created_sequence = left->history.created_sequence;
 	return result;
 }
 
@@ -51,84 +54,58 @@ void source_close(struct engine *engine, struct source *source)
 		partition_release(engine, source->partition);
 }
 
-/*
- * Stores what has changed about a source. One that is gone and not needed any more gives its index
- * free.
- */
-static int source_changed(struct engine_txn *txn, struct partition *root, struct source *source)
+int source_changed(struct engine_txn *txn, struct source *source)
 {
-	struct history *history = &source->partition->history;
-	struct idset reserved = history_clones(txn->engine, root);
-	int result;
+	struct partition *partition = source->partition;
 
-	if (source->partition != &source->left)
-		partition_mark_history(txn, source->partition);
-	else if (history->clones.count)
-		return history_put(&txn->writer, source->left.index, history);
-	if (history->clones.count)
-		return 0;
-	result = idset_remove(&reserved, &txn->writer, source->left.index);
-	if (result && result != -ENOENT)
-		return result;
-	partition_mark_history(txn, root);
-	if (source->partition != &source->left)
-		return 0;
-	txn->partitions_removed = true; /* an index is free again */
-	return record_put(&txn->writer, key_of_history(source->left.index), RECORD_TOMBSTONE, NULL,
-			  0);
+	if (source->is_gone)
+		return history_put(&txn->writer, partition->index, &partition->history);
+	partition_mark_history(txn, partition);
+	return 0;
 }
 
-/* ---- what shows a clone ---- */
+/* ---- what is shown ---- */
 
-/* A clone that stood, or stands, on a bound of a source. */
+/* A clone that stood, or stands, on a bound of a source; or, with source 0, any partition. */
 struct standing {
 	struct engine *engine;
 	struct partition *root;
-	uint16_t source, index; /* of the clone */
-	uint64_t bound;
-	/*
-	 * Who has the clone's index now; NULL: nobody. Then what is left of one that clones of its
-	 * own stand on.
-	 */
-	struct partition *owner;
-	struct history left;
+	struct source owner;    /* of the index of the clone, or of the partition */
+	uint16_t source, index; /* the latter of the clone, or of the partition */
+	uint64_t bound;         /* nothing that is looked for is older */
 };
 
-/*
- * Whether clones of the clone stand on it at a moment from `from` to `to`. They do so on the index,
- * whoever has it now.
- */
-static int clones_show(const struct standing *standing, uint64_t from, uint64_t to, bool *shows)
+/* Whether this state is what is looked for. */
+static bool is_wanted(const struct standing *standing, const struct partition *state)
 {
-	struct partition any = { .index = standing->index, .history = standing->left };
-	struct idset clones;
-
-	if (standing->owner)
-		any.history = standing->owner->history;
-	clones = history_clones(standing->engine, &any);
-	return history_set_shows(&clones, from, to, shows);
+	if (!standing->source)
+		return state->id != 0;
+	return state->origin.index == standing->source && state->origin.bound == standing->bound;
 }
 
 /*
  * Whether anything shows the partition that was created at `created_sequence` at a moment from
- * `from` to `to`.
+ * `from` to `to`. Moments of its own a partition that is gone has again when it comes back; they
+ * keep what it stood on, but not its own index.
  */
 static int anything_shows(const struct standing *standing, uint64_t created_sequence, uint64_t from,
 			  uint64_t to, bool *shows)
 {
+	struct partition *owner = standing->owner.partition;
+	struct idset clones = history_clones(standing->engine, owner);
 	int result = history_shows(standing->engine, standing->root, from, to, shows);
 
-	if (!result && !*shows)
-		result = clones_show(standing, from, to, shows);
-	if (result || *shows || !standing->owner ||
-	    standing->owner->created_sequence != created_sequence)
+	if (result || *shows || !standing->source || owner->created_sequence != created_sequence)
 		return result;
-	return history_shows(standing->engine, standing->owner, from, to, shows);
+	result = history_set_shows(&clones, from, to, shows);
+	if (result || *shows)
+		return result;
+	return history_shows(standing->engine, owner, from, to, shows);
 }
 
 /*
- * Whether readers from `begin` to `end`, between two rollbacks, find the clone standing there at a
- * moment that can be reached. Goes back from state to state: each tells since when it has been so.
+ * Whether readers from `begin` to `end`, between two rollbacks, find what is looked for at a moment
+ * that can be reached. Goes back from state to state: each tells since when it has been so.
  */
 static int line_shows(const struct standing *standing, uint64_t begin, uint64_t end,
 		      uint32_t *states, bool *shows)
@@ -143,28 +120,31 @@ static int line_shows(const struct standing *standing, uint64_t begin, uint64_t 
 			*shows = true;
 		if (result || !since)
 			return result;
-		if (state.origin.index == standing->source && state.origin.bound == standing->bound)
+		if (is_wanted(standing, &state))
 			result = anything_shows(standing, state.created_sequence,
 						max_u64(since, begin), end, shows);
 		if (result)
 			return result;
-		/* A clone is younger than what it stands on. */
-		if (since <= begin || since <= standing->bound)
-			return 0;
 		end = since - 1;
+		if (since <= begin || end <= standing->bound)
+			return 0;
 	}
 	return 0;
 }
 
-/* Goes back from rollback to rollback. */
+/*
+ * Goes back from rollback to rollback. Those of a partition do not change whether it is there, but
+ * what it stands on if it is a clone.
+ */
 static int is_shown(const struct standing *standing, uint32_t *states, bool *shows)
 {
 	const struct timeline *timeline = &standing->engine->timeline;
+	uint16_t scope = standing->source ? standing->index : RECORD_ROOT_INDEX;
 	uint64_t end = RECORD_NEWEST;
 
 	*shows = false;
 	while (!*shows && end > standing->bound) {
-		const struct rollback *last = timeline_last(timeline, standing->index, end);
+		const struct rollback *last = timeline_last(timeline, scope, end);
 		uint64_t begin = last ? last->at : 0;
 		int result = line_shows(standing, begin, end, states, shows);
 
@@ -173,15 +153,6 @@ static int is_shown(const struct standing *standing, uint32_t *states, bool *sho
 		end = begin - 1;
 	}
 	return 0;
-}
-
-static int learn_owner(struct standing *standing)
-{
-	int result = owner_of(standing->engine, standing->index, &standing->owner);
-
-	if (result || standing->owner)
-		return result;
-	return history_read(standing->engine->store, standing->index, &standing->left);
 }
 
 /*
@@ -198,14 +169,31 @@ static int is_needed(struct engine *engine, struct partition *root, uint16_t sou
 		.index = (uint16_t)element,
 		.bound = element >> 16,
 	};
-	int result = learn_owner(&standing);
+	int result = source_open(engine, standing.index, &standing.owner);
 
 	*needed = true;
 	if (result)
 		return result;
 	result = is_shown(&standing, states, needed);
-	if (standing.owner)
-		partition_release(engine, standing.owner);
+	source_close(engine, &standing.owner);
+	return result;
+}
+
+/* Whether a moment of the device still shows a partition that is gone, or a clone stands on it. */
+static int is_index_needed(struct engine *engine, struct partition *root, uint16_t index,
+			   uint32_t *states, bool *needed)
+{
+	struct standing standing = { .engine = engine, .root = root, .index = index };
+	int result = source_open(engine, index, &standing.owner);
+
+	*needed = true;
+	if (result)
+		return result;
+	if (standing.owner.is_gone && standing.owner.partition->history.clones.count == 0) {
+		standing.bound = max_u64(standing.owner.partition->created_sequence, 1) - 1;
+		result = is_shown(&standing, states, needed);
+	}
+	source_close(engine, &standing.owner);
 	return result;
 }
 
@@ -243,7 +231,6 @@ static int check_bound(struct engine *engine, struct partition *root, struct par
 
 int standing_release(struct engine_txn *txn, struct partition *partition, uint64_t bound)
 {
-	struct source source = { .partition = partition, .left = { .index = partition->index } };
 	struct idset clones = history_clones(txn->engine, partition);
 	uint64_t found = bound;
 	struct partition *root;
@@ -265,7 +252,7 @@ int standing_release(struct engine_txn *txn, struct partition *partition, uint64
 			break;
 		result = remove_found(&clones, &txn->writer, history_element(bound, index));
 		if (!result)
-			result = source_changed(txn, root, &source);
+			partition_mark_history(txn, partition);
 	}
 	partition_release(txn->engine, root);
 	return result;
@@ -273,12 +260,28 @@ int standing_release(struct engine_txn *txn, struct partition *partition, uint64
 
 /* ---- reviews ---- */
 
-/* Bounds of one source that nothing shows any more. */
+/* Bounds of one source that nothing shows any more, or its index itself. */
 struct found {
 	uint16_t source;
+	bool index_is_free;
 	uint32_t count;
 	uint64_t elements[REVIEWED_AT_ONCE];
 };
+
+/* Its history goes with it: the next owner begins with one of its own. */
+static int give_index_free(struct engine_txn *txn, struct partition *root, struct source *source)
+{
+	uint16_t index = source->partition->index;
+	struct idset indices = history_indices(txn->engine, root);
+	int result = remove_found(&indices, &txn->writer, index);
+
+	if (result)
+		return result;
+	root->history.device.particular -= source->partition->history.particular;
+	partition_mark_history(txn, root);
+	txn->partitions_removed = true;
+	return record_put(&txn->writer, key_of_history(index), RECORD_TOMBSTONE, NULL, 0);
+}
 
 static int give_free(struct engine_txn *txn, void *context)
 {
@@ -295,8 +298,10 @@ static int give_free(struct engine_txn *txn, void *context)
 
 		for (uint32_t at = 0; !result && at < found->count; at++)
 			result = remove_found(&clones, &txn->writer, found->elements[at]);
-		if (!result)
-			result = source_changed(txn, root, &source);
+		if (!result && found->index_is_free)
+			result = give_index_free(txn, root, &source);
+		else if (!result)
+			result = source_changed(txn, &source);
 		source_close(txn->engine, &source);
 	}
 	partition_release(txn->engine, root);
@@ -329,6 +334,13 @@ static int review_source(struct engine *engine, struct partition *root, uint16_t
 			found->elements[found->count++] = elements[at];
 	}
 	source_close(engine, &source);
+	++*states;
+	if (!result && !more && at == count) {
+		bool needed;
+
+		result = is_index_needed(engine, root, index, states, &needed);
+		found->index_is_free = !result && !needed;
+	}
 	if (!result && at < count) {
 		review->element = elements[at];
 	} else if (!more) {
@@ -341,12 +353,11 @@ static int review_source(struct engine *engine, struct partition *root, uint16_t
 /* The next source of the round. *over: there is none. */
 static int next_source(struct engine *engine, struct partition *root, uint16_t *index, bool *over)
 {
-	struct idset reserved = history_clones(engine, root);
+	struct idset indices = history_indices(engine, root);
 	uint64_t element, next;
 	size_t count;
 	bool more;
-	int result =
-		idset_list(&reserved, engine->review.source, &element, 1, &count, &more, &next);
+	int result = idset_list(&indices, engine->review.source, &element, 1, &count, &more, &next);
 
 	*over = !result && count == 0;
 	if (result || *over)
@@ -381,24 +392,153 @@ static int review_some(struct engine *engine, uint32_t *states, bool *over)
 		}
 	}
 	partition_release(engine, root);
-	if (!result && found.count)
+	if (!result && (found.count || found.index_is_free))
 		result = engine_aside(engine, give_free, &found);
+	if (!result && found.index_is_free)
+		stale_say(&engine->memories, STALE_INDICES);
 	return result;
 }
+
+/* Whether there is anything to look at: partitions that are gone, or clones. */
+static int has_work(struct engine *engine, bool *has)
+{
+	struct partition *root;
+	int result = partition_get(engine, 0, &root);
+
+	*has = false;
+	if (result)
+		return result;
+	*has = root->history.device.clones ||
+	       root->history.clones.count != root->sets[PARTITION_USER_OBJECTS].count;
+	partition_release(engine, root);
+	return 0;
+}
+
+/* ---- giving up what only partitions that are gone keep ---- */
+
+/* Whether any partition is gone that may come back. */
+static bool has_gone(const struct partition *root)
+{
+	return root->history.clones.count != root->sets[PARTITION_USER_OBJECTS].count;
+}
+
+static bool may_give_up(const struct engine *engine, const struct source *source,
+			const struct history *device)
+{
+	const struct history *history = &source->partition->history;
+
+	return source->is_gone && (history->versions.count || history->particular) &&
+	       history_policy(history, device)->locked_until_ms <= engine_time_now(engine);
+}
+
+/* From here on it keeps what one under the device's policy does, but nothing that it has not kept.
+ */
+static int keep_as_device_does(struct engine_txn *txn, void *context)
+{
+	uint16_t index = *(const uint16_t *)context;
+	struct partition *root;
+	struct history *history;
+	struct source source;
+	uint64_t horizon;
+	int result = partition_get(txn->engine, 0, &root);
+
+	if (result)
+		return result;
+	result = source_open(txn->engine, index, &source);
+	if (!result) {
+		history = &source.partition->history;
+		result = history_horizon(txn->engine, history, &root->history,
+					 source.partition->created_sequence, &horizon);
+		if (!result) {
+			root->history.device.particular -= history->particular;
+			partition_mark_history(txn, root);
+			history->floor = max_u64(history->floor, horizon);
+			history->particular = false;
+			history->retention = (struct engine_retention){ 0 };
+			history->versions =
+				(struct idset_header){ .generation = history->versions.generation };
+			result = source_changed(txn, &source);
+		}
+		source_close(txn->engine, &source);
+	}
+	partition_release(txn->engine, root);
+	return result;
+}
+
+/* The next partition from `*next` on that may give something up. *found = 0: there is none. */
+static int find_in(struct engine *engine, struct partition *root, uint64_t *next, uint16_t *found)
+{
+	struct idset indices = history_indices(engine, root);
+	bool more = has_gone(root);
+	uint64_t elements[REVIEWED_AT_ONCE];
+	int result = 0;
+
+	while (!result && more && !*found) {
+		size_t count;
+
+		result = idset_list(&indices, *next, elements, REVIEWED_AT_ONCE, &count, &more,
+				    next);
+		for (size_t at = 0; !result && !*found && at < count; at++) {
+			struct source source;
+
+			result = source_open(engine, (uint16_t)elements[at], &source);
+			if (result)
+				break;
+			if (may_give_up(engine, &source, &root->history)) {
+				*found = (uint16_t)elements[at];
+				*next = elements[at] + 1;
+			}
+			source_close(engine, &source);
+		}
+	}
+	return result;
+}
+
+static int find_to_give_up(struct engine *engine, uint64_t *next, uint16_t *found)
+{
+	struct partition *root;
+	int result = partition_get(engine, 0, &root);
+
+	*found = 0;
+	if (result)
+		return result;
+	result = find_in(engine, root, next, found);
+	partition_release(engine, root);
+	return result;
+}
+
+int standing_give_up(struct engine *engine)
+{
+	uint64_t next = 0;
+	uint16_t index;
+	bool gave = false;
+	int result = 0;
+
+	for (int turn = 0; !result && turn < REVIEWED_AT_ONCE; turn++) {
+		result = find_to_give_up(engine, &next, &index);
+		if (result || !index)
+			break;
+		result = engine_aside(engine, keep_as_device_does, &index);
+		gave |= !result;
+	}
+	return gave ? 0 : result ? result : -EAGAIN;
+}
+
+/* ---- rounds ---- */
 
 void standing_review(struct engine *engine)
 {
 	uint32_t states = 0;
-	bool over = false;
-	int result = 0;
+	bool over = false, has;
+	int result = has_work(engine, &has);
 
-	/* Each source has a bound, and each bound takes a state. */
+	if (!result && !has)
+		return;
 	for (int step = 0; !result && !over && states < STATES_AT_ONCE && step < STATES_AT_ONCE;
 	     step++)
 		result = review_some(engine, &states, &over);
 	if (result && result != engine->review_told) {
-		log_line(LOG_LEVEL_WARNING, "what clones stood on stays for now: error %d",
-			 -result);
+		log_line(LOG_LEVEL_WARNING, "what is gone stays for now: error %d", -result);
 		engine->review_told = result;
 	}
 	engine->review.failed |= result != 0;

@@ -92,16 +92,14 @@ static bool is_hidden(void *context, const struct record_key *key, uint64_t sequ
 	return false;
 }
 
-uint64_t timeline_vanished(const struct timeline *timeline, uint64_t sequence)
+uint64_t timeline_next(const struct timeline *timeline, uint64_t bound)
 {
-	uint64_t last = 0;
-
 	/* Those of the device come first, in order. */
-	for (uint32_t index = 0;
-	     index < timeline->count && timeline->list[index].scope == RECORD_ROOT_INDEX; index++)
-		if (timeline->list[index].to < sequence && sequence < timeline->list[index].at)
-			last = timeline->list[index].at;
-	return last;
+	uint32_t index = position(timeline, RECORD_ROOT_INDEX, bound);
+
+	return index < timeline->count && timeline->list[index].scope == RECORD_ROOT_INDEX
+		       ? timeline->list[index].at
+		       : RECORD_NEWEST;
 }
 
 uint32_t timeline_of(const struct timeline *timeline, uint16_t scope, uint32_t *count)

@@ -56,11 +56,8 @@ const struct rollback *timeline_last(const struct timeline *timeline, uint16_t p
 int timeline_add(struct engine_txn *txn, struct rollback rollback, const struct rollback *replaced);
 void timeline_undo(struct timeline *timeline, uint64_t at);
 
-/*
- * The last rollback of the device behind what was created at `sequence`, to a moment before that;
- * 0: none was.
- */
-uint64_t timeline_vanished(const struct timeline *timeline, uint64_t sequence);
+/* The first rollback of the device behind `bound`; RECORD_NEWEST: there is none. */
+uint64_t timeline_next(const struct timeline *timeline, uint64_t bound);
 
 /* The rollbacks of one scope: from where in the list, and how many. */
 uint32_t timeline_of(const struct timeline *timeline, uint16_t scope, uint32_t *count);

@@ -6,9 +6,6 @@
 #include "engine/history/standing.h"
 
 enum {
-	/* Bounds of clones that are looked at to learn whether an index is one's; with more of them
-	   it counts as one. */
-	CLONES_LOOKED_AT = 1024,
 	/* Rollbacks of one's own, and of others, that are looked at when there is room for one
 	   more. */
 	LOOKS = 4,
@@ -17,7 +14,7 @@ enum {
 	/* The same for rollbacks of objects. */
 	OBJECT_LOOKS = 2,
 	OBJECT_LOOKS_MAX = 256,
-	/* As how many looks it counts to learn who has an index, and whether that is a clone. */
+	/* As how many looks it counts to learn who has an index. */
 	LOOKS_TO_OPEN = 16,
 	/* States under an index that are looked at to learn until when a partition was there. */
 	STATES_LOOKED_AT = 16,
@@ -38,59 +35,6 @@ struct search {
 struct stretch {
 	uint64_t from, to;
 };
-
-/* ---- clones ---- */
-
-/*
- * Whether a clone of this index stands, or stood, on one of a source's bounds that are not given
- * free.
- */
-static int look_for_clone(struct engine *engine, uint16_t source, uint16_t index, uint32_t *looks,
-			  bool *is_clone)
-{
-	struct partition left = { .index = source };
-	struct idset clones;
-	uint64_t elements[64], next = 0;
-	bool more = true;
-	int result = history_read(engine->store, source, &left.history);
-
-	clones = history_clones(engine, &left);
-	while (!result && more && !*is_clone) {
-		size_t count;
-
-		result = idset_list(&clones, next, elements, 64, &count, &more, &next);
-		for (size_t at = 0; !result && at < count; at++)
-			*is_clone |= (uint16_t)elements[at] == index;
-		*looks += (uint32_t)count;
-		*is_clone |= *looks > CLONES_LOOKED_AT;
-	}
-	return result;
-}
-
-/*
- * Whether the partition is, or was, a clone. What it stands on is looked for line by line, from
- * rollback to rollback (standing.c), so it needs them all.
- */
-static int may_be_clone(struct engine *engine, struct partition *root, uint16_t index,
-			bool *is_clone)
-{
-	struct idset reserved = history_clones(engine, root);
-	uint64_t elements[64], next = 0;
-	uint32_t looks = 0;
-	bool more = true;
-
-	while (more && !*is_clone) {
-		size_t count;
-		int result = idset_list(&reserved, next, elements, 64, &count, &more, &next);
-
-		for (size_t at = 0; !result && at < count && !*is_clone; at++)
-			result = look_for_clone(engine, (uint16_t)elements[at], index, &looks,
-						is_clone);
-		if (result)
-			return result;
-	}
-	return 0;
-}
 
 /* ---- other rollbacks ---- */
 
@@ -180,7 +124,7 @@ static int shows(const struct search *search, struct source *owner, const struct
 	if (result || *seen || !until)
 		return result;
 	result = history_shows(search->engine, search->root, stretch->from, until, seen);
-	if (!result && !*seen && owner->partition != &owner->left)
+	if (!result && !*seen)
 		result =
 			history_shows(search->engine, owner->partition, stretch->from, until, seen);
 	return result;
@@ -215,25 +159,20 @@ static int look_at_scope(const struct search *search, uint32_t first, uint32_t c
 	const struct rollback *list = search->engine->timeline.list;
 	uint32_t used = LOOKS_TO_OPEN;
 	struct source owner;
-	bool seen = true, is_clone = false;
+	bool seen = true;
 	int result = source_open(search->engine, list[first].scope, &owner);
 
 	if (result)
 		return result;
+	/* What a clone stood on is looked for from rollback to rollback, so it needs them all. */
+	if (owner.partition->history.is_clone)
+		now = 0;
 	for (; !result && seen && now > 0; now--, used++) {
 		*unseen = list[first + (*looked)++ % count];
 		result = is_seen(search, &owner, unseen, &seen);
 	}
 	source_close(search->engine, &owner);
-	/*
-	 * The same for all of them, so it is looked for once: with thousands of rollbacks everybody
-	 * would wait for it.
-	 */
-	if (!result && !seen) {
-		result = may_be_clone(search->engine, search->root, unseen->scope, &is_clone);
-		used += CLONES_LOOKED_AT;
-	}
-	*found = !result && !seen && !is_clone;
+	*found = !result && !seen;
 	*looks -= (uint32_t)min_u64(used, *looks);
 	return result;
 }

@@ -5,7 +5,6 @@
 
 #include "common/bytes.h"
 #include "common/crc32c.h"
-#include "engine/history/presence.h"
 #include "engine/history/standing.h"
 #include "engine/history/times.h"
 
@@ -382,11 +381,12 @@ static int skip_missed(struct engine *engine, struct partition *root,
 	while (!result && *of_device != UINT64_MAX) {
 		uint64_t bound = *of_device >> 16;
 
-		result = presence_check(engine, partition, bound);
+		result = history_was_there(engine, partition, bound);
 		if (result != -ENOENT)
 			return result;
 		result = next_element(engine, root,
-				      history_element(presence_next(engine, bound), 0), of_device);
+				      history_element(timeline_next(&engine->timeline, bound), 0),
+				      of_device);
 	}
 	return result;
 }
@@ -458,6 +458,55 @@ int versions_before(struct engine *engine, struct partition *partition, uint64_t
 	int result = idset_count(&versions, history_element(sequence, 0), &behind);
 
 	*count = versions.header->count - behind;
+	return result;
+}
+
+/*
+ * Between two rollbacks of the device a partition can go, but not come back: finds the first number
+ * from `first` on, up to that of the next rollback, from which on versions do not have it.
+ */
+static int find_gap(struct engine *engine, const struct partition *partition,
+		    const struct idset *versions, uint64_t first, uint64_t next, uint64_t *gap)
+{
+	*gap = next;
+	while (first < *gap) {
+		uint64_t middle = first + (*gap - first) / 2, bound;
+		int result = history_next_kept(versions, middle, &bound, NULL);
+
+		if (!result && bound < *gap)
+			result = history_was_there(engine, partition, bound);
+		if (result && result != -ENOENT)
+			return result;
+		if (!result && bound < *gap)
+			first = bound + 1;
+		else
+			*gap = middle;
+	}
+	return 0;
+}
+
+int versions_missed(struct engine *engine, struct partition *root,
+		    const struct partition *partition, uint64_t *missed)
+{
+	struct idset versions = history_versions(engine, root);
+	uint64_t first = partition->created_sequence, next;
+	int result = 0;
+
+	*missed = 0;
+	/* Since the last rollback it has been there, or it would not be now. */
+	for (; !result; first = next) {
+		uint64_t gap, of_gap = 0, behind = 0;
+
+		next = timeline_next(&engine->timeline, first);
+		if (next == RECORD_NEWEST)
+			break;
+		result = find_gap(engine, partition, &versions, first, next, &gap);
+		if (!result)
+			result = idset_count(&versions, history_element(gap, 0), &of_gap);
+		if (!result)
+			result = idset_count(&versions, history_element(next, 0), &behind);
+		*missed += of_gap - behind;
+	}
 	return result;
 }
 

@@ -30,6 +30,13 @@ int version_read(struct engine *engine, struct partition *partition, uint32_t nu
 int versions_before(struct engine *engine, struct partition *partition, uint64_t sequence,
 		    uint64_t *count);
 
+/*
+ * Counts the kept versions of the device at which a current partition, not the root, was gone.
+ * -EIO, -EBADMSG.
+ */
+int versions_missed(struct engine *engine, struct partition *root,
+		    const struct partition *partition, uint64_t *missed);
+
 static inline bool version_is_of_device(uint32_t number)
 {
 	return number >= ENGINE_DEVICE_VERSION_FIRST && number <= ENGINE_DEVICE_VERSION_LAST;

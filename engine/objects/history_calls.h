@@ -27,11 +27,10 @@ struct history_calls {
 
 	/* ---- partitions that go ---- */
 
-	/* Indices that are not free although no partition has them. */
-	struct idset (*reserved)(struct engine *engine, struct partition *root);
-	/* One is about to be removed; *kept: its index stays taken. -EPERM: it is locked. */
-	int (*remove)(struct engine_txn *txn, struct partition *root, struct partition *partition,
-		      bool *kept);
+	/* Indices that are taken: history gives them free when nothing shows their owners. */
+	struct idset (*indices)(struct engine *engine, struct partition *root);
+	/* One is about to be removed. -EPERM: it is locked. */
+	int (*remove)(struct engine_txn *txn, struct partition *root, struct partition *partition);
 	/* Everything is. -EPERM: something is locked. */
 	int (*format)(struct engine_txn *txn);
 

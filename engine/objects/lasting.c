@@ -5,9 +5,6 @@
 #include <assert.h>
 #include <string.h>
 
-/* In the set itself, so that it stays until the partition goes: the attributes are lost. */
-#define LOST_NUMBER 1
-
 void engine_set_lasting_pages(struct engine *engine, const uint32_t *pages, uint32_t count)
 {
 	assert(count <= ENGINE_LASTING_PAGES_MAX);
@@ -23,22 +20,16 @@ bool lasting_has(const struct engine *engine, struct engine_address address, uin
 	return false;
 }
 
-/*
- * The record is of whoever put to the index last. With another partition's, put since this one was
- * created, this one's was written over: a rollback of the device brought it back after it had been
- * removed and its index used again.
- */
+/* The record may be of an earlier owner of the index: then this one has set nothing yet. */
 static int load(const struct target *target, struct onode **loaded)
 {
 	const struct partition *partition = target->partition;
 	struct engine_txn *txn = target->txn;
 	struct onode *onode;
-	bool lost = false;
 	int result = onode_load(txn->engine->store, partition->index, RECORD_ID_LASTING,
 				RECORD_NEWEST, 0, txn->sequence, &onode);
 
 	if (!result && onode->head.created_sequence != partition->created_sequence) {
-		lost = onode->head.modified_sequence > partition->created_sequence;
 		onode_free(onode);
 		result = -ENOENT;
 	}
@@ -49,11 +40,6 @@ static int load(const struct target *target, struct onode **loaded)
 			onode->head.type = partition->index ? ENGINE_PARTITION : ENGINE_ROOT;
 			onode->head.created_sequence = partition->created_sequence;
 		}
-		if (!result && lost)
-			result = attribute_set_change(&onode->attributes, ENGINE_PRIVATE_PAGE,
-						      LOST_NUMBER, "", 1);
-		if (result)
-			onode_free(onode);
 	}
 	*loaded = result ? NULL : onode;
 	return result;
@@ -103,14 +89,6 @@ int lasting_open(struct engine_txn *txn, struct engine_address address, struct t
 	if (result)
 		target_close(target);
 	return result;
-}
-
-bool lasting_is_lost(const struct target *target)
-{
-	uint32_t index;
-
-	return attribute_set_find(&target->onode->attributes, ENGINE_PRIVATE_PAGE, LOST_NUMBER,
-				  &index);
 }
 
 int lasting_put(struct engine_txn *txn, const struct partition *partition)

@@ -21,9 +21,6 @@ bool lasting_has(const struct engine *engine, struct engine_address address, uin
  */
 int lasting_open(struct engine_txn *txn, struct engine_address address, struct target *target);
 
-/* Whether they are lost: see struct engine_stat. */
-bool lasting_is_lost(const struct target *target);
-
 /*
  * Copies the root's into `copy`, and gives those of a copy to the root, which has none. -ENOMEM,
  * -EBADMSG, -EFBIG.

@@ -194,7 +194,6 @@ static int stat_lasting(struct engine_txn *txn, struct engine_address address,
 	if (result)
 		return result == -ENOENT ? 0 : result;
 	stat->lasting_sequence = lasting.onode->head.modified_sequence;
-	stat->lasting_lost = lasting_is_lost(&lasting);
 	target_close(&lasting);
 	return 0;
 }

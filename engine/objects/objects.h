@@ -71,11 +71,9 @@ struct engine {
 	struct cache nodes;        /* struct idset_node, current ones */
 	struct cache partitions;   /* struct partition, current ones */
 	struct access_times accesses;
-	/*
-	 * Which partition indices are taken, read from the table of partitions when that is to be
-	 * changed.
-	 */
+	/* Which partition indices are taken, read from their set when one is to be chosen. */
 	bool indices_known;
+	uint32_t indices_wanted; /* few are free: look for some so often, see standing_review */
 	uint8_t indices[(UINT16_MAX + 1) / 8];
 	uint16_t last_index;
 	uint8_t *page;         /* scratch space of the writer: see struct record_writer */

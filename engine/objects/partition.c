@@ -249,7 +249,7 @@ struct idset partition_set(struct engine *engine, struct partition *partition, i
 
 /* ---- changed states ---- */
 
-static int put_history(struct engine_txn *txn, struct partition *partition)
+int partition_put_history(struct engine_txn *txn, struct partition *partition)
 {
 	written_settle(txn, partition);
 	return txn->engine->history->put(&txn->writer, partition->index, &partition->history);
@@ -268,7 +268,7 @@ int partition_put_now(struct engine_txn *txn, struct partition *partition)
 	result = record_put(&txn->writer, key_of_state(partition->index),
 			    begins ? 0 : RECORD_ABSORB, record, length);
 	if (!result && partition->history_changed)
-		result = put_history(txn, partition);
+		result = partition_put_history(txn, partition);
 	if (!result) {
 		partition->state_changed = partition->history_changed = false;
 		cache_mark_clean(&txn->engine->partitions, &partition->entry, sizeof(*partition));
@@ -283,7 +283,7 @@ static int put_state(struct engine_txn *txn, struct partition *partition)
 	if (partition->state_changed) {
 		result = partition_put_now(txn, partition);
 	} else {
-		result = put_history(txn, partition);
+		result = partition_put_history(txn, partition);
 		if (!result) {
 			partition->history_changed = false;
 			cache_mark_clean(&txn->engine->partitions, &partition->entry,

@@ -126,6 +126,9 @@ void partition_forget_facts(struct partition *partition);
 /* Puts the state (and history) of a pinned partition at once. */
 int partition_put_now(struct engine_txn *txn, struct partition *partition);
 
+/* The same for the history alone. */
+int partition_put_history(struct engine_txn *txn, struct partition *partition);
+
 /* Puts the states that the transaction changed. */
 int partition_put_dirty(struct engine_txn *txn);
 

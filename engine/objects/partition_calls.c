@@ -9,6 +9,11 @@
 #include "engine/objects/objects.h"
 #include "engine/sets/free_ids.h"
 
+/* With fewer free indices some are looked for that nothing shows any more. */
+#define INDICES_LOW 1024
+/* When none is free, up to all that are taken are looked at, a thousand each time. */
+#define INDEX_REVIEWS_MAX 66
+
 /* ---- partition indices ---- */
 
 static bool index_taken(const struct engine *engine, uint16_t index)
@@ -16,14 +21,9 @@ static bool index_taken(const struct engine *engine, uint16_t index)
 	return engine->indices[index / 8] >> index % 8 & 1;
 }
 
-static void index_set(struct engine *engine, uint16_t index, bool taken)
+static void index_set(struct engine *engine, uint16_t index)
 {
-	uint8_t bit = (uint8_t)(1 << index % 8);
-
-	if (taken)
-		engine->indices[index / 8] |= bit;
-	else
-		engine->indices[index / 8] &= (uint8_t)~bit;
+	engine->indices[index / 8] |= (uint8_t)(1 << index % 8);
 }
 
 /* Takes the indices that a set's elements end with. */
@@ -39,40 +39,38 @@ static int take_indices(struct engine *engine, const struct idset *set)
 		if (result)
 			return result;
 		while (count)
-			index_set(engine, (uint16_t)elements[--count], true);
+			index_set(engine, (uint16_t)elements[--count]);
 	}
 	return 0;
 }
 
 /*
- * Learns which indices are taken: by those in the table of partitions, and by removed ones that
- * clones stand on.
+ * Learns which indices are taken. Of one that is in the table alone a recovery without NVRAM has
+ * lost that it is.
  */
-static int learn_indices(struct engine *engine, struct partition *root)
+static int learn_indices(struct engine *engine, const struct idset *table,
+			 const struct idset *taken)
 {
-	struct idset table = partition_set(engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
-	struct idset reserved = engine->history->reserved(engine, root);
 	int result;
 
 	if (engine->indices_known)
 		return 0;
 	memset(engine->indices, 0, sizeof(engine->indices));
-	index_set(engine, RECORD_ROOT_INDEX, true);
-	index_set(engine, UINT16_MAX, true);
-	result = take_indices(engine, &table);
+	index_set(engine, RECORD_ROOT_INDEX);
+	index_set(engine, UINT16_MAX);
+	result = take_indices(engine, table);
 	if (!result)
-		result = take_indices(engine, &reserved);
+		result = take_indices(engine, taken);
 	engine->indices_known = !result;
 	return result;
 }
 
-/*
- * Chooses the next free index. One that this transaction removed counts as taken until it is
- * committed: reused under one sequence number it could not tell its old records from its new ones.
- */
-static int choose_index(const struct engine *engine, uint16_t *chosen)
+/* Chooses the next free index. When few are left, some are looked for before the next command. */
+static int choose_index(struct engine *engine, const struct idset *taken, uint16_t *chosen)
 {
 	uint16_t index = engine->last_index;
+
+	engine->indices_wanted = taken->header->count + INDICES_LOW > UINT16_MAX ? 1 : 0;
 
 	for (uint32_t tried = 0; tried <= UINT16_MAX; tried++) {
 		index++;
@@ -81,6 +79,7 @@ static int choose_index(const struct engine *engine, uint16_t *chosen)
 			return 0;
 		}
 	}
+	engine->indices_wanted = INDEX_REVIEWS_MAX;
 	return -EFBIG;
 }
 
@@ -158,27 +157,32 @@ static int create_partition(struct engine_txn *txn, struct partition *root, uint
 {
 	struct engine *engine = txn->engine;
 	struct idset table = partition_set(engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
+	struct idset taken = engine->history->indices(engine, root);
 	uint16_t index = 0;
 	uint64_t id;
 	int result = choose_id(&table, requested, &id);
 
 	if (!result)
-		result = learn_indices(engine, root);
+		result = learn_indices(engine, &table, &taken);
 	if (!result)
-		result = choose_index(engine, &index);
+		result = choose_index(engine, &taken, &index);
 	if (!result)
 		result = partition_room(txn);
 	if (!result)
 		result = onodes_room(txn);
 	if (!result)
-		result = idset_insert(&table, &txn->writer, id << 16 | index);
+		result = idset_insert(&taken, &txn->writer, index);
+	if (result)
+		return result;
+	result = idset_insert(&table, &txn->writer, id << 16 | index);
 	if (result)
 		return result;
 	txn->changed = true;
 	txn->partitions_created = true;
-	index_set(engine, index, true);
+	index_set(engine, index);
 	engine->last_index = index;
 	partition_mark(txn, root);
+	partition_mark_history(txn, root);
 	lineage_forget(&engine->lineage);
 	result = add_partition(txn, id, index);
 	if (!result && chosen)
@@ -207,23 +211,40 @@ static int put_tombstone(struct engine_txn *txn, struct record_key key)
 }
 
 /*
- * Takes a partition out of the table. That is all: what it held is older than any later partition
- * of its index, and nobody looks at it again.
+ * What the history says of the partition stays, with its sets as the transaction has changed them,
+ * and the index is taken still. A recovery without NVRAM may have lost that it is.
+ */
+static int keep_index(struct engine_txn *txn, struct partition *root, struct partition *partition)
+{
+	struct idset taken = txn->engine->history->indices(txn->engine, root);
+	int result = idset_insert(&taken, &txn->writer, partition->index);
+
+	if (!result)
+		partition_mark_history(txn, root);
+	if (result == -EEXIST)
+		result = 0;
+	if (!result && partition->history_changed)
+		result = idset_put_dirty(&txn->engine->nodes, &txn->writer);
+	return result ? result : partition_put_history(txn, partition);
+}
+
+/*
+ * Takes a partition out of the table. That is all: moments of before still show what it held, and
+ * its index is its own as long as they do.
  */
 static int remove_partition(struct engine_txn *txn, struct partition *root,
 			    struct partition *partition)
 {
 	struct engine *engine = txn->engine;
 	struct idset table = partition_set(engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
-	bool kept = false;
-	int result = learn_indices(engine, root);
+	int result = partition_room(txn);
 
 	if (!result)
-		result = partition_room(txn);
-	if (!result)
-		result = engine->history->remove(txn, root, partition, &kept);
+		result = engine->history->remove(txn, root, partition);
 	if (!result)
 		result = lasting_put(txn, partition);
+	if (!result)
+		result = keep_index(txn, root, partition);
 	if (!result)
 		result = idset_remove(&table, &txn->writer, partition->id << 16 | partition->index);
 	if (result)
@@ -237,8 +258,7 @@ static int remove_partition(struct engine_txn *txn, struct partition *root,
 	result = put_tombstone(txn, key_of_state(partition->index));
 	if (!result)
 		result = put_tombstone(txn, key_of_onode(partition->index, 0));
-	if (!result && !kept)
-		result = put_tombstone(txn, key_of_history(partition->index));
+	lineage_forget(&engine->lineage);
 	return result;
 }
 

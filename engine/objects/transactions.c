@@ -194,7 +194,7 @@ static void undo(struct engine_txn *txn)
 	access_times_abort(&engine->accesses);
 	stale_say(&engine->memories, STALE_UNDONE);
 	engine->history->aborted(txn);
-	if (txn->partitions_created || txn->rolled_back || txn->formats)
+	if (txn->partitions_created || txn->formats)
 		stale_say(&engine->memories, STALE_INDICES);
 	if (txn->formats)
 		engine->put_bytes = txn->put_bytes_before;
@@ -275,9 +275,7 @@ static int put_and_commit(struct engine_txn *txn)
 	if (txn->forgets_accesses)
 		access_times_forget_partition(&engine->accesses, txn->accesses_of);
 	stale_say(&engine->memories,
-		  (txn->partitions_removed ? STALE_INDICES : 0) |
-			  (txn->partitions_created || txn->partitions_removed ? STALE_PARTITIONS
-									      : 0) |
+		  (txn->partitions_created || txn->partitions_removed ? STALE_PARTITIONS : 0) |
 			  (txn->forgets_states ? STALE_STATES : 0));
 	usage_commit(txn);
 	written_commit(txn);

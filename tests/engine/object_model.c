@@ -72,6 +72,15 @@ static void state_share(struct model_state *to, const struct model_state *from)
 	state_keep(to);
 }
 
+static void left_release(struct model_left *left)
+{
+	if (!left || --left->users)
+		return;
+	for (uint32_t version = 0; version < left->version_count; version++)
+		state_clear(&left->versions[version]);
+	free(left);
+}
+
 void object_model_init(struct object_model *model, uint32_t page_bytes)
 {
 	*model = (struct object_model){ .page_bytes = page_bytes };
@@ -92,6 +101,8 @@ void object_model_clear(struct object_model *model)
 	for (uint32_t slot = 0; slot < MODEL_MOMENTS; slot++)
 		for (uint32_t index = 0; index < MODEL_PARTITIONS; index++)
 			state_clear(&model->moments[slot].states[index]);
+	for (uint32_t at = 0; at < MODEL_LEFT; at++)
+		left_release(model->left[at]);
 	object_model_init(model, model->page_bytes);
 }
 
@@ -109,6 +120,74 @@ void object_model_copy(struct object_model *to, const struct object_model *from)
 	for (uint32_t slot = 0; slot < MODEL_MOMENTS; slot++)
 		for (uint32_t index = 0; index < MODEL_PARTITIONS; index++)
 			state_keep(&to->moments[slot].states[index]);
+	for (uint32_t at = 0; at < MODEL_LEFT; at++)
+		if (to->left[at])
+			to->left[at]->users++;
+}
+
+/* ---- partitions that are gone ---- */
+
+/* Whether a moment that is remembered shows it. */
+static bool may_come_back(const struct object_model *model, uint64_t created_sequence)
+{
+	for (uint32_t slot = 0; slot < MODEL_MOMENTS; slot++)
+		for (uint32_t index = 0; index < MODEL_PARTITIONS; index++) {
+			const struct model_object *self = model->moments[slot].states[index].self;
+
+			if (model->moments[slot].sequence && self &&
+			    self->created_sequence == created_sequence)
+				return true;
+		}
+	return false;
+}
+
+/* Remembers what the partition that was `state` had. */
+static void leave(struct object_model *model, struct model_partition *partition,
+		  const struct model_state *state, uint32_t version_count)
+{
+	struct model_left *left = calloc(1, sizeof(*left));
+	uint32_t at = 0;
+
+	assert(left);
+	left->users = 1;
+	left->created_sequence = state->self->created_sequence;
+	left->particular = state->particular;
+	left->policy = state->policy;
+	left->version = partition->version_left;
+	left->version_count = version_count;
+	for (uint32_t version = 0; version < version_count; version++) {
+		left->numbers[version] = partition->numbers[version];
+		state_share(&left->versions[version], &partition->versions[version]);
+	}
+	while (at < MODEL_LEFT && model->left[at] &&
+	       model->left[at]->created_sequence != left->created_sequence &&
+	       may_come_back(model, model->left[at]->created_sequence))
+		at++;
+	assert(at < MODEL_LEFT);
+	left_release(model->left[at]);
+	model->left[at] = left;
+}
+
+/* The partition is there again as the one that was created at a number. */
+static void come_back(struct object_model *model, struct model_partition *partition,
+		      uint64_t created_sequence)
+{
+	partition->version_count = 0;
+	for (uint32_t at = 0; at < MODEL_LEFT; at++) {
+		const struct model_left *left = model->left[at];
+
+		if (!left || left->created_sequence != created_sequence)
+			continue;
+		partition->now.particular = left->particular;
+		partition->now.policy = left->policy;
+		partition->now.version = left->version;
+		partition->version_count = left->version_count;
+		partition->came_back = true;
+		for (uint32_t version = 0; version < left->version_count; version++) {
+			partition->numbers[version] = left->numbers[version];
+			state_share(&partition->versions[version], &left->versions[version]);
+		}
+	}
 }
 
 /* ---- transactions ---- */
@@ -219,6 +298,9 @@ void object_model_commit(struct object_model *model)
 
 		if (!model->went_back)
 			link_changes(model, partition);
+		if (partition->version_left && partition->before.self)
+			leave(model, partition, &partition->before, partition->version_count_left);
+		partition->version_left = 0;
 		if (partition->version_count)
 			continue;
 		for (uint32_t version = 0; version < MODEL_VERSIONS; version++)
@@ -236,6 +318,7 @@ void object_model_abort(struct object_model *model)
 
 		state_share(&partition->now, &partition->before);
 		partition->version_count = partition->version_count_before;
+		partition->version_left = 0;
 	}
 }
 
@@ -287,11 +370,17 @@ void object_model_partition_create(struct object_model *model, struct model_part
 	partition->now.version = 1;
 	partition->now.self = new_object(model, ENGINE_PARTITION, 0);
 	partition->version_count = 0;
+	partition->came_back = false;
 }
 
 void object_model_partition_remove(struct object_model *model, struct model_partition *partition)
 {
 	(void)model;
+	/* Not one that came and went in the transaction. */
+	if (object_model_is_same(&partition->now, &partition->before)) {
+		partition->version_count_left = partition->version_count;
+		partition->version_left = partition->now.version;
+	}
 	state_clear(&partition->now);
 	partition->version_count = 0;
 }
@@ -543,7 +632,7 @@ struct model_moment *object_model_note_moment(struct object_model *model, uint32
 	return moment;
 }
 
-/* What is no part of history: a partition that was gone for a while has nothing of it. */
+/* What is no part of history. */
 static void take_policy(struct model_state *to, const struct model_state *from)
 {
 	to->particular = from->particular;
@@ -558,13 +647,23 @@ void object_model_go_back(struct object_model *model, struct model_partition *pa
 	struct model_state as_now = { 0 };
 
 	model->went_back = true;
-	if (object_model_is_same(&partition->now, then))
+	if (object_model_is_same(&partition->now, then)) {
 		as_now = partition->now;
-	else
-		partition->version_count = 0;
+		state_share(&partition->now, then);
+		partition->now.version = version;
+		take_policy(&partition->now, &as_now);
+		return;
+	}
+	partition->version_left = version;
+	if (partition->now.self)
+		leave(model, partition, &partition->now, partition->version_count);
+	partition->version_left = 0;
 	state_share(&partition->now, then);
-	partition->now.version = version;
 	take_policy(&partition->now, &as_now);
+	partition->version_count = 0;
+	partition->came_back = false;
+	if (then->self)
+		come_back(model, partition, then->self->created_sequence);
 }
 
 void object_model_restore(struct object_model *model, struct model_partition *partition,

@@ -21,6 +21,7 @@ enum {
 	MODEL_MOMENTS = 8,   /* of the device, versions of it among them */
 	MODEL_GRAVES = 256,  /* IDs whose removed objects are remembered */
 	MODEL_OLDER = 6,     /* modifications of an object that are remembered, at least */
+	MODEL_LEFT = 32,     /* partitions that are gone and may come back */
 	MODEL_NOTES = 8,     /* accesses that are remembered until they are stored for certain */
 };
 
@@ -71,6 +72,18 @@ struct model_state {
 			       learned */
 };
 
+/* What a partition that is gone has again when it comes back. */
+struct model_left {
+	uint32_t users; /* models that share it */
+	uint64_t created_sequence;
+	bool particular;
+	struct engine_retention policy;
+	uint32_t version; /* the number of its next one */
+	struct model_state versions[MODEL_VERSIONS];
+	uint32_t numbers[MODEL_VERSIONS];
+	uint32_t version_count;
+};
+
 struct model_partition {
 	uint64_t id;
 	struct model_state now, before; /* before: as of the beginning of the transaction */
@@ -78,6 +91,9 @@ struct model_partition {
 	struct model_state versions[MODEL_VERSIONS];
 	uint32_t numbers[MODEL_VERSIONS];
 	uint32_t version_count, version_count_before;
+	/* Of the one that was there when the transaction began, if it goes; otherwise 0. */
+	uint32_t version_left, version_count_left;
+	bool came_back; /* once, and is that one still */
 };
 
 /* Everything at a moment. */
@@ -98,6 +114,7 @@ struct object_model {
 	struct model_clock clock;
 	struct model_partition partitions[MODEL_PARTITIONS];
 	struct model_moment moments[MODEL_MOMENTS];
+	struct model_left *left[MODEL_LEFT]; /* NULL: a free place */
 };
 
 void object_model_init(struct object_model *model, uint32_t page_bytes);

@@ -165,6 +165,16 @@ static void fill_with_partitions(struct unit *unit)
 	}
 }
 
+static void keep_nothing(struct unit *unit)
+{
+	const struct engine_retention none = { .kind = ENGINE_RETAIN_NONE };
+	struct engine_txn *txn;
+
+	assert_int_equal(engine_begin(unit->engine, ENGINE_WRITE, &txn), 0);
+	assert_int_equal(engine_retention_set(txn, 0, &none, false), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+}
+
 static void test_there_are_65534_partitions_at_most(void **state)
 {
 	struct unit large, *unit = &large; /* than that of the other tests */
@@ -182,8 +192,13 @@ static void test_there_are_65534_partitions_at_most(void **state)
 	duplicate(unit, OSD_CREATE_SNAPSHOT, 0, P);
 	shows_sense(unit, CREATE_SNAPSHOT, "65,534 partitions are there", ILLEGAL_REQUEST,
 		    SYSTEM_RESOURCE_FAILURE);
+	/* One that history still shows is there in that sense, until nothing shows it any more. */
 	run(unit, OSD_REMOVE_PARTITION, P + 1, 0);
 	expect_good(unit);
+	duplicate(unit, OSD_CREATE_SNAPSHOT, 0, P);
+	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_SYSTEM_RESOURCE_FAILURE);
+	keep_nothing(unit);
+	duplicate(unit, OSD_CREATE_SNAPSHOT, 0, P);
 	duplicate(unit, OSD_CREATE_SNAPSHOT, 0, P);
 	expect_good(unit);
 	unit_close(unit);

@@ -77,20 +77,17 @@ static bool has_versions(struct fixture *f)
 	return found;
 }
 
-/*
- * The partition inherits the device's policy, which all that is counted says too, and has no
- * versions of its own.
- */
-static void check_new(struct fixture *f)
+/* The partition has its policy, which what is counted says too, and its version. */
+static void check_kept(struct fixture *f)
 {
 	struct engine_retention policy;
 
 	begin(f, ENGINE_READ);
 	assert_int_equal(engine_retention_get(f->txn, PID, &policy), 0);
 	commit(f);
-	assert_int_equal(policy.kind, ENGINE_RETAIN_SNAPSHOTS);
-	assert_int_equal(history_of_device(f).particular, 0);
-	assert_false(has_versions(f));
+	assert_int_equal(policy.kind, ENGINE_RETAIN_ALL);
+	assert_int_equal(history_of_device(f).particular, 1);
+	assert_true(has_versions(f));
 }
 
 /*
@@ -115,20 +112,21 @@ static struct engine_moment come_and_go(struct fixture *f)
 
 /* ---- what comes back ---- */
 
-static void test_one_that_was_removed_comes_back_with_nothing_of_before(void **state)
+static void test_one_that_was_removed_comes_back_with_policy_and_versions(void **state)
 {
 	struct fixture *f = *state;
 	struct engine_moment between = come_and_go(f);
 
 	roll_back_at(f, 60, between);
 	check_text(f, object(OID), "one");
-	check_new(f);
+	check_kept(f);
 	crash(f);
-	check_new(f);
+	check_kept(f);
 }
 
 static void test_one_that_had_vanished_does_so_too(void **state)
 {
+	struct engine_retention policy;
 	struct fixture *f = *state;
 
 	f->now = 5 * SECOND;
@@ -137,32 +135,58 @@ static void test_one_that_had_vanished_does_so_too(void **state)
 	create_partition(f, OTHER);
 	set_policy(f, OTHER, ENGINE_RETAIN_ALL);
 	roll_back_at(f, 20, at_time(8 * SECOND));
-	assert_int_equal(history_of_device(f).particular, 0);
 	roll_back_at(f, 30, at_time(15 * SECOND));
-	assert_int_equal(resolve(f, OTHER, 14), 0);
-	check_new(f);
-	crash(f);
-	check_new(f);
+	for (int round = 0; round < 2; round++) {
+		assert_int_equal(resolve(f, OTHER, 14), 0);
+		begin(f, ENGINE_READ);
+		assert_int_equal(engine_retention_get(f->txn, OTHER, &policy), 0);
+		commit(f);
+		assert_int_equal(policy.kind, ENGINE_RETAIN_ALL);
+		crash(f);
+	}
 }
 
-static void test_another_one_that_had_its_index_leaves_it_nothing(void **state)
+static void test_another_one_of_its_id_takes_nothing_from_it(void **state)
 {
 	struct fixture *f = *state;
+	struct engine_retention policy;
 
 	make_text_object(f);
+	set_policy(f, PID, ENGINE_RETAIN_ALL);
+	take_snapshot(f, PID, NULL);
 	f->now = 10 * SECOND;
 	remove_partition(f, PID);
 	/* Indices are given from the first again. */
 	crash(f);
 	f->now = 20 * SECOND;
 	create_partition(f, PID);
-	set_policy(f, PID, ENGINE_RETAIN_ALL);
-	take_snapshot(f, PID, NULL);
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_retention_get(f->txn, PID, &policy), 0);
+	commit(f);
+	assert_int_equal(policy.kind, ENGINE_RETAIN_SNAPSHOTS);
+	assert_false(has_versions(f));
 	roll_back_at(f, 30, at_time(5 * SECOND));
 	check_text(f, object(OID), "one");
-	check_new(f);
+	check_kept(f);
 	crash(f);
-	check_new(f);
+	check_kept(f);
+}
+
+static void test_a_version_of_the_command_that_removes_it_is_there_again(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t of_device, own;
+
+	make_text_object(f);
+	of_device = take_snapshot(f, 0, NULL);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_snapshot(f->txn, PID, NULL, &own), 0);
+	assert_int_equal(engine_partition_remove(f->txn, PID, true), 0);
+	commit(f);
+	roll_back(f, 0, at_number(of_device));
+	check_text(f, at_version(object(OID), own), "one");
+	crash(f);
+	check_text(f, at_version(object(OID), own), "one");
 }
 
 static void test_those_that_stay_keep_policy_and_versions(void **state)
@@ -203,7 +227,7 @@ static void test_a_rollback_that_is_aborted_has_noted_nothing(void **state)
 		assert_int_equal(engine_retention_get(f->txn, PID, &policy), 0);
 		commit(f);
 		assert_int_equal(policy.kind, ENGINE_RETAIN_ALL);
-		assert_int_equal(history_of_device(f).particular, 1);
+		assert_int_equal(history_of_device(f).particular, 2);
 		crash(f);
 	}
 }
@@ -211,7 +235,7 @@ static void test_a_rollback_that_is_aborted_has_noted_nothing(void **state)
 /* ---- its past ---- */
 
 /* And what others have of theirs is none of its business. */
-static void test_it_has_of_its_past_what_the_device_kept_behind_the_last_blank(void **state)
+static void test_it_has_of_its_past_what_it_and_the_device_have_kept(void **state)
 {
 	struct fixture *f = *state;
 
@@ -229,7 +253,7 @@ static void test_it_has_of_its_past_what_the_device_kept_behind_the_last_blank(v
 	remove_partition(f, PID);
 	roll_back_at(f, 30, at_time(23 * SECOND));
 	check_text(f, object(OID), "four");
-	assert_int_equal(resolve(f, PID, 12), -ENOENT);
+	assert_int_equal(resolve(f, PID, 12), 0);
 	assert_int_equal(resolve(f, PID, 22), 0);
 	assert_int_equal(resolve(f, OTHER + 1, 16), 0);
 	assert_int_equal(resolve(f, 0, 17), -ENODATA);
@@ -264,12 +288,13 @@ static void test_learning_about_a_partition_costs_the_same_after_many_rollbacks(
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_one_that_was_removed_comes_back_with_nothing_of_before),
+		TEST(test_one_that_was_removed_comes_back_with_policy_and_versions),
 		TEST(test_one_that_had_vanished_does_so_too),
-		TEST(test_another_one_that_had_its_index_leaves_it_nothing),
+		TEST(test_another_one_of_its_id_takes_nothing_from_it),
+		TEST(test_a_version_of_the_command_that_removes_it_is_there_again),
 		TEST(test_those_that_stay_keep_policy_and_versions),
 		TEST(test_a_rollback_that_is_aborted_has_noted_nothing),
-		TEST(test_it_has_of_its_past_what_the_device_kept_behind_the_last_blank),
+		TEST(test_it_has_of_its_past_what_it_and_the_device_have_kept),
 		TEST(test_learning_about_a_partition_costs_the_same_after_many_rollbacks),
 	};
 

@@ -216,6 +216,28 @@ static void roll_back(struct model_run *run)
 	run->rollbacks++;
 }
 
+void history_learn_given_up(struct model_run *run)
+{
+	assert_int_equal(answer(run, engine_begin(run->engine, ENGINE_READ, &run->txn)), 0);
+	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++) {
+		struct model_partition *partition = &run->model.partitions[index];
+		struct partition *found;
+
+		if (!partition->came_back || !partition->now.self)
+			continue;
+		assert_int_equal(answer(run, partition_get(run->engine, partition->id, &found)), 0);
+		if ((partition->now.particular && !found->history.particular) ||
+		    (partition->version_count && !found->history.versions.count)) {
+			assert_false(found->history.particular);
+			partition->now.particular = false;
+			partition->version_count = partition->version_count_before = 0;
+		}
+		partition_release(run->engine, found);
+	}
+	engine_abort(run->txn);
+	run->txn = NULL;
+}
+
 void history_learn_numbers(struct model_run *run)
 {
 	struct engine_stat stat;
@@ -259,6 +281,7 @@ static void roll_back_device(struct model_run *run)
 				     &noted->states[index]);
 	object_model_commit(&run->model);
 	run->unsure = true;
+	history_learn_given_up(run);
 	history_learn_numbers(run);
 	run->rollbacks++;
 }

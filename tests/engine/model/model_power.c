@@ -434,6 +434,7 @@ static void recover(struct model_run *run)
 	else
 		power->cuts.found[doing][newest && in_flight ? OUTCOME_AFTER : OUTCOME_BEFORE]++;
 	power->nvram = NAND_CUT_NVRAM_KEPT;
+	history_learn_given_up(run);
 	if (newest && doing == MODEL_DEVICE_ROLLBACK)
 		history_learn_numbers(run);
 	model_facts_compare(run, &power->facts);

@@ -165,6 +165,12 @@ void object_check_state(struct model_run *run, const struct model_partition *par
 void history_operate(struct model_run *run);
 
 /*
+ * Of a partition that has come back a full device may have given up, all together, what only that
+ * one kept while it was gone.
+ */
+void history_learn_given_up(struct model_run *run);
+
+/*
  * Numbers of versions of a partition that a rollback of the device made another one are as the
  * engine says: the model learns them.
  */

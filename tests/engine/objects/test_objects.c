@@ -76,11 +76,22 @@ static void test_removing_a_partition_costs_the_same_whatever_it_holds(void **st
 	assert_true(memory_store_counters(f->memory).puts - before <= 4);
 }
 
+/* So that nothing shows what is gone. */
+static void keep_nothing(struct fixture *f)
+{
+	const struct engine_retention none = { .kind = ENGINE_RETAIN_NONE };
+
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(f->txn, 0, &none, false), 0);
+	commit(f);
+}
+
 static void test_a_partition_does_not_show_objects_of_an_earlier_one_with_its_index(void **state)
 {
 	struct fixture *f = *state;
 	struct engine_stat stat;
 
+	keep_nothing(f);
 	begin_with_object(f);
 	write_text(f, 0, "old");
 	commit(f);
@@ -89,6 +100,7 @@ static void test_a_partition_does_not_show_objects_of_an_earlier_one_with_its_in
 	commit(f);
 	/* The index comes round again after all others. */
 	f->engine->last_index = 0;
+	f->engine->indices_wanted = 1;
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_partition_create(f->txn, PID, NULL), 0);
 	assert_int_equal(f->engine->last_index, 1);
@@ -99,23 +111,51 @@ static void test_a_partition_does_not_show_objects_of_an_earlier_one_with_its_in
 	commit(f);
 }
 
+static int come_and_go(struct fixture *f)
+{
+	int result;
+
+	begin(f, ENGINE_WRITE);
+	result = engine_partition_create(f->txn, PID, NULL);
+	if (result) {
+		abort_all(f);
+		return result;
+	}
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_partition_remove(f->txn, PID, false), 0);
+	commit(f);
+	return 0;
+}
+
+static void test_indices_that_history_shows_run_out_with_an_error(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t round = 0;
+
+	while (come_and_go(f) == 0)
+		round++;
+	assert_int_equal(round, ENGINE_PARTITIONS_MAX);
+	assert_int_equal(come_and_go(f), -EFBIG);
+	keep_nothing(f);
+	/* What may be free again is looked for when some could not be created. */
+	assert_int_equal(come_and_go(f), -EFBIG);
+	for (round = 0; round < 1000; round++)
+		assert_int_equal(come_and_go(f), 0);
+}
+
 static void test_partitions_that_come_and_go_do_not_use_anything_up(void **state)
 {
 	struct fixture *f = *state;
 
+	keep_nothing(f);
 	for (uint32_t round = 0; round < ENGINE_PARTITIONS_MAX + 10; round++) {
 		begin(f, ENGINE_WRITE);
 		assert_int_equal(engine_partition_create(f->txn, PID, NULL), 0);
 		abort_all(f);
 	}
-	for (uint32_t round = 0; round < ENGINE_PARTITIONS_MAX + 10; round++) {
-		begin(f, ENGINE_WRITE);
-		assert_int_equal(engine_partition_create(f->txn, PID, NULL), 0);
-		commit(f);
-		begin(f, ENGINE_WRITE);
-		assert_int_equal(engine_partition_remove(f->txn, PID, false), 0);
-		commit(f);
-	}
+	for (uint32_t round = 0; round < ENGINE_PARTITIONS_MAX + 10; round++)
+		assert_int_equal(come_and_go(f), 0);
 }
 
 /* ---- objects ---- */
@@ -484,6 +524,7 @@ int main(void)
 		TEST(test_a_partition_with_members_is_removed_only_with_its_contents),
 		TEST(test_removing_a_partition_costs_the_same_whatever_it_holds),
 		TEST(test_a_partition_does_not_show_objects_of_an_earlier_one_with_its_index),
+		TEST(test_indices_that_history_shows_run_out_with_an_error),
 		TEST(test_partitions_that_come_and_go_do_not_use_anything_up),
 		TEST(test_object_ids_are_chosen_behind_the_highest_of_either_type),
 		TEST(test_ids_go_on_in_a_gap_when_the_last_one_is_taken),

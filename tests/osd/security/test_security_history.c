@@ -177,56 +177,6 @@ static void test_a_partition_that_was_open_comes_back_open(void **state)
 	expect_open(unit, P);
 }
 
-static uint64_t clock_of(void *context)
-{
-	return ((const struct unit *)context)->now_ms;
-}
-
-/* A start of the unit gives the lowest free index to the next partition. */
-static void start_again(struct unit *unit)
-{
-	struct engine_options options = { .clock_ms = clock_of, .clock_context = unit };
-	struct osd_options osd_options = { .has_device_key = true };
-	struct error_text error;
-
-	memcpy(osd_options.device_key, M->device_key, sizeof(osd_options.device_key));
-	osd_device_destroy(unit->device);
-	assert_int_equal(engine_close(unit->engine), 0);
-	unit->now_ms++;
-	assert_int_equal(engine_open(unit->nand, &options, &unit->engine, &error), 0);
-	assert_int_equal(osd_device_create(unit->engine,
-					   (const uint8_t[16]){ 0x10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
-								11, 12, 13, 14, 15 },
-					   &osd_options, &unit->device),
-			 0);
-	function_subscribe(unit);
-}
-
-static void test_where_it_is_not_known_how_it_was_protected_the_strongest_method_counts(
-	void **state)
-{
-	struct unit *unit = *state;
-	uint64_t version = take_snapshot(unit, 0);
-	struct call call = call_of(OSD_CREATE_PARTITION, OTHER, 0);
-	struct signed_call key;
-
-	secured_set_method(unit, P, OSD_CAPKEY);
-	remove_partition(unit);
-	start_again(unit);
-	call_set(&call, OSD_PARTITION_SECURITY, OSD_SECURITY_OLDEST_NONCE, "\0\0\0\0\1\0", 6);
-	call_run(unit, &call);
-	expect_good(unit);
-	run_function(unit, OSD_FUNCTION_ROLLBACK, 0, version);
-	expect_closed(unit, P);
-	read_with(unit, P, &M->working[KEY_VERSION], 82);
-	/* Also when it has keys again. */
-	key = signed_set_key(unit, OSD_SET_PARTITION_KEY, P, 0, 0x22, &M->partition);
-	signed_run(unit, &key);
-	expect_good(unit);
-	expect_closed(unit, P);
-	read_with(unit, P, &M->working[KEY_VERSION], 82);
-}
-
 /* Records that a rollback of the device puts. */
 static uint64_t rollback_records(struct unit *unit, uint64_t version)
 {
@@ -337,8 +287,6 @@ int main(void)
 		with_history(test_a_rollback_of_the_device_leaves_the_root_key_as_it_is),
 		with_history(test_a_partition_that_comes_back_is_closed_until_it_has_new_keys),
 		with_history(test_a_partition_that_was_open_comes_back_open),
-		with_history(
-			test_where_it_is_not_known_how_it_was_protected_the_strongest_method_counts),
 		with_history(test_a_rollback_costs_the_same_however_many_partitions_are_secured),
 		with_history(test_a_detached_snapshot_keeps_the_method_of_its_source),
 		with_history(test_a_refreshed_clone_is_no_less_protected_than_its_source),
