@@ -541,7 +541,8 @@ static int find_metadata_end(struct muninn_store *store)
 	for (uint32_t segment = 0; segment < store->geometry.segments; segment++) {
 		uint32_t end;
 		int result = store->images[segment]
-				     ? segment_end(store->nand, &store->geometry, segment, &end)
+				     ? segment_end(store->nand, store->geometry.segment_blocks,
+						   segment, &end)
 				     : 0;
 
 		if (result)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "engine/muninn/index/index.h"
+#include "engine/records/rooms.h"
 
 enum {
 	ROWS_MAX = 1024,
@@ -13,8 +14,6 @@ enum {
 	SEGMENTS_PER_ROW = 128, /* default: 128 rows from 16 GiB on */
 	ROWS_DEFAULT_MAX = 128,
 	SEGMENTS_PER_ROOT_SEGMENT = 512,
-	UPKEEP_SEGMENTS =
-		2, /* for history's row, and to move a segment, all of which is of one row */
 };
 
 static int check_options(const struct nand_geometry *nand, const struct muninn_geometry *geometry,
@@ -106,25 +105,16 @@ static void place_in_nvram(struct muninn_geometry *geometry)
 }
 
 /*
- * Divides what users do not get among those that need it when they get no more. Removing may put to
- * any row, so it has at least a segment for each, since all may be full; from then on nobody before
- * it fills what was sealed for it (row.c). The others put to history's row alone.
+ * Removing may put to any row, so it has at least a segment for each, since all may be full; from
+ * then on nobody before it fills what was sealed for it (row.c). The rooms behind it put to
+ * history's row alone.
  */
 static void size_rooms(struct muninn_geometry *geometry)
 {
-	uint32_t rows = geometry->rows, *kept = geometry->room_kept;
 	uint32_t hidden =
 		(uint32_t)((uint64_t)geometry->segments * geometry->over_provision_permille / 1000);
-	uint32_t rescue = (uint32_t)max_u64(1, hidden / 8);
-	uint32_t back = (uint32_t)max_u64(1, hidden / 4);
-	uint32_t others = UPKEEP_SEGMENTS + rescue + back;
-	uint32_t removal = (uint32_t)max_u64(rows, hidden > others ? hidden - others : 0);
 
-	kept[RECORD_ROOM_UPKEEP] = geometry->reserve_metadata;
-	kept[RECORD_ROOM_RESCUE] = kept[RECORD_ROOM_UPKEEP] + UPKEEP_SEGMENTS;
-	kept[RECORD_ROOM_RETURN] = kept[RECORD_ROOM_RESCUE] + rescue;
-	kept[RECORD_ROOM_FREE] = kept[RECORD_ROOM_RETURN] + back;
-	kept[RECORD_ROOM_WRITE] = kept[RECORD_ROOM_FREE] + removal;
+	rooms_share(geometry->room_kept, geometry->reserve_metadata, hidden, geometry->rows);
 }
 
 /* What follows from the size of the index. */

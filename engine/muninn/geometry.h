@@ -73,6 +73,12 @@ static inline uint64_t segment_records_max(const struct muninn_geometry *geometr
 	return (uint64_t)geometry->segment_pages * (geometry->page_bytes / RECORD_HEADER_BYTES + 1);
 }
 
+/* First page of a segment. */
+static inline uint64_t segment_page(const struct muninn_geometry *geometry, uint32_t segment)
+{
+	return (uint64_t)segment * geometry->segment_pages;
+}
+
 /* The row of RECORD_CLASS_HISTORY. */
 static inline uint32_t history_row(const struct muninn_geometry *geometry)
 {

@@ -14,6 +14,7 @@
 
 #include "common/log.h"
 #include "engine/muninn/judge.h"
+#include "engine/records/rooms.h"
 
 enum {
 	SAMPLED_PAGES = 4,          /* of a segment, to estimate how much of it is live */
@@ -559,7 +560,8 @@ static bool may_go_on(const struct merge_run *run)
 {
 	const struct muninn_store *store = run->store;
 
-	return store->space.count > store->geometry.room_kept[RECORD_ROOM_RESCUE] &&
+	return room_has_segment(store->geometry.room_kept, RECORD_ROOM_RESCUE,
+				store->space.count) &&
 	       run->reads < run->reads_max * READS_PERMILLE / 1000;
 }
 

@@ -146,6 +146,11 @@ static int step_growing_tables(struct muninn_store *store, struct error_text *er
 static int step_complete_tables(struct muninn_store *store, struct error_text *error)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
+	const struct space_shape shape = {
+		.segment_blocks = geometry->segment_blocks,
+		.first = geometry->root_segments,
+		.segments = geometry->segments,
+	};
 	bool *in_use = calloc(geometry->segments, sizeof(*in_use));
 	int result;
 
@@ -198,7 +203,7 @@ static int step_complete_tables(struct muninn_store *store, struct error_text *e
 	for (uint32_t number = 0; !result && number < geometry->rows; number++)
 		row_refresh_bounds(store, &store->rows[number]);
 	space_destroy(&store->space);
-	if (!result && space_create(&store->space, store->nand, geometry, in_use))
+	if (!result && space_create(&store->space, store->nand, &shape, in_use))
 		result = error_set(error, -ENOMEM, "out of memory");
 	free(in_use);
 	return result;

@@ -167,7 +167,7 @@ static int step_sealed_since(struct rebuild *rebuild, struct error_text *error)
 		uint32_t end;
 
 		/* Not whole: it was being programmed. */
-		if (segment_end(rebuild->store->nand, geometry, segment, &end) ||
+		if (segment_end(rebuild->store->nand, geometry->segment_blocks, segment, &end) ||
 		    end < geometry->segment_pages || !ask_segment(rebuild, segment, &spare))
 			continue;
 		rebuild->serial_most = max_u64(rebuild->serial_most, spare.serial);

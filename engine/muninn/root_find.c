@@ -235,7 +235,7 @@ int root_find(struct nand *nand, struct found_root *found)
 		result = search.cursors ? 0 : -ENOMEM;
 	}
 	for (uint32_t n = 0; !result && n < found->geometry.root_segments; n++)
-		if (segment_end(nand, &found->geometry, n, &search.cursors[n].end))
+		if (segment_end(nand, found->geometry.segment_blocks, n, &search.cursors[n].end))
 			search.cursors[n].end = 0;
 	if (!result)
 		result = find_newest(&search);

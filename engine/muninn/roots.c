@@ -46,8 +46,8 @@ static int next_segment(struct muninn_store *store)
 
 		if (result)
 			return result;
-		if (segment_erase(store->nand, &store->geometry, NAND_CAUSE_METADATA, segment,
-				  &erasures) == 0)
+		if (segment_erase(store->nand, store->geometry.segment_blocks, NAND_CAUSE_METADATA,
+				  segment, &erasures) == 0)
 			return 0;
 	}
 	return -EIO;
@@ -95,7 +95,7 @@ static int begin_append(struct muninn_store *store, const uint8_t *bytes, bool w
 {
 	const struct muninn_geometry *geometry = &store->geometry;
 	uint32_t end;
-	int result = segment_end(store->nand, geometry, ring_segment(store), &end);
+	int result = segment_end(store->nand, geometry->segment_blocks, ring_segment(store), &end);
 
 	*writing = (struct root_writing){
 		.pages = (uint32_t)divide_up(get_le32(bytes + 12), geometry->page_bytes),
@@ -335,8 +335,8 @@ void store_format_ring(struct muninn_store *store, uint64_t serial)
 	uint32_t erasures;
 
 	for (uint32_t segment = 0; segment < store->geometry.root_segments; segment++)
-		segment_erase(store->nand, &store->geometry, NAND_CAUSE_METADATA, segment,
-			      &erasures);
+		segment_erase(store->nand, store->geometry.segment_blocks, NAND_CAUSE_METADATA,
+			      segment, &erasures);
 	nvram_store64(store->nvram + STATE_ROOT_SERIAL_AT, serial);
 	nvram_store64(store->nvram + STATE_ROOT_SEGMENT_AT, 0);
 }
@@ -351,7 +351,8 @@ int store_check_ring(struct muninn_store *store, struct error_text *error)
 	if (state_read(store, STATE_ROOT_SEGMENT_AT) >= store->geometry.root_segments)
 		return error_set(error, -EINVAL,
 				 "the place of the root in NVRAM is not one of the ring");
-	if (segment_end(store->nand, &store->geometry, ring_segment(store), &end) || end == 0)
+	if (segment_end(store->nand, store->geometry.segment_blocks, ring_segment(store), &end) ||
+	    end == 0)
 		return 0;
 	io.page = segment_page(&store->geometry, ring_segment(store)) + end - 1;
 	/*

@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/store.h"
+#include "engine/records/rooms.h"
 
 /* The older buffer is sealed, then the newer one, or one taken beside it. */
 enum { PLACE_ATTEMPTS = 4 };
@@ -132,7 +133,7 @@ void rows_drop_void(struct muninn_store *store, uint64_t before)
 /* Whether a row may be sealed now. */
 static int check_room(struct muninn_store *store, enum record_room room)
 {
-	if (store->space.count <= store->geometry.room_kept[room])
+	if (!room_has_segment(store->geometry.room_kept, room, store->space.count))
 		return -ENOSPC;
 	/* Should this transaction end in an abort, its number must be noted. */
 	if (!aborted_has_room(store, room)) {
@@ -151,16 +152,6 @@ static bool takes_newer(const struct muninn_store *store, const struct row *row)
 	return row == &store->rows[history_row(&store->geometry)] && !row_has_newer(row);
 }
 
-/*
- * Whether more than a room leaves has been taken already, by one behind it. What was sealed then
- * was sealed for that one, and filling the row again would make it seal once more, until nothing is
- * left.
- */
-static bool is_overdrawn(const struct muninn_store *store, enum record_room room)
-{
-	return room != RECORD_ROOM_UPKEEP && store->space.count < store->geometry.room_kept[room];
-}
-
 int store_place(struct muninn_store *store, const struct new_record *record, enum record_room room)
 {
 	struct key_hash hash = key_hash(&record->header.key, store->geometry.segment_pages);
@@ -168,7 +159,7 @@ int store_place(struct muninn_store *store, const struct new_record *record, enu
 	struct row *row = &store->rows[number];
 	int result = -ENOSPC;
 
-	if (is_overdrawn(store, room))
+	if (room_is_overdrawn(store->geometry.room_kept, room, store->space.count))
 		return -ENOSPC;
 	for (int attempt = 0; attempt < PLACE_ATTEMPTS; attempt++) {
 		result = buffer_put(row_has_newer(row) ? &row->newer : &row->buffer, &hash, record,

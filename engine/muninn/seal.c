@@ -5,6 +5,7 @@
 #include "common/log.h"
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/store.h"
+#include "engine/records/rooms.h"
 
 /*
  * Of rows fewer than that history's row does not wait for one segment each, but for so many:
@@ -272,7 +273,7 @@ void store_catch_up(struct muninn_store *store, uint32_t pages)
 		pages = UINT32_MAX;
 	/* From there on those that must put something seal it, each from its own room. */
 	if (store->history_sealing.segment == NO_SEGMENT &&
-	    store->space.count <= store->geometry.room_kept[RECORD_ROOM_FREE])
+	    !room_has_segment(store->geometry.room_kept, RECORD_ROOM_FREE, store->space.count))
 		return;
 	result = seal(store, number, &store->history_sealing, &pages);
 	if (result && result != store->history_told)

@@ -9,7 +9,7 @@
 #include "engine/muninn/buffer.h"
 #include "engine/muninn/index/table_cache.h"
 #include "engine/muninn/muninn.h"
-#include "engine/muninn/space.h"
+#include "engine/records/space.h"
 
 #define NO_ROW  UINT16_MAX
 #define NO_PAGE UINT64_MAX

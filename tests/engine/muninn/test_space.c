@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Which free segment is taken, and that erasures spread over all segments, those of data that never
- * change too.
+ * Erasures spread over all segments, those of data that never change too, and what an aborted
+ * transaction leaves. Which free segment is taken is in tests/engine/records/test_space.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,13 +31,6 @@ static const struct engine_options options = { .muninn.rows = 2,
 					       .muninn.segment_pages = 8,
 					       .muninn.record_bytes = 256 };
 
-static const struct muninn_geometry shape = {
-	.segments = SEGMENTS,
-	.segment_pages = 8,
-	.segment_blocks = 1,
-	.page_bytes = 512,
-};
-
 static struct nand *open_nand(uint64_t nvram_bytes)
 {
 	struct error_text error = { "" };
@@ -46,82 +39,6 @@ static struct nand *open_nand(uint64_t nvram_bytes)
 	if (nand_open_memory(&nand_shape, nvram_bytes, &nand, &error))
 		fail_msg("%s", error.text);
 	return nand;
-}
-
-static void wear_out(struct nand *nand, uint32_t block, int erasures)
-{
-	for (int i = 0; i < erasures; i++)
-		assert_int_equal(nand_erase(nand, NAND_CAUSE_USER, block), 0);
-}
-
-static void test_of_segments_as_worn_the_one_that_was_free_longest_is_taken(void **state)
-{
-	struct nand *nand = open_nand(4096);
-	bool in_use[SEGMENTS] = { [0] = true, [3] = true };
-	struct space space;
-	uint32_t segment;
-
-	(void)state;
-	assert_int_equal(space_create(&space, nand, &shape, in_use), 0);
-	assert_int_equal(space.count, SEGMENTS - 2);
-	space_release(&space, 3);
-	for (uint32_t expected = 1; expected < SEGMENTS; expected++) {
-		if (expected == 3)
-			continue;
-		assert_int_equal(space_take(&space, &segment), 0);
-		assert_int_equal(segment, expected);
-	}
-	assert_int_equal(space_take(&space, &segment), 0);
-	assert_int_equal(segment, 3);
-	assert_int_equal(space_take(&space, &segment), -ENOSPC);
-	space_destroy(&space);
-	assert_int_equal(nand_close(nand), 0);
-}
-
-static void test_a_worn_segment_waits_while_less_worn_ones_are_near(void **state)
-{
-	struct nand *nand = open_nand(4096);
-	bool in_use[SEGMENTS] = { false };
-	struct space space;
-	uint32_t segment;
-
-	(void)state;
-	wear_out(nand, 0, 5);
-	wear_out(nand, 1, 3);
-	wear_out(nand, 2, 3);
-	assert_int_equal(space_create(&space, nand, &shape, in_use), 0);
-	for (uint32_t expected = 3; expected < SEGMENTS; expected++) {
-		assert_int_equal(space_take(&space, &segment), 0);
-		assert_int_equal(segment, expected);
-	}
-	for (uint32_t n = 0; n < 3; n++) {
-		assert_int_equal(space_take(&space, &segment), 0);
-		assert_int_equal(segment, n == 2 ? 0 : n + 1);
-	}
-	space_destroy(&space);
-	assert_int_equal(nand_close(nand), 0);
-}
-
-static void test_taking_a_written_segment_erases_it_and_counts_that(void **state)
-{
-	struct nand *nand = open_nand(4096);
-	bool in_use[SEGMENTS] = { false };
-	struct nand_page_io io = { .page = 0, .data = calloc(1, 512) };
-	struct space space;
-	uint32_t segment;
-
-	(void)state;
-	assert_int_equal(nand_program(nand, NAND_CAUSE_USER, &io, 1), 0);
-	assert_int_equal(space_create(&space, nand, &shape, in_use), 0);
-	/* Taken, it is erased, and that counts. */
-	assert_int_equal(space_take(&space, &segment), 0);
-	assert_int_equal(segment, 0);
-	assert_int_equal(space.wear[0], 1);
-	assert_int_equal(space.wear_most, 1);
-	assert_int_equal(space.retired, 0);
-	free(io.data);
-	space_destroy(&space);
-	assert_int_equal(nand_close(nand), 0);
 }
 
 /* ---- a store with data that never change ---- */
@@ -243,7 +160,8 @@ static uint64_t used_bytes(struct record_store *store)
 static void test_an_aborted_transaction_leaves_no_more_than_the_segments_that_it_filled(
 	void **state)
 {
-	const uint64_t segment_bytes = (uint64_t)shape.segment_pages * shape.page_bytes;
+	const uint64_t segment_bytes =
+		(uint64_t)options.muninn.segment_pages * nand_shape.page_bytes;
 	struct error_text error = { "" };
 	struct record_store *store;
 	uint64_t nvram_bytes, before;
@@ -268,9 +186,6 @@ static void test_an_aborted_transaction_leaves_no_more_than_the_segments_that_it
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_of_segments_as_worn_the_one_that_was_free_longest_is_taken),
-		cmocka_unit_test(test_a_worn_segment_waits_while_less_worn_ones_are_near),
-		cmocka_unit_test(test_taking_a_written_segment_erases_it_and_counts_that),
 		cmocka_unit_test(test_erasures_spread_over_segments_of_data_that_never_change),
 		cmocka_unit_test(
 			test_an_aborted_transaction_leaves_no_more_than_the_segments_that_it_filled),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Hands out free segments, the less worn ones first. */
-#include "engine/muninn/space.h"
+#include "engine/records/space.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -24,10 +25,10 @@ static void note_wear(struct space *space, uint32_t segment, uint32_t erasures)
 /* A block whose record is damaged has begun its count again, or will. */
 static void read_wear(struct space *space)
 {
-	uint32_t blocks = space->geometry->segment_blocks;
+	uint32_t blocks = space->shape.segment_blocks;
 
-	for (uint32_t block = space->geometry->root_segments * blocks;
-	     block < space->geometry->segments * blocks; block++) {
+	for (uint32_t block = space->shape.first * blocks; block < space->shape.segments * blocks;
+	     block++) {
 		struct nand_block_info info;
 
 		if (nand_block_info(space->nand, block, &info) == 0)
@@ -35,18 +36,18 @@ static void read_wear(struct space *space)
 	}
 }
 
-int space_create(struct space *space, struct nand *nand, const struct muninn_geometry *geometry,
+int space_create(struct space *space, struct nand *nand, const struct space_shape *shape,
 		 const bool *in_use)
 {
-	*space = (struct space){ .nand = nand, .geometry = geometry };
-	space->ring = calloc(geometry->segments, sizeof(*space->ring));
-	space->wear = calloc(geometry->segments, sizeof(*space->wear));
+	*space = (struct space){ .nand = nand, .shape = *shape };
+	space->ring = calloc(shape->segments, sizeof(*space->ring));
+	space->wear = calloc(shape->segments, sizeof(*space->wear));
 	if (!space->ring || !space->wear) {
 		space_destroy(space);
 		return -ENOMEM;
 	}
 	read_wear(space);
-	for (uint32_t segment = geometry->root_segments; segment < geometry->segments; segment++)
+	for (uint32_t segment = shape->first; segment < shape->segments; segment++)
 		if (!in_use[segment])
 			space->ring[space->count++] = segment;
 	return 0;
@@ -59,29 +60,30 @@ void space_destroy(struct space *space)
 	space->ring = space->wear = NULL;
 }
 
-int segment_end(struct nand *nand, const struct muninn_geometry *geometry, uint32_t segment,
-		uint32_t *end)
+int segment_end(struct nand *nand, uint32_t segment_blocks, uint32_t segment, uint32_t *end)
 {
+	uint32_t block_pages = nand_geometry(nand)->pages_per_block;
+
 	*end = 0;
-	for (uint32_t i = 0; i < geometry->segment_blocks; i++) {
+	for (uint32_t i = 0; i < segment_blocks; i++) {
 		struct nand_block_info info;
-		int result = nand_block_info(nand, segment * geometry->segment_blocks + i, &info);
+		int result = nand_block_info(nand, segment * segment_blocks + i, &info);
 
 		if (result)
 			return result;
 		if (info.next_page)
-			*end = i * geometry->block_pages + info.next_page;
+			*end = i * block_pages + info.next_page;
 	}
 	return 0;
 }
 
-int segment_erase(struct nand *nand, const struct muninn_geometry *geometry, enum nand_cause cause,
+int segment_erase(struct nand *nand, uint32_t segment_blocks, enum nand_cause cause,
 		  uint32_t segment, uint32_t *erasures)
 {
-	uint32_t block = segment * geometry->segment_blocks;
+	uint32_t block = segment * segment_blocks;
 
 	*erasures = 0;
-	for (uint32_t i = 0; i < geometry->segment_blocks; i++, block++) {
+	for (uint32_t i = 0; i < segment_blocks; i++, block++) {
 		struct nand_block_info info = { .erase_count = 0 };
 		int result = nand_block_info(nand, block, &info);
 
@@ -105,7 +107,7 @@ int segment_erase(struct nand *nand, const struct muninn_geometry *geometry, enu
 
 static uint32_t *ring_at(const struct space *space, uint32_t n)
 {
-	return &space->ring[(space->first + n) % space->geometry->segments];
+	return &space->ring[(space->first + n) % space->shape.segments];
 }
 
 /* Removes the least worn of the first few from the list, of equal ones the first. */
@@ -120,7 +122,7 @@ static uint32_t take_least_worn(struct space *space)
 	segment = *ring_at(space, best);
 	for (uint32_t n = best; n > 0; n--)
 		*ring_at(space, n) = *ring_at(space, n - 1);
-	space->first = (space->first + 1) % space->geometry->segments;
+	space->first = (space->first + 1) % space->shape.segments;
 	space->count--;
 	return segment;
 }
@@ -131,8 +133,8 @@ int space_take(struct space *space, uint32_t *segment)
 		uint32_t erasures;
 
 		*segment = take_least_worn(space);
-		if (segment_erase(space->nand, space->geometry, NAND_CAUSE_USER, *segment,
-				  &erasures) == 0) {
+		if (segment_erase(space->nand, space->shape.segment_blocks, NAND_CAUSE_USER,
+				  *segment, &erasures) == 0) {
 			note_wear(space, *segment, erasures);
 			space->taken++;
 			return 0;
@@ -144,8 +146,8 @@ int space_take(struct space *space, uint32_t *segment)
 
 void space_release(struct space *space, uint32_t segment)
 {
-	assert(space->count < space->geometry->segments);
-	space->ring[(space->first + space->count) % space->geometry->segments] = segment;
+	assert(space->count < space->shape.segments);
+	space->ring[(space->first + space->count) % space->shape.segments] = segment;
 	space->count++;
 }
 
@@ -158,7 +160,7 @@ uint32_t space_level(struct space *space, bool (*is_used)(const void *context, u
 	    space->taken < space->levelled + SPACE_LEVEL_EVERY)
 		return NO_SEGMENT;
 	space->levelled = space->taken;
-	for (uint32_t segment = 0; segment < space->geometry->segments; segment++)
+	for (uint32_t segment = 0; segment < space->shape.segments; segment++)
 		if ((least == NO_SEGMENT || space->wear[segment] < space->wear[least]) &&
 		    is_used(context, segment))
 			least = segment;

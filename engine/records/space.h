@@ -1,21 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Free segments. Which ones are in use follows from the tables and the directory; nothing else is
- * stored.
+ * Free segments. A segment is a run of erase blocks that a store programs, and erases, as a whole.
+ * Nothing is stored: which segments are in use the store finds out from what it reads at opening.
  *
  * Wear: of the segments that were free longest the least worn is taken. That levels what is written
  * again and again. What lies still on a segment that is far behind the most worn one is named by
  * space_level, for the merge to move it.
  */
-#ifndef MUNINN_ENGINE_MUNINN_SPACE_H
-#define MUNINN_ENGINE_MUNINN_SPACE_H
+#ifndef MUNINN_ENGINE_RECORDS_SPACE_H
+#define MUNINN_ENGINE_RECORDS_SPACE_H
 
-#include "engine/muninn/geometry.h"
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "nand/nand.h"
+
+/* How a device is divided. Segment n begins with block n * segment_blocks. */
+struct space_shape {
+	uint32_t segment_blocks; /* of one segment */
+	uint32_t first;          /* the segments before this one are never given out */
+	uint32_t segments;       /* the number behind the last one */
+};
 
 struct space {
 	struct nand *nand;
-	const struct muninn_geometry *geometry;
+	struct space_shape shape;
 	uint32_t *ring; /* free segments, oldest first */
 	uint32_t first, count;
 	uint32_t retired; /* segments with a block that failed */
@@ -31,8 +40,8 @@ struct space {
 /* ... but only one for so many segments written, which limits what levelling costs. */
 #define SPACE_LEVEL_EVERY 8
 
-/* All segments behind the ring of roots for which in_use[segment] is false are free. -ENOMEM. */
-int space_create(struct space *space, struct nand *nand, const struct muninn_geometry *geometry,
+/* The segments from shape->first on for which in_use[segment] is false are free. -ENOMEM. */
+int space_create(struct space *space, struct nand *nand, const struct space_shape *shape,
 		 const bool *in_use);
 void space_destroy(struct space *space);
 
@@ -43,14 +52,13 @@ void space_destroy(struct space *space);
 int space_take(struct space *space, uint32_t *segment);
 
 /* Pages of a segment that have been programmed. -EBADMSG. */
-int segment_end(struct nand *nand, const struct muninn_geometry *geometry, uint32_t segment,
-		uint32_t *end);
+int segment_end(struct nand *nand, uint32_t segment_blocks, uint32_t segment, uint32_t *end);
 
 /*
  * Erases the blocks of a segment that are not erased already; -EIO, with a line in the log.
  * `erasures`: of its most worn block.
  */
-int segment_erase(struct nand *nand, const struct muninn_geometry *geometry, enum nand_cause cause,
+int segment_erase(struct nand *nand, uint32_t segment_blocks, enum nand_cause cause,
 		  uint32_t segment, uint32_t *erasures);
 
 /* Gives back a segment whose contents nobody needs. */
@@ -68,11 +76,5 @@ uint32_t space_level(struct space *space, bool (*is_used)(const void *context, u
  * ahead of it once more.
  */
 void space_leave(struct space *space, uint32_t segment);
-
-/* First page of a segment. */
-static inline uint64_t segment_page(const struct muninn_geometry *geometry, uint32_t segment)
-{
-	return (uint64_t)segment * geometry->segment_pages;
-}
 
 #endif
