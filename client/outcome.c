@@ -391,9 +391,6 @@ static struct meaning of_code(const struct osd_cdb *cdb, const struct osd_sense 
 		return (struct meaning){ -EOPNOTSUPP, "the target does not know this command" };
 	case SENSE_PARAMETER_LIST_LENGTH_ERROR:
 		return of_parameter(cdb);
-	case SENSE_PARAMETER_NOT_SUPPORTED:
-		return (struct meaning){ -ENODATA, "the device has no moments from then, since a "
-						   "partition kept no history" };
 	case SENSE_PARAMETER_VALUE_INVALID:
 		if (is_function(cdb, OSD_FUNCTION_UNDO))
 			return (struct meaning){ -E2BIG, "more than 65536 modifications are not "

@@ -32,8 +32,7 @@ struct engine_moment {
  * The sequence number up to which a moment reaches; partition 0: of the whole device. A time means
  * the last boundary that is not behind it (engine_options.history_interval_ms). -ENOENT: no such
  * version; before the partition was made, or when it was gone for a while; or history does not
- * reach back that far (engine_history). -ENODATA: the device does not have the moment, since a
- * partition kept nothing then (ENGINE_RETAIN_NONE of its own). -ESTALE: a time before
+ * reach back that far (engine_history). -ESTALE: a time before
  * the present epoch of times (engine_time_epoch).
  */
 int engine_moment_resolve(struct engine_txn *txn, uint64_t partition, struct engine_moment moment,
@@ -230,7 +229,12 @@ enum engine_retention_kind {
 	ENGINE_RETAIN_SNAPSHOTS, /* all of history while there is room, the oldest goes first;
 				    versions stay */
 	ENGINE_RETAIN_ALL,
-	ENGINE_RETAIN_NONE, /* the present and versions */
+	/*
+	 * The present and versions. As a partition's own policy it also leaves the partition out of
+	 * the device's moments from then on: they do not show it (-ENOENT), and a rollback of the
+	 * device to one of them leaves it as it is.
+	 */
+	ENGINE_RETAIN_NONE,
 };
 
 /* What is kept beside the present and the versions. */
@@ -251,16 +255,6 @@ int engine_retention_get(struct engine_txn *txn, uint64_t partition,
 int engine_retention_set(struct engine_txn *txn, uint64_t partition,
 			 const struct engine_retention *retention, bool administrator);
 
-#define ENGINE_BLANKS_MAX 17
-
-/*
- * The device has no moment from the first time up to before the last, since a partition kept
- * nothing then.
- */
-struct engine_blank {
-	uint64_t from_ms, until_ms; /* until_ms 0: it goes on */
-};
-
 /*
  * Begins a new epoch of times, after a clock that was far ahead: recorded times never go down, so
  * until the clock has caught up all commands have the last one. From this command on times count by
@@ -274,12 +268,8 @@ int engine_time_epoch(struct engine_txn *txn);
 
 struct engine_history {
 	uint64_t horizon_sequence, horizon_time_ms; /* every moment from here on can be reached */
-	uint64_t first_time_ms; /* of the device: every moment from here on, but for its blanks;
-				   else the same */
-	uint32_t versions;      /* kept, the device's included */
-	uint32_t rollbacks;     /* of the partition and of the device */
-	uint32_t blank_count;
-	struct engine_blank blanks[ENGINE_BLANKS_MAX]; /* of the device, ascending */
+	uint32_t versions;                          /* kept, the device's included */
+	uint32_t rollbacks;                         /* of the partition and of the device */
 };
 
 int engine_history(struct engine_txn *txn, uint64_t partition, struct engine_history *history);

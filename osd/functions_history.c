@@ -469,16 +469,6 @@ int osd_function_diff(struct osd_request *request)
 
 /* ---- retention ---- */
 
-/* From when on, and before when, the device has no moments. */
-static void add_blank(struct osd_item_writer *writer, const struct engine_blank *blank)
-{
-	osd_item_open(writer, OSD_ITEM_ENTRY);
-	osd_item_add_number(writer, OSD_ITEM_TIME, blank->from_ms);
-	if (blank->until_ms)
-		osd_item_add_number(writer, OSD_ITEM_HORIZON, blank->until_ms);
-	osd_item_end(writer);
-}
-
 static int answer_retention(struct osd_request *request)
 {
 	struct engine_retention retention;
@@ -499,9 +489,6 @@ static int answer_retention(struct osd_request *request)
 	osd_item_add_number(&writer, OSD_ITEM_HORIZON, history.horizon_time_ms);
 	osd_item_add_number(&writer, OSD_ITEM_COUNT, history.versions);
 	osd_item_add_number(&writer, OSD_ITEM_ROLLBACKS, history.rollbacks);
-	osd_item_add_number(&writer, OSD_ITEM_FIRST, history.first_time_ms);
-	for (uint32_t at = 0; at < history.blank_count; at++)
-		add_blank(&writer, &history.blanks[at]);
 	osd_result_end(request, &writer, NULL, 0, -1);
 	return 0;
 }

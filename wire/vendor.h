@@ -94,8 +94,6 @@ enum osd_item_tag {
 	OSD_ITEM_TO = 0x0023,   /* contains a moment */
 	OSD_ITEM_SENSE =
 		0x0024, /* why it failed: sense key << 16 | additional sense code and qualifier */
-	OSD_ITEM_FIRST =
-		0x0025, /* ms since 1970: as HORIZON, but for the times that entries tell */
 	/* Contain items. */
 	OSD_ITEM_ENTRY = 0x0100,
 };

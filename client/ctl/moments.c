@@ -145,7 +145,7 @@ static int fail_time(struct ctl *ctl, struct osd_client_address address, const c
 		     const struct osd_client_moment *moment, const struct osd_client_error *error)
 {
 	const struct osd_client_address partition = { .partition = address.partition };
-	uint64_t horizon = ask(ctl, OSD_FUNCTION_RETENTION, partition, OSD_ITEM_FIRST);
+	uint64_t horizon = ask(ctl, OSD_FUNCTION_RETENTION, partition, OSD_ITEM_HORIZON);
 	char wanted[CTL_TIME_TEXT], reached[CTL_TIME_TEXT];
 
 	ctl_format_time(moment->value, wanted);
@@ -197,16 +197,6 @@ int ctl_fail_moment(struct ctl *ctl, struct osd_client_address address,
 			"%s lies before the target's times began anew (`muninnctl time-epoch`), "
 			"after its clock had been ahead; go by version, by name, or by a number "
 			"that `muninnctl log` of an object shows, as #N",
-			wanted);
-	if (error->result == -ENODATA)
-		return ctl_fail(
-			ctl, CTL_NOT_FOUND,
-			"%s is no moment of the device: a partition kept no history then "
-			"(retention "
-			"'none'). `muninnctl retention URL 0` shows from when until when. Take "
-			"another "
-			"time, or a version of the device (`versions URL 0`), or go back partition "
-			"by partition",
 			wanted);
 	/* Of the moment, not of what it is a moment of. */
 	if (error->result != -ENOENT || !error->has_sense ||

@@ -129,53 +129,6 @@ static void print_duration(const char *name, uint64_t ms)
 		printf("%-13s %" PRIu64 " s\n", name, ms / 1000);
 }
 
-/*
- * The next stretch in which the device has no moments; false: there is no more. until_ms 0: it goes
- * on.
- */
-static bool next_blank(struct osd_item_reader *reader, uint64_t *from_ms, uint64_t *until_ms)
-{
-	struct osd_item item;
-
-	while (osd_item_next(reader, &item) == 1) {
-		if (item.tag != OSD_ITEM_ENTRY)
-			continue;
-		*from_ms = entry_number(&item, OSD_ITEM_TIME);
-		*until_ms = entry_number(&item, OSD_ITEM_HORIZON);
-		return true;
-	}
-	return false;
-}
-
-static json_t *json_of_blanks(const struct items *found)
-{
-	char from[CTL_TIME_TEXT], until[CTL_TIME_TEXT];
-	json_t *list = json_array();
-	struct osd_item_reader reader;
-	uint64_t from_ms, until_ms;
-
-	osd_items_read(&reader, found->data, found->length);
-	while (next_blank(&reader, &from_ms, &until_ms))
-		json_array_append_new(
-			list,
-			json_pack("{s:s,s:s?}", "from", ctl_format_time(from_ms, from), "until",
-				  until_ms ? ctl_format_time(until_ms, until) : NULL));
-	return list;
-}
-
-static void print_blanks(const struct items *found)
-{
-	char from[CTL_TIME_TEXT], until[CTL_TIME_TEXT];
-	struct osd_item_reader reader;
-	uint64_t from_ms, until_ms;
-
-	osd_items_read(&reader, found->data, found->length);
-	while (next_blank(&reader, &from_ms, &until_ms))
-		printf("%-13s %s until %s (a partition with the retention none)\n", "but not",
-		       ctl_format_time(from_ms, from),
-		       until_ms ? ctl_format_time(until_ms, until) : "now");
-}
-
 static int retention_report(const struct ctl *ctl, const struct items *found)
 {
 	uint64_t kind = items_number(found, OSD_ITEM_KIND),
@@ -183,20 +136,20 @@ static int retention_report(const struct ctl *ctl, const struct items *found)
 	const char *name = kind <= OSD_RETAIN_NONE ? retention_names[kind] : "unknown";
 	char horizon[CTL_TIME_TEXT], until[CTL_TIME_TEXT];
 
-	ctl_format_time(items_number(found, OSD_ITEM_FIRST), horizon);
+	ctl_format_time(items_number(found, OSD_ITEM_HORIZON), horizon);
 	ctl_format_time(lock, until);
 	if (ctl->options->json)
 		return ctl_print_json(
 			stdout,
-			json_pack("{s:s,s:I,s:I,s:I,s:s?,s:s,s:o,s:I,s:I}", "retention", name,
+			json_pack("{s:s,s:I,s:I,s:I,s:s?,s:s,s:I,s:I}", "retention", name,
 				  "keep_all_ms", (json_int_t)items_number(found, OSD_ITEM_KEEP_ALL),
 				  "interval_ms",
 				  (json_int_t)items_number(found, OSD_ITEM_KEEP_INTERVAL),
 				  "interval_for_ms",
 				  (json_int_t)items_number(found, OSD_ITEM_KEEP_INTERVAL_FOR),
 				  "locked_until", lock ? until : NULL, "reaches_back_to", horizon,
-				  "but_not", json_of_blanks(found), "versions",
-				  (json_int_t)items_number(found, OSD_ITEM_COUNT), "rollbacks",
+				  "versions", (json_int_t)items_number(found, OSD_ITEM_COUNT),
+				  "rollbacks",
 				  (json_int_t)items_number(found, OSD_ITEM_ROLLBACKS)));
 	printf("%-13s %s\n", "retention", name);
 	print_duration("keep all", items_number(found, OSD_ITEM_KEEP_ALL));
@@ -204,7 +157,6 @@ static int retention_report(const struct ctl *ctl, const struct items *found)
 	print_duration("interval for", items_number(found, OSD_ITEM_KEEP_INTERVAL_FOR));
 	printf("%-13s %s\n", "locked until", lock ? until : "not locked");
 	printf("%-13s %s\n", "reaches back", horizon);
-	print_blanks(found);
 	printf("%-13s %" PRIu64 "\n%-13s %" PRIu64 "\n", "versions",
 	       items_number(found, OSD_ITEM_COUNT), "rollbacks",
 	       items_number(found, OSD_ITEM_ROLLBACKS));

@@ -67,7 +67,7 @@ static int raise_floors(struct engine_txn *txn, struct partition *root)
 	int result = raise_floors_of_partitions(txn, root);
 
 	if (!result)
-		result = history_device_horizon(engine, device, &of_device);
+		result = history_horizon(engine, device, device, 0, &of_device);
 	if (!result)
 		result = history_horizon(engine, &inherits, device, 0, &inherited);
 	if (!result)

@@ -11,7 +11,7 @@
 
 enum { PARTICULAR = 1 << 0, IS_CLONE = 1 << 1 };
 
-static_assert(HISTORY_BYTES == 68 + 2 * IDSET_HEADER_BYTES, "the parts add up");
+static_assert(HISTORY_BYTES == 72 + 2 * IDSET_HEADER_BYTES, "the parts add up");
 
 struct history history_new(uint16_t index, uint64_t created_sequence)
 {
@@ -44,18 +44,18 @@ uint32_t history_encode(const struct history *history, uint16_t index, uint8_t *
 	idset_header_encode(&history->clones, to + 52 + IDSET_HEADER_BYTES);
 	put_le64(to + 148,
 		 index == RECORD_ROOT_INDEX ? device->last_version_bytes : history->written_bytes);
-	put_le64(to + 156, 0);
+	put_le48(to + 156, history->left_from);
+	put_le48(to + 162, history->left_until);
 	if (index != RECORD_ROOT_INDEX)
 		return HISTORY_BYTES;
-	put_le48(to + 164, device->reclaimed);
-	put_le48(to + 170, device->judged_ms);
-	put_le48(to + 176, device->inherited_floor);
-	put_le48(to + 182, device->lossy_removed);
-	put_le64(to + 188, device->locked_until_ms);
-	put_le32(to + 196, device->rollbacks);
-	put_le32(to + 200, device->object_rollbacks);
-	put_le32(to + 204, device->lossy);
-	put_le32(to + 208, device->losing);
+	put_le48(to + 168, device->reclaimed);
+	put_le48(to + 174, device->judged_ms);
+	put_le48(to + 180, device->inherited_floor);
+	put_le48(to + 186, device->lossy_removed);
+	put_le64(to + 192, device->locked_until_ms);
+	put_le32(to + 200, device->rollbacks);
+	put_le32(to + 204, device->object_rollbacks);
+	put_le32(to + 208, device->lossy);
 	put_le32(to + 212, device->particular);
 	put_le32(to + 216, device->clones);
 	put_le32(to + 220, device->times);
@@ -66,26 +66,22 @@ uint32_t history_encode(const struct history *history, uint16_t index, uint8_t *
 	put_le48(to + 248, device->epoch_sequence);
 	put_le48(to + 254, device->epoch_ms);
 	put_le48(to + 260, device->intervals_floor);
-	put_le16(to + 266, 0);
-	return HISTORY_DEVICE_HEAD_BYTES +
-	       blanks_encode(&device->blanks, to + HISTORY_DEVICE_HEAD_BYTES);
+	put_le48(to + 266, device->left_since);
+	return HISTORY_DEVICE_BYTES;
 }
 
-static int decode_device(struct device_history *device, const uint8_t *from, uint32_t length)
+static int decode_device(struct device_history *device, const uint8_t *from)
 {
-	int result;
-
 	*device = (struct device_history){
 		.last_version_bytes = get_le64(from + 148),
-		.reclaimed = get_le48(from + 164),
-		.judged_ms = get_le48(from + 170),
-		.inherited_floor = get_le48(from + 176),
-		.lossy_removed = get_le48(from + 182),
-		.locked_until_ms = get_le64(from + 188),
-		.rollbacks = get_le32(from + 196),
-		.object_rollbacks = get_le32(from + 200),
-		.lossy = get_le32(from + 204),
-		.losing = get_le32(from + 208),
+		.reclaimed = get_le48(from + 168),
+		.judged_ms = get_le48(from + 174),
+		.inherited_floor = get_le48(from + 180),
+		.lossy_removed = get_le48(from + 186),
+		.locked_until_ms = get_le64(from + 192),
+		.rollbacks = get_le32(from + 200),
+		.object_rollbacks = get_le32(from + 204),
+		.lossy = get_le32(from + 208),
 		.particular = get_le32(from + 212),
 		.clones = get_le32(from + 216),
 		.times = get_le32(from + 220),
@@ -96,14 +92,13 @@ static int decode_device(struct device_history *device, const uint8_t *from, uin
 		.epoch_sequence = get_le48(from + 248),
 		.epoch_ms = get_le48(from + 254),
 		.intervals_floor = get_le48(from + 260),
+		.left_since = get_le48(from + 266),
 	};
-	result = blanks_decode(&device->blanks, from + HISTORY_DEVICE_HEAD_BYTES,
-			       length - HISTORY_DEVICE_HEAD_BYTES);
-	if (device->rollbacks > ENGINE_ROLLBACKS_MAX ||
-	    device->object_rollbacks > ENGINE_ROLLBACKS_MAX || device->losing > device->lossy ||
-	    device->times_first > device->times)
-		result = -EBADMSG;
-	return result;
+	return device->rollbacks > ENGINE_ROLLBACKS_MAX ||
+			       device->object_rollbacks > ENGINE_ROLLBACKS_MAX ||
+			       device->times_first > device->times
+		       ? -EBADMSG
+		       : 0;
 }
 
 int history_decode(struct history *history, uint16_t index, const uint8_t *from, uint32_t length)
@@ -114,7 +109,7 @@ int history_decode(struct history *history, uint16_t index, const uint8_t *from,
 	int result = 0;
 
 	if (length < HISTORY_BYTES || from[0] != HISTORY_FORMAT ||
-	    (of_root ? length <= HISTORY_DEVICE_HEAD_BYTES : length != HISTORY_BYTES) ||
+	    length != (of_root ? HISTORY_DEVICE_BYTES : HISTORY_BYTES) ||
 	    from[1] & ~(PARTICULAR | IS_CLONE) || from[4] > ENGINE_RETAIN_NONE || from[5] != 0 ||
 	    get_le16(from + 50) != 0)
 		return -EBADMSG;
@@ -132,11 +127,13 @@ int history_decode(struct history *history, uint16_t index, const uint8_t *from,
 		},
 		.floor = get_le48(from + 44),
 		.written_bytes = of_root ? 0 : get_le64(from + 148),
+		.left_from = get_le48(from + 156),
+		.left_until = get_le48(from + 162),
 	};
 	if (history->next_version < first || history->next_version > last + 1)
 		return -EBADMSG;
 	if (of_root)
-		result = decode_device(&history->device, from, length);
+		result = decode_device(&history->device, from);
 	if (!result)
 		result = idset_header_decode(&history->versions, from + 52);
 	return result ? result
@@ -258,9 +255,8 @@ bool history_keeps_nothing(const struct engine_retention *policy)
 	return policy->kind == ENGINE_RETAIN_NONE && !policy->keep_all_ms;
 }
 
-/* The same, but of the device: from when on it has moments, where it has no blank. */
-static int first_horizon(struct engine *engine, const struct history *history,
-			 const struct history *device, uint64_t created_sequence, uint64_t *horizon)
+int history_horizon(struct engine *engine, const struct history *history,
+		    const struct history *device, uint64_t created_sequence, uint64_t *horizon)
 {
 	const struct engine_retention *policy = history_policy(history, device);
 	uint64_t floor = history->floor;
@@ -292,39 +288,15 @@ static int first_horizon(struct engine *engine, const struct history *history,
 	return result;
 }
 
-int history_horizon(struct engine *engine, const struct history *history,
-		    const struct history *device, uint64_t created_sequence, uint64_t *horizon)
-{
-	int result = first_horizon(engine, history, device, created_sequence, horizon);
-
-	if (history == device)
-		*horizon =
-			max_u64(*horizon, blanks_behind(&device->device.blanks, engine->committed));
-	return result;
-}
-
-int history_device_horizon(struct engine *engine, const struct history *device, uint64_t *horizon)
-{
-	return first_horizon(engine, device, device, 0, horizon);
-}
-
-uint64_t history_device_next(const struct engine *engine, const struct history *device,
-			     uint64_t horizon, uint64_t bound)
-{
-	return blanks_pass(&device->device.blanks, engine->committed, max_u64(bound, horizon));
-}
-
-/* Whether `bound` is not before the horizon: 0 or -ENOENT; of the device, in a blank: -ENODATA. */
+/* Whether `bound` is not before the horizon: 0 or -ENOENT. */
 static int is_since_horizon(struct engine *engine, const struct history *history,
 			    const struct history *device, uint64_t created_sequence, uint64_t bound)
 {
 	uint64_t horizon;
-	int result = first_horizon(engine, history, device, created_sequence, &horizon);
+	int result = history_horizon(engine, history, device, created_sequence, &horizon);
 
 	if (result)
 		return result;
-	if (history == device && history_device_next(engine, device, 0, bound) != bound)
-		return -ENODATA;
 	return bound < horizon ? -ENOENT : 0;
 }
 
@@ -354,7 +326,7 @@ int history_device_oldest(struct engine *engine, const struct history *device, u
 {
 	const struct engine_retention *policy = &device->retention;
 	uint64_t judged = device->device.judged_ms, since, aged = 0;
-	int result = history_device_horizon(engine, device, oldest);
+	int result = history_horizon(engine, device, device, 0, oldest);
 
 	if (result || !policy->keep_interval_ms)
 		return result;
@@ -397,18 +369,8 @@ int history_lower_by_interval(struct engine *engine, const struct history *histo
 	int result = 0;
 
 	sequence = max_u64(sequence, history_intervals_since(history, device, created_sequence));
-	if (!policy->keep_interval_ms)
-		return 0;
-	/* The first one, and one behind each blank. */
-	for (int turn = 0; !result && sequence < *lowest && turn <= BLANKS_MAX + 1; turn++) {
+	if (policy->keep_interval_ms && sequence < *lowest)
 		result = next_interval(engine, policy, device, sequence, &found);
-		if (result || history != device || found == RECORD_NEWEST)
-			break;
-		sequence = history_device_next(engine, device, 0, found);
-		if (sequence == found)
-			break;
-		found = RECORD_NEWEST;
-	}
 	if (!result && found < *lowest)
 		*lowest = found;
 	return result;
@@ -483,14 +445,14 @@ int history_reaches(struct engine *engine, struct partition *partition, uint64_t
 	since = is_since_horizon(engine, &partition->history, &root->history,
 				 partition->created_sequence, bound);
 	result = since;
-	if (since == -ENOENT || since == -ENODATA)
+	if (since == -ENOENT)
 		result = history_keeps(engine, partition, bound);
-	if (result == -ENOENT && since == -ENOENT &&
+	if (result == -ENOENT &&
 	    bound >= history_intervals_since(&partition->history, &root->history,
 					     partition->created_sequence))
 		result = kept_by_interval(engine, &partition->history, &root->history, bound);
 	partition_release(engine, root);
-	return result == -ENOENT ? since : result;
+	return result;
 }
 
 /* ---- what shows a moment ---- */
@@ -514,10 +476,8 @@ int history_shows(struct engine *engine, struct partition *partition, uint64_t f
 
 	if (result)
 		return result;
-	result = first_horizon(engine, &partition->history, &root->history,
-			       partition->created_sequence, &horizon);
-	if (!result && partition == root)
-		horizon = history_device_next(engine, &root->history, horizon, from);
+	result = history_horizon(engine, &partition->history, &root->history,
+				 partition->created_sequence, &horizon);
 	*shows |= !result && horizon <= to;
 	if (!result && !*shows)
 		result = history_set_shows(&versions, from, to, shows);

@@ -12,16 +12,13 @@
 
 #include "engine/engine.h"
 #include "engine/history.h"
-#include "engine/history/blanks.h"
 #include "engine/objects/keys.h"
 #include "engine/records/access.h"
 #include "engine/sets/idset.h"
 
-#define HISTORY_FORMAT 6
-#define HISTORY_BYTES  164
-/* At most: the blanks end it, of which there are mostly none. */
-#define HISTORY_DEVICE_HEAD_BYTES 268
-#define HISTORY_DEVICE_BYTES      (HISTORY_DEVICE_HEAD_BYTES + BLANKS_BYTES_MAX)
+#define HISTORY_FORMAT       6
+#define HISTORY_BYTES        168
+#define HISTORY_DEVICE_BYTES 272
 
 struct engine;
 struct partition;
@@ -35,7 +32,6 @@ struct device_history {
 	uint32_t rollbacks;        /* on record, of partitions and the device */
 	uint32_t object_rollbacks; /* of single objects */
 	uint32_t lossy;            /* partitions with a policy of their own that gives history up */
-	uint32_t losing; /* those of them whose policy does so without need: ENGINE_RETAIN_NONE */
 	uint32_t particular; /* partitions with a policy of their own, also those that are gone */
 	uint32_t clones;     /* that were ever made */
 	uint64_t lossy_removed;   /* no moment of the device before it: what lossy ones gave up that
@@ -47,7 +43,7 @@ struct device_history {
 	uint64_t last_version_bytes; /* what had ever been put when the last version was made */
 	uint64_t epoch_sequence, epoch_ms; /* where the present epoch of times began: see epoch.c */
 	uint64_t intervals_floor;          /* no moment of the device's intervals before it */
-	struct blanks blanks;              /* no moments of the device in them */
+	uint64_t left_since; /* no partition was left out of moments before it; 0: none ever */
 };
 
 struct history {
@@ -58,6 +54,11 @@ struct history {
 	struct engine_retention retention;
 	uint64_t written_bytes; /* put since the last version; see written.h */
 	uint64_t floor;         /* no moment before this one can be reached, but kept versions */
+	/*
+	 * Moments of the device from the one on, up to before the other, do not show it; until 0:
+	 * it goes on; from 0: all do. See left_out.h.
+	 */
+	uint64_t left_from, left_until;
 	struct idset_header versions;
 	struct idset_header clones;   /* of the root: indices that are taken */
 	struct device_history device; /* of the root */
@@ -123,18 +124,8 @@ int history_next_kept(const struct idset *set, uint64_t sequence, uint64_t *boun
 int history_horizon(struct engine *engine, const struct history *history,
 		    const struct history *device, uint64_t created_sequence, uint64_t *horizon);
 
-/*
- * The same for the device, but before its last blank too. `device` = the root's: for its moments,
- * and for what is kept of what is no partition's any more.
- */
-int history_device_horizon(struct engine *engine, const struct history *device, uint64_t *horizon);
-
 /* Before which number the device has no moments at all but versions: none of intervals either. */
 int history_device_oldest(struct engine *engine, const struct history *device, uint64_t *oldest);
-
-/* The first bound not before `bound` and that horizon which is in no blank. */
-uint64_t history_device_next(const struct engine *engine, const struct history *device,
-			     uint64_t horizon, uint64_t bound);
 
 /*
  * Whether a current partition, or the root, was there at `bound`: it may have been gone for a while
@@ -150,7 +141,7 @@ int history_keeps(struct engine *engine, struct partition *partition, uint64_t b
 
 /*
  * Whether `bound` can be reached in a partition (or in the root: in the whole device): it is not
- * before the horizon, or it is kept. 0, -ENOENT, or, of the device in one of its blanks, -ENODATA.
+ * before the horizon, or it is kept. 0 or -ENOENT.
  */
 int history_reaches(struct engine *engine, struct partition *partition, uint64_t bound);
 

@@ -45,15 +45,15 @@ static int check_partition(struct engine_txn *txn, const struct history *device,
 			   uint64_t bound)
 {
 	struct engine *engine = txn->engine;
-	struct partition *partition, then;
+	struct partition *partition;
+	uint16_t index = RECORD_ROOT_INDEX;
 	int result = partition_get(engine, id, &partition);
 
 	if (result)
 		return result;
 	if (history_policy(&partition->history, device)->locked_until_ms > txn->time_ms) {
-		result = partition_as_of(engine, id, bound, &then);
-		if (result == -ENOENT ||
-		    (!result && then.created_sequence != partition->created_sequence))
+		result = partition_index_as_of(engine, id, bound, &index);
+		if (result == -ENOENT || (!result && index != partition->index))
 			result = -EPERM;
 	}
 	partition_release(engine, partition);

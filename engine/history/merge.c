@@ -8,6 +8,7 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
+#include "engine/history/left_out.h"
 #include "engine/history/retention.h"
 #include "engine/history/standing.h"
 #include "engine/history/times.h"
@@ -47,9 +48,9 @@ enum {
 /* What was looked up last. Records of one object, and of one partition, tend to lie together. */
 struct keep_context {
 	struct engine *engine;
-	struct partition *root;  /* pinned */
-	uint64_t device_horizon; /* but for its blanks */
-	bool failed;             /* to learn about the device: everything is kept */
+	struct partition *root; /* pinned */
+	uint64_t device_horizon;
+	bool failed; /* to learn about the device: everything is kept */
 	/* Who has the index, there or gone. */
 	struct {
 		bool known, failed;
@@ -83,8 +84,9 @@ static void context_begin(struct keep_context *context, struct engine *engine)
 	*context = (struct keep_context){ .engine = engine };
 	context->failed = partition_get(engine, 0, &context->root) != 0;
 	if (!context->failed)
-		context->failed = history_device_horizon(engine, &context->root->history,
-							 &context->device_horizon) != 0;
+		context->failed = history_horizon(engine, &context->root->history,
+						  &context->root->history, 0,
+						  &context->device_horizon) != 0;
 }
 
 static void forget_owner(struct keep_context *context)
@@ -159,26 +161,33 @@ static int lower(const struct idset *set, uint64_t sequence, uint64_t *lowest)
 	return result;
 }
 
+/* The first bound >= `sequence` that the device keeps as one of many, and shows the owner at. */
+static uint64_t next_of_device(const struct keep_context *context, uint64_t sequence)
+{
+	uint64_t bound = max_u64(sequence, context->device_horizon);
+
+	return is_of_owner(context, sequence)
+		       ? left_out_pass(&context->owner.source.partition->history, bound)
+		       : bound;
+}
+
 /* The first of the moments that are kept at intervals, of the device and of who has the index. */
 static int lower_by_interval(const struct keep_context *context, uint64_t sequence,
 			     uint64_t *lowest)
 {
 	const struct history *device = &context->root->history;
 	const struct partition *owner = context->owner.source.partition;
-	int result =
-		history_lower_by_interval(context->engine, device, device, 0, sequence, lowest);
+	int result;
 
-	if (result || !is_of_owner(context, sequence) || owner == context->root)
+	if (!is_of_owner(context, sequence))
+		return history_lower_by_interval(context->engine, device, device, 0, sequence,
+						 lowest);
+	result = left_out_lower_by_interval(context->engine, &owner->history, device, sequence,
+					    lowest);
+	if (result || owner == context->root)
 		return result;
 	return history_lower_by_interval(context->engine, &owner->history, device,
 					 owner->created_sequence, sequence, lowest);
-}
-
-/* The first bound >= `sequence` that the device keeps as one of many. */
-static uint64_t next_of_device(const struct keep_context *context, uint64_t sequence)
-{
-	return history_device_next(context->engine, &context->root->history,
-				   context->device_horizon, sequence);
 }
 
 /*

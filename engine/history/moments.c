@@ -6,6 +6,7 @@
 #include "common/bytes.h"
 #include <assert.h>
 
+#include "engine/history/left_out.h"
 #include "engine/history/times.h"
 #include "engine/history/versions.h"
 
@@ -49,7 +50,7 @@ static int resolve_time(struct engine_txn *txn, struct partition *partition,
 	result = times_boundary(engine, device, ms, bound);
 	if (!result)
 		result = history_reaches(engine, partition, *bound);
-	if (result != -ENOENT && result != -ENODATA)
+	if (result != -ENOENT)
 		return result;
 	before = history_interval_before(policy, device->device.judged_ms, ms);
 	if (!before)
@@ -67,7 +68,7 @@ static int resolve_sequence(struct engine *engine, struct partition *partition,
 
 	if (!result)
 		result = history_reaches(engine, partition, *bound);
-	if (result != -ENOENT && result != -ENODATA)
+	if (result != -ENOENT)
 		return result;
 	/* The table of times may have ended since with the history around it. */
 	*bound = sequence;
@@ -215,7 +216,10 @@ int moment_of_view(struct engine_txn *txn, uint64_t id, uint32_t version, uint64
 		return result;
 	result = history_reaches(engine, partition, view.bound);
 	partition_release(engine, partition);
-	return result == -ENODATA ? -ENOENT : result;
+	/* Not every partition is part of what the device was then. */
+	if (!result && id && !view.partition)
+		result = left_out_check(engine, id, view.bound);
+	return result;
 }
 
 int moment_of_version(struct engine_txn *txn, uint64_t id, uint32_t version, uint64_t *bound)

@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "common/bytes.h"
+#include "engine/history/left_out.h"
 #include "engine/history/locks.h"
 #include "engine/history/standing.h"
 #include "engine/history/times.h"
@@ -25,13 +26,7 @@ static bool is_policy(const struct engine_retention *retention)
 
 static bool is_lossy(const struct history *history)
 {
-	return history->particular && history->retention.kind != ENGINE_RETAIN_ALL;
-}
-
-/* Whether it gives history up that nobody needs the room of. */
-static bool is_losing(const struct history *history)
-{
-	return history->particular && history->retention.kind == ENGINE_RETAIN_NONE;
+	return history->particular && history->retention.kind == ENGINE_RETAIN_SNAPSHOTS;
 }
 
 /*
@@ -40,42 +35,23 @@ static bool is_losing(const struct history *history)
  */
 static int loss_of(const struct history *history)
 {
-	return is_losing(history) ? 2 : is_lossy(history) ? 1 : 0;
+	if (history->particular && history->retention.kind == ENGINE_RETAIN_NONE)
+		return 2;
+	return is_lossy(history) ? 1 : 0;
 }
 
 /*
  * Notes from when on the device has moments, before lossy partitions stop to count as such: what
- * they gave up does not come back. What those that kept nothing gave up beside that is in the
- * blanks.
+ * they gave up does not come back.
  */
 static int note_loss(struct engine_txn *txn, struct partition *root)
 {
 	struct history *history = &root->history;
 	uint64_t horizon;
-	int result = history_device_horizon(txn->engine, history, &horizon);
+	int result = history_horizon(txn->engine, history, history, 0, &horizon);
 
 	if (!result)
 		history->device.lossy_removed = max_u64(history->device.lossy_removed, horizon);
-	return result;
-}
-
-/*
- * The device has a blank from when the first partition keeps nothing until none does any more.
- * Before it nothing is given up.
- */
-static int follow_losing(const struct engine_txn *txn, struct partition *root)
-{
-	struct device_history *device = &root->history.device;
-	uint64_t oldest;
-	int result;
-
-	if (device->losing)
-		blanks_begin(&device->blanks, txn->sequence);
-	if (device->losing || !device->blanks.since)
-		return 0;
-	result = history_device_oldest(txn->engine, &root->history, &oldest);
-	if (!result)
-		blanks_end(&device->blanks, txn->sequence, oldest);
 	return result;
 }
 
@@ -86,8 +62,6 @@ static void count_policy(struct partition *root, const struct history *history, 
 
 	if (is_lossy(history))
 		device->lossy += (uint32_t)by;
-	if (is_losing(history))
-		device->losing += (uint32_t)by;
 	device->locked_until_ms =
 		max_u64(device->locked_until_ms, history->retention.locked_until_ms);
 }
@@ -107,7 +81,7 @@ int retention_recount(struct engine_txn *txn, struct partition *root)
 		if (result)
 			return result;
 	}
-	root->history.device.lossy = root->history.device.losing = 0;
+	root->history.device.lossy = 0;
 	root->history.device.locked_until_ms = root->history.retention.locked_until_ms;
 	partition_mark_history(txn, root);
 	while (more) {
@@ -126,7 +100,7 @@ int retention_recount(struct engine_txn *txn, struct partition *root)
 		if (result)
 			return result;
 	}
-	return follow_losing(txn, root);
+	return 0;
 }
 
 int engine_retention_get(struct engine_txn *txn, uint64_t id, struct engine_retention *retention)
@@ -216,7 +190,7 @@ static int take_policy(struct engine_txn *txn, struct partition *root, struct pa
 		history->particular = true;
 		history->retention = *retention;
 		count_policy(root, history, 1);
-		result = follow_losing(txn, root);
+		result = left_out_follow(txn, root, partition);
 	}
 	partition_mark_history(txn, partition);
 	partition_mark_history(txn, root);
@@ -301,7 +275,7 @@ int retention_forget(struct engine_txn *txn, struct partition *root, struct part
 		return result;
 	count_policy(root, history, -1);
 	partition_mark_history(txn, root);
-	return follow_losing(txn, root);
+	return 0;
 }
 
 /* ---- what there is ---- */
@@ -321,47 +295,6 @@ static int time_of_horizon(struct engine *engine, const struct history *device, 
 	return result == -ENOENT ? 0 : result;
 }
 
-/* Tells when a blank was. One that lies before all times that are known is passed over. */
-static int add_blank(struct engine *engine, const struct history *device, uint64_t from,
-		     uint64_t until, struct engine_history *history)
-{
-	struct engine_blank *blank = &history->blanks[history->blank_count];
-	uint64_t over_ms, last_ms = 0;
-	int result = times_of_boundary(engine, device, from - 1, &over_ms, &last_ms);
-
-	if (result == -ENOENT)
-		last_ms = max_u64(history->first_time_ms, 1) - 1;
-	else if (result)
-		return result;
-	*blank = (struct engine_blank){ .from_ms = last_ms + 1 };
-	result = until ? times_of_boundary(engine, device, slot_end(until), &blank->until_ms,
-					   &last_ms)
-		       : 0;
-	history->blank_count += !result && (!until || blank->until_ms > blank->from_ms);
-	return result == -ENOENT ? 0 : result;
-}
-
-static_assert(ENGINE_BLANKS_MAX == BLANKS_MAX + 1, "one of them goes on");
-
-/* From when on the device has moments, and where it has not. */
-static int read_blanks(struct engine *engine, const struct history *device,
-		       struct engine_history *history)
-{
-	const struct blanks *blanks = &device->device.blanks;
-	uint64_t horizon;
-	int result = history_device_horizon(engine, device, &horizon);
-
-	if (!result)
-		result = time_of_horizon(engine, device, horizon, &history->first_time_ms);
-	for (uint32_t at = 0; !result && at < blanks->count; at++)
-		if (blanks->list[at].until > horizon)
-			result = add_blank(engine, device, blanks->list[at].from,
-					   blanks->list[at].until, history);
-	if (!result && blanks->since)
-		result = add_blank(engine, device, blanks->since, 0, history);
-	return result;
-}
-
 static int read_history(struct engine_txn *txn, struct partition *root, struct partition *partition,
 			struct engine_history *history)
 {
@@ -373,9 +306,6 @@ static int read_history(struct engine_txn *txn, struct partition *root, struct p
 	if (!result)
 		result = time_of_horizon(engine, &root->history, history->horizon_sequence,
 					 &history->horizon_time_ms);
-	history->first_time_ms = history->horizon_time_ms;
-	if (!result && partition == root)
-		result = read_blanks(engine, &root->history, history);
 	if (result)
 		return result;
 	history->rollbacks =

@@ -4,6 +4,7 @@
  * rollback_object.c.
  */
 #include "common/bytes.h"
+#include "engine/history/left_out.h"
 #include "engine/history/locks.h"
 #include "engine/history/retention.h"
 #include "engine/history/times.h"
@@ -80,24 +81,28 @@ static int roll_back(struct engine_txn *txn, struct partition *partition, uint64
 					   .scope = partition->index };
 	bool of_device = rollback.scope == RECORD_ROOT_INDEX, replaces;
 	struct partition *root;
-	int result;
+	struct left_out left_out = { 0 };
+	int result = of_device ? left_out_find(engine, bound, &left_out) : 0;
 
 	txn->changed = txn->rolled_back = txn->forgets_accesses = true;
 	txn->forgets_states = true;
 	txn->accesses_of = partition->id;
-	result = add_rollback(txn, partition, rollback, &replaces);
+	if (!result)
+		result = add_rollback(txn, partition, rollback, &replaces);
 	/* From here on everything reads otherwise than before, the root too. */
 	forget(txn, partition);
 	if (!result)
 		result = partition_get(engine, 0, &root);
-	if (result)
-		return result;
-	root->history.device.rollbacks += !replaces;
-	partition_mark_history(txn, root);
-	/* Which policies there are hangs on the table of partitions. */
-	if (of_device)
-		result = retention_recount(txn, root);
-	partition_release(engine, root);
+	if (!result) {
+		root->history.device.rollbacks += !replaces;
+		partition_mark_history(txn, root);
+		result = left_out_keep(txn, root, &left_out);
+		/* Which policies there are hangs on the table of partitions. */
+		if (!result && of_device)
+			result = retention_recount(txn, root);
+		partition_release(engine, root);
+	}
+	left_out_free(&left_out);
 	return result;
 }
 

@@ -166,6 +166,15 @@ static void take_out(struct timeline *timeline, uint64_t at)
 	timeline->count = kept;
 }
 
+static void take_out_one(struct timeline *timeline, const struct rollback *rollback)
+{
+	uint32_t index = position(timeline, rollback->scope, rollback->at) - 1;
+
+	timeline->count--;
+	memmove(&timeline->list[index], &timeline->list[index + 1],
+		(timeline->count - index) * sizeof(*rollback));
+}
+
 static int by_scope_and_at(const void *a, const void *b)
 {
 	const struct rollback *first = a, *second = b;
@@ -235,7 +244,7 @@ int timeline_add(struct engine_txn *txn, struct rollback rollback, const struct 
 	if (replaced) {
 		timeline->replaced = *replaced;
 		timeline->replaced_by = rollback.at;
-		take_out(timeline, replaced->at);
+		take_out_one(timeline, replaced);
 	}
 	insert(timeline, rollback);
 	return 0;

@@ -3,6 +3,7 @@
 #include "engine/history/unseen.h"
 
 #include "common/bytes.h"
+#include "engine/history/left_out.h"
 #include "engine/history/standing.h"
 
 enum {
@@ -123,7 +124,8 @@ static int shows(const struct search *search, struct source *owner, const struct
 		result = there_until(search, rollback, stretch->to, &until);
 	if (result || *seen || !until)
 		return result;
-	result = history_shows(search->engine, search->root, stretch->from, until, seen);
+	result = left_out_shows(search->engine, search->root, &owner->partition->history,
+				stretch->from, until, seen);
 	if (!result && !*seen)
 		result =
 			history_shows(search->engine, owner->partition, stretch->from, until, seen);

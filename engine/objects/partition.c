@@ -199,11 +199,19 @@ void partition_release(struct engine *engine, struct partition *partition)
 	cache_unpin(&engine->partitions, &partition->entry);
 }
 
+int partition_index_as_of(struct engine *engine, uint64_t id, uint64_t bound, uint16_t *index)
+{
+	struct partition root = { 0 };
+	int result = partition_state_of(engine->store, RECORD_ROOT_INDEX, bound, &root);
+	struct idset table = partition_set(engine, &root, PARTITION_USER_OBJECTS, bound);
+
+	return result ? result : find_index(&table, id, index);
+}
+
 int partition_as_of(struct engine *engine, uint64_t id, uint64_t bound, struct partition *partition)
 {
-	struct partition *current, root = { 0 };
 	uint16_t index = RECORD_ROOT_INDEX;
-	struct idset table;
+	struct partition *current;
 	int result = 0;
 
 	*partition = (struct partition){ 0 };
@@ -217,12 +225,8 @@ int partition_as_of(struct engine *engine, uint64_t id, uint64_t bound, struct p
 		if (result && result != -ENOENT)
 			return result;
 	}
-	if (id) {
-		result = partition_state_of(engine->store, RECORD_ROOT_INDEX, bound, &root);
-		table = partition_set(engine, &root, PARTITION_USER_OBJECTS, bound);
-		if (!result)
-			result = find_index(&table, id, &index);
-	}
+	if (id)
+		result = partition_index_as_of(engine, id, bound, &index);
 	if (!result)
 		result = partition_state_of(engine->store, index, bound, partition);
 	return !result && partition->id != id ? -EBADMSG : result;

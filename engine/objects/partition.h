@@ -86,6 +86,9 @@ bool partition_keeps_nothing(const struct engine *engine, const struct partition
 int partition_get(struct engine *engine, uint64_t id, struct partition **partition);
 void partition_release(struct engine *engine, struct partition *partition);
 
+/* The index of the partition that had an ID at `bound`. -ENOENT: none had. -EIO, -EBADMSG. */
+int partition_index_as_of(struct engine *engine, uint64_t id, uint64_t bound, uint16_t *index);
+
 /*
  * Reads the state of partition `id`, 0 = the root, as of sequence number `bound`. -ENOENT: it did
  * not exist.

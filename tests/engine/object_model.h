@@ -91,6 +91,8 @@ struct model_partition {
 	struct model_state versions[MODEL_VERSIONS];
 	uint32_t numbers[MODEL_VERSIONS];
 	uint32_t version_count, version_count_before;
+	/* Of the commands that set a policy "none" of its own first and last; 0: none did. */
+	uint64_t none_first, none_last;
 	/* Of the one that was there when the transaction began, if it goes; otherwise 0. */
 	uint32_t version_left, version_count_left;
 	bool came_back; /* once, and is that one still */

@@ -3,7 +3,7 @@
  * Removed partitions at points in time of the device: whose policy takes them out of reach, and
  * whose does not.
  */
-#include "engine/history/history.h"
+#include "engine/objects/objects.h"
 #include "tests/engine/device_fixture.h"
 
 enum { YEARS = 1000000000 };
@@ -160,103 +160,203 @@ static void test_nor_what_it_had_long_been_then(void **state)
 		check_page(device, 0, page, 'a');
 }
 
-static void test_while_a_partition_keeps_nothing_the_device_has_versions_only(void **state)
+static int stat_at(struct device *device, uint64_t partition, uint64_t ms)
+{
+	const struct engine_moment moment = at(ms);
+	struct engine_stat stat;
+	uint32_t version;
+	int result;
+
+	begin(device, ENGINE_READ);
+	assert_int_equal(engine_view_open(device->txn, 0, moment, &version), 0);
+	result = engine_stat(device->txn,
+			     (struct engine_address){ .partition = partition, .version = version },
+			     &stat);
+	commit(device);
+	return result;
+}
+
+static void check_others(struct device *device, char byte)
+{
+	check_page_of(device, OTHERS, 0, 0, byte);
+}
+
+static void write_others(struct device *device, uint64_t ms, char byte)
+{
+	const struct engine_address address = { .partition = OTHERS, .object = OBJECT };
+	char bytes[PAGE];
+
+	memset(bytes, byte, sizeof(bytes));
+	device->now = ms;
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_write(device->txn, address, 0, bytes, sizeof(bytes)), 0);
+	commit(device);
+}
+
+/*
+ * The other partition says 'p' at 3 s and keeps nothing from 9 s on, when it says 'q' at 10 s and
+ * 'r' at 14 s; this one 'c' from 12 s on.
+ */
+static void leave_others_out(struct device *device)
+{
+	write_others(device, 3 * SECOND, 'p');
+	write_twice(device);
+	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_NONE, 0), 0);
+	write_others(device, 10 * SECOND, 'q');
+	write_page(device, 12 * SECOND, 0, 'c');
+	write_others(device, 14 * SECOND, 'r');
+	device->now = 16 * SECOND;
+}
+
+static void test_a_partition_that_keeps_nothing_is_left_out_of_moments(void **state)
+{
+	struct device *device = *state;
+
+	leave_others_out(device);
+	merge_all(device);
+	/* merge_all writes there. */
+	write_others(device, 18 * SECOND, 'r');
+	device->now = 20 * SECOND;
+	assert_int_equal(stat_at(device, OTHERS, 8 * SECOND), 0);
+	assert_int_equal(stat_at(device, OTHERS, 11 * SECOND), -ENOENT);
+	assert_int_equal(stat_at(device, PARTITION, 11 * SECOND), 0);
+	/* A rollback leaves it as it is. */
+	assert_int_equal(try_rollback(device, at(11 * SECOND)), 0);
+	for (int start = 0; start < 2; start++) {
+		check_page(device, 0, 0, 'b');
+		check_others(device, 'r');
+		crash(device);
+	}
+	write_others(device, 22 * SECOND, 's');
+	/* But for one to before. */
+	device->now = 24 * SECOND;
+	assert_int_equal(try_rollback(device, at(8 * SECOND)), 0);
+	check_page(device, 0, 0, 'b');
+	check_others(device, 'p');
+	/* Which is undone by number or time, but for what was left out. */
+	device->now = 26 * SECOND;
+	assert_int_equal(try_rollback(device, at(13 * SECOND)), 0);
+	check_page(device, 0, 0, 'c');
+	check_others(device, 'p');
+}
+
+static void test_with_another_policy_it_takes_part_again(void **state)
+{
+	struct device *device = *state;
+
+	leave_others_out(device);
+	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_ALL, 0), 0);
+	write_others(device, 18 * SECOND, 's');
+	write_others(device, 20 * SECOND, 't');
+	device->now = 22 * SECOND;
+	merge_all(device);
+	device->now += SECOND;
+	assert_int_equal(stat_at(device, OTHERS, 8 * SECOND), 0);
+	assert_int_equal(stat_at(device, OTHERS, 13 * SECOND), -ENOENT);
+	/* The new policy keeps it as it was last. */
+	assert_int_equal(stat_at(device, OTHERS, 15 * SECOND), 0);
+	assert_int_equal(stat_at(device, OTHERS, 19 * SECOND), 0);
+	assert_int_equal(try_rollback(device, at(19 * SECOND)), 0);
+	check_others(device, 's');
+	device->now += 2 * SECOND;
+	assert_int_equal(try_rollback(device, at(13 * SECOND)), 0);
+	check_others(device, 's');
+	check_page(device, 0, 0, 'c');
+}
+
+/* It has one such stretch, from the first policy of that kind to the last. */
+static void test_when_it_keeps_nothing_again_it_is_left_out_in_between_too(void **state)
+{
+	struct device *device = *state;
+
+	leave_others_out(device);
+	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_ALL, 0), 0);
+	write_others(device, 18 * SECOND, 's');
+	device->now = 20 * SECOND;
+	assert_int_equal(stat_at(device, OTHERS, 19 * SECOND), 0);
+	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_NONE, 0), 0);
+	device->now = 22 * SECOND;
+	assert_int_equal(stat_at(device, OTHERS, 8 * SECOND), 0);
+	assert_int_equal(stat_at(device, OTHERS, 19 * SECOND), -ENOENT);
+}
+
+static void test_a_version_of_the_device_has_it(void **state)
 {
 	struct engine_moment version = { .kind = ENGINE_AT_VERSION };
 	struct device *device = *state;
 
-	write_twice(device);
-	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_NONE, 0), 0);
-	write_page(device, 10 * SECOND, 0, 'c');
-	device->now = 11 * SECOND;
+	leave_others_out(device);
 	version.value = take_snapshot(device, 0);
-	write_page(device, 12 * SECOND, 0, 'd');
-	write_page(device, 14 * SECOND, 0, 'e');
-	device->now = 15 * SECOND;
-	assert_int_equal(try_rollback(device, at(13 * SECOND)), -ENODATA);
-	/* Nor do they come back with another policy. */
-	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_SNAPSHOTS, 0), 0);
-	write_page(device, 17 * SECOND, 0, 'f');
-	device->now = 19 * SECOND;
-	remove_partition(device);
-	device->now = 21 * SECOND;
+	write_others(device, 18 * SECOND, 's');
+	device->now = 20 * SECOND;
 	merge_all(device);
-	assert_int_equal(try_rollback(device, at(13 * SECOND)), -ENODATA);
-	/* Behind it there are some again. */
-	assert_int_equal(try_rollback(device, at(16 * SECOND)), 0);
-	check_page(device, 0, 0, 'e');
-	device->now = 23 * SECOND;
-	assert_int_equal(try_rollback(device, at(18 * SECOND)), 0);
-	check_page(device, 0, 0, 'f');
-	device->now = 25 * SECOND;
-	merge_all(device);
+	device->now += SECOND;
 	assert_int_equal(try_rollback(device, version), 0);
+	check_others(device, 'r');
 	check_page(device, 0, 0, 'c');
-	device->now = 27 * SECOND;
+}
+
+static int is_there(struct device *device, uint64_t partition)
+{
+	struct engine_stat stat;
+	int result;
+
+	begin(device, ENGINE_READ);
+	result = engine_stat(device->txn, (struct engine_address){ .partition = partition }, &stat);
+	commit(device);
+	return result;
+}
+
+/* One that is gone stays so, but for a rollback to a moment that shows it. */
+static void test_one_that_was_removed_stays_so(void **state)
+{
+	struct device *device = *state;
+
+	leave_others_out(device);
+	begin(device, ENGINE_FREE);
+	assert_int_equal(engine_partition_remove(device->txn, OTHERS, true), 0);
+	commit(device);
+	write_page(device, 18 * SECOND, 0, 'd');
+	device->now = 20 * SECOND;
+	assert_int_equal(try_rollback(device, at(13 * SECOND)), 0);
+	for (int start = 0; start < 2; start++) {
+		check_page(device, 0, 0, 'c');
+		assert_int_equal(is_there(device, OTHERS), -ENOENT);
+		crash(device);
+	}
+	device->now = 22 * SECOND;
 	assert_int_equal(try_rollback(device, at(8 * SECOND)), 0);
+	check_others(device, 'p');
 	check_page(device, 0, 0, 'b');
 }
 
-/* Views show what a rollback would lead to, of removed partitions too, or are refused as it is. */
-static void test_the_device_is_viewed_as_it_can_be_rolled_back(void **state)
+/* One that was made behind the moment goes, as any other. */
+static void test_one_that_was_made_later_goes(void **state)
 {
-	struct engine_moment moment = at(8 * SECOND);
 	struct device *device = *state;
-	uint32_t version;
 
 	write_twice(device);
-	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_NONE, 0), 0);
 	device->now = 11 * SECOND;
-	remove_partition(device);
+	create(device, CLONE);
 	device->now = 13 * SECOND;
-	merge_all(device);
-	begin(device, ENGINE_READ);
-	assert_int_equal(engine_view_open(device->txn, 0, moment, &version), 0);
-	moment.value = 10 * SECOND;
-	assert_int_equal(engine_view_open(device->txn, 0, moment, &(uint32_t){ 0 }), -ENODATA);
-	commit(device);
-	check_page(device, version, 0, 'b');
+	assert_int_equal(try_policy(device, CLONE, ENGINE_RETAIN_NONE, 0), 0);
+	device->now = 15 * SECOND;
+	assert_int_equal(try_rollback(device, at(8 * SECOND)), 0);
+	assert_int_equal(is_there(device, CLONE), -ENOENT);
 }
 
-/* To the millisecond. */
-static void test_the_times_without_moments_are_told(void **state)
+static void test_a_rollback_that_is_aborted_leaves_nothing_behind(void **state)
 {
 	struct device *device = *state;
-	struct engine_history history;
-	struct engine_blank *blank = history.blanks;
 
-	write_twice(device);
-	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_NONE, 0), 0);
-	write_page(device, 11 * SECOND, 0, 'c');
-	write_page(device, 13 * SECOND, 0, 'd');
-	begin(device, ENGINE_READ);
-	assert_int_equal(engine_history(device->txn, 0, &history), 0);
-	commit(device);
-	assert_int_equal(history.blank_count, 1);
-	assert_int_equal(blank->until_ms, 0);
-	device->now = 15 * SECOND;
-	assert_int_equal(try_policy(device, OTHERS, ENGINE_RETAIN_ALL, 0), 0);
-	write_page(device, 17 * SECOND, 0, 'e');
-	device->now = 19 * SECOND;
-	begin(device, ENGINE_READ);
-	assert_int_equal(engine_history(device->txn, 0, &history), 0);
-	commit(device);
-	assert_int_equal(history.blank_count, 1);
-	assert_in_range(blank->from_ms, 8 * SECOND, 9 * SECOND);
-	assert_in_range(blank->until_ms, 15 * SECOND, 16 * SECOND);
-	assert_true(history.first_time_ms < 7 * SECOND);
-	assert_int_equal(history.horizon_time_ms, blank->until_ms);
-	assert_int_equal(try_rollback(device, at(blank->from_ms)), -ENODATA);
-	assert_int_equal(try_rollback(device, at(blank->until_ms - 1)), -ENODATA);
-	assert_int_equal(try_rollback(device, at(blank->until_ms)), 0);
-	device->now = 21 * SECOND;
-	assert_int_equal(try_rollback(device, at(blank->from_ms - 1)), 0);
-	/* A partition has none. */
-	begin(device, ENGINE_READ);
-	assert_int_equal(engine_history(device->txn, PARTITION, &history), 0);
-	commit(device);
-	assert_int_equal(history.blank_count, 0);
-	assert_int_equal(history.first_time_ms, history.horizon_time_ms);
+	leave_others_out(device);
+	begin(device, ENGINE_RESCUE);
+	assert_int_equal(engine_rollback(device->txn, 0, at(11 * SECOND)), 0);
+	engine_abort(device->txn);
+	device->txn = NULL;
+	check_page(device, 0, 0, 'c');
+	check_others(device, 'r');
+	assert_int_equal(device->engine->timeline.count, 0);
 }
 
 /*
@@ -352,9 +452,13 @@ int main(void)
 		TEST(test_a_policy_that_keeps_nothing_takes_no_moment_of_before_it),
 		TEST(test_neither_does_it_take_what_the_partition_itself_was_then),
 		TEST(test_nor_what_it_had_long_been_then),
-		TEST(test_while_a_partition_keeps_nothing_the_device_has_versions_only),
-		TEST(test_the_device_is_viewed_as_it_can_be_rolled_back),
-		TEST(test_the_times_without_moments_are_told),
+		TEST(test_a_partition_that_keeps_nothing_is_left_out_of_moments),
+		TEST(test_with_another_policy_it_takes_part_again),
+		TEST(test_when_it_keeps_nothing_again_it_is_left_out_in_between_too),
+		TEST(test_a_version_of_the_device_has_it),
+		TEST(test_one_that_was_removed_stays_so),
+		TEST(test_one_that_was_made_later_goes),
+		TEST(test_a_rollback_that_is_aborted_leaves_nothing_behind),
 		TEST(test_what_a_partition_held_that_kept_nothing_goes_with_it),
 		TEST(test_what_was_given_up_for_room_does_not_come_back_with_another_policy),
 		TEST(test_under_a_locked_device_no_policy_ends_its_moments),

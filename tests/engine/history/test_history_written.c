@@ -184,9 +184,13 @@ static void test_histories_of_other_formats_are_refused(void **state)
 
 	(void)state;
 	history.written_bytes = 4711;
+	history.left_from = 200;
+	history.left_until = 300;
 	length = history_encode(&history, 7, record);
 	assert_int_equal(history_decode(&found, 7, record, length), 0);
 	assert_int_equal(found.created_sequence, 100);
+	assert_int_equal(found.left_from, 200);
+	assert_int_equal(found.left_until, 300);
 	assert_int_equal(found.written_bytes, 4711);
 	record[0] = HISTORY_FORMAT - 1;
 	assert_int_equal(history_decode(&found, 7, record, length), -EBADMSG);
@@ -210,7 +214,6 @@ static void test_a_history_of_the_device_is_read_as_it_was_put(void **state)
 		.rollbacks = 4,
 		.object_rollbacks = 5,
 		.lossy = 7,
-		.losing = 6,
 		.particular = 8,
 		.clones = 9,
 		.lossy_removed = 10,
@@ -224,6 +227,7 @@ static void test_a_history_of_the_device_is_read_as_it_was_put(void **state)
 		.epoch_sequence = 18,
 		.epoch_ms = 19,
 		.intervals_floor = 20,
+		.left_since = 21,
 	};
 	length = history_encode(&history, RECORD_ROOT_INDEX, record);
 	assert_int_equal(history_decode(&found, RECORD_ROOT_INDEX, record, length), 0);

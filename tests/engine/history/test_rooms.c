@@ -4,6 +4,7 @@
  * to what they are for. A partition whose history is locked can be gone back to from each of these
  * states.
  */
+#include "engine/objects/objects.h"
 #include "tests/engine/device_fixture.h"
 
 enum { YEARS = 1000000000, GOOD = 5 * SECOND, OFTEN = 60000 };
@@ -136,8 +137,6 @@ static void use_up_other_ways_back(struct device *device, uint32_t version)
  */
 static void expect_the_way_out(struct device *device)
 {
-	struct engine_merge_result total = { 0 };
-
 	assert_int_equal(go_back(device, PARTITION, GOOD), 0);
 	check_page(device, 0, 0, 'a');
 	assert_int_equal(
@@ -146,9 +145,8 @@ static void expect_the_way_out(struct device *device)
 	assert_int_equal(drop_first_version(device, OTHERS), 0);
 	assert_int_equal(set_kind(device, OTHERS, ENGINE_RETAIN_NONE, 0, false), 0);
 	assert_int_equal(set_kind(device, PARTITION, ENGINE_RETAIN_NONE, 0, true), 0);
-	for (int step = 0; step < 3000; step++)
-		engine_merge(device->engine, &total);
-	assert_true(total.segments_freed > 100);
+	/* Moments of the device show what it was until now: the oldest go as room is needed. */
+	device->engine->options.merge_manual = false;
 	check_page(device, 0, 0, 'a');
 	for (int n = 0; n < 50; n++)
 		assert_int_equal(try_write(device, OTHERS, 16 * PAGE), 0);

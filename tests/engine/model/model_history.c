@@ -256,10 +256,23 @@ void history_learn_numbers(struct model_run *run)
 	run->txn = NULL;
 }
 
+/* One that is left out stays as it is: there, or gone, also if there is another one now. */
+static void go_back_with_device(struct model_run *run, uint32_t index,
+				const struct model_state *then, bool left_out)
+{
+	struct model_partition *partition = &run->model.partitions[index];
+	const struct model_state gone = { 0 };
+
+	if (left_out && object_model_is_same(&partition->now, then))
+		return;
+	object_model_go_back(&run->model, partition, left_out ? &gone : then);
+}
+
 static void roll_back_device(struct model_run *run)
 {
 	struct model_moment *noted = &run->model.moments[model_run_below(run, MODEL_MOMENTS)];
 	struct engine_moment moment = { ENGINE_AT_SEQUENCE, noted->sequence };
+	bool left_out[MODEL_PARTITIONS] = { false };
 	int result;
 
 	if (!noted->sequence)
@@ -267,18 +280,20 @@ static void roll_back_device(struct model_run *run)
 	if (noted->version)
 		moment = (struct engine_moment){ ENGINE_AT_VERSION, noted->version };
 	begin(run, ENGINE_HISTORY, MODEL_DEVICE_ROLLBACK);
+	result = answer(run, engine_moment_resolve(run->txn, 0, moment, &noted->sequence));
+	for (uint32_t index = 0; !result && index < MODEL_PARTITIONS; index++)
+		left_out[index] = history_is_left_out(run, noted, index);
 	result = answer(run, engine_rollback(run->txn, 0, moment));
 	if (!noted->version)
 		history_check_answer_of_device(run, noted, result);
 	if (result == -EPERM)
 		assert_true(locks_refuse_going_back(run, noted));
-	else if (result != -ENODATA && reached(result, &moment))
+	else if (reached(result, &moment))
 		assert_false(locks_refuse_going_back(run, noted));
 	if (!finish(run, result))
 		return;
 	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++)
-		object_model_go_back(&run->model, &run->model.partitions[index],
-				     &noted->states[index]);
+		go_back_with_device(run, index, &noted->states[index], left_out[index]);
 	object_model_commit(&run->model);
 	run->unsure = true;
 	history_learn_given_up(run);

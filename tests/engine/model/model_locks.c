@@ -194,6 +194,11 @@ void locks_set_policy(struct model_run *run, struct model_partition *partition,
 		change_policy(run, &partition->now, administrator);
 		partition->now.particular = true;
 		partition->now.policy = *policy;
+		if (policy->kind != ENGINE_RETAIN_NONE)
+			return;
+		if (!partition->none_first)
+			partition->none_first = model->sequence;
+		partition->none_last = model->sequence;
 		return;
 	}
 	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++)

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "engine/history/left_out.h"
 #include "engine/history/times.h"
 #include "tests/engine/model/model_run.h"
 
@@ -82,9 +83,7 @@ static void check_time(struct model_run *run, uint64_t id, uint64_t ms)
 		check_interval(run, id, ms, found);
 		return;
 	}
-	/* Of the device also, when a partition kept nothing then. */
-	if (id || result != -ENODATA)
-		assert_int_equal(result, -ENOENT);
+	assert_int_equal(result, -ENOENT);
 	if (bound == 0)
 		return;
 	assert_int_equal(answer(run, engine_history(run->txn, id, &history)), 0);
@@ -142,16 +141,33 @@ static void check_moment(struct model_run *run, const struct model_moment *momen
 	run->moments++;
 }
 
-/* Whether a partition kept nothing at a moment of the device, which is none any more. */
-static bool is_blank(const struct model_moment *moment)
+/*
+ * Whether a moment of the device may leave a partition out: its policy was "none" then, or before
+ * and after.
+ */
+static bool may_be_left_out(const struct model_partition *partition,
+			    const struct model_moment *moment, const struct model_state *then)
 {
-	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++) {
-		const struct model_state *state = &moment->states[index];
+	if (then->particular && then->policy.kind == ENGINE_RETAIN_NONE)
+		return true;
+	return partition->none_first && moment->sequence >= slot_begin(partition->none_first) &&
+	       moment->sequence <= slot_end(partition->none_last);
+}
 
-		if (state->self && state->particular && state->policy.kind == ENGINE_RETAIN_NONE)
-			return true;
-	}
-	return false;
+bool history_is_left_out(struct model_run *run, const struct model_moment *moment, uint32_t index)
+{
+	const struct model_partition *partition = &run->model.partitions[index];
+	const struct model_state *then = &moment->states[index];
+	int result;
+
+	if (!then->self)
+		return false;
+	result = answer(run, left_out_check(run->engine, partition->id, moment->sequence));
+	if (!result)
+		return false;
+	assert_int_equal(result, -ENOENT);
+	assert_true(may_be_left_out(partition, moment, then));
+	return true;
 }
 
 void history_check_answer_of_device(struct model_run *run, const struct model_moment *moment,
@@ -159,28 +175,36 @@ void history_check_answer_of_device(struct model_run *run, const struct model_mo
 {
 	struct partition *root;
 	uint64_t horizon = 0;
-	bool is_full = false;
-	int kept = 0, read;
+	int read;
 
 	/* What is pinned is released before the power is found to be off. */
 	answer(run, 0);
 	read = partition_get(run->engine, 0, &root);
 	if (!read) {
-		read = history_device_horizon(run->engine, &root->history, &horizon);
-		kept = history_keeps(run->engine, root, moment->sequence);
-		is_full = root->history.device.blanks.count == BLANKS_MAX;
+		read = history_horizon(run->engine, &root->history, &root->history, 0, &horizon);
 		partition_release(run->engine, root);
 	}
 	assert_int_equal(answer(run, read), 0);
-	if (result == -ENODATA)
-		/* Of many, the nearest became one. */
-		assert_true(is_blank(moment) || is_full);
-	else if (result == -ENOENT)
-		/* Before the first slot was over there was nothing. */
+	/* Before the first slot was over there was nothing. */
+	if (result == -ENOENT)
 		assert_true(moment->sequence < horizon || moment->sequence <= slot_end(0));
-	else if (result == 0 && is_blank(moment) && moment->sequence < run->engine->committed)
-		/* A version ends there. */
-		assert_int_equal(answer(run, kept), 0);
+}
+
+/* A partition as a moment of the device shows it. */
+static void check_partition_of_moment(struct model_run *run, struct model_moment *moment,
+				      uint32_t version, uint32_t index)
+{
+	const struct model_partition *partition = &run->model.partitions[index];
+	struct engine_stat stat;
+
+	if (!history_is_left_out(run, moment, index)) {
+		object_check_state(run, partition, version, &moment->states[index]);
+		return;
+	}
+	assert_int_equal(
+		answer(run, engine_stat(run->txn, address_of(partition, 0, version), &stat)),
+		-ENOENT);
+	run->left_out++;
 }
 
 /* The whole device at a moment, with all that has been removed since. */
@@ -195,12 +219,11 @@ static void check_moment_of_device(struct model_run *run, struct model_moment *m
 	result = answer(run, engine_view_open(run->txn, 0, by_sequence, &version));
 	history_check_answer_of_device(run, moment, result);
 	if (result) {
-		assert_true(result == -ENOENT || result == -ENODATA);
+		assert_int_equal(result, -ENOENT);
 		return;
 	}
 	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++)
-		object_check_state(run, &run->model.partitions[index], version,
-				   &moment->states[index]);
+		check_partition_of_moment(run, moment, version, index);
 	run->moments++;
 }
 

@@ -65,6 +65,7 @@ struct model_run {
 	uint64_t commits, aborts, crashes, failures, formats; /* what happened */
 	uint64_t moments, undone, rollbacks, clones;  /* what was compared or done of history */
 	uint64_t diffs;                               /* that were compared */
+	uint64_t left_out;                            /* partitions, of moments of the device */
 	uint64_t locks, refusals;                     /* that were set; of commands, for locks */
 	uint64_t jumps, epochs, times, refused_times; /* of the clock; that were looked up */
 	bool history_often; /* a quarter of the turns is of history, and partitions go to come back
@@ -183,9 +184,12 @@ void history_check(struct model_run *run);
 void history_check_some(struct model_run *run);
 
 /*
- * What the engine said to a moment of the device that is no version: it has those at which every
- * partition kept something, as far back as it reaches.
+ * Whether the engine leaves a partition out of a moment of the device, at which it was there: only
+ * where its policy allows that.
  */
+bool history_is_left_out(struct model_run *run, const struct model_moment *moment, uint32_t index);
+
+/* What the engine said to a moment of the device that is no version. */
 void history_check_answer_of_device(struct model_run *run, const struct model_moment *moment,
 				    int result);
 

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Partitions that are left out of the device's moments: from the slot in which the policy of a
+ * partition becomes "none" until another policy follows, moments of the device do not show it.
+ * Those of before do. A rollback of the device leaves a partition as it is that its moment does not
+ * show: there with its present contents, or gone. A partition has one such stretch: when its policy
+ * becomes "none" again, the stretch goes on from where the first one began, as long as the device
+ * has moments from before its end. Byte layout in docs/objects.md.
+ */
+#ifndef MUNINN_ENGINE_HISTORY_LEFT_OUT_H
+#define MUNINN_ENGINE_HISTORY_LEFT_OUT_H
+
+#include "engine/objects/objects.h"
+
+/*
+ * The first bound not before `bound` at which moments of the device show a partition.
+ * RECORD_NEWEST: there is none yet.
+ */
+uint64_t left_out_pass(const struct history *history, uint64_t bound);
+
+/*
+ * Lowers `*lowest` to the first moment >= `sequence` that the device keeps at intervals and that
+ * shows a partition of this history. `device` = the root's. -EIO, -EBADMSG.
+ */
+int left_out_lower_by_interval(struct engine *engine, const struct history *history,
+			       const struct history *device, uint64_t sequence, uint64_t *lowest);
+
+/*
+ * Sets *shows if a version or another moment of the device from `from` to `to` shows a partition of
+ * this history. -EIO, -EBADMSG.
+ */
+int left_out_shows(struct engine *engine, struct partition *root, const struct history *history,
+		   uint64_t from, uint64_t to, bool *shows);
+
+/*
+ * The policy of a partition has been changed: its stretch begins, goes on, or ends. `root`: pinned.
+ * -EIO, -EBADMSG.
+ */
+int left_out_follow(struct engine_txn *txn, struct partition *root, struct partition *partition);
+
+/*
+ * Whether the device's moment `bound`, which can be reached, shows what partition `id` was then.
+ * -ENOENT: it was left out, or was not there. -EIO, -EBADMSG.
+ */
+int left_out_check(struct engine *engine, uint64_t id, uint64_t bound);
+
+/* The partitions that a rollback of the device leaves as they are. */
+struct left_out {
+	uint64_t *elements; /* of the table of partitions */
+	uint32_t count, capacity;
+};
+
+/* Finds those that the moment `bound` does not show, though they were there. -ENOMEM, ... */
+int left_out_find(struct engine *engine, uint64_t bound, struct left_out *found);
+void left_out_free(struct left_out *found);
+
+/*
+ * Leaves them as they are, in the transaction that has rolled back the device. `root`: as of the
+ * rollback, pinned, with its count of rollbacks. -EFBIG: too many rollbacks are on record.
+ * -ENOSPC, ...
+ */
+int left_out_keep(struct engine_txn *txn, struct partition *root, const struct left_out *found);
+
+#endif
