@@ -289,6 +289,44 @@ static void test_all_partitions_keep_again_what_the_devices_policy_says(void **s
 	keep_again(*state, 0);
 }
 
+static uint64_t horizon_of(struct fixture *f, uint64_t id)
+{
+	struct engine_history history;
+
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_history(f->txn, id, &history), 0);
+	commit(f);
+	return history.horizon_sequence;
+}
+
+/* Its policy had given up everything but the present by the time at which it was removed. */
+static void test_a_partition_that_comes_back_promises_nothing_that_is_gone(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t version;
+	uint64_t horizon;
+
+	f->now = 1000 * SECOND;
+	make_text_object(f);
+	set_policy(f, PID, 100 * SECOND);
+	put_at(f, 1010, "at 1010 s");
+	put_at(f, YEAR, "a year ahead");
+	f->now = (YEAR + 1000) * (uint64_t)SECOND;
+	version = take_snapshot(f, 0, NULL);
+	retention_judge(f->engine);
+	horizon = horizon_of(f, PID);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_partition_remove(f->txn, PID, true), 0);
+	commit(f);
+	begin_epoch_at(f, 1040);
+	roll_back(f, 0, at_number(version));
+	check_text(f, object(OID), "a year ahead");
+	for (int start = 0; start < 2; start++) {
+		assert_true(horizon_of(f, PID) >= horizon);
+		crash(f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -303,6 +341,7 @@ int main(void)
 		TEST(test_no_lock_ends_earlier_for_it),
 		TEST(test_a_partition_keeps_again_what_its_policy_says),
 		TEST(test_all_partitions_keep_again_what_the_devices_policy_says),
+		TEST(test_a_partition_that_comes_back_promises_nothing_that_is_gone),
 	};
 
 	return cmocka_run_group_tests_name("history_epoch", tests, NULL, NULL);
