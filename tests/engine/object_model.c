@@ -141,12 +141,30 @@ static bool may_come_back(const struct object_model *model, uint64_t created_seq
 	return false;
 }
 
+/* Where to remember what one that was created at a number had: the last it had is what counts. */
+static uint32_t place_of_left(const struct object_model *model, uint64_t created_sequence)
+{
+	uint32_t free_at = MODEL_LEFT;
+
+	for (uint32_t at = 0; at < MODEL_LEFT; at++) {
+		const struct model_left *left = model->left[at];
+
+		if (left && left->created_sequence == created_sequence)
+			return at;
+		if (free_at == MODEL_LEFT &&
+		    (!left || !may_come_back(model, left->created_sequence)))
+			free_at = at;
+	}
+	assert(free_at < MODEL_LEFT);
+	return free_at;
+}
+
 /* Remembers what the partition that was `state` had. */
 static void leave(struct object_model *model, struct model_partition *partition,
 		  const struct model_state *state, uint32_t version_count)
 {
 	struct model_left *left = calloc(1, sizeof(*left));
-	uint32_t at = 0;
+	uint32_t at;
 
 	assert(left);
 	left->users = 1;
@@ -159,11 +177,7 @@ static void leave(struct object_model *model, struct model_partition *partition,
 		left->numbers[version] = partition->numbers[version];
 		state_share(&left->versions[version], &partition->versions[version]);
 	}
-	while (at < MODEL_LEFT && model->left[at] &&
-	       model->left[at]->created_sequence != left->created_sequence &&
-	       may_come_back(model, model->left[at]->created_sequence))
-		at++;
-	assert(at < MODEL_LEFT);
+	at = place_of_left(model, left->created_sequence);
 	left_release(model->left[at]);
 	model->left[at] = left;
 }
