@@ -4,10 +4,11 @@
  * that were aborted or cut off by a crash, and all that a failure of the host took back. A list of
  * ranges in NVRAM, ascending.
  */
+#include "engine/muninn/aborted.h"
+
 #include <errno.h>
 
 #include "engine/muninn/nvram.h"
-#include "engine/muninn/store.h"
 
 static uint8_t *range_at(const struct muninn_store *store, uint64_t n)
 {
@@ -38,7 +39,7 @@ bool aborted_has_room(const struct muninn_store *store, enum record_room room)
 	return state_read(store, STATE_ABORTED_COUNT_AT) + left < MUNINN_ABORTED_MAX;
 }
 
-void store_abandon(struct muninn_store *store, uint64_t last)
+void aborted_note(struct muninn_store *store, uint64_t last)
 {
 	uint64_t count = state_read(store, STATE_ABORTED_COUNT_AT);
 	uint64_t first = store->committed + 1;

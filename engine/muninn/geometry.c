@@ -106,7 +106,7 @@ static void place_in_nvram(struct muninn_geometry *geometry)
 
 /*
  * Removing may put to any row, so it has at least a segment for each, since all may be full; from
- * then on nobody before it fills what was sealed for it (row.c). The rooms behind it put to
+ * then on nobody before it fills what was sealed for it (place.c). The rooms behind it put to
  * history's row alone.
  */
 static void size_rooms(struct muninn_geometry *geometry)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* The static header: what a device was formatted with. In NVRAM, and a copy of it in every root. */
+#include "engine/muninn/header.h"
+
 #include <errno.h>
 
 #include "common/crc32c.h"
-#include "engine/muninn/store.h"
 
 void header_write(uint8_t *to, const struct muninn_geometry *geometry, const uint8_t uuid[16])
 {

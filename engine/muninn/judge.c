@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "common/crc32c.h"
+#include "engine/muninn/lookup.h"
 
 enum {
 	BOUNDS_MAX = 64, /* at which a record is looked for */
@@ -20,68 +21,7 @@ struct judged {
 	bool roughly; /* what looking for would cost much, and mostly be found, counts as found */
 };
 
-/* ---- pages ---- */
-
-static int read_page(struct merge_run *run, uint64_t number, struct merge_page *page, uint8_t *data)
-{
-	struct muninn_store *store = run->store;
-	uint8_t spare[4096];
-	struct nand_page_io io = { .page = number, .data = data, .spare = spare };
-	int result = nand_read(store->nand, NAND_CAUSE_MERGE, &io, 1);
-
-	run->reads++;
-	page->number = NO_PAGE;
-	if (result == -ENODATA) /* sealed segments are programmed whole: the flash lost a page */
-		return -EBADMSG;
-	if (result)
-		return result;
-	if (!page_spare_decode(spare, store->geometry.page_bytes, &page->spare) ||
-	    page->spare.kind != PAGE_KIND_RECORDS)
-		return -EBADMSG;
-	page->number = number;
-	return 0;
-}
-
-int merge_read_page(struct merge_run *run, uint64_t number, struct page_view *view)
-{
-	uint32_t page_bytes = run->store->geometry.page_bytes;
-	struct merge_page *page = &run->pages[number % MERGE_PAGES];
-	uint8_t *data = run->data + number % MERGE_PAGES * (uint64_t)page_bytes;
-	int result = page->number == number ? 0 : read_page(run, number, page, data);
-
-	if (result)
-		return result;
-	*view = (struct page_view){
-		.serial = page->spare.serial,
-		.data = data,
-		.used = page->spare.used,
-		.large_header = page->spare.large ? page->spare.large_header : NULL,
-	};
-	return 0;
-}
-
-int merge_read_more(struct merge_run *run, uint64_t number, struct page_view *view)
-{
-	if (run->reads >= run->reads_max && run->pages[number % MERGE_PAGES].number != number)
-		return -EBUSY;
-	return merge_read_page(run, number, view);
-}
-
 /* ---- what has been found ---- */
-
-void merge_run_begin(struct merge_run *run, const struct record_keep *keep,
-		     struct record_merge *merge, uint64_t reads_max)
-{
-	run->keep = keep;
-	run->merge = merge;
-	memset(run->finds, 0, sizeof(run->finds));
-	for (uint32_t n = 0; n < MERGE_PAGES; n++)
-		run->pages[n].number = NO_PAGE;
-	run->list.from = run->list.to = 0;
-	run->list.searches = 0;
-	run->reads = 0;
-	run->reads_max = reads_max;
-}
 
 static struct merge_find *find_at(struct merge_run *run, const struct record_key *key,
 				  const struct visibility *visibility)
@@ -108,9 +48,9 @@ static int search(struct judged *judged, const struct visibility *visibility,
 {
 	uint8_t value[MUNINN_PAGE_BYTES_MAX];
 	struct record_info info;
-	int result = store_get_since(judged->run->store, &judged->header->key, visibility,
-				     judged->header->sequence, judged->run, value, sizeof(value),
-				     &info);
+	int result = lookup_get_since(judged->run->store, &judged->header->key, visibility,
+				      judged->header->sequence, judged->run, value, sizeof(value),
+				      &info);
 
 	if (result)
 		return result;
@@ -184,7 +124,7 @@ static bool list_key(struct merge_run *run, const struct record_key *key, uint64
 	}
 	if (++list->searches != LIST_FROM)
 		return false;
-	if (store_gather(run->store, key, list->from, list->to, run, list_record, list) == 0)
+	if (lookup_gather(run->store, key, list->from, list->to, run, list_record, list) == 0)
 		return list->count > 0;
 	list->count = 0;
 	return false;
@@ -321,7 +261,7 @@ int judge_record(struct merge_run *run, const struct record_header *header, cons
 	if (needed > 0 && header->flags & RECORD_TOMBSTONE &&
 	    !(keep->keeps_lone_tombstone &&
 	      keep->keeps_lone_tombstone(keep->context, &header->key, &info)))
-		needed = store_has_older(store, &header->key, header->sequence, run);
+		needed = lookup_has_older(store, &header->key, header->sequence, run);
 	if (needed <= 0)
 		return needed ? needed : NEED_NONE;
 	return newest ? NEED_NEWEST : NEED_OLD;

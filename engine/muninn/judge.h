@@ -1,77 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* A run of a merge, and what it must keep of what it finds. Private to this folder. */
+/* What a merge must keep of what it finds. */
 #ifndef MUNINN_ENGINE_MUNINN_JUDGE_H
 #define MUNINN_ENGINE_MUNINN_JUDGE_H
 
-#include "engine/muninn/store.h"
-
-#define MERGE_LISTED 8192
-
-/* What a merge has found for a key at a bound. */
-struct merge_find {
-	struct record_key key;
-	uint64_t bound;
-	uint64_t sequence;    /* 0: nothing is noted here */
-	uint32_t length, crc; /* of its value */
-	bool timeline;        /* by who sees what rollbacks leave, or by one who sees everything */
-};
-
-#define MERGE_FINDS 256
-
-/*
- * All records of a key with numbers from `from` to `to`, newest first, as a search that sees
- * everything meets them.
- */
-struct merge_list {
-	struct record_key key;
-	uint64_t from, to; /* 0, 0: nothing is listed */
-	uint32_t searches; /* that have been made for the key in that range, one for each record */
-	uint32_t count;
-	struct merge_listed {
-		uint64_t sequence;
-		uint32_t length, crc; /* of its value */
-	} records[MERGE_LISTED];
-};
-
-/* A page that a merge has read. */
-struct merge_page {
-	uint64_t number; /* NO_PAGE: none */
-	struct page_spare spare;
-};
-
-#define MERGE_PAGES 256
-
-/* One call of store_merge. Its memory is that of the store, since a merge must not need any. */
-struct merge_run {
-	struct muninn_store *store;
-	const struct record_keep *keep;
-	struct record_merge *merge; /* what is wanted, and the results */
-	/* Pages that have been read, and with how many the run looks for no more. */
-	uint64_t reads, reads_max;
-	struct merge_page
-		pages[MERGE_PAGES]; /* read last, each at its number modulo that many ... */
-	uint8_t *data;              /* ... and their data areas */
-	struct merge_find finds[MERGE_FINDS]; /* what was found last */
-	struct merge_list list;               /* of a key with many records in a segment */
-	uint64_t from, to;                    /* the numbers in the segment that is counted */
-	uint8_t *needs;         /* what was found for each record of the segment counted last */
-	uint32_t needs_segment; /* NO_SEGMENT: none */
-};
+#include "engine/muninn/merge_run.h"
 
 enum need { NEED_NONE, NEED_NEWEST, NEED_OLD };
-
-/* Begins a run: nothing is known of what is found, and `reads_max` pages may be read. */
-void merge_run_begin(struct merge_run *run, const struct record_keep *keep,
-		     struct record_merge *merge, uint64_t reads_max);
-
-/*
- * Reads a page of records, which the run may have already. The view is of the run's memory and
- * holds until the next call. The flash's errors; -EBADMSG: it is none.
- */
-int merge_read_page(struct merge_run *run, uint64_t page, struct page_view *view);
-
-/* The same for a look-up. -EBUSY: the run may read no more. */
-int merge_read_more(struct merge_run *run, uint64_t page, struct page_view *view);
 
 /*
  * Whether a record must be kept, and whether nothing newer of its key has been put, hidden or not:

@@ -4,10 +4,12 @@
  * look-ups visit the same pages; they differ in what they do with one, and in when they have
  * enough.
  */
+#include "engine/muninn/lookup.h"
+
 #include <errno.h>
 
 #include "common/log.h"
-#include "engine/muninn/judge.h"
+#include "engine/muninn/row.h"
 
 /* A lookup in progress. */
 struct lookup {
@@ -204,7 +206,7 @@ static int read_page(struct lookup *lookup, uint64_t number, struct read_page *p
 	struct nand_page_io io = { .page = number, .data = page->data, .spare = page->spare_bytes };
 
 	if (lookup->run)
-		return merge_read_more(lookup->run, number, &page->view);
+		return merge_run_read_more(lookup->run, number, &page->view);
 	int result = nand_read(store->nand, NAND_CAUSE_USER, &io, 1);
 
 	count_up(&store->counters.page_reads, 1);
@@ -331,7 +333,7 @@ static int search(struct lookup *lookup)
 	if (lookup->visibility.from)
 		lookup->after = max_u64(lookup->after, lookup->visibility.from - 1);
 	lookup->hash = key_hash(lookup->key, store->geometry.segment_pages);
-	row = &store->rows[store_row(store, lookup->key, &lookup->hash)];
+	row = &store->rows[row_of_key(store, lookup->key, &lookup->hash)];
 	result = row_has_newer(row) ? search_buffer(lookup, &row->newer) : -EAGAIN;
 	if (result == -EAGAIN)
 		result = search_buffer(lookup, &row->buffer);
@@ -346,11 +348,11 @@ static int search(struct lookup *lookup)
 	return result;
 }
 
-int store_gather(struct muninn_store *store, const struct record_key *key, uint64_t from,
-		 uint64_t to, struct merge_run *run,
-		 int (*take)(void *context, const struct page_view *page,
-			     const struct page_record *record),
-		 void *context)
+int lookup_gather(struct muninn_store *store, const struct record_key *key, uint64_t from,
+		  uint64_t to, struct merge_run *run,
+		  int (*take)(void *context, const struct page_view *page,
+			      const struct page_record *record),
+		  void *context)
 {
 	struct gathering gathering = {
 		.lookup = { .store = store,
@@ -367,9 +369,9 @@ int store_gather(struct muninn_store *store, const struct record_key *key, uint6
 	return result == -ENOENT ? 0 : result;
 }
 
-int store_get_since(struct muninn_store *store, const struct record_key *key,
-		    const struct visibility *visibility, uint64_t since, struct merge_run *run,
-		    void *value, uint32_t capacity, struct record_info *info)
+int lookup_get_since(struct muninn_store *store, const struct record_key *key,
+		     const struct visibility *visibility, uint64_t since, struct merge_run *run,
+		     void *value, uint32_t capacity, struct record_info *info)
 {
 	struct lookup lookup = {
 		.store = store,
@@ -387,15 +389,15 @@ int store_get_since(struct muninn_store *store, const struct record_key *key,
 	return search(&lookup);
 }
 
-int store_get(struct muninn_store *store, const struct record_key *key,
-	      const struct visibility *visibility, struct merge_run *run, void *value,
-	      uint32_t capacity, struct record_info *info)
+int lookup_get(struct muninn_store *store, const struct record_key *key,
+	       const struct visibility *visibility, struct merge_run *run, void *value,
+	       uint32_t capacity, struct record_info *info)
 {
-	return store_get_since(store, key, visibility, 0, run, value, capacity, info);
+	return lookup_get_since(store, key, visibility, 0, run, value, capacity, info);
 }
 
-int store_has_older(struct muninn_store *store, const struct record_key *key, uint64_t sequence,
-		    struct merge_run *run)
+int lookup_has_older(struct muninn_store *store, const struct record_key *key, uint64_t sequence,
+		     struct merge_run *run)
 {
 	struct record_info info;
 	struct lookup lookup = {
@@ -415,8 +417,8 @@ int store_has_older(struct muninn_store *store, const struct record_key *key, ui
 	return result == -ENOENT ? 0 : result ? result : 1;
 }
 
-int store_list(struct muninn_store *store, const struct record_key *key,
-	       const struct visibility *visibility, struct record_info *infos, uint32_t max)
+int lookup_list(struct muninn_store *store, const struct record_key *key,
+		const struct visibility *visibility, struct record_info *infos, uint32_t max)
 {
 	struct lookup lookup = {
 		.store = store,
@@ -434,8 +436,8 @@ int store_list(struct muninn_store *store, const struct record_key *key,
 	return result && result != -ENOENT ? result : (int)lookup.found;
 }
 
-int store_has_between(struct muninn_store *store, const struct record_key *key, uint64_t after,
-		      uint64_t bound)
+int lookup_has_between(struct muninn_store *store, const struct record_key *key, uint64_t after,
+		       uint64_t bound)
 {
 	struct record_info unused;
 	struct lookup lookup = {

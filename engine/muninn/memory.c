@@ -4,9 +4,11 @@
  * that nothing is hidden in its rounding, and the sum can be compared with what the allocator says
  * itself.
  */
+#include "engine/muninn/memory.h"
+
 #include <malloc.h>
 
-#include "engine/muninn/store.h"
+#include "engine/muninn/merge_run.h"
 
 static uint64_t given(const void *memory)
 {
@@ -47,12 +49,12 @@ static void count(const struct muninn_store *store, uint64_t bytes[MEMORY_KINDS]
 	bytes[MEMORY_TABLE_CACHE] = table_cache_bytes(store->table_cache);
 	bytes[MEMORY_SEGMENTS] = given(store->space.ring) + given(store->space.wear) +
 				 given(store->images) + given(store->segment_rows) +
-				 store_merge_segment_bytes(store);
+				 merge_run_segment_bytes(store);
 	bytes[MEMORY_SCRATCH] = given(store->spares) + given(store->ios) + given(store->root) +
-				given(store->kills) + store_merge_scratch_bytes(store);
+				given(store->kills) + merge_run_scratch_bytes(store);
 }
 
-void store_count_memory(const struct muninn_store *store, struct record_memory *memory)
+void memory_count(const struct muninn_store *store, struct record_memory *memory)
 {
 	static const char *const names[] = {
 		[MEMORY_TABLES] = "tables",     [MEMORY_TABLE_CACHE] = "table_cache",

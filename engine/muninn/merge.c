@@ -8,424 +8,28 @@
  * counted, is marked as moved: its new place is newer than it is, and a search that meets it goes
  * on (lookup.c).
  */
+#include "engine/muninn/merge.h"
+
 #include <errno.h>
-#include <malloc.h>
-#include <stdlib.h>
 
 #include "common/log.h"
+#include "engine/muninn/choose.h"
+#include "engine/muninn/directory.h"
+#include "engine/muninn/flush.h"
 #include "engine/muninn/judge.h"
+#include "engine/muninn/place.h"
+#include "engine/muninn/roots.h"
+#include "engine/muninn/row.h"
+#include "engine/muninn/seal.h"
+#include "engine/muninn/settle.h"
 #include "engine/records/rooms.h"
 
 enum {
-	SAMPLED_PAGES = 4,          /* of a segment, to estimate how much of it is live */
-	CANDIDATES = 16,            /* segments that are sampled for one victim, at most */
-	GOOD_ENOUGH_PERMILLE = 100, /* a victim with so little live is taken at once */
-	SAMPLED_READS = 32,         /* of a segment with few records, to find such pages */
-	FILLED_COLUMNS = 16,        /* that tell what the segments of a row are filled to */
-	KEY_GROUPS = 1024,          /* of a segment's keys, to find the hottest */
 	READS = 6144,         /* pages: with so many the segment that is counted is given up ... */
 	READS_PERMILLE = 666, /* ... and with this part of them no further one is looked for */
 	READ_SEGMENTS = 4,    /* but at least the pages of so many segments */
 	READ_FACTOR_MAX = 1 << 20,
 };
-
-/* A sealed segment. */
-struct victim {
-	uint32_t row;
-	uint32_t segment;
-	uint32_t live_permille; /* of the bytes of its records, those that are needed */
-	bool is_unworn;         /* chosen to level wear */
-};
-
-static uint64_t segment_bytes(const struct muninn_store *store)
-{
-	return (uint64_t)store->geometry.segment_pages * store->geometry.page_bytes;
-}
-
-/* Whether the pages that the merge may read to find out what is needed have been read. */
-static bool has_read_enough(const struct merge_run *run)
-{
-	return run->reads >= run->reads_max;
-}
-
-/* ---- reading a segment ---- */
-
-/* Called for each record of a page, in order. */
-typedef int record_visitor(struct merge_run *run, const struct page_record *record, uint64_t serial,
-			   void *context);
-
-static int visit_page(struct merge_run *run, uint32_t segment, uint32_t page, record_visitor *visit,
-		      void *context)
-{
-	uint8_t data[MUNINN_PAGE_BYTES_MAX], large_header[RECORD_HEADER_BYTES];
-	uint64_t number = segment_page(&run->store->geometry, segment) + page;
-	struct page_record record;
-	struct page_view view;
-	uint32_t offset = 0;
-	int result = merge_read_page(run, number, &view);
-
-	if (result) {
-		log_line(LOG_LEVEL_ERROR,
-			 "merge: flash page %llu can't be read (error %d); segment %u stays",
-			 (unsigned long long)number, -result, segment);
-		return result;
-	}
-	/* Other pages take its place while its records are judged. */
-	uint64_t serial = view.serial;
-
-	memcpy(data, view.data, view.used);
-	view.data = data;
-	if (view.large_header)
-		view.large_header = memcpy(large_header, view.large_header, sizeof(large_header));
-	while (!result && page_next(&view, &offset, &record))
-		result = visit(run, &record, serial, context);
-	return result;
-}
-
-/* ---- choosing ---- */
-
-static struct table *row_table(struct row *row, uint32_t n)
-{
-	return n < row->complete_count ? &row->complete[n] : &row->growing;
-}
-
-static uint32_t column_segment(const struct table *table, uint32_t column)
-{
-	struct table_column facts;
-
-	table_read_column(table, column, &facts);
-	return facts.segment;
-}
-
-/* Finds the column of a sealed segment. */
-static struct table *find_column(struct muninn_store *store, const struct victim *victim,
-				 uint32_t *column, struct table_column *facts)
-{
-	struct row *row = &store->rows[victim->row];
-
-	for (uint32_t n = 0; n <= row->complete_count; n++) {
-		struct table *table = row_table(row, n);
-
-		for (uint64_t live = table_live(table); live; live &= live - 1) {
-			*column = (uint32_t)__builtin_ctzll(live);
-			table_read_column(table, *column, facts);
-			if (facts->segment == victim->segment)
-				return table;
-		}
-	}
-	assert(!"a sealed segment is in a table of its row");
-	abort();
-}
-
-/*
- * What the row's segments were filled to when they were sealed, the last few on average; all of a
- * segment: it has none yet.
- */
-static uint64_t filled_bytes(struct muninn_store *store, const struct row *row)
-{
-	const struct table *table = &row->growing;
-	uint64_t bytes = 0;
-	uint32_t columns, count;
-
-	if (table_columns(table) == 0 && row->complete_count)
-		table = &row->complete[row->complete_count - 1];
-	columns = table_columns(table);
-	count = columns < FILLED_COLUMNS ? columns : FILLED_COLUMNS;
-	for (uint32_t n = columns - count; n < columns; n++) {
-		struct table_column facts;
-
-		table_read_column(table, n, &facts);
-		bytes += facts.record_bytes;
-	}
-	return count ? bytes / count : segment_bytes(store);
-}
-
-/* Bytes of records that were looked at, and of those that are needed. */
-struct live_bytes {
-	uint64_t live, all;
-	uint32_t *keys; /* needed bytes of the keys with the same hash, KEY_GROUPS of them; NULL:
-			   not wanted */
-	uint8_t *needs; /* where what is found for each record goes; NULL: nowhere */
-};
-
-/* What a record takes of a segment. One as large as a page takes a page. */
-static uint32_t taken_bytes(const struct muninn_store *store, uint32_t length)
-{
-	uint32_t bytes = RECORD_HEADER_BYTES + length, page_bytes = store->geometry.page_bytes;
-
-	return bytes < page_bytes ? bytes : page_bytes;
-}
-
-static int add_live_bytes(struct merge_run *run, const struct page_record *record, uint64_t serial,
-			  void *context)
-{
-	const struct muninn_store *store = run->store;
-	struct live_bytes *bytes = context;
-	struct record_header header;
-
-	(void)serial;
-	record_header_decode(record->header, &header);
-	int need = judge_record(run, &header, record->value, !bytes->needs);
-
-	bytes->all += RECORD_HEADER_BYTES + header.length;
-	if (need > NEED_NONE) {
-		bytes->live += RECORD_HEADER_BYTES + header.length;
-		if (bytes->keys)
-			bytes->keys[key_hash(&header.key, store->geometry.segment_pages).key %
-				    KEY_GROUPS] += taken_bytes(store, header.length);
-	}
-	if (bytes->needs && need >= 0)
-		*bytes->needs++ = (uint8_t)need;
-	return need < 0 ? need : 0;
-}
-
-/*
- * What of a segment it takes to put again what is needed of one. A row that was never filled will
- * not be now: its segments end with the places of its hottest key. `bytes` are of all or some of
- * the segment's pages.
- */
-static uint32_t live_permille(struct muninn_store *store, const struct victim *victim,
-			      const struct live_bytes *bytes, uint64_t record_bytes)
-{
-	uint64_t filled = filled_bytes(store, &store->rows[victim->row]);
-	uint64_t live = bytes->all ? record_bytes * bytes->live / bytes->all : 0;
-	/* Half of the capacity is what a segment is otherwise refilled to at worst. */
-	uint64_t part =
-		live * 1000 /
-		max_u64(1, max_u64(record_bytes, min_u64(filled, segment_bytes(store) / 2)));
-
-	for (uint32_t group = 0; bytes->keys && group < KEY_GROUPS; group++)
-		part = max_u64(part, bytes->keys[group] * UINT64_C(1000) /
-					     ((uint64_t)index_key_pages_max(&store->geometry) *
-					      store->geometry.page_bytes));
-	return (uint32_t)min_u64(part, 1000);
-}
-
-/*
- * The live part of a segment by the records in a few pages that are spread over it. In one that is
- * all but empty more of them are read until there are some with records. A segment that can't be
- * read counts as all live.
- */
-static uint32_t sample_segment(struct merge_run *run, const struct victim *victim)
-{
-	struct muninn_store *store = run->store;
-	uint32_t pages = store->geometry.segment_pages, column, found = 0;
-	uint32_t samples = pages < SAMPLED_PAGES ? pages : SAMPLED_PAGES;
-	uint32_t first = (uint32_t)hash_mix(++store->merge_walk.random);
-	struct live_bytes bytes = { 0 };
-	struct table_column facts;
-
-	find_column(store, victim, &column, &facts);
-	bool is_full = facts.record_bytes * 2 >= segment_bytes(store);
-	uint32_t reads = is_full || pages < SAMPLED_READS ? samples : SAMPLED_READS;
-
-	for (uint32_t i = 0; i < reads && found < samples; i++) {
-		uint32_t page = (first + i * (pages / samples) + i / samples) % pages;
-		uint64_t before = bytes.all;
-
-		if (visit_page(run, victim->segment, page, add_live_bytes, &bytes))
-			return 1000;
-		found += bytes.all != before;
-	}
-	return live_permille(store, victim, &bytes, facts.record_bytes);
-}
-
-/* The same by all records, noting what is found for each. */
-static uint32_t count_segment(struct merge_run *run, const struct victim *victim)
-{
-	struct muninn_store *store = run->store;
-	uint32_t keys[KEY_GROUPS] = { 0 };
-	struct live_bytes bytes = { .keys = keys, .needs = run->needs };
-	struct table_column facts;
-	uint32_t column;
-
-	find_column(store, victim, &column, &facts);
-	run->from = facts.first_sequence;
-	run->to = facts.last_sequence;
-
-	run->needs_segment = NO_SEGMENT;
-	for (uint32_t page = 0; page < store->geometry.segment_pages; page++)
-		if (visit_page(run, victim->segment, page, add_live_bytes, &bytes))
-			return 1000;
-	run->needs_segment = victim->segment;
-	return live_permille(store, victim, &bytes, bytes.all);
-}
-
-/*
- * The next sealed segment of a walk that visits all segments, far apart ones one after the other.
- * False: there are none.
- */
-static bool next_segment(struct muninn_store *store, struct victim *victim)
-{
-	struct merge_walk *walk = &store->merge_walk;
-	uint32_t segments = store->geometry.segments;
-
-	for (uint32_t tried = 0; tried < segments; tried++) {
-		walk->cursor = (uint32_t)(((uint64_t)walk->cursor + walk->step) % segments);
-		if (store->segment_rows[walk->cursor] == NO_ROW)
-			continue;
-		victim->segment = walk->cursor;
-		victim->row = store->segment_rows[walk->cursor];
-		return true;
-	}
-	return false;
-}
-
-/* The next complete table of a walk over all rows. False: it begins again, or there are none. */
-static bool next_table(struct muninn_store *store)
-{
-	struct merge_walk *walk = &store->merge_walk;
-
-	for (walk->table++; walk->row < store->geometry.rows; walk->row++, walk->table = 0)
-		if (walk->table < store->rows[walk->row].complete_count)
-			return true;
-	walk->row = 0;
-	walk->table = UINT32_MAX;
-	return false;
-}
-
-/* Notes what the filters of the walk's next table tell of its segments, and how full they are. */
-static void estimate_table(struct muninn_store *store)
-{
-	const struct merge_walk *walk = &store->merge_walk;
-	uint32_t live[MUNINN_COLUMNS];
-
-	if (!next_table(store))
-		return;
-	const struct row *row = &store->rows[walk->row];
-	const struct table *table = &row->complete[walk->table];
-
-	overlap_estimate(&store->geometry, table, row->complete_count - walk->table, &row->growing,
-			 live);
-	for (uint64_t columns = table_live(table); columns; columns &= columns - 1) {
-		uint32_t column = (uint32_t)__builtin_ctzll(columns);
-		struct table_column facts;
-
-		table_read_column(table, column, &facts);
-		walk->estimates[facts.segment] =
-			(uint16_t)(live[column] * facts.record_bytes / segment_bytes(store));
-	}
-}
-
-/*
- * -EAGAIN: by the filters no segment of a complete table is worth it. Their word grows old, so a
- * table is looked at each time.
- */
-static int choose_by_filters(struct muninn_store *store, uint32_t live_permille_max,
-			     struct victim *best)
-{
-	struct merge_walk *walk = &store->merge_walk;
-	uint32_t segments = store->geometry.segments;
-
-	if (!walk->estimates) {
-		walk->estimates = malloc(segments * sizeof(*walk->estimates));
-		if (!walk->estimates)
-			return -ENOMEM;
-		memset(walk->estimates, 0xff, segments * sizeof(*walk->estimates));
-	}
-	estimate_table(store);
-	*best = (struct victim){ .segment = NO_SEGMENT, .live_permille = live_permille_max + 1 };
-	for (uint32_t segment = 0; segment < segments; segment++) {
-		if (store->segment_rows[segment] == NO_ROW ||
-		    walk->estimates[segment] >= best->live_permille)
-			continue;
-		*best = (struct victim){ .row = store->segment_rows[segment],
-					 .segment = segment,
-					 .live_permille = walk->estimates[segment] };
-	}
-	if (best->segment == NO_SEGMENT)
-		return -EAGAIN;
-	/* Whatever comes of it, not again before its table is looked at again. */
-	walk->estimates[best->segment] = UINT16_MAX;
-	return 0;
-}
-
-/* Where few columns of a table are left, the rest goes too, when the directory needs the space. */
-static bool sparse_segment(struct muninn_store *store, struct victim *victim)
-{
-	if (store_directory_used(store) < store->geometry.directory_entries / 4 * 3)
-		return false;
-	for (victim->row = 0; victim->row < store->geometry.rows; victim->row++) {
-		const struct row *row = &store->rows[victim->row];
-
-		for (uint32_t n = 0; n < row->complete_count; n++) {
-			uint64_t live = table_live(&row->complete[n]);
-
-			if (__builtin_popcountll(live) <= TABLE_SPARSE_COLUMNS) {
-				victim->segment = column_segment(&row->complete[n],
-								 (uint32_t)__builtin_ctzll(live));
-				victim->live_permille = 0;
-				return true;
-			}
-		}
-	}
-	return false;
-}
-
-static bool is_sealed(const void *context, uint32_t segment)
-{
-	const struct muninn_store *store = context;
-
-	return store->segment_rows[segment] != NO_ROW;
-}
-
-/* What lies still while others wear out is moved, however much of it is live. */
-static bool unworn_segment(struct muninn_store *store, struct victim *victim)
-{
-	victim->segment = space_level(&store->space, is_sealed, store);
-	if (victim->segment == NO_SEGMENT)
-		return false;
-	victim->row = store->segment_rows[victim->segment];
-	victim->live_permille = 0;
-	victim->is_unworn = true;
-	return true;
-}
-
-/* -EAGAIN: there are no sealed segments. */
-static int choose_by_samples(struct merge_run *run, struct victim *best)
-{
-	best->live_permille = 1001;
-	for (uint32_t i = 0; i < CANDIDATES && best->live_permille > GOOD_ENOUGH_PERMILLE; i++) {
-		struct victim candidate = { 0 };
-
-		if (!next_segment(run->store, &candidate))
-			return -EAGAIN;
-		candidate.live_permille = sample_segment(run, &candidate);
-		if (candidate.live_permille < best->live_permille)
-			*best = candidate;
-	}
-	return 0;
-}
-
-static int choose_victim(struct merge_run *run, struct victim *best)
-{
-	uint32_t live_permille_max = run->merge->live_permille_max;
-	struct muninn_store *store = run->store;
-	int result = -EAGAIN;
-
-	if (sparse_segment(store, best) || unworn_segment(store, best)) {
-		count_segment(run, best);
-		return has_read_enough(run) ? -EAGAIN : 0;
-	}
-	if (run->merge->choice == RECORD_MERGE_FILTERS) {
-		result = choose_by_filters(store, live_permille_max, best);
-		if (!result)
-			best->live_permille = sample_segment(run, best);
-		if (!result && best->live_permille > live_permille_max)
-			result = -EAGAIN;
-	}
-	/* Filters speak of complete tables only, and of other keys than a hot one at most. */
-	if (result == -EAGAIN)
-		result = choose_by_samples(run, best);
-	if (result)
-		return result;
-	/*
-	 * A few pages tell which segment is best, not whether it is worth moving: that is counted.
-	 */
-	if (best->live_permille <= live_permille_max)
-		best->live_permille = count_segment(run, best);
-	return best->live_permille <= live_permille_max ? 0 : -EAGAIN;
-}
 
 /* ---- moving ---- */
 
@@ -454,7 +58,7 @@ static int move_record(struct merge_run *run, const struct page_record *record, 
 		moved.header.flags |= RECORD_MOVED;
 	else
 		moved.header.flags &= (uint8_t)~RECORD_MOVED;
-	result = store_place(run->store, &moved, RECORD_ROOM_UPKEEP);
+	result = place_record(run->store, &moved, RECORD_ROOM_UPKEEP);
 	if (!result) {
 		merge->records_moved++;
 		merge->bytes_moved += RECORD_HEADER_BYTES + moved.header.length;
@@ -470,7 +74,7 @@ static struct root_kill kill_segment(struct muninn_store *store, const struct vi
 {
 	struct table_column facts;
 	uint32_t column;
-	struct table *table = find_column(store, victim, &column, &facts);
+	struct table *table = choose_find_column(store, victim, &column, &facts);
 	struct root_kill kill = {
 		.segment = facts.segment,
 		.row = (uint16_t)victim->row,
@@ -479,69 +83,9 @@ static struct root_kill kill_segment(struct muninn_store *store, const struct vi
 		.serial = facts.serial,
 	};
 
-	store_kill_column(store, victim->row, table, column);
-	store_drop_empty_tables(store, victim->row);
+	directory_kill_column(store, victim->row, table, column);
+	directory_drop_empty_tables(store, victim->row);
 	return kill;
-}
-
-uint32_t store_merge_calls_max(const struct muninn_store *store)
-{
-	return store->geometry.segments / CANDIDATES + 1;
-}
-
-/* A step without a common divisor visits every segment. */
-static uint32_t walk_step(uint32_t segments)
-{
-	for (uint32_t step = (uint32_t)(segments * 0.618);; step++) {
-		uint32_t a = segments, b = step;
-
-		while (b) {
-			uint32_t rest = a % b;
-
-			a = b;
-			b = rest;
-		}
-		if (a == 1)
-			return step;
-	}
-}
-
-int store_merge_create(struct muninn_store *store)
-{
-	const struct muninn_geometry *geometry = &store->geometry;
-	struct merge_run *run = calloc(1, sizeof(*run));
-
-	store->merge_walk =
-		(struct merge_walk){ .step = walk_step(geometry->segments), .read_factor = 1 };
-	store->merge_run = run;
-	if (!run)
-		return -ENOMEM;
-	run->store = store;
-	run->needs = malloc(segment_records_max(geometry));
-	run->data = malloc(MERGE_PAGES * (size_t)geometry->page_bytes);
-	run->needs_segment = NO_SEGMENT;
-	return run->needs && run->data ? 0 : -ENOMEM;
-}
-
-void store_merge_destroy(struct muninn_store *store)
-{
-	free(store->merge_walk.estimates);
-	if (!store->merge_run)
-		return;
-	free(store->merge_run->needs);
-	free(store->merge_run->data);
-	free(store->merge_run);
-}
-
-uint64_t store_merge_segment_bytes(const struct muninn_store *store)
-{
-	return malloc_usable_size(store->merge_walk.estimates);
-}
-
-uint64_t store_merge_scratch_bytes(const struct muninn_store *store)
-{
-	return malloc_usable_size(store->merge_run) + malloc_usable_size(store->merge_run->needs) +
-	       malloc_usable_size(store->merge_run->data);
 }
 
 static bool is_chosen(const struct victim *batch, uint32_t count, uint32_t segment)
@@ -579,14 +123,15 @@ static uint32_t move_batch(struct merge_run *run, uint32_t wanted, struct victim
 		struct moving moving = { .needs = NULL };
 		struct victim victim = { 0 };
 
-		*result = choose_victim(run, &victim);
+		*result = choose_segment(run, &victim);
 		if (!*result && is_chosen(batch, count, victim.segment))
 			*result = -EAGAIN;
 		/* Nothing has been put since it was counted. */
 		if (run->needs_segment == victim.segment)
 			moving.needs = run->needs;
 		for (uint32_t page = 0; !*result && page < store->geometry.segment_pages; page++)
-			*result = visit_page(run, victim.segment, page, move_record, &moving);
+			*result = merge_run_visit_page(run, victim.segment, page, move_record,
+						       &moving);
 		/* A damaged segment is no reason to stop: levelling can do without it. */
 		if (*result && *result != -ENOSPC && victim.is_unworn) {
 			space_leave(&store->space, victim.segment);
@@ -618,19 +163,19 @@ static void allow_reads(const struct merge_run *run, uint32_t segments_moved)
 
 	if (segments_moved)
 		walk->read_factor = 1;
-	else if (has_read_enough(run) && walk->read_factor < READ_FACTOR_MAX)
+	else if (merge_run_has_read_enough(run) && walk->read_factor < READ_FACTOR_MAX)
 		walk->read_factor *= 2;
 }
 
-int store_merge(struct muninn_store *store, const struct record_keep *keep,
-		struct record_merge *merge)
+int merge_segments(struct muninn_store *store, const struct record_keep *keep,
+		   struct record_merge *merge)
 {
 	struct merge_run *run = store->merge_run;
 	struct victim batch[MERGE_SEGMENTS_MAX];
 	struct root_kill kills[MERGE_SEGMENTS_MAX];
 	uint32_t wanted = merge->segments_wanted ? merge->segments_wanted : 1;
 	uint64_t taken = store->space.taken;
-	int result = void_settle(store);
+	int result = settle_format(store);
 
 	if (result)
 		return result;
@@ -639,7 +184,7 @@ int store_merge(struct muninn_store *store, const struct record_keep *keep,
 		move_batch(run, (uint32_t)min_u64(wanted, MERGE_SEGMENTS_MAX), batch, &result);
 
 	/* So that commands that must not take long find space behind what was moved. */
-	store_catch_up(store, UINT32_MAX);
+	seal_catch_up(store, UINT32_MAX);
 	merge->segments_taken += store->space.taken - taken;
 	merge->pages_read += run->reads;
 	allow_reads(run, count);
@@ -649,15 +194,15 @@ int store_merge(struct muninn_store *store, const struct record_keep *keep,
 	 * On stable storage, what was moved comes before the end of its old place, and that before
 	 * the segments can be written again.
 	 */
-	result = store_flush(store);
+	result = flush_all(store);
 	if (result)
 		return result;
 	for (uint32_t i = 0; i < count; i++)
 		kills[i] = kill_segment(store, &batch[i]);
-	result = store_flush(store);
+	result = flush_all(store);
 	if (result)
 		return result;
-	store_write_kills(store, kills, count); /* what fails is logged: NVRAM says it all */
+	roots_write_kills(store, kills, count); /* what fails is logged: NVRAM says it all */
 	for (uint32_t i = 0; i < count; i++)
 		space_release(&store->space, batch[i].segment);
 	merge->segments_freed += count;

@@ -8,8 +8,19 @@
 #include <time.h>
 
 #include "common/log.h"
+#include "engine/muninn/aborted.h"
+#include "engine/muninn/directory.h"
+#include "engine/muninn/flush.h"
+#include "engine/muninn/header.h"
 #include "engine/muninn/nvram.h"
-#include "engine/muninn/store.h"
+#include "engine/muninn/operations.h"
+#include "engine/muninn/outage.h"
+#include "engine/muninn/rebuild.h"
+#include "engine/muninn/root_find.h"
+#include "engine/muninn/roots.h"
+#include "engine/muninn/row.h"
+#include "engine/muninn/settle.h"
+#include "engine/muninn/void.h"
 
 static const struct muninn_options defaults;
 
@@ -28,11 +39,11 @@ static int nvram_bytes(const struct nand_geometry *nand, const struct record_opt
 
 static void begin_rows(struct muninn_store *store)
 {
-	store_empty_directory(store);
+	directory_clear(store);
 	rows_release_buffers(store);
 	for (uint32_t number = 0; number < store->geometry.rows; number++) {
 		table_begin(&store->rows[number].growing, &store->geometry,
-			    growing_image(store, number), number, 0);
+			    row_growing_image(store, number), number, 0);
 		row_start_buffer(store, number);
 	}
 }
@@ -52,7 +63,7 @@ static void begin_numbers(struct muninn_store *store)
 	}
 	root_found_free(&found);
 	nvram_store64(store->nvram + STATE_NEXT_SERIAL_AT, serial);
-	store_format_ring(store, root_serial);
+	roots_format(store, root_serial);
 }
 
 static int format(struct nand *nand, const struct record_options *records, const void *own,
@@ -76,14 +87,14 @@ static int format(struct nand *nand, const struct record_options *records, const
 		begin_numbers(store);
 		begin_rows(store);
 		if (!result)
-			result = store_flush(store);
+			result = flush_all(store);
 		header_write(store->nvram, &store->geometry, nand_uuid(nand));
 		outage_look(store, records);
 		outage_note_boot(store);
 		if (!result)
-			result = store_flush(store);
+			result = flush_all(store);
 		if (!result)
-			result = store_write_root(store);
+			result = roots_write(store);
 		if (result)
 			error_set(error, result,
 				  "the formatted device can't be made stable (error %d)", -result);
@@ -116,7 +127,7 @@ static int step_table_cache(struct muninn_store *store, struct error_text *error
 				 (unsigned long long)bytes,
 				 (unsigned long long)MUNINN_TABLE_CACHE_MIN);
 	store->table_cache =
-		table_cache_create(bytes, store->geometry.page_bytes, store_read_table_page, store);
+		table_cache_create(bytes, store->geometry.page_bytes, directory_read_page, store);
 	return store->table_cache
 		       ? 0
 		       : error_set(error, -ENOMEM, "out of memory for a cache of tables");
@@ -136,7 +147,8 @@ static int step_growing_tables(struct muninn_store *store, struct error_text *er
 
 	for (uint32_t number = 0; number < geometry->rows; number++) {
 		struct row *row = &store->rows[number];
-		if (!table_attach(&row->growing, geometry, growing_image(store, number), number))
+		if (!table_attach(&row->growing, geometry, row_growing_image(store, number),
+				  number))
 			return error_set(error, -EINVAL,
 					 "the growing table of row %u in NVRAM is corrupt", number);
 	}
@@ -156,7 +168,7 @@ static int step_complete_tables(struct muninn_store *store, struct error_text *e
 
 	if (!in_use)
 		return error_set(error, -ENOMEM, "out of memory");
-	result = store_load_tables(store, in_use, error);
+	result = directory_load(store, in_use, error);
 	for (uint32_t number = 0; !result && number < geometry->rows; number++) {
 		struct row *row = &store->rows[number];
 		struct table_column facts;
@@ -250,7 +262,7 @@ static int step_interrupted(struct muninn_store *store, struct error_text *error
 				error, -EINVAL,
 				"%d interrupted commands are on record, the most that can be",
 				MUNINN_ABORTED_MAX);
-		store_abandon(store, sealed);
+		aborted_note(store, sealed);
 	}
 	return 0;
 }
@@ -258,7 +270,7 @@ static int step_interrupted(struct muninn_store *store, struct error_text *error
 static int step_void(struct muninn_store *store, struct error_text *error)
 {
 	(void)error;
-	void_settle(store); /* what fails is logged, and tried again */
+	settle_format(store); /* what fails is logged, and tried again */
 	return 0;
 }
 
@@ -267,7 +279,7 @@ static int step_root(struct muninn_store *store, struct error_text *error)
 {
 	(void)error;
 	if (store->root_outdated)
-		store_write_root(store);
+		roots_write(store);
 	return 0;
 }
 
@@ -278,7 +290,7 @@ static const struct {
 	{ "read the header", step_header },
 	{ "allocate memory", store_allocate },
 	{ "allocate a cache of tables", step_table_cache },
-	{ "look at the last root", store_check_ring },
+	{ "look at the last root", roots_check },
 	{ "look for a failure of the host", step_outage },
 	{ "attach growing tables", step_growing_tables },
 	{ "load complete tables", step_complete_tables },
@@ -377,7 +389,7 @@ static int open_store(struct nand *nand, const struct record_options *records, c
 		return refuse(nand, result, error);
 	log_line(LOG_LEVEL_WARNING, "the NVRAM is not usable (%s); recovering without it",
 		 error->text);
-	int rebuilt = store_rebuild_nvram(nand, records, options, &why);
+	int rebuilt = rebuild_nvram(nand, records, options, &why);
 
 	if (rebuilt == -ENOENT)
 		return result;

@@ -1,12 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* The record store's operations: transactions, putting, statistics. */
-#include "engine/muninn/store.h"
+#include "engine/muninn/operations.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "common/log.h"
+#include "engine/muninn/aborted.h"
+#include "engine/muninn/choose.h"
+#include "engine/muninn/flush.h"
+#include "engine/muninn/lookup.h"
+#include "engine/muninn/memory.h"
+#include "engine/muninn/merge.h"
 #include "engine/muninn/nvram.h"
+#include "engine/muninn/place.h"
+#include "engine/muninn/roots.h"
+#include "engine/muninn/row.h"
+#include "engine/muninn/seal.h"
+#include "engine/muninn/settle.h"
+#include "engine/muninn/void.h"
 
 static struct muninn_store *store_of(struct record_store *base)
 {
@@ -47,7 +59,7 @@ static void muninn_commit(struct record_store *base)
 	store->committed = store->sequence;
 	end_transaction(store);
 	if (formats)
-		void_settle(store); /* what fails is logged, and tried again */
+		settle_format(store); /* what fails is logged, and tried again */
 }
 
 static void muninn_abort(struct record_store *base)
@@ -60,8 +72,8 @@ static void muninn_abort(struct record_store *base)
 	for (uint32_t n = 0; n < store->touched_count; n++)
 		row_cut(&store->rows[store->touched[n]], store->committed);
 	if (store->sealed_running) {
-		store_abandon(store, sequence);
-		store_write_root(store); /* what is on flash alone does not tell */
+		aborted_note(store, sequence);
+		roots_write(store); /* what is on flash alone does not tell */
 	}
 	end_transaction(store);
 }
@@ -69,7 +81,7 @@ static void muninn_abort(struct record_store *base)
 static int muninn_begin_format(struct record_store *base, uint64_t at_least, uint64_t *sequence)
 {
 	struct muninn_store *store = store_of(base);
-	int result = void_settle(store);
+	int result = settle_format(store);
 
 	if (result)
 		return result;
@@ -98,7 +110,7 @@ static int muninn_put(struct record_store *base, const struct record_key *key, u
 	assert(epoch <= store->sequence && key->class < RECORD_CLASSES);
 	assert(store->sequence != 0 && length <= store->geometry.page_bytes &&
 	       flags < RECORD_MOVED);
-	int result = store_place(store, &record, room);
+	int result = place_record(store, &record, room);
 
 	if (result == 0) {
 		count_up(&store->counters.records_put, 1);
@@ -114,7 +126,7 @@ static int muninn_get(struct record_store *base, const struct record_key *key, u
 {
 	struct muninn_store *store = store_of(base);
 	struct visibility visibility = store_visibility(store, bound);
-	int result = store_get(store, key, &visibility, NULL, value, capacity, info);
+	int result = lookup_get(store, key, &visibility, NULL, value, capacity, info);
 
 	count_up(&store->counters.records_got, result == 0);
 	count_up(&store->counters.records_absent, result == -ENOENT);
@@ -141,25 +153,25 @@ static int muninn_list(struct record_store *base, const struct record_key *key, 
 	struct visibility visibility = store_visibility(store, bound);
 
 	visibility.below = below;
-	return store_list(store, key, &visibility, infos, max);
+	return lookup_list(store, key, &visibility, infos, max);
 }
 
 static int muninn_has_between(struct record_store *base, const struct record_key *key,
 			      uint64_t after, uint64_t bound)
 {
-	return store_has_between(store_of(base), key, after, bound);
+	return lookup_has_between(store_of(base), key, after, bound);
 }
 
 /* ---- the rest ---- */
 
 static void muninn_catch_up(struct record_store *base, uint32_t pages)
 {
-	store_catch_up(store_of(base), pages);
+	seal_catch_up(store_of(base), pages);
 }
 
 static int muninn_flush(struct record_store *base)
 {
-	return store_flush(store_of(base));
+	return flush_all(store_of(base));
 }
 
 static uint64_t muninn_memo(struct record_store *base)
@@ -195,7 +207,7 @@ static uint32_t muninn_shortage(struct record_store *base, bool little)
 
 static uint32_t muninn_merge_calls_max(struct record_store *base)
 {
-	return store_merge_calls_max(store_of(base));
+	return choose_calls_max(store_of(base));
 }
 
 static int muninn_merge(struct record_store *base, const struct record_keep *keep,
@@ -204,7 +216,7 @@ static int muninn_merge(struct record_store *base, const struct record_keep *kee
 	struct muninn_store *store = store_of(base);
 
 	assert(store->sequence == 0);
-	return store_merge(store, keep, merge);
+	return merge_segments(store, keep, merge);
 }
 
 static void muninn_statistics(struct record_store *base, struct record_statistics *statistics)
@@ -256,7 +268,7 @@ static void muninn_statistics(struct record_store *base, struct record_statistic
 	statistics->false_positive_reads =
 		__atomic_load_n(&store->counters.false_positive_reads, __ATOMIC_RELAXED);
 	statistics->index_bytes = index_bytes;
-	store_count_memory(store, statistics->memory);
+	memory_count(store, statistics->memory);
 	statistics->table_cache_bytes = table_cache_bytes(store->table_cache);
 	table_cache_counters(store->table_cache, &statistics->table_reads,
 			     &statistics->table_page_reads);
@@ -276,12 +288,12 @@ static int muninn_close(struct record_store *base, bool stable)
 {
 	struct muninn_store *store = store_of(base);
 	uint32_t all = UINT32_MAX;
-	int result = stable ? store_flush(store) : 0;
+	int result = stable ? flush_all(store) : 0;
 
 	if (stable && !result)
-		store_go_on_root(store, &all);
+		roots_go_on(store, &all);
 	if (stable && !result && store->root_outdated)
-		store_write_root(store);
+		roots_write(store);
 	store_free(store);
 	return result;
 }

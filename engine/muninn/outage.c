@@ -9,13 +9,16 @@
  * That the host has failed shows by its boot ID, which is another one than when the store was last
  * opened.
  */
+#include "engine/muninn/outage.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 
 #include "common/log.h"
+#include "engine/muninn/aborted.h"
+#include "engine/muninn/flush.h"
 #include "engine/muninn/nvram.h"
-#include "engine/muninn/store.h"
 
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
 
@@ -115,7 +118,7 @@ int outage_finish(struct muninn_store *store, struct error_text *error)
 					 "%d interrupted commands are on record, the most that can "
 					 "be",
 					 MUNINN_ABORTED_MAX);
-		store_abandon(store, store->fallen_from | (RECORD_SLOT - 1));
+		aborted_note(store, store->fallen_from | (RECORD_SLOT - 1));
 		log_line(LOG_LEVEL_WARNING,
 			 "this host has been started again without a clean stop: back to the last "
 			 "flush; %llu commands or fewer after it are gone",
@@ -125,7 +128,7 @@ int outage_finish(struct muninn_store *store, struct error_text *error)
 		store->rows[number].unsynced = true;
 		store->rows[number].growing.unsynced = true;
 	}
-	result = store_flush(store);
+	result = flush_all(store);
 	if (!result) {
 		outage_note_boot(store);
 		result = nand_nvram_sync(store->nand, 0, NVRAM_PAGE);

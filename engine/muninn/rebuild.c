@@ -5,11 +5,21 @@
  * segment that has been written, and all pages of those that are in no complete table. What was in
  * the row buffers is gone.
  */
+#include "engine/muninn/rebuild.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
 #include "common/log.h"
+#include "engine/muninn/aborted.h"
+#include "engine/muninn/directory.h"
+#include "engine/muninn/flush.h"
+#include "engine/muninn/header.h"
 #include "engine/muninn/nvram.h"
+#include "engine/muninn/outage.h"
+#include "engine/muninn/root_find.h"
+#include "engine/muninn/roots.h"
+#include "engine/muninn/row.h"
 #include "engine/muninn/store.h"
 
 /* A segment that was sealed after the root was written. */
@@ -118,7 +128,7 @@ static int step_directory(struct rebuild *rebuild, struct error_text *error)
 		put_le64(entry + DIRECTORY_LIVE_AT, live);
 		memmove(entries + (uint64_t)left++ * bytes, entry, bytes);
 	}
-	store_restore_directory(store, entries, left);
+	directory_restore(store, entries, left);
 	for (uint32_t number = 0; number < store->geometry.rows; number++) {
 		rebuild->rows[number] = row;
 		row += ROOT_ROW_BYTES + 4 * get_le32(row + ROOT_ROW_COLUMNS_AT);
@@ -266,7 +276,8 @@ static void rebuild_row(struct rebuild *rebuild, uint32_t number, uint32_t *sinc
 	uint32_t index = get_le32(entry + ROOT_ROW_INDEX_AT);
 	uint64_t live = still_live(rebuild, number, index, get_le64(entry + ROOT_ROW_LIVE_AT));
 
-	table_begin(&row->growing, &store->geometry, growing_image(store, number), number, index);
+	table_begin(&row->growing, &store->geometry, row_growing_image(store, number), number,
+		    index);
 	for (uint32_t column = 0; column < get_le32(entry + ROOT_ROW_COLUMNS_AT); column++)
 		add_column(rebuild, number, get_le32(entry + ROOT_ROW_BYTES + 4 * column),
 			   live >> column & 1);
@@ -312,7 +323,7 @@ static int step_sequence(struct rebuild *rebuild, struct error_text *error)
 				 "%d interrupted commands are on record, the most that can be",
 				 MUNINN_ABORTED_MAX);
 	/* Numbers that lost commands had are not used again, as after a failure of the host. */
-	store_abandon(store, end);
+	aborted_note(store, end);
 	return 0;
 }
 
@@ -326,12 +337,12 @@ static int step_begin(struct rebuild *rebuild, struct error_text *error)
 	header_write(store->nvram, &store->geometry, nand_uuid(store->nand));
 	outage_look(store, store->records);
 	outage_note_boot(store);
-	int result = store_flush(store);
+	int result = flush_all(store);
 
 	if (result)
 		return error_set(error, result, "the NVRAM can't be made stable (error %d)",
 				 -result);
-	store_write_root(store);
+	roots_write(store);
 	return 0;
 }
 
@@ -360,8 +371,8 @@ static void say_what_is_lost(const struct rebuild *rebuild)
 			 (unsigned long long)rebuild->segments_left_out);
 }
 
-int store_rebuild_nvram(struct nand *nand, const struct record_options *records,
-			const struct muninn_options *options, struct error_text *error)
+int rebuild_nvram(struct nand *nand, const struct record_options *records,
+		  const struct muninn_options *options, struct error_text *error)
 {
 	struct rebuild rebuild = { .store = calloc(1, sizeof(*rebuild.store)) };
 	int result;

@@ -7,11 +7,14 @@
  * their serials, so the last ones tell where to look; how far a segment is programmed is known
  * without reading. A root that is not whole is passed over for the one before it.
  */
+#include "engine/muninn/root_find.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
 #include "common/log.h"
-#include "engine/muninn/store.h"
+#include "engine/muninn/header.h"
+#include "engine/records/space.h"
 
 /*
  * A segment of the ring: pages that have not been looked at, the last of which is `spare` when

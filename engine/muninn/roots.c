@@ -11,11 +11,15 @@
  * A root that does not fit the rest of a segment begins in the next one, and the ring has space for
  * two of the largest: the last root is not erased before the next one is complete.
  */
+#include "engine/muninn/roots.h"
+
 #include <errno.h>
 
 #include "common/log.h"
+#include "engine/muninn/aborted.h"
+#include "engine/muninn/directory.h"
 #include "engine/muninn/nvram.h"
-#include "engine/muninn/store.h"
+#include "engine/muninn/void.h"
 
 /* ---- the ring ---- */
 
@@ -227,7 +231,7 @@ static int make_root(struct muninn_store *store, uint64_t serial)
 	at += ROOT_STATIC_BYTES;
 	memcpy(at, store->nvram + NVRAM_ABORTED_AT, header.aborted_count * ABORTED_RANGE_BYTES);
 	at += header.aborted_count * ABORTED_RANGE_BYTES;
-	header.count = store_copy_directory(store, at);
+	header.count = directory_copy(store, at);
 	at += (uint64_t)header.count * geometry->directory_entry_bytes;
 	for (uint32_t number = 0; number < geometry->rows; number++)
 		at = put_row(&store->rows[number], at);
@@ -251,7 +255,7 @@ static int tell(struct muninn_store *store, int result)
 	return result;
 }
 
-int store_begin_root(struct muninn_store *store)
+int roots_begin(struct muninn_store *store)
 {
 	uint32_t all = UINT32_MAX;
 	uint64_t serial;
@@ -261,7 +265,7 @@ int store_begin_root(struct muninn_store *store)
 	 * Each is complete before the next one begins: the ring has space for the last one and one
 	 * more.
 	 */
-	store_go_on_root(store, &all);
+	roots_go_on(store, &all);
 	serial = state_read(store, STATE_ROOT_SERIAL_AT);
 	result = set_state(store, STATE_ROOT_SERIAL_AT, serial + 1);
 	if (!result)
@@ -274,7 +278,7 @@ int store_begin_root(struct muninn_store *store)
 	return 0;
 }
 
-int store_go_on_root(struct muninn_store *store, uint32_t *pages)
+int roots_go_on(struct muninn_store *store, uint32_t *pages)
 {
 	struct root_writing *writing = &store->root_writing;
 	uint64_t serial = writing->serial;
@@ -293,15 +297,15 @@ int store_go_on_root(struct muninn_store *store, uint32_t *pages)
 	return tell(store, 0);
 }
 
-int store_write_root(struct muninn_store *store)
+int roots_write(struct muninn_store *store)
 {
 	uint32_t all = UINT32_MAX;
-	int result = store_begin_root(store);
+	int result = roots_begin(store);
 
-	return result ? result : store_go_on_root(store, &all);
+	return result ? result : roots_go_on(store, &all);
 }
 
-int store_write_kills(struct muninn_store *store, const struct root_kill *kills, uint32_t count)
+int roots_write_kills(struct muninn_store *store, const struct root_kill *kills, uint32_t count)
 {
 	struct root_writing writing;
 	struct root_header header;
@@ -309,11 +313,11 @@ int store_write_kills(struct muninn_store *store, const struct root_kill *kills,
 	uint64_t serial;
 	int result;
 
-	store_go_on_root(store, &all);
+	roots_go_on(store, &all);
 	serial = state_read(store, STATE_ROOT_SERIAL_AT);
 	header = state_header(store, KILLS_MAGIC, serial);
 	if (!store->root_serial || store->kill_count + count > store->geometry.root_kills_max)
-		return store_write_root(store);
+		return roots_write(store);
 	for (uint32_t n = 0; n < count; n++)
 		root_kill_encode(&kills[n], store->kills + ROOT_HEADER_BYTES +
 						    ROOT_KILL_BYTES * store->kill_count++);
@@ -327,10 +331,10 @@ int store_write_kills(struct muninn_store *store, const struct root_kill *kills,
 	result = begin_append(store, store->kills, false, &writing);
 	if (!result)
 		result = append_some(store, store->kills, &writing, &all);
-	return result ? store_write_root(store) : 0;
+	return result ? roots_write(store) : 0;
 }
 
-void store_format_ring(struct muninn_store *store, uint64_t serial)
+void roots_format(struct muninn_store *store, uint64_t serial)
 {
 	uint32_t erasures;
 
@@ -341,7 +345,7 @@ void store_format_ring(struct muninn_store *store, uint64_t serial)
 	nvram_store64(store->nvram + STATE_ROOT_SEGMENT_AT, 0);
 }
 
-int store_check_ring(struct muninn_store *store, struct error_text *error)
+int roots_check(struct muninn_store *store, struct error_text *error)
 {
 	uint64_t serial = state_read(store, STATE_ROOT_SERIAL_AT);
 	struct nand_page_io io = { .spare = store->spares };

@@ -1,26 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Which buffers a row has, and which of them a record goes to.
+ * Which buffers a row has; in which of them what is put goes is place.c's.
  *
  * History's row, which what snapshots and rollbacks put goes to, always finds a second buffer. As
  * soon as it has one nothing is put to the first, and this is programmed a few pages at a time
- * behind each command (store_catch_up). So a snapshot never waits for a whole segment. It fills
+ * behind each command (seal_catch_up). So a snapshot never waits for a whole segment. It fills
  * slowly. So that not more of it than of other rows is lost with the NVRAM, it is sealed as it is
  * when these have sealed one segment each.
  *
  * Which buffer is whose is in the buffers' areas in NVRAM. The older one of a row has the lower
  * serial. A buffer whose serial is not above that of the row's last column has been sealed.
  */
+#include "engine/muninn/row.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
 #include "common/log.h"
 #include "engine/muninn/nvram.h"
-#include "engine/muninn/store.h"
-#include "engine/records/rooms.h"
-
-/* The older buffer is sealed, then the newer one, or one taken beside it. */
-enum { PLACE_ATTEMPTS = 4 };
 
 uint32_t row_next_table(const struct row *row, uint32_t ahead)
 {
@@ -28,7 +25,7 @@ uint32_t row_next_table(const struct row *row, uint32_t ahead)
 	       (table_columns(&row->growing) + ahead >= MUNINN_COLUMNS);
 }
 
-uint64_t store_next_serial(struct muninn_store *store)
+static uint64_t next_serial(struct muninn_store *store)
 {
 	uint64_t serial = state_read(store, STATE_NEXT_SERIAL_AT);
 
@@ -44,8 +41,7 @@ static struct buffer take_buffer(struct muninn_store *store, uint32_t number, ui
 
 	assert(store->free_buffer_count > 0);
 	buffer = store->free_buffers[--store->free_buffer_count];
-	buffer_start(&buffer, store_next_serial(store),
-		     row_next_table(&store->rows[number], ahead));
+	buffer_start(&buffer, next_serial(store), row_next_table(&store->rows[number], ahead));
 	buffer_give(&buffer, number);
 	store->rows[number].unsynced = true;
 	return buffer;
@@ -79,7 +75,7 @@ void row_end_buffer(struct muninn_store *store, uint32_t number)
 		row->buffer = row->newer;
 		row->newer = (struct buffer){ 0 };
 	} else {
-		buffer_start(&row->buffer, store_next_serial(store), row_next_table(row, 0));
+		buffer_start(&row->buffer, next_serial(store), row_next_table(row, 0));
 	}
 	row->unsynced = true;
 }
@@ -129,59 +125,6 @@ void rows_drop_void(struct muninn_store *store, uint64_t before)
 }
 
 /* ---- putting ---- */
-
-/* Whether a row may be sealed now. */
-static int check_room(struct muninn_store *store, enum record_room room)
-{
-	if (!room_has_segment(store->geometry.room_kept, room, store->space.count))
-		return -ENOSPC;
-	/* Should this transaction end in an abort, its number must be noted. */
-	if (!aborted_has_room(store, room)) {
-		log_line(LOG_LEVEL_ERROR,
-			 "%d interrupted commands are on record, the most that can be; no segment "
-			 "can be sealed until the unit is started again after a merge",
-			 MUNINN_ABORTED_MAX);
-		return -ENOSPC;
-	}
-	return 0;
-}
-
-/* Whether a row takes a second buffer before its first one is sealed. */
-static bool takes_newer(const struct muninn_store *store, const struct row *row)
-{
-	return row == &store->rows[history_row(&store->geometry)] && !row_has_newer(row);
-}
-
-int store_place(struct muninn_store *store, const struct new_record *record, enum record_room room)
-{
-	struct key_hash hash = key_hash(&record->header.key, store->geometry.segment_pages);
-	uint32_t number = store_row(store, &record->header.key, &hash);
-	struct row *row = &store->rows[number];
-	int result = -ENOSPC;
-
-	if (room_is_overdrawn(store->geometry.room_kept, room, store->space.count))
-		return -ENOSPC;
-	for (int attempt = 0; attempt < PLACE_ATTEMPTS; attempt++) {
-		result = buffer_put(row_has_newer(row) ? &row->newer : &row->buffer, &hash, record,
-				    store->committed);
-		if (result != -ENOSPC)
-			break;
-		if (takes_newer(store, row)) {
-			row_take_newer(store, number);
-			continue;
-		}
-		result = check_room(store, room);
-		if (!result)
-			result = store_seal_row(store, number);
-		if (result)
-			return result;
-	}
-	assert(result == 0); /* an empty segment takes any record */
-	if (!row->touched)
-		store->touched[store->touched_count++] = (uint16_t)number;
-	row->touched = true;
-	return 0;
-}
 
 void rows_end_touched(struct muninn_store *store)
 {

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* From a row's buffer to flash, and from the host's caches to its storage. */
+#include "engine/muninn/seal.h"
+
 #include <errno.h>
 
 #include "common/log.h"
+#include "engine/muninn/image.h"
 #include "engine/muninn/nvram.h"
-#include "engine/muninn/store.h"
+#include "engine/muninn/roots.h"
+#include "engine/muninn/row.h"
 #include "engine/records/rooms.h"
 
 /*
@@ -70,12 +74,12 @@ static int program_pages(struct muninn_store *store, uint32_t row, const struct 
 	return nand_program(store->nand, NAND_CAUSE_USER, store->ios, count);
 }
 
-void sealing_begin(struct sealing *sealing)
+static void sealing_begin(struct sealing *sealing)
 {
 	*sealing = (struct sealing){ .segment = NO_SEGMENT };
 }
 
-void sealing_give_up(struct muninn_store *store, struct sealing *sealing)
+void seal_give_up(struct muninn_store *store, struct sealing *sealing)
 {
 	if (sealing->segment != NO_SEGMENT)
 		space_release(&store->space, sealing->segment);
@@ -171,9 +175,17 @@ static int add_column(struct muninn_store *store, struct row *row, const struct 
 /* Makes space for one more column. *budget may be used up before there is. */
 static int make_column(struct muninn_store *store, uint32_t number, uint32_t *budget)
 {
-	if (table_columns(&store->rows[number].growing) == MUNINN_COLUMNS) {
-		int result = store_complete_table(store, number, budget);
+	bool of_history = number == history_row(&store->geometry);
 
+	if (table_columns(&store->rows[number].growing) == MUNINN_COLUMNS) {
+		bool completed = false;
+		int result = image_complete_table(store, number, budget, &completed);
+
+		/* What fails of a root is logged: NVRAM says it all. */
+		if (completed && of_history)
+			roots_begin(store);
+		else if (completed)
+			roots_write(store);
 		if (result)
 			return result;
 	}
@@ -181,8 +193,8 @@ static int make_column(struct muninn_store *store, uint32_t number, uint32_t *bu
 	 * Before what comes into the next table, so that no root lacks more than one table can
 	 * hold.
 	 */
-	if (number == history_row(&store->geometry))
-		store_go_on_root(store, budget); /* what fails is logged: NVRAM says it all */
+	if (of_history)
+		roots_go_on(store, budget);
 	return 0;
 }
 
@@ -224,7 +236,7 @@ static int seal(struct muninn_store *store, uint32_t number, struct sealing *sea
 	return result;
 }
 
-int store_seal_row(struct muninn_store *store, uint32_t number)
+int seal_row(struct muninn_store *store, uint32_t number)
 {
 	bool of_history = number == history_row(&store->geometry);
 	struct sealing sealing, *at = of_history ? &store->history_sealing : &sealing;
@@ -235,7 +247,7 @@ int store_seal_row(struct muninn_store *store, uint32_t number)
 	result = seal(store, number, at, &budget);
 	/* A transaction that ends without it takes its records out of the buffer again. */
 	if (result && (!of_history || at->unfinished))
-		sealing_give_up(store, at);
+		seal_give_up(store, at);
 	return result;
 }
 
@@ -258,7 +270,7 @@ static bool is_due(const struct muninn_store *store)
 	       !row_has_newer(row) && store->free_buffer_count && buffer_used_bytes(&row->buffer);
 }
 
-void store_catch_up(struct muninn_store *store, uint32_t pages)
+void seal_catch_up(struct muninn_store *store, uint32_t pages)
 {
 	uint32_t number = history_row(&store->geometry);
 	struct row *row = &store->rows[number];
@@ -281,78 +293,4 @@ void store_catch_up(struct muninn_store *store, uint32_t pages)
 			 "what is noted about history can't be written to flash yet (error %d)",
 			 -result);
 	store->history_told = result;
-}
-
-static int flush_buffer(struct muninn_store *store, struct buffer *buffer)
-{
-	return nand_nvram_sync(store->nand, buffer->area_at, store->geometry.buffer_bytes);
-}
-
-/* A row's buffers, and its growing table where that has changed. */
-static int flush_row(struct muninn_store *store, struct row *row)
-{
-	int result = 0;
-
-	if (row->growing.unsynced)
-		result = nand_nvram_sync(store->nand, (uint64_t)(row->growing.image - store->nvram),
-					 row->growing.image_bytes);
-	if (result)
-		return result;
-	row->growing.unsynced = false;
-	result = flush_buffer(store, &row->buffer);
-	if (!result && row_has_newer(row))
-		result = flush_buffer(store, &row->newer);
-	if (result)
-		return result;
-	row->unsynced = false;
-	row->buffer.promised = true;
-	row->newer.promised = row_has_newer(row);
-	return 0;
-}
-
-/*
- * That a buffer is no row's any more: otherwise it would come back when the columns that it became
- * have been merged.
- */
-static int flush_free_buffers(struct muninn_store *store)
-{
-	int result = 0;
-
-	for (uint32_t n = 0; !result && n < store->free_buffer_count; n++) {
-		struct buffer *buffer = &store->free_buffers[n];
-
-		if (!buffer->unsynced)
-			continue;
-		result = nand_nvram_sync(store->nand, buffer->area_at, NVRAM_PAGE);
-		buffer->unsynced = result != 0;
-	}
-	return result;
-}
-
-int store_flush(struct muninn_store *store)
-{
-	int result = 0;
-
-	for (uint32_t number = 0; !result && number < store->geometry.rows; number++)
-		if (store->rows[number].unsynced)
-			result = flush_row(store, &store->rows[number]);
-	if (!result)
-		result = flush_free_buffers(store);
-	if (!result)
-		result = nand_nvram_sync(store->nand, NVRAM_PAGE,
-					 store->geometry.buffers_at - NVRAM_PAGE);
-	/* Everything that this number speaks of is stable now. */
-	if (!result) {
-		nvram_store64(store->nvram + STATE_FLUSHED_AT, store->committed);
-		result = nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
-	}
-	for (uint32_t number = 0; !result && number < store->geometry.rows; number++) {
-		struct row *row = &store->rows[number];
-
-		if (row->buffer.promised)
-			buffer_promise(&row->buffer, store->committed);
-		if (row->newer.promised)
-			buffer_promise(&row->newer, store->committed);
-	}
-	return result;
 }

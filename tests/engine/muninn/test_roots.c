@@ -16,7 +16,8 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
-#include "engine/muninn/store.h"
+#include "engine/muninn/roots.h"
+#include "engine/muninn/row.h"
 #include "engine/open.h"
 #include "nand/private.h"
 
@@ -437,7 +438,7 @@ static void kill_last_column(struct muninn_store *store, uint16_t row)
 
 	table_kill_column(table, column);
 	store->segment_rows[facts.segment] = NO_ROW;
-	assert_int_equal(store_write_kills(store, &kill, 1), 0);
+	assert_int_equal(roots_write_kills(store, &kill, 1), 0);
 	space_release(&store->space, facts.segment);
 }
 
@@ -450,7 +451,7 @@ static void test_what_was_sealed_and_merged_away_since_the_root_stays_away(void 
 	commit_some(device, 10);
 	device->store->operations->close(device->store, true);
 	assert_int_equal(open_device(device, false, &error), 0);
-	store_write_root(inside(device));
+	roots_write(inside(device));
 	commit_some(device, 10);
 	for (uint16_t row = 0; row < 2; row++)
 		kill_last_column(inside(device), row);
@@ -487,10 +488,10 @@ static void test_no_root_is_appended_to_a_segment_of_which_a_block_failed(void *
 
 	(void)state;
 	commit_some(device, 40);
-	assert_int_equal(store_write_root(store), 0);
+	assert_int_equal(roots_write(store), 0);
 	segment = (uint32_t)state_read(store, STATE_ROOT_SEGMENT_AT);
 	assert_int_equal(nand_mark_bad(device->nand, segment * blocks), 0);
-	assert_int_equal(store_write_root(store), 0);
+	assert_int_equal(roots_write(store), 0);
 	assert_int_not_equal(state_read(store, STATE_ROOT_SEGMENT_AT), segment);
 	free_device(device);
 }

@@ -1,20 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Allocates the memory of a store, and frees it. */
+/* An open store: its memory, and which records count in it. */
+#include "engine/muninn/store.h"
+
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "engine/muninn/store.h"
+#include "engine/muninn/merge_run.h"
+
+static void free_row(struct row *row)
+{
+	for (uint32_t n = 0; n < row->complete_count; n++)
+		free(row->complete[n].image);
+	free(row->complete);
+	free(row->bounds.versions);
+	buffer_destroy(&row->buffer);
+	buffer_destroy(&row->newer);
+}
 
 void store_free(struct muninn_store *store)
 {
-	if (store->rows) {
-		store_drop_tables(store);
-		for (uint32_t number = 0; number < store->geometry.rows; number++) {
-			buffer_destroy(&store->rows[number].buffer);
-			buffer_destroy(&store->rows[number].newer);
-		}
-	}
+	for (uint32_t number = 0; store->rows && number < store->geometry.rows; number++)
+		free_row(&store->rows[number]);
+	free(store->history_image.table.image);
 	for (uint32_t n = 0; n < store->free_buffer_count; n++)
 		buffer_destroy(&store->free_buffers[n]);
 	free(store->free_buffers);
@@ -24,7 +31,7 @@ void store_free(struct muninn_store *store)
 	free(store->rows);
 	free(store->images);
 	free(store->segment_rows);
-	store_merge_destroy(store);
+	merge_run_destroy(store);
 	free(store->spares);
 	free(store->ios);
 	free(store->root);
@@ -54,13 +61,13 @@ int store_allocate(struct muninn_store *store, struct error_text *error)
 	store->ios = calloc(geometry->segment_pages, sizeof(*store->ios));
 	store->root = calloc(1, geometry->root_bytes_max);
 	store->kills = calloc(1, geometry->page_bytes);
-	if (store_merge_create(store) || !store->rows || !store->free_buffers || !store->touched ||
+	if (merge_run_create(store) || !store->rows || !store->free_buffers || !store->touched ||
 	    !store->images || !store->segment_rows || !store->spares || !store->ios ||
 	    !store->root || !store->kills)
 		return error_set(error, -ENOMEM, "out of memory for %u rows",
 				 geometry->hashed_rows);
 	memset(store->segment_rows, 0xff, geometry->segments * sizeof(*store->segment_rows));
-	sealing_begin(&store->history_sealing);
+	store->history_sealing.segment = NO_SEGMENT;
 	/* The last is taken first: a new store gives row n buffer n. */
 	for (uint32_t number = geometry->buffers; number-- > 0; store->free_buffer_count++)
 		if (buffer_create(&store->free_buffers[store->free_buffer_count], geometry,
@@ -70,4 +77,16 @@ int store_allocate(struct muninn_store *store, struct error_text *error)
 					 "out of memory for the filters of %u buffers",
 					 geometry->buffers);
 	return 0;
+}
+
+struct visibility store_visibility(const struct muninn_store *store, uint64_t bound)
+{
+	return (struct visibility){
+		.bound = bound,
+		.below = RECORD_NEWEST + 1,
+		.from = store->void_before,
+		.timeline = store->timeline,
+		.aborted = store->nvram + NVRAM_ABORTED_AT,
+		.aborted_count = state_read(store, STATE_ABORTED_COUNT_AT),
+	};
 }

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Sequence numbers that never count. */
+#ifndef MUNINN_ENGINE_MUNINN_ABORTED_H
+#define MUNINN_ENGINE_MUNINN_ABORTED_H
+
+#include "engine/muninn/store.h"
+
+/* Whether one more range can be noted. */
+bool aborted_has_room(const struct muninn_store *store, enum record_room room);
+
+/*
+ * Notes that the numbers above the committed one, up to `last`, never count; their records on flash
+ * are skipped from now on. `last` becomes the committed number. There must be room.
+ */
+void aborted_note(struct muninn_store *store, uint64_t last);
+
+/* Ends the list with what was in it at the commit of `last`. */
+void aborted_take_back(struct muninn_store *store, uint64_t last);
+
+/* Takes ranges off the list that no sealed segment needs any more. */
+int aborted_prune(struct muninn_store *store);
+
+#endif

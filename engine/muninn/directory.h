@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Complete tables. */
+#ifndef MUNINN_ENGINE_MUNINN_DIRECTORY_H
+#define MUNINN_ENGINE_MUNINN_DIRECTORY_H
+
+#include "engine/muninn/store.h"
+
+/* An entry that is not in use; NULL: there is none. */
+uint8_t *directory_free_entry(const struct muninn_store *store);
+
+/* Segments that an entry's image touches; the flash page of the image's n-th page. */
+uint32_t directory_entry_segments(const struct muninn_store *store, const uint8_t *entry);
+uint64_t directory_image_page(const struct muninn_store *store, const uint8_t *entry,
+			      uint32_t page);
+
+/*
+ * Counts (by = 1) or no longer counts (-1) an image in the segments that it touches; gives back
+ * those without any.
+ */
+void directory_refer_to_segments(struct muninn_store *store, const uint8_t *entry, int by);
+
+/* Adds a complete table in memory to its row; takes over its image. -ENOMEM. */
+int directory_add_table(struct row *row, const struct table *table);
+
+/*
+ * Loads all complete tables into memory, marks the segments that they and their images occupy, and
+ * finds where the next image goes. -EINVAL, -EBADMSG with a sentence.
+ */
+int directory_load(struct muninn_store *store, bool *in_use, struct error_text *error);
+
+/* Reads a page of a complete table's image; a table_page_reader with the store as its context. */
+int directory_read_page(void *context, const struct table *table, uint32_t page, uint8_t *data);
+
+/* Takes a column out of a table of a row. The store no longer looks for anything in its segment. */
+void directory_kill_column(struct muninn_store *store, uint32_t row, struct table *table,
+			   uint32_t column);
+
+/* Ends the complete tables of a row that have no column left, and gives back their images. */
+void directory_drop_empty_tables(struct muninn_store *store, uint32_t row);
+
+/* Entries of the directory that are in use. */
+uint32_t directory_used(const struct muninn_store *store);
+
+/*
+ * Copies the entries in use one behind the other and returns their number; makes such a copy the
+ * directory.
+ */
+uint32_t directory_copy(const struct muninn_store *store, uint8_t *to);
+void directory_restore(struct muninn_store *store, const uint8_t *from, uint32_t count);
+
+/* Ends all entries of the directory in NVRAM. */
+void directory_clear(struct muninn_store *store);
+
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Writing the image of a full table to flash, at once or a few pages at a time, after which it is a
+ * complete table of its row.
+ */
+#include "engine/muninn/image.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/crc32c.h"
+#include "common/log.h"
+#include "engine/muninn/directory.h"
+#include "engine/muninn/nvram.h"
+#include "engine/muninn/row.h"
+
+enum { IMAGE_ATTEMPTS = 4 };
+
+/* Chooses the pages for an image of `bytes` and describes them in `entry`. */
+static int allocate_image(struct muninn_store *store, uint32_t bytes, uint8_t *entry)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+	uint32_t segments, n = 0;
+
+	if (store->metadata_segment == NO_SEGMENT ||
+	    store->metadata_page == geometry->segment_pages) {
+		store->metadata_segment = NO_SEGMENT;
+		store->metadata_page = 0;
+	}
+	put_le32(entry + DIRECTORY_BYTES_AT, bytes);
+	put_le32(entry + DIRECTORY_FIRST_PAGE_AT, store->metadata_page);
+	segments = directory_entry_segments(store, entry);
+	assert(segments <= geometry->image_segments_max);
+	if (store->metadata_segment != NO_SEGMENT)
+		put_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n++, store->metadata_segment);
+	for (; n < segments; n++) {
+		int result = space_take(&store->space, &store->metadata_segment);
+
+		if (result) {
+			store->metadata_segment = NO_SEGMENT;
+			return result;
+		}
+		put_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n, store->metadata_segment);
+	}
+	return 0;
+}
+
+static uint32_t image_pages(const struct muninn_store *store, const struct table *table)
+{
+	return (uint32_t)divide_up(table->image_bytes, store->geometry.page_bytes);
+}
+
+static int program_image_page(struct muninn_store *store, const struct image_writing *writing)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+	const struct table *table = &writing->table;
+	uint64_t offset = (uint64_t)writing->pages * geometry->page_bytes;
+	uint8_t data[MUNINN_PAGE_BYTES_MAX];
+	struct page_spare spare = {
+		.kind = PAGE_KIND_TABLE,
+		.used = (uint32_t)min_u64(geometry->page_bytes, table->image_bytes - offset),
+		.serial = (uint64_t)get_le32(table->image + TABLE_ROW_AT) << 32 |
+			  table_index(table),
+	};
+	struct nand_page_io io = {
+		.page = directory_image_page(store, writing->entry, writing->pages),
+		.data = data,
+		.spare = store->spares,
+	};
+
+	memset(data, 0, geometry->page_bytes);
+	memcpy(data, table->image + offset, spare.used);
+	page_spare_encode(&spare, store->spares);
+	int result = nand_program(store->nand, NAND_CAUSE_INDEX, &io, 1);
+
+	if (!result)
+		store->metadata_page = (uint32_t)(io.page % geometry->segment_pages) + 1;
+	return result;
+}
+
+/*
+ * Finds a place for the image, whose segments count as used from now on. What a place that failed
+ * holds stays out of use.
+ */
+static int place_image(struct muninn_store *store, struct image_writing *writing)
+{
+	int result = -EIO;
+
+	if (writing->attempts++ < IMAGE_ATTEMPTS)
+		result =
+			allocate_image(store, (uint32_t)writing->table.image_bytes, writing->entry);
+	writing->pages = 0;
+	if (!result) {
+		directory_refer_to_segments(store, writing->entry, 1);
+		return 0;
+	}
+	free(writing->table.image);
+	*writing = (struct image_writing){ 0 };
+	return result;
+}
+
+/* Begins to write a row's growing table. On an error there is none on its way. */
+static int begin_image(struct muninn_store *store, uint32_t number, struct image_writing *writing)
+{
+	struct table copy = store->rows[number].growing;
+	uint8_t *entry = directory_free_entry(store);
+
+	if (!entry)
+		return -ENOSPC;
+	copy.live_word = entry + DIRECTORY_LIVE_AT;
+	copy.image = malloc(copy.image_bytes);
+	if (!copy.image)
+		return -ENOMEM;
+	memcpy(copy.image, store->rows[number].growing.image, copy.image_bytes);
+	put_le64(copy.image + TABLE_LIVE_AT, 0);
+	put_le32(copy.image + TABLE_CRC_AT, 0);
+	put_le32(copy.image + TABLE_CRC_AT, crc32c(0, copy.image, copy.image_bytes));
+	*writing = (struct image_writing){ .table = copy, .entry = entry, .row = number };
+	return place_image(store, writing);
+}
+
+static int sync_image(struct muninn_store *store, const uint8_t *entry)
+{
+	int result = 0;
+
+	for (uint32_t n = 0; !result && n < directory_entry_segments(store, entry); n++)
+		result = nand_sync(store->nand,
+				   get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n) *
+					   store->geometry.segment_blocks,
+				   store->geometry.segment_blocks);
+	return result;
+}
+
+/*
+ * Programs at most *budget pages of the image; on a failing block tries elsewhere. On an error
+ * there is none on its way.
+ */
+static int program_image(struct muninn_store *store, struct image_writing *writing,
+			 uint32_t *budget)
+{
+	while (writing->pages < image_pages(store, &writing->table) && *budget) {
+		int result = program_image_page(store, writing);
+
+		--*budget;
+		writing->pages++;
+		if (!result)
+			continue;
+		log_line(LOG_LEVEL_WARNING,
+			 "table image: segment %u is retired: programming failed (error %d)",
+			 store->metadata_segment, -result);
+		for (uint32_t n = 0; n < directory_entry_segments(store, writing->entry); n++)
+			store->images[get_le32(writing->entry + DIRECTORY_SEGMENTS_AT + 4 * n)]--;
+		store->metadata_segment = NO_SEGMENT;
+		result = place_image(store, writing);
+		if (result)
+			return result;
+	}
+	return 0;
+}
+
+static int sync_entry(struct muninn_store *store, const uint8_t *entry)
+{
+	return nand_nvram_sync(store->nand, (uint64_t)(entry - store->nvram),
+			       store->geometry.directory_entry_bytes);
+}
+
+/*
+ * Of a table whose image is on flash, header and columns stay in memory when there is a cache for
+ * the rest.
+ */
+static void keep_head(struct muninn_store *store, struct table *table)
+{
+	uint8_t *head = store->table_cache ? realloc(table->image, table_bits_offset()) : NULL;
+
+	if (!head)
+		return;
+	table->image = head;
+	table->source = table_cache_source(store->table_cache);
+}
+
+/* An entry, or a table that has begun anew, could not be synced. */
+static void tell_unstable(int result)
+{
+	log_line(LOG_LEVEL_ERROR,
+		 "the tables in NVRAM can't be made stable (error %d); flushed data may not survive"
+		 " a power failure of this host",
+		 -result);
+}
+
+/*
+ * Begins the next table of a row. That is made stable at once: otherwise a failure of the host
+ * could bring back the beginning of the one before, although that is complete, has been merged
+ * away, or has been followed by others.
+ */
+static void begin_next_table(struct muninn_store *store, uint32_t number)
+{
+	struct row *row = &store->rows[number];
+	int result;
+
+	table_begin(&row->growing, &store->geometry, row->growing.image, number,
+		    table_index(&row->growing) + 1);
+	result = nand_nvram_sync(store->nand, (uint64_t)(row->growing.image - store->nvram),
+				 NVRAM_PAGE);
+	if (result)
+		tell_unstable(result);
+	row_refresh_bounds(store, row);
+}
+
+/* An image is on flash: it becomes a complete table of its row, which begins the next one. */
+static int end_image(struct muninn_store *store, struct image_writing *writing)
+{
+	struct row *row = &store->rows[writing->row];
+	uint64_t live = table_live(&row->growing);
+	uint8_t *entry = writing->entry;
+	int result = sync_image(store, entry);
+
+	if (!result && live)
+		result = directory_add_table(row, &writing->table);
+	if (result)
+		return result;
+	if (!live) {
+		/* All of it has been merged away meanwhile. */
+		directory_refer_to_segments(store, entry, -1);
+		free(writing->table.image);
+	} else {
+		keep_head(store, &row->complete[row->complete_count - 1]);
+		put_le32(entry + DIRECTORY_ROW_AT, writing->row);
+		put_le32(entry + DIRECTORY_INDEX_AT, table_index(&row->growing));
+		/* What the live word speaks of is stable before it. */
+		result = sync_entry(store, entry);
+		nvram_store64(entry + DIRECTORY_LIVE_AT, live);
+		if (!result)
+			result = sync_entry(store, entry);
+		if (result)
+			tell_unstable(result);
+	}
+	begin_next_table(store, writing->row);
+	*writing = (struct image_writing){ 0 };
+	return 0;
+}
+
+/* Begins or goes on to write a row's table. */
+static int write_image(struct muninn_store *store, uint32_t number, struct image_writing *writing,
+		       uint32_t *budget)
+{
+	int result = writing->table.image ? 0 : begin_image(store, number, writing);
+
+	if (!result)
+		result = program_image(store, writing, budget);
+	if (!result && writing->pages == image_pages(store, &writing->table))
+		result = end_image(store, writing);
+	return result;
+}
+
+/* Of history's row, with at most *budget page programs. */
+static int complete_history(struct muninn_store *store, uint32_t *budget, bool *completed)
+{
+	uint32_t number = history_row(&store->geometry);
+	int result = write_image(store, number, &store->history_image, budget);
+
+	*completed |= !result && !store->history_image.table.image;
+	return result;
+}
+
+int image_complete_table(struct muninn_store *store, uint32_t number, uint32_t *budget,
+			 bool *completed)
+{
+	struct image_writing writing = { 0 };
+	int result = 0;
+
+	assert(table_columns(&store->rows[number].growing) == MUNINN_COLUMNS);
+	if (number == history_row(&store->geometry) &&
+	    (store->history_image.table.image || table_live(&store->rows[number].growing)))
+		return complete_history(store, budget, completed);
+	if (!table_live(&store->rows[number].growing)) {
+		begin_next_table(store, number);
+		return 0;
+	}
+	/* Images lie one behind the other. */
+	if (store->history_image.table.image)
+		result = complete_history(store, budget, completed);
+	if (!result)
+		result = write_image(store, number, &writing, budget);
+	if (result) {
+		if (writing.table.image)
+			directory_refer_to_segments(store, writing.entry, -1);
+		free(writing.table.image);
+		return result;
+	}
+	*completed = true;
+	return 0;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Search; each with the merge that it is made for, which counts its reads; NULL: none. */
+#ifndef MUNINN_ENGINE_MUNINN_LOOKUP_H
+#define MUNINN_ENGINE_MUNINN_LOOKUP_H
+
+#include "engine/muninn/merge_run.h"
+
+/* record_store_operations.get, with what counts. -EBUSY: the merge may read no more. */
+int lookup_get(struct muninn_store *store, const struct record_key *key,
+	       const struct visibility *visibility, struct merge_run *run, void *value,
+	       uint32_t capacity, struct record_info *info);
+
+/*
+ * The same, of those with sequence numbers from `since` on; of what is older something may be
+ * found, or not.
+ */
+int lookup_get_since(struct muninn_store *store, const struct record_key *key,
+		     const struct visibility *visibility, uint64_t since, struct merge_run *run,
+		     void *value, uint32_t capacity, struct record_info *info);
+
+/*
+ * Whether a tombstone ends anything: another record of its key as old as it or older, of its own
+ * command too, hidden or not. 1, 0, or the error of the search.
+ */
+int lookup_has_older(struct muninn_store *store, const struct record_key *key, uint64_t sequence,
+		     struct merge_run *run);
+
+/*
+ * The `max` newest records of a key that count, newest first. Returns how many there are, or the
+ * error of the search.
+ */
+int lookup_list(struct muninn_store *store, const struct record_key *key,
+		const struct visibility *visibility, struct record_info *infos, uint32_t max);
+
+/*
+ * Calls `take` for all records of a key with numbers from `from` to `to`, hidden and aborted ones
+ * too, from the newest place to the oldest. 0, or the first error, of `take` too.
+ */
+int lookup_gather(struct muninn_store *store, const struct record_key *key, uint64_t from,
+		  uint64_t to, struct merge_run *run,
+		  int (*take)(void *context, const struct page_view *page,
+			      const struct page_record *record),
+		  void *context);
+
+/* record_store_operations.has_between. */
+int lookup_has_between(struct muninn_store *store, const struct record_key *key, uint64_t after,
+		       uint64_t bound);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Reclaiming segments. */
+#ifndef MUNINN_ENGINE_MUNINN_MERGE_H
+#define MUNINN_ENGINE_MUNINN_MERGE_H
+
+#include "engine/muninn/store.h"
+
+/* record_store_operations.merge. */
+int merge_segments(struct muninn_store *store, const struct record_keep *keep,
+		   struct record_merge *merge);
+
+#endif

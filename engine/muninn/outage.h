@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* When the host itself has failed. */
+#ifndef MUNINN_ENGINE_MUNINN_OUTAGE_H
+#define MUNINN_ENGINE_MUNINN_OUTAGE_H
+
+#include "engine/muninn/store.h"
+
+/*
+ * Whether this boot of the host is another one than when the store was last opened: `host_failed`.
+ */
+void outage_look(struct muninn_store *store, const struct record_options *records);
+
+/* Notes this boot in NVRAM. */
+void outage_note_boot(struct muninn_store *store);
+
+/* Sets `committed` back to the last flush, before the buffers are recovered. Tables are loaded. */
+void outage_fall_back(struct muninn_store *store);
+
+/* Aborts what came after the last flush, and makes the store that is left stable. */
+int outage_finish(struct muninn_store *store, struct error_text *error);
+
+#endif

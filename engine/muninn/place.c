@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Putting: which of its row's buffers a record goes to, and what is sealed for it. */
+#include "engine/muninn/place.h"
+
+#include <errno.h>
+
+#include "common/log.h"
+#include "engine/muninn/aborted.h"
+#include "engine/muninn/row.h"
+#include "engine/muninn/seal.h"
+#include "engine/records/rooms.h"
+
+/* The older buffer is sealed, then the newer one, or one taken beside it. */
+enum { PLACE_ATTEMPTS = 4 };
+
+/* Whether a row may be sealed now. */
+static int check_room(struct muninn_store *store, enum record_room room)
+{
+	if (!room_has_segment(store->geometry.room_kept, room, store->space.count))
+		return -ENOSPC;
+	/* Should this transaction end in an abort, its number must be noted. */
+	if (!aborted_has_room(store, room)) {
+		log_line(LOG_LEVEL_ERROR,
+			 "%d interrupted commands are on record, the most that can be; no segment "
+			 "can be sealed until the unit is started again after a merge",
+			 MUNINN_ABORTED_MAX);
+		return -ENOSPC;
+	}
+	return 0;
+}
+
+/* Whether a row takes a second buffer before its first one is sealed. */
+static bool takes_newer(const struct muninn_store *store, const struct row *row)
+{
+	return row == &store->rows[history_row(&store->geometry)] && !row_has_newer(row);
+}
+
+int place_record(struct muninn_store *store, const struct new_record *record, enum record_room room)
+{
+	struct key_hash hash = key_hash(&record->header.key, store->geometry.segment_pages);
+	uint32_t number = row_of_key(store, &record->header.key, &hash);
+	struct row *row = &store->rows[number];
+	int result = -ENOSPC;
+
+	if (room_is_overdrawn(store->geometry.room_kept, room, store->space.count))
+		return -ENOSPC;
+	for (int attempt = 0; attempt < PLACE_ATTEMPTS; attempt++) {
+		result = buffer_put(row_has_newer(row) ? &row->newer : &row->buffer, &hash, record,
+				    store->committed);
+		if (result != -ENOSPC)
+			break;
+		if (takes_newer(store, row)) {
+			row_take_newer(store, number);
+			continue;
+		}
+		result = check_room(store, room);
+		if (!result)
+			result = seal_row(store, number);
+		if (result)
+			return result;
+	}
+	assert(result == 0); /* an empty segment takes any record */
+	if (!row->touched)
+		store->touched[store->touched_count++] = (uint16_t)number;
+	row->touched = true;
+	return 0;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* From a row's buffer to flash. */
+#ifndef MUNINN_ENGINE_MUNINN_SEAL_H
+#define MUNINN_ENGINE_MUNINN_SEAL_H
+
+#include "engine/muninn/store.h"
+
+/* What has been programmed does not count; its segment is free again. */
+void seal_give_up(struct muninn_store *store, struct sealing *sealing);
+
+/*
+ * Programs a row's (older) active segment, adds it to the growing table and begins an empty one. Of
+ * history's row it does what is left to do. -ENOSPC, -EIO.
+ */
+int seal_row(struct muninn_store *store, uint32_t row);
+
+/*
+ * record_store_operations.catch_up: when history's row has a second buffer, or needs one, goes on
+ * sealing the first, for which it programs at most `pages` pages. Outside transactions. What fails
+ * is logged, and tried again by the next call.
+ */
+void seal_catch_up(struct muninn_store *store, uint32_t pages);
+
+#endif

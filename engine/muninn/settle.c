@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * After the commit of a format: takes out what it made void (void.c), once nothing leads back to
+ * it.
+ */
+#include "engine/muninn/settle.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/log.h"
+#include "engine/muninn/aborted.h"
+#include "engine/muninn/directory.h"
+#include "engine/muninn/flush.h"
+#include "engine/muninn/nvram.h"
+#include "engine/muninn/roots.h"
+#include "engine/muninn/row.h"
+#include "engine/muninn/seal.h"
+#include "engine/muninn/void.h"
+
+/* Takes out the columns of segments that are wholly void, and notes these. */
+static void kill_columns(struct muninn_store *store, uint32_t number, bool *freed)
+{
+	struct row *row = &store->rows[number];
+
+	for (uint32_t n = 0; n <= row->complete_count; n++) {
+		struct table *table = n < row->complete_count ? &row->complete[n] : &row->growing;
+
+		for (uint64_t live = table_live(table); live; live &= live - 1) {
+			uint32_t column = (uint32_t)__builtin_ctzll(live);
+			struct table_column facts;
+
+			table_read_column(table, column, &facts);
+			if (facts.last_sequence >= store->void_before)
+				continue;
+			freed[facts.segment] = true;
+			directory_kill_column(store, number, table, column);
+		}
+	}
+}
+
+/* The format is stable, so nothing leads back to what is void. */
+static int free_void(struct muninn_store *store, bool *freed)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+	int result;
+
+	for (uint32_t number = 0; number < geometry->rows; number++)
+		kill_columns(store, number, freed);
+	seal_give_up(store, &store->history_sealing);
+	rows_drop_void(store, store->void_before);
+	for (uint32_t number = 0; number < geometry->rows; number++)
+		directory_drop_empty_tables(store, number);
+	/* Before the segments can be written again. */
+	result = flush_all(store);
+	if (result)
+		return result;
+	for (uint32_t segment = 0; segment < geometry->segments; segment++)
+		if (freed[segment])
+			space_release(&store->space, segment);
+	result = aborted_prune(store);
+	roots_write(store); /* what fails is logged: NVRAM says it all */
+	return result;
+}
+
+static int settle(struct muninn_store *store)
+{
+	bool *freed = calloc(store->geometry.segments, sizeof(*freed));
+	int result = freed ? flush_all(store) : -ENOMEM;
+
+	if (!result)
+		result = free_void(store, freed);
+	free(freed);
+	if (result)
+		return result;
+	nvram_store64(store->nvram + STATE_VOID_AT, store->void_before);
+	nvram_store64(store->nvram + STATE_VOID_NEXT_AT, 0);
+	/* The two words say the same before that and after it, so it need not be stable. */
+	return 0;
+}
+
+int settle_format(struct muninn_store *store)
+{
+	int result = void_is_unsettled(store) ? settle(store) : 0;
+
+	if (result)
+		log_line(LOG_LEVEL_ERROR,
+			 "the device was formatted, but what it held before can't be freed yet "
+			 "(error %d); a merge or opening the unit again goes on with that",
+			 -result);
+	return result;
+}
