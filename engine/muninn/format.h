@@ -305,6 +305,8 @@ enum {
 	STATE_ROOT_SEGMENT_AT = STATE_AT + 56, /* of the ring, that the last one is in */
 	/* Takes the place of STATE_VOID_AT once it is committed; 0: there is none. */
 	STATE_VOID_NEXT_AT = STATE_AT + 64,
+	/* 1: a merge takes out columns that the root on flash and its list of kills still name. */
+	STATE_KILLS_AHEAD_AT = STATE_AT + 72,
 };
 
 /*
@@ -313,7 +315,7 @@ enum {
  */
 #define NVRAM_MEMO_AT 256
 
-static_assert(NVRAM_MEMO_AT >= STATE_VOID_NEXT_AT + 8 && NVRAM_MEMO_AT + 8 <= NVRAM_PAGE,
+static_assert(NVRAM_MEMO_AT >= STATE_KILLS_AHEAD_AT + 8 && NVRAM_MEMO_AT + 8 <= NVRAM_PAGE,
 	      "it reaches storage together with the state words");
 
 /*

@@ -194,6 +194,7 @@ int merge_segments(struct muninn_store *store, const struct record_keep *keep,
 	 * On stable storage, what was moved comes before the end of its old place, and that before
 	 * the segments can be written again.
 	 */
+	roots_expect_kills(store);
 	result = flush_all(store);
 	if (result)
 		return result;

@@ -274,11 +274,14 @@ static int step_void(struct muninn_store *store, struct error_text *error)
 	return 0;
 }
 
-/* Aborted numbers are in no segment: the flash alone would not tell. */
+/*
+ * Aborted numbers are in no segment, and of what a merge took out before it was cut short the
+ * segments are free: the flash alone would not tell.
+ */
 static int step_root(struct muninn_store *store, struct error_text *error)
 {
 	(void)error;
-	if (store->root_outdated)
+	if (store->root_outdated || roots_lack_kills(store))
 		roots_write(store);
 	return 0;
 }

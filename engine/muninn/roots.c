@@ -4,9 +4,10 @@
  * NVRAM is lost.
  *
  * The first segments of the device are a ring that roots are appended to. A root is written when a
- * table is complete, when the store is emptied or closed, and when a command is aborted that had
- * sealed a segment. When columns have been merged away a page with a list of all such since the
- * last root follows it. What was sealed since is found by the pages themselves.
+ * table is complete, when the store is emptied or closed, when a command is aborted that had sealed
+ * a segment, and when the store is opened after a merge that was cut short. When columns have been
+ * merged away a page with a list of all such since the last root follows it. What was sealed since
+ * is found by the pages themselves.
  *
  * A root that does not fit the rest of a segment begins in the next one, and the ring has space for
  * two of the largest: the last root is not erased before the next one is complete.
@@ -302,7 +303,21 @@ int roots_write(struct muninn_store *store)
 	uint32_t all = UINT32_MAX;
 	int result = roots_begin(store);
 
-	return result ? result : roots_go_on(store, &all);
+	if (!result)
+		result = roots_go_on(store, &all);
+	if (!result)
+		nvram_store64(store->nvram + STATE_KILLS_AHEAD_AT, 0);
+	return result;
+}
+
+void roots_expect_kills(struct muninn_store *store)
+{
+	nvram_store64(store->nvram + STATE_KILLS_AHEAD_AT, 1);
+}
+
+bool roots_lack_kills(const struct muninn_store *store)
+{
+	return state_read(store, STATE_KILLS_AHEAD_AT) != 0;
 }
 
 int roots_write_kills(struct muninn_store *store, const struct root_kill *kills, uint32_t count)
@@ -331,7 +346,10 @@ int roots_write_kills(struct muninn_store *store, const struct root_kill *kills,
 	result = begin_append(store, store->kills, false, &writing);
 	if (!result)
 		result = append_some(store, store->kills, &writing, &all);
-	return result ? roots_write(store) : 0;
+	if (result)
+		return roots_write(store);
+	nvram_store64(store->nvram + STATE_KILLS_AHEAD_AT, 0);
+	return 0;
 }
 
 void roots_format(struct muninn_store *store, uint64_t serial)

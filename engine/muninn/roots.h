@@ -19,6 +19,16 @@ int roots_begin(struct muninn_store *store);
 int roots_go_on(struct muninn_store *store, uint32_t *pages);
 
 /*
+ * Before columns are taken out in NVRAM, and the flush that comes before that: should
+ * roots_write_kills not be reached, opening writes a root. Otherwise the segments of these columns,
+ * free in NVRAM, could be written again while the flash still says that they are in use.
+ */
+void roots_expect_kills(struct muninn_store *store);
+
+/* Whether an earlier process, or a root that failed, left it at that. */
+bool roots_lack_kills(const struct muninn_store *store);
+
+/*
  * Notes in the ring that columns have been merged away. Before their segments may be written again.
  * Errors as above.
  */

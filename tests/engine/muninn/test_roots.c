@@ -19,6 +19,7 @@
 #include "engine/muninn/roots.h"
 #include "engine/muninn/row.h"
 #include "engine/open.h"
+#include "nand/power.h"
 #include "nand/private.h"
 
 enum { KEYS = 200, VALUE_MAX = 300, BOUNDS = 4, PUTS_MAX = 20, FREE_MIN = 120 };
@@ -462,6 +463,56 @@ static void test_what_was_sealed_and_merged_away_since_the_root_stays_away(void 
 	free_device(device);
 }
 
+/* A merge of all it can, at whose operation number `after` the process ends. False: it got through.
+ */
+static bool cut_merge(struct device *device, uint64_t after)
+{
+	const struct nand_power_cut cut = { .after = after, .nvram = NAND_CUT_NVRAM_KEPT };
+	const struct record_keep keep = { 0 };
+	struct record_merge merge = { .segments_wanted = 4, .live_permille_max = 1000 };
+	struct nand_power_status status;
+	struct error_text error;
+
+	assert_int_equal(nand_arm_power_cut(device->nand, &cut, &error), 0);
+	device->store->operations->merge(device->store, &keep, &merge);
+	nand_power_status(device->nand, &status);
+	if (!status.off) {
+		nand_disarm_power_cut(device->nand);
+		return false;
+	}
+	device->store->operations->close(device->store, false);
+	assert_int_equal(nand_power_on(device->nand), 0);
+	if (open_device(device, false, &error))
+		fail_msg("cut after %llu: %s", (unsigned long long)after, error.text);
+	return true;
+}
+
+/* What it freed is written again before the NVRAM is lost. */
+static void test_a_merge_cut_at_any_point_leaves_a_root_that_can_be_recovered_from(void **state)
+{
+	struct error_text error;
+	uint64_t after = 0;
+	bool cut = true;
+
+	(void)state;
+	for (; cut; after++) {
+		struct device *device = new_device(MUNINN_HOT_ROWS_FINALISE, 51);
+
+		commit_some(device, 120);
+		assert_int_equal(roots_write(inside(device)), 0);
+		cut = cut_merge(device, after);
+		commit_some(device, 20);
+		note_answers(device);
+		lose_nvram(device);
+		if (open_device(device, true, &error))
+			fail_msg("cut after %llu: %s", (unsigned long long)after, error.text);
+		check_answers(device);
+		free_device(device);
+	}
+	print_message("a merge of %llu operations\n", (unsigned long long)after - 1);
+	assert_true(after > 10);
+}
+
 static void test_without_any_root_nothing_is_made_up(void **state)
 {
 	struct device *device = new_device(MUNINN_HOT_ROWS_FINALISE, 15);
@@ -562,6 +613,8 @@ int main(void)
 		cmocka_unit_test(test_nothing_of_an_earlier_format_comes_back),
 		cmocka_unit_test(test_without_the_newest_root_the_one_before_it_is_found),
 		cmocka_unit_test(test_what_was_sealed_and_merged_away_since_the_root_stays_away),
+		cmocka_unit_test(
+			test_a_merge_cut_at_any_point_leaves_a_root_that_can_be_recovered_from),
 		cmocka_unit_test(test_without_any_root_nothing_is_made_up),
 		cmocka_unit_test(test_no_root_is_appended_to_a_segment_of_which_a_block_failed),
 		cmocka_unit_test(test_opening_with_nvram_reads_one_page_of_the_ring),
