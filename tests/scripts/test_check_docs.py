@@ -4,7 +4,7 @@
 import subprocess
 import unittest
 
-from tree import TreeCase
+from tree import SCRIPTS, TreeCase
 
 TOUR = "A READ: `first` ([one.c](../a/one.c)), then `second` and `third` ([one.c](../a/one.c))."
 CODE = ("int first(void)", "{", "}", "", "static struct x *second(int a,", "\t\t\tint b)", "{", "}", "int third(void);")
@@ -61,6 +61,10 @@ class CheckDocs(TreeCase):
         self.assertEqual(
             self.check(), ["docs/configuration.md: lacks the key port", "docs/configuration.md: there is no key speed"]
         )
+
+    def test_the_documents_of_this_tree_are_right(self):
+        done = subprocess.run([f"{SCRIPTS}/check-docs"], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
 
 
 if __name__ == "__main__":
