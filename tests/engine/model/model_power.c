@@ -419,7 +419,8 @@ static void recover(struct model_run *run)
 
 	note_cut(run);
 	doing = run->doing;
-	before_ms = run->now_ms;
+	/* The clock may have jumped before it was opened: nothing was committed since. */
+	before_ms = doing == MODEL_OPENING ? run->closed_ms : run->now_ms;
 	end_engine(run);
 	model_run_jump(run, 4);
 	open_again(run);

@@ -76,13 +76,12 @@ void model_run_jump(struct model_run *run, uint64_t one_of)
 
 static void open_again(struct model_run *run)
 {
-	uint64_t before_ms = run->now_ms;
-
 	run->doing = MODEL_OPENING;
+	run->closed_ms = run->now_ms;
 	model_run_jump(run, 4);
 	run->engine = run->store.open(run);
 	answer(run, 0);
-	model_clock_see(&run->model.clock, run->engine->committed, before_ms);
+	model_clock_see(&run->model.clock, run->engine->committed, run->closed_ms);
 	model_clock_open(&run->model.clock, run->engine->committed);
 }
 

@@ -59,6 +59,7 @@ struct model_run {
 	struct engine_txn *txn;
 	struct object_model model;
 	uint64_t random, now_ms;
+	uint64_t closed_ms; /* when the engine was there last; see MODEL_OPENING */
 	uint64_t operations;
 	enum model_doing doing;
 	struct model_power *power; /* model_power.h; NULL: it never fails */
