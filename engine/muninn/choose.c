@@ -10,6 +10,7 @@
 
 #include "engine/muninn/directory.h"
 #include "engine/muninn/judge.h"
+#include "engine/records/need.h"
 
 enum {
 	SAMPLED_PAGES = 4,          /* of a segment, to estimate how much of it is live */
@@ -109,7 +110,7 @@ static int add_live_bytes(struct merge_run *run, const struct page_record *recor
 	int need = judge_record(run, &header, record->value, !bytes->needs);
 
 	bytes->all += RECORD_HEADER_BYTES + header.length;
-	if (need > NEED_NONE) {
+	if (need > RECORD_NEED_NONE) {
 		bytes->live += RECORD_HEADER_BYTES + header.length;
 		if (bytes->keys)
 			bytes->keys[key_hash(&header.key, store->geometry.segment_pages).key %

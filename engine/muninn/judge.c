@@ -6,19 +6,18 @@
 
 #include "common/crc32c.h"
 #include "engine/muninn/lookup.h"
+#include "engine/records/need.h"
 
 enum {
-	BOUNDS_MAX = 64, /* at which a record is looked for */
 	LIST_FROM = 4, /* a key with so many records in a segment is looked through once for all */
 };
 
-/* A record that is judged, and what is found for its key. */
+/* A record that is judged. */
 struct judged {
 	struct merge_run *run;
 	const struct record_header *header;
-	uint32_t crc;      /* of its value */
-	uint64_t sequence; /* of the record that was found last; 0: none */
-	bool roughly; /* what looking for would cost much, and mostly be found, counts as found */
+	uint32_t crc; /* of its value */
+	bool roughly; /* see struct record_judged */
 };
 
 /* ---- what has been found ---- */
@@ -39,7 +38,7 @@ static bool is_of(const struct merge_find *find, const struct record_key *key,
 	return find->sequence && find->bound == visibility->bound &&
 	       find->timeline == (visibility->timeline != NULL) &&
 	       find->key.identifier == key->identifier && find->key.piece == key->piece &&
-	       find->key.partition == key->partition;
+	       find->key.partition == key->partition && find->key.class == key->class;
 }
 
 /* Finds what a reader finds, as far as it is not older than the record. -ENOENT: nothing. */
@@ -101,7 +100,7 @@ static bool is_listed(const struct merge_list *list, const struct record_key *ke
 {
 	return bound >= list->from && bound <= list->to &&
 	       list->key.identifier == key->identifier && list->key.piece == key->piece &&
-	       list->key.partition == key->partition;
+	       list->key.partition == key->partition && list->key.class == key->class;
 }
 
 /*
@@ -168,14 +167,15 @@ static bool find_in_list(struct judged *judged, const struct visibility *visibil
  * Whether the record is the one found for its key: not superseded, not even by a later put of the
  * same command. 1, 0, or the error of the search. What is found for a key at a bound stays so
  * during a merge: moving changes nothing of it, and what is put meanwhile is what is moved. So of a
- * key with many records in a segment the search is made once for each bound.
+ * key with many records in a segment the search is made once for each bound. *sequence: of the one
+ * that is found.
  */
-static int is_found(struct judged *judged, const struct visibility *visibility)
+static int is_found(struct judged *judged, const struct visibility *visibility, uint64_t *sequence)
 {
 	const struct record_header *header = judged->header;
 	struct merge_find *find = find_at(judged->run, &header->key, visibility), found;
 
-	judged->sequence = 0;
+	*sequence = 0;
 	if (find_in_list(judged, visibility, &found)) {
 		find = &found;
 	} else if (!is_of(find, &header->key, visibility)) {
@@ -185,84 +185,57 @@ static int is_found(struct judged *judged, const struct visibility *visibility)
 			return result == -ENOENT ? 0 : result;
 		*find = found;
 	}
-	judged->sequence = find->sequence;
+	*sequence = find->sequence;
 	return find->sequence == header->sequence && find->length == header->length &&
 	       find->crc == judged->crc;
 }
 
 /* ---- what is needed ---- */
 
-/* Whether the record is found and reached at one of the bounds. 1, 0, or the error of a search. */
-static int is_needed_at(struct judged *judged, const struct record_info *info, bool newest,
-			const uint64_t *bounds, uint32_t count)
+static int search_at(void *context, uint64_t bound, bool hides, uint64_t *sequence)
 {
-	const struct record_keep *keep = judged->run->keep;
-	const struct record_header *header = judged->header;
-	uint64_t newest_sequence = judged->sequence;
+	struct judged *judged = context;
+	struct visibility visibility = store_visibility(judged->run->store, bound);
 
-	for (uint32_t i = 0; i < count; i++) {
-		struct visibility visibility = store_visibility(judged->run->store, bounds[i]);
-		int found;
+	if (!hides)
+		visibility.timeline = NULL;
+	return is_found(judged, &visibility, sequence);
+}
 
-		/* What is known already saves most searches. */
-		if (bounds[i] < header->sequence ||
-		    record_is_hidden(&visibility, &header->key, header->sequence))
-			continue;
-		if (newest || (judged->roughly && bounds[i] == header->sequence))
-			found = 1;
-		else if (bounds[i] == RECORD_NEWEST &&
-			 !record_is_hidden(&visibility, &header->key, newest_sequence))
-			found = 0;
-		else
-			found = is_found(judged, &visibility);
-		if (found < 0)
-			return found;
-		if (found && (header->flags & RECORD_TOMBSTONE || !keep->is_reachable ||
-			      keep->is_reachable(keep->context, &header->key, info, bounds[i])))
-			return 1;
-	}
-	return 0;
+static int has_older(void *context)
+{
+	struct judged *judged = context;
+
+	return lookup_has_older(judged->run->store, &judged->header->key, judged->header->sequence,
+				judged->run);
 }
 
 int judge_record(struct merge_run *run, const struct record_header *header, const uint8_t *value,
 		 bool roughly)
 {
-	const struct record_keep *keep = run->keep;
-	struct muninn_store *store = run->store;
-	struct visibility everything = store_visibility(store, RECORD_NEWEST);
-	struct judged judged = { .run = run,
-				 .header = header,
-				 .crc = crc32c(0, value, header->length),
-				 .roughly = roughly };
+	const struct visibility everything = store_visibility(run->store, RECORD_NEWEST);
 	const struct record_info info = {
 		.sequence = header->sequence,
 		.length = header->length,
 		.flags = header->flags & (RECORD_TOMBSTONE | RECORD_ABSORB),
 	};
-	uint64_t bounds[BOUNDS_MAX + 1];
-	uint32_t count = 0;
-	int newest, needed = 1;
+	struct judged judged = { .run = run,
+				 .header = header,
+				 .crc = crc32c(0, value, header->length),
+				 .roughly = roughly };
 
 	if (!sequence_is_visible(&everything, header->sequence))
-		return NEED_NONE;
+		return RECORD_NEED_NONE;
 	if (run->reads > run->reads_max)
 		return -EBUSY;
-	everything.timeline = NULL;
-	newest = is_found(&judged, &everything);
-	if (newest < 0)
-		return newest;
-	if (keep->boundaries)
-		count = keep->boundaries(keep->context, &header->key, &info, bounds, BOUNDS_MAX);
-	if (count <= BOUNDS_MAX) {
-		bounds[count++] = RECORD_NEWEST;
-		needed = is_needed_at(&judged, &info, newest, bounds, count);
-	}
-	/* Without older records a tombstone says nothing. */
-	if (needed > 0 && header->flags & RECORD_TOMBSTONE &&
-	    !(keep->keeps_lone_tombstone &&
-	      keep->keeps_lone_tombstone(keep->context, &header->key, &info)))
-		needed = lookup_has_older(store, &header->key, header->sequence, run);
-	if (needed <= 0)
-		return needed ? needed : NEED_NONE;
-	return newest ? NEED_NEWEST : NEED_OLD;
+	return record_judge(&(struct record_judged){
+		.keep = run->keep,
+		.timeline = run->store->timeline,
+		.key = &header->key,
+		.info = &info,
+		.roughly = roughly,
+		.context = &judged,
+		.is_found = search_at,
+		.has_older = has_older,
+	});
 }

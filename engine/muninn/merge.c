@@ -22,6 +22,7 @@
 #include "engine/muninn/row.h"
 #include "engine/muninn/seal.h"
 #include "engine/muninn/settle.h"
+#include "engine/records/need.h"
 #include "engine/records/rooms.h"
 
 enum {
@@ -50,11 +51,11 @@ static int move_record(struct merge_run *run, const struct page_record *record, 
 	record_header_decode(record->header, &moved.header);
 	need = moving->needs ? *moving->needs++
 			     : judge_record(run, &moved.header, record->value, false);
-	if (need <= NEED_NONE) {
-		merge->records_dropped += need == NEED_NONE;
+	if (need <= RECORD_NEED_NONE) {
+		merge->records_dropped += need == RECORD_NEED_NONE;
 		return need;
 	}
-	if (need == NEED_OLD)
+	if (need == RECORD_NEED_OLD)
 		moved.header.flags |= RECORD_MOVED;
 	else
 		moved.header.flags &= (uint8_t)~RECORD_MOVED;

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Judges whether a merge must keep a version of a record. */
+#include "engine/records/need.h"
+
+#include <stddef.h>
+
+enum { BOUNDS_MAX = 64 }; /* at which a version is looked for; with more it is kept unasked */
+
+static bool is_hidden(const struct record_judged *judged, uint64_t sequence, uint64_t bound)
+{
+	const struct record_timeline *timeline = judged->timeline;
+
+	return timeline && timeline->is_hidden(timeline->context, judged->key, sequence, bound);
+}
+
+/*
+ * Whether the version is found at a bound. `newest`: the number of the newest version of the key.
+ * What is known already saves most searches.
+ */
+static int is_found_at(const struct record_judged *judged, bool is_newest, uint64_t newest,
+		       uint64_t bound)
+{
+	uint64_t sequence;
+
+	if (bound < judged->info->sequence || is_hidden(judged, judged->info->sequence, bound))
+		return 0;
+	if (is_newest || (judged->roughly && bound == judged->info->sequence))
+		return 1;
+	if (bound == RECORD_NEWEST && !is_hidden(judged, newest, bound))
+		return 0;
+	return judged->is_found(judged->context, bound, true, &sequence);
+}
+
+/* A tombstone is reached wherever it is found: what it ends is. */
+static bool is_reachable(const struct record_judged *judged, uint64_t bound)
+{
+	const struct record_keep *keep = judged->keep;
+
+	return judged->info->flags & RECORD_TOMBSTONE || !keep->is_reachable ||
+	       keep->is_reachable(keep->context, judged->key, judged->info, bound);
+}
+
+/* Whether the version is found and reached at the present or a boundary. 1, 0, or an error. */
+static int is_needed(const struct record_judged *judged, bool is_newest, uint64_t newest)
+{
+	const struct record_keep *keep = judged->keep;
+	uint64_t bounds[BOUNDS_MAX + 1];
+	uint32_t count = 0;
+
+	if (keep->boundaries)
+		count = keep->boundaries(keep->context, judged->key, judged->info, bounds,
+					 BOUNDS_MAX);
+	if (count > BOUNDS_MAX)
+		return 1;
+	bounds[count++] = RECORD_NEWEST;
+	for (uint32_t i = 0; i < count; i++) {
+		int found = is_found_at(judged, is_newest, newest, bounds[i]);
+
+		if (found < 0)
+			return found;
+		if (found && is_reachable(judged, bounds[i]))
+			return 1;
+	}
+	return 0;
+}
+
+/* Whether a tombstone that is needed says something: without older versions most don't. */
+static int says_something(const struct record_judged *judged)
+{
+	const struct record_keep *keep = judged->keep;
+
+	if (keep->keeps_lone_tombstone &&
+	    keep->keeps_lone_tombstone(keep->context, judged->key, judged->info))
+		return 1;
+	return judged->has_older(judged->context);
+}
+
+int record_judge(const struct record_judged *judged)
+{
+	uint64_t newest = 0;
+	int is_newest = judged->is_found(judged->context, RECORD_NEWEST, false, &newest), needed;
+
+	if (is_newest < 0)
+		return is_newest;
+	needed = is_needed(judged, is_newest, newest);
+	if (needed > 0 && judged->info->flags & RECORD_TOMBSTONE)
+		needed = says_something(judged);
+	if (needed <= 0)
+		return needed ? needed : RECORD_NEED_NONE;
+	return is_newest ? RECORD_NEED_NEWEST : RECORD_NEED_OLD;
+}
