@@ -9,8 +9,8 @@
 
 #include "bench/random.h"
 #include "common/bytes.h"
-#include "engine/engine.h"
 #include "engine/history.h"
+#include "engine/options.h"
 #include "nand/nand.h"
 
 #define PARTITION    UINT64_C(0x10000)

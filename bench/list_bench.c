@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/bytes.h"
+#include "engine/options.h"
 #include "nand/nand.h"
 #include "osd/osd.h"
 #include "wire/wire.h"

@@ -7,7 +7,7 @@
 
 #include "bench/distribution.h"
 #include "common/error.h"
-#include "engine/engine.h"
+#include "engine/options.h"
 #include "nand/timing.h"
 
 enum { PHASES_MAX = 32, THREADS_MAX = 64 };

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "engine/engine.h"
+#include "engine/options.h"
 #include "nand/nand.h"
 
 #define NAME_BYTES (PATH_MAX + 16)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Opening and closing the object layer, flushing it, statistics. */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -355,7 +356,11 @@ void engine_read_statistics(struct engine *engine, struct engine_statistics *sta
 		.committed_sequence = records.committed_sequence,
 		.open_microseconds = records.open_microseconds,
 	};
-	memcpy(statistics->memory, records.memory, sizeof(records.memory));
+	static_assert(ENGINE_MEMORY_KINDS_MAX == RECORD_MEMORY_KINDS_MAX, "every kind fits");
+	for (int kind = 0; kind < RECORD_MEMORY_KINDS_MAX && records.memory[kind].name; kind++)
+		statistics->memory[kind] =
+			(struct engine_memory){ .name = records.memory[kind].name,
+						.bytes = records.memory[kind].bytes };
 	statistics->cache_bytes = engine->onodes.bytes_max + engine->nodes.bytes_max +
 				  PARTITION_CACHE_ENTRIES * sizeof(struct partition) +
 				  access_times_bytes(&engine->accesses) + kept_bytes(&engine->kept);

@@ -33,12 +33,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/error.h"
-#include "engine/muninn/options.h"
-#include "engine/records/options.h"
-#include "engine/records/statistics.h"
-#include "nand/nand.h"
-
 struct engine;
 struct engine_txn;
 struct engine_object;
@@ -53,61 +47,6 @@ struct engine_object;
 #define ENGINE_ATTRIBUTE_BYTES_MAX 65534
 /* All attributes of one object together, 16 bytes of overhead an attribute included. */
 #define ENGINE_ATTRIBUTE_SET_BYTES_MAX (1U << 20)
-
-/* See engine_options.history_interval_ms. */
-#define ENGINE_EVERY_COMMAND UINT32_MAX
-
-struct engine_options {
-	/*
-	 * The kind of record store: "muninn". NULL: that one at format, and at opening whatever the
-	 * device was formatted for.
-	 */
-	const char *store;
-	struct record_options records; /* what every kind of store takes */
-	struct muninn_options muninn;  /* what one kind takes; the others leave it alone */
-	bool stable_commits; /* every commit is as with `stable`; otherwise they survive a crash of
-				the process only */
-	bool merge_manual;   /* space is reclaimed by engine_merge only; otherwise also when it gets
-				low */
-	uint32_t onode_cache_entries;   /* decoded objects kept in memory; default 4096 */
-	uint32_t directory_cache_nodes; /* decoded directory nodes kept in memory; default 1024 */
-	/*
-	 * Versions whose bound is kept in memory once it was asked for, 24 bytes each; default
-	 * 16384. Reading an object as of another one costs one more look-up, of the version's
-	 * record.
-	 */
-	uint32_t version_cache_entries;
-	/*
-	 * Moments of the past that can be told apart are so far apart; default 1000.
-	 * ENGINE_EVERY_COMMAND: each command is one, which keeps every state of every directory.
-	 */
-	uint32_t history_interval_ms;
-	uint64_t (*clock_ms)(void *); /* milliseconds since 1970 UTC; NULL = the system's clock */
-	void *clock_context;
-};
-
-/* The names of the kinds of record stores that there are, the default first; NULL behind the last.
- */
-const char *engine_store_name(size_t i);
-
-/*
- * Zeroed NVRAM bytes that nand_create must provide for an engine formatted with these options.
- * -EINVAL in `error`.
- */
-int engine_nvram_bytes(const struct nand_geometry *geometry, const struct engine_options *options,
-		       uint64_t *bytes, struct error_text *error);
-
-/* Makes an empty store on a new or used device. Everything that it held is gone. */
-int engine_format(struct nand *nand, const struct engine_options *options,
-		  struct error_text *error);
-
-/*
- * Opens a formatted device, completing or discarding whatever a crash left. Options that are fixed
- * at format are ignored. The engine uses `nand` until engine_close but does not own it. -ENODEV:
- * not formatted. -EINVAL: other version, corrupt. `error` says what and where.
- */
-int engine_open(struct nand *nand, const struct engine_options *options, struct engine **engine,
-		struct error_text *error);
 
 /* Makes everything stable and closes. Returns the first error; the handle is gone in any case. */
 int engine_close(struct engine *engine);
@@ -533,6 +472,14 @@ int engine_merge(struct engine *engine, struct engine_merge_result *result);
 
 /* ---- statistics ---- */
 
+#define ENGINE_MEMORY_KINDS_MAX 8 /* the empty one behind the last included */
+
+/* Heap memory of one kind, as the allocator counts it. */
+struct engine_memory {
+	const char *name; /* NULL behind the last one */
+	uint64_t bytes;
+};
+
 struct engine_statistics {
 	uint64_t capacity_bytes; /* offered to users: page data less over-provisioning and metadata
 				  */
@@ -547,7 +494,7 @@ struct engine_statistics {
 	uint64_t table_cache_bytes;    /* of them, the cache of tables on flash */
 	uint64_t table_reads;          /* pages of tables asked of that cache since open ... */
 	uint64_t table_page_reads;     /* ... and those that it had to read from flash */
-	struct record_memory memory[RECORD_MEMORY_KINDS_MAX]; /* of the record store */
+	struct engine_memory memory[ENGINE_MEMORY_KINDS_MAX]; /* of what the objects stand on */
 	uint64_t buffer_bytes;                                /* row buffers, in NVRAM */
 	uint64_t cache_bytes; /* onode, directory, partition and version caches at their limits */
 	uint64_t sealed_records; /* records in sealed segments */

@@ -3,7 +3,7 @@
 #ifndef MUNINN_ENGINE_OPEN_H
 #define MUNINN_ENGINE_OPEN_H
 
-#include "engine/engine.h"
+#include "engine/options.h"
 #include "engine/records/records.h"
 
 /*

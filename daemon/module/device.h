@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "engine/engine.h"
+#include "engine/options.h"
 #include "nand/nand.h"
 
 struct device;

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "engine/engine.h"
+#include "engine/options.h"
 #include "nand/nand.h"
 #include "osd/osd.h"
 

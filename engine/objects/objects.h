@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/engine.h"
 #include "engine/history.h"
 #include "engine/history/timeline.h"
 #include "engine/objects/access_times.h"
@@ -22,6 +21,7 @@
 #include "engine/objects/partition.h"
 #include "engine/objects/stale.h"
 #include "engine/objects/written.h"
+#include "engine/options.h"
 #include "engine/records/access.h"
 #include "engine/records/cache.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Serves a client from the target's own OSD layer over a device in memory. */
 #include "tests/client/local_target.h"
+#include "engine/options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

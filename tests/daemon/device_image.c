@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "engine/engine.h"
+#include "engine/options.h"
 #include "nand/nand.h"
 
 void device_image_make(struct device_image *image)

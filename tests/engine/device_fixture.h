@@ -17,8 +17,8 @@
 
 #include <cmocka.h>
 
-#include "engine/engine.h"
 #include "engine/history.h"
+#include "engine/options.h"
 #include "tests/engine/by_address.h"
 
 enum {

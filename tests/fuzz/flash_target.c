@@ -10,9 +10,9 @@
 
 #include "common/bytes.h"
 #include "common/crc32c.h"
-#include "engine/engine.h"
 #include "engine/muninn/index/bloom.h"
 #include "engine/muninn/page.h"
+#include "engine/options.h"
 #include "nand/format.h"
 #include "tests/fuzz/flash_records.h"
 

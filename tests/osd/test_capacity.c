@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/options.h"
 #include "tests/osd/function_call.h"
 
 enum { PAGE = 4096, PAGES = 16, CAPACITY = PAGES * PAGE };

@@ -17,6 +17,7 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
+#include "engine/options.h"
 #include "nand/rehearsal.h"
 #include "tests/osd/unit.h"
 

@@ -15,6 +15,7 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
+#include "engine/options.h"
 #include "nand/faults.h"
 #include "osd/background.h"
 #include "osd/damage.h"

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "engine/options.h"
 
 enum osd_version unit_version = OSD_2;
 

@@ -14,8 +14,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "engine/engine.h"
 #include "engine/history.h"
+#include "engine/options.h"
 #include "tests/engine/by_address.h"
 
 enum { OBJECTS = 20, OBJECT_BYTES = 20000, PARTITION = 0x10000, FIRST = 0x10000 };

@@ -14,8 +14,8 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "engine/engine.h"
 #include "engine/history.h"
+#include "engine/options.h"
 #include "nand/nand.h"
 #include "tests/engine/by_address.h"
 

@@ -23,9 +23,9 @@
 
 #include "common/crc32c.h"
 #include "common/log.h"
-#include "engine/engine.h"
 #include "engine/history.h"
 #include "engine/open.h"
+#include "engine/options.h"
 #include "nand/nand.h"
 #include "nand/power.h"
 #include "nand/rehearsal.h"

@@ -16,9 +16,9 @@
 #include <cmocka.h>
 
 #include "common/bytes.h"
-#include "engine/engine.h"
 #include "engine/history.h"
 #include "engine/open.h"
+#include "engine/options.h"
 #include "tests/engine/by_address.h"
 
 enum {

@@ -12,8 +12,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "engine/engine.h"
 #include "engine/history.h"
+#include "engine/options.h"
 #include "tests/engine/by_address.h"
 
 enum { MEMBERS = 600, PARTITION = 0x10000, FIRST = 0x10000, COLLECTION = 0x20000 };

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/engine.h"
+#include "engine/options.h"
 #include "tests/engine/by_address.h"
 
 enum { PARTITION = 0x10000, FIRST = 0x10000, THREADS = 4, COMMITS = 100 };

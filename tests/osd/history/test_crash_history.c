@@ -19,6 +19,7 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
+#include "engine/options.h"
 #include "nand/rehearsal.h"
 #include "osd/keys.h"
 #include "tests/osd/function_call.h"

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * How the object store on flash is made and opened, with the options of each kind of record store
+ * that it can stand on. Of the headers that other parts of the house include this one alone knows
+ * which kinds there are; for all that is done with a store once it is open engine.h is enough.
+ */
+#ifndef MUNINN_ENGINE_OPTIONS_H
+#define MUNINN_ENGINE_OPTIONS_H
+
+#include "common/error.h"
+#include "engine/engine.h"
+#include "engine/muninn/options.h"
+#include "engine/records/options.h"
+#include "nand/nand.h"
+
+/* A history_interval_ms. */
+#define ENGINE_EVERY_COMMAND UINT32_MAX
+
+struct engine_options {
+	/*
+	 * The kind of record store: "muninn". NULL: that one at format, and at opening whatever the
+	 * device was formatted for.
+	 */
+	const char *store;
+	struct record_options records; /* what every kind of store takes */
+	struct muninn_options muninn;  /* what one kind takes; the others leave it alone */
+	bool stable_commits; /* every commit is as with `stable`; otherwise they survive a crash of
+				the process only */
+	bool merge_manual;   /* space is reclaimed by engine_merge only; otherwise also when it gets
+				low */
+	uint32_t onode_cache_entries;   /* decoded objects kept in memory; default 4096 */
+	uint32_t directory_cache_nodes; /* decoded directory nodes kept in memory; default 1024 */
+	/*
+	 * Versions whose bound is kept in memory once it was asked for, 24 bytes each; default
+	 * 16384. Reading an object as of another one costs one more look-up, of the version's
+	 * record.
+	 */
+	uint32_t version_cache_entries;
+	/*
+	 * Moments of the past that can be told apart are so far apart; default 1000.
+	 * ENGINE_EVERY_COMMAND: each command is one, which keeps every state of every directory.
+	 */
+	uint32_t history_interval_ms;
+	uint64_t (*clock_ms)(void *); /* milliseconds since 1970 UTC; NULL = the system's clock */
+	void *clock_context;
+};
+
+/* The names of the kinds of record stores that there are, the default first; NULL behind the last.
+ */
+const char *engine_store_name(size_t i);
+
+/*
+ * Zeroed NVRAM bytes that nand_create must provide for an engine formatted with these options.
+ * -EINVAL in `error`.
+ */
+int engine_nvram_bytes(const struct nand_geometry *geometry, const struct engine_options *options,
+		       uint64_t *bytes, struct error_text *error);
+
+/* Makes an empty store on a new or used device. Everything that it held is gone. */
+int engine_format(struct nand *nand, const struct engine_options *options,
+		  struct error_text *error);
+
+/*
+ * Opens a formatted device, completing or discarding whatever a crash left. Options that are fixed
+ * at format are ignored. The engine uses `nand` until engine_close but does not own it. -ENODEV:
+ * not formatted. -EINVAL: other version, corrupt. `error` says what and where.
+ */
+int engine_open(struct nand *nand, const struct engine_options *options, struct engine **engine,
+		struct error_text *error);
+
+#endif
