@@ -133,18 +133,17 @@ static int line_shows(const struct standing *standing, uint64_t begin, uint64_t 
 }
 
 /*
- * Goes back from rollback to rollback. Those of a partition do not change whether it is there, but
- * what it stands on if it is a clone.
+ * Goes back from rollback to rollback, those of the partition too: what one hides may be all that
+ * is left of the states that moments before it show.
  */
 static int is_shown(const struct standing *standing, uint32_t *states, bool *shows)
 {
 	const struct timeline *timeline = &standing->engine->timeline;
-	uint16_t scope = standing->source ? standing->index : RECORD_ROOT_INDEX;
 	uint64_t end = RECORD_NEWEST;
 
 	*shows = false;
 	while (!*shows && end > standing->bound) {
-		const struct rollback *last = timeline_last(timeline, scope, end);
+		const struct rollback *last = timeline_last(timeline, standing->index, end);
 		uint64_t begin = last ? last->at : 0;
 		int result = line_shows(standing, begin, end, states, shows);
 

@@ -408,6 +408,58 @@ static void test_what_clones_of_an_earlier_owner_stood_on_stays_forgotten_too(vo
 	check_that_it_can_be_cloned(device);
 }
 
+/* ---- partitions that are gone ---- */
+
+/* Creates an object and removes it, so that the state of its partition is put. */
+static void put_states(struct device *device, uint64_t ms)
+{
+	struct engine_address address = { .partition = PARTITION, .object = OBJECT + 1 };
+
+	device->now = ms;
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(
+		engine_create(device->txn, PARTITION, ENGINE_USER_OBJECT, address.object, 1, NULL),
+		0);
+	commit(device);
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_remove(device->txn, address), 0);
+	commit(device);
+}
+
+/*
+ * It went back to a moment that is given up, so no state is left of before it that a reader behind
+ * the rollback finds. But the version is of before the rollback.
+ */
+static void test_an_index_stays_taken_while_a_version_of_before_a_rollback_shows_it(void **state)
+{
+	const struct engine_moment then = { .kind = ENGINE_AT_TIME, .value = 15 * SECOND };
+	struct device *device = *state;
+	uint32_t version;
+
+	set_policy(device, 0, 100 * SECOND, 0, 0);
+	put_states(device, 10 * SECOND);
+	write_page(device, 20 * SECOND, 0, 'a');
+	put_states(device, 25 * SECOND);
+	version = take_snapshot(device, 0);
+	device->now = 30 * SECOND;
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_rollback(device->txn, PARTITION, then), 0);
+	commit(device);
+	device->now = 40 * SECOND;
+	remove_partition(device);
+	make_litter(device);
+	for (uint64_t round = 1; round <= 4; round++) {
+		device->now = round * 1000 * SECOND;
+		make_litter(device);
+		merge_all(device);
+	}
+	assert_int_equal(gone(device), 1);
+	check_page(device, version, 0, 'a');
+	assert_int_equal(drop(device, 0, version), 0);
+	merge_all(device);
+	assert_int_equal(gone(device), 0);
+}
+
 /* ---- clones that were removed or refreshed ---- */
 
 static void test_the_past_of_a_removed_clone_can_be_reached(void **state)
@@ -593,6 +645,7 @@ int main(void)
 		TEST(test_what_a_vanished_clone_had_removed_stays_so_when_it_is_back),
 		TEST(test_what_clones_stood_on_stays_forgotten_while_nobody_has_the_index),
 		TEST(test_what_clones_of_an_earlier_owner_stood_on_stays_forgotten_too),
+		TEST(test_an_index_stays_taken_while_a_version_of_before_a_rollback_shows_it),
 		TEST(test_the_past_of_a_removed_clone_can_be_reached),
 		TEST(test_the_past_of_a_refreshed_clone_can_be_reached),
 		TEST(test_clones_of_a_removed_clone_keep_what_both_stand_on),
