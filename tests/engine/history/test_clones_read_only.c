@@ -3,21 +3,21 @@
  * Clones that are not writable: nothing changes what they show, but a refresh; also after a
  * restart.
  */
-#include "tests/engine/history_fixture.h"
+#include "tests/engine/fixture.h"
 
-#define SNAPSHOT_ID (PID + 1)
-#define ANOTHER     (PID + 2)
-#define C           (OID + 0x100)
-#define FREE_ID     (OID + 0x200)
+#define SNAPSHOT_ID (PARTITION + 1)
+#define ANOTHER     (PARTITION + 2)
+#define C           (OBJECT + 0x100)
+#define FREE_ID     (OBJECT + 0x200)
 
-/* Makes a snapshot partition of PID as it is now. */
+/* Makes a snapshot partition of PARTITION as it is now. */
 static void make_snapshot(struct fixture *f)
 {
 	const struct engine_moment now = { .kind = ENGINE_NOW };
 
 	f->now += 2000;
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_clone(f->txn, PID, now, SNAPSHOT_ID, false, NULL), 0);
+	assert_int_equal(engine_clone(f->txn, PARTITION, now, SNAPSHOT_ID, false, NULL), 0);
 	/* The command that makes it may still give it attributes. */
 	assert_int_equal(engine_attribute_set(f->txn,
 					      (struct engine_address){ .partition = SNAPSHOT_ID },
@@ -30,18 +30,18 @@ static int setup_snapshot(void **state)
 {
 	struct fixture *f;
 
-	setup(state);
+	setup_on_memory(state);
 	f = *state;
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_partition_create(f->txn, PID, NULL), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, 0, 2, NULL), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_COLLECTION, C, 1, NULL), 0);
-	assert_int_equal(engine_membership_set(f->txn, object(OID), 1, C), 0);
-	assert_int_equal(engine_attribute_set(f->txn, object(OID), 0x30000000, 1, "old", 3), 0);
+	assert_int_equal(engine_partition_create(f->txn, PARTITION, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, 0, 2, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_COLLECTION, C, 1, NULL), 0);
+	assert_int_equal(engine_membership_set(f->txn, object(OBJECT), 1, C), 0);
+	assert_int_equal(engine_attribute_set(f->txn, object(OBJECT), 0x30000000, 1, "old", 3), 0);
 	commit(f);
-	put_text(f, object(OID), "old");
+	put_text(f, object(OBJECT), "old");
 	make_snapshot(f);
-	put_text(f, object(OID), "new");
+	put_text(f, object(OBJECT), "new");
 	return 0;
 }
 
@@ -64,47 +64,47 @@ static int do_create_collection(struct engine_txn *txn)
 
 static int do_remove(struct engine_txn *txn)
 {
-	return engine_remove(txn, in_snapshot(OID + 1));
+	return engine_remove(txn, in_snapshot(OBJECT + 1));
 }
 
 static int do_write(struct engine_txn *txn)
 {
-	return engine_write(txn, in_snapshot(OID), 1, "x", 1);
+	return engine_write(txn, in_snapshot(OBJECT), 1, "x", 1);
 }
 
 static int do_append(struct engine_txn *txn)
 {
-	return engine_append(txn, in_snapshot(OID), "x", 1, NULL);
+	return engine_append(txn, in_snapshot(OBJECT), "x", 1, NULL);
 }
 
 static int do_truncate(struct engine_txn *txn)
 {
-	return engine_truncate(txn, in_snapshot(OID), 1);
+	return engine_truncate(txn, in_snapshot(OBJECT), 1);
 }
 
 static int do_clear(struct engine_txn *txn)
 {
-	return engine_clear(txn, in_snapshot(OID), 0, 1);
+	return engine_clear(txn, in_snapshot(OBJECT), 0, 1);
 }
 
 static int do_punch(struct engine_txn *txn)
 {
-	return engine_punch(txn, in_snapshot(OID), 0, 1);
+	return engine_punch(txn, in_snapshot(OBJECT), 0, 1);
 }
 
 static int do_copy_into(struct engine_txn *txn)
 {
-	return engine_copy_data(txn, in_snapshot(OID), in_snapshot(OID + 1));
+	return engine_copy_data(txn, in_snapshot(OBJECT), in_snapshot(OBJECT + 1));
 }
 
 static int do_set_attribute(struct engine_txn *txn)
 {
-	return engine_attribute_set(txn, in_snapshot(OID), 0x30000000, 1, "x", 1);
+	return engine_attribute_set(txn, in_snapshot(OBJECT), 0x30000000, 1, "x", 1);
 }
 
 static int do_remove_attribute(struct engine_txn *txn)
 {
-	return engine_attribute_set(txn, in_snapshot(OID), 0x30000000, 1, NULL, 0);
+	return engine_attribute_set(txn, in_snapshot(OBJECT), 0x30000000, 1, NULL, 0);
 }
 
 static int do_set_attribute_of_the_partition(struct engine_txn *txn)
@@ -114,17 +114,17 @@ static int do_set_attribute_of_the_partition(struct engine_txn *txn)
 
 static int do_set_time(struct engine_txn *txn)
 {
-	return engine_set_time(txn, in_snapshot(OID), ENGINE_TIME_DATA_MODIFIED, 1);
+	return engine_set_time(txn, in_snapshot(OBJECT), ENGINE_TIME_DATA_MODIFIED, 1);
 }
 
 static int do_join(struct engine_txn *txn)
 {
-	return engine_membership_set(txn, in_snapshot(OID + 1), 1, C);
+	return engine_membership_set(txn, in_snapshot(OBJECT + 1), 1, C);
 }
 
 static int do_leave(struct engine_txn *txn)
 {
-	return engine_membership_set(txn, in_snapshot(OID), 1, 0);
+	return engine_membership_set(txn, in_snapshot(OBJECT), 1, 0);
 }
 
 static int do_insert_member(struct engine_txn *txn)
@@ -134,7 +134,7 @@ static int do_insert_member(struct engine_txn *txn)
 
 static int do_remove_member(struct engine_txn *txn)
 {
-	return engine_member_remove(txn, in_snapshot(C), OID);
+	return engine_member_remove(txn, in_snapshot(C), OBJECT);
 }
 
 static int do_clear_members(struct engine_txn *txn)
@@ -159,13 +159,13 @@ static int do_rollback(struct engine_txn *txn)
 
 static int do_rollback_object(struct engine_txn *txn)
 {
-	return engine_rollback_object(txn, SNAPSHOT_ID, OID,
+	return engine_rollback_object(txn, SNAPSHOT_ID, OBJECT,
 				      (struct engine_moment){ .kind = ENGINE_NOW });
 }
 
 static int do_undo(struct engine_txn *txn)
 {
-	return engine_undo(txn, SNAPSHOT_ID, OID, 1);
+	return engine_undo(txn, SNAPSHOT_ID, OBJECT, 1);
 }
 
 static int (*const refused[])(struct engine_txn *) = {
@@ -208,7 +208,7 @@ static void try_everything(struct fixture *f)
 		commit(f);
 	}
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_accessed(f->txn, in_snapshot(OID), true, true), 0);
+	assert_int_equal(engine_accessed(f->txn, in_snapshot(OBJECT), true, true), 0);
 	commit(f);
 }
 
@@ -221,7 +221,7 @@ static void check_snapshot(struct fixture *f, const char *text)
 	char value[8];
 	size_t count;
 
-	check_text(f, in_snapshot(OID), text);
+	check_text(f, in_snapshot(OBJECT), text);
 	begin(f, ENGINE_READ);
 	assert_int_equal(engine_list(f->txn, in_snapshot(0), ENGINE_LIST_USER_OBJECTS, 0, ids, 4,
 				     &count, &next),
@@ -231,8 +231,8 @@ static void check_snapshot(struct fixture *f, const char *text)
 		engine_list(f->txn, in_snapshot(C), ENGINE_LIST_MEMBERS, 0, ids, 4, &count, &next),
 		0);
 	assert_int_equal(count, 1);
-	assert_int_equal(ids[0], OID);
-	assert_int_equal(engine_attribute_get(f->txn, in_snapshot(OID), 0x30000000, 1, value,
+	assert_int_equal(ids[0], OBJECT);
+	assert_int_equal(engine_attribute_get(f->txn, in_snapshot(OBJECT), 0x30000000, 1, value,
 					      sizeof(value), &length),
 			 0);
 	assert_int_equal(length, 3);
@@ -240,7 +240,7 @@ static void check_snapshot(struct fixture *f, const char *text)
 					      sizeof(value), &length),
 			 0);
 	assert_int_equal(length, 4);
-	assert_int_equal(engine_stat(f->txn, in_snapshot(OID + 1), &stat), 0);
+	assert_int_equal(engine_stat(f->txn, in_snapshot(OBJECT + 1), &stat), 0);
 	assert_int_equal(stat.length, 0);
 	commit(f);
 }
@@ -254,7 +254,7 @@ static void test_every_change_of_a_snapshot_is_refused(void **state)
 	crash(f);
 	try_everything(f);
 	check_snapshot(f, "old");
-	check_text(f, object(OID), "new");
+	check_text(f, object(OBJECT), "new");
 }
 
 static void test_a_snapshot_that_is_refreshed_stays_read_only(void **state)
@@ -283,8 +283,8 @@ static void test_versions_of_the_device_show_a_snapshot_as_it_was(void **state)
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_clone_refresh(f->txn, SNAPSHOT_ID), 0);
 	commit(f);
-	check_text(f, in_snapshot(OID), "new");
-	check_text(f, at_version(in_snapshot(OID), version), "old");
+	check_text(f, in_snapshot(OBJECT), "new");
+	check_text(f, at_version(in_snapshot(OBJECT), version), "old");
 	roll_back(f, 0, at_number(version));
 	check_snapshot(f, "old");
 	try_everything(f);
@@ -296,7 +296,7 @@ static void test_a_snapshot_outlives_its_source_and_goes_with_contents(void **st
 	struct fixture *f = *state;
 
 	begin(f, ENGINE_FREE);
-	assert_int_equal(engine_partition_remove(f->txn, PID, true), 0);
+	assert_int_equal(engine_partition_remove(f->txn, PARTITION, true), 0);
 	commit(f);
 	crash(f);
 	check_snapshot(f, "old");
@@ -315,7 +315,7 @@ static void test_a_snapshot_outlives_its_source_and_goes_with_contents(void **st
 static void test_a_clone_of_a_snapshot_can_be_written(void **state)
 {
 	const struct engine_moment now = { .kind = ENGINE_NOW };
-	const struct engine_address copy = { .partition = ANOTHER, .object = OID };
+	const struct engine_address copy = { .partition = ANOTHER, .object = OBJECT };
 	struct fixture *f = *state;
 
 	f->now += 2000;
@@ -332,7 +332,7 @@ static void test_a_clone_of_a_snapshot_can_be_written(void **state)
 	commit(f);
 	crash(f);
 	check_text(f, copy, "other");
-	check_text(f, object(OID), "new");
+	check_text(f, object(OBJECT), "new");
 }
 
 static void test_a_detached_snapshot_can_be_written(void **state)
@@ -343,9 +343,9 @@ static void test_a_detached_snapshot_can_be_written(void **state)
 	assert_int_equal(engine_clone_detach(f->txn, SNAPSHOT_ID), 0);
 	commit(f);
 	crash(f);
-	put_text(f, in_snapshot(OID), "own");
-	check_text(f, in_snapshot(OID), "own");
-	check_text(f, object(OID), "new");
+	put_text(f, in_snapshot(OBJECT), "own");
+	check_text(f, in_snapshot(OBJECT), "own");
+	check_text(f, object(OBJECT), "new");
 }
 
 #define WITH(name) cmocka_unit_test_setup_teardown(name, setup_snapshot, teardown)

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Versions, moments, and what is kept of them. */
-#include "tests/engine/history_fixture.h"
+#include "tests/engine/fixture.h"
 
 #include "engine/history/times.h"
 #include "engine/history/versions.h"
-
-#define SECOND 1000
 
 /* ---- versions ---- */
 
@@ -16,25 +14,26 @@ static void test_versions_have_names_that_are_found_and_taken_once(void **state)
 	uint32_t number;
 
 	make_text_object(f);
-	assert_int_equal(take_snapshot(f, PID, "before"), 1);
+	assert_int_equal(take_snapshot(f, PARTITION, "before"), 1);
 	assert_int_equal(take_snapshot(f, 0, "all"), ENGINE_DEVICE_VERSION_FIRST);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_snapshot(f->txn, PID, "before", &number), -EEXIST);
-	assert_int_equal(engine_snapshot(f->txn, PID, "", &number), -EINVAL);
-	assert_int_equal(engine_version_find(f->txn, PID, "before", &number), 0);
+	assert_int_equal(engine_snapshot(f->txn, PARTITION, "before", &number), -EEXIST);
+	assert_int_equal(engine_snapshot(f->txn, PARTITION, "", &number), -EINVAL);
+	assert_int_equal(engine_version_find(f->txn, PARTITION, "before", &number), 0);
 	assert_int_equal(number, 1);
-	assert_int_equal(engine_version_find(f->txn, PID, "all", &number), 0);
+	assert_int_equal(engine_version_find(f->txn, PARTITION, "all", &number), 0);
 	assert_int_equal(number, ENGINE_DEVICE_VERSION_FIRST);
-	assert_int_equal(engine_version_find(f->txn, PID, "after", &number), -ENOENT);
-	assert_int_equal(engine_version_next(f->txn, PID, 0, &version), 0);
+	assert_int_equal(engine_version_find(f->txn, PARTITION, "after", &number), -ENOENT);
+	assert_int_equal(engine_version_next(f->txn, PARTITION, 0, &version), 0);
 	assert_int_equal(version.version, 1);
 	assert_string_equal(version.name, "before");
 	assert_int_equal(version.objects, 1);
 	assert_int_equal(version.used_bytes, PAGE);
 	assert_int_equal(version.time_ms, f->now);
-	assert_int_equal(engine_version_next(f->txn, PID, version.position + 1, &version), 0);
+	assert_int_equal(engine_version_next(f->txn, PARTITION, version.position + 1, &version), 0);
 	assert_int_equal(version.version, ENGINE_DEVICE_VERSION_FIRST);
-	assert_int_equal(engine_version_next(f->txn, PID, version.position + 1, &version), -ENOENT);
+	assert_int_equal(engine_version_next(f->txn, PARTITION, version.position + 1, &version),
+			 -ENOENT);
 	abort_all(f);
 }
 
@@ -45,21 +44,21 @@ static void test_a_dropped_version_is_gone_and_its_name_is_free(void **state)
 
 	make_text_object(f);
 	for (uint32_t number = 1; number <= 5; number++)
-		assert_int_equal(take_snapshot(f, PID, number == 3 ? "three" : NULL), number);
+		assert_int_equal(take_snapshot(f, PARTITION, number == 3 ? "three" : NULL), number);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_version_drop(f->txn, PID, 3), 0);
-	assert_int_equal(engine_version_drop(f->txn, PID, 3), -ENOENT);
-	assert_int_equal(engine_version_drop(f->txn, PID, 2), 0);
+	assert_int_equal(engine_version_drop(f->txn, PARTITION, 3), 0);
+	assert_int_equal(engine_version_drop(f->txn, PARTITION, 3), -ENOENT);
+	assert_int_equal(engine_version_drop(f->txn, PARTITION, 2), 0);
 	commit(f);
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_version_next(f->txn, PID, 0, &version), 0);
+	assert_int_equal(engine_version_next(f->txn, PARTITION, 0, &version), 0);
 	assert_int_equal(version.version, 1);
-	assert_int_equal(engine_version_next(f->txn, PID, version.position + 1, &version), 0);
+	assert_int_equal(engine_version_next(f->txn, PARTITION, version.position + 1, &version), 0);
 	assert_int_equal(version.version, 4);
 	commit(f);
-	check_absent(f, at_version(object(OID), 3));
-	check_text(f, at_version(object(OID), 4), "one");
-	assert_int_equal(take_snapshot(f, PID, "three"), 6);
+	check_absent(f, at_version(object(OBJECT), 3));
+	check_text(f, at_version(object(OBJECT), 4), "one");
+	assert_int_equal(take_snapshot(f, PARTITION, "three"), 6);
 }
 
 static void test_a_version_of_the_device_shows_removed_partitions(void **state)
@@ -71,25 +70,26 @@ static void test_a_version_of_the_device_shows_removed_partitions(void **state)
 	make_text_object(f);
 	take_snapshot(f, 0, NULL);
 	begin(f, ENGINE_FREE);
-	assert_int_equal(engine_partition_remove(f->txn, PID, true), 0);
+	assert_int_equal(engine_partition_remove(f->txn, PARTITION, true), 0);
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_partition_create(f->txn, PID + 1, NULL), 0);
-	assert_int_equal(engine_create(f->txn, PID + 1, ENGINE_USER_OBJECT, OID, 1, NULL), 0);
+	assert_int_equal(engine_partition_create(f->txn, PARTITION + 1, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION + 1, ENGINE_USER_OBJECT, OBJECT, 1, NULL),
+			 0);
 	commit(f);
-	check_text(f, at_version(object(OID), ENGINE_DEVICE_VERSION_FIRST), "one");
+	check_text(f, at_version(object(OBJECT), ENGINE_DEVICE_VERSION_FIRST), "one");
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_list(f->txn, at_version(root, ENGINE_DEVICE_VERSION_FIRST),
+	assert_int_equal(engine_list(f->txn, at_version(the_root, ENGINE_DEVICE_VERSION_FIRST),
 				     ENGINE_LIST_PARTITIONS, 0, ids, 2, &count, &next),
 			 0);
 	assert_int_equal(count, 1);
-	assert_int_equal(ids[0], PID);
+	assert_int_equal(ids[0], PARTITION);
 	commit(f);
 	roll_back(f, 0, at_number(ENGINE_DEVICE_VERSION_FIRST));
-	check_text(f, object(OID), "one");
-	check_absent(f, (struct engine_address){ .partition = PID + 1 });
+	check_text(f, object(OBJECT), "one");
+	check_absent(f, (struct engine_address){ .partition = PARTITION + 1 });
 	crash(f);
-	check_text(f, object(OID), "one");
+	check_text(f, object(OBJECT), "one");
 }
 
 /* ---- moments ---- */
@@ -102,28 +102,32 @@ static void test_a_time_shows_what_was_there_then(void **state)
 	make_text_object(f);
 	for (uint64_t n = 0; n < 3; n++) {
 		f->now = (10 + 10 * n) * SECOND;
-		put_text(f, object(OID), texts[n]);
+		put_text(f, object(OBJECT), texts[n]);
 	}
 	f->now = 60 * SECOND;
-	check_text(f, at_version(object(OID), view_of(f, PID, at_time(30 * SECOND))), texts[2]);
+	check_text(f, at_version(object(OBJECT), view_of(f, PARTITION, at_time(30 * SECOND))),
+		   texts[2]);
 	/* After a crash it is not known any more when in its second the last commit was. */
 	for (int reopened = 0; reopened < 2; reopened++) {
 		for (uint64_t n = 0; n < 3; n++) {
 			uint64_t ms = (10 + 10 * n) * SECOND;
 
 			check_text(f,
-				   at_version(object(OID), view_of(f, PID, at_time(ms + SECOND))),
+				   at_version(object(OBJECT),
+					      view_of(f, PARTITION, at_time(ms + SECOND))),
 				   texts[n]);
-			check_text(f, at_version(object(OID), view_of(f, PID, at_time(ms + 9999))),
+			check_text(f,
+				   at_version(object(OBJECT),
+					      view_of(f, PARTITION, at_time(ms + 9999))),
 				   texts[n]);
 		}
 		crash(f);
 	}
-	roll_back(f, PID, at_time(25 * SECOND));
-	check_text(f, object(OID), texts[1]);
+	roll_back(f, PARTITION, at_time(25 * SECOND));
+	check_text(f, object(OBJECT), texts[1]);
 	/* A rollback can be rolled back. */
-	roll_back(f, PID, at_time(45 * SECOND));
-	check_text(f, object(OID), texts[2]);
+	roll_back(f, PARTITION, at_time(45 * SECOND));
+	check_text(f, object(OBJECT), texts[2]);
 }
 
 static void test_a_time_inside_a_slot_means_the_end_of_the_one_before(void **state)
@@ -132,13 +136,14 @@ static void test_a_time_inside_a_slot_means_the_end_of_the_one_before(void **sta
 
 	make_text_object(f);
 	f->now = 10 * SECOND;
-	put_text(f, object(OID), "slot");
+	put_text(f, object(OBJECT), "slot");
 	f->now += 300;
-	put_text(f, object(OID), "slot goes on");
+	put_text(f, object(OBJECT), "slot goes on");
 	f->now = 20 * SECOND;
-	put_text(f, object(OID), "later");
-	check_text(f, at_version(object(OID), view_of(f, PID, at_time(10 * SECOND + 299))), "one");
-	check_text(f, at_version(object(OID), view_of(f, PID, at_time(10 * SECOND + 300))),
+	put_text(f, object(OBJECT), "later");
+	check_text(f, at_version(object(OBJECT), view_of(f, PARTITION, at_time(10 * SECOND + 299))),
+		   "one");
+	check_text(f, at_version(object(OBJECT), view_of(f, PARTITION, at_time(10 * SECOND + 300))),
 		   "slot goes on");
 }
 
@@ -150,10 +155,12 @@ static void test_a_moment_before_a_partition_is_none(void **state)
 	f->now = 10 * SECOND;
 	make_text_object(f);
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_moment_resolve(f->txn, PID, at_time(5 * SECOND), &sequence),
+	assert_int_equal(engine_moment_resolve(f->txn, PARTITION, at_time(5 * SECOND), &sequence),
 			 -ENOENT);
-	assert_int_equal(engine_moment_resolve(f->txn, PID, at_sequence(1), &sequence), -ENOENT);
-	assert_int_equal(engine_moment_resolve(f->txn, PID, at_number(1), &sequence), -ENOENT);
+	assert_int_equal(engine_moment_resolve(f->txn, PARTITION, at_sequence(1), &sequence),
+			 -ENOENT);
+	assert_int_equal(engine_moment_resolve(f->txn, PARTITION, at_number(1), &sequence),
+			 -ENOENT);
 	commit(f);
 }
 
@@ -165,41 +172,41 @@ static void test_a_view_that_is_in_use_keeps_its_number(void **state)
 	uint32_t first, again, none;
 
 	make_text_object(f);
-	first = view_of(f, PID, at_sequence(UINT32_MAX));
+	first = view_of(f, PARTITION, at_sequence(UINT32_MAX));
 	f->now += 2 * SECOND;
-	put_text(f, object(OID), "two");
-	check_text(f, at_version(object(OID), first), "one");
-	again = view_of(f, PID, present);
+	put_text(f, object(OBJECT), "two");
+	check_text(f, at_version(object(OBJECT), first), "one");
+	again = view_of(f, PARTITION, present);
 	assert_int_not_equal(again, first);
-	check_text(f, at_version(object(OID), again), "two");
-	assert_int_equal(view_of(f, PID, present), again);
+	check_text(f, at_version(object(OBJECT), again), "two");
+	assert_int_equal(view_of(f, PARTITION, present), again);
 	for (uint32_t n = 0; n < ENGINE_VIEWS - 2; n++) {
 		f->now += 100;
 		begin(f, ENGINE_WRITE);
-		assert_int_equal(engine_snapshot(f->txn, PID, NULL, NULL), 0);
+		assert_int_equal(engine_snapshot(f->txn, PARTITION, NULL, NULL), 0);
 		commit(f);
-		view_of(f, PID, present);
+		view_of(f, PARTITION, present);
 	}
 	f->now += 2 * SECOND;
-	put_text(f, object(OID), "three");
+	put_text(f, object(OBJECT), "three");
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_view_open(f->txn, PID, present, &none), -EFBIG);
+	assert_int_equal(engine_view_open(f->txn, PARTITION, present, &none), -EFBIG);
 	commit(f);
-	check_text(f, at_version(object(OID), first), "one");
-	check_text(f, at_version(object(OID), again), "two");
+	check_text(f, at_version(object(OBJECT), first), "one");
+	check_text(f, at_version(object(OBJECT), again), "two");
 	/* One is read at, the other is not. */
 	f->now += ENGINE_VIEW_UNUSED_MS - SECOND;
-	check_text(f, at_version(object(OID), first), "one");
+	check_text(f, at_version(object(OBJECT), first), "one");
 	f->now += 2 * SECOND;
 	for (uint32_t n = 0; n < ENGINE_VIEWS - 1; n++) {
 		f->now += 100;
 		begin(f, ENGINE_WRITE);
-		assert_int_equal(engine_snapshot(f->txn, PID, NULL, NULL), 0);
+		assert_int_equal(engine_snapshot(f->txn, PARTITION, NULL, NULL), 0);
 		commit(f);
-		assert_int_not_equal(view_of(f, PID, present), first);
+		assert_int_not_equal(view_of(f, PARTITION, present), first);
 	}
-	check_text(f, at_version(object(OID), first), "one");
-	check_text(f, at_version(object(OID), again), "three");
+	check_text(f, at_version(object(OBJECT), first), "one");
+	check_text(f, at_version(object(OBJECT), again), "three");
 }
 
 static void test_a_view_ends_with_the_engine(void **state)
@@ -208,13 +215,13 @@ static void test_a_view_ends_with_the_engine(void **state)
 	uint32_t first;
 
 	make_text_object(f);
-	first = view_of(f, PID, at_sequence(UINT32_MAX));
+	first = view_of(f, PARTITION, at_sequence(UINT32_MAX));
 	crash(f);
 	f->now += SECOND;
-	check_absent(f, at_version(object(OID), first));
+	check_absent(f, at_version(object(OBJECT), first));
 	crash(f);
-	assert_int_not_equal(view_of(f, PID, at_sequence(UINT32_MAX)), first);
-	check_absent(f, at_version(object(OID), first));
+	assert_int_not_equal(view_of(f, PARTITION, at_sequence(UINT32_MAX)), first);
+	check_absent(f, at_version(object(OBJECT), first));
 }
 
 /* ---- retention ---- */
@@ -242,23 +249,23 @@ static void test_a_locked_retention_is_shortened_by_the_administrator_only(void 
 	struct fixture *f = *state;
 
 	make_text_object(f);
-	take_snapshot(f, PID, NULL);
+	take_snapshot(f, PARTITION, NULL);
 	take_snapshot(f, 0, NULL);
-	assert_int_equal(set_retention(f, PID, locked, false), 0);
-	assert_int_equal(set_retention(f, PID, weaker, false), -EPERM);
+	assert_int_equal(set_retention(f, PARTITION, locked, false), 0);
+	assert_int_equal(set_retention(f, PARTITION, weaker, false), -EPERM);
 	begin(f, ENGINE_FREE);
-	assert_int_equal(engine_version_drop(f->txn, PID, 1), -EPERM);
+	assert_int_equal(engine_version_drop(f->txn, PARTITION, 1), -EPERM);
 	assert_int_equal(engine_version_drop(f->txn, 0, ENGINE_DEVICE_VERSION_FIRST), -EPERM);
-	assert_int_equal(engine_partition_remove(f->txn, PID, true), -EPERM);
+	assert_int_equal(engine_partition_remove(f->txn, PARTITION, true), -EPERM);
 	abort_all(f);
 	assert_int_equal(engine_reformat(f->engine), -EPERM);
 	crash(f);
 	weaker.locked_until_ms = 200 * SECOND;
-	assert_int_equal(set_retention(f, PID, weaker, false), -EPERM);
+	assert_int_equal(set_retention(f, PARTITION, weaker, false), -EPERM);
 	weaker.locked_until_ms = 0;
-	assert_int_equal(set_retention(f, PID, weaker, true), 0);
+	assert_int_equal(set_retention(f, PARTITION, weaker, true), 0);
 	begin(f, ENGINE_FREE);
-	assert_int_equal(engine_version_drop(f->txn, PID, 1), 0);
+	assert_int_equal(engine_version_drop(f->txn, PARTITION, 1), 0);
 	commit(f);
 	assert_int_equal(engine_reformat(f->engine), 0);
 }
@@ -270,9 +277,9 @@ static void test_a_lock_ends_by_itself(void **state)
 	struct fixture *f = *state;
 
 	make_text_object(f);
-	assert_int_equal(set_retention(f, PID, locked, false), 0);
+	assert_int_equal(set_retention(f, PARTITION, locked, false), 0);
 	f->now = 100 * SECOND;
-	assert_int_equal(set_retention(f, PID, (struct engine_retention){ 0 }, false), 0);
+	assert_int_equal(set_retention(f, PARTITION, (struct engine_retention){ 0 }, false), 0);
 	assert_int_equal(engine_reformat(f->engine), 0);
 }
 
@@ -283,26 +290,26 @@ static void test_retention_none_keeps_versions_only(void **state)
 	uint64_t sequence;
 
 	make_text_object(f);
-	take_snapshot(f, PID, NULL);
-	assert_int_equal(set_retention(f, PID,
+	take_snapshot(f, PARTITION, NULL);
+	assert_int_equal(set_retention(f, PARTITION,
 				       (struct engine_retention){ .kind = ENGINE_RETAIN_NONE },
 				       false),
 			 0);
 	f->now = 10 * SECOND;
-	put_text(f, object(OID), "two");
+	put_text(f, object(OBJECT), "two");
 	f->now = 20 * SECOND;
-	put_text(f, object(OID), "three");
+	put_text(f, object(OBJECT), "three");
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_moment_resolve(f->txn, PID, at_time(15 * SECOND), &sequence),
+	assert_int_equal(engine_moment_resolve(f->txn, PARTITION, at_time(15 * SECOND), &sequence),
 			 -ENOENT);
-	assert_int_equal(engine_history(f->txn, PID, &history), 0);
+	assert_int_equal(engine_history(f->txn, PARTITION, &history), 0);
 	assert_int_equal(history.versions, 1);
 	commit(f);
-	check_text(f, at_version(object(OID), 1), "one");
+	check_text(f, at_version(object(OBJECT), 1), "one");
 	/* What was not kept does not come back with another policy. */
-	assert_int_equal(set_retention(f, PID, (struct engine_retention){ 0 }, false), 0);
+	assert_int_equal(set_retention(f, PARTITION, (struct engine_retention){ 0 }, false), 0);
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_moment_resolve(f->txn, PID, at_time(15 * SECOND), &sequence),
+	assert_int_equal(engine_moment_resolve(f->txn, PARTITION, at_time(15 * SECOND), &sequence),
 			 -ENOENT);
 	commit(f);
 }
@@ -315,16 +322,16 @@ static void test_partitions_take_over_the_policy_of_the_device(void **state)
 	make_text_object(f);
 	assert_int_equal(set_retention(f, 0, all, false), 0);
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_retention_get(f->txn, PID, &found), 0);
+	assert_int_equal(engine_retention_get(f->txn, PARTITION, &found), 0);
 	assert_int_equal(found.kind, ENGINE_RETAIN_ALL);
 	commit(f);
-	assert_int_equal(set_retention(f, PID,
+	assert_int_equal(set_retention(f, PARTITION,
 				       (struct engine_retention){ .kind = ENGINE_RETAIN_NONE },
 				       false),
 			 0);
 	crash(f);
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_retention_get(f->txn, PID, &found), 0);
+	assert_int_equal(engine_retention_get(f->txn, PARTITION, &found), 0);
 	assert_int_equal(found.kind, ENGINE_RETAIN_NONE);
 	assert_int_equal(engine_retention_get(f->txn, 0, &found), 0);
 	assert_int_equal(found.kind, ENGINE_RETAIN_ALL);

@@ -4,14 +4,14 @@
  * begin anew.
  */
 #include "engine/history/retention.h"
-#include "tests/engine/history_fixture.h"
+#include "tests/engine/fixture.h"
 
-enum { SECOND = 1000, YEAR = 366 * 24 * 3600 };
+enum { YEAR = 366 * 24 * 3600 };
 
 static void put_at(struct fixture *f, uint64_t seconds, const char *text)
 {
 	f->now = seconds * SECOND;
-	put_text(f, object(OID), text);
+	put_text(f, object(OBJECT), text);
 }
 
 static int try_time(struct fixture *f, uint64_t seconds)
@@ -20,14 +20,15 @@ static int try_time(struct fixture *f, uint64_t seconds)
 	int result;
 
 	begin(f, ENGINE_READ);
-	result = engine_moment_resolve(f->txn, PID, at_time(seconds * SECOND), &sequence);
+	result = engine_moment_resolve(f->txn, PARTITION, at_time(seconds * SECOND), &sequence);
 	commit(f);
 	return result;
 }
 
 static void check_at(struct fixture *f, uint64_t seconds, const char *text)
 {
-	check_text(f, at_version(object(OID), view_of(f, PID, at_time(seconds * SECOND))), text);
+	check_text(f, at_version(object(OBJECT), view_of(f, PARTITION, at_time(seconds * SECOND))),
+		   text);
 }
 
 static int begin_epoch(struct fixture *f)
@@ -102,7 +103,7 @@ static void test_a_time_before_the_epoch_is_refused(void **state)
 	assert_int_equal(try_time(f, 1039), -ESTALE);
 	assert_int_equal(try_time(f, 1040), 0);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_rollback(f->txn, PID, at_time(1010 * SECOND)), -ESTALE);
+	assert_int_equal(engine_rollback(f->txn, PARTITION, at_time(1010 * SECOND)), -ESTALE);
 	abort_all(f);
 }
 
@@ -114,22 +115,22 @@ static void test_what_was_before_is_reached_by_number_and_version(void **state)
 	uint32_t version;
 
 	be_a_year_ahead(f);
-	version = take_snapshot(f, PID, NULL);
+	version = take_snapshot(f, PARTITION, NULL);
 	begin_epoch_at(f, 1040);
 	for (int n = 0; n < 3; n++) {
 		begin(f, ENGINE_READ);
-		assert_int_equal(
-			engine_log_next(f->txn, PID, OID, modification.sequence - 1, &modification),
-			0);
+		assert_int_equal(engine_log_next(f->txn, PARTITION, OBJECT,
+						 modification.sequence - 1, &modification),
+				 0);
 		commit(f);
 		check_text(f,
-			   at_version(object(OID),
-				      view_of(f, PID, at_sequence(modification.sequence))),
+			   at_version(object(OBJECT),
+				      view_of(f, PARTITION, at_sequence(modification.sequence))),
 			   texts[n]);
 	}
-	check_text(f, at_version(object(OID), version), "at 1020 s");
-	roll_back(f, PID, at_sequence(modification.sequence));
-	check_text(f, object(OID), "at 1010 s");
+	check_text(f, at_version(object(OBJECT), version), "at 1020 s");
+	roll_back(f, PARTITION, at_sequence(modification.sequence));
+	check_text(f, object(OBJECT), "at 1010 s");
 }
 
 static void test_a_device_that_was_made_by_a_wrong_clock_gets_times(void **state)
@@ -228,26 +229,16 @@ static void test_no_lock_ends_earlier_for_it(void **state)
 	be_a_year_ahead(f);
 	f->now = YEAR * (uint64_t)SECOND;
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_retention_set(f->txn, PID, &locked, false), 0);
+	assert_int_equal(engine_retention_set(f->txn, PARTITION, &locked, false), 0);
 	commit(f);
 	begin_epoch_at(f, 1040);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_retention_set(f->txn, PID, &less, false), -EPERM);
+	assert_int_equal(engine_retention_set(f->txn, PARTITION, &less, false), -EPERM);
 	abort_all(f);
 	f->now = (YEAR + 99) * (uint64_t)SECOND;
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_retention_set(f->txn, PID, &less, false), -EPERM);
+	assert_int_equal(engine_retention_set(f->txn, PARTITION, &less, false), -EPERM);
 	abort_all(f);
-}
-
-static void set_policy(struct fixture *f, uint64_t id, uint64_t all_ms)
-{
-	const struct engine_retention retention = { .kind = ENGINE_RETAIN_NONE,
-						    .keep_all_ms = all_ms };
-
-	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_retention_set(f->txn, id, &retention, false), 0);
-	commit(f);
 }
 
 /*
@@ -258,7 +249,7 @@ static void keep_again(struct fixture *f, uint64_t id)
 {
 	f->now = 1000 * SECOND;
 	make_text_object(f);
-	set_policy(f, id, 100 * SECOND);
+	set_policy(f, id, 100 * SECOND, 0, 0);
 	put_at(f, 1010, "at 1010 s");
 	put_at(f, YEAR, "a year ahead");
 	f->now = (YEAR + 1000) * (uint64_t)SECOND;
@@ -281,7 +272,7 @@ static void keep_again(struct fixture *f, uint64_t id)
 
 static void test_a_partition_keeps_again_what_its_policy_says(void **state)
 {
-	keep_again(*state, PID);
+	keep_again(*state, PARTITION);
 }
 
 static void test_all_partitions_keep_again_what_the_devices_policy_says(void **state)
@@ -308,21 +299,21 @@ static void test_a_partition_that_comes_back_promises_nothing_that_is_gone(void 
 
 	f->now = 1000 * SECOND;
 	make_text_object(f);
-	set_policy(f, PID, 100 * SECOND);
+	set_policy(f, PARTITION, 100 * SECOND, 0, 0);
 	put_at(f, 1010, "at 1010 s");
 	put_at(f, YEAR, "a year ahead");
 	f->now = (YEAR + 1000) * (uint64_t)SECOND;
 	version = take_snapshot(f, 0, NULL);
 	retention_judge(f->engine);
-	horizon = horizon_of(f, PID);
+	horizon = horizon_of(f, PARTITION);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_partition_remove(f->txn, PID, true), 0);
+	assert_int_equal(engine_partition_remove(f->txn, PARTITION, true), 0);
 	commit(f);
 	begin_epoch_at(f, 1040);
 	roll_back(f, 0, at_number(version));
-	check_text(f, object(OID), "a year ahead");
+	check_text(f, object(OBJECT), "a year ahead");
 	for (int start = 0; start < 2; start++) {
-		assert_true(horizon_of(f, PID) >= horizon);
+		assert_true(horizon_of(f, PARTITION) >= horizon);
 		crash(f);
 	}
 }

@@ -3,11 +3,9 @@
  * Partitions that were gone for a while, until a rollback of the device brought them back: moments
  * from then are none of theirs.
  */
-#include "tests/engine/history_fixture.h"
+#include "tests/engine/fixture.h"
 
-#define SECOND 1000
-
-static const uint64_t other_id = PID + 1;
+static const uint64_t other_id = PARTITION + 1;
 
 static void pass(struct fixture *f)
 {
@@ -17,19 +15,12 @@ static void pass(struct fixture *f)
 /* With one object that says so. */
 static void make_partition(struct fixture *f, uint64_t id, const char *text)
 {
-	const struct engine_address address = { .partition = id, .object = OID };
+	const struct engine_address address = { .partition = id, .object = OBJECT };
 
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_partition_create(f->txn, id, NULL), 0);
-	assert_int_equal(engine_create(f->txn, id, ENGINE_USER_OBJECT, OID, 1, NULL), 0);
+	assert_int_equal(engine_create(f->txn, id, ENGINE_USER_OBJECT, OBJECT, 1, NULL), 0);
 	assert_int_equal(engine_write(f->txn, address, 0, text, strlen(text)), 0);
-	commit(f);
-}
-
-static void remove_partition(struct fixture *f, uint64_t id)
-{
-	begin(f, ENGINE_FREE);
-	assert_int_equal(engine_partition_remove(f->txn, id, true), 0);
 	commit(f);
 }
 
@@ -44,7 +35,7 @@ static struct engine_moment moment_of_device(struct fixture *f)
 	return at_sequence(sequence);
 }
 
-/* PID was there, gone, and is there again with "one". */
+/* PARTITION was there, gone, and is there again with "one". */
 struct gap {
 	uint32_t before, within; /* versions of the device */
 	uint64_t ms;             /* a moment in which it was gone */
@@ -69,11 +60,11 @@ static struct gap make_gap(struct fixture *f)
 	struct gap gap;
 	uint32_t before;
 
-	make_partition(f, PID, "one");
+	make_partition(f, PARTITION, "one");
 	pass(f);
 	before = take_snapshot(f, 0, NULL);
 	pass(f);
-	remove_partition(f, PID);
+	remove_partition(f, PARTITION);
 	gap = note_gap(f, before);
 	roll_back(f, 0, at_number(before));
 	pass(f);
@@ -90,7 +81,7 @@ static struct gap make_gap_by_rollback(struct fixture *f)
 	pass(f);
 	empty = take_snapshot(f, 0, NULL);
 	pass(f);
-	make_partition(f, PID, "one");
+	make_partition(f, PARTITION, "one");
 	pass(f);
 	before = take_snapshot(f, 0, NULL);
 	pass(f);
@@ -106,7 +97,7 @@ static int try_rollback(struct fixture *f, struct engine_moment to)
 	int result;
 
 	begin(f, ENGINE_HISTORY);
-	result = engine_rollback(f->txn, PID, to);
+	result = engine_rollback(f->txn, PARTITION, to);
 	if (result)
 		abort_all(f);
 	else
@@ -121,16 +112,16 @@ static void check_partition_stays(struct fixture *f, const struct gap *gap)
 
 	for (size_t n = 0; n < sizeof(moments) / sizeof(moments[0]); n++) {
 		assert_int_equal(try_rollback(f, moments[n]), -ENOENT);
-		check_text(f, object(OID), "one");
+		check_text(f, object(OBJECT), "one");
 	}
 	crash(f);
-	check_text(f, object(OID), "one");
-	put_text(f, object(OID), "two");
+	check_text(f, object(OBJECT), "one");
+	put_text(f, object(OBJECT), "two");
 	assert_int_equal(try_rollback(f, at_number(gap->before)), 0);
-	check_text(f, object(OID), "one");
+	check_text(f, object(OBJECT), "one");
 	crash(f);
-	check_text(f, object(OID), "one");
-	remove_partition(f, PID);
+	check_text(f, object(OBJECT), "one");
+	remove_partition(f, PARTITION);
 }
 
 static void test_a_partition_does_not_go_back_to_when_it_had_been_removed(void **state)
@@ -155,15 +146,15 @@ static void test_a_locked_partition_stays_too_and_can_be_unlocked(void **state)
 
 	policy.locked_until_ms = f->now + 1000 * SECOND;
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_retention_set(f->txn, PID, &policy, false), 0);
+	assert_int_equal(engine_retention_set(f->txn, PARTITION, &policy, false), 0);
 	commit(f);
 	assert_int_equal(try_rollback(f, at_number(gap.within)), -ENOENT);
 	assert_int_equal(try_rollback(f, at_time(gap.ms)), -ENOENT);
 	policy.locked_until_ms = 0;
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_retention_set(f->txn, PID, &policy, true), 0);
+	assert_int_equal(engine_retention_set(f->txn, PARTITION, &policy, true), 0);
 	commit(f);
-	check_text(f, object(OID), "one");
+	check_text(f, object(OBJECT), "one");
 }
 
 /* What else is asked of a moment. */
@@ -176,18 +167,23 @@ static void check_refused(struct fixture *f, struct engine_moment moment)
 	uint32_t version;
 
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_moment_resolve(f->txn, PID, moment, &sequence), -ENOENT);
-	assert_int_equal(engine_object_moment_resolve(f->txn, PID, moment, &sequence), -ENOENT);
-	assert_int_equal(engine_view_open(f->txn, PID, moment, &version), -ENOENT);
-	assert_int_equal(engine_diff_next(f->txn, PID, moment, now, &cursor, &difference), -ENOENT);
-	assert_int_not_equal(cursor.state, ENGINE_DIFF_DONE);
-	assert_int_equal(engine_diff_next(f->txn, PID, now, moment, &cursor, &difference), -ENOENT);
-	assert_int_equal(engine_diff_progress(f->txn, PID, moment, now, &cursor, &done, &total),
+	assert_int_equal(engine_moment_resolve(f->txn, PARTITION, moment, &sequence), -ENOENT);
+	assert_int_equal(engine_object_moment_resolve(f->txn, PARTITION, moment, &sequence),
 			 -ENOENT);
+	assert_int_equal(engine_view_open(f->txn, PARTITION, moment, &version), -ENOENT);
+	assert_int_equal(engine_diff_next(f->txn, PARTITION, moment, now, &cursor, &difference),
+			 -ENOENT);
+	assert_int_not_equal(cursor.state, ENGINE_DIFF_DONE);
+	assert_int_equal(engine_diff_next(f->txn, PARTITION, now, moment, &cursor, &difference),
+			 -ENOENT);
+	assert_int_equal(
+		engine_diff_progress(f->txn, PARTITION, moment, now, &cursor, &done, &total),
+		-ENOENT);
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_rollback_object(f->txn, PID, OID, moment), -ENOENT);
-	assert_int_equal(engine_clone(f->txn, PID, moment, PID + 9, true, &clone), -ENOENT);
+	assert_int_equal(engine_rollback_object(f->txn, PARTITION, OBJECT, moment), -ENOENT);
+	assert_int_equal(engine_clone(f->txn, PARTITION, moment, PARTITION + 9, true, &clone),
+			 -ENOENT);
 	abort_all(f);
 }
 
@@ -200,9 +196,10 @@ static void test_nothing_is_shown_or_taken_from_when_it_was_gone(void **state)
 	check_refused(f, at_time(gap.ms));
 	check_refused(f, gap.sequence);
 	check_refused(f, at_number(view_of(f, 0, at_time(gap.ms))));
-	check_absent(f, at_version(object(OID), gap.within));
-	check_text(f, at_version(object(OID), gap.before), "one");
-	check_text(f, at_version(object(OID), view_of(f, PID, at_number(gap.before))), "one");
+	check_absent(f, at_version(object(OBJECT), gap.within));
+	check_text(f, at_version(object(OBJECT), gap.before), "one");
+	check_text(f, at_version(object(OBJECT), view_of(f, PARTITION, at_number(gap.before))),
+		   "one");
 }
 
 /*
@@ -218,23 +215,23 @@ static void test_what_another_partition_of_its_id_was_is_none_of_its_past(void *
 		uint32_t before;
 
 		if (same_index == 0)
-			make_partition(f, PID, "one");
+			make_partition(f, PARTITION, "one");
 		pass(f);
 		before = take_snapshot(f, 0, NULL);
 		pass(f);
-		remove_partition(f, PID);
+		remove_partition(f, PARTITION);
 		if (same_index)
 			crash(f);
-		make_partition(f, PID, "another one's");
+		make_partition(f, PARTITION, "another one's");
 		gap = note_gap(f, before);
 		roll_back(f, 0, at_number(before));
 		pass(f);
 		check_refused(f, at_number(gap.within));
 		check_refused(f, at_time(gap.ms));
-		check_text(f, at_version(object(OID), gap.within), "another one's");
-		check_text(f, object(OID), "one");
+		check_text(f, at_version(object(OBJECT), gap.within), "another one's");
+		check_text(f, object(OBJECT), "one");
 		assert_int_equal(try_rollback(f, at_number(gap.within)), -ENOENT);
-		check_text(f, object(OID), "one");
+		check_text(f, object(OBJECT), "one");
 	}
 }
 
@@ -246,18 +243,18 @@ static void test_numbers_from_right_behind_a_gap_show_objects_and_what_came_back
 	struct engine_modification written;
 	uint32_t version;
 
-	remove_partition(f, PID);
+	remove_partition(f, PARTITION);
 	pass(f);
 	roll_back(f, 0, at_number(gap.before));
-	put_text(f, object(OID), "behind it");
+	put_text(f, object(OBJECT), "behind it");
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_log_next(f->txn, PID, OID, UINT64_MAX >> 16, &written), 0);
+	assert_int_equal(engine_log_next(f->txn, PARTITION, OBJECT, UINT64_MAX >> 16, &written), 0);
 	commit(f);
-	put_text(f, object(OID), "later");
-	version = view_of(f, PID, at_sequence(written.sequence));
-	check_text(f, at_version(object(OID), version), "behind it");
+	put_text(f, object(OBJECT), "later");
+	version = view_of(f, PARTITION, at_sequence(written.sequence));
+	check_text(f, at_version(object(OBJECT), version), "behind it");
 	begin(f, ENGINE_READ);
-	assert_int_equal(stat_of(f, at_version(partition, version)).members, 1);
+	assert_int_equal(stat_of(f, at_version(the_partition, version)).members, 1);
 	commit(f);
 }
 
@@ -272,13 +269,13 @@ static void check_versions(struct fixture *f, const uint32_t *wanted, uint32_t c
 
 	begin(f, ENGINE_READ);
 	for (uint32_t n = 0; n < count; n++) {
-		assert_int_equal(engine_version_next(f->txn, PID, from, &version), 0);
+		assert_int_equal(engine_version_next(f->txn, PARTITION, from, &version), 0);
 		assert_int_equal(version.version, wanted[n]);
-		stat_of(f, at_version(partition, version.version));
+		stat_of(f, at_version(the_partition, version.version));
 		from = version.position + 1;
 	}
-	assert_int_equal(engine_version_next(f->txn, PID, from, &version), -ENOENT);
-	assert_int_equal(engine_history(f->txn, PID, &history), 0);
+	assert_int_equal(engine_version_next(f->txn, PARTITION, from, &version), -ENOENT);
+	assert_int_equal(engine_history(f->txn, PARTITION, &history), 0);
 	assert_int_equal(history.versions, count);
 	commit(f);
 }
@@ -290,7 +287,7 @@ static void test_versions_of_the_device_from_when_it_was_gone_are_none_of_it(voi
 
 	take_snapshot(f, 0, NULL);
 	pass(f);
-	make_partition(f, PID, "one");
+	make_partition(f, PARTITION, "one");
 	wanted[count++] = first = take_snapshot(f, 0, NULL);
 	check_versions(f, wanted, count);
 	for (int gap = 0; gap < 4; gap++) {
@@ -299,7 +296,7 @@ static void test_versions_of_the_device_from_when_it_was_gone_are_none_of_it(voi
 			wanted[count++] = take_snapshot(f, 0, NULL);
 		}
 		pass(f);
-		remove_partition(f, PID);
+		remove_partition(f, PARTITION);
 		for (int n = 0; n < 2 + gap; n++) {
 			take_snapshot(f, 0, NULL);
 			pass(f);
@@ -307,7 +304,7 @@ static void test_versions_of_the_device_from_when_it_was_gone_are_none_of_it(voi
 		roll_back(f, 0, at_number(first));
 		check_versions(f, wanted, count);
 		/* Its own ones come back with it. */
-		wanted[count++] = take_snapshot(f, PID, NULL);
+		wanted[count++] = take_snapshot(f, PARTITION, NULL);
 		check_versions(f, wanted, count);
 	}
 	/* Again and again without anything between. */

@@ -4,22 +4,22 @@
  * are still there.
  */
 #include "common/bytes.h"
-#include "tests/engine/history_fixture.h"
+#include "tests/engine/fixture.h"
 
-#define C (OID + 0x100)
-#define D (OID + 0x101)
+#define C (OBJECT + 0x100)
+#define D (OBJECT + 0x101)
 
 static int setup_collections(void **state)
 {
 	struct fixture *f;
 
-	setup(state);
+	setup_on_memory(state);
 	f = *state;
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_partition_create(f->txn, PID, NULL), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID, 1, NULL), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_COLLECTION, C, 1, NULL), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_COLLECTION, D, 1, NULL), 0);
+	assert_int_equal(engine_partition_create(f->txn, PARTITION, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, OBJECT, 1, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_COLLECTION, C, 1, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_COLLECTION, D, 1, NULL), 0);
 	commit(f);
 	return 0;
 }
@@ -28,7 +28,7 @@ static int setup_collections(void **state)
 static void set(struct fixture *f, uint32_t number, uint64_t collection)
 {
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_membership_set(f->txn, object(OID), number, collection), 0);
+	assert_int_equal(engine_membership_set(f->txn, object(OBJECT), number, collection), 0);
 	commit(f);
 }
 
@@ -49,14 +49,14 @@ static void empty(struct fixture *f, uint64_t collection)
 static void undo(struct fixture *f, uint32_t modifications)
 {
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_undo(f->txn, PID, OID, modifications), 0);
+	assert_int_equal(engine_undo(f->txn, PARTITION, OBJECT, modifications), 0);
 	commit(f);
 }
 
 static void roll_object_back(struct fixture *f, uint32_t version)
 {
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_rollback_object(f->txn, PID, OID, at_number(version)), 0);
+	assert_int_equal(engine_rollback_object(f->txn, PARTITION, OBJECT, at_number(version)), 0);
 	commit(f);
 }
 
@@ -69,8 +69,8 @@ static void check(struct fixture *f, uint32_t number, uint64_t wanted, uint64_t 
 	int result;
 
 	begin(f, ENGINE_READ);
-	result = engine_attribute_get(f->txn, object(OID), ENGINE_MEMBERSHIPS_PAGE, number, value,
-				      sizeof(value), &length);
+	result = engine_attribute_get(f->txn, object(OBJECT), ENGINE_MEMBERSHIPS_PAGE, number,
+				      value, sizeof(value), &length);
 	assert_int_equal(result, wanted ? 0 : -ENOENT);
 	assert_int_equal(get_be64(value), wanted);
 	if (engine_list_count(f->txn, object(C), ENGINE_LIST_MEMBERS, 0, &count) == 0)
@@ -98,7 +98,7 @@ static void test_undo_takes_joining_and_leaving_back(void **state)
 	crash(f);
 	check(f, 1, C, 1, 0);
 	/* Writing is another thing. */
-	put_text(f, object(OID), "text");
+	put_text(f, object(OBJECT), "text");
 	undo(f, 1);
 	check(f, 1, C, 1, 0);
 }
@@ -110,19 +110,19 @@ static void test_a_removed_object_comes_back_with_its_memberships(void **state)
 
 	set(f, 7, C);
 	set(f, 9, D);
-	version = take_snapshot(f, PID, NULL);
-	remove_one(f, OID);
+	version = take_snapshot(f, PARTITION, NULL);
+	remove_one(f, OBJECT);
 	check(f, 7, 0, 0, 0);
 	undo(f, 1);
 	check(f, 7, C, 1, 1);
 	check(f, 9, D, 1, 1);
-	remove_one(f, OID);
+	remove_one(f, OBJECT);
 	roll_object_back(f, version);
 	check(f, 7, C, 1, 1);
 	crash(f);
 	check(f, 9, D, 1, 1);
 	/* And goes with them again. */
-	remove_one(f, OID);
+	remove_one(f, OBJECT);
 	check(f, 9, 0, 0, 0);
 }
 
@@ -133,7 +133,7 @@ static void test_numbers_are_exchanged_back(void **state)
 
 	set(f, 1, C);
 	set(f, 2, D);
-	version = take_snapshot(f, PID, NULL);
+	version = take_snapshot(f, PARTITION, NULL);
 	set(f, 1, 0);
 	set(f, 2, C);
 	set(f, 1, D);
@@ -149,7 +149,7 @@ static void test_collections_that_are_gone_or_made_again_are_left_out(void **sta
 
 	set(f, 1, C);
 	set(f, 2, D);
-	version = take_snapshot(f, PID, NULL);
+	version = take_snapshot(f, PARTITION, NULL);
 	set(f, 1, 0);
 	set(f, 2, 0);
 	remove_one(f, C);
@@ -157,9 +157,9 @@ static void test_collections_that_are_gone_or_made_again_are_left_out(void **sta
 	check(f, 1, 0, 0, 1);
 	check(f, 2, D, 0, 1);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_COLLECTION, C, 1, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_COLLECTION, C, 1, NULL), 0);
 	commit(f);
-	put_text(f, object(OID), "text");
+	put_text(f, object(OBJECT), "text");
 	roll_object_back(f, version);
 	check(f, 1, 0, 0, 1);
 }
@@ -170,7 +170,7 @@ static void test_an_object_joins_a_collection_again_that_was_emptied(void **stat
 	uint32_t version;
 
 	set(f, 1, C);
-	version = take_snapshot(f, PID, NULL);
+	version = take_snapshot(f, PARTITION, NULL);
 	empty(f, C);
 	check(f, 1, 0, 0, 0);
 	roll_object_back(f, version);
@@ -183,10 +183,10 @@ static void test_a_bare_member_stays_bare(void **state)
 	uint32_t version;
 
 	set(f, 1, C);
-	version = take_snapshot(f, PID, NULL);
+	version = take_snapshot(f, PARTITION, NULL);
 	set(f, 1, 0);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_member_insert(f->txn, object(C), OID), 0);
+	assert_int_equal(engine_member_insert(f->txn, object(C), OBJECT), 0);
 	commit(f);
 	roll_object_back(f, version);
 	check(f, 1, 0, 1, 0);

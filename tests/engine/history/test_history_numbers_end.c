@@ -4,7 +4,8 @@
  * goes on, and nothing wraps.
  */
 #include "engine/history/times.h"
-#include "tests/engine/history_fixture.h"
+#include "engine/objects/objects.h"
+#include "tests/engine/fixture.h"
 
 /* The last slot whose end is not "newest". */
 #define LAST_SLOT (slot_begin(RECORD_NEWEST) - RECORD_SLOT)
@@ -12,8 +13,8 @@
 static void make_object(struct fixture *f)
 {
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_partition_create(f->txn, PID, NULL), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID, 1, NULL), 0);
+	assert_int_equal(engine_partition_create(f->txn, PARTITION, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, OBJECT, 1, NULL), 0);
 	commit(f);
 }
 
@@ -22,7 +23,7 @@ static void go_on_behind(struct fixture *f, uint64_t sequence, const char *text)
 {
 	f->engine->committed = sequence;
 	f->now += 2000;
-	put_text(f, object(OID), text);
+	put_text(f, object(OBJECT), text);
 	assert_true(f->engine->committed > sequence);
 }
 
@@ -41,33 +42,34 @@ static void test_slots_are_used_up(void **state)
 	uint64_t chosen;
 
 	make_object(f);
-	put_text(f, object(OID), "one");
+	put_text(f, object(OBJECT), "one");
 	go_on_behind(f, LAST_SLOT - 2 * RECORD_SLOT, "two");
-	version = take_snapshot(f, PID, NULL);
-	put_text(f, object(OID), "three");
+	version = take_snapshot(f, PARTITION, NULL);
+	put_text(f, object(OBJECT), "three");
 	assert_int_equal(slot_begin(f->engine->committed), LAST_SLOT);
 	/* What needs a slot of its own has none; what does not goes on. */
 	f->now += 2000;
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_snapshot(f->txn, PID, NULL, &of_device), -EOVERFLOW);
+	assert_int_equal(engine_snapshot(f->txn, PARTITION, NULL, &of_device), -EOVERFLOW);
 	assert_int_equal(engine_snapshot(f->txn, 0, NULL, &of_device), -EOVERFLOW);
-	assert_int_equal(engine_rollback(f->txn, PID, at_number(version)), -EOVERFLOW);
-	assert_int_equal(engine_clone(f->txn, PID, (struct engine_moment){ .kind = ENGINE_NOW }, 0,
-				      true, &chosen),
+	assert_int_equal(engine_rollback(f->txn, PARTITION, at_number(version)), -EOVERFLOW);
+	assert_int_equal(engine_clone(f->txn, PARTITION,
+				      (struct engine_moment){ .kind = ENGINE_NOW }, 0, true,
+				      &chosen),
 			 -EOVERFLOW);
 	abort_all(f);
 	assert_int_equal(engine_reformat(f->engine), -EOVERFLOW);
 	for (int n = 0; n < 10; n++) {
 		f->now += 2000;
-		put_text(f, object(OID), n % 2 ? "odd" : "even");
+		put_text(f, object(OBJECT), n % 2 ? "odd" : "even");
 	}
 	crash(f);
 	assert_int_equal(slot_begin(f->engine->committed), LAST_SLOT);
-	check_text(f, object(OID), "odd");
-	check_text(f, at_version(object(OID), version), "two");
+	check_text(f, object(OBJECT), "odd");
+	check_text(f, at_version(object(OBJECT), version), "two");
 	f->now += 2000;
-	put_text(f, object(OID), "last");
-	check_text(f, object(OID), "last");
+	put_text(f, object(OBJECT), "last");
+	check_text(f, object(OBJECT), "last");
 }
 
 static void test_numbers_are_used_up(void **state)
@@ -78,15 +80,15 @@ static void test_numbers_are_used_up(void **state)
 	go_on_behind(f, LAST_SLOT - 1, "one");
 	go_on_behind(f, LAST_SLOT + RECORD_SLOT - 3, "two");
 	assert_int_equal(f->engine->committed, LAST_SLOT + RECORD_SLOT - 2);
-	put_text(f, object(OID), "three");
+	put_text(f, object(OBJECT), "three");
 	assert_int_equal(f->engine->committed + 1, slot_begin(RECORD_NEWEST));
 	for (int round = 0; round < 2; round++) {
 		try_to_write(f, ENGINE_WRITE);
 		try_to_write(f, ENGINE_FREE);
-		check_text(f, object(OID), "three");
+		check_text(f, object(OBJECT), "three");
 		/* Access times stay in memory. */
 		begin(f, ENGINE_READ);
-		assert_int_equal(engine_accessed(f->txn, object(OID), true, false), 0);
+		assert_int_equal(engine_accessed(f->txn, object(OBJECT), true, false), 0);
 		commit(f);
 		assert_int_equal(engine_flush(f->engine), 0);
 		assert_int_equal(engine_reformat(f->engine), -EOVERFLOW);
@@ -109,7 +111,7 @@ static void test_aborted_transactions_do_not_lead_past_the_end(void **state)
 		assert_true(txn->sequence < slot_begin(RECORD_NEWEST));
 		engine_abort(txn);
 	}
-	check_text(f, object(OID), "one");
+	check_text(f, object(OBJECT), "one");
 }
 
 int main(void)

@@ -2,9 +2,8 @@
 /* One object goes back, its log, and differences between two moments. */
 #include <stdio.h>
 
-#include "tests/engine/history_fixture.h"
-
-#define SECOND 1000
+#include "engine/objects/objects.h"
+#include "tests/engine/fixture.h"
 
 static void test_one_object_goes_back_alone(void **state)
 {
@@ -14,31 +13,32 @@ static void test_one_object_goes_back_alone(void **state)
 
 	make_text_object(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID + 1, 1, NULL), 0);
-	assert_int_equal(engine_attribute_set(f->txn, object(OID), 1, 1, "then", 4), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, OBJECT + 1, 1, NULL),
+			 0);
+	assert_int_equal(engine_attribute_set(f->txn, object(OBJECT), 1, 1, "then", 4), 0);
 	commit(f);
-	take_snapshot(f, PID, NULL);
+	take_snapshot(f, PARTITION, NULL);
 	begin(f, ENGINE_WRITE);
 	memset(pages, 7, sizeof(pages));
-	assert_int_equal(engine_write(f->txn, object(OID), 0, pages, sizeof(pages)), 0);
-	assert_int_equal(engine_write(f->txn, object(OID + 1), 0, "kept", 4), 0);
-	assert_int_equal(engine_attribute_set(f->txn, object(OID), 1, 1, "now", 3), 0);
+	assert_int_equal(engine_write(f->txn, object(OBJECT), 0, pages, sizeof(pages)), 0);
+	assert_int_equal(engine_write(f->txn, object(OBJECT + 1), 0, "kept", 4), 0);
+	assert_int_equal(engine_attribute_set(f->txn, object(OBJECT), 1, 1, "now", 3), 0);
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_rollback_object(f->txn, PID, OID, at_number(1)), 0);
+	assert_int_equal(engine_rollback_object(f->txn, PARTITION, OBJECT, at_number(1)), 0);
 	commit(f);
-	check_text(f, object(OID), "one");
-	check_text(f, object(OID + 1), "kept");
+	check_text(f, object(OBJECT), "one");
+	check_text(f, object(OBJECT + 1), "kept");
 	begin(f, ENGINE_READ);
 	uint32_t length;
-	assert_int_equal(engine_attribute_get(f->txn, object(OID), 1, 1, pages, 9, &length), 0);
+	assert_int_equal(engine_attribute_get(f->txn, object(OBJECT), 1, 1, pages, 9, &length), 0);
 	assert_int_equal(length, 4);
-	assert_int_equal(stat_of(f, object(OID)).used_bytes, PAGE);
-	assert_int_equal(
-		engine_read(f->txn,
-			    (struct engine_address){ .partition = PID, .object = OID, .ago = 1 }, 0,
-			    pages, sizeof(pages), &got),
-		0);
+	assert_int_equal(stat_of(f, object(OBJECT)).used_bytes, PAGE);
+	assert_int_equal(engine_read(f->txn,
+				     (struct engine_address){
+					     .partition = PARTITION, .object = OBJECT, .ago = 1 },
+				     0, pages, sizeof(pages), &got),
+			 0);
 	assert_int_equal(got, sizeof(pages));
 	commit(f);
 }
@@ -48,18 +48,20 @@ static void test_a_removed_object_comes_back_and_a_new_one_goes(void **state)
 	struct fixture *f = *state;
 
 	make_text_object(f);
-	take_snapshot(f, PID, NULL);
+	take_snapshot(f, PARTITION, NULL);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_remove(f->txn, object(OID)), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID + 1, 1, NULL), 0);
+	assert_int_equal(engine_remove(f->txn, object(OBJECT)), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, OBJECT + 1, 1, NULL),
+			 0);
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_rollback_object(f->txn, PID, OID, at_number(1)), 0);
-	assert_int_equal(engine_rollback_object(f->txn, PID, OID + 1, at_number(1)), 0);
-	assert_int_equal(engine_rollback_object(f->txn, PID, OID + 2, at_number(1)), -ENOENT);
+	assert_int_equal(engine_rollback_object(f->txn, PARTITION, OBJECT, at_number(1)), 0);
+	assert_int_equal(engine_rollback_object(f->txn, PARTITION, OBJECT + 1, at_number(1)), 0);
+	assert_int_equal(engine_rollback_object(f->txn, PARTITION, OBJECT + 2, at_number(1)),
+			 -ENOENT);
 	commit(f);
-	check_text(f, object(OID), "one");
-	check_absent(f, object(OID + 1));
+	check_text(f, object(OBJECT), "one");
+	check_absent(f, object(OBJECT + 1));
 }
 
 static void test_undo_goes_back_modification_by_modification(void **state)
@@ -77,25 +79,26 @@ static void test_undo_goes_back_modification_by_modification(void **state)
 	for (uint32_t ago = 1; ago < 5; ago++) {
 		snprintf(text, sizeof(text), "text %d", (int)(5 - ago));
 		check_text(f,
-			   (struct engine_address){ .partition = PID, .object = OID, .ago = ago },
+			   (struct engine_address){
+				   .partition = PARTITION, .object = OBJECT, .ago = ago },
 			   text);
 	}
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_undo(f->txn, PID, OID, 2), 0);
+	assert_int_equal(engine_undo(f->txn, PARTITION, OBJECT, 2), 0);
 	commit(f);
-	check_text(f, object(OID), "text 3");
+	check_text(f, object(OBJECT), "text 3");
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_undo(f->txn, PID, OID, 1), 0);
+	assert_int_equal(engine_undo(f->txn, PARTITION, OBJECT, 1), 0);
 	commit(f);
-	check_text(f, object(OID), "text 5");
+	check_text(f, object(OBJECT), "text 5");
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_undo(f->txn, PID, OID, 100), -ENOENT);
-	assert_int_equal(engine_undo(f->txn, PID, OID, 0), -EINVAL);
-	assert_int_equal(
-		engine_write(f->txn,
-			     (struct engine_address){ .partition = PID, .object = OID, .ago = 1 },
-			     0, "x", 1),
-		-EROFS);
+	assert_int_equal(engine_undo(f->txn, PARTITION, OBJECT, 100), -ENOENT);
+	assert_int_equal(engine_undo(f->txn, PARTITION, OBJECT, 0), -EINVAL);
+	assert_int_equal(engine_write(f->txn,
+				      (struct engine_address){
+					      .partition = PARTITION, .object = OBJECT, .ago = 1 },
+				      0, "x", 1),
+			 -EROFS);
 	abort_all(f);
 }
 
@@ -106,28 +109,29 @@ static void test_the_log_tells_creation_changes_and_removal(void **state)
 
 	make_text_object(f); /* at 1 s */
 	f->now = 5 * SECOND;
-	put_text(f, object(OID), "longer");
+	put_text(f, object(OBJECT), "longer");
 	begin(f, ENGINE_READ); /* is no modification */
-	assert_int_equal(engine_accessed(f->txn, object(OID), true, true), 0);
+	assert_int_equal(engine_accessed(f->txn, object(OBJECT), true, true), 0);
 	commit(f);
 	assert_int_equal(engine_flush(f->engine), 0);
 	f->now = 9 * SECOND;
 	begin(f, ENGINE_FREE);
-	assert_int_equal(engine_remove(f->txn, object(OID)), 0);
+	assert_int_equal(engine_remove(f->txn, object(OBJECT)), 0);
 	commit(f);
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_log_next(f->txn, PID, OID, RECORD_NEWEST, &found), 0);
+	assert_int_equal(engine_log_next(f->txn, PARTITION, OBJECT, RECORD_NEWEST, &found), 0);
 	assert_true(found.removed);
 	assert_int_equal(found.time_ms, 9 * SECOND);
-	assert_int_equal(engine_log_next(f->txn, PID, OID, found.sequence - 1, &found), 0);
+	assert_int_equal(engine_log_next(f->txn, PARTITION, OBJECT, found.sequence - 1, &found), 0);
 	assert_false(found.removed || found.created);
 	assert_int_equal(found.length, 6);
 	assert_int_equal(found.time_ms, 5 * SECOND);
-	assert_int_equal(engine_log_next(f->txn, PID, OID, found.sequence - 1, &found), 0);
+	assert_int_equal(engine_log_next(f->txn, PARTITION, OBJECT, found.sequence - 1, &found), 0);
 	assert_true(found.created);
 	assert_int_equal(found.length, 3);
 	assert_int_equal(found.time_ms, 1 * SECOND);
-	assert_int_equal(engine_log_next(f->txn, PID, OID, found.sequence - 1, &found), -ENOENT);
+	assert_int_equal(engine_log_next(f->txn, PARTITION, OBJECT, found.sequence - 1, &found),
+			 -ENOENT);
 	commit(f);
 }
 
@@ -139,26 +143,28 @@ static void test_the_log_has_the_time_of_a_removal(void **state)
 
 	make_text_object(f);
 	f->now = 5 * SECOND;
-	put_text(f, object(OID), "begins a slot");
+	put_text(f, object(OBJECT), "begins a slot");
 	f->now = 5 * SECOND + 327;
-	put_text(f, object(OID), "is in it, too");
+	put_text(f, object(OBJECT), "is in it, too");
 	f->now = 5 * SECOND + 564;
 	begin(f, ENGINE_FREE);
-	assert_int_equal(engine_remove(f->txn, object(OID)), 0);
+	assert_int_equal(engine_remove(f->txn, object(OBJECT)), 0);
 	commit(f);
 	/* As it does when others follow, in that slot and behind it, and after a restart. */
 	for (int after = 0; after < 4; after++) {
 		begin(f, ENGINE_READ);
-		assert_int_equal(engine_log_next(f->txn, PID, OID, RECORD_NEWEST, &found), 0);
+		assert_int_equal(engine_log_next(f->txn, PARTITION, OBJECT, RECORD_NEWEST, &found),
+				 0);
 		assert_true(found.removed);
 		assert_int_equal(found.time_ms, 5 * SECOND);
-		assert_int_equal(engine_log_next(f->txn, PID, OID, found.sequence - 1, &found), 0);
+		assert_int_equal(
+			engine_log_next(f->txn, PARTITION, OBJECT, found.sequence - 1, &found), 0);
 		assert_int_equal(found.time_ms, 5 * SECOND + 327);
 		commit(f);
 		f->now = after == 0 ? 5 * SECOND + 900 : (uint64_t)(8 + after) * SECOND;
 		begin(f, ENGINE_WRITE);
-		assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT,
-					       OID + 1 + (uint64_t)after, 1, NULL),
+		assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT,
+					       OBJECT + 1 + (uint64_t)after, 1, NULL),
 				 0);
 		commit(f);
 		if (after == 2)
@@ -173,7 +179,7 @@ static void expect_difference(struct fixture *f, struct engine_diff_cursor *curs
 {
 	struct engine_difference found;
 
-	assert_int_equal(engine_diff_next(f->txn, PID, at_number(1),
+	assert_int_equal(engine_diff_next(f->txn, PARTITION, at_number(1),
 					  (struct engine_moment){ .kind = ENGINE_NOW }, cursor,
 					  &found),
 			 0);
@@ -192,42 +198,47 @@ static void test_differences_are_exactly_what_was_changed(void **state)
 
 	memset(bytes, 1, sizeof(bytes));
 	begin_with_object(f);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID + 1, 4, NULL), -EINVAL);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, OBJECT + 1, 4, NULL),
+			 -EINVAL);
 	for (uint64_t n = 1; n <= 4; n++)
-		assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID + n, 1, NULL),
-				 0);
+		assert_int_equal(
+			engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, OBJECT + n, 1, NULL),
+			0);
 	for (uint64_t n = 0; n <= 3; n++)
-		assert_int_equal(engine_write(f->txn, object(OID + n), 0, bytes, sizeof(bytes)), 0);
+		assert_int_equal(engine_write(f->txn, object(OBJECT + n), 0, bytes, sizeof(bytes)),
+				 0);
 	commit(f);
-	take_snapshot(f, PID, NULL);
+	take_snapshot(f, PARTITION, NULL);
 	begin(f, ENGINE_WRITE);
 	memset(bytes, 2, sizeof(bytes));
-	assert_int_equal(engine_write(f->txn, object(OID), 10, bytes, 5), 0);
-	assert_int_equal(engine_write(f->txn, object(OID), PAGE + 100, bytes, PAGE), 0);
-	assert_int_equal(engine_truncate(f->txn, object(OID + 1), 5 * PAGE), 0);
-	assert_int_equal(engine_remove(f->txn, object(OID + 2)), 0);
+	assert_int_equal(engine_write(f->txn, object(OBJECT), 10, bytes, 5), 0);
+	assert_int_equal(engine_write(f->txn, object(OBJECT), PAGE + 100, bytes, PAGE), 0);
+	assert_int_equal(engine_truncate(f->txn, object(OBJECT + 1), 5 * PAGE), 0);
+	assert_int_equal(engine_remove(f->txn, object(OBJECT + 2)), 0);
 	memset(bytes, 1, sizeof(bytes)); /* put again, but the same */
-	assert_int_equal(engine_write(f->txn, object(OID + 3), 0, bytes, sizeof(bytes)), 0);
-	assert_int_equal(engine_attribute_set(f->txn, object(OID + 4), 1, 1, "x", 1), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID + 9, 1, NULL), 0);
+	assert_int_equal(engine_write(f->txn, object(OBJECT + 3), 0, bytes, sizeof(bytes)), 0);
+	assert_int_equal(engine_attribute_set(f->txn, object(OBJECT + 4), 1, 1, "x", 1), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, OBJECT + 9, 1, NULL),
+			 0);
 	commit(f);
 	begin(f, ENGINE_READ);
 	expect_difference(f, &cursor,
-			  (struct engine_difference){ ENGINE_DATA_DIFFERS, OID, 10, 5 });
-	expect_difference(f, &cursor,
-			  (struct engine_difference){ ENGINE_DATA_DIFFERS, OID, PAGE + 100, PAGE });
+			  (struct engine_difference){ ENGINE_DATA_DIFFERS, OBJECT, 10, 5 });
 	expect_difference(
 		f, &cursor,
-		(struct engine_difference){ ENGINE_LENGTH_DIFFERS, OID + 1, 5 * PAGE, 5 * PAGE });
+		(struct engine_difference){ ENGINE_DATA_DIFFERS, OBJECT, PAGE + 100, PAGE });
+	expect_difference(f, &cursor,
+			  (struct engine_difference){ ENGINE_LENGTH_DIFFERS, OBJECT + 1, 5 * PAGE,
+						      5 * PAGE });
 	expect_difference(
 		f, &cursor,
-		(struct engine_difference){ ENGINE_OBJECT_REMOVED, OID + 2, 0, 6 * PAGE });
+		(struct engine_difference){ ENGINE_OBJECT_REMOVED, OBJECT + 2, 0, 6 * PAGE });
 	expect_difference(f, &cursor,
-			  (struct engine_difference){ ENGINE_ATTRIBUTES_DIFFER, OID + 4, 0, 0 });
+			  (struct engine_difference){ ENGINE_ATTRIBUTES_DIFFER, OBJECT + 4, 0, 0 });
 	expect_difference(f, &cursor,
-			  (struct engine_difference){ ENGINE_OBJECT_ADDED, OID + 9, 0, 0 });
+			  (struct engine_difference){ ENGINE_OBJECT_ADDED, OBJECT + 9, 0, 0 });
 	for (int again = 0; again < 2; again++)
-		assert_int_equal(engine_diff_next(f->txn, PID, at_number(1),
+		assert_int_equal(engine_diff_next(f->txn, PARTITION, at_number(1),
 						  (struct engine_moment){ .kind = ENGINE_NOW },
 						  &cursor, &found),
 				 -ENOENT);
@@ -241,8 +252,8 @@ static void test_differences_are_exactly_what_was_changed(void **state)
  */
 static void test_differences_across_a_refresh_are_not_told_by_numbers_alone(void **state)
 {
-	const uint64_t clone = PID + 1;
-	const struct engine_address in_clone = { .partition = clone, .object = OID };
+	const uint64_t clone = PARTITION + 1;
+	const struct engine_address in_clone = { .partition = clone, .object = OBJECT };
 	struct engine_diff_cursor cursor = { 0 };
 	struct engine_difference found;
 	struct fixture *f = *state;
@@ -251,12 +262,13 @@ static void test_differences_across_a_refresh_are_not_told_by_numbers_alone(void
 
 	make_text_object(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_clone(f->txn, PID, (struct engine_moment){ .kind = ENGINE_NOW },
-				      clone, true, &id),
+	assert_int_equal(engine_clone(f->txn, PARTITION,
+				      (struct engine_moment){ .kind = ENGINE_NOW }, clone, true,
+				      &id),
 			 0);
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_write(f->txn, object(OID), 0, "of the source", 13), 0);
+	assert_int_equal(engine_write(f->txn, object(OBJECT), 0, "of the source", 13), 0);
 	assert_int_equal(engine_write(f->txn, in_clone, 0, "of the clone ", 13), 0);
 	commit(f);
 	version = take_snapshot(f, clone, NULL);

@@ -3,7 +3,7 @@
  * What is kept in memory of versions and old states, and that it never shows what is not so any
  * more.
  */
-#include "tests/engine/history_fixture.h"
+#include "tests/engine/fixture.h"
 
 #include "engine/objects/kept.h"
 
@@ -14,15 +14,15 @@ static void test_a_bound_is_found_until_all_is_forgotten(void **state)
 
 	(void)state;
 	assert_int_equal(kept_init(&kept, 8), 0);
-	assert_false(kept_find_bound(&kept, PID, 1, &bound));
-	kept_add_bound(&kept, PID, 1, 77);
-	assert_true(kept_find_bound(&kept, PID, 1, &bound));
+	assert_false(kept_find_bound(&kept, PARTITION, 1, &bound));
+	kept_add_bound(&kept, PARTITION, 1, 77);
+	assert_true(kept_find_bound(&kept, PARTITION, 1, &bound));
 	assert_int_equal(bound, 77);
-	assert_false(kept_find_bound(&kept, PID + 1, 1, &bound));
-	assert_false(kept_find_bound(&kept, PID, 9, &bound));
-	assert_false(kept_find_bound(&kept, PID, 0, &bound));
+	assert_false(kept_find_bound(&kept, PARTITION + 1, 1, &bound));
+	assert_false(kept_find_bound(&kept, PARTITION, 9, &bound));
+	assert_false(kept_find_bound(&kept, PARTITION, 0, &bound));
 	kept_forget(&kept);
-	assert_false(kept_find_bound(&kept, PID, 1, &bound));
+	assert_false(kept_find_bound(&kept, PARTITION, 1, &bound));
 	kept_destroy(&kept);
 }
 
@@ -34,13 +34,13 @@ static void test_versions_of_a_partition_do_not_take_each_others_places(void **s
 	(void)state;
 	assert_int_equal(kept_init(&kept, 100), 0);
 	for (uint32_t version = 1; version <= 100; version++)
-		kept_add_bound(&kept, PID, version, version * 10);
+		kept_add_bound(&kept, PARTITION, version, version * 10);
 	for (uint32_t version = 1; version <= 100; version++) {
-		assert_true(kept_find_bound(&kept, PID, version, &bound));
+		assert_true(kept_find_bound(&kept, PARTITION, version, &bound));
 		assert_int_equal(bound, version * 10);
 	}
-	kept_add_bound(&kept, PID, 101, 1010);
-	assert_false(kept_find_bound(&kept, PID, 1, &bound));
+	kept_add_bound(&kept, PARTITION, 101, 1010);
+	assert_false(kept_find_bound(&kept, PARTITION, 1, &bound));
 	kept_destroy(&kept);
 }
 
@@ -51,27 +51,27 @@ static void test_generations_that_come_round_do_not_bring_anything_back(void **s
 
 	(void)state;
 	assert_int_equal(kept_init(&kept, 8), 0);
-	kept_add_bound(&kept, PID, 1, 77);
+	kept_add_bound(&kept, PARTITION, 1, 77);
 	kept.generation = UINT32_MAX;
 	kept_forget(&kept);
-	assert_false(kept_find_bound(&kept, PID, 1, &bound));
+	assert_false(kept_find_bound(&kept, PARTITION, 1, &bound));
 	kept_destroy(&kept);
 }
 
 static void test_a_state_is_of_its_partition_and_bound(void **state)
 {
-	struct partition partition_state = { .id = PID, .index = 5 }, found;
+	struct partition partition_state = { .id = PARTITION, .index = 5 }, found;
 	struct kept kept;
 
 	(void)state;
 	assert_int_equal(kept_init(&kept, 1), 0);
 	kept_add_state(&kept, 77, &partition_state);
-	assert_true(kept_find_state(&kept, PID, 77, &found));
+	assert_true(kept_find_state(&kept, PARTITION, 77, &found));
 	assert_int_equal(found.index, 5);
-	assert_false(kept_find_state(&kept, PID, 78, &found));
-	assert_false(kept_find_state(&kept, PID + 1, 77, &found));
+	assert_false(kept_find_state(&kept, PARTITION, 78, &found));
+	assert_false(kept_find_state(&kept, PARTITION + 1, 77, &found));
 	kept_forget(&kept);
-	assert_false(kept_find_state(&kept, PID, 77, &found));
+	assert_false(kept_find_state(&kept, PARTITION, 77, &found));
 	kept_destroy(&kept);
 }
 
@@ -89,20 +89,20 @@ static void test_one_transaction_sees_object_and_directory_of_the_same_version(v
 	begin_with_object(f);
 	write_text(f, 0, "one");
 	commit(f);
-	then = at_version(partition, take_snapshot(f, PID, NULL));
+	then = at_version(the_partition, take_snapshot(f, PARTITION, NULL));
 	f->now += 10000;
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, 0, 2, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, 0, 2, NULL), 0);
 	commit(f);
-	put_text(f, object(OID), "two");
+	put_text(f, object(OBJECT), "two");
 	begin(f, ENGINE_READ);
-	assert_data(f, at_version(object(OID), then.version), "one", 3);
+	assert_data(f, at_version(object(OBJECT), then.version), "one", 3);
 	assert_int_equal(
 		engine_list(f->txn, then, ENGINE_LIST_USER_OBJECTS, 0, ids, 4, &count, &next), 0);
 	assert_int_equal(count, 1);
 	assert_int_equal(stat_of(f, then).members, 1);
-	assert_int_equal(stat_of(f, partition).members, 3);
-	assert_data(f, at_version(object(OID), then.version), "one", 3);
+	assert_int_equal(stat_of(f, the_partition).members, 3);
+	assert_data(f, at_version(object(OBJECT), then.version), "one", 3);
 	commit(f);
 }
 
@@ -115,12 +115,12 @@ static void test_a_version_that_is_dropped_is_forgotten(void **state)
 	begin_with_object(f);
 	write_text(f, 0, "one");
 	commit(f);
-	version = take_snapshot(f, PID, NULL);
-	check_text(f, at_version(object(OID), version), "one");
+	version = take_snapshot(f, PARTITION, NULL);
+	check_text(f, at_version(object(OBJECT), version), "one");
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_version_drop(f->txn, PID, version), 0);
+	assert_int_equal(engine_version_drop(f->txn, PARTITION, version), 0);
 	commit(f);
-	check_absent(f, at_version(object(OID), version));
+	check_absent(f, at_version(object(OBJECT), version));
 }
 
 /* An abort leaves what a version that it made was. */
@@ -134,15 +134,15 @@ static void test_a_version_that_an_abort_takes_back_is_forgotten(void **state)
 	write_text(f, 0, "one");
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_snapshot(f->txn, PID, NULL, &aborted), 0);
-	assert_int_equal(engine_stat(f->txn, at_version(object(OID), aborted), &stat), 0);
+	assert_int_equal(engine_snapshot(f->txn, PARTITION, NULL, &aborted), 0);
+	assert_int_equal(engine_stat(f->txn, at_version(object(OBJECT), aborted), &stat), 0);
 	abort_all(f);
-	check_absent(f, at_version(object(OID), aborted));
+	check_absent(f, at_version(object(OBJECT), aborted));
 	f->now += 10000;
-	put_text(f, object(OID), "two");
-	version = take_snapshot(f, PID, NULL);
+	put_text(f, object(OBJECT), "two");
+	version = take_snapshot(f, PARTITION, NULL);
 	assert_int_equal(version, aborted);
-	check_text(f, at_version(object(OID), version), "two");
+	check_text(f, at_version(object(OBJECT), version), "two");
 }
 
 int main(void)
@@ -152,13 +152,9 @@ int main(void)
 		cmocka_unit_test(test_versions_of_a_partition_do_not_take_each_others_places),
 		cmocka_unit_test(test_generations_that_come_round_do_not_bring_anything_back),
 		cmocka_unit_test(test_a_state_is_of_its_partition_and_bound),
-		cmocka_unit_test_setup_teardown(
-			test_one_transaction_sees_object_and_directory_of_the_same_version, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(test_a_version_that_is_dropped_is_forgotten, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_version_that_an_abort_takes_back_is_forgotten, setup, teardown),
+		TEST(test_one_transaction_sees_object_and_directory_of_the_same_version),
+		TEST(test_a_version_that_is_dropped_is_forgotten),
+		TEST(test_a_version_that_an_abort_takes_back_is_forgotten),
 	};
 
 	return cmocka_run_group_tests_name("kept", tests, NULL, NULL);

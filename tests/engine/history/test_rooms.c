@@ -5,107 +5,94 @@
  * states.
  */
 #include "engine/objects/objects.h"
-#include "tests/engine/device_fixture.h"
+#include "tests/engine/fixture.h"
 
 enum { YEARS = 1000000000, GOOD = 5 * SECOND, OFTEN = 60000 };
 
-/* As end() does, but that the device may be too full to commit. */
-static int end_full(struct device *device, int result)
-{
-	if (result)
-		engine_abort(device->txn);
-	else
-		result = engine_commit(device->txn, false);
-	device->txn = NULL;
-	assert_true(result == 0 || result == -ENOSPC);
-	return result;
-}
-
-static int set_kind(struct device *device, uint64_t partition, enum engine_retention_kind kind,
+static int set_kind(struct fixture *f, uint64_t partition, enum engine_retention_kind kind,
 		    uint64_t locked_until_ms, bool administrator)
 {
 	const struct engine_retention retention = { .kind = kind,
 						    .locked_until_ms = locked_until_ms };
 
-	begin(device, ENGINE_RESCUE);
-	return end_full(device,
-			engine_retention_set(device->txn, partition, &retention, administrator));
+	begin(f, ENGINE_RESCUE);
+	return end(f, engine_retention_set(f->txn, partition, &retention, administrator));
 }
 
-static int go_back(struct device *device, uint64_t partition, uint64_t ms)
+static int go_back(struct fixture *f, uint64_t partition, uint64_t ms)
 {
 	const struct engine_moment to = { .kind = ENGINE_AT_TIME, .value = ms };
 
-	begin(device, ENGINE_HISTORY);
-	return end_full(device, engine_rollback(device->txn, partition, to));
+	begin(f, ENGINE_HISTORY);
+	return end(f, engine_rollback(f->txn, partition, to));
 }
 
-static int go_back_to_version(struct device *device, uint64_t partition, uint32_t version)
+static int go_back_to_version(struct fixture *f, uint64_t partition, uint32_t version)
 {
 	const struct engine_moment to = { .kind = ENGINE_AT_VERSION, .value = version };
 
-	begin(device, ENGINE_HISTORY);
-	return end_full(device, engine_rollback(device->txn, partition, to));
+	begin(f, ENGINE_HISTORY);
+	return end(f, engine_rollback(f->txn, partition, to));
 }
 
-static int take_version(struct device *device, uint64_t partition)
+static int take_version(struct fixture *f, uint64_t partition)
 {
-	begin(device, ENGINE_HISTORY);
-	return end_full(device, engine_snapshot(device->txn, partition, NULL, NULL));
+	begin(f, ENGINE_HISTORY);
+	return end(f, engine_snapshot(f->txn, partition, NULL, NULL));
 }
 
-static int drop_first_version(struct device *device, uint64_t partition)
+static int drop_first_version(struct fixture *f, uint64_t partition)
 {
 	struct engine_version version;
 	int result;
 
-	begin(device, ENGINE_RESCUE);
-	result = engine_version_next(device->txn, partition, 0, &version);
+	begin(f, ENGINE_RESCUE);
+	result = engine_version_next(f->txn, partition, 0, &version);
 	assert_int_equal(result, 0);
-	return end_full(device, engine_version_drop(device->txn, partition, version.version));
+	return end(f, engine_version_drop(f->txn, partition, version.version));
 }
 
-static int try_write(struct device *device, uint64_t partition, uint64_t length)
+static int try_write(struct fixture *f, uint64_t partition, uint64_t length)
 {
 	const struct engine_address address = { .partition = partition, .object = OBJECT };
 	static char bytes[16 * PAGE];
 
-	begin(device, ENGINE_WRITE);
-	return end_full(device, engine_write(device->txn, address, 0, bytes, length));
+	begin(f, ENGINE_WRITE);
+	return end(f, engine_write(f->txn, address, 0, bytes, length));
 }
 
-static int try_truncate(struct device *device, uint64_t length)
+static int try_truncate(struct fixture *f, uint64_t length)
 {
 	const struct engine_address address = { .partition = PARTITION, .object = OBJECT };
 
-	begin(device, ENGINE_FREE);
-	return end_full(device, engine_truncate(device->txn, address, length));
+	begin(f, ENGINE_FREE);
+	return end(f, engine_truncate(f->txn, address, length));
 }
 
 /* Locks what PARTITION has at GOOD, and overwrites it until nothing can be written. */
-static void fill(struct device *device)
+static void fill(struct fixture *f)
 {
-	write_page(device, 2 * SECOND, 0, 'a');
-	device->now = GOOD + SECOND;
-	assert_int_equal(set_kind(device, PARTITION, ENGINE_RETAIN_SNAPSHOTS, YEARS, false), 0);
+	write_page(f, 2 * SECOND, 0, 'a');
+	f->now = GOOD + SECOND;
+	assert_int_equal(set_kind(f, PARTITION, ENGINE_RETAIN_SNAPSHOTS, YEARS, false), 0);
 	for (uint64_t bytes = 16 * PAGE; bytes; bytes /= 2) {
 		int written = 0;
 
-		while (try_write(device, PARTITION, bytes) == 0) {
-			device->now += SECOND;
+		while (try_write(f, PARTITION, bytes) == 0) {
+			f->now += SECOND;
 			assert_true(written++ < OFTEN);
 		}
 	}
 }
 
 /* Removing, so that it leaves what came before to be kept. */
-static void use_up_removing(struct device *device)
+static void use_up_removing(struct fixture *f)
 {
 	int refused = 0;
 
-	for (uint32_t n = 0; refused < 20; n++, device->now += SECOND) {
+	for (uint32_t n = 0; refused < 20; n++, f->now += SECOND) {
 		assert_true(n < OFTEN);
-		refused += try_truncate(device, n % 2 ? 100 : PAGE * 40) != 0;
+		refused += try_truncate(f, n % 2 ? 100 : PAGE * 40) != 0;
 	}
 }
 
@@ -113,51 +100,49 @@ static void use_up_removing(struct device *device)
  * Rollbacks of OTHERS, of whose past nothing is kept but a version, and policies that begin to keep
  * and end it.
  */
-static void use_up_other_ways_back(struct device *device, uint32_t version)
+static void use_up_other_ways_back(struct fixture *f, uint32_t version)
 {
 	int rollbacks_refused = 0, policies_refused = 0;
 
 	for (uint32_t n = 0; rollbacks_refused < 20 || policies_refused < 20; n++) {
 		assert_true(n < OFTEN);
 		if (n % 3 == 0)
-			rollbacks_refused += go_back_to_version(device, OTHERS, version) != 0;
+			rollbacks_refused += go_back_to_version(f, OTHERS, version) != 0;
 		else if (n % 3 == 1)
-			policies_refused += set_kind(device, OTHERS, ENGINE_RETAIN_ALL, 0, false) !=
-					    0;
+			policies_refused += set_kind(f, OTHERS, ENGINE_RETAIN_ALL, 0, false) != 0;
 		else
-			assert_int_equal(set_kind(device, OTHERS, ENGINE_RETAIN_NONE, 0, false), 0);
+			assert_int_equal(set_kind(f, OTHERS, ENGINE_RETAIN_NONE, 0, false), 0);
 	}
 	/* The room is used up, and not the rollbacks that there may be. */
-	assert_int_equal(go_back_to_version(device, OTHERS, version), -ENOSPC);
+	assert_int_equal(go_back_to_version(f, OTHERS, version), -ENOSPC);
 }
 
 /*
  * Going back to what was locked, a longer lock, dropping; then what is done on the host, and room
  * for others.
  */
-static void expect_the_way_out(struct device *device)
+static void expect_the_way_out(struct fixture *f)
 {
-	assert_int_equal(go_back(device, PARTITION, GOOD), 0);
-	check_page(device, 0, 0, 'a');
-	assert_int_equal(
-		set_kind(device, PARTITION, ENGINE_RETAIN_SNAPSHOTS, YEARS + SECOND, false), 0);
-	assert_int_equal(go_back(device, PARTITION, GOOD), 0);
-	assert_int_equal(drop_first_version(device, OTHERS), 0);
-	assert_int_equal(set_kind(device, OTHERS, ENGINE_RETAIN_NONE, 0, false), 0);
-	assert_int_equal(set_kind(device, PARTITION, ENGINE_RETAIN_NONE, 0, true), 0);
+	assert_int_equal(go_back(f, PARTITION, GOOD), 0);
+	check_page(f, 0, 0, 'a');
+	assert_int_equal(set_kind(f, PARTITION, ENGINE_RETAIN_SNAPSHOTS, YEARS + SECOND, false), 0);
+	assert_int_equal(go_back(f, PARTITION, GOOD), 0);
+	assert_int_equal(drop_first_version(f, OTHERS), 0);
+	assert_int_equal(set_kind(f, OTHERS, ENGINE_RETAIN_NONE, 0, false), 0);
+	assert_int_equal(set_kind(f, PARTITION, ENGINE_RETAIN_NONE, 0, true), 0);
 	/* Moments of the device show what it was until now: the oldest go as room is needed. */
-	device->engine->options.merge_manual = false;
-	check_page(device, 0, 0, 'a');
+	f->engine->options.merge_manual = false;
+	check_page(f, 0, 0, 'a');
 	for (int n = 0; n < 50; n++)
-		assert_int_equal(try_write(device, OTHERS, 16 * PAGE), 0);
-	assert_int_equal(try_truncate(device, 0), 0);
+		assert_int_equal(try_write(f, OTHERS, 16 * PAGE), 0);
+	assert_int_equal(try_truncate(f, 0), 0);
 }
 
-static uint32_t version_of_others(struct device *device)
+static uint32_t version_of_others(struct fixture *f)
 {
-	uint32_t version = take_snapshot(device, OTHERS);
+	uint32_t version = take_snapshot(f, OTHERS, NULL);
 
-	assert_int_equal(set_kind(device, OTHERS, ENGINE_RETAIN_NONE, 0, false), 0);
+	assert_int_equal(set_kind(f, OTHERS, ENGINE_RETAIN_NONE, 0, false), 0);
 	return version;
 }
 
@@ -179,15 +164,15 @@ static void test_removing_leaves_room_to_go_back(void **state)
 
 static void test_snapshots_leave_room_to_go_back(void **state)
 {
-	struct device *device = *state;
+	struct fixture *f = *state;
 	uint32_t n = 0;
 
-	version_of_others(device);
-	fill(device);
-	while (take_version(device, OTHERS) == 0)
+	version_of_others(f);
+	fill(f);
+	while (take_version(f, OTHERS) == 0)
 		assert_true(n++ < OFTEN);
-	use_up_removing(device);
-	expect_the_way_out(device);
+	use_up_removing(f);
+	expect_the_way_out(f);
 }
 
 static void test_going_back_elsewhere_leaves_room_to_go_back_in_what_is_locked(void **state)
@@ -204,49 +189,48 @@ static void test_going_back_elsewhere_leaves_room_to_go_back_in_what_is_locked(v
 /* What is noted of the times while there is no room takes none, however often it is. */
 static void test_waiting_takes_no_room(void **state)
 {
-	struct device *device = *state;
+	struct fixture *f = *state;
 	struct engine_merge_result total = { 0 };
 	struct engine_statistics before, after;
 
-	version_of_others(device);
-	fill(device);
-	use_up_removing(device);
+	version_of_others(f);
+	fill(f);
+	use_up_removing(f);
 	for (int n = 0; n < 500; n++)
-		engine_merge(device->engine, &total);
-	engine_read_statistics(device->engine, &before);
+		engine_merge(f->engine, &total);
+	engine_read_statistics(f->engine, &before);
 	for (int n = 0; n < 10000; n++) {
-		device->now += SECOND;
-		engine_merge(device->engine, &total);
+		f->now += SECOND;
+		engine_merge(f->engine, &total);
 	}
-	engine_read_statistics(device->engine, &after);
+	engine_read_statistics(f->engine, &after);
 	/* A few that hold what was noted before wait to be merged. */
 	assert_true(after.segments_free + 16 >= before.segments_free);
-	expect_the_way_out(device);
+	expect_the_way_out(f);
 }
 
 static void test_a_crash_leaves_the_rooms_as_they_were(void **state)
 {
-	struct device *device = *state;
-	uint32_t version = version_of_others(device);
+	struct fixture *f = *state;
+	uint32_t version = version_of_others(f);
 
-	fill(device);
-	use_up_removing(device);
-	crash(device);
-	use_up_other_ways_back(device, version);
-	crash(device);
-	expect_the_way_out(device);
+	fill(f);
+	use_up_removing(f);
+	crash(f);
+	use_up_other_ways_back(f, version);
+	crash(f);
+	expect_the_way_out(f);
 }
 
 int main(void)
 {
-#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_writing_leaves_room_to_remove),
-		TEST(test_removing_leaves_room_to_go_back),
-		TEST(test_snapshots_leave_room_to_go_back),
-		TEST(test_going_back_elsewhere_leaves_room_to_go_back_in_what_is_locked),
-		TEST(test_waiting_takes_no_room),
-		TEST(test_a_crash_leaves_the_rooms_as_they_were),
+		FLASH_TEST(test_writing_leaves_room_to_remove),
+		FLASH_TEST(test_removing_leaves_room_to_go_back),
+		FLASH_TEST(test_snapshots_leave_room_to_go_back),
+		FLASH_TEST(test_going_back_elsewhere_leaves_room_to_go_back_in_what_is_locked),
+		FLASH_TEST(test_waiting_takes_no_room),
+		FLASH_TEST(test_a_crash_leaves_the_rooms_as_they_were),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,24 +10,25 @@
 #include <cmocka.h>
 
 #include "common/bytes.h"
-#include "tests/engine/object_fixture.h"
+#include "engine/objects/objects.h"
+#include "tests/engine/fixture.h"
 
-/* Objects OID.. of the partition, and two collections. */
+/* Objects OBJECT.. of the partition, and two collections. */
 enum { OBJECTS = 8 };
-#define C (OID + 0x100)
-#define D (OID + 0x101)
+#define C (OBJECT + 0x100)
+#define D (OBJECT + 0x101)
 
 static int setup_collections(void **state)
 {
 	struct fixture *f;
 
-	setup(state);
+	setup_on_memory(state);
 	f = *state;
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_partition_create(f->txn, 0, NULL), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, 0, OBJECTS, NULL), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_COLLECTION, C, 1, NULL), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_COLLECTION, D, 1, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, 0, OBJECTS, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_COLLECTION, C, 1, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_COLLECTION, D, 1, NULL), 0);
 	commit(f);
 	begin(f, ENGINE_WRITE);
 	return 0;
@@ -40,7 +41,7 @@ static void join(struct fixture *f, uint64_t id, uint32_t number, uint64_t colle
 	assert_int_equal(engine_membership_set(f->txn, object(id), number, collection), 0);
 }
 
-/* The members are exactly these, as a bit mask of objects OID + n. */
+/* The members are exactly these, as a bit mask of objects OBJECT + n. */
 static void assert_members(struct fixture *f, struct engine_address collection, unsigned wanted)
 {
 	uint64_t ids[64], next, count_all;
@@ -51,7 +52,7 @@ static void assert_members(struct fixture *f, struct engine_address collection, 
 		engine_list(f->txn, collection, ENGINE_LIST_MEMBERS, 0, ids, 64, &count, &next), 0);
 	assert_int_equal(next, 0);
 	for (size_t i = 0; i < count; i++)
-		found |= 1U << (ids[i] - OID);
+		found |= 1U << (ids[i] - OBJECT);
 	assert_int_equal(found, wanted);
 	assert_int_equal(stat_of(f, collection).members, count);
 	assert_int_equal(engine_list_count(f->txn, collection, ENGINE_LIST_MEMBERS, 0, &count_all),
@@ -79,18 +80,18 @@ static void test_a_membership_shows_on_both_sides(void **state)
 	struct fixture *f = *state;
 	uint32_t count;
 
-	join(f, OID + 1, 1, C);
-	join(f, OID + 3, 7, C);
-	join(f, OID + 3, 9, D);
+	join(f, OBJECT + 1, 1, C);
+	join(f, OBJECT + 3, 7, C);
+	join(f, OBJECT + 3, 9, D);
 	commit(f);
 	crash(f);
 	begin(f, ENGINE_READ);
 	assert_members(f, object(C), 1 << 1 | 1 << 3);
 	assert_members(f, object(D), 1 << 3);
-	assert_int_equal(shown(f, object(OID + 3), 7), C);
-	assert_int_equal(shown(f, object(OID + 3), 9), D);
-	assert_int_equal(shown(f, object(OID + 3), 1), 0);
-	assert_int_equal(engine_membership_count(f->txn, object(OID + 3), &count), 0);
+	assert_int_equal(shown(f, object(OBJECT + 3), 7), C);
+	assert_int_equal(shown(f, object(OBJECT + 3), 9), D);
+	assert_int_equal(shown(f, object(OBJECT + 3), 1), 0);
+	assert_int_equal(engine_membership_count(f->txn, object(OBJECT + 3), &count), 0);
 	assert_int_equal(count, 2);
 	abort_all(f);
 }
@@ -101,13 +102,13 @@ static void test_memberships_are_enumerated_as_attributes(void **state)
 	uint32_t page = 0, number = 0, length;
 	uint8_t value[16];
 
-	join(f, OID, 3, C);
-	join(f, OID, 5, D);
-	assert_int_equal(engine_attribute_set(f->txn, object(OID), 9, 1, "x", 1), 0);
+	join(f, OBJECT, 3, C);
+	join(f, OBJECT, 5, D);
+	assert_int_equal(engine_attribute_set(f->txn, object(OBJECT), 9, 1, "x", 1), 0);
 	/* The collection of number 3 goes; its attribute is not shown any more. */
 	assert_int_equal(engine_members_clear(f->txn, object(C)), 0);
 	assert_int_equal(engine_remove(f->txn, object(C)), 0);
-	assert_int_equal(engine_attribute_next(f->txn, object(OID), &page, &number, value,
+	assert_int_equal(engine_attribute_next(f->txn, object(OBJECT), &page, &number, value,
 					       sizeof(value), &length),
 			 0);
 	assert_int_equal(page, ENGINE_MEMBERSHIPS_PAGE);
@@ -115,7 +116,7 @@ static void test_memberships_are_enumerated_as_attributes(void **state)
 	assert_int_equal(length, 8);
 	assert_int_equal(get_be64(value), D);
 	number++;
-	assert_int_equal(engine_attribute_next(f->txn, object(OID), &page, &number, value,
+	assert_int_equal(engine_attribute_next(f->txn, object(OBJECT), &page, &number, value,
 					       sizeof(value), &length),
 			 0);
 	assert_int_equal(page, 9);
@@ -134,16 +135,16 @@ static void test_an_object_leaves_and_moves(void **state)
 {
 	struct fixture *f = *state;
 
-	join(f, OID, 1, C);
-	join(f, OID + 1, 1, C);
-	join(f, OID, 1, D); /* the same number: moves */
+	join(f, OBJECT, 1, C);
+	join(f, OBJECT + 1, 1, C);
+	join(f, OBJECT, 1, D); /* the same number: moves */
 	assert_members(f, object(C), 1 << 1);
 	assert_members(f, object(D), 1 << 0);
-	join(f, OID + 1, 1, 0);
+	join(f, OBJECT + 1, 1, 0);
 	assert_members(f, object(C), 0);
-	assert_int_equal(shown(f, object(OID + 1), 1), 0);
-	join(f, OID + 1, 1, 0); /* none already */
-	join(f, OID, 1, D);     /* as it is */
+	assert_int_equal(shown(f, object(OBJECT + 1), 1), 0);
+	join(f, OBJECT + 1, 1, 0); /* none already */
+	join(f, OBJECT, 1, D);     /* as it is */
 	assert_members(f, object(D), 1 << 0);
 	abort_all(f);
 }
@@ -151,21 +152,21 @@ static void test_an_object_leaves_and_moves(void **state)
 static void test_what_is_refused(void **state)
 {
 	struct fixture *f = *state;
-	const struct engine_address member = object(OID);
+	const struct engine_address member = object(OBJECT);
 
-	join(f, OID, 1, C);
+	join(f, OBJECT, 1, C);
 	assert_int_equal(engine_membership_set(f->txn, member, 2, C), -EEXIST);
 	assert_int_equal(engine_membership_set(f->txn, member, 2, C + 50), -EINVAL);
-	assert_int_equal(engine_membership_set(f->txn, member, 2, OID + 1), -EINVAL);
+	assert_int_equal(engine_membership_set(f->txn, member, 2, OBJECT + 1), -EINVAL);
 	assert_int_equal(engine_membership_set(f->txn, member, 2, 5), -EINVAL);
 	assert_int_equal(engine_membership_set(f->txn, member, 0, C), -EINVAL);
 	assert_int_equal(engine_membership_set(f->txn, member, 0xFFFFFF01, C), -EINVAL);
 	assert_int_equal(engine_membership_set(f->txn, object(C), 1, D), -EINVAL);
-	assert_int_equal(engine_membership_set(f->txn, object(OID + 77), 1, D), -ENOENT);
-	assert_int_equal(engine_member_insert(f->txn, object(C), OID), -EEXIST);
-	assert_int_equal(engine_member_insert(f->txn, object(OID), OID), -EINVAL);
+	assert_int_equal(engine_membership_set(f->txn, object(OBJECT + 77), 1, D), -ENOENT);
+	assert_int_equal(engine_member_insert(f->txn, object(C), OBJECT), -EEXIST);
+	assert_int_equal(engine_member_insert(f->txn, object(OBJECT), OBJECT), -EINVAL);
 	assert_int_equal(engine_member_insert(f->txn, object(C), 5), -EINVAL);
-	assert_int_equal(engine_member_remove(f->txn, object(C), OID + 1), -ENOENT);
+	assert_int_equal(engine_member_remove(f->txn, object(C), OBJECT + 1), -ENOENT);
 	assert_int_equal(engine_attribute_set(f->txn, member, ENGINE_MEMBERSHIPS_PAGE, 1, "x", 1),
 			 -EINVAL);
 	assert_int_equal(engine_attribute_set(f->txn, object(C), ENGINE_PRIVATE_PAGE, 0, "x", 1),
@@ -175,7 +176,7 @@ static void test_what_is_refused(void **state)
 	abort_all(f);
 	begin(f, ENGINE_READ);
 	assert_int_equal(engine_membership_set(f->txn, member, 1, C), -EROFS);
-	assert_int_equal(engine_member_insert(f->txn, object(C), OID), -EROFS);
+	assert_int_equal(engine_member_insert(f->txn, object(C), OBJECT), -EROFS);
 	assert_int_equal(engine_members_clear(f->txn, object(C)), -EROFS);
 	abort_all(f);
 }
@@ -184,11 +185,11 @@ static void test_an_aborted_transaction_leaves_memberships_as_they_were(void **s
 {
 	struct fixture *f = *state;
 
-	join(f, OID, 1, C);
+	join(f, OBJECT, 1, C);
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	join(f, OID + 1, 1, C);
-	join(f, OID, 1, 0);
+	join(f, OBJECT + 1, 1, C);
+	join(f, OBJECT, 1, 0);
 	abort_all(f);
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_members_clear(f->txn, object(C)), 0);
@@ -196,7 +197,7 @@ static void test_an_aborted_transaction_leaves_memberships_as_they_were(void **s
 	abort_all(f);
 	begin(f, ENGINE_READ);
 	assert_members(f, object(C), 1 << 0);
-	assert_int_equal(shown(f, object(OID), 1), C);
+	assert_int_equal(shown(f, object(OBJECT), 1), C);
 	abort_all(f);
 }
 
@@ -204,20 +205,20 @@ static void test_a_removed_object_is_in_no_collection(void **state)
 {
 	struct fixture *f = *state;
 
-	join(f, OID, 1, C);
-	join(f, OID, 2, D);
-	join(f, OID + 1, 1, D);
+	join(f, OBJECT, 1, C);
+	join(f, OBJECT, 2, D);
+	join(f, OBJECT + 1, 1, D);
 	commit(f);
 	begin(f, ENGINE_FREE);
-	assert_int_equal(engine_remove(f->txn, object(OID)), 0);
+	assert_int_equal(engine_remove(f->txn, object(OBJECT)), 0);
 	assert_members(f, object(C), 0);
 	assert_members(f, object(D), 1 << 1);
 	commit(f);
 	/* A later object of this ID is not what was a member. */
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID, 1, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, OBJECT, 1, NULL), 0);
 	assert_members(f, object(D), 1 << 1);
-	assert_int_equal(shown(f, object(OID), 2), 0);
+	assert_int_equal(shown(f, object(OBJECT), 2), 0);
 	abort_all(f);
 }
 
@@ -225,30 +226,30 @@ static void test_a_later_collection_of_the_same_id_is_another_one(void **state)
 {
 	struct fixture *f = *state;
 
-	join(f, OID, 1, C);
+	join(f, OBJECT, 1, C);
 	commit(f);
 	begin(f, ENGINE_FREE);
 	assert_int_equal(engine_members_clear(f->txn, object(C)), 0);
 	assert_int_equal(engine_remove(f->txn, object(C)), 0);
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(shown(f, object(OID), 1), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_COLLECTION, C, 1, NULL), 0);
-	assert_int_equal(shown(f, object(OID), 1), 0);
+	assert_int_equal(shown(f, object(OBJECT), 1), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_COLLECTION, C, 1, NULL), 0);
+	assert_int_equal(shown(f, object(OBJECT), 1), 0);
 	assert_members(f, object(C), 0);
-	join(f, OID + 2, 1, C);
-	assert_int_equal(shown(f, object(OID), 1), 0);
+	join(f, OBJECT + 2, 1, C);
+	assert_int_equal(shown(f, object(OBJECT), 1), 0);
 	/* Not even if the ID is inserted: the object joined the other one. */
-	assert_int_equal(engine_member_insert(f->txn, object(C), OID), 0);
-	assert_int_equal(shown(f, object(OID), 1), 0);
-	assert_int_equal(engine_member_remove(f->txn, object(C), OID), 0);
+	assert_int_equal(engine_member_insert(f->txn, object(C), OBJECT), 0);
+	assert_int_equal(shown(f, object(OBJECT), 1), 0);
+	assert_int_equal(engine_member_remove(f->txn, object(C), OBJECT), 0);
 	/* The number that is not shown can be given again. */
-	join(f, OID, 1, D);
+	join(f, OBJECT, 1, D);
 	commit(f);
 	crash(f);
 	begin(f, ENGINE_READ);
 	assert_members(f, object(C), 1 << 2);
-	assert_int_equal(shown(f, object(OID), 1), D);
+	assert_int_equal(shown(f, object(OBJECT), 1), D);
 	abort_all(f);
 }
 
@@ -265,21 +266,21 @@ static void test_a_collection_can_go_and_come_back_in_one_transaction(void **sta
 	uint64_t ids[4], next;
 	size_t count;
 
-	insert_many(f, OID + 1000, 6000);
+	insert_many(f, OBJECT + 1000, 6000);
 	/* The first leaf is in the store by now, and gets an operation behind it. */
-	assert_int_equal(engine_member_remove(f->txn, object(C), OID + 1000), 0);
-	insert_many(f, OID + 7000, 6000);
+	assert_int_equal(engine_member_remove(f->txn, object(C), OBJECT + 1000), 0);
+	insert_many(f, OBJECT + 7000, 6000);
 	assert_int_equal(engine_members_clear(f->txn, object(C)), 0);
 	assert_int_equal(engine_remove(f->txn, object(C)), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_COLLECTION, C, 1, NULL), 0);
-	insert_many(f, OID + 9000, 3);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_COLLECTION, C, 1, NULL), 0);
+	insert_many(f, OBJECT + 9000, 3);
 	commit(f);
 	crash(f);
 	begin(f, ENGINE_READ);
 	assert_int_equal(
 		engine_list(f->txn, object(C), ENGINE_LIST_MEMBERS, 0, ids, 4, &count, &next), 0);
 	assert_int_equal(count, 3);
-	assert_int_equal(ids[0], OID + 9000);
+	assert_int_equal(ids[0], OBJECT + 9000);
 	abort_all(f);
 }
 
@@ -289,22 +290,22 @@ static void test_an_id_that_was_data_can_be_a_collection_and_back(void **state)
 	uint8_t pages[8 * PAGE];
 
 	memset(pages, 0x77, sizeof(pages));
-	assert_int_equal(engine_write(f->txn, object(OID), 0, pages, sizeof(pages)), 0);
+	assert_int_equal(engine_write(f->txn, object(OBJECT), 0, pages, sizeof(pages)), 0);
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_remove(f->txn, object(OID)), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_COLLECTION, OID, 1, NULL), 0);
-	join(f, OID + 2, 1, OID);
+	assert_int_equal(engine_remove(f->txn, object(OBJECT)), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_COLLECTION, OBJECT, 1, NULL), 0);
+	join(f, OBJECT + 2, 1, OBJECT);
 	commit(f);
 	crash(f);
 	begin(f, ENGINE_WRITE);
-	assert_members(f, object(OID), 1 << 2);
-	assert_int_equal(engine_members_clear(f->txn, object(OID)), 0);
-	assert_int_equal(engine_remove(f->txn, object(OID)), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID, 1, NULL), 0);
-	assert_int_equal(engine_write(f->txn, object(OID), 2 * PAGE, pages, PAGE), 0);
+	assert_members(f, object(OBJECT), 1 << 2);
+	assert_int_equal(engine_members_clear(f->txn, object(OBJECT)), 0);
+	assert_int_equal(engine_remove(f->txn, object(OBJECT)), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, OBJECT, 1, NULL), 0);
+	assert_int_equal(engine_write(f->txn, object(OBJECT), 2 * PAGE, pages, PAGE), 0);
 	memset(pages, 0, 2 * (size_t)PAGE);
-	assert_data(f, object(OID), pages, 3 * (size_t)PAGE);
+	assert_data(f, object(OBJECT), pages, 3 * (size_t)PAGE);
 	abort_all(f);
 }
 
@@ -314,19 +315,19 @@ static void test_bare_members_stay_when_their_object_goes(void **state)
 	uint64_t filled;
 
 	assert_int_equal(stat_of(f, object(C)).filled_sequence, 0);
-	assert_int_equal(engine_member_insert(f->txn, object(C), OID), 0);
-	assert_int_equal(engine_member_insert(f->txn, object(C), OID + 1), 0);
-	assert_int_equal(shown(f, object(OID), 1), 0);
+	assert_int_equal(engine_member_insert(f->txn, object(C), OBJECT), 0);
+	assert_int_equal(engine_member_insert(f->txn, object(C), OBJECT + 1), 0);
+	assert_int_equal(shown(f, object(OBJECT), 1), 0);
 	commit(f);
 	begin(f, ENGINE_WRITE);
 	filled = stat_of(f, object(C)).filled_sequence;
-	assert_true(stat_of(f, object(OID)).created_sequence < filled);
-	assert_int_equal(engine_remove(f->txn, object(OID)), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID, 1, NULL), 0);
+	assert_true(stat_of(f, object(OBJECT)).created_sequence < filled);
+	assert_int_equal(engine_remove(f->txn, object(OBJECT)), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, OBJECT, 1, NULL), 0);
 	assert_members(f, object(C), 1 << 0 | 1 << 1);
 	/* The new object is told from the old by when it was created. */
-	assert_true(stat_of(f, object(OID)).created_sequence > filled);
-	assert_int_equal(engine_member_remove(f->txn, object(C), OID), 0);
+	assert_true(stat_of(f, object(OBJECT)).created_sequence > filled);
+	assert_int_equal(engine_member_remove(f->txn, object(C), OBJECT), 0);
 	assert_members(f, object(C), 1 << 1);
 	abort_all(f);
 }
@@ -334,19 +335,19 @@ static void test_bare_members_stay_when_their_object_goes(void **state)
 static void test_old_versions_show_the_members_of_their_time(void **state)
 {
 	struct fixture *f = *state;
-	struct engine_address collection = object(C), member = object(OID);
+	struct engine_address collection = object(C), member = object(OBJECT);
 	uint32_t version;
 
-	join(f, OID, 1, C);
-	join(f, OID + 1, 1, C);
+	join(f, OBJECT, 1, C);
+	join(f, OBJECT + 1, 1, C);
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_snapshot(f->txn, PID, NULL, &version), 0);
+	assert_int_equal(engine_snapshot(f->txn, PARTITION, NULL, &version), 0);
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	join(f, OID, 1, D);
-	join(f, OID + 2, 1, C);
-	assert_int_equal(engine_remove(f->txn, object(OID + 1)), 0);
+	join(f, OBJECT, 1, D);
+	join(f, OBJECT + 2, 1, C);
+	assert_int_equal(engine_remove(f->txn, object(OBJECT + 1)), 0);
 	commit(f);
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_members_clear(f->txn, object(C)), 0);
@@ -358,7 +359,7 @@ static void test_old_versions_show_the_members_of_their_time(void **state)
 	assert_members(f, at_version(object(D), version), 0);
 	assert_members(f, object(D), 1 << 0);
 	assert_int_equal(shown(f, at_version(member, version), 1), C);
-	assert_int_equal(shown(f, at_version(object(OID + 1), version), 1), C);
+	assert_int_equal(shown(f, at_version(object(OBJECT + 1), version), 1), C);
 	assert_int_equal(shown(f, member, 1), D);
 	abort_all(f);
 }
@@ -370,16 +371,16 @@ static void test_a_rollback_brings_members_back(void **state)
 	uint64_t count;
 	uint32_t version;
 
-	insert_many(f, OID + 1000, 500);
-	join(f, OID, 1, C);
-	join(f, OID + 1, 1, D);
+	insert_many(f, OBJECT + 1000, 500);
+	join(f, OBJECT, 1, C);
+	join(f, OBJECT + 1, 1, D);
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_snapshot(f->txn, PID, NULL, &version), 0);
+	assert_int_equal(engine_snapshot(f->txn, PARTITION, NULL, &version), 0);
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	insert_many(f, OID + 1500, 500);
-	join(f, OID + 1, 1, C);
+	insert_many(f, OBJECT + 1500, 500);
+	join(f, OBJECT + 1, 1, C);
 	commit(f);
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_members_clear(f->txn, object(C)), 0);
@@ -387,22 +388,23 @@ static void test_a_rollback_brings_members_back(void **state)
 	commit(f);
 	begin(f, ENGINE_WRITE);
 	moment.value = version;
-	assert_int_equal(engine_rollback(f->txn, PID, moment), 0);
+	assert_int_equal(engine_rollback(f->txn, PARTITION, moment), 0);
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	insert_many(f, OID + 1700, 3);
-	join(f, OID + 2, 1, C);
+	insert_many(f, OBJECT + 1700, 3);
+	join(f, OBJECT + 2, 1, C);
 	commit(f);
 	crash(f);
 	begin(f, ENGINE_READ);
 	assert_int_equal(engine_list_count(f->txn, object(C), ENGINE_LIST_MEMBERS, 0, &count), 0);
 	assert_int_equal(count, 500 + 1 + 3 + 1);
 	assert_int_equal(
-		engine_list_count(f->txn, object(C), ENGINE_LIST_MEMBERS, OID + 1500, &count), 0);
+		engine_list_count(f->txn, object(C), ENGINE_LIST_MEMBERS, OBJECT + 1500, &count),
+		0);
 	assert_int_equal(count, 3);
 	assert_members(f, object(D), 1 << 1);
-	assert_int_equal(shown(f, object(OID), 1), C);
-	assert_int_equal(shown(f, object(OID + 1), 1), D);
+	assert_int_equal(shown(f, object(OBJECT), 1), C);
+	assert_int_equal(shown(f, object(OBJECT + 1), 1), D);
 	abort_all(f);
 }
 
@@ -412,17 +414,17 @@ static void test_the_number_of_memberships_is_limited_and_dead_ones_do_not_count
 	uint64_t first;
 	uint32_t count;
 
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_COLLECTION, 0,
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_COLLECTION, 0,
 				       ENGINE_MEMBERSHIPS_MAX + 1, &first),
 			 0);
 	for (uint32_t i = 0; i < ENGINE_MEMBERSHIPS_MAX; i++)
-		join(f, OID, i + 1, first + i);
-	assert_int_equal(engine_membership_set(f->txn, object(OID), ENGINE_MEMBERSHIPS_MAX + 1,
+		join(f, OBJECT, i + 1, first + i);
+	assert_int_equal(engine_membership_set(f->txn, object(OBJECT), ENGINE_MEMBERSHIPS_MAX + 1,
 					       first + ENGINE_MEMBERSHIPS_MAX),
 			 -EFBIG);
 	assert_int_equal(engine_members_clear(f->txn, object(first)), 0);
-	join(f, OID, ENGINE_MEMBERSHIPS_MAX + 1, first + ENGINE_MEMBERSHIPS_MAX);
-	assert_int_equal(engine_membership_count(f->txn, object(OID), &count), 0);
+	join(f, OBJECT, ENGINE_MEMBERSHIPS_MAX + 1, first + ENGINE_MEMBERSHIPS_MAX);
+	assert_int_equal(engine_membership_count(f->txn, object(OBJECT), &count), 0);
 	assert_int_equal(count, ENGINE_MEMBERSHIPS_MAX);
 	abort_all(f);
 }
@@ -434,12 +436,13 @@ static void test_times_of_both_sides_are_kept_and_bypassed(void **state)
 	f->now = 2000;
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	join(f, OID, 1, C);
-	assert_int_equal(stat_of(f, object(OID)).times_ms[ENGINE_TIME_ATTRIBUTES_MODIFIED], 2000);
+	join(f, OBJECT, 1, C);
+	assert_int_equal(stat_of(f, object(OBJECT)).times_ms[ENGINE_TIME_ATTRIBUTES_MODIFIED],
+			 2000);
 	assert_int_equal(stat_of(f, object(C)).times_ms[ENGINE_TIME_DATA_MODIFIED], 2000);
 	engine_bypass_timestamps(f->txn, true);
-	join(f, OID + 1, 1, D);
-	assert_int_equal(stat_of(f, object(OID + 1)).times_ms[ENGINE_TIME_ATTRIBUTES_MODIFIED],
+	join(f, OBJECT + 1, 1, D);
+	assert_int_equal(stat_of(f, object(OBJECT + 1)).times_ms[ENGINE_TIME_ATTRIBUTES_MODIFIED],
 			 1000);
 	assert_int_equal(stat_of(f, object(D)).times_ms[ENGINE_TIME_DATA_MODIFIED], 1000);
 	abort_all(f);
@@ -449,10 +452,10 @@ static void test_many_members_are_listed_in_order_from_anywhere(void **state)
 {
 	enum { MANY = 20000 };
 	struct fixture *f = *state;
-	uint64_t ids[300], next = OID + 1000, expected = OID + 1000, rest;
+	uint64_t ids[300], next = OBJECT + 1000, expected = OBJECT + 1000, rest;
 	size_t count;
 
-	insert_many(f, OID + 1000, MANY);
+	insert_many(f, OBJECT + 1000, MANY);
 	commit(f);
 	crash(f);
 	begin(f, ENGINE_READ);
@@ -463,9 +466,9 @@ static void test_many_members_are_listed_in_order_from_anywhere(void **state)
 		for (size_t i = 0; i < count; i++)
 			assert_int_equal(ids[i], expected++);
 	}
-	assert_int_equal(expected, OID + 1000 + MANY);
+	assert_int_equal(expected, OBJECT + 1000 + MANY);
 	assert_int_equal(engine_list_count(f->txn, object(C), ENGINE_LIST_MEMBERS,
-					   OID + 1000 + MANY - 7, &rest),
+					   OBJECT + 1000 + MANY - 7, &rest),
 			 0);
 	assert_int_equal(rest, 7);
 	abort_all(f);
@@ -477,16 +480,16 @@ static void test_no_failed_put_leaves_half_a_membership(void **state)
 	struct fixture *f = *state;
 	int result = -ENOSPC, puts;
 
-	join(f, OID, 1, D);
+	join(f, OBJECT, 1, D);
 	commit(f);
 	for (puts = 0; result == -ENOSPC && puts < 100; puts++) {
 		begin(f, ENGINE_WRITE);
 		assert_members(f, object(C), 0);
 		assert_members(f, object(D), 1 << 0);
-		assert_int_equal(shown(f, object(OID), 1), D);
+		assert_int_equal(shown(f, object(OBJECT), 1), D);
 		memory_store_fail_put(f->memory, puts);
-		join(f, OID, 1, C);
-		result = end(f);
+		join(f, OBJECT, 1, C);
+		result = end(f, 0);
 	}
 	memory_store_fail_put(f->memory, -1);
 	assert_int_equal(result, 0);
@@ -498,7 +501,7 @@ static void test_no_failed_put_leaves_half_a_membership(void **state)
 }
 
 /*
- * The first collection of the first partition with OID as its only member, byte by byte as
+ * The first collection of the first partition with OBJECT as its only member, byte by byte as
  * docs/objects.md has it.
  */
 static void test_the_stored_bytes_are_as_documented(void **state)
@@ -509,7 +512,7 @@ static void test_the_stored_bytes_are_as_documented(void **state)
 	uint8_t record[PAGE];
 	struct record_info info;
 
-	join(f, OID, 1, C);
+	join(f, OBJECT, 1, C);
 	commit(f);
 	begin(f, ENGINE_READ);
 	assert_int_equal(

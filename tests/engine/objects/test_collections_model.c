@@ -12,11 +12,12 @@
 #include <cmocka.h>
 
 #include "common/bytes.h"
-#include "tests/engine/object_fixture.h"
+#include "engine/objects/objects.h"
+#include "tests/engine/fixture.h"
 
 enum { OBJECTS = 40, COLLECTIONS = 6, NUMBERS = 4, VERSIONS_MAX = 60, TRANSACTIONS = 4000 };
 
-/* What can be at an ID: objects at OID + n, collections at OID + OBJECTS + n. */
+/* What can be at an ID: objects at OBJECT + n, collections at OBJECT + OBJECTS + n. */
 struct object_state {
 	bool exists;
 	uint8_t in[NUMBERS]; /* collection + 1 under number n + 1; 0: none */
@@ -51,12 +52,12 @@ static uint32_t below(struct run *run, uint32_t limit)
 
 static uint64_t object_id(uint32_t index)
 {
-	return OID + index;
+	return OBJECT + index;
 }
 
 static uint64_t collection_id(uint32_t index)
 {
-	return OID + OBJECTS + index;
+	return OBJECT + OBJECTS + index;
 }
 
 /* ---- comparing ---- */
@@ -147,8 +148,9 @@ static void toggle_object(struct run *run)
 		forget_object(&run->now, index);
 		return;
 	}
-	assert_int_equal(
-		engine_create(run->f->txn, PID, ENGINE_USER_OBJECT, object_id(index), 1, NULL), 0);
+	assert_int_equal(engine_create(run->f->txn, PARTITION, ENGINE_USER_OBJECT, object_id(index),
+				       1, NULL),
+			 0);
 	state->exists = true;
 }
 
@@ -167,7 +169,7 @@ static void toggle_collection(struct run *run)
 	struct engine_address address = object(collection_id(index));
 
 	if (!state->exists) {
-		assert_int_equal(engine_create(run->f->txn, PID, ENGINE_COLLECTION,
+		assert_int_equal(engine_create(run->f->txn, PARTITION, ENGINE_COLLECTION,
 					       collection_id(index), 1, NULL),
 				 0);
 		*state = (struct collection_state){ .exists = true };
@@ -286,14 +288,14 @@ enum { FILLERS = 60, FILLER_PAGES = 8 };
 static void make_fillers(struct run *run)
 {
 	for (uint64_t i = 0; i < FILLERS; i++)
-		assert_int_equal(engine_create(run->f->txn, PID, ENGINE_USER_OBJECT, OID + 1000 + i,
-					       1, NULL),
+		assert_int_equal(engine_create(run->f->txn, PARTITION, ENGINE_USER_OBJECT,
+					       OBJECT + 1000 + i, 1, NULL),
 				 0);
 }
 
 static void write_filler(struct run *run)
 {
-	struct engine_address address = object(OID + 1000 + below(run, FILLERS));
+	struct engine_address address = object(OBJECT + 1000 + below(run, FILLERS));
 	uint8_t bytes[FILLER_PAGES * PAGE];
 
 	memset(bytes, (int)below(run, 256), sizeof(bytes));
@@ -321,7 +323,7 @@ static void snapshot(struct run *run)
 	if (run->version_count == run->versions_max)
 		return;
 	begin(run->f, ENGINE_WRITE);
-	assert_int_equal(engine_snapshot(run->f->txn, PID, NULL, &version), 0);
+	assert_int_equal(engine_snapshot(run->f->txn, PARTITION, NULL, &version), 0);
 	commit(run->f);
 	assert_int_equal(version, run->version_count + 1);
 	run->versions[run->version_count++] = run->now;
@@ -348,7 +350,7 @@ static void one_transaction(struct run *run)
 		run->now = run->before;
 	} else if (fate == 2 && !run->nand) {
 		memory_store_fail_put(run->f->memory, below(run, 8));
-		if (end(run->f))
+		if (end(run->f, 0))
 			run->now = run->before;
 		memory_store_fail_put(run->f->memory, -1);
 	} else {
@@ -362,7 +364,7 @@ static void run_all(struct run *run)
 
 	run->random = seed ? strtoull(seed, NULL, 0) | 1 : 20261121;
 	begin(run->f, ENGINE_WRITE);
-	assert_int_equal(engine_partition_create(run->f->txn, PID, NULL), 0);
+	assert_int_equal(engine_partition_create(run->f->txn, PARTITION, NULL), 0);
 	make_fillers(run);
 	commit(run->f);
 	for (uint32_t i = 0; i < TRANSACTIONS; i++) {

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Facts of a partition are made once, and always say what its attributes say. */
-#include "tests/engine/history_fixture.h"
+#include "tests/engine/fixture.h"
 
 enum { PLAIN = 0x30010000, LASTING = 0x30000005 };
-
-#define CLONE (PID + 1)
 
 static const uint32_t pages[] = { PLAIN, LASTING };
 #define PAGES 2
@@ -32,7 +30,7 @@ static int setup_facts(void **state)
 {
 	struct fixture *f;
 
-	setup(state);
+	setup_on_memory(state);
 	f = *state;
 	engine_set_lasting_pages(f->engine, &pages[1], 1);
 	engine_set_facts_maker(f->engine, make_facts);
@@ -82,21 +80,21 @@ static void test_facts_are_made_once(void **state)
 	struct fixture *f = *state;
 
 	for (uint32_t round = 0; round < 3; round++)
-		assert_int_equal(fact_now(f, PID, 0), 0);
+		assert_int_equal(fact_now(f, PARTITION, 0), 0);
 	assert_int_equal(made, 1);
 	/* Neither data nor attributes of objects are of any account to them. */
-	put_text(f, object(OID), "text");
-	assert_int_equal(fact_now(f, PID, 0), 0);
+	put_text(f, object(OBJECT), "text");
+	assert_int_equal(fact_now(f, PARTITION, 0), 0);
 	assert_int_equal(made, 1);
-	set_now(f, PID, 0, 5);
-	assert_int_equal(fact_now(f, PID, 0), 5);
+	set_now(f, PARTITION, 0, 5);
+	assert_int_equal(fact_now(f, PARTITION, 0), 5);
 	assert_int_equal(made, 2);
 }
 
 /* Facts made of what a transaction has set, before it goes: as if it had never been. */
 static void test_an_abort_takes_facts_back(void **state)
 {
-	static const uint64_t ids[] = { PID, 0 };
+	static const uint64_t ids[] = { PARTITION, 0 };
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < 2; i++) {
@@ -124,27 +122,27 @@ static void test_an_abort_takes_facts_back(void **state)
 /* Lasting attributes, as keys are, stay as they are set when the rest goes back. */
 static void test_facts_go_back_with_what_is_rolled_back(void **state)
 {
-	static const uint64_t ids[] = { PID, 0 };
+	static const uint64_t ids[] = { PARTITION, 0 };
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < 2; i++) {
 		uint32_t version;
 
-		set_now(f, PID, 0, 1);
-		set_now(f, PID, 1, 1);
+		set_now(f, PARTITION, 0, 1);
+		set_now(f, PARTITION, 1, 1);
 		f->now += 2000;
 		version = take_snapshot(f, ids[i], NULL);
-		set_now(f, PID, 0, 2);
-		set_now(f, PID, 1, 2);
+		set_now(f, PARTITION, 0, 2);
+		set_now(f, PARTITION, 1, 2);
 		f->now += 2000;
 		begin(f, ENGINE_WRITE);
 		assert_int_equal(engine_rollback(f->txn, ids[i], at_number(version)), 0);
-		assert_int_equal(fact_of(f, PID, 0), 1);
+		assert_int_equal(fact_of(f, PARTITION, 0), 1);
 		abort_all(f);
-		assert_int_equal(fact_now(f, PID, 0), 2);
+		assert_int_equal(fact_now(f, PARTITION, 0), 2);
 		roll_back(f, ids[i], at_number(version));
-		assert_int_equal(fact_now(f, PID, 0), 1);
-		assert_int_equal(fact_now(f, PID, 1), 2);
+		assert_int_equal(fact_now(f, PARTITION, 0), 1);
+		assert_int_equal(fact_now(f, PARTITION, 1), 2);
 	}
 }
 
@@ -161,16 +159,16 @@ static void test_a_refreshed_clone_has_its_own_facts(void **state)
 	const struct engine_moment now = { .kind = ENGINE_NOW };
 	struct fixture *f = *state;
 
-	set_now(f, PID, 0, 1);
-	set_now(f, PID, 1, 1);
+	set_now(f, PARTITION, 0, 1);
+	set_now(f, PARTITION, 1, 1);
 	f->now += 2000;
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_clone(f->txn, PID, now, CLONE, true, NULL), 0);
+	assert_int_equal(engine_clone(f->txn, PARTITION, now, CLONE, true, NULL), 0);
 	assert_int_equal(fact_of(f, CLONE, 0), 1);
 	commit(f);
 	assert_int_equal(fact_now(f, CLONE, 1), 0);
 	set_now(f, CLONE, 1, 5);
-	set_now(f, PID, 0, 2);
+	set_now(f, PARTITION, 0, 2);
 	refresh(f);
 	assert_int_equal(fact_of(f, CLONE, 0), 1);
 	set(f, CLONE, 1, 6);
@@ -181,29 +179,29 @@ static void test_a_refreshed_clone_has_its_own_facts(void **state)
 	commit(f);
 	assert_int_equal(fact_now(f, CLONE, 0), 1);
 	assert_int_equal(fact_now(f, CLONE, 1), 5);
-	assert_int_equal(fact_now(f, PID, 0), 2);
+	assert_int_equal(fact_now(f, PARTITION, 0), 2);
 }
 
 static void test_a_new_partition_has_no_facts_of_its_id_before(void **state)
 {
 	struct fixture *f = *state;
 
-	set_now(f, PID, 0, 1);
-	set_now(f, PID, 1, 1);
-	assert_int_equal(fact_now(f, PID, 0), 1);
+	set_now(f, PARTITION, 0, 1);
+	set_now(f, PARTITION, 1, 1);
+	assert_int_equal(fact_now(f, PARTITION, 0), 1);
 	for (uint32_t round = 0; round < 2; round++) {
 		f->now += 2000;
 		begin(f, ENGINE_WRITE);
-		assert_int_equal(engine_partition_remove(f->txn, PID, true), 0);
-		assert_int_equal(engine_partition_create(f->txn, PID, NULL), 0);
-		assert_int_equal(fact_of(f, PID, 0), 0);
-		assert_int_equal(fact_of(f, PID, 1), 0);
+		assert_int_equal(engine_partition_remove(f->txn, PARTITION, true), 0);
+		assert_int_equal(engine_partition_create(f->txn, PARTITION, NULL), 0);
+		assert_int_equal(fact_of(f, PARTITION, 0), 0);
+		assert_int_equal(fact_of(f, PARTITION, 1), 0);
 		if (round == 0)
 			abort_all(f);
 		else
 			commit(f);
-		assert_int_equal(fact_now(f, PID, 0), round == 0);
-		assert_int_equal(fact_now(f, PID, 1), round == 0);
+		assert_int_equal(fact_now(f, PARTITION, 0), round == 0);
+		assert_int_equal(fact_now(f, PARTITION, 1), round == 0);
 	}
 }
 

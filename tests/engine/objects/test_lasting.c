@@ -3,7 +3,8 @@
  * Lasting attributes: no rollback takes them back, and a format leaves the root's. Formats as
  * transactions.
  */
-#include "tests/engine/history_fixture.h"
+#include "engine/objects/objects.h"
+#include "tests/engine/fixture.h"
 
 enum { PLAIN = 0x30010000, LASTING = 0x30000005, OTHER = 0x5fffffff };
 
@@ -12,7 +13,7 @@ static int setup_lasting(void **state)
 	static const uint32_t pages[] = { LASTING, OTHER };
 	struct fixture *f;
 
-	setup(state);
+	setup_on_memory(state);
 	f = *state;
 	engine_set_lasting_pages(f->engine, pages, 2);
 	begin_with_object(f);
@@ -63,39 +64,32 @@ static uint64_t new_partition(struct fixture *f)
 	return id;
 }
 
-static void remove_partition(struct fixture *f, uint64_t id)
-{
-	begin(f, ENGINE_FREE);
-	assert_int_equal(engine_partition_remove(f->txn, id, true), 0);
-	commit(f);
-}
-
 /* ---- rollbacks ---- */
 
 static void test_a_rollback_takes_back_all_attributes_but_lasting_ones(void **state)
 {
-	const uint64_t scopes[] = { PID, 0 };
+	const uint64_t scopes[] = { PARTITION, 0 };
 	struct fixture *f = *state;
 
-	set_text(f, partition, PLAIN, "then");
-	set_text(f, partition, LASTING, "old key");
-	set_text(f, root, LASTING, "old root key");
+	set_text(f, the_partition, PLAIN, "then");
+	set_text(f, the_partition, LASTING, "old key");
+	set_text(f, the_root, LASTING, "old root key");
 	for (int n = 0; n < 2; n++) {
 		uint32_t version = take_snapshot(f, scopes[n], NULL);
 
-		set_text(f, partition, PLAIN, "now");
-		set_text(f, partition, LASTING, "new key");
-		set_text(f, partition, OTHER, "policy");
-		set_text(f, root, LASTING, "new root key");
+		set_text(f, the_partition, PLAIN, "now");
+		set_text(f, the_partition, LASTING, "new key");
+		set_text(f, the_partition, OTHER, "policy");
+		set_text(f, the_root, LASTING, "new root key");
 		roll_back(f, scopes[n], at_number(version));
-		check_attribute(f, partition, PLAIN, "then");
-		check_attribute(f, partition, LASTING, "new key");
-		check_attribute(f, partition, OTHER, "policy");
-		check_attribute(f, root, LASTING, "new root key");
+		check_attribute(f, the_partition, PLAIN, "then");
+		check_attribute(f, the_partition, LASTING, "new key");
+		check_attribute(f, the_partition, OTHER, "policy");
+		check_attribute(f, the_root, LASTING, "new root key");
 		reopen_lasting(f);
-		check_attribute(f, partition, LASTING, "new key");
-		check_attribute(f, root, LASTING, "new root key");
-		check_attribute(f, at_version(partition, version), LASTING, "new key");
+		check_attribute(f, the_partition, LASTING, "new key");
+		check_attribute(f, the_root, LASTING, "new root key");
+		check_attribute(f, at_version(the_partition, version), LASTING, "new key");
 	}
 }
 
@@ -106,18 +100,18 @@ static void test_lasting_attributes_are_listed_among_the_others(void **state)
 	uint32_t page = 0, number = 0, length;
 	char value[16];
 
-	set_text(f, partition, PLAIN, "plain");
-	set_text(f, partition, OTHER, "other");
-	set_text(f, partition, LASTING, "lasting");
+	set_text(f, the_partition, PLAIN, "plain");
+	set_text(f, the_partition, OTHER, "other");
+	set_text(f, the_partition, LASTING, "lasting");
 	begin(f, ENGINE_READ);
 	for (size_t n = 0; n < 3; n++, number++) {
-		assert_int_equal(engine_attribute_next(f->txn, partition, &page, &number, value,
+		assert_int_equal(engine_attribute_next(f->txn, the_partition, &page, &number, value,
 						       sizeof(value), &length),
 				 0);
 		assert_int_equal(page, wanted[n]);
 		assert_int_equal(number, 1);
 	}
-	assert_int_equal(engine_attribute_next(f->txn, partition, &page, &number, value,
+	assert_int_equal(engine_attribute_next(f->txn, the_partition, &page, &number, value,
 					       sizeof(value), &length),
 			 -ENOENT);
 	commit(f);
@@ -128,31 +122,31 @@ static void test_a_lasting_attribute_goes_with_its_transaction(void **state)
 	struct fixture *f = *state;
 	uint64_t before;
 
-	set_text(f, partition, LASTING, "kept");
+	set_text(f, the_partition, LASTING, "kept");
 	begin(f, ENGINE_WRITE);
-	before = stat_of(f, partition).lasting_sequence;
-	assert_int_equal(engine_attribute_set(f->txn, partition, LASTING, 1, "never", 5), 0);
-	assert_true(stat_of(f, partition).lasting_sequence > before);
+	before = stat_of(f, the_partition).lasting_sequence;
+	assert_int_equal(engine_attribute_set(f->txn, the_partition, LASTING, 1, "never", 5), 0);
+	assert_true(stat_of(f, the_partition).lasting_sequence > before);
 	abort_all(f);
-	check_attribute(f, partition, LASTING, "kept");
+	check_attribute(f, the_partition, LASTING, "kept");
 	begin(f, ENGINE_READ);
-	assert_int_equal(stat_of(f, partition).lasting_sequence, before);
+	assert_int_equal(stat_of(f, the_partition).lasting_sequence, before);
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_attribute_set(f->txn, partition, LASTING, 1, NULL, 0), 0);
+	assert_int_equal(engine_attribute_set(f->txn, the_partition, LASTING, 1, NULL, 0), 0);
 	commit(f);
-	check_attribute(f, partition, LASTING, NULL);
+	check_attribute(f, the_partition, LASTING, NULL);
 }
 
 static void test_a_clone_has_none_of_its_source_s_and_keeps_its_own(void **state)
 {
-	struct engine_address clone = { .partition = PID + 1 };
+	struct engine_address clone = { .partition = PARTITION + 1 };
 	struct engine_moment now = { .kind = ENGINE_NOW };
 	struct fixture *f = *state;
 
-	set_text(f, partition, LASTING, "source");
+	set_text(f, the_partition, LASTING, "source");
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_clone(f->txn, PID, now, clone.partition, true, NULL), 0);
+	assert_int_equal(engine_clone(f->txn, PARTITION, now, clone.partition, true, NULL), 0);
 	commit(f);
 	check_attribute(f, clone, LASTING, NULL);
 	set_text(f, clone, LASTING, "clone");
@@ -160,7 +154,7 @@ static void test_a_clone_has_none_of_its_source_s_and_keeps_its_own(void **state
 	assert_int_equal(engine_clone_refresh(f->txn, clone.partition), 0);
 	commit(f);
 	check_attribute(f, clone, LASTING, "clone");
-	check_attribute(f, partition, LASTING, "source");
+	check_attribute(f, the_partition, LASTING, "source");
 }
 
 /* ---- partitions that come back ---- */
@@ -170,13 +164,13 @@ static void test_a_removed_partition_comes_back_with_what_it_was_removed_with(vo
 	struct fixture *f = *state;
 	uint32_t version;
 
-	set_text(f, partition, LASTING, "then");
+	set_text(f, the_partition, LASTING, "then");
 	version = take_snapshot(f, 0, NULL);
-	set_text(f, partition, LASTING, "at the end");
-	remove_partition(f, PID);
+	set_text(f, the_partition, LASTING, "at the end");
+	remove_partition(f, PARTITION);
 	reopen_lasting(f);
 	roll_back(f, 0, at_number(version));
-	check_attribute(f, partition, LASTING, "at the end");
+	check_attribute(f, the_partition, LASTING, "at the end");
 }
 
 static void test_what_was_set_by_the_command_that_removes_counts(void **state)
@@ -185,11 +179,11 @@ static void test_what_was_set_by_the_command_that_removes_counts(void **state)
 	uint32_t version = take_snapshot(f, 0, NULL);
 
 	begin(f, ENGINE_FREE);
-	assert_int_equal(engine_attribute_set(f->txn, partition, LASTING, 1, "last", 4), 0);
-	assert_int_equal(engine_partition_remove(f->txn, PID, true), 0);
+	assert_int_equal(engine_attribute_set(f->txn, the_partition, LASTING, 1, "last", 4), 0);
+	assert_int_equal(engine_partition_remove(f->txn, PARTITION, true), 0);
 	commit(f);
 	roll_back(f, 0, at_number(version));
-	check_attribute(f, partition, LASTING, "last");
+	check_attribute(f, the_partition, LASTING, "last");
 }
 
 /* A start begins with the lowest index that is free: that of one that may come back is not. */
@@ -199,19 +193,19 @@ static void test_another_partition_takes_nothing_from_one_that_may_come_back(voi
 	struct fixture *f = *state;
 	uint32_t version, second;
 
-	set_text(f, partition, LASTING, "first");
+	set_text(f, the_partition, LASTING, "first");
 	version = take_snapshot(f, 0, NULL);
-	remove_partition(f, PID);
+	remove_partition(f, PARTITION);
 	reopen_lasting(f);
 	other.partition = new_partition(f);
 	check_attribute(f, other, LASTING, NULL);
 	set_text(f, other, LASTING, "second");
 	second = take_snapshot(f, 0, NULL);
 	roll_back(f, 0, at_number(version));
-	check_attribute(f, partition, LASTING, "first");
-	set_text(f, partition, LASTING, "third");
+	check_attribute(f, the_partition, LASTING, "first");
+	set_text(f, the_partition, LASTING, "third");
 	reopen_lasting(f);
-	check_attribute(f, partition, LASTING, "third");
+	check_attribute(f, the_partition, LASTING, "third");
 	roll_back(f, 0, at_number(second));
 	check_attribute(f, other, LASTING, "second");
 }
@@ -222,20 +216,20 @@ static void test_a_format_takes_everything_but_the_root_s_lasting_attributes(voi
 {
 	struct fixture *f = *state;
 
-	set_text(f, root, LASTING, "root key");
-	set_text(f, root, PLAIN, "name");
-	set_text(f, partition, LASTING, "key");
+	set_text(f, the_root, LASTING, "root key");
+	set_text(f, the_root, PLAIN, "name");
+	set_text(f, the_partition, LASTING, "key");
 	take_snapshot(f, 0, "gone");
 	assert_int_equal(engine_begin_format(f->engine, &f->txn), 0);
-	assert_int_equal(stat_of(f, root).members, 0);
-	assert_int_equal(engine_attribute_set(f->txn, root, PLAIN, 2, "new", 3), 0);
+	assert_int_equal(stat_of(f, the_root).members, 0);
+	assert_int_equal(engine_attribute_set(f->txn, the_root, PLAIN, 2, "new", 3), 0);
 	commit(f);
 	for (int again = 0; again < 2; again++) {
 		uint32_t version;
 
-		check_absent(f, partition);
-		check_attribute(f, root, LASTING, "root key");
-		check_attribute(f, root, PLAIN, NULL);
+		check_absent(f, the_partition);
+		check_attribute(f, the_root, LASTING, "root key");
+		check_attribute(f, the_root, PLAIN, NULL);
 		begin(f, ENGINE_READ);
 		assert_int_equal(engine_version_find(f->txn, 0, "gone", &version), -ENOENT);
 		commit(f);
@@ -243,7 +237,7 @@ static void test_a_format_takes_everything_but_the_root_s_lasting_attributes(voi
 	}
 	begin_with_object(f);
 	commit(f);
-	check_attribute(f, partition, LASTING, NULL);
+	check_attribute(f, the_partition, LASTING, NULL);
 }
 
 static void test_an_aborted_format_leaves_everything(void **state)
@@ -251,41 +245,41 @@ static void test_an_aborted_format_leaves_everything(void **state)
 	struct fixture *f = *state;
 	uint32_t version;
 
-	set_text(f, partition, PLAIN, "plain");
-	set_text(f, partition, LASTING, "key");
-	put_text(f, object(OID), "data");
-	version = take_snapshot(f, PID, "kept");
-	put_text(f, object(OID), "later");
+	set_text(f, the_partition, PLAIN, "plain");
+	set_text(f, the_partition, LASTING, "key");
+	put_text(f, object(OBJECT), "data");
+	version = take_snapshot(f, PARTITION, "kept");
+	put_text(f, object(OBJECT), "later");
 	assert_int_equal(engine_begin_format(f->engine, &f->txn), 0);
-	assert_int_equal(engine_partition_create(f->txn, PID, NULL), 0);
-	assert_int_equal(engine_attribute_set(f->txn, partition, LASTING, 1, "other", 5), 0);
+	assert_int_equal(engine_partition_create(f->txn, PARTITION, NULL), 0);
+	assert_int_equal(engine_attribute_set(f->txn, the_partition, LASTING, 1, "other", 5), 0);
 	abort_all(f);
 	for (int again = 0; again < 2; again++) {
-		check_text(f, object(OID), "later");
-		check_text(f, at_version(object(OID), version), "data");
-		check_attribute(f, partition, PLAIN, "plain");
-		check_attribute(f, partition, LASTING, "key");
+		check_text(f, object(OBJECT), "later");
+		check_text(f, at_version(object(OBJECT), version), "data");
+		check_attribute(f, the_partition, PLAIN, "plain");
+		check_attribute(f, the_partition, LASTING, "key");
 		reopen_lasting(f);
 	}
-	assert_int_not_equal(new_partition(f), PID);
+	assert_int_not_equal(new_partition(f), PARTITION);
 }
 
 static void test_a_format_may_make_what_it_likes(void **state)
 {
 	struct fixture *f = *state;
 
-	put_text(f, object(OID), "old");
+	put_text(f, object(OBJECT), "old");
 	assert_int_equal(engine_begin_format(f->engine, &f->txn), 0);
-	assert_int_equal(engine_partition_create(f->txn, PID, NULL), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID, 1, NULL), 0);
+	assert_int_equal(engine_partition_create(f->txn, PARTITION, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, OBJECT, 1, NULL), 0);
 	write_text(f, 3, "new");
 	commit(f);
 	reopen_lasting(f);
 	begin(f, ENGINE_READ);
-	assert_data(f, object(OID), "\0\0\0new", 6);
+	assert_data(f, object(OBJECT), "\0\0\0new", 6);
 	commit(f);
-	put_text(f, object(OID), "newer");
-	check_text(f, object(OID), "newer");
+	put_text(f, object(OBJECT), "newer");
+	check_text(f, object(OBJECT), "newer");
 }
 
 #define LASTING_TEST(name) cmocka_unit_test_setup_teardown(name, setup_lasting, teardown)

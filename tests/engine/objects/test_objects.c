@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Partitions, objects, data and attributes by example. */
-#include "tests/engine/object_fixture.h"
+#include "engine/objects/objects.h"
+#include "tests/engine/fixture.h"
 
 /* ---- partitions ---- */
 
@@ -11,10 +12,10 @@ static void test_an_empty_store_is_an_empty_root(void **state)
 	size_t count;
 
 	begin(f, ENGINE_READ);
-	assert_int_equal(stat_of(f, root).type, ENGINE_ROOT);
-	assert_int_equal(stat_of(f, root).members, 0);
+	assert_int_equal(stat_of(f, the_root).type, ENGINE_ROOT);
+	assert_int_equal(stat_of(f, the_root).members, 0);
 	assert_int_equal(
-		engine_list(f->txn, root, ENGINE_LIST_PARTITIONS, 0, ids, 4, &count, &next), 0);
+		engine_list(f->txn, the_root, ENGINE_LIST_PARTITIONS, 0, ids, 4, &count, &next), 0);
 	assert_int_equal(count, 0);
 	assert_int_equal(next, 0);
 	commit(f);
@@ -39,7 +40,7 @@ static void test_partition_ids_are_chosen_behind_the_highest(void **state)
 	/* Behind the last one there is none: it comes from a gap. */
 	assert_int_equal(engine_partition_create(f->txn, 0, &id), 0);
 	assert_int_equal(id, ENGINE_FIRST_ID + 1);
-	assert_int_equal(stat_of(f, root).members, 5);
+	assert_int_equal(stat_of(f, the_root).members, 5);
 	commit(f);
 }
 
@@ -50,13 +51,13 @@ static void test_a_partition_with_members_is_removed_only_with_its_contents(void
 
 	begin_with_object(f);
 	write_text(f, 0, "gone");
-	assert_int_equal(engine_partition_remove(f->txn, PID, false), -ENOTEMPTY);
-	assert_int_equal(engine_partition_remove(f->txn, PID, true), 0);
-	assert_int_equal(engine_stat(f->txn, partition, &stat), -ENOENT);
-	assert_int_equal(engine_partition_create(f->txn, PID, NULL), 0);
-	assert_int_equal(stat_of(f, partition).members, 0);
-	assert_int_equal(stat_of(f, partition).used_bytes, 0);
-	assert_int_equal(engine_stat(f->txn, object(OID), &stat), -ENOENT);
+	assert_int_equal(engine_partition_remove(f->txn, PARTITION, false), -ENOTEMPTY);
+	assert_int_equal(engine_partition_remove(f->txn, PARTITION, true), 0);
+	assert_int_equal(engine_stat(f->txn, the_partition, &stat), -ENOENT);
+	assert_int_equal(engine_partition_create(f->txn, PARTITION, NULL), 0);
+	assert_int_equal(stat_of(f, the_partition).members, 0);
+	assert_int_equal(stat_of(f, the_partition).used_bytes, 0);
+	assert_int_equal(engine_stat(f->txn, object(OBJECT), &stat), -ENOENT);
 	commit(f);
 }
 
@@ -67,11 +68,11 @@ static void test_removing_a_partition_costs_the_same_whatever_it_holds(void **st
 
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_partition_create(f->txn, 0, NULL), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, 0, 5000, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, 0, 5000, NULL), 0);
 	commit(f);
 	before = memory_store_counters(f->memory).puts;
 	begin(f, ENGINE_FREE);
-	assert_int_equal(engine_partition_remove(f->txn, PID, true), 0);
+	assert_int_equal(engine_partition_remove(f->txn, PARTITION, true), 0);
 	commit(f);
 	assert_true(memory_store_counters(f->memory).puts - before <= 4);
 }
@@ -96,18 +97,18 @@ static void test_a_partition_does_not_show_objects_of_an_earlier_one_with_its_in
 	write_text(f, 0, "old");
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_partition_remove(f->txn, PID, true), 0);
+	assert_int_equal(engine_partition_remove(f->txn, PARTITION, true), 0);
 	commit(f);
 	/* The index comes round again after all others. */
 	f->engine->last_index = 0;
 	f->engine->indices_wanted = 1;
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_partition_create(f->txn, PID, NULL), 0);
+	assert_int_equal(engine_partition_create(f->txn, PARTITION, NULL), 0);
 	assert_int_equal(f->engine->last_index, 1);
-	assert_int_equal(engine_stat(f->txn, object(OID), &stat), -ENOENT);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID, 1, NULL), 0);
-	assert_int_equal(engine_truncate(f->txn, object(OID), 3), 0);
-	assert_data(f, object(OID), "\0\0", 3);
+	assert_int_equal(engine_stat(f->txn, object(OBJECT), &stat), -ENOENT);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, OBJECT, 1, NULL), 0);
+	assert_int_equal(engine_truncate(f->txn, object(OBJECT), 3), 0);
+	assert_data(f, object(OBJECT), "\0\0", 3);
 	commit(f);
 }
 
@@ -116,14 +117,14 @@ static int come_and_go(struct fixture *f)
 	int result;
 
 	begin(f, ENGINE_WRITE);
-	result = engine_partition_create(f->txn, PID, NULL);
+	result = engine_partition_create(f->txn, PARTITION, NULL);
 	if (result) {
 		abort_all(f);
 		return result;
 	}
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_partition_remove(f->txn, PID, false), 0);
+	assert_int_equal(engine_partition_remove(f->txn, PARTITION, false), 0);
 	commit(f);
 	return 0;
 }
@@ -151,7 +152,7 @@ static void test_partitions_that_come_and_go_do_not_use_anything_up(void **state
 	keep_nothing(f);
 	for (uint32_t round = 0; round < ENGINE_PARTITIONS_MAX + 10; round++) {
 		begin(f, ENGINE_WRITE);
-		assert_int_equal(engine_partition_create(f->txn, PID, NULL), 0);
+		assert_int_equal(engine_partition_create(f->txn, PARTITION, NULL), 0);
 		abort_all(f);
 	}
 	for (uint32_t round = 0; round < ENGINE_PARTITIONS_MAX + 10; round++)
@@ -166,15 +167,17 @@ static void test_object_ids_are_chosen_behind_the_highest_of_either_type(void **
 	uint64_t id;
 
 	begin_with_object(f);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_COLLECTION, 0x12345, 1, &id), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, 0, 3, &id), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_COLLECTION, 0x12345, 1, &id), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, 0, 3, &id), 0);
 	assert_int_equal(id, 0x12346);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_COLLECTION, 0, 1, &id), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_COLLECTION, 0, 1, &id), 0);
 	assert_int_equal(id, 0x12349);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, 0x12345, 1, &id), -EEXIST);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, UINT64_MAX, 1, &id), 0);
-	assert_int_equal(stat_of(f, partition).members, 7);
-	assert_int_equal(stat_of(f, partition).collections, 2);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, 0x12345, 1, &id),
+			 -EEXIST);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, UINT64_MAX, 1, &id),
+			 0);
+	assert_int_equal(stat_of(f, the_partition).members, 7);
+	assert_int_equal(stat_of(f, the_partition).collections, 2);
 	commit(f);
 }
 
@@ -185,18 +188,20 @@ static void test_ids_go_on_in_a_gap_when_the_last_one_is_taken(void **state)
 	uint64_t id, first = 0;
 
 	begin_with_object(f);
-	assert_int_equal(engine_remove(f->txn, object(OID)), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, 0, DENSE, &first), 0);
+	assert_int_equal(engine_remove(f->txn, object(OBJECT)), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, 0, DENSE, &first), 0);
 	assert_int_equal(first, ENGINE_FIRST_ID);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, UINT64_MAX, 1, &id), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, UINT64_MAX, 1, &id),
+			 0);
 	/*
 	 * One after the other, of both types, also across the places that are looked at; several
 	 * stay together.
 	 */
 	for (uint64_t next = first + DENSE; next < first + FURTHER; next += 5) {
-		assert_int_equal(engine_create(f->txn, PID, ENGINE_COLLECTION, 0, 1, &id), 0);
+		assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_COLLECTION, 0, 1, &id), 0);
 		assert_int_equal(id, next);
-		assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, 0, 4, &id), 0);
+		assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, 0, 4, &id),
+				 0);
 		assert_int_equal(id, next + 1);
 	}
 	commit(f);
@@ -209,20 +214,24 @@ static void test_ids_are_chosen_up_to_what_the_caller_can_name(void **state)
 	uint64_t id;
 
 	begin_with_object(f);
-	assert_int_equal(engine_remove(f->txn, object(OID)), 0);
-	assert_int_equal(engine_create_up_to(f->txn, PID, ENGINE_USER_OBJECT, last, 8, &id), 0);
+	assert_int_equal(engine_remove(f->txn, object(OBJECT)), 0);
+	assert_int_equal(engine_create_up_to(f->txn, PARTITION, ENGINE_USER_OBJECT, last, 8, &id),
+			 0);
 	assert_int_equal(id, ENGINE_FIRST_ID);
-	assert_int_equal(engine_create_up_to(f->txn, PID, ENGINE_USER_OBJECT, last, 3, &id),
+	assert_int_equal(engine_create_up_to(f->txn, PARTITION, ENGINE_USER_OBJECT, last, 3, &id),
 			 -EFBIG);
-	assert_int_equal(engine_create_up_to(f->txn, PID, ENGINE_USER_OBJECT, last, 2, &id), 0);
+	assert_int_equal(engine_create_up_to(f->txn, PARTITION, ENGINE_USER_OBJECT, last, 2, &id),
+			 0);
 	assert_int_equal(id, last - 1);
-	assert_int_equal(engine_create_up_to(f->txn, PID, ENGINE_USER_OBJECT, last, 1, &id),
+	assert_int_equal(engine_create_up_to(f->txn, PARTITION, ENGINE_USER_OBJECT, last, 1, &id),
 			 -EFBIG);
 	/* What has been removed is a gap. */
 	assert_int_equal(engine_remove(f->txn, object(ENGINE_FIRST_ID + 2)), 0);
-	assert_int_equal(engine_create_up_to(f->txn, PID, ENGINE_USER_OBJECT, last, 1, &id), 0);
+	assert_int_equal(engine_create_up_to(f->txn, PARTITION, ENGINE_USER_OBJECT, last, 1, &id),
+			 0);
 	assert_int_equal(id, ENGINE_FIRST_ID + 2);
-	assert_int_equal(engine_create_up_to(f->txn, PID, ENGINE_USER_OBJECT, 5, 1, &id), -EINVAL);
+	assert_int_equal(engine_create_up_to(f->txn, PARTITION, ENGINE_USER_OBJECT, 5, 1, &id),
+			 -EINVAL);
 	commit(f);
 }
 
@@ -231,11 +240,14 @@ static void test_bad_arguments_of_create_are_refused(void **state)
 	struct fixture *f = *state;
 
 	begin_with_object(f);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_PARTITION, 0, 1, NULL), -EINVAL);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, 0, 0, NULL), -EINVAL);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, 0x20000, 2, NULL), -EINVAL);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, 0xffff, 1, NULL), -EINVAL);
-	assert_int_equal(engine_create(f->txn, PID + 1, ENGINE_USER_OBJECT, 0, 1, NULL), -ENOENT);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_PARTITION, 0, 1, NULL), -EINVAL);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, 0, 0, NULL), -EINVAL);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, 0x20000, 2, NULL),
+			 -EINVAL);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, 0xffff, 1, NULL),
+			 -EINVAL);
+	assert_int_equal(engine_create(f->txn, PARTITION + 1, ENGINE_USER_OBJECT, 0, 1, NULL),
+			 -ENOENT);
 	assert_int_equal(engine_create(f->txn, 0, ENGINE_USER_OBJECT, 0, 1, NULL), -ENOENT);
 	commit(f);
 }
@@ -246,17 +258,19 @@ static void test_an_object_that_comes_again_is_empty(void **state)
 
 	begin_with_object(f);
 	write_text(f, 0, "first life");
-	assert_int_equal(engine_attribute_set(f->txn, object(OID), 1, 1, "a", 1), 0);
+	assert_int_equal(engine_attribute_set(f->txn, object(OBJECT), 1, 1, "a", 1), 0);
 	for (int times = 0; times < 2; times++) {
 		uint32_t length;
 
-		assert_int_equal(engine_remove(f->txn, object(OID)), 0);
-		assert_int_equal(engine_remove(f->txn, object(OID)), -ENOENT);
-		assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID, 1, NULL), 0);
-		assert_int_equal(engine_truncate(f->txn, object(OID), 10), 0);
-		assert_data(f, object(OID), "\0\0\0\0\0\0\0\0\0", 10);
-		assert_int_equal(engine_attribute_get(f->txn, object(OID), 1, 1, NULL, 0, &length),
-				 -ENOENT);
+		assert_int_equal(engine_remove(f->txn, object(OBJECT)), 0);
+		assert_int_equal(engine_remove(f->txn, object(OBJECT)), -ENOENT);
+		assert_int_equal(
+			engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, OBJECT, 1, NULL), 0);
+		assert_int_equal(engine_truncate(f->txn, object(OBJECT), 10), 0);
+		assert_data(f, object(OBJECT), "\0\0\0\0\0\0\0\0\0", 10);
+		assert_int_equal(
+			engine_attribute_get(f->txn, object(OBJECT), 1, 1, NULL, 0, &length),
+			-ENOENT);
 		write_text(f, 0, "later life");
 		commit(f);
 		begin(f, ENGINE_WRITE);
@@ -267,31 +281,33 @@ static void test_an_object_that_comes_again_is_empty(void **state)
 static void test_lists_go_on_where_the_last_one_ended(void **state)
 {
 	struct fixture *f = *state;
-	uint64_t ids[100], next = 0, wanted = OID, count_from;
+	uint64_t ids[100], next = 0, wanted = OBJECT, count_from;
 	size_t count;
 
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_partition_create(f->txn, 0, NULL), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, 0, 1234, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, 0, 1234, NULL), 0);
 	commit(f);
 	begin(f, ENGINE_READ);
 	do {
-		assert_int_equal(engine_list(f->txn, partition, ENGINE_LIST_USER_OBJECTS, next, ids,
-					     100, &count, &next),
+		assert_int_equal(engine_list(f->txn, the_partition, ENGINE_LIST_USER_OBJECTS, next,
+					     ids, 100, &count, &next),
 				 0);
 		for (size_t index = 0; index < count; index++)
 			assert_int_equal(ids[index], wanted++);
 	} while (next);
-	assert_int_equal(wanted, OID + 1234);
+	assert_int_equal(wanted, OBJECT + 1234);
 	assert_int_equal(
-		engine_list_count(f->txn, partition, ENGINE_LIST_USER_OBJECTS, 0, &count_from), 0);
+		engine_list_count(f->txn, the_partition, ENGINE_LIST_USER_OBJECTS, 0, &count_from),
+		0);
 	assert_int_equal(count_from, 1234);
-	assert_int_equal(engine_list_count(f->txn, partition, ENGINE_LIST_USER_OBJECTS, OID + 1000,
-					   &count_from),
+	assert_int_equal(engine_list_count(f->txn, the_partition, ENGINE_LIST_USER_OBJECTS,
+					   OBJECT + 1000, &count_from),
 			 0);
 	assert_int_equal(count_from, 234);
 	assert_int_equal(
-		engine_list_count(f->txn, partition, ENGINE_LIST_COLLECTIONS, 0, &count_from), 0);
+		engine_list_count(f->txn, the_partition, ENGINE_LIST_COLLECTIONS, 0, &count_from),
+		0);
 	assert_int_equal(count_from, 0);
 	commit(f);
 }
@@ -305,15 +321,15 @@ static void test_data_comes_back_across_pages_and_holes_are_zeros(void **state)
 
 	begin_with_object(f);
 	memset(model + 100, 'a', 2 * PAGE);
-	assert_int_equal(engine_write(f->txn, object(OID), 100, model + 100, 2 * PAGE), 0);
+	assert_int_equal(engine_write(f->txn, object(OBJECT), 100, model + 100, 2 * PAGE), 0);
 	memset(model + 4 * PAGE, 'b', PAGE);
-	assert_int_equal(engine_write(f->txn, object(OID), 4 * PAGE, model + 4 * PAGE, PAGE), 0);
-	assert_data(f, object(OID), model, sizeof(model));
-	assert_int_equal(stat_of(f, object(OID)).used_bytes, 4 * PAGE);
-	assert_int_equal(stat_of(f, partition).used_bytes, 4 * PAGE);
+	assert_int_equal(engine_write(f->txn, object(OBJECT), 4 * PAGE, model + 4 * PAGE, PAGE), 0);
+	assert_data(f, object(OBJECT), model, sizeof(model));
+	assert_int_equal(stat_of(f, object(OBJECT)).used_bytes, 4 * PAGE);
+	assert_int_equal(stat_of(f, the_partition).used_bytes, 4 * PAGE);
 	commit(f);
 	begin(f, ENGINE_READ);
-	assert_data(f, object(OID), model, sizeof(model));
+	assert_data(f, object(OBJECT), model, sizeof(model));
 	commit(f);
 }
 
@@ -324,11 +340,11 @@ static void test_an_aligned_page_is_one_record_and_needs_no_read(void **state)
 	uint8_t page[PAGE] = { 1 };
 
 	begin_with_object(f);
-	assert_int_equal(engine_write(f->txn, object(OID), 0, page, PAGE), 0);
+	assert_int_equal(engine_write(f->txn, object(OBJECT), 0, page, PAGE), 0);
 	commit(f);
 	before = memory_store_counters(f->memory);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_write(f->txn, object(OID), 0, page, PAGE), 0);
+	assert_int_equal(engine_write(f->txn, object(OBJECT), 0, page, PAGE), 0);
 	commit(f);
 	after = memory_store_counters(f->memory);
 	assert_int_equal(after.gets, before.gets);
@@ -356,18 +372,18 @@ static void test_what_was_cut_does_not_come_back(void **state)
 
 	begin_with_object(f);
 	memset(model, 'x', sizeof(model));
-	assert_int_equal(engine_write(f->txn, object(OID), 0, model, sizeof(model)), 0);
+	assert_int_equal(engine_write(f->txn, object(OBJECT), 0, model, sizeof(model)), 0);
 	for (int times = 0; times < 2; times++) {
-		assert_int_equal(engine_truncate(f->txn, object(OID), PAGE + 10), 0);
-		assert_int_equal(engine_truncate(f->txn, object(OID), sizeof(model)), 0);
+		assert_int_equal(engine_truncate(f->txn, object(OBJECT), PAGE + 10), 0);
+		assert_int_equal(engine_truncate(f->txn, object(OBJECT), sizeof(model)), 0);
 		memset(model + PAGE + 10, 0, 2 * PAGE - 10);
-		assert_data(f, object(OID), model, sizeof(model));
-		assert_int_equal(stat_of(f, object(OID)).used_bytes, 2 * PAGE);
+		assert_data(f, object(OBJECT), model, sizeof(model));
+		assert_int_equal(stat_of(f, object(OBJECT)).used_bytes, 2 * PAGE);
 		commit(f);
 		begin(f, ENGINE_WRITE);
 		memset(model + 2 * PAGE, 'y', PAGE);
 		assert_int_equal(
-			engine_write(f->txn, object(OID), 2 * PAGE, model + 2 * PAGE, PAGE), 0);
+			engine_write(f->txn, object(OBJECT), 2 * PAGE, model + 2 * PAGE, PAGE), 0);
 	}
 	commit(f);
 }
@@ -379,14 +395,14 @@ static void test_clear_makes_zeros_and_whole_pages_holes(void **state)
 
 	begin_with_object(f);
 	memset(model, 'x', sizeof(model));
-	assert_int_equal(engine_write(f->txn, object(OID), 0, model, sizeof(model)), 0);
-	assert_int_equal(engine_clear(f->txn, object(OID), 10, 2 * PAGE), 0);
+	assert_int_equal(engine_write(f->txn, object(OBJECT), 0, model, sizeof(model)), 0);
+	assert_int_equal(engine_clear(f->txn, object(OBJECT), 10, 2 * PAGE), 0);
 	memset(model + 10, 0, 2 * PAGE);
-	assert_data(f, object(OID), model, sizeof(model));
-	assert_int_equal(stat_of(f, object(OID)).used_bytes, 3 * PAGE);
-	assert_int_equal(engine_clear(f->txn, object(OID), 3 * PAGE, 3 * PAGE), 0);
-	assert_int_equal(stat_of(f, object(OID)).length, 6 * PAGE);
-	assert_int_equal(stat_of(f, object(OID)).used_bytes, 2 * PAGE);
+	assert_data(f, object(OBJECT), model, sizeof(model));
+	assert_int_equal(stat_of(f, object(OBJECT)).used_bytes, 3 * PAGE);
+	assert_int_equal(engine_clear(f->txn, object(OBJECT), 3 * PAGE, 3 * PAGE), 0);
+	assert_int_equal(stat_of(f, object(OBJECT)).length, 6 * PAGE);
+	assert_int_equal(stat_of(f, object(OBJECT)).used_bytes, 2 * PAGE);
 	commit(f);
 }
 
@@ -398,11 +414,11 @@ static void test_punch_moves_the_rest_down(void **state)
 	begin_with_object(f);
 	for (size_t index = 0; index < sizeof(model); index++)
 		model[index] = (uint8_t)(index * 7 + index / 256);
-	assert_int_equal(engine_write(f->txn, object(OID), 0, model, sizeof(model)), 0);
-	assert_int_equal(engine_punch(f->txn, object(OID), 100, PAGE + 50), 0);
+	assert_int_equal(engine_write(f->txn, object(OBJECT), 0, model, sizeof(model)), 0);
+	assert_int_equal(engine_punch(f->txn, object(OBJECT), 100, PAGE + 50), 0);
 	memmove(model + 100, model + PAGE + 150, sizeof(model) - PAGE - 150);
-	assert_data(f, object(OID), model, sizeof(model) - PAGE - 50);
-	assert_int_equal(engine_punch(f->txn, object(OID), 4 * PAGE, 1), -EINVAL);
+	assert_data(f, object(OBJECT), model, sizeof(model) - PAGE - 50);
+	assert_int_equal(engine_punch(f->txn, object(OBJECT), 4 * PAGE, 1), -EINVAL);
 	commit(f);
 }
 
@@ -412,11 +428,11 @@ static void test_append_says_where(void **state)
 	uint64_t offset;
 
 	begin_with_object(f);
-	assert_int_equal(engine_append(f->txn, object(OID), "one", 3, &offset), 0);
+	assert_int_equal(engine_append(f->txn, object(OBJECT), "one", 3, &offset), 0);
 	assert_int_equal(offset, 0);
-	assert_int_equal(engine_append(f->txn, object(OID), "two", 3, &offset), 0);
+	assert_int_equal(engine_append(f->txn, object(OBJECT), "two", 3, &offset), 0);
 	assert_int_equal(offset, 3);
-	assert_data(f, object(OID), "onetwo", 6);
+	assert_data(f, object(OBJECT), "onetwo", 6);
 	commit(f);
 }
 
@@ -427,14 +443,14 @@ static void test_an_object_has_a_largest_length(void **state)
 	char byte = 0;
 
 	begin_with_object(f);
-	assert_int_equal(engine_write(f->txn, object(OID), most, "x", 1), -EFBIG);
-	assert_int_equal(engine_write(f->txn, object(OID), UINT64_MAX, "x", 1), -EFBIG);
-	assert_int_equal(engine_truncate(f->txn, object(OID), most + 1), -EFBIG);
-	assert_int_equal(stat_of(f, object(OID)).length, 0);
-	assert_int_equal(engine_write(f->txn, object(OID), most - 1, "x", 1), 0);
-	assert_int_equal(engine_read(f->txn, object(OID), most - 1, &byte, 1, &got), 0);
+	assert_int_equal(engine_write(f->txn, object(OBJECT), most, "x", 1), -EFBIG);
+	assert_int_equal(engine_write(f->txn, object(OBJECT), UINT64_MAX, "x", 1), -EFBIG);
+	assert_int_equal(engine_truncate(f->txn, object(OBJECT), most + 1), -EFBIG);
+	assert_int_equal(stat_of(f, object(OBJECT)).length, 0);
+	assert_int_equal(engine_write(f->txn, object(OBJECT), most - 1, "x", 1), 0);
+	assert_int_equal(engine_read(f->txn, object(OBJECT), most - 1, &byte, 1, &got), 0);
 	assert_int_equal(byte, 'x');
-	assert_int_equal(engine_append(f->txn, object(OID), "x", 1, NULL), -EFBIG);
+	assert_int_equal(engine_append(f->txn, object(OBJECT), "x", 1, NULL), -EFBIG);
 	commit(f);
 }
 
@@ -444,13 +460,13 @@ static void test_data_calls_want_user_objects(void **state)
 	uint64_t id, got;
 
 	begin_with_object(f);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_COLLECTION, 0, 1, &id), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_COLLECTION, 0, 1, &id), 0);
 	assert_int_equal(engine_write(f->txn, object(id), 0, "x", 1), -EINVAL);
-	assert_int_equal(engine_write(f->txn, partition, 0, "x", 1), -EINVAL);
-	assert_int_equal(engine_truncate(f->txn, root, 1), -EINVAL);
+	assert_int_equal(engine_write(f->txn, the_partition, 0, "x", 1), -EINVAL);
+	assert_int_equal(engine_truncate(f->txn, the_root, 1), -EINVAL);
 	assert_int_equal(engine_read(f->txn, object(id), 0, &id, 1, &got), -EINVAL);
 	assert_int_equal(engine_read(f->txn, object(id + 1), 0, &id, 1, &got), -ENOENT);
-	assert_int_equal(engine_remove(f->txn, partition), -EINVAL);
+	assert_int_equal(engine_remove(f->txn, the_partition), -EINVAL);
 	commit(f);
 }
 
@@ -461,7 +477,7 @@ static void test_attributes_are_kept_in_order_of_page_and_number(void **state)
 	static const uint32_t pages[] = { 7, 0x30000001, 7, 1, 7 },
 			      numbers[] = { 3, 0, 1, UINT32_MAX, 2 };
 	static const uint32_t order[] = { 3, 2, 4, 0, 1 };
-	const struct engine_address addresses[] = { root, partition, object(OID) };
+	const struct engine_address addresses[] = { the_root, the_partition, object(OBJECT) };
 	struct fixture *f = *state;
 
 	begin_with_object(f);
@@ -499,18 +515,18 @@ static void test_attributes_have_limits(void **state)
 	uint32_t set = 0, length;
 
 	begin_with_object(f);
-	assert_int_equal(engine_attribute_set(f->txn, object(OID), 1, 1, value,
+	assert_int_equal(engine_attribute_set(f->txn, object(OBJECT), 1, 1, value,
 					      ENGINE_ATTRIBUTE_BYTES_MAX + 1),
 			 -EFBIG);
-	while (engine_attribute_set(f->txn, object(OID), 1, set, value, 65000) == 0)
+	while (engine_attribute_set(f->txn, object(OBJECT), 1, set, value, 65000) == 0)
 		set++;
 	assert_int_equal(set, ENGINE_ATTRIBUTE_SET_BYTES_MAX / (65000 + 16));
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_attribute_set(f->txn, object(OID), 1, 3, NULL, 0), 0);
-	assert_int_equal(engine_attribute_get(f->txn, object(OID), 1, 3, NULL, 0, &length),
+	assert_int_equal(engine_attribute_set(f->txn, object(OBJECT), 1, 3, NULL, 0), 0);
+	assert_int_equal(engine_attribute_get(f->txn, object(OBJECT), 1, 3, NULL, 0, &length),
 			 -ENOENT);
-	assert_int_equal(engine_attribute_get(f->txn, object(OID), 1, 4, NULL, 0, &length), 0);
+	assert_int_equal(engine_attribute_get(f->txn, object(OBJECT), 1, 4, NULL, 0, &length), 0);
 	assert_int_equal(length, 65000);
 	commit(f);
 	free(value);
