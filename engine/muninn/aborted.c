@@ -6,8 +6,6 @@
  */
 #include "engine/muninn/aborted.h"
 
-#include <errno.h>
-
 #include "engine/muninn/nvram.h"
 
 static uint8_t *range_at(const struct muninn_store *store, uint64_t n)

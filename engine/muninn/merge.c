@@ -12,7 +12,6 @@
 
 #include <errno.h>
 
-#include "common/log.h"
 #include "engine/muninn/choose.h"
 #include "engine/muninn/directory.h"
 #include "engine/muninn/flush.h"

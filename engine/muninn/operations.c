@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/log.h"
 #include "engine/muninn/aborted.h"
 #include "engine/muninn/choose.h"
 #include "engine/muninn/flush.h"

@@ -14,7 +14,6 @@
 #include "engine/muninn/row.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "common/log.h"
 #include "engine/muninn/nvram.h"

@@ -2,8 +2,6 @@
 /* From a row's buffer to flash, and from the host's caches to its storage. */
 #include "engine/muninn/seal.h"
 
-#include <errno.h>
-
 #include "common/log.h"
 #include "engine/muninn/image.h"
 #include "engine/muninn/nvram.h"
