@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/records/need.h"
+
 /* One version of a record; the chain of a key goes from new to old. */
 struct version {
 	struct version *older;
@@ -27,6 +29,7 @@ struct chain {
 
 struct memory_store {
 	struct record_store store;
+	struct record_store_operations operations;
 	struct chain **buckets;
 	uint32_t bucket_count;
 	uint64_t chains;
@@ -35,7 +38,7 @@ struct memory_store {
 	uint64_t committed;
 	const struct record_timeline *timeline;
 	bool writing, open, absorb;
-	uint64_t bytes_max, reserve_bytes_max;
+	uint64_t bytes_max[RECORD_ROOMS];
 	uint64_t memo;
 	int64_t fail_put;
 	bool corrupt;
@@ -149,8 +152,7 @@ static int put(struct record_store *store, const struct record_key *key, uint64_
 	assert(!(flags & RECORD_TOMBSTONE) || length == 0);
 	if (memory->fail_put >= 0 && memory->fail_put-- == 0)
 		return -ENOSPC;
-	if (memory->counters.bytes + length >
-	    (room != RECORD_ROOM_WRITE ? memory->reserve_bytes_max : memory->bytes_max))
+	if (memory->counters.bytes + length > memory->bytes_max[room])
 		return -ENOSPC;
 	chain = find_or_add(memory, key);
 	if (chain->newest && chain->newest->sequence == memory->sequence)
@@ -411,6 +413,88 @@ static int close_store(struct record_store *store, bool stable)
 	return 0;
 }
 
+/* ---- merging ---- */
+
+/* A version whose need is judged. */
+struct candidate {
+	struct memory_store *memory;
+	const struct chain *chain;
+	const struct version *version;
+};
+
+static int is_found(void *context, uint64_t bound, bool hides, uint64_t *sequence)
+{
+	const struct candidate *candidate = context;
+	const struct version *found = candidate->chain->newest;
+
+	while (found &&
+	       (found->sequence > bound ||
+		(hides && !is_visible(candidate->memory, &candidate->chain->key, found, bound))))
+		found = found->older;
+	*sequence = found ? found->sequence : 0;
+	return found == candidate->version;
+}
+
+static int has_older(void *context)
+{
+	const struct candidate *candidate = context;
+
+	return candidate->version->older != NULL;
+}
+
+static int judge(struct memory_store *memory, const struct chain *chain,
+		 const struct version *version, const struct record_keep *keep)
+{
+	struct candidate candidate = { memory, chain, version };
+	const struct record_info info = describe(version);
+
+	return record_judge(&(struct record_judged){
+		.keep = keep,
+		.timeline = memory->timeline,
+		.key = &chain->key,
+		.info = &info,
+		.context = &candidate,
+		.is_found = is_found,
+		.has_older = has_older,
+	});
+}
+
+static uint32_t shortage(struct record_store *store, bool little)
+{
+	const struct memory_store *memory = memory_of(store);
+
+	(void)little;
+	return memory->counters.bytes > memory->bytes_max[RECORD_ROOM_WRITE] / 2;
+}
+
+static uint32_t merge_calls_max(struct record_store *store)
+{
+	(void)store;
+	return 1;
+}
+
+static int merge(struct record_store *store, const struct record_keep *keep,
+		 struct record_merge *result)
+{
+	struct memory_store *memory = memory_of(store);
+	uint64_t dropped = 0;
+
+	assert(memory->open && !memory->writing);
+	for (uint32_t bucket = 0; bucket < memory->bucket_count; bucket++)
+		for (struct chain *chain = memory->buckets[bucket]; chain; chain = chain->next)
+			for (struct version **link = &chain->newest; *link;) {
+				if (judge(memory, chain, *link, keep) != RECORD_NEED_NONE) {
+					link = &(*link)->older;
+					continue;
+				}
+				drop_newest(memory, link);
+				dropped++;
+			}
+	result->records_dropped += dropped;
+	result->segments_freed += dropped != 0;
+	return dropped ? 0 : -EAGAIN;
+}
+
 static const struct record_store_operations operations = {
 	.set_timeline = set_timeline,
 	.begin = begin,
@@ -438,10 +522,12 @@ struct memory_store *memory_store_create(uint32_t bytes_max)
 	struct memory_store *memory = calloc(1, sizeof(*memory));
 
 	assert(memory);
-	memory->store.operations = &operations;
+	memory->operations = operations;
+	memory->store.operations = &memory->operations;
 	memory->store.limits =
 		(struct record_limits){ .value_bytes = bytes_max, .capacity_bytes = UINT64_MAX };
-	memory->bytes_max = memory->reserve_bytes_max = UINT64_MAX;
+	for (int room = 0; room < RECORD_ROOMS; room++)
+		memory->bytes_max[room] = UINT64_MAX;
 	memory->fail_put = -1;
 	memory->bucket_count = 1024;
 	memory->buckets = calloc(memory->bucket_count, sizeof(*memory->buckets));
@@ -469,10 +555,26 @@ void memory_store_absorb(struct memory_store *memory, bool absorb)
 	memory->absorb = absorb;
 }
 
+void memory_store_merge(struct memory_store *memory)
+{
+	memory->operations.shortage = shortage;
+	memory->operations.merge_calls_max = merge_calls_max;
+	memory->operations.merge = merge;
+	memory->store.limits.segment_bytes = 4096;
+}
+
+void memory_store_limit_rooms(struct memory_store *memory, const uint64_t bytes[RECORD_ROOMS])
+{
+	memcpy(memory->bytes_max, bytes, sizeof(memory->bytes_max));
+	memory->store.limits.capacity_bytes = bytes[RECORD_ROOM_WRITE];
+}
+
 void memory_store_limit(struct memory_store *memory, uint64_t bytes, uint64_t with_reserve)
 {
-	memory->bytes_max = memory->store.limits.capacity_bytes = bytes;
-	memory->reserve_bytes_max = with_reserve;
+	const uint64_t rooms[RECORD_ROOMS] = { bytes, with_reserve, with_reserve, with_reserve,
+					       with_reserve };
+
+	memory_store_limit_rooms(memory, rooms);
 }
 
 void memory_store_fail_put(struct memory_store *memory, int64_t puts)

@@ -23,10 +23,14 @@ struct record_store *memory_store_open(struct memory_store *memory);
 /* Makes commits drop what RECORD_ABSORB allows to drop. */
 void memory_store_absorb(struct memory_store *memory, bool absorb);
 
+/* From now on it merges, all of it in one call. */
+void memory_store_merge(struct memory_store *memory);
+
 /*
- * Puts may take values of at most `bytes` altogether from now on, those with `reserve` at most
- * `with_reserve`.
+ * Puts of each room may take values of at most so many bytes altogether from now on; or those of
+ * RECORD_ROOM_WRITE `bytes`, all others `with_reserve`.
  */
+void memory_store_limit_rooms(struct memory_store *memory, const uint64_t bytes[RECORD_ROOMS]);
 void memory_store_limit(struct memory_store *memory, uint64_t bytes, uint64_t with_reserve);
 
 /* The put after the next `puts` fails with -ENOSPC, once. Negative: none does. */

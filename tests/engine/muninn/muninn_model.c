@@ -50,7 +50,7 @@ void model_fill(uint8_t *value, uint16_t length, uint64_t fill)
 		value[i] = (uint8_t)(hash_mix(fill + i / 8) >> i % 8 * 8);
 }
 
-void model_add(struct model_history *history, const struct model_version *version)
+static void add_version(struct model_history *history, const struct model_version *version)
 {
 	if (history->count == history->capacity) {
 		history->capacity = history->capacity ? history->capacity * 2 : 8;
@@ -328,8 +328,9 @@ struct model_version model_new_version(struct model *model, uint32_t number, uin
 	return version;
 }
 
-int model_put(struct model *model, uint32_t number, const struct model_version *version,
-	      enum record_room room)
+/* Puts a version into the store. */
+static int put_version(struct model *model, uint32_t number, const struct model_version *version,
+		       enum record_room room)
 {
 	struct record_key key = model_key(number);
 	uint8_t value[MODEL_VALUE_MAX];
@@ -353,7 +354,7 @@ bool model_transaction(struct model *model, bool commit, bool crash)
 		numbers[i] = model_below(model, 4) ? model_below(model, MODEL_KEYS)
 						   : model_below(model, 12);
 		puts[i] = model_new_version(model, numbers[i], sequence);
-		int result = model_put(model, numbers[i], &puts[i], false);
+		int result = put_version(model, numbers[i], &puts[i], false);
 
 		model->puts++;
 		if (result == -ENOSPC) {
@@ -370,7 +371,7 @@ bool model_transaction(struct model *model, bool commit, bool crash)
 		operations->commit(model->store);
 		model->sequence = sequence;
 		for (uint32_t i = 0; i < count; i++)
-			model_add(&model->keys[numbers[i]], &puts[i]);
+			add_version(&model->keys[numbers[i]], &puts[i]);
 	}
 	return true;
 }

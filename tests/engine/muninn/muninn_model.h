@@ -77,13 +77,7 @@ bool model_is_absorbed(uint32_t number);
 struct model_version model_new_version(struct model *model, uint32_t number, uint64_t sequence);
 void model_fill(uint8_t *value, uint16_t length, uint64_t fill);
 
-/*
- * Puts a version into the store; notes one in the model; the newest noted that a reader at a bound
- * sees.
- */
-int model_put(struct model *model, uint32_t number, const struct model_version *version,
-	      enum record_room room);
-void model_add(struct model_history *history, const struct model_version *version);
+/* The newest version noted that a reader at a bound sees. */
 const struct model_version *model_find(const struct model *model, uint32_t number, uint64_t bound);
 
 /*

@@ -305,81 +305,6 @@ static void test_an_old_version_of_a_hot_page_is_found_with_few_page_reads(void 
 	model_close(model);
 }
 
-static void test_a_full_device_refuses_puts_keeps_everything_and_still_takes_reserved_ones(
-	void **state)
-{
-	struct model *model = calloc(1, sizeof(*model));
-	const struct nand_geometry nand = {
-		.page_bytes = 512,
-		.spare_bytes = 64,
-		.pages_per_block = 8,
-		.blocks = 120,
-		.channels = 1,
-		.dies_per_channel = 1,
-	};
-	uint64_t transactions = 0;
-	int result = 0;
-
-	(void)state;
-	assert_non_null(model);
-	model_open(model, &nand, &model_options);
-	while (model_transaction(model, true, false))
-		assert_true(++transactions < 100000);
-	model_check_all(model);
-	model_crash(model);
-	model_check_all(model);
-	/* Reserved puts go on for a while, then are refused too, and nothing is lost. */
-	for (uint32_t puts = 0; result == 0; puts++) {
-		struct model_version version = { .length = 100, .fill = puts };
-
-		assert_true(puts < 100000);
-		version.sequence = model->store->operations->begin(model->store, 0);
-		result = model_put(model, 200, &version, true);
-		if (result == 0) {
-			model->store->operations->commit(model->store);
-			model_add(&model->keys[200], &version);
-		} else {
-			assert_int_equal(result, -ENOSPC);
-			assert_true(puts > 30);
-			model->store->operations->abort(model->store);
-		}
-	}
-	model_check_all(model);
-	model_crash(model);
-	model_check_all(model);
-	model_close(model);
-}
-
-static void test_format_empties_the_store_and_sequence_numbers_go_on(void **state)
-{
-	struct model *model = calloc(1, sizeof(*model));
-	struct record_info info;
-	uint64_t before, sequence;
-
-	(void)state;
-	assert_non_null(model);
-	model_open(model, &model_nand, &model_options);
-	for (uint32_t i = 0; i < 5000; i++)
-		assert_true(model_transaction(model, true, false));
-	before = model->sequence;
-	assert_int_equal(model->store->operations->begin_format(model->store, 0, &sequence), 0);
-	model->store->operations->commit(model->store);
-	for (uint32_t number = 0; number < MODEL_KEYS; number++)
-		model->keys[number].count = 0;
-	model_check_all(model);
-	model_crash(model);
-	model_check_all(model);
-	for (uint32_t i = 0; i < 5000; i++)
-		assert_true(model_transaction(model, true, false));
-	assert_true(model->sequence > before);
-	model_check_all(model);
-	assert_int_equal(model->store->operations->get(model->store,
-						       &(struct record_key){ .partition = 9 },
-						       RECORD_NEWEST, NULL, 0, &info),
-			 -ENOENT);
-	model_close(model);
-}
-
 static void test_many_versions_of_one_absorbed_key_do_not_fill_the_device(void **state)
 {
 	struct model *model = calloc(1, sizeof(*model));
@@ -454,9 +379,6 @@ int main(void)
 		cmocka_unit_test(test_store_equals_a_model_with_hot_keys_spread),
 		cmocka_unit_test(test_an_old_version_of_a_hot_page_is_found_with_few_page_reads),
 		cmocka_unit_test(test_rows_with_a_hot_key_that_is_spread_are_filled),
-		cmocka_unit_test(
-			test_a_full_device_refuses_puts_keeps_everything_and_still_takes_reserved_ones),
-		cmocka_unit_test(test_format_empties_the_store_and_sequence_numbers_go_on),
 		cmocka_unit_test(test_many_versions_of_one_absorbed_key_do_not_fill_the_device),
 		cmocka_unit_test(test_a_record_of_a_whole_page_costs_one_program),
 	};

@@ -13,11 +13,13 @@
 
 static void *create_memory(bool small)
 {
+	static const uint64_t rooms[RECORD_ROOMS] = { 100000, 120000, 125000, 128000, 130000 };
 	struct memory_store *memory = memory_store_create(STORES_VALUE_BYTES);
 
 	memory_store_absorb(memory, true);
+	memory_store_merge(memory);
 	if (small)
-		memory_store_limit(memory, 100000, 120000);
+		memory_store_limit_rooms(memory, rooms);
 	return memory;
 }
 
