@@ -267,6 +267,13 @@ struct found {
 	uint64_t elements[REVIEWED_AT_ONCE];
 };
 
+/* Forgets what is in memory of an index's records: others take their places. */
+static void forget_index(struct engine *engine, uint16_t index)
+{
+	cache_drop_partition(&engine->onodes, index);
+	cache_drop_partition(&engine->nodes, index);
+}
+
 /* Its history goes with it: the next owner begins with one of its own. */
 static int give_index_free(struct engine_txn *txn, struct partition *root, struct source *source)
 {
@@ -279,6 +286,7 @@ static int give_index_free(struct engine_txn *txn, struct partition *root, struc
 	root->history.device.particular -= source->partition->history.particular;
 	partition_mark_history(txn, root);
 	txn->partitions_removed = true;
+	forget_index(txn->engine, index);
 	return record_put(&txn->writer, key_of_history(index), RECORD_TOMBSTONE, NULL, 0);
 }
 
@@ -456,6 +464,7 @@ static int keep_as_device_does(struct engine_txn *txn, void *context)
 			history->retention = (struct engine_retention){ 0 };
 			history->versions =
 				(struct idset_header){ .generation = history->versions.generation };
+			forget_index(txn->engine, index);
 			result = source_changed(txn, &source);
 		}
 		source_close(txn->engine, &source);

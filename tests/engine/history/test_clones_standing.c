@@ -460,6 +460,55 @@ static void test_an_index_stays_taken_while_a_version_of_before_a_rollback_shows
 	assert_int_equal(gone(device), 0);
 }
 
+/* What a merge does, too. */
+static void look_at_versions(struct device *device, uint16_t index)
+{
+	struct source source;
+	struct idset versions;
+	uint64_t bound;
+
+	assert_int_equal(source_open(device->engine, index, &source), 0);
+	versions = history_versions(device->engine, source.partition);
+	assert_int_equal(history_next_kept(&versions, 0, &bound, NULL), 0);
+	source_close(device->engine, &source);
+}
+
+/* Its versions and its policy go when room is short; the device's hold when it comes back. */
+static void test_what_only_one_that_is_gone_keeps_is_given_up(void **state)
+{
+	const struct engine_retention all = { .kind = ENGINE_RETAIN_ALL };
+	struct device *device = *state;
+	struct engine_retention found;
+	struct engine_version version;
+	uint16_t index = index_of(device, PARTITION);
+	uint32_t of_device;
+
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(device->txn, PARTITION, &all, false), 0);
+	commit(device);
+	write_page(device, 2 * SECOND, 0, 'a');
+	take_snapshot(device, PARTITION);
+	of_device = take_snapshot(device, 0);
+	assert_int_equal(standing_give_up(device->engine), -EAGAIN);
+	remove_partition(device);
+	look_at_versions(device, index);
+	assert_int_equal(standing_give_up(device->engine), 0);
+	assert_int_equal(standing_give_up(device->engine), -EAGAIN);
+	roll_back_device(device, ENGINE_AT_VERSION, of_device);
+	check_page(device, 0, 0, 'a');
+	begin(device, ENGINE_READ);
+	assert_int_equal(engine_retention_get(device->txn, PARTITION, &found), 0);
+	assert_int_equal(found.kind, ENGINE_RETAIN_SNAPSHOTS);
+	assert_int_equal(engine_version_next(device->txn, PARTITION, 0, &version), 0);
+	assert_int_equal(version.version, of_device);
+	commit(device);
+	take_snapshot(device, PARTITION);
+	write_page(device, 3 * SECOND, 0, 'b');
+	crash(device);
+	check_page(device, of_device, 0, 'a');
+	check_page(device, 0, 0, 'b');
+}
+
 /* ---- clones that were removed or refreshed ---- */
 
 static void test_the_past_of_a_removed_clone_can_be_reached(void **state)
@@ -646,6 +695,7 @@ int main(void)
 		TEST(test_what_clones_stood_on_stays_forgotten_while_nobody_has_the_index),
 		TEST(test_what_clones_of_an_earlier_owner_stood_on_stays_forgotten_too),
 		TEST(test_an_index_stays_taken_while_a_version_of_before_a_rollback_shows_it),
+		TEST(test_what_only_one_that_is_gone_keeps_is_given_up),
 		TEST(test_the_past_of_a_removed_clone_can_be_reached),
 		TEST(test_the_past_of_a_refreshed_clone_can_be_reached),
 		TEST(test_clones_of_a_removed_clone_keep_what_both_stand_on),
