@@ -280,15 +280,16 @@ static struct meaning of_lock(const struct osd_cdb *cdb)
 				 "administrator can shorten it before the lock ends" };
 }
 
-#define TOO_MANY_ROLLBACKS                                                                     \
-	"4096 rollbacks of the partition, or 61440 of all of them, lie behind moments that "   \
-	"can still be reached, the most that can be; drop versions or shorten the retention, " \
-	"and those that nothing shows any more make space; a clone begins without"
+#define TOO_MANY_ROLLBACKS                                                                       \
+	"as many rollbacks of it as there may be lie behind moments that can still be reached: " \
+	"65536 in all, of which one partition has at most as many as are still free, and 4096 "  \
+	"that lead from one to the next; drop versions or shorten the retention, and those "     \
+	"that nothing shows any more make space; a clone begins without"
 
 #define NOT_PUT_AGAIN                                                                             \
 	"the object has more than 16384 pages, and what hides what came since can't be noted: "   \
-	"61440 rollbacks of objects are on record, or 4096 with changes between them of this "    \
-	"one, the most that can be, or the partition is a clone that was refreshed since then; "  \
+	"as many rollbacks are on record as there may be, or 4096 with changes between them of "  \
+	"this object, or the partition is a clone that was refreshed since then; "                \
 	"roll the whole partition back, or copy what was there (`muninnctl get PID/OID@MOMENT`, " \
 	"`muninnctl put --replace`)"
 

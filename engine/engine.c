@@ -27,7 +27,7 @@
  */
 #define ONODE_CACHE_BYTES_EACH 2048
 /*
- * What is put again leaves reading as it was, and none of the rollbacks of objects on record is
+ * What is put again leaves reading as it was, and none of the rollbacks on record is
  * used up for it: worth it for so little that it takes no time.
  */
 #define PIECES_PUT_AGAIN 64
@@ -97,7 +97,7 @@ static void free_memory(struct engine *engine)
 	cache_destroy(&engine->partitions);
 	if (engine->accesses.notes)
 		access_times_destroy(&engine->accesses);
-	timeline_free(&engine->timeline);
+	hidden_free(&engine->hidden);
 	lineage_destroy(&engine->lineage);
 	pthread_mutex_destroy(&engine->views_mutex);
 	pthread_mutex_destroy(&engine->facts_mutex);

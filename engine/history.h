@@ -109,23 +109,24 @@ void engine_view_release(struct engine_txn *txn, uint64_t partition, uint32_t ve
 
 /* ---- going back ---- */
 
-/* Rollbacks on record: of each partition, and of the device. */
-#define ENGINE_ROLLBACKS_OF_ONE 4096
-/* Of all partitions together; beyond that each of them still has so many of its own. */
-#define ENGINE_ROLLBACKS_SHARED 61440
-#define ENGINE_ROLLBACKS_OWN    8
-/* Of everything together: room for the own ones of all partitions, and for the device's. */
-#define ENGINE_ROLLBACKS_MAX \
-	(ENGINE_ROLLBACKS_SHARED + ENGINE_ROLLBACKS_OWN * 65536 + ENGINE_ROLLBACKS_OF_ONE)
+/*
+ * Rollbacks on record, of partitions, the device, and objects. A partition, and its objects
+ * together, may have as many as are still free of these ...
+ */
+#define ENGINE_HIDDEN_MAX 65536
+/* ... and so many in any case, whatever others have. */
+#define ENGINE_HIDDEN_OWN 8
+/* That one goes back behind, which leads behind another one, and so on. */
+#define ENGINE_HIDDEN_STEPS 4096
 
 /*
  * The partition (0: the whole device) is again as at `to`. What came after it is hidden, and can be
  * reached by its versions and moments as before, so that a rollback can itself be rolled back,
  * until it is reclaimed. A few records, whatever the size. Versions, retention and clones are not
  * touched: a partition that the device's brings back has its own ones. Must come before all changes
- * of its transaction and is its only change: -EINVAL. -EFBIG: ENGINE_ROLLBACKS_OF_ONE are on record
- * of it that moments which can be reached lie behind, or ENGINE_ROLLBACKS_OWN and all that
- * partitions share are taken. -EPERM, of the device: a partition whose retention is locked would
+ * of its transaction and is its only change: -EINVAL. -EFBIG: as many of it as
+ * there may be are on record that moments which can be reached lie behind, or it would lead by
+ * ENGINE_HIDDEN_STEPS. -EPERM, of the device: a partition whose retention is locked would
  * vanish. -ENOENT, -ENODATA, -ESTALE as engine_moment_resolve.
  */
 int engine_rollback(struct engine_txn *txn, uint64_t partition, struct engine_moment to);

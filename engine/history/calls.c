@@ -6,16 +6,17 @@
 #include "engine/history/retention.h"
 #include "engine/history/times.h"
 
-static void note_committed(struct engine_txn *txn)
+static int put_last(struct engine_txn *txn)
 {
-	if (txn->object_rolled_back && !txn->data_put)
-		object_rollbacks_alone(&txn->engine->timeline.objects, txn->sequence);
+	int result = txn->object_rolled_back && txn->data_put ? hidden_follow(txn) : 0;
+
+	return result ? result : times_note(txn);
 }
 
 static void note_aborted(struct engine_txn *txn)
 {
 	if (txn->rolled_back || txn->object_rolled_back)
-		timeline_undo(&txn->engine->timeline, txn->sequence);
+		hidden_undo(&txn->engine->hidden, txn->sequence);
 }
 
 const struct history_calls history_calls = {
@@ -30,8 +31,7 @@ const struct history_calls history_calls = {
 	.bound_of_view = moment_of_view,
 	.bound_ago = moment_ago,
 	.make_room = engine_make_room,
-	.commit = times_note,
-	.committed = note_committed,
+	.commit = put_last,
 	.aborted = note_aborted,
 	.learn = engine_learn_history,
 };

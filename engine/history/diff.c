@@ -73,8 +73,8 @@ static bool are_on_one_line(const struct diff *diff)
 {
 	const struct engine *engine = diff->txn->engine;
 	const struct partition *from = &diff->from.state, *to = &diff->to.state;
-	const struct rollback *last = timeline_last(&engine->timeline, from->index,
-						    max_u64(diff->from.bound, diff->to.bound));
+	const struct hidden_interval *last = hidden_last(&engine->hidden, from->index,
+							 max_u64(diff->from.bound, diff->to.bound));
 
 	return engine->store->operations->has_between && from->index == to->index &&
 	       from->created_sequence == to->created_sequence &&

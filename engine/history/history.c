@@ -53,20 +53,19 @@ uint32_t history_encode(const struct history *history, uint16_t index, uint8_t *
 	put_le48(to + 180, device->inherited_floor);
 	put_le48(to + 186, device->lossy_removed);
 	put_le64(to + 192, device->locked_until_ms);
-	put_le32(to + 200, device->rollbacks);
-	put_le32(to + 204, device->object_rollbacks);
-	put_le32(to + 208, device->lossy);
-	put_le32(to + 212, device->particular);
-	put_le32(to + 216, device->clones);
-	put_le32(to + 220, device->times);
-	put_le32(to + 224, device->times_first);
-	put_le48(to + 228, device->slot_sequence);
-	put_le48(to + 234, device->slot_ms);
-	put_le64(to + 240, device->slot_bytes);
-	put_le48(to + 248, device->epoch_sequence);
-	put_le48(to + 254, device->epoch_ms);
-	put_le48(to + 260, device->intervals_floor);
-	put_le48(to + 266, device->left_since);
+	put_le32(to + 200, device->hidden);
+	put_le32(to + 204, device->lossy);
+	put_le32(to + 208, device->particular);
+	put_le32(to + 212, device->clones);
+	put_le32(to + 216, device->times);
+	put_le32(to + 220, device->times_first);
+	put_le48(to + 224, device->slot_sequence);
+	put_le48(to + 230, device->slot_ms);
+	put_le64(to + 236, device->slot_bytes);
+	put_le48(to + 244, device->epoch_sequence);
+	put_le48(to + 250, device->epoch_ms);
+	put_le48(to + 256, device->intervals_floor);
+	put_le48(to + 262, device->left_since);
 	return HISTORY_DEVICE_BYTES;
 }
 
@@ -79,26 +78,22 @@ static int decode_device(struct device_history *device, const uint8_t *from)
 		.inherited_floor = get_le48(from + 180),
 		.lossy_removed = get_le48(from + 186),
 		.locked_until_ms = get_le64(from + 192),
-		.rollbacks = get_le32(from + 200),
-		.object_rollbacks = get_le32(from + 204),
-		.lossy = get_le32(from + 208),
-		.particular = get_le32(from + 212),
-		.clones = get_le32(from + 216),
-		.times = get_le32(from + 220),
-		.times_first = get_le32(from + 224),
-		.slot_sequence = get_le48(from + 228),
-		.slot_ms = get_le48(from + 234),
-		.slot_bytes = get_le64(from + 240),
-		.epoch_sequence = get_le48(from + 248),
-		.epoch_ms = get_le48(from + 254),
-		.intervals_floor = get_le48(from + 260),
-		.left_since = get_le48(from + 266),
+		.hidden = get_le32(from + 200),
+		.lossy = get_le32(from + 204),
+		.particular = get_le32(from + 208),
+		.clones = get_le32(from + 212),
+		.times = get_le32(from + 216),
+		.times_first = get_le32(from + 220),
+		.slot_sequence = get_le48(from + 224),
+		.slot_ms = get_le48(from + 230),
+		.slot_bytes = get_le64(from + 236),
+		.epoch_sequence = get_le48(from + 244),
+		.epoch_ms = get_le48(from + 250),
+		.intervals_floor = get_le48(from + 256),
+		.left_since = get_le48(from + 262),
 	};
-	return device->rollbacks > ENGINE_ROLLBACKS_MAX ||
-			       device->object_rollbacks > ENGINE_ROLLBACKS_MAX ||
-			       device->times_first > device->times
-		       ? -EBADMSG
-		       : 0;
+	return device->hidden > HIDDEN_PLACES_MAX || device->times_first > device->times ? -EBADMSG
+											 : 0;
 }
 
 int history_decode(struct history *history, uint16_t index, const uint8_t *from, uint32_t length)
@@ -232,7 +227,8 @@ int history_was_there(struct engine *engine, const struct partition *partition, 
 		return -ENOENT;
 	/* Nothing but a rollback of the device brings a partition back. */
 	if (partition->index == RECORD_ROOT_INDEX ||
-	    timeline_next(&engine->timeline, partition->created_sequence) == RECORD_NEWEST)
+	    hidden_next_of(&engine->hidden, RECORD_ROOT_INDEX, 0, partition->created_sequence) ==
+		    RECORD_NEWEST)
 		return 0;
 	if (!kept_find_state(&engine->kept, partition->id, bound, &state)) {
 		result = partition_state_of(engine->store, partition->index, bound, &state);

@@ -16,9 +16,9 @@
 #include "engine/records/access.h"
 #include "engine/sets/idset.h"
 
-#define HISTORY_FORMAT       6
+#define HISTORY_FORMAT       7
 #define HISTORY_BYTES        168
-#define HISTORY_DEVICE_BYTES 272
+#define HISTORY_DEVICE_BYTES 268
 
 struct engine;
 struct partition;
@@ -27,11 +27,10 @@ struct partition;
 struct device_history {
 	/* Under ENGINE_RETAIN_SNAPSHOTS what is older than this may have been reclaimed. */
 	uint64_t reclaimed;
-	uint64_t judged_ms;        /* when ages were last compared with what policies say */
-	uint64_t inherited_floor;  /* of those without a policy of their own */
-	uint32_t rollbacks;        /* on record, of partitions and the device */
-	uint32_t object_rollbacks; /* of single objects */
-	uint32_t lossy;            /* partitions with a policy of their own that gives history up */
+	uint64_t judged_ms;       /* when ages were last compared with what policies say */
+	uint64_t inherited_floor; /* of those without a policy of their own */
+	uint32_t hidden;          /* places of the table of hidden intervals */
+	uint32_t lossy;           /* partitions with a policy of their own that gives history up */
 	uint32_t particular; /* partitions with a policy of their own, also those that are gone */
 	uint32_t clones;     /* that were ever made */
 	uint64_t lossy_removed;   /* no moment of the device before it: what lossy ones gave up that

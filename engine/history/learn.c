@@ -18,11 +18,10 @@ int engine_learn_history(struct engine *engine)
 	int result = history_read(engine->store, RECORD_ROOT_INDEX, &device);
 
 	if (!result)
-		result = timeline_load(engine, device.device.rollbacks,
-				       device.device.object_rollbacks);
+		result = hidden_load(engine, device.device.hidden);
 	if (result)
 		return result;
-	engine->store->operations->set_timeline(engine->store, &engine->timeline.asked);
+	engine->store->operations->set_timeline(engine->store, &engine->hidden.asked);
 	engine->store->operations->statistics(engine->store, &statistics);
 	/* What was committed behind the slot in the table put nothing. */
 	engine->committed =

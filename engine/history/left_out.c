@@ -187,19 +187,14 @@ static int keep_one(struct engine_txn *txn, struct partition *root, uint64_t ele
 {
 	struct engine *engine = txn->engine;
 	struct idset table = partition_set(engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
-	const struct rollback rollback = { .at = txn->sequence,
-					   .to = txn->sequence - 1,
-					   .scope = (uint16_t)element,
-					   .number = root->history.device.rollbacks };
+	const struct hidden_interval interval = { .to = txn->sequence - 1,
+						  .partition = (uint16_t)element };
 	struct partition state;
-	int result = engine->timeline.count >= ENGINE_ROLLBACKS_MAX
-			     ? -EFBIG
-			     : timeline_add(txn, rollback, NULL);
+	int result = hidden_add_beside(txn, interval);
 
 	if (result)
 		return result;
-	root->history.device.rollbacks++;
-	result = partition_state_of(engine->store, rollback.scope, RECORD_NEWEST, &state);
+	result = partition_state_of(engine->store, interval.partition, RECORD_NEWEST, &state);
 	if (result != -ENOENT)
 		return result;
 	/* It had been removed, and stays so. */
@@ -214,6 +209,5 @@ int left_out_keep(struct engine_txn *txn, struct partition *root, const struct l
 
 	for (uint32_t at = 0; !result && at < found->count; at++)
 		result = keep_one(txn, root, found->elements[at]);
-	partition_mark_history(txn, root);
 	return result;
 }

@@ -56,8 +56,8 @@ void left_out_free(struct left_out *found);
 
 /*
  * Leaves them as they are, in the transaction that has rolled back the device. `root`: as of the
- * rollback, pinned, with its count of rollbacks. -EFBIG: too many rollbacks are on record.
- * -ENOSPC, ...
+ * rollback, pinned; its history is
+ * marked by the caller. -ENOSPC, ...
  */
 int left_out_keep(struct engine_txn *txn, struct partition *root, const struct left_out *found);
 

@@ -8,6 +8,7 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
+#include "engine/history/hidden_review.h"
 #include "engine/history/left_out.h"
 #include "engine/history/retention.h"
 #include "engine/history/standing.h"
@@ -254,53 +255,27 @@ static bool add_bound(uint64_t *bounds, uint32_t *count, uint64_t bound)
 
 /*
  * A rollback to a number not before the record's may bring it back: it is looked for at the first
- * moment from then on.
+ * moment from then on. Those of one scope are in order, so many have the same one.
  */
-static int add_first_behind(struct keep_context *context, uint64_t rolled_back_at, uint64_t to,
+static int add_rollbacks_of(struct keep_context *context, uint16_t partition, uint64_t identifier,
 			    uint64_t sequence, uint64_t horizon, uint64_t *bounds, uint32_t *count)
 {
-	uint64_t lowest;
-	int result;
-
-	if (to < sequence)
-		return 0;
-	result = lowest_kept(context, rolled_back_at, horizon, &lowest);
-	if (result)
-		return result;
-	return add_bound(bounds, count, lowest) ? 0 : -ENOSPC;
-}
-
-static int add_rollbacks_of(struct keep_context *context, uint16_t scope, uint64_t sequence,
-			    uint64_t horizon, uint64_t *bounds, uint32_t *count)
-{
-	const struct timeline *timeline = &context->engine->timeline;
-	uint32_t rollbacks, first = timeline_of(timeline, scope, &rollbacks);
-
-	for (uint32_t at = first; at < first + rollbacks; at++) {
-		int result = add_first_behind(context, timeline->list[at].at, timeline->list[at].to,
-					      sequence, horizon, bounds, count);
-
-		if (result)
-			return result;
-	}
-	return 0;
-}
-
-/* The same for rollbacks of the object whose data it is. */
-static int add_rollbacks_of_object(struct keep_context *context, const struct record_key *key,
-				   uint64_t sequence, uint64_t horizon, uint64_t *bounds,
-				   uint32_t *count)
-{
-	const struct object_rollbacks *objects = &context->engine->timeline.objects;
+	const struct hidden *hidden = &context->engine->hidden;
 	uint32_t rollbacks,
-		first = object_rollbacks_of(objects, key->partition, key->identifier, &rollbacks);
+		first = hidden_range(hidden, partition, identifier, identifier, &rollbacks);
+	uint64_t lowest = 0;
 
-	for (uint32_t at = first; at < first + rollbacks; at++) {
-		int result = add_first_behind(context, objects->list[at].at, objects->list[at].to,
-					      sequence, horizon, bounds, count);
+	for (uint32_t index = first; index < first + rollbacks; index++) {
+		const struct hidden_interval *interval = &hidden->list[index];
+		int result;
 
+		if (interval->to < sequence || interval->at <= lowest)
+			continue;
+		result = lowest_kept(context, interval->at, horizon, &lowest);
 		if (result)
 			return result;
+		if (!add_bound(bounds, count, lowest))
+			return -ENOSPC;
 	}
 	return 0;
 }
@@ -308,16 +283,16 @@ static int add_rollbacks_of_object(struct keep_context *context, const struct re
 static int add_rollbacks(struct keep_context *context, const struct record_key *key,
 			 uint64_t sequence, uint64_t horizon, uint64_t *bounds, uint32_t *count)
 {
-	int result = 0;
+	int result =
+		add_rollbacks_of(context, RECORD_ROOT_INDEX, 0, sequence, horizon, bounds, count);
 
-	if (key->partition != RECORD_ROOT_INDEX)
-		result =
-			add_rollbacks_of(context, key->partition, sequence, horizon, bounds, count);
+	if (!result && key->partition != RECORD_ROOT_INDEX)
+		result = add_rollbacks_of(context, key->partition, 0, sequence, horizon, bounds,
+					  count);
 	if (!result && key_is_data(key))
-		result = add_rollbacks_of_object(context, key, sequence, horizon, bounds, count);
-	return result ? result
-		      : add_rollbacks_of(context, RECORD_ROOT_INDEX, sequence, horizon, bounds,
-					 count);
+		result = add_rollbacks_of(context, key->partition, key->identifier, sequence,
+					  horizon, bounds, count);
+	return result;
 }
 
 static int collect_bounds(struct keep_context *context, const struct record_key *key,
@@ -484,6 +459,13 @@ static int merge_step(struct engine *engine, struct record_merge *merge)
 	return result;
 }
 
+/* Gives free what nothing shows any more. */
+static void review(struct engine *engine)
+{
+	hidden_review(engine);
+	standing_review(engine);
+}
+
 /* Gives the oldest history up for so many segments. -EAGAIN: there is none that may go. */
 static int reclaim(struct engine *engine, uint32_t segments)
 {
@@ -500,7 +482,7 @@ static int reclaim(struct engine *engine, uint32_t segments)
 	if (!result) {
 		engine->merge_futile = 0;
 		/* What clones stood on may have been for moments that are given up. */
-		standing_review(engine);
+		review(engine);
 	}
 	return result;
 }
@@ -515,7 +497,7 @@ int engine_merge(struct engine *engine, struct engine_merge_result *total)
 	pthread_rwlock_wrlock(&engine->turn);
 	if (operations->merge) {
 		retention_judge(engine);
-		standing_review(engine);
+		review(engine);
 		result = merge_step(engine, &merge);
 		if (result == -EAGAIN && operations->shortage(engine->store, false) &&
 		    reclaim(engine, operations->shortage(engine->store, false)) == 0)
@@ -601,6 +583,7 @@ void engine_make_room(struct engine *engine, enum engine_mode mode)
 	const struct record_store_operations *operations = engine->store->operations;
 	uint64_t pages_read = 0;
 
+	hidden_review_if_due(engine);
 	if (engine->indices_wanted)
 		look_for_indices(engine);
 	if (!operations->merge || engine->options.merge_manual)
@@ -616,7 +599,7 @@ void engine_make_room(struct engine *engine, enum engine_mode mode)
 			return;
 		if (step == 0) {
 			retention_judge(engine);
-			standing_review(engine);
+			review(engine);
 		}
 		if (make_some_room(engine, shortage, &pages_read) == 0)
 			continue;
@@ -671,7 +654,7 @@ static int step_to_room(struct engine *engine, const struct engine_room *wanted)
 		return -EAGAIN;
 	if (retention_reclaim(engine, bytes - found, wanted->moment) == 0) {
 		engine->merge_futile = 0;
-		standing_review(engine);
+		review(engine);
 		return -EAGAIN;
 	}
 	return engine->merge_futile > futile_max ? -ENOSPC : -EAGAIN;
@@ -687,7 +670,7 @@ int engine_make_room_for(struct engine *engine, const struct engine_room *wanted
 		pthread_rwlock_wrlock(&engine->turn);
 		if (step == 0) {
 			retention_judge(engine);
-			standing_review(engine);
+			review(engine);
 		}
 		result = step_to_room(engine, wanted);
 		pthread_rwlock_unlock(&engine->turn);

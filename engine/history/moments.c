@@ -259,7 +259,7 @@ static int find_directories(struct engine *engine, const struct partition *parti
 	if (view->bound < partition->created_sequence)
 		view->bound = view->objects_bound;
 	else
-		view->bound = timeline_next(&engine->timeline, view->bound);
+		view->bound = hidden_next_of(&engine->hidden, RECORD_ROOT_INDEX, 0, view->bound);
 	return 0;
 }
 

@@ -308,8 +308,7 @@ static int read_history(struct engine_txn *txn, struct partition *root, struct p
 					 &history->horizon_time_ms);
 	if (result)
 		return result;
-	history->rollbacks =
-		timeline_count(&engine->timeline, partition->index, partition->created_sequence);
+	history->rollbacks = hidden_count(&engine->hidden, partition->index);
 	history->versions = (uint32_t)root->history.versions.count;
 	if (partition == root)
 		return 0;

@@ -8,7 +8,6 @@
 #include "engine/history/locks.h"
 #include "engine/history/retention.h"
 #include "engine/history/times.h"
-#include "engine/history/unseen.h"
 
 /* Forgets all that is known of a partition (or of everything) as it was before the rollback. */
 static void forget(struct engine_txn *txn, struct partition *partition)
@@ -26,31 +25,6 @@ static void forget(struct engine_txn *txn, struct partition *partition)
 	cache_drop_partition(&engine->nodes, partition->index);
 	cache_drop(&engine->partitions, &partition->entry);
 	partition_release(engine, partition);
-}
-
-/*
- * Notes the rollback, as the root's next one, or it replaces one that nobody sees any more. How
- * many there are then the caller tells the root, which is about to be forgotten.
- */
-static int add_rollback(struct engine_txn *txn, struct partition *partition,
-			struct rollback rollback, bool *replaces)
-{
-	struct rollback unseen;
-	struct partition *root;
-	int result = unseen_find(txn->engine, partition, rollback.to, &unseen, replaces);
-
-	if (result)
-		return result;
-	if (*replaces) {
-		rollback.number = unseen.number;
-		return timeline_add(txn, rollback, &unseen);
-	}
-	result = partition_get(txn->engine, 0, &root);
-	if (result)
-		return result;
-	rollback.number = root->history.device.rollbacks;
-	partition_release(txn->engine, root);
-	return timeline_add(txn, rollback, NULL);
 }
 
 /*
@@ -76,10 +50,8 @@ static int take_room(struct engine_txn *txn, const struct partition *partition)
 static int roll_back(struct engine_txn *txn, struct partition *partition, uint64_t bound)
 {
 	struct engine *engine = txn->engine;
-	const struct rollback rollback = { .at = txn->sequence,
-					   .to = bound,
-					   .scope = partition->index };
-	bool of_device = rollback.scope == RECORD_ROOT_INDEX, replaces;
+	const struct hidden_interval interval = { .to = bound, .partition = partition->index };
+	bool of_device = interval.partition == RECORD_ROOT_INDEX;
 	struct partition *root;
 	struct left_out left_out = { 0 };
 	int result = of_device ? left_out_find(engine, bound, &left_out) : 0;
@@ -88,15 +60,15 @@ static int roll_back(struct engine_txn *txn, struct partition *partition, uint64
 	txn->forgets_states = true;
 	txn->accesses_of = partition->id;
 	if (!result)
-		result = add_rollback(txn, partition, rollback, &replaces);
+		result = hidden_add(txn, interval);
 	/* From here on everything reads otherwise than before, the root too. */
 	forget(txn, partition);
 	if (!result)
 		result = partition_get(engine, 0, &root);
 	if (!result) {
-		root->history.device.rollbacks += !replaces;
-		partition_mark_history(txn, root);
 		result = left_out_keep(txn, root, &left_out);
+		root->history.device.hidden = engine->hidden.places;
+		partition_mark_history(txn, root);
 		/* Which policies there are hangs on the table of partitions. */
 		if (!result && of_device)
 			result = retention_recount(txn, root);

@@ -5,7 +5,7 @@
  * again.
  */
 #include "common/bytes.h"
-#include "engine/history/unseen.h"
+#include "engine/history/hidden.h"
 #include "engine/objects/collections.h"
 #include "engine/objects/data.h"
 
@@ -211,48 +211,44 @@ static bool can_hide(const struct pair *pair)
  */
 static uint64_t number_of_data(const struct pair *pair, const struct record_key *key)
 {
-	const struct object_rollback *last = object_rollbacks_last(
-		&pair->now.txn->engine->timeline.objects, key, pair->then.bound);
+	const struct hidden_interval *last = hidden_last_of(
+		&pair->now.txn->engine->hidden, key->partition, key->identifier, pair->then.bound);
 
-	return last && last->alone && last->at == pair->then.onode->head.modified_sequence
+	return last && !last->is_followed && last->at == pair->then.onode->head.modified_sequence
 		       ? last->to
 		       : pair->then.bound;
 }
 
-/*
- * Notes the rollback, as the root's next one of an object, or it replaces one that nobody sees any
- * more.
- */
+/* Notes the rollback. -EFBIG: it can't be noted. */
 static int note_rollback(struct pair *pair)
 {
 	struct engine_txn *txn = pair->now.txn;
 	struct engine *engine = txn->engine;
 	const struct record_key key =
 		key_of_data(pair->now.partition->index, pair->now.onode->entry.key.identifier, 0);
-	struct object_rollback unseen, rollback = { .identifier = key.identifier,
-						    .partition = key.partition,
-						    .at = txn->sequence,
-						    .to = number_of_data(pair, &key) };
+	const struct hidden_interval interval = { .identifier = key.identifier,
+						  .partition = key.partition,
+						  .to = number_of_data(pair, &key) };
 	uint32_t steps = pieces_of(pair) > engine->pieces_put_max ? STEPS_MAX : STEPS_MANY;
 	struct partition *root;
-	bool replaces;
-	int result = -EFBIG;
+	int result;
 
-	if (object_rollbacks_steps(&engine->timeline.objects, &key, rollback.to, steps) < steps)
-		result = unseen_find_object(engine, &rollback, &unseen, &replaces);
-	if (!result)
-		result = partition_get(engine, 0, &root);
+	if (hidden_steps(&engine->hidden, key.partition, key.identifier, interval.to, steps) >=
+	    steps)
+		return -EFBIG;
+	result = hidden_add(txn, interval);
 	if (result)
 		return result;
-	rollback.number = replaces ? unseen.number : root->history.device.object_rollbacks;
 	txn->changed = txn->object_rolled_back = true;
-	result = object_rollbacks_add(txn, rollback, replaces ? &unseen : NULL);
-	if (!result && !replaces) {
-		root->history.device.object_rollbacks++;
+	result = partition_get(engine, 0, &root);
+	if (result)
+		return result;
+	if (root->history.device.hidden != engine->hidden.places) {
+		root->history.device.hidden = engine->hidden.places;
 		partition_mark_history(txn, root);
 	}
 	partition_release(engine, root);
-	return result;
+	return 0;
 }
 
 static int hide_data(struct pair *pair)

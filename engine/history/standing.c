@@ -138,12 +138,12 @@ static int line_shows(const struct standing *standing, uint64_t begin, uint64_t 
  */
 static int is_shown(const struct standing *standing, uint32_t *states, bool *shows)
 {
-	const struct timeline *timeline = &standing->engine->timeline;
+	const struct hidden *hidden = &standing->engine->hidden;
 	uint64_t end = RECORD_NEWEST;
 
 	*shows = false;
 	while (!*shows && end > standing->bound) {
-		const struct rollback *last = timeline_last(timeline, standing->index, end);
+		const struct hidden_interval *last = hidden_last(hidden, standing->index, end);
 		uint64_t begin = last ? last->at : 0;
 		int result = line_shows(standing, begin, end, states, shows);
 
@@ -399,6 +399,9 @@ static int review_some(struct engine *engine, uint32_t *states, bool *over)
 		}
 	}
 	partition_release(engine, root);
+	/* Its next owner begins with nothing hidden. */
+	if (!result && found.index_is_free)
+		result = hidden_drop_partition(engine, index);
 	if (!result && (found.count || found.index_is_free))
 		result = engine_aside(engine, give_free, &found);
 	if (!result && found.index_is_free)

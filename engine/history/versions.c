@@ -384,9 +384,11 @@ static int skip_missed(struct engine *engine, struct partition *root,
 		result = history_was_there(engine, partition, bound);
 		if (result != -ENOENT)
 			return result;
-		result = next_element(engine, root,
-				      history_element(timeline_next(&engine->timeline, bound), 0),
-				      of_device);
+		result = next_element(
+			engine, root,
+			history_element(
+				hidden_next_of(&engine->hidden, RECORD_ROOT_INDEX, 0, bound), 0),
+			of_device);
 	}
 	return result;
 }
@@ -497,7 +499,7 @@ int versions_missed(struct engine *engine, struct partition *root,
 	for (; !result; first = next) {
 		uint64_t gap, of_gap = 0, behind = 0;
 
-		next = timeline_next(&engine->timeline, first);
+		next = hidden_next_of(&engine->hidden, RECORD_ROOT_INDEX, 0, first);
 		if (next == RECORD_NEWEST)
 			break;
 		result = find_gap(engine, partition, &versions, first, next, &gap);

@@ -47,9 +47,8 @@ struct history_calls {
 
 	/* One is about to begin: frees some segments if the store gets low. */
 	void (*make_room)(struct engine *engine, enum engine_mode mode);
-	/* Puts what is to be known of its time, before it is committed; then that it is. */
+	/* Puts what is to be known of it and its time, before it is committed. */
 	int (*commit)(struct engine_txn *txn);
-	void (*committed)(struct engine_txn *txn);
 	void (*aborted)(struct engine_txn *txn);
 	/* Learns from the records where history stands: after opening and after a format. */
 	int (*learn)(struct engine *engine);

@@ -32,9 +32,8 @@ enum {
 	RECORD_ID_CLONE_SET = 34, /* set of bound << 16 | index of the clones that stand on it */
 	RECORD_ID_VERSION_NAMES = 35,    /* pieces by hash of the name */
 	RECORD_ID_TIMES = 36,            /* of the root: times of the slots */
-	RECORD_ID_ROLLBACKS = 37,        /* of the root */
+	RECORD_ID_HIDDEN = 37,           /* of the root: what rollbacks hide */
 	RECORD_ID_LASTING = 38,          /* an onode: attributes that are no part of history */
-	RECORD_ID_OBJECT_ROLLBACKS = 40, /* of the root */
 	RECORD_ID_TIMELESS_END = 64,
 };
 
@@ -97,16 +96,10 @@ static inline struct record_key key_of_version_name(uint16_t partition, uint32_t
 	return key_make(RECORD_CLASS_HISTORY, partition, RECORD_ID_VERSION_NAMES, piece);
 }
 
-/*
- * A chunk of a table of the root. Users put those of objects' rollbacks at will,
- * so they do not lie with what snapshots put.
- */
+/* A chunk of a table of the root. */
 static inline struct record_key key_of_table(uint64_t table, uint32_t chunk)
 {
-	bool apart = table == RECORD_ID_TIMES || table == RECORD_ID_ROLLBACKS;
-
-	return key_make(apart ? RECORD_CLASS_HISTORY : RECORD_CLASS_METADATA, RECORD_ROOT_INDEX,
-			table, chunk);
+	return key_make(RECORD_CLASS_HISTORY, RECORD_ROOT_INDEX, table, chunk);
 }
 
 /*

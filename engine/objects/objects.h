@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "engine/history.h"
-#include "engine/history/timeline.h"
+#include "engine/history/hidden.h"
 #include "engine/objects/access_times.h"
 #include "engine/objects/history_calls.h"
 #include "engine/objects/kept.h"
@@ -97,8 +97,8 @@ struct engine {
 	 * again and again.
 	 */
 	int merge_told, review_told;
-	/* History: see times.h, timeline.h and moments.c. */
-	struct timeline timeline;
+	/* History: see times.h, hidden.h and moments.c. */
+	struct hidden hidden;
 	/*
 	 * Pieces of an object that goes back: with no more it is put again; and where that can't be
 	 * had otherwise, up to so many.

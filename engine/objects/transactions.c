@@ -261,7 +261,6 @@ static int put_and_commit(struct engine_txn *txn)
 	if (result)
 		return result;
 	engine->transactions++;
-	engine->history->committed(txn);
 	/*
 	 * What is removed makes room: look for it again. What is noted for merging removes nothing.
 	 */

@@ -356,7 +356,7 @@ static void test_a_rollback_that_is_aborted_leaves_nothing_behind(void **state)
 	device->txn = NULL;
 	check_page(device, 0, 0, 'c');
 	check_others(device, 'r');
-	assert_int_equal(device->engine->timeline.count, 0);
+	assert_int_equal(device->engine->hidden.count, 0);
 }
 
 /*

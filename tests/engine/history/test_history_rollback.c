@@ -5,6 +5,8 @@
  */
 #include <stdio.h>
 
+#include "engine/history/hidden_review.h"
+#include "engine/history/standing.h"
 #include "tests/engine/history_fixture.h"
 
 static void test_a_rollback_keeps_versions_and_their_numbers(void **state)
@@ -92,6 +94,9 @@ static uint32_t rollbacks_of(struct fixture *f, uint64_t partition_id)
 	return history.rollbacks;
 }
 
+/* As many of one partition as there may be: as are still free for others. */
+enum { OF_ONE = ENGINE_HIDDEN_MAX / 2 };
+
 /* As long as all that they led to can be reached. Others have their own. */
 static void test_rollbacks_of_a_partition_run_out_with_an_error(void **state)
 {
@@ -107,14 +112,14 @@ static void test_rollbacks_of_a_partition_run_out_with_an_error(void **state)
 	take_snapshot(f, PID, NULL);
 	take_snapshot(f, other_id, NULL);
 	device_version = take_snapshot(f, 0, NULL);
-	for (int n = 0; n < ENGINE_ROLLBACKS_OF_ONE; n++)
+	for (uint32_t n = 0; n < OF_ONE; n++)
 		roll_back(f, PID, at_number(1));
 	assert_int_equal(try_rollback(f, PID, at_number(1)), -EFBIG);
 	assert_int_equal(try_rollback(f, other_id, at_number(1)), 0);
 	assert_int_equal(try_rollback(f, 0, at_number(device_version)), 0);
 	crash(f);
 	check_text(f, object(OID), "one");
-	assert_int_equal(rollbacks_of(f, PID), ENGINE_ROLLBACKS_OF_ONE + 1);
+	assert_int_equal(rollbacks_of(f, PID), OF_ONE + 1);
 	assert_int_equal(try_rollback(f, PID, at_number(1)), -EFBIG);
 	/*
 	 * Once the device keeps less, of which they all are moments too, there is room among them
@@ -128,7 +133,7 @@ static void test_rollbacks_of_a_partition_run_out_with_an_error(void **state)
 	check_text(f, object(OID), "one");
 	crash(f);
 	check_text(f, object(OID), "one");
-	assert_int_equal(rollbacks_of(f, PID), ENGINE_ROLLBACKS_OF_ONE + 1);
+	assert_true(rollbacks_of(f, PID) < OF_ONE);
 }
 
 /* What is hidden stays so, and versions of lines that were left show what they did. */
@@ -170,29 +175,6 @@ static void test_rollbacks_that_nothing_shows_make_room_for_others(void **state)
 	check_text(f, object(OID), "one");
 }
 
-static void test_rollbacks_of_an_earlier_partition_are_none_of_a_later_one(void **state)
-{
-	const uint64_t later = PID + 1;
-	struct fixture *f = *state;
-
-	make_text_object(f);
-	take_snapshot(f, PID, NULL);
-	for (int n = 0; n < ENGINE_ROLLBACKS_OF_ONE; n++)
-		roll_back(f, PID, at_number(1));
-	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_partition_remove(f->txn, PID, true), 0);
-	commit(f);
-	/* Opened again, the engine gives the first index that is free. */
-	crash(f);
-	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_partition_create(f->txn, later, NULL), 0);
-	commit(f);
-	assert_int_equal(rollbacks_of(f, later), 0);
-	take_snapshot(f, later, NULL);
-	assert_int_equal(try_rollback(f, later, at_number(1)), 0);
-	assert_int_equal(rollbacks_of(f, later), 1);
-}
-
 static void make_partition(struct fixture *f, uint64_t id)
 {
 	begin(f, ENGINE_WRITE);
@@ -206,10 +188,11 @@ static uint32_t use_up_shared_rollbacks(struct fixture *f)
 {
 	uint32_t partitions = 0;
 
-	while (f->engine->timeline.count < ENGINE_ROLLBACKS_SHARED) {
+	while (f->engine->hidden.count < ENGINE_HIDDEN_MAX) {
 		make_partition(f, PID + ++partitions);
-		for (int n = 0; n < ENGINE_ROLLBACKS_OF_ONE; n++)
-			roll_back(f, PID + partitions, at_number(1));
+		while (try_rollback(f, PID + partitions, at_number(1)) == 0)
+			assert_true(f->engine->hidden.count <
+				    ENGINE_HIDDEN_MAX + 2 * ENGINE_HIDDEN_OWN);
 	}
 	return partitions;
 }
@@ -225,7 +208,7 @@ static void test_rollbacks_of_others_leave_room_for_those_of_each_partition(void
 	device_version = take_snapshot(f, 0, NULL);
 	later = PID + use_up_shared_rollbacks(f) + 1;
 	make_partition(f, later);
-	for (int n = 0; n < ENGINE_ROLLBACKS_OWN; n++) {
+	for (int n = 0; n < ENGINE_HIDDEN_OWN; n++) {
 		put_text(f, object(OID), "two");
 		assert_int_equal(try_rollback(f, PID, at_number(1)), 0);
 		check_text(f, object(OID), "one");
@@ -234,7 +217,7 @@ static void test_rollbacks_of_others_leave_room_for_those_of_each_partition(void
 	/* Everything can be reached, so no more of them are forgotten for it. */
 	assert_int_equal(try_rollback(f, PID, at_number(1)), -EFBIG);
 	crash(f);
-	assert_int_equal(rollbacks_of(f, PID), ENGINE_ROLLBACKS_OWN);
+	assert_int_equal(rollbacks_of(f, PID), ENGINE_HIDDEN_OWN);
 	assert_int_equal(try_rollback(f, 0, at_number(device_version)), 0);
 	check_text(f, object(OID), "one");
 }
@@ -255,6 +238,14 @@ static void remove_partition(struct fixture *f, uint64_t id)
 	commit(f);
 }
 
+static void review(struct fixture *f, uint32_t calls)
+{
+	for (uint32_t call = 0; call < calls; call++) {
+		hidden_review(f->engine);
+		standing_review(f->engine);
+	}
+}
+
 static void test_rollbacks_of_others_that_nothing_shows_make_room(void **state)
 {
 	struct fixture *f = *state;
@@ -263,13 +254,15 @@ static void test_rollbacks_of_others_that_nothing_shows_make_room(void **state)
 	make_text_object(f);
 	take_snapshot(f, PID, NULL);
 	partitions = use_up_shared_rollbacks(f);
-	for (int n = 0; n < ENGINE_ROLLBACKS_OWN; n++)
+	for (int n = 0; n < ENGINE_HIDDEN_OWN; n++)
 		roll_back(f, PID, at_number(1));
 	assert_int_equal(try_rollback(f, PID, at_number(1)), -EFBIG);
 	/* One is removed, and nothing but this one shows anything of the past any more. */
 	set_retention(f, PID, ENGINE_RETAIN_ALL);
 	set_retention(f, 0, ENGINE_RETAIN_NONE);
 	remove_partition(f, PID + partitions);
+	review(f, 20000);
+	assert_true(f->engine->hidden.count < 100);
 	for (int n = 0; n < 3; n++) {
 		put_text(f, object(OID), "two");
 		assert_int_equal(try_rollback(f, PID, at_number(1)), 0);
@@ -277,12 +270,17 @@ static void test_rollbacks_of_others_that_nothing_shows_make_room(void **state)
 	}
 	crash(f);
 	check_text(f, object(OID), "one");
-	assert_int_equal(f->engine->timeline.count, ENGINE_ROLLBACKS_SHARED + ENGINE_ROLLBACKS_OWN);
-	assert_int_equal(rollbacks_of(f, PID), ENGINE_ROLLBACKS_OWN + 3);
+	assert_int_equal(rollbacks_of(f, PID), ENGINE_HIDDEN_OWN + 3);
+	/* Their places in the table are used again. */
+	assert_int_equal(f->engine->hidden.places,
+			 f->engine->hidden.count + f->engine->hidden.free_count);
+	assert_true(f->engine->hidden.places < ENGINE_HIDDEN_MAX + 3 * ENGINE_HIDDEN_OWN);
 }
 
+/* Its index is free then, and who gets it begins without. */
 static void test_rollbacks_of_a_removed_partition_are_forgotten(void **state)
 {
+	const uint64_t later = PID + 2;
 	struct fixture *f = *state;
 
 	make_text_object(f);
@@ -291,17 +289,21 @@ static void test_rollbacks_of_a_removed_partition_are_forgotten(void **state)
 	make_partition(f, PID + 1);
 	for (int n = 0; n < 10; n++)
 		roll_back(f, PID + 1, at_number(1));
-	set_retention(f, 0, ENGINE_RETAIN_NONE);
+	assert_int_equal(f->engine->hidden.count, 10);
 	remove_partition(f, PID + 1);
-	for (uint32_t n = 1; n <= 10; n++) {
-		roll_back(f, PID, at_number(1));
-		assert_int_equal(rollbacks_of(f, PID), n);
-		assert_int_equal(f->engine->timeline.count, 10);
-	}
+	review(f, 10);
+	assert_int_equal(f->engine->hidden.count, 10);
+	set_retention(f, 0, ENGINE_RETAIN_NONE);
+	review(f, 10);
+	assert_int_equal(f->engine->hidden.count, 0);
+	/* Opened again, the engine gives the first index that is free. */
 	crash(f);
-	assert_int_equal(rollbacks_of(f, PID), 10);
-	roll_back(f, PID, at_number(1));
-	assert_int_equal(rollbacks_of(f, PID), 11);
+	assert_int_equal(f->engine->hidden.count, 0);
+	make_partition(f, later);
+	assert_int_equal(rollbacks_of(f, later), 0);
+	assert_int_equal(try_rollback(f, later, at_number(1)), 0);
+	assert_int_equal(rollbacks_of(f, later), 1);
+	assert_int_equal(f->engine->hidden.places, 10);
 }
 
 static void test_a_removed_partition_s_past_stays_as_a_version_of_the_device_shows_it(void **state)
@@ -325,6 +327,7 @@ static void test_a_removed_partition_s_past_stays_as_a_version_of_the_device_sho
 	remove_partition(f, removed);
 	for (int n = 0; n < 20; n++) {
 		roll_back(f, PID, at_number(1));
+		review(f, 1);
 		check_text(f, address, "then");
 	}
 	crash(f);
@@ -357,9 +360,28 @@ static void test_rollbacks_of_a_clone_stay_although_nothing_shows_them(void **st
 	for (uint32_t n = 1; n <= 20; n++) {
 		put_text(f, address, "nobody sees it");
 		roll_back(f, clone, at_number(1));
+		review(f, 1);
 		check_text(f, address, "one");
 		assert_int_equal(rollbacks_of(f, clone), n);
 	}
+}
+
+/* From one that leads to the one before, which leads to the one before that, and so on. */
+static void test_rollbacks_do_not_lead_by_too_many(void **state)
+{
+	struct fixture *f = *state;
+
+	make_text_object(f);
+	for (uint32_t n = 0; n < ENGINE_HIDDEN_STEPS; n++) {
+		uint32_t version = take_snapshot(f, PID, NULL);
+
+		roll_back(f, PID, at_number(version));
+	}
+	check_text(f, object(OID), "one");
+	assert_int_equal(try_rollback(f, PID, at_number(take_snapshot(f, PID, NULL))), -EFBIG);
+	/* What lies behind fewer can be gone back to. */
+	assert_int_equal(try_rollback(f, PID, at_number(1)), 0);
+	check_text(f, object(OID), "one");
 }
 
 int main(void)
@@ -370,12 +392,12 @@ int main(void)
 		TEST(test_changes_may_follow_a_rollback_in_its_transaction),
 		TEST(test_rollbacks_of_a_partition_run_out_with_an_error),
 		TEST(test_rollbacks_that_nothing_shows_make_room_for_others),
-		TEST(test_rollbacks_of_an_earlier_partition_are_none_of_a_later_one),
 		TEST(test_rollbacks_of_others_leave_room_for_those_of_each_partition),
 		TEST(test_rollbacks_of_others_that_nothing_shows_make_room),
 		TEST(test_rollbacks_of_a_removed_partition_are_forgotten),
 		TEST(test_a_removed_partition_s_past_stays_as_a_version_of_the_device_shows_it),
 		TEST(test_rollbacks_of_a_clone_stay_although_nothing_shows_them),
+		TEST(test_rollbacks_do_not_lead_by_too_many),
 	};
 
 	return cmocka_run_group_tests_name("history_rollback", tests, NULL, NULL);

@@ -146,7 +146,7 @@ static void test_a_large_object_goes_back_without_its_data_being_put_again(void 
 	check_all(device, 1);
 	crash(device);
 	check_all(device, 1);
-	assert_int_equal(device->engine->timeline.objects.count, 3);
+	assert_int_equal(device->engine->hidden.count, 3);
 }
 
 static void test_a_small_object_is_put_again(void **state)
@@ -157,7 +157,7 @@ static void test_a_small_object_is_put_again(void **state)
 	write_pages(device, PARTITION, 0, 3, 2);
 	undo(device, PARTITION, 1);
 	check_pages(device, address_of(PARTITION, OBJECT), 0, 3, 1);
-	assert_int_equal(device->engine->timeline.objects.count, 0);
+	assert_int_equal(device->engine->hidden.count, 0);
 }
 
 static void test_what_is_written_behind_it_counts(void **state)
@@ -225,7 +225,7 @@ static void test_an_abort_leaves_all_as_it_was(void **state)
 	begin(device, ENGINE_WRITE);
 	assert_int_equal(engine_undo(device->txn, PARTITION, OBJECT, 1), 0);
 	engine_abort(device->txn);
-	assert_int_equal(device->engine->timeline.objects.count, 0);
+	assert_int_equal(device->engine->hidden.count, 0);
 	check_all(device, 2);
 	crash(device);
 	check_all(device, 2);
@@ -454,7 +454,7 @@ static void test_an_object_of_a_clone_goes_back(void **state)
 		push(device);
 		merge_all(device);
 	}
-	assert_int_equal(device->engine->timeline.objects.count, 1);
+	assert_int_equal(device->engine->hidden.count, 1);
 }
 
 static void roll_back_to(struct device *device, uint64_t partition, uint64_t ms)
@@ -529,9 +529,10 @@ static void test_rollbacks_that_nothing_shows_make_room_for_others(void **state)
 		commit(device);
 		merge_all(device);
 	}
-	assert_in_range(device->engine->timeline.objects.count, 1, 4);
+	assert_int_equal(device->engine->hidden.count, 0);
 	crash(device);
-	assert_in_range(device->engine->timeline.objects.count, 1, 4);
+	assert_int_equal(device->engine->hidden.count, 0);
+	assert_in_range(device->engine->hidden.places, 1, 4);
 }
 
 /*
@@ -591,8 +592,8 @@ static uint32_t steps_of(struct device *device)
 	assert_int_equal(partition_get(device->engine, PARTITION, &partition), 0);
 	key.partition = partition->index;
 	partition_release(device->engine, partition);
-	return object_rollbacks_steps(&device->engine->timeline.objects, &key, RECORD_NEWEST,
-				      UINT32_MAX);
+	return hidden_steps(&device->engine->hidden, key.partition, OBJECT, RECORD_NEWEST,
+			    UINT32_MAX);
 }
 
 static void test_undoing_again_and_again_leaves_one_step_to_readers(void **state)
@@ -606,11 +607,10 @@ static void test_undoing_again_and_again_leaves_one_step_to_readers(void **state
 		assert_int_equal(steps_of(device), 1);
 		check_all(device, n % 2 ? 2 : 1);
 	}
-	/* What is known of the last one is forgotten by a crash, which costs a step. */
 	crash(device);
 	for (uint8_t n = 0; n < 9; n++) {
 		undo_without_data(device, PARTITION, 1);
-		assert_in_range(steps_of(device), 1, 2);
+		assert_int_equal(steps_of(device), 1);
 		check_all(device, n % 2 ? 2 : 1);
 	}
 	/* A transaction that writes behind its rollback leaves more than that did. */
@@ -684,31 +684,36 @@ static void test_a_rollback_of_the_partition_that_an_objects_leads_to_stays(void
 	check_pages(device, address_of(PARTITION, OBJECT), 10, PAGES, 1);
 }
 
-/* As many as all partitions share, all of them seen. */
+/* As many as all share, all of them seen. */
 static void use_up_shared_ones(struct device *device)
 {
-	struct object_rollbacks *objects = &device->engine->timeline.objects;
+	struct hidden *hidden = &device->engine->hidden;
 	struct partition *others;
 	uint64_t first;
 
 	device->now += 5 * SECOND;
 	write_pages(device, OTHERS, 0, 1, 1);
 	first = device->engine->committed;
-	device->now += 50 * SECOND;
-	write_pages(device, OTHERS, 0, 1, 1);
-	device->now += 50 * SECOND;
-	write_pages(device, OTHERS, 0, 1, 1);
-	assert_true(device->engine->committed > first + 2 * ENGINE_ROLLBACKS_SHARED);
+	for (int slot = 0; slot < 3; slot++) {
+		device->now += 50 * SECOND;
+		write_pages(device, OTHERS, 0, 1, 1);
+	}
+	assert_true(device->engine->committed > first + 2 * ENGINE_HIDDEN_MAX);
 	assert_int_equal(partition_get(device->engine, OTHERS, &others), 0);
-	objects->list = calloc(2 * ENGINE_ROLLBACKS_SHARED, sizeof(*objects->list));
-	assert_non_null(objects->list);
-	objects->capacity = 2 * ENGINE_ROLLBACKS_SHARED;
-	for (objects->count = 0; objects->count < ENGINE_ROLLBACKS_SHARED; objects->count++)
-		objects->list[objects->count] =
-			(struct object_rollback){ .identifier = OBJECT,
-						  .partition = others->index,
-						  .at = first + 2 * objects->count + 2,
-						  .to = first + 2 * objects->count + 1 };
+	assert_null(hidden->list);
+	hidden->capacity = 2 * ENGINE_HIDDEN_MAX;
+	hidden->list = calloc(hidden->capacity, sizeof(*hidden->list));
+	hidden->free = calloc(hidden->capacity, sizeof(*hidden->free));
+	assert_non_null(hidden->list);
+	assert_non_null(hidden->free);
+	for (uint32_t n = 0; n < ENGINE_HIDDEN_MAX; n++)
+		hidden->list[n] = (struct hidden_interval){ .identifier = OBJECT,
+							    .partition = others->index,
+							    .at = first + 2 * n + 2,
+							    .to = first + 2 * n + 1,
+							    .place = n };
+	hidden->count = ENGINE_HIDDEN_MAX;
+	/* They are in memory only: new ones go to the first places of the table. */
 	partition_release(device->engine, others);
 }
 
@@ -719,50 +724,73 @@ static void use_up_shared_ones(struct device *device)
 static void test_when_they_run_out_an_object_is_put_again(void **state)
 {
 	struct device *device = *state;
-	const uint32_t full = ENGINE_ROLLBACKS_SHARED + ENGINE_ROLLBACKS_OWN;
+	const uint32_t full = ENGINE_HIDDEN_MAX + ENGINE_HIDDEN_OWN;
 	uint64_t before;
 
 	use_up_shared_ones(device);
 	write_all(device, 1);
 	write_all(device, 2);
-	for (int n = 0; n < ENGINE_ROLLBACKS_OWN; n++)
+	for (int n = 0; n < ENGINE_HIDDEN_OWN; n++)
 		undo_without_data(device, PARTITION, 1);
 	check_all(device, 2);
-	assert_int_equal(device->engine->timeline.objects.count, full);
+	assert_int_equal(device->engine->hidden.count, full);
 	before = put_so_far(device);
 	undo(device, PARTITION, 1);
 	assert_true(put_so_far(device) - before > BYTES);
 	check_all(device, 1);
-	assert_int_equal(device->engine->timeline.objects.count, full);
+	assert_int_equal(device->engine->hidden.count, full);
 	device->engine->pieces_put_max = PAGES;
 	begin(device, ENGINE_WRITE);
 	assert_int_equal(end(device, engine_undo(device->txn, PARTITION, OBJECT, 1)), -EFBIG);
 	check_all(device, 1);
 }
 
+/* However many an object's writer makes: the partition, and others, still go back. */
+static void test_objects_leave_their_partition_a_way_back(void **state)
+{
+	struct device *device = *state;
+
+	use_up_shared_ones(device);
+	write_pages(device, PARTITION, 0, 1, 1);
+	device->now += 5 * SECOND;
+	roll_back_to(device, PARTITION, device->now - SECOND);
+	roll_back_to(device, OTHERS, device->now - SECOND);
+	roll_back_to(device, 0, device->now - SECOND);
+	check_pages(device, address_of(PARTITION, OBJECT), 0, 1, 1);
+}
+
 /* The example of docs/objects.md. */
 static void test_the_record_is_as_documented(void **state)
 {
-	static const uint8_t wanted[OBJECT_ROLLBACK_BYTES] = { 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0 };
+	static const uint8_t wanted[2 * HIDDEN_BYTES] = { 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0 };
 	struct device *device = *state;
-	const struct record_key key = key_of_table(RECORD_ID_OBJECT_ROLLBACKS, 0);
-	const struct object_rollback *rollback;
-	uint8_t record[PAGE], entry[OBJECT_ROLLBACK_BYTES];
+	const struct record_key key = key_of_table(RECORD_ID_HIDDEN, 0);
+	const struct hidden_interval *list;
+	uint8_t record[PAGE], entries[2 * HIDDEN_BYTES];
 	struct record_info info;
 
 	write_all(device, 1);
 	write_all(device, 2);
-	undo(device, PARTITION, 1);
-	rollback = &device->engine->timeline.objects.list[0];
+	begin(device, ENGINE_WRITE);
+	assert_int_equal(engine_undo(device->txn, PARTITION, OBJECT, 1), 0);
+	assert_int_equal(engine_write(device->txn, address_of(PARTITION, OBJECT), 5, "x", 1), 0);
+	commit(device);
+	device->now += 5 * SECOND;
+	roll_back_to(device, 0, device->now - SECOND);
+	assert_int_equal(device->engine->hidden.count, 2);
+	list = device->engine->hidden.list;
 	assert_int_equal(record_get(device->engine->store, key, RECORD_NEWEST, record,
 				    sizeof(record), &info),
 			 0);
-	assert_int_equal(info.length, OBJECT_ROLLBACK_BYTES);
-	memcpy(entry, wanted, sizeof(entry));
-	put_le48(entry + 10, rollback->at);
-	put_le48(entry + 16, rollback->to);
-	assert_memory_equal(record, entry, sizeof(entry));
-	assert_true(rollback->to < rollback->at);
+	assert_int_equal(info.length, sizeof(entries));
+	memcpy(entries, wanted, sizeof(entries));
+	put_le48(entries + 10, list[1].at);
+	put_le48(entries + 16, list[1].to);
+	put_le16(entries + 22, 1);
+	put_le48(entries + HIDDEN_BYTES + 10, list[0].at);
+	put_le48(entries + HIDDEN_BYTES + 16, list[0].to);
+	assert_memory_equal(record, entries, sizeof(entries));
+	assert_true(list[0].to < list[0].at && list[1].to < list[1].at);
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
@@ -788,6 +816,7 @@ int main(void)
 		TEST(test_readers_never_go_by_too_many),
 		TEST(test_a_rollback_of_the_partition_that_an_objects_leads_to_stays),
 		TEST(test_when_they_run_out_an_object_is_put_again),
+		TEST(test_objects_leave_their_partition_a_way_back),
 		TEST(test_the_record_is_as_documented),
 	};
 

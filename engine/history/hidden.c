@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The list of what rollbacks hide, in memory and on record. */
+#include "engine/history/hidden.h"
+
+#include <stdlib.h>
+
+#include "common/bytes.h"
+#include "engine/history/chunked.h"
+#include "engine/objects/objects.h"
+
+enum {
+	IS_FOLLOWED = 1 << 0,
+	/* That are dropped in one transaction. */
+	DROPPED_AT_ONCE = 256,
+};
+
+/* ---- order ---- */
+
+static int compare(const struct hidden_interval *a, const struct hidden_interval *b)
+{
+	if (a->partition != b->partition)
+		return a->partition < b->partition ? -1 : 1;
+	if (a->identifier != b->identifier)
+		return a->identifier < b->identifier ? -1 : 1;
+	return (a->at > b->at) - (a->at < b->at);
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+	return compare(a, b);
+}
+
+/* How many are at (partition, identifier, at) or before it in order. */
+static uint32_t position(const struct hidden *hidden, uint16_t partition, uint64_t identifier,
+			 uint64_t at)
+{
+	const struct hidden_interval wanted = { .partition = partition,
+						.identifier = identifier,
+						.at = at };
+	uint32_t low = 0, high = hidden->count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (compare(&hidden->list[middle], &wanted) <= 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* ---- what is hidden ---- */
+
+const struct hidden_interval *hidden_last_of(const struct hidden *hidden, uint16_t partition,
+					     uint64_t identifier, uint64_t bound)
+{
+	uint32_t behind = position(hidden, partition, identifier, bound);
+	const struct hidden_interval *last;
+
+	if (behind == 0)
+		return NULL;
+	last = &hidden->list[behind - 1];
+	return last->partition == partition && last->identifier == identifier ? last : NULL;
+}
+
+uint64_t hidden_next_of(const struct hidden *hidden, uint16_t partition, uint64_t identifier,
+			uint64_t bound)
+{
+	uint32_t at = position(hidden, partition, identifier, bound);
+
+	return at < hidden->count && hidden->list[at].partition == partition &&
+			       hidden->list[at].identifier == identifier
+		       ? hidden->list[at].at
+		       : RECORD_NEWEST;
+}
+
+/* The later one; of one transaction's two that of the smaller scope, which is `b`. */
+static const struct hidden_interval *later(const struct hidden_interval *a,
+					   const struct hidden_interval *b)
+{
+	return !b || (a && a->at > b->at) ? a : b;
+}
+
+const struct hidden_interval *hidden_last(const struct hidden *hidden, uint16_t partition,
+					  uint64_t bound)
+{
+	const struct hidden_interval *last = hidden_last_of(hidden, RECORD_ROOT_INDEX, 0, bound);
+
+	if (partition != RECORD_ROOT_INDEX)
+		last = later(last, hidden_last_of(hidden, partition, 0, bound));
+	return last;
+}
+
+/* The last one that a reader of the key is behind. */
+static const struct hidden_interval *last_for(const struct hidden *hidden,
+					      const struct record_key *key, uint64_t bound)
+{
+	const struct hidden_interval *last = hidden_last(hidden, key->partition, bound);
+
+	if (key_is_data(key))
+		last = later(last, hidden_last_of(hidden, key->partition, key->identifier, bound));
+	return last;
+}
+
+static bool is_hidden(void *context, const struct record_key *key, uint64_t sequence,
+		      uint64_t bound)
+{
+	const struct hidden *hidden = context;
+	const struct hidden_interval *last;
+
+	if (!hidden->count || key_is_timeless(key))
+		return false;
+	/* Each step goes to an earlier one. */
+	while ((last = last_for(hidden, key, bound)) && sequence < last->at) {
+		if (sequence > last->to)
+			return true;
+		bound = last->to;
+	}
+	return false;
+}
+
+uint32_t hidden_steps(const struct hidden *hidden, uint16_t partition, uint64_t identifier,
+		      uint64_t bound, uint32_t max)
+{
+	const struct hidden_interval *last;
+	uint32_t steps = 0;
+
+	while (steps < max && (last = hidden_last_of(hidden, partition, identifier, bound))) {
+		bound = last->to;
+		steps++;
+	}
+	return steps;
+}
+
+uint32_t hidden_range(const struct hidden *hidden, uint16_t partition, uint64_t first,
+		      uint64_t last, uint32_t *count)
+{
+	/* None is at 0. */
+	uint32_t before = position(hidden, partition, first, 0);
+
+	*count = position(hidden, partition, last, UINT64_MAX) - before;
+	return before;
+}
+
+uint32_t hidden_count(const struct hidden *hidden, uint16_t partition)
+{
+	uint32_t own = 0, of_device;
+
+	if (partition != RECORD_ROOT_INDEX)
+		hidden_range(hidden, partition, 0, 0, &own);
+	hidden_range(hidden, RECORD_ROOT_INDEX, 0, 0, &of_device);
+	return own + of_device;
+}
+
+/* ---- the list ---- */
+
+/* One more place fits into the list, and into that of the free ones. */
+static int grow(struct hidden *hidden)
+{
+	uint32_t capacity = hidden->capacity ? hidden->capacity * 2 : 16;
+	void *grown;
+
+	if (hidden->places < hidden->capacity)
+		return 0;
+	grown = realloc(hidden->list, capacity * sizeof(*hidden->list));
+	if (!grown)
+		return -ENOMEM;
+	hidden->list = grown;
+	grown = realloc(hidden->free, capacity * sizeof(*hidden->free));
+	if (!grown)
+		return -ENOMEM;
+	hidden->free = grown;
+	hidden->capacity = capacity;
+	return 0;
+}
+
+static void insert(struct hidden *hidden, const struct hidden_interval *interval)
+{
+	uint32_t at = position(hidden, interval->partition, interval->identifier, interval->at);
+
+	memmove(&hidden->list[at + 1], &hidden->list[at], (hidden->count - at) * sizeof(*interval));
+	hidden->list[at] = *interval;
+	hidden->count++;
+}
+
+/* Takes out one of the list, whose place is free. */
+static void take_out(struct hidden *hidden, const struct hidden_interval *interval)
+{
+	uint32_t place = interval->place;
+	uint32_t at = position(hidden, interval->partition, interval->identifier, interval->at) - 1;
+
+	hidden->count--;
+	memmove(&hidden->list[at], &hidden->list[at + 1], (hidden->count - at) * sizeof(*interval));
+	hidden->free[hidden->free_count++] = place;
+}
+
+void hidden_undo(struct hidden *hidden, uint64_t at)
+{
+	uint32_t kept = 0;
+
+	if (!at || hidden->added_by != at)
+		return;
+	for (uint32_t from = 0; from < hidden->count; from++) {
+		const struct hidden_interval *interval = &hidden->list[from];
+
+		if (interval->at != at)
+			hidden->list[kept++] = *interval;
+		else if (interval->place < hidden->places_before)
+			hidden->free[hidden->free_count++] = interval->place;
+	}
+	hidden->count = kept;
+	hidden->places = hidden->places_before;
+	hidden->added_by = 0;
+}
+
+/* ---- records ---- */
+
+static const struct chunked table = { RECORD_ID_HIDDEN, HIDDEN_CHUNK, HIDDEN_BYTES };
+
+static int put(const struct record_writer *writer, const struct hidden_interval *interval,
+	       bool replaces)
+{
+	uint8_t entry[HIDDEN_BYTES];
+
+	put_le16(entry, interval->partition);
+	put_le64(entry + 2, interval->identifier);
+	put_le48(entry + 10, interval->at);
+	put_le48(entry + 16, interval->to);
+	put_le16(entry + 22, interval->is_followed ? IS_FOLLOWED : 0);
+	return chunked_put(writer, &table, interval->place, replaces, entry);
+}
+
+static int take(void *context, uint32_t place, const uint8_t *entry)
+{
+	struct hidden *hidden = context;
+	struct hidden_interval interval = {
+		.partition = get_le16(entry),
+		.identifier = get_le64(entry + 2),
+		.at = get_le48(entry + 10),
+		.to = get_le48(entry + 16),
+		.place = place,
+		.is_followed = get_le16(entry + 22) & IS_FOLLOWED,
+	};
+	int result = grow(hidden);
+
+	if (result)
+		return result;
+	if ((interval.at && interval.to >= interval.at) || get_le16(entry + 22) & ~IS_FOLLOWED)
+		return -EBADMSG;
+	hidden->places++;
+	if (interval.at)
+		hidden->list[hidden->count++] = interval;
+	else
+		hidden->free[hidden->free_count++] = place;
+	return 0;
+}
+
+int hidden_load(struct engine *engine, uint32_t places)
+{
+	struct hidden *hidden = &engine->hidden;
+	int result;
+
+	hidden_free(hidden);
+	hidden->asked = (struct record_timeline){ .context = hidden, .is_hidden = is_hidden };
+	result = chunked_load(engine->store, &table, places, take, hidden);
+	if (hidden->count)
+		qsort(hidden->list, hidden->count, sizeof(*hidden->list), compare_entries);
+	return result;
+}
+
+void hidden_free(struct hidden *hidden)
+{
+	free(hidden->list);
+	free(hidden->free);
+	*hidden = (struct hidden){ 0 };
+}
+
+/* ---- changes ---- */
+
+/*
+ * A partition, and the objects of a partition together, have as many as are still free, and
+ * ENGINE_HIDDEN_OWN in any case: so nobody takes all, and no other's take these.
+ */
+static bool has_room(const struct hidden *hidden, const struct hidden_interval *interval)
+{
+	uint32_t free = ENGINE_HIDDEN_MAX - (uint32_t)min_u64(hidden->count, ENGINE_HIDDEN_MAX);
+	uint32_t own;
+
+	hidden_range(hidden, interval->partition, interval->identifier ? 1 : 0,
+		     interval->identifier ? UINT64_MAX : 0, &own);
+	return own < max_u64(free, ENGINE_HIDDEN_OWN);
+}
+
+/* Objects that would be found by too many steps are put again: see rollback_object.c. */
+static bool is_too_deep(const struct hidden *hidden, const struct hidden_interval *interval)
+{
+	return !interval->identifier && hidden_steps(hidden, interval->partition, 0, interval->to,
+						     ENGINE_HIDDEN_STEPS) >= ENGINE_HIDDEN_STEPS;
+}
+
+int hidden_add(struct engine_txn *txn, struct hidden_interval interval)
+{
+	struct hidden *hidden = &txn->engine->hidden;
+
+	if (!has_room(hidden, &interval)) {
+		hidden->is_short = true;
+		return -EFBIG;
+	}
+	return is_too_deep(hidden, &interval) ? -EFBIG : hidden_add_beside(txn, interval);
+}
+
+int hidden_add_beside(struct engine_txn *txn, struct hidden_interval interval)
+{
+	struct hidden *hidden = &txn->engine->hidden;
+	int result = grow(hidden);
+
+	if (result)
+		return result;
+	interval.at = txn->sequence;
+	interval.is_followed = false;
+	if (hidden->added_by != txn->sequence) {
+		hidden->added_by = txn->sequence;
+		hidden->places_before = hidden->places;
+	}
+	if (hidden->free_count) {
+		interval.place = hidden->free[hidden->free_count - 1];
+		result = put(&txn->writer, &interval, true);
+		hidden->free_count -= !result;
+	} else {
+		interval.place = hidden->places;
+		result = put(&txn->writer, &interval, false);
+		hidden->places += !result;
+	}
+	if (!result)
+		insert(hidden, &interval);
+	return result;
+}
+
+int hidden_follow(struct engine_txn *txn)
+{
+	struct hidden *hidden = &txn->engine->hidden;
+	int result = 0;
+
+	for (uint32_t at = 0; !result && at < hidden->count; at++)
+		if (hidden->list[at].at == txn->sequence && hidden->list[at].identifier) {
+			hidden->list[at].is_followed = true;
+			result = put(&txn->writer, &hidden->list[at], true);
+		}
+	return result;
+}
+
+struct dropping {
+	const struct hidden_interval *list;
+	uint32_t count;
+};
+
+/* What is free is all zero. */
+static int drop(struct engine_txn *txn, void *context)
+{
+	const struct dropping *dropping = context;
+	int result = 0;
+
+	for (uint32_t at = 0; !result && at < dropping->count; at++)
+		result = put(&txn->writer,
+			     &(struct hidden_interval){ .place = dropping->list[at].place }, true);
+	return result;
+}
+
+int hidden_drop(struct engine *engine, const struct hidden_interval *dropped, uint32_t count)
+{
+	struct dropping dropping = { .list = dropped, .count = count };
+	int result = count ? engine_aside(engine, drop, &dropping) : 0;
+
+	if (result)
+		return result;
+	for (uint32_t at = 0; at < count; at++)
+		take_out(&engine->hidden, &dropped[at]);
+	if (count)
+		engine->hidden.is_short = false;
+	return 0;
+}
+
+int hidden_drop_partition(struct engine *engine, uint16_t partition)
+{
+	struct hidden_interval some[DROPPED_AT_ONCE];
+	uint32_t count = 1;
+	int result = 0;
+
+	while (!result && count) {
+		uint32_t first = hidden_range(&engine->hidden, partition, 0, UINT64_MAX, &count);
+
+		count = (uint32_t)min_u64(count, DROPPED_AT_ONCE);
+		if (count)
+			memcpy(some, &engine->hidden.list[first], count * sizeof(*some));
+		result = hidden_drop(engine, some, count);
+	}
+	return result;
+}

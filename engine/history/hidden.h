@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * What rollbacks hide. An interval at sequence number r to b hides the numbers between b and r from
+ * every reader whose bound is r or more; to others all is as it was. So what a reader sees is
+ * always one line of history, without branches, and everything above works as if what is hidden had
+ * never been. An interval's scope is the device, a partition, or one object, of which it hides data
+ * only: the onode is put again as it was, which is a modification like any other. All intervals are
+ * in memory, and in one table of the root.
+ */
+#ifndef MUNINN_ENGINE_HISTORY_HIDDEN_H
+#define MUNINN_ENGINE_HISTORY_HIDDEN_H
+
+#include "engine/history.h"
+#include "engine/objects/keys.h"
+#include "engine/records/access.h"
+
+#define HIDDEN_BYTES 24
+#define HIDDEN_CHUNK 14 /* entries of a record */
+/*
+ * More there never are: those that all share, the own ones of each index and of its objects, and
+ * one of each index beside the last of the device that all share, and beside the device's own.
+ */
+#define HIDDEN_PLACES_MAX (ENGINE_HIDDEN_MAX + (3 * ENGINE_HIDDEN_OWN + 1) * (UINT16_MAX + 1))
+
+struct engine;
+struct engine_txn;
+
+struct hidden_interval {
+	uint64_t identifier; /* of an object; 0: all of the partition, or of the device */
+	uint64_t at, to;
+	uint32_t place;     /* in the table */
+	uint16_t partition; /* index; 0: the device */
+	bool is_followed;   /* of an object: its transaction may have put data behind it */
+};
+
+struct hidden {
+	struct record_timeline asked; /* what the record store calls */
+	struct hidden_interval *list; /* by partition, identifier and `at` */
+	uint32_t count;
+	/* Places of the table, and those of them which are free. */
+	uint32_t places, free_count, capacity;
+	uint32_t *free;
+	/* The transaction that added the newest ones, and how many places there were before. */
+	uint64_t added_by;
+	uint32_t places_before;
+	/* Rounds over the list: see hidden_review.h. */
+	uint32_t reviewed, due;
+	bool is_short; /* one was refused since the last interval was dropped */
+};
+
+/* Reads those that are in the `places` places on record. -EBADMSG, -EIO, -ENOMEM. */
+int hidden_load(struct engine *engine, uint32_t places);
+void hidden_free(struct hidden *hidden);
+
+/* ---- what is hidden ---- */
+
+/*
+ * The last interval of a partition, or of the device, that a reader at `bound` of the partition is
+ * behind; NULL: none.
+ */
+const struct hidden_interval *hidden_last(const struct hidden *hidden, uint16_t partition,
+					  uint64_t bound);
+
+/* The last one of just this scope at or before `bound`; NULL: none. */
+const struct hidden_interval *hidden_last_of(const struct hidden *hidden, uint16_t partition,
+					     uint64_t identifier, uint64_t bound);
+
+/* The first one of just this scope behind `bound`: its number; RECORD_NEWEST: there is none. */
+uint64_t hidden_next_of(const struct hidden *hidden, uint16_t partition, uint64_t identifier,
+			uint64_t bound);
+
+/* How many of one scope a reader at `bound` goes by, at most `max`. */
+uint32_t hidden_steps(const struct hidden *hidden, uint16_t partition, uint64_t identifier,
+		      uint64_t bound, uint32_t max);
+
+/*
+ * Those of a partition index with identifiers from `first` to `last`: from where in the list, and
+ * how many.
+ */
+uint32_t hidden_range(const struct hidden *hidden, uint16_t partition, uint64_t first,
+		      uint64_t last, uint32_t *count);
+
+/* Those of a partition, and of the device; not those of objects. */
+uint32_t hidden_count(const struct hidden *hidden, uint16_t partition);
+
+/* ---- changes ---- */
+
+/*
+ * Adds one, at the number of the transaction, whose `place` is found here. The caller stores
+ * `places` in the root's history. hidden_undo takes back all of a transaction. -EFBIG: the scope
+ * has as many as it may have (engine/history.h). -ENOSPC, -EIO, -ENOMEM.
+ */
+int hidden_add(struct engine_txn *txn, struct hidden_interval interval);
+
+/*
+ * The same of one that the transaction's rollback of the device needs for a partition, so it is
+ * never refused by what that has.
+ */
+int hidden_add_beside(struct engine_txn *txn, struct hidden_interval interval);
+void hidden_undo(struct hidden *hidden, uint64_t at);
+
+/* The transaction that rolled back an object has put data, too. -ENOSPC, -EIO. */
+int hidden_follow(struct engine_txn *txn);
+
+/*
+ * Drops some of which nobody can tell that they are gone, in a transaction of their own. Errors
+ * leave all as it was.
+ */
+int hidden_drop(struct engine *engine, const struct hidden_interval *dropped, uint32_t count);
+
+/* All of a partition index, the objects' too, which nothing shows any more. */
+int hidden_drop_partition(struct engine *engine, uint16_t partition);
+
+#endif
