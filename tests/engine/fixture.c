@@ -7,15 +7,6 @@
 const struct engine_address the_root;
 const struct engine_address the_partition = { .partition = PARTITION };
 
-static const struct nand_geometry shape = {
-	.page_bytes = PAGE,
-	.spare_bytes = 64,
-	.pages_per_block = 8,
-	.blocks = 600,
-	.channels = 1,
-	.dies_per_channel = 1,
-};
-
 /* ---- the engine ---- */
 
 uint64_t clock_of(void *fixture)
@@ -29,9 +20,9 @@ struct engine_options options_of(struct fixture *f)
 
 	if (!f->memory) {
 		options.muninn.rows = 2;
-		options.muninn.segment_pages = 8;
-		options.muninn.record_bytes = 128;
-		options.merge_manual = true;
+		options.muninn.segment_pages = f->merges ? 16 : 8;
+		options.muninn.record_bytes = f->merges ? 256 : 128;
+		options.merge_manual = !f->merges;
 	}
 	return options;
 }
@@ -69,8 +60,14 @@ int setup_on_memory(void **state)
 	return 0;
 }
 
-int setup_on_flash(void **state)
+static struct fixture *make_flash(uint32_t blocks, bool merges)
 {
+	const struct nand_geometry shape = { .page_bytes = PAGE,
+					     .spare_bytes = 64,
+					     .pages_per_block = 8,
+					     .blocks = blocks,
+					     .channels = 1,
+					     .dies_per_channel = 1 };
 	struct fixture *f = calloc(1, sizeof(*f));
 	struct error_text error = { "" };
 	struct engine_options options;
@@ -78,15 +75,28 @@ int setup_on_flash(void **state)
 
 	assert_non_null(f);
 	f->now = SECOND;
+	f->merges = merges;
 	options = options_of(f);
 	assert_int_equal(engine_nvram_bytes(&shape, &options, &nvram, &error), 0);
 	assert_int_equal(nand_open_memory(&shape, nvram, &f->nand, &error), 0);
 	assert_int_equal(engine_format(f->nand, &options, &error), 0);
 	reopen(f);
+	return f;
+}
+
+int setup_on_flash(void **state)
+{
+	struct fixture *f = make_flash(600, false);
+
 	create(f, PARTITION);
 	create(f, OTHERS);
 	*state = f;
 	return 0;
+}
+
+struct fixture *make_merging(uint32_t blocks)
+{
+	return make_flash(blocks, true);
 }
 
 int teardown(void **state)

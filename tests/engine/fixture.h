@@ -37,6 +37,7 @@ struct fixture {
 	struct engine *engine;
 	struct engine_txn *txn; /* the open one */
 	uint64_t now;
+	bool merges; /* by itself */
 };
 
 /* ---- the engine ---- */
@@ -50,7 +51,10 @@ int setup_on_memory(void **state);
  */
 int setup_on_flash(void **state);
 
-/* Of either. */
+/* For a setup: an empty engine on a device of so many blocks, which merges by itself. */
+struct fixture *make_merging(uint32_t blocks);
+
+/* Of each of them. */
 int teardown(void **state);
 
 #define TEST(name)       cmocka_unit_test_setup_teardown(name, setup_on_memory, teardown)

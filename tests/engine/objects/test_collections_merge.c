@@ -2,40 +2,10 @@
 /*
  * Members of collections, present and of old versions, survive that space is reclaimed around them.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "tests/engine/fixture.h"
 
-#include <cmocka.h>
-#include <errno.h>
-#include <string.h>
-
-#include "engine/history.h"
-#include "engine/options.h"
-#include "tests/engine/by_address.h"
-
-enum { MEMBERS = 600, PARTITION = 0x10000, FIRST = 0x10000, COLLECTION = 0x20000 };
+enum { MEMBERS = 600, COLLECTION = 0x20000 };
 enum { CHURN_BYTES = 20000, CHURN_OBJECTS = 20, CHURN_ROUNDS = 40, CHURN_FIRST = 0x30000 };
-
-static const struct nand_geometry shape = {
-	.page_bytes = 512,
-	.spare_bytes = 64,
-	.pages_per_block = 8,
-	.blocks = 1200,
-	.channels = 1,
-	.dies_per_channel = 1,
-};
-static const struct engine_options options = { .muninn.rows = 2,
-					       .muninn.segment_pages = 16,
-					       .muninn.record_bytes = 256 };
-
-struct device {
-	struct nand *nand;
-	struct engine *engine;
-	struct engine_txn *txn;
-};
 
 static struct engine_address at(uint64_t object, uint32_t version)
 {
@@ -44,51 +14,24 @@ static struct engine_address at(uint64_t object, uint32_t version)
 					.version = version };
 }
 
-static void begin(struct device *device, enum engine_mode mode)
-{
-	assert_int_equal(engine_begin(device->engine, mode, &device->txn), 0);
-}
-
-static void commit(struct device *device)
-{
-	assert_int_equal(engine_commit(device->txn, false), 0);
-}
-
 static int setup(void **state)
 {
-	struct device *device = calloc(1, sizeof(*device));
-	struct error_text error = { "" };
-	uint64_t nvram;
+	struct fixture *f = make_merging(1200);
 
-	assert_int_equal(engine_nvram_bytes(&shape, &options, &nvram, &error), 0);
-	assert_int_equal(nand_open_memory(&shape, nvram, &device->nand, &error), 0);
-	assert_int_equal(engine_format(device->nand, &options, &error), 0);
-	assert_int_equal(engine_open(device->nand, &options, &device->engine, &error), 0);
-	begin(device, ENGINE_WRITE);
-	assert_int_equal(engine_partition_create(device->txn, PARTITION, NULL), 0);
-	assert_int_equal(
-		engine_create(device->txn, PARTITION, ENGINE_USER_OBJECT, 0, MEMBERS, NULL), 0);
-	assert_int_equal(
-		engine_create(device->txn, PARTITION, ENGINE_COLLECTION, COLLECTION, 1, NULL), 0);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_partition_create(f->txn, PARTITION, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, 0, MEMBERS, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_COLLECTION, COLLECTION, 1, NULL),
+			 0);
 	for (uint32_t i = 0; i < MEMBERS; i++)
-		assert_int_equal(
-			engine_membership_set(device->txn, at(FIRST + i, 0), 1, COLLECTION), 0);
+		assert_int_equal(engine_membership_set(f->txn, at(OBJECT + i, 0), 1, COLLECTION),
+				 0);
 	for (uint32_t i = 0; i < CHURN_OBJECTS; i++)
-		assert_int_equal(engine_create(device->txn, PARTITION, ENGINE_USER_OBJECT,
+		assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT,
 					       CHURN_FIRST + i, 1, NULL),
 				 0);
-	commit(device);
-	*state = device;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct device *device = *state;
-
-	assert_int_equal(engine_close(device->engine), 0);
-	assert_int_equal(nand_close(device->nand), 0);
-	free(device);
+	commit(f);
+	*state = f;
 	return 0;
 }
 
@@ -96,115 +39,114 @@ static int teardown(void **state)
  * Writes the device over several times. The members' onodes, too: they share segments with the
  * nodes of the collection, which have to be moved out of them.
  */
-static void churn(struct device *device)
+static void churn(struct fixture *f)
 {
 	uint8_t *bytes = malloc(CHURN_BYTES);
 
 	for (uint32_t round = 0; round < CHURN_ROUNDS; round++) {
 		for (uint32_t i = 0; i < MEMBERS; i++) {
-			begin(device, ENGINE_WRITE);
-			assert_int_equal(engine_attribute_set(device->txn, at(FIRST + i, 0), 9, 1,
+			begin(f, ENGINE_WRITE);
+			assert_int_equal(engine_attribute_set(f->txn, at(OBJECT + i, 0), 9, 1,
 							      &round, sizeof(round)),
 					 0);
-			commit(device);
+			commit(f);
 		}
 		for (uint32_t i = 0; i < CHURN_OBJECTS; i++) {
 			memset(bytes, (int)(round + i), CHURN_BYTES);
-			begin(device, ENGINE_WRITE);
-			assert_int_equal(engine_write(device->txn, at(CHURN_FIRST + i, 0), 0, bytes,
-						      CHURN_BYTES),
-					 0);
-			commit(device);
+			begin(f, ENGINE_WRITE);
+			assert_int_equal(
+				engine_write(f->txn, at(CHURN_FIRST + i, 0), 0, bytes, CHURN_BYTES),
+				0);
+			commit(f);
 		}
 	}
 	free(bytes);
 }
 
 /* Every `step`-th object from `first` on is a member at the version, and no other. */
-static void check_members(struct device *device, uint32_t version, uint32_t first, uint32_t step)
+static void check_members(struct fixture *f, uint32_t version, uint32_t first, uint32_t step)
 {
-	uint64_t ids[64], next = 1, expected = FIRST + first;
+	uint64_t ids[64], next = 1, expected = OBJECT + first;
 	size_t count;
 
-	begin(device, ENGINE_READ);
+	begin(f, ENGINE_READ);
 	while (next != 0) {
-		assert_int_equal(engine_list(device->txn, at(COLLECTION, version),
-					     ENGINE_LIST_MEMBERS, next, ids, 64, &count, &next),
+		assert_int_equal(engine_list(f->txn, at(COLLECTION, version), ENGINE_LIST_MEMBERS,
+					     next, ids, 64, &count, &next),
 				 0);
 		for (size_t i = 0; i < count; i++, expected += step) {
 			uint8_t value[8];
 			uint32_t length;
 
 			assert_int_equal(ids[i], expected);
-			assert_int_equal(engine_attribute_get(device->txn, at(ids[i], version),
+			assert_int_equal(engine_attribute_get(f->txn, at(ids[i], version),
 							      ENGINE_MEMBERSHIPS_PAGE, 1, value, 8,
 							      &length),
 					 0);
 		}
 	}
-	assert_true(expected >= FIRST + MEMBERS && expected < FIRST + MEMBERS + step);
-	commit(device);
+	assert_true(expected >= OBJECT + MEMBERS && expected < OBJECT + MEMBERS + step);
+	commit(f);
 }
 
 static void test_members_survive_merges(void **state)
 {
-	struct device *device = *state;
-	struct error_text error;
+	struct fixture *f = *state;
 	struct engine_statistics statistics;
 	uint32_t version;
 
-	begin(device, ENGINE_WRITE);
-	assert_int_equal(engine_snapshot(device->txn, PARTITION, NULL, &version), 0);
-	commit(device);
-	churn(device);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_snapshot(f->txn, PARTITION, NULL, &version), 0);
+	commit(f);
+	churn(f);
 	for (uint32_t i = 0; i < MEMBERS; i++) {
 		if (i % 3 == 0)
 			continue;
-		begin(device, ENGINE_WRITE);
-		assert_int_equal(engine_membership_set(device->txn, at(FIRST + i, 0), 1, 0), 0);
-		commit(device);
+		begin(f, ENGINE_WRITE);
+		assert_int_equal(engine_membership_set(f->txn, at(OBJECT + i, 0), 1, 0), 0);
+		commit(f);
 	}
-	churn(device);
-	check_members(device, version, 0, 1);
-	check_members(device, 0, 0, 3);
-	engine_read_statistics(device->engine, &statistics);
+	churn(f);
+	check_members(f, version, 0, 1);
+	check_members(f, 0, 0, 3);
+	engine_read_statistics(f->engine, &statistics);
 	/* What was written is several times the device: it was merged. */
 	assert_true(statistics.record_bytes_put > 5 * statistics.capacity_bytes);
-	assert_int_equal(engine_close(device->engine), 0);
-	assert_int_equal(engine_open(device->nand, &options, &device->engine, &error), 0);
-	check_members(device, version, 0, 1);
-	check_members(device, 0, 0, 3);
+	assert_int_equal(engine_close(f->engine), 0);
+	reopen(f);
+	check_members(f, version, 0, 1);
+	check_members(f, 0, 0, 3);
 }
 
 static void test_members_of_a_collection_that_went_are_reclaimed(void **state)
 {
-	struct device *device = *state;
+	struct fixture *f = *state;
 
 	/* Each round leaves some 10 KiB of nodes behind, altogether more than the device holds. */
 	for (uint32_t round = 0; round < 300; round++) {
-		begin(device, ENGINE_WRITE);
-		assert_int_equal(engine_create(device->txn, PARTITION, ENGINE_COLLECTION,
-					       COLLECTION + 1, 1, NULL),
+		begin(f, ENGINE_WRITE);
+		assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_COLLECTION, COLLECTION + 1,
+					       1, NULL),
 				 0);
 		for (uint32_t i = 0; i < 2000; i++)
 			assert_int_equal(
-				engine_member_insert(device->txn, at(COLLECTION + 1, 0), FIRST + i),
-				0);
-		commit(device);
-		begin(device, ENGINE_FREE);
-		assert_int_equal(engine_members_clear(device->txn, at(COLLECTION + 1, 0)), 0);
-		assert_int_equal(engine_remove(device->txn, at(COLLECTION + 1, 0)), 0);
-		commit(device);
+				engine_member_insert(f->txn, at(COLLECTION + 1, 0), OBJECT + i), 0);
+		commit(f);
+		begin(f, ENGINE_FREE);
+		assert_int_equal(engine_members_clear(f->txn, at(COLLECTION + 1, 0)), 0);
+		assert_int_equal(engine_remove(f->txn, at(COLLECTION + 1, 0)), 0);
+		commit(f);
 	}
-	check_members(device, 0, 0, 1);
+	check_members(f, 0, 0, 1);
 }
+
+#define MERGING_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_members_survive_merges, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_members_of_a_collection_that_went_are_reclaimed, setup, teardown),
+		MERGING_TEST(test_members_survive_merges),
+		MERGING_TEST(test_members_of_a_collection_that_went_are_reclaimed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
