@@ -473,6 +473,28 @@ static void look_at_versions(struct device *device, uint16_t index)
 	source_close(device->engine, &source);
 }
 
+/* Not even in memory: what was looked at of the earlier one's versions. */
+static void test_the_next_owner_of_an_index_has_nothing_of_the_earlier_one(void **state)
+{
+	struct device *device = *state;
+	uint16_t index = index_of(device, PARTITION);
+
+	set_policy(device, 0, 0, 0, 0);
+	take_snapshot(device, PARTITION);
+	remove_partition(device);
+	look_at_versions(device, index);
+	standing_review(device->engine);
+	assert_int_equal(gone(device), 0);
+	device->engine->last_index = (uint16_t)(index - 1);
+	create(device, PARTITION);
+	assert_int_equal(index_of(device, PARTITION), index);
+	write_page(device, 2 * SECOND, 0, 'a');
+	assert_int_equal(take_snapshot(device, PARTITION), 1);
+	write_page(device, 3 * SECOND, 0, 'b');
+	crash(device);
+	check_page(device, 1, 0, 'a');
+}
+
 /* Its versions and its policy go when room is short; the device's hold when it comes back. */
 static void test_what_only_one_that_is_gone_keeps_is_given_up(void **state)
 {
@@ -695,6 +717,7 @@ int main(void)
 		TEST(test_what_clones_stood_on_stays_forgotten_while_nobody_has_the_index),
 		TEST(test_what_clones_of_an_earlier_owner_stood_on_stays_forgotten_too),
 		TEST(test_an_index_stays_taken_while_a_version_of_before_a_rollback_shows_it),
+		TEST(test_the_next_owner_of_an_index_has_nothing_of_the_earlier_one),
 		TEST(test_what_only_one_that_is_gone_keeps_is_given_up),
 		TEST(test_the_past_of_a_removed_clone_can_be_reached),
 		TEST(test_the_past_of_a_refreshed_clone_can_be_reached),
