@@ -300,7 +300,7 @@ static void test_reformat_empties_everything(void **state)
 /* More at once than an engine begins with: again and again, each with buffers of its own. */
 static void test_many_transactions_read_at_once(void **state)
 {
-	enum { AT_ONCE = 70 };
+	enum { AT_ONCE = 50 };
 	struct fixture *f = *state;
 	struct engine_txn *txns[AT_ONCE];
 
