@@ -5,16 +5,15 @@
  */
 #include "common/log.h"
 #include "engine/history/times.h"
-#include "tests/engine/history_fixture.h"
-
-enum { SECOND = 1000 };
+#include "engine/objects/objects.h"
+#include "tests/engine/fixture.h"
 
 static int try_time(struct fixture *f, uint64_t seconds, uint64_t *sequence)
 {
 	int result;
 
 	begin(f, ENGINE_READ);
-	result = engine_moment_resolve(f->txn, PID, at_time(seconds * SECOND), sequence);
+	result = engine_moment_resolve(f->txn, PARTITION, at_time(seconds * SECOND), sequence);
 	commit(f);
 	return result;
 }
@@ -22,12 +21,13 @@ static int try_time(struct fixture *f, uint64_t seconds, uint64_t *sequence)
 static void put_at(struct fixture *f, uint64_t seconds, const char *text)
 {
 	f->now = seconds * SECOND;
-	put_text(f, object(OID), text);
+	put_text(f, object(OBJECT), text);
 }
 
 static void check_at(struct fixture *f, uint64_t seconds, const char *text)
 {
-	check_text(f, at_version(object(OID), view_of(f, PID, at_time(seconds * SECOND))), text);
+	check_text(f, at_version(object(OBJECT), view_of(f, PARTITION, at_time(seconds * SECOND))),
+		   text);
 }
 
 /*
@@ -61,7 +61,7 @@ static void test_what_follows_a_wrong_clock_counts_as_of_its_time(void **state)
 
 	be_ahead(f);
 	check_at(f, 1045, "at 1010 s");
-	check_text(f, object(OID), "at 1030 s");
+	check_text(f, object(OBJECT), "at 1030 s");
 	put_at(f, 2010, "at 2010 s");
 	put_at(f, 2020, "at 2020 s");
 	f->now = 2100 * SECOND;
@@ -99,17 +99,17 @@ static void test_by_number_everything_is_reached(void **state)
 	be_ahead(f);
 	for (size_t at = 0; at < sizeof(texts) / sizeof(texts[0]); at++) {
 		begin(f, ENGINE_READ);
-		assert_int_equal(
-			engine_log_next(f->txn, PID, OID, modification.sequence - 1, &modification),
-			0);
+		assert_int_equal(engine_log_next(f->txn, PARTITION, OBJECT,
+						 modification.sequence - 1, &modification),
+				 0);
 		commit(f);
 		check_text(f,
-			   at_version(object(OID),
-				      view_of(f, PID, at_sequence(modification.sequence))),
+			   at_version(object(OBJECT),
+				      view_of(f, PARTITION, at_sequence(modification.sequence))),
 			   texts[at]);
 	}
-	roll_back(f, PID, at_sequence(modification.sequence));
-	check_text(f, object(OID), "at 1010 s");
+	roll_back(f, PARTITION, at_sequence(modification.sequence));
+	check_text(f, object(OBJECT), "at 1010 s");
 }
 
 static void test_a_log_says_the_recorded_times(void **state)
@@ -121,9 +121,9 @@ static void test_a_log_says_the_recorded_times(void **state)
 	be_ahead(f);
 	begin(f, ENGINE_READ);
 	for (size_t at = 0; at < sizeof(seconds) / sizeof(seconds[0]); at++) {
-		assert_int_equal(
-			engine_log_next(f->txn, PID, OID, modification.sequence - 1, &modification),
-			0);
+		assert_int_equal(engine_log_next(f->txn, PARTITION, OBJECT,
+						 modification.sequence - 1, &modification),
+				 0);
 		assert_int_equal(modification.time_ms, seconds[at] * SECOND);
 	}
 	commit(f);
@@ -159,7 +159,7 @@ static void test_slots_end_by_the_clock_while_it_is_behind(void **state)
 	second = f->engine->committed;
 	assert_true(slot_begin(second) > slot_begin(first));
 	f->now += 10;
-	put_text(f, object(OID), "10 ms later");
+	put_text(f, object(OBJECT), "10 ms later");
 	assert_int_equal(slot_begin(f->engine->committed), slot_begin(second));
 }
 
@@ -206,13 +206,14 @@ static void test_views_from_then_come_free(void **state)
 	f->now = 1000 * SECOND;
 	make_text_object(f);
 	for (uint32_t at = 0; at < ENGINE_VIEWS; at++)
-		f->engine->views[at] = (struct view){ .partition = PID,
+		f->engine->views[at] = (struct view){ .partition = PARTITION,
 						      .bound = 1 + at,
 						      .objects_bound = 1 + at,
 						      .used_ms = 1000000 * SECOND };
 	f->now = 1010 * SECOND;
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_view_open(f->txn, PID, at_time(1005 * SECOND), &version), -EFBIG);
+	assert_int_equal(engine_view_open(f->txn, PARTITION, at_time(1005 * SECOND), &version),
+			 -EFBIG);
 	commit(f);
 	f->now += ENGINE_VIEW_UNUSED_MS;
 	check_at(f, 1005, "one");

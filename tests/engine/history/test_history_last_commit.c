@@ -4,15 +4,14 @@
  * it mean what they meant before.
  */
 #include "engine/history/times.h"
-#include "tests/engine/history_fixture.h"
-
-enum { SECOND = 1000 };
+#include "engine/objects/objects.h"
+#include "tests/engine/fixture.h"
 
 static void make_object(struct fixture *f)
 {
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_partition_create(f->txn, PID, NULL), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID, 1, NULL), 0);
+	assert_int_equal(engine_partition_create(f->txn, PARTITION, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, OBJECT, 1, NULL), 0);
 	commit(f);
 }
 
@@ -21,7 +20,7 @@ static uint64_t bound_at(struct fixture *f, uint64_t ms)
 	uint64_t bound = 0;
 
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_moment_resolve(f->txn, PID, at_time(ms), &bound), 0);
+	assert_int_equal(engine_moment_resolve(f->txn, PARTITION, at_time(ms), &bound), 0);
 	commit(f);
 	return bound;
 }
@@ -31,13 +30,13 @@ static void write_and_rest(struct fixture *f)
 {
 	make_object(f);
 	f->now = 50 * SECOND;
-	put_text(f, object(OID), "before");
+	put_text(f, object(OBJECT), "before");
 	f->now = 60 * SECOND;
-	put_text(f, object(OID), "one");
+	put_text(f, object(OBJECT), "one");
 	f->now += 100;
-	put_text(f, object(OID), "two");
+	put_text(f, object(OBJECT), "two");
 	f->now += 200;
-	put_text(f, object(OID), "three");
+	put_text(f, object(OBJECT), "three");
 	f->now += 1;
 }
 
@@ -56,10 +55,10 @@ static void test_a_moment_behind_the_last_commit_is_the_same_after_a_crash(void 
 	assert_int_equal(bound_at(f, 60 * SECOND), bound);
 	assert_true(bound_at(f, 60 * SECOND - 1) < bound);
 	/* Also when it is noted for good. */
-	put_text(f, object(OID), "four");
+	put_text(f, object(OBJECT), "four");
 	crash(f);
 	assert_int_equal(bound_at(f, 60 * SECOND + 301), bound);
-	check_text(f, at_version(object(OID), view_of(f, PID, at_time(60 * SECOND + 301))),
+	check_text(f, at_version(object(OBJECT), view_of(f, PARTITION, at_time(60 * SECOND + 301))),
 		   "three");
 }
 
@@ -74,20 +73,21 @@ static void test_what_is_kept_for_certain_is_no_shorter_after_a_crash(void **sta
 	make_object(f);
 	f->now = 40 * SECOND;
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_retention_set(f->txn, PID, &keep, false), 0);
+	assert_int_equal(engine_retention_set(f->txn, PARTITION, &keep, false), 0);
 	commit(f);
 	f->now = 60 * SECOND;
-	put_text(f, object(OID), "one");
+	put_text(f, object(OBJECT), "one");
 	f->now = 60 * SECOND + 301;
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_history(f->txn, PID, &before), 0);
+	assert_int_equal(engine_history(f->txn, PARTITION, &before), 0);
 	commit(f);
 	crash(f);
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_history(f->txn, PID, &after), 0);
+	assert_int_equal(engine_history(f->txn, PARTITION, &after), 0);
 	commit(f);
 	assert_int_equal(after.horizon_sequence, before.horizon_sequence);
-	check_text(f, at_version(object(OID), view_of(f, PID, at_time(60 * SECOND + 2))), "one");
+	check_text(f, at_version(object(OBJECT), view_of(f, PARTITION, at_time(60 * SECOND + 2))),
+		   "one");
 }
 
 /*
@@ -102,17 +102,18 @@ static void test_the_floor_of_a_policy_that_ended_is_no_later_after_a_crash(void
 
 	make_object(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_retention_set(f->txn, PID, &none, false), 0);
+	assert_int_equal(engine_retention_set(f->txn, PARTITION, &none, false), 0);
 	commit(f);
 	f->now = 60 * SECOND;
-	put_text(f, object(OID), "one");
+	put_text(f, object(OBJECT), "one");
 	f->now = 62 * SECOND;
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_retention_set(f->txn, PID, &all, false), 0);
+	assert_int_equal(engine_retention_set(f->txn, PARTITION, &all, false), 0);
 	commit(f);
 	f->now = 70 * SECOND;
 	crash(f);
-	check_text(f, at_version(object(OID), view_of(f, PID, at_time(62 * SECOND + 1))), "one");
+	check_text(f, at_version(object(OBJECT), view_of(f, PARTITION, at_time(62 * SECOND + 1))),
+		   "one");
 }
 
 static void test_commands_that_change_nothing_leave_the_last_commit_where_it_was(void **state)
@@ -145,11 +146,12 @@ static void test_the_present_has_a_number_when_all_before_it_is_given_up(void **
 	partition_release(f->engine, device);
 	commit(f);
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_moment_resolve(f->txn, PID, (struct engine_moment){ 0 }, &bound),
-			 0);
+	assert_int_equal(
+		engine_moment_resolve(f->txn, PARTITION, (struct engine_moment){ 0 }, &bound), 0);
 	assert_true(bound > f->engine->committed);
 	commit(f);
-	check_text(f, at_version(object(OID), view_of(f, PID, at_sequence(bound))), "three");
+	check_text(f, at_version(object(OBJECT), view_of(f, PARTITION, at_sequence(bound))),
+		   "three");
 }
 
 int main(void)

@@ -3,13 +3,14 @@
  * Numbers of versions: given in turn, those of dropped versions again, never one that a kept
  * version has.
  */
-#include "tests/engine/history_fixture.h"
+#include "engine/objects/objects.h"
+#include "tests/engine/fixture.h"
 
 static void make_object(struct fixture *f)
 {
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_partition_create(f->txn, PID, NULL), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID, 1, NULL), 0);
+	assert_int_equal(engine_partition_create(f->txn, PARTITION, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, OBJECT, 1, NULL), 0);
 	commit(f);
 }
 
@@ -60,29 +61,29 @@ static void test_numbers_run_out_when_kept_versions_have_all_of_them(void **stat
 	uint32_t version;
 
 	make_object(f);
-	put_text(f, object(OID), "x");
+	put_text(f, object(OBJECT), "x");
 	begin(f, ENGINE_WRITE);
 	for (uint32_t wanted = 1; wanted <= ENGINE_PARTITION_VERSION_LAST; wanted++) {
-		assert_int_equal(engine_snapshot(f->txn, PID, NULL, &version), 0);
+		assert_int_equal(engine_snapshot(f->txn, PARTITION, NULL, &version), 0);
 		assert_int_equal(version, wanted);
 	}
-	assert_int_equal(engine_snapshot(f->txn, PID, NULL, &version), -EFBIG);
+	assert_int_equal(engine_snapshot(f->txn, PARTITION, NULL, &version), -EFBIG);
 	commit(f);
-	check_text(f, at_version(object(OID), ENGINE_PARTITION_VERSION_LAST), "x");
+	check_text(f, at_version(object(OBJECT), ENGINE_PARTITION_VERSION_LAST), "x");
 	/* Those of dropped versions are given again, and no others. */
-	drop(f, PID, 30000);
-	drop(f, PID, 5);
+	drop(f, PARTITION, 30000);
+	drop(f, PARTITION, 5);
 	crash(f);
-	put_text(f, object(OID), "y");
-	assert_int_equal(take_snapshot(f, PID, "again"), 5);
-	assert_int_equal(take_snapshot(f, PID, NULL), 30000);
+	put_text(f, object(OBJECT), "y");
+	assert_int_equal(take_snapshot(f, PARTITION, "again"), 5);
+	assert_int_equal(take_snapshot(f, PARTITION, NULL), 30000);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_snapshot(f->txn, PID, NULL, &version), -EFBIG);
+	assert_int_equal(engine_snapshot(f->txn, PARTITION, NULL, &version), -EFBIG);
 	abort_all(f);
 	crash(f);
-	check_text(f, at_version(object(OID), 5), "y");
-	check_text(f, at_version(object(OID), 4), "x");
-	check_text(f, at_version(object(OID), 30001), "x");
+	check_text(f, at_version(object(OBJECT), 5), "y");
+	check_text(f, at_version(object(OBJECT), 4), "x");
+	check_text(f, at_version(object(OBJECT), 30001), "x");
 	/* The device's are others. */
 	assert_int_equal(take_snapshot(f, 0, NULL), ENGINE_DEVICE_VERSION_FIRST);
 }
@@ -93,14 +94,15 @@ static void test_a_number_is_given_again_as_late_as_possible(void **state)
 
 	make_object(f);
 	for (uint32_t number = 1; number <= 4; number++)
-		assert_int_equal(take_snapshot(f, PID, NULL), number);
-	drop(f, PID, 2);
-	assert_int_equal(take_snapshot(f, PID, NULL), 5);
-	go_on_with(f, PID, ENGINE_PARTITION_VERSION_LAST);
-	assert_int_equal(take_snapshot(f, PID, NULL), ENGINE_PARTITION_VERSION_LAST);
-	assert_int_equal(take_snapshot(f, PID, NULL), 2);
-	assert_int_equal(take_snapshot(f, PID, NULL), 6);
-	check_order(f, PID, (uint32_t[]){ 1, 3, 4, 5, ENGINE_PARTITION_VERSION_LAST, 2, 6 }, 7);
+		assert_int_equal(take_snapshot(f, PARTITION, NULL), number);
+	drop(f, PARTITION, 2);
+	assert_int_equal(take_snapshot(f, PARTITION, NULL), 5);
+	go_on_with(f, PARTITION, ENGINE_PARTITION_VERSION_LAST);
+	assert_int_equal(take_snapshot(f, PARTITION, NULL), ENGINE_PARTITION_VERSION_LAST);
+	assert_int_equal(take_snapshot(f, PARTITION, NULL), 2);
+	assert_int_equal(take_snapshot(f, PARTITION, NULL), 6);
+	check_order(f, PARTITION, (uint32_t[]){ 1, 3, 4, 5, ENGINE_PARTITION_VERSION_LAST, 2, 6 },
+		    7);
 }
 
 static void test_numbers_of_the_device_begin_again_too(void **state)
@@ -110,14 +112,14 @@ static void test_numbers_of_the_device_begin_again_too(void **state)
 	make_object(f);
 	assert_int_equal(take_snapshot(f, 0, NULL), ENGINE_DEVICE_VERSION_FIRST);
 	go_on_with(f, 0, ENGINE_DEVICE_VERSION_LAST);
-	put_text(f, object(OID), "last");
+	put_text(f, object(OBJECT), "last");
 	assert_int_equal(take_snapshot(f, 0, NULL), ENGINE_DEVICE_VERSION_LAST);
-	put_text(f, object(OID), "next");
-	assert_int_equal(take_snapshot(f, PID, NULL), 1);
+	put_text(f, object(OBJECT), "next");
+	assert_int_equal(take_snapshot(f, PARTITION, NULL), 1);
 	assert_int_equal(take_snapshot(f, 0, NULL), ENGINE_DEVICE_VERSION_FIRST + 1);
-	check_text(f, at_version(object(OID), ENGINE_DEVICE_VERSION_LAST), "last");
-	check_text(f, at_version(object(OID), ENGINE_DEVICE_VERSION_FIRST + 1), "next");
-	check_order(f, PID,
+	check_text(f, at_version(object(OBJECT), ENGINE_DEVICE_VERSION_LAST), "last");
+	check_text(f, at_version(object(OBJECT), ENGINE_DEVICE_VERSION_FIRST + 1), "next");
+	check_order(f, PARTITION,
 		    (uint32_t[]){ ENGINE_DEVICE_VERSION_FIRST, ENGINE_DEVICE_VERSION_LAST, 1,
 				  ENGINE_DEVICE_VERSION_FIRST + 1 },
 		    4);
@@ -133,11 +135,11 @@ static void test_a_partition_that_had_given_all_its_numbers_goes_on(void **state
 	struct fixture *f = *state;
 
 	make_object(f);
-	assert_int_equal(take_snapshot(f, PID, NULL), 1);
-	go_on_with(f, PID, ENGINE_PARTITION_VERSION_LAST + 1);
+	assert_int_equal(take_snapshot(f, PARTITION, NULL), 1);
+	go_on_with(f, PARTITION, ENGINE_PARTITION_VERSION_LAST + 1);
 	go_on_with(f, 0, ENGINE_DEVICE_VERSION_LAST + 1);
 	crash(f);
-	assert_int_equal(take_snapshot(f, PID, NULL), 2);
+	assert_int_equal(take_snapshot(f, PARTITION, NULL), 2);
 	assert_int_equal(take_snapshot(f, 0, NULL), ENGINE_DEVICE_VERSION_FIRST);
 }
 
@@ -147,15 +149,15 @@ static void test_a_number_that_is_given_again_has_the_name_of_its_new_version(vo
 	uint32_t number;
 
 	make_object(f);
-	assert_int_equal(take_snapshot(f, PID, "old"), 1);
-	assert_int_equal(take_snapshot(f, PID, "kept"), 2);
-	drop(f, PID, 1);
-	go_on_with(f, PID, 1);
-	assert_int_equal(take_snapshot(f, PID, "new"), 1);
+	assert_int_equal(take_snapshot(f, PARTITION, "old"), 1);
+	assert_int_equal(take_snapshot(f, PARTITION, "kept"), 2);
+	drop(f, PARTITION, 1);
+	go_on_with(f, PARTITION, 1);
+	assert_int_equal(take_snapshot(f, PARTITION, "new"), 1);
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_version_find(f->txn, PID, "new", &number), 0);
+	assert_int_equal(engine_version_find(f->txn, PARTITION, "new", &number), 0);
 	assert_int_equal(number, 1);
-	assert_int_equal(engine_version_find(f->txn, PID, "old", &number), -ENOENT);
+	assert_int_equal(engine_version_find(f->txn, PARTITION, "old", &number), -ENOENT);
 	commit(f);
 }
 
@@ -168,25 +170,25 @@ static void test_an_old_version_with_a_high_number_is_older_than_a_new_one_with_
 	int result;
 
 	make_object(f);
-	put_text(f, object(OID), "one");
-	go_on_with(f, PID, 500);
-	assert_int_equal(take_snapshot(f, PID, NULL), 500);
-	put_text(f, object(OID), "three");
-	go_on_with(f, PID, 3);
-	assert_int_equal(take_snapshot(f, PID, NULL), 3);
+	put_text(f, object(OBJECT), "one");
+	go_on_with(f, PARTITION, 500);
+	assert_int_equal(take_snapshot(f, PARTITION, NULL), 500);
+	put_text(f, object(OBJECT), "three");
+	go_on_with(f, PARTITION, 3);
+	assert_int_equal(take_snapshot(f, PARTITION, NULL), 3);
 	begin(f, ENGINE_READ);
 	do
-		result = engine_diff_next(f->txn, PID, at_number(500), at_number(3), &cursor,
+		result = engine_diff_next(f->txn, PARTITION, at_number(500), at_number(3), &cursor,
 					  &difference);
 	while (result == -EAGAIN);
 	assert_int_equal(result, 0);
-	assert_int_equal(difference.object, OID);
+	assert_int_equal(difference.object, OBJECT);
 	commit(f);
-	roll_back(f, PID, at_number(500));
-	check_text(f, object(OID), "one");
-	roll_back(f, PID, at_number(3));
-	check_text(f, object(OID), "three");
-	assert_int_equal(take_snapshot(f, PID, NULL), 4);
+	roll_back(f, PARTITION, at_number(500));
+	check_text(f, object(OBJECT), "one");
+	roll_back(f, PARTITION, at_number(3));
+	check_text(f, object(OBJECT), "three");
+	assert_int_equal(take_snapshot(f, PARTITION, NULL), 4);
 }
 
 static void test_a_partition_that_came_back_goes_on_with_its_numbers(void **state)
@@ -196,21 +198,21 @@ static void test_a_partition_that_came_back_goes_on_with_its_numbers(void **stat
 	uint32_t of_device;
 
 	make_object(f);
-	put_text(f, object(OID), "old");
+	put_text(f, object(OBJECT), "old");
 	for (uint32_t number = 1; number <= 3; number++)
-		assert_int_equal(take_snapshot(f, PID, names[number - 1]), number);
+		assert_int_equal(take_snapshot(f, PARTITION, names[number - 1]), number);
 	of_device = take_snapshot(f, 0, NULL);
 	begin(f, ENGINE_FREE);
-	assert_int_equal(engine_partition_remove(f->txn, PID, true), 0);
+	assert_int_equal(engine_partition_remove(f->txn, PARTITION, true), 0);
 	commit(f);
 	roll_back(f, 0, at_number(of_device));
-	check_text(f, object(OID), "old");
+	check_text(f, object(OBJECT), "old");
 	for (uint32_t number = 1; number <= 3; number++)
-		check_text(f, at_version(object(OID), number), "old");
-	put_text(f, object(OID), "new");
-	assert_int_equal(take_snapshot(f, PID, "four"), 4);
-	check_text(f, at_version(object(OID), 4), "new");
-	check_order(f, PID, (uint32_t[]){ 1, 2, 3, of_device, 4 }, 5);
+		check_text(f, at_version(object(OBJECT), number), "old");
+	put_text(f, object(OBJECT), "new");
+	assert_int_equal(take_snapshot(f, PARTITION, "four"), 4);
+	check_text(f, at_version(object(OBJECT), 4), "new");
+	check_order(f, PARTITION, (uint32_t[]){ 1, 2, 3, of_device, 4 }, 5);
 }
 
 int main(void)

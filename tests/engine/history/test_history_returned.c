@@ -3,11 +3,12 @@
  * What is known of a partition that a rollback of the device brings back, however it had gone, and
  * what learning it costs.
  */
-#include "tests/engine/history_fixture.h"
+#include "engine/objects/objects.h"
+#include "tests/engine/fixture.h"
 
-enum { SECOND = 1000, OTHER = PID + 1 };
+enum { OTHER = PARTITION + 1 };
 
-static void set_policy(struct fixture *f, uint64_t id, enum engine_retention_kind kind)
+static void set_kind(struct fixture *f, uint64_t id, enum engine_retention_kind kind)
 {
 	const struct engine_retention policy = { .kind = kind };
 
@@ -23,17 +24,10 @@ static void create_partition(struct fixture *f, uint64_t id)
 	commit(f);
 }
 
-static void remove_partition(struct fixture *f, uint64_t id)
-{
-	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_partition_remove(f->txn, id, true), 0);
-	commit(f);
-}
-
 static void put_text_at(struct fixture *f, uint64_t second, const char *text)
 {
 	f->now = second * SECOND;
-	put_text(f, object(OID), text);
+	put_text(f, object(OBJECT), text);
 }
 
 static void roll_back_at(struct fixture *f, uint64_t second, struct engine_moment to)
@@ -71,7 +65,8 @@ static bool has_versions(struct fixture *f)
 	bool found = false;
 
 	begin(f, ENGINE_READ);
-	while (!found && engine_version_next(f->txn, PID, version.position + 1, &version) == 0)
+	while (!found &&
+	       engine_version_next(f->txn, PARTITION, version.position + 1, &version) == 0)
 		found = version.version < ENGINE_DEVICE_VERSION_FIRST;
 	commit(f);
 	return found;
@@ -83,7 +78,7 @@ static void check_kept(struct fixture *f)
 	struct engine_retention policy;
 
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_retention_get(f->txn, PID, &policy), 0);
+	assert_int_equal(engine_retention_get(f->txn, PARTITION, &policy), 0);
 	commit(f);
 	assert_int_equal(policy.kind, ENGINE_RETAIN_ALL);
 	assert_int_equal(history_of_device(f).particular, 1);
@@ -100,10 +95,10 @@ static struct engine_moment come_and_go(struct fixture *f)
 
 	make_text_object(f);
 	f->now = 20 * SECOND;
-	remove_partition(f, PID);
+	remove_partition(f, PARTITION);
 	roll_back_at(f, 40, at_time(15 * SECOND));
-	set_policy(f, PID, ENGINE_RETAIN_ALL);
-	take_snapshot(f, PID, NULL);
+	set_kind(f, PARTITION, ENGINE_RETAIN_ALL);
+	take_snapshot(f, PARTITION, NULL);
 	f->now = 45 * SECOND;
 	version = take_snapshot(f, 0, NULL);
 	roll_back_at(f, 50, at_time(30 * SECOND));
@@ -118,7 +113,7 @@ static void test_one_that_was_removed_comes_back_with_policy_and_versions(void *
 	struct engine_moment between = come_and_go(f);
 
 	roll_back_at(f, 60, between);
-	check_text(f, object(OID), "one");
+	check_text(f, object(OBJECT), "one");
 	check_kept(f);
 	crash(f);
 	check_kept(f);
@@ -133,7 +128,7 @@ static void test_one_that_had_vanished_does_so_too(void **state)
 	make_text_object(f);
 	f->now = 10 * SECOND;
 	create_partition(f, OTHER);
-	set_policy(f, OTHER, ENGINE_RETAIN_ALL);
+	set_kind(f, OTHER, ENGINE_RETAIN_ALL);
 	roll_back_at(f, 20, at_time(8 * SECOND));
 	roll_back_at(f, 30, at_time(15 * SECOND));
 	for (int round = 0; round < 2; round++) {
@@ -152,21 +147,21 @@ static void test_another_one_of_its_id_takes_nothing_from_it(void **state)
 	struct engine_retention policy;
 
 	make_text_object(f);
-	set_policy(f, PID, ENGINE_RETAIN_ALL);
-	take_snapshot(f, PID, NULL);
+	set_kind(f, PARTITION, ENGINE_RETAIN_ALL);
+	take_snapshot(f, PARTITION, NULL);
 	f->now = 10 * SECOND;
-	remove_partition(f, PID);
+	remove_partition(f, PARTITION);
 	/* Indices are given from the first again. */
 	crash(f);
 	f->now = 20 * SECOND;
-	create_partition(f, PID);
+	create_partition(f, PARTITION);
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_retention_get(f->txn, PID, &policy), 0);
+	assert_int_equal(engine_retention_get(f->txn, PARTITION, &policy), 0);
 	commit(f);
 	assert_int_equal(policy.kind, ENGINE_RETAIN_SNAPSHOTS);
 	assert_false(has_versions(f));
 	roll_back_at(f, 30, at_time(5 * SECOND));
-	check_text(f, object(OID), "one");
+	check_text(f, object(OBJECT), "one");
 	check_kept(f);
 	crash(f);
 	check_kept(f);
@@ -180,13 +175,13 @@ static void test_a_version_of_the_command_that_removes_it_is_there_again(void **
 	make_text_object(f);
 	of_device = take_snapshot(f, 0, NULL);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_snapshot(f->txn, PID, NULL, &own), 0);
-	assert_int_equal(engine_partition_remove(f->txn, PID, true), 0);
+	assert_int_equal(engine_snapshot(f->txn, PARTITION, NULL, &own), 0);
+	assert_int_equal(engine_partition_remove(f->txn, PARTITION, true), 0);
 	commit(f);
 	roll_back(f, 0, at_number(of_device));
-	check_text(f, at_version(object(OID), own), "one");
+	check_text(f, at_version(object(OBJECT), own), "one");
 	crash(f);
-	check_text(f, at_version(object(OID), own), "one");
+	check_text(f, at_version(object(OBJECT), own), "one");
 }
 
 static void test_those_that_stay_keep_policy_and_versions(void **state)
@@ -194,8 +189,8 @@ static void test_those_that_stay_keep_policy_and_versions(void **state)
 	struct fixture *f = *state;
 
 	make_text_object(f);
-	set_policy(f, PID, ENGINE_RETAIN_ALL);
-	take_snapshot(f, PID, NULL);
+	set_kind(f, PARTITION, ENGINE_RETAIN_ALL);
+	take_snapshot(f, PARTITION, NULL);
 	f->now = 10 * SECOND;
 	create_partition(f, OTHER);
 	roll_back_at(f, 20, at_time(8 * SECOND));
@@ -212,19 +207,19 @@ static void test_a_rollback_that_is_aborted_has_noted_nothing(void **state)
 	struct fixture *f = *state;
 
 	make_text_object(f);
-	set_policy(f, PID, ENGINE_RETAIN_ALL);
+	set_kind(f, PARTITION, ENGINE_RETAIN_ALL);
 	f->now = 10 * SECOND;
-	remove_partition(f, PID);
+	remove_partition(f, PARTITION);
 	f->now = 20 * SECOND;
-	create_partition(f, PID);
-	set_policy(f, PID, ENGINE_RETAIN_ALL);
+	create_partition(f, PARTITION);
+	set_kind(f, PARTITION, ENGINE_RETAIN_ALL);
 	f->now = 30 * SECOND;
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_rollback(f->txn, 0, at_time(5 * SECOND)), 0);
 	abort_all(f);
 	for (int round = 0; round < 2; round++) {
 		begin(f, ENGINE_READ);
-		assert_int_equal(engine_retention_get(f->txn, PID, &policy), 0);
+		assert_int_equal(engine_retention_get(f->txn, PARTITION, &policy), 0);
 		commit(f);
 		assert_int_equal(policy.kind, ENGINE_RETAIN_ALL);
 		assert_int_equal(history_of_device(f).particular, 2);
@@ -244,21 +239,21 @@ static void test_it_has_of_its_past_what_it_and_the_device_have_kept(void **stat
 	f->now = 15 * SECOND;
 	create_partition(f, OTHER);
 	create_partition(f, OTHER + 1);
-	set_policy(f, OTHER, ENGINE_RETAIN_NONE);
+	set_kind(f, OTHER, ENGINE_RETAIN_NONE);
 	put_text_at(f, 17, "three");
 	f->now = 18 * SECOND;
 	remove_partition(f, OTHER);
 	put_text_at(f, 20, "four");
 	f->now = 25 * SECOND;
-	remove_partition(f, PID);
+	remove_partition(f, PARTITION);
 	roll_back_at(f, 30, at_time(23 * SECOND));
-	check_text(f, object(OID), "four");
-	assert_int_equal(resolve(f, PID, 12), 0);
-	assert_int_equal(resolve(f, PID, 22), 0);
+	check_text(f, object(OBJECT), "four");
+	assert_int_equal(resolve(f, PARTITION, 12), 0);
+	assert_int_equal(resolve(f, PARTITION, 22), 0);
 	assert_int_equal(resolve(f, OTHER + 1, 16), 0);
 	assert_int_equal(resolve(f, 0, 17), 0);
 	roll_back_at(f, 40, at_time(12 * SECOND));
-	check_text(f, object(OID), "two");
+	check_text(f, object(OBJECT), "two");
 }
 
 /* ---- what it costs ---- */
@@ -276,7 +271,7 @@ static void test_learning_about_a_partition_costs_the_same_after_many_rollbacks(
 
 		crash(f);
 		before = memory_store_counters(f->memory).gets;
-		check_text(f, object(OID), "two");
+		check_text(f, object(OBJECT), "two");
 		gets[round] = memory_store_counters(f->memory).gets - before;
 		/* To another moment each time. */
 		for (uint32_t second = 2; second <= 50 && round == 0; second++)

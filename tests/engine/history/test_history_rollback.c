@@ -7,32 +7,33 @@
 
 #include "engine/history/hidden_review.h"
 #include "engine/history/standing.h"
-#include "tests/engine/history_fixture.h"
+#include "engine/objects/objects.h"
+#include "tests/engine/fixture.h"
 
 static void test_a_rollback_keeps_versions_and_their_numbers(void **state)
 {
 	struct fixture *f = *state;
 
 	make_text_object(f);
-	take_snapshot(f, PID, "one");
-	put_text(f, object(OID), "two");
-	take_snapshot(f, PID, "two");
-	put_text(f, object(OID), "three");
-	roll_back(f, PID, at_number(1));
+	take_snapshot(f, PARTITION, "one");
+	put_text(f, object(OBJECT), "two");
+	take_snapshot(f, PARTITION, "two");
+	put_text(f, object(OBJECT), "three");
+	roll_back(f, PARTITION, at_number(1));
 	for (int crashed = 0; crashed < 2; crashed++) {
-		check_text(f, object(OID), "one");
-		check_text(f, at_version(object(OID), 2), "two");
+		check_text(f, object(OBJECT), "one");
+		check_text(f, at_version(object(OBJECT), 2), "two");
 		begin(f, ENGINE_READ);
-		assert_int_equal(stat_of(f, partition).version, 3);
+		assert_int_equal(stat_of(f, the_partition).version, 3);
 		commit(f);
 		crash(f);
 	}
-	put_text(f, object(OID), "another three");
-	assert_int_equal(take_snapshot(f, PID, NULL), 3);
-	roll_back(f, PID, at_number(2));
-	check_text(f, object(OID), "two");
-	roll_back(f, PID, at_number(3));
-	check_text(f, object(OID), "another three");
+	put_text(f, object(OBJECT), "another three");
+	assert_int_equal(take_snapshot(f, PARTITION, NULL), 3);
+	roll_back(f, PARTITION, at_number(2));
+	check_text(f, object(OBJECT), "two");
+	roll_back(f, PARTITION, at_number(3));
+	check_text(f, object(OBJECT), "another three");
 }
 
 static void test_an_aborted_rollback_changed_nothing(void **state)
@@ -40,19 +41,19 @@ static void test_an_aborted_rollback_changed_nothing(void **state)
 	struct fixture *f = *state;
 
 	make_text_object(f);
-	take_snapshot(f, PID, NULL);
-	put_text(f, object(OID), "two");
+	take_snapshot(f, PARTITION, NULL);
+	put_text(f, object(OBJECT), "two");
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_rollback(f->txn, PID, at_number(1)), 0);
-	assert_data(f, object(OID), "one", 3);
-	assert_int_equal(engine_write(f->txn, object(OID), 0, "ONE", 3), 0);
+	assert_int_equal(engine_rollback(f->txn, PARTITION, at_number(1)), 0);
+	assert_data(f, object(OBJECT), "one", 3);
+	assert_int_equal(engine_write(f->txn, object(OBJECT), 0, "ONE", 3), 0);
 	abort_all(f);
-	check_text(f, object(OID), "two");
+	check_text(f, object(OBJECT), "two");
 	crash(f);
-	check_text(f, object(OID), "two");
+	check_text(f, object(OBJECT), "two");
 	begin(f, ENGINE_WRITE);
 	write_text(f, 0, "x");
-	assert_int_equal(engine_rollback(f->txn, PID, at_number(1)), -EINVAL);
+	assert_int_equal(engine_rollback(f->txn, PARTITION, at_number(1)), -EINVAL);
 	abort_all(f);
 }
 
@@ -61,14 +62,14 @@ static void test_changes_may_follow_a_rollback_in_its_transaction(void **state)
 	struct fixture *f = *state;
 
 	make_text_object(f);
-	take_snapshot(f, PID, NULL);
-	put_text(f, object(OID), "two");
+	take_snapshot(f, PARTITION, NULL);
+	put_text(f, object(OBJECT), "two");
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_rollback(f->txn, PID, at_number(1)), 0);
-	assert_int_equal(engine_write(f->txn, object(OID), 3, " and a half", 11), 0);
+	assert_int_equal(engine_rollback(f->txn, PARTITION, at_number(1)), 0);
+	assert_int_equal(engine_write(f->txn, object(OBJECT), 3, " and a half", 11), 0);
 	commit(f);
 	crash(f);
-	check_text(f, object(OID), "one and a half");
+	check_text(f, object(OBJECT), "one and a half");
 }
 
 static int try_rollback(struct fixture *f, uint64_t partition_id, struct engine_moment to)
@@ -101,7 +102,7 @@ enum { OF_ONE = ENGINE_HIDDEN_MAX / 2 };
 static void test_rollbacks_of_a_partition_run_out_with_an_error(void **state)
 {
 	const struct engine_retention none = { .kind = ENGINE_RETAIN_NONE };
-	const uint64_t other_id = PID + 1;
+	const uint64_t other_id = PARTITION + 1;
 	struct fixture *f = *state;
 	uint32_t device_version;
 
@@ -109,18 +110,18 @@ static void test_rollbacks_of_a_partition_run_out_with_an_error(void **state)
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_partition_create(f->txn, other_id, NULL), 0);
 	commit(f);
-	take_snapshot(f, PID, NULL);
+	take_snapshot(f, PARTITION, NULL);
 	take_snapshot(f, other_id, NULL);
 	device_version = take_snapshot(f, 0, NULL);
 	for (uint32_t n = 0; n < OF_ONE; n++)
-		roll_back(f, PID, at_number(1));
-	assert_int_equal(try_rollback(f, PID, at_number(1)), -EFBIG);
+		roll_back(f, PARTITION, at_number(1));
+	assert_int_equal(try_rollback(f, PARTITION, at_number(1)), -EFBIG);
 	assert_int_equal(try_rollback(f, other_id, at_number(1)), 0);
 	assert_int_equal(try_rollback(f, 0, at_number(device_version)), 0);
 	crash(f);
-	check_text(f, object(OID), "one");
-	assert_int_equal(rollbacks_of(f, PID), OF_ONE + 1);
-	assert_int_equal(try_rollback(f, PID, at_number(1)), -EFBIG);
+	check_text(f, object(OBJECT), "one");
+	assert_int_equal(rollbacks_of(f, PARTITION), OF_ONE + 1);
+	assert_int_equal(try_rollback(f, PARTITION, at_number(1)), -EFBIG);
 	/*
 	 * Once the device keeps less, of which they all are moments too, there is room among them
 	 * again.
@@ -128,12 +129,12 @@ static void test_rollbacks_of_a_partition_run_out_with_an_error(void **state)
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_retention_set(f->txn, 0, &none, false), 0);
 	commit(f);
-	put_text(f, object(OID), "two");
-	assert_int_equal(try_rollback(f, PID, at_number(1)), 0);
-	check_text(f, object(OID), "one");
+	put_text(f, object(OBJECT), "two");
+	assert_int_equal(try_rollback(f, PARTITION, at_number(1)), 0);
+	check_text(f, object(OBJECT), "one");
 	crash(f);
-	check_text(f, object(OID), "one");
-	assert_true(rollbacks_of(f, PID) < OF_ONE);
+	check_text(f, object(OBJECT), "one");
+	assert_true(rollbacks_of(f, PARTITION) < OF_ONE);
 }
 
 /* What is hidden stays so, and versions of lines that were left show what they did. */
@@ -141,38 +142,38 @@ static void test_rollbacks_that_nothing_shows_make_room_for_others(void **state)
 {
 	const struct engine_retention none = { .kind = ENGINE_RETAIN_NONE };
 	struct fixture *f = *state;
-	struct engine_address left = object(OID);
+	struct engine_address left = object(OBJECT);
 	char text[32];
 
 	make_text_object(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_retention_set(f->txn, PID, &none, false), 0);
+	assert_int_equal(engine_retention_set(f->txn, PARTITION, &none, false), 0);
 	commit(f);
-	take_snapshot(f, PID, NULL);
-	roll_back(f, PID, at_number(1));
-	put_text(f, object(OID), "a line that was left");
-	left.version = take_snapshot(f, PID, NULL);
+	take_snapshot(f, PARTITION, NULL);
+	roll_back(f, PARTITION, at_number(1));
+	put_text(f, object(OBJECT), "a line that was left");
+	left.version = take_snapshot(f, PARTITION, NULL);
 	for (int n = 0; n < 40; n++) {
-		roll_back(f, PID, at_number(1));
-		check_text(f, object(OID), "one");
+		roll_back(f, PARTITION, at_number(1));
+		check_text(f, object(OBJECT), "one");
 		snprintf(text, sizeof(text), "nobody sees %d", n);
-		put_text(f, object(OID), text);
+		put_text(f, object(OBJECT), text);
 		if (n % 10 == 3) {
 			/* One that is taken back has taken nobody's place. */
 			begin(f, ENGINE_WRITE);
-			assert_int_equal(engine_rollback(f->txn, PID, at_number(1)), 0);
+			assert_int_equal(engine_rollback(f->txn, PARTITION, at_number(1)), 0);
 			abort_all(f);
-			check_text(f, object(OID), text);
+			check_text(f, object(OBJECT), text);
 		}
 		check_text(f, left, "a line that was left");
 		if (n % 10 == 7)
 			crash(f);
 	}
-	assert_true(rollbacks_of(f, PID) < 10);
-	roll_back(f, PID, at_number(left.version));
-	check_text(f, object(OID), "a line that was left");
-	roll_back(f, PID, at_number(1));
-	check_text(f, object(OID), "one");
+	assert_true(rollbacks_of(f, PARTITION) < 10);
+	roll_back(f, PARTITION, at_number(left.version));
+	check_text(f, object(OBJECT), "a line that was left");
+	roll_back(f, PARTITION, at_number(1));
+	check_text(f, object(OBJECT), "one");
 }
 
 static void make_partition(struct fixture *f, uint64_t id)
@@ -183,14 +184,14 @@ static void make_partition(struct fixture *f, uint64_t id)
 	assert_int_equal(take_snapshot(f, id, NULL), 1);
 }
 
-/* Partitions behind PID roll back until nothing is left of what is shared by all. */
+/* Partitions behind PARTITION roll back until nothing is left of what is shared by all. */
 static uint32_t use_up_shared_rollbacks(struct fixture *f)
 {
 	uint32_t partitions = 0;
 
 	while (f->engine->hidden.count < ENGINE_HIDDEN_MAX) {
-		make_partition(f, PID + ++partitions);
-		while (try_rollback(f, PID + partitions, at_number(1)) == 0)
+		make_partition(f, PARTITION + ++partitions);
+		while (try_rollback(f, PARTITION + partitions, at_number(1)) == 0)
 			assert_true(f->engine->hidden.count <
 				    ENGINE_HIDDEN_MAX + 2 * ENGINE_HIDDEN_OWN);
 	}
@@ -204,22 +205,22 @@ static void test_rollbacks_of_others_leave_room_for_those_of_each_partition(void
 	uint64_t later;
 
 	make_text_object(f);
-	take_snapshot(f, PID, NULL);
+	take_snapshot(f, PARTITION, NULL);
 	device_version = take_snapshot(f, 0, NULL);
-	later = PID + use_up_shared_rollbacks(f) + 1;
+	later = PARTITION + use_up_shared_rollbacks(f) + 1;
 	make_partition(f, later);
 	for (int n = 0; n < ENGINE_HIDDEN_OWN; n++) {
-		put_text(f, object(OID), "two");
-		assert_int_equal(try_rollback(f, PID, at_number(1)), 0);
-		check_text(f, object(OID), "one");
+		put_text(f, object(OBJECT), "two");
+		assert_int_equal(try_rollback(f, PARTITION, at_number(1)), 0);
+		check_text(f, object(OBJECT), "one");
 		assert_int_equal(try_rollback(f, later, at_number(1)), 0);
 	}
 	/* Everything can be reached, so no more of them are forgotten for it. */
-	assert_int_equal(try_rollback(f, PID, at_number(1)), -EFBIG);
+	assert_int_equal(try_rollback(f, PARTITION, at_number(1)), -EFBIG);
 	crash(f);
-	assert_int_equal(rollbacks_of(f, PID), ENGINE_HIDDEN_OWN);
+	assert_int_equal(rollbacks_of(f, PARTITION), ENGINE_HIDDEN_OWN);
 	assert_int_equal(try_rollback(f, 0, at_number(device_version)), 0);
-	check_text(f, object(OID), "one");
+	check_text(f, object(OBJECT), "one");
 }
 
 static void set_retention(struct fixture *f, uint64_t id, enum engine_retention_kind kind)
@@ -228,13 +229,6 @@ static void set_retention(struct fixture *f, uint64_t id, enum engine_retention_
 
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_retention_set(f->txn, id, &retention, false), 0);
-	commit(f);
-}
-
-static void remove_partition(struct fixture *f, uint64_t id)
-{
-	begin(f, ENGINE_FREE);
-	assert_int_equal(engine_partition_remove(f->txn, id, true), 0);
 	commit(f);
 }
 
@@ -252,25 +246,25 @@ static void test_rollbacks_of_others_that_nothing_shows_make_room(void **state)
 	uint32_t partitions;
 
 	make_text_object(f);
-	take_snapshot(f, PID, NULL);
+	take_snapshot(f, PARTITION, NULL);
 	partitions = use_up_shared_rollbacks(f);
 	for (int n = 0; n < ENGINE_HIDDEN_OWN; n++)
-		roll_back(f, PID, at_number(1));
-	assert_int_equal(try_rollback(f, PID, at_number(1)), -EFBIG);
+		roll_back(f, PARTITION, at_number(1));
+	assert_int_equal(try_rollback(f, PARTITION, at_number(1)), -EFBIG);
 	/* One is removed, and nothing but this one shows anything of the past any more. */
-	set_retention(f, PID, ENGINE_RETAIN_ALL);
+	set_retention(f, PARTITION, ENGINE_RETAIN_ALL);
 	set_retention(f, 0, ENGINE_RETAIN_NONE);
-	remove_partition(f, PID + partitions);
+	remove_partition(f, PARTITION + partitions);
 	review(f, 20000);
 	assert_true(f->engine->hidden.count < 100);
 	for (int n = 0; n < 3; n++) {
-		put_text(f, object(OID), "two");
-		assert_int_equal(try_rollback(f, PID, at_number(1)), 0);
-		check_text(f, object(OID), "one");
+		put_text(f, object(OBJECT), "two");
+		assert_int_equal(try_rollback(f, PARTITION, at_number(1)), 0);
+		check_text(f, object(OBJECT), "one");
 	}
 	crash(f);
-	check_text(f, object(OID), "one");
-	assert_int_equal(rollbacks_of(f, PID), ENGINE_HIDDEN_OWN + 3);
+	check_text(f, object(OBJECT), "one");
+	assert_int_equal(rollbacks_of(f, PARTITION), ENGINE_HIDDEN_OWN + 3);
 	/* Their places in the table are used again. */
 	assert_int_equal(f->engine->hidden.places,
 			 f->engine->hidden.count + f->engine->hidden.free_count);
@@ -280,17 +274,17 @@ static void test_rollbacks_of_others_that_nothing_shows_make_room(void **state)
 /* Its index is free then, and who gets it begins without. */
 static void test_rollbacks_of_a_removed_partition_are_forgotten(void **state)
 {
-	const uint64_t later = PID + 2;
+	const uint64_t later = PARTITION + 2;
 	struct fixture *f = *state;
 
 	make_text_object(f);
-	take_snapshot(f, PID, NULL);
-	set_retention(f, PID, ENGINE_RETAIN_ALL);
-	make_partition(f, PID + 1);
+	take_snapshot(f, PARTITION, NULL);
+	set_retention(f, PARTITION, ENGINE_RETAIN_ALL);
+	make_partition(f, PARTITION + 1);
 	for (int n = 0; n < 10; n++)
-		roll_back(f, PID + 1, at_number(1));
+		roll_back(f, PARTITION + 1, at_number(1));
 	assert_int_equal(f->engine->hidden.count, 10);
-	remove_partition(f, PID + 1);
+	remove_partition(f, PARTITION + 1);
 	review(f, 10);
 	assert_int_equal(f->engine->hidden.count, 10);
 	set_retention(f, 0, ENGINE_RETAIN_NONE);
@@ -308,15 +302,15 @@ static void test_rollbacks_of_a_removed_partition_are_forgotten(void **state)
 
 static void test_a_removed_partition_s_past_stays_as_a_version_of_the_device_shows_it(void **state)
 {
-	const uint64_t removed = PID + 1;
-	struct engine_address address = { .partition = removed, .object = OID };
+	const uint64_t removed = PARTITION + 1;
+	struct engine_address address = { .partition = removed, .object = OBJECT };
 	struct fixture *f = *state;
 
 	make_text_object(f);
-	take_snapshot(f, PID, NULL);
+	take_snapshot(f, PARTITION, NULL);
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_partition_create(f->txn, removed, NULL), 0);
-	assert_int_equal(engine_create(f->txn, removed, ENGINE_USER_OBJECT, OID, 1, NULL), 0);
+	assert_int_equal(engine_create(f->txn, removed, ENGINE_USER_OBJECT, OBJECT, 1, NULL), 0);
 	commit(f);
 	put_text(f, address, "then");
 	take_snapshot(f, removed, NULL);
@@ -326,7 +320,7 @@ static void test_a_removed_partition_s_past_stays_as_a_version_of_the_device_sho
 	set_retention(f, 0, ENGINE_RETAIN_NONE);
 	remove_partition(f, removed);
 	for (int n = 0; n < 20; n++) {
-		roll_back(f, PID, at_number(1));
+		roll_back(f, PARTITION, at_number(1));
 		review(f, 1);
 		check_text(f, address, "then");
 	}
@@ -345,8 +339,8 @@ static void test_rollbacks_of_a_clone_stay_although_nothing_shows_them(void **st
 {
 	const struct engine_retention none = { .kind = ENGINE_RETAIN_NONE };
 	const struct engine_moment now = { .kind = ENGINE_NOW };
-	const uint64_t clone = PID + 1;
-	struct engine_address address = { .partition = clone, .object = OID };
+	const uint64_t clone = PARTITION + 1;
+	struct engine_address address = { .partition = clone, .object = OBJECT };
 	struct fixture *f = *state;
 
 	make_text_object(f);
@@ -354,7 +348,7 @@ static void test_rollbacks_of_a_clone_stay_although_nothing_shows_them(void **st
 	assert_int_equal(engine_retention_set(f->txn, 0, &none, false), 0);
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_clone(f->txn, PID, now, clone, true, NULL), 0);
+	assert_int_equal(engine_clone(f->txn, PARTITION, now, clone, true, NULL), 0);
 	commit(f);
 	take_snapshot(f, clone, NULL);
 	for (uint32_t n = 1; n <= 20; n++) {
@@ -373,15 +367,16 @@ static void test_rollbacks_do_not_lead_by_too_many(void **state)
 
 	make_text_object(f);
 	for (uint32_t n = 0; n < ENGINE_HIDDEN_STEPS; n++) {
-		uint32_t version = take_snapshot(f, PID, NULL);
+		uint32_t version = take_snapshot(f, PARTITION, NULL);
 
-		roll_back(f, PID, at_number(version));
+		roll_back(f, PARTITION, at_number(version));
 	}
-	check_text(f, object(OID), "one");
-	assert_int_equal(try_rollback(f, PID, at_number(take_snapshot(f, PID, NULL))), -EFBIG);
+	check_text(f, object(OBJECT), "one");
+	assert_int_equal(try_rollback(f, PARTITION, at_number(take_snapshot(f, PARTITION, NULL))),
+			 -EFBIG);
 	/* What lies behind fewer can be gone back to. */
-	assert_int_equal(try_rollback(f, PID, at_number(1)), 0);
-	check_text(f, object(OID), "one");
+	assert_int_equal(try_rollback(f, PARTITION, at_number(1)), 0);
+	check_text(f, object(OBJECT), "one");
 }
 
 int main(void)

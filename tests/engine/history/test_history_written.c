@@ -3,16 +3,17 @@
  * What versions say was put since the one before: in their own partition, or, of the device's, on
  * the whole device.
  */
-#include "tests/engine/history_fixture.h"
+#include "engine/objects/objects.h"
+#include "tests/engine/fixture.h"
 
-enum { OTHERS = PID + 1, BYTES = 20 * PAGE };
+enum { BYTES = 20 * PAGE };
 
 static void make_partitions(struct fixture *f)
 {
 	begin(f, ENGINE_WRITE);
-	for (uint64_t id = PID; id <= OTHERS; id++) {
+	for (uint64_t id = PARTITION; id <= OTHERS; id++) {
 		assert_int_equal(engine_partition_create(f->txn, id, NULL), 0);
-		assert_int_equal(engine_create(f->txn, id, ENGINE_USER_OBJECT, OID, 1, NULL), 0);
+		assert_int_equal(engine_create(f->txn, id, ENGINE_USER_OBJECT, OBJECT, 1, NULL), 0);
 	}
 	commit(f);
 }
@@ -20,7 +21,7 @@ static void make_partitions(struct fixture *f)
 /* Writes `pages` pages in a partition, a second after what was done before. */
 static void write_pages(struct fixture *f, uint64_t id, uint32_t pages)
 {
-	const struct engine_address address = { .partition = id, .object = OID };
+	const struct engine_address address = { .partition = id, .object = OBJECT };
 	static uint8_t bytes[BYTES];
 
 	f->now += 1000;
@@ -46,7 +47,7 @@ static uint64_t written(struct fixture *f, uint64_t id, uint32_t number)
 static void drop(struct fixture *f, uint32_t number)
 {
 	begin(f, ENGINE_FREE);
-	assert_int_equal(engine_version_drop(f->txn, PID, number), 0);
+	assert_int_equal(engine_version_drop(f->txn, PARTITION, number), 0);
 	commit(f);
 }
 
@@ -62,16 +63,16 @@ static void test_a_version_counts_what_was_put_in_its_partition_only(void **stat
 	struct fixture *f = *state;
 
 	make_partitions(f);
-	write_pages(f, PID, 3);
+	write_pages(f, PARTITION, 3);
 	write_pages(f, OTHERS, 15);
-	take_snapshot(f, PID, NULL);
+	take_snapshot(f, PARTITION, NULL);
 	take_snapshot(f, OTHERS, NULL);
 	write_pages(f, OTHERS, 10);
-	take_snapshot(f, PID, NULL);
+	take_snapshot(f, PARTITION, NULL);
 	take_snapshot(f, 0, NULL);
-	check_pages(written(f, PID, 1), 3);
+	check_pages(written(f, PARTITION, 1), 3);
 	check_pages(written(f, OTHERS, 1), 15);
-	assert_int_equal(written(f, PID, 2), 0);
+	assert_int_equal(written(f, PARTITION, 2), 0);
 	assert_true(written(f, 0, ENGINE_DEVICE_VERSION_FIRST) > 28 * PAGE);
 }
 
@@ -80,14 +81,14 @@ static void test_the_count_goes_on_after_a_restart(void **state)
 	struct fixture *f = *state;
 
 	make_partitions(f);
-	take_snapshot(f, PID, NULL);
-	write_pages(f, PID, 4);
+	take_snapshot(f, PARTITION, NULL);
+	write_pages(f, PARTITION, 4);
 	crash(f);
 	write_pages(f, OTHERS, 15);
-	write_pages(f, PID, 2);
+	write_pages(f, PARTITION, 2);
 	crash(f);
-	take_snapshot(f, PID, NULL);
-	check_pages(written(f, PID, 2), 6);
+	take_snapshot(f, PARTITION, NULL);
+	check_pages(written(f, PARTITION, 2), 6);
 }
 
 /* What is left out of the cache of partitions in between is not counted twice. */
@@ -96,17 +97,17 @@ static void test_a_partition_that_is_loaded_again_counts_once(void **state)
 	struct fixture *f = *state;
 
 	make_partitions(f);
-	take_snapshot(f, PID, NULL);
-	write_pages(f, PID, 4);
+	take_snapshot(f, PARTITION, NULL);
+	write_pages(f, PARTITION, 4);
 	f->now -= 1000;
-	write_pages(f, PID, 2);
+	write_pages(f, PARTITION, 2);
 	for (uint64_t id = OTHERS + 1; id < OTHERS + 400; id++) {
 		begin(f, ENGINE_WRITE);
 		assert_int_equal(engine_partition_create(f->txn, id, NULL), 0);
 		commit(f);
 	}
-	take_snapshot(f, PID, NULL);
-	check_pages(written(f, PID, 2), 6);
+	take_snapshot(f, PARTITION, NULL);
+	check_pages(written(f, PARTITION, 2), 6);
 }
 
 static void test_what_is_aborted_does_not_count(void **state)
@@ -115,12 +116,12 @@ static void test_what_is_aborted_does_not_count(void **state)
 	uint8_t bytes[4 * PAGE] = { 0 };
 
 	make_partitions(f);
-	take_snapshot(f, PID, NULL);
+	take_snapshot(f, PARTITION, NULL);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_write(f->txn, object(OID), 0, bytes, sizeof(bytes)), 0);
+	assert_int_equal(engine_write(f->txn, object(OBJECT), 0, bytes, sizeof(bytes)), 0);
 	abort_all(f);
-	take_snapshot(f, PID, NULL);
-	assert_int_equal(written(f, PID, 2), 0);
+	take_snapshot(f, PARTITION, NULL);
+	assert_int_equal(written(f, PARTITION, 2), 0);
 }
 
 /*
@@ -129,21 +130,21 @@ static void test_what_is_aborted_does_not_count(void **state)
  */
 static void test_all_partitions_of_a_transaction_count(void **state)
 {
-	const uint64_t last = PID + ENGINE_DIRTY_ONODES_MAX - 1;
+	const uint64_t last = PARTITION + ENGINE_DIRTY_ONODES_MAX - 1;
 	struct fixture *f = *state;
 	uint64_t transactions;
 
-	for (uint64_t id = PID; id <= last; id++) {
+	for (uint64_t id = PARTITION; id <= last; id++) {
 		begin(f, ENGINE_WRITE);
 		assert_int_equal(engine_partition_create(f->txn, id, NULL), 0);
-		assert_int_equal(engine_create(f->txn, id, ENGINE_USER_OBJECT, OID, 1, NULL), 0);
+		assert_int_equal(engine_create(f->txn, id, ENGINE_USER_OBJECT, OBJECT, 1, NULL), 0);
 		commit(f);
 		take_snapshot(f, id, NULL);
 	}
 	f->now += 2000;
 	begin(f, ENGINE_READ);
-	for (uint64_t id = PID; id <= last; id++) {
-		const struct engine_address address = { .partition = id, .object = OID };
+	for (uint64_t id = PARTITION; id <= last; id++) {
+		const struct engine_address address = { .partition = id, .object = OBJECT };
 
 		assert_int_equal(engine_accessed(f->txn, address, true, false), 0);
 	}
@@ -152,7 +153,7 @@ static void test_all_partitions_of_a_transaction_count(void **state)
 	engine_settle_accesses(f->engine, 0);
 	assert_int_equal(f->engine->transactions, transactions + 1);
 	crash(f);
-	for (uint64_t id = PID; id <= last; id++) {
+	for (uint64_t id = PARTITION; id <= last; id++) {
 		take_snapshot(f, id, NULL);
 		assert_true(written(f, id, 2) > 0);
 	}
@@ -163,17 +164,17 @@ static void test_a_dropped_version_leaves_its_count_to_the_next_one(void **state
 	struct fixture *f = *state;
 
 	make_partitions(f);
-	write_pages(f, PID, 2);
-	take_snapshot(f, PID, NULL);
-	write_pages(f, PID, 5);
-	take_snapshot(f, PID, NULL);
+	write_pages(f, PARTITION, 2);
+	take_snapshot(f, PARTITION, NULL);
+	write_pages(f, PARTITION, 5);
+	take_snapshot(f, PARTITION, NULL);
 	drop(f, 1);
-	check_pages(written(f, PID, 2), 7);
+	check_pages(written(f, PARTITION, 2), 7);
 	/* Or to the one to come. */
 	drop(f, 2);
-	write_pages(f, PID, 4);
-	take_snapshot(f, PID, NULL);
-	check_pages(written(f, PID, 3), 12);
+	write_pages(f, PARTITION, 4);
+	take_snapshot(f, PARTITION, NULL);
+	check_pages(written(f, PARTITION, 3), 12);
 }
 
 static void test_histories_of_other_formats_are_refused(void **state)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Transactions, crashes, a full store, versions, times and formatting by example. */
-#include "tests/engine/object_fixture.h"
+#include "engine/objects/objects.h"
+#include "tests/engine/fixture.h"
 
 /* ---- transactions ---- */
 
@@ -12,25 +13,25 @@ static void test_an_aborted_transaction_leaves_nothing_behind(void **state)
 
 	begin_with_object(f);
 	write_text(f, 0, "kept");
-	assert_int_equal(engine_attribute_set(f->txn, object(OID), 1, 1, "kept", 4), 0);
+	assert_int_equal(engine_attribute_set(f->txn, object(OBJECT), 1, 1, "kept", 4), 0);
 	commit(f);
 	begin(f, ENGINE_READ);
-	before = stat_of(f, object(OID));
+	before = stat_of(f, object(OBJECT));
 	commit(f);
 	f->now += 1000;
 	begin(f, ENGINE_WRITE);
 	write_text(f, 0, "lost and longer");
-	assert_int_equal(engine_attribute_set(f->txn, object(OID), 1, 2, "lost", 4), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, 0, 100, NULL), 0);
+	assert_int_equal(engine_attribute_set(f->txn, object(OBJECT), 1, 2, "lost", 4), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, 0, 100, NULL), 0);
 	assert_int_equal(engine_partition_create(f->txn, 0, NULL), 0);
 	abort_all(f);
 	begin(f, ENGINE_READ);
-	assert_data(f, object(OID), "kept", 4);
-	assert_int_equal(engine_attribute_get(f->txn, object(OID), 1, 2, NULL, 0, &length),
+	assert_data(f, object(OBJECT), "kept", 4);
+	assert_int_equal(engine_attribute_get(f->txn, object(OBJECT), 1, 2, NULL, 0, &length),
 			 -ENOENT);
-	assert_int_equal(stat_of(f, partition).members, 1);
-	assert_int_equal(stat_of(f, root).members, 1);
-	stat = stat_of(f, object(OID));
+	assert_int_equal(stat_of(f, the_partition).members, 1);
+	assert_int_equal(stat_of(f, the_root).members, 1);
+	stat = stat_of(f, object(OBJECT));
 	assert_int_equal(stat.modified_sequence, before.modified_sequence);
 	assert_int_equal(stat.used_bytes, before.used_bytes);
 	assert_memory_equal(stat.times_ms, before.times_ms, sizeof(stat.times_ms));
@@ -48,9 +49,9 @@ static void test_a_crash_keeps_what_is_committed_and_nothing_else(void **state)
 	write_text(f, 0, "lost");
 	crash(f);
 	begin(f, ENGINE_READ);
-	assert_data(f, object(OID), "kept", 4);
-	assert_int_equal(stat_of(f, partition).used_bytes, PAGE);
-	assert_int_equal(stat_of(f, partition).members, 1);
+	assert_data(f, object(OBJECT), "kept", 4);
+	assert_int_equal(stat_of(f, the_partition).used_bytes, PAGE);
+	assert_int_equal(stat_of(f, the_partition).members, 1);
 	commit(f);
 }
 
@@ -61,13 +62,13 @@ static void test_reading_transactions_change_nothing(void **state)
 	begin_with_object(f);
 	commit(f);
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_write(f->txn, object(OID), 0, "x", 1), -EROFS);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, 0, 1, NULL), -EROFS);
+	assert_int_equal(engine_write(f->txn, object(OBJECT), 0, "x", 1), -EROFS);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, 0, 1, NULL), -EROFS);
 	assert_int_equal(engine_partition_create(f->txn, 0, NULL), -EROFS);
-	assert_int_equal(engine_partition_remove(f->txn, PID, true), -EROFS);
-	assert_int_equal(engine_remove(f->txn, object(OID)), -EROFS);
-	assert_int_equal(engine_attribute_set(f->txn, object(OID), 1, 1, "x", 1), -EROFS);
-	assert_int_equal(engine_snapshot(f->txn, PID, NULL, NULL), -EROFS);
+	assert_int_equal(engine_partition_remove(f->txn, PARTITION, true), -EROFS);
+	assert_int_equal(engine_remove(f->txn, object(OBJECT)), -EROFS);
+	assert_int_equal(engine_attribute_set(f->txn, object(OBJECT), 1, 1, "x", 1), -EROFS);
+	assert_int_equal(engine_snapshot(f->txn, PARTITION, NULL, NULL), -EROFS);
 	commit(f);
 }
 
@@ -81,9 +82,9 @@ static void test_a_commit_without_room_is_an_abort(void **state)
 	begin(f, ENGINE_WRITE);
 	write_text(f, 0, "lost");
 	memory_store_fail_put(f->memory, 0);
-	assert_int_equal(end(f), -ENOSPC);
+	assert_int_equal(end(f, 0), -ENOSPC);
 	begin(f, ENGINE_READ);
-	assert_data(f, object(OID), "kept", 4);
+	assert_data(f, object(OBJECT), "kept", 4);
 	commit(f);
 }
 
@@ -98,13 +99,13 @@ static void test_a_full_store_can_be_emptied(void **state)
 	full = memory_store_counters(f->memory).bytes;
 	memory_store_limit(f->memory, full, full + 1000);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_write(f->txn, object(OID), 0, "x", 1), -ENOSPC);
+	assert_int_equal(engine_write(f->txn, object(OBJECT), 0, "x", 1), -ENOSPC);
 	abort_all(f);
 	begin(f, ENGINE_FREE);
-	assert_int_equal(engine_remove(f->txn, object(OID)), 0);
+	assert_int_equal(engine_remove(f->txn, object(OBJECT)), 0);
 	commit(f);
 	begin(f, ENGINE_FREE);
-	assert_int_equal(engine_partition_remove(f->txn, PID, false), 0);
+	assert_int_equal(engine_partition_remove(f->txn, PARTITION, false), 0);
 	commit(f);
 }
 
@@ -121,35 +122,36 @@ static void test_a_version_shows_everything_as_it_was(void **state)
 
 	begin_with_object(f);
 	write_text(f, 0, "version one");
-	assert_int_equal(engine_attribute_set(f->txn, object(OID), 1, 1, "1", 1), 0);
+	assert_int_equal(engine_attribute_set(f->txn, object(OBJECT), 1, 1, "1", 1), 0);
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_snapshot(f->txn, PID, NULL, &version), 0);
+	assert_int_equal(engine_snapshot(f->txn, PARTITION, NULL, &version), 0);
 	assert_int_equal(version, 1);
-	assert_int_equal(engine_remove(f->txn, object(OID)), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, OID + 1, 1, NULL), 0);
+	assert_int_equal(engine_remove(f->txn, object(OBJECT)), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, OBJECT + 1, 1, NULL),
+			 0);
 	commit(f);
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_stat(f->txn, object(OID), &stat), -ENOENT);
-	assert_data(f, at_version(object(OID), 1), "version one", 11);
-	assert_int_equal(
-		engine_attribute_get(f->txn, at_version(object(OID), 1), 1, 1, &value, 1, &length),
-		0);
+	assert_int_equal(engine_stat(f->txn, object(OBJECT), &stat), -ENOENT);
+	assert_data(f, at_version(object(OBJECT), 1), "version one", 11);
+	assert_int_equal(engine_attribute_get(f->txn, at_version(object(OBJECT), 1), 1, 1, &value,
+					      1, &length),
+			 0);
 	assert_int_equal(value, '1');
-	assert_int_equal(engine_list(f->txn, at_version(partition, 1), ENGINE_LIST_USER_OBJECTS, 0,
-				     ids, 3, &count, &next),
+	assert_int_equal(engine_list(f->txn, at_version(the_partition, 1), ENGINE_LIST_USER_OBJECTS,
+				     0, ids, 3, &count, &next),
 			 0);
 	assert_int_equal(count, 1);
-	assert_int_equal(ids[0], OID);
-	assert_int_equal(stat_of(f, at_version(partition, 1)).used_bytes, PAGE);
-	assert_int_equal(stat_of(f, at_version(partition, 1)).version, 1);
-	assert_int_equal(stat_of(f, partition).version, 2);
-	assert_int_equal(engine_stat(f->txn, at_version(object(OID + 1), 1), &stat), -ENOENT);
-	assert_int_equal(engine_stat(f->txn, at_version(object(OID), 2), &stat), -ENOENT);
-	assert_int_equal(engine_stat(f->txn, at_version(root, 1), &stat), -ENOENT);
+	assert_int_equal(ids[0], OBJECT);
+	assert_int_equal(stat_of(f, at_version(the_partition, 1)).used_bytes, PAGE);
+	assert_int_equal(stat_of(f, at_version(the_partition, 1)).version, 1);
+	assert_int_equal(stat_of(f, the_partition).version, 2);
+	assert_int_equal(engine_stat(f->txn, at_version(object(OBJECT + 1), 1), &stat), -ENOENT);
+	assert_int_equal(engine_stat(f->txn, at_version(object(OBJECT), 2), &stat), -ENOENT);
+	assert_int_equal(engine_stat(f->txn, at_version(the_root, 1), &stat), -ENOENT);
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_write(f->txn, at_version(object(OID), 1), 0, "x", 1), -EROFS);
+	assert_int_equal(engine_write(f->txn, at_version(object(OBJECT), 1), 0, "x", 1), -EROFS);
 	commit(f);
 }
 
@@ -158,23 +160,23 @@ static void test_a_snapshot_comes_first_in_its_transaction(void **state)
 	struct fixture *f = *state;
 
 	begin_with_object(f);
-	assert_int_equal(engine_snapshot(f->txn, PID, NULL, NULL), -EINVAL);
+	assert_int_equal(engine_snapshot(f->txn, PARTITION, NULL, NULL), -EINVAL);
 	commit(f);
 	begin(f, ENGINE_WRITE);
 	write_text(f, 0, "x");
-	assert_int_equal(engine_snapshot(f->txn, PID, NULL, NULL), -EINVAL);
+	assert_int_equal(engine_snapshot(f->txn, PARTITION, NULL, NULL), -EINVAL);
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_accessed(f->txn, object(OID), true, true), 0);
-	assert_int_equal(engine_snapshot(f->txn, PID, NULL, NULL), -EINVAL);
+	assert_int_equal(engine_accessed(f->txn, object(OBJECT), true, true), 0);
+	assert_int_equal(engine_snapshot(f->txn, PARTITION, NULL, NULL), -EINVAL);
 	commit(f);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_snapshot(f->txn, PID, NULL, NULL), 0);
+	assert_int_equal(engine_snapshot(f->txn, PARTITION, NULL, NULL), 0);
 	write_text(f, 0, "y");
 	commit(f);
 	begin(f, ENGINE_READ);
-	assert_data(f, at_version(object(OID), 1), "x", 1);
-	assert_data(f, object(OID), "y", 1);
+	assert_data(f, at_version(object(OBJECT), 1), "x", 1);
+	assert_data(f, object(OBJECT), "y", 1);
 	commit(f);
 }
 
@@ -193,12 +195,12 @@ static void test_times_follow_what_is_done(void **state)
 	commit(f);
 	f->now = 3000;
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_attribute_set(f->txn, object(OID), 1, 1, "x", 1), 0);
+	assert_int_equal(engine_attribute_set(f->txn, object(OBJECT), 1, 1, "x", 1), 0);
 	commit(f);
 	f->now = 4000;
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_accessed(f->txn, object(OID), true, false), 0);
-	stat = stat_of(f, object(OID));
+	assert_int_equal(engine_accessed(f->txn, object(OBJECT), true, false), 0);
+	stat = stat_of(f, object(OBJECT));
 	commit(f);
 	assert_int_equal(stat.times_ms[ENGINE_TIME_CREATED], 1000);
 	assert_int_equal(stat.times_ms[ENGINE_TIME_DATA_MODIFIED], 2000);
@@ -217,13 +219,13 @@ static void test_bypassed_timestamps_stay(void **state)
 	begin(f, ENGINE_WRITE);
 	engine_bypass_timestamps(f->txn, true);
 	write_text(f, 0, "x");
-	assert_int_equal(engine_attribute_set(f->txn, object(OID), 1, 1, "x", 1), 0);
-	assert_int_equal(engine_accessed(f->txn, object(OID), true, true), 0);
+	assert_int_equal(engine_attribute_set(f->txn, object(OBJECT), 1, 1, "x", 1), 0);
+	assert_int_equal(engine_accessed(f->txn, object(OBJECT), true, true), 0);
 	for (int which = 0; which < ENGINE_TIMES; which++)
-		assert_int_equal(stat_of(f, object(OID)).times_ms[which], 1000);
-	assert_int_equal(engine_set_time(f->txn, object(OID), ENGINE_TIME_DATA_MODIFIED, 77), 0);
-	assert_int_equal(engine_set_time(f->txn, object(OID), ENGINE_TIME_CREATED, 77), -EINVAL);
-	assert_int_equal(stat_of(f, object(OID)).times_ms[ENGINE_TIME_DATA_MODIFIED], 77);
+		assert_int_equal(stat_of(f, object(OBJECT)).times_ms[which], 1000);
+	assert_int_equal(engine_set_time(f->txn, object(OBJECT), ENGINE_TIME_DATA_MODIFIED, 77), 0);
+	assert_int_equal(engine_set_time(f->txn, object(OBJECT), ENGINE_TIME_CREATED, 77), -EINVAL);
+	assert_int_equal(stat_of(f, object(OBJECT)).times_ms[ENGINE_TIME_DATA_MODIFIED], 77);
 	commit(f);
 }
 
@@ -235,23 +237,25 @@ static void test_accessed_times_survive_a_flush_and_a_close(void **state)
 	commit(f);
 	f->now = 2000;
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_accessed(f->txn, object(OID), true, false), 0);
+	assert_int_equal(engine_accessed(f->txn, object(OBJECT), true, false), 0);
 	commit(f);
 	assert_int_equal(engine_flush(f->engine), 0);
 	f->now = 3000;
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_accessed(f->txn, object(OID), false, true), 0);
+	assert_int_equal(engine_accessed(f->txn, object(OBJECT), false, true), 0);
 	commit(f);
 	crash(f);
 	begin(f, ENGINE_READ);
-	assert_int_equal(stat_of(f, object(OID)).times_ms[ENGINE_TIME_DATA_ACCESSED], 2000);
-	assert_int_equal(stat_of(f, object(OID)).times_ms[ENGINE_TIME_ATTRIBUTES_ACCESSED], 1000);
-	assert_int_equal(engine_accessed(f->txn, object(OID), false, true), 0);
+	assert_int_equal(stat_of(f, object(OBJECT)).times_ms[ENGINE_TIME_DATA_ACCESSED], 2000);
+	assert_int_equal(stat_of(f, object(OBJECT)).times_ms[ENGINE_TIME_ATTRIBUTES_ACCESSED],
+			 1000);
+	assert_int_equal(engine_accessed(f->txn, object(OBJECT), false, true), 0);
 	commit(f);
 	assert_int_equal(engine_close(f->engine), 0);
 	reopen(f);
 	begin(f, ENGINE_READ);
-	assert_int_equal(stat_of(f, object(OID)).times_ms[ENGINE_TIME_ATTRIBUTES_ACCESSED], 3000);
+	assert_int_equal(stat_of(f, object(OBJECT)).times_ms[ENGINE_TIME_ATTRIBUTES_ACCESSED],
+			 3000);
 	commit(f);
 }
 
@@ -262,16 +266,16 @@ static void test_many_accesses_are_stored_before_memory_runs_out(void **state)
 
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_partition_create(f->txn, 0, NULL), 0);
-	assert_int_equal(engine_create(f->txn, PID, ENGINE_USER_OBJECT, 0, objects, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, 0, objects, NULL), 0);
 	commit(f);
 	f->now = 2000;
-	for (uint64_t id = OID; id < OID + objects; id++) {
+	for (uint64_t id = OBJECT; id < OBJECT + objects; id++) {
 		begin(f, ENGINE_READ);
 		assert_int_equal(engine_accessed(f->txn, object(id), true, false), 0);
 		commit(f);
 	}
 	begin(f, ENGINE_READ);
-	for (uint64_t id = OID; id < OID + objects; id++)
+	for (uint64_t id = OBJECT; id < OBJECT + objects; id++)
 		assert_int_equal(stat_of(f, object(id)).times_ms[ENGINE_TIME_DATA_ACCESSED], 2000);
 	commit(f);
 }
@@ -285,15 +289,15 @@ static void test_reformat_empties_everything(void **state)
 	uint32_t length;
 
 	begin_with_object(f);
-	assert_int_equal(engine_attribute_set(f->txn, root, 1, 1, "x", 1), 0);
+	assert_int_equal(engine_attribute_set(f->txn, the_root, 1, 1, "x", 1), 0);
 	commit(f);
 	assert_int_equal(engine_reformat(f->engine), 0);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(stat_of(f, root).members, 0);
-	assert_int_equal(engine_stat(f->txn, partition, &stat), -ENOENT);
-	assert_int_equal(engine_attribute_get(f->txn, root, 1, 1, NULL, 0, &length), -ENOENT);
+	assert_int_equal(stat_of(f, the_root).members, 0);
+	assert_int_equal(engine_stat(f->txn, the_partition, &stat), -ENOENT);
+	assert_int_equal(engine_attribute_get(f->txn, the_root, 1, 1, NULL, 0, &length), -ENOENT);
 	assert_int_equal(engine_partition_create(f->txn, 0, NULL), 0);
-	assert_int_equal(stat_of(f, partition).members, 0);
+	assert_int_equal(stat_of(f, the_partition).members, 0);
 	commit(f);
 }
 
@@ -317,7 +321,7 @@ static void test_many_transactions_read_at_once(void **state)
 			assert_int_equal(txn_page(txns[n], TXN_PIECE)[PAGE - 1], n);
 			assert_int_equal(txn_page(txns[n], TXN_OTHER_PIECE)[0], n);
 			f->txn = txns[n];
-			assert_data(f, object(OID), "text", 4);
+			assert_data(f, object(OBJECT), "text", 4);
 			commit(f);
 		}
 	}
