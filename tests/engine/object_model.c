@@ -142,14 +142,15 @@ static bool may_come_back(const struct object_model *model, uint64_t created_seq
 }
 
 /* Where to remember what one that was created at a number had: the last it had is what counts. */
-static uint32_t place_of_left(const struct object_model *model, uint64_t created_sequence)
+static uint32_t place_of_left(const struct object_model *model, uint64_t id,
+			      uint64_t created_sequence)
 {
 	uint32_t free_at = MODEL_LEFT;
 
 	for (uint32_t at = 0; at < MODEL_LEFT; at++) {
 		const struct model_left *left = model->left[at];
 
-		if (left && left->created_sequence == created_sequence)
+		if (left && left->id == id && left->created_sequence == created_sequence)
 			return at;
 		if (free_at == MODEL_LEFT &&
 		    (!left || !may_come_back(model, left->created_sequence)))
@@ -168,6 +169,7 @@ static void leave(struct object_model *model, struct model_partition *partition,
 
 	assert(left);
 	left->users = 1;
+	left->id = partition->id;
 	left->created_sequence = state->self->created_sequence;
 	left->particular = state->particular;
 	left->policy = state->policy;
@@ -177,7 +179,7 @@ static void leave(struct object_model *model, struct model_partition *partition,
 		left->numbers[version] = partition->numbers[version];
 		state_share(&left->versions[version], &partition->versions[version]);
 	}
-	at = place_of_left(model, left->created_sequence);
+	at = place_of_left(model, left->id, left->created_sequence);
 	left_release(model->left[at]);
 	model->left[at] = left;
 }
@@ -190,7 +192,8 @@ static void come_back(struct object_model *model, struct model_partition *partit
 	for (uint32_t at = 0; at < MODEL_LEFT; at++) {
 		const struct model_left *left = model->left[at];
 
-		if (!left || left->created_sequence != created_sequence)
+		if (!left || left->id != partition->id ||
+		    left->created_sequence != created_sequence)
 			continue;
 		partition->now.particular = left->particular;
 		partition->now.policy = left->policy;

@@ -75,7 +75,8 @@ struct model_state {
 /* What a partition that is gone has again when it comes back. */
 struct model_left {
 	uint32_t users; /* models that share it */
-	uint64_t created_sequence;
+	/* Which one it is: one transaction may create several. */
+	uint64_t id, created_sequence;
 	bool particular;
 	struct engine_retention policy;
 	uint32_t version; /* the number of its next one */
