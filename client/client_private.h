@@ -29,7 +29,7 @@ int request_retrieved(const struct osd_request *request, const uint8_t **list, s
  * Runs the command and asks for a number of the current command page with it, if `value` is wanted.
  */
 int request_run_for_number(struct osd_client *client, struct osd_request *request, uint32_t number,
-		     uint64_t *value, struct osd_client_error *error);
+			   uint64_t *value, struct osd_client_error *error);
 /* osd_request_extend by the right to one further object; what goes wrong is in `error`. */
 int request_extend_by(struct osd_client *client, struct osd_request *request,
 		      const struct osd_cdb *other, uint8_t *segment, size_t capacity,

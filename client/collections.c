@@ -12,7 +12,8 @@
 
 /* Room for all memberships that an object may have, and then some. */
 #define MEMBERSHIPS_BYTES (64U << 10)
-/* Matches that the first QUERY has space for; if there are more, a second one has space for them.
+/*
+ * Matches that the first QUERY has space for; if there are more, a second one has space for them.
  */
 #define MATCHES           4096U
 #define QUERY_HEAD_BYTES  12U

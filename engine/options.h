@@ -45,7 +45,8 @@ struct engine_options {
 	void *clock_context;
 };
 
-/* The names of the kinds of record stores that there are, the default first; NULL behind the last.
+/*
+ * The names of the kinds of record stores that there are, the default first; NULL behind the last.
  */
 const char *engine_store_name(size_t i);
 

@@ -351,7 +351,8 @@ enum osd_object_type osd_wire_type(enum engine_type type);
 int osd_page_structure(struct osd_request *request, const struct osd_subject *subject,
 		       uint32_t page, uint8_t data[OSD_PAGE_STRUCTURE_BYTES_MAX], size_t *length);
 
-/* Attributes of the current command page; *length 0: not defined. `value` has space for 40 bytes.
+/*
+ * Attributes of the current command page; *length 0: not defined. `value` has space for 40 bytes.
  */
 int osd_current_command_get(struct osd_request *request, uint32_t number, uint8_t *value,
 			    uint32_t *length);

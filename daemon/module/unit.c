@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The life of a logical unit: device, kind and threads, opened in this order and closed in reverse.
+/*
+ * The life of a logical unit: device, kind and threads, opened in this order and closed in reverse.
  */
 #include "daemon/module/unit.h"
 

@@ -441,7 +441,8 @@ static bool may_give_up(const struct engine *engine, const struct source *source
 	       history_policy(history, device)->locked_until_ms <= engine_time_now(engine);
 }
 
-/* From here on it keeps what one under the device's policy does, but nothing that it has not kept.
+/*
+ * From here on it keeps what one under the device's policy does, but nothing that it has not kept.
  */
 static int keep_as_device_does(struct engine_txn *txn, void *context)
 {

@@ -11,7 +11,8 @@
 
 #include "engine/objects/objects.h"
 
-/* The owner of an index: a partition that is there, or, with its history alone, one that is gone.
+/*
+ * The owner of an index: a partition that is there, or, with its history alone, one that is gone.
  */
 struct source {
 	struct partition *partition; /* pinned, or &left; one that nobody has was created at 0 */

@@ -35,7 +35,8 @@
 
 /* ---- record ---- */
 
-/* partition 2, identifier 8, class and reach 2, piece 4, sequence 6, length and flags 2, CRC-32C 4
+/*
+ * partition 2, identifier 8, class and reach 2, piece 4, sequence 6, length and flags 2, CRC-32C 4
  */
 #define RECORD_HEADER_BYTES 28
 #define RECORD_LENGTH_MASK  0x1FFFU /* 13 bits; the 3 above are enum record_flag */

@@ -132,7 +132,8 @@ static int muninn_get(struct record_store *base, const struct record_key *key, u
 	return result;
 }
 
-/* Piece by piece: pages of one group mostly follow one another, but each is found by its own key.
+/*
+ * Piece by piece: pages of one group mostly follow one another, but each is found by its own key.
  */
 static void muninn_get_run(struct record_store *base, const struct record_key *key, uint32_t count,
 			   uint64_t bound, uint8_t *values, uint32_t capacity,

@@ -30,10 +30,10 @@ enum {
 	RECORD_ID_VERSION_SET =
 		33,               /* set of boundary << 16 | number of the versions that are kept */
 	RECORD_ID_CLONE_SET = 34, /* set of bound << 16 | index of the clones that stand on it */
-	RECORD_ID_VERSION_NAMES = 35,    /* pieces by hash of the name */
-	RECORD_ID_TIMES = 36,            /* of the root: times of the slots */
-	RECORD_ID_HIDDEN = 37,           /* of the root: what rollbacks hide */
-	RECORD_ID_LASTING = 38,          /* an onode: attributes that are no part of history */
+	RECORD_ID_VERSION_NAMES = 35, /* pieces by hash of the name */
+	RECORD_ID_TIMES = 36,         /* of the root: times of the slots */
+	RECORD_ID_HIDDEN = 37,        /* of the root: what rollbacks hide */
+	RECORD_ID_LASTING = 38,       /* an onode: attributes that are no part of history */
 	RECORD_ID_TIMELESS_END = 64,
 };
 

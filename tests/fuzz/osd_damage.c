@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Makes the flash below the osd target fail, and checks what the target says of it. */
-#include "tests/engine/by_address.h"
 #include "tests/fuzz/osd_damage.h"
+#include "tests/engine/by_address.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* The logical unit that the osd target's commands go to. */
-#include "tests/engine/by_address.h"
 #include "tests/fuzz/osd_unit.h"
+#include "tests/engine/by_address.h"
 
 #include <errno.h>
 #include <stdio.h>

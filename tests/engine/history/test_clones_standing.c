@@ -252,8 +252,10 @@ static uint16_t index_of(struct fixture *f, uint64_t id)
 	return index;
 }
 
-/* Removes the partition and makes it again; the index stays that of the old one, after a restart
- * too. */
+/*
+ * Removes the partition and makes it again; the index stays that of the old one, after a restart
+ * too.
+ */
 static void make_again(struct fixture *f)
 {
 	uint16_t index = index_of(f, PARTITION);

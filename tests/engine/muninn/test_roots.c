@@ -463,7 +463,8 @@ static void test_what_was_sealed_and_merged_away_since_the_root_stays_away(void 
 	free_device(device);
 }
 
-/* A merge of all it can, at whose operation number `after` the process ends. False: it got through.
+/*
+ * A merge of all it can, at whose operation number `after` the process ends. False: it got through.
  */
 static bool cut_merge(struct device *device, uint64_t after)
 {

@@ -129,7 +129,8 @@ static void test_readers_see_whole_transactions(void **state)
 	struct engine_statistics statistics;
 
 	(void)state;
-	assert_int_equal(engine_open_on(memory_store_open(memory), &options, &shared.engine, NULL), 0);
+	assert_int_equal(engine_open_on(memory_store_open(memory), &options, &shared.engine, NULL),
+			 0);
 	prepare(shared.engine);
 	for (int reader = 0; reader < READERS; reader++)
 		assert_int_equal(pthread_create(&readers[reader], NULL, read_all_the_time, &shared),
