@@ -134,11 +134,12 @@ int left_out_check(struct engine *engine, uint64_t id, uint64_t bound)
 
 /* ---- rollbacks of the device ---- */
 
-static int add(struct left_out *found, uint64_t element)
+static int add(struct left_out *found, struct left_out_element element)
 {
 	if (found->count == found->capacity) {
 		uint32_t capacity = found->capacity ? found->capacity * 2 : 16;
-		uint64_t *elements = realloc(found->elements, capacity * sizeof(*elements));
+		struct left_out_element *elements =
+			realloc(found->elements, capacity * sizeof(*elements));
 
 		if (!elements)
 			return -ENOMEM;
@@ -147,6 +148,24 @@ static int add(struct left_out *found, uint64_t element)
 	}
 	found->elements[found->count++] = element;
 	return 0;
+}
+
+/* Adds a partition of the moment `bound` if that does not show it. */
+static int add_left_out(struct engine *engine, uint64_t element, uint64_t bound,
+			struct left_out *found)
+{
+	struct partition state;
+	int result = check_index(engine, (uint16_t)element, bound);
+
+	if (result == -ENOENT)
+		return add(found, (struct left_out_element){ .element = element });
+	if (result)
+		return result;
+	/* One that no moment shows any more may be gone altogether, and its index another one's. */
+	result = partition_state_of(engine->store, (uint16_t)element, bound, &state);
+	if (result == -ENOENT)
+		return add(found, (struct left_out_element){ element, .is_nothing = true });
+	return result;
 }
 
 int left_out_find(struct engine *engine, uint64_t bound, struct left_out *found)
@@ -165,11 +184,8 @@ int left_out_find(struct engine *engine, uint64_t bound, struct left_out *found)
 		size_t count;
 
 		result = idset_list(&table, next, elements, 64, &count, &more, &next);
-		for (size_t at = 0; !result && at < count; at++) {
-			result = check_index(engine, (uint16_t)elements[at], bound);
-			if (result == -ENOENT)
-				result = add(found, elements[at]);
-		}
+		for (size_t at = 0; !result && at < count; at++)
+			result = add_left_out(engine, elements[at], bound, found);
 	}
 	return result;
 }
@@ -183,23 +199,23 @@ void left_out_free(struct left_out *found)
  * A rollback of the partition of the same number, to just before: it takes the place of the
  * device's, and hides nothing.
  */
-static int keep_one(struct engine_txn *txn, struct partition *root, uint64_t element)
+static int keep_one(struct engine_txn *txn, struct partition *root, struct left_out_element one)
 {
 	struct engine *engine = txn->engine;
 	struct idset table = partition_set(engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
 	const struct hidden_interval interval = { .to = txn->sequence - 1,
-						  .partition = (uint16_t)element };
+						  .partition = (uint16_t)one.element };
 	struct partition state;
-	int result = hidden_add_beside(txn, interval);
+	int result = one.is_nothing ? 0 : hidden_add_beside(txn, interval);
 
-	if (result)
-		return result;
-	result = partition_state_of(engine->store, interval.partition, RECORD_NEWEST, &state);
+	if (!result)
+		result = partition_state_of(engine->store, interval.partition, RECORD_NEWEST,
+					    &state);
 	if (result != -ENOENT)
 		return result;
 	/* It had been removed, and stays so. */
 	partition_mark(txn, root);
-	result = idset_remove(&table, &txn->writer, element);
+	result = idset_remove(&table, &txn->writer, one.element);
 	return result == -ENOENT ? -EBADMSG : result;
 }
 

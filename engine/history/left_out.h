@@ -44,9 +44,16 @@ int left_out_follow(struct engine_txn *txn, struct partition *root, struct parti
  */
 int left_out_check(struct engine *engine, uint64_t id, uint64_t bound);
 
+/* An element of the table of partitions, or nothing is left of what it was, and its index is free.
+ */
+struct left_out_element {
+	uint64_t element;
+	bool is_nothing;
+};
+
 /* The partitions that a rollback of the device leaves as they are. */
 struct left_out {
-	uint64_t *elements; /* of the table of partitions */
+	struct left_out_element *elements;
 	uint32_t count, capacity;
 };
 

@@ -3,6 +3,7 @@
  * Removed partitions at points in time of the device: whose policy takes them out of reach, and
  * whose does not.
  */
+#include "engine/history/standing.h"
 #include "engine/objects/objects.h"
 #include "tests/engine/fixture.h"
 
@@ -175,9 +176,9 @@ static void check_others(struct fixture *f, char byte)
 	check_page_of(f, OTHERS, 0, 0, byte);
 }
 
-static void write_others(struct fixture *f, uint64_t ms, char byte)
+static void write_to(struct fixture *f, uint64_t partition, uint64_t ms, char byte)
 {
-	const struct engine_address address = { .partition = OTHERS, .object = OBJECT };
+	const struct engine_address address = { .partition = partition, .object = OBJECT };
 	char bytes[PAGE];
 
 	memset(bytes, byte, sizeof(bytes));
@@ -185,6 +186,11 @@ static void write_others(struct fixture *f, uint64_t ms, char byte)
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_write(f->txn, address, 0, bytes, sizeof(bytes)), 0);
 	commit(f);
+}
+
+static void write_others(struct fixture *f, uint64_t ms, char byte)
+{
+	write_to(f, OTHERS, ms, byte);
 }
 
 /*
@@ -324,6 +330,121 @@ static void test_one_that_was_removed_stays_so(void **state)
 	check_page(f, 0, 0, 'b');
 }
 
+/* For room it has lost its policy, and goes by the device's when it comes back. */
+static void test_one_that_lost_its_policy_takes_part_again(void **state)
+{
+	struct fixture *f = *state;
+
+	leave_others_out(f);
+	begin(f, ENGINE_FREE);
+	assert_int_equal(engine_partition_remove(f->txn, OTHERS, true), 0);
+	commit(f);
+	assert_int_equal(standing_give_up(f->engine), 0);
+	f->now = 20 * SECOND;
+	assert_int_equal(try_rollback(f, at_time(8 * SECOND)), 0);
+	write_others(f, 22 * SECOND, 's');
+	write_others(f, 24 * SECOND, 't');
+	f->now = 26 * SECOND;
+	assert_int_equal(stat_at(f, OTHERS, 11 * SECOND), -ENOENT);
+	assert_int_equal(stat_at(f, OTHERS, 23 * SECOND), 0);
+	assert_int_equal(try_rollback(f, at_time(23 * SECOND)), 0);
+	check_others(f, 's');
+}
+
+static bool is_index_taken(struct fixture *f, uint16_t index)
+{
+	struct partition *root;
+	uint64_t element = 0, next;
+	size_t count;
+	bool more;
+
+	begin(f, ENGINE_READ);
+	assert_int_equal(partition_get(f->engine, 0, &root), 0);
+	struct idset indices = history_indices(f->engine, root);
+
+	assert_int_equal(idset_list(&indices, index, &element, 1, &count, &more, &next), 0);
+	partition_release(f->engine, root);
+	commit(f);
+	return count && element == index;
+}
+
+static uint16_t index_of(struct fixture *f, uint64_t id)
+{
+	struct partition *partition;
+	uint16_t index;
+
+	begin(f, ENGINE_READ);
+	assert_int_equal(partition_get(f->engine, id, &partition), 0);
+	index = partition->index;
+	partition_release(f->engine, partition);
+	commit(f);
+	return index;
+}
+
+/*
+ * Nothing is left of it, but that it was in the table of partitions. `used_again`: the partition
+ * that has its index then; 0: none has.
+ */
+static void roll_back_to_what_was_never_shown(struct fixture *f, uint64_t used_again)
+{
+	const struct engine_retention none = { .kind = ENGINE_RETAIN_NONE };
+	uint16_t index;
+
+	write_twice(f);
+	f->now = 11 * SECOND;
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_partition_create(f->txn, CLONE, NULL), 0);
+	assert_int_equal(engine_create(f->txn, CLONE, ENGINE_USER_OBJECT, OBJECT, 1, NULL), 0);
+	assert_int_equal(engine_retention_set(f->txn, CLONE, &none, false), 0);
+	commit(f);
+	index = index_of(f, CLONE);
+	for (int n = 0; n < 40; n++)
+		write_to(f, CLONE, 12 * SECOND, (char)n);
+	write_page(f, 14 * SECOND, 0, 'c');
+	f->now = 16 * SECOND;
+	begin(f, ENGINE_FREE);
+	assert_int_equal(engine_partition_remove(f->txn, CLONE, true), 0);
+	commit(f);
+	write_page(f, 18 * SECOND, 0, 'd');
+	for (int n = 0; n < 6; n++) {
+		f->now += 2 * SECOND;
+		merge_all(f);
+	}
+	assert_false(is_index_taken(f, index));
+	/* Whoever has the index now, also under the ID, was not there then. */
+	if (used_again) {
+		crash(f);
+		create(f, used_again);
+		assert_int_equal(index_of(f, used_again), index);
+	}
+	f->now += 2 * SECOND;
+	assert_int_equal(try_rollback(f, at_time(15 * SECOND)), 0);
+	for (int start = 0; start < 2; start++) {
+		check_page(f, 0, 0, 'c');
+		assert_int_equal(is_there(f, CLONE), -ENOENT);
+		assert_int_equal(stat_at(f, CLONE, 15 * SECOND), -ENOENT);
+		crash(f);
+	}
+	assert_int_equal(is_there(f, CLONE + 1), -ENOENT);
+	create(f, CLONE);
+	assert_int_equal(is_there(f, CLONE), 0);
+}
+
+static void test_one_that_no_moment_ever_showed_is_not_brought_back(void **state)
+{
+	roll_back_to_what_was_never_shown(*state, 0);
+}
+
+static void test_nor_is_who_has_its_index(void **state)
+{
+	roll_back_to_what_was_never_shown(*state, CLONE + 1);
+}
+
+static void test_nor_is_who_has_its_index_and_its_id(void **state)
+{
+	roll_back_to_what_was_never_shown(*state, CLONE);
+}
+
 /* One that was made behind the moment goes, as any other. */
 static void test_one_that_was_made_later_goes(void **state)
 {
@@ -449,6 +570,10 @@ int main(void)
 		FLASH_TEST(test_when_it_keeps_nothing_again_it_is_left_out_in_between_too),
 		FLASH_TEST(test_a_version_of_the_device_has_it),
 		FLASH_TEST(test_one_that_was_removed_stays_so),
+		FLASH_TEST(test_one_that_lost_its_policy_takes_part_again),
+		FLASH_TEST(test_one_that_no_moment_ever_showed_is_not_brought_back),
+		FLASH_TEST(test_nor_is_who_has_its_index),
+		FLASH_TEST(test_nor_is_who_has_its_index_and_its_id),
 		FLASH_TEST(test_one_that_was_made_later_goes),
 		FLASH_TEST(test_a_rollback_that_is_aborted_leaves_nothing_behind),
 		FLASH_TEST(test_what_a_partition_held_that_kept_nothing_goes_with_it),
