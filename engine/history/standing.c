@@ -17,8 +17,9 @@ enum {
 /* ---- owners of indices ---- */
 
 /*
- * Who has an index and is there; NULL: nobody. -EBADMSG: its state says that somebody is, the table
- * of partitions does not.
+ * Who has an index and is there; NULL: nobody. Of an index that was given free the state can tell
+ * of a partition that is there under another index, since its intervals are gone. -EBADMSG: the
+ * state says that somebody is there, the table of partitions does not.
  */
 static int owner_of(struct engine *engine, uint16_t index, struct partition **owner)
 {
@@ -29,6 +30,10 @@ static int owner_of(struct engine *engine, uint16_t index, struct partition **ow
 	if (result)
 		return result == -ENOENT ? 0 : result;
 	result = partition_get(engine, state.id, owner);
+	if (!result && (*owner)->index != index) {
+		partition_release(engine, *owner);
+		*owner = NULL;
+	}
 	return result == -ENOENT ? -EBADMSG : result;
 }
 
@@ -305,7 +310,7 @@ static int give_free(struct engine_txn *txn, void *context)
 
 		for (uint32_t at = 0; !result && at < found->count; at++)
 			result = remove_found(&clones, &txn->writer, found->elements[at]);
-		if (!result && found->index_is_free)
+		if (!result && found->index_is_free && source.is_gone)
 			result = give_index_free(txn, root, &source);
 		else if (!result)
 			result = source_changed(txn, &source);
@@ -399,11 +404,14 @@ static int review_some(struct engine *engine, uint32_t *states, bool *over)
 		}
 	}
 	partition_release(engine, root);
-	/* Its next owner begins with nothing hidden. */
-	if (!result && found.index_is_free)
-		result = hidden_drop_partition(engine, index);
 	if (!result && (found.count || found.index_is_free))
 		result = engine_aside(engine, give_free, &found);
+	/*
+	 * Its next owner begins with nothing hidden. Not before it is free: without its intervals
+	 * an older state may be found, as if somebody were there again.
+	 */
+	if (!result && found.index_is_free)
+		result = hidden_drop_partition(engine, index);
 	if (!result && found.index_is_free)
 		stale_say(&engine->memories, STALE_INDICES);
 	return result;
