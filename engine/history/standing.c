@@ -17,13 +17,15 @@ enum {
 /* ---- owners of indices ---- */
 
 /*
- * Who has an index and is there; NULL: nobody. Of an index that was given free the state can tell
- * of a partition that is there under another index, since its intervals are gone. -EBADMSG: the
- * state says that somebody is there, the table of partitions does not.
+ * Who has an index and is there; NULL: nobody. Of an index that was given free, which has no
+ * history, the state can tell of a partition that is there under another index, or not at all,
+ * since its intervals are gone. Otherwise -EBADMSG: the state says that somebody is there, the
+ * table of partitions does not.
  */
 static int owner_of(struct engine *engine, uint16_t index, struct partition **owner)
 {
 	struct partition state = { 0 };
+	struct history history;
 	int result = partition_state_of(engine->store, index, RECORD_NEWEST, &state);
 
 	*owner = NULL;
@@ -34,7 +36,10 @@ static int owner_of(struct engine *engine, uint16_t index, struct partition **ow
 		partition_release(engine, *owner);
 		*owner = NULL;
 	}
-	return result == -ENOENT ? -EBADMSG : result;
+	if (result != -ENOENT)
+		return result;
+	result = history_read(engine->store, index, &history);
+	return !result && history.created_sequence ? -EBADMSG : result;
 }
 
 int source_open(struct engine *engine, uint16_t index, struct source *source)

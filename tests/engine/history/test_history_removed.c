@@ -381,6 +381,36 @@ static uint16_t index_of(struct fixture *f, uint64_t id)
 	return index;
 }
 
+/* Also if a moment to which the device has gone back would have it, were it not left out. */
+static void test_its_index_is_free_when_no_moment_shows_it(void **state)
+{
+	struct fixture *f = *state;
+	struct source source;
+	uint16_t index;
+
+	leave_others_out(f);
+	index = index_of(f, OTHERS);
+	begin(f, ENGINE_FREE);
+	assert_int_equal(engine_partition_remove(f->txn, OTHERS, true), 0);
+	commit(f);
+	f->now = 18 * SECOND;
+	assert_int_equal(try_rollback(f, at_time(13 * SECOND)), 0);
+	assert_int_equal(try_policy(f, 0, ENGINE_RETAIN_NONE, 0), 0);
+	write_page(f, 20 * SECOND, 0, 'd');
+	f->now = 22 * SECOND;
+	standing_review(f->engine);
+	assert_false(is_index_taken(f, index));
+	begin(f, ENGINE_READ);
+	assert_int_equal(source_open(f->engine, index, &source), 0);
+	assert_true(source.is_gone);
+	source_close(f->engine, &source);
+	commit(f);
+	crash(f);
+	assert_int_equal(is_there(f, OTHERS), -ENOENT);
+	create(f, CLONE);
+	assert_int_equal(index_of(f, CLONE), index);
+}
+
 /*
  * Nothing is left of it, but that it was in the table of partitions. `used_again`: the partition
  * that has its index then; 0: none has.
@@ -571,6 +601,7 @@ int main(void)
 		FLASH_TEST(test_a_version_of_the_device_has_it),
 		FLASH_TEST(test_one_that_was_removed_stays_so),
 		FLASH_TEST(test_one_that_lost_its_policy_takes_part_again),
+		FLASH_TEST(test_its_index_is_free_when_no_moment_shows_it),
 		FLASH_TEST(test_one_that_no_moment_ever_showed_is_not_brought_back),
 		FLASH_TEST(test_nor_is_who_has_its_index),
 		FLASH_TEST(test_nor_is_who_has_its_index_and_its_id),
