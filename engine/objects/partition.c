@@ -215,12 +215,18 @@ int partition_as_of(struct engine *engine, uint64_t id, uint64_t bound, struct p
 	int result = 0;
 
 	*partition = (struct partition){ 0 };
-	/* Most of them have the index that they had, and the table need not be read. */
+	/*
+	 * Most of them have the index that they had, and the table need not be read. An earlier
+	 * owner of the index may have had the ID, too.
+	 */
 	if (id && partition_get(engine, id, &current) == 0) {
+		uint64_t created_sequence = current->created_sequence;
+
 		index = current->index;
 		partition_release(engine, current);
 		result = partition_state_of(engine->store, index, bound, partition);
-		if (!result && partition->id == id)
+		if (!result && partition->id == id &&
+		    partition->created_sequence == created_sequence)
 			return 0;
 		if (result && result != -ENOENT)
 			return result;

@@ -193,6 +193,13 @@ static void write_others(struct fixture *f, uint64_t ms, char byte)
 	write_to(f, OTHERS, ms, byte);
 }
 
+static void remove_others(struct fixture *f)
+{
+	begin(f, ENGINE_FREE);
+	assert_int_equal(engine_partition_remove(f->txn, OTHERS, true), 0);
+	commit(f);
+}
+
 /*
  * The other partition says 'p' at 3 s and keeps nothing from 9 s on, when it says 'q' at 10 s and
  * 'r' at 14 s; this one 'c' from 12 s on.
@@ -313,9 +320,7 @@ static void test_one_that_was_removed_stays_so(void **state)
 	struct fixture *f = *state;
 
 	leave_others_out(f);
-	begin(f, ENGINE_FREE);
-	assert_int_equal(engine_partition_remove(f->txn, OTHERS, true), 0);
-	commit(f);
+	remove_others(f);
 	write_page(f, 18 * SECOND, 0, 'd');
 	f->now = 20 * SECOND;
 	assert_int_equal(try_rollback(f, at_time(13 * SECOND)), 0);
@@ -336,9 +341,7 @@ static void test_one_that_lost_its_policy_takes_part_again(void **state)
 	struct fixture *f = *state;
 
 	leave_others_out(f);
-	begin(f, ENGINE_FREE);
-	assert_int_equal(engine_partition_remove(f->txn, OTHERS, true), 0);
-	commit(f);
+	remove_others(f);
 	assert_int_equal(standing_give_up(f->engine), 0);
 	f->now = 20 * SECOND;
 	assert_int_equal(try_rollback(f, at_time(8 * SECOND)), 0);
@@ -390,9 +393,7 @@ static void test_its_index_is_free_when_no_moment_shows_it(void **state)
 
 	leave_others_out(f);
 	index = index_of(f, OTHERS);
-	begin(f, ENGINE_FREE);
-	assert_int_equal(engine_partition_remove(f->txn, OTHERS, true), 0);
-	commit(f);
+	remove_others(f);
 	f->now = 18 * SECOND;
 	assert_int_equal(try_rollback(f, at_time(13 * SECOND)), 0);
 	assert_int_equal(try_policy(f, 0, ENGINE_RETAIN_NONE, 0), 0);
@@ -409,6 +410,34 @@ static void test_its_index_is_free_when_no_moment_shows_it(void **state)
 	assert_int_equal(is_there(f, OTHERS), -ENOENT);
 	create(f, CLONE);
 	assert_int_equal(index_of(f, CLONE), index);
+}
+
+/* Who has the index again, and the ID, is not taken for one that had the ID in between. */
+static void test_a_version_has_who_had_the_id_then(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t version;
+	uint16_t index;
+
+	leave_others_out(f);
+	index = index_of(f, OTHERS);
+	remove_others(f);
+	f->now = 18 * SECOND;
+	assert_int_equal(try_rollback(f, at_time(13 * SECOND)), 0);
+	create(f, OTHERS);
+	assert_int_not_equal(index_of(f, OTHERS), index);
+	write_others(f, 20 * SECOND, 'z');
+	f->now = 22 * SECOND;
+	version = take_snapshot(f, 0, NULL);
+	remove_others(f);
+	assert_int_equal(try_policy(f, 0, ENGINE_RETAIN_NONE, 0), 0);
+	write_page(f, 24 * SECOND, 0, 'd');
+	f->now = 26 * SECOND;
+	standing_review(f->engine);
+	crash(f);
+	create(f, OTHERS);
+	assert_int_equal(index_of(f, OTHERS), index);
+	check_page_of(f, OTHERS, version, 0, 'z');
 }
 
 /*
@@ -602,6 +631,7 @@ int main(void)
 		FLASH_TEST(test_one_that_was_removed_stays_so),
 		FLASH_TEST(test_one_that_lost_its_policy_takes_part_again),
 		FLASH_TEST(test_its_index_is_free_when_no_moment_shows_it),
+		FLASH_TEST(test_a_version_has_who_had_the_id_then),
 		FLASH_TEST(test_one_that_no_moment_ever_showed_is_not_brought_back),
 		FLASH_TEST(test_nor_is_who_has_its_index),
 		FLASH_TEST(test_nor_is_who_has_its_index_and_its_id),
