@@ -26,13 +26,6 @@
  * The onode cache is bounded in bytes too: so many an entry. Most onodes are a few hundred bytes.
  */
 #define ONODE_CACHE_BYTES_EACH 2048
-/*
- * What is put again leaves reading as it was, and none of the rollbacks on record is
- * used up for it: worth it for so little that it takes no time.
- */
-#define PIECES_PUT_AGAIN 64
-/* 64 MiB in pages of 4 KiB, which takes about a second: everybody waits for it. */
-#define PIECES_PUT_MAX 16384
 /* Partition indices have 16 bits. */
 #define WRITTEN_BYTES ((UINT16_MAX + 1) * sizeof(struct written))
 
@@ -97,9 +90,8 @@ static void free_memory(struct engine *engine)
 	cache_destroy(&engine->partitions);
 	if (engine->accesses.notes)
 		access_times_destroy(&engine->accesses);
-	hidden_free(&engine->hidden);
+	engine->history->close(engine);
 	lineage_destroy(&engine->lineage);
-	pthread_mutex_destroy(&engine->views_mutex);
 	pthread_mutex_destroy(&engine->facts_mutex);
 	kept_destroy(&engine->kept);
 	free(engine->page);
@@ -176,9 +168,10 @@ static int allocate(struct engine *engine)
 		result = txn_pool_init(engine);
 	if (!result)
 		result = access_times_init(&engine->accesses, onodes);
-	if (!result)
-		register_memories(engine);
-	return result;
+	if (result)
+		return result;
+	register_memories(engine);
+	return engine->history->open(engine);
 }
 
 /* What a recovery without NVRAM has found is shown by moments from now on. */
@@ -240,11 +233,8 @@ int engine_open_on(struct record_store *store, const struct engine_options *opti
 		store->lineage = &engine->lineage.calls;
 		engine->options = with_defaults(options);
 		engine->page_bytes = record_bytes_max(store);
-		engine->pieces_put_again = PIECES_PUT_AGAIN;
-		engine->pieces_put_max = PIECES_PUT_MAX;
 		turn_init(&engine->turn);
 		pthread_mutex_init(&engine->flushing, NULL);
-		pthread_mutex_init(&engine->views_mutex, NULL);
 		pthread_mutex_init(&engine->facts_mutex, NULL);
 		result = allocate(engine);
 		if (result)
@@ -306,12 +296,6 @@ uint32_t engine_capabilities(const struct engine *engine)
 	       (engine->store->operations->merge ? ENGINE_HAS_MERGE : 0);
 }
 
-void engine_forget(struct engine *engine)
-{
-	stale_say(&engine->memories, STALE_ALL);
-	engine->review = (struct standing_review){ 0 };
-}
-
 int engine_flush(struct engine *engine)
 {
 	int result;
@@ -362,7 +346,7 @@ void engine_read_statistics(struct engine *engine, struct engine_statistics *sta
 			(struct engine_memory){ .name = records.memory[kind].name,
 						.bytes = records.memory[kind].bytes };
 	statistics->cache_bytes = engine->onodes.bytes_max + engine->nodes.bytes_max +
-				  PARTITION_CACHE_ENTRIES * sizeof(struct partition) +
+				  PARTITION_CACHE_ENTRIES * partition_bytes(engine) +
 				  access_times_bytes(&engine->accesses) + kept_bytes(&engine->kept);
 	statistics->object_lookups = __atomic_load_n(&engine->object_lookups, __ATOMIC_RELAXED);
 	if (engine->open_microseconds)

@@ -3,8 +3,38 @@
 #include "engine/history/calls.h"
 
 #include "engine/history/locks.h"
+#include "engine/history/merge.h"
+#include "engine/history/moments.h"
 #include "engine/history/retention.h"
 #include "engine/history/times.h"
+
+static void begin(struct partition *partition)
+{
+	*partition->history = history_new(partition->index, partition->created_sequence);
+}
+
+static int load(struct engine *engine, struct partition *partition)
+{
+	struct history *history = partition->history;
+	int result = history_load(engine, partition->index, partition->created_sequence, history);
+
+	if (!result && partition->index != RECORD_ROOT_INDEX)
+		partition->version = (uint16_t)history->next_version;
+	return result;
+}
+
+static uint64_t *written_bytes(struct history *history)
+{
+	return &history->written_bytes;
+}
+
+static bool keeps_nothing(const struct engine *engine, const struct partition *partition)
+{
+	const struct history *history = partition->history;
+
+	return history_keeps_nothing(history->particular ? &history->retention
+							 : &engine->past->policy);
+}
 
 static int put_last(struct engine_txn *txn)
 {
@@ -15,23 +45,32 @@ static int put_last(struct engine_txn *txn)
 
 static void note_aborted(struct engine_txn *txn)
 {
+	struct past *past = txn->engine->past;
+
 	if (txn->rolled_back || txn->object_rolled_back)
-		hidden_undo(&txn->engine->hidden, txn->sequence);
+		hidden_undo(&past->hidden, txn->sequence);
+	if (txn->policy_changed)
+		past->policy = txn->policy_before;
 }
 
 const struct history_calls history_calls = {
-	.begin = history_new,
-	.load = history_load,
+	.open = past_open,
+	.close = past_close,
+	.learn = past_learn,
+	.bytes = sizeof(struct history),
+	.begin = begin,
+	.load = load,
 	.put = history_put,
-	.keeps_nothing = history_keeps_nothing,
+	.written_bytes = written_bytes,
+	.keeps_nothing = keeps_nothing,
 	.indices = history_indices,
 	.remove = retention_forget,
 	.format = locks_check_all,
 	.bound_of_version = moment_of_version,
 	.bound_of_view = moment_of_view,
 	.bound_ago = moment_ago,
-	.make_room = engine_make_room,
+	.make_room = merge_before,
 	.commit = put_last,
+	.committed = merge_after,
 	.aborted = note_aborted,
-	.learn = engine_learn_history,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Clones: partitions that begin as another one was. How they read is in lineage.h. */
 #include "common/bytes.h"
+#include "engine/history/moments.h"
 #include "engine/history/standing.h"
 #include "engine/history/times.h"
 #include "engine/history/versions.h"
@@ -30,7 +31,7 @@ static int time_of_bound(struct engine *engine, const struct partition *root, ui
 			 uint64_t *ms)
 {
 	uint64_t last_ms;
-	int result = times_of_boundary(engine, &root->history, bound, ms, &last_ms);
+	int result = times_of_boundary(engine, root->history, bound, ms, &last_ms);
 
 	return result == -ENOENT ? 0 : result;
 }
@@ -50,7 +51,7 @@ static int inherit(struct engine_txn *txn, struct partition *clone, const struct
 		.since = txn->sequence,
 		.ms = ms,
 	};
-	clone->history.is_clone = true;
+	clone->history->is_clone = true;
 	partition_mark_history(txn, clone);
 	lineage_note(&txn->engine->lineage, clone->index);
 	lineage_forget(&txn->engine->lineage);
@@ -109,7 +110,7 @@ static int make_clone(struct engine_txn *txn, struct cloning *cloning, uint64_t 
 		result =
 			inherit(txn, clone, &cloning->state, cloning->bound, cloning->ms, writable);
 	partition_release(engine, clone);
-	cloning->root->history.device.clones++;
+	cloning->root->history->device.clones++;
 	partition_mark_history(txn, cloning->root);
 	if (!result)
 		result = copy_attributes(txn, cloning->source->id, cloning->bound, id);

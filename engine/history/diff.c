@@ -4,6 +4,7 @@
  * sequence numbers: an object by that of its last modification, a piece by that of its record.
  */
 #include "common/bytes.h"
+#include "engine/history/moments.h"
 #include "engine/objects/data.h"
 
 /*
@@ -73,7 +74,7 @@ static bool are_on_one_line(const struct diff *diff)
 {
 	const struct engine *engine = diff->txn->engine;
 	const struct partition *from = &diff->from.state, *to = &diff->to.state;
-	const struct hidden_interval *last = hidden_last(&engine->hidden, from->index,
+	const struct hidden_interval *last = hidden_last(&engine->past->hidden, from->index,
 							 max_u64(diff->from.bound, diff->to.bound));
 
 	return engine->store->operations->has_between && from->index == to->index &&

@@ -5,9 +5,9 @@
  * again, and what was before counts as having been when the epoch began.
  */
 #include "common/bytes.h"
+#include "engine/history/past.h"
 #include "engine/history/standing.h"
 #include "engine/history/times.h"
-#include "engine/objects/objects.h"
 
 /* ---- what is kept ---- */
 
@@ -25,9 +25,9 @@ static int raise_floor(struct engine_txn *txn, const struct partition *root, uin
 
 	if (result)
 		return result;
-	history = &source.partition->history;
+	history = source.partition->history;
 	if (history->particular) {
-		result = history_horizon(engine, history, &root->history,
+		result = history_horizon(engine, history, root->history,
 					 source.partition->created_sequence, &horizon);
 		if (!result)
 			result = partition_room(txn);
@@ -45,7 +45,7 @@ static int raise_floors_of_partitions(struct engine_txn *txn, struct partition *
 {
 	struct idset indices = history_indices(txn->engine, root);
 	uint64_t elements[64], next = 0;
-	bool more = root->history.device.particular != 0;
+	bool more = root->history->device.particular != 0;
 	int result = 0;
 
 	while (!result && more) {
@@ -62,7 +62,7 @@ static int raise_floors(struct engine_txn *txn, struct partition *root)
 {
 	const struct history inherits = history_new(RECORD_ROOT_INDEX, 0);
 	struct engine *engine = txn->engine;
-	struct history *device = &root->history;
+	struct history *device = root->history;
 	uint64_t of_device, inherited;
 	int result = raise_floors_of_partitions(txn, root);
 
@@ -85,7 +85,7 @@ static int raise_floors(struct engine_txn *txn, struct partition *root)
 
 static int begin_epoch(struct engine_txn *txn, struct partition *root)
 {
-	struct device_history *device = &root->history.device;
+	struct device_history *device = &root->history->device;
 	int result = raise_floors(txn, root);
 
 	if (result)

@@ -6,7 +6,7 @@
 
 #include "common/bytes.h"
 #include "engine/history/chunked.h"
-#include "engine/objects/objects.h"
+#include "engine/history/past.h"
 
 enum {
 	IS_FOLLOWED = 1 << 0,
@@ -258,7 +258,7 @@ static int take(void *context, uint32_t place, const uint8_t *entry)
 
 int hidden_load(struct engine *engine, uint32_t places)
 {
-	struct hidden *hidden = &engine->hidden;
+	struct hidden *hidden = &engine->past->hidden;
 	int result;
 
 	hidden_free(hidden);
@@ -301,7 +301,7 @@ static bool is_too_deep(const struct hidden *hidden, const struct hidden_interva
 
 int hidden_add(struct engine_txn *txn, struct hidden_interval interval)
 {
-	struct hidden *hidden = &txn->engine->hidden;
+	struct hidden *hidden = &txn->engine->past->hidden;
 
 	if (!has_room(hidden, &interval)) {
 		hidden->is_short = true;
@@ -312,7 +312,7 @@ int hidden_add(struct engine_txn *txn, struct hidden_interval interval)
 
 int hidden_add_beside(struct engine_txn *txn, struct hidden_interval interval)
 {
-	struct hidden *hidden = &txn->engine->hidden;
+	struct hidden *hidden = &txn->engine->past->hidden;
 	int result = grow(hidden);
 
 	if (result)
@@ -339,7 +339,7 @@ int hidden_add_beside(struct engine_txn *txn, struct hidden_interval interval)
 
 int hidden_follow(struct engine_txn *txn)
 {
-	struct hidden *hidden = &txn->engine->hidden;
+	struct hidden *hidden = &txn->engine->past->hidden;
 	int result = 0;
 
 	for (uint32_t at = 0; !result && at < hidden->count; at++)
@@ -375,9 +375,9 @@ int hidden_drop(struct engine *engine, const struct hidden_interval *dropped, ui
 	if (result)
 		return result;
 	for (uint32_t at = 0; at < count; at++)
-		take_out(&engine->hidden, &dropped[at]);
+		take_out(&engine->past->hidden, &dropped[at]);
 	if (count)
-		engine->hidden.is_short = false;
+		engine->past->hidden.is_short = false;
 	return 0;
 }
 
@@ -388,11 +388,12 @@ int hidden_drop_partition(struct engine *engine, uint16_t partition)
 	int result = 0;
 
 	while (!result && count) {
-		uint32_t first = hidden_range(&engine->hidden, partition, 0, UINT64_MAX, &count);
+		uint32_t first =
+			hidden_range(&engine->past->hidden, partition, 0, UINT64_MAX, &count);
 
 		count = (uint32_t)min_u64(count, DROPPED_AT_ONCE);
 		if (count)
-			memcpy(some, &engine->hidden.list[first], count * sizeof(*some));
+			memcpy(some, &engine->past->hidden.list[first], count * sizeof(*some));
 		result = hidden_drop(engine, some, count);
 	}
 	return result;

@@ -53,7 +53,7 @@ static struct stretch stretch_of(const struct hidden *hidden,
 static bool some_lead_there(struct review *review, uint16_t partition, uint64_t first,
 			    uint64_t last, const struct stretch *stretch)
 {
-	const struct hidden *hidden = &review->engine->hidden;
+	const struct hidden *hidden = &review->engine->past->hidden;
 	uint32_t count, at = hidden_range(hidden, partition, first, last, &count);
 
 	review->work += count;
@@ -86,8 +86,8 @@ static int moments_show(struct review *review, const struct stretch *stretch, bo
 
 	review->work += WORK_OF_LOOKUP;
 	if (!result && !*shown)
-		result = left_out_shows(review->engine, review->root, &owner->history,
-					stretch->from, stretch->to, shown);
+		result = left_out_shows(review->engine, review->root, owner->history, stretch->from,
+					stretch->to, shown);
 	if (!result && !*shown)
 		result = history_shows(review->engine, owner, stretch->from, stretch->to, shown);
 	return result;
@@ -178,11 +178,11 @@ static int find_owner(struct review *review, uint16_t partition)
  */
 static bool may_go(struct review *review, const struct hidden_interval *interval)
 {
-	const struct stretch stretch = stretch_of(&review->engine->hidden, interval);
+	const struct stretch stretch = stretch_of(&review->engine->past->hidden, interval);
 	bool shown = true;
 
 	if (interval->partition == RECORD_ROOT_INDEX || find_owner(review, interval->partition) ||
-	    (!interval->identifier && review->owner.partition->history.is_clone) ||
+	    (!interval->identifier && review->owner.partition->history->is_clone) ||
 	    is_shown(review, interval, stretch, &shown) || shown)
 		return false;
 	return !others_lead_there(review, interval, &stretch);
@@ -190,7 +190,7 @@ static bool may_go(struct review *review, const struct hidden_interval *interval
 
 static uint32_t look_at_some(struct review *review, struct hidden_interval *found)
 {
-	struct hidden *hidden = &review->engine->hidden;
+	struct hidden *hidden = &review->engine->past->hidden;
 	uint32_t looks = 0, count = 0;
 
 	for (; hidden->reviewed < hidden->count && looks < LOOKS && review->work < WORK_MAX;
@@ -214,7 +214,7 @@ void hidden_review(struct engine *engine)
 {
 	struct review review = { .engine = engine };
 	struct hidden_interval found[LOOKS];
-	struct hidden *hidden = &engine->hidden;
+	struct hidden *hidden = &engine->past->hidden;
 	uint32_t count;
 
 	if (!hidden->count || partition_get(engine, 0, &review.root))
@@ -231,7 +231,7 @@ void hidden_review(struct engine *engine)
 
 void hidden_review_if_due(struct engine *engine)
 {
-	struct hidden *hidden = &engine->hidden;
+	struct hidden *hidden = &engine->past->hidden;
 
 	if (!hidden->count ||
 	    !(hidden->reviewed || hidden->is_short || hidden->count >= hidden->due))

@@ -187,12 +187,12 @@ static struct idset set_of(struct engine *engine, struct partition *partition,
 
 struct idset history_versions(struct engine *engine, struct partition *partition)
 {
-	return set_of(engine, partition, &partition->history.versions, RECORD_ID_VERSION_SET);
+	return set_of(engine, partition, &partition->history->versions, RECORD_ID_VERSION_SET);
 }
 
 struct idset history_clones(struct engine *engine, struct partition *partition)
 {
-	return set_of(engine, partition, &partition->history.clones, RECORD_ID_CLONE_SET);
+	return set_of(engine, partition, &partition->history->clones, RECORD_ID_CLONE_SET);
 }
 
 struct idset history_indices(struct engine *engine, struct partition *root)
@@ -227,8 +227,8 @@ int history_was_there(struct engine *engine, const struct partition *partition, 
 		return -ENOENT;
 	/* Nothing but a rollback of the device brings a partition back. */
 	if (partition->index == RECORD_ROOT_INDEX ||
-	    hidden_next_of(&engine->hidden, RECORD_ROOT_INDEX, 0, partition->created_sequence) ==
-		    RECORD_NEWEST)
+	    hidden_next_of(&engine->past->hidden, RECORD_ROOT_INDEX, 0,
+			   partition->created_sequence) == RECORD_NEWEST)
 		return 0;
 	if (!kept_find_state(&engine->kept, partition->id, bound, &state)) {
 		result = partition_state_of(engine->store, partition->index, bound, &state);
@@ -438,15 +438,14 @@ int history_reaches(struct engine *engine, struct partition *partition, uint64_t
 
 	if (result)
 		return result;
-	since = is_since_horizon(engine, &partition->history, &root->history,
+	since = is_since_horizon(engine, partition->history, root->history,
 				 partition->created_sequence, bound);
 	result = since;
 	if (since == -ENOENT)
 		result = history_keeps(engine, partition, bound);
-	if (result == -ENOENT &&
-	    bound >= history_intervals_since(&partition->history, &root->history,
-					     partition->created_sequence))
-		result = kept_by_interval(engine, &partition->history, &root->history, bound);
+	if (result == -ENOENT && bound >= history_intervals_since(partition->history, root->history,
+								  partition->created_sequence))
+		result = kept_by_interval(engine, partition->history, root->history, bound);
 	partition_release(engine, root);
 	return result;
 }
@@ -472,13 +471,13 @@ int history_shows(struct engine *engine, struct partition *partition, uint64_t f
 
 	if (result)
 		return result;
-	result = history_horizon(engine, &partition->history, &root->history,
+	result = history_horizon(engine, partition->history, root->history,
 				 partition->created_sequence, &horizon);
 	*shows |= !result && horizon <= to;
 	if (!result && !*shows)
 		result = history_set_shows(&versions, from, to, shows);
 	if (!result && !*shows)
-		result = history_lower_by_interval(engine, &partition->history, &root->history,
+		result = history_lower_by_interval(engine, partition->history, root->history,
 						   partition->created_sequence, from, &bound);
 	*shows |= bound <= to;
 	partition_release(engine, root);

@@ -12,16 +12,11 @@
 
 #include "engine/engine.h"
 #include "engine/history.h"
-#include "engine/objects/keys.h"
-#include "engine/records/access.h"
-#include "engine/sets/idset.h"
+#include "engine/objects/objects.h"
 
 #define HISTORY_FORMAT       7
 #define HISTORY_BYTES        168
 #define HISTORY_DEVICE_BYTES 268
-
-struct engine;
-struct partition;
 
 /* What only the whole device has. */
 struct device_history {

@@ -48,7 +48,7 @@ int left_out_lower_by_interval(struct engine *engine, const struct history *hist
 int left_out_shows(struct engine *engine, struct partition *root, const struct history *history,
 		   uint64_t from, uint64_t to, bool *shows)
 {
-	const struct history *device = &root->history;
+	const struct history *device = root->history;
 	struct idset versions = history_versions(engine, root);
 	uint64_t horizon, bound = RECORD_NEWEST;
 	int result = history_horizon(engine, device, device, 0, &horizon);
@@ -65,9 +65,9 @@ int left_out_shows(struct engine *engine, struct partition *root, const struct h
 /* Moments are ends of slots: that of this one is the first that does not show it. */
 static int begin(struct engine_txn *txn, struct partition *root, struct history *history)
 {
-	struct device_history *device = &root->history.device;
+	struct device_history *device = &root->history->device;
 	uint64_t oldest;
-	int result = history_device_oldest(txn->engine, &root->history, &oldest);
+	int result = history_device_oldest(txn->engine, root->history, &oldest);
 
 	if (result)
 		return result;
@@ -81,7 +81,7 @@ static int begin(struct engine_txn *txn, struct partition *root, struct history 
 
 int left_out_follow(struct engine_txn *txn, struct partition *root, struct partition *partition)
 {
-	struct history *history = &partition->history;
+	struct history *history = partition->history;
 	bool none = history->particular && history->retention.kind == ENGINE_RETAIN_NONE;
 	bool goes_on = history->left_from && !history->left_until;
 
@@ -100,7 +100,7 @@ static int check_index(struct engine *engine, uint16_t index, uint64_t bound)
 	struct source source;
 	int result = source_open(engine, index, &source);
 
-	if (!result && is_left_out(&source.partition->history, bound))
+	if (!result && is_left_out(source.partition->history, bound))
 		result = history_reaches(engine, source.partition, bound);
 	if (source.partition)
 		source_close(engine, &source);
@@ -115,7 +115,7 @@ static int may_leave_out(struct engine *engine, uint64_t bound, bool *may)
 
 	if (result)
 		return result;
-	*may = root->history.device.left_since && bound >= root->history.device.left_since;
+	*may = root->history->device.left_since && bound >= root->history->device.left_since;
 	partition_release(engine, root);
 	return 0;
 }

@@ -10,7 +10,7 @@
 #ifndef MUNINN_ENGINE_HISTORY_LEFT_OUT_H
 #define MUNINN_ENGINE_HISTORY_LEFT_OUT_H
 
-#include "engine/objects/objects.h"
+#include "engine/history/past.h"
 
 /*
  * The first bound not before `bound` at which moments of the device show a partition.

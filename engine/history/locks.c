@@ -51,7 +51,7 @@ static int check_partition(struct engine_txn *txn, const struct history *device,
 
 	if (result)
 		return result;
-	if (history_policy(&partition->history, device)->locked_until_ms > txn->time_ms) {
+	if (history_policy(partition->history, device)->locked_until_ms > txn->time_ms) {
 		result = partition_index_as_of(engine, id, bound, &index);
 		if (result == -ENOENT || (!result && index != partition->index))
 			result = -EPERM;
@@ -77,7 +77,7 @@ static int check_each(struct engine_txn *txn, struct partition *root, partition_
 		int result = idset_list(&table, next, elements, 64, &count, &more, &next);
 
 		for (size_t at = 0; !result && at < count; at++)
-			result = check(txn, &root->history, elements[at] >> 16, bound);
+			result = check(txn, root->history, elements[at] >> 16, bound);
 		if (result)
 			return result;
 	}
@@ -91,7 +91,7 @@ int locks_check_rollback(struct engine_txn *txn, uint64_t bound)
 
 	if (result)
 		return result;
-	if (root->history.device.locked_until_ms > txn->time_ms)
+	if (root->history->device.locked_until_ms > txn->time_ms)
 		result = check_each(txn, root, check_partition, bound);
 	partition_release(txn->engine, root);
 	return result;
@@ -107,7 +107,7 @@ static int check_unlocked(struct engine_txn *txn, const struct history *device, 
 	(void)bound;
 	if (result)
 		return result;
-	if (partition->history.retention.locked_until_ms > txn->time_ms)
+	if (partition->history->retention.locked_until_ms > txn->time_ms)
 		result = -EPERM;
 	partition_release(txn->engine, partition);
 	return result;
@@ -122,8 +122,8 @@ int locks_check_all(struct engine_txn *txn)
 	/* What can't be read at all is no reason not to begin anew. */
 	if (partition_get(txn->engine, 0, &root))
 		return 0;
-	device = &root->history.device;
-	if (root->history.retention.locked_until_ms > txn->time_ms)
+	device = &root->history->device;
+	if (root->history->retention.locked_until_ms > txn->time_ms)
 		result = -EPERM;
 	/*
 	 * The latest lock may have been of one that was removed when it was over, by a clock that

@@ -3,7 +3,7 @@
 #ifndef MUNINN_ENGINE_HISTORY_LOCKS_H
 #define MUNINN_ENGINE_HISTORY_LOCKS_H
 
-#include "engine/objects/objects.h"
+#include "engine/history/past.h"
 
 /*
  * Whether a policy keeps every moment as long as `now_ms` says. A lock keeps all that the policy

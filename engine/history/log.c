@@ -4,8 +4,8 @@
  * one to the one before is one look-up, whatever else was done meanwhile.
  */
 #include "common/bytes.h"
+#include "engine/history/moments.h"
 #include "engine/history/times.h"
-#include "engine/objects/objects.h"
 
 struct walk {
 	struct engine_txn *txn;
@@ -92,7 +92,7 @@ static int set_time(const struct walk *walk, struct engine_modification *modific
 
 	if (result)
 		return result;
-	result = times_of(engine, &root->history, modification->sequence, &from_ms);
+	result = times_of(engine, root->history, modification->sequence, &from_ms);
 	partition_release(engine, root);
 	if (result)
 		return result;

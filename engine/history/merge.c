@@ -4,6 +4,8 @@
  * every kept version, and at every moment that can be reached, of objects that exist there. And
  * when to merge.
  */
+#include "engine/history/merge.h"
+
 #include <errno.h>
 
 #include "common/bytes.h"
@@ -13,7 +15,6 @@
 #include "engine/history/retention.h"
 #include "engine/history/standing.h"
 #include "engine/history/times.h"
-#include "engine/objects/objects.h"
 
 enum {
 	/* Segments with more live bytes are left alone; the paper takes 80 %. */
@@ -85,8 +86,8 @@ static void context_begin(struct keep_context *context, struct engine *engine)
 	*context = (struct keep_context){ .engine = engine };
 	context->failed = partition_get(engine, 0, &context->root) != 0;
 	if (!context->failed)
-		context->failed = history_horizon(engine, &context->root->history,
-						  &context->root->history, 0,
+		context->failed = history_horizon(engine, context->root->history,
+						  context->root->history, 0,
 						  &context->device_horizon) != 0;
 }
 
@@ -120,9 +121,9 @@ static int find_owner(struct keep_context *context, uint16_t index)
 	if (result)
 		source->partition = NULL;
 	else if (index != RECORD_ROOT_INDEX)
-		result = history_horizon(
-			engine, &source->partition->history, &context->root->history,
-			source->partition->created_sequence, &context->owner.horizon);
+		result = history_horizon(engine, source->partition->history, context->root->history,
+					 source->partition->created_sequence,
+					 &context->owner.horizon);
 	return result;
 }
 
@@ -168,7 +169,7 @@ static uint64_t next_of_device(const struct keep_context *context, uint64_t sequ
 	uint64_t bound = max_u64(sequence, context->device_horizon);
 
 	return is_of_owner(context, sequence)
-		       ? left_out_pass(&context->owner.source.partition->history, bound)
+		       ? left_out_pass(context->owner.source.partition->history, bound)
 		       : bound;
 }
 
@@ -176,18 +177,18 @@ static uint64_t next_of_device(const struct keep_context *context, uint64_t sequ
 static int lower_by_interval(const struct keep_context *context, uint64_t sequence,
 			     uint64_t *lowest)
 {
-	const struct history *device = &context->root->history;
+	const struct history *device = context->root->history;
 	const struct partition *owner = context->owner.source.partition;
 	int result;
 
 	if (!is_of_owner(context, sequence))
 		return history_lower_by_interval(context->engine, device, device, 0, sequence,
 						 lowest);
-	result = left_out_lower_by_interval(context->engine, &owner->history, device, sequence,
+	result = left_out_lower_by_interval(context->engine, owner->history, device, sequence,
 					    lowest);
 	if (result || owner == context->root)
 		return result;
-	return history_lower_by_interval(context->engine, &owner->history, device,
+	return history_lower_by_interval(context->engine, owner->history, device,
 					 owner->created_sequence, sequence, lowest);
 }
 
@@ -260,7 +261,7 @@ static bool add_bound(uint64_t *bounds, uint32_t *count, uint64_t bound)
 static int add_rollbacks_of(struct keep_context *context, uint16_t partition, uint64_t identifier,
 			    uint64_t sequence, uint64_t horizon, uint64_t *bounds, uint32_t *count)
 {
-	const struct hidden *hidden = &context->engine->hidden;
+	const struct hidden *hidden = &context->engine->past->hidden;
 	uint32_t rollbacks,
 		first = hidden_range(hidden, partition, identifier, identifier, &rollbacks);
 	uint64_t lowest = 0;
@@ -437,7 +438,7 @@ static bool keeps_lone_tombstone(void *context_, const struct record_key *key,
 	if (context->failed || !learn_owner(context, key->partition))
 		return true;
 	return is_of_owner(context, info->sequence) &&
-	       context->owner.source.partition->history.is_clone;
+	       context->owner.source.partition->history->is_clone;
 }
 
 /* ---- merging ---- */
@@ -474,13 +475,13 @@ static int reclaim(struct engine *engine, uint32_t segments)
 	/*
 	 * It takes a little room itself, so a device that is full of what is needed does it once.
 	 */
-	if (engine->transactions > engine->reclaimed_at)
+	if (engine->transactions > engine->past->reclaimed_at)
 		result = retention_reclaim(
 			engine, segments * RECLAIM_FACTOR * engine->store->limits.segment_bytes,
 			RECORD_NEWEST);
-	engine->reclaimed_at = engine->transactions;
+	engine->past->reclaimed_at = engine->transactions;
 	if (!result) {
-		engine->merge_futile = 0;
+		engine->past->merge_futile = 0;
 		/* What clones stood on may have been for moments that are given up. */
 		review(engine);
 	}
@@ -537,15 +538,15 @@ static int make_some_room(struct engine *engine, uint32_t shortage, uint64_t *pa
 	*pages_read += merge.pages_read;
 	if (result == 0 && !has_gained(&merge))
 		result = -EAGAIN;
-	engine->merge_futile = result == 0 ? 0 : engine->merge_futile + 1;
-	engine->merge_again = engine->transactions + FUTILE_TRANSACTIONS;
-	engine->merge_again_ms = engine_time_now(engine) + FUTILE_MS;
-	if (result && result != -EAGAIN && result != engine->merge_told)
+	engine->past->merge_futile = result == 0 ? 0 : engine->past->merge_futile + 1;
+	engine->past->merge_again = engine->transactions + FUTILE_TRANSACTIONS;
+	engine->past->merge_again_ms = engine_time_now(engine) + FUTILE_MS;
+	if (result && result != -EAGAIN && result != engine->past->warned_merge)
 		log_line(LOG_LEVEL_WARNING, "merge: error %d; %s", -result,
 			 result == -ENOSPC ? "no room to move what is needed"
 					   : "a segment stays as it is");
 	if (result != -EAGAIN)
-		engine->merge_told = result;
+		engine->past->warned_merge = result;
 	return result;
 }
 
@@ -557,14 +558,14 @@ static bool is_pointless(struct engine *engine)
 {
 	uint64_t now = engine_time_now(engine);
 
-	if (engine->merge_futile <= engine->store->operations->merge_calls_max(engine->store))
+	if (engine->past->merge_futile <= engine->store->operations->merge_calls_max(engine->store))
 		return false;
-	if (engine->transactions >= engine->merge_again)
+	if (engine->transactions >= engine->past->merge_again)
 		return false;
 	/* A clock that was set back must not hold up anything. */
-	if (now < engine->merge_again_ms && now + FUTILE_MS >= engine->merge_again_ms)
+	if (now < engine->past->merge_again_ms && now + FUTILE_MS >= engine->past->merge_again_ms)
 		return true;
-	engine->merge_futile = FUTILE_STEPS_RECLAIM;
+	engine->past->merge_futile = FUTILE_STEPS_RECLAIM;
 	return false;
 }
 
@@ -578,7 +579,7 @@ static void look_for_indices(struct engine *engine)
 	engine->indices_wanted = 0;
 }
 
-void engine_make_room(struct engine *engine, enum engine_mode mode)
+void merge_before(struct engine *engine, enum engine_mode mode)
 {
 	const struct record_store_operations *operations = engine->store->operations;
 	uint64_t pages_read = 0;
@@ -604,9 +605,17 @@ void engine_make_room(struct engine *engine, enum engine_mode mode)
 		if (make_some_room(engine, shortage, &pages_read) == 0)
 			continue;
 		/* What is left is needed; the oldest history is the first to be needed no more. */
-		if (engine->merge_futile >= FUTILE_STEPS_RECLAIM && reclaim(engine, shortage))
+		if (engine->past->merge_futile >= FUTILE_STEPS_RECLAIM && reclaim(engine, shortage))
 			return;
 	}
+}
+
+/* What is removed makes room: look for it again. What is noted for merging removes nothing. */
+void merge_after(struct engine_txn *txn)
+{
+	if (!txn->is_aside && (txn->mode == ENGINE_FREE || txn->mode == ENGINE_RESCUE ||
+			       txn->rolled_back || txn->object_rolled_back))
+		txn->engine->past->merge_futile = 0;
 }
 
 /* ---- room for a command that puts much ---- */
@@ -625,14 +634,14 @@ static uint64_t with_loss(uint64_t bytes)
 	return bytes + bytes / ROOM_LOST_PART;
 }
 
-bool engine_has_room(struct engine *engine, uint64_t bytes)
+bool merge_has_space(struct engine *engine, uint64_t bytes)
 {
 	/* So little goes into what is buffered, or each command makes room for it. */
 	return !engine->store->operations->merge || bytes <= engine->store->limits.segment_bytes ||
 	       with_loss(bytes) <= free_bytes(engine);
 }
 
-bool engine_fits(struct engine *engine, uint64_t bytes)
+bool merge_fits(struct engine *engine, uint64_t bytes)
 {
 	return bytes <= engine->store->limits.capacity_bytes;
 }
@@ -650,14 +659,14 @@ static int step_to_room(struct engine *engine, const struct engine_room *wanted)
 		return 0;
 	if (make_some_room(engine, SEGMENTS_AT_ONCE, &pages_read) == 0)
 		return -EAGAIN;
-	if (engine->merge_futile < FUTILE_STEPS_RECLAIM)
+	if (engine->past->merge_futile < FUTILE_STEPS_RECLAIM)
 		return -EAGAIN;
 	if (retention_reclaim(engine, bytes - found, wanted->moment) == 0) {
-		engine->merge_futile = 0;
+		engine->past->merge_futile = 0;
 		review(engine);
 		return -EAGAIN;
 	}
-	return engine->merge_futile > futile_max ? -ENOSPC : -EAGAIN;
+	return engine->past->merge_futile > futile_max ? -ENOSPC : -EAGAIN;
 }
 
 int engine_make_room_for(struct engine *engine, const struct engine_room *wanted)

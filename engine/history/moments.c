@@ -3,9 +3,11 @@
  * Moments of the past as bounds of sequence numbers: versions, times, numbers, and views, which are
  * numbers for any of them.
  */
-#include "common/bytes.h"
+#include "engine/history/moments.h"
+
 #include <assert.h>
 
+#include "common/bytes.h"
 #include "engine/history/left_out.h"
 #include "engine/history/times.h"
 #include "engine/history/versions.h"
@@ -39,7 +41,7 @@ static void settle_slot(struct engine_txn *txn)
 static int resolve_time(struct engine_txn *txn, struct partition *partition,
 			const struct history *device, uint64_t ms, uint64_t *bound)
 {
-	const struct engine_retention *policy = history_policy(&partition->history, device);
+	const struct engine_retention *policy = history_policy(partition->history, device);
 	struct engine *engine = txn->engine;
 	uint64_t before;
 	int kept, result;
@@ -106,7 +108,7 @@ int moment_resolve(struct engine_txn *txn, struct partition *partition, struct e
 
 	if (result)
 		return result;
-	result = resolve_with(txn, partition, &root->history, moment, bound);
+	result = resolve_with(txn, partition, root->history, moment, bound);
 	/*
 	 * Bound 0: before anything was ever written. An empty device is not what a wrong year
 	 * should lead to.
@@ -201,12 +203,12 @@ int moment_of_view(struct engine_txn *txn, uint64_t id, uint32_t version, uint64
 	bool is_of_this;
 	int result;
 
-	pthread_mutex_lock(&engine->views_mutex);
-	view = engine->views[version - ENGINE_VIEW_FIRST];
+	pthread_mutex_lock(&engine->past->views_mutex);
+	view = engine->past->views[version - ENGINE_VIEW_FIRST];
 	is_of_this = view.bound && (!view.partition || view.partition == id);
 	if (is_of_this)
-		engine->views[version - ENGINE_VIEW_FIRST].used_ms = txn->time_ms;
-	pthread_mutex_unlock(&engine->views_mutex);
+		engine->past->views[version - ENGINE_VIEW_FIRST].used_ms = txn->time_ms;
+	pthread_mutex_unlock(&engine->past->views_mutex);
 	if (!is_of_this)
 		return -ENOENT;
 	*bound = view.bound;
@@ -259,7 +261,8 @@ static int find_directories(struct engine *engine, const struct partition *parti
 	if (view->bound < partition->created_sequence)
 		view->bound = view->objects_bound;
 	else
-		view->bound = hidden_next_of(&engine->hidden, RECORD_ROOT_INDEX, 0, view->bound);
+		view->bound =
+			hidden_next_of(&engine->past->hidden, RECORD_ROOT_INDEX, 0, view->bound);
 	return 0;
 }
 
@@ -323,16 +326,16 @@ static uint32_t place_of_view(struct engine *engine, const struct view *view, ui
 	uint32_t place = ENGINE_VIEWS;
 
 	for (uint32_t at = 0; at < ENGINE_VIEWS; at++)
-		if (is_same_view(&engine->views[at], view))
+		if (is_same_view(&engine->past->views[at], view))
 			return at;
 	for (uint32_t tried = 0; tried < ENGINE_VIEWS && place == ENGINE_VIEWS; tried++) {
-		uint32_t at = (engine->views_next + tried) % ENGINE_VIEWS;
+		uint32_t at = (engine->past->views_next + tried) % ENGINE_VIEWS;
 
-		if (is_unused(&engine->views[at], now_ms))
+		if (is_unused(&engine->past->views[at], now_ms))
 			place = at;
 	}
 	if (place < ENGINE_VIEWS)
-		engine->views_next = (place + 1) % ENGINE_VIEWS;
+		engine->past->views_next = (place + 1) % ENGINE_VIEWS;
 	return place;
 }
 
@@ -342,18 +345,18 @@ static int place_view(struct engine_txn *txn, struct view view, uint32_t *versio
 	struct engine *engine = txn->engine;
 	uint32_t place;
 
-	pthread_mutex_lock(&engine->views_mutex);
+	pthread_mutex_lock(&engine->past->views_mutex);
 	place = place_of_view(engine, &view, txn->time_ms);
 	if (place < ENGINE_VIEWS) {
-		struct view *placed = &engine->views[place];
+		struct view *placed = &engine->past->views[place];
 
 		if (is_same_view(placed, &view)) {
-			view.told |= placed->told;
+			view.opened |= placed->opened;
 			view.holders += placed->holders;
 		}
 		*placed = view;
 	}
-	pthread_mutex_unlock(&engine->views_mutex);
+	pthread_mutex_unlock(&engine->past->views_mutex);
 	*version = ENGINE_VIEW_FIRST + place;
 	return place < ENGINE_VIEWS ? 0 : -EFBIG;
 }
@@ -361,7 +364,7 @@ static int place_view(struct engine_txn *txn, struct view view, uint32_t *versio
 int engine_view_open(struct engine_txn *txn, uint64_t id, struct engine_moment moment,
 		     uint32_t *version)
 {
-	struct view view = { .partition = id, .used_ms = txn->time_ms, .told = true };
+	struct view view = { .partition = id, .used_ms = txn->time_ms, .opened = true };
 	int result = resolve_view(txn, moment, &view);
 
 	return result ? result : place_view(txn, view, version);
@@ -380,15 +383,15 @@ int engine_view_hold(struct engine_txn *txn, uint64_t id, uint32_t *version, uin
 void engine_view_release(struct engine_txn *txn, uint64_t id, uint32_t version, uint64_t bound)
 {
 	struct engine *engine = txn->engine;
-	struct view *view = &engine->views[version - ENGINE_VIEW_FIRST];
+	struct view *view = &engine->past->views[version - ENGINE_VIEW_FIRST];
 
 	assert(version >= ENGINE_VIEW_FIRST && version - ENGINE_VIEW_FIRST < ENGINE_VIEWS);
-	pthread_mutex_lock(&engine->views_mutex);
+	pthread_mutex_lock(&engine->past->views_mutex);
 	/* Otherwise it was unused for so long that another one has its place. */
 	if (view->partition == id && view->bound == bound && view->holders > 0) {
 		view->holders--;
-		if (view->holders == 0 && !view->told)
+		if (view->holders == 0 && !view->opened)
 			view->bound = 0;
 	}
-	pthread_mutex_unlock(&engine->views_mutex);
+	pthread_mutex_unlock(&engine->past->views_mutex);
 }

@@ -46,7 +46,7 @@ static int loss_of(const struct history *history)
  */
 static int note_loss(struct engine_txn *txn, struct partition *root)
 {
-	struct history *history = &root->history;
+	struct history *history = root->history;
 	uint64_t horizon;
 	int result = history_horizon(txn->engine, history, history, 0, &horizon);
 
@@ -58,7 +58,7 @@ static int note_loss(struct engine_txn *txn, struct partition *root)
 /* Takes a partition that is there into the sums of the root, or out of them. */
 static void count_policy(struct partition *root, const struct history *history, int by)
 {
-	struct device_history *device = &root->history.device;
+	struct device_history *device = &root->history->device;
 
 	if (is_lossy(history))
 		device->lossy += (uint32_t)by;
@@ -71,18 +71,18 @@ int retention_recount(struct engine_txn *txn, struct partition *root)
 	struct engine *engine = txn->engine;
 	struct idset table = partition_set(engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
 	uint64_t elements[64], next = 0;
-	bool more = root->history.device.particular || root->history.device.locked_until_ms;
+	bool more = root->history->device.particular || root->history->device.locked_until_ms;
 
 	if (!more)
 		return 0;
-	if (root->history.device.lossy) {
+	if (root->history->device.lossy) {
 		int result = note_loss(txn, root);
 
 		if (result)
 			return result;
 	}
-	root->history.device.lossy = 0;
-	root->history.device.locked_until_ms = root->history.retention.locked_until_ms;
+	root->history->device.lossy = 0;
+	root->history->device.locked_until_ms = root->history->retention.locked_until_ms;
 	partition_mark_history(txn, root);
 	while (more) {
 		size_t count;
@@ -94,7 +94,7 @@ int retention_recount(struct engine_txn *txn, struct partition *root)
 			result = partition_get(engine, elements[at] >> 16, &partition);
 			if (result)
 				break;
-			count_policy(root, &partition->history, 1);
+			count_policy(root, partition->history, 1);
 			partition_release(engine, partition);
 		}
 		if (result)
@@ -113,7 +113,7 @@ int engine_retention_get(struct engine_txn *txn, uint64_t id, struct engine_rete
 		return result;
 	result = partition_get(engine, id, &partition);
 	if (!result) {
-		*retention = *history_policy(&partition->history, &root->history);
+		*retention = *history_policy(partition->history, root->history);
 		partition_release(engine, partition);
 	}
 	partition_release(engine, root);
@@ -128,9 +128,9 @@ static void change_policy_of_device(struct engine_txn *txn,
 				    const struct engine_retention *retention)
 {
 	if (!txn->policy_changed)
-		txn->policy_before = txn->engine->policy;
+		txn->policy_before = txn->engine->past->policy;
 	txn->policy_changed = true;
-	txn->engine->policy = *retention;
+	txn->engine->past->policy = *retention;
 }
 
 /*
@@ -144,12 +144,12 @@ static int floor_of_new(struct engine_txn *txn, const struct partition *root,
 			uint64_t *floor)
 {
 	struct engine *engine = txn->engine;
-	const struct engine_retention *now = history_policy(&partition->history, &root->history);
+	const struct engine_retention *now = history_policy(partition->history, root->history);
 	/* The device's policy is about partitions that inherit it, of which the root is not one. */
 	const struct history inherits = history_new(RECORD_ROOT_INDEX, 0);
 	bool of_device = partition == root;
-	int result = history_horizon(engine, of_device ? &inherits : &partition->history,
-				     &root->history, partition->created_sequence, floor);
+	int result = history_horizon(engine, of_device ? &inherits : partition->history,
+				     root->history, partition->created_sequence, floor);
 
 	if (result || !history_keeps_nothing(now) || history_keeps_nothing(wanted))
 		return result;
@@ -162,8 +162,8 @@ static int floor_of_new(struct engine_txn *txn, const struct partition *root,
 static int take_policy(struct engine_txn *txn, struct partition *root, struct partition *partition,
 		       const struct engine_retention *retention, uint64_t horizon)
 {
-	struct history *history = &partition->history;
-	struct device_history *device = &root->history.device;
+	struct history *history = partition->history;
+	struct device_history *device = &root->history->device;
 	uint64_t of_device = 0;
 	int result = 0;
 
@@ -202,8 +202,8 @@ static int take_policy(struct engine_txn *txn, struct partition *root, struct pa
 static int set_policy(struct engine_txn *txn, struct partition *root, struct partition *partition,
 		      const struct engine_retention *retention, bool administrator)
 {
-	struct history *history = &partition->history;
-	const struct engine_retention *now = history_policy(history, &root->history);
+	struct history *history = partition->history;
+	const struct engine_retention *now = history_policy(history, root->history);
 	const struct history wanted = { .particular = true, .retention = *retention };
 	bool locked = now->locked_until_ms > txn->time_ms, unlocks;
 	uint64_t horizon;
@@ -213,7 +213,7 @@ static int set_policy(struct engine_txn *txn, struct partition *root, struct par
 		return -EPERM;
 	/* The moments of the whole device are those that all partitions keep. */
 	if (!administrator && partition != root && loss_of(&wanted) > loss_of(history) &&
-	    root->history.retention.locked_until_ms > txn->time_ms)
+	    root->history->retention.locked_until_ms > txn->time_ms)
 		return -EPERM;
 	/*
 	 * There and back again it begins a slot each time, so that is done with the room that any
@@ -262,10 +262,10 @@ int engine_retention_set(struct engine_txn *txn, uint64_t id,
 
 int retention_forget(struct engine_txn *txn, struct partition *root, struct partition *partition)
 {
-	const struct history *history = &partition->history;
+	const struct history *history = partition->history;
 	int result = 0;
 
-	if (history_policy(history, &root->history)->locked_until_ms > txn->time_ms)
+	if (history_policy(history, root->history)->locked_until_ms > txn->time_ms)
 		return -EPERM;
 	if (!history->particular)
 		return 0;
@@ -300,16 +300,16 @@ static int read_history(struct engine_txn *txn, struct partition *root, struct p
 {
 	struct engine *engine = txn->engine;
 	uint64_t older = 0, missed = 0;
-	int result = history_horizon(engine, &partition->history, &root->history,
+	int result = history_horizon(engine, partition->history, root->history,
 				     partition->created_sequence, &history->horizon_sequence);
 
 	if (!result)
-		result = time_of_horizon(engine, &root->history, history->horizon_sequence,
+		result = time_of_horizon(engine, root->history, history->horizon_sequence,
 					 &history->horizon_time_ms);
 	if (result)
 		return result;
-	history->rollbacks = hidden_count(&engine->hidden, partition->index);
-	history->versions = (uint32_t)root->history.versions.count;
+	history->rollbacks = hidden_count(&engine->past->hidden, partition->index);
+	history->versions = (uint32_t)root->history->versions.count;
 	if (partition == root)
 		return 0;
 	/*
@@ -318,7 +318,7 @@ static int read_history(struct engine_txn *txn, struct partition *root, struct p
 	result = versions_before(engine, root, partition->created_sequence, &older);
 	if (!result)
 		result = versions_missed(engine, root, partition, &missed);
-	history->versions += (uint32_t)(partition->history.versions.count - older - missed);
+	history->versions += (uint32_t)(partition->history->versions.count - older - missed);
 	return result;
 }
 
@@ -344,9 +344,9 @@ int engine_history(struct engine_txn *txn, uint64_t id, struct engine_history *h
 
 static bool speaks_of_ages(const struct engine *engine, const struct device_history *device)
 {
-	return device->particular || engine->policy.keep_all_ms ||
-	       engine->policy.keep_interval_ms ||
-	       engine->policy.locked_until_ms > device->judged_ms;
+	return device->particular || engine->past->policy.keep_all_ms ||
+	       engine->past->policy.keep_interval_ms ||
+	       engine->past->policy.locked_until_ms > device->judged_ms;
 }
 
 static int note_judged(struct engine_txn *txn, void *context)
@@ -357,7 +357,7 @@ static int note_judged(struct engine_txn *txn, void *context)
 	(void)context;
 	if (result)
 		return result;
-	root->history.device.judged_ms = max_u64(root->history.device.judged_ms, txn->time_ms);
+	root->history->device.judged_ms = max_u64(root->history->device.judged_ms, txn->time_ms);
 	partition_mark_history(txn, root);
 	partition_release(txn->engine, root);
 	return 0;
@@ -384,8 +384,8 @@ int retention_judge(struct engine *engine)
 
 	if (result)
 		return result;
-	needed = speaks_of_ages(engine, &root->history.device) &&
-		 is_due(engine, root->history.device.judged_ms);
+	needed = speaks_of_ages(engine, &root->history->device) &&
+		 is_due(engine, root->history->device.judged_ms);
 	partition_release(engine, root);
 	return needed ? engine_aside(engine, note_judged, NULL) : 0;
 }
@@ -405,18 +405,18 @@ static int give_up_oldest(struct engine_txn *txn, void *context)
 
 	if (result)
 		return result;
-	device = &root->history.device;
+	device = &root->history->device;
 	/* Where nobody gives any up for room, it would be lost for nothing when a lock ends. */
-	if (device->lossy == 0 && locks_keep_all(&engine->policy, device->judged_ms))
+	if (device->lossy == 0 && locks_keep_all(&engine->past->policy, device->judged_ms))
 		result = -EAGAIN;
 	if (!result)
-		result = times_put_since(engine, &root->history, device->reclaimed, &bytes);
+		result = times_put_since(engine, root->history, device->reclaimed, &bytes);
 	if (!result)
-		result = times_boundary_after(engine, &root->history, device->reclaimed,
+		result = times_boundary_after(engine, root->history, device->reclaimed,
 					      max_u64(reclaim->bytes, bytes / RECLAIM_PART),
 					      &bound);
 	if (!result && bound > reclaim->needed)
-		result = times_boundary_of(engine, &root->history, reclaim->needed, &bound);
+		result = times_boundary_of(engine, root->history, reclaim->needed, &bound);
 	if (!result && bound <= device->reclaimed)
 		result = -EAGAIN;
 	if (!result) {
@@ -424,7 +424,7 @@ static int give_up_oldest(struct engine_txn *txn, void *context)
 		partition_mark_history(txn, root);
 		/* Others may still ask for older times. */
 		if (!speaks_of_ages(engine, device) &&
-		    engine->policy.kind == ENGINE_RETAIN_SNAPSHOTS)
+		    engine->past->policy.kind == ENGINE_RETAIN_SNAPSHOTS)
 			result = times_forget(txn, root, bound);
 	}
 	partition_release(engine, root);

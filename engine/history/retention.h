@@ -6,7 +6,7 @@
 #ifndef MUNINN_ENGINE_HISTORY_RETENTION_H
 #define MUNINN_ENGINE_HISTORY_RETENTION_H
 
-#include "engine/objects/objects.h"
+#include "engine/history/past.h"
 
 /* Counts anew which partitions have policies of their own. Nothing to do when there were none. */
 int retention_recount(struct engine_txn *txn, struct partition *root);

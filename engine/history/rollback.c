@@ -6,6 +6,7 @@
 #include "common/bytes.h"
 #include "engine/history/left_out.h"
 #include "engine/history/locks.h"
+#include "engine/history/moments.h"
 #include "engine/history/retention.h"
 #include "engine/history/times.h"
 
@@ -38,7 +39,7 @@ static int take_room(struct engine_txn *txn, const struct partition *partition)
 
 	if (result)
 		return result;
-	txn_raise_room(txn, history_policy(&partition->history, &root->history)->locked_until_ms >
+	txn_raise_room(txn, history_policy(partition->history, root->history)->locked_until_ms >
 					    txn->time_ms
 				    ? RECORD_ROOM_RESCUE
 				    : RECORD_ROOM_RETURN);
@@ -67,7 +68,7 @@ static int roll_back(struct engine_txn *txn, struct partition *partition, uint64
 		result = partition_get(engine, 0, &root);
 	if (!result) {
 		result = left_out_keep(txn, root, &left_out);
-		root->history.device.hidden = engine->hidden.places;
+		root->history->device.hidden = engine->past->hidden.places;
 		partition_mark_history(txn, root);
 		/* Which policies there are hangs on the table of partitions. */
 		if (!result && of_device)

@@ -5,7 +5,8 @@
  * again.
  */
 #include "common/bytes.h"
-#include "engine/history/hidden.h"
+#include "engine/history/merge.h"
+#include "engine/history/moments.h"
 #include "engine/objects/collections.h"
 #include "engine/objects/data.h"
 
@@ -63,7 +64,7 @@ static bool may_get_room(const struct pair *pair, uint64_t bytes)
 	const struct partition *partition = pair->now.partition;
 	uint64_t present = partition->origin.index ? 0 : partition->used_bytes;
 
-	return engine_fits(pair->now.txn->engine, present + 2 * bytes);
+	return merge_fits(pair->now.txn->engine, present + 2 * bytes);
 }
 
 /*
@@ -75,10 +76,10 @@ static int check_room(struct pair *pair)
 	struct engine_txn *txn = pair->now.txn;
 	uint64_t page_bytes = txn->engine->page_bytes, bytes;
 
-	if (engine_has_room(txn->engine, pair->then.onode->extents.pieces * page_bytes))
+	if (merge_has_space(txn->engine, pair->then.onode->extents.pieces * page_bytes))
 		return 0;
 	bytes = differing_pieces(pair) * page_bytes;
-	if (engine_has_room(txn->engine, bytes))
+	if (merge_has_space(txn->engine, bytes))
 		return 0;
 	if (may_get_room(pair, bytes))
 		txn->room_wanted =
@@ -164,7 +165,8 @@ static int put_data(struct pair *pair)
 	int result = 0;
 
 	/* What can't be had otherwise must not take long, since everybody waits for it. */
-	if (pair->pieces + pair->then.onode->extents.pieces > pair->now.txn->engine->pieces_put_max)
+	if (pair->pieces + pair->then.onode->extents.pieces >
+	    pair->now.txn->engine->past->pieces_put_max)
 		result = -EFBIG;
 	if (!result)
 		result = check_room(pair);
@@ -211,8 +213,9 @@ static bool can_hide(const struct pair *pair)
  */
 static uint64_t number_of_data(const struct pair *pair, const struct record_key *key)
 {
-	const struct hidden_interval *last = hidden_last_of(
-		&pair->now.txn->engine->hidden, key->partition, key->identifier, pair->then.bound);
+	const struct hidden_interval *last = hidden_last_of(&pair->now.txn->engine->past->hidden,
+							    key->partition, key->identifier,
+							    pair->then.bound);
 
 	return last && !last->is_followed && last->at == pair->then.onode->head.modified_sequence
 		       ? last->to
@@ -229,12 +232,12 @@ static int note_rollback(struct pair *pair)
 	const struct hidden_interval interval = { .identifier = key.identifier,
 						  .partition = key.partition,
 						  .to = number_of_data(pair, &key) };
-	uint32_t steps = pieces_of(pair) > engine->pieces_put_max ? STEPS_MAX : STEPS_MANY;
+	uint32_t steps = pieces_of(pair) > engine->past->pieces_put_max ? STEPS_MAX : STEPS_MANY;
 	struct partition *root;
 	int result;
 
-	if (hidden_steps(&engine->hidden, key.partition, key.identifier, interval.to, steps) >=
-	    steps)
+	if (hidden_steps(&engine->past->hidden, key.partition, key.identifier, interval.to,
+			 steps) >= steps)
 		return -EFBIG;
 	result = hidden_add(txn, interval);
 	if (result)
@@ -243,8 +246,8 @@ static int note_rollback(struct pair *pair)
 	result = partition_get(engine, 0, &root);
 	if (result)
 		return result;
-	if (root->history.device.hidden != engine->hidden.places) {
-		root->history.device.hidden = engine->hidden.places;
+	if (root->history->device.hidden != engine->past->hidden.places) {
+		root->history->device.hidden = engine->past->hidden.places;
 		partition_mark_history(txn, root);
 	}
 	partition_release(engine, root);
@@ -276,7 +279,7 @@ static int restore_data(struct pair *pair)
 {
 	int result = -EFBIG;
 
-	if (can_hide(pair) && pieces_of(pair) > pair->now.txn->engine->pieces_put_again)
+	if (can_hide(pair) && pieces_of(pair) > pair->now.txn->engine->past->pieces_put_again)
 		result = hide_data(pair);
 	if (result == -EFBIG)
 		result = put_data(pair);

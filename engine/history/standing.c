@@ -47,14 +47,14 @@ int source_open(struct engine *engine, uint16_t index, struct source *source)
 	struct partition *left = &source->left;
 	int result;
 
-	*source = (struct source){ .left = { .index = index } };
+	*source = (struct source){ .left = { .index = index, .history = &source->left_history } };
 	result = owner_of(engine, index, &source->partition);
 	if (result || source->partition)
 		return result;
 	source->is_gone = true;
 	source->partition = left;
-	result = history_read(engine->store, index, &left->history);
-	left->created_sequence = left->history.created_sequence;
+	result = history_read(engine->store, index, left->history);
+	left->created_sequence = left->history->created_sequence;
 	return result;
 }
 
@@ -69,7 +69,7 @@ int source_changed(struct engine_txn *txn, struct source *source)
 	struct partition *partition = source->partition;
 
 	if (source->is_gone)
-		return history_put(&txn->writer, partition->index, &partition->history);
+		return history_put(&txn->writer, partition->index, partition->history);
 	partition_mark_history(txn, partition);
 	return 0;
 }
@@ -148,7 +148,7 @@ static int line_shows(const struct standing *standing, uint64_t begin, uint64_t 
  */
 static int is_shown(const struct standing *standing, uint32_t *states, bool *shows)
 {
-	const struct hidden *hidden = &standing->engine->hidden;
+	const struct hidden *hidden = &standing->engine->past->hidden;
 	uint64_t end = RECORD_NEWEST;
 
 	*shows = false;
@@ -198,7 +198,7 @@ static int is_index_needed(struct engine *engine, struct partition *root, uint16
 	*needed = true;
 	if (result)
 		return result;
-	if (standing.owner.is_gone && standing.owner.partition->history.clones.count == 0) {
+	if (standing.owner.is_gone && standing.owner.partition->history->clones.count == 0) {
 		standing.bound = max_u64(standing.owner.partition->created_sequence, 1) - 1;
 		result = is_shown(&standing, states, needed);
 	}
@@ -293,7 +293,7 @@ static int give_index_free(struct engine_txn *txn, struct partition *root, struc
 
 	if (result)
 		return result;
-	root->history.device.particular -= source->partition->history.particular;
+	root->history->device.particular -= source->partition->history->particular;
 	partition_mark_history(txn, root);
 	txn->partitions_removed = true;
 	forget_index(txn->engine, index);
@@ -329,7 +329,7 @@ static int give_free(struct engine_txn *txn, void *context)
 static int review_source(struct engine *engine, struct partition *root, uint16_t index,
 			 uint32_t *states, struct found *found)
 {
-	struct standing_review *review = &engine->review;
+	struct standing_review *review = &engine->past->review;
 	uint64_t elements[REVIEWED_AT_ONCE];
 	struct source source;
 	size_t count = 0, at = 0;
@@ -374,15 +374,16 @@ static int next_source(struct engine *engine, struct partition *root, uint16_t *
 	uint64_t element, next;
 	size_t count;
 	bool more;
-	int result = idset_list(&indices, engine->review.source, &element, 1, &count, &more, &next);
+	int result = idset_list(&indices, engine->past->review.source, &element, 1, &count, &more,
+				&next);
 
 	*over = !result && count == 0;
 	if (result || *over)
 		return result;
 	/* The one that the last call was at may be gone. */
-	if (element != engine->review.source)
-		engine->review.element = 0;
-	engine->review.source = (uint32_t)element;
+	if (element != engine->past->review.source)
+		engine->past->review.element = 0;
+	engine->past->review.source = (uint32_t)element;
 	*index = (uint16_t)element;
 	return 0;
 }
@@ -404,8 +405,8 @@ static int review_some(struct engine *engine, uint32_t *states, bool *over)
 	if (!result && !*over) {
 		result = review_source(engine, root, index, states, &found);
 		if (result) {
-			engine->review.element = 0;
-			engine->review.source = (uint32_t)index + 1;
+			engine->past->review.element = 0;
+			engine->past->review.source = (uint32_t)index + 1;
 		}
 	}
 	partition_release(engine, root);
@@ -431,8 +432,8 @@ static int has_work(struct engine *engine, bool *has)
 	*has = false;
 	if (result)
 		return result;
-	*has = root->history.device.clones ||
-	       root->history.clones.count != root->sets[PARTITION_USER_OBJECTS].count;
+	*has = root->history->device.clones ||
+	       root->history->clones.count != root->sets[PARTITION_USER_OBJECTS].count;
 	partition_release(engine, root);
 	return 0;
 }
@@ -442,13 +443,13 @@ static int has_work(struct engine *engine, bool *has)
 /* Whether any partition is gone that may come back. */
 static bool has_gone(const struct partition *root)
 {
-	return root->history.clones.count != root->sets[PARTITION_USER_OBJECTS].count;
+	return root->history->clones.count != root->sets[PARTITION_USER_OBJECTS].count;
 }
 
 static bool may_give_up(const struct engine *engine, const struct source *source,
 			const struct history *device)
 {
-	const struct history *history = &source->partition->history;
+	const struct history *history = source->partition->history;
 
 	return source->is_gone && (history->versions.count || history->particular) &&
 	       history_policy(history, device)->locked_until_ms <= engine_time_now(engine);
@@ -470,11 +471,11 @@ static int keep_as_device_does(struct engine_txn *txn, void *context)
 		return result;
 	result = source_open(txn->engine, index, &source);
 	if (!result) {
-		history = &source.partition->history;
-		result = history_horizon(txn->engine, history, &root->history,
+		history = source.partition->history;
+		result = history_horizon(txn->engine, history, root->history,
 					 source.partition->created_sequence, &horizon);
 		if (!result) {
-			root->history.device.particular -= history->particular;
+			root->history->device.particular -= history->particular;
 			partition_mark_history(txn, root);
 			history->floor = max_u64(history->floor, horizon);
 			history->particular = false;
@@ -509,7 +510,7 @@ static int find_in(struct engine *engine, struct partition *root, uint64_t *next
 			result = source_open(engine, (uint16_t)elements[at], &source);
 			if (result)
 				break;
-			if (may_give_up(engine, &source, &root->history)) {
+			if (may_give_up(engine, &source, root->history)) {
 				*found = (uint16_t)elements[at];
 				*next = elements[at] + 1;
 			}
@@ -562,14 +563,14 @@ void standing_review(struct engine *engine)
 	for (int step = 0; !result && !over && states < STATES_AT_ONCE && step < STATES_AT_ONCE;
 	     step++)
 		result = review_some(engine, &states, &over);
-	if (result && result != engine->review_told) {
+	if (result && result != engine->past->warned_review) {
 		log_line(LOG_LEVEL_WARNING, "what is gone stays for now: error %d", -result);
-		engine->review_told = result;
+		engine->past->warned_review = result;
 	}
-	engine->review.failed |= result != 0;
+	engine->past->review.failed |= result != 0;
 	if (!over)
 		return;
-	if (!engine->review.failed)
-		engine->review_told = 0;
-	engine->review = (struct standing_review){ 0 };
+	if (!engine->past->review.failed)
+		engine->past->warned_review = 0;
+	engine->past->review = (struct standing_review){ 0 };
 }

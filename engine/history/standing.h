@@ -9,7 +9,7 @@
 #ifndef MUNINN_ENGINE_HISTORY_STANDING_H
 #define MUNINN_ENGINE_HISTORY_STANDING_H
 
-#include "engine/objects/objects.h"
+#include "engine/history/past.h"
 
 /*
  * The owner of an index: a partition that is there, or, with its history alone, one that is gone.
@@ -17,6 +17,7 @@
 struct source {
 	struct partition *partition; /* pinned, or &left; one that nobody has was created at 0 */
 	struct partition left;
+	struct history left_history;
 	bool is_gone;
 };
 

@@ -7,7 +7,7 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
-#include "engine/objects/objects.h"
+#include "engine/history/past.h"
 
 /* Chunks that one transaction drops. */
 #define CHUNKS_FORGOTTEN_MAX 64
@@ -291,7 +291,7 @@ int times_put_since(struct engine *engine, const struct history *device, uint64_
 /* Adds an entry behind the last one. */
 static int append(struct engine_txn *txn, struct partition *root, const struct times_entry *entry)
 {
-	struct device_history *device = &root->history.device;
+	struct device_history *device = &root->history->device;
 	uint32_t chunk = device->times / TIMES_CHUNK_ENTRIES;
 	uint32_t at = device->times % TIMES_CHUNK_ENTRIES * TIMES_ENTRY_BYTES;
 	uint8_t record[TIMES_CHUNK_ENTRIES * TIMES_ENTRY_BYTES];
@@ -337,7 +337,7 @@ static void watch_clock(struct engine *engine, uint64_t now_ms)
 	bool behind = now_ms + TIMES_BEHIND_MS < engine->committed_ms;
 	char now[32], last[32];
 
-	if (behind && !engine->clock_behind) {
+	if (behind && !engine->past->clock_behind) {
 		format_time(now_ms, now);
 		format_time(engine->committed_ms, last);
 		log_line(LOG_LEVEL_WARNING,
@@ -347,7 +347,7 @@ static void watch_clock(struct engine *engine, uint64_t now_ms)
 			 "`muninnctl time-epoch` on this host begins times anew",
 			 now, last, last);
 	}
-	engine->clock_behind = behind;
+	engine->past->clock_behind = behind;
 }
 
 int times_note(struct engine_txn *txn)
@@ -365,8 +365,8 @@ int times_note(struct engine_txn *txn)
 	result = partition_get(engine, 0, &root);
 	if (result)
 		return result;
-	if (root->history.device.times == 0 ||
-	    slot_begin(root->history.device.slot_sequence) != slot_begin(txn->sequence)) {
+	if (root->history->device.times == 0 ||
+	    slot_begin(root->history->device.slot_sequence) != slot_begin(txn->sequence)) {
 		struct times_entry entry = {
 			.sequence = txn->sequence,
 			.ms = txn->time_ms,
@@ -430,7 +430,7 @@ int times_note_found(struct engine *engine, uint64_t committed)
 
 int times_forget(struct engine_txn *txn, struct partition *root, uint64_t sequence)
 {
-	struct device_history *device = &root->history.device;
+	struct device_history *device = &root->history->device;
 	struct times_reader reader = { .engine = txn->engine, .device = device };
 	uint32_t count = 0, forgotten = 0;
 	int result = count_up_to(&reader, BY_SEQUENCE, sequence, &count);

@@ -217,7 +217,7 @@ static int choose_number(struct engine *engine, struct partition *partition, uin
 {
 	struct idset versions = history_versions(engine, partition);
 	struct version_record record;
-	uint32_t first, last, next = partition->history.next_version;
+	uint32_t first, last, next = partition->history->next_version;
 	int result;
 
 	range_of(partition, &first, &last);
@@ -239,14 +239,14 @@ static uint64_t bytes_since(const struct engine *engine, const struct partition 
 		return written_since(engine, partition);
 	/* A crash may have taken some of the count back. */
 	return engine->put_bytes -
-	       min_u64(engine->put_bytes, partition->history.device.last_version_bytes);
+	       min_u64(engine->put_bytes, partition->history->device.last_version_bytes);
 }
 
 /* Makes a version. The transaction is the first of its slot and has changed nothing. */
 static int make_version(struct engine_txn *txn, struct partition *partition, const char *name,
 			uint32_t *made)
 {
-	struct history *history = &partition->history;
+	struct history *history = partition->history;
 	struct idset versions = history_versions(txn->engine, partition);
 	struct version_record record = {
 		.sequence = slot_end(txn->engine->committed),
@@ -298,7 +298,7 @@ static int snapshot_partition(struct engine_txn *txn, uint64_t id, const char *n
 	else
 		result = make_version(txn, partition, name, version);
 	if (!result)
-		partition->version = (uint16_t)partition->history.next_version;
+		partition->version = (uint16_t)partition->history->next_version;
 	partition_release(txn->engine, partition);
 	return result;
 }
@@ -384,11 +384,11 @@ static int skip_missed(struct engine *engine, struct partition *root,
 		result = history_was_there(engine, partition, bound);
 		if (result != -ENOENT)
 			return result;
-		result = next_element(
-			engine, root,
-			history_element(
-				hidden_next_of(&engine->hidden, RECORD_ROOT_INDEX, 0, bound), 0),
-			of_device);
+		result = next_element(engine, root,
+				      history_element(hidden_next_of(&engine->past->hidden,
+								     RECORD_ROOT_INDEX, 0, bound),
+						      0),
+				      of_device);
 	}
 	return result;
 }
@@ -499,7 +499,7 @@ int versions_missed(struct engine *engine, struct partition *root,
 	for (; !result; first = next) {
 		uint64_t gap, of_gap = 0, behind = 0;
 
-		next = hidden_next_of(&engine->hidden, RECORD_ROOT_INDEX, 0, first);
+		next = hidden_next_of(&engine->past->hidden, RECORD_ROOT_INDEX, 0, first);
 		if (next == RECORD_NEWEST)
 			break;
 		result = find_gap(engine, partition, &versions, first, next, &gap);
@@ -526,10 +526,10 @@ static int hand_over(struct engine_txn *txn, struct partition *partition, uint64
 	if (result)
 		return result;
 	if (bound == RECORD_NEWEST) {
-		struct device_history *device = &partition->history.device;
+		struct device_history *device = &partition->history->device;
 
 		if (partition->index != RECORD_ROOT_INDEX)
-			partition->history.written_bytes += written_bytes;
+			partition->history->written_bytes += written_bytes;
 		else
 			device->last_version_bytes -=
 				min_u64(device->last_version_bytes, written_bytes);
@@ -585,10 +585,10 @@ int engine_version_drop(struct engine_txn *txn, uint64_t id, uint32_t version)
 	txn_raise_room(txn, RECORD_ROOM_RESCUE);
 	if (id == 0)
 		result = locks_check_all(txn);
-	else if (partition->history.particular)
-		locked_until = partition->history.retention.locked_until_ms;
+	else if (partition->history->particular)
+		locked_until = partition->history->retention.locked_until_ms;
 	else
-		locked_until = engine->policy.locked_until_ms;
+		locked_until = engine->past->policy.locked_until_ms;
 	if (locked_until > txn->time_ms)
 		result = -EPERM;
 	if (!result)

@@ -3,7 +3,7 @@
 #ifndef MUNINN_ENGINE_HISTORY_VERSIONS_H
 #define MUNINN_ENGINE_HISTORY_VERSIONS_H
 
-#include "engine/objects/objects.h"
+#include "engine/history/past.h"
 
 /* The record of a version without its name. */
 #define VERSION_HEAD_BYTES 36

@@ -10,20 +10,34 @@
 #include <stdint.h>
 
 #include "engine/engine.h"
-#include "engine/history/history.h"
+#include "engine/records/access.h"
 #include "engine/sets/idset.h"
 
+struct history;
 struct partition;
 
 struct history_calls {
-	/* ---- the history that a partition has beside its state: history.h ---- */
+	/* ---- what an engine knows of history: engine->past ---- */
 
-	struct history (*begin)(uint16_t index, uint64_t created_sequence);
-	int (*load)(struct engine *engine, uint16_t index, uint64_t created_sequence,
-		    struct history *history);
+	/* Before anything is learnt. -ENOMEM. `close` also ends what was not opened. */
+	int (*open)(struct engine *engine);
+	void (*close)(struct engine *engine);
+	/* Learns from the records where history stands: after opening and after a format. */
+	int (*learn)(struct engine *engine);
+
+	/* ---- the history of a current partition: partition->history ---- */
+
+	size_t bytes; /* of its memory */
+	/* Of a new partition. */
+	void (*begin)(struct partition *partition);
+	/* Reads it, and tells the partition its version, which no rollback takes back. */
+	int (*load)(struct engine *engine, struct partition *partition);
 	int (*put)(const struct record_writer *writer, uint16_t index,
 		   const struct history *history);
-	bool (*keeps_nothing)(const struct engine_retention *policy);
+	/* Where it counts what was put in the partition since its last version: written.h. */
+	uint64_t *(*written_bytes)(struct history *history);
+	/* Whether no moments of a partition are kept but versions. */
+	bool (*keeps_nothing)(const struct engine *engine, const struct partition *partition);
 
 	/* ---- partitions that go ---- */
 
@@ -49,9 +63,8 @@ struct history_calls {
 	void (*make_room)(struct engine *engine, enum engine_mode mode);
 	/* Puts what is to be known of it and its time, before it is committed. */
 	int (*commit)(struct engine_txn *txn);
+	void (*committed)(struct engine_txn *txn);
 	void (*aborted)(struct engine_txn *txn);
-	/* Learns from the records where history stands: after opening and after a format. */
-	int (*learn)(struct engine *engine);
 };
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "engine/history.h"
 #include "engine/objects/keys.h"
 
 void lineage_destroy(struct lineage *lineage)

@@ -65,7 +65,7 @@ static int create_one(struct engine_txn *txn, struct partition *partition, enum 
 	}
 	partition_mark(txn, partition);
 	onode->head.type = type;
-	onode->absorb = partition_keeps_nothing(engine, partition);
+	onode->absorb = engine->history->keeps_nothing(engine, partition);
 	onode_born(onode, txn);
 	onode = (struct onode *)cache_add(&engine->onodes, &onode->entry, onode_bytes(onode));
 	assert(onode->head.created_sequence == txn->sequence);

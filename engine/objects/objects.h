@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #include "engine/history.h"
-#include "engine/history/hidden.h"
 #include "engine/objects/access_times.h"
 #include "engine/objects/history_calls.h"
 #include "engine/objects/kept.h"
@@ -29,27 +28,6 @@
 #define ENGINE_DIRTY_ONODES_MAX     64
 #define ENGINE_DIRTY_PARTITIONS_MAX 16
 
-/* A number given to a moment. */
-struct view {
-	uint64_t partition;     /* 0: the whole device */
-	uint64_t bound;         /* 0: not in use */
-	uint64_t objects_bound; /* of objects, each change of which can be told apart; >= bound */
-	uint64_t used_ms;       /* when it was asked for last, or something was read at it */
-	bool told;              /* by engine_view_open: somebody may come back to its number */
-	uint32_t holders;       /* engine_view_hold, and not released */
-};
-
-/*
- * How far the round has got that looks for bounds that no clone stands on any more: see standing.h.
- */
-struct standing_review {
-	uint32_t source;  /* index of the next one */
-	uint64_t element; /* of its set, the next one */
-	bool failed;      /* something of this round could not be looked at */
-};
-
-#define ENGINE_VIEWS (ENGINE_VIEW_LAST - ENGINE_VIEW_FIRST + 1)
-
 /* Transactions that wait to be used. */
 struct txn_pool {
 	pthread_mutex_t mutex;
@@ -61,6 +39,7 @@ struct txn_pool {
 struct engine {
 	struct record_store *store;
 	const struct history_calls *history;
+	struct past *past;             /* what these keep in memory */
 	struct engine_options options; /* with the defaults filled in */
 	uint32_t page_bytes;           /* most data of a piece = of a record */
 	pthread_rwlock_t turn; /* shared by reading transactions, held alone by writing ones */
@@ -73,7 +52,7 @@ struct engine {
 	struct access_times accesses;
 	/* Which partition indices are taken, read from their set when one is to be chosen. */
 	bool indices_known;
-	uint32_t indices_wanted; /* few are free: look for some so often, see standing_review */
+	uint32_t indices_wanted; /* few are free: history looks for some so often */
 	uint8_t indices[(UINT16_MAX + 1) / 8];
 	uint16_t last_index;
 	uint8_t *page;         /* scratch space of the writer: see struct record_writer */
@@ -84,43 +63,13 @@ struct engine {
 	 */
 	pthread_mutex_t flushing;
 	uint64_t flushed; /* transactions that had been committed when the last flush began */
-	/*
-	 * Merge steps in a row that gained nothing, and the count of transactions, or the time,
-	 * from which on to try again.
-	 */
-	uint32_t merge_futile;
-	uint64_t merge_again, merge_again_ms;
-	uint64_t reclaimed_at; /* transactions when history was given up last */
-	struct standing_review review;
-	/*
-	 * Errors that were logged last, each until something else comes, since writers meet them
-	 * again and again.
-	 */
-	int merge_told, review_told;
-	/* History: see times.h, hidden.h and moments.c. */
-	struct hidden hidden;
-	/*
-	 * Pieces of an object that goes back: with no more it is put again; and where that can't be
-	 * had otherwise, up to so many.
-	 */
-	uint64_t pieces_put_again, pieces_put_max;
 	struct lineage lineage;
 	uint64_t committed, committed_ms; /* the last transaction that put anything */
 	uint64_t numbered;                /* the last transaction since the engine was opened */
 	uint64_t slot_ms;                 /* when the present slot began, as the clock said */
-	bool clock_behind;                /* it was warned of: see times.c */
 	bool slot_over;     /* the next writing transaction begins a slot; atomic: readers set it */
 	uint64_t put_bytes; /* of all records ever; a crash may take some of it back */
 	struct written *written; /* by partition index */
-	struct engine_retention
-		policy; /* of the device: what partitions without one of their own have */
-	pthread_mutex_t views_mutex;
-	struct view views[ENGINE_VIEWS];
-	/*
-	 * Where the next one goes. It begins somewhere else each time, so that a number of before
-	 * seldom means anything.
-	 */
-	uint32_t views_next;
 	struct kept kept;
 	uint64_t open_microseconds; /* 0: not opened on a device */
 	uint64_t object_lookups;    /* atomic: see engine_statistics */
@@ -218,12 +167,6 @@ struct engine_txn {
 int engine_open_on(struct record_store *store, const struct engine_options *options,
 		   struct engine **engine, struct error_text *error);
 
-/*
- * Learns from the records where history stands: after opening and after a format. Errors as those
- * of records.
- */
-int engine_learn_history(struct engine *engine);
-
 /* The transactions of an engine, made with it and used again. -ENOMEM. */
 int txn_pool_init(struct engine *engine);
 void txn_pool_destroy(struct engine *engine);
@@ -245,25 +188,6 @@ uint64_t engine_time_now(const struct engine *engine);
 
 /* Writes noted access times into onodes until at most `most` wait. */
 void engine_settle_accesses(struct engine *engine, uint32_t most);
-
-/*
- * Frees some segments if the store gets low and merging is automatic. The caller has the turn
- * alone, and no transaction is open.
- */
-void engine_make_room(struct engine *engine, enum engine_mode mode);
-
-/*
- * Whether `bytes` of records can be put. The caller has a turn. True when the store doesn't know.
- */
-bool engine_has_room(struct engine *engine, uint64_t bytes);
-
-/* Whether so many bytes of records can be on the device at all. */
-bool engine_fits(struct engine *engine, uint64_t bytes);
-
-/*
- * Forgets everything about the store's contents that is kept in memory. No transaction may be open.
- */
-void engine_forget(struct engine *engine);
 
 /*
  * Makes a writing transaction that has changed nothing so far the first one of its slot, so that
@@ -293,37 +217,6 @@ void usage_change(struct engine_txn *txn, uint64_t before, uint64_t after);
 
 /* The transaction is committed. */
 void usage_commit(struct engine_txn *txn);
-
-/* ---- moments (moments.c) ---- */
-
-/*
- * The bound of a moment of a current partition, of the root: of the whole device. In a writing
- * transaction the present is one only if nothing has been changed: -EINVAL. -ENOENT: not to be
- * reached.
- */
-int moment_resolve(struct engine_txn *txn, struct partition *partition, struct engine_moment moment,
-		   uint64_t *bound);
-
-/* The same for one object: sequence numbers are taken as they are. */
-int moment_resolve_object(struct engine_txn *txn, struct partition *partition,
-			  struct engine_moment moment, uint64_t *bound);
-
-/* Which view is the first one to be given by an engine that is opened at `now_ms`. */
-uint32_t views_begin(uint64_t now_ms);
-
-/* The bound of a version number of partition `id`, which need not exist any more. -ENOENT. */
-int moment_of_version(struct engine_txn *txn, uint64_t id, uint32_t version, uint64_t *bound);
-
-/* The same of a view, and as of when it shows objects. */
-int moment_of_view(struct engine_txn *txn, uint64_t id, uint32_t version, uint64_t *bound,
-		   uint64_t *objects_bound);
-
-/*
- * The bound before the newest `modifications` ones of an object (log.c). -ENOENT: there are fewer
- * to be reached; -E2BIG.
- */
-int moment_ago(struct engine_txn *txn, uint64_t partition, uint64_t object, uint32_t modifications,
-	       uint64_t *bound);
 
 /* ---- targets ---- */
 

@@ -160,13 +160,25 @@ static int load_current(struct engine *engine, uint64_t id, struct partition *pa
 	if (result == -ENOENT || (!result && partition->id != id))
 		return -EBADMSG;
 	if (!result)
-		result = engine->history->load(engine, index, partition->created_sequence,
-					       &partition->history);
+		result = engine->history->load(engine, partition);
 	written_loaded(engine, partition);
-	/* A rollback takes the state back, but not the numbers. */
-	if (!result && id)
-		partition->version = (uint16_t)partition->history.next_version;
 	return result;
+}
+
+size_t partition_bytes(const struct engine *engine)
+{
+	return sizeof(struct partition) + engine->history->bytes;
+}
+
+struct partition *partition_new(const struct engine *engine, uint64_t id)
+{
+	struct partition *partition = calloc(1, partition_bytes(engine));
+
+	if (partition) {
+		partition->entry.key = (struct cache_key){ .identifier = id };
+		partition->history = (struct history *)(partition + 1);
+	}
+	return partition;
 }
 
 int partition_get(struct engine *engine, uint64_t id, struct partition **found)
@@ -180,17 +192,16 @@ int partition_get(struct engine *engine, uint64_t id, struct partition **found)
 		return 0;
 	if (id != 0 && (id < ENGINE_FIRST_ID || id > ENGINE_LAST_PARTITION_ID))
 		return -ENOENT;
-	partition = calloc(1, sizeof(*partition));
+	partition = partition_new(engine, id);
 	if (!partition)
 		return -ENOMEM;
-	partition->entry.key = key;
 	result = load_current(engine, id, partition);
 	if (result) {
 		free(partition);
 		return result;
 	}
 	*found = (struct partition *)cache_add(&engine->partitions, &partition->entry,
-					       sizeof(*partition));
+					       partition_bytes(engine));
 	return 0;
 }
 
@@ -238,12 +249,6 @@ int partition_as_of(struct engine *engine, uint64_t id, uint64_t bound, struct p
 	return !result && partition->id != id ? -EBADMSG : result;
 }
 
-bool partition_keeps_nothing(const struct engine *engine, const struct partition *partition)
-{
-	return engine->history->keeps_nothing(
-		partition->history.particular ? &partition->history.retention : &engine->policy);
-}
-
 struct idset partition_set(struct engine *engine, struct partition *partition, int which,
 			   uint64_t bound)
 {
@@ -262,7 +267,7 @@ struct idset partition_set(struct engine *engine, struct partition *partition, i
 int partition_put_history(struct engine_txn *txn, struct partition *partition)
 {
 	written_settle(txn, partition);
-	return txn->engine->history->put(&txn->writer, partition->index, &partition->history);
+	return txn->engine->history->put(&txn->writer, partition->index, partition->history);
 }
 
 int partition_put_now(struct engine_txn *txn, struct partition *partition)
@@ -281,7 +286,8 @@ int partition_put_now(struct engine_txn *txn, struct partition *partition)
 		result = partition_put_history(txn, partition);
 	if (!result) {
 		partition->state_changed = partition->history_changed = false;
-		cache_mark_clean(&txn->engine->partitions, &partition->entry, sizeof(*partition));
+		cache_mark_clean(&txn->engine->partitions, &partition->entry,
+				 partition_bytes(txn->engine));
 	}
 	return result;
 }
@@ -297,7 +303,7 @@ static int put_state(struct engine_txn *txn, struct partition *partition)
 		if (!result) {
 			partition->history_changed = false;
 			cache_mark_clean(&txn->engine->partitions, &partition->entry,
-					 sizeof(*partition));
+					 partition_bytes(txn->engine));
 		}
 	}
 	partition_release(txn->engine, partition);

@@ -9,12 +9,13 @@
 #include <stdint.h>
 
 #include "engine/engine.h"
-#include "engine/history/history.h"
+#include "engine/records/access.h"
 #include "engine/records/cache.h"
 #include "engine/sets/idset.h"
 
 struct engine;
 struct engine_txn;
+struct history;
 
 #define PARTITION_FORMAT      1
 #define PARTITION_STATE_BYTES 144
@@ -47,8 +48,8 @@ struct partition {
 	uint64_t used_bytes; /* sum over its objects */
 	struct idset_header sets[PARTITION_SETS];
 	struct partition_origin origin; /* of a clone */
-	struct history history;         /* of current ones; not of old states */
-	uint64_t written_mark; /* the count that history.written_bytes is as of: see written.h */
+	struct history *history;        /* of current ones; of old states NULL */
+	uint64_t written_mark; /* the count that the one in its history is as of: see written.h */
 	bool state_changed, history_changed;
 	/* Atomic; facts are written before it becomes true, under the engine's facts_mutex. */
 	bool facts_known;
@@ -79,8 +80,12 @@ static inline bool partition_is_read_only(const struct partition *partition)
 	return partition->origin.index && !partition->origin.writable;
 }
 
-/* Whether a current partition keeps no history of its own. */
-bool partition_keeps_nothing(const struct engine *engine, const struct partition *partition);
+/* The memory of a partition in the cache, its history included. */
+size_t partition_bytes(const struct engine *engine);
+
+/* One that has just the key of its cache entry; the caller adds it to the cache. NULL: no memory.
+ */
+struct partition *partition_new(const struct engine *engine, uint64_t id);
 
 /* The current state of partition `id`, 0 = the root, pinned. -ENOENT: no such partition. */
 int partition_get(struct engine *engine, uint64_t id, struct partition **partition);

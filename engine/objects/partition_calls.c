@@ -126,7 +126,7 @@ static struct onode *new_onode(const struct engine_txn *txn, uint16_t index)
 static int add_partition(struct engine_txn *txn, uint64_t id, uint16_t index)
 {
 	struct engine *engine = txn->engine;
-	struct partition *partition = calloc(1, sizeof(*partition));
+	struct partition *partition = partition_new(engine, id);
 	struct onode *onode = new_onode(txn, index);
 
 	if (!partition || !onode) {
@@ -134,14 +134,13 @@ static int add_partition(struct engine_txn *txn, uint64_t id, uint16_t index)
 		onode_free(onode);
 		return -ENOMEM;
 	}
-	partition->entry.key = (struct cache_key){ .identifier = id };
 	partition->id = id;
 	partition->index = index;
 	partition->version = 1;
 	partition->created_sequence = txn->sequence;
-	partition->history = engine->history->begin(index, txn->sequence);
+	engine->history->begin(partition);
 	partition = (struct partition *)cache_add(&engine->partitions, &partition->entry,
-						  sizeof(*partition));
+						  partition_bytes(engine));
 	written_begins(engine, partition);
 	partition_mark(txn, partition);
 	partition_mark_history(txn, partition);

@@ -15,10 +15,8 @@ enum stale {
 	STALE_PARTITIONS = 1 << 2, /* a partition was created or removed */
 	STALE_STATES = 1 << 3,     /* versions or states of partitions as of them have changed */
 	STALE_INDICES = 1 << 4,    /* which indices of partitions are in use */
-	STALE_NOTES = 1 << 5,      /* what was noted and is in no record yet */
+	STALE_NOTES = 1 << 5,      /* what is in no record: a format took what it was about */
 };
-
-#define STALE_ALL (STALE_RECORDS | STALE_INDICES | STALE_NOTES)
 
 #define REMEMBERED_MAX 8
 

@@ -155,6 +155,7 @@ static int view_bound(struct engine_txn *txn, struct engine_address address, uin
 			if (result)
 				return result;
 			view->partition = *current;
+			view->partition.history = NULL;
 			partition_release(txn->engine, current);
 		} else {
 			result = state_as_of(txn->engine, address.partition, bound,
@@ -340,7 +341,7 @@ void target_mark(struct target *target)
 
 	access_times_take(&engine->accesses, key, onode->head.times_ms);
 	cache_mark_dirty(&engine->onodes, &onode->entry);
-	onode->absorb = partition_keeps_nothing(engine, target->partition);
+	onode->absorb = engine->history->keeps_nothing(engine, target->partition);
 }
 
 int target_touch(struct target *target)

@@ -198,8 +198,6 @@ static void undo(struct engine_txn *txn)
 		stale_say(&engine->memories, STALE_INDICES);
 	if (txn->formats)
 		engine->put_bytes = txn->put_bytes_before;
-	if (txn->policy_changed)
-		engine->policy = txn->policy_before;
 	engine->writer = NULL;
 }
 
@@ -228,7 +226,6 @@ static void note_formatted(struct engine *engine)
 	int result;
 
 	stale_say(&engine->memories, STALE_NOTES);
-	memset(engine->views, 0, sizeof(engine->views));
 	result = engine->history->learn(engine);
 	if (result)
 		log_line(LOG_LEVEL_ERROR,
@@ -261,12 +258,7 @@ static int put_and_commit(struct engine_txn *txn)
 	if (result)
 		return result;
 	engine->transactions++;
-	/*
-	 * What is removed makes room: look for it again. What is noted for merging removes nothing.
-	 */
-	if (!txn->is_aside && (txn->mode == ENGINE_FREE || txn->mode == ENGINE_RESCUE ||
-			       txn->rolled_back || txn->object_rolled_back))
-		engine->merge_futile = 0;
+	engine->history->committed(txn);
 	cache_commit(&engine->onodes);
 	cache_commit(&engine->nodes);
 	cache_commit(&engine->partitions);

@@ -44,13 +44,13 @@ void written_begins(const struct engine *engine, struct partition *partition)
 
 uint64_t written_since(const struct engine *engine, const struct partition *partition)
 {
-	return partition->history.written_bytes + engine->written[partition->index].bytes -
-	       partition->written_mark;
+	return *engine->history->written_bytes(partition->history) +
+	       engine->written[partition->index].bytes - partition->written_mark;
 }
 
 void written_restart(const struct engine *engine, struct partition *partition)
 {
-	partition->history.written_bytes = 0;
+	*engine->history->written_bytes(partition->history) = 0;
 	written_begins(engine, partition);
 }
 
@@ -62,7 +62,7 @@ void written_settle(struct engine_txn *txn, struct partition *partition)
 	if (partition->index == RECORD_ROOT_INDEX || at == WRITTEN_PARTS)
 		return;
 	now = txn->engine->written[partition->index].bytes + txn->written.list[at].bytes;
-	partition->history.written_bytes += now - partition->written_mark;
+	*txn->engine->history->written_bytes(partition->history) += now - partition->written_mark;
 	partition->written_mark = now;
 	txn->written.list[at].saves = true;
 	txn->written.list[at].saved = now;

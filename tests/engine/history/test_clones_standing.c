@@ -67,7 +67,7 @@ static uint64_t gone(struct fixture *f)
 	uint64_t count;
 
 	assert_int_equal(partition_get(f->engine, 0, &root), 0);
-	count = root->history.clones.count - root->sets[PARTITION_USER_OBJECTS].count;
+	count = root->history->clones.count - root->sets[PARTITION_USER_OBJECTS].count;
 	partition_release(f->engine, root);
 	return count;
 }
@@ -79,7 +79,7 @@ static uint64_t bounds_of(struct fixture *f, uint64_t id)
 	uint64_t count;
 
 	assert_int_equal(partition_get(f->engine, id, &partition), 0);
-	count = partition->history.clones.count;
+	count = partition->history->clones.count;
 	partition_release(f->engine, partition);
 	return count;
 }
@@ -691,13 +691,13 @@ static void test_a_source_that_is_damaged_holds_up_no_other(void **state)
 	put_state_with_id(f, PARTITION, 0x12345);
 	for (int call = 0; call < 3; call++)
 		standing_review(f->engine);
-	assert_int_equal(f->engine->review_told, -EBADMSG);
+	assert_int_equal(f->engine->past->warned_review, -EBADMSG);
 	assert_int_equal(bounds_of(f, PARTITION), 1);
 	assert_int_equal(bounds_of(f, OTHERS), 0);
 	put_state_with_id(f, PARTITION, PARTITION);
 	for (int call = 0; call < 3; call++)
 		standing_review(f->engine);
-	assert_int_equal(f->engine->review_told, 0);
+	assert_int_equal(f->engine->past->warned_review, 0);
 	assert_int_equal(bounds_of(f, PARTITION), 0);
 	assert_int_equal(gone(f), 0);
 }

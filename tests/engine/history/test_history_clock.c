@@ -4,6 +4,7 @@
  * recorded time.
  */
 #include "common/log.h"
+#include "engine/history/past.h"
 #include "engine/history/times.h"
 #include "engine/objects/objects.h"
 #include "tests/engine/fixture.h"
@@ -206,10 +207,10 @@ static void test_views_from_then_come_free(void **state)
 	f->now = 1000 * SECOND;
 	make_text_object(f);
 	for (uint32_t at = 0; at < ENGINE_VIEWS; at++)
-		f->engine->views[at] = (struct view){ .partition = PARTITION,
-						      .bound = 1 + at,
-						      .objects_bound = 1 + at,
-						      .used_ms = 1000000 * SECOND };
+		f->engine->past->views[at] = (struct view){ .partition = PARTITION,
+							    .bound = 1 + at,
+							    .objects_bound = 1 + at,
+							    .used_ms = 1000000 * SECOND };
 	f->now = 1010 * SECOND;
 	begin(f, ENGINE_READ);
 	assert_int_equal(engine_view_open(f->txn, PARTITION, at_time(1005 * SECOND), &version),

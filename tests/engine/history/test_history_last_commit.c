@@ -141,7 +141,7 @@ static void test_the_present_has_a_number_when_all_before_it_is_given_up(void **
 	write_and_rest(f);
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(partition_get(f->engine, 0, &device), 0);
-	device->history.device.reclaimed = slot_end(f->txn->sequence);
+	device->history->device.reclaimed = slot_end(f->txn->sequence);
 	partition_mark_history(f->txn, device);
 	partition_release(f->engine, device);
 	commit(f);

@@ -3,6 +3,7 @@
  * Numbers of versions: given in turn, those of dropped versions again, never one that a kept
  * version has.
  */
+#include "engine/history/past.h"
 #include "engine/objects/objects.h"
 #include "tests/engine/fixture.h"
 
@@ -24,7 +25,7 @@ static void go_on_with(struct fixture *f, uint64_t id, uint32_t number)
 
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(partition_get(f->engine, id, &found), 0);
-	found->history.next_version = number;
+	found->history->next_version = number;
 	partition_mark_history(f->txn, found);
 	partition_release(f->engine, found);
 	commit(f);

@@ -530,7 +530,7 @@ static void test_a_rollback_that_is_aborted_leaves_nothing_behind(void **state)
 	f->txn = NULL;
 	check_page(f, 0, 0, 'c');
 	check_others(f, 'r');
-	assert_int_equal(f->engine->hidden.count, 0);
+	assert_int_equal(f->engine->past->hidden.count, 0);
 }
 
 /*

@@ -3,6 +3,7 @@
  * What is known of a partition that a rollback of the device brings back, however it had gone, and
  * what learning it costs.
  */
+#include "engine/history/past.h"
 #include "engine/objects/objects.h"
 #include "tests/engine/fixture.h"
 
@@ -53,7 +54,7 @@ static struct device_history history_of_device(struct fixture *f)
 	struct partition *of_root;
 
 	assert_int_equal(partition_get(f->engine, 0, &of_root), 0);
-	found = of_root->history.device;
+	found = of_root->history->device;
 	partition_release(f->engine, of_root);
 	return found;
 }

@@ -189,10 +189,10 @@ static uint32_t use_up_shared_rollbacks(struct fixture *f)
 {
 	uint32_t partitions = 0;
 
-	while (f->engine->hidden.count < ENGINE_HIDDEN_MAX) {
+	while (f->engine->past->hidden.count < ENGINE_HIDDEN_MAX) {
 		make_partition(f, PARTITION + ++partitions);
 		while (try_rollback(f, PARTITION + partitions, at_number(1)) == 0)
-			assert_true(f->engine->hidden.count <
+			assert_true(f->engine->past->hidden.count <
 				    ENGINE_HIDDEN_MAX + 2 * ENGINE_HIDDEN_OWN);
 	}
 	return partitions;
@@ -256,7 +256,7 @@ static void test_rollbacks_of_others_that_nothing_shows_make_room(void **state)
 	set_retention(f, 0, ENGINE_RETAIN_NONE);
 	remove_partition(f, PARTITION + partitions);
 	review(f, 20000);
-	assert_true(f->engine->hidden.count < 100);
+	assert_true(f->engine->past->hidden.count < 100);
 	for (int n = 0; n < 3; n++) {
 		put_text(f, object(OBJECT), "two");
 		assert_int_equal(try_rollback(f, PARTITION, at_number(1)), 0);
@@ -266,9 +266,9 @@ static void test_rollbacks_of_others_that_nothing_shows_make_room(void **state)
 	check_text(f, object(OBJECT), "one");
 	assert_int_equal(rollbacks_of(f, PARTITION), ENGINE_HIDDEN_OWN + 3);
 	/* Their places in the table are used again. */
-	assert_int_equal(f->engine->hidden.places,
-			 f->engine->hidden.count + f->engine->hidden.free_count);
-	assert_true(f->engine->hidden.places < ENGINE_HIDDEN_MAX + 3 * ENGINE_HIDDEN_OWN);
+	assert_int_equal(f->engine->past->hidden.places,
+			 f->engine->past->hidden.count + f->engine->past->hidden.free_count);
+	assert_true(f->engine->past->hidden.places < ENGINE_HIDDEN_MAX + 3 * ENGINE_HIDDEN_OWN);
 }
 
 /* Its index is free then, and who gets it begins without. */
@@ -283,21 +283,21 @@ static void test_rollbacks_of_a_removed_partition_are_forgotten(void **state)
 	make_partition(f, PARTITION + 1);
 	for (int n = 0; n < 10; n++)
 		roll_back(f, PARTITION + 1, at_number(1));
-	assert_int_equal(f->engine->hidden.count, 10);
+	assert_int_equal(f->engine->past->hidden.count, 10);
 	remove_partition(f, PARTITION + 1);
 	review(f, 10);
-	assert_int_equal(f->engine->hidden.count, 10);
+	assert_int_equal(f->engine->past->hidden.count, 10);
 	set_retention(f, 0, ENGINE_RETAIN_NONE);
 	review(f, 10);
-	assert_int_equal(f->engine->hidden.count, 0);
+	assert_int_equal(f->engine->past->hidden.count, 0);
 	/* Opened again, the engine gives the first index that is free. */
 	crash(f);
-	assert_int_equal(f->engine->hidden.count, 0);
+	assert_int_equal(f->engine->past->hidden.count, 0);
 	make_partition(f, later);
 	assert_int_equal(rollbacks_of(f, later), 0);
 	assert_int_equal(try_rollback(f, later, at_number(1)), 0);
 	assert_int_equal(rollbacks_of(f, later), 1);
-	assert_int_equal(f->engine->hidden.places, 10);
+	assert_int_equal(f->engine->past->hidden.places, 10);
 }
 
 static void test_a_removed_partition_s_past_stays_as_a_version_of_the_device_shows_it(void **state)

@@ -3,6 +3,7 @@
  * What versions say was put since the one before: in their own partition, or, of the device's, on
  * the whole device.
  */
+#include "engine/history/past.h"
 #include "engine/objects/objects.h"
 #include "tests/engine/fixture.h"
 

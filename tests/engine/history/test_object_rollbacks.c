@@ -6,6 +6,7 @@
 #include "tests/engine/fixture.h"
 
 #include "common/bytes.h"
+#include "engine/history/past.h"
 #include "engine/objects/objects.h"
 
 enum {
@@ -144,7 +145,7 @@ static void test_a_large_object_goes_back_without_its_data_being_put_again(void 
 	check_all(f, 1);
 	crash(f);
 	check_all(f, 1);
-	assert_int_equal(f->engine->hidden.count, 3);
+	assert_int_equal(f->engine->past->hidden.count, 3);
 }
 
 static void test_a_small_object_is_put_again(void **state)
@@ -155,7 +156,7 @@ static void test_a_small_object_is_put_again(void **state)
 	write_pages(f, PARTITION, 0, 3, 2);
 	undo(f, PARTITION, 1);
 	check_pages(f, address_of(PARTITION, OBJECT), 0, 3, 1);
-	assert_int_equal(f->engine->hidden.count, 0);
+	assert_int_equal(f->engine->past->hidden.count, 0);
 }
 
 static void test_what_is_written_behind_it_counts(void **state)
@@ -217,7 +218,7 @@ static void test_an_abort_leaves_all_as_it_was(void **state)
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_undo(f->txn, PARTITION, OBJECT, 1), 0);
 	engine_abort(f->txn);
-	assert_int_equal(f->engine->hidden.count, 0);
+	assert_int_equal(f->engine->past->hidden.count, 0);
 	check_all(f, 2);
 	crash(f);
 	check_all(f, 2);
@@ -437,7 +438,7 @@ static void test_an_object_of_a_clone_goes_back(void **state)
 		push(f);
 		merge_all(f);
 	}
-	assert_int_equal(f->engine->hidden.count, 1);
+	assert_int_equal(f->engine->past->hidden.count, 1);
 }
 
 static void roll_back_to(struct fixture *f, uint64_t partition, uint64_t ms)
@@ -509,10 +510,10 @@ static void test_rollbacks_that_nothing_shows_make_room_for_others(void **state)
 		commit(f);
 		merge_all(f);
 	}
-	assert_int_equal(f->engine->hidden.count, 0);
+	assert_int_equal(f->engine->past->hidden.count, 0);
 	crash(f);
-	assert_int_equal(f->engine->hidden.count, 0);
-	assert_in_range(f->engine->hidden.places, 1, 4);
+	assert_int_equal(f->engine->past->hidden.count, 0);
+	assert_in_range(f->engine->past->hidden.places, 1, 4);
 }
 
 /*
@@ -524,7 +525,7 @@ static void test_a_rollback_that_another_one_leads_to_stays(void **state)
 	struct fixture *f = *state;
 	const struct engine_address other = address_of(PARTITION, OBJECT + 1);
 
-	f->engine->pieces_put_again = 0;
+	f->engine->past->pieces_put_again = 0;
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, OBJECT + 1, 1, NULL),
 			 0);
@@ -572,7 +573,8 @@ static uint32_t steps_of(struct fixture *f)
 	assert_int_equal(partition_get(f->engine, PARTITION, &partition), 0);
 	key.partition = partition->index;
 	partition_release(f->engine, partition);
-	return hidden_steps(&f->engine->hidden, key.partition, OBJECT, RECORD_NEWEST, UINT32_MAX);
+	return hidden_steps(&f->engine->past->hidden, key.partition, OBJECT, RECORD_NEWEST,
+			    UINT32_MAX);
 }
 
 static void test_undoing_again_and_again_leaves_one_step_to_readers(void **state)
@@ -665,7 +667,7 @@ static void test_a_rollback_of_the_partition_that_an_objects_leads_to_stays(void
 /* As many as all share, all of them seen. */
 static void use_up_shared_ones(struct fixture *f)
 {
-	struct hidden *hidden = &f->engine->hidden;
+	struct hidden *hidden = &f->engine->past->hidden;
 	struct partition *others;
 	uint64_t first;
 
@@ -711,13 +713,13 @@ static void test_when_they_run_out_an_object_is_put_again(void **state)
 	for (int n = 0; n < ENGINE_HIDDEN_OWN; n++)
 		undo_without_data(f, PARTITION, 1);
 	check_all(f, 2);
-	assert_int_equal(f->engine->hidden.count, full);
+	assert_int_equal(f->engine->past->hidden.count, full);
 	before = put_so_far(f);
 	undo(f, PARTITION, 1);
 	assert_true(put_so_far(f) - before > BYTES);
 	check_all(f, 1);
-	assert_int_equal(f->engine->hidden.count, full);
-	f->engine->pieces_put_max = PAGES;
+	assert_int_equal(f->engine->past->hidden.count, full);
+	f->engine->past->pieces_put_max = PAGES;
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(end(f, engine_undo(f->txn, PARTITION, OBJECT, 1)), -EFBIG);
 	check_all(f, 1);
@@ -755,8 +757,8 @@ static void test_the_record_is_as_documented(void **state)
 	commit(f);
 	f->now += 5 * SECOND;
 	roll_back_to(f, 0, f->now - SECOND);
-	assert_int_equal(f->engine->hidden.count, 2);
-	list = f->engine->hidden.list;
+	assert_int_equal(f->engine->past->hidden.count, 2);
+	list = f->engine->past->hidden.list;
 	assert_int_equal(
 		record_get(f->engine->store, key, RECORD_NEWEST, record, sizeof(record), &info), 0);
 	assert_int_equal(info.length, sizeof(entries));

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "common/log.h"
+#include "engine/history/past.h"
 #include "engine/open.h"
 #include "tests/engine/model/model_power.h"
 
@@ -57,7 +58,7 @@ static struct engine *open_flash(struct model_run *run)
 	if (result && !(run->power && model_power_is_off(run->power)))
 		fail_msg("%s (error %d)", error.text, result);
 	if (!result)
-		engine->pieces_put_again = MODEL_PIECES_PUT_AGAIN;
+		engine->past->pieces_put_again = MODEL_PIECES_PUT_AGAIN;
 	return engine;
 }
 

@@ -226,9 +226,9 @@ void history_learn_given_up(struct model_run *run)
 		if (!partition->came_back || !partition->now.self)
 			continue;
 		assert_int_equal(answer(run, partition_get(run->engine, partition->id, &found)), 0);
-		if ((partition->now.particular && !found->history.particular) ||
-		    (partition->version_count && !found->history.versions.count)) {
-			assert_false(found->history.particular);
+		if ((partition->now.particular && !found->history->particular) ||
+		    (partition->version_count && !found->history->versions.count)) {
+			assert_false(found->history->particular);
 			partition->now.particular = false;
 			partition->version_count = partition->version_count_before = 0;
 		}

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "common/bytes.h"
+#include "engine/history/past.h"
 #include "tests/engine/model/model_run.h"
 
 /* ---- what an operation is about ---- */
@@ -129,9 +130,9 @@ static void turn_numbers(struct model_run *run, const struct model_partition *mo
 		assert_int_equal(answer(run, result), 0);
 		return;
 	}
-	partition->history.next_version = ENGINE_PARTITION_VERSION_LAST;
+	partition->history->next_version = ENGINE_PARTITION_VERSION_LAST;
 	if (model->version_count && one_in(run, 2))
-		partition->history.next_version =
+		partition->history->next_version =
 			model->numbers[model_run_below(run, model->version_count)];
 	partition_mark_history(run->txn, partition);
 	partition_release(run->engine, partition);

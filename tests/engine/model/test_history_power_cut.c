@@ -24,6 +24,7 @@
 #include "common/crc32c.h"
 #include "common/log.h"
 #include "engine/history.h"
+#include "engine/history/past.h"
 #include "engine/open.h"
 #include "engine/options.h"
 #include "nand/nand.h"
@@ -98,7 +99,7 @@ static int open_with_points(struct nand *nand, struct load *load, struct model_p
 	result = engine_open_on(store, &options, engine, NULL);
 	/* So small an object is put again otherwise, which is writing like any other. */
 	if (!result)
-		(*engine)->pieces_put_again = 0;
+		(*engine)->past->pieces_put_again = 0;
 	return result;
 }
 

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "engine/history/past.h"
 #include "tests/engine/memory_store.h"
 #include "tests/engine/model/model_run.h"
 
@@ -25,7 +26,7 @@ static struct engine *open_memory(struct model_run *run)
 	assert_int_equal(
 		engine_open_on(memory_store_open(run->store.context), &run->options, &engine, NULL),
 		0);
-	engine->pieces_put_again = MODEL_PIECES_PUT_AGAIN;
+	engine->past->pieces_put_again = MODEL_PIECES_PUT_AGAIN;
 	return engine;
 }
 

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "engine/history/past.h"
 #include "engine/objects/objects.h"
 #include "tests/osd/unit.h"
 
@@ -198,7 +199,7 @@ static unsigned views_in_use(const struct unit *unit)
 	unsigned count = 0;
 
 	for (uint32_t i = 0; i < ENGINE_VIEWS; i++)
-		count += unit->engine->views[i].bound != 0;
+		count += unit->engine->past->views[i].bound != 0;
 	return count;
 }
 
@@ -208,12 +209,12 @@ static void test_the_moment_of_a_query_takes_no_number_behind_its_end(void **sta
 	struct unit *unit = *state;
 	const struct engine_moment now = { .kind = ENGINE_NOW };
 	struct engine_txn *txn;
-	uint32_t version, first = unit->engine->views_next;
+	uint32_t version, first = unit->engine->past->views_next;
 	uint64_t bound;
 
 	query(unit, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH, MANY);
 	assert_int_equal(views_in_use(unit), 0);
-	assert_int_not_equal(unit->engine->views_next, first); /* it had one */
+	assert_int_not_equal(unit->engine->past->views_next, first); /* it had one */
 	assert_int_equal(engine_begin(unit->engine, ENGINE_READ, &txn), 0);
 	assert_int_equal(engine_view_open(txn, P, now, &version), 0);
 	engine_abort(txn);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "engine/history/past.h"
 #include "engine/objects/objects.h"
 #include "osd/execute.h"
 #include "tests/osd/withdrawals.h"
@@ -101,7 +102,7 @@ static void watch(struct unit *unit)
 	operations.get = get_watched;
 	watched->store->operations = &operations;
 	/* So that everything is looked up in the store. */
-	engine_forget(watched);
+	stale_say(&watched->memories, STALE_RECORDS | STALE_INDICES | STALE_NOTES);
 	looks = writers_let_in = readers_let_in = 0;
 }
 
@@ -243,7 +244,7 @@ static unsigned views_in_use(const struct unit *unit)
 	unsigned count = 0;
 
 	for (uint32_t i = 0; i < ENGINE_VIEWS; i++)
-		count += unit->engine->views[i].bound != 0;
+		count += unit->engine->past->views[i].bound != 0;
 	return count;
 }
 

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* When to merge, and when to give up history for it. */
+#ifndef MUNINN_ENGINE_HISTORY_MERGE_H
+#define MUNINN_ENGINE_HISTORY_MERGE_H
+
+#include "engine/history/past.h"
+
+/*
+ * Frees some segments if the store gets low and merging is automatic. The caller has the turn
+ * alone, and no transaction is open.
+ */
+void merge_before(struct engine *engine, enum engine_mode mode);
+
+/* A transaction was committed that may have freed something: steps may gain again. */
+void merge_after(struct engine_txn *txn);
+
+/*
+ * Whether `bytes` of records can be put. The caller has a turn. True when the store doesn't know.
+ */
+bool merge_has_space(struct engine *engine, uint64_t bytes);
+
+/* Whether so many bytes of records can be on the device at all. */
+bool merge_fits(struct engine *engine, uint64_t bytes);
+
+#endif
