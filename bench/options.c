@@ -267,7 +267,7 @@ static int parse_tables(struct bench_options *options, const char *text, struct 
 		return 0;
 	if (strncmp(text, "demand:", 7) != 0)
 		return error_set(error, -EINVAL, "--tables %s: must be ram or demand:BYTES", text);
-	return parse_whole("tables demand", text + 7, MUNINN_TABLE_CACHE_MIN, UINT64_C(1) << 40,
+	return parse_whole("tables demand", text + 7, BLOOM_TABLE_CACHE_MIN, UINT64_C(1) << 40,
 			   &options->table_cache_bytes, error);
 }
 
@@ -511,7 +511,7 @@ static int parse_option(struct bench_options *options, struct said *said, enum o
 	case OPTION_TABLES:
 		return parse_tables(options, text, error);
 	case OPTION_HOT_ROWS:
-		if (muninn_hot_rows_parse(text, &options->hot_rows))
+		if (bloom_hot_rows_parse(text, &options->hot_rows))
 			return error_set(error, -EINVAL,
 					 "--hot-rows %s: must be finalise or spread", text);
 		return 0;

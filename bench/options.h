@@ -62,7 +62,7 @@ struct bench_options {
 	uint32_t segment_bytes;
 	uint32_t filters, paged_filters;
 	bool even_filters;
-	enum muninn_hot_rows hot_rows;
+	enum bloom_hot_rows hot_rows;
 	enum bench_merge merge;
 	uint32_t internal_version_tables;
 	uint64_t table_cache_bytes; /* 0: tables in memory */

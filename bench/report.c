@@ -38,7 +38,7 @@ static json_t *parameters_json(const struct phase_report *report, const struct b
 		"threads", (int)options->threads, "history", options->history ? "on" : "off",
 		"window", (json_int_t)report->window, "rows", (json_int_t)report->statistics.rows,
 		"segment_size", (int)options->segment_bytes, "filters", filters, "hot_rows",
-		muninn_hot_rows_name(options->hot_rows), "merge", merge_name(options->merge),
+		bloom_hot_rows_name(options->hot_rows), "merge", merge_name(options->merge),
 		"internal_version_tables",
 		options->internal_version_tables ? (int)options->internal_version_tables : 1, "fpr",
 		options->fpr_millionths ? options->fpr_millionths / 1e6 : 0.0005, "fpr_factor",

@@ -62,14 +62,14 @@ static struct engine_options engine_options_of(const struct bench_store *store)
 		.muninn.segment_pages = options->segment_bytes / store->geometry.page_bytes,
 		.muninn.record_bytes =
 			(uint32_t)min_u64(options->pair_bytes, store->geometry.page_bytes),
-		.muninn.fpr_millionths = options->fpr_millionths,
-		.muninn.fpr_factor_permille = options->fpr_factor_permille,
-		.muninn.filters = options->filters,
-		.muninn.paged_filters = options->paged_filters,
-		.muninn.even_filters = options->even_filters,
-		.muninn.hot_rows = options->hot_rows,
-		.muninn.internal_version_tables = options->internal_version_tables,
-		.muninn.table_cache_bytes = options->table_cache_bytes,
+		.muninn.bloom.fpr_millionths = options->fpr_millionths,
+		.muninn.bloom.fpr_factor_permille = options->fpr_factor_permille,
+		.muninn.bloom.filters = options->filters,
+		.muninn.bloom.paged_filters = options->paged_filters,
+		.muninn.bloom.even_filters = options->even_filters,
+		.muninn.bloom.hot_rows = options->hot_rows,
+		.muninn.bloom.internal_version_tables = options->internal_version_tables,
+		.muninn.bloom.table_cache_bytes = options->table_cache_bytes,
 	};
 }
 

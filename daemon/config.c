@@ -40,7 +40,7 @@ static void lun_defaults(struct lun_config *lun)
 	lun->geometry.blocks = 0;
 	lun_options_default(&lun->options);
 	lun->options.engine.store = engine_store_name(0);
-	lun->options.engine.muninn.hot_rows = MUNINN_HOT_ROWS_SPREAD;
+	lun->options.engine.muninn.bloom.hot_rows = BLOOM_HOT_ROWS_SPREAD;
 }
 
 static struct lun_config *add_lun(struct config *config, unsigned int number, int line)

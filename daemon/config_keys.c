@@ -56,9 +56,9 @@ static int parse_engine(const struct config_key *key, const char *value, char *b
 static int parse_hot_rows(const struct config_key *key, const char *value, char *base,
 			  struct error_text *error)
 {
-	enum muninn_hot_rows *hot_rows = (void *)(base + key->offset);
+	enum bloom_hot_rows *hot_rows = (void *)(base + key->offset);
 
-	if (muninn_hot_rows_parse(value, hot_rows))
+	if (bloom_hot_rows_parse(value, hot_rows))
 		return error_set(error, -EINVAL, "'%s' is neither spread nor finalise", value);
 	return 0;
 }
@@ -353,12 +353,13 @@ const struct config_key config_keys[] = {
 	{ "engine", "rows", parse_number, IN_ENGINE(muninn.rows), 0, 1024 },
 	{ "engine", "segment_pages", parse_number, IN_ENGINE(muninn.segment_pages), 0, 4096 },
 	{ "engine", "record_bytes", parse_number, IN_ENGINE(muninn.record_bytes), 0, 65536 },
-	{ "engine", "fpr_millionths", parse_number, IN_ENGINE(muninn.fpr_millionths), 0, 500000 },
-	{ "engine", "fpr_factor_permille", parse_number, IN_ENGINE(muninn.fpr_factor_permille), 0,
-	  4000 },
+	{ "engine", "fpr_millionths", parse_number, IN_ENGINE(muninn.bloom.fpr_millionths), 0,
+	  500000 },
+	{ "engine", "fpr_factor_permille", parse_number,
+	  IN_ENGINE(muninn.bloom.fpr_factor_permille), 0, 4000 },
 	{ "engine", "over_provision_permille", parse_number,
 	  IN_ENGINE(records.over_provision_permille), 0, 900 },
-	{ "engine", "hot_rows", parse_hot_rows, IN_ENGINE(muninn.hot_rows), 0, 0 },
+	{ "engine", "hot_rows", parse_hot_rows, IN_ENGINE(muninn.bloom.hot_rows), 0, 0 },
 	{ "engine", "onode_cache", parse_option, 0, 0, 0 },
 	{ "engine", "directory_cache", parse_option, 0, 0, 0 },
 	{ "engine", "version_cache", parse_option, 0, 0, 0 },

@@ -281,7 +281,7 @@ static const struct option known[] = {
 	{ "merge", parse_choice, write_choice, AT(engine.merge_manual), CHOICE("auto", "manual") },
 	{ "recover_without_nvram", parse_choice, write_choice,
 	  AT(engine.records.recover_without_nvram), CHOICE("no", "yes") },
-	{ "tables", parse_tables, write_tables, AT(engine.muninn.table_cache_bytes),
+	{ "tables", parse_tables, write_tables, AT(engine.muninn.bloom.table_cache_bytes),
 	  NUMBER(1, LUN_TABLE_CACHE_MAX) },
 	{ "history_interval", parse_history_interval, write_history_interval,
 	  AT(engine.history_interval_ms), NUMBER(0, LUN_HISTORY_INTERVAL_MAX) },

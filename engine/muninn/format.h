@@ -21,13 +21,11 @@
 #include "engine/records/records.h"
 #include "nand/nand.h"
 
-#define MUNINN_FORMAT_VERSION 4
+#define MUNINN_FORMAT_VERSION 5
 
 #define MUNINN_COLUMNS                                                            \
 	64 /* sealed segments of a read-only table: one bit each of a 64-bit word \
 	    */
-#define MUNINN_FILTERS_MAX       16 /* of a segment */
-#define MUNINN_PLACES_MAX        24 /* hash functions, and so places of most keys in a segment */
 #define MUNINN_PAGE_BYTES_MAX    4096
 #define MUNINN_SEGMENT_PAGES_MAX 4096
 #define MUNINN_ABORTED_MAX       2048 /* ranges of aborted commands with sealed records */
@@ -149,62 +147,6 @@ void page_spare_encode(const struct page_spare *spare, uint8_t bytes[PAGE_SPARE_
 bool page_spare_decode(const uint8_t bytes[PAGE_SPARE_BYTES], uint32_t page_bytes,
 		       struct page_spare *spare);
 
-/* ---- table image ---- */
-
-#define TABLE_MAGIC UINT32_C(0x5442544d) /* "MTBT" */
-
-enum {
-	TABLE_MAGIC_AT = 0,     /* 4 */
-	TABLE_VERSION_AT = 4,   /* 4 */
-	TABLE_ROW_AT = 8,       /* 4 */
-	TABLE_INDEX_AT = 12,    /* 4: number of the table in its row, from 0 */
-	TABLE_COLUMNS_AT = 16,  /* 4: columns in use; the store of this word seals a segment */
-	TABLE_BITS_AT = 20,     /* 4: bit positions of all filters together */
-	TABLE_OVERFLOW_AT = 24, /* 4: entries that a column's overflow map has space for */
-	TABLE_CRC_AT =
-		28, /* 4: of all bytes of a complete image with this field zero; 0 in NVRAM */
-	TABLE_LIVE_AT =
-		32, /* 8: in NVRAM, a bit for each column that has not been merged; 0 on flash */
-	TABLE_HEADER_BYTES = 64,
-};
-
-enum {
-	COLUMN_SEGMENT_AT = 0,         /* 4: physical segment */
-	COLUMN_RECORDS_AT = 4,         /* 4 */
-	COLUMN_SERIAL_AT = 8,          /* 8: of the segment's buffer */
-	COLUMN_FIRST_SEQUENCE_AT = 16, /* 8: lowest sequence number in the segment */
-	COLUMN_LAST_SEQUENCE_AT = 24,  /* 8: highest */
-	COLUMN_RECORD_BYTES_AT = 32,   /* 8: of headers and values */
-	COLUMN_OVERFLOW_COUNT_AT = 40, /* 4: entries in use */
-	COLUMN_ORDERED_AT =
-		44, /* 4: 1 = places of each key are in the order of its sequence numbers */
-	COLUMN_BYTES = 48,
-};
-
-/*
- * One overflowed key, 48 bits: bits 16-0 a bit for each further hash function that placed it, bits
- * 47-17 its hash.
- */
-#define OVERFLOW_ENTRY_BYTES 6
-#define OVERFLOW_PLACES_MAX  17
-#define OVERFLOW_HASH_BITS   31
-
-static inline uint64_t table_bits_offset(void)
-{
-	return TABLE_HEADER_BYTES + MUNINN_COLUMNS * COLUMN_BYTES;
-}
-
-static inline uint64_t table_overflow_offset(uint32_t bits)
-{
-	return table_bits_offset() + (uint64_t)bits * 8;
-}
-
-static inline uint64_t table_image_bytes(uint32_t bits, uint32_t overflow_entries)
-{
-	return table_overflow_offset(bits) +
-	       (uint64_t)MUNINN_COLUMNS * overflow_entries * OVERFLOW_ENTRY_BYTES;
-}
-
 /* ---- roots: what NVRAM says of the flash, in a ring of segments of their own ---- */
 
 #define ROOT_MAGIC  UINT64_C(0x31544f4f524e554d) /* "MUNROOT1" */
@@ -273,16 +215,12 @@ enum {
 	NVRAM_ROWS_AT = 12,           /* 4 */
 	NVRAM_SEGMENT_PAGES_AT = 16,  /* 4 */
 	NVRAM_RECORD_BYTES_AT = 20,   /* 4 */
-	NVRAM_FPR_AT = 24,            /* 4: millionths */
-	NVRAM_FACTOR_AT = 28,         /* 4: permille */
-	NVRAM_OVER_PROVISION_AT = 32, /* 4: permille */
-	NVRAM_PAGE_BYTES_AT = 36,     /* 4: of the flash */
-	NVRAM_BLOCK_PAGES_AT = 40,    /* 4 */
-	NVRAM_BLOCKS_AT = 44,         /* 4 */
-	NVRAM_FILTERS_AT = 48,        /* 1: filters of a segment */
-	NVRAM_PAGED_FILTERS_AT = 49,  /* 1: of them, with a hash function of their own */
-	NVRAM_EVEN_AT = 50,           /* 1: filters of equal size */
-	NVRAM_HOT_ROWS_AT = 51,       /* 1: enum muninn_hot_rows */
+	NVRAM_OVER_PROVISION_AT = 24, /* 4: permille */
+	NVRAM_PAGE_BYTES_AT = 28,     /* 4: of the flash */
+	NVRAM_BLOCK_PAGES_AT = 32,    /* 4 */
+	NVRAM_BLOCKS_AT = 36,         /* 4 */
+	NVRAM_INDEX_AT = 40,          /* 4: enum muninn_index */
+	NVRAM_INDEX_PART_AT = 44,     /* INDEX_PART_BYTES: what that index keeps here, see index/ */
 	NVRAM_UUID_AT = 64,           /* 16: of the NAND image */
 	NVRAM_HEADER_CRC_AT = 80,     /* 4: of bytes 0..79 */
 	NVRAM_BOOT_AT =
@@ -290,6 +228,12 @@ enum {
 };
 
 #define NVRAM_BOOT_BYTES 16
+#define INDEX_PART_BYTES 20
+
+/* Where records are looked for. */
+enum muninn_index {
+	MUNINN_INDEX_BLOOM = 1,
+};
 
 /*
  * State words: each is changed by one aligned 8-byte store, and each such store is a commit point.
@@ -365,8 +309,7 @@ enum {
 
 static_assert(SLOT_LARGE_HEADER_AT + RECORD_HEADER_BYTES <= SLOT_HEADER_BYTES,
 	      "slot header too small");
-static_assert(TABLE_HEADER_BYTES + MUNINN_COLUMNS * COLUMN_BYTES <= NVRAM_PAGE,
-	      "a column and the count that makes it one reach storage together");
+static_assert(NVRAM_INDEX_PART_AT + INDEX_PART_BYTES <= NVRAM_UUID_AT, "the index's part fits");
 static_assert(STATE_AT % 64 == 0, "state words share no cache line with the header");
 
 #endif

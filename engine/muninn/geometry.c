@@ -45,11 +45,6 @@ static int check_options(const struct nand_geometry *nand, const struct muninn_g
 			error, -EINVAL,
 			"expected record size of %u bytes: must be 64 to the page size (%u)",
 			geometry->record_bytes, geometry->page_bytes);
-	if (geometry->hot_rows > MUNINN_HOT_ROWS_SPREAD)
-		return error_set(
-			error, -EINVAL,
-			"policy %u for rows with hot keys: must be 0 (finalise) or 1 (spread)",
-			(unsigned int)geometry->hot_rows);
 	if (geometry->over_provision_permille > 900)
 		return error_set(error, -EINVAL,
 				 "over-provisioning of %u permille: must be at most 900",
@@ -120,8 +115,6 @@ static void size_rooms(struct muninn_geometry *geometry)
 /* What follows from the size of the index. */
 static void derive_sizes(struct muninn_geometry *geometry)
 {
-	geometry->tables_expected =
-		geometry->segments / (geometry->hashed_rows * MUNINN_COLUMNS) + 1;
 	geometry->image_bytes_max = index_table_bytes_max(geometry);
 	uint32_t image_pages = (uint32_t)divide_up(geometry->image_bytes_max, geometry->page_bytes);
 	geometry->image_segments_max =
@@ -156,15 +149,8 @@ int muninn_geometry_choose(const struct nand_geometry *nand, const struct record
 		.page_bytes = nand->page_bytes,
 		.segment_pages = segment_pages,
 		.record_bytes = options->record_bytes ? options->record_bytes : 1024,
-		.fpr_millionths = options->fpr_millionths ? options->fpr_millionths : 500,
-		.fpr_factor_permille = options->fpr_factor_permille ? options->fpr_factor_permille
-								    : 1010,
 		.over_provision_permille =
 			records->over_provision_permille ? records->over_provision_permille : 100,
-		.filters = options->filters ? options->filters : 8,
-		.paged_filters = options->paged_filters ? options->paged_filters : 7,
-		.even_filters = options->even_filters,
-		.hot_rows = options->hot_rows,
 		.block_pages = nand->pages_per_block,
 		.segment_blocks = segment_pages / nand->pages_per_block,
 		.blocks = nand->blocks,
@@ -174,10 +160,9 @@ int muninn_geometry_choose(const struct nand_geometry *nand, const struct record
 	geometry->rows = geometry->hashed_rows + 1;
 	result = check_options(nand, geometry, error);
 	if (!result)
-		result = index_check(geometry, error);
+		result = index_choose(options, geometry, error);
 	if (result)
 		return result;
-	index_size(geometry);
 	derive_sizes(geometry);
 	uint32_t least = geometry->root_segments + geometry->room_kept[RECORD_ROOM_WRITE] +
 			 geometry->hashed_rows;

@@ -7,6 +7,7 @@
 #define MUNINN_ENGINE_MUNINN_GEOMETRY_H
 
 #include "engine/muninn/format.h"
+#include "engine/muninn/index/bloom_geometry.h"
 #include "engine/muninn/options.h"
 
 /*
@@ -21,19 +22,10 @@ struct muninn_geometry {
 	uint32_t segment_pages;
 	uint32_t hashed_rows; /* that keys are hashed to */
 	uint32_t record_bytes;
-	uint32_t fpr_millionths;
-	uint32_t fpr_factor_permille;
 	uint32_t over_provision_permille;
-	uint32_t filters;       /* of a segment: 8 or 16 */
-	uint32_t paged_filters; /* that stand for a hash function each; one less than filters: the
-				   last is for overflow */
-	bool even_filters; /* of equal size; otherwise skewed, each made for the keys that reach it
-			    */
-	enum muninn_hot_rows hot_rows;
+	struct bloom_geometry bloom; /* sizes of the index */
 	/* Derived. */
-	uint32_t rows;   /* all of them: the last one is history's, see row.c */
-	uint32_t places; /* of a key in a segment: hash functions, and the further ones that a hot
-			    key may have */
+	uint32_t rows; /* all of them: the last one is history's, see row.c */
 	uint32_t block_pages;
 	uint32_t segment_blocks;
 	uint32_t segments;
@@ -43,12 +35,8 @@ struct muninn_geometry {
 	uint32_t root_kills_max;          /* of a list of kills: as many as fit a page */
 	uint32_t reserve_metadata;        /* free segments kept for table images */
 	uint32_t room_kept[RECORD_ROOMS]; /* free segments that puts of each room leave */
-	uint32_t keys_nominal[MUNINN_FILTERS_MAX]; /* keys that each filter is made for */
-	uint32_t keys_limit[MUNINN_FILTERS_MAX];   /* keys that it takes before it counts as full */
-	uint32_t overflow_entries;                 /* space of a segment's overflow map */
-	uint32_t tables_expected;    /* read-only tables of a row when the device is full */
-	uint64_t image_bytes_max;    /* of a table image */
-	uint32_t image_segments_max; /* segments that an image may touch */
+	uint64_t image_bytes_max;         /* of a table image */
+	uint32_t image_segments_max;      /* segments that an image may touch */
 	uint32_t directory_entry_bytes;
 	uint32_t directory_entries;
 	uint32_t buffers; /* active segments that there is NVRAM for: one a row, a second one for

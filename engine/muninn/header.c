@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "common/crc32c.h"
+#include "engine/muninn/index/index.h"
 
 void header_write(uint8_t *to, const struct muninn_geometry *geometry, const uint8_t uuid[16])
 {
@@ -13,17 +14,12 @@ void header_write(uint8_t *to, const struct muninn_geometry *geometry, const uin
 	put_le32(to + NVRAM_ROWS_AT, geometry->hashed_rows);
 	put_le32(to + NVRAM_SEGMENT_PAGES_AT, geometry->segment_pages);
 	put_le32(to + NVRAM_RECORD_BYTES_AT, geometry->record_bytes);
-	put_le32(to + NVRAM_FPR_AT, geometry->fpr_millionths);
-	put_le32(to + NVRAM_FACTOR_AT, geometry->fpr_factor_permille);
 	put_le32(to + NVRAM_OVER_PROVISION_AT, geometry->over_provision_permille);
 	put_le32(to + NVRAM_PAGE_BYTES_AT, geometry->page_bytes);
 	put_le32(to + NVRAM_BLOCK_PAGES_AT, geometry->block_pages);
 	put_le32(to + NVRAM_BLOCKS_AT, geometry->blocks);
-	memset(to + NVRAM_FILTERS_AT, 0, NVRAM_UUID_AT - NVRAM_FILTERS_AT);
-	to[NVRAM_FILTERS_AT] = (uint8_t)geometry->filters;
-	to[NVRAM_PAGED_FILTERS_AT] = (uint8_t)geometry->paged_filters;
-	to[NVRAM_EVEN_AT] = geometry->even_filters;
-	to[NVRAM_HOT_ROWS_AT] = (uint8_t)geometry->hot_rows;
+	put_le32(to + NVRAM_INDEX_AT, MUNINN_INDEX_BLOOM);
+	index_put_part(geometry, to + NVRAM_INDEX_PART_AT);
 	memcpy(to + NVRAM_UUID_AT, uuid, 16);
 	put_le32(to + NVRAM_HEADER_CRC_AT, crc32c(0, to, NVRAM_HEADER_CRC_AT));
 }
@@ -35,16 +31,10 @@ int header_read(const uint8_t *from, struct nand *nand_, struct muninn_geometry 
 	const struct record_options records = {
 		.over_provision_permille = get_le32(from + NVRAM_OVER_PROVISION_AT),
 	};
-	const struct muninn_options options = {
+	struct muninn_options options = {
 		.rows = get_le32(from + NVRAM_ROWS_AT),
 		.segment_pages = get_le32(from + NVRAM_SEGMENT_PAGES_AT),
 		.record_bytes = get_le32(from + NVRAM_RECORD_BYTES_AT),
-		.fpr_millionths = get_le32(from + NVRAM_FPR_AT),
-		.fpr_factor_permille = get_le32(from + NVRAM_FACTOR_AT),
-		.filters = from[NVRAM_FILTERS_AT],
-		.paged_filters = from[NVRAM_PAGED_FILTERS_AT],
-		.even_filters = from[NVRAM_EVEN_AT],
-		.hot_rows = (enum muninn_hot_rows)from[NVRAM_HOT_ROWS_AT],
 	};
 	uint32_t version = get_le32(from + NVRAM_VERSION_AT);
 
@@ -60,10 +50,16 @@ int header_read(const uint8_t *from, struct nand *nand_, struct muninn_geometry 
 			"the device has engine format %u, this program knows %d; use the program"
 			" that formatted it",
 			version, MUNINN_FORMAT_VERSION);
+	if (get_le32(from + NVRAM_INDEX_AT) != MUNINN_INDEX_BLOOM)
+		return error_set(error, -EPROTO,
+				 "the device has index %u, this program knows %d; use the program "
+				 "that formatted it",
+				 get_le32(from + NVRAM_INDEX_AT), MUNINN_INDEX_BLOOM);
 	if (memcmp(from + NVRAM_UUID_AT, nand_uuid(nand_), 16) != 0 ||
 	    get_le32(from + NVRAM_PAGE_BYTES_AT) != nand->page_bytes ||
 	    get_le32(from + NVRAM_BLOCK_PAGES_AT) != nand->pages_per_block ||
 	    get_le32(from + NVRAM_BLOCKS_AT) != nand->blocks)
 		return error_set(error, -EINVAL, "the NVRAM was formatted for another flash image");
+	index_get_part(from + NVRAM_INDEX_PART_AT, &options);
 	return muninn_geometry_choose(nand, &records, &options, geometry, error);
 }

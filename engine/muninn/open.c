@@ -117,15 +117,15 @@ static int step_header(struct muninn_store *store, struct error_text *error)
 
 static int step_table_cache(struct muninn_store *store, struct error_text *error)
 {
-	uint64_t bytes = store->options->table_cache_bytes;
+	uint64_t bytes = store->options->bloom.table_cache_bytes;
 
 	if (!bytes)
 		return 0;
-	if (bytes < MUNINN_TABLE_CACHE_MIN)
+	if (bytes < BLOOM_TABLE_CACHE_MIN)
 		return error_set(error, -ERANGE,
 				 "a cache of %llu bytes for tables is too small: at least %llu",
 				 (unsigned long long)bytes,
-				 (unsigned long long)MUNINN_TABLE_CACHE_MIN);
+				 (unsigned long long)BLOOM_TABLE_CACHE_MIN);
 	store->table_cache =
 		table_cache_create(bytes, store->geometry.page_bytes, directory_read_page, store);
 	return store->table_cache
@@ -340,7 +340,7 @@ static int open_once(struct nand *nand, const struct record_options *records,
 	store->nand = nand;
 	store->records = records;
 	store->options = options; /* placement is fixed at format */
-	store->version_tables = (uint32_t)max_u64(options->internal_version_tables, 1);
+	store->version_tables = (uint32_t)max_u64(options->bloom.internal_version_tables, 1);
 	for (size_t i = 0; i < sizeof(open_steps) / sizeof(open_steps[0]); i++) {
 		uint64_t step_begin = now_microseconds();
 		int result = open_steps[i].run(store, error);

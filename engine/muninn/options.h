@@ -3,47 +3,16 @@
 #ifndef MUNINN_ENGINE_MUNINN_OPTIONS_H
 #define MUNINN_ENGINE_MUNINN_OPTIONS_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-/*
- * What becomes of a row's active segment in which a key has no place left, while others still have.
- */
-enum muninn_hot_rows {
-	MUNINN_HOT_ROWS_FINALISE, /* it is sealed as it is */
-	MUNINN_HOT_ROWS_SPREAD,   /* the key goes on page by page wherever there is space, and the
-				     segment is filled */
-};
-
-/* finalise, spread; and back. -EINVAL: another word. */
-const char *muninn_hot_rows_name(enum muninn_hot_rows hot_rows);
-int muninn_hot_rows_parse(const char *name, enum muninn_hot_rows *hot_rows);
-
-#define MUNINN_TABLE_CACHE_MIN (UINT64_C(64) << 10)
+#include "engine/muninn/index/bloom_options.h"
 
 struct muninn_options {
-	/* Placement: fixed at format; stored in the device. */
+	/* Fixed at format; stored in the device. */
 	uint32_t rows; /* active segments, power of two 1..1024; default by device size: 128 from 16
 			  GiB */
 	uint32_t segment_pages; /* power of two 8..4096, multiple of the erase block; default 256 */
-	uint32_t record_bytes;  /* expected mean record with header, sizes the filters; default 1024
+	uint32_t record_bytes;  /* expected mean record with header, sizes the index; default 1024
 				 */
-	uint32_t fpr_millionths;      /* false-positive rate of the newest table, 10^-6; default 500
-					 (0.0005) */
-	uint32_t fpr_factor_permille; /* growth of the rate per older table; default 1010 (1.01) */
-	uint32_t filters;             /* of a segment, 8..16; default 8 */
-	uint32_t paged_filters; /* of them, with a hash function of their own: filters, or filters -
-				   1 and the last for overflowed keys; default 7 ("8/7") */
-	bool even_filters;      /* of equal size ("N"); default skewed ("S") */
-	enum muninn_hot_rows hot_rows; /* default: finalise */
-	/* Run time. */
-	/*
-	 * Complete tables stay on flash and are read a page at a time as they are needed, through a
-	 * cache of so many bytes (at least MUNINN_TABLE_CACHE_MIN); 0: they are kept in memory.
-	 */
-	uint64_t table_cache_bytes;
-	uint32_t internal_version_tables; /* read-only tables of a row that make an internal
-					     version; default 1 */
+	struct bloom_options bloom;
 };
 
 #endif

@@ -49,7 +49,7 @@ static void test_arguments_are_understood(void **state)
 	assert_true(options.rows == 16 && options.segment_bytes == 2 << 20);
 	assert_true(options.filters == 16 && options.paged_filters == 15 && options.even_filters);
 	assert_true(options.fpr_millionths == 1000 && options.fpr_factor_permille == 1100);
-	assert_true(options.seed == 9 && options.hot_rows == MUNINN_HOT_ROWS_SPREAD);
+	assert_true(options.seed == 9 && options.hot_rows == BLOOM_HOT_ROWS_SPREAD);
 	assert_true(options.table_cache_bytes == 64 << 20);
 }
 

@@ -125,10 +125,10 @@ static void test_every_key_gets_to_its_place(void **state)
 	assert_int_equal(config.luns[0].options.engine.muninn.rows, 16);
 	assert_int_equal(config.luns[0].options.engine.muninn.segment_pages, 512);
 	assert_int_equal(config.luns[0].options.engine.muninn.record_bytes, 2048);
-	assert_int_equal(config.luns[0].options.engine.muninn.fpr_millionths, 7);
-	assert_int_equal(config.luns[0].options.engine.muninn.fpr_factor_permille, 1020);
+	assert_int_equal(config.luns[0].options.engine.muninn.bloom.fpr_millionths, 7);
+	assert_int_equal(config.luns[0].options.engine.muninn.bloom.fpr_factor_permille, 1020);
 	assert_int_equal(config.luns[0].options.engine.records.over_provision_permille, 50);
-	assert_int_equal(config.luns[0].options.engine.muninn.hot_rows, MUNINN_HOT_ROWS_FINALISE);
+	assert_int_equal(config.luns[0].options.engine.muninn.bloom.hot_rows, BLOOM_HOT_ROWS_FINALISE);
 	assert_string_equal(config.luns[0].image, "/i");
 	assert_int_equal(config.luns[0].size_bytes, 3 << 20);
 	assert_int_equal(config.luns[0].options.threads, 4);
@@ -140,7 +140,7 @@ static void test_every_key_gets_to_its_place(void **state)
 	assert_int_equal(config.luns[0].options.osd.layout, 1);
 	assert_int_equal(config.luns[0].options.engine.history_interval_ms, ENGINE_EVERY_COMMAND);
 	assert_true(config.luns[0].options.engine.records.recover_without_nvram);
-	assert_true(config.luns[0].options.engine.muninn.table_cache_bytes == 64 << 20);
+	assert_true(config.luns[0].options.engine.muninn.bloom.table_cache_bytes == 64 << 20);
 	assert_int_equal(config.luns[0].options.nand.backend, NAND_BACKEND_FILE);
 	assert_string_equal(config.luns[0].options.engine.store, "muninn");
 	assert_string_equal(config.luns[0].options.osd.serial, "s5");

@@ -65,7 +65,7 @@ static void test_every_option_gets_to_its_place(void **state)
 		0);
 	assert_int_equal(options.threads, 7);
 	assert_int_equal(options.nand.backend, NAND_BACKEND_FILE);
-	assert_true(options.engine.muninn.table_cache_bytes == UINT64_C(64) << 20);
+	assert_true(options.engine.muninn.bloom.table_cache_bytes == UINT64_C(64) << 20);
 	assert_int_equal(options.engine.onode_cache_entries, 100);
 	assert_int_equal(options.engine.directory_cache_nodes, 50);
 	assert_int_equal(options.engine.version_cache_entries, 25);

@@ -203,8 +203,8 @@ static void search_table(const struct table *table, const struct muninn_geometry
 	while (table_search_segment(&search, &segment))
 		while ((place = table_search_place(&search, UINT32_MAX)) != UINT32_MAX) {
 			table_search_leave(&search, place);
-			fuzz_check(place < geometry->places);
-			fuzz_check(++found <= MUNINN_COLUMNS * geometry->places);
+			fuzz_check(place < geometry->bloom.places);
+			fuzz_check(++found <= MUNINN_COLUMNS * geometry->bloom.places);
 		}
 }
 

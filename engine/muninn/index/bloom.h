@@ -11,7 +11,7 @@ struct overflow_entry {
 	uint32_t hash;
 	/*
 	 * Bit n: of the first entry of a hash, hash function paged_filters + n placed the key; of
-	 * the m-th one behind it, the place HASH_FUNCTIONS + OVERFLOW_PLACES_MAX (m - 1) + n.
+	 * the m-th one behind it, the place BLOOM_FUNCTIONS + OVERFLOW_PLACES_MAX (m - 1) + n.
 	 */
 	uint32_t places;
 };
@@ -21,7 +21,7 @@ struct segment_index {
 	struct filter_geometry filters;
 	uint64_t *bits;      /* filters.bits_total bits */
 	uint64_t bits_bytes; /* allocated */
-	uint32_t keys[MUNINN_FILTERS_MAX];
+	uint32_t keys[BLOOM_FILTERS_MAX];
 	struct overflow_entry *overflow;
 	uint32_t overflow_count;
 };

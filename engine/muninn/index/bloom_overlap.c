@@ -111,9 +111,10 @@ static double same_filter_share(const struct muninn_geometry *geometry)
 {
 	double all = 0, squares = 0;
 
-	for (uint32_t filter = 0; filter < geometry->filters; filter++) {
-		all += geometry->keys_nominal[filter];
-		squares += (double)geometry->keys_nominal[filter] * geometry->keys_nominal[filter];
+	for (uint32_t filter = 0; filter < geometry->bloom.filters; filter++) {
+		all += geometry->bloom.keys_nominal[filter];
+		squares += (double)geometry->bloom.keys_nominal[filter] *
+			   geometry->bloom.keys_nominal[filter];
 	}
 	return squares / (all * all);
 }

@@ -4,13 +4,14 @@
 #define MUNINN_ENGINE_MUNINN_INDEX_BLOOM_PLACES_H
 
 #include "engine/muninn/hash.h"
+#include "engine/muninn/index/bloom_geometry.h"
 
 /* Places of metadata that lie in the first part of a segment, and how small that part is. */
 #define HASH_METADATA_PLACES 2
 #define HASH_METADATA_SHIFT  3
 
 /*
- * Page of the segment that hash function `place` (0..MUNINN_PLACES_MAX - 1) gives. Metadata records
+ * Page of the segment that hash function `place` (from 0) gives. Metadata records
  * are small, and a page that holds one is lost for a piece of a page's size; so their first places
  * are in an eighth of the pages.
  */
@@ -26,15 +27,12 @@ static inline uint32_t hash_page(const struct key_hash *hash, uint32_t place,
 }
 
 /*
- * Hash functions. Further places of a key are the pages behind that of the last one, all of a
- * segment.
+ * Further places of a key are the pages behind that of the last hash function, all of a segment.
  */
-#define HASH_FUNCTIONS MUNINN_PLACES_MAX
-
 static inline uint32_t hash_run_page(const struct key_hash *hash, uint32_t number,
 				     uint32_t segment_pages)
 {
-	return (hash_page(hash, HASH_FUNCTIONS - 1, segment_pages) + 1 + number) &
+	return (hash_page(hash, BLOOM_FUNCTIONS - 1, segment_pages) + 1 + number) &
 	       (segment_pages - 1);
 }
 
@@ -46,10 +44,10 @@ static inline uint32_t hash_run_page(const struct key_hash *hash, uint32_t numbe
 static inline uint32_t hash_own_page(const struct key_hash *hash, uint32_t place,
 				     uint32_t segment_pages)
 {
-	uint32_t functions = place < HASH_FUNCTIONS ? place : HASH_FUNCTIONS;
-	uint32_t page = place < HASH_FUNCTIONS
+	uint32_t functions = place < BLOOM_FUNCTIONS ? place : BLOOM_FUNCTIONS;
+	uint32_t page = place < BLOOM_FUNCTIONS
 				? hash_page(hash, place, segment_pages)
-				: hash_run_page(hash, place - HASH_FUNCTIONS, segment_pages);
+				: hash_run_page(hash, place - BLOOM_FUNCTIONS, segment_pages);
 
 	for (uint32_t earlier = 0; earlier < functions; earlier++)
 		if (hash_page(hash, earlier, segment_pages) == page)
@@ -61,10 +59,10 @@ static inline uint32_t hash_own_page(const struct key_hash *hash, uint32_t place
 static inline uint32_t hash_place(const struct key_hash *hash, uint32_t page,
 				  uint32_t segment_pages)
 {
-	for (uint32_t place = 0; place < HASH_FUNCTIONS; place++)
+	for (uint32_t place = 0; place < BLOOM_FUNCTIONS; place++)
 		if (hash_page(hash, place, segment_pages) == page)
 			return place;
-	return HASH_FUNCTIONS +
+	return BLOOM_FUNCTIONS +
 	       ((page - hash_run_page(hash, 0, segment_pages)) & (segment_pages - 1));
 }
 

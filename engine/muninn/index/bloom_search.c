@@ -58,7 +58,7 @@ void table_search_begin(struct table_search *search, const struct table *table,
 }
 
 /*
- * Notes places HASH_FUNCTIONS + `first` and behind it. What is not in the segment is of a damaged
+ * Notes places BLOOM_FUNCTIONS + `first` and behind it. What is not in the segment is of a damaged
  * map.
  */
 static void note_further(struct table_search *search, uint32_t first, uint32_t places)
@@ -144,8 +144,8 @@ uint32_t table_search_place(const struct table_search *search, uint32_t most)
 {
 	uint32_t places = search->places;
 
-	if (most >= HASH_FUNCTIONS) {
-		uint32_t further = most - HASH_FUNCTIONS;
+	if (most >= BLOOM_FUNCTIONS) {
+		uint32_t further = most - BLOOM_FUNCTIONS;
 
 		for (uint32_t word = search->further_end; word-- > 0;) {
 			uint64_t bits = search->further[word];
@@ -155,7 +155,7 @@ uint32_t table_search_place(const struct table_search *search, uint32_t most)
 			if (word == further / 64 && further % 64 < 63)
 				bits &= (UINT64_C(2) << further % 64) - 1;
 			if (bits)
-				return HASH_FUNCTIONS + word * 64 + 63 -
+				return BLOOM_FUNCTIONS + word * 64 + 63 -
 				       (uint32_t)__builtin_clzll(bits);
 		}
 	} else {
@@ -166,11 +166,11 @@ uint32_t table_search_place(const struct table_search *search, uint32_t most)
 
 void table_search_leave(struct table_search *search, uint32_t place)
 {
-	if (place < HASH_FUNCTIONS)
+	if (place < BLOOM_FUNCTIONS)
 		search->places &= ~(1U << place);
 	else
-		search->further[(place - HASH_FUNCTIONS) / 64] &=
-			~(UINT64_C(1) << (place - HASH_FUNCTIONS) % 64);
+		search->further[(place - BLOOM_FUNCTIONS) / 64] &=
+			~(UINT64_C(1) << (place - BLOOM_FUNCTIONS) % 64);
 }
 
 void table_search_leave_behind(struct table_search *search, uint32_t place)

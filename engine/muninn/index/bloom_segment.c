@@ -17,12 +17,12 @@ static uint32_t place_page(const struct segment_index *index, const struct key_h
  */
 static uint32_t entry_of(const struct segment_index *index, uint32_t place, uint32_t *bit)
 {
-	if (place < HASH_FUNCTIONS) {
-		*bit = place - index->geometry->paged_filters;
+	if (place < BLOOM_FUNCTIONS) {
+		*bit = place - index->geometry->bloom.paged_filters;
 		return 0;
 	}
-	*bit = (place - HASH_FUNCTIONS) % OVERFLOW_PLACES_MAX;
-	return 1 + (place - HASH_FUNCTIONS) / OVERFLOW_PLACES_MAX;
+	*bit = (place - BLOOM_FUNCTIONS) % OVERFLOW_PLACES_MAX;
+	return 1 + (place - BLOOM_FUNCTIONS) / OVERFLOW_PLACES_MAX;
 }
 
 /* The n-th entry of a key, from 0; NULL: it has not so many. */
@@ -31,8 +31,8 @@ static struct overflow_entry *overflow_find(const struct segment_index *index,
 {
 	uint32_t wanted = hash_overflow(hash);
 
-	if (index->geometry->paged_filters == index->geometry->filters ||
-	    !filter_test(index->bits, &index->filters, index->geometry->paged_filters, hash))
+	if (index->geometry->bloom.paged_filters == index->geometry->bloom.filters ||
+	    !filter_test(index->bits, &index->filters, index->geometry->bloom.paged_filters, hash))
 		return NULL;
 	for (uint32_t i = 0; i < index->overflow_count; i++)
 		if (index->overflow[i].hash == wanted && n-- == 0)
@@ -66,10 +66,10 @@ static uint32_t last_place(const struct segment_index *index, const struct key_h
 	if (count) {
 		uint32_t bit = 31 - (uint32_t)__builtin_clz(last->places);
 
-		return count == 1 ? index->geometry->paged_filters + bit
-				  : HASH_FUNCTIONS + (count - 2) * OVERFLOW_PLACES_MAX + bit;
+		return count == 1 ? index->geometry->bloom.paged_filters + bit
+				  : BLOOM_FUNCTIONS + (count - 2) * OVERFLOW_PLACES_MAX + bit;
 	}
-	for (uint32_t filter = index->geometry->paged_filters; filter-- > 0;)
+	for (uint32_t filter = index->geometry->bloom.paged_filters; filter-- > 0;)
 		if (filter_test(index->bits, &index->filters, filter, hash))
 			return filter;
 	return 0;
@@ -82,13 +82,13 @@ static bool place_can_be_noted(const struct segment_index *index, const struct k
 	const struct overflow_entry *last;
 	uint32_t bit, count, entry;
 
-	if (place < index->geometry->paged_filters)
-		return index->keys[place] < index->geometry->keys_limit[place] ||
+	if (place < index->geometry->bloom.paged_filters)
+		return index->keys[place] < index->geometry->bloom.keys_limit[place] ||
 		       filter_test(index->bits, &index->filters, place, hash);
 	entry = entry_of(index, place, &bit);
 	count = overflow_entries(index, hash, &last);
 	return entry < count ||
-	       index->overflow_count + entry + 1 - count <= index->geometry->overflow_entries;
+	       index->overflow_count + entry + 1 - count <= index->geometry->bloom.overflow_entries;
 }
 
 /*
@@ -102,7 +102,7 @@ static bool may_place(const struct segment_index *index, const struct key_hash *
 	const struct overflow_entry *last;
 	uint32_t bit;
 
-	return place < HASH_FUNCTIONS ||
+	return place < BLOOM_FUNCTIONS ||
 	       entry_of(index, place, &bit) <= overflow_entries(index, hash, &last);
 }
 
@@ -117,7 +117,7 @@ static void note_in_overflow(struct segment_index *index, const struct key_hash 
 	 * ahead of it.
 	 */
 	while (!(entry = overflow_find(index, hash, number))) {
-		assert(index->overflow_count < index->geometry->overflow_entries);
+		assert(index->overflow_count < index->geometry->bloom.overflow_entries);
 		index->overflow[index->overflow_count++] =
 			(struct overflow_entry){ .hash = hash_overflow(hash) };
 	}
@@ -126,7 +126,7 @@ static void note_in_overflow(struct segment_index *index, const struct key_hash 
 
 void segment_index_note(struct segment_index *index, const struct key_hash *hash, uint32_t place)
 {
-	uint32_t paged = index->geometry->paged_filters;
+	uint32_t paged = index->geometry->bloom.paged_filters;
 	uint32_t filter = place < paged ? place : paged;
 	bool is_new = !filter_test(index->bits, &index->filters, filter, hash);
 
@@ -152,7 +152,7 @@ uint32_t segment_index_first(const struct segment_index *index, const struct key
 bool segment_index_next(const struct segment_index *index, const struct key_hash *hash,
 			uint32_t *place, uint32_t *page)
 {
-	for (; *place < index->geometry->places; ++*place) {
+	for (; *place < index->geometry->bloom.places; ++*place) {
 		*page = place_page(index, hash, *place);
 		if (*page != UINT32_MAX && place_can_be_noted(index, hash, *place) &&
 		    may_place(index, hash, *place))
@@ -166,8 +166,9 @@ bool segment_index_note_page(struct segment_index *index, const struct key_hash 
 {
 	uint32_t place = hash_place(hash, page, index->geometry->segment_pages);
 
-	if (place >= index->geometry->places ||
-	    (place >= index->geometry->paged_filters && !place_can_be_noted(index, hash, place)))
+	if (place >= index->geometry->bloom.places ||
+	    (place >= index->geometry->bloom.paged_filters &&
+	     !place_can_be_noted(index, hash, place)))
 		return false;
 	segment_index_note(index, hash, place);
 	return true;
@@ -182,7 +183,7 @@ static bool place_is_noted(const struct segment_index *index, const struct key_h
 	const struct overflow_entry *entry;
 	uint32_t bit;
 
-	if (place < index->geometry->paged_filters)
+	if (place < index->geometry->bloom.paged_filters)
 		return filter_test(index->bits, &index->filters, place, hash);
 	entry = overflow_find(index, hash, entry_of(index, place, &bit));
 	return entry && entry->places >> bit & 1;
@@ -194,7 +195,7 @@ bool segment_index_find(const struct segment_index *index, const struct key_hash
 	uint32_t below = *place;
 
 	/* Behind the last place there is nothing to ask for. */
-	if (below > index->geometry->paged_filters)
+	if (below > index->geometry->bloom.paged_filters)
 		below = (uint32_t)min_u64(below, last_place(index, hash) + 1);
 	while (below-- > 0) {
 		if (!place_is_noted(index, hash, below))
@@ -217,11 +218,11 @@ struct segment_index *segment_index_create(const struct muninn_geometry *geometr
 
 	if (!index)
 		return NULL;
-	muninn_filter_geometry(geometry, geometry->tables_expected, &newest);
+	muninn_filter_geometry(geometry, geometry->bloom.tables_expected, &newest);
 	index->geometry = geometry;
 	index->bits_bytes = align_up(newest.bits_total, 64) / 8;
 	index->bits = calloc(1, index->bits_bytes);
-	index->overflow = calloc(geometry->overflow_entries, sizeof(*index->overflow));
+	index->overflow = calloc(geometry->bloom.overflow_entries, sizeof(*index->overflow));
 	if (index->bits && index->overflow)
 		return index;
 	segment_index_destroy(index);
@@ -248,7 +249,8 @@ void segment_index_begin(struct segment_index *index, uint32_t table)
 
 uint64_t segment_index_bytes(const struct segment_index *index)
 {
-	return index->bits_bytes + index->geometry->overflow_entries * sizeof(*index->overflow);
+	return index->bits_bytes +
+	       index->geometry->bloom.overflow_entries * sizeof(*index->overflow);
 }
 
 uint64_t segment_index_memory(const struct segment_index *index)

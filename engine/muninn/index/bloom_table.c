@@ -28,10 +28,11 @@ static void set_shape(struct table *table, const struct muninn_geometry *geometr
 	table->live_word = image + TABLE_LIVE_AT;
 	table->unsynced = true; /* nobody knows whether it is */
 	muninn_filter_geometry(geometry, index, &table->filters);
-	table->paged_filters = geometry->paged_filters;
-	table->overflow_entries = geometry->overflow_entries;
-	table->further_places =
-		geometry->places > HASH_FUNCTIONS ? geometry->places - HASH_FUNCTIONS : 0;
+	table->paged_filters = geometry->bloom.paged_filters;
+	table->overflow_entries = geometry->bloom.overflow_entries;
+	table->further_places = geometry->bloom.places > BLOOM_FUNCTIONS
+					? geometry->bloom.places - BLOOM_FUNCTIONS
+					: 0;
 	table->segment_pages = geometry->segment_pages;
 	table->image_bytes = table_image_bytes(table->filters.bits_total, table->overflow_entries);
 	assert(table->image_bytes <= geometry->image_bytes_max);

@@ -15,11 +15,16 @@
 
 /* ---- sizes ---- */
 
-/* Whether the index can be as is asked. -EINVAL with a sentence. */
-int index_check(const struct muninn_geometry *geometry, struct error_text *error);
+/*
+ * Chooses the sizes of the index, geometry->bloom, for a geometry with pages, segments and rows.
+ * -EINVAL with a sentence.
+ */
+int index_choose(const struct muninn_options *options, struct muninn_geometry *geometry,
+		 struct error_text *error);
 
-/* Fills in what the index says of a segment. */
-void index_size(struct muninn_geometry *geometry);
+/* What the static header says of the index; its options as they are there. */
+void index_put_part(const struct muninn_geometry *geometry, uint8_t part[INDEX_PART_BYTES]);
+void index_get_part(const uint8_t part[INDEX_PART_BYTES], struct muninn_options *options);
 
 /* Bytes of the largest table's image. */
 uint64_t index_table_bytes_max(const struct muninn_geometry *geometry);

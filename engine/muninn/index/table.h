@@ -13,6 +13,7 @@
 
 #include "engine/muninn/geometry.h"
 #include "engine/muninn/hash.h"
+#include "engine/muninn/index/bloom_format.h"
 #include "engine/muninn/page.h"
 
 struct table;
@@ -20,10 +21,10 @@ struct segment_index;
 
 /* Filters of the segments of one table. */
 struct filter_geometry {
-	uint32_t filters;                    /* in use */
-	uint32_t hashes[MUNINN_FILTERS_MAX]; /* bits that a key sets in each filter */
-	uint32_t bits[MUNINN_FILTERS_MAX];   /* length of each filter */
-	uint32_t offset[MUNINN_FILTERS_MAX]; /* its first bit position in the table */
+	uint32_t filters;                   /* in use */
+	uint32_t hashes[BLOOM_FILTERS_MAX]; /* bits that a key sets in each filter */
+	uint32_t bits[BLOOM_FILTERS_MAX];   /* length of each filter */
+	uint32_t offset[BLOOM_FILTERS_MAX]; /* its first bit position in the table */
 	uint32_t bits_total;
 };
 
@@ -107,13 +108,13 @@ struct table_search {
 	const struct key_hash *hash;
 	uint64_t bound;
 	uint64_t after; /* columns with nothing above it are left out; 0 to begin with: none are */
-	uint64_t columns;                     /* still to visit */
-	uint64_t matches[MUNINN_FILTERS_MAX]; /* columns whose filter matches */
-	uint32_t column;                      /* being visited */
-	uint32_t places;                      /* of it, still to visit: bit n = hash function n */
+	uint64_t columns;                    /* still to visit */
+	uint64_t matches[BLOOM_FILTERS_MAX]; /* columns whose filter matches */
+	uint32_t column;                     /* being visited */
+	uint32_t places;                     /* of it, still to visit: bit n = hash function n */
 	/*
-	 * Further ones, behind these; bit n of word m = place HASH_FUNCTIONS + 64 m + n. Words from
-	 * `further_end` on are not set.
+	 * Further ones, behind these; bit n of word m = place BLOOM_FUNCTIONS + 64 m + n. Words
+	 * from `further_end` on are not set.
 	 */
 	uint64_t further[MUNINN_SEGMENT_PAGES_MAX / 64];
 	uint32_t further_end;

@@ -16,7 +16,7 @@ typedef int table_page_reader(void *context, const struct table *table, uint32_t
 			      uint8_t *data);
 
 /*
- * `bytes`: of memory, MUNINN_TABLE_CACHE_MIN at least. NULL: out of memory. NULL may be destroyed.
+ * `bytes`: of memory, BLOOM_TABLE_CACHE_MIN at least. NULL: out of memory. NULL may be destroyed.
  */
 struct table_cache *table_cache_create(uint64_t bytes, uint32_t page_bytes, table_page_reader *read,
 				       void *context);

@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "common/crc32c.h"
+#include "engine/muninn/header.h"
 #include "engine/muninn/index/bloom.h"
 #include "engine/muninn/store.h"
 #include "engine/open.h"
@@ -196,12 +197,12 @@ static void test_a_list_of_kills_has_the_documented_bytes(void **state)
 		.segment = 0x01020304, .row = 0x0506, .column = 63, .table = 7, .serial = 0x99
 	};
 	const uint8_t documented[ROOT_HEADER_BYTES + ROOT_KILL_BYTES] = {
-		'M',  'U',  'N', 'K', 'I',  'L',  'L',  '1',  4,    0, 0, 0, 112, 0, 0,  0,
+		'M',  'U',  'N', 'K', 'I',  'L',  'L',  '1',  5,    0, 0, 0, 112, 0, 0,  0,
 		1,    0,    0,   0,   0,    0,    0,    0,    0x12, 0, 0, 0, 0,   0, 0,  0,
 		0x11, 0,    0,   0,   0,    0,    0,    0,    0,    0, 2, 0, 0,   0, 0,  0,
 		0xff, 0xff, 1,   0,   0,    0,    0,    0,    7,    0, 0, 0, 1,   0, 0,  0,
 		2,    0,    0,   0,   0,    0,    0,    0,    0,    0, 1, 0, 0,   0, 0,  0,
-		0,    0,    0,   0,   0xe1, 0xe9, 0x19, 0x0e, 4,    3, 2, 1, 6,   5, 63, 0,
+		0,    0,    0,   0,   0xf6, 0x6a, 0xc2, 0x49, 4,    3, 2, 1, 6,   5, 63, 0,
 		7,    0,    0,   0,   0,    0,    0,    0,    0x99, 0, 0, 0, 0,   0, 0,  0,
 	};
 	uint8_t bytes[sizeof(documented)];
@@ -240,11 +241,54 @@ static void test_a_list_of_kills_has_the_documented_bytes(void **state)
 	}
 }
 
+static void test_the_static_header_has_the_documented_bytes(void **state)
+{
+	const struct muninn_geometry geometry = {
+		.page_bytes = 4096,
+		.segment_pages = 256,
+		.hashed_rows = 128,
+		.record_bytes = 1024,
+		.over_provision_permille = 100,
+		.block_pages = 64,
+		.blocks = 0x040000,
+		.bloom = { .fpr_millionths = 500,
+			   .fpr_factor_permille = 1010,
+			   .filters = 8,
+			   .paged_filters = 7,
+			   .even_filters = true,
+			   .hot_rows = BLOOM_HOT_ROWS_SPREAD },
+	};
+	const uint8_t uuid[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
+	const uint8_t documented[NVRAM_HEADER_CRC_AT + 4] = {
+		'M', 'U', 'N', 'I', 'N', 'N', '1', 0,   5,  0,  0,    0,  0x80, 0,    0,    0,    0,
+		1,   0,   0,   0,   4,   0,   0,   100, 0,  0,  0,    0,  0x10, 0,    0,    64,   0,
+		0,   0,   0,   0,   4,   0,   1,   0,   0,  0,  0xf4, 1,  0,    0,    0xf2, 3,    0,
+		0,   8,   7,   1,   1,   0,   0,   0,   0,  0,  0,    0,  0,    0,    1,    2,    3,
+		4,   5,   6,   7,   8,   9,   10,  11,  12, 13, 14,   15, 0x46, 0x8f, 0x0c, 0x43,
+	};
+	uint8_t bytes[sizeof(documented)];
+	struct muninn_options options = { 0 };
+
+	(void)state;
+	header_write(bytes, &geometry, uuid);
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		if (bytes[i] != documented[i])
+			print_error("byte %zu is %02x\n", i, bytes[i]);
+	assert_memory_equal(bytes, documented, sizeof(documented));
+	index_get_part(bytes + NVRAM_INDEX_PART_AT, &options);
+	assert_int_equal(options.bloom.fpr_millionths, 500);
+	assert_int_equal(options.bloom.fpr_factor_permille, 1010);
+	assert_int_equal(options.bloom.filters, 8);
+	assert_int_equal(options.bloom.paged_filters, 7);
+	assert_true(options.bloom.even_filters);
+	assert_int_equal(options.bloom.hot_rows, BLOOM_HOT_ROWS_SPREAD);
+}
+
 /* Measured against equation 1 - (1 - (1 - 1/m)^(kn))^k of each filter. */
 static void test_filters_have_the_false_positive_rate_that_they_are_made_for(void **state)
 {
 	const struct nand_geometry nand = nand_geometry_default(UINT64_C(1) << 30);
-	const struct engine_options options = { .muninn.fpr_millionths = 10000 };
+	const struct engine_options options = { .muninn.bloom.fpr_millionths = 10000 };
 	struct muninn_geometry geometry;
 	struct filter_geometry filters;
 	struct error_text error;
@@ -255,16 +299,16 @@ static void test_filters_have_the_false_positive_rate_that_they_are_made_for(voi
 	assert_int_equal(
 		muninn_geometry_choose(&nand, &options.records, &options.muninn, &geometry, &error),
 		0);
-	muninn_filter_geometry(&geometry, geometry.tables_expected, &filters);
+	muninn_filter_geometry(&geometry, geometry.bloom.tables_expected, &filters);
 	set = calloc(1, align_up(filters.bits_total, 64) / 8);
 	assert_non_null(set);
-	for (uint32_t filter = 0; filter < geometry.filters; filter++) {
-		double keys = geometry.keys_nominal[filter], m = filters.bits[filter],
+	for (uint32_t filter = 0; filter < geometry.bloom.filters; filter++) {
+		double keys = geometry.bloom.keys_nominal[filter], m = filters.bits[filter],
 		       k = filters.hashes[filter];
 		double expected = pow(1 - pow(1 - 1 / m, k * keys), k);
 		uint32_t hits = 0;
 
-		for (uint32_t key = 0; key < geometry.keys_nominal[filter]; key++) {
+		for (uint32_t key = 0; key < geometry.bloom.keys_nominal[filter]; key++) {
 			struct key_hash hash = { .key = hash_mix(key) };
 
 			filter_add(set, &filters, filter, &hash);
@@ -302,15 +346,15 @@ static void test_filters_take_the_memory_of_equal_rates_and_waste_fewer_reads(vo
 		muninn_geometry_choose(&nand, &options.records, &options.muninn, &geometry, &error),
 		0);
 	assert_int_equal(geometry.hashed_rows, 128);
-	muninn_filter_geometry(&geometry, geometry.tables_expected, &filters);
-	for (uint32_t filter = 0; filter < geometry.filters; filter++) {
-		double keys = geometry.keys_nominal[filter], k = filters.hashes[filter];
+	muninn_filter_geometry(&geometry, geometry.bloom.tables_expected, &filters);
+	for (uint32_t filter = 0; filter < geometry.bloom.filters; filter++) {
+		double keys = geometry.bloom.keys_nominal[filter], k = filters.hashes[filter];
 
 		equal_bits += keys * -log(0.0005) / (M_LN2 * M_LN2);
 		rates += pow(1 - exp(-k * keys / filters.bits[filter]), k);
 	}
 	assert_true(filters.bits_total < equal_bits * 1.02);
-	assert_true(rates < geometry.filters * 0.0005 / 2);
+	assert_true(rates < geometry.bloom.filters * 0.0005 / 2);
 }
 
 static struct nand *small_device(struct record_store **store, uint32_t puts)
@@ -402,10 +446,15 @@ static void test_opening_damaged_nvram_says_what_is_wrong(void **state)
 	/* Later and earlier versions of the format, with a right checksum. */
 	put_le32(nvram + NVRAM_VERSION_AT, MUNINN_FORMAT_VERSION + 1);
 	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
-	expect_open(nand, -EINVAL, "format 5, this program knows 4");
-	put_le32(nvram + NVRAM_VERSION_AT, 3);
+	expect_open(nand, -EINVAL, "format 6, this program knows 5");
+	put_le32(nvram + NVRAM_VERSION_AT, 4);
 	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
-	expect_open(nand, -EINVAL, "format 3, this program knows 4");
+	expect_open(nand, -EINVAL, "format 4, this program knows 5");
+	/* An index that is not built in. */
+	put_le32(nvram + NVRAM_VERSION_AT, MUNINN_FORMAT_VERSION);
+	put_le32(nvram + NVRAM_INDEX_AT, 2);
+	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
+	expect_open(nand, -EINVAL, "index 2, this program knows 1");
 	assert_int_equal(nand_close(nand), 0);
 }
 
@@ -423,10 +472,14 @@ static void test_impossible_shapes_are_refused_with_a_sentence(void **state)
 		{ &good, { .muninn.segment_pages = 96 }, "segments of 96 pages" },
 		{ &good, { .muninn.segment_pages = 32 }, "erase block" },
 		{ &good, { .muninn.record_bytes = 8000 }, "record size" },
-		{ &good, { .muninn.fpr_millionths = 900000 }, "false-positive rate" },
-		{ &good, { .muninn.fpr_factor_permille = 10 }, "factor" },
-		{ &good, { .muninn.filters = 4, .muninn.paged_filters = 4 }, "4 filters" },
-		{ &good, { .muninn.filters = 8, .muninn.paged_filters = 5 }, "5 of them" },
+		{ &good, { .muninn.bloom.fpr_millionths = 900000 }, "false-positive rate" },
+		{ &good, { .muninn.bloom.fpr_factor_permille = 10 }, "factor" },
+		{ &good,
+		  { .muninn.bloom.filters = 4, .muninn.bloom.paged_filters = 4 },
+		  "4 filters" },
+		{ &good,
+		  { .muninn.bloom.filters = 8, .muninn.bloom.paged_filters = 5 },
+		  "5 of them" },
 		{ &good, { .records.over_provision_permille = 950 }, "over-provisioning" },
 		{ &good, { .muninn.rows = 64 }, "too few" },
 		{ &tiny, { 0 }, "too few" },
@@ -458,6 +511,7 @@ int main(void)
 		cmocka_unit_test(test_a_page_of_one_large_record_is_walked_once_whatever_it_says),
 		cmocka_unit_test(test_a_page_of_a_root_has_the_documented_spare_area),
 		cmocka_unit_test(test_a_list_of_kills_has_the_documented_bytes),
+		cmocka_unit_test(test_the_static_header_has_the_documented_bytes),
 		cmocka_unit_test(test_filters_have_the_false_positive_rate_that_they_are_made_for),
 		cmocka_unit_test(test_filters_take_the_memory_of_equal_rates_and_waste_fewer_reads),
 		cmocka_unit_test(test_opening_damaged_nvram_says_what_is_wrong),

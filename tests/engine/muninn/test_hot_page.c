@@ -66,12 +66,12 @@ static uint64_t clock_of(void *context)
 	return ((struct device *)context)->now;
 }
 
-static void open_device(struct device *device, enum muninn_hot_rows hot_rows)
+static void open_device(struct device *device, enum bloom_hot_rows hot_rows)
 {
 	const struct engine_options options = { .muninn.rows = 2,
 						.muninn.segment_pages = SEGMENT_PAGES,
 						.muninn.record_bytes = 256,
-						.muninn.hot_rows = hot_rows,
+						.muninn.bloom.hot_rows = hot_rows,
 						.clock_ms = clock_of,
 						.clock_context = device };
 	struct error_text error = { "" };
@@ -242,7 +242,7 @@ static void test_a_hot_page_gives_up_its_oldest_history(void **state)
 	struct device device;
 	uint64_t horizon;
 
-	open_device(&device, *(const enum muninn_hot_rows *)*state);
+	open_device(&device, *(const enum bloom_hot_rows *)*state);
 	assert_int_equal(turn_over(&device, write_hot_page), TURNS);
 	/* The n-th write was at the time n + 1. */
 	assert_int_equal(read_hot_page(&device, 0), TURNS);
@@ -259,7 +259,7 @@ static void test_a_hot_page_keeps_its_versions(void **state)
 	struct device device;
 	uint32_t versions[VERSIONS];
 
-	open_device(&device, *(const enum muninn_hot_rows *)*state);
+	open_device(&device, *(const enum bloom_hot_rows *)*state);
 	for (uint32_t number = 1; number <= TURNS; number++) {
 		assert_int_equal(run(&device, write_hot_page, OBJECT, number), 0);
 		if (number % APART == 0)
@@ -276,7 +276,7 @@ static void test_a_hot_page_without_history_needs_little_work(void **state)
 	const struct engine_retention none = { .kind = ENGINE_RETAIN_NONE };
 	struct device device;
 
-	open_device(&device, *(const enum muninn_hot_rows *)*state);
+	open_device(&device, *(const enum bloom_hot_rows *)*state);
 	retain(&device, &none);
 	turn_over_and_close(&device, write_hot_page);
 }
@@ -287,7 +287,7 @@ static void test_a_hot_page_keeps_all_of_the_time_that_was_asked_for(void **stat
 	const struct engine_retention hour = { .kind = ENGINE_RETAIN_NONE, .keep_all_ms = kept_ms };
 	struct device device;
 
-	open_device(&device, *(const enum muninn_hot_rows *)*state);
+	open_device(&device, *(const enum bloom_hot_rows *)*state);
 	retain(&device, &hour);
 	assert_int_equal(turn_over(&device, write_hot_page), TURNS);
 	for (uint64_t ms = device.now - kept_ms; ms < device.now; ms += 7 * SECOND)
@@ -310,7 +310,7 @@ static void check_space(struct device *device, uint64_t versions)
 }
 
 /* Fills the device, and looks whether all is there that was not refused. */
-static void refuse(struct device *device, enum muninn_hot_rows hot_rows)
+static void refuse(struct device *device, enum bloom_hot_rows hot_rows)
 {
 	static uint64_t written_ms[TURNS + 1];
 	uint64_t done = 0;
@@ -320,7 +320,7 @@ static void refuse(struct device *device, enum muninn_hot_rows hot_rows)
 			written_ms[++done] = device->now;
 	check_costs(device);
 	assert_true(done > 0 && done < TURNS);
-	if (hot_rows == MUNINN_HOT_ROWS_SPREAD)
+	if (hot_rows == BLOOM_HOT_ROWS_SPREAD)
 		check_space(device, done);
 	assert_int_equal(read_hot_page(device, 0), done);
 	for (uint64_t number = 1; number <= done; number += 41)
@@ -333,9 +333,9 @@ static void test_a_hot_page_all_of_which_is_kept_is_refused_soon(void **state)
 	const struct engine_retention all = { .kind = ENGINE_RETAIN_ALL };
 	struct device device;
 
-	open_device(&device, *(const enum muninn_hot_rows *)*state);
+	open_device(&device, *(const enum bloom_hot_rows *)*state);
 	retain(&device, &all);
-	refuse(&device, *(const enum muninn_hot_rows *)*state);
+	refuse(&device, *(const enum bloom_hot_rows *)*state);
 }
 
 static void test_a_hot_page_whose_history_is_locked_is_refused_soon(void **state)
@@ -345,9 +345,9 @@ static void test_a_hot_page_whose_history_is_locked_is_refused_soon(void **state
 						 .locked_until_ms = 10 * TURNS * (uint64_t)SECOND };
 	struct device device;
 
-	open_device(&device, *(const enum muninn_hot_rows *)*state);
+	open_device(&device, *(const enum bloom_hot_rows *)*state);
 	retain(&device, &locked);
-	refuse(&device, *(const enum muninn_hot_rows *)*state);
+	refuse(&device, *(const enum bloom_hot_rows *)*state);
 }
 
 /* ---- an attribute ---- */
@@ -356,7 +356,7 @@ static void test_a_hot_attribute_gives_up_its_oldest_history(void **state)
 {
 	struct device device;
 
-	open_device(&device, *(const enum muninn_hot_rows *)*state);
+	open_device(&device, *(const enum bloom_hot_rows *)*state);
 	turn_over_and_close(&device, set_attribute);
 }
 
@@ -365,7 +365,7 @@ static void test_a_hot_attribute_all_of_which_is_kept_is_refused_soon(void **sta
 	const struct engine_retention all = { .kind = ENGINE_RETAIN_ALL };
 	struct device device;
 
-	open_device(&device, *(const enum muninn_hot_rows *)*state);
+	open_device(&device, *(const enum bloom_hot_rows *)*state);
 	retain(&device, &all);
 	assert_true(turn_over(&device, set_attribute) < TURNS);
 	close_device(&device);
@@ -385,7 +385,7 @@ static void test_a_page_that_a_third_of_all_writes_go_to_holds_up_nobody(void **
 {
 	struct device device;
 
-	open_device(&device, *(const enum muninn_hot_rows *)*state);
+	open_device(&device, *(const enum bloom_hot_rows *)*state);
 	for (uint64_t number = 1; number <= TURNS; number++)
 		assert_int_equal(run(&device, number % 3 ? write_cold_page : write_hot_page,
 				     number % 3 ? OTHER : OBJECT, number),
@@ -399,7 +399,7 @@ static void test_a_page_that_a_third_of_all_writes_go_to_holds_up_nobody(void **
  * What becomes of rows with hot keys: by default, and as in devices that were formatted before
  * there was that.
  */
-static enum muninn_hot_rows spread = MUNINN_HOT_ROWS_SPREAD, finalise = MUNINN_HOT_ROWS_FINALISE;
+static enum bloom_hot_rows spread = BLOOM_HOT_ROWS_SPREAD, finalise = BLOOM_HOT_ROWS_FINALISE;
 
 #define SPREAD(test)   cmocka_unit_test_prestate(test, &spread)
 #define FINALISE(test) cmocka_unit_test_prestate(test, &finalise)

@@ -215,11 +215,11 @@ enum { LOW_WATER = 245, LOWEST_WATER = 60 };
  * What becomes of rows with hot keys in the run. Where they are spread, segments have more pages
  * than hash functions give most keys.
  */
-static enum muninn_hot_rows hot_rows;
+static enum bloom_hot_rows hot_rows;
 static const struct engine_options spreading = { .muninn.rows = 2,
 						 .muninn.segment_pages = 32,
 						 .muninn.record_bytes = 128,
-						 .muninn.hot_rows = MUNINN_HOT_ROWS_SPREAD };
+						 .muninn.bloom.hot_rows = BLOOM_HOT_ROWS_SPREAD };
 
 /* Puts, and look-ups compared with the model. */
 struct done {
@@ -231,8 +231,8 @@ static struct done write_many_times_over(enum record_merge_choice choice, uint64
 					 uint64_t transactions, uint64_t check_every,
 					 uint32_t low_water)
 {
-	const struct engine_options *options = hot_rows == MUNINN_HOT_ROWS_SPREAD ? &spreading
-										  : &model_options;
+	const struct engine_options *options = hot_rows == BLOOM_HOT_ROWS_SPREAD ? &spreading
+										 : &model_options;
 	struct nand_geometry geometry = nand;
 
 	struct boundaries boundaries = { .horizon = RECORD_NEWEST };
@@ -310,9 +310,9 @@ static void test_a_device_written_many_times_over_keeps_the_present_and_every_bo
 static void test_it_does_so_when_hot_keys_are_spread(void **state)
 {
 	(void)state;
-	hot_rows = MUNINN_HOT_ROWS_SPREAD;
+	hot_rows = BLOOM_HOT_ROWS_SPREAD;
 	write_many_times_over(RECORD_MERGE_SAMPLED, 31, 17000, 4000, LOW_WATER);
-	hot_rows = MUNINN_HOT_ROWS_FINALISE;
+	hot_rows = BLOOM_HOT_ROWS_FINALISE;
 }
 
 static void test_it_does_so_when_segments_are_chosen_by_their_filters(void **state)

@@ -77,7 +77,7 @@ static void discard_line(enum log_level level, const char *line)
 	(void)line;
 }
 
-static struct device *new_device(enum muninn_hot_rows hot_rows, uint64_t seed)
+static struct device *new_device(enum bloom_hot_rows hot_rows, uint64_t seed)
 {
 	struct device *device = calloc(1, sizeof(*device));
 	struct error_text error = { "" };
@@ -89,9 +89,9 @@ static struct device *new_device(enum muninn_hot_rows hot_rows, uint64_t seed)
 	device->options = (struct engine_options){ .muninn.rows = 2,
 						   .muninn.segment_pages = 8,
 						   .muninn.record_bytes = 128,
-						   .muninn.hot_rows = hot_rows };
+						   .muninn.bloom.hot_rows = hot_rows };
 	/* More pages than hash functions give most keys. */
-	if (hot_rows == MUNINN_HOT_ROWS_SPREAD)
+	if (hot_rows == BLOOM_HOT_ROWS_SPREAD)
 		device->options.muninn.segment_pages = 16;
 	if (engine_nvram_bytes(&shape, &device->options, &nvram_bytes, &error) ||
 	    nand_open_memory(&shape, nvram_bytes, &device->nand, &error) ||
@@ -258,7 +258,7 @@ static bool check_answers(struct device *device)
 	return last_left_out;
 }
 
-static void go_through_losses(enum muninn_hot_rows hot_rows, int rounds)
+static void go_through_losses(enum bloom_hot_rows hot_rows, int rounds)
 {
 	struct device *device = new_device(hot_rows, 1 + hot_rows);
 	struct record_statistics statistics = { 0 };
@@ -295,26 +295,26 @@ static void go_through_losses(enum muninn_hot_rows hot_rows, int rounds)
 static void test_what_was_sealed_is_found_without_nvram_and_nothing_else(void **state)
 {
 	(void)state;
-	go_through_losses(MUNINN_HOT_ROWS_FINALISE, 60);
+	go_through_losses(BLOOM_HOT_ROWS_FINALISE, 60);
 }
 
 static void test_the_same_holds_of_history_s_row_which_has_two_buffers(void **state)
 {
 	(void)state;
 	class_of_keys = RECORD_CLASS_HISTORY;
-	go_through_losses(MUNINN_HOT_ROWS_FINALISE, 30);
+	go_through_losses(BLOOM_HOT_ROWS_FINALISE, 30);
 	class_of_keys = RECORD_CLASS_DATA;
 }
 
 static void test_the_same_holds_where_hot_keys_are_spread(void **state)
 {
 	(void)state;
-	go_through_losses(MUNINN_HOT_ROWS_SPREAD, 40);
+	go_through_losses(BLOOM_HOT_ROWS_SPREAD, 40);
 }
 
 static void test_lost_nvram_is_refused_and_the_message_names_the_option(void **state)
 {
-	struct device *device = new_device(MUNINN_HOT_ROWS_FINALISE, 9);
+	struct device *device = new_device(BLOOM_HOT_ROWS_FINALISE, 9);
 	struct error_text error;
 
 	(void)state;
@@ -331,7 +331,7 @@ static void test_lost_nvram_is_refused_and_the_message_names_the_option(void **s
 
 static void test_an_older_nvram_is_refused(void **state)
 {
-	struct device *device = new_device(MUNINN_HOT_ROWS_FINALISE, 10);
+	struct device *device = new_device(BLOOM_HOT_ROWS_FINALISE, 10);
 	struct error_text error;
 	uint64_t bytes;
 	uint8_t *nvram = nand_nvram(device->nand, &bytes), *older = malloc(bytes);
@@ -355,7 +355,7 @@ static void test_an_older_nvram_is_refused(void **state)
 
 static void test_nothing_of_an_earlier_format_comes_back(void **state)
 {
-	struct device *device = new_device(MUNINN_HOT_ROWS_FINALISE, 11);
+	struct device *device = new_device(BLOOM_HOT_ROWS_FINALISE, 11);
 	struct error_text error;
 	uint64_t sequence;
 
@@ -395,7 +395,7 @@ static void commit_some(struct device *device, uint32_t count)
  */
 static void test_without_the_newest_root_the_one_before_it_is_found(void **state)
 {
-	struct device *device = new_device(MUNINN_HOT_ROWS_FINALISE, 14);
+	struct device *device = new_device(BLOOM_HOT_ROWS_FINALISE, 14);
 	uint32_t segment, earlier;
 	struct error_text error;
 
@@ -445,7 +445,7 @@ static void kill_last_column(struct muninn_store *store, uint16_t row)
 
 static void test_what_was_sealed_and_merged_away_since_the_root_stays_away(void **state)
 {
-	struct device *device = new_device(MUNINN_HOT_ROWS_FINALISE, 16);
+	struct device *device = new_device(BLOOM_HOT_ROWS_FINALISE, 16);
 	struct error_text error;
 
 	(void)state;
@@ -497,7 +497,7 @@ static void test_a_merge_cut_at_any_point_leaves_a_root_that_can_be_recovered_fr
 
 	(void)state;
 	for (; cut; after++) {
-		struct device *device = new_device(MUNINN_HOT_ROWS_FINALISE, 51);
+		struct device *device = new_device(BLOOM_HOT_ROWS_FINALISE, 51);
 
 		commit_some(device, 120);
 		assert_int_equal(roots_write(inside(device)), 0);
@@ -516,7 +516,7 @@ static void test_a_merge_cut_at_any_point_leaves_a_root_that_can_be_recovered_fr
 
 static void test_without_any_root_nothing_is_made_up(void **state)
 {
-	struct device *device = new_device(MUNINN_HOT_ROWS_FINALISE, 15);
+	struct device *device = new_device(BLOOM_HOT_ROWS_FINALISE, 15);
 	uint32_t ring = inside(device)->geometry.root_segments;
 	struct error_text error;
 
@@ -533,7 +533,7 @@ static void test_without_any_root_nothing_is_made_up(void **state)
 
 static void test_no_root_is_appended_to_a_segment_of_which_a_block_failed(void **state)
 {
-	struct device *device = new_device(MUNINN_HOT_ROWS_FINALISE, 41);
+	struct device *device = new_device(BLOOM_HOT_ROWS_FINALISE, 41);
 	struct muninn_store *store = inside(device);
 	uint32_t blocks = store->geometry.segment_blocks;
 	uint32_t segment;
@@ -550,7 +550,7 @@ static void test_no_root_is_appended_to_a_segment_of_which_a_block_failed(void *
 
 static void test_opening_with_nvram_reads_one_page_of_the_ring(void **state)
 {
-	struct device *device = new_device(MUNINN_HOT_ROWS_FINALISE, 12);
+	struct device *device = new_device(BLOOM_HOT_ROWS_FINALISE, 12);
 	struct nand_counters before, after;
 	struct error_text error;
 	uint64_t image_pages = 0;
@@ -575,7 +575,7 @@ static void test_opening_with_nvram_reads_one_page_of_the_ring(void **state)
 /* The pages of growing tables, a page of each other segment, the ring, and the images. */
 static void test_recovering_without_nvram_reads_a_bounded_number_of_pages(void **state)
 {
-	struct device *device = new_device(MUNINN_HOT_ROWS_FINALISE, 13);
+	struct device *device = new_device(BLOOM_HOT_ROWS_FINALISE, 13);
 	struct nand_counters before, after;
 	const struct muninn_geometry *geometry = &inside(device)->geometry;
 	struct error_text error;

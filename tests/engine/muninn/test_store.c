@@ -108,9 +108,9 @@ static void test_store_equals_a_model_with_every_configuration_of_filters(void *
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
 		struct engine_options options = model_options;
 
-		options.muninn.filters = shapes[i].filters;
-		options.muninn.paged_filters = shapes[i].paged;
-		options.muninn.even_filters = shapes[i].even;
+		options.muninn.bloom.filters = shapes[i].filters;
+		options.muninn.bloom.paged_filters = shapes[i].paged;
+		options.muninn.bloom.even_filters = shapes[i].even;
 		run_model(seed + i, 10000, &options);
 	}
 }
@@ -122,7 +122,7 @@ static void test_store_equals_a_model_with_tables_read_on_demand(void **state)
 
 	(void)state;
 	print_message("MUNINN_SEED=%llu\n", (unsigned long long)seed);
-	options.muninn.table_cache_bytes = MUNINN_TABLE_CACHE_MIN;
+	options.muninn.bloom.table_cache_bytes = BLOOM_TABLE_CACHE_MIN;
 	for (uint64_t n = 0; n < 2; n++)
 		run_model(seed + n, 20000, &options);
 }
@@ -158,7 +158,7 @@ static void test_tables_read_on_demand_take_the_memory_of_the_cache_and_are_coun
 	model->store->operations->statistics(model->store, &in_memory);
 	assert_true(in_memory.tables > 10);
 	assert_int_equal(in_memory.table_cache_bytes + in_memory.table_reads, 0);
-	model->options.muninn.table_cache_bytes = MUNINN_TABLE_CACHE_MIN;
+	model->options.muninn.bloom.table_cache_bytes = BLOOM_TABLE_CACHE_MIN;
 	model_crash(model);
 	for (uint64_t number = 0; number < 40000; number += 7) {
 		struct record_key key = { .partition = 1, .identifier = 0x10000 + number };
@@ -172,7 +172,7 @@ static void test_tables_read_on_demand_take_the_memory_of_the_cache_and_are_coun
 	nand_read_counters(model->nand, &counters);
 	assert_int_equal(on_demand.tables, in_memory.tables);
 	assert_true(on_demand.index_bytes < in_memory.index_bytes * 2 / 3);
-	assert_true(on_demand.table_cache_bytes <= MUNINN_TABLE_CACHE_MIN + 8192);
+	assert_true(on_demand.table_cache_bytes <= BLOOM_TABLE_CACHE_MIN + 8192);
 	assert_true(on_demand.table_page_reads > 0 &&
 		    on_demand.table_page_reads < on_demand.table_reads);
 	assert_true(counters.by_cause[NAND_CAUSE_INDEX].pages_read >= on_demand.table_page_reads);
@@ -194,8 +194,8 @@ static void test_tables_read_on_demand_take_the_memory_of_the_cache_and_are_coun
 static const struct engine_options spreading_options = { .muninn.rows = 1,
 							 .muninn.segment_pages = 64,
 							 .muninn.record_bytes = 128,
-							 .muninn.hot_rows =
-								 MUNINN_HOT_ROWS_SPREAD };
+							 .muninn.bloom.hot_rows =
+								 BLOOM_HOT_ROWS_SPREAD };
 
 static void test_store_equals_a_model_with_hot_keys_spread(void **state)
 {
@@ -211,12 +211,12 @@ static void test_store_equals_a_model_with_hot_keys_spread(void **state)
  * One key takes a quarter of the puts, the others are new ones. Returns the part of the sealed
  * segments that is used.
  */
-static double utilization_with_a_hot_key(enum muninn_hot_rows policy)
+static double utilization_with_a_hot_key(enum bloom_hot_rows policy)
 {
 	const struct nand_geometry nand = nand_geometry_default(UINT64_C(512) << 20);
 	const struct engine_options options = { .muninn.rows = 8,
 						.muninn.record_bytes = 1024,
-						.muninn.hot_rows = policy };
+						.muninn.bloom.hot_rows = policy };
 	struct model *model = calloc(1, sizeof(*model));
 	struct record_statistics statistics = { 0 };
 	struct record_info info;
@@ -258,8 +258,8 @@ static double utilization_with_a_hot_key(enum muninn_hot_rows policy)
 
 static void test_rows_with_a_hot_key_that_is_spread_are_filled(void **state)
 {
-	double finalised = utilization_with_a_hot_key(MUNINN_HOT_ROWS_FINALISE);
-	double spread = utilization_with_a_hot_key(MUNINN_HOT_ROWS_SPREAD);
+	double finalised = utilization_with_a_hot_key(BLOOM_HOT_ROWS_FINALISE);
+	double spread = utilization_with_a_hot_key(BLOOM_HOT_ROWS_SPREAD);
 
 	(void)state;
 	print_message("finalised: %.3f, spread: %.3f\n", finalised, spread);
@@ -272,7 +272,7 @@ static void test_an_old_version_of_a_hot_page_is_found_with_few_page_reads(void 
 	enum { VERSIONS = 1000, READS_MAX = 10 };
 	const struct nand_geometry nand = nand_geometry_default(UINT64_C(64) << 20);
 	const struct engine_options options = { .muninn.rows = 1,
-						.muninn.hot_rows = MUNINN_HOT_ROWS_SPREAD };
+						.muninn.bloom.hot_rows = BLOOM_HOT_ROWS_SPREAD };
 	const struct record_key key = { .partition = 1, .identifier = 0x10000 };
 	struct model *model = calloc(1, sizeof(*model));
 	struct record_statistics before = { 0 }, after = { 0 };

@@ -78,7 +78,7 @@ static void test_a_bound_points_at_the_tables_that_are_old_enough(void **state)
 		struct model *model = calloc(1, sizeof(*model));
 
 		assert_non_null(model);
-		options.muninn.internal_version_tables = sizes[i];
+		options.muninn.bloom.internal_version_tables = sizes[i];
 		model->random = 7;
 		model_open(model, &model_nand, &options);
 		while (statistics_of(model).tables < 24)
