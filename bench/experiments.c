@@ -314,7 +314,7 @@ static void list_filters(struct experiment_list *list, const struct experiment_s
 			experiment->options.history = false;
 			if (bench_filters_parse(&experiment->options, filters[f], NULL))
 				assert(!"filters that exist");
-			experiment->note = "fewer rows; per stored version";
+			experiment->note = "fewer rows; per stored record";
 			snprintf(experiment->name, sizeof(experiment->name), "%s %s", filters[f],
 				 distribution_name(distributions[d]));
 		}

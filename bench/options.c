@@ -42,7 +42,7 @@ const char bench_run_help[] =
 	"  --time virtual         by the timing, for one thread; real: by the machine's clock, "
 	"which\n"
 	"                         needs --timing none\n"
-	"  --history on           keep every version; off: absorb overwrites in the buffers\n"
+	"  --history on           keep every record; off: absorb overwrites in the buffers\n"
 	"  --rows N               active segments; default: by size, 128 from 16G on\n"
 	"  --segment-size 1M      bytes of a segment\n"
 	"  --filters S8/7         of a segment: S(kewed) or N (even), filters / filters with a "

@@ -54,7 +54,7 @@ struct bench_options {
 	uint32_t threads;
 	const char *timing_name;   /* as given */
 	struct nand_timing timing; /* mode: virtual, real, or off (real time without waits) */
-	bool history; /* every version is kept; otherwise newer ones replace those still buffered */
+	bool history; /* every record is kept; otherwise newer ones replace those still buffered */
 	double pareto_shape, zipfian_theta;
 	uint64_t seed;
 	/* Of the engine; 0 = its default. */

@@ -20,8 +20,8 @@ struct device {
 };
 
 /*
- * On the attendant's thread: timing and faults of the emulated flash, what ends locks, and new
- * epochs of times.
+ * On the attendant's thread: looks for new settings of the emulated flash, ends of locks, and new
+ * time epochs.
  */
 static void look_beside_image(void *context)
 {

@@ -111,7 +111,7 @@ static void test_read_of_more_than_data_in_is_refused(void **state)
 	unit_write(unit, O, 0, "hello", 5);
 	call.cdb.length = 4;
 	call_run(unit, &call);
-	shows_fields(unit, READ, "more than Data-In has room for", 36, 32);
+	shows_fields(unit, READ, "more than Data-In has space for", 36, 32);
 }
 
 static void test_read_of_an_impossible_range_is_refused(void **state)

@@ -341,7 +341,7 @@ static void test_get_member_attributes_goes_on_where_there_was_no_room(void **st
 	while (next < M + MEMBERS) {
 		call_run(unit, &call);
 		shows_good(unit, GET_MEMBER_ATTRIBUTES,
-			   "tracking: members without room stay in the collection for the next "
+			   "tracking: members without space stay in the collection for the next "
 			   "command");
 		next += check_answer(unit, &call, next);
 		assert_members(unit, T, ALL & ~((1U << (next - M)) - 1));
@@ -511,7 +511,7 @@ static void test_set_member_attributes_answers_what_fits_and_sets_all(void **sta
 	call_get(&call, TEST_PAGE, TEST_NUMBER);
 	call.retrieved_capacity = 8 + 2 * 40;
 	call_run(unit, &call);
-	shows_good(unit, SET_MEMBER_ATTRIBUTES, "with gets: answers as far as there is room");
+	shows_good(unit, SET_MEMBER_ATTRIBUTES, "with gets: answers as far as there is space");
 	assert_int_equal(check_answer(unit, &call, M), 2);
 	assert_int_equal(unit_get(unit, P, M + MEMBERS - 1, TEST_PAGE, 1, value, 8), 3);
 	assert_members(unit, T, 0);
@@ -627,7 +627,7 @@ static void test_set_member_attributes_on_a_full_device_can_go_on_later(void **s
 	call_set(&call, TEST_PAGE, 1, value, sizeof(value));
 	call_run(unit, &call);
 	shows_sense(unit, SET_MEMBER_ATTRIBUTES,
-		    "tracking: the device gets full; the rest can be done when there is room",
+		    "tracking: the device gets full; the rest can be done when there is space",
 		    DATA_PROTECT, QUOTA_ERROR);
 	done = check_consistency(unit);
 	assert_true(done > 0 && done < MANY);

@@ -210,7 +210,7 @@ static void test_query_counts_what_has_no_room(void **state)
 	add_range(&list, 0, 9);
 	call = query_of(C, &list, 3);
 	call_run(unit, &call);
-	shows_good(unit, QUERY, "ADDITIONAL LENGTH counts matches without room");
+	shows_good(unit, QUERY, "ADDITIONAL LENGTH counts matches without space");
 	assert_int_equal(unit->command.data_in_length, HEAD + 24);
 	assert_int_equal(get_be64(unit->data_in), 4 + 80);
 	assert_int_equal(get_be64(unit->data_in + HEAD + 16), M + 2);
