@@ -74,10 +74,10 @@ static struct meaning of_partition_field(const struct osd_cdb *cdb)
 	if (cdb->object >> 32 && (uint16_t)(cdb->object >> 16))
 		return (struct meaning){
 			-ENOENT,
-			"there is no such partition; or its object IDs are packed, and it does not "
-			"have the version that this one names in its bits 31 to 16 (`muninnctl "
-			"versions` lists those it has), or, if that is negative, the kept history "
-			"of the object has fewer modifications (`muninnctl log`)"
+			"there is no such partition. Or its object IDs are packed, and bits 31 to "
+			"16 of this one name a version that is not there (`muninnctl versions`), "
+			"or, if negative, more modifications than the kept history of the object "
+			"has (`muninnctl log`)"
 		};
 	return (struct meaning){ -ENOENT, "there is no such partition" };
 }
@@ -201,12 +201,12 @@ static struct meaning of_cdb_field(const struct osd_cdb *cdb, const struct osd_s
 		return of_object_field(cdb);
 	case FIELD_OBJECT_VERSION:
 		return (struct meaning){ -EINVAL,
-					 "the last but one 16 bits of an ID in a packed partition "
-					 "are a version, and this takes an ID without one" };
+					 "bits 31 to 16 of an ID in a packed partition are a "
+					 "version; here they must be 0" };
 	case FIELD_OBJECT_PAGE:
 		return (struct meaning){ -EINVAL,
-					 "the last 16 bits of an ID in a packed partition are a "
-					 "page, and this takes an ID without one" };
+					 "bits 15 to 0 of an ID in a packed partition are a page; "
+					 "here they must be 0" };
 	case FIELD_CONTINUATION:
 		/*
 		 * What names the source is the only thing there that this client can't make right.
@@ -234,7 +234,7 @@ static struct meaning of_parameter(const struct osd_cdb *cdb)
 	if (cdb->action != OSD_EXECUTE)
 		return (struct meaning){ -EINVAL, "the target refuses an attribute: objects of "
 						  "this kind have none there, nobody may set it, "
-						  "or the value is not as it must be" };
+						  "or the value is wrong" };
 	switch (cdb->address >> 48) {
 	case OSD_FUNCTION_SNAPSHOT:
 		return (struct meaning){ -EEXIST, "a version has this name already" };
@@ -249,9 +249,8 @@ static struct meaning of_parameter(const struct osd_cdb *cdb)
 					 "that far; `muninnctl retention` shows how far it does" };
 	case OSD_FUNCTION_UNDO:
 		return (struct meaning){ -ENOENT,
-					 "there are fewer modifications in the history that is "
-					 "kept, or never was such an object; `muninnctl log` "
-					 "lists them" };
+					 "the kept history has fewer modifications, or there never "
+					 "was such an object; `muninnctl log` lists them" };
 	case OSD_FUNCTION_SEARCH:
 		return (struct meaning){ -EINVAL, "the target does not take this pattern" };
 	case OSD_FUNCTION_CHECKSUM:
@@ -266,9 +265,10 @@ static struct meaning of_lock(const struct osd_cdb *cdb)
 {
 	if (cdb->action == OSD_EXECUTE && cdb->address >> 48 == OSD_FUNCTION_ROLLBACK)
 		return (struct meaning){
-			-EPERM, "a partition whose history is locked was not there then, or what "
-				"comes back would cost some of it; roll the partitions back one by "
-				"one, or let the target's administrator end the lock"
+			-EPERM, "a partition whose history is locked was not there then and would "
+				"vanish, or what comes back would cost locked history; roll the "
+				"partitions back one by one, or let the target's administrator end "
+				"the lock"
 		};
 	if (osd_names_root(cdb->partition))
 		return (struct meaning){ -EPERM,
@@ -281,42 +281,40 @@ static struct meaning of_lock(const struct osd_cdb *cdb)
 }
 
 #define TOO_MANY_ROLLBACKS                                                                       \
-	"as many rollbacks of it as there may be lie behind moments that can still be reached: " \
-	"65536 in all, of which one partition has at most as many as are still free, and 4096 "  \
-	"that lead from one to the next; drop versions or shorten the retention, and those "     \
-	"that nothing shows any more make space; a clone begins without"
+	"a limit of rollbacks is reached: 65536 on record, of which one partition may have as "  \
+	"many as are still free, or 4096 that lead from one to the next; drop versions or "      \
+	"shorten the retention, then the target drops rollbacks that no moment shows any more; " \
+	"a clone of the partition begins without any"
 
 #define NOT_PUT_AGAIN                                                                             \
-	"the object has more than 16384 pages, and what hides what came since can't be noted: "   \
-	"as many rollbacks are on record as there may be, or 4096 with changes between them of "  \
-	"this object, or the partition is a clone that was refreshed since then; "                \
-	"roll the whole partition back, or copy what was there (`muninnctl get PID/OID@MOMENT`, " \
+	"the object has more than 16384 pages, too many to be put again, and hiding what came "   \
+	"since is impossible: too many rollbacks are on record (65536, or 4096 of this object "   \
+	"with changes between them), or the partition is a clone that was refreshed since then; " \
+	"roll the whole partition back, or copy the old state (`muninnctl get PID/OID@MOMENT`, "  \
 	"`muninnctl put --replace`)"
 
-#define TOO_DEEP                                                                                 \
-	"the source is a clone of a clone, and so on, 16 deep, the most that can be; detaching " \
-	"it or removing what it was made of does not change that. Copy its objects into a new "  \
-	"partition (`muninnctl mkpart`, then `cp` each, or `export` and `import` a tree), and "  \
-	"clone that"
+#define TOO_DEEP                                                                                \
+	"the source is a clone of a clone, and so on, 16 deep, which is the limit; detaching "  \
+	"or removing one of them does not change that. Copy its objects into a new partition (" \
+	"`muninnctl mkpart`, then `cp` each, or `export` and `import` a tree), and clone that"
 
 /* 55/00: something is used up. */
 static struct meaning of_resource(const struct osd_cdb *cdb, const struct osd_sense *sense)
 {
 	if (sense->key == SENSE_DATA_PROTECT)
 		return (struct meaning){
-			-ENOSPC, "the device has used up the numbers of its moments; it can "
-				 "still be read: copy what it holds to a new one"
+			-ENOSPC, "the device has used up the numbers of its moments; you can "
+				 "still read it: copy what it holds to a new device"
 		};
 	if (cdb->action == OSD_EXECUTE && cdb->address >> 48 == OSD_FUNCTION_VIEW)
 		return (struct meaning){ -EBUSY,
-					 "the target has all its numbers for moments in use; "
-					 "those that nobody reads at are free after ten "
-					 "minutes" };
+					 "all numbers for views are in use; a number that nobody "
+					 "reads at is free after ten minutes" };
 	if (cdb->action == OSD_EXECUTE && cdb->address >> 48 == OSD_FUNCTION_SNAPSHOT)
 		return (struct meaning){ -ENOSPC,
-					 "kept versions have all the numbers that there are; drop "
-					 "some (`muninnctl versions`, `muninnctl drop`), and their "
-					 "numbers are given again" };
+					 "kept versions use up all version numbers; drop some "
+					 "(`muninnctl versions`, `muninnctl drop`), then their "
+					 "numbers are free" };
 	if (cdb->action == OSD_EXECUTE && cdb->object != 0 &&
 	    (cdb->address >> 48 == OSD_FUNCTION_ROLLBACK ||
 	     cdb->address >> 48 == OSD_FUNCTION_UNDO))
@@ -325,19 +323,20 @@ static struct meaning of_resource(const struct osd_cdb *cdb, const struct osd_se
 		return cdb->partition
 			       ? (struct meaning){ -ENOSPC, TOO_MANY_ROLLBACKS }
 			       : (struct meaning){
-					 -ENOSPC, "the device was rolled back 4096 times, the most "
-						  "that can be; roll its partitions back"
+					 -ENOSPC, "a limit of rollbacks of the device is reached: "
+						  "65536 on record, or 4096 that lead from one to "
+						  "the next; roll its partitions back one by one"
 				 };
 	if (makes_partition(cdb->action))
 		return sense->has_field
 			       ? (struct meaning){ -EMLINK, TOO_DEEP }
 			       : (struct meaning){
 					 -ENOSPC,
-					 "the device has all the partitions that it can have, "
-					 "with those that its history still shows, or no free ID "
-					 "was found for one: remove partitions, drop versions of "
-					 "the device or shorten its retention, and try again; or "
-					 "give it an ID"
+					 "the device can't have more partitions, because those "
+					 "that its history still shows count too, or there is no "
+					 "free ID: remove partitions, drop versions of the device "
+					 "or shorten its retention, and try again; or choose the "
+					 "ID yourself"
 				 };
 	return (struct meaning){ -ENOSPC, "the device is full, or a quota is used up" };
 }
@@ -394,12 +393,12 @@ static struct meaning of_code(const struct osd_cdb *cdb, const struct osd_sense 
 		return of_parameter(cdb);
 	case SENSE_PARAMETER_VALUE_INVALID:
 		if (is_function(cdb, OSD_FUNCTION_UNDO))
-			return (struct meaning){ -E2BIG, "more than 65536 modifications are not "
-							 "undone by one UNDO; go back to a moment "
-							 "that `muninnctl log` shows" };
+			return (struct meaning){ -E2BIG, "one UNDO takes back at most 65536 "
+							 "modifications; go back to a moment that "
+							 "`muninnctl log` shows" };
 		return (struct meaning){ -ESTALE,
-					 "that is before the target's times began anew, after "
-					 "its clock had been ahead" };
+					 "that is before the target's present time epoch, which "
+					 "began after its clock had been ahead" };
 	case SENSE_INVALID_FIELD_IN_PARAMETER_LIST:
 		return of_data_out_field(cdb, sense);
 	case SENSE_PARTITION_OR_COLLECTION_CONTAINS_USER_OBJECTS:
@@ -410,10 +409,10 @@ static struct meaning of_code(const struct osd_cdb *cdb, const struct osd_sense 
 		if (puts_object_again(cdb))
 			return (struct meaning){
 				-ENOSPC,
-				"there is no space to put again what differs, with now and "
-				"then both kept meanwhile, or a quota is used up; drop "
-				"versions, or copy what was out (`muninnctl get "
-				"PID/OID@MOMENT FILE`) and put it with --replace"
+				"there is no space to put again what differs, or a quota is "
+				"used up; drop versions, or copy the old state out "
+				"(`muninnctl get PID/OID@MOMENT FILE`) and put it with "
+				"--replace"
 			};
 		return (struct meaning){ -ENOSPC, "the device is full, or a quota is used up" };
 	case SENSE_WRITE_PROTECTED:
@@ -423,8 +422,8 @@ static struct meaning of_code(const struct osd_cdb *cdb, const struct osd_sense 
 	case SENSE_CONDITIONAL_WRITE_PROTECT:
 		return of_lock(cdb);
 	case SENSE_COMMAND_SEQUENCE_ERROR:
-		return (struct meaning){ -EBUSY, "something stands on it, or the feature was not "
-						 "subscribed to" };
+		return (struct meaning){ -EBUSY, "a clone still reads what it holds, or the client "
+						 "did not subscribe to the feature" };
 	default:
 		return (struct meaning){ 0, NULL };
 	}

@@ -26,20 +26,21 @@ static const char help[] =
 	"                              (type osd, engine muninn, back end mmap)\n"
 	"  muninnd --check-config      only check the configuration, and say what it would serve\n"
 	"\n"
-	"Options, stronger than the configuration:\n"
+	"Options that replace values of the configuration:\n"
 	"  --state-dir DIR   folder of the images and of the control socket\n"
 	"  --port PORT       TCP port of the portal, 1 to 65535\n"
-	"  --size SIZE       size of images that have to be created: bytes, or with K, M, G, T\n"
+	"  --size SIZE       size of new images: bytes, or with K, M, G, T\n"
+	"\n"
 	"  --help            this text\n"
 	"  --version         which muninnd this is\n"
 	"\n"
-	"What a unit stands on (engine, back end, cache sizes...) is said in FILE: in [nand] and\n"
+	"FILE says what a unit stands on (engine, back end, cache sizes...): in [nand] and\n"
 	"[engine] for all units, in [lun N] for one.\n"
 	"\n"
-	"Runs in the foreground. Prints `LUN NUMBER TYPE URL` for each logical unit when "
-	"initiators can\n"
-	"log in. SIGINT, SIGTERM and SIGHUP stop it: sessions end, everything becomes stable.\n"
-	"Exit code: 0 stopped, 1 failed, 2 wrong options or configuration.\n";
+	"muninnd runs in the foreground. It prints `LUN NUMBER TYPE URL` for each logical\n"
+	"unit when initiators can log in. SIGINT, SIGTERM and SIGHUP stop it: it ends the\n"
+	"sessions and makes everything stable.\n"
+	"Exit codes: 0 stopped, 1 failed, 2 wrong options or configuration.\n";
 
 struct options {
 	const char *config;

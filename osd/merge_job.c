@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/bytes.h"
 #include "common/log.h"
@@ -95,7 +96,7 @@ static void end(struct osd_merge_job *job, int result)
 	job->running = false;
 	pthread_mutex_unlock(&job->lock);
 	if (result != 0)
-		log_line(LOG_LEVEL_WARNING, "merge: ended early by error %d", -result);
+		log_line(LOG_LEVEL_WARNING, "merge: ended early: %s", strerror(-result));
 }
 
 static void *merge(void *context)

@@ -63,8 +63,8 @@ static void bound_lost(struct osd_security *security)
 {
 	security->nonces_bound_ms = security->started_ms + OSD_NONCE_WINDOW_MAX_MS;
 	log_line(LOG_LEVEL_WARNING,
-		 "the NVRAM was lost, or an older program did not note there which signed requests "
-		 "were accepted: for %llu s requests signed by CMDRSP and ALLDATA are refused",
+		 "it is not known which signed requests were accepted before, because the NVRAM "
+		 "was lost: for %llu s the unit refuses requests signed by CMDRSP and ALLDATA",
 		 (unsigned long long)(OSD_NONCE_WINDOW_MAX_MS / 1000));
 }
 

@@ -86,7 +86,7 @@ int osd_key_file_create(const char *path, struct error_text *error)
 	int fd, result = 0;
 
 	if (RAND_bytes(key, sizeof(key)) != 1)
-		return error_set(error, -ENOMEM, "%s: no random numbers to be had", path);
+		return error_set(error, -ENOMEM, "%s: the system gives no random bytes", path);
 	for (size_t i = 0; i < sizeof(key); i++)
 		snprintf(text + 2 * i, 3, "%02x", key[i]);
 	text[TEXT_BYTES] = '\n';

@@ -86,8 +86,8 @@ static int read_private(const char *path, const char *what, json_t **object,
 	if (result == 0 && !json_is_object(*object)) {
 		json_decref(*object);
 		result = error_set(error, -EINVAL,
-				   "%s %s is none, or was damaged: line %d is not as it should be",
-				   what, path, *object ? 1 : reason.line);
+				   "%s is no %s, or it is damaged: line %d is malformed", path,
+				   what, *object ? 1 : reason.line);
 	}
 	return result;
 }
@@ -103,7 +103,8 @@ int keyring_read(const char *path, struct keyring *keyring, struct error_text *e
 		return 0;
 	keyring_free(keyring);
 	return error_set(error, -EINVAL,
-			 "keyring %s: it names no unit; muninnctl key init makes one", path);
+			 "%s is no keyring: it names no unit; `muninnctl key init` makes one",
+			 path);
 }
 
 static int name_new(const char *path, char name[PATH_MAX], struct error_text *error)
@@ -327,6 +328,6 @@ int credential_read(const char *path, struct osd_credential *credential, struct 
 		OPENSSL_cleanse(credential, sizeof(*credential));
 	if (!good)
 		return error_set(error, -EINVAL,
-				 "credential %s: it is none; muninnctl key mint makes one", path);
+				 "%s is no credential; `muninnctl key mint` makes one", path);
 	return 0;
 }

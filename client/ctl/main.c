@@ -308,8 +308,8 @@ static int parse_options(const struct ctl *ctl, int count, char **arguments,
 
 		if (code == '?' && word[0] == '-' && word[1] >= '0' && word[1] <= '9')
 			return ctl_fail(ctl, CTL_USAGE,
-					"%s: no number is negative here; so long ago is written "
-					"with a unit, as in -10min",
+					"%s: no number is negative here; a time ago needs a unit, "
+					"as in -10min",
 					word);
 		if (code == '?' || code == ':')
 			return ctl_fail(ctl, CTL_USAGE, "%s: %s; see muninnctl --help", word,

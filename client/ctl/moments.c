@@ -194,9 +194,9 @@ int ctl_fail_moment(struct ctl *ctl, struct osd_client_address address,
 	if (error->result == -ESTALE && moment->kind == OSD_CLIENT_AT_TIME)
 		return ctl_fail(
 			ctl, CTL_NOT_FOUND,
-			"%s lies before the target's times began anew (`muninnctl time-epoch`), "
-			"after its clock had been ahead; go by version, by name, or by a number "
-			"that `muninnctl log` of an object shows, as #N",
+			"%s lies before the target's present time epoch (`muninnctl time-epoch`); "
+			"go by version, by name, or by a number that `muninnctl log` of an object "
+			"shows, as #N",
 			wanted);
 	/* Of the moment, not of what it is a moment of. */
 	if (error->result != -ENOENT || !error->has_sense ||

@@ -345,7 +345,8 @@ int verb_rollback(struct ctl *ctl)
 	if (code == CTL_OK)
 		code = ctl_moment(ctl, 1, &moment);
 	if (code == CTL_OK && moment.kind == OSD_CLIENT_NOW)
-		return ctl_fail(ctl, CTL_USAGE, "rollback: to now is where everything is already");
+		return ctl_fail(ctl, CTL_USAGE,
+				"rollback: now is the present already; give a moment of the past");
 	/* Before its last N modifications: that is what UNDO is. */
 	if (code == CTL_OK && moment.kind == OSD_CLIENT_AGO && address.object)
 		return undo(ctl, address, moment.value);

@@ -51,7 +51,8 @@ static int save_first(const struct ctl *ctl, const struct keyring *keyring)
 
 	if (there) {
 		fclose(there);
-		return ctl_fail(ctl, CTL_EXISTS, "%s: there is a keyring already",
+		return ctl_fail(ctl, CTL_EXISTS,
+				"%s: there is a keyring already; choose another name",
 				ctl->options->key);
 	}
 	if (keyring_prepare(ctl->options->key, keyring, &error) < 0 ||

@@ -40,10 +40,11 @@ static int parse_permissions(const struct ctl *ctl, const char *text, uint16_t *
 				     memcmp(permission_names[i].name, text, length) != 0))
 			i++;
 		if (i == count)
-			return ctl_fail(ctl, CTL_USAGE,
-					"--permissions: '%.*s' is none; muninnctl key mint --help "
-					"lists them",
-					(int)length, text);
+			return ctl_fail(
+				ctl, CTL_USAGE,
+				"--permissions: '%.*s' is no permission; muninnctl key mint "
+				"--help lists them",
+				(int)length, text);
 		*permissions |= permission_names[i].bit;
 		text += length + (text[length] == ',');
 	}

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * unlock, time-epoch: an administrator's words on the target's host, which no initiator can say.
+ * unlock, time-epoch: an administrator's instructions on the target's host, which no initiator can
+ * give.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "client/ctl/word.h"
+#include "client/ctl/instruction.h"
 #include "wire/wire.h"
 
 int verb_unlock(struct ctl *ctl)
@@ -24,14 +25,14 @@ int verb_unlock(struct ctl *ctl)
 				ctl->arguments[0]);
 	snprintf(text, sizeof(text), "0x%" PRIx64 "\n", partition);
 	snprintf(subject, sizeof(subject), "partition 0x%" PRIx64, partition);
-	holder = word_holder(ctl, &code);
+	holder = instruction_holder(ctl, &code);
 	if (code == CTL_OK)
-		code = word_leave(ctl, "unlock", text, holder, CTL_NOT_FOUND, subject);
+		code = instruction_leave(ctl, "unlock", text, holder, CTL_NOT_FOUND, subject);
 	if (code != CTL_OK)
 		return code;
 	if (holder <= 0)
-		ctl_warn("no daemon has the image open: the lock ends when one does, and its log "
-			 "says so, or that there is no such partition");
+		ctl_warn("no daemon has the image open: the lock ends when the service starts; "
+			 "its log will say so, or that there is no such partition");
 	if (ctl->options->json)
 		return ctl_print_json(stdout,
 				      json_pack("{s:o}", "unlocks", ctl_json_id(partition)));
@@ -40,7 +41,7 @@ int verb_unlock(struct ctl *ctl)
 
 /* ---- time-epoch ---- */
 
-/* It is typed to the minute or so. */
+/* Somebody types TIME to the minute. */
 #define FAR_MS (2 * 60 * 1000)
 
 static bool is_far(uint64_t a, uint64_t b)
@@ -68,21 +69,22 @@ int verb_time_epoch(struct ctl *ctl)
 	if (is_far(moment.value, now_ms))
 		return ctl_fail(
 			ctl, CTL_USAGE,
-			"time-epoch: by this host's clock it is %s, not %.80s; set the clock "
-			"first if that is wrong",
+			"time-epoch: by this host's clock it is %s, not %.80s; if the clock is "
+			"wrong, set it first",
 			ctl_format_time(now_ms, present), time);
-	holder = word_holder(ctl, &code);
+	holder = instruction_holder(ctl, &code);
 	if (code != CTL_OK)
 		return code;
 	if (holder <= 0)
-		return ctl_fail(ctl, CTL_LOCAL,
-				"time-epoch: no daemon has %s open, and what time it is can't be "
-				"said in advance; start it",
-				ctl->url);
+		return ctl_fail(
+			ctl, CTL_LOCAL,
+			"time-epoch: no daemon has %s open; start the service first, because "
+			"TIME counts from the moment when you give it",
+			ctl->url);
 	snprintf(text, sizeof(text), "%" PRIu64 "\n", moment.value);
-	code = word_leave(ctl, "time-epoch", text, holder, CTL_TARGET, ctl->url);
+	code = instruction_leave(ctl, "time-epoch", text, holder, CTL_TARGET, ctl->url);
 	if (code != CTL_OK || !ctl->options->json)
 		return code;
-	return ctl_print_json(stdout, json_pack("{s:o}", "epoch",
+	return ctl_print_json(stdout, json_pack("{s:o}", "time_epoch",
 						ctl_json_text(ctl_format_time(now_ms, present))));
 }

@@ -71,8 +71,9 @@ static void close_image(struct scsi_lu *lu)
 
 	if (result)
 		log_line(LOG_LEVEL_ERROR,
-			 "LUN %" PRIu64 ": the last data may not be on stable storage: %s", lu->lun,
-			 strerror(-result));
+			 "LUN %" PRIu64 ": closed, but the host could not store everything: %s; a "
+			 "power loss of the host may take what came since the last FLUSH",
+			 lu->lun, strerror(-result));
 	else
 		log_line(LOG_LEVEL_INFO, "LUN %" PRIu64 ": closed, everything is stable", lu->lun);
 }

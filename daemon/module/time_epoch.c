@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Takes the administrator's word that the host's clock is right again. */
+/* Begins a new time epoch when the administrator says that the host's clock is right again. */
 #include "daemon/module/time_epoch.h"
 
 #include <errno.h>
@@ -8,11 +8,11 @@
 #include <time.h>
 
 #include "common/log.h"
-#include "daemon/module/word.h"
+#include "daemon/module/instruction.h"
 #include "engine/engine.h"
 #include "engine/history.h"
 
-/* The word says to the minute what time it is, and may have waited for the unit to be opened. */
+/* The administrator gives the time to the minute, and the unit may have been opened later. */
 #define FAR_MS (5 * 60 * 1000)
 
 enum { TIME_TEXT = 32 };
@@ -52,7 +52,7 @@ void time_epoch_take(struct engine *engine, const char *image)
 {
 	char now[TIME_TEXT], reason[128];
 	uint64_t told_ms = 0, now_ms = 0;
-	int result = word_read(image, "time-epoch", &told_ms);
+	int result = instruction_read(image, "time-epoch", &told_ms);
 
 	if (result == -ENOENT)
 		return;
@@ -61,16 +61,18 @@ void time_epoch_take(struct engine *engine, const char *image)
 	format_time(now_ms, now);
 	if (!result)
 		log_line(LOG_LEVEL_WARNING,
-			 "%s: times begin anew at %s, by the administrator's word; moments of "
-			 "before are reached by number, version or name",
+			 "%s: a new time epoch begins at %s, as the administrator asked; reach "
+			 "earlier moments by number, version or name",
 			 image, now);
 	else if (result == -ERANGE)
 		snprintf(reason, sizeof(reason), "the clock says %s; set it first", now);
 	else if (result == -EALREADY)
 		snprintf(reason, sizeof(reason),
-			 "nothing on record is ahead of the clock, which says %s", now);
+			 "nothing on record is ahead of the clock, which says %s; there is "
+			 "nothing to do",
+			 now);
 	else
 		snprintf(reason, sizeof(reason), "%s",
-			 result == -EINVAL ? "it holds no time" : strerror(-result));
-	word_answer(image, "time-epoch", result ? reason : NULL);
+			 result == -EINVAL ? "the file holds no time" : strerror(-result));
+	instruction_answer(image, "time-epoch", result ? reason : NULL);
 }

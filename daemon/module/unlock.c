@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Takes the administrator's word that ends the lock of a partition's history. */
+/* Ends the lock of a partition's history when an administrator asks for it. */
 #include "daemon/module/unlock.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "daemon/module/word.h"
+#include "daemon/module/instruction.h"
 #include "engine/engine.h"
 #include "engine/history.h"
 
@@ -31,7 +31,7 @@ static int end_lock(struct engine *engine, uint64_t partition)
 
 static const char *reason_of(int result)
 {
-	return result == -EINVAL   ? "it holds no partition ID"
+	return result == -EINVAL   ? "the file holds no partition ID"
 	       : result == -ENOENT ? "there is no such partition"
 				   : strerror(-result);
 }
@@ -39,7 +39,7 @@ static const char *reason_of(int result)
 void unlock_take(struct engine *engine, const char *image)
 {
 	uint64_t partition = 0;
-	int result = word_read(image, "unlock", &partition);
+	int result = instruction_read(image, "unlock", &partition);
 
 	if (result == -ENOENT)
 		return;
@@ -48,7 +48,7 @@ void unlock_take(struct engine *engine, const char *image)
 	if (!result)
 		log_line(LOG_LEVEL_WARNING,
 			 "%s: the history of partition 0x%" PRIx64
-			 " is no longer locked, by the administrator's word",
+			 " is no longer locked, as the administrator asked",
 			 image, partition);
-	word_answer(image, "unlock", result ? reason_of(result) : NULL);
+	instruction_answer(image, "unlock", result ? reason_of(result) : NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The administrator's word that ends the lock of a partition's history. It comes through the file
+ * An administrator's instruction that ends the lock of a history. It comes through the file
  * system of the target's host, as IMAGE.unlock beside the image, which no initiator can write.
  */
 #ifndef MUNINN_DAEMON_MODULE_UNLOCK_H

@@ -117,9 +117,9 @@ static void test_what_a_packed_id_cannot_name_is_told_as_what_it_is(void **state
 	expect(osd_client_append(target.client, object, "x", 1, NULL, &error), &error, -EFBIG,
 	       "longer than it can be");
 	expect(osd_client_read(target.client, version, 0, data, sizeof(data), &got, &error), &error,
-	       -ENOENT, "does not have the version");
+	       -ENOENT, "name a version that is not there");
 	expect(osd_client_read(target.client, ago, 0, data, sizeof(data), &got, &error), &error,
-	       -ENOENT, "has fewer modifications");
+	       -ENOENT, "more modifications than the kept history");
 	local_target_close(&target);
 }
 

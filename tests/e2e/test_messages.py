@@ -144,7 +144,7 @@ class Messages(OneDaemonTest):
             (NOT_FOUND, "`coll rm` removes collections", ["rm", collection]),
             (NOT_FOUND, "or it is a collection", ["search", collection, "x"]),
             (TARGET, "only user objects can be undone", ["undo", collection]),
-            (NOT_FOUND, "or never was such an object", ["undo", missing]),
+            (NOT_FOUND, "there never was such an object", ["undo", missing]),
             (NOT_FOUND, "a collection goes back with its partition", ["rollback", missing, "-1ms"]),
             (NOT_FOUND, "there is no such object", ["append", missing]),
             (USAGE, "is an object", ["mkpart", o]),

@@ -288,7 +288,7 @@ class Security(E2ETest):
             (2, b"is no security method", ["method", self.url, hex(PARTITION), "strong"]),
             (2, b"a number from 0 to 15", ["set", self.url, hex(PARTITION), "--key-version", "16", "--key", self.keyring]),
             (2, b"at most 7 bytes", ["set", self.url, "root", "--name", "too long", "--key", self.keyring]),
-            (2, b"'fly' is none", ["mint", self.keyring, ADDRESS, "--permissions", "read,fly"]),
+            (2, b"'fly' is no permission", ["mint", self.keyring, ADDRESS, "--permissions", "read,fly"]),
             (2, b"one of the two", ["show", self.url, "--key", self.keyring, "--credential", self.keyring]),
             (3, b"the key above", ["set", self.url, "0x20000", "--key-version", "1", "--key", self.keyring]),
             (3, b"no working key", ["mint", self.keyring, "0x20000/0x10000"]),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Reads and answers the words that an administrator leaves beside an image. */
-#include "daemon/module/word.h"
+/* Reads and answers the instructions that an administrator leaves beside an image. */
+#include "daemon/module/instruction.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@ static int read_number(const char *path, uint64_t *number)
 	return errno || end == text || *end ? -EINVAL : 0;
 }
 
-int word_read(const char *image, const char *name, uint64_t *number)
+int instruction_read(const char *image, const char *name, uint64_t *number)
 {
 	char *path = nand_left_path(image, name);
 	int result = path ? read_number(path, number) : -ENOMEM;
@@ -40,19 +40,21 @@ int word_read(const char *image, const char *name, uint64_t *number)
 	return result;
 }
 
-/* Puts the reason beside the word. */
-static void refuse(const char *word, const char *reason)
+/* Logs the reason, and leaves it beside the instruction. */
+static void refuse(const char *path, const char *reason)
 {
-	char *path = nand_left_path(word, "refused"), *text = NULL;
+	char *refused = nand_left_path(path, "refused"), *text = NULL;
 
-	log_line(LOG_LEVEL_ERROR, "%s: not carried out: %s", word, reason);
-	if (!path || asprintf(&text, "%s\n", reason) < 0 || nand_left_put(path, text) < 0)
-		log_line(LOG_LEVEL_ERROR, "%s: who waits for it can't be told", word);
+	log_line(LOG_LEVEL_ERROR, "%s: not carried out: %s", path, reason);
+	if (!refused || asprintf(&text, "%s\n", reason) < 0 || nand_left_put(refused, text) < 0)
+		log_line(LOG_LEVEL_ERROR,
+			 "%s: cannot tell the waiting muninnctl, which will say that it was done",
+			 path);
 	free(text);
-	free(path);
+	free(refused);
 }
 
-void word_answer(const char *image, const char *name, const char *refusal)
+void instruction_answer(const char *image, const char *name, const char *refusal)
 {
 	char *path = nand_left_path(image, name);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Leaves a word beside an image for the daemon that has it open, and waits for the answer. */
-#include "client/ctl/word.h"
+/* Leaves an instruction beside an image for the daemon that has it open, and waits for the answer.
+ */
+#include "client/ctl/instruction.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,16 +18,16 @@ enum {
 	ANSWER_MS = 10000, /* the daemon looks twice a second; its flash may be busy */
 };
 
-long word_holder(struct ctl *ctl, int *code)
+long instruction_holder(struct ctl *ctl, int *code)
 {
 	*code = nand_tool_check(ctl, ctl->url);
 	return *code == CTL_OK ? nand_image_holder(ctl->url) : 0;
 }
 
-/* Waits until the daemon has taken the word up. False: it has not, in time. */
-static bool wait_for_daemon(const char *word)
+/* Waits until the daemon has removed the file. False: it has not, in time. */
+static bool wait_for_daemon(const char *path)
 {
-	for (int waited = 0; access(word, F_OK) == 0; waited += LOOK_MS) {
+	for (int waited = 0; access(path, F_OK) == 0; waited += LOOK_MS) {
 		if (waited >= ANSWER_MS)
 			return false;
 		poll(NULL, 0, LOOK_MS);
@@ -34,7 +35,7 @@ static bool wait_for_daemon(const char *word)
 	return true;
 }
 
-/* Why the daemon refused, and forgets that; false: it has not. */
+/* Reads why the daemon refused, and removes that file. False: it did not refuse. */
 static bool take_refusal(const char *path, char *reason, size_t capacity)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -50,29 +51,29 @@ static bool take_refusal(const char *path, char *reason, size_t capacity)
 	return true;
 }
 
-int word_leave(struct ctl *ctl, const char *name, const char *text, long holder,
-	       enum ctl_exit refused, const char *subject)
+int instruction_leave(struct ctl *ctl, const char *name, const char *text, long holder,
+		      enum ctl_exit refused, const char *subject)
 {
-	char *word = nand_left_path(ctl->url, name);
-	char *refusal = word ? nand_left_path(word, "refused") : NULL, reason[128];
+	char *path = nand_left_path(ctl->url, name);
+	char *refusal = path ? nand_left_path(path, "refused") : NULL, reason[128];
 	int result = refusal ? 0 : -ENOMEM, code = CTL_OK;
 
-	/* One that nobody has waited for. */
+	/* A refusal that nobody has waited for. */
 	if (result == 0)
 		nand_left_remove(refusal);
 	if (result == 0)
-		result = nand_left_put(word, text);
+		result = nand_left_put(path, text);
 	if (result < 0)
-		code = ctl_fail(ctl, nand_tool_exit(result), "%s: %s", word ? word : ctl->url,
+		code = ctl_fail(ctl, nand_tool_exit(result), "%s: %s", path ? path : ctl->url,
 				strerror(-result));
-	else if (holder > 0 && !wait_for_daemon(word))
+	else if (holder > 0 && !wait_for_daemon(path))
 		code = ctl_fail(ctl, CTL_TARGET,
-				"%s: process %ld, which has the image open, has not taken %s "
-				"up; its log may say why, and it still may do so",
-				name, holder, word);
+				"%s: process %ld, which has the image open, has not looked at %s; "
+				"its log may say why; it may still carry it out",
+				name, holder, path);
 	else if (holder > 0 && take_refusal(refusal, reason, sizeof(reason)))
 		code = ctl_fail(ctl, refused, "%s: %s: %s", name, subject, reason);
-	free(word);
+	free(path);
 	free(refusal);
 	return code;
 }
