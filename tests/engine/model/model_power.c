@@ -233,19 +233,12 @@ static void expect_the_host_to_fail(struct model_run *run)
 		arm(run, some_operations(run));
 }
 
-static void flush(struct model_run *run)
-{
-	run->doing = MODEL_FLUSHING;
-	assert_int_equal(answer(run, engine_flush(run->engine)), 0);
-	model_power_flushed(run);
-}
-
 static void prepare(struct model_run *run)
 {
 	struct model_power *power = run->power;
 
 	if (power->state_count > STATES_MAX - 4)
-		flush(run);
+		model_run_flush(run);
 	if (!power->armed && host_fails(power)) {
 		if (one_in(run, 4))
 			arm(run, some_operations(run));
@@ -253,7 +246,7 @@ static void prepare(struct model_run *run)
 		power->sequence = 0;
 		arm(run, some_operations(run));
 	} else if (!power->armed && one_in(run, ONE_IN_FAILED)) {
-		flush(run);
+		model_run_flush(run);
 		expect_the_host_to_fail(run);
 	}
 	if (is_watched(power) && !power->facts.known)

@@ -96,6 +96,15 @@ void model_run_abandon(struct model_run *run)
 	open_again(run);
 }
 
+/* It may commit access times, in a slot of their own: what was before has to be seen first. */
+void model_run_flush(struct model_run *run)
+{
+	model_run_see(run);
+	run->doing = MODEL_FLUSHING;
+	assert_int_equal(answer(run, engine_flush(run->engine)), 0);
+	model_power_flushed(run);
+}
+
 void model_run_begin(struct model_run *run, enum engine_mode mode)
 {
 	/* What the engine has committed for itself may be of the slot before. */
@@ -212,6 +221,7 @@ static void close_and_open(struct model_run *run)
 {
 	struct engine *engine = run->engine;
 
+	model_run_see(run);
 	run->engine = NULL;
 	run->doing = MODEL_CLOSING;
 	assert_int_equal(answer(run, engine_close(engine)), 0);
@@ -233,9 +243,7 @@ static void upheaval(struct model_run *run)
 		close_and_open(run);
 		break;
 	case 2:
-		run->doing = MODEL_FLUSHING;
-		assert_int_equal(answer(run, engine_flush(run->engine)), 0);
-		model_power_flushed(run);
+		model_run_flush(run);
 		break;
 	default:
 		if (one_in(run, 10))

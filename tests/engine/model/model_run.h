@@ -263,6 +263,9 @@ void model_run_look(struct model_run *run);
 /* Everything that was committed until now was by the clock as it is. */
 void model_run_see(struct model_run *run);
 
+/* Makes everything stable. */
+void model_run_flush(struct model_run *run);
+
 /* The clock is set. */
 void model_run_set_clock(struct model_run *run, uint64_t ms);
 
