@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The list of what rollbacks hide, in memory and on record. */
+/* Keeps the list of what rollbacks hide. */
 #include "engine/history/hidden.h"
 
 #include <stdlib.h>
 
 #include "common/bytes.h"
-#include "engine/history/chunked.h"
 #include "engine/history/past.h"
 
-enum {
-	IS_FOLLOWED = 1 << 0,
-	/* That are dropped in one transaction. */
-	DROPPED_AT_ONCE = 256,
-};
+/* That are dropped in one transaction. */
+#define DROPPED_AT_ONCE 256
 
 /* ---- order ---- */
 
@@ -155,24 +151,32 @@ uint32_t hidden_count(const struct hidden *hidden, uint16_t partition)
 
 /* ---- the list ---- */
 
-/* One more place fits into the list, and into that of the free ones. */
-static int grow(struct hidden *hidden)
+/* One more fits into an array with `count` elements. */
+static int grow(void **array, uint32_t count, uint32_t *capacity, size_t element_bytes)
 {
-	uint32_t capacity = hidden->capacity ? hidden->capacity * 2 : 16;
+	uint32_t wanted = *capacity ? *capacity * 2 : 16;
 	void *grown;
 
-	if (hidden->places < hidden->capacity)
+	if (count < *capacity)
 		return 0;
-	grown = realloc(hidden->list, capacity * sizeof(*hidden->list));
+	grown = realloc(*array, wanted * element_bytes);
 	if (!grown)
 		return -ENOMEM;
-	hidden->list = grown;
-	grown = realloc(hidden->free, capacity * sizeof(*hidden->free));
-	if (!grown)
-		return -ENOMEM;
-	hidden->free = grown;
-	hidden->capacity = capacity;
+	*array = grown;
+	*capacity = wanted;
 	return 0;
+}
+
+static int grow_list(struct hidden *hidden)
+{
+	return grow((void **)&hidden->list, hidden->count, &hidden->capacity,
+		    sizeof(*hidden->list));
+}
+
+static int grow_chunks(struct hidden *hidden)
+{
+	return grow((void **)&hidden->lengths, hidden->chunks, &hidden->chunks_capacity,
+		    sizeof(*hidden->lengths));
 }
 
 static void insert(struct hidden *hidden, const struct hidden_interval *interval)
@@ -184,15 +188,14 @@ static void insert(struct hidden *hidden, const struct hidden_interval *interval
 	hidden->count++;
 }
 
-/* Takes out one of the list, whose place is free. */
+/* Takes out one of the list, which is on record no more. */
 static void take_out(struct hidden *hidden, const struct hidden_interval *interval)
 {
-	uint32_t place = interval->place;
 	uint32_t at = position(hidden, interval->partition, interval->identifier, interval->at) - 1;
 
+	hidden->lengths[interval->chunk] -= hidden_bytes(interval);
 	hidden->count--;
 	memmove(&hidden->list[at], &hidden->list[at + 1], (hidden->count - at) * sizeof(*interval));
-	hidden->free[hidden->free_count++] = place;
 }
 
 void hidden_undo(struct hidden *hidden, uint64_t at)
@@ -206,64 +209,40 @@ void hidden_undo(struct hidden *hidden, uint64_t at)
 
 		if (interval->at != at)
 			hidden->list[kept++] = *interval;
-		else if (interval->place < hidden->places_before)
-			hidden->free[hidden->free_count++] = interval->place;
+		else
+			hidden->lengths[interval->chunk] -= hidden_bytes(interval);
 	}
 	hidden->count = kept;
-	hidden->places = hidden->places_before;
+	hidden->chunks = hidden->chunks_before;
 	hidden->added_by = 0;
 }
 
-/* ---- records ---- */
-
-static const struct chunked table = { RECORD_ID_HIDDEN, HIDDEN_CHUNK, HIDDEN_BYTES };
-
-static int put(const struct record_writer *writer, const struct hidden_interval *interval,
-	       bool replaces)
-{
-	uint8_t entry[HIDDEN_BYTES];
-
-	put_le16(entry, interval->partition);
-	put_le64(entry + 2, interval->identifier);
-	put_le48(entry + 10, interval->at);
-	put_le48(entry + 16, interval->to);
-	put_le16(entry + 22, interval->is_followed ? IS_FOLLOWED : 0);
-	return chunked_put(writer, &table, interval->place, replaces, entry);
-}
-
-static int take(void *context, uint32_t place, const uint8_t *entry)
+static int take(void *context, const struct hidden_interval *interval)
 {
 	struct hidden *hidden = context;
-	struct hidden_interval interval = {
-		.partition = get_le16(entry),
-		.identifier = get_le64(entry + 2),
-		.at = get_le48(entry + 10),
-		.to = get_le48(entry + 16),
-		.place = place,
-		.is_followed = get_le16(entry + 22) & IS_FOLLOWED,
-	};
-	int result = grow(hidden);
+	int result = grow_list(hidden);
 
-	if (result)
-		return result;
-	if ((interval.at && interval.to >= interval.at) || get_le16(entry + 22) & ~IS_FOLLOWED)
-		return -EBADMSG;
-	hidden->places++;
-	if (interval.at)
-		hidden->list[hidden->count++] = interval;
-	else
-		hidden->free[hidden->free_count++] = place;
-	return 0;
+	if (!result)
+		hidden->list[hidden->count++] = *interval;
+	return result;
 }
 
-int hidden_load(struct engine *engine, uint32_t places)
+int hidden_load(struct engine *engine, uint32_t chunks)
 {
 	struct hidden *hidden = &engine->past->hidden;
-	int result;
+	int result = 0;
 
 	hidden_free(hidden);
 	hidden->asked = (struct record_timeline){ .context = hidden, .is_hidden = is_hidden };
-	result = chunked_load(engine->store, &table, places, take, hidden);
+	for (uint32_t chunk = 0; !result && chunk < chunks; chunk++) {
+		uint32_t length;
+
+		result = hidden_chunk_load(engine->store, chunk, take, hidden, &length);
+		if (!result)
+			result = grow_chunks(hidden);
+		if (!result)
+			hidden->lengths[hidden->chunks++] = (uint16_t)length;
+	}
 	if (hidden->count)
 		qsort(hidden->list, hidden->count, sizeof(*hidden->list), compare_entries);
 	return result;
@@ -272,7 +251,7 @@ int hidden_load(struct engine *engine, uint32_t places)
 void hidden_free(struct hidden *hidden)
 {
 	free(hidden->list);
-	free(hidden->free);
+	free(hidden->lengths);
 	*hidden = (struct hidden){ 0 };
 }
 
@@ -310,10 +289,33 @@ int hidden_add(struct engine_txn *txn, struct hidden_interval interval)
 	return is_too_deep(hidden, &interval) ? -EFBIG : hidden_add_beside(txn, interval);
 }
 
+/* Puts it into the first chunk with space for it, or into a new one. */
+static int put(struct engine_txn *txn, struct hidden_interval *interval)
+{
+	struct hidden *hidden = &txn->engine->past->hidden;
+	uint32_t bytes = hidden_bytes(interval), chunk = 0;
+	bool is_new;
+	int result;
+
+	while (chunk < hidden->chunks && hidden->lengths[chunk] + bytes > HIDDEN_CHUNK_BYTES)
+		chunk++;
+	interval->chunk = chunk;
+	is_new = chunk == hidden->chunks;
+	result = is_new ? grow_chunks(hidden) : hidden_chunk_add(&txn->writer, interval);
+	if (is_new && !result)
+		result = hidden_chunk_begin(&txn->writer, interval);
+	if (result)
+		return result;
+	if (is_new)
+		hidden->lengths[hidden->chunks++] = HIDDEN_CHUNK_HEAD_BYTES;
+	hidden->lengths[chunk] += bytes;
+	return 0;
+}
+
 int hidden_add_beside(struct engine_txn *txn, struct hidden_interval interval)
 {
 	struct hidden *hidden = &txn->engine->past->hidden;
-	int result = grow(hidden);
+	int result = grow_list(hidden);
 
 	if (result)
 		return result;
@@ -321,17 +323,9 @@ int hidden_add_beside(struct engine_txn *txn, struct hidden_interval interval)
 	interval.is_followed = false;
 	if (hidden->added_by != txn->sequence) {
 		hidden->added_by = txn->sequence;
-		hidden->places_before = hidden->places;
+		hidden->chunks_before = hidden->chunks;
 	}
-	if (hidden->free_count) {
-		interval.place = hidden->free[hidden->free_count - 1];
-		result = put(&txn->writer, &interval, true);
-		hidden->free_count -= !result;
-	} else {
-		interval.place = hidden->places;
-		result = put(&txn->writer, &interval, false);
-		hidden->places += !result;
-	}
+	result = put(txn, &interval);
 	if (!result)
 		insert(hidden, &interval);
 	return result;
@@ -345,7 +339,7 @@ int hidden_follow(struct engine_txn *txn)
 	for (uint32_t at = 0; !result && at < hidden->count; at++)
 		if (hidden->list[at].at == txn->sequence && hidden->list[at].identifier) {
 			hidden->list[at].is_followed = true;
-			result = put(&txn->writer, &hidden->list[at], true);
+			result = hidden_chunk_change(&txn->writer, &hidden->list[at]);
 		}
 	return result;
 }
@@ -355,15 +349,13 @@ struct dropping {
 	uint32_t count;
 };
 
-/* What is free is all zero. */
 static int drop(struct engine_txn *txn, void *context)
 {
 	const struct dropping *dropping = context;
 	int result = 0;
 
 	for (uint32_t at = 0; !result && at < dropping->count; at++)
-		result = put(&txn->writer,
-			     &(struct hidden_interval){ .place = dropping->list[at].place }, true);
+		result = hidden_chunk_remove(&txn->writer, &dropping->list[at]);
 	return result;
 }
 

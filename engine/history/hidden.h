@@ -11,45 +11,35 @@
 #define MUNINN_ENGINE_HISTORY_HIDDEN_H
 
 #include "engine/history.h"
-#include "engine/objects/keys.h"
-#include "engine/records/access.h"
+#include "engine/history/hidden_chunks.h"
 
-#define HIDDEN_BYTES 24
-#define HIDDEN_CHUNK 14 /* entries of a record */
 /*
  * More there never are: those that all share, the own ones of each index and of its objects, and
  * one of each index beside the last of the device that all share, and beside the device's own.
  */
-#define HIDDEN_PLACES_MAX (ENGINE_HIDDEN_MAX + (3 * ENGINE_HIDDEN_OWN + 1) * (UINT16_MAX + 1))
+#define HIDDEN_MAX        (ENGINE_HIDDEN_MAX + (3 * ENGINE_HIDDEN_OWN + 1) * (UINT16_MAX + 1))
+#define HIDDEN_CHUNKS_MAX (HIDDEN_MAX / HIDDEN_CHUNK_FULL + 1)
 
 struct engine;
 struct engine_txn;
 
-struct hidden_interval {
-	uint64_t identifier; /* of an object; 0: all of the partition, or of the device */
-	uint64_t at, to;
-	uint32_t place;     /* in the table */
-	uint16_t partition; /* index; 0: the device */
-	bool is_followed;   /* of an object: its transaction may have put data behind it */
-};
-
 struct hidden {
 	struct record_timeline asked; /* what the record store calls */
 	struct hidden_interval *list; /* by partition, identifier and `at` */
-	uint32_t count;
-	/* Places of the table, and those of them which are free. */
-	uint32_t places, free_count, capacity;
-	uint32_t *free;
-	/* The transaction that added the newest ones, and how many places there were before. */
+	uint32_t count, capacity;
+	/* On record: how many bytes each chunk has. */
+	uint16_t *lengths;
+	uint32_t chunks, chunks_capacity;
+	/* The transaction that added the newest ones, and how many chunks there were before. */
 	uint64_t added_by;
-	uint32_t places_before;
+	uint32_t chunks_before;
 	/* Rounds over the list: see hidden_review.h. */
 	uint32_t reviewed, due;
 	bool is_short; /* one was refused since the last interval was dropped */
 };
 
-/* Reads those that are in the `places` places on record. -EBADMSG, -EIO, -ENOMEM. */
-int hidden_load(struct engine *engine, uint32_t places);
+/* Reads those of the first `chunks` chunks. -EBADMSG, -EIO, -ENOMEM. */
+int hidden_load(struct engine *engine, uint32_t chunks);
 void hidden_free(struct hidden *hidden);
 
 /* ---- what is hidden ---- */
@@ -86,8 +76,8 @@ uint32_t hidden_count(const struct hidden *hidden, uint16_t partition);
 /* ---- changes ---- */
 
 /*
- * Adds one, at the number of the transaction, whose `place` is found here. The caller stores
- * `places` in the root's history. hidden_undo takes back all of a transaction. -EFBIG: the scope
+ * Adds one, at the number of the transaction, to a chunk with space for it. The caller stores
+ * `chunks` in the root's history. hidden_undo takes back all of a transaction. -EFBIG: the scope
  * has as many as it may have (engine/history.h). -ENOSPC, -EIO, -ENOMEM.
  */
 int hidden_add(struct engine_txn *txn, struct hidden_interval interval);

@@ -53,7 +53,7 @@ uint32_t history_encode(const struct history *history, uint16_t index, uint8_t *
 	put_le48(to + 180, device->inherited_floor);
 	put_le48(to + 186, device->lossy_removed);
 	put_le64(to + 192, device->locked_until_ms);
-	put_le32(to + 200, device->hidden);
+	put_le32(to + 200, device->hidden_chunks);
 	put_le32(to + 204, device->lossy);
 	put_le32(to + 208, device->particular);
 	put_le32(to + 212, device->clones);
@@ -78,7 +78,7 @@ static int decode_device(struct device_history *device, const uint8_t *from)
 		.inherited_floor = get_le48(from + 180),
 		.lossy_removed = get_le48(from + 186),
 		.locked_until_ms = get_le64(from + 192),
-		.hidden = get_le32(from + 200),
+		.hidden_chunks = get_le32(from + 200),
 		.lossy = get_le32(from + 204),
 		.particular = get_le32(from + 208),
 		.clones = get_le32(from + 212),
@@ -92,8 +92,9 @@ static int decode_device(struct device_history *device, const uint8_t *from)
 		.intervals_floor = get_le48(from + 256),
 		.left_since = get_le48(from + 262),
 	};
-	return device->hidden > HIDDEN_PLACES_MAX || device->times_first > device->times ? -EBADMSG
-											 : 0;
+	return device->hidden_chunks > HIDDEN_CHUNKS_MAX || device->times_first > device->times
+		       ? -EBADMSG
+		       : 0;
 }
 
 int history_decode(struct history *history, uint16_t index, const uint8_t *from, uint32_t length)

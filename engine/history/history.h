@@ -14,7 +14,7 @@
 #include "engine/history.h"
 #include "engine/objects/objects.h"
 
-#define HISTORY_FORMAT       7
+#define HISTORY_FORMAT       8
 #define HISTORY_BYTES        168
 #define HISTORY_DEVICE_BYTES 268
 
@@ -24,7 +24,7 @@ struct device_history {
 	uint64_t reclaimed;
 	uint64_t judged_ms;       /* when ages were last compared with what policies say */
 	uint64_t inherited_floor; /* of those without a policy of their own */
-	uint32_t hidden;          /* places of the table of hidden intervals */
+	uint32_t hidden_chunks;   /* of the table of hidden intervals */
 	uint32_t lossy;           /* partitions with a policy of their own that gives history up */
 	uint32_t particular; /* partitions with a policy of their own, also those that are gone */
 	uint32_t clones;     /* that were ever made */

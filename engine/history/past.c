@@ -59,7 +59,7 @@ int past_learn(struct engine *engine)
 	int result = history_read(engine->store, RECORD_ROOT_INDEX, &device);
 
 	if (!result)
-		result = hidden_load(engine, device.device.hidden);
+		result = hidden_load(engine, device.device.hidden_chunks);
 	if (result)
 		return result;
 	engine->store->operations->set_timeline(engine->store, &engine->past->hidden.asked);

@@ -68,7 +68,7 @@ static int roll_back(struct engine_txn *txn, struct partition *partition, uint64
 		result = partition_get(engine, 0, &root);
 	if (!result) {
 		result = left_out_keep(txn, root, &left_out);
-		root->history->device.hidden = engine->past->hidden.places;
+		root->history->device.hidden_chunks = engine->past->hidden.chunks;
 		partition_mark_history(txn, root);
 		/* Which policies there are hangs on the table of partitions. */
 		if (!result && of_device)

@@ -246,8 +246,8 @@ static int note_rollback(struct pair *pair)
 	result = partition_get(engine, 0, &root);
 	if (result)
 		return result;
-	if (root->history->device.hidden != engine->past->hidden.places) {
-		root->history->device.hidden = engine->past->hidden.places;
+	if (root->history->device.hidden_chunks != engine->past->hidden.chunks) {
+		root->history->device.hidden_chunks = engine->past->hidden.chunks;
 		partition_mark_history(txn, root);
 	}
 	partition_release(engine, root);

@@ -213,7 +213,7 @@ static void test_a_history_of_the_device_is_read_as_it_was_put(void **state)
 		.reclaimed = 1,
 		.judged_ms = 2,
 		.inherited_floor = 3,
-		.hidden = 4,
+		.hidden_chunks = 4,
 		.lossy = 7,
 		.particular = 8,
 		.clones = 9,
