@@ -33,7 +33,7 @@ struct engine_moment {
  * the last boundary that is not behind it (engine_options.history_interval_ms). -ENOENT: no such
  * version; before the partition was made, or when it was gone for a while; or history does not
  * reach back that far (engine_history). -ESTALE: a time before
- * the present epoch of times (engine_time_epoch).
+ * the present time epoch (engine_time_epoch).
  */
 int engine_moment_resolve(struct engine_txn *txn, uint64_t partition, struct engine_moment moment,
 			  uint64_t *sequence);
@@ -152,23 +152,23 @@ int engine_rollback_object(struct engine_txn *txn, uint64_t partition, uint64_t 
 int engine_undo(struct engine_txn *txn, uint64_t partition, uint64_t object,
 		uint32_t modifications);
 
-/* Room that a command would have needed, and the moment that must not be given up for it. */
-struct engine_room {
+/* Space that a command would have needed, and the moment that must not be given up for it. */
+struct engine_space {
 	uint64_t bytes, moment;
 };
 
 /*
  * After the -ENOSPC of one of the last two: whether it was seen before anything was put that there
- * is too little room, but may be some if history is given up. Then the transaction is to be
- * aborted, and it may be tried once more after engine_make_room_for.
+ * is too little space, but may be some if history is given up. Then the transaction is to be
+ * aborted, and it may be tried once more after engine_make_space.
  */
-bool engine_room_wanted(const struct engine_txn *txn, struct engine_room *wanted);
+bool engine_space_wanted(const struct engine_txn *txn, struct engine_space *wanted);
 
 /*
- * Merges, and gives up the oldest history, until there is so much room; others get their turn
+ * Merges, and gives up the oldest history, until there is so much space; others get their turn
  * between steps, and may use some of it. Not inside a transaction. -ENOSPC: so much can't be had.
  */
-int engine_make_room_for(struct engine *engine, const struct engine_room *wanted);
+int engine_make_space(struct engine *engine, const struct engine_space *wanted);
 
 struct engine_modification {
 	uint64_t sequence, time_ms;
@@ -257,10 +257,10 @@ int engine_retention_set(struct engine_txn *txn, uint64_t partition,
 			 const struct engine_retention *retention, bool administrator);
 
 /*
- * Begins a new epoch of times, after a clock that was far ahead: recorded times never go down, so
+ * Begins a new time epoch, after a clock that was far ahead: recorded times never go down, so
  * until the clock has caught up all commands have the last one. From this command on times count by
  * the clock again. Moments of before are reached by number, version or name; a time before the
- * epoch is refused (-ESTALE). Ages of what is kept count from now on at most: nothing is given up
+ * time epoch is refused (-ESTALE). Ages of what is kept count from now on at most: nothing is given up
  * earlier for it, what is gone stays so, and moments of intervals of before are no longer kept. No
  * lock ends earlier. Must come before all changes of its transaction. -EALREADY: nothing is
  * recorded as of later than the clock says. -EINVAL: something was changed before.

@@ -130,9 +130,8 @@ struct osd_request {
 
 	bool timestamps_bypassed;
 	bool more; /* the command wants another transaction behind this one */
-	struct engine_room
-		room;     /* that the command wants before it is tried once more; bytes 0: none */
-	bool room_made;   /* that was tried */
+	struct engine_space space_wanted; /* before it is tried once more; bytes 0: none */
+	bool space_made;                  /* that was tried */
 	bool partly_done; /* an earlier transaction has changed something, which stays */
 	/*
 	 * All descriptors, for osd_continuation_next on a copy; each is of a type that the command

@@ -232,7 +232,7 @@ int osd_function_view(struct osd_request *request)
 static int object_result(struct osd_request *request, int result, uint16_t field)
 {
 	if (result == -ENOSPC)
-		engine_room_wanted(request->txn, &request->room);
+		engine_space_wanted(request->txn, &request->space_wanted);
 	return osd_result(request, result, field);
 }
 

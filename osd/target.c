@@ -365,15 +365,15 @@ static bool is_begun(const struct osd_request *request)
 }
 
 /*
- * Makes the room that the command failed for. Once: others may use it before. False: the failure
+ * Makes the space that the command failed for. Once: others may use it before. False: the failure
  * stays.
  */
-static bool make_room(struct osd_request *request)
+static bool make_space(struct osd_request *request)
 {
-	if (request->room.bytes == 0 || request->room_made)
+	if (request->space_wanted.bytes == 0 || request->space_made)
 		return false;
-	request->room_made = true;
-	if (engine_make_room_for(request->device->engine, &request->room) != 0)
+	request->space_made = true;
+	if (engine_make_space(request->device->engine, &request->space_wanted) != 0)
 		return false;
 	request->failed = false;
 	request->sense = (struct osd_sense){ 0 };
@@ -394,7 +394,7 @@ bool osd_run_once(struct osd_request *request)
 		result = run_in_transaction(request);
 		if (result != 0)
 			engine_abort(request->txn);
-	} while (result != 0 && (osd_security_note_nonce(request) || make_room(request)));
+	} while (result != 0 && (osd_security_note_nonce(request) || make_space(request)));
 	if (result != 0)
 		return false;
 	request->phase = OSD_PHASE_DONE;

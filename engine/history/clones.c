@@ -198,7 +198,7 @@ static int change_clone(struct engine_txn *txn, uint64_t id,
 		return result;
 	result = partition_get(engine, id, &clone);
 	if (!result) {
-		result = clone->origin.associated ? partition_room(txn) : -ENOENT;
+		result = clone->origin.associated ? partitions_limit_dirty(txn) : -ENOENT;
 		if (!result)
 			result = change(txn, root, clone);
 		partition_release(engine, clone);

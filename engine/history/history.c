@@ -62,8 +62,8 @@ uint32_t history_encode(const struct history *history, uint16_t index, uint8_t *
 	put_le48(to + 224, device->slot_sequence);
 	put_le48(to + 230, device->slot_ms);
 	put_le64(to + 236, device->slot_bytes);
-	put_le48(to + 244, device->epoch_sequence);
-	put_le48(to + 250, device->epoch_ms);
+	put_le48(to + 244, device->time_epoch_sequence);
+	put_le48(to + 250, device->time_epoch_ms);
 	put_le48(to + 256, device->intervals_floor);
 	put_le48(to + 262, device->left_since);
 	return HISTORY_DEVICE_BYTES;
@@ -87,8 +87,8 @@ static int decode_device(struct device_history *device, const uint8_t *from)
 		.slot_sequence = get_le48(from + 224),
 		.slot_ms = get_le48(from + 230),
 		.slot_bytes = get_le64(from + 236),
-		.epoch_sequence = get_le48(from + 244),
-		.epoch_ms = get_le48(from + 250),
+		.time_epoch_sequence = get_le48(from + 244),
+		.time_epoch_ms = get_le48(from + 250),
 		.intervals_floor = get_le48(from + 256),
 		.left_since = get_le48(from + 262),
 	};

@@ -35,9 +35,9 @@ struct device_history {
 	uint32_t times, times_first;
 	uint64_t slot_sequence, slot_ms, slot_bytes; /* its last entry */
 	uint64_t last_version_bytes; /* what had ever been put when the last version was made */
-	uint64_t epoch_sequence, epoch_ms; /* where the present epoch of times began: see epoch.c */
-	uint64_t intervals_floor;          /* no moment of the device's intervals before it */
-	uint64_t left_since; /* no partition was left out of moments before it; 0: none ever */
+	uint64_t time_epoch_sequence, time_epoch_ms; /* where the present one began */
+	uint64_t intervals_floor; /* no moment of the device's intervals before it */
+	uint64_t left_since;      /* no partition was left out of moments before it; 0: none ever */
 };
 
 struct history {

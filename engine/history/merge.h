@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* When to merge, and when to give up history for it. */
+/* When to merge, and when history is given up for space. */
 #ifndef MUNINN_ENGINE_HISTORY_MERGE_H
 #define MUNINN_ENGINE_HISTORY_MERGE_H
 
 #include "engine/history/past.h"
 
 /*
- * Frees some segments if the store gets low and merging is automatic. The caller has the turn
- * alone, and no transaction is open.
+ * Before a transaction: frees some segments if the store gets low and merging is automatic. The
+ * caller has the turn alone, and no transaction is open.
  */
 void merge_before(struct engine *engine, enum engine_mode mode);
 

@@ -46,8 +46,8 @@ static int resolve_time(struct engine_txn *txn, struct partition *partition,
 	uint64_t before;
 	int kept, result;
 
-	/* What was recorded before the epoch was at other times, whatever the table says. */
-	if (ms < device->device.epoch_ms)
+	/* The table does not tell when it was before the time epoch. */
+	if (ms < device->device.time_epoch_ms)
 		return -ESTALE;
 	result = times_boundary(engine, device, ms, bound);
 	if (!result)

@@ -41,17 +41,13 @@ struct past {
 	uint64_t pieces_put_again, pieces_put_max;
 	struct standing_review review;
 	/*
-	 * Merge steps in a row that gained nothing, and the count of transactions, or the time,
-	 * from which on to try again.
+	 * Merge steps in a row that gained nothing. When all have been tried for nothing: the count
+	 * of transactions, or the time, from which on to try again.
 	 */
 	uint32_t merge_futile;
 	uint64_t merge_again, merge_again_ms;
-	uint64_t reclaimed_at; /* transactions when history was given up last */
-	/*
-	 * Errors that were logged last, each until something else comes, since writers meet them
-	 * again and again.
-	 */
-	int warned_merge, warned_review;
+	uint64_t reclaimed_at;           /* transactions when history was given up last */
+	int warned_merge, warned_review; /* the errors that were logged last */
 	pthread_mutex_t views_mutex;
 	struct view views[ENGINE_VIEWS];
 	/*

@@ -226,7 +226,7 @@ static int set_policy(struct engine_txn *txn, struct partition *root, struct par
 	unlocks = retention->locked_until_ms < now->locked_until_ms;
 	result = floor_of_new(txn, root, partition, retention, &horizon);
 	if (!result)
-		result = partition_room(txn);
+		result = partitions_limit_dirty(txn);
 	if (result)
 		return result;
 	result = take_policy(txn, root, partition, retention, horizon);

@@ -82,14 +82,14 @@ static int check_room(struct pair *pair)
 	if (merge_has_space(txn->engine, bytes))
 		return 0;
 	if (may_get_room(pair, bytes))
-		txn->room_wanted =
-			(struct engine_room){ .bytes = bytes, .moment = pair->then.bound };
+		txn->space_wanted =
+			(struct engine_space){ .bytes = bytes, .moment = pair->then.bound };
 	return -ENOSPC;
 }
 
-bool engine_room_wanted(const struct engine_txn *txn, struct engine_room *wanted)
+bool engine_space_wanted(const struct engine_txn *txn, struct engine_space *wanted)
 {
-	*wanted = txn->room_wanted;
+	*wanted = txn->space_wanted;
 	return wanted->bytes != 0;
 }
 
@@ -258,7 +258,7 @@ static int hide_data(struct pair *pair)
 {
 	struct onode *now = pair->now.onode;
 	const struct onode *then = pair->then.onode;
-	int result = partition_room(pair->now.txn);
+	int result = partitions_limit_dirty(pair->now.txn);
 
 	if (!result)
 		result = extents_reserve(&now->extents, then->extents.count);

@@ -40,17 +40,17 @@ struct times_reader {
 	const struct device_history *device;
 	uint32_t chunk; /* + 1; 0: none read */
 	uint32_t length;
-	bool of_any_epoch; /* entries are as they were recorded */
+	bool of_any_time_epoch; /* entries are as they were recorded */
 	uint8_t record[TIMES_CHUNK_ENTRIES * TIMES_ENTRY_BYTES];
 };
 
-/* Takes times of before the epoch for its beginning, so that the times of the table rise. */
-static void take_into_epoch(const struct device_history *device, struct times_entry *entry)
+/* Earlier times become the beginning of the time epoch, so that the times of the table rise. */
+static void take_into_time_epoch(const struct device_history *device, struct times_entry *entry)
 {
-	if (entry->sequence < device->epoch_sequence)
-		entry->ms = device->epoch_ms;
-	if (entry->before_sequence < device->epoch_sequence)
-		entry->before_ms = device->epoch_ms;
+	if (entry->sequence < device->time_epoch_sequence)
+		entry->ms = device->time_epoch_ms;
+	if (entry->before_sequence < device->time_epoch_sequence)
+		entry->before_ms = device->time_epoch_ms;
 }
 
 static int read_entry(struct times_reader *reader, uint32_t index, struct times_entry *entry)
@@ -72,8 +72,8 @@ static int read_entry(struct times_reader *reader, uint32_t index, struct times_
 	if (at + TIMES_ENTRY_BYTES > reader->length)
 		return -EBADMSG;
 	times_entry_decode(entry, reader->record + at);
-	if (!reader->of_any_epoch)
-		take_into_epoch(reader->device, entry);
+	if (!reader->of_any_time_epoch)
+		take_into_time_epoch(reader->device, entry);
 	return 0;
 }
 
@@ -239,7 +239,7 @@ int times_of(struct engine *engine, const struct history *device, uint64_t seque
 {
 	struct times_reader reader = { .engine = engine,
 				       .device = &device->device,
-				       .of_any_epoch = true };
+				       .of_any_time_epoch = true };
 	struct times_entry entry = { 0 };
 	uint32_t count = 0;
 	int result = count_up_to(&reader, BY_SEQUENCE, sequence, &count);
@@ -381,8 +381,8 @@ int times_note(struct engine_txn *txn)
 			entry.before_sequence = engine->committed;
 			entry.before_ms = engine->committed_ms;
 		}
-		/* Neither does an epoch go on from there. */
-		if (!txn->formats && !txn->begins_epoch) {
+		/* Neither does a time epoch go on from there. */
+		if (!txn->formats && !txn->begins_time_epoch) {
 			watch_clock(engine, txn->time_ms);
 			entry.ms = max_u64(entry.ms, engine->committed_ms);
 		}

@@ -6,8 +6,8 @@
  * in which something was committed, in chunks that are records.
  *
  * Recorded times never go down: what is committed while the clock is behind the last recorded time
- * has that time. Only an administrator begins anew, with an epoch of times (epoch.c). Whatever was
- * before counts as having been when the epoch began.
+ * has that time. Only an administrator begins anew, with a time epoch (time_epoch.c). Whatever was
+ * before counts as having been when the time epoch began.
  */
 #ifndef MUNINN_ENGINE_HISTORY_TIMES_H
 #define MUNINN_ENGINE_HISTORY_TIMES_H
@@ -59,7 +59,8 @@ int times_of_boundary(struct engine *engine, const struct history *device, uint6
 int times_first_boundary(struct engine *engine, const struct history *device, uint64_t *ms);
 
 /*
- * The recorded time at which the slot of `sequence` began, in whatever epoch. 0: before the table.
+ * The recorded time at which the slot of `sequence` began, in whatever time epoch. 0: before the
+ * table.
  */
 int times_of(struct engine *engine, const struct history *device, uint64_t sequence, uint64_t *ms);
 

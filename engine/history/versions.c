@@ -257,7 +257,7 @@ static int make_version(struct engine_txn *txn, struct partition *partition, con
 	int result = choose_number(txn->engine, partition, &number);
 
 	if (!result)
-		result = partition_room(txn);
+		result = partitions_limit_dirty(txn);
 	if (partition->index != RECORD_ROOT_INDEX) {
 		record.used_bytes = partition->used_bytes;
 		record.objects = partition->sets[PARTITION_USER_OBJECTS].count;
@@ -550,7 +550,7 @@ static int drop_version(struct engine_txn *txn, struct partition *partition, uin
 	int result = version_read(engine, partition, number, &record);
 
 	if (!result)
-		result = partition_room(txn);
+		result = partitions_limit_dirty(txn);
 	if (!result)
 		result = standing_release(txn, partition, record.sequence);
 	if (!result)

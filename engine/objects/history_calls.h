@@ -60,7 +60,7 @@ struct history_calls {
 	/* ---- transactions ---- */
 
 	/* One is about to begin: frees some segments if the store gets low. */
-	void (*make_room)(struct engine *engine, enum engine_mode mode);
+	void (*make_space)(struct engine *engine, enum engine_mode mode);
 	/* Puts what is to be known of it and its time, before it is committed. */
 	int (*commit)(struct engine_txn *txn);
 	void (*committed)(struct engine_txn *txn);

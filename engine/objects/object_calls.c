@@ -49,10 +49,10 @@ static int create_one(struct engine_txn *txn, struct partition *partition, enum 
 	struct engine *engine = txn->engine;
 	struct idset set = partition_set(engine, partition, set_of_type(type), RECORD_NEWEST);
 	struct onode *onode;
-	int result = onodes_room(txn);
+	int result = onodes_limit_dirty(txn);
 
 	if (!result)
-		result = partition_room(txn);
+		result = partitions_limit_dirty(txn);
 	if (result)
 		return result;
 	onode = onode_new(partition->index, id);

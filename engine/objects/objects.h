@@ -142,7 +142,7 @@ struct engine_txn {
 	struct written_parts written;
 	bool rolled_back, object_rolled_back, policy_changed, forgets_states;
 	bool data_put;                         /* pieces of any object */
-	bool begins_epoch;                     /* of times: see epoch.c */
+	bool begins_time_epoch;                /* of times: see time_epoch.c */
 	struct engine_retention policy_before; /* of the device, if the transaction changed it */
 	int64_t used_change;       /* by how much what partitions hold has grown; not told after a
 				      rollback */
@@ -153,7 +153,7 @@ struct engine_txn {
 	 */
 	bool forgets_accesses;
 	uint64_t accesses_of;
-	struct engine_room room_wanted; /* bytes 0: none */
+	struct engine_space space_wanted; /* bytes 0: none */
 	struct old_view old;
 	struct engine_object objects[ENGINE_OBJECTS_MAX];
 	uint32_t closings;
@@ -266,7 +266,7 @@ void target_mark(struct target *target);
 /*
  * Makes room for one more changed onode. -ENOSPC, -EIO: of another one that had to be put for it.
  */
-int onodes_room(struct engine_txn *txn);
+int onodes_limit_dirty(struct engine_txn *txn);
 
 /* Puts the onodes that the transaction changed. */
 int onodes_put_dirty(struct engine_txn *txn);

@@ -325,7 +325,7 @@ static int put_dirty_above(struct engine_txn *txn, uint32_t limit)
 	return result;
 }
 
-int partition_room(struct engine_txn *txn)
+int partitions_limit_dirty(struct engine_txn *txn)
 {
 	return put_dirty_above(txn, ENGINE_DIRTY_PARTITIONS_MAX);
 }

@@ -120,7 +120,7 @@ struct idset partition_set(struct engine *engine, struct partition *partition, i
 /*
  * Makes room for one more changed state. -ENOSPC, -EIO: of another one that had to be put for it.
  */
-int partition_room(struct engine_txn *txn);
+int partitions_limit_dirty(struct engine_txn *txn);
 
 /* The pinned state is about to be changed; there is room. */
 void partition_mark(struct engine_txn *txn, struct partition *partition);

@@ -166,9 +166,9 @@ static int create_partition(struct engine_txn *txn, struct partition *root, uint
 	if (!result)
 		result = choose_index(engine, &taken, &index);
 	if (!result)
-		result = partition_room(txn);
+		result = partitions_limit_dirty(txn);
 	if (!result)
-		result = onodes_room(txn);
+		result = onodes_limit_dirty(txn);
 	if (!result)
 		result = idset_insert(&taken, &txn->writer, index);
 	if (result)
@@ -236,7 +236,7 @@ static int remove_partition(struct engine_txn *txn, struct partition *root,
 {
 	struct engine *engine = txn->engine;
 	struct idset table = partition_set(engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
-	int result = partition_room(txn);
+	int result = partitions_limit_dirty(txn);
 
 	if (!result)
 		result = engine->history->remove(txn, root, partition);

@@ -32,7 +32,7 @@ static int put_dirty_above(struct engine_txn *txn, uint32_t limit)
 	return result;
 }
 
-int onodes_room(struct engine_txn *txn)
+int onodes_limit_dirty(struct engine_txn *txn)
 {
 	return put_dirty_above(txn, ENGINE_DIRTY_ONODES_MAX - 1);
 }
@@ -350,9 +350,9 @@ int target_touch(struct target *target)
 
 	assert(!target->old && target->txn->mode != ENGINE_READ);
 	if (target->onode->entry.state != CACHE_DIRTY)
-		result = onodes_room(target->txn);
+		result = onodes_limit_dirty(target->txn);
 	if (!result)
-		result = partition_room(target->txn);
+		result = partitions_limit_dirty(target->txn);
 	if (result)
 		return result;
 	target->txn->changed = true;

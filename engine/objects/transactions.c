@@ -149,7 +149,7 @@ int engine_begin(struct engine *engine, enum engine_mode mode, struct engine_txn
 		pthread_rwlock_rdlock(&engine->turn);
 	} else {
 		pthread_rwlock_wrlock(&engine->turn);
-		engine->history->make_room(engine, mode);
+		engine->history->make_space(engine, mode);
 	}
 	txn->time_ms = engine_time_now(engine);
 	if (mode == ENGINE_READ)
@@ -211,7 +211,7 @@ static void note_committed(struct engine_txn *txn)
 	if (!txn->put_bytes || txn->is_aside)
 		return;
 	if (slot_begin(txn->sequence) != slot_begin(engine->committed)) {
-		if (txn->begins_epoch)
+		if (txn->begins_time_epoch)
 			engine->committed_ms = txn->time_ms;
 		engine->slot_ms = txn->time_ms;
 		__atomic_store_n(&engine->slot_over, false, __ATOMIC_RELAXED);

@@ -80,7 +80,7 @@ static int mark(struct engine_txn *txn, uint16_t index)
 	result = partition_get(engine, state.id, &partition);
 	if (result)
 		return result == -ENOENT ? 0 : result;
-	result = partition_room(txn);
+	result = partitions_limit_dirty(txn);
 	if (!result && partition->index == index)
 		partition_mark_history(txn, partition);
 	partition_release(engine, partition);

@@ -225,8 +225,8 @@ static void test_a_history_of_the_device_is_read_as_it_was_put(void **state)
 		.slot_ms = 15,
 		.slot_bytes = 16,
 		.last_version_bytes = 17,
-		.epoch_sequence = 18,
-		.epoch_ms = 19,
+		.time_epoch_sequence = 18,
+		.time_epoch_ms = 19,
 		.intervals_floor = 20,
 		.left_since = 21,
 	};

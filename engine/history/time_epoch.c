@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Epochs of times. Recorded times never go down, so after a clock that was far ahead they stand
- * still. An administrator ends that by beginning a new epoch: from then on times count by the clock
- * again, and what was before counts as having been when the epoch began.
+ * Begins time epochs. Recorded times never go down, so after a clock that was far ahead they stand
+ * still. An administrator ends that by beginning a new time epoch: from then on times follow the
+ * clock again, and whatever was before counts as having been when the time epoch began.
  */
 #include "common/bytes.h"
 #include "engine/history/past.h"
@@ -30,7 +30,7 @@ static int raise_floor(struct engine_txn *txn, const struct partition *root, uin
 		result = history_horizon(engine, history, root->history,
 					 source.partition->created_sequence, &horizon);
 		if (!result)
-			result = partition_room(txn);
+			result = partitions_limit_dirty(txn);
 		if (!result) {
 			history->floor = max_u64(history->floor, horizon);
 			result = source_changed(txn, &source);
@@ -71,7 +71,7 @@ static int raise_floors(struct engine_txn *txn, struct partition *root)
 	if (!result)
 		result = history_horizon(engine, &inherits, device, 0, &inherited);
 	if (!result)
-		result = partition_room(txn);
+		result = partitions_limit_dirty(txn);
 	if (result)
 		return result;
 	device->floor = max_u64(device->floor, of_device);
@@ -81,18 +81,18 @@ static int raise_floors(struct engine_txn *txn, struct partition *root)
 	return 0;
 }
 
-/* ---- the epoch ---- */
+/* ---- the time epoch ---- */
 
-static int begin_epoch(struct engine_txn *txn, struct partition *root)
+static int begin_time_epoch(struct engine_txn *txn, struct partition *root)
 {
 	struct device_history *device = &root->history->device;
 	int result = raise_floors(txn, root);
 
 	if (result)
 		return result;
-	device->epoch_sequence = txn->sequence;
-	device->epoch_ms = txn->time_ms;
-	txn->changed = txn->begins_epoch = true;
+	device->time_epoch_sequence = txn->sequence;
+	device->time_epoch_ms = txn->time_ms;
+	txn->changed = txn->begins_time_epoch = true;
 	return 0;
 }
 
@@ -113,7 +113,7 @@ int engine_time_epoch(struct engine_txn *txn)
 		result = txn_begin_slot(txn);
 	txn_raise_room(txn, RECORD_ROOM_UPKEEP);
 	if (!result)
-		result = begin_epoch(txn, root);
+		result = begin_time_epoch(txn, root);
 	partition_release(engine, root);
 	return result;
 }

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Tells the record store, while it merges, what must be kept of each record. */
+#include "engine/history/merge_step.h"
+
+#include <errno.h>
+
+#include "common/bytes.h"
+#include "engine/history/left_out.h"
+#include "engine/history/standing.h"
+
+/* Bounds that a record is looked for at, before those that are the same are taken together. */
+#define BOUNDS_MAX 64
+
+/* What was looked up last. Records of one object, and of one partition, tend to lie together. */
+struct keep_context {
+	struct engine *engine;
+	struct partition *root; /* pinned */
+	uint64_t device_horizon;
+	bool failed; /* to learn about the device: everything is kept */
+	/* Who has the index, there or gone. */
+	struct {
+		bool known, failed;
+		uint16_t index;
+		struct source source;
+		uint64_t horizon; /* of the owner by itself */
+	} owner;
+	/* What was kept between two numbers. */
+	struct {
+		bool known, of_owner;
+		uint16_t index;
+		uint64_t from, bound;
+	} kept;
+	struct {
+		bool known, exists;
+		uint16_t index;
+		uint64_t bound;
+		struct partition state;
+	} state;
+	struct {
+		bool known;
+		uint16_t index;
+		uint64_t identifier;
+		uint64_t bound;
+		struct onode *onode; /* NULL: does not exist there */
+	} object;
+};
+
+static void context_begin(struct keep_context *context, struct engine *engine)
+{
+	*context = (struct keep_context){ .engine = engine };
+	context->failed = partition_get(engine, 0, &context->root) != 0;
+	if (!context->failed)
+		context->failed = history_horizon(engine, context->root->history,
+						  context->root->history, 0,
+						  &context->device_horizon) != 0;
+}
+
+static void forget_owner(struct keep_context *context)
+{
+	if (context->owner.known && context->owner.source.partition)
+		source_close(context->engine, &context->owner.source);
+	context->owner.known = false;
+	context->kept.known = false;
+}
+
+static void context_end(struct keep_context *context)
+{
+	forget_owner(context);
+	if (context->root)
+		partition_release(context->engine, context->root);
+	onode_free(context->object.onode);
+}
+
+/* ---- owners ---- */
+
+/* What it is about is kept as its own history says, also while it is gone: it may come back. */
+static int find_owner(struct keep_context *context, uint16_t index)
+{
+	struct engine *engine = context->engine;
+	struct source *source = &context->owner.source;
+	int result = source_open(engine, index, source);
+
+	/* The root's moments are the device's. */
+	context->owner.horizon = RECORD_NEWEST;
+	if (result)
+		source->partition = NULL;
+	else if (index != RECORD_ROOT_INDEX)
+		result = history_horizon(engine, source->partition->history, context->root->history,
+					 source->partition->created_sequence,
+					 &context->owner.horizon);
+	return result;
+}
+
+/* False: that can't be read. */
+static bool learn_owner(struct keep_context *context, uint16_t index)
+{
+	if (context->owner.known && context->owner.index == index)
+		return !context->owner.failed;
+	forget_owner(context);
+	context->owner.known = true;
+	context->owner.index = index;
+	context->owner.failed = find_owner(context, index) != 0;
+	return !context->owner.failed;
+}
+
+/*
+ * Whether a record is of the owner of its index. Otherwise it is of an earlier one, and nothing
+ * shows that any more.
+ */
+static bool is_of_owner(const struct keep_context *context, uint64_t sequence)
+{
+	const struct partition *owner = context->owner.source.partition;
+
+	return owner->index == RECORD_ROOT_INDEX ||
+	       (owner->created_sequence && sequence >= owner->created_sequence);
+}
+
+/* ---- bounds ---- */
+
+static int lower(const struct idset *set, uint64_t sequence, uint64_t *lowest)
+{
+	uint64_t bound;
+	int result = history_next_kept(set, sequence, &bound, NULL);
+
+	if (!result && bound < *lowest)
+		*lowest = bound;
+	return result;
+}
+
+/* The first bound >= `sequence` that the device keeps as one of many, and shows the owner at. */
+static uint64_t next_of_device(const struct keep_context *context, uint64_t sequence)
+{
+	uint64_t bound = max_u64(sequence, context->device_horizon);
+
+	return is_of_owner(context, sequence)
+		       ? left_out_pass(context->owner.source.partition->history, bound)
+		       : bound;
+}
+
+/* The first of the moments that are kept at intervals, of the device and of who has the index. */
+static int lower_by_interval(const struct keep_context *context, uint64_t sequence,
+			     uint64_t *lowest)
+{
+	const struct history *device = context->root->history;
+	const struct partition *owner = context->owner.source.partition;
+	int result;
+
+	if (!is_of_owner(context, sequence))
+		return history_lower_by_interval(context->engine, device, device, 0, sequence,
+						 lowest);
+	result = left_out_lower_by_interval(context->engine, owner->history, device, sequence,
+					    lowest);
+	if (result || owner == context->root)
+		return result;
+	return history_lower_by_interval(context->engine, owner->history, device,
+					 owner->created_sequence, sequence, lowest);
+}
+
+/*
+ * The lowest bound >= `sequence` that is kept of an index: by the device, which can show more than
+ * an owner that kept nothing later, or by the owner, from `horizon` on.
+ */
+static int lowest_kept(struct keep_context *context, uint64_t sequence, uint64_t horizon,
+		       uint64_t *lowest)
+{
+	struct engine *engine = context->engine;
+	struct idset set = history_versions(engine, context->root);
+	int result;
+
+	*lowest = min_u64(next_of_device(context, sequence), max_u64(sequence, horizon));
+	result = lower(&set, sequence, lowest);
+	if (!result && is_of_owner(context, sequence)) {
+		set = history_versions(engine, context->owner.source.partition);
+		result = lower(&set, sequence, lowest);
+		set = history_clones(engine, context->owner.source.partition);
+		if (!result && context->owner.index != RECORD_ROOT_INDEX)
+			result = lower(&set, sequence, lowest);
+	}
+	return result ? result : lower_by_interval(context, sequence, lowest);
+}
+
+/* The same, remembered. */
+static int lowest_bound(struct keep_context *context, uint16_t index, uint64_t sequence,
+			uint64_t horizon, uint64_t *lowest)
+{
+	bool of_owner = is_of_owner(context, sequence);
+	int result;
+
+	if (context->kept.known && context->kept.index == index &&
+	    context->kept.of_owner == of_owner && sequence >= context->kept.from &&
+	    sequence <= context->kept.bound) {
+		*lowest = context->kept.bound;
+		return 0;
+	}
+	result = lowest_kept(context, sequence, horizon, lowest);
+	context->kept.known = !result;
+	context->kept.index = index;
+	context->kept.of_owner = of_owner;
+	context->kept.from = sequence;
+	context->kept.bound = *lowest;
+	return result;
+}
+
+/* Inserts into an ascending list without doubles. False: there is no room. */
+static bool add_bound(uint64_t *bounds, uint32_t *count, uint64_t bound)
+{
+	uint32_t at = 0;
+
+	while (at < *count && bounds[at] < bound)
+		at++;
+	if (at < *count && bounds[at] == bound)
+		return true;
+	if (*count == BOUNDS_MAX)
+		return false;
+	memmove(&bounds[at + 1], &bounds[at], (*count - at) * sizeof(*bounds));
+	bounds[at] = bound;
+	(*count)++;
+	return true;
+}
+
+/*
+ * A rollback to a number not before the record's may bring it back: it is looked for at the first
+ * moment from then on. Those of one scope are in order, so many have the same one.
+ */
+static int add_rollbacks_of(struct keep_context *context, uint16_t partition, uint64_t identifier,
+			    uint64_t sequence, uint64_t horizon, uint64_t *bounds, uint32_t *count)
+{
+	const struct hidden *hidden = &context->engine->past->hidden;
+	uint32_t rollbacks,
+		first = hidden_range(hidden, partition, identifier, identifier, &rollbacks);
+	uint64_t lowest = 0;
+
+	for (uint32_t index = first; index < first + rollbacks; index++) {
+		const struct hidden_interval *interval = &hidden->list[index];
+		int result;
+
+		if (interval->to < sequence || interval->at <= lowest)
+			continue;
+		result = lowest_kept(context, interval->at, horizon, &lowest);
+		if (result)
+			return result;
+		if (!add_bound(bounds, count, lowest))
+			return -ENOSPC;
+	}
+	return 0;
+}
+
+static int add_rollbacks(struct keep_context *context, const struct record_key *key,
+			 uint64_t sequence, uint64_t horizon, uint64_t *bounds, uint32_t *count)
+{
+	int result =
+		add_rollbacks_of(context, RECORD_ROOT_INDEX, 0, sequence, horizon, bounds, count);
+
+	if (!result && key->partition != RECORD_ROOT_INDEX)
+		result = add_rollbacks_of(context, key->partition, 0, sequence, horizon, bounds,
+					  count);
+	if (!result && key_is_data(key))
+		result = add_rollbacks_of(context, key->partition, key->identifier, sequence,
+					  horizon, bounds, count);
+	return result;
+}
+
+static int collect_bounds(struct keep_context *context, const struct record_key *key,
+			  const struct record_info *info, uint64_t *bounds, uint32_t *count)
+{
+	uint64_t sequence = info->sequence, horizon = RECORD_NEWEST;
+	int result;
+
+	if (is_of_owner(context, sequence))
+		horizon = context->owner.horizon;
+	if (sequence > horizon ||
+	    (sequence > context->device_horizon && next_of_device(context, sequence) == sequence)) {
+		/* A moment of its own, or, as far as records are absorbed, the end of its slot. */
+		bounds[(*count)++] = info->flags & RECORD_ABSORB ? slot_end(sequence) : sequence;
+		return 0;
+	}
+	result = lowest_bound(context, key->partition, sequence, horizon, &bounds[0]);
+	if (result)
+		return result;
+	*count = 1;
+	return add_rollbacks(context, key, sequence, horizon, bounds, count);
+}
+
+static uint32_t boundaries(void *context_, const struct record_key *key,
+			   const struct record_info *info, uint64_t *bounds, uint32_t max)
+{
+	struct keep_context *context = context_;
+	uint64_t found[BOUNDS_MAX];
+	uint32_t count = 0;
+
+	if (key_is_timeless(key))
+		return 0;
+	if (context->failed || !learn_owner(context, key->partition) ||
+	    collect_bounds(context, key, info, found, &count))
+		return max + 1;
+	for (uint32_t at = 0; at < count && at < max; at++)
+		bounds[at] = found[at];
+	return count;
+}
+
+/* ---- reachability ---- */
+
+/* The partition of an index as of `bound`. NULL: none. Errors are negative. */
+static int find_state(struct keep_context *context, uint16_t index, uint64_t bound)
+{
+	int result;
+
+	if (context->state.known && context->state.index == index && context->state.bound == bound)
+		return 0;
+	context->state.state = (struct partition){ 0 };
+	result = partition_state_of(context->engine->store, index, bound, &context->state.state);
+	context->state.known = !result || result == -ENOENT;
+	context->state.exists = !result;
+	context->state.index = index;
+	context->state.bound = bound;
+	return context->state.known ? 0 : result;
+}
+
+/*
+ * The object as of `bound`; NULL when it does not exist there. Negative errno when that can't be
+ * read.
+ */
+static int find_object(struct keep_context *context, const struct record_key *key, uint64_t bound)
+{
+	int result;
+
+	if (context->object.known && context->object.index == key->partition &&
+	    context->object.identifier == key->identifier && context->object.bound == bound)
+		return 0;
+	onode_free(context->object.onode);
+	context->object.onode = NULL;
+	context->object.known = false;
+	result = onode_load(context->engine->store, key->partition, key->identifier, bound,
+			    partition_objects_since(&context->state.state), 0,
+			    &context->object.onode);
+	if (result && result != -ENOENT)
+		return result;
+	context->object.known = true;
+	context->object.index = key->partition;
+	context->object.identifier = key->identifier;
+	context->object.bound = bound;
+	return 0;
+}
+
+static bool object_reaches(const struct onode *onode, uint32_t piece, uint64_t sequence)
+{
+	const struct extent *extent;
+
+	if (!onode)
+		return false;
+	if (piece >= ENGINE_PIECES_MAX)
+		return sequence >= onode->head.created_sequence;
+	/*
+	 * One that came back after it had been removed has data from before it was created again.
+	 */
+	extent = extents_find(&onode->extents, piece);
+	return extent && sequence >= extent->min_sequence;
+}
+
+/* Errors count as reachable. */
+static bool is_reachable(void *context_, const struct record_key *key,
+			 const struct record_info *info, uint64_t bound)
+{
+	struct keep_context *context = context_;
+
+	if (key->partition == RECORD_ROOT_INDEX || context->failed ||
+	    !learn_owner(context, key->partition))
+		return true;
+	/*
+	 * Were the newest history of an index dropped, an older one, of an earlier owner, would be
+	 * the newest.
+	 */
+	if (key->identifier == RECORD_ID_HISTORY)
+		return true;
+	if (!is_of_owner(context, info->sequence))
+		return false;
+	if (key_is_timeless(key))
+		return true;
+	/* Just put, it is reached. */
+	if (bound == info->sequence || bound == slot_end(info->sequence))
+		return true;
+	if (find_state(context, key->partition, bound))
+		return true;
+	if (!context->state.exists || info->sequence < context->state.state.created_sequence)
+		return false;
+	if (key->identifier != 0 && info->sequence < context->state.state.origin.since)
+		return false;
+	if (key->identifier < ENGINE_FIRST_ID || key->piece == RECORD_ONODE_PIECE)
+		return true;
+	return find_object(context, key, bound) ||
+	       object_reaches(context->object.onode, key->piece, info->sequence);
+}
+
+/* In a clone a tombstone hides what its source has. */
+static bool keeps_lone_tombstone(void *context_, const struct record_key *key,
+				 const struct record_info *info)
+{
+	struct keep_context *context = context_;
+
+	if (key_is_timeless(key) || key->partition == RECORD_ROOT_INDEX)
+		return false;
+	if (context->failed || !learn_owner(context, key->partition))
+		return true;
+	return is_of_owner(context, info->sequence) &&
+	       context->owner.source.partition->history->is_clone;
+}
+
+/* ---- merging ---- */
+
+int merge_step(struct engine *engine, struct record_merge *merge)
+{
+	struct keep_context context;
+	const struct record_keep keep = {
+		.context = &context,
+		.boundaries = boundaries,
+		.is_reachable = is_reachable,
+		.keeps_lone_tombstone = keeps_lone_tombstone,
+	};
+	int result;
+
+	context_begin(&context, engine);
+	result = engine->store->operations->merge(engine->store, &keep, merge);
+	context_end(&context);
+	return result;
+}
