@@ -223,6 +223,33 @@ void remove_partition(struct fixture *f, uint64_t partition)
 	commit(f);
 }
 
+void make_clone(struct fixture *f, uint64_t source, uint64_t clone)
+{
+	const struct engine_moment now = { .kind = ENGINE_NOW };
+
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_clone(f->txn, source, now, clone, true, NULL), 0);
+	commit(f);
+}
+
+void refresh_clone(struct fixture *f, uint64_t clone)
+{
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_clone_refresh(f->txn, clone), 0);
+	commit(f);
+}
+
+uint16_t index_of(struct fixture *f, uint64_t partition)
+{
+	struct partition *found;
+	uint16_t index;
+
+	assert_int_equal(partition_get(f->engine, partition, &found), 0);
+	index = found->index;
+	partition_release(f->engine, found);
+	return index;
+}
+
 void make_text_object(struct fixture *f)
 {
 	begin_with_object(f);
@@ -243,6 +270,18 @@ void check_text(struct fixture *f, struct engine_address address, const char *te
 	begin(f, ENGINE_READ);
 	assert_data(f, address, text, strlen(text));
 	commit(f);
+}
+
+void put_text_at(struct fixture *f, uint64_t seconds, const char *text)
+{
+	f->now = seconds * SECOND;
+	put_text(f, object(OBJECT), text);
+}
+
+void check_text_at(struct fixture *f, uint64_t seconds, const char *text)
+{
+	check_text(f, at_version(object(OBJECT), view_of(f, PARTITION, at_time(seconds * SECOND))),
+		   text);
 }
 
 void check_absent(struct fixture *f, struct engine_address address)
@@ -302,15 +341,26 @@ uint32_t take_snapshot(struct fixture *f, uint64_t partition, const char *name)
 	return version;
 }
 
-void roll_back(struct fixture *f, uint64_t partition, struct engine_moment to)
+void drop_version(struct fixture *f, uint64_t partition, uint32_t version)
 {
-	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_rollback(f->txn, partition, to), 0);
+	begin(f, ENGINE_FREE);
+	assert_int_equal(engine_version_drop(f->txn, partition, version), 0);
 	commit(f);
 }
 
-/* 0: that is not to be reached. */
-static uint32_t try_view_of(struct fixture *f, uint64_t partition, struct engine_moment moment)
+int try_rollback(struct fixture *f, enum engine_mode mode, uint64_t partition,
+		 struct engine_moment to)
+{
+	begin(f, mode);
+	return end(f, engine_rollback(f->txn, partition, to));
+}
+
+void roll_back(struct fixture *f, uint64_t partition, struct engine_moment to)
+{
+	assert_int_equal(try_rollback(f, ENGINE_WRITE, partition, to), 0);
+}
+
+uint32_t try_view_of(struct fixture *f, uint64_t partition, struct engine_moment moment)
 {
 	uint32_t version = 0;
 	int result;
@@ -333,6 +383,42 @@ uint32_t view_of(struct fixture *f, uint64_t partition, struct engine_moment mom
 uint32_t view_at(struct fixture *f, uint64_t ms)
 {
 	return try_view_of(f, PARTITION, at_time(ms));
+}
+
+int try_time(struct fixture *f, uint64_t partition, uint64_t seconds)
+{
+	uint64_t sequence;
+	int result;
+
+	begin(f, ENGINE_READ);
+	result = engine_moment_resolve(f->txn, partition, at_time(seconds * SECOND), &sequence);
+	commit(f);
+	return result;
+}
+
+uint64_t horizon_of(struct fixture *f, uint64_t partition)
+{
+	struct engine_history history;
+
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_history(f->txn, partition, &history), 0);
+	commit(f);
+	return history.horizon_sequence;
+}
+
+int try_kind(struct fixture *f, uint64_t partition, enum engine_retention_kind kind,
+	     uint64_t locked_until_ms)
+{
+	const struct engine_retention retention = { .kind = kind,
+						    .locked_until_ms = locked_until_ms };
+
+	begin(f, ENGINE_RESCUE);
+	return end(f, engine_retention_set(f->txn, partition, &retention, false));
+}
+
+void set_kind(struct fixture *f, uint64_t partition, enum engine_retention_kind kind)
+{
+	assert_int_equal(try_kind(f, partition, kind, 0), 0);
 }
 
 void set_policy(struct fixture *f, uint64_t partition, uint64_t all_ms, uint64_t interval_ms,

@@ -142,12 +142,23 @@ struct engine_stat stat_of(struct fixture *f, struct engine_address address);
 void create(struct fixture *f, uint64_t partition);
 void remove_partition(struct fixture *f, uint64_t partition);
 
+/* A writable clone of a partition as it is now; it becomes its source again. */
+void make_clone(struct fixture *f, uint64_t source, uint64_t clone);
+void refresh_clone(struct fixture *f, uint64_t clone);
+
+/* The index of a partition, or of a clone. */
+uint16_t index_of(struct fixture *f, uint64_t partition);
+
 /* PARTITION with an OBJECT that says "one". */
 void make_text_object(struct fixture *f);
 
 /* The text is all that the object has. */
 void put_text(struct fixture *f, struct engine_address address, const char *text);
 void check_text(struct fixture *f, struct engine_address address, const char *text);
+
+/* The same of OBJECT, with the clock at a time; as it was at a time. */
+void put_text_at(struct fixture *f, uint64_t seconds, const char *text);
+void check_text_at(struct fixture *f, uint64_t seconds, const char *text);
 
 /* An address that does not name anything. */
 void check_absent(struct fixture *f, struct engine_address address);
@@ -161,13 +172,30 @@ void check_page_of(struct fixture *f, uint64_t partition, uint32_t version, uint
 /* ---- history, in a transaction of its own; partition 0: the device ---- */
 
 uint32_t take_snapshot(struct fixture *f, uint64_t partition, const char *name);
+void drop_version(struct fixture *f, uint64_t partition, uint32_t version);
 void roll_back(struct fixture *f, uint64_t partition, struct engine_moment to);
+
+/* In a transaction of this mode. Returns how it failed. */
+int try_rollback(struct fixture *f, enum engine_mode mode, uint64_t partition,
+		 struct engine_moment to);
 
 /* A number for a moment. */
 uint32_t view_of(struct fixture *f, uint64_t partition, struct engine_moment moment);
 
-/* A number for PARTITION at a time. 0: that is not to be reached. */
+/* The same. 0: that is not to be reached. The second is of PARTITION at a time. */
+uint32_t try_view_of(struct fixture *f, uint64_t partition, struct engine_moment moment);
 uint32_t view_at(struct fixture *f, uint64_t ms);
+
+/* Looks up the moment at a time. Returns how that failed. */
+int try_time(struct fixture *f, uint64_t partition, uint64_t seconds);
+
+/* The number of the first moment that is in reach. */
+uint64_t horizon_of(struct fixture *f, uint64_t partition);
+
+/* A policy of a kind. The second is locked until a time (0: not), and returns how it failed. */
+void set_kind(struct fixture *f, uint64_t partition, enum engine_retention_kind kind);
+int try_kind(struct fixture *f, uint64_t partition, enum engine_retention_kind kind,
+	     uint64_t locked_until_ms);
 
 /* Nothing is kept but what the intervals say. */
 void set_policy(struct fixture *f, uint64_t partition, uint64_t all_ms, uint64_t interval_ms,

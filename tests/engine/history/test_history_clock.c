@@ -9,28 +9,6 @@
 #include "engine/objects/objects.h"
 #include "tests/engine/fixture.h"
 
-static int try_time(struct fixture *f, uint64_t seconds, uint64_t *sequence)
-{
-	int result;
-
-	begin(f, ENGINE_READ);
-	result = engine_moment_resolve(f->txn, PARTITION, at_time(seconds * SECOND), sequence);
-	commit(f);
-	return result;
-}
-
-static void put_at(struct fixture *f, uint64_t seconds, const char *text)
-{
-	f->now = seconds * SECOND;
-	put_text(f, object(OBJECT), text);
-}
-
-static void check_at(struct fixture *f, uint64_t seconds, const char *text)
-{
-	check_text(f, at_version(object(OBJECT), view_of(f, PARTITION, at_time(seconds * SECOND))),
-		   text);
-}
-
 /*
  * Writes at 1000, 1005 and 1010 s, at 2000 s by a wrong clock, and from 1020 s on by the right one.
  */
@@ -38,22 +16,22 @@ static void be_ahead(struct fixture *f)
 {
 	f->now = 1000 * SECOND;
 	make_text_object(f);
-	put_at(f, 1005, "at 1005 s");
-	put_at(f, 1010, "at 1010 s");
-	put_at(f, 2000, "at 2000 s, by a wrong clock");
-	put_at(f, 1020, "at 1020 s");
-	put_at(f, 1030, "at 1030 s");
+	put_text_at(f, 1005, "at 1005 s");
+	put_text_at(f, 1010, "at 1010 s");
+	put_text_at(f, 2000, "at 2000 s, by a wrong clock");
+	put_text_at(f, 1020, "at 1020 s");
+	put_text_at(f, 1030, "at 1030 s");
 	f->now = 1050 * SECOND;
 }
 
 /* What was written by a clock that was behind came at the last recorded time, as far as it goes. */
 static void check_what_times_mean(struct fixture *f)
 {
-	check_at(f, 1007, "at 1005 s");
-	check_at(f, 1010, "at 1010 s");
-	check_at(f, 1045, "at 1010 s");
-	check_at(f, 1999, "at 1010 s");
-	check_at(f, 2000, "at 1030 s");
+	check_text_at(f, 1007, "at 1005 s");
+	check_text_at(f, 1010, "at 1010 s");
+	check_text_at(f, 1045, "at 1010 s");
+	check_text_at(f, 1999, "at 1010 s");
+	check_text_at(f, 2000, "at 1030 s");
 }
 
 static void test_what_follows_a_wrong_clock_counts_as_of_its_time(void **state)
@@ -61,15 +39,15 @@ static void test_what_follows_a_wrong_clock_counts_as_of_its_time(void **state)
 	struct fixture *f = *state;
 
 	be_ahead(f);
-	check_at(f, 1045, "at 1010 s");
+	check_text_at(f, 1045, "at 1010 s");
 	check_text(f, object(OBJECT), "at 1030 s");
-	put_at(f, 2010, "at 2010 s");
-	put_at(f, 2020, "at 2020 s");
+	put_text_at(f, 2010, "at 2010 s");
+	put_text_at(f, 2020, "at 2020 s");
 	f->now = 2100 * SECOND;
 	check_what_times_mean(f);
-	check_at(f, 2009, "at 1030 s");
-	check_at(f, 2015, "at 2010 s");
-	check_at(f, 2050, "at 2020 s");
+	check_text_at(f, 2009, "at 1030 s");
+	check_text_at(f, 2015, "at 2010 s");
+	check_text_at(f, 2050, "at 2020 s");
 }
 
 static void test_so_it_is_after_a_restart_and_a_crash(void **state)
@@ -80,14 +58,14 @@ static void test_so_it_is_after_a_restart_and_a_crash(void **state)
 	assert_int_equal(engine_close(f->engine), 0);
 	reopen(f);
 	check_what_times_mean(f);
-	put_at(f, 1060, "at 1060 s");
+	put_text_at(f, 1060, "at 1060 s");
 	crash(f);
-	check_at(f, 1999, "at 1010 s");
-	check_at(f, 2000, "at 1060 s");
-	put_at(f, 2010, "at 2010 s");
+	check_text_at(f, 1999, "at 1010 s");
+	check_text_at(f, 2000, "at 1060 s");
+	put_text_at(f, 2010, "at 2010 s");
 	f->now = 2100 * SECOND;
-	check_at(f, 2009, "at 1060 s");
-	check_at(f, 2015, "at 2010 s");
+	check_text_at(f, 2009, "at 1060 s");
+	check_text_at(f, 2015, "at 2010 s");
 }
 
 static void test_by_number_everything_is_reached(void **state)
@@ -133,20 +111,19 @@ static void test_a_log_says_the_recorded_times(void **state)
 static void test_a_clock_from_before_the_device_is_one_that_is_behind(void **state)
 {
 	struct fixture *f = *state;
-	uint64_t sequence;
 
 	f->now = 1000 * SECOND;
 	make_text_object(f);
-	put_at(f, 1010, "at 1010 s");
-	put_at(f, 5, "by a clock without a battery");
+	put_text_at(f, 1010, "at 1010 s");
+	put_text_at(f, 5, "by a clock without a battery");
 	f->now = 6 * SECOND;
-	assert_int_equal(try_time(f, 5, &sequence), -ENOENT);
+	assert_int_equal(try_time(f, PARTITION, 5), -ENOENT);
 	crash(f);
-	put_at(f, 1100, "at 1100 s");
+	put_text_at(f, 1100, "at 1100 s");
 	f->now = 1110 * SECOND;
-	check_at(f, 1005, "one");
-	check_at(f, 1050, "by a clock without a battery");
-	check_at(f, 1105, "at 1100 s");
+	check_text_at(f, 1005, "one");
+	check_text_at(f, 1050, "by a clock without a battery");
+	check_text_at(f, 1105, "at 1100 s");
 }
 
 static void test_slots_end_by_the_clock_while_it_is_behind(void **state)
@@ -156,7 +133,7 @@ static void test_slots_end_by_the_clock_while_it_is_behind(void **state)
 
 	be_ahead(f);
 	first = f->engine->committed;
-	put_at(f, 1052, "at 1052 s");
+	put_text_at(f, 1052, "at 1052 s");
 	second = f->engine->committed;
 	assert_true(slot_begin(second) > slot_begin(first));
 	f->now += 10;
@@ -181,16 +158,16 @@ static void test_a_clock_that_is_behind_is_warned_of_once_until_it_has_caught_up
 	log_configure(count_warning, LOG_LEVEL_WARNING);
 	f->now = 1000 * SECOND;
 	make_text_object(f);
-	put_at(f, 1010, "at 1010 s");
-	put_at(f, 1009, "a second less, as clocks are kept right");
+	put_text_at(f, 1010, "at 1010 s");
+	put_text_at(f, 1009, "a second less, as clocks are kept right");
 	assert_int_equal(warnings, 0);
-	put_at(f, 1020, "ahead");
+	put_text_at(f, 1020, "ahead");
 	for (uint64_t second = 1011; second < 1018; second++)
-		put_at(f, second, "behind");
+		put_text_at(f, second, "behind");
 	assert_int_equal(warnings, 1);
-	put_at(f, 1030, "right again");
+	put_text_at(f, 1030, "right again");
 	assert_int_equal(warnings, 1);
-	put_at(f, 1022, "behind again");
+	put_text_at(f, 1022, "behind again");
 	assert_int_equal(warnings, 2);
 	log_configure(NULL, LOG_LEVEL_INFO);
 }
@@ -217,7 +194,7 @@ static void test_views_from_then_come_free(void **state)
 			 -EFBIG);
 	commit(f);
 	f->now += ENGINE_VIEW_UNUSED_MS;
-	check_at(f, 1005, "one");
+	check_text_at(f, 1005, "one");
 }
 
 static void test_a_format_begins_time_anew_though_the_clock_had_been_ahead(void **state)
@@ -236,10 +213,10 @@ static void test_a_format_begins_time_anew_though_the_clock_had_been_ahead(void 
 	assert_int_equal(engine_reformat(f->engine), 0);
 	f->now = 1060 * SECOND;
 	make_text_object(f);
-	put_at(f, 1070, "at 1070 s");
+	put_text_at(f, 1070, "at 1070 s");
 	f->now = 1080 * SECOND;
-	check_at(f, 1065, "one");
-	check_at(f, 1075, "at 1070 s");
+	check_text_at(f, 1065, "one");
+	check_text_at(f, 1075, "at 1070 s");
 }
 
 int main(void)

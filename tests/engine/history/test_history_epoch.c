@@ -8,29 +8,6 @@
 
 enum { YEAR = 366 * 24 * 3600 };
 
-static void put_at(struct fixture *f, uint64_t seconds, const char *text)
-{
-	f->now = seconds * SECOND;
-	put_text(f, object(OBJECT), text);
-}
-
-static int try_time(struct fixture *f, uint64_t seconds)
-{
-	uint64_t sequence;
-	int result;
-
-	begin(f, ENGINE_READ);
-	result = engine_moment_resolve(f->txn, PARTITION, at_time(seconds * SECOND), &sequence);
-	commit(f);
-	return result;
-}
-
-static void check_at(struct fixture *f, uint64_t seconds, const char *text)
-{
-	check_text(f, at_version(object(OBJECT), view_of(f, PARTITION, at_time(seconds * SECOND))),
-		   text);
-}
-
 static int begin_epoch(struct fixture *f)
 {
 	int result;
@@ -55,9 +32,9 @@ static void be_a_year_ahead(struct fixture *f)
 {
 	f->now = 1000 * SECOND;
 	make_text_object(f);
-	put_at(f, 1010, "at 1010 s");
-	put_at(f, YEAR, "a year ahead");
-	put_at(f, 1020, "at 1020 s");
+	put_text_at(f, 1010, "at 1010 s");
+	put_text_at(f, YEAR, "a year ahead");
+	put_text_at(f, 1020, "at 1020 s");
 }
 
 static void test_times_count_by_the_clock_from_then_on(void **state)
@@ -65,16 +42,16 @@ static void test_times_count_by_the_clock_from_then_on(void **state)
 	struct fixture *f = *state;
 
 	be_a_year_ahead(f);
-	put_at(f, 1030, "at 1030 s");
+	put_text_at(f, 1030, "at 1030 s");
 	begin_epoch_at(f, 1040);
-	put_at(f, 1050, "at 1050 s");
-	put_at(f, 1060, "at 1060 s");
+	put_text_at(f, 1050, "at 1050 s");
+	put_text_at(f, 1060, "at 1060 s");
 	f->now = 1070 * SECOND;
 	for (int start = 0; start < 3; start++) {
-		check_at(f, 1040, "at 1030 s");
-		check_at(f, 1045, "at 1030 s");
-		check_at(f, 1055, "at 1050 s");
-		check_at(f, 1065, "at 1060 s");
+		check_text_at(f, 1040, "at 1030 s");
+		check_text_at(f, 1045, "at 1030 s");
+		check_text_at(f, 1055, "at 1050 s");
+		check_text_at(f, 1065, "at 1060 s");
 		if (start)
 			crash(f);
 		else
@@ -83,11 +60,11 @@ static void test_times_count_by_the_clock_from_then_on(void **state)
 			reopen(f);
 	}
 	/* A year later nothing comes up again. */
-	put_at(f, YEAR - 5, "a year later");
+	put_text_at(f, YEAR - 5, "a year later");
 	f->now = (YEAR + 10) * (uint64_t)SECOND;
-	check_at(f, YEAR - 10, "at 1060 s");
-	check_at(f, YEAR - 2, "a year later");
-	check_at(f, YEAR + 5, "a year later");
+	check_text_at(f, YEAR - 10, "at 1060 s");
+	check_text_at(f, YEAR - 2, "a year later");
+	check_text_at(f, YEAR + 5, "a year later");
 }
 
 static void test_a_time_before_the_epoch_is_refused(void **state)
@@ -96,12 +73,12 @@ static void test_a_time_before_the_epoch_is_refused(void **state)
 
 	be_a_year_ahead(f);
 	begin_epoch_at(f, 1040);
-	put_at(f, 1050, "at 1050 s");
+	put_text_at(f, 1050, "at 1050 s");
 	f->now = 1060 * SECOND;
-	assert_int_equal(try_time(f, 1), -ESTALE);
-	assert_int_equal(try_time(f, 1005), -ESTALE);
-	assert_int_equal(try_time(f, 1039), -ESTALE);
-	assert_int_equal(try_time(f, 1040), 0);
+	assert_int_equal(try_time(f, PARTITION, 1), -ESTALE);
+	assert_int_equal(try_time(f, PARTITION, 1005), -ESTALE);
+	assert_int_equal(try_time(f, PARTITION, 1039), -ESTALE);
+	assert_int_equal(try_time(f, PARTITION, 1040), 0);
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_rollback(f->txn, PARTITION, at_time(1010 * SECOND)), -ESTALE);
 	abort_all(f);
@@ -139,13 +116,13 @@ static void test_a_device_that_was_made_by_a_wrong_clock_gets_times(void **state
 
 	f->now = YEAR * (uint64_t)SECOND;
 	make_text_object(f);
-	put_at(f, YEAR + 10, "two");
+	put_text_at(f, YEAR + 10, "two");
 	begin_epoch_at(f, 1000);
-	put_at(f, 1010, "at 1010 s");
+	put_text_at(f, 1010, "at 1010 s");
 	f->now = 1020 * SECOND;
-	check_at(f, 1005, "two");
-	check_at(f, 1015, "at 1010 s");
-	assert_int_equal(try_time(f, 990), -ESTALE);
+	check_text_at(f, 1005, "two");
+	check_text_at(f, 1015, "at 1010 s");
+	assert_int_equal(try_time(f, PARTITION, 990), -ESTALE);
 }
 
 static void test_a_clock_that_nothing_is_ahead_of_needs_none(void **state)
@@ -154,11 +131,11 @@ static void test_a_clock_that_nothing_is_ahead_of_needs_none(void **state)
 
 	f->now = 1000 * SECOND;
 	make_text_object(f);
-	put_at(f, 1010, "at 1010 s");
+	put_text_at(f, 1010, "at 1010 s");
 	assert_int_equal(begin_epoch(f), -EALREADY);
 	f->now = 1020 * SECOND;
 	assert_int_equal(begin_epoch(f), -EALREADY);
-	check_at(f, 1005, "one");
+	check_text_at(f, 1005, "one");
 	begin(f, ENGINE_READ);
 	assert_int_equal(engine_time_epoch(f->txn), -EROFS);
 	commit(f);
@@ -173,12 +150,12 @@ static void test_an_aborted_epoch_is_none(void **state)
 	begin(f, ENGINE_RESCUE);
 	assert_int_equal(engine_time_epoch(f->txn), 0);
 	abort_all(f);
-	put_at(f, 1050, "at 1050 s");
+	put_text_at(f, 1050, "at 1050 s");
 	f->now = 1060 * SECOND;
-	check_at(f, 1015, "at 1010 s");
-	check_at(f, 1055, "at 1010 s");
+	check_text_at(f, 1015, "at 1010 s");
+	check_text_at(f, 1055, "at 1010 s");
 	crash(f);
-	check_at(f, 1055, "at 1010 s");
+	check_text_at(f, 1055, "at 1010 s");
 }
 
 static void test_the_clock_may_be_wrong_again_and_again(void **state)
@@ -188,15 +165,15 @@ static void test_the_clock_may_be_wrong_again_and_again(void **state)
 	f->now = 1000 * SECOND;
 	make_text_object(f);
 	for (uint64_t day = 1; day <= 7; day++) {
-		put_at(f, day * 10000, "right");
-		put_at(f, day * 10000 + YEAR, "ahead");
-		put_at(f, day * 10000 + 1000, "right again");
+		put_text_at(f, day * 10000, "right");
+		put_text_at(f, day * 10000 + YEAR, "ahead");
+		put_text_at(f, day * 10000 + 1000, "right again");
 		begin_epoch_at(f, day * 10000 + 2000);
-		put_at(f, day * 10000 + 3000, "right for long");
+		put_text_at(f, day * 10000 + 3000, "right for long");
 		crash(f);
-		check_at(f, day * 10000 + 2500, "right again");
-		check_at(f, day * 10000 + 3000, "right for long");
-		assert_int_equal(try_time(f, day * 10000 + 1500), -ESTALE);
+		check_text_at(f, day * 10000 + 2500, "right again");
+		check_text_at(f, day * 10000 + 3000, "right for long");
+		assert_int_equal(try_time(f, PARTITION, day * 10000 + 1500), -ESTALE);
 	}
 }
 
@@ -206,15 +183,15 @@ static void test_an_epoch_that_began_too_late_is_ended_by_another(void **state)
 
 	be_a_year_ahead(f);
 	begin_epoch_at(f, 5000);
-	put_at(f, 5010, "at 5010 s, by a clock that was wrong again");
+	put_text_at(f, 5010, "at 5010 s, by a clock that was wrong again");
 	begin_epoch_at(f, 1100);
-	put_at(f, 1110, "at 1110 s");
+	put_text_at(f, 1110, "at 1110 s");
 	f->now = 1120 * SECOND;
-	check_at(f, 1105, "at 5010 s, by a clock that was wrong again");
-	check_at(f, 1115, "at 1110 s");
-	assert_int_equal(try_time(f, 1050), -ESTALE);
+	check_text_at(f, 1105, "at 5010 s, by a clock that was wrong again");
+	check_text_at(f, 1115, "at 1110 s");
+	assert_int_equal(try_time(f, PARTITION, 1050), -ESTALE);
 	f->now = 6000 * SECOND;
-	check_at(f, 5005, "at 1110 s");
+	check_text_at(f, 5005, "at 1110 s");
 }
 
 /* A lock ends when the clock says so, in whatever epoch. */
@@ -250,24 +227,24 @@ static void keep_again(struct fixture *f, uint64_t id)
 	f->now = 1000 * SECOND;
 	make_text_object(f);
 	set_policy(f, id, 100 * SECOND, 0, 0);
-	put_at(f, 1010, "at 1010 s");
-	put_at(f, YEAR, "a year ahead");
+	put_text_at(f, 1010, "at 1010 s");
+	put_text_at(f, YEAR, "a year ahead");
 	f->now = (YEAR + 1000) * (uint64_t)SECOND;
 	retention_judge(f->engine);
 	begin_epoch_at(f, 1040);
-	put_at(f, 1050, "at 1050 s");
-	put_at(f, 1060, "at 1060 s");
+	put_text_at(f, 1050, "at 1050 s");
+	put_text_at(f, 1060, "at 1060 s");
 	for (int start = 0; start < 2; start++) {
 		f->now = 1070 * SECOND;
 		retention_judge(f->engine);
-		assert_int_equal(try_time(f, 1005), -ESTALE);
-		check_at(f, 1055, "at 1050 s");
+		assert_int_equal(try_time(f, PARTITION, 1005), -ESTALE);
+		check_text_at(f, 1055, "at 1050 s");
 		crash(f);
 	}
 	/* And as long as it says. */
-	put_at(f, 1500, "at 1500 s");
+	put_text_at(f, 1500, "at 1500 s");
 	retention_judge(f->engine);
-	assert_int_equal(try_time(f, 1055), -ENOENT);
+	assert_int_equal(try_time(f, PARTITION, 1055), -ENOENT);
 }
 
 static void test_a_partition_keeps_again_what_its_policy_says(void **state)
@@ -280,16 +257,6 @@ static void test_all_partitions_keep_again_what_the_devices_policy_says(void **s
 	keep_again(*state, 0);
 }
 
-static uint64_t horizon_of(struct fixture *f, uint64_t id)
-{
-	struct engine_history history;
-
-	begin(f, ENGINE_READ);
-	assert_int_equal(engine_history(f->txn, id, &history), 0);
-	commit(f);
-	return history.horizon_sequence;
-}
-
 /* Its policy had given up everything but the present by the time at which it was removed. */
 static void test_a_partition_that_comes_back_promises_nothing_that_is_gone(void **state)
 {
@@ -300,8 +267,8 @@ static void test_a_partition_that_comes_back_promises_nothing_that_is_gone(void 
 	f->now = 1000 * SECOND;
 	make_text_object(f);
 	set_policy(f, PARTITION, 100 * SECOND, 0, 0);
-	put_at(f, 1010, "at 1010 s");
-	put_at(f, YEAR, "a year ahead");
+	put_text_at(f, 1010, "at 1010 s");
+	put_text_at(f, YEAR, "a year ahead");
 	f->now = (YEAR + 1000) * (uint64_t)SECOND;
 	version = take_snapshot(f, 0, NULL);
 	retention_judge(f->engine);

@@ -92,32 +92,19 @@ static struct gap make_gap_by_rollback(struct fixture *f)
 	return gap;
 }
 
-static int try_rollback(struct fixture *f, struct engine_moment to)
-{
-	int result;
-
-	begin(f, ENGINE_HISTORY);
-	result = engine_rollback(f->txn, PARTITION, to);
-	if (result)
-		abort_all(f);
-	else
-		commit(f);
-	return result;
-}
-
 static void check_partition_stays(struct fixture *f, const struct gap *gap)
 {
 	const struct engine_moment moments[] = { at_number(gap->within), at_time(gap->ms),
 						 gap->sequence };
 
 	for (size_t n = 0; n < sizeof(moments) / sizeof(moments[0]); n++) {
-		assert_int_equal(try_rollback(f, moments[n]), -ENOENT);
+		assert_int_equal(try_rollback(f, ENGINE_HISTORY, PARTITION, moments[n]), -ENOENT);
 		check_text(f, object(OBJECT), "one");
 	}
 	crash(f);
 	check_text(f, object(OBJECT), "one");
 	put_text(f, object(OBJECT), "two");
-	assert_int_equal(try_rollback(f, at_number(gap->before)), 0);
+	assert_int_equal(try_rollback(f, ENGINE_HISTORY, PARTITION, at_number(gap->before)), 0);
 	check_text(f, object(OBJECT), "one");
 	crash(f);
 	check_text(f, object(OBJECT), "one");
@@ -148,8 +135,9 @@ static void test_a_locked_partition_stays_too_and_can_be_unlocked(void **state)
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_retention_set(f->txn, PARTITION, &policy, false), 0);
 	commit(f);
-	assert_int_equal(try_rollback(f, at_number(gap.within)), -ENOENT);
-	assert_int_equal(try_rollback(f, at_time(gap.ms)), -ENOENT);
+	assert_int_equal(try_rollback(f, ENGINE_HISTORY, PARTITION, at_number(gap.within)),
+			 -ENOENT);
+	assert_int_equal(try_rollback(f, ENGINE_HISTORY, PARTITION, at_time(gap.ms)), -ENOENT);
 	policy.locked_until_ms = 0;
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_retention_set(f->txn, PARTITION, &policy, true), 0);
@@ -230,7 +218,8 @@ static void test_what_another_partition_of_its_id_was_is_none_of_its_past(void *
 		check_refused(f, at_time(gap.ms));
 		check_text(f, at_version(object(OBJECT), gap.within), "another one's");
 		check_text(f, object(OBJECT), "one");
-		assert_int_equal(try_rollback(f, at_number(gap.within)), -ENOENT);
+		assert_int_equal(try_rollback(f, ENGINE_HISTORY, PARTITION, at_number(gap.within)),
+				 -ENOENT);
 		check_text(f, object(OBJECT), "one");
 	}
 }

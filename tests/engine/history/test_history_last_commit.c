@@ -7,14 +7,6 @@
 #include "engine/objects/objects.h"
 #include "tests/engine/fixture.h"
 
-static void make_object(struct fixture *f)
-{
-	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_partition_create(f->txn, PARTITION, NULL), 0);
-	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, OBJECT, 1, NULL), 0);
-	commit(f);
-}
-
 static uint64_t bound_at(struct fixture *f, uint64_t ms)
 {
 	uint64_t bound = 0;
@@ -28,7 +20,7 @@ static uint64_t bound_at(struct fixture *f, uint64_t ms)
 /* A write at 60.0 s, two more in the same slot, and then nothing. */
 static void write_and_rest(struct fixture *f)
 {
-	make_object(f);
+	create(f, PARTITION);
 	f->now = 50 * SECOND;
 	put_text(f, object(OBJECT), "before");
 	f->now = 60 * SECOND;
@@ -70,7 +62,7 @@ static void test_what_is_kept_for_certain_is_no_shorter_after_a_crash(void **sta
 	struct fixture *f = *state;
 	struct engine_history before, after;
 
-	make_object(f);
+	create(f, PARTITION);
 	f->now = 40 * SECOND;
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_retention_set(f->txn, PARTITION, &keep, false), 0);
@@ -100,7 +92,7 @@ static void test_the_floor_of_a_policy_that_ended_is_no_later_after_a_crash(void
 	const struct engine_retention all = { .kind = ENGINE_RETAIN_ALL };
 	struct fixture *f = *state;
 
-	make_object(f);
+	create(f, PARTITION);
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_retention_set(f->txn, PARTITION, &none, false), 0);
 	commit(f);

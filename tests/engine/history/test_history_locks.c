@@ -20,27 +20,6 @@ static void lock(struct fixture *f, uint64_t partition, enum engine_retention_ki
 	assert_int_equal(try_policy(f, partition, retention), 0);
 }
 
-static int try_rollback_to(struct fixture *f, uint64_t partition, struct engine_moment to)
-{
-	begin(f, ENGINE_RESCUE);
-	return end(f, engine_rollback(f->txn, partition, to));
-}
-
-static int try_rollback(struct fixture *f, uint64_t partition, uint64_t ms)
-{
-	return try_rollback_to(f, partition, at_time(ms));
-}
-
-static uint64_t horizon_of(struct fixture *f, uint64_t partition)
-{
-	struct engine_history history;
-
-	begin(f, ENGINE_READ);
-	assert_int_equal(engine_history(f->txn, partition, &history), 0);
-	commit(f);
-	return history.horizon_sequence;
-}
-
 static void create_at(struct fixture *f, uint64_t ms, uint64_t partition)
 {
 	f->now = ms;
@@ -100,17 +79,17 @@ static void test_the_device_does_not_go_back_before_a_locked_partition(void **st
 	lock(f, CLONE, ENGINE_RETAIN_ALL);
 	write_page(f, 8 * SECOND, 0, 'b');
 	f->now = 10 * SECOND;
-	assert_int_equal(try_rollback(f, 0, 3 * SECOND), -EPERM);
+	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(3 * SECOND)), -EPERM);
 	assert_int_equal(engine_reformat(f->engine), -EPERM);
 	/* Nothing has happened; a moment at which it was there already is no harm. */
 	check_page(f, 0, 0, 'b');
-	assert_int_equal(try_rollback(f, 0, 7 * SECOND), 0);
+	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(7 * SECOND)), 0);
 	check_page(f, 0, 0, 'a');
 	assert_int_equal(engine_reformat(f->engine), -EPERM);
 	/* The others go back alone, and when the lock is over everything does. */
-	assert_int_equal(try_rollback(f, PARTITION, 9 * SECOND), 0);
+	assert_int_equal(try_rollback(f, ENGINE_RESCUE, PARTITION, at_time(9 * SECOND)), 0);
 	f->now = YEARS + SECOND;
-	assert_int_equal(try_rollback(f, 0, 3 * SECOND), 0);
+	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(3 * SECOND)), 0);
 }
 
 static void test_neither_does_it_when_the_partition_takes_its_lock_from_the_device(void **state)
@@ -122,8 +101,8 @@ static void test_neither_does_it_when_the_partition_takes_its_lock_from_the_devi
 	lock(f, 0, ENGINE_RETAIN_ALL);
 	create_at(f, 5 * SECOND, CLONE);
 	f->now = 6 * SECOND;
-	assert_int_equal(try_rollback(f, 0, 3 * SECOND), -EPERM);
-	assert_int_equal(try_rollback(f, 0, 5 * SECOND), 0);
+	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(3 * SECOND)), -EPERM);
+	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(5 * SECOND)), 0);
 }
 
 /* It was made long ago, removed, and came back: between the two it was not there either. */
@@ -138,7 +117,7 @@ static void test_the_device_does_not_go_where_a_locked_partition_was_removed(voi
 	roll_back(f, 0, at_time(3 * SECOND));
 	lock(f, PARTITION, ENGINE_RETAIN_ALL);
 	f->now = 10 * SECOND;
-	assert_int_equal(try_rollback(f, 0, 6 * SECOND), -EPERM);
+	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(6 * SECOND)), -EPERM);
 	check_page(f, 0, 0, 'a');
 }
 
@@ -164,7 +143,7 @@ static void test_what_comes_back_costs_nothing_of_what_is_locked(void **state)
 	assert_int_equal(engine_partition_remove(f->txn, OTHERS, true), 0);
 	commit(f);
 	f->now = 53 * SECOND;
-	assert_int_equal(try_rollback_to(f, 0, at_number(version)), 0);
+	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_number(version)), 0);
 	f->now = 54 * SECOND;
 	merge_all(f);
 	for (uint64_t second = 10; second <= 40; second += 10)
@@ -185,7 +164,7 @@ static void test_a_lock_without_more_keeps_every_moment(void **state)
 	assert_false(write_much(f));
 	assert_int_equal(horizon_of(f, PARTITION), horizon);
 	check_page(f, view_at(f, 3 * SECOND), 0, 'a');
-	assert_int_equal(try_rollback(f, PARTITION, 3 * SECOND), 0);
+	assert_int_equal(try_rollback(f, ENGINE_RESCUE, PARTITION, at_time(3 * SECOND)), 0);
 	check_page(f, 0, 0, 'a');
 }
 
@@ -198,7 +177,7 @@ static void test_a_locked_device_keeps_every_moment(void **state)
 	lock(f, 0, ENGINE_RETAIN_SNAPSHOTS);
 	assert_false(write_much(f));
 	check_page(f, view_at(f, 3 * SECOND), 0, 'a');
-	assert_int_equal(try_rollback(f, 0, 3 * SECOND), 0);
+	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(3 * SECOND)), 0);
 	check_page(f, 0, 0, 'a');
 }
 
@@ -312,7 +291,7 @@ static void test_a_locked_clone_that_is_refreshed_loses_nothing(void **state)
 	merge_all(f);
 	check_page_of(f, CLONE, 0, 0, 'b');
 	assert_int_equal(horizon_of(f, CLONE), horizon);
-	assert_int_equal(try_rollback(f, CLONE, 7 * SECOND), 0);
+	assert_int_equal(try_rollback(f, ENGINE_RESCUE, CLONE, at_time(7 * SECOND)), 0);
 	begin(f, ENGINE_READ);
 	{
 		char bytes[5] = "";
@@ -340,7 +319,7 @@ static void test_a_refresh_leaves_the_history_of_a_locked_device(void **state)
 	commit(f);
 	merge_all(f);
 	assert_int_equal(horizon_of(f, 0), horizon);
-	assert_int_equal(try_rollback(f, 0, 7 * SECOND), 0);
+	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(7 * SECOND)), 0);
 	check_page_of(f, CLONE, 0, 0, 'a');
 	check_page(f, 0, 0, 'a');
 }

@@ -7,14 +7,6 @@
 #include "engine/objects/objects.h"
 #include "tests/engine/fixture.h"
 
-static void make_object(struct fixture *f)
-{
-	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_partition_create(f->txn, PARTITION, NULL), 0);
-	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, OBJECT, 1, NULL), 0);
-	commit(f);
-}
-
 /*
  * Lets the numbers of a partition (0: of the device) go on with this one, as if those before had
  * been given.
@@ -28,13 +20,6 @@ static void go_on_with(struct fixture *f, uint64_t id, uint32_t number)
 	found->history->next_version = number;
 	partition_mark_history(f->txn, found);
 	partition_release(f->engine, found);
-	commit(f);
-}
-
-static void drop(struct fixture *f, uint64_t id, uint32_t number)
-{
-	begin(f, ENGINE_FREE);
-	assert_int_equal(engine_version_drop(f->txn, id, number), 0);
 	commit(f);
 }
 
@@ -61,7 +46,7 @@ static void test_numbers_run_out_when_kept_versions_have_all_of_them(void **stat
 	struct fixture *f = *state;
 	uint32_t version;
 
-	make_object(f);
+	create(f, PARTITION);
 	put_text(f, object(OBJECT), "x");
 	begin(f, ENGINE_WRITE);
 	for (uint32_t wanted = 1; wanted <= ENGINE_PARTITION_VERSION_LAST; wanted++) {
@@ -72,8 +57,8 @@ static void test_numbers_run_out_when_kept_versions_have_all_of_them(void **stat
 	commit(f);
 	check_text(f, at_version(object(OBJECT), ENGINE_PARTITION_VERSION_LAST), "x");
 	/* Those of dropped versions are given again, and no others. */
-	drop(f, PARTITION, 30000);
-	drop(f, PARTITION, 5);
+	drop_version(f, PARTITION, 30000);
+	drop_version(f, PARTITION, 5);
 	crash(f);
 	put_text(f, object(OBJECT), "y");
 	assert_int_equal(take_snapshot(f, PARTITION, "again"), 5);
@@ -93,10 +78,10 @@ static void test_a_number_is_given_again_as_late_as_possible(void **state)
 {
 	struct fixture *f = *state;
 
-	make_object(f);
+	create(f, PARTITION);
 	for (uint32_t number = 1; number <= 4; number++)
 		assert_int_equal(take_snapshot(f, PARTITION, NULL), number);
-	drop(f, PARTITION, 2);
+	drop_version(f, PARTITION, 2);
 	assert_int_equal(take_snapshot(f, PARTITION, NULL), 5);
 	go_on_with(f, PARTITION, ENGINE_PARTITION_VERSION_LAST);
 	assert_int_equal(take_snapshot(f, PARTITION, NULL), ENGINE_PARTITION_VERSION_LAST);
@@ -110,7 +95,7 @@ static void test_numbers_of_the_device_begin_again_too(void **state)
 {
 	struct fixture *f = *state;
 
-	make_object(f);
+	create(f, PARTITION);
 	assert_int_equal(take_snapshot(f, 0, NULL), ENGINE_DEVICE_VERSION_FIRST);
 	go_on_with(f, 0, ENGINE_DEVICE_VERSION_LAST);
 	put_text(f, object(OBJECT), "last");
@@ -135,7 +120,7 @@ static void test_a_partition_that_had_given_all_its_numbers_goes_on(void **state
 {
 	struct fixture *f = *state;
 
-	make_object(f);
+	create(f, PARTITION);
 	assert_int_equal(take_snapshot(f, PARTITION, NULL), 1);
 	go_on_with(f, PARTITION, ENGINE_PARTITION_VERSION_LAST + 1);
 	go_on_with(f, 0, ENGINE_DEVICE_VERSION_LAST + 1);
@@ -149,10 +134,10 @@ static void test_a_number_that_is_given_again_has_the_name_of_its_new_version(vo
 	struct fixture *f = *state;
 	uint32_t number;
 
-	make_object(f);
+	create(f, PARTITION);
 	assert_int_equal(take_snapshot(f, PARTITION, "old"), 1);
 	assert_int_equal(take_snapshot(f, PARTITION, "kept"), 2);
-	drop(f, PARTITION, 1);
+	drop_version(f, PARTITION, 1);
 	go_on_with(f, PARTITION, 1);
 	assert_int_equal(take_snapshot(f, PARTITION, "new"), 1);
 	begin(f, ENGINE_READ);
@@ -170,7 +155,7 @@ static void test_an_old_version_with_a_high_number_is_older_than_a_new_one_with_
 	struct fixture *f = *state;
 	int result;
 
-	make_object(f);
+	create(f, PARTITION);
 	put_text(f, object(OBJECT), "one");
 	go_on_with(f, PARTITION, 500);
 	assert_int_equal(take_snapshot(f, PARTITION, NULL), 500);
@@ -198,7 +183,7 @@ static void test_a_partition_that_came_back_goes_on_with_its_numbers(void **stat
 	struct fixture *f = *state;
 	uint32_t of_device;
 
-	make_object(f);
+	create(f, PARTITION);
 	put_text(f, object(OBJECT), "old");
 	for (uint32_t number = 1; number <= 3; number++)
 		assert_int_equal(take_snapshot(f, PARTITION, names[number - 1]), number);

@@ -10,14 +10,6 @@
 /* The last slot whose end is not "newest". */
 #define LAST_SLOT (slot_begin(RECORD_NEWEST) - RECORD_SLOT)
 
-static void make_object(struct fixture *f)
-{
-	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_partition_create(f->txn, PARTITION, NULL), 0);
-	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, OBJECT, 1, NULL), 0);
-	commit(f);
-}
-
 /* Lets the numbers go on behind this one, as if those before had been used, with a write. */
 static void go_on_behind(struct fixture *f, uint64_t sequence, const char *text)
 {
@@ -41,7 +33,7 @@ static void test_slots_are_used_up(void **state)
 	uint32_t version, of_device;
 	uint64_t chosen;
 
-	make_object(f);
+	create(f, PARTITION);
 	put_text(f, object(OBJECT), "one");
 	go_on_behind(f, LAST_SLOT - 2 * RECORD_SLOT, "two");
 	version = take_snapshot(f, PARTITION, NULL);
@@ -76,7 +68,7 @@ static void test_numbers_are_used_up(void **state)
 {
 	struct fixture *f = *state;
 
-	make_object(f);
+	create(f, PARTITION);
 	go_on_behind(f, LAST_SLOT - 1, "one");
 	go_on_behind(f, LAST_SLOT + RECORD_SLOT - 3, "two");
 	assert_int_equal(f->engine->committed, LAST_SLOT + RECORD_SLOT - 2);
@@ -101,7 +93,7 @@ static void test_aborted_transactions_do_not_lead_past_the_end(void **state)
 {
 	struct fixture *f = *state;
 
-	make_object(f);
+	create(f, PARTITION);
 	go_on_behind(f, LAST_SLOT + RECORD_SLOT - 6, "one");
 	for (int n = 0; n < 10; n++) {
 		struct engine_txn *txn;

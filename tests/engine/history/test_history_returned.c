@@ -9,15 +9,6 @@
 
 enum { OTHER = PARTITION + 1 };
 
-static void set_kind(struct fixture *f, uint64_t id, enum engine_retention_kind kind)
-{
-	const struct engine_retention policy = { .kind = kind };
-
-	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_retention_set(f->txn, id, &policy, false), 0);
-	commit(f);
-}
-
 static void create_partition(struct fixture *f, uint64_t id)
 {
 	begin(f, ENGINE_WRITE);
@@ -25,27 +16,10 @@ static void create_partition(struct fixture *f, uint64_t id)
 	commit(f);
 }
 
-static void put_text_at(struct fixture *f, uint64_t second, const char *text)
-{
-	f->now = second * SECOND;
-	put_text(f, object(OBJECT), text);
-}
-
 static void roll_back_at(struct fixture *f, uint64_t second, struct engine_moment to)
 {
 	f->now = second * SECOND;
 	roll_back(f, 0, to);
-}
-
-static int resolve(struct fixture *f, uint64_t id, uint64_t second)
-{
-	uint64_t sequence;
-	int result;
-
-	begin(f, ENGINE_READ);
-	result = engine_moment_resolve(f->txn, id, at_time(second * SECOND), &sequence);
-	commit(f);
-	return result;
 }
 
 static struct device_history history_of_device(struct fixture *f)
@@ -133,7 +107,7 @@ static void test_one_that_had_vanished_does_so_too(void **state)
 	roll_back_at(f, 20, at_time(8 * SECOND));
 	roll_back_at(f, 30, at_time(15 * SECOND));
 	for (int round = 0; round < 2; round++) {
-		assert_int_equal(resolve(f, OTHER, 14), 0);
+		assert_int_equal(try_time(f, OTHER, 14), 0);
 		begin(f, ENGINE_READ);
 		assert_int_equal(engine_retention_get(f->txn, OTHER, &policy), 0);
 		commit(f);
@@ -249,10 +223,10 @@ static void test_it_has_of_its_past_what_it_and_the_device_have_kept(void **stat
 	remove_partition(f, PARTITION);
 	roll_back_at(f, 30, at_time(23 * SECOND));
 	check_text(f, object(OBJECT), "four");
-	assert_int_equal(resolve(f, PARTITION, 12), 0);
-	assert_int_equal(resolve(f, PARTITION, 22), 0);
-	assert_int_equal(resolve(f, OTHER + 1, 16), 0);
-	assert_int_equal(resolve(f, 0, 17), 0);
+	assert_int_equal(try_time(f, PARTITION, 12), 0);
+	assert_int_equal(try_time(f, PARTITION, 22), 0);
+	assert_int_equal(try_time(f, OTHER + 1, 16), 0);
+	assert_int_equal(try_time(f, 0, 17), 0);
 	roll_back_at(f, 40, at_time(12 * SECOND));
 	check_text(f, object(OBJECT), "two");
 }

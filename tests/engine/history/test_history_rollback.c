@@ -72,19 +72,6 @@ static void test_changes_may_follow_a_rollback_in_its_transaction(void **state)
 	check_text(f, object(OBJECT), "one and a half");
 }
 
-static int try_rollback(struct fixture *f, uint64_t partition_id, struct engine_moment to)
-{
-	int result;
-
-	begin(f, ENGINE_WRITE);
-	result = engine_rollback(f->txn, partition_id, to);
-	if (result)
-		abort_all(f);
-	else
-		commit(f);
-	return result;
-}
-
 static uint32_t rollbacks_of(struct fixture *f, uint64_t partition_id)
 {
 	struct engine_history history;
@@ -115,13 +102,13 @@ static void test_rollbacks_of_a_partition_run_out_with_an_error(void **state)
 	device_version = take_snapshot(f, 0, NULL);
 	for (uint32_t n = 0; n < OF_ONE; n++)
 		roll_back(f, PARTITION, at_number(1));
-	assert_int_equal(try_rollback(f, PARTITION, at_number(1)), -EFBIG);
-	assert_int_equal(try_rollback(f, other_id, at_number(1)), 0);
-	assert_int_equal(try_rollback(f, 0, at_number(device_version)), 0);
+	assert_int_equal(try_rollback(f, ENGINE_WRITE, PARTITION, at_number(1)), -EFBIG);
+	assert_int_equal(try_rollback(f, ENGINE_WRITE, other_id, at_number(1)), 0);
+	assert_int_equal(try_rollback(f, ENGINE_WRITE, 0, at_number(device_version)), 0);
 	crash(f);
 	check_text(f, object(OBJECT), "one");
 	assert_int_equal(rollbacks_of(f, PARTITION), OF_ONE + 1);
-	assert_int_equal(try_rollback(f, PARTITION, at_number(1)), -EFBIG);
+	assert_int_equal(try_rollback(f, ENGINE_WRITE, PARTITION, at_number(1)), -EFBIG);
 	/*
 	 * Once the device keeps less, of which they all are moments too, there is room among them
 	 * again.
@@ -130,7 +117,7 @@ static void test_rollbacks_of_a_partition_run_out_with_an_error(void **state)
 	assert_int_equal(engine_retention_set(f->txn, 0, &none, false), 0);
 	commit(f);
 	put_text(f, object(OBJECT), "two");
-	assert_int_equal(try_rollback(f, PARTITION, at_number(1)), 0);
+	assert_int_equal(try_rollback(f, ENGINE_WRITE, PARTITION, at_number(1)), 0);
 	check_text(f, object(OBJECT), "one");
 	crash(f);
 	check_text(f, object(OBJECT), "one");
@@ -202,7 +189,7 @@ static uint32_t use_up_shared_rollbacks(struct fixture *f)
 
 	while (f->engine->past->hidden.count < ENGINE_HIDDEN_MAX) {
 		make_partition(f, PARTITION + ++partitions);
-		while (try_rollback(f, PARTITION + partitions, at_number(1)) == 0)
+		while (try_rollback(f, ENGINE_WRITE, PARTITION + partitions, at_number(1)) == 0)
 			assert_true(f->engine->past->hidden.count <
 				    ENGINE_HIDDEN_MAX + 2 * ENGINE_HIDDEN_OWN);
 	}
@@ -222,25 +209,16 @@ static void test_rollbacks_of_others_leave_room_for_those_of_each_partition(void
 	make_partition(f, later);
 	for (int n = 0; n < ENGINE_HIDDEN_OWN; n++) {
 		put_text(f, object(OBJECT), "two");
-		assert_int_equal(try_rollback(f, PARTITION, at_number(1)), 0);
+		assert_int_equal(try_rollback(f, ENGINE_WRITE, PARTITION, at_number(1)), 0);
 		check_text(f, object(OBJECT), "one");
-		assert_int_equal(try_rollback(f, later, at_number(1)), 0);
+		assert_int_equal(try_rollback(f, ENGINE_WRITE, later, at_number(1)), 0);
 	}
 	/* Everything can be reached, so no more of them are forgotten for it. */
-	assert_int_equal(try_rollback(f, PARTITION, at_number(1)), -EFBIG);
+	assert_int_equal(try_rollback(f, ENGINE_WRITE, PARTITION, at_number(1)), -EFBIG);
 	crash(f);
 	assert_int_equal(rollbacks_of(f, PARTITION), ENGINE_HIDDEN_OWN);
-	assert_int_equal(try_rollback(f, 0, at_number(device_version)), 0);
+	assert_int_equal(try_rollback(f, ENGINE_WRITE, 0, at_number(device_version)), 0);
 	check_text(f, object(OBJECT), "one");
-}
-
-static void set_retention(struct fixture *f, uint64_t id, enum engine_retention_kind kind)
-{
-	const struct engine_retention retention = { .kind = kind };
-
-	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_retention_set(f->txn, id, &retention, false), 0);
-	commit(f);
 }
 
 static void review(struct fixture *f, uint32_t calls)
@@ -261,16 +239,16 @@ static void test_rollbacks_of_others_that_nothing_shows_make_room(void **state)
 	partitions = use_up_shared_rollbacks(f);
 	for (int n = 0; n < ENGINE_HIDDEN_OWN; n++)
 		roll_back(f, PARTITION, at_number(1));
-	assert_int_equal(try_rollback(f, PARTITION, at_number(1)), -EFBIG);
+	assert_int_equal(try_rollback(f, ENGINE_WRITE, PARTITION, at_number(1)), -EFBIG);
 	/* One is removed, and nothing but this one shows anything of the past any more. */
-	set_retention(f, PARTITION, ENGINE_RETAIN_ALL);
-	set_retention(f, 0, ENGINE_RETAIN_NONE);
+	set_kind(f, PARTITION, ENGINE_RETAIN_ALL);
+	set_kind(f, 0, ENGINE_RETAIN_NONE);
 	remove_partition(f, PARTITION + partitions);
 	review(f, 20000);
 	assert_true(f->engine->past->hidden.count < 100);
 	for (int n = 0; n < 3; n++) {
 		put_text(f, object(OBJECT), "two");
-		assert_int_equal(try_rollback(f, PARTITION, at_number(1)), 0);
+		assert_int_equal(try_rollback(f, ENGINE_WRITE, PARTITION, at_number(1)), 0);
 		check_text(f, object(OBJECT), "one");
 	}
 	crash(f);
@@ -290,7 +268,7 @@ static void test_rollbacks_of_a_removed_partition_are_forgotten(void **state)
 
 	make_text_object(f);
 	take_snapshot(f, PARTITION, NULL);
-	set_retention(f, PARTITION, ENGINE_RETAIN_ALL);
+	set_kind(f, PARTITION, ENGINE_RETAIN_ALL);
 	make_partition(f, PARTITION + 1);
 	for (int n = 0; n < 10; n++)
 		roll_back(f, PARTITION + 1, at_number(1));
@@ -298,7 +276,7 @@ static void test_rollbacks_of_a_removed_partition_are_forgotten(void **state)
 	remove_partition(f, PARTITION + 1);
 	review(f, 10);
 	assert_int_equal(f->engine->past->hidden.count, 10);
-	set_retention(f, 0, ENGINE_RETAIN_NONE);
+	set_kind(f, 0, ENGINE_RETAIN_NONE);
 	review(f, 10);
 	assert_int_equal(f->engine->past->hidden.count, 0);
 	/* Opened again, the engine gives the first index that is free. */
@@ -306,7 +284,7 @@ static void test_rollbacks_of_a_removed_partition_are_forgotten(void **state)
 	assert_int_equal(f->engine->past->hidden.count, 0);
 	make_partition(f, later);
 	assert_int_equal(rollbacks_of(f, later), 0);
-	assert_int_equal(try_rollback(f, later, at_number(1)), 0);
+	assert_int_equal(try_rollback(f, ENGINE_WRITE, later, at_number(1)), 0);
 	assert_int_equal(rollbacks_of(f, later), 1);
 	assert_int_equal(f->engine->past->hidden.chunks, 1);
 	assert_int_equal(bytes_of_hidden(f), HIDDEN_BYTES);
@@ -329,7 +307,7 @@ static void test_a_removed_partition_s_past_stays_as_a_version_of_the_device_sho
 	put_text(f, address, "hidden");
 	roll_back(f, removed, at_number(1));
 	address.version = take_snapshot(f, 0, NULL);
-	set_retention(f, 0, ENGINE_RETAIN_NONE);
+	set_kind(f, 0, ENGINE_RETAIN_NONE);
 	remove_partition(f, removed);
 	for (int n = 0; n < 20; n++) {
 		roll_back(f, PARTITION, at_number(1));
@@ -384,10 +362,11 @@ static void test_rollbacks_do_not_lead_by_too_many(void **state)
 		roll_back(f, PARTITION, at_number(version));
 	}
 	check_text(f, object(OBJECT), "one");
-	assert_int_equal(try_rollback(f, PARTITION, at_number(take_snapshot(f, PARTITION, NULL))),
+	assert_int_equal(try_rollback(f, ENGINE_WRITE, PARTITION,
+				      at_number(take_snapshot(f, PARTITION, NULL))),
 			 -EFBIG);
 	/* What lies behind fewer can be gone back to. */
-	assert_int_equal(try_rollback(f, PARTITION, at_number(1)), 0);
+	assert_int_equal(try_rollback(f, ENGINE_WRITE, PARTITION, at_number(1)), 0);
 	check_text(f, object(OBJECT), "one");
 }
 

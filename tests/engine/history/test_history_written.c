@@ -45,13 +45,6 @@ static uint64_t written(struct fixture *f, uint64_t id, uint32_t number)
 	return version.written_bytes;
 }
 
-static void drop(struct fixture *f, uint32_t number)
-{
-	begin(f, ENGINE_FREE);
-	assert_int_equal(engine_version_drop(f->txn, PARTITION, number), 0);
-	commit(f);
-}
-
 /* Pages, and something for what is about them. */
 static void check_pages(uint64_t bytes, uint64_t pages)
 {
@@ -169,10 +162,10 @@ static void test_a_dropped_version_leaves_its_count_to_the_next_one(void **state
 	take_snapshot(f, PARTITION, NULL);
 	write_pages(f, PARTITION, 5);
 	take_snapshot(f, PARTITION, NULL);
-	drop(f, 1);
+	drop_version(f, PARTITION, 1);
 	check_pages(written(f, PARTITION, 2), 7);
 	/* Or to the one to come. */
-	drop(f, 2);
+	drop_version(f, PARTITION, 2);
 	write_pages(f, PARTITION, 4);
 	take_snapshot(f, PARTITION, NULL);
 	check_pages(written(f, PARTITION, 3), 12);

@@ -17,8 +17,8 @@ static int end_full(struct fixture *f, int result)
 	return result;
 }
 
-static int set_kind(struct fixture *f, uint64_t partition, enum engine_retention_kind kind,
-		    uint64_t locked_until_ms, bool administrator)
+static int set_kind_full(struct fixture *f, uint64_t partition, enum engine_retention_kind kind,
+			 uint64_t locked_until_ms, bool administrator)
 {
 	const struct engine_retention retention = { .kind = kind,
 						    .locked_until_ms = locked_until_ms };
@@ -82,7 +82,7 @@ static void fill(struct fixture *f)
 {
 	write_page(f, 2 * SECOND, 0, 'a');
 	f->now = GOOD + SECOND;
-	assert_int_equal(set_kind(f, PARTITION, ENGINE_RETAIN_SNAPSHOTS, YEARS, false), 0);
+	assert_int_equal(set_kind_full(f, PARTITION, ENGINE_RETAIN_SNAPSHOTS, YEARS, false), 0);
 	for (uint64_t bytes = 16 * PAGE; bytes; bytes /= 2) {
 		int written = 0;
 
@@ -117,9 +117,10 @@ static void use_up_other_ways_back(struct fixture *f, uint32_t version)
 		if (n % 3 == 0)
 			rollbacks_refused += go_back_to_version(f, OTHERS, version) != 0;
 		else if (n % 3 == 1)
-			policies_refused += set_kind(f, OTHERS, ENGINE_RETAIN_ALL, 0, false) != 0;
+			policies_refused += set_kind_full(f, OTHERS, ENGINE_RETAIN_ALL, 0, false) !=
+					    0;
 		else
-			assert_int_equal(set_kind(f, OTHERS, ENGINE_RETAIN_NONE, 0, false), 0);
+			assert_int_equal(set_kind_full(f, OTHERS, ENGINE_RETAIN_NONE, 0, false), 0);
 	}
 	/* The room is used up, and not the rollbacks that there may be. */
 	assert_int_equal(go_back_to_version(f, OTHERS, version), -ENOSPC);
@@ -133,11 +134,12 @@ static void expect_the_way_out(struct fixture *f)
 {
 	assert_int_equal(go_back(f, PARTITION, GOOD), 0);
 	check_page(f, 0, 0, 'a');
-	assert_int_equal(set_kind(f, PARTITION, ENGINE_RETAIN_SNAPSHOTS, YEARS + SECOND, false), 0);
+	assert_int_equal(
+		set_kind_full(f, PARTITION, ENGINE_RETAIN_SNAPSHOTS, YEARS + SECOND, false), 0);
 	assert_int_equal(go_back(f, PARTITION, GOOD), 0);
 	assert_int_equal(drop_first_version(f, OTHERS), 0);
-	assert_int_equal(set_kind(f, OTHERS, ENGINE_RETAIN_NONE, 0, false), 0);
-	assert_int_equal(set_kind(f, PARTITION, ENGINE_RETAIN_NONE, 0, true), 0);
+	assert_int_equal(set_kind_full(f, OTHERS, ENGINE_RETAIN_NONE, 0, false), 0);
+	assert_int_equal(set_kind_full(f, PARTITION, ENGINE_RETAIN_NONE, 0, true), 0);
 	/* Moments of the device show what it was until now: the oldest go as room is needed. */
 	f->engine->options.merge_manual = false;
 	check_page(f, 0, 0, 'a');
@@ -150,7 +152,7 @@ static uint32_t version_of_others(struct fixture *f)
 {
 	uint32_t version = take_snapshot(f, OTHERS, NULL);
 
-	assert_int_equal(set_kind(f, OTHERS, ENGINE_RETAIN_NONE, 0, false), 0);
+	assert_int_equal(set_kind_full(f, OTHERS, ENGINE_RETAIN_NONE, 0, false), 0);
 	return version;
 }
 
