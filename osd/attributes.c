@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The sets and gets of a command: lists, page format and CDB format, over whatever pages.c knows.
+ * Carries out the sets and gets of a command: in list, page and CDB format, on what pages.c knows.
  */
 #include <errno.h>
 
@@ -35,7 +35,7 @@ static int count_visit(struct osd_request *request)
 	return 0;
 }
 
-/* A list that can't be read. */
+/* The list can't be read: sense data for that. */
 static int fail_list(struct osd_request *request, int result)
 {
 	if (result == -EMSGSIZE)
@@ -145,7 +145,10 @@ int osd_apply_sets(struct osd_request *request)
 
 		if (result != 0)
 			return osd_result(request, result, OSD_FIELD_OBJECT);
-		/* The lists were checked: a result here is a failure that has its sense data. */
+		/*
+		 * osd_check_sets has checked the lists. A result here is a failure that has its
+		 * sense data.
+		 */
 		if (osd_each_set(request, apply_set, &set) != 0)
 			return -EINVAL;
 		osd_close(&subject);
@@ -178,7 +181,7 @@ static int add_current_command(struct osd_request *request, struct osd_list_writ
 	return 0;
 }
 
-/* The directory page: one attribute for each page that there is, with the page's identification. */
+/* The directory page: one attribute for each page that exists, with that page's identification. */
 static int add_directory(struct osd_request *request, const struct osd_subject *subject,
 			 uint32_t wanted, struct osd_list_writer *writer)
 {
@@ -200,7 +203,7 @@ static int add_directory(struct osd_request *request, const struct osd_subject *
 			result = add_value(request, writer, directory, page, value, length);
 		else if (result == 0)
 			result = count_visit(request);
-		/* The next page; there is none behind the last number that a page can have. */
+		/* Ends behind the last page number. */
 		if (page >= OSD_PAGE_CURRENT_COMMAND - 1)
 			break;
 		page++;
@@ -209,14 +212,14 @@ static int add_directory(struct osd_request *request, const struct osd_subject *
 	return result;
 }
 
-/* Moves on from a defined attribute to where the next one that is wanted may be. */
+/* From a defined attribute to the place where the next wanted one may be. */
 static void step(uint32_t wanted, uint32_t *page, uint32_t *number)
 {
 	if (wanted == OSD_ATTRIBUTE_ALL) {
 		(*number)++;
 		return;
 	}
-	/* One number of every page: in this page it may still come. */
+	/* One number is wanted of every page: it may still come in this page. */
 	if (*number >= wanted)
 		(*page)++;
 	*number = wanted;
@@ -285,7 +288,7 @@ static int read_get_list(struct osd_request *request, struct osd_list_reader *re
 	return result == 0 ? 0 : fail_list(request, result);
 }
 
-/* Is the page one that objects of this type may have? */
+/* Can objects of this type have the page? */
 static bool page_fits(enum engine_type type, uint32_t page)
 {
 	enum engine_type page_type;
@@ -313,8 +316,8 @@ int osd_check_gets(struct osd_request *request, enum engine_type type)
 }
 
 /*
- * No space that an initiator could give is enough for this object: it is named, to be asked by
- * itself.
+ * No space that an initiator can give is enough for this object. The sense data names it, so that
+ * the initiator asks it alone.
  */
 static int fail_too_long(struct osd_request *request, const struct osd_subject *subject,
 			 const struct osd_attribute *asked)
@@ -380,7 +383,7 @@ static int answer_objects(struct osd_request *request, struct osd_list_writer *w
 	return 0;
 }
 
-/* OSD-1: attribute by attribute, that of all objects. */
+/* OSD-1: attribute by attribute, for all objects. */
 static int answer_objects_osd1(struct osd_request *request, struct osd_list_writer *writer)
 {
 	uint8_t value[OSD_VALUE_BYTES_MAX];
@@ -493,7 +496,7 @@ int osd_answer_gets(struct osd_request *request)
 
 	if (!osd_has_gets(request) || request->entry->flags & OSD_OWN_LISTS)
 		return 0;
-	/* The command may have changed it. */
+	/* The command may have changed the object. */
 	result = engine_object_stat(subject->object, &subject->stat);
 	if (result != 0)
 		return osd_result(request, result, OSD_FIELD_OBJECT);

@@ -7,7 +7,7 @@
 
 #include "osd/execute.h"
 
-/* A command with copies of what the caller takes back when it is answered. */
+/* A command, with copies of the buffers that the caller takes back after the answer. */
 struct osd_background_job {
 	struct osd_background_job *next;
 	struct osd_request request;
@@ -40,7 +40,7 @@ static bool is_stopping(struct osd_background *background)
 	return stopping;
 }
 
-/* Nobody waits for the status: it goes into the tracking page. */
+/* Nobody waits for the status, so it goes into the tracking page. */
 static void end(struct osd_background_job *job)
 {
 	struct osd_request *request = &job->request;
@@ -124,8 +124,7 @@ void osd_background_destroy(struct osd_background *background)
 /* ---- handing over ---- */
 
 /*
- * Retrieved attributes are part of the answer, so a command that gets any is answered when it has
- * ended.
+ * Retrieved attributes are part of the answer. So a command that gets any is answered at its end.
  */
 static bool may_be_taken(const struct osd_request *request)
 {
@@ -156,8 +155,8 @@ static struct osd_background_job *make_job(const struct osd_request *request)
 		memcpy(job->bytes, command->data_out, out);
 	memcpy(job->bytes + out, command->cdb, command->cdb_length);
 	/*
-	 * They point into Data-Out. Of descriptors only query list and extension capabilities are
-	 * looked at again.
+	 * They point into Data-Out. Later transactions only look at the query list and the
+	 * extension capabilities.
 	 */
 	if (request->query.content)
 		job->request.query.content =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Making and removing collections, memberships, and how commands on tracking collections are kept
- * track of.
+ * Makes and removes collections and memberships, and keeps track of commands on tracking
+ * collections.
  */
 #include <errno.h>
 
@@ -9,7 +9,7 @@
 #include "osd/execute.h"
 #include "osd/functions.h"
 
-/* IDs that are copied at once. */
+/* IDs that are copied at a time. */
 #define BATCH 256
 
 static struct engine_address neighbour(const struct osd_request *request, uint64_t object)
@@ -95,7 +95,7 @@ int osd_create_user_tracking_collection(struct osd_request *request)
 	if (source != 0 && osd_find_collection(request, source, osd_address_field(request),
 					       OSD_PERMISSION_READ, &from) != 0)
 		return -EINVAL;
-	/* It is about to lose members. */
+	/* The source is about to lose members. */
 	if (source != 0 &&
 	    osd_tracker_active(&request->device->trackers, partition, from.address.object) != 0)
 		return osd_fail_field(request, osd_address_field(request));
@@ -126,7 +126,7 @@ int osd_remove_collection(struct osd_request *request)
 
 /* ---- the collections page of a user object ---- */
 
-/* COLLECTIONS PER USER OBJECT of the partition, 0 = no limit. */
+/* COLLECTIONS PER USER OBJECT of the partition. 0: no limit. */
 static int get_quota(struct osd_request *request, uint64_t *quota)
 {
 	uint8_t value[4];
@@ -147,7 +147,7 @@ int osd_set_membership(struct osd_request *request, const struct osd_subject *su
 	uint32_t before, after;
 	int result = engine_object_membership_count(subject->object, &before);
 
-	/* The ID 0 is no way to leave. */
+	/* Only length 0 ends a membership, not the ID 0. */
 	if (attribute->length != 0 && collection == 0)
 		return -EINVAL;
 	if (osd_object_id_decode(request->layout, collection, &id) != 0 || id.version || id.ago ||
@@ -162,9 +162,7 @@ int osd_set_membership(struct osd_request *request, const struct osd_subject *su
 		result = engine_object_membership_count(subject->object, &after);
 	if (result == 0 && after > before && quota != 0 && after > quota)
 		result = -EDQUOT;
-	/*
-	 * A second membership in one collection is the value's fault, not that of an ID in the CDB.
-	 */
+	/* The value is wrong, not an ID in the CDB. */
 	return result == -EEXIST ? -EINVAL : result;
 }
 
@@ -176,8 +174,8 @@ void osd_trackers_init(struct osd_trackers *trackers)
 }
 
 /*
- * The entry of a collection, or with partition 0 a free one; NULL: there is none. A cancelled
- * command is no longer at work on what is there now. The mutex is held.
+ * The entry of a collection; with partition 0, a free entry. NULL: there is none. A cancelled
+ * command no longer works on what is there now. The caller holds the mutex.
  */
 static struct osd_tracker *find_tracker(struct osd_trackers *trackers, uint64_t partition,
 					uint64_t object)
@@ -246,14 +244,16 @@ int osd_tracking_resume(struct osd_request *request)
 {
 	struct osd_tracking *tracking = &request->tracking;
 
-	/* The tracked one can't be removed alone; the one that a QUERY searches can. */
+	/*
+	 * Nobody can remove the tracked collection alone, but the one that a QUERY searches can go.
+	 */
 	if (is_cancelled(request) || request->subject.stat.created_sequence != tracking->created)
 		return osd_fail_field(request, OSD_FIELD_OBJECT);
 	tracking->committed = tracking->counts;
 	return 0;
 }
 
-/* Partition whose contents the command takes away or back, *all: every one. False: none. */
+/* The partition whose contents the command takes away or back; *all: every one. False: none. */
 static bool takes_contents(const struct osd_request *request, uint64_t *partition, bool *all)
 {
 	const struct osd_command_entry *entry = request->entry;
@@ -327,7 +327,7 @@ int osd_tracking_store(struct osd_request *request, bool ended)
 {
 	uint16_t status = ended ? SCSI_STATUS_GOOD : OSD_TRACKING_NOT_ENDED;
 
-	/* A command whose answer was full has ended, but it has not done all. */
+	/* A command whose answer was full has ended, although it has not done everything. */
 	return osd_result(request,
 			  store_page(request->txn, &request->tracking, &request->tracking.counts,
 				     status, ended && !request->answer.full),
@@ -335,8 +335,8 @@ int osd_tracking_store(struct osd_request *request, bool ended)
 }
 
 /*
- * A failure that can't be stored, because the device is full or the collection is gone, leaves the
- * page as the last batch did: not ended.
+ * If the failure can't be stored (the device is full, the collection is gone), the page says what
+ * the last batch said: not ended.
  */
 static void store_failure(const struct osd_request *request)
 {
@@ -349,7 +349,7 @@ static void store_failure(const struct osd_request *request)
 
 	if (result != 0)
 		return;
-	/* Whatever is there now was never its collection, or has been taken back to before it. */
+	/* Whatever is there now was never its collection, or is that of an earlier time. */
 	result = is_cancelled(request)
 			 ? -ENOENT
 			 : store_page(txn, tracking, &tracking->committed, command->status, false);

@@ -2,12 +2,14 @@
 /*
  * Collections, and the commands on their members. Private to osd/.
  *
- * A command on the members of a linear collection is one transaction like every other. On those of
- * a tracking collection it is one for each batch of members, each of which leaves the collection
- * when it has been dealt with: what is left when the command fails, or the target dies, is what
- * remains to be done. How far it has come is in the command tracking page of the collection, stored
- * with each batch. Where the answer tells of the members, all are one batch: who is not told of a
- * member because a later one failed finds it still there.
+ * A command on the members of a linear collection is one transaction, like every other command. On
+ * a tracking collection it is one transaction for each batch of members. Each member leaves the
+ * collection when the command is done with it. So when the command fails, or the target dies, the
+ * collection holds what remains to be done. The command tracking page of the collection says how
+ * far the command has come; each batch stores it.
+ *
+ * If the answer tells of the members, all members are one batch. Otherwise a failure at a later
+ * member would hide from the initiator what was done to earlier ones.
  */
 #ifndef MUNINN_OSD_COLLECTIONS_H
 #define MUNINN_OSD_COLLECTIONS_H
@@ -21,7 +23,7 @@
 struct osd_request;
 struct osd_subject;
 
-/* Commands that work on tracking collections at the same time; more are refused. */
+/* Commands that work on tracking collections at the same time. The target refuses more. */
 #define OSD_TRACKERS_MAX 32
 
 /* Which collections are in work. */
@@ -30,8 +32,8 @@ struct osd_trackers {
 	struct osd_tracker {
 		uint64_t partition, object; /* partition 0: free */
 		uint16_t action;
-		bool cancelled; /* what is there under these IDs is not what the command was sent
-				   for */
+		bool cancelled; /* these IDs now mean something else than when the command was sent
+				 */
 	} entries[OSD_TRACKERS_MAX];
 };
 
@@ -43,27 +45,27 @@ struct osd_tracking_counts {
 /* What a command knows of the tracking collection that it works on. */
 struct osd_tracking {
 	uint64_t partition, object; /* partition 0: none */
-	struct osd_tracker *entry;  /* its own, until it ends */
+	struct osd_tracker *entry;  /* the command's own, until it ends */
 	uint64_t created;           /* created_sequence of the collection in the CDB */
-	uint64_t members;           /* when it began */
+	uint64_t members;           /* when the command began */
 	struct osd_tracking_counts counts;
-	struct osd_tracking_counts committed; /* in the transactions before this one */
-	uint64_t next;                        /* QUERY: the member that is looked at next */
+	struct osd_tracking_counts committed; /* in earlier transactions */
+	uint64_t next;                        /* QUERY: the next member to look at */
 };
 
-/* How far a QUERY has come whose matches are returned. */
+/* How far a QUERY has come that returns its matches. */
 struct osd_search_progress {
 	bool begun;
 	bool whole;     /* in one transaction */
-	uint32_t view;  /* version number of the moment that it is about, 0: what it searches does
-			   not change */
-	uint64_t bound; /* what that number has to stand for */
-	uint64_t partition; /* whose it is */
-	uint64_t next;      /* member that is looked at next */
+	uint32_t view;  /* version number of the moment that it shows; 0: what it searches does not
+			   change */
+	uint64_t bound; /* the bound that this number has to stand for */
+	uint64_t partition; /* partition of the number */
+	uint64_t next;      /* the next member to look at */
 	uint64_t found;
 };
 
-/* Attributes of members, as they gather. */
+/* Attributes of members, while they are gathered. */
 struct osd_member_answer {
 	struct osd_list_writer writer;
 	bool begun;
@@ -77,33 +79,33 @@ uint16_t osd_tracker_active(struct osd_trackers *trackers, uint64_t partition, u
 
 /*
  * The command begins to work on a tracking collection of `members` members. Fails with `field` if
- * another one does, or too many do.
+ * another command works on it, or too many commands work.
  */
 int osd_tracking_begin(struct osd_request *request, uint64_t object, uint64_t members,
 		       uint16_t field);
 /*
- * Another batch of the command. Fails if the collection in the CDB, or the one that is tracked, is
- * not the one that the command began with. Inside its transaction.
+ * Begins another batch of the command, inside its transaction. Fails if the collection in the CDB,
+ * or the tracked one, is not the one that the command began with.
  */
 int osd_tracking_resume(struct osd_request *request);
 /*
- * The command takes away, or back, what others work on: ends those. To be called at the end of its
- * transaction, so that no batch comes in between; a commit that fails has ended them all the same.
+ * The command takes away, or back, what other commands work on: ends those. Call it at the end of
+ * the transaction, so that no batch comes in between. If the commit then fails, they have ended
+ * nevertheless.
  */
 void osd_tracking_cancel_others(const struct osd_request *request);
-/* Stores how far it has come; with `ended` that it has ended well. Inside a writing transaction. */
+/* Stores how far the command has come. `ended`: it has ended well. Inside a writing transaction. */
 int osd_tracking_store(struct osd_request *request, bool ended);
 /*
- * The command has ended: if it has failed, that and its sense data are stored. Outside
- * transactions.
+ * The command has ended. If it has failed, stores that with its sense data. Outside transactions.
  */
 void osd_tracking_end(struct osd_request *request);
 
 /* Type of a collection: *type = OSD_COLLECTION_... */
 int osd_collection_type(const struct osd_subject *subject, uint8_t *type);
 /*
- * Finds a second collection that a command names, in the partition of its first one; errors are
- * about `field`. `permissions`: as of osd_further_check.
+ * Finds a second collection that a command names, in the partition of the first. Errors are about
+ * `field`. `permissions`: as of osd_further_check.
  */
 int osd_find_collection(struct osd_request *request, uint64_t object, uint16_t field,
 			uint16_t permissions, struct osd_subject *subject);
@@ -123,15 +125,15 @@ int osd_get_member_attributes(struct osd_request *request);
 int osd_set_member_attributes(struct osd_request *request);
 int osd_check_query(struct osd_request *request);
 /*
- * Calls `use` with page and number of each criterion of a query that was checked. Ends at the first
- * non-zero result.
+ * Calls `use` with page and number of each criterion of a checked query. Ends at the first non-zero
+ * result.
  */
 int osd_query_each(struct osd_request *request,
 		   int (*use)(void *context, const struct osd_attribute *attribute), void *context);
 int osd_query(struct osd_request *request);
 /*
- * Behind the last transaction, inside none: a QUERY that failed between its turns gives the number
- * of its moment back.
+ * After the last transaction, inside none: if a QUERY failed between its turns, gives the number of
+ * its moment back.
  */
 void osd_query_end(struct osd_request *request);
 

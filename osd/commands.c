@@ -62,7 +62,7 @@ static int remove_partition(struct osd_request *request)
 
 static int check_create(struct osd_request *request)
 {
-	/* Several objects: their IDs are the target's choice. */
+	/* With several objects the target chooses the IDs. */
 	if (request->cdb.objects > 1 && request->cdb.object != 0)
 		return osd_fail_field(request, osd_length_field(request));
 	return 0;
@@ -104,7 +104,7 @@ static int remove_object(struct osd_request *request)
 
 static int check_flush(struct osd_request *request)
 {
-	/* Whatever the scope, everything becomes stable: that includes what was asked for. */
+	/* Everything becomes stable, whatever the scope. That includes what was asked for. */
 	return request->cdb.flush_scope <= 2 ? 0
 					     : osd_fail_field(request, OSD_FIELD_COMMAND_OPTIONS);
 }
@@ -197,7 +197,7 @@ static const struct osd_command_entry command_table[] = {
 	  osd_create_snapshot, OSD_PERMISSION_CREATE | OSD_PERMISSION_GLOBAL, ENGINE_HAS_CLONES },
 	{ OSD_DETACH_CLONE, ENGINE_WRITE, OSD_TARGET_PARTITION, 0, NULL, osd_detach_clone,
 	  OSD_PERMISSION_WRITE, ENGINE_HAS_CLONES },
-	/* They take away what came later, as ROLLBACK does. */
+	/* Like ROLLBACK, they take away what came later. */
 	{ OSD_REFRESH_SNAPSHOT_OR_CLONE, ENGINE_WRITE, OSD_TARGET_PARTITION,
 	  OSD_RESTORES | OSD_EXTENDS, NULL, osd_refresh_clone,
 	  OSD_PERMISSION_OBJ_MGMT | OSD_PERMISSION_WRITE | OSD_PERMISSION_REMOVE,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What osc-osd added to OSD-2: COMPARE AND SWAP and FETCH AND ADD on two numbers of the atomics
+ * osc-osd's additions to OSD-2: COMPARE AND SWAP and FETCH AND ADD on two numbers of the atomics
  * page, and the same on any attribute.
  */
 #include <errno.h>
@@ -16,7 +16,7 @@ int osd_check_swap(struct osd_request *request)
 	return request->cdb.length >= 8 ? 0 : osd_fail_field(request, osd_length_field(request));
 }
 
-/* The number that an object has; 0 as long as it was never set. */
+/* The number that an object has; 0 until somebody sets it. */
 static int get_number(struct osd_request *request, uint32_t number, uint64_t *value)
 {
 	uint8_t bytes[8];
@@ -40,7 +40,7 @@ static int set_number(struct osd_request *request, uint32_t number, uint64_t val
 			  0);
 }
 
-/* The number as it was, at STARTING BYTE ADDRESS of Data-In. */
+/* The old number, at STARTING BYTE ADDRESS of Data-In. */
 static void answer_number(struct osd_request *request, uint64_t value)
 {
 	struct osd_command *command = request->command;
@@ -86,8 +86,8 @@ int osd_check_own_lists(struct osd_request *request)
 }
 
 /*
- * The first two entries of the set list: what to compare an attribute with, and its new value.
- * `reader` is then at the third.
+ * The first two entries of the set list: the value to compare with, and the new one. Leaves
+ * `reader` at the third.
  */
 static int read_operands(struct osd_request *request, struct osd_list_reader *reader,
 			 struct osd_attribute *compare, struct osd_attribute *swap)
@@ -106,9 +106,10 @@ static int read_operands(struct osd_request *request, struct osd_list_reader *re
 
 /*
  * CONDITIONAL SET ATTRIBUTES and GENERAL COMPARE AND SWAP. They differ in the entries behind the
- * two operands: the first one sets them only if the comparison held. An attribute that is not
- * defined takes the new value whatever it is compared with, as in osc-osd's target; that does not
- * count as a comparison that held unless the value to compare with is empty.
+ * two operands: the first command sets them only if the comparison held.
+ *
+ * As in osc-osd's target, an undefined attribute takes the new value whatever the comparison says.
+ * The comparison counts as held only if the value to compare with is empty.
  */
 int osd_conditional_set(struct osd_request *request)
 {

@@ -2,9 +2,9 @@
 /*
  * OBJECT STRUCTURE CHECK: reads everything that an object consists of, and reports what is damaged.
  *
- * Of a user object that is its onode, attributes and data; of a collection the onode, attributes
- * and members; of a partition its own, its directories and every object in them; of the root its
- * own, the table of partitions and what each partition says of itself. One command reads a bounded
+ * Of a user object it reads onode, attributes and data; of a collection onode, attributes and
+ * members; of a partition its own onode, its directories and every object in them; of the root its
+ * own onode, the table of partitions and the state of each partition. One command reads a bounded
  * amount and says where to go on.
  */
 #include <errno.h>
@@ -12,10 +12,10 @@
 #include "common/bytes.h"
 #include "osd/execute.h"
 
-/* What one command looks at at most. */
+/* Limits of one command. */
 #define PAGES_MAX   65536u
 #define OBJECTS_MAX 65536u
-/* IDs asked of the engine at once. */
+/* IDs that one call of the engine lists. */
 #define BATCH 64
 
 struct check {
@@ -30,7 +30,7 @@ struct check {
 
 int osd_check_structure_check(struct osd_request *request)
 {
-	/* Without space for the head nobody would learn what was found. */
+	/* Without space for the head nobody would learn what the check found. */
 	return request->in_data_length >= OSD_CHECK_HEAD_BYTES
 		       ? 0
 		       : osd_fail_field(request, osd_length_field(request));
@@ -57,9 +57,7 @@ static void report(struct check *check, struct engine_address address, uint16_t 
 	check->written += OSD_CHECK_ENTRY_BYTES;
 }
 
-/*
- * What was checked as a whole since `found` things had been found is whole, if that is still all.
- */
+/* The check has read `address` to its end and found nothing since `found`: it is whole. */
 static void settle(struct check *check, struct engine_address address, uint32_t found)
 {
 	if (check->found == found)
@@ -67,7 +65,7 @@ static void settle(struct check *check, struct engine_address address, uint32_t 
 				 osd_wire_object(check->request, address.object));
 }
 
-/* A result that means damage is reported and no error. */
+/* A result that means damage goes into the report and is no error. */
 static int damage(struct check *check, struct engine_address address, uint16_t type, int result)
 {
 	if (result == -EBADMSG) {
@@ -80,8 +78,8 @@ static int damage(struct check *check, struct engine_address address, uint16_t t
 /* ---- user objects ---- */
 
 /*
- * Data of a user object from `offset` on. Returns 1 if the budget was used up before its end, then
- * *offset is where.
+ * Data of a user object from `offset` on. Returns 1 if the budget ended before the data, and sets
+ * *offset to that place.
  */
 static int check_data(struct check *check, const struct osd_subject *object, uint64_t *offset)
 {
@@ -118,8 +116,8 @@ static int check_collection(struct check *check, const struct osd_subject *objec
 }
 
 /*
- * A user object or collection: reading its facts reads its attributes, too. 1 as check_data, and
- * nothing is kept of it.
+ * A user object or collection; reading its facts reads its attributes, too. Returns 1 as check_data
+ * does, and then keeps nothing of the object.
  */
 static int check_member(struct check *check, struct engine_address address)
 {
@@ -129,7 +127,7 @@ static int check_member(struct check *check, struct engine_address address)
 	int result = osd_open(check->request, address, &object);
 
 	if (result == -ENOENT)
-		result = -EBADMSG; /* it came out of the directory */
+		result = -EBADMSG; /* the ID came out of the directory */
 	check->head.objects++;
 	if (result != 0)
 		return damage(check, address, OSD_MAP_DAMAGED_ATTRIBUTES, result);
@@ -150,7 +148,7 @@ static int check_member(struct check *check, struct engine_address address)
 
 /* ---- partitions ---- */
 
-/* A directory of a partition on the way from ID to ID. */
+/* A directory of a partition, read from ID to ID. */
 struct directory {
 	enum engine_list what;
 	uint64_t ids[BATCH];
@@ -193,7 +191,7 @@ static int next_member(struct check *check, struct directory directories[2], uin
 	return 0;
 }
 
-/* An object that alone is more than a command reads is to be checked by itself. */
+/* An object that is too large for one command: it has to be checked by itself. */
 static void leave_out(struct check *check, struct engine_address address)
 {
 	check->budget = PAGES_MAX;
@@ -201,7 +199,7 @@ static void leave_out(struct check *check, struct engine_address address)
 	report(check, address, OSD_MAP_ALL);
 }
 
-/* What the partition says of its members is what was found, when all were. */
+/* If all members were read, the partition's totals must be theirs. */
 static void check_totals(struct check *check)
 {
 	const struct osd_subject *subject = &check->request->subject;
@@ -238,8 +236,8 @@ static int check_members(struct check *check)
 		return damage(check, check->request->subject.address, OSD_MAP_DAMAGED_DIRECTORY,
 			      result);
 	/*
-	 * The object that had no space, or was not read to its end, comes again; otherwise the one
-	 * behind.
+	 * An object without space in the report, or read in part, comes again; otherwise the next
+	 * one.
 	 */
 	if (id != 0)
 		check->head.continuation =
@@ -307,7 +305,7 @@ int osd_object_structure_check(struct osd_request *request)
 	struct osd_command *command = request->command;
 	struct check check = {
 		.request = request,
-		.head = { .objects = 1 }, /* the subject was read to get here */
+		.head = { .objects = 1 }, /* the subject has been read to get here */
 		.written = OSD_CHECK_HEAD_BYTES,
 		.budget = PAGES_MAX,
 	};

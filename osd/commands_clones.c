@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Snapshots and clones of partitions, as the standard has them: partitions of their own whose
- * contents are those of a source at a moment. A snapshot is read-only. Nothing is copied, whatever
- * the duplication method.
+ * Snapshots and clones of partitions, as the standard has them: partitions of their own, whose
+ * contents are those of a source at a moment. A snapshot can only be read. The target copies
+ * nothing, whatever the duplication method.
  */
 #include <errno.h>
 
 #include "common/bytes.h"
 #include "osd/execute.h"
 
-/* Where the SOURCE and the SNAPSHOT PARTITION_ID are: in the place of STARTING BYTE ADDRESS. */
+/* SOURCE and SNAPSHOT PARTITION_ID stand in the place of STARTING BYTE ADDRESS. */
 #define FIELD_DUPLICATION_METHOD 14
 #define SOURCE(request)          ((request)->cdb.address)
 
-/* All of them mean the same here; those that ask for copies can't be had. */
+/* All methods mean the same here. Those that ask for copies are refused. */
 bool osd_clone_method_is_known(uint8_t method)
 {
 	return method == OSD_DUPLICATION_DEFAULT || method == OSD_DUPLICATION_SPACE_EFFICIENT ||
@@ -52,8 +52,7 @@ static int create(struct osd_request *request, bool writable)
 	result = engine_clone(request->txn, source.partition, moment, request->cdb.partition,
 			      writable, &chosen);
 	/*
-	 * What is not there, or too deep, is the source at its moment; what is there already is the
-	 * new one.
+	 * -ENOENT and -EMLINK are about the source at its moment, -EEXIST about the new partition.
 	 */
 	if (result != 0)
 		return osd_result(request, result,
@@ -65,9 +64,7 @@ static int create(struct osd_request *request, bool writable)
 	request->created = 1;
 	if (result != 0)
 		return osd_result(request, result, 0);
-	/*
-	 * A snapshot has that of its source anyway, as long as there is one and it is not detached.
-	 */
+	/* A snapshot has its source's protection anyway, as long as it is not detached. */
 	return osd_security_inherit_clone(request, source.partition);
 }
 
@@ -81,12 +78,12 @@ int osd_create_snapshot(struct osd_request *request)
 	return create(request, false);
 }
 
-/* What is no snapshot or clone can't be refreshed or detached. */
+/* Only a snapshot or clone can be refreshed or detached. */
 int osd_detach_clone(struct osd_request *request)
 {
 	struct engine_address partition = request->subject.address;
 	uint8_t method;
-	/* Of a snapshot that is its source's, from which it goes. */
+	/* A snapshot has the method of its source, from which it is detached here. */
 	int result = osd_security_method_of(request, partition.partition, &method);
 
 	if (result == 0)
@@ -96,7 +93,7 @@ int osd_detach_clone(struct osd_request *request)
 	return osd_security_set_method(request, partition, method);
 }
 
-/* A clone that shows what is in its source now is not less protected than that. */
+/* A clone that shows its source's present contents must not be less protected than the source. */
 static int strengthen(struct osd_request *request, uint64_t clone, uint64_t source)
 {
 	struct engine_address address = { .partition = clone };
@@ -127,8 +124,8 @@ int osd_refresh_clone(struct osd_request *request)
 }
 
 /*
- * The partition is again as its snapshot was taken. What came after that is hidden, and can be
- * reached as history.
+ * The partition becomes what it was when the snapshot was taken. What came later is hidden; history
+ * still reaches it.
  */
 int osd_restore_partition(struct osd_request *request)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * COPY USER OBJECTS: new objects with the data, and if asked the attributes, of others, which may
- * be in another partition or of an old version.
+ * COPY USER OBJECTS: new objects with the data, and if asked the attributes, of others. The others
+ * may be in another partition, or in an old version.
  */
 #include <errno.h>
 
@@ -32,8 +32,8 @@ static uint32_t count_sources(const struct osd_request *request)
 }
 
 /*
- * Every copy is made byte by byte, within the command, in which nobody else changes anything: so a
- * source need not be frozen, and there is one time of duplication.
+ * The command copies byte by byte, and nobody else changes anything meanwhile. So a source need not
+ * be frozen, and there is one time of duplication.
  */
 static bool is_method_known(uint8_t method)
 {
@@ -51,7 +51,7 @@ int osd_check_copy(struct osd_request *request)
 
 	if (!is_method_known(request->cdb.duplication_method))
 		return osd_fail_field(request, FIELD_DUPLICATION_METHOD);
-	/* The IDs of several copies are the target's choice. */
+	/* With several copies the target chooses the IDs. */
 	if (count == 0 || (count > 1 && request->cdb.object != 0))
 		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
 	while (next_source(&descriptors, &descriptor))

@@ -28,7 +28,7 @@ static const uint8_t *data_out(const struct osd_request *request)
 	return request->command->data_out + request->out_data;
 }
 
-/* An engine's refusal of a range is about its address. */
+/* If the engine refuses a range, its address is wrong. */
 static int range_result(struct osd_request *request, int result)
 {
 	if (result == -EFBIG || result == -EINVAL)
@@ -36,12 +36,12 @@ static int range_result(struct osd_request *request, int result)
 	return osd_result(request, result, OSD_FIELD_OBJECT);
 }
 
-/* How a READ that met the object's end is reported; `got` = bytes that were there. */
+/* The answer of a READ that met the object's end. `got`: bytes that were there. */
 static int report_past_end(struct osd_request *request, bool all_beyond, uint64_t got)
 {
 	if (all_beyond)
 		return osd_fail_field(request, osd_address_field(request));
-	/* The sources disagree about the descriptor that has the count: both have it. */
+	/* The sources disagree about the descriptor that has the count, so both have it. */
 	request->sense = (struct osd_sense){
 		.key = SENSE_RECOVERED_ERROR,
 		.code = SENSE_READ_PAST_END_OF_USER_OBJECT,
@@ -130,7 +130,7 @@ int osd_punch(struct osd_request *request)
 
 	if (cdb->address > object_length)
 		return osd_fail_field(request, osd_address_field(request));
-	/* A range that ends behind the object's end cuts it off at its start. */
+	/* A range that goes beyond the object's end cuts the object at the range's start. */
 	return range_result(
 		request, engine_object_punch(request->subject.object, cdb->address,
 					     min_u64(cdb->length, object_length - cdb->address)));

@@ -3,30 +3,30 @@
  * LIST: partitions of the root, user objects of a partition. LIST COLLECTION: collections of a
  * partition, members of a collection.
  *
- * A listing is continued without state: the list identifier tells which command changed the list
- * last, so that the next part can say whether it is still the same one. How many IDs remain is kept
- * in memory (listings.h), or counted again.
+ * The target keeps no state to continue a list. The list identifier tells which command changed the
+ * list last, so the next part can say whether the list is still the same. listings.h remembers how
+ * many IDs remain; otherwise the target counts them again.
  */
 #include <errno.h>
 
 #include "common/bytes.h"
 #include "osd/execute.h"
 
-/* IDs asked of the engine at once. */
+/* IDs that one call of the engine lists. */
 #define BATCH 256
 
 int osd_check_list(struct osd_request *request)
 {
 	const struct osd_cdb *cdb = &request->cdb;
 
-	/* Ascending numbers is the one order that there is; attributes come by a list. */
+	/* The only order is by ascending IDs, and attributes come in list format. */
 	if (cdb->command_options != 0 ||
 	    (cdb->list_attributes && cdb->format != OSD_ATTRIBUTES_LIST))
 		return osd_fail_field(request, OSD_FIELD_COMMAND_OPTIONS);
 	return 0;
 }
 
-/* The first of the engine's IDs that are not below INITIAL OBJECT_ID. */
+/* INITIAL OBJECT_ID as an engine's ID: the first one that is not below it. */
 uint64_t osd_first_id(const struct osd_request *request)
 {
 	uint64_t wire = request->cdb.address;
@@ -54,8 +54,8 @@ static uint64_t wire_id(const struct listing *listing, uint64_t id)
 }
 
 /*
- * Entry of one object with the attributes that the get list names. -ENOSPC: it does not fit,
- * nothing was added.
+ * Adds the entry of one object with the attributes that the get list names. -ENOSPC: it does not
+ * fit, and nothing was added.
  */
 static int add_with_attributes(struct listing *listing, uint64_t id)
 {
@@ -129,7 +129,7 @@ static int fill(struct listing *listing)
 	return 0;
 }
 
-/* The list identifier of a list that is as it was after that command; never 0. */
+/* The list identifier of a list that this command changed last; never 0. */
 static uint32_t identifier_of(uint64_t sequence)
 {
 	uint32_t folded = (uint32_t)(sequence ^ sequence >> 32);
@@ -158,7 +158,7 @@ static int count_ids(struct listing *listing, uint64_t *total, uint32_t *identif
 		return osd_result(request, result, OSD_FIELD_PARTITION);
 	*identifier = identifier_of(sequence);
 	*total = listing->ids;
-	/* With attributes nobody asks. */
+	/* A list with attributes does not say how many IDs remain. */
 	if (listing->next == 0 || request->cdb.list_attributes)
 		return 0;
 	key = key_of(listing, sequence, osd_first_id(request));
@@ -181,7 +181,9 @@ static uint8_t list_format(const struct listing *listing)
 	return format + (listing->request->cdb.list_attributes ? 1 : 0);
 }
 
-/* Length of the full list. With attributes only the end shows it: all ones until then. */
+/*
+ * Length of the full list. With attributes only the end of the list shows it: until then all ones.
+ */
 static uint64_t additional_length(const struct listing *listing, uint64_t total)
 {
 	if (!listing->request->cdb.list_attributes)
@@ -202,7 +204,7 @@ static enum engine_list what_to_list(const struct osd_request *request)
 	}
 }
 
-/* What has attributes in the list. */
+/* The type of the entries that have attributes. */
 static enum engine_type type_of_entries(enum engine_list what)
 {
 	switch (what) {
@@ -230,7 +232,7 @@ int osd_list(struct osd_request *request)
 	uint32_t identifier = 0, claimed = request->cdb.list_identifier;
 	uint64_t total;
 
-	/* Also of a list without entries. */
+	/* Also when the list has no entries. */
 	if (request->cdb.list_attributes &&
 	    osd_check_gets(request, type_of_entries(listing.what)) != 0)
 		return -EINVAL;

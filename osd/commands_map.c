@@ -8,9 +8,9 @@
 #include "common/bytes.h"
 #include "osd/execute.h"
 
-/* Pages of data that one command reads. What it does not get to is the last entry of its map. */
+/* Pages of data that one command reads. The rest is the last entry of the map. */
 #define PAGES_MAX 65536u
-/* Longest range of an entry, whose length has 32 bits; longer ones take several. */
+/* Longest range of an entry, whose length has 32 bits. A longer range becomes several entries. */
 #define RANGE_BYTES_MAX UINT64_C(0x80000000)
 
 struct map {
@@ -36,7 +36,7 @@ int osd_check_map(struct osd_request *request)
 	}
 }
 
-/* Adds the entries of a range; those that have no space are only counted. */
+/* Adds the entries of a range, and only counts those without space. */
 static void add_range(struct map *map, uint16_t type, uint64_t address, uint64_t length)
 {
 	uint8_t *data = map->request->command->data_in;
@@ -84,7 +84,7 @@ static int next_range(struct map *map, uint64_t offset, struct engine_extent *ex
 	if (request->cdb.action == OSD_READ_MAPS_AND_COMPARE)
 		return engine_object_compare(request->subject.object, map->other.object, offset,
 					     &map->budget, extent);
-	/* Damage is known only by reading. */
+	/* Only reading shows damage. */
 	return engine_object_map(request->subject.object, offset,
 				 wanted == OSD_MAP_ALL || wanted == OSD_MAP_DAMAGED_DATA,
 				 &map->budget, extent);
@@ -99,7 +99,9 @@ static bool is_wanted(const struct map *map, enum engine_extent_kind kind)
 	return wanted == OSD_MAP_ALL || wanted == type_of(kind);
 }
 
-/* For the error recovery page. Of two that are compared it is not known which one it is. */
+/*
+ * Notes damage for the error recovery page. Of two compared objects either may be the damaged one.
+ */
 static void note_damage(struct osd_request *request)
 {
 	if (request->cdb.action == OSD_READ_MAP)
@@ -140,7 +142,7 @@ static int answer_map(struct map *map)
 		return 0;
 	map->budget = PAGES_MAX;
 	map->written = head;
-	/* No object has damaged attributes and is found nevertheless. */
+	/* An object with damaged attributes is not found in the first place. */
 	if (request->cdb.map_type != OSD_MAP_DAMAGED_ATTRIBUTES && map_ranges(map) != 0)
 		return -EINVAL;
 	put_be64(bytes, map->entries * OSD_MAP_ENTRY_BYTES);

@@ -8,12 +8,10 @@
 #include "common/bytes.h"
 #include "osd/execute.h"
 
-/*
- * A result of the functions below: there is no space for the answer about a member. It is no error.
- */
+/* Result of the functions below: no space for the answer about a member. It is no error. */
 #define ANSWER_FULL 1
 
-/* Does the command's work on one member. ANSWER_FULL: it was not done. */
+/* Does the command's work on one member. ANSWER_FULL: it did nothing. */
 typedef int visit(struct osd_request *request, struct osd_subject *member);
 
 static bool has_get_list(const struct osd_request *request)
@@ -21,7 +19,7 @@ static bool has_get_list(const struct osd_request *request)
 	return request->cdb.format == OSD_ATTRIBUTES_LIST && request->cdb.get_list.length != 0;
 }
 
-/* Is the answer about the members, of whom each command can tell once? */
+/* Does the answer tell of the members? Each command can tell of a member only once. */
 static bool tells_of_members(const struct osd_request *request)
 {
 	return request->entry->flags & OSD_MEMBERS && has_get_list(request);
@@ -31,7 +29,7 @@ int osd_check_members(struct osd_request *request)
 {
 	const struct osd_cdb *cdb = &request->cdb;
 
-	/* Of page format only what the command itself has done can be had. */
+	/* Page format gives only what is about the command itself. */
 	if (request->entry->flags & OSD_MEMBERS && cdb->format == OSD_ATTRIBUTES_PAGE &&
 	    cdb->get_page != 0 && cdb->get_page != OSD_PAGE_CURRENT_COMMAND)
 		return osd_fail_field(request, 52);
@@ -45,7 +43,7 @@ static int remove_member(struct osd_request *request, struct osd_subject *member
 	return osd_result(request, engine_object_remove(member->object), OSD_FIELD_OBJECT);
 }
 
-/* The command's sets, with the member in the place of the addressed object. */
+/* The command's sets, on the member in place of the addressed object. */
 static int set_attributes(struct osd_request *request, const struct osd_subject *member)
 {
 	struct osd_subject collection = request->subject;
@@ -107,9 +105,7 @@ static int set_member(struct osd_request *request, struct osd_subject *member)
 
 	if (result == 0)
 		result = get_attributes(request, member);
-	/*
-	 * The sets are what the command is for: they go on when there is no space to tell of them.
-	 */
+	/* The command is for its sets. They go on when there is no space to tell of them. */
 	return result == ANSWER_FULL ? 0 : result;
 }
 
@@ -117,7 +113,7 @@ static int set_member(struct osd_request *request, struct osd_subject *member)
 
 enum fate { FATE_VISITED, FATE_MISSING, FATE_NEWER };
 
-/* Looks a member up: bare IDs may have no object, or one that is not the one that was meant. */
+/* Looks a member up. A bare ID may have no object, or a newer one than was meant. */
 static int find_member(struct osd_request *request, uint64_t id, struct osd_subject *member,
 		       enum fate *fate)
 {
@@ -136,7 +132,7 @@ static int find_member(struct osd_request *request, uint64_t id, struct osd_subj
 	return osd_result(request, result, 0);
 }
 
-/* The member has been dealt with: it leaves a tracking collection. */
+/* The command is done with the member, which leaves a tracking collection. */
 static int leave(struct osd_request *request, uint64_t id, enum fate fate)
 {
 	struct osd_tracking *tracking = &request->tracking;
@@ -151,7 +147,7 @@ static int leave(struct osd_request *request, uint64_t id, enum fate fate)
 	else
 		tracking->counts.processed++;
 	result = engine_object_member_remove(request->subject.object, id);
-	/* It may have gone with its object. */
+	/* The membership may have gone with the object. */
 	return result == -ENOENT ? 0 : osd_result(request, result, 0);
 }
 
@@ -168,9 +164,8 @@ static int deal_with(struct osd_request *request, uint64_t id, visit *work)
 }
 
 /*
- * Deals with members: with all, or in batches with the next one. When the answer tells of them it
- * is all in one transaction: a failure takes what was told of the ones before with it, and then
- * they must not have left.
+ * Works on members: on all, or on the next batch. If the answer tells of them, all are one
+ * transaction: a failure discards the answer about earlier members, so these must not have left.
  */
 static int visit_members(struct osd_request *request, visit *work, bool batches, bool *more)
 {
@@ -195,7 +190,7 @@ static int visit_members(struct osd_request *request, visit *work, bool batches,
 }
 
 /*
- * Makes sure that a command on a tracking collection writes, and that it is the only one. Sets
+ * Makes sure that a command on a tracking collection writes, and is the only one. Sets
  * request->more if that needs another transaction.
  */
 static int begin_tracking(struct osd_request *request)
@@ -228,8 +223,8 @@ static void begin_answer(struct osd_request *request)
 }
 
 /*
- * Does the collection lose the members that have been dealt with? A tracking one does, but not of
- * the past.
+ * Do members leave the collection when the command is done with them? They do in a tracking
+ * collection, but not in one of the past.
  */
 static int loses_members(struct osd_request *request, bool *loses)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * PERFORM SCSI COMMAND: a command of other devices with an OSD command's attributes and security
- * around it.
+ * PERFORM SCSI COMMAND: a SCSI command of other devices, with the attributes and the security of an
+ * OSD command.
  */
 #include <errno.h>
 
@@ -35,14 +35,14 @@ int osd_check_embedded(struct osd_request *request)
 	case OSD_SCSI_MAINTENANCE_IN:
 		if ((cdb[1] & 0x1F) != REPORT_TASK_FUNCTIONS)
 			return osd_fail_field(request, FIELD_EMBEDDED_CDB + 1);
-		/* RETURN EXTENDED PARAMETER DATA: timeouts, which there are none. */
+		/* RETURN EXTENDED PARAMETER DATA would give timeouts, and there are none. */
 		return cdb[2] & 0x80 ? osd_fail_field(request, FIELD_EMBEDDED_CDB + 2) : 0;
 	default:
 		return osd_fail_field(request, FIELD_EMBEDDED_CDB);
 	}
 }
 
-/* Sense data of a device that has nothing to say: the sense of a command comes with its status. */
+/* Sense data that says nothing: the sense of a command comes with its status. */
 static size_t answer_sense(uint8_t *data, size_t space)
 {
 	static const struct osd_sense nothing = { .key = SENSE_NO_SENSE, .code = SENSE_NONE };
@@ -53,7 +53,7 @@ static size_t answer_sense(uint8_t *data, size_t space)
 	return length;
 }
 
-/* Those that PERFORM TASK MANAGEMENT FUNCTION performs. */
+/* The functions that PERFORM TASK MANAGEMENT FUNCTION performs. */
 static size_t answer_task_functions(const struct osd_device *device, uint8_t *data, size_t space)
 {
 	uint8_t functions[TASK_FUNCTIONS_BYTES] = { 0, QAES };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * PERFORM TASK MANAGEMENT FUNCTION, on the tasks that the device was given (osd.h). The function is
- * carried out inside the command's transaction, after everything that can refuse the command: the
- * tasks are not the engine's, and what was done to them can't be undone.
+ * PERFORM TASK MANAGEMENT FUNCTION, on the tasks that the device was given (osd.h).
+ *
+ * The function comes last in the command's transaction, after everything that can refuse the
+ * command: the tasks are not the engine's, so nothing can undo what happened to them.
  */
 #include <errno.h>
 
@@ -29,7 +30,7 @@ int osd_check_task_management(struct osd_request *request)
 	}
 }
 
-/* The command's gets come behind the function: could they be answered? */
+/* The command's gets come after the function. Can they be answered? */
 static int check_gets(struct osd_request *request)
 {
 	uint8_t structure[OSD_PAGE_STRUCTURE_BYTES_MAX];
@@ -59,7 +60,7 @@ static uint32_t choose(struct osd_request *request, bool every_nexus, bool one, 
 	return device->tasks.choose(device->tasks.context, &choice, abort, found, request);
 }
 
-/* A task that another initiator ends: its own one is told. */
+/* Another initiator ends this task: its own initiator gets a unit attention. */
 static void tell_cleared(void *context, uint64_t nexus)
 {
 	const struct osd_request *request = context;
@@ -74,10 +75,7 @@ static uint8_t query(struct osd_request *request, bool one)
 							    : OSD_TASK_FUNCTION_COMPLETE;
 }
 
-/*
- * ADDITIONAL RESPONSE INFORMATION: how many unit attentions the nexus has to be told, and the
- * first.
- */
+/* ADDITIONAL RESPONSE INFORMATION: how many unit attentions wait for the nexus, and the first. */
 static uint8_t query_attention(struct osd_request *request, uint8_t *information)
 {
 	enum osd_attention attention;
@@ -92,10 +90,7 @@ static uint8_t query_attention(struct osd_request *request, uint8_t *information
 	return OSD_TASK_FUNCTION_SUCCEEDED;
 }
 
-/*
- * SERVICE RESPONSE. Functions on tasks that are not known, and those of the connection, are
- * rejected.
- */
+/* SERVICE RESPONSE. Unknown functions on tasks, and functions of the connection, are rejected. */
 static uint8_t perform(struct osd_request *request, uint8_t *information)
 {
 	uint8_t function = request->cdb.task_function;

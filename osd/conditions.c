@@ -73,7 +73,10 @@ unsigned osd_attention_look(struct osd_conditions *conditions, uint64_t nexus,
 	return (unsigned)__builtin_popcount(pending);
 }
 
-/* The entry of a nexus; of a new one that of the longest silent, with nothing pending. */
+/*
+ * The entry of a nexus. A new nexus takes the entry of the one that was silent longest, with
+ * nothing pending.
+ */
 static struct nexus *find(struct osd_conditions *conditions, uint64_t nexus)
 {
 	struct nexus *oldest = &conditions->nexuses[0];

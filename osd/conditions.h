@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What a logical unit remembers between commands: unit attentions that an initiator has not been
- * told yet. Private to osd/. Thread-safe; all in memory.
+ * Unit attentions that an initiator has not been told yet: what a logical unit remembers between
+ * commands. Private to osd/. Thread-safe; all in memory.
  */
 #ifndef MUNINN_OSD_CONDITIONS_H
 #define MUNINN_OSD_CONDITIONS_H
@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /*
- * Nexuses that are known at a time. When another one comes the one is forgotten that was not heard
- * of for longest.
+ * Nexuses that are known at a time. For another one, the unit forgets the one that was silent
+ * longest.
  */
 #define OSD_NEXUSES_MAX 256
 
@@ -31,7 +31,7 @@ struct osd_conditions;
 struct osd_conditions *osd_conditions_create(void);
 void osd_conditions_destroy(struct osd_conditions *conditions);
 
-/* `nexus` caused it; all others that are known are to be told. */
+/* `nexus` caused it: all other known ones are to be told. */
 void osd_attention_raise(struct osd_conditions *conditions, uint64_t nexus,
 			 enum osd_attention attention);
 
@@ -39,13 +39,13 @@ void osd_attention_raise(struct osd_conditions *conditions, uint64_t nexus,
 void osd_attention_raise_for(struct osd_conditions *conditions, uint64_t nexus,
 			     enum osd_attention attention);
 
-/* How many attentions a nexus has not been told, and the first of them. It stays untold. */
+/* How many attentions a nexus has not been told, and the first of them. Leaves them untold. */
 unsigned osd_attention_look(struct osd_conditions *conditions, uint64_t nexus,
 			    enum osd_attention *attention);
 
 /*
- * Notes that a nexus is there (0: nobody) and takes what it has not been told, the first of
- * several. False: nothing.
+ * Notes that a nexus is there (0: nobody), and takes the first attention that it has not been told.
+ * False: there is none.
  */
 bool osd_attention_take(struct osd_conditions *conditions, uint64_t nexus,
 			enum osd_attention *attention);

@@ -25,7 +25,7 @@ static uint64_t last_met(const struct osd_damaged_object *entry)
 	return max_u64(entry->content_ms, entry->attributes_ms);
 }
 
-/* Under lock: the object's entry, or the one that is to become it. */
+/* The object's entry, or the one to give it. Under the lock. */
 static struct osd_damaged_object *entry_for(struct osd_damage_log *log, uint64_t partition,
 					    uint64_t object)
 {
@@ -80,7 +80,8 @@ void osd_damage_clear_all(struct osd_damage_log *log, uint64_t partition)
 /* ---- what the pages tell ---- */
 
 /*
- * Under lock: is this the first entry of its partition? Versions of a partition are one partition.
+ * Is this the first entry of its partition? Versions of a partition count as that partition. Under
+ * the lock.
  */
 static bool is_first_of_partition(const struct osd_damage_log *log, unsigned index)
 {
@@ -125,8 +126,8 @@ struct osd_damage_summary osd_damage_read(struct osd_damage_log *log, uint64_t p
 /* ---- commands ---- */
 
 /*
- * What a command that ended with MEDIUM ERROR has met; where it was to make something, what that
- * was to be in.
+ * Notes what a command met that ended with MEDIUM ERROR. If it was to make something, the damage is
+ * of the container.
  */
 static void note_failure(struct osd_request *request)
 {

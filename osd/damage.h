@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * Damage that commands have met since the unit was opened, for the error recovery pages. Private to
- * osd/. Thread-safe; all in memory: OBJECT STRUCTURE CHECK finds it again.
+ * osd/. Thread-safe. It is all in memory, because OBJECT STRUCTURE CHECK finds it again.
  *
  * Addresses are those of the wire, bits of versions included: an old version may be damaged where
  * the present is not.
@@ -15,7 +15,7 @@
 
 struct osd_request;
 
-/* Damaged objects that are remembered; another one takes the place of the one met longest ago. */
+/* Damaged objects that are remembered. Another one replaces the one that was met longest ago. */
 #define OSD_DAMAGED_OBJECTS_MAX 256
 
 /* The two low bits of a DAMAGE SUMMARY. */
@@ -46,13 +46,13 @@ struct osd_damage_summary {
 	uint8_t contained_kinds; /* of what is in it */
 	uint64_t contained_ms;
 	uint64_t contained; /* damaged partitions in the root, damaged objects in a partition */
-	bool unchecked;     /* something of that was not met by OBJECT STRUCTURE CHECK */
+	bool unchecked;     /* another command than OBJECT STRUCTURE CHECK met some of that */
 };
 
 void osd_damage_init(struct osd_damage_log *log);
 void osd_damage_destroy(struct osd_damage_log *log);
 
-/* `checked`: it is OBJECT STRUCTURE CHECK that tells. */
+/* `checked`: OBJECT STRUCTURE CHECK has found it. */
 void osd_damage_note(struct osd_damage_log *log, uint64_t partition, uint64_t object,
 		     enum osd_damage_kind kind, uint64_t now_ms, bool checked);
 /* The object was found whole, or is not there any more. */
@@ -62,7 +62,10 @@ void osd_damage_clear_all(struct osd_damage_log *log, uint64_t partition);
 struct osd_damage_summary osd_damage_read(struct osd_damage_log *log, uint64_t partition,
 					  uint64_t object);
 
-/* At the end of every command: damage that it ended with, or that went with what it removed. */
+/*
+ * At the end of every command: notes the damage that it ended with, or forgets damage of what it
+ * removed.
+ */
 void osd_damage_settle(struct osd_request *request);
 
 #endif

@@ -2,10 +2,10 @@
 /*
  * The parts of command execution. Private to osd/.
  *
- * A command goes through validate.c (CDB, buffers, addressed object), commands*.c (its own work),
- * attributes.c (sets and gets over the tables in pages.c), all inside one engine transaction, in
- * the order that target.c gives. Functions return 0, or after one of the osd_fail_ functions its
- * negative errno; the sense data is then in the request.
+ * A command goes through validate.c (CDB, buffers, addressed object), commands*.c (its own work)
+ * and attributes.c (sets and gets over the tables in pages.c). All of it is inside one engine
+ * transaction, in the order that target.c gives. Functions return 0, or the negative errno of an
+ * osd_fail_ function; the sense data is then in the request.
  */
 #ifndef MUNINN_OSD_EXECUTE_H
 #define MUNINN_OSD_EXECUTE_H
@@ -36,20 +36,18 @@
 
 /* Longest CDB continuation segment, 4093 scatter/gather pieces. Root information attribute 0xA. */
 #define OSD_CONTINUATION_BYTES_MAX 65536u
-/*
- * Attributes that one command may touch, so that a small CDB can't keep the device busy for
- * minutes.
- */
+/* Attributes that one command may touch, so that no small CDB keeps the device busy for minutes. */
 #define OSD_ATTRIBUTE_VISITS_MAX (1u << 20)
 
 /*
- * How much a command does at a time. Tests make it little, so that with few objects there is much
- * to go on with.
+ * How much a command does at a time. Tests make it little, so that few objects are enough for many
+ * steps.
  */
 struct osd_portions {
 	uint32_t members; /* that are dealt with in one transaction; at most OSD_MEMBERS_PORTION */
 	uint32_t candidates; /* that QUERY lists at once; at most OSD_CANDIDATES_PORTION */
-	uint32_t turn; /* such portions before others get their turn, where matches are returned */
+	uint32_t turn; /* such portions before other commands get their turn, where matches are
+			  returned */
 	uint64_t search_work; /* of one SEARCH; at most EXPRESSION_WORK_MAX */
 };
 #define OSD_MEMBERS_PORTION    64u
@@ -74,7 +72,7 @@ struct osd_device {
 	struct osd_damage_log damage;
 	struct osd_task_set tasks; /* choose NULL: unknown */
 	/*
-	 * Called inside no transaction, before each one of a command: so tests step through
+	 * Called before each transaction of a command, inside none, so that tests can step through
 	 * commands. NULL: nobody looks.
 	 */
 	void (*step)(void *context);
@@ -100,10 +98,7 @@ struct osd_request {
 	enum engine_mode mode; /* of the transaction */
 	enum osd_phase phase;
 
-	/*
-	 * The addressed object as it was before the command, or what a CREATE made (of several the
-	 * first).
-	 */
+	/* The addressed object before the command, or what a CREATE made (of several the first). */
 	struct osd_subject subject;
 	enum osd_layout layout; /* of the addressed partition */
 	uint64_t object;        /* the CDB's object or requested ID, as the engine's; 0: none */
@@ -117,8 +112,8 @@ struct osd_request {
 	size_t out_data; /* Data-Out: where the command data starts */
 	uint64_t out_data_length;
 	uint64_t in_data_length; /* Data-In: space for command data, 0 without */
-	uint64_t in_data; /* of that, bytes in front of the data, in which attributes may be: of the
-			     atomics, whose CDB has its place */
+	uint64_t in_data; /* bytes in front of the data, in which attributes may be: of the atomics,
+			     whose CDB has its place */
 	struct osd_descriptor pieces;     /* scatter/gather list; content NULL: none */
 	struct osd_descriptor query;      /* query list, likewise */
 	struct osd_descriptor other;      /* user object descriptor, likewise */
@@ -130,12 +125,12 @@ struct osd_request {
 
 	bool timestamps_bypassed;
 	bool more; /* the command wants another transaction behind this one */
-	struct engine_space space_wanted; /* before it is tried once more; bytes 0: none */
-	bool space_made;                  /* that was tried */
+	struct engine_space space_wanted; /* before one more try; bytes 0: none */
+	bool space_made;                  /* making it was tried */
 	bool partly_done; /* an earlier transaction has changed something, which stays */
 	/*
-	 * All descriptors, for osd_continuation_next on a copy; each is of a type that the command
-	 * may have.
+	 * All descriptors, each of a type that the command may have. Use osd_continuation_next on a
+	 * copy.
 	 */
 	struct osd_continuation descriptors;
 
@@ -147,7 +142,7 @@ struct osd_request {
 		sense; /* of the failure, or (failed false, key not 0) of a recovered error */
 };
 
-/* What a command addresses, and so where its IDs must point. */
+/* What a command addresses, and so where the target looks up its IDs. */
 enum osd_target {
 	OSD_TARGET_ROOT,
 	OSD_TARGET_PARTITION,
@@ -183,9 +178,9 @@ enum osd_command_flag {
 	OSD_NAMES_OBJECT = 1 << 17,    /* has a user object descriptor */
 	OSD_HAS_ADDRESS = 1 << 22, /* STARTING BYTE ADDRESS, behind which LENGTH may be anything */
 	OSD_SWAPS = 1 << 18, /* numbers of 8 bytes in Data-Out, and one in Data-In at the address */
-	OSD_RESTORES = 1 << 20,      /* makes things as they were earlier */
+	OSD_RESTORES = 1 << 20,      /* takes things back to an earlier state */
 	OSD_OWN_LISTS = 1 << 19,     /* the command does its sets and gets itself; list format */
-	OSD_UNINTERRUPTED = 1 << 21, /* is carried out in spite of unit attentions, which stay */
+	OSD_UNINTERRUPTED = 1 << 21, /* runs in spite of unit attentions, which stay */
 };
 
 struct osd_command_entry {
@@ -193,12 +188,12 @@ struct osd_command_entry {
 	enum engine_mode mode; /* of the command without sets */
 	enum osd_target target;
 	unsigned flags;
-	int (*check)(struct osd_request
-			     *request); /* of parameters, before anything is done; may be NULL */
+	int (*check)(struct osd_request *request); /* checks the parameters before anything is done;
+						      may be NULL */
 	int (*execute)(struct osd_request *request); /* may be NULL */
 	/*
-	 * enum osd_permission: bits that a capability needs for the command, beside those for its
-	 * attributes. 0: no capability allows it where one is asked for.
+	 * enum osd_permission: the bits that the capability needs for the command, beside those for
+	 * its attributes. 0: where a capability is asked for, none allows the command.
 	 */
 	uint16_t permissions;
 	uint32_t needs; /* enum engine_capability: without these of the engine there is no such
@@ -211,14 +206,14 @@ static inline bool osd_has(const struct osd_device *device, uint32_t capabilitie
 	return (device->capabilities & capabilities) == capabilities;
 }
 
-/* commands.c. NULL: an action that this target does not carry out. */
+/* commands.c. NULL: this target does not know the action. */
 const struct osd_command_entry *osd_command_find(uint16_t action);
 
 /* ---- target.c ---- */
 
 /*
- * Gets of a command that reads data find that noted already: in the subject's stat, until the end
- * of the transaction notes it.
+ * A command's own gets show the access that the command itself is about to note: puts it into the
+ * subject's stat.
  */
 int osd_show_data_access(struct osd_request *request);
 /* One transaction of a command. False: it has failed. request->more: it wants another one. */
@@ -230,14 +225,14 @@ bool osd_run_once(struct osd_request *request);
 int osd_fail_field(struct osd_request *request, uint16_t field);
 /* Any other code without field. */
 int osd_fail(struct osd_request *request, uint8_t key, uint16_t code);
-/* A set or get of this attribute can't be: 26/00 with the attribute, in CDB format 24/00. */
+/* Fails because of an attribute of a set or get: 26/00 with the attribute, in CDB format 24/00. */
 int osd_fail_attribute(struct osd_request *request, uint32_t page, uint32_t number);
 /*
- * An engine's result: 0 is 0; errors become sense by the one table, -ENOMEM the status BUSY without
- * any. `field` is the CDB field at fault, 0 = none.
+ * An engine's result: 0 stays 0. Errors become sense data by the one table; -ENOMEM becomes status
+ * BUSY without any. `field`: the CDB field at fault, 0: none.
  */
 int osd_result(struct osd_request *request, int result, uint16_t field);
-/* The sense key << 16 | sense code that a command would tell of a negative errno of the engine. */
+/* Sense key << 16 | sense code that a negative errno of the engine becomes. */
 uint32_t osd_sense_of(int result);
 /* Ends the command: status and sense. */
 void osd_finish(struct osd_request *request);
@@ -264,51 +259,54 @@ enum {
 
 /* ---- validate.c ---- */
 
-/* Does the CDB fit the buffers? Finds the parts of Data-Out and Data-In. No object is looked at. */
+/* Does the CDB fit the buffers? Finds the parts of Data-Out and Data-In. Looks at no object. */
 int osd_validate_buffers(struct osd_request *request);
 /* Does the target take this isolation method? */
 bool osd_isolation_is_known(uint8_t isolation);
-/* The addressed object: fills in `subject`. Inside the transaction. */
+/* Finds the addressed object and fills in `subject`. Inside the transaction. */
 int osd_validate_target(struct osd_request *request);
 /*
- * A user object that a descriptor names, by wire IDs. What is wrong with it is an error of the
- * continuation segment. `permissions`: enum osd_permission, what the command does with it.
+ * Finds a user object that a descriptor names by wire IDs. If something is wrong with it, the error
+ * is of the continuation segment. `permissions`: enum osd_permission, what the command does with
+ * it.
  */
 int osd_find_named_object(struct osd_request *request, uint64_t partition, uint64_t object,
 			  uint16_t permissions, struct osd_subject *subject);
-/* Shared, exclusive, or exclusive with the reserve, from the command and its sets. */
+/*
+ * The mode of the transaction: shared, or what a writing command with its sets may use of a full
+ * device.
+ */
 enum engine_mode osd_transaction_mode(const struct osd_request *request);
 /*
  * The engine's address of a partition on the wire: bits 63..48 select a version; `object` is the
  * engine's ID.
  */
 struct engine_address osd_address(uint64_t partition, uint64_t object);
-/* An object's ID as it is on the wire: flat or packed, as the addressed partition has it. */
+/* An object's ID on the wire: flat or packed, as in the addressed partition. */
 uint64_t osd_wire_object(const struct osd_request *request, uint64_t object);
 uint64_t osd_wire_partition(struct engine_address address);
 
 /* ---- attributes.c ---- */
 
-/*
- * Sets and gets of any command, in the three formats. The sets are checked before anything is done.
- */
+/* Sets and gets of any command, in the three formats. Checks the sets before anything is done. */
 int osd_check_sets(struct osd_request *request, enum engine_type type);
 int osd_apply_sets(struct osd_request *request);
 int osd_answer_gets(struct osd_request *request);
 /*
- * Zeros up to the space for retrieved attributes, where `length` bytes (or none) are in place; it
- * may be in front of the data.
+ * Extends Data-In by zeros up to the space for retrieved attributes, where `length` bytes (or none)
+ * already are. This space may be in front of the data.
  */
 void osd_add_to_data_in(struct osd_request *request, size_t length);
 bool osd_has_sets(const struct osd_request *request);
 bool osd_has_gets(const struct osd_request *request);
-/* Is one of the sets that of LOGICAL LENGTH? */
+/* Does one of the sets set LOGICAL LENGTH? */
 bool osd_sets_length(const struct osd_request *request);
 /*
- * Can the get list, if there is one, be about objects of `type`? For when there may be none to ask.
+ * Can the get list, if there is one, be about objects of `type`? For commands that may find no
+ * object to ask.
  */
 int osd_check_gets(struct osd_request *request, enum engine_type type);
-/* Adds what the get list asks for of `subject` to the answer. */
+/* Adds to the answer what the get list asks for of `subject`. */
 int osd_answer_list(struct osd_request *request, const struct osd_subject *subject,
 		    struct osd_list_writer *writer);
 
@@ -333,11 +331,11 @@ int osd_page_get(struct osd_request *request, const struct osd_subject *subject,
 		 uint32_t number, uint8_t value[OSD_VALUE_BYTES_MAX], uint32_t *length);
 /*
  * The first defined attribute at or behind (*page, *number), in ascending order. -ENOENT: no more.
- * The directory page and the current command page are not among them.
+ * Leaves out the directory page and the current command page.
  */
 int osd_page_next(struct osd_request *request, const struct osd_subject *subject, uint32_t *page,
 		  uint32_t *number, uint8_t value[OSD_VALUE_BYTES_MAX], uint32_t *length);
-/* Object type whose pages these are; false for those of any object and reserved ones. */
+/* The object type that has these pages. False: pages of any object, and reserved ones. */
 bool osd_page_type(uint32_t page, enum engine_type *type);
 uint32_t osd_first_page(enum engine_type type);
 /* The 40 bytes that identify a standard page; 0 if it is not one of ours. */
@@ -345,7 +343,9 @@ uint32_t osd_page_identify(uint32_t page, uint8_t *value);
 enum osd_object_type osd_wire_type(enum engine_type type);
 
 /* page_format.c: a page's fixed structure. -EINVAL: the page has none. */
-/* That of the collections page, with as many as an object can be in (engine.h). */
+/*
+ * The longest one: the collections page of an object in as many collections as possible (engine.h).
+ */
 #define OSD_PAGE_STRUCTURE_BYTES_MAX (8 + 8 * ENGINE_MEMBERSHIPS_MAX)
 int osd_page_structure(struct osd_request *request, const struct osd_subject *subject,
 		       uint32_t page, uint8_t data[OSD_PAGE_STRUCTURE_BYTES_MAX], size_t *length);
@@ -358,17 +358,16 @@ int osd_current_command_get(struct osd_request *request, uint32_t number, uint8_
 
 /* ---- quotas.c ---- */
 
-/* What was created takes the defaults of what it is in. */
+/* What was created takes the defaults of its container. */
 int osd_quotas_inherit_object(struct osd_request *request);
 int osd_quotas_inherit_partition(struct osd_request *request);
 /*
- * After the command's work: did it make something grow beyond its quota, or the unit beyond its
- * capacity?
+ * After the command's work: did something grow beyond its quota, or the unit beyond its capacity?
  */
 int osd_quotas_check(struct osd_request *request);
 /*
- * FORMAT OSD: how much the unit's partitions may hold together is kept with the keys, out of the
- * reach of rollbacks and across formats, until the next one.
+ * FORMAT OSD: stores how much the unit's partitions may hold together. It stands with the keys, so
+ * that it lasts until the next format, whatever rolls back.
  */
 int osd_set_capacity(struct osd_request *request);
 /* TOTAL and USED CAPACITY: what was formatted, or what the device has. */
@@ -380,7 +379,7 @@ int osd_apply_set(struct osd_request *request, const struct osd_subject *subject
 /* Begins the answer of retrieved attributes, and adds it to Data-In. */
 void osd_begin_answer(struct osd_request *request, struct osd_list_writer *writer);
 void osd_end_answer(struct osd_request *request, struct osd_list_writer *writer);
-/* pages.c: gives `to` the attributes of `from` that are plain storage. */
+/* pages.c: copies the attributes of `from` that are plain storage to `to`. */
 int osd_page_copy_stored(struct osd_request *request, const struct osd_subject *from,
 			 struct engine_object *to);
 
@@ -393,7 +392,7 @@ int osd_clear(struct osd_request *request);
 int osd_punch(struct osd_request *request);
 int osd_list(struct osd_request *request);
 int osd_check_list(struct osd_request *request);
-/* engine_clone_get, by an engine that has clones. -ENOENT: not a clone. */
+/* engine_clone_get, or -ENOENT (not a clone) where the engine has no clones. */
 int osd_clone_get(const struct osd_request *request, uint64_t partition,
 		  struct engine_clone *clone);
 /* DUPLICATION METHOD of CREATE SNAPSHOT and CREATE CLONE. */
@@ -404,9 +403,7 @@ int osd_create_snapshot(struct osd_request *request);
 int osd_detach_clone(struct osd_request *request);
 int osd_refresh_clone(struct osd_request *request);
 int osd_restore_partition(struct osd_request *request);
-/*
- * INITIAL OBJECT_ID, in bytes 40(8) of OSD-2, as the first of the engine's IDs that are not below.
- */
+/* INITIAL OBJECT_ID, in bytes 40(8) of OSD-2, as the first engine's ID that is not below it. */
 uint64_t osd_first_id(const struct osd_request *request);
 int osd_check_map(struct osd_request *request);
 int osd_read_map(struct osd_request *request);

@@ -26,7 +26,7 @@ void expression_matcher_free(struct expression_matcher *matcher)
 
 /* ---- the text ---- */
 
-/* The byte at an offset; -1: the text ends there; below: negative errno - 1. */
+/* The byte at an offset. -1: the text ends there. Below: negative errno - 1. */
 static int byte_at(struct expression_matcher *matcher, uint64_t offset)
 {
 	if (offset - matcher->bytes_at >= matcher->length) {
@@ -65,7 +65,7 @@ static void visit(struct expression_matcher *matcher, uint32_t step, uint32_t *c
 }
 
 /*
- * Follows a thread through all steps that consume nothing, and those that consume the byte behind.
+ * Follows a thread through all steps that consume nothing, up to those that consume the next byte.
  * Returns the work.
  */
 static uint32_t follow(struct expression_matcher *matcher, struct thread thread,
@@ -109,7 +109,7 @@ static uint32_t follow(struct expression_matcher *matcher, struct thread thread,
 	return work;
 }
 
-/* All threads go over the byte behind the place. Returns the work. */
+/* Takes all threads over the next byte. Returns the work. */
 static uint32_t advance(struct expression_matcher *matcher, const struct place *place)
 {
 	uint32_t work = 4;
@@ -117,7 +117,7 @@ static uint32_t advance(struct expression_matcher *matcher, const struct place *
 	matcher->turn++;
 	matcher->next_count = 0;
 	for (uint32_t i = 0; i < matcher->here_count; i++) {
-		/* They can't come before the match that there is. */
+		/* These threads can't win against the match. */
 		if (matcher->found && matcher->here[i].begin > matcher->begin)
 			break;
 		work += follow(matcher, matcher->here[i], place);
@@ -131,7 +131,10 @@ static uint32_t advance(struct expression_matcher *matcher, const struct place *
 	return work;
 }
 
-/* Skips bytes that no match begins with; only without threads. Returns the byte where it ends. */
+/*
+ * Skips bytes that no match begins with. Only when there are no threads. Returns the byte where it
+ * ends.
+ */
 static int skip(struct expression_matcher *matcher, struct place *place, uint64_t *work)
 {
 	int byte = byte_at(matcher, place->offset);
@@ -157,7 +160,7 @@ static uint64_t open_begin(const struct expression_matcher *matcher, uint64_t of
 	return matcher->found && matcher->begin < begin ? matcher->begin : begin;
 }
 
-/* Puts the search to a place where no threads are. */
+/* Moves the search to another place, without threads. */
 static int restart(struct expression_matcher *matcher, uint64_t from, struct place *place)
 {
 	*place = (struct place){ .offset = from, .before = -1 };
@@ -200,9 +203,7 @@ int expression_find(struct expression_matcher *matcher, uint64_t from, expressio
 		place.offset += place.behind >= 0;
 		if (matcher->here_count == 0 || place.offset - matcher->here[0].begin < 2 * span)
 			continue;
-		/*
-		 * Too long a match: what was found is taken, or the search goes on further behind.
-		 */
+		/* The match gets too long: takes what it has found, or goes on further behind. */
 		if (matcher->found)
 			break;
 		from = expression_zeros_resume(matcher, from, place.offset,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Goes over a hole of an object without looking at each of its zeros. Threads that meet the same
- * byte again and again are soon at steps where they were before, `period` bytes ago. Which thread
- * comes from which is then the same in every period: it follows from the steps and their order
- * alone. So are the beginnings, if the threads that have kept theirs are those in front, and the
- * others began as much further as the period is long: each of these comes from one of these, or is
- * new.
+ * Goes over a hole of an object without looking at each of its zeros.
+ *
+ * Threads that meet the same byte again and again are soon at steps where they were before,
+ * `period` bytes ago. Which thread comes from which is then the same in every period, because it
+ * follows from the steps and their order alone. The beginnings repeat too, if the threads in front
+ * kept theirs, and all others began later by exactly one period: each of these comes from one of
+ * these, or is new.
  */
 #include <string.h>
 
@@ -26,7 +27,7 @@ static void set_landmark(struct expression_matcher *matcher, uint64_t offset)
 {
 	struct landmark *landmark = &matcher->landmark;
 
-	/* Twice as far each time, so that a period of any length is found (Brent). */
+	/* Looks twice as far each time, and so finds a period of any length (Brent). */
 	landmark->reach = landmark->set ? 2 * landmark->reach : 1;
 	landmark->set = true;
 	landmark->offset = offset;
@@ -37,10 +38,7 @@ static void set_landmark(struct expression_matcher *matcher, uint64_t offset)
 	landmark->end = matcher->end;
 }
 
-/*
- * Whether the state is that of the landmark. *kept: so many threads in front began where they did
- * there.
- */
+/* Is the state that of the landmark? *kept: how many threads in front have kept their beginning. */
 static bool is_at_landmark(const struct expression_matcher *matcher, uint64_t period,
 			   uint32_t *kept)
 {
@@ -54,7 +52,7 @@ static bool is_at_landmark(const struct expression_matcher *matcher, uint64_t pe
 	while (i < count && now[i].step == before[i].step && now[i].begin == before[i].begin)
 		i++;
 	*kept = i;
-	/* Those that began at one place stay together; and behind a match no thread begins. */
+	/* Threads with one beginning stay together, and no thread begins behind a match. */
 	if (i < count && (matcher->found || (i > 0 && before[i].begin == before[i - 1].begin)))
 		return false;
 	while (i < count && now[i].step == before[i].step &&
@@ -68,7 +66,7 @@ static void leave_out(struct expression_matcher *matcher, struct place *place, u
 {
 	for (uint32_t i = kept; i < matcher->here_count; i++)
 		matcher->here[i].begin += bytes;
-	/* A match that got longer in a period does so in each. */
+	/* A match that got longer in a period gets longer in each. */
 	if (matcher->found && matcher->end != matcher->landmark.end)
 		matcher->end += bytes;
 	place->offset += bytes;
@@ -81,7 +79,7 @@ bool expression_zeros_cross(struct expression_matcher *matcher, struct place *pl
 	uint64_t limit = 2 * matcher->expression->span, period, periods;
 	uint32_t kept;
 
-	/* The byte before is one of the zeros as well: only then all is the same at each. */
+	/* Every place is the same only if the byte before is a zero as well. */
 	if (matcher->bytes || matcher->length == 0 || place->offset <= matcher->bytes_at ||
 	    place->offset >= zeros_end(matcher))
 		return false;

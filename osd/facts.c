@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Which attributes of root and partitions are facts, and how they lie in the engine's block. */
+/* Which attributes of root and partitions are facts, and where they are in the engine's block. */
 #include "osd/facts.h"
 
 #include <assert.h>
@@ -12,7 +12,7 @@
 /* Each fact is a byte of length, 0 = not set, and up to 8 bytes of value. */
 #define FACT_BYTES 9
 #define FACTS_MAX  (ENGINE_FACTS_BYTES / FACT_BYTES)
-/* The value is longer than a fact: nobody has set one that the target allows. */
+/* The value is longer than a fact. The target lets nobody set such a value. */
 #define LONG UINT8_MAX
 
 struct place {
@@ -76,7 +76,7 @@ int osd_facts_make(struct engine_object *object, struct engine_facts *facts)
 	return result;
 }
 
-/* Only what is there now has facts. */
+/* Only the present has facts. */
 static bool has_facts(struct engine_address address)
 {
 	return address.object == 0 && address.version == 0 && address.ago == 0;

@@ -50,7 +50,7 @@ int osd_parameter_number(struct osd_request *request, uint16_t tag, uint64_t oth
 	return osd_item_number(&item, value) == 0 ? 0 : osd_fail_parameter(request, tag);
 }
 
-/* The version of that name. */
+/* Finds the version of that name. */
 static int named_version(struct osd_request *request, const struct osd_item *item,
 			 uint64_t *version)
 {
@@ -69,8 +69,8 @@ static int named_version(struct osd_request *request, const struct osd_item *ite
 }
 
 /*
- * What has not been is no moment: taken as the present, a wrong year or a slip in a number would
- * look like success.
+ * Has the time passed, and was the number given to a command? A moment to come would stand for the
+ * present, so a wrong year or a slip in a number would look like success.
  */
 static bool has_been(const struct osd_request *request, const struct engine_moment *moment)
 {
@@ -154,7 +154,7 @@ void osd_result_end(struct osd_request *request, struct osd_item_writer *writer,
 		return;
 	writer->capacity = request->in_data_length - OSD_RESULT_HEAD_BYTES;
 	writer->full = false;
-	/* What goes on is not at its end, and what ends is. */
+	/* A result that has a continuation is not at its end, and one that has none is. */
 	if (permille >= 0 && continuation)
 		permille = permille < 1000 ? permille : 999;
 	else if (permille >= 0)
@@ -163,7 +163,7 @@ void osd_result_end(struct osd_request *request, struct osd_item_writer *writer,
 		osd_item_add_number(writer, OSD_ITEM_PROGRESS, (uint64_t)permille);
 	if (continuation)
 		osd_item_add(writer, OSD_ITEM_CONTINUATION, continuation, length);
-	/* What can't go on elsewhere says at least how much space it wants. */
+	/* A function that is no stream says at least how much space it wants. */
 	put_be32(head, (uint32_t)(writer->length + (is_streamed(request) ? 0 : writer->missing)));
 	put_be32(head + 4, 0);
 	request->command->data_in_length = OSD_RESULT_HEAD_BYTES + writer->length;
@@ -295,11 +295,11 @@ static int features(struct osd_request *request);
 
 static int check(struct osd_request *request);
 
-/* Their results need space for one entry and where to go on. */
+/* Their results need space for one entry and for the place to go on. */
 #define STREAMED (1u << 31)
 /*
- * They are about a partition or the root as a whole, or (OF_ROOT) the root alone: addresses that
- * name more are refused.
+ * They are about a whole partition or the root, or (OF_ROOT) the root alone. An address that names
+ * more is refused.
  */
 #define WHOLE   (1u << 30)
 #define OF_ROOT (1u << 29)
@@ -379,7 +379,7 @@ const struct osd_command_entry *osd_function_find(const struct osd_cdb *cdb)
 	return function ? &function->entry : NULL;
 }
 
-/* What hosts can subscribe to: the features of the functions that the engine is able to serve. */
+/* The features that hosts can subscribe to: those of the functions that the engine can serve. */
 static uint64_t offered_features(const struct osd_device *device)
 {
 	uint64_t offered = 0;

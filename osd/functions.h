@@ -15,8 +15,8 @@
 #define OSD_RESULT_BYTES_MIN 1024
 
 /*
- * Hosts whose subscriptions are remembered; the one that asked longest ago is forgotten for a new
- * one.
+ * Hosts whose subscriptions are remembered. For a new one, the target forgets the one that asked
+ * longest ago.
  */
 #define OSD_SUBSCRIBERS_MAX 256
 
@@ -24,10 +24,10 @@ struct osd_subscriptions;
 struct osd_subscriptions *osd_subscriptions_create(void);
 void osd_subscriptions_destroy(struct osd_subscriptions *subscriptions);
 
-/* A merge that runs in a thread of its own. */
+/* The merge that an initiator started; it runs in a thread of its own. */
 struct osd_merge_job;
 struct osd_merge_job *osd_merge_job_create(struct engine *engine);
-/* Before the first command: it has no thread, and goes on when osd_merge_job_step is called. */
+/* Before the first command: the merge has no thread, and goes on in osd_merge_job_step. */
 void osd_merge_job_by_hand(struct osd_merge_job *job);
 /* By hand: one step of the merge. False: none is running. */
 bool osd_merge_job_step(struct osd_merge_job *job);
@@ -51,11 +51,12 @@ static inline uint32_t osd_parameter_bytes(const struct osd_cdb *cdb)
 
 /* 0, or -ENOENT. */
 int osd_parameter(const struct osd_request *request, uint16_t tag, struct osd_item *item);
-/* A number; `otherwise` when it is not given. -EINVAL with sense: it is no number. */
+/* A number; `otherwise` if it is missing. -EINVAL with sense: it is no number. */
 int osd_parameter_number(struct osd_request *request, uint16_t tag, uint64_t otherwise,
 			 uint64_t *value);
 /*
- * The moment inside item `container`, or, 0, at the top. *given: there is one. -EINVAL with sense.
+ * The moment inside item `container`, or with 0 at the top. *given: there is one. -EINVAL with
+ * sense.
  */
 int osd_parameter_moment(struct osd_request *request, uint16_t container,
 			 struct engine_moment *moment, bool *given);
@@ -68,21 +69,24 @@ int osd_fail_parameter(struct osd_request *request, uint16_t tag);
 /* ---- results ---- */
 
 /*
- * Begins the items of the result behind its head; of a stream, with space kept back for what
- * osd_result_end adds. What does not fit is left out, and counts in the head's number nevertheless
- * if the function is no stream.
+ * Begins the items of the result, behind its head. A stream keeps space back for what
+ * osd_result_end adds. Items that do not fit are left out; if the function is no stream, the head's
+ * number counts them nevertheless.
  */
 void osd_result_begin(struct osd_request *request, struct osd_item_writer *writer);
-/* Ends it; `continuation` NULL: complete. `permille` < 0: the function tells none. */
+/*
+ * Ends the result. `continuation` NULL: it is complete. `permille` < 0: the function tells no
+ * progress.
+ */
 void osd_result_end(struct osd_request *request, struct osd_item_writer *writer,
 		    const void *continuation, uint32_t length, int permille);
 
-/* How much of `total` is done: 0..999, and 1000 when all is. */
+/* How much of `total` is done: 0..999, and 1000 when everything is. */
 static inline int osd_permille(uint64_t done, uint64_t total)
 {
 	if (done >= total)
 		return 1000;
-	/* 65 bits and more would be needed for the product. */
+	/* The product would need more than 64 bits. */
 	return total <= UINT64_MAX / 1000 ? (int)(done * 1000 / total)
 					  : (int)(done / (total / 1000 + 1));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * CHECKSUM: a command digests a bounded number of bytes, and its state goes to the initiator and
- * back between commands.
+ * CHECKSUM: each command digests a bounded number of bytes. The state of the digest goes to the
+ * initiator and comes back with the next command.
  */
 #define OPENSSL_SUPPRESS_DEPRECATED /* a digest whose state can be looked at */
 

@@ -8,8 +8,8 @@
 #include "osd/functions.h"
 
 /*
- * What DIFF does in one command, so that those who write wait for it some hundredths of a second at
- * most: calls of engine_diff_next that find something count 1, such that find nothing do more.
+ * The limit of one DIFF command, so that writers wait for it some hundredths of a second at most. A
+ * call of engine_diff_next that finds something counts 1, one that finds nothing more.
  */
 #define DIFF_WORK_MAX     256
 #define DIFF_WORK_IN_VAIN 64
@@ -19,14 +19,14 @@ static uint64_t partition_of(const struct osd_request *request)
 	return request->subject.address.partition;
 }
 
-/* A moment or version that is not there is the parameter's fault. */
+/* If a moment or version is not there, the parameter is wrong. */
 static int moment_result(struct osd_request *request, int result, uint16_t tag)
 {
 	return result == -ENOENT ? osd_fail_parameter(request, tag)
 				 : osd_result(request, result, 0);
 }
 
-/* History is that of the present: the addressed partition must have no version. */
+/* History belongs to the present: the address must have no version. */
 static int check_present(struct osd_request *request)
 {
 	return request->subject.address.version == 0 ? 0
@@ -72,7 +72,7 @@ int osd_function_snapshot(struct osd_request *request)
 	return 0;
 }
 
-/* Versions of the device know nothing of a partition's size; the partition as of then does. */
+/* A version of the device has no size of a partition, so asks the partition as of then. */
 static int size_version(struct osd_request *request, struct engine_version *version)
 {
 	struct engine_address address = { .partition = partition_of(request),
@@ -105,8 +105,7 @@ static bool add_version(struct osd_item_writer *writer, const struct engine_vers
 }
 
 /*
- * Where a list goes on, and how many entries were told before; `otherwise` and none at the
- * beginning.
+ * Where a list goes on, and how many entries came before. At the beginning: `otherwise`, and none.
  */
 #define PLACE_BYTES 16
 
@@ -226,8 +225,8 @@ int osd_function_view(struct osd_request *request)
 /* ---- going back ---- */
 
 /*
- * Some objects go back by being put again. Where there is too little space for that, the command is
- * tried again when some was made.
+ * Some objects go back by being put again. If there is too little space for that, the target makes
+ * some and tries the command once more.
  */
 static int object_result(struct osd_request *request, int result, uint16_t field)
 {
@@ -250,7 +249,7 @@ int osd_function_rollback(struct osd_request *request)
 		return osd_fail_parameter(request, 0);
 	if (request->object != 0 && partition_of(request) == 0)
 		return osd_fail_field(request, OSD_FIELD_OBJECT);
-	/* An object has moments between those of its partition, as LOG tells them. */
+	/* An object also has moments between those of its partition, which LOG shows. */
 	if (request->object != 0)
 		result = engine_object_moment_resolve(request->txn, partition_of(request), moment,
 						      &sequence);
@@ -286,7 +285,7 @@ int osd_function_undo(struct osd_request *request)
 		return -EINVAL;
 	if (modifications == 0)
 		return osd_fail_parameter(request, OSD_ITEM_MODIFICATIONS);
-	/* There may be so many; they are only not counted at once. */
+	/* There may be so many, but one command does not count them. */
 	if (modifications > OSD_MODIFICATIONS_MAX) {
 		osd_fail_parameter(request, OSD_ITEM_MODIFICATIONS);
 		request->sense.code = SENSE_PARAMETER_VALUE_INVALID;
@@ -300,7 +299,7 @@ int osd_function_undo(struct osd_request *request)
 
 /* ---- looking back ---- */
 
-/* The newest modification to tell of: the last one, or that of a moment. */
+/* The newest modification to show: the last one, or that of a moment. */
 static int newest_to_log(struct osd_request *request, uint64_t *sequence)
 {
 	struct engine_moment moment;
@@ -350,13 +349,13 @@ int osd_function_log(struct osd_request *request)
 	}
 	if (result != 0 && result != -ENOENT)
 		return osd_result(request, result, OSD_FIELD_OBJECT);
-	/* An object of which nothing is known at all. */
+	/* Nothing at all is known of such an object. */
 	if (result == -ENOENT && writer.length == 0 &&
 	    osd_parameter(request, OSD_ITEM_CONTINUATION, &(struct osd_item){ 0 }) != 0)
 		return osd_fail_field(request, OSD_FIELD_OBJECT);
 	/*
-	 * How many there are is not known before; how far back it is in the numbers that count them
-	 * is.
+	 * The number of modifications is not known before. Progress is measured in sequence numbers
+	 * instead.
 	 */
 	save_place(below, newest, continuation);
 	osd_result_end(request, &writer, result == 0 ? continuation : NULL, sizeof(continuation),
@@ -407,8 +406,8 @@ static bool add_difference(const struct osd_request *request, struct osd_item_wr
 }
 
 /*
- * Both moments must be there before the first difference is looked for: -ENOENT means two things
- * later.
+ * Both moments must be there before the first difference is looked for, because -ENOENT has two
+ * meanings later.
  */
 static int check_moments(struct osd_request *request, struct engine_moment from,
 			 struct engine_moment to)
@@ -498,7 +497,7 @@ int osd_function_retention(struct osd_request *request)
 	return check_present(request) == 0 ? answer_retention(request) : -EINVAL;
 }
 
-/* What is not given stays. */
+/* Items that are not given stay. */
 int osd_function_set_retention(struct osd_request *request)
 {
 	struct engine_retention retention;

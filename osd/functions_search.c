@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * SEARCH: what would otherwise have to cross the wire is looked at here. A command does a bounded
- * amount of work and says where the next one goes on. Holes are known to be zeros and are not read.
+ * SEARCH: finds bytes here that would otherwise cross the network. A command does a bounded amount
+ * of work and says where the next one goes on. Holes are zeros, and are not read.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,21 +25,21 @@ struct search {
 	/* What is looked for: bytes, or (NULL) an expression. */
 	const uint8_t *bytes;
 	uint32_t length;
-	bool zeros; /* the bytes are nothing but zeros: there are matches in holes */
+	bool zeros; /* the pattern is nothing but zeros, so holes match */
 	struct expression *expression;
 	struct expression_matcher *matcher;
-	/* Where. */
+	/* The place. */
 	uint64_t object, offset; /* to go on */
 	uint64_t passed;         /* objects left behind since the first command */
 	uint64_t object_bytes;   /* length of the object in question */
 	struct engine_object *opened;
 	struct engine_extent
-		extent;  /* of the object, what was asked about last; length 0: nothing */
+		extent;  /* of the object: the last answer of the engine; length 0: none */
 	uint8_t *window; /* WINDOW_BYTES, and OSD_PATTERN_BYTES_MAX behind */
-	uint64_t window_at,
-		window_length; /* what an expression is looked for in; length 0: nothing yet */
+	uint64_t window_at, window_length; /* the part of the object to look in for an expression;
+					      length 0: nothing yet */
 	uint64_t work, looked_at;
-	bool full; /* of results, or enough was done */
+	bool full; /* no space for more results, or enough work is done */
 };
 
 /* ---- what is looked for ---- */
@@ -83,8 +83,8 @@ static bool is_inside(const struct engine_extent *extent, uint64_t offset)
 }
 
 /*
- * *length: bytes up to the end of the hole at `offset`, which is inside the object; 0: there is
- * data, or whether there is any would have to be read.
+ * *length: bytes up to the end of the hole at `offset`, which is inside the object. 0: data is
+ * there, or only reading could tell.
  */
 static int find_hole(struct search *search, uint64_t offset, uint64_t *length)
 {
@@ -120,8 +120,8 @@ static bool add_match(struct search *search, uint64_t offset, uint64_t length)
 }
 
 /*
- * Goes on to where the first match can begin that ends behind the hole at search->offset. *done:
- * there was one.
+ * Goes on to the first place where a match can begin that ends behind the hole at search->offset.
+ * *done: there is such a place.
  */
 static int skip_hole(struct search *search, bool *done)
 {
@@ -132,14 +132,14 @@ static int skip_hole(struct search *search, bool *done)
 	if (!*done)
 		return result;
 	end = search->offset + hole;
-	/* Behind the end of the object there is nothing that a match could go on with. */
+	/* The object ends behind the hole, so no match can go on there. */
 	search->offset = end < search->object_bytes ? end - (search->length - 1) : end;
 	search->work += WORK_HOLE;
 	return 0;
 }
 
 /*
- * Matches that begin in the WINDOW_BYTES at search->offset, or in the hole there; they do not
+ * Finds matches that begin in the WINDOW_BYTES at search->offset, or in the hole there. They do not
  * overlap.
  */
 static int find_bytes(struct search *search)
@@ -213,7 +213,7 @@ static int find_expression(struct search *search)
 	return 0;
 }
 
-/* One object from search->offset on; *object is the next one when it is done with. */
+/* Searches one object from search->offset on. When it is done with it, *object is the next one. */
 static int search_object(struct search *search, const struct osd_subject *object)
 {
 	const struct engine_stat *stat = &object->stat;
@@ -239,7 +239,10 @@ static int search_object(struct search *search, const struct osd_subject *object
 
 /* ---- in a partition ---- */
 
-/* The user objects of a partition from search->object on. *done: all of them were looked at. */
+/*
+ * Searches the user objects of a partition from search->object on. *done: it has looked at all of
+ * them.
+ */
 static int search_partition(struct search *search, bool *done)
 {
 	struct osd_request *request = search->request;
@@ -313,7 +316,10 @@ static int load_place(struct search *search)
 		       : osd_fail_parameter(search->request, OSD_ITEM_CONTINUATION);
 }
 
-/* Objects count the same, whatever their length; the one in question as far as it was looked at. */
+/*
+ * Progress: every object counts the same, whatever its length; the present one as far as the search
+ * has come in it.
+ */
 static int tell_progress(const struct search *search)
 {
 	const struct engine_stat *stat = &search->request->subject.stat;
@@ -336,7 +342,7 @@ int osd_function_search(struct osd_request *request)
 	int result = load_place(&search);
 
 	osd_result_begin(request, &search.writer);
-	/* COUNT is told also when there is no space for more matches. */
+	/* Keeps space for COUNT, which is told even when more matches do not fit. */
 	search.writer.capacity -= COUNT_BYTES;
 	if (result == 0)
 		result = take_pattern(&search);

@@ -36,7 +36,7 @@ bool osd_page_is_private(uint32_t page)
 
 /* ---- wrapping ---- */
 
-/* What is wrapped, see docs/format.md. */
+/* What is wrapped (docs/format.md). */
 enum {
 	PLAIN_KIND = 0,
 	PLAIN_VERSION = 1,
@@ -93,7 +93,7 @@ static int wrap(const struct osd_security *security, const uint8_t plain[PLAIN_B
 	return good ? 0 : -ENOMEM;
 }
 
-/* -EBADMSG: wrapped by another key, or damaged. */
+/* -EBADMSG: the bytes are damaged, or were wrapped by another key. */
 static int unwrap(const struct osd_security *security, const uint8_t wrapped[WRAPPED_BYTES],
 		  uint8_t plain[PLAIN_BYTES])
 {
@@ -146,7 +146,7 @@ static struct place place_of(struct osd_key_name name)
 	return place;
 }
 
-/* As it is stored; whether it is valid is another question. */
+/* A key as it is stored, valid or not. */
 static int load(const struct osd_request *request, struct osd_key_name name, struct osd_key *key)
 {
 	const struct osd_security *security = request->device->security;
@@ -190,7 +190,7 @@ static int load_master(const struct osd_request *request, struct osd_key *key)
 	return result;
 }
 
-/* Reads the keys from the master key down to the one that is wanted. */
+/* Reads the keys from the master key down to the wanted one. */
 static int find(const struct osd_request *request, struct osd_key_name name, struct osd_key *key)
 {
 	struct osd_key above;
@@ -214,7 +214,7 @@ static int find(const struct osd_request *request, struct osd_key_name name, str
 
 /* ---- keys that were found ---- */
 
-/* What has to be the same for a key to be. -ENOENT: no such partition. */
+/* What must stay the same for a cached key to be right. -ENOENT: no such partition. */
 static int sequences_of(const struct osd_request *request, struct osd_key_name name,
 			struct osd_cached_key *wanted)
 {
@@ -276,8 +276,9 @@ int osd_key_find(const struct osd_request *request, struct osd_key_name name, st
 {
 	struct osd_cached_key cached;
 	/*
-	 * What a transaction has changed so far may still be undone, and has no number of its own.
-	 * One that formats begins with attributes that it has put itself.
+	 * Caches no key that a transaction has changed so far: it may still be undone, and the
+	 * change has no number of its own. A transaction that formats begins with attributes that
+	 * it has put itself.
 	 */
 	bool settled = request->phase == OSD_PHASE_VALIDATION &&
 		       !(request->entry->flags & OSD_REFORMATS);
@@ -364,7 +365,7 @@ int osd_boot_epoch_write(struct engine_txn *txn, uint16_t epoch)
 	uint8_t value[2];
 
 	put_be16(value, epoch);
-	/* No initiator sees the attribute, so none shall see that it was set. */
+	/* No initiator sees the attribute, so none may see in the times that it was set. */
 	engine_bypass_timestamps(txn, true);
 	return osd_attribute_set_at(txn, root, osd_private_page(ENGINE_ROOT), NUMBER_BOOT_EPOCH,
 				    value, sizeof(value));

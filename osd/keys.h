@@ -3,12 +3,12 @@
  * The keys of a logical unit: master, root, and for each partition a partition key and 16 working
  * keys. Private to osd/.
  *
- * Each is an attribute of the root or its partition, in a page that no command shows, encrypted
- * (AES-256 key wrap, RFC 3394) under a key made from the unit's device key and UUID. What is
- * wrapped says which key it is, so that one can't be put in another's place. docs/format.md has the
- * layout.
+ * Each key is an attribute of the root or of its partition, in a page that no command shows. It is
+ * encrypted (AES-256 key wrap, RFC 3394) under a key made from the unit's device key and UUID. The
+ * wrapped bytes say which key it is, so nobody can put one key in the place of another.
+ * docs/format.md has the layout.
  *
- * A key is valid as long as the key above it that it was made with is: setting a key invalidates
+ * A key is valid as long as the key above it that it was made with is. So setting a key invalidates
  * those below.
  */
 #ifndef MUNINN_OSD_KEYS_H
@@ -49,8 +49,9 @@ struct osd_key {
 };
 
 /*
- * A key that was found, for the next commands. It is right as long as the lasting attributes of
- * root and partition are as they were then, which their sequence numbers tell: they only ever rise.
+ * A key that was found, kept for the next commands. It is right as long as the lasting attributes
+ * of root and partition are what they were then. Their sequence numbers tell that, because these
+ * only rise.
  */
 #define OSD_CACHED_KEYS 64
 struct osd_cached_key {
@@ -90,8 +91,8 @@ int osd_keys_open(struct osd_security *security, const uint8_t device_key[32],
 		  const uint8_t uuid[16], const uint8_t system_id[OSD_SYSTEM_ID_BYTES]);
 
 /*
- * The key of a name. -ENOENT: never set, or invalid by now; -EBADMSG: not wrapped by this unit's
- * device key, or damaged; -ENOMEM and the engine's errors.
+ * The key of a name. -ENOENT: never set, or no longer valid. -EBADMSG: damaged, or not wrapped by
+ * this unit's device key. -ENOMEM and the engine's errors.
  */
 int osd_key_find(const struct osd_request *request, struct osd_key_name name, struct osd_key *key);
 
@@ -99,24 +100,21 @@ int osd_key_find(const struct osd_request *request, struct osd_key_name name, st
 int osd_key_store(struct osd_request *request, struct osd_key_name name, struct osd_key *key,
 		  const struct osd_key *above);
 
-/* A number of the root's page that is none of the keys', 8 bytes: what FORMAT OSD said. */
+/* Number in the root's private page that is no key: the capacity of FORMAT OSD, 8 bytes. */
 #define OSD_PRIVATE_FORMATTED_CAPACITY 0x30u
 
-/* The page of the root or of partitions where keys are. No command shows or sets it. */
+/* The private page of the root or of partitions, which holds keys. No command shows or sets it. */
 uint32_t osd_private_page(enum engine_type type);
 bool osd_page_is_private(uint32_t page);
 
 /*
- * Takes the keys of a partition that is about to be removed: should a rollback of the device bring
- * it back, it is protected as it was, and closed until it has new ones. Inside a writing
+ * Takes the keys of a partition that is about to be removed. Should a rollback of the device bring
+ * it back, it is protected as before, and closed until it has new keys. Inside a writing
  * transaction.
  */
 int osd_security_close(struct osd_request *request, uint64_t partition);
 
-/*
- * The boot epoch as the attribute has it; 0: never set. Inside a transaction, the other a writing
- * one.
- */
+/* Reads the boot epoch as the attribute has it; 0: never set. Inside a transaction. */
 int osd_boot_epoch_read(struct engine_txn *txn, uint16_t *epoch);
 int osd_boot_epoch_write(struct engine_txn *txn, uint16_t epoch);
 

@@ -126,7 +126,10 @@ static const uint8_t *parameters(const struct osd_request *request)
 	return request->command->data_out + request->out_data;
 }
 
-/* First step: a number for the initiator's. A newer exchange takes the place of one under way. */
+/*
+ * First step: answers the initiator's number with one of the unit's. A newer exchange replaces one
+ * that is under way.
+ */
 static int exchange_seeds(struct osd_request *request)
 {
 	struct osd_security *security = request->device->security;
@@ -160,7 +163,10 @@ static int exchange_seeds(struct osd_request *request)
 	return 0;
 }
 
-/* Takes the exchange under way, which can be used once. False: there is none, or it is too old. */
+/*
+ * Takes the exchange under way, so that it is used only once. False: there is none, or it is too
+ * old.
+ */
 static bool take_exchange(struct osd_request *request, struct osd_master_exchange *exchange)
 {
 	struct osd_security *security = request->device->security;
@@ -173,7 +179,7 @@ static bool take_exchange(struct osd_request *request, struct osd_master_exchang
 	return exchange->under_way && now - min_u64(now, exchange->started_ms) <= EXCHANGE_MS;
 }
 
-/* The new key from what both sides have exchanged, under the old one. */
+/* Makes the new key from what both sides exchanged, under the old one. */
 static int store_master(struct osd_request *request, const uint8_t *shared, size_t bytes)
 {
 	static const struct osd_key nothing_above;
@@ -194,7 +200,7 @@ static int store_master(struct osd_request *request, const uint8_t *shared, size
 	return osd_result(request, result, 0);
 }
 
-/* Second step: both numbers once more, so that nobody has put others in between. */
+/* Second step: both numbers come once more, so that nobody can have put others in between. */
 static int change_master_key(struct osd_request *request)
 {
 	struct osd_master_exchange exchange;

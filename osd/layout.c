@@ -7,9 +7,9 @@
 #include "osd/execute.h"
 
 /*
- * Where the layout of a partition stands. It never changes, so that of now will do, where reading
- * is cheapest; but versions of the device may show a partition that is gone, or had the place of
- * this one.
+ * Where the layout of a partition stands. It never changes, so the present one will do, which is
+ * cheapest to read. But a version of the device may show a partition that is gone, or that had this
+ * ID before.
  */
 static int whose_layout(struct osd_request *request, uint64_t partition,
 			struct engine_address *address)
@@ -78,7 +78,10 @@ int osd_layout_inherit(struct osd_request *request)
 			  0);
 }
 
-/* The object got longer than the layout can name by what the CDB has here, or by a set. */
+/*
+ * The object got longer than the layout can name. Fails with the CDB field at fault, or with the
+ * set.
+ */
 static int fail_too_long(struct osd_request *request)
 {
 	if (osd_sets_length(request))

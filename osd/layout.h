@@ -16,14 +16,14 @@
 struct osd_request;
 
 /*
- * The layout of a partition, or of the version of it that PARTITION_ID selects, into
- * request->layout; flat when there is no such partition (the command finds that out by itself).
+ * Finds the layout of a partition, or of the version that PARTITION_ID selects, and stores it in
+ * request->layout. Flat when there is no such partition; the command finds that out by itself.
  */
 int osd_find_layout(struct osd_request *request, uint64_t partition);
 
 /*
- * Creates `count` objects with the CDB's ID, or with 0 there with IDs that the addressed
- * partition's layout has. As engine_create.
+ * Creates `count` objects, with the CDB's ID or, if that is 0, with IDs that fit the layout of the
+ * addressed partition. As engine_create.
  */
 int osd_layout_create(struct osd_request *request, enum engine_type type, uint32_t count,
 		      uint64_t *first);
@@ -31,7 +31,7 @@ int osd_layout_create(struct osd_request *request, enum engine_type type, uint32
 /* A new partition gets the device's default, unless the command sets it. */
 int osd_layout_inherit(struct osd_request *request);
 
-/* After the command's work: an object is not longer, an ID not higher, than the layout can name. */
+/* After the command's work: is no object longer, and no ID higher, than the layout can name? */
 int osd_layout_check(struct osd_request *request);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * How many IDs remain of lists that were cut, so that the next part need not count them. Private to
- * osd/. In memory and bounded: what is not known is counted again.
+ * osd/. In memory and bounded; the target counts again what it does not know.
  */
 #ifndef MUNINN_OSD_LISTINGS_H
 #define MUNINN_OSD_LISTINGS_H
@@ -17,7 +17,7 @@
 /* The rest of a list at one moment, from `next` on. */
 struct osd_listing_key {
 	struct engine_address
-		address; /* of what contains them; of the root and partitions without object */
+		address; /* the container; of the root and partitions without object */
 	enum engine_list what;
 	uint64_t sequence; /* engine_list_sequence */
 	uint64_t next;

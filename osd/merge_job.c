@@ -9,10 +9,7 @@
 #include "common/log.h"
 #include "osd/functions.h"
 
-/*
- * Steps in a row that free nothing, after which there is nothing left to do: a walk over all
- * segments.
- */
+/* Steps in a row that free nothing, after which the merge ends: a walk over all segments. */
 #define FUTILE_STEPS_MAX 4096
 
 struct osd_merge_job {
@@ -24,10 +21,10 @@ struct osd_merge_job {
 	bool running, cancelled;
 	int result; /* of the last one: 0, or why it ended early */
 	uint64_t steps;
-	uint32_t futile; /* of these in a row */
+	uint32_t futile; /* steps in a row that freed nothing */
 	struct engine_merge_result freed;
-	uint64_t sealed;   /* segments that there were to free at the beginning */
-	uint32_t permille; /* never less than before */
+	uint64_t sealed;   /* segments with data at the beginning */
+	uint32_t permille; /* progress; never less than before */
 };
 
 struct osd_merge_job *osd_merge_job_create(struct engine *engine)
@@ -42,8 +39,8 @@ struct osd_merge_job *osd_merge_job_create(struct engine *engine)
 }
 
 /*
- * Each segment that there was at the beginning is freed once at most. Who has freed more than there
- * were has done its work; what others go on writing is for the next one.
+ * A merge frees each segment of its beginning at most once. When it has freed more than there were,
+ * it is done: what others write meanwhile is work for the next one.
  */
 static bool go_on(struct osd_merge_job *job)
 {
@@ -57,9 +54,8 @@ static bool go_on(struct osd_merge_job *job)
 }
 
 /*
- * How many steps there will be nobody knows before: half of the way is freeing, at most all that
- * was there at the beginning, the other half the last walk, which finds nothing more. With the lock
- * held.
+ * Nobody knows the number of steps before. Half of the progress is freeing, at most all segments of
+ * the beginning. The other half is the last walk, which finds nothing more. With the lock held.
  */
 static void note_progress(struct osd_merge_job *job)
 {
@@ -140,7 +136,7 @@ static int start(struct osd_merge_job *job, uint64_t sealed)
 
 	pthread_mutex_lock(&job->lock);
 	if (!job->running) {
-		wait_for_end(job); /* it has nothing more to do with the lock */
+		wait_for_end(job); /* the thread needs the lock no longer */
 		job->cancelled = false;
 		job->result = 0;
 		job->steps = 0;
@@ -188,7 +184,7 @@ static void answer(struct osd_request *request, struct osd_merge_job *job)
 		state = OSD_MERGE_RUNNING;
 	else if (job->result != 0)
 		state = OSD_MERGE_FAILED;
-	/* What has failed stays where it was. */
+	/* A merge that failed stays where it was. */
 	if (state != OSD_MERGE_IDLE)
 		permille = job->permille;
 	osd_item_add_number(&writer, OSD_ITEM_STATE, state);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Objects of the engine that a command names: opened once, with their facts; and single attributes
- * of others. Private to osd/. Results are the engine's.
+ * The engine's objects that a command names, opened once with their facts, and single attributes of
+ * others. Private to osd/. Results are the engine's.
  */
 #ifndef MUNINN_OSD_OBJECTS_H
 #define MUNINN_OSD_OBJECTS_H
@@ -17,20 +17,20 @@ struct osd_subject {
 	struct engine_stat stat;
 };
 
-/* Opens what `address` names and finds its facts. On an error nothing is open. */
+/* Opens what `address` names and finds its facts. After an error nothing is open. */
 int osd_open(const struct osd_request *request, struct engine_address address,
 	     struct osd_subject *subject);
 void osd_close(struct osd_subject *subject);
 
 /*
- * The command has created `count` objects of a type, the first one under the subject's address:
- * they are its subject from now on. Returns -EINVAL with sense when it can't be opened.
+ * The command has created `count` objects of a type, the first one under the subject's address.
+ * They are its subject from now on. Returns -EINVAL with sense if the first can't be opened.
  */
 int osd_created(struct osd_request *request, enum engine_type type, uint32_t count);
 
 /*
- * Object `index` of those that the command created, or the command's subject itself, as it is now.
- * To be closed.
+ * Opens object `index` of those that the command created, or the command's subject itself, as it is
+ * now. The caller closes it.
  */
 int osd_open_created(const struct osd_request *request, uint64_t index,
 		     struct osd_subject *subject);
@@ -39,7 +39,7 @@ int osd_open_created(const struct osd_request *request, uint64_t index,
 int osd_set_created(const struct osd_request *request, uint64_t index, uint32_t page,
 		    uint32_t number, const void *value, uint32_t length);
 
-/* Of objects that are looked at just once. */
+/* Facts of an object that the command looks at just once. */
 int osd_stat_at(const struct osd_request *request, struct engine_address address,
 		struct engine_stat *stat);
 int osd_attribute_at(struct engine_txn *txn, struct engine_address address, uint32_t page,

@@ -25,12 +25,12 @@ struct osd_options {
 			  */
 	char serial[37]; /* PRODUCT SERIAL NUMBER, NUL-terminated; empty: the device's UUID */
 	/*
-	 * Encrypts the keys that are stored on the device. Without it there is no security method
-	 * but NOSEC.
+	 * Encrypts the keys that the device stores. Without it, NOSEC is the only security method.
 	 */
 	bool has_device_key;
 	uint8_t device_key[32];
-	uint32_t nonces_max; /* that are remembered, 28 bytes each; 0: 65536; at most 2^24 */
+	uint32_t nonces_max; /* nonces that the unit remembers, 28 bytes each; 0: 65536; at most
+				2^24 */
 };
 
 struct osd_device;
@@ -47,16 +47,16 @@ struct osd_task_choice {
 typedef void osd_task_found(void *context, uint64_t nexus);
 
 /*
- * The tasks of a logical unit: commands that have arrived and have not ended. Kept by who calls
- * osd_execute, for PERFORM TASK MANAGEMENT FUNCTION, which calls this from inside osd_execute; the
- * task that calls is never chosen.
+ * The tasks of a logical unit: commands that have arrived and have not ended. The caller of
+ * osd_execute keeps them. PERFORM TASK MANAGEMENT FUNCTION calls this from inside osd_execute; it
+ * never chooses the task that calls.
  */
 struct osd_task_set {
 	void *context;
 	/*
-	 * Returns how many tasks are chosen, and calls `found` (may be NULL) for each of them. With
-	 * `abort` those that have not begun never do. Those that have begun go on to their end, and
-	 * the answer of the command that aborts them is not given before. Must not wait for any of
+	 * Returns how many tasks are chosen, and calls `found` (may be NULL) for each. With
+	 * `abort`, tasks that have not begun never will. Those that have begun go on to their end,
+	 * and the answer of the aborting command waits for them. This call must not wait for any of
 	 * them itself.
 	 */
 	uint32_t (*choose)(void *context, const struct osd_task_choice *choice, bool abort,
@@ -68,8 +68,8 @@ int osd_device_create(struct engine *engine, const uint8_t uuid[16],
 		      const struct osd_options *options, struct osd_device **device);
 void osd_device_destroy(struct osd_device *device);
 /*
- * Gives the device its tasks, before the first command; `tasks` is copied. A device without rejects
- * task management functions.
+ * Gives the device its tasks, before the first command; copies `tasks`. A device without tasks
+ * rejects task management functions.
  */
 void osd_device_set_tasks(struct osd_device *device, const struct osd_task_set *tasks);
 
@@ -82,8 +82,8 @@ struct osd_command {
 	uint8_t *data_in;
 	size_t data_in_capacity; /* bytes that the initiator has space for */
 	/*
-	 * Tells connections of initiators (I_T nexuses) apart; never used again. 0: nobody; unit
-	 * attentions do not concern the command.
+	 * Tells connections of initiators (I_T nexuses) apart; never used again. 0: nobody, and
+	 * unit attentions do not concern the command.
 	 */
 	uint64_t nexus;
 
@@ -91,7 +91,7 @@ struct osd_command {
 	uint8_t status;
 	uint8_t sense[OSD_SENSE_BYTES_MAX];
 	size_t sense_length;
-	size_t data_in_length; /* bytes of data_in that are to be sent; every one of them is set */
+	size_t data_in_length; /* bytes of data_in to send; every one of them is set */
 	size_t data_out_used;  /* bytes of data_out that the command describes, for the residual */
 };
 
@@ -102,8 +102,8 @@ struct osd_command {
 void osd_execute(struct osd_device *device, struct osd_command *command);
 
 /*
- * What a session has not been told yet of things that happened to the unit, for TEST UNIT READY; it
- * is told with that. Descriptor-format sense data; false: there is nothing.
+ * For TEST UNIT READY: what happened to the unit that the session has not been told yet; this call
+ * counts as telling. Descriptor-format sense data. False: there is nothing.
  */
 bool osd_unit_attention(struct osd_device *device, uint64_t nexus,
 			uint8_t sense[OSD_SENSE_BYTES_MAX], size_t *length);

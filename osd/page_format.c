@@ -15,14 +15,14 @@ static size_t check_value_bytes(const struct osd_request *request)
 	return request->cdb.version == OSD_1 ? 20 : 32;
 }
 
-/* Of several new objects the highest. */
+/* The highest one of several new objects. */
 static uint64_t current_object(const struct osd_request *request)
 {
 	return osd_wire_object(request, request->subject.address.object +
 						(request->created > 1 ? request->created - 1 : 0));
 }
 
-/* Of several new objects, all of which were empty before, that of all. */
+/* Of all new objects together, if the command created several; they were empty before. */
 static uint64_t change_in_used_capacity(const struct osd_request *request)
 {
 	if (request->created > 1)
@@ -91,7 +91,7 @@ static size_t current_command_structure(struct osd_request *request, uint8_t *da
 
 /* ---- structures of attributes ---- */
 
-/* A structure as it grows. */
+/* A structure while it is filled. */
 struct structure {
 	struct osd_request *request;
 	const struct osd_subject *subject;
@@ -101,7 +101,7 @@ struct structure {
 	int result; /* the first failure */
 };
 
-/* Adds the value of an attribute. One that is not defined is zeros, for which it returns false. */
+/* Adds the value of an attribute. Adds zeros for an undefined one, and returns false. */
 static bool add_attribute(struct structure *structure, uint32_t number, uint32_t bytes)
 {
 	uint8_t value[OSD_VALUE_BYTES_MAX];
@@ -124,8 +124,8 @@ static void add_zeros(struct structure *structure, size_t bytes)
 }
 
 /*
- * Root policy/security: as in Linux's header (OSD-2 revision 5), whose page length leaves out the
- * clock; behind that, in OSD-2, the boot epoch as SAM-QFS's has it.
+ * Root policy/security, as in Linux's header (OSD-2 revision 5), whose page length leaves out the
+ * clock. Behind that, in OSD-2, comes the boot epoch as in SAM-QFS.
  */
 static void add_root_security(struct structure *structure)
 {
@@ -199,7 +199,7 @@ static void add_collections(struct structure *structure)
 /* ---- pages whose structure is a row of attributes ---- */
 
 #define FIELDS_MAX 6
-/* Number of a field that is reserved. */
+/* Number of a reserved field. */
 #define RESERVED OSD_ATTRIBUTE_ALL
 
 struct page_field {
@@ -278,7 +278,7 @@ static bool add_row(struct structure *structure)
 
 /* ---- any page ---- */
 
-/* Is it a page that the subject may have? */
+/* Can the subject have the page? */
 static bool fits(const struct osd_subject *subject, uint32_t page)
 {
 	enum engine_type type;

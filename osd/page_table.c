@@ -114,11 +114,15 @@ static uint32_t get_identification(const struct osd_request *request,
 		OSD_PARTITION_INFORMATION, number, 4, true, osd_page_get_default_duplication, \
 			NULL, allows                                                          \
 	}
-/* Their length is checked in pages.c. */
+/* pages.c checks their length. */
 #define ACCESS_LIST(number) STORED(OSD_PARTITION_ATTRIBUTES_ACCESS, number, 0)
-/* Of itself, and of what is in it. */
+/*
+ * RECOVERY tells of damage; OWN_RECOVERY of the object itself, CONTAINER_RECOVERY also of what is
+ * in it.
+ */
 #define RECOVERY(page, number, length) COMPUTED(page, number, length, osd_page_get_error_recovery)
-#define OWN_RECOVERY(page)             IDENTIFICATION(page), RECOVERY(page, OSD_RECOVERY_DAMAGE_SUMMARY, 1)
+
+#define OWN_RECOVERY(page) IDENTIFICATION(page), RECOVERY(page, OSD_RECOVERY_DAMAGE_SUMMARY, 1)
 #define RECOVERY_TIMES(page)                            \
 	RECOVERY(page, OSD_RECOVERY_LAST_DATA_TIME, 6), \
 		RECOVERY(page, OSD_RECOVERY_LAST_ATTRIBUTES_TIME, 6)

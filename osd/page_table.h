@@ -2,8 +2,8 @@
 /*
  * The table of the standard's attributes, in order of page and number. Private to pages.c.
  *
- * An entry with a getter is computed; one without is stored like any other attribute, but with a
- * length (and sometimes a value) that is checked.
+ * An entry with a getter is computed. One without is stored like any other attribute, but its
+ * length (and sometimes its value) is checked.
  */
 #ifndef MUNINN_OSD_PAGE_TABLE_H
 #define MUNINN_OSD_PAGE_TABLE_H
@@ -20,7 +20,7 @@ typedef uint32_t osd_page_getter(const struct osd_request *request,
 				 const struct osd_subject *subject,
 				 const struct osd_page_attribute *attribute,
 				 uint8_t value[OSD_COMPUTED_BYTES_MAX]);
-/* 0 or the engine's error; -EINVAL: it can't be set now. */
+/* 0 or the engine's error. -EINVAL: the attribute can't be set now. */
 typedef int osd_page_setter(struct osd_request *request, const struct osd_subject *subject,
 			    const struct osd_page_attribute *attribute, const uint8_t *value);
 typedef bool osd_page_checker(const uint8_t *value);

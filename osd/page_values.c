@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* What computes, sets and checks the attributes of the table that are not plain storage. */
+/* Computes, sets and checks the attributes of the table that are not plain storage. */
 #include "osd/page_values.h"
 
 #include <errno.h>
@@ -23,7 +23,9 @@ static uint32_t supported_isolation(uint8_t *value)
 	return 32;
 }
 
-/* What can't be read is not shown, nor what was used in the past: only its partitions tell. */
+/*
+ * Shows nothing if it can't be read, nor for the past: then only the partitions tell what was used.
+ */
 static uint32_t get_capacity(const struct osd_request *request, const struct osd_subject *subject,
 			     uint32_t number, uint8_t *value)
 {
@@ -124,7 +126,7 @@ uint32_t osd_page_get_information(const struct osd_request *request,
 	}
 }
 
-/* Kept as it was set; what it means is the same for all methods. */
+/* Kept as somebody set it; all methods mean the same. */
 uint32_t osd_page_get_default_isolation(const struct osd_request *request,
 					const struct osd_subject *subject,
 					const struct osd_page_attribute *attribute, uint8_t *value)
@@ -143,7 +145,7 @@ bool osd_page_allows_isolation(const uint8_t *value)
 	return osd_isolation_is_known(value[0]) && value[0] != OSD_ISOLATION_DEFAULT;
 }
 
-/* Methods and times of COPY USER OBJECTS that there are: 1. */
+/* 1 for each method and time that COPY USER OBJECTS has. */
 uint32_t osd_page_get_duplication(const struct osd_request *request,
 				  const struct osd_subject *subject,
 				  const struct osd_page_attribute *attribute, uint8_t *value)
@@ -156,8 +158,8 @@ uint32_t osd_page_get_duplication(const struct osd_request *request,
 }
 
 /*
- * What CREATE SNAPSHOT and CREATE CLONE do when they are not told. All methods are alike, so that
- * what is set is kept and changes nothing; there is one time of duplication.
+ * The default of CREATE SNAPSHOT and CREATE CLONE. All methods are alike, so the value is kept and
+ * changes nothing; there is one time of duplication.
  */
 uint32_t osd_page_get_default_duplication(const struct osd_request *request,
 					  const struct osd_subject *subject,
@@ -186,14 +188,14 @@ bool osd_page_allows_duplication_time(const uint8_t *value)
 
 /* ---- error recovery pages ---- */
 
-/* A time that is not defined as long as there was nothing. */
+/* A time that is undefined while nothing happened. */
 static uint32_t time_met(uint8_t *value, uint64_t milliseconds)
 {
 	put_be48(value, milliseconds);
 	return milliseconds ? 6 : 0;
 }
 
-/* A check is recommended where damage was met by chance: there may be more. */
+/* Recommends a check where a command met damage by chance, because there may be more. */
 static uint8_t damage_summary(const struct osd_damage_summary *damage, enum engine_type type)
 {
 	uint8_t summary = damage->kinds;
@@ -286,7 +288,7 @@ uint32_t osd_page_get_clone_depth(const struct osd_request *request,
 	return 4;
 }
 
-/* Stored where it was chosen. */
+/* Stored only where somebody chose a layout. */
 uint32_t osd_page_get_layout(const struct osd_request *request, const struct osd_subject *subject,
 			     const struct osd_page_attribute *attribute, uint8_t *value)
 {
@@ -321,7 +323,7 @@ int osd_page_set_logical_length(struct osd_request *request, const struct osd_su
 	int result = engine_object_truncate(subject->object, get_be64(value));
 
 	(void)attribute;
-	/* It is data and attribute alike. */
+	/* The length is data and attribute alike. */
 	if (result != 0 || request->timestamps_bypassed)
 		return result;
 	return engine_object_set_time(subject->object, ENGINE_TIME_ATTRIBUTES_MODIFIED,

@@ -13,7 +13,7 @@ osd_page_getter osd_page_get_root_information, osd_page_get_information, osd_pag
 osd_page_getter osd_page_get_layout, osd_page_get_clone_depth;
 osd_page_setter osd_page_set_logical_length, osd_page_set_layout;
 osd_page_checker osd_page_allows_layout;
-/* Isolation: kept as it was set, all methods are alike. */
+/* Isolation: kept as somebody set it; all methods are alike. */
 osd_page_getter osd_page_get_default_isolation;
 osd_page_checker osd_page_allows_isolation;
 /* Duplication: what the root supports, what partitions have by default. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Which attributes there are: the standard's in one table (page_table.c), the others plain storage
- * of the engine. What is not in the table of a standard page is not defined and can't be set.
+ * Which attributes there are: the standard's in one table (page_table.c), all others plain storage
+ * of the engine. A number that the table of a standard page lacks is undefined and can't be set.
  */
 #include <errno.h>
 #include <string.h>
@@ -67,14 +67,14 @@ static bool fits_type(uint32_t page, enum engine_type type)
 
 /* ---- setting ---- */
 
-/* Of the vendor's pages the first 64 Ki and the last one of a type are the target's. */
+/* The first 64 Ki vendor pages of a type, and the last one, belong to the target. */
 static bool is_target_page(uint32_t relative)
 {
 	return relative == OSD_PAGES_TYPE_LAST ||
 	       (relative >= OSD_PAGES_VENDOR && relative < OSD_PAGES_VENDOR_FREE);
 }
 
-/* Pages that clients fill as they like. `page` fits the object's type. */
+/* Can clients fill the page as they like? It fits the object's type. */
 static bool is_free_page(uint32_t page, enum engine_type type)
 {
 	uint32_t relative = page - osd_first_page(type);
@@ -150,8 +150,8 @@ int osd_page_copy_stored(struct osd_request *request, const struct osd_subject *
 			osd_page_table_find(attribute.page, attribute.number);
 
 		/*
-		 * What is not settable, does something when it is set, or protects the object is
-		 * its own.
+		 * Copies no attribute that can't be set, that does something when set, or that
+		 * protects the object.
 		 */
 		if (!(entry && (entry->get || entry->set)) &&
 		    !osd_page_is_security(attribute.page) &&
@@ -218,8 +218,8 @@ static bool next_computed(struct osd_request *request, const struct osd_subject 
 }
 
 /*
- * Whether an object has a page that none of the standard's names is for. `value`: its name, a page
- * without one has 40 zeros.
+ * A page that the standard does not name, if the object has it. `value`: its name; 40 zeros if it
+ * has none.
  */
 static int get_own_page(struct osd_request *request, const struct osd_subject *subject,
 			uint32_t page, uint8_t *value, bool *found)
@@ -252,8 +252,8 @@ static int get_directory(struct osd_request *request, const struct osd_subject *
 
 	*length = 0;
 	/*
-	 * Its own identification; of user objects that is the directory's entry of the directory,
-	 * too.
+	 * The directory's own identification. In user objects that is also its entry in the
+	 * directory.
 	 */
 	if (page == OSD_ATTRIBUTE_IDENTIFICATION)
 		page = osd_first_page(subject->stat.type) + OSD_PAGE_DIRECTORY;
@@ -301,7 +301,7 @@ static int next_stored(const struct osd_subject *subject, uint32_t *page, uint32
 
 	if (result != 0 || !osd_page_is_private(*page))
 		return result;
-	/* It is the last page of its type. */
+	/* This was the last page of its type. */
 	(*page)++;
 	*number = 0;
 	return engine_object_attribute_next(subject->object, page, number, value,

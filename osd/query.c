@@ -8,7 +8,7 @@
 #include "common/bytes.h"
 #include "osd/execute.h"
 
-/* With them every member is looked at; more are refused. */
+/* Every member is compared with all of them. More are refused. */
 #define CRITERIA_MAX 64
 /* Head of the query list; a criterion without bounds; answer before the IDs. */
 #define LIST_HEAD_BYTES      4
@@ -33,7 +33,7 @@ struct query {
 
 /* ---- the query list ---- */
 
-/* The criterion at the start of `left` bytes. Returns its bytes, 0 = malformed. */
+/* Decodes the criterion at the start of `left` bytes. Returns its length; 0: malformed. */
 static size_t decode_criterion(const uint8_t *from, size_t left, struct criterion *criterion)
 {
 	size_t bytes = 4 + (size_t)get_be16(from + 2), bounds;
@@ -61,7 +61,7 @@ static bool is_zero(const uint8_t *bytes, size_t count)
 	return true;
 }
 
-/* Decodes the query list. What is too short for a criterion at its end is padding. */
+/* Decodes the query list. Bytes at the end that are too few for a criterion are padding. */
 static int decode_query(struct osd_request *request, struct query *query)
 {
 	const uint8_t *from = request->query.content;
@@ -101,7 +101,7 @@ int osd_query_each(struct osd_request *request,
 	return result;
 }
 
-/* Attributes that user objects have, one by one, and not of the command itself. */
+/* Is it one attribute that user objects can have, and not one of the command itself? */
 static bool may_be_queried(const struct criterion *criterion)
 {
 	enum engine_type type;
@@ -117,7 +117,7 @@ int osd_check_query(struct osd_request *request)
 	const struct osd_cdb *cdb = &request->cdb;
 	struct query query;
 
-	/* Matches are returned or collected. */
+	/* Matches are either returned or collected. */
 	if (cdb->immediate_tracking && cdb->address == 0)
 		return osd_fail_field(request, OSD_FIELD_COMMAND_OPTIONS);
 	if (cdb->address == 0 && cdb->length == 0)
@@ -145,7 +145,7 @@ static int compare(const uint8_t *a, size_t a_length, const uint8_t *b, size_t b
 	return a_length < b_length ? -1 : a_length > b_length;
 }
 
-/* 1, 0, or the error of looking at the attribute. One that is not defined matches nothing. */
+/* 1, 0, or the error of looking at the attribute. An undefined attribute matches nothing. */
 static int matches_criterion(struct osd_request *request, const struct osd_subject *member,
 			     const struct criterion *criterion)
 {
@@ -180,7 +180,7 @@ static int matches(struct osd_request *request, const struct query *query,
 struct search {
 	struct osd_request *request;
 	struct query query;
-	struct engine_address from; /* collection that is searched, as of when */
+	struct engine_address from; /* the collection to search, and as of when */
 	struct engine_object *into; /* collection for the matches; NULL: they are returned */
 	uint64_t looked_at, missing, found;
 };
@@ -223,8 +223,8 @@ static int look_at(struct search *search, uint64_t id)
 }
 
 /*
- * Looks at members from *next on: at so many portions at most. *next = the first that was not, 0:
- * none.
+ * Looks at members from *next on, at most `portions` portions. *next: the first one that is left,
+ * 0: none.
  */
 static int look_at_members(struct search *search, uint64_t portions, uint64_t *next)
 {
@@ -247,7 +247,7 @@ static int look_at_members(struct search *search, uint64_t portions, uint64_t *n
 }
 
 /*
- * The collection that takes the matches: a tracking one that nobody works on, emptied at the
+ * The collection that takes the matches: a tracking one that nobody works on. Emptied at the
  * beginning.
  */
 static int prepare_matches(struct search *search)
@@ -276,7 +276,7 @@ static int prepare_matches(struct search *search)
 	return osd_result(request, engine_object_members_clear(into.object), field);
 }
 
-/* A transaction of a search whose matches are collected. */
+/* One transaction of a search that collects its matches. */
 static int collect(struct search *search)
 {
 	struct osd_request *request = search->request;
@@ -308,7 +308,7 @@ static void finish_answer(const struct search *search)
 
 /*
  * Does the past show the attribute as it was? Accessed times are noted for the present only, and
- * the partition's ID would have the version that is looked at.
+ * the partition's ID would contain the version.
  */
 static bool is_in_history(const struct criterion *criterion)
 {
@@ -318,7 +318,7 @@ static bool is_in_history(const struct criterion *criterion)
 }
 
 /*
- * Can the moment still be seen? Its number may stand for another one now, or the past have been
+ * Can the moment still be seen? Its number may stand for another one now, or history may have been
  * given up.
  */
 static bool is_reachable(const struct osd_request *request)
@@ -332,7 +332,7 @@ static bool is_reachable(const struct osd_request *request)
 		bound == progress->bound);
 }
 
-/* The command needs its moment no longer, or can't see it any more. */
+/* The command no longer needs its moment, or can no longer see it. */
 static void end_view(struct osd_request *request)
 {
 	struct osd_search_progress *progress = &request->search;
@@ -345,7 +345,7 @@ static void end_view(struct osd_request *request)
 
 void osd_query_end(struct osd_request *request)
 {
-	/* Where there is no memory for it, the number ends as all do that nobody uses. */
+	/* If there is no memory for it, the number ends as all do that nobody uses. */
 	if (request->search.view == 0 ||
 	    engine_begin(request->device->engine, ENGINE_READ, &request->txn) != 0)
 		return;
@@ -353,7 +353,7 @@ void osd_query_end(struct osd_request *request)
 	engine_abort(request->txn);
 }
 
-/* Decides how to search: in one transaction, or in several that look at one moment. */
+/* Chooses one transaction, or several that look at one moment. */
 static void begin_search(struct search *search)
 {
 	struct osd_request *request = search->request;
@@ -361,13 +361,13 @@ static void begin_search(struct search *search)
 	const struct osd_subject *subject = &request->subject;
 
 	progress->begun = true;
-	/* With sets it is one transaction like all that change something. */
+	/* With sets it is one transaction, like every command that changes something. */
 	progress->whole = subject->stat.members <= (uint64_t)request->device->portions.turn *
 							   request->device->portions.candidates ||
 			  request->mode != ENGINE_READ;
 	for (size_t i = 0; i < search->query.count; i++)
 		progress->whole |= !is_in_history(&search->query.criteria[i]);
-	/* What is old does not change. */
+	/* The past does not change. */
 	if (progress->whole || subject->address.version != 0 || subject->address.ago != 0)
 		return;
 	progress->partition = subject->address.partition;
@@ -375,7 +375,7 @@ static void begin_search(struct search *search)
 	    engine_view_hold(request->txn, progress->partition, &progress->view,
 			     &progress->bound) != 0)
 		progress->view = 0;
-	/* Where nothing is kept of the past. */
+	/* Where no history is kept, one transaction has to do. */
 	progress->whole = progress->view == 0 || !is_reachable(request);
 	if (progress->whole)
 		end_view(request);

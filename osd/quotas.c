@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * Quotas: attributes of the quotas pages, 0 or undefined = no limit; and the capacity that the unit
- * was formatted with. A command that made something grow beyond its quota fails as a whole; one
- * that did not make it grow never does.
+ * was formatted with. A command fails as a whole if it makes something grow beyond its quota. A
+ * command that makes nothing grow never does.
  */
 #include <errno.h>
 
@@ -32,7 +32,7 @@ static struct engine_address partition_of(const struct osd_request *request)
 
 /* ---- defaults ---- */
 
-/* A new object or partition takes an attribute of what it is in. */
+/* A new object or partition takes an attribute of its container. */
 static int inherit(struct osd_request *request, struct engine_address from, uint32_t from_page,
 		   uint32_t page, uint32_t number)
 {
@@ -87,7 +87,9 @@ static int stat_partition(struct osd_request *request, struct engine_stat *stat)
 			  OSD_FIELD_PARTITION);
 }
 
-/* The maximum length of an object that the command made longer. Adds its used capacity to *used. */
+/*
+ * The maximum length of an object, if the command made it longer. Adds its used capacity to *used.
+ */
 static int check_length(struct osd_request *request, uint64_t index, uint64_t *used)
 {
 	struct osd_subject after;
@@ -103,7 +105,7 @@ static int check_length(struct osd_request *request, uint64_t index, uint64_t *u
 	return result;
 }
 
-/* What a partition may hold, if the command added to it. */
+/* What a partition may hold, if the command added something. */
 static int check_partition(struct osd_request *request, bool grew)
 {
 	struct engine_address address = partition_of(request);
@@ -171,7 +173,7 @@ int osd_capacities(const struct osd_request *request, uint64_t *total, uint64_t 
 	*used = request->statistics.used_bytes;
 	if (result != 0 || formatted == 0)
 		return result;
-	/* What is kept of the past takes no space of what was formatted. */
+	/* History takes no space of the formatted capacity. */
 	*total = min_u64(*total, formatted);
 	return engine_used(request->txn, used, &change);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Which method protects a command, and whether its check values, nonce and key are right. */
+/*
+ * Decides which method protects a command, and whether its check values, nonce and key are right.
+ */
 #include "osd/security.h"
 
 #include <assert.h>
@@ -14,12 +16,14 @@
 #include "osd/keys.h"
 #include "osd/security_start.h"
 
-/* Nonces that are remembered, if the options do not say: 1.8 MB, taken when the first one comes. */
+/*
+ * Nonces that the unit remembers if the options do not say: 1.8 MB, allocated with the first one.
+ */
 #define NONCES_DEFAULT 65536
 
 /* ---- the logical unit ---- */
 
-/* Keys and policy are about the present: going back in time leaves them as they are. */
+/* Keys and policy belong to the present: going back in time leaves them as they are. */
 static void set_lasting_pages(struct engine *engine)
 {
 	const uint32_t pages[] = { OSD_ROOT_SECURITY,
@@ -91,7 +95,10 @@ static uint64_t partition_of(const struct osd_request *request)
 	return request->cdb.partition & ENGINE_LAST_PARTITION_ID;
 }
 
-/* Commands that the root's method and keys protect: on the root, and which partitions there are. */
+/*
+ * Commands that the root's method and keys protect: those on the root, and those that make or
+ * remove partitions.
+ */
 static bool is_of_root(const struct osd_request *request)
 {
 	if (request->cdb.action == OSD_SET_KEY)
@@ -101,7 +108,7 @@ static bool is_of_root(const struct osd_request *request)
 	       request->cdb.action == OSD_REMOVE_PARTITION || partition_of(request) == 0;
 }
 
-/* The partition that a command of the root makes away with, or makes another one of; 0: none. */
+/* The partition that a command of the root removes or duplicates; 0: none. */
 static uint64_t reached_partition(const struct osd_request *request)
 {
 	switch (request->cdb.action) {
@@ -130,8 +137,8 @@ static int required_method(struct osd_request *request, uint8_t *method)
 	if (result == 0)
 		result = osd_extensions_method(request, &extended);
 	/*
-	 * Keys that anybody could set would protect nothing. The numbers of the key exchange are in
-	 * the data.
+	 * A key that anybody could set would protect nothing. The numbers of the key exchange are
+	 * in the data.
 	 */
 	if (request->cdb.action == OSD_SET_KEY)
 		least = OSD_CMDRSP;
@@ -199,7 +206,7 @@ static int check_request_value(struct osd_request *request)
 	return 0;
 }
 
-/* The capability key, if the request has the check value that it makes. */
+/* Finds the capability key, if the request has the check value that this key makes. */
 static int find_signer(const struct osd_request *request, const struct osd_capability *capability,
 		       uint8_t key[OSD_KEY_BYTES], bool *is_signed)
 {
@@ -218,8 +225,8 @@ static int find_signer(const struct osd_request *request, const struct osd_capab
 }
 
 /*
- * Has who sends the request asked for a method by himself, where none is demanded? What existing
- * initiators send there is no capability, but none of it has a right check value.
+ * Did the sender ask for a method where none is demanded? Existing initiators send bytes there that
+ * are no capability, but none of these has a right check value.
  */
 static int is_signed(const struct osd_request *request, bool *is_signed)
 {
@@ -237,7 +244,7 @@ static int is_signed(const struct osd_request *request, bool *is_signed)
 	return result;
 }
 
-/* The list of nonces, made for the first one. */
+/* Makes the list of nonces for the first one. */
 static int open_nonces(struct osd_security *security)
 {
 	int result = 0;
@@ -292,7 +299,7 @@ bool osd_security_note_nonce(struct osd_request *request)
 	return osd_result(request, result, 0) == 0;
 }
 
-/* Capabilities that were withdrawn. Only working keys and what they made can be. */
+/* Was the capability withdrawn? Only working keys and their capabilities can be. */
 static int check_frozen(struct osd_request *request)
 {
 	if (key_of_command(request).kind != OSD_KEY_WORKING)
@@ -303,9 +310,7 @@ static int check_frozen(struct osd_request *request)
 
 /* ---- the whole check ---- */
 
-/*
- * Whose method and keys count, as things are now, and the weakest method that the command may use.
- */
+/* Finds whose method and keys count at present, and the weakest method that the command may use. */
 static int find_policy(struct osd_request *request, uint8_t *least)
 {
 	int result = is_of_root(request) ? 0
@@ -335,8 +340,8 @@ static int check_key_again(struct osd_request *request)
 }
 
 /*
- * What others may have changed since an earlier transaction of the same command. Whether it came in
- * time and unchanged has been settled.
+ * Checks what others may have changed since an earlier transaction of the same command. That the
+ * request came in time and unchanged is settled.
  */
 static int check_again(struct osd_request *request)
 {
@@ -392,7 +397,7 @@ int osd_security_check_command(struct osd_request *request)
 	return 0;
 }
 
-/* Is there anything that takes long to sum up, with others waiting for it? */
+/* Is there so much to sum up that others would wait for it? */
 static bool is_worth_summing_ahead(const struct osd_request *request, uint8_t method)
 {
 	if (request->security.checked || !request->device->security->has_device_key ||
@@ -423,7 +428,7 @@ void osd_security_sum_ahead(struct osd_request *request)
 	if (result == 0 && is_signed)
 		osd_extensions_find_keys(request);
 	engine_abort(request->txn);
-	/* What is wrong the check itself finds, and says. */
+	/* If something is wrong, the check itself finds it later, and says so. */
 	if (result == 0 && is_signed && capability.method >= OSD_CMDRSP)
 		osd_security_sum(request, capability.method, key, &state->sums);
 	if (result == 0 && is_signed)
@@ -441,7 +446,7 @@ int osd_security_tag_of(struct osd_request *request, struct engine_address addre
 	*tag = 0;
 	if (type == ENGINE_ROOT)
 		return 0;
-	/* Withdrawing what is there now withdraws its past, too. */
+	/* Whoever withdraws the present object withdraws its past, too. */
 	if ((address.version != 0 || address.ago != 0) && osd_stat_at(request, present, &now) == 0)
 		address = present;
 	return osd_result(request,
@@ -487,7 +492,7 @@ void osd_security_good_response(const struct osd_request *request,
 				uint8_t value[OSD_CHECK_VALUE_BYTES_MAX])
 {
 	memset(value, 0, OSD_CHECK_VALUE_BYTES_MAX);
-	/* Without memory it stays zero, which the initiator does not take for right. */
+	/* Without memory the value stays zero, which no initiator accepts. */
 	if (request->security.authenticated &&
 	    osd_response_check_value(request->security.key, osd_security_nonce(request),
 				     SCSI_STATUS_GOOD, NULL, 0, value) != 0)

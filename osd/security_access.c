@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * ALLOWED ATTRIBUTES ACCESS: a capability that names an attribute of the partition's attributes
- * access page allows gets and sets of the attributes in that list only. Each item is a page and a
- * number, either of which may be FFFFFFFF for all; what asks for all pages or numbers itself needs
+ * ALLOWED ATTRIBUTES ACCESS: a capability may name an attribute of the partition's attributes
+ * access page. It then allows gets and sets of the attributes in that list only. Each item is a
+ * page and a number, either of which may be FFFFFFFF for all. A get of all pages or numbers needs
  * such an item.
  */
 #include <errno.h>
@@ -18,7 +18,7 @@ struct access_list {
 
 static bool allows(const struct access_list *list, uint32_t page, uint32_t number)
 {
-	/* It tells the initiator only of its own command. */
+	/* This page tells the initiator only of its own command. */
 	if (page == OSD_PAGE_CURRENT_COMMAND)
 		return true;
 	for (uint32_t at = 0; at + OSD_ACCESS_DESCRIPTOR_BYTES <= list->length;
@@ -33,13 +33,13 @@ static bool allows(const struct access_list *list, uint32_t page, uint32_t numbe
 	return false;
 }
 
-/* Non-zero: it is not allowed. */
+/* A visitor. Non-zero: the attribute is not allowed. */
 static int look_at(void *context, const struct osd_attribute *attribute)
 {
 	return !allows(context, attribute->page, attribute->number);
 }
 
-/* A list that can't be read is refused before anything of it is set or got. */
+/* A malformed list is refused before anything of it is set or got. */
 static bool allows_gets(const struct osd_request *request, struct access_list *list)
 {
 	const struct osd_cdb *cdb = &request->cdb;
@@ -59,7 +59,7 @@ static bool allows_gets(const struct osd_request *request, struct access_list *l
 	return true;
 }
 
-/* A copy with the attributes of its source has all of them. */
+/* A copy with its source's attributes takes all of them. */
 static bool allows_copies(const struct osd_request *request, const struct access_list *list)
 {
 	struct osd_continuation descriptors = request->descriptors;

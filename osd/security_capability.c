@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * What a capability says, in the CDB or among the extension capabilities: which key it was made
- * with, whether it is valid; and what the CDB's allows: the command, its attributes and its range.
+ * with, and whether it is valid. What the CDB's capability allows: the command, its attributes and
+ * its range.
  */
 #include <errno.h>
 
@@ -102,8 +103,8 @@ static int look_at_set(void *context, const struct osd_attribute *attribute)
 }
 
 /*
- * Does the command get anything but the current command page, which tells the initiator only of its
- * own command?
+ * Does the command get anything but the current command page, which tells only of the command
+ * itself?
  */
 static bool gets_attributes(const struct osd_request *request)
 {
@@ -126,9 +127,9 @@ static bool gets_attributes(const struct osd_request *request)
 }
 
 /*
- * Does the command name further objects? Each needs an extension capability, see osd_further_check.
- * Sources of snapshots and clones are not among them: GLOBAL is for those, which are about
- * partitions.
+ * Does the command name further objects? Each needs an extension capability (osd_further_check).
+ * Sources of snapshots and clones are not among them: for those the command needs GLOBAL, because
+ * it is about partitions.
  */
 static bool names_objects(const struct osd_request *request)
 {
@@ -141,8 +142,8 @@ static bool names_objects(const struct osd_request *request)
 }
 
 /*
- * Does the command reach more than the object that the capability names: what is in it, other than
- * a collection's members, or other initiators' commands?
+ * Does the command reach more than the object that the capability names: what is in it (other than
+ * a collection's members), or other initiators' commands?
  */
 static bool reaches_more(const struct osd_request *request)
 {
@@ -163,7 +164,7 @@ static uint16_t permissions_needed(const struct osd_request *request)
 
 	if (osd_has_sets(request)) {
 		needed |= OSD_PERMISSION_SET_ATTR;
-		/* A list that can't be read is refused before anything of it is set. */
+		/* A malformed list is refused before anything of it is set. */
 		osd_each_set(request, look_at_set, &needed);
 	}
 	if (gets_attributes(request))
@@ -195,7 +196,7 @@ static int check_permissions(struct osd_request *request)
 
 /* ---- the object ---- */
 
-/* The object type that the command is about; 0: user object or collection, as will be found. */
+/* The object type that the command is about. 0: user object or collection, which is known later. */
 static uint8_t type_needed(const struct osd_request *request)
 {
 	switch (request->entry->target) {
@@ -262,7 +263,7 @@ static int look_for_length(void *context, const struct osd_attribute *attribute)
 	       attribute->number == OSD_INFORMATION_LOGICAL_LENGTH;
 }
 
-/* Whether the command stays in the range, or touches no data. What can't be told is refused. */
+/* Does the command stay in the range, or touch no data? Refuses what it can't tell. */
 static bool respects_range(const struct osd_request *request)
 {
 	const struct osd_capability *capability = &request->security.capability;
@@ -288,7 +289,10 @@ static bool respects_range(const struct osd_request *request)
 		struct osd_piece piece;
 
 		osd_piece_decode(&request->pieces, i, &piece);
-		/* The sum, first page of a packed ID included, was checked to fit in 64 bits. */
+		/*
+		 * validate.c has checked that the sum, first page of a packed ID included, fits in
+		 * 64 bits.
+		 */
 		if (!is_inside(capability, cdb->address + piece.offset, piece.length))
 			return false;
 	}

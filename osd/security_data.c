@@ -76,7 +76,9 @@ static int check_continuation_value(struct osd_request *request)
 	return 0;
 }
 
-/* Integrity information of `bytes` at the place that the CDB's `field` gives, behind `used`. */
+/*
+ * Finds integrity information of `bytes` at the place that the CDB's `field` gives, behind `used`.
+ */
 static int find_integrity(struct osd_request *request, uint16_t field, uint64_t used, size_t bytes,
 			  uint64_t space, uint64_t *offset)
 {
@@ -110,7 +112,9 @@ static int check_data_out(struct osd_request *request)
 
 /* ---- Data-In ---- */
 
-/* Is there a place for the integrity information of Data-In, if something may be answered? */
+/*
+ * Is there a place for the integrity information of Data-In, if the command can answer with data?
+ */
 static int find_seal(struct osd_request *request)
 {
 	const struct osd_security_layout *layout = osd_security_layout(request->cdb.version);
@@ -133,7 +137,7 @@ int osd_security_check_buffers(struct osd_request *request)
 
 	if (state->method < OSD_CMDRSP)
 		return 0;
-	/* Another key than a moment ago, or the command has not been looked at before. */
+	/* The key is another one than a moment ago, or nothing was computed yet. */
 	if (!state->sums.known ||
 	    !osd_check_values_equal(state->sums.key, state->key, OSD_KEY_BYTES))
 		osd_security_sum(request, state->method, state->key, &state->sums);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Extension capabilities: what allows a command to work on further objects than the addressed one.
- * The capability in the CDB is about that alone; for each other object that the command names there
- * must be one of its own, whose check value shows that who sends the request has its key, and is
- * good for this request only.
+ * Extension capabilities, which allow a command to work on other objects than the addressed one.
+ * The capability in the CDB is about the addressed object alone. Each other object that the command
+ * names needs a capability of its own. The check value of that one shows that the sender has its
+ * key, and is good for this request only.
  */
 #include <errno.h>
 
@@ -56,7 +56,7 @@ int osd_extensions_method(const struct osd_request *request, uint8_t *method)
 
 /* ---- is it genuine? ---- */
 
-/* What the check value has to be by the sum's key. */
+/* Computes the check value with the sum's key. */
 static void compute_value(const struct osd_request *request, uint8_t method,
 			  struct osd_extension_sum *sum)
 {
@@ -74,7 +74,7 @@ static void compute_value(const struct osd_request *request, uint8_t method,
 	sum->known = result == 0;
 }
 
-/* The name of the key that a command on its object is signed with. */
+/* The name of the key that signs commands on its object. */
 static int name_key(const struct osd_request *request, const struct osd_capability *capability,
 		    struct osd_key_name *name)
 {
@@ -112,13 +112,13 @@ void osd_extensions_sum(struct osd_request *request, uint8_t method)
 			compute_value(request, method, &request->security.extensions[i]);
 }
 
-/* Has it the check value that is made with `key`? */
+/* Does it have the check value that `key` makes? */
 static int check_value(struct osd_request *request, size_t index, const uint8_t *bytes,
 		       const uint8_t key[OSD_KEY_BYTES])
 {
 	struct osd_extension_sum *sum = &request->security.extensions[index];
 
-	/* Another key than a moment ago, or nobody has asked for it before. */
+	/* The key is another one than a moment ago, or nothing was computed yet. */
 	if (!sum->known || !osd_check_values_equal(sum->key, key, OSD_KEY_BYTES)) {
 		memcpy(sum->key, key, OSD_KEY_BYTES);
 		compute_value(request, request->security.method, sum);
@@ -133,8 +133,7 @@ static int check_value(struct osd_request *request, size_t index, const uint8_t 
 }
 
 /*
- * Made with the key that a command on its object is signed with, for this request, and not
- * withdrawn?
+ * Was it made with the key that signs commands on its object, for this request, and not withdrawn?
  */
 static int check_genuine(struct osd_request *request, size_t index,
 			 const struct osd_capability *capability, const uint8_t *bytes)
@@ -155,10 +154,7 @@ static int check_genuine(struct osd_request *request, size_t index,
 	return result;
 }
 
-/*
- * What can change while the command is under way: the methods that are demanded, keys, what was
- * withdrawn.
- */
+/* Checks what can change while the command is under way: demanded methods, keys, withdrawals. */
 static int check_standing(struct osd_request *request, size_t index,
 			  const struct osd_capability *capability, const uint8_t *bytes)
 {
@@ -167,7 +163,9 @@ static int check_standing(struct osd_request *request, size_t index,
 
 	if (result != 0)
 		return osd_result(request, result, 0);
-	/* The request is protected as the capability in the CDB says, and no better. */
+	/*
+	 * The CDB's capability says how the request is protected. An extension can't ask for more.
+	 */
 	if (osd_capability_check_head(request, capability, (uint8_t)max_u64(least, OSD_CAPKEY),
 				      request->security.method,
 				      (size_t)(bytes - request->command->data_out)) != 0)
@@ -189,7 +187,7 @@ static int check_extension(struct osd_request *request, size_t index)
 		return osd_fail_capability(request, at, OSD_FIELD_DESCRIPTOR_TYPE);
 	if (capability.attributes_access != 0)
 		return osd_fail_capability(request, at, layout->attributes_access);
-	/* Commands work on the whole of their further objects. */
+	/* Commands use the whole of their further objects. */
 	if (capability.range_length != 0)
 		return osd_fail_capability(request, at, layout->range);
 	return 0;
@@ -235,7 +233,7 @@ int osd_further_check(struct osd_request *request, uint64_t partition, uint64_t 
 		return osd_result(request, result, 0);
 	if (method == OSD_NOSEC)
 		return 0;
-	/* Where nothing is demanded of the command, the list has not been checked. */
+	/* If no method is demanded of the command, nobody has checked the list. */
 	for (size_t i = 0; request->security.method != OSD_NOSEC && i < count_of(request); i++) {
 		const uint8_t *bytes = extension(request, i, &further->capability);
 

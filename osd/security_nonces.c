@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* A hash table to find nonces, and a heap in order of their timestamps to forget the oldest. */
+/* Finds nonces by a hash table, and forgets the oldest by a heap in order of their timestamps. */
 #include "osd/security_nonces.h"
 
 #include <assert.h>
@@ -118,9 +118,9 @@ static void sift_down(struct osd_nonces *nonces)
 }
 
 /*
- * Forgets the oldest nonce; returns its entry, which stays first in the heap. It can't come back:
- * all that are remembered from now on are as new or newer, and a full list takes only what is newer
- * than its oldest.
+ * Forgets the oldest nonce and returns its entry, which stays first in the heap. The nonce can't
+ * come back: all that are remembered from now on are as new or newer, and a full list takes only
+ * nonces that are newer than its oldest.
  */
 static uint32_t forget_oldest(struct osd_nonces *nonces)
 {

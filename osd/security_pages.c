@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The attributes of policy/security pages, for security itself and for those who get them. */
+/* The attributes of policy/security pages, for security itself and for initiators. */
 #include <errno.h>
 
 #include <openssl/crypto.h>
@@ -11,10 +11,10 @@
 
 /* How far from the clock timestamps of nonces may be, unless a partition says otherwise. */
 #define NONCE_WINDOW_MS UINT64_C(60000)
-/* Nonces that are remembered for all partitions together, or what the attribute can say. */
+/* Nonces remembered for all partitions together, or as many as the attribute can say. */
 #define NONCE_LIST_DEPTH UINT16_MAX
 
-/* A page of policy has fewer and shorter attributes than these. */
+/* Limits that no page of policy reaches. */
 enum { POLICY_VALUES_MAX = 64, POLICY_BYTES_MAX = 80 };
 
 /* ---- what security asks ---- */
@@ -45,7 +45,7 @@ int osd_security_governing(const struct osd_request *request, uint64_t partition
 		struct engine_clone clone;
 		int result = osd_clone_get(request, *governing, &clone);
 
-		/* A partition like any other, or none at all. */
+		/* An ordinary partition, or none at all. */
 		if (result == -ENOENT || (result == 0 && (clone.writable || clone.source == 0)))
 			return 0;
 		if (result != 0)
@@ -62,7 +62,7 @@ int osd_security_method_of(const struct osd_request *request, uint64_t partition
 	uint32_t length;
 	int result = osd_security_governing(request, id, &address.partition);
 
-	/* One that was removed is as protected as it was then. */
+	/* A removed partition is as protected as it was then. */
 	if (address.partition != id)
 		address.version = 0;
 	*method = OSD_NOSEC;
@@ -146,7 +146,7 @@ int osd_security_inherit(struct osd_request *request)
 			  OSD_SECURITY_POLICY_ACCESS_TAG, request->created);
 }
 
-/* Gives `to` the attributes that `from` has on a page. */
+/* Copies the attributes of a page from `from` to `to`. */
 static int copy_page(struct osd_request *request, struct engine_address from,
 		     struct engine_address to, uint32_t page)
 {
@@ -237,7 +237,7 @@ static uint32_t identifier_of(const struct osd_request *request, struct osd_key_
 
 static uint32_t method_of(const struct osd_request *request, uint64_t partition, uint8_t *value)
 {
-	/* What can't be read is not shown. */
+	/* Shows nothing if it can't be read. */
 	return osd_security_method_of(request, partition, value) == 0 ? 1 : 0;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * What a unit with a device key knows of its earlier starts: how many there were (the boot epoch),
- * and a bound above the timestamps of all nonces that were taken. Both are in the engine's memo, so
- * that they can be noted whatever else can't be written: on a full device, or when numbers have
- * been used up. The epoch is an attribute, too, by which it is seen when the memo was lost.
+ * and a bound above the timestamps of all accepted nonces. Both are in the engine's memo, which the
+ * unit can write when it can write nothing else: on a full device, or when numbers are used up. The
+ * boot epoch is an attribute, too, which shows that the memo was lost.
  */
 #include "osd/security_start.h"
 
@@ -13,7 +13,7 @@
 #include "common/log.h"
 #include "osd/execute.h"
 
-/* The memo: epoch, bound. */
+/* The memo: boot epoch, bound. */
 #define BOUND_BITS 48
 #define BOUND_MAX  ((UINT64_C(1) << BOUND_BITS) - 1)
 
@@ -22,7 +22,7 @@ static uint64_t memo_of(uint16_t epoch, uint64_t bound_ms)
 	return (uint64_t)epoch << BOUND_BITS | min_u64(bound_ms, BOUND_MAX);
 }
 
-/* The epoch of the attribute; 0: none. */
+/* The boot epoch of the attribute; 0: none. */
 static int read_attribute(struct osd_device *device, uint16_t *epoch)
 {
 	struct engine_txn *txn;
@@ -37,8 +37,7 @@ static int read_attribute(struct osd_device *device, uint16_t *epoch)
 }
 
 /*
- * A device that takes no writes can be opened, too: it is there to be read, and the memo has the
- * epoch.
+ * A device that takes no writes opens too: it is there to be read, and the memo has the boot epoch.
  */
 static int write_attribute(struct osd_device *device, uint16_t epoch)
 {
@@ -56,8 +55,8 @@ static int write_attribute(struct osd_device *device, uint16_t epoch)
 }
 
 /*
- * With the memo it is lost which nonces were taken: none is taken that may have been, by a clock
- * that is right.
+ * The memo was lost, and with it which nonces were accepted. Accepts none that may have been, if
+ * the clock is right.
  */
 static void bound_lost(struct osd_security *security)
 {
@@ -68,7 +67,7 @@ static void bound_lost(struct osd_security *security)
 		 (unsigned long long)(OSD_NONCE_WINDOW_MAX_MS / 1000));
 }
 
-/* Clocks that are set back make requests look like ones from before the start. */
+/* If the clock was set back, genuine requests look like ones from before the start. */
 static void warn_of_clock(const struct osd_security *security)
 {
 	uint64_t ahead_ms = security->nonces_bound_ms -
@@ -98,7 +97,7 @@ int osd_security_start(struct osd_device *device)
 		warn_of_clock(security);
 	before = before ? before : stored;
 	security->boot_epoch = before == UINT16_MAX ? 1
-						    : before + 1; /* 0 means any in a capability */
+						    : before + 1; /* 0 in a capability means any */
 	result = engine_set_memo(device->engine,
 				 memo_of(security->boot_epoch, security->nonces_bound_ms), true);
 	return result != 0 ? result : write_attribute(device, security->boot_epoch);
@@ -110,8 +109,8 @@ int osd_security_raise_bound(struct osd_device *device, uint64_t time_ms, uint64
 	int result = 0;
 
 	/*
-	 * Of several that come at the same time the first one waits for the host, and the others
-	 * for it.
+	 * If several come at the same time, the first one waits for the host, and the others for
+	 * it.
 	 */
 	pthread_mutex_lock(&security->memo_lock);
 	if (time_ms > security->nonces_bound_ms) {
@@ -132,8 +131,7 @@ void osd_security_stop(struct osd_device *device, uint64_t newest_ms)
 	struct osd_security *security = device->security;
 
 	/*
-	 * Closing the engine makes it stable. If it does not come to that, the bound of before
-	 * refuses a little more.
+	 * Closing the engine makes this stable. If that fails, the old bound refuses a little more.
 	 */
 	if (newest_ms != 0)
 		engine_set_memo(device->engine, memo_of(security->boot_epoch, newest_ms), false);

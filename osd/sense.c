@@ -15,18 +15,18 @@ static const struct {
 	{ EEXIST, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_CDB },
 	{ EINVAL, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_CDB },
 	{ EMSGSIZE, SENSE_ILLEGAL_REQUEST, SENSE_PARAMETER_LIST_LENGTH_ERROR },
-	/* A time before the present epoch of times. */
+	/* A time before the present time epoch. */
 	{ ESTALE, SENSE_ILLEGAL_REQUEST, SENSE_PARAMETER_VALUE_INVALID },
 	/* An engine that cannot do it. */
 	{ EOPNOTSUPP, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_COMMAND_OPERATION_CODE },
 	{ ENOTEMPTY, SENSE_ILLEGAL_REQUEST, SENSE_PARTITION_OR_COLLECTION_CONTAINS_USER_OBJECTS },
 	{ EFBIG, SENSE_ILLEGAL_REQUEST, SENSE_SYSTEM_RESOURCE_FAILURE },
 	{ E2BIG, SENSE_ILLEGAL_REQUEST, SENSE_SYSTEM_RESOURCE_FAILURE },
-	/* Told from the others by the field, which names what was to be cloned. */
+	/* Its field tells it from the others: it names the source of the clone. */
 	{ EMLINK, SENSE_ILLEGAL_REQUEST, SENSE_SYSTEM_RESOURCE_FAILURE },
-	/* Sequence numbers: no write gets through, as on a medium that is worn out. */
+	/* Sequence numbers are used up: no write gets through, as on a worn-out medium. */
 	{ EOVERFLOW, SENSE_DATA_PROTECT, SENSE_SYSTEM_RESOURCE_FAILURE },
-	/* The code, whatever its key, is the one that Linux reports as "no space". */
+	/* Linux reports this code as "no space", whatever the key. */
 	{ ENOSPC, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR },
 	{ EDQUOT, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR },
 	{ EROFS, SENSE_DATA_PROTECT, SENSE_WRITE_PROTECTED },
@@ -36,7 +36,7 @@ static const struct {
 	{ EIO, SENSE_HARDWARE_ERROR, SENSE_INTERNAL_TARGET_FAILURE },
 };
 
-/* Starts the sense data of a failure, which must be the command's first. */
+/* Starts the sense data of the command's first failure. */
 static void begin_failure(struct osd_request *request, uint8_t key, uint16_t code)
 {
 	assert(!request->failed);
@@ -86,7 +86,10 @@ int osd_result(struct osd_request *request, int result, uint16_t field)
 
 	if (result == 0)
 		return 0;
-	/* Nothing was wrong with the command, and nothing of it has happened: it may come again. */
+	/*
+	 * Nothing was wrong with the command, and nothing of it has happened: the initiator may
+	 * send it again.
+	 */
 	if (result == -ENOMEM) {
 		request->failed = true;
 		request->command->status = SCSI_STATUS_BUSY;
@@ -102,7 +105,7 @@ int osd_result(struct osd_request *request, int result, uint16_t field)
 	return result;
 }
 
-/* The function whose work the phase is. */
+/* The function that does the work of the phase. */
 static uint32_t function_of(enum osd_phase phase)
 {
 	switch (phase) {
@@ -118,7 +121,7 @@ static uint32_t function_of(enum osd_phase phase)
 	return OSD_FUNCTION_COMMAND;
 }
 
-/* Functions that have looked whether the command may be, and found that it may. */
+/* Functions that checked whether they may do the command, and found that they may. */
 static uint32_t functions_of_validation(const struct osd_request *request)
 {
 	uint32_t functions = OSD_FUNCTION_VALIDATION;
@@ -134,9 +137,9 @@ static uint32_t functions_of_validation(const struct osd_request *request)
 }
 
 /*
- * Functions that started and did not come to their end: the one that failed. What others had done
- * was undone with it, so that they count as not initiated; but what earlier transactions of the
- * command have done stays. (Those that get attributes of members have one.)
+ * Functions that started and did not end: the one that failed. The work of others was undone with
+ * it, so they count as not initiated. But what earlier transactions of the command did stays. (A
+ * command that gets attributes of members has one transaction.)
  */
 static uint32_t functions_failed(const struct osd_request *request)
 {
@@ -151,7 +154,7 @@ static uint32_t functions_failed(const struct osd_request *request)
 }
 
 /*
- * A function in neither field has started and failed. What fails in validation was not begun at
+ * A function in neither field has started and failed. What fails in validation has not begun at
  * all.
  */
 static void tell_functions(const struct osd_request *request, struct osd_sense *sense)

@@ -126,7 +126,7 @@ static int set_up_timestamps(struct osd_request *request)
 	return 0;
 }
 
-/* Whose pages the sets are about. */
+/* The type of the object that the sets are about. */
 static enum engine_type type_to_set(const struct osd_request *request)
 {
 	switch (request->entry->target) {
@@ -143,7 +143,7 @@ static enum engine_type type_to_set(const struct osd_request *request)
 	}
 }
 
-/* Does the command note that data of its subject was accessed? Not of the past. */
+/* Does the command note an access to its subject's data? Not in the past. */
 static bool accesses_data(const struct osd_request *request)
 {
 	const struct engine_address *address = &request->subject.address;
@@ -152,8 +152,8 @@ static bool accesses_data(const struct osd_request *request)
 }
 
 /*
- * Where a transaction only reads, accesses are noted for good: at its end, when nothing can fail
- * any more.
+ * A transaction that only reads notes accesses for good, so it does that at its end, when nothing
+ * can fail any more.
  */
 static int do_command(struct osd_request *request)
 {
@@ -179,7 +179,7 @@ static int do_gets(struct osd_request *request)
 	return osd_answer_gets(request);
 }
 
-/* SET and GET ATTRIBUTES. */
+/* Is it SET or GET ATTRIBUTES? */
 static bool consists_of_sets(const struct osd_request *request)
 {
 	return !request->entry->execute && !(request->entry->flags & OSD_FLUSHES) &&
@@ -187,15 +187,15 @@ static bool consists_of_sets(const struct osd_request *request)
 }
 
 /*
- * What is too much is the command's work, unless that is all sets, or one of them is of LOGICAL
- * LENGTH, which has the last word.
+ * Exceeding a quota is the fault of the command's work, unless the command consists of sets, or one
+ * of its sets is of LOGICAL LENGTH, which decides the length.
  */
 static int check_quotas(struct osd_request *request)
 {
 	int result = osd_quotas_check(request);
 	bool sets = consists_of_sets(request) || osd_sets_length(request);
 
-	/* Damage that is met here is that of attributes. */
+	/* Damage that this check meets is damage of attributes. */
 	if (result != 0 && request->sense.key != SENSE_MEDIUM_ERROR)
 		request->phase = sets ? OSD_PHASE_SETS : OSD_PHASE_COMMAND;
 	return result;
@@ -216,7 +216,7 @@ int osd_show_data_access(struct osd_request *request)
 	return result == -ENOENT ? 0 : osd_result(request, result, 0);
 }
 
-/* Notes what was accessed, of what is still there and not of the past. */
+/* Notes accesses to what is still there, and not in the past. */
 static int note_access(struct osd_request *request)
 {
 	bool data = accesses_data(request) && request->mode == ENGINE_READ;
@@ -283,7 +283,7 @@ static int begin(struct osd_request *request, enum engine_mode mode)
 	bool formats = request->entry->flags & OSD_REFORMATS && mode != ENGINE_READ;
 	int result;
 
-	request->subject.object = NULL; /* it went with the transaction before */
+	request->subject.object = NULL; /* it ended with the transaction before */
 	if (request->device->step)
 		request->device->step(request->device->step_context);
 	result = formats ? engine_begin_format(engine, &request->txn)
@@ -293,7 +293,7 @@ static int begin(struct osd_request *request, enum engine_mode mode)
 	return osd_result(request, result, 0);
 }
 
-/* Can what the command asks for be answered of the root? Leaves nothing behind but a failure. */
+/* Can the root answer what the command gets? Leaves nothing behind but a failure. */
 static int rehearse_gets(struct osd_request *request)
 {
 	struct engine_address root = { 0 };
@@ -308,9 +308,9 @@ static int rehearse_gets(struct osd_request *request)
 }
 
 /*
- * FORMAT OSD: the right to it is a matter of what is there now, and so is whether its sets and gets
- * can be; the transaction that does it finds an empty device, but for keys and policy of the root,
- * by which the right is looked at again.
+ * FORMAT OSD: checks in the present whether the command is allowed, and whether its sets and gets
+ * are possible. The transaction that formats finds an empty device, except for keys and policy of
+ * the root, by which it checks the right again.
  */
 static int check_format_now(struct osd_request *request)
 {
@@ -337,7 +337,7 @@ static int check_format(struct osd_request *request)
 	return result;
 }
 
-/* The engine can't be asked inside a transaction; capacities are as they were just before. */
+/* The engine gives no statistics inside a transaction, so takes them just before. */
 static void read_statistics(struct osd_request *request)
 {
 	bool root = osd_names_root(request->cdb.partition) ||
@@ -347,10 +347,7 @@ static void read_statistics(struct osd_request *request)
 		engine_read_statistics(request->device->engine, &request->statistics);
 }
 
-/*
- * Whether what was done has to survive a failure of the host. A key that was replaced must not come
- * back by one.
- */
+/* Must the command survive a failure of the host? No failure may bring back a replaced key. */
 static bool is_to_be_stable(const struct osd_request *request)
 {
 	uint16_t action = request->cdb.action;
@@ -365,8 +362,8 @@ static bool is_begun(const struct osd_request *request)
 }
 
 /*
- * Makes the space that the command failed for. Once: others may use it before. False: the failure
- * stays.
+ * Makes the space that the command failed for, once, because others may use it before. False: the
+ * failure stays.
  */
 static bool make_space(struct osd_request *request)
 {
@@ -403,7 +400,7 @@ bool osd_run_once(struct osd_request *request)
 	if (result == 0 && request->entry->flags & OSD_FLUSHES)
 		result = engine_flush(request->device->engine);
 	if (result != 0) {
-		/* What a READ may have had to say is nothing beside this. */
+		/* What a READ may have had to say does not count beside a failure. */
 		request->phase = consists_of_sets(request) ? OSD_PHASE_SETS : OSD_PHASE_COMMAND;
 		osd_result(request, result, 0);
 	}
@@ -426,7 +423,7 @@ static void run(struct osd_request *request)
 
 /* ---- unit attentions ---- */
 
-/* A unit attention comes before everything else; the command is not carried out. */
+/* A unit attention comes before everything else, and the command is not executed. */
 static bool is_interrupted(struct osd_request *request)
 {
 	enum osd_attention attention;
@@ -438,13 +435,13 @@ static bool is_interrupted(struct osd_request *request)
 	return true;
 }
 
-/* What the command did that other initiators should know. */
+/* Raises the attention that other initiators should get for what the command did. */
 static void raise_attention(const struct osd_request *request)
 {
 	const struct osd_cdb *cdb = &request->cdb;
 	/*
-	 * Of SET MASTER KEY the second step sets one; the rollback of one object is a change of it
-	 * like others.
+	 * The second step of SET MASTER KEY sets a key. The rollback of one object is a change of
+	 * it like others.
 	 */
 	bool sets_key = cdb->action == OSD_SET_KEY ||
 			(cdb->action == OSD_SET_MASTER_KEY &&
@@ -478,7 +475,7 @@ bool osd_unit_attention(struct osd_device *device, uint64_t nexus,
 
 /* ---- a command from its bytes on ---- */
 
-/* Decodes and checks what needs no engine. False: the request has its sense data. */
+/* Decodes the CDB and checks what needs no engine. False: the request has its sense data. */
 static bool prepare(struct osd_request *request)
 {
 	struct osd_command *command = request->command;
@@ -508,7 +505,7 @@ static bool prepare(struct osd_request *request)
 
 void osd_execute(struct osd_device *device, struct osd_command *command)
 {
-	/* So that the address of an empty buffer can be reckoned with. */
+	/* An address for an empty buffer. */
 	static const uint8_t no_data_out[1];
 	uint8_t no_data_in[1];
 	struct osd_request request = { .device = device, .command = command };

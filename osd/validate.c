@@ -11,12 +11,15 @@
 
 /* ---- buffers ---- */
 
-/* Where the descriptors of sets and gets have their lengths and offsets in the CDB. */
+/* CDB positions of lengths and offsets of sets and gets. */
 struct segment_fields {
 	uint16_t length, offset;
 };
 
-/* A part of Data-Out: behind the command data, inside what came. Notes it as used. */
+/*
+ * Checks a part of Data-Out: it lies behind the command data and inside what came. Notes it as
+ * used.
+ */
 static int check_out_segment(struct osd_request *request, const struct osd_segment *segment,
 			     struct segment_fields fields)
 {
@@ -61,7 +64,7 @@ static int check_attribute_segments(struct osd_request *request)
 		return 0;
 	if (cdb->list_attributes && request->entry->flags & OSD_LISTS)
 		return 0; /* the attributes are in the command data */
-	/* In front of the data there is space only where that does not begin at 0. */
+	/* There is space in front of the data only if the data does not begin at 0. */
 	if (cdb->retrieved.offset < request->in_data_length &&
 	    cdb->retrieved.offset + (uint64_t)cdb->retrieved.length > request->in_data)
 		return osd_fail_field(request, retrieved.offset);
@@ -103,7 +106,7 @@ static int check_pieces(struct osd_request *request)
 					    : osd_fail_field(request, osd_length_field(request));
 }
 
-/* The descriptors of a continuation segment, and which commands may have how many of them. */
+/* The descriptors of a continuation segment, and how many of each a command may have. */
 static const struct {
 	uint16_t type;
 	unsigned flag; /* enum osd_command_flag */
@@ -137,7 +140,7 @@ static bool takes_descriptor(const struct osd_request *request, uint16_t type,
 	return false;
 }
 
-/* The continuation segment, which is only there for commands that have descriptors. */
+/* Checks the continuation segment, which only commands with descriptors have. */
 static int check_continuation(struct osd_request *request)
 {
 	struct osd_command *command = request->command;
@@ -175,7 +178,7 @@ static int check_continuation(struct osd_request *request)
 	return request->pieces.content ? check_pieces(request) : 0;
 }
 
-/* Parameter data of SET MASTER KEY, whose lengths stand elsewhere. */
+/* Checks the parameter data of SET MASTER KEY, whose lengths stand in other places. */
 static int check_key_parameters(struct osd_request *request)
 {
 	struct osd_command *command = request->command;
@@ -190,7 +193,7 @@ static int check_key_parameters(struct osd_request *request)
 	return 0;
 }
 
-/* COMPARE AND SWAP and FETCH AND ADD: the operands, and the place of the value that was there. */
+/* COMPARE AND SWAP and FETCH AND ADD: checks the operands, and the place for the old number. */
 static int check_swap_data(struct osd_request *request)
 {
 	struct osd_command *command = request->command;
@@ -248,10 +251,7 @@ static int check_data(struct osd_request *request)
 
 bool osd_isolation_is_known(uint8_t isolation)
 {
-	/*
-	 * Commands are executed as if they ran one after the other, which is more than any method
-	 * asks for.
-	 */
+	/* Commands run as if one after the other, which is more than any method asks for. */
 	return isolation == OSD_ISOLATION_DEFAULT || isolation == OSD_ISOLATION_NONE ||
 	       isolation == OSD_ISOLATION_STRICT || isolation == OSD_ISOLATION_RANGE ||
 	       isolation == OSD_ISOLATION_FUNCTIONAL;
@@ -290,7 +290,7 @@ uint64_t osd_wire_object(const struct osd_request *request, uint64_t object)
 	return osd_object_id_encode(request->layout, object);
 }
 
-/* Finds an object; a missing partition is told apart from a missing object. */
+/* Finds an object, and tells a missing partition from a missing object. */
 static int find_object(struct osd_request *request, struct engine_address address)
 {
 	struct osd_subject *subject = &request->subject;
@@ -328,19 +328,19 @@ static int find_partition(struct osd_request *request)
 	return find_object(request, osd_address(request->cdb.partition, 0));
 }
 
-/* The root may be that of a version of the device. */
+/* Finds the root, also that of a version of the device. */
 static int find_root_or_partition(struct osd_request *request)
 {
 	return find_object(request, osd_address(request->cdb.partition, 0));
 }
 
-/* A requested ID: chosen by the target, or not reserved. */
+/* Checks a requested ID: 0 (the target chooses), or not reserved. */
 static int check_requested(struct osd_request *request, uint64_t id, uint64_t last, uint16_t field)
 {
 	return id == 0 || (id >= OSD_FIRST_ID && id <= last) ? 0 : osd_fail_field(request, field);
 }
 
-/* The object ID in the CDB, in its partition's layout. */
+/* Reads the object ID in the CDB, in the layout of its partition. */
 static int read_object_id(struct osd_request *request, struct engine_address *address)
 {
 	struct osd_cdb *cdb = &request->cdb;
@@ -355,12 +355,12 @@ static int read_object_id(struct osd_request *request, struct engine_address *ad
 		return osd_fail_field(request, OSD_FIELD_OBJECT);
 	request->object = id.object;
 	*address = osd_address(cdb->partition, id.object);
-	/* Nothing is created in the past, and an object has one version at a time. */
+	/* Nobody creates anything in the past. An address has one version at most. */
 	if (id.version || id.ago) {
 		if (creates ||
 		    (request->entry->action == OSD_EXECUTE && request->entry->mode != ENGINE_READ))
 			return osd_result(request, -EROFS, 0);
-		/* Functions find their moments in their parameters. */
+		/* Functions take their moments from their parameters. */
 		if (request->entry->action == OSD_EXECUTE &&
 		    request->entry->target != OSD_TARGET_USER_OBJECT &&
 		    request->entry->target != OSD_TARGET_ANY)
@@ -372,7 +372,7 @@ static int read_object_id(struct osd_request *request, struct engine_address *ad
 	}
 	if (id.page == 0)
 		return 0;
-	/* A first page is an address: only for commands that have one. */
+	/* A first page is part of an address, so only commands that have one take it. */
 	first = (uint64_t)id.page * engine_page_bytes(request->device->engine);
 	if (!(request->entry->flags & (OSD_HAS_RANGE | OSD_HAS_ADDRESS)) || creates)
 		return osd_fail_field(request, OSD_FIELD_OBJECT_PAGE);
@@ -385,7 +385,7 @@ static int read_object_id(struct osd_request *request, struct engine_address *ad
 	return 0;
 }
 
-/* An address with a version, where there are none, names nothing. */
+/* An engine without versions has no address with a version. */
 static int check_version(struct osd_request *request, const struct engine_address *address)
 {
 	if (osd_has(request->device, ENGINE_HAS_VERSIONS) || (!address->version && !address->ago))
@@ -470,7 +470,7 @@ int osd_validate_target(struct osd_request *request)
 {
 	if (find_target(request) != 0)
 		return -EINVAL;
-	/* Old versions are read-only. */
+	/* Old versions can only be read. */
 	if ((request->subject.address.version != 0 || request->subject.address.ago != 0) &&
 	    request->mode != ENGINE_READ)
 		return osd_result(request, -EROFS, 0);
@@ -480,8 +480,8 @@ int osd_validate_target(struct osd_request *request)
 /* ---- the transaction ---- */
 
 /*
- * Sets that can only give space back: removed attributes, and the logical length, whose growth is a
- * hole.
+ * Can a set only give space back? That is a removed attribute, or the logical length, whose growth
+ * is a hole.
  */
 static int is_growing_set(void *context, const struct osd_attribute *attribute)
 {
@@ -490,15 +490,12 @@ static int is_growing_set(void *context, const struct osd_attribute *attribute)
 					   attribute->number == OSD_INFORMATION_LOGICAL_LENGTH);
 }
 
-/* Does the command put more than what it is about, whatever its sets? */
+/* Does the command put more than it is for, whatever its sets? */
 static bool is_growing(const struct osd_request *request)
 {
 	const struct osd_command_entry *entry = request->entry;
 
-	/*
-	 * A QUERY with a collection for its matches fills that; a single object goes back by
-	 * putting it again.
-	 */
+	/* A QUERY fills its matches collection. A single object goes back by being put again. */
 	return (entry->flags & OSD_QUERIES && request->cdb.address != 0) ||
 	       (entry->execute == osd_function_rollback && request->cdb.object != 0) ||
 	       (entry->execute == osd_function_snapshot && osd_has_sets(request));
@@ -512,9 +509,6 @@ enum engine_mode osd_transaction_mode(const struct osd_request *request)
 		return ENGINE_WRITE;
 	if (!osd_has_sets(request))
 		return mode;
-	/*
-	 * Whatever the command is for: with its sets anything could be put in the room that is kept
-	 * for it.
-	 */
+	/* With sets anything could be put in the room that is kept for the command itself. */
 	return osd_each_set(request, is_growing_set, NULL) == 0 ? ENGINE_FREE : ENGINE_WRITE;
 }
