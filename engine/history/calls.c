@@ -30,10 +30,7 @@ static uint64_t *written_bytes(struct history *history)
 
 static bool keeps_nothing(const struct engine *engine, const struct partition *partition)
 {
-	const struct history *history = partition->history;
-
-	return history_keeps_nothing(history->particular ? &history->retention
-							 : &engine->past->policy);
+	return history_keeps_nothing(past_policy(engine, partition));
 }
 
 static int put_last(struct engine_txn *txn)

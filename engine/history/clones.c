@@ -87,9 +87,9 @@ static int copy_attributes(struct engine_txn *txn, uint64_t source, uint64_t bou
 }
 
 struct cloning {
-	struct partition *root, *source; /* pinned */
-	uint64_t bound, ms;              /* when that was; 0: not known */
-	struct partition state;          /* of the source as of the bound */
+	struct partition_pair of; /* the source */
+	uint64_t bound, ms;       /* when that was; 0: not known */
+	struct partition state;   /* of the source as of the bound */
 };
 
 static int make_clone(struct engine_txn *txn, struct cloning *cloning, uint64_t requested,
@@ -105,15 +105,15 @@ static int make_clone(struct engine_txn *txn, struct cloning *cloning, uint64_t 
 	result = partition_get(engine, id, &clone);
 	if (result)
 		return result;
-	result = stand_on(txn, cloning->source, cloning->bound, clone->index);
+	result = stand_on(txn, cloning->of.partition, cloning->bound, clone->index);
 	if (!result)
 		result =
 			inherit(txn, clone, &cloning->state, cloning->bound, cloning->ms, writable);
 	partition_release(engine, clone);
-	cloning->root->history->device.clones++;
-	partition_mark_history(txn, cloning->root);
+	cloning->of.root->history->device.clones++;
+	partition_mark_history(txn, cloning->of.root);
 	if (!result)
-		result = copy_attributes(txn, cloning->source->id, cloning->bound, id);
+		result = copy_attributes(txn, cloning->of.partition->id, cloning->bound, id);
 	if (!result && chosen)
 		*chosen = id;
 	return result;
@@ -127,56 +127,58 @@ static int learn_time(struct engine_txn *txn, struct cloning *cloning, struct en
 {
 	struct engine *engine = txn->engine;
 	struct version_record version;
-	struct partition *scope = cloning->source;
-	int result = time_of_bound(engine, cloning->root, cloning->bound, &cloning->ms);
+	struct partition *scope = cloning->of.partition;
+	int result = time_of_bound(engine, cloning->of.root, cloning->bound, &cloning->ms);
 
 	if (result || cloning->ms || moment.kind != ENGINE_AT_VERSION ||
 	    moment.value >= ENGINE_VIEW_FIRST)
 		return result;
 	if (version_is_of_device((uint32_t)moment.value))
-		scope = cloning->root;
+		scope = cloning->of.root;
 	result = version_read(engine, scope, (uint32_t)moment.value, &version);
 	if (!result)
 		cloning->ms = version.time_ms;
 	return result;
 }
 
+/* What the source was at the moment. -EMLINK: clones stand on one another too deep already. */
+static int learn_source(struct engine_txn *txn, struct cloning *cloning, uint64_t source,
+			struct engine_moment moment)
+{
+	struct engine *engine = txn->engine;
+	int result = moment_resolve(txn, cloning->of.partition, moment, &cloning->bound);
+
+	if (!result)
+		result = partition_as_of(engine, source, cloning->bound, &cloning->state);
+	/* The bound is one of the partition of now: an earlier one of that ID is another one. */
+	if (!result && cloning->state.index != cloning->of.partition->index)
+		result = -ENOENT;
+	if (!result)
+		result = learn_time(txn, cloning, moment);
+	if (!result)
+		result = lineage_depth(engine->store, cloning->state.index, cloning->bound);
+	if (result >= ENGINE_CLONE_DEPTH_MAX)
+		return -EMLINK;
+	return result < 0 ? result : 0;
+}
+
 int engine_clone(struct engine_txn *txn, uint64_t source, struct engine_moment moment,
 		 uint64_t requested, bool writable, uint64_t *chosen)
 {
-	struct engine *engine = txn->engine;
 	struct cloning cloning = { 0 };
-	int result, depth;
+	int result;
 
 	if (txn->mode == ENGINE_READ)
 		return -EROFS;
 	if (source == 0)
 		return -ENOENT;
-	result = partition_get(engine, 0, &cloning.root);
+	result = partition_get_pair(txn->engine, source, &cloning.of);
 	if (result)
 		return result;
-	result = partition_get(engine, source, &cloning.source);
-	if (!result) {
-		result = moment_resolve(txn, cloning.source, moment, &cloning.bound);
-		if (!result)
-			result = partition_as_of(engine, source, cloning.bound, &cloning.state);
-		/*
-		 * The bound is one of the partition of now: an earlier one of that ID is another
-		 * one.
-		 */
-		if (!result && cloning.state.index != cloning.source->index)
-			result = -ENOENT;
-		if (!result)
-			result = learn_time(txn, &cloning, moment);
-		depth = result ? 0
-			       : lineage_depth(engine->store, cloning.state.index, cloning.bound);
-		if (depth < 0 || depth >= ENGINE_CLONE_DEPTH_MAX)
-			result = depth < 0 ? depth : -EMLINK;
-		if (!result)
-			result = make_clone(txn, &cloning, requested, writable, chosen);
-		partition_release(engine, cloning.source);
-	}
-	partition_release(engine, cloning.root);
+	result = learn_source(txn, &cloning, source, moment);
+	if (!result)
+		result = make_clone(txn, &cloning, requested, writable, chosen);
+	partition_release_pair(txn->engine, &cloning.of);
 	return result;
 }
 
@@ -187,23 +189,18 @@ static int change_clone(struct engine_txn *txn, uint64_t id,
 			int (*change)(struct engine_txn *txn, struct partition *root,
 				      struct partition *clone))
 {
-	struct engine *engine = txn->engine;
-	struct partition *root, *clone;
+	struct partition_pair pair;
 	int result;
 
 	if (txn->mode == ENGINE_READ)
 		return -EROFS;
-	result = partition_get(engine, 0, &root);
+	result = partition_get_pair(txn->engine, id, &pair);
 	if (result)
 		return result;
-	result = partition_get(engine, id, &clone);
-	if (!result) {
-		result = clone->origin.associated ? partitions_limit_dirty(txn) : -ENOENT;
-		if (!result)
-			result = change(txn, root, clone);
-		partition_release(engine, clone);
-	}
-	partition_release(engine, root);
+	result = pair.partition->origin.associated ? partitions_limit_dirty(txn) : -ENOENT;
+	if (!result)
+		result = change(txn, pair.root, pair.partition);
+	partition_release_pair(txn->engine, &pair);
 	return result;
 }
 
@@ -264,7 +261,7 @@ int engine_clone_detach(struct engine_txn *txn, uint64_t clone)
 int engine_clone_get(struct engine_txn *txn, uint64_t id, struct engine_clone *clone)
 {
 	struct engine *engine = txn->engine;
-	struct partition *partition, *root;
+	struct partition *partition;
 	struct source source;
 	int result = partition_get(engine, id, &partition);
 
@@ -281,15 +278,7 @@ int engine_clone_get(struct engine_txn *txn, uint64_t id, struct engine_clone *c
 		return result;
 	clone->source = source.partition->id; /* 0: it is gone */
 	source_close(engine, &source);
-	/* One that an older program made does not tell. */
-	if (clone->time_ms)
-		return 0;
-	result = partition_get(engine, 0, &root);
-	if (result)
-		return result;
-	result = time_of_bound(engine, root, clone->sequence, &clone->time_ms);
-	partition_release(engine, root);
-	return result;
+	return 0;
 }
 
 int engine_clone_depth(struct engine_txn *txn, uint64_t id, uint32_t *depth)

@@ -203,17 +203,14 @@ struct idset history_indices(struct engine *engine, struct partition *root)
 
 int history_next_kept(const struct idset *set, uint64_t sequence, uint64_t *bound, uint32_t *number)
 {
-	uint64_t element = 0, next;
-	size_t count = 0;
-	bool more;
-	int result =
-		idset_list(set, history_element(sequence, 0), &element, 1, &count, &more, &next);
+	uint64_t element = history_element(RECORD_NEWEST, 0);
+	int result = idset_next(set, history_element(sequence, 0), &element);
 
-	if (result)
+	if (result && result != -ENOENT)
 		return result;
-	*bound = count ? element >> 16 : RECORD_NEWEST;
+	*bound = element >> 16;
 	if (number)
-		*number = count ? (uint16_t)element : 0;
+		*number = (uint16_t)element;
 	return 0;
 }
 

@@ -170,22 +170,24 @@ static int add_left_out(struct engine *engine, uint64_t element, uint64_t bound,
 
 int left_out_find(struct engine *engine, uint64_t bound, struct left_out *found)
 {
-	uint64_t elements[64], next = 0;
 	struct partition root = { 0 };
+	struct idset_walk walk;
 	struct idset table;
-	bool more = false;
-	int result = may_leave_out(engine, bound, &more);
+	uint64_t element;
+	bool may = false;
+	int result = may_leave_out(engine, bound, &may);
 
 	*found = (struct left_out){ 0 };
-	if (!result && more)
+	if (!result && may)
 		result = partition_state_of(engine->store, RECORD_ROOT_INDEX, bound, &root);
+	if (result || !may)
+		return result;
 	table = partition_set(engine, &root, PARTITION_USER_OBJECTS, bound);
-	while (!result && more) {
-		size_t count;
-
-		result = idset_list(&table, next, elements, 64, &count, &more, &next);
-		for (size_t at = 0; !result && at < count; at++)
-			result = add_left_out(engine, elements[at], bound, found);
+	walk = idset_walk_from(&table, 0);
+	while ((result = idset_walk(&walk, &element)) > 0) {
+		result = add_left_out(engine, element, bound, found);
+		if (result)
+			break;
 	}
 	return result;
 }

@@ -69,19 +69,16 @@ static int check_each(struct engine_txn *txn, struct partition *root, partition_
 {
 	struct idset table =
 		partition_set(txn->engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
-	uint64_t elements[64], next = 0;
-	bool more = true;
+	struct idset_walk walk = idset_walk_from(&table, 0);
+	uint64_t element;
+	int result;
 
-	while (more) {
-		size_t count;
-		int result = idset_list(&table, next, elements, 64, &count, &more, &next);
-
-		for (size_t at = 0; !result && at < count; at++)
-			result = check(txn, root->history, elements[at] >> 16, bound);
+	while ((result = idset_walk(&walk, &element)) > 0) {
+		result = check(txn, root->history, element >> 16, bound);
 		if (result)
-			return result;
+			break;
 	}
-	return 0;
+	return result;
 }
 
 int locks_check_rollback(struct engine_txn *txn, uint64_t bound)

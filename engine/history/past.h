@@ -57,6 +57,14 @@ struct past {
 	uint32_t views_next;
 };
 
+/* The policy that holds for a current partition, but not the root. */
+static inline const struct engine_retention *past_policy(const struct engine *engine,
+							 const struct partition *partition)
+{
+	return partition->history->particular ? &partition->history->retention
+					      : &engine->past->policy;
+}
+
 /* For the table in calls.c; see history_calls.h. */
 int past_open(struct engine *engine);
 void past_close(struct engine *engine);

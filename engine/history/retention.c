@@ -70,54 +70,41 @@ int retention_recount(struct engine_txn *txn, struct partition *root)
 {
 	struct engine *engine = txn->engine;
 	struct idset table = partition_set(engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
-	uint64_t elements[64], next = 0;
-	bool more = root->history->device.particular || root->history->device.locked_until_ms;
+	struct idset_walk walk = idset_walk_from(&table, 0);
+	struct device_history *device = &root->history->device;
+	struct partition *partition;
+	uint64_t element;
+	int result = 0;
 
-	if (!more)
+	if (!device->particular && !device->locked_until_ms)
 		return 0;
-	if (root->history->device.lossy) {
-		int result = note_loss(txn, root);
-
-		if (result)
-			return result;
-	}
-	root->history->device.lossy = 0;
-	root->history->device.locked_until_ms = root->history->retention.locked_until_ms;
+	if (device->lossy)
+		result = note_loss(txn, root);
+	if (result)
+		return result;
+	device->lossy = 0;
+	device->locked_until_ms = root->history->retention.locked_until_ms;
 	partition_mark_history(txn, root);
-	while (more) {
-		size_t count;
-		int result = idset_list(&table, next, elements, 64, &count, &more, &next);
-
-		for (size_t at = 0; !result && at < count; at++) {
-			struct partition *partition;
-
-			result = partition_get(engine, elements[at] >> 16, &partition);
-			if (result)
-				break;
-			count_policy(root, partition->history, 1);
-			partition_release(engine, partition);
-		}
+	while ((result = idset_walk(&walk, &element)) > 0) {
+		result = partition_get(engine, element >> 16, &partition);
 		if (result)
-			return result;
+			break;
+		count_policy(root, partition->history, 1);
+		partition_release(engine, partition);
 	}
-	return 0;
+	return result;
 }
 
 int engine_retention_get(struct engine_txn *txn, uint64_t id, struct engine_retention *retention)
 {
-	struct engine *engine = txn->engine;
-	struct partition *partition, *root;
-	int result = partition_get(engine, 0, &root);
+	struct partition_pair pair;
+	int result = partition_get_pair(txn->engine, id, &pair);
 
 	if (result)
 		return result;
-	result = partition_get(engine, id, &partition);
-	if (!result) {
-		*retention = *history_policy(partition->history, root->history);
-		partition_release(engine, partition);
-	}
-	partition_release(engine, root);
-	return result;
+	*retention = *history_policy(pair.partition->history, pair.root->history);
+	partition_release_pair(txn->engine, &pair);
+	return 0;
 }
 
 /*
@@ -240,23 +227,18 @@ static int set_policy(struct engine_txn *txn, struct partition *root, struct par
 int engine_retention_set(struct engine_txn *txn, uint64_t id,
 			 const struct engine_retention *retention, bool administrator)
 {
-	struct engine *engine = txn->engine;
-	struct partition *root, *partition;
+	struct partition_pair pair;
 	int result;
 
 	if (txn->mode == ENGINE_READ)
 		return -EROFS;
 	if (!is_policy(retention))
 		return -EINVAL;
-	result = partition_get(engine, 0, &root);
+	result = partition_get_pair(txn->engine, id, &pair);
 	if (result)
 		return result;
-	result = partition_get(engine, id, &partition);
-	if (!result) {
-		result = set_policy(txn, root, partition, retention, administrator);
-		partition_release(engine, partition);
-	}
-	partition_release(engine, root);
+	result = set_policy(txn, pair.root, pair.partition, retention, administrator);
+	partition_release_pair(txn->engine, &pair);
 	return result;
 }
 
@@ -295,10 +277,9 @@ static int time_of_horizon(struct engine *engine, const struct history *device, 
 	return result == -ENOENT ? 0 : result;
 }
 
-static int read_history(struct engine_txn *txn, struct partition *root, struct partition *partition,
+static int read_history(struct engine *engine, struct partition *root, struct partition *partition,
 			struct engine_history *history)
 {
-	struct engine *engine = txn->engine;
 	uint64_t older = 0, missed = 0;
 	int result = history_horizon(engine, partition->history, root->history,
 				     partition->created_sequence, &history->horizon_sequence);
@@ -324,19 +305,14 @@ static int read_history(struct engine_txn *txn, struct partition *root, struct p
 
 int engine_history(struct engine_txn *txn, uint64_t id, struct engine_history *history)
 {
-	struct engine *engine = txn->engine;
-	struct partition *root, *partition;
-	int result = partition_get(engine, 0, &root);
+	struct partition_pair pair;
+	int result = partition_get_pair(txn->engine, id, &pair);
 
 	*history = (struct engine_history){ 0 };
 	if (result)
 		return result;
-	result = partition_get(engine, id, &partition);
-	if (!result) {
-		result = read_history(txn, root, partition, history);
-		partition_release(engine, partition);
-	}
-	partition_release(engine, root);
+	result = read_history(txn->engine, pair.root, pair.partition, history);
+	partition_release_pair(txn->engine, &pair);
 	return result;
 }
 

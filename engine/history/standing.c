@@ -221,21 +221,19 @@ static int check_bound(struct engine *engine, struct partition *root, struct par
 		       uint64_t bound)
 {
 	struct idset clones = history_clones(engine, partition);
-	uint64_t from = history_element(bound, 0);
-	bool needed = false, more = true;
-	int result = 0;
+	struct idset_walk walk = idset_walk_from(&clones, history_element(bound, 0));
+	uint64_t element;
+	int result;
 
-	while (!result && !needed && more) {
+	while ((result = idset_walk(&walk, &element)) > 0 && element >> 16 == bound) {
 		uint32_t states = 0;
-		uint64_t element;
-		size_t count;
+		bool needed;
 
-		result = idset_list(&clones, from, &element, 1, &count, &more, &from);
-		if (result || !count || element >> 16 != bound)
-			break;
 		result = is_needed(engine, root, partition->index, element, &states, &needed);
+		if (result || needed)
+			return result ? result : -EBUSY;
 	}
-	return result ? result : needed ? -EBUSY : 0;
+	return result < 0 ? result : 0;
 }
 
 int standing_release(struct engine_txn *txn, struct partition *partition, uint64_t bound)
@@ -371,19 +369,17 @@ static int review_source(struct engine *engine, struct partition *root, uint16_t
 static int next_source(struct engine *engine, struct partition *root, uint16_t *index, bool *over)
 {
 	struct idset indices = history_indices(engine, root);
-	uint64_t element, next;
-	size_t count;
-	bool more;
-	int result = idset_list(&indices, engine->past->review.source, &element, 1, &count, &more,
-				&next);
+	struct standing_review *review = &engine->past->review;
+	uint64_t element;
+	int result = idset_next(&indices, review->source, &element);
 
-	*over = !result && count == 0;
-	if (result || *over)
-		return result;
+	*over = result == -ENOENT;
+	if (result)
+		return *over ? 0 : result;
 	/* The one that the last call was at may be gone. */
-	if (element != engine->past->review.source)
-		engine->past->review.element = 0;
-	engine->past->review.source = (uint32_t)element;
+	if (element != review->source)
+		review->element = 0;
+	review->source = (uint32_t)element;
 	*index = (uint16_t)element;
 	return 0;
 }
@@ -423,6 +419,12 @@ static int review_some(struct engine *engine, uint32_t *states, bool *over)
 	return result;
 }
 
+/* Whether any partition is gone that may come back. */
+static bool has_gone(const struct partition *root)
+{
+	return root->history->clones.count != root->sets[PARTITION_USER_OBJECTS].count;
+}
+
 /* Whether there is anything to look at: partitions that are gone, or clones. */
 static int has_work(struct engine *engine, bool *has)
 {
@@ -432,19 +434,12 @@ static int has_work(struct engine *engine, bool *has)
 	*has = false;
 	if (result)
 		return result;
-	*has = root->history->device.clones ||
-	       root->history->clones.count != root->sets[PARTITION_USER_OBJECTS].count;
+	*has = root->history->device.clones || has_gone(root);
 	partition_release(engine, root);
 	return 0;
 }
 
 /* ---- giving up what only partitions that are gone keep ---- */
-
-/* Whether any partition is gone that may come back. */
-static bool has_gone(const struct partition *root)
-{
-	return root->history->clones.count != root->sets[PARTITION_USER_OBJECTS].count;
-}
 
 static bool may_give_up(const struct engine *engine, const struct source *source,
 			const struct history *device)
@@ -495,29 +490,22 @@ static int keep_as_device_does(struct engine_txn *txn, void *context)
 static int find_in(struct engine *engine, struct partition *root, uint64_t *next, uint16_t *found)
 {
 	struct idset indices = history_indices(engine, root);
-	bool more = has_gone(root);
-	uint64_t elements[REVIEWED_AT_ONCE];
+	struct idset_walk walk = idset_walk_from(&indices, *next);
+	uint64_t index;
 	int result = 0;
 
-	while (!result && more && !*found) {
-		size_t count;
+	while (!*found && has_gone(root) && (result = idset_walk(&walk, &index)) > 0) {
+		struct source source;
 
-		result = idset_list(&indices, *next, elements, REVIEWED_AT_ONCE, &count, &more,
-				    next);
-		for (size_t at = 0; !result && !*found && at < count; at++) {
-			struct source source;
-
-			result = source_open(engine, (uint16_t)elements[at], &source);
-			if (result)
-				break;
-			if (may_give_up(engine, &source, root->history)) {
-				*found = (uint16_t)elements[at];
-				*next = elements[at] + 1;
-			}
-			source_close(engine, &source);
-		}
+		result = source_open(engine, (uint16_t)index, &source);
+		if (result)
+			return result;
+		if (may_give_up(engine, &source, root->history))
+			*found = (uint16_t)index;
+		source_close(engine, &source);
+		*next = index + 1;
 	}
-	return result;
+	return result < 0 ? result : 0;
 }
 
 static int find_to_give_up(struct engine *engine, uint64_t *next, uint16_t *found)

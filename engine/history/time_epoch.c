@@ -44,16 +44,14 @@ static int raise_floor(struct engine_txn *txn, const struct partition *root, uin
 static int raise_floors_of_partitions(struct engine_txn *txn, struct partition *root)
 {
 	struct idset indices = history_indices(txn->engine, root);
-	uint64_t elements[64], next = 0;
-	bool more = root->history->device.particular != 0;
+	struct idset_walk walk = idset_walk_from(&indices, 0);
+	uint64_t index;
 	int result = 0;
 
-	while (!result && more) {
-		size_t count;
-
-		result = idset_list(&indices, next, elements, 64, &count, &more, &next);
-		for (size_t at = 0; !result && at < count; at++)
-			result = raise_floor(txn, root, (uint16_t)elements[at]);
+	while (root->history->device.particular && (result = idset_walk(&walk, &index)) > 0) {
+		result = raise_floor(txn, root, (uint16_t)index);
+		if (result)
+			break;
 	}
 	return result;
 }

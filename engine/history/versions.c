@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Makes, finds, names and drops kept versions. */
 #include "engine/history/versions.h"
-#include "engine/history/locks.h"
 
 #include "common/bytes.h"
 #include "common/crc32c.h"
+#include "engine/history/locks.h"
 #include "engine/history/standing.h"
 #include "engine/history/times.h"
 
@@ -185,19 +185,14 @@ static int search_free(const struct idset *versions, uint32_t first, uint32_t la
 		       uint32_t *number)
 {
 	uint8_t taken[(UINT16_MAX + 1) / 8] = { 0 };
-	uint64_t elements[64], next = 0;
-	bool more = true;
+	struct idset_walk walk = idset_walk_from(versions, 0);
+	uint64_t element;
+	int found;
 
-	while (more) {
-		size_t count;
-		int result = idset_list(versions, next, elements, 64, &count, &more, &next);
-
-		if (result)
-			return result;
-		while (count--)
-			taken[(uint16_t)elements[count] / 8] |=
-				(uint8_t)(1 << (uint16_t)elements[count] % 8);
-	}
+	while ((found = idset_walk(&walk, &element)) > 0)
+		taken[(uint16_t)element / 8] |= (uint8_t)(1 << (uint16_t)element % 8);
+	if (found)
+		return found;
 	for (uint32_t tried = 0; tried <= last - first; tried++, from++) {
 		if (from > last)
 			from = first;
@@ -277,58 +272,34 @@ static int make_version(struct engine_txn *txn, struct partition *partition, con
 		*made = number;
 	range_of(partition, &first, &last);
 	history->next_version = number == last ? first : number + 1;
-	if (partition->index == RECORD_ROOT_INDEX)
+	if (partition->index == RECORD_ROOT_INDEX) {
 		history->device.last_version_bytes = txn->engine->put_bytes;
-	else
+	} else {
 		written_restart(txn->engine, partition);
+		partition->version = (uint16_t)history->next_version;
+	}
 	partition_mark_history(txn, partition);
 	return 0;
 }
 
-static int snapshot_partition(struct engine_txn *txn, uint64_t id, const char *name,
-			      uint32_t *version)
+int engine_snapshot(struct engine_txn *txn, uint64_t id, const char *name, uint32_t *version)
 {
 	struct partition *partition;
-	int result = partition_get(txn->engine, id, &partition);
-
-	if (result)
-		return result;
-	if (partition_is_read_only(partition))
-		result = -EROFS;
-	else
-		result = make_version(txn, partition, name, version);
-	if (!result)
-		partition->version = (uint16_t)partition->history->next_version;
-	partition_release(txn->engine, partition);
-	return result;
-}
-
-static int snapshot_device(struct engine_txn *txn, const char *name, uint32_t *version)
-{
-	struct partition *root;
-	int result = partition_get(txn->engine, 0, &root);
-
-	if (result)
-		return result;
-	result = make_version(txn, root, name, version);
-	partition_release(txn->engine, root);
-	return result;
-}
-
-int engine_snapshot(struct engine_txn *txn, uint64_t partition, const char *name, uint32_t *version)
-{
-	int result = 0;
+	int result;
 
 	if (txn->mode == ENGINE_READ)
 		return -EROFS;
 	if (name && (*name == '\0' || strlen(name) > ENGINE_VERSION_NAME_MAX))
-		result = -EINVAL;
+		return -EINVAL;
+	result = txn_begin_slot(txn);
 	if (!result)
-		result = txn_begin_slot(txn);
+		result = partition_get(txn->engine, id, &partition);
 	if (result)
 		return result;
-	return partition ? snapshot_partition(txn, partition, name, version)
-			 : snapshot_device(txn, name, version);
+	result = partition_is_read_only(partition) ? -EROFS
+						   : make_version(txn, partition, name, version);
+	partition_release(txn->engine, partition);
+	return result;
 }
 
 /* ---- listing ---- */
@@ -338,14 +309,11 @@ static int next_element(struct engine *engine, struct partition *partition, uint
 			uint64_t *element)
 {
 	struct idset versions = history_versions(engine, partition);
-	uint64_t next;
-	size_t count;
-	bool more;
-	int result = idset_list(&versions, from, element, 1, &count, &more, &next);
+	int result = idset_next(&versions, from, element);
 
-	if (!result && !count)
+	if (result == -ENOENT)
 		*element = UINT64_MAX;
-	return result;
+	return result == -ENOENT ? 0 : result;
 }
 
 static int describe(struct engine *engine, struct partition *partition, uint64_t element,
@@ -417,38 +385,29 @@ static int next_version(struct engine *engine, struct partition *root, struct pa
 int engine_version_next(struct engine_txn *txn, uint64_t id, uint64_t from,
 			struct engine_version *version)
 {
-	struct engine *engine = txn->engine;
-	struct partition *partition, *root;
-	int result = partition_get(engine, 0, &root);
+	struct partition_pair pair;
+	int result = partition_get_pair(txn->engine, id, &pair);
 
 	if (result)
 		return result;
-	result = partition_get(engine, id, &partition);
-	if (!result) {
-		result = next_version(engine, root, partition, from, version);
-		partition_release(engine, partition);
-	}
-	partition_release(engine, root);
+	result = next_version(txn->engine, pair.root, pair.partition, from, version);
+	partition_release_pair(txn->engine, &pair);
 	return result;
 }
 
 int engine_version_find(struct engine_txn *txn, uint64_t id, const char *name, uint32_t *version)
 {
 	struct engine *engine = txn->engine;
-	struct partition *partition, *root;
+	struct partition_pair pair;
 	uint32_t place;
-	int result = partition_get(engine, 0, &root);
+	int result = partition_get_pair(engine, id, &pair);
 
 	if (result)
 		return result;
-	result = partition_get(engine, id, &partition);
-	if (!result) {
-		result = find_name(engine, partition, name, version, &place);
-		if (result == -ENOENT && partition != root)
-			result = find_name(engine, root, name, version, &place);
-		partition_release(engine, partition);
-	}
-	partition_release(engine, root);
+	result = find_name(engine, pair.partition, name, version, &place);
+	if (result == -ENOENT && pair.partition != pair.root)
+		result = find_name(engine, pair.root, name, version, &place);
+	partition_release_pair(engine, &pair);
 	return result;
 }
 
@@ -572,7 +531,6 @@ int engine_version_drop(struct engine_txn *txn, uint64_t id, uint32_t version)
 {
 	struct engine *engine = txn->engine;
 	struct partition *partition;
-	uint64_t locked_until = 0;
 	int result;
 
 	if (txn->mode == ENGINE_READ)
@@ -585,11 +543,7 @@ int engine_version_drop(struct engine_txn *txn, uint64_t id, uint32_t version)
 	txn_raise_room(txn, RECORD_ROOM_RESCUE);
 	if (id == 0)
 		result = locks_check_all(txn);
-	else if (partition->history->particular)
-		locked_until = partition->history->retention.locked_until_ms;
-	else
-		locked_until = engine->past->policy.locked_until_ms;
-	if (locked_until > txn->time_ms)
+	else if (past_policy(engine, partition)->locked_until_ms > txn->time_ms)
 		result = -EPERM;
 	if (!result)
 		result = drop_version(txn, partition, version);

@@ -121,14 +121,12 @@ int partition_found_at(struct record_store *store, uint16_t index, uint64_t boun
 /* The element of partition `id` in a table of partitions. -ENOENT. */
 static int find_index(const struct idset *table, uint64_t id, uint16_t *index)
 {
-	uint64_t element = 0, next;
-	size_t count = 0;
-	bool more;
-	int result = idset_list(table, id << 16, &element, 1, &count, &more, &next);
+	uint64_t element = 0;
+	int result = idset_next(table, id << 16, &element);
 
 	if (result)
 		return result;
-	if (count == 0 || element >> 16 != id)
+	if (element >> 16 != id)
 		return -ENOENT;
 	*index = (uint16_t)element;
 	return *index == RECORD_ROOT_INDEX ? -EBADMSG : 0;
@@ -208,6 +206,24 @@ int partition_get(struct engine *engine, uint64_t id, struct partition **found)
 void partition_release(struct engine *engine, struct partition *partition)
 {
 	cache_unpin(&engine->partitions, &partition->entry);
+}
+
+int partition_get_pair(struct engine *engine, uint64_t id, struct partition_pair *pair)
+{
+	int result = partition_get(engine, 0, &pair->root);
+
+	if (result)
+		return result;
+	result = partition_get(engine, id, &pair->partition);
+	if (result)
+		partition_release(engine, pair->root);
+	return result;
+}
+
+void partition_release_pair(struct engine *engine, const struct partition_pair *pair)
+{
+	partition_release(engine, pair->partition);
+	partition_release(engine, pair->root);
 }
 
 int partition_index_as_of(struct engine *engine, uint64_t id, uint64_t bound, uint16_t *index)

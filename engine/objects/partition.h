@@ -91,6 +91,14 @@ struct partition *partition_new(const struct engine *engine, uint64_t id);
 int partition_get(struct engine *engine, uint64_t id, struct partition **partition);
 void partition_release(struct engine *engine, struct partition *partition);
 
+/* The root, and a partition or the root again; both pinned. */
+struct partition_pair {
+	struct partition *root, *partition;
+};
+
+int partition_get_pair(struct engine *engine, uint64_t id, struct partition_pair *pair);
+void partition_release_pair(struct engine *engine, const struct partition_pair *pair);
+
 /* The index of the partition that had an ID at `bound`. -ENOENT: none had. -EIO, -EBADMSG. */
 int partition_index_as_of(struct engine *engine, uint64_t id, uint64_t bound, uint16_t *index);
 

@@ -29,19 +29,13 @@ static void index_set(struct engine *engine, uint16_t index)
 /* Takes the indices that a set's elements end with. */
 static int take_indices(struct engine *engine, const struct idset *set)
 {
-	uint64_t elements[64], next = 0;
-	bool more = true;
+	struct idset_walk walk = idset_walk_from(set, 0);
+	uint64_t element;
+	int found;
 
-	while (more) {
-		size_t count;
-		int result = idset_list(set, next, elements, 64, &count, &more, &next);
-
-		if (result)
-			return result;
-		while (count)
-			index_set(engine, (uint16_t)elements[--count]);
-	}
-	return 0;
+	while ((found = idset_walk(&walk, &element)) > 0)
+		index_set(engine, (uint16_t)element);
+	return found;
 }
 
 /*
@@ -88,19 +82,17 @@ static int choose_index(struct engine *engine, const struct idset *taken, uint16
 /* Checks `requested` or chooses the ID of a new partition. */
 static int choose_id(const struct idset *table, uint64_t requested, uint64_t *id)
 {
-	uint64_t element, next;
-	size_t count;
-	bool more;
+	uint64_t element;
 	int result;
 
 	if (requested) {
 		if (requested < ENGINE_FIRST_ID || requested > ENGINE_LAST_PARTITION_ID)
 			return -EINVAL;
 		*id = requested;
-		result = idset_list(table, requested << 16, &element, 1, &count, &more, &next);
-		if (!result && count && element >> 16 == requested)
-			result = -EEXIST;
-		return result;
+		result = idset_next(table, requested << 16, &element);
+		if (!result && element >> 16 == requested)
+			return -EEXIST;
+		return result == -ENOENT ? 0 : result;
 	}
 	return free_ids_find(&(struct free_ids){ .sets = table,
 						 .count_of_sets = 1,
@@ -263,25 +255,22 @@ static int remove_partition(struct engine_txn *txn, struct partition *root,
 
 int engine_partition_remove(struct engine_txn *txn, uint64_t id, bool contents)
 {
-	struct partition *root, *partition;
+	struct partition_pair pair;
 	int result;
 
 	if (txn->mode == ENGINE_READ)
 		return -EROFS;
 	if (id == 0)
 		return -ENOENT;
-	result = partition_get(txn->engine, 0, &root);
+	result = partition_get_pair(txn->engine, id, &pair);
 	if (result)
 		return result;
-	result = partition_get(txn->engine, id, &partition);
-	if (!result) {
-		uint64_t members = partition->sets[PARTITION_USER_OBJECTS].count +
-				   partition->sets[PARTITION_COLLECTIONS].count;
-
-		result = members && !contents ? -ENOTEMPTY : remove_partition(txn, root, partition);
-		partition_release(txn->engine, partition);
-	}
-	partition_release(txn->engine, root);
+	if (!contents && (pair.partition->sets[PARTITION_USER_OBJECTS].count ||
+			  pair.partition->sets[PARTITION_COLLECTIONS].count))
+		result = -ENOTEMPTY;
+	else
+		result = remove_partition(txn, pair.root, pair.partition);
+	partition_release_pair(txn->engine, &pair);
 	return result;
 }
 

@@ -25,29 +25,23 @@ void usage_commit(struct engine_txn *txn)
 static int count_used(struct engine_txn *txn, uint64_t *bytes)
 {
 	struct engine *engine = txn->engine;
-	uint64_t elements[64], next = 0;
-	struct partition *root;
+	struct partition *root, *partition;
+	struct idset_walk walk;
 	struct idset table;
-	bool more = true;
+	uint64_t element;
 	int result = partition_get(engine, 0, &root);
 
 	*bytes = 0;
 	if (result)
 		return result;
 	table = partition_set(engine, root, PARTITION_USER_OBJECTS, RECORD_NEWEST);
-	while (!result && more) {
-		size_t count;
-
-		result = idset_list(&table, next, elements, 64, &count, &more, &next);
-		for (size_t at = 0; !result && at < count; at++) {
-			struct partition *partition;
-
-			result = partition_get(engine, elements[at] >> 16, &partition);
-			if (result)
-				break;
-			*bytes += partition->used_bytes;
-			partition_release(engine, partition);
-		}
+	walk = idset_walk_from(&table, 0);
+	while ((result = idset_walk(&walk, &element)) > 0) {
+		result = partition_get(engine, element >> 16, &partition);
+		if (result)
+			break;
+		*bytes += partition->used_bytes;
+		partition_release(engine, partition);
 	}
 	partition_release(engine, root);
 	return result;

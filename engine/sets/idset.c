@@ -144,6 +144,34 @@ int idset_list(const struct idset *set, uint64_t first, uint64_t *ids, size_t ca
 	return 0;
 }
 
+int idset_next(const struct idset *set, uint64_t first, uint64_t *id)
+{
+	uint64_t next;
+	size_t count;
+	bool more;
+	int result = idset_list(set, first, id, 1, &count, &more, &next);
+
+	return !result && count == 0 ? -ENOENT : result;
+}
+
+int idset_walk(struct idset_walk *walk, uint64_t *id)
+{
+	if (walk->at == walk->count) {
+		int result;
+
+		if (!walk->more)
+			return 0;
+		walk->at = 0;
+		result = idset_list(walk->set, walk->next, walk->ids,
+				    sizeof(walk->ids) / sizeof(*walk->ids), &walk->count,
+				    &walk->more, &walk->next);
+		if (result || walk->count == 0)
+			return result;
+	}
+	*id = walk->ids[walk->at++];
+	return 1;
+}
+
 /* ---- changing ---- */
 
 static int node_put(struct cache *nodes, const struct record_writer *writer,

@@ -79,6 +79,26 @@ int idset_before(const struct idset *set, uint64_t id, uint64_t *before);
 int idset_list(const struct idset *set, uint64_t first, uint64_t *ids, size_t capacity,
 	       size_t *count, bool *more, uint64_t *next);
 
+/* The lowest ID >= `first`. -ENOENT: there is none. */
+int idset_next(const struct idset *set, uint64_t first, uint64_t *id);
+
+/* A walk through the IDs >= `next`, in order. */
+struct idset_walk {
+	const struct idset *set;
+	uint64_t next;
+	bool more;
+	size_t at, count;
+	uint64_t ids[64];
+};
+
+static inline struct idset_walk idset_walk_from(const struct idset *set, uint64_t first)
+{
+	return (struct idset_walk){ .set = set, .next = first, .more = true };
+}
+
+/* 1: *id is the next ID; 0: there are no more; negative: error. */
+int idset_walk(struct idset_walk *walk, uint64_t *id);
+
 /*
  * How many IDs >= `first` there are. Of the present: visits each leaf at most once for all calls as
  * long as inner nodes stay in the cache, and none that idset_list has passed; of old: those before

@@ -133,20 +133,27 @@ static uint32_t position(const uint64_t *ids, uint32_t count, uint64_t id)
 
 static void check_from(const struct idset *set, const uint64_t *ids, uint32_t count, uint64_t first)
 {
-	uint64_t got[17], next = first, counted;
+	struct idset_walk walk = idset_walk_from(set, first);
+	uint64_t got[17], next = first, counted, walked;
 	uint32_t at = position(ids, count, first);
 	bool more = true;
 	size_t number;
 
 	assert_int_equal(idset_count(set, first, &counted), 0);
 	assert_int_equal(counted, count - at);
+	assert_int_equal(idset_next(set, first, &walked), at < count ? 0 : -ENOENT);
+	assert_true(at == count || walked == ids[at]);
 	while (more) {
 		assert_int_equal(idset_list(set, next, got, 17, &number, &more, &next), 0);
-		for (size_t index = 0; index < number; index++)
+		for (size_t index = 0; index < number; index++) {
+			assert_int_equal(idset_walk(&walk, &walked), 1);
+			assert_int_equal(walked, ids[at]);
 			assert_int_equal(got[index], ids[at++]);
+		}
 		assert_true(!more || next == ids[at]);
 	}
 	assert_int_equal(at, count);
+	assert_int_equal(idset_walk(&walk, &walked), 0);
 }
 
 static void check_before(struct fixture *f, uint64_t id)
