@@ -98,7 +98,7 @@ static int check_set(void *context, const struct osd_attribute *attribute)
 
 	if (count_visit(set->request) != 0)
 		return -E2BIG;
-	if (osd_page_check_set(set->type, attribute) != 0)
+	if (osd_page_check_set(set->request, set->type, attribute) != 0)
 		return osd_fail_attribute(set->request, attribute->page, attribute->number);
 	return 0;
 }

@@ -323,7 +323,8 @@ int osd_each_set(const struct osd_request *request,
 #define OSD_VALUE_BYTES_MAX 65536
 
 /* Can this attribute of an object of `type` be set to this value? 0 or -EINVAL. */
-int osd_page_check_set(enum engine_type type, const struct osd_attribute *attribute);
+int osd_page_check_set(const struct osd_request *request, enum engine_type type,
+		       const struct osd_attribute *attribute);
 int osd_page_set(struct osd_request *request, const struct osd_subject *subject,
 		 const struct osd_attribute *attribute);
 /* Value of one attribute; *length 0: not defined. -EINVAL: the page is of another object type. */

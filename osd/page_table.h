@@ -23,7 +23,7 @@ typedef uint32_t osd_page_getter(const struct osd_request *request,
 /* 0 or the engine's error. -EINVAL: the attribute can't be set now. */
 typedef int osd_page_setter(struct osd_request *request, const struct osd_subject *subject,
 			    const struct osd_page_attribute *attribute, const uint8_t *value);
-typedef bool osd_page_checker(const uint8_t *value);
+typedef bool osd_page_checker(const struct osd_request *request, const uint8_t *value);
 
 struct osd_page_attribute {
 	uint32_t page;

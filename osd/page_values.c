@@ -140,8 +140,9 @@ uint32_t osd_page_get_default_isolation(const struct osd_request *request,
 	return 1;
 }
 
-bool osd_page_allows_isolation(const uint8_t *value)
+bool osd_page_allows_isolation(const struct osd_request *request, const uint8_t *value)
 {
+	(void)request;
 	return osd_isolation_is_known(value[0]) && value[0] != OSD_ISOLATION_DEFAULT;
 }
 
@@ -176,13 +177,15 @@ uint32_t osd_page_get_default_duplication(const struct osd_request *request,
 	return 4;
 }
 
-bool osd_page_allows_duplication_method(const uint8_t *value)
+bool osd_page_allows_duplication_method(const struct osd_request *request, const uint8_t *value)
 {
+	(void)request;
 	return get_be32(value) <= UINT8_MAX && osd_clone_method_is_known(value[3]);
 }
 
-bool osd_page_allows_duplication_time(const uint8_t *value)
+bool osd_page_allows_duplication_time(const struct osd_request *request, const uint8_t *value)
 {
+	(void)request;
 	return get_be32(value) == 0;
 }
 
@@ -312,8 +315,9 @@ int osd_page_set_layout(struct osd_request *request, const struct osd_subject *s
 					   value, 1);
 }
 
-bool osd_page_allows_layout(const uint8_t *value)
+bool osd_page_allows_layout(const struct osd_request *request, const uint8_t *value)
 {
+	(void)request;
 	return value[0] == OSD_LAYOUT_FLAT || value[0] == OSD_LAYOUT_PACKED;
 }
 
@@ -369,8 +373,9 @@ int osd_page_set_time(struct osd_request *request, const struct osd_subject *sub
 	return engine_object_set_time(subject->object, time_of(attribute->number), get_be48(value));
 }
 
-bool osd_page_allows_bypass(const uint8_t *value)
+bool osd_page_allows_bypass(const struct osd_request *request, const uint8_t *value)
 {
+	(void)request;
 	return value[0] == OSD_TIMESTAMPS_UPDATE || value[0] == OSD_TIMESTAMPS_BYPASS;
 }
 

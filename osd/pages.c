@@ -91,7 +91,8 @@ static bool is_membership(uint32_t page, uint32_t number)
 	       number <= OSD_COLLECTIONS_LAST_NUMBER;
 }
 
-int osd_page_check_set(enum engine_type type, const struct osd_attribute *attribute)
+int osd_page_check_set(const struct osd_request *request, enum engine_type type,
+		       const struct osd_attribute *attribute)
 {
 	const struct osd_page_attribute *entry;
 	uint32_t length = attribute->length;
@@ -119,7 +120,7 @@ int osd_page_check_set(enum engine_type type, const struct osd_attribute *attrib
 	    (length % OSD_ACCESS_DESCRIPTOR_BYTES != 0 ||
 	     length > OSD_ACCESS_DESCRIPTORS_MAX * OSD_ACCESS_DESCRIPTOR_BYTES))
 		return -EINVAL;
-	return !entry->allows || entry->allows(attribute->value) ? 0 : -EINVAL;
+	return !entry->allows || entry->allows(request, attribute->value) ? 0 : -EINVAL;
 }
 
 int osd_page_set(struct osd_request *request, const struct osd_subject *subject,
@@ -156,7 +157,7 @@ int osd_page_copy_stored(struct osd_request *request, const struct osd_subject *
 		if (!(entry && (entry->get || entry->set)) &&
 		    !osd_page_is_security(attribute.page) &&
 		    !is_membership(attribute.page, attribute.number) &&
-		    osd_page_check_set(from->stat.type, &attribute) == 0)
+		    osd_page_check_set(request, from->stat.type, &attribute) == 0)
 			result = engine_object_attribute_set(to, attribute.page, attribute.number,
 							     value, attribute.length);
 		if (result != 0)

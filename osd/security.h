@@ -234,8 +234,8 @@ bool osd_page_is_security(uint32_t page);
  * The attributes of policy/security pages, for the table in pages.c: the value of a computed one
  * (returns its length, 0: undefined), and whether a value may be set.
  */
-bool osd_security_allows_method(const uint8_t *value);
-bool osd_security_allows_window(const uint8_t *value);
+bool osd_security_allows_method(const struct osd_request *request, const uint8_t *value);
+bool osd_security_allows_window(const struct osd_request *request, const uint8_t *value);
 uint32_t osd_security_attribute(const struct osd_request *request,
 				const struct osd_subject *subject, uint32_t page, uint32_t number,
 				uint8_t *value);

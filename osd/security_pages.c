@@ -205,13 +205,23 @@ bool osd_page_is_security(uint32_t page)
 	       page == OSD_PARTITION_FROZEN_AUDITS || page == OSD_PARTITION_ATTRIBUTES_ACCESS;
 }
 
-bool osd_security_allows_method(const uint8_t *value)
+/* A bit for each method that the unit can check. */
+static uint16_t supported_methods(const struct osd_request *request)
 {
-	return value[0] <= OSD_ALLDATA;
+	return request->device->security->has_device_key
+		       ? 1u << OSD_NOSEC | 1u << OSD_CAPKEY | 1u << OSD_CMDRSP | 1u << OSD_ALLDATA
+		       : 1u << OSD_NOSEC;
 }
 
-bool osd_security_allows_window(const uint8_t *value)
+/* With any other method nobody could use the partition, nor take the method back. */
+bool osd_security_allows_method(const struct osd_request *request, const uint8_t *value)
 {
+	return value[0] <= OSD_ALLDATA && supported_methods(request) >> value[0] & 1;
+}
+
+bool osd_security_allows_window(const struct osd_request *request, const uint8_t *value)
+{
+	(void)request;
 	return get_be48(value) > 0 && get_be48(value) <= OSD_NONCE_WINDOW_MAX_MS;
 }
 
@@ -260,7 +270,7 @@ static uint32_t root_attribute(const struct osd_request *request, uint32_t numbe
 		value[0] = (uint8_t)stored;
 		return 1;
 	case OSD_SECURITY_SUPPORTED_METHODS:
-		put_be16(value, security->has_device_key ? 0x000F : 0x0001);
+		put_be16(value, supported_methods(request));
 		return 2;
 	case OSD_SECURITY_BOOT_EPOCH:
 		put_be16(value, security->boot_epoch);

@@ -352,6 +352,67 @@ static void test_supported_methods_are_those_with_a_device_key(void **state)
 	assert_int_equal(get_be16(value), 0x0001);
 }
 
+/* Sets a method, the last of the list of an otherwise empty command. */
+static void set_method(struct unit *unit, uint16_t action, uint64_t partition, uint32_t number,
+		       uint8_t method)
+{
+	struct call call = call_of(action, partition, 0);
+	uint32_t page = partition ? OSD_PARTITION_SECURITY : OSD_ROOT_SECURITY;
+
+	call_set(&call, page, number, &method, 1);
+	call_run(unit, &call);
+}
+
+/* Nobody could ever use again what somebody had closed that way. */
+static void test_a_method_that_the_unit_does_not_support_cannot_be_set(void **state)
+{
+	static const struct {
+		uint16_t action;
+		uint64_t partition;
+		uint32_t number;
+	} sets[] = {
+		{ OSD_SET_ATTRIBUTES, P, OSD_SECURITY_DEFAULT_METHOD },
+		{ OSD_SET_ATTRIBUTES, 0, OSD_SECURITY_DEFAULT_METHOD },
+		{ OSD_SET_ATTRIBUTES, 0, OSD_SECURITY_PARTITION_DEFAULT_METHOD },
+		{ OSD_CREATE_PARTITION, P + 1, OSD_SECURITY_DEFAULT_METHOD },
+	};
+	struct unit *unit = *state;
+
+	for (int with_key = 0; with_key <= 1; with_key++) {
+		secured_restart(unit, with_key ? M->device_key : NULL);
+		for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+			for (unsigned method = with_key ? OSD_ALLDATA + 1 : OSD_CAPKEY;
+			     method <= UINT8_MAX; method++) {
+				uint64_t before = contents_of(unit);
+
+				set_method(unit, sets[i].action, sets[i].partition, sets[i].number,
+					   (uint8_t)method);
+				expect_sense(unit, SENSE_ILLEGAL_REQUEST,
+					     SENSE_INVALID_FIELD_IN_PARAMETER_LIST);
+				assert_int_equal(contents_of(unit), before);
+			}
+			set_method(unit, sets[i].action, sets[i].partition, sets[i].number,
+				   OSD_NOSEC);
+			expect_good(unit);
+		}
+		struct call removal = call_of(OSD_REMOVE_PARTITION, P + 1, 0);
+
+		call_run(unit, &removal);
+		expect_good(unit);
+	}
+}
+
+/* Who takes the device key away does not open what it closed; NOSEC can't be set without it. */
+static void test_without_the_device_key_a_method_cannot_be_taken_back(void **state)
+{
+	struct unit *unit = *state;
+
+	secured_set_method(unit, P, OSD_CMDRSP);
+	secured_restart(unit, NULL);
+	set_method(unit, OSD_SET_ATTRIBUTES, P, OSD_SECURITY_DEFAULT_METHOD, OSD_NOSEC);
+	expect_field(unit, 80);
+}
+
 static void test_every_start_has_its_own_boot_epoch(void **state)
 {
 	struct unit *unit = *state;
@@ -487,6 +548,8 @@ int main(void)
 		with_keys_in_both(test_keys_outlive_restart_and_format),
 		with_keys(test_without_the_right_device_key_everything_secured_is_closed),
 		with_keys(test_supported_methods_are_those_with_a_device_key),
+		with_keys(test_a_method_that_the_unit_does_not_support_cannot_be_set),
+		with_keys(test_without_the_device_key_a_method_cannot_be_taken_back),
 		with_keys(test_every_start_has_its_own_boot_epoch),
 		with_keys(test_a_start_does_not_look_like_a_modification),
 		with_keys(test_no_command_shows_or_sets_the_stored_keys),
