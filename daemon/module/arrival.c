@@ -3,6 +3,7 @@
  * How commands of a unit arrive: the functions that stand where tgtd's own stood, on tgtd's main
  * thread. They keep tgtd from holding commands back, and give each to the unit's order of tasks.
  */
+#include "daemon/module/nexus.h"
 #include "daemon/module/unit.h"
 
 /* Wants the others before it. */
@@ -65,6 +66,7 @@ static int arrive(int tid, struct scsi_cmd *cmd)
 	struct unit *unit = unit_of(cmd->dev);
 
 	nothing_answered_yet(cmd);
+	nexus_greet(cmd->it_nexus);
 	if (cmd->dev->lun == cmd->dev_id)
 		forget_power_on(unit, cmd);
 	unit->arriving = attribute_of(cmd);

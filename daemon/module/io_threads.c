@@ -17,6 +17,8 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "daemon/module/nexus.h"
+
 #include "list.h"
 #include "scsi.h"
 #include "tgtd.h"
@@ -225,7 +227,7 @@ static void *serve(void *argument)
 
 static bool is_chosen(const struct task_choice *choice, const struct scsi_cmd *cmd)
 {
-	if (!choice->every_nexus && cmd->cmd_itn_id != choice->nexus)
+	if (!choice->every_nexus && nexus_of(cmd) != choice->nexus)
 		return false;
 	/* tgtd keeps iSCSI's tag of 32 bits as it is on the wire. */
 	return !choice->one || be32toh((uint32_t)cmd->tag) == choice->tag;
@@ -245,7 +247,7 @@ static void note_found(struct search *search, const struct scsi_cmd *cmd)
 {
 	search->count++;
 	if (search->found)
-		search->found(search->found_context, cmd->cmd_itn_id);
+		search->found(search->found_context, nexus_of(cmd));
 }
 
 /* Under lock, an order_visitor: of those that have not begun. */

@@ -56,7 +56,7 @@ int io_threads_perform(struct io_threads *threads, struct scsi_cmd *cmd,
 /* Which commands a task management function is about. */
 struct task_choice {
 	bool every_nexus; /* of all sessions, not of `nexus` alone */
-	uint64_t nexus;   /* scsi_cmd.cmd_itn_id */
+	uint64_t nexus;   /* nexus.h */
 	bool one;         /* of those the one with `tag` only */
 	uint64_t tag;     /* iSCSI's Initiator Task Tag */
 };

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "daemon/module/nexus.h"
 #include "daemon/module/unit.h"
 #include "osd/osd.h"
 #include "wire/keys_file.h"
@@ -26,7 +27,7 @@ static void execute(struct unit *unit, struct scsi_cmd *cmd)
 	struct osd_command command = {
 		.cdb = cmd->scb,
 		.cdb_length = (size_t)cmd->scb_len,
-		.nexus = cmd->cmd_itn_id,
+		.nexus = nexus_of(cmd),
 	};
 
 	if (direction & DATA_WRITE) {
@@ -65,7 +66,7 @@ static int inquiry(struct unit *unit, struct scsi_cmd *cmd)
 
 	if (allocated < capacity)
 		capacity = allocated;
-	length = osd_inquiry(unit->state, cmd->cmd_itn_id, cmd->scb, scsi_get_in_buffer(cmd),
+	length = osd_inquiry(unit->state, nexus_of(cmd), cmd->scb, scsi_get_in_buffer(cmd),
 			     capacity);
 	if (length < 0) {
 		scsi_set_in_resid_by_actual(cmd, 0);
@@ -85,7 +86,7 @@ static int test_unit_ready(struct unit *unit, struct scsi_cmd *cmd)
 	uint8_t sense[OSD_SENSE_BYTES_MAX];
 	size_t length;
 
-	if (!osd_unit_attention(unit->state, cmd->cmd_itn_id, sense, &length))
+	if (!osd_unit_attention(unit->state, nexus_of(cmd), sense, &length))
 		return unit_perform_stock(unit, cmd);
 	memcpy(cmd->sense_buffer, sense, length);
 	cmd->sense_len = (int)length;

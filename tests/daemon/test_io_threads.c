@@ -514,6 +514,9 @@ static void execute_or_manage(void *context, struct scsi_cmd *cmd)
 	execute(context, cmd);
 }
 
+/* Numbered 5 and 6, as nexus.h has them. */
+static struct it_nexus sessions[] = { { .ctime = -5 }, { .ctime = -6 } };
+
 static void begin_managing(unsigned int count)
 {
 	struct error_text error;
@@ -524,7 +527,7 @@ static void begin_managing(unsigned int count)
 	found_count = 0;
 	choice = (struct task_choice){ .nexus = 5 };
 	for (unsigned int i = 0; i < 8; i++) {
-		commands[i].cmd_itn_id = 5;
+		commands[i].it_nexus = &sessions[0];
 		commands[i].state = 0;
 		commands[i].result = -1;
 	}
@@ -556,7 +559,7 @@ static void test_aborted_tasks_that_have_not_begun_end_without_being_executed(vo
 	occupy(&commands[2]);
 	for (unsigned int i = 3; i < 6; i++)
 		submit(i, i == 3 ? ORDER_ORDERED : ORDER_SIMPLE);
-	commands[5].cmd_itn_id = 6; /* of another session */
+	commands[5].it_nexus = &sessions[1];
 	submit_manager(&commands[0]);
 	/* The manager gets a thread when one of the two has ended. */
 	atomic_store(&may_execute, true);
@@ -647,8 +650,8 @@ static void test_what_waits_for_its_turn_is_aborted_before_it(void **state)
 	submit(2, ORDER_ORDERED);
 	submit(3, ORDER_SIMPLE);
 	submit(4, ORDER_SIMPLE);
-	commands[1].cmd_itn_id = 6;
-	commands[3].cmd_itn_id = 6;
+	commands[1].it_nexus = &sessions[1];
+	commands[3].it_nexus = &sessions[1];
 	submit_manager(&commands[0]);
 	while (completed < 3)
 		turn();

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The OSD unit among tgtd's sessions: whose command it is. The functions of tgtd that are called
+ * are played by the test.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "daemon/module/osd_unit.h"
+#include "daemon/module/unit.h"
+#include "tests/daemon/device_image.h"
+#include "wire/security.h"
+
+/* Want the others before them. */
+#include "driver.h"
+#include "target.h"
+
+/* ---- tgtd's part ---- */
+
+int tgt_event_add(int fd, int wanted, event_handler_t handler, void *data)
+{
+	(void)fd;
+	(void)wanted;
+	(void)handler;
+	(void)data;
+	return 0;
+}
+
+void tgt_event_del(int fd)
+{
+	(void)fd;
+}
+
+void target_cmd_io_done(struct scsi_cmd *cmd, int result)
+{
+	(void)cmd;
+	(void)result;
+	fail();
+}
+
+void ua_sense_clear(struct it_nexus_lu_info *info, uint16_t asc)
+{
+	(void)info;
+	(void)asc;
+}
+
+void sense_data_build(struct scsi_cmd *cmd, uint8_t key, uint16_t asc)
+{
+	(void)cmd;
+	(void)key;
+	(void)asc;
+	fail();
+}
+
+int target_cmd_perform(int tid, struct scsi_cmd *cmd)
+{
+	(void)tid;
+	(void)cmd;
+	return 0;
+}
+
+struct tgt_driver *tgt_drivers[] = { NULL };
+
+/* As tgtd's own function of a unit: hands the command to that of its operation code. */
+static int stock_arrive(int tid, struct scsi_cmd *cmd)
+{
+	(void)tid;
+	return cmd->dev->dev_type_template.ops[cmd->scb[0]].cmd_perform(7, cmd);
+}
+
+static int stock_perform(int host_no, struct scsi_cmd *cmd)
+{
+	(void)host_no;
+	(void)cmd;
+	return SAM_STAT_GOOD;
+}
+
+/* ---- the unit ---- */
+
+static struct device_image image;
+static struct target target;
+static struct scsi_lu *lu;
+
+static int setup(void **state)
+{
+	struct error_text error = { "" };
+
+	(void)state;
+	device_image_make(&image);
+	INIT_LIST_HEAD(&target.device_list);
+	lu = calloc(1, sizeof(*lu) + sizeof(struct unit));
+	assert_non_null(lu);
+	lu->tgt = &target;
+	lu->lun = 1;
+	lu->cmd_perform = stock_arrive;
+	lu->dev_type_template.type = TYPE_OSD;
+	for (size_t i = 0; i < NR_SCSI_OPCODES; i++)
+		lu->dev_type_template.ops[i].cmd_perform = stock_perform;
+	if (unit_attach(lu, &osd_unit, NULL, &error) || unit_open(unit_of(lu), image.path, &error))
+		fail_msg("%s", error.text);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	assert_int_equal(unit_close(unit_of(lu)), 0);
+	free(lu);
+	device_image_remove(&image);
+	return 0;
+}
+
+/* A login: tgtd numbers sessions with 16 bits and notes the second. */
+static struct it_nexus login(uint64_t number)
+{
+	return (struct it_nexus){ .itn_id = number, .ctime = time(NULL), .host_no = 7 };
+}
+
+/* What commands of CAPKEY sign: VPD page B1. */
+static void read_token(struct it_nexus *nexus, uint8_t token[OSD_SECURITY_TOKEN_BYTES])
+{
+	uint8_t cdb[6] = { INQUIRY, 1, 0xB1, 0, 255 }, answer[255] = { 0 };
+	struct scsi_cmd cmd = {
+		.scb = cdb,
+		.scb_len = sizeof(cdb),
+		.dev = lu,
+		.dev_id = lu->lun,
+		.c_target = &target,
+		.it_nexus = nexus,
+		.cmd_itn_id = nexus->itn_id,
+		.attribute = MSG_SIMPLE_TAG,
+	};
+
+	scsi_set_in_buffer(&cmd, answer);
+	scsi_set_in_length(&cmd, sizeof(answer));
+	assert_int_equal(lu->cmd_perform(1, &cmd), SAM_STAT_GOOD);
+	memcpy(token, answer + 4, OSD_SECURITY_TOKEN_BYTES);
+}
+
+/* The same number, address and second as of a session that has ended. */
+static void test_no_later_session_has_the_token_of_an_earlier_one(void **state)
+{
+	enum { LOGINS = 1000 };
+	static uint8_t tokens[LOGINS][OSD_SECURITY_TOKEN_BYTES];
+	const uint8_t none[OSD_SECURITY_TOKEN_BYTES] = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < LOGINS; i++) {
+		struct it_nexus nexus = login(3);
+
+		read_token(&nexus, tokens[i]);
+		assert_memory_not_equal(tokens[i], none, sizeof(none));
+		for (size_t j = 0; j < i; j++)
+			assert_memory_not_equal(tokens[i], tokens[j], sizeof(tokens[i]));
+	}
+}
+
+static void test_a_session_keeps_its_token(void **state)
+{
+	uint8_t mine[OSD_SECURITY_TOKEN_BYTES], others[OSD_SECURITY_TOKEN_BYTES],
+		again[OSD_SECURITY_TOKEN_BYTES];
+	struct it_nexus me = login(3), other = login(4);
+
+	(void)state;
+	read_token(&me, mine);
+	read_token(&other, others);
+	read_token(&me, again);
+	assert_memory_equal(mine, again, sizeof(mine));
+	assert_memory_not_equal(mine, others, sizeof(mine));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			test_no_later_session_has_the_token_of_an_earlier_one, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_session_keeps_its_token, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
