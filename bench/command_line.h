@@ -24,17 +24,17 @@ int bench_take_number(const struct bench_number *option, const char *text, uint6
 		      struct error_text *error);
 
 /*
- * The next option by getopt_long, whose `optind` the caller has set to 0 before the first: its
- * code, -1 behind the last one, or -EINVAL with a sentence for an option that there is not or that
- * lacks its value, and for what is none.
+ * The next option by getopt_long; the caller has set `optind` to 0 before the first. Returns its
+ * code, -1 behind the last one, or -EINVAL with a sentence: an unknown option, a missing value, or
+ * a word that is no option.
  */
 struct option;
 int bench_next_option(int argc, char **argv, const struct option *options,
 		      struct error_text *error);
 
 /*
- * How `muninn-bench COMMAND` ends when its options ask for help (`result` > 0) or are wrong (< 0):
- * says so; the exit code.
+ * Ends `muninn-bench COMMAND` if its options ask for help (`result` > 0) or are wrong (< 0): says
+ * so, and returns the exit code.
  */
 int bench_do_without(const char *command, const char *help, int result,
 		     const struct error_text *error, FILE *json, FILE *text);

@@ -63,8 +63,8 @@ static void zipfian_begin(struct sampler *sampler)
 
 /*
  * Draws under the integral, which lies above the steps of the weights, and rejects what is above
- * its step. A draw is accepted with a probability above 0.7, so the bound on the tries is never
- * reached in practice; behind it is the hottest rank.
+ * its step. It accepts a draw with a probability above 0.7, so the bound on the tries is never
+ * reached in practice; after it comes the hottest rank.
  */
 uint64_t sampler_zipfian_rank(const struct sampler *sampler, struct random_state *random)
 {

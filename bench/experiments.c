@@ -83,7 +83,7 @@ static double per_operation(const struct phase_report *report, uint64_t count)
 	return (double)count / (double)report->operations;
 }
 
-/* Per version that is in a segment: what the filters know. */
+/* For each record in a segment: bytes of the filters. */
 static double index_bytes_per_record(const struct phase_report *report)
 {
 	return (double)report->statistics.index_bytes / (double)report->statistics.sealed_records;
@@ -103,7 +103,7 @@ static int run_phase(struct bench_store *store, const struct bench_phase *phase,
 /* ---- Figure 7: filters of a segment ---- */
 
 /*
- * Inserts until so many segments are sealed; pairs that are drawn again are absorbed in the
+ * Inserts until so many segments are sealed. Pairs that are drawn again are absorbed in the
  * buffers.
  */
 static int run_filters(struct experiment *experiment, struct bench_store *store,
@@ -180,7 +180,7 @@ static int lookup_by_age(struct experiment *experiment, struct bench_store *stor
 	return 0;
 }
 
-/* Inserts a part of the pairs and looks some of all up. */
+/* Inserts a part of the pairs, then looks up some of all. */
 static int grow(struct experiment *experiment, struct bench_store *store, uint32_t step,
 		uint64_t *page_writes, struct phase_report *report, struct error_text *error)
 {

@@ -43,8 +43,8 @@ struct experiment {
 /*
  * How large the experiments are. Whatever the scale, a row has its share of the paper's device, 512
  * MiB, and where it matters as many tables as with 50 million pairs on 64 GiB and 128 rows, 402
- * segments: what a lookup reads and what the index takes depends on the tables of a row, not on the
- * number of rows.
+ * segments. For a lookup's reads and the size of the index depend on the tables of a row, not on
+ * the number of rows.
  */
 struct experiment_scale {
 	const char *name, *description;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Figure 10 and section 6.5: what the filters of internal versions tell of the data that are still
- * live in them, and what merging costs when segments are found by them or by samples.
+ * Figure 10 and section 6.5: what the filters of internal versions tell of the live data in them,
+ * and what merging costs when filters or samples find the segments.
  */
 #include "bench/experiments_merge.h"
 
@@ -19,15 +19,15 @@ enum { VERSIONS_MAX = 12 };
 struct version_facts {
 	uint64_t set, common; /* bits of its filters, for each newer table; those that are set there
 				 too */
-	uint64_t records, live;  /* versions of pairs in it; the newest ones */
+	uint64_t records, live;  /* records in it; those that are the newest of their pair */
 	double live_by_estimate; /* sum over its segments' records */
 };
 
 /* ---- Figure 10 ---- */
 
 /*
- * Inserts all pairs, then puts them again in random order, the oldest all and the newest none of
- * them, so that internal versions hold anything between nothing and only live data.
+ * Inserts all pairs, then puts them again in random order, all of the oldest and none of the
+ * newest. So internal versions hold anything between nothing and only live data.
  */
 static int fill(struct experiment *experiment, struct bench_store *store, struct error_text *error)
 {
@@ -53,7 +53,7 @@ static int fill(struct experiment *experiment, struct bench_store *store, struct
 	return result;
 }
 
-/* Adds a row's bits and records to the versions. */
+/* Adds a row's bits and records to the internal versions. */
 static void look_at_row(const struct muninn_store *store, const struct row *row, uint32_t tables,
 			struct version_facts versions[VERSIONS_MAX])
 {

@@ -53,7 +53,7 @@ static double mean_of(const struct operation_cost *cost)
 	return (double)cost->programs / cost->count;
 }
 
-/* Of its own records, were they alone. */
+/* Pages that its own records would fill alone. */
 static double own_pages(const struct operation_cost *cost, uint32_t page_bytes)
 {
 	return (double)cost->record_bytes / cost->count / page_bytes;
@@ -64,7 +64,7 @@ static double percent(double now, double before)
 	return (now / before - 1) * 100;
 }
 
-/* What a snapshot adds to all that is programmed, whenever it is. */
+/* What a snapshot adds to all that is programmed, at any time. */
 static double added_by_snapshot(const struct history_figures *figures)
 {
 	return ((double)figures->programs_snapshots - (double)figures->programs_control) /
@@ -196,7 +196,7 @@ static bool goal(FILE *text, const char *what, double found, double most)
 	return found <= most;
 }
 
-/* What counters say alone: the same in every run. */
+/* Checks the goals that counters alone decide, which are the same in every run. */
 static bool check_goals(const struct history_figures *figures, FILE *text)
 {
 	const double(*reads)[LOOKUP_KINDS] = figures->reads;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * `muninn-bench history`: what snapshots, rollbacks and reading old versions cost, by the device's
- * own counters. The engine on flash in memory, no iSCSI in between.
+ * own counters. The engine is on flash in memory, without iSCSI.
  */
 #ifndef MUNINN_BENCH_HISTORY_BENCH_H
 #define MUNINN_BENCH_HISTORY_BENCH_H

@@ -18,16 +18,13 @@
 #define OBJECT_BYTES 400
 /* Objects of one transaction while the device is filled. */
 #define FILL_AT_ONCE 500
-/* Between two changes, two snapshots, two rollbacks: each is a moment of its own. */
+/* The time between two changes, snapshots or rollbacks, so that each is a moment of its own. */
 #define STEP_MS 10000
-/* A device is opened so often; the median counts. */
+/* How often a device is opened; the median counts. */
 #define OPENINGS 31
 /* Snapshots with nothing between them, at the end. */
 #define SNAPSHOTS_ALONE 2500
-/*
- * An object that takes this part of the device is overwritten, which is undone, and that again, so
- * often.
- */
+/* An object that takes this part of the device is overwritten and undone, so often. */
 #define LARGE_OBJECT_PART 64
 #define UNDOS             1000
 #define LARGE_OBJECT      (UINT64_C(1) << 40)
@@ -54,7 +51,7 @@ static int complain(struct bench *bench, int result, const char *what)
 
 /* ---- the device ---- */
 
-/* With hardly any cache of objects, so that what is looked up is read. */
+/* Opens the engine with hardly any cache of objects, so that look-ups read. */
 static int open_engine(struct bench *bench)
 {
 	const struct engine_options options = { .onode_cache_entries = 1,
@@ -167,8 +164,8 @@ uint64_t history_changed_objects(const struct history_bench_options *options)
 }
 
 /*
- * How often an object has been changed: what version `version` shows, or with as many versions as
- * there are the present.
+ * How often an object was changed as of version `version`, or, with the number of all versions,
+ * until now.
  */
 static uint64_t changes_of(const struct bench *bench, uint64_t object, uint32_t version)
 {
@@ -314,7 +311,7 @@ static struct lookup choose(const struct bench *bench, struct random_state *obje
 	return lookup;
 }
 
-/* Nothing that is kept in memory of earlier look-ups counts. */
+/* Opens again, so that nothing counts that memory keeps of earlier look-ups. */
 static int open_again(struct bench *bench)
 {
 	int result = engine_close(bench->engine);
@@ -424,7 +421,7 @@ static int make_changes(struct bench *bench, bool snapshots, struct history_figu
 	return result;
 }
 
-/* Each behind a change, so that there is something that goes back. */
+/* Changes something before each rollback, so that something goes back. */
 static int measure_rollbacks(struct bench *bench, struct history_figures *figures)
 {
 	int result = 0;
@@ -440,7 +437,7 @@ static int measure_rollbacks(struct bench *bench, struct history_figures *figure
 	return complain(bench, result, "rolling back");
 }
 
-/* What is put for snapshots is programmed in their own time, since nothing else comes. */
+/* Nothing else comes, so what snapshots put is programmed in their own time. */
 static int measure_snapshots_alone(struct bench *bench, struct history_figures *figures)
 {
 	int result = 0;
@@ -495,7 +492,7 @@ static int measure_all_differences(struct bench *bench, struct history_figures *
 
 /* ---- single objects ---- */
 
-/* All of the large object, a command after the other; *modifications = how many. */
+/* Writes the whole large object, one command after the other. *modifications: how many. */
 static int write_large(struct bench *bench, uint8_t contents, uint32_t *modifications)
 {
 	const struct engine_address address = { .partition = PARTITION, .object = LARGE_OBJECT };
@@ -556,7 +553,7 @@ static int undo_one(struct bench *bench, uint32_t modifications, struct operatio
 	return result;
 }
 
-/* Whether the object has these contents at its beginning, in its middle and at its end. */
+/* Does the object have these contents at its beginning, in its middle and at its end? */
 static int check_large(struct bench *bench, uint8_t contents)
 {
 	const struct engine_address address = { .partition = PARTITION, .object = LARGE_OBJECT };
@@ -585,7 +582,7 @@ static int measure_undos(struct bench *bench, struct history_figures *figures)
 
 	for (uint8_t contents = 0; !result && contents < 2; contents++)
 		result = write_large(bench, contents, &modifications);
-	/* From then on each takes the one before it back. */
+	/* From then on each undoes the one before it. */
 	for (uint32_t n = 0; !result && n < UNDOS; n++) {
 		bench->now_ms += STEP_MS;
 		result = undo_one(bench, n ? 1 : modifications, &figures->undo);

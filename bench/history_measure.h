@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/*
- * The measuring of `muninn-bench history`: two devices, filled alike, of which one gets snapshots.
- */
+/* Measures `muninn-bench history`: two devices, filled alike, of which one gets snapshots. */
 #ifndef MUNINN_BENCH_HISTORY_MEASURE_H
 #define MUNINN_BENCH_HISTORY_MEASURE_H
 
@@ -27,7 +25,7 @@ enum lookup_at {
 	LOOKUP_MIDDLE,
 	LOOKUP_RANDOM, /* each at a random version, none of which was asked for since opening */
 	LOOKUP_RANDOM_AGAIN, /* the same once more */
-	LOOKUP_ROLLED_BACK,  /* current, after the rollbacks; whatever the contents are */
+	LOOKUP_ROLLED_BACK,  /* current, after the rollbacks, whatever the contents are */
 	LOOKUP_MOMENTS
 };
 

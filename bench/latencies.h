@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Counts of values (nanoseconds) in buckets whose width grows with the value, as HdrHistogram has
- * them: 256 buckets for every power of two, so a bucket is never wider than 1/256 of its values. A
- * bucket also keeps the sum of its values: where all values of a bucket are equal, as in virtual
- * time, percentiles are exact.
+ * Counts of values (nanoseconds) in buckets whose width grows with the value, like HdrHistogram:
+ * 256 buckets for every power of two, so a bucket is never wider than 1/256 of its values. A bucket
+ * also keeps the sum of its values. So percentiles are exact where all values of a bucket are
+ * equal, as in virtual time.
  */
 #ifndef MUNINN_BENCH_LATENCIES_H
 #define MUNINN_BENCH_LATENCIES_H
@@ -36,8 +36,8 @@ void latencies_add(struct latencies *latencies, uint64_t value);
 void latencies_add_all(struct latencies *latencies, const struct latencies *from);
 
 /*
- * The least value that at least the share `portion` (0..1) of all values does not exceed; the mean
- * of its bucket stands for it. 0 when empty.
+ * The least value that is not below the share `portion` (0..1) of all values. The mean of its
+ * bucket stands for it. 0 when empty.
  */
 double latencies_percentile(const struct latencies *latencies, double portion);
 

@@ -169,7 +169,7 @@ struct walk {
 	uint16_t action;
 	uint64_t object;
 	bool attributes;
-	bool changing;       /* between the commands something comes to the list and goes again */
+	bool changing;       /* between commands an object is added to the list and removed again */
 	uint64_t next;       /* ID expected next */
 	uint32_t identifier; /* list identifier of the command before */
 	bool done;
@@ -193,7 +193,7 @@ static uint64_t page_reads(const struct bench_unit *unit)
 	return reads;
 }
 
-/* What the thread has worked, which other load on the machine does not change. */
+/* The processor time of the thread, which other load on the machine does not change. */
 static double cpu_seconds(void)
 {
 	struct timespec now;
@@ -242,7 +242,7 @@ static int list_once(struct bench_unit *unit, const struct list_bench_options *o
 {
 	uint8_t list_bytes[16];
 	struct osd_list_writer list;
-	/* From the start on the number of all is known and need not be counted. */
+	/* From the start of a list the total is known, and nobody has to count. */
 	bool start_of_list = walk->next == FIRST_OBJECT;
 	struct osd_cdb cdb = { .action = walk->action,
 			       .partition = PARTITION,
@@ -301,7 +301,7 @@ static void print(const struct walk *walk, const struct point *point, uint64_t o
 		(double)point->page_reads / entries, (long long)growth / 1024);
 }
 
-/* Makes an object behind all others, a member as they are, and removes it. */
+/* Makes an object behind all others, adds it as they are, and removes it. */
 static int change_list(struct bench_unit *unit, const struct list_bench_options *options,
 		       struct error_text *error)
 {
@@ -349,7 +349,7 @@ static int list_all(struct bench_unit *unit, const struct list_bench_options *op
 
 /* ---- commands on all members ---- */
 
-/* One command, in one transaction, for which all others wait. */
+/* One command in one transaction, for which all others wait. */
 static int work_on_members(struct bench_unit *unit, const struct list_bench_options *options,
 			   uint16_t action, FILE *json, FILE *text, struct error_text *error)
 {

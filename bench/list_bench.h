@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * `muninn-bench list`: what an entry of LIST and LIST COLLECTION costs, over its place in the list.
- * OSD commands on an engine on flash in memory, no iSCSI in between.
+ * `muninn-bench list`: what an entry of LIST and LIST COLLECTION costs, by its place in the list.
+ * OSD commands on an engine on flash in memory, without iSCSI.
  */
 #ifndef MUNINN_BENCH_LIST_BENCH_H
 #define MUNINN_BENCH_LIST_BENCH_H
@@ -26,9 +26,9 @@ struct list_bench_options list_bench_defaults(void);
 
 /*
  * Fills a device and lists it six times, continued from command to command: objects and members,
- * IDs, IDs while the list changes between the commands, and with an attribute each; with `members`,
- * then the commands on the members. A JSON object for each step and command to `json`, a table to
- * `text`. Every ID is checked. 0; negative with a sentence.
+ * their IDs, their IDs while the list changes between commands, and with an attribute each. With
+ * `members`, then runs the commands on members. A JSON object for each step and command to `json`,
+ * a table to `text`. Checks every ID. 0; negative with a sentence.
  */
 int list_bench_run(const struct list_bench_options *options, FILE *json, FILE *text,
 		   struct error_text *error);

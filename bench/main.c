@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* muninn-bench: measures the engine by itself, no iSCSI in between. */
+/* muninn-bench: measures the engine by itself, without iSCSI. */
 #include <stdio.h>
 #include <string.h>
 

@@ -13,7 +13,7 @@ bool memory_allocated(uint64_t *bytes)
 	uint64_t epoch = 1;
 	size_t allocated = 0, length = sizeof(allocated), epoch_length = sizeof(epoch);
 
-	/* What this thread keeps for itself has been got back all the same. */
+	/* Counts what this thread's cache keeps as freed. */
 	if (!mallctl || mallctl("thread.tcache.flush", NULL, NULL, NULL, 0) != 0 ||
 	    mallctl("epoch", &epoch, &epoch_length, &epoch, sizeof(epoch)) != 0 ||
 	    mallctl("stats.allocated", &allocated, &length, NULL, 0) != 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Merging while operations go on: before a put on a device that gets full a few segments are
- * reclaimed, as the object layer does it. What is kept is the present.
+ * Merging while operations go on: before a put on a device that gets full, reclaims a few segments,
+ * as the object layer does. Keeps only the present.
  */
 #ifndef MUNINN_BENCH_MERGING_H
 #define MUNINN_BENCH_MERGING_H
@@ -14,14 +14,14 @@ struct merge_costs {
 };
 
 /*
- * One step, where the store is short of space. The caller holds the store's lock for writing. 0, or
- * what the step failed with.
+ * One step, if the store is short of space. The caller holds the store's lock for writing. 0, or
+ * the step's error.
  */
 int bench_make_space(struct bench_store *store);
 
 /*
- * Frees `segments` segments of at most `live_permille_max` live bytes, however much room there is;
- * fewer when a walk over all finds no more. 0 or -errno.
+ * Frees `segments` segments of at most `live_permille_max` live bytes, however much space is free;
+ * fewer if a walk over all segments finds no more. 0 or -errno.
  */
 int bench_merge(struct bench_store *store, uint64_t segments, uint32_t live_permille_max);
 

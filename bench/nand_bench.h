@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * `muninn-bench nand`: the emulated NAND by itself, each back end beside what the machine can do
- * without it, in turns and in one run, so that a noisy machine disturbs both. Figures are medians.
+ * `muninn-bench nand`: the emulated NAND by itself. Each back end runs in turns, in one process,
+ * with what the machine can do without it, so that a noisy machine disturbs both. Figures are
+ * medians.
  */
 #ifndef MUNINN_BENCH_NAND_BENCH_H
 #define MUNINN_BENCH_NAND_BENCH_H

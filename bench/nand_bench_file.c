@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The file part: one image on a drive, used in turns by the file back end and by fio, the latter on
- * the image's page data alone, with the same block size, depth, direct I/O and registrations. Our
- * side checks and seals every page. Here sequential writes; reads are in nand_bench_file_reads.c.
+ * The file part: one image on a drive. The file back end and fio use it in turns; fio uses the
+ * image's page data alone, with the same block size, depth, direct I/O and registrations. Our side
+ * checks and seals every page. Sequential writes are here, reads in nand_bench_file_reads.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -45,7 +45,7 @@ static size_t next_request(const struct nand_bench_file *bench, struct nand_requ
 	return count;
 }
 
-/* Erases before each request the blocks that begin in it. */
+/* Before each request, erases the blocks that begin in it. */
 static int erase_for(struct nand *nand, const struct nand_bench_file *bench, uint64_t first,
 		     size_t count)
 {
@@ -75,7 +75,7 @@ static int program_pages(struct nand *nand, struct nand_queue *queue,
 		struct nand_request *request = &requests[slot];
 		size_t count;
 
-		/* Programs complete in order, so the slot's own is the next. */
+		/* Programs complete in order, so this slot's own is the next. */
 		if (turn >= WRITE_DEPTH && nand_reap(queue, &completed, 1, 1) == 1)
 			result = completed->result;
 		count = next_request(bench, request, pages[slot],
@@ -165,8 +165,8 @@ static int compare_writes(struct nand_bench_file *bench, struct nand *nand,
 	synced.goal = 0;
 	for (uint32_t run = 0; run < pair.runs; run++) {
 		/*
-		 * Who is first changes, so that what one leaves to the other does not favour
-		 * either.
+		 * The sides take turns to be first, so that neither profits from what the other
+		 * leaves.
 		 */
 		for (uint32_t side = 0; side < 2 && result == 0; side++)
 			result = (run + side) % 2 == 0
@@ -214,8 +214,8 @@ static void remove_image(const char *path)
 }
 
 /*
- * The first program of a fresh image: the host's file system has to find space and to note that it
- * is written.
+ * The first program of a fresh image: the host's file system has to find space, and to note that it
+ * was written.
  */
 static int measure_fresh(struct nand_bench_file *bench, struct nand *nand,
 			 const struct nand_bench_output *output, struct error_text *error)
@@ -234,10 +234,7 @@ static int measure_fresh(struct nand_bench_file *bench, struct nand *nand,
 	return 0;
 }
 
-/*
- * Leaves the image programmed by the last turn, which is the back end's: nothing of fio's may be
- * read.
- */
+/* Leaves the image as the back end has programmed it last, because nothing of fio's may be read. */
 static int program_all(struct nand_bench_file *bench, const struct nand_bench_output *output,
 		       struct error_text *error)
 {

@@ -16,7 +16,7 @@ struct nand_bench_file {
 	struct random_state random;
 };
 
-/* Adds what failed to `error`; returns `result`. */
+/* Adds to `error` what failed; returns `result`. */
 int nand_bench_file_failed(struct error_text *error, int result, const char *what);
 
 /* What fio has to do on the image's page data; `depth` blocks at once. */
@@ -28,7 +28,7 @@ int nand_bench_file_report(const struct nand_bench_output *output,
 			   const struct nand_bench_pair *pair, struct error_text *error);
 
 /*
- * Random reads beside fio, and those that need a spare area that the host has not in memory. As
+ * Random reads beside fio, and reads that need a spare area that is not in the host's memory. As
  * nand_bench_file.
  */
 int nand_bench_file_reads(struct nand_bench_file *bench, const struct nand_bench_output *output,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Random reads of the file part: calls and queues beside fio, in turns; and reads whose spare area
- * the host has not in memory beside the same reads when it has.
+ * Random reads of the file part: calls and queues beside fio, in turns. Also reads whose spare area
+ * is not in the host's memory, beside the same reads when it is.
  *
- * The device is opened once and its spare areas are looked at before the first turn, as they are in
- * use by the time that a store is busy. Both sides read the same pages of the same file, so many at
- * once, whole pages anywhere.
+ * The device is opened once, and its spare areas are read before the first turn, because a busy
+ * store has used them. Both sides read whole pages anywhere, the same pages of the same file, so
+ * many at once.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 
 enum {
 	DEPTH_MAX = 32,
-	/* The drive has work again before much of what is there has been looked at. */
+	/* The drive gets new work before much of the old has been looked at. */
 	REAP_MAX = 2,
 	COLD_READS_MAX = 4096, /* a turn, each at another place of the spare areas */
 	HOST_PAGE_BYTES = 4096,
@@ -32,7 +32,7 @@ struct page_source {
 	const uint64_t *list; /* NULL: random */
 	uint64_t count;       /* of the list, or of the device */
 	uint64_t given;
-	double end; /* no random ones from then on, but for the first */
+	double end; /* after this time no more random ones, but at least one */
 	struct random_state *random;
 };
 
@@ -66,7 +66,7 @@ static int read_by_calls(struct nand *nand, struct page_source *source)
 	return result;
 }
 
-/* As many under way as the queue holds, `depth`. */
+/* Keeps as many under way as the queue holds, `depth`. */
 static int read_by_queue(struct nand *nand, struct nand_queue *queue, uint32_t depth,
 			 struct page_source *source)
 {
@@ -161,8 +161,8 @@ static int compare_reads(struct nand_bench_file *bench, struct nand *nand, uint3
 
 	for (uint32_t run = 0; run < pair.runs; run++) {
 		/*
-		 * Who is first changes, so that what one leaves to the other does not favour
-		 * either.
+		 * The sides take turns to be first, so that neither profits from what the other
+		 * leaves.
 		 */
 		for (uint32_t side = 0; side < 2 && result == 0; side++)
 			result = (run + side) % 2 == 0
@@ -221,8 +221,8 @@ static int compare_with_fio(struct nand_bench_file *bench, const struct nand_ben
 /* ---- spare areas that the host has not in memory ---- */
 
 /*
- * Has the host forget the spare areas, which no device may have open. How many bytes of them it
- * kept all the same.
+ * Makes the host forget the spare areas, which no device may have open. Returns how many bytes of
+ * them it kept nevertheless.
  */
 static int forget_spares(const struct nand_bench_file *bench, uint64_t *kept)
 {
@@ -258,9 +258,7 @@ static void choose_pages(struct nand_bench_file *bench, uint64_t *list, uint64_t
 	uint64_t neighbours = max_u64(HOST_PAGE_BYTES / bench->geometry.spare_bytes, 1);
 	uint64_t places = pages_of(bench) / neighbours, left = count;
 
-	/*
-	 * Each place is taken with the chance that makes the number right: ascending, so shuffle.
-	 */
+	/* Takes each place with the chance that makes the number right. They ascend, so shuffle. */
 	for (uint64_t place = 0; place < places && left > 0; place++)
 		if (random_below(&bench->random, places - place) < left)
 			list[count - left--] =
@@ -273,7 +271,7 @@ static void choose_pages(struct nand_bench_file *bench, uint64_t *list, uint64_t
 	}
 }
 
-/* The same pages twice by a device that was just opened. */
+/* Reads the same pages twice on a device that was just opened. */
 static int measure_cold(struct nand_bench_file *bench, uint32_t depth, double *cold, double *warm,
 			struct error_text *error)
 {
@@ -316,7 +314,7 @@ static int compare_cold(struct nand_bench_file *bench, uint32_t depth, const cha
 		int result =
 			measure_cold(bench, depth, &pair.measured[run], &pair.reference[run], &why);
 
-		/* Nothing to measure there: not an error of the device. */
+		/* Nothing can be measured there. It is no error of the device. */
 		if (result == -EBUSY) {
 			fprintf(output->text, "%-34s not measured: %s\n", name, why.text);
 			return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * The headers part: a huge device gets pages as the Muninn engine makes them, of records with
- * random keys; then every block is looked at and a sample of the pages is read and compared. What
- * it costs is what the host says the process has in memory.
+ * random keys. Then every block is looked at, and a sample of the pages is read and compared. The
+ * cost is what the host says the process has in memory.
  */
 #include <assert.h>
 #include <errno.h>
@@ -37,9 +37,7 @@ static uint64_t resident_bytes(void)
 	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/*
- * Page `number` as the engine would program it; the same whenever it is made. Returns its records.
- */
+/* Makes page `number` as the engine would program it, the same each time. Returns its records. */
 static uint32_t make_page(const struct headers_bench *bench, uint64_t number, uint8_t *data,
 			  uint8_t *spare)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The mmap part: a device in memory, programmed and read a block a call, beside memcpy(3) of the
- * same pages from the same buffer to memory of the same size and kind, and back. Everything has
+ * The mmap part: a device in memory, programmed and read a block a call. Beside it memcpy(3) copies
+ * the same pages from the same buffer to memory of the same size and kind, and back. Everything has
  * been touched before it is measured.
  */
 #include <errno.h>
@@ -25,7 +25,7 @@ struct mmap_bench {
 	uint64_t bytes;
 };
 
-/* As the device's own memory is: large pages where the host has them. */
+/* Memory as the device's own: large pages where the host has them. */
 static uint8_t *map(uint64_t bytes)
 {
 	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -42,8 +42,8 @@ struct slice {
 };
 
 /*
- * Time of this thread on a processor: others on the machine take their time in turns, and would be
- * measured here as part of one side or the other.
+ * Processor time of this thread. The time of others on the machine would count for one side or the
+ * other.
  */
 static double processor_seconds(void)
 {
@@ -100,7 +100,7 @@ static int move_slice(const struct mmap_bench *bench, struct slice slice, bool w
 	return result;
 }
 
-/* The whole device once, copies and flash in turns every few milliseconds. */
+/* The whole device once, copies and flash in turns of a few milliseconds. */
 static int move_all(const struct mmap_bench *bench, bool write, double *copied, double *moved)
 {
 	int result = 0;

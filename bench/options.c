@@ -271,7 +271,7 @@ static int parse_tables(struct bench_options *options, const char *text, struct 
 			   &options->table_cache_bytes, error);
 }
 
-/* The timing's own word on its mode counts only where it is off; the rest is --time's. */
+/* The preset's own mode counts only if it is off; otherwise --time says it. */
 static int choose_timing(struct bench_options *options, const char *text, bool virtual_time,
 			 struct error_text *error)
 {
@@ -351,7 +351,7 @@ static int parse_list(const char *name, const char *text, struct bench_phase *ph
 	}
 }
 
-/* What is put together when all options have been read. */
+/* Options that count together, when all have been read. */
 struct said {
 	struct bench_phase operations[PHASES_MAX], distributions[PHASES_MAX];
 	uint32_t operation_count, distribution_count;
@@ -450,7 +450,7 @@ static const struct option long_options[] = {
 	{ 0 },
 };
 
-/* The options that say which parts are used: so far there is one engine with one index. */
+/* The options that choose parts. So far there is one engine with one index. */
 static int parse_part(enum option_id id, const char *text, struct error_text *error)
 {
 	const char *name = id == OPTION_ENGINE ? "engine" : "index";

@@ -16,10 +16,10 @@ enum { PHASES_MAX = 32, THREADS_MAX = 64 };
 #define PAIR_HEADER_BYTES 28
 
 enum bench_operation {
-	OPERATION_INSERT, /* first versions of pairs */
+	OPERATION_INSERT, /* first records of pairs */
 	OPERATION_LOOKUP,
 	OPERATION_ABSENT, /* lookups of keys that were never inserted */
-	OPERATION_UPDATE, /* newer versions of pairs */
+	OPERATION_UPDATE, /* newer records of pairs */
 	OPERATION_DELETE,
 	OPERATION_MIXED, /* lookups and updates */
 };
@@ -31,7 +31,7 @@ enum bench_nand {
 	BENCH_NAND_FILE,
 };
 
-/* Whether segments are reclaimed when the device gets full, and how they are found. */
+/* Are segments reclaimed when the device gets full, and how are they found? */
 enum bench_merge { BENCH_MERGE_OFF, BENCH_MERGE_SAMPLED, BENCH_MERGE_FILTERS };
 
 struct bench_phase {
@@ -45,7 +45,7 @@ struct bench_phase {
 
 struct bench_options {
 	enum bench_nand nand;
-	const char *path; /* of the image, of the two on files; created, and removed at the end */
+	const char *path; /* of the image, for the two on files; created, and removed at the end */
 	uint64_t size;    /* bytes of page data of the device */
 	uint64_t pairs;
 	uint32_t pair_bytes; /* key, record header and value together */
@@ -75,7 +75,7 @@ const char *operation_name(enum bench_operation operation);
 const char *nand_name(enum bench_nand nand);
 const char *merge_name(enum bench_merge merge);
 
-/* Whether latencies are of the device's own clock. */
+/* Are latencies those of the device's own clock? */
 bool is_virtual(const struct bench_options *options);
 
 #define FILTERS_NAME_BYTES 24
@@ -83,7 +83,7 @@ bool is_virtual(const struct bench_options *options);
 /* "S8/7" and its like into `text`. */
 void filters_name(const struct bench_options *options, char text[FILTERS_NAME_BYTES]);
 
-/* What `run` does when nothing is said. */
+/* The options of `run` when the command line says nothing. */
 struct bench_options bench_options_default(void);
 
 /*
@@ -96,9 +96,7 @@ int bench_options_parse(struct bench_options *options, int argc, char **argv,
 /* Reads "S8/7", "N16/16" and so on. -EINVAL with a sentence. */
 int bench_filters_parse(struct bench_options *options, const char *text, struct error_text *error);
 
-/*
- * Whether the options make sense together, before anything is allocated. -EINVAL with a sentence.
- */
+/* Do the options fit together? Checks before anything is allocated. -EINVAL with a sentence. */
 int bench_options_check(const struct bench_options *options, struct error_text *error);
 
 extern const char bench_run_help[];

@@ -216,7 +216,7 @@ static json_t *finding_json(const struct finding *finding, const struct experime
 			 (json_int_t)options->seed, "commit", options->commit);
 }
 
-/* The file has all results or is not there: written beside it, then renamed. */
+/* Writes beside the file and renames, so that the file has all results or is not there. */
 static int write_file(json_t *results, const char *path, struct error_text *error)
 {
 	char temporary[4096];

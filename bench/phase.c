@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Runs the operations of a phase on its threads and takes down what they cost. */
+/* Runs the operations of a phase on its threads, and notes what they cost. */
 #include "bench/phase.h"
 
 #include <errno.h>
@@ -177,7 +177,7 @@ static void gather(struct worker *workers, uint32_t threads, struct phase_report
 }
 
 /*
- * What the process has allocated since before the engine was opened, less what is the device's and
+ * What the process has allocated since before the engine was opened, less the device's memory and
  * ours.
  */
 static uint64_t engine_allocated(const struct bench_store *store, const struct phase_report *report)
@@ -239,7 +239,7 @@ static int run_measured(struct phase_run *run, struct phase_report *report,
 
 /* ---- which pairs ---- */
 
-/* What oldest and newest mean from now on; see phase.h. */
+/* Notes what oldest and newest mean from now on; see phase.h. */
 static void note_ages(struct bench_store *store)
 {
 	struct record_statistics statistics = { 0 };
@@ -250,7 +250,7 @@ static void note_ages(struct bench_store *store)
 	complete = min_u64(store->inserted - 1, statistics.tables * TABLE_SEGMENTS * per_segment);
 	/*
 	 * Rows do not fill evenly: the last pairs of the slowest row's table are younger than those
-	 * of the fastest one's.
+	 * of the fastest row's.
 	 */
 	oldest = statistics.rows * TABLE_SEGMENTS * per_segment / 100 * 98;
 	store->newest_window = store->inserted - complete;
@@ -272,7 +272,7 @@ static bool draws_repeatedly(enum distribution distribution)
 	return distribution == DISTRIBUTION_PARETO || distribution == DISTRIBUTION_ZIPFIAN;
 }
 
-/* Inserts in order of age are numbered on; the keys in the store decide what their order is. */
+/* Inserts in order of age get ascending numbers. The keys in the store decide what the order is. */
 static int prepare_insert(struct phase_run *run, struct error_text *error)
 {
 	struct bench_store *store = run->store;

@@ -2,9 +2,9 @@
 /*
  * A phase: a number of operations of one kind over a store, and what they cost.
  *
- * Time is virtual or real. Virtual time is the device's own clock and passes only with what the
- * flash does, so it depends on the engine and the seed and on nothing else. What an operation makes
- * the flash do is its own latency; a put that seals a segment pays for all pages of it.
+ * Time is virtual or real. Virtual time is the device's own clock, which passes only with what the
+ * flash does. So it depends on the engine and the seed and on nothing else. The latency of an
+ * operation is what it makes the flash do: a put that seals a segment pays for all pages of it.
  */
 #ifndef MUNINN_BENCH_PHASE_H
 #define MUNINN_BENCH_PHASE_H
@@ -35,11 +35,11 @@ struct phase_report {
 };
 
 /*
- * Runs a phase. Inserts go on behind the pairs that are there (an insert by pareto or zipfian draws
- * from all pairs and counts them all as inserted); everything else uses the pairs inserted so far.
- * Where the phase says no window: `oldest` means the pairs of the first read-only table of each row
- * (or the older half where none is complete), `newest` those that are in no complete table, both as
- * of the last insert and estimated from the engine's statistics.
+ * Runs a phase. Inserts go on behind the pairs that are there; an insert by pareto or zipfian draws
+ * from all pairs and counts them all as inserted. Everything else uses the pairs inserted so far.
+ * If the phase says no window, `oldest` means the pairs of the first read-only table of each row
+ * (or the older half if none is complete), and `newest` those in no complete table. Both are as of
+ * the last insert, estimated from the engine's statistics.
  *
  * `number` makes the random numbers of this phase its own. On success the caller ends the report
  * with phase_report_free. -ENOSPC, -EILSEQ, -EINVAL, -ENOMEM, -EIO with a sentence.
@@ -50,8 +50,8 @@ int bench_phase_run(struct bench_store *store, const struct bench_phase *phase, 
 void phase_report_free(struct phase_report *report);
 
 /*
- * Share of the sealed segments' bytes that records take, of the whole store and of what the phase
- * sealed; NAN: none.
+ * Share of the sealed segments' bytes that records take: of the whole store, and of what the phase
+ * sealed. NAN: none.
  */
 double phase_utilization(const struct phase_report *report, const struct bench_store *store);
 double phase_utilization_of_phase(const struct phase_report *report,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * Repeatable random numbers and random permutations. Each operation of a phase has a generator of
- * its own, so what it draws does not depend on which thread runs it.
+ * its own, so its numbers do not depend on which thread runs it.
  */
 #ifndef MUNINN_BENCH_RANDOM_H
 #define MUNINN_BENCH_RANDOM_H

@@ -89,7 +89,7 @@ static uint8_t *pack_record(uint8_t *to, const struct record_header *header,
 	return put_varint(to, zigzag(header->sequence - before->sequence));
 }
 
-/* `header` is the record before, and becomes the next. NULL: `from` ends too early. */
+/* `header` is the record before, and becomes the next one. NULL: `from` ends too early. */
 static const uint8_t *unpack_record(const uint8_t *from, const uint8_t *end,
 				    struct record_header *header)
 {
@@ -136,9 +136,9 @@ static bool read_spare(const uint8_t *spare, uint32_t page_bytes, struct page_sp
 }
 
 /*
- * Behind the last record a page holds what its buffer held before: zeroes, or records of an earlier
- * segment, which stand at the same offsets when all have one size. Whether it is one is seen when
- * the page is regenerated.
+ * Behind the last record a page holds what its buffer held before: zeros, or records of an earlier
+ * segment, which stand at the same offsets if all have one size. Only regenerating the page shows
+ * which.
  */
 static bool may_be_left_over(const struct record_header *header, uint32_t at, uint32_t page_bytes)
 {

@@ -19,8 +19,9 @@
 #include "nand/nand.h"
 
 /*
- * The value of a version: 64-bit little-endian words, the first of which names the version, each
- * RANDOM_STEP more than the one before; a last part of a word is its low bytes.
+ * The value of a record: 64-bit little-endian words. The first word follows from key and sequence
+ * number, each further one is RANDOM_STEP more than the one before. A last part of a word is its
+ * low bytes.
  */
 static inline void record_value_make(const struct record_key *key, uint64_t sequence,
 				     uint8_t *value, uint32_t length)
@@ -28,7 +29,7 @@ static inline void record_value_make(const struct record_key *key, uint64_t sequ
 	uint64_t word = random_mix(key->identifier ^ random_mix(sequence));
 	uint32_t offset = 0;
 
-	/* Four at once: this is paid in every operation that is measured. */
+	/* Four at once, because every measured operation pays for this. */
 	for (; offset + 32 <= length; offset += 32, word += 4 * RANDOM_STEP) {
 		put_le64(value + offset, word);
 		put_le64(value + offset + 8, word + RANDOM_STEP);

@@ -35,7 +35,7 @@ struct record_key bench_store_key(const struct bench_store *store, uint64_t pair
 
 /* ---- opening ---- */
 
-/* A device in memory must not end in the kernel's choosing a process to kill. */
+/* A device in memory must not make the kernel choose a process to kill. */
 static int check_memory(const struct bench_options *options, struct error_text *error)
 {
 	struct sysinfo info;
@@ -100,7 +100,7 @@ static int open_device(struct bench_store *store, uint64_t nvram_bytes, struct e
 	result = nand_open_with(path, &options, &store->nand, error);
 	if (result)
 		return result;
-	/* The open files live on; nothing is left behind however this process ends. */
+	/* The open files live on, and nothing is left behind however this process ends. */
 	char nvram[4096];
 
 	snprintf(nvram, sizeof(nvram), "%s.nvram", path);

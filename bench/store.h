@@ -3,8 +3,8 @@
  * The store under measurement: a fresh device, a freshly formatted engine, and what must be found
  * in it.
  *
- * Pair n has the value that follows from its key and the sequence number of its newest version, so
- * a lookup is checked byte by byte with no copy of the values; 4 bytes are kept for each pair.
+ * The value of pair n follows from its key and the sequence number of its newest record. So a
+ * lookup is checked byte by byte without a copy of the values; 4 bytes are kept for each pair.
  */
 #ifndef MUNINN_BENCH_STORE_H
 #define MUNINN_BENCH_STORE_H
@@ -22,13 +22,13 @@ struct bench_store {
 	pthread_rwlock_t lock; /* a put excludes all else; lookups run side by side */
 	bool random_keys;      /* key n is the n-th of a permutation; otherwise keys ascend */
 	struct permutation keys;
-	uint32_t *expected; /* of each pair: sequence number of its newest version, 0 = none,
-			       EXPECTED_DELETED */
-	uint64_t inserted;  /* pairs 0..inserted - 1 may exist */
-	uint64_t live;      /* pairs that exist */
+	uint32_t *expected;         /* of each pair: sequence number of its newest record, 0 = none,
+				       EXPECTED_DELETED */
+	uint64_t inserted;          /* pairs 0..inserted - 1 may exist */
+	uint64_t live;              /* pairs that exist */
 	struct record_merge merged; /* what merging has done so far */
 	uint64_t allocated_before;  /* by the process, before the engine was opened; 0: not known */
-	uint64_t oldest_window, newest_window; /* pairs that the distributions mean; phase.h */
+	uint64_t oldest_window, newest_window; /* the pairs that the distributions mean; phase.h */
 };
 
 #define EXPECTED_DELETED (UINT32_C(1) << 31)
@@ -50,18 +50,18 @@ struct record_key bench_store_key(const struct bench_store *store, uint64_t pair
 #define VALUE_BYTES_MAX 4096
 
 /*
- * A newer version of a pair; `deleted`: a tombstone. -ENOSPC, -EFBIG (more than SEQUENCE_MAX puts),
+ * Puts a pair once more; `deleted`: a tombstone. -ENOSPC, -EFBIG (more than SEQUENCE_MAX puts),
  * -EIO.
  */
 int bench_store_put(struct bench_store *store, uint64_t pair, bool deleted);
 
 /*
- * Looks a pair up and checks what is found. `found`: it exists. -EILSEQ: another version or other
- * bytes than were put, or it is missing, or it should be.
+ * Looks a pair up and checks what it finds. `found`: the pair exists. -EILSEQ: a wrong record or
+ * other bytes than were put, or it is missing, or it should be.
  */
 int bench_store_get(struct bench_store *store, uint64_t pair, bool *found);
 
-/* Looks up a key that is not that of any pair; `number` says which. -EILSEQ: found. */
+/* Looks up a key that no pair has; `number` says which. -EILSEQ: found. */
 int bench_store_get_absent(struct bench_store *store, uint64_t number);
 
 /* Engine and device by name: the sentence for an error of the three functions above. */

@@ -6,7 +6,7 @@
 
 #include "client/client_private.h"
 
-/* Room for the report of one command: 170 damaged objects, then it goes on in the next. */
+/* Space for the report of one command: 170 damaged objects; then the next command goes on. */
 #define REPORT_BYTES (OSD_CHECK_HEAD_BYTES + 170 * OSD_CHECK_ENTRY_BYTES)
 
 struct checking {
@@ -17,7 +17,7 @@ struct checking {
 	struct osd_client_error *error;
 };
 
-/* One command: checks from *initial on and moves that to where to go on, 0 = the end. */
+/* One command: checks from *initial on, and sets that to the place to go on at, 0 = the end. */
 static int check_part(const struct checking *checking, struct osd_client_address address,
 		      uint64_t *initial, uint8_t report[REPORT_BYTES], size_t *length)
 {
@@ -53,7 +53,10 @@ static struct osd_client_address address_of(const struct osd_check_entry *entry)
 	};
 }
 
-/* An object that was too large to be checked with its partition. Of it the damage is told once. */
+/*
+ * Checks an object that was too large to be checked with its partition, and reports its damage
+ * once.
+ */
 static int check_large(const struct checking *checking, struct osd_client_address address)
 {
 	uint8_t report[REPORT_BYTES];

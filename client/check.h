@@ -15,14 +15,14 @@ struct osd_client_checked {
 };
 
 /*
- * `type`: OSD_MAP_DAMAGED_DATA, _ATTRIBUTES or _DIRECTORY. A result other than 0 ends the check and
- * is returned.
+ * `type`: OSD_MAP_DAMAGED_DATA, _ATTRIBUTES or _DIRECTORY. A result other than 0 ends the check;
+ * osd_client_check returns it.
  */
 typedef int osd_client_damaged(void *context, struct osd_client_address address, uint16_t type);
 
 /*
- * Checks an object, a partition with everything in it, or the root (its table of partitions and
- * what they say of themselves, not what is in them). Adds to `checked`, also when it fails.
+ * Checks an object, a partition with everything in it, or the root: its table of partitions and the
+ * state of each, not what is in them. Adds to `checked`, also when it fails.
  */
 int osd_client_check(struct osd_client *client, struct osd_client_address address,
 		     osd_client_damaged *each, void *context, struct osd_client_checked *checked,

@@ -11,9 +11,9 @@
 
 #define QUEUE_DEPTH_DEFAULT 32U
 #define TIMEOUT_DEFAULT_MS  30000U
-/* Time for a target to answer the logout of a session that is wanted no more. */
+/* How long a target may take to answer the logout. */
 #define LOGOUT_TIMEOUT_MS 5000U
-/* A command that a unit attention has kept from starting is sent again. */
+/* How often a command is sent again because a unit attention has kept it from starting. */
 #define UNIT_ATTENTIONS_MAX 4U
 
 static struct login_options login_options_of(const struct osd_client_options *options)
@@ -126,7 +126,7 @@ static struct osd_request *request_of(struct session_task *task)
 	return (struct osd_request *)((uint8_t *)task - offsetof(struct osd_request, task));
 }
 
-/* Unit attentions are taken, so many. */
+/* Repeats a command that met a unit attention, so many times. */
 static bool wants_repeat(struct osd_request *request)
 {
 	return request->error.result == -EBUSY && request->error.has_sense &&
@@ -148,7 +148,10 @@ static void task_done(struct session_task *task)
 	}
 	request->pending = false;
 	security_forget(request);
-	/* `done` may free the request or submit it again; what it could look at goes afterwards. */
+	/*
+	 * `done` may free the request or submit it again; what it could look at is freed
+	 * afterwards.
+	 */
 	if (request->done)
 		request->done(request);
 	free(scratch);

@@ -26,20 +26,20 @@ enum osd_object_type request_object_type(const struct osd_cdb *cdb);
 /* The retrieved attributes as they came, inside `done`. -ENODATA: none. */
 int request_retrieved(const struct osd_request *request, const uint8_t **list, size_t *length);
 /*
- * Runs the command and asks for a number of the current command page with it, if `value` is wanted.
+ * Runs the command and, if `value` is not NULL, gets a number of the current command page with it.
  */
 int request_run_for_number(struct osd_client *client, struct osd_request *request, uint32_t number,
 			   uint64_t *value, struct osd_client_error *error);
-/* osd_request_extend by the right to one further object; what goes wrong is in `error`. */
+/* osd_request_extend for one further object. `error` says what goes wrong. */
 int request_extend_by(struct osd_client *client, struct osd_request *request,
 		      const struct osd_cdb *other, uint8_t *segment, size_t capacity,
 		      struct osd_client_error *error);
-/* Frees what request_prepare has made, and wipes the keys, when the command was not sent. */
+/* For a command that was not sent: frees what request_prepare has made, and wipes the keys. */
 void request_release(struct osd_request *request);
 
 /*
  * Turns what the session says of a finished command into request->error and request->received.
- * `session` may be NULL when it lives; otherwise its sentence is taken for results that are the
+ * `session` may be NULL if the session lives; otherwise its sentence explains results that are the
  * session's.
  */
 void outcome_decode(struct osd_request *request, const struct session *session);
@@ -47,36 +47,33 @@ void outcome_decode(struct osd_request *request, const struct session *session);
 /* ---- security.c ---- */
 
 /*
- * Finds the credential for a command, whose action and address are in the CDB; its capability goes
- * there.
+ * Finds the credential for a command, whose action and address are in the CDB, and puts its
+ * capability there.
  */
 int security_begin(const struct osd_client *client, struct osd_request *request);
 /*
- * Signs the command as it is laid out, with a fresh nonce: once, and again before it is repeated.
+ * Signs the command as it is laid out, with a fresh nonce: once, and again before each repetition.
  * -ENOMEM.
  */
 int security_sign(const struct osd_client *client, struct osd_request *request);
 /*
- * Whether an object is a collection is not always to be seen in a command: if the one that was
- * refused was signed for a user object, it gets a capability for a collection, once, and is to be
- * signed and sent again.
- */
-bool security_retype(const struct osd_client *client, struct osd_request *request);
-/*
- * Wipes the keys of a command that is over, or was never sent: it has none left to be signed with
+ * A command does not always show whether its object is a collection. If the refused command was
+ * signed for a user object, gives it a capability for a collection, once. True: sign it and send it
  * again.
  */
+bool security_retype(const struct osd_client *client, struct osd_request *request);
+/* Wipes the keys of a command that has ended or was never sent. Nothing can sign it again then. */
 void security_forget(struct osd_request *request);
 /*
- * Verifies the answer that outcome_decode has decoded, and takes what belongs to security off it.
- * What is wrong becomes request->error.
+ * Verifies the answer that outcome_decode has decoded, and removes what belongs to security from
+ * it. If something is wrong, that becomes request->error.
  */
 void security_verify(struct osd_request *request);
 
-/* Copies to the caller of a synchronous call; returns the result. */
+/* Copies the outcome to the caller of a synchronous call; returns the result. */
 int outcome_give(const struct osd_client_error *outcome, struct osd_client_error *error);
 /*
- * For errors that are no command's; the second for those of local files and memory. Both return
+ * For errors that belong to no command; the second for those of local files and memory. Both return
  * `result`.
  */
 int outcome_set(struct osd_client_error *error, int result, const char *format, ...)

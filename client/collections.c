@@ -10,16 +10,16 @@
 #include "client/client_private.h"
 #include "common/bytes.h"
 
-/* Room for all memberships that an object may have, and then some. */
+/* Space for all memberships that an object may have, and some more. */
 #define MEMBERSHIPS_BYTES (64U << 10)
 /*
- * Matches that the first QUERY has space for; if there are more, a second one has space for them.
+ * Matches that the first QUERY has space for. If there are more, a second QUERY has space for them.
  */
 #define MATCHES           4096U
 #define QUERY_HEAD_BYTES  12U
 #define QUERY_TRIES       4
 #define QUERY_FORMAT_BYTE 11
-/* Between two questions whether a command has ended. */
+/* The pause between two questions whether a command has ended. */
 #define POLL_NS 20000000
 
 static int run(struct osd_client *client, struct osd_request *request,
@@ -76,7 +76,7 @@ int osd_client_remove_collection(struct osd_client *client, struct osd_client_ad
 
 /* ---- commands on members ---- */
 
-/* What the command tracking page says of a command that was answered before its end. */
+/* The command tracking page tells how a command ended that was answered before its end. */
 static int ended_result(struct osd_client *client, struct osd_client_address collection,
 			struct osd_client_error *error)
 {
@@ -135,8 +135,8 @@ int osd_client_remove_members(struct osd_client *client, struct osd_client_addre
 /* ---- memberships ---- */
 
 /*
- * The memberships of an object: the number of the one in `collection`, and the first free one at or
- * behind `wanted`.
+ * What is looked for in the memberships of an object: the number of the one in `collection`, and
+ * the first free number at or behind `wanted`.
  */
 struct memberships {
 	uint64_t collection;
@@ -152,15 +152,15 @@ static int take_membership(void *context, const struct osd_attribute *attribute)
 		return 0;
 	if (attribute->present == 8 && get_be64(attribute->value) == memberships->collection)
 		memberships->number = attribute->number;
-	/* They come in ascending order. */
+	/* The attributes come in ascending order. */
 	if (attribute->number == memberships->wanted)
 		memberships->wanted++;
 	return 0;
 }
 
 /*
- * Numbers follow from the collection's ID, so that two clients that make an object a member of
- * different collections at the same time do not take one number.
+ * The number follows from the collection's ID. So two clients that give an object memberships in
+ * different collections at the same time do not choose one number.
  */
 static int find_membership(struct osd_client *client, struct osd_client_address object,
 			   struct memberships *memberships, struct osd_client_error *error)
@@ -216,7 +216,7 @@ int osd_client_leave_collection(struct osd_client *client, struct osd_client_add
 
 /* ---- QUERY ---- */
 
-/* Writes a criterion; returns its bytes. `at` NULL: only those. */
+/* Writes a criterion and returns its length. `at` NULL: only the length. */
 static size_t encode_criterion(const struct osd_client_criterion *criterion, uint8_t *at)
 {
 	size_t minimum = criterion->minimum_length, maximum = criterion->maximum_length;
@@ -235,7 +235,7 @@ static size_t encode_criterion(const struct osd_client_criterion *criterion, uin
 	return 16 + minimum + maximum;
 }
 
-/* A continuation segment with the query list. NULL: it is too long, or there is no memory. */
+/* Makes a continuation segment with the query list. NULL: it is too long, or there is no memory. */
 static uint8_t *make_segment(bool all, const struct osd_client_criterion *criteria, size_t count,
 			     size_t *bytes)
 {
@@ -262,7 +262,7 @@ static uint8_t *make_segment(bool all, const struct osd_client_criterion *criter
 	return segment;
 }
 
-/* Bytes of the whole answer that `request` got a part of. 0: it makes no sense. */
+/* Length of the whole answer, of which `request` got a part. 0: it makes no sense. */
 static uint64_t answer_bytes(const struct osd_request *request)
 {
 	const uint8_t *answer = request->buffer;
@@ -283,7 +283,7 @@ static int query(struct osd_client *client, struct osd_request *request,
 {
 	uint64_t wanted = QUERY_HEAD_BYTES + 8 * MATCHES;
 
-	/* Members may come between two tries. */
+	/* Members may be added between two tries. */
 	for (int tries = 0; tries < QUERY_TRIES; tries++) {
 		int result;
 

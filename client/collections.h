@@ -17,7 +17,7 @@ int osd_client_create_tracking_collection(struct osd_client *client, uint64_t pa
 					  uint64_t requested, uint64_t source, uint64_t *chosen,
 					  struct osd_client_error *error);
 
-/* `force`: also if it has members, which stay as objects; otherwise -ENOTEMPTY. */
+/* `force`: also if it has members, which stay as objects. Otherwise -ENOTEMPTY. */
 int osd_client_remove_collection(struct osd_client *client, struct osd_client_address collection,
 				 bool force, struct osd_client_error *error);
 
@@ -30,21 +30,20 @@ int osd_client_list_collection(struct osd_client *client, struct osd_client_addr
 			       struct osd_client_error *error);
 
 /*
- * Makes an object a member, under a number of its collections page that is free; being one already
- * is no error. Not atomic against another client that gives the same object a membership at the
- * same time, unless both use these functions.
+ * Makes an object a member, under a free number of its collections page. Being one already is no
+ * error. If another client gives the same object a membership at the same time, this is atomic only
+ * if both use these functions.
  */
 int osd_client_join_collection(struct osd_client *client, struct osd_client_address object,
 			       uint64_t collection, struct osd_client_error *error);
 
-/* Ends it. -ENODATA: the object is no member that knows of it. */
+/* Ends the membership. -ENODATA: the object has none in this collection, or does not know of it. */
 int osd_client_leave_collection(struct osd_client *client, struct osd_client_address object,
 				uint64_t collection, struct osd_client_error *error);
 
 /*
- * REMOVE MEMBER OBJECTS: the members are removed, not only taken out. With a tracking collection
- * the target works on it in the background, and this asks until it has ended, so that very many
- * members take no command long. OSD-2 only.
+ * REMOVE MEMBER OBJECTS: removes the members themselves. On a tracking collection the target works
+ * in the background, and this call asks until it has ended, so no command takes long. OSD-2 only.
  */
 int osd_client_remove_members(struct osd_client *client, struct osd_client_address collection,
 			      struct osd_client_error *error);

@@ -16,23 +16,23 @@ static int run(struct osd_client *client, struct osd_request *request,
 	return outcome_give(&request->error, error);
 }
 
-/* ---- ids that the target tells ---- */
+/* ---- IDs that the target chooses ---- */
 
 struct asked_number {
 	uint32_t number; /* in the current command page */
-	bool several;    /* the answer is a list of objects: the first two IDs are wanted */
+	bool several;    /* the answer is a list of objects: finds the first two IDs */
 	uint64_t value;
-	uint64_t step; /* of several: from an ID to the next one */
+	uint64_t step; /* if several: from an ID to the next one */
 	bool known;
 };
 
-/* Room for the first two objects in such a list, each with up to two attributes. */
+/* Space for the first two objects in such a list, each with up to two attributes. */
 #define TWO_OBJECTS_BYTES 256U
 
 /*
- * Where the next object is, behind the one at the reader's position: in OSD-2 an object has all its
- * attributes behind it and says how long they are, in OSD-1 each attribute has its object before
- * it.
+ * Moves on to the next object behind the one at the reader's position. In OSD-2 an object comes
+ * before all its attributes and says how long they are; in OSD-1 each attribute comes after its
+ * object.
  */
 static bool pass_object(struct osd_list_reader *reader)
 {
@@ -49,7 +49,7 @@ static bool pass_object(struct osd_list_reader *reader)
 	return true;
 }
 
-/* The first two that differ; one alone does not tell where the others are. */
+/* Takes the first two different IDs, because one alone does not tell where the others are. */
 static void take_objects(const struct osd_request *request, struct asked_number *asked)
 {
 	struct osd_list_reader reader;
@@ -92,7 +92,7 @@ static void take_number(struct osd_request *request)
 		}
 }
 
-/* `step` may be NULL; of one object it is 0. */
+/* `step` may be NULL; with one object it is 0. */
 static int run_for_number(struct osd_client *client, struct osd_request *request, uint32_t number,
 			  uint64_t *value, uint64_t *step, struct osd_client_error *error)
 {
@@ -167,7 +167,8 @@ int osd_client_remove_partition(struct osd_client *client, uint64_t partition, b
 }
 
 /*
- * Adds what gives the right to read a second partition. `segment`: OSD_REQUEST_EXTENSIONS_BYTES(1).
+ * Adds the extension capability that reading a second partition needs. `segment`:
+ * OSD_REQUEST_EXTENSIONS_BYTES(1).
  */
 static int extend_by_partition(struct osd_client *client, struct osd_request *request,
 			       uint64_t partition, uint8_t *segment, struct osd_client_error *error)
@@ -205,14 +206,14 @@ int osd_client_refresh_clone(struct osd_client *client, uint64_t clone,
 	uint64_t source;
 	int result = 0;
 
-	/* Only who signs has to know. */
+	/* Only a client that signs needs to know. */
 	if (client->give_credential)
 		result = osd_client_get_number(client, (struct osd_client_address){ clone, 0, 0 },
 					       OSD_MUNINN_PARTITION, OSD_MUNINN_SOURCE_PARTITION,
 					       &source, error);
 	if (client->give_credential && result == 0)
 		result = extend_by_partition(client, &request, source, segment, error);
-	/* What is no clone the target refuses. */
+	/* If the partition is no clone, the target refuses the command. */
 	return result == 0 || result == -ENODATA ? run(client, &request, error) : result;
 }
 
@@ -385,7 +386,7 @@ int osd_client_truncate(struct osd_client *client, struct osd_client_address add
 
 	put_be64(value, length);
 	result = osd_client_set_attributes(client, address, &set, 1, error);
-	/* Nothing else is set that could be refused. */
+	/* The length is the only set that the target can have refused. */
 	if (result == -EINVAL && error && error->has_sense &&
 	    error->sense.code == SENSE_INVALID_FIELD_IN_PARAMETER_LIST)
 		error_set(&error->sentence, 0,
@@ -410,7 +411,7 @@ int osd_client_flush(struct osd_client *client, struct osd_client_address addres
 	return run(client, &request, error);
 }
 
-/* ---- the one command that is not OSD's ---- */
+/* ---- the one command that is not of OSD ---- */
 
 struct plain_command {
 	struct session_task task; /* first: the session knows only this */

@@ -55,7 +55,7 @@ static const uint8_t *items_of(const struct execution *execution)
 	return execution->result + OSD_RESULT_HEAD_BYTES;
 }
 
-/* The next command of a stream. False: the result was the last one. */
+/* Makes the next command of a stream. False: the result was the last one. */
 static int go_on(struct execution *execution, struct osd_client_error *error)
 {
 	struct osd_item_writer writer;
@@ -97,8 +97,8 @@ static int run_all(struct osd_client *client, struct execution *execution, osd_c
 /* ---- subscribing ---- */
 
 /*
- * At the partition that the function is for, or its version, so that one credential is good for
- * both.
+ * Subscribes at the partition (or version) that the function is for, so that one credential is
+ * enough for both.
  */
 static int subscribe(struct osd_client *client, struct execution *execution,
 		     struct osd_client_address address, struct osd_client_error *error)
@@ -119,7 +119,7 @@ static int subscribe(struct osd_client *client, struct execution *execution,
 	return result;
 }
 
-/* Nobody has asked to subscribe: the sentence begins with what was wanted. */
+/* Nobody asked to subscribe, so the sentence names the function that was asked for. */
 static void name_function(struct osd_client_error *error, enum osd_function function)
 {
 	const char *name = osd_function_name(OSD_FUNCTION_SUBSCRIBE);
@@ -259,7 +259,10 @@ static int view(struct osd_client *client, uint64_t partition,
 		parameters->data, parameters->length, take_version, version, error);
 }
 
-/* A partition that is gone, or was another one then: as the device had it at the moment. */
+/*
+ * A partition that is gone, or that was another one then: looks at it as the device had it at the
+ * moment.
+ */
 static int view_of_then(struct osd_client *client, uint64_t partition,
 			const struct osd_item_writer *parameters, uint16_t *version)
 {
@@ -358,7 +361,9 @@ int osd_client_execute_at_one_state(struct osd_client *client, enum osd_function
 	    view(client, address.partition, &no_moment, &at.version, NULL) == 0) {
 		result = osd_client_execute(client, function, at, parameters, length, each, context,
 					    &refused);
-		/* What the target refuses there, it may do, or explain better, without the view. */
+		/*
+		 * Without the view the target may do what it refuses there, or explain it better.
+		 */
 		if (result >= 0 || !refused.has_sense) {
 			outcome_give(&refused, error);
 			return result;

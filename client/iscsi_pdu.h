@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * The iSCSI PDUs of the full-feature phase (RFC 7143, section 11), byte by byte. Nothing here does
- * I/O or keeps state. Digests are not spoken: the login offers HeaderDigest and DataDigest None
- * only.
+ * I/O or keeps state. There are no digests: the login offers HeaderDigest and DataDigest None only.
  */
 #ifndef MUNINN_CLIENT_ISCSI_PDU_H
 #define MUNINN_CLIENT_ISCSI_PDU_H
@@ -98,10 +97,7 @@ void iscsi_encode_nop_answer(uint8_t to[ISCSI_BHS_BYTES], const uint8_t lun[8],
 void iscsi_encode_logout(uint8_t to[ISCSI_BHS_BYTES], uint32_t task_tag, uint32_t cmd_sn,
 			 uint32_t exp_stat_sn);
 
-/*
- * What a target's PDU says in its basic header. Fields that its opcode does not have are 0 or
- * false.
- */
+/* The basic header of a target's PDU. Fields that its opcode does not have are 0 or false. */
 struct iscsi_header {
 	enum iscsi_opcode opcode;
 	uint8_t flags;    /* byte 1 */
@@ -124,8 +120,8 @@ struct iscsi_header {
 };
 
 /*
- * Takes a received basic header apart. -EPROTO when it is no PDU that a target may send in the
- * full-feature phase. Values are not judged: the session knows what they must be.
+ * Decodes a received basic header. -EPROTO: a target may not send such a PDU in the full-feature
+ * phase. Does not judge values: the session knows what they must be.
  */
 int iscsi_decode_header(const uint8_t from[ISCSI_BHS_BYTES], struct iscsi_header *header);
 

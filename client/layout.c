@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* How a partition's object IDs count: docs/protocol.md, "Layouts of object IDs". */
+/*
+ * The object IDs of a partition's layout, as numbers to count with: docs/protocol.md, "Layouts of
+ * object IDs".
+ */
 #include <errno.h>
 
 #include "client/client_private.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * libiscsi keeps the negotiated values and the sequence numbers to itself. So each login response
- * is looked at with MSG_PEEK, whole, before libiscsi is told that there is something to read. A
- * login is strictly request and answer: what stands in the socket is one response.
+ * Logs in with libiscsi, which keeps negotiated values and sequence numbers to itself. So this code
+ * looks at each whole login response with MSG_PEEK before it tells libiscsi that there is something
+ * to read. A login is strictly request and answer, so the socket holds one response.
  */
 #include "client/login.h"
 
@@ -24,7 +24,7 @@
 
 #define REDIRECTIONS_MAX  4
 #define POLL_MILLISECONDS 100
-/* libiscsi copies URLs into fields of 255 characters and cuts what is longer. */
+/* libiscsi copies URLs into fields of 255 characters and cuts longer ones. */
 #define URL_CHARACTERS_MAX 240U
 #define URL_SCHEME         "iscsi://"
 
@@ -47,8 +47,7 @@ struct attempt {
 	login_found *found;
 	void *found_context;
 	int found_result;
-	char reason[256]; /* what libiscsi said at the moment of failure; later it says something
-			     else */
+	char reason[256]; /* what libiscsi said when it failed; later it says something else */
 };
 
 static uint64_t now_ms(void)
@@ -61,7 +60,7 @@ static uint64_t now_ms(void)
 
 /* ---- set-up ---- */
 
-/* What libiscsi's parser does not survive or silently cuts. */
+/* Refuses what libiscsi's parser does not survive or silently cuts. */
 static int check_url(const char *url, struct error_text *error)
 {
 	const char *argument;
@@ -98,7 +97,7 @@ static void default_initiator_name(char *name, size_t capacity)
 	snprintf(name, capacity, "iqn.2026-01.io.muninn:client.%s", host);
 }
 
-/* Two sessions with the same ISID and initiator name would throw each other out. */
+/* Two sessions with the same ISID and initiator name would end each other. */
 static void set_random_isid(struct iscsi_context *iscsi)
 {
 	uint8_t random[6] = { 0 };
@@ -133,7 +132,7 @@ static int begin(struct attempt *attempt, const char *url, const struct login_op
 				 attempt->url->lun);
 	iscsi_set_session_type(attempt->iscsi,
 			       attempt->discovery ? ISCSI_SESSION_DISCOVERY : ISCSI_SESSION_NORMAL);
-	/* After the URL, which may ask for a digest; the native phase has none. */
+	/* After the URL, which may ask for a digest: the native phase has none. */
 	iscsi_set_header_digest(attempt->iscsi, ISCSI_HEADER_DIGEST_NONE);
 	iscsi_set_immediate_data(attempt->iscsi, options->immediate_data ? ISCSI_IMMEDIATE_DATA_YES
 									 : ISCSI_IMMEDIATE_DATA_NO);
@@ -144,8 +143,8 @@ static int begin(struct attempt *attempt, const char *url, const struct login_op
 }
 
 /*
- * The CHAP secrets do not stay in freed memory: names and secrets of the context are overwritten in
- * their whole length.
+ * Overwrites names and secrets of the context in their whole length, so that no CHAP secret stays
+ * in freed memory.
  */
 static void end(struct attempt *attempt)
 {
@@ -220,7 +219,7 @@ static void connected(struct iscsi_context *iscsi, int status, void *data, void 
 	struct attempt *attempt = context;
 
 	(void)data;
-	/* Called a second time when the connection ends. */
+	/* libiscsi calls this again when the connection ends. */
 	if (attempt->state != ATTEMPT_CONNECTING)
 		return;
 	if (status == SCSI_STATUS_GOOD && iscsi_login_async(iscsi, logged_in, attempt) == 0)
@@ -295,7 +294,7 @@ static int failed(struct attempt *attempt, struct error_text *error)
 	default:
 		break;
 	}
-	/* The target's own proof of who it is. */
+	/* Mutual CHAP: the target did not prove who it is. */
 	if (strstr(attempt->reason, "CHAP"))
 		return error_set(
 			error, -EACCES,
@@ -323,8 +322,8 @@ static int advance(struct attempt *attempt, struct error_text *error)
 	}
 	if (noted == 0) {
 		/*
-		 * Half a response: the socket stays readable, so poll alone would not wait for the
-		 * rest.
+		 * With half a response the socket stays readable, so poll alone would not wait for
+		 * the rest.
 		 */
 		poll(NULL, 0, 1);
 		return 0;
@@ -362,7 +361,7 @@ static int run(struct attempt *attempt, const char *portal, struct error_text *e
 	return attempt->redirected ? -EREMCHG : failed(attempt, error);
 }
 
-/* Runs `attempt` to its end, with a new context for each portal that the target sends us to. */
+/* Runs `attempt` to its end, with a new context for each portal that the target redirects to. */
 static int run_redirected(struct attempt *attempt, const char *url,
 			  const struct login_options *options, struct error_text *error)
 {
@@ -391,7 +390,7 @@ int login_connect(const char *url, const struct login_options *options, struct l
 	int status = run_redirected(&attempt, url, options, error);
 
 	if (status == 0) {
-		/* The context closes its own descriptor; the connection lives on in this one. */
+		/* The context closes its own descriptor. This one keeps the connection. */
 		result->fd = fcntl(iscsi_get_fd(attempt.iscsi), F_DUPFD_CLOEXEC, 0);
 		result->lun = (unsigned)attempt.url->lun;
 		result->parameters = attempt.outcome.parameters;

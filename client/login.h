@@ -2,7 +2,7 @@
 /*
  * From an iSCSI URL to a socket in the full-feature phase. libiscsi parses the URL, connects, logs
  * in, does CHAP (user%secret in the URL; for mutual CHAP the URL's target_user and target_password)
- * and discovery; then it is gone and the socket remains.
+ * and discovery. Then it is freed, and the socket remains.
  */
 #ifndef MUNINN_CLIENT_LOGIN_H
 #define MUNINN_CLIENT_LOGIN_H

@@ -54,7 +54,7 @@ static int parse_length(const char *text, uint32_t *value)
 	return 0;
 }
 
-/* Keys whose only possible outcome follows from what this side offers. */
+/* Checks keys whose only possible outcome follows from what this side offers. */
 static int check_fixed(const char *key, const char *value)
 {
 	static const struct {

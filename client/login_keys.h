@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What a login agrees on. libiscsi negotiates, but does not tell the outcome; so the target's login
- * responses are read along (login.c looks at them before libiscsi takes them off the socket) and
- * understood here.
+ * What a login agrees on. libiscsi negotiates but does not tell the outcome. So login.c peeks at
+ * the target's login responses, and this code understands them.
  */
 #ifndef MUNINN_CLIENT_LOGIN_KEYS_H
 #define MUNINN_CLIENT_LOGIN_KEYS_H
@@ -32,14 +31,13 @@ struct login_outcome {
 };
 
 /*
- * The values that hold while the target has said nothing (RFC 7143, section 13), and what this side
- * offers.
+ * The values while the target has said nothing (RFC 7143, section 13), and what this side offers.
  */
 void login_outcome_begin(struct login_outcome *outcome, bool immediate_data, bool initial_r2t);
 
 /*
- * Reads one login response: basic header and data segment without padding. -EPROTO with a sentence
- * when it is none, or agrees on something that this side has not offered.
+ * Reads one login response: basic header and data segment without padding. -EPROTO with a sentence:
+ * it is none, or agrees on something that this side did not offer.
  */
 int login_outcome_note(struct login_outcome *outcome, const uint8_t bhs[ISCSI_BHS_BYTES],
 		       const uint8_t *data, size_t length, struct error_text *error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The manifest in memory, and its text being written. manifest_parse.c reads. */
+/* The manifest in memory, and writing its text. manifest_parse.c reads it. */
 #include "client/manifest.h"
 
 #include <errno.h>

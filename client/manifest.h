@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * The manifest of a directory tree that is stored in a partition: names, modes, times, links, and
- * which object holds which file. A text, described byte by byte in docs/muninnctl.md.
+ * which object holds which file. It is a text; docs/muninnctl.md describes it byte by byte.
  *
- * A manifest may come from anybody: manifest_parse lets only such trees through as can be unpacked
- * into an empty directory without ever leaving it.
+ * A manifest may come from anybody. manifest_parse accepts only trees that can be unpacked into an
+ * empty directory without ever leaving it.
  */
 #ifndef MUNINN_CLIENT_MANIFEST_H
 #define MUNINN_CLIENT_MANIFEST_H
@@ -15,7 +15,7 @@
 #include "common/error.h"
 
 #define MANIFEST_SHA256_BYTES 32U
-/* Of a manifest that is taken in. Some ten million files. */
+/* The longest manifest that is read: some ten million files. */
 #define MANIFEST_BYTES_MAX (UINT64_C(2) << 30)
 
 enum manifest_type {
@@ -52,9 +52,9 @@ struct manifest_entry *manifest_add(struct manifest *manifest);
 int manifest_format(const struct manifest *manifest, char **text, size_t *length);
 
 /*
- * Takes a text apart and checks all of it: form, checksum, paths (relative, no "." or "..", no
- * empty part, parent an earlier directory, names of at most 255 bytes), links. `manifest` is empty
- * on error. -EBADMSG with a sentence that names the line; -ENOMEM.
+ * Parses a text and checks all of it: form, checksum, paths (relative, no "." or "..", no empty
+ * part, parent an earlier directory, names of at most 255 bytes), links. `manifest` is empty on
+ * error. -EBADMSG with a sentence that names the line; -ENOMEM.
  */
 int manifest_parse(const char *text, size_t length, struct manifest *manifest,
 		   struct error_text *error);

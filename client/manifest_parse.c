@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Reading a manifest that nobody vouches for. */
+/* Reads a manifest that anybody may have written. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -23,7 +23,7 @@ struct cursor {
 struct parser {
 	struct manifest *manifest;
 	/*
-	 * Indices of the directories from the root to the last one seen: whose children may come
+	 * Indices of the directories from the root to the last one: only these may get children
 	 * next.
 	 */
 	size_t *stack;
@@ -175,8 +175,8 @@ static bool path_is_clean(const char *path)
 }
 
 /*
- * The parent must be one of the directories on the way to the last one seen. So nothing is ever put
- * below a symbolic link, a file or a directory of somebody else's.
+ * The parent must be one of the directories on the way to the last one. So nothing ever goes below
+ * a symbolic link, a file, or a directory of somebody else.
  */
 static bool parent_is_open(struct parser *parser, const char *path)
 {
@@ -274,7 +274,7 @@ static int parse_entry(struct parser *parser, struct cursor line)
 
 /* ---- the whole ---- */
 
-/* Cuts the last line off and compares its checksum and count with what is before it. */
+/* Cuts off the last line, and compares its checksum and count with the text before it. */
 static int check_end(struct parser *parser, const char *text, size_t *length, uint64_t *count)
 {
 	uint8_t stated[MANIFEST_SHA256_BYTES], digest[MANIFEST_SHA256_BYTES];
@@ -316,7 +316,7 @@ static int parse_lines(struct parser *parser, const char *text, size_t length)
 		int result;
 
 		parser->line++;
-		/* check_end has seen that a newline ends it all. */
+		/* check_end has found a newline at the very end. */
 		result = parse_entry(parser, (struct cursor){ at, newline });
 		if (result < 0)
 			return result;

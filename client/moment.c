@@ -87,7 +87,7 @@ static int parse_zone(const char *text, bool *given, int *minutes)
 	return 0;
 }
 
-/* Fraction of a second, ".123". */
+/* Reads a fraction of a second, ".123". */
 static const char *parse_fraction(const char *text, uint64_t *ms)
 {
 	uint64_t unit = 100;
@@ -109,9 +109,8 @@ static bool same_time(const struct tm *a, const struct tm *b)
 #define DAY_SECONDS 86400
 
 /*
- * When a clock on the wall here shows `wall`, which it does once unless it is set: two offsets at
- * most, that of the day before and that of the day behind, are tried. -ENOENT: never; -ENOTUNIQ:
- * twice.
+ * Finds the time at which a local clock shows `wall`. Tries two offsets, that of the day before and
+ * that of the day after, because clocks are set. -ENOENT: never; -ENOTUNIQ: twice.
  */
 static int find_local(const struct tm *wall, time_t *seconds)
 {
@@ -184,7 +183,7 @@ static int parse_time(const char *text, uint64_t *ms)
 	return 0;
 }
 
-/* Why a text is no moment. */
+/* Says why a text is no moment. */
 static int refuse(struct error_text *error, int result, const char *text)
 {
 	switch (result) {

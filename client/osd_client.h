@@ -39,7 +39,7 @@
 
 struct osd_client;
 
-/* All zero is right for most. */
+/* All zero is right for most callers. */
 struct osd_client_options {
 	const char *initiator_name; /* NULL: made from the host's name */
 	uint32_t queue_depth;       /* commands in flight; 0 = 32, at most 1024 */
@@ -56,25 +56,27 @@ struct osd_client_error {
 	int result;
 	uint8_t status; /* SCSI status; valid when the target answered */
 	bool has_sense;
-	bool local; /* of this machine's files or memory: the target has nothing to do with it */
+	bool local; /* an error of this machine's files or memory, not of the target */
 	struct osd_sense sense;
 	struct error_text sentence;
 };
 
 /*
  * Logs in at an iscsi:// URL, takes unit attentions, and checks that the LUN is an OSD. -EINVAL:
- * URL; -EACCES: CHAP or access control; -ENODEV: no such target or LUN; -EMEDIUMTYPE: no OSD;
+ * the URL; -EACCES: CHAP or access control; -ENODEV: no such target or LUN; -EMEDIUMTYPE: no OSD;
  * errors of the connection.
  */
 int osd_client_connect(const char *url, const struct osd_client_options *options,
 		       struct osd_client **client, struct error_text *error);
 
-/* For tests: a client on a session that was made otherwise. Takes the session over. -ENOMEM. */
+/*
+ * For tests: a client on a session that was made in another way. Takes the session over. -ENOMEM.
+ */
 int osd_client_on_session(struct session *session, enum osd_version version,
 			  struct osd_client **client);
 
 /*
- * Waits for commands in flight, logs out, closes and frees. Commands that can't be ended get
+ * Waits for commands in flight, logs out, closes and frees. Commands that do not end get
  * -ECANCELED. NULL is allowed.
  */
 void osd_client_disconnect(struct osd_client *client);
@@ -115,7 +117,7 @@ struct osd_client_value {
 	uint32_t page;
 	uint32_t number;
 	const void *value;
-	uint32_t length; /* to set: 0 removes; to get: the bytes of space for this one's value */
+	uint32_t length; /* to set: 0 removes; to get: the space for this one's value in bytes */
 };
 
 /* ---- commands, asynchronous ---- */
@@ -142,15 +144,16 @@ struct osd_request_security {
 };
 
 /*
- * One command. The caller owns it and all that it points to, unmoved, from osd_client_submit until
- * `done` is called. Zeroed, then `cdb.action`, the address and what the command needs is set.
+ * One command. The caller owns it and everything that it points to, and leaves it in place from
+ * osd_client_submit until `done` is called. Zero it, then set `cdb.action`, the address and what
+ * the command needs.
  */
 struct osd_request {
 	struct osd_cdb cdb; /* version, lengths of data, segments and capability are filled in by
 			       osd_client_submit */
 	/*
-	 * Command data to send; its length becomes LENGTH. With cdb.continuation_length a
-	 * continuation segment of that length comes first in it, and does not count.
+	 * Command data to send; its length becomes LENGTH. With cdb.continuation_length, a
+	 * continuation segment of that length comes first in it and does not count.
 	 */
 	const void *data;
 	size_t data_length;
@@ -167,8 +170,8 @@ struct osd_request {
 
 	/* Results, valid in `done`. */
 	struct osd_client_error error; /* error.result: 0 or negative errno */
-	size_t received; /* bytes of command data that were read: for READ short at the object's end
-			  */
+	size_t received; /* bytes of command data that were read; fewer for a READ that meets the
+			    object's end */
 
 	/* The client's own. */
 	struct session_task task;
@@ -191,7 +194,7 @@ void osd_request_address(struct osd_request *request, struct osd_client_address 
 int osd_client_submit(struct osd_client *client, struct osd_request *request);
 
 /*
- * Attributes that came back: for osd_list_next, inside `done`. -ENODATA: none asked for or none
+ * The attributes that came back, for osd_list_next, inside `done`. -ENODATA: none asked for or none
  * came; -EPROTO.
  */
 int osd_request_attributes(const struct osd_request *request, struct osd_list_reader *reader);
@@ -206,20 +209,20 @@ size_t osd_client_outstanding(const struct osd_client *client);
 uint32_t osd_client_queue_depth(const struct osd_client *client);
 
 /*
- * Steps until nothing is outstanding. 0 or the session's error; results of commands went to their
- * `done`.
+ * Steps until nothing is outstanding. 0 or the session's error. Each command's `done` gets its
+ * result.
  */
 int osd_client_drain(struct osd_client *client);
 
 /*
- * Submits and steps until this command is done (others go on meanwhile). Not to be called inside a
+ * Submits and steps until this command is done; others go on meanwhile. Do not call it inside a
  * `done`.
  */
 int osd_client_run(struct osd_client *client, struct osd_request *request);
 
-/* ---- commands, synchronous: `error` may be NULL. Not to be called inside a `done`. ---- */
+/* ---- commands, synchronous: `error` may be NULL. Do not call them inside a `done`. ---- */
 
-/* All partitions and objects are removed. `capacity` 0: everything there is. */
+/* Removes all partitions and objects. `capacity` 0: all that there is. */
 int osd_client_format(struct osd_client *client, uint64_t capacity, struct osd_client_error *error);
 
 /*
@@ -232,9 +235,9 @@ int osd_client_remove_partition(struct osd_client *client, uint64_t partition, b
 				struct osd_client_error *error);
 
 /*
- * How the IDs of a partition's objects count: multiples of `step` from `first` to `last`, and an
- * object has at most `bytes_max` bytes. Of a target that does not tell: flat. -ENOENT: no such
- * partition.
+ * The object IDs of a partition, as numbers to count with: multiples of `step` from `first` to
+ * `last`, for objects of at most `bytes_max` bytes. If the target does not tell: flat. -ENOENT: no
+ * such partition.
  */
 struct osd_client_ids {
 	uint64_t first, step, last;
@@ -244,8 +247,8 @@ int osd_client_find_ids(struct osd_client *client, struct osd_client_address par
 			struct osd_client_ids *ids, struct osd_client_error *error);
 
 /*
- * `count` objects; `requested` only with count 1. `first` (may be NULL) = the lowest new ID; each
- * of the others is `step` (may be NULL; 0 with one object) above the one before it.
+ * Creates `count` objects; `requested` only with count 1. `first` (may be NULL): the lowest new ID.
+ * Each of the others is `step` (may be NULL; 0 with one object) above the one before it.
  */
 int osd_client_create(struct osd_client *client, uint64_t partition, uint64_t requested,
 		      uint16_t count, uint64_t *first, uint64_t *step,
@@ -260,16 +263,17 @@ int osd_client_create_and_write(struct osd_client *client, uint64_t partition, u
 
 int osd_client_write(struct osd_client *client, struct osd_client_address address, uint64_t offset,
 		     const void *data, size_t length, struct osd_client_error *error);
-/* `offset` (may be NULL) = where the data went. */
+/* `offset` (may be NULL): where the data went. */
 int osd_client_append(struct osd_client *client, struct osd_client_address address,
 		      const void *data, size_t length, uint64_t *offset,
 		      struct osd_client_error *error);
-/* `got` = bytes read: less than `length` only at the object's end, 0 behind it. */
+/* `got`: bytes read. Fewer than `length` only at the object's end, 0 behind it. */
 int osd_client_read(struct osd_client *client, struct osd_client_address address, uint64_t offset,
 		    void *data, size_t length, size_t *got, struct osd_client_error *error);
 /*
- * A new object in `partition` with data and attributes of another one, which may be in another
- * partition or of an old version; the target copies. `requested`, `chosen` as above. OSD-2 only.
+ * Makes a new object in `partition` with data and attributes of another one, which may be in
+ * another partition or in an old version. The target copies. `requested`, `chosen` as above. OSD-2
+ * only.
  */
 int osd_client_copy(struct osd_client *client, struct osd_client_address source, uint64_t partition,
 		    uint64_t requested, uint64_t *chosen, struct osd_client_error *error);
@@ -282,13 +286,13 @@ int osd_client_punch(struct osd_client *client, struct osd_client_address addres
 /* Cuts or extends by setting the logical length. */
 int osd_client_truncate(struct osd_client *client, struct osd_client_address address,
 			uint64_t length, struct osd_client_error *error);
-/* Everything at or below the address becomes stable: FLUSH, FLUSH PARTITION or FLUSH OSD. */
+/* Makes everything at or below the address stable: FLUSH, FLUSH PARTITION or FLUSH OSD. */
 int osd_client_flush(struct osd_client *client, struct osd_client_address address,
 		     struct osd_client_error *error);
 
 /*
- * IDs >= `first` in ascending order: of the user objects of a partition, or of all partitions for
- * the root. As many LIST commands as needed. A result other than 0 of `each` ends it and is
+ * IDs >= `first` in ascending order, of the user objects of a partition, or of all partitions for
+ * the root. Sends as many LIST commands as needed. A result of `each` other than 0 ends it and is
  * returned.
  */
 typedef int osd_client_listed(void *context, uint64_t id);
@@ -300,9 +304,9 @@ int osd_client_set_attributes(struct osd_client *client, struct osd_client_addre
 			      struct osd_client_error *error);
 
 /*
- * Gets `count` attributes and calls `each` for each that came back, in the order asked for;
- * undefined ones have length 0. A number (and page) of 0xFFFFFFFF asks for all: give the space for
- * all of them as its length.
+ * Gets `count` attributes and calls `each` for each that came back, in the order asked for.
+ * Undefined ones have length 0. A number (and page) of 0xFFFFFFFF asks for all: then `length` is
+ * the space for all of them.
  */
 typedef int osd_client_attribute(void *context, const struct osd_attribute *attribute);
 int osd_client_get_attributes(struct osd_client *client, struct osd_client_address address,
@@ -311,14 +315,14 @@ int osd_client_get_attributes(struct osd_client *client, struct osd_client_addre
 			      struct osd_client_error *error);
 
 /*
- * One attribute into a buffer; `length` (may be NULL) = its full length. -ENODATA: not defined.
+ * Gets one attribute into a buffer. `length` (may be NULL): its full length. -ENODATA: undefined.
  * -ENOBUFS: cut off.
  */
 int osd_client_get_attribute(struct osd_client *client, struct osd_client_address address,
 			     uint32_t page, uint32_t number, void *value, uint32_t capacity,
 			     uint32_t *length, struct osd_client_error *error);
 
-/* A big-endian number of 1..8 bytes. -ENODATA: not defined. */
+/* Gets a big-endian number of 1..8 bytes. -ENODATA: undefined. */
 int osd_client_get_number(struct osd_client *client, struct osd_client_address address,
 			  uint32_t page, uint32_t number, uint64_t *value,
 			  struct osd_client_error *error);
@@ -353,14 +357,15 @@ int osd_client_parse_moment(const char *text, uint64_t now_ms, struct osd_client
 /* ---- clones and snapshots: partitions that begin with the contents of another one ---- */
 
 /*
- * `source`: a partition, at a version if wanted. `requested`, `chosen` as in
+ * `source`: a partition, also at a version. `requested`, `chosen` as in
  * osd_client_create_partition. Not `writable`: a snapshot of the standard.
  */
 int osd_client_clone(struct osd_client *client, struct osd_client_address source,
 		     uint64_t requested, bool writable, uint64_t *chosen,
 		     struct osd_client_error *error);
 /*
- * Again as its source is now; no longer associated with it; a partition again as its snapshot is.
+ * Takes a clone to the present of its source; ends the tie to the source; takes a partition to what
+ * its snapshot shows.
  */
 int osd_client_refresh_clone(struct osd_client *client, uint64_t clone,
 			     struct osd_client_error *error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * From status and sense data to an errno and a sentence. The codes are those of section 4.5 of the
- * protocol: which error stands for what.
+ * From status and sense data to an errno and a sentence. docs/protocol.md says which error stands
+ * for what.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -49,7 +49,7 @@ static bool clones(uint16_t action)
 	return action == OSD_CREATE_CLONE || action == OSD_CREATE_SNAPSHOT;
 }
 
-/* Then partition 0 is the target's choice. */
+/* With partition 0 the target chooses the ID. */
 static bool makes_partition(uint16_t action)
 {
 	return action == OSD_CREATE_PARTITION || clones(action);
@@ -122,7 +122,7 @@ static struct meaning of_object_field(const struct osd_cdb *cdb)
 	return (struct meaning){ -EEXIST, "an object with this ID exists already" };
 }
 
-/* What a target that asks for credentials finds wrong with one. */
+/* What is wrong with a credential, or with its absence. */
 static struct meaning of_credential_field(const struct osd_cdb *cdb, uint16_t field)
 {
 	const struct osd_security_layout *layout = osd_security_layout(cdb->version);
@@ -155,7 +155,7 @@ static struct meaning of_credential_field(const struct osd_cdb *cdb, uint16_t fi
 	"the object would be longer than it can be; in a partition whose IDs are packed that " \
 	"is 65536 pages, and a flat one (`mkpart --layout flat`) takes longer ones"
 
-/* What makes an object too long is the address or, of APPEND, the length. */
+/* An object gets too long by the address or, with APPEND, by the length. */
 static bool names_length(const struct osd_cdb *cdb, uint16_t field)
 {
 	uint16_t length = cdb->version == OSD_1 ? 36 : 32;
@@ -190,7 +190,7 @@ static struct meaning of_cdb_field(const struct osd_cdb *cdb, const struct osd_s
 	if (cdb->action == OSD_CREATE_USER_TRACKING_COLLECTION && sense->field == 40)
 		return (struct meaning){ -ENOENT,
 					 "there is no such collection to take members from" };
-	/* Its place is that of a starting byte address. */
+	/* The source stands in the place of STARTING BYTE ADDRESS. */
 	if (clones(cdb->action) && sense->field == (cdb->version == OSD_1 ? 44 : 40))
 		return (struct meaning){ -ENOENT, "there is no such partition to clone, or it has "
 						  "no such version" };
@@ -208,9 +208,7 @@ static struct meaning of_cdb_field(const struct osd_cdb *cdb, const struct osd_s
 					 "bits 15 to 0 of an ID in a packed partition are a page; "
 					 "here they must be 0" };
 	case FIELD_CONTINUATION:
-		/*
-		 * What names the source is the only thing there that this client can't make right.
-		 */
+		/* The name of the source is all in the segment that this client can't check. */
 		if (cdb->action == OSD_COPY_USER_OBJECTS)
 			return (struct meaning){
 				-ENOENT, "there is no such object to copy, or it is longer than "
@@ -226,7 +224,7 @@ static struct meaning of_cdb_field(const struct osd_cdb *cdb, const struct osd_s
 }
 
 /*
- * A parameter of a function: what the client sent is well-formed, so it is what it names that is
+ * A parameter of a function. What the client sent is well-formed, so the thing that it names is
  * wrong.
  */
 static struct meaning of_parameter(const struct osd_cdb *cdb)
@@ -260,7 +258,7 @@ static struct meaning of_parameter(const struct osd_cdb *cdb)
 	}
 }
 
-/* 27/06: a lock. Many things could have met one; going back to a moment meets it in another way. */
+/* 27/06: a lock stopped the command. A rollback meets a lock in another way than others. */
 static struct meaning of_lock(const struct osd_cdb *cdb)
 {
 	if (cdb->action == OSD_EXECUTE && cdb->address >> 48 == OSD_FUNCTION_ROLLBACK)
@@ -343,7 +341,7 @@ static struct meaning of_resource(const struct osd_cdb *cdb, const struct osd_se
 
 /*
  * 26/00 with a place in Data-Out. Extension capabilities are at the end of the continuation
- * segment, and a place in one is that of the CDB's less 80.
+ * segment. A place in one is that of the CDB's capability less 80.
  */
 static struct meaning of_data_out_field(const struct osd_cdb *cdb, const struct osd_sense *sense)
 {
@@ -475,14 +473,14 @@ static struct meaning of_status(uint8_t status)
 	}
 }
 
-/* Of EXECUTE, the function's. */
+/* The name of the command; of EXECUTE, that of the function. */
 static const char *command_name(const struct osd_cdb *cdb)
 {
 	return cdb->action == OSD_EXECUTE ? osd_function_name((uint16_t)(cdb->address >> 48))
 					  : osd_action_name(cdb->action);
 }
 
-/* "WRITE, address 0x10000/0x10005"; what concerns the root is "FORMAT OSD, the device". */
+/* "WRITE, address 0x10000/0x10005", or for the root "FORMAT OSD, the device". */
 static void describe(const struct osd_cdb *cdb, char *text, size_t capacity)
 {
 	char address[OSD_CLIENT_ADDRESS_TEXT];
@@ -524,9 +522,9 @@ static void say(struct osd_client_error *error, const struct osd_cdb *cdb, struc
 }
 
 /*
- * How much of a READ is data: of one that crosses the object's end, what the information descriptor
- * says. One that begins behind the end may also be refused with the address as the field at fault;
- * that is a read of nothing.
+ * How much of a READ is data. If it crosses the object's end, the information descriptor says so.
+ * If it begins behind the end, the target may also refuse it with the address as the field at
+ * fault: that is a read of nothing.
  */
 static bool read_past_end(struct osd_request *request)
 {

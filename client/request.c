@@ -17,7 +17,9 @@ void osd_request_address(struct osd_request *request, struct osd_client_address 
 	request->cdb.object = address.object;
 }
 
-/* Functions of EXECUTE are on a partition or the root, even if they name an object, but for two. */
+/*
+ * Functions of EXECUTE are on a partition or the root, even if they name an object, except for two.
+ */
 static bool is_function_of_containers(const struct osd_cdb *cdb)
 {
 	uint16_t function = (uint16_t)(cdb->address >> 48);
@@ -100,9 +102,9 @@ static bool values_valid(const struct osd_request *request)
 }
 
 /*
- * Data-Out: command data where the caller has it; behind it, in scratch, padding, the set list,
- * padding, the get list. Data-In: command data where the caller wants it; behind it, in scratch,
- * padding and the retrieved attributes.
+ * Data-Out: command data where the caller has it; then, in scratch, padding, the set list, padding,
+ * the get list. Data-In: command data where the caller wants it; then, in scratch, padding and the
+ * retrieved attributes.
  */
 struct layout {
 	struct osd_segment set_data, get_list, retrieved;
@@ -110,7 +112,7 @@ struct layout {
 	size_t answer; /* bytes of scratch for Data-In */
 };
 
-/* ALLDATA: integrity information behind whatever there is. */
+/* ALLDATA: adds integrity information behind everything else. */
 static void add_integrity(struct osd_request *request, enum osd_version version, size_t *out,
 			  size_t *in)
 {
@@ -160,7 +162,7 @@ static void write_lists(struct osd_request *request, enum osd_version version,
 			const struct layout *layout)
 {
 	struct osd_list_writer writer;
-	/* Offsets count from the start of Data-Out; scratch begins behind the command data. */
+	/* Offsets count from the start of Data-Out, and scratch begins behind the command data. */
 	uint8_t *base = request->scratch;
 
 	if (request->set_count) {
@@ -194,10 +196,7 @@ static void add_segment(struct iovec *segments, unsigned *count, const void *bas
 		segments[(*count)++] = (struct iovec){ (void *)base, length };
 }
 
-/*
- * Command data; of a signed command the check value of its continuation segment is not the
- * caller's.
- */
+/* Adds the command data. A signed command has its own copy of the segment's check value. */
 static void add_data(struct osd_request *request)
 {
 	struct session_task *task = &request->task;
@@ -302,7 +301,7 @@ int osd_request_attributes(const struct osd_request *request, struct osd_list_re
 		return result;
 	if (osd_list_read(reader, request->cdb.version, OSD_LIST_RETRIEVED, list, length) < 0)
 		return -EPROTO;
-	/* The first one was not the caller's. */
+	/* The client itself asked for the first one. */
 	if (request->security.gets_response && osd_list_next(reader, &of_security) != 1)
 		return -EPROTO;
 	return request->get_count > 0 ? 0 : -ENODATA;

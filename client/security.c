@@ -151,7 +151,7 @@ int osd_client_secure(struct osd_client *client, osd_client_credential *give, vo
 
 /* ---- signing ---- */
 
-/* Attributes of several objects have no place for one of the command. */
+/* Answers with attributes of several objects have no place for one of the command. */
 static bool has_place_for_response(const struct osd_cdb *cdb)
 {
 	return cdb->objects <= 1 && !cdb->list_attributes &&
@@ -186,7 +186,7 @@ int security_begin(const struct osd_client *client, struct osd_request *request)
 
 /* ---- extension capabilities ---- */
 
-/* The credential for a further object. -ENOENT: there is none, or nothing is signed. */
+/* Asks for the credential for a further object. -ENOENT: there is none, or nothing is signed. */
 static int give_extension(const struct osd_client *client, const struct osd_cdb *other,
 			  struct osd_credential *credential)
 {
@@ -360,7 +360,7 @@ bool security_retype(const struct osd_client *client, struct osd_request *reques
 	request->retyped = true;
 	osd_capability_nosec(cdb, OSD_TYPE_COLLECTION);
 	result = client->give_credential(client->credential_context, cdb, &credential);
-	/* The buffers are laid out for the method that there was. */
+	/* The buffers are laid out for another method. */
 	if (result == 0 && credential.version == cdb->version && credential.method == method) {
 		memcpy(request->security.key, credential.key, sizeof(request->security.key));
 		memcpy(request->task.cdb + OSD_FIELD_CAPABILITY_FORMAT, credential.capability,
@@ -396,7 +396,7 @@ static bool sense_is_right(struct osd_request *request, uint8_t *place, size_t b
 	return osd_check_values_equal(given, value, sizeof(value));
 }
 
-/* Status GOOD: its value is the first attribute that came. */
+/* Status GOOD: the value is the first attribute that came. */
 static bool good_is_right(const struct osd_request *request)
 {
 	const struct osd_request_security *security = &request->security;
@@ -424,11 +424,11 @@ static bool status_is_right(struct osd_request *request)
 
 	if (place)
 		return sense_is_right(request, place, bytes);
-	/* What is refused without signature is refused; nothing else is. */
+	/* An unsigned refusal counts as a refusal; any other unsigned answer is wrong. */
 	return request->error.result < 0 || (task->status == 0 && good_is_right(request));
 }
 
-/* ALLDATA: the information behind what came; cuts the answer down to what it is about. */
+/* ALLDATA: checks the information behind the data, and cuts it off. */
 static bool data_is_right(struct osd_request *request)
 {
 	const struct osd_request_security *security = &request->security;
@@ -440,7 +440,7 @@ static bool data_is_right(struct osd_request *request)
 	struct osd_integrity_lengths lengths;
 	uint8_t expected[64];
 
-	/* With status GOOD something comes wherever there is space. */
+	/* With status GOOD, data comes wherever there is space for it. */
 	if (task->in_received == 0)
 		return task->status != 0 || security->in_encoded == OSD_OFFSET_UNUSED;
 	assert(bytes <= sizeof(expected));
@@ -475,7 +475,7 @@ void security_verify(struct osd_request *request)
 	/* CAPKEY says nothing about answers. */
 	if (request->security.method < OSD_CMDRSP || request->task.result < 0)
 		return;
-	/* What comes with a refusal is nothing. */
+	/* Whatever came with a refusal does not count. */
 	if ((request->security.method == OSD_ALLDATA && error->result == 0 &&
 	     !data_is_right(request)) ||
 	    !status_is_right(request)) {

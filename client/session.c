@@ -17,7 +17,7 @@
 #include "client/session_private.h"
 #include "common/bytes.h"
 
-/* Lengths in PDUs are signed in too many places to go up to 4 GiB. */
+/* PDU code has signed lengths in too many places for 4 GiB. */
 #define TRANSFER_BYTES_MAX INT32_MAX
 /* Of RFC 7143, 13.12: the smallest MaxRecvDataSegmentLength. */
 #define SEGMENT_BYTES_MIN 512U
@@ -185,7 +185,7 @@ size_t session_outstanding(const struct session *session)
 	return session->outstanding;
 }
 
-/* Slots are found by their order, so that a short queue touches few of them. */
+/* Takes the lowest free slot, so that a short queue uses few of them. */
 static uint32_t take_slot(struct session *session, struct session_task *task)
 {
 	uint32_t slot = 0;
@@ -196,7 +196,7 @@ static uint32_t take_slot(struct session *session, struct session_task *task)
 	session->slots[slot] = task;
 	session->slots_used++;
 	/*
-	 * The generation makes a late or invented answer to an old command a wrong tag. 0xFFFF
+	 * With the generation, a late or invented answer to an old command has a wrong tag. 0xFFFF
 	 * stays unused.
 	 */
 	session->generations[slot] = (session->generations[slot] + 1) % 0xFFFF;
@@ -257,9 +257,7 @@ void session_answered(struct session *session, struct session_task *task)
 		session_drop_burst(session, task);
 		task->state = TASK_ANSWERED;
 	}
-	/*
-	 * Its buffers must stay while the kernel has not taken the last of its PDUs that was begun.
-	 */
+	/* While the kernel has not taken the last PDU that was begun, its buffers must stay. */
 	if (task->batched == 0)
 		finish(session, task);
 }
@@ -300,8 +298,8 @@ int session_error(const struct session *session, struct error_text *error)
 }
 
 /*
- * All commands get the session's failure. The connection is dead: nothing of theirs will be touched
- * again.
+ * All commands get the session's failure. The connection is dead and touches nothing of theirs any
+ * more.
  */
 static void fail_all(struct session *session)
 {
@@ -316,9 +314,7 @@ static void fail_all(struct session *session)
 		task = session->slots[slot];
 		if (!task)
 			continue;
-		/*
-		 * An answer that was complete counts, even if the connection died right behind it.
-		 */
+		/* A complete answer counts, even if the connection died right behind it. */
 		if (task->state == TASK_ACTIVE)
 			task->result = session->failure;
 		finish(session, task);
@@ -365,8 +361,8 @@ static uint64_t next_deadline(const struct session *session)
 }
 
 /*
- * A target may close its window for ever while nothing is in flight; no command's deadline would
- * notice.
+ * A target may close its window for ever while nothing is in flight. No command's deadline would
+ * notice that.
  */
 static void watch_window(struct session *session)
 {

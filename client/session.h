@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * The full-feature phase of one iSCSI session with one connection, error recovery level 0: SCSI
- * commands with long CDBs and bidirectional transfers, several in flight. It owns a socket that the
- * login has brought so far, and knows nothing of OSD.
+ * commands with long CDBs and bidirectional transfers, several in flight. It takes the socket after
+ * a successful login, and knows nothing of OSD.
  *
- * One thread. Nothing blocks but session_step. A target is not trusted: whatever it sends is
- * checked before it is used, data is written into the buffer of the command that asked for it and
- * nowhere else, and a target that breaks the protocol, closes the connection or is silent for too
- * long ends the session with a sentence; every command that was under way then completes with that
- * error.
+ * It uses one thread, and only session_step blocks. It does not trust the target: it checks
+ * everything before use, and writes data only into the buffer of the command that asked for it. A
+ * target that breaks the protocol, closes the connection or is silent for too long ends the session
+ * with a sentence. Every command under way then completes with that error.
  */
 #ifndef MUNINN_CLIENT_SESSION_H
 #define MUNINN_CLIENT_SESSION_H
@@ -42,9 +41,9 @@ struct session_parameters {
 struct session_options {
 	uint32_t queue_depth; /* commands sent and not answered, 1..SESSION_QUEUE_DEPTH_MAX */
 	/*
-	 * How long a command waits while the target does nothing for any command, if it has no time
-	 * of its own; 0 = for ever. Answers, requests for data and data count: a slow target is not
-	 * a dead one.
+	 * How long a command without a time of its own waits while the target does nothing for any
+	 * command; 0 = for ever. Answers, requests for data and data all count, so a slow target is
+	 * not a dead one.
 	 */
 	uint32_t timeout_ms;
 	unsigned lun;
@@ -55,8 +54,8 @@ struct session_options {
 struct session;
 
 /*
- * One SCSI command. The caller owns it and all that it points to, unmoved, from session_submit
- * until `done`.
+ * One SCSI command. The caller owns it and everything that it points to, and leaves it in place
+ * from session_submit until `done`.
  */
 struct session_task {
 	uint8_t cdb[ISCSI_CDB_BYTES_MAX];
@@ -95,8 +94,8 @@ struct session_task {
 };
 
 /*
- * Takes over `fd`, a connected socket behind a successful login; it is closed by session_destroy,
- * and at once when this fails. -EINVAL (options or parameters out of range), -ENOMEM.
+ * Takes over `fd`, a connected socket after a successful login. session_destroy closes it; a
+ * failure here closes it at once. -EINVAL (options or parameters out of range), -ENOMEM.
  */
 int session_create(int fd, const struct session_parameters *parameters,
 		   const struct session_options *options, struct session **session,
@@ -109,26 +108,23 @@ int session_create(int fd, const struct session_parameters *parameters,
 void session_destroy(struct session *session);
 
 /*
- * Queues a command; it is sent by the next session_step that finds a place in the queue and in the
- * target's window. -EINVAL: lengths out of range; -ENOTCONN or the reason: the session has ended.
+ * Queues a command. The next session_step that finds a place in the queue and in the target's
+ * window sends it. -EINVAL: lengths out of range; -ENOTCONN or the reason: the session has ended.
  * On error `done` is not called.
  */
 int session_submit(struct session *session, struct session_task *task);
 
 /*
- * Sends and receives what can be, waiting at most `timeout_ms` (-1: until something happens or
- * times out) when there is nothing to do at once, and calls `done` of what is finished. Returns 0,
- * or the negative errno with which the session has ended.
+ * Sends and receives what it can, and calls `done` of what has ended. If there is nothing to do at
+ * once, waits at most `timeout_ms` (-1: until something happens or times out). Returns 0, or the
+ * negative errno with which the session has ended.
  */
 int session_step(struct session *session, int timeout_ms);
 
 /* Commands submitted and not done. */
 size_t session_outstanding(const struct session *session);
 
-/*
- * Takes commands that are in flight to their end, then logs out. 0, or why the session ended
- * before.
- */
+/* Waits for the commands in flight, then logs out. 0, or why the session ended before. */
 int session_logout(struct session *session, uint32_t timeout_ms);
 
 /* Why the session has ended: 0 while it lives; `error` gets the sentence. */

@@ -76,8 +76,7 @@ struct session {
 	unsigned nop_count;
 	enum logout_state logout;
 	bool closing; /* the target wants no more commands */
-	bool deaf; /* the connection takes no more bytes; what it still has to give is taken first
-		    */
+	bool deaf; /* the connection takes no more bytes; what it still has to give comes first */
 
 	int failure;
 	struct error_text failure_text;
@@ -94,10 +93,15 @@ int session_fail(struct session *session, int result, const char *format, ...)
 /* The active command with this tag, or NULL. */
 struct session_task *session_find(struct session *session, uint32_t tag);
 
-/* Gives the first waiting command a tag, a deadline and a command number. NULL: none may go. */
+/*
+ * Gives the first waiting command a tag, a deadline and a command number. NULL: none may be sent.
+ */
 struct session_task *session_activate(struct session *session, uint32_t *cmd_sn);
 
-/* The target has done something for a command; there is an end to how often it can. */
+/*
+ * The target has done something for a command, so its silence counts from now. It can do so only a
+ * limited number of times for each command.
+ */
 void session_progress(struct session *session);
 
 /* The target has answered (task->result and the other results are set). */
@@ -124,10 +128,10 @@ unsigned segments_slice(const struct iovec *segments, unsigned count, size_t off
 /* Sends as much as the socket takes. 0 or the session's failure. */
 int session_send(struct session *session);
 bool session_has_output(const struct session *session);
-/* The next `length` bytes of the command's Data-Out are to be sent, under this transfer tag. */
+/* Sends the next `length` bytes of the command's Data-Out, under this transfer tag. */
 void session_begin_burst(struct session *session, struct session_task *task, uint32_t tag,
 			 uint32_t length);
-/* The command is answered: what was not sent of it need not be. */
+/* The command is answered: drops what was not sent of it. */
 void session_drop_burst(struct session *session, struct session_task *task);
 
 /* ---- session_receive.c ---- */

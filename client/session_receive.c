@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The receiving half: takes the byte stream apart into PDUs and acts on them. Headers and small
- * data come through one buffer; long Data-In goes from the socket straight to where the caller
- * wants it.
+ * The receiving half: splits the byte stream into PDUs and acts on them. Headers and small data
+ * come through one buffer; long Data-In goes from the socket straight to where the caller wants it.
  *
- * Every number of the target's is compared with what it may be before it is used.
+ * It compares every number of the target with what that may be, before it uses the number.
  */
 #include <assert.h>
 #include <errno.h>
@@ -14,7 +13,9 @@
 #include "client/session_private.h"
 #include "common/bytes.h"
 
-/* Reads a step: a target that sends without end must not keep the caller from its deadlines. */
+/*
+ * Reads of one step: a target that sends without end must not keep the caller from its deadlines.
+ */
 #define READS_PER_STEP     16
 #define RESPONSE_COMPLETED 0x00
 #define SENSE_HEAD_BYTES   2U
@@ -33,7 +34,10 @@ static int protocol_error(struct session *session, const char *what)
 
 static void note_window(struct session *session, const struct iscsi_header *header)
 {
-	/* A PDU may overtake a newer one's view: only later windows count (RFC 7143, 4.2.2.1). */
+	/*
+	 * A PDU may be older than one that came before it, so only later windows count (RFC 7143,
+	 * 4.2.2.1).
+	 */
 	if (serial_after(header->exp_cmd_sn - 1, header->max_cmd_sn))
 		return;
 	if (serial_after(header->max_cmd_sn, session->max_cmd_sn))
@@ -76,7 +80,7 @@ static int decode_residual(bool over, bool under, uint32_t count, uint32_t lengt
 	return 0;
 }
 
-/* A command that the target calls complete must have got the bytes that it claims to have sent. */
+/* When the target calls a command complete, all bytes that it claims to have sent must be here. */
 static int judge_read(const struct session_task *task)
 {
 	uint64_t expected = task->in_residual > 0 ? task->in_length - (uint64_t)task->in_residual
@@ -158,8 +162,8 @@ static int begin_data_in(struct session *session, const struct iscsi_header *hea
 	if (check_sequence(session, task, header) < 0)
 		return session->failure;
 	/*
-	 * DataPDUInOrder and DataSequenceInOrder are Yes: bytes arrive once and in order, so none
-	 * can be missing.
+	 * DataPDUInOrder and DataSequenceInOrder are Yes: bytes come once and in order, so none is
+	 * missing.
 	 */
 	if (header->offset != task->in_received)
 		return protocol_error(session, "data out of order (buffer offset)");
@@ -178,7 +182,7 @@ static int end_data_in(struct session *session, const struct iscsi_header *heade
 
 	session->receive.task = NULL;
 	task->in_received += header->data_length;
-	/* Empty ones could come for ever. */
+	/* Empty ones do not count as progress: they could come for ever. */
 	if (header->data_length > 0)
 		session_progress(session);
 	if (!(header->flags & ISCSI_DATA_IN_STATUS))
@@ -229,8 +233,8 @@ static int end_nop_in(struct session *session, const struct iscsi_header *header
 	struct nop_answer *answer;
 
 	/*
-	 * This side sends no pings, so a NOP-In can only be the target's: its StatSN is shown, not
-	 * used up.
+	 * This side sends no pings, so a NOP-In must be the target's own. It shows the next StatSN
+	 * and does not use it up.
 	 */
 	if (header->task_tag != ISCSI_TAG_NONE)
 		return protocol_error(session, "answer to a ping that was not sent");
@@ -258,7 +262,9 @@ static int end_async_message(struct session *session, const struct iscsi_header 
 			session, -ECONNRESET,
 			"iSCSI session: the target announces that it drops the session");
 	default:
-		/* SCSI events come again as unit attentions; vendor events mean nothing here. */
+		/*
+		 * SCSI events come again as unit attentions, and vendor events mean nothing here.
+		 */
 		return 0;
 	}
 }
@@ -272,8 +278,8 @@ static int end_reject(struct session *session, const struct iscsi_header *header
 	if (header->data_length >= ISCSI_BHS_BYTES)
 		rejected.opcode = session->receive.control[0] & 0x3f;
 	/*
-	 * Without error recovery nothing tells whether the target still has the command: start
-	 * anew.
+	 * Without error recovery nothing tells whether the target still has the command, so ends
+	 * the session.
 	 */
 	return session_fail(session, -EPROTO,
 			    "iSCSI session: the target rejected a %s PDU: %s (0x%02x)",
@@ -348,7 +354,7 @@ static int end_pdu(struct session *session)
 
 /* ---- bytes ---- */
 
-/* `length` bytes of the data segment have been stored: the rest of the places moves on. */
+/* `length` bytes of the data segment have been stored: moves the places on. */
 static void places_advance(struct receive_state *receive, size_t length)
 {
 	unsigned gone = 0;
@@ -405,10 +411,7 @@ static int consume(struct session *session)
 	}
 }
 
-/*
- * One read: what is missing of a data segment goes to its place, what comes behind it into the
- * buffer.
- */
+/* One read. The missing part of a data segment goes to its place, what follows into the buffer. */
 static ssize_t read_socket(struct session *session)
 {
 	struct receive_state *receive = &session->receive;

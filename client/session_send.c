@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The sending half: answers to pings, Data-Out bursts, new commands and the logout are gathered
- * into batches of PDUs that go out with one system call. Data is sent from where the caller has it.
+ * The sending half: gathers answers to pings, Data-Out bursts, new commands and the logout into
+ * batches of PDUs, and sends a batch with one system call. Data goes from where the caller has it.
  */
 #include <assert.h>
 #include <errno.h>
@@ -142,7 +142,7 @@ static void fill_batch(struct session *session)
 	uint32_t cmd_sn;
 
 	add_nop_answers(session);
-	/* What the target waits for goes before what is new to it. */
+	/* What the target waits for goes first. */
 	while (!batch_full(batch) && session->bursts.first) {
 		add_data_out(session, session->bursts.first);
 		if (session->bursts.first->burst_left == 0)
@@ -212,8 +212,8 @@ int session_send(struct session *session)
 		if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return 0;
 		/*
-		 * Answers may have come before the end: session_receive reports it when it has
-		 * taken them.
+		 * Answers may have come before the end. session_receive takes them first, and then
+		 * reports it.
 		 */
 		session->deaf = sent < 0 && (errno == EPIPE || errno == ECONNRESET);
 		if (session->deaf)

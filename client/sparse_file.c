@@ -37,7 +37,8 @@ int sparse_file_write(struct sparse_file *file, const void *data, size_t length)
 	size_t begin = 0, at = 0;
 
 	/*
-	 * Blocks are those of the file, so that a hole is one also when the pieces are not aligned.
+	 * Takes the blocks of the file, so that there are holes also when the pieces are not
+	 * aligned.
 	 */
 	while (at < length) {
 		size_t block = min_u64(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Writes a local file from its beginning and leaves holes where blocks of it are zero; and what is
- * zero.
+ * Writes a local file from its beginning, and leaves holes where its blocks are zero. Also tells
+ * whether bytes are zero.
  */
 #ifndef MUNINN_CLIENT_SPARSE_FILE_H
 #define MUNINN_CLIENT_SPARSE_FILE_H
@@ -26,7 +26,7 @@ int sparse_file_write(struct sparse_file *file, const void *data, size_t length)
 /* The next `length` bytes are zeros. */
 void sparse_file_skip(struct sparse_file *file, uint64_t length);
 
-/* Gives the file its length, which a hole at the end does not. */
+/* Sets the length of the file, which a hole at the end does not. */
 int sparse_file_end(struct sparse_file *file);
 
 #endif

@@ -68,7 +68,7 @@ static void fail(struct transfer *transfer, const struct osd_client_error *error
 	outcome_give(error, transfer->error);
 }
 
-/* Errors of the caller's own functions: it has the sentence. */
+/* The caller's own function failed, and has the sentence. */
 static void fail_silently(struct transfer *transfer, int result)
 {
 	struct osd_client_error error = { .result = result, .local = true };
@@ -170,10 +170,7 @@ int transfer_upload(struct osd_client *client, struct osd_client_address address
 
 		if (slot)
 			more = upload_piece(&transfer, slot, address, read, context);
-		/*
-		 * Looks after the connection also while there are free slots, so that the target is
-		 * kept busy.
-		 */
+		/* Steps also while there are free slots, so that the target is kept busy. */
 		osd_client_step(client, slot ? 0 : -1);
 	}
 	while (any_busy(&transfer))

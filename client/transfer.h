@@ -13,7 +13,7 @@
 
 struct transfer_options {
 	size_t chunk_bytes; /* of each command; TRANSFER_CHUNK_BYTES_MIN.._MAX */
-	/* Called for bytes that the target has taken or given. May be NULL. */
+	/* Called for bytes that the target has stored or sent. May be NULL. */
 	void (*progress)(void *context, uint64_t bytes);
 	void *progress_context;
 };
@@ -26,9 +26,9 @@ struct transfer_options {
 typedef ssize_t transfer_read(void *context, void *data, size_t capacity, uint64_t *offset);
 
 /*
- * Writes pieces into an existing object, in no particular order. Waits until all that was begun is
- * ended, also after an error. `sent` (may be NULL) = bytes written. Errors of `read` are returned
- * with an empty sentence.
+ * Writes pieces into an existing object, in any order. Waits until everything that it began has
+ * ended, also after an error. `sent` (may be NULL): bytes written. Errors of `read` come with an
+ * empty sentence.
  */
 int transfer_upload(struct osd_client *client, struct osd_client_address address,
 		    transfer_read *read, void *context, const struct transfer_options *options,
@@ -38,9 +38,8 @@ int transfer_upload(struct osd_client *client, struct osd_client_address address
 typedef int transfer_write(void *context, const void *data, size_t length);
 
 /*
- * Reads [offset, offset + length) of an object. `received` (may be NULL) = bytes given to `write`;
- * fewer than `length` when the object ends before. Errors of `write` are returned with an empty
- * sentence.
+ * Reads [offset, offset + length) of an object. `received` (may be NULL): bytes given to `write`,
+ * fewer than `length` if the object ends before. Errors of `write` come with an empty sentence.
  */
 int transfer_download(struct osd_client *client, struct osd_client_address address, uint64_t offset,
 		      uint64_t length, transfer_write *write, void *context,
@@ -51,8 +50,8 @@ int transfer_download(struct osd_client *client, struct osd_client_address addre
 typedef int transfer_skip(void *context, uint64_t length);
 
 /*
- * The same of an object that may have holes: those of a long one are not read, but given to `skip`,
- * if the target can tell where they are. Bytes of both count as received.
+ * The same for an object that may have holes. Does not read the holes of a long object, but gives
+ * them to `skip`, if the target can tell where they are. `received` counts both.
  */
 int transfer_download_sparse(struct osd_client *client, struct osd_client_address address,
 			     uint64_t offset, uint64_t length, transfer_write *write,

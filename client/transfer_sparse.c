@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Reading a long object past its holes: READ MAP tells where data is, and only that crosses the
+ * Reads a long object past its holes: READ MAP tells where data is, and only data crosses the
  * network.
  */
 #include <errno.h>
@@ -13,7 +13,7 @@
 enum {
 	MAP_ENTRIES = 4096, /* of one answer */
 	MAP_BYTES = OSD_MAP_HEAD_BYTES + MAP_ENTRIES * OSD_MAP_ENTRY_BYTES,
-	LENGTH_MIN = 16 << 20, /* shorter ones are read sooner than they are asked about */
+	LENGTH_MIN = 16 << 20, /* reading a shorter object is quicker than asking */
 };
 
 /* What is being read; [at, end) remains. */
@@ -30,7 +30,9 @@ struct sparse {
 	struct osd_client_error *error;
 };
 
-/* Ranges of data in [at, end), ascending; those that have no space are for another answer. */
+/*
+ * Asks for ranges of data in [at, end), ascending. Ranges without space come with a later answer.
+ */
 static int read_map(const struct sparse *sparse, uint8_t map[MAP_BYTES], size_t *length)
 {
 	struct osd_request request = {
@@ -80,7 +82,7 @@ static bool joins(const struct sparse *sparse, uint64_t end, const struct osd_ma
 	return entry->address <= end || entry->address - end < sparse->options->chunk_bytes;
 }
 
-/* Reads what a map tells of; behind its last range, if that is the last one there is, are zeros. */
+/* Reads the data of a map. If the map was the whole rest, zeros follow its last range. */
 static int take_map(struct sparse *sparse, const uint8_t *map, size_t length)
 {
 	bool whole = get_be64(map) <= length - OSD_MAP_HEAD_BYTES;
@@ -119,7 +121,7 @@ static int download(struct sparse *sparse)
 		uint64_t before = sparse->at;
 		size_t length = 0;
 
-		/* A target that can't tell, or does not let this be asked, is read as it is. */
+		/* The target can't tell, or does not let this client ask: reads everything. */
 		if (read_map(sparse, map, &length) < 0)
 			result = take_data(sparse, sparse->end);
 		else

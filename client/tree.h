@@ -36,8 +36,8 @@
 #define TREE_POINTER_BYTES      48U
 /*
  * Of TREE_PARTITION_PAGE, while an update changes objects of the tree: its TREE_OBJECT_IMPORT (8),
- * when it began in milliseconds since 1970 (8). The manifest does not fit them then; who finds it
- * and updates nothing must not read on.
+ * when it began in ms since 1970 (8). Meanwhile the manifest does not fit the objects, so only an
+ * update may go on with them.
  */
 #define TREE_PARTITION_UPDATE 2U
 #define TREE_UPDATE_BYTES     16U
@@ -48,20 +48,15 @@ struct tree_report {
 	uint64_t skipped; /* devices, pipes and sockets */
 	uint64_t removed; /* objects of former or unfinished imports */
 	uint64_t manifest_object;
-	/*
-	 * Of an import: files that became new objects; whose content, or only attributes, changed
-	 * in place; that stayed.
-	 */
+	/* Of an import, files: new objects; other content; only other attributes; unchanged. */
 	uint64_t added, changed, touched, unchanged;
 	uint64_t sent_bytes; /* of content */
 };
 
 struct tree_options {
 	size_t chunk_bytes; /* as of struct transfer_options */
-	bool replace; /* import: take the place of the tree that is there, and remove its objects
-			 afterwards */
-	bool update;  /* import: make the tree that is there as the directory is, by its differences
-		       */
+	bool replace; /* import: replaces the stored tree, and removes its objects afterwards */
+	bool update;  /* import: makes the stored tree equal to the directory, by its differences */
 	bool checksum; /* update: compare the content of all files, also of those with the same
 			  length and time */
 	bool clean;    /* import: first remove what unfinished imports have left */
@@ -76,21 +71,21 @@ struct tree_options {
 };
 
 /*
- * Stores a directory. The partition is created if it does not exist. -EEXIST: it holds a tree
+ * Stores a directory, and creates the partition if it does not exist. -EEXIST: it holds a tree
  * already. Small files are one command each; larger ones are complete when TREE_OBJECT_COMPLETE is
  * set. On error everything acknowledged stays.
  *
- * With `update`: an object stays that of its file. What an interrupted update left is found by its
- * TREE_OBJECT_COMPLETE, and the next update makes it right.
+ * With `update` an object stays that of its file. TREE_OBJECT_COMPLETE shows what an interrupted
+ * update left, and the next update makes it right.
  */
 int tree_import(struct osd_client *client, uint64_t partition, const char *directory,
 		const struct tree_options *options, struct tree_report *report,
 		struct osd_client_error *error);
 
 /*
- * Unpacks the tree of a partition into a directory that does not exist or is empty. Content is
- * checked against the manifest. -ENODATA: no tree there. -EINPROGRESS: an update of it has not been
- * completed. -EBADMSG: something is not as the manifest says; what was written so far stays.
+ * Unpacks the tree of a partition into a directory that does not exist or is empty. Checks content
+ * against the manifest. -ENODATA: no tree there. -EINPROGRESS: an update of it is not complete.
+ * -EBADMSG: something is not as the manifest says; what was written so far stays.
  */
 int tree_export(struct osd_client *client, struct osd_client_address partition,
 		const char *directory, const struct tree_options *options,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Removes what former and unfinished imports have left in a partition. */
+/* Removes the objects that former and unfinished imports have left in a partition. */
 #include <errno.h>
 #include <stdlib.h>
 

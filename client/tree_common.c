@@ -192,7 +192,7 @@ static int any_from(struct osd_client *client, uint64_t partition, uint64_t firs
 }
 
 /*
- * Doubles a distance until nothing is behind it, then halves the interval: 128 short commands at
+ * Doubles a distance until nothing lies behind it, then halves the interval: 128 short commands at
  * most.
  */
 int tree_first_free(struct osd_client *client, uint64_t partition, const struct osd_client_ids *ids,

@@ -71,7 +71,7 @@ int tree_names_load(struct osd_client *client, struct osd_client_address partiti
 	return result;
 }
 
-/* The place of the first name of an object that is not before it. */
+/* The place of the first name at or behind an object's. */
 static size_t lower_bound(const struct tree_names *names, uint64_t object)
 {
 	size_t low = 0, high = names->count;
@@ -149,10 +149,7 @@ static int tell_status(const struct comparison *comparison, const struct tree_na
 	return result;
 }
 
-/*
- * The next name of `list` that `other` does not have, or its end. Both have the names of one
- * object.
- */
+/* The next name of `list` that `other` does not have, or the end. Both lists are of one object. */
 static size_t next_alone(const struct tree_name *list, size_t at, size_t end,
 			 const struct tree_name *other, size_t other_count)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What differs between two trees, as far as manifests tell: names, modes, times, links. Content is
- * compared by the target.
+ * What differs between two trees, as far as manifests tell: names, modes, times, links. The target
+ * compares contents.
  */
 #ifndef MUNINN_CLIENT_TREE_DIFF_H
 #define MUNINN_CLIENT_TREE_DIFF_H
@@ -31,12 +31,12 @@ int tree_names_load(struct osd_client *client, struct osd_client_address partiti
 int tree_names_of(struct manifest *manifest, uint64_t manifest_object, struct tree_names *names);
 void tree_names_free(struct tree_names *names);
 
-/* The first name of an object; NULL: none of the tree's. */
+/* The first name of an object; NULL: the tree does not have it. */
 const struct tree_name *tree_names_find(const struct tree_names *names, uint64_t object);
 
 /*
- * Whether manifests show that the object's attributes must differ: other content, mode, time or
- * name.
+ * Do the manifests show that the object's attributes must differ: other content, mode, time or
+ * name?
  */
 bool tree_names_explain(const struct tree_names *from, const struct tree_names *to,
 			uint64_t object);

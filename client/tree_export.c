@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Unpacks a tree. Directories are made first as they come and get their modes and times last; files
- * arrive many at once. manifest_parse has made sure that no path leaves the directory; everything
- * is created anew, so that nothing that is there already is ever followed or overwritten.
+ * Unpacks a tree. It makes directories first and gives them modes and times last; files arrive many
+ * at once. manifest_parse has made sure that no path leaves the directory. Everything is made anew,
+ * so nothing that exists is ever followed or overwritten.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include "client/tree_private.h"
 #include "common/bytes.h"
 
-/* Set-user-ID and set-group-ID would now mean another user. */
+/* Set-user-ID and set-group-ID would mean another user here. */
 #define FILE_MODE_MASK 01777U
 
 struct exporter {
@@ -93,7 +93,7 @@ static int set_times(int fd, const struct manifest_entry *entry)
 	return futimens(fd, times) < 0 ? -errno : 0;
 }
 
-/* Mode and time, close. The descriptor is gone in any case. */
+/* Sets mode and time and closes. The descriptor is closed in any case. */
 static int finish_file(int fd, const struct manifest_entry *entry)
 {
 	int result = fchmod(fd, entry->mode & FILE_MODE_MASK) < 0 ? -errno : set_times(fd, entry);
@@ -167,7 +167,7 @@ static void small_done(struct osd_request *request)
 	free(small);
 }
 
-/* One command: the data, and the length to compare. */
+/* One command reads the data, and the length to compare. */
 static int fetch_small(struct exporter *exporter, size_t index)
 {
 	const struct manifest_entry *entry = &exporter->manifest.entries[index];
@@ -223,7 +223,7 @@ static int write_large(void *context, const void *data, size_t length)
 	return sparse_file_write(&large->file, data, length);
 }
 
-/* They count in the digest all the same. */
+/* Zeros count in the digest all the same. */
 static int skip_large(void *context, uint64_t length)
 {
 	static const uint8_t zeros[65536];
@@ -373,7 +373,7 @@ static int make_hard_links(struct exporter *exporter)
 	return 0;
 }
 
-/* Children before parents: a parent's time changes with every child, and a mode may lock us out. */
+/* Children before parents: every child changes its parent's time, and a mode may shut us out. */
 static int finish_directories(struct exporter *exporter)
 {
 	const struct manifest *manifest = &exporter->manifest;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * Stores a tree: the files, then the manifest, then the partition's pointer to it. An update goes
- * on with the objects of the tree that is there and changes what differs.
+ * on with the objects of the stored tree, and changes what differs.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,8 +13,8 @@
 #include "common/bytes.h"
 
 /*
- * All files that have no object yet, in the order of their paths; IDs ascend with it. On return
- * nothing is in flight.
+ * Stores all files that have no object yet, in the order of their paths; IDs ascend with it. When
+ * it returns, nothing is in flight.
  */
 static int store_files(struct importer *importer)
 {
@@ -29,7 +29,7 @@ static int store_files(struct importer *importer)
 	return importer->result;
 }
 
-/* Whether the stored manifest has this text already. 1, 0, or -ENOMEM. */
+/* Does the stored manifest have this text already? 1, 0, or -ENOMEM. */
 static int is_stored(const struct manifest *old, const char *text, size_t length)
 {
 	char *old_text;
@@ -43,7 +43,7 @@ static int is_stored(const struct manifest *old, const char *text, size_t length
 	return same;
 }
 
-/* `old`: the manifest that is stored, NULL: none. Nothing is written when it says the same. */
+/* Stores the manifest, unless the stored one (`old`, NULL: none) says the same. */
 static int store_manifest(struct importer *importer, const struct manifest *old)
 {
 	struct manifest_entry entry = { .path = (char *)"muninn-tree" };
@@ -82,8 +82,8 @@ static int refuse_tree(const struct importer *importer)
 }
 
 /*
- * Makes sure that there is a partition without a tree, or one that may be replaced or updated;
- * `old` = what is to be updated, *has_old: there is such a tree.
+ * Makes sure that there is a partition without a tree, or with one that may be replaced or updated.
+ * `old`: the tree to update; *has_old: there is one.
  */
 static int prepare_partition(struct importer *importer, struct manifest *old, bool *has_old)
 {
@@ -118,7 +118,7 @@ static int prepare_partition(struct importer *importer, struct manifest *old, bo
 	return 0;
 }
 
-/* Which IDs new objects get. A file that is too long for one is found before anything is stored. */
+/* Chooses the IDs of new objects. Finds a file that is too long before anything is stored. */
 static int prepare_ids(struct importer *importer)
 {
 	const struct osd_client_address partition = { .partition = importer->partition };
@@ -142,7 +142,7 @@ static int prepare_ids(struct importer *importer)
 	return result;
 }
 
-/* Files of the partition's present tree stay what they are, as far as they are the same. */
+/* Gives the files of the stored tree their objects again, and changes what differs. */
 static int update_files(struct importer *importer, const struct manifest *old)
 {
 	struct tree_update *update;

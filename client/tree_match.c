@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Which object of a stored tree a file of the present directory goes on with. */
+/* Finds the object of a stored tree with which a file of the present directory goes on. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "client/tree_store.h"
 
 /*
- * Files that vanished with the same length and time, of which one is looked for that nobody goes on
- * with yet.
+ * How many vanished files with the same length and time are tried, to find one whose object is
+ * free.
  */
 #define CANDIDATES_MAX 64U
 
@@ -81,7 +81,7 @@ static int compare_content(const void *a, const void *b)
 	return (left->nanoseconds > right->nanoseconds) - (left->nanoseconds < right->nanoseconds);
 }
 
-/* The first of those in `sorted` that are not before `entry`. */
+/* The first one in `sorted` at or behind `entry`. */
 static size_t lower_bound(const struct matcher *matcher, const struct manifest_entry *entry)
 {
 	size_t low = 0, high = matcher->sorted_count;

@@ -17,7 +17,7 @@ struct tree_pointer {
 	uint8_t sha256[MANIFEST_SHA256_BYTES];
 };
 
-/* -ENODATA: no tree; -ENOENT: no partition; -EBADMSG: an attribute of other form. */
+/* -ENODATA: no tree; -ENOENT: no partition; -EBADMSG: the attribute has another form. */
 int tree_read_pointer(struct osd_client *client, struct osd_client_address partition,
 		      struct tree_pointer *pointer, struct osd_client_error *error);
 /* Also ends an update of the former tree. */
@@ -47,11 +47,11 @@ int tree_walk(const char *directory, const struct tree_options *options, struct 
 int tree_remove_unused(struct osd_client *client, uint64_t partition, struct tree_report *report,
 		       struct osd_client_error *error);
 
-/* The lowest ID, of those that the partition's layout has, with only free ones from it on. */
+/* The lowest ID of the partition's layout from which on all IDs are free. */
 int tree_first_free(struct osd_client *client, uint64_t partition, const struct osd_client_ids *ids,
 		    uint64_t *id, struct osd_client_error *error);
 
-/* The error of a session that takes no more commands. */
+/* The error when the session takes no more commands. */
 int tree_not_submitted(struct osd_client *client, int result, struct osd_client_error *error);
 
 #endif

@@ -13,12 +13,12 @@
 #include "common/bytes.h"
 
 enum {
-	COMPARED_BYTES = 4096, /* the unit in which content is compared and written */
-	GAP_BYTES = 65536,     /* ranges that are nearer to each other are written as one */
+	COMPARED_BYTES = 4096, /* the unit of comparing and writing */
+	GAP_BYTES = 65536,     /* ranges with a smaller gap are written as one */
 	BUFFER_BYTES = 16 * COMPARED_BYTES,
 };
 
-/* A file that is compared while its object arrives. */
+/* A comparison of a file with its object, which arrives meanwhile. */
 struct tree_comparison {
 	int fd;
 	uint64_t position;
@@ -38,7 +38,7 @@ static void add_range(struct tree_ranges *ranges, uint64_t begin, uint64_t end)
 }
 
 /*
- * Where `file`, which is at `offset`, differs from `object`; NULL: zeros. Ascending offsets from
+ * Notes where `file`, which is at `offset`, differs from `object`; NULL: zeros. Offsets ascend from
  * call to call.
  */
 static void compare_part(struct tree_ranges *ranges, uint64_t offset, const uint8_t *file,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Where a long file differs from the object that it was stored in, and nothing but that of it.
- * Private to the tree_*.c files.
+ * The ranges in which a long file differs from the object that it was stored in. Private to the
+ * tree_*.c files.
  */
 #ifndef MUNINN_CLIENT_TREE_RANGES_H
 #define MUNINN_CLIENT_TREE_RANGES_H
@@ -12,7 +12,7 @@
 
 #include "client/manifest.h"
 
-#define TREE_RANGES_MAX 1024 /* of a file; what would be more becomes part of the last one */
+#define TREE_RANGES_MAX 1024 /* of a file; further ones become part of the last one */
 
 /* In bytes from the file's beginning, ascending, not touching each other. */
 struct tree_ranges {
@@ -34,8 +34,8 @@ struct tree_comparison *tree_comparison_begin(int fd);
  */
 int tree_comparison_next(struct tree_comparison *comparison, const void *object, size_t length);
 /*
- * The rest of the file, which has `length` bytes in all, has no counterpart: compares it with
- * zeros. Gives the file's SHA-256.
+ * The rest of the file, which has `length` bytes in all, has no counterpart in the object: compares
+ * it with zeros. Gives the file's SHA-256.
  */
 int tree_comparison_end(struct tree_comparison *comparison, uint64_t length,
 			uint8_t sha256[MANIFEST_SHA256_BYTES]);

@@ -21,8 +21,7 @@
 #include "common/bytes.h"
 
 /*
- * Other initiators may create objects meanwhile; IDs that turn out to be taken are passed over, so
- * many at most.
+ * Other initiators may create objects meanwhile. Passes over IDs that are taken, so many at most.
  */
 #define TAKEN_MAX 10000U
 /* USERNAME holds the path, if it is not longer. */
@@ -101,7 +100,7 @@ int importer_log(struct importer *importer, const struct manifest_entry *entry)
 		return importer_fail_local(importer, -ENOMEM, entry->path);
 	length = asprintf(&line, "0x%" PRIx64 " %" PRIu64 " %s %s\n", entry->object, entry->length,
 			  hex, path);
-	/* One write for one line: whoever kills this process finds whole lines. */
+	/* One write for one line, so that whoever kills this process finds whole lines. */
 	if (length < 0 || write(importer->options->log_fd, line, (size_t)length) != length) {
 		result = length < 0 || errno == 0 ? -ENOSPC : -errno;
 		if (importer->result == 0)
@@ -300,10 +299,7 @@ struct content {
 	EVP_MD_CTX *hash;
 };
 
-/*
- * The next piece that is not all zeros: holes of sparse files, and what looks like them, stay
- * holes.
- */
+/* The next piece that is not all zeros, so that holes stay holes. */
 static ssize_t read_content(void *context, void *data, size_t capacity, uint64_t *offset)
 {
 	struct content *content = context;
@@ -329,7 +325,7 @@ static ssize_t read_content(void *context, void *data, size_t capacity, uint64_t
 	}
 }
 
-/* CREATE with the import's mark; the ID that was free goes to the entry. */
+/* CREATE with the import's mark. The entry gets the ID that was free. */
 static int create_large(struct importer *importer, struct manifest_entry *entry)
 {
 	struct osd_client_value sets[2];

@@ -29,14 +29,17 @@ struct importer {
 int importer_fail(struct importer *importer, const struct osd_client_error *error);
 int importer_fail_local(struct importer *importer, int result, const char *path);
 
-/* Steps until fewer commands than the queue holds are in flight, or, at the end, none. */
+/* Steps until fewer commands are in flight than the queue holds, or at the end until none is. */
 void importer_pace(struct importer *importer);
 void importer_drain(struct importer *importer);
 
 /* Opens the entry's file. A descriptor, or the error, which is kept. */
 int importer_open(struct importer *importer, const struct manifest_entry *entry);
 
-/* An object's content is stored: into the log. An entry is done with: progress. */
+/*
+ * The first notes in the log that an object's content is stored. The second counts an entry as
+ * done.
+ */
 int importer_log(struct importer *importer, const struct manifest_entry *entry);
 void importer_progress(struct importer *importer, const struct manifest_entry *entry);
 
@@ -47,25 +50,25 @@ struct osd_client_value tree_complete_value(const uint8_t complete[TREE_COMPLETE
 void tree_encode_status(const struct manifest_entry *entry, uint8_t status[TREE_STATUS_BYTES]);
 struct osd_client_value tree_status_value(const uint8_t status[TREE_STATUS_BYTES]);
 /*
- * USERNAME: the path, for people who list the partition. Length 0, which means none, when it is too
- * long.
+ * USERNAME: the path, for people who list the partition. Length 0, which means none, if the path is
+ * too long.
  */
 struct osd_client_value tree_username_value(const struct manifest_entry *entry);
 
 /*
- * Stores the file of an entry as a new object. It may still be in flight on return; the entry's
- * object and SHA-256, and its length if the file has shrunk, are set when it is not.
+ * Stores the file of an entry as a new object, which may still be in flight on return. When it is
+ * done, the entry has its object and SHA-256, and the new length of a file that has shrunk.
  */
 int tree_store_file(struct importer *importer, size_t index);
-/* Stores a text; nothing is in flight on return. */
+/* Stores a text. Nothing is in flight on return. */
 int tree_store_text(struct importer *importer, const char *text, size_t length,
 		    struct manifest_entry *entry);
 
 /*
- * tree_update.c: gives entries of the new manifest the objects that the partition's present tree,
- * `old`, has for them, and makes content and attributes of these as the files are. Entries without
- * object are new. Two steps, new files are stored in between, so that a device that is full shows
- * before anything of the present tree is changed.
+ * tree_update.c: finds for entries of the new manifest the objects of the partition's present tree,
+ * `old`, and gives these the content and attributes of the files. Entries without an object are
+ * new. It has two steps, and new files are stored in between: so a full device shows before
+ * anything of the present tree is changed.
  */
 struct tree_update;
 int tree_update_begin(struct importer *importer, const struct manifest *old,
@@ -74,9 +77,9 @@ int tree_update_change(struct tree_update *update);
 void tree_update_free(struct tree_update *update);
 
 /*
- * tree_match.c: for each entry of `manifest` that is a file, the index of the entry of `old` whose
- * object it goes on with, or SIZE_MAX: the file of the same path, or else one that is there no more
- * and had this length and time, as after a rename. `matches` has space for manifest->count.
+ * tree_match.c: finds for each file of `manifest` the index of the entry of `old` whose object it
+ * goes on with. That is the file of the same path, or, as after a rename, one that is no longer
+ * there and had this length and time. SIZE_MAX: none. `matches` has space for manifest->count.
  * -ENOMEM.
  */
 int tree_match(const struct manifest *manifest, const struct manifest *old, size_t *matches);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Makes the objects of a stored tree as the files of a directory are. First all are looked at, many
- * at a time: an object whose attributes say that it holds what the manifest says, of a file with
- * the same length and time, keeps its content unread. The others are compared byte by byte with
- * their files, and ranges that differ are written.
+ * Makes the objects of a stored tree equal to the files of a directory.
  *
- * What fits one command is one: a file of up to TREE_SMALL_BYTES is as it was or as it shall be. A
+ * First it looks at all of them, many at a time. If an object's attributes say that it holds what
+ * the manifest says, and the file has the same length and time, its content stays unread. It
+ * compares the others byte by byte with their files, and writes the ranges that differ.
+ *
+ * A file of up to TREE_SMALL_BYTES changes with one command, so it is the old one or the new one. A
  * longer one loses TREE_OBJECT_COMPLETE while it is written.
  */
 #include <errno.h>
@@ -23,13 +24,13 @@
 
 enum { USERNAME_BYTES = 256 };
 
-/* An object that goes on, as looked at. */
+/* An object that a file goes on with, as the first look found it. */
 struct kept {
 	size_t match;                  /* in `old`; SIZE_MAX: none */
 	uint64_t length;               /* of the object */
 	bool is_whole;                 /* holds what `old` says */
 	bool has_complete;             /* with this value */
-	bool has_status, has_username; /* as they shall be */
+	bool has_status, has_username; /* as they have to be */
 	uint8_t complete[TREE_COMPLETE_BYTES];
 };
 
@@ -192,7 +193,7 @@ void tree_update_free(struct tree_update *update)
 
 /* ---- writing ---- */
 
-/* Attributes of an object that shall be different. */
+/* Attributes of an object that have to change. */
 struct changes {
 	struct osd_client_value sets[4];
 	size_t count;
@@ -222,7 +223,9 @@ static void find_changes(const struct manifest_entry *entry, const struct kept *
 		changes->sets[changes->count++] = tree_username_value(entry);
 }
 
-/* Before the first change of an object: from here on the stored manifest does not fit. */
+/*
+ * Before the first change of an object: from now on the stored manifest does not fit the objects.
+ */
 static int mark(struct importer *importer)
 {
 	struct osd_client_error error;
@@ -389,10 +392,7 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
 	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/*
- * The file is read twice: it must not change in between, or the SHA-256 would be that of another
- * content.
- */
+/* The file is read twice. If it changed in between, the SHA-256 would belong to another content. */
 static int change_large(struct tree_update *update, size_t index, int fd,
 			struct tree_comparison *comparison)
 {

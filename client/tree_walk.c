@@ -14,8 +14,8 @@
 #define LINK_BYTES_MAX 65535U
 
 /*
- * Files with several names: which entry was the first. Open addressing; `used` stays below half of
- * `capacity`.
+ * Files with several names, to find the entry that was the first. Open addressing; `used` stays
+ * below half of `capacity`.
  */
 struct link_table {
 	struct link {
@@ -90,7 +90,7 @@ static int take_symlink(struct walk *walk, const FTSENT *found, struct manifest_
 	return 0;
 }
 
-/* Another name of a file that has an entry already? */
+/* Is this another name of a file that has an entry? */
 static int take_file(struct walk *walk, const struct stat *stat, struct manifest_entry *entry)
 {
 	size_t index = walk->manifest->count - 1;

@@ -7,9 +7,9 @@
 #include <stdbool.h>
 
 /*
- * Up to this many bytes the processor's own instruction is quicker than ISA-L's vectors, the more
- * so when the bytes have just been stored: a load of 8 is served by the store, one of 64 waits
- * until all stores before it have reached memory.
+ * For up to this many bytes the processor's own instruction is quicker than ISA-L's vectors, the
+ * more so if the bytes have just been stored: the store serves a load of 8 bytes, but a load of 64
+ * waits until all stores before it have reached memory.
  */
 #define SHORT_BYTES 512
 

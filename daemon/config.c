@@ -80,7 +80,7 @@ struct reading {
 	struct error_text reason;
 };
 
-/* "lun N" → the unit, which is added when it is new. */
+/* "lun N" → the unit, which is added if it is new. */
 static struct lun_config *section_lun(struct reading *reading, const char *section,
 				      struct error_text *error)
 {
@@ -120,7 +120,7 @@ static bool belongs(const struct config_key *key, const char *kind)
 	return !strcmp(key->section, kind) || (!strcmp(kind, "lun") && config_key_is_of_unit(key));
 }
 
-/* Names what there is: most wrong keys are misspelt, or stand in the wrong section. */
+/* Names the possible keys, because most wrong keys are misspelt or stand in the wrong section. */
 static int refuse_key(const char *section, const char *kind, const char *name,
 		      struct error_text *error)
 {
@@ -143,8 +143,8 @@ static int refuse_key(const char *section, const char *kind, const char *name,
 }
 
 /*
- * A value for all units is read into one that nobody uses, to find out what is wrong with it, and
- * kept until all units are known.
+ * A value for all units. Tries it on a unit that nobody uses, to find out what is wrong with it,
+ * and keeps it until all units are known.
  */
 static int set_for_all(struct reading *reading, size_t i, const char *value,
 		       struct error_text *error)
@@ -160,7 +160,7 @@ static int set_for_all(struct reading *reading, size_t i, const char *value,
 	return reading->for_all[i] ? 0 : error_set(error, -ENOMEM, "out of memory");
 }
 
-/* `lun`: the unit whose section it is; NULL: another section. */
+/* `lun`: the unit of the section; NULL: another section. */
 static int set_value(struct reading *reading, size_t i, const char *value, struct lun_config *lun,
 		     struct error_text *error)
 {
@@ -201,7 +201,7 @@ static int set_key(struct reading *reading, const char *section, const char *nam
 	return refuse_key(section, kind, name, error);
 }
 
-/* What is said for all units holds for those whose section does not say it, wherever that is. */
+/* A value for all units goes to the units whose section does not have it, wherever that stands. */
 static void spread_defaults(struct reading *reading)
 {
 	struct config *config = reading->config;
@@ -218,8 +218,8 @@ static void spread_defaults(struct reading *reading)
 }
 
 /*
- * inih tells of keys only. A section without any would be passed over in silence: of a unit that is
- * a unit which is missing, and a name may be misspelt. The general sections may be empty.
+ * inih reports only keys, so it would pass over a section without any. That may be a missing unit
+ * or a misspelt name. The general sections may be empty.
  */
 static void end_section(struct reading *reading)
 {
@@ -233,13 +233,13 @@ static void end_section(struct reading *reading)
 			  "[%s] is empty; write type = osd below it, or remove it", section);
 }
 
-/* Does the line begin a section, or is it something in one? */
+/* Notes whether the line begins a section, or stands in one. */
 static void note_line(struct reading *reading, const char *line)
 {
 	const char *text = line + strspn(line, " \t\r\n\f\v"), *end = strchr(text, ']');
 
 	if (text[0] != '[' || !end) {
-		/* A line that is wrong has a message of its own. */
+		/* A wrong line has a message of its own. */
 		if (text[0] != '\0' && text[0] != ';' && text[0] != '#')
 			reading->section_has_keys = true;
 		return;
@@ -363,7 +363,7 @@ static int make_absolute(char *path, size_t bytes, const char *folder, struct er
 	return 0;
 }
 
-/* A key that can't be read is found out before anything is started. */
+/* Reads the key file now, so that a wrong one is found before anything starts. */
 static int complete_key_file(struct lun_config *lun, const char *folder, struct error_text *reason)
 {
 	char *path = lun->options.key_file;
@@ -416,7 +416,7 @@ int config_complete(struct config *config, struct error_text *error)
 		result = make_absolute(config->run_dir, PATH_MAX, here, &reason);
 	if (!result)
 		result = complete_luns(config, &reason, &line);
-	/* Who wants to let in some only says so. */
+	/* Without a list, everybody may log in. */
 	if (config->allow_addresses == 0 && config->allow_names == 0) {
 		strcpy(config->allow_address[0], "ALL");
 		config->allow_addresses = 1;

@@ -24,12 +24,12 @@
 #define CONFIG_SIZE_MIN       (UINT64_C(1) << 20)
 #define CONFIG_SIZE_MAX       (UINT64_C(1) << 50)
 
-/* One [lun N] section, with what [nand] and [engine] say for all units where it is silent. */
+/* One [lun N] section, and for what it does not say the values of [nand] and [engine]. */
 struct lun_config {
 	unsigned int number;
 	int line; /* of its first key, for messages; 0 = built in */
 	char image[PATH_MAX];
-	/* Of an image that is created: bytes of page data, and shape; `blocks` comes from them. */
+	/* For an image to create: bytes of page data, and shape; `blocks` follows from them. */
 	uint64_t size_bytes;
 	struct nand_geometry geometry;
 	struct lun_options options; /* with the placement of an engine that is created */
@@ -61,7 +61,7 @@ struct config {
 	unsigned int lun_count;
 };
 
-/* The built-in values; no logical unit. */
+/* The built-in values, without a logical unit. */
 void config_defaults(struct config *config);
 
 /* Adds logical unit 1 with built-in values, as `muninnd --defaults` serves it. */
@@ -86,7 +86,7 @@ int config_parse_size(const char *text, uint64_t *bytes, struct error_text *erro
 int config_parse_port(const char *text, uint16_t *port, struct error_text *error);
 
 /*
- * Makes state_dir, run_dir and every image an absolute path and checks what only the whole
+ * Makes state_dir, run_dir and every image an absolute path. Checks what only the whole
  * configuration shows: two units with one image, a CHAP user without a secret. -EINVAL with a
  * sentence as in config_read.
  */

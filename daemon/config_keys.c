@@ -26,7 +26,7 @@ static int parse_number(const struct config_key *key, const char *value, char *b
 	return result;
 }
 
-/* What the module parses too: an option of a unit has the key's name there. */
+/* The module parses these values too. The option of a unit has the name of the key. */
 static int parse_option(const struct config_key *key, const char *value, char *base,
 			struct error_text *error)
 {
@@ -35,7 +35,7 @@ static int parse_option(const struct config_key *key, const char *value, char *b
 	return lun_option_set(&lun->options, key->name, value, error);
 }
 
-/* The image says which engine it has, once it is made. */
+/* Only for creating: an image says which engine it has. */
 static int parse_engine(const struct config_key *key, const char *value, char *base,
 			struct error_text *error)
 {
@@ -63,7 +63,7 @@ static int parse_hot_rows(const struct config_key *key, const char *value, char 
 	return 0;
 }
 
-/* Texts end up in tgtd's parameter strings, which are split at commas. */
+/* Texts end up in tgtd's parameter strings, which tgtd splits at commas. */
 static int copy_text(const char *value, char *to, size_t bytes, struct error_text *error)
 {
 	size_t length = strlen(value);
@@ -231,7 +231,7 @@ static int parse_chap_user(const struct config_key *key, const char *value, char
 	return copy_text(value, base + key->offset, key->most, error);
 }
 
-/* RFC 3720 8.2.1 wants 96 bits at least. The secret never gets into a message. */
+/* RFC 3720 8.2.1 wants at least 96 bits. The secret never gets into a message. */
 static int parse_chap_secret(const struct config_key *key, const char *value, char *base,
 			     struct error_text *error)
 {

@@ -18,15 +18,15 @@
 struct config_key;
 
 /*
- * Reads a value into `base` + the key's offset. `base` is the struct config, of keys of units the
- * unit's struct lun_config. -EINVAL with a sentence that does not name the key.
+ * Reads a value into `base` + the key's offset. `base` is the struct config or, for keys of units,
+ * the unit's struct lun_config. -EINVAL with a sentence that does not name the key.
  */
 typedef int config_key_parser(const struct config_key *key, const char *value, char *base,
 			      struct error_text *error);
 
 /*
- * Keys of [nand] and [engine] are keys of units: they stand in [lun N] too, which is stronger, and
- * in their own section they are for all units.
+ * Keys of [nand] and [engine] are keys of units. In their own section they hold for all units; in
+ * [lun N], which is stronger, for one.
  */
 struct config_key {
 	const char *section; /* "lun" for what stands in [lun N] only */
@@ -36,10 +36,10 @@ struct config_key {
 	uint32_t least, most; /* numbers: limits; texts: most = bytes with NUL */
 };
 
-/* Whether a key is about a unit. */
+/* Is a key about a unit? */
 bool config_key_is_of_unit(const struct config_key *key);
 
-/* All of them, CONFIG_KEYS_MAX at most; those of a section together. */
+/* All keys, CONFIG_KEYS_MAX at most; those of a section stand together. */
 extern const struct config_key config_keys[];
 extern const size_t config_key_count;
 

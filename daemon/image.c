@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * An image is two files, IMAGE and IMAGE.nvram. Both are made and formatted under the name
- * IMAGE.new and then renamed, NVRAM first, so that IMAGE by its name is always a complete device.
+ * Makes images. An image is two files, IMAGE and IMAGE.nvram. Both are made and formatted as
+ * IMAGE.new, then renamed, NVRAM first. So a file under the name IMAGE is always part of a complete
+ * device.
  */
 #include "daemon/image.h"
 
@@ -139,7 +140,7 @@ static int create(const struct lun_config *lun, const struct image_names *names,
 	return result;
 }
 
-/* Opens and closes it, so that what is wrong is said before tgtd starts. */
+/* Opens the image and closes it, so that muninnd says what is wrong before tgtd starts. */
 static int look_at(const struct lun_config *lun, struct error_text *error)
 {
 	struct nand *nand;

@@ -54,7 +54,7 @@ static int make_folders(struct server *server, struct error_text *error)
 	return result;
 }
 
-/* Opens and locks a file of the run directory; -EWOULDBLOCK when somebody has it locked. */
+/* Opens and locks a file of the run directory. -EWOULDBLOCK: somebody else has it locked. */
 static int lock_file(const char *name, int flags, int *fd)
 {
 	*fd = open(name, O_RDWR | O_CREAT | flags, 0600);
@@ -64,9 +64,9 @@ static int lock_file(const char *name, int flags, int *fd)
 }
 
 /*
- * Two locks: one is muninnd's. The other one is also tgtd's, which inherits it and holds it to its
- * last moment: after a kill of muninnd its tgtd follows at once, but not before a successor can
- * look. That one waits for it.
+ * Two locks. One is muninnd's. tgtd inherits the other one and holds it to its last moment: after a
+ * kill of muninnd its tgtd ends at once, but a successor may look before that. The successor waits
+ * for this lock.
  */
 static int lock_run_dir(struct server *server, struct error_text *error)
 {
@@ -120,7 +120,7 @@ static int prepare_images(struct server *server, struct error_text *error)
 	return 0;
 }
 
-/* tgtd itself would quietly listen on all addresses, port 3260, when the portal is taken. */
+/* If the portal is taken, tgtd would quietly listen on all addresses, port 3260. */
 static int check_portal_is_free(struct server *server, struct error_text *error)
 {
 	const struct config *config = server->config;
@@ -200,8 +200,8 @@ static int create_target(struct server *server, struct error_text *error)
 }
 
 /*
- * tgtd's own values make a PDU of every 8 KiB. These let 256 KiB come with the command itself,
- * without asking for them. Initiators can negotiate smaller ones.
+ * With tgtd's own values every 8 KiB are a PDU. These let 256 KiB come with the command itself,
+ * without a request for them. Initiators can negotiate smaller values.
  */
 static int offer_large_transfers(struct server *server, struct error_text *error)
 {
@@ -281,7 +281,7 @@ static bool stop_wanted(const struct server *server)
 	return poll(&signals, 1, 0) > 0;
 }
 
-/* What tgtd said last goes into a sentence about it. */
+/* Adds what tgtd said last to a sentence about it. */
 static void add_last_words(const struct server *server, struct error_text *error)
 {
 	size_t used = strlen(error->text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * A configured tgtd from start to stop: run directory, images, target, logical units, access, and
- * all of it back.
+ * the end of all of them.
  */
 #ifndef MUNINN_DAEMON_SERVER_H
 #define MUNINN_DAEMON_SERVER_H
@@ -23,21 +23,21 @@ struct server {
 enum { SERVER_STOP_WANTED = 1 };
 
 /*
- * Starts everything; on return initiators can log in. SERVER_STOP_WANTED when `signal_fd` became
- * readable meanwhile; -errno with a sentence. Nothing is left running or lying around after either.
- * `config` stays the caller's.
+ * Starts everything; when it returns 0, initiators can log in. SERVER_STOP_WANTED: `signal_fd`
+ * became readable meanwhile. -errno with a sentence. After either of these nothing is left running
+ * or lying around. `config` stays the caller's.
  */
 int server_start(struct server *server, const struct config *config, int signal_fd,
 		 struct error_text *error);
 
 /*
- * Serves until a stop is wanted (SERVER_STOP_WANTED) or tgtd ends by itself (-ECHILD with a
+ * Serves until somebody wants a stop (SERVER_STOP_WANTED) or tgtd ends by itself (-ECHILD with a
  * sentence).
  */
 int server_run(struct server *server, struct error_text *error);
 
 /*
- * Ends all sessions, makes the units stable and closes them, ends tgtd. -errno with a sentence when
+ * Ends all sessions, makes the units stable, closes them, and ends tgtd. -errno with a sentence if
  * that went wrong; tgtd is gone in any case.
  */
 int server_stop(struct server *server, struct error_text *error);

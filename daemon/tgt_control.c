@@ -22,7 +22,7 @@
 #define CONNECTIONS_MAX     4096
 #define RETRY_MS            20
 
-/* What tgtd may answer. */
+/* What tgtd answers, as text. */
 static const char *tgtd_reason(uint32_t code)
 {
 	static const char *const reasons[] = {
@@ -67,7 +67,7 @@ static int connect_control(void)
 	return fd;
 }
 
-/* Receives exactly `bytes`, while tgtd's messages are relayed. */
+/* Receives exactly `bytes`, and relays tgtd's messages meanwhile. */
 static int receive(struct tgtd *tgtd, int fd, void *to, size_t bytes)
 {
 	size_t done = 0;
@@ -121,7 +121,7 @@ static int exchange(struct tgtd *tgtd, int fd, struct tgtadm_req *request, const
 }
 
 /*
- * `answer` may be NULL; otherwise the caller frees it after success. `what` names the deed in
+ * `answer` may be NULL; otherwise the caller frees it after success. `what` names the action in
  * sentences.
  */
 static int request_answer(struct tgtd *tgtd, struct tgtadm_req *request, const char *parameters,
@@ -314,7 +314,7 @@ int tgt_connections_close(struct tgtd *tgtd, struct error_text *error)
 			continue;
 		if (sscanf(line, " Connection: %" SCNu32, &close_one.cid) != 1)
 			continue;
-		/* That it has gone meanwhile is as good. */
+		/* It is as good if it has gone meanwhile. */
 		result = request_done(tgtd, &close_one, "", "closing a connection", error);
 		if (result == TGT_REFUSED)
 			result = 0;

@@ -39,7 +39,7 @@ int tgt_target_offer(struct tgtd *tgtd, const char *parameter, struct error_text
 int tgt_lun_create(struct tgtd *tgtd, unsigned int number, const char *image, const char *options,
 		   struct error_text *error);
 
-/* Initiators may log in to a target only after one of these. */
+/* Before one of these, no initiator may log in to the target. */
 int tgt_allow_address(struct tgtd *tgtd, const char *address, struct error_text *error);
 int tgt_allow_name(struct tgtd *tgtd, const char *name, struct error_text *error);
 
@@ -55,7 +55,7 @@ int tgt_connections_close(struct tgtd *tgtd, struct error_text *error);
  */
 int tgt_target_delete(struct tgtd *tgtd, struct error_text *error);
 
-/* Makes tgtd end. The target is gone before. */
+/* Makes tgtd end, after the target is gone. */
 int tgt_shutdown(struct tgtd *tgtd, struct error_text *error);
 
 #endif

@@ -19,7 +19,7 @@
 /* ---- messages ---- */
 
 /*
- * Lines that say nothing to whoever runs muninnd: tgtd's choice of timers, RDMA that is not there,
+ * Lines that tell nothing to whoever runs muninnd: tgtd's choice of timers, missing RDMA,
  * privileges that it would like (in containers), our own requests, what it drops when we end a
  * session.
  */
@@ -79,8 +79,7 @@ static void relay_rest(struct tgtd *tgtd)
 /* ---- start ---- */
 
 /*
- * The name that goes into LD_PRELOAD must have no blank and no colon, whatever the module's folder
- * is called.
+ * The name in LD_PRELOAD must have no blank and no colon, whatever the module's folder is called.
  */
 static int link_module(const char *module, struct error_text *error)
 {
@@ -119,8 +118,8 @@ static void become_tgtd(const struct tgtd_options *options, pid_t parent, int lo
 	sigset_t none;
 
 	/*
-	 * Dies with us, even when we are killed. If that happened before the call, nobody would
-	 * tell: look.
+	 * Dies with muninnd, even if somebody kills that. If it died before this call, only looking
+	 * tells.
 	 */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)

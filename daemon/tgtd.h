@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * One tgtd process: started in the foreground as a child, its messages relayed, never outliving us.
+ * One tgtd process: a child in the foreground, whose messages are relayed and which never outlives
+ * us.
  *
- * The working directory of this process and of tgtd is the run directory, so that the control
- * socket has a short name however deep that directory lies (socket addresses hold 107 bytes).
+ * The working directory of this process and of tgtd is the run directory. So the control socket has
+ * a short name, however deep that directory lies (socket addresses hold 107 bytes).
  */
 #ifndef MUNINN_DAEMON_TGTD_H
 #define MUNINN_DAEMON_TGTD_H
@@ -37,7 +38,7 @@ struct tgtd_options {
 
 /*
  * Starts tgtd; the current directory is the run directory. The caller has no other threads. -errno
- * with a sentence when it cannot be started; that it ends at once shows in tgtd_wait only.
+ * with a sentence if it can't be started. If it ends at once, only tgtd_wait shows that.
  */
 int tgtd_start(const struct tgtd_options *options, struct tgtd *tgtd, struct error_text *error);
 
@@ -48,14 +49,14 @@ enum tgtd_event {
 };
 
 /*
- * Waits for `fd` (-1: none), relaying tgtd's messages to stderr meanwhile. `timeout_ms` -1 = for
- * ever. Both having happened, `fd` comes first.
+ * Waits for `fd` (-1: none), and relays tgtd's messages to stderr meanwhile. `timeout_ms` -1: for
+ * ever. If both happen, `fd` comes first.
  */
 enum tgtd_event tgtd_wait(struct tgtd *tgtd, int fd, int timeout_ms);
 
 /*
- * After TGTD_ENDED: says in `how` how it ended, with its last words; true when it ended with exit
- * code 0.
+ * After TGTD_ENDED: says in `how` how it ended, with its last words. True: it ended with exit code
+ * 0.
  */
 bool tgtd_reap(struct tgtd *tgtd, struct error_text *how);
 

@@ -260,9 +260,9 @@ int engine_retention_set(struct engine_txn *txn, uint64_t partition,
  * Begins a new time epoch, after a clock that was far ahead: recorded times never go down, so
  * until the clock has caught up all commands have the last one. From this command on times count by
  * the clock again. Moments of before are reached by number, version or name; a time before the
- * time epoch is refused (-ESTALE). Ages of what is kept count from now on at most: nothing is given up
- * earlier for it, what is gone stays so, and moments of intervals of before are no longer kept. No
- * lock ends earlier. Must come before all changes of its transaction. -EALREADY: nothing is
+ * time epoch is refused (-ESTALE). Ages of what is kept count from now on at most: nothing is given
+ * up earlier for it, what is gone stays so, and moments of intervals of before are no longer kept.
+ * No lock ends earlier. Must come before all changes of its transaction. -EALREADY: nothing is
  * recorded as of later than the clock says. -EINVAL: something was changed before.
  */
 int engine_time_epoch(struct engine_txn *txn);

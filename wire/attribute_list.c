@@ -64,10 +64,7 @@ void osd_list_begin(struct osd_list_writer *writer, enum osd_version version,
 	writer->length = head;
 }
 
-/*
- * Room for `bytes` that are only useful whole, zeroed; NULL, and the end of the list, if there is
- * none.
- */
+/* Space for `bytes` that are only useful whole, zeroed. NULL: there is none, and the list ends. */
 static uint8_t *take_whole(struct osd_list_writer *writer, size_t bytes)
 {
 	uint8_t *place = writer->data + writer->length;

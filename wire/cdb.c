@@ -6,8 +6,8 @@
 #include "wire/wire.h"
 
 /*
- * What bytes 32..51 (of keys: 24..51) hold. Every layout but the first three also has LENGTH and
- * the address.
+ * The layout of bytes 32..51 (of keys: 24..51). Every layout but the first three also has LENGTH
+ * and the address.
  */
 enum cdb_layout {
 	LAYOUT_CREATE, /* number of user objects */
@@ -113,8 +113,8 @@ static uint16_t action_to_wire(enum osd_version version, uint16_t action)
 }
 
 /*
- * Tells version and OSD-2 code of an action on the wire; vendor actions are told apart by the CDB's
- * length.
+ * Finds version and OSD-2 code of an action on the wire. The CDB's length tells the versions of
+ * vendor actions apart.
  */
 static void action_from_wire(uint16_t wire, size_t cdb_length, struct osd_cdb *decoded)
 {
@@ -304,9 +304,7 @@ int osd_cdb_encode(const struct osd_cdb *decoded, uint8_t cdb[OSD_CDB_BYTES_MAX]
 
 /* ---- decoding ---- */
 
-/*
- * Length at `length_at`, offset at `offset_at`. The offset of an absent segment is not looked at.
- */
+/* Length at `length_at`, offset at `offset_at`. Ignores the offset of an absent segment. */
 static int get_segment(enum osd_version version, const uint8_t *cdb, uint16_t length_at,
 		       uint16_t offset_at, struct osd_segment *segment, uint16_t *bad_field)
 {
@@ -444,7 +442,7 @@ static void decode_options(const uint8_t *cdb, enum cdb_layout layout, struct os
 	decoded->list_attributes = decoded->version == OSD_2 && cdb[11] & 0x40;
 	if (layout == LAYOUT_FLUSH) {
 		/*
-		 * The initiators disagree about the byte; neither uses the other one for anything
+		 * The initiators disagree about the byte. Neither uses the other one's for anything
 		 * else here.
 		 */
 		decoded->flush_scope = (cdb[10] | cdb[11]) & 3;
@@ -456,7 +454,7 @@ static void decode_options(const uint8_t *cdb, enum cdb_layout layout, struct os
 	decoded->duplication_method = cdb[14];
 }
 
-/* ADDITIONAL CDB LENGTH against the version and the bytes that came. */
+/* Does ADDITIONAL CDB LENGTH fit the version and the bytes that came? */
 static bool length_is_right(const uint8_t *cdb, size_t length, enum osd_version version)
 {
 	if (version == OSD_2)

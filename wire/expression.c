@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Compiles an expression, from left to right, into steps that a set of threads goes through
- * (Thompson's construction, CACM 11/6, 1968). Jumps are relative and the code of each piece is in
- * one place with its exit at its end, so that a repetition is made by putting steps around a piece,
- * and a bound by copying it.
+ * Compiles an expression, from left to right, into steps for a set of threads (Thompson's
+ * construction, CACM 11/6, 1968). Jumps are relative, and the code of each piece is in one place
+ * with its exit at its end. So steps around a piece make a repetition, and copies of it make a
+ * bound.
  */
 #include "wire/expression.h"
 
@@ -14,7 +14,7 @@
 struct group {
 	uint32_t branch; /* where the present alternative begins */
 	uint32_t exits; /* jumps to the group's end, as a list through their `jump`: distance to the
-			   one before, 0 ends */
+			   one before; 0: the last */
 	uint32_t begin;
 	bool has_exits;
 };
@@ -52,7 +52,7 @@ static int add_step(struct compiler *compiler, struct expression_step step)
 	return 0;
 }
 
-/* Before step `at`; what is behind moves. No jump leads from before it to behind it or back. */
+/* Inserts a step before step `at`, and moves what is behind. No jump leads across that place. */
 static int insert_step(struct compiler *compiler, uint32_t at, struct expression_step step)
 {
 	struct expression *expression = compiler->expression;
@@ -86,13 +86,13 @@ static void set_invert(struct expression_set *set)
 		set->bits[i] = ~set->bits[i];
 }
 
-/* A piece that consumes one byte. Nothing consumes a newline. */
+/* A piece that consumes one byte. None consumes a newline. */
 static int add_set(struct compiler *compiler, const struct expression_set *set)
 {
 	struct expression *expression = compiler->expression;
 	struct expression_step step = { .operation = EXPRESSION_SET };
 
-	/* Each takes at least one byte of the text. */
+	/* A set takes at least one byte of the expression's text. */
 	step.set = (uint16_t)expression->set_count;
 	expression->sets[expression->set_count] = *set;
 	expression->sets[expression->set_count].bits['\n' / 64] &= ~(UINT64_C(1) << ('\n' % 64));
@@ -140,7 +140,7 @@ static bool is_in_class(const char *name, uint8_t byte)
 	return false;
 }
 
-/* False: there is no such class, for every class has a byte. */
+/* False: there is no such class. Every class has a byte. */
 static bool set_add_class(struct expression_set *set, const char *name)
 {
 	bool any = false;
@@ -212,7 +212,7 @@ static int take_bracket(struct compiler *compiler)
 		if (result < 0)
 			return result;
 		high = low;
-		/* A "-" before the end is itself. */
+		/* A "-" before the end stands for itself. */
 		if (result == 0 && next_is(compiler, '-') && compiler->at + 1 < compiler->length &&
 		    compiler->text[compiler->at + 1] != ']') {
 			compiler->at++;
@@ -230,7 +230,7 @@ static int take_bracket(struct compiler *compiler)
 
 /* ---- repetition ---- */
 
-/* The last piece, `count` more times behind itself. */
+/* Copies the last piece `count` times behind itself. */
 static int copy_piece(struct compiler *compiler, uint32_t begin, uint32_t length, uint32_t count)
 {
 	struct expression *expression = compiler->expression;
@@ -245,10 +245,7 @@ static int copy_piece(struct compiler *compiler, uint32_t begin, uint32_t length
 	return 0;
 }
 
-/*
- * Makes what is behind step `begin` repeatable any number of times, or, `once`, left out or there
- * once.
- */
+/* Makes the steps from `begin` on repeatable any number of times or, with `once`, optional. */
 static int make_optional(struct compiler *compiler, uint32_t begin, bool once)
 {
 	uint32_t end = compiler->expression->step_count + 1;
@@ -285,7 +282,7 @@ static int repeat_piece(struct compiler *compiler, uint32_t least, uint32_t most
 		return least == 0
 			       ? make_optional(compiler, begin, false)
 			       : make_repeated(compiler, compiler->expression->step_count - length);
-	/* From the last copy to the first that may be left out: each is inside the one before. */
+	/* From the last copy to the first optional one: each is inside the one before. */
 	for (uint32_t copy = most; result == 0 && copy > least; copy--)
 		result = make_optional(compiler, begin + (copy - 1) * length, true);
 	return result;
@@ -343,7 +340,7 @@ static void begin_group(struct compiler *compiler)
 }
 
 /*
- * At "|": the alternative so far gets a way around it, and a jump to the group's end that is not
+ * At "|": the alternative so far gets a way around it, and a jump to the group's end, which is not
  * known yet.
  */
 static int end_branch(struct compiler *compiler)
@@ -437,7 +434,7 @@ static int take_close(struct compiler *compiler)
 	return 0;
 }
 
-/* "{" that no number follows is itself, as in grep. */
+/* A "{" that no number follows stands for itself, as in grep. */
 static bool is_bound(const struct compiler *compiler)
 {
 	return more(compiler) && compiler->text[compiler->at] >= '0' &&
@@ -482,7 +479,7 @@ static int take_next(struct compiler *compiler)
 	}
 }
 
-/* Bytes that the first step that consumes any can take, whatever stands before. */
+/* Finds the bytes that the first consuming step can take, whatever stands before. */
 static void find_first(struct expression *expression)
 {
 	bool seen[EXPRESSION_STEPS_MAX] = { false };

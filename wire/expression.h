@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * POSIX extended regular expressions on bytes, as SEARCH takes them: their syntax, and the steps
- * that they are compiled to. The initiator compiles one to say what is wrong with it before it
- * sends it; the target finds matches with the steps (osd/expression_find.h).
+ * POSIX extended regular expressions on bytes, for SEARCH: their syntax, and the steps that they
+ * are compiled to. The initiator compiles one to say what is wrong before it sends it. The target
+ * finds matches with the steps (osd/expression_find.h).
  *
  * An expression comes from a stranger: compiling takes memory for EXPRESSION_STEPS_MAX steps.
- * docs/explanation/design.md, "Regular expressions", says what this is and why it is not a library.
+ * docs/explanation/design.md, "Regular expressions", says what this is and why it is no library.
  *
- * What is understood: literals, ".", brackets with ranges and classes, "^", "$", groups, "|", "*",
- * "+", "?", {n}, {n,}, {n,m} with n, m <= 255, a backslash before any punctuation, and \w \W \s \S.
- * Bytes are characters (the C locale). No back references, no word boundaries. Nothing matches a
- * newline.
+ * The syntax: literals, ".", brackets with ranges and classes, "^", "$", groups, "|", "*", "+",
+ * "?", {n}, {n,}, {n,m} with n, m <= 255, a backslash before any punctuation, and \w \W \s \S.
+ * Bytes are characters (the C locale). There are no back references and no word boundaries. Nothing
+ * matches a newline.
  */
 #ifndef MUNINN_WIRE_EXPRESSION_H
 #define MUNINN_WIRE_EXPRESSION_H
@@ -27,13 +27,13 @@ enum {
 };
 
 /*
- * The work of one call of finding (osd/expression_find.h), in steps; twice that at most. A byte is
- * at least four.
+ * The work of one call of finding (osd/expression_find.h), in steps; it may take twice that. A byte
+ * counts four steps at least.
  */
 #define EXPRESSION_WORK_MAX (UINT64_C(1) << 25)
 /*
- * Matches up to so long are found exactly; or up to EXPRESSION_WORK_MAX / 2 / steps, if that is
- * less (32 KiB at least).
+ * Matches of up to this length are exact; or up to EXPRESSION_WORK_MAX / 2 / steps if that is less
+ * (32 KiB at least).
  */
 #define EXPRESSION_SPAN_MAX (UINT64_C(1) << 20)
 
@@ -70,9 +70,7 @@ static inline bool expression_set_has(const struct expression_set *set, uint8_t 
 	return set->bits[byte / 64] >> (byte % 64) & 1;
 }
 
-/*
- * -EINVAL: not an expression, or one with what is not understood; -E2BIG: too many steps or groups.
- */
+/* -EINVAL: it is no expression, or uses what is not supported. -E2BIG: too many steps or groups. */
 int expression_compile(const uint8_t *text, size_t length, struct expression *expression);
 
 #endif

@@ -66,7 +66,7 @@ int osd_dh_begin(uint8_t group, struct osd_dh_pair *pair)
 	return result;
 }
 
-/* Is 1 < number < prime - 1? Others would give a shared secret that everybody knows. */
+/* Is 1 < number < prime - 1? With others everybody knows the shared secret. */
 static bool is_in_group(const BIGNUM *number, const BIGNUM *prime)
 {
 	BIGNUM *last = BN_dup(prime);

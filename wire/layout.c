@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Object IDs on the wire, taken apart and put together. */
+/* Splits object IDs of the wire, and makes them. */
 #include "wire/layout.h"
 
 #include <errno.h>

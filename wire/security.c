@@ -298,7 +298,7 @@ size_t osd_data_in_integrity_bytes(enum osd_version version)
 	return 16 + check_value_bytes(version);
 }
 
-/* Check value behind `numbers` bytes of lengths, which are in place. */
+/* Adds the check value behind `numbers` bytes of lengths, which are in place. */
 static int add_integrity(enum osd_version version, const uint8_t key[OSD_KEY_BYTES],
 			 const uint8_t nonce[OSD_NONCE_BYTES], size_t numbers,
 			 const struct iovec *parts, size_t count, uint8_t *information)

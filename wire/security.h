@@ -122,19 +122,19 @@ int osd_request_check_value(enum osd_version version, const uint8_t key[OSD_KEY_
  */
 
 /*
- * Capability and check value, as they stand in the CDB from byte 80 on: places in it are CDB fields
- * less 80.
+ * Capability and check value, as in the CDB from byte 80 on. So places in it are CDB fields less
+ * 80.
  */
 #define OSD_EXTENSION_BYTES       (OSD2_CAPABILITY_BYTES + OSD_CHECK_VALUE_BYTES_MAX)
 #define OSD_EXTENSION_CHECK_VALUE OSD2_CAPABILITY_BYTES
-/* Each is summed up with the whole segment: more would keep a target busy. */
+/* Each check value covers the whole segment, so more of them would keep a target busy. */
 #define OSD_EXTENSIONS_MAX 64
 
 /*
- * Check value of one of `count` (1..OSD_EXTENSIONS_MAX) extension capabilities that stand at
- * `list`, inside the continuation segment of `length` bytes. `key`: its capability key; `token`:
- * the nexus's security token with CAPKEY, otherwise NULL; `cdb`: 236 bytes. What the fields of
- * check values hold does not matter, so this comes before those of the segment and of the request.
+ * Check value of one of `count` (1..OSD_EXTENSIONS_MAX) extension capabilities at `list`, inside
+ * the continuation segment of `length` bytes. `key`: its capability key; `token`: the nexus's
+ * security token with CAPKEY, otherwise NULL; `cdb`: 236 bytes. The contents of check value fields
+ * do not matter, so this comes before the values of segment and request.
  */
 int osd_extension_check_value(const uint8_t key[OSD_KEY_BYTES], const uint8_t *token,
 			      const uint8_t *cdb, const uint8_t *segment, size_t length,
@@ -171,8 +171,8 @@ size_t osd_data_out_integrity_bytes(enum osd_version version);
 size_t osd_data_in_integrity_bytes(enum osd_version version);
 
 /*
- * Writes the information. `pieces`: the used bytes of the parts, in the order of the lengths;
- * their lengths must be those.
+ * Writes the information. `pieces`: the used bytes of the parts, in the order of the lengths, and
+ * with these lengths.
  */
 int osd_data_out_integrity(enum osd_version version, const uint8_t key[OSD_KEY_BYTES],
 			   const uint8_t nonce[OSD_NONCE_BYTES],

@@ -24,8 +24,8 @@ enum { OSD1_SECURITY_BYTES = 40, OSD2_SECURITY_BYTES = 52 };
 #define OSD2_ACTION_OFFSET 0x80
 
 /*
- * Service actions, by their OSD-2 codes. On the wire OSD-1 uses the code less 0x80 (struct osd_cdb
- * keeps the OSD-2 code and the version apart), the two PERFORM commands excepted.
+ * Service actions, by their OSD-2 codes. OSD-1 has the code less 0x80 on the wire, except for the
+ * two PERFORM commands. struct osd_cdb keeps the OSD-2 code and the version.
  */
 enum osd_action {
 	OSD_OBJECT_STRUCTURE_CHECK = 0x8880,
@@ -41,7 +41,7 @@ enum osd_action {
 	OSD_REMOVE = 0x888A,
 	OSD_CREATE_PARTITION = 0x888B,
 	OSD_REMOVE_PARTITION = 0x888C,
-	OSD_COMPARE_AND_SWAP = 0x888D, /* this one and three below: osc-osd's */
+	OSD_COMPARE_AND_SWAP = 0x888D, /* this one and three below are osc-osd's */
 	OSD_GET_ATTRIBUTES = 0x888E,
 	OSD_SET_ATTRIBUTES = 0x888F,
 	OSD_FETCH_AND_ADD = 0x8890,
@@ -210,12 +210,12 @@ enum {
 /* Attributes of OSD_MUNINN_PARTITION. */
 enum {
 	OSD_MUNINN_LAYOUT = 0x1,
-	/* Of snapshots and clones. */
+	/* Only snapshots and clones have these. */
 	OSD_MUNINN_SOURCE_PARTITION = 0x2, /* 8 bytes; 0: it was removed */
 	OSD_MUNINN_DUPLICATION_TIME =
 		0x3,               /* 6 bytes, ms since 1970: whose contents it began with */
 	OSD_MUNINN_WRITABLE = 0x4, /* 1 byte: 0 snapshot, 1 clone */
-	/* Also of those that were detached. */
+	/* Detached ones have this, too. */
 	OSD_MUNINN_CLONE_DEPTH = 0x5, /* 4 bytes: how many partitions it reads through */
 };
 
@@ -318,7 +318,7 @@ enum {
 	OSD_INFORMATION_CLONE_TIME = 0x301,
 };
 
-/* COLLECTION TYPE. The standard's spontaneous ones are not made by any command. */
+/* COLLECTION TYPE. No command makes the standard's spontaneous ones. */
 enum { OSD_COLLECTION_LINEAR = 0x00, OSD_COLLECTION_IS_TRACKING = 0x01 };
 
 /* Command tracking page of a collection. */

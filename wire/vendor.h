@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * The vendor command EXECUTE: its numbers, and the encoding of its parameters and results
- * (docs/protocol.md, "EXECUTE"). Used by the target (osd/) and the initiator (client/). Pure
- * functions; decoders take any bytes.
+ * (docs/protocol.md, "EXECUTE"). Target (osd/) and initiator (client/) use it. Pure functions;
+ * decoders take any bytes.
  *
- * Parameters go in Data-Out, results come in Data-In, both as a list of items: tag, flags, length,
- * value, padded to 8 bytes. An item may contain items. A call does a bounded amount of work; when
- * there is more, the result has a CONTINUATION item that the next call of the same function gives
- * back as it is. So nothing is kept on the target between calls, and a long function is cancelled
- * by not calling again.
+ * Parameters go in Data-Out and results come in Data-In. Both are lists of items: tag, flags,
+ * length, value, padded to 8 bytes. An item may contain items.
+ *
+ * A call does a bounded amount of work. If there is more, the result has a CONTINUATION item, which
+ * the next call of the same function gives back unchanged. So the target keeps nothing between
+ * calls, and not calling again cancels a long function.
  */
 #ifndef MUNINN_WIRE_VENDOR_H
 #define MUNINN_WIRE_VENDOR_H
@@ -132,7 +133,7 @@ static inline uint64_t osd_execute_address(enum osd_function function, uint32_t 
 	return (uint64_t)function << 48 | parameter_bytes;
 }
 
-/* Writes items into a buffer. What does not fit is left out as a whole, and `full` is set. */
+/* Writes items into a buffer. Leaves out an item that does not fit, and sets `full`. */
 struct osd_item_writer {
 	uint8_t *data;
 	size_t capacity;
@@ -149,15 +150,14 @@ bool osd_item_add_number(struct osd_item_writer *writer, uint16_t tag,
 bool osd_item_add_text(struct osd_item_writer *writer, uint16_t tag, const char *text);
 
 /*
- * Whether a version may have this name, so that it can be written behind the @ of an address and is
- * nothing else there: 1 to OSD_VERSION_NAME_MAX bytes of UTF-8 without control characters, the
- * first an ASCII letter, and not "now".
+ * May a version have this name? Behind the @ of an address it must mean nothing else: 1 to
+ * OSD_VERSION_NAME_MAX bytes of UTF-8 without control characters, the first an ASCII letter, and
+ * not "now".
  */
 bool osd_version_name_is_valid(const uint8_t *name, size_t length);
 /*
- * Items that are added between the two are contained in one. Not nested. If one of them does not
- * fit, _end takes the containing item out as a whole and returns false; then the writer takes no
- * more.
+ * Items that are added between the two are contained in one item. Not nested. If one of them does
+ * not fit, _end removes the containing item and returns false; then the writer takes no more.
  */
 bool osd_item_open(struct osd_item_writer *writer, uint16_t tag);
 bool osd_item_end(struct osd_item_writer *writer);

@@ -30,7 +30,7 @@ struct osd_segment {
 	uint32_t length;
 };
 
-/* PARTITION_ID has a version in bits 63..48; what is below them is 0 of the root. */
+/* PARTITION_ID has a version in bits 63..48. The bits below are 0 for the root. */
 #define OSD_LAST_PARTITION_ID UINT64_C(0xFFFFFFFFFFFF)
 
 static inline bool osd_names_root(uint64_t partition_id)
@@ -39,8 +39,8 @@ static inline bool osd_names_root(uint64_t partition_id)
 }
 
 /*
- * A CDB, decoded. Fields that a command does not have are 0. Several fields share bytes on the wire
- * (bytes 32..51): which are encoded depends on the action.
+ * A decoded CDB. Fields that a command does not have are 0. Several fields share bytes on the wire
+ * (bytes 32..51), and the action says which of them are encoded.
  */
 struct osd_cdb {
 	enum osd_version version;
@@ -126,9 +126,9 @@ void osd_capability_nosec(struct osd_cdb *decoded, enum osd_object_type type);
 #define OSD_OFFSET_UNUSED 0xFFFFFFFFu
 
 /*
- * The first offset >= `at_least` that can be expressed; `encoded` (may be NULL) = its floating
- * form. UINT64_MAX: none. Segments are laid out with it: offset = osd_offset_encode(version, end of
- * the segment before, NULL).
+ * The first offset >= `at_least` that can be expressed; `encoded` (may be NULL): its floating form.
+ * UINT64_MAX: there is none. To lay out segments: offset = osd_offset_encode(version, end of the
+ * segment before, NULL).
  */
 uint64_t osd_offset_encode(enum osd_version version, uint64_t at_least, uint32_t *encoded);
 
@@ -157,8 +157,8 @@ enum osd_list_role {
 };
 
 /*
- * Writes a list into a buffer. What does not fit is cut off: a value at the buffer's end, an
- * entry's head as a whole.
+ * Writes a list into a buffer. Cuts what does not fit: a value at the buffer's end, an entry's head
+ * as a whole.
  */
 struct osd_list_writer {
 	enum osd_version version;
@@ -200,8 +200,8 @@ bool osd_list_object_begin(struct osd_list_writer *writer, uint64_t object,
 			   enum osd_object_type type);
 void osd_list_object_end(struct osd_list_writer *writer);
 /*
- * Between them: something did not fit into the 16 bits that the entries' length has, whatever the
- * space. What _end makes of it does not show it.
+ * Between the two: something did not fit into the 16 bits of the entries' length, whatever the
+ * space. The result of _end does not show it.
  */
 bool osd_list_object_is_too_long(const struct osd_list_writer *writer);
 
@@ -379,7 +379,7 @@ int osd_listed_next(const struct osd_list_head *head, const uint8_t *data, size_
 
 #define OSD_SENSE_ATTRIBUTES_MAX 4
 
-/* Descriptor-format sense data. What has a `has_` is a descriptor that is there or not. */
+/* Descriptor-format sense data. A `has_` field says whether that descriptor is there. */
 struct osd_sense {
 	uint8_t key;   /* enum scsi_sense_key */
 	uint16_t code; /* enum scsi_sense_code */
@@ -407,8 +407,8 @@ struct osd_sense {
 #define OSD_SENSE_ENCODED_MAX (8 + 32 + 8 + 12 + 12 + 34 + 4 + 8 * OSD_SENSE_ATTRIBUTES_MAX)
 
 /*
- * Returns the bytes written; descriptors that do not fit in `capacity` (>= 8) are left out, the
- * important are first.
+ * Returns the bytes written. Leaves out descriptors that do not fit in `capacity` (>= 8); important
+ * ones come first.
  */
 size_t osd_sense_encode(const struct osd_sense *sense, uint8_t *data, size_t capacity);
 

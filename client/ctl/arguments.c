@@ -7,7 +7,7 @@
 
 #include "client/ctl/ctl.h"
 
-/* Addresses that --at is about: what is read, not where something goes. */
+/* Can --at change this argument? Only an address that is read, not one that something goes to. */
 static bool takes_at(const struct ctl *ctl, int index)
 {
 	return ctl->options->at && (index == 0 || strcmp(ctl->verb, "cat") == 0);

@@ -9,7 +9,7 @@
 #include "client/transfer.h"
 #include "wire/security.h"
 
-/* What the process exits with; documented, for scripts. */
+/* The exit codes of the process, which are documented for scripts. */
 enum ctl_exit {
 	CTL_OK = 0,
 	CTL_FAILED = 1,        /* something else */
@@ -26,7 +26,7 @@ enum ctl_exit {
 	CTL_INTERRUPTED = 130, /* by SIGINT, as shells say it */
 };
 
-/* Options of all verbs; what a verb does not use it ignores. */
+/* Options of all verbs. A verb ignores what it does not use. */
 struct ctl_options {
 	struct osd_client_options client;
 	bool json;
@@ -63,7 +63,7 @@ struct ctl_options {
 	const char *key, *credential, *security, *permissions;
 	bool has_key_version;
 	uint8_t key_version;
-	uint64_t key_of;          /* whose keys are those of partitions without; 0: nobody's */
+	uint64_t key_of;          /* partition whose keys replace missing ones; 0: none */
 	bool collection;          /* the credential is for a collection */
 	uint64_t expires_seconds; /* 0: the default */
 };
@@ -82,8 +82,8 @@ struct ctl {
 	int argument_count;
 	char **arguments;
 	/*
-	 * Moments that the target gave a number to, and how they are written so that they mean the
-	 * same later.
+	 * Moments that the target gave a number to, with the texts to print: these mean the same
+	 * later.
 	 */
 	struct {
 		uint64_t partition;
@@ -102,7 +102,7 @@ int ctl_fail_command(const struct ctl *ctl, const struct osd_client_error *error
 int ctl_fail_connect(const struct ctl *ctl, int result, const struct error_text *sentence);
 void ctl_warn(const char *sentence);
 
-/* The exit code for an error of a command, of the connection. */
+/* The exit code for an error of a command or of the connection. */
 enum ctl_exit ctl_exit_of(const struct osd_client_error *error);
 enum ctl_exit ctl_exit_of_connect(int result);
 
@@ -149,20 +149,20 @@ const char *ctl_format_size(uint64_t bytes, char text[CTL_SIZE_TEXT]);
 /* ---- arguments.c ---- */
 
 /*
- * Argument `index` as an address; CTL_OK or, with a message, CTL_USAGE. A moment that is no version
- * number, like 0x10000@-10min, becomes the number of a view; that connects, and fails as connecting
- * and asking do. So does --at.
+ * Argument `index` as an address. CTL_OK or, with a message, CTL_USAGE. If its moment is no version
+ * number, as in 0x10000@-10min, connects and asks the target for the number of a view; errors are
+ * then those of connecting and asking. So does --at.
  */
 int ctl_address(struct ctl *ctl, int index, struct osd_client_address *address);
 /* The same, and it must name an object, or a partition. */
 int ctl_object_address(struct ctl *ctl, int index, struct osd_client_address *address);
 int ctl_partition_address(struct ctl *ctl, int index, struct osd_client_address *address);
 /*
- * Behind one of these, for what changes the present: CTL_DENIED if the address has a moment. `code`
- * is passed on.
+ * Called with the code of one of the above, for verbs that change the present: CTL_DENIED if the
+ * address has a moment; otherwise `code`.
  */
 int ctl_present(const struct ctl *ctl, int code, struct osd_client_address address);
-/* The first argument as a partition of the present; and connects. */
+/* The first argument as a partition of the present. Connects. */
 int ctl_partition_to_change(struct ctl *ctl, struct osd_client_address *address);
 /* As ctl_partition_address, or the device: "0". */
 int ctl_scope_address(struct ctl *ctl, int index, struct osd_client_address *address);
@@ -178,36 +178,33 @@ int ctl_size(const struct ctl *ctl, int index, const char *what, uint64_t *value
 /* ---- moments.c ---- */
 
 /*
- * As osd_client_format_address, but behind the @ is the moment that the address was resolved from,
- * not the number that the target has for it just now.
+ * As osd_client_format_address, but prints the moment that the address came from, not the number
+ * that the target has for it just now.
  */
 const char *ctl_format_address(const struct ctl *ctl, struct osd_client_address address,
 			       char text[OSD_CLIENT_ADDRESS_TEXT]);
 /*
- * Puts a moment, by the number that the target gives it, into an address. Connects. CTL_OK or a
+ * Asks the target for the number of a moment and puts it into an address. Connects. CTL_OK or a
  * code.
  */
 int ctl_resolve(struct ctl *ctl, const char *text, struct osd_client_address *address);
 /*
- * The error of a function that was given a moment: says what is wrong with the moment, if that it
- * is. Returns the code.
+ * Reports the error of a function that was given a moment, and says what is wrong with the moment
+ * if that is the cause. Returns the code.
  */
 int ctl_fail_moment(struct ctl *ctl, struct osd_client_address address,
 		    const struct osd_client_moment *moment, const struct osd_client_error *error);
 /*
- * Whether a partition has a moment: CTL_OK or, with a message, a code. Of one that it has, the
- * target begins a view.
+ * Does a partition have this moment? CTL_OK or, with a message, a code. If it has, the target
+ * begins a view of it.
  */
 int ctl_check_moment(struct ctl *ctl, struct osd_client_address partition,
 		     const struct osd_client_moment *moment);
-/*
- * Argument `index` as a moment, "now" when it is not there; none of the future. CTL_OK or
- * CTL_USAGE.
- */
+/* Argument `index` as a moment; "now" if it is missing. Refuses the future. CTL_OK or CTL_USAGE. */
 int ctl_moment(const struct ctl *ctl, int index, struct osd_client_moment *moment);
 /*
  * Adds a moment to the parameters of a function, inside an item with this tag unless that is 0.
- * CTL_OK, or CTL_USAGE: ~N is no moment of a partition.
+ * CTL_OK, or CTL_USAGE: a partition has no ~N.
  */
 int ctl_add_moment(struct ctl *ctl, struct osd_item_writer *writer, uint16_t tag,
 		   const struct osd_client_moment *moment);
@@ -227,39 +224,41 @@ struct progress {
 	uint64_t started_ms, drawn_ms;
 };
 
-/* Shown on stderr if that is a terminal, unless --quiet or --json. */
+/* Shows it on stderr if that is a terminal, unless --quiet or --json. */
 void progress_begin(struct progress *progress, const struct ctl *ctl, const char *label,
 		    uint64_t bytes_total, uint64_t files_total);
 void progress_add(struct progress *progress, uint64_t bytes, uint64_t files);
 void progress_end(struct progress *progress);
 
 /*
- * Of a function that the target works on for a while. Shown as above once it has taken long enough
- * for somebody to wonder; as lines with --progress. From here on SIGINT does not end the process,
- * but the function: progress_items tells so.
+ * For a function that the target works on for a while. Shows progress as above once it has taken so
+ * long that somebody may wonder; with --progress as lines. From here on SIGINT ends the function,
+ * not the process; progress_items says so.
  */
 void progress_watch(struct progress *progress, const struct ctl *ctl, const char *label);
-/* Takes what a result says of progress. -ECANCELED: interrupted. */
+/* Reads the progress in a result. -ECANCELED: interrupted. */
 int progress_items(struct progress *progress, const uint8_t *items, size_t length);
-/* Before lines are printed where the bar may stand. */
+/* Removes the bar, before lines are printed in its place. */
 void progress_clear(const struct progress *progress);
 bool progress_interrupted(void);
 
 /* ---- main.c ---- */
 
 /*
- * Connects, unless that is done; verbs call it when their arguments are found right. CTL_OK or,
- * with a message, why not.
+ * Connects, once. Verbs call it when they have found their arguments right. CTL_OK or, with a
+ * message, why not.
  */
 int ctl_connect(struct ctl *ctl);
-/* The same, and commands are not signed, whatever the options say. */
+/* The same, but does not sign commands, whatever the options say. */
 int ctl_connect_unsigned(struct ctl *ctl);
 
 /* ---- signer.c ---- */
 
-/* What --key and --credential ask for, on the connection. CTL_OK or, with a message, why not. */
+/*
+ * Does what --key and --credential ask for, on the connection. CTL_OK or, with a message, why not.
+ */
 int ctl_secure(struct ctl *ctl);
-/* At the end. */
+/* At the end: wipes the keys. */
 void ctl_forget_keys(void);
 
 /* ---- verbs ---- */

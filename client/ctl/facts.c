@@ -95,7 +95,7 @@ static int take(void *context, const struct osd_attribute *attribute)
 {
 	struct printing *printing = context;
 
-	/* Undefined ones are left out. */
+	/* Leaves out undefined attributes. */
 	if (attribute->length == 0 || attribute->present < attribute->length)
 		return 0;
 	for (size_t i = 0; i < printing->count; i++) {

@@ -14,14 +14,13 @@ struct fact {
 };
 
 /*
- * Gets the attributes of one page and prints those that are defined, with one GET ATTRIBUTES. With
- * `object` (a JSON object) they are put into it under --json instead of being printed; otherwise it
- * may be NULL. An exit code.
+ * Gets the attributes of one page with one GET ATTRIBUTES and prints the defined ones. With --json
+ * puts them into `object` (a JSON object, otherwise NULL is enough). Returns an exit code.
  */
 int facts_print(const struct ctl *ctl, struct osd_client_address address, uint32_t page,
 		const struct fact *facts, size_t count, json_t *object);
 
-/* One value as JSON. NULL: of the wrong form, or out of memory. */
+/* One value as JSON. NULL: it has the wrong form, or no memory is left. */
 json_t *facts_json(enum fact_kind kind, const struct osd_attribute *attribute);
 
 #endif

@@ -12,16 +12,16 @@ struct items {
 };
 
 /*
- * As osd_client_items; `context` is a struct items. The last result of a stream stays. -EPROTO: it
- * is no short one.
+ * As osd_client_items; `context` is a struct items. Keeps the last result of a stream. -EPROTO: it
+ * is not short.
  */
 int items_take(void *context, const uint8_t *data, size_t length);
 
-/* A number; 0 when it is not there. */
+/* A number; 0 if it is missing. */
 uint64_t items_number(const struct items *items, uint16_t tag);
 bool items_find(const struct items *items, uint16_t tag, struct osd_item *item);
 
-/* Of an entry: a number, 0 when it is not there; a text with NUL, "" when it is not there. */
+/* From an entry: a number, 0 if it is missing; a text with NUL, "" if it is missing. */
 uint64_t entry_number(const struct osd_item *entry, uint16_t tag);
 const char *entry_text(const struct osd_item *entry, uint16_t tag, char *text, size_t capacity);
 

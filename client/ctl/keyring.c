@@ -32,7 +32,7 @@ static json_t *to_json(const uint8_t *bytes, size_t length)
 	return value;
 }
 
-/* False: not so many hexadecimal digits. */
+/* False: it is not so many hexadecimal digits. */
 static bool from_json(const json_t *value, uint8_t *bytes, size_t length)
 {
 	const char *text = json_string_value(value);
@@ -65,7 +65,7 @@ void keyring_guard_memory(void)
 
 /* ---- files ---- */
 
-/* A JSON object from a file that is its owner's alone. */
+/* Reads a JSON object from a file that only its owner can read. */
 static int read_private(const char *path, const char *what, json_t **object,
 			struct error_text *error)
 {
@@ -223,7 +223,7 @@ int keyring_version(const struct keyring *keyring, uint64_t partition, uint8_t *
 	return -ENOENT;
 }
 
-/* The object `name` in `parent`, made if there is none; NULL: out of memory. */
+/* The object `name` in `parent`, which it makes if it is missing. NULL: out of memory. */
 static json_t *child(json_t *parent, const char *name)
 {
 	json_t *found = json_object_get(parent, name);

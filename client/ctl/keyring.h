@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * What a security manager keeps of one unit: its keys, in a JSON file that only its owner may read
- * (docs/muninnctl.md has the form). And credentials, in files of their own.
+ * (docs/muninnctl.md has the form). Credentials are in files of their own.
  */
 #ifndef MUNINN_CLIENT_CTL_KEYRING_H
 #define MUNINN_CLIENT_CTL_KEYRING_H
@@ -29,8 +29,8 @@ struct keyring {
 };
 
 /*
- * From now on the JSON library wipes what it frees: keys of keyrings and credentials live in its
- * strings. To be called before it is used.
+ * From now on the JSON library wipes what it frees, because its strings hold keys. Call it before
+ * the library is used.
  */
 void keyring_guard_memory(void);
 
@@ -38,7 +38,7 @@ void keyring_guard_memory(void);
 int keyring_create(const uint8_t system_id[OSD_SYSTEM_ID_BYTES], struct keyring *keyring);
 /* -EINVAL and errors of files, with a sentence; -EPERM: others may read it. */
 int keyring_read(const char *path, struct keyring *keyring, struct error_text *error);
-/* Writes PATH.new, mode 0600, and makes it stable; it is not yet in its place. */
+/* Writes PATH.new, mode 0600, and makes it stable. keyring_replace then puts it in its place. */
 int keyring_prepare(const char *path, const struct keyring *keyring, struct error_text *error);
 /* Puts PATH.new in the place of PATH. */
 int keyring_replace(const char *path, struct error_text *error);
@@ -47,9 +47,9 @@ void keyring_free(struct keyring *keyring);
 int keyring_system_id(const struct keyring *keyring, uint8_t system_id[OSD_SYSTEM_ID_BYTES]);
 /* -ENOENT: not in it. */
 int keyring_get(const struct keyring *keyring, struct keyring_name name, struct keyring_key *key);
-/* Takes a new key in and drops those that it makes invalid. -ENOMEM. */
+/* Adds a new key and drops those that it makes invalid. -ENOMEM. */
 int keyring_set(struct keyring *keyring, struct keyring_name name, const struct keyring_key *key);
-/* The lowest version of which there is a working key; -ENOENT: none. */
+/* The lowest version that has a working key. -ENOENT: none. */
 int keyring_version(const struct keyring *keyring, uint64_t partition, uint8_t *version);
 
 /* ---- credentials ---- */

@@ -298,7 +298,7 @@ static int parse_options(const struct ctl *ctl, int count, char **arguments,
 {
 	int code, result = CTL_OK;
 
-	/* So that messages about options are JSON, too, wherever --json stands. */
+	/* Finds --json first, wherever it stands, so that messages about options are JSON too. */
 	for (int i = 1; i < count && strcmp(arguments[i], "--") != 0; i++)
 		options->json = options->json || strcmp(arguments[i], "--json") == 0;
 	opterr = 0;
@@ -342,7 +342,7 @@ int ctl_connect(struct ctl *ctl)
 	return code;
 }
 
-/* Whether the word behind this one is the value of an option, which may be abbreviated. */
+/* Is the word behind this one the value of an option? The option may be abbreviated. */
 static bool takes_value(const char *word)
 {
 	size_t length = strlen(word);
@@ -357,8 +357,8 @@ static bool takes_value(const char *word)
 }
 
 /*
- * "-10min" is a moment, and no option: no option begins with a digit. getopt would not know, so it
- * gets the moment as it may also be written, "@-10min". Values of options it takes as they are.
+ * "-10min" is a moment, not an option: no option begins with a digit. getopt does not know that, so
+ * it gets the moment in its other form, "@-10min". Values of options stay as they are.
  */
 static bool shield_moments(int count, char **arguments)
 {
@@ -370,7 +370,7 @@ static bool shield_moments(int count, char **arguments)
 		if (digits == 0 || arguments[i][1 + digits] == '\0' ||
 		    takes_value(arguments[i - 1]))
 			continue;
-		/* Lives as long as the process, as the arguments do. */
+		/* Lives as long as the process, like the arguments. */
 		if (asprintf(&shielded, "@%s", arguments[i]) < 0)
 			return false;
 		arguments[i] = shielded;
@@ -394,8 +394,8 @@ static int fail_verb(const struct ctl *ctl, int count, char **words)
 }
 
 /*
- * What --at is about is an ADDRESS that is read. Without one a verb would do something else than
- * was meant.
+ * --at needs an ADDRESS that the verb reads. Without one the verb would do something else than the
+ * user meant.
  */
 static bool has_address(const struct ctl_verb *verb)
 {
@@ -445,10 +445,7 @@ int main(int count, char **arguments)
 	struct ctl ctl = { .options = &options, .verb = "muninnctl" };
 	int result;
 
-	/*
-	 * A reader that goes away is an error of writing, and so is a target that does, which wants
-	 * a message.
-	 */
+	/* If a reader goes away, writing fails. If a target goes away, that needs a message. */
 	signal(SIGPIPE, SIG_IGN);
 	keyring_guard_memory();
 	if (!shield_moments(count, arguments))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * Moments in arguments: what they are on the target, how addresses of the past are printed, and why
- * one is no moment.
+ * a text is no moment.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -28,7 +28,7 @@ static int parse_moment(const struct ctl *ctl, const char *text, struct osd_clie
 
 	if (osd_client_parse_moment(text, now, moment, &error) < 0)
 		return ctl_fail(ctl, CTL_USAGE, "%s", error.text);
-	/* The target would take it for the present: a wrong year must not look like success. */
+	/* The target would take it for the present, and a wrong year must not look like success. */
 	if (moment->kind == OSD_CLIENT_AT_TIME && moment->value > now)
 		return ctl_fail(
 			ctl, CTL_USAGE, "'%.80s' lies in the future: it is %s, and now is %s", text,
@@ -62,7 +62,7 @@ int ctl_add_moment(struct ctl *ctl, struct osd_item_writer *writer, uint16_t tag
 
 /* ---- what is no moment ---- */
 
-/* A number of what a function tells of the device or a partition; 0: it does not. */
+/* A number that a function tells of the device or a partition; 0: it tells none. */
 static uint64_t ask(struct ctl *ctl, enum osd_function function, struct osd_client_address address,
 		    uint16_t tag)
 {
@@ -75,7 +75,7 @@ static uint64_t ask(struct ctl *ctl, enum osd_function function, struct osd_clie
 	return items_number(&found, tag);
 }
 
-/* How a moment is written that was given. */
+/* Writes a moment as the user gave it. */
 static void write_moment(const struct osd_client_moment *moment, char text[CTL_MOMENT_TEXT])
 {
 	if (moment->kind == OSD_CLIENT_AT_TIME)
@@ -116,14 +116,14 @@ static uint64_t last_sequence(struct ctl *ctl)
 	return committed;
 }
 
-/* Whether the device has the moment, and the partition was not there then. */
+/* Does the device have the moment, and was the partition not there then? */
 static bool was_gone(struct ctl *ctl, uint64_t partition, const struct osd_client_moment *moment)
 {
 	struct osd_client_address address = { .partition = 0 };
 	struct osd_client_error error;
 	uint64_t value;
 
-	/* A version is not looked for before something is read there. */
+	/* The target only looks for a version when something is read there. */
 	if (osd_client_resolve(ctl->client, address, moment, &address.version, &error) < 0 ||
 	    osd_client_get_number(ctl->client, address, OSD_ROOT_INFORMATION, OSD_ROOT_PARTITIONS,
 				  &value, &error) < 0)
@@ -198,14 +198,14 @@ int ctl_fail_moment(struct ctl *ctl, struct osd_client_address address,
 			"go by version, by name, or by a number that `muninnctl log` of an object "
 			"shows, as #N",
 			wanted);
-	/* Of the moment, not of what it is a moment of. */
+	/* Is the error about the moment, not about the partition or object? */
 	if (error->result != -ENOENT || !error->has_sense ||
 	    error->sense.code != SENSE_INVALID_FIELD_IN_PARAMETER_LIST ||
 	    moment->kind == OSD_CLIENT_NOW || moment->kind == OSD_CLIENT_AGO)
 		return ctl_fail_command(ctl, error);
 	if (address.partition)
 		snprintf(where, sizeof(where), "partition 0x%" PRIx64, address.partition);
-	/* One that is older than all that is kept of the partition says that first. */
+	/* If the moment is older than the kept history of the partition, that is the message. */
 	if (moment->kind == OSD_CLIENT_AT_TIME)
 		return fail_time(ctl, address, where, moment, error);
 	if (address.partition && was_gone(ctl, address.partition, moment))
@@ -244,8 +244,8 @@ int ctl_check_moment(struct ctl *ctl, struct osd_client_address partition,
 /* ---- addresses at a moment ---- */
 
 /*
- * Notes how a moment is written that has got the number of a view. One too many is shown by its
- * number.
+ * Notes the text of a moment that the target gave the number of a view. If there are too many, the
+ * number itself is printed.
  */
 static void note_view(struct ctl *ctl, struct osd_client_address address,
 		      const struct osd_client_moment *moment)
@@ -275,7 +275,7 @@ const char *ctl_format_address(const struct ctl *ctl, struct osd_client_address 
 
 	osd_client_format_address(address, text);
 	for (int view = 0; view < ctl->view_count; view++) {
-		/* A view of the device is one of each partition. */
+		/* A view of the device holds for each partition. */
 		if ((ctl->views[view].partition &&
 		     ctl->views[view].partition != address.partition) ||
 		    ctl->views[view].version != address.version)
@@ -303,7 +303,7 @@ int ctl_resolve(struct ctl *ctl, const char *text, struct osd_client_address *ad
 	code = ctl_connect(ctl);
 	if (code != CTL_OK)
 		return code;
-	/* Printed, ~N would soon be something else. */
+	/* ~N would soon mean something else, so prints the sequence number. */
 	if (osd_client_count_back(ctl->client, *address, &moment, &outcome) < 0 ||
 	    osd_client_resolve(ctl->client, *address, &moment, &address->version, &outcome) < 0)
 		return ctl_fail_moment(ctl, *address, &moment, &outcome);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* What the verbs `nand …` share: they look at image files of this host, without a target. */
+/* What the verbs `nand …` share: they read image files of this host and need no target. */
 #ifndef MUNINN_CLIENT_CTL_NAND_H
 #define MUNINN_CLIENT_CTL_NAND_H
 
@@ -10,18 +10,18 @@
 #include "nand/nand.h"
 
 /*
- * Opens for reading only; warns on stderr if a process has it open for writing. CTL_OK or, with a
+ * Opens for reading only. Warns on stderr if a process has it open for writing. CTL_OK or, with a
  * message, why not.
  */
 int nand_tool_open(const struct ctl *ctl, const char *path, struct nand **nand);
 
-/* Whether there is an image: CTL_OK or, with a message, why it is none. */
+/* Is there an image? CTL_OK or, with a message, why not. */
 int nand_tool_check(const struct ctl *ctl, const char *path);
 
 /* The exit code for an error of nand/. */
 enum ctl_exit nand_tool_exit(int result);
 
-/* Colours for the terminal? Not into files and pipes, not with NO_COLOR set (no-color.org). */
+/* Are colours wanted? Not in files and pipes, and not with NO_COLOR set (no-color.org). */
 bool nand_tool_colours(void);
 
 /* Opens the file of --svg. NULL, with a message: it can't be written. */

@@ -21,8 +21,8 @@ static const char *verdict_name(const struct nand_page_dump *dump)
 }
 
 /*
- * 16 bytes a line, hexadecimal and printable; a line like the one before is left out, as hexdump -C
- * does.
+ * Prints 16 bytes a line, hexadecimal and printable. Leaves out a line that equals the one before,
+ * as hexdump -C does.
  */
 static void print_bytes(const char *name, const uint8_t *bytes, uint32_t count)
 {
@@ -99,7 +99,7 @@ static json_t *dump_json(const struct nand_page_dump *dump, const struct nand_ge
 			 hex_json(dump->spare, geometry->spare_bytes));
 }
 
-/* PAGE comes first, where other verbs have the URL. */
+/* PAGE comes first, in the place of other verbs' URL. */
 int verb_nand_dump(struct ctl *ctl)
 {
 	struct nand_page_dump dump;

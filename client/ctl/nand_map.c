@@ -6,15 +6,15 @@
 #include "client/ctl/nand.h"
 
 /*
- * Cells of a line, and lines: on a terminal; in an SVG. A device of more blocks has several in a
- * cell.
+ * Cells of a line, and lines: on a terminal; in an SVG. On a larger device a cell stands for
+ * several blocks.
  */
 enum { TERMINAL_COLUMNS = 64, TERMINAL_LINES = 32, SVG_COLUMNS = 128, SVG_LINES = 96 };
 
 /* ---- the terminal ---- */
 
 /*
- * Without colours the letters alone tell; a digit is how many tenths of the pages are programmed.
+ * Without colours only the letters tell. A digit says how many tenths of the pages are programmed.
  */
 static char letter_of(const struct nand_cell *cell)
 {

@@ -17,7 +17,7 @@ static uint64_t fullest_bucket(const struct nand_wear *wear)
 	return most;
 }
 
-/* Buckets that can hold anything: those up to the highest count. */
+/* The buckets up to the highest count. */
 static int used_buckets(const struct nand_wear *wear)
 {
 	return (int)((wear->most - wear->least) / wear->bucket_width) + 1;

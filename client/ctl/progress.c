@@ -13,7 +13,7 @@
 
 #define REDRAW_MS      100
 #define BAR_CHARACTERS 24
-/* Lines come no more often, and a function that is done sooner is not worth a bar. */
+/* The least time between two lines. A function that ends sooner needs no bar. */
 #define LINE_MS  1000
 #define QUIET_MS 300
 
@@ -67,7 +67,7 @@ static void draw(struct progress *progress, uint64_t now)
 			progress->files_total);
 	if (progress->bytes_total && bytes_a_second && progress->bytes <= progress->bytes_total)
 		draw_eta((progress->bytes_total - progress->bytes) / bytes_a_second);
-	/* The rest of a longer line before. */
+	/* Clears the rest of a longer line. */
 	fputs("\033[K", stderr);
 	fflush(stderr);
 }
@@ -136,7 +136,7 @@ bool progress_interrupted(void)
 
 void progress_watch(struct progress *progress, const struct ctl *ctl, const char *label)
 {
-	/* The second ^C ends the process whatever it does. */
+	/* The second ^C ends the process in any case. */
 	const struct sigaction action = { .sa_handler = interrupt, .sa_flags = SA_RESETHAND };
 
 	progress_begin(progress, ctl, label, 0, 0);
@@ -159,10 +159,7 @@ int progress_items(struct progress *progress, const uint8_t *items, size_t lengt
 		return -ECANCELED;
 	if (osd_item_find_number(items, length, OSD_ITEM_PROGRESS, &permille) < 0)
 		return 0;
-	/*
-	 * Where things are added meanwhile the target has less of all behind it than before: a bar
-	 * that goes back says nothing.
-	 */
+	/* If others add things meanwhile, the target's progress goes back. The bar does not. */
 	progress->permille = max_u64(progress->permille, min_u64(permille, 1000));
 	if (progress->shown && now - progress->started_ms >= QUIET_MS &&
 	    now - progress->drawn_ms >= REDRAW_MS)

@@ -10,7 +10,7 @@
 
 #define PARTITION_BITS 48
 
-/* What --key or --credential have brought; one process makes one connection. */
+/* What --key or --credential gave. One process makes one connection. */
 struct signer {
 	struct keyring keyring; /* root NULL: there is a credential instead */
 	struct osd_credential credential;
@@ -18,7 +18,7 @@ struct signer {
 	uint8_t method;
 	bool has_version;
 	uint8_t version;
-	uint64_t key_of; /* partition whose keys stand in for missing ones; 0: none */
+	uint64_t key_of; /* partition whose keys replace missing ones; 0: none */
 };
 
 static struct signer signer;

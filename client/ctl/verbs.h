@@ -18,8 +18,7 @@ struct ctl_verb {
 const struct ctl_verb *ctl_find_verb(int count, char **words, int *used);
 
 /*
- * Of the verbs of two words that begin with `first`, the second ones, as "create, track"; false:
- * there are none.
+ * The second words of the verbs that begin with `first`, as "create, track". False: there are none.
  */
 bool ctl_second_words(const char *first, char *text, size_t capacity);
 

@@ -12,7 +12,7 @@
 #include "client/manifest.h"
 #include "common/bytes.h"
 
-/* Room for all attributes of an object. */
+/* Space for all attributes of an object. */
 #define LIST_BYTES (1U << 20)
 /* Bytes of a value that `attr ls` shows. */
 #define SHOWN_BYTES 48U
@@ -230,9 +230,12 @@ struct listing {
 	bool cut;
 };
 
-#define TEXT_BYTES_MIN 4 /* with zeros behind it, to be taken for one and not for a number */
+#define TEXT_BYTES_MIN 4 /* so many characters, then zeros: taken for a text, not for a number */
 
-/* Names of pages are text, with zeros behind it: its length, otherwise all of the value. */
+/*
+ * Names of pages are texts with zeros behind them: the length of the text. Otherwise that of the
+ * whole value.
+ */
 static uint32_t without_zeros(const uint8_t *value, uint32_t length)
 {
 	uint32_t text = length;

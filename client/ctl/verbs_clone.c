@@ -5,7 +5,10 @@
 
 #include "client/ctl/ctl.h"
 
-/* The target says only that there is no such source: is it the partition, or the version? */
+/*
+ * The target says only that there is no such source. Finds out whether partition or version is
+ * missing.
+ */
 static int fail_clone(struct ctl *ctl, struct osd_client_address source,
 		      const struct osd_client_error *error)
 {
@@ -51,7 +54,7 @@ int verb_clone(struct ctl *ctl)
 
 typedef int change_clone(struct osd_client *client, uint64_t clone, struct osd_client_error *error);
 
-/* The target says the same of a partition that is not there and of one that is no clone. */
+/* The target gives the same answer for a missing partition and for one that is no clone. */
 static int fail_change(struct ctl *ctl, struct osd_client_address address,
 		       const struct osd_client_error *error)
 {

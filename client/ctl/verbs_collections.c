@@ -10,7 +10,7 @@
 #include "client/ctl/ctl.h"
 #include "common/bytes.h"
 
-/* Of one query: as many as Muninn takes. */
+/* Criteria of one query: as many as the target takes. */
 #define CRITERIA_MAX 64
 
 /* ---- making and removing ---- */
@@ -142,7 +142,7 @@ static int print_id(void *context, uint64_t id)
 			    json_pack("{s:s,s:o}", "address", text, "id", ctl_json_id(id)));
 }
 
-/* Ends the output of print_id, of which `result` came. */
+/* Ends the output of print_id after `result`. */
 static int end_printing(struct ctl *ctl, struct printing *printing, int result,
 			const struct osd_client_error *error)
 {
@@ -189,7 +189,7 @@ static int change_members(struct ctl *ctl, change_membership *change)
 	int code = ctl_object_address(ctl, 0, &collection);
 
 	code = ctl_present(ctl, code, collection);
-	/* A wrong address must not be found after half of the work. */
+	/* Checks all addresses first, so that no wrong one is found after half of the work. */
 	for (int i = 1; i < ctl->argument_count && code == CTL_OK; i++) {
 		code = ctl_object_address(ctl, i, &object);
 		if (code == CTL_OK && object.partition != collection.partition)
@@ -223,10 +223,7 @@ int verb_coll_drop(struct ctl *ctl)
 
 /* ---- queries ---- */
 
-/*
- * Criteria, and the memory of their bounds: what the arguments decode to is not longer than they
- * are.
- */
+/* Criteria, and the memory of their bounds. A decoded bound is not longer than its argument. */
 struct criteria {
 	struct osd_client_criterion items[CRITERIA_MAX];
 	size_t count;
@@ -315,7 +312,7 @@ static int take_criteria(const struct ctl *ctl, struct criteria *criteria)
 
 	if (ctl->argument_count - 1 > CRITERIA_MAX)
 		return ctl_fail(ctl, CTL_USAGE, "coll query: at most %d criteria", CRITERIA_MAX);
-	/* A number takes 8 bytes however short it is written, and there are two in a criterion. */
+	/* A number takes 8 bytes, however short it is written, and a criterion has two. */
 	for (int i = 1; i < ctl->argument_count; i++)
 		criteria->capacity += strlen(ctl->arguments[i]) + 16;
 	criteria->values = malloc(criteria->capacity);

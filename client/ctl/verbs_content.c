@@ -40,7 +40,7 @@ static int take_matches(void *context, const uint8_t *data, size_t length)
 		if (item.tag != OSD_ITEM_ENTRY)
 			continue;
 		search->count++;
-		/* The target tells objects without the version that a packed ID may have. */
+		/* The target prints objects without the version that a packed ID may have. */
 		if (!address.object)
 			address.object = entry_number(&item, OSD_ITEM_OBJECT);
 		ctl_format_address(search->ctl, address, text);
@@ -54,7 +54,7 @@ static int take_matches(void *context, const uint8_t *data, size_t length)
 	return progress_items(&search->progress, data, length);
 }
 
-/* The target would refuse it, too, but not say why. */
+/* The target would refuse it too, but not say why. */
 static int check_expression(const struct ctl *ctl, const char *text)
 {
 	struct expression *expression = malloc(sizeof(*expression));
@@ -110,7 +110,7 @@ int verb_search(struct ctl *ctl)
 	if (result < 0)
 		return ctl_fail_command(ctl, &error);
 	code = ctl_list_end(&search.matches, ctl);
-	/* As grep does: what is not found is a result that scripts can tell. */
+	/* As with grep, scripts can tell that nothing matched. */
 	return code == CTL_OK && search.count == 0 ? CTL_NOT_FOUND : code;
 }
 
@@ -222,7 +222,7 @@ static int merge_report(const struct ctl *ctl, const struct items *found)
 	return ctl_end_output(ctl);
 }
 
-/* Says why the last merge ended early, if it did. */
+/* If the last merge ended early, says why. */
 static int merge_outcome(struct ctl *ctl, const struct items *found)
 {
 	uint64_t sense = items_number(found, OSD_ITEM_SENSE);
@@ -237,7 +237,7 @@ static int merge_outcome(struct ctl *ctl, const struct items *found)
 			code >> 8, code & 0xFF);
 }
 
-/* Until it has ended; or, interrupted, until it has stopped. */
+/* Waits until the merge has ended, or after ^C until it has stopped. */
 static int merge_wait(struct ctl *ctl, struct items *found)
 {
 	struct progress progress;

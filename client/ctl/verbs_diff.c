@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What differs between two moments of a partition: of its objects, and, where it holds a directory
- * tree, by name.
+ * What differs between two moments of a partition: its objects and, where it holds a directory
+ * tree, its names.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -29,7 +29,7 @@ struct line {
 	const char *differs;
 	bool has_offset, has_length;
 	uint64_t offset, length;
-	const char *before, *after; /* what was and what is instead */
+	const char *before, *after; /* the old and the new */
 	const char *path;
 	bool is_directory;
 };
@@ -120,7 +120,7 @@ static int tell_object(struct difference_list *list, const struct osd_item *entr
 {
 	uint64_t kind = entry_number(entry, OSD_ITEM_KIND),
 		 object = entry_number(entry, OSD_ITEM_OBJECT);
-	/* As the newer tree calls it, if that knows it. */
+	/* The newer tree's name, if that tree has the object. */
 	const struct tree_name *newer = tree_names_find(&list->to, object);
 	const struct tree_name *name = newer ? newer : tree_names_find(&list->from, object);
 	const struct line line = {
@@ -133,7 +133,7 @@ static int tell_object(struct difference_list *list, const struct osd_item *entr
 		.path = name ? name->file->path : NULL,
 	};
 
-	/* What the manifests say in other words comes by name, at the end. */
+	/* Leaves out what the lines from the manifests say better, at the end. */
 	if (is_manifest(list, object) || (kind == OSD_DIFFERENCE_ATTRIBUTES &&
 					  tree_names_explain(&list->from, &list->to, object)))
 		return 0;
@@ -215,7 +215,10 @@ static int take_name(void *context, const struct tree_difference *difference)
 	return tell(context, &line);
 }
 
-/* The tree at a moment; without one, or with one that can't be read, objects have no names. */
+/*
+ * Loads the tree at a moment. Without a tree, or with one that can't be read, objects have no
+ * names.
+ */
 static int load_names(struct ctl *ctl, struct osd_client_address partition,
 		      const struct osd_client_moment *moment, struct tree_names *names)
 {

@@ -48,7 +48,7 @@ static void add_bytes(void *context, uint64_t bytes)
 	progress_add(context, bytes, 0);
 }
 
-/* The range that the options name, of the object as it is now. */
+/* The range that the options name, in the object as it is now. */
 static int find_range(struct ctl *ctl, struct osd_client_address address, uint64_t *offset,
 		      uint64_t *length)
 {
@@ -103,7 +103,7 @@ static int fetch(struct ctl *ctl, struct osd_client_address address, transfer_wr
 	return ctl_fail_command(ctl, &error);
 }
 
-/* Into a file beside the right one, which takes its name when it is complete. */
+/* Writes a file beside the right one, and renames it when it is complete. */
 static int fetch_file(struct ctl *ctl, struct osd_client_address address, const char *name,
 		      uint64_t *received)
 {

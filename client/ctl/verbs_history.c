@@ -179,7 +179,7 @@ int verb_log(struct ctl *ctl)
 		code = ctl_connect(ctl);
 	if (code != CTL_OK)
 		return code;
-	/* History is the object's; a moment says from where on it is told backwards. */
+	/* The history is that of the object. A moment says where LOG begins to go back. */
 	osd_items_begin(&writer, parameters, sizeof(parameters));
 	if (address.version)
 		osd_item_add_number(&writer, OSD_ITEM_VERSION, address.version);
@@ -202,7 +202,7 @@ static int report_change(struct ctl *ctl, struct osd_client_address address)
 /* Looks for the versions that were made at a time. */
 struct search_by_time {
 	uint64_t first_ms, last_ms;
-	uint64_t found, version; /* how many; the newest */
+	uint64_t found, version; /* how many there are; the newest of them */
 };
 
 static int compare_times(void *context, const uint8_t *data, size_t length)
@@ -224,8 +224,8 @@ static int compare_times(void *context, const uint8_t *data, size_t length)
 }
 
 /*
- * The version that was made at a time, as `versions` shows it, with or without its milliseconds.
- * Not one near it: what is dropped does not come back.
+ * The version that was made at a time, as `versions` shows it, with or without milliseconds. It
+ * must be exact, because a dropped version does not come back.
  */
 static int version_made_at(struct ctl *ctl, struct osd_client_address address,
 			   struct osd_client_moment *moment)
@@ -258,7 +258,7 @@ static int version_made_at(struct ctl *ctl, struct osd_client_address address,
 	return CTL_OK;
 }
 
-/* What `versions` of a partition shows are also versions of the device, which end there. */
+/* `versions` of a partition also shows versions of the device, which must be dropped at 0. */
 static int fail_drop(struct ctl *ctl, struct osd_client_address address,
 		     const struct osd_client_moment *moment, const struct osd_client_error *error)
 {
@@ -347,7 +347,7 @@ int verb_rollback(struct ctl *ctl)
 	if (code == CTL_OK && moment.kind == OSD_CLIENT_NOW)
 		return ctl_fail(ctl, CTL_USAGE,
 				"rollback: now is the present already; give a moment of the past");
-	/* Before its last N modifications: that is what UNDO is. */
+	/* UNDO takes an object back before its last N modifications. */
 	if (code == CTL_OK && moment.kind == OSD_CLIENT_AGO && address.object)
 		return undo(ctl, address, moment.value);
 	if (code == CTL_OK)

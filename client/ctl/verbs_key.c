@@ -43,7 +43,7 @@ static int need_keyring(const struct ctl *ctl)
 	return ctl_fail(ctl, CTL_USAGE, "%s needs --key KEYRING", ctl->verb);
 }
 
-/* Writes a keyring that must not be there yet. */
+/* Writes a keyring, which must not exist yet. */
 static int save_first(const struct ctl *ctl, const struct keyring *keyring)
 {
 	struct error_text error;
@@ -136,8 +136,8 @@ static int key_argument(struct ctl *ctl, struct keyring_name *name)
 }
 
 /*
- * The new key goes into FILE.new before the target gets it and into FILE behind that, so that no
- * key can be set that nobody has.
+ * The new key goes into FILE.new before the target gets it, and into FILE afterwards. So no key is
+ * ever set that nobody has.
  */
 static int commit(const struct ctl *ctl, struct osd_request *request)
 {
@@ -224,7 +224,7 @@ static struct osd_request master_request(unsigned step, uint8_t group, const uin
 	return request;
 }
 
-/* What a new master key is made of. All of it is secret. */
+/* What both sides exchange to make a new master key. All of it is secret. */
 struct exchange {
 	struct keyring_key old, key;
 	struct osd_dh_pair pair;

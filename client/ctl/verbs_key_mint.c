@@ -51,7 +51,7 @@ static int parse_permissions(const struct ctl *ctl, const char *text, uint16_t *
 	return CTL_OK;
 }
 
-/* What a credential for the address is made with, and says of it. */
+/* Finds what makes a credential for the address, and what the credential has to say. */
 static int describe(const struct ctl *ctl, const struct keyring *keyring,
 		    struct osd_client_address address, struct keyring_name *name,
 		    struct osd_capability *capability)
@@ -108,7 +108,7 @@ static int mint(const struct ctl *ctl, const struct keyring *keyring,
 	if (keyring_get(keyring, name, &key) < 0)
 		return ctl_fail(ctl, CTL_NOT_FOUND, "%s: the key for that is not in it", ctl->url);
 	keyring_system_id(keyring, system_id);
-	/* What is printed is secret, and must not stay in a buffer. */
+	/* The output is secret, and must not stay in a buffer. */
 	setvbuf(stdout, NULL, _IONBF, 0);
 	if (osd_credential_mint(version, &capability, key.authentication, system_id, &credential) <
 	    0)

@@ -47,7 +47,7 @@ struct shown {
 	bool json;
 };
 
-/* "2026-01-31…" is not what identifiers are: text where they are, otherwise hexadecimal. */
+/* Prints an identifier as text if it is one, otherwise in hexadecimal. */
 static void identifier_text(const uint8_t *value, uint32_t length, char text[32])
 {
 	uint32_t used = length;

@@ -188,7 +188,7 @@ int verb_ls(struct ctl *ctl)
 
 /* ---- stat ---- */
 
-/* Of partitions that were made as clones, and of our own targets. */
+/* For partitions that were made as clones, on our own targets. */
 static void show_clone_depth(const struct ctl *ctl, struct osd_client_address address,
 			     json_t *object)
 {
@@ -227,7 +227,7 @@ static int stat_pages(struct ctl *ctl, struct osd_client_address address, uint32
 	code = facts_print(ctl, address, pages + OSD_PAGE_INFORMATION, information, count, object);
 	if (code == CTL_OK)
 		show_clone_depth(ctl, address, object);
-	/* The root was never created, and nobody notes when it is looked at. */
+	/* The root was never created, and nobody notes when somebody looks at it. */
 	if (code == CTL_OK && address.partition)
 		code = facts_print(ctl, address, pages + OSD_PAGE_TIMESTAMPS, times,
 				   sizeof(times) / sizeof(times[0]), object);
@@ -238,7 +238,7 @@ static int stat_pages(struct ctl *ctl, struct osd_client_address address, uint32
 }
 
 /*
- * Whether it is there, and which pages it has; of a target that does not tell, those of a user
+ * Is the object there, and which pages does it have? If the target does not tell, those of a user
  * object.
  */
 static int find(struct ctl *ctl, struct osd_client_address address, bool *is_collection)
@@ -259,7 +259,7 @@ int verb_stat(struct ctl *ctl)
 		{ OSD_INFORMATION_USED_CAPACITY, "used", FACT_SIZE },
 		{ OSD_INFORMATION_USERNAME, "username", FACT_TEXT },
 	};
-	/* Of the past; what never changes tells `info`. */
+	/* What `stat` shows of the past. `info` shows what never changes. */
 	static const struct fact root_facts[] = {
 		{ OSD_ROOT_OSD_NAME, "name", FACT_TEXT },
 		{ OSD_ROOT_PARTITIONS, "partitions", FACT_NUMBER },
@@ -280,7 +280,7 @@ int verb_stat(struct ctl *ctl)
 
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
-	/* Of what is not there nothing is printed. */
+	/* Prints nothing if the object is not there. */
 	if (code == CTL_OK)
 		code = find(ctl, address, &is_collection);
 	if (code != CTL_OK)

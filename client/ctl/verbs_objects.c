@@ -80,7 +80,7 @@ int verb_rm(struct ctl *ctl)
 	struct osd_client_error error;
 	int code = CTL_OK;
 
-	/* A wrong address must not be found after half of the work. */
+	/* Checks all addresses first, so that no wrong one is found after half of the work. */
 	for (int i = 0; i < ctl->argument_count && code == CTL_OK; i++)
 		code = ctl_object_address(ctl, i, &address);
 	if (code == CTL_OK)

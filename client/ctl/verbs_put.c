@@ -14,7 +14,7 @@
 #include "client/sparse_file.h"
 #include "common/bytes.h"
 
-/* What is being stored: the beginning is in memory, so that short content can go in one command. */
+/* The content to store. Its beginning is in memory, so that short content can go in one command. */
 struct source {
 	const char *name;
 	int fd;
@@ -22,7 +22,7 @@ struct source {
 	size_t head_length, head_used;
 	uint64_t position; /* in the object, of the next piece */
 	uint64_t size;     /* 0: not known */
-	/* Of long content that goes where nothing is: what is zero stays a hole. */
+	/* Long content where no data is: leaves zeros as holes. */
 	bool leaves_holes;
 	uint64_t written_end; /* behind the last piece that is sent */
 	struct progress *progress;
@@ -36,8 +36,8 @@ static void close_source(struct source *source)
 }
 
 /*
- * Argument 1, or standard input. Reads one chunk and a byte, to see whether there is more than a
- * chunk.
+ * Opens argument 1, or standard input. Reads one chunk and a byte, to see whether one chunk is
+ * enough.
  */
 static int open_source(const struct ctl *ctl, struct source *source)
 {
@@ -89,7 +89,7 @@ static ssize_t read_source(void *context, void *data, size_t capacity, uint64_t 
 	return (ssize_t)buffered + got;
 }
 
-/* The next piece to send; the pieces of zeros before it are not. */
+/* The next piece to send. Leaves out pieces of zeros before it. */
 static ssize_t read_next(void *context, void *data, size_t capacity, uint64_t *offset)
 {
 	struct source *source = context;
@@ -122,7 +122,7 @@ static int create_short(struct ctl *ctl, const struct source *source,
 					   error);
 }
 
-/* New data and new length together: a reader sees the old content or the new one. */
+/* Sends data and length together, so that a reader sees the old content or the new one. */
 static int replace_short(struct ctl *ctl, const struct source *source,
 			 struct osd_client_address address, struct osd_client_error *error)
 {
@@ -150,7 +150,7 @@ static int replace_short(struct ctl *ctl, const struct source *source,
 	return error->result;
 }
 
-/* Nothing to send is no reason not to say that there is no such object. */
+/* If there is nothing to send, the object still has to be there. */
 static int check_object(struct ctl *ctl, struct osd_client_address address,
 			struct osd_client_error *error)
 {
@@ -191,8 +191,8 @@ static int put_short(struct ctl *ctl, const struct source *source,
 /* ---- many ---- */
 
 /*
- * Whether it has space in an object of this partition, as far as can be known before the target
- * refuses it.
+ * Does it fit an object of this partition, as far as this side can know before the target refuses
+ * it?
  */
 static int check_length(const struct ctl *ctl, const struct source *source,
 			struct osd_client_address address, struct osd_client_error *error)
@@ -201,7 +201,7 @@ static int check_length(const struct ctl *ctl, const struct source *source,
 	uint64_t offset = ctl->options->offset;
 	struct osd_client_ids ids;
 
-	/* Who may not ask, or asks for what is not there, is told by the next command. */
+	/* If this fails, the next command says why. */
 	if (osd_client_find_ids(ctl->client, partition, &ids, NULL) < 0 ||
 	    (offset <= ids.bytes_max && source->size <= ids.bytes_max - offset))
 		return 0;
@@ -214,8 +214,8 @@ static int check_length(const struct ctl *ctl, const struct source *source,
 }
 
 /*
- * Makes sure that the object is there and ready to be filled. `created`: it is new, and of no use
- * if filling fails.
+ * Makes sure that the object is there and ready to be filled. `created`: it is new, and useless if
+ * filling fails.
  */
 static int prepare_long(struct ctl *ctl, struct osd_client_address *address, bool *created,
 			struct osd_client_error *error)
@@ -258,7 +258,7 @@ static int put_long(struct ctl *ctl, struct source *source, struct osd_client_ad
 	source->progress = &progress;
 	progress_begin(&progress, ctl, "put", source->size, 0);
 	result = transfer_upload(ctl->client, *address, read_next, source, &options, NULL, error);
-	/* A hole at the end is one that only the length tells. */
+	/* Only the length tells of a hole at the end. */
 	if (result == 0 && source->written_end < source->position && source->leaves_holes)
 		result = osd_client_truncate(ctl->client, *address, source->position, error);
 	*stored = source->position - ctl->options->offset;
@@ -327,7 +327,7 @@ int verb_put(struct ctl *ctl)
 
 /* ---- append ---- */
 
-/* One after the other: several at once would land in any order. */
+/* One chunk after the other: several at once would land in any order. */
 static int append_all(struct ctl *ctl, struct source *source, struct osd_client_address address,
 		      uint64_t *first, struct osd_client_error *error)
 {

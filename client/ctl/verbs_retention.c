@@ -16,10 +16,10 @@ static const char *const retention_names[] = {
 	[OSD_RETAIN_NONE] = "none",
 };
 
-/* Longer than any history, and what the target takes for a time. */
+/* Longer than any history; the target takes no longer time. */
 #define DURATION_MS_MAX ((UINT64_C(1) << 48) - 1)
 
-/* "24h", "7d", "0" as milliseconds. -EINVAL: it is none, -ERANGE: too long. */
+/* Reads "24h", "7d", "0" as milliseconds. -EINVAL: it is no duration. -ERANGE: too long. */
 static int parse_duration(const char *text, uint64_t *ms)
 {
 	struct osd_client_moment moment;
@@ -37,7 +37,10 @@ static int parse_duration(const char *text, uint64_t *ms)
 	return *ms <= DURATION_MS_MAX ? 0 : -ERANGE;
 }
 
-/* Adds one part of a policy, unless that part was given before: which one would count? */
+/*
+ * Adds one part of a policy. Refuses a part that was given before, because nobody knows which one
+ * should count.
+ */
 static int add_part(struct ctl *ctl, const char *word, struct osd_item_writer *writer, uint16_t tag,
 		    uint64_t value)
 {
@@ -70,8 +73,8 @@ static int take_lock(struct ctl *ctl, const char *text, struct osd_item_writer *
 				"retention: lock-until: '%s' is no time; for instance 2027-01-31",
 				text);
 	/*
-	 * Only the target's administrator ends a lock: a time that is over would look like doing
-	 * it.
+	 * Only the target's administrator can end a lock. A time that is over would look as if this
+	 * did.
 	 */
 	if (moment.value <= now)
 		return ctl_fail(
@@ -163,7 +166,7 @@ static int retention_report(const struct ctl *ctl, const struct items *found)
 	return ctl_end_output(ctl);
 }
 
-/* The part of a policy: as given, or else as it is. */
+/* The part of a policy: the given one, or else the present one. */
 static uint64_t part_of(const struct osd_item_writer *given, const struct items *now, uint16_t tag)
 {
 	struct osd_item item;
@@ -175,7 +178,7 @@ static uint64_t part_of(const struct osd_item_writer *given, const struct items 
 	return items_number(now, tag);
 }
 
-/* The target only says that it is no policy. */
+/* The target only says that it is no policy. Finds out why. */
 static int fail_policy(struct ctl *ctl, struct osd_client_address address,
 		       const struct osd_item_writer *given, const struct osd_client_error *error)
 {

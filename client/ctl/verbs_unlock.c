@@ -61,7 +61,7 @@ int verb_time_epoch(struct ctl *ctl)
 
 	if (osd_client_parse_moment(time, now_ms, &moment, &error) < 0)
 		return ctl_fail(ctl, CTL_USAGE, "time-epoch: %s", error.text);
-	/* One that is counted from now says nothing about the clock. */
+	/* A time that is counted from now says nothing about the clock. */
 	if (moment.kind != OSD_CLIENT_AT_TIME || time[strspn(time, "@")] == '-')
 		return ctl_fail(ctl, CTL_USAGE,
 				"time-epoch: '%.80s' does not say what time it is; for instance %s",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * watch: where space is, as a picture. Of a partition by version; of the device by partition, and
- * by version of the device. On a terminal what fits, again and again; into a pipe all of it, once.
+ * watch: a picture of where space is. Of a partition by version; of the device by partition, and by
+ * version of the device. A terminal shows what fits, again and again; a pipe gets all of it, once.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -39,7 +39,7 @@ static void stop(int number)
 
 /* ---- looking ---- */
 
-/* Room for one more line; that of the first if there is none. */
+/* Adds a line. If there is no space, the first line goes, and counts as left out. */
 static struct watch_line *add_line(struct watch_list *list)
 {
 	if (list->count == WATCH_LINES_MAX) {
@@ -76,8 +76,8 @@ static int take_versions(void *context, const uint8_t *data, size_t length)
 }
 
 /*
- * The versions of a partition, the device's among them, or of the device; the target lists the
- * oldest first.
+ * The versions of a partition, with the device's among them, or those of the device. The target
+ * lists the oldest first.
  */
 static int look_at_versions(struct watch *watch, struct osd_client_address address,
 			    struct osd_client_error *error)
@@ -95,7 +95,7 @@ static int look_at_versions(struct watch *watch, struct osd_client_address addre
 	return 0;
 }
 
-/* Behind its versions the present of a partition. */
+/* The present of a partition, behind its versions. */
 static int look_at_partition(struct watch *watch, struct osd_client_address partition,
 			     struct osd_client_error *error)
 {
@@ -113,7 +113,7 @@ static int look_at_partition(struct watch *watch, struct osd_client_address part
 	return 0;
 }
 
-/* Partitions of which it is asked how much they use. */
+/* Partitions that were asked how much they use. */
 struct asked {
 	struct watch *watch;
 	struct question {
@@ -201,7 +201,7 @@ static int look_at_device(struct watch *watch, struct osd_client_error *error)
 	asked->error = error;
 	result = osd_client_list(watch->ctl->client, root, OSD_FIRST_ID, take_partition, asked,
 				 &listed);
-	/* What a question met says more than that the list ended there. */
+	/* The error of a question says more than that the list ended there. */
 	if (result < 0 && error->result == 0)
 		*error = listed;
 	if (error->result == 0)
@@ -283,10 +283,7 @@ static void measure_terminal(struct watch_picture *picture)
 	}
 }
 
-/*
- * Looks and draws. A pipe gets one picture, and so does who wants JSON; a terminal one after the
- * other until it is interrupted.
- */
+/* Looks and draws: once into a pipe or as JSON, on a terminal until ^C. */
 static int run(struct watch *watch, struct osd_client_address address)
 {
 	int code;

@@ -11,8 +11,8 @@
 #include "wire/vendor.h"
 
 /*
- * Lines of a list that are kept: above what a target of ours can have, 65,534 partitions or 61,439
- * versions.
+ * Lines of a list that are kept: more than a target of ours can have (65,534 partitions, 61,439
+ * versions).
  */
 #define WATCH_LINES_MAX 65536
 
@@ -42,9 +42,9 @@ struct watch_picture {
 };
 
 /*
- * Draws the picture. Without limit all of it; on a terminal no line is wider than that, and what
- * does not fit is counted: the oldest versions, and the partitions that use least. Changes the
- * order of picture->partitions.
+ * Draws the picture. Without a limit, all of it. On a terminal no line is wider than that, and the
+ * picture says how many lines did not fit: the oldest versions, and the partitions that use least.
+ * Changes the order of picture->partitions.
  */
 void watch_draw(FILE *to, struct watch_picture *picture);
 

@@ -7,7 +7,7 @@
 #include "client/ctl/ctl.h"
 #include "client/ctl/watch.h"
 
-/* Columns of what a line consists of, the blanks before it included. */
+/* Columns of the parts of a line, with the blanks before them. */
 enum {
 	LABEL_MIN = 7,
 	TIME_COLUMNS = 2 + 20,
@@ -23,7 +23,7 @@ enum {
 	TEXT_BYTES = 160,
 };
 
-/* What lines show, all of them the same; 0: not at all. */
+/* The columns of each part, the same in all lines; 0: not shown. */
 struct widths {
 	size_t all; /* of the terminal; 0: no limit */
 	size_t label, bar, name;
@@ -39,7 +39,7 @@ struct drawing {
 
 /* ---- widths ---- */
 
-/* Takes `columns` away if there are so many. */
+/* Takes `columns` away if so many are left. */
 static bool take(size_t *left, size_t columns)
 {
 	if (*left < columns)
@@ -60,8 +60,8 @@ static void measure(const struct watch_list *list, struct widths *widest)
 }
 
 /*
- * The bar first, then what was written, then times; then a good bar; names, and a longer bar, from
- * what is left.
+ * Shares out the columns: first a bar, then what was written, then times; then a good bar; names,
+ * and a longer bar, from the rest.
  */
 static struct widths fit(const struct watch_picture *picture)
 {
@@ -126,8 +126,8 @@ static void write_text(struct drawing *drawing, const char *text)
 }
 
 /*
- * The first bytes of a text, no more than so many, that are whole characters; which have at least a
- * byte a column.
+ * How many of the first `bytes` bytes are whole characters. A character takes at least a byte for
+ * each column.
  */
 static int whole_characters(const char *text, size_t bytes)
 {
@@ -163,13 +163,13 @@ static void repeat(const struct drawing *drawing, char sign, size_t times)
 		putc(sign, drawing->to);
 }
 
-/* What is used; the part of it that was written since the line before looks different. */
+/* Draws what is used. The part that was written since the line before looks different. */
 static void draw_bar(const struct drawing *drawing, const struct watch_line *line, uint64_t most)
 {
 	size_t columns = drawing->widths.bar, fresh = columns_of(line->written, most, columns),
 	       all = line->used ? columns_of(line->used, most, columns) : 0;
 
-	/* A version of the device says only what was written. */
+	/* A version of the device only has what was written. */
 	if (drawing->picture->is_device && line->used == 0)
 		all = fresh;
 	fresh = fresh < all ? fresh : all;
@@ -183,7 +183,7 @@ static void draw_bar(const struct drawing *drawing, const struct watch_line *lin
 	putc('|', drawing->to);
 }
 
-/* A line with `more` behind the size of what is used. */
+/* A line with `more` behind the used size. */
 static void draw_row(struct drawing *drawing, const struct watch_line *line, uint64_t most,
 		     const char *more)
 {
@@ -249,13 +249,15 @@ static int by_number(const void *a, const void *b)
 	return (left->number > right->number) - (left->number < right->number);
 }
 
-/* Rows that all of a list takes. */
+/* Rows that the whole list takes. */
 static size_t rows_of(const struct watch_list *list)
 {
 	return list->count + (list->left_out > 0);
 }
 
-/* How many lines are shown on so many rows: all, or one less and how many there are besides. */
+/*
+ * How many lines fit on so many rows: all, or one less and a row that says how many more there are.
+ */
 static size_t lines_on(const struct watch_list *list, size_t rows)
 {
 	if (rows_of(list) <= rows)
@@ -356,7 +358,7 @@ void watch_draw(FILE *to, struct watch_picture *picture)
 		.to = to,
 		.picture = picture,
 		.widths = fit(picture),
-		/* The cursor stands behind the last one. */
+		/* The cursor stands behind the last row. */
 		.rows_left = picture->rows ? picture->rows - 1 : SIZE_MAX,
 	};
 

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * How commands of a unit arrive: the functions that stand where tgtd's own stood, on tgtd's main
- * thread. They keep tgtd from holding commands back, and give each to the unit's order of tasks.
+ * How commands of a unit arrive, on tgtd's main thread: functions in place of tgtd's own. They keep
+ * tgtd from holding commands back, and give each command to the unit's order of tasks.
  */
 #include "daemon/module/nexus.h"
 #include "daemon/module/unit.h"
 
-/* Wants the others before it. */
+/* Needs the others before it. */
 #include "target.h"
 
-/* In place of tgtd's function of every operation code but those that are executed on threads. */
+/* In place of tgtd's functions, for all operation codes that no thread executes. */
 static int perform_in_turn(int host_no, struct scsi_cmd *cmd)
 {
 	struct unit *unit = unit_of(cmd->dev);
 
-	/* tgtd answers for a unit that does not exist through the target's first one. */
+	/* For a unit that does not exist, tgtd answers through the target's first one. */
 	if (cmd->dev->lun != cmd->dev_id || !unit->threads)
 		return unit->stock_operations[cmd->scb[0]](host_no, cmd);
 	return io_threads_perform(unit->threads, cmd, unit->arriving);
 }
 
 /*
- * tgtd takes all of Data-In for answered unless somebody says otherwise, and many refusals of its
- * own do not: it would then send what earlier commands, of other sessions too, have left in that
- * memory. Whoever answers with data says how much.
+ * tgtd takes all of Data-In for answered unless somebody says otherwise, and many of its own
+ * refusals do not. It would then send what earlier commands, of other sessions too, have left in
+ * that memory. So answers begin empty, and whoever answers with data says how much.
  */
 static void nothing_answered_yet(struct scsi_cmd *cmd)
 {
@@ -38,10 +38,10 @@ static enum order_attribute attribute_of(const struct scsi_cmd *cmd)
 }
 
 /*
- * tgtd keeps a unit attention (29/00) for each session from its login on. Initiators of OSDs do not
- * repeat a command that was refused for one: exofs would see an I/O error after each reconnect.
- * What comes later, from a reset, stays. Numbers are used again after a round, when half of them
- * are forgotten.
+ * tgtd keeps a unit attention (29/00) for each new session. Initiators of OSDs do not repeat a
+ * command that was refused for one, so exofs would see an I/O error after each reconnect. Drops
+ * that attention; later ones, from a reset, stay. tgtd uses session numbers again, so half of them
+ * are forgotten after half a round.
  */
 static void forget_power_on(struct unit *unit, struct scsi_cmd *cmd)
 {
@@ -57,9 +57,9 @@ static void forget_power_on(struct unit *unit, struct scsi_cmd *cmd)
 
 /*
  * In place of tgtd's own. tgtd would hold back what may not begin yet, but not by SAM's rules (it
- * lets others overtake an ORDERED command), and it dies when a command that it holds back is
- * aborted. So every command is SIMPLE to it: it hands over all of them at once, and the order is
- * ours.
+ * lets others overtake an ORDERED command), and it dies when somebody aborts a command that it
+ * holds back. So every command is SIMPLE to tgtd, which hands over all of them at once, and this
+ * module keeps the order.
  */
 static int arrive(int tid, struct scsi_cmd *cmd)
 {
@@ -75,8 +75,8 @@ static int arrive(int tid, struct scsi_cmd *cmd)
 }
 
 /*
- * In place of tgtd's own for the target's first unit, which answers for those that do not exist,
- * too.
+ * In place of tgtd's own for the target's first unit, which also answers for units that do not
+ * exist.
  */
 static int arrive_at_first(int tid, struct scsi_cmd *cmd)
 {
@@ -85,9 +85,7 @@ static int arrive_at_first(int tid, struct scsi_cmd *cmd)
 	return target_cmd_perform(tid, cmd);
 }
 
-/*
- * A controller is what tgtd makes as LUN 0; other kinds of unit set their residuals by other rules.
- */
+/* tgtd makes a controller as LUN 0. Other kinds of unit set their residuals by other rules. */
 static void watch_first_unit(struct target *target)
 {
 	struct scsi_lu *first;
@@ -123,7 +121,7 @@ int unit_submit(struct scsi_cmd *cmd)
 {
 	struct unit *unit = unit_of(cmd->dev);
 
-	/* An administrator has taken the unit's image away. */
+	/* No image is open: an administrator has closed it. */
 	if (!unit->threads) {
 		scsi_set_in_resid_by_actual(cmd, 0);
 		sense_data_build(cmd, NOT_READY, ASC_MANUAL_INTERVENTION_REQ);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The thread that looks for what the administrator has left beside an image. */
+/* The thread that looks for instructions of the administrator beside an image. */
 #include "daemon/module/attendant.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ static void *attend(void *context)
 	return NULL;
 }
 
-/* The thread takes no signals: tgtd's main thread reads its own through a signalfd. */
+/* The thread takes no signals, because tgtd's main thread reads its own through a signalfd. */
 static int create_thread(struct attendant *attendant)
 {
 	sigset_t all, before;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * A flash device that units stand on: an image with its back end, the engine on it, and a thread
- * that takes up what an administrator leaves beside the image. Knows nothing of tgtd, nor of kinds
- * of units.
+ * that looks for the administrator's instructions beside the image. Knows neither tgtd nor kinds of
+ * units.
  */
 #ifndef MUNINN_DAEMON_MODULE_DEVICE_H
 #define MUNINN_DAEMON_MODULE_DEVICE_H
@@ -15,18 +15,21 @@
 
 struct device;
 
-/* What muninnd has made (daemon/image.h). -errno with a sentence; nothing is open then. */
+/*
+ * Opens an image that muninnd has made (daemon/image.h). -errno with a sentence; then nothing is
+ * open.
+ */
 int device_open(const char *image, const struct nand_options *nand,
 		const struct engine_options *engine, struct device **device,
 		struct error_text *error);
 
 /*
- * Makes everything stable and closes. The first error; the device is gone in any case. NULL is
- * allowed. Nobody uses its engine any more.
+ * Makes everything stable and closes. Nobody may use the engine any more. Returns the first error;
+ * the device is gone in any case. NULL is allowed.
  */
 int device_close(struct device *device);
 
-/* The device's, until it is closed. */
+/* The device's engine, as long as the device is open. */
 struct engine *device_engine(const struct device *device);
 
 /* 16 bytes, chosen when the image was made. */

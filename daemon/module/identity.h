@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Which tgtd is this? Its structures have no stable layout, so the module runs in the one it was
- * built for only.
+ * Which tgtd is this? Its structures have no stable layout, so the module runs only in the tgtd
+ * that it was built for.
  */
 #ifndef MUNINN_DAEMON_MODULE_IDENTITY_H
 #define MUNINN_DAEMON_MODULE_IDENTITY_H

@@ -23,7 +23,7 @@
 #include "scsi.h"
 #include "tgtd.h"
 
-/* Want the others before them. */
+/* Need the others before them. */
 #include "driver.h"
 #include "target.h"
 
@@ -33,11 +33,12 @@ struct io_thread {
 	pthread_t thread;
 	struct scsi_cmd *running; /* under lock; NULL: waits for one */
 	bool aborts;              /* under lock: `running` has aborted others */
-	uint64_t awaited;         /* under lock: threads (bits) that it waits for, then */
-	struct mgmt_req *request; /* under lock: an initiator's, to abort `running`, as last seen */
+	uint64_t awaited;         /* under lock: the threads (bits) that it waits for at its end */
+	struct mgmt_req
+		*request; /* under lock: an initiator's request to abort `running`, as last seen */
 };
 
-/* An initiator's request to abort a command, of which the command knows nothing any more. */
+/* A request to abort a command, which another request has replaced in the command. */
 struct superseded {
 	struct mgmt_req *request;
 	int driver; /* its number among tgtd's */
@@ -58,8 +59,8 @@ struct io_threads {
 	pthread_cond_t wanted;  /* of threads without work */
 	pthread_cond_t changed; /* a command has ended, or is due */
 	struct order order;     /* under lock: of all commands that have not ended */
-	struct list_head due;   /* under lock: the main thread's, and their turn has come */
-	struct list_head done;  /* under lock: have ended, and tgtd is to be told */
+	struct list_head due;   /* under lock: commands of the main thread whose turn has come */
+	struct list_head done;  /* under lock: ended commands, of which tgtd is to be told */
 	struct superseded superseded[IO_THREADS_MAX]; /* under lock: to be answered */
 	unsigned int superseded_count;                /* under lock */
 	bool stopping;                                /* under lock */
@@ -69,14 +70,14 @@ struct io_threads {
 };
 
 /*
- * How long an aborted command that has not begun may stay: tgtd notes the request in it and tells
- * nobody.
+ * How long an aborted command that has not begun may stay. tgtd only notes the request in the
+ * command.
  */
 #define ABORT_LOOK_MS 100
 
 /*
- * A command's place in the order lies in the link of tgtd's own queue of what it holds back. It
- * never holds back a command of ours: to it they are all SIMPLE.
+ * A command's place in the order lies in the link of tgtd's own queue of held back commands. tgtd
+ * never holds back a command of ours, because all of them are SIMPLE to it.
  */
 static_assert(sizeof(struct order_task) <= sizeof(struct list_head), "they fit there");
 static_assert(_Alignof(struct order_task) <= _Alignof(struct list_head), "they fit there");
@@ -95,15 +96,15 @@ static void announce(struct io_threads *io)
 {
 	const uint64_t one = 1;
 
-	/* Can fail only when the counter overflows, and then the event is pending anyway. */
+	/* Fails only when the counter overflows, and then the event is pending anyway. */
 	if (write(io->event_fd, &one, sizeof(one)) != sizeof(one))
 		return;
 }
 
 /*
- * An initiator aborted a command, by a task management function of iSCSI: one that has not begun is
- * not begun. tgtd sets the mark on its main thread; it answers the function when the command comes
- * back, whatever its status.
+ * Did an initiator abort the command, by a task management function of iSCSI? Then it is not begun.
+ * tgtd sets the mark on its main thread, and answers the function when the command comes back,
+ * whatever its status.
  */
 static bool is_aborted(struct scsi_cmd *cmd)
 {
@@ -119,8 +120,8 @@ static void end_aborted(struct scsi_cmd *cmd)
 }
 
 /*
- * Under lock: to `due` or `done`. The main thread takes all of both at once: one announcement a
- * batch.
+ * Under lock: to `due` or `done`. The main thread takes everything in both at once, so one event
+ * announces a batch.
  */
 static void give_to_main(struct io_threads *io, struct scsi_cmd *cmd, struct list_head *list)
 {
@@ -132,7 +133,7 @@ static void give_to_main(struct io_threads *io, struct scsi_cmd *cmd, struct lis
 		announce(io);
 }
 
-/* Under lock: the turn of others may have come. */
+/* Under lock: others may have got their turn. */
 static void wake_if(struct io_threads *io, bool others_may_begin)
 {
 	if (others_may_begin)
@@ -144,7 +145,7 @@ static uint64_t bit_of(const struct io_thread *thread)
 	return UINT64_C(1) << (thread - thread->io->threads);
 }
 
-/* Under lock: nobody is to wait for this thread any longer. */
+/* Under lock: nobody has to wait for this thread any longer. */
 static void release_waiting(struct io_thread *thread)
 {
 	struct io_threads *io = thread->io;
@@ -155,9 +156,9 @@ static void release_waiting(struct io_thread *thread)
 }
 
 /*
- * Under lock. tgtd notes one request in a command. A second one, as of an initiator that resets the
- * unit when ABORT TASK takes too long, takes the place of the first, and tgtd would never answer
- * that nor let its connection end.
+ * Under lock. tgtd notes one request in a command. A second one (an initiator resets the unit
+ * because ABORT TASK takes too long) replaces the first, which tgtd would never answer, nor would
+ * it let that connection end.
  */
 static void look_at_request(struct io_thread *thread)
 {
@@ -187,7 +188,7 @@ static void run(struct io_thread *thread, struct order_task *task)
 		io->execute(io->context, cmd);
 	pthread_mutex_lock(&io->lock);
 	/*
-	 * What it waits for is at work on other threads and waits for nobody: see
+	 * The commands that it waits for are at work on other threads and wait for nobody: see
 	 * io_threads_choose.
 	 */
 	while (thread->awaited != 0)
@@ -229,7 +230,7 @@ static bool is_chosen(const struct task_choice *choice, const struct scsi_cmd *c
 {
 	if (!choice->every_nexus && nexus_of(cmd) != choice->nexus)
 		return false;
-	/* tgtd keeps iSCSI's tag of 32 bits as it is on the wire. */
+	/* tgtd keeps iSCSI's tag of 32 bits as on the wire. */
 	return !choice->one || be32toh((uint32_t)cmd->tag) == choice->tag;
 }
 
@@ -250,7 +251,7 @@ static void note_found(struct search *search, const struct scsi_cmd *cmd)
 		search->found(search->found_context, nexus_of(cmd));
 }
 
-/* Under lock, an order_visitor: of those that have not begun. */
+/* Under lock, an order_visitor: chooses among those that have not begun. */
 static bool choose_waiting(void *context, struct order_task *task)
 {
 	struct search *search = context;
@@ -267,8 +268,8 @@ static bool choose_waiting(void *context, struct order_task *task)
 }
 
 /*
- * Under lock: those at work on other threads. What aborts others itself is not waited for, so that
- * two that abort each other both end.
+ * Under lock: chooses among those at work on other threads. Nobody waits for a command that aborts
+ * others itself, so two that abort each other both end.
  */
 static void choose_running(struct io_thread *self, struct search *search)
 {
@@ -309,7 +310,7 @@ uint32_t io_threads_choose(struct io_threads *io, const struct task_choice *choi
 
 /* ---- tgtd's main thread ---- */
 
-/* A command that tgtd answers itself, and whose turn has come. */
+/* Performs a command that tgtd answers itself, and whose turn has come. */
 static void perform(struct io_threads *io, struct scsi_cmd *cmd)
 {
 	if (is_aborted(cmd))
@@ -322,9 +323,8 @@ static void perform(struct io_threads *io, struct scsi_cmd *cmd)
 }
 
 /*
- * tgtd answers ABORT TASK by "task does not exist" when a command that it has handed over ends,
- * whatever became of it. One that has been kept from being executed did exist, and has been
- * aborted.
+ * When a command that tgtd has handed over ends, tgtd answers ABORT TASK by "task does not exist".
+ * But a command that was kept from beginning did exist, and has been aborted.
  */
 static void say_that_it_was_aborted(struct scsi_cmd *cmd)
 {
@@ -334,8 +334,7 @@ static void say_that_it_was_aborted(struct scsi_cmd *cmd)
 }
 
 /*
- * As tgtd does when a command of the request's has ended, but that the function was not carried
- * out.
+ * Does what tgtd does at the end of a request's command, but says that the function was rejected.
  */
 static void answer_superseded(const struct superseded *superseded)
 {
@@ -395,7 +394,7 @@ static void set_timer(struct io_threads *io)
 {
 	const struct itimerspec once = { .it_value.tv_nsec = ABORT_LOOK_MS * 1000000L };
 
-	/* If it failed, aborted commands would end in their turn. */
+	/* If this failed, aborted commands would end in their turn. */
 	io->timer_runs = timerfd_settime(io->timer_fd, 0, &once, NULL) == 0;
 }
 
@@ -412,7 +411,9 @@ static bool take_out_aborted(void *context, struct order_task *task)
 	return true;
 }
 
-/* Ends what was aborted before it began. The timer runs as long as there are commands. */
+/*
+ * Ends commands that were aborted before they began. The timer runs as long as there are commands.
+ */
 static void on_timer(int fd, int events, void *data)
 {
 	struct io_threads *io = data;
@@ -420,7 +421,7 @@ static void on_timer(int fd, int events, void *data)
 	bool idle;
 
 	(void)events;
-	/* Nothing to read: it was set anew meanwhile. Looking once more does no harm. */
+	/* Nothing to read: the timer was set again meanwhile. Looking once more does no harm. */
 	if (read(fd, &expirations, sizeof(expirations)) != sizeof(expirations))
 		expirations = 0;
 	pthread_mutex_lock(&io->lock);
@@ -475,7 +476,7 @@ static void release(struct io_threads *io)
 	free(io);
 }
 
-/* The threads take no signals: tgtd's main thread reads its own through a signalfd. */
+/* The threads take no signals, because tgtd's main thread reads its own through a signalfd. */
 static int create_threads(struct io_threads *io, unsigned int count)
 {
 	sigset_t all, before;
@@ -497,7 +498,7 @@ static int create_threads(struct io_threads *io, unsigned int count)
 	return -result;
 }
 
-/* Both or none. */
+/* Watches both descriptors or none. */
 static int watch(struct io_threads *io)
 {
 	if (tgt_event_add(io->event_fd, EPOLLIN, on_event, io))

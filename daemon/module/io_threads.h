@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The I/O threads of one logical unit, and the order of its commands: all that tgtd hands over
- * begin here, in the order that their task attributes ask for (order.h). They come back to tgtd's
- * main thread in batches, announced over one eventfd.
+ * The I/O threads of one logical unit, and the order of its commands. All commands that tgtd hands
+ * over begin here, in the order that their task attributes ask for (order.h). They come back to
+ * tgtd's main thread in batches, announced over one eventfd.
  *
- * Commands are tgtd's and are linked through their own fields; tgtd's command window (128 a
- * session) bounds their number and nothing is allocated on the way. Everything of tgtd's is called
- * on its main thread.
+ * Commands are tgtd's, and are linked through their own fields. tgtd's command window (128 a
+ * session) bounds their number. Nothing is allocated on the way. Everything in tgtd is called on
+ * its main thread.
  */
 #ifndef MUNINN_DAEMON_MODULE_IO_THREADS_H
 #define MUNINN_DAEMON_MODULE_IO_THREADS_H
@@ -30,8 +30,8 @@ struct io_threads;
 typedef void io_execute(void *context, struct scsi_cmd *cmd);
 
 /*
- * Executes one command on tgtd's main thread, without waiting for anything; the same, but returns
- * the status.
+ * Executes one command on tgtd's main thread, without waiting for anything. As io_execute, but
+ * returns the status.
  */
 typedef int io_perform(void *context, struct scsi_cmd *cmd);
 
@@ -40,15 +40,16 @@ int io_threads_start(unsigned int count, io_execute *execute, io_perform *perfor
 		     void *context, struct io_threads **threads, struct error_text *error);
 
 /*
- * A command for an I/O thread. Main thread; the command completes later, also when it is aborted
- * meanwhile: with TASK ABORTED if it has not begun, soon and without waiting for others.
+ * Takes a command for an I/O thread. Main thread. The command completes later, also if somebody
+ * aborts it meanwhile: if it has not begun, then soon, with TASK ABORTED, and without waiting for
+ * others.
  */
 void io_threads_submit(struct io_threads *threads, struct scsi_cmd *cmd,
 		       enum order_attribute attribute);
 
 /*
- * A command for the main thread, where this is called: performs it if its turn has come and returns
- * its status. Otherwise it is made asynchronous and completes later, as above.
+ * Takes a command for the main thread, where this is called. If its turn has come, performs it and
+ * returns its status. Otherwise makes it asynchronous, and it completes later, as above.
  */
 int io_threads_perform(struct io_threads *threads, struct scsi_cmd *cmd,
 		       enum order_attribute attribute);
@@ -65,10 +66,10 @@ struct task_choice {
 typedef void task_found(void *context, uint64_t nexus);
 
 /*
- * Chooses among the commands that have arrived and have not ended, but for the one that calls: on
- * an I/O thread, from inside io_execute. Calls `found` (may be NULL) for each, and returns their
- * number. With `abort`, those that have not begun end with TASK ABORTED, at once; a command that
- * aborts others completes behind those of them that had begun.
+ * Chooses among the commands that have arrived and have not ended, except the one that calls: on an
+ * I/O thread, from inside io_execute. Calls `found` (may be NULL) for each and returns their
+ * number. With `abort`, those that have not begun end at once with TASK ABORTED. A command that
+ * aborts others completes after those of them that had begun.
  */
 uint32_t io_threads_choose(struct io_threads *threads, const struct task_choice *choice, bool abort,
 			   task_found *found, void *found_context);

@@ -17,7 +17,7 @@ struct option {
 	const char *name;
 	int (*parse)(const struct option *option, const char *text, void *field,
 		     struct error_text *error);
-	/* A text that `parse` reads again; empty where the option can't say the value. */
+	/* writes a text that `parse` reads again; empty where the option can't say the value */
 	void (*write)(const struct option *option, const void *field, char text[VALUE_BYTES]);
 	size_t offset;        /* of the field in struct lun_options */
 	uint32_t least, most; /* numbers */

@@ -28,16 +28,13 @@
 struct lun_options {
 	uint32_t threads;         /* I/O threads, 1..LUN_THREADS_MAX */
 	struct nand_options nand; /* the back end */
-	/*
-	 * Options name the fields of run time only. Placement counts when the image is made, which
-	 * muninnd does.
-	 */
+	/* Of these only the options of run time. Placement counts when muninnd makes the image. */
 	struct engine_options engine;
 	char key_file[LUN_PATH_BYTES]; /* of the device key; empty: none */
 	struct osd_options osd;        /* its device key is not parsed: see wire/keys_file.h */
 };
 
-/* What a unit has whose options name nothing. */
+/* The options of a unit whose text names none. */
 void lun_options_default(struct lun_options *options);
 
 /*
@@ -54,12 +51,12 @@ int lun_option_set(struct lun_options *options, const char *name, const char *va
 		   struct error_text *error);
 
 /*
- * Parses `NAME=VALUE;NAME=VALUE...` over the defaults (NULL or empty: nothing), tgtd taking commas
+ * Parses `NAME=VALUE;NAME=VALUE...` over the defaults (NULL or empty: nothing). tgtd takes commas
  * for itself. -EINVAL with a sentence that names the option; `options` is then undefined.
  */
 int lun_options_parse(const char *text, struct lun_options *options, struct error_text *error);
 
-/* The opposite: those options that differ from the defaults. */
+/* The opposite: writes the options that differ from the defaults. */
 void lun_options_write(const struct lun_options *options, char text[LUN_OPTIONS_TEXT_BYTES]);
 
 /* The name of the unit's back end. */

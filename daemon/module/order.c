@@ -33,7 +33,7 @@ static struct order_task *take_first(struct order_queue *queue)
 	return task;
 }
 
-/* Whether the oldest dormant task, or one that arrives when there is none, may begin. */
+/* May the oldest dormant task begin, or one that arrives when there is none? */
 static bool may_begin(const struct order *order, enum order_attribute attribute)
 {
 	if (attribute == ORDER_HEAD_OF_QUEUE)
@@ -49,7 +49,7 @@ static bool may_begin_on_arrival(const struct order *order, enum order_attribute
 	       may_begin(order, attribute);
 }
 
-/* Whether there was any. */
+/* Returns whether there was any. */
 static bool enable_dormant(struct order *order)
 {
 	bool any = false;
@@ -74,7 +74,7 @@ bool order_is_empty(const struct order *order)
 	for (size_t i = 0; i <= ORDER_HEAD_OF_QUEUE; i++)
 		if (order->active[i])
 			return false;
-	/* With nothing active the oldest dormant one would have been enabled. */
+	/* With nothing active, the oldest dormant task would be enabled. */
 	assert(!order->dormant.first && !order->enabled.first);
 	return true;
 }

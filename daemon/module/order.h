@@ -49,31 +49,31 @@ struct order {
 /* For a unit without tasks. */
 void order_init(struct order *order);
 
-/* Whether no task has arrived that has not ended. */
+/* Have all tasks that arrived ended? */
 bool order_is_empty(const struct order *order);
 
-/* A task arrives. `kind` is kept in it. Whether it may begin: then order_take gives it. */
+/* A task arrives, and keeps `kind`. True: it may begin, and order_take gives it. */
 bool order_arrive(struct order *order, struct order_task *task, enum order_attribute attribute,
 		  uint8_t kind);
 
-/* A task arrives and begins if it may; else nothing has happened. Whether it has begun. */
+/* A task arrives and begins at once, if it may. False: it may not, and nothing has happened. */
 bool order_begin_at_once(struct order *order, struct order_task *task,
 			 enum order_attribute attribute, uint8_t kind);
 
-/* The next task that may begin: it has begun. NULL: there is none. */
+/* The next task that may begin; with this call it has begun. NULL: there is none. */
 struct order_task *order_take(struct order *order);
 
-/* A task that has begun ends. Whether others may begin now. */
+/* A task that has begun ends. True: others may begin now. */
 bool order_end(struct order *order, const struct order_task *task);
 
 /*
- * Whether the task, which has not begun, shall be taken out, as if it had ended. Must not call
- * anything of this file.
+ * Shall the task, which has not begun, be taken out as if it had ended? Must not call anything of
+ * this file.
  */
 typedef bool order_visitor(void *context, struct order_task *task);
 
 /*
- * Shows every task that has not begun: those that may begin first, then the oldest first. Whether
+ * Shows every task that has not begun: first those that may begin, then the oldest first. True:
  * others may begin now.
  */
 bool order_visit(struct order *order, order_visitor *visitor, void *context);

@@ -15,7 +15,7 @@
 #include "osd/osd.h"
 #include "wire/keys_file.h"
 
-/* Wants the others before it. */
+/* Needs the others before it. */
 #include "target.h"
 
 /*
@@ -45,8 +45,8 @@ static void execute(struct unit *unit, struct scsi_cmd *cmd)
 	memcpy(cmd->sense_buffer, command.sense, command.sense_length);
 	cmd->sense_len = (int)command.sense_length;
 	/*
-	 * tgtd sends the transfer length of Data-In whatever the status is, so a short read's data
-	 * goes with its sense.
+	 * tgtd sends the transfer length of Data-In whatever the status is. So the data of a short
+	 * read goes with its sense.
 	 */
 	scsi_set_in_resid_by_actual(cmd, (uint32_t)command.data_in_length);
 	scsi_set_out_resid_by_actual(
@@ -55,8 +55,8 @@ static void execute(struct unit *unit, struct scsi_cmd *cmd)
 }
 
 /*
- * INQUIRY of an OSD logical unit, in place of tgtd's, which knows neither vendor nor identification
- * of ours.
+ * INQUIRY of an OSD logical unit, in place of tgtd's, which has neither our vendor nor our
+ * identification.
  */
 static int inquiry(struct unit *unit, struct scsi_cmd *cmd)
 {
@@ -77,10 +77,7 @@ static int inquiry(struct unit *unit, struct scsi_cmd *cmd)
 	return SAM_STAT_GOOD;
 }
 
-/*
- * TEST UNIT READY: tells what the session has not been told yet of things that happened to the
- * unit.
- */
+/* TEST UNIT READY: tells what happened to the unit that the session has not been told yet. */
 static int test_unit_ready(struct unit *unit, struct scsi_cmd *cmd)
 {
 	uint8_t sense[OSD_SENSE_BYTES_MAX];
@@ -93,7 +90,7 @@ static int test_unit_ready(struct unit *unit, struct scsi_cmd *cmd)
 	return SAM_STAT_CHECK_CONDITION;
 }
 
-/* tgtd has refused the operation codes that the kind does not name. */
+/* tgtd has refused operation codes that the kind does not name. */
 static int perform(struct unit *unit, struct scsi_cmd *cmd)
 {
 	if (cmd->scb[0] == INQUIRY)

@@ -38,7 +38,7 @@ int unit_attach(struct scsi_lu *lu, const struct unit_kind *kind, const char *bs
 	return 0;
 }
 
-/* The kind has nothing open when its own opening fails. */
+/* If opening fails, the kind has nothing open. */
 static int open_kind(struct unit *unit, struct error_text *error)
 {
 	int result = unit->kind->open(unit, error);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A logical unit of tgtd's on a device of ours: what every kind of unit needs. Its life (unit.c),
- * the way of its commands from tgtd to a thread (arrival.c, order.h, io_threads.h), and the seam to
- * its kind, which says what the commands mean.
+ * A logical unit of tgtd on a device of ours: what every kind of unit needs. That is its life
+ * (unit.c), the way of its commands from tgtd to a thread (arrival.c, order.h, io_threads.h), and
+ * the seam to its kind, which says what the commands mean.
  *
  * A kind is one file with one struct unit_kind, and a line in bs_muninn.c.
  */
@@ -31,9 +31,9 @@ struct unit_kind {
 	const char *type_name;     /* of `device_type`, for messages */
 	uint8_t device_type;       /* TYPE_... of tgtd's */
 	/*
-	 * The operation codes that it knows; tgtd refuses others. Those of `on_threads` are
-	 * executed on an I/O thread (tgtd must hand them to the backing store, as its device type
-	 * decides), the others are performed on tgtd's main thread.
+	 * The operation codes that it knows; tgtd refuses others. I/O threads execute those of
+	 * `on_threads`, which tgtd must hand to the backing store by its device type. tgtd's main
+	 * thread performs the others.
 	 */
 	const uint8_t *operations;
 	size_t operation_count;
@@ -42,10 +42,10 @@ struct unit_kind {
 
 	/*
 	 * Makes unit->state on the unit's device, before there are threads. -errno with a sentence;
-	 * `close` is not called then.
+	 * then `close` is not called.
 	 */
 	int (*open)(struct unit *unit, struct error_text *error);
-	/* Ends it. No command is under way. */
+	/* Ends it, when no command is under way. */
 	void (*close)(struct unit *unit);
 	/*
 	 * On an I/O thread, any number side by side: leaves status, sense and residuals in the
@@ -53,25 +53,23 @@ struct unit_kind {
 	 */
 	void (*execute)(struct unit *unit, struct scsi_cmd *cmd);
 	/*
-	 * On tgtd's main thread, without waiting for anything: the same, but returns the status.
-	 * What the kind does not answer itself goes to unit_perform_stock.
+	 * On tgtd's main thread, without waiting for anything: as `execute`, but returns the
+	 * status. Gives what the kind does not answer itself to unit_perform_stock.
 	 */
 	int (*perform)(struct unit *unit, struct scsi_cmd *cmd);
 };
 
-/* What one logical unit keeps; lies behind tgtd's own structure. */
+/* The state of one logical unit, behind tgtd's own structure. */
 struct unit {
 	const struct unit_kind *kind;
 	struct lun_options options;
 	struct device *device;      /* NULL: no image is open */
 	struct io_threads *threads; /* NULL: as above */
 	void *state;                /* the kind's */
-	/*
-	 * tgtd's own functions, where ours are in their places: of the unit, and by operation code.
-	 */
+	/* tgtd's own functions that ours replace: of the unit, and by operation code. */
 	int (*stock_perform)(int tid, struct scsi_cmd *cmd);
 	int (*stock_operations[NR_SCSI_OPCODES])(int host_no, struct scsi_cmd *cmd);
-	enum order_attribute arriving;              /* of the command that tgtd is handing over */
+	enum order_attribute arriving; /* of the command that tgtd is just handing over */
 	uint8_t sessions_seen[SESSION_NUMBERS / 8]; /* a bit for each that has sent a command */
 };
 
@@ -83,19 +81,19 @@ static inline struct unit *unit_of(struct scsi_lu *lu)
 /* ---- for bs_muninn.c, on tgtd's main thread ---- */
 
 /*
- * A new unit without an image: puts the module's functions where commands for it arrive.
- * `bsopts`: options.h. -EINVAL with a sentence: it is of another device type, or the options are
+ * Makes a new unit without an image, and puts the module's functions where its commands arrive.
+ * `bsopts`: options.h. -EINVAL with a sentence: it has another device type, or the options are
  * wrong.
  */
 int unit_attach(struct scsi_lu *lu, const struct unit_kind *kind, const char *bsopts,
 		struct error_text *error);
 
-/* Opens the image and begins to serve. -errno with a sentence; nothing is open then. */
+/* Opens the image and begins to serve. -errno with a sentence; then nothing is open. */
 int unit_open(struct unit *unit, const char *image, struct error_text *error);
 
 /*
- * Executes what has arrived, makes everything stable and closes; the unit can be opened again. The
- * first error.
+ * Executes what has arrived, makes everything stable and closes; the unit can be opened again.
+ * Returns the first error.
  */
 int unit_close(struct unit *unit);
 
@@ -104,7 +102,7 @@ int unit_submit(struct scsi_cmd *cmd);
 
 /* ---- for kinds ---- */
 
-/* tgtd's own answer to a command, in place of which ours was called. Main thread. */
+/* tgtd's own answer to a command, which ours has replaced. Main thread. */
 int unit_perform_stock(struct unit *unit, struct scsi_cmd *cmd);
 
 /* ---- between unit.c and arrival.c ---- */
