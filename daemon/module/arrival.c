@@ -40,8 +40,8 @@ static enum order_attribute attribute_of(const struct scsi_cmd *cmd)
 /*
  * tgtd keeps a unit attention (29/00) for each new session. Initiators of OSDs do not repeat a
  * command that was refused for one, so exofs would see an I/O error after each reconnect. Drops
- * that attention; later ones, from a reset, stay. tgtd uses session numbers again, so half of them
- * are forgotten after half a round.
+ * that attention; later ones, from a reset, stay. tgtd uses session numbers again after a round, so
+ * each new number makes the one half a round away new again.
  */
 static void forget_power_on(struct unit *unit, struct scsi_cmd *cmd)
 {
